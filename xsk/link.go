@@ -1,0 +1,118 @@
+package xsk
+
+import "time"
+
+// A Link is one queue of one network device, or of a simulated one, as the
+// engine sees it: frames in, frames out, a way to sleep and a way to be woken.
+// Socket implements it over AF_XDP; xsk/asavie and engine/sim implement it too.
+//
+// One goroutine at a time drives a Link. Only Wake, Info and Close may be
+// called concurrently with the others, and Close only after the driver left.
+// No method but Close and Wait blocks, and none allocates.
+type Link interface {
+	// Info says what the link is. It does not change while the link is open.
+	Info() Info
+
+	// Receive fills dst with complete received frames and returns how many.
+	// The frames are borrowed: their bytes are valid until Release.
+	Receive(dst []RxFrame) int
+
+	// Release gives received frames back so that they can receive again.
+	Release(frames []RxFrame)
+
+	// Reserve fills dst with free transmit frames and returns how many there
+	// were; fewer than len(dst) means that the others are still on their way
+	// out. Each reserved frame goes to Transmit or to Return, once.
+	Reserve(dst []TxFrame) int
+
+	// Transmit queues the first Len bytes of each frame for sending, in order.
+	// It takes every frame that Reserve handed out: the transmit ring is at
+	// least as large as the transmit share of the frames.
+	Transmit(frames []TxFrame)
+
+	// Return gives reserved frames back unsent.
+	Return(frames []TxFrame)
+
+	// Flush makes the kernel send what Transmit queued, with as many system
+	// calls as that takes without blocking. A nil error with frames still
+	// queued is possible (the device is full): call it again. Loss on the
+	// device is counted in Stats, not returned. An error means that the link
+	// cannot send now: unix.ENETDOWN until the interface is up again, anything
+	// else for good.
+	Flush() error
+
+	// Pending tells whether Transmit queued frames that Flush could not hand
+	// to the kernel yet.
+	Pending() bool
+
+	// Wait blocks until a frame can be received, until Wake is called, or
+	// until the time-out passes. A negative time-out waits for ever. A Wake
+	// that came before Wait makes it return at once.
+	Wait(timeout time.Duration) error
+
+	// Wake ends the current Wait, or the next. Safe for concurrent use.
+	Wake()
+
+	// Stats reads the link's counters, including the kernel's own.
+	Stats() (Stats, error)
+
+	// Close gives everything back. It is idempotent.
+	Close() error
+}
+
+// An RxFrame is one received frame: the bytes from the Ethernet header on,
+// without FCS, in one piece or, when the frame outgrew one chunk, in two.
+type RxFrame struct {
+	Head []byte // the first piece: at least every header of a RoCE packet
+	Tail []byte // the rest, nil for most frames
+
+	Ref [2]uint64 // bookkeeping of the link that made it; leave alone
+}
+
+// Len is the length of the whole frame in bytes.
+func (f *RxFrame) Len() int { return len(f.Head) + len(f.Tail) }
+
+// A TxFrame is one frame to send. The owner writes Data and sets Len.
+type TxFrame struct {
+	Data []byte // room for Info.MaxFrame bytes, contiguous
+	Len  int    // bytes to send, from the Ethernet header on, without FCS
+
+	Ref uint64 // bookkeeping of the link that made it; leave alone
+}
+
+// Info describes an open link.
+type Info struct {
+	Backend     string // "xsk", "asavie" or "sim"
+	Interface   string // interface name
+	Ifindex     int    // interface index, 0 on a simulated link
+	Queue       int    // queue number of the device
+	MTU         int    // interface MTU in bytes, without the Ethernet header
+	MaxFrame    int    // longest frame in bytes that can be sent and received
+	ZeroCopy    bool   // the driver reads and writes our frames itself
+	MultiBuffer bool   // a frame may span two chunks
+	TxFrames    int    // transmit frames in all
+}
+
+// Stats are the counters of a link since it was opened.
+type Stats struct {
+	RxPackets, RxBytes uint64 // frames and bytes handed out by Receive
+	TxPackets, TxBytes uint64 // frames and bytes taken by Transmit
+
+	// The kernel's XDP_STATISTICS, under the kernel's names.
+	RxDropped            uint64 // no room in the frame or no frame
+	RxInvalidDescs       uint64
+	TxInvalidDescs       uint64
+	RxRingFull           uint64 // we were too slow
+	RxFillRingEmptyDescs uint64 // we gave too few frames
+	TxRingEmptyDescs     uint64 // send calls that drained the ring: not a fault
+
+	// What the send calls of Flush came back with.
+	TxKicks   uint64 // send calls
+	TxAgain   uint64 // EAGAIN: budget or buffer used up, called again
+	TxBusy    uint64 // EBUSY: the device dropped one frame of ours
+	TxNoBufs  uint64 // ENOBUFS: the kernel had no memory, called again later
+	TxNetDown uint64 // ENETDOWN: the interface is down, frames stay queued
+	RxKicks   uint64 // receive calls that woke the driver
+
+	RxOversize uint64 // frames dropped because they span more than two chunks
+}

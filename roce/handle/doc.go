@@ -1,0 +1,8 @@
+// Package handle hands out the numbers by which a peer names our objects: QP
+// numbers and the index part of memory keys.
+//
+// A peer who can guess a number can aim at an object that it was never told
+// of, so numbers are drawn at random from the whole range, and one that was
+// given back is not drawn again for a long time. Readers look numbers up
+// without a lock while others insert and delete.
+package handle

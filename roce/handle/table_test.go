@@ -1,0 +1,163 @@
+package handle
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+type thing struct{ num uint32 }
+
+func build(num uint32) *thing { return &thing{num} }
+
+func TestAgainstMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	table := New[thing](0, 1<<24-1, rng)
+	model := map[uint32]*thing{}
+	var nums []uint32
+	for range 20000 {
+		if len(nums) > 0 && rng.IntN(5) < 2 {
+			i := rng.IntN(len(nums))
+			num := nums[i]
+			nums[i] = nums[len(nums)-1]
+			nums = nums[:len(nums)-1]
+			if !table.Delete(num) || table.Delete(num) {
+				t.Fatalf("number %#x: deleted not exactly once", num)
+			}
+			delete(model, num)
+			continue
+		}
+		v, err := table.Insert(build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, dup := model[v.num]; dup {
+			t.Fatalf("number %#x drawn twice", v.num)
+		}
+		model[v.num] = v
+		nums = append(nums, v.num)
+	}
+	if table.Len() != len(model) {
+		t.Fatalf("table has %d values, model %d", table.Len(), len(model))
+	}
+	for num, v := range model {
+		if table.Lookup(num) != v {
+			t.Fatalf("number %#x: wrong value", num)
+		}
+	}
+	count := 0
+	table.All(func(num uint32, v *thing) bool {
+		count++
+		return model[num] == v
+	})
+	if count != len(model) {
+		t.Errorf("All saw %d of %d", count, len(model))
+	}
+}
+
+func TestSmallRangeFillsAndRests(t *testing.T) {
+	table := New[thing](2, 9, rand.New(rand.NewPCG(3, 4)))
+	for range 8 {
+		if _, err := table.Insert(build); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := table.Insert(build); err != ErrFull {
+		t.Fatalf("ninth of eight: error %v", err)
+	}
+	table.Delete(5)
+	if _, err := table.Insert(build); err != ErrFull {
+		t.Fatalf("the only free number rests, error %v", err)
+	}
+	for _, num := range []uint32{2, 3, 4, 6} {
+		table.Delete(num)
+	}
+	v, err := table.Insert(build)
+	if err != nil || v.num != 5 {
+		t.Fatalf("want the number that rested longest, 5, got %v, %v", v, err)
+	}
+}
+
+// TestNumbersAreNotPredictable checks that numbers spread over the range and
+// that one says nothing of the next.
+func TestNumbersAreNotPredictable(t *testing.T) {
+	const n, buckets = 1 << 16, 256
+	table := New[thing](0, 1<<24-1, rand.New(rand.NewPCG(5, 6)))
+	var hist [buckets]float64
+	var sum, sumSq, sumLag, prev float64
+	for i := range n {
+		v, err := table.Insert(build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hist[v.num>>16]++
+		x := float64(v.num)/(1<<24) - 0.5
+		sum, sumSq = sum+x, sumSq+x*x
+		if i > 0 {
+			sumLag += x * prev
+		}
+		prev = x
+		if i%2 == 0 {
+			table.Delete(v.num)
+		}
+	}
+	var chi float64
+	for _, got := range hist {
+		chi += (got - n/buckets) * (got - n/buckets) / (n / buckets)
+	}
+	// 255 degrees of freedom: mean 255, standard deviation 22.6.
+	if chi > 255+6*22.6 {
+		t.Errorf("chi square %.0f", chi)
+	}
+	if corr := sumLag / sumSq; math.Abs(corr) > 0.02 {
+		t.Errorf("serial correlation %.4f", corr)
+	}
+}
+
+func TestReadersNeverMissALiveNumber(t *testing.T) {
+	table := New[thing](0, 1<<24-1, rand.New(rand.NewPCG(7, 8)))
+	v, err := table.Insert(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					if table.Lookup(v.num) != v {
+						t.Error("a live number was not found")
+						return
+					}
+				}
+			}
+		})
+	}
+	for range 5000 {
+		w, err := table.Insert(build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.num&3 != 0 {
+			table.Delete(w.num)
+		}
+	}
+	close(done)
+	wg.Wait()
+}
+
+func TestLookupDoesNotAllocate(t *testing.T) {
+	table := New[thing](0, 1<<24-1, rand.New(rand.NewPCG(9, 10)))
+	v, err := table.Insert(build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() { table.Lookup(v.num) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

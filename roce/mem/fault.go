@@ -1,0 +1,24 @@
+package mem
+
+// A Fault is the reason why an access was refused, OK when it was not.
+type Fault uint8
+
+// The faults, in the order in which they are checked.
+const (
+	OK              Fault = iota
+	FaultNoKey            // no region has this key
+	FaultDomain           // the region belongs to another protection domain
+	FaultRights           // the region does not grant the access
+	FaultOutOfRange       // the bytes are not all inside the region
+)
+
+var faultNames = [...]string{"ok", "no such key", "other protection domain", "access not granted",
+	"out of range"}
+
+// String returns the fault in words.
+func (f Fault) String() string {
+	if int(f) >= len(faultNames) {
+		return "unknown fault"
+	}
+	return faultNames[f]
+}

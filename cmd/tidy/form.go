@@ -1,0 +1,286 @@
+package tidy
+
+import (
+	"bytes"
+	"go/ast"
+	"go/format"
+	"go/token"
+	"path"
+	"strings"
+)
+
+// The limits on length, in lines. Tests may be longer: their tables are.
+const (
+	maxFunc     = 70
+	maxFuncTest = 100
+	maxFile     = 500
+	maxFileTest = 800
+)
+
+// formRules say how a Go file looks.
+var formRules = []rule{
+	{"gofmt", checkFormat},
+	{"function length", checkFuncLength},
+	{"file length", checkFileLength},
+	{"documented", checkDocumented},
+	{"package comment", checkPackageComment},
+	{"speaking", checkSpeaking},
+}
+
+// longFiles may exceed the limit on the length of a file.
+var longFiles = map[string]string{}
+
+// longFuncs may exceed the limit on the length of a function; the key is the
+// path, a colon, and the name of the function.
+var longFuncs = map[string]string{}
+
+func checkFormat(s *source, report report) {
+	if !s.isGo() {
+		return
+	}
+	want, err := format.Source(s.data)
+	if err != nil {
+		report(0, "%v", err)
+		return
+	}
+	if bytes.Equal(want, s.data) {
+		return
+	}
+	have := s.lines()
+	for i, text := range strings.Split(string(want), "\n") {
+		if i >= len(have) || have[i] != text {
+			report(i+1, "not formatted: run gofmt")
+			return
+		}
+	}
+}
+
+// checkFuncLength counts the lines of a function from func to the closing
+// brace, without those of the tables in it.
+func checkFuncLength(s *source, report report) {
+	if !s.isGo() || s.generated() {
+		return
+	}
+	limit := maxFunc
+	if s.isTest() {
+		limit = maxFuncTest
+	}
+	for _, decl := range s.file.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok || fn.Body == nil || longFuncs[s.path+":"+fn.Name.Name] != "" {
+			continue
+		}
+		n := s.line(fn.End()) - s.line(fn.Pos()) + 1 - tableLines(s, fn.Body)
+		if n > limit {
+			report(s.line(fn.Pos()), "%s has %d lines, the limit is %d", fn.Name.Name, n, limit)
+		}
+	}
+}
+
+// tableLines counts the lines that the literal slices, arrays and maps of a
+// function take up beyond their first.
+func tableLines(s *source, body *ast.BlockStmt) int {
+	n := 0
+	ast.Inspect(body, func(node ast.Node) bool {
+		lit, ok := node.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		switch lit.Type.(type) {
+		case *ast.ArrayType, *ast.MapType:
+			n += s.line(lit.End()) - s.line(lit.Pos())
+			return false
+		}
+		return true
+	})
+	return n
+}
+
+func checkFileLength(s *source, report report) {
+	if !s.isGo() && path.Ext(s.path) != ".c" || s.generated() || longFiles[s.path] != "" {
+		return
+	}
+	limit := maxFile
+	if s.isTest() {
+		limit = maxFileTest
+	}
+	if n := len(s.lines()); n > limit {
+		report(n, "%d lines, the limit is %d: two nouns in one file?", n, limit)
+	}
+}
+
+// checkDocumented wants a comment at each exported identifier. A group of
+// constants or variables may share the comment of the group.
+func checkDocumented(s *source, report report) {
+	if !s.isGo() || s.isTest() || s.generated() {
+		return
+	}
+	for _, decl := range s.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
+				report(s.line(d.Pos()), "%s has no comment", d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				documentedSpec(s, d, spec, report)
+			}
+		}
+	}
+}
+
+// exportedReceiver tells whether a method can be reached by its type's name.
+func exportedReceiver(fn *ast.FuncDecl) bool {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return true
+	}
+	t := fn.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return true
+		}
+	}
+}
+
+func documentedSpec(s *source, d *ast.GenDecl, spec ast.Spec, report report) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		if !spec.Name.IsExported() {
+			return
+		}
+		if spec.Doc == nil && (d.Lparen.IsValid() || d.Doc == nil) {
+			report(s.line(spec.Pos()), "%s has no comment", spec.Name.Name)
+		}
+		if it, ok := spec.Type.(*ast.InterfaceType); ok {
+			for _, m := range it.Methods.List {
+				if len(m.Names) > 0 && m.Names[0].IsExported() && m.Doc == nil && m.Comment == nil {
+					report(s.line(m.Pos()), "%s.%s has no comment", spec.Name.Name, m.Names[0].Name)
+				}
+			}
+		}
+	case *ast.ValueSpec:
+		if d.Doc != nil || spec.Doc != nil || spec.Comment != nil {
+			return
+		}
+		for _, name := range spec.Names {
+			if name.IsExported() {
+				report(s.line(name.Pos()), "%s has no comment", name.Name)
+			}
+		}
+	}
+}
+
+// checkPackageComment wants the package comment in doc.go and nowhere else.
+func checkPackageComment(s *source, report report) {
+	if !s.isGo() || s.isTest() || s.generated() || s.tool() {
+		return
+	}
+	isDoc := path.Base(s.path) == "doc.go"
+	switch hasDoc := s.file.Doc != nil; {
+	case isDoc && !hasDoc:
+		report(1, "no package comment")
+	case !isDoc && hasDoc:
+		report(s.line(s.file.Package), "package comment outside doc.go")
+	}
+}
+
+// checkSpeaking keeps printing, exiting and command-line flags to the floor
+// that speaks to people. Tests print in examples and exit in TestMain.
+func checkSpeaking(s *source, report report) {
+	if !s.isGo() || s.isTest() || s.tool() || s.under("cmd", "bench") {
+		return
+	}
+	s.uses("fmt", func(name string, line int) {
+		if strings.HasPrefix(name, "Print") || strings.HasPrefix(name, "Scan") {
+			report(line, "fmt.%s outside cmd and bench", name)
+		}
+	})
+	s.uses("os", func(name string, line int) {
+		switch name {
+		case "Exit", "Stdout", "Stderr", "Stdin", "Args":
+			report(line, "os.%s outside cmd and bench", name)
+		}
+	})
+	for _, im := range s.imports() {
+		if im.path == "flag" || im.path == "log" {
+			report(im.line, "%q imported outside cmd and bench", im.path)
+		}
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if f, ok := call.Fun.(*ast.Ident); ok && (f.Name == "print" || f.Name == "println") {
+				report(s.line(call.Pos()), "built-in %s", f.Name)
+			}
+		}
+		return true
+	})
+}
+
+// missingDocs names the packages that have no doc.go.
+func missingDocs(files []*source) []string {
+	var order []string
+	seen := map[string]bool{} // value: doc.go found
+	for _, s := range files {
+		if !s.isGo() || s.isTest() || s.inTestdata() || s.tool() {
+			continue
+		}
+		if _, ok := seen[s.dir()]; !ok {
+			order = append(order, s.dir())
+			seen[s.dir()] = false
+		}
+		if path.Base(s.path) == "doc.go" {
+			seen[s.dir()] = true
+		}
+	}
+	var list []string
+	for _, dir := range order {
+		if !seen[dir] {
+			list = append(list, dir+": no doc.go")
+		}
+	}
+	return list
+}
+
+// deadTestdata names the test data that no Go file asks for. A file counts as
+// asked for when Go code names it, its directory, or its kind ("*.pcap"); a
+// fuzz corpus when the fuzz function it belongs to exists.
+func deadTestdata(files []*source, all []string) []string {
+	var code strings.Builder
+	for _, s := range files {
+		if s.isGo() {
+			code.Write(s.data)
+		}
+	}
+	text := code.String()
+	var list []string
+	for _, p := range all {
+		_, rest, ok := strings.Cut("/"+p, "/testdata/")
+		if !ok || strings.HasSuffix(p, ".md") {
+			continue
+		}
+		parts := strings.Split(rest, "/")
+		alive := false
+		if parts[0] == "fuzz" && len(parts) > 2 {
+			alive = strings.Contains(text, token.FUNC.String()+" "+parts[1]+"(")
+		} else {
+			ext := path.Ext(rest)
+			alive = strings.Contains(text, path.Base(rest)) ||
+				strings.Contains(text, "*"+ext) && ext != "" ||
+				len(parts) > 1 && strings.Contains(text, parts[0]) ||
+				strings.Contains(text, `"`+ext+`"`) && ext != ""
+		}
+		if !alive {
+			list = append(list, p+": no Go file asks for it")
+		}
+	}
+	return list
+}

@@ -1,0 +1,55 @@
+package wire
+
+import "encoding/binary"
+
+// DecodeNative parses a native InfiniBand packet from its LRH through its VCRC,
+// or through its ICRC when the VCRC was cut off, and tells why it is not a
+// well-formed transport packet, or OK. Raw packets (LNHRaw, LNHIPv6) have no
+// BTH: NotRoCE. All headers must lie in head. p borrows both pieces.
+func (p *Packet) DecodeNative(head, tail []byte) Reason {
+	p.reset(head, tail)
+	p.SrcMAC, p.DstMAC, p.Tagged = [6]byte{}, [6]byte{}, false
+	lrh, err := ParseLRH(head)
+	if err != nil {
+		return short(tail)
+	}
+	if lrh.LVer != 0 {
+		return BadLRH
+	}
+	p.LRH = lrh
+	n := int(lrh.PktLen)*4 - LRHLen
+	switch lrh.LNH {
+	case LNHLocal:
+		p.Framing = FramingNative
+		p.TClass, p.HopLimit = 0, 0
+		p.Src, p.Dst = GID{}, GID{}
+		if n < 0 {
+			return BadLRH
+		}
+		return p.decodeTransport(LRHLen, n)
+	case LNHGlobal:
+		r := p.decodeGRH(FramingNativeGRH, LRHLen)
+		if r == OK && p.end != LRHLen+n {
+			p.Spec = nil
+			return BadLRH
+		}
+		return r
+	default:
+		return NotRoCE
+	}
+}
+
+// VerifyVCRC tells whether the variant CRC behind a native packet is there and
+// right.
+func (p *Packet) VerifyVCRC() bool {
+	if p.Spec == nil || p.Framing != FramingNative && p.Framing != FramingNativeGRH ||
+		p.end+VCRCLen > len(p.head)+len(p.tail) {
+		return false
+	}
+	crc := updateVCRC(0xffff, p.head[:min(p.end, len(p.head))])
+	if n := p.end - len(p.head); n > 0 {
+		crc = updateVCRC(crc, p.tail[:n])
+	}
+	carried := []byte{p.byteAt(p.end), p.byteAt(p.end + 1)}
+	return ^crc == binary.LittleEndian.Uint16(carried)
+}

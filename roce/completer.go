@@ -1,0 +1,234 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// The completer takes the peer's answers to our requests. Answers come in the
+// order of PSNs, and each answers all PSNs before its own (IBA 9.7.5.1), so one
+// number, una, says how far the peer has come. Only a READ is not answered by a
+// later packet's ACK: its data must arrive. An answer that skips data is an
+// implied NAK: the data was lost, and is asked for again.
+
+// handleResponse takes an ACK, a NAK or a READ response.
+func (q *QP) handleResponse(now Time, p *wire.Packet) {
+	r := &q.req
+	d := r.ahead(p.BTH.PSN)
+	if d >= r.ahead(r.sentTop) {
+		step := stepFuture
+		if d >= 1<<23 {
+			step = stepGhost
+		}
+		q.lastDrop = step
+		q.count.Inc(step.counter())
+		return
+	}
+	switch {
+	case p.Spec.Is(wire.ClassRead):
+		q.handleReadResponse(now, p)
+	case p.BTH.Opcode == wire.RCAck:
+		q.handleAck(now, p.BTH.PSN, p.AETH().Syndrome)
+	default:
+		// An atomic acknowledge, for an atomic that was never asked for.
+		q.badResponse(now)
+	}
+}
+
+// handleAck takes an acknowledge packet, positive or negative.
+func (q *QP) handleAck(now Time, psn wire.PSN, s wire.Syndrome) {
+	switch s.Kind() {
+	case wire.KindACK:
+		q.answered(now, psn.Add(1))
+	case wire.KindRNRNAK:
+		q.count.Inc(counter.RcvdRNR)
+		if q.answered(now, psn) {
+			q.waitRNR(now, psn, s.Code())
+		}
+	case wire.KindNAK:
+		if s.NAK() == wire.NAKPSNSequenceError {
+			q.handleSeqNAK(now, psn)
+			return
+		}
+		q.count.Inc(counter.RcvdFatalNAK)
+		if q.answered(now, psn) {
+			q.fail(now, nakStatus(s.NAK()))
+		}
+	default:
+		q.badResponse(now)
+	}
+}
+
+// nakStatus is the completion status of a NAK (IBA 9.9.2.4.2).
+func nakStatus(s wire.Syndrome) Status {
+	switch s {
+	case wire.NAKInvalidRequest:
+		return StatusRemInvReqErr
+	case wire.NAKRemoteAccessError:
+		return StatusRemAccessErr
+	default:
+		return StatusRemOpErr
+	}
+}
+
+// answered retires everything before the PSN p and reports whether p is now the
+// oldest without an answer. It is not when a READ before p misses its data,
+// which is then asked for again, or when the QP has failed.
+func (q *QP) answered(now Time, p wire.PSN) bool {
+	r := &q.req
+	before := r.una
+	reached := q.retire(now, p)
+	if r.una != before {
+		q.progress(now)
+	}
+	if q.State() == StateErr {
+		return false
+	}
+	if !reached && !r.retried {
+		q.count.Inc(counter.ImpliedNAK)
+		r.retried = true
+		q.retryFrom(now, r.una)
+	}
+	return reached
+}
+
+// retire moves una to p, completing work requests, unless a READ is in the way.
+func (q *QP) retire(now Time, p wire.PSN) bool {
+	r := &q.req
+	for r.una != p {
+		w := q.sq.at(q.sq.head.Load())
+		if sendOps[w.opcode].read {
+			return false
+		}
+		if r.ahead(w.last) >= r.ahead(p) {
+			r.una = p
+			return true
+		}
+		r.una = w.last.Add(1)
+		q.completeSend(now, w, 0)
+	}
+	return true
+}
+
+// completeSend completes the oldest work request with success.
+func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
+	if w.opcode == OpSend || w.opcode == OpSendImm {
+		q.count.Inc(counter.RDMASends)
+	}
+	if w.flags&SendSignaled != 0 || q.sigAll {
+		wc := Completion{
+			WRID: w.wrID, Opcode: sendOps[w.opcode].wc, ByteLen: byteLen, Time: now,
+		}
+		q.complete(q.sendCQ, &wc, false)
+	}
+	if sendOps[w.opcode].read {
+		q.req.reads--
+	}
+	q.sq.head.Store(q.sq.head.Load() + 1)
+}
+
+// progress follows every advance of una: the retry counters start anew, the
+// timer too, and what was to be sent again but is answered is skipped.
+func (q *QP) progress(now Time) {
+	r := &q.req
+	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
+	r.retried, r.rnrWait = false, false
+	// psn fell behind una when it lies, seen from una, behind all that was sent.
+	if r.ahead(r.psn) > r.ahead(r.max) {
+		q.goBack(r.una)
+	}
+	if r.ackAt = 0; r.una != r.sentTop {
+		q.startAckTimer(now)
+	}
+	q.failWhenOldest(now)
+}
+
+// handleSeqNAK goes back to the PSN that the peer expects.
+func (q *QP) handleSeqNAK(now Time, psn wire.PSN) {
+	r := &q.req
+	q.count.Inc(counter.PacketSeqErr)
+	// While waiting for the RNR timer nothing is sent, and a second NAK for
+	// the same loss is not a second loss.
+	if !q.answered(now, psn) || r.rnrWait || r.retried {
+		return
+	}
+	r.retried = true
+	q.retryFrom(now, psn)
+}
+
+// waitRNR pauses the send queue because the peer has no receive for psn.
+func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
+	r := &q.req
+	if r.rnrWait {
+		return
+	}
+	if r.rnrRetry == 0 {
+		q.count.Inc(counter.RNRRetryExceeded)
+		q.fail(now, StatusRNRRetryExc)
+		return
+	}
+	if r.rnrRetry != rnrRetryForever {
+		r.rnrRetry--
+	}
+	q.goBack(psn)
+	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
+}
+
+// rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
+const rnrRetryForever = 7
+
+// handleReadResponse stores the data of one READ response packet.
+func (q *QP) handleReadResponse(now Time, p *wire.Packet) {
+	r := &q.req
+	psn := p.BTH.PSN
+	if !q.answered(now, psn) {
+		q.lastDrop = stepResponse
+		q.count.Inc(stepResponse.counter())
+		return
+	}
+	i := q.sq.head.Load()
+	w := q.sq.at(i)
+	if !sendOps[w.opcode].read || !q.responseFits(w, p) {
+		q.badResponse(now)
+		return
+	}
+	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
+	list := q.sq.sgList(i, int(w.numSGE))
+	if q.scatter(list, off, p.Payload) != mem.OK ||
+		q.scatter(list, off+uint32(len(p.Payload)), p.PayloadTail) != mem.OK {
+		q.count.Inc(counter.SendErr)
+		q.fail(now, StatusLocProtErr)
+		return
+	}
+	r.una = psn.Add(1)
+	if psn == w.last {
+		q.completeSend(now, w, w.length)
+	}
+	q.progress(now)
+}
+
+// responseFits tells whether a READ response is what its PSN calls for. A
+// responder may begin the answer to a repeated READ with FIRST or ONLY, as the
+// architecture has it, or go on with MIDDLE or LAST, as rxe does.
+func (q *QP) responseFits(w *sendWQE, p *wire.Packet) bool {
+	psn := p.BTH.PSN
+	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
+	if uint32(p.PayloadLen()) != min(w.length-off, q.pmtu) {
+		return false
+	}
+	if p.Spec.Has(wire.HasAETH) && !p.AETH().Syndrome.IsACK() {
+		return false
+	}
+	if p.Spec.Is(wire.ClassLast) != (psn == w.last) {
+		return false
+	}
+	return psn != w.first || p.Spec.Is(wire.ClassFirst)
+}
+
+// badResponse ends the QP because the peer answered what was not asked.
+func (q *QP) badResponse(now Time) {
+	q.lastDrop = stepResponse
+	q.count.Inc(counter.RcvdFatalNAK)
+	q.fail(now, StatusBadRespErr)
+}

@@ -1,0 +1,23 @@
+// Package roce is the InfiniBand transport over Ethernet without any I/O: queue
+// pairs, completion queues and work requests in the vocabulary of verbs.
+//
+// A QP is a value with two faces. The application's face posts work requests
+// and polls completions; it may be used from any goroutine. The wire's face is
+// driven by whoever holds the progress lock of the queue that owns the QP:
+//
+//	HandlePacket(now, pkt)         a packet came in; pkt is borrowed for the call
+//	NextPacket(now, frame) int     write the next packet to send, 0 when none is due
+//	NextDeadline() (Time, bool)    when to come back if nothing happens
+//	HandleDeadline(now)            that time has come
+//
+// Nothing here reads a clock, starts a goroutine, logs or allocates once a QP
+// exists. Time is passed in, randomness is passed in, and so the same code runs
+// on AF_XDP, under virtual time in a simulator and against a replayed capture.
+//
+// The requester (requester.go, completer.go) and the responder (responder.go)
+// are separate machines that share nothing but the QP's path and attributes.
+// What a peer does wrong becomes a counter, a NAK or a completion status; what
+// the caller does wrong becomes an error; a broken invariant panics.
+//
+// Sources: IBA volume 1, chapters 9 (transport) and 10, 11 (verbs).
+package roce

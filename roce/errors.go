@@ -1,0 +1,12 @@
+package roce
+
+import "errors"
+
+// Errors that the application's side returns. They come wrapped with the
+// argument and what was expected of it.
+var (
+	ErrInvalid   = errors.New("roce: invalid argument")
+	ErrState     = errors.New("roce: not possible in this state")
+	ErrQueueFull = errors.New("roce: work queue is full")
+	ErrOverrun   = errors.New("roce: completion queue overran")
+)

@@ -1,0 +1,188 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// Attr are the attributes of a QP (struct ibv_qp_attr). Which of them a call
+// sets is told by its mask.
+type Attr struct {
+	State           State
+	CurState        State
+	Access          mem.Access // what the peer may do: REMOTE_* flags
+	PKeyIndex       uint16     // 0: RoCE has one P_Key
+	Port            uint8      // 1
+	Path            wire.Path  // the address vector, resolved; SrcPort 0 lets the QP choose
+	PathMTU         wire.MTU
+	DestQPN         uint32
+	RQPSN           wire.PSN
+	SQPSN           wire.PSN
+	MaxRdAtomic     uint8 // READs that we may have outstanding, 0 to MaxRdAtomic
+	MaxDestRdAtomic uint8 // READs that the peer may have outstanding, 0 to MaxRdAtomic
+	MinRNRTimer     uint8 // RNR timer code, 0 to 31
+	Timeout         uint8 // local ACK timeout 4.096 us * 2^Timeout, 0 for none, 0 to 31
+	RetryCnt        uint8 // 0 to 7
+	RNRRetry        uint8 // 0 to 7, 7 is for ever
+}
+
+// Modify moves the QP and sets the attributes in the mask, all or nothing. The
+// error names the attribute that is missing, superfluous or out of range.
+func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
+	from, to := q.State(), q.State()
+	if mask&AttrState != 0 {
+		to = a.State
+	}
+	if to >= stateCount {
+		return fmt.Errorf("%w: no such state, %s", ErrInvalid, to)
+	}
+	if mask&AttrCurState != 0 && a.CurState != from {
+		return fmt.Errorf("%w: CUR_STATE says %s, the QP is in %s", ErrState, a.CurState, from)
+	}
+	if err := checkMove(from, to, mask); err != nil {
+		return err
+	}
+	if from == StateSQD && to == StateRTS && q.draining() {
+		return fmt.Errorf("%w: the send queue is still draining", ErrState)
+	}
+	if err := a.check(mask); err != nil {
+		return err
+	}
+	next := q.attr
+	next.take(a, mask)
+	if mask&AttrAV != 0 {
+		if err := q.setPath(&next); err != nil {
+			return err
+		}
+	}
+	q.apply(now, from, to, &next, mask)
+	return nil
+}
+
+// Attr returns the attributes.
+func (q *QP) Attr() Attr {
+	a := q.attr
+	a.State, a.CurState = q.State(), q.State()
+	return a
+}
+
+// check tests the ranges of the attributes in the mask.
+func (a *Attr) check(mask AttrMask) error {
+	for _, c := range []struct {
+		bit   AttrMask
+		value uint32
+		max   uint32
+	}{
+		{AttrPKeyIndex, uint32(a.PKeyIndex), 0},
+		{AttrTimeout, uint32(a.Timeout), 31},
+		{AttrRetryCnt, uint32(a.RetryCnt), 7},
+		{AttrRNRRetry, uint32(a.RNRRetry), 7},
+		{AttrMinRNRTimer, uint32(a.MinRNRTimer), 31},
+		{AttrMaxRdAtomic, uint32(a.MaxRdAtomic), MaxRdAtomic},
+		{AttrMaxDestRdAtomic, uint32(a.MaxDestRdAtomic), MaxRdAtomic},
+		{AttrDestQPN, a.DestQPN, 1<<24 - 1},
+	} {
+		if mask&c.bit != 0 && c.value > c.max {
+			return fmt.Errorf("%w: %s %d is above %d", ErrInvalid, c.bit, c.value, c.max)
+		}
+	}
+	if mask&AttrPort != 0 && a.Port != 1 {
+		return fmt.Errorf("%w: PORT %d, the device has port 1", ErrInvalid, a.Port)
+	}
+	if mask&AttrPathMTU != 0 && a.PathMTU.Bytes() == 0 {
+		return fmt.Errorf("%w: PATH_MTU code %d is not in 1..5", ErrInvalid, uint8(a.PathMTU))
+	}
+	return nil
+}
+
+// take copies the attributes in the mask.
+func (a *Attr) take(from *Attr, mask AttrMask) {
+	set := func(bit AttrMask, copyOne func()) {
+		if mask&bit != 0 {
+			copyOne()
+		}
+	}
+	set(AttrAccess, func() { a.Access = from.Access })
+	set(AttrPKeyIndex, func() { a.PKeyIndex = from.PKeyIndex })
+	set(AttrPort, func() { a.Port = from.Port })
+	set(AttrAV, func() { a.Path = from.Path })
+	set(AttrPathMTU, func() { a.PathMTU = from.PathMTU })
+	set(AttrDestQPN, func() { a.DestQPN = from.DestQPN })
+	set(AttrRQPSN, func() { a.RQPSN = from.RQPSN.Add(0) })
+	set(AttrSQPSN, func() { a.SQPSN = from.SQPSN.Add(0) })
+	set(AttrMaxRdAtomic, func() { a.MaxRdAtomic = from.MaxRdAtomic })
+	set(AttrMaxDestRdAtomic, func() { a.MaxDestRdAtomic = from.MaxDestRdAtomic })
+	set(AttrMinRNRTimer, func() { a.MinRNRTimer = from.MinRNRTimer })
+	set(AttrTimeout, func() { a.Timeout = from.Timeout })
+	set(AttrRetryCnt, func() { a.RetryCnt = from.RetryCnt })
+	set(AttrRNRRetry, func() { a.RNRRetry = from.RNRRetry })
+}
+
+// setPath makes the header template. Both ends compute the same source port.
+func (q *QP) setPath(a *Attr) error {
+	if a.Path.SrcPort == 0 {
+		a.Path.SrcPort = wire.SourcePort(a.Path.FlowLabel, q.num, a.DestQPN)
+	}
+	var t wire.Template
+	if err := t.Init(a.Path); err != nil {
+		return fmt.Errorf("%w: AV: %w", ErrInvalid, err)
+	}
+	q.path = t
+	return nil
+}
+
+// apply makes a checked change.
+func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
+	switch {
+	case to == StateReset:
+		q.reset()
+		return
+	case to == StateErr:
+		if from != StateErr {
+			q.rsp.fifo.clear()
+			q.enterError(now)
+		}
+		return
+	}
+	// PostSend reads MaxRdAtomic: change attributes under its lock.
+	q.sq.mu.Lock()
+	q.attr = *next
+	q.sq.mu.Unlock()
+	if mask&AttrPathMTU != 0 {
+		q.pmtu = uint32(next.PathMTU.Bytes())
+	}
+	if mask&AttrRQPSN != 0 {
+		q.rsp.psn = next.RQPSN
+	}
+	if mask&AttrMaxDestRdAtomic != 0 {
+		q.rsp.fifo.clear()
+		q.rsp.reads = make([]readResource, next.MaxDestRdAtomic)
+		q.rsp.nextRead = 0
+		q.rsp.fifo.init(int(next.MaxDestRdAtomic))
+	}
+	if mask&AttrSQPSN != 0 {
+		q.req.restart(next.SQPSN, next.RetryCnt, next.RNRRetry)
+	}
+	q.setState(to)
+}
+
+// reset forgets all work and all state of the connection, without completions.
+func (q *QP) reset() {
+	q.setState(StateReset)
+	q.sq.clear()
+	q.rq.clear()
+	q.sendCQ.purge(q.num)
+	q.recvCQ.purge(q.num)
+	window := q.req.window
+	q.req = requester{window: window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
+	q.rsp = responder{}
+	q.sq.mu.Lock()
+	q.attr = Attr{}
+	q.sq.mu.Unlock()
+	q.overrun = false
+}
+
+// draining tells whether a QP in SQD has not yet finished what it began.
+func (q *QP) draining() bool { return q.sq.head.Load() != q.req.new }

@@ -115,4 +115,9 @@ type Stats struct {
 	RxKicks   uint64 // receive calls that woke the driver
 
 	RxOversize uint64 // frames dropped because they span more than two chunks
+
+	// KernelFaults counts ring entries that named a frame the kernel did not
+	// hold. They are ignored. Anything but 0 is a fault of the kernel or of
+	// memory.
+	KernelFaults uint64
 }

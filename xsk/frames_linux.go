@@ -1,0 +1,289 @@
+package xsk
+
+import "fmt"
+
+// The way of a frame through the socket, in the order of its steps:
+//
+//	receive   Receive: RX ring -> caller     Release: caller -> fill ring
+//	send      Reserve: completion ring -> free -> caller
+//	          Transmit: caller -> TX ring     Return: caller -> free
+//	forward   Receive, then Forward: caller -> TX ring -> completion -> fill ring
+//
+// Nothing here makes a system call, except that an empty-handed Receive or
+// Reserve wakes a driver that asked for it. flush_linux.go has the rest.
+
+// partial is a received frame in the making: the pieces that came so far.
+type partial struct {
+	pieces int       // descriptors seen, also those of an oversize frame
+	addr   [2]uint64 // of the first two
+	len    [2]uint32
+}
+
+// ref makes the Ref of a frame or piece at addr. 0 is left to mean none, so that
+// a cleared frame is told from the one at address 0.
+func ref(addr uint64) uint64 { return addr + 1 }
+
+// deref undoes ref. It panics for a frame that is not handed out.
+func deref(r uint64) uint64 {
+	if r == 0 {
+		panic("xsk: frame was given back before, or never handed out")
+	}
+	return r - 1
+}
+
+// Receive implements Link. A frame of more than two pieces is dropped and
+// counted in RxOversize.
+func (s *Socket) Receive(dst []RxFrame) int {
+	n := 0
+	for n < len(dst) {
+		batch := s.rx.peek(uint32(len(dst) - n))
+		got := batch.len()
+		if got == 0 {
+			break
+		}
+		n += s.take(batch.first, dst[n:])
+		n += s.take(batch.second, dst[n:])
+		s.rx.release(got)
+	}
+	if n == 0 {
+		s.wakeRx()
+	}
+	return n
+}
+
+// take turns descriptors into frames, at most one for each descriptor.
+func (s *Socket) take(descs []Desc, dst []RxFrame) int {
+	n := 0
+	for i := range descs {
+		d := descs[i] // one read: the memory is shared
+		if !s.umem.held(d.Addr, ownerFill) || !s.umem.isRx(s.umem.index(d.Addr)) {
+			s.stats.KernelFaults++
+			continue
+		}
+		more := d.Options&PktContd != 0
+		if s.part.pieces == 0 && !more {
+			s.umem.move(s.umem.index(d.Addr), ownerFill, ownerApp)
+			dst[n] = RxFrame{Head: s.umem.bytes(d.Addr, d.Len), Ref: [2]uint64{ref(d.Addr)}}
+			s.stats.RxBytes += uint64(d.Len)
+			n++
+			continue
+		}
+		if s.assemble(d) && !more {
+			dst[n] = s.finish()
+			n++
+		}
+		if !more {
+			s.part = partial{}
+		}
+	}
+	s.stats.RxPackets += uint64(n)
+	return n
+}
+
+// assemble adds a piece to the frame in the making and tells whether the frame
+// still fits. Pieces of an oversize frame go straight back to the kernel.
+func (s *Socket) assemble(d Desc) bool {
+	p := &s.part
+	k := p.pieces
+	p.pieces++
+	if k < len(p.addr) {
+		s.umem.move(s.umem.index(d.Addr), ownerFill, ownerRx)
+		p.addr[k], p.len[k] = d.Addr, d.Len
+		return true
+	}
+	if k == len(p.addr) { // the third piece: the first two are of no use either
+		s.stats.RxOversize++
+		for _, a := range p.addr {
+			s.refill(a, ownerRx)
+		}
+	}
+	s.refill(d.Addr, ownerFill)
+	return false
+}
+
+// refill gives one receive chunk to the kernel, published at once: the rare way.
+func (s *Socket) refill(addr uint64, from owner) {
+	s.umem.move(s.umem.index(addr), from, ownerFill)
+	slot := s.fill.reserve(1) // the ring has a slot for every receive chunk
+	*slot.at(0) = addr
+	s.fill.submit(1)
+}
+
+// finish hands out the assembled frame.
+func (s *Socket) finish() RxFrame {
+	p := &s.part
+	f := RxFrame{}
+	for i := range p.pieces {
+		s.umem.move(s.umem.index(p.addr[i]), ownerRx, ownerApp)
+		f.Ref[i] = ref(p.addr[i])
+		s.stats.RxBytes += uint64(p.len[i])
+	}
+	f.Head = s.umem.bytes(p.addr[0], p.len[0])
+	if p.pieces == 2 {
+		f.Tail = s.umem.bytes(p.addr[1], p.len[1])
+	}
+	return f
+}
+
+// Release implements Link. It clears the frames.
+func (s *Socket) Release(frames []RxFrame) {
+	if s.closed {
+		return
+	}
+	need := uint32(len(frames))
+	for i := range frames {
+		if frames[i].Ref[1] != 0 {
+			need++
+		}
+	}
+	slots := s.fill.reserve(need) // the ring has a slot for every receive chunk
+	k := uint32(0)
+	for i := range frames {
+		f := &frames[i]
+		addr := deref(f.Ref[0])
+		s.umem.move(s.umem.index(addr), ownerApp, ownerFill)
+		*slots.at(k) = addr
+		k++
+		if f.Ref[1] != 0 {
+			addr = deref(f.Ref[1])
+			s.umem.move(s.umem.index(addr), ownerApp, ownerFill)
+			*slots.at(k) = addr
+			k++
+		}
+		*f = RxFrame{}
+	}
+	s.fill.submit(k)
+}
+
+// Reserve implements Link. It first takes back what the kernel completed, so
+// that the frames handed out are the ones the cache still knows.
+func (s *Socket) Reserve(dst []TxFrame) int {
+	s.reap()
+	if len(s.umem.free) == 0 {
+		s.nudge()
+	}
+	n := min(len(dst), len(s.umem.free))
+	for i := range n {
+		c := s.umem.pop()
+		dst[i] = TxFrame{Data: s.umem.frame(c), Ref: ref(s.umem.addr(c))}
+	}
+	return n
+}
+
+// Transmit implements Link. It clears the frames. It panics when Len is not in
+// 1 to len(Data), or when a frame is not reserved.
+func (s *Socket) Transmit(frames []TxFrame) {
+	if s.closed {
+		return
+	}
+	need := uint32(len(frames))
+	if s.umem.perTx > 1 {
+		for i := range frames {
+			if frames[i].Len > int(s.umem.chunk) {
+				need++
+			}
+		}
+	}
+	slots := s.tx.reserve(need) // the ring has a slot for every chunk
+	k := uint32(0)
+	for i := range frames {
+		f := &frames[i]
+		addr, c := deref(f.Ref), s.umem.index(deref(f.Ref))
+		size := s.umem.chunk * s.umem.perTx
+		if f.Len < 1 || f.Len > int(size) {
+			panic(fmt.Sprintf("xsk: transmit of %d bytes, want 1 to %d", f.Len, size))
+		}
+		head := min(uint32(f.Len), s.umem.chunk)
+		tail := uint32(f.Len) - head
+		s.umem.move(c, ownerApp, ownerTx)
+		*slots.at(k) = Desc{Addr: addr, Len: head}
+		if s.umem.perTx > 1 {
+			if tail == 0 {
+				s.umem.move(c+1, ownerApp, ownerFree)
+			} else {
+				slots.at(k).Options = PktContd
+				k++
+				s.umem.move(c+1, ownerApp, ownerTx)
+				*slots.at(k) = Desc{Addr: s.umem.addr(c + 1), Len: tail}
+			}
+		}
+		k++
+		s.stats.TxBytes += uint64(f.Len)
+		*f = TxFrame{}
+	}
+	s.onWay += k
+	s.stats.TxPackets += uint64(len(frames))
+	s.tx.submit(k)
+}
+
+// Return implements Link. It clears the frames.
+func (s *Socket) Return(frames []TxFrame) {
+	if s.closed {
+		return
+	}
+	for i := range frames {
+		s.umem.push(s.umem.index(deref(frames[i].Ref)))
+		frames[i] = TxFrame{}
+	}
+}
+
+// Forward queues received frames for sending, in order and in place: what was
+// written into Head and Tail is sent, and each may have been shortened at its
+// end, but not to nothing. It clears the frames; their memory receives again
+// once they are sent. It takes all frames and returns their number; 0 on a
+// closed socket.
+func (s *Socket) Forward(frames []RxFrame) int {
+	if s.closed {
+		return 0
+	}
+	for i := range frames {
+		f := &frames[i]
+		pieces := [2][]byte{f.Head, f.Tail}
+		n := uint32(1)
+		if f.Ref[1] != 0 {
+			n = 2
+		}
+		slots := s.tx.reserve(n) // the ring has a slot for every chunk
+		for j := range n {
+			addr := deref(f.Ref[j])
+			if len(pieces[j]) == 0 {
+				panic("xsk: forward of an empty piece")
+			}
+			s.umem.move(s.umem.index(addr), ownerApp, ownerTx)
+			d := Desc{Addr: addr, Len: uint32(len(pieces[j]))}
+			if j+1 < n {
+				d.Options = PktContd
+			}
+			*slots.at(j) = d
+		}
+		s.onWay += n
+		s.stats.TxBytes += uint64(f.Len())
+		s.tx.submit(n)
+		*f = RxFrame{}
+	}
+	s.stats.TxPackets += uint64(len(frames))
+	return len(frames)
+}
+
+// reap takes back the chunks that the kernel has sent and returns how many
+// entries of the completion ring that were.
+func (s *Socket) reap() uint32 {
+	done := s.comp.peek(s.comp.size)
+	n := done.len()
+	for i := range n {
+		addr := *done.at(i)
+		if !s.umem.held(addr, ownerTx) {
+			s.stats.KernelFaults++
+			continue
+		}
+		s.onWay--
+		c := s.umem.index(addr)
+		if !s.umem.isRx(c) {
+			s.umem.sent(c)
+			continue
+		}
+		s.refill(addr, ownerTx)
+	}
+	s.comp.release(n)
+	return n
+}

@@ -1,0 +1,97 @@
+package xsk
+
+import (
+	"syscall"
+	"time"
+)
+
+// A Kernel is everything that a Socket asks of the operating system. Linux
+// returns the real one; xsktest has one in memory, so that the rings, the
+// frames and every error path run without privileges and under the race
+// detector. Errors are syscall.Errno values where the kernel gave one.
+type Kernel interface {
+	// Device looks an interface up, by name unless that is empty.
+	Device(name string, ifindex int) (Device, error)
+
+	// Socket makes an unbound AF_XDP socket, Close closes any descriptor that
+	// this Kernel made.
+	Socket() (fd int, err error)
+	Close(fd int) error
+
+	// MapUMEM allocates page-aligned zeroed memory of at least size bytes that
+	// the kernel may pin; UnmapUMEM frees it.
+	MapUMEM(size int) ([]byte, error)
+	UnmapUMEM(mem []byte) error
+
+	// RegisterUMEM makes mem the socket's frames, cut into chunks of chunkSize.
+	RegisterUMEM(fd int, mem []byte, chunkSize uint32) error
+
+	// SetRing makes one of the socket's rings; MapAddrRing maps the fill or
+	// completion ring, MapDescRing the RX or TX ring. UnmapRing takes the
+	// Mapping of what those returned.
+	SetRing(fd int, kind RingKind, entries uint32) error
+	MapAddrRing(fd int, kind RingKind, entries uint32) (RingMemory[uint64], error)
+	MapDescRing(fd int, kind RingKind, entries uint32) (RingMemory[Desc], error)
+	UnmapRing(mapping []byte) error
+
+	// SetTxBudget, SetSndBuf and SetBusyPoll set the options of the same names
+	// in Config.
+	SetTxBudget(fd, descriptors int) error
+	SetSndBuf(fd, bytes int) error
+	SetBusyPoll(fd, microseconds, budget int) error
+
+	// Bind attaches the socket to a queue, with the flags of sockaddr_xdp.
+	Bind(fd int, flags uint16, ifindex, queue int) error
+	// ZeroCopy tells whether the bound socket runs without copies.
+	ZeroCopy(fd int) (bool, error)
+	// Statistics reads the kernel's counters of the socket.
+	Statistics(fd int) (KernelStats, error)
+	// Owner describes the process that holds the queue, or returns "".
+	Owner(ifindex, queue int) string
+
+	// Send makes the kernel look at the TX ring, Recv at the fill ring; neither
+	// blocks.
+	Send(fd int) syscall.Errno
+	Recv(fd int) syscall.Errno
+
+	// Event makes a descriptor that Notify makes readable and Drain unreadable.
+	Event() (fd int, err error)
+	Notify(event int) error
+	Drain(event int) error
+	// Poll waits until the socket can receive, the event is readable or the
+	// time is over; for ever when timeout is negative.
+	Poll(fd, event int, timeout time.Duration) (Ready, error)
+}
+
+// Device is what Open needs to know about an interface.
+type Device struct {
+	Name  string
+	Index int
+	MTU   int // bytes without the Ethernet header
+}
+
+// Ready says what ended a Poll. All false means the time-out.
+type Ready struct {
+	Receive bool // the RX ring has entries
+	Event   bool // the event is readable
+	Gone    bool // the device was deleted
+}
+
+// KernelStats are the counters of struct xdp_statistics, under its names. They
+// count from the socket's creation and are never reset.
+type KernelStats struct {
+	RxDropped            uint64
+	RxInvalidDescs       uint64
+	TxInvalidDescs       uint64
+	RxRingFull           uint64
+	RxFillRingEmptyDescs uint64
+	TxRingEmptyDescs     uint64
+}
+
+// The flags of struct sockaddr_xdp that Bind takes.
+const (
+	BindCopy       = 1 << 1 // XDP_COPY: no zero-copy
+	BindZeroCopy   = 1 << 2 // XDP_ZEROCOPY: zero-copy or failure
+	BindNeedWakeup = 1 << 3 // XDP_USE_NEED_WAKEUP: kernel says when to call
+	BindMulti      = 1 << 4 // XDP_USE_SG: frames of several chunks
+)

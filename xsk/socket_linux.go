@@ -1,0 +1,318 @@
+package xsk
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Socket is an AF_XDP socket on one queue of one device. It implements Link;
+// doc.go has the picture. The methods that move frames belong to one goroutine
+// at a time.
+type Socket struct {
+	// Read and written for each batch, by the driving goroutine only.
+	rx    rxRing
+	fill  fillRing
+	tx    txRing
+	comp  completionRing
+	umem  umem
+	part  partial // frame whose last piece has not come yet
+	stats Stats
+	onWay uint32 // chunks queued for sending and not completed
+
+	// Fixed after Open.
+	kernel Kernel
+	info   Info
+	fd     int
+	event  int
+	opened []func() error // undoes each step of Open, in order of the steps
+
+	closed   bool
+	busyPoll bool
+
+	// wake is one of the wake* states; see Wait. closing guards the event's
+	// descriptor against a Wake that comes with or after Close.
+	wake    atomic.Uint32
+	closing sync.RWMutex
+	gone    bool // under closing: the event is closed
+}
+
+var _ Link = (*Socket)(nil)
+
+// Open makes a socket on one queue and fills its fill ring. Frames arrive once
+// the socket is registered in the XSKMAP of an XDP program, under FD; sending
+// works at once.
+//
+// Needs CAP_NET_RAW; CAP_IPC_LOCK when the frames exceed the locked-memory
+// limit; CAP_NET_ADMIN for BusyPoll. Blocks for up to BindTimeout when the
+// queue is taken. A failure is an *Error, or a plain error for a configuration
+// that cannot be; nothing is left open.
+func Open(cfg Config) (*Socket, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	if cfg.Kernel == nil {
+		cfg.Kernel = Linux()
+	}
+	dev, err := cfg.Kernel.Device(cfg.Interface, cfg.Ifindex)
+	if err != nil {
+		return nil, &Error{Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
+			Queue: cfg.Queue, Err: err}
+	}
+	lay, err := cfg.layout(dev.MTU)
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{kernel: cfg.Kernel, fd: -1, event: -1, busyPoll: cfg.BusyPoll > 0}
+	s.info = Info{
+		Backend:   "xsk",
+		Interface: dev.Name,
+		Ifindex:   dev.Index,
+		Queue:     cfg.Queue,
+		MTU:       dev.MTU,
+		TxFrames:  cfg.TxFrames,
+	}
+	if err := s.open(cfg, lay); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open does the steps of Open that have to be undone.
+func (s *Socket) open(cfg Config, lay layout) error {
+	var err error
+	if s.event, err = s.kernel.Event(); err != nil {
+		return s.fail("eventfd", err)
+	}
+	event := s.event
+	s.undo(func() error { return s.kernel.Close(event) })
+
+	mem, err := s.kernel.MapUMEM(lay.umemSize)
+	if err != nil {
+		return s.fail("allocate UMEM", err)
+	}
+	s.undo(func() error { return s.kernel.UnmapUMEM(mem) })
+	s.umem.init(mem, uint32(cfg.ChunkSize), uint32(cfg.RxFrames), uint32(cfg.TxFrames), lay.perTx)
+
+	if s.fd, err = s.kernel.Socket(); err != nil {
+		return s.fail("socket", err)
+	}
+	fd := s.fd
+	s.undo(func() error { return s.kernel.Close(fd) })
+	if err := s.kernel.RegisterUMEM(s.fd, mem[:lay.umemSize], uint32(cfg.ChunkSize)); err != nil {
+		return s.fail("register UMEM", err)
+	}
+	if err := s.openRings(lay); err != nil {
+		return err
+	}
+	if err := s.setOptions(cfg, lay); err != nil {
+		return err
+	}
+	s.fillAll()
+	flags, err := s.bind(cfg, lay)
+	if err != nil {
+		return err
+	}
+	zc, err := s.kernel.ZeroCopy(s.fd)
+	if err != nil {
+		return s.fail("read XDP_OPTIONS", err)
+	}
+	s.info.ZeroCopy = zc
+	s.info.MultiBuffer = flags&BindMulti != 0
+	pieces := int(lay.perTx)
+	s.info.MaxFrame = min(s.info.MTU+ethLen+vlanLen,
+		rxRoom(uint32(cfg.ChunkSize), zc, s.info.MultiBuffer)*pieces)
+	return nil
+}
+
+// undo notes how to take the last step back.
+func (s *Socket) undo(f func() error) { s.opened = append(s.opened, f) }
+
+// openRings makes and maps the four rings. All rings are made before the first
+// is mapped, since a mapping keeps the socket alive.
+func (s *Socket) openRings(lay layout) error {
+	sizes := [...]uint32{
+		FillRing:       lay.fillRing,
+		CompletionRing: lay.compRing,
+		RxRing:         lay.rxRing,
+		TxRing:         lay.txRing,
+	}
+	for kind, n := range sizes {
+		if err := s.kernel.SetRing(s.fd, RingKind(kind), n); err != nil {
+			return s.fail("make "+RingKind(kind).String()+" ring", err)
+		}
+	}
+	return errors.Join(
+		mapRingInto(s, &s.fill.ring, FillRing, s.kernel.MapAddrRing, lay.fillRing),
+		mapRingInto(s, &s.comp.ring, CompletionRing, s.kernel.MapAddrRing, lay.compRing),
+		mapRingInto(s, &s.rx.ring, RxRing, s.kernel.MapDescRing, lay.rxRing),
+		mapRingInto(s, &s.tx.ring, TxRing, s.kernel.MapDescRing, lay.txRing),
+	)
+}
+
+// mapRingInto maps one ring and takes it over.
+func mapRingInto[T entry](s *Socket, r *ring[T], kind RingKind,
+	mapRing func(int, RingKind, uint32) (RingMemory[T], error), entries uint32) error {
+	m, err := mapRing(s.fd, kind, entries)
+	if err != nil {
+		return s.fail("map "+kind.String()+" ring", err)
+	}
+	r.init(m, kind == FillRing || kind == TxRing)
+	s.undo(func() error { return s.kernel.UnmapRing(m.Mapping) })
+	return nil
+}
+
+// setOptions sets what the configuration asks for. Only the send budget is
+// optional: without it the kernel handles 32 descriptors a call, and Flush
+// calls again.
+func (s *Socket) setOptions(cfg Config, lay layout) error {
+	if lay.txBudget >= minTxBudget {
+		err := s.kernel.SetTxBudget(s.fd, lay.txBudget)
+		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
+			return s.fail("set XDP_MAX_TX_SKB_BUDGET", err)
+		}
+	}
+	if cfg.SndBuf > 0 {
+		if err := s.kernel.SetSndBuf(s.fd, cfg.SndBuf); err != nil {
+			return s.fail("set SO_SNDBUF", err)
+		}
+	}
+	if cfg.BusyPoll > 0 {
+		if err := s.kernel.SetBusyPoll(s.fd, cfg.BusyPoll, cfg.BusyPollBudget); err != nil {
+			return s.fail("set busy polling", err)
+		}
+	}
+	return nil
+}
+
+// fillAll gives every receive chunk to the kernel, before bind: the driver may
+// take frames as soon as it is bound.
+func (s *Socket) fillAll() {
+	n := s.umem.rxChunks
+	slots := s.fill.reserve(n)
+	for i := range n {
+		s.umem.move(i, ownerFree, ownerFill)
+		*slots.at(i) = s.umem.addr(i)
+	}
+	s.fill.submit(n)
+}
+
+// bind attaches the socket to its queue and returns the flags that did it. The
+// kernel releases the queue of a closed socket in a worker, so a queue that was
+// just given up is busy for some milliseconds: bind tries again until
+// BindTimeout.
+func (s *Socket) bind(cfg Config, lay layout) (uint16, error) {
+	flags := uint16(BindNeedWakeup)
+	switch cfg.Mode {
+	case ModeCopy:
+		flags |= BindCopy
+	case ModeZeroCopy:
+		flags |= BindZeroCopy
+	}
+	if lay.multi {
+		flags |= BindMulti
+	}
+	for end := time.Now().Add(cfg.BindTimeout); ; time.Sleep(bindPoll) {
+		err := s.kernel.Bind(s.fd, flags, s.info.Ifindex, s.info.Queue)
+		if err == nil {
+			return flags, nil
+		}
+		if !errors.Is(err, unix.EBUSY) || !time.Now().Before(end) {
+			return 0, s.fail("bind", err)
+		}
+	}
+}
+
+// FD returns the socket's descriptor, for the XSKMAP. It is valid until Close
+// and must not be closed, read or bound.
+func (s *Socket) FD() int { return s.fd }
+
+// Info implements Link.
+func (s *Socket) Info() Info { return s.info }
+
+// Stats implements Link. It makes one system call.
+func (s *Socket) Stats() (Stats, error) {
+	if s.closed {
+		return Stats{}, ErrClosed
+	}
+	k, err := s.kernel.Statistics(s.fd)
+	if err != nil {
+		return Stats{}, s.fail("read XDP_STATISTICS", err)
+	}
+	st := s.stats
+	st.RxDropped = k.RxDropped
+	st.RxInvalidDescs = k.RxInvalidDescs
+	st.TxInvalidDescs = k.TxInvalidDescs
+	st.RxRingFull = k.RxRingFull
+	st.RxFillRingEmptyDescs = k.RxFillRingEmptyDescs
+	st.TxRingEmptyDescs = k.TxRingEmptyDescs
+	return st, nil
+}
+
+// Close implements Link. It unmaps the rings, closes the socket, which also
+// clears its XSKMAP slot, and unmaps the frames, in this order: a mapped ring
+// keeps a closed socket, and with it the queue, alive. Frames that are still
+// borrowed are gone; frames that are still queued are not sent.
+func (s *Socket) Close() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed, s.gone = true, true
+	s.rx.detach()
+	s.fill.detach()
+	s.tx.detach()
+	s.comp.detach()
+	s.umem = umem{}
+	s.part = partial{}
+	s.onWay = 0
+	var errs []error
+	for i := len(s.opened) - 1; i >= 0; i-- {
+		errs = append(errs, s.opened[i]())
+	}
+	s.opened = nil
+	return errors.Join(errs...)
+}
+
+// fail wraps an error of the kernel with where it happened and what to do.
+func (s *Socket) fail(op string, err error) error {
+	e := &Error{Op: op, Ifindex: s.info.Ifindex, Queue: s.info.Queue, Err: err}
+	e.Hint = s.hint(op, err)
+	return e
+}
+
+// hint says what usually helps.
+func (s *Socket) hint(op string, err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM) && op == "socket":
+		return "needs CAP_NET_RAW"
+	case errors.Is(err, unix.EPERM):
+		return "needs CAP_NET_ADMIN"
+	case errors.Is(err, unix.ENOBUFS) && op == "register UMEM":
+		return "over the locked-memory limit: raise it (ulimit -l), grant CAP_IPC_LOCK, " +
+			"or ask for fewer frames"
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		return "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)"
+	case op != "bind":
+		return ""
+	case errors.Is(err, unix.EBUSY):
+		hint := "another socket holds the queue: stop it or use another queue"
+		if who := s.kernel.Owner(s.info.Ifindex, s.info.Queue); who != "" {
+			return hint + "; holder: " + who
+		}
+		return hint
+	case errors.Is(err, unix.EINVAL):
+		return "no such queue (ethtool -l shows how many there are), " +
+			"or the MTU is too large for zero-copy"
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return "the driver has no zero-copy, or not with frames of two chunks: use copy mode"
+	case errors.Is(err, unix.ENETDOWN):
+		return "the interface is down"
+	}
+	return ""
+}

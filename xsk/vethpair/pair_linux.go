@@ -1,0 +1,309 @@
+package vethpair
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Side is one end of a pair.
+type Side int
+
+// The two ends.
+const (
+	A Side = iota
+	B
+)
+
+// String returns "a" or "b".
+func (s Side) String() string { return [...]string{"a", "b"}[s] }
+
+// IfName is the name of the interface, the same in both namespaces.
+const IfName = "xr0"
+
+// Defaults of Options.
+const (
+	DefaultMTU        = 1500
+	DefaultQueues     = 1
+	DefaultPfifoLimit = 1000
+)
+
+// Options say what pair to make. The zero value is a lossless pair with one
+// queue and an MTU of 1500.
+type Options struct {
+	MTU    int // bytes; default DefaultMTU
+	Queues int // receive and transmit queues of each end; default DefaultQueues
+
+	// NoQdisc leaves the ends without queueing discipline: a full ring then
+	// drops frames instead of pushing back.
+	NoQdisc bool
+	// PfifoLimit is the length of the pfifo in frames; default DefaultPfifoLimit.
+	PfifoLimit int
+	// Threaded moves receiving from the sender's system call to a kernel thread
+	// of the receiving end (threaded NAPI).
+	Threaded bool
+	// NoAddrs leaves the ends without addresses, and with IPv6 switched off so
+	// that the kernel sends nothing of its own.
+	NoAddrs bool
+}
+
+// End is one end of the wire.
+type End struct {
+	Namespace string // name of the network namespace, as in `ip netns`
+	Name      string // interface name
+	Ifindex   int    // interface index in its namespace
+	MAC       net.HardwareAddr
+	IPv4      netip.Prefix // zero with NoAddrs
+	IPv6      netip.Prefix // zero with NoAddrs
+
+	ns netns.NsHandle
+}
+
+// A Pair is two namespaces joined by a veth pair. Safe for concurrent use.
+type Pair struct {
+	A, B End
+
+	once sync.Once
+	err  error
+}
+
+// number tells the pairs of one process apart.
+var number atomic.Uint32
+
+// New makes a pair, up and with addresses. Nothing is left of a failed try.
+func New(o Options) (*Pair, error) {
+	if o.MTU == 0 {
+		o.MTU = DefaultMTU
+	}
+	if o.Queues == 0 {
+		o.Queues = DefaultQueues
+	}
+	if o.PfifoLimit == 0 {
+		o.PfifoLimit = DefaultPfifoLimit
+	}
+	n := number.Add(1)
+	p := &Pair{}
+	for side := range Side(2) {
+		e := p.End(side)
+		e.ns = netns.None()
+		e.Namespace = name(os.Getpid(), n, side)
+		e.Name = IfName
+		if !o.NoAddrs {
+			v4 := netip.AddrFrom4([4]byte{10, 200 + byte(n>>8)%50, byte(n), 1 + byte(side)})
+			v6 := netip.AddrFrom16([16]byte{0: 0xfd, 5: byte(n >> 8), 6: byte(n), 15: 1 + byte(side)})
+			e.IPv4, e.IPv6 = netip.PrefixFrom(v4, 24), netip.PrefixFrom(v6, 64)
+		}
+	}
+	if err := p.build(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("vethpair: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+// End returns the given end.
+func (p *Pair) End(s Side) *End {
+	if s == A {
+		return &p.A
+	}
+	return &p.B
+}
+
+// build makes the namespaces and what is in them.
+func (p *Pair) build(o Options) error {
+	for side := range Side(2) {
+		if err := p.End(side).makeNamespace(); err != nil {
+			return err
+		}
+	}
+	if err := p.link(o); err != nil {
+		return err
+	}
+	for side := range Side(2) {
+		e := p.End(side)
+		if err := p.Do(side, func() error { return e.configure(o) }); err != nil {
+			return fmt.Errorf("end %v: %w", side, err)
+		}
+	}
+	return nil
+}
+
+// makeNamespace makes the named namespace, on a thread of its own that comes
+// back to where it was.
+func (e *End) makeNamespace() error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		old, err := netns.Get()
+		if err != nil {
+			done <- err
+			return // still locked: the thread ends with the goroutine
+		}
+		defer old.Close()
+		e.ns, err = netns.NewNamed(e.Namespace)
+		if err != nil {
+			err = fmt.Errorf("make namespace %s: %w", e.Namespace, err)
+		}
+		if netns.Set(old) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// link makes the veth pair.
+func (p *Pair) link(o Options) error {
+	h, err := netlink.NewHandleAt(p.A.ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = p.A.Name
+	attrs.MTU = o.MTU
+	attrs.TxQLen = o.PfifoLimit
+	attrs.NumRxQueues, attrs.NumTxQueues = o.Queues, o.Queues
+	veth := netlink.NewVeth(attrs)
+	veth.PeerName = p.B.Name
+	veth.PeerNamespace = netlink.NsFd(int(p.B.ns))
+	veth.PeerMTU = uint32(o.MTU)
+	veth.PeerTxQLen = o.PfifoLimit
+	veth.PeerNumRxQueues, veth.PeerNumTxQueues = uint32(o.Queues), uint32(o.Queues)
+	if err := h.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add veth: %w", err)
+	}
+	return nil
+}
+
+// configure sets up one end. It runs inside the end's namespace.
+func (e *End) configure(o Options) error {
+	l, err := netlink.LinkByName(e.Name)
+	if err != nil {
+		return err
+	}
+	e.Ifindex, e.MAC = l.Attrs().Index, l.Attrs().HardwareAddr
+	if err := e.sysctls(o); err != nil {
+		return err
+	}
+	if err := e.offloads(o); err != nil {
+		return fmt.Errorf("set offloads: %w", err)
+	}
+	if !o.NoQdisc {
+		// Without options the limit is the device's queue length, set above.
+		q := &netlink.GenericQdisc{QdiscType: "pfifo", QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: e.Ifindex,
+			Handle:    netlink.MakeHandle(1, 0),
+			Parent:    netlink.HANDLE_ROOT,
+		}}
+		if err := netlink.QdiscAdd(q); err != nil {
+			return fmt.Errorf("add pfifo: %w", err)
+		}
+	}
+	if lo, err := netlink.LinkByName("lo"); err != nil {
+		return err
+	} else if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	for _, prefix := range []netip.Prefix{e.IPv4, e.IPv6} {
+		if !prefix.IsValid() {
+			continue
+		}
+		addr := &netlink.Addr{
+			IPNet: &net.IPNet{
+				IP:   prefix.Addr().AsSlice(),
+				Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen()),
+			},
+			Flags: unix.IFA_F_NODAD, // usable at once
+		}
+		if err := netlink.AddrAdd(l, addr); err != nil {
+			return fmt.Errorf("add address %v: %w", prefix, err)
+		}
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return err
+	}
+	if o.Threaded {
+		return e.setThreaded()
+	}
+	return nil
+}
+
+// sysctls keeps the kernel from sending of its own accord. The path is that of
+// the thread's namespace.
+func (e *End) sysctls(o Options) error {
+	set := map[string]string{"accept_dad": "0", "router_solicitations": "0", "autoconf": "0"}
+	if o.NoAddrs {
+		set = map[string]string{"disable_ipv6": "1"}
+	}
+	for key, value := range set {
+		path := "/proc/sys/net/ipv6/conf/" + e.Name + "/" + key
+		err := os.WriteFile(path, []byte(value), 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
+			return err
+		}
+	}
+	return nil
+}
+
+// offloads turns checksum offload off, and GRO on when NAPI has to exist before
+// an XDP program is attached.
+func (e *End) offloads(o Options) error {
+	et, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer et.Close()
+	return et.Change(e.Name, map[string]bool{
+		"tx-checksum-ip-generic": false,
+		"tx-checksum-sctp":       false,
+		"rx-gro":                 o.Threaded,
+	})
+}
+
+// Do runs f on this goroutine with its thread inside the namespace of one end,
+// and returns f's error. Goroutines that f starts run outside; sockets that f
+// opens stay inside.
+func (p *Pair) Do(s Side, f func() error) error {
+	runtime.LockOSThread()
+	old, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("vethpair: %w", err)
+	}
+	defer old.Close()
+	if err := netns.Set(p.End(s).ns); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("vethpair: enter %s: %w", p.End(s).Namespace, err)
+	}
+	defer func() {
+		// A thread that cannot come back stays locked and ends with the goroutine.
+		if netns.Set(old) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return f()
+}
+
+// Close removes the namespaces and with them the interfaces. It is idempotent.
+func (p *Pair) Close() error {
+	p.once.Do(func() {
+		for side := range Side(2) {
+			e := p.End(side)
+			if !e.ns.IsOpen() {
+				continue
+			}
+			p.err = errors.Join(p.err, remove(e.Namespace), e.ns.Close())
+		}
+	})
+	return p.err
+}

@@ -33,6 +33,12 @@ func updateShort(crc uint32, p []byte) uint32 {
 			slicing[1][byte(hi>>16)] ^ slicing[0][byte(hi>>24)]
 		p = p[8:]
 	}
+	if len(p) >= 4 {
+		lo := binary.LittleEndian.Uint32(p) ^ crc
+		crc = slicing[3][byte(lo)] ^ slicing[2][byte(lo>>8)] ^
+			slicing[1][byte(lo>>16)] ^ slicing[0][byte(lo>>24)]
+		p = p[4:]
+	}
 	for _, b := range p {
 		crc = slicing[0][byte(crc)^b] ^ crc>>8
 	}

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"hash/crc32"
-)
+import "hash/crc32"
 
 // ICRCLen is the length of the invariant CRC in bytes.
 const ICRCLen = 4
@@ -11,9 +9,17 @@ const ICRCLen = 4
 // LRH in RoCE packets (IBA A17.3.3).
 const icrcSeed = 0x2144DF1C
 
-// maxMasked is the longest header that the ICRC looks at through a mask: LRH,
-// GRH and BTH.
-const maxMasked = LRHLen + GRHLen + BTHLen
+const (
+	// maxInvariant is the longest run that the ICRC covers through a mask:
+	// LRH, GRH and BTH.
+	maxInvariant = LRHLen + GRHLen + BTHLen
+
+	// crcBlock is what the carry-less multiplication behind hash/crc32 takes
+	// in one step, and crcWorth from how many bytes on it is used. Bytes that
+	// do not fill a block cost it several times as much as others.
+	crcBlock = 16
+	crcWorth = 64
+)
 
 // ICRC computes the invariant CRC (IBA 7.8.1, A17.3.3) of a packet that lies in
 // head and tail: from the network header (IPv4, IPv6, GRH, or the LRH of a
@@ -28,17 +34,28 @@ func ICRC(f Framing, head, tail []byte) uint32 {
 	if n == BTHLen || len(head) < n {
 		return 0
 	}
-	crc := icrcHeader(f, head[:n])
-	crc = crc32.Update(crc, crc32.IEEETable, head[n:])
-	if len(tail) != 0 {
-		crc = crc32.Update(crc, crc32.IEEETable, tail)
+	if rest := len(head) - n; rest < crcWorth {
+		n = min(len(head), maxInvariant)
+	} else {
+		n += rest % crcBlock
 	}
-	return crc
+	crc := icrcHeader(f, head[:n])
+	crc = updateCRC(crc, head[n:])
+	return updateCRC(crc, tail)
 }
 
-// icrcHeader is the CRC of the masked network header and BTH in h.
+// updateCRC is crc32.Update with the IEEE polynomial, fast for short p too.
+func updateCRC(crc uint32, p []byte) uint32 {
+	if len(p) < crcWorth {
+		return updateShort(crc, p)
+	}
+	return crc32.Update(crc, crc32.IEEETable, p)
+}
+
+// icrcHeader is the CRC of h, which begins with the network header and the BTH
+// and is not longer than maxInvariant and a block, with its mask applied.
 func icrcHeader(f Framing, h []byte) uint32 {
-	var m [maxMasked]byte
+	var m [maxInvariant + crcBlock]byte
 	n := copy(m[:], h)
 	maskInvariant(f, m[:n])
 	if f == FramingNative || f == FramingNativeGRH {
@@ -47,8 +64,8 @@ func icrcHeader(f Framing, h []byte) uint32 {
 	return updateShort(icrcSeed, m[:n])
 }
 
-// maskInvariant sets to ones what the ICRC does not protect. m holds the network
-// header and the BTH.
+// maskInvariant sets to ones what the ICRC does not protect. m begins with the
+// network header and the BTH.
 func maskInvariant(f Framing, m []byte) {
 	const ones = 0xff
 	m[f.netLen()+bthOffECN] = ones

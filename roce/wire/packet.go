@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"hash/crc32"
-)
+import "encoding/binary"
 
 // Packet is one decoded RoCE packet. It borrows the frame it was decoded from:
 // it is valid as long as that frame is, until the next Decode. A receiver keeps
@@ -133,15 +130,12 @@ func (p *Packet) byteAt(i int) byte {
 // VerifyICRC tells whether the packet carries the invariant CRC that its bytes
 // ask for. It is false when nothing was decoded. It does not allocate.
 func (p *Packet) VerifyICRC() bool {
-	rest := p.bth + BTHLen
-	end := p.end - ICRCLen
-	if p.Spec == nil || end < rest {
+	if p.Spec == nil {
 		return false
 	}
-	crc := icrcHeader(p.Framing, p.head[p.net:rest])
-	crc = crc32.Update(crc, crc32.IEEETable, p.head[rest:min(end, len(p.head))])
-	if n := end - len(p.head); n > 0 {
-		crc = crc32.Update(crc, crc32.IEEETable, p.tail[:n])
+	end := p.end - ICRCLen
+	if end <= len(p.head) {
+		return ICRC(p.Framing, p.head[p.net:end], nil) == p.ICRC()
 	}
-	return crc == p.ICRC()
+	return ICRC(p.Framing, p.head[p.net:], p.tail[:end-len(p.head)]) == p.ICRC()
 }

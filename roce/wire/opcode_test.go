@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestOpcodeTableGolden(t *testing.T) {
+	const name = "testdata/opcodes.golden"
+	var got bytes.Buffer
+	if err := WriteOpcodes(&got); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(name, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the table is not %s (write it anew with -update):\n%s", name, got.Bytes())
+	}
+}
+
+// TestOpcodeConstants: each constant names the row it should.
+func TestOpcodeConstants(t *testing.T) {
+	tests := map[Opcode]string{
+		RCSendFirst: "RC_SEND_FIRST", RCSendMiddle: "RC_SEND_MIDDLE", RCSendLast: "RC_SEND_LAST",
+		RCSendLastImm: "RC_SEND_LAST_IMM", RCSendOnly: "RC_SEND_ONLY",
+		RCSendOnlyImm: "RC_SEND_ONLY_IMM", RCWriteFirst: "RC_WRITE_FIRST",
+		RCWriteMiddle: "RC_WRITE_MIDDLE", RCWriteLast: "RC_WRITE_LAST",
+		RCWriteLastImm: "RC_WRITE_LAST_IMM", RCWriteOnly: "RC_WRITE_ONLY",
+		RCWriteOnlyImm: "RC_WRITE_ONLY_IMM", RCReadRequest: "RC_READ_REQUEST",
+		RCReadRespFirst: "RC_READ_RESP_FIRST", RCReadRespMiddle: "RC_READ_RESP_MIDDLE",
+		RCReadRespLast: "RC_READ_RESP_LAST", RCReadRespOnly: "RC_READ_RESP_ONLY",
+		RCAck: "RC_ACK", RCAtomicAck: "RC_ATOMIC_ACK", RCCmpSwap: "RC_CMP_SWAP",
+		RCFetchAdd: "RC_FETCH_ADD", RCSendLastInv: "RC_SEND_LAST_INV",
+		RCSendOnlyInv: "RC_SEND_ONLY_INV", RCFlush: "RC_FLUSH",
+		RCAtomicWrite: "RC_ATOMIC_WRITE",
+
+		UCSendFirst: "UC_SEND_FIRST", UCSendMiddle: "UC_SEND_MIDDLE", UCSendLast: "UC_SEND_LAST",
+		UCSendLastImm: "UC_SEND_LAST_IMM", UCSendOnly: "UC_SEND_ONLY",
+		UCSendOnlyImm: "UC_SEND_ONLY_IMM", UCWriteFirst: "UC_WRITE_FIRST",
+		UCWriteMiddle: "UC_WRITE_MIDDLE", UCWriteLast: "UC_WRITE_LAST",
+		UCWriteLastImm: "UC_WRITE_LAST_IMM", UCWriteOnly: "UC_WRITE_ONLY",
+		UCWriteOnlyImm: "UC_WRITE_ONLY_IMM",
+
+		RDSendFirst: "RD_SEND_FIRST", RDSendMiddle: "RD_SEND_MIDDLE", RDSendLast: "RD_SEND_LAST",
+		RDSendLastImm: "RD_SEND_LAST_IMM", RDSendOnly: "RD_SEND_ONLY",
+		RDSendOnlyImm: "RD_SEND_ONLY_IMM", RDWriteFirst: "RD_WRITE_FIRST",
+		RDWriteMiddle: "RD_WRITE_MIDDLE", RDWriteLast: "RD_WRITE_LAST",
+		RDWriteLastImm: "RD_WRITE_LAST_IMM", RDWriteOnly: "RD_WRITE_ONLY",
+		RDWriteOnlyImm: "RD_WRITE_ONLY_IMM", RDReadRequest: "RD_READ_REQUEST",
+		RDReadRespFirst: "RD_READ_RESP_FIRST", RDReadRespMiddle: "RD_READ_RESP_MIDDLE",
+		RDReadRespLast: "RD_READ_RESP_LAST", RDReadRespOnly: "RD_READ_RESP_ONLY",
+		RDAck: "RD_ACK", RDAtomicAck: "RD_ATOMIC_ACK", RDCmpSwap: "RD_CMP_SWAP",
+		RDFetchAdd: "RD_FETCH_ADD", RDResync: "RD_RESYNC",
+
+		UDSendOnly: "UD_SEND_ONLY", UDSendOnlyImm: "UD_SEND_ONLY_IMM", CNP: "CNP",
+
+		XRCSendFirst: "XRC_SEND_FIRST", XRCSendMiddle: "XRC_SEND_MIDDLE",
+		XRCSendLast: "XRC_SEND_LAST", XRCSendLastImm: "XRC_SEND_LAST_IMM",
+		XRCSendOnly: "XRC_SEND_ONLY", XRCSendOnlyImm: "XRC_SEND_ONLY_IMM",
+		XRCWriteFirst: "XRC_WRITE_FIRST", XRCWriteMiddle: "XRC_WRITE_MIDDLE",
+		XRCWriteLast: "XRC_WRITE_LAST", XRCWriteLastImm: "XRC_WRITE_LAST_IMM",
+		XRCWriteOnly: "XRC_WRITE_ONLY", XRCWriteOnlyImm: "XRC_WRITE_ONLY_IMM",
+		XRCReadRequest: "XRC_READ_REQUEST", XRCReadRespFirst: "XRC_READ_RESP_FIRST",
+		XRCReadRespMiddle: "XRC_READ_RESP_MIDDLE", XRCReadRespLast: "XRC_READ_RESP_LAST",
+		XRCReadRespOnly: "XRC_READ_RESP_ONLY", XRCAck: "XRC_ACK",
+		XRCAtomicAck: "XRC_ATOMIC_ACK", XRCCmpSwap: "XRC_CMP_SWAP",
+		XRCFetchAdd: "XRC_FETCH_ADD", XRCSendLastInv: "XRC_SEND_LAST_INV",
+		XRCSendOnlyInv: "XRC_SEND_ONLY_INV",
+	}
+	for op, want := range tests {
+		if op.String() != want {
+			t.Errorf("opcode 0x%02x is %s, want %s", uint8(op), op, want)
+		}
+	}
+	known := 0
+	for range Opcodes() {
+		known++
+	}
+	if known != len(tests) {
+		t.Errorf("the table knows %d opcodes, the constants are %d", known, len(tests))
+	}
+}
+
+// TestOpcodeSpecs checks what must hold for each row, known or not.
+func TestOpcodeSpecs(t *testing.T) {
+	for i := range 256 {
+		op := Opcode(i)
+		s := op.Spec()
+		if int(s.Service) != i>>5 {
+			t.Errorf("%s: service %s", op, s.Service)
+		}
+		sum := 0
+		for h := range Header(NumHeaders) {
+			off := int(s.Offsets[h])
+			if s.Has(1<<h) != (off != 0) {
+				t.Errorf("%s: %s at offset %d", op, h, off)
+			}
+			if off != 0 {
+				if off != BTHLen+sum {
+					t.Errorf("%s: %s at offset %d, want %d", op, h, off, BTHLen+sum)
+				}
+				sum += h.Len()
+			}
+		}
+		if int(s.HeaderLen) != sum || sum%4 != 0 {
+			t.Errorf("%s: headers of %d bytes, sum is %d", op, s.HeaderLen, sum)
+		}
+		if s.Known {
+			checkClass(t, op, s)
+		} else if s.Name != "" || s.Class != 0 || s.Headers != 0 ||
+			!strings.HasPrefix(op.String(), "UNKNOWN_0x") {
+			t.Errorf("unknown opcode 0x%02x has a meaning: %+v", i, s)
+		}
+	}
+}
+
+func checkClass(t *testing.T, op Opcode, s *OpcodeSpec) {
+	t.Helper()
+	if op != CNP && s.Is(ClassRequest) == s.Is(ClassResponse) {
+		t.Errorf("%s is %s: want either request or response", op, s.Class)
+	}
+	if s.Is(ClassImm) != s.Has(HasImmDt) || s.Is(ClassInv) != s.Has(HasIETH) ||
+		s.Is(ClassFlush) != s.Has(HasFETH) {
+		t.Errorf("%s is %s with %s", op, s.Class, s.Headers)
+	}
+	middle := s.Class&ClassMiddle != 0
+	if middle == (s.Class&ClassOnly != 0) {
+		t.Errorf("%s is %s: want first, last or middle", op, s.Class)
+	}
+	switch {
+	case s.Is(ClassAck) || s.Is(ClassAtomic) || s.Is(ClassFlush):
+		want(t, op, s.Payload, PayloadNone)
+	case middle, s.Class&ClassOnly == ClassFirst:
+		want(t, op, s.Payload, PayloadFull)
+	case s.Class&ClassOnly == ClassLast:
+		want(t, op, s.Payload, PayloadPartial)
+	}
+	if s.Is(ClassReceive) != s.Is(ClassSolicited) ||
+		s.Is(ClassReceive) != (s.Is(ClassLast) && (s.Is(ClassSend) || s.Is(ClassImm))) {
+		t.Errorf("%s is %s: receive work requests are consumed by the end of SENDs and of "+
+			"WRITEs with immediate", op, s.Class)
+	}
+}
+
+func want(t *testing.T, op Opcode, got, want PayloadRule) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: payload %s, want %s", op, got, want)
+	}
+}
+
+func TestPayloadRule(t *testing.T) {
+	tests := []struct {
+		rule PayloadRule
+		ok   []int
+		bad  []int
+	}{
+		{PayloadNone, []int{0}, []int{-1, 1, 1024}},
+		{PayloadFull, []int{1024}, []int{-1, 0, 1023, 1025}},
+		{PayloadPartial, []int{1, 1024}, []int{-1, 0, 1025}},
+		{PayloadAny, []int{0, 1, 1024}, []int{-1, 1025}},
+		{Payload8, []int{8}, []int{-1, 0, 7, 9}},
+		{Payload16, []int{16}, []int{-1, 0, 15, 17}},
+	}
+	for _, tt := range tests {
+		for _, n := range tt.ok {
+			if !tt.rule.Allows(n, 1024) {
+				t.Errorf("%s does not allow %d", tt.rule, n)
+			}
+		}
+		for _, n := range tt.bad {
+			if tt.rule.Allows(n, 1024) {
+				t.Errorf("%s allows %d", tt.rule, n)
+			}
+		}
+	}
+	if len(tests) != numPayloadRules {
+		t.Errorf("%d rules tested, want %d", len(tests), numPayloadRules)
+	}
+}
+
+// TestFrameSizes compares the frame sizes without payload that other
+// implementations show, untagged over IPv4.
+func TestFrameSizes(t *testing.T) {
+	tests := []struct {
+		size    int
+		payload int
+		ops     []Opcode
+	}{
+		{58, 0, []Opcode{RCSendFirst, RCSendOnly, RCWriteMiddle, RCWriteLast, RCReadRespMiddle}},
+		{62, 0, []Opcode{RCSendOnlyImm, RCSendLastInv, RCAck, RCReadRespFirst, RCReadRespOnly}},
+		{66, 0, []Opcode{UDSendOnly}},
+		{70, 0, []Opcode{UDSendOnlyImm, RCAtomicAck}},
+		{74, 0, []Opcode{RCReadRequest, RCWriteFirst, RCWriteOnly}},
+		{74, 16, []Opcode{CNP}},
+		{78, 0, []Opcode{RCWriteOnlyImm, RCFlush}},
+		{82, 8, []Opcode{RCAtomicWrite}},
+		{86, 0, []Opcode{RCCmpSwap, RCFetchAdd}},
+		{322, 256, []Opcode{UDSendOnly}},
+	}
+	var tmpl Template
+	if err := tmpl.Init(testPath(FramingV2IPv4)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		for _, op := range tt.ops {
+			got := tmpl.Len() + op.Spec().TransportLen(tt.payload)
+			if got != tt.size {
+				t.Errorf("%s with %d bytes of payload: %d bytes, want %d", op, tt.payload, got,
+					tt.size)
+			}
+		}
+	}
+}

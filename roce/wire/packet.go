@@ -43,8 +43,13 @@ func (p *Packet) PayloadLen() int { return len(p.Payload) + len(p.PayloadTail) }
 func (p *Packet) TransportLen() int { return p.end - p.bth }
 
 // NetworkLen is the number of bytes from the network header (IPv4, IPv6, GRH or
-// LRH) through the ICRC.
-func (p *Packet) NetworkLen() int { return p.end - p.net }
+// LRH) through the ICRC, 0 when nothing was decoded.
+func (p *Packet) NetworkLen() int {
+	if p.Spec == nil {
+		return 0
+	}
+	return p.end - p.net
+}
 
 // CopyPayload copies the payload to dst and returns how many bytes fitted.
 func (p *Packet) CopyPayload(dst []byte) int {

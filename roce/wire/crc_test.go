@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// slowICRC computes the ICRC bit by bit from the rule as data.
+func slowICRC(f Framing, b []byte) uint32 {
+	var in []byte
+	if f != FramingNative && f != FramingNativeGRH {
+		in = append(in, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	}
+	var mask []byte
+	if f == FramingNativeGRH {
+		mask = append(mask, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+		mask = append(mask, invariantMask(FramingV1, len(b)-LRHLen)...)
+	} else {
+		mask = invariantMask(f, len(b))
+	}
+	for i := range b {
+		in = append(in, b[i]|mask[i])
+	}
+	crc := ^uint32(0)
+	for _, c := range in {
+		crc ^= uint32(c)
+		for range 8 {
+			crc = crc>>1 ^ 0xEDB88320*(crc&1)
+		}
+	}
+	return ^crc
+}
+
+// TestICRC compares with the slow one for all framings, lengths and splits.
+func TestICRC(t *testing.T) {
+	for _, f := range framings {
+		n := f.netLen() + BTHLen
+		rapid.Check(t, func(t *rapid.T) {
+			b := rapid.SliceOfN(rapid.Byte(), n, n+260).Draw(t, "packet")
+			cut := rapid.IntRange(n, len(b)).Draw(t, "cut")
+			got, want := ICRC(f, b[:cut], b[cut:]), slowICRC(f, b)
+			if got != want {
+				t.Fatalf("%s: %d bytes cut at %d: 0x%08x, want 0x%08x", f, len(b), cut, got, want)
+			}
+			// The register over the masked packet and its ICRC leaves a constant.
+			tail := binary.LittleEndian.AppendUint32(nil, got)
+			if rest := ^crc32.Update(got, crc32.IEEETable, tail); rest != 0xDEBB20E3 {
+				t.Fatalf("%s: residue 0x%08x, want 0xDEBB20E3", f, rest)
+			}
+		})
+		if ICRC(f, make([]byte, n-1), make([]byte, 100)) != 0 {
+			t.Errorf("%s: an ICRC of a header cut short", f)
+		}
+	}
+	if ICRC(FramingNone, make([]byte, 100), nil) != 0 || ICRC(99, make([]byte, 100), nil) != 0 {
+		t.Error("an ICRC of no framing")
+	}
+}
+
+func TestICRCSeed(t *testing.T) {
+	ones := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if got := crc32.ChecksumIEEE(ones); got != icrcSeed {
+		t.Errorf("the CRC of eight 0xFF is 0x%08x, the seed is 0x%08x", got, uint32(icrcSeed))
+	}
+}
+
+func TestUpdateShort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "bytes")
+		crc := rapid.Uint32().Draw(t, "crc")
+		if got, want := updateShort(crc, b), crc32.Update(crc, crc32.IEEETable, b); got != want {
+			t.Fatalf("0x%08x, want 0x%08x", got, want)
+		}
+	})
+}
+
+// TestVCRC: vector F, and that a packet with its VCRC behind it checks.
+func TestVCRC(t *testing.T) {
+	var f []byte
+	for _, v := range vectors {
+		if v.native {
+			f = unhex(t, v.hex)
+		}
+	}
+	if got := VCRC(f); got != 0x08e1 {
+		t.Errorf("vector F: 0x%04x, want 0x08e1", got)
+	}
+	for _, framing := range []Framing{FramingNative, FramingNativeGRH} {
+		b := build(t, framing, RCSendOnly, 33)
+		var p Packet
+		for cut := range len(b) {
+			if p.DecodeNative(b[:cut], b[cut:]) == OK && !p.VerifyVCRC() {
+				t.Errorf("%s cut at %d: wrong VCRC", framing, cut)
+			}
+		}
+		p.DecodeNative(b, nil)
+		for i := range b {
+			b[i] ^= 1
+			if p.VerifyVCRC() {
+				t.Errorf("%s: byte %d changed unnoticed", framing, i)
+			}
+			b[i] ^= 1
+		}
+		if p.DecodeNative(b[:len(b)-1], nil) != OK || p.VerifyVCRC() {
+			t.Errorf("%s: half a VCRC is right", framing)
+		}
+	}
+	p := Packet{}
+	if p.Decode(build(t, FramingV1, RCSendOnly, 33), nil) != OK || p.VerifyVCRC() {
+		t.Error("RoCE has a VCRC")
+	}
+}

@@ -62,3 +62,9 @@ func (*Socket) Stats() (Stats, error) { return Stats{}, ErrNotSupported }
 
 // Close does nothing.
 func (*Socket) Close() error { return nil }
+
+// Probe fails with ErrNotSupported.
+func Probe(ifindex, queue int) (Support, error) {
+	_, err := Open(Config{Ifindex: ifindex, Queue: queue})
+	return Support{}, err
+}

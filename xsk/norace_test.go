@@ -1,0 +1,5 @@
+//go:build !race
+
+package xsk_test
+
+const raceEnabled = false

@@ -1,0 +1,9 @@
+// Package oob exchanges connection parameters out of band, over TCP, in the
+// text form that ibv_rc_pingpong uses, so that either end may be that program.
+// It is the way to connect until the connection manager is there.
+//
+// The client sends one message, the server answers in kind, the client sends
+// "done" when it is ready to receive. A message is 52 characters,
+// LID:QPN:PSN:GID as %04x:%06x:%06x: and 32 hexadecimal digits, and a NUL
+// (rdma-core libibverbs/examples/rc_pingpong.c).
+package oob

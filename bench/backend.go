@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"xroce/bench/load"
+	"xroce/bench/stage"
+	"xroce/bench/worker"
+)
+
+// A backend is a program that can be a worker.
+type backend int
+
+// The backends.
+const (
+	ours    backend = iota // package xsk
+	libxdp                 // bench/cpeer, in C
+	asavie                 // github.com/asavie/xdp
+	sink                   // an XDP program that counts and drops
+	sockets                // bench/cpeer/udppeer.c: UDP sockets, in C
+)
+
+var backendNames = [...]string{
+	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop", sockets: "UDP sockets",
+}
+
+func (b backend) String() string { return backendNames[b] }
+
+// argv is the command that runs a backend with options.
+func (b *bench) argv(which backend, o worker.Options) []string {
+	switch which {
+	case libxdp:
+		return append([]string{b.peers.cpeer}, o.Args()...)
+	case sockets:
+		return append([]string{b.peers.udppeer}, o.Args()...)
+	}
+	name := map[backend]string{ours: "ours", asavie: "asavie", sink: "sink"}[which]
+	return append([]string{b.self, workerCommand, name}, o.Args()...)
+}
+
+// A role is one worker of a run.
+type role struct {
+	side stage.Side
+	who  backend
+	mode string
+}
+
+// play runs the workers of a variant and returns their reports in the same order.
+// They become ready from the last to the first and start to work in that order
+// too, so that whoever receives is there before whoever sends: name senders
+// first.
+func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error) {
+	procs := make([]*worker.Process, len(roles))
+	for i := len(roles) - 1; i >= 0; i-- {
+		r := roles[i]
+		o, err := p.options(r)
+		if err != nil {
+			return nil, err
+		}
+		if procs[i], err = p.Start(ctx, r.side, p.argv(r.who, o)...); err != nil {
+			return nil, err
+		}
+		defer procs[i].Close()
+		if err := procs[i].Ready(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Settle(ctx); err != nil {
+		return nil, err
+	}
+	for i := len(procs) - 1; i >= 0; i-- {
+		if err := procs[i].Go(); err != nil {
+			return nil, err
+		}
+	}
+	reports := make([]worker.Report, len(procs))
+	for i, proc := range procs {
+		var err error
+		if reports[i], err = proc.Report(p.warmup + p.window); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
+}
+
+// options are what the worker of a role is told.
+func (p *place) options(r role) (worker.Options, error) {
+	other := stage.B - r.side
+	s := p.c.sockets
+	o := worker.Options{
+		Mode: r.mode, Size: s.Frame, Batch: s.Batch, SendBuf: s.SendBuf,
+		Warmup: p.warmup, Window: p.window,
+	}
+	if r.who == sockets {
+		o.Size -= headersLen
+		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
+		o.Port = socketPort
+		return o, nil
+	}
+	o.Interface = p.Interface(r.side)
+	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames
+	src, err := net.ParseMAC(p.MAC(r.side))
+	if err != nil {
+		return o, fmt.Errorf("backend: %w", err)
+	}
+	dst, err := net.ParseMAC(p.MAC(other))
+	if err != nil {
+		return o, fmt.Errorf("backend: %w", err)
+	}
+	o.Header = load.Header(s.Frame, [6]byte(dst), [6]byte(src),
+		p.Address(r.side).As4(), p.Address(other).As4())
+	return o, nil
+}
+
+const (
+	headersLen = 14 + 20 + 8 // Ethernet, IPv4, UDP
+	socketPort = 4791
+)
+
+// loss is the fraction of sent packets that did not arrive.
+func loss(sent, arrived uint64) float64 {
+	if sent == 0 || arrived >= sent {
+		return 0
+	}
+	return float64(sent-arrived) / float64(sent)
+}
+
+// idle is how much longer than its window a run takes: processes, sockets and
+// the silence at its end. For the first guess at the remaining time only.
+const idle = 700 * time.Millisecond

@@ -1,0 +1,52 @@
+package load
+
+import (
+	"io"
+	"time"
+
+	"xroce/bench/worker"
+)
+
+// Sink counts what arrives on the interface, in XDP, and drops it.
+func Sink(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
+	p, err := countAndDrop(o.Interface)
+	if err != nil {
+		return worker.Report{}, err
+	}
+	defer p.Close()
+	if err := worker.Ready(in, out); err != nil {
+		return worker.Report{}, err
+	}
+	w := worker.NewWindow(o)
+	var total uint64
+	last := w.Now()
+	for {
+		now := w.Now()
+		n, err := p.count()
+		if err != nil {
+			return worker.Report{}, err
+		}
+		if n != total {
+			total, last = n, now
+		}
+		if !w.Tick(now, n) && now-last > worker.Quiet {
+			break
+		}
+		// The count is read at most this late; both borders are noted as read.
+		time.Sleep(5 * time.Millisecond)
+	}
+	return report(o, w, total, "native drop", nil), nil
+}
+
+// report puts the common parts together.
+func report(o worker.Options, w *worker.Window, total uint64, mode string,
+	counters map[string]uint64) worker.Report {
+	return worker.Report{
+		Packets:  w.Packets(),
+		Bytes:    w.Packets() * uint64(o.Size),
+		Seconds:  w.Seconds(),
+		Total:    total,
+		Mode:     mode,
+		Counters: counters,
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"xroce/bench/machine"
+	"xroce/bench/result"
+)
+
+// Exit statuses.
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitSkipped = 77 // as automake's tests
+)
+
+// The lengths of a run when no flag says otherwise.
+const (
+	fullPairs, quickPairs   = 8, 2
+	fullWindow, quickWindow = 2 * time.Second, 200 * time.Millisecond
+)
+
+// flags are the command line.
+type flags struct {
+	only     string
+	pairs    int
+	duration time.Duration
+	quick    bool
+	list     bool
+	json     bool
+	out      string
+	from     string
+}
+
+func parseFlags(args []string) (flags, error) {
+	var f flags
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.StringVar(&f.only, "only", "", "measure cases whose `name` begins so; a comma separates several")
+	fs.IntVar(&f.pairs, "pairs", 0, "rounds in which each variant runs once (default 8, quick 2)")
+	fs.DurationVar(&f.duration, "duration", 0, "window that is measured (default 2s, quick 200ms)")
+	fs.BoolVar(&f.quick, "quick", false, "few and short rounds: shows that it works, not how fast")
+	fs.BoolVar(&f.list, "list", false, "list the cases and stop")
+	fs.BoolVar(&f.json, "json", false, "print the raw rows as JSON instead of tables")
+	fs.StringVar(&f.out, "out", "", "directory for the raw rows (default bench/results, quick none)")
+	fs.StringVar(&f.from, "from", "", "print the tables of a stored `file` and stop")
+	if err := fs.Parse(args); err != nil {
+		return flags{}, err
+	}
+	if fs.NArg() > 0 {
+		return flags{}, fmt.Errorf("unexpected arguments %q", fs.Args())
+	}
+	if f.pairs < 0 || f.duration < 0 {
+		return flags{}, errors.New("pairs and duration must not be negative")
+	}
+	pairs, window, out := fullPairs, fullWindow, "bench/results"
+	if f.quick {
+		pairs, window, out = quickPairs, quickWindow, ""
+	}
+	if f.pairs == 0 {
+		f.pairs = pairs
+	}
+	if f.duration == 0 {
+		f.duration = window
+	}
+	if f.out == "" {
+		f.out = out
+	}
+	return f, nil
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		os.Exit(runWorker(os.Args[2:]))
+	}
+	f, err := parseFlags(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(exitOK)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(exitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(),
+		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	status, err := run(ctx, f)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+	os.Exit(status)
+}
+
+// run does what the flags ask for and returns the exit status.
+func run(ctx context.Context, f flags) (int, error) {
+	if f.from != "" {
+		d, err := result.Load(f.from)
+		if err != nil {
+			return exitFailed, err
+		}
+		return exitOK, show(d, f.json)
+	}
+	cases := choose(allCases(), f.only)
+	if len(cases) == 0 {
+		return exitUsage, fmt.Errorf("no case is called %q; --list names them", f.only)
+	}
+	if f.list {
+		for _, c := range cases {
+			fmt.Printf("%-16s %s\n", c.name, c.title)
+		}
+		return exitOK, nil
+	}
+	if os.Geteuid() != 0 {
+		return exitSkipped, errors.New("needs root: namespaces, AF_XDP and XDP programs")
+	}
+	b, err := newBench(ctx, f)
+	if err != nil {
+		return exitFailed, err
+	}
+	defer b.close()
+	d := result.New(time.Now(), machine.Look(ctx, "."), machine.Load())
+	d.Quick, d.Pairs, d.Window = f.quick, f.pairs, f.duration.Seconds()
+	failures := b.measure(ctx, d, cases)
+	return finish(d, f, failures)
+}
+
+// finish stores and shows what was measured, also after a failure.
+func finish(d *result.Document, f flags, failures []error) (int, error) {
+	rows := 0
+	for _, c := range d.Cases {
+		rows += len(c.Rows)
+	}
+	if rows > 0 && f.out != "" {
+		name, err := d.Save(f.out)
+		if err != nil {
+			failures = append(failures, err)
+		} else {
+			fmt.Fprintln(os.Stderr, "stored in", name)
+		}
+	}
+	if err := show(d, f.json); err != nil {
+		failures = append(failures, err)
+	}
+	switch {
+	case len(failures) > 0:
+		return exitFailed, errors.Join(failures...)
+	case rows == 0:
+		return exitSkipped, errors.New("nothing could be measured here")
+	}
+	return exitOK, nil
+}
+
+// show prints a document on standard output.
+func show(d *result.Document, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(d)
+	}
+	if err := d.WriteText(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Println()
+	return d.WriteMarkdown(os.Stdout)
+}
+
+// choose keeps the cases whose name begins with one of the comma-separated
+// names; no name keeps all.
+func choose(cases []benchCase, only string) []benchCase {
+	if only == "" {
+		return cases
+	}
+	var kept []benchCase
+	for _, c := range cases {
+		for name := range strings.SplitSeq(only, ",") {
+			if name != "" && strings.HasPrefix(c.name, name) {
+				kept = append(kept, c)
+				break
+			}
+		}
+	}
+	return kept
+}

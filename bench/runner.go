@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"xroce/bench/machine"
+	"xroce/bench/ratio"
+	"xroce/bench/result"
+	"xroce/bench/stage"
+)
+
+// A bench is the harness: what the measured processes are made from.
+type bench struct {
+	self   string // this program, to run workers
+	dir    string // scratch directory
+	peers  peers
+	pairs  int
+	warmup time.Duration
+	window time.Duration
+}
+
+func newBench(ctx context.Context, f flags) (*bench, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "xroce-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	b := &bench{
+		self: self, dir: dir, pairs: f.pairs,
+		warmup: min(f.duration/4, 300*time.Millisecond).Round(time.Millisecond),
+		window: f.duration.Round(time.Millisecond),
+	}
+	if b.peers, err = buildPeers(ctx, dir); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// close removes the scratch directory.
+func (b *bench) close() { _ = os.RemoveAll(b.dir) }
+
+// measure runs the cases and adds them to the document, as far as it gets. It
+// returns what failed.
+func (b *bench) measure(ctx context.Context, d *result.Document, cases []benchCase) []error {
+	var failures []error
+	total := 0
+	for i := range cases {
+		able, _ := b.able(&cases[i])
+		total += len(able) * b.pairs
+	}
+	progress := newProgress(os.Stderr, total, b.warmup+b.window+idle)
+	for i := range cases {
+		c, err := b.measureCase(ctx, &cases[i], progress)
+		d.Cases = append(d.Cases, c)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", cases[i].name, err))
+		}
+		if ctx.Err() != nil {
+			return append(failures, errors.New("interrupted"))
+		}
+	}
+	return failures
+}
+
+// able are the variants of a case that can run here; skips says why the others
+// cannot.
+func (b *bench) able(c *benchCase) (able []variant, skips []result.Skip) {
+	for _, v := range c.variants {
+		why := v.missing
+		for _, who := range v.needs {
+			if why == "" {
+				why = b.missing(who)
+			}
+		}
+		if why == "" {
+			able = append(able, v)
+			continue
+		}
+		skips = append(skips, result.Skip{Variant: v.name, Reason: why})
+	}
+	return able, skips
+}
+
+// measureCase runs all rounds of one case on a stage of its own.
+func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progress) (
+	out result.Case, err error) {
+	able, skips := b.able(c)
+	out = result.Case{
+		Name: c.name, Title: c.title, Unit: c.unit, LowerIsBetter: c.lowerIsBetter,
+		Lossless: c.lossless, Control: able[0].name, Skipped: skips, Sockets: c.sockets,
+	}
+	for _, v := range able {
+		out.Variants = append(out.Variants, v.name)
+		if v.name == c.control {
+			out.Control = c.control
+		}
+	}
+	for _, s := range skips {
+		progress.say("%s: %s is skipped: %s", c.name, s.Variant, s.Reason)
+	}
+	st, err := stage.Open(ctx, c.stage)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	out.Settings = st.Settings()
+	var failures []error
+	for round := range b.pairs {
+		for _, i := range ratio.Order(len(able), round) {
+			row := result.Row{Round: round, Variant: able[i].name, Load: machine.Load()}
+			m, err := able[i].run(ctx, &place{bench: b, Stage: st, c: c})
+			if ctx.Err() != nil {
+				return out, errors.Join(failures...)
+			}
+			row.Value, row.Loss, row.Workers = m.value, m.loss, m.workers
+			if err != nil {
+				row.Void = err.Error()
+			}
+			// A starved machine may leave one short window empty; all of them no.
+			if err != nil && !errors.Is(err, errNothing) {
+				failures = append(failures, fmt.Errorf("%s: %w", able[i].name, err))
+			}
+			out.Rows = append(out.Rows, row)
+			progress.done(c, &row)
+		}
+	}
+	failures = append(failures, silent(&out)...)
+	out.Judge()
+	return out, errors.Join(failures...)
+}
+
+// silent names the variants of a case that never moved a packet.
+func silent(c *result.Case) []error {
+	var failures []error
+	for _, name := range c.Variants {
+		moved := false
+		for _, r := range c.Rows {
+			moved = moved || r.Variant == name && r.Value > 0
+		}
+		if !moved {
+			failures = append(failures, fmt.Errorf("%s: %w in any round", name, errNothing))
+		}
+	}
+	return failures
+}

@@ -1,0 +1,196 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/bench/worker"
+)
+
+// A Side is one end of the pair.
+type Side int
+
+// The two ends. A sends or asks, B receives or answers.
+const (
+	A Side = iota
+	B
+)
+
+// qdisc is what each end gets: a queueing discipline with an enqueue function
+// makes veth stop the sender instead of dropping (kernel drivers/net/veth.c,
+// veth_xmit).
+const qdisc = "pfifo limit 1000"
+
+// serial tells the stages of one process apart.
+var serial atomic.Int64
+
+// Options say what stage to build.
+type Options struct {
+	MTU      int  // of both ends, in bytes without the Ethernet header
+	Threaded bool // threaded NAPI, each thread on its end's processor
+}
+
+// Settings are the facts of a stage that belong beside a number.
+type Settings struct {
+	Driver string `json:"driver"`
+	MTU    int    `json:"mtu"`
+	Qdisc  string `json:"qdisc"`
+	NAPI   string `json:"napi"`
+	CPUs   [2]int `json:"cpus"` // of A and B
+}
+
+// A Stage is a built pair. One goroutine drives it.
+type Stage struct {
+	options Options
+	prefix  string
+	cpus    [2]int
+}
+
+// Open builds a stage. It needs root and iproute2, taskset and ethtool.
+func Open(ctx context.Context, o Options) (*Stage, error) {
+	cpus, err := processors()
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{
+		options: o,
+		prefix:  fmt.Sprintf("xb%d-%d", os.Getpid(), serial.Add(1)),
+		cpus:    cpus,
+	}
+	if err := s.build(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stage) build(ctx context.Context) error {
+	mtu := strconv.Itoa(s.options.MTU)
+	for _, side := range []Side{A, B} {
+		if err := run(ctx, "ip", "netns", "add", s.namespace(side)); err != nil {
+			return err
+		}
+		// Router solicitations would be counted as frames of ours.
+		if err := s.inside(ctx, side, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1",
+			"net.ipv6.conf.default.disable_ipv6=1"); err != nil {
+			return err
+		}
+	}
+	if err := run(ctx, "ip", "link", "add", s.Interface(A), "netns", s.namespace(A),
+		"mtu", mtu, "address", s.MAC(A), "type", "veth",
+		"peer", "name", s.Interface(B), "netns", s.namespace(B),
+		"mtu", mtu, "address", s.MAC(B)); err != nil {
+		return err
+	}
+	for _, side := range []Side{A, B} {
+		other := B - side
+		dev := s.Interface(side)
+		for _, line := range []string{
+			"tc qdisc add dev " + dev + " root " + qdisc,
+			"ip addr add " + s.Address(side).String() + "/24 dev " + dev,
+			"ip link set lo up",
+			"ip link set " + dev + " up",
+			"ip neigh replace " + s.Address(other).String() + " lladdr " + s.MAC(other) +
+				" dev " + dev + " nud permanent",
+		} {
+			if err := s.inside(ctx, side, strings.Fields(line)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Close removes the stage. It is idempotent.
+func (s *Stage) Close() error {
+	// Not the caller's context: a stage is removed most surely when that is over.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var errs []error
+	for _, side := range []Side{A, B} {
+		if _, err := os.Stat("/run/netns/" + s.namespace(side)); err == nil {
+			errs = append(errs, run(ctx, "ip", "netns", "del", s.namespace(side)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Start runs a worker on a side: in its namespace, on its processor.
+func (s *Stage) Start(ctx context.Context, side Side, argv ...string) (*worker.Process, error) {
+	return worker.Start(ctx, s.wrap(side, argv)...)
+}
+
+// Command is a program to run on a side that is not a worker.
+func (s *Stage) Command(ctx context.Context, side Side, argv ...string) *exec.Cmd {
+	argv = s.wrap(side, argv)
+	return exec.CommandContext(ctx, argv[0], argv[1:]...)
+}
+
+// wrap puts argv into the namespace and on the processor of a side. Both
+// wrappers exec, so the process started is the worker itself.
+func (s *Stage) wrap(side Side, argv []string) []string {
+	return append([]string{"ip", "netns", "exec", s.namespace(side),
+		"taskset", "-c", strconv.Itoa(s.cpus[side])}, argv...)
+}
+
+// Interface is the name of a side's interface, unique on the machine so that its
+// NAPI thread can be told from others.
+func (s *Stage) Interface(side Side) string { return s.prefix + string("ab"[side]) }
+
+// Address is a side's IPv4 address, from the block for documentation (RFC 5737).
+func (s *Stage) Address(side Side) netip.Addr {
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(side) + 1})
+}
+
+// MAC is a side's Ethernet address.
+func (s *Stage) MAC(side Side) string { return fmt.Sprintf("02:00:00:00:00:%02x", int(side)+1) }
+
+// Settings are the facts to store beside the numbers.
+func (s *Stage) Settings() Settings {
+	napi := "softirq of the sender"
+	if s.options.Threaded {
+		napi = "threaded, pinned to the end's processor"
+	}
+	return Settings{Driver: "veth", MTU: s.options.MTU, Qdisc: qdisc, NAPI: napi, CPUs: s.cpus}
+}
+
+func (s *Stage) namespace(side Side) string { return "xroce-" + s.prefix + string("ab"[side]) }
+
+func (s *Stage) inside(ctx context.Context, side Side, argv ...string) error {
+	return run(ctx, "ip", append([]string{"netns", "exec", s.namespace(side)}, argv...)...)
+}
+
+// processors picks one for each side from those this process may use: the same
+// one twice when there is no other.
+func processors() ([2]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return [2]int{}, fmt.Errorf("stage: sched_getaffinity: %w", err)
+	}
+	var found []int
+	for cpu := 0; len(found) < 2 && cpu < 8*len(set)*8; cpu++ {
+		if set.IsSet(cpu) {
+			found = append(found, cpu)
+		}
+	}
+	return [2]int{found[0], found[len(found)-1]}, nil
+}
+
+// run runs a tool and adds what it wrote to its error.
+func run(ctx context.Context, name string, args ...string) error {
+	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("stage: %s %s: %w: %s", name, strings.Join(args, " "), err,
+			strings.TrimSpace(string(out)))
+	}
+	return nil
+}

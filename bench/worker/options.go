@@ -1,0 +1,97 @@
+package worker
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// Options tell a worker what to do. The zero value of a field means that the
+// worker has no use for it.
+type Options struct {
+	Mode      string        // "tx", "rx", "fwd", "ping", "echo" and others: see the worker
+	Interface string        // network interface in the worker's namespace
+	Queue     int           // queue of that interface
+	Size      int           // frame bytes from the Ethernet header on, or UDP payload bytes
+	Batch     int           // frames handled at a time
+	Budget    int           // XDP_MAX_TX_SKB_BUDGET, descriptors per send call in copy mode
+	RxFrames  int           // receive frames and RX ring entries
+	TxFrames  int           // transmit frames and TX ring entries
+	SendBuf   int           // SO_SNDBUF in bytes as set, which the kernel doubles
+	Warmup    time.Duration // work before the window, whole milliseconds
+	Window    time.Duration // work that counts, whole milliseconds
+	Header    []byte        // first bytes of each frame to send, at most 128
+	Local     string        // IPv4 address of this end, for peers on kernel sockets
+	Remote    string        // IPv4 address of the other end
+	Port      int           // UDP port of both ends
+}
+
+// Args renders the options as the flags that Parse and the C peers read.
+func (o Options) Args() []string {
+	args := []string{}
+	text := func(flag, v string) {
+		if v != "" {
+			args = append(args, flag, v)
+		}
+	}
+	number := func(flag string, v int) {
+		if v != 0 {
+			args = append(args, flag, strconv.Itoa(v))
+		}
+	}
+	text("-i", o.Interface)
+	number("-q", o.Queue)
+	number("-s", o.Size)
+	number("-b", o.Batch)
+	number("-u", o.Budget)
+	number("-R", o.RxFrames)
+	number("-T", o.TxFrames)
+	number("-S", o.SendBuf)
+	number("-w", int(o.Warmup.Milliseconds()))
+	number("-t", int(o.Window.Milliseconds()))
+	text("-x", hex.EncodeToString(o.Header))
+	text("-l", o.Local)
+	text("-r", o.Remote)
+	number("-p", o.Port)
+	return append(args, o.Mode)
+}
+
+// Parse reads what Args rendered.
+func Parse(args []string) (Options, error) {
+	var o Options
+	var warmup, window int
+	var header string
+	fs := flag.NewFlagSet("worker", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.Interface, "i", "", "")
+	fs.IntVar(&o.Queue, "q", 0, "")
+	fs.IntVar(&o.Size, "s", 0, "")
+	fs.IntVar(&o.Batch, "b", 0, "")
+	fs.IntVar(&o.Budget, "u", 0, "")
+	fs.IntVar(&o.RxFrames, "R", 0, "")
+	fs.IntVar(&o.TxFrames, "T", 0, "")
+	fs.IntVar(&o.SendBuf, "S", 0, "")
+	fs.IntVar(&warmup, "w", 0, "")
+	fs.IntVar(&window, "t", 0, "")
+	fs.StringVar(&header, "x", "", "")
+	fs.StringVar(&o.Local, "l", "", "")
+	fs.StringVar(&o.Remote, "r", "", "")
+	fs.IntVar(&o.Port, "p", 0, "")
+	if err := fs.Parse(args); err != nil {
+		return Options{}, fmt.Errorf("worker: %w", err)
+	}
+	if fs.NArg() != 1 {
+		return Options{}, fmt.Errorf("worker: want one mode, got %q", fs.Args())
+	}
+	o.Mode = fs.Arg(0)
+	o.Warmup = time.Duration(warmup) * time.Millisecond
+	o.Window = time.Duration(window) * time.Millisecond
+	var err error
+	if o.Header, err = hex.DecodeString(header); err != nil {
+		return Options{}, fmt.Errorf("worker: header: %w", err)
+	}
+	return o, nil
+}

@@ -1,0 +1,62 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A Report is what one worker did.
+type Report struct {
+	Packets  uint64            `json:"packets"`            // within the window
+	Bytes    uint64            `json:"bytes"`              // within the window
+	Seconds  float64           `json:"seconds"`            // length of the window
+	Total    uint64            `json:"total"`              // packets in all, warm-up and drain too
+	Mode     string            `json:"mode"`               // what was used, for people
+	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
+	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
+}
+
+// RTT are round trip times in nanoseconds.
+type RTT struct {
+	Samples uint64 `json:"samples"`
+	P50     int64  `json:"p50"`
+	P90     int64  `json:"p90"`
+	P99     int64  `json:"p99"`
+	P999    int64  `json:"p999"`
+	Max     int64  `json:"max"`
+}
+
+// PerSecond is the packet rate in the window, 0 when there was none.
+func (r Report) PerSecond() float64 {
+	if r.Seconds <= 0 {
+		return 0
+	}
+	return float64(r.Packets) / r.Seconds
+}
+
+// errNoGo means that the harness went away before it said go.
+var errNoGo = errors.New("worker: the harness is gone")
+
+// Ready says over out that the sockets are open, and waits on in for the go.
+func Ready(in io.Reader, out io.Writer) error {
+	if _, err := fmt.Fprintln(out, "ready"); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
+		return errNoGo
+	}
+	return nil
+}
+
+// WriteTo prints the report as one line.
+func (r Report) WriteTo(out io.Writer) (int64, error) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return 0, fmt.Errorf("worker: %w", err)
+	}
+	n, err := out.Write(append(line, '\n'))
+	return int64(n), err
+}

@@ -1,0 +1,53 @@
+package worker
+
+import "time"
+
+// Quiet is how long nothing must come before a receiver whose window is over
+// believes that the sender is done.
+const Quiet = 200 * time.Millisecond
+
+// A Window is the part of a run that counts: it opens after the warm-up, and
+// each border is noted when the worker comes by, so that packets and seconds
+// belong together.
+//
+// Its clock counts from the plan on. Reading it costs one call of the vDSO, where
+// time.Now costs two: that shows in a round trip.
+type Window struct {
+	start            time.Time
+	begin, end       time.Duration
+	opened, closed   time.Duration
+	isOpen, isClosed bool
+	atOpen, atClosed uint64
+}
+
+// NewWindow plans a window from now on.
+func NewWindow(o Options) *Window {
+	return &Window{start: time.Now(), begin: o.Warmup, end: o.Warmup + o.Window}
+}
+
+// Now is the time since the window was planned.
+func (w *Window) Now() time.Duration { return time.Since(w.start) }
+
+// Tick is called with the time and the packets so far, once per batch. It
+// returns false from the end of the window on.
+func (w *Window) Tick(now time.Duration, packets uint64) bool {
+	if !w.isOpen && now >= w.begin {
+		w.isOpen, w.opened, w.atOpen = true, now, packets
+	}
+	if now < w.end {
+		return true
+	}
+	if !w.isClosed {
+		w.isClosed, w.closed, w.atClosed = true, now, packets
+	}
+	return false
+}
+
+// Open tells whether the warm-up is over.
+func (w *Window) Open() bool { return w.isOpen }
+
+// Packets are those within the closed window.
+func (w *Window) Packets() uint64 { return w.atClosed - w.atOpen }
+
+// Seconds is the true length of the closed window.
+func (w *Window) Seconds() float64 { return (w.closed - w.opened).Seconds() }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"xroce/bench/load"
+	"xroce/bench/worker"
+)
+
+// workerCommand is the hidden first argument that makes this program a measured
+// process instead of the harness.
+const workerCommand = "worker"
+
+// workers are what can be measured inside this program, by the name that follows
+// workerCommand.
+var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Report, error){
+	"ours":   load.Ours,
+	"asavie": load.Asavie,
+	"sink":   load.Sink,
+}
+
+// runWorker is the main function of a measured process.
+func runWorker(args []string) int {
+	if len(args) < 1 || workers[args[0]] == nil {
+		fmt.Fprintf(os.Stderr, "bench: no worker %q\n", args)
+		return exitUsage
+	}
+	o, err := worker.Parse(args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitUsage
+	}
+	report, err := workers[args[0]](o, os.Stdin, os.Stdout)
+	if err == nil {
+		_, err = report.WriteTo(os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
+	return exitOK
+}

@@ -161,11 +161,7 @@ func documentedSpec(s *source, d *ast.GenDecl, spec ast.Spec, report report) {
 			report(s.line(spec.Pos()), "%s has no comment", spec.Name.Name)
 		}
 		if it, ok := spec.Type.(*ast.InterfaceType); ok {
-			for _, m := range it.Methods.List {
-				if len(m.Names) > 0 && m.Names[0].IsExported() && m.Doc == nil && m.Comment == nil {
-					report(s.line(m.Pos()), "%s.%s has no comment", spec.Name.Name, m.Names[0].Name)
-				}
-			}
+			documentedMethods(s, spec.Name.Name, it.Methods.List, report)
 		}
 	case *ast.ValueSpec:
 		if d.Doc != nil || spec.Doc != nil || spec.Comment != nil {
@@ -175,6 +171,22 @@ func documentedSpec(s *source, d *ast.GenDecl, spec ast.Spec, report report) {
 			if name.IsExported() {
 				report(s.line(name.Pos()), "%s has no comment", name.Name)
 			}
+		}
+	}
+}
+
+// documentedMethods wants a comment at each method of an exported interface,
+// or at the first of a block of lines. A single method may be left to the
+// comment of the interface.
+func documentedMethods(s *source, name string, methods []*ast.Field, report report) {
+	covered := 0 // the last line that a comment speaks for
+	for _, m := range methods {
+		if m.Doc != nil || m.Comment != nil || s.line(m.Pos()) == covered+1 || len(methods) == 1 {
+			covered = s.line(m.End())
+			continue
+		}
+		if len(m.Names) > 0 && m.Names[0].IsExported() {
+			report(s.line(m.Pos()), "%s.%s has no comment", name, m.Names[0].Name)
 		}
 	}
 }

@@ -24,6 +24,11 @@ func table(n int) string {
 	return "package p\n\nfunc f() {\n\t_ = []int{\n" + strings.Repeat("\t\t1,\n", n) + "\t}\n}\n"
 }
 
+// methods is an exported interface.
+func methods(list string) string {
+	return "package p\n\n// T is.\ntype T interface {\n\t" + list + "\n}\n"
+}
+
 // in wraps statements in a file that imports the packages.
 func in(body string, imports ...string) string {
 	text := "package p\n"
@@ -85,6 +90,9 @@ var formSnippets = []snippet{
 	{"documented", "a.go", "package p\n\nfunc (*T[K]) M() {}\n\nfunc (t) M() {}\n", 1},
 	{"documented", "a.go", "package p\n\ntype T int\n\ntype u int\n", 1},
 	{"documented", "a.go", "package p\n\n// T is.\ntype T interface {\n\tM()\n\tN() // n\n}\n", 1},
+	{"documented", "a.go", "package p\n\n// T is.\ntype T interface {\n\tM()\n}\n", 0},
+	{"documented", "a.go", methods("// M and N.\n\tM()\n\tN()"), 0},
+	{"documented", "a.go", methods("// M only.\n\tM()\n\n\tN()\n\tO()"), 2},
 	{"documented", "a.go", "package p\n\n// All.\ntype (\n\tT int\n)\n", 1},
 	{"documented", "a.go", "package p\n\nconst (\n\tA = 1\n\tB = 2 // b\n\tc = 3\n)\n", 1},
 	{"documented", "a.go", "package p\n\n// Both.\nconst (\n\tA = 1\n\tB = 2\n)\n", 0},

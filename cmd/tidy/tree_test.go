@@ -136,7 +136,6 @@ func TestExceptionsExist(t *testing.T) {
 	for name := range fenced {
 		exists(name)
 	}
-	exists(pagingFile)
 }
 
 // TestDependencies asks the go command what each package is really built from.

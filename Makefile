@@ -1,0 +1,102 @@
+# Building, trying and testing need Go, git and make, nothing else. What a
+# target needs beyond that it checks first, and says how to get it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+FUZZTIME ?= 10s
+PKGS     ?= ./...
+
+# Static, and the same bytes wherever the checkout lies.
+BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)'
+
+# The packages that talk to the kernel, or stand on one that does.
+ROOT_PKGS := ./xsk/... ./bpf/... ./engine/... ./cmd/... ./bench/...
+
+# Hand-written Go files, tracked or new.
+GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null \
+	| xargs -r grep -L '^// Code generated .* DO NOT EDIT\.$$')
+
+.PHONY: all
+all: build lint test ## build, lint and test
+
+.PHONY: help
+help: ## print this list
+	@echo 'usage: make TARGET [VARIABLE=value]'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) TESTFLAGS= BENCHFLAGS='
+
+.PHONY: build
+build: ## build ./xroce, a static binary stamped with its version
+	$(BUILD) -o xroce ./cmd/xroce
+
+.PHONY: generate
+generate: ## run all generators: BPF objects (needs clang), tables, docs
+	@command -v clang >/dev/null && command -v llvm-strip >/dev/null || { \
+		echo 'make generate needs clang, llvm-strip and the libbpf headers to rebuild the BPF'; \
+		echo 'objects. On Debian and Ubuntu: apt-get install clang llvm libbpf-dev'; \
+		exit 1; } >&2
+	$(GO) generate $(PKGS)
+
+.PHONY: lint
+lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
+	@echo gofmt; out=$$(gofmt -s -l $(GO_FILES)); test -z "$$out" || { echo "$$out"; exit 1; }
+	@echo gofumpt; out=$$($(GO) tool gofumpt -l $(GO_FILES)); \
+		test -z "$$out" || { echo "$$out"; exit 1; }
+	$(GO) vet $(PKGS)
+	$(GO) tool staticcheck $(PKGS)
+	@if command -v golangci-lint >/dev/null; then echo golangci-lint; golangci-lint run $(PKGS); \
+		else echo 'golangci-lint: not installed, not run'; fi
+
+.PHONY: test
+test: ## unit tests in random order; those that need root say so and skip
+	$(GO) test -shuffle=on $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-root
+test-root: ## the tests that need root and AF_XDP: a skip is a failure
+	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
+	XROCE_ROOT_TESTS=1 $(GO) test -count=1 -p 1 -shuffle=on $(TESTFLAGS) $(ROOT_PKGS)
+
+.PHONY: race
+race: ## all tests under the race detector (needs a C compiler)
+	@command -v $${CC:-gcc} >/dev/null || { \
+		echo 'make race needs a C compiler. On Debian and Ubuntu: apt-get install gcc libc6-dev'; \
+		exit 1; } >&2
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(TESTFLAGS) $(PKGS)
+
+# One line per fuzz target: package, name. go test prints the names of a
+# package first and the package after them.
+.PHONY: fuzz-list
+fuzz-list:
+	@$(GO) test -run '^$$' -list '^Fuzz' $(PKGS) | awk \
+		'/^Fuzz/ { names[n++] = $$1 } \
+		 /^ok/   { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }'
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME, one after the other
+	@list=$$($(MAKE) -s fuzz-list); test -n "$$list" || { echo 'no fuzz targets' >&2; exit 1; }; \
+	while read -r pkg name; do \
+		echo "fuzz $$pkg $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
+	done <<<"$$list"
+
+.PHONY: demo
+demo: build ## build, then show two endpoints talking (no sudo, no hardware)
+	./xroce demo
+
+.PHONY: bench
+bench: ## measure us and others side by side; see BENCHFLAGS=-h
+	$(GO) run ./bench $(BENCHFLAGS)
+
+.PHONY: ci
+ci: ## everything that continuous integration runs
+	.ci/run
+
+.PHONY: clean
+clean: ## remove what building, testing and profiling left
+	rm -rf xroce bin
+	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -exec rm -f {} +

@@ -57,24 +57,32 @@ type BTH struct {
 
 // ParseBTH reads a BTH. It returns ErrShort when b has fewer than BTHLen bytes.
 func ParseBTH(b []byte) (BTH, error) {
+	var h BTH
 	if len(b) < BTHLen {
-		return BTH{}, ErrShort
+		return h, ErrShort
 	}
+	h.read(b)
+	return h, nil
+}
+
+// read is ParseBTH in place. It spares the decoder a copy that would have to
+// wait for all the single bytes just written.
+func (h *BTH) read(b []byte) {
+	_ = b[BTHLen-1]
+	w := binary.BigEndian.Uint32(b)
 	dqp := binary.BigEndian.Uint32(b[bthOffECN:])
 	psn := binary.BigEndian.Uint32(b[bthOffAck:])
-	return BTH{
-		Opcode: Opcode(b[0]),
-		SE:     b[bthOffFlags]&bthSE != 0,
-		M:      b[bthOffFlags]&bthM != 0,
-		PadCnt: b[bthOffFlags] >> 4 & 3,
-		TVer:   b[bthOffFlags] & 0xf,
-		PKey:   binary.BigEndian.Uint16(b[bthOffPKey:]),
-		FECN:   b[bthOffECN]&bthFECN != 0,
-		BECN:   b[bthOffECN]&bthBECN != 0,
-		DestQP: dqp & max24,
-		AckReq: b[bthOffAck]&bthAckReq != 0,
-		PSN:    PSN(psn & max24),
-	}, nil
+	h.Opcode = Opcode(w >> 24)
+	h.SE = w&(bthSE<<16) != 0
+	h.M = w&(bthM<<16) != 0
+	h.PadCnt = uint8(w >> 20 & 3)
+	h.TVer = uint8(w >> 16 & 0xf)
+	h.PKey = uint16(w)
+	h.FECN = dqp&(bthFECN<<24) != 0
+	h.BECN = dqp&(bthBECN<<24) != 0
+	h.DestQP = dqp & max24
+	h.AckReq = psn&(bthAckReq<<24) != 0
+	h.PSN = PSN(psn & max24)
 }
 
 // Put writes the header to b, which must have BTHLen bytes.

@@ -19,24 +19,31 @@ func buildSlicing() (t [8]crc32.Table) {
 	return t
 }
 
-// updateShort is crc32.Update with the IEEE polynomial for a few dozen bytes on
-// the caller's stack. hash/crc32 calls its implementation through a variable,
-// so the compiler would move a stack buffer passed to it to the heap.
+// slice8 moves the register over eight bytes: w is the bytes, first byte lowest,
+// xor the register.
+func slice8(w uint64) uint32 {
+	return slicing[7][byte(w)] ^ slicing[6][byte(w>>8)] ^
+		slicing[5][byte(w>>16)] ^ slicing[4][byte(w>>24)] ^
+		slicing[3][byte(w>>32)] ^ slicing[2][byte(w>>40)] ^
+		slicing[1][byte(w>>48)] ^ slicing[0][byte(w>>56)]
+}
+
+// slice4 moves the register over four bytes.
+func slice4(w uint32) uint32 {
+	return slicing[3][byte(w)] ^ slicing[2][byte(w>>8)] ^
+		slicing[1][byte(w>>16)] ^ slicing[0][byte(w>>24)]
+}
+
+// updateShort is crc32.Update with the IEEE polynomial for less than what
+// hash/crc32 is fast for.
 func updateShort(crc uint32, p []byte) uint32 {
 	crc = ^crc
 	for len(p) >= 8 {
-		lo := binary.LittleEndian.Uint32(p) ^ crc
-		hi := binary.LittleEndian.Uint32(p[4:])
-		crc = slicing[7][byte(lo)] ^ slicing[6][byte(lo>>8)] ^
-			slicing[5][byte(lo>>16)] ^ slicing[4][byte(lo>>24)] ^
-			slicing[3][byte(hi)] ^ slicing[2][byte(hi>>8)] ^
-			slicing[1][byte(hi>>16)] ^ slicing[0][byte(hi>>24)]
+		crc = slice8(binary.LittleEndian.Uint64(p) ^ uint64(crc))
 		p = p[8:]
 	}
 	if len(p) >= 4 {
-		lo := binary.LittleEndian.Uint32(p) ^ crc
-		crc = slicing[3][byte(lo)] ^ slicing[2][byte(lo>>8)] ^
-			slicing[1][byte(lo>>16)] ^ slicing[0][byte(lo>>24)]
+		crc = slice4(binary.LittleEndian.Uint32(p) ^ crc)
 		p = p[4:]
 	}
 	for _, b := range p {

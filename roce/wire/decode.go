@@ -187,14 +187,14 @@ func (p *Packet) decodeTransport(off, n int) Reason {
 	if end > len(p.head)+len(p.tail) {
 		return Truncated
 	}
-	bth, err := ParseBTH(p.head[min(off, len(p.head)):])
-	if err != nil {
+	if off+BTHLen > len(p.head) {
 		return SplitHeader
 	}
-	if bth.TVer != 0 {
+	p.BTH.read(p.head[off : off+BTHLen])
+	if p.BTH.TVer != 0 {
 		return BadTVer
 	}
-	spec := bth.Opcode.Spec()
+	spec := p.BTH.Opcode.Spec()
 	if !spec.Known {
 		return UnknownOpcode
 	}
@@ -202,7 +202,7 @@ func (p *Packet) decodeTransport(off, n int) Reason {
 	if payload < 0 {
 		return BadLength
 	}
-	if payload -= int(bth.PadCnt); payload < 0 {
+	if payload -= int(p.BTH.PadCnt); payload < 0 {
 		return BadPad
 	}
 	if !spec.Payload.allowsFixed(payload) {
@@ -212,8 +212,7 @@ func (p *Packet) decodeTransport(off, n int) Reason {
 	if start > len(p.head) {
 		return SplitHeader
 	}
-	p.BTH, p.Spec = bth, spec
-	p.bth, p.end = off, end
+	p.Spec, p.bth, p.end = spec, off, end
 	p.setPayload(start, start+payload)
 	return OK
 }

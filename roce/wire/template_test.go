@@ -3,8 +3,8 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"testing"
 	"reflect"
+	"testing"
 
 	"pgregory.net/rapid"
 )

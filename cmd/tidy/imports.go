@@ -3,6 +3,7 @@ package tidy
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,9 +44,9 @@ var guests = []struct {
 	{"golang.org/x/sync", []string{"engine", "cmd", "bench"}},
 	{"github.com/cilium/ebpf", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
 	{"github.com/asavie/xdp", []string{"xsk/asavie", "bench"}},
-	{"github.com/vishvananda/netlink", []string{"xsk/asavie", "engine", "cmd", "bench"}},
-	{"github.com/vishvananda/netns", []string{"engine", "cmd", "bench"}},
-	{"github.com/safchain/ethtool", []string{"engine", "cmd", "bench"}},
+	{"github.com/vishvananda/netlink", []string{"xsk/asavie", "xsk/vethpair", "engine", "cmd", "bench"}},
+	{"github.com/vishvananda/netns", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
+	{"github.com/safchain/ethtool", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
 	{"github.com/google/gopacket", []string{
 		"engine/gopacketlayer", "engine/capture", "cmd", "bench",
 	}},
@@ -175,35 +176,36 @@ func checkGuests(s *source, report report) {
 	}
 }
 
-// checkUnsafe keeps unsafe, package syscall and raw system calls to the fenced
-// files. Generated BPF bindings and tests of layouts may import unsafe;
-// commands may import syscall, for the names of signals.
+// checkUnsafe keeps unsafe and system calls by number to the fenced files.
+// Generated BPF bindings and tests of layouts may import unsafe. Of package
+// syscall the names of errors and signals remain; calls go through x/sys.
 func checkUnsafe(s *source, report report) {
 	if !s.isGo() || s.isTest() || fenced[s.path] != "" {
 		return
 	}
 	for _, im := range s.imports() {
-		switch im.path {
-		case "unsafe":
-			if !s.generated() || !s.under("bpf") {
-				report(im.line, "unsafe outside the fenced files")
-			}
-		case "syscall":
-			if !s.under("cmd", "bench") {
-				report(im.line, "syscall outside the fenced files")
-			}
-		case "C":
+		switch {
+		case im.path == "C":
 			report(im.line, "cgo")
+		case im.path == "unsafe" && !(s.generated() && s.under("bpf")):
+			report(im.line, "unsafe outside the fenced files")
 		}
 	}
-	for _, pkg := range []string{"syscall", "golang.org/x/sys/unix"} {
-		s.uses(pkg, func(name string, line int) {
-			if strings.HasPrefix(name, "Syscall") || strings.HasPrefix(name, "RawSyscall") {
-				report(line, "raw system call %s.%s outside the fenced files", path.Base(pkg), name)
-			}
-		})
-	}
+	s.uses("syscall", func(name string, line int) {
+		if !syscallName.MatchString(name) {
+			report(line, "syscall.%s: use golang.org/x/sys/unix", name)
+		}
+	})
+	s.uses("golang.org/x/sys/unix", func(name string, line int) {
+		if strings.HasPrefix(name, "Syscall") || strings.HasPrefix(name, "RawSyscall") {
+			report(line, "raw system call unix.%s outside the fenced files", name)
+		}
+	})
 }
+
+// syscallName matches what package syscall is good for: the types and values
+// that the standard library itself hands out.
+var syscallName = regexp.MustCompile(`^(Errno|Signal|SysProcAttr|Conn|RawConn|SIG[A-Z]+|E[A-Z0-9]+)$`)
 
 // checkRand refuses the old generator, whose global state is shared and whose
 // seeds do not replay.

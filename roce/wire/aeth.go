@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// AETH, the ACK extended header (IBA 9.3.5): acknowledgements, READ responses
+// AETH, the ACK extended header (IBA 9.3): acknowledgements, READ responses
 // but the middle ones, atomic acknowledgements.
 //
 //	 0                   1                   2                   3

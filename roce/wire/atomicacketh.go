@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// AtomicAckETH, the atomic acknowledge extended header (IBA 9.3.5).
+// AtomicAckETH, the atomic acknowledge extended header (IBA 9.3).
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

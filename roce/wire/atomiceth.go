@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// AtomicETH, the atomic extended header (IBA 9.3.5, ATOMIC requests).
+// AtomicETH, the atomic extended header (IBA 9.3): compare and swap, fetch and
+// add.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -1,7 +1,7 @@
 package wire
 
 // creditTable is the number of receive work requests each credit code stands
-// for (IBA 9.7.7.2, table "end-to-end flow control credit codes").
+// for (IBA 9.7.7.2).
 var creditTable = [31]int32{
 	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// DETH, the datagram extended header (IBA 9.3.3): UD and RD.
+// DETH, the datagram extended header (IBA 9.3): UD and RD.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

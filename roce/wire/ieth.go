@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// IETH, the invalidate extended header (IBA 9.3.7): SEND with invalidate.
+// IETH, the invalidate extended header (IBA 9.3): SEND with invalidate.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ImmDt, the immediate data header (IBA 9.3.6).
+// ImmDt, the immediate data header (IBA 9.3).
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

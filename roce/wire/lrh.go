@@ -29,7 +29,7 @@ const (
 // LNH says which header follows the LRH.
 type LNH uint8
 
-// Values of LNH (IBA 7.7.6).
+// Values of LNH (IBA 7.7).
 const (
 	LNHRaw    LNH = 0 // raw packet, RWH follows: no ICRC
 	LNHIPv6   LNH = 1 // raw packet, IPv6 follows: no ICRC

@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// MTU is a path MTU code as verbs and connection management carry it (IBA
-// 9.6.1.6.2): 1 to 5. Zero is no MTU.
+// MTU is a path MTU code as verbs and connection management carry it:
+// 1 to 5. Zero is no MTU.
 type MTU uint8
 
 // The path MTUs.

@@ -6,9 +6,6 @@ import "fmt"
 // bits of transport service, five bits of operation.
 type Opcode uint8
 
-// opcodeMask selects the operation out of an opcode.
-const opcodeMask = 0x1F
-
 // Opcodes of the reliable connection (RC).
 const (
 	RCSendFirst      Opcode = 0x00
@@ -86,7 +83,7 @@ const (
 	UDSendOnlyImm Opcode = 0x65
 )
 
-// CNP is the congestion notification packet of RoCE v2 (IBA A17.9.3).
+// CNP is the congestion notification packet of RoCE v2 (IBA annex A17).
 const CNP Opcode = 0x81
 
 // Opcodes of the extended reliable connection (XRC, IBA annex A14).

@@ -1,6 +1,6 @@
 package wire
 
-// PSN is a packet sequence number: 24 bits, modulo 2^24 (IBA 9.7.2). The upper
+// PSN is a packet sequence number: 24 bits, modulo 2^24 (IBA 9.7). The upper
 // eight bits of a valid PSN are zero; every method keeps them so.
 type PSN uint32
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RDETH, the reliable datagram extended header (IBA 9.3.1). RoCE has no RD; the
+// RDETH, the reliable datagram extended header (IBA 9.3). RoCE has no RD; the
 // header is here so that native captures decode.
 //
 //	 0                   1                   2                   3

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RETH, the RDMA extended header (IBA 9.3.4): WRITE, READ, FLUSH, ATOMIC WRITE.
+// RETH, the RDMA extended header (IBA 9.3): WRITE, READ, FLUSH, ATOMIC WRITE.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// RWH, the raw header (IBA 5.3): native InfiniBand only, after an LRH whose LNH
+// RWH, the raw header (IBA chapter 5): native InfiniBand only, after an LRH whose LNH
 // is LNHRaw.
 //
 //	 0                   1                   2                   3

@@ -2,7 +2,7 @@ package wire
 
 import "fmt"
 
-// Syndrome is the first byte of an AETH (IBA 9.7.5.2.2): two bits of kind and
+// Syndrome is the first byte of an AETH (IBA 9.7.5): two bits of kind and
 // five bits of code, under a reserved bit.
 type Syndrome uint8
 
@@ -58,7 +58,7 @@ func (s Syndrome) IsNAK() bool { return s.Kind() == KindNAK }
 func (s Syndrome) Code() uint8 { return uint8(s & syndromeCodeMask) }
 
 // NAK reduces a NAK to one of the five defined ones: reserved codes become
-// NAKRemoteOperationalError (IBA 9.7.5.2.4). It is 0 when s is not a NAK.
+// NAKRemoteOperationalError (IBA 9.7.5). It is 0 when s is not a NAK.
 func (s Syndrome) NAK() Syndrome {
 	switch s &= syndromeMask; {
 	case !s.IsNAK():

@@ -3,12 +3,6 @@ package wire
 // max24 is the largest value of the 24-bit fields: QP numbers, PSNs, MSNs.
 const max24 = 1<<24 - 1
 
-// uint24 reads a 24-bit big-endian field.
-func uint24(b []byte) uint32 {
-	_ = b[2]
-	return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
-}
-
 // putUint24 writes the low 24 bits of v.
 func putUint24(b []byte, v uint32) {
 	_ = b[2]

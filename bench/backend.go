@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"time"
 
 	"xroce/bench/load"
@@ -56,11 +54,8 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 	procs := make([]*worker.Process, len(roles))
 	for i := len(roles) - 1; i >= 0; i-- {
 		r := roles[i]
-		o, err := p.options(r)
-		if err != nil {
-			return nil, err
-		}
-		if procs[i], err = p.Start(ctx, r.side, p.argv(r.who, o)...); err != nil {
+		var err error
+		if procs[i], err = p.Start(ctx, r.side, p.argv(r.who, p.options(r))...); err != nil {
 			return nil, err
 		}
 		defer procs[i].Close()
@@ -87,7 +82,7 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 }
 
 // options are what the worker of a role is told.
-func (p *place) options(r role) (worker.Options, error) {
+func (p *place) options(r role) worker.Options {
 	other := stage.B - r.side
 	s := p.c.sockets
 	o := worker.Options{
@@ -98,21 +93,13 @@ func (p *place) options(r role) (worker.Options, error) {
 		o.Size -= headersLen
 		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
 		o.Port = socketPort
-		return o, nil
+		return o
 	}
 	o.Interface = p.Interface(r.side)
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames
-	src, err := net.ParseMAC(p.MAC(r.side))
-	if err != nil {
-		return o, fmt.Errorf("backend: %w", err)
-	}
-	dst, err := net.ParseMAC(p.MAC(other))
-	if err != nil {
-		return o, fmt.Errorf("backend: %w", err)
-	}
-	o.Header = load.Header(s.Frame, [6]byte(dst), [6]byte(src),
+	o.Header = load.Header(s.Frame, [6]byte(p.MAC(other)), [6]byte(p.MAC(r.side)),
 		p.Address(r.side).As4(), p.Address(other).As4())
-	return o, nil
+	return o
 }
 
 const (

@@ -72,13 +72,14 @@ static void run_tx(struct xsk *x, const struct options *o)
 }
 
 /*
- * Takes up to o->batch chunks off the RX ring. Returns how many packets they
- * end: a packet of two chunks may be split between two batches.
+ * Takes the chunks of up to o->batch packets off the RX ring. Returns how many
+ * packets they end: a packet of two chunks may be split between two batches.
  */
 static uint32_t receive(struct xsk *x, const struct options *o, struct xdp_desc *desc,
 			uint32_t *chunks)
 {
-	uint32_t idx, n = xsk_ring_cons__peek(&x->rx, o->batch, &idx), packets = 0;
+	uint32_t pieces = x->stride / CHUNK, idx, packets = 0;
+	uint32_t n = xsk_ring_cons__peek(&x->rx, o->batch * pieces, &idx);
 
 	for (uint32_t i = 0; i < n; i++) {
 		desc[i] = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
@@ -257,7 +258,7 @@ int main(int argc, char **argv)
 	struct xsk x;
 
 	options_parse(&o, argc, argv);
-	if (!o.ifname || o.size > 2 * CHUNK || o.batch > BATCH_MAX / 2)
+	if (!o.ifname || o.size > 2 * CHUNK || o.batch > BATCH_MAX / 4)
 		die("no interface, or a frame or batch that is too large", 0);
 	xsk_open(&x, &o);
 	ready_and_wait();

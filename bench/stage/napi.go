@@ -11,27 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Settle makes the receiving of each end threaded, if the stage wants that, and
-// pins the threads. An end of a veth pair has NAPI only while an XDP program is
-// attached to it, so Settle is called when all workers are ready; an end without
-// a program is left as it is.
+// niceness of the NAPI thread. The reader shares the processor with it, and must
+// win: at equal shares the thread receives more than a reader can handle that
+// also sends, drops the rest, and who of the two gets how much is the result.
+// With less, the thread receives what the reader has time for, and the rest waits
+// in the veth ring and holds the sender back.
+const niceness = 10
+
+// Settle makes the receiving of B threaded, if the stage wants that, and pins the
+// thread to B's processor. An end of a veth pair has NAPI only while an XDP
+// program is attached to it, so Settle is called when all workers are ready; a
+// stage without a program on B is left as it is.
+//
+// What arrives at A is always handled within B's own send calls: a NAPI thread on
+// A's processor would starve beside a sender that does not pause.
 func (s *Stage) Settle(ctx context.Context) error {
-	if !s.options.Threaded {
+	if !s.options.Threaded || !s.hasProgram(ctx, B) {
 		return nil
 	}
-	for _, side := range []Side{A, B} {
-		if !s.hasProgram(ctx, side) {
-			continue
-		}
-		file := "/sys/class/net/" + s.Interface(side) + "/threaded"
-		if err := s.inside(ctx, side, "sh", "-c", "echo 1 > "+file); err != nil {
-			return err
-		}
-		if err := pinThreads(s.Interface(side), s.cpus[side]); err != nil {
-			return err
-		}
+	file := "/sys/class/net/" + s.Interface(B) + "/threaded"
+	if err := s.inside(ctx, B, "sh", "-c", "echo 1 > "+file); err != nil {
+		return err
 	}
-	return nil
+	return pinThreads(s.Interface(B), s.cpus[B])
 }
 
 // hasProgram tells whether an XDP program is attached to a side.
@@ -61,6 +63,9 @@ func pinThreads(ifname string, cpu int) error {
 		}
 		if err := unix.SchedSetaffinity(pid, &set); err != nil {
 			return fmt.Errorf("stage: pin the NAPI thread of %s: %w", ifname, err)
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, pid, niceness); err != nil {
+			return fmt.Errorf("stage: niceness of the NAPI thread of %s: %w", ifname, err)
 		}
 		pinned++
 	}

@@ -4,32 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"xroce/bench/worker"
+	"xroce/xsk/vethpair"
 )
 
 // A Side is one end of the pair.
-type Side int
+type Side = vethpair.Side
 
 // The two ends. A sends or asks, B receives or answers.
 const (
-	A Side = iota
-	B
+	A = vethpair.A
+	B = vethpair.B
 )
 
-// qdisc is what each end gets: a queueing discipline with an enqueue function
+// qdisc is what each end has: a queueing discipline with an enqueue function
 // makes veth stop the sender instead of dropping (kernel drivers/net/veth.c,
 // veth_xmit).
-const qdisc = "pfifo limit 1000"
+const (
+	qdisc      = "pfifo"
+	qdiscLimit = 1000 // packets
+)
 
 // serial tells the stages of one process apart.
 var serial atomic.Int64
@@ -37,7 +41,7 @@ var serial atomic.Int64
 // Options say what stage to build.
 type Options struct {
 	MTU      int  // of both ends, in bytes without the Ethernet header
-	Threaded bool // threaded NAPI, each thread on its end's processor
+	Threaded bool // threaded NAPI at B, on B's processor
 }
 
 // Settings are the facts of a stage that belong beside a number.
@@ -52,18 +56,30 @@ type Settings struct {
 // A Stage is a built pair. One goroutine drives it.
 type Stage struct {
 	options Options
+	pair    *vethpair.Pair
 	prefix  string
 	cpus    [2]int
 }
 
-// Open builds a stage. It needs root and iproute2, taskset and ethtool.
+// Open builds a stage. It needs root and iproute2 and taskset. What stages of
+// processes that were killed left behind is removed.
 func Open(ctx context.Context, o Options) (*Stage, error) {
 	cpus, err := processors()
 	if err != nil {
 		return nil, err
 	}
+	if _, err := vethpair.Sweep(); err != nil {
+		return nil, fmt.Errorf("stage: %w", err)
+	}
+	pair, err := vethpair.New(vethpair.Options{
+		MTU: o.MTU, PfifoLimit: qdiscLimit, NoAddrs: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("stage: %w", err)
+	}
 	s := &Stage{
 		options: o,
+		pair:    pair,
 		prefix:  fmt.Sprintf("xb%d-%d", os.Getpid(), serial.Add(1)),
 		cpus:    cpus,
 	}
@@ -73,38 +89,28 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 	return s, nil
 }
 
+// build gives the ends names and IPv4 addresses. The pair has no addresses of its
+// own, because with them come those of IPv6 and frames that nobody sent.
 func (s *Stage) build(ctx context.Context) error {
-	mtu := strconv.Itoa(s.options.MTU)
 	for _, side := range []Side{A, B} {
-		if err := run(ctx, "ip", "netns", "add", s.namespace(side)); err != nil {
-			return err
+		end, dev := s.pair.End(side), s.Interface(side)
+		for _, line := range []string{
+			"link set " + end.Name + " down",
+			"link set " + end.Name + " name " + dev,
+			"link set " + dev + " up",
+			"addr add " + s.Address(side).String() + "/24 dev " + dev,
+		} {
+			if err := s.inside(ctx, side, append([]string{"ip"}, strings.Fields(line)...)...); err != nil {
+				return err
+			}
 		}
-		// Router solicitations would be counted as frames of ours.
-		if err := s.inside(ctx, side, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1",
-			"net.ipv6.conf.default.disable_ipv6=1"); err != nil {
-			return err
-		}
-	}
-	if err := run(ctx, "ip", "link", "add", s.Interface(A), "netns", s.namespace(A),
-		"mtu", mtu, "address", s.MAC(A), "type", "veth",
-		"peer", "name", s.Interface(B), "netns", s.namespace(B),
-		"mtu", mtu, "address", s.MAC(B)); err != nil {
-		return err
 	}
 	for _, side := range []Side{A, B} {
 		other := B - side
-		dev := s.Interface(side)
-		for _, line := range []string{
-			"tc qdisc add dev " + dev + " root " + qdisc,
-			"ip addr add " + s.Address(side).String() + "/24 dev " + dev,
-			"ip link set lo up",
-			"ip link set " + dev + " up",
-			"ip neigh replace " + s.Address(other).String() + " lladdr " + s.MAC(other) +
-				" dev " + dev + " nud permanent",
-		} {
-			if err := s.inside(ctx, side, strings.Fields(line)...); err != nil {
-				return err
-			}
+		// ARP does not get past a program that redirects everything.
+		if err := s.inside(ctx, side, "ip", "neigh", "replace", s.Address(other).String(),
+			"lladdr", s.MAC(other).String(), "dev", s.Interface(side), "nud", "permanent"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -112,16 +118,10 @@ func (s *Stage) build(ctx context.Context) error {
 
 // Close removes the stage. It is idempotent.
 func (s *Stage) Close() error {
-	// Not the caller's context: a stage is removed most surely when that is over.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	var errs []error
-	for _, side := range []Side{A, B} {
-		if _, err := os.Stat("/run/netns/" + s.namespace(side)); err == nil {
-			errs = append(errs, run(ctx, "ip", "netns", "del", s.namespace(side)))
-		}
+	if err := s.pair.Close(); err != nil {
+		return fmt.Errorf("stage: %w", err)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Start runs a worker on a side: in its namespace, on its processor.
@@ -152,18 +152,22 @@ func (s *Stage) Address(side Side) netip.Addr {
 }
 
 // MAC is a side's Ethernet address.
-func (s *Stage) MAC(side Side) string { return fmt.Sprintf("02:00:00:00:00:%02x", int(side)+1) }
+func (s *Stage) MAC(side Side) net.HardwareAddr { return s.pair.End(side).MAC }
 
 // Settings are the facts to store beside the numbers.
 func (s *Stage) Settings() Settings {
-	napi := "softirq of the sender"
+	napi := "in the sender's softirq"
 	if s.options.Threaded {
-		napi = "threaded, pinned to the end's processor"
+		napi = fmt.Sprintf("threaded at B, on B's processor, nice %d; in the sender's softirq at A",
+			niceness)
 	}
-	return Settings{Driver: "veth", MTU: s.options.MTU, Qdisc: qdisc, NAPI: napi, CPUs: s.cpus}
+	return Settings{
+		Driver: "veth", MTU: s.options.MTU, Qdisc: fmt.Sprintf("%s limit %d", qdisc, qdiscLimit),
+		NAPI: napi, CPUs: s.cpus,
+	}
 }
 
-func (s *Stage) namespace(side Side) string { return "xroce-" + s.prefix + string("ab"[side]) }
+func (s *Stage) namespace(side Side) string { return s.pair.End(side).Namespace }
 
 func (s *Stage) inside(ctx context.Context, side Side, argv ...string) error {
 	return run(ctx, "ip", append([]string{"netns", "exec", s.namespace(side)}, argv...)...)

@@ -109,8 +109,8 @@ func checkFileLength(s *source, report report) {
 	}
 }
 
-// checkDocumented wants a comment at each exported identifier. A group of
-// constants or variables may share the comment of the group.
+// checkDocumented wants a comment at each exported identifier. A group in
+// parentheses may share the comment of the group.
 func checkDocumented(s *source, report report) {
 	if !s.isGo() || s.isTest() || s.generated() {
 		return
@@ -157,7 +157,7 @@ func documentedSpec(s *source, d *ast.GenDecl, spec ast.Spec, report report) {
 		if !spec.Name.IsExported() {
 			return
 		}
-		if spec.Doc == nil && (d.Lparen.IsValid() || d.Doc == nil) {
+		if spec.Doc == nil && spec.Comment == nil && d.Doc == nil {
 			report(s.line(spec.Pos()), "%s has no comment", spec.Name.Name)
 		}
 		if it, ok := spec.Type.(*ast.InterfaceType); ok {

@@ -11,7 +11,7 @@ import (
 type answer struct {
 	isRead   bool
 	resource int           // READ: index of its resource
-	psn      wire.PSN      // acknowledge: its PSN
+	psn      wire.PSN      // acknowledge: its PSN, READ: its first PSN
 	syndrome wire.Syndrome // acknowledge
 	msn      uint32
 }
@@ -42,14 +42,30 @@ func (f *answerQueue) pop() {
 }
 
 func (f *answerQueue) push(a answer) {
-	f.ring[(f.head+f.n)%len(f.ring)] = a
+	*f.at(f.n) = a
 	f.n++
 }
 
 // read queues the answer to a READ.
-func (f *answerQueue) read(resource int, msn uint32) {
-	f.push(answer{isRead: true, resource: resource, msn: msn})
+func (f *answerQueue) read(resource int, psn wire.PSN, msn uint32) {
+	f.push(answer{isRead: true, resource: resource, psn: psn, msn: msn})
 }
+
+// replay queues the answer to an old READ before everything that answers later
+// PSNs: a peer that misses this one can use nothing behind it.
+func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
+	f.read(resource, psn, msn)
+	for i := f.n - 1; i > 0; i-- {
+		a, b := f.at(i-1), f.at(i)
+		if a.psn.Before(psn) {
+			return
+		}
+		*a, *b = *b, *a
+	}
+}
+
+// at returns the answer i places behind the front.
+func (f *answerQueue) at(i int) *answer { return &f.ring[(f.head+i)%len(f.ring)] }
 
 // ack queues a positive acknowledge of psn and all before it. It reports
 // whether one that waited was covered by it.
@@ -64,7 +80,7 @@ func (f *answerQueue) nak(psn wire.PSN, s wire.Syndrome) {
 
 func (f *answerQueue) acknowledge(a answer) (covered bool) {
 	if f.n > 0 {
-		tail := &f.ring[(f.head+f.n-1)%len(f.ring)]
+		tail := f.at(f.n - 1)
 		if !tail.isRead {
 			// A waiting NAK covers all PSNs before its own, and more: it is
 			// not to be lost to the acknowledge of a duplicate.
@@ -111,9 +127,9 @@ func (q *QP) putAck(psn wire.PSN, s wire.Syndrome, msn uint32, frame []byte) int
 func (q *QP) putReadResponse(now Time, a *answer, frame []byte) int {
 	res := &q.rsp.reads[a.resource]
 	off := uint32(res.cur.Sub(uint32(res.first))) * q.pmtu
-	n := min(res.length-off, q.pmtu)
+	n := min(res.end-off, q.pmtu)
 	var op wire.Opcode
-	switch isFirst, isLast := res.cur == res.start, res.cur == res.last; {
+	switch isFirst, isLast := res.cur == res.start, res.cur == res.stop; {
 	case isFirst && isLast:
 		op = wire.RCReadRespOnly
 	case isFirst:
@@ -139,7 +155,7 @@ func (q *QP) putReadResponse(now Time, a *answer, frame []byte) int {
 		wire.AETH{Syndrome: wire.ACKNoCredits, MSN: a.msn}.
 			Put(b[spec.Offsets[wire.HeaderAETH]:])
 	}
-	if res.cur == res.last {
+	if res.cur == res.stop {
 		res.queued = false
 		q.rsp.fifo.pop()
 	} else {

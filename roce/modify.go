@@ -50,6 +50,10 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 	if err := a.check(mask); err != nil {
 		return err
 	}
+	if mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)) {
+		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more READs are being answered",
+			ErrState, a.MaxDestRdAtomic)
+	}
 	next := q.attr
 	next.take(a, mask)
 	if mask&AttrAV != 0 {
@@ -157,13 +161,16 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.rsp.psn = next.RQPSN
 	}
 	if mask&AttrMaxDestRdAtomic != 0 {
-		q.rsp.fifo.clear()
-		q.rsp.reads = make([]readResource, next.MaxDestRdAtomic)
-		q.rsp.nextRead = 0
-		q.rsp.fifo.init(int(next.MaxDestRdAtomic))
+		q.rsp.remember(int(next.MaxDestRdAtomic))
+	}
+	if mask&AttrRetryCnt != 0 {
+		q.req.retry = next.RetryCnt
+	}
+	if mask&AttrRNRRetry != 0 {
+		q.req.rnrRetry = next.RNRRetry
 	}
 	if mask&AttrSQPSN != 0 {
-		q.req.restart(next.SQPSN, next.RetryCnt, next.RNRRetry)
+		q.req.restart(next.SQPSN)
 	}
 	q.setState(to)
 }

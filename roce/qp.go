@@ -195,7 +195,8 @@ func (q *QP) admit(p *wire.Packet) Step {
 		return stepState
 	case p.Spec.Service != wire.ServiceRC:
 		return stepService
-	case p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src:
+	case p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
+		p.Framing != q.attr.Path.Framing:
 		return stepSource
 	case !pkeyMatches(p.BTH.PKey):
 		return stepPKey

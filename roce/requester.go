@@ -53,9 +53,8 @@ var packetOps = [len(sendOps)]struct{ first, middle, last, only wire.Opcode }{
 }
 
 // restart begins a connection at a PSN.
-func (r *requester) restart(psn wire.PSN, retry, rnrRetry uint8) {
+func (r *requester) restart(psn wire.PSN) {
 	r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn
-	r.retry, r.rnrRetry = retry, rnrRetry
 }
 
 // stop turns the timers off.
@@ -100,6 +99,12 @@ func (q *QP) begin(now Time) bool {
 	}
 	w := q.sq.at(r.new)
 	op := &sendOps[w.opcode]
+	if op.read && q.attr.MaxRdAtomic == 0 {
+		// It was posted before the attribute was taken down, and would wait
+		// for ever.
+		q.failRequest(now, r.new, StatusLocQPOpErr)
+		return false
+	}
 	if (op.read && r.reads >= uint32(q.attr.MaxRdAtomic)) ||
 		(w.flags&SendFence != 0 && r.reads > 0) {
 		return false
@@ -311,10 +316,19 @@ func (q *QP) failRequest(now Time, at uint32, status Status) {
 	q.failWhenOldest(now)
 }
 
-// failWhenOldest fails the marked work request once it is the oldest.
+// failWhenOldest fails the marked work request once it is the oldest. When it
+// could not be sent again but had arrived the first time, it is complete by now
+// and there is nothing to fail.
 func (q *QP) failWhenOldest(now Time) {
-	if q.req.failed && q.sq.head.Load() == q.req.failAt {
-		q.fail(now, q.req.failStatus)
+	r := &q.req
+	if !r.failed {
+		return
+	}
+	switch past := int32(q.sq.head.Load() - r.failAt); {
+	case past == 0:
+		q.fail(now, r.failStatus)
+	case past > 0:
+		r.failed = false
 	}
 }
 

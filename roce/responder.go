@@ -37,18 +37,6 @@ const (
 	msgWrite
 )
 
-// A readResource remembers a READ, so that its answer can be given again.
-type readResource struct {
-	first, last wire.PSN
-	va          uint64
-	rkey        uint32
-	length      uint32
-	valid       bool
-	queued      bool     // its answer is in the queue
-	start       wire.PSN // where the answer under way began
-	cur         wire.PSN // next response to send
-}
-
 // handleRequest takes a request packet.
 func (q *QP) handleRequest(now Time, p *wire.Packet) {
 	s := &q.rsp
@@ -70,11 +58,26 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 		s.gap = true // packets behind the refused one are no news
 		s.fifo.nak(s.psn, nak)
 	default:
-		q.lastDrop = step
-		q.count.Inc(counter.SentFatalNAK)
-		s.fifo.nak(s.psn, nak)
-		q.enterError(now)
+		q.refuse(now, p, step, nak)
 	}
+}
+
+// refuse sends a NAK that ends the QP (IBA 9.9.3). A receive that the message
+// had taken reports why, all others are flushed.
+func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
+	s := &q.rsp
+	q.lastDrop = step
+	q.count.Inc(counter.SentFatalNAK)
+	s.fifo.nak(s.psn, nak)
+	// A WRITE takes its receive at its end, when the step of resources is over.
+	if s.held || (p.Spec.Is(wire.ClassWrite|wire.ClassReceive) && step > stepResources) {
+		status := StatusRemInvReqErr
+		if nak == wire.NAKRemoteAccessError {
+			status = StatusLocAccessErr
+		}
+		q.completeRecv(&Completion{Status: status, Time: now}, true)
+	}
+	q.enterError(now)
 }
 
 // handleGap asks once for the packet that is missing.
@@ -210,37 +213,6 @@ func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) bool {
 		va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite) == mem.OK
 }
 
-// executeRead remembers a READ and queues its answer.
-func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
-	reth := p.RETH()
-	if q.attr.Access&mem.RemoteRead == 0 || len(s.reads) == 0 {
-		return stepRights, wire.NAKInvalidRequest
-	}
-	res := &s.reads[s.nextRead]
-	if res.queued {
-		// The peer has more READs outstanding than it was told it may.
-		return stepResources, wire.NAKInvalidRequest
-	}
-	if reth.DMALen > MaxMessage {
-		return stepLength, wire.NAKInvalidRequest
-	}
-	if reth.DMALen > 0 && q.keys.Check(q.domain, reth.RKey, reth.VA, int(reth.DMALen),
-		mem.RemoteRead) != mem.OK {
-		return stepRKey, wire.NAKRemoteAccessError
-	}
-	packets := max(1, (reth.DMALen+q.pmtu-1)/q.pmtu)
-	*res = readResource{
-		first: s.psn, last: s.psn.Add(packets - 1), va: reth.VA, rkey: reth.RKey,
-		length: reth.DMALen, valid: true, queued: true, start: s.psn, cur: s.psn,
-	}
-	s.msn = (s.msn + 1) & 0xffffff
-	s.fifo.read(s.nextRead, s.msn)
-	s.nextRead = (s.nextRead + 1) % len(s.reads)
-	s.psn, s.gap = s.psn.Add(packets), false
-	return stepAdmitted, 0
-}
-
 // accept moves on to the next PSN and acknowledges when asked to.
 func (q *QP) accept(p *wire.Packet, packets uint32) {
 	s := &q.rsp
@@ -290,29 +262,4 @@ func (q *QP) handleDuplicate(p *wire.Packet) {
 			q.count.Inc(stepReplay.counter())
 		}
 	}
-}
-
-// replayRead answers a READ again, from the PSN on that the peer asks for. The
-// request must lie inside the remembered one.
-func (q *QP) replayRead(p *wire.Packet) bool {
-	s := &q.rsp
-	psn, reth := p.BTH.PSN, p.RETH()
-	for i := range s.reads {
-		res := &s.reads[i]
-		if !res.valid || !psn.InWindow(res.first, uint32(res.last.Sub(uint32(res.first)))+1) {
-			continue
-		}
-		off := uint32(psn.Sub(uint32(res.first))) * q.pmtu
-		if reth.RKey != res.rkey || reth.VA != res.va+uint64(off) ||
-			reth.DMALen != res.length-off {
-			return false
-		}
-		res.start, res.cur = psn, psn
-		if !res.queued {
-			res.queued = true
-			s.fifo.read(i, s.msn)
-		}
-		return true
-	}
-	return false
 }

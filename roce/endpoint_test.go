@@ -1,0 +1,206 @@
+package roce_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"xroce/roce"
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// options say what a test's queue pairs are. The zero value of a field stands
+// for the value in defaults.
+type options struct {
+	Framing  wire.Framing
+	MTU      wire.MTU
+	SQPSN    wire.PSN // of the first endpoint
+	RQPSN    wire.PSN
+	Timeout  uint8
+	MinRNR   uint8
+	MaxRd    uint8
+	RetryCnt uint8
+	RNRRetry uint8
+	Depth    int
+	SGE      int
+	CQDepth  int
+	Window   int
+	Memory   int
+
+	Unsignaled bool                        // SignalAll is off
+	Attr       func(*roce.Attr)            // last changes to the attributes
+	Access     func(mem.Access) mem.Access // changes to the rights of the QP
+}
+
+var defaults = options{
+	Framing: wire.FramingV2IPv4, MTU: wire.MTU256, SQPSN: 0x100, RQPSN: 0x200, Timeout: 14,
+	MinRNR: 12, MaxRd: 4, RetryCnt: 3, RNRRetry: 3, Depth: 64, SGE: 4, CQDepth: 256,
+	Memory: 1 << 16,
+}
+
+// or returns v, or d when v is zero.
+func or[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+func (o options) filled() options {
+	d := defaults
+	o.Framing, o.MTU = or(o.Framing, d.Framing), or(o.MTU, d.MTU)
+	o.SQPSN, o.RQPSN = or(o.SQPSN, d.SQPSN), or(o.RQPSN, d.RQPSN)
+	o.Timeout, o.MinRNR, o.MaxRd = or(o.Timeout, d.Timeout), or(o.MinRNR, d.MinRNR), or(o.MaxRd, d.MaxRd)
+	o.RetryCnt, o.RNRRetry = or(o.RetryCnt, d.RetryCnt), or(o.RNRRetry, d.RNRRetry)
+	o.Depth, o.SGE, o.CQDepth = or(o.Depth, d.Depth), or(o.SGE, d.SGE), or(o.CQDepth, d.CQDepth)
+	o.Memory = or(o.Memory, d.Memory)
+	return o
+}
+
+// The two ends of every connection in these tests.
+const (
+	qpnA = 0x000111
+	qpnB = 0x7ffff2
+)
+
+// An endpoint is a queue pair with all that it needs: a CQ for each direction,
+// keys of its own and one registered region.
+type endpoint struct {
+	tb         testing.TB
+	qp         *roce.QP
+	send, recv *roce.CQ
+	keys       *mem.Keys
+	domain     *mem.Domain
+	count      *counter.Set
+	region     *mem.Region
+	buf        []byte
+}
+
+const allRights = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
+
+// remoteRights are the rights a QP grants unless a test says else.
+const remoteRights = mem.RemoteWrite | mem.RemoteRead
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// newEndpoint returns an endpoint whose QP is in RESET.
+func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
+	tb.Helper()
+	e := &endpoint{
+		tb: tb, keys: mem.NewKeys(rand.NewPCG(uint64(num), 1)), domain: new(mem.Domain),
+		count: new(counter.Set), buf: make([]byte, o.Memory),
+	}
+	var err error
+	e.send, err = roce.NewCQ(o.CQDepth, nil)
+	must(tb, err)
+	e.recv, err = roce.NewCQ(o.CQDepth, nil)
+	must(tb, err)
+	e.qp, err = roce.NewQP(num, e.config(o))
+	must(tb, err)
+	e.region, err = e.keys.RegisterAt(e.domain, e.buf, uint64(num)<<32, allRights)
+	must(tb, err)
+	return e
+}
+
+func (e *endpoint) config(o options) roce.QPConfig {
+	return roce.QPConfig{
+		Type: roce.TypeRC, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
+		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
+		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count,
+	}
+}
+
+// The masks of the three moves from RESET to RTS.
+const (
+	maskInit = roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrAccess
+	maskRTR  = roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
+		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+	maskRTS = roce.AttrState | roce.AttrTimeout | roce.AttrRetryCnt | roce.AttrRNRRetry |
+		roce.AttrSQPSN | roce.AttrMaxRdAtomic
+)
+
+// pathTo is the path from one of the two ends to the other.
+func pathTo(num uint32, f wire.Framing) wire.Path {
+	p := wire.Path{
+		Framing: f, SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
+		Src: wire.GIDFromIPv4([4]byte{192, 0, 2, 1}), Dst: wire.GIDFromIPv4([4]byte{192, 0, 2, 2}),
+		HopLimit: 64,
+	}
+	if f != wire.FramingV2IPv4 {
+		p.Src, p.Dst = wire.GID{0xfd, 15: 1}, wire.GID{0xfd, 15: 2}
+	}
+	if num == qpnA {
+		p.Src, p.Dst, p.SrcMAC, p.DstMAC = p.Dst, p.Src, p.DstMAC, p.SrcMAC
+	}
+	return p
+}
+
+// attr returns the attributes that connect the endpoint to QP peer.
+func (o options) attr(peer uint32) roce.Attr {
+	a := roce.Attr{
+		Access: remoteRights, Port: 1, Path: pathTo(peer, o.Framing), PathMTU: o.MTU,
+		DestQPN: peer, RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd,
+		MaxDestRdAtomic: o.MaxRd, MinRNRTimer: o.MinRNR, Timeout: o.Timeout,
+		RetryCnt: o.RetryCnt, RNRRetry: o.RNRRetry,
+	}
+	if o.Access != nil {
+		a.Access = o.Access(a.Access)
+	}
+	if o.Attr != nil {
+		o.Attr(&a)
+	}
+	return a
+}
+
+// connect moves the QP to a state on the way from RESET to RTS.
+func (e *endpoint) connect(peer uint32, o options, to roce.State) {
+	e.tb.Helper()
+	a := o.attr(peer)
+	for _, m := range []struct {
+		state roce.State
+		mask  roce.AttrMask
+	}{{roce.StateInit, maskInit}, {roce.StateRTR, maskRTR}, {roce.StateRTS, maskRTS}} {
+		if m.state > to {
+			return
+		}
+		a.State = m.state
+		must(e.tb, e.qp.Modify(0, &a, m.mask))
+	}
+}
+
+// sge names n bytes of the endpoint's region.
+func (e *endpoint) sge(off, n int) []roce.SGE {
+	return []roce.SGE{{Addr: e.region.Addr() + uint64(off), Length: uint32(n), LKey: e.region.LKey()}}
+}
+
+// fill writes a pattern that differs at every offset and for every seed.
+func fill(b []byte, seed uint64) {
+	src := rand.NewPCG(seed, 7)
+	for i := range b {
+		b[i] = byte(src.Uint64())
+	}
+}
+
+// drain polls everything from a CQ.
+func drain(tb testing.TB, cq *roce.CQ) []roce.Completion {
+	tb.Helper()
+	var all, some []roce.Completion
+	some = make([]roce.Completion, 16)
+	for {
+		n, err := cq.Poll(some)
+		if err != nil {
+			tb.Fatalf("poll: %v", err)
+		}
+		if n == 0 {
+			return all
+		}
+		all = append(all, some[:n]...)
+	}
+}

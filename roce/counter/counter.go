@@ -27,6 +27,7 @@ const (
 	RDMASends
 	RDMARecvs
 	CQOverrun
+	LinkDowned
 	DropUnknownQPN
 	DropMulticast
 	DropQPState
@@ -73,6 +74,7 @@ var specs = [Count]Spec{
 	RDMASends:              {"rdma_sends", "messages", "SEND messages completed by the requester"},
 	RDMARecvs:              {"rdma_recvs", "messages", "messages that completed a receive"},
 	CQOverrun:              {"cq_overrun", "events", "completions that found no room in their CQ"},
+	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
 	DropMulticast:          {"drop_multicast", "packets", "multicast QPN without an attached QP"},
 	DropQPState:            {"drop_qp_state", "packets", "the QP is not in a state that receives"},

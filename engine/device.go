@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"xroce/bpf"
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// errClosed says that an object was used after its Close.
+var errClosed = errors.New("engine: used after Close")
+
+// A Device is an open RoCE device.
+type Device struct {
+	host    Host
+	keys    *mem.Keys
+	queue   *queue
+	driver  *driver      // nil in direct mode
+	program *bpf.Program // nil on a link that needs none
+	options Options
+	direct  bool
+	gids    []wire.GID
+	failed  chan struct{} // closed when the link is lost
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// OpenLink makes a device of a link and a host. It owns both then, and closes
+// them, also when it fails. Open does this for a network interface.
+func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
+	if err := o.check(); err != nil {
+		return nil, errors.Join(err, link.Close(), host.Close())
+	}
+	o.setDefaults()
+	if mtu := wire.ActiveMTU(host.Port().MTU); mtu == 0 {
+		err := fmt.Errorf("engine: MTU %d of %s is too small: the smallest path MTU of 256 "+
+			"needs %d; raise it with: ip link set %s mtu 1500", host.Port().MTU,
+			host.Port().Name, 256+wire.MTUOverhead, host.Port().Name)
+		return nil, errors.Join(err, link.Close(), host.Close())
+	}
+	d := &Device{
+		host: host, keys: mem.NewKeys(o.Rand), queue: newQueue(link, &o), options: o,
+		direct: o.Direct, gids: gidTable(host.Port()), failed: make(chan struct{}),
+	}
+	d.queue.onFail = func() { close(d.failed) }
+	if !o.Direct {
+		d.driver = startDriver(d.queue, &o)
+	}
+	return d, nil
+}
+
+// Close destroys everything and gives the link back. It is idempotent.
+func (d *Device) Close() error {
+	d.closeOnce.Do(func() {
+		if d.driver != nil {
+			d.driver.close()
+		}
+		d.queue.mu.Lock()
+		defer d.queue.mu.Unlock()
+		if d.queue.err == nil {
+			d.queue.fail(errClosed)
+		}
+		var errs []error
+		if d.program != nil {
+			errs = append(errs, d.program.Close())
+		}
+		errs = append(errs, d.queue.close(), d.host.Close())
+		d.closeErr = errors.Join(errs...)
+	})
+	return d.closeErr
+}
+
+// Err says why the device is of no more use, nil while it is.
+func (d *Device) Err() error {
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	return d.queue.err
+}
+
+// Name returns the interface's name.
+func (d *Device) Name() string { return d.host.Port().Name }
+
+// Port says what the device runs on.
+func (d *Device) Port() Port { return d.host.Port() }
+
+// Link says what link the device runs on.
+func (d *Device) Link() xsk.Info { return d.queue.link.Info() }
+
+// AttachMode says how the XDP program is attached, "" where there is none.
+func (d *Device) AttachMode() string {
+	if d.program == nil {
+		return ""
+	}
+	return d.program.Mode().String()
+}
+
+// Direct tells whether polling makes progress.
+func (d *Device) Direct() bool { return d.direct }
+
+// GIDs lists the GID table. Index 0 is link-local.
+func (d *Device) GIDs() []wire.GID { return append([]wire.GID(nil), d.gids...) }
+
+// MaxMTU returns the largest path MTU that any device can have.
+func (d *Device) MaxMTU() wire.MTU { return wire.MTU4096 }
+
+// ActiveMTU returns the largest path MTU of the interface as it is.
+func (d *Device) ActiveMTU() wire.MTU {
+	return wire.ActiveMTU(min(d.host.Port().MTU, d.Link().MaxFrame-ethernetHeader))
+}
+
+const ethernetHeader = 14
+
+// RandomPSN returns an unpredictable first PSN for a connection.
+func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() & 0xffffff) }
+
+// Endpoint makes what the peer must be told of a QP that it is to connect to.
+func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
+	if gidIndex < 0 || gidIndex >= len(d.gids) {
+		return Endpoint{}, fmt.Errorf("%w: GID index %d, the table has %d",
+			roce.ErrInvalid, gidIndex, len(d.gids))
+	}
+	return Endpoint{QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex]}, nil
+}
+
+// Progress makes one round of progress, if nobody else does just now, and
+// reports whether there was anything to do.
+func (d *Device) Progress() bool {
+	if !d.queue.mu.TryLock() {
+		return false
+	}
+	defer d.queue.mu.Unlock()
+	return d.queue.progress()
+}
+
+// NextDeadline returns when the device wants to make progress even if no packet
+// comes, false for never. A simulator needs it; others have no use for it.
+func (d *Device) NextDeadline() (roce.Time, bool) {
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	return d.queue.timers.next()
+}
+
+// driveOnce makes progress on the caller's thread and sleeps when there was
+// nothing to do. It is for direct mode.
+func (d *Device) driveOnce(ctx context.Context) {
+	q := d.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	if q.progress() || ctx.Err() != nil {
+		return
+	}
+	deadline, armed := q.timers.next()
+	blocked := !q.ready.empty() || q.link.Pending()
+	if err := q.link.Wait(sleepTime(q.clock.Now(), deadline, armed, blocked)); err != nil {
+		q.linkError(err)
+	}
+}

@@ -1,0 +1,170 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"net/netip"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// A side is one end of a connection between two devices of a test.
+type side struct {
+	dev *engine.Device
+	pd  *engine.PD
+	cq  *engine.CQ
+	qp  *engine.QP
+	mr  *engine.MR
+	end engine.Endpoint
+}
+
+const regionSize = 1 << 20
+
+var allAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
+
+// newSide makes everything that one end of a connection needs on a device.
+func newSide(t *testing.T, dev *engine.Device) *side {
+	t.Helper()
+	s := &side{dev: dev, pd: dev.AllocPD()}
+	var err error
+	if s.cq, err = dev.CreateCQ(256); err != nil {
+		t.Fatal(err)
+	}
+	if s.mr, err = dev.RegMR(s.pd, make([]byte, regionSize), allAccess); err != nil {
+		t.Fatal(err)
+	}
+	if s.qp, err = dev.CreateQP(s.pd, engine.QPInit{SendCQ: s.cq, RecvCQ: s.cq}); err != nil {
+		t.Fatal(err)
+	}
+	err = s.qp.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: allAccess},
+		roce.AttrState|roce.AttrPort|roce.AttrPKeyIndex|roce.AttrAccess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.end, err = dev.Endpoint(s.qp, 1); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// connect joins two sides.
+func connect(t *testing.T, a, b *side) {
+	t.Helper()
+	for _, c := range []struct{ from, to *side }{{a, b}, {b, a}} {
+		err := c.from.qp.Connect(t.Context(), c.from.end, c.to.end,
+			engine.ConnectOptions{SGIDIndex: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// simPair makes two devices joined by a simulated network.
+func simPair(t *testing.T, network *sim.Network, o engine.Options) (a, b *engine.Device) {
+	t.Helper()
+	var devs [2]*engine.Device
+	for i := range devs {
+		port, err := network.NewPort(sim.PortConfig{
+			Name: string(rune('a' + i)), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if devs[i], err = engine.OpenLink(port, port, o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := devs[i].Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return devs[0], devs[1]
+}
+
+// wait takes n completions of success.
+func (s *side) wait(t *testing.T, n int) []roce.Completion {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	wcs := make([]roce.Completion, n)
+	for got := 0; got < n; {
+		m, err := s.cq.Wait(ctx, wcs[got:])
+		if err != nil {
+			t.Fatalf("after %d of %d completions: %v; %v", got, n, err, s.qp.Snapshot())
+		}
+		for _, wc := range wcs[got : got+m] {
+			if wc.Status != roce.StatusSuccess {
+				t.Fatalf("work request %d: %s", wc.WRID, wc.Status)
+			}
+		}
+		got += m
+	}
+	return wcs
+}
+
+// exchange runs each operation once and compares every byte.
+func exchange(t *testing.T, a, b *side, size int) {
+	t.Helper()
+	for _, op := range []roce.Opcode{roce.OpSend, roce.OpSendImm, roce.OpWrite,
+		roce.OpWriteImm, roce.OpRead} {
+		_, _ = rand.Read(a.mr.Bytes()[:size])
+		_, _ = rand.Read(b.mr.Bytes()[:size])
+		from, to := a.mr.Bytes()[:size], b.mr.Bytes()[:size]
+		if op == roce.OpRead {
+			from, to = to, from
+		}
+		want := bytes.Clone(from)
+		receives := op == roce.OpSend || op == roce.OpSendImm || op == roce.OpWriteImm
+		if receives {
+			err := b.qp.PostRecv(&roce.RecvWR{WRID: 7, SGList: []roce.SGE{b.mr.SGE(0, size)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := a.qp.PostSend(&roce.SendWR{
+			WRID: 9, Opcode: op, Flags: roce.SendSignaled, Imm: 0xabad1dea,
+			SGList: []roce.SGE{a.mr.SGE(0, size)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.wait(t, 1)
+		if receives {
+			b.wait(t, 1)
+		}
+		if !bytes.Equal(to, want) || !bytes.Equal(from, want) {
+			t.Fatalf("%s of %d bytes: data differs", op, size)
+		}
+	}
+}
+
+func newNetwork(t *testing.T, seed uint64, clock sim.Clock, f sim.Faults) *sim.Network {
+	t.Helper()
+	network, err := sim.NewNetwork(seed, clock, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network
+}
+
+func TestEveryOperationOnTheSimulatedWire(t *testing.T) {
+	clock := engine.NewSystemClock()
+	for _, direct := range []bool{false, true} {
+		network := newNetwork(t, 1, clock, sim.Faults{})
+		devA, devB := simPair(t, network, engine.Options{Clock: clock})
+		_ = direct
+		a, b := newSide(t, devA), newSide(t, devB)
+		connect(t, a, b)
+		for _, size := range []int{0, 1, 64, 4096, 4097, regionSize} {
+			exchange(t, a, b, size)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/roce"
+)
+
+// A driver is the background loop of a queue: the goroutine that holds the
+// progress lock by default.
+type driver struct {
+	queue   *queue
+	spin    roce.Time
+	busy    bool
+	cpu     int
+	stop    chan struct{}
+	stopped sync.WaitGroup
+}
+
+func startDriver(q *queue, o *Options) *driver {
+	d := &driver{
+		queue: q, spin: roce.Time(o.Spin), busy: o.Busy, cpu: o.CPU,
+		stop: make(chan struct{}),
+	}
+	d.stopped.Go(d.run)
+	return d
+}
+
+// close ends the loop and returns when it is over.
+func (d *driver) close() {
+	close(d.stop)
+	d.queue.link.Wake()
+	d.stopped.Wait()
+}
+
+// run drives the queue on a thread of its own until close.
+func (d *driver) run() {
+	runtime.LockOSThread()
+	// Without UnlockOSThread the thread ends with the goroutine, and its
+	// affinity with it.
+	if d.cpu > 0 {
+		var set unix.CPUSet
+		set.Set(d.cpu - 1)
+		// A CPU that is not there leaves the thread where it is.
+		_ = unix.SchedSetaffinity(0, &set)
+	}
+	q := d.queue
+	idleSince := q.clock.Now()
+	for {
+		select {
+		case <-d.stop:
+			return
+		default:
+		}
+		q.mu.Lock()
+		worked := q.progress()
+		deadline, armed := q.timers.next()
+		blocked := !q.ready.empty() || q.link.Pending()
+		q.mu.Unlock()
+		now := q.clock.Now()
+		switch {
+		case worked:
+			idleSince = now
+		case !d.busy && now-idleSince >= d.spin:
+			d.sleep(sleepTime(now, deadline, armed, blocked))
+		}
+	}
+}
+
+// sleepTime is how long the driver may sleep: until the next deadline, and not
+// for long while packets wait for the device.
+func sleepTime(now, deadline roce.Time, armed, blocked bool) time.Duration {
+	timeout := time.Duration(-1)
+	if armed {
+		timeout = max(0, time.Duration(deadline-now))
+	}
+	if blocked && (timeout < 0 || timeout > blockedSleep) {
+		timeout = blockedSleep
+	}
+	return timeout
+}
+
+// blockedSleep is how soon to try again when the device takes no more packets.
+const blockedSleep = 100 * time.Microsecond
+
+// sleep waits for a frame, a doorbell or a deadline.
+func (d *driver) sleep(timeout time.Duration) {
+	q := d.queue
+	// Announce the sleep first and look for doorbells after: a poster that
+	// rings later sees the announcement and wakes the link.
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	if q.bell.count.Load() != 0 {
+		return
+	}
+	if err := q.link.Wait(timeout); err != nil {
+		q.mu.Lock()
+		q.linkError(err)
+		q.mu.Unlock()
+	}
+}

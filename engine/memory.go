@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"fmt"
+
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// A PD is a protection domain of a device: keys of one are of no use to QPs of
+// another.
+type PD struct {
+	domain mem.Domain
+	device *Device
+}
+
+// AllocPD makes a protection domain. It holds nothing that needs closing.
+func (d *Device) AllocPD() *PD { return &PD{device: d} }
+
+// An MR is a registered memory region.
+type MR struct {
+	region *mem.Region
+	device *Device
+}
+
+// RegMR registers buf, which then can be named by address and key. The slice
+// must not be freed or moved before Deregister; Go's own memory is not.
+// Writing to it while a peer reads or writes it is a race, as with any RDMA.
+func (d *Device) RegMR(pd *PD, buf []byte, access mem.Access) (*MR, error) {
+	if pd == nil || pd.device != d {
+		return nil, fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	}
+	region, err := d.keys.Register(&pd.domain, buf, access)
+	if err != nil {
+		return nil, err
+	}
+	return &MR{region, d}, nil
+}
+
+// LKey returns the key for work requests.
+func (m *MR) LKey() uint32 { return m.region.LKey() }
+
+// RKey returns the key for the peer.
+func (m *MR) RKey() uint32 { return m.region.RKey() }
+
+// Addr returns the address by which work requests and the peer name the first
+// byte.
+func (m *MR) Addr() uint64 { return m.region.Addr() }
+
+// Bytes returns the registered memory.
+func (m *MR) Bytes() []byte { return m.region.Bytes() }
+
+// SGE names n bytes of the region, off bytes behind its beginning.
+func (m *MR) SGE(off, n int) roce.SGE {
+	return roce.SGE{Addr: m.Addr() + uint64(off), Length: uint32(n), LKey: m.LKey()}
+}
+
+// Deregister takes the keys out of use. When it returns, no packet reads or
+// writes the memory any more; work requests that name it fail.
+func (m *MR) Deregister() {
+	m.device.keys.Deregister(m.region)
+	// A packet that was being handled may have looked the key up before. All
+	// copying happens under the progress lock, so passing through it once is
+	// waiting for that packet.
+	m.device.queue.mu.Lock()
+	//lint:ignore SA2001 the empty critical section is the wait
+	m.device.queue.mu.Unlock()
+}

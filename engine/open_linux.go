@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"xroce/bpf"
+	"xroce/xsk"
+)
+
+// A steeredLink is a link whose frames an XDP program must redirect to it.
+type steeredLink interface {
+	xsk.Link
+	FD() int
+}
+
+// Open makes a device of a network interface: it attaches the XDP program,
+// opens an AF_XDP socket on one queue, and takes the RoCE packets that are
+// addressed to the interface. Everything else still goes to the kernel. It must
+// run in the network namespace of the interface; what it returns may be used
+// anywhere.
+//
+// It needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and CAP_IPC_LOCK where the
+// locked-memory limit is small.
+func Open(iface string, o Options) (*Device, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.setDefaults()
+	host, err := openKernelHost(iface)
+	if err != nil {
+		return nil, err
+	}
+	port := host.Port()
+	program, err := attach(port, &o)
+	if err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
+	link, err := openLink(port, &o)
+	if err != nil {
+		return nil, errors.Join(err, program.Close(), host.Close())
+	}
+	// The program sends nothing here until the socket is registered.
+	if err := program.Register(o.Queue, link.FD()); err != nil {
+		return nil, errors.Join(err, link.Close(), program.Close(), host.Close())
+	}
+	d, err := OpenLink(link, host, o)
+	if err != nil {
+		return nil, errors.Join(err, program.Close())
+	}
+	d.program = program
+	info := link.Info()
+	o.Logger.Info("device open", "device", port.Name, "queue", o.Queue,
+		"backend", info.Backend, "attach", program.Mode().String(),
+		"zero-copy", info.ZeroCopy, "multi-buffer", info.MultiBuffer)
+	return d, nil
+}
+
+// attach loads the XDP program and tells it which addresses are ours.
+func attach(port Port, o *Options) (*bpf.Program, error) {
+	program, err := bpf.Attach(port.Index, bpf.Options{Mode: o.Attach})
+	if err != nil {
+		return nil, fmt.Errorf("engine: XDP program on %s: %w", port.Name, err)
+	}
+	own := []bpf.Key{bpf.MACKey(port.MAC)}
+	for _, gid := range gidTable(port) {
+		key, err := bpf.AddrKey(gid.Addr())
+		if err != nil {
+			return nil, errors.Join(err, program.Close())
+		}
+		own = append(own, key)
+	}
+	for _, key := range own {
+		if err := program.Own(key); err != nil {
+			return nil, errors.Join(err, program.Close())
+		}
+	}
+	return program, nil
+}
+
+// openLink opens the socket of the chosen backend.
+func openLink(port Port, o *Options) (steeredLink, error) {
+	link, err := xsk.Open(xsk.Config{
+		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, BusyPoll: int(o.BusyPoll.Microseconds()),
+		SndBuf: sendBuffer,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
+	}
+	return link, nil
+}
+
+// sendBuffer is the SO_SNDBUF of the socket in bytes. In copy mode the kernel
+// charges each frame in flight to it; the default holds some 80 large ones.
+const sendBuffer = 8 << 20

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"xroce/bpf"
+	"xroce/roce/handle"
+	"xroce/xsk"
+)
+
+// Backends that Open knows.
+const (
+	BackendXSK    = "xsk"    // our own AF_XDP rings
+	BackendAsavie = "asavie" // github.com/asavie/xdp, for comparison; see xsk/asavie
+)
+
+// defaultSpin is how long an idle queue spins before it sleeps: longer than a
+// round trip between two hosts, so that a conversation never pays a wake-up.
+const defaultSpin = 50 * time.Microsecond
+
+// Options say how to open a device. The zero value is a good choice.
+type Options struct {
+	Backend  string        // BackendXSK or BackendAsavie, "" for the first
+	Queue    int           // NIC queue
+	Attach   bpf.Mode      // how to attach the XDP program; Auto tries native, then generic
+	Mode     xsk.Mode      // zero-copy, copy, or the best there is
+	Busy     bool          // the background loop never sleeps
+	Direct   bool          // no background loop: polling makes progress
+	Spin     time.Duration // how long an idle loop spins before it sleeps, 0 for the default
+	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
+	CPU      int           // CPU to pin the background loop to, counted from 1; 0 for none
+
+	Tap    Tap          // sees every RoCE frame, may be nil
+	Logger *slog.Logger // nil for none
+	Clock  Clock        // nil for the machine's
+	Rand   handle.Rand  // source of keys, QPNs and PSNs; nil for crypto/rand
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Backend != "" && o.Backend != BackendXSK && o.Backend != BackendAsavie:
+		return fmt.Errorf("engine: no backend %q, there are %s and %s",
+			o.Backend, BackendXSK, BackendAsavie)
+	case o.Busy && o.Direct:
+		return fmt.Errorf("engine: Busy is for the background loop, which Direct turns off")
+	case o.Queue < 0:
+		return fmt.Errorf("engine: queue %d is negative", o.Queue)
+	case o.Spin < 0 || o.BusyPoll < 0:
+		return fmt.Errorf("engine: negative spin or busy-poll time")
+	case o.CPU < 0:
+		return fmt.Errorf("engine: CPU %d is negative", o.CPU)
+	}
+	return nil
+}
+
+func (o *Options) setDefaults() {
+	if o.Backend == "" {
+		o.Backend = BackendXSK
+	}
+	if o.Spin == 0 {
+		o.Spin = defaultSpin
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = NewSystemClock()
+	}
+	if o.Rand == nil {
+		o.Rand = newCryptoRand()
+	}
+}
+
+// Direction says which way a frame went.
+type Direction uint8
+
+// The directions of a frame, with the values of pcapng's epb_flags.
+const (
+	Inbound  Direction = 1
+	Outbound Direction = 2
+)
+
+// A Tap sees frames as they pass, in the order in which they do. It is called
+// with the progress lock held: it must be quick, and copy what it keeps.
+type Tap interface {
+	Frame(dir Direction, head, tail []byte)
+}

@@ -1,0 +1,277 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/roce"
+	"xroce/roce/counter"
+	"xroce/roce/handle"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// Implementation constants of a queue.
+const (
+	// burst is how many frames are taken or given at once: enough to spread
+	// the cost of a system call, few enough to keep answers prompt.
+	burst = 64
+	// quantum is how many packets a QP may send before the next one's turn.
+	quantum = 16
+)
+
+// A queue moves packets between one link and the QPs that live on it.
+//
+// One round of progress, in the order in which packets meet it:
+//
+//	doorbells  QPs that were posted to become ready
+//	receive    a burst of frames: decode, find the QP, hand over, give back
+//	deadlines  QPs whose timer expired
+//	send       ready QPs in turn write packets into free frames; one flush
+//
+// mu is the progress lock; everything below it is touched only with it held,
+// except what says otherwise.
+type queue struct {
+	link  xsk.Link
+	clock Clock
+	tap   Tap
+	qps   *handle.Table[QP] // looked up without the lock
+
+	// bell is where posters leave their QP; see ring.
+	bell struct {
+		sync.Mutex
+		count atomic.Int32
+		qps   []*QP
+		spare []*QP
+	}
+	sleeping atomic.Bool // the driver is in, or about to enter, link.Wait
+
+	mu     sync.Mutex
+	ready  readyList
+	timers deadlines
+	rx     [burst]xsk.RxFrame
+	tx     [burst]xsk.TxFrame
+	txHave int // reserved frames at the front of tx
+	packet wire.Packet
+	err    error // why the link is of no more use
+	onFail func()
+
+	count counter.Set
+	drops [wire.NumReasons]uint64
+	down  bool // the interface was down at the last flush
+}
+
+func newQueue(link xsk.Link, o *Options) *queue {
+	return &queue{
+		link: link, clock: o.Clock, tap: o.Tap,
+		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
+		// rxe gives none below 16 either.
+		qps: handle.New[QP](16, wire.MulticastQP-1, o.Rand),
+	}
+}
+
+// ring tells the queue that qp has new work. It is safe for concurrent use.
+func (q *queue) ring(qp *QP) {
+	if !qp.rung.CompareAndSwap(false, true) {
+		return
+	}
+	q.bell.Lock()
+	q.bell.qps = append(q.bell.qps, qp)
+	q.bell.count.Store(int32(len(q.bell.qps)))
+	q.bell.Unlock()
+	if q.sleeping.Load() {
+		q.link.Wake()
+	}
+}
+
+// answer takes the doorbells. The caller holds mu.
+func (q *queue) answer() {
+	if q.bell.count.Load() == 0 {
+		return
+	}
+	q.bell.Lock()
+	rung := q.bell.qps
+	q.bell.qps, q.bell.spare = q.bell.spare[:0], rung
+	q.bell.count.Store(0)
+	q.bell.Unlock()
+	for i, qp := range rung {
+		// A post after this rings again, one before it is seen by the send
+		// step of this round.
+		qp.rung.Store(false)
+		q.ready.push(qp)
+		rung[i] = nil
+	}
+}
+
+// progress makes one round and reports whether there was anything to do. The
+// caller holds mu.
+func (q *queue) progress() bool {
+	if q.err != nil {
+		return false
+	}
+	q.answer()
+	now := q.clock.Now()
+	received := q.receive(now)
+	expired := q.expire(now)
+	sent := q.send(now)
+	return received || expired || sent
+}
+
+// receive hands a burst of frames to their QPs.
+func (q *queue) receive(now roce.Time) bool {
+	n := q.link.Receive(q.rx[:])
+	if n == 0 {
+		return false
+	}
+	for i := range q.rx[:n] {
+		f := &q.rx[i]
+		if q.tap != nil {
+			q.tap.Frame(Inbound, f.Head, f.Tail)
+		}
+		q.demux(now, f)
+	}
+	q.link.Release(q.rx[:n])
+	return true
+}
+
+// demux decodes one frame and hands it to its QP.
+func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
+	p := &q.packet
+	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
+		q.drops[reason]++
+		return
+	}
+	if p.BTH.DestQP == wire.MulticastQP {
+		q.count.Inc(counter.DropMulticast)
+		return
+	}
+	qp := q.qps.Lookup(p.BTH.DestQP)
+	if qp == nil {
+		q.count.Inc(counter.DropUnknownQPN)
+		return
+	}
+	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
+	qp.machine.HandlePacket(now, p)
+	q.touched(qp)
+}
+
+// touched notes that qp may want to send and may have a new deadline.
+func (q *queue) touched(qp *QP) {
+	q.ready.push(qp)
+	if at, ok := qp.machine.NextDeadline(); ok {
+		q.timers.arm(qp, at)
+	}
+}
+
+// expire looks at the QPs whose deadline has come.
+func (q *queue) expire(now roce.Time) bool {
+	any := false
+	for qp := q.timers.pop(now); qp != nil; qp = q.timers.pop(now) {
+		at, ok := qp.machine.NextDeadline()
+		if !ok {
+			continue
+		}
+		if at > now {
+			// It moved later since; see deadlines.
+			q.timers.arm(qp, at)
+			continue
+		}
+		qp.machine.HandleDeadline(now)
+		q.touched(qp)
+		any = true
+	}
+	return any
+}
+
+// send lets the ready QPs write packets, each a quantum, until frames or work
+// run out.
+func (q *queue) send(now roce.Time) bool {
+	if q.ready.empty() {
+		if q.link.Pending() {
+			q.flush()
+		}
+		return false
+	}
+	q.txHave += q.link.Reserve(q.tx[q.txHave:])
+	used := 0
+	for used < q.txHave && !q.ready.empty() {
+		qp := q.ready.pop()
+		more := true
+		for limit := min(used+quantum, q.txHave); used < limit; used++ {
+			f := &q.tx[used]
+			if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
+				more = false
+				break
+			}
+			if q.tap != nil {
+				q.tap.Frame(Outbound, f.Data[:f.Len], nil)
+			}
+		}
+		if at, ok := qp.machine.NextDeadline(); ok {
+			q.timers.arm(qp, at)
+		}
+		if more {
+			q.ready.push(qp)
+		}
+	}
+	if used > 0 {
+		q.link.Transmit(q.tx[:used])
+		q.txHave = copy(q.tx[:], q.tx[used:q.txHave])
+	}
+	if used > 0 || q.link.Pending() {
+		q.flush()
+	}
+	return used > 0
+}
+
+// flush gives the transmitted frames to the kernel.
+func (q *queue) flush() {
+	if err := q.link.Flush(); err != nil {
+		q.linkError(err)
+		return
+	}
+	q.down = false
+}
+
+// linkError takes an error of the link. An interface that is down keeps what
+// is queued and comes back; any other error ends the queue and all its QPs.
+func (q *queue) linkError(err error) {
+	if !errors.Is(err, unix.ENETDOWN) {
+		q.fail(fmt.Errorf("engine: the link failed: %w", err))
+		return
+	}
+	if !q.down {
+		q.count.Inc(counter.LinkDowned)
+	}
+	q.down = true
+}
+
+// fail ends all QPs because the link is gone. The caller holds mu.
+func (q *queue) fail(err error) {
+	q.err = err
+	q.onFail()
+	now := q.clock.Now()
+	for _, qp := range q.qps.All {
+		// From any state to ERR: this cannot be refused.
+		_ = qp.machine.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
+	}
+}
+
+// forget takes a QP out of everything. The caller holds mu.
+func (q *queue) forget(qp *QP) {
+	q.timers.remove(qp)
+	q.ready.remove(qp)
+}
+
+// close gives the link back. The caller holds mu, and nobody drives any more.
+func (q *queue) close() error {
+	if q.txHave > 0 {
+		q.link.Return(q.tx[:q.txHave])
+		q.txHave = 0
+	}
+	return q.link.Close()
+}

@@ -1,0 +1,135 @@
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/engine"
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// vethPair opens a device at each end of a veth pair in two namespaces.
+func vethPair(t *testing.T, o vethpair.Options, opts [2]engine.Options) (
+	*vethpair.Pair, [2]*engine.Device) {
+	t.Helper()
+	xsktest.NeedRoot(t)
+	pair, err := vethpair.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pair.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var devs [2]*engine.Device
+	for i, side := range []vethpair.Side{vethpair.A, vethpair.B} {
+		devs[i] = openIn(t, pair, side, opts[i])
+	}
+	return pair, devs
+}
+
+// openIn opens the device of one end.
+func openIn(t *testing.T, pair *vethpair.Pair, side vethpair.Side,
+	o engine.Options) *engine.Device {
+	t.Helper()
+	var dev *engine.Device
+	err := pair.Do(side, func() (err error) {
+		dev, err = engine.Open(vethpair.IfName, o)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
+}
+
+func TestEveryOperationOverAFXDP(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		mtu  int
+		opts [2]engine.Options
+	}{
+		{"mtu 1500", 1500, [2]engine.Options{}},
+		{"mtu 4200 in two buffers", 4200, [2]engine.Options{}},
+		{"against asavie", 1500, [2]engine.Options{{}, {Backend: engine.BackendAsavie}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, devs := vethPair(t, vethpair.Options{MTU: tt.mtu}, tt.opts)
+			a, b := newSide(t, devs[0]), newSide(t, devs[1])
+			connect(t, a, b)
+			for _, size := range []int{0, 1, 64, 4096, 4097, regionSize} {
+				exchange(t, a, b, size)
+				exchange(t, b, a, size)
+			}
+			for _, d := range devs {
+				expectNoLoss(t, d)
+			}
+		})
+	}
+}
+
+// expectNoLoss fails for every counter of something gone wrong.
+func expectNoLoss(t *testing.T, d *engine.Device) {
+	t.Helper()
+	for name, value := range counters(t, d) {
+		lossy := strings.HasPrefix(name, "drop_") || strings.HasSuffix(name, "_err") ||
+			name == "rx_dropped" || name == "rx_ring_full" || name == "tx_busy" ||
+			name == "retransmits"
+		if lossy && value != 0 {
+			t.Errorf("%s is %d", name, value)
+		}
+	}
+}
+
+func counters(t *testing.T, d *engine.Device) map[string]uint64 {
+	t.Helper()
+	list, err := d.Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]uint64{}
+	for _, c := range list {
+		if _, dup := values[c.Name]; dup {
+			t.Errorf("counter %s is declared twice", c.Name)
+		}
+		values[c.Name] = c.Value
+	}
+	return values
+}
+
+func TestOpenErrorsSayWhatToDo(t *testing.T) {
+	pair, _ := vethPair(t, vethpair.Options{}, [2]engine.Options{})
+	for _, tt := range []struct {
+		name, iface string
+		opts        engine.Options
+		want        string
+		errno       error
+	}{
+		{"no interface", "nope0", engine.Options{}, "ip link", nil},
+		{"no Ethernet", "lo", engine.Options{}, "", nil},
+		{"program is there", vethpair.IfName, engine.Options{}, "program", unix.EBUSY},
+		{"backend", vethpair.IfName, engine.Options{Backend: "dpdk"}, "xsk", nil},
+	} {
+		err := pair.Do(vethpair.A, func() error {
+			dev, err := engine.Open(tt.iface, tt.opts)
+			if err == nil {
+				_ = dev.Close()
+			}
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), tt.want) ||
+			(tt.errno != nil && !errors.Is(err, tt.errno)) {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+	}
+}

@@ -843,6 +843,7 @@ func TestNoAllocations(t *testing.T) {
 type quietKernel struct{ *xsktest.Kernel }
 
 func (*quietKernel) Send(int) unix.Errno { return unix.ENETDOWN }
+func (*quietKernel) Recv(int) unix.Errno { return unix.ENETDOWN }
 func (*quietKernel) Poll(int, int, time.Duration) (xsk.Ready, error) {
 	return xsk.Ready{}, nil
 }

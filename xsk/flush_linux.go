@@ -26,6 +26,7 @@ func (s *Socket) Flush() error {
 	if s.closed {
 		return ErrClosed
 	}
+	s.reap()
 	before := s.tx.unsent()
 	if before == 0 || !s.tx.needWakeup() {
 		return nil

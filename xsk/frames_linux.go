@@ -46,6 +46,7 @@ func (s *Socket) Receive(dst []RxFrame) int {
 		s.rx.release(got)
 	}
 	if n == 0 {
+		s.reap() // forwarded frames come home to the fill ring
 		s.wakeRx()
 	}
 	return n

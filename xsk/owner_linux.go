@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,26 +20,81 @@ const (
 	xdpDiagMsgLen    = 16 // struct xdp_diag_msg: the inode at offset 4
 )
 
+// fillRingOffset is XDP_UMEM_PGOFF_FILL_RING as a line of /proc/PID/maps has it.
+const fillRingOffset = "100000000"
+
 // Owner asks the kernel for the AF_XDP socket on the queue (sock_diag) and
-// searches /proc for the process that has it open. It returns "" when the
-// kernel has no CONFIG_XDP_SOCKETS_DIAG, when the queue has no socket, and when
-// the process is not ours to look into.
+// searches /proc for the process that has it open. A kernel without
+// CONFIG_XDP_SOCKETS_DIAG does not tell; then every process of this network
+// namespace that has a fill ring mapped may be it. It returns "" when nobody is
+// found, or nobody that we may look into.
 func (linux) Owner(ifindex, queue int) string {
 	inode, err := queueInode(uint32(ifindex), uint32(queue))
-	if err != nil || inode == 0 {
-		return ""
+	if err == nil && inode != 0 {
+		return socketHolder(inode)
 	}
+	if who := ringHolders(); len(who) > 0 {
+		return "one of " + strings.Join(who, ", ")
+	}
+	return ""
+}
+
+// socketHolder names the process that has a socket open.
+func socketHolder(inode uint32) string {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	want := fmt.Sprintf("socket:[%d]", inode)
 	for _, l := range links {
-		if target, err := os.Readlink(l); err != nil || target != want {
-			continue
+		if target, err := os.Readlink(l); err == nil && target == want {
+			return describe(strings.Split(l, "/")[2])
 		}
-		pid := strings.Split(l, "/")[2]
-		comm, _ := os.ReadFile("/proc/" + pid + "/comm")
-		return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm)))
 	}
 	return fmt.Sprintf("socket inode %d, of no visible process", inode)
+}
+
+// ringHolders names the processes with AF_XDP sockets in our namespace.
+func ringHolders() []string {
+	ours, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil
+	}
+	var who []string
+	files, _ := filepath.Glob("/proc/[0-9]*/maps")
+	for _, f := range files {
+		pid := strings.Split(f, "/")[2]
+		// Another process is where its first thread is. This one may ask on behalf
+		// of any of its threads, and has the rings of the socket that asks.
+		self := pid == strconv.Itoa(os.Getpid())
+		theirs, err := os.Readlink("/proc/" + pid + "/ns/net")
+		if err != nil || theirs != ours && !self {
+			continue
+		}
+		if n := fillRings(f); n > 1 || n == 1 && !self {
+			who = append(who, describe(pid))
+		}
+	}
+	return who
+}
+
+// fillRings counts the fill rings in a file of memory mappings.
+func fillRings(maps string) int {
+	b, err := os.ReadFile(maps)
+	if err != nil {
+		return 0 // gone, or not ours to see
+	}
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) == 6 && f[2] == fillRingOffset && strings.HasPrefix(f[5], "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// describe names a process.
+func describe(pid string) string {
+	comm, _ := os.ReadFile("/proc/" + pid + "/comm")
+	return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm)))
 }
 
 // queueInode returns the inode of the AF_XDP socket on a queue, 0 for none.

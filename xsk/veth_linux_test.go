@@ -197,3 +197,274 @@ func TestVethBothWays(t *testing.T) {
 	send(t, b, 1000, l...)
 	collect(t, a, len(l), expect(t, 1000, l...))
 }
+
+// TestVethManyFramesOneFlush queues more frames than the kernel sends in a call.
+func TestVethManyFramesOneFlush(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{NoAddrs: true}, xsk.Config{TxBudget: 32})
+	l := lengths(64, 64, 64)
+	queue(t, a, 0, l...)
+	flush(t, a)
+	if a.Pending() {
+		t.Error("frames are pending after one Flush")
+	}
+	st, _ := a.Stats()
+	if st.TxKicks < 2 || st.TxAgain != st.TxKicks-1 || st.TxBusy != 0 {
+		t.Errorf("%d calls, %d EAGAIN, %d EBUSY, want at least 2, one less, and 0",
+			st.TxKicks, st.TxAgain, st.TxBusy)
+	}
+	collect(t, b, len(l), expect(t, 0, l...))
+}
+
+// TestVethMultiBuffer sends frames of two pieces both ways, received one, two
+// and many at a time.
+func TestVethMultiBuffer(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{MTU: 4200, NoAddrs: true}, xsk.Config{})
+	want := []int{4174, 60, 3840, 3841, 4096, 4097, 4218, 4174, 4174}
+	for i, s := range []struct{ from, to *xsk.Socket }{{a, b}, {b, a}} {
+		if info := s.from.Info(); !info.MultiBuffer || info.MaxFrame != 4218 {
+			t.Fatalf("info %+v, want multi-buffer and frames of 4218 bytes", info)
+		}
+		for _, batch := range []int{1, 2, 64} {
+			first := uint32(1000*i + 100*batch)
+			check, got := expect(t, first, want...), 0
+			frames := make([]xsk.RxFrame, batch)
+			send(t, s.from, first, want...)
+			waitFor(t, "all frames", func() bool {
+				n := s.to.Receive(frames)
+				for j := range frames[:n] {
+					if two := frames[j].Tail != nil; two != (want[got] > 3840) {
+						t.Errorf("frame of %d bytes: has a tail: %t", want[got], two)
+					}
+					check(0, join(&frames[j]))
+					got++
+				}
+				s.to.Release(frames[:n])
+				return got == len(want)
+			})
+		}
+	}
+}
+
+func TestVethFillRingEmpty(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{NoAddrs: true}, xsk.Config{RxFrames: 16})
+	l := lengths(64, 64, 1500)
+	send(t, a, 0, l...)
+	var st xsk.Stats
+	waitFor(t, "48 lost frames", func() bool { st, _ = b.Stats(); return st.RxDropped == 48 })
+	if st.RxFillRingEmptyDescs != 48 || st.RxRingFull != 0 {
+		t.Errorf("stats %+v, want 48 in RxFillRingEmptyDescs and 0 in RxRingFull", st)
+	}
+	collect(t, b, 16, expect(t, 0, l[:16]...))
+	send(t, a, 100, 64)
+	collect(t, b, 1, expect(t, 100, 64))
+}
+
+func TestVethRxRingFull(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{NoAddrs: true}, xsk.Config{RxFrames: 64, RxRing: 16})
+	l := lengths(64, 64, 1500)
+	send(t, a, 0, l...)
+	var st xsk.Stats
+	waitFor(t, "48 lost frames", func() bool { st, _ = b.Stats(); return st.RxRingFull == 48 })
+	if st.RxDropped != 0 || st.RxFillRingEmptyDescs != 0 {
+		t.Errorf("stats %+v, want losses in RxRingFull only", st)
+	}
+	collect(t, b, 16, expect(t, 0, l[:16]...))
+	send(t, a, 100, 64, 65)
+	collect(t, b, 2, expect(t, 100, 64, 65))
+}
+
+// TestVethFrameTooLong sends a frame that fits one chunk to send from but not
+// one to receive into.
+func TestVethFrameTooLong(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{MTU: 9000, NoAddrs: true},
+		xsk.Config{MultiBuffer: xsk.MultiBufferOff})
+	if n := a.Info().MaxFrame; n != 3840 {
+		t.Errorf("frames of up to %d bytes, want 3840", n)
+	}
+	send(t, a, 0, 3841)
+	var st xsk.Stats
+	waitFor(t, "the lost frame", func() bool { st, _ = b.Stats(); return st.RxDropped == 1 })
+	send(t, a, 1, 3840)
+	collect(t, b, 1, expect(t, 1, 3840))
+}
+
+// TestVethOversize sends frames of three pieces, from a socket that can, to one
+// that cannot hold them.
+func TestVethOversize(t *testing.T) {
+	_, a, b := wire(t, xsktest.Options{MTU: 9000, NoAddrs: true}, xsk.Config{RxFrames: 64})
+	if n := a.Info().MaxFrame; n != 2*3840 {
+		t.Errorf("frames of up to %d bytes, want 7680", n)
+	}
+	for i := range uint32(100) { // the chunks go around many times
+		send(t, a, 2*i, 2*3840+1, 2*3840)
+		collect(t, b, 1, expect(t, 2*i+1, 2*3840))
+	}
+	if st, _ := b.Stats(); st.RxOversize != 100 || st.RxDropped != 0 {
+		t.Errorf("stats %+v, want 100 in RxOversize", st)
+	}
+	if owners, ok := b.Census(); !ok || owners["fill"] != 64 {
+		t.Errorf("chunks %v, want 64 in fill", owners)
+	}
+}
+
+// TestVethQueues has a socket on each of two queues: the queue that sends is the
+// queue that receives.
+func TestVethQueues(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{Queues: 2, NoAddrs: true})
+	var a, b [2]*xsk.Socket
+	for q := range 2 {
+		a[q] = openOn(t, p, xsktest.A, xsk.Config{Queue: q})
+		b[q] = openOn(t, p, xsktest.B, xsk.Config{Queue: q})
+	}
+	p.Attach(xsktest.A, a[0].FD(), a[1].FD())
+	p.Attach(xsktest.B, b[0].FD(), b[1].FD())
+	for q := range 2 {
+		l := lengths(50, 60, 1500)
+		send(t, a[q], uint32(1000*q), l...)
+		collect(t, b[q], len(l), expect(t, uint32(1000*q), l...))
+	}
+}
+
+func TestVethForward(t *testing.T) {
+	for _, mtu := range []int{1500, 4200} {
+		_, a, b := wire(t, xsktest.Options{MTU: mtu, NoAddrs: true}, xsk.Config{RxFrames: 64})
+		frames := make([]xsk.RxFrame, 16)
+		for i := range uint32(50) {
+			l := lengths(16, mtu-20, mtu)
+			send(t, a, 100*i, l...)
+			got := 0
+			waitFor(t, "frames to forward", func() bool {
+				n := b.Receive(frames)
+				b.Forward(frames[:n])
+				got += n
+				return got == 16
+			})
+			flush(t, b)
+			collect(t, a, 16, expect(t, 100*i, l...))
+		}
+		waitFor(t, "all chunks in the fill ring", func() bool {
+			b.Reserve(nil)
+			owners, ok := b.Census()
+			return ok && owners["fill"] == 64
+		})
+	}
+}
+
+// TestVethIntegrity sends frames of random length in both directions at once, as
+// fast as a window allows, and compares every byte.
+func TestVethIntegrity(t *testing.T) {
+	total := 100_000
+	if raceEnabled || testing.Short() {
+		total = 10_000
+	}
+	_, a, b := wire(t, xsktest.Options{NoAddrs: true, Threaded: true},
+		xsk.Config{RxFrames: 4096, TxFrames: 512})
+	l := lengths(total, 60, 1514)
+	ends := [2]*xsk.Socket{a, b}
+	var sent, received [2]int
+	checks := [2]func(uint32, []byte){expect(t, 0, l...), expect(t, 0, l...)}
+	tx, rx := make([]xsk.TxFrame, 64), make([]xsk.RxFrame, 64)
+	end := time.Now().Add(10 * patience)
+	for received[0]+received[1] < 2*total {
+		for i, s := range ends {
+			window := 1024 - (sent[i] - received[1-i])
+			n := s.Reserve(tx[:max(0, min(64, window, total-sent[i]))])
+			for j := range tx[:n] {
+				tx[j].Len = l[sent[i]]
+				writeFrame(tx[j].Data[:tx[j].Len], uint32(sent[i]))
+				sent[i]++
+			}
+			s.Transmit(tx[:n])
+			flush(t, s)
+			got := s.Receive(rx)
+			for j := range rx[:got] {
+				checks[i](uint32(received[i]), join(&rx[j]))
+				received[i]++
+			}
+			s.Release(rx[:got])
+		}
+		if time.Now().After(end) {
+			t.Fatalf("sent %v, received %v", sent, received)
+		}
+	}
+	for _, s := range ends {
+		waitFor(t, "completions", func() bool {
+			s.Reserve(nil)
+			owners, ok := s.Census()
+			return ok && owners["fill"] == 4096 && owners["free"] == 512
+		})
+		st, err := s.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.TxPackets != uint64(total) || st.RxPackets != uint64(total) ||
+			st.TxBytes != st.RxBytes || st.RxDropped+st.RxRingFull+st.TxBusy+st.KernelFaults != 0 {
+			t.Errorf("stats %+v, want %d frames each way and no loss", st, total)
+		}
+	}
+}
+
+// TestVethWake wakes a Wait that would last for ever.
+func TestVethWake(t *testing.T) {
+	_, a, _ := wire(t, xsktest.Options{NoAddrs: true}, xsk.Config{})
+	a.Wake()
+	if err := a.Wait(-1); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		woken := make(chan struct{})
+		go func() { a.Wake(); close(woken) }()
+		if err := a.Wait(-1); err != nil {
+			t.Fatal(err)
+		}
+		<-woken
+	}
+	for range 2 { // the first may end early for the last Wake
+		start := time.Now()
+		if err := a.Wait(5 * time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(start) >= 5*time.Millisecond {
+			return
+		}
+	}
+	t.Error("wait does not last as long as asked")
+}
+
+func TestVethNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	_, a, b := wire(t, xsktest.Options{NoAddrs: true}, xsk.Config{})
+	tx, rx := make([]xsk.TxFrame, 8), make([]xsk.RxFrame, 64)
+	allocs := testing.AllocsPerRun(200, func() {
+		n := a.Reserve(tx)
+		for i := range tx[:n] {
+			tx[i].Len = 64
+		}
+		a.Transmit(tx[:n])
+		if err := a.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Wait(time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		got := b.Receive(rx)
+		b.Forward(rx[:got/2])
+		b.Release(rx[got/2 : got])
+		if err := b.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		a.Release(rx[:a.Receive(rx)])
+		a.Wake()
+		if err := a.Wait(time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations in a round, want 0", allocs)
+	}
+	if st, _ := b.Stats(); st.RxPackets == 0 || st.TxPackets == 0 {
+		t.Errorf("stats %+v: nothing moved", st)
+	}
+}

@@ -22,9 +22,14 @@ const (
 	wakeWoken           // Wake came and Wait has not returned for it yet
 )
 
+// deviceCheck bounds one poll. The deletion of the device wakes poll in the
+// kernel, but xsk_poll then has nothing to report and poll sleeps on (v6.18): a
+// receive call tells. It is made whenever a poll ends with nothing, too.
+const deviceCheck = time.Second
+
 // Wait implements Link. It returns at once when a frame is there. The kernel
 // sends queued frames of a copy-mode socket as a side effect. It returns an
-// Error with ENODEV when the device was deleted.
+// Error with ENODEV when the device was deleted, within a second of that.
 func (s *Socket) Wait(timeout time.Duration) error {
 	if s.closed {
 		return ErrClosed
@@ -34,6 +39,7 @@ func (s *Socket) Wait(timeout time.Duration) error {
 		return nil
 	}
 	defer s.wake.Store(wakeRunning)
+	s.reap() // forwarded frames come home to the fill ring
 	// A frame that came before this look is seen here, a later one ends poll.
 	if s.rx.ready() {
 		return nil
@@ -43,14 +49,24 @@ func (s *Socket) Wait(timeout time.Duration) error {
 		end = time.Now().Add(timeout)
 	}
 	for {
-		ready, err := s.kernel.Poll(s.fd, s.event, timeout)
+		slice := timeout
+		if slice < 0 || slice > deviceCheck {
+			slice = deviceCheck
+		}
+		ready, err := s.kernel.Poll(s.fd, s.event, slice)
 		switch {
-		case err == nil:
-			return s.waited(ready)
-		case !errors.Is(err, unix.EINTR):
+		case err != nil && !errors.Is(err, unix.EINTR):
 			return s.fail("poll", err)
+		case err == nil && ready != (Ready{}):
+			return s.waited(ready)
+		case err == nil && s.kernel.Recv(s.fd) == unix.ENXIO:
+			return s.waited(Ready{Gone: true})
+		case err == nil && timeout == 0:
+			return nil
 		case timeout > 0:
-			timeout = max(0, time.Until(end))
+			if timeout = time.Until(end); timeout <= 0 {
+				return nil
+			}
 		}
 	}
 }

@@ -76,13 +76,21 @@ fuzz-list:
 		'/^Fuzz/ { names[n++] = $$1 } \
 		 /^ok/   { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }'
 
+# Go before 1.27 sometimes ends a target whose time is up with nothing but
+# "context deadline exceeded" (https://go.dev/issue/75804). That is no finding.
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME, one after the other
 	@list=$$($(MAKE) -s fuzz-list); test -n "$$list" || { echo 'no fuzz targets' >&2; exit 1; }; \
+	log=$$(mktemp); trap 'rm -f "$$log"' EXIT; bad=0; \
 	while read -r pkg name; do \
 		echo "fuzz $$pkg $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null; \
-	done <<<"$$list"
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null 2>&1 \
+			| tee "$$log" && continue; \
+		grep -qx ' *context deadline exceeded' "$$log" && \
+			! grep -qE 'Failing input|panic|hung|build failed' "$$log" && \
+			echo "time is up, nothing found" && continue; \
+		bad=1; \
+	done <<<"$$list"; exit $$bad
 
 .PHONY: demo
 demo: build ## build, then show two endpoints talking (no sudo, no hardware)

@@ -1,0 +1,217 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// maxQueues is beyond any device: an skb has 16 bits for its queue.
+const maxQueues = 1 << 16
+
+// A Program is the XDP program attached to one interface, and its maps. Its
+// methods are safe for concurrent use.
+type Program struct {
+	name string // of the interface
+	at   attached
+
+	mu     sync.Mutex // held over map calls, so that Close waits for them
+	closed bool
+	objs   xdpObjects
+}
+
+// Attach loads the program and attaches it to an interface of the calling
+// thread's network namespace. It owns no address and has no socket, so at
+// first everything passes.
+//
+// An interface that has another XDP program is left alone: the error is
+// ErrForeignProgram (and unix.EBUSY). Other errors have the kernel's errno:
+// unix.EPERM without CAP_BPF and CAP_NET_ADMIN, unix.ENODEV without such an
+// interface, unix.EOPNOTSUPP when mode Native is not to be had.
+func Attach(ifindex int, opts Options) (*Program, error) {
+	switch {
+	case ifindex <= 0:
+		return nil, fmt.Errorf("bpf: interface index %d, expected one above 0", ifindex)
+	case opts.Mode > Generic:
+		return nil, fmt.Errorf("bpf: unknown mode %v", opts.Mode)
+	case opts.Queues < 0 || opts.Queues > maxQueues:
+		return nil, fmt.Errorf("bpf: %d queues, expected 0 to %d", opts.Queues, maxQueues)
+	}
+	dev, err := readDevice(ifindex)
+	if err != nil {
+		return nil, &Error{
+			Op: "attach to", Interface: fmt.Sprintf("ifindex %d", ifindex),
+			Err: err, Hint: attachHint(err, opts.Mode),
+		}
+	}
+	if dev.progID != 0 {
+		return nil, foreignError(dev)
+	}
+	queues := opts.Queues
+	if queues == 0 {
+		queues = max(dev.rxQueues, 1)
+	}
+	p := &Program{name: dev.name}
+	if err := load(&p.objs, queues); err != nil {
+		return nil, err
+	}
+	if p.at, err = attach(p.objs.Xroce, ifindex, dev, opts.Mode); err != nil {
+		return nil, errors.Join(err, p.objs.Close())
+	}
+	return p, nil
+}
+
+// load makes the maps and loads the program.
+//
+// No limit on locked memory is lifted first: kernels that know xdp.frags charge
+// maps to the memory cgroup.
+func load(objs *xdpObjects, queues int) error {
+	spec, err := loadXdp()
+	if err != nil {
+		return fmt.Errorf("bpf: read the embedded object: %w", err)
+	}
+	spec.Maps[xdpMapXsks].MaxEntries = uint32(queues)
+	if err := spec.LoadAndAssign(objs, nil); err != nil {
+		hint := ""
+		switch {
+		case errors.Is(err, unix.EPERM):
+			hint = permissionHint()
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.E2BIG):
+			hint = "multi-buffer XDP programs need Linux 5.18"
+		}
+		return &Error{Op: "load", Err: err, Hint: hint}
+	}
+	return nil
+}
+
+// Mode is Native or Generic: where the program runs.
+func (p *Program) Mode() Mode { return p.at.mode }
+
+// NativeErr says why a Program in mode Auto fell back to Generic; nil when it
+// did not.
+func (p *Program) NativeErr() error { return p.at.nativeErr }
+
+// Queues is the number of queues that Register accepts.
+func (p *Program) Queues() int { return int(p.objs.Xsks.MaxEntries()) }
+
+// Own makes the program take packets for an address from now on. To own an
+// address twice is no error. The error is unix.E2BIG beyond MaxKeys addresses.
+//
+// For RoCE v2 the key is the IP address, whatever the MAC address of the
+// packet. For RoCE v1 and native InfiniBand the key is the MAC address.
+func (p *Program) Own(k Key) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return p.do("own "+k.String()+" on", func() error {
+		return p.objs.Owned.Put(k, uint8(1))
+	})
+}
+
+// Disown ends what Own began. To disown an address that is not owned is no
+// error. Packets already in a ring stay there.
+func (p *Program) Disown(k Key) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return p.do("disown "+k.String()+" on", func() error {
+		return ignore(p.objs.Owned.Delete(k), ebpf.ErrKeyNotExist)
+	})
+}
+
+// Register makes the program send the packets of a receive queue to an AF_XDP
+// socket, which must be bound to that queue of this interface: the kernel
+// drops what it redirects to any other. It replaces an earlier socket. The
+// kernel forgets the socket by itself when the socket closes.
+func (p *Program) Register(queue, fd int) error {
+	if err := p.checkQueue(queue); err != nil {
+		return err
+	}
+	return p.do(fmt.Sprintf("register a socket for queue %d of", queue), func() error {
+		return p.objs.Xsks.Put(uint32(queue), uint32(fd))
+	})
+}
+
+// Unregister makes the packets of a queue pass to the kernel again. A queue
+// without socket is no error.
+func (p *Program) Unregister(queue int) error {
+	if err := p.checkQueue(queue); err != nil {
+		return err
+	}
+	return p.do(fmt.Sprintf("unregister queue %d of", queue), func() error {
+		return ignore(p.objs.Xsks.Delete(uint32(queue)), ebpf.ErrKeyNotExist)
+	})
+}
+
+// checkQueue refuses what the map has no slot for.
+func (p *Program) checkQueue(queue int) error {
+	if queue < 0 || queue >= p.Queues() {
+		return fmt.Errorf("bpf: queue %d of %s, expected 0 to %d", queue, p.name, p.Queues()-1)
+	}
+	return nil
+}
+
+// Counters reads the counters, summed over the CPUs. They are read one after
+// the other while packets go on counting.
+func (p *Program) Counters() (Counters, error) {
+	var sum Counters
+	err := p.do("read the counters of", func() error {
+		for r := range Reason(NumReasons) {
+			var perCPU []Count
+			if err := p.objs.Counters.Lookup(uint32(r), &perCPU); err != nil {
+				return err
+			}
+			for _, c := range perCPU {
+				sum[r].Packets += c.Packets
+				sum[r].Bytes += c.Bytes
+			}
+		}
+		return nil
+	})
+	return sum, err
+}
+
+// Close detaches the program and gives it and its maps back. It is idempotent.
+// Sockets that were registered stay open; they receive no more.
+func (p *Program) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	return errors.Join(p.at.link.Close(), p.objs.xdpPrograms.Close(), p.objs.xdpMaps.Close())
+}
+
+// do runs one operation on the maps of an open program.
+func (p *Program) do(op string, f func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	if err := f(); err != nil {
+		hint := ""
+		switch {
+		case errors.Is(err, unix.EPERM):
+			hint = permissionHint()
+		case errors.Is(err, unix.E2BIG):
+			hint = fmt.Sprintf("%d addresses are owned already", MaxKeys)
+		case errors.Is(err, unix.EOPNOTSUPP):
+			hint = "the file descriptor is not an AF_XDP socket"
+		}
+		return &Error{Op: op, Interface: p.name, Err: err, Hint: hint}
+	}
+	return nil
+}
+
+// ignore returns nil for the one error that is none.
+func ignore(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

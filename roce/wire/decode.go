@@ -48,7 +48,7 @@ func (p *Packet) Decode(head, tail []byte) Reason {
 // reset forgets the packet before.
 func (p *Packet) reset(head, tail []byte) {
 	p.head, p.tail = head, tail
-	p.Spec = nil
+	p.LRH, p.Spec = LRH{}, nil
 	p.Payload, p.PayloadTail = nil, nil
 	p.net, p.bth, p.end = 0, 0, 0
 	p.SrcPort, p.IPID, p.VLAN, p.FlowLabel = 0, 0, 0, 0

@@ -325,6 +325,11 @@ func TestDecodeReasons(t *testing.T) {
 		{"GRH length not a multiple of 4", patch(v1, 18, 0, 23), BadLength},
 		{"GRH length too long", patch(v1, 18, 0, 28), Truncated},
 		{"GRH length 65532", patch(v1, 18, 0xff, 0xfc), Truncated},
+		{"GRH length before transport version", func() []byte {
+			frame := patch(v1, 18, 0, 12)()
+			frame[ethLen+GRHLen+1] = 0x0f
+			return frame
+		}, BadLength},
 		{"transport version", patch(v4, 43, 0x71), BadTVer},
 		{"opcode", patch(v4, 42, 0xff), UnknownOpcode},
 		{"too short for RETH", patch(v4, 42, byte(RCWriteOnly)), BadLength},
@@ -367,7 +372,8 @@ func TestDecodeNativeReasons(t *testing.T) {
 		{"length 0", patch(FramingNative, 5, 0), BadLRH},
 		{"length of LRH only", patch(FramingNative, 5, 2), BadLength},
 		{"length too long", patch(FramingNative, 4, 7), Truncated},
-		{"lengths of LRH and GRH differ", patch(FramingNativeGRH, 5, 3), BadLRH},
+		{"LRH shorter than GRH says", patch(FramingNativeGRH, 5, 3), BadLRH},
+		{"LRH longer than GRH says", patch(FramingNativeGRH, 5, 99), BadLRH},
 		{"GRH next header", patch(FramingNativeGRH, 14, 0x11), BadGRH},
 	}
 	for _, tt := range tests {
@@ -423,14 +429,27 @@ func TestUnusedPacket(t *testing.T) {
 
 // TestReused: what an earlier frame left in a Packet does not show in the next.
 func TestReused(t *testing.T) {
-	first := build(t, FramingV2IPv6, RCWriteOnlyImm, 100)
-	second := build(t, FramingV1, RCSendOnly, 0)
-	var p, fresh Packet
-	p.Decode(first[:120:120], first[120:])
-	p.Decode(second, nil)
-	fresh.Decode(second, nil)
-	if fmt.Sprintf("%+v", p) != fmt.Sprintf("%+v", fresh) {
-		t.Errorf("reused\n%+v, fresh\n%+v", p, fresh)
+	path := testPath(FramingV2IPv6)
+	path.Tagged, path.VLAN = true, 0xe123
+	var tmpl Template
+	if err := tmpl.Init(path); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, tmpl.FrameLen(BTHLen+RETHLen+ImmDtLen+100))
+	BTH{Opcode: RCWriteOnlyImm, PSN: 9}.Put(first[tmpl.Len():])
+	tmpl.Seal(first, BTHLen+RETHLen+ImmDtLen+100, 0)
+	for _, f := range framings {
+		second := build(t, f, RCSendOnly, 0)
+		var p, fresh Packet
+		p.DecodeNative(build(t, FramingNativeGRH, RCAck, 0), nil)
+		if r := p.Decode(first[:120:120], first[120:]); r != OK || !p.Tagged || p.VLAN != 0xe123 {
+			t.Fatalf("%s, tagged %t, VLAN 0x%x", r, p.Tagged, p.VLAN)
+		}
+		decodeAs(&p, f, second, nil)
+		decodeAs(&fresh, f, second, nil)
+		if got, want := fmt.Sprintf("%+v", p), fmt.Sprintf("%+v", fresh); got != want {
+			t.Errorf("%s: reused\n%s, fresh\n%s", f, got, want)
+		}
 	}
 }
 

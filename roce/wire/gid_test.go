@@ -23,6 +23,7 @@ func TestGID(t *testing.T) {
 		{"fd77::2", "fd77::2", false, false, false},
 		{"ff0e::1", "ff0e::1", false, false, true},
 		{"::", "::", false, false, false},
+		{"0:0:1::ffff:102:304", "::1:0:0:ffff:102:304", false, false, false},
 	}
 	for _, tt := range tests {
 		a := netip.MustParseAddr(tt.addr)

@@ -109,9 +109,9 @@ func (m *mask) update(h []byte) uint32 {
 }
 
 const (
-	// crcBlock is what the carry-less multiplication behind hash/crc32 takes
-	// in one step, and crcWorth from how many bytes on it is used. Bytes that
-	// do not fill a block cost it several times as much as others.
+	// crcBlock is what hash/crc32 takes in one step where it has carry-less
+	// multiplication (amd64), and crcWorth from how many bytes on it uses that.
+	// Bytes that do not fill a block cost it several times as much as others.
 	crcBlock = 16
 	crcWorth = 64
 )

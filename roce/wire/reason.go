@@ -6,7 +6,7 @@ import "fmt"
 // name of a counter.
 type Reason uint8
 
-// The reasons, in the order in which Decode looks for them.
+// The reasons, from the outside of a frame inwards.
 const (
 	OK             Reason = iota
 	NotRoCE               // other EtherType, protocol or port: somebody else's frame

@@ -71,6 +71,7 @@ func TestSourcePortRule(t *testing.T) {
 		{1 << 14, 0, 0, 0xC001},               // its top bits are folded
 		{0xFFFFF, 0, 0, 0xC000 | 0x3FFF ^ 63}, // all of them
 		{0, 2, 3, 0xC006},
+		{0, 1 << 23, 1 << 23, 0xC040},
 		{0, 1 << 20, 1, 0xC001}, // the product's upper bits are folded
 	}
 	for _, tt := range tests {

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,14 +161,78 @@ func newNetwork(t *testing.T, seed uint64, clock sim.Clock, f sim.Faults) *sim.N
 
 func TestEveryOperationOnTheSimulatedWire(t *testing.T) {
 	clock := engine.NewSystemClock()
-	for _, direct := range []bool{false, true} {
-		network := newNetwork(t, 1, clock, sim.Faults{})
-		devA, devB := simPair(t, network, engine.Options{Clock: clock})
-		_ = direct
-		a, b := newSide(t, devA), newSide(t, devB)
-		connect(t, a, b)
-		for _, size := range []int{0, 1, 64, 4096, 4097, regionSize} {
-			exchange(t, a, b, size)
+	network := newNetwork(t, 1, clock, sim.Faults{})
+	devA, devB := simPair(t, network, engine.Options{Clock: clock})
+	a, b := newSide(t, devA), newSide(t, devB)
+	connect(t, a, b)
+	for _, size := range []int{0, 1, 64, 4096, 4097, regionSize} {
+		exchange(t, a, b, size)
+	}
+}
+
+// TestManyPosters has goroutines post to one QP and poll one CQ at once.
+func TestManyPosters(t *testing.T) {
+	const posters, each = 4, 200
+	clock := engine.NewSystemClock()
+	devA, devB := simPair(t, newNetwork(t, 1, clock, sim.Faults{}), engine.Options{Clock: clock})
+	a, b := newSide(t, devA), newSide(t, devB)
+	connect(t, a, b)
+	var wg sync.WaitGroup
+	for range posters {
+		wg.Go(func() {
+			for i := 0; i < each; {
+				err := a.qp.PostSend(&roce.SendWR{
+					Opcode: roce.OpWrite, Flags: roce.SendSignaled,
+					SGList: []roce.SGE{a.mr.SGE(0, 64)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey(),
+				})
+				switch {
+				case err == nil:
+					i++
+				case errors.Is(err, roce.ErrQueueFull):
+					runtime.Gosched()
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	a.wait(t, posters*each)
+	wg.Wait()
+}
+
+// TestDeregister takes memory away under traffic: the QP fails, nothing else
+// does, and after Deregister not a byte changes.
+func TestDeregister(t *testing.T) {
+	clock := engine.NewSystemClock()
+	devA, devB := simPair(t, newNetwork(t, 1, clock, sim.Faults{}), engine.Options{Clock: clock})
+	a, b := newSide(t, devA), newSide(t, devB)
+	connect(t, a, b)
+	for i := range a.mr.Bytes() {
+		a.mr.Bytes()[i] = 0xff
+	}
+	postWrites(t, a, b, 100, regionSize)
+	b.mr.Deregister()
+	clear(b.mr.Bytes())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var statuses []roce.Status
+	for len(statuses) < 100 {
+		var wcs [100]roce.Completion
+		n, err := a.cq.Wait(ctx, wcs[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, wc := range wcs[:n] {
+			statuses = append(statuses, wc.Status)
+		}
+	}
+	if !slices.Contains(statuses, roce.StatusRemAccessErr) {
+		t.Errorf("statuses %v", statuses)
+	}
+	for i, v := range b.mr.Bytes() {
+		if v != 0 {
+			t.Fatalf("byte %d was written after Deregister", i)
 		}
 	}
 }

@@ -56,6 +56,9 @@ func (d *driver) run() {
 			return
 		default:
 		}
+		if q.dead.Load() {
+			return
+		}
 		q.mu.Lock()
 		worked := q.progress()
 		deadline, armed := q.timers.next()

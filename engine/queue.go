@@ -49,6 +49,7 @@ type queue struct {
 		spare []*QP
 	}
 	sleeping atomic.Bool // the driver is in, or about to enter, link.Wait
+	dead     atomic.Bool // err is set
 
 	mu     sync.Mutex
 	ready  readyList
@@ -86,6 +87,12 @@ func (q *queue) ring(qp *QP) {
 	if q.sleeping.Load() {
 		q.link.Wake()
 	}
+	if q.dead.Load() {
+		// Nobody drives any more: flush on the poster's thread.
+		q.mu.Lock()
+		q.progress()
+		q.mu.Unlock()
+	}
 }
 
 // answer takes the doorbells. The caller holds mu.
@@ -110,11 +117,11 @@ func (q *queue) answer() {
 // progress makes one round and reports whether there was anything to do. The
 // caller holds mu.
 func (q *queue) progress() bool {
-	if q.err != nil {
-		return false
-	}
 	q.answer()
 	now := q.clock.Now()
+	if q.err != nil {
+		return q.flushReady(now)
+	}
 	received := q.receive(now)
 	expired := q.expire(now)
 	sent := q.send(now)
@@ -252,13 +259,27 @@ func (q *queue) linkError(err error) {
 
 // fail ends all QPs because the link is gone. The caller holds mu.
 func (q *queue) fail(err error) {
+	if q.err != nil {
+		return
+	}
 	q.err = err
+	q.dead.Store(true)
 	q.onFail()
 	now := q.clock.Now()
 	for _, qp := range q.qps.All {
 		// From any state to ERR: this cannot be refused.
 		_ = qp.machine.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
 	}
+}
+
+// flushReady lets QPs in ERR flush what was posted to them. They send nothing,
+// so they need no frame.
+func (q *queue) flushReady(now roce.Time) bool {
+	any := !q.ready.empty()
+	for !q.ready.empty() {
+		q.ready.pop().machine.NextPacket(now, nil)
+	}
+	return any
 }
 
 // forget takes a QP out of everything. The caller holds mu.

@@ -1,0 +1,274 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"go.uber.org/goleak"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// setLink brings one end of a pair up or down.
+func setLink(t *testing.T, pair *vethpair.Pair, side vethpair.Side, up bool) {
+	t.Helper()
+	err := pair.Do(side, func() error {
+		link, err := netlink.LinkByName(vethpair.IfName)
+		if err != nil {
+			return err
+		}
+		if up {
+			return netlink.LinkSetUp(link)
+		}
+		return netlink.LinkSetDown(link)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// postWrites posts n WRITEs of size bytes.
+func postWrites(t *testing.T, a, b *side, n, size int) {
+	t.Helper()
+	for i := range n {
+		err := a.qp.PostSend(&roce.SendWR{
+			WRID: uint64(i), Opcode: roce.OpWrite, Flags: roce.SendSignaled,
+			SGList: []roce.SGE{a.mr.SGE(0, size)}, RemoteAddr: b.mr.Addr(), RKey: b.mr.RKey(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLinkFlapsUnderTraffic takes each end down while a transfer runs. What is
+// reported complete must have arrived, and everything must complete.
+func TestLinkFlapsUnderTraffic(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{MTU: 4200}, [2]engine.Options{})
+	a, b := newSide(t, devs[0]), newSide(t, devs[1])
+	connect(t, a, b)
+	for i := range a.mr.Bytes() {
+		a.mr.Bytes()[i] = byte(i * 7)
+	}
+	for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {
+		clear(b.mr.Bytes())
+		postWrites(t, a, b, 60, regionSize)
+		setLink(t, pair, side, false)
+		if a.qp.Snapshot().SendPosted == 0 {
+			t.Fatal("the transfer was over before the link went down")
+		}
+		setLink(t, pair, side, true)
+		a.wait(t, 60)
+		if !bytes.Equal(a.mr.Bytes(), b.mr.Bytes()) {
+			t.Fatalf("data differs after end %s flapped", side)
+		}
+	}
+}
+
+// TestDeviceDeleted ends all work with errors when the interface goes away.
+func TestDeviceDeleted(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
+	a, b := newSide(t, devs[0]), newSide(t, devs[1])
+	connect(t, a, b)
+	postWrites(t, a, b, 60, regionSize)
+	err := pair.Do(vethpair.A, func() error {
+		link, err := netlink.LinkByName(vethpair.IfName)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(link)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	flushed := 0
+	for flushed == 0 {
+		var wcs [60]roce.Completion
+		n, err := a.cq.Wait(ctx, wcs[:])
+		if err != nil {
+			t.Fatalf("no flush: %v; %v", err, a.qp.Snapshot())
+		}
+		for _, wc := range wcs[:n] {
+			if wc.Status == roce.StatusWRFlushErr {
+				flushed++
+			}
+		}
+	}
+	if devs[0].Err() == nil || a.qp.State() != roce.StateErr {
+		t.Errorf("device error %v, QP %s", devs[0].Err(), a.qp.State())
+	}
+}
+
+// TestPeerKilled ends with RETRY_EXC_ERR on the oldest request and flushes for
+// the others when the peer's device is closed in the middle of a transfer.
+func TestPeerKilled(t *testing.T) {
+	clock := &sim.VirtualClock{}
+	network := newNetwork(t, 1, clock, sim.Faults{Delay: roce.Microsecond})
+	devA, devB := simPair(t, network, engine.Options{Clock: clock, Direct: true})
+	a, b := newSide(t, devA), newSide(t, devB)
+	connect(t, a, b)
+	postWrites(t, a, b, 10, regionSize)
+	var wcs []roce.Completion
+	poll := func() {
+		var some [16]roce.Completion
+		n, err := a.cq.Poll(some[:])
+		if err != nil {
+			t.Error(err)
+		}
+		wcs = append(wcs, some[:n]...)
+	}
+	err := network.Run(clock, roce.Second, func() bool { poll(); return len(wcs) >= 3 }, devA, devB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := devB.Close(); err != nil {
+		t.Fatal(err)
+	}
+	killed := clock.Now()
+	err = network.Run(clock, 100*roce.Second, func() bool { poll(); return len(wcs) == 10 }, devA)
+	if err != nil {
+		t.Fatalf("%v; %v", err, a.qp.Snapshot())
+	}
+	failed := 0
+	for i, wc := range wcs {
+		switch {
+		case wc.WRID != uint64(i):
+			t.Errorf("completion %d is of request %d", i, wc.WRID)
+		case wc.Status == roce.StatusRetryExcErr:
+			failed++
+		case wc.Status != roce.StatusSuccess && failed == 0,
+			wc.Status != roce.StatusWRFlushErr && failed > 0:
+			t.Errorf("completion %d: %s", i, wc.Status)
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d requests ran out of retries, want 1", failed)
+	}
+	// Eight sends of 67 ms each, and not much more.
+	if took := clock.Now() - killed; took < 8*67*roce.Millisecond || took > roce.Second {
+		t.Errorf("noticed after %d ms", took/roce.Millisecond)
+	}
+}
+
+// TestOpenAndClose leaves no file descriptor behind, with work outstanding.
+func TestOpenAndClose(t *testing.T) {
+	xsktest.NeedRoot(t)
+	fresh, err := vethpair.New(vethpair.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := fresh.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cycle := func() {
+		var devs [2]*engine.Device
+		for i, side := range []vethpair.Side{vethpair.A, vethpair.B} {
+			err := fresh.Do(side, func() (err error) {
+				devs[i], err = engine.Open(vethpair.IfName, engine.Options{})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := newSide(t, devs[0]), newSide(t, devs[1])
+		connect(t, a, b)
+		postWrites(t, a, b, 50, regionSize)
+		for _, d := range devs {
+			if err := errors.Join(d.Close(), d.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	cycle()
+	before := openFiles(t)
+	for range 5 {
+		cycle()
+	}
+	if after := openFiles(t); after != before {
+		t.Errorf("%d file descriptors before, %d after", before, after)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// TestDirectMode drives each device from the goroutine that polls it.
+func TestDirectMode(t *testing.T) {
+	_, devs := vethPair(t, vethpair.Options{},
+		[2]engine.Options{{Direct: true}, {Direct: true}})
+	a, b := newSide(t, devs[0]), newSide(t, devs[1])
+	connect(t, a, b)
+	const rounds = 200
+	var wg sync.WaitGroup
+	for _, s := range []struct {
+		*side
+		first bool
+	}{{a, true}, {b, false}} {
+		wg.Go(func() { pingPong(t, s.side, s.first, rounds) })
+	}
+	wg.Wait()
+}
+
+// pingPong plays one end of a ping-pong of SENDs.
+func pingPong(t *testing.T, s *side, first bool, rounds int) {
+	receive := &roce.RecvWR{SGList: []roce.SGE{s.mr.SGE(0, 64)}}
+	send := &roce.SendWR{Opcode: roce.OpSend, SGList: []roce.SGE{s.mr.SGE(64, 64)}}
+	if err := s.qp.PostRecv(receive); err != nil {
+		t.Error(err)
+		return
+	}
+	if first {
+		if err := s.qp.PostSend(send); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for i := range rounds {
+		var wcs [1]roce.Completion
+		if _, err := s.cq.Wait(ctx, wcs[:]); err != nil || wcs[0].Status != roce.StatusSuccess {
+			t.Errorf("round %d: %v, %s", i, err, wcs[0].Status)
+			return
+		}
+		if err := s.qp.PostRecv(receive); err != nil {
+			t.Error(err)
+			return
+		}
+		if first && i == rounds-1 {
+			return
+		}
+		if err := s.qp.PostSend(send); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+	// The last SEND wants its ACK, and in direct mode nobody else sends it.
+	deadline, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	var wcs [1]roce.Completion
+	_, _ = s.cq.Wait(deadline, wcs[:])
+}

@@ -15,7 +15,7 @@ PKGS     ?= ./...
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)'
 
 # The packages that talk to the kernel, or stand on one that does.
-ROOT_PKGS := ./xsk/... ./bpf/... ./engine/... ./cmd/... ./bench/...
+ROOT_PKGS := ./xsk/... ./bpf/... ./engine/... ./cmd/xroce/... ./bench/...
 
 # Hand-written Go files, tracked or new.
 GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null \
@@ -42,11 +42,14 @@ generate: ## run all generators: BPF objects (needs clang), tables, docs
 		exit 1; } >&2
 	$(GO) generate $(PKGS)
 
+.PHONY: fmt
+fmt: ## format all hand-written Go files
+	$(GO) tool gofumpt -w $(GO_FILES)
+
 .PHONY: lint
 lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
-	@echo gofmt; out=$$(gofmt -s -l $(GO_FILES)); test -z "$$out" || { echo "$$out"; exit 1; }
-	@echo gofumpt; out=$$($(GO) tool gofumpt -l $(GO_FILES)); \
-		test -z "$$out" || { echo "$$out"; exit 1; }
+	@echo gofmt, gofumpt; out=$$(gofmt -s -l $(GO_FILES); $(GO) tool gofumpt -l $(GO_FILES)); \
+		test -z "$$out" || { echo "$$out"; echo 'not formatted: run make fmt'; exit 1; } >&2
 	$(GO) vet $(PKGS)
 	$(GO) tool staticcheck $(PKGS)
 	@if command -v golangci-lint >/dev/null; then echo golangci-lint; golangci-lint run $(PKGS); \

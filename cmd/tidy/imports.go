@@ -44,7 +44,9 @@ var guests = []struct {
 	{"golang.org/x/sync", []string{"engine", "cmd", "bench"}},
 	{"github.com/cilium/ebpf", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
 	{"github.com/asavie/xdp", []string{"xsk/asavie", "bench"}},
-	{"github.com/vishvananda/netlink", []string{"xsk/asavie", "xsk/vethpair", "engine", "cmd", "bench"}},
+	{"github.com/vishvananda/netlink", []string{
+		"xsk/asavie", "xsk/vethpair", "engine", "cmd", "bench",
+	}},
 	{"github.com/vishvananda/netns", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
 	{"github.com/safchain/ethtool", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
 	{"github.com/google/gopacket", []string{
@@ -205,7 +207,8 @@ func checkUnsafe(s *source, report report) {
 
 // syscallName matches what package syscall is good for: the types and values
 // that the standard library itself hands out.
-var syscallName = regexp.MustCompile(`^(Errno|Signal|SysProcAttr|Conn|RawConn|SIG[A-Z]+|E[A-Z0-9]+)$`)
+var syscallName = regexp.MustCompile(
+	`^(Errno|Signal|SysProcAttr|Conn|RawConn|SIG[A-Z]+|E[A-Z0-9]+)$`)
 
 // checkRand refuses the old generator, whose global state is shared and whose
 // seeds do not replay.

@@ -19,10 +19,14 @@ const (
 	asavie                 // github.com/asavie/xdp
 	sink                   // an XDP program that counts and drops
 	sockets                // bench/cpeer/udppeer.c: UDP sockets, in C
+	rc                     // package engine: reliable connections
+	pass                   // an XDP program that lets everything pass
+	iperf3                 // kernel TCP; not a worker
 )
 
 var backendNames = [...]string{
-	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop", sockets: "UDP sockets",
+	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop",
+	sockets: "UDP sockets", rc: "ours", pass: "XDP pass", iperf3: "iperf3",
 }
 
 func (b backend) String() string { return backendNames[b] }
@@ -35,7 +39,8 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	case sockets:
 		return append([]string{b.peers.udppeer}, o.Args()...)
 	}
-	name := map[backend]string{ours: "ours", asavie: "asavie", sink: "sink"}[which]
+	name := map[backend]string{ours: "ours", asavie: "asavie", sink: "sink",
+		rc: "rc", pass: "pass"}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
 
@@ -49,9 +54,10 @@ type role struct {
 // play runs the workers of a variant and returns their reports in the same order.
 // They become ready from the last to the first and start to work in that order
 // too, so that whoever receives is there before whoever sends: name senders
-// first.
+// first. Each of two workers gets the card of the other.
 func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error) {
 	procs := make([]*worker.Process, len(roles))
+	cards := make([]string, len(roles))
 	for i := len(roles) - 1; i >= 0; i-- {
 		r := roles[i]
 		var err error
@@ -59,7 +65,7 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 			return nil, err
 		}
 		defer procs[i].Close()
-		if err := procs[i].Ready(); err != nil {
+		if cards[i], err = procs[i].Ready(); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +73,7 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 		return nil, err
 	}
 	for i := len(procs) - 1; i >= 0; i-- {
-		if err := procs[i].Go(); err != nil {
+		if err := procs[i].Go(cards[len(cards)-1-i]); err != nil {
 			return nil, err
 		}
 	}
@@ -89,13 +95,20 @@ func (p *place) options(r role) worker.Options {
 		Mode: r.mode, Size: s.Frame, Batch: s.Batch, SendBuf: s.SendBuf,
 		Warmup: p.warmup, Window: p.window,
 	}
-	if r.who == sockets {
-		o.Size -= headersLen
+	if r.who == sockets || r.who == rc {
 		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
+	}
+	if r.who == sockets {
 		o.Port = socketPort
+		if o.Size -= headersLen; s.Message > 0 {
+			o.Size = s.Message
+		}
 		return o
 	}
 	o.Interface = p.Interface(r.side)
+	if r.who == rc {
+		o.Message = s.Message
+	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames
 	o.Header = load.Header(s.Frame, [6]byte(p.MAC(other)), [6]byte(p.MAC(r.side)),
 		p.Address(r.side).As4(), p.Address(other).As4())

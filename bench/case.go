@@ -47,5 +47,6 @@ type place struct {
 
 // allCases is every case, in the order of running.
 func allCases() []benchCase {
-	return slices.Concat(rawSendCases(), rawReceiveCases(), rawForwardCases(), rawRTTCases())
+	return slices.Concat(rawSendCases(), rawReceiveCases(), rawForwardCases(), rawRTTCases(),
+		rcWriteCases(), rcSendCases(), rcRTTCases())
 }

@@ -75,6 +75,8 @@ func (b *bench) missing(who backend) string {
 		return b.peers.cpeerMissing
 	case sockets:
 		return b.peers.udppeerMissing
+	case iperf3:
+		return iperfMissing()
 	}
 	return ""
 }

@@ -19,6 +19,8 @@ var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Repo
 	"ours":   load.Ours,
 	"asavie": load.Asavie,
 	"sink":   load.Sink,
+	"pass":   load.Pass,
+	"rc":     load.RC,
 }
 
 // runWorker is the main function of a measured process.

@@ -38,6 +38,17 @@ func Sink(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) 
 	return report(o, w, total, "native drop", nil), nil
 }
 
+// Pass attaches a program that lets everything pass, until the go: the price that
+// kernel sockets pay for any XDP program on the interface.
+func Pass(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
+	p, err := passAll(o.Interface)
+	if err != nil {
+		return worker.Report{}, err
+	}
+	defer p.Close()
+	return worker.Report{Mode: "native pass"}, worker.Ready(in, out)
+}
+
 // report puts the common parts together.
 func report(o worker.Options, w *worker.Window, total uint64, mode string,
 	counters map[string]uint64) worker.Report {

@@ -46,6 +46,7 @@ type Case struct {
 // Sockets are the settings that all variants of a case share.
 type Sockets struct {
 	Frame    int `json:"frame_bytes"`
+	Message  int `json:"message_bytes,omitempty"`
 	RxFrames int `json:"rx_frames"`
 	TxFrames int `json:"tx_frames"`
 	Batch    int `json:"batch"`

@@ -36,6 +36,16 @@ func (s *Stage) Settle(ctx context.Context) error {
 	return pinThreads(s.Interface(B), s.cpus[B])
 }
 
+// Unsettle gives B's receiving back to the softirq, for workers that are not ours
+// and must find the kernel as it is by default. Like Settle it does nothing while
+// no program is attached to B.
+func (s *Stage) Unsettle(ctx context.Context) error {
+	if !s.hasProgram(ctx, B) {
+		return nil
+	}
+	return s.inside(ctx, B, "sh", "-c", "echo 0 > /sys/class/net/"+s.Interface(B)+"/threaded")
+}
+
 // hasProgram tells whether an XDP program is attached to a side.
 func (s *Stage) hasProgram(ctx context.Context, side Side) bool {
 	out, err := s.Command(ctx, side, "ip", "link", "show", "dev", s.Interface(side)).Output()

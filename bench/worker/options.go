@@ -16,6 +16,7 @@ type Options struct {
 	Interface string        // network interface in the worker's namespace
 	Queue     int           // queue of that interface
 	Size      int           // frame bytes from the Ethernet header on, or UDP payload bytes
+	Message   int           // bytes of a message, for peers that have messages
 	Batch     int           // frames handled at a time
 	Budget    int           // XDP_MAX_TX_SKB_BUDGET, descriptors per send call in copy mode
 	RxFrames  int           // receive frames and RX ring entries
@@ -45,6 +46,7 @@ func (o Options) Args() []string {
 	text("-i", o.Interface)
 	number("-q", o.Queue)
 	number("-s", o.Size)
+	number("-m", o.Message)
 	number("-b", o.Batch)
 	number("-u", o.Budget)
 	number("-R", o.RxFrames)
@@ -69,6 +71,7 @@ func Parse(args []string) (Options, error) {
 	fs.StringVar(&o.Interface, "i", "", "")
 	fs.IntVar(&o.Queue, "q", 0, "")
 	fs.IntVar(&o.Size, "s", 0, "")
+	fs.IntVar(&o.Message, "m", 0, "")
 	fs.IntVar(&o.Batch, "b", 0, "")
 	fs.IntVar(&o.Budget, "u", 0, "")
 	fs.IntVar(&o.RxFrames, "R", 0, "")

@@ -51,21 +51,22 @@ func Start(ctx context.Context, argv ...string) (*Process, error) {
 	return p, nil
 }
 
-// Ready waits until the worker has opened its sockets.
-func (p *Process) Ready() error {
+// Ready waits until the worker has opened its sockets, and returns its card.
+func (p *Process) Ready() (card string, err error) {
 	line, err := p.line(patience)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if line != "ready" {
-		return p.failure(fmt.Errorf("said %q, not ready", line))
+	word, card, _ := strings.Cut(line, " ")
+	if word != "ready" {
+		return "", p.failure(fmt.Errorf("said %q, not ready", line))
 	}
-	return nil
+	return card, nil
 }
 
-// Go lets the worker work.
-func (p *Process) Go() error {
-	if _, err := io.WriteString(p.stdin, "go\n"); err != nil {
+// Go lets the worker work, and hands it the card of its peer.
+func (p *Process) Go(card string) error {
+	if _, err := io.WriteString(p.stdin, strings.TrimSpace("go "+card)+"\n"); err != nil {
 		return p.failure(err)
 	}
 	return nil

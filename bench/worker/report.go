@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // A Report is what one worker did.
@@ -42,13 +43,23 @@ var errNoGo = errors.New("worker: the harness is gone")
 
 // Ready says over out that the sockets are open, and waits on in for the go.
 func Ready(in io.Reader, out io.Writer) error {
-	if _, err := fmt.Fprintln(out, "ready"); err != nil {
-		return fmt.Errorf("worker: %w", err)
+	_, err := Exchange(in, out, "")
+	return err
+}
+
+// Exchange is Ready for workers that must know something of each other: the card
+// goes out with the ready, and the other worker's comes in with the go. A card is
+// one line.
+func Exchange(in io.Reader, out io.Writer, card string) (peer string, err error) {
+	if _, err := fmt.Fprintln(out, strings.TrimSpace("ready "+card)); err != nil {
+		return "", fmt.Errorf("worker: %w", err)
 	}
-	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
-		return errNoGo
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		return "", errNoGo
 	}
-	return nil
+	_, peer, _ = strings.Cut(strings.TrimSpace(line), " ")
+	return peer, nil
 }
 
 // WriteTo prints the report as one line.

@@ -23,6 +23,7 @@ func TestOptionsRoundTrip(t *testing.T) {
 			Interface: rapid.StringMatching(`[a-z0-9]{0,15}`).Draw(t, "interface"),
 			Queue:     count.Draw(t, "queue"),
 			Size:      count.Draw(t, "size"),
+			Message:   count.Draw(t, "message"),
 			Batch:     count.Draw(t, "batch"),
 			Budget:    count.Draw(t, "budget"),
 			RxFrames:  count.Draw(t, "rx frames"),
@@ -98,6 +99,28 @@ func TestReady(t *testing.T) {
 	}
 }
 
+func TestExchange(t *testing.T) {
+	var out bytes.Buffer
+	peer, err := Exchange(strings.NewReader("go 7 192.0.2.2\n"), &out, "5 192.0.2.1")
+	if err != nil || peer != "7 192.0.2.2" || out.String() != "ready 5 192.0.2.1\n" {
+		t.Errorf("Exchange: %q, %v, said %q", peer, err, out.String())
+	}
+	p, err := Start(t.Context(), "sh", "-c", `echo ready mine; read go; echo "$go" >&2; exit 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if card, err := p.Ready(); err != nil || card != "mine" {
+		t.Errorf("Ready: %q, %v, want the card", card, err)
+	}
+	if err := p.Go("yours"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Report(0); err == nil || !strings.Contains(err.Error(), "go yours") {
+		t.Errorf("the worker did not get the card: %v", err)
+	}
+}
+
 func TestProcess(t *testing.T) {
 	want := Report{
 		Packets: 10, Bytes: 640, Seconds: 2, Total: 12, Mode: "native copy",
@@ -114,10 +137,10 @@ func TestProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Ready(); err != nil {
-		t.Fatal(err)
+	if card, err := p.Ready(); err != nil || card != "" {
+		t.Fatalf("Ready: %q, %v", card, err)
 	}
-	if err := p.Go(); err != nil {
+	if err := p.Go(""); err != nil {
 		t.Fatal(err)
 	}
 	got, err := p.Report(0)
@@ -149,9 +172,9 @@ func TestProcessFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.Close()
-			err = p.Ready()
+			_, err = p.Ready()
 			if err == nil {
-				if err = p.Go(); err == nil {
+				if err = p.Go(""); err == nil {
 					_, err = p.Report(0)
 				}
 			}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xroce/bench/result"
+	"xroce/bench/worker"
+)
+
+// TestMain lets the test binary be a worker, as the harness under test starts
+// itself again to measure.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		os.Exit(runWorker(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func TestParseFlags(t *testing.T) {
+	tests := []struct {
+		args []string
+		want flags
+	}{
+		{nil, flags{pairs: 8, duration: 2 * time.Second, out: "bench/results"}},
+		{[]string{"--quick"}, flags{quick: true, pairs: 2, duration: 200 * time.Millisecond}},
+		{[]string{"--quick", "--pairs", "5", "--out", "x"},
+			flags{quick: true, pairs: 5, duration: 200 * time.Millisecond, out: "x"}},
+		{[]string{"--only", "raw", "--duration", "1s", "--json"},
+			flags{only: "raw", json: true, pairs: 8, duration: time.Second, out: "bench/results"}},
+	}
+	for _, tt := range tests {
+		got, err := parseFlags(tt.args)
+		if err != nil || got != tt.want {
+			t.Errorf("parseFlags(%q) = %+v, %v, want %+v", tt.args, got, err, tt.want)
+		}
+	}
+	for _, args := range [][]string{{"stray"}, {"--pairs", "-1"}, {"--duration", "-1s"}} {
+		if f, err := parseFlags(args); err == nil {
+			t.Errorf("parseFlags(%q) = %+v, want an error", args, f)
+		}
+	}
+}
+
+func TestCases(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range allCases() {
+		if seen[c.name] {
+			t.Errorf("two cases are called %s", c.name)
+		}
+		seen[c.name] = true
+		if len(c.variants) < 2 || c.variants[0].name != ours.String() {
+			t.Errorf("%s: the first of at least two variants must be ours", c.name)
+		}
+		names := []string{}
+		for _, v := range c.variants {
+			names = append(names, v.name)
+		}
+		if !slices.Contains(names, c.control) {
+			t.Errorf("%s: the control %q is none of %q", c.name, c.control, names)
+		}
+		// 14 bytes of Ethernet header are not part of the MTU.
+		if c.sockets.Frame > c.stage.MTU+14 {
+			t.Errorf("%s: frames of %d bytes do not fit MTU %d", c.name, c.sockets.Frame, c.stage.MTU)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	cases := []benchCase{{name: "raw-tx-64"}, {name: "raw-rx-64"}, {name: "rc-write-1024"}}
+	for only, want := range map[string]int{
+		"": 3, "raw": 2, "raw-tx": 1, "raw-tx,rc-": 2, "none": 0, "raw-tx,raw-tx": 1, ",": 0,
+	} {
+		if got := choose(cases, only); len(got) != want {
+			t.Errorf("choose(%q) keeps %d cases, want %d", only, len(got), want)
+		}
+	}
+}
+
+func TestAble(t *testing.T) {
+	b := &bench{peers: peers{cpeerMissing: "needs gcc"}}
+	c := &benchCase{variants: []variant{
+		{name: "ours", needs: []backend{ours}}, {name: "C", needs: []backend{libxdp}},
+		{name: "never", missing: "it cannot"},
+	}}
+	able, skips := b.able(c)
+	if len(able) != 1 || able[0].name != "ours" {
+		t.Errorf("able: %v", able)
+	}
+	want := []result.Skip{{Variant: "C", Reason: "needs gcc"}, {Variant: "never", Reason: "it cannot"}}
+	if diff := cmp.Diff(want, skips); diff != "" {
+		t.Errorf("skips (-want +got):\n%s", diff)
+	}
+}
+
+func TestSilent(t *testing.T) {
+	c := &result.Case{Variants: []string{"ours", "C"}, Rows: []result.Row{
+		{Variant: "ours"}, {Variant: "C"}, {Variant: "C"}, {Variant: "ours", Value: 1},
+	}}
+	got := silent(c)
+	if len(got) != 1 || !errors.Is(got[0], errNothing) || !strings.Contains(got[0].Error(), "C") {
+		t.Errorf("silent: %v, want C", got)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	for _, tt := range []struct {
+		sent, arrived uint64
+		want          float64
+	}{{100, 100, 0}, {100, 75, 0.25}, {0, 0, 0}, {100, 101, 0}} {
+		if got := loss(tt.sent, tt.arrived); got != tt.want {
+			t.Errorf("loss(%d, %d) = %v, want %v", tt.sent, tt.arrived, got, tt.want)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, 4, 3*time.Second)
+	now := p.begin
+	p.now = func() time.Time { return now }
+	if p.left() != 12*time.Second {
+		t.Errorf("%v left before the first row, want 12s", p.left())
+	}
+	now = now.Add(5 * time.Second)
+	p.done(&benchCase{name: "raw-tx-64", unit: "packets/s"},
+		&result.Row{Round: 1, Variant: "ours", Value: 1234, Void: "it broke"})
+	if p.left() != 15*time.Second {
+		t.Errorf("%v left after a row of 5s, want 15s", p.left())
+	}
+	for _, want := range []string{"4 rows, about 12s", "[1/4]", "round 2", "1234", "it broke", "15s left"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not say %q", out.String(), want)
+		}
+	}
+}
+
+func TestParseIperf(t *testing.T) {
+	m, err := parseIperf([]byte(`{"start":{},"end":{"sum_sent":{"retransmits":3},
+		"sum_received":{"bytes":125,"seconds":2.0,"bits_per_second":500.5}}}`))
+	want := measurement{value: 500.5, workers: []worker.Report{{
+		Bytes: 125, Seconds: 2, Mode: "iperf3", Counters: map[string]uint64{"retransmits": 3},
+	}}}
+	if diff := cmp.Diff(want, m, cmp.AllowUnexported(measurement{})); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{"", `{"error":"unable to connect"}`, `{"end":{}}`} {
+		if m, err := parseIperf([]byte(text)); err == nil {
+			t.Errorf("parseIperf(%s) = %+v, want an error", text, m)
+		}
+	}
+}
+
+// TestPeersCompile holds the C peers to what the compiler can find fault with.
+func TestPeersCompile(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skipf("SKIPPED, the C peers were not compiled: %v", err)
+	}
+	p, err := buildPeers(t.Context(), t.TempDir(), "-Werror", "-Wshadow", "-std=gnu11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.udppeerMissing != "" {
+		t.Error(p.udppeerMissing)
+	}
+	switch {
+	case strings.Contains(p.cpeerMissing, "No such file"):
+		t.Skipf("SKIPPED, cpeer was not compiled: %s", p.cpeerMissing)
+	case p.cpeerMissing != "":
+		t.Error(p.cpeerMissing)
+	}
+}
+
+func TestCompileSaysWhatIsMissing(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	if why := compile(t.Context(), t.TempDir(), []string{"none.c"}); !strings.Contains(why, "none.c") {
+		t.Errorf("compile of no file: %q", why)
+	}
+}
+
+// needRoot skips a test that needs root, or fails it where root is promised.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv("XROCE_ROOT_TESTS") == "1" {
+		t.Fatal("XROCE_ROOT_TESTS is set, but this is not root")
+	}
+	t.Skip("SKIPPED: needs root for namespaces and AF_XDP")
+}
+
+// TestQuickRun measures one case for real, as shortly as can be.
+func TestQuickRun(t *testing.T) {
+	needRoot(t)
+	out := t.TempDir()
+	status, err := run(t.Context(), flags{
+		quick: true, only: "raw-rx-64", pairs: 2, duration: 300 * time.Millisecond, out: out,
+	})
+	if status != exitOK {
+		t.Fatalf("status %d: %v", status, err)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "*.json"))
+	if len(files) != 1 {
+		t.Fatalf("stored %q, want one file", files)
+	}
+	d, err := result.Load(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Cases) != 1 || !d.Quick {
+		t.Fatalf("%d cases, quick %v", len(d.Cases), d.Quick)
+	}
+	c := d.Cases[0]
+	if len(c.Rows) != 2*len(c.Variants) || c.Settings.Driver != "veth" || c.Sockets.Frame != 64 {
+		t.Errorf("%d rows of %q with %+v, %+v", len(c.Rows), c.Variants, c.Settings, c.Sockets)
+	}
+	for _, r := range c.Rows {
+		if len(r.Workers) != 2 || r.Workers[0].Total < r.Workers[1].Total {
+			t.Errorf("row %+v: want a sender and a receiver, and no more received than sent", r)
+		}
+	}
+}
+
+// TestInterrupt ends a run in its middle: nothing may be left behind.
+func TestInterrupt(t *testing.T) {
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.AfterFunc(time.Second, cancel)
+	status, err := run(ctx, flags{
+		only: "raw-tx-64", pairs: 100, duration: 5 * time.Second, out: t.TempDir(),
+	})
+	if status != exitFailed || err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("status %d, %v, want an interrupted run", status, err)
+	}
+	names, _ := filepath.Glob("/run/netns/xroce-*")
+	for _, name := range names {
+		if strings.HasPrefix(filepath.Base(name), "xroce-"+strconv.Itoa(os.Getpid())+"-") {
+			t.Errorf("%s is left behind", name)
+		}
+	}
+}

@@ -47,9 +47,11 @@ func TestMaxDestRdAtomicKeepsReads(t *testing.T) {
 	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)))
 	s.move(roce.StateSQD)
 	s.modify(roce.AttrState|roce.AttrMaxDestRdAtomic, func(a *roce.Attr) { a.MaxDestRdAtomic = 2 })
-	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(1)), roctest.Payload(s.buf[8:16]))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(1)),
+		roctest.Payload(s.buf[8:16]))
 	s.Recv(s.readRequest(s.it(0), 0, 8))
-	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)), roctest.Payload(s.buf[:8]))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)),
+		roctest.Payload(s.buf[:8]))
 	s.ExpectNothing()
 }
 
@@ -88,10 +90,13 @@ func TestReplayOfPart(t *testing.T) {
 		s.Expect(roctest.PSN(s.it(i)))
 	}
 	s.Recv(s.readRequest(s.it(1), mtu, 2*mtu))
-	s.Expect(roctest.PSN(s.it(1)), roctest.Opcode(wire.RCReadRespFirst), roctest.Payload(s.buf[mtu:2*mtu]))
-	s.Expect(roctest.PSN(s.it(2)), roctest.Opcode(wire.RCReadRespLast), roctest.Payload(s.buf[2*mtu:3*mtu]))
+	s.Expect(roctest.PSN(s.it(1)), roctest.Opcode(wire.RCReadRespFirst),
+		roctest.Payload(s.buf[mtu:2*mtu]))
+	s.Expect(roctest.PSN(s.it(2)), roctest.Opcode(wire.RCReadRespLast),
+		roctest.Payload(s.buf[2*mtu:3*mtu]))
 	s.Recv(s.readRequest(s.it(3), 3*mtu, 5))
-	s.Expect(roctest.PSN(s.it(3)), roctest.Opcode(wire.RCReadRespOnly), roctest.Payload(s.buf[3*mtu:3*mtu+5]))
+	s.Expect(roctest.PSN(s.it(3)), roctest.Opcode(wire.RCReadRespOnly),
+		roctest.Payload(s.buf[3*mtu:3*mtu+5]))
 	s.Recv(s.readRequest(s.it(3), 3*mtu, mtu+1)) // reaches behind the old one
 	s.ExpectNothing()
 }

@@ -52,7 +52,8 @@ func (o options) filled() options {
 	d := defaults
 	o.Framing, o.MTU = or(o.Framing, d.Framing), or(o.MTU, d.MTU)
 	o.SQPSN, o.RQPSN = or(o.SQPSN, d.SQPSN), or(o.RQPSN, d.RQPSN)
-	o.Timeout, o.MinRNR, o.MaxRd = or(o.Timeout, d.Timeout), or(o.MinRNR, d.MinRNR), or(o.MaxRd, d.MaxRd)
+	o.Timeout, o.MinRNR = or(o.Timeout, d.Timeout), or(o.MinRNR, d.MinRNR)
+	o.MaxRd = or(o.MaxRd, d.MaxRd)
 	o.RetryCnt, o.RNRRetry = or(o.RetryCnt, d.RetryCnt), or(o.RNRRetry, d.RNRRetry)
 	o.Depth, o.SGE, o.CQDepth = or(o.Depth, d.Depth), or(o.SGE, d.SGE), or(o.CQDepth, d.CQDepth)
 	o.Memory = or(o.Memory, d.Memory)

@@ -3,7 +3,6 @@ package xsk
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,18 +25,16 @@ type Socket struct {
 	// Fixed after Open.
 	kernel Kernel
 	info   Info
+	waiter *Waiter
 	fd     int
-	event  int
 	opened []func() error // undoes each step of Open, in order of the steps
 
-	closed   bool
 	busyPoll bool
 
-	// wake is one of the wake* states; see Wait. closing guards the event's
-	// descriptor against a Wake that comes with or after Close.
-	wake    atomic.Uint32
-	closing sync.RWMutex
-	gone    bool // under closing: the event is closed
+	// closed is read by the driving goroutine, which has left when Close comes.
+	// closing orders two calls of Close.
+	closed  bool
+	closing sync.Mutex
 }
 
 var _ Link = (*Socket)(nil)
@@ -67,7 +64,7 @@ func Open(cfg Config) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{kernel: cfg.Kernel, fd: -1, event: -1, busyPoll: cfg.BusyPoll > 0}
+	s := &Socket{kernel: cfg.Kernel, fd: -1, busyPoll: cfg.BusyPoll > 0}
 	s.info = Info{
 		Backend:   "xsk",
 		Interface: dev.Name,
@@ -84,13 +81,6 @@ func Open(cfg Config) (*Socket, error) {
 
 // open does the steps of Open that have to be undone.
 func (s *Socket) open(cfg Config, lay layout) error {
-	var err error
-	if s.event, err = s.kernel.Event(); err != nil {
-		return s.fail("eventfd", err)
-	}
-	event := s.event
-	s.undo(func() error { return s.kernel.Close(event) })
-
 	mem, err := s.kernel.MapUMEM(lay.umemSize)
 	if err != nil {
 		return s.fail("allocate UMEM", err)
@@ -103,6 +93,10 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	fd := s.fd
 	s.undo(func() error { return s.kernel.Close(fd) })
+	if s.waiter, err = NewWaiter(s.kernel, s.fd, s.rx.ready); err != nil {
+		return s.fail("eventfd", err)
+	}
+	s.undo(s.waiter.Close)
 	if err := s.kernel.RegisterUMEM(s.fd, mem[:lay.umemSize], uint32(cfg.ChunkSize)); err != nil {
 		return s.fail("register UMEM", err)
 	}
@@ -234,6 +228,23 @@ func (s *Socket) FD() int { return s.fd }
 // Info implements Link.
 func (s *Socket) Info() Info { return s.info }
 
+// Wait implements Link. The kernel sends queued frames of a copy-mode socket as
+// a side effect. It returns an Error with ENODEV when the device was deleted,
+// within a second of that.
+func (s *Socket) Wait(timeout time.Duration) error {
+	if s.closed {
+		return ErrClosed
+	}
+	s.reap() // forwarded frames come home to the fill ring
+	if err := s.waiter.Wait(timeout); err != nil {
+		return s.fail("poll", err)
+	}
+	return nil
+}
+
+// Wake implements Link. It makes a system call only when a Wait may be sleeping.
+func (s *Socket) Wake() { s.waiter.Wake() }
+
 // Stats implements Link. It makes one system call.
 func (s *Socket) Stats() (Stats, error) {
 	if s.closed {
@@ -263,7 +274,7 @@ func (s *Socket) Close() error {
 	if s.closed {
 		return nil
 	}
-	s.closed, s.gone = true, true
+	s.closed = true
 	s.rx.detach()
 	s.fill.detach()
 	s.tx.detach()

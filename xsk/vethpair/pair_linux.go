@@ -294,9 +294,13 @@ func (p *Pair) Do(s Side, f func() error) error {
 	return f()
 }
 
-// Close removes the namespaces and with them the interfaces. It is idempotent.
+// Close removes the interfaces and the namespaces. It is idempotent. The wire
+// goes first: an open socket keeps a namespace alive, and with it what is inside.
 func (p *Pair) Close() error {
 	p.once.Do(func() {
+		if p.A.ns.IsOpen() {
+			p.err = p.cut()
+		}
 		for side := range Side(2) {
 			e := p.End(side)
 			if !e.ns.IsOpen() {
@@ -306,4 +310,22 @@ func (p *Pair) Close() error {
 		}
 	})
 	return p.err
+}
+
+// cut deletes the wire. One that was never made, or is gone, is fine.
+func (p *Pair) cut() error {
+	h, err := netlink.NewHandleAt(p.A.ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	l, err := h.LinkByName(p.A.Name)
+	if err != nil {
+		var none netlink.LinkNotFoundError
+		if errors.As(err, &none) {
+			return nil
+		}
+		return err
+	}
+	return h.LinkDel(l)
 }

@@ -1,0 +1,138 @@
+package xsk
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The states of a Waiter.
+//
+//	           Wait                     Wake
+//	running ----------> sleeping ----------------> woken   writes the event
+//	   |  ^                |                         |
+//	   |  +----------------+ poll returned           |
+//	   |  +------------------------------------------+ Wait returns
+//	   |                 Wake
+//	   +-----------------------------------------> woken   no system call
+const (
+	wakeRunning  = iota // nobody waits
+	wakeSleeping        // Wait is in poll or about to be
+	wakeWoken           // Wake came and Wait has not returned for it yet
+)
+
+// deviceCheck bounds one poll. The deletion of the device wakes poll in the
+// kernel, but xsk_poll then has nothing to report and poll sleeps on (v6.18): a
+// receive call tells. It is made whenever a poll ends with nothing, too.
+const deviceCheck = time.Second
+
+// A Waiter is the sleeping half of a Link on an AF_XDP socket: one goroutine
+// waits for frames, any goroutine wakes it. Socket has one; other owners of an
+// AF_XDP descriptor can have one, too.
+type Waiter struct {
+	kernel Kernel
+	fd     int // the socket, not ours
+	event  int
+	ready  func() bool
+	state  atomic.Uint32
+
+	// closing guards the event's descriptor against a Wake that comes with or
+	// after Close.
+	closing sync.RWMutex
+	closed  bool
+}
+
+// NewWaiter makes a Waiter for the socket fd, for which ready tells without a
+// system call whether it has a frame. It makes one descriptor.
+func NewWaiter(k Kernel, fd int, ready func() bool) (*Waiter, error) {
+	event, err := k.Event()
+	if err != nil {
+		return nil, err
+	}
+	return &Waiter{kernel: k, fd: fd, event: event, ready: ready}, nil
+}
+
+// Wait is Link.Wait. It returns ENODEV when the device was deleted, within a
+// second of that, and otherwise what poll gives.
+func (w *Waiter) Wait(timeout time.Duration) error {
+	if !w.state.CompareAndSwap(wakeRunning, wakeSleeping) {
+		w.state.Store(wakeRunning) // woken: this Wait is the one it ends
+		return nil
+	}
+	defer w.state.Store(wakeRunning)
+	// A frame that came before this look is seen here, a later one ends poll.
+	if w.ready() {
+		return nil
+	}
+	var end time.Time
+	if timeout > 0 {
+		end = time.Now().Add(timeout)
+	}
+	for {
+		slice := timeout
+		if slice < 0 || slice > deviceCheck {
+			slice = deviceCheck
+		}
+		ready, err := w.kernel.Poll(w.fd, w.event, slice)
+		switch {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return err
+		case err == nil && ready != (Ready{}):
+			return w.waited(ready)
+		case err == nil && w.kernel.Recv(w.fd) == unix.ENXIO:
+			return unix.ENODEV
+		case err == nil && timeout == 0:
+			return nil
+		case timeout > 0:
+			if timeout = time.Until(end); timeout <= 0 {
+				return nil
+			}
+		}
+	}
+}
+
+// waited cleans up after poll. A Wake that runs into the end of the wait may
+// write the event after it was drained here; the next Wait then returns early
+// once, which its callers must bear anyway.
+func (w *Waiter) waited(ready Ready) error {
+	if ready.Event {
+		if err := w.kernel.Drain(w.event); err != nil {
+			return err
+		}
+	}
+	if ready.Gone {
+		return unix.ENODEV
+	}
+	return nil
+}
+
+// Wake is Link.Wake. It makes a system call only when a Wait may be sleeping,
+// and only once for it. After Close it does nothing.
+func (w *Waiter) Wake() {
+	if w.state.Swap(wakeWoken) != wakeSleeping {
+		return
+	}
+	w.closing.RLock()
+	defer w.closing.RUnlock()
+	if w.closed {
+		return
+	}
+	// The event can be full, then it is readable; no other failure is possible
+	// on a descriptor that is ours.
+	_ = w.kernel.Notify(w.event)
+}
+
+// Close closes the event. It is idempotent, and may come while Wake runs, but
+// not while Wait does.
+func (w *Waiter) Close() error {
+	w.closing.Lock()
+	defer w.closing.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	return w.kernel.Close(w.event)
+}

@@ -73,6 +73,10 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 			return n, err
 		}
 		if err := c.device.Err(); err != nil {
+			// What the failure flushed came after the poll above.
+			if n, _ := c.ring.Poll(dst); n > 0 {
+				return n, nil
+			}
 			return 0, err
 		}
 		if err := ctx.Err(); err != nil {

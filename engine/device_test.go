@@ -37,7 +37,7 @@ func newSide(t *testing.T, dev *engine.Device) *side {
 	t.Helper()
 	s := &side{dev: dev, pd: dev.AllocPD()}
 	var err error
-	if s.cq, err = dev.CreateCQ(256); err != nil {
+	if s.cq, err = dev.CreateCQ(1024); err != nil {
 		t.Fatal(err)
 	}
 	if s.mr, err = dev.RegMR(s.pd, make([]byte, regionSize), allAccess); err != nil {
@@ -114,6 +114,11 @@ func (s *side) wait(t *testing.T, n int) []roce.Completion {
 	return wcs
 }
 
+// see makes what the device stored visible to the caller, and the other way. A one-sided operation
+// tells its target nothing, so the race detector, and the memory model, need a
+// lock that both have held.
+func (s *side) see() { s.qp.Snapshot() }
+
 // exchange runs each operation once and compares every byte.
 func exchange(t *testing.T, a, b *side, size int) {
 	t.Helper()
@@ -126,6 +131,7 @@ func exchange(t *testing.T, a, b *side, size int) {
 			from, to = to, from
 		}
 		want := bytes.Clone(from)
+		b.see()
 		receives := op == roce.OpSend || op == roce.OpSendImm || op == roce.OpWriteImm
 		if receives {
 			err := b.qp.PostRecv(&roce.RecvWR{WRID: 7, SGList: []roce.SGE{b.mr.SGE(0, size)}})
@@ -144,6 +150,7 @@ func exchange(t *testing.T, a, b *side, size int) {
 		if receives {
 			b.wait(t, 1)
 		}
+		b.see()
 		if !bytes.Equal(to, want) || !bytes.Equal(from, want) {
 			t.Fatalf("%s of %d bytes: data differs", op, size)
 		}

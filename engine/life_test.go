@@ -64,6 +64,7 @@ func TestLinkFlapsUnderTraffic(t *testing.T) {
 	}
 	for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {
 		clear(b.mr.Bytes())
+		b.see()
 		postWrites(t, a, b, 60, regionSize)
 		setLink(t, pair, side, false)
 		if a.qp.Snapshot().SendPosted == 0 {
@@ -71,6 +72,7 @@ func TestLinkFlapsUnderTraffic(t *testing.T) {
 		}
 		setLink(t, pair, side, true)
 		a.wait(t, 60)
+		b.see()
 		if !bytes.Equal(a.mr.Bytes(), b.mr.Bytes()) {
 			t.Fatalf("data differs after end %s flapped", side)
 		}

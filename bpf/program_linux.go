@@ -25,7 +25,8 @@ type Program struct {
 
 // Attach loads the program and attaches it to an interface of the calling
 // thread's network namespace. It owns no address and has no socket, so at
-// first everything passes.
+// first everything passes. Keep the Program reachable: what the garbage
+// collector finds is detached.
 //
 // An interface that has another XDP program is left alone: the error is
 // ErrForeignProgram (and unix.EBUSY). Other errors have the kernel's errno:

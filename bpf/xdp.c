@@ -11,7 +11,6 @@
 #include "kernel.h"
 
 #define ROCE_V2_UDP_DPORT 4791
-#define MAX_VLAN_TAGS 2
 
 /* frag_off: more fragments, and the offset. DF and the reserved bit are free. */
 #define IP_FRAGMENT_MASK 0x3fff
@@ -80,16 +79,18 @@ struct {
 } counters SEC(".maps");
 
 /*
- * Copies a header to the stack. Headers are nearly always in the linear part;
- * a driver with multi-buffer receive may leave that part shorter, even empty
- * (mlx5 with striding receive queues), so the helper is the way out.
- * 0 on success, negative when the packet ends before the header does.
+ * Copies a header to the stack; 0 on success, negative when the packet ends
+ * before the header does. The helper is slower than a look at the packet, and
+ * needed twice: a driver with multi-buffer receive may put headers outside the
+ * linear part (mlx5 with striding receive queues), and without CAP_PERFMON the
+ * verifier forbids adding anything but a constant to a packet pointer.
  */
 #define LOAD(ctx, off, to)                                                     \
 	({                                                                     \
 		typeof(to) from = (void *)(long)(ctx)->data + (off);           \
+		void *end = (void *)(long)(ctx)->data_end;                     \
 		long err = 0;                                                  \
-		if ((void *)(from + 1) <= (void *)(long)(ctx)->data_end)       \
+		if (__builtin_constant_p(off) && (void *)(from + 1) <= end)    \
 			*(to) = *from;                                         \
 		else                                                           \
 			err = bpf_xdp_load_bytes(ctx, off, to, sizeof(*(to))); \
@@ -141,6 +142,7 @@ static __always_inline enum reason classify_ipv4(struct xdp_md *ctx, __u32 off, 
 {
 	struct key key = { .kind = KIND_IPV4 };
 	struct iphdr ip;
+	int room, left;
 	__u32 ihl;
 
 	if (LOAD(ctx, off, &ip))
@@ -155,9 +157,11 @@ static __always_inline enum reason classify_ipv4(struct xdp_md *ctx, __u32 off, 
 	key.addr.mac[10] = 0xff;
 	key.addr.mac[11] = 0xff;
 	key.addr.ip[3] = ip.daddr;
-	off += ihl;
-	return classify_udp(ctx, off, (int)bpf_ntohs(ip.tot_len) - (int)ihl, (int)len - (int)off,
-			    &key, REDIRECT_V2_IPV4);
+	room = (int)bpf_ntohs(ip.tot_len) - (int)ihl;
+	left = (int)len - (int)(off + ihl);
+	if (ihl == sizeof(ip)) /* keeps the offset constant */
+		return classify_udp(ctx, off + sizeof(ip), room, left, &key, REDIRECT_V2_IPV4);
+	return classify_udp(ctx, off + ihl, room, left, &key, REDIRECT_V2_IPV4);
 }
 
 static __always_inline enum reason classify_ipv6(struct xdp_md *ctx, __u32 off, __u32 len)
@@ -190,40 +194,45 @@ static __always_inline enum reason classify_ipv6(struct xdp_md *ctx, __u32 off, 
 			    REDIRECT_V2_IPV6);
 }
 
-static __always_inline enum reason classify(struct xdp_md *ctx, __u32 len)
+/* What follows the Ethernet header and its tags, at off. */
+static __always_inline enum reason classify_type(struct xdp_md *ctx, const struct ethhdr *eth,
+						 __be16 proto, __u32 off, __u32 len)
 {
-	struct ethhdr eth;
-	struct vlan_hdr tag;
-	__u32 off = sizeof(eth);
-	__be16 proto;
-	int tags;
-
-	if (LOAD(ctx, 0, &eth))
-		return PASS_TRUNCATED;
-	proto = eth.h_proto;
-#pragma clang loop unroll(full)
-	for (tags = 0; tags < MAX_VLAN_TAGS; tags++) {
-		if (!is_vlan(proto))
-			break;
-		if (LOAD(ctx, off, &tag))
-			return PASS_TRUNCATED;
-		proto = tag.h_vlan_encapsulated_proto;
-		off += sizeof(tag);
-	}
-	if (is_vlan(proto))
-		return PASS_VLAN_DEPTH;
-
 	switch (proto) {
 	case bpf_htons(ETH_P_IP):
 		return classify_ipv4(ctx, off, len);
 	case bpf_htons(ETH_P_IPV6):
 		return classify_ipv6(ctx, off, len);
 	case bpf_htons(ETH_P_IBOE):
-		return classify_mac(&eth, REDIRECT_V1);
+		return classify_mac(eth, REDIRECT_V1);
 	case bpf_htons(ETH_P_802_EX1):
-		return classify_mac(&eth, REDIRECT_NATIVE);
+		return classify_mac(eth, REDIRECT_NATIVE);
 	}
 	return PASS_NOT_ROCE;
+}
+
+/* Spelled out for no tag, one and two, so that each has constant offsets. */
+static __always_inline enum reason classify(struct xdp_md *ctx, __u32 len)
+{
+	const __u32 none = sizeof(struct ethhdr);
+	const __u32 one = none + sizeof(struct vlan_hdr);
+	const __u32 two = one + sizeof(struct vlan_hdr);
+	struct ethhdr eth;
+	struct vlan_hdr tag;
+
+	if (LOAD(ctx, 0, &eth))
+		return PASS_TRUNCATED;
+	if (!is_vlan(eth.h_proto))
+		return classify_type(ctx, &eth, eth.h_proto, none, len);
+	if (LOAD(ctx, none, &tag))
+		return PASS_TRUNCATED;
+	if (!is_vlan(tag.h_vlan_encapsulated_proto))
+		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, one, len);
+	if (LOAD(ctx, one, &tag))
+		return PASS_TRUNCATED;
+	if (!is_vlan(tag.h_vlan_encapsulated_proto))
+		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, two, len);
+	return PASS_VLAN_DEPTH;
 }
 
 SEC("xdp.frags")

@@ -6,6 +6,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/xsk"
+	"xroce/xsk/asavie"
 )
 
 // A steeredLink is a link whose frames an XDP program must redirect to it.
@@ -80,6 +81,15 @@ func attach(port Port, o *Options) (*bpf.Program, error) {
 
 // openLink opens the socket of the chosen backend.
 func openLink(port Port, o *Options) (steeredLink, error) {
+	if o.Backend == BackendAsavie {
+		link, err := asavie.Open(asavie.Config{
+			Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
+		}
+		return link, nil
+	}
 	link, err := xsk.Open(xsk.Config{
 		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, BusyPoll: int(o.BusyPoll.Microseconds()),
 		SndBuf: sendBuffer,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +20,13 @@ import (
 // The tests of this file run on the in-memory kernel: no privileges, and the
 // race detector sees both sides of the rings.
 
+// smallRx receive frames fill their ring to the last slot, and with the transmit
+// frames of two chunks the others, too.
+const smallRx = 32
+
 // small is a configuration whose rings wrap soon.
 func small(k xsk.Kernel) xsk.Config {
-	return xsk.Config{Interface: "fake0", RxFrames: 24, TxFrames: 16, Kernel: k}
+	return xsk.Config{Interface: "fake0", RxFrames: smallRx, TxFrames: 16, Kernel: k}
 }
 
 // open opens a socket that the test closes; then nothing may be left.
@@ -286,6 +291,30 @@ func TestFlushManyFrames(t *testing.T) {
 	}
 }
 
+// TestTransmitBehindStaleIndex queues more than fits by the kernel's index, which
+// lags behind what it completed.
+func TestTransmitBehindStaleIndex(t *testing.T) {
+	results := []error{unix.EBUSY, unix.EBUSY, unix.ENOBUFS}
+	ka, kb := xsktest.NewWire(xsktest.KernelOptions{Hook: func(call string) error {
+		if call != "Send" || len(results) == 0 {
+			return nil
+		}
+		err := results[0]
+		results = results[1:]
+		return err
+	}}, xsktest.KernelOptions{})
+	cfg := small(ka)
+	cfg.RxFrames, cfg.TxFrames = 1, 15 // a TX ring of 16
+	a := open(t, ka, cfg)
+	b := open(t, kb, small(kb))
+	l := lengths(15, 60, 1500)
+	queue(t, a, 0, l...)
+	flush(t, a) // two frames were dropped and completed, the index tells of none
+	queue(t, a, 15, 64, 65)
+	flush(t, a)
+	collect(t, b, 15, expect(t, 2, append(l[2:], 64, 65)...))
+}
+
 // TestOwnership gives frames back in ways that would corrupt others.
 func TestOwnership(t *testing.T) {
 	received := func(t *testing.T, a, b *xsk.Socket) xsk.RxFrame {
@@ -425,7 +454,7 @@ func TestReceiveMultiBuffer(t *testing.T) {
 
 func TestReceiveOversize(t *testing.T) {
 	_, b, _, kb := fakeWire(t, xsktest.KernelOptions{MTU: 4200})
-	for i := range 100 { // all 24 chunks go around many times
+	for i := range 100 { // all chunks go around many times
 		long := make([]byte, 3*3840+i)
 		kb.Inject(0, long[:2*3840+1+i]) // three pieces
 		kb.Inject(0, long)              // three or four
@@ -442,8 +471,8 @@ func TestReceiveOversize(t *testing.T) {
 	if st != want {
 		t.Errorf("stats %+v, want %+v", st, want)
 	}
-	if owners, ok := b.Census(); !ok || owners["fill"] != 24 {
-		t.Errorf("chunks %v, want 24 in fill", owners)
+	if owners, ok := b.Census(); !ok || owners["fill"] != smallRx {
+		t.Errorf("chunks %v, want 32 in fill", owners)
 	}
 }
 
@@ -452,8 +481,8 @@ func TestKernelFaults(t *testing.T) {
 	a, b, _, kb := fakeWire(t, xsktest.KernelOptions{})
 	send(t, a, 0, 100)
 	kb.Forge(0,
-		[]xsk.Desc{{Addr: 25 << 12, Len: 9}, {Addr: 1 << 40, Len: 9}}, // a TX chunk; none
-		[]uint64{0, 24 << 12, 1 << 40})                                // not sent; none
+		[]xsk.Desc{{Addr: 33 << 12, Len: 9}, {Addr: 1 << 40, Len: 9}}, // a TX chunk; none
+		[]uint64{0, 32 << 12, 1 << 40})                                // not sent; none
 	collect(t, b, 1, expect(t, 0, 100))
 	var f [16]xsk.TxFrame
 	if n := b.Reserve(f[:]); n != 16 {
@@ -484,8 +513,8 @@ func TestForward(t *testing.T) {
 		}
 		kb.Settle()
 		b.Reserve(nil)
-		if owners, ok := b.Census(); !ok || owners["fill"] != 24 || owners["tx"] != 0 {
-			t.Errorf("%d bytes: chunks %v, want 24 in fill and none in tx", n, owners)
+		if owners, ok := b.Census(); !ok || owners["fill"] != smallRx || owners["tx"] != 0 {
+			t.Errorf("%d bytes: chunks %v, want 32 in fill and none in tx", n, owners)
 		}
 	}
 }
@@ -602,8 +631,8 @@ func (a *actor) finish(t *testing.T, k *xsktest.Kernel) {
 		a.s.Release(f[:n])
 	}
 	a.s.Reserve(nil)
-	if owners, ok := a.s.Census(); !ok || owners["fill"] != 24 || owners["free"] != 32 {
-		t.Errorf("chunks %v, want 24 in fill and 32 free", owners)
+	if owners, ok := a.s.Census(); !ok || owners["fill"] != smallRx || owners["free"] != 32 {
+		t.Errorf("chunks %v, want 32 in fill and 32 free", owners)
 	}
 }
 
@@ -856,5 +885,23 @@ func TestErrorText(t *testing.T) {
 	}
 	if !bytes.Contains([]byte(xsk.ModeZeroCopy.String()), []byte("zero")) {
 		t.Errorf("mode is called %v", xsk.ModeZeroCopy)
+	}
+}
+
+// BenchmarkReserveReturn shows that taking a free frame does not search for it.
+func BenchmarkReserveReturn(b *testing.B) {
+	for _, frames := range []int{128, 4096, 16384} {
+		b.Run(strconv.Itoa(frames), func(b *testing.B) {
+			k, _ := xsktest.NewWire(xsktest.KernelOptions{}, xsktest.KernelOptions{})
+			cfg := small(k)
+			cfg.TxFrames = frames
+			s := open(b, k, cfg)
+			held := make([]xsk.TxFrame, frames-64) // most are in use
+			s.Reserve(held)
+			f := make([]xsk.TxFrame, 64)
+			for b.Loop() {
+				s.Return(f[:s.Reserve(f)])
+			}
+		})
 	}
 }

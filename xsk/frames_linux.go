@@ -105,7 +105,7 @@ func (s *Socket) assemble(d Desc) bool {
 // refill gives one receive chunk to the kernel, published at once: the rare way.
 func (s *Socket) refill(addr uint64, from owner) {
 	s.umem.move(s.umem.index(addr), from, ownerFill)
-	slot := s.fill.reserve(1) // the ring has a slot for every receive chunk
+	slot := s.fill.claim(1)
 	*slot.at(0) = addr
 	s.fill.submit(1)
 }
@@ -137,7 +137,7 @@ func (s *Socket) Release(frames []RxFrame) {
 			need++
 		}
 	}
-	slots := s.fill.reserve(need) // the ring has a slot for every receive chunk
+	slots := s.fill.claim(need)
 	k := uint32(0)
 	for i := range frames {
 		f := &frames[i]
@@ -185,7 +185,7 @@ func (s *Socket) Transmit(frames []TxFrame) {
 			}
 		}
 	}
-	slots := s.tx.reserve(need) // the ring has a slot for every chunk
+	slots := s.tx.claim(need)
 	k := uint32(0)
 	for i := range frames {
 		f := &frames[i]
@@ -244,7 +244,7 @@ func (s *Socket) Forward(frames []RxFrame) int {
 		if f.Ref[1] != 0 {
 			n = 2
 		}
-		slots := s.tx.reserve(n) // the ring has a slot for every chunk
+		slots := s.tx.claim(n)
 		for j := range n {
 			addr := deref(f.Ref[j])
 			if len(pieces[j]) == 0 {

@@ -134,7 +134,8 @@ func findQueue(b []byte, ifindex, queue uint32) (inode uint32, done bool) {
 	for len(b) >= unix.NLMSG_HDRLEN {
 		size := int(ne.Uint32(b))
 		kind := ne.Uint16(b[4:])
-		if size < unix.NLMSG_HDRLEN || size > len(b) || kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR {
+		if size < unix.NLMSG_HDRLEN || size > len(b) ||
+			kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR {
 			return 0, true
 		}
 		msg := b[unix.NLMSG_HDRLEN:size]

@@ -151,6 +151,19 @@ func (r *ring[T]) reserve(n uint32) span[T] {
 	return s
 }
 
+// claim returns the next n slots to write without asking the kernel for room. The
+// caller knows of the room better: a chunk is in at most one ring once, and the
+// ring has a slot for every chunk that can be in it, so there cannot be more than
+// size-n entries that the kernel has not read. The kernel publishes its index
+// later than it gives the chunks back (xsk_flush of v6.18 publishes the RX ring
+// before the fill ring; a send call that ends with EBUSY completes the frame and
+// publishes nothing), so reserve may see less room than that.
+func (r *ring[T]) claim(n uint32) span[T] {
+	s := r.window(r.ours, n)
+	r.ours += n
+	return s
+}
+
 // submit publishes the n oldest reserved slots.
 //
 // Store is sequentially consistent in Go, which is more than the release that
@@ -205,8 +218,8 @@ func (r *fillRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup 
 func (r *txRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup != 0 }
 
 // unsent is the number of published descriptors that the kernel has not taken.
-// The kernel publishes its index late, so this may be too large for a moment,
-// never too small.
+// The kernel publishes its index late, so this may be too large, even larger
+// than the ring, and never too small.
 func (r *txRing) unsent() uint32 { return r.mem.Producer.Load() - r.mem.Consumer.Load() }
 
 // ready tells whether a descriptor waits, without taking it.

@@ -74,7 +74,10 @@ func Open(cfg Config) (*Socket, error) {
 		TxFrames:  cfg.TxFrames,
 	}
 	if err := s.open(cfg, lay); err != nil {
-		return nil, errors.Join(err, s.Close())
+		if closeErr := s.Close(); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+		return nil, err
 	}
 	return s, nil
 }

@@ -24,10 +24,12 @@ import (
 const patience = 20 * time.Second
 
 // cross makes the wire.
-func cross(t testing.TB, o xsktest.Options) (p *xsktest.Pair, ours *xsk.Socket, theirs *asavie.Socket) {
+func cross(t testing.TB, o xsktest.Options) (*xsktest.Pair, *xsk.Socket, *asavie.Socket) {
 	t.Helper()
 	o.NoAddrs = true
-	p = xsktest.NewPair(t, o)
+	p := xsktest.NewPair(t, o)
+	var ours *xsk.Socket
+	var theirs *asavie.Socket
 	var err error
 	p.Do(xsktest.A, func() {
 		ours, err = xsk.Open(xsk.Config{Interface: vethpair.IfName, RxFrames: 2048, TxFrames: 512})

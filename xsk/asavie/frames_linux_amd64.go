@@ -140,7 +140,8 @@ func (s *Socket) recovered(p any) error {
 	}
 	var rc uint64
 	var errno unix.Errno
-	if _, e := fmt.Sscanf(err.Error(), "sendto failed with rc=%d and errno=%d", &rc, &errno); e != nil {
+	const text = "sendto failed with rc=%d and errno=%d"
+	if _, e := fmt.Sscanf(err.Error(), text, &rc, &errno); e != nil {
 		panic(p)
 	}
 	if errno == unix.ENETDOWN {

@@ -116,7 +116,8 @@ func (s *Socket) open(cfg Config) error {
 		return s.fail("new socket", err)
 	}
 	opening.used[where] = true
-	s.waiter, err = xsk.NewWaiter(s.kernel, s.sock.FD(), func() bool { return s.sock.NumReceived() > 0 })
+	ready := func() bool { return s.sock.NumReceived() > 0 }
+	s.waiter, err = xsk.NewWaiter(s.kernel, s.sock.FD(), ready)
 	if err != nil {
 		return errors.Join(s.fail("eventfd", err), s.sock.Close())
 	}

@@ -146,7 +146,8 @@ func TestPairClose(t *testing.T) {
 	if !exists(p.A.Namespace) || !exists(p.B.Namespace) {
 		t.Errorf("no namespaces %s and %s", p.A.Namespace, p.B.Namespace)
 	}
-	if swept, err := vethpair.Sweep(); err != nil || strings.Contains(fmt.Sprint(swept), p.A.Namespace) {
+	swept, err := vethpair.Sweep()
+	if err != nil || strings.Contains(fmt.Sprint(swept), p.A.Namespace) {
 		t.Errorf("sweep took a living pair: %v, %v", swept, err)
 	}
 	for range 2 {

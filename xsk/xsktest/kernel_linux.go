@@ -82,8 +82,11 @@ type sock struct {
 	fill     xsk.RingMemory[uint64]
 	comp     xsk.RingMemory[uint64]
 	rx, tx   xsk.RingMemory[xsk.Desc]
-	sent     []uint64 // to be completed, oldest first
-	stats    xsk.KernelStats
+	// What the kernel has read of the rings it consumes. It publishes these
+	// late, as Linux does.
+	fillRead, txRead uint32
+	sent             []uint64 // to be completed, oldest first
+	stats            xsk.KernelStats
 }
 
 // NewWire returns the kernels of two hosts joined by a wire.

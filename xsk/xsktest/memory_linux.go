@@ -95,8 +95,12 @@ func mapRing[T uint64 | xsk.Desc](k *Kernel, call string, fd int, kind xsk.RingK
 	}
 	m.Producer.Store(Start)
 	m.Consumer.Store(Start)
-	if kind == xsk.TxRing {
+	switch kind {
+	case xsk.TxRing:
 		m.Flags.Store(1)
+		f.sock.txRead = Start
+	case xsk.FillRing:
+		f.sock.fillRead = Start
 	}
 	f.sock.mappings++
 	k.memory[&m.Mapping[0]] = f
@@ -115,7 +119,8 @@ func (k *Kernel) MapAddrRing(fd int, kind xsk.RingKind, n uint32) (xsk.RingMemor
 }
 
 // MapDescRing implements xsk.Kernel.
-func (k *Kernel) MapDescRing(fd int, kind xsk.RingKind, n uint32) (xsk.RingMemory[xsk.Desc], error) {
+func (k *Kernel) MapDescRing(fd int, kind xsk.RingKind, n uint32) (
+	xsk.RingMemory[xsk.Desc], error) {
 	return mapRing(k, "MapDescRing", fd, kind, n, func(s *sock) *xsk.RingMemory[xsk.Desc] {
 		if kind == xsk.RxRing {
 			return &s.rx

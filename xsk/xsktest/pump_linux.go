@@ -1,6 +1,8 @@
 package xsktest
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 
 	"xroce/xsk"
@@ -33,11 +35,20 @@ func produce[T uint64 | xsk.Desc](m *xsk.RingMemory[T], v T) {
 	m.Producer.Store(at + 1)
 }
 
-// consume takes the oldest entry, which must exist.
-func consume[T uint64 | xsk.Desc](m *xsk.RingMemory[T]) T {
-	at := m.Consumer.Load()
-	v := *slot(m, at)
-	m.Consumer.Store(at + 1)
+// unread counts the entries that the kernel has not read. It panics when there
+// are more than slots: the producer has overrun the ring.
+func unread[T uint64 | xsk.Desc](m *xsk.RingMemory[T], read uint32) int {
+	n := int(m.Producer.Load() - read)
+	if n > len(m.Entries) {
+		panic(fmt.Sprintf("xsktest: %d entries in a ring of %d", n, len(m.Entries)))
+	}
+	return n
+}
+
+// consume takes the oldest entry, which must exist. It does not publish.
+func consume[T uint64 | xsk.Desc](m *xsk.RingMemory[T], read *uint32) T {
+	v := *slot(m, *read)
+	*read++
 	return v
 }
 
@@ -56,26 +67,32 @@ func (k *Kernel) Send(fd int) unix.Errno {
 	case hooked != 0 && hooked != unix.EBUSY:
 		return hooked
 	}
+	s := f.sock
+	if unread(&s.tx, s.txRead) == 0 {
+		s.tx.Consumer.Store(s.txRead) // looking for more publishes what was read
+		return 0
+	}
 	if hooked == unix.EBUSY { // the device drops the next frame
-		if used(&f.sock.tx) == 0 {
-			return 0
-		}
-		if _, e := f.sock.next(); e != 0 {
+		if _, e := s.next(); e != 0 {
 			return e
 		}
-		f.sock.complete(k.o.Lag)
+		s.complete(k.o.Lag)
 		return unix.EBUSY
 	}
-	e := k.transmit(f.sock)
-	f.sock.complete(k.o.Lag)
+	before := s.txRead
+	e := k.transmit(s)
+	if s.txRead != before {
+		s.tx.Consumer.Store(s.txRead)
+	}
+	s.complete(k.o.Lag)
 	return e
 }
 
 // transmit sends up to a budget of descriptors.
 func (k *Kernel) transmit(s *sock) unix.Errno {
-	start := s.tx.Consumer.Load()
-	for used(&s.tx) > 0 {
-		if int(s.tx.Consumer.Load()-start) >= s.budget {
+	start := s.txRead
+	for unread(&s.tx, s.txRead) > 0 {
+		if int(s.txRead-start) >= s.budget {
 			return unix.EAGAIN
 		}
 		frame, e := s.next()
@@ -96,8 +113,8 @@ func (k *Kernel) transmit(s *sock) unix.Errno {
 // has no room for it, EINVAL that it was invalid.
 func (s *sock) next() ([]byte, unix.Errno) {
 	n := 1
-	for at := s.tx.Consumer.Load(); slot(&s.tx, at).Options&xsk.PktContd != 0; at++ {
-		if n++; n > used(&s.tx) {
+	for at := s.txRead; slot(&s.tx, at).Options&xsk.PktContd != 0; at++ {
+		if n++; n > unread(&s.tx, s.txRead) {
 			return nil, unix.EAGAIN // the rest is not there yet
 		}
 	}
@@ -107,7 +124,7 @@ func (s *sock) next() ([]byte, unix.Errno) {
 	var frame []byte
 	valid := n <= maxPieces
 	for range n {
-		d := consume(&s.tx)
+		d := consume(&s.tx, &s.txRead)
 		last := d.Addr + uint64(d.Len) - 1
 		if d.Len == 0 || last >= uint64(len(s.mem)) || d.Options&^xsk.PktContd != 0 ||
 			d.Addr/uint64(s.chunk) != last/uint64(s.chunk) || n > 1 && s.flags&xsk.BindMulti == 0 {
@@ -135,6 +152,8 @@ func (s *sock) complete(keep int) {
 // deliver copies a frame into chunks of the fill ring and appends it to the RX
 // ring, whole or not at all.
 func (k *Kernel) deliver(s *sock, frame []byte) {
+	// Only now what the last frame took: its descriptors are long in the RX ring.
+	s.fill.Consumer.Store(s.fillRead)
 	per := int(s.chunk) - headroom
 	n := (len(frame) + per - 1) / per
 	switch {
@@ -143,7 +162,7 @@ func (k *Kernel) deliver(s *sock, frame []byte) {
 	case n > 1 && s.flags&xsk.BindMulti == 0:
 		s.stats.RxDropped++
 		return
-	case used(&s.fill) < n:
+	case unread(&s.fill, s.fillRead) < n:
 		s.stats.RxDropped++
 		s.stats.RxFillRingEmptyDescs++
 		return
@@ -153,7 +172,7 @@ func (k *Kernel) deliver(s *sock, frame []byte) {
 	}
 	for len(frame) > 0 {
 		// Aligned mode: whatever address in the chunk was given means the chunk.
-		addr := consume(&s.fill)&^uint64(s.chunk-1) + headroom
+		addr := consume(&s.fill, &s.fillRead)&^uint64(s.chunk-1) + headroom
 		part := frame[:min(per, len(frame))]
 		copy(s.mem[addr:], part)
 		frame = frame[len(part):]

@@ -45,13 +45,13 @@ type flags struct {
 func parseFlags(args []string) (flags, error) {
 	var f flags
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.StringVar(&f.only, "only", "", "measure cases whose `name` begins so; a comma separates several")
+	fs.StringVar(&f.only, "only", "", "measure cases whose `name` begins so; commas separate")
 	fs.IntVar(&f.pairs, "pairs", 0, "rounds in which each variant runs once (default 8, quick 2)")
 	fs.DurationVar(&f.duration, "duration", 0, "window that is measured (default 2s, quick 200ms)")
 	fs.BoolVar(&f.quick, "quick", false, "few and short rounds: shows that it works, not how fast")
 	fs.BoolVar(&f.list, "list", false, "list the cases and stop")
 	fs.BoolVar(&f.json, "json", false, "print the raw rows as JSON instead of tables")
-	fs.StringVar(&f.out, "out", "", "directory for the raw rows (default bench/results, quick none)")
+	fs.StringVar(&f.out, "out", "", "`directory` for raw rows (default bench/results, quick none)")
 	fs.StringVar(&f.from, "from", "", "print the tables of a stored `file` and stop")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err

@@ -72,7 +72,7 @@ func TestCases(t *testing.T) {
 		}
 		// 14 bytes of Ethernet header are not part of the MTU.
 		if c.sockets.Frame > c.stage.MTU+14 {
-			t.Errorf("%s: frames of %d bytes do not fit MTU %d", c.name, c.sockets.Frame, c.stage.MTU)
+			t.Errorf("%s: frames of %d bytes for MTU %d", c.name, c.sockets.Frame, c.stage.MTU)
 		}
 	}
 }
@@ -98,7 +98,9 @@ func TestAble(t *testing.T) {
 	if len(able) != 1 || able[0].name != "ours" {
 		t.Errorf("able: %v", able)
 	}
-	want := []result.Skip{{Variant: "C", Reason: "needs gcc"}, {Variant: "never", Reason: "it cannot"}}
+	want := []result.Skip{
+		{Variant: "C", Reason: "needs gcc"}, {Variant: "never", Reason: "it cannot"},
+	}
 	if diff := cmp.Diff(want, skips); diff != "" {
 		t.Errorf("skips (-want +got):\n%s", diff)
 	}
@@ -139,7 +141,9 @@ func TestProgress(t *testing.T) {
 	if p.left() != 15*time.Second {
 		t.Errorf("%v left after a row of 5s, want 15s", p.left())
 	}
-	for _, want := range []string{"4 rows, about 12s", "[1/4]", "round 2", "1234", "it broke", "15s left"} {
+	for _, want := range []string{
+		"4 rows, about 12s", "[1/4]", "round 2", "1234", "it broke", "15s left",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q does not say %q", out.String(), want)
 		}
@@ -186,7 +190,8 @@ func TestCompileSaysWhatIsMissing(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skipf("SKIPPED: %v", err)
 	}
-	if why := compile(t.Context(), t.TempDir(), []string{"none.c"}); !strings.Contains(why, "none.c") {
+	why := compile(t.Context(), t.TempDir(), []string{"none.c"})
+	if !strings.Contains(why, "none.c") {
 		t.Errorf("compile of no file: %q", why)
 	}
 }

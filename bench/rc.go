@@ -35,7 +35,7 @@ func rcWriteCases() []benchCase {
 				{name: rc.String(), needs: []backend{rc}, run: rcWrite},
 				{name: rawName, needs: []backend{ours}, run: rawGoodput(m.pathMTU)},
 				{name: "kernel TCP", needs: []backend{iperf3}, run: kernelTCP},
-				{name: "kernel TCP, XDP attached", needs: []backend{iperf3}, run: kernelTCPBesideXDP},
+				{name: "kernel TCP, XDP attached", needs: []backend{iperf3}, run: tcpBesideXDP},
 			},
 		})
 	}

@@ -18,10 +18,10 @@ import (
 // kernelTCP measures one TCP stream with iperf3, the kernel as it is by default.
 func kernelTCP(ctx context.Context, p *place) (measurement, error) { return p.iperf(ctx) }
 
-// kernelTCPBesideXDP is kernelTCP with an XDP program on both ends that passes
+// tcpBesideXDP is kernelTCP with an XDP program on both ends that passes
 // everything: what an application pays that lives beside AF_XDP. veth turns
 // segmentation offload off then.
-func kernelTCPBesideXDP(ctx context.Context, p *place) (m measurement, err error) {
+func tcpBesideXDP(ctx context.Context, p *place) (m measurement, err error) {
 	for _, side := range []stage.Side{stage.A, stage.B} {
 		r := role{side, pass, "pass"}
 		proc, err := p.Start(ctx, side, p.argv(pass, p.options(r))...)

@@ -122,7 +122,8 @@ func asavieProgram(ifindex, queue, fd int) (*xdp.Program, error) {
 		return nil, errors.Join(fmt.Errorf("load: asavie/xdp: %w", err), p.Close())
 	}
 	if err := p.Register(queue, fd); err != nil {
-		return nil, errors.Join(fmt.Errorf("load: asavie/xdp: %w", err), p.Detach(ifindex), p.Close())
+		err = fmt.Errorf("load: asavie/xdp: %w", err)
+		return nil, errors.Join(err, p.Detach(ifindex), p.Close())
 	}
 	return p, nil
 }
@@ -162,7 +163,7 @@ func asavieFill(s *xdp.Socket, o worker.Options) {
 }
 
 func asavieReceive(s *xdp.Socket, o worker.Options) (*worker.Window, uint64, error) {
-	var total uint64
+	var total, seen uint64
 	w := worker.NewWindow(o)
 	last := w.Now()
 	for {
@@ -171,13 +172,16 @@ func asavieReceive(s *xdp.Socket, o worker.Options) (*worker.Window, uint64, err
 		asavieFill(s, o)
 		n := s.NumReceived()
 		for _, d := range s.Receive(min(n, o.Batch)) {
-			touched += s.GetFrame(d)[0] // read before the next Fill gives it away
+			seen += uint64(s.GetFrame(d)[0]) // read before the next Fill gives it away
 			total++
 		}
 		switch {
 		case n > 0:
 			last = now
 		case !open && now-last > worker.Quiet:
+			if total > 0 && seen == 0 {
+				return nil, 0, errZeros
+			}
 			return w, total, nil
 		default:
 			if _, _, err := s.Poll(milliseconds); err != nil {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -130,12 +131,12 @@ func settle(s *xsk.Socket) (uint64, error) {
 	return uint64(len(frames) - back), nil
 }
 
-// touched keeps the compiler from leaving the receiver's reads out.
-var touched byte
+// errZeros means that frames came without the bytes that were sent.
+var errZeros = errors.New("load: only zeros came")
 
 func receive(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
 	batch := make([]xsk.RxFrame, o.Batch)
-	var total uint64
+	var total, seen uint64
 	w := worker.NewWindow(o)
 	last := w.Now()
 	for {
@@ -143,7 +144,7 @@ func receive(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.R
 		open := w.Tick(now, total)
 		n := s.Receive(batch)
 		for i := range batch[:n] {
-			touched += batch[i].Head[0]
+			seen += uint64(batch[i].Head[0])
 		}
 		s.Release(batch[:n])
 		total += uint64(n)
@@ -151,6 +152,9 @@ func receive(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.R
 		case n > 0:
 			last = now
 		case !open && now-last > worker.Quiet:
+			if total > 0 && seen == 0 {
+				return nil, 0, nil, errZeros
+			}
 			return w, total, nil, nil
 		default:
 			if err := s.Wait(waitStep); err != nil {

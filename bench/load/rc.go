@@ -44,7 +44,8 @@ func (c card) String() string {
 
 func parseCard(line string) (c card, err error) {
 	var gid string
-	if _, err = fmt.Sscanf(line, "%d %d %d %d %s", &c.qpn, &c.psn, &c.rkey, &c.addr, &gid); err == nil {
+	_, err = fmt.Sscanf(line, "%d %d %d %d %s", &c.qpn, &c.psn, &c.rkey, &c.addr, &gid)
+	if err == nil {
 		c.gid, err = netip.ParseAddr(gid)
 	}
 	if err != nil {
@@ -100,7 +101,9 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 }
 
 func openConn(o worker.Options) (*conn, error) {
-	d, err := engine.Open(o.Interface, engine.Options{Mode: xsk.ModeCopy, Direct: true, Queue: o.Queue})
+	d, err := engine.Open(o.Interface, engine.Options{
+		Mode: xsk.ModeCopy, Direct: true, Queue: o.Queue,
+	})
 	if err != nil {
 		return nil, err
 	}

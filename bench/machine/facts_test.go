@@ -13,10 +13,10 @@ func TestParseCPU(t *testing.T) {
 		hypervisor        bool
 	}{
 		{"none", "", "unknown", false},
-		{"metal", "processor\t: 0\nmodel name\t: Fast 9000\nflags\t\t: fpu sse\n", "Fast 9000", false},
-		{"virtual", "model name\t: Fast 9000\nflags\t\t: fpu hypervisor sse\n", "Fast 9000", true},
-		{"first one only", "model name\t: A\nflags\t: fpu\n\nmodel name\t: B\nflags\t: hypervisor\n",
-			"A", false},
+		{"metal", "processor\t: 0\nmodel name\t: Fast 9\nflags\t\t: fpu sse\n", "Fast 9", false},
+		{"virtual", "model name\t: Fast 9\nflags\t\t: fpu hypervisor sse\n", "Fast 9", true},
+		{"first one only", "model name\t: A\nflags\t: fpu\n\nmodel name\t: B\n" +
+			"flags\t: hypervisor\n", "A", false},
 		{"no such key", "processor\t: 0\nBogoMIPS\t: 48.00\n", "unknown", false},
 	}
 	for _, tt := range tests {

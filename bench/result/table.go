@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"xroce/bench/ratio"
 )
 
 // WriteText prints the ratios, with the medians they are made of, for a terminal.
@@ -15,7 +17,7 @@ func (d *Document) WriteText(out io.Writer) error {
 		c := &d.Cases[i]
 		for _, cmp := range c.Compare() {
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, cmp.Peer,
-				cmp.median(), cmp.quartiles(), amount(cmp.Ours.Median), amount(cmp.Peers.Median),
+				cmp.median(), cmp.quartiles(), typical(cmp.Ours), typical(cmp.Peers),
 				c.unit(), cmp.Ratio.N, cmp.Void)
 		}
 		for _, s := range c.Skipped {
@@ -68,7 +70,7 @@ func (d *Document) notes() []string {
 			"these are not the numbers of a network card.", s.Driver, s.Qdisc))
 	}
 	if d.Quick {
-		notes = append(notes, "QUICK RUN: the windows are too short for the numbers to mean anything.")
+		notes = append(notes, "QUICK RUN: windows this short say nothing about speed.")
 	}
 	return notes
 }
@@ -78,6 +80,14 @@ func (c *Case) unit() string {
 		return c.Unit + ", lower is better"
 	}
 	return c.Unit
+}
+
+// typical is the median as an amount.
+func typical(s ratio.Spread) string {
+	if s.N == 0 {
+		return "–"
+	}
+	return amount(s.Median)
 }
 
 func (c Comparison) median() string {

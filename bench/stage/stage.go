@@ -93,24 +93,19 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 // own, because with them come those of IPv6 and frames that nobody sent.
 func (s *Stage) build(ctx context.Context) error {
 	for _, side := range []Side{A, B} {
-		end, dev := s.pair.End(side), s.Interface(side)
+		end, dev, other := s.pair.End(side), s.Interface(side), B-side
 		for _, line := range []string{
-			"link set " + end.Name + " down",
-			"link set " + end.Name + " name " + dev,
-			"link set " + dev + " up",
-			"addr add " + s.Address(side).String() + "/24 dev " + dev,
+			"ip link set " + end.Name + " down",
+			"ip link set " + end.Name + " name " + dev,
+			"ip link set " + dev + " up",
+			"ip addr add " + s.Address(side).String() + "/24 dev " + dev,
+			// ARP does not get past a program that redirects everything.
+			"ip neigh replace " + s.Address(other).String() + " lladdr " + s.MAC(other).String() +
+				" dev " + dev + " nud permanent",
 		} {
-			if err := s.inside(ctx, side, append([]string{"ip"}, strings.Fields(line)...)...); err != nil {
+			if err := s.inside(ctx, side, strings.Fields(line)...); err != nil {
 				return err
 			}
-		}
-	}
-	for _, side := range []Side{A, B} {
-		other := B - side
-		// ARP does not get past a program that redirects everything.
-		if err := s.inside(ctx, side, "ip", "neigh", "replace", s.Address(other).String(),
-			"lladdr", s.MAC(other).String(), "dev", s.Interface(side), "nud", "permanent"); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -79,7 +79,8 @@ func TestStagesHaveTheirOwnNames(t *testing.T) {
 
 func TestSettingsSayWhichNAPI(t *testing.T) {
 	threaded, softirq := &Stage{options: Options{Threaded: true}}, &Stage{}
-	if a, b := threaded.Settings().NAPI, softirq.Settings().NAPI; a == b || !strings.Contains(a, "nice") {
+	a, b := threaded.Settings().NAPI, softirq.Settings().NAPI
+	if a == b || !strings.Contains(a, "nice") {
 		t.Errorf("threaded %q, not threaded %q", a, b)
 	}
 }

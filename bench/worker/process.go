@@ -30,7 +30,8 @@ type Process struct {
 // Start runs argv, which must be a worker. It is killed when ctx ends.
 func Start(ctx context.Context, argv ...string) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Process{name: argv[0], cmd: exec.CommandContext(ctx, argv[0], argv[1:]...), cancel: cancel}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	p := &Process{name: strings.Join(argv, " "), cmd: cmd, cancel: cancel}
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = time.Second
 	stdin, err := p.cmd.StdinPipe()

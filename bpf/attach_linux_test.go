@@ -210,7 +210,8 @@ func TestForeignProgramRace(t *testing.T) {
 	}
 	defer objs.Close()
 	for mode := Auto; mode <= Generic; mode++ {
-		if _, err := attach(objs.Xroce, n.dev.Index, dev, mode); !errors.Is(err, ErrForeignProgram) {
+		_, err := attach(objs.Xroce, n.dev.Index, dev, mode)
+		if !errors.Is(err, ErrForeignProgram) {
 			t.Errorf("%v: %v, want ErrForeignProgram", mode, err)
 		}
 	}
@@ -261,7 +262,8 @@ func TestAttachArguments(t *testing.T) {
 		{1, Options{Queues: -1}, "-1 queues"},
 		{1, Options{Queues: maxQueues + 1}, "65537 queues"},
 	} {
-		if _, err := Attach(c.ifindex, c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := Attach(c.ifindex, c.opts)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Attach(%d, %+v): %v, want %q", c.ifindex, c.opts, err, c.want)
 		}
 	}

@@ -70,7 +70,8 @@ func parseLink(b []byte) (device, error) {
 		return device{}, errShortLink
 	}
 	var d device
-	err := eachAttr(b[unix.SizeofNlMsghdr+unix.SizeofIfInfomsg:], func(kind int, value []byte) error {
+	attrs := b[unix.SizeofNlMsghdr+unix.SizeofIfInfomsg:]
+	err := eachAttr(attrs, func(kind int, value []byte) error {
 		switch kind {
 		case unix.IFLA_IFNAME:
 			if n := len(value); n > 0 {
@@ -112,7 +113,8 @@ func eachAttr(b []byte, f func(kind int, value []byte) error) error {
 		if n < unix.SizeofRtAttr || n > len(b) {
 			return errShortLink
 		}
-		kind := int(binary.NativeEndian.Uint16(b[2:])) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+		const flags = unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
+		kind := int(binary.NativeEndian.Uint16(b[2:])) &^ flags
 		if err := f(kind, b[unix.SizeofRtAttr:n]); err != nil {
 			return err
 		}

@@ -173,6 +173,42 @@ func TestKernelSplitHeaders(t *testing.T) {
 	}
 }
 
+// mutate makes a frame that is mostly like a fixture: random bytes replaced,
+// preferably in the headers and by values that mean something there.
+func mutate(rng *rand.Rand, base []byte) []byte {
+	b := append(make([]byte, 0, len(base)+16), base...)
+	special := []byte{
+		0, 1, 4, 5, 6, 7, 8, 15, 17, 20, 43, 44, 45, 0x40, 0x44, 0x45, 0x4f, 0x60,
+		0x81, 0x88, 0xa8, 0x86, 0xdd, 0x15, 0x89, 0xb5, 0x12, 0xb7, 0xff,
+	}
+	for range rng.IntN(4) {
+		if len(b) == 0 {
+			break
+		}
+		value := byte(rng.Uint32())
+		if rng.IntN(3) > 0 {
+			value = special[rng.IntN(len(special))]
+		}
+		at := rng.IntN(len(b))
+		if rng.IntN(4) > 0 {
+			at = rng.IntN(min(len(b), 90))
+		}
+		b[at] = value
+	}
+	switch rng.IntN(6) {
+	case 0:
+		b = b[:rng.IntN(len(b)+1)]
+	case 1:
+		b = append(b, make([]byte, rng.IntN(16))...)
+	case 2: // one tag more
+		if len(b) >= 14 {
+			tpid := [][]byte{{0x81, 0}, {0x88, 0xa8}}[rng.IntN(2)]
+			b = cat(b[:12], tpid, []byte{0, 5}, b[12:])
+		}
+	}
+	return b
+}
+
 // Many frames, one decision.
 func TestKernelAgrees(t *testing.T) {
 	requireXDP(t)

@@ -79,7 +79,8 @@ func load(objs *xdpObjects, queues int) error {
 		hint := ""
 		switch {
 		case errors.Is(err, unix.EPERM):
-			hint = permissionHint()
+			// The library's message blames the limit on locked memory. Not here.
+			err, hint = unix.EPERM, permissionHint()
 		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.E2BIG):
 			hint = "multi-buffer XDP programs need Linux 5.18"
 		}

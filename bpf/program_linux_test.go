@@ -244,9 +244,10 @@ func TestCapabilities(t *testing.T) {
 			if !errors.Is(s.Cause, unix.EPERM) {
 				t.Errorf("cause %v, want EPERM", s.Cause)
 			}
-			if want := strings.Join(c.missing, " and ") + " is missing"; !strings.Contains(
-				s.Cause.Error(), want) {
-				t.Errorf("%q does not say %q", s.Cause, want)
+			want := "bpf: load: operation not permitted: needs CAP_BPF and CAP_NET_ADMIN, and " +
+				strings.Join(c.missing, " and ") + " is missing"
+			if s.Cause.Error() != want {
+				t.Errorf("%q, want %q", s.Cause, want)
 			}
 		})
 	}

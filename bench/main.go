@@ -6,11 +6,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/bench/machine"
 	"xroce/bench/result"
@@ -119,8 +122,8 @@ func run(ctx context.Context, f flags) (int, error) {
 		}
 		return exitOK, nil
 	}
-	if os.Geteuid() != 0 {
-		return exitSkipped, errors.New("needs root: namespaces, AF_XDP and XDP programs")
+	if err := checkMachine(); err != nil {
+		return exitSkipped, err
 	}
 	b, err := newBench(ctx, f)
 	if err != nil {
@@ -131,6 +134,18 @@ func run(ctx context.Context, f flags) (int, error) {
 	d.Quick, d.Pairs, d.Window = f.quick, f.pairs, f.duration.Seconds()
 	failures := b.measure(ctx, d, cases)
 	return finish(d, f, failures)
+}
+
+// checkMachine says why this machine cannot measure anything.
+func checkMachine() error {
+	if os.Geteuid() != 0 {
+		return errors.New("needs root: namespaces, AF_XDP and XDP programs")
+	}
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW, 0)
+	if err != nil {
+		return fmt.Errorf("needs AF_XDP: %w", err)
+	}
+	return unix.Close(fd)
 }
 
 // finish stores and shows what was measured, also after a failure.
@@ -150,9 +165,12 @@ func finish(d *result.Document, f flags, failures []error) (int, error) {
 	if err := show(d, f.json); err != nil {
 		failures = append(failures, err)
 	}
+	err := errors.Join(failures...)
 	switch {
-	case len(failures) > 0:
-		return exitFailed, errors.Join(failures...)
+	case rows == 0 && errors.Is(err, fs.ErrPermission):
+		return exitSkipped, err // root, but confined: no namespaces for us
+	case err != nil:
+		return exitFailed, err
 	case rows == 0:
 		return exitSkipped, errors.New("nothing could be measured here")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"xroce/bench/machine"
 	"xroce/bench/result"
 	"xroce/bench/worker"
 )
@@ -103,6 +106,37 @@ func TestAble(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, skips); diff != "" {
 		t.Errorf("skips (-want +got):\n%s", diff)
+	}
+}
+
+func TestFinish(t *testing.T) {
+	row := result.Case{Name: "c", Variants: []string{"ours"}, Rows: []result.Row{{Variant: "ours"}}}
+	broken, forbidden := errors.New("broken"), fmt.Errorf("netns: %w", unix.EPERM)
+	tests := []struct {
+		name     string
+		cases    []result.Case
+		failures []error
+		want     int
+	}{
+		{"measured", []result.Case{row}, nil, exitOK},
+		{"one failed", []result.Case{row}, []error{broken}, exitFailed},
+		{"forbidden in the middle", []result.Case{row}, []error{forbidden}, exitFailed},
+		{"nothing there", nil, nil, exitSkipped},
+		{"nothing allowed", nil, []error{forbidden}, exitSkipped},
+		{"nothing works", nil, []error{broken}, exitFailed},
+	}
+	for _, tt := range tests {
+		out := t.TempDir()
+		d := result.New(time.Now(), machine.Facts{Commit: "abc"}, 0)
+		d.Cases = tt.cases
+		status, err := finish(d, flags{out: out}, tt.failures)
+		if status != tt.want || (status == exitOK) != (err == nil) {
+			t.Errorf("%s: status %d, %v, want %d", tt.name, status, err, tt.want)
+		}
+		stored, _ := filepath.Glob(filepath.Join(out, "*.json"))
+		if (len(stored) == 1) != (len(tt.cases) > 0) {
+			t.Errorf("%s: stored %q", tt.name, stored)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"xroce/bench/load"
-	"xroce/bench/result"
 	"xroce/bench/stage"
 )
 
@@ -111,7 +110,7 @@ func rcRTTCases() []benchCase {
 
 // rcShort is a case of short messages, with raw frames as long as their packets.
 func rcShort(kind, title, unit string, threaded bool) benchCase {
-	var s result.Sockets = rawSockets(sendLength + load.RCOverhead)
+	s := rawSockets(sendLength + load.RCOverhead)
 	s.Message = sendLength
 	return benchCase{
 		name: fmt.Sprintf("%s-%d", kind, sendLength), title: title, unit: unit,

@@ -70,7 +70,7 @@
 // CAP_NET_ADMIN, or CAP_SYS_ADMIN; with less, errors say what is missing. Probe
 // tells beforehand. The name of a foreign program can be read with
 // CAP_SYS_ADMIN only. CAP_PERFMON is not needed, which costs packets with IPv4
-// options two helper calls.
+// options one helper call more.
 //
 // Native mode runs in the driver. Generic mode runs on any device, slower, and
 // behind GRO: turn off rx-udp-gro-forwarding and rx-gro-list (ethtool -K) where

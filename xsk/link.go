@@ -47,7 +47,9 @@ type Link interface {
 
 	// Wait blocks until a frame can be received, until Wake is called, or
 	// until the time-out passes. A negative time-out waits for ever. A Wake
-	// that came before Wait makes it return at once.
+	// that came before Wait makes it return at once. It may return early for no
+	// reason. An error is for good: the device was deleted (unix.ENODEV), or the
+	// link closed.
 	Wait(timeout time.Duration) error
 
 	// Wake ends the current Wait, or the next. Safe for concurrent use.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
-	"sync"
 	"sync/atomic"
 
 	"github.com/safchain/ethtool"
@@ -15,67 +14,6 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
-
-// Side is one end of a pair.
-type Side int
-
-// The two ends.
-const (
-	A Side = iota
-	B
-)
-
-// String returns "a" or "b".
-func (s Side) String() string { return [...]string{"a", "b"}[s] }
-
-// IfName is the name of the interface, the same in both namespaces.
-const IfName = "xr0"
-
-// Defaults of Options.
-const (
-	DefaultMTU        = 1500
-	DefaultQueues     = 1
-	DefaultPfifoLimit = 1000
-)
-
-// Options say what pair to make. The zero value is a lossless pair with one
-// queue and an MTU of 1500.
-type Options struct {
-	MTU    int // bytes; default DefaultMTU
-	Queues int // receive and transmit queues of each end; default DefaultQueues
-
-	// NoQdisc leaves the ends without queueing discipline: a full ring then
-	// drops frames instead of pushing back.
-	NoQdisc bool
-	// PfifoLimit is the length of the pfifo in frames; default DefaultPfifoLimit.
-	PfifoLimit int
-	// Threaded moves receiving from the sender's system call to a kernel thread
-	// of the receiving end (threaded NAPI).
-	Threaded bool
-	// NoAddrs leaves the ends without addresses, and with IPv6 switched off so
-	// that the kernel sends nothing of its own.
-	NoAddrs bool
-}
-
-// End is one end of the wire.
-type End struct {
-	Namespace string // name of the network namespace, as in `ip netns`
-	Name      string // interface name
-	Ifindex   int    // interface index in its namespace
-	MAC       net.HardwareAddr
-	IPv4      netip.Prefix // zero with NoAddrs
-	IPv6      netip.Prefix // zero with NoAddrs
-
-	ns netns.NsHandle
-}
-
-// A Pair is two namespaces joined by a veth pair. Safe for concurrent use.
-type Pair struct {
-	A, B End
-
-	once sync.Once
-	err  error
-}
 
 // number tells the pairs of one process apart.
 var number atomic.Uint32
@@ -108,14 +46,6 @@ func New(o Options) (*Pair, error) {
 		return nil, errors.Join(fmt.Errorf("vethpair: %w", err), p.Close())
 	}
 	return p, nil
-}
-
-// End returns the given end.
-func (p *Pair) End(s Side) *End {
-	if s == A {
-		return &p.A
-	}
-	return &p.B
 }
 
 // build makes the namespaces and what is in them.

@@ -7,7 +7,17 @@ import (
 	"fmt"
 )
 
-// Sweep fails with errors.ErrUnsupported: only Linux has network namespaces.
-func Sweep() ([]string, error) {
-	return nil, fmt.Errorf("vethpair: network namespaces: %w", errors.ErrUnsupported)
-}
+// errOther is what everything fails with: only Linux has network namespaces.
+var errOther = fmt.Errorf("vethpair: network namespaces: %w", errors.ErrUnsupported)
+
+// New fails with errors.ErrUnsupported.
+func New(Options) (*Pair, error) { return nil, errOther }
+
+// Do fails with errors.ErrUnsupported.
+func (p *Pair) Do(Side, func() error) error { return errOther }
+
+// Close does nothing.
+func (p *Pair) Close() error { return nil }
+
+// Sweep fails with errors.ErrUnsupported.
+func Sweep() ([]string, error) { return nil, errOther }

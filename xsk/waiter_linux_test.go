@@ -1,0 +1,123 @@
+package xsk_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/xsk"
+	"xroce/xsk/xsktest"
+)
+
+// Waiting, waking and the end, on the in-memory kernel.
+
+func TestWakeBeforeWait(t *testing.T) {
+	a, _, _, _ := fakeWire(t, xsktest.KernelOptions{})
+	a.Wake()
+	a.Wake()
+	if err := a.Wait(-1); err != nil { // for ever, were it not for Wake
+		t.Fatal(err)
+	}
+	if err := a.Wait(time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWakeEndsWait(t *testing.T) {
+	a, _, _, _ := fakeWire(t, xsktest.KernelOptions{})
+	for range 1000 { // Wake comes before, into and at the end of Wait
+		var wg sync.WaitGroup
+		wg.Go(a.Wake)
+		if err := a.Wait(-1); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+	}
+}
+
+func TestFrameEndsWait(t *testing.T) {
+	a, b, _, _ := fakeWire(t, xsktest.KernelOptions{})
+	for i := range uint32(200) {
+		var wg sync.WaitGroup
+		wg.Go(func() { send(t, a, i, 64) })
+		waitFor(t, "the frame", func() bool {
+			if err := b.Wait(-1); err != nil {
+				t.Fatal(err)
+			}
+			var f [1]xsk.RxFrame
+			n := b.Receive(f[:])
+			b.Release(f[:n])
+			return n == 1
+		})
+		wg.Wait()
+	}
+}
+
+func TestWaitRetriesEINTR(t *testing.T) {
+	polls := 0
+	a, _, _, _ := fakeWire(t, xsktest.KernelOptions{Hook: func(call string) error {
+		if call == "Poll" {
+			if polls++; polls < 50 {
+				return unix.EINTR
+			}
+		}
+		return nil
+	}})
+	start := time.Now()
+	const timeout = 20 * time.Millisecond
+	if err := a.Wait(timeout); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took < timeout || polls < 50 {
+		t.Errorf("wait took %v in %d polls, want %v and at least 50", took, polls, timeout)
+	}
+}
+
+func TestDeletedDevice(t *testing.T) {
+	a, _, ka, _ := fakeWire(t, xsktest.KernelOptions{})
+	var f [1]xsk.TxFrame
+	a.Reserve(f[:])
+	f[0].Len = 64
+	a.Transmit(f[:])
+	ka.Delete()
+	if err := a.Wait(-1); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("wait: %v, want ENODEV", err)
+	}
+	if err := a.Flush(); !errors.Is(err, unix.ENXIO) {
+		t.Errorf("flush: %v, want ENXIO", err)
+	}
+}
+
+func TestClosedSocket(t *testing.T) {
+	a, b, ka, _ := fakeWire(t, xsktest.KernelOptions{})
+	send(t, a, 0, 64)
+	send(t, b, 0, 64)
+	var rx [2]xsk.RxFrame
+	var tx [2]xsk.TxFrame
+	if a.Receive(rx[:1]) != 1 || a.Reserve(tx[:1]) != 1 {
+		t.Fatal("no frames to hold")
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l := ka.Leaks(); len(l) != 0 {
+		t.Errorf("left open: %v", l)
+	}
+	a.Wake()
+	a.Release(rx[:1])
+	a.Return(tx[:1])
+	if n := a.Receive(rx[:]) + a.Reserve(tx[:]) + a.Forward(rx[:]); n != 0 || a.Pending() {
+		t.Errorf("a closed socket moved %d frames", n)
+	}
+	_, statsErr := a.Stats()
+	for name, err := range map[string]error{
+		"flush": a.Flush(), "wait": a.Wait(-1), "stats": statsErr,
+	} {
+		if !errors.Is(err, xsk.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+}

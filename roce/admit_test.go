@@ -26,26 +26,42 @@ func TestDroppedInSilence(t *testing.T) {
 		counter counter.ID
 		change  func(s *script, p *roctest.Packet)
 	}{
-		{"source", roce.StateRTS, counter.DropBadSource,
-			otherPath(func(p *wire.Path) { p.Src = other })},
-		{"destination", roce.StateRTS, counter.DropBadSource,
-			otherPath(func(p *wire.Path) { p.Dst = other })},
-		{"P_Key", roce.StateRTS, counter.DropBadPKey,
-			func(_ *script, p *roctest.Packet) { p.PKey = 0x1234 }},
-		{"ICRC", roce.StateRTS, counter.DropBadICRC,
-			func(_ *script, p *roctest.Packet) { p.BadICRC = true }},
-		{"UC", roce.StateRTS, counter.DropWrongService,
-			func(_ *script, p *roctest.Packet) { p.Opcode = wire.UCWriteOnly }},
-		{"XRC", roce.StateRTS, counter.DropWrongService,
-			func(_ *script, p *roctest.Packet) { p.Opcode = wire.XRCWriteOnly }},
-		{"CNP", roce.StateRTS, counter.DropWrongService,
+		{
+			"source", roce.StateRTS, counter.DropBadSource,
+			otherPath(func(p *wire.Path) { p.Src = other }),
+		},
+		{
+			"destination", roce.StateRTS, counter.DropBadSource,
+			otherPath(func(p *wire.Path) { p.Dst = other }),
+		},
+		{
+			"P_Key", roce.StateRTS, counter.DropBadPKey,
+			func(_ *script, p *roctest.Packet) { p.PKey = 0x1234 },
+		},
+		{
+			"ICRC", roce.StateRTS, counter.DropBadICRC,
+			func(_ *script, p *roctest.Packet) { p.BadICRC = true },
+		},
+		{
+			"UC", roce.StateRTS, counter.DropWrongService,
+			func(_ *script, p *roctest.Packet) { p.Opcode = wire.UCWriteOnly },
+		},
+		{
+			"XRC", roce.StateRTS, counter.DropWrongService,
+			func(_ *script, p *roctest.Packet) { p.Opcode = wire.XRCWriteOnly },
+		},
+		{
+			"CNP", roce.StateRTS, counter.DropWrongService,
 			func(_ *script, p *roctest.Packet) {
 				p.Opcode, p.Payload = wire.CNP, make([]byte, 16)
-			}},
+			},
+		},
 		{"INIT", roce.StateInit, counter.DropQPState, func(*script, *roctest.Packet) {}},
 		{"RESET", roce.StateReset, counter.DropQPState, func(*script, *roctest.Packet) {}},
-		{"response in RTR", roce.StateRTR, counter.DropQPState,
-			func(s *script, p *roctest.Packet) { *p = ack(s.us(0)) }},
+		{
+			"response in RTR", roce.StateRTR, counter.DropQPState,
+			func(s *script, p *roctest.Packet) { *p = ack(s.us(0)) },
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScriptIn(t, options{}, tt.state)
@@ -130,5 +146,19 @@ func TestPSNWraps(t *testing.T) {
 		if e := s.qp.Snapshot().ExpectedPSN; e > 0xffffff || e != s.it(4) {
 			t.Errorf("start %#x: expects %#x", start, e)
 		}
+	}
+}
+
+// TestOtherFramingIsAnotherSource: RoCE v1 with the addresses of a v2
+// connection does not belong to it.
+func TestOtherFramingIsAnotherSource(t *testing.T) {
+	s := newScript(t, options{Framing: wire.FramingV2IPv6})
+	path := pathTo(qpnA, wire.FramingV2IPv6)
+	path.Framing = wire.FramingV1
+	must(t, s.path.Init(path))
+	s.Recv(request(wire.RCWriteOnly, s.it(0), nil))
+	s.ExpectNothing()
+	if got := s.qp.Snapshot().LastDrop.String(); got != "source" {
+		t.Errorf("dropped at %s", got)
 	}
 }

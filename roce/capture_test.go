@@ -90,8 +90,10 @@ func number(t *testing.T, s string) uint32 {
 func (tk *talk) path() wire.Path {
 	for _, p := range tk.packets {
 		if p.BTH.DestQP == tk.qpnB {
-			return wire.Path{Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, Src: p.Src,
-				Dst: p.Dst, HopLimit: p.HopLimit, SrcPort: p.SrcPort}
+			return wire.Path{
+				Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, Src: p.Src,
+				Dst: p.Dst, HopLimit: p.HopLimit, SrcPort: p.SrcPort,
+			}
 		}
 	}
 	tk.t.Fatal("no request in the capture")
@@ -105,8 +107,10 @@ func (tk *talk) endpoint(asA bool, memory int) *endpoint {
 	if asA {
 		num, peer = peer, num
 	}
-	o := options{MTU: tk.mtu, SQPSN: tk.psn, RQPSN: tk.psn, Timeout: tk.timeout, RetryCnt: 7,
-		RNRRetry: 7, MaxRd: 16, Memory: memory, Depth: 128}.filled()
+	o := options{
+		MTU: tk.mtu, SQPSN: tk.psn, RQPSN: tk.psn, Timeout: tk.timeout, RetryCnt: 7,
+		RNRRetry: 7, MaxRd: 16, Memory: memory, Depth: 128,
+	}.filled()
 	o.Attr = func(a *roce.Attr) {
 		a.Path = tk.path()
 		if !asA {
@@ -160,7 +164,8 @@ func TestReplayToResponder(t *testing.T) {
 				}
 			}
 			if !slices.Equal(ours, theirs) {
-				t.Errorf("ours\n%s\ntheirs\n%s", strings.Join(ours, "\n"), strings.Join(theirs, "\n"))
+				t.Errorf("ours\n%s\ntheirs\n%s", strings.Join(ours, "\n"),
+					strings.Join(theirs, "\n"))
 			}
 		})
 	}
@@ -200,7 +205,8 @@ func (tk *talk) learn(req *wire.Packet, visit func(off int, data []byte)) {
 	mtu := tk.mtu.Bytes()
 	packets := uint32(max(1, (int(req.RETH().DMALen)+mtu-1)/mtu))
 	for _, p := range tk.packets {
-		if p.Spec.Is(wire.ClassResponse|wire.ClassRead) && p.BTH.PSN.InWindow(req.BTH.PSN, packets) {
+		if p.Spec.Is(wire.ClassResponse|wire.ClassRead) &&
+			p.BTH.PSN.InWindow(req.BTH.PSN, packets) {
 			visit(int(p.BTH.PSN.Diff(req.BTH.PSN))*mtu, p.Payload)
 		}
 	}
@@ -317,9 +323,11 @@ func (tk *talk) checkReads(e *endpoint) {
 // sameRequest wants the request of a capture. We ask for acknowledges as rxe
 // does at the end of messages, and less often inside.
 func sameRequest(p *wire.Packet) roctest.Check {
-	checks := []roctest.Check{roctest.Opcode(p.BTH.Opcode), roctest.PSN(p.BTH.PSN),
+	checks := []roctest.Check{
+		roctest.Opcode(p.BTH.Opcode), roctest.PSN(p.BTH.PSN),
 		roctest.DestQP(p.BTH.DestQP), roctest.RETH(p.RETH()), roctest.Imm(p.ImmDt().Data),
-		roctest.Payload(p.Payload), roctest.Solicited(p.BTH.SE)}
+		roctest.Payload(p.Payload), roctest.Solicited(p.BTH.SE),
+	}
 	if p.Spec.Is(wire.ClassLast) {
 		checks = append(checks, roctest.AckReq(p.BTH.AckReq))
 	}
@@ -368,7 +376,8 @@ func (m *message) finish(p *wire.Packet) {
 	if p.Spec.Has(wire.HasImmDt) {
 		m.wr.Imm = p.ImmDt().Data
 		m.wr.Opcode = map[roce.Opcode]roce.Opcode{
-			roce.OpSend: roce.OpSendImm, roce.OpWrite: roce.OpWriteImm}[m.wr.Opcode]
+			roce.OpSend: roce.OpSendImm, roce.OpWrite: roce.OpWriteImm,
+		}[m.wr.Opcode]
 	}
 	if p.BTH.SE {
 		m.wr.Flags |= roce.SendSolicited

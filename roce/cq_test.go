@@ -93,7 +93,8 @@ func TestOverrun(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 	s.ExpectCount(counter.CQOverrun, 1)
 	s.ExpectCQE(done(0, roce.WCSend), done(1, roce.WCSend))
-	if n, err := s.send.Poll(make([]roce.Completion, 1)); n != 0 || !errors.Is(err, roce.ErrOverrun) {
+	n, err := s.send.Poll(make([]roce.Completion, 1))
+	if n != 0 || !errors.Is(err, roce.ErrOverrun) {
 		t.Errorf("poll returned %d, %v", n, err)
 	}
 }

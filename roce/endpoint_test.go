@@ -178,7 +178,8 @@ func (e *endpoint) connect(peer uint32, o options, to roce.State) {
 
 // sge names n bytes of the endpoint's region.
 func (e *endpoint) sge(off, n int) []roce.SGE {
-	return []roce.SGE{{Addr: e.region.Addr() + uint64(off), Length: uint32(n), LKey: e.region.LKey()}}
+	addr := e.region.Addr() + uint64(off)
+	return []roce.SGE{{Addr: addr, Length: uint32(n), LKey: e.region.LKey()}}
 }
 
 // fill writes a pattern that differs at every offset and for every seed.

@@ -96,8 +96,10 @@ func TestNAKGoesBack(t *testing.T) {
 func TestNAKInsideMessage(t *testing.T) {
 	s := newScript(t, options{})
 	mtu := s.mtu()
-	s.Post(roce.SendWR{WRID: 1, Opcode: roce.OpWrite, SGList: s.sge(0, 3*mtu+1), RKey: 5,
-		RemoteAddr: 0x9000})
+	s.Post(roce.SendWR{
+		WRID: 1, Opcode: roce.OpWrite, SGList: s.sge(0, 3*mtu+1), RKey: 5,
+		RemoteAddr: 0x9000,
+	})
 	second := roctest.All(roctest.Opcode(wire.RCWriteMiddle), roctest.PSN(s.us(1)),
 		roctest.Payload(s.buf[mtu:2*mtu]))
 	third := roctest.All(roctest.Opcode(wire.RCWriteMiddle), roctest.PSN(s.us(2)))

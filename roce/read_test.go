@@ -23,8 +23,10 @@ func readScript(t *testing.T, o options) (s *script, data []byte) {
 
 // part is response i of the READ in readScript, as FIRST, MIDDLE or LAST.
 func (s *script) part(data []byte, i int) roctest.Packet {
-	op := []wire.Opcode{wire.RCReadRespFirst, wire.RCReadRespMiddle, wire.RCReadRespMiddle,
-		wire.RCReadRespLast}[i]
+	op := []wire.Opcode{
+		wire.RCReadRespFirst, wire.RCReadRespMiddle, wire.RCReadRespMiddle,
+		wire.RCReadRespLast,
+	}[i]
 	return s.partAs(op, data, i)
 }
 
@@ -48,7 +50,9 @@ func (s *script) again(data []byte, i int) {
 	s.t.Helper()
 	off := i * s.mtu()
 	s.Expect(roctest.Opcode(wire.RCReadRequest), roctest.PSN(s.us(uint32(i))),
-		roctest.RETH(wire.RETH{VA: 0x1000 + uint64(off), RKey: 0x77, DMALen: uint32(len(data) - off)}))
+		roctest.RETH(wire.RETH{
+			VA: 0x1000 + uint64(off), RKey: 0x77, DMALen: uint32(len(data) - off),
+		}))
 	s.ExpectNothing()
 }
 
@@ -238,8 +242,10 @@ func TestLongRead(t *testing.T) {
 	s := newScript(t, options{SQPSN: 0x800000})
 	huge, err := s.keys.RegisterAt(s.domain, s.buf, 0, allRights)
 	must(t, err)
-	wr := roce.SendWR{WRID: 1, Opcode: roce.OpRead,
-		SGList: []roce.SGE{{Length: roce.MaxMessage, LKey: huge.LKey()}}}
+	wr := roce.SendWR{
+		WRID: 1, Opcode: roce.OpRead,
+		SGList: []roce.SGE{{Length: roce.MaxMessage, LKey: huge.LKey()}},
+	}
 	s.Post(wr)
 	s.ExpectNothing()
 	s.ExpectCQE(failed(1, roce.StatusLocProtErr)) // the region is smaller
@@ -247,4 +253,16 @@ func TestLongRead(t *testing.T) {
 	s = newScript(t, options{})
 	wr.SGList = append(s.sge(0, 1), roce.SGE{Length: roce.MaxMessage})
 	wantErr(t, s.qp.PostSend(&wr), roce.ErrInvalid, "2147483649 bytes")
+}
+
+// TestReadsForbiddenWhileQueued: MAX_QP_RD_ATOMIC 0 fails READs that wait.
+func TestReadsForbiddenWhileQueued(t *testing.T) {
+	s := newScript(t, options{})
+	s.move(roce.StateSQD)
+	s.Read(1, 8)
+	s.modify(roce.AttrMaxRdAtomic, func(a *roce.Attr) { a.MaxRdAtomic = 0 })
+	s.move(roce.StateRTS)
+	s.ExpectNothing()
+	s.ExpectCQE(failed(1, roce.StatusLocQPOpErr))
+	s.ExpectState(roce.StateErr)
 }

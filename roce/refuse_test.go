@@ -128,7 +128,8 @@ func TestLengths(t *testing.T) {
 				if spec.Is(wire.ClassWrite) {
 					open = wire.RCWriteFirst
 				}
-				p := s.writeRequest(open, s.it(0), 0, total+1-b2i(spec.Is(wire.ClassLast)), make([]byte, mtu))
+				p := s.writeRequest(open, s.it(0), 0, total+b2i(!spec.Is(wire.ClassLast)),
+					make([]byte, mtu))
 				p.AckReq = false
 				s.Recv(p)
 			} else if !spec.Is(wire.ClassLast) {
@@ -162,9 +163,13 @@ func TestWriteLengthDisagrees(t *testing.T) {
 		op       wire.Opcode
 		total, n int
 	}{
-		{wire.RCWriteOnly, 5, 4}, {wire.RCWriteOnly, 3, 4}, {wire.RCWriteOnly, 0, 4},
-		{wire.RCWriteOnly, 4, 0}, {wire.RCWriteOnlyImm, 5, 4},
-		{wire.RCWriteFirst, mtu, mtu}, {wire.RCWriteFirst, mtu - 1, mtu},
+		{wire.RCWriteOnly, 5, 4},
+		{wire.RCWriteOnly, 3, 4},
+		{wire.RCWriteOnly, 0, 4},
+		{wire.RCWriteOnly, 4, 0},
+		{wire.RCWriteOnlyImm, 5, 4},
+		{wire.RCWriteFirst, mtu, mtu},
+		{wire.RCWriteFirst, mtu - 1, mtu},
 		{wire.RCWriteFirst, 0, mtu},
 	} {
 		s := newScript(t, options{})
@@ -177,7 +182,8 @@ func TestWriteLengthDisagrees(t *testing.T) {
 		first := s.writeRequest(wire.RCWriteFirst, s.it(0), 0, mtu+4, make([]byte, mtu))
 		first.AckReq = false
 		s.Recv(first)
-		s.refused(request(wire.RCWriteLast, s.it(1), make([]byte, n)), wire.NAKInvalidRequest, "length")
+		s.refused(request(wire.RCWriteLast, s.it(1), make([]byte, n)),
+			wire.NAKInvalidRequest, "length")
 	}
 }
 
@@ -298,7 +304,8 @@ func TestSendTooLong(t *testing.T) {
 		if packets == 1 {
 			op = wire.RCSendOnly
 		}
-		s.refused(request(op, s.it(uint32(packets-1)), make([]byte, 4)), wire.NAKInvalidRequest, "length")
+		s.refused(request(op, s.it(uint32(packets-1)), make([]byte, 4)),
+			wire.NAKInvalidRequest, "length")
 		s.ExpectRecvCQE(failed(1, roce.StatusLocLenErr), failed(2, roce.StatusWRFlushErr))
 	}
 }
@@ -306,8 +313,10 @@ func TestSendTooLong(t *testing.T) {
 // TestReceiveMemoryBad: a receive whose key is not valid.
 func TestReceiveMemoryBad(t *testing.T) {
 	s := newScript(t, options{})
-	must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1,
-		SGList: []roce.SGE{{Addr: 0, Length: 10, LKey: 99}}}))
+	must(t, s.qp.PostRecv(&roce.RecvWR{
+		WRID:   1,
+		SGList: []roce.SGE{{Addr: 0, Length: 10, LKey: 99}},
+	}))
 	s.refused(request(wire.RCSendOnly, s.it(0), []byte("x")), wire.NAKRemoteOperationalError,
 		"local_memory")
 	s.ExpectRecvCQE(failed(1, roce.StatusLocProtErr))
@@ -364,8 +373,10 @@ func TestLocalProtection(t *testing.T) {
 		for _, op := range allOps {
 			s := newScript(t, options{})
 			s.Send(1, 1)
-			s.Post(roce.SendWR{WRID: 2, Opcode: op,
-				SGList: append(s.sge(0, 1), bad(s)[name])})
+			s.Post(roce.SendWR{
+				WRID: 2, Opcode: op,
+				SGList: append(s.sge(0, 1), bad(s)[name]),
+			})
 			s.Send(3, 1)
 			s.Expect(roctest.PSN(s.us(0)))
 			if name == "read-only" && op != roce.OpRead {
@@ -387,4 +398,23 @@ func TestEmptyPieceNeedsNoKey(t *testing.T) {
 	s := newScript(t, options{})
 	s.Post(roce.SendWR{WRID: 1, Opcode: roce.OpSend, SGList: []roce.SGE{{Addr: 9, LKey: 1}}})
 	s.Expect(roctest.PayloadLen(0), roctest.Opcode(wire.RCSendOnly))
+}
+
+// TestReceiveInHandReportsTheError: the receive that a refused message had taken
+// says why; the others are flushed.
+func TestReceiveInHandReportsTheError(t *testing.T) {
+	s := newScript(t, options{})
+	s.PostRecv(1, 0, 4096)
+	s.PostRecv(2, 0, 4096)
+	s.Recv(request(wire.RCSendFirst, s.it(0), make([]byte, s.mtu())))
+	s.Recv(request(wire.RCSendOnly, s.it(1), nil))
+	s.ExpectRecvCQE(failed(1, roce.StatusRemInvReqErr), failed(2, roce.StatusWRFlushErr))
+
+	s = newScript(t, options{})
+	s.PostRecv(1, 0, 4096)
+	s.PostRecv(2, 0, 4096)
+	p := request(wire.RCWriteOnlyImm, s.it(0), []byte("data"))
+	p.RETH = wire.RETH{VA: s.region.Addr(), RKey: s.region.RKey() ^ 1, DMALen: 4}
+	s.Recv(p)
+	s.ExpectRecvCQE(failed(1, roce.StatusLocAccessErr), failed(2, roce.StatusWRFlushErr))
 }

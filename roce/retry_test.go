@@ -13,8 +13,10 @@ import (
 func TestRetryExceeded(t *testing.T) {
 	for retry := range uint8(8) {
 		for _, code := range []uint8{1, 8, 14, 31} {
-			s := newScript(t, options{Timeout: code,
-				Attr: func(a *roce.Attr) { a.RetryCnt = retry }})
+			s := newScript(t, options{
+				Timeout: code,
+				Attr:    func(a *roce.Attr) { a.RetryCnt = retry },
+			})
 			s.Send(1, 2*s.mtu())
 			s.Send(2, 4)
 			wait := 4096 * roce.Nanosecond << code
@@ -163,4 +165,46 @@ func TestGhostsAndFutures(t *testing.T) {
 	s.ExpectNoCQE()
 	s.ExpectState(roce.StateRTS)
 	s.Expect(roctest.PSN(s.us(1)))
+}
+
+// TestGatherFailureOvertaken: memory of a sent request goes away, the request
+// has to be sent again, and then its first sending turns out to have arrived.
+func TestGatherFailureOvertaken(t *testing.T) {
+	s := newScript(t, options{})
+	other, err := s.keys.RegisterAt(s.domain, make([]byte, 64), 1, 0)
+	must(t, err)
+	s.Send(1, 8)
+	s.Post(roce.SendWR{
+		WRID: 2, Opcode: roce.OpSend,
+		SGList: []roce.SGE{{Addr: 1, Length: 64, LKey: other.LKey()}},
+	})
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)))
+	s.keys.Deregister(other)
+	s.Advance(68 * roce.Millisecond)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.ExpectNothing()
+	s.Recv(ack(s.us(1)))
+	s.ExpectCQE(done(1, roce.WCSend), done(2, roce.WCSend))
+	s.Send(3, 8)
+	s.Expect(roctest.PSN(s.us(2)))
+	s.Recv(ack(s.us(2)))
+	s.ExpectCQE(done(3, roce.WCSend))
+	s.ExpectState(roce.StateRTS)
+}
+
+// TestRetryCntTakesEffect: a new RETRY_CNT counts for what is already sent.
+func TestRetryCntTakesEffect(t *testing.T) {
+	s := newScript(t, options{RetryCnt: 1})
+	s.Read(1, 8)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.move(roce.StateSQD)
+	s.modify(roce.AttrRetryCnt, func(a *roce.Attr) { a.RetryCnt = 5 })
+	for range 5 {
+		s.Advance(68 * roce.Millisecond)
+		s.Expect(roctest.PSN(s.us(0)))
+	}
+	s.ExpectState(roce.StateSQD)
+	s.Advance(68 * roce.Millisecond)
+	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
 }

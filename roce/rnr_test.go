@@ -43,8 +43,10 @@ func TestRNRAtLastOfWrite(t *testing.T) {
 	s.PostRecv(1, 4096, 0)
 	s.Recv(last)
 	s.ExpectAck(s.it(1), wire.ACKNoCredits, 1)
-	s.ExpectRecvCQE(roce.Completion{WRID: 1, Opcode: roce.WCRecvRDMAWithImm,
-		ByteLen: uint32(len(data)), Flags: roce.WCWithImm, Imm: 7})
+	s.ExpectRecvCQE(roce.Completion{
+		WRID: 1, Opcode: roce.WCRecvRDMAWithImm,
+		ByteLen: uint32(len(data)), Flags: roce.WCWithImm, Imm: 7,
+	})
 	if string(s.buf[:len(data)]) != string(data) {
 		t.Error("memory differs")
 	}

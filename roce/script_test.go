@@ -59,8 +59,10 @@ func (s *script) Send(id uint64, n int) {
 // Read posts a READ of n bytes to the start of the region.
 func (s *script) Read(id uint64, n int) {
 	s.t.Helper()
-	s.Post(roce.SendWR{WRID: id, Opcode: roce.OpRead, SGList: s.sge(0, n),
-		RemoteAddr: 0x1000, RKey: 0x77})
+	s.Post(roce.SendWR{
+		WRID: id, Opcode: roce.OpRead, SGList: s.sge(0, n),
+		RemoteAddr: 0x1000, RKey: 0x77,
+	})
 }
 
 // PostRecv posts a receive of n bytes at off.
@@ -100,8 +102,10 @@ func answerWith(psn wire.PSN, s wire.Syndrome) roctest.Packet {
 
 // response is a READ response packet.
 func response(op wire.Opcode, psn wire.PSN, payload []byte) roctest.Packet {
-	return roctest.Packet{Opcode: op, PSN: psn, Payload: payload,
-		AETH: wire.AETH{Syndrome: wire.ACKNoCredits}}
+	return roctest.Packet{
+		Opcode: op, PSN: psn, Payload: payload,
+		AETH: wire.AETH{Syndrome: wire.ACKNoCredits},
+	}
 }
 
 // request is a request packet that asks for an acknowledge.

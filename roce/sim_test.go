@@ -197,8 +197,10 @@ func (s *sim) postSend(e *simEnd) {
 		n = sizesFor(s.p.o.MTU.Bytes())[r.IntN(8)]
 	}
 	src := r.IntN(simConst - n + 1)
-	op := simOp{id: uint64(e.posted), op: allOps[r.IntN(len(allOps))], n: n,
-		signaled: r.IntN(4) != 0}
+	op := simOp{
+		id: uint64(e.posted), op: allOps[r.IntN(len(allOps))], n: n,
+		signaled: r.IntN(4) != 0,
+	}
 	wr := roce.SendWR{WRID: op.id, Opcode: op.op, Imm: r.Uint32(), RKey: e.peer.region.RKey()}
 	if op.signaled {
 		wr.Flags |= roce.SendSignaled
@@ -338,8 +340,10 @@ func (s *sim) recvDone(i int, e *simEnd, wc roce.Completion) {
 	}
 	m := e.arrive[0]
 	e.arrive = e.arrive[1:]
-	want := roce.Completion{WRID: rv.id, Opcode: roce.WCRecv, QPN: e.qp.Num(), Time: wc.Time,
-		ByteLen: uint32(len(m.data))}
+	want := roce.Completion{
+		WRID: rv.id, Opcode: roce.WCRecv, QPN: e.qp.Num(), Time: wc.Time,
+		ByteLen: uint32(len(m.data)),
+	}
 	if m.op == roce.OpWriteImm {
 		want.Opcode = roce.WCRecvRDMAWithImm
 	} else if !bytes.Equal(e.buf[rv.off:rv.off+len(m.data)], m.data) {

@@ -104,8 +104,10 @@ func (tr *traffic) validateCompletions(e int, end *endpoint) {
 		if !consumesRecv(tr.op) {
 			continue
 		}
-		wc = roce.Completion{WRID: uint64(100 + i), QPN: end.qp.Num(), Opcode: roce.WCRecv,
-			ByteLen: uint32(n)}
+		wc = roce.Completion{
+			WRID: uint64(100 + i), QPN: end.qp.Num(), Opcode: roce.WCRecv,
+			ByteLen: uint32(n),
+		}
 		if tr.op == roce.OpWriteImm {
 			wc.Opcode = roce.WCRecvRDMAWithImm
 		}

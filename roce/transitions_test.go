@@ -22,7 +22,8 @@ func TestTransitionsGolden(t *testing.T) {
 				fmt.Fprintf(&b, "%-5s %-5s -\n", from, to)
 				continue
 			}
-			fmt.Fprintf(&b, "%-5s %-5s required [%s] optional [%s]\n", from, to, m.required, m.optional)
+			fmt.Fprintf(&b, "%-5s %-5s required [%s] optional [%s]\n", from, to,
+				m.required, m.optional)
 		}
 	}
 	if *update {
@@ -66,13 +67,19 @@ func TestCheckMove(t *testing.T) {
 // TestNames: every value prints as verbs spells it, and unknown ones print too.
 func TestNames(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{StateSQD.String(), "SQD"}, {State(9).String(), "state 9"},
-		{TypeRC.String(), "RC"}, {QPType(4).String(), "type 4"},
-		{OpWriteImm.String(), "RDMA_WRITE_WITH_IMM"}, {Opcode(77).String(), "opcode 77"},
+		{StateSQD.String(), "SQD"},
+		{State(9).String(), "state 9"},
+		{TypeRC.String(), "RC"},
+		{QPType(4).String(), "type 4"},
+		{OpWriteImm.String(), "RDMA_WRITE_WITH_IMM"},
+		{Opcode(77).String(), "opcode 77"},
 		{StatusRetryExcErr.String(), "transport retry counter exceeded"},
-		{Status(200).String(), "unknown"}, {Status(3).String(), "unknown"},
-		{WCRecvRDMAWithImm.String(), "RECV_RDMA_WITH_IMM"}, {WCOpcode(99).String(), "unknown"},
-		{stepRKey.String(), "rkey"}, {Step(99).String(), "unknown"},
+		{Status(200).String(), "unknown"},
+		{Status(3).String(), "unknown"},
+		{WCRecvRDMAWithImm.String(), "RECV_RDMA_WITH_IMM"},
+		{WCOpcode(99).String(), "unknown"},
+		{stepRKey.String(), "rkey"},
+		{Step(99).String(), "unknown"},
 		{(AttrAV | AttrSQPSN).String(), "AV SQ_PSN"},
 	} {
 		if tt.got != tt.want {

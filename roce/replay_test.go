@@ -4,33 +4,10 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/counter"
 	"xroce/roce/roctest"
 	"xroce/roce/wire"
 )
-
-// TestGatherFailureOvertaken: memory of a sent request goes away, the request
-// has to be sent again, and then its first sending turns out to have arrived.
-func TestGatherFailureOvertaken(t *testing.T) {
-	s := newScript(t, options{})
-	other, err := s.keys.RegisterAt(s.domain, make([]byte, 64), 1, 0)
-	must(t, err)
-	s.Send(1, 8)
-	s.Post(roce.SendWR{WRID: 2, Opcode: roce.OpSend,
-		SGList: []roce.SGE{{Addr: 1, Length: 64, LKey: other.LKey()}}})
-	s.Expect(roctest.PSN(s.us(0)))
-	s.Expect(roctest.PSN(s.us(1)))
-	s.keys.Deregister(other)
-	s.Advance(68 * roce.Millisecond)
-	s.Expect(roctest.PSN(s.us(0)))
-	s.ExpectNothing()
-	s.Recv(ack(s.us(1)))
-	s.ExpectCQE(done(1, roce.WCSend), done(2, roce.WCSend))
-	s.Send(3, 8)
-	s.Expect(roctest.PSN(s.us(2)))
-	s.Recv(ack(s.us(2)))
-	s.ExpectCQE(done(3, roce.WCSend))
-	s.ExpectState(roce.StateRTS)
-}
 
 // readRequest is a READ request of n bytes at off of the endpoint's region.
 func (s *script) readRequest(psn wire.PSN, off, n int) roctest.Packet {
@@ -111,63 +88,93 @@ func TestReplayChecksRights(t *testing.T) {
 	s.ExpectNothing()
 }
 
-// TestReceiveInHandReportsTheError: the receive that a refused message had taken
-// says why; the others are flushed.
-func TestReceiveInHandReportsTheError(t *testing.T) {
+// TestReplayFromMiddle: a repeated READ begins where the peer says, with FIRST,
+// reads the memory again and counts no message.
+func TestReplayFromMiddle(t *testing.T) {
 	s := newScript(t, options{})
-	s.PostRecv(1, 0, 4096)
-	s.PostRecv(2, 0, 4096)
-	s.Recv(request(wire.RCSendFirst, s.it(0), make([]byte, s.mtu())))
-	s.Recv(request(wire.RCSendOnly, s.it(1), nil))
-	s.ExpectRecvCQE(failed(1, roce.StatusRemInvReqErr), failed(2, roce.StatusWRFlushErr))
-
-	s = newScript(t, options{})
-	s.PostRecv(1, 0, 4096)
-	s.PostRecv(2, 0, 4096)
-	p := request(wire.RCWriteOnlyImm, s.it(0), []byte("data"))
-	p.RETH = wire.RETH{VA: s.region.Addr(), RKey: s.region.RKey() ^ 1, DMALen: 4}
-	s.Recv(p)
-	s.ExpectRecvCQE(failed(1, roce.StatusLocAccessErr), failed(2, roce.StatusWRFlushErr))
-}
-
-// TestOtherFramingIsAnotherSource: RoCE v1 with the addresses of a v2
-// connection does not belong to it.
-func TestOtherFramingIsAnotherSource(t *testing.T) {
-	s := newScript(t, options{Framing: wire.FramingV2IPv6})
-	path := pathTo(qpnA, wire.FramingV2IPv6)
-	path.Framing = wire.FramingV1
-	must(t, s.path.Init(path))
-	s.Recv(request(wire.RCWriteOnly, s.it(0), nil))
+	mtu := s.mtu()
+	n := 3*mtu + 5
+	s.Recv(s.readRequest(s.it(0), 0, n))
+	for i, op := range []wire.Opcode{
+		wire.RCReadRespFirst, wire.RCReadRespMiddle,
+		wire.RCReadRespMiddle, wire.RCReadRespLast,
+	} {
+		end := min(n, (i+1)*mtu)
+		s.Expect(roctest.Opcode(op), roctest.PSN(s.it(uint32(i))),
+			roctest.Payload(s.buf[i*mtu:end]))
+	}
 	s.ExpectNothing()
-	if got := s.qp.Snapshot().LastDrop.String(); got != "source" {
-		t.Errorf("dropped at %s", got)
+	fill(s.buf, 9)
+	s.Recv(s.readRequest(s.it(2), 2*mtu, n-2*mtu))
+	s.Expect(roctest.Opcode(wire.RCReadRespFirst), roctest.PSN(s.it(2)), roctest.MSN(1),
+		roctest.Payload(s.buf[2*mtu:3*mtu]))
+	s.Expect(roctest.Opcode(wire.RCReadRespLast), roctest.PSN(s.it(3)), roctest.MSN(1))
+	s.Recv(s.readRequest(s.it(3), 3*mtu, 5))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(3)),
+		roctest.Payload(s.buf[3*mtu:n]))
+	s.ExpectNothing()
+	if snap := s.qp.Snapshot(); snap.ExpectedPSN != s.it(4) || snap.MSN != 1 {
+		t.Errorf("a replay moved %s", snap)
 	}
 }
 
-// TestReadsForbiddenWhileQueued: MAX_QP_RD_ATOMIC 0 fails READs that wait.
-func TestReadsForbiddenWhileQueued(t *testing.T) {
-	s := newScript(t, options{})
-	s.move(roce.StateSQD)
-	s.Read(1, 8)
-	s.modify(roce.AttrMaxRdAtomic, func(a *roce.Attr) { a.MaxRdAtomic = 0 })
-	s.move(roce.StateRTS)
+// TestReplayForgotten: no more READs than MAX_DEST_RD_ATOMIC are remembered.
+func TestReplayForgotten(t *testing.T) {
+	s := newScript(t, options{MaxRd: 2})
+	for i := range uint32(3) {
+		s.Recv(s.readRequest(s.it(i), 8*int(i), 8))
+		s.Expect(roctest.PSN(s.it(i)))
+	}
+	s.Recv(s.readRequest(s.it(0), 0, 8))
 	s.ExpectNothing()
-	s.ExpectCQE(failed(1, roce.StatusLocQPOpErr))
+	s.ExpectCount(counter.DropUnmatchedDuplicate, 1)
+	s.Recv(s.readRequest(s.it(1), 8, 8))
+	s.Expect(roctest.PSN(s.it(1)), roctest.Payload(s.buf[8:16]))
+}
+
+// TestReplayOfOtherRead: a repeated READ that differs is not answered.
+func TestReplayOfOtherRead(t *testing.T) {
+	for name, change := range map[string]func(h *wire.RETH){
+		"key":     func(h *wire.RETH) { h.RKey ^= 1 },
+		"address": func(h *wire.RETH) { h.VA++ },
+		"length":  func(h *wire.RETH) { h.DMALen++ },
+	} {
+		s := newScript(t, options{})
+		r := s.readRequest(s.it(0), 0, 8)
+		s.Recv(r)
+		s.Expect(roctest.PSN(s.it(0)))
+		change(&r.RETH)
+		s.Recv(r)
+		s.ExpectNothing()
+		if got := s.count[counter.DropUnmatchedDuplicate]; got != 1 {
+			t.Errorf("%s: %d dropped", name, got)
+		}
+	}
+}
+
+// TestReplayOfGoneMemory: the key is checked again.
+func TestReplayOfGoneMemory(t *testing.T) {
+	s := newScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 0, 8))
+	s.Expect(roctest.PSN(s.it(0)))
+	s.keys.Deregister(s.region)
+	s.Recv(s.readRequest(s.it(0), 0, 8))
+	s.ExpectAck(s.it(0), wire.NAKRemoteAccessError, 1)
 	s.ExpectState(roce.StateErr)
 }
 
-// TestRetryCntTakesEffect: a new RETRY_CNT counts for what is already sent.
-func TestRetryCntTakesEffect(t *testing.T) {
-	s := newScript(t, options{RetryCnt: 1})
-	s.Read(1, 8)
-	s.Expect(roctest.PSN(s.us(0)))
-	s.move(roce.StateSQD)
-	s.modify(roce.AttrRetryCnt, func(a *roce.Attr) { a.RetryCnt = 5 })
-	for range 5 {
-		s.Advance(68 * roce.Millisecond)
-		s.Expect(roctest.PSN(s.us(0)))
-	}
-	s.ExpectState(roce.StateSQD)
-	s.Advance(68 * roce.Millisecond)
-	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+// TestAckBehindRead: the acknowledge of a WRITE does not overtake the data of
+// the READ before it, and covers what comes while it waits.
+func TestAckBehindRead(t *testing.T) {
+	s := newScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 0, 2*s.mtu()),
+		s.writeRequest(wire.RCWriteOnly, s.it(2), 0, 1, []byte("x")),
+		s.writeRequest(wire.RCWriteOnly, s.it(3), 0, 1, []byte("y")),
+		s.readRequest(s.it(4), 0, 1))
+	s.Expect(roctest.PSN(s.it(0)), roctest.MSN(1))
+	s.Expect(roctest.PSN(s.it(1)), roctest.MSN(1))
+	s.ExpectAck(s.it(3), wire.ACKNoCredits, 3)
+	s.Expect(roctest.PSN(s.it(4)), roctest.MSN(4), roctest.Payload([]byte("y")))
+	s.ExpectNothing()
+	s.ExpectCount(counter.AckDeferred, 1)
 }

@@ -323,6 +323,40 @@ func TestBusyPollKicks(t *testing.T) {
 	}
 }
 
+// TestZeroCopy checks that the mode is reported, what a frame may be then, and
+// that a driver which sits on sent frames is called.
+func TestZeroCopy(t *testing.T) {
+	for _, tc := range []struct {
+		mode     xsk.Mode
+		mtu      int
+		zeroCopy bool
+		maxFrame int
+	}{
+		{xsk.ModeAuto, 1500, true, 1518},
+		{xsk.ModeZeroCopy, 9000, true, 2 * 3456},
+		{xsk.ModeCopy, 9000, false, 2 * 3840},
+	} {
+		ka, _ := xsktest.NewWire(
+			xsktest.KernelOptions{MTU: tc.mtu, ZeroCopy: true, Lag: 1000}, xsktest.KernelOptions{})
+		cfg := small(ka)
+		cfg.Mode = tc.mode
+		s := open(t, ka, cfg)
+		if i := s.Info(); i.ZeroCopy != tc.zeroCopy || i.MaxFrame != tc.maxFrame {
+			t.Errorf("%v: info %+v, want zero-copy %t and frames of %d bytes",
+				tc.mode, i, tc.zeroCopy, tc.maxFrame)
+		}
+		send(t, s, 0, lengths(16, 64, 1000)...)
+		before, _ := s.Stats()
+		if n := s.Reserve(make([]xsk.TxFrame, 1)); n != 0 {
+			t.Errorf("%v: reserved %d frames while all are on their way", tc.mode, n)
+		}
+		after, _ := s.Stats()
+		if called := after.TxKicks > before.TxKicks; called != tc.zeroCopy {
+			t.Errorf("%v: an empty-handed Reserve calls the driver: %t", tc.mode, called)
+		}
+	}
+}
+
 func TestProbeFake(t *testing.T) {
 	k, _ := xsktest.NewWire(xsktest.KernelOptions{OldTx: true, Linger: 2}, xsktest.KernelOptions{})
 	s, err := xsk.ProbeKernel(k, 1, 0)

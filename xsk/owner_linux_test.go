@@ -2,6 +2,9 @@ package xsk
 
 import (
 	"encoding/binary"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -41,5 +44,26 @@ func TestFindQueue(t *testing.T) {
 	}
 	for n := range answer { // no prefix makes it read past the end
 		findQueue(answer[:n], 9, 9)
+	}
+}
+
+func TestSocketHolder(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	want := "pid " + strconv.Itoa(os.Getpid()) + " ("
+	if got := socketHolder(uint32(st.Ino)); !strings.HasPrefix(got, want) {
+		t.Errorf("holder of an open socket: %q, want %q", got, want)
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+	if got := socketHolder(uint32(st.Ino)); !strings.Contains(got, "no visible process") {
+		t.Errorf("holder of a closed socket: %q", got)
 	}
 }

@@ -122,8 +122,10 @@ func (s *side) see() { s.qp.Snapshot() }
 // exchange runs each operation once and compares every byte.
 func exchange(t *testing.T, a, b *side, size int) {
 	t.Helper()
-	for _, op := range []roce.Opcode{roce.OpSend, roce.OpSendImm, roce.OpWrite,
-		roce.OpWriteImm, roce.OpRead} {
+	for _, op := range []roce.Opcode{
+		roce.OpSend, roce.OpSendImm, roce.OpWrite,
+		roce.OpWriteImm, roce.OpRead,
+	} {
 		_, _ = rand.Read(a.mr.Bytes()[:size])
 		_, _ = rand.Read(b.mr.Bytes()[:size])
 		from, to := a.mr.Bytes()[:size], b.mr.Bytes()[:size]

@@ -191,8 +191,12 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 		field *uint8
 		value uint8
 	}{
-		{&o.HopLimit, 64}, {&o.Timeout, 14}, {&o.RetryCnt, 7}, {&o.RNRRetry, 7},
-		{&o.MinRNRTimer, 12}, {&o.MaxRdAtomic, 16},
+		{&o.HopLimit, 64},
+		{&o.Timeout, 14},
+		{&o.RetryCnt, 7},
+		{&o.RNRRetry, 7},
+		{&o.MinRNRTimer, 12},
+		{&o.MaxRdAtomic, 16},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value

@@ -14,7 +14,8 @@ import (
 
 // vethPair opens a device at each end of a veth pair in two namespaces.
 func vethPair(t *testing.T, o vethpair.Options, opts [2]engine.Options) (
-	*vethpair.Pair, [2]*engine.Device) {
+	*vethpair.Pair, [2]*engine.Device,
+) {
 	t.Helper()
 	xsktest.NeedRoot(t)
 	pair, err := vethpair.New(o)
@@ -35,7 +36,8 @@ func vethPair(t *testing.T, o vethpair.Options, opts [2]engine.Options) (
 
 // openIn opens the device of one end.
 func openIn(t *testing.T, pair *vethpair.Pair, side vethpair.Side,
-	o engine.Options) *engine.Device {
+	o engine.Options,
+) *engine.Device {
 	t.Helper()
 	var dev *engine.Device
 	err := pair.Do(side, func() (err error) {

@@ -67,7 +67,8 @@ func runFaulty(t *testing.T, seed uint64) fingerprint {
 
 // virtualMessage runs one random operation to its end.
 func virtualMessage(t *testing.T, clock *sim.VirtualClock, network *sim.Network, a, b *side,
-	rng *rand.Rand) {
+	rng *rand.Rand,
+) {
 	t.Helper()
 	ops := []roce.Opcode{roce.OpSend, roce.OpSendImm, roce.OpWrite, roce.OpWriteImm, roce.OpRead}
 	op, size := ops[rng.IntN(len(ops))], rng.IntN(200_000)

@@ -83,8 +83,10 @@ func (c *Writer) Frame(at time.Time, dir Direction, head, tail []byte) {
 	total := uint32(12 + 20 + n + pad + options)
 	ts := uint64(at.UnixNano())
 	b := c.head[:28]
-	for i, v := range [...]uint32{blockPacket, total, 0, uint32(ts >> 32), uint32(ts),
-		uint32(n), uint32(n)} {
+	for i, v := range [...]uint32{
+		blockPacket, total, 0, uint32(ts >> 32), uint32(ts),
+		uint32(n), uint32(n),
+	} {
 		binary.LittleEndian.PutUint32(b[4*i:], v)
 	}
 	c.write(b)

@@ -152,8 +152,10 @@ func header[H interface {
 func grhPacket(transport []byte, nxtHdr uint8) []byte {
 	b := make([]byte, 14+wire.GRHLen, 14+wire.GRHLen+len(transport)+8)
 	binary.BigEndian.PutUint16(b[12:], wire.EtherTypeV1)
-	wire.GRH{IPVer: 6, PayLen: uint16(len(transport)), NxtHdr: nxtHdr, HopLmt: 64,
-		SGID: wire.GID{15: 1}, DGID: wire.GID{15: 2}}.Put(b[14:])
+	wire.GRH{
+		IPVer: 6, PayLen: uint16(len(transport)), NxtHdr: nxtHdr, HopLmt: 64,
+		SGID: wire.GID{15: 1}, DGID: wire.GID{15: 2},
+	}.Put(b[14:])
 	return append(append(b, transport...), make([]byte, 8)...) // Ethernet padding
 }
 
@@ -214,8 +216,10 @@ func TestErrors(t *testing.T) {
 		{"BTH cut", grhPacket(ack[:11], wire.GRHNxtHdrIBA), wire.ErrShort},
 		{"no room for AETH", grhPacket(ack[:16], wire.GRHNxtHdrIBA), wire.BadLength.Err()},
 		{"pad of nothing", grhPacket(padded, wire.GRHNxtHdrIBA), wire.BadPad.Err()},
-		{"opcode", grhPacket(bytes.Repeat([]byte{0xff}, 20), wire.GRHNxtHdrIBA),
-			wire.UnknownOpcode.Err()},
+		{
+			"opcode", grhPacket(bytes.Repeat([]byte{0xff}, 20), wire.GRHNxtHdrIBA),
+			wire.UnknownOpcode.Err(),
+		},
 	}
 	for _, tt := range tests {
 		g := gopacket.NewPacket(tt.frame, layers.LayerTypeEthernet, gopacket.Default)

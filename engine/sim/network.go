@@ -40,9 +40,10 @@ func (f *Faults) check() error {
 
 // Counts are what the network did so far.
 type Counts struct {
-	Sent, Delivered, Dropped, Duplicated, Reordered, Corrupted uint64
-	Unknown                                                    uint64 // no port has the MAC address
-	Overflow                                                   uint64 // lost because a port's queue was full
+	Sent, Delivered                           uint64
+	Dropped, Duplicated, Reordered, Corrupted uint64 // by the faults
+	Unknown                                   uint64 // no port has the MAC address
+	Overflow                                  uint64 // a port's queue was full
 }
 
 // A Network joins ports. It is safe for concurrent use.

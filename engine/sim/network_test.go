@@ -92,11 +92,21 @@ func TestEachFaultDoesWhatItSays(t *testing.T) {
 		count  func(Counts) uint64
 		effect func(got []int) int // how many frames show the fault
 	}{
-		{"drop", Faults{Drop: 0.1}, func(c Counts) uint64 { return c.Dropped },
-			func(got []int) int { return frames - len(got) }},
-		{"dup", Faults{Dup: 0.1}, func(c Counts) uint64 { return c.Duplicated },
-			func(got []int) int { return len(got) - frames }},
-		{"reorder", Faults{Reorder: 0.1, Delay: 100, ReorderBy: 1e6},
+		{
+			"drop",
+			Faults{Drop: 0.1},
+			func(c Counts) uint64 { return c.Dropped },
+			func(got []int) int { return frames - len(got) },
+		},
+		{
+			"dup",
+			Faults{Dup: 0.1},
+			func(c Counts) uint64 { return c.Duplicated },
+			func(got []int) int { return len(got) - frames },
+		},
+		{
+			"reorder",
+			Faults{Reorder: 0.1, Delay: 100, ReorderBy: 1e6},
 			func(c Counts) uint64 { return c.Reordered },
 			func(got []int) int {
 				late, most := 0, -1
@@ -107,7 +117,8 @@ func TestEachFaultDoesWhatItSays(t *testing.T) {
 					most = max(most, n)
 				}
 				return late
-			}},
+			},
+		},
 	} {
 		c, n, ports := testNetwork(t, 7, tt.faults)
 		send(t, ports[0], macs[1], frames)

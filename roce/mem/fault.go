@@ -12,8 +12,10 @@ const (
 	FaultOutOfRange       // the bytes are not all inside the region
 )
 
-var faultNames = [...]string{"ok", "no such key", "other protection domain", "access not granted",
-	"out of range"}
+var faultNames = [...]string{
+	"ok", "no such key", "other protection domain", "access not granted",
+	"out of range",
+}
 
 // String returns the fault in words.
 func (f Fault) String() string {

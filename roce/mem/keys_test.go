@@ -27,7 +27,8 @@ func TestRegisterRefuses(t *testing.T) {
 		{"remote atomic alone", d, 0, RemoteAtomic | RemoteRead, ErrAccess},
 		{"wraps", d, math.MaxUint64 - 14, LocalWrite, ErrRange},
 	} {
-		if _, err := newKeys(1).RegisterAt(tt.domain, b, tt.addr, tt.access); !errors.Is(err, tt.want) {
+		_, err := newKeys(1).RegisterAt(tt.domain, b, tt.addr, tt.access)
+		if !errors.Is(err, tt.want) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 		}
 	}
@@ -69,8 +70,10 @@ func TestFaults(t *testing.T) {
 // TestRangeArithmetic compares the range check with one in unbounded integers
 // at every corner where 64-bit arithmetic could wrap.
 func TestRangeArithmetic(t *testing.T) {
-	corners := []uint64{0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63,
-		math.MaxUint64 - 8, math.MaxUint64}
+	corners := []uint64{
+		0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63,
+		math.MaxUint64 - 8, math.MaxUint64,
+	}
 	b := make([]byte, 8)
 	for _, base := range corners {
 		if base > math.MaxUint64-8 {
@@ -157,7 +160,8 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 64)
-	if n := testing.AllocsPerRun(100, func() { k.Load(d, r.RKey(), r.Addr(), buf, RemoteRead) }); n != 0 {
+	load := func() { k.Load(d, r.RKey(), r.Addr(), buf, RemoteRead) }
+	if n := testing.AllocsPerRun(100, load); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -44,6 +44,9 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 	return b, nil
 }
 
+// busy is the load average above which the machine is not ours alone.
+const busy = 0.3
+
 // close removes the scratch directory.
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
@@ -57,6 +60,9 @@ func (b *bench) measure(ctx context.Context, d *result.Document, cases []benchCa
 		total += len(able) * b.pairs
 	}
 	progress := newProgress(os.Stderr, total, b.warmup+b.window+idle)
+	if d.Load > busy {
+		progress.say("the load average is %.2f: others are at work, expect void rounds", d.Load)
+	}
 	for i := range cases {
 		c, err := b.measureCase(ctx, &cases[i], progress)
 		d.Cases = append(d.Cases, c)

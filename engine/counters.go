@@ -31,6 +31,10 @@ var linkCounters = [...]struct {
 	{"rx_ring_full", "frames", "lost because we were too slow", func(s *xsk.Stats) uint64 { return s.RxRingFull }},
 	{"rx_fill_ring_empty_descs", "frames", "lost because we gave too few frames", func(s *xsk.Stats) uint64 { return s.RxFillRingEmptyDescs }},
 	{"tx_ring_empty_descs", "calls", "send calls that drained the ring, not a fault", func(s *xsk.Stats) uint64 { return s.TxRingEmptyDescs }},
+	{
+		"kernel_faults", "entries", "ring entries that name a frame the kernel did not hold",
+		func(s *xsk.Stats) uint64 { return s.KernelFaults },
+	},
 	{"rx_oversize", "frames", "dropped because longer than two chunks", func(s *xsk.Stats) uint64 { return s.RxOversize }},
 	{"tx_kicks", "calls", "send calls", func(s *xsk.Stats) uint64 { return s.TxKicks }},
 	{"rx_kicks", "calls", "receive calls that woke the driver", func(s *xsk.Stats) uint64 { return s.RxKicks }},

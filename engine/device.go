@@ -64,6 +64,9 @@ func (d *Device) Close() error {
 		}
 		d.queue.mu.Lock()
 		defer d.queue.mu.Unlock()
+		// What the peer is owed goes out before the connections do.
+		d.queue.progress()
+		d.queue.progress()
 		if d.queue.err == nil {
 			d.queue.fail(errClosed)
 		}

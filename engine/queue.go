@@ -39,7 +39,9 @@ type queue struct {
 	link  xsk.Link
 	clock Clock
 	tap   Tap
-	qps   *handle.Table[QP] // looked up without the lock
+	// direct says that progress is made by whoever polls.
+	direct bool
+	qps    *handle.Table[QP] // looked up without the lock
 
 	// bell is where posters leave their QP; see ring.
 	bell struct {
@@ -64,11 +66,12 @@ type queue struct {
 	count counter.Set
 	drops [wire.NumReasons]uint64
 	down  bool // the interface was down at the last flush
+	held  bool // the last round received and, in direct mode, left sending to the next
 }
 
 func newQueue(link xsk.Link, o *Options) *queue {
 	return &queue{
-		link: link, clock: o.Clock, tap: o.Tap,
+		link: link, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
 		qps: handle.New[QP](16, wire.MulticastQP-1, o.Rand),
@@ -124,6 +127,13 @@ func (q *queue) progress() bool {
 	}
 	received := q.receive(now)
 	expired := q.expire(now)
+	if q.direct && received && !q.held {
+		// Let the caller see what came before anything is sent: its own reply
+		// then leaves with our acknowledgement, in one system call.
+		q.held = true
+		return true
+	}
+	q.held = false
 	sent := q.send(now)
 	return received || expired || sent
 }

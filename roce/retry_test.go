@@ -123,16 +123,16 @@ func TestAckInsideMessage(t *testing.T) {
 // TestWindow: not more PSNs than the window are unanswered, and the packet that
 // closes it asks for an acknowledge.
 func TestWindow(t *testing.T) {
-	s := newScript(t, options{Window: 4})
+	s := newScript(t, options{Window: 5})
 	s.Send(1, 10*s.mtu())
-	asked := []bool{false, true, false, true}
-	for i := range uint32(4) {
+	asked := []bool{false, true, false, true, true}
+	for i := range uint32(5) {
 		s.Expect(roctest.PSN(s.us(i)), roctest.AckReq(asked[i]))
 	}
 	s.ExpectNothing()
 	s.Recv(ack(s.us(1)))
-	s.Expect(roctest.PSN(s.us(4)))
-	s.Expect(roctest.PSN(s.us(5)), roctest.AckReq(true))
+	s.Expect(roctest.PSN(s.us(5)), roctest.AckReq(false))
+	s.Expect(roctest.PSN(s.us(6)), roctest.AckReq(true))
 	s.ExpectNothing()
 }
 
@@ -207,4 +207,36 @@ func TestRetryCntTakesEffect(t *testing.T) {
 	s.ExpectState(roce.StateSQD)
 	s.Advance(68 * roce.Millisecond)
 	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+}
+
+// TestTimerRunsFromTheOldest packet without an answer, not from the newest.
+func TestTimerRunsFromTheOldest(t *testing.T) {
+	s := newScript(t, options{Timeout: 10})
+	wait := 4096 * roce.Nanosecond << 10
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Advance(roce.Millisecond)
+	s.Send(2, 4)
+	s.Expect(roctest.PSN(s.us(1)))
+	s.ExpectDeadline(wait - roce.Millisecond)
+}
+
+// TestNAKAfterTimeout: a timeout ends the time in which a NAK is an old one.
+func TestNAKAfterTimeout(t *testing.T) {
+	s := newScript(t, options{})
+	s.Send(1, 4)
+	s.Send(2, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)))
+	nak := answerWith(s.us(0), wire.NAKPSNSequenceError)
+	s.Recv(nak)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)))
+	s.Advance(68 * roce.Millisecond)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)))
+	s.Recv(nak)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)))
+	s.ExpectNothing()
 }

@@ -237,21 +237,33 @@ func TestFence(t *testing.T) {
 	s.Expect(roctest.PSN(s.us(3)))
 }
 
-// TestLongRead takes half of the PSN space; nothing else may be outstanding.
+// TestLongRead takes half of the PSN space, so nothing else may be outstanding
+// before it; a byte more is no message.
 func TestLongRead(t *testing.T) {
-	s := newScript(t, options{SQPSN: 0x800000})
-	huge, err := s.keys.RegisterAt(s.domain, s.buf, 0, allRights)
+	s := newScript(t, options{SQPSN: 0x800000, SGE: roce.MaxSGE})
+	piece := make([]byte, roce.MaxMessage/roce.MaxSGE) // never touched
+	big, err := s.keys.RegisterAt(s.domain, piece, 0, allRights)
 	must(t, err)
-	wr := roce.SendWR{
-		WRID: 1, Opcode: roce.OpRead,
-		SGList: []roce.SGE{{Length: roce.MaxMessage, LKey: huge.LKey()}},
+	wr := roce.SendWR{WRID: 2, Opcode: roce.OpRead}
+	for range roce.MaxSGE {
+		wr.SGList = append(wr.SGList, roce.SGE{Length: uint32(len(piece)), LKey: big.LKey()})
 	}
+	s.Send(1, 1)
 	s.Post(wr)
+	s.Send(3, 1)
+	s.Expect(roctest.PSN(s.us(0)))
 	s.ExpectNothing()
-	s.ExpectCQE(failed(1, roce.StatusLocProtErr)) // the region is smaller
+	s.Recv(ack(s.us(0)))
+	s.Expect(roctest.PSN(s.us(1)), roctest.RETH(wire.RETH{DMALen: roce.MaxMessage}))
+	s.ExpectNothing()
+	first := response(wire.RCReadRespFirst, s.us(1), s.buf[:s.mtu()])
+	s.Recv(first)
+	s.Advance(68 * roce.Millisecond)
+	s.Expect(roctest.PSN(s.us(2)), roctest.Opcode(wire.RCReadRequest))
+	s.Recv(first)
+	s.ExpectCount(counter.DropGhostResponse, 1)
 
-	s = newScript(t, options{})
-	wr.SGList = append(s.sge(0, 1), roce.SGE{Length: roce.MaxMessage})
+	wr.SGList[0].Length++
 	wantErr(t, s.qp.PostSend(&wr), roce.ErrInvalid, "2147483649 bytes")
 }
 

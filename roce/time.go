@@ -1,7 +1,7 @@
 package roce
 
-// Time is a point of monotonic time in nanoseconds, with any origin. It is
-// passed in by the caller; see the package comment.
+// Time is a point of monotonic time in nanoseconds since any origin, not
+// negative. It is passed in by the caller; see the package comment.
 type Time int64
 
 // Durations in units of Time.

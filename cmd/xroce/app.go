@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/demo"
+	"xroce/cmd/xroce/host"
+	"xroce/engine"
+)
+
+// An app is one invocation. Tests replace what it takes from the machine.
+type app struct {
+	stdout, stderr io.Writer
+
+	open    func(iface string, o engine.Options) (*engine.Device, error)
+	machine host.Machine
+	now     func() time.Time
+
+	// For tests, may be nil:
+	demoHook  func(demo.Stage) // a stage of the demonstration begins
+	listening func(net.Addr)   // a server listens
+
+	json      bool
+	logFormat string
+	verbose   int
+	logger    *slog.Logger
+	ran       bool // the command line was accepted
+}
+
+func newApp(stdout, stderr io.Writer) *app {
+	return &app{
+		stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Linux{},
+		now: time.Now,
+	}
+}
+
+// run executes one command line and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(ctx, err, a.ran)
+	var exit exitError
+	switch {
+	case err == nil, errors.As(err, &exit) && exit.err == nil:
+	case code == exitInterrupted:
+		fmt.Fprintln(a.stderr, "xroce: interrupted")
+	case code == exitUsage:
+		fmt.Fprintf(a.stderr, "xroce: %v\nTry 'xroce help'.\n", err)
+	default:
+		fmt.Fprintf(a.stderr, "xroce: %v\n", err)
+	}
+	return code
+}
+
+// rootCommand builds the tree of commands.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "xroce",
+		Short: "RoCEv2 in user space over AF_XDP",
+		Long: `RoCEv2 in user space over AF_XDP: RDMA without RDMA hardware and without kernel
+RDMA modules, on the wire the same as Linux Soft-RoCE and hardware adapters.
+
+Exit codes: 0 it worked, 1 it failed, 2 the command line is wrong, 3 this machine
+or this user cannot do it, 130 interrupted.`,
+		Example: `  xroce demo                # see it work: two hosts on this machine
+  xroce check eth0          # what this machine and this interface can do
+  xroce pingpong -d eth0 192.0.2.2`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return a.setLogger()
+		},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	flags := root.PersistentFlags()
+	flags.BoolVarP(&a.json, "json", "j", false, "print results as JSON")
+	flags.StringVar(&a.logFormat, "log-format", "text", "format of logs: text or json")
+	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
+	root.AddCommand(
+		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
+		a.pingpongCommand(), a.serveCommand(), a.copyCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// command finishes a subcommand: what RunE does is do, and an error of do is no
+// longer one of the command line.
+func (a *app) command(c *cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		a.ran = true
+		return do(cmd.Context(), args)
+	}
+	return c
+}
+
+// setLogger makes the logger that the flags ask for.
+func (a *app) setLogger() error {
+	level := slog.LevelWarn
+	switch {
+	case a.verbose == 1:
+		level = slog.LevelInfo
+	case a.verbose > 1:
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch a.logFormat {
+	case "text":
+		a.logger = slog.New(slog.NewTextHandler(a.stderr, options))
+	case "json":
+		a.logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+	default:
+		return fmt.Errorf("no log format %q: there are text and json", a.logFormat)
+	}
+	return nil
+}
+
+// printJSON prints a result for programs.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// printf prints a result for people.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+
+// isTerminal tells whether w is a terminal, where a progress line may be
+// written over.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}

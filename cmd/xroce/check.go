@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/host"
+	"xroce/roce/wire"
+)
+
+// checkReport is what `xroce check --json` prints.
+type checkReport struct {
+	General    []host.Finding  `json:"general"`
+	Device     string          `json:"device,omitempty"`
+	Findings   []host.Finding  `json:"device_findings,omitempty"`
+	Interfaces []interfaceJSON `json:"interfaces,omitempty"`
+	Works      bool            `json:"works"`
+}
+
+// interfaceJSON is a row of the table of interfaces.
+type interfaceJSON struct {
+	Name      string `json:"name"`
+	Driver    string `json:"driver"`
+	Up        bool   `json:"up"`
+	MTU       int    `json:"mtu"`      // bytes
+	ActiveMTU int    `json:"path_mtu"` // bytes, 0 for none
+	Queues    int    `json:"queues"`
+	Qdisc     string `json:"qdisc"`
+	XDP       uint32 `json:"xdp_program,omitempty"`
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	var queue int
+	c := &cobra.Command{
+		Use:   "check [IFACE]",
+		Short: "Tell what this machine, user and interface can do",
+		Long: `Tell what this kernel, this user and an interface can do, what is missing and how
+to get it. Without IFACE: the machine, and a table of its interfaces. With IFACE it
+also opens AF_XDP sockets on one queue to see what the driver can; some drivers
+restart the queue for that. Exit code 3 when a device cannot work here.`,
+		Example: "  xroce check\n  sudo xroce check eth0\n  sudo xroce check eth0 --queue 1 --json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	c.Flags().IntVar(&queue, "queue", 0, "queue to try")
+	return a.command(c, func(_ context.Context, args []string) error {
+		if queue < 0 {
+			return usagef("queue %d is negative", queue)
+		}
+		report, err := a.check(args, queue)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			err = a.printJSON(report)
+		} else {
+			a.printCheck(report)
+		}
+		if err == nil && !report.Works {
+			err = exitError{exitUnsupported, nil}
+		}
+		return err
+	})
+}
+
+// check gathers and judges.
+func (a *app) check(args []string, queue int) (*checkReport, error) {
+	general, err := host.General(a.machine, executable())
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.machine.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	r := &checkReport{General: general, Works: host.Works(general)}
+	if len(args) == 0 {
+		for _, i := range host.Devices(list) {
+			r.Interfaces = append(r.Interfaces, interfaceJSON{
+				Name: i.Name, Driver: i.Driver, Up: i.Up, MTU: i.MTU,
+				ActiveMTU: wire.ActiveMTU(i.MTU).Bytes(), Queues: i.Queues, Qdisc: i.Qdisc,
+				XDP: i.XDP,
+			})
+		}
+		return r, nil
+	}
+	i := host.Find(list, args[0])
+	if i == nil {
+		return nil, fmt.Errorf("there is no interface %s; there are: %s", args[0],
+			strings.Join(names(list), ", "))
+	}
+	if queue >= i.Queues {
+		return nil, usagef("%s has no queue %d, only 0 to %d", i.Name, queue, i.Queues-1)
+	}
+	r.Device, r.Findings = i.Name, host.Judge(a.machine, *i, queue)
+	r.Works = r.Works && host.Works(r.Findings)
+	return r, nil
+}
+
+func names(list []host.Interface) []string {
+	var n []string
+	for _, i := range list {
+		n = append(n, i.Name)
+	}
+	return n
+}
+
+// printCheck prints findings, each with its remedy, and the verdict.
+func (a *app) printCheck(r *checkReport) {
+	a.printFindings("this machine", r.General)
+	if r.Device != "" {
+		a.printFindings("device "+r.Device, r.Findings)
+	}
+	if len(r.Interfaces) > 0 {
+		a.printf("\n%-16s %-12s %-5s %6s %8s %6s %-10s %s\n", "interface", "driver", "up", "MTU",
+			"path MTU", "queues", "qdisc", "XDP program")
+		for _, i := range r.Interfaces {
+			a.printf("%-16s %-12s %-5s %6d %8d %6d %-10s %s\n", i.Name, or(i.Driver, "?"),
+				yesNo(i.Up), i.MTU, i.ActiveMTU, i.Queues, i.Qdisc, programText(i.XDP))
+		}
+	}
+	what := "a device"
+	if r.Device != "" {
+		what = r.Device
+	}
+	if r.Works {
+		a.printf("\n%s can work\n", what)
+		return
+	}
+	a.printf("\n%s cannot work: see what is marked \"no\"\n", what)
+}
+
+func (a *app) printFindings(title string, list []host.Finding) {
+	a.printf("%s\n", title)
+	for _, f := range list {
+		a.printf("  %-5s %-28s %s\n", f.Verdict, f.What, f.Value)
+		if f.Remedy != "" && f.Verdict != host.Good {
+			a.printf("  %-5s %-28s -> %s\n", "", "", f.Remedy)
+		}
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func programText(id uint32) string {
+	if id == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("id %d", id)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/transfer"
+	"xroce/engine"
+	"xroce/engine/oob"
+)
+
+func (a *app) copyCommand() *cobra.Command {
+	var device deviceFlags
+	var link tcpLink
+	var gid int
+	c := &cobra.Command{
+		Use:   "copy FILE HOST:[PATH]",
+		Short: "Send a file to 'xroce serve' by RDMA WRITE",
+		Long: `Send a file by RDMA WRITE to 'xroce serve' on another host and compare its SHA-256
+there. PATH is below the directory that is served; without one, or when it names a
+directory, the file keeps its name. An IPv6 address goes into brackets.`,
+		Example: `  xroce copy disk.img 192.0.2.1:
+  xroce copy disk.img 192.0.2.1:images/new.img -d eth0
+  xroce copy disk.img '[2001:db8::1]:' -p 7000`,
+		Args: cobra.ExactArgs(2),
+	}
+	flags := c.Flags()
+	flags.StringVarP(&link.iface, "device", "d", "", "interface (default: the one that fits)")
+	flags.IntVarP(&link.port, "port", "p", oob.Port, "TCP port of the server")
+	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	device.register(flags)
+	return a.command(c, func(ctx context.Context, args []string) error {
+		options, err := device.options(a)
+		if err != nil {
+			return err
+		}
+		host, path, err := splitTarget(args[1])
+		if err != nil {
+			return err
+		}
+		link.host = host
+		return a.copy(ctx, link, options, transfer.SendConfig{
+			File: args[0], Path: path, GIDIndex: gid,
+		})
+	})
+}
+
+// splitTarget takes HOST:PATH apart.
+func splitTarget(target string) (host, path string, err error) {
+	if rest, ok := strings.CutPrefix(target, "["); ok {
+		if host, path, ok = strings.Cut(rest, "]:"); ok && host != "" {
+			return host, path, checkPath(path)
+		}
+	} else if host, path, ok := strings.Cut(target, ":"); ok && host != "" {
+		return host, path, checkPath(path)
+	}
+	return "", "", usagef("%q is not HOST:[PATH]; an IPv6 address goes into brackets", target)
+}
+
+// checkPath refuses early what the server would refuse.
+func checkPath(path string) error {
+	if path != "" && !filepath.IsLocal(path) {
+		return usagef("path %q is not below the directory that is served", path)
+	}
+	return nil
+}
+
+// copy sends one file and prints what came of it.
+func (a *app) copy(
+	ctx context.Context, link tcpLink, o engine.Options, c transfer.SendConfig,
+) error {
+	// A file that is not there is told before anything is opened.
+	if _, err := os.Stat(c.File); err != nil {
+		return err
+	}
+	conn, iface, err := a.meet(ctx, link)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	line := a.progress(filepath.Base(c.File), false)
+	defer line.close()
+	c.Progress = line.update
+	result, err := transfer.Send(ctx, dev, conn, c)
+	line.close()
+	if err != nil {
+		return fmt.Errorf("%s was not copied: %w", c.File, err)
+	}
+	return a.printTransfer("copied", link.host, result)
+}

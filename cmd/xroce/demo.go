@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/demo"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	var o demo.Options
+	var device deviceFlags
+	var size int
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show two hosts at work on this machine",
+		Long: `Show the stack at work on this machine, without hardware and without touching any
+of its interfaces. As root it makes two network namespaces joined by a virtual
+cable and runs over AF_XDP; without root, or where AF_XDP is not to be had, it runs
+on a simulated network and says why.
+
+It carries out SEND, SEND with immediate, WRITE, WRITE with immediate and READ at
+several sizes with every byte compared, reads its own packets back with another
+decoder, copies a file, and measures. Everything it makes is removed at the end.`,
+		Example: `  sudo xroce demo                       # over AF_XDP
+  xroce demo                            # on the simulated network
+  sudo xroce demo --capture demo.pcapng && wireshark demo.pcapng
+  xroce demo --sim --json --size 4096   # one size, for programs`,
+		Args: cobra.NoArgs,
+	}
+	flags := c.Flags()
+	flags.StringVar(&o.Capture, "capture", "", "keep the packets of the operations in this pcapng file")
+	flags.BoolVar(&o.Keep, "keep", false, "leave the namespaces and files for a look")
+	flags.BoolVar(&o.Simulated, "sim", false, "use the simulated network")
+	flags.IntVar(&size, "size", 0, "only messages of that many bytes (default 1, 64, 4096, 1048576)")
+	flags.DurationVar(&o.CellTime, "time", 200*time.Millisecond, "how long each rate is measured")
+	flags.Int64Var(&o.FileSize, "file-size", 64<<20, "least size of the copied file in bytes")
+	device.register(flags)
+	return a.command(c, func(ctx context.Context, _ []string) error {
+		switch {
+		case c.Flags().Changed("size") && (size < 1 || size > demo.MaxSize):
+			return usagef("--size %d is not in 1..%d", size, demo.MaxSize)
+		case o.CellTime <= 0 || o.CellTime > 10*time.Second:
+			return usagef("--time %s is not above 0 and up to 10s", o.CellTime)
+		case o.FileSize < 0 || o.FileSize > 1<<32:
+			return usagef("--file-size %d is not in 0..%d", o.FileSize, int64(1<<32))
+		case size > 0:
+			o.Sizes = []int{size}
+		}
+		var err error
+		if o.Device, err = device.options(a); err != nil {
+			return err
+		}
+		return a.demo(ctx, o)
+	})
+}
+
+// demo runs the demonstration and prints what it came to.
+func (a *app) demo(ctx context.Context, o demo.Options) error {
+	if o.Simulated {
+		o.Reason = "asked for"
+	}
+	o.Hook = a.demoHook
+	o.Started = func(w demo.Wire) {
+		if !a.json {
+			a.printf("%s\n", w)
+		}
+	}
+	var line *progress
+	var stage demo.Stage
+	o.Progress = func(s demo.Stage, done, total, step int64) {
+		if s != stage {
+			if line != nil {
+				line.close()
+			}
+			stage, line = s, a.progress("demo: "+string(s), step == 1)
+		}
+		line.update(done, total)
+	}
+	report, err := demo.Run(ctx, o)
+	if line != nil {
+		line.close()
+	}
+	if a.json {
+		if jsonErr := a.printJSON(report); jsonErr != nil {
+			return jsonErr
+		}
+	} else {
+		a.printDemo(&report)
+	}
+	if err != nil {
+		return err
+	}
+	if report.Failed > 0 {
+		return exitError{exitFailure, nil}
+	}
+	return nil
+}
+
+// printDemo prints what came after the first line.
+func (a *app) printDemo(r *demo.Report) {
+	if r.Capture.Packets > 0 {
+		where := ""
+		if r.Capture.File != "" {
+			where = " in " + r.Capture.File
+		}
+		a.printf("capture: %d packets%s, %d sent again\n", r.Capture.Packets, where,
+			r.Capture.Retransmits)
+	}
+	if r.Copy.Bytes > 0 {
+		a.printf("copy: %s, %s in %.2f s, %.2f Gb/s, SHA-256 %s\n", r.Copy.Source,
+			byteCount(r.Copy.Bytes), r.Copy.Seconds, r.Copy.GbPerSecond(), r.Copy.SHA256[:16])
+	}
+	if len(r.Rows) > 0 {
+		a.printf("\n%s\n", demoTable(r.Rows))
+	}
+	for _, f := range r.Failures {
+		a.printf("FAILED: %s\n", f)
+	}
+	if len(r.Kept) > 0 {
+		a.printf("kept; to remove it:\n  %s\n", strings.Join(r.Kept, "\n  "))
+	}
+	a.printf("demo: %d passed, %d failed\n", r.Passed, r.Failed)
+}
+
+// demoTable prints the rates, aligned.
+func demoTable(rows []demo.Row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-20s %8s %12s %8s %19s\n", "operation", "bytes", "messages/s", "Gb/s",
+		"half round trip us")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-20s %8d %12.0f %8.3f %19.2f\n", r.Operation, r.Size, r.Messages,
+			r.Gigabits, r.Microseconds)
+	}
+	b.WriteString("One QP, up to 64 messages in flight; payload only; both hosts in this process, each\n" +
+		"polled by its own thread (direct mode). RDMA_READ: the whole round trip, not half.\n")
+	return b.String()
+}

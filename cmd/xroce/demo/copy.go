@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/transfer"
+	"xroce/engine"
+)
+
+// showCopy copies a file from host 0 to host 1 as `xroce copy` and `xroce
+// serve` do, and compares the copy with the original.
+func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) (err error) {
+	source, err := sourceFile(dir, o.FileSize)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(dir, "received")
+	if err := os.Mkdir(target, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(target)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var dev [2]*engine.Device
+	for host := range dev {
+		if dev[host], err = w.open(host, o.Device); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, dev[host].Close()) }()
+	}
+	from, to, err := w.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	defer to.Close()
+
+	received := make(chan error, 1)
+	go protect(received, func() error {
+		_, err := transfer.Receive(ctx, dev[1], to, transfer.ReceiveConfig{
+			Root: root, GIDIndex: peer.AutoGID,
+		})
+		if err != nil {
+			to.Close() // else the sender would wait for an answer
+		}
+		return err
+	})
+	result, err := transfer.Send(ctx, dev[0], from, transfer.SendConfig{
+		File: source, Path: "copy", GIDIndex: peer.AutoGID,
+		Progress: func(done, total int64) { o.Progress(StageCopy, done, total, 1<<10) },
+	})
+	if err != nil {
+		from.Close()
+	}
+	if err := errors.Join(err, <-received); err != nil {
+		return err
+	}
+	t.report.Copy = CopyFacts{
+		Source: source, Bytes: result.Size, Seconds: result.Duration.Seconds(),
+		SHA256: result.SHA256,
+	}
+	return compare(source, filepath.Join(target, result.Path), result, t)
+}
+
+// compare reads both files again and checks that they are the same.
+func compare(source, target string, result transfer.Result, t tally) error {
+	original, size, err := digest(source)
+	if err != nil {
+		return err
+	}
+	arrived, copied, err := digest(target)
+	if err != nil {
+		return err
+	}
+	t.check(size == copied && size == result.Size, "%s has %d bytes, its copy %d", source, size,
+		copied)
+	t.check(original == arrived && original == result.SHA256,
+		"SHA-256 of %s is %s, of its copy %s", source, original, arrived)
+	return nil
+}
+
+// protect runs f on a goroutine of its own and turns a panic into an error, so
+// that what the demonstration made is removed before the program ends.
+func protect(done chan<- error, f func() error) {
+	err := errors.New("stopped half way")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		done <- err
+	}()
+	err = f()
+}
+
+// digest is the SHA-256 and the size of a file.
+func digest(file string) (sum string, size int64, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// sourceFile finds a file of at least size bytes: this program, a file of the
+// Go toolchain, or one made of random bytes in dir.
+func sourceFile(dir string, size int64) (string, error) {
+	if exe, err := os.Executable(); err == nil && fileSize(exe) >= size {
+		return exe, nil
+	}
+	if file := toolchainFile(size); file != "" {
+		return file, nil
+	}
+	f, err := os.Create(filepath.Join(dir, "random"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := io.CopyN(f, rand.Reader, size); err != nil {
+		return "", errors.Join(err, f.Close())
+	}
+	return f.Name(), f.Close()
+}
+
+func fileSize(name string) int64 {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
+
+// toolchainFile looks where the go command has its tools.
+func toolchainFile(size int64) (found string) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return ""
+	}
+	if tool, err = filepath.EvalSymlinks(tool); err != nil {
+		return ""
+	}
+	dir := filepath.Join(filepath.Dir(filepath.Dir(tool)), "pkg")
+	// What cannot be read is not a file to copy: errors are skipped.
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && fileSize(path) >= size {
+			found = path
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return found
+}

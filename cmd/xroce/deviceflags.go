@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"xroce/bpf"
+	"xroce/engine"
+	"xroce/xsk"
+)
+
+// deviceFlags say how to open a device; commands that open one share them.
+type deviceFlags struct {
+	backend string
+	queue   int
+	xdpMode string
+	mode    string
+	busy    bool
+	cpu     int
+}
+
+func (f *deviceFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.backend, "backend", engine.BackendXSK,
+		"AF_XDP implementation: xsk (our own rings) or asavie (for comparison)")
+	flags.IntVar(&f.queue, "queue", 0, "queue of the interface")
+	flags.StringVar(&f.xdpMode, "xdp-mode", "auto", "where the XDP program runs: auto, native, generic")
+	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
+	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
+	flags.IntVar(&f.cpu, "cpu", -1, "CPU to pin the packet loop to, -1 for any")
+}
+
+// options turns the flags into engine.Options, or tells what is wrong with them.
+func (f *deviceFlags) options(a *app) (engine.Options, error) {
+	o := engine.Options{
+		Backend: f.backend, Queue: f.queue, Busy: f.busy, CPU: f.cpu + 1, Logger: a.logger,
+	}
+	var ok [2]bool
+	o.Attach, ok[0] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
+	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
+	switch {
+	case f.backend != engine.BackendXSK && f.backend != engine.BackendAsavie:
+		return o, usagef("no backend %q: there are %s and %s", f.backend, engine.BackendXSK,
+			engine.BackendAsavie)
+	case !ok[0]:
+		return o, usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
+	case !ok[1]:
+		return o, usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+	case f.queue < 0:
+		return o, usagef("queue %d is negative", f.queue)
+	case f.cpu < -1:
+		return o, usagef("CPU %d is negative", f.cpu)
+	}
+	return o, nil
+}
+
+// lookup finds the value that prints as name.
+func lookup[T fmt.Stringer](name string, values ...T) (T, bool) {
+	for _, v := range values {
+		if v.String() == name {
+			return v, true
+		}
+	}
+	return values[0], false
+}
+
+// openDevice opens a device, and says what to do when it cannot.
+func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error) {
+	d, err := a.open(iface, o)
+	if err != nil {
+		return nil, advise(err, iface, o.Queue)
+	}
+	return d, nil
+}
+
+// advise adds to an error of opening a device what the user can do about it.
+func advise(err error, iface string, queue int) error {
+	switch {
+	case errors.Is(err, bpf.ErrForeignProgram), errors.Is(err, xsk.ErrNotSupported):
+		return err // it says so itself
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+
+			"run as root, or once: sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep %s\n"+
+			"'xroce check %s' lists what is missing", err, executable(), iface)
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%w\nqueue %d of %s is taken by another AF_XDP socket: choose another "+
+			"with --queue ('ethtool -l %s' tells how many there are), or end the program that "+
+			"holds it ('ss --xdp -p' lists them)", err, queue, iface, iface)
+	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
+		return fmt.Errorf("%w\nthe limit of locked memory may be too small: "+
+			"'ulimit -l unlimited', or give CAP_IPC_LOCK", err)
+	}
+	return err
+}
+
+// executable is the path of this program, for commands that the user may copy.
+func executable() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}

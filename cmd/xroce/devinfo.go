@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/host"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A devinfo is a device as ibv_devinfo describes it.
+type devinfo struct {
+	Name      string   `json:"hca_id"`
+	Transport string   `json:"transport"`
+	GUID      string   `json:"node_guid"`
+	Driver    string   `json:"driver,omitempty"`
+	NetdevMTU int      `json:"netdev_mtu"` // bytes
+	State     string   `json:"state"`
+	MaxMTU    int      `json:"max_mtu"`    // bytes
+	ActiveMTU int      `json:"active_mtu"` // bytes, 0 when the netdevice's MTU is too small
+	LinkLayer string   `json:"link_layer"`
+	GIDs      []gidRow `json:"gids"`
+
+	stateCode   int
+	max, active wire.MTU
+}
+
+// A gidRow is an entry of the GID table.
+type gidRow struct {
+	Index int    `json:"index"`
+	GID   string `json:"gid"`
+	Type  string `json:"type"`
+}
+
+// Port states (enum ibv_port_state).
+const (
+	portDown   = 1
+	portActive = 4
+)
+
+func newDevinfo(i host.Interface) devinfo {
+	d := devinfo{
+		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
+		NetdevMTU: i.MTU, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
+		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
+	}
+	d.MaxMTU, d.ActiveMTU = d.max.Bytes(), d.active.Bytes()
+	if i.Up && i.Carrier {
+		d.State, d.stateCode = "PORT_ACTIVE", portActive
+	}
+	for n, gid := range i.GIDs() {
+		d.GIDs = append(d.GIDs, gidRow{Index: n, GID: gid.String(), Type: "RoCE v2"})
+	}
+	return d
+}
+
+// guid prints a GUID as ibv_devinfo does.
+func guid(v uint64) string {
+	return fmt.Sprintf("%04x:%04x:%04x:%04x", v>>48, v>>32&0xffff, v>>16&0xffff, v&0xffff)
+}
+
+func (a *app) devinfoCommand() *cobra.Command {
+	var name string
+	var port int
+	var list bool
+	c := &cobra.Command{
+		Use:   "devinfo",
+		Short: "Describe devices in the form of ibv_devinfo",
+		Long: `Describe the devices in the form of ibv_devinfo, with numeric codes in parentheses.
+With -v also limits and the GID table. It needs no privileges.`,
+		Example: "  xroce devinfo\n  xroce devinfo -d eth0 -v\n  xroce devinfo -l\n  xroce devinfo -j",
+		Args:    cobra.NoArgs,
+	}
+	flags := c.Flags()
+	flags.StringVarP(&name, "device", "d", "", "only this device")
+	flags.IntVarP(&port, "port", "i", 1, "port; every device has just port 1")
+	flags.BoolVarP(&list, "list", "l", false, "only the names")
+	return a.command(c, func(context.Context, []string) error {
+		if port != 1 {
+			return usagef("no port %d: every device has just port 1", port)
+		}
+		interfaces, err := a.machine.Interfaces()
+		if err != nil {
+			return err
+		}
+		devices := host.Devices(interfaces)
+		if name != "" {
+			d := host.Find(devices, name)
+			if d == nil {
+				return fmt.Errorf("no device %s: 'xroce devices' lists them", name)
+			}
+			devices = []host.Interface{*d}
+		}
+		infos := make([]devinfo, 0, len(devices))
+		for _, d := range devices {
+			infos = append(infos, newDevinfo(d))
+		}
+		switch {
+		case a.json:
+			return a.printJSON(infos)
+		case list:
+			a.printf("%d HCAs found:\n", len(infos))
+			for _, d := range infos {
+				a.printf("\t%s\n", d.Name)
+			}
+			return nil
+		}
+		for _, d := range infos {
+			a.printf("%s\n", d.text(a.verbose > 0))
+		}
+		return nil
+	})
+}
+
+// text prints the device in the layout of ibv_devinfo.
+func (d *devinfo) text(verbose bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hca_id:\t%s\n", d.Name)
+	row := func(depth int, name, format string, args ...any) {
+		// The original aligns by tabs: values start in column 40, or 48.
+		column := 40
+		if depth > 1 {
+			column = 48
+		}
+		head := strings.Repeat("\t", depth) + name + ":"
+		for at := 8*depth + len(name) + 1; at < column; at = at/8*8 + 8 {
+			head += "\t"
+		}
+		b.WriteString(head + fmt.Sprintf(format, args...) + "\n")
+	}
+	row(1, "transport", "%s (0)", d.Transport)
+	row(1, "fw_ver", "%s", version)
+	row(1, "node_guid", "%s", d.GUID)
+	row(1, "sys_image_guid", "%s", d.GUID)
+	row(1, "vendor_id", "0x%06x", 0xffffff)
+	row(1, "vendor_part_id", "%d", 0)
+	row(1, "hw_ver", "0x%x", 0)
+	row(1, "phys_port_cnt", "%d", 1)
+	if verbose {
+		for _, l := range limits {
+			row(1, l.name, "%d", l.value)
+		}
+	}
+	b.WriteString("\t\tport:\t1\n")
+	row(3, "state", "%s (%d)", d.State, d.stateCode)
+	row(3, "max_mtu", "%s", mtuText(d.max))
+	row(3, "active_mtu", "%s", mtuText(d.active))
+	row(3, "sm_lid", "%d", 0)
+	row(3, "port_lid", "%d", 0)
+	row(3, "port_lmc", "0x%02x", 0)
+	row(3, "link_layer", "%s", d.LinkLayer)
+	if verbose {
+		row(3, "netdev_mtu", "%d", d.NetdevMTU)
+		row(3, "gid_tbl_len", "%d", len(d.GIDs))
+		row(3, "pkey_tbl_len", "%d", 1)
+		for _, g := range d.GIDs {
+			row(3, fmt.Sprintf("GID[%3d]", g.Index), "%s, %s", g.GID, g.Type)
+		}
+	}
+	return b.String()
+}
+
+// mtuText prints an MTU with its code; 0 is none.
+func mtuText(m wire.MTU) string {
+	if m == 0 {
+		return "invalid MTU (0)"
+	}
+	return fmt.Sprintf("%d (%d)", m.Bytes(), m)
+}
+
+// limits are what -v adds, under the names of struct ibv_device_attr.
+var limits = []struct {
+	name  string
+	value int
+}{
+	{"max_qp", wire.MulticastQP - 17},
+	{"max_qp_wr", roce.MaxWR},
+	{"max_sge", roce.MaxSGE},
+	{"max_cqe", roce.MaxCQDepth},
+	{"max_qp_rd_atom", roce.MaxRdAtomic},
+	{"max_qp_init_rd_atom", roce.MaxRdAtomic},
+	{"max_pkeys", 1},
+	{"local_ca_ack_delay", 15},
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitUnsupported = 3
+	exitInterrupted = 130
+)
+
+// A usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+// usagef makes a usageError.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// An exitError ends the command with a code of its own. Without an error the
+// command has already said why.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+func (e exitError) Unwrap() error { return e.err }
+
+// unsupported are the causes that a script may skip on: not a failure of ours,
+// but this machine or this user cannot do it.
+var unsupported = []error{
+	errors.ErrUnsupported, unix.EPERM, unix.EACCES, unix.EAFNOSUPPORT, unix.ENOPROTOOPT,
+	unix.ESOCKTNOSUPPORT,
+}
+
+// exitCode maps an error to an exit code. ran tells whether the command line
+// was accepted and the command began.
+func exitCode(ctx context.Context, err error, ran bool) int {
+	var usage usageError
+	var exit exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.code
+	case !ran, errors.As(err, &usage):
+		return exitUsage
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	for _, cause := range unsupported {
+		if errors.Is(err, cause) {
+			return exitUnsupported
+		}
+	}
+	return exitFailure
+}

@@ -1,0 +1,288 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/roce/wire"
+)
+
+// A Verdict says what a finding means for a device.
+type Verdict string
+
+// The verdicts.
+const (
+	Good    Verdict = "yes"  // as it should be
+	Warning Verdict = "warn" // works, less well
+	Missing Verdict = "no"   // a device cannot work
+	Note    Verdict = "-"    // neither: a fact, or a feature that is optional
+)
+
+// A Finding is one thing that was looked at.
+type Finding struct {
+	What    string  `json:"what"`
+	Verdict Verdict `json:"verdict"`
+	Value   string  `json:"value"`
+	Remedy  string  `json:"remedy,omitempty"` // what to do, when something is wrong
+}
+
+// Works tells whether nothing that a device needs is missing.
+func Works(list []Finding) bool {
+	for _, f := range list {
+		if f.Verdict == Missing {
+			return false
+		}
+	}
+	return true
+}
+
+// umemBytes is about what a device locks: its frames and rings.
+const umemBytes = 96 << 20
+
+// General judges the machine and the user. The program's path is for remedies.
+func General(m Machine, program string) ([]Finding, error) {
+	release, err := m.Kernel()
+	if err != nil {
+		return nil, err
+	}
+	u, err := m.User()
+	if err != nil {
+		return nil, err
+	}
+	list := []Finding{judgeKernel(release), {
+		What: "CPUs", Verdict: Note, Value: fmt.Sprint(u.CPUs),
+	}}
+	if u.CPUs < 2 {
+		list[1].Verdict = Warning
+		list[1].Remedy = "the packet loop and the application share one CPU; do not use --busy"
+	}
+	list = append(list, capabilities(u, program)...)
+	list = append(list, judgeMemory(u), Finding{
+		What: "huge pages", Verdict: Note,
+		Value: fmt.Sprintf("%d free of %d KiB (not needed)", u.HugePages, u.HugeKiB),
+	})
+	support, err := m.BPF()
+	if err != nil {
+		return nil, err
+	}
+	f := Finding{What: "load the XDP program", Verdict: Good, Value: "loaded, and unloaded again"}
+	if !support.Load {
+		f.Verdict, f.Value = Missing, oneLine(support.Cause)
+		if len(support.Missing) > 0 {
+			f.Remedy = "give " + strings.Join(support.Missing, " and ") + ": " + grant(program)
+		}
+	}
+	return append(list, f), nil
+}
+
+// Kernels by what they can: AF_XDP came with 4.18, frames of several buffers
+// with 6.6.
+func judgeKernel(release string) Finding {
+	f := Finding{What: "kernel", Verdict: Good, Value: release}
+	var major, minor int
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		f.Verdict, f.Remedy = Warning, "no version that is known; 6.6 or later is best"
+		return f
+	}
+	switch v := major<<16 | minor; {
+	case v < 5<<16|11:
+		f.Verdict, f.Remedy = Missing, "use Linux 5.11 or later, 6.6 for path MTU 4096"
+	case v < 6<<16|6:
+		f.Verdict = Warning
+		f.Remedy = "without multi-buffer AF_XDP (6.6) the path MTU is at most 2048"
+	}
+	return f
+}
+
+func grant(program string) string {
+	return "run as root, or once: sudo setcap " +
+		"cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep " + program
+}
+
+func capabilities(u User, program string) []Finding {
+	var list []Finding
+	for _, c := range Capabilities {
+		f := Finding{What: c.Name, Verdict: Good, Value: "needed to " + c.Use}
+		switch {
+		case u.Caps[c.Name]:
+		case c.Required && (c.Name != "CAP_BPF" || !u.Caps["CAP_SYS_ADMIN"]):
+			f.Verdict, f.Remedy = Missing, grant(program)
+		default:
+			f.Verdict = Note
+			f.Value = "would allow to " + c.Use
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// judgeMemory looks at the limit of locked memory, which CAP_IPC_LOCK lifts.
+func judgeMemory(u User) Finding {
+	f := Finding{What: "locked memory", Verdict: Good, Value: "unlimited"}
+	if u.LockedBytes == ^uint64(0) {
+		return f
+	}
+	f.Value = fmt.Sprintf("limit %d KiB", u.LockedBytes>>10)
+	switch {
+	case u.Caps["CAP_IPC_LOCK"]:
+		f.Value += ", which CAP_IPC_LOCK lifts"
+	case u.LockedBytes < umemBytes:
+		f.Verdict = Missing
+		f.Remedy = fmt.Sprintf("a device locks some %d MiB: ulimit -l unlimited, or give "+
+			"CAP_IPC_LOCK", umemBytes>>20)
+	}
+	return f
+}
+
+// Judge looks at one interface and tries a queue of it.
+func Judge(m Machine, i Interface, queue int) []Finding {
+	list := []Finding{
+		{What: "driver", Verdict: Note, Value: i.Driver},
+		judgeType(i), judgeUp(i), judgeAddrs(i), judgeMTU(i), judgeQueues(i), judgeQdisc(i),
+		judgeProgram(i),
+	}
+	if !i.Ethernet {
+		return list
+	}
+	support, err := m.Probe(i.Index, queue)
+	f := Finding{
+		What: fmt.Sprintf("AF_XDP on queue %d", queue), Verdict: Good, Value: "works",
+	}
+	if err == nil {
+		err = support.Copy.Err
+	}
+	if err != nil {
+		f.Verdict, f.Value, f.Remedy = Missing, oneLine(err), probeRemedy(err, i)
+		return append(list, f)
+	}
+	list = append(list, f)
+	for _, feature := range support.Features()[1:] {
+		f := Finding{What: feature.Name, Verdict: Good, Value: "yes"}
+		if !feature.OK {
+			f.Verdict, f.Value = Note, "no: "+oneLine(feature.Err)
+		}
+		list = append(list, f)
+	}
+	if !support.MultiBuffer.OK && wire.ActiveMTU(i.MTU) == wire.MTU4096 {
+		list = append(list, Finding{
+			What: "path MTU 4096", Verdict: Warning, Value: "needs multi-buffer frames",
+			Remedy: "use a path MTU of 2048",
+		})
+	}
+	return list
+}
+
+func judgeType(i Interface) Finding {
+	if !i.Ethernet {
+		return Finding{
+			"type", Missing, i.Kind + ", no Ethernet", "choose an Ethernet interface ('xroce devices')",
+		}
+	}
+	return Finding{What: "type", Verdict: Good, Value: "Ethernet (" + i.Kind + ")"}
+}
+
+func judgeUp(i Interface) Finding {
+	switch {
+	case !i.Up:
+		return Finding{"state", Missing, "down", "ip link set " + i.Name + " up"}
+	case !i.Carrier:
+		return Finding{"state", Warning, "up, no carrier", "plug in the cable, or its other end"}
+	}
+	return Finding{What: "state", Verdict: Good, Value: "up"}
+}
+
+func judgeAddrs(i Interface) Finding {
+	var all []string
+	routable := false
+	for _, a := range i.Addrs {
+		all = append(all, a.String())
+		routable = routable || !a.IsLinkLocalUnicast()
+	}
+	if !routable {
+		return Finding{
+			"addresses", Warning, "only link-local",
+			"ip address add 192.0.2.1/24 dev " + i.Name + " (or what fits your network)",
+		}
+	}
+	return Finding{What: "addresses", Verdict: Good, Value: strings.Join(all, " ")}
+}
+
+// The netdevice MTUs that the path MTUs need, rounded up to what people set.
+const (
+	mtuFor4096 = 4200
+	mtuFor256  = 1500
+)
+
+func judgeMTU(i Interface) Finding {
+	active := wire.ActiveMTU(i.MTU)
+	f := Finding{What: "MTU", Verdict: Good, Value: fmt.Sprintf("%d: path MTU %d", i.MTU, active.Bytes())}
+	switch {
+	case active == 0:
+		f.Verdict, f.Value = Missing, fmt.Sprintf("%d: too small for any path MTU", i.MTU)
+		f.Remedy = fmt.Sprintf("ip link set %s mtu %d", i.Name, mtuFor256)
+	case active < wire.MTU4096:
+		f.Verdict = Warning
+		f.Remedy = fmt.Sprintf("path MTU 4096 moves more per packet: ip link set %s mtu %d, at "+
+			"both ends and in between", i.Name, mtuFor4096)
+	}
+	return f
+}
+
+func judgeQueues(i Interface) Finding {
+	f := Finding{What: "queues", Verdict: Good, Value: fmt.Sprint(i.Queues)}
+	if i.Queues > 1 {
+		f.Verdict = Warning
+		f.Value += ": packets may come in on one that is not ours"
+		f.Remedy = fmt.Sprintf("ethtool -L %s combined 1, or steer UDP port 4791 to ours: "+
+			"ethtool -N %s flow-type udp4 dst-port 4791 action 0", i.Name, i.Name)
+	}
+	return f
+}
+
+func judgeQdisc(i Interface) Finding {
+	f := Finding{What: "queueing discipline", Verdict: Good, Value: i.Qdisc}
+	if i.Driver == "veth" && (i.Qdisc == "noqueue" || i.Qdisc == "none") {
+		f.Verdict = Warning
+		f.Value += ": a veth drops what exceeds its ring of 256 frames"
+		f.Remedy = "tc qdisc add dev " + i.Name + " root pfifo"
+	}
+	return f
+}
+
+func judgeProgram(i Interface) Finding {
+	if i.XDP == 0 {
+		return Finding{What: "XDP program", Verdict: Good, Value: "none attached"}
+	}
+	return Finding{
+		"XDP program", Missing, fmt.Sprintf("id %d is attached already", i.XDP),
+		fmt.Sprintf("'bpftool prog show id %d' tells whose; end that program, or if nobody runs "+
+			"it: ip link set dev %s xdp off", i.XDP, i.Name),
+	}
+}
+
+func probeRemedy(err error, i Interface) string {
+	switch {
+	case errors.Is(err, unix.EBUSY):
+		return "another AF_XDP socket has the queue: 'ss --xdp -p' lists them; or try --queue"
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return "needs CAP_NET_RAW: see above"
+	case errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.ENOMEM):
+		return "needs more locked memory: ulimit -l unlimited"
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		return "the kernel is built without CONFIG_XDP_SOCKETS"
+	case errors.Is(err, unix.ENETDOWN):
+		return "ip link set " + i.Name + " up"
+	}
+	return ""
+}
+
+// oneLine is an error without line breaks, for a table.
+func oneLine(err error) string {
+	if err == nil {
+		return "no reason given"
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
+}

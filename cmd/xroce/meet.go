@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/cmd/xroce/host"
+)
+
+// A tcpLink says how the two ends of a command find each other.
+type tcpLink struct {
+	iface string // interface, "" to find the one that fits
+	host  string // server to connect to, "" to be the server
+	port  int
+}
+
+// keepAlive notices a peer that vanished without a word within some seconds.
+var keepAlive = net.KeepAliveConfig{
+	Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3,
+}
+
+// dialTime bounds how long a server may take to accept.
+const dialTime = 10 * time.Second
+
+// meet makes the TCP connection and says which interface to use.
+func (a *app) meet(ctx context.Context, l tcpLink) (conn net.Conn, iface string, err error) {
+	if l.host == "" {
+		// A server names its interface before it waits.
+		if iface, err = a.chooseInterface(l.iface, nil); err != nil {
+			return nil, "", err
+		}
+		listener, err := a.listen(ctx, l.port)
+		if err != nil {
+			return nil, "", err
+		}
+		defer listener.Close()
+		stop := context.AfterFunc(ctx, func() { listener.Close() })
+		defer stop()
+		if conn, err = listener.Accept(); err != nil {
+			return nil, "", errors.Join(ctx.Err(), err)
+		}
+		return conn, iface, nil
+	}
+	dialer := net.Dialer{Timeout: dialTime, KeepAliveConfig: keepAlive}
+	conn, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
+	if errors.Is(err, unix.ECONNREFUSED) {
+		err = fmt.Errorf("%w: nobody listens there; start the server first", err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if iface, err = a.chooseInterface(l.iface, conn); err != nil {
+		return nil, "", errors.Join(err, conn.Close())
+	}
+	return conn, iface, nil
+}
+
+// listen makes the listener of a server.
+func (a *app) listen(ctx context.Context, port int) (net.Listener, error) {
+	if port < 0 || port > 65535 {
+		return nil, usagef("TCP port %d is not in 0..65535", port)
+	}
+	config := net.ListenConfig{KeepAliveConfig: keepAlive}
+	listener, err := config.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	if errors.Is(err, unix.EADDRINUSE) {
+		err = fmt.Errorf("%w: another server has the port; choose another with -p", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.logger.Info("listening", "address", listener.Addr().String())
+	if a.listening != nil {
+		a.listening(listener.Addr())
+	}
+	return listener, nil
+}
+
+// chooseInterface takes the interface that was asked for, that of the TCP
+// connection, or the only one there is.
+func (a *app) chooseInterface(name string, conn net.Conn) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	list, err := a.machine.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	if conn != nil {
+		if tcp, ok := conn.LocalAddr().(*net.TCPAddr); ok {
+			i := host.WithAddr(list, tcp.AddrPort().Addr())
+			if i != nil && i.Ethernet {
+				return i.Name, nil
+			}
+		}
+	}
+	var names []string
+	for _, i := range host.Devices(list) {
+		if i.Up {
+			names = append(names, i.Name)
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", fmt.Errorf("no Ethernet interface is up: ip link set IFACE up")
+	case 1:
+		return names[0], nil
+	}
+	return "", usagef("which interface? choose one with -d: %s", strings.Join(names, ", "))
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/pingpong"
+	"xroce/engine"
+	"xroce/engine/oob"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// pingpongReport is what `xroce pingpong --json` prints.
+type pingpongReport struct {
+	Device  string       `json:"device"`
+	Backend string       `json:"backend"`
+	Local   endpointJSON `json:"local"`
+	Remote  endpointJSON `json:"remote"`
+	Size    int          `json:"size"`
+	MTU     int          `json:"path_mtu"`
+	Iters   int          `json:"iterations"`
+	Bytes   int64        `json:"bytes"` // both directions
+	Seconds float64      `json:"seconds"`
+	Mbits   float64      `json:"megabits_per_second"`
+	Usec    float64      `json:"microseconds_per_iteration"`
+}
+
+// endpointJSON is an endpoint in a report.
+type endpointJSON struct {
+	QPN uint32 `json:"qpn"`
+	PSN uint32 `json:"psn"`
+	GID string `json:"gid"`
+}
+
+// maxPingpong is the largest message in bytes: it is held twice.
+const maxPingpong = 1 << 30
+
+func (a *app) pingpongCommand() *cobra.Command {
+	var device deviceFlags
+	var p struct {
+		iface                              string
+		port, size, mtu, depth, iters, gid int
+		events, check                      bool
+	}
+	c := &cobra.Command{
+		Use:   "pingpong [flags] [HOST]",
+		Short: "Bounce messages with a peer, which may be ibv_rc_pingpong",
+		Long: `Bounce messages over a reliable connection and measure the round trip. Without
+HOST it waits for a client, with HOST it is the client of the server there. The
+other end may be ibv_rc_pingpong of rdma-core: start that with -g INDEX of a
+RoCE v2 GID, and both with the same -s, -m and -n.`,
+		Example: `  xroce pingpong -d eth0                        # server
+  xroce pingpong -d eth0 192.0.2.1              # client
+  ibv_rc_pingpong -d rxe0 -g 1 192.0.2.1        # client on a verbs device
+  xroce pingpong -d eth0 -s 65536 -m 4096 -n 10000 192.0.2.1`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags := c.Flags()
+	flags.StringVarP(&p.iface, "device", "d", "", "interface (default: the one that fits)")
+	flags.IntVarP(&p.port, "port", "p", oob.Port, "TCP port for the exchange")
+	flags.IntVarP(&p.size, "size", "s", 4096, "bytes of a message")
+	flags.IntVarP(&p.mtu, "mtu", "m", 1024, "path MTU: 256, 512, 1024, 2048 or 4096")
+	flags.IntVarP(&p.depth, "rx-depth", "r", 500, "receives posted")
+	flags.IntVarP(&p.iters, "iters", "n", 1000, "messages each way")
+	flags.IntVarP(&p.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	flags.BoolVarP(&p.events, "events", "e", false, "sleep until something comes instead of polling")
+	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
+	device.register(flags)
+	return a.command(c, func(ctx context.Context, args []string) error {
+		mtu, ok := wire.MTUFromBytes(p.mtu)
+		switch {
+		case !ok:
+			return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", p.mtu)
+		case p.size < 1 || p.size > maxPingpong:
+			return usagef("-s %d is not in 1..%d", p.size, maxPingpong)
+		case p.depth < 1 || p.depth > roce.MaxWR:
+			return usagef("-r %d is not in 1..%d", p.depth, roce.MaxWR)
+		case p.iters < 1:
+			return usagef("-n %d is not above 0", p.iters)
+		case p.gid < peer.AutoGID:
+			return usagef("-g %d is no index", p.gid)
+		}
+		options, err := device.options(a)
+		if err != nil {
+			return err
+		}
+		// Polling means that this thread makes the progress.
+		options.Direct = !p.events && !options.Busy
+		link := tcpLink{iface: p.iface, port: p.port}
+		if len(args) == 1 {
+			link.host = args[0]
+		}
+		return a.pingpong(ctx, link, options, pingpong.Config{
+			Size: p.size, MTU: mtu, RxDepth: p.depth, Iters: p.iters, GIDIndex: p.gid,
+			Events: p.events, Check: p.check,
+		})
+	})
+}
+
+// pingpong plays one game and prints it as ibv_rc_pingpong does.
+func (a *app) pingpong(
+	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
+) error {
+	conn, iface, err := a.meet(ctx, link)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	report := pingpongReport{
+		Device: dev.Name(), Backend: dev.Link().Backend, Size: c.Size, MTU: c.MTU.Bytes(),
+	}
+	c.Connected = func(local, remote engine.Endpoint) {
+		report.Local, report.Remote = endpoint(local), endpoint(remote)
+		if !a.json {
+			a.printEndpoint("local address: ", local)
+			a.printEndpoint("remote address:", remote)
+		}
+	}
+	play := pingpong.Serve
+	if link.host != "" {
+		play = pingpong.Dial
+	}
+	result, err := play(ctx, dev, conn, c)
+	if err != nil {
+		return err
+	}
+	seconds := result.Duration.Seconds()
+	report.Bytes, report.Iters, report.Seconds = result.Bytes, result.Iters, seconds
+	report.Mbits = float64(result.Bytes) * 8 / 1e6 / seconds
+	report.Usec = seconds * 1e6 / float64(result.Iters)
+	if a.json {
+		return a.printJSON(report)
+	}
+	a.printf("%d bytes in %.2f seconds = %.2f Mbit/sec\n", report.Bytes, seconds, report.Mbits)
+	a.printf("%d iters in %.2f seconds = %.2f usec/iter\n", report.Iters, seconds, report.Usec)
+	return nil
+}
+
+func (a *app) printEndpoint(which string, e engine.Endpoint) {
+	a.printf("  %s LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s\n", which, 0, e.QPN,
+		uint32(e.PSN), e.GID)
+}
+
+func endpoint(e engine.Endpoint) endpointJSON {
+	return endpointJSON{QPN: e.QPN, PSN: uint32(e.PSN), GID: e.GID.String()}
+}

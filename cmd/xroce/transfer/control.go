@@ -1,0 +1,98 @@
+package transfer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"xroce/roce/wire"
+)
+
+// protocol is the version of the control messages.
+const protocol = 1
+
+// Chunks of the sender and the slots of the receiver.
+const (
+	ChunkSize = 1 << 20 // bytes of a chunk, but the last of a file
+	Slots     = 8       // chunks that each end holds
+
+	maxChunkSize = 16 << 20 // that a sender takes from a receiver
+	maxSlots     = 64
+)
+
+// controlLimit bounds what the other end may say on one connection.
+const controlLimit = 64 << 10
+
+// ErrPeer says that the other end gave up. It is wrapped with its reason.
+var ErrPeer = errors.New("the peer gave up")
+
+// A message is what one end tells the other. Which fields are set depends on
+// its place in the conversation; Error ends the conversation at any place.
+type message struct {
+	Error string `json:"error,omitempty"`
+
+	// offer
+	Protocol int      `json:"protocol,omitempty"`
+	Path     string   `json:"path,omitempty"` // where to; in accept: where it will be
+	Name     string   `json:"name,omitempty"` // what it is called at the sender
+	Size     int64    `json:"size,omitempty"` // bytes
+	Mode     uint32   `json:"mode,omitempty"` // permission bits
+	MTU      wire.MTU `json:"mtu,omitempty"`  // largest of the sender; in accept: to be used
+
+	// accept
+	Addr      uint64 `json:"addr,omitempty"`
+	RKey      uint32 `json:"rkey,omitempty"`
+	ChunkSize int    `json:"chunk_size,omitempty"`
+	Slots     int    `json:"slots,omitempty"`
+
+	// finish and verdict
+	SHA256 string `json:"sha256,omitempty"` // hexadecimal
+}
+
+// A control is the TCP connection as a stream of messages.
+type control struct {
+	out *json.Encoder
+	in  *json.Decoder
+}
+
+func newControl(conn net.Conn) *control {
+	return &control{
+		out: json.NewEncoder(conn), in: json.NewDecoder(io.LimitReader(conn, controlLimit)),
+	}
+}
+
+func (c *control) send(m message) error {
+	if err := c.out.Encode(m); err != nil {
+		return fmt.Errorf("control connection: %w", err)
+	}
+	return nil
+}
+
+// sendError tells the other end why this one gives up, when it still listens.
+func (c *control) sendError(err error) { _ = c.send(message{Error: err.Error()}) }
+
+// receive reads the next message. An error that the other end reported is an
+// ErrPeer.
+func (c *control) receive() (message, error) {
+	var m message
+	err := c.in.Decode(&m)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return m, fmt.Errorf("%w: it closed the connection", ErrPeer)
+	case err != nil:
+		return m, fmt.Errorf("control connection: %w", err)
+	case m.Error != "":
+		return m, fmt.Errorf("%w: %s", ErrPeer, m.Error)
+	}
+	return m, nil
+}
+
+// chunksOf is the number of chunks of a file, the last of which may be shorter.
+func chunksOf(size int64, chunk int) int64 { return (size + int64(chunk) - 1) / int64(chunk) }
+
+// chunkLen is the length of chunk n of a file.
+func chunkLen(size int64, chunk int, n int64) int {
+	return int(min(int64(chunk), size-n*int64(chunk)))
+}

@@ -1,0 +1,255 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// ErrChanged says that the file was written to while it was being sent.
+var ErrChanged = errors.New("the file changed while it was being copied")
+
+// SendConfig says what to send and where to.
+type SendConfig struct {
+	File     string // file to read
+	Path     string // path at the receiver, below its directory
+	GIDIndex int    // peer.AutoGID to have one chosen
+	Progress func(done, total int64)
+}
+
+// Result is a file that was transferred.
+type Result struct {
+	Path     string        // at the receiver, below its directory
+	Size     int64         // bytes
+	Duration time.Duration // of the data, without the connection set-up
+	SHA256   string        // hexadecimal, the same at both ends
+}
+
+// A sender is the sending end of one transfer.
+type sender struct {
+	*peer.End
+	SendConfig
+	*control
+	file *os.File
+	info os.FileInfo
+
+	mr        *engine.MR // the chunks
+	remote    message    // what the receiver accepted
+	hash      hash.Hash
+	read      int64 // chunks read and posted
+	written   int64 // chunks whose WRITE is complete
+	credited  int64 // chunks that are in the receiver's file
+	chunks    int64
+	chunkSize int
+}
+
+// Send sends a file over a TCP connection to a receiver and the RDMA connection
+// that it sets up.
+func Send(ctx context.Context, dev *engine.Device, conn net.Conn, c SendConfig) (Result, error) {
+	file, err := os.Open(c.File)
+	if err != nil {
+		return Result{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Result{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Result{}, fmt.Errorf("%s is no regular file (%s)", c.File, info.Mode())
+	}
+	end, err := peer.New(dev, peer.Config{
+		SendWR: maxSlots, RecvWR: maxSlots, Access: mem.LocalWrite,
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	defer end.Close()
+	s := &sender{
+		End: end, SendConfig: c, control: newControl(conn), file: file, info: info,
+		hash: sha256.New(),
+	}
+	if err := s.connect(ctx, conn); err != nil {
+		return Result{}, err
+	}
+	defer s.mr.Deregister()
+	return s.run(ctx, conn)
+}
+
+// connect agrees with the receiver on the transfer and brings the QP to RTS.
+func (s *sender) connect(ctx context.Context, conn net.Conn) error {
+	release := peer.Guard(ctx, conn)
+	defer release()
+	if err := s.ChooseGID(s.GIDIndex, conn, nil); err != nil {
+		return err
+	}
+	if err := s.Tell(conn); err != nil {
+		return err
+	}
+	remote, err := peer.Hear(conn)
+	if err != nil {
+		return err
+	}
+	err = s.send(message{
+		Protocol: protocol, Path: s.Path, Name: filepath.Base(s.File), Size: s.info.Size(),
+		Mode: uint32(s.info.Mode().Perm()), MTU: s.Dev.ActiveMTU(),
+	})
+	if err != nil {
+		return err
+	}
+	if s.remote, err = s.receive(); err != nil {
+		return err
+	}
+	r := &s.remote
+	if r.ChunkSize < 1 || r.ChunkSize > maxChunkSize || r.Slots < 1 || r.Slots > maxSlots {
+		return fmt.Errorf("%w: it offers %d slots of %d bytes", ErrPeer, r.Slots, r.ChunkSize)
+	}
+	s.chunkSize, s.chunks = r.ChunkSize, chunksOf(s.info.Size(), r.ChunkSize)
+	if err := s.Connect(ctx, remote, engine.ConnectOptions{PathMTU: r.MTU}); err != nil {
+		return err
+	}
+	s.mr, err = s.Dev.RegMR(s.PD, make([]byte, r.Slots*r.ChunkSize), 0)
+	return err
+}
+
+// run sends the data and learns the verdict.
+func (s *sender) run(ctx context.Context, conn net.Conn) (Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	verdict := make(chan message, 1)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		m, err := s.receive()
+		if err != nil {
+			cancel(err)
+			return
+		}
+		verdict <- m
+	}()
+	// Ends the reading, so that the goroutine is gone when run returns.
+	defer func() { _ = conn.SetReadDeadline(time.Unix(1, 0)); <-heard }()
+
+	start := time.Now()
+	digest, err := s.stream(ctx)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // what ended the context says more than that it ended
+		}
+		s.sendError(err)
+		return Result{}, fmt.Errorf("after %d of %d bytes: %w",
+			s.done(), s.info.Size(), err)
+	}
+	if err := s.send(message{SHA256: digest}); err != nil {
+		return Result{}, err
+	}
+	select {
+	case m := <-verdict:
+		if m.SHA256 != digest {
+			return Result{}, fmt.Errorf("SHA-256 differs: %s here, %s there", digest, m.SHA256)
+		}
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+	return Result{
+		Path: s.remote.Path, Size: s.info.Size(), Duration: time.Since(start), SHA256: digest,
+	}, nil
+}
+
+// done is the number of bytes that are in the receiver's file.
+func (s *sender) done() int64 {
+	return min(s.credited*int64(s.chunkSize), s.info.Size())
+}
+
+// stream moves all chunks and returns the digest of what it read.
+func (s *sender) stream(ctx context.Context) (string, error) {
+	slots := int64(s.remote.Slots)
+	for range slots {
+		if err := s.QP.PostRecv(&roce.RecvWR{}); err != nil {
+			return "", err
+		}
+	}
+	wcs := make([]roce.Completion, 2*maxSlots)
+	for s.credited < s.chunks || s.written < s.chunks {
+		for s.read < s.chunks && s.read < min(s.written, s.credited)+slots {
+			if err := s.sendChunk(); err != nil {
+				return "", err
+			}
+		}
+		n, err := s.Wait(ctx, wcs)
+		if err != nil {
+			return "", err
+		}
+		for i := range wcs[:n] {
+			if err := s.completed(&wcs[i]); err != nil {
+				return "", err
+			}
+		}
+		if s.Progress != nil {
+			s.Progress(s.done(), s.info.Size())
+		}
+	}
+	return hex.EncodeToString(s.hash.Sum(nil)), s.unchanged()
+}
+
+// sendChunk reads the next chunk and posts it.
+func (s *sender) sendChunk() error {
+	slot := int(s.read % int64(s.remote.Slots))
+	n := chunkLen(s.info.Size(), s.chunkSize, s.read)
+	buf := s.mr.Bytes()[slot*s.chunkSize:][:n]
+	if _, err := io.ReadFull(s.file, buf); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("%w: it became shorter", ErrChanged)
+		}
+		return err
+	}
+	s.hash.Write(buf)
+	err := s.QP.PostSend(&roce.SendWR{
+		WRID: uint64(s.read), Opcode: roce.OpWriteImm, Imm: uint32(s.read),
+		SGList:     []roce.SGE{s.mr.SGE(slot*s.chunkSize, n)},
+		RemoteAddr: s.remote.Addr + uint64(slot*s.chunkSize), RKey: s.remote.RKey,
+	})
+	s.read++
+	return err
+}
+
+// completed takes a WRITE that is through or a credit.
+func (s *sender) completed(wc *roce.Completion) error {
+	if wc.Opcode == roce.WCWrite {
+		s.written++
+		return nil
+	}
+	if wc.Opcode != roce.WCRecv || wc.Imm != uint32(s.credited) || s.credited >= s.read {
+		return fmt.Errorf("%w: credit %d (%s) came for chunk %d", ErrPeer, wc.Imm, wc.Opcode,
+			s.credited)
+	}
+	s.credited++
+	return s.QP.PostRecv(&roce.RecvWR{})
+}
+
+// unchanged tells whether the file is still what it was at the beginning.
+func (s *sender) unchanged() error {
+	now, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) {
+		return fmt.Errorf("%w: %d bytes of %s, then %d of %s", ErrChanged,
+			s.info.Size(), s.info.ModTime().Format(time.StampNano), now.Size(),
+			now.ModTime().Format(time.StampNano))
+	}
+	return nil
+}

@@ -122,3 +122,36 @@ func TestRNRAcknowledgesBefore(t *testing.T) {
 	s.Expect(roctest.PSN(s.us(2)))
 	s.ExpectState(roce.StateRTS)
 }
+
+// TestWhileRNRWaits: late answers neither prolong the wait nor cost a retry, and
+// the local ACK timer stands still.
+func TestWhileRNRWaits(t *testing.T) {
+	s := newScript(t, options{})
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	rnr := answerWith(s.us(0), wire.RNRSyndrome(14))
+	wait := 1280 * roce.Microsecond
+	s.Recv(rnr)
+	s.Advance(100 * roce.Microsecond)
+	s.Recv(rnr, answerWith(s.us(0), wire.NAKPSNSequenceError))
+	s.ExpectDeadline(wait - 100*roce.Microsecond)
+	if snap := s.qp.Snapshot(); snap.RetryLeft != 3 || snap.RNRLeft != 2 {
+		t.Errorf("left: %d retries, %d for RNR; want 3, 2", snap.RetryLeft, snap.RNRLeft)
+	}
+	s.Advance(wait - 100*roce.Microsecond)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.ExpectDeadline(4096 * roce.Nanosecond << defaults.Timeout)
+}
+
+// TestAckEndsRNRWait: what was refused may arrive all the same, from a copy that
+// was overtaken.
+func TestAckEndsRNRWait(t *testing.T) {
+	s := newScript(t, options{})
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(14)), ack(s.us(0)))
+	s.ExpectCQE(done(1, roce.WCSend))
+	s.ExpectDeadline(0)
+	s.Send(2, 4)
+	s.Expect(roctest.PSN(s.us(1)))
+}

@@ -17,8 +17,10 @@ func TestPostFromManyGoroutines(t *testing.T) {
 	for poster := range posters {
 		wg.Go(func() {
 			for i := range each {
-				wr := roce.SendWR{WRID: uint64(poster)<<32 | uint64(i), Opcode: roce.OpSend,
-					SGList: p.ends[0].sge(8*poster, 8)}
+				wr := roce.SendWR{
+					WRID: uint64(poster)<<32 | uint64(i), Opcode: roce.OpSend,
+					SGList: p.ends[0].sge(8*poster, 8),
+				}
 				for p.ends[0].qp.PostSend(&wr) != nil && t.Context().Err() == nil {
 					runtime.Gosched()
 				}

@@ -178,3 +178,91 @@ func TestAckBehindRead(t *testing.T) {
 	s.ExpectNothing()
 	s.ExpectCount(counter.AckDeferred, 1)
 }
+
+// TestGapBehindRead: a READ closes a gap, and the next gap is reported anew.
+func TestGapBehindRead(t *testing.T) {
+	s := newScript(t, options{})
+	w := s.writeRequest(wire.RCWriteOnly, s.it(1), 0, 0, nil)
+	s.Recv(w)
+	s.ExpectAck(s.it(0), wire.NAKPSNSequenceError, 0)
+	s.Recv(s.readRequest(s.it(0), 0, 1))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)))
+	w.PSN = s.it(2)
+	s.Recv(w)
+	s.ExpectAck(s.it(1), wire.NAKPSNSequenceError, 1)
+}
+
+// TestReplayWhileAnswering: an answer under way begins again, it is not given
+// twice.
+func TestReplayWhileAnswering(t *testing.T) {
+	s := newScript(t, options{})
+	r := s.readRequest(s.it(0), 0, 2*s.mtu())
+	s.Recv(r)
+	s.Expect(roctest.PSN(s.it(0)))
+	s.Recv(r, r)
+	s.Expect(roctest.PSN(s.it(0)), roctest.Opcode(wire.RCReadRespFirst))
+	s.Expect(roctest.PSN(s.it(1)), roctest.Opcode(wire.RCReadRespLast))
+	s.ExpectNothing()
+}
+
+// TestMaxDestRdAtomicMoves: READs stay what they are when their number changes,
+// up and down, and the oldest is the first to be forgotten.
+func TestMaxDestRdAtomicMoves(t *testing.T) {
+	s := newScript(t, options{MaxRd: 3})
+	resize := func(n uint8) {
+		s.modify(roce.AttrMaxDestRdAtomic, func(a *roce.Attr) { a.MaxDestRdAtomic = n })
+	}
+	read := func(i int) roctest.Packet { return s.readRequest(s.it(uint32(i)), 8*i, 8) }
+	answer := func(i int) {
+		t.Helper()
+		s.Expect(roctest.PSN(s.it(uint32(i))), roctest.Payload(s.buf[8*i:8*i+8]))
+	}
+	for i := range 2 {
+		s.Recv(read(i))
+		answer(i)
+	}
+	s.Recv(read(2))
+	s.move(roce.StateSQD)
+	resize(2)
+	answer(2)
+	resize(4)
+	s.Recv(read(3))
+	answer(3)
+	for i := 1; i < 4; i++ {
+		s.Recv(read(i))
+		answer(i)
+	}
+	s.Recv(read(0))
+	s.ExpectNothing()
+}
+
+// TestRefusedReadIsTheLastAnswer: nothing behind a READ whose memory is gone is
+// answered.
+func TestRefusedReadIsTheLastAnswer(t *testing.T) {
+	s := newScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 0, 8), s.writeRequest(wire.RCWriteOnly, s.it(1), 0, 0, nil))
+	s.keys.Deregister(s.region)
+	s.ExpectAck(s.it(0), wire.NAKRemoteAccessError, 2)
+	s.ExpectNothing()
+	s.ExpectState(roce.StateErr)
+}
+
+// TestMostAnswers: acknowledges before, between and behind all READs.
+func TestMostAnswers(t *testing.T) {
+	s := newScript(t, options{MaxRd: 2})
+	for i := range uint32(5) {
+		if i%2 == 1 {
+			s.Recv(s.readRequest(s.it(i), 0, 1))
+		} else {
+			s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(i), 0, 0, nil))
+		}
+	}
+	for i := range uint32(5) {
+		op := wire.RCAck
+		if i%2 == 1 {
+			op = wire.RCReadRespOnly
+		}
+		s.Expect(roctest.Opcode(op), roctest.PSN(s.it(i)), roctest.MSN(i+1))
+	}
+	s.ExpectNothing()
+}

@@ -202,6 +202,9 @@ func TestErrorFlushes(t *testing.T) {
 		s.ExpectCQE(failed(i, roce.StatusWRFlushErr))
 		s.ExpectRecvCQE(failed(10+i, roce.StatusWRFlushErr))
 	}
+	if snap := s.qp.Snapshot(); snap.SendPosted+snap.SendBegun+snap.RecvPosted != 0 {
+		t.Errorf("left: %+v", snap)
+	}
 	s.ExpectNothing()
 	s.ExpectDeadline(0)
 	s.Recv(ack(s.us(0)), request(wire.RCSendLast, s.it(1), []byte("x")))

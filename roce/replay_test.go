@@ -266,3 +266,12 @@ func TestMostAnswers(t *testing.T) {
 	}
 	s.ExpectNothing()
 }
+
+// TestAnswersGoFirst: what we owe the peer leaves before what we want of it.
+func TestAnswersGoFirst(t *testing.T) {
+	s := newScript(t, options{})
+	s.Send(1, 4)
+	s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(0), 0, 0, nil))
+	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
+	s.Expect(roctest.Opcode(wire.RCSendOnly), roctest.PSN(s.us(0)))
+}

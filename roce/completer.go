@@ -229,6 +229,6 @@ func (q *QP) responseFits(w *sendWQE, p *wire.Packet) bool {
 // badResponse ends the QP because the peer answered what was not asked.
 func (q *QP) badResponse(now Time) {
 	q.lastDrop = stepResponse
-	q.count.Inc(counter.RcvdFatalNAK)
+	q.count.Inc(counter.BadResponse)
 	q.fail(now, StatusBadRespErr)
 }

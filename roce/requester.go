@@ -155,10 +155,7 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 	}
 	spec := op.Spec()
 	last := spec.Is(wire.ClassLast)
-	r.sinceAck++
-	// The peer is asked for an ACK at the end of each message, twice in a
-	// window, and on the packet that closes the window.
-	ack := last || r.sinceAck >= r.window/2 || r.ahead(r.psn)+1 >= r.window
+	ack := q.wantsAck(now, last)
 	b := frame[q.path.Len():]
 	wire.BTH{
 		Opcode: op, SE: last && w.flags&SendSolicited != 0 && sendOps[w.opcode].notify, M: true,
@@ -178,11 +175,38 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 		q.failRequest(now, r.cur, StatusLocProtErr)
 		return 0
 	}
+	q.sent(r.psn.Add(1), w)
+	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), n)
+}
+
+// wantsAck decides whether the packet psn asks for an ACK (IBA 9.7.5.1.2). The
+// choice is the requester's: the last packet of a message asks, unless the next
+// message follows at once and its end will; every ackEvery-th packet asks; so
+// do the packet that closes the window and, since the first try was in vain,
+// the end of a message that is sent again.
+func (q *QP) wantsAck(now Time, last bool) bool {
+	r := &q.req
+	r.sinceAck++
+	ack := r.sinceAck >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
+	if !ack && last {
+		again := r.ahead(r.psn) < r.ahead(r.sentTop)
+		ack = again || !q.nextFollows(now)
+	}
 	if ack {
 		r.sinceAck = 0
 	}
-	q.sent(r.psn.Add(1), w)
-	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), n)
+	return ack
+}
+
+// ackEvery is how many packets may pass without one that asks for an ACK. An
+// answer costs both hosts as much as a request.
+const ackEvery = 64
+
+// nextFollows tells whether the work request behind cur is sure to be sent.
+func (q *QP) nextFollows(now Time) bool {
+	r := &q.req
+	next := r.cur + 1
+	return (next != r.new || q.begin(now)) && !(r.failed && r.failAt == next)
 }
 
 // putReadRequest asks for what is missing of a READ from psn on.

@@ -17,6 +17,7 @@ const (
 	SentSeqNAK
 	SentFatalNAK
 	RcvdFatalNAK
+	BadResponse
 	AckDeferred
 	LocalAckTimeout
 	ImpliedNAK
@@ -64,6 +65,7 @@ var specs = [Count]Spec{
 	SentSeqNAK:             {"sent_seq_nak", "packets", "PSN sequence NAKs sent"},
 	SentFatalNAK:           {"sent_fatal_nak", "packets", "NAKs sent that end the QP"},
 	RcvdFatalNAK:           {"rcvd_fatal_nak", "packets", "NAKs received that end the QP"},
+	BadResponse:            {"bad_response_err", "packets", "answers that fit no request, which end the QP"},
 	AckDeferred:            {"ack_deferred", "packets", "ACKs saved because a later one covers them"},
 	LocalAckTimeout:        {"local_ack_timeout_err", "events", "local ACK timer expiries"},
 	ImpliedNAK:             {"implied_nak_seq_err", "events", "READ responses found missing by a later answer"},

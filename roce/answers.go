@@ -36,6 +36,11 @@ func (f *answerQueue) clear() { f.head, f.n = 0, 0 }
 
 func (f *answerQueue) front() *answer { return &f.ring[f.head] }
 
+// patient tells whether the answer in front is a mere ACK.
+func (f *answerQueue) patient() bool {
+	return f.n > 0 && !f.front().isRead && f.front().syndrome.IsACK()
+}
+
 func (f *answerQueue) pop() {
 	f.head = (f.head + 1) % len(f.ring)
 	f.n--

@@ -65,6 +65,8 @@ type QP struct {
 	ipID   uint16
 	pmtu   uint32
 	sigAll bool
+	// yielded says that the ACK in front let a request pass.
+	yielded bool
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
 	// lastDrop is the step that refused the last packet that was refused.
@@ -214,9 +216,16 @@ func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7f
 
 // NextPacket writes the next packet to send to frame, which must have room for
 // the largest frame of the path MTU, and returns its length, 0 when nothing is
-// to be sent now. Answers go before requests.
+// to be sent now. Answers go before requests, but a mere ACK lets one request
+// pass: nobody waits for the ACK as long as for the request.
 func (q *QP) NextPacket(now Time, frame []byte) int {
-	n := q.nextResponse(now, frame)
+	n := 0
+	if q.yielded = !q.yielded && q.rsp.fifo.patient(); q.yielded {
+		n = q.nextRequest(now, frame)
+	}
+	if n == 0 {
+		n = q.nextResponse(now, frame)
+	}
 	if n == 0 {
 		n = q.nextRequest(now, frame)
 	}

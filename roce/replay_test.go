@@ -267,11 +267,19 @@ func TestMostAnswers(t *testing.T) {
 	s.ExpectNothing()
 }
 
-// TestAnswersGoFirst: what we owe the peer leaves before what we want of it.
+// TestAnswersGoFirst: data and refusals that we owe leave before what we want of
+// the peer, and an acknowledge after one request of ours at most.
 func TestAnswersGoFirst(t *testing.T) {
 	s := newScript(t, options{})
-	s.Send(1, 4)
-	s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(0), 0, 0, nil))
-	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
-	s.Expect(roctest.Opcode(wire.RCSendOnly), roctest.PSN(s.us(0)))
+	s.Send(1, 3*s.mtu())
+	s.Recv(s.readRequest(s.it(0), 0, 1))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)))
+	s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(1), 0, 0, nil))
+	s.Expect(roctest.Opcode(wire.RCSendFirst), roctest.PSN(s.us(0)))
+	s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(2), 0, 0, nil))
+	s.ExpectAck(s.it(2), wire.ACKNoCredits, 3)
+	s.Expect(roctest.Opcode(wire.RCSendMiddle), roctest.PSN(s.us(1)))
+	s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(4), 0, 0, nil))
+	s.ExpectAck(s.it(3), wire.NAKPSNSequenceError, 3)
+	s.Expect(roctest.Opcode(wire.RCSendLast), roctest.PSN(s.us(2)))
 }

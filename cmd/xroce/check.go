@@ -135,9 +135,9 @@ func (a *app) printCheck(r *checkReport) {
 func (a *app) printFindings(title string, list []host.Finding) {
 	a.printf("%s\n", title)
 	for _, f := range list {
-		a.printf("  %-5s %-28s %s\n", f.Verdict, f.What, f.Value)
+		a.printf("  %-5s %-38s %s\n", f.Verdict, f.What, f.Value)
 		if f.Remedy != "" && f.Verdict != host.Good {
-			a.printf("  %-5s %-28s -> %s\n", "", "", f.Remedy)
+			a.printf("  %-5s %-38s -> %s\n", "", "", f.Remedy)
 		}
 	}
 }

@@ -44,7 +44,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Receive files from 'xroce copy'",
 		Long: `Receive files that 'xroce copy' sends, by RDMA WRITE, until Ctrl-C. A file appears
 under its name when it is whole and its SHA-256 is right, never before. Nothing
-outside of the directory is touched. Whoever reaches the TCP port may send: serve
+outside of the directory is touched. A server that is killed may leave a hidden
+file whose name ends in .part. Whoever reaches the TCP port may send: serve
 only in a network that you trust.`,
 		Example: `  xroce serve --dir incoming -d eth0
   xroce serve --once -p 7000`,

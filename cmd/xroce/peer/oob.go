@@ -2,7 +2,9 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -38,6 +40,10 @@ func (e *End) Tell(conn net.Conn) error {
 // Hear receives the endpoint of the other end.
 func Hear(conn net.Conn) (engine.Endpoint, error) {
 	m, err := oob.Receive(conn)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: the peer closed the connection instead of answering; its own "+
+			"message says why (ibv_rc_pingpong needs -g INDEX of a RoCE v2 GID)", err)
+	}
 	if err != nil {
 		return engine.Endpoint{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"xroce/roce/wire"
 )
@@ -53,17 +54,29 @@ type message struct {
 
 // A control is the TCP connection as a stream of messages.
 type control struct {
-	out *json.Encoder
-	in  *json.Decoder
+	conn net.Conn
+	out  *json.Encoder
+	in   *json.Decoder
 }
+
+// How long the other end may keep us from writing by not reading.
+const (
+	sendTime      = 10 * time.Second
+	sendErrorTime = time.Second
+)
 
 func newControl(conn net.Conn) *control {
 	return &control{
-		out: json.NewEncoder(conn), in: json.NewDecoder(io.LimitReader(conn, controlLimit)),
+		conn: conn, out: json.NewEncoder(conn),
+		in: json.NewDecoder(io.LimitReader(conn, controlLimit)),
 	}
 }
 
-func (c *control) send(m message) error {
+func (c *control) send(m message) error { return c.sendWithin(m, sendTime) }
+
+func (c *control) sendWithin(m message, d time.Duration) error {
+	// A deadline that cannot be set is that of a closed connection.
+	_ = c.conn.SetWriteDeadline(time.Now().Add(d))
 	if err := c.out.Encode(m); err != nil {
 		return fmt.Errorf("control connection: %w", err)
 	}
@@ -71,7 +84,9 @@ func (c *control) send(m message) error {
 }
 
 // sendError tells the other end why this one gives up, when it still listens.
-func (c *control) sendError(err error) { _ = c.send(message{Error: err.Error()}) }
+func (c *control) sendError(err error) {
+	_ = c.sendWithin(message{Error: err.Error()}, sendErrorTime)
+}
 
 // receive reads the next message. An error that the other end reported is an
 // ErrPeer.

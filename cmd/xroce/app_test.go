@@ -1,0 +1,328 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"xroce/bpf"
+	"xroce/cmd/xroce/host"
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/xsk"
+)
+
+// fakeMachine is a host.Machine of plain data.
+type fakeMachine struct {
+	release    string
+	interfaces []host.Interface
+	user       host.User
+	bpf        bpf.Support
+	support    xsk.Support
+	probeErr   error
+}
+
+func (m *fakeMachine) Kernel() (string, error)                       { return m.release, nil }
+func (m *fakeMachine) Interfaces() ([]host.Interface, error)         { return m.interfaces, nil }
+func (m *fakeMachine) User() (host.User, error)                      { return m.user, nil }
+func (m *fakeMachine) BPF() (bpf.Support, error)                     { return m.bpf, nil }
+func (m *fakeMachine) Probe(ifindex, queue int) (xsk.Support, error) { return m.support, m.probeErr }
+
+// goodMachine can do everything, and has an interface that is up and one that
+// is not.
+func goodMachine() *fakeMachine {
+	yes := func(name string) xsk.Feature { return xsk.Feature{Name: name, OK: true} }
+	m := &fakeMachine{
+		release: "6.18.0",
+		user: host.User{
+			Caps: map[string]bool{}, LockedBytes: ^uint64(0), CPUs: 8, HugeKiB: 2048,
+		},
+		bpf: bpf.Support{Load: true},
+		support: xsk.Support{
+			Copy: yes("copy mode"), ZeroCopy: yes("zero-copy mode"),
+			MultiBuffer:         yes("multi-buffer frames"),
+			ZeroCopyMultiBuffer: yes("multi-buffer frames in zero-copy mode"),
+			BusyPoll:            yes("preferred busy polling"), TxBudget: yes("send budget"),
+		},
+	}
+	for _, c := range host.Capabilities {
+		m.user.Caps[c.Name] = true
+	}
+	up := host.Interface{
+		Ethernet: true, Carrier: true, Kind: "device", Driver: "ice", Queues: 1, Qdisc: "mq",
+	}
+	up.Port = engine.Port{
+		Name: "eth0", Index: 2, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x34}, MTU: 4200, Up: true,
+		Addrs: []netip.Addr{
+			netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1"),
+		},
+	}
+	down := up
+	down.Port = engine.Port{Name: "eth1", Index: 3, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x35}, MTU: 256}
+	down.Carrier, down.Driver = false, ""
+	loopback := host.Interface{Kind: "device", Queues: 1, Qdisc: "noqueue"}
+	loopback.Port = engine.Port{Name: "lo", Index: 1, MTU: 65536, Up: true}
+	m.interfaces = []host.Interface{loopback, up, down}
+	return m
+}
+
+// An invocation is a command that ran, or runs.
+type invocation struct {
+	code           int
+	stdout, stderr string
+	done           chan struct{}
+	cancel         context.CancelFunc
+	addr           chan net.Addr // where a server listens
+}
+
+// wait waits for the end of the command.
+func (i *invocation) wait(t *testing.T) *invocation {
+	t.Helper()
+	select {
+	case <-i.done:
+	case <-time.After(time.Minute):
+		t.Fatal("the command does not end")
+	}
+	return i
+}
+
+// listenPort waits until the command listens and returns its TCP port.
+func (i *invocation) listenPort(t *testing.T) string {
+	t.Helper()
+	select {
+	case addr := <-i.addr:
+		i.addr <- addr // for the next time
+		return fmt.Sprint(addr.(*net.TCPAddr).Port)
+	case <-i.done:
+		t.Fatalf("ended with code %d before it listened: %s", i.code, i.stderr)
+	case <-time.After(time.Minute):
+		t.Fatal("does not listen")
+	}
+	return ""
+}
+
+// A bench makes invocations that see the same machine and network.
+type bench struct {
+	machine host.Machine
+	open    func(string, engine.Options) (*engine.Device, error)
+	change  func(*app)
+	around  func(f func()) // runs the command, for tests in namespaces
+}
+
+// start starts a command.
+func (b bench) start(t *testing.T, args ...string) *invocation {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	i := &invocation{done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1)}
+	var stdout, stderr lockedBuffer
+	a := newApp(&stdout, &stderr)
+	a.machine = b.machine
+	if b.open != nil {
+		a.open = b.open
+	}
+	a.listening = func(addr net.Addr) { i.addr <- addr }
+	if b.change != nil {
+		b.change(a)
+	}
+	around := b.around
+	if around == nil {
+		around = func(f func()) { f() }
+	}
+	go around(func() {
+		defer close(i.done)
+		i.code = a.run(ctx, args)
+		i.stdout, i.stderr = stdout.String(), stderr.String()
+	})
+	t.Cleanup(func() { cancel(); i.wait(t) })
+	return i
+}
+
+// run runs a command to its end.
+func (b bench) run(t *testing.T, args ...string) *invocation {
+	t.Helper()
+	return b.start(t, args...).wait(t)
+}
+
+// lockedBuffer is a bytes.Buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+type realClock struct{ start time.Time }
+
+func (c realClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
+
+// simBench has a simulated network whose ports are opened by name: xr1, xr2 and
+// so on.
+func simBench(t *testing.T) (bench, *sim.Network) {
+	t.Helper()
+	network, err := sim.NewNetwork(1, realClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(name string, o engine.Options) (*engine.Device, error) {
+		var n byte
+		if _, err := fmt.Sscanf(name, "xr%d", &n); err != nil {
+			return nil, fmt.Errorf("no interface %s", name)
+		}
+		port, err := network.NewPort(sim.PortConfig{
+			Name: name, MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200,
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return engine.OpenLink(port, port, o)
+	}
+	return bench{machine: goodMachine(), open: open}, network
+}
+
+// contains fails the test unless each of the pieces is in text.
+func contains(t *testing.T, text string, pieces ...string) {
+	t.Helper()
+	for _, p := range pieces {
+		if !strings.Contains(text, p) {
+			t.Errorf("%q is not in:\n%s", p, text)
+		}
+	}
+}
+
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") == "1" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	b, _ := simBench(t)
+	for _, line := range []string{
+		"nonsense", "demo extra", "demo --nonsense", "demo --size 0", "demo --size -4",
+		"demo --time 0s", "demo --file-size -1", "demo --xdp-mode x", "demo --mode x",
+		"demo --backend x", "demo --queue -1", "demo --cpu -2", "demo --size many",
+		"devices x", "devinfo x", "devinfo -i 2", "check a b", "check eth0 --queue 1",
+		"check --queue -1", "version x", "version --log-format xml",
+		"pingpong a b", "pingpong -m 1000", "pingpong -s 0", "pingpong -s -1", "pingpong -n 0",
+		"pingpong -r 0", "pingpong -r 1000000", "pingpong -g -2", "pingpong -p 70000 -d xr1",
+		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 -p -5",
+		"copy", "copy f", "copy f nohost", "copy f :p", "copy f host:../p", "copy f host:/p",
+		"copy f [::1]p", "copy f []:p", "copy f h: --queue -3",
+	} {
+		i := b.run(t, strings.Fields(line)...)
+		if i.code != exitUsage || i.stdout != "" {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", line, i.code, i.stdout, i.stderr)
+		}
+		contains(t, i.stderr, "xroce: ", "Try 'xroce help'")
+	}
+}
+
+func TestEveryCommandHasHelpWithExamples(t *testing.T) {
+	b, _ := simBench(t)
+	for _, c := range []string{
+		"demo", "check", "devices", "devinfo", "pingpong", "serve", "copy", "version",
+	} {
+		i := b.run(t, c, "--help")
+		if i.code != exitOK || i.stderr != "" {
+			t.Errorf("%s --help: code %d, stderr %q", c, i.code, i.stderr)
+		}
+		contains(t, i.stdout, "Examples:", "xroce "+c, "--json")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	b, _ := simBench(t)
+	i := b.run(t, "version", "--json")
+	var r versionReport
+	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
+		t.Fatalf("%v in %s", err, i.stdout)
+	}
+	if r.Version != version || r.Kernel != "6.18.0" || !strings.HasPrefix(r.Go, "go1") {
+		t.Errorf("%+v", r)
+	}
+	contains(t, b.run(t, "version").stdout, "xroce "+version, "kernel 6.18.0")
+}
+
+func TestExitCodes(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		ran  bool
+		want int
+	}{
+		{"success", t.Context(), nil, true, 0},
+		{"failure", t.Context(), errors.New("x"), true, 1},
+		{"before it ran", t.Context(), errors.New("x"), false, 2},
+		{"usage while it ran", t.Context(), fmt.Errorf("a: %w", usagef("x")), true, 2},
+		{"no privilege", t.Context(), fmt.Errorf("a: %w", unix.EPERM), true, 3},
+		{"no AF_XDP", t.Context(), fmt.Errorf("a: %w", unix.EAFNOSUPPORT), true, 3},
+		{"unsupported", t.Context(), errors.ErrUnsupported, true, 3},
+		{"interrupted", ended, context.Canceled, true, 130},
+		{"own code", t.Context(), exitError{3, nil}, true, 3},
+	} {
+		if got := exitCode(c.ctx, c.err, c.ran); got != c.want {
+			t.Errorf("%s: %d, not %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAdviceSaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want []string
+	}{
+		{unix.EPERM, []string{"CAP_NET_RAW", "setcap", "xroce check xr1"}},
+		{unix.EBUSY, []string{"queue 3 of xr1 is taken", "--queue", "ss --xdp"}},
+		{unix.ENOBUFS, []string{"ulimit -l"}},
+	} {
+		err := advise(fmt.Errorf("open: %w", c.err), "xr1", 3)
+		if !errors.Is(err, c.err) {
+			t.Errorf("%v hides its cause", err)
+		}
+		contains(t, err.Error(), c.want...)
+	}
+	foreign := fmt.Errorf("%w: %w", bpf.ErrForeignProgram, unix.EBUSY)
+	if err := advise(foreign, "xr1", 0); err != foreign {
+		t.Errorf("a foreign program is explained as a taken queue: %v", err)
+	}
+}

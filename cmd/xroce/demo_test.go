@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xroce/cmd/xroce/demo"
+)
+
+// quick makes the demonstration short.
+var quick = []string{"demo", "--sim", "--time", "2ms", "--file-size", "3000000"}
+
+func TestDemoOnTheSimulatedWire(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "demo.pcapng")
+	i := bench{machine: goodMachine()}.run(t, append(quick, "--capture", file)...)
+	if i.code != exitOK || i.stderr != "" {
+		t.Fatalf("code %d, stderr %s\n%s", i.code, i.stderr, i.stdout)
+	}
+	lines := strings.Split(strings.TrimSpace(i.stdout), "\n")
+	contains(t, lines[0], "wire: ", "simulated", "backend sim", "MTU 4200", "path MTU 4096",
+		"(asked for)")
+	if last := lines[len(lines)-1]; last != "demo: 147 passed, 0 failed" {
+		t.Errorf("last line: %s", last)
+	}
+	contains(t, i.stdout, "SEND_WITH_IMM ", "RDMA_WRITE_WITH_IMM ", "RDMA_READ ", "1048576",
+		"packets in "+file)
+	judgeByTshark(t, file)
+}
+
+// judgeByTshark lets Wireshark's dissector read the capture: every packet is
+// InfiniBand, and none is malformed. Heuristic dissectors of payload are off:
+// they take random bytes for protocols.
+func judgeByTshark(t *testing.T, file string) {
+	t.Helper()
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Log("tshark is not installed: its judgement is missing")
+		return
+	}
+	args := []string{
+		"-r", file, "-T", "fields", "-e", "frame.protocols", "-e", "_ws.malformed",
+		"-e", "infiniband.invariant.crc",
+	}
+	for _, guesser := range []string{
+		"eth_over_ib", "fc_infiniband", "iser_infiniband", "lnet_ib", "mellanox_eoib", "nvme_rdma",
+		"rpcrdma_infiniband", "sdp_infiniband", "smb_direct_infiniband", "smcr_infiniband",
+	} {
+		args = append(args, "--disable-heuristic", guesser)
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command(tshark, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if strings.Contains(stderr.String(), "No such protocol") {
+		t.Logf("this tshark names its heuristics otherwise, its judgement is missing: %s", &stderr)
+		return
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	packets := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(packets) < 1000 {
+		t.Errorf("tshark sees %d packets", len(packets))
+	}
+	for n, line := range packets {
+		f := strings.Split(line, "\t")
+		if !strings.Contains(f[0], ":infiniband") || f[1] != "" || !strings.HasPrefix(f[2], "0x") {
+			t.Errorf("packet %d: tshark sees %q", n+1, line)
+		}
+	}
+}
+
+func TestDemoJSON(t *testing.T) {
+	i := bench{machine: goodMachine()}.run(t, append(quick, "--json", "--size", "5000")...)
+	var r demo.Report
+	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
+		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
+	}
+	if i.code != exitOK || r.Failed != 0 || r.Passed != 25+3+10+2+2 || len(r.Rows) != 5 ||
+		r.Wire.Backend != "sim" || r.Copy.Bytes < 3000000 {
+		t.Errorf("code %d, %+v", i.code, r)
+	}
+	for _, row := range r.Rows {
+		if row.Size != 5000 || row.Messages <= 0 || row.Gigabits <= 0 || row.Microseconds <= 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestDemoInterrupted interrupts each stage: the summary is printed and nothing
+// is left.
+func TestDemoInterrupted(t *testing.T) {
+	for _, stage := range []demo.Stage{
+		demo.StageOperations, demo.StageCopy, demo.StageMeasure,
+	} {
+		t.Setenv("TMPDIR", t.TempDir())
+		var i *invocation
+		ready := make(chan struct{})
+		b := bench{machine: goodMachine(), change: func(a *app) {
+			a.demoHook = func(s demo.Stage) {
+				if s == stage {
+					<-ready
+					i.cancel()
+				}
+			}
+		}}
+		i = b.start(t, quick...)
+		close(ready)
+		if i.wait(t); i.code != exitInterrupted {
+			t.Errorf("%s: code %d, %s", stage, i.code, i.stderr)
+		}
+		contains(t, i.stdout, "demo: ", " passed, 0 failed")
+		contains(t, i.stderr, "interrupted")
+		onlyFiles(t, os.TempDir())
+	}
+}
+
+func TestDemoPanicLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = demo.Run(t.Context(), demo.Options{Simulated: true, FileSize: 1, Hook: func(s demo.Stage) {
+			if s == demo.StageCopy {
+				panic("at the worst moment")
+			}
+		}})
+	}()
+	onlyFiles(t, os.TempDir())
+}
+
+func TestDemoKeeps(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	i := bench{machine: goodMachine()}.run(t, append(quick, "--keep", "--size", "64")...)
+	if i.code != exitOK {
+		t.Fatal(i.stderr)
+	}
+	contains(t, i.stdout, "to remove it:\n  rm -r "+os.TempDir())
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), "xroce-demo-*", "demo.pcapng"))
+	if err != nil || len(found) != 1 {
+		t.Errorf("kept %q, %v", found, err)
+	}
+}
+
+// TestDemoFindsDamage damages the capture before it is read back.
+func TestDemoFindsDamage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "demo.pcapng")
+	for name, damage := range map[string]func([]byte) []byte{
+		"wrong ICRC": func(b []byte) []byte {
+			// The payload of the first packet, behind Ethernet, IPv4, UDP and BTH.
+			b[bytes.Index(b, []byte{0x08, 0x00, 0x45})+2+20+8+12] ^= 1
+			return b
+		},
+		"incomplete": func(b []byte) []byte { return b[:len(b)*2/3] },
+		"empty":      func(b []byte) []byte { return b[:0] },
+	} {
+		b := bench{machine: goodMachine(), change: func(a *app) {
+			a.demoHook = func(s demo.Stage) {
+				if s != demo.StageCapture {
+					return
+				}
+				content, err := os.ReadFile(file)
+				if err == nil {
+					err = os.WriteFile(file, damage(content), 0o600)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+		i := b.run(t, append(quick, "--capture", file)...)
+		if i.code != exitFailure {
+			t.Errorf("%s: code %d\n%s", name, i.code, i.stdout)
+		}
+		if name == "wrong ICRC" {
+			contains(t, i.stdout, "FAILED: ", "wrong ICRC", " 1 failed")
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"xroce/bpf"
+	"xroce/engine"
+	"xroce/xsk"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestDevinfoGolden(t *testing.T) {
+	b := bench{machine: goodMachine()}
+	for _, c := range []struct {
+		file string
+		args []string
+	}{
+		{"devices.golden", []string{"devices"}},
+		{"devinfo.golden", []string{"devinfo"}},
+		{"devinfo_verbose.golden", []string{"devinfo", "-d", "eth0", "-v"}},
+		{"devinfo_list.golden", []string{"devinfo", "-l"}},
+		{"devinfo_json.golden", []string{"devinfo", "-j"}},
+		{"check.golden", []string{"check"}},
+		{"check_device.golden", []string{"check", "eth0"}},
+	} {
+		i := b.run(t, c.args...)
+		if i.code != exitOK || i.stderr != "" {
+			t.Errorf("%v: code %d, stderr %q", c.args, i.code, i.stderr)
+		}
+		golden(t, c.file, i.stdout)
+	}
+}
+
+func TestDevinfoUnknownDevice(t *testing.T) {
+	i := bench{machine: goodMachine()}.run(t, "devinfo", "-d", "lo")
+	if i.code != exitFailure {
+		t.Errorf("code %d", i.code)
+	}
+	contains(t, i.stderr, "no device lo", "xroce devices")
+}
+
+// TestCheckFindsWhatIsMissing breaks the machine in one way at a time.
+func TestCheckFindsWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*fakeMachine)
+		code   int
+		want   []string
+	}{
+		{"old kernel", func(m *fakeMachine) { m.release = "4.19.0" }, 3, []string{"5.11"}},
+		{"kernel without multi-buffer", func(m *fakeMachine) { m.release = "6.1.0-18" }, 0,
+			[]string{"path MTU is at most 2048"}},
+		{"no capability", func(m *fakeMachine) { m.user.Caps["CAP_NET_RAW"] = false }, 3,
+			[]string{"no    CAP_NET_RAW", "setcap"}},
+		{"CAP_SYS_ADMIN for CAP_BPF", func(m *fakeMachine) { m.user.Caps["CAP_BPF"] = false }, 0,
+			[]string{"-     CAP_BPF"}},
+		{"little memory", func(m *fakeMachine) {
+			m.user.Caps["CAP_IPC_LOCK"], m.user.LockedBytes = false, 8<<20
+		}, 3, []string{"limit 8192 KiB", "ulimit -l unlimited"}},
+		{"no BPF", func(m *fakeMachine) {
+			m.bpf = bpf.Support{Cause: unix.EPERM, Missing: []string{"CAP_BPF"}}
+		}, 3, []string{"load the XDP program", "give CAP_BPF"}},
+		{"one CPU", func(m *fakeMachine) { m.user.CPUs = 1 }, 0, []string{"share one CPU"}},
+		{"down", func(m *fakeMachine) { m.interfaces[1].Up = false }, 3,
+			[]string{"ip link set eth0 up"}},
+		{"small MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 1500 }, 0,
+			[]string{"path MTU 1024", "ip link set eth0 mtu 4200"}},
+		{"tiny MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 200 }, 3,
+			[]string{"too small", "ip link set eth0 mtu 1500"}},
+		{"many queues", func(m *fakeMachine) { m.interfaces[1].Queues = 8 }, 0,
+			[]string{"ethtool -L eth0 combined 1"}},
+		{"veth without qdisc", func(m *fakeMachine) {
+			m.interfaces[1].Driver, m.interfaces[1].Qdisc = "veth", "noqueue"
+		}, 0, []string{"256 frames", "tc qdisc add dev eth0 root pfifo"}},
+		{"foreign program", func(m *fakeMachine) { m.interfaces[1].XDP = 77 }, 3,
+			[]string{"id 77", "bpftool prog show id 77", "xdp off"}},
+		{"no address", func(m *fakeMachine) { m.interfaces[1].Addrs = nil }, 0,
+			[]string{"ip address add"}},
+		{"taken queue", func(m *fakeMachine) { m.probeErr = unix.EBUSY }, 3,
+			[]string{"ss --xdp"}},
+		{"no zero-copy", func(m *fakeMachine) {
+			m.support.ZeroCopy = xsk.Feature{Name: "zero-copy mode", Err: unix.EOPNOTSUPP}
+		}, 0, []string{"no: operation not supported"}},
+		{"no multi-buffer", func(m *fakeMachine) {
+			m.support.MultiBuffer = xsk.Feature{Name: "multi-buffer frames", Err: unix.EINVAL}
+		}, 0, []string{"use a path MTU of 2048"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := goodMachine()
+			c.change(m)
+			i := bench{machine: m}.run(t, "check", "eth0")
+			if i.code != c.code {
+				t.Errorf("code %d, not %d", i.code, c.code)
+			}
+			contains(t, i.stdout, c.want...)
+			i = bench{machine: m}.run(t, "check", "eth0", "--json")
+			var r checkReport
+			if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Works != (c.code == 0) || i.code != c.code {
+				t.Errorf("JSON says works %v, code %d", r.Works, i.code)
+			}
+		})
+	}
+}
+
+func TestCheckUnknownInterface(t *testing.T) {
+	i := bench{machine: goodMachine()}.run(t, "check", "eth9")
+	if i.code != exitFailure {
+		t.Errorf("code %d", i.code)
+	}
+	contains(t, i.stderr, "no interface eth9", "eth0, eth1")
+}
+
+func TestCheckRefusesLoopback(t *testing.T) {
+	i := bench{machine: goodMachine()}.run(t, "check", "lo")
+	if i.code != exitUnsupported {
+		t.Errorf("code %d: %s", i.code, i.stdout)
+	}
+	contains(t, i.stdout, "no Ethernet")
+}
+
+func TestNodeGUID(t *testing.T) {
+	// As rxe makes it of the same MAC address.
+	if got := guid(nodeGUID([6]byte{0x52, 0x54, 0, 0x77, 0xe1, 0x97})); got != "5054:00ff:fe77:e197" {
+		t.Error(got)
+	}
+}
+
+func TestChooseInterface(t *testing.T) {
+	m := goodMachine()
+	a := newApp(nil, nil)
+	a.machine = m
+	if got, err := a.chooseInterface("", nil); got != "eth0" || err != nil {
+		t.Errorf("of one that is up: %q, %v", got, err)
+	}
+	m.interfaces[2].Up = true
+	if got, err := a.chooseInterface("", nil); err == nil {
+		t.Errorf("of two that are up: %q", got)
+	} else {
+		contains(t, err.Error(), "-d", "eth0, eth1")
+	}
+	if got, err := a.chooseInterface("xr7", nil); got != "xr7" || err != nil {
+		t.Errorf("named: %q, %v", got, err)
+	}
+	m.interfaces = m.interfaces[:1]
+	if got, err := a.chooseInterface("", nil); err == nil {
+		t.Errorf("of none: %q", got)
+	}
+}
+
+func TestDevinfoPortState(t *testing.T) {
+	m := goodMachine()
+	var got []string
+	for _, i := range m.interfaces {
+		got = append(got, newDevinfo(i).State)
+	}
+	if diff := cmp.Diff([]string{"PORT_DOWN", "PORT_ACTIVE", "PORT_DOWN"}, got); diff != "" {
+		t.Error(diff)
+	}
+	small := m.interfaces[1]
+	small.Port = engine.Port{Name: "x", MTU: 100}
+	if d := newDevinfo(small); mtuText(d.active) != "invalid MTU (0)" || d.ActiveMTU != 0 {
+		t.Errorf("MTU 100: %+v", d)
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// pingpongLines are the lines of ibv_rc_pingpong, which scripts read.
+var pingpongLines = regexp.MustCompile(
+	`^  local address:  LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:192\.0\.2\.\d
+  remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:192\.0\.2\.\d
+(\d+) bytes in \d+\.\d\d seconds = \d+\.\d\d Mbit/sec
+(\d+) iters in \d+\.\d\d seconds = \d+\.\d\d usec/iter
+$`)
+
+func TestPingpong(t *testing.T) {
+	for _, flags := range [][]string{
+		{"-s", "1", "-n", "50"},
+		{"-s", "4096", "-n", "50", "-c"},
+		{"-s", "65536", "-n", "20", "-m", "4096", "-c", "-e"},
+		{"-s", "9999", "-n", "20", "-m", "256", "-r", "1", "-c", "-e"},
+		{"-s", "5000", "-n", "20", "-r", "2", "-c", "--busy"},
+	} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			b, _ := simBench(t)
+			server := b.start(t, append([]string{"pingpong", "-d", "xr1", "-p", "0"}, flags...)...)
+			port := server.listenPort(t)
+			client := b.start(t, append([]string{
+				"pingpong", "-d", "xr2", "-p", port, "127.0.0.1",
+			}, flags...)...)
+			for name, i := range map[string]*invocation{"client": client, "server": server} {
+				if i.wait(t); i.code != exitOK || i.stderr != "" {
+					t.Errorf("%s: code %d, stderr %s", name, i.code, i.stderr)
+				}
+				if !pingpongLines.MatchString(i.stdout) {
+					t.Errorf("%s printed:\n%s", name, i.stdout)
+				}
+			}
+		})
+	}
+}
+
+func TestPingpongJSON(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-n", "10", "-s", "100")
+	client := b.run(t, "pingpong", "-d", "xr2", "-n", "10", "-s", "100", "--json",
+		"-p", server.listenPort(t), "127.0.0.1")
+	server.wait(t)
+	var r pingpongReport
+	if err := json.Unmarshal([]byte(client.stdout), &r); err != nil {
+		t.Fatalf("%v in %s, %s", err, client.stdout, client.stderr)
+	}
+	if r.Bytes != 2000 || r.Iters != 10 || r.MTU != 1024 || r.Backend != "sim" ||
+		r.Usec <= 0 || r.Remote.GID != "::ffff:192.0.2.1" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPingpongSizesDiffer(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-s", "200")
+	client := b.start(t, "pingpong", "-d", "xr2", "-s", "100", "-p", server.listenPort(t), "127.0.0.1")
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("server: code %d", server.code)
+	}
+	contains(t, server.stderr, "100 bytes, not 200", "-s")
+	client.cancel()
+	if client.wait(t); client.code != exitFailure && client.code != exitInterrupted {
+		t.Errorf("client: code %d, %s", client.code, client.stderr)
+	}
+}
+
+func TestPingpongCheckFindsWrongData(t *testing.T) {
+	b, _ := simBench(t)
+	// Without -c the client does not mark its pages.
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-c")
+	client := b.start(t, "pingpong", "-d", "xr2", "-p", server.listenPort(t), "127.0.0.1")
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("server: code %d", server.code)
+	}
+	contains(t, server.stderr, "invalid data in page 0")
+	client.cancel()
+}
+
+func TestPingpongWithoutServer(t *testing.T) {
+	b, _ := simBench(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	l.Close()
+	i := b.run(t, "pingpong", "-d", "xr1", "-p", port, "127.0.0.1")
+	if i.code != exitFailure {
+		t.Errorf("code %d", i.code)
+	}
+	contains(t, i.stderr, "start the server first")
+}
+
+func TestPingpongPortTaken(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0")
+	i := b.run(t, "pingpong", "-d", "xr2", "-p", server.listenPort(t))
+	if i.code != exitFailure {
+		t.Errorf("code %d", i.code)
+	}
+	contains(t, i.stderr, "choose another with -p")
+}
+
+func TestPingpongPeerHangsUp(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0")
+	conn, err := net.Dial("tcp", "127.0.0.1:"+server.listenPort(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("code %d", server.code)
+	}
+	contains(t, server.stderr, "the peer closed the connection")
+}
+
+func TestInterruptedServerEndsWith130(t *testing.T) {
+	b, _ := simBench(t)
+	for _, args := range [][]string{
+		{"pingpong", "-d", "xr1", "-p", "0"},
+		{"serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir()},
+	} {
+		i := b.start(t, args...)
+		i.listenPort(t)
+		i.cancel()
+		if i.wait(t); i.code != exitInterrupted {
+			t.Errorf("%v: code %d, %s", args, i.code, i.stderr)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	now := time.Unix(1000, 0)
+	clock := func() time.Time { return now }
+	var line, log lockedBuffer
+	onTerminal := newProgress(&line, true, "f", false, clock)
+	elsewhere := newProgress(&log, false, "f", true, clock)
+	for range 100 {
+		now = now.Add(150 * time.Millisecond)
+		done := now.Sub(time.Unix(1000, 0)).Milliseconds() << 10
+		onTerminal.update(done, 30000<<10)
+		elsewhere.update(done>>10, 30000)
+	}
+	onTerminal.close()
+	elsewhere.close()
+	contains(t, line.String(), "\rf: 7.3 MiB of 29.3 MiB, 0.01 Gb/s, 25 %, ETA 23s")
+	if want := "f: 10050 of 30000, 1000.0/s, 34 %, ETA 20s\n"; log.String() != want {
+		t.Errorf("elsewhere: %q, not %q", log.String(), want)
+	}
+	if got := line.String(); got[len(got)-1] != '\r' || got[:1] != "\r" {
+		t.Errorf("the line is not wiped: %q", got)
+	}
+}
+
+func TestByteCount(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 64 << 20: "64.0 MiB",
+		5 << 60: "5.0 EiB",
+	} {
+		if got := byteCount(n); got != want {
+			t.Errorf("%d: %s, not %s", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,397 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/cmd/xroce/demo"
+	"xroce/engine"
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// childUser in the environment makes the test binary the program itself, as the
+// user of that number.
+const childUser = "XROCE_TEST_CHILD_USER"
+
+func TestMain(m *testing.M) {
+	user := os.Getenv(childUser)
+	if user == "" {
+		os.Exit(m.Run())
+	}
+	if user != "0" {
+		var uid int
+		if _, err := fmt.Sscan(user, &uid); err != nil {
+			panic(err)
+		}
+		if err := unix.Setuid(uid); err != nil {
+			panic(err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := newApp(os.Stdout, os.Stderr).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// child prepares a child process that is the program itself.
+func child(t *testing.T, user int, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childUser, user))
+	return cmd
+}
+
+// pair makes two namespaces and a bench whose commands run in one of them.
+func pair(t *testing.T, o vethpair.Options) (p *vethpair.Pair, in func(vethpair.Side) bench) {
+	t.Helper()
+	xsktest.NeedRoot(t)
+	p, err := vethpair.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, func(s vethpair.Side) bench {
+		return bench{
+			machine: newApp(nil, nil).machine,
+			around: func(f func()) {
+				if err := p.Do(s, func() error { f(); return nil }); err != nil {
+					panic(err)
+				}
+			},
+		}
+	}
+}
+
+func TestRootPingpong(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	for _, c := range []struct{ server, flags string }{
+		{p.A.IPv4.Addr().String(), "-c -s 4096 -n 200"},
+		{p.A.IPv4.Addr().String(), "-c -s 100000 -m 4096 -n 50 -e"},
+		{p.A.IPv6.Addr().String(), "-c -s 3000 -n 50 -e --xdp-mode generic --mode copy"},
+		{p.A.IPv4.Addr().String(), "-c -s 3000 -n 50 -e --backend asavie"},
+	} {
+		flags := strings.Fields("pingpong -d xr0 " + c.flags)
+		server := in(vethpair.A).start(t, append(flags, "-p", "0")...)
+		client := in(vethpair.B).start(t, append(flags, "-p", server.listenPort(t), c.server)...)
+		for name, i := range map[string]*invocation{"client": client, "server": server} {
+			if i.wait(t); i.code != exitOK {
+				t.Errorf("%s: %s: code %d, %s", c.flags, name, i.code, i.stderr)
+			}
+			contains(t, i.stdout, "usec/iter\n", "remote address: LID 0x0000, QPN 0x")
+		}
+	}
+}
+
+func TestRootCopy(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	dir := t.TempDir()
+	server := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", dir)
+	name, content := randomFile(t, 50_000_001, 0o750)
+	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":file", "-p",
+		server.listenPort(t))
+	if i.code != exitOK || i.stderr != "" {
+		t.Fatalf("code %d, %s", i.code, i.stderr)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "file"))
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("the copy differs, %v", err)
+	}
+	// The same over IPv6.
+	i = in(vethpair.B).run(t, "copy", name, "["+p.A.IPv6.Addr().String()+"]:file6", "-p",
+		server.listenPort(t))
+	if i.code != exitOK {
+		t.Errorf("IPv6: code %d, %s", i.code, i.stderr)
+	}
+	onlyFiles(t, dir, "file", "file6")
+}
+
+// slowFile is so large that a copy can be killed half way.
+const slowFile = 1 << 30
+
+// TestRootPeerKilled kills the receiver, then the sender, in the middle.
+func TestRootPeerKilled(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	name := filepath.Join(t.TempDir(), "sparse")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(name, slowFile); err != nil {
+		t.Fatal(err)
+	}
+	const port = "18600"
+	for _, killed := range []string{"server", "client"} {
+		dir := t.TempDir()
+		serve := []string{"serve", "--once", "-d", "xr0", "-p", port, "--dir", dir}
+		copyTo := []string{"copy", name, p.A.IPv4.Addr().String() + ":half", "-d", "xr0", "-p", port}
+		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
+		if killed == "client" {
+			victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
+		}
+		startVictim := func() {
+			if err := p.Do(side, victim.Start); err != nil {
+				t.Fatal(err)
+			}
+		}
+		other := in(1 - side)
+		var survivor *invocation
+		if killed == "server" {
+			startVictim()
+			awaitListener(t, p, port)
+			survivor = other.start(t, args...)
+		} else {
+			survivor = other.start(t, args...)
+			survivor.listenPort(t)
+			startVictim()
+		}
+		awaitHalf(t, dir)
+		if err := victim.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		_ = victim.Wait() // killed: an error, as it should be
+		if survivor.wait(t); survivor.code != exitFailure {
+			t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
+		}
+		if took := time.Since(begin); took > 20*time.Second {
+			t.Errorf("%s killed: noticed after %v", killed, took)
+		}
+		contains(t, survivor.stderr, "of 1073741824 bytes: ")
+		if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s killed: half a file has the final name (%v)", killed, err)
+		}
+		if killed == "client" {
+			onlyFiles(t, dir) // the server lives, and cleans up
+		}
+	}
+}
+
+// awaitListener waits until a server listens in namespace A.
+func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		var out []byte
+		err := p.Do(vethpair.A, func() (err error) {
+			out, err = exec.Command("ss", "-Hltn", "sport", "=", ":"+port).Output()
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out) > 0 {
+			return
+		}
+	}
+	t.Fatal("the server does not listen")
+}
+
+// awaitHalf waits until a file in the making has some bytes.
+func awaitHalf(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		parts, err := filepath.Glob(filepath.Join(dir, ".half.*.part"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(parts) == 1 {
+			if info, err := os.Stat(parts[0]); err == nil && info.Size() > 4<<20 {
+				return
+			}
+		}
+	}
+	t.Fatal("no transfer begins")
+}
+
+func TestRootDiskFull(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=3m"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	server := in(vethpair.A).start(t, "serve", "--once", "-d", "xr0", "-p", "0", "--dir", dir)
+	name, _ := randomFile(t, 10<<20, 0o600)
+	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-p", server.listenPort(t))
+	if server.wait(t); i.code != exitFailure || server.code != exitFailure {
+		t.Errorf("client %d, server %d", i.code, server.code)
+	}
+	contains(t, i.stderr, "write f: no space left on device")
+	onlyFiles(t, dir)
+}
+
+func TestRootOpenErrors(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	i := in(vethpair.A).run(t, "serve", "-d", "xr7")
+	if i.code != exitFailure {
+		t.Errorf("missing interface: code %d", i.code)
+	}
+	contains(t, i.stderr, "xr7", "no such interface", "ip link")
+
+	holder := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	holder.listenPort(t)
+	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	if i.code != exitFailure {
+		t.Errorf("taken: code %d", i.code)
+	}
+	contains(t, i.stderr, "xr0", "another XDP program", "ip link set dev xr0 xdp off")
+	i = in(vethpair.A).run(t, "check", "xr0")
+	if i.code != exitUnsupported {
+		t.Errorf("check of a taken interface: code %d\n%s", i.code, i.stdout)
+	}
+	contains(t, i.stdout, "is attached already", "-> ", "ss --xdp")
+	holder.cancel()
+	holder.wait(t)
+
+	i = in(vethpair.A).run(t, "check", "xr0", "--json")
+	if i.code != exitOK {
+		t.Errorf("check: code %d\n%s", i.code, i.stdout)
+	}
+	contains(t, i.stdout, `"works": true`, "path MTU 4096")
+
+	// A queue beyond the last.
+	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--queue", "5", "-p", "0")
+	if i.code == exitOK || i.code == exitInterrupted {
+		t.Errorf("queue 5: code %d", i.code)
+	}
+	contains(t, i.stderr, "queue")
+
+	var out bytes.Buffer
+	cmd := child(t, 65534, "serve", "-d", "xr0", "-p", "0", "--dir", "/tmp")
+	cmd.Stderr = &out
+	err := p.Do(vethpair.A, cmd.Run)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitUnsupported {
+		t.Errorf("without capabilities: %v", err)
+	}
+	contains(t, out.String(), "CAP_NET_ADMIN", "setcap", "xroce check xr0")
+}
+
+func TestRootMTUTooSmall(t *testing.T) {
+	_, in := pair(t, vethpair.Options{MTU: 300, NoAddrs: true})
+	i := in(vethpair.A).run(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	if i.code != exitFailure {
+		t.Errorf("code %d", i.code)
+	}
+	contains(t, i.stderr, "MTU 300 of xr0 is too small", "ip link set xr0 mtu 1500")
+	i = in(vethpair.A).run(t, "check", "xr0")
+	if i.code != exitUnsupported {
+		t.Errorf("check: code %d", i.code)
+	}
+	contains(t, i.stdout, "ip link set xr0 mtu 1500")
+}
+
+// leftovers lists the namespaces of a process.
+func leftovers(t *testing.T, pid int) []string {
+	t.Helper()
+	found, err := filepath.Glob(fmt.Sprintf("/run/netns/xroce-%d-*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestRootDemo(t *testing.T) {
+	xsktest.NeedRoot(t)
+	file := filepath.Join(t.TempDir(), "demo.pcapng")
+	before := leftovers(t, os.Getpid())
+	i := bench{machine: goodMachine()}.run(t, "demo", "--time", "5ms", "--capture", file)
+	if i.code != exitOK {
+		t.Fatalf("code %d, %s\n%s", i.code, i.stderr, i.stdout)
+	}
+	contains(t, i.stdout, "backend xsk", "native XDP", "copy mode", "device xr0", "MTU 4200",
+		"path MTU 4096", "64.0 MiB", "demo: 147 passed, 0 failed")
+	judgeByTshark(t, file)
+	if after := leftovers(t, os.Getpid()); len(after) != len(before) {
+		t.Errorf("left: %q, before %q", after, before)
+	}
+}
+
+func TestRootDemoPanicLeavesNothing(t *testing.T) {
+	xsktest.NeedRoot(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	before := leftovers(t, os.Getpid())
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_, _ = demo.Run(t.Context(), demo.Options{
+			Device: engine.Options{}, FileSize: 1,
+			Hook: func(s demo.Stage) {
+				if s == demo.StageCapture {
+					panic("at the worst moment")
+				}
+			},
+		})
+	}()
+	onlyFiles(t, os.TempDir())
+	if after := leftovers(t, os.Getpid()); len(after) != len(before) {
+		t.Errorf("left: %q, before %q", after, before)
+	}
+}
+
+// TestRootDemoInterrupted sends Ctrl-C to a demonstration that has begun.
+func TestRootDemoInterrupted(t *testing.T) {
+	xsktest.NeedRoot(t)
+	temp := t.TempDir()
+	cmd := child(t, 0, "demo", "--time", "10s")
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The first line says that everything is there.
+	var first [5]byte
+	if _, err := io.ReadFull(stdout, first[:]); err != nil || string(first[:]) != "wire:" {
+		t.Errorf("begins with %q, %v", first, err)
+	}
+	if len(leftovers(t, cmd.Process.Pid)) != 2 {
+		t.Error("does not have two namespaces")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+		t.Errorf("ends with %v: %s", err, &stderr)
+	}
+	contains(t, string(rest), "demo: ", " 0 failed")
+	if left := leftovers(t, cmd.Process.Pid); len(left) != 0 {
+		t.Errorf("left: %q", left)
+	}
+	onlyFiles(t, temp)
+}

@@ -1,0 +1,247 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+type clock struct{ start time.Time }
+
+func (c clock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
+
+// A rig is two devices on a simulated network and a directory to receive to.
+type rig struct {
+	network *sim.Network
+	dev     [2]*engine.Device
+	root    *os.Root
+	file    string
+	content []byte
+}
+
+func newRig(t *testing.T, size int, faults sim.Faults) *rig {
+	t.Helper()
+	network, err := sim.NewNetwork(7, clock{time.Now()}, faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{network: network, content: make([]byte, size)}
+	for n := range r.dev {
+		port, err := network.NewPort(sim.PortConfig{
+			Name: "xr", MAC: [6]byte{2, 0, 0, 0, 0, byte(n)}, MTU: 4200,
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.dev[n], err = engine.OpenLink(port, port, engine.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.dev[n].Close() })
+	}
+	if r.root, err = os.OpenRoot(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.root.Close() })
+	_, _ = rand.Read(r.content)
+	r.file = filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(r.file, r.content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// run transfers the file and returns how both ends ended.
+func (r *rig) run(
+	t *testing.T, send SendConfig, receive ReceiveConfig, sendCtx, receiveCtx context.Context,
+) (result Result, sendErr, receiveErr error) {
+	t.Helper()
+	from, to := net.Pipe()
+	send.File, send.GIDIndex = r.file, peer.AutoGID
+	receive.Root, receive.GIDIndex = r.root, peer.AutoGID
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, receiveErr = Receive(receiveCtx, r.dev[1], to, receive)
+		to.Close()
+	}()
+	result, sendErr = Send(sendCtx, r.dev[0], from, send)
+	from.Close()
+	<-done
+	return result, sendErr, receiveErr
+}
+
+// empty fails the test when anything is in the directory.
+func (r *rig) empty(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir(r.root.Name())
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left in the directory: %v, %v", entries, err)
+	}
+}
+
+func TestTransferOverALossyNetwork(t *testing.T) {
+	r := newRig(t, 6*ChunkSize+17, sim.Faults{Drop: 0.005, Dup: 0.005, Corrupt: 0.005})
+	result, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{},
+		t.Context(), t.Context())
+	if sendErr != nil || receiveErr != nil {
+		t.Fatal(sendErr, receiveErr)
+	}
+	got, err := os.ReadFile(filepath.Join(r.root.Name(), result.Path))
+	if err != nil || !bytes.Equal(got, r.content) {
+		t.Errorf("the file differs, %v", err)
+	}
+	if c := r.network.Counts(); c.Dropped == 0 || c.Corrupted == 0 {
+		t.Errorf("the network did nothing: %+v", c)
+	}
+}
+
+func TestChangedFileIsNoticed(t *testing.T) {
+	for name, change := range map[string]func(*os.File) error{
+		"longer":  func(f *os.File) error { _, err := f.Seek(0, 2); f.Write([]byte("x")); return err },
+		"shorter": func(f *os.File) error { return f.Truncate(100) },
+		"touched": func(f *os.File) error {
+			return os.Chtimes(f.Name(), time.Time{}, time.Unix(1_000_000_000, 0))
+		},
+	} {
+		r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
+		f, err := os.OpenFile(r.file, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := false
+		_, sendErr, receiveErr := r.run(t, SendConfig{
+			Path: "x",
+			Progress: func(done, total int64) {
+				if !changed {
+					changed = true
+					if err := change(f); err != nil {
+						t.Error(err)
+					}
+				}
+			},
+		}, ReceiveConfig{}, t.Context(), t.Context())
+		f.Close()
+		if !errors.Is(sendErr, ErrChanged) {
+			t.Errorf("%s: sender: %v", name, sendErr)
+		}
+		if !errors.Is(receiveErr, ErrPeer) || !strings.Contains(receiveErr.Error(), "changed") {
+			t.Errorf("%s: receiver: %v", name, receiveErr)
+		}
+		r.empty(t)
+	}
+}
+
+// TestPathsOutside asks for paths that the command would not even send.
+func TestPathsOutside(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	for _, path := range []string{"../x", "/tmp/x", "a/../../x", ".."} {
+		_, sendErr, receiveErr := r.run(t, SendConfig{Path: path}, ReceiveConfig{},
+			t.Context(), t.Context())
+		if !errors.Is(receiveErr, ErrPath) {
+			t.Errorf("%s: receiver: %v", path, receiveErr)
+		}
+		if !errors.Is(sendErr, ErrPeer) || !strings.Contains(sendErr.Error(), "not below") {
+			t.Errorf("%s: sender: %v", path, sendErr)
+		}
+		r.empty(t)
+	}
+	for _, name := range []string{"", ".", "..", "a/b", "/"} {
+		if p, err := create(r.root, "", name); err == nil {
+			t.Errorf("name %q becomes %s", name, p.final)
+		}
+		r.empty(t)
+	}
+}
+
+func TestReceiverStops(t *testing.T) {
+	r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{
+		Progress: func(done, total int64) { cancel() },
+	}, t.Context(), ctx)
+	if !errors.Is(sendErr, ErrPeer) || !errors.Is(receiveErr, context.Canceled) {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
+	}
+	r.empty(t)
+}
+
+func TestSenderStops(t *testing.T) {
+	r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, sendErr, receiveErr := r.run(t, SendConfig{
+		Path: "x", Progress: func(done, total int64) { cancel() },
+	}, ReceiveConfig{}, ctx, t.Context())
+	if !errors.Is(sendErr, context.Canceled) || !errors.Is(receiveErr, ErrPeer) {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
+	}
+	r.empty(t)
+}
+
+// TestNetworkBreaks cuts the RDMA network while TCP stays: the sender gives up
+// when its retries are used up, and tells the receiver.
+func TestNetworkBreaks(t *testing.T) {
+	r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
+	_, sendErr, receiveErr := r.run(t, SendConfig{
+		Path: "x",
+		Progress: func(done, total int64) {
+			if err := r.network.SetFaults(sim.Faults{Drop: 1}); err != nil {
+				t.Error(err)
+			}
+		},
+	}, ReceiveConfig{}, t.Context(), t.Context())
+	// Either end may be the first whose retries are used up.
+	if !errors.Is(sendErr, peer.ErrStatus) && !errors.Is(receiveErr, peer.ErrStatus) {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
+	}
+	if sendErr == nil || receiveErr == nil {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
+	}
+	r.empty(t)
+}
+
+// TestStrangers lets the receiver hear what no sender says.
+func TestStrangers(t *testing.T) {
+	const endpoint = "0000:000011:28a720:00000000000000000000ffffc0000201\x00"
+	for name, says := range map[string]string{
+		"nothing":          "",
+		"HTTP":             "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\nUser-Agent: something quite long\r\n\r\n",
+		"no offer":         endpoint,
+		"no JSON":          endpoint + strings.Repeat("A", controlLimit*2),
+		"other version":    endpoint + `{"protocol":99,"path":"x","name":"x","mtu":3}`,
+		"negative size":    endpoint + `{"protocol":1,"path":"x","name":"x","mtu":3,"size":-1}`,
+		"no MTU":           endpoint + `{"protocol":1,"path":"x","name":"x"}`,
+		"endless endpoint": strings.Repeat("0", 200),
+	} {
+		r := newRig(t, 1, sim.Faults{})
+		from, to := net.Pipe()
+		go func() {
+			// The receiver may hang up before all is said.
+			_, _ = from.Write([]byte(says)[:min(len(says), len(endpoint))])
+			go func() { _, _ = from.Read(make([]byte, 1024)) }()
+			_, _ = from.Write([]byte(says)[min(len(says), len(endpoint)):])
+			from.Close()
+		}()
+		_, err := Receive(t.Context(), r.dev[1], to, ReceiveConfig{
+			Root: r.root, GIDIndex: peer.AutoGID,
+		})
+		to.Close()
+		if err == nil {
+			t.Errorf("%s: was received", name)
+		}
+		r.empty(t)
+	}
+}

@@ -332,6 +332,11 @@ func (linux) Drain(event int) error {
 
 // Poll: EINTR, also from the Go runtime's preemption signals; ENOMEM.
 //
+// A poll of at most briefPoll is raw, as Send is: an announced one of over 20 us
+// loses its processor to another thread of the runtime, and the two then wake
+// each other for every frame. A garbage collection need not wait for it, since
+// its signal interrupts the call.
+//
 // poll on a socket with a TX ring runs the TX ring whatever events are asked
 // for. That is harmless: what it sends is what Flush would send next. Frames
 // that the device drops in that run are not counted in TxBusy.
@@ -340,12 +345,19 @@ func (linux) Poll(fd, event int, timeout time.Duration) (Ready, error) {
 		{Fd: int32(fd), Events: unix.POLLIN},
 		{Fd: int32(event), Events: unix.POLLIN},
 	}
-	var ts *unix.Timespec
-	if timeout >= 0 {
-		t := unix.NsecToTimespec(int64(timeout))
-		ts = &t
+	ts := unix.NsecToTimespec(int64(timeout))
+	var err error
+	switch {
+	case timeout < 0:
+		_, err = unix.Ppoll(fds[:], nil, nil)
+	case timeout <= briefPoll:
+		_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)),
+			uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		err = errnoErr(errno)
+	default:
+		_, err = unix.Ppoll(fds[:], &ts, nil)
 	}
-	if _, err := unix.Ppoll(fds[:], ts, nil); err != nil {
+	if err != nil {
 		return Ready{}, err
 	}
 	const gone = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL

@@ -97,7 +97,9 @@ or this user cannot do it, 130 interrupted.`,
 
 // command finishes a subcommand: what RunE does is do, and an error of do is no
 // longer one of the command line.
-func (a *app) command(c *cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
+func (a *app) command(
+	c *cobra.Command, do func(ctx context.Context, args []string) error,
+) *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		a.ran = true
 		return do(cmd.Context(), args)

@@ -36,11 +36,14 @@ type fakeMachine struct {
 	probeErr   error
 }
 
-func (m *fakeMachine) Kernel() (string, error)                       { return m.release, nil }
-func (m *fakeMachine) Interfaces() ([]host.Interface, error)         { return m.interfaces, nil }
-func (m *fakeMachine) User() (host.User, error)                      { return m.user, nil }
-func (m *fakeMachine) BPF() (bpf.Support, error)                     { return m.bpf, nil }
-func (m *fakeMachine) Probe(ifindex, queue int) (xsk.Support, error) { return m.support, m.probeErr }
+func (m *fakeMachine) Kernel() (string, error)               { return m.release, nil }
+func (m *fakeMachine) Interfaces() ([]host.Interface, error) { return m.interfaces, nil }
+func (m *fakeMachine) User() (host.User, error)              { return m.user, nil }
+func (m *fakeMachine) BPF() (bpf.Support, error)             { return m.bpf, nil }
+
+func (m *fakeMachine) Probe(ifindex, queue int) (xsk.Support, error) {
+	return m.support, m.probeErr
+}
 
 // goodMachine can do everything, and has an interface that is up and one that
 // is not.
@@ -72,7 +75,9 @@ func goodMachine() *fakeMachine {
 		},
 	}
 	down := up
-	down.Port = engine.Port{Name: "eth1", Index: 3, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x35}, MTU: 256}
+	down.Port = engine.Port{
+		Name: "eth1", Index: 3, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x35}, MTU: 256,
+	}
 	down.Carrier, down.Driver = false, ""
 	loopback := host.Interface{Kind: "device", Queues: 1, Qdisc: "noqueue"}
 	loopback.Port = engine.Port{Name: "lo", Index: 1, MTU: 65536, Up: true}

@@ -90,9 +90,11 @@ func TestCopyJSONOnce(t *testing.T) {
 	dir := t.TempDir()
 	server := b.start(t, "serve", "--once", "-j", "-d", "xr1", "-p", "0", "--dir", dir)
 	name, _ := randomFile(t, 5000, 0o600)
-	client := b.run(t, "copy", "--json", name, "127.0.0.1:x", "-d", "xr2", "-p", server.listenPort(t))
+	client := b.run(t, "copy", "--json", name, "127.0.0.1:x", "-d", "xr2",
+		"-p", server.listenPort(t))
 	if server.wait(t); server.code != exitOK || client.code != exitOK {
-		t.Fatalf("server %d %s, client %d %s", server.code, server.stderr, client.code, client.stderr)
+		t.Fatalf("server %d %s, client %d %s", server.code, server.stderr, client.code,
+			client.stderr)
 	}
 	var got [2]transferReport
 	for n, text := range []string{server.stdout, client.stdout} {

@@ -33,10 +33,10 @@ decoder, copies a file, and measures. Everything it makes is removed at the end.
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
-	flags.StringVar(&o.Capture, "capture", "", "keep the packets of the operations in this pcapng file")
+	flags.StringVar(&o.Capture, "capture", "", "keep the packets in this pcapng file")
 	flags.BoolVar(&o.Keep, "keep", false, "leave the namespaces and files for a look")
 	flags.BoolVar(&o.Simulated, "sim", false, "use the simulated network")
-	flags.IntVar(&size, "size", 0, "only messages of that many bytes (default 1, 64, 4096, 1048576)")
+	flags.IntVar(&size, "size", 0, "only messages of that many bytes (default 1, 64, 4096, 1 MiB)")
 	flags.DurationVar(&o.CellTime, "time", 200*time.Millisecond, "how long each rate is measured")
 	flags.Int64Var(&o.FileSize, "file-size", 64<<20, "least size of the copied file in bytes")
 	device.register(flags)
@@ -136,7 +136,8 @@ func demoTable(rows []demo.Row) string {
 		fmt.Fprintf(&b, "%-20s %8d %12.0f %8.3f %19.2f\n", r.Operation, r.Size, r.Messages,
 			r.Gigabits, r.Microseconds)
 	}
-	b.WriteString("One QP, up to 64 messages in flight; payload only; both hosts in this process, each\n" +
-		"polled by its own thread (direct mode). RDMA_READ: the whole round trip, not half.\n")
+	b.WriteString("One QP, up to 64 messages in flight; payload only; both hosts in this " +
+		"process, each\npolled by its own thread (direct mode). RDMA_READ: the whole round " +
+		"trip, not half.\n")
 	return b.String()
 }

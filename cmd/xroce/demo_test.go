@@ -128,11 +128,12 @@ func TestDemoPanicLeavesNothing(t *testing.T) {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_, _ = demo.Run(t.Context(), demo.Options{Simulated: true, FileSize: 1, Hook: func(s demo.Stage) {
+		hook := func(s demo.Stage) {
 			if s == demo.StageCopy {
 				panic("at the worst moment")
 			}
-		}})
+		}
+		_, _ = demo.Run(t.Context(), demo.Options{Simulated: true, FileSize: 1, Hook: hook})
 	}()
 	onlyFiles(t, os.TempDir())
 }

@@ -27,7 +27,8 @@ func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.backend, "backend", engine.BackendXSK,
 		"AF_XDP implementation: xsk (our own rings) or asavie (for comparison)")
 	flags.IntVar(&f.queue, "queue", 0, "queue of the interface")
-	flags.StringVar(&f.xdpMode, "xdp-mode", "auto", "where the XDP program runs: auto, native, generic")
+	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
+		"where the XDP program runs: auto, native, generic")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
 	flags.IntVar(&f.cpu, "cpu", -1, "CPU to pin the packet loop to, -1 for any")
@@ -83,7 +84,8 @@ func advise(err error, iface string, queue int) error {
 		return err // it says so itself
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+
-			"run as root, or once: sudo setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep %s\n"+
+			"run as root, or once:\nsudo setcap "+
+			"cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep %s\n"+
 			"'xroce check %s' lists what is missing", err, executable(), iface)
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("%w\nqueue %d of %s is taken by another AF_XDP socket: choose another "+

@@ -72,8 +72,11 @@ func (a *app) devinfoCommand() *cobra.Command {
 		Short: "Describe devices in the form of ibv_devinfo",
 		Long: `Describe the devices in the form of ibv_devinfo, with numeric codes in parentheses.
 With -v also limits and the GID table. It needs no privileges.`,
-		Example: "  xroce devinfo\n  xroce devinfo -d eth0 -v\n  xroce devinfo -l\n  xroce devinfo -j",
-		Args:    cobra.NoArgs,
+		Example: `  xroce devinfo
+  xroce devinfo -d eth0 -v
+  xroce devinfo -l
+  xroce devinfo --json`,
+		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
 	flags.StringVarP(&name, "device", "d", "", "only this device")

@@ -52,12 +52,18 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		want   []string
 	}{
 		{"old kernel", func(m *fakeMachine) { m.release = "4.19.0" }, 3, []string{"5.11"}},
-		{"kernel without multi-buffer", func(m *fakeMachine) { m.release = "6.1.0-18" }, 0,
-			[]string{"path MTU is at most 2048"}},
-		{"no capability", func(m *fakeMachine) { m.user.Caps["CAP_NET_RAW"] = false }, 3,
-			[]string{"no    CAP_NET_RAW", "setcap"}},
-		{"CAP_SYS_ADMIN for CAP_BPF", func(m *fakeMachine) { m.user.Caps["CAP_BPF"] = false }, 0,
-			[]string{"-     CAP_BPF"}},
+		{
+			"kernel without multi-buffer", func(m *fakeMachine) { m.release = "6.1.0-18" }, 0,
+			[]string{"path MTU is at most 2048"},
+		},
+		{
+			"no capability", func(m *fakeMachine) { m.user.Caps["CAP_NET_RAW"] = false }, 3,
+			[]string{"no    CAP_NET_RAW", "setcap"},
+		},
+		{
+			"CAP_SYS_ADMIN for CAP_BPF", func(m *fakeMachine) { m.user.Caps["CAP_BPF"] = false }, 0,
+			[]string{"-     CAP_BPF"},
+		},
 		{"little memory", func(m *fakeMachine) {
 			m.user.Caps["CAP_IPC_LOCK"], m.user.LockedBytes = false, 8<<20
 		}, 3, []string{"limit 8192 KiB", "ulimit -l unlimited"}},
@@ -65,27 +71,41 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 			m.bpf = bpf.Support{Cause: unix.EPERM, Missing: []string{"CAP_BPF"}}
 		}, 3, []string{"load the XDP program", "give CAP_BPF"}},
 		{"one CPU", func(m *fakeMachine) { m.user.CPUs = 1 }, 0, []string{"share one CPU"}},
-		{"down", func(m *fakeMachine) { m.interfaces[1].Up = false }, 3,
-			[]string{"ip link set eth0 up"}},
-		{"small MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 1500 }, 0,
-			[]string{"path MTU 1024", "ip link set eth0 mtu 4200"}},
-		{"tiny MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 200 }, 3,
-			[]string{"too small", "ip link set eth0 mtu 1500"}},
-		{"many queues", func(m *fakeMachine) { m.interfaces[1].Queues = 8 }, 0,
-			[]string{"ethtool -L eth0 combined 1"}},
+		{
+			"down", func(m *fakeMachine) { m.interfaces[1].Up = false }, 3,
+			[]string{"ip link set eth0 up"},
+		},
+		{
+			"small MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 1500 }, 0,
+			[]string{"path MTU 1024", "ip link set eth0 mtu 4200"},
+		},
+		{
+			"tiny MTU", func(m *fakeMachine) { m.interfaces[1].MTU = 200 }, 3,
+			[]string{"too small", "ip link set eth0 mtu 1500"},
+		},
+		{
+			"many queues", func(m *fakeMachine) { m.interfaces[1].Queues = 8 }, 0,
+			[]string{"ethtool -L eth0 combined 1"},
+		},
 		{"veth without qdisc", func(m *fakeMachine) {
 			m.interfaces[1].Driver, m.interfaces[1].Qdisc = "veth", "noqueue"
 		}, 0, []string{"256 frames", "tc qdisc add dev eth0 root pfifo"}},
-		{"foreign program", func(m *fakeMachine) { m.interfaces[1].XDP = 77 }, 3,
-			[]string{"id 77", "bpftool prog show id 77", "xdp off"}},
-		{"no address", func(m *fakeMachine) { m.interfaces[1].Addrs = nil }, 0,
-			[]string{"ip address add"}},
-		{"taken queue", func(m *fakeMachine) { m.probeErr = unix.EBUSY }, 3,
-			[]string{"ss --xdp"}},
+		{
+			"foreign program", func(m *fakeMachine) { m.interfaces[1].XDP = 77 }, 3,
+			[]string{"id 77", "bpftool prog show id 77", "xdp off"},
+		},
+		{
+			"no address", func(m *fakeMachine) { m.interfaces[1].Addrs = nil }, 0,
+			[]string{"ip address add"},
+		},
+		{
+			"taken queue", func(m *fakeMachine) { m.probeErr = unix.EBUSY }, 3,
+			[]string{"ss --xdp"},
+		},
 		{"no zero-copy", func(m *fakeMachine) {
 			m.support.ZeroCopy = xsk.Feature{Name: "zero-copy mode", Err: unix.EOPNOTSUPP}
 		}, 0, []string{"no: operation not supported"}},
-		{"no multi-buffer", func(m *fakeMachine) {
+		{"no frames of two chunks", func(m *fakeMachine) {
 			m.support.MultiBuffer = xsk.Feature{Name: "multi-buffer frames", Err: unix.EINVAL}
 		}, 0, []string{"use a path MTU of 2048"}},
 	} {
@@ -127,7 +147,8 @@ func TestCheckRefusesLoopback(t *testing.T) {
 
 func TestNodeGUID(t *testing.T) {
 	// As rxe makes it of the same MAC address.
-	if got := guid(nodeGUID([6]byte{0x52, 0x54, 0, 0x77, 0xe1, 0x97})); got != "5054:00ff:fe77:e197" {
+	mac := [6]byte{0x52, 0x54, 0, 0x77, 0xe1, 0x97}
+	if got := guid(nodeGUID(mac)); got != "5054:00ff:fe77:e197" {
 		t.Error(got)
 	}
 }

@@ -66,7 +66,7 @@ RoCE v2 GID, and both with the same -s, -m and -n.`,
 	flags.IntVarP(&p.depth, "rx-depth", "r", 500, "receives posted")
 	flags.IntVarP(&p.iters, "iters", "n", 1000, "messages each way")
 	flags.IntVarP(&p.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
-	flags.BoolVarP(&p.events, "events", "e", false, "sleep until something comes instead of polling")
+	flags.BoolVarP(&p.events, "events", "e", false, "sleep between completions, not poll")
 	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {

@@ -63,7 +63,8 @@ func TestPingpongJSON(t *testing.T) {
 func TestPingpongSizesDiffer(t *testing.T) {
 	b, _ := simBench(t)
 	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-s", "200")
-	client := b.start(t, "pingpong", "-d", "xr2", "-s", "100", "-p", server.listenPort(t), "127.0.0.1")
+	client := b.start(t, "pingpong", "-d", "xr2", "-s", "100", "-p", server.listenPort(t),
+		"127.0.0.1")
 	if server.wait(t); server.code != exitFailure {
 		t.Errorf("server: code %d", server.code)
 	}

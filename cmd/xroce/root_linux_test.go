@@ -143,7 +143,8 @@ func TestRootPeerKilled(t *testing.T) {
 	for _, killed := range []string{"server", "client"} {
 		dir := t.TempDir()
 		serve := []string{"serve", "--once", "-d", "xr0", "-p", port, "--dir", dir}
-		copyTo := []string{"copy", name, p.A.IPv4.Addr().String() + ":half", "-d", "xr0", "-p", port}
+		target := p.A.IPv4.Addr().String() + ":half"
+		copyTo := []string{"copy", name, target, "-d", "xr0", "-p", port}
 		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
 		if killed == "client" {
 			victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
@@ -235,7 +236,8 @@ func TestRootDiskFull(t *testing.T) {
 	}()
 	server := in(vethpair.A).start(t, "serve", "--once", "-d", "xr0", "-p", "0", "--dir", dir)
 	name, _ := randomFile(t, 10<<20, 0o600)
-	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-p", server.listenPort(t))
+	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-p",
+		server.listenPort(t))
 	if server.wait(t); i.code != exitFailure || server.code != exitFailure {
 		t.Errorf("client %d, server %d", i.code, server.code)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -154,17 +155,17 @@ func (x *exchange) run(ctx context.Context, op roce.Opcode) error {
 			return err
 		}
 	}
+	if err := x.fence(); err != nil {
+		return err
+	}
 	if err := x.end[0].QP.PostSend(&send); err != nil {
 		return err
 	}
 	if err := x.completions(ctx, &send, &recv); err != nil {
 		return err
 	}
-	// Taking both progress locks puts what the devices wrote before what we read.
-	for _, dev := range x.dev {
-		if err := dev.Err(); err != nil {
-			return err
-		}
+	if err := x.fence(); err != nil {
+		return err
 	}
 	got := x.mr[target].Bytes()
 	data := guard + x.size
@@ -178,6 +179,12 @@ func (x *exchange) run(ctx context.Context, op roce.Opcode) error {
 	return nil
 }
 
+// fence takes both progress locks, which orders what we wrote before what the
+// devices read, and what they wrote before what we read: a packet through the
+// kernel is no synchronisation that the Go memory model knows.
+func (x *exchange) fence() error { return errors.Join(x.dev[0].Err(), x.dev[1].Err()) }
+
+// firstDifference returns the index of the first byte that differs, -1 for none.
 func firstDifference(a, b []byte) int {
 	for i := range a {
 		if a[i] != b[i] {

@@ -96,10 +96,5 @@ func (t tally) check(ok bool, format string, args ...any) {
 	}
 }
 
-// checkErr counts a check that an error fails.
-func (t tally) checkErr(err error, what string) {
-	t.check(err == nil, "%s: %v", what, err)
-}
-
 // since is the time since start in seconds.
 func since(start time.Time) float64 { return time.Since(start).Seconds() }

@@ -47,10 +47,8 @@ func (o *Options) setDefaults() {
 	if o.Device.Logger == nil {
 		o.Device.Logger = slog.New(slog.DiscardHandler)
 	}
-	for _, f := range []*func(Stage){&o.Hook} {
-		if *f == nil {
-			*f = func(Stage) {}
-		}
+	if o.Hook == nil {
+		o.Hook = func(Stage) {}
 	}
 	if o.Started == nil {
 		o.Started = func(Wire) {}

@@ -178,7 +178,8 @@ func Judge(m Machine, i Interface, queue int) []Finding {
 func judgeType(i Interface) Finding {
 	if !i.Ethernet {
 		return Finding{
-			"type", Missing, i.Kind + ", no Ethernet", "choose an Ethernet interface ('xroce devices')",
+			"type", Missing, i.Kind + ", no Ethernet",
+			"choose an Ethernet interface ('xroce devices' lists them)",
 		}
 	}
 	return Finding{What: "type", Verdict: Good, Value: "Ethernet (" + i.Kind + ")"}
@@ -218,7 +219,9 @@ const (
 
 func judgeMTU(i Interface) Finding {
 	active := wire.ActiveMTU(i.MTU)
-	f := Finding{What: "MTU", Verdict: Good, Value: fmt.Sprintf("%d: path MTU %d", i.MTU, active.Bytes())}
+	f := Finding{
+		What: "MTU", Verdict: Good, Value: fmt.Sprintf("%d: path MTU %d", i.MTU, active.Bytes()),
+	}
 	switch {
 	case active == 0:
 		f.Verdict, f.Value = Missing, fmt.Sprintf("%d: too small for any path MTU", i.MTU)

@@ -11,8 +11,11 @@ import (
 // A Machine tells what it is. Linux is the one that the program runs on; tests
 // have others.
 type Machine interface {
+	// Kernel returns the release of the kernel.
 	Kernel() (release string, err error)
+	// Interfaces lists all interfaces of the network namespace.
 	Interfaces() ([]Interface, error)
+	// User tells what the process may do.
 	User() (User, error)
 	// BPF tells whether the XDP program can be loaded.
 	BPF() (bpf.Support, error)

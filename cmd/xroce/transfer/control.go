@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"xroce/cmd/xroce/peer"
 	"xroce/roce/wire"
 )
 
@@ -102,6 +104,56 @@ func (c *control) receive() (message, error) {
 		return m, fmt.Errorf("%w: %s", ErrPeer, m.Error)
 	}
 	return m, nil
+}
+
+// A hearing waits for the other end's next message while data is moved.
+type hearing struct {
+	conn    net.Conn
+	message chan message
+	over    chan struct{} // closed when the message or an error came
+}
+
+// hear begins to wait. An error, also one that the other end reports, cancels
+// the context with it.
+func (c *control) hear(cancel context.CancelCauseFunc) *hearing {
+	h := &hearing{conn: c.conn, message: make(chan message, 1), over: make(chan struct{})}
+	go func() {
+		defer close(h.over)
+		m, err := c.receive()
+		if err != nil {
+			cancel(err)
+			return
+		}
+		h.message <- m
+	}()
+	return h
+}
+
+// stop ends the waiting and returns when it is over.
+func (h *hearing) stop() {
+	_ = h.conn.SetReadDeadline(time.Unix(1, 0))
+	<-h.over
+}
+
+// reasonTime is how long to wait for the other end's reason.
+const reasonTime = time.Second
+
+// reason is why moving the data failed with err. What the other end says tells
+// more than that its QP is gone, which may be noticed first; so does what ended
+// the context.
+func (h *hearing) reason(ctx context.Context, err error) error {
+	if errors.Is(err, peer.ErrStatus) {
+		patience := time.NewTimer(reasonTime)
+		defer patience.Stop()
+		select {
+		case <-h.over:
+		case <-patience.C:
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // chunksOf is the number of chunks of a file, the last of which may be shorter.

@@ -68,7 +68,7 @@ func Receive(
 		r.sendError(err)
 		return Result{}, errors.Join(err, r.discard())
 	}
-	result, err := r.run(ctx, conn)
+	result, err := r.run(ctx)
 	return result, errors.Join(err, r.discard())
 }
 
@@ -121,29 +121,16 @@ func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
 }
 
 // run takes the data and gives the verdict.
-func (r *receiver) run(ctx context.Context, conn net.Conn) (Result, error) {
+func (r *receiver) run(ctx context.Context) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	finish := make(chan message, 1)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		m, err := r.receive()
-		if err != nil {
-			cancel(err)
-			return
-		}
-		finish <- m
-	}()
-	// Ends the reading, so that the goroutine is gone when run returns.
-	defer func() { _ = conn.SetReadDeadline(time.Unix(1, 0)); <-heard }()
+	finish := r.hear(cancel)
+	defer finish.stop()
 
 	start := time.Now()
-	result, err := r.complete(ctx, finish)
+	result, err := r.complete(ctx, finish.message)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
+		err = finish.reason(ctx, err)
 		r.sendError(err)
 		return Result{}, fmt.Errorf("%s, after %d of %d bytes: %w", r.part.final, r.done(),
 			r.offer.Size, err)

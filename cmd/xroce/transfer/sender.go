@@ -86,7 +86,7 @@ func Send(ctx context.Context, dev *engine.Device, conn net.Conn, c SendConfig) 
 		return Result{}, err
 	}
 	defer s.mr.Deregister()
-	return s.run(ctx, conn)
+	return s.run(ctx)
 }
 
 // connect agrees with the receiver on the transfer and brings the QP to RTS.
@@ -126,29 +126,16 @@ func (s *sender) connect(ctx context.Context, conn net.Conn) error {
 }
 
 // run sends the data and learns the verdict.
-func (s *sender) run(ctx context.Context, conn net.Conn) (Result, error) {
+func (s *sender) run(ctx context.Context) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	verdict := make(chan message, 1)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		m, err := s.receive()
-		if err != nil {
-			cancel(err)
-			return
-		}
-		verdict <- m
-	}()
-	// Ends the reading, so that the goroutine is gone when run returns.
-	defer func() { _ = conn.SetReadDeadline(time.Unix(1, 0)); <-heard }()
+	verdict := s.hear(cancel)
+	defer verdict.stop()
 
 	start := time.Now()
 	digest, err := s.stream(ctx)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause // what ended the context says more than that it ended
-		}
+		err = verdict.reason(ctx, err)
 		s.sendError(err)
 		return Result{}, fmt.Errorf("after %d of %d bytes: %w",
 			s.done(), s.info.Size(), err)
@@ -157,7 +144,7 @@ func (s *sender) run(ctx context.Context, conn net.Conn) (Result, error) {
 		return Result{}, err
 	}
 	select {
-	case m := <-verdict:
+	case m := <-verdict.message:
 		if m.SHA256 != digest {
 			return Result{}, fmt.Errorf("SHA-256 differs: %s here, %s there", digest, m.SHA256)
 		}

@@ -111,7 +111,10 @@ func TestTransferOverALossyNetwork(t *testing.T) {
 
 func TestChangedFileIsNoticed(t *testing.T) {
 	for name, change := range map[string]func(*os.File) error{
-		"longer":  func(f *os.File) error { _, err := f.Seek(0, 2); f.Write([]byte("x")); return err },
+		"longer": func(f *os.File) error {
+			_, err := f.WriteAt([]byte("x"), 3*Slots*ChunkSize)
+			return err
+		},
 		"shorter": func(f *os.File) error { return f.Truncate(100) },
 		"touched": func(f *os.File) error {
 			return os.Chtimes(f.Name(), time.Time{}, time.Unix(1_000_000_000, 0))
@@ -218,7 +221,7 @@ func TestStrangers(t *testing.T) {
 	const endpoint = "0000:000011:28a720:00000000000000000000ffffc0000201\x00"
 	for name, says := range map[string]string{
 		"nothing":          "",
-		"HTTP":             "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\nUser-Agent: something quite long\r\n\r\n",
+		"HTTP":             "GET / HTTP/1.1\r\nHost: 192.0.2.1\r\nUser-Agent: quite long\r\n\r\n",
 		"no offer":         endpoint,
 		"no JSON":          endpoint + strings.Repeat("A", controlLimit*2),
 		"other version":    endpoint + `{"protocol":99,"path":"x","name":"x","mtu":3}`,

@@ -111,21 +111,22 @@ func (q *QP) retire(now Time, p wire.PSN) bool {
 	return true
 }
 
-// completeSend completes the oldest work request with success.
+// completeSend completes the oldest work request with success. Its place is free
+// before the completion shows: whoever sees that may post at once.
 func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
-	if w.opcode == OpSend || w.opcode == OpSendImm {
+	op := &sendOps[w.opcode]
+	if op.wc == WCSend {
 		q.count.Inc(counter.RDMASends)
 	}
-	if w.flags&SendSignaled != 0 || q.sigAll {
-		wc := Completion{
-			WRID: w.wrID, Opcode: sendOps[w.opcode].wc, ByteLen: byteLen, Time: now,
-		}
-		q.complete(q.sendCQ, &wc, false)
-	}
-	if sendOps[w.opcode].read {
+	if op.read {
 		q.req.reads--
 	}
+	signaled := w.flags&SendSignaled != 0 || q.sigAll
+	wc := Completion{WRID: w.wrID, Opcode: op.wc, ByteLen: byteLen, Time: now}
 	q.sq.head.Store(q.sq.head.Load() + 1)
+	if signaled {
+		q.complete(q.sendCQ, &wc, false)
+	}
 }
 
 // progress follows every advance of una: the retry counters start anew, the

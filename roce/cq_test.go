@@ -25,6 +25,55 @@ func TestUnsignaled(t *testing.T) {
 	s.ExpectNoCQE()
 }
 
+// scriptOn is newScript with a CQ of the test's for both directions.
+func scriptOn(t *testing.T, o options, cq *roce.CQ) *script {
+	t.Helper()
+	e := newEndpoint(t, qpnA, o)
+	c := e.config(o)
+	c.SendCQ, c.RecvCQ = cq, cq
+	var err error
+	e.qp, err = roce.NewQP(qpnA, c)
+	must(t, err)
+	e.connect(qpnB, o, roce.StateRTS)
+	s := &script{endpoint: e, t: t, o: o, frame: make([]byte, 8192)}
+	must(t, s.path.Init(pathTo(qpnA, o.Framing)))
+	return s
+}
+
+// TestPlaceIsFreeWhenCompletionShows: who sees a completion may post again, into
+// queues of one entry, at once.
+func TestPlaceIsFreeWhenCompletionShows(t *testing.T) {
+	o := options{Depth: 1}.filled()
+	var s *script
+	var cq *roce.CQ
+	shown := 0
+	cq, err := roce.NewCQ(16, func() {
+		shown++
+		must(t, s.qp.PostRecv(&roce.RecvWR{}))
+		if shown == 2 {
+			must(t, s.qp.PostSend(&roce.SendWR{Opcode: roce.OpSend}))
+		}
+	})
+	must(t, err)
+	s = scriptOn(t, o, cq)
+	s.PostRecv(0, 0, 1)
+	cq.Arm(false)
+	s.Recv(request(wire.RCSendOnly, s.it(0), nil))
+	// The receive that was posted in the event goes, and a SEND comes.
+	must(t, s.qp.PostSend(&roce.SendWR{Opcode: roce.OpSend}))
+	s.Expect(roctest.PSN(s.us(0)), roctest.Opcode(wire.RCSendOnly))
+	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
+	s.Recv(request(wire.RCSendOnly, s.it(1), nil))
+	if shown != 1 {
+		t.Fatalf("%d events", shown)
+	}
+	cq.Arm(false)
+	s.Recv(ack(s.us(0)))
+	if shown != 2 {
+		t.Fatalf("%d events", shown)
+	}
+}
+
 // TestArm: one event for each arming, for what it was armed for; errors count as
 // solicited.
 func TestArm(t *testing.T) {
@@ -47,14 +96,7 @@ func TestArm(t *testing.T) {
 			events := 0
 			cq, err := roce.NewCQ(16, func() { events++ })
 			must(t, err)
-			e := newEndpoint(t, qpnA, o)
-			c := e.config(o)
-			c.RecvCQ = cq
-			e.qp, err = roce.NewQP(qpnA, c)
-			must(t, err)
-			e.connect(qpnB, o, roce.StateRTS)
-			s := &script{endpoint: e, t: t, o: o, frame: make([]byte, 8192)}
-			must(t, s.path.Init(pathTo(qpnA, o.Framing)))
+			s := scriptOn(t, o, cq)
 			for _, only := range tt.arm {
 				if cq.Arm(only) {
 					t.Error("an empty CQ says that something waits")

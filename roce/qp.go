@@ -283,15 +283,15 @@ func (q *QP) enterError(now Time) {
 func (q *QP) flush(now Time) {
 	for i := q.sq.head.Load(); i != q.sq.tail.Load(); i++ {
 		wc := Completion{WRID: q.sq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
-		q.complete(q.sendCQ, &wc, true)
 		q.sq.head.Store(i + 1)
+		q.complete(q.sendCQ, &wc, true)
 	}
 	q.req.cur, q.req.new = q.sq.head.Load(), q.sq.head.Load()
 	q.rsp.held = false
 	for i := q.rq.head.Load(); i != q.rq.tail.Load(); i++ {
 		wc := Completion{WRID: q.rq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
-		q.complete(q.recvCQ, &wc, true)
 		q.rq.head.Store(i + 1)
+		q.complete(q.recvCQ, &wc, true)
 	}
 }
 

@@ -360,7 +360,7 @@ func (q *QP) failWhenOldest(now Time) {
 func (q *QP) fail(now Time, status Status) {
 	i := q.sq.head.Load()
 	wc := Completion{WRID: q.sq.at(i).wrID, Status: status, Time: now}
-	q.complete(q.sendCQ, &wc, true)
 	q.sq.head.Store(i + 1)
+	q.complete(q.sendCQ, &wc, true)
 	q.enterError(now)
 }

@@ -240,13 +240,13 @@ func (q *QP) finishMessage(p *wire.Packet, wc *Completion) {
 	q.count.Inc(counter.RDMARecvs)
 }
 
-// completeRecv completes the oldest receive.
+// completeRecv completes the oldest receive; its place is free before that shows.
 func (q *QP) completeRecv(wc *Completion, solicited bool) {
 	i := q.rq.head.Load()
 	wc.WRID = q.rq.at(i).wrID
-	q.complete(q.recvCQ, wc, solicited)
 	q.rq.head.Store(i + 1)
 	q.rsp.held = false
+	q.complete(q.recvCQ, wc, solicited)
 }
 
 // handleDuplicate answers a request that was executed before (IBA 9.7.5.1.4).

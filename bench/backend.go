@@ -39,8 +39,10 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	case sockets:
 		return append([]string{b.peers.udppeer}, o.Args()...)
 	}
-	name := map[backend]string{ours: "ours", asavie: "asavie", sink: "sink",
-		rc: "rc", pass: "pass"}[which]
+	name := map[backend]string{
+		ours: "ours", asavie: "asavie", sink: "sink",
+		rc: "rc", pass: "pass",
+	}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
 

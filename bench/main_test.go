@@ -38,10 +38,14 @@ func TestParseFlags(t *testing.T) {
 	}{
 		{nil, flags{pairs: 8, duration: 2 * time.Second, out: "bench/results"}},
 		{[]string{"--quick"}, flags{quick: true, pairs: 2, duration: 200 * time.Millisecond}},
-		{[]string{"--quick", "--pairs", "5", "--out", "x"},
-			flags{quick: true, pairs: 5, duration: 200 * time.Millisecond, out: "x"}},
-		{[]string{"--only", "raw", "--duration", "1s", "--json"},
-			flags{only: "raw", json: true, pairs: 8, duration: time.Second, out: "bench/results"}},
+		{
+			[]string{"--quick", "--pairs", "5", "--out", "x"},
+			flags{quick: true, pairs: 5, duration: 200 * time.Millisecond, out: "x"},
+		},
+		{
+			[]string{"--only", "raw", "--duration", "1s", "--json"},
+			flags{only: "raw", json: true, pairs: 8, duration: time.Second, out: "bench/results"},
+		},
 	}
 	for _, tt := range tests {
 		got, err := parseFlags(tt.args)
@@ -94,7 +98,8 @@ func TestChoose(t *testing.T) {
 func TestAble(t *testing.T) {
 	b := &bench{peers: peers{cpeerMissing: "needs gcc"}}
 	c := &benchCase{variants: []variant{
-		{name: "ours", needs: []backend{ours}}, {name: "C", needs: []backend{libxdp}},
+		{name: "ours", needs: []backend{ours}},
+		{name: "C", needs: []backend{libxdp}},
 		{name: "never", missing: "it cannot"},
 	}}
 	able, skips := b.able(c)

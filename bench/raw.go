@@ -29,7 +29,8 @@ func rawSockets(size int) result.Sockets {
 
 // rawCases makes a case of each frame size. run measures a backend.
 func rawCases(kind, verb string,
-	run func(ctx context.Context, p *place, who backend) (measurement, error)) []benchCase {
+	run func(ctx context.Context, p *place, who backend) (measurement, error),
+) []benchCase {
 	var cases []benchCase
 	for _, f := range rawFrames {
 		c := benchCase{

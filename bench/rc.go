@@ -69,15 +69,18 @@ func rcSendCases() []benchCase {
 	c := rcShort("rc-send", "SEND of 64 bytes, one connection", "messages/s", true)
 	c.variants = []variant{
 		{name: rc.String(), needs: []backend{rc}, run: func(ctx context.Context, p *place) (
-			measurement, error) {
+			measurement, error,
+		) {
 			return p.messages(ctx, rc, "send", "recv")
 		}},
 		{name: rawName, needs: []backend{ours}, run: func(ctx context.Context, p *place) (
-			measurement, error) {
+			measurement, error,
+		) {
 			return p.stream(ctx, ours, ours)
 		}},
 		{name: "UDP sockets, batched", needs: []backend{sockets}, run: func(ctx context.Context,
-			p *place) (measurement, error) {
+			p *place,
+		) (measurement, error) {
 			return p.messages(ctx, sockets, "tx", "rx")
 		}},
 	}
@@ -120,7 +123,8 @@ func rcShort(kind, title, unit string, threaded bool) benchCase {
 
 // messages sends from A to B and measures what arrives.
 func (p *place) messages(ctx context.Context, who backend, send, receive string) (
-	measurement, error) {
+	measurement, error,
+) {
 	reports, err := p.play(ctx, role{stage.A, who, send}, role{stage.B, who, receive})
 	if err != nil {
 		return measurement{}, err

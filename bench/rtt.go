@@ -43,7 +43,8 @@ func rawRTTCases() []benchCase {
 
 // pingPong exchanges one frame at a time and measures half the median round trip.
 func (p *place) pingPong(ctx context.Context, who backend, ask, answer string) (
-	measurement, error) {
+	measurement, error,
+) {
 	reports, err := p.play(ctx, role{stage.A, who, ask}, role{stage.B, who, answer})
 	if err != nil {
 		return measurement{}, err

@@ -97,7 +97,8 @@ func (b *bench) able(c *benchCase) (able []variant, skips []result.Skip) {
 
 // measureCase runs all rounds of one case on a stage of its own.
 func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progress) (
-	out result.Case, err error) {
+	out result.Case, err error,
+) {
 	able, skips := b.able(c)
 	out = result.Case{
 		Name: c.name, Title: c.title, Unit: c.unit, LowerIsBetter: c.lowerIsBetter,

@@ -163,22 +163,32 @@ func v2Fixtures() []fixture {
 			udp(4791, nil), udp(53, p))), PassNotRoCE, "options that look like UDP 4791"},
 		{"v2_ipv4_jumbo", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
 			udp(4791, roce(8192)))), RedirectV2IPv4, "more than a page"},
-		{"v2_ipv4_padded", cat(udp4(ownIPv4), make([]byte, 18)), RedirectV2IPv4,
-			"Ethernet padding behind the packet"},
+		{
+			"v2_ipv4_padded", cat(udp4(ownIPv4), make([]byte, 18)), RedirectV2IPv4,
+			"Ethernet padding behind the packet",
+		},
 		{"v2_ipv4_empty", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
 			udp(4791, nil))), RedirectV2IPv4, "no BTH: for the engine to count"},
-		{"v2_ipv4_other_mac", poke(udp4(ownIPv4), 5, 0x09), RedirectV2IPv4,
-			"the MAC address does not matter for RoCE v2"},
-		{"v2_ipv4_reserved_flag", poke(udp4(ownIPv4), 20, 0x80), RedirectV2IPv4,
-			"the reserved flag makes no fragment"},
+		{
+			"v2_ipv4_other_mac", poke(udp4(ownIPv4), 5, 0x09), RedirectV2IPv4,
+			"the MAC address does not matter for RoCE v2",
+		},
+		{
+			"v2_ipv4_reserved_flag", poke(udp4(ownIPv4), 20, 0x80), RedirectV2IPv4,
+			"the reserved flag makes no fragment",
+		},
 		{"v2_ipv6_own", udp6(ownIPv6), RedirectV2IPv6, "the plain case"},
 		{"v2_ipv6_other", udp6(otherIPv6), PassNotOurs, "address of somebody else"},
 		{"v2_ipv6_group", udp6(groupIPv6), RedirectV2IPv6, "a group is an entry too"},
-		{"v2_ipv6_mapped", udp6(mapped), PassNotOurs,
-			"a mapped address in an IPv6 header is not the IPv4 address"},
-		{"v2_ipv6_hop_by_hop", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, nextHop,
-			cat([]byte{17, 0, 5, 2, 0, 0, 1, 0}, udp(4791, p)))), PassExtension,
-			"no RoCE sender has extension headers"},
+		{
+			"v2_ipv6_mapped", udp6(mapped), PassNotOurs,
+			"a mapped address in an IPv6 header is not the IPv4 address",
+		},
+		{
+			"v2_ipv6_hop_by_hop", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, nextHop,
+				cat([]byte{17, 0, 5, 2, 0, 0, 1, 0}, udp(4791, p)))), PassExtension,
+			"no RoCE sender has extension headers",
+		},
 		{"v2_ipv6_routing", poke(udp6(ownIPv6), 20, nextRouting), PassExtension, "same"},
 		{"v2_ipv6_esp", poke(udp6(ownIPv6), 20, nextESP), PassExtension, "same"},
 		{"v2_ipv6_auth", poke(udp6(ownIPv6), 20, nextAuth), PassExtension, "same"},
@@ -189,47 +199,77 @@ func v2Fixtures() []fixture {
 
 func fragmentFixtures() []fixture {
 	return []fixture{
-		{"ipv4_fragment_first", poke(udp4(ownIPv4), 20, 0x20), PassFragment,
-			"MF: the kernel reassembles"},
-		{"ipv4_fragment_middle", poke(poke(udp4(ownIPv4), 20, 0x20), 21, 0xb9), PassFragment,
-			"no UDP header here"},
-		{"ipv4_fragment_last", poke(poke(udp4(ownIPv4), 20, 0), 21, 0xb9), PassFragment,
-			"an offset without MF"},
-		{"ipv4_fragment_tcp", poke(poke(udp4(ownIPv4), 20, 0x20), 23, 6), PassNotRoCE,
-			"a fragment, but of TCP"},
-		{"ipv6_fragment", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, nextFragment,
-			cat([]byte{17, 0, 0, 1, 0, 0, 0, 7}, udp(4791, roce(64))))), PassFragment,
-			"the kernel reassembles"},
+		{
+			"ipv4_fragment_first", poke(udp4(ownIPv4), 20, 0x20), PassFragment,
+			"MF: the kernel reassembles",
+		},
+		{
+			"ipv4_fragment_middle", poke(poke(udp4(ownIPv4), 20, 0x20), 21, 0xb9), PassFragment,
+			"no UDP header here",
+		},
+		{
+			"ipv4_fragment_last", poke(poke(udp4(ownIPv4), 20, 0), 21, 0xb9), PassFragment,
+			"an offset without MF",
+		},
+		{
+			"ipv4_fragment_tcp", poke(poke(udp4(ownIPv4), 20, 0x20), 23, 6), PassNotRoCE,
+			"a fragment, but of TCP",
+		},
+		{
+			"ipv6_fragment", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, nextFragment,
+				cat([]byte{17, 0, 0, 1, 0, 0, 0, 7}, udp(4791, roce(64))))), PassFragment,
+			"the kernel reassembles",
+		},
 	}
 }
 
 func lengthFixtures() []fixture {
 	return []fixture{
-		{"ipv4_version_6", poke(udp4(ownIPv4), 14, 0x65), PassMalformed,
-			"EtherType and version disagree"},
+		{
+			"ipv4_version_6", poke(udp4(ownIPv4), 14, 0x65), PassMalformed,
+			"EtherType and version disagree",
+		},
 		{"ipv4_ihl_0", poke(udp4(ownIPv4), 14, 0x40), PassMalformed, "IHL below 5"},
 		{"ipv4_ihl_4", poke(udp4(ownIPv4), 14, 0x44), PassMalformed, "IHL below 5"},
-		{"ipv4_total_0", poke(poke(udp4(ownIPv4), 16, 0), 17, 0), PassMalformed,
-			"total length below the header's own"},
-		{"ipv4_total_24", poke(poke(udp4(ownIPv4), 16, 0), 17, 24), PassMalformed,
-			"total length leaves no room for UDP"},
-		{"ipv4_total_huge", poke(udp4(ownIPv4), 16, 0xff), PassTruncated,
-			"total length beyond the frame"},
-		{"ipv4_total_one_more", poke(udp4(ownIPv4), 17, 109), PassTruncated,
-			"total length one byte beyond the frame"},
+		{
+			"ipv4_total_0", poke(poke(udp4(ownIPv4), 16, 0), 17, 0), PassMalformed,
+			"total length below the header's own",
+		},
+		{
+			"ipv4_total_24", poke(poke(udp4(ownIPv4), 16, 0), 17, 24), PassMalformed,
+			"total length leaves no room for UDP",
+		},
+		{
+			"ipv4_total_huge", poke(udp4(ownIPv4), 16, 0xff), PassTruncated,
+			"total length beyond the frame",
+		},
+		{
+			"ipv4_total_one_more", poke(udp4(ownIPv4), 17, 109), PassTruncated,
+			"total length one byte beyond the frame",
+		},
 		{"ipv4_udp_length_0", poke(udp4(ownIPv4), 39, 0), PassMalformed, "UDP length below 8"},
 		{"ipv4_udp_length_7", poke(udp4(ownIPv4), 39, 7), PassMalformed, "UDP length below 8"},
-		{"ipv4_udp_length_8", poke(udp4(ownIPv4), 39, 8), RedirectV2IPv4,
-			"less than IP leaves room for: for the engine to count"},
-		{"ipv4_udp_length_over", poke(udp4(ownIPv4), 39, 89), PassMalformed,
-			"UDP length beyond the IP packet"},
-		{"ipv6_version_4", poke(udp6(ownIPv6), 14, 0x40), PassMalformed,
-			"EtherType and version disagree"},
+		{
+			"ipv4_udp_length_8", poke(udp4(ownIPv4), 39, 8), RedirectV2IPv4,
+			"less than IP leaves room for: for the engine to count",
+		},
+		{
+			"ipv4_udp_length_over", poke(udp4(ownIPv4), 39, 89), PassMalformed,
+			"UDP length beyond the IP packet",
+		},
+		{
+			"ipv6_version_4", poke(udp6(ownIPv6), 14, 0x40), PassMalformed,
+			"EtherType and version disagree",
+		},
 		{"ipv6_payload_0", poke(udp6(ownIPv6), 19, 0), PassMalformed, "jumbograms are not RoCE"},
-		{"ipv6_payload_huge", poke(udp6(ownIPv6), 18, 0xff), PassTruncated,
-			"payload length beyond the frame"},
-		{"ipv6_udp_length_over", poke(udp6(ownIPv6), 59, 89), PassMalformed,
-			"UDP length beyond the IP packet"},
+		{
+			"ipv6_payload_huge", poke(udp6(ownIPv6), 18, 0xff), PassTruncated,
+			"payload length beyond the frame",
+		},
+		{
+			"ipv6_udp_length_over", poke(udp6(ownIPv6), 59, 89), PassMalformed,
+			"UDP length beyond the IP packet",
+		},
 	}
 }
 
@@ -237,22 +277,32 @@ func vlanFixtures() []fixture {
 	p4, p6 := udp4(ownIPv4)[14:], udp6(ownIPv6)[14:]
 	const q, ad = ethP8021Q, ethP8021AD
 	return []fixture{
-		{"vlan_1", cat(ether(ownMAC, q, ethPIP), p4), RedirectV2IPv4,
-			"a tagged frame counts as ours when the address is"},
+		{
+			"vlan_1", cat(ether(ownMAC, q, ethPIP), p4), RedirectV2IPv4,
+			"a tagged frame counts as ours when the address is",
+		},
 		{"vlan_1_ipv6", cat(ether(ownMAC, q, ethPIPv6), p6), RedirectV2IPv6, "same"},
 		{"vlan_1_8021ad", cat(ether(ownMAC, ad, ethPIP), p4), RedirectV2IPv4, "a service tag"},
-		{"vlan_2", cat(ether(ownMAC, ad, q, ethPIP), p4), RedirectV2IPv4,
-			"service tag and customer tag"},
-		{"vlan_2_8021q", cat(ether(ownMAC, q, q, ethPIPv6), p6), RedirectV2IPv6,
-			"two customer tags, as some switches do"},
+		{
+			"vlan_2", cat(ether(ownMAC, ad, q, ethPIP), p4), RedirectV2IPv4,
+			"service tag and customer tag",
+		},
+		{
+			"vlan_2_8021q", cat(ether(ownMAC, q, q, ethPIPv6), p6), RedirectV2IPv6,
+			"two customer tags, as some switches do",
+		},
 		{"vlan_2_v1", cat(ether(ownMAC, ad, q, ethPIBoE), roce(64)), RedirectV1, "two tags"},
 		{"vlan_2_options_max", cat(ether(ownMAC, ad, q, ethPIP), ipv4(ownIPv4, 17,
 			make([]byte, 40), udp(4791, roce(64)))), RedirectV2IPv4, "the longest headers"},
 		{"vlan_3", cat(ether(ownMAC, ad, q, q, ethPIP), p4), PassVLANDepth, "one too many"},
-		{"vlan_3_tcp", cat(ether(ownMAC, q, q, q, ethPIP), poke(p4, 9, 6)), PassVLANDepth,
-			"nobody looks behind the second tag"},
-		{"vlan_1_arp", cat(ether(allMAC, q, 0x0806), make([]byte, 28)), PassNotRoCE,
-			"tagged ARP"},
+		{
+			"vlan_3_tcp", cat(ether(ownMAC, q, q, q, ethPIP), poke(p4, 9, 6)), PassVLANDepth,
+			"nobody looks behind the second tag",
+		},
+		{
+			"vlan_1_arp", cat(ether(allMAC, q, 0x0806), make([]byte, 28)), PassNotRoCE,
+			"tagged ARP",
+		},
 	}
 }
 
@@ -265,15 +315,21 @@ func macFixtures() []fixture {
 		{"v1_own", cat(ether(ownMAC, ethPIBoE), v1), RedirectV1, "the plain case"},
 		{"v1_group", cat(ether(groupMAC, ethPIBoE), v1), RedirectV1, "a group is an entry too"},
 		{"v1_other", cat(ether(otherMAC, ethPIBoE), v1), PassNotOurs, "MAC of somebody else"},
-		{"v1_broadcast", cat(ether(allMAC, ethPIBoE), v1), PassNotOurs,
-			"broadcast is nobody's until it is owned"},
+		{
+			"v1_broadcast", cat(ether(allMAC, ethPIBoE), v1), PassNotOurs,
+			"broadcast is nobody's until it is owned",
+		},
 		{"v1_vlan", cat(ether(ownMAC, ethP8021Q, ethPIBoE), v1), RedirectV1, "tagged"},
 		{"v1_empty", ether(ownMAC, ethPIBoE), RedirectV1, "no GRH: for the engine to count"},
 		{"native_own", cat(ether(ownMAC, ethPNative), lrh), RedirectNative, "the plain case"},
-		{"native_group", cat(ether(groupMAC, ethPNative), lrh), RedirectNative,
-			"a group is an entry too"},
-		{"native_other", cat(ether(otherMAC, ethPNative), lrh), PassNotOurs,
-			"MAC of somebody else"},
+		{
+			"native_group", cat(ether(groupMAC, ethPNative), lrh), RedirectNative,
+			"a group is an entry too",
+		},
+		{
+			"native_other", cat(ether(otherMAC, ethPNative), lrh), PassNotOurs,
+			"MAC of somebody else",
+		},
 		{"native_vlan", cat(ether(ownMAC, ethP8021AD, ethPNative), lrh), RedirectNative, "tagged"},
 	}
 }
@@ -283,28 +339,42 @@ func hostFixtures() []fixture {
 	binary.BigEndian.PutUint16(tcp, 4791)
 	binary.BigEndian.PutUint16(tcp[2:], 4791)
 	return []fixture{
-		{"tcp4_4791", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 6, nil, tcp)), PassNotRoCE,
-			"TCP, port 4791 or not"},
+		{
+			"tcp4_4791", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 6, nil, tcp)), PassNotRoCE,
+			"TCP, port 4791 or not",
+		},
 		{"tcp6_4791", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, 6, tcp)), PassNotRoCE, "same"},
-		{"udp4_53", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil, udp(53, roce(8)))),
-			PassNotRoCE, "another port"},
-		{"udp6_53", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, 17, udp(53, roce(8)))),
-			PassNotRoCE, "another port"},
+		{
+			"udp4_53", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil, udp(53, roce(8)))),
+			PassNotRoCE, "another port",
+		},
+		{
+			"udp6_53", cat(ether(ownMAC, ethPIPv6), ipv6(ownIPv6, 17, udp(53, roce(8)))),
+			PassNotRoCE, "another port",
+		},
 		{"udp4_swapped_port", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
 			udp(0xB712, roce(8)))), PassNotRoCE, "4791 in the wrong byte order"},
-		{"udp4_source_4791", poke(poke(cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
-			udp(53, roce(8)))), 34, 0x12), 35, 0xb7), PassNotRoCE,
-			"the source port does not count"},
+		{
+			"udp4_source_4791", poke(poke(cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
+				udp(53, roce(8)))), 34, 0x12), 35, 0xb7), PassNotRoCE,
+			"the source port does not count",
+		},
 		{"udp4_53_bad_length", poke(cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 17, nil,
 			udp(53, roce(8)))), 16, 0xff), PassNotRoCE, "lengths of others are not judged"},
 		{"arp", cat(ether(allMAC, 0x0806), make([]byte, 28)), PassNotRoCE, "ARP"},
-		{"icmp", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 1, nil, []byte{8, 0, 0xf7, 0xff,
-			0, 0, 0, 0})), PassNotRoCE, "ping"},
-		{"icmp6_nd", cat(ether(groupMAC, ethPIPv6), ipv6(groupIPv6, 58, make([]byte, 24))),
-			PassNotRoCE, "neighbour discovery"},
+		{"icmp", cat(ether(ownMAC, ethPIP), ipv4(ownIPv4, 1, nil, []byte{
+			8, 0, 0xf7, 0xff,
+			0, 0, 0, 0,
+		})), PassNotRoCE, "ping"},
+		{
+			"icmp6_nd", cat(ether(groupMAC, ethPIPv6), ipv6(groupIPv6, 58, make([]byte, 24))),
+			PassNotRoCE, "neighbour discovery",
+		},
 		{"lldp", cat(ether(otherMAC, 0x88cc), make([]byte, 46)), PassNotRoCE, "LLDP"},
-		{"llc", cat(ether(otherMAC, 46), make([]byte, 46)), PassNotRoCE,
-			"a length instead of an EtherType"},
+		{
+			"llc", cat(ether(otherMAC, 46), make([]byte, 46)), PassNotRoCE,
+			"a length instead of an EtherType",
+		},
 	}
 }
 

@@ -220,7 +220,8 @@ func (c Config) layout(mtu int) (layout, error) {
 			return ceilPow2(need)
 		}
 		if uint32(asked) < floor && err == nil {
-			err = fmt.Errorf("xsk: %s is %d, want at least %d: one for each chunk", name, asked, floor)
+			err = fmt.Errorf("xsk: %s is %d, want at least %d: one for each chunk",
+				name, asked, floor)
 		}
 		return uint32(asked)
 	}

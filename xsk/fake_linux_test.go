@@ -123,7 +123,10 @@ func TestOpenErrors(t *testing.T) {
 		text   string
 	}{
 		{"no privilege", hook("Socket", unix.EPERM), nil, unix.EPERM, "CAP_NET_RAW"},
-		{"no AF_XDP", hook("Socket", unix.EAFNOSUPPORT), nil, unix.EAFNOSUPPORT, "CONFIG_XDP_SOCKETS"},
+		{
+			"no AF_XDP", hook("Socket", unix.EAFNOSUPPORT), nil,
+			unix.EAFNOSUPPORT, "CONFIG_XDP_SOCKETS",
+		},
 		{"locked memory", hook("RegisterUMEM", unix.ENOBUFS), nil, unix.ENOBUFS, "ulimit -l"},
 		{
 			"queue number", nil, func(c *xsk.Config) { c.Queue = 7 },
@@ -134,7 +137,8 @@ func TestOpenErrors(t *testing.T) {
 			unix.EOPNOTSUPP, "copy mode",
 		},
 		{
-			"busy polling", hook("SetBusyPoll", unix.EPERM), func(c *xsk.Config) { c.BusyPoll = 20 },
+			"busy polling", hook("SetBusyPoll", unix.EPERM),
+			func(c *xsk.Config) { c.BusyPoll = 20 },
 			unix.EPERM, "CAP_NET_ADMIN",
 		},
 		{
@@ -188,7 +192,10 @@ func TestConfigValidate(t *testing.T) {
 		{"queue", func(c *xsk.Config) { c.Queue = -1 }, "Queue is -1"},
 		{"frames", func(c *xsk.Config) { c.RxFrames = -1 }, "RxFrames is -1"},
 		{"short fill ring", func(c *xsk.Config) { c.FillRing = 16 }, "FillRing is 16"},
-		{"short completion ring", func(c *xsk.Config) { c.CompletionRing = 32 }, "CompletionRing is 32"},
+		{
+			"short completion ring",
+			func(c *xsk.Config) { c.CompletionRing = 32 }, "CompletionRing is 32",
+		},
 		{"short transmit ring", func(c *xsk.Config) { c.TxRing = 32 }, "TxRing is 32"},
 	} {
 		k, _ := xsktest.NewWire(xsktest.KernelOptions{}, xsktest.KernelOptions{})

@@ -57,8 +57,10 @@ func Open(cfg Config) (*Socket, error) {
 	}
 	dev, err := cfg.Kernel.Device(cfg.Interface, cfg.Ifindex)
 	if err != nil {
-		return nil, &Error{Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
-			Queue: cfg.Queue, Err: err}
+		return nil, &Error{
+			Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
+			Queue: cfg.Queue, Err: err,
+		}
 	}
 	lay, err := cfg.layout(dev.MTU)
 	if err != nil {
@@ -153,7 +155,8 @@ func (s *Socket) openRings(lay layout) error {
 
 // mapRingInto maps one ring and takes it over.
 func mapRingInto[T entry](s *Socket, r *ring[T], kind RingKind,
-	mapRing func(int, RingKind, uint32) (RingMemory[T], error), entries uint32) error {
+	mapRing func(int, RingKind, uint32) (RingMemory[T], error), entries uint32,
+) error {
 	m, err := mapRing(s.fd, kind, entries)
 	if err != nil {
 		return s.fail("map "+kind.String()+" ring", err)

@@ -17,8 +17,10 @@ var _ Link = (*Socket)(nil)
 
 // Open fails with ErrNotSupported.
 func Open(cfg Config) (*Socket, error) {
-	return nil, &Error{Op: "open", Ifindex: cfg.Ifindex, Queue: cfg.Queue,
-		Err: fmt.Errorf("AF_XDP on %s: %w", runtime.GOOS, ErrNotSupported)}
+	return nil, &Error{
+		Op: "open", Ifindex: cfg.Ifindex, Queue: cfg.Queue,
+		Err: fmt.Errorf("AF_XDP on %s: %w", runtime.GOOS, ErrNotSupported),
+	}
 }
 
 // FD returns -1.

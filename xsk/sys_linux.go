@@ -159,7 +159,8 @@ func ringOffsets(fd int, kind RingKind) (unix.XDPRingOffset, error) {
 		return unix.XDPRingOffset{}, errno
 	}
 	if size != uint32(unsafe.Sizeof(all)) {
-		return unix.XDPRingOffset{}, fmt.Errorf("ring offsets of %d bytes: %w", size, ErrNotSupported)
+		err := fmt.Errorf("ring offsets of %d bytes: %w", size, ErrNotSupported)
+		return unix.XDPRingOffset{}, err
 	}
 	switch kind {
 	case FillRing:

@@ -73,8 +73,10 @@ func TestPathMTU(t *testing.T) {
 }
 
 func TestCard(t *testing.T) {
-	want := card{qpn: 0xabcdef, psn: 0xfffffe, rkey: 0xdeadbeef, addr: 1<<63 + 5,
-		gid: wire.GIDFromIPv4(ipA).Addr()}
+	want := card{
+		qpn: 0xabcdef, psn: 0xfffffe, rkey: 0xdeadbeef, addr: 1<<63 + 5,
+		gid: wire.GIDFromIPv4(ipA).Addr(),
+	}
 	got, err := parseCard(want.String())
 	if err != nil || got != want {
 		t.Errorf("parseCard(%q) = %v, %v", want, got, err)

@@ -175,7 +175,8 @@ func echo(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT,
 // bounce sends every frame back, in place. It spins for latency, and else sleeps
 // while there is nothing to do.
 func bounce(s *xsk.Socket, o worker.Options, spin bool) (
-	*worker.Window, uint64, *worker.RTT, error) {
+	*worker.Window, uint64, *worker.RTT, error,
+) {
 	batch := make([]xsk.RxFrame, o.Batch)
 	var total uint64
 	w := worker.NewWindow(o)

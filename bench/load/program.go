@@ -87,7 +87,8 @@ func passAll(ifname string) (*program, error) {
 // attach loads a program around a map and puts it on an interface, in native
 // mode and with BPF_F_XDP_HAS_FRAGS, so that frames of several buffers pass.
 func attach(ifname string, table ebpf.MapSpec, code func(table int) asm.Instructions) (
-	_ *program, err error) {
+	_ *program, err error,
+) {
 	p := &program{}
 	defer func() {
 		if err != nil {

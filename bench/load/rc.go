@@ -319,9 +319,12 @@ func rcEcho(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, err
 }
 
 func (c *conn) serve(o worker.Options, answer bool) (
-	*worker.Window, uint64, *worker.RTT, error) {
-	reply := roce.SendWR{Opcode: roce.OpSend, Flags: roce.SendSignaled,
-		SGList: []roce.SGE{c.mr.SGE(0, o.Message)}}
+	*worker.Window, uint64, *worker.RTT, error,
+) {
+	reply := roce.SendWR{
+		Opcode: roce.OpSend, Flags: roce.SendSignaled,
+		SGList: []roce.SGE{c.mr.SGE(0, o.Message)},
+	}
 	var total uint64
 	w := worker.NewWindow(o)
 	last := w.Now()
@@ -354,8 +357,10 @@ func (c *conn) serve(o worker.Options, answer bool) (
 
 // rcPing sends a message and waits for the answer, spinning.
 func rcPing(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	wr := roce.SendWR{Opcode: roce.OpSend, Flags: roce.SendSignaled,
-		SGList: []roce.SGE{c.mr.SGE(0, o.Message)}}
+	wr := roce.SendWR{
+		Opcode: roce.OpSend, Flags: roce.SendSignaled,
+		SGList: []roce.SGE{c.mr.SGE(0, o.Message)},
+	}
 	hist := hdrhistogram.New(1, int64(10*time.Second), 3)
 	var total uint64
 	w := worker.NewWindow(o)

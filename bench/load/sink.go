@@ -51,7 +51,8 @@ func Pass(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) 
 
 // report puts the common parts together.
 func report(o worker.Options, w *worker.Window, total uint64, mode string,
-	counters map[string]uint64) worker.Report {
+	counters map[string]uint64,
+) worker.Report {
 	return worker.Report{
 		Packets:  w.Packets(),
 		Bytes:    w.Packets() * uint64(o.Size),

@@ -43,8 +43,10 @@ func sample() Case {
 
 func document() *Document {
 	d := New(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
-		machine.Facts{Kernel: "6.18.0", CPU: "Fast 9000", CPUs: 2, Go: "go1.26", Arch: "amd64",
-			Commit: "abc"}, 0.25)
+		machine.Facts{
+			Kernel: "6.18.0", CPU: "Fast 9000", CPUs: 2, Go: "go1.26", Arch: "amd64",
+			Commit: "abc",
+		}, 0.25)
 	d.Window, d.Pairs = 2, 4
 	c := sample()
 	c.Judge()
@@ -106,8 +108,10 @@ func TestCompare(t *testing.T) {
 
 func TestCompareNeedsBoth(t *testing.T) {
 	c := Case{Variants: []string{"ours", "C"}, Rows: []Row{
-		{Round: 0, Variant: "ours", Value: 1}, {Round: 1, Variant: "C", Value: 1},
-		{Round: 2, Variant: "ours", Value: 1}, {Round: 2, Variant: "C", Value: 0},
+		{Round: 0, Variant: "ours", Value: 1},
+		{Round: 1, Variant: "C", Value: 1},
+		{Round: 2, Variant: "ours", Value: 1},
+		{Round: 2, Variant: "C", Value: 0},
 	}}
 	got := c.Compare()
 	if len(got) != 1 || got[0].Ratio.N != 0 || got[0].Void != 3 {

@@ -133,8 +133,10 @@ func (s *Stage) Command(ctx context.Context, side Side, argv ...string) *exec.Cm
 // wrap puts argv into the namespace and on the processor of a side. Both
 // wrappers exec, so the process started is the worker itself.
 func (s *Stage) wrap(side Side, argv []string) []string {
-	return append([]string{"ip", "netns", "exec", s.namespace(side),
-		"taskset", "-c", strconv.Itoa(s.cpus[side])}, argv...)
+	return append([]string{
+		"ip", "netns", "exec", s.namespace(side),
+		"taskset", "-c", strconv.Itoa(s.cpus[side]),
+	}, argv...)
 }
 
 // Interface is the name of a side's interface, unique on the machine so that its

@@ -36,13 +36,17 @@ func build(tb testing.TB, f Framing, op Opcode, n int) []byte {
 // buildNative puts native headers, ICRC and VCRC around the transport bytes.
 func buildNative(f Framing, transport []byte) []byte {
 	b := make([]byte, f.netLen()+len(transport)+ICRCLen+VCRCLen)
-	lrh := LRH{VL: 3, SL: 2, LNH: LNHLocal, DLID: 2, SLID: 1,
-		PktLen: uint16(len(b)-VCRCLen) / 4}
+	lrh := LRH{
+		VL: 3, SL: 2, LNH: LNHLocal, DLID: 2, SLID: 1,
+		PktLen: uint16(len(b)-VCRCLen) / 4,
+	}
 	if f == FramingNativeGRH {
 		lrh.LNH = LNHGlobal
-		GRH{IPVer: 6, TClass: 9, FlowLabel: 5, PayLen: uint16(len(transport) + ICRCLen),
+		GRH{
+			IPVer: 6, TClass: 9, FlowLabel: 5, PayLen: uint16(len(transport) + ICRCLen),
 			NxtHdr: GRHNxtHdrIBA, HopLmt: 64, SGID: GID{0: 0xfd, 15: 1},
-			DGID: GID{0: 0xfd, 15: 2}}.Put(b[LRHLen:])
+			DGID: GID{0: 0xfd, 15: 2},
+		}.Put(b[LRHLen:])
 	}
 	lrh.Put(b)
 	copy(b[f.netLen():], transport)

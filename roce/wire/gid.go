@@ -23,8 +23,10 @@ func GIDFromIPv4(a [4]byte) GID {
 // LinkLocalGID is the default GID of a port: fe80::/64 and the modified EUI-64
 // of the MAC address (RFC 4291, appendix A).
 func LinkLocalGID(mac [6]byte) GID {
-	return GID{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
-		13: mac[3], 14: mac[4], 15: mac[5]}
+	return GID{
+		0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe,
+		13: mac[3], 14: mac[4], 15: mac[5],
+	}
 }
 
 // MulticastGID is the GID that rdma_cm joins for an IP group: the address itself

@@ -30,8 +30,10 @@ type vector struct {
 	pad     int // bytes of Ethernet padding
 }
 
-var helloBTH = BTH{Opcode: RCSendOnly, M: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x11, AckReq: true,
-	PSN: 0x64}
+var helloBTH = BTH{
+	Opcode: RCSendOnly, M: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x11, AckReq: true,
+	PSN: 0x64,
+}
 
 // vectors were computed with two independent CRC implementations, except for
 // the last four, which were captured: two on Soft-RoCE of Linux 6.12, two on a
@@ -60,8 +62,10 @@ var vectors = []vector{
 			4502002c123640004011a735c0a80001c0a80002 c12312b700180000
 			0440ffff0000001180000065 02dfb43e 0000`,
 		framing: FramingV2IPv4,
-		bth: BTH{Opcode: RCSendOnly, M: true, PKey: 0xffff, DestQP: 0x11, AckReq: true,
-			PSN: 0x65},
+		bth: BTH{
+			Opcode: RCSendOnly, M: true, PKey: 0xffff, DestQP: 0x11, AckReq: true,
+			PSN: 0x65,
+		},
 		src: "::ffff:192.168.0.1", dst: "::ffff:192.168.0.2", icrc: 0x3eb4df02, pad: 2,
 	},
 	{
@@ -92,8 +96,10 @@ var vectors = []vector{
 			45000030add840004011718ec0a84d02c0a84d03 c19812b7001c0000
 			04b0ffff000000188028a721 5f000000 3c99d42f`,
 		framing: FramingV2IPv4,
-		bth: BTH{Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x18,
-			AckReq: true, PSN: 0x28a721},
+		bth: BTH{
+			Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x18,
+			AckReq: true, PSN: 0x28a721,
+		},
 		src: "::ffff:192.168.77.2", dst: "::ffff:192.168.77.3", payload: "5f", icrc: 0x2fd4993c,
 	},
 	{
@@ -102,8 +108,10 @@ var vectors = []vector{
 			fd770000000000000000000000000002 fd770000000000000000000000000003
 			c33112b7001c0000 04b0ffff0000002b80af609f 5f000000 e3ebc99c`,
 		framing: FramingV2IPv6,
-		bth: BTH{Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x2b,
-			AckReq: true, PSN: 0xaf609f},
+		bth: BTH{
+			Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x2b,
+			AckReq: true, PSN: 0xaf609f,
+		},
 		src: "fd77::2", dst: "fd77::3", payload: "5f", icrc: 0x9cc9ebe3,
 	},
 	{
@@ -122,8 +130,10 @@ var vectors = []vector{
 			45010040047840004011b4d5c0a80007c0a80007 c00012b7002caca2
 			2460ffff000000d300cf1710 4630818be28935d90e9a95505401be885e500000 78f353f3`,
 		framing: FramingV2IPv4,
-		bth: BTH{Opcode: UCSendOnly, M: true, PadCnt: 2, PKey: 0xffff, DestQP: 0xd3,
-			PSN: 0xcf1710},
+		bth: BTH{
+			Opcode: UCSendOnly, M: true, PadCnt: 2, PKey: 0xffff, DestQP: 0xd3,
+			PSN: 0xcf1710,
+		},
 		src: "::ffff:192.168.0.7", dst: "::ffff:192.168.0.7",
 		payload: "4630818be28935d90e9a95505401be885e50", icrc: 0xf353f378,
 	},

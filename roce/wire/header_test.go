@@ -34,44 +34,83 @@ func parser[H header](parse func([]byte) (H, error)) func([]byte) (header, error
 // codecs has every header. The golden bytes of BTH, DETH, RETH, AETH, AtomicETH,
 // AtomicAckETH, ImmDt and IETH come from testdata/captures.
 var codecs = []codec{
-	{"LRH", LRHLen, "000c0000 f8000000", "50930002 00080001",
+	{
+		"LRH", LRHLen, "000c0000 f8000000", "50930002 00080001",
 		LRH{VL: 5, SL: 9, LNH: LNHGlobal, DLID: 2, PktLen: 8, SLID: 1},
-		"lrh.vl=5 lver=0 sl=9 lnh=3 dlid=0x0002 pktlen=8 slid=0x0001", parser(ParseLRH)},
-	{"GRH", GRHLen, "", "6ab12345 00181b40 fe80000000000000000000fffe000001" +
-		"fd770000000000000000000000000002",
-		GRH{IPVer: 6, TClass: 0xab, FlowLabel: 0x12345, PayLen: 24, NxtHdr: GRHNxtHdrIBA,
+		"lrh.vl=5 lver=0 sl=9 lnh=3 dlid=0x0002 pktlen=8 slid=0x0001", parser(ParseLRH),
+	},
+	{
+		"GRH", GRHLen, "", "6ab12345 00181b40 fe80000000000000000000fffe000001" +
+			"fd770000000000000000000000000002",
+		GRH{
+			IPVer: 6, TClass: 0xab, FlowLabel: 0x12345, PayLen: 24, NxtHdr: GRHNxtHdrIBA,
 			HopLmt: 64, SGID: LinkLocalGID([6]byte{2, 0, 0, 0, 0, 1}),
-			DGID: GID{0: 0xfd, 1: 0x77, 15: 2}},
+			DGID: GID{0: 0xfd, 1: 0x77, 15: 2},
+		},
 		"grh.ipver=6 tclass=171 flowlabel=0x12345 paylen=24 nxthdr=0x1b hoplmt=64 " +
-			"sgid=fe80::ff:fe00:1 dgid=fd77::2", parser(ParseGRH)},
-	{"BTH", BTHLen, "00000000 3f000000 7f000000", "04b0ffff 00000018 8028a721",
-		BTH{Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x18, AckReq: true,
-			PSN: 0x28a721},
+			"sgid=fe80::ff:fe00:1 dgid=fd77::2", parser(ParseGRH),
+	},
+	{
+		"BTH", BTHLen, "00000000 3f000000 7f000000", "04b0ffff 00000018 8028a721",
+		BTH{
+			Opcode: RCSendOnly, SE: true, PadCnt: 3, PKey: 0xffff, DestQP: 0x18, AckReq: true,
+			PSN: 0x28a721,
+		},
 		"bth.opcode=RC_SEND_ONLY se=1 m=0 padcnt=3 tver=0 p_key=0xffff fecn=0 becn=0 " +
-			"destqp=0x000018 a=1 psn=0x28a721", parser(ParseBTH)},
-	{"DETH", DETHLen, "00000000 ff000000", "111100f1 0000005c",
-		DETH{QKey: 0x111100f1, SrcQP: 0x5c}, "deth.q_key=0x111100f1 srcqp=0x00005c",
-		parser(ParseDETH)},
-	{"RETH", RETHLen, "", "00007f8e7b505000 00005eb0 0000180a",
+			"destqp=0x000018 a=1 psn=0x28a721", parser(ParseBTH),
+	},
+	{
+		"DETH", DETHLen, "00000000 ff000000", "111100f1 0000005c",
+		DETH{QKey: 0x111100f1, SrcQP: 0x5c},
+		"deth.q_key=0x111100f1 srcqp=0x00005c",
+		parser(ParseDETH),
+	},
+	{
+		"RETH", RETHLen, "", "00007f8e7b505000 00005eb0 0000180a",
 		RETH{VA: 0x7f8e7b505000, RKey: 0x5eb0, DMALen: 6154},
-		"reth.va=0x7f8e7b505000 r_key=0x00005eb0 dmalen=6154", parser(ParseRETH)},
-	{"AETH", AETHLen, "80000000", "62000002", AETH{NAKRemoteAccessError, 2},
-		"aeth.syndrome=NAK(remote_access_error) msn=2", parser(ParseAETH)},
-	{"AtomicETH", AtomicETHLen, "", "00007f8e7b506040 00001ce3 1122334455667788 88497b3e0c5f5a83",
+		"reth.va=0x7f8e7b505000 r_key=0x00005eb0 dmalen=6154", parser(ParseRETH),
+	},
+	{
+		"AETH", AETHLen, "80000000", "62000002",
+		AETH{NAKRemoteAccessError, 2},
+		"aeth.syndrome=NAK(remote_access_error) msn=2", parser(ParseAETH),
+	},
+	{
+		"AtomicETH", AtomicETHLen, "",
+		"00007f8e7b506040 00001ce3 1122334455667788 88497b3e0c5f5a83",
 		AtomicETH{0x7f8e7b506040, 0x1ce3, 0x1122334455667788, 0x88497b3e0c5f5a83},
 		"atomiceth.va=0x7f8e7b506040 r_key=0x00001ce3 swapdt=0x1122334455667788 " +
-			"cmpdt=0x88497b3e0c5f5a83", parser(ParseAtomicETH)},
-	{"AtomicAckETH", AtomicAckETHLen, "", "0000000000000579", AtomicAckETH{0x579},
-		"atomicacketh.origremdt=0x579", parser(ParseAtomicAckETH)},
-	{"ImmDt", ImmDtLen, "", "55aa0001", ImmDt{0x55aa0001}, "immdt=0x55aa0001",
-		parser(ParseImmDt)},
+			"cmpdt=0x88497b3e0c5f5a83", parser(ParseAtomicETH),
+	},
+	{
+		"AtomicAckETH", AtomicAckETHLen, "", "0000000000000579",
+		AtomicAckETH{0x579},
+		"atomicacketh.origremdt=0x579", parser(ParseAtomicAckETH),
+	},
+	{
+		"ImmDt", ImmDtLen, "", "55aa0001",
+		ImmDt{0x55aa0001},
+		"immdt=0x55aa0001",
+		parser(ParseImmDt),
+	},
 	{"IETH", IETHLen, "", "080003f8", IETH{0x80003f8}, "ieth=0x080003f8", parser(ParseIETH)},
-	{"RDETH", RDETHLen, "ff000000", "00123456", RDETH{0x123456}, "rdeth.eecnxt=0x123456",
-		parser(ParseRDETH)},
-	{"XRCETH", XRCETHLen, "ff000000", "00abcdef", XRCETH{0xabcdef}, "xrceth.srqn=0xabcdef",
-		parser(ParseXRCETH)},
-	{"FETH", FETHLen, "ffffffc0", "00000012",
-		FETH{SEL: FlushRegion, PLT: FlushPersistent}, "feth.sel=1 plt=0x2", parser(ParseFETH)},
+	{
+		"RDETH", RDETHLen, "ff000000", "00123456",
+		RDETH{0x123456},
+		"rdeth.eecnxt=0x123456",
+		parser(ParseRDETH),
+	},
+	{
+		"XRCETH", XRCETHLen, "ff000000", "00abcdef",
+		XRCETH{0xabcdef},
+		"xrceth.srqn=0xabcdef",
+		parser(ParseXRCETH),
+	},
+	{
+		"FETH", FETHLen, "ffffffc0", "00000012",
+		FETH{SEL: FlushRegion, PLT: FlushPersistent},
+		"feth.sel=1 plt=0x2", parser(ParseFETH),
+	},
 	{"RWH", RWHLen, "ffff0000", "00000806", RWH{0x0806}, "rwh.etype=0x0806", parser(ParseRWH)},
 }
 
@@ -168,10 +207,16 @@ func TestPutMasks(t *testing.T) {
 		h    header
 		want string
 	}{
-		{"BTH", BTH{PadCnt: 0xff, TVer: 0xff, DestQP: 1<<32 - 1, PSN: 1<<32 - 1},
-			"003f0000 00ffffff 00ffffff"},
-		{"LRH", LRH{VL: 0xff, LVer: 0xff, SL: 0xff, LNH: 0xff, PktLen: 0xffff},
-			"fff30000 07ff0000"},
+		{
+			"BTH",
+			BTH{PadCnt: 0xff, TVer: 0xff, DestQP: 1<<32 - 1, PSN: 1<<32 - 1},
+			"003f0000 00ffffff 00ffffff",
+		},
+		{
+			"LRH",
+			LRH{VL: 0xff, LVer: 0xff, SL: 0xff, LNH: 0xff, PktLen: 0xffff},
+			"fff30000 07ff0000",
+		},
 		{"GRH", GRH{FlowLabel: 1<<32 - 1}, "000fffff" + strings.Repeat("00", 36)},
 		{"DETH", DETH{SrcQP: 1<<32 - 1}, "0000000000ffffff"},
 		{"AETH", AETH{Syndrome: 0xff, MSN: 1<<32 - 1}, "7fffffff"},

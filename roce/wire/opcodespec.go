@@ -134,9 +134,11 @@ const (
 	ClassOnly = ClassFirst | ClassLast
 )
 
-var classNames = [numClasses]string{"request", "response", "ack", "send", "write", "read",
+var classNames = [numClasses]string{
+	"request", "response", "ack", "send", "write", "read",
 	"atomic", "flush", "atomic_write", "first", "middle", "last", "imm", "inv", "solicited",
-	"receive"}
+	"receive",
+}
 
 // String lists the properties, "-" for none.
 func (c Class) String() string {

@@ -74,8 +74,10 @@ func TestCredits(t *testing.T) {
 }
 
 func TestRNRTimer(t *testing.T) {
-	known := map[uint8]int64{0: 655_360_000, 1: 10_000, 7: 120_000, 14: 1_280_000,
-		24: 40_960_000, 31: 491_520_000}
+	known := map[uint8]int64{
+		0: 655_360_000, 1: 10_000, 7: 120_000, 14: 1_280_000,
+		24: 40_960_000, 31: 491_520_000,
+	}
 	for code, ns := range known {
 		if got := RNRTimerNanos(code); got != ns {
 			t.Errorf("code %d is %d ns, want %d", code, got, ns)

@@ -105,8 +105,10 @@ func (p *Path) putIPv4(h []byte) {
 
 // putGRH writes an IPv6 header or GRH without length.
 func (p *Path) putGRH(h []byte, next uint8) {
-	GRH{IPVer: grhIPVer, TClass: p.TClass, FlowLabel: p.FlowLabel, NxtHdr: next,
-		HopLmt: p.HopLimit, SGID: p.Src, DGID: p.Dst}.Put(h)
+	GRH{
+		IPVer: grhIPVer, TClass: p.TClass, FlowLabel: p.FlowLabel, NxtHdr: next,
+		HopLmt: p.HopLimit, SGID: p.Src, DGID: p.Dst,
+	}.Put(h)
 }
 
 // putUDP writes the UDP header without length; the checksum stays zero.

@@ -40,9 +40,11 @@ func drawPath(t *rapid.T) Path {
 
 // pathOf is the path that a decoded packet travelled.
 func pathOf(p *Packet) Path {
-	return Path{Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, VLAN: p.VLAN,
+	return Path{
+		Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, VLAN: p.VLAN,
 		Tagged: p.Tagged, Src: p.Src, Dst: p.Dst, TClass: p.TClass, HopLimit: p.HopLimit,
-		FlowLabel: p.FlowLabel, SrcPort: p.SrcPort}
+		FlowLabel: p.FlowLabel, SrcPort: p.SrcPort,
+	}
 }
 
 // TestTemplateRoundTrip: any path, opcode, payload and identification survives
@@ -61,12 +63,14 @@ func TestTemplateRoundTrip(t *testing.T) {
 		op := rapid.SampledFrom(ops).Draw(t, "opcode")
 		n := rapid.SampledFrom(legalPayloads(op)).Draw(t, "payload")
 		ipID := rapid.Uint16().Draw(t, "identification")
-		bth := BTH{Opcode: op, SE: rapid.Bool().Draw(t, "se"), M: rapid.Bool().Draw(t, "m"),
+		bth := BTH{
+			Opcode: op, SE: rapid.Bool().Draw(t, "se"), M: rapid.Bool().Draw(t, "m"),
 			PadCnt: PadCnt(n), PKey: rapid.Uint16().Draw(t, "pkey"),
 			FECN: rapid.Bool().Draw(t, "fecn"), BECN: rapid.Bool().Draw(t, "becn"),
 			DestQP: rapid.Uint32Max(max24).Draw(t, "qpn"),
 			AckReq: rapid.Bool().Draw(t, "ackreq"),
-			PSN:    PSN(rapid.Uint32Max(max24).Draw(t, "psn"))}
+			PSN:    PSN(rapid.Uint32Max(max24).Draw(t, "psn")),
+		}
 		body := op.Spec().TransportLen(n) - ICRCLen
 		frame := bytes.Repeat([]byte{rapid.Byte().Draw(t, "dirt")}, tmpl.FrameLen(body)+3)
 		transport := frame[tmpl.Len():][:body]

@@ -12,10 +12,12 @@ import (
 
 // tsharkFields are what tshark is asked about each packet; tsharkLine says what
 // it should answer.
-var tsharkFields = []string{"infiniband.bth.opcode", "infiniband.bth.destqp",
+var tsharkFields = []string{
+	"infiniband.bth.opcode", "infiniband.bth.destqp",
 	"infiniband.bth.psn", "infiniband.bth.padcnt", "infiniband.bth.p_key", "infiniband.reth.r_key",
 	"infiniband.reth.dmalen", "infiniband.aeth.msn", "infiniband.deth.srcqp",
-	"infiniband.atomicacketh.origremdt", "infiniband.invariant.crc"}
+	"infiniband.atomicacketh.origremdt", "infiniband.invariant.crc",
+}
 
 // tsharkLine prints a packet as tshark does. Headers that are not there print
 // as nothing. tshark knows no XRCETH.
@@ -85,8 +87,10 @@ func TestTshark(t *testing.T) {
 	if err := os.WriteFile(name, pcap(frames), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", name, "--disable-heuristic", "rpcrdma_infiniband", "-T", "fields",
-		"-E", "separator=,"}
+	args := []string{
+		"-r", name, "--disable-heuristic", "rpcrdma_infiniband", "-T", "fields",
+		"-E", "separator=,",
+	}
 	for _, f := range tsharkFields {
 		args = append(args, "-e", f)
 	}

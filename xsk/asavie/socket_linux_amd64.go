@@ -64,8 +64,10 @@ func Open(cfg Config) (*Socket, error) {
 	kernel := xsk.Linux()
 	dev, err := kernel.Device(cfg.Interface, cfg.Ifindex)
 	if err != nil {
-		return nil, &xsk.Error{Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
-			Queue: cfg.Queue, Err: err}
+		return nil, &xsk.Error{
+			Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
+			Queue: cfg.Queue, Err: err,
+		}
 	}
 	s := &Socket{kernel: kernel, rxLimit: cfg.RxFrames}
 	s.info = xsk.Info{

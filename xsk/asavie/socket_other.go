@@ -18,8 +18,11 @@ var _ xsk.Link = (*Socket)(nil)
 
 // Open fails with xsk.ErrNotSupported.
 func Open(cfg Config) (*Socket, error) {
-	return nil, &xsk.Error{Op: "asavie open", Ifindex: cfg.Ifindex, Queue: cfg.Queue,
-		Err: fmt.Errorf("asavie/xdp on %s/%s: %w", runtime.GOOS, runtime.GOARCH, xsk.ErrNotSupported)}
+	return nil, &xsk.Error{
+		Op: "asavie open", Ifindex: cfg.Ifindex, Queue: cfg.Queue,
+		Err: fmt.Errorf("asavie/xdp on %s/%s: %w",
+			runtime.GOOS, runtime.GOARCH, xsk.ErrNotSupported),
+	}
 }
 
 // FD returns -1.

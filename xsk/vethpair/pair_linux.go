@@ -38,7 +38,9 @@ func New(o Options) (*Pair, error) {
 		e.Name = IfName
 		if !o.NoAddrs {
 			v4 := netip.AddrFrom4([4]byte{10, 200 + byte(n>>8)%50, byte(n), 1 + byte(side)})
-			v6 := netip.AddrFrom16([16]byte{0: 0xfd, 5: byte(n >> 8), 6: byte(n), 15: 1 + byte(side)})
+			v6 := netip.AddrFrom16([16]byte{
+				0: 0xfd, 5: byte(n >> 8), 6: byte(n), 15: 1 + byte(side),
+			})
 			e.IPv4, e.IPv6 = netip.PrefixFrom(v4, 24), netip.PrefixFrom(v6, 64)
 		}
 	}

@@ -75,7 +75,8 @@ func TestPairOptions(t *testing.T) {
 			}
 			a := l.Attrs()
 			if a.MTU != 4200 || a.NumRxQueues != 2 || a.NumTxQueues != 2 ||
-				a.Index != p.End(side).Ifindex || a.HardwareAddr.String() != p.End(side).MAC.String() {
+				a.Index != p.End(side).Ifindex ||
+				a.HardwareAddr.String() != p.End(side).MAC.String() {
 				t.Errorf("interface %+v, want MTU 4200 and 2 queues", a)
 			}
 			if k := qdisc(t, l); k != "pfifo" {

@@ -86,7 +86,8 @@ func (f *Failing) MapAddrRing(fd int, kind xsk.RingKind, n uint32) (xsk.RingMemo
 
 // MapDescRing implements xsk.Kernel.
 func (f *Failing) MapDescRing(fd int, kind xsk.RingKind, n uint32) (
-	xsk.RingMemory[xsk.Desc], error) {
+	xsk.RingMemory[xsk.Desc], error,
+) {
 	if err := f.fail(); err != nil {
 		return xsk.RingMemory[xsk.Desc]{}, err
 	}

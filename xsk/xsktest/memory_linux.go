@@ -75,7 +75,8 @@ func (k *Kernel) SetRing(fd int, kind xsk.RingKind, entries uint32) error {
 
 // mapRing makes the memory of a ring.
 func mapRing[T uint64 | xsk.Desc](k *Kernel, call string, fd int, kind xsk.RingKind,
-	entries uint32, ring func(*sock) *xsk.RingMemory[T]) (xsk.RingMemory[T], error) {
+	entries uint32, ring func(*sock) *xsk.RingMemory[T],
+) (xsk.RingMemory[T], error) {
 	err := k.enter(call)
 	defer k.mu.Unlock()
 	if err != nil {
@@ -120,7 +121,8 @@ func (k *Kernel) MapAddrRing(fd int, kind xsk.RingKind, n uint32) (xsk.RingMemor
 
 // MapDescRing implements xsk.Kernel.
 func (k *Kernel) MapDescRing(fd int, kind xsk.RingKind, n uint32) (
-	xsk.RingMemory[xsk.Desc], error) {
+	xsk.RingMemory[xsk.Desc], error,
+) {
 	return mapRing(k, "MapDescRing", fd, kind, n, func(s *sock) *xsk.RingMemory[xsk.Desc] {
 		if kind == xsk.RxRing {
 			return &s.rx

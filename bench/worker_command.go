@@ -30,9 +30,8 @@ func runWorker(args []string) int {
 		fmt.Fprintf(os.Stderr, "bench: no worker %q\n", args)
 		return exitUsage
 	}
-	// taskset left us one CPU, and so Go one P. A thread that sleeps in a
-	// system call then has it taken away every 20 us, for nobody. With a second
-	// P, as on any real host, it keeps it.
+	// taskset left us one CPU, and so Go one P. A measured loop that sleeps
+	// holds its own (xsk.Config.Dedicated), so the runtime gets a second.
 	runtime.GOMAXPROCS(2)
 	o, err := worker.Parse(args[1:])
 	if err != nil {

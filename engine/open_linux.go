@@ -92,7 +92,7 @@ func openLink(port Port, o *Options) (steeredLink, error) {
 	}
 	link, err := xsk.Open(xsk.Config{
 		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, BusyPoll: int(o.BusyPoll.Microseconds()),
-		SndBuf: sendBuffer,
+		SndBuf: sendBuffer, Dedicated: o.CPU > 0,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)

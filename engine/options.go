@@ -30,7 +30,7 @@ type Options struct {
 	Direct   bool          // no background loop: polling makes progress
 	Spin     time.Duration // how long an idle loop spins before it sleeps, 0 for the default
 	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
-	CPU      int           // CPU to pin the background loop to, counted from 1; 0 for none
+	CPU      int           // CPU for the background loop alone, counted from 1; 0 for none
 
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none

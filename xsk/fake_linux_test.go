@@ -432,7 +432,7 @@ type quietKernel struct{ *xsktest.Kernel }
 
 func (*quietKernel) Send(int) unix.Errno { return unix.ENETDOWN }
 func (*quietKernel) Recv(int) unix.Errno { return unix.ENETDOWN }
-func (*quietKernel) Poll(int, int, time.Duration) (xsk.Ready, error) {
+func (*quietKernel) Poll(int, int, time.Duration, bool) (xsk.Ready, error) {
 	return xsk.Ready{}, nil
 }
 

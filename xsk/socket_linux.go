@@ -101,6 +101,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	if s.waiter, err = NewWaiter(s.kernel, s.fd, s.rx.ready); err != nil {
 		return s.fail("eventfd", err)
 	}
+	s.waiter.hold = cfg.Dedicated
 	s.undo(s.waiter.Close)
 	if err := s.kernel.RegisterUMEM(s.fd, mem[:lay.umemSize], uint32(cfg.ChunkSize)); err != nil {
 		return s.fail("register UMEM", err)

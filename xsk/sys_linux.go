@@ -333,30 +333,31 @@ func (linux) Drain(event int) error {
 
 // Poll: EINTR, also from the Go runtime's preemption signals; ENOMEM.
 //
-// A poll of at most briefPoll is raw, as Send is: an announced one of over 20 us
-// loses its processor to another thread of the runtime, and the two then wake
-// each other for every frame. A garbage collection need not wait for it, since
-// its signal interrupts the call.
+// With hold the call is raw, as Send is. An announced poll of over 20 us loses
+// its processor to another thread of the runtime, and the two then wake each
+// other for every burst. A garbage collection need not wait for it, since its
+// signal interrupts the call; other goroutines find one processor less.
 //
 // poll on a socket with a TX ring runs the TX ring whatever events are asked
 // for. That is harmless: what it sends is what Flush would send next. Frames
 // that the device drops in that run are not counted in TxBusy.
-func (linux) Poll(fd, event int, timeout time.Duration) (Ready, error) {
+func (linux) Poll(fd, event int, timeout time.Duration, hold bool) (Ready, error) {
 	fds := [2]unix.PollFd{
 		{Fd: int32(fd), Events: unix.POLLIN},
 		{Fd: int32(event), Events: unix.POLLIN},
 	}
-	ts := unix.NsecToTimespec(int64(timeout))
+	var ts *unix.Timespec
+	if timeout >= 0 {
+		t := unix.NsecToTimespec(int64(timeout))
+		ts = &t
+	}
 	var err error
-	switch {
-	case timeout < 0:
-		_, err = unix.Ppoll(fds[:], nil, nil)
-	case timeout <= briefPoll:
+	if hold {
 		_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)),
-			uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+			uintptr(len(fds)), uintptr(unsafe.Pointer(ts)), 0, 0, 0)
 		err = errnoErr(errno)
-	default:
-		_, err = unix.Ppoll(fds[:], &ts, nil)
+	} else {
+		_, err = unix.Ppoll(fds[:], ts, nil)
 	}
 	if err != nil {
 		return Ready{}, err

@@ -29,9 +29,11 @@ const (
 // receive call tells. It is made whenever a poll ends with nothing, too.
 const deviceCheck = time.Second
 
-// briefPoll is the length of the first poll of a Wait, which the Go scheduler
-// does not learn of: see Kernel.Poll. Under traffic the next frame is nearer.
-const briefPoll = 100 * time.Microsecond
+// heldPoll is the length of the first poll of a Wait that holds its processor.
+// Under traffic the next frame is nearer. It is longer than a tick: a timer that
+// would be the next to expire is set in hardware, which on a virtual machine
+// costs as much as receiving a burst.
+const heldPoll = 5 * time.Millisecond
 
 // A Waiter is the sleeping half of a Link on an AF_XDP socket: one goroutine
 // waits for frames, any goroutine wakes it. Socket has one; other owners of an
@@ -41,6 +43,7 @@ type Waiter struct {
 	fd     int // the socket, not ours
 	event  int
 	ready  func() bool
+	hold   bool // the first poll of a Wait holds its processor: Config.Dedicated
 	state  atomic.Uint32
 
 	// closing guards the event's descriptor against a Wake that comes with or
@@ -75,11 +78,15 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 	if timeout > 0 {
 		end = time.Now().Add(timeout)
 	}
-	for slice := briefPoll; ; slice = deviceCheck {
+	for hold := w.hold; ; hold = false {
+		slice := deviceCheck
+		if hold {
+			slice = heldPoll
+		}
 		if timeout >= 0 {
 			slice = min(slice, timeout)
 		}
-		ready, err := w.kernel.Poll(w.fd, w.event, slice)
+		ready, err := w.kernel.Poll(w.fd, w.event, slice, hold)
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return err

@@ -2,6 +2,7 @@ package xsk_test
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -118,6 +119,44 @@ func TestClosedSocket(t *testing.T) {
 	} {
 		if !errors.Is(err, xsk.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+}
+
+// pollRecorder notes how each poll was made and lets it run out of time.
+type pollRecorder struct {
+	*xsktest.Kernel
+	held []bool
+	time []time.Duration
+}
+
+func (p *pollRecorder) Poll(_, _ int, t time.Duration, hold bool) (xsk.Ready, error) {
+	p.held, p.time = append(p.held, hold), append(p.time, t)
+	if len(p.held) < 3 {
+		return xsk.Ready{}, nil
+	}
+	return xsk.Ready{Receive: true}, nil
+}
+
+// TestDedicatedHoldsTheFirstPollOnly: only who asked for it keeps the processor,
+// for 5 ms, and then sleeps like everybody else.
+func TestDedicatedHoldsTheFirstPollOnly(t *testing.T) {
+	for _, dedicated := range []bool{false, true} {
+		k, _ := xsktest.NewWire(xsktest.KernelOptions{}, xsktest.KernelOptions{})
+		p := &pollRecorder{Kernel: k}
+		cfg := small(k)
+		cfg.Kernel, cfg.Dedicated = p, dedicated
+		s := open(t, k, cfg)
+		if err := s.Wait(-1); err != nil {
+			t.Fatal(err)
+		}
+		first := time.Second
+		if dedicated {
+			first = 5 * time.Millisecond
+		}
+		if want := []bool{dedicated, false, false}; !slices.Equal(p.held, want) ||
+			!slices.Equal(p.time, []time.Duration{first, time.Second, time.Second}) {
+			t.Errorf("dedicated %t: polls held %v, of %v", dedicated, p.held, p.time)
 		}
 	}
 }

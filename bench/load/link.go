@@ -46,7 +46,7 @@ func Ours(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) 
 		RxFrames: o.RxFrames, TxFrames: o.TxFrames,
 		RxRing: o.RxFrames, FillRing: spare * o.RxFrames,
 		TxRing: spare * o.RxFrames, CompletionRing: spare * o.RxFrames,
-		Mode: xsk.ModeCopy, SndBuf: o.SendBuf, TxBudget: o.Budget,
+		Mode: xsk.ModeCopy, SndBuf: o.SendBuf, TxBudget: o.Budget, Dedicated: true,
 	})
 	if err != nil {
 		return worker.Report{}, err

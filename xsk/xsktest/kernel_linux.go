@@ -371,7 +371,7 @@ func (k *Kernel) Notify(event int) error { return k.setEvent("Notify", event, tr
 func (k *Kernel) Drain(event int) error { return k.setEvent("Drain", event, false) }
 
 // Poll implements xsk.Kernel. Unlike Linux it does not send.
-func (k *Kernel) Poll(fd, event int, timeout time.Duration) (xsk.Ready, error) {
+func (k *Kernel) Poll(fd, event int, timeout time.Duration, _ bool) (xsk.Ready, error) {
 	err := k.enter("Poll")
 	defer k.mu.Unlock()
 	if err != nil {

@@ -154,17 +154,17 @@ func TestPollTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	ready, err := k.Poll(r.fd, e, 2*time.Millisecond)
+	ready, err := k.Poll(r.fd, e, 2*time.Millisecond, false)
 	if err != nil || ready != (xsk.Ready{}) || time.Since(start) < 2*time.Millisecond {
 		t.Errorf("poll: %+v, %v after %v", ready, err, time.Since(start))
 	}
 	if err := k.Notify(e); err != nil {
 		t.Fatal(err)
 	}
-	if ready, _ := k.Poll(r.fd, e, -1); !ready.Event {
+	if ready, _ := k.Poll(r.fd, e, -1, false); !ready.Event {
 		t.Errorf("poll: %+v, want the event", ready)
 	}
-	if _, err := k.Poll(e, e, 0); !errors.Is(err, unix.ENOTSOCK) {
+	if _, err := k.Poll(e, e, 0, false); !errors.Is(err, unix.ENOTSOCK) {
 		t.Errorf("poll of an event as a socket: %v, want ENOTSOCK", err)
 	}
 }

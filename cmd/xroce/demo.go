@@ -110,6 +110,9 @@ func (a *app) printDemo(r *demo.Report) {
 		}
 		a.printf("capture: %d packets%s, %d sent again\n", r.Capture.Packets, where,
 			r.Capture.Retransmits)
+		if r.Capture.File != "" {
+			a.printf("read it: tshark --disable-protocol rpcordma -r %s\n", r.Capture.File)
+		}
 	}
 	if r.Copy.Bytes > 0 {
 		a.printf("copy: %s, %s in %.2f s, %.2f Gb/s, SHA-256 %s\n", r.Copy.Source,

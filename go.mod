@@ -4,6 +4,8 @@ go 1.26.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	// No version list is to be had for asavie/xdp, so go get -u ./... fails:
+	// upgrade modules by name and version.
 	github.com/asavie/xdp v0.3.3
 	github.com/cilium/ebpf v0.22.0
 	github.com/google/go-cmp v0.7.0

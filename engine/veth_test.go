@@ -1,13 +1,19 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"xroce/bpf"
 	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/wire"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
 )
@@ -64,6 +70,8 @@ func TestEveryOperationOverAFXDP(t *testing.T) {
 		{"mtu 1500", 1500, [2]engine.Options{}},
 		{"mtu 4200 in two buffers", 4200, [2]engine.Options{}},
 		{"against asavie", 1500, [2]engine.Options{{}, {Backend: engine.BackendAsavie}}},
+		{"busy and pinned", 1500, [2]engine.Options{{Busy: true}, {CPU: 1}}},
+		{"generic XDP", 1500, [2]engine.Options{{Attach: bpf.Generic}, {Attach: bpf.Generic}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, devs := vethPair(t, vethpair.Options{MTU: tt.mtu}, tt.opts)
@@ -132,6 +140,49 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) ||
 			(tt.errno != nil && !errors.Is(err, tt.errno)) {
 			t.Errorf("%s: error %v", tt.name, err)
+		}
+	}
+}
+
+// TestResolve asks the kernel for neighbours: those that answer, by IPv4 and by
+// IPv6, and one that does not.
+func TestResolve(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
+	for index, gid := range devs[1].GIDs() {
+		path, err := devs[0].ResolvePath(t.Context(), engine.AddressVector{
+			DGID: gid, SGIDIndex: index, HopLimit: 64,
+		})
+		if err != nil {
+			t.Errorf("%s: %v", gid, err)
+			continue
+		}
+		if path.DstMAC != devs[1].Port().MAC || path.SrcMAC != devs[0].Port().MAC {
+			t.Errorf("%s: path %+v", gid, path)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	nobody := pair.End(vethpair.A).IPv4.Masked().Addr().Next().Next().Next()
+	for _, tt := range []struct {
+		name string
+		av   engine.AddressVector
+		want error
+	}{
+		{
+			"nobody answers",
+			engine.AddressVector{DGID: wire.GIDFromAddr(nobody), SGIDIndex: 1},
+			engine.ErrNoNeighbour,
+		},
+		{
+			"other family",
+			engine.AddressVector{DGID: wire.GIDFromAddr(netip.IPv6Loopback()), SGIDIndex: 1},
+			roce.ErrInvalid,
+		},
+		{"no such index", engine.AddressVector{SGIDIndex: 99}, roce.ErrInvalid},
+		{"no destination", engine.AddressVector{SGIDIndex: 1}, roce.ErrInvalid},
+	} {
+		if _, err := devs[0].ResolvePath(ctx, tt.av); !errors.Is(err, tt.want) {
+			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
 		}
 	}
 }

@@ -155,8 +155,8 @@ func capEff(status string) (uint64, error) {
 	return 0, fmt.Errorf("no CapEff in /proc/self/status")
 }
 
-// hugePages counts the free huge pages of the size that has most, 0 where the
-// kernel has none.
+// hugePages counts the free huge pages of the size that has most, of the smallest
+// when there are none free, 0 where the kernel has no sizes.
 func hugePages(dir string) (free, kib int) {
 	sizes, err := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
 	if err != nil {
@@ -170,7 +170,7 @@ func hugePages(dir string) (free, kib int) {
 		if b, err := os.ReadFile(filepath.Join(size, "free_hugepages")); err == nil {
 			n, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 		}
-		if kib == 0 || n > free {
+		if kib == 0 || n > free || (n == free && k < kib) {
 			free, kib = n, k
 		}
 	}

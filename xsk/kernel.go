@@ -81,12 +81,12 @@ type Ready struct {
 // KernelStats are the counters of struct xdp_statistics, under its names. They
 // count from the socket's creation and are never reset.
 type KernelStats struct {
-	RxDropped            uint64
+	RxDropped            uint64 // no room in the frame or no frame
 	RxInvalidDescs       uint64
 	TxInvalidDescs       uint64
-	RxRingFull           uint64
-	RxFillRingEmptyDescs uint64
-	TxRingEmptyDescs     uint64
+	RxRingFull           uint64 // we were too slow
+	RxFillRingEmptyDescs uint64 // we gave too few frames
+	TxRingEmptyDescs     uint64 // send calls that drained the ring: not a fault
 }
 
 // The flags of struct sockaddr_xdp that Bind takes.

@@ -100,13 +100,7 @@ type Stats struct {
 	RxPackets, RxBytes uint64 // frames and bytes handed out by Receive
 	TxPackets, TxBytes uint64 // frames and bytes taken by Transmit
 
-	// The kernel's XDP_STATISTICS, under the kernel's names.
-	RxDropped            uint64 // no room in the frame or no frame
-	RxInvalidDescs       uint64
-	TxInvalidDescs       uint64
-	RxRingFull           uint64 // we were too slow
-	RxFillRingEmptyDescs uint64 // we gave too few frames
-	TxRingEmptyDescs     uint64 // send calls that drained the ring: not a fault
+	KernelStats // zero on a link that has no kernel
 
 	// What the send calls of Flush came back with.
 	TxKicks   uint64 // send calls

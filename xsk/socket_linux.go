@@ -262,12 +262,7 @@ func (s *Socket) Stats() (Stats, error) {
 		return Stats{}, s.fail("read XDP_STATISTICS", err)
 	}
 	st := s.stats
-	st.RxDropped = k.RxDropped
-	st.RxInvalidDescs = k.RxInvalidDescs
-	st.TxInvalidDescs = k.TxInvalidDescs
-	st.RxRingFull = k.RxRingFull
-	st.RxFillRingEmptyDescs = k.RxFillRingEmptyDescs
-	st.TxRingEmptyDescs = k.TxRingEmptyDescs
+	st.KernelStats = k
 	return st, nil
 }
 

@@ -21,27 +21,78 @@ var linkCounters = [...]struct {
 	name, unit, help string
 	value            func(*xsk.Stats) uint64
 }{
-	{"rx_packets", "frames", "frames that the link received", func(s *xsk.Stats) uint64 { return s.RxPackets }},
-	{"rx_bytes", "bytes", "bytes of those", func(s *xsk.Stats) uint64 { return s.RxBytes }},
-	{"tx_packets", "frames", "frames given to the link", func(s *xsk.Stats) uint64 { return s.TxPackets }},
-	{"tx_bytes", "bytes", "bytes of those", func(s *xsk.Stats) uint64 { return s.TxBytes }},
-	{"rx_dropped", "frames", "no receive frame, or one too small", func(s *xsk.Stats) uint64 { return s.RxDropped }},
-	{"rx_invalid_descs", "descriptors", "receive descriptors that the kernel refused", func(s *xsk.Stats) uint64 { return s.RxInvalidDescs }},
-	{"tx_invalid_descs", "descriptors", "transmit descriptors that the kernel refused", func(s *xsk.Stats) uint64 { return s.TxInvalidDescs }},
-	{"rx_ring_full", "frames", "lost because we were too slow", func(s *xsk.Stats) uint64 { return s.RxRingFull }},
-	{"rx_fill_ring_empty_descs", "frames", "lost because we gave too few frames", func(s *xsk.Stats) uint64 { return s.RxFillRingEmptyDescs }},
-	{"tx_ring_empty_descs", "calls", "send calls that drained the ring, not a fault", func(s *xsk.Stats) uint64 { return s.TxRingEmptyDescs }},
+	{
+		"rx_packets", "frames", "frames that the link received",
+		func(s *xsk.Stats) uint64 { return s.RxPackets },
+	},
+	{
+		"rx_bytes", "bytes", "bytes of those",
+		func(s *xsk.Stats) uint64 { return s.RxBytes },
+	},
+	{
+		"tx_packets", "frames", "frames given to the link",
+		func(s *xsk.Stats) uint64 { return s.TxPackets },
+	},
+	{
+		"tx_bytes", "bytes", "bytes of those",
+		func(s *xsk.Stats) uint64 { return s.TxBytes },
+	},
+	{
+		"rx_dropped", "frames", "no receive frame, or one too small",
+		func(s *xsk.Stats) uint64 { return s.RxDropped },
+	},
+	{
+		"rx_invalid_descs", "descriptors", "receive descriptors that the kernel refused",
+		func(s *xsk.Stats) uint64 { return s.RxInvalidDescs },
+	},
+	{
+		"tx_invalid_descs", "descriptors", "transmit descriptors that the kernel refused",
+		func(s *xsk.Stats) uint64 { return s.TxInvalidDescs },
+	},
+	{
+		"rx_ring_full", "frames", "lost because we were too slow",
+		func(s *xsk.Stats) uint64 { return s.RxRingFull },
+	},
+	{
+		"rx_fill_ring_empty_descs", "frames", "lost because we gave too few frames",
+		func(s *xsk.Stats) uint64 { return s.RxFillRingEmptyDescs },
+	},
+	{
+		"tx_ring_empty_descs", "calls", "send calls that drained the ring, not a fault",
+		func(s *xsk.Stats) uint64 { return s.TxRingEmptyDescs },
+	},
 	{
 		"kernel_faults", "entries", "ring entries that name a frame the kernel did not hold",
 		func(s *xsk.Stats) uint64 { return s.KernelFaults },
 	},
-	{"rx_oversize", "frames", "dropped because longer than two chunks", func(s *xsk.Stats) uint64 { return s.RxOversize }},
-	{"tx_kicks", "calls", "send calls", func(s *xsk.Stats) uint64 { return s.TxKicks }},
-	{"rx_kicks", "calls", "receive calls that woke the driver", func(s *xsk.Stats) uint64 { return s.RxKicks }},
-	{"tx_again", "calls", "send calls that had to be repeated (EAGAIN)", func(s *xsk.Stats) uint64 { return s.TxAgain }},
-	{"tx_busy", "frames", "dropped by the device (EBUSY)", func(s *xsk.Stats) uint64 { return s.TxBusy }},
-	{"tx_no_bufs", "calls", "send calls without kernel memory (ENOBUFS)", func(s *xsk.Stats) uint64 { return s.TxNoBufs }},
-	{"tx_net_down", "calls", "send calls on an interface that is down (ENETDOWN)", func(s *xsk.Stats) uint64 { return s.TxNetDown }},
+	{
+		"rx_oversize", "frames", "dropped because longer than two chunks",
+		func(s *xsk.Stats) uint64 { return s.RxOversize },
+	},
+	{
+		"tx_kicks", "calls", "send calls",
+		func(s *xsk.Stats) uint64 { return s.TxKicks },
+	},
+	{
+		"rx_kicks", "calls", "receive calls that woke the driver",
+		func(s *xsk.Stats) uint64 { return s.RxKicks },
+	},
+	{
+		"tx_again", "calls", "send calls that had to be repeated (EAGAIN)",
+		func(s *xsk.Stats) uint64 { return s.TxAgain },
+	},
+	{
+		"tx_busy", "frames", "dropped by the device (EBUSY)",
+		func(s *xsk.Stats) uint64 { return s.TxBusy },
+	},
+	{
+		"tx_no_bufs", "calls", "send calls without kernel memory (ENOBUFS)",
+		func(s *xsk.Stats) uint64 { return s.TxNoBufs },
+	},
+	{
+		"tx_net_down", "calls", "send calls on an interface that is down (ENETDOWN)",
+		func(s *xsk.Stats) uint64 { return s.TxNetDown },
+	},
 }
 
 // Counters reads every counter of the device: the transport's, the decoder's,
@@ -63,7 +114,8 @@ func (d *Device) Counters() ([]Counter, error) {
 	for reason, n := range drops {
 		// These two are found by the QP, which counts them itself.
 		if r := wire.Reason(reason); r != wire.OK && r != wire.BadICRC && r != wire.BadVCRC {
-			list = append(list, Counter{"drop_" + r.String(), n, "packets", "refused by the decoder"})
+			list = append(list,
+				Counter{"drop_" + r.String(), n, "packets", "refused by the decoder"})
 		}
 	}
 	for _, c := range linkCounters {

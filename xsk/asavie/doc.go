@@ -15,6 +15,8 @@
 //   - Received frames count as free at once, and free frames are offered again
 //     until they are queued. So this package copies frames out on Receive before
 //     it refills, and copies them in on Transmit.
+//   - NewSocket fails on a queue whose socket was just closed. Open tries again,
+//     for five seconds.
 //   - Bind flags are one variable of the package. Open sets it under a lock.
 //   - Frames that the device drops (EBUSY) are not counted: Stats.TxBusy and the
 //     other results of send calls stay 0, but TxNetDown.

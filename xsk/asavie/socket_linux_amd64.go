@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -104,7 +105,7 @@ func (s *Socket) open(cfg Config) error {
 		xsk.ModeCopy: unix.XDP_COPY, xsk.ModeZeroCopy: unix.XDP_ZEROCOPY,
 	}[cfg.Mode]
 	s.txRing = ceilPow2(cfg.TxFrames)
-	s.sock, err = xdp.NewSocket(s.info.Ifindex, s.info.Queue, &xdp.SocketOptions{
+	s.sock, err = newSocket(s.info.Ifindex, s.info.Queue, &xdp.SocketOptions{
 		NumFrames:              cfg.RxFrames + cfg.TxFrames,
 		FrameSize:              chunkSize,
 		FillRingNumDescs:       ceilPow2(cfg.RxFrames),
@@ -127,6 +128,27 @@ func (s *Socket) open(cfg Config) error {
 		return errors.Join(s.fail("read XDP_OPTIONS", err), s.waiter.Close(), s.sock.Close())
 	}
 	return nil
+}
+
+// The waits for a queue that is taken: nine, 5.1 s in all.
+const (
+	firstBusyWait = 10 * time.Millisecond
+	lastBusyWait  = 2560 * time.Millisecond
+)
+
+// newSocket makes the library's socket. A queue whose socket was closed a moment
+// ago is still taken, since the kernel lets go of it later; the library does not
+// wait for that. Each try in vain leaves its rings mapped, so there are few. The
+// library's errors have no errno in them, but its text.
+func newSocket(ifindex, queue int, o *xdp.SocketOptions) (*xdp.Socket, error) {
+	for wait := firstBusyWait; ; wait *= 2 {
+		sock, err := xdp.NewSocket(ifindex, queue, o)
+		if err == nil || wait > lastBusyWait ||
+			!strings.HasSuffix(err.Error(), unix.EBUSY.Error()) {
+			return sock, err
+		}
+		time.Sleep(wait)
+	}
 }
 
 // buffers makes n buffers and the stack of their numbers.

@@ -47,7 +47,7 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 	}
 	d := &Device{
 		host: host, keys: mem.NewKeys(o.Rand), queue: newQueue(link, &o), options: o,
-		direct: o.Direct, gids: gidTable(host.Port()), failed: make(chan struct{}),
+		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
 	}
 	d.queue.onFail = func() { close(d.failed) }
 	if !o.Direct {
@@ -104,14 +104,8 @@ func (d *Device) AttachMode() string {
 	return d.program.Mode().String()
 }
 
-// Direct tells whether polling makes progress.
-func (d *Device) Direct() bool { return d.direct }
-
 // GIDs lists the GID table. Index 0 is link-local.
 func (d *Device) GIDs() []wire.GID { return append([]wire.GID(nil), d.gids...) }
-
-// MaxMTU returns the largest path MTU that any device can have.
-func (d *Device) MaxMTU() wire.MTU { return wire.MTU4096 }
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {

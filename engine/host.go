@@ -34,9 +34,10 @@ type Port struct {
 	Addrs []netip.Addr
 }
 
-// gidTable lists the GIDs of a port: the link-local one first, as on every
-// RoCE device, then those of the IPv4 and the IPv6 addresses, in their order.
-func gidTable(p Port) []wire.GID {
+// GIDs lists the GID table that a device on this port has: the link-local one
+// first, as on every RoCE device, then those of the IPv4 and the IPv6 addresses,
+// in their order.
+func (p Port) GIDs() []wire.GID {
 	local := wire.LinkLocalGID(p.MAC)
 	var v4, v6 []wire.GID
 	for _, a := range p.Addrs {

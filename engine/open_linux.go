@@ -64,7 +64,7 @@ func attach(port Port, o *Options) (*bpf.Program, error) {
 		return nil, fmt.Errorf("engine: XDP program on %s: %w", port.Name, err)
 	}
 	own := []bpf.Key{bpf.MACKey(port.MAC)}
-	for _, gid := range gidTable(port) {
+	for _, gid := range port.GIDs() {
 		key, err := bpf.AddrKey(gid.Addr())
 		if err != nil {
 			return nil, errors.Join(err, program.Close())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"xroce/engine"
+	"xroce/engine/capture"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -15,8 +16,8 @@ import (
 // recorder is a tap that keeps what was sent.
 type recorder struct{ frames [][]byte }
 
-func (r *recorder) Frame(dir engine.Direction, head, tail []byte) {
-	if dir == engine.Outbound {
+func (r *recorder) Frame(dir capture.Direction, head, tail []byte) {
+	if dir == capture.Outbound {
 		r.frames = append(r.frames, append(bytes.Clone(head), tail...))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xroce/bpf"
+	"xroce/engine/capture"
 	"xroce/roce/handle"
 	"xroce/xsk"
 )
@@ -73,17 +74,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Direction says which way a frame went.
-type Direction uint8
-
-// The directions of a frame, with the values of pcapng's epb_flags.
-const (
-	Inbound  Direction = 1
-	Outbound Direction = 2
-)
-
 // A Tap sees frames as they pass, in the order in which they do. It is called
 // with the progress lock held: it must be quick, and copy what it keeps.
 type Tap interface {
-	Frame(dir Direction, head, tail []byte)
+	Frame(dir capture.Direction, head, tail []byte)
 }

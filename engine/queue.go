@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xroce/engine/capture"
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/handle"
@@ -147,7 +148,7 @@ func (q *queue) receive(now roce.Time) bool {
 	for i := range q.rx[:n] {
 		f := &q.rx[i]
 		if q.tap != nil {
-			q.tap.Frame(Inbound, f.Head, f.Tail)
+			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
 		}
 		q.demux(now, f)
 	}
@@ -225,7 +226,7 @@ func (q *queue) send(now roce.Time) bool {
 				break
 			}
 			if q.tap != nil {
-				q.tap.Frame(Outbound, f.Data[:f.Len], nil)
+				q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 			}
 		}
 		if at, ok := qp.machine.NextDeadline(); ok {

@@ -8,124 +8,130 @@ import (
 	"xroce/roce/wire"
 )
 
+type attrChange = func(a *roce.Attr)
+
+// moveTo asks for a state and makes more changes.
+func moveTo(state roce.State, more ...attrChange) attrChange {
+	return func(a *roce.Attr) {
+		a.State = state
+		for _, c := range more {
+			c(a)
+		}
+	}
+}
+
+// refusedMoves are calls of Modify that must fail, with words of the error.
+var refusedMoves = []struct {
+	in     roce.State
+	change attrChange
+	mask   roce.AttrMask
+	kind   error
+	words  []string
+}{
+	{
+		roce.StateReset, moveTo(roce.StateInit), maskInit &^ roce.AttrPort, roce.ErrInvalid,
+		[]string{"RESET to INIT needs PORT"},
+	},
+	{
+		roce.StateReset, moveTo(roce.StateInit), maskInit | roce.AttrSQPSN, roce.ErrInvalid,
+		[]string{"does not take SQ_PSN"},
+	},
+	{
+		roce.StateReset, moveTo(roce.StateInit, func(a *roce.Attr) { a.Port = 2 }), maskInit,
+		roce.ErrInvalid,
+		[]string{"PORT 2"},
+	},
+	{
+		roce.StateReset, moveTo(roce.StateInit, func(a *roce.Attr) { a.PKeyIndex = 1 }), maskInit,
+		roce.ErrInvalid,
+		[]string{"PKEY_INDEX 1"},
+	},
+	{roce.StateReset, moveTo(roce.StateRTR), maskRTR, roce.ErrState, []string{"RESET to RTR"}},
+	{roce.StateReset, moveTo(200), roce.AttrState, roce.ErrInvalid, []string{"state 200"}},
+	{
+		roce.StateReset, moveTo(roce.StateReset), roce.AttrState | roce.AttrPort, roce.ErrInvalid,
+		[]string{"PORT"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR), maskRTR &^ (roce.AttrAV | roce.AttrRQPSN),
+		roce.ErrInvalid,
+		[]string{"needs AV RQ_PSN"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.PathMTU = 0 }), maskRTR,
+		roce.ErrInvalid,
+		[]string{"PATH_MTU code 0"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.PathMTU = 6 }), maskRTR,
+		roce.ErrInvalid,
+		[]string{"PATH_MTU code 6"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.DestQPN = 1 << 24 }), maskRTR,
+		roce.ErrInvalid,
+		[]string{"DEST_QPN 16777216"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.MinRNRTimer = 32 }), maskRTR,
+		roce.ErrInvalid,
+		[]string{"MIN_RNR_TIMER 32"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.MaxDestRdAtomic = 129 }),
+		maskRTR,
+		roce.ErrInvalid,
+		[]string{"MAX_DEST_RD_ATOMIC 129"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.Path.Framing = 0 }), maskRTR,
+		roce.ErrInvalid,
+		[]string{"AV", "framing"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.CurState = roce.StateInit }),
+		maskRTR | roce.AttrCurState, roce.ErrInvalid,
+		[]string{"CUR_STATE"},
+	},
+	{
+		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.Timeout = 32 }), maskRTS,
+		roce.ErrInvalid,
+		[]string{"TIMEOUT 32"},
+	},
+	{
+		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.RetryCnt = 8 }), maskRTS,
+		roce.ErrInvalid,
+		[]string{"RETRY_CNT 8"},
+	},
+	{
+		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.RNRRetry = 8 }), maskRTS,
+		roce.ErrInvalid,
+		[]string{"RNR_RETRY 8"},
+	},
+	{
+		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.MaxRdAtomic = 129 }), maskRTS,
+		roce.ErrInvalid,
+		[]string{"MAX_QP_RD_ATOMIC 129"},
+	},
+	{
+		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.CurState = roce.StateInit }),
+		maskRTS | roce.AttrCurState, roce.ErrState,
+		[]string{"CUR_STATE says INIT"},
+	},
+	{roce.StateRTR, moveTo(roce.StateSQD), roce.AttrState, roce.ErrState, []string{"RTR to SQD"}},
+	{roce.StateRTS, moveTo(roce.StateInit), maskInit, roce.ErrState, []string{"RTS to INIT"}},
+	{roce.StateRTS, moveTo(roce.StateSQE), roce.AttrState, roce.ErrState, []string{"RTS to SQE"}},
+	{
+		roce.StateRTS, moveTo(roce.StateRTS), roce.AttrState | 1<<25, roce.ErrInvalid,
+		[]string{"0x2000000"},
+	},
+	{roce.StateErr, moveTo(roce.StateRTS), maskRTS, roce.ErrState, []string{"ERR to RTS"}},
+}
+
 // TestModifyNamesTheAttribute that is missing, superfluous or out of range, and
 // changes nothing.
 func TestModifyNamesTheAttribute(t *testing.T) {
-	type change = func(a *roce.Attr)
-	to := func(state roce.State, more ...change) change {
-		return func(a *roce.Attr) {
-			a.State = state
-			for _, c := range more {
-				c(a)
-			}
-		}
-	}
-	for _, tt := range []struct {
-		in     roce.State
-		change change
-		mask   roce.AttrMask
-		kind   error
-		words  []string
-	}{
-		{
-			roce.StateReset, to(roce.StateInit), maskInit &^ roce.AttrPort, roce.ErrInvalid,
-			[]string{"RESET to INIT needs PORT"},
-		},
-		{
-			roce.StateReset, to(roce.StateInit), maskInit | roce.AttrSQPSN, roce.ErrInvalid,
-			[]string{"does not take SQ_PSN"},
-		},
-		{
-			roce.StateReset, to(roce.StateInit, func(a *roce.Attr) { a.Port = 2 }), maskInit,
-			roce.ErrInvalid,
-			[]string{"PORT 2"},
-		},
-		{
-			roce.StateReset, to(roce.StateInit, func(a *roce.Attr) { a.PKeyIndex = 1 }), maskInit,
-			roce.ErrInvalid,
-			[]string{"PKEY_INDEX 1"},
-		},
-		{roce.StateReset, to(roce.StateRTR), maskRTR, roce.ErrState, []string{"RESET to RTR"}},
-		{roce.StateReset, to(200), roce.AttrState, roce.ErrInvalid, []string{"state 200"}},
-		{
-			roce.StateReset, to(roce.StateReset), roce.AttrState | roce.AttrPort, roce.ErrInvalid,
-			[]string{"PORT"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR), maskRTR &^ (roce.AttrAV | roce.AttrRQPSN),
-			roce.ErrInvalid,
-			[]string{"needs AV RQ_PSN"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.PathMTU = 0 }), maskRTR,
-			roce.ErrInvalid,
-			[]string{"PATH_MTU code 0"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.PathMTU = 6 }), maskRTR,
-			roce.ErrInvalid,
-			[]string{"PATH_MTU code 6"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.DestQPN = 1 << 24 }), maskRTR,
-			roce.ErrInvalid,
-			[]string{"DEST_QPN 16777216"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.MinRNRTimer = 32 }), maskRTR,
-			roce.ErrInvalid,
-			[]string{"MIN_RNR_TIMER 32"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.MaxDestRdAtomic = 129 }),
-			maskRTR,
-			roce.ErrInvalid,
-			[]string{"MAX_DEST_RD_ATOMIC 129"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.Path.Framing = 0 }), maskRTR,
-			roce.ErrInvalid,
-			[]string{"AV", "framing"},
-		},
-		{
-			roce.StateInit, to(roce.StateRTR, func(a *roce.Attr) { a.CurState = roce.StateInit }),
-			maskRTR | roce.AttrCurState, roce.ErrInvalid,
-			[]string{"CUR_STATE"},
-		},
-		{
-			roce.StateRTR, to(roce.StateRTS, func(a *roce.Attr) { a.Timeout = 32 }), maskRTS,
-			roce.ErrInvalid,
-			[]string{"TIMEOUT 32"},
-		},
-		{
-			roce.StateRTR, to(roce.StateRTS, func(a *roce.Attr) { a.RetryCnt = 8 }), maskRTS,
-			roce.ErrInvalid,
-			[]string{"RETRY_CNT 8"},
-		},
-		{
-			roce.StateRTR, to(roce.StateRTS, func(a *roce.Attr) { a.RNRRetry = 8 }), maskRTS,
-			roce.ErrInvalid,
-			[]string{"RNR_RETRY 8"},
-		},
-		{
-			roce.StateRTR, to(roce.StateRTS, func(a *roce.Attr) { a.MaxRdAtomic = 129 }), maskRTS,
-			roce.ErrInvalid,
-			[]string{"MAX_QP_RD_ATOMIC 129"},
-		},
-		{
-			roce.StateRTR, to(roce.StateRTS, func(a *roce.Attr) { a.CurState = roce.StateInit }),
-			maskRTS | roce.AttrCurState, roce.ErrState,
-			[]string{"CUR_STATE says INIT"},
-		},
-		{roce.StateRTR, to(roce.StateSQD), roce.AttrState, roce.ErrState, []string{"RTR to SQD"}},
-		{roce.StateRTS, to(roce.StateInit), maskInit, roce.ErrState, []string{"RTS to INIT"}},
-		{roce.StateRTS, to(roce.StateSQE), roce.AttrState, roce.ErrState, []string{"RTS to SQE"}},
-		{
-			roce.StateRTS, to(roce.StateRTS), roce.AttrState | 1<<25, roce.ErrInvalid,
-			[]string{"0x2000000"},
-		},
-		{roce.StateErr, to(roce.StateRTS), maskRTS, roce.ErrState, []string{"ERR to RTS"}},
-	} {
+	for _, tt := range refusedMoves {
 		s := in(t, tt.in)
 		before := s.qp.Attr()
 		a := s.o.attr(qpnB)

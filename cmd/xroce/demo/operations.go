@@ -44,9 +44,9 @@ type tap struct {
 }
 
 // Frame implements engine.Tap.
-func (t *tap) Frame(dir engine.Direction, head, tail []byte) {
+func (t *tap) Frame(dir capture.Direction, head, tail []byte) {
 	if t.on.Load() {
-		t.w.Frame(time.Now(), capture.Direction(dir), head, tail)
+		t.w.Frame(time.Now(), dir, head, tail)
 	}
 }
 

@@ -2,33 +2,77 @@ package mem
 
 import "strings"
 
-// Access is a set of rights, with the values of enum ibv_access_flags.
+// Access is a set of rights and properties of a region, with the values of enum
+// ibv_access_flags. The REMOTE_* and FLUSH_* ones are also those of queue pairs.
 type Access uint32
 
-// The rights of regions and of queue pairs. Reading locally is always allowed.
+// The access flags. Reading locally is always allowed.
 const (
 	LocalWrite   Access = 1 << 0
 	RemoteWrite  Access = 1 << 1
 	RemoteRead   Access = 1 << 2
 	RemoteAtomic Access = 1 << 3
+	// MWBind lets memory windows be bound to the region. Not supported.
+	MWBind Access = 1 << 4
+	// ZeroBased makes addresses offsets from the first byte. Not supported.
+	ZeroBased Access = 1 << 5
+	// OnDemand leaves pages to be brought in at the first access. Not supported.
+	OnDemand Access = 1 << 6
+	// HugeTLB says that all pages of an OnDemand region are huge. Not supported.
+	HugeTLB Access = 1 << 7
+	// FlushGlobal lets the peer wait until what it wrote is globally visible.
+	FlushGlobal Access = 1 << 8
+	// FlushPersistent lets the peer wait until what it wrote is persistent. Only
+	// a region of RegisterPersistent may have it.
+	FlushPersistent Access = 1 << 9
+	// RelaxedOrdering allows data to be placed in any order. Accepted, but data
+	// is placed in order all the same.
+	RelaxedOrdering Access = 1 << 20
+	// Invalidatable lets LOCAL_INV and a peer's SEND with invalidate take the key
+	// out of use. It is a flag of this stack, in a bit that verbs leaves alone:
+	// verbs says it by how the region was made.
+	Invalidatable Access = 1 << 31
 )
 
-const accessKnown = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic
+const (
+	accessKnown = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic |
+		FlushGlobal | FlushPersistent | RelaxedOrdering | Invalidatable
+	accessLater = MWBind | ZeroBased | OnDemand | HugeTLB
+	// accessOptional is the range of flags that are dropped in silence when not
+	// supported (IBV_ACCESS_OPTIONAL_RANGE).
+	accessOptional Access = (1<<10 - 1) << 20
+)
 
-var accessNames = [...]string{"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC"}
+var accessNames = [...]struct {
+	flag Access
+	name string
+}{
+	{LocalWrite, "LOCAL_WRITE"},
+	{RemoteWrite, "REMOTE_WRITE"},
+	{RemoteRead, "REMOTE_READ"},
+	{RemoteAtomic, "REMOTE_ATOMIC"},
+	{MWBind, "MW_BIND"},
+	{ZeroBased, "ZERO_BASED"},
+	{OnDemand, "ON_DEMAND"},
+	{HugeTLB, "HUGETLB"},
+	{FlushGlobal, "FLUSH_GLOBAL"},
+	{FlushPersistent, "FLUSH_PERSISTENT"},
+	{RelaxedOrdering, "RELAXED_ORDERING"},
+	{Invalidatable, "INVALIDATABLE"},
+}
 
-// String lists the rights as verbs spells them.
+// String lists the flags as verbs spells them.
 func (a Access) String() string {
 	if a == 0 {
 		return "LOCAL_READ"
 	}
 	var names []string
-	for i, name := range accessNames {
-		if a&(1<<i) != 0 {
-			names = append(names, name)
+	for _, n := range accessNames {
+		if a&n.flag != 0 {
+			names = append(names, n.name)
 		}
 	}
-	if a&^accessKnown != 0 {
+	if a&^(accessKnown|accessLater) != 0 {
 		names = append(names, "UNKNOWN")
 	}
 	return strings.Join(names, "|")

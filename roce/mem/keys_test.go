@@ -2,7 +2,6 @@ package mem
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -10,29 +9,6 @@ import (
 )
 
 func newKeys(seed uint64) *Keys { return NewKeys(rand.NewPCG(seed, 0)) }
-
-func TestRegisterRefuses(t *testing.T) {
-	d := new(Domain)
-	b := make([]byte, 16)
-	for _, tt := range []struct {
-		name   string
-		domain *Domain
-		addr   uint64
-		access Access
-		want   error
-	}{
-		{"no domain", nil, 0, LocalWrite, ErrNoDomain},
-		{"unknown flag", d, 0, 1 << 30, ErrAccess},
-		{"remote write alone", d, 0, RemoteWrite, ErrAccess},
-		{"remote atomic alone", d, 0, RemoteAtomic | RemoteRead, ErrAccess},
-		{"wraps", d, math.MaxUint64 - 14, LocalWrite, ErrRange},
-	} {
-		_, err := newKeys(1).RegisterAt(tt.domain, b, tt.addr, tt.access)
-		if !errors.Is(err, tt.want) {
-			t.Errorf("%s: error %v, want %v", tt.name, err, tt.want)
-		}
-	}
-}
 
 func TestFaults(t *testing.T) {
 	k, d := newKeys(2), new(Domain)
@@ -138,30 +114,5 @@ func TestDeregisteredKeyIsGone(t *testing.T) {
 func TestDomainsAreDistinct(t *testing.T) {
 	if a, b := new(Domain), new(Domain); a == b {
 		t.Error("two domains are one")
-	}
-}
-
-func TestAccessString(t *testing.T) {
-	for a, want := range map[Access]string{
-		0:                       "LOCAL_READ",
-		LocalWrite | RemoteRead: "LOCAL_WRITE|REMOTE_READ",
-		RemoteAtomic | 1<<20:    "REMOTE_ATOMIC|UNKNOWN",
-	} {
-		if got := a.String(); got != want {
-			t.Errorf("%d prints %s, want %s", uint32(a), got, want)
-		}
-	}
-}
-
-func TestCheckDoesNotAllocate(t *testing.T) {
-	k, d := newKeys(5), new(Domain)
-	r, err := k.Register(d, make([]byte, 64), RemoteRead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	buf := make([]byte, 64)
-	load := func() { k.Load(d, r.RKey(), r.Addr(), buf, RemoteRead) }
-	if n := testing.AllocsPerRun(100, load); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

@@ -1,0 +1,89 @@
+package mem
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// TestFlushSyncs what was asked for, and only when it was.
+func TestFlushSyncs(t *testing.T) {
+	const base, size = 0x1000, 64
+	type span struct{ off, n int }
+	for _, tt := range []struct {
+		name              string
+		addr              uint64
+		n                 int
+		whole, persistent bool
+		want              []span
+	}{
+		{"global", base, size, false, false, nil},
+		{"global whole", 0, 0, true, false, nil},
+		{"range", base + 8, 16, false, true, []span{{8, 16}}},
+		{"nothing at the end", base + size, 0, false, true, []span{{size, 0}}},
+		{"whole ignores the range", 1, -1, true, true, []span{{0, size}}},
+		{"outside", base + 1, size, false, true, nil},
+	} {
+		var got []span
+		broken := error(nil)
+		sync := func(off, n int) error { got = append(got, span{off, n}); return broken }
+		k, d := newKeys(1), new(Domain)
+		r, err := k.RegisterPersistent(d, make([]byte, size), base, everything, sync)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := k.Flush(d, r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		if (f == OK) != (tt.name != "outside") || len(got) != len(tt.want) ||
+			len(got) > 0 && got[0] != tt.want[0] {
+			t.Errorf("%s: synced %v, want %v, %s", tt.name, got, tt.want, f)
+		}
+		broken = errors.New("disk is gone")
+		f = k.Flush(d, r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		if (f == FaultSync) != (len(tt.want) > 0) {
+			t.Errorf("%s: %s after sync failed", tt.name, f)
+		}
+	}
+}
+
+// TestFlushRights: memory that cannot be synced has no persistence to grant.
+func TestFlushRights(t *testing.T) {
+	k, d := newKeys(1), new(Domain)
+	r, err := k.Register(d, make([]byte, 8), FlushGlobal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, whole := range []bool{false, true} {
+		if f := k.Flush(d, r.RKey(), r.Addr(), 8, whole, false); f != OK {
+			t.Errorf("global, whole %t: %s", whole, f)
+		}
+		if f := k.Flush(d, r.RKey(), r.Addr(), 8, whole, true); f != FaultRights {
+			t.Errorf("persistent, whole %t: %s", whole, f)
+		}
+	}
+}
+
+// TestFlushOrders what was written before it: who sees the fence, and has nothing
+// else in common with the writer, reads the data without a race.
+func TestFlushOrders(t *testing.T) {
+	k, d := newKeys(1), new(Domain)
+	b := make([]byte, 8)
+	r, err := k.Register(d, b, volatile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		f := k.Store(d, r.RKey(), r.Addr(), []byte("flushed!"), RemoteWrite)
+		if g := k.Flush(d, r.RKey(), r.Addr(), 8, false, false); f != OK || g != OK {
+			t.Errorf("store: %s, flush: %s", f, g)
+		}
+	})
+	for r.fence.Load() == 0 {
+		runtime.Gosched()
+	}
+	if string(b) != "flushed!" {
+		t.Errorf("memory is %q", b)
+	}
+	wg.Wait()
+}

@@ -1,0 +1,200 @@
+package mem
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestInvalidate(t *testing.T) {
+	k, d := newKeys(1), new(Domain)
+	b := []byte("untouched")
+	r, err := k.Register(d, b, volatile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := r.RKey()
+	if err := k.Validate(r, 1); !errors.Is(err, ErrNotInvalidated) || r.RKey() != key {
+		t.Errorf("a valid region made valid: %v, key %#x was %#x", err, r.RKey(), key)
+	}
+	if f := k.Invalidate(d, key); f != OK || r.Valid() {
+		t.Fatalf("%s, valid %t", f, r.Valid())
+	}
+	// Not even nothing can be accessed.
+	if f := k.Check(d, key, r.Addr(), 0, 0); f != FaultInvalid {
+		t.Error(f)
+	}
+	if f := k.Invalidate(d, key); f != FaultInvalid {
+		t.Errorf("invalidated twice: %s", f)
+	}
+	if string(b) != "untouched" || r.RKey() != key {
+		t.Errorf("memory is %q, key %#x was %#x", b, r.RKey(), key)
+	}
+	next := uint8(key) + 1
+	if err := k.Validate(r, next); err != nil || !r.Valid() {
+		t.Fatalf("%v, valid %t", err, r.Valid())
+	}
+	if r.RKey() != key&^0xff|uint32(next) || r.LKey() != r.RKey() {
+		t.Errorf("keys %#x and %#x, was %#x", r.LKey(), r.RKey(), key)
+	}
+	if f := k.Check(d, key, r.Addr(), 1, 0); f != FaultNoKey {
+		t.Errorf("the old key: %s", f)
+	}
+	if f := k.Check(d, r.RKey(), r.Addr(), len(b), RemoteRead); f != OK {
+		t.Errorf("the new key: %s", f)
+	}
+}
+
+// TestInvalidateRefuses ordinary regions, whatever else they grant.
+func TestInvalidateRefuses(t *testing.T) {
+	k, d := newKeys(1), new(Domain)
+	r, err := k.Register(d, make([]byte, 8), LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := k.Invalidate(d, r.RKey()); f != FaultRights || !r.Valid() {
+		t.Errorf("%s, valid %t", f, r.Valid())
+	}
+}
+
+// TestValidateNeedsRegistration: a region that was deregistered, or is that of
+// another device, stays as it is.
+func TestValidateNeedsRegistration(t *testing.T) {
+	k, d := newKeys(1), new(Domain)
+	r, err := k.Register(d, make([]byte, 8), Invalidatable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := k.Invalidate(d, r.RKey()); f != OK {
+		t.Fatal(f)
+	}
+	if err := newKeys(1).Validate(r, 0); !errors.Is(err, ErrNotRegistered) || r.Valid() {
+		t.Errorf("other keys: %v", err)
+	}
+	if !k.Deregister(r) {
+		t.Error("an invalid region cannot be deregistered")
+	}
+	if err := k.Validate(r, 0); !errors.Is(err, ErrNotRegistered) || r.Valid() {
+		t.Errorf("deregistered: %v", err)
+	}
+}
+
+// TestInvalidateOnce: of many that invalidate a key, one does it each time.
+func TestInvalidateOnce(t *testing.T) {
+	const rounds, rivals = 300, 4
+	k, d := newKeys(1), new(Domain)
+	r, err := k.Register(d, make([]byte, 8), Invalidatable|RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range rounds {
+		var done atomic.Int32
+		var wg sync.WaitGroup
+		key := r.RKey()
+		for range rivals {
+			wg.Go(func() {
+				k.Check(d, key, r.Addr(), 8, RemoteRead)
+				switch f := k.Invalidate(d, key); f {
+				case OK:
+					done.Add(1)
+				case FaultInvalid:
+				default:
+					t.Error(f)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() != 1 {
+			t.Fatalf("round %d: invalidated %d times", round, done.Load())
+		}
+		if err := k.Validate(r, uint8(round)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestKeyModel: a key answers as a plain list of what was done to it says.
+func TestKeyModel(t *testing.T) {
+	type known struct {
+		r                 *Region
+		access            Access
+		key               uint32
+		valid, registered bool
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		k, d := newKeys(rapid.Uint64().Draw(t, "seed")), new(Domain)
+		var all []*known
+		pick := func(t *rapid.T) *known {
+			if len(all) == 0 {
+				t.Skip("no region")
+			}
+			return rapid.SampledFrom(all).Draw(t, "region")
+		}
+		fault := func(m *known, need Access) Fault {
+			switch {
+			case !m.registered:
+				return FaultNoKey
+			case !m.valid:
+				return FaultInvalid
+			case need&^m.access != 0:
+				return FaultRights
+			}
+			return OK
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				live := 0
+				for _, m := range all {
+					want := fault(m, RemoteRead)
+					if got := k.Check(d, m.key, m.r.Addr(), 8, RemoteRead); got != want {
+						t.Fatalf("key %#x: %s, want %s", m.key, got, want)
+					}
+					if m.registered {
+						live++
+					}
+				}
+				if k.Len() != live {
+					t.Fatalf("%d regions, want %d", k.Len(), live)
+				}
+			},
+			"register": func(t *rapid.T) {
+				access := rapid.SampledFrom([]Access{
+					0, RemoteRead, Invalidatable, Invalidatable | RemoteRead,
+				}).Draw(t, "access")
+				r, err := k.Register(d, make([]byte, 8), access)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, &known{r, access, r.RKey(), true, true})
+			},
+			"deregister": func(t *rapid.T) {
+				m := pick(t)
+				if k.Deregister(m.r) != m.registered {
+					t.Fatal("not as often as registered")
+				}
+				m.registered = false
+			},
+			"invalidate": func(t *rapid.T) {
+				m := pick(t)
+				want := fault(m, Invalidatable)
+				if got := k.Invalidate(d, m.key); got != want {
+					t.Fatalf("%s, want %s", got, want)
+				}
+				m.valid = m.valid && want != OK
+			},
+			"validate": func(t *rapid.T) {
+				m, variant := pick(t), rapid.Uint8().Draw(t, "variant")
+				err := k.Validate(m.r, variant)
+				if (err == nil) != (m.registered && !m.valid) {
+					t.Fatal(err)
+				}
+				if err == nil {
+					m.valid, m.key = true, m.key&^0xff|uint32(variant)
+				}
+			},
+		})
+	})
+}

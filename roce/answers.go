@@ -6,30 +6,30 @@ import (
 	"xroce/roce/wire"
 )
 
-// An answer is what the responder owes the peer: one acknowledge packet, or all
-// the responses of a READ.
+// An answer is what the responder owes the peer: one acknowledge packet, or what
+// answers a READ, an atomic or their like.
 type answer struct {
-	isRead   bool
-	resource int           // READ: index of its resource
-	psn      wire.PSN      // acknowledge: its PSN, READ: its first PSN
+	stored   bool          // the answer is in a resource
+	resource int           // its index
+	psn      wire.PSN      // acknowledge: its PSN, else the request's first PSN
 	syndrome wire.Syndrome // acknowledge
 	msn      uint32
 }
 
 // An answerQueue keeps answers in the order in which they must leave. Between
-// two READs at most one acknowledge waits, because a later one covers those
-// before it; so the queue is bounded by the READ resources.
+// two of those that are stored at most one acknowledge waits, because a later one covers those
+// before it; so the queue is bounded by the resources.
 type answerQueue struct {
 	ring []answer
 	head int
 	n    int
 }
 
-// init makes room for the answers of so many READs.
-func (f *answerQueue) init(reads int) {
-	// Every READ is in the queue at most once, with one acknowledge before
+// init makes room for the answers in so many resources.
+func (f *answerQueue) init(resources int) {
+	// Every resource is in the queue at most once, with one acknowledge before
 	// each and one behind the last.
-	*f = answerQueue{ring: make([]answer, 2*reads+1)}
+	*f = answerQueue{ring: make([]answer, 2*resources+1)}
 }
 
 func (f *answerQueue) clear() { f.head, f.n = 0, 0 }
@@ -38,7 +38,7 @@ func (f *answerQueue) front() *answer { return &f.ring[f.head] }
 
 // patient tells whether the answer in front is a mere ACK.
 func (f *answerQueue) patient() bool {
-	return f.n > 0 && !f.front().isRead && f.front().syndrome.IsACK()
+	return f.n > 0 && !f.front().stored && f.front().syndrome.IsACK()
 }
 
 func (f *answerQueue) pop() {
@@ -51,15 +51,15 @@ func (f *answerQueue) push(a answer) {
 	f.n++
 }
 
-// read queues the answer to a READ.
-func (f *answerQueue) read(resource int, psn wire.PSN, msn uint32) {
-	f.push(answer{isRead: true, resource: resource, psn: psn, msn: msn})
+// answer queues the answer in a resource.
+func (f *answerQueue) answer(resource int, psn wire.PSN, msn uint32) {
+	f.push(answer{stored: true, resource: resource, psn: psn, msn: msn})
 }
 
-// replay queues the answer to an old READ before everything that answers later
-// PSNs: a peer that misses this one can use nothing behind it.
+// replay queues the answer to an old request before everything that answers
+// later PSNs: a peer that misses this one can use nothing behind it.
 func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
-	f.read(resource, psn, msn)
+	f.answer(resource, psn, msn)
 	for i := f.n - 1; i > 0; i-- {
 		a, b := f.at(i-1), f.at(i)
 		if a.psn.Before(psn) {
@@ -74,8 +74,8 @@ func (f *answerQueue) at(i int) *answer { return &f.ring[(f.head+i)%len(f.ring)]
 
 // ack queues a positive acknowledge of psn and all before it. It reports
 // whether one that waited was covered by it.
-func (f *answerQueue) ack(psn wire.PSN, msn uint32) bool {
-	return f.acknowledge(answer{psn: psn, syndrome: wire.ACKNoCredits, msn: msn})
+func (f *answerQueue) ack(psn wire.PSN, s wire.Syndrome, msn uint32) bool {
+	return f.acknowledge(answer{psn: psn, syndrome: s, msn: msn})
 }
 
 // nak queues a negative acknowledge, which covers all PSNs before its own.
@@ -86,7 +86,7 @@ func (f *answerQueue) nak(psn wire.PSN, s wire.Syndrome) {
 func (f *answerQueue) acknowledge(a answer) (covered bool) {
 	if f.n > 0 {
 		tail := f.at(f.n - 1)
-		if !tail.isRead {
+		if !tail.stored {
 			// A waiting NAK covers all PSNs before its own, and more: it is
 			// not to be lost to the acknowledge of a duplicate.
 			if tail.syndrome.IsACK() || !a.psn.Before(tail.psn) {
@@ -103,34 +103,56 @@ func (f *answerQueue) acknowledge(a answer) (covered bool) {
 func (q *QP) nextResponse(now Time, frame []byte) int {
 	f := &q.rsp.fifo
 	if f.n == 0 {
+		if q.starved.Load() {
+			return q.grantCredit(frame)
+		}
 		return 0
 	}
 	a := f.front()
-	if a.isRead {
-		return q.putReadResponse(now, a, frame)
+	if a.stored {
+		return q.putStored(now, a, frame)
 	}
-	msn := a.msn
-	if a.syndrome.IsNAK() || a.syndrome.IsRNRNAK() {
+	msn, psn, syndrome := a.msn, a.psn, a.syndrome
+	if syndrome.IsNAK() || syndrome.IsRNRNAK() {
 		msn = q.rsp.msn
 	}
-	n := q.putAck(a.psn, a.syndrome, msn, frame)
 	f.pop()
-	return n
+	if q.sel != nil && syndrome == wire.NAKPSNSequenceError {
+		return q.putSelectiveAck(frame)
+	}
+	return q.putAck(psn, syndrome, msn, frame)
 }
 
 func (q *QP) putAck(psn wire.PSN, s wire.Syndrome, msn uint32, frame []byte) int {
-	spec := wire.RCAck.Spec()
 	b := frame[q.path.Len():]
-	wire.BTH{
-		Opcode: wire.RCAck, M: true, PKey: wire.DefaultPKey, DestQP: q.attr.DestQPN, PSN: psn,
-	}.Put(b)
+	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
 	wire.AETH{Syndrome: s, MSN: msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
-	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), 0)
+	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+}
+
+// putStored writes the next packet of the answer in a resource.
+func (q *QP) putStored(now Time, a *answer, frame []byte) int {
+	res := &q.rsp.resources[a.resource]
+	if res.kind == resourceRead {
+		return q.putReadResponse(now, a, res, frame)
+	}
+	b := frame[q.path.Len():]
+	op := wire.RCReadRespOnly
+	if res.kind == resourceAtomic {
+		op = wire.RCAtomicAck
+	}
+	spec := q.putBTH(b, wire.BTH{Opcode: op, PSN: res.first}, 0)
+	wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
+	if res.kind == resourceAtomic {
+		wire.AtomicAckETH{OrigData: res.value}.Put(b[spec.Offsets[wire.HeaderAtomicAckETH]:])
+	}
+	res.queued = false
+	q.rsp.fifo.pop()
+	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 
 // putReadResponse writes the next response of a READ.
-func (q *QP) putReadResponse(now Time, a *answer, frame []byte) int {
-	res := &q.rsp.reads[a.resource]
+func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) int {
 	off := uint32(res.cur.Sub(uint32(res.first))) * q.pmtu
 	n := min(res.end-off, q.pmtu)
 	var op wire.Opcode
@@ -144,21 +166,16 @@ func (q *QP) putReadResponse(now Time, a *answer, frame []byte) int {
 	default:
 		op = wire.RCReadRespMiddle
 	}
-	spec := op.Spec()
 	b := frame[q.path.Len():]
-	payload := b[wire.BTHLen+int(spec.HeaderLen):]
+	spec := q.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
+	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
-	if n > 0 && q.keys.Load(q.domain, res.rkey, res.va+uint64(off), payload[:n],
+	if n > 0 && q.keys.Load(res.domain, res.rkey, res.va+uint64(off), b[headers:][:n],
 		mem.RemoteRead) != mem.OK {
 		return q.refuseRead(now, res, frame)
 	}
-	wire.BTH{
-		Opcode: op, M: true, PadCnt: wire.PadCnt(int(n)), PKey: wire.DefaultPKey,
-		DestQP: q.attr.DestQPN, PSN: res.cur,
-	}.Put(b)
 	if spec.Has(wire.HasAETH) {
-		wire.AETH{Syndrome: wire.ACKNoCredits, MSN: a.msn}.
-			Put(b[spec.Offsets[wire.HeaderAETH]:])
+		wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	}
 	if res.cur == res.stop {
 		res.queued = false
@@ -166,16 +183,17 @@ func (q *QP) putReadResponse(now Time, a *answer, frame []byte) int {
 	} else {
 		res.cur = res.cur.Add(1)
 	}
-	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), n)
+	return q.seal(&q.path, frame, headers, n)
 }
 
 // refuseRead ends a READ whose memory is gone, and with it the QP.
-func (q *QP) refuseRead(now Time, res *readResource, frame []byte) int {
+func (q *QP) refuseRead(now Time, res *resource, frame []byte) int {
 	q.lastDrop = stepRKey
 	q.count.Inc(counter.SentFatalNAK)
 	n := q.putAck(res.cur, wire.NAKRemoteAccessError, q.rsp.msn, frame)
 	q.rsp.fifo.clear()
 	if q.State() != StateErr {
+		q.raise(EventQPAccessErr)
 		q.enterError(now)
 	}
 	return n

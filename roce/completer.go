@@ -1,6 +1,8 @@
 package roce
 
 import (
+	"encoding/binary"
+
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -12,7 +14,7 @@ import (
 // later packet's ACK: its data must arrive. An answer that skips data is an
 // implied NAK: the data was lost, and is asked for again.
 
-// handleResponse takes an ACK, a NAK or a READ response.
+// handleResponse takes an ACK, a NAK, a READ response or an atomic acknowledge.
 func (q *QP) handleResponse(now Time, p *wire.Packet) {
 	r := &q.req
 	d := r.ahead(p.BTH.PSN)
@@ -20,26 +22,35 @@ func (q *QP) handleResponse(now Time, p *wire.Packet) {
 		step := stepFuture
 		if d >= 1<<23 {
 			step = stepGhost
+			q.takeGrant(p)
 		}
-		q.lastDrop = step
-		q.count.Inc(step.counter())
+		q.drop(p, step)
 		return
 	}
-	switch {
-	case p.Spec.Is(wire.ClassRead):
+	switch op := p.Spec; {
+	case op.Is(wire.ClassRead):
 		q.handleReadResponse(now, p)
-	case p.BTH.Opcode == wire.RCAck:
-		q.handleAck(now, p.BTH.PSN, p.AETH().Syndrome)
+	case op.Is(wire.ClassAtomic):
+		q.handleAtomicAck(now, p)
+	case p.BTH.Opcode == wire.SelectiveAck:
+		q.handleSelectiveAck(now, p)
 	default:
-		// An atomic acknowledge, for an atomic that was never asked for.
-		q.badResponse(now)
+		q.handleAck(now, p.BTH.PSN, p.AETH())
+	}
+}
+
+// takeGrant takes the credits of an acknowledge that repeats the last one.
+func (q *QP) takeGrant(p *wire.Packet) {
+	if p.Spec.Is(wire.ClassAck) && p.BTH.PSN == q.req.una.Sub(1) && p.AETH().Syndrome.IsACK() {
+		q.req.credit.update(p.AETH())
 	}
 }
 
 // handleAck takes an acknowledge packet, positive or negative.
-func (q *QP) handleAck(now Time, psn wire.PSN, s wire.Syndrome) {
-	switch s.Kind() {
+func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
+	switch s := h.Syndrome; s.Kind() {
 	case wire.KindACK:
+		q.req.credit.update(h)
 		q.answered(now, psn.Add(1))
 	case wire.KindRNRNAK:
 		q.count.Inc(counter.RcvdRNR)
@@ -93,12 +104,13 @@ func (q *QP) answered(now Time, p wire.PSN) bool {
 	return reached
 }
 
-// retire moves una to p, completing work requests, unless a READ is in the way.
+// retire moves una to p, completing work requests, unless one whose answer
+// carries data, or is more than an acknowledge, is in the way.
 func (q *QP) retire(now Time, p wire.PSN) bool {
 	r := &q.req
 	for r.una != p {
 		w := q.sq.at(q.sq.head.Load())
-		if sendOps[w.opcode].read {
+		if sendOps[w.opcode].reply != replyAck {
 			return false
 		}
 		if r.ahead(w.last) >= r.ahead(p) {
@@ -118,8 +130,8 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 	if op.wc == WCSend {
 		q.count.Inc(counter.RDMASends)
 	}
-	if op.read {
-		q.req.reads--
+	if op.count {
+		q.req.out--
 	}
 	signaled := w.flags&SendSignaled != 0 || q.sigAll
 	wc := Completion{WRID: w.wrID, Opcode: op.wc, ByteLen: byteLen, Time: now}
@@ -135,6 +147,9 @@ func (q *QP) progress(now Time) {
 	r := &q.req
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
 	r.retried, r.rnrWait = false, false
+	if q.sel != nil {
+		q.sel.passed(r.una)
+	}
 	// psn fell behind una when it lies, seen from una, behind all that was sent.
 	if r.ahead(r.psn) > r.ahead(r.max) {
 		q.goBack(r.una)
@@ -173,55 +188,103 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 		r.rnrRetry--
 	}
 	q.goBack(psn)
+	if q.sel != nil {
+		q.sel.unkeep(psn)
+		q.sel.redo(r.sentTop, r.sentTop)
+	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
 const rnrRetryForever = 7
 
-// handleReadResponse stores the data of one READ response packet.
+// awaited tells whether a response with data is the next one that is awaited.
+// What lies between was lost and is asked for again.
+func (q *QP) awaited(now Time, p *wire.Packet) bool {
+	if q.answered(now, p.BTH.PSN) {
+		return true
+	}
+	q.drop(p, stepResponse)
+	return false
+}
+
+// handleReadResponse stores the data of READ response packets: of p and of those
+// that waited for it. FLUSH and ATOMIC WRITE are answered by one without data.
 func (q *QP) handleReadResponse(now Time, p *wire.Packet) {
-	r := &q.req
-	psn := p.BTH.PSN
-	if !q.answered(now, psn) {
-		q.lastDrop = stepResponse
-		q.count.Inc(stepResponse.counter())
+	// Where early packets may wait, this one does.
+	if (q.sel != nil && q.holdResponse(now, p)) || !q.awaited(now, p) {
 		return
 	}
+	r := &q.req
+	for p != nil {
+		i := q.sq.head.Load()
+		w := q.sq.at(i)
+		if i == r.new || sendOps[w.opcode].reply != replyData || !q.responseFits(w, p) {
+			q.badResponse(now)
+			return
+		}
+		off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
+		list := q.sq.sgList(i, int(w.numSGE))
+		if q.scatterPacket(q.domain, list, off, p) != mem.OK {
+			q.count.Inc(counter.SendErr)
+			q.fail(now, StatusLocProtErr)
+			return
+		}
+		r.una = p.BTH.PSN.Add(1)
+		if p.BTH.PSN == w.last {
+			q.completeSend(now, w, w.length)
+		}
+		q.progress(now)
+		if q.sel == nil || q.State() == StateErr {
+			return
+		}
+		p = q.nextHeldResponse(now)
+	}
+}
+
+// handleAtomicAck stores the old value that an atomic found.
+func (q *QP) handleAtomicAck(now Time, p *wire.Packet) {
+	if !q.awaited(now, p) {
+		return
+	}
+	r := &q.req
 	i := q.sq.head.Load()
 	w := q.sq.at(i)
-	if !sendOps[w.opcode].read || !q.responseFits(w, p) {
+	if i == r.new || sendOps[w.opcode].reply != replyAtomic || !p.AETH().Syndrome.IsACK() {
 		q.badResponse(now)
 		return
 	}
-	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
-	list := q.sq.sgList(i, int(w.numSGE))
-	if q.scatter(list, off, p.Payload) != mem.OK ||
-		q.scatter(list, off+uint32(len(p.Payload)), p.PayloadTail) != mem.OK {
+	q.req.credit.update(p.AETH())
+	var old [8]byte
+	binary.NativeEndian.PutUint64(old[:], p.AtomicAckETH().OrigData)
+	if q.scatter(q.domain, q.sq.sgList(i, int(w.numSGE)), 0, old[:]) != mem.OK {
 		q.count.Inc(counter.SendErr)
 		q.fail(now, StatusLocProtErr)
 		return
 	}
-	r.una = psn.Add(1)
-	if psn == w.last {
-		q.completeSend(now, w, w.length)
-	}
+	r.una = p.BTH.PSN.Add(1)
+	q.completeSend(now, w, 8)
 	q.progress(now)
 }
 
 // responseFits tells whether a READ response is what its PSN calls for. A
 // responder may begin the answer to a repeated READ with FIRST or ONLY, as the
-// architecture has it, or go on with MIDDLE or LAST, as rxe does.
+// architecture has it, or go on with MIDDLE or LAST, as rxe does. A READ that
+// asked for a hole alone ends where the hole does.
 func (q *QP) responseFits(w *sendWQE, p *wire.Packet) bool {
 	psn := p.BTH.PSN
+	length := w.length
+	if w.opcode != OpRead {
+		length = 0
+	}
 	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
-	if uint32(p.PayloadLen()) != min(w.length-off, q.pmtu) {
+	if uint32(p.PayloadLen()) != min(length-off, q.pmtu) {
 		return false
 	}
 	if p.Spec.Has(wire.HasAETH) && !p.AETH().Syndrome.IsACK() {
 		return false
 	}
-	if p.Spec.Is(wire.ClassLast) != (psn == w.last) {
+	if p.Spec.Is(wire.ClassLast) != (psn == w.last) && q.sel == nil {
 		return false
 	}
 	return psn != w.first || p.Spec.Is(wire.ClassFirst)

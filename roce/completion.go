@@ -9,23 +9,25 @@ const (
 	WCSend            WCOpcode = 0
 	WCWrite           WCOpcode = 1
 	WCRead            WCOpcode = 2
+	WCCompSwap        WCOpcode = 3
+	WCFetchAdd        WCOpcode = 4
+	WCLocalInv        WCOpcode = 6
+	WCFlush           WCOpcode = 8
+	WCAtomicWrite     WCOpcode = 9
 	WCRecv            WCOpcode = 128
 	WCRecvRDMAWithImm WCOpcode = 129
 )
 
+var wcNames = map[WCOpcode]string{
+	WCSend: "SEND", WCWrite: "RDMA_WRITE", WCRead: "RDMA_READ", WCCompSwap: "COMP_SWAP",
+	WCFetchAdd: "FETCH_ADD", WCLocalInv: "LOCAL_INV", WCFlush: "FLUSH",
+	WCAtomicWrite: "ATOMIC_WRITE", WCRecv: "RECV", WCRecvRDMAWithImm: "RECV_RDMA_WITH_IMM",
+}
+
 // String returns the opcode as verbs spells it.
 func (o WCOpcode) String() string {
-	switch o {
-	case WCSend:
-		return "SEND"
-	case WCWrite:
-		return "RDMA_WRITE"
-	case WCRead:
-		return "RDMA_READ"
-	case WCRecv:
-		return "RECV"
-	case WCRecvRDMAWithImm:
-		return "RECV_RDMA_WITH_IMM"
+	if name, ok := wcNames[o]; ok {
+		return name
 	}
 	return "unknown"
 }
@@ -33,8 +35,12 @@ func (o WCOpcode) String() string {
 // WCFlags tell what else a completion carries.
 type WCFlags uint8
 
-// WCWithImm says that Imm is valid.
-const WCWithImm WCFlags = 1 << 1
+// The completion flags, with the values of enum ibv_wc_flags.
+const (
+	WCGRH     WCFlags = 1 << 0 // the receive begins with 40 bytes of addresses
+	WCWithImm WCFlags = 1 << 1 // Imm is valid
+	WCWithInv WCFlags = 1 << 3 // InvalidatedKey is valid
+)
 
 // A Completion is a completion queue entry (CQE, struct ibv_wc). When Status is
 // not success only WRID, Status and QPN are valid.
@@ -44,7 +50,10 @@ type Completion struct {
 	Opcode  WCOpcode
 	Flags   WCFlags
 	QPN     uint32
-	ByteLen uint32 // RECV: bytes of the message; READ: bytes read
+	ByteLen uint32 // RECV: bytes of the message, of a datagram with its 40; READ: bytes read
 	Imm     uint32 // immediate data, read big-endian
-	Time    Time   // when the transport completed it
+	SrcQP   uint32 // RECV of a datagram: the QP that sent
+
+	InvalidatedKey uint32 // the key that the peer took out of use
+	Time           Time   // of the burst in which its last packet came, or was answered
 }

@@ -12,20 +12,24 @@ import (
 type Attr struct {
 	State           State
 	CurState        State
-	Access          mem.Access // what the peer may do: REMOTE_* flags
+	SQDraining      bool       // query only: in SQD and not yet drained
+	Access          mem.Access // what the peer may do: REMOTE_* and FLUSH_* flags
 	PKeyIndex       uint16     // 0: RoCE has one P_Key
 	Port            uint8      // 1
+	QKey            uint32     // of a datagram QP
 	Path            wire.Path  // the address vector, resolved; SrcPort 0 lets the QP choose
 	PathMTU         wire.MTU
 	DestQPN         uint32
 	RQPSN           wire.PSN
 	SQPSN           wire.PSN
-	MaxRdAtomic     uint8 // READs that we may have outstanding, 0 to MaxRdAtomic
-	MaxDestRdAtomic uint8 // READs that the peer may have outstanding, 0 to MaxRdAtomic
-	MinRNRTimer     uint8 // RNR timer code, 0 to 31
-	Timeout         uint8 // local ACK timeout 4.096 us * 2^Timeout, 0 for none, 0 to 31
-	RetryCnt        uint8 // 0 to 7
-	RNRRetry        uint8 // 0 to 7, 7 is for ever
+	MaxRdAtomic     uint8  // READs and atomics that we may have outstanding, 0 to MaxRdAtomic
+	MaxDestRdAtomic uint8  // READs and atomics of the peer that are remembered, as above
+	MinRNRTimer     uint8  // RNR timer code, 0 to 31
+	Timeout         uint8  // local ACK timeout 4.096 us * 2^Timeout, 0 for none, 0 to 31
+	RetryCnt        uint8  // 0 to 7
+	RNRRetry        uint8  // 0 to 7, 7 is for ever
+	RateLimit       uint32 // of requests, in kbit/s of frames, 0 for none
+	Extensions      Extensions
 }
 
 // Modify moves the QP and sets the attributes in the mask, all or nothing. The
@@ -41,18 +45,14 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 	if mask&AttrCurState != 0 && a.CurState != from {
 		return fmt.Errorf("%w: CUR_STATE says %s, the QP is in %s", ErrState, a.CurState, from)
 	}
-	if err := checkMove(from, to, mask); err != nil {
+	if err := checkMove(q.typ, from, to, mask); err != nil {
 		return err
-	}
-	if from == StateSQD && to == StateRTS && q.draining() {
-		return fmt.Errorf("%w: the send queue is still draining", ErrState)
 	}
 	if err := a.check(mask); err != nil {
 		return err
 	}
-	if mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)) {
-		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more READs are being answered",
-			ErrState, a.MaxDestRdAtomic)
+	if err := q.checkNow(from, to, a, mask); err != nil {
+		return err
 	}
 	next := q.attr
 	next.take(a, mask)
@@ -65,10 +65,26 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 	return nil
 }
 
+// checkNow tests what depends on the work that is under way.
+func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
+	switch {
+	case from == StateSQD && to == StateRTS && q.draining():
+		return fmt.Errorf("%w: the send queue is still draining", ErrState)
+	case mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)):
+		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more requests are being answered",
+			ErrState, a.MaxDestRdAtomic)
+	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.holds == nil:
+		return fmt.Errorf("%w: EXTENSIONS %s on a QP without a hold pool", ErrInvalid,
+			a.Extensions)
+	}
+	return nil
+}
+
 // Attr returns the attributes.
 func (q *QP) Attr() Attr {
 	a := q.attr
 	a.State, a.CurState = q.State(), q.State()
+	a.SQDraining = a.State == StateSQD && q.draining()
 	return a
 }
 
@@ -87,6 +103,7 @@ func (a *Attr) check(mask AttrMask) error {
 		{AttrMaxRdAtomic, uint32(a.MaxRdAtomic), MaxRdAtomic},
 		{AttrMaxDestRdAtomic, uint32(a.MaxDestRdAtomic), MaxRdAtomic},
 		{AttrDestQPN, a.DestQPN, 1<<24 - 1},
+		{AttrExtensions, uint32(a.Extensions), uint32(extensionsKnown)},
 	} {
 		if mask&c.bit != 0 && c.value > c.max {
 			return fmt.Errorf("%w: %s %d is above %d", ErrInvalid, c.bit, c.value, c.max)
@@ -122,6 +139,9 @@ func (a *Attr) take(from *Attr, mask AttrMask) {
 	set(AttrTimeout, func() { a.Timeout = from.Timeout })
 	set(AttrRetryCnt, func() { a.RetryCnt = from.RetryCnt })
 	set(AttrRNRRetry, func() { a.RNRRetry = from.RNRRetry })
+	set(AttrQKey, func() { a.QKey = from.QKey })
+	set(AttrRateLimit, func() { a.RateLimit = from.RateLimit })
+	set(AttrExtensions, func() { a.Extensions = from.Extensions })
 }
 
 // setPath makes the header template. Both ends compute the same source port.
@@ -139,6 +159,7 @@ func (q *QP) setPath(a *Attr) error {
 
 // apply makes a checked change.
 func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
+	q.traceAt(now)
 	switch {
 	case to == StateReset:
 		q.reset()
@@ -172,7 +193,15 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	if mask&AttrSQPSN != 0 {
 		q.req.restart(next.SQPSN)
 	}
+	if mask&AttrRateLimit != 0 {
+		q.req.pace.set(now, next.RateLimit)
+	}
+	if mask&AttrExtensions != 0 {
+		q.extend(next.Extensions)
+	}
+	q.tellDrained = to == StateSQD && (q.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
 	q.setState(to)
+	q.settle(now)
 }
 
 // reset forgets all work and all state of the connection, without completions.
@@ -180,15 +209,26 @@ func (q *QP) reset() {
 	q.setState(StateReset)
 	q.sq.clear()
 	q.rq.clear()
-	q.sendCQ.purge(q.num)
-	q.recvCQ.purge(q.num)
-	window := q.req.window
-	q.req = requester{window: window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
-	q.rsp = responder{}
+	for _, cq := range []*CQ{q.sendCQ, q.recvCQ} {
+		if cq != nil {
+			cq.purge(q.num)
+		}
+	}
+	if q.typ == TypeXRCRecv {
+		q.xrcd.purge(q.num)
+		q.srq = nil
+	}
+	if q.sel != nil {
+		q.sel.clear()
+		q.sel = nil
+	}
+	q.req = requester{window: q.req.window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
+	q.rsp = responder{sges: q.rsp.sges}
 	q.sq.mu.Lock()
 	q.attr = Attr{}
 	q.sq.mu.Unlock()
-	q.overrun = false
+	q.overrun, q.established, q.tellDrained, q.yielded = false, false, false, false
+	q.starved.Store(false)
 }
 
 // draining tells whether a QP in SQD has not yet finished what it began.

@@ -16,8 +16,11 @@ const (
 	// ring of the peer, which has to hold all of it.
 	defaultWindow = 256
 	maxWindow     = 1 << 16
-	// MaxRdAtomic is the largest number of READs outstanding on a QP.
+	// MaxRdAtomic is the largest number of READs, atomics and their like
+	// outstanding on a QP.
 	MaxRdAtomic = 128
+	// GSIQKey is the Q_Key of every GSI QP (IBA 3.5.3).
+	GSIQKey = 0x80010000
 )
 
 // QPConfig says what a new QP is.
@@ -26,39 +29,80 @@ type QPConfig struct {
 	Domain         *mem.Domain
 	Keys           *mem.Keys    // the keys of the device
 	SendCQ, RecvCQ *CQ          // may be the same
+	SRQ            *SRQ         // receives come from here; MaxRecvWR is 0 then
+	XRCD           *XRCD        // of an XRC_RECV
 	MaxSendWR      int          // send work requests, 1 to MaxWR
 	MaxRecvWR      int          // receive work requests, 1 to MaxWR
 	MaxSendSGE     int          // pieces of a send, 1 to MaxSGE
 	MaxRecvSGE     int          // pieces of a receive, 1 to MaxSGE
+	MaxInline      int          // bytes of inline data, 0 to MaxInline
 	SignalAll      bool         // every send makes a completion (sq_sig_all)
 	Window         int          // PSNs in flight, 0 for the default
+	MTU            wire.MTU     // of the port: what a datagram may carry, default 4096
 	Counters       *counter.Set // of the queue that drives the QP
+	Holds          *HoldPool    // where early packets wait; nil refuses Extensions
+
+	// OnEvent is told of asynchronous events with the progress lock held, and
+	// must not block. It may be nil.
+	OnEvent func(Event)
 }
 
 func (c *QPConfig) check() error {
 	switch {
-	case c.Type != TypeRC:
-		return fmt.Errorf("%w: QP type %s is not supported, only RC", ErrInvalid, c.Type)
+	case !c.Type.known():
+		return fmt.Errorf("%w: no QP %s", ErrInvalid, c.Type)
 	case c.Domain == nil || c.Keys == nil || c.Counters == nil:
 		return fmt.Errorf("%w: a QP needs a protection domain, keys and counters", ErrInvalid)
-	case c.SendCQ == nil || c.RecvCQ == nil:
-		return fmt.Errorf("%w: a QP needs a send CQ and a receive CQ", ErrInvalid)
+	case c.Type.hasSend() && c.SendCQ == nil:
+		return fmt.Errorf("%w: %s needs a send CQ", ErrInvalid, c.Type)
+	case c.Type.hasRecv() && c.RecvCQ == nil:
+		return fmt.Errorf("%w: %s needs a receive CQ", ErrInvalid, c.Type)
 	case c.Window < 0 || c.Window > maxWindow:
 		return fmt.Errorf("%w: window %d is not in 0..%d", ErrInvalid, c.Window, maxWindow)
+	case c.MaxInline < 0 || c.MaxInline > MaxInline:
+		return fmt.Errorf("%w: %d bytes inline are not in 0..%d", ErrInvalid, c.MaxInline,
+			MaxInline)
+	case c.MTU > wire.MTU4096:
+		return fmt.Errorf("%w: MTU code %d is not in 1..5", ErrInvalid, uint8(c.MTU))
+	}
+	return c.checkShared()
+}
+
+// checkShared tests what a QP shares with others.
+func (c *QPConfig) checkShared() error {
+	switch {
+	case (c.Type == TypeXRCRecv) != (c.XRCD != nil):
+		return fmt.Errorf("%w: an XRC domain is for XRC_RECV alone, which needs one", ErrInvalid)
+	case c.SRQ != nil && (c.Type.xrc() || c.Type == TypeRawPacket):
+		return fmt.Errorf("%w: %s takes no SRQ", ErrInvalid, c.Type)
+	case c.SRQ != nil && c.SRQ.xrcd != nil:
+		return fmt.Errorf("%w: the SRQ is one for XRC", ErrInvalid)
+	case c.SRQ != nil && c.MaxRecvWR != 0:
+		return fmt.Errorf("%w: a QP on an SRQ has no receive queue", ErrInvalid)
 	}
 	return nil
 }
 
-// A QP is a queue pair. PostSend and PostRecv are safe for concurrent use;
-// everything else needs the progress lock of the queue that owns the QP.
+// A QP is a queue pair. PostSend, PostRecv, State and WantsCredit are safe for
+// concurrent use; everything else needs the progress lock of the queue that
+// owns the QP.
 type QP struct {
-	state  atomic.Uint32 // a State; written under both work queues' locks
-	num    uint32
-	domain *mem.Domain
-	keys   *mem.Keys
-	count  *counter.Set
-	sendCQ *CQ
-	recvCQ *CQ
+	state   atomic.Uint32 // a State; written under both work queues' locks
+	starved atomic.Bool   // the peer was told that no receive is posted
+	num     uint32
+	typ     QPType
+	service uint8 // wire.Service in the place where an opcode has it
+	portMTU wire.MTU
+	domain  *mem.Domain
+	keys    *mem.Keys
+	count   *counter.Set
+	sendCQ  *CQ
+	recvCQ  *CQ
+	srq     *SRQ // fixed, or of the message under way on an XRC_RECV; may be nil
+	xrcd    *XRCD
+	onEvent func(Event)
+	holds   *HoldPool
+	trace   *Trace
 
 	attr   Attr
 	path   wire.Template
@@ -69,6 +113,10 @@ type QP struct {
 	yielded bool
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
+	// established says that a packet came since the connection was made.
+	established bool
+	// tellDrained says that EventSQDrained is wanted.
+	tellDrained bool
 	// lastDrop is the step that refused the last packet that was refused.
 	lastDrop Step
 
@@ -76,6 +124,7 @@ type QP struct {
 	rq  workQueue[recvWQE]
 	req requester
 	rsp responder
+	sel *selective // nil without Extensions
 }
 
 // sendWQE is an entry of the send queue. Its application part is written once
@@ -83,14 +132,19 @@ type QP struct {
 type sendWQE struct {
 	wrID       uint64
 	remoteAddr uint64
+	arg        [2]uint64 // atomics: compare or add, swap; datagram: QPN, Q_Key; FLUSH: length
+	ah         *AH
 	rkey       uint32
-	imm        uint32
-	length     uint32
+	imm        uint32 // immediate data, or the key to invalidate; FLUSH: FETH
+	length     uint32 // of the local memory
+	srqn       uint32
 	opcode     Opcode
 	flags      SendFlags
 	numSGE     uint8
 
-	first, last wire.PSN // valid once begun
+	// Valid once begun:
+	first, last wire.PSN
+	ssn         uint32 // number of the message, 24 bits
 }
 
 // recvWQE is an entry of the receive queue.
@@ -106,14 +160,26 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 		return nil, err
 	}
 	q := &QP{
-		num: num, domain: c.Domain, keys: c.Keys, count: c.Counters,
-		sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sigAll: c.SignalAll,
+		num: num, typ: c.Type, service: uint8(c.Type.service()) << 5, portMTU: c.MTU,
+		domain: c.Domain, keys: c.Keys, count: c.Counters, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		srq: c.SRQ, xrcd: c.XRCD, onEvent: c.OnEvent, holds: c.Holds, sigAll: c.SignalAll,
 	}
-	if err := q.sq.init("send queue", c.MaxSendWR, c.MaxSendSGE); err != nil {
-		return nil, err
+	if c.MTU == 0 {
+		q.portMTU = wire.MTU4096
 	}
-	if err := q.rq.init("receive queue", c.MaxRecvWR, c.MaxRecvSGE); err != nil {
-		return nil, err
+	if c.Type.hasSend() {
+		err := q.sq.init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.SRQ != nil:
+		q.rsp.sges = make([]SGE, c.SRQ.MaxSGE())
+	case c.Type.hasRecv():
+		if err := q.rq.init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0); err != nil {
+			return nil, err
+		}
 	}
 	q.req.window = uint32(c.Window)
 	if c.Window == 0 {
@@ -125,67 +191,54 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 // Num returns the QP number.
 func (q *QP) Num() uint32 { return q.num }
 
+// Type returns the type.
+func (q *QP) Type() QPType { return q.typ }
+
 // State returns the state. It is safe for concurrent use.
 func (q *QP) State() State { return State(q.state.Load()) }
 
-// PostSend adds a work request to the send queue, or returns ErrQueueFull,
-// ErrState or ErrInvalid and changes nothing. In state ERR the request is taken
-// and completes with a flush error.
-func (q *QP) PostSend(wr *SendWR) error {
-	if int(wr.Opcode) >= len(sendOps) {
-		return fmt.Errorf("%w: %s on an RC QP", ErrInvalid, wr.Opcode)
-	}
-	if wr.Flags&^sendFlagsKnown != 0 {
-		return fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(wr.Flags&^sendFlagsKnown))
-	}
-	length, err := q.sq.checkSGList(wr.SGList)
-	if err != nil {
-		return err
-	}
-	q.sq.mu.Lock()
-	defer q.sq.mu.Unlock()
-	if s := q.State(); !s.sends() && s != StateErr {
-		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
-	}
-	if sendOps[wr.Opcode].read && q.attr.MaxRdAtomic == 0 && q.State() != StateErr {
-		return fmt.Errorf("%w: READ on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid)
-	}
-	return q.sq.push(sendWQE{
-		wrID: wr.WRID, opcode: wr.Opcode, flags: wr.Flags, numSGE: uint8(len(wr.SGList)),
-		length: length, imm: wr.Imm, remoteAddr: wr.RemoteAddr, rkey: wr.RKey,
-	}, wr.SGList)
-}
-
-// PostRecv adds a work request to the receive queue, or returns ErrQueueFull,
-// ErrState or ErrInvalid and changes nothing. In state ERR the request is taken
-// and completes with a flush error.
-func (q *QP) PostRecv(wr *RecvWR) error {
-	length, err := q.rq.checkSGList(wr.SGList)
-	if err != nil {
-		return err
-	}
-	q.rq.mu.Lock()
-	defer q.rq.mu.Unlock()
-	if s := q.State(); s == StateReset {
-		return fmt.Errorf("%w: receiving needs INIT, the QP is in %s", ErrState, s)
-	}
-	return q.rq.push(recvWQE{wr.WRID, length, uint8(len(wr.SGList))}, wr.SGList)
-}
-
 // HandlePacket takes a packet that was addressed to this QP. It borrows p.
 func (q *QP) HandlePacket(now Time, p *wire.Packet) {
+	q.traceAt(now)
 	if step := q.admit(p); step != stepAdmitted {
-		q.lastDrop = step
-		q.count.Inc(step.counter())
+		q.drop(p, step)
 		return
 	}
 	q.count.Inc(counter.RcvdPkts)
-	if p.Spec.Is(wire.ClassRequest) {
-		q.handleRequest(now, p)
-	} else {
+	if q.trace != nil {
+		q.trace.packet(TraceReceived, p.BTH.Opcode, p.BTH.PSN)
+	}
+	if !q.established {
+		q.establish()
+	}
+	switch {
+	case q.typ.datagram():
+		q.handleDatagram(now, p)
+	case !p.Spec.Is(wire.ClassRequest):
 		q.handleResponse(now, p)
+	case q.typ == TypeUC:
+		q.handleUnreliable(now, p)
+	default:
+		q.handleRequest(now, p)
 	}
 	q.settle(now)
+}
+
+// establish notes the first packet of a connection.
+func (q *QP) establish() {
+	q.established = true
+	if q.State() == StateRTR && !q.typ.datagram() {
+		q.raise(EventCommEst)
+	}
+}
+
+// drop counts a packet that is dropped in silence at a step.
+func (q *QP) drop(p *wire.Packet, step Step) {
+	q.lastDrop = step
+	q.count.Inc(step.counter())
+	if q.trace != nil {
+		q.trace.dropped(p, step)
+	}
 }
 
 // admit makes the checks whose failure is silent, in the order of IBA 9.6.
@@ -193,19 +246,21 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 func (q *QP) admit(p *wire.Packet) Step {
 	state := q.State()
 	switch {
-	case !state.receives():
+	case !state.receives() || q.typ == TypeRawPacket:
 		return stepState
-	case p.Spec.Service != wire.ServiceRC:
+	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
 		return stepService
-	case p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
-		p.Framing != q.attr.Path.Framing:
+	case !q.typ.datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
+		p.Framing != q.attr.Path.Framing):
 		return stepSource
 	case !pkeyMatches(p.BTH.PKey):
 		return stepPKey
 	case !p.VerifyICRC():
 		return stepICRC
-	case !p.Spec.Is(wire.ClassRequest) && !state.sends():
+	case !p.Spec.Is(wire.ClassRequest) && (!state.sends() || q.typ == TypeXRCRecv):
 		return stepState
+	case p.Spec.Is(wire.ClassRequest) && q.typ == TypeXRCSend:
+		return stepService
 	}
 	return stepAdmitted
 }
@@ -219,6 +274,7 @@ func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7f
 // to be sent now. Answers go before requests, but a mere ACK lets one request
 // pass: nobody waits for the ACK as long as for the request.
 func (q *QP) NextPacket(now Time, frame []byte) int {
+	q.traceAt(now)
 	n := 0
 	if q.yielded = !q.yielded && q.rsp.fifo.patient(); q.yielded {
 		n = q.nextRequest(now, frame)
@@ -237,34 +293,83 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	return n
 }
 
+// Answering tells whether the responder owes the peer a packet: such a QP is
+// to send before those that only have requests. It needs the progress lock.
+func (q *QP) Answering() bool { return q.rsp.fifo.n > 0 }
+
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
 func (q *QP) NextDeadline() (Time, bool) {
-	if q.req.rnrWait {
-		return q.req.rnrAt, true
+	r := &q.req
+	at := r.ackAt
+	if r.rnrWait {
+		at = r.rnrAt
 	}
-	return q.req.ackAt, q.req.ackAt != 0
+	if r.pace.waiting {
+		at = sooner(at, r.pace.at)
+	}
+	if q.sel != nil {
+		at = sooner(at, q.sel.deadline())
+	}
+	return at, at != 0
+}
+
+// sooner is the earlier of two times, of which 0 is never.
+func sooner(a, b Time) Time {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
 }
 
 // HandleDeadline does what is due. Calling it early does nothing.
 func (q *QP) HandleDeadline(now Time) {
+	q.traceAt(now)
+	if q.trace != nil {
+		q.trace.add(TraceEvent{Kind: TraceDeadline})
+	}
 	q.requestDeadline(now)
+	if q.sel != nil {
+		q.selectiveDeadline(now)
+	}
 	q.settle(now)
 }
 
-// settle ends every step: a QP in ERR flushes what was posted meanwhile, and a
-// QP that lost a completion goes there.
+// settle ends every step: a QP that lost a completion goes to ERR, one in ERR
+// flushes what was posted meanwhile, one in SQE its sends.
 func (q *QP) settle(now Time) {
-	if q.overrun && q.State() != StateErr {
+	state := q.State()
+	if q.overrun && state != StateErr {
+		q.raise(EventQPFatal)
 		q.enterError(now)
+		return
 	}
-	if q.State() == StateErr {
+	switch state {
+	case StateErr:
 		q.flush(now)
+	case StateSQE:
+		q.flushSends(now)
+	case StateSQD:
+		if q.tellDrained && !q.draining() {
+			q.tellDrained = false
+			q.raise(EventSQDrained)
+		}
 	}
 }
 
-// complete adds a completion of this QP to a CQ.
+// raise reports an asynchronous event.
+func (q *QP) raise(e Event) {
+	if q.onEvent != nil {
+		q.onEvent(e)
+	}
+}
+
+// complete adds a completion of this QP to a CQ. A QP that loses one goes to
+// ERR at the end of the step, since nobody could tell any more what was done.
 func (q *QP) complete(cq *CQ, wc *Completion, solicited bool) {
 	wc.QPN = q.num
+	if q.trace != nil {
+		q.trace.completion(wc)
+	}
 	if !cq.push(wc, solicited) {
 		q.count.Inc(counter.CQOverrun)
 		q.overrun = true
@@ -274,20 +379,36 @@ func (q *QP) complete(cq *CQ, wc *Completion, solicited bool) {
 // enterError moves to ERR. The work request at fault was completed before; all
 // others are flushed, in order.
 func (q *QP) enterError(now Time) {
+	if q.State() == StateErr {
+		return
+	}
 	q.setState(StateErr)
 	q.req.stop()
+	if q.sel != nil {
+		q.sel.clear()
+	}
 	q.flush(now)
+	if q.srq != nil {
+		q.raise(EventQPLastWQEReached)
+	}
+}
+
+// enterSQE stops the send queue of an unreliable QP after a local error; the
+// receive queue keeps running (IBA 10.3.1.6).
+func (q *QP) enterSQE(now Time) {
+	if q.State() != StateErr {
+		q.setState(StateSQE)
+		q.req.stop()
+		q.flushSends(now)
+	}
 }
 
 // flush completes all work requests with a flush error.
 func (q *QP) flush(now Time) {
-	for i := q.sq.head.Load(); i != q.sq.tail.Load(); i++ {
-		wc := Completion{WRID: q.sq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
-		q.sq.head.Store(i + 1)
-		q.complete(q.sendCQ, &wc, true)
+	q.flushSends(now)
+	if q.rsp.held {
+		q.completeRecv(&Completion{Status: StatusWRFlushErr, Time: now}, true)
 	}
-	q.req.cur, q.req.new = q.sq.head.Load(), q.sq.head.Load()
-	q.rsp.held = false
 	for i := q.rq.head.Load(); i != q.rq.tail.Load(); i++ {
 		wc := Completion{WRID: q.rq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
 		q.rq.head.Store(i + 1)
@@ -295,8 +416,21 @@ func (q *QP) flush(now Time) {
 	}
 }
 
+// flushSends completes all sends with a flush error.
+func (q *QP) flushSends(now Time) {
+	for i := q.sq.head.Load(); i != q.sq.tail.Load(); i++ {
+		wc := Completion{WRID: q.sq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
+		q.sq.head.Store(i + 1)
+		q.complete(q.sendCQ, &wc, true)
+	}
+	q.req.cur, q.req.new = q.sq.head.Load(), q.sq.head.Load()
+}
+
 // setState changes the state such that no post sees half of the change.
 func (q *QP) setState(s State) {
+	if q.trace != nil {
+		q.trace.add(TraceEvent{Kind: TraceState, State: s})
+	}
 	q.sq.mu.Lock()
 	q.rq.mu.Lock()
 	q.state.Store(uint32(s))

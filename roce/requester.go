@@ -14,7 +14,9 @@ import (
 //
 // A work request is begun when its first packet can go: it then gets its PSNs,
 // max moves behind them, and whatever happens later, the same PSN always
-// carries the same bytes. To send again is to move psn and cur back.
+// carries the same bytes. To send again is to move psn and cur back. On a
+// service without acknowledgements a work request is complete when its last
+// packet is written, and una follows psn.
 type requester struct {
 	psn wire.PSN // the next PSN to send
 	max wire.PSN // the first PSN that no begun work request has
@@ -25,7 +27,9 @@ type requester struct {
 	window   uint32 // limit of psn - una for SEND and WRITE packets
 	sinceAck uint32 // packets since the last one that asked for an ACK
 	sentTop  wire.PSN
-	reads    uint32 // READs begun and not complete
+	out      uint32 // READs, atomics and their like begun and not complete
+	credit   credit
+	pace     pacer
 
 	retry    uint8 // left of RETRY_CNT
 	rnrRetry uint8 // left of RNR_RETRY
@@ -43,15 +47,6 @@ type requester struct {
 	failAt     uint32
 }
 
-// packetOps gives the packet opcodes of each operation by place in the message.
-var packetOps = [len(sendOps)]struct{ first, middle, last, only wire.Opcode }{
-	OpSend:     {wire.RCSendFirst, wire.RCSendMiddle, wire.RCSendLast, wire.RCSendOnly},
-	OpSendImm:  {wire.RCSendFirst, wire.RCSendMiddle, wire.RCSendLastImm, wire.RCSendOnlyImm},
-	OpWrite:    {wire.RCWriteFirst, wire.RCWriteMiddle, wire.RCWriteLast, wire.RCWriteOnly},
-	OpWriteImm: {wire.RCWriteFirst, wire.RCWriteMiddle, wire.RCWriteLastImm, wire.RCWriteOnlyImm},
-	OpRead:     {only: wire.RCReadRequest},
-}
-
 // restart begins a connection at a PSN.
 func (r *requester) restart(psn wire.PSN) {
 	r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn
@@ -59,7 +54,8 @@ func (r *requester) restart(psn wire.PSN) {
 
 // stop turns the timers off.
 func (r *requester) stop() {
-	r.rnrWait, r.ackAt, r.failed, r.reads = false, 0, false, 0
+	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
+	r.pace.waiting = false
 }
 
 // ahead is how far p lies ahead of una.
@@ -68,129 +64,180 @@ func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una)
 // nextRequest writes the next request packet, if one may go now.
 func (q *QP) nextRequest(now Time, frame []byte) int {
 	r := &q.req
-	if r.rnrWait || !q.State().sends() || (r.cur == r.new && !q.begin(now)) {
+	if r.rnrWait || !q.State().sends() {
+		return 0
+	}
+	if q.sel != nil {
+		q.skipHeld()
+	}
+	if r.cur == r.new && !q.begin(now) {
 		return 0
 	}
 	w := q.sq.at(r.cur)
-	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) {
+	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
+		(r.psn != r.una && r.credit.short(w)) {
 		return 0
 	}
-	var n int
-	if sendOps[w.opcode].read {
-		n = q.putReadRequest(w, frame)
-	} else {
-		n = q.putRequest(now, w, frame)
+	if !r.pace.ready(now) {
+		return 0
 	}
+	n := q.putWork(now, w, frame)
 	if n == 0 {
 		return 0
 	}
-	if r.ackAt == 0 {
+	r.pace.spend(now, n)
+	if !q.typ.reliable() {
+		q.forgetSent(now)
+	} else if r.ackAt == 0 {
 		q.startAckTimer(now)
 	}
 	return n
 }
 
+// putWork writes the packet psn of a work request, 0 when it cannot be.
+func (q *QP) putWork(now Time, w *sendWQE, frame []byte) int {
+	switch op := &sendOps[w.opcode]; {
+	case q.typ.datagram():
+		return q.putDatagram(now, w, frame)
+	case q.typ == TypeRawPacket:
+		return q.putRaw(now, w, frame)
+	case w.opcode == OpRead:
+		return q.putReadRequest(w, frame)
+	case op.reply == replyAtomic:
+		return q.putAtomic(w, frame)
+	case w.opcode == OpFlush:
+		return q.putFlush(w, frame)
+	default:
+		return q.putRequest(now, w, frame)
+	}
+}
+
+// forgetSent ends what was sent on a service without acknowledgements.
+func (q *QP) forgetSent(now Time) {
+	r := &q.req
+	r.una = r.psn
+	if r.cur != q.sq.head.Load() {
+		q.completeSend(now, q.sq.at(q.sq.head.Load()), 0)
+	}
+}
+
 // begin starts with the next posted work request, if it may start now.
 func (q *QP) begin(now Time) bool {
 	r := &q.req
-	if r.new == q.sq.tail.Load() || r.failed || q.State() == StateSQD ||
-		r.ahead(r.max) >= r.window {
-		return false
-	}
-	w := q.sq.at(r.new)
-	op := &sendOps[w.opcode]
-	if op.read && q.attr.MaxRdAtomic == 0 {
-		// It was posted before the attribute was taken down, and would wait
-		// for ever.
-		q.failRequest(now, r.new, StatusLocQPOpErr)
-		return false
-	}
-	if (op.read && r.reads >= uint32(q.attr.MaxRdAtomic)) ||
-		(w.flags&SendFence != 0 && r.reads > 0) {
-		return false
-	}
-	packets := max(1, (w.length+q.pmtu-1)/q.pmtu)
-	// Half of the PSN space at most may be unanswered (IBA 9.7.2).
-	if op.read && r.ahead(r.max)+packets > 1<<23 {
-		return false
-	}
-	need := mem.Access(0)
-	if op.read {
-		need = mem.LocalWrite
-	}
-	for _, s := range q.sq.sgList(r.new, int(w.numSGE)) {
-		if s.Length == 0 {
-			continue
+	for {
+		if r.new == q.sq.tail.Load() || r.failed || q.State() != StateRTS ||
+			r.ahead(r.max) >= r.window {
+			return false
 		}
-		if q.keys.Check(q.domain, s.LKey, s.Addr, int(s.Length), need) != mem.OK {
-			q.failRequest(now, r.new, StatusLocProtErr)
+		w := q.sq.at(r.new)
+		op := &sendOps[w.opcode]
+		if op.reply != replyNone {
+			return q.mayBegin(now, w, op) && q.beginAt(now, w, op)
+		}
+		// Work that is done here waits for everything before it.
+		if r.new != q.sq.head.Load() {
+			return false
+		}
+		if status := q.workLocally(w); status != StatusSuccess {
+			q.failRequest(now, r.new, status)
+			return false
+		}
+		r.new++
+		r.cur = r.new
+		q.completeSend(now, w, 0)
+	}
+}
+
+// mayBegin tells whether limits and order let a work request begin now.
+func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
+	r := &q.req
+	if w.flags&SendFence != 0 && r.out > 0 {
+		return false
+	}
+	if op.count {
+		if q.attr.MaxRdAtomic == 0 {
+			// It was posted before the attribute was taken down, and would
+			// wait for ever.
+			q.failRequest(now, r.new, StatusLocQPOpErr)
+			return false
+		}
+		// Half of the PSN space at most may be unanswered (IBA 9.7.2).
+		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > 1<<23 {
 			return false
 		}
 	}
-	w.first, w.last = r.max, r.max.Add(packets-1)
+	// Beyond the peer's credits one message at a time goes, as a question.
+	return !op.notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
+}
+
+// beginAt gives a work request its PSNs, if its memory is as it should be.
+func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
+	r := &q.req
+	if w.flags&SendInline == 0 {
+		need := mem.Access(0)
+		if op.write {
+			need = mem.LocalWrite
+		}
+		list := q.sq.sgList(r.new, int(w.numSGE))
+		for i := range list {
+			s := &list[i]
+			if s.Length != 0 &&
+				q.keys.Check(q.domain, s.LKey, s.Addr, int(s.Length), need) != mem.OK {
+				q.failRequest(now, r.new, StatusLocProtErr)
+				return false
+			}
+		}
+	}
+	w.first, w.last = r.max, r.max.Add(q.packets(w)-1)
 	r.max = w.last.Add(1)
 	r.new++
-	if op.read {
-		r.reads++
+	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
+	w.ssn = r.credit.ssn
+	if op.count {
+		r.out++
 	}
 	return true
 }
 
-// putRequest writes the packet psn of a SEND or WRITE.
-func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
-	r := &q.req
-	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
-	n := min(w.length-off, q.pmtu)
-	ops := &packetOps[w.opcode]
-	var op wire.Opcode
-	switch isFirst, isLast := r.psn == w.first, r.psn == w.last; {
-	case isFirst && isLast:
-		op = ops.only
-	case isFirst:
-		op = ops.first
-	case isLast:
-		op = ops.last
-	default:
-		op = ops.middle
+// packets is how many PSNs a work request takes.
+func (q *QP) packets(w *sendWQE) uint32 {
+	if sendOps[w.opcode].word || q.pmtu == 0 {
+		return 1 // of a datagram too, which has no path MTU
 	}
-	spec := op.Spec()
-	last := spec.Is(wire.ClassLast)
-	ack := q.wantsAck(now, last)
-	b := frame[q.path.Len():]
-	wire.BTH{
-		Opcode: op, SE: last && w.flags&SendSolicited != 0 && sendOps[w.opcode].notify, M: true,
-		PadCnt: wire.PadCnt(int(n)), PKey: wire.DefaultPKey, DestQP: q.attr.DestQPN,
-		AckReq: ack, PSN: r.psn,
-	}.Put(b)
-	if spec.Has(wire.HasRETH) {
-		wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: w.length}.
-			Put(b[spec.Offsets[wire.HeaderRETH]:])
+	return max(1, (w.length+q.pmtu-1)/q.pmtu)
+}
+
+// workLocally does what needs no packet.
+func (q *QP) workLocally(w *sendWQE) Status {
+	if q.keys.Invalidate(q.domain, w.imm) != mem.OK {
+		return StatusLocQPOpErr
 	}
-	if spec.Has(wire.HasImmDt) {
-		wire.ImmDt{Data: w.imm}.Put(b[spec.Offsets[wire.HeaderImmDt]:])
-	}
-	payload := b[wire.BTHLen+int(spec.HeaderLen):]
-	if q.gather(q.sq.sgList(r.cur, int(w.numSGE)), off, payload[:n]) != mem.OK {
-		// The memory was good when the message began and is not any more.
-		q.failRequest(now, r.cur, StatusLocProtErr)
-		return 0
-	}
-	q.sent(r.psn.Add(1), w)
-	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), n)
+	return StatusSuccess
 }
 
 // wantsAck decides whether the packet psn asks for an ACK (IBA 9.7.5.1.2). The
 // choice is the requester's: the last packet of a message asks, unless the next
 // message follows at once and its end will; every ackEvery-th packet asks; so
 // do the packet that closes the window and, since the first try was in vain,
-// the end of a message that is sent again.
+// the end of a message that is sent again. A packet that goes without credit is
+// a question. Where only what was lost is sent again, each of those asks.
 func (q *QP) wantsAck(now Time, last bool) bool {
 	r := &q.req
+	if !q.typ.reliable() {
+		return false
+	}
 	r.sinceAck++
 	ack := r.sinceAck >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
-	if !ack && last {
+	if !ack {
 		again := r.ahead(r.psn) < r.ahead(r.sentTop)
-		ack = again || !q.nextFollows(now)
+		switch {
+		case again && q.sel != nil:
+			ack = true
+		case last:
+			ack = again || !q.nextFollows(now)
+		default:
+			ack = r.credit.short(q.sq.at(r.cur))
+		}
 	}
 	if ack {
 		r.sinceAck = 0
@@ -207,83 +254,6 @@ func (q *QP) nextFollows(now Time) bool {
 	r := &q.req
 	next := r.cur + 1
 	return (next != r.new || q.begin(now)) && !(r.failed && r.failAt == next)
-}
-
-// putReadRequest asks for what is missing of a READ from psn on.
-func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
-	r := &q.req
-	spec := wire.RCReadRequest.Spec()
-	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
-	b := frame[q.path.Len():]
-	wire.BTH{
-		Opcode: wire.RCReadRequest, M: true, PKey: wire.DefaultPKey, DestQP: q.attr.DestQPN,
-		AckReq: true, PSN: r.psn,
-	}.Put(b)
-	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: w.length - off}.
-		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
-// sent moves psn on, to the next entry when w has no more PSNs.
-func (q *QP) sent(next wire.PSN, w *sendWQE) {
-	r := &q.req
-	if r.ahead(r.psn) < r.ahead(r.sentTop) {
-		q.count.Inc(counter.Retransmits)
-	} else {
-		r.sentTop = next
-	}
-	if r.psn = next; next == w.last.Add(1) {
-		r.cur++
-	}
-}
-
-// seal pads the n bytes of payload behind the headers, which are headers bytes
-// from the BTH on, and closes the frame.
-func (q *QP) seal(frame []byte, headers int, n uint32) int {
-	end := headers + int(n)
-	pad := int(wire.PadCnt(int(n)))
-	clear(frame[q.path.Len()+end:][:pad])
-	q.ipID++
-	return q.path.Seal(frame, end+pad, q.ipID)
-}
-
-// gather copies payload from the pieces of a work request, beginning off bytes
-// into them.
-func (q *QP) gather(list []SGE, off uint32, dst []byte) mem.Fault {
-	for i := 0; len(dst) > 0; i++ {
-		s := &list[i]
-		if off >= s.Length {
-			off -= s.Length
-			continue
-		}
-		n := min(uint32(len(dst)), s.Length-off)
-		fault := q.keys.Load(q.domain, s.LKey, s.Addr+uint64(off), dst[:n], 0)
-		if fault != mem.OK {
-			return fault
-		}
-		dst, off = dst[n:], 0
-	}
-	return mem.OK
-}
-
-// scatter copies payload to the pieces of a work request, beginning off bytes
-// into them. The pieces have room for it.
-func (q *QP) scatter(list []SGE, off uint32, src []byte) mem.Fault {
-	for i := 0; len(src) > 0; i++ {
-		s := &list[i]
-		if off >= s.Length {
-			off -= s.Length
-			continue
-		}
-		n := min(uint32(len(src)), s.Length-off)
-		fault := q.keys.Store(q.domain, s.LKey, s.Addr+uint64(off), src[:n], mem.LocalWrite)
-		if fault != mem.OK {
-			return fault
-		}
-		src, off = src[n:], 0
-	}
-	return mem.OK
 }
 
 // startAckTimer starts the local ACK timer from now.
@@ -314,6 +284,9 @@ func (q *QP) requestDeadline(now Time) {
 	case !r.rnrWait && r.ackAt != 0 && now >= r.ackAt:
 		q.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
+		if q.sel != nil {
+			q.sel.forget()
+		}
 		q.retryFrom(now, r.una)
 	}
 }
@@ -328,6 +301,9 @@ func (q *QP) retryFrom(now Time, p wire.PSN) {
 		return
 	}
 	r.retry--
+	if q.sel != nil {
+		q.sel.redoing = false
+	}
 	q.goBack(p)
 	q.startAckTimer(now)
 }
@@ -362,5 +338,9 @@ func (q *QP) fail(now Time, status Status) {
 	wc := Completion{WRID: q.sq.at(i).wrID, Status: status, Time: now}
 	q.sq.head.Store(i + 1)
 	q.complete(q.sendCQ, &wc, true)
-	q.enterError(now)
+	if q.typ.reliable() {
+		q.enterError(now)
+	} else {
+		q.enterSQE(now)
+	}
 }

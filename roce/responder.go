@@ -18,15 +18,21 @@ type responder struct {
 
 	// The message that is under way, of first or middle packets received.
 	kind   msgKind
-	held   bool   // its SEND data goes to the oldest receive
 	placed uint32 // bytes of it already placed
 	va     uint64 // WRITE: where the next byte goes
 	rkey   uint32 // WRITE: with which key
 	left   uint32 // WRITE: bytes still to come
 
-	reads    []readResource // the last READs, a ring
-	nextRead int
-	fifo     answerQueue
+	// The receive in hand. One of the QP's own leaves its queue when it is
+	// complete; one of a shared queue left it already, with its pieces.
+	held bool
+	wqe  recvWQE
+	list []SGE
+	sges []SGE // room for the pieces of a shared receive
+
+	resources    []resource // the last READs, atomics and their like, a ring
+	nextResource int
+	fifo         answerQueue
 }
 
 type msgKind uint8
@@ -42,54 +48,71 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 	s := &q.rsp
 	switch d := p.BTH.PSN.Diff(s.psn); {
 	case d < 0:
-		q.handleDuplicate(p)
+		q.handleDuplicate(now, p)
 		return
 	case d > 0:
-		q.handleGap()
+		if q.sel == nil || !q.holdRequest(now, p, uint32(d)) {
+			q.handleGap(now, p)
+		}
 		return
 	}
-	step, nak := q.execute(now, p)
-	switch {
-	case nak == 0:
-		return
-	case nak.IsRNRNAK():
-		q.lastDrop = step
-		q.count.Inc(counter.SendRNR)
-		s.gap = true // packets behind the refused one are no news
-		s.fifo.nak(s.psn, nak)
-	default:
-		q.refuse(now, p, step, nak)
+	for {
+		step, nak := q.execute(now, p)
+		switch {
+		case nak == 0:
+		case nak.IsRNRNAK():
+			q.lastDrop = step
+			q.count.Inc(counter.SendRNR)
+			s.gap = true // packets behind the refused one are no news
+			s.fifo.nak(s.psn, nak)
+			return
+		default:
+			q.refuse(now, p, step, nak)
+			return
+		}
+		if q.sel == nil || q.State() == StateErr {
+			return
+		}
+		if p = q.nextHeldRequest(now); p == nil {
+			return
+		}
 	}
 }
 
 // refuse sends a NAK that ends the QP (IBA 9.9.3). A receive that the message
-// had taken reports why, all others are flushed.
+// had taken reports why, all others are flushed; where there is none to report
+// it, an event does.
 func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
 	s := &q.rsp
 	q.lastDrop = step
+	if q.trace != nil {
+		q.trace.dropped(p, step)
+	}
 	q.count.Inc(counter.SentFatalNAK)
 	s.fifo.nak(s.psn, nak)
-	// A WRITE takes its receive at its end, when the step of resources is over.
-	if s.held || (p.Spec.Is(wire.ClassWrite|wire.ClassReceive) && step > stepResources) {
-		status := StatusRemInvReqErr
-		if nak == wire.NAKRemoteAccessError {
-			status = StatusLocAccessErr
-		}
+	status, event := StatusRemInvReqErr, EventQPReqErr
+	if nak == wire.NAKRemoteAccessError {
+		status, event = StatusLocAccessErr, EventQPAccessErr
+	}
+	switch {
+	case s.held:
 		q.completeRecv(&Completion{Status: status, Time: now}, true)
+	case step == stepLocal || step == stepFit:
+		// The receive that was too small, or not the QP's, told already.
+	default:
+		q.raise(event)
 	}
 	q.enterError(now)
 }
 
 // handleGap asks once for the packet that is missing.
-func (q *QP) handleGap() {
+func (q *QP) handleGap(now Time, p *wire.Packet) {
 	s := &q.rsp
 	if s.gap {
-		q.lastDrop = stepAfterGap
-		q.count.Inc(counter.DropAfterGap)
+		q.drop(p, stepAfterGap)
 		return
 	}
-	q.lastDrop = stepGap
-	q.count.Inc(counter.OutOfSequence)
+	q.drop(p, stepGap)
 	q.count.Inc(counter.SentSeqNAK)
 	s.gap = true
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
@@ -98,18 +121,27 @@ func (q *QP) handleGap() {
 // execute runs the steps of a request with the expected PSN. It returns the
 // syndrome to refuse it with, 0 when it was executed.
 func (q *QP) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
-	switch c := p.Spec.Class; {
-	case !q.rsp.inSequence(c):
+	c := p.Spec.Class
+	if !q.rsp.inSequence(c) {
 		return stepSequence, wire.NAKInvalidRequest
-	case c&wire.ClassSend != 0 && c&wire.ClassInv == 0:
+	}
+	if q.typ == TypeXRCRecv && !q.findSRQ(p) {
+		return stepSRQ, wire.NAKInvalidRequest
+	}
+	switch {
+	case c&wire.ClassSend != 0:
 		return q.executeSend(now, p)
 	case c&wire.ClassWrite != 0:
 		return q.executeWrite(now, p)
 	case c&wire.ClassRead != 0:
 		return q.executeRead(p)
+	case c&wire.ClassAtomic != 0:
+		return q.executeAtomic(p)
+	case c&wire.ClassFlush != 0:
+		return q.executeFlush(p)
+	case c&wire.ClassAtomicWrite != 0:
+		return q.executeAtomicWrite(p)
 	}
-	// Atomics, FLUSH, ATOMIC WRITE and SEND with invalidate: this QP grants
-	// none of them.
 	return stepRights, wire.NAKInvalidRequest
 }
 
@@ -125,39 +157,104 @@ func (s *responder) inSequence(c wire.Class) bool {
 	return c&wire.ClassSend != 0 == (s.kind == msgSend)
 }
 
-// executeSend places one packet of a SEND in the oldest receive.
+// memory is the protection domain whose keys the peer's requests may use.
+func (q *QP) memory() *mem.Domain {
+	if q.typ == TypeXRCRecv {
+		return q.srq.domain
+	}
+	return q.domain
+}
+
+// takeReceive makes sure that a receive is in hand.
+func (q *QP) takeReceive() bool {
+	s := &q.rsp
+	if s.held {
+		return true
+	}
+	if q.srq != nil {
+		room := s.sges
+		if q.typ == TypeXRCRecv && len(room) < q.srq.MaxSGE() {
+			s.sges = make([]SGE, q.srq.MaxSGE())
+			room = s.sges
+		}
+		w, ok := q.srq.take(room)
+		if !ok {
+			return false
+		}
+		s.wqe, s.list = w, room[:w.numSGE]
+	} else {
+		if q.rq.empty() {
+			return false
+		}
+		i := q.rq.head.Load()
+		s.wqe = *q.rq.at(i)
+		s.list = q.rq.sgList(i, int(s.wqe.numSGE))
+	}
+	s.held = true
+	return true
+}
+
+// completeRecv completes the receive in hand; its place is free before that
+// shows.
+func (q *QP) completeRecv(wc *Completion, solicited bool) {
+	s := &q.rsp
+	wc.WRID = s.wqe.wrID
+	cq := q.recvCQ
+	switch {
+	case q.typ == TypeXRCRecv:
+		cq = q.srq.cq
+	case q.srq == nil:
+		q.rq.head.Store(q.rq.head.Load() + 1)
+	}
+	s.held = false
+	q.complete(cq, wc, solicited)
+}
+
+// executeSend places one packet of a SEND in the receive in hand.
 func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
-	i := q.rq.head.Load()
-	if !s.held {
-		if i == q.rq.tail.Load() {
+	if s.kind == msgNone {
+		if !q.takeReceive() {
 			return stepResources, wire.RNRSyndrome(q.attr.MinRNRTimer)
 		}
-		s.held, s.placed = true, 0
+		s.placed = 0
 	}
 	n := p.PayloadLen()
 	if !p.Spec.Payload.Allows(n, int(q.pmtu)) {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	w := q.rq.at(i)
-	if uint32(n) > w.length-s.placed {
-		q.completeRecv(&Completion{Status: StatusLocLenErr, Time: now}, true)
-		return stepLength, wire.NAKInvalidRequest
+	if uint32(n) > s.wqe.length-s.placed {
+		return stepFit, q.tooLong(now)
 	}
-	list := q.rq.sgList(i, int(w.numSGE))
-	if q.scatter(list, s.placed, p.Payload) != mem.OK ||
-		q.scatter(list, s.placed+uint32(len(p.Payload)), p.PayloadTail) != mem.OK {
-		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
-		return stepLocal, wire.NAKRemoteOperationalError
+	if q.scatterPacket(q.memory(), s.list, s.placed, p) != mem.OK {
+		return stepLocal, q.noMemory(now)
+	}
+	// The key is out of use before anybody is told (IBA 9.4.1.1.3).
+	if p.Spec.Is(wire.ClassInv) && q.keys.Invalidate(q.memory(), p.IETH().RKey) != mem.OK {
+		return stepRKey, wire.NAKRemoteAccessError
 	}
 	s.placed += uint32(n)
 	s.kind = msgSend
 	if p.Spec.Is(wire.ClassLast) {
-		wc := Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now}
-		q.finishMessage(p, &wc)
+		q.finishMessage(p, &Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now})
 	}
 	q.accept(p, 1)
 	return stepAdmitted, 0
+}
+
+// tooLong ends a SEND that does not fit its receive.
+func (q *QP) tooLong(now Time) wire.Syndrome {
+	if q.typ == TypeUC {
+		return wire.NAKInvalidRequest // the receive serves the next message
+	}
+	q.completeRecv(&Completion{Status: StatusLocLenErr, Time: now}, true)
+	return wire.NAKInvalidRequest
+}
+
+// noMemory ends a SEND whose receive names memory that is not the QP's.
+func (q *QP) noMemory(now Time) wire.Syndrome {
+	q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+	return wire.NAKRemoteOperationalError
 }
 
 // executeWrite places one packet of a WRITE where its first one said.
@@ -173,7 +270,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	consumes := spec.Is(wire.ClassReceive)
-	if consumes && q.rq.head.Load() == q.rq.tail.Load() {
+	if consumes && !q.takeReceive() {
 		return stepResources, wire.RNRSyndrome(q.attr.MinRNRTimer)
 	}
 	last := spec.Is(wire.ClassLast)
@@ -183,7 +280,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	}
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
-		if left > 0 && q.keys.Check(q.domain, rkey, va, int(left), mem.RemoteWrite) != mem.OK {
+		if left > 0 && q.keys.Check(q.memory(), rkey, va, int(left), mem.RemoteWrite) != mem.OK {
 			return stepRKey, wire.NAKRemoteAccessError
 		}
 		s.placed = 0
@@ -206,10 +303,11 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 
 // place stores the payload of a WRITE packet.
 func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) bool {
-	if q.keys.Store(q.domain, rkey, va, p.Payload, mem.RemoteWrite) != mem.OK {
+	d := q.memory()
+	if q.keys.Store(d, rkey, va, p.Payload, mem.RemoteWrite) != mem.OK {
 		return false
 	}
-	return len(p.PayloadTail) == 0 || q.keys.Store(q.domain, rkey,
+	return len(p.PayloadTail) == 0 || q.keys.Store(d, rkey,
 		va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite) == mem.OK
 }
 
@@ -218,8 +316,8 @@ func (q *QP) accept(p *wire.Packet, packets uint32) {
 	s := &q.rsp
 	psn := s.psn
 	s.psn, s.gap = psn.Add(packets), false
-	if p.BTH.AckReq {
-		if s.fifo.ack(psn, s.msn) {
+	if p.BTH.AckReq && q.typ != TypeUC {
+		if s.fifo.ack(psn, q.credits(), s.msn) {
 			q.count.Inc(counter.AckDeferred)
 		}
 	}
@@ -233,33 +331,25 @@ func (q *QP) finishMessage(p *wire.Packet, wc *Completion) {
 	if wc == nil {
 		return
 	}
-	if p.Spec.Has(wire.HasImmDt) {
+	switch {
+	case p.Spec.Has(wire.HasImmDt):
 		wc.Flags, wc.Imm = WCWithImm, p.ImmDt().Data
+	case p.Spec.Has(wire.HasIETH):
+		wc.Flags, wc.InvalidatedKey = WCWithInv, p.IETH().RKey
 	}
 	q.completeRecv(wc, p.BTH.SE)
 	q.count.Inc(counter.RDMARecvs)
 }
 
-// completeRecv completes the oldest receive; its place is free before that shows.
-func (q *QP) completeRecv(wc *Completion, solicited bool) {
-	i := q.rq.head.Load()
-	wc.WRID = q.rq.at(i).wrID
-	q.rq.head.Store(i + 1)
-	q.rsp.held = false
-	q.complete(q.recvCQ, wc, solicited)
-}
-
 // handleDuplicate answers a request that was executed before (IBA 9.7.5.1.4).
-func (q *QP) handleDuplicate(p *wire.Packet) {
+func (q *QP) handleDuplicate(now Time, p *wire.Packet) {
 	s := &q.rsp
 	q.count.Inc(counter.DuplicateRequest)
-	switch c := p.Spec.Class; {
-	case c&(wire.ClassSend|wire.ClassWrite) != 0:
-		s.fifo.ack(s.psn.Sub(1), s.msn)
-	case c&wire.ClassRead != 0:
-		if !q.replayRead(p) {
-			q.lastDrop = stepReplay
-			q.count.Inc(stepReplay.counter())
-		}
+	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
+		s.fifo.ack(s.psn.Sub(1), q.credits(), s.msn)
+		return
+	}
+	if !q.replay(p) {
+		q.drop(p, stepReplay)
 	}
 }

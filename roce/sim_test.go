@@ -376,8 +376,8 @@ func (s *sim) checkWindows(i int, e *simEnd) {
 		s.failf("end %d: next PSN is not in the window: %s", i, a)
 	case expected < 0 || expected > top:
 		s.failf("end %d: peer expects what was never sent or is done: %s; %s", i, a, b)
-	case a.ReadsOut > uint32(s.p.o.MaxRd):
-		s.failf("end %d: %d READs outstanding", i, a.ReadsOut)
+	case a.Outstanding > uint32(s.p.o.MaxRd):
+		s.failf("end %d: %d READs outstanding", i, a.Outstanding)
 	case a.Answers > 2*int(s.p.o.MaxRd)+1:
 		s.failf("end %d: %d answers wait", i, a.Answers)
 	case e.before != nil && a.UnackedPSN.Before(e.before.UnackedPSN):

@@ -9,6 +9,7 @@ import (
 // A Snapshot is the state of a QP as plain data, for tests and tools.
 type Snapshot struct {
 	QPN         uint32
+	Type        QPType
 	State       State
 	DestQPN     uint32
 	SendPosted  uint32   // send work requests not complete
@@ -17,33 +18,44 @@ type Snapshot struct {
 	NextPSN     wire.PSN // requester: next PSN to send
 	UnackedPSN  wire.PSN // requester: oldest PSN without an answer
 	TopPSN      wire.PSN // requester: first PSN never sent
-	ReadsOut    uint32   // requester: READs without their data
+	Outstanding uint32   // requester: READs, atomics and their like without answer
 	RetryLeft   uint8
 	RNRLeft     uint8
 	RNRWaiting  bool
 	ExpectedPSN wire.PSN // responder
 	MSN         uint32   // responder
 	Answers     int      // responder: answers that wait to be sent
+	Limited     bool     // requester: the peer counts credits
+	LSN         uint32   // requester: the last message with a credit, when limited
+	SSN         uint32   // requester: the last message begun
+	Paced       bool     // requester: waits for the rate limit
+	HeldLate    int      // responder: requests kept behind a gap
+	HeldEarly   int      // requester: READ responses kept behind a gap
 	LastDrop    Step     // step that refused the last packet that was refused
 }
 
 // Snapshot copies the state. It needs the progress lock.
 func (q *QP) Snapshot() Snapshot {
 	r, s := &q.req, &q.rsp
-	return Snapshot{
-		QPN: q.num, State: q.State(), DestQPN: q.attr.DestQPN,
-		SendPosted: q.sq.tail.Load() - q.sq.head.Load(),
+	snap := Snapshot{
+		QPN: q.num, Type: q.typ, State: q.State(), DestQPN: q.attr.DestQPN,
+		SendPosted: uint32(q.sq.posted()),
 		SendBegun:  r.new - q.sq.head.Load(),
-		RecvPosted: q.rq.tail.Load() - q.rq.head.Load(),
+		RecvPosted: uint32(q.rq.posted()),
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
-		ReadsOut: r.reads, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
+		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Answers: s.fifo.n, LastDrop: q.lastDrop,
+		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.pace.waiting,
 	}
+	if q.sel != nil {
+		snap.HeldLate, snap.HeldEarly = q.sel.late.n, q.sel.early.n
+	}
+	return snap
 }
 
 // String prints the snapshot in one line.
 func (s Snapshot) String() string {
-	return fmt.Sprintf("qp 0x%06x %s peer 0x%06x psn 0x%06x una 0x%06x expects 0x%06x "+
-		"sends %d receives %d last drop %s", s.QPN, s.State, s.DestQPN, s.NextPSN, s.UnackedPSN,
+	return fmt.Sprintf("qp 0x%06x %s %s peer 0x%06x psn 0x%06x una 0x%06x expects 0x%06x "+
+		"sends %d receives %d last drop %s", s.QPN, s.Type, s.State, s.DestQPN, s.NextPSN, s.UnackedPSN,
 		s.ExpectedPSN, s.SendPosted, s.RecvPosted, s.LastDrop)
 }

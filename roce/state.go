@@ -31,49 +31,47 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// QPType is the transport service of a QP, with the values of enum ibv_qp_type.
-type QPType uint8
-
-// TypeRC is the reliable connection.
-const TypeRC QPType = 2
-
-// String returns the type as verbs spells it.
-func (t QPType) String() string {
-	if t == TypeRC {
-		return "RC"
-	}
-	return fmt.Sprintf("type %d", uint8(t))
-}
-
 // AttrMask names attributes of a QP, with the values of enum ibv_qp_attr_mask.
 type AttrMask uint32
 
-// The attributes.
+// The attributes. AttrAltPath and AttrPathMigState are refused, since RoCE has
+// no automatic path migration, and AttrCap, since a QP keeps its size.
 const (
-	AttrState           AttrMask = 1 << 0
-	AttrCurState        AttrMask = 1 << 1
-	AttrAccess          AttrMask = 1 << 3
-	AttrPKeyIndex       AttrMask = 1 << 4
-	AttrPort            AttrMask = 1 << 5
-	AttrAV              AttrMask = 1 << 7
-	AttrPathMTU         AttrMask = 1 << 8
-	AttrTimeout         AttrMask = 1 << 9
-	AttrRetryCnt        AttrMask = 1 << 10
-	AttrRNRRetry        AttrMask = 1 << 11
-	AttrRQPSN           AttrMask = 1 << 12
-	AttrMaxRdAtomic     AttrMask = 1 << 13
-	AttrMinRNRTimer     AttrMask = 1 << 15
-	AttrSQPSN           AttrMask = 1 << 16
-	AttrMaxDestRdAtomic AttrMask = 1 << 17
-	AttrDestQPN         AttrMask = 1 << 20
+	AttrState            AttrMask = 1 << 0
+	AttrCurState         AttrMask = 1 << 1
+	AttrEnSQDAsyncNotify AttrMask = 1 << 2
+	AttrAccess           AttrMask = 1 << 3
+	AttrPKeyIndex        AttrMask = 1 << 4
+	AttrPort             AttrMask = 1 << 5
+	AttrQKey             AttrMask = 1 << 6
+	AttrAV               AttrMask = 1 << 7
+	AttrPathMTU          AttrMask = 1 << 8
+	AttrTimeout          AttrMask = 1 << 9
+	AttrRetryCnt         AttrMask = 1 << 10
+	AttrRNRRetry         AttrMask = 1 << 11
+	AttrRQPSN            AttrMask = 1 << 12
+	AttrMaxRdAtomic      AttrMask = 1 << 13
+	AttrAltPath          AttrMask = 1 << 14
+	AttrMinRNRTimer      AttrMask = 1 << 15
+	AttrSQPSN            AttrMask = 1 << 16
+	AttrMaxDestRdAtomic  AttrMask = 1 << 17
+	AttrPathMigState     AttrMask = 1 << 18
+	AttrCap              AttrMask = 1 << 19
+	AttrDestQPN          AttrMask = 1 << 20
+	AttrRateLimit        AttrMask = 1 << 25
+	// AttrExtensions is ours: see Extensions.
+	AttrExtensions AttrMask = 1 << 30
 )
 
 var attrNames = map[AttrMask]string{
-	AttrState: "STATE", AttrCurState: "CUR_STATE", AttrAccess: "ACCESS_FLAGS",
-	AttrPKeyIndex: "PKEY_INDEX", AttrPort: "PORT", AttrAV: "AV", AttrPathMTU: "PATH_MTU",
-	AttrTimeout: "TIMEOUT", AttrRetryCnt: "RETRY_CNT", AttrRNRRetry: "RNR_RETRY",
-	AttrRQPSN: "RQ_PSN", AttrMaxRdAtomic: "MAX_QP_RD_ATOMIC", AttrMinRNRTimer: "MIN_RNR_TIMER",
-	AttrSQPSN: "SQ_PSN", AttrMaxDestRdAtomic: "MAX_DEST_RD_ATOMIC", AttrDestQPN: "DEST_QPN",
+	AttrState: "STATE", AttrCurState: "CUR_STATE", AttrEnSQDAsyncNotify: "EN_SQD_ASYNC_NOTIFY",
+	AttrAccess: "ACCESS_FLAGS", AttrPKeyIndex: "PKEY_INDEX", AttrPort: "PORT", AttrQKey: "QKEY",
+	AttrAV: "AV", AttrPathMTU: "PATH_MTU", AttrTimeout: "TIMEOUT", AttrRetryCnt: "RETRY_CNT",
+	AttrRNRRetry: "RNR_RETRY", AttrRQPSN: "RQ_PSN", AttrMaxRdAtomic: "MAX_QP_RD_ATOMIC",
+	AttrAltPath: "ALT_PATH", AttrMinRNRTimer: "MIN_RNR_TIMER", AttrSQPSN: "SQ_PSN",
+	AttrMaxDestRdAtomic: "MAX_DEST_RD_ATOMIC", AttrPathMigState: "PATH_MIG_STATE",
+	AttrCap: "CAP", AttrDestQPN: "DEST_QPN", AttrRateLimit: "RATE_LIMIT",
+	AttrExtensions: "EXTENSIONS",
 }
 
 // String lists the attributes as verbs spells them, without the prefix.
@@ -92,65 +90,12 @@ func (m AttrMask) String() string {
 	return strings.Join(names, " ")
 }
 
-// A move is one edge of the state graph: the attributes that it must and that
-// it may set beside the state itself.
-type move struct {
-	legal              bool
-	required, optional AttrMask
-}
-
-// rcMoves is the state graph of an RC QP (IBA 11.2.5.2, kernel
-// drivers/infiniband/core/verbs.c qp_state_table). Every state may also go to
-// RESET and to ERR, with no attribute; see moveOf.
-var rcMoves = [stateCount][stateCount]move{
-	StateReset: {
-		StateInit: {legal: true, required: AttrPKeyIndex | AttrPort | AttrAccess},
-	},
-	StateInit: {
-		StateInit: {legal: true, optional: AttrPKeyIndex | AttrPort | AttrAccess},
-		StateRTR: {
-			legal: true,
-			required: AttrAV | AttrPathMTU | AttrDestQPN | AttrRQPSN | AttrMaxDestRdAtomic |
-				AttrMinRNRTimer,
-			optional: AttrAccess | AttrPKeyIndex,
-		},
-	},
-	StateRTR: {
-		StateRTS: {
-			legal:    true,
-			required: AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrSQPSN | AttrMaxRdAtomic,
-			optional: AttrCurState | AttrAccess | AttrMinRNRTimer,
-		},
-	},
-	StateRTS: {
-		StateRTS: {legal: true, optional: AttrCurState | AttrAccess | AttrMinRNRTimer},
-		StateSQD: {legal: true},
-	},
-	StateSQD: {
-		StateRTS: {legal: true, optional: AttrCurState | AttrAccess | AttrMinRNRTimer},
-		StateSQD: {
-			legal: true,
-			optional: AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry |
-				AttrMaxRdAtomic | AttrMaxDestRdAtomic | AttrAccess | AttrPKeyIndex |
-				AttrMinRNRTimer,
-		},
-	},
-}
-
-// moveOf returns the edge between two states of an RC QP.
-func moveOf(from, to State) move {
-	if to == StateReset || to == StateErr {
-		return move{legal: true}
-	}
-	return rcMoves[from][to]
-}
-
 // checkMove returns nil when the mask fits the edge, and else an error that
 // names what is missing or too much.
-func checkMove(from, to State, mask AttrMask) error {
-	m := moveOf(from, to)
+func checkMove(t QPType, from, to State, mask AttrMask) error {
+	m := moveOf(t, from, to)
 	if !m.legal {
-		return fmt.Errorf("%w: no move from %s to %s", ErrState, from, to)
+		return fmt.Errorf("%w: no move from %s to %s for %s", ErrState, from, to, t)
 	}
 	mask &^= AttrState
 	if missing := m.required &^ mask; missing != 0 {
@@ -163,7 +108,11 @@ func checkMove(from, to State, mask AttrMask) error {
 }
 
 // receives tells whether a QP in this state takes packets.
-func (s State) receives() bool { return s == StateRTR || s == StateRTS || s == StateSQD }
+func (s State) receives() bool { return s >= StateRTR && s <= StateSQE }
 
 // sends tells whether a QP in this state has a running send queue.
 func (s State) sends() bool { return s == StateRTS || s == StateSQD }
+
+// takesSends tells whether a QP in this state takes work requests, if only to
+// flush them.
+func (s State) takesSends() bool { return s >= StateRTS }

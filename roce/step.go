@@ -13,17 +13,23 @@ const (
 	stepService
 	stepSource
 	stepPKey
+	stepQKey
 	stepICRC
 	stepGhost
 	stepFuture
 	stepGap
 	stepAfterGap
 	stepReplay
+	stepNoReceive
+	stepRefused
 	stepSequence
+	stepSRQ
 	stepRights
 	stepResources
 	stepLength
+	stepFit
 	stepRKey
+	stepAlignment
 	stepLocal
 	stepResponse
 
@@ -39,18 +45,24 @@ var stepInfo = [stepCount]struct {
 	stepService:   {"service", counter.DropWrongService},
 	stepSource:    {"source", counter.DropBadSource},
 	stepPKey:      {"pkey", counter.DropBadPKey},
+	stepQKey:      {"qkey", counter.DropBadQKey},
 	stepICRC:      {"icrc", counter.DropBadICRC},
 	stepGhost:     {"ghost_response", counter.DropGhostResponse},
 	stepFuture:    {"future_response", counter.DropFutureResponse},
 	stepGap:       {"psn_gap", counter.OutOfSequence},
 	stepAfterGap:  {"after_gap", counter.DropAfterGap},
 	stepReplay:    {"replay", counter.DropUnmatchedDuplicate},
+	stepNoReceive: {"no_receive", counter.OutOfBuffer},
+	stepRefused:   {"refused", counter.DropRefused},
 	stepSequence:  {"opcode_sequence", counter.SentFatalNAK},
+	stepSRQ:       {"srq", counter.SentFatalNAK},
 	stepRights:    {"qp_rights", counter.SentFatalNAK},
 	stepResources: {"resources", counter.SendRNR},
 	stepLength:    {"length", counter.SentFatalNAK},
+	stepFit:       {"receive_length", counter.DropTooLong},
 	stepRKey:      {"rkey", counter.SentFatalNAK},
-	stepLocal:     {"local_memory", counter.SentFatalNAK},
+	stepAlignment: {"alignment", counter.SentFatalNAK},
+	stepLocal:     {"local_memory", counter.DropLocalMemory},
 	stepResponse:  {"response_order", counter.DropOutOfWindow},
 }
 

@@ -1,7 +1,5 @@
 package roce
 
-import "fmt"
-
 // An SGE is one piece of local memory: Length bytes at Addr of the region with
 // this LKey. A Length of 0 is nothing.
 type SGE struct {
@@ -10,69 +8,60 @@ type SGE struct {
 	LKey   uint32
 }
 
-// Opcode is what a send work request asks for, with the values of enum
-// ibv_wr_opcode.
-type Opcode uint8
-
-// The operations of a send queue.
-const (
-	OpWrite    Opcode = 0
-	OpWriteImm Opcode = 1
-	OpSend     Opcode = 2
-	OpSendImm  Opcode = 3
-	OpRead     Opcode = 4
-)
-
-// sendOp is what the requester must know of an operation.
-type sendOp struct {
-	name   string
-	wc     WCOpcode
-	write  bool // carries a RETH in its first packet
-	read   bool // answered by data, counts against max_rd_atomic
-	imm    bool // carries immediate data in its last packet
-	notify bool // consumes a receive at the peer, may be solicited
-}
-
-var sendOps = [...]sendOp{
-	OpWrite:    {name: "RDMA_WRITE", wc: WCWrite, write: true},
-	OpWriteImm: {name: "RDMA_WRITE_WITH_IMM", wc: WCWrite, write: true, imm: true, notify: true},
-	OpSend:     {name: "SEND", wc: WCSend, notify: true},
-	OpSendImm:  {name: "SEND_WITH_IMM", wc: WCSend, imm: true, notify: true},
-	OpRead:     {name: "RDMA_READ", wc: WCRead, read: true},
-}
-
-// String returns the operation as verbs spells it.
-func (o Opcode) String() string {
-	if int(o) < len(sendOps) {
-		return sendOps[o].name
-	}
-	return fmt.Sprintf("opcode %d", uint8(o))
-}
-
 // SendFlags modify a send work request, with the values of enum ibv_send_flags.
 type SendFlags uint8
 
 // The send flags.
 const (
-	// SendFence holds the request back until all earlier READs are complete.
+	// SendFence holds the request back until all earlier READs, atomics and
+	// their like are complete.
 	SendFence SendFlags = 1 << 0
 	// SendSignaled asks for a completion; without it only a failure makes one.
 	SendSignaled SendFlags = 1 << 1
 	// SendSolicited raises a solicited event at the peer.
 	SendSolicited SendFlags = 1 << 2
+	// SendInline says that the data is in Inline, and is copied when posted:
+	// no memory key is looked at, and the buffer is free at once.
+	SendInline SendFlags = 1 << 3
 
-	sendFlagsKnown = SendFence | SendSignaled | SendSolicited
+	sendFlagsKnown = SendFence | SendSignaled | SendSolicited | SendInline
 )
 
 // A SendWR is a work request for the send queue. It is copied when posted.
 type SendWR struct {
-	WRID       uint64
-	Opcode     Opcode
-	Flags      SendFlags
-	SGList     []SGE  // the data, in order
-	Imm        uint32 // immediate data, sent big-endian (htobe32 of imm_data in verbs)
-	RemoteAddr uint64 // WRITE and READ: address at the peer
-	RKey       uint32 // WRITE and READ: key of the peer's region
+	WRID   uint64
+	Opcode Opcode
+	Flags  SendFlags
+	SGList []SGE  // the data, in order
+	Inline []byte // the data, with SendInline; SGList is empty then
+	Imm    uint32 // immediate data, sent big-endian (htobe32 of imm_data in verbs)
+
+	// WRITE, READ, atomics and FLUSH: where at the peer, under which key.
+	RemoteAddr uint64
+	RKey       uint32
+
+	// InvalidateKey is the key that SEND_WITH_INV takes out of use at the peer
+	// and LOCAL_INV here.
+	InvalidateKey uint32
+
+	// CompareAdd is the number that FETCH_ADD adds, and that CMP_SWP compares
+	// with; Swap is what CMP_SWP stores when they are equal. The old value of
+	// the eight bytes at RemoteAddr goes to SGList, in host order.
+	CompareAdd, Swap uint64
+
+	// Flush says what FLUSH makes sure of, wire.FlushGlobal and
+	// wire.FlushPersistent, for FlushLength bytes or for the whole region.
+	Flush       uint8
+	FlushLength uint32
+	FlushRegion bool
+
+	// AH, RemoteQPN and RemoteQKey address a datagram.
+	AH         *AH
+	RemoteQPN  uint32
+	RemoteQKey uint32
+
+	// RemoteSRQN is the shared receive queue that a request on an XRC QP is for.
+	RemoteSRQN uint32
 }
 
 // A RecvWR is a work request for the receive queue. It is copied when posted.

@@ -28,6 +28,9 @@ const (
 	RDMASends
 	RDMARecvs
 	CQOverrun
+	OutOfBuffer
+	HeldEarly
+	DatagramTooLong
 	LinkDowned
 	DropUnknownQPN
 	DropMulticast
@@ -35,12 +38,16 @@ const (
 	DropWrongService
 	DropBadSource
 	DropBadPKey
+	DropBadQKey
 	DropBadICRC
 	DropGhostResponse
 	DropFutureResponse
 	DropUnmatchedDuplicate
 	DropOutOfWindow
 	DropAfterGap
+	DropRefused
+	DropTooLong
+	DropLocalMemory
 
 	Count // the number of counters, not one of them
 )
@@ -76,6 +83,9 @@ var specs = [Count]Spec{
 	RDMASends:              {"rdma_sends", "messages", "SEND messages completed by the requester"},
 	RDMARecvs:              {"rdma_recvs", "messages", "messages that completed a receive"},
 	CQOverrun:              {"cq_overrun", "events", "completions that found no room in their CQ"},
+	OutOfBuffer:            {"out_of_buffer", "packets", "dropped because no receive was posted"},
+	HeldEarly:              {"held_early", "packets", "packets kept until those before them came"},
+	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
 	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
 	DropMulticast:          {"drop_multicast", "packets", "multicast QPN without an attached QP"},
@@ -83,12 +93,16 @@ var specs = [Count]Spec{
 	DropWrongService:       {"drop_wrong_service", "packets", "opcode of another transport service"},
 	DropBadSource:          {"drop_bad_source", "packets", "addresses are not those of the connection"},
 	DropBadPKey:            {"drop_bad_pkey", "packets", "P_Key does not match"},
+	DropBadQKey:            {"drop_bad_qkey", "packets", "Q_Key is not that of the QP"},
 	DropBadICRC:            {"drop_bad_icrc", "packets", "invariant CRC is wrong"},
 	DropGhostResponse:      {"drop_ghost_response", "packets", "answers to what was answered before"},
 	DropFutureResponse:     {"drop_future_response", "packets", "answers to what was never sent"},
 	DropUnmatchedDuplicate: {"drop_unmatched_duplicate", "packets", "duplicate READs no longer remembered"},
 	DropOutOfWindow:        {"drop_out_of_window", "packets", "READ responses behind a gap"},
 	DropAfterGap:           {"drop_after_gap", "packets", "requests behind a gap already reported"},
+	DropRefused:            {"drop_refused", "packets", "UC packets that RC would have refused"},
+	DropTooLong:            {"drop_too_long", "packets", "longer than the receive they met"},
+	DropLocalMemory:        {"drop_local_memory", "packets", "their receive names memory that is not the QP's"},
 }
 
 // Spec returns what the counter counts.

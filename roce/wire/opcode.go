@@ -113,6 +113,16 @@ const (
 	XRCSendOnlyInv    Opcode = 0xB7
 )
 
+// SelectiveAck is ours, from the manufacturers' range: an acknowledge of a
+// reliable connection whose AETH tells of a PSN sequence error, and whose payload
+// is a bitmap of SelectiveBits bits. Bit i, counted from the lowest of the first
+// byte, says that the receiver keeps PSN + 1 + i. Only peers that agreed on it
+// send it.
+const (
+	SelectiveAck  Opcode = 0xD1
+	SelectiveBits        = 256
+)
+
 // Spec is the opcode's row of the table. It is never nil; the row of an opcode
 // that nobody defined has Known false and no headers. The row is shared: read
 // only.

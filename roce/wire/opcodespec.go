@@ -18,12 +18,13 @@ const (
 	ServiceUD  Service = 3
 	ServiceCNP Service = 4
 	ServiceXRC Service = 5
+	ServiceOwn Service = 6 // a manufacturer's range, used for our extensions
 )
 
 // serviceNames has a row for each value of the three bits.
-var serviceNames = [8]string{"RC", "UC", "RD", "UD", "CNP", "XRC", "MFR6", "MFR7"}
+var serviceNames = [8]string{"RC", "UC", "RD", "UD", "CNP", "XRC", "OWN", "MFR7"}
 
-// String names the service; MFR6 and MFR7 are the manufacturers' ranges.
+// String names the service; MFR7 is the other range for manufacturers.
 func (s Service) String() string { return serviceNames[s&7] }
 
 // Header is an extended header, in the order in which they stand on the wire.
@@ -169,11 +170,12 @@ const (
 	PayloadAny                        // 0 to the path MTU
 	Payload8                          // exactly 8: ATOMIC WRITE
 	Payload16                         // exactly 16: CNP
+	Payload32                         // exactly 32: SelectiveAck
 
 	numPayloadRules = iota
 )
 
-var payloadNames = [numPayloadRules]string{"0", "PMTU", "1..PMTU", "0..PMTU", "8", "16"}
+var payloadNames = [numPayloadRules]string{"0", "PMTU", "1..PMTU", "0..PMTU", "8", "16", "32"}
 
 // String prints the rule.
 func (r PayloadRule) String() string {
@@ -207,6 +209,8 @@ func (r PayloadRule) allowsFixed(n int) bool {
 		return n == 8
 	case Payload16:
 		return n == 16
+	case Payload32:
+		return n == SelectiveBits/8
 	default:
 		return n >= 0
 	}

@@ -10,6 +10,7 @@ const (
 	onUD  on = 1 << ServiceUD
 	onCNP on = 1 << ServiceCNP
 	onXRC on = 1 << ServiceXRC
+	onOwn on = 1 << ServiceOwn
 
 	onR   = onRC | onRD | onXRC // what acknowledges
 	onC   = onRC | onXRC        // what can invalidate
@@ -70,6 +71,10 @@ var operations = []struct {
 	{0x1C, "FLUSH", onRC, HasFETH | HasRETH, PayloadNone, ClassRequest | ClassFlush | ClassOnly},
 	{0x1D, "ATOMIC_WRITE", onRC, HasRETH, Payload8, ClassRequest | ClassAtomicWrite | ClassOnly},
 	{0x01, "CNP", onCNP, 0, Payload16, ClassOnly},
+	{
+		0x11, "SELECTIVE_ACK", onOwn, HasAETH, Payload32,
+		ClassResponse | ClassAck | ClassOnly,
+	},
 }
 
 // opcodes is the table. It is built once and never written again.
@@ -80,7 +85,7 @@ func buildOpcodes() (t [256]OpcodeSpec) {
 		t[i].Service = Service(i >> 5)
 	}
 	for _, op := range operations {
-		for svc := ServiceRC; svc <= ServiceXRC; svc++ {
+		for svc := ServiceRC; svc <= ServiceOwn; svc++ {
 			if op.on&(1<<svc) == 0 {
 				continue
 			}

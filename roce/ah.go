@@ -1,0 +1,35 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// An AH is an address handle: where datagrams go. It does not change and is safe
+// for concurrent use.
+type AH struct {
+	domain *mem.Domain
+	path   wire.Path
+	header wire.Template
+}
+
+// NewAH makes an address handle of a resolved path (ibv_create_ah). A path
+// without a source port gets one from its flow label.
+func NewAH(d *mem.Domain, path wire.Path) (*AH, error) {
+	if d == nil {
+		return nil, fmt.Errorf("%w: an address handle needs a protection domain", ErrInvalid)
+	}
+	if path.SrcPort == 0 {
+		path.SrcPort = wire.SourcePort(path.FlowLabel, 0, 0)
+	}
+	a := &AH{domain: d, path: path}
+	if err := a.header.Init(path); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return a, nil
+}
+
+// Path returns the path.
+func (a *AH) Path() wire.Path { return a.path }

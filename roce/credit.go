@@ -1,0 +1,55 @@
+package roce
+
+import "xroce/roce/wire"
+
+// credit is the requester's view of the peer's receive queue (IBA 9.7.7.2).
+// Messages are numbered from 1 (SSN). An acknowledge with a credit count says
+// up to which number the peer has receives (LSN); a message beyond it that
+// needs one may only be sent one packet at a time, as a question.
+type credit struct {
+	ssn     uint32 // number of the last message begun, 24 bits
+	lsn     uint32 // number of the last message with a receive, when limited
+	limited bool   // the peer counts
+}
+
+// update takes the credit count of an acknowledge.
+func (c *credit) update(h wire.AETH) {
+	n, ok := wire.Credits(h.Syndrome.Code())
+	c.limited = ok
+	c.lsn = (h.MSN + uint32(n)) & 0xffffff
+}
+
+// covers tells whether the peer has a receive for the message with a number.
+func (c *credit) covers(ssn uint32) bool {
+	return !c.limited || wire.PSN(ssn).Diff(wire.PSN(c.lsn)) <= 0
+}
+
+// short tells whether a begun work request needs a receive that the peer is
+// not known to have.
+func (c *credit) short(w *sendWQE) bool { return sendOps[w.opcode].notify && !c.covers(w.ssn) }
+
+// credits is the syndrome of a positive acknowledge: the truth about the receive
+// queue, the receive in hand included, as its message is not in the MSN yet. A
+// shared receive queue is nobody's, so its count means nothing.
+func (q *QP) credits() wire.Syndrome {
+	if q.srq != nil || !q.typ.hasRecv() {
+		return wire.ACKNoCredits
+	}
+	n := q.rq.posted()
+	if starved := n == 0; starved != q.starved.Load() {
+		q.starved.Store(starved)
+		// A post between the two would not have seen the mark.
+		n = q.rq.posted()
+	}
+	return wire.ACKSyndrome(wire.CreditCode(n))
+}
+
+// grantCredit writes an acknowledge that nobody asked for, because the last one
+// said that there was no receive and now there is.
+func (q *QP) grantCredit(frame []byte) int {
+	if q.rq.empty() || !q.State().receives() {
+		return 0
+	}
+	s := &q.rsp
+	return q.putAck(s.psn.Sub(1), q.credits(), s.msn, frame)
+}

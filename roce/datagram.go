@@ -1,0 +1,97 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// grhLen is the room for addresses in front of a received datagram.
+const grhLen = wire.GRHLen
+
+// qkeyOwn is the bit of a work request's Q_Key that asks for the QP's own
+// instead (IBA 10.2.5): an application cannot forge a privileged key.
+const qkeyOwn = 1 << 31
+
+// putDatagram writes a UD SEND. One that does not fit one packet is not sent and
+// yet complete, as the architecture has it (IBA C10-93.1.1); a counter tells.
+func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
+	r := &q.req
+	op := sendOps[w.opcode].only | wire.UDSendOnly&^0x1f
+	next := r.psn.Add(1)
+	if int(w.length) > q.portMTU.Bytes() {
+		q.count.Inc(counter.DatagramTooLong)
+		q.sent(next, w)
+		q.forgetSent(now)
+		return 0
+	}
+	spec := op.Spec()
+	b := frame[w.ah.header.Len():]
+	wire.BTH{
+		Opcode: op, SE: w.flags&SendSolicited != 0, M: true, PadCnt: wire.PadCnt(int(w.length)),
+		PKey: wire.DefaultPKey, DestQP: uint32(w.arg[0]), PSN: r.psn,
+	}.Put(b)
+	wire.DETH{QKey: q.qkey(uint32(w.arg[1])), SrcQP: q.num}.
+		Put(b[spec.Offsets[wire.HeaderDETH]:])
+	if spec.Has(wire.HasImmDt) {
+		wire.ImmDt{Data: w.imm}.Put(b[spec.Offsets[wire.HeaderImmDt]:])
+	}
+	headers := wire.BTHLen + int(spec.HeaderLen)
+	if !q.putPayload(now, w, 0, b[headers:][:w.length]) {
+		return 0
+	}
+	q.sent(next, w)
+	return q.seal(&w.ah.header, frame, headers, w.length)
+}
+
+// qkey is the Q_Key of a datagram.
+func (q *QP) qkey(asked uint32) uint32 {
+	switch {
+	case q.typ == TypeGSI:
+		return GSIQKey
+	case asked&qkeyOwn != 0:
+		return q.attr.QKey
+	}
+	return asked
+}
+
+// handleDatagram takes a UD SEND: addresses and payload go to the oldest
+// receive. What does not fit is dropped, and the receive stays (IBA 9.8.3).
+func (q *QP) handleDatagram(now Time, p *wire.Packet) {
+	s := &q.rsp
+	own := q.attr.QKey
+	if q.typ == TypeGSI {
+		own = GSIQKey
+	}
+	if p.DETH().QKey != own {
+		q.drop(p, stepQKey)
+		return
+	}
+	if !q.takeReceive() {
+		q.drop(p, stepNoReceive)
+		return
+	}
+	n := uint32(p.PayloadLen())
+	if n > s.wqe.length || s.wqe.length-n < grhLen {
+		q.drop(p, stepFit)
+		return
+	}
+	var grh [grhLen]byte
+	p.PutGRH(grh[:])
+	if q.scatter(q.domain, s.list, 0, grh[:]) != mem.OK ||
+		q.scatterPacket(q.domain, s.list, grhLen, p) != mem.OK {
+		q.drop(p, stepLocal)
+		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		q.enterError(now)
+		return
+	}
+	wc := Completion{
+		Opcode: WCRecv, Flags: WCGRH, ByteLen: grhLen + n, SrcQP: p.DETH().SrcQP, Time: now,
+	}
+	if p.Spec.Has(wire.HasImmDt) {
+		wc.Flags |= WCWithImm
+		wc.Imm = p.ImmDt().Data
+	}
+	q.completeRecv(&wc, p.BTH.SE)
+	q.count.Inc(counter.RDMARecvs)
+}

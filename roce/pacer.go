@@ -1,0 +1,32 @@
+package roce
+
+// A pacer holds requests to a rate: a token bucket that is kept as the time at
+// which the next byte is due, and may lie paceBurst in the past.
+type pacer struct {
+	rate    uint32 // kbit/s, 0 for none
+	waiting bool   // a request waits for at
+	at      Time
+}
+
+// paceBurst is how much unused time may be caught up with: enough to make up
+// for a late timer, not enough to be seen as a burst.
+const paceBurst = 50 * Microsecond
+
+// set changes the rate.
+func (p *pacer) set(now Time, kbps uint32) { *p = pacer{rate: kbps, at: now} }
+
+// ready tells whether a packet may go now.
+func (p *pacer) ready(now Time) bool {
+	p.waiting = p.rate != 0 && now < p.at
+	return !p.waiting
+}
+
+// spend notes a frame of n bytes.
+func (p *pacer) spend(now Time, n int) {
+	if p.rate == 0 {
+		return
+	}
+	// Bits over kbit/s are milliseconds.
+	cost := Time(uint64(n) * 8 * uint64(Millisecond) / uint64(p.rate))
+	p.at = max(p.at, now-paceBurst) + cost
+}

@@ -1,0 +1,134 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/wire"
+)
+
+// PostSend adds a work request to the send queue, or returns ErrQueueFull,
+// ErrState or ErrInvalid and changes nothing. In state ERR, and in SQE, the
+// request is taken and completes with a flush error. It is safe for concurrent
+// use.
+func (q *QP) PostSend(wr *SendWR) error {
+	w, err := q.checkSend(wr)
+	if err != nil {
+		return err
+	}
+	q.sq.mu.Lock()
+	defer q.sq.mu.Unlock()
+	s := q.State()
+	if !s.takesSends() {
+		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
+	}
+	if sendOps[w.opcode].count && q.attr.MaxRdAtomic == 0 && s != StateErr {
+		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, w.opcode)
+	}
+	return q.sq.push(&w, wr.SGList, wr.Inline)
+}
+
+// checkSend makes a queue entry of a work request that fits the QP.
+func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
+	if int(wr.Opcode) >= len(sendOps) || sendOps[wr.Opcode].on&(1<<q.typ) == 0 {
+		return w, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, q.typ)
+	}
+	if wr.Flags&^sendFlagsKnown != 0 {
+		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(wr.Flags&^sendFlagsKnown))
+	}
+	op := &sendOps[wr.Opcode]
+	length, err := q.sq.checkSGList(wr.SGList)
+	if wr.Flags&SendInline != 0 {
+		length, err = q.checkInline(op, wr)
+	}
+	if err != nil {
+		return w, err
+	}
+	w = sendWQE{
+		wrID: wr.WRID, opcode: wr.Opcode, flags: wr.Flags, numSGE: uint8(len(wr.SGList)),
+		length: length, imm: wr.Imm, remoteAddr: wr.RemoteAddr, rkey: wr.RKey, srqn: wr.RemoteSRQN,
+	}
+	if op.imm == immKey || op.reply == replyNone {
+		w.imm = wr.InvalidateKey
+	}
+	switch {
+	case op.word && length != 8:
+		return w, fmt.Errorf("%w: %s of %d bytes, it moves 8", ErrInvalid, wr.Opcode, length)
+	case op.reply == replyAtomic:
+		w.arg = [2]uint64{wr.CompareAdd, wr.Swap}
+	case wr.Opcode == OpFlush:
+		return w, q.checkFlush(wr, &w)
+	case q.typ.datagram():
+		return w, q.checkDatagram(wr, &w)
+	}
+	if w.remoteAddr&7 != 0 && op.word {
+		return w, fmt.Errorf("%w: %s at %#x, which is not a multiple of 8", ErrInvalid, wr.Opcode,
+			wr.RemoteAddr)
+	}
+	return w, nil
+}
+
+// checkInline returns the length of inline data.
+func (q *QP) checkInline(op *sendOp, wr *SendWR) (uint32, error) {
+	switch {
+	case !op.inline:
+		return 0, fmt.Errorf("%w: %s takes no inline data", ErrInvalid, wr.Opcode)
+	case len(wr.SGList) != 0:
+		return 0, fmt.Errorf("%w: inline data and %d SGEs", ErrInvalid, len(wr.SGList))
+	case len(wr.Inline) > q.sq.maxInline:
+		return 0, fmt.Errorf("%w: %d bytes inline, the QP takes %d", ErrInvalid, len(wr.Inline),
+			q.sq.maxInline)
+	}
+	return uint32(len(wr.Inline)), nil
+}
+
+// checkFlush fills in what is special to FLUSH.
+func (q *QP) checkFlush(wr *SendWR, w *sendWQE) error {
+	if wr.Flush == 0 || wr.Flush&^(wire.FlushGlobal|wire.FlushPersistent) != 0 {
+		return fmt.Errorf("%w: FLUSH type %#x", ErrInvalid, wr.Flush)
+	}
+	if len(wr.SGList) != 0 {
+		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
+	}
+	w.imm = uint32(wr.Flush)
+	if wr.FlushRegion {
+		w.imm |= uint32(wire.FlushRegion) << 8
+	}
+	w.arg[0] = uint64(wr.FlushLength)
+	return nil
+}
+
+// checkDatagram fills in the destination of a datagram.
+func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
+	switch {
+	case wr.AH == nil || wr.AH.domain != q.domain:
+		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
+	case wr.RemoteQPN > wire.MulticastQP:
+		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
+	}
+	w.ah = wr.AH
+	w.arg = [2]uint64{uint64(wr.RemoteQPN), uint64(wr.RemoteQKey)}
+	return nil
+}
+
+// PostRecv adds a work request to the receive queue, or returns ErrQueueFull,
+// ErrState or ErrInvalid and changes nothing. In state ERR the request is taken
+// and completes with a flush error. It is safe for concurrent use.
+func (q *QP) PostRecv(wr *RecvWR) error {
+	if q.rq.maxSGE == 0 {
+		return fmt.Errorf("%w: the QP has no receive queue of its own", ErrInvalid)
+	}
+	length, err := q.rq.checkSGList(wr.SGList)
+	if err != nil {
+		return err
+	}
+	q.rq.mu.Lock()
+	defer q.rq.mu.Unlock()
+	if s := q.State(); s == StateReset {
+		return fmt.Errorf("%w: receiving needs INIT, the QP is in %s", ErrState, s)
+	}
+	return q.rq.push(&recvWQE{wr.WRID, length, uint8(len(wr.SGList))}, wr.SGList, nil)
+}
+
+// WantsCredit tells whether the peer was told that no receive is posted: after
+// the next PostRecv the QP has a packet to send. It is safe for concurrent use.
+func (q *QP) WantsCredit() bool { return q.starved.Load() }

@@ -1,0 +1,140 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// opcode puts an RC opcode into the service of the QP.
+func (q *QP) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode(q.service) }
+
+// putBTH writes the BTH of a packet of a connection, and the XRCETH of an XRC
+// request, and returns the opcode's row.
+func (q *QP) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
+	h.Opcode = q.opcode(h.Opcode)
+	h.M, h.PKey, h.DestQP = true, wire.DefaultPKey, q.attr.DestQPN
+	h.Put(b)
+	spec := h.Opcode.Spec()
+	if spec.Has(wire.HasXRCETH) {
+		wire.XRCETH{SRQN: srqn}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])
+	}
+	return spec
+}
+
+// putRequest writes the packet psn of a SEND, a WRITE or an ATOMIC WRITE.
+func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
+	r := &q.req
+	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
+	n := min(w.length-off, q.pmtu)
+	op := &sendOps[w.opcode]
+	last := r.psn == w.last
+	b := frame[q.path.Len():]
+	spec := q.putBTH(b, wire.BTH{
+		Opcode: op.packet(r.psn == w.first, last),
+		SE:     last && op.notify && w.flags&SendSolicited != 0,
+		PadCnt: wire.PadCnt(int(n)), AckReq: q.wantsAck(now, last), PSN: r.psn,
+	}, w.srqn)
+	if spec.Has(wire.HasRETH) {
+		wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: w.length}.
+			Put(b[spec.Offsets[wire.HeaderRETH]:])
+	}
+	switch {
+	case spec.Has(wire.HasImmDt):
+		wire.ImmDt{Data: w.imm}.Put(b[spec.Offsets[wire.HeaderImmDt]:])
+	case spec.Has(wire.HasIETH):
+		wire.IETH{RKey: w.imm}.Put(b[spec.Offsets[wire.HeaderIETH]:])
+	}
+	headers := wire.BTHLen + int(spec.HeaderLen)
+	if !q.putPayload(now, w, off, b[headers:][:n]) {
+		return 0
+	}
+	q.sent(r.psn.Add(1), w)
+	return q.seal(&q.path, frame, headers, n)
+}
+
+// putPayload copies data of a work request to dst, beginning off bytes into it.
+func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
+	r := &q.req
+	if w.flags&SendInline != 0 {
+		copy(dst, q.sq.inlineData(r.cur, w.length)[off:])
+		return true
+	}
+	if q.gather(q.domain, q.sq.sgList(r.cur, int(w.numSGE)), off, dst) != mem.OK {
+		// The memory was good when the message began and is not any more.
+		q.failRequest(now, r.cur, StatusLocProtErr)
+		return false
+	}
+	return true
+}
+
+// putReadRequest asks for what is missing of a READ from psn on.
+func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
+	r := &q.req
+	next, length := w.last.Add(1), w.length
+	if q.sel != nil {
+		if hole := q.sel.early.hole(r.psn, next); hole != next {
+			next, length = hole, uint32(hole.Sub(uint32(w.first)))*q.pmtu
+		}
+	}
+	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
+	b := frame[q.path.Len():]
+	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
+	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
+		Put(b[spec.Offsets[wire.HeaderRETH]:])
+	q.sent(next, w)
+	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+}
+
+// putAtomic writes a FETCH_ADD or a CMP_SWP.
+func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
+	b := frame[q.path.Len():]
+	spec := q.putBTH(b,
+		wire.BTH{Opcode: sendOps[w.opcode].only, AckReq: true, PSN: q.req.psn}, w.srqn)
+	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: w.arg[0]}
+	if w.opcode == OpCmpSwap {
+		h.SwapAdd, h.Compare = w.arg[1], w.arg[0]
+	}
+	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
+	q.sent(w.last.Add(1), w)
+	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+}
+
+// putFlush writes a FLUSH.
+func (q *QP) putFlush(w *sendWQE, frame []byte) int {
+	b := frame[q.path.Len():]
+	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCFlush, AckReq: true, PSN: q.req.psn}, w.srqn)
+	wire.FETH{PLT: uint8(w.imm), SEL: uint8(w.imm >> 8)}.Put(b[spec.Offsets[wire.HeaderFETH]:])
+	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: uint32(w.arg[0])}.
+		Put(b[spec.Offsets[wire.HeaderRETH]:])
+	q.sent(w.last.Add(1), w)
+	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+}
+
+// sent moves psn on, to the next entry when w has no more PSNs.
+func (q *QP) sent(next wire.PSN, w *sendWQE) {
+	r := &q.req
+	if r.ahead(r.psn) < r.ahead(r.sentTop) {
+		q.count.Inc(counter.Retransmits)
+	} else {
+		r.sentTop = next
+	}
+	if r.psn = next; next == w.last.Add(1) {
+		r.cur++
+	}
+}
+
+// seal pads the n bytes of payload behind the headers, which are headers bytes
+// from the BTH on, and closes the frame.
+func (q *QP) seal(path *wire.Template, frame []byte, headers int, n uint32) int {
+	end := headers + int(n)
+	pad := int(wire.PadCnt(int(n)))
+	clear(frame[path.Len()+end:][:pad])
+	q.ipID++
+	if q.trace != nil {
+		if h, err := wire.ParseBTH(frame[path.Len():]); err == nil {
+			q.trace.packet(TraceSent, h.Opcode, h.PSN)
+		}
+	}
+	return path.Seal(frame, end+pad, q.ipID)
+}

@@ -1,0 +1,262 @@
+package roce
+
+import (
+	"encoding/binary"
+
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// A resource remembers a request whose answer is more than an acknowledge, so
+// that its answer can be given again, and the answer that is under way. READ
+// reads the memory again; an atomic, a FLUSH and an ATOMIC WRITE are executed
+// once and only their answer is repeated (IBA 9.7.5.1.4).
+type resource struct {
+	first, last wire.PSN
+	kind        resourceKind
+	queued      bool // an answer is in the queue
+
+	value uint64 // atomic: the old value
+
+	// READ:
+	domain     *mem.Domain
+	va         uint64
+	rkey       uint32
+	length     uint32
+	start, cur wire.PSN // the first response under way, the next one to send
+	stop       wire.PSN // its last response
+	end        uint32   // the byte behind it, counted from va
+}
+
+type resourceKind uint8
+
+const (
+	resourceNone   resourceKind = iota
+	resourceRead                // READ
+	resourceAtomic              // FETCH_ADD, CMP_SWP
+	resourceDone                // FLUSH, ATOMIC WRITE: a READ response without data
+)
+
+// answer prepares an answer of n bytes from psn on.
+func (r *resource) answer(psn wire.PSN, off, n, pmtu uint32) {
+	r.queued, r.start, r.cur = true, psn, psn
+	r.stop, r.end = psn.Add(responses(n, pmtu)-1), off+n
+}
+
+// responses is the number of response packets of a READ of n bytes.
+func responses(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
+
+// free tells whether the next resource can be used. It cannot when its answer is
+// still to be sent: the peer has more outstanding than it was told it may.
+func (s *responder) free() bool { return !s.resources[s.nextResource].queued }
+
+// store remembers a request that takes some PSNs, queues its answer and moves on.
+func (q *QP) store(r resource, packets uint32) *resource {
+	s := &q.rsp
+	res := &s.resources[s.nextResource]
+	*res = r
+	res.first, res.last, res.queued = s.psn, s.psn.Add(packets-1), true
+	s.msn = (s.msn + 1) & 0xffffff
+	s.fifo.answer(s.nextResource, s.psn, s.msn)
+	s.nextResource = (s.nextResource + 1) % len(s.resources)
+	s.psn, s.gap = s.psn.Add(packets), false
+	return res
+}
+
+// executeRead remembers a READ and queues its answer.
+func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	reth := p.RETH()
+	if q.attr.Access&mem.RemoteRead == 0 || len(s.resources) == 0 {
+		return stepRights, wire.NAKInvalidRequest
+	}
+	if !s.free() {
+		return stepResources, wire.NAKInvalidRequest
+	}
+	if reth.DMALen > MaxMessage {
+		return stepLength, wire.NAKInvalidRequest
+	}
+	if reth.DMALen > 0 && q.keys.Check(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
+		mem.RemoteRead) != mem.OK {
+		return stepRKey, wire.NAKRemoteAccessError
+	}
+	psn := s.psn
+	q.store(resource{
+		kind: resourceRead, domain: q.memory(), va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
+	}, responses(reth.DMALen, q.pmtu)).answer(psn, 0, reth.DMALen, q.pmtu)
+	return stepAdmitted, 0
+}
+
+// executeAtomic executes FETCH_ADD and CMP_SWP.
+func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	if q.attr.Access&mem.RemoteAtomic == 0 || len(s.resources) == 0 {
+		return stepRights, wire.NAKInvalidRequest
+	}
+	if !s.free() {
+		return stepResources, wire.NAKInvalidRequest
+	}
+	h := p.AtomicETH()
+	var old uint64
+	var fault mem.Fault
+	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
+		old, fault = q.keys.FetchAdd(q.memory(), h.RKey, h.VA, h.SwapAdd)
+	} else {
+		old, fault = q.keys.CompareSwap(q.memory(), h.RKey, h.VA, h.Compare, h.SwapAdd)
+	}
+	if fault != mem.OK {
+		return refusal(fault)
+	}
+	q.store(resource{kind: resourceAtomic, value: old}, 1)
+	return stepAdmitted, 0
+}
+
+// refusal is how a fault of memory is answered.
+func refusal(fault mem.Fault) (Step, wire.Syndrome) {
+	if fault == mem.FaultMisaligned {
+		return stepAlignment, wire.NAKInvalidRequest
+	}
+	return stepRKey, wire.NAKRemoteAccessError
+}
+
+// executeAtomicWrite stores eight bytes at once.
+func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	if q.attr.Access&mem.RemoteWrite == 0 || len(s.resources) == 0 {
+		return stepRights, wire.NAKInvalidRequest
+	}
+	if !s.free() {
+		return stepResources, wire.NAKInvalidRequest
+	}
+	reth := p.RETH()
+	var word [8]byte
+	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
+		return stepLength, wire.NAKInvalidRequest
+	}
+	if fault := q.keys.StoreWord(q.memory(), reth.RKey, reth.VA,
+		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
+		return refusal(fault)
+	}
+	q.store(resource{kind: resourceDone}, 1)
+	return stepAdmitted, 0
+}
+
+// flushRights are the rights that the placement types of a FLUSH need.
+var flushRights = [4]mem.Access{
+	0, mem.FlushGlobal, mem.FlushPersistent, mem.FlushGlobal | mem.FlushPersistent,
+}
+
+// executeFlush makes earlier data visible, or durable.
+func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	h, reth := p.FETH(), p.RETH()
+	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
+		return stepLength, wire.NAKInvalidRequest
+	}
+	if q.attr.Access&flushRights[h.PLT] != flushRights[h.PLT] || len(s.resources) == 0 {
+		return stepRights, wire.NAKInvalidRequest
+	}
+	if !s.free() {
+		return stepResources, wire.NAKInvalidRequest
+	}
+	if reth.DMALen > MaxMessage {
+		return stepLength, wire.NAKInvalidRequest
+	}
+	if fault := q.keys.Flush(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
+		h.SEL == wire.FlushRegion, h.PLT&wire.FlushPersistent != 0); fault != mem.OK {
+		return stepRKey, wire.NAKRemoteAccessError
+	}
+	q.store(resource{kind: resourceDone}, 1)
+	return stepAdmitted, 0
+}
+
+// replay answers a request with an old PSN again, if it is remembered. A READ may
+// ask for any part of the remembered one.
+func (q *QP) replay(p *wire.Packet) bool {
+	s := &q.rsp
+	psn := p.BTH.PSN
+	for i := range s.resources {
+		res := &s.resources[i]
+		if res.kind == resourceNone ||
+			!psn.InWindow(res.first, uint32(res.last.Sub(uint32(res.first)))+1) {
+			continue
+		}
+		if res.kind != kindOf(p.Spec) || (res.kind == resourceRead && !q.replayRead(p, res)) {
+			return false
+		}
+		if !res.queued {
+			res.queued = true
+			s.fifo.replay(i, res.first, s.msn)
+		}
+		if res.kind == resourceRead {
+			reth := p.RETH()
+			res.answer(psn, uint32(reth.VA-res.va), reth.DMALen, q.pmtu)
+		}
+		return true
+	}
+	return false
+}
+
+// kindOf is the kind of resource that remembers a request.
+func kindOf(spec *wire.OpcodeSpec) resourceKind {
+	switch {
+	case spec.Is(wire.ClassRead):
+		return resourceRead
+	case spec.Is(wire.ClassAtomic):
+		return resourceAtomic
+	case spec.Class&(wire.ClassFlush|wire.ClassAtomicWrite) != 0:
+		return resourceDone
+	}
+	return resourceNone
+}
+
+// replayRead tells whether a READ lies inside the remembered one.
+func (q *QP) replayRead(p *wire.Packet, res *resource) bool {
+	reth := p.RETH()
+	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * q.pmtu
+	return q.attr.Access&mem.RemoteRead != 0 && reth.RKey == res.rkey &&
+		reth.VA == res.va+uint64(off) && reth.DMALen <= res.length-off
+}
+
+// canRemember tells whether n resources are enough for every request that is being
+// answered: only the n newest are kept.
+func (s *responder) canRemember(n int) bool {
+	for age := n; age < len(s.resources); age++ {
+		if s.newest(age).queued {
+			return false
+		}
+	}
+	return true
+}
+
+// newest returns a resource by age, the last one first.
+func (s *responder) newest(age int) *resource {
+	return &s.resources[s.newestIndex(age)]
+}
+
+func (s *responder) newestIndex(age int) int {
+	return (s.nextResource - 1 - age + 2*len(s.resources)) % len(s.resources)
+}
+
+// remember changes the number of resources to n, and keeps what fits.
+func (s *responder) remember(n int) {
+	kept := min(n, len(s.resources))
+	resources, moved := make([]resource, n), make([]int, len(s.resources))
+	for age := range kept {
+		resources[kept-1-age] = *s.newest(age)
+		moved[s.newestIndex(age)] = kept - 1 - age
+	}
+	var fifo answerQueue
+	fifo.init(n)
+	for ; s.fifo.n > 0; s.fifo.pop() {
+		a := *s.fifo.front()
+		if a.stored {
+			a.resource = moved[a.resource]
+		}
+		fifo.push(a)
+	}
+	s.resources, s.fifo, s.nextResource = resources, fifo, 0
+	if kept < n {
+		s.nextResource = kept
+	}
+}

@@ -1,0 +1,46 @@
+package roce
+
+import "xroce/roce/wire"
+
+// handleUnreliable takes a UC request (IBA 9.8.2). Nothing is answered. A packet
+// that is not the expected one, or that cannot be executed, ends its message;
+// what follows is dropped up to the next packet that begins one. The receive in
+// hand serves the next message.
+func (q *QP) handleUnreliable(now Time, p *wire.Packet) {
+	s := &q.rsp
+	starts := p.Spec.Is(wire.ClassFirst)
+	switch psn := p.BTH.PSN; {
+	case starts:
+		// It begins anew wherever the last one ended.
+		if psn != s.psn {
+			q.count.Inc(stepGap.counter())
+		}
+		s.psn, s.kind = psn, msgNone
+	case psn != s.psn:
+		s.kind = msgNone
+		q.drop(p, stepGap)
+		return
+	case s.kind == msgNone:
+		q.drop(p, stepAfterGap)
+		return
+	}
+	step, nak := q.execute(now, p)
+	if nak == 0 {
+		return
+	}
+	q.drop(p, unreliableStep(step))
+	s.kind = msgNone
+	s.psn = p.BTH.PSN.Add(1)
+	if step == stepLocal {
+		q.enterError(now) // the receive queue itself is broken
+	}
+}
+
+// unreliableStep is the step under which a packet is counted that a reliable
+// service would refuse and this one drops.
+func unreliableStep(s Step) Step {
+	if s == stepResources {
+		return stepNoReceive
+	}
+	return stepRefused
+}

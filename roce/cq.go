@@ -10,7 +10,7 @@ import (
 const MaxCQDepth = 1 << 22
 
 // A CQ is a completion queue. Queue pairs add to it, applications take from
-// it; both are safe for concurrent use.
+// it; everything is safe for concurrent use.
 type CQ struct {
 	// tail counts what was added, head what was taken. An idle poller reads
 	// both without the lock.
@@ -23,22 +23,76 @@ type CQ struct {
 
 	armed     bool
 	solicited bool // armed for solicited and failed completions only
-	onEvent   func()
+	moderation
+	onEvent func()
+	onError func()
 }
 
 // NewCQ returns a CQ with room for at least depth completions. The event
 // function, which may be nil, is called once for each Arm, when a completion
-// comes that fits it, with the progress lock held: it must not block.
+// comes that fits it, or later if events are moderated. No lock of the CQ is
+// held, but often the progress lock of a queue: it must not block.
 func NewCQ(depth int, onEvent func()) (*CQ, error) {
+	ring, err := newCQRing(depth)
+	if err != nil {
+		return nil, err
+	}
+	return &CQ{ring: ring, mask: uint32(len(ring) - 1), onEvent: onEvent}, nil
+}
+
+func newCQRing(depth int) ([]Completion, error) {
 	if depth < 1 || depth > MaxCQDepth {
 		return nil, fmt.Errorf("%w: CQ depth %d is not in 1..%d", ErrInvalid, depth, MaxCQDepth)
 	}
-	n := ringSize(depth)
-	return &CQ{ring: make([]Completion, n), mask: uint32(n - 1), onEvent: onEvent}, nil
+	return make([]Completion, ringSize(depth)), nil
 }
 
 // Depth returns the number of completions that the CQ can hold.
-func (c *CQ) Depth() int { return len(c.ring) }
+func (c *CQ) Depth() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ring)
+}
+
+// OnError sets a function to call once, when the first completion is lost
+// because the CQ is full. No lock of the CQ is held, but the progress lock of
+// the queue whose QP lost it: the function must not block. Set it before queue
+// pairs use the CQ.
+func (c *CQ) OnError(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onError = f
+}
+
+// Resize makes room for at least depth completions (ibv_resize_cq). What was not
+// polled yet stays, in order; the error is ErrInvalid, and nothing changes, when
+// that is more than depth. An overrun is not made good by it.
+func (c *CQ) Resize(depth int) error {
+	ring, err := newCQRing(depth)
+	if err != nil {
+		return err
+	}
+	fire, err := c.move(ring, depth)
+	c.raise(fire)
+	return err
+}
+
+// move puts a ring for depth completions in the place of the old one.
+func (c *CQ) move(ring []Completion, depth int) (fire bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	head, tail := c.head.Load(), c.tail.Load()
+	if n := tail - head; n > uint32(depth) {
+		return false, fmt.Errorf("%w: CQ depth %d, but %d completions are in it",
+			ErrInvalid, depth, n)
+	}
+	mask := uint32(len(ring) - 1)
+	for i := head; i != tail; i++ {
+		ring[i&mask] = c.ring[i&c.mask]
+	}
+	c.ring, c.mask = ring, mask
+	return c.ripe(), nil
+}
 
 // Poll moves completions to dst, the oldest first, and returns how many. It
 // returns ErrOverrun when completions were lost because the CQ was full.
@@ -74,21 +128,33 @@ func (c *CQ) Arm(solicitedOnly bool) (pending bool) {
 // push adds a completion and reports whether there was room.
 func (c *CQ) push(wc *Completion, solicited bool) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	tail := c.tail.Load()
-	if tail-c.head.Load() > c.mask {
-		c.overrun.Store(true)
+	if c.full() {
+		lost := c.overrun.Swap(true)
+		onError := c.onError
+		c.mu.Unlock()
+		if !lost && onError != nil {
+			onError()
+		}
 		return false
 	}
+	tail := c.tail.Load()
 	c.ring[tail&c.mask] = *wc
 	c.tail.Store(tail + 1)
-	if c.armed && (!c.solicited || solicited || wc.Status != StatusSuccess) {
-		c.armed = false
-		if c.onEvent != nil {
-			c.onEvent()
-		}
-	}
+	fire := c.armed && c.arrived(wc, solicited)
+	c.mu.Unlock()
+	c.raise(fire)
 	return true
+}
+
+// full tells whether there is no room for another completion. The caller holds
+// mu.
+func (c *CQ) full() bool { return c.tail.Load()-c.head.Load() > c.mask }
+
+// raise calls the event function without a lock: it may poll and arm.
+func (c *CQ) raise(fire bool) {
+	if fire && c.onEvent != nil {
+		c.onEvent()
+	}
 }
 
 // purge takes out every completion of a QP, as its RESET requires.

@@ -1,0 +1,100 @@
+package roce
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// moderation is what holds back the event of a CQ that is armed for any
+// completion, so that one event stands for several.
+type moderation struct {
+	count  uint32 // the event comes after that many completions
+	period Time   // or that long after the first of them; 0 when off
+
+	waiting uint32 // completions that came since the CQ was armed
+	first   Time   // when the first of them came
+	// due is when the event is due if no more comes, 0 when none is held back.
+	due atomic.Int64
+}
+
+// SetModeration lets an armed CQ raise its event after count completions, or
+// when period has gone by since the first one that came after arming, whichever
+// is sooner (ibv_modify_cq). The event also comes when the CQ is full. A count of
+// 0 or 1, or a period of 0, ends moderation, and raises an event that was held
+// back. A CQ armed for solicited completions only is not held back.
+//
+// Whoever sets this calls HandleDeadline when NextDeadline says so.
+func (c *CQ) SetModeration(count uint16, period Time) {
+	c.mu.Lock()
+	c.count, c.period = uint32(count), period
+	if count <= 1 || period <= 0 {
+		c.count, c.period = 1, 0
+	}
+	fire := c.ripe()
+	c.mu.Unlock()
+	c.raise(fire)
+}
+
+// NextDeadline returns when HandleDeadline wants to be called, false for never.
+// It takes no lock. A completion that is added may bring it forward.
+func (c *CQ) NextDeadline() (Time, bool) {
+	due := c.due.Load()
+	return Time(due), due != 0
+}
+
+// HandleDeadline raises the event that is due. Calling it early does nothing.
+func (c *CQ) HandleDeadline(now Time) {
+	if due, ok := c.NextDeadline(); !ok || now < due {
+		return
+	}
+	c.mu.Lock()
+	due, ok := c.NextDeadline()
+	fire := ok && now >= due
+	if fire {
+		c.disarm()
+	}
+	c.mu.Unlock()
+	c.raise(fire)
+}
+
+// arrived counts a completion that was just added to an armed CQ and tells
+// whether to raise the event; then the CQ is not armed any more. The caller holds
+// mu.
+func (c *CQ) arrived(wc *Completion, solicited bool) bool {
+	if c.solicited {
+		if !solicited && wc.Status == StatusSuccess {
+			return false
+		}
+		c.disarm()
+		return true
+	}
+	if c.waiting == 0 {
+		c.first = wc.Time
+	}
+	c.waiting++
+	return c.ripe()
+}
+
+// ripe tells whether an event that is held back must be raised without waiting
+// for its time; then the CQ is not armed any more. The caller holds mu.
+func (c *CQ) ripe() bool {
+	if c.waiting == 0 {
+		return false
+	}
+	if c.period == 0 || c.waiting >= c.count || c.full() {
+		c.disarm()
+		return true
+	}
+	due := c.first + c.period
+	if due < c.first {
+		due = math.MaxInt64
+	}
+	c.due.Store(int64(due))
+	return false
+}
+
+// disarm forgets that the CQ is armed. The caller holds mu.
+func (c *CQ) disarm() {
+	c.armed, c.waiting = false, 0
+	c.due.Store(0)
+}

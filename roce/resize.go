@@ -1,0 +1,19 @@
+package roce
+
+// newRing returns memory for at least depth entries and their pieces.
+func (w *workQueue[E]) newRing(depth int) ([]E, []SGE) {
+	n := ringSize(depth)
+	return make([]E, n), make([]SGE, n*w.maxSGE)
+}
+
+// move makes memory from newRing that of the queue. Entries keep their numbers
+// and pieces; they must fit. The caller holds mu, and no other goroutine takes
+// entries meanwhile. Inline data is not moved.
+func (w *workQueue[E]) move(ring []E, sges []SGE) {
+	mask := uint32(len(ring) - 1)
+	for i := w.head.Load(); i != w.tail.Load(); i++ {
+		ring[i&mask] = *w.at(i)
+		copy(sges[int(i&mask)*w.maxSGE:], w.sgList(i, w.maxSGE))
+	}
+	w.ring, w.sges, w.mask = ring, sges, mask
+}

@@ -1,0 +1,182 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/mem"
+)
+
+// SRQConfig says what a new SRQ is.
+type SRQConfig struct {
+	Domain *mem.Domain // of the LKeys in its receives
+	MaxWR  int         // receives in the queue, 1 to MaxWR
+	MaxSGE int         // pieces of a receive, 1 to MaxSGE
+	// OnEvent, which may be nil, gets EventSRQLimitReached. No lock of the SRQ is
+	// held, but the progress lock of the queue whose QP took a receive: it must
+	// not block.
+	OnEvent func(Event)
+}
+
+// An SRQ is a shared receive queue: QPs take the oldest receive when a message
+// needs one. It is safe for concurrent use.
+type SRQ struct {
+	num     uint32
+	domain  *mem.Domain
+	onEvent func(Event)
+
+	// rq is used under its mu by both sides: more than one queue takes from it.
+	// Its memory comes with the first post.
+	rq    workQueue[recvWQE]
+	maxWR int
+	limit int // 0 when not armed
+}
+
+// NewSRQ returns an empty SRQ with this number (24 bits).
+func NewSRQ(num uint32, c SRQConfig) (*SRQ, error) {
+	if num >= 1<<24 {
+		return nil, fmt.Errorf("%w: SRQ number %#x has more than 24 bits", ErrInvalid, num)
+	}
+	if c.Domain == nil {
+		return nil, fmt.Errorf("%w: an SRQ needs a protection domain", ErrInvalid)
+	}
+	if err := checkSRQDepth(c.MaxWR); err != nil {
+		return nil, err
+	}
+	if c.MaxSGE < 1 || c.MaxSGE > MaxSGE {
+		return nil, fmt.Errorf("%w: %d SRQ SGEs are not in 1..%d", ErrInvalid, c.MaxSGE, MaxSGE)
+	}
+	s := &SRQ{num: num, domain: c.Domain, onEvent: c.OnEvent, maxWR: c.MaxWR}
+	s.rq.maxSGE = c.MaxSGE
+	return s, nil
+}
+
+func checkSRQDepth(depth int) error {
+	if depth < 1 || depth > MaxWR {
+		return fmt.Errorf("%w: SRQ depth %d is not in 1..%d", ErrInvalid, depth, MaxWR)
+	}
+	return nil
+}
+
+// Num returns the SRQ number.
+func (s *SRQ) Num() uint32 { return s.num }
+
+// Domain returns the protection domain of the receives.
+func (s *SRQ) Domain() *mem.Domain { return s.domain }
+
+// MaxSGE returns how many pieces a receive may have.
+func (s *SRQ) MaxSGE() int { return s.rq.maxSGE }
+
+// PostRecv adds a receive, or returns ErrQueueFull or ErrInvalid and changes
+// nothing.
+func (s *SRQ) PostRecv(wr *RecvWR) error {
+	length, err := s.rq.checkSGList(wr.SGList)
+	if err != nil {
+		return err
+	}
+	q := &s.rq
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tail := q.tail.Load()
+	if s.posted() >= s.maxWR {
+		return ErrQueueFull
+	}
+	if q.ring == nil {
+		q.move(q.newRing(s.maxWR))
+	}
+	*q.at(tail) = recvWQE{wrID: wr.WRID, length: length, numSGE: uint8(len(wr.SGList))}
+	copy(q.sgList(tail, len(wr.SGList)), wr.SGList)
+	q.tail.Store(tail + 1)
+	return nil
+}
+
+// take takes the oldest receive out and copies its pieces to list, which has
+// room for MaxSGE; ok is false when there is none. When the number left falls
+// below the limit, the event is raised and the limit is 0 (IBA 10.2.9).
+func (s *SRQ) take(list []SGE) (w recvWQE, ok bool) {
+	q := &s.rq
+	q.mu.Lock()
+	head := q.head.Load()
+	if head == q.tail.Load() {
+		q.mu.Unlock()
+		return recvWQE{}, false
+	}
+	w = *q.at(head)
+	copy(list, q.sgList(head, int(w.numSGE)))
+	q.head.Store(head + 1)
+	low := s.posted() < s.limit
+	if low {
+		s.limit = 0
+	}
+	q.mu.Unlock()
+	if low && s.onEvent != nil {
+		s.onEvent(EventSRQLimitReached)
+	}
+	return w, true
+}
+
+// posted returns how many receives are in the queue. The caller holds rq.mu.
+func (s *SRQ) posted() int { return int(s.rq.tail.Load() - s.rq.head.Load()) }
+
+// SRQAttr are the attributes of an SRQ that can change (struct ibv_srq_attr).
+type SRQAttr struct {
+	MaxWR int // receives in the queue, 1 to MaxWR
+	Limit int // fewer receives raise EventSRQLimitReached once; 0 for never
+}
+
+// SRQAttrMask names attributes of an SRQ, with the values of enum
+// ibv_srq_attr_mask.
+type SRQAttrMask uint8
+
+// The attributes of an SRQ.
+const (
+	SRQAttrMaxWR SRQAttrMask = 1 << 0
+	SRQAttrLimit SRQAttrMask = 1 << 1
+)
+
+// Modify sets the attributes in the mask, all or nothing (ibv_modify_srq). What
+// is posted stays, in order; the error is ErrInvalid when MaxWR is less than that,
+// or than the limit that holds afterwards. A limit above what is posted takes
+// effect with the next receive that is taken.
+func (s *SRQ) Modify(a SRQAttr, mask SRQAttrMask) error {
+	if mask&^(SRQAttrMaxWR|SRQAttrLimit) != 0 {
+		return fmt.Errorf("%w: SRQ attribute mask %#x", ErrInvalid, uint8(mask))
+	}
+	var ring []recvWQE
+	var sges []SGE
+	if mask&SRQAttrMaxWR != 0 {
+		if err := checkSRQDepth(a.MaxWR); err != nil {
+			return err
+		}
+		// Before the lock is taken, for which queues may be waiting.
+		ring, sges = s.rq.newRing(a.MaxWR)
+	}
+	s.rq.mu.Lock()
+	defer s.rq.mu.Unlock()
+	next := SRQAttr{s.maxWR, s.limit}
+	if mask&SRQAttrMaxWR != 0 {
+		next.MaxWR = a.MaxWR
+	}
+	if mask&SRQAttrLimit != 0 {
+		next.Limit = a.Limit
+	}
+	switch {
+	case next.Limit < 0 || next.Limit > next.MaxWR:
+		return fmt.Errorf("%w: SRQ limit %d is not in 0..%d", ErrInvalid, next.Limit, next.MaxWR)
+	case next.MaxWR < s.posted():
+		return fmt.Errorf("%w: SRQ depth %d, but %d receives are posted",
+			ErrInvalid, next.MaxWR, s.posted())
+	}
+	if ring != nil && s.rq.ring != nil {
+		s.rq.move(ring, sges)
+	}
+	s.maxWR, s.limit = next.MaxWR, next.Limit
+	return nil
+}
+
+// Query returns the attributes, where a limit of 0 is one that is not armed, and
+// how many receives are posted (ibv_query_srq).
+func (s *SRQ) Query() (a SRQAttr, posted int) {
+	s.rq.mu.Lock()
+	defer s.rq.mu.Unlock()
+	return SRQAttr{s.maxWR, s.limit}, s.posted()
+}

@@ -169,7 +169,7 @@ func samePacket(a, b *Packet) error {
 func fixIPv4(frame []byte) {
 	h := frame[ethLen : ethLen+ipv4Len]
 	h[10], h[11] = 0, 0
-	binary.BigEndian.PutUint16(h[10:], ^ipv4Sum(h))
+	binary.BigEndian.PutUint16(h[10:], ^ipv4Sum((*[ipv4Len]byte)(h)))
 }
 
 // TestLengthGrid (every opcode, payload, pad count, UDP and IP length around the

@@ -58,7 +58,7 @@ func (t *Template) Init(p Path) error {
 		binary.BigEndian.PutUint16(b[n:], etherTypeIPv4)
 		p.putIPv4(h)
 		p.putUDP(h[ipv4Len:])
-		t.sum = ipv4Sum(h)
+		t.sum = ipv4Sum((*[ipv4Len]byte)(h))
 	case FramingV2IPv6:
 		binary.BigEndian.PutUint16(b[n:], etherTypeIPv6)
 		p.putGRH(h, protoUDP)

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Decode parses an Ethernet frame without FCS that lies in one or two pieces
 // and tells why it is not a well-formed RoCE packet, or OK. All headers must lie
@@ -43,7 +46,8 @@ func (p *Packet) decodeEthernet(head, tail []byte) Reason {
 	}
 	p.DstMAC = [6]byte(head)
 	p.SrcMAC = [6]byte(head[6:])
-	p.Tagged, p.VLAN, p.LRH = false, 0, LRH{}
+	p.Tagged, p.VLAN = false, 0
+	p.LRH = LRH{}
 	etherType := binary.BigEndian.Uint16(head[12:])
 	net := ethLen
 	if etherType == etherTypeVLAN {
@@ -86,7 +90,7 @@ func (p *Packet) decodeIPv4(head, tail []byte, off int) Reason {
 	if binary.BigEndian.Uint16(h[6:])&ipv4Fragment != 0 {
 		return Fragment
 	}
-	if ipv4Sum(h) != 0xffff {
+	if !ipv4SumOK(h) {
 		return BadIPChecksum
 	}
 	total := int(binary.BigEndian.Uint16(h[2:]))
@@ -101,8 +105,16 @@ func (p *Packet) decodeIPv4(head, tail []byte, off int) Reason {
 	return p.decodeUDP(head, tail, off+ipv4Len, total-ipv4Len)
 }
 
-// ipv4Sum is the ones' complement sum of a header (RFC 1071): 0xffff when the
-// checksum in it is right.
+// ipv4SumOK tells whether the header checksum is right (RFC 1071): the ones'
+// complement sum is then 0xffff, and any sum of words is a multiple of that, in
+// whichever byte order. It wants a header that is not all zero.
+func ipv4SumOK(h *[ipv4Len]byte) bool {
+	s, c := bits.Add64(binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:]), 0)
+	s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(h[16:])), c)
+	return (s+c)%0xffff == 0
+}
+
+// ipv4Sum is the ones' complement sum of a header.
 func ipv4Sum(h *[ipv4Len]byte) uint16 {
 	return fold(uint64(binary.BigEndian.Uint32(h[:])) +
 		uint64(binary.BigEndian.Uint32(h[4:])) +

@@ -12,7 +12,7 @@ import (
 )
 
 // build makes a sealed packet of any opcode with n bytes of payload.
-func build(tb testing.TB, f Framing, op Opcode, n int) []byte {
+func build(tb rapid.TB, f Framing, op Opcode, n int) []byte {
 	tb.Helper()
 	s := op.Spec()
 	transport := make([]byte, s.TransportLen(n)-ICRCLen)

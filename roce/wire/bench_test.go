@@ -22,28 +22,20 @@ func benchFrame(tb testing.TB, n int) ([]byte, *Template, int) {
 	return frame[:t.Seal(frame, BTHLen+n, 1)], &t, BTHLen + n
 }
 
-var benchSizes = []int{0, 64, 1024, 4096}
+var benchSizes = []int{0, 64, 256, 1024, 4096}
 
-func BenchmarkDecode(b *testing.B) {
-	frame, _, _ := benchFrame(b, 64)
-	var p Packet
-	b.ReportAllocs()
-	for b.Loop() {
-		if p.Decode(frame, nil) != OK {
-			b.Fatal("not OK")
-		}
-	}
-}
-
-func BenchmarkDecodeVerify(b *testing.B) {
-	for _, n := range benchSizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			frame, _, _ := benchFrame(b, n)
+// benchEach runs f for packets of each size. f gets a sealed frame, its template,
+// the bytes from BTH through padding, and the packet decoded from the frame.
+func benchEach(b *testing.B, f func(frame []byte, t *Template, n int, p *Packet) bool) {
+	for _, size := range benchSizes {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			frame, t, n := benchFrame(b, size)
 			var p Packet
+			p.Decode(frame, nil)
 			b.SetBytes(int64(len(frame)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if p.Decode(frame, nil) != OK || !p.VerifyICRC() {
+				if !f(frame, t, n, &p) {
 					b.Fatal("not OK")
 				}
 			}
@@ -51,17 +43,35 @@ func BenchmarkDecodeVerify(b *testing.B) {
 	}
 }
 
+func BenchmarkDecode(b *testing.B) {
+	benchEach(b, func(frame []byte, _ *Template, _ int, p *Packet) bool {
+		return p.Decode(frame, nil) == OK
+	})
+}
+
+func BenchmarkVerifyICRC(b *testing.B) {
+	benchEach(b, func(_ []byte, _ *Template, _ int, p *Packet) bool { return p.VerifyICRC() })
+}
+
 func BenchmarkSeal(b *testing.B) {
-	for _, n := range benchSizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			frame, t, n := benchFrame(b, n)
-			b.SetBytes(int64(len(frame)))
-			b.ReportAllocs()
-			for b.Loop() {
-				t.Seal(frame, n, 1)
-			}
-		})
-	}
+	benchEach(b, func(frame []byte, t *Template, n int, _ *Packet) bool {
+		return t.Seal(frame, n, 1) == len(frame)
+	})
+}
+
+// BenchmarkPacket is what one packet costs one side that sends and receives it.
+func BenchmarkPacket(b *testing.B) {
+	benchEach(b, func(frame []byte, t *Template, n int, p *Packet) bool {
+		return t.Seal(frame, n, 1) == len(frame) && p.Decode(frame, nil) == OK && p.VerifyICRC()
+	})
+}
+
+func BenchmarkHold(b *testing.B) {
+	buf := make([]byte, 8192)
+	benchEach(b, func(_ []byte, _ *Template, _ int, p *Packet) bool {
+		_, ok := p.Hold(buf)
+		return ok
+	})
 }
 
 func BenchmarkBTHPut(b *testing.B) {

@@ -32,6 +32,9 @@ const (
 	bthFECN   = 1 << 7
 	bthBECN   = 1 << 6
 	bthAckReq = 1 << 7
+
+	bthPadShift = 4
+	bthTVer     = 0xf
 )
 
 // Values that RoCE uses in a BTH.
@@ -61,15 +64,14 @@ func ParseBTH(b []byte) (BTH, error) {
 	if len(b) < BTHLen {
 		return h, ErrShort
 	}
-	h.read(b)
+	h.read((*[BTHLen]byte)(b))
 	return h, nil
 }
 
 // read is ParseBTH in place. It spares the decoder a copy that would have to
 // wait for all the single bytes just written.
-func (h *BTH) read(b []byte) {
-	_ = b[BTHLen-1]
-	w := binary.BigEndian.Uint32(b)
+func (h *BTH) read(b *[BTHLen]byte) {
+	w := binary.BigEndian.Uint32(b[:])
 	dqp := binary.BigEndian.Uint32(b[bthOffECN:])
 	psn := binary.BigEndian.Uint32(b[bthOffAck:])
 	h.Opcode = Opcode(w >> 24)
@@ -89,7 +91,7 @@ func (h *BTH) read(b []byte) {
 func (h BTH) Put(b []byte) {
 	_ = b[BTHLen-1]
 	b[0] = byte(h.Opcode)
-	b[bthOffFlags] = bit(h.SE, bthSE) | bit(h.M, bthM) | h.PadCnt&3<<4 | h.TVer&0xf
+	b[bthOffFlags] = bit(h.SE, bthSE) | bit(h.M, bthM) | h.PadCnt&3<<bthPadShift | h.TVer&bthTVer
 	binary.BigEndian.PutUint16(b[bthOffPKey:], h.PKey)
 	binary.BigEndian.PutUint32(b[bthOffECN:],
 		uint32(bit(h.FECN, bthFECN)|bit(h.BECN, bthBECN))<<24|h.DestQP&max24)

@@ -157,6 +157,10 @@ func TestCaptures(t *testing.T) {
 				continue
 			}
 			opcodes[p.BTH.Opcode]++
+			if good := slowICRC(p.Framing, frame[p.net:p.end-ICRCLen]) == p.ICRC(); good !=
+				p.VerifyICRC() {
+				t.Errorf("%s frame %d: VerifyICRC is %t, want %t", name, i+1, !good, good)
+			}
 			if !p.VerifyICRC() {
 				bad = append(bad, fmt.Sprintf("%s %d", filepath.Base(name), i+1))
 			}

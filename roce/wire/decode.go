@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Decode parses an Ethernet frame without FCS that lies in one or two pieces
 // and tells why it is not a well-formed RoCE packet, or OK. All headers must lie
@@ -15,12 +18,36 @@ import "encoding/binary"
 //
 // The ICRC is not checked: see VerifyICRC. Nothing is allocated.
 func (p *Packet) Decode(head, tail []byte) Reason {
-	p.reset(head, tail)
+	r := p.decodeEthernet(head, tail)
+	if r != OK {
+		p.refuse()
+	}
+	return r
+}
+
+// refuse makes the accessors of a packet that was not accepted answer nothing.
+func (p *Packet) refuse() {
+	p.Spec, p.Payload, p.PayloadTail = nil, nil, nil
+}
+
+// short is the reason when head ends inside a header.
+func short(tail []byte) Reason {
+	if len(tail) != 0 {
+		return SplitHeader
+	}
+	return Truncated
+}
+
+// decodeEthernet and what it calls set every field of an accepted packet, so that
+// nothing has to be cleared before.
+func (p *Packet) decodeEthernet(head, tail []byte) Reason {
 	if len(head) < ethLen {
 		return short(tail)
 	}
-	p.DstMAC, p.SrcMAC = [6]byte(head[0:]), [6]byte(head[6:])
-	p.Tagged = false
+	p.DstMAC = [6]byte(head)
+	p.SrcMAC = [6]byte(head[6:])
+	p.Tagged, p.VLAN = false, 0
+	p.LRH = LRH{}
 	etherType := binary.BigEndian.Uint16(head[12:])
 	net := ethLen
 	if etherType == etherTypeVLAN {
@@ -35,40 +62,22 @@ func (p *Packet) Decode(head, tail []byte) Reason {
 	p.net = net
 	switch etherType {
 	case etherTypeIPv4:
-		return p.decodeIPv4()
+		return p.decodeIPv4(head, tail, net)
 	case etherTypeIPv6:
-		return p.decodeIPv6()
+		return p.decodeIPv6(head, tail, net)
 	case EtherTypeV1:
-		return p.decodeGRH(FramingV1, net)
+		return p.decodeGRH(head, tail, FramingV1, net)
 	default:
 		return NotRoCE
 	}
 }
 
-// reset forgets the packet before.
-func (p *Packet) reset(head, tail []byte) {
-	p.head, p.tail = head, tail
-	p.LRH, p.Spec = LRH{}, nil
-	p.Payload, p.PayloadTail = nil, nil
-	p.net, p.bth, p.end = 0, 0, 0
-	p.SrcPort, p.IPID, p.VLAN, p.FlowLabel = 0, 0, 0, 0
-}
-
-// short is the reason when head ends inside a header.
-func short(tail []byte) Reason {
-	if len(tail) != 0 {
-		return SplitHeader
+// decodeIPv4 checks the IPv4 header at off (RFC 791) and goes on with UDP.
+func (p *Packet) decodeIPv4(head, tail []byte, off int) Reason {
+	if len(head) < off+ipv4Len {
+		return short(tail)
 	}
-	return Truncated
-}
-
-// decodeIPv4 checks the IPv4 header (RFC 791) and goes on with UDP.
-func (p *Packet) decodeIPv4() Reason {
-	h := p.head[p.net:]
-	if len(h) < ipv4Len {
-		return short(p.tail)
-	}
-	h = h[:ipv4Len]
+	h := (*[ipv4Len]byte)(head[off:])
 	if h[9] != protoUDP {
 		return NotRoCE
 	}
@@ -81,7 +90,7 @@ func (p *Packet) decodeIPv4() Reason {
 	if binary.BigEndian.Uint16(h[6:])&ipv4Fragment != 0 {
 		return Fragment
 	}
-	if ipv4Sum(h) != 0xffff {
+	if !ipv4SumOK(h) {
 		return BadIPChecksum
 	}
 	total := int(binary.BigEndian.Uint16(h[2:]))
@@ -90,21 +99,28 @@ func (p *Packet) decodeIPv4() Reason {
 	}
 	p.Framing = FramingV2IPv4
 	p.TClass, p.HopLimit = h[1], h[8]
-	p.IPID = binary.BigEndian.Uint16(h[4:])
-	p.Src, p.Dst = GIDFromIPv4([4]byte(h[12:])), GIDFromIPv4([4]byte(h[16:]))
-	return p.decodeUDP(p.net+ipv4Len, total-ipv4Len)
+	p.IPID, p.FlowLabel = binary.BigEndian.Uint16(h[4:]), 0
+	p.Src.setIPv4((*[4]byte)(h[12:]))
+	p.Dst.setIPv4((*[4]byte)(h[16:]))
+	return p.decodeUDP(head, tail, off+ipv4Len, total-ipv4Len)
 }
 
-// ipv4Sum is the ones' complement sum of a 20-byte header (RFC 1071): 0xffff
-// when the checksum in it is right.
-func ipv4Sum(h []byte) uint16 {
-	_ = h[ipv4Len-1]
-	s := uint64(binary.BigEndian.Uint32(h)) +
+// ipv4SumOK tells whether the header checksum is right (RFC 1071): the ones'
+// complement sum is then 0xffff, and any sum of words is a multiple of that, in
+// whichever byte order. It wants a header that is not all zero.
+func ipv4SumOK(h *[ipv4Len]byte) bool {
+	s, c := bits.Add64(binary.LittleEndian.Uint64(h[:]), binary.LittleEndian.Uint64(h[8:]), 0)
+	s, c = bits.Add64(s, uint64(binary.LittleEndian.Uint32(h[16:])), c)
+	return (s+c)%0xffff == 0
+}
+
+// ipv4Sum is the ones' complement sum of a header.
+func ipv4Sum(h *[ipv4Len]byte) uint16 {
+	return fold(uint64(binary.BigEndian.Uint32(h[:])) +
 		uint64(binary.BigEndian.Uint32(h[4:])) +
 		uint64(binary.BigEndian.Uint32(h[8:])) +
 		uint64(binary.BigEndian.Uint32(h[12:])) +
-		uint64(binary.BigEndian.Uint32(h[16:]))
-	return fold(s)
+		uint64(binary.BigEndian.Uint32(h[16:])))
 }
 
 // fold brings a sum of 32-bit words down to 16 bits in ones' complement.
@@ -116,14 +132,13 @@ func fold(s uint64) uint16 {
 	return uint16(s)
 }
 
-// decodeIPv6 checks the IPv6 header (RFC 8200) and goes on with UDP.
-func (p *Packet) decodeIPv6() Reason {
-	h := p.head[p.net:]
-	if len(h) < ipv6Len {
-		return short(p.tail)
+// decodeIPv6 checks the IPv6 header at off (RFC 8200) and goes on with UDP.
+func (p *Packet) decodeIPv6(head, tail []byte, off int) Reason {
+	if len(head) < off+ipv6Len {
+		return short(tail)
 	}
-	h = h[:ipv6Len]
-	word := binary.BigEndian.Uint32(h)
+	h := (*[ipv6Len]byte)(head[off:])
+	word := binary.BigEndian.Uint32(h[:])
 	if word>>28 != 6 {
 		return BadIPHeader
 	}
@@ -138,17 +153,17 @@ func (p *Packet) decodeIPv6() Reason {
 	}
 	p.Framing = FramingV2IPv6
 	p.TClass, p.HopLimit = uint8(word>>20), h[7]
-	p.FlowLabel = word & flowLabelMask
+	p.IPID, p.FlowLabel = 0, word&flowLabelMask
 	p.Src, p.Dst = GID(h[8:]), GID(h[24:])
-	return p.decodeUDP(p.net+ipv6Len, int(binary.BigEndian.Uint16(h[4:])))
+	return p.decodeUDP(head, tail, off+ipv6Len, int(binary.BigEndian.Uint16(h[4:])))
 }
 
 // decodeUDP checks the UDP header at off (RFC 768), for which IP left room bytes.
-func (p *Packet) decodeUDP(off, room int) Reason {
-	if len(p.head) < off+udpLen {
-		return short(p.tail)
+func (p *Packet) decodeUDP(head, tail []byte, off, room int) Reason {
+	if len(head) < off+udpLen {
+		return short(tail)
 	}
-	h := p.head[off : off+udpLen]
+	h := (*[udpLen]byte)(head[off:])
 	if binary.BigEndian.Uint16(h[2:]) != UDPPort {
 		return NotRoCE
 	}
@@ -159,15 +174,15 @@ func (p *Packet) decodeUDP(off, room int) Reason {
 	if n != room {
 		return BadUDPLength
 	}
-	p.SrcPort = binary.BigEndian.Uint16(h)
-	return p.decodeTransport(off+udpLen, n-udpLen)
+	p.SrcPort = binary.BigEndian.Uint16(h[:])
+	return p.decodeTransport(head, tail, off+udpLen, n-udpLen)
 }
 
 // decodeGRH checks the GRH at off and goes on with the BTH.
-func (p *Packet) decodeGRH(f Framing, off int) Reason {
-	g, err := ParseGRH(p.head[off:])
+func (p *Packet) decodeGRH(head, tail []byte, f Framing, off int) Reason {
+	g, err := ParseGRH(head[off:])
 	if err != nil {
-		return short(p.tail)
+		return short(tail)
 	}
 	if g.IPVer != grhIPVer || g.NxtHdr != GRHNxtHdrIBA {
 		return BadGRH
@@ -175,54 +190,52 @@ func (p *Packet) decodeGRH(f Framing, off int) Reason {
 	p.Framing = f
 	p.TClass, p.HopLimit, p.FlowLabel = g.TClass, g.HopLmt, g.FlowLabel
 	p.Src, p.Dst = g.SGID, g.DGID
-	return p.decodeTransport(off+GRHLen, int(g.PayLen))
+	p.IPID, p.SrcPort = 0, 0
+	return p.decodeTransport(head, tail, off+GRHLen, int(g.PayLen))
 }
 
 // decodeTransport checks the n bytes from the BTH at off through the ICRC.
-func (p *Packet) decodeTransport(off, n int) Reason {
+func (p *Packet) decodeTransport(head, tail []byte, off, n int) Reason {
 	if n < BTHLen+ICRCLen || n&3 != 0 {
 		return BadLength
 	}
 	end := off + n
-	if end > len(p.head)+len(p.tail) {
+	if end > len(head)+len(tail) {
 		return Truncated
 	}
-	if off+BTHLen > len(p.head) {
+	if off+BTHLen > len(head) {
 		return SplitHeader
 	}
-	p.BTH.read(p.head[off : off+BTHLen])
-	if p.BTH.TVer != 0 {
+	bth := (*[BTHLen]byte)(head[off:])
+	if bth[bthOffFlags]&bthTVer != 0 {
 		return BadTVer
 	}
-	spec := p.BTH.Opcode.Spec()
+	spec := Opcode(bth[0]).Spec()
 	if !spec.Known {
 		return UnknownOpcode
 	}
-	payload := n - BTHLen - int(spec.HeaderLen) - ICRCLen
+	start := off + BTHLen + int(spec.HeaderLen)
+	payload := end - ICRCLen - start
 	if payload < 0 {
 		return BadLength
 	}
-	if payload -= int(p.BTH.PadCnt); payload < 0 {
+	if payload -= int(bth[bthOffFlags] >> bthPadShift & 3); payload < 0 {
 		return BadPad
 	}
 	if !spec.Payload.allowsFixed(payload) {
 		return BadPayloadSize
 	}
-	start := off + BTHLen + int(spec.HeaderLen)
-	if start > len(p.head) {
+	if start > len(head) {
 		return SplitHeader
 	}
-	p.Spec, p.bth, p.end = spec, off, end
-	p.setPayload(start, start+payload)
-	return OK
-}
-
-// setPayload points at bytes from to to of the frame, which lie inside it.
-func (p *Packet) setPayload(from, to int) {
-	if to <= len(p.head) {
-		p.Payload = p.head[from:to:to]
-		return
+	p.bth, p.end = off, end
+	p.head, p.tail, p.Spec = head, tail, spec
+	if to := start + payload; to <= len(head) {
+		p.Payload, p.PayloadTail = head[start:to:to], nil
+	} else {
+		to -= len(head)
+		p.Payload, p.PayloadTail = head[start:], tail[:to:to]
 	}
-	p.Payload = p.head[from:]
-	p.PayloadTail = p.tail[: to-len(p.head) : to-len(p.head)]
+	p.BTH.read(bth)
+	return OK
 }

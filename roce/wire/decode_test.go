@@ -12,7 +12,7 @@ import (
 )
 
 // build makes a sealed packet of any opcode with n bytes of payload.
-func build(tb testing.TB, f Framing, op Opcode, n int) []byte {
+func build(tb rapid.TB, f Framing, op Opcode, n int) []byte {
 	tb.Helper()
 	s := op.Spec()
 	transport := make([]byte, s.TransportLen(n)-ICRCLen)
@@ -169,7 +169,7 @@ func samePacket(a, b *Packet) error {
 func fixIPv4(frame []byte) {
 	h := frame[ethLen : ethLen+ipv4Len]
 	h[10], h[11] = 0, 0
-	binary.BigEndian.PutUint16(h[10:], ^ipv4Sum(h))
+	binary.BigEndian.PutUint16(h[10:], ^ipv4Sum((*[ipv4Len]byte)(h)))
 }
 
 // TestLengthGrid (every opcode, payload, pad count, UDP and IP length around the

@@ -10,4 +10,7 @@ var (
 	// ErrPath says that a Path cannot be turned into a Template. It is wrapped
 	// with the field that is wrong.
 	ErrPath = errors.New("wire: bad path")
+
+	// ErrGRH says that the bytes before a datagram hold no network header.
+	ErrGRH = errors.New("wire: no network header before the datagram")
 )

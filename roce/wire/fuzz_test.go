@@ -58,13 +58,36 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// FuzzICRC: the ICRC is that of the slow rule, for any bytes, framing and cut.
+func FuzzICRC(f *testing.F) {
+	for i, frame := range seedFrames(f) {
+		f.Add(frame, uint8(i), uint16(60+i))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, framing uint8, at uint16) {
+		fr := framings[int(framing)%len(framings)]
+		n := fr.netLen() + BTHLen
+		if len(b) < n {
+			if ICRC(fr, b, nil) != 0 {
+				t.Fatalf("%s: an ICRC of a header cut short", fr)
+			}
+			return
+		}
+		cut := n + int(at)%(len(b)-n+1)
+		if got, want := ICRC(fr, b[:cut], b[cut:]), slowICRC(fr, b); got != want {
+			t.Fatalf("%s of %d bytes cut at %d: 0x%08x, want 0x%08x", fr, len(b), cut, got, want)
+		}
+	})
+}
+
 // checkAccess uses all of a packet and checks that its lengths add up.
 func checkAccess(t *testing.T, p *Packet, r Reason, frame int) {
 	t.Helper()
 	icrc, vcrc := p.VerifyICRC(), p.VerifyVCRC()
 	n := p.CopyPayload(make([]byte, frame))
 	if r != OK {
-		if icrc || vcrc || n != 0 || p.Spec != nil {
+		_, held := p.Hold(make([]byte, frame))
+		if icrc || vcrc || n != 0 || p.Spec != nil || held || p.TransportLen() != 0 ||
+			p.ICRC() != 0 {
 			t.Fatalf("%s, but ICRC %t, VCRC %t, payload %d", r, icrc, vcrc, n)
 		}
 		return
@@ -73,6 +96,16 @@ func checkAccess(t *testing.T, p *Packet, r Reason, frame int) {
 	if n != p.PayloadLen() || sum != p.TransportLen() || p.NetworkLen() > frame {
 		t.Fatalf("payload %d, transport %d, network %d, frame %d", n, p.TransportLen(),
 			p.NetworkLen(), frame)
+	}
+	held, ok := p.Hold(make([]byte, p.NetworkLen()))
+	if err := sameHeld(p, &held); !ok || err != nil {
+		t.Fatalf("held %t: %v", ok, err)
+	}
+	var grh [GRHLen]byte
+	p.PutGRH(grh[:])
+	_, err := ParseReplyGRH(grh[:])
+	if (err == nil) != (p.Framing != FramingNative) {
+		t.Fatalf("%s: GRH %x: %v", p.Framing, grh, err)
 	}
 	if p.RETH().String() == "" || p.AETH().String() == "" || p.BTH.String() == "" {
 		t.Fatal("a header without text")

@@ -1,6 +1,9 @@
 package wire
 
-import "net/netip"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // GID is a global identifier: an IPv6 address, or an IPv4 address mapped into
 // one (IBA 4.1.1, A17.9.1). The zero GID names nobody.
@@ -18,6 +21,14 @@ func GIDFromAddr(a netip.Addr) GID {
 // GIDFromIPv4 is the IPv4-mapped GID of an address in network byte order.
 func GIDFromIPv4(a [4]byte) GID {
 	return GID{10: 0xff, 11: 0xff, 12: a[0], 13: a[1], 14: a[2], 15: a[3]}
+}
+
+// setIPv4 is GIDFromIPv4 in place. A copy of bytes just written one by one would
+// have to wait for them.
+func (g *GID) setIPv4(a *[4]byte) {
+	binary.BigEndian.PutUint64(g[:], 0)
+	binary.BigEndian.PutUint32(g[8:], 0xffff)
+	binary.BigEndian.PutUint32(g[12:], binary.BigEndian.Uint32(a[:]))
 }
 
 // LinkLocalGID is the default GID of a port: fe80::/64 and the modified EUI-64

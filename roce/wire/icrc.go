@@ -1,71 +1,36 @@
 package wire
 
-import (
-	"encoding/binary"
-	"hash/crc32"
-)
+import "encoding/binary"
 
 // ICRCLen is the length of the invariant CRC in bytes.
 const ICRCLen = 4
 
-// icrcSeed is the CRC-32 of the eight 0xFF bytes that stand in the place of the
-// LRH in RoCE packets (IBA A17.3.3).
-const icrcSeed = 0x2144DF1C
+// The ICRC reads the fields that routers and switches may change as ones, and the
+// eight bytes in the place of the LRH too (IBA A17.3.3, 7.8.1). Masked in full are
+//
+//	IPv4      TOS, TTL, header checksum
+//	IPv6, GRH traffic class, flow label, hop limit
+//	UDP       checksum
+//	LRH       VL, or everything when a GRH follows
+//	BTH       FECN, BECN and the reserved bits beside them
+//
+// The register over the network header takes all bytes but its last four, and
+// these xored to it: crcBTH goes on from there in one step of sixteen bytes.
 
-// A mask is what the ICRC does not protect: ones over the bits that count as
-// ones whatever they are, from the network header through the BTH. Its length is
-// a multiple of 4.
-type mask struct {
-	n    int    // length in bytes, 0 for a framing without ICRC
-	seed uint32 // CRC of what is taken to lie before
-	ones [maxInvariant]byte
-}
+const (
+	icrcInit = 0xffffffff // register of a CRC over nothing
+	icrcSeed = 0xDEBB20E3 // register behind the eight bytes of ones
+	udpMask  = 0xffff0000 // checksum, in the last word of a UDP header, first byte lowest
+)
 
-// maxInvariant is the longest run that is covered through a mask: LRH, GRH, BTH.
-const maxInvariant = LRHLen + GRHLen + BTHLen
+// icrcIPv4 is the register that the masked bytes of an IPv4 header leave behind
+// its first 24 bytes, with what lies before it.
+var icrcIPv4 = icrcIPv4Mask()
 
-// masks is the table of IBA A17.3.3 and 7.8.1.
-var masks = buildMasks()
-
-func buildMasks() (t [numFramings]mask) {
-	for f := FramingV2IPv4; int(f) < numFramings; f++ {
-		m := &t[f]
-		m.n = f.netLen() + BTHLen
-		m.ones[f.netLen()+bthOffECN] = 0xff
-		m.seed = icrcSeed
-		switch f {
-		case FramingV2IPv4:
-			m.cover(0, 1, 8, 10, 11) // TOS, TTL, header checksum
-			m.cover(ipv4Len, 6, 7)   // UDP checksum
-		case FramingV2IPv6:
-			m.coverRoute(0)
-			m.cover(ipv6Len, 6, 7) // UDP checksum
-		case FramingV1:
-			m.coverRoute(0)
-		case FramingNative:
-			m.seed = 0
-			m.ones[0] = 0xf0 // VL
-		case FramingNativeGRH:
-			m.seed = 0
-			m.cover(0, 0, 1, 2, 3, 4, 5, 6, 7) // LRH
-			m.coverRoute(LRHLen)
-		}
-	}
-	return t
-}
-
-// cover masks the bytes at the given offsets from base.
-func (m *mask) cover(base int, offsets ...int) {
-	for _, off := range offsets {
-		m.ones[base+off] = 0xff
-	}
-}
-
-// coverRoute masks traffic class, flow label and hop limit of the IPv6 header or
-// GRH at base; the version stays.
-func (m *mask) coverRoute(base int) {
-	m.ones[base] = 0x0f
-	m.cover(base, 1, 2, 3, grhOffHopLmt)
+func icrcIPv4Mask() uint32 {
+	return crcShort(icrcSeed, []byte{
+		1: 0xff, 8: 0xff, 10: 0xff, 11: 0xff, ipv4Len + 3: 0,
+	})
 }
 
 // ICRC computes the invariant CRC (IBA 7.8.1, A17.3.3) of a packet that lies in
@@ -77,56 +42,68 @@ func (m *mask) coverRoute(base int) {
 // It is the CRC-32 of Ethernet over the packet, in which the fields that routers
 // and switches may change are read as ones.
 func ICRC(f Framing, head, tail []byte) uint32 {
-	if int(f) >= len(masks) {
+	n := f.netLen()
+	if n == 0 || len(head) < n+BTHLen {
 		return 0
 	}
-	m := &masks[f]
-	if m.n == 0 || len(head) < m.n {
+	reg := crcBTH(icrcNet(f, head[:n]), (*[BTHLen]byte)(head[n:]))
+	reg = crcUpdate(reg, head[n+BTHLen:])
+	if len(tail) != 0 {
+		reg = crcUpdate(reg, tail)
+	}
+	return ^reg
+}
+
+// icrcNet is the register over the network header h of any framing.
+func icrcNet(f Framing, h []byte) uint32 {
+	switch f {
+	case FramingV2IPv4:
+		return icrcNetIPv4((*[ipv4Len + udpLen]byte)(h))
+	case FramingV2IPv6:
+		reg := icrcRoute((*[GRHLen]byte)(h))
+		udp := (*[udpLen]byte)(h[ipv6Len:])
+		reg = crc4(crc4(reg) ^ binary.LittleEndian.Uint32(udp[:]))
+		return reg ^ (binary.LittleEndian.Uint32(udp[4:]) | udpMask)
+	case FramingV1:
+		return icrcRoute((*[GRHLen]byte)(h))
+	case FramingNative:
+		reg := uint32(icrcInit) ^ (binary.LittleEndian.Uint32(h) | 0xf0)
+		return crc4(reg) ^ binary.LittleEndian.Uint32(h[4:])
+	case FramingNativeGRH:
+		return icrcRoute((*[GRHLen]byte)(h[LRHLen:]))
+	default:
 		return 0
 	}
-	crc := m.update(head[:m.n])
-	crc = updateCRC(crc, head[m.n:])
-	if len(tail) == 0 {
-		return crc
-	}
-	return updateCRC(crc, tail)
 }
 
-// update is the CRC of the header h under the mask.
-func (m *mask) update(h []byte) uint32 {
-	crc := ^m.seed
-	ones := m.ones[:len(h)]
-	for len(h) >= 8 && len(ones) >= 8 {
-		w := binary.LittleEndian.Uint64(h) | binary.LittleEndian.Uint64(ones)
-		crc = slice8(w ^ uint64(crc))
-		h, ones = h[8:], ones[8:]
-	}
-	if len(h) >= 4 && len(ones) >= 4 {
-		w := binary.LittleEndian.Uint32(h) | binary.LittleEndian.Uint32(ones)
-		crc = slice4(w ^ crc)
-	}
-	return ^crc
+// icrcNetIPv4 is icrcNet for IPv4 and UDP. The bytes do not wait for each other.
+func icrcNetIPv4(h *[ipv4Len + udpLen]byte) uint32 {
+	t := slicing
+	reg := icrcIPv4 ^ t[23][h[0]] ^ // 1 is TOS
+		t[21][h[2]] ^ t[20][h[3]] ^ t[19][h[4]] ^ t[18][h[5]] ^
+		t[17][h[6]] ^ t[16][h[7]] ^ t[14][h[9]] ^ // 8 is TTL, 10 and 11 are the checksum
+		t[11][h[12]] ^ t[10][h[13]] ^ t[9][h[14]] ^ t[8][h[15]] ^
+		t[7][h[16]] ^ t[6][h[17]] ^ t[5][h[18]] ^ t[4][h[19]] ^
+		t[3][h[20]] ^ t[2][h[21]] ^ t[1][h[22]] ^ t[0][h[23]]
+	return reg ^ (binary.LittleEndian.Uint32(h[ipv4Len+4:]) | udpMask)
 }
 
-const (
-	// crcBlock is what hash/crc32 takes in one step where it has carry-less
-	// multiplication (amd64), and crcWorth from how many bytes on it uses that.
-	// Bytes that do not fill a block cost it several times as much as others.
-	crcBlock = 16
-	crcWorth = 64
-)
+// icrcRoute is the register over an IPv6 header or GRH.
+func icrcRoute(h *[GRHLen]byte) uint32 {
+	reg := uint32(icrcSeed) ^ (binary.LittleEndian.Uint32(h[:]) | 0xffffff0f)
+	reg = crc4(reg) ^ (binary.LittleEndian.Uint32(h[grhOffPayLen:]) | 0xff000000)
+	reg = crc16(reg, (*[12]byte)(h[8:]))
+	reg ^= binary.LittleEndian.Uint32(h[20:])
+	reg = crc16(reg, (*[12]byte)(h[24:]))
+	return reg ^ binary.LittleEndian.Uint32(h[36:])
+}
 
-// updateCRC is crc32.Update with the IEEE polynomial, fast for any length.
-func updateCRC(crc uint32, p []byte) uint32 {
-	if len(p) < crcWorth {
-		return updateShort(crc, p)
-	}
-	if odd := len(p) % crcBlock; odd != 0 {
-		crc = updateShort(crc, p[:odd])
-		p = p[odd:]
-		if len(p) < crcWorth {
-			return updateShort(crc, p)
-		}
-	}
-	return crc32.Update(crc, crc32.IEEETable, p)
+// crcBTH moves the register of the network header over its last four bytes and
+// the BTH.
+func crcBTH(reg uint32, b *[BTHLen]byte) uint32 {
+	t := slicing
+	return t[11][b[0]] ^ t[10][b[1]] ^ t[9][b[2]] ^ t[8][b[3]] ^
+		t[7][0xff] ^ t[6][b[5]] ^ t[5][b[6]] ^ t[4][b[7]] ^
+		t[3][b[8]] ^ t[2][b[9]] ^ t[1][b[10]] ^ t[0][b[11]] ^
+		(t[15][byte(reg)] ^ t[14][byte(reg>>8)]) ^ (t[13][byte(reg>>16)] ^ t[12][byte(reg>>24)])
 }

@@ -7,8 +7,15 @@ import "encoding/binary"
 // well-formed transport packet, or OK. Raw packets (LNHRaw, LNHIPv6) have no
 // BTH: NotRoCE. All headers must lie in head. p borrows both pieces.
 func (p *Packet) DecodeNative(head, tail []byte) Reason {
-	p.reset(head, tail)
-	p.SrcMAC, p.DstMAC, p.Tagged = [6]byte{}, [6]byte{}, false
+	r := p.decodeLRH(head, tail)
+	if r != OK {
+		p.refuse()
+	}
+	return r
+}
+
+// decodeLRH checks the LRH and goes on with what it says follows.
+func (p *Packet) decodeLRH(head, tail []byte) Reason {
 	lrh, err := ParseLRH(head)
 	if err != nil {
 		return short(tail)
@@ -16,21 +23,23 @@ func (p *Packet) DecodeNative(head, tail []byte) Reason {
 	if lrh.LVer != 0 {
 		return BadLRH
 	}
+	p.SrcMAC, p.DstMAC, p.Tagged, p.VLAN = [6]byte{}, [6]byte{}, false, 0
 	p.LRH = lrh
+	p.net = 0
 	n := int(lrh.PktLen)*4 - LRHLen
 	switch lrh.LNH {
 	case LNHLocal:
 		p.Framing = FramingNative
-		p.TClass, p.HopLimit = 0, 0
+		p.TClass, p.HopLimit, p.FlowLabel = 0, 0, 0
 		p.Src, p.Dst = GID{}, GID{}
+		p.IPID, p.SrcPort = 0, 0
 		if n < 0 {
 			return BadLRH
 		}
-		return p.decodeTransport(LRHLen, n)
+		return p.decodeTransport(head, tail, LRHLen, n)
 	case LNHGlobal:
-		r := p.decodeGRH(FramingNativeGRH, LRHLen)
+		r := p.decodeGRH(head, tail, FramingNativeGRH, LRHLen)
 		if r == OK && p.end != LRHLen+n {
-			p.Spec = nil
 			return BadLRH
 		}
 		return r

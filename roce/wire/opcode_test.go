@@ -126,6 +126,117 @@ func TestOpcodeSpecs(t *testing.T) {
 	}
 }
 
+// TestServiceOpcode: the operation keeps its name when it moves to another
+// service, and moves exactly where the table has it.
+func TestServiceOpcode(t *testing.T) {
+	tests := []struct {
+		service Service
+		base    Opcode
+		want    Opcode
+		ok      bool
+	}{
+		{ServiceUC, RCSendOnly, UCSendOnly, true},
+		{ServiceUC, RCWriteOnlyImm, UCWriteOnlyImm, true},
+		{ServiceUC, RCReadRequest, 0, false},
+		{ServiceUC, RCSendOnlyInv, 0, false},
+		{ServiceUD, RCSendOnly, UDSendOnly, true},
+		{ServiceUD, RCSendOnlyImm, UDSendOnlyImm, true},
+		{ServiceUD, RCSendFirst, 0, false},
+		{ServiceUD, RCWriteOnly, 0, false},
+		{ServiceXRC, RCSendOnlyInv, XRCSendOnlyInv, true},
+		{ServiceXRC, RCFetchAdd, XRCFetchAdd, true},
+		{ServiceXRC, RCAck, XRCAck, true},
+		{ServiceXRC, RCFlush, 0, false},
+		{ServiceXRC, RCAtomicWrite, 0, false},
+		{ServiceRC, XRCReadRequest, RCReadRequest, true},
+		{ServiceRC, UDSendOnly, RCSendOnly, true},
+		{ServiceRC, RDResync, 0, false},
+		{ServiceRC, CNP, 0, false},
+		{ServiceCNP, RCSendMiddle, 0, false},
+		{ServiceCNP, CNP, CNP, true},
+		{ServiceXRC, 0x15, 0, false},
+		{8, RCSendOnly, 0, false},
+	}
+	for _, tt := range tests {
+		got, ok := tt.service.Opcode(tt.base)
+		if ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%s in %s: %s, %t, want %s, %t", tt.base, tt.service, got, ok, tt.want, tt.ok)
+		}
+	}
+	for base, from := range Opcodes() {
+		_, name, _ := strings.Cut(from.Name, "_")
+		for s := range Service(8) {
+			op, ok := s.Opcode(base)
+			want := s.String() + "_" + name
+			if base == CNP {
+				want = "CNP"
+			}
+			if ok && (op.String() != want || op.Spec().Service != s) {
+				t.Errorf("%s in %s is %s", base, s, op)
+			}
+			if !ok && s <= ServiceXRC && hasOpcode(want) && base != CNP {
+				t.Errorf("%s in %s is missing", base, s)
+			}
+		}
+	}
+}
+
+// hasOpcode tells whether the table has a row of that name.
+func hasOpcode(name string) bool {
+	for _, s := range Opcodes() {
+		if s.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// TestXRCMirrorsRC: XRC has what RC has up to 0xB7; its requests carry an XRCETH
+// before everything else and its responses none.
+func TestXRCMirrorsRC(t *testing.T) {
+	for i := range 0x18 {
+		rc, xrc := Opcode(i).Spec(), Opcode(0xA0+i).Spec()
+		headers := rc.Headers
+		if rc.Is(ClassRequest) {
+			headers |= HasXRCETH
+			if off := xrc.Offsets[HeaderXRCETH]; off != BTHLen {
+				t.Errorf("0x%02x has its XRCETH at %d, want %d", 0xA0+i, off, BTHLen)
+			}
+		}
+		if xrc.Known != rc.Known || xrc.Headers != headers || xrc.Payload != rc.Payload ||
+			xrc.Class != rc.Class || xrc.Known && xrc.Name != "X"+rc.Name {
+			t.Errorf("0x%02x is %+v, want RC's %+v", 0xA0+i, xrc, rc)
+		}
+	}
+}
+
+// TestAnswers: each request of a reliable service, and nothing else, names a
+// response of the same service.
+func TestAnswers(t *testing.T) {
+	tests := map[Opcode]Opcode{
+		RCSendFirst: RCAck, RCSendOnlyInv: RCAck, RCWriteLastImm: RCAck,
+		RCReadRequest: RCReadRespOnly, RCCmpSwap: RCAtomicAck, RCFetchAdd: RCAtomicAck,
+		RCFlush: RCReadRespOnly, RCAtomicWrite: RCReadRespOnly,
+		XRCSendOnly: XRCAck, XRCReadRequest: XRCReadRespOnly, XRCCmpSwap: XRCAtomicAck,
+		RDResync: RDAck, RCAck: 0, RCReadRespOnly: 0, UCSendOnly: 0, UDSendOnly: 0, CNP: 0,
+	}
+	for op, want := range tests {
+		if got := op.Spec().Answer; got != want {
+			t.Errorf("%s is answered by %s, want %s", op, got, want)
+		}
+	}
+	for op, s := range Opcodes() {
+		reliable := s.Service == ServiceRC || s.Service == ServiceRD || s.Service == ServiceXRC
+		if (s.Answer != 0) != (reliable && s.Is(ClassRequest)) {
+			t.Errorf("%s is answered by %s", op, s.Answer)
+		}
+		a := s.Answer.Spec()
+		if s.Answer != 0 && (!a.Is(ClassResponse|ClassOnly) || a.Service != s.Service) {
+			t.Errorf("%s is answered by %s, a %s of %s", op, s.Answer, a.Class, a.Service)
+		}
+	}
+}
+
 func checkClass(t *testing.T, op Opcode, s *OpcodeSpec) {
 	t.Helper()
 	if op != CNP && s.Is(ClassRequest) == s.Is(ClassResponse) {

@@ -27,6 +27,19 @@ var serviceNames = [8]string{"RC", "UC", "RD", "UD", "CNP", "XRC", "OWN", "MFR7"
 // String names the service; MFR7 is the other range for manufacturers.
 func (s Service) String() string { return serviceNames[s&7] }
 
+// Opcode is the operation of base, an opcode of any service, in service s: the
+// UC SEND only for ServiceUC and RCSendOnly. ok is false, and op means nothing,
+// when the service does not have it. A CNP is no operation of another service,
+// and none of theirs is a CNP.
+func (s Service) Opcode(base Opcode) (op Opcode, ok bool) {
+	const operation = 0x1f
+	if s > ServiceXRC || !base.Spec().Known {
+		return 0, false
+	}
+	op = Opcode(s)<<5 | base&operation
+	return op, op.Spec().Known && (op == CNP) == (base == CNP)
+}
+
 // Header is an extended header, in the order in which they stand on the wire.
 type Header uint8
 
@@ -227,6 +240,13 @@ type OpcodeSpec struct {
 	Offsets   [NumHeaders]uint8 // of each header from the start of the BTH, 0 if absent
 	Headers   HeaderSet
 	Class     Class
+
+	// Answer is the opcode that answers the request when it succeeds: an
+	// acknowledge, or the READ response of one packet that answers a FLUSH and an
+	// ATOMIC WRITE without payload and a READ with it (a longer READ is answered
+	// by first to last). It is 0 for what has no answer of its own: responses, and
+	// requests of unreliable services.
+	Answer Opcode
 }
 
 // Has tells whether the opcode carries all of the headers in h.
@@ -258,8 +278,13 @@ func Opcodes() iter.Seq2[Opcode, *OpcodeSpec] {
 // WriteOpcodes prints the known rows of the table, one a line.
 func WriteOpcodes(w io.Writer) error {
 	for op, s := range Opcodes() {
-		_, err := fmt.Fprintf(w, "0x%02X %-20s %-3s ext=%-2d payload=%-7s headers=%s class=%s\n",
-			uint8(op), s.Name, s.Service, s.HeaderLen, s.Payload, s.Headers, s.Class)
+		answer := "-"
+		if s.Answer != 0 {
+			answer = s.Answer.String()
+		}
+		_, err := fmt.Fprintf(w, "0x%02X %-20s %-3s ext=%-2d payload=%-7s headers=%s class=%s "+
+			"answer=%s\n", uint8(op), s.Name, s.Service, s.HeaderLen, s.Payload, s.Headers,
+			s.Class, answer)
 		if err != nil {
 			return err
 		}

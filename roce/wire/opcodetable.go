@@ -96,6 +96,9 @@ func buildOpcodes() (t [256]OpcodeSpec) {
 			}
 			s.Known, s.Payload, s.Class = true, op.payload, op.class
 			s.Headers = op.headers | serviceHeaders(svc, op.class)
+			if op.class&ClassRequest != 0 && onR&(1<<svc) != 0 {
+				s.Answer = Opcode(svc)<<5 | answerTo(op.class)
+			}
 			s.place()
 		}
 	}
@@ -116,6 +119,18 @@ func serviceHeaders(svc Service, c Class) HeaderSet {
 		return HasXRCETH
 	default:
 		return 0
+	}
+}
+
+// answerTo is the operation, as RC has it, that answers a request of class c.
+func answerTo(c Class) Opcode {
+	switch {
+	case c&ClassAtomic != 0:
+		return RCAtomicAck
+	case c&(ClassRead|ClassFlush|ClassAtomicWrite) != 0:
+		return RCReadRespOnly
+	default:
+		return RCAck
 	}
 }
 

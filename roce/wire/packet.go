@@ -39,8 +39,14 @@ type Packet struct {
 // PayloadLen is the number of bytes of payload, without padding.
 func (p *Packet) PayloadLen() int { return len(p.Payload) + len(p.PayloadTail) }
 
-// TransportLen is the number of bytes from the BTH through the ICRC.
-func (p *Packet) TransportLen() int { return p.end - p.bth }
+// TransportLen is the number of bytes from the BTH through the ICRC, 0 when
+// nothing was decoded.
+func (p *Packet) TransportLen() int {
+	if p.Spec == nil {
+		return 0
+	}
+	return p.end - p.bth
+}
 
 // NetworkLen is the number of bytes from the network header (IPv4, IPv6, GRH or
 // LRH) through the ICRC, 0 when nothing was decoded.
@@ -110,10 +116,10 @@ func (p *Packet) FETH() FETH { h, _ := ParseFETH(p.header(HeaderFETH)); return h
 
 // ICRC is the invariant CRC that the packet carries, 0 when nothing was decoded.
 func (p *Packet) ICRC() uint32 {
-	at := p.end - ICRCLen
-	if at < 0 {
+	if p.Spec == nil {
 		return 0
 	}
+	at := p.end - ICRCLen
 	if p.end <= len(p.head) {
 		return binary.LittleEndian.Uint32(p.head[at:])
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 )
 
 // Path is what all packets of one direction of a connection have in common. Src
@@ -31,6 +32,7 @@ type Template struct {
 	n       uint8  // length of prefix
 	net     uint8  // offset of the network header
 	sum     uint16 // ones' complement sum of the IPv4 header in prefix
+	icrc    uint32 // icrcNet of the prefix
 }
 
 // Init makes the template of a path. The error wraps ErrPath and names the field.
@@ -56,7 +58,7 @@ func (t *Template) Init(p Path) error {
 		binary.BigEndian.PutUint16(b[n:], etherTypeIPv4)
 		p.putIPv4(h)
 		p.putUDP(h[ipv4Len:])
-		t.sum = ipv4Sum(h)
+		t.sum = ipv4Sum((*[ipv4Len]byte)(h))
 	case FramingV2IPv6:
 		binary.BigEndian.PutUint16(b[n:], etherTypeIPv6)
 		p.putGRH(h, protoUDP)
@@ -65,6 +67,7 @@ func (t *Template) Init(p Path) error {
 		binary.BigEndian.PutUint16(b[n:], EtherTypeV1)
 		p.putGRH(h, GRHNxtHdrIBA)
 	}
+	t.icrc = icrcNet(p.Framing, h)
 	return nil
 }
 
@@ -125,30 +128,48 @@ func (t *Template) Len() int { return int(t.n) }
 func (t *Template) FrameLen(n int) int { return int(t.n) + n + ICRCLen }
 
 // Seal finishes a packet. frame[t.Len():t.Len()+n] already holds the BTH through
-// the padding, n a multiple of 4. Seal writes the network headers before it and
-// the ICRC behind it, and returns the length of the frame, which has no
-// Ethernet padding. ipID is the IPv4 identification. frame must have
+// the padding, n a multiple of 4 and at least BTHLen. Seal writes the network
+// headers before it and the ICRC behind it, and returns the length of the frame,
+// which has no Ethernet padding. ipID is the IPv4 identification. frame must have
 // t.FrameLen(n) bytes. Nothing is allocated.
+//
+// The ICRC of a header is that of the prefix, known since Init, xor what the
+// fields left zero there add to it.
 func (t *Template) Seal(frame []byte, n int, ipID uint16) int {
-	end := int(t.n) + n
+	off := int(t.n)
+	end := off + n
 	frame = frame[:end+ICRCLen]
-	copy(frame, t.prefix[:t.n])
-	h := frame[t.net:end]
+	copy(frame, t.prefix[:off])
+	h := frame[t.net:off]
+	reg := t.icrc
 	switch t.framing {
 	case FramingV2IPv4:
-		udp := uint16(udpLen + n + ICRCLen)
-		total := ipv4Len + udp
-		binary.BigEndian.PutUint16(h[2:], total)
-		binary.BigEndian.PutUint16(h[4:], ipID)
-		binary.BigEndian.PutUint16(h[10:], ^fold(uint64(t.sum)+uint64(total)+uint64(ipID)))
-		binary.BigEndian.PutUint16(h[ipv4Len+4:], udp)
+		reg ^= t.sealIPv4((*[ipv4Len + udpLen]byte)(h), uint16(udpLen+n+ICRCLen), ipID)
 	case FramingV2IPv6:
 		udp := uint16(udpLen + n + ICRCLen)
 		binary.BigEndian.PutUint16(h[grhOffPayLen:], udp)
 		binary.BigEndian.PutUint16(h[ipv6Len+4:], udp)
+		reg ^= slicing[39][udp>>8] ^ slicing[38][udp&0xff] ^ uint32(bits.ReverseBytes16(udp))
 	case FramingV1:
-		binary.BigEndian.PutUint16(h[grhOffPayLen:], uint16(n+ICRCLen))
+		n := uint16(n + ICRCLen)
+		binary.BigEndian.PutUint16(h[grhOffPayLen:], n)
+		reg ^= slicing[31][n>>8] ^ slicing[30][n&0xff]
 	}
-	binary.LittleEndian.PutUint32(frame[end:], ICRC(t.framing, h, nil))
+	reg = crcBTH(reg, (*[BTHLen]byte)(frame[off:]))
+	reg = crcUpdate(reg, frame[off+BTHLen:end])
+	binary.LittleEndian.PutUint32(frame[end:], ^reg)
 	return end + ICRCLen
+}
+
+// sealIPv4 writes what is missing in the headers of IPv4 and UDP, and returns
+// what it adds to the register over them.
+func (t *Template) sealIPv4(h *[ipv4Len + udpLen]byte, udp, ipID uint16) uint32 {
+	total := ipv4Len + udp
+	binary.BigEndian.PutUint16(h[2:], total)
+	binary.BigEndian.PutUint16(h[4:], ipID)
+	binary.BigEndian.PutUint16(h[10:], ^fold(uint64(t.sum)+uint64(total)+uint64(ipID)))
+	binary.BigEndian.PutUint16(h[ipv4Len+4:], udp)
+	s := slicing
+	return s[21][total>>8] ^ s[20][total&0xff] ^ s[19][ipID>>8] ^ s[18][ipID&0xff] ^
+		uint32(bits.ReverseBytes16(udp))
 }

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -98,6 +100,52 @@ func TestTemplateRoundTrip(t *testing.T) {
 	})
 }
 
+// TestSealICRC: the ICRC that Seal puts together from what Init knew is that of
+// the bytes, for any path and any length.
+func TestSealICRC(t *testing.T) {
+	lengths := rapid.OneOf(rapid.IntRange(BTHLen/4, 100),
+		rapid.SampledFrom([]int{268, 269, 270, 271, 1024, 1036, 1039, 16000}))
+	rapid.Check(t, func(t *rapid.T) {
+		path := drawPath(t)
+		var tmpl Template
+		if err := tmpl.Init(path); err != nil {
+			t.Fatal(err)
+		}
+		n := 4 * lengths.Draw(t, "words")
+		seed := rapid.Uint64().Draw(t, "seed")
+		frame := make([]byte, tmpl.FrameLen(n))
+		rand.NewChaCha8([32]byte{0: byte(seed), 1: byte(seed >> 8)}).Read(frame)
+		end := tmpl.Seal(frame, n, rapid.Uint16().Draw(t, "identification"))
+		h := frame[tmpl.net : end-ICRCLen]
+		got := binary.LittleEndian.Uint32(frame[end-ICRCLen:])
+		if want := slowICRC(path.Framing, h); got != want {
+			t.Fatalf("%s with %d bytes: 0x%08x, want 0x%08x", path.Framing, n, got, want)
+		}
+		if path.Framing == FramingV2IPv4 {
+			ip := (*[ipv4Len]byte)(h)
+			if ipv4Sum(ip) != 0xffff || !ipv4SumOK(ip) {
+				t.Fatalf("checksum of %x", ip)
+			}
+		}
+	})
+}
+
+// TestIPv4SumOK compares with the plain sum.
+func TestIPv4SumOK(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := [ipv4Len]byte(rapid.SliceOfN(rapid.Byte(), ipv4Len, ipv4Len).Draw(t, "header"))
+		h[0] = 0x45
+		if got, want := ipv4SumOK(&h), ipv4Sum(&h) == 0xffff; got != want {
+			t.Fatalf("%x: %t, want %t", h, got, want)
+		}
+		h[10], h[11] = 0, 0
+		binary.BigEndian.PutUint16(h[10:], ^ipv4Sum(&h))
+		if !ipv4SumOK(&h) {
+			t.Fatalf("%x: false, want true", h)
+		}
+	})
+}
+
 // TestTemplateFields: what is not in Path.
 func TestTemplateFields(t *testing.T) {
 	v4 := build(t, FramingV2IPv4, RCSendOnly, 3)
@@ -119,7 +167,7 @@ func TestIPv4Checksum(t *testing.T) {
 	frame, tmpl, n := benchFrame(t, 4)
 	for id := range 1 << 16 {
 		tmpl.Seal(frame, n, uint16(id))
-		if sum := ipv4Sum(frame[ethLen:][:ipv4Len]); sum != 0xffff {
+		if sum := ipv4Sum((*[ipv4Len]byte)(frame[ethLen:])); sum != 0xffff {
 			t.Fatalf("identification %d: sum 0x%04x", id, sum)
 		}
 	}
@@ -152,7 +200,9 @@ func TestTemplateSize(t *testing.T) {
 
 func TestAllocs(t *testing.T) {
 	frame, tmpl, n := benchFrame(t, 1024)
-	var p Packet
+	var p, h Packet
+	h.Decode(frame, nil)
+	buf := make([]byte, len(frame))
 	tests := map[string]func(){
 		"Decode":     func() { p.Decode(frame, nil) },
 		"refuse":     func() { p.Decode(frame[:500], nil) },
@@ -161,6 +211,8 @@ func TestAllocs(t *testing.T) {
 		"Seal":       func() { tmpl.Seal(frame, n, 1) },
 		"headers":    func() { p.RETH(); p.AETH(); p.AtomicETH(); p.ImmDt() },
 		"Err":        func() { _ = BadPad.Err() },
+		"Hold":       func() { p, _ = h.Hold(buf) },
+		"GRH":        func() { h.PutGRH(buf); _, _ = ParseReplyGRH(buf) },
 	}
 	for name, f := range tests {
 		if got := testing.AllocsPerRun(100, f); got != 0 {

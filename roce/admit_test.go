@@ -94,22 +94,6 @@ func TestTakenAsTheyCome(t *testing.T) {
 	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
 }
 
-// TestCreditsAreIgnored: the limit of the peer's credits is not kept, RNR NAKs
-// are the flow control.
-func TestCreditsAreIgnored(t *testing.T) {
-	for code := range uint8(32) {
-		s := newScript(t, options{})
-		for i := range uint64(3) {
-			s.Send(i, 1)
-		}
-		s.Expect(roctest.PSN(s.us(0)))
-		s.Recv(answerWith(s.us(0), wire.ACKSyndrome(code)))
-		s.Expect(roctest.PSN(s.us(1)))
-		s.Expect(roctest.PSN(s.us(2)))
-		s.ExpectCQE(done(0, roce.WCSend))
-	}
-}
-
 // TestSolicitedBit: on the last packet of what consumes a receive, nowhere else.
 func TestSolicitedBit(t *testing.T) {
 	for _, op := range allOps {

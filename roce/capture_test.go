@@ -241,6 +241,10 @@ func answerText(p *wire.Packet) string {
 	if p.Spec.Is(wire.ClassRead) {
 		return fmt.Sprintf("READ response psn %06x %x", uint32(p.BTH.PSN), p.Payload)
 	}
+	if s := p.AETH().Syndrome; p.Spec.Has(wire.HasAETH) && s.IsACK() {
+		// rxe does not count credits.
+		return fmt.Sprintf("%s psn %06x ACK msn %d", p.Spec.Name, uint32(p.BTH.PSN), p.AETH().MSN)
+	}
 	return roctest.Describe(p)
 }
 

@@ -122,8 +122,8 @@ var refusedMoves = []struct {
 	{roce.StateRTS, moveTo(roce.StateInit), maskInit, roce.ErrState, []string{"RTS to INIT"}},
 	{roce.StateRTS, moveTo(roce.StateSQE), roce.AttrState, roce.ErrState, []string{"RTS to SQE"}},
 	{
-		roce.StateRTS, moveTo(roce.StateRTS), roce.AttrState | 1<<25, roce.ErrInvalid,
-		[]string{"0x2000000"},
+		roce.StateRTS, moveTo(roce.StateRTS), roce.AttrState | 1<<26, roce.ErrInvalid,
+		[]string{"0x4000000"},
 	},
 	{roce.StateErr, moveTo(roce.StateRTS), maskRTS, roce.ErrState, []string{"ERR to RTS"}},
 }
@@ -161,7 +161,7 @@ func TestModifyMasks(t *testing.T) {
 // TestNewQPRefuses what no QP can be, and names it.
 func TestNewQPRefuses(t *testing.T) {
 	for words, change := range map[string]func(c *roce.QPConfig){
-		"type 3":             func(c *roce.QPConfig) { c.Type = 3 },
+		"type 5":             func(c *roce.QPConfig) { c.Type = 5 },
 		"protection domain":  func(c *roce.QPConfig) { c.Domain = nil },
 		"keys":               func(c *roce.QPConfig) { c.Keys = nil },
 		"counters":           func(c *roce.QPConfig) { c.Counters = nil },

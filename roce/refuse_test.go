@@ -96,12 +96,18 @@ func TestOpcodeSequence(t *testing.T) {
 				s.ExpectState(roce.StateRTS)
 				continue
 			}
-			step := "opcode_sequence"
-			if name == "RC_SEND_FIRST RC_SEND_LAST_INV" ||
-				before == between && spec.Is(wire.ClassFirst) {
-				step = "qp_rights" // atomics, FLUSH, invalidate: not granted
+			switch {
+			case spec.Is(wire.ClassInv) && (spec.Is(wire.ClassFirst) && before == between ||
+				before == wire.RCSendFirst && !spec.Is(wire.ClassFirst)):
+				// There is no such key; the data was placed before it was looked for.
+				s.Recv(p)
+				s.ExpectAck(p.PSN, wire.NAKRemoteAccessError, 0)
+				s.ExpectState(roce.StateErr)
+			case before == between && spec.Is(wire.ClassFirst):
+				s.refused(p, wire.NAKInvalidRequest, "qp_rights") // atomics, FLUSH
+			default:
+				s.refused(p, wire.NAKInvalidRequest, "opcode_sequence")
 			}
-			s.refused(p, wire.NAKInvalidRequest, step)
 		}
 	}
 	if seen != len(served) {
@@ -305,7 +311,7 @@ func TestSendTooLong(t *testing.T) {
 			op = wire.RCSendOnly
 		}
 		s.refused(request(op, s.it(uint32(packets-1)), make([]byte, 4)),
-			wire.NAKInvalidRequest, "length")
+			wire.NAKInvalidRequest, "receive_length")
 		s.ExpectRecvCQE(failed(1, roce.StatusLocLenErr), failed(2, roce.StatusWRFlushErr))
 	}
 }

@@ -113,8 +113,11 @@ func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 
 // refusal is how a fault of memory is answered.
 func refusal(fault mem.Fault) (Step, wire.Syndrome) {
-	if fault == mem.FaultMisaligned {
+	switch fault {
+	case mem.FaultMisaligned:
 		return stepAlignment, wire.NAKInvalidRequest
+	case mem.FaultSync:
+		return stepSync, wire.NAKRemoteOperationalError
 	}
 	return stepRKey, wire.NAKRemoteAccessError
 }
@@ -162,9 +165,14 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if fault := q.keys.Flush(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
-		h.SEL == wire.FlushRegion, h.PLT&wire.FlushPersistent != 0); fault != mem.OK {
-		return stepRKey, wire.NAKRemoteAccessError
+	for _, plt := range [...]uint8{wire.FlushGlobal, wire.FlushPersistent} {
+		if h.PLT&plt == 0 {
+			continue
+		}
+		if fault := q.keys.Flush(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
+			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
+			return refusal(fault)
+		}
 	}
 	q.store(resource{kind: resourceDone}, 1)
 	return stepAdmitted, 0

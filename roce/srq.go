@@ -23,6 +23,8 @@ type SRQ struct {
 	num     uint32
 	domain  *mem.Domain
 	onEvent func(Event)
+	xrcd    *XRCD // nil for one that is not for XRC
+	cq      *CQ   // of an SRQ for XRC
 
 	// rq is used under its mu by both sides: more than one queue takes from it.
 	// Its memory comes with the first post.

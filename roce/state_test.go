@@ -74,7 +74,8 @@ func TestPostRefuses(t *testing.T) {
 		wr    roce.SendWR
 		words string
 	}{
-		{roce.SendWR{Opcode: 5}, "opcode 5"},
+		{roce.SendWR{Opcode: 8}, "opcode 8"},
+		{roce.SendWR{Opcode: roce.OpFetchAdd}, "ATOMIC_FETCH_AND_ADD of 0 bytes"},
 		{roce.SendWR{Opcode: 255}, "opcode 255"},
 		{roce.SendWR{Opcode: roce.OpSend, Flags: 1 << 7}, "send flags 0x80"},
 		{roce.SendWR{Opcode: roce.OpSend, SGList: make([]roce.SGE, 3)}, "3 SGEs"},
@@ -140,7 +141,7 @@ func TestResetForgets(t *testing.T) {
 	s.ExpectNoCQE()
 	s.ExpectNothing()
 	s.ExpectDeadline(0)
-	want := roce.Snapshot{QPN: qpnA}
+	want := roce.Snapshot{QPN: qpnA, Type: roce.TypeRC}
 	if got := s.qp.Snapshot(); got != want {
 		t.Errorf("%+v", got)
 	}

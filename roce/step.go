@@ -30,6 +30,7 @@ const (
 	stepFit
 	stepRKey
 	stepAlignment
+	stepSync
 	stepLocal
 	stepResponse
 
@@ -62,6 +63,7 @@ var stepInfo = [stepCount]struct {
 	stepFit:       {"receive_length", counter.DropTooLong},
 	stepRKey:      {"rkey", counter.SentFatalNAK},
 	stepAlignment: {"alignment", counter.SentFatalNAK},
+	stepSync:      {"persistence", counter.SentFatalNAK},
 	stepLocal:     {"local_memory", counter.DropLocalMemory},
 	stepResponse:  {"response_order", counter.DropOutOfWindow},
 }

@@ -43,7 +43,7 @@ func (w *workQueue[E]) init(what string, depth, maxSGE, maxInline int) error {
 // grow allocates the ring. The caller holds mu, and no entry was ever posted.
 func (w *workQueue[E]) grow() {
 	n := int(w.mask) + 1
-	w.ring, w.sges = make([]E, n), make([]SGE, n*w.maxSGE)
+	w.ring, w.sges = w.newRing(n)
 	if w.maxInline > 0 {
 		w.inline = make([]byte, n*w.maxInline)
 	}

@@ -122,9 +122,22 @@ func RETH(h wire.RETH) Check {
 	return want("RETH", h, func(p *wire.Packet) wire.RETH { return p.RETH() })
 }
 
-// Syndrome wants this syndrome in the AETH.
+// Syndrome wants this syndrome in the AETH. ACKNoCredits stands for a positive
+// one with any credit count; see Credits.
 func Syndrome(s wire.Syndrome) Check {
-	return want("syndrome", s, func(p *wire.Packet) wire.Syndrome { return p.AETH().Syndrome })
+	return want("syndrome", s, func(p *wire.Packet) wire.Syndrome {
+		got := p.AETH().Syndrome
+		if s == wire.ACKNoCredits && got.IsACK() {
+			return s
+		}
+		return got
+	})
+}
+
+// Credits wants a positive syndrome with this credit code.
+func Credits(code uint8) Check {
+	return want("syndrome", wire.ACKSyndrome(code),
+		func(p *wire.Packet) wire.Syndrome { return p.AETH().Syndrome })
 }
 
 // MSN wants this message sequence number in the AETH.

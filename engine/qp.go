@@ -45,8 +45,9 @@ type QP struct {
 	closed               bool
 	inReady              bool
 	nextReady, prevReady *QP
+	nextTimer, prevTimer *QP
 	timerAt              roce.Time
-	timerPos             int // position in the heap of deadlines plus one, 0 when not in it
+	timerSlot            uint16 // list of the wheel that it is in, plus one
 }
 
 // CreateQP makes a QP in state RESET with an unpredictable number.

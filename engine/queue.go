@@ -56,7 +56,7 @@ type queue struct {
 
 	mu     sync.Mutex
 	ready  readyList
-	timers deadlines
+	timers wheel
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
 	txHave int // reserved frames at the front of tx
@@ -194,7 +194,7 @@ func (q *queue) expire(now roce.Time) bool {
 			continue
 		}
 		if at > now {
-			// It moved later since; see deadlines.
+			// It moved later since; see wheel.
 			q.timers.arm(qp, at)
 			continue
 		}

@@ -16,14 +16,9 @@ import (
 	"xroce/xsk"
 )
 
-// Implementation constants of a queue.
-const (
-	// burst is how many frames are taken or given at once: enough to spread
-	// the cost of a system call, few enough to keep answers prompt.
-	burst = 64
-	// quantum is how many packets a QP may send before the next one's turn.
-	quantum = 16
-)
+// burst is how many frames are taken or given at once: enough to spread the cost
+// of a system call, few enough to keep answers prompt.
+const burst = 64
 
 // A queue moves packets between one link and the QPs that live on it.
 //
@@ -55,7 +50,7 @@ type queue struct {
 	dead     atomic.Bool // err is set
 
 	mu     sync.Mutex
-	ready  readyList
+	ready  turns
 	timers wheel
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
@@ -113,7 +108,7 @@ func (q *queue) answer() {
 		// A post after this rings again, one before it is seen by the send
 		// step of this round.
 		qp.rung.Store(false)
-		q.ready.push(qp)
+		q.ready.push(qp, qp.machine.Answering())
 		rung[i] = nil
 	}
 }
@@ -179,7 +174,12 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
 
 // touched notes that qp may want to send and may have a new deadline.
 func (q *queue) touched(qp *QP) {
-	q.ready.push(qp)
+	q.ready.push(qp, qp.machine.Answering())
+	q.await(qp)
+}
+
+// await arms the timer of qp.
+func (q *queue) await(qp *QP) {
 	if at, ok := qp.machine.NextDeadline(); ok {
 		q.timers.arm(qp, at)
 	}
@@ -205,7 +205,7 @@ func (q *queue) expire(now roce.Time) bool {
 	return any
 }
 
-// send lets the ready QPs write packets, each a quantum, until frames or work
+// send lets the ready QPs write packets, each in its turn, until frames or work
 // run out.
 func (q *queue) send(now roce.Time) bool {
 	if q.ready.empty() {
@@ -216,24 +216,16 @@ func (q *queue) send(now roce.Time) bool {
 	}
 	q.txHave += q.link.Reserve(q.tx[q.txHave:])
 	used := 0
-	for used < q.txHave && !q.ready.empty() {
-		qp := q.ready.pop()
-		more := true
-		for limit := min(used+quantum, q.txHave); used < limit; used++ {
-			f := &q.tx[used]
-			if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
-				more = false
-				break
-			}
-			if q.tap != nil {
-				q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
-			}
+	for used < q.txHave {
+		qp := q.ready.pick()
+		if qp == nil {
+			break
 		}
-		if at, ok := qp.machine.NextDeadline(); ok {
-			q.timers.arm(qp, at)
-		}
+		n, more := q.turn(now, qp, q.tx[used:q.txHave])
+		used += n
+		q.await(qp)
 		if more {
-			q.ready.push(qp)
+			q.ready.push(qp, qp.machine.Answering())
 		}
 	}
 	if used > 0 {
@@ -244,6 +236,22 @@ func (q *queue) send(now roce.Time) bool {
 		q.flush()
 	}
 	return used > 0
+}
+
+// turn lets a QP write packets until its turn is over or the frames run out. It
+// returns how many, and whether there may be more.
+func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
+	for ; used < len(frames) && qp.maySend(qp.machine.Answering()); used++ {
+		f := &frames[used]
+		if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
+			return used, false
+		}
+		qp.credit -= int32(f.Len)
+		if q.tap != nil {
+			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+	}
+	return used, true
 }
 
 // flush gives the transmitted frames to the kernel.
@@ -286,9 +294,10 @@ func (q *queue) fail(err error) {
 // flushReady lets QPs in ERR flush what was posted to them. They send nothing,
 // so they need no frame.
 func (q *queue) flushReady(now roce.Time) bool {
-	any := !q.ready.empty()
-	for !q.ready.empty() {
-		q.ready.pop().machine.NextPacket(now, nil)
+	any := false
+	for qp := q.ready.pick(); qp != nil; qp = q.ready.pick() {
+		qp.machine.NextPacket(now, nil)
+		any = true
 	}
 	return any
 }

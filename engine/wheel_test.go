@@ -259,25 +259,3 @@ func TestWheelDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a run", n)
 	}
 }
-
-func TestReadyListIsFair(t *testing.T) {
-	var l readyList
-	qps := []*QP{{}, {}, {}, {}}
-	for _, qp := range qps {
-		l.push(qp)
-		l.push(qp)
-	}
-	l.remove(qps[1])
-	l.remove(qps[1])
-	qps[3].closed = true
-	for _, want := range []*QP{qps[0], qps[2], qps[3]} {
-		got := l.pop()
-		if got != want {
-			t.Fatal("not in the order of their turns")
-		}
-		l.push(got)
-	}
-	if l.pop() != qps[0] || l.pop() != qps[2] || !l.empty() {
-		t.Error("a closed QP came back, or another did not")
-	}
-}

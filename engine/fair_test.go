@@ -120,9 +120,9 @@ func TestFairShares(t *testing.T) {
 		for _, size := range tt.reads {
 			join(roce.OpRead, size)
 		}
-		run(t, devA, devB, loads, 200) // until all are at it
+		keepBusy(t, devA, devB, loads, 200) // until all are at it
 		clear(m.bytes)
-		run(t, devA, devB, loads, 2000)
+		keepBusy(t, devA, devB, loads, 1000)
 		var shares []float64
 		for _, qpn := range peers {
 			shares = append(shares, float64(m.bytes[qpn]))
@@ -135,8 +135,8 @@ func TestFairShares(t *testing.T) {
 	}
 }
 
-// run keeps all busy for so many rounds of the first device.
-func run(t *testing.T, devA, devB *engine.Device, loads []load, rounds int) {
+// keepBusy lets all send for so many rounds of the first device.
+func keepBusy(t *testing.T, devA, devB *engine.Device, loads []load, rounds int) {
 	t.Helper()
 	for range rounds {
 		for i := range loads {
@@ -164,13 +164,13 @@ func TestFlood(t *testing.T) {
 	quiet, peer := newSide(t, devA), newSide(t, devB)
 	connect(t, quiet, peer)
 	m.until = peer.qp.QPN()
-	run(t, devA, devB, loads, 100)
+	keepBusy(t, devA, devB, loads, 100)
 	for range 100 {
-		run(t, devA, devB, loads, 7)
+		keepBusy(t, devA, devB, loads, 7)
 		clear(m.bytes)
 		postWrites(t, quiet, peer, 1, 64)
 		for m.bytes[peer.qp.QPN()] == 0 {
-			run(t, devA, devB, loads, 1)
+			keepBusy(t, devA, devB, loads, 1)
 		}
 		for _, l := range loads {
 			if n := m.bytes[l.to.qp.QPN()]; n > 16<<10+4200 {
@@ -183,7 +183,7 @@ func TestFlood(t *testing.T) {
 			if n, err = quiet.cq.Poll(wcs[:]); err != nil || wcs[0].Status != roce.StatusSuccess {
 				t.Fatal(err, wcs[0].Status)
 			}
-			run(t, devA, devB, loads, 1)
+			keepBusy(t, devA, devB, loads, 1)
 		}
 	}
 }

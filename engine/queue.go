@@ -25,7 +25,8 @@ const burst = 64
 // One round of progress, in the order in which packets meet it:
 //
 //	doorbells  QPs that were posted to become ready
-//	receive    a burst of frames: decode, find the QP, hand over, give back
+//	receive    a burst of frames, and what QPs here sent to each other: decode,
+//	           find the QP, hand over, give back
 //	deadlines  QPs whose timer expired
 //	send       ready QPs in turn write packets into free frames; one flush
 //
@@ -55,6 +56,7 @@ type queue struct {
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
 	txHave int // reserved frames at the front of tx
+	own    loopback
 	packet wire.Packet
 	err    error // why the link is of no more use
 	onFail func()
@@ -65,8 +67,9 @@ type queue struct {
 	held  bool // the last round received and, in direct mode, left sending to the next
 }
 
-func newQueue(link xsk.Link, o *Options) *queue {
+func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
 	return &queue{
+		own:  loopback{mac: mac, room: link.Info().MaxFrame},
 		link: link, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
@@ -136,19 +139,25 @@ func (q *queue) progress() bool {
 
 // receive hands a burst of frames to their QPs.
 func (q *queue) receive(now roce.Time) bool {
+	own := q.own.take()
+	q.handle(now, own)
 	n := q.link.Receive(q.rx[:])
-	if n == 0 {
-		return false
+	if n > 0 {
+		q.handle(now, q.rx[:n])
+		q.link.Release(q.rx[:n])
 	}
-	for i := range q.rx[:n] {
-		f := &q.rx[i]
+	return n > 0 || len(own) > 0
+}
+
+// handle shows frames to the tap and to their QPs.
+func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
+	for i := range frames {
+		f := &frames[i]
 		if q.tap != nil {
 			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
 		}
 		q.demux(now, f)
 	}
-	q.link.Release(q.rx[:n])
-	return true
 }
 
 // demux decodes one frame and hands it to its QP.
@@ -216,7 +225,7 @@ func (q *queue) send(now roce.Time) bool {
 	}
 	q.txHave += q.link.Reserve(q.tx[q.txHave:])
 	used := 0
-	for used < q.txHave {
+	for used < q.txHave && !q.own.full() {
 		qp := q.ready.pick()
 		if qp == nil {
 			break
@@ -235,13 +244,13 @@ func (q *queue) send(now roce.Time) bool {
 	if used > 0 || q.link.Pending() {
 		q.flush()
 	}
-	return used > 0
+	return used > 0 || q.own.n > 0
 }
 
 // turn lets a QP write packets until its turn is over or the frames run out. It
-// returns how many, and whether there may be more.
+// returns how many are for the link, and whether there may be more.
 func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
-	for ; used < len(frames) && qp.maySend(qp.machine.Answering()); used++ {
+	for used < len(frames) && !q.own.full() && qp.maySend(qp.machine.Answering()) {
 		f := &frames[used]
 		if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
 			return used, false
@@ -249,6 +258,9 @@ func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mor
 		qp.credit -= int32(f.Len)
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+		if !q.own.put(f.Data[:f.Len]) {
+			used++
 		}
 	}
 	return used, true

@@ -100,7 +100,7 @@ var linkCounters = [...]struct {
 func (d *Device) Counters() ([]Counter, error) {
 	q := d.queue
 	q.mu.Lock()
-	count, drops := q.count, q.drops
+	count, drops, own := q.count, q.drops, q.own.total
 	stats, err := q.link.Stats()
 	q.mu.Unlock()
 	if err != nil {
@@ -118,6 +118,9 @@ func (d *Device) Counters() ([]Counter, error) {
 				Counter{"drop_" + r.String(), n, "packets", "refused by the decoder"})
 		}
 	}
+	list = append(list, Counter{
+		"loopback_packets", own, "packets", "sent by one QP of the device to another",
+	})
 	for _, c := range linkCounters {
 		list = append(list, Counter{c.name, c.value(&stats), c.unit, c.help})
 	}

@@ -46,7 +46,8 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		return nil, errors.Join(err, link.Close(), host.Close())
 	}
 	d := &Device{
-		host: host, keys: mem.NewKeys(o.Rand), queue: newQueue(link, &o), options: o,
+		host: host, keys: mem.NewKeys(o.Rand), options: o,
+		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
 	}
 	d.queue.onFail = func() { close(d.failed) }

@@ -35,15 +35,22 @@ var allAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
 // newSide makes everything that one end of a connection needs on a device.
 func newSide(t *testing.T, dev *engine.Device) *side {
 	t.Helper()
+	return newSideOf(t, dev, engine.QPInit{})
+}
+
+// newSideOf is the same with a QP of this kind, but for its CQs.
+func newSideOf(t *testing.T, dev *engine.Device, init engine.QPInit) *side {
+	t.Helper()
 	s := &side{dev: dev, pd: dev.AllocPD()}
 	var err error
-	if s.cq, err = dev.CreateCQ(1024); err != nil {
+	if s.cq, err = dev.CreateCQ(1024 + init.MaxSendWR); err != nil {
 		t.Fatal(err)
 	}
 	if s.mr, err = dev.RegMR(s.pd, make([]byte, regionSize), allAccess); err != nil {
 		t.Fatal(err)
 	}
-	if s.qp, err = dev.CreateQP(s.pd, engine.QPInit{SendCQ: s.cq, RecvCQ: s.cq}); err != nil {
+	init.SendCQ, init.RecvCQ = s.cq, s.cq
+	if s.qp, err = dev.CreateQP(s.pd, init); err != nil {
 		t.Fatal(err)
 	}
 	err = s.qp.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: allAccess},
@@ -72,25 +79,36 @@ func connect(t *testing.T, a, b *side) {
 // simPair makes two devices joined by a simulated network.
 func simPair(t *testing.T, network *sim.Network, o engine.Options) (a, b *engine.Device) {
 	t.Helper()
-	var devs [2]*engine.Device
-	for i := range devs {
-		port, err := network.NewPort(sim.PortConfig{
-			Name: string(rune('a' + i)), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
-			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if devs[i], err = engine.OpenLink(port, port, o); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := devs[i].Close(); err != nil {
-				t.Error(err)
-			}
-		})
+	return openPort(t, network, 0, o), openPort(t, network, 1, o)
+}
+
+// newPort adds the i-th port to a network.
+func newPort(t *testing.T, network *sim.Network, i int) *sim.Port {
+	t.Helper()
+	port, err := network.NewPort(sim.PortConfig{
+		Name: string(rune('a' + i)), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
+		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return devs[0], devs[1]
+	return port
+}
+
+// openPort opens a device on the i-th port of a network.
+func openPort(t *testing.T, network *sim.Network, i int, o engine.Options) *engine.Device {
+	t.Helper()
+	port := newPort(t, network, i)
+	dev, err := engine.OpenLink(port, port, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dev
 }
 
 // wait takes n completions of success.

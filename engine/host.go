@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -63,7 +64,8 @@ type AddressVector struct {
 }
 
 // ResolvePath turns an address vector into the headers of a path, resolving the
-// neighbour.
+// neighbour. Our own addresses are those of our own MAC address: packets to it do
+// not leave the device.
 func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, error) {
 	gids := d.GIDs()
 	switch {
@@ -76,17 +78,21 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 		return wire.Path{}, fmt.Errorf("%w: from %s to %s: one is IPv4, the other IPv6; "+
 			"choose another GID index", roce.ErrInvalid, gids[av.SGIDIndex], av.DGID)
 	}
-	src := gids[av.SGIDIndex]
-	mac, err := d.host.Resolve(ctx, src.Addr(), av.DGID.Addr())
-	if err != nil {
-		return wire.Path{}, err
+	src, own := gids[av.SGIDIndex], d.host.Port().MAC
+	mac := own
+	if !slices.Contains(gids, av.DGID) {
+		var err error
+		mac, err = d.host.Resolve(ctx, src.Addr(), av.DGID.Addr())
+		if err != nil {
+			return wire.Path{}, err
+		}
 	}
 	framing := wire.FramingV2IPv6
 	if src.IsIPv4() {
 		framing = wire.FramingV2IPv4
 	}
 	return wire.Path{
-		Framing: framing, SrcMAC: d.host.Port().MAC, DstMAC: mac, Src: src, Dst: av.DGID,
+		Framing: framing, SrcMAC: own, DstMAC: mac, Src: src, Dst: av.DGID,
 		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
 	}, nil
 }

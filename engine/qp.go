@@ -42,11 +42,19 @@ type QP struct {
 	rung    atomic.Bool // the doorbell was rung and not answered
 
 	// Under the progress lock:
-	closed               bool
-	inReady              bool
+	closed bool
+
+	// Of the queue's turns.
+	waiting              bool   // it is in a list of them,
+	place                uint8  // which is this one
+	round                uint32 // the last one in which it had a turn,
+	credit               int32  // and what was left of it, in bytes
 	nextReady, prevReady *QP
+
+	// Of the queue's wheel.
+	timerSlot            uint16 // the list that it is in plus one, 0 for none
 	timerAt              roce.Time
-	timerPos             int // position in the heap of deadlines plus one, 0 when not in it
+	nextTimer, prevTimer *QP
 }
 
 // CreateQP makes a QP in state RESET with an unpredictable number.

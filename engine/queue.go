@@ -16,21 +16,17 @@ import (
 	"xroce/xsk"
 )
 
-// Implementation constants of a queue.
-const (
-	// burst is how many frames are taken or given at once: enough to spread
-	// the cost of a system call, few enough to keep answers prompt.
-	burst = 64
-	// quantum is how many packets a QP may send before the next one's turn.
-	quantum = 16
-)
+// burst is how many frames are taken or given at once: enough to spread the cost
+// of a system call, few enough to keep answers prompt.
+const burst = 64
 
 // A queue moves packets between one link and the QPs that live on it.
 //
 // One round of progress, in the order in which packets meet it:
 //
 //	doorbells  QPs that were posted to become ready
-//	receive    a burst of frames: decode, find the QP, hand over, give back
+//	receive    a burst of frames, and what QPs here sent to each other: decode,
+//	           find the QP, hand over, give back
 //	deadlines  QPs whose timer expired
 //	send       ready QPs in turn write packets into free frames; one flush
 //
@@ -55,11 +51,12 @@ type queue struct {
 	dead     atomic.Bool // err is set
 
 	mu     sync.Mutex
-	ready  readyList
-	timers deadlines
+	ready  turns
+	timers wheel
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
 	txHave int // reserved frames at the front of tx
+	own    loopback
 	packet wire.Packet
 	err    error // why the link is of no more use
 	onFail func()
@@ -70,8 +67,9 @@ type queue struct {
 	held  bool // the last round received and, in direct mode, left sending to the next
 }
 
-func newQueue(link xsk.Link, o *Options) *queue {
+func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
 	return &queue{
+		own:  loopback{mac: mac, room: link.Info().MaxFrame},
 		link: link, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
@@ -113,7 +111,7 @@ func (q *queue) answer() {
 		// A post after this rings again, one before it is seen by the send
 		// step of this round.
 		qp.rung.Store(false)
-		q.ready.push(qp)
+		q.ready.push(qp, qp.machine.Answering())
 		rung[i] = nil
 	}
 }
@@ -141,19 +139,25 @@ func (q *queue) progress() bool {
 
 // receive hands a burst of frames to their QPs.
 func (q *queue) receive(now roce.Time) bool {
+	own := q.own.take()
+	q.handle(now, own)
 	n := q.link.Receive(q.rx[:])
-	if n == 0 {
-		return false
+	if n > 0 {
+		q.handle(now, q.rx[:n])
+		q.link.Release(q.rx[:n])
 	}
-	for i := range q.rx[:n] {
-		f := &q.rx[i]
+	return n > 0 || len(own) > 0
+}
+
+// handle shows frames to the tap and to their QPs.
+func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
+	for i := range frames {
+		f := &frames[i]
 		if q.tap != nil {
 			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
 		}
 		q.demux(now, f)
 	}
-	q.link.Release(q.rx[:n])
-	return true
 }
 
 // demux decodes one frame and hands it to its QP.
@@ -179,7 +183,12 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
 
 // touched notes that qp may want to send and may have a new deadline.
 func (q *queue) touched(qp *QP) {
-	q.ready.push(qp)
+	q.ready.push(qp, qp.machine.Answering())
+	q.await(qp)
+}
+
+// await arms the timer of qp.
+func (q *queue) await(qp *QP) {
 	if at, ok := qp.machine.NextDeadline(); ok {
 		q.timers.arm(qp, at)
 	}
@@ -194,7 +203,7 @@ func (q *queue) expire(now roce.Time) bool {
 			continue
 		}
 		if at > now {
-			// It moved later since; see deadlines.
+			// It moved later since; see wheel.
 			q.timers.arm(qp, at)
 			continue
 		}
@@ -205,7 +214,7 @@ func (q *queue) expire(now roce.Time) bool {
 	return any
 }
 
-// send lets the ready QPs write packets, each a quantum, until frames or work
+// send lets the ready QPs write packets, each in its turn, until frames or work
 // run out.
 func (q *queue) send(now roce.Time) bool {
 	if q.ready.empty() {
@@ -216,24 +225,16 @@ func (q *queue) send(now roce.Time) bool {
 	}
 	q.txHave += q.link.Reserve(q.tx[q.txHave:])
 	used := 0
-	for used < q.txHave && !q.ready.empty() {
-		qp := q.ready.pop()
-		more := true
-		for limit := min(used+quantum, q.txHave); used < limit; used++ {
-			f := &q.tx[used]
-			if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
-				more = false
-				break
-			}
-			if q.tap != nil {
-				q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
-			}
+	for used < q.txHave && !q.own.full() {
+		qp := q.ready.pick()
+		if qp == nil {
+			break
 		}
-		if at, ok := qp.machine.NextDeadline(); ok {
-			q.timers.arm(qp, at)
-		}
+		n, more := q.turn(now, qp, q.tx[used:q.txHave])
+		used += n
+		q.await(qp)
 		if more {
-			q.ready.push(qp)
+			q.ready.push(qp, qp.machine.Answering())
 		}
 	}
 	if used > 0 {
@@ -243,7 +244,26 @@ func (q *queue) send(now roce.Time) bool {
 	if used > 0 || q.link.Pending() {
 		q.flush()
 	}
-	return used > 0
+	return used > 0 || q.own.n > 0
+}
+
+// turn lets a QP write packets until its turn is over or the frames run out. It
+// returns how many are for the link, and whether there may be more.
+func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
+	for used < len(frames) && !q.own.full() && qp.maySend(qp.machine.Answering()) {
+		f := &frames[used]
+		if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
+			return used, false
+		}
+		qp.credit -= int32(f.Len)
+		if q.tap != nil {
+			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+		if !q.own.put(f.Data[:f.Len]) {
+			used++
+		}
+	}
+	return used, true
 }
 
 // flush gives the transmitted frames to the kernel.
@@ -286,9 +306,10 @@ func (q *queue) fail(err error) {
 // flushReady lets QPs in ERR flush what was posted to them. They send nothing,
 // so they need no frame.
 func (q *queue) flushReady(now roce.Time) bool {
-	any := !q.ready.empty()
-	for !q.ready.empty() {
-		q.ready.pop().machine.NextPacket(now, nil)
+	any := false
+	for qp := q.ready.pick(); qp != nil; qp = q.ready.pick() {
+		qp.machine.NextPacket(now, nil)
+		any = true
 	}
 	return any
 }

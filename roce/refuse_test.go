@@ -103,6 +103,11 @@ func TestOpcodeSequence(t *testing.T) {
 				s.Recv(p)
 				s.ExpectAck(p.PSN, wire.NAKRemoteAccessError, 0)
 				s.ExpectState(roce.StateErr)
+			case before == between && spec.Is(wire.ClassFlush):
+				s.refused(p, wire.NAKInvalidRequest, "length") // of no placement type
+			case before == between && op == wire.RCAtomicWrite:
+				s.Recv(p) // WRITE is granted, and so is this
+				s.Expect(roctest.Opcode(wire.RCReadRespOnly))
 			case before == between && spec.Is(wire.ClassFirst):
 				s.refused(p, wire.NAKInvalidRequest, "qp_rights") // atomics, FLUSH
 			default:

@@ -56,6 +56,6 @@ func (q *QP) Snapshot() Snapshot {
 // String prints the snapshot in one line.
 func (s Snapshot) String() string {
 	return fmt.Sprintf("qp 0x%06x %s %s peer 0x%06x psn 0x%06x una 0x%06x expects 0x%06x "+
-		"sends %d receives %d last drop %s", s.QPN, s.Type, s.State, s.DestQPN, s.NextPSN, s.UnackedPSN,
-		s.ExpectedPSN, s.SendPosted, s.RecvPosted, s.LastDrop)
+		"sends %d receives %d last drop %s", s.QPN, s.Type, s.State, s.DestQPN, s.NextPSN,
+		s.UnackedPSN, s.ExpectedPSN, s.SendPosted, s.RecvPosted, s.LastDrop)
 }

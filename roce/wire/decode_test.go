@@ -72,7 +72,7 @@ var ethFramings = framings[:3]
 // legalPayloads are payload sizes that an opcode allows under a PMTU of 256.
 func legalPayloads(op Opcode) []int {
 	var ns []int
-	for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 63, 255, 256} {
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 32, 63, 255, 256} {
 		if op.Spec().Payload.Allows(n, 256) {
 			ns = append(ns, n)
 		}

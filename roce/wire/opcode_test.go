@@ -78,6 +78,8 @@ func TestOpcodeConstants(t *testing.T) {
 		XRCAtomicAck: "XRC_ATOMIC_ACK", XRCCmpSwap: "XRC_CMP_SWAP",
 		XRCFetchAdd: "XRC_FETCH_ADD", XRCSendLastInv: "XRC_SEND_LAST_INV",
 		XRCSendOnlyInv: "XRC_SEND_ONLY_INV",
+
+		SelectiveAck: "OWN_SELECTIVE_ACK",
 	}
 	for op, want := range tests {
 		if op.String() != want {
@@ -251,6 +253,8 @@ func checkClass(t *testing.T, op Opcode, s *OpcodeSpec) {
 		t.Errorf("%s is %s: want first, last or middle", op, s.Class)
 	}
 	switch {
+	case op == SelectiveAck:
+		want(t, op, s.Payload, Payload32)
 	case s.Is(ClassAck) || s.Is(ClassAtomic) || s.Is(ClassFlush):
 		want(t, op, s.Payload, PayloadNone)
 	case middle, s.Class&ClassOnly == ClassFirst:
@@ -284,6 +288,7 @@ func TestPayloadRule(t *testing.T) {
 		{PayloadAny, []int{0, 1, 1024}, []int{-1, 1025}},
 		{Payload8, []int{8}, []int{-1, 0, 7, 9}},
 		{Payload16, []int{16}, []int{-1, 0, 15, 17}},
+		{Payload32, []int{32}, []int{-1, 0, 31, 33}},
 	}
 	for _, tt := range tests {
 		for _, n := range tt.ok {

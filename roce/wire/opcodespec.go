@@ -29,11 +29,11 @@ func (s Service) String() string { return serviceNames[s&7] }
 
 // Opcode is the operation of base, an opcode of any service, in service s: the
 // UC SEND only for ServiceUC and RCSendOnly. ok is false, and op means nothing,
-// when the service does not have it. A CNP is no operation of another service,
-// and none of theirs is a CNP.
+// when the service does not have it. A CNP and our own packets are no operations
+// of another service, and none of theirs is a CNP.
 func (s Service) Opcode(base Opcode) (op Opcode, ok bool) {
 	const operation = 0x1f
-	if s > ServiceXRC || !base.Spec().Known {
+	if s > ServiceXRC || !base.Spec().Known || base.Spec().Service > ServiceXRC {
 		return 0, false
 	}
 	op = Opcode(s)<<5 | base&operation

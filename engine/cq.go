@@ -9,27 +9,94 @@ import (
 
 // A CQ is a completion queue of a device.
 type CQ struct {
-	ring   *roce.CQ
-	device *Device
-	events chan struct{}
+	ring    *roce.CQ
+	device  *Device
+	channel *CompChannel // nil when attached to none
+	ready   chan struct{}
+
+	// Under the progress lock:
+	users  int // QPs that complete to it, twice those that do for both queues
+	closed bool
+
+	events *eventSource // of the device's asyncEvents
+
+	// Under the channel's lock:
+	due     int // events that nobody took
+	taken   int // events that were not acknowledged
+	nextDue *CQ
 }
 
+// A CQOption says more of a new CQ.
+type CQOption func(*CQ)
+
+// OnChannel attaches a CQ to a completion channel, which gets an event for each
+// answered Arm.
+func OnChannel(c *CompChannel) CQOption { return func(cq *CQ) { cq.channel = c } }
+
 // CreateCQ makes a CQ with room for at least depth completions.
-func (d *Device) CreateCQ(depth int) (*CQ, error) {
-	c := &CQ{device: d, events: make(chan struct{}, 1)}
+func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
+	c := &CQ{device: d, ready: make(chan struct{}, 1)}
+	for _, option := range options {
+		option(c)
+	}
 	ring, err := roce.NewCQ(depth, c.notify)
 	if err != nil {
 		return nil, err
 	}
 	c.ring = ring
+	if c.channel != nil {
+		if err := c.channel.attach(d); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
+// Close destroys the CQ (ibv_destroy_cq). It fails with ErrBusy while QPs use
+// it, and waits until the events of its completion channel that were taken are
+// acknowledged. It is idempotent.
+func (c *CQ) Close() error {
+	if closed, err := c.unuse(); !closed {
+		return err
+	}
+	c.device.async.forget(c.events)
+	if c.channel != nil {
+		c.channel.detach(c)
+	}
+	return nil
+}
+
+// unuse closes the CQ to new QPs and reports whether it did, and why not if that
+// is an error.
+func (c *CQ) unuse() (bool, error) {
+	c.device.queue.mu.Lock()
+	defer c.device.queue.mu.Unlock()
+	if c.users > 0 {
+		return false, fmt.Errorf("%w: queue pairs use the completion queue", ErrBusy)
+	}
+	was := c.closed
+	c.closed = true
+	return !was, nil
+}
+
+// AckEvents says that n events that the completion channel gave for this CQ
+// will not be looked at any more (ibv_ack_cq_events). Close waits for that. It
+// returns an error when fewer were taken.
+func (c *CQ) AckEvents(n int) error {
+	if c.channel == nil {
+		return fmt.Errorf("%w: the CQ is on no completion channel", roce.ErrInvalid)
+	}
+	return c.channel.ack(c, n)
+}
+
 // notify runs with the progress lock held and must not block: one event that
-// nobody took yet stands for all.
+// nobody took yet stands for all, but on a completion channel, which counts.
 func (c *CQ) notify() {
+	if c.channel != nil {
+		c.channel.raise(c)
+	}
 	select {
-	case c.events <- struct{}{}:
+	case c.ready <- struct{}{}:
 	default:
 	}
 }
@@ -55,10 +122,11 @@ func (c *CQ) Poll(dst []roce.Completion) (int, error) {
 func (c *CQ) Arm(solicitedOnly bool) (pending bool) { return c.ring.Arm(solicitedOnly) }
 
 // Events receives a value for each Arm that was answered.
-func (c *CQ) Events() <-chan struct{} { return c.events }
+func (c *CQ) Events() <-chan struct{} { return c.ready }
 
 // Wait polls until there is at least one completion, the context ends, or the
-// device fails. It sleeps in between, on a device in direct mode by driving it.
+// device fails. It sleeps in between, on a device in direct mode by driving it. It
+// arms the CQ, so one that is on a completion channel has events there for it.
 func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	if len(dst) == 0 {
 		return 0, fmt.Errorf("%w: no room for completions", roce.ErrInvalid)
@@ -90,7 +158,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 			continue
 		}
 		select {
-		case <-c.events:
+		case <-c.ready:
 		case <-c.device.failed:
 		case <-ctx.Done():
 		}

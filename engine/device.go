@@ -27,6 +27,15 @@ type Device struct {
 	direct  bool
 	gids    []wire.GID
 	failed  chan struct{} // closed when the link is lost
+	events  *eventSource  // of the device and its port
+	async   asyncEvents
+
+	// channels are the open completion channels, nil after Close.
+	channels struct {
+		sync.Mutex
+		open map[*CompChannel]struct{}
+	}
+	watching sync.WaitGroup // the goroutine that follows the port's state
 
 	closeOnce sync.Once
 	closeErr  error
@@ -50,7 +59,12 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
 	}
-	d.queue.onFail = func() { close(d.failed) }
+	d.async.init()
+	d.channels.open = map[*CompChannel]struct{}{}
+	d.queue.onFail = d.fail
+	if w, ok := host.(PortWatcher); ok {
+		d.watching.Go(func() { d.followPort(w) })
+	}
 	if !o.Direct {
 		d.driver = startDriver(d.queue, &o)
 	}
@@ -63,22 +77,80 @@ func (d *Device) Close() error {
 		if d.driver != nil {
 			d.driver.close()
 		}
-		d.queue.mu.Lock()
-		defer d.queue.mu.Unlock()
-		// What the peer is owed goes out before the connections do.
-		d.queue.progress()
-		d.queue.progress()
-		if d.queue.err == nil {
-			d.queue.fail(errClosed)
-		}
-		var errs []error
-		if d.program != nil {
-			errs = append(errs, d.program.Close())
-		}
-		errs = append(errs, d.queue.close(), d.host.Close())
-		d.closeErr = errors.Join(errs...)
+		// The link first: nothing raises an event any more then.
+		d.closeErr = errors.Join(d.closeLink(), d.closeChannels())
+		d.watching.Wait()
+		d.closeErr = errors.Join(d.closeErr, d.async.close())
 	})
 	return d.closeErr
+}
+
+// closeLink ends all QPs and gives the link and what is around it back.
+func (d *Device) closeLink() error {
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	// What the peer is owed goes out before the connections do.
+	d.queue.progress()
+	d.queue.progress()
+	if d.queue.err == nil {
+		d.queue.fail(errClosed)
+	}
+	var errs []error
+	if d.program != nil {
+		errs = append(errs, d.program.Close())
+	}
+	return errors.Join(append(errs, d.queue.close(), d.host.Close())...)
+}
+
+// addChannel counts a completion channel in.
+func (d *Device) addChannel(c *CompChannel) error {
+	d.channels.Lock()
+	defer d.channels.Unlock()
+	if d.channels.open == nil {
+		return errClosed
+	}
+	d.channels.open[c] = struct{}{}
+	return nil
+}
+
+// removeChannel counts a completion channel out.
+func (d *Device) removeChannel(c *CompChannel) {
+	d.channels.Lock()
+	defer d.channels.Unlock()
+	delete(d.channels.open, c)
+}
+
+// closeChannels closes all completion channels, with CQs or without.
+func (d *Device) closeChannels() error {
+	d.channels.Lock()
+	open := d.channels.open
+	d.channels.open = nil
+	d.channels.Unlock()
+	var errs []error
+	for c := range open {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
+
+// fail tells everybody that the device is of no more use. The caller holds the
+// progress lock.
+func (d *Device) fail(err error) {
+	close(d.failed)
+	if !errors.Is(err, errClosed) {
+		d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
+	}
+}
+
+// followPort raises the events of the port until the host is closed.
+func (d *Device) followPort(w PortWatcher) {
+	for up := range w.PortStates() {
+		if up {
+			d.raise(AsyncEvent{Type: roce.EventPortActive})
+		} else {
+			d.raise(AsyncEvent{Type: roce.EventPortErr})
+		}
+	}
 }
 
 // Err says why the device is of no more use, nil while it is.

@@ -25,6 +25,14 @@ type Host interface {
 	Close() error
 }
 
+// A PortWatcher is a Host that notices when its port goes down and comes up.
+type PortWatcher interface {
+	Host
+	// PortStates receives whether the port is up, each time that this changes.
+	// Close closes it.
+	PortStates() <-chan bool
+}
+
 // A Port is the interface that a device runs on.
 type Port struct {
 	Name  string

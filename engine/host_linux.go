@@ -18,6 +18,7 @@ type kernelHost struct {
 	mu     sync.Mutex // netlink.Handle is not safe for concurrent use
 	handle *netlink.Handle
 	port   Port
+	watch  *portWatch
 }
 
 // openKernelHost reads an interface and its addresses.
@@ -31,7 +32,12 @@ func openKernelHost(iface string) (*kernelHost, error) {
 		handle.Close()
 		return nil, err
 	}
-	return &kernelHost{handle: handle, port: port}, nil
+	watch, err := watchPort(port.Index)
+	if err != nil {
+		handle.Close()
+		return nil, err
+	}
+	return &kernelHost{handle: handle, port: port, watch: watch}, nil
 }
 
 // readPort describes one interface of the handle's namespace.
@@ -72,8 +78,12 @@ func (h *kernelHost) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handle.Close()
+	h.watch.close()
 	return nil
 }
+
+// PortStates implements PortWatcher.
+func (h *kernelHost) PortStates() <-chan bool { return h.watch.states }
 
 // How the kernel is asked to resolve a neighbour: it sends three probes, one a
 // second, before it gives up.

@@ -79,6 +79,28 @@ func TestLinkFlapsUnderTraffic(t *testing.T) {
 	}
 }
 
+// TestPortEvents follows the port down and up, from either end, and not twice.
+func TestPortEvents(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
+	expect := func(want roce.Event) {
+		t.Helper()
+		select {
+		case e := <-devs[0].Events():
+			if e != (engine.AsyncEvent{Type: want}) {
+				t.Fatalf("%+v, want %s", e, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("no event, want %s", want)
+		}
+	}
+	for _, side := range []vethpair.Side{vethpair.A, vethpair.B, vethpair.A} {
+		setLink(t, pair, side, false)
+		expect(roce.EventPortErr)
+		setLink(t, pair, side, true)
+		expect(roce.EventPortActive)
+	}
+}
+
 // TestDeviceDeleted ends all work with errors when the interface goes away.
 func TestDeviceDeleted(t *testing.T) {
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
@@ -108,6 +130,11 @@ func TestDeviceDeleted(t *testing.T) {
 			if wc.Status == roce.StatusWRFlushErr {
 				flushed++
 			}
+		}
+	}
+	for e := range devs[0].Events() { // PORT_ERR may come before
+		if e.Type == roce.EventDeviceFatal {
+			break
 		}
 	}
 	if devs[0].Err() == nil || a.qp.State() != roce.StateErr {

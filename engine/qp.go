@@ -39,7 +39,10 @@ func (i *QPInit) setDefaults() {
 type QP struct {
 	machine *roce.QP
 	device  *Device
-	rung    atomic.Bool // the doorbell was rung and not answered
+	sendCQ  *CQ
+	recvCQ  *CQ
+	events  *eventSource // of the device's asyncEvents
+	rung    atomic.Bool  // the doorbell was rung and not answered
 
 	// Under the progress lock:
 	closed bool
@@ -81,17 +84,27 @@ func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 		return nil, err
 	}
 	var failed error
+	var qpn uint32
+	for _, cq := range []*CQ{init.SendCQ, init.RecvCQ} {
+		if cq.closed {
+			return nil, fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
+		}
+	}
 	qp, err := d.queue.qps.Insert(func(num uint32) *QP {
 		var machine *roce.QP
+		qpn = num
 		machine, failed = roce.NewQP(num, config)
-		return &QP{machine: machine, device: d}
+		return &QP{machine: machine, device: d, sendCQ: init.SendCQ, recvCQ: init.RecvCQ}
 	})
 	if err != nil {
 		return nil, err
 	}
 	if failed != nil {
+		d.queue.qps.Delete(qpn)
 		return nil, failed
 	}
+	qp.sendCQ.users++
+	qp.recvCQ.users++
 	return qp, nil
 }
 
@@ -159,8 +172,11 @@ func (q *QP) Close() {
 		return
 	}
 	q.closed = true
+	q.sendCQ.users--
+	q.recvCQ.users--
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
+	q.device.async.forget(q.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
 }

@@ -59,7 +59,7 @@ type queue struct {
 	own    loopback
 	packet wire.Packet
 	err    error // why the link is of no more use
-	onFail func()
+	onFail func(error)
 
 	count counter.Set
 	drops [wire.NumReasons]uint64
@@ -295,7 +295,7 @@ func (q *queue) fail(err error) {
 	}
 	q.err = err
 	q.dead.Store(true)
-	q.onFail()
+	q.onFail(err)
 	now := q.clock.Now()
 	for _, qp := range q.qps.All {
 		// From any state to ERR: this cannot be refused.

@@ -55,25 +55,16 @@ const (
 	// times as much as others.
 	crcBlock = 16
 
-	// crcWorth is from how many bytes on hash/crc32 is faster than crcShort;
-	// below 64 it does not multiply at all.
+	// crcWorth is from how many bytes on hash/crc32 is faster than tables; below
+	// 64 it does not multiply at all.
 	crcWorth = 96
 )
 
 // crcUpdate moves the register over p, fast for any length.
 func crcUpdate(reg uint32, p []byte) uint32 {
-	if len(p) < crcWorth {
-		return crcShort(reg, p)
+	if len(p) >= crcWorth {
+		return crcLong(reg, p)
 	}
-	if odd := len(p) % crcBlock; odd != 0 {
-		reg = crcShort(reg, p[:odd])
-		p = p[odd:]
-	}
-	return ^crc32.Update(^reg, crc32.IEEETable, p)
-}
-
-// crcShort moves the register over p, fast for what hash/crc32 is slow for.
-func crcShort(reg uint32, p []byte) uint32 {
 	t := slicing
 	for len(p) >= 16 {
 		b := (*[16]byte)(p)
@@ -92,4 +83,13 @@ func crcShort(reg uint32, p []byte) uint32 {
 		reg = t[0][byte(reg)^b] ^ reg>>8
 	}
 	return reg
+}
+
+// crcLong is crcUpdate for what is worth it.
+func crcLong(reg uint32, p []byte) uint32 {
+	if odd := len(p) % crcBlock; odd != 0 {
+		reg = crcUpdate(reg, p[:odd])
+		p = p[odd:]
+	}
+	return ^crc32.Update(^reg, crc32.IEEETable, p)
 }

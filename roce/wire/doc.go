@@ -6,7 +6,8 @@
 // answers with a [Reason], [Packet.VerifyICRC] checks the invariant CRC. A
 // sender keeps one [Template] per queue pair, writes the base transport header
 // (BTH), the extended headers and the payload behind it, and calls
-// [Template.Seal].
+// [Template.Seal]. A packet whose turn has not come is kept with [Packet.Hold]; a
+// datagram is delivered behind what [Packet.PutGRH] writes.
 //
 // Every header is one file of the same shape: a type that holds the meaning, a
 // Parse function that makes one bounds check, and a Put method that wants room

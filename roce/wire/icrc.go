@@ -28,7 +28,7 @@ const (
 var icrcIPv4 = icrcIPv4Mask()
 
 func icrcIPv4Mask() uint32 {
-	return crcShort(icrcSeed, []byte{
+	return crcUpdate(icrcSeed, []byte{
 		1: 0xff, 8: 0xff, 10: 0xff, 11: 0xff, ipv4Len + 3: 0,
 	})
 }

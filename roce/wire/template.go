@@ -133,8 +133,8 @@ func (t *Template) FrameLen(n int) int { return int(t.n) + n + ICRCLen }
 // which has no Ethernet padding. ipID is the IPv4 identification. frame must have
 // t.FrameLen(n) bytes. Nothing is allocated.
 //
-// The ICRC of a header is that of the prefix, known since Init, xor what the
-// fields left zero there add to it.
+// The register of the ICRC over a header is that over the prefix, known since
+// Init, xor what the fields left zero there add to it.
 func (t *Template) Seal(frame []byte, n int, ipID uint16) int {
 	off := int(t.n)
 	end := off + n
@@ -149,10 +149,12 @@ func (t *Template) Seal(frame []byte, n int, ipID uint16) int {
 		udp := uint16(udpLen + n + ICRCLen)
 		binary.BigEndian.PutUint16(h[grhOffPayLen:], udp)
 		binary.BigEndian.PutUint16(h[ipv6Len+4:], udp)
+		// The register is over 44 bytes and these are 4 and 5: 39 and 38 follow.
 		reg ^= slicing[39][udp>>8] ^ slicing[38][udp&0xff] ^ uint32(bits.ReverseBytes16(udp))
 	case FramingV1:
 		n := uint16(n + ICRCLen)
 		binary.BigEndian.PutUint16(h[grhOffPayLen:], n)
+		// Here it is over 36 bytes.
 		reg ^= slicing[31][n>>8] ^ slicing[30][n&0xff]
 	}
 	reg = crcBTH(reg, (*[BTHLen]byte)(frame[off:]))
@@ -169,6 +171,8 @@ func (t *Template) sealIPv4(h *[ipv4Len + udpLen]byte, udp, ipID uint16) uint32 
 	binary.BigEndian.PutUint16(h[4:], ipID)
 	binary.BigEndian.PutUint16(h[10:], ^fold(uint64(t.sum)+uint64(total)+uint64(ipID)))
 	binary.BigEndian.PutUint16(h[ipv4Len+4:], udp)
+	// The register is over 24 bytes, of which these are 2 to 5; the UDP length is
+	// in the word behind it.
 	s := slicing
 	return s[21][total>>8] ^ s[20][total&0xff] ^ s[19][ipID>>8] ^ s[18][ipID&0xff] ^
 		uint32(bits.ReverseBytes16(udp))

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"xroce/roce"
 )
@@ -17,6 +19,7 @@ type CQ struct {
 	// Under the progress lock:
 	users  int // QPs that complete to it, twice those that do for both queues
 	closed bool
+	paused bool // it is in the queue's list of CQs with moderation
 
 	events *eventSource // of the device's asyncEvents
 
@@ -44,6 +47,7 @@ func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 		return nil, err
 	}
 	c.ring = ring
+	ring.OnError(func() { d.raise(AsyncEvent{Type: roce.EventCQErr, CQ: c}) })
 	if c.channel != nil {
 		if err := c.channel.attach(d); err != nil {
 			return nil, err
@@ -76,6 +80,8 @@ func (c *CQ) unuse() (bool, error) {
 	}
 	was := c.closed
 	c.closed = true
+	q := c.device.queue
+	q.paused = slices.DeleteFunc(q.paused, func(p *CQ) bool { return p == c })
 	return !was, nil
 }
 
@@ -99,6 +105,49 @@ func (c *CQ) notify() {
 	case c.ready <- struct{}{}:
 	default:
 	}
+}
+
+// Resize changes the room to at least depth completions (ibv_resize_cq): see
+// roce.CQ.Resize.
+func (c *CQ) Resize(depth int) error { return c.ring.Resize(depth) }
+
+// Modify sets the moderation (ibv_modify_cq): an armed CQ makes its event after
+// count completions, or period after the first of them. A count of 0 or 1, or no
+// period, ends it.
+func (c *CQ) Modify(count uint16, period time.Duration) error {
+	if period < 0 {
+		return fmt.Errorf("%w: period %s", roce.ErrInvalid, period)
+	}
+	q := c.device.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	c.ring.SetModeration(count, roce.Time(period))
+	if !c.paused {
+		c.paused = true
+		q.paused = append(q.paused, c)
+	}
+	return nil
+}
+
+// unpause makes the events of CQs with moderation that are due.
+func (q *queue) unpause(now roce.Time) {
+	for _, c := range q.paused {
+		c.ring.HandleDeadline(now)
+	}
+}
+
+// nextDeadline is when the queue wants to be driven in any case.
+func (q *queue) nextDeadline() (roce.Time, bool) {
+	at, ok := q.timers.next()
+	for _, c := range q.paused {
+		if t, armed := c.ring.NextDeadline(); armed && (!ok || t < at) {
+			at, ok = t, true
+		}
+	}
+	return at, ok
 }
 
 // Depth returns the number of completions that the CQ can hold.

@@ -8,6 +8,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/roce"
+	"xroce/roce/handle"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 	"xroce/xsk"
@@ -21,6 +22,7 @@ type Device struct {
 	host    Host
 	keys    *mem.Keys
 	queue   *queue
+	srqs    *handle.Table[SRQ]
 	driver  *driver      // nil in direct mode
 	program *bpf.Program // nil on a link that needs none
 	options Options
@@ -55,7 +57,8 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		return nil, errors.Join(err, link.Close(), host.Close())
 	}
 	d := &Device{
-		host: host, keys: mem.NewKeys(o.Rand), options: o,
+		host: host, keys: mem.NewKeys(o.Rand),
+		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
 	}
@@ -214,7 +217,7 @@ func (d *Device) Progress() bool {
 func (d *Device) NextDeadline() (roce.Time, bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	return d.queue.timers.next()
+	return d.queue.nextDeadline()
 }
 
 // driveOnce makes progress on the caller's thread and sleeps when there was
@@ -228,7 +231,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 	if q.progress() || ctx.Err() != nil {
 		return
 	}
-	deadline, armed := q.timers.next()
+	deadline, armed := q.nextDeadline()
 	blocked := !q.ready.empty() || q.link.Pending()
 	if err := q.link.Wait(sleepTime(q.clock.Now(), deadline, armed, blocked)); err != nil {
 		q.linkError(err)

@@ -61,7 +61,7 @@ func (d *driver) run() {
 		}
 		q.mu.Lock()
 		worked := q.progress()
-		deadline, armed := q.timers.next()
+		deadline, armed := q.nextDeadline()
 		blocked := !q.ready.empty() || q.link.Pending()
 		q.mu.Unlock()
 		now := q.clock.Now()

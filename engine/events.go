@@ -9,11 +9,13 @@ import (
 )
 
 // An AsyncEvent is an asynchronous event with what it is about (struct
-// ibv_async_event): a QP, a CQ, or the device and its port when all are nil.
+// ibv_async_event): a QP, a CQ, an SRQ, or the device and its port when all are
+// nil.
 type AsyncEvent struct {
 	Type roce.Event
 	QP   *QP
 	CQ   *CQ
+	SRQ  *SRQ
 }
 
 // asyncEvents are the events of a device that nobody took yet. An object is in
@@ -59,6 +61,11 @@ func (d *Device) raise(e AsyncEvent) {
 			return
 		}
 		place = &e.CQ.events
+	case e.SRQ != nil:
+		if e.SRQ.closed {
+			return
+		}
+		place = &e.SRQ.events
 	}
 	d.async.raise(place, e)
 }

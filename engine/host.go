@@ -80,7 +80,7 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 	case av.SGIDIndex < 0 || av.SGIDIndex >= len(gids):
 		return wire.Path{}, fmt.Errorf("%w: GID index %d, the table has %d",
 			roce.ErrInvalid, av.SGIDIndex, len(gids))
-	case av.DGID.IsMulticast() || av.DGID.IsZero():
+	case av.DGID.IsZero():
 		return wire.Path{}, fmt.Errorf("%w: %s is no GID to connect to", roce.ErrInvalid, av.DGID)
 	case av.DGID.IsIPv4() != gids[av.SGIDIndex].IsIPv4():
 		return wire.Path{}, fmt.Errorf("%w: from %s to %s: one is IPv4, the other IPv6; "+
@@ -88,19 +88,26 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 	}
 	src, own := gids[av.SGIDIndex], d.host.Port().MAC
 	mac := own
-	if !slices.Contains(gids, av.DGID) {
+	switch {
+	case av.DGID.IsMulticast():
+		mac = av.DGID.MulticastMAC(framingOf(src))
+	case !slices.Contains(gids, av.DGID):
 		var err error
 		mac, err = d.host.Resolve(ctx, src.Addr(), av.DGID.Addr())
 		if err != nil {
 			return wire.Path{}, err
 		}
 	}
-	framing := wire.FramingV2IPv6
-	if src.IsIPv4() {
-		framing = wire.FramingV2IPv4
-	}
 	return wire.Path{
-		Framing: framing, SrcMAC: own, DstMAC: mac, Src: src, Dst: av.DGID,
+		Framing: framingOf(src), SrcMAC: own, DstMAC: mac, Src: src, Dst: av.DGID,
 		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
 	}, nil
+}
+
+// framingOf is the framing of packets from a GID.
+func framingOf(src wire.GID) wire.Framing {
+	if src.IsIPv4() {
+		return wire.FramingV2IPv4
+	}
+	return wire.FramingV2IPv6
 }

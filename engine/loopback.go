@@ -18,10 +18,12 @@ type loopback struct {
 
 func (l *loopback) full() bool { return l.n == len(l.frames) }
 
-// put takes a copy of a frame if it is for this host, and reports that. There
-// must be room.
-func (l *loopback) put(frame []byte) bool {
-	if [6]byte(frame) != l.mac {
+// put takes a copy of a frame if it is for this host alone, and reports that. Of
+// one for a multicast group it takes a copy too when there are members here, but
+// others wait for it as well. There must be room.
+func (l *loopback) put(frame []byte, members bool) bool {
+	own := [6]byte(frame) == l.mac
+	if !own && (!members || frame[0]&1 == 0) {
 		return false
 	}
 	b := l.frames[l.n].Head
@@ -32,7 +34,7 @@ func (l *loopback) put(frame []byte) bool {
 	l.frames[l.n].Head = append(b[:0], frame...)
 	l.n++
 	l.total++
-	return true
+	return own
 }
 
 // take returns the frames and is empty. They are valid until the next put.

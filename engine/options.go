@@ -31,7 +31,9 @@ type Options struct {
 	Direct   bool          // no background loop: polling makes progress
 	Spin     time.Duration // how long an idle loop spins before it sleeps, 0 for the default
 	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
-	CPU      int           // CPU for the background loop alone, counted from 1; 0 for none
+	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
+	RawPackets bool
+	CPU        int // CPU for the background loop alone, counted from 1; 0 for none
 
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none

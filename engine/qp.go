@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"xroce/roce"
+	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
 
@@ -13,15 +15,19 @@ import (
 type QPInit struct {
 	Type           roce.QPType // default RC
 	SendCQ, RecvCQ *CQ         // of the same device; may be the same
+	SRQ            *SRQ        // where receives come from, instead of a receive queue
+	XRCD           *XRCD       // of an XRC_RECV, which needs no CQ
 	MaxSendWR      int         // default 128
 	MaxRecvWR      int         // default 128
 	MaxSendSGE     int         // default 4
 	MaxRecvSGE     int         // default 4
+	MaxInline      int         // bytes of inline data, 0 to roce.MaxInline
 	SignalAll      bool        // every send makes a completion
 	Window         int         // PSNs in flight, 0 for the default
 }
 
 func (i *QPInit) setDefaults() {
+	shared := i.SRQ != nil
 	for _, d := range []struct {
 		field *int
 		value int
@@ -29,6 +35,9 @@ func (i *QPInit) setDefaults() {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
+	}
+	if shared {
+		i.MaxRecvWR = 0
 	}
 	if i.Type == 0 {
 		i.Type = roce.TypeRC
@@ -39,8 +48,8 @@ func (i *QPInit) setDefaults() {
 type QP struct {
 	machine *roce.QP
 	device  *Device
-	sendCQ  *CQ
-	recvCQ  *CQ
+	init    QPInit
+	trace   *roce.Trace  // under the progress lock
 	events  *eventSource // of the device's asyncEvents
 	rung    atomic.Bool  // the doorbell was rung and not answered
 
@@ -60,41 +69,105 @@ type QP struct {
 	nextTimer, prevTimer *QP
 }
 
+// check tests that everything is of the device.
+func (i *QPInit) check(d *Device, pd *PD) error {
+	switch {
+	case pd == nil || pd.device != d:
+		return fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	case i.SRQ != nil && i.SRQ.device != d:
+		return fmt.Errorf("%w: the SRQ is not of this device", roce.ErrInvalid)
+	case i.XRCD != nil && i.XRCD.device != d:
+		return fmt.Errorf("%w: the XRC domain is not of this device", roce.ErrInvalid)
+	case i.Type == roce.TypeRawPacket && !d.options.RawPackets:
+		return fmt.Errorf("%w: RAW_PACKET needs a device opened with RawPackets",
+			roce.ErrInvalid)
+	case i.Type == roce.TypeXRCRecv:
+		return nil
+	}
+	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
+		if cq == nil && i.Type == roce.TypeXRCSend {
+			continue
+		}
+		if cq == nil || cq.device != d {
+			return fmt.Errorf("%w: a QP needs two CQs of its device", roce.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// use counts the QP as a user of what it shares, by n. The caller holds the
+// progress lock.
+func (i *QPInit) use(n int) {
+	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
+		if cq != nil {
+			cq.users += n
+		}
+	}
+	if i.SRQ != nil {
+		i.SRQ.users += n
+	}
+	if i.XRCD != nil {
+		i.XRCD.users += n
+	}
+}
+
+// closed says what the QP cannot use any more.
+func (i *QPInit) closed() error {
+	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
+		if cq != nil && cq.closed {
+			return fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
+		}
+	}
+	if i.SRQ != nil && i.SRQ.closed {
+		return fmt.Errorf("%w: the SRQ is closed", roce.ErrInvalid)
+	}
+	return nil
+}
+
+// config is the transport's part of the QP.
+func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
+	c := roce.QPConfig{
+		Type: i.Type, Domain: &pd.domain, Keys: d.keys,
+		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
+		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
+		SignalAll: i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
+		Counters: &d.queue.count, Holds: d.queue.holds,
+	}
+	if i.SendCQ != nil {
+		c.SendCQ = i.SendCQ.ring
+	}
+	if i.RecvCQ != nil {
+		c.RecvCQ = i.RecvCQ.ring
+	}
+	if i.SRQ != nil {
+		c.SRQ = i.SRQ.ring
+	}
+	if i.XRCD != nil {
+		c.XRCD = i.XRCD.domain
+	}
+	return c
+}
+
 // CreateQP makes a QP in state RESET with an unpredictable number.
 func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 	init.setDefaults()
-	if pd == nil || pd.device != d {
-		return nil, fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	if err := init.check(d, pd); err != nil {
+		return nil, err
 	}
-	for _, cq := range []*CQ{init.SendCQ, init.RecvCQ} {
-		if cq == nil || cq.device != d {
-			return nil, fmt.Errorf("%w: a QP needs two CQs of its device", roce.ErrInvalid)
-		}
-	}
-	config := roce.QPConfig{
-		Type: init.Type, Domain: &pd.domain, Keys: d.keys,
-		SendCQ: init.SendCQ.ring, RecvCQ: init.RecvCQ.ring,
-		MaxSendWR: init.MaxSendWR, MaxRecvWR: init.MaxRecvWR,
-		MaxSendSGE: init.MaxSendSGE, MaxRecvSGE: init.MaxRecvSGE,
-		SignalAll: init.SignalAll, Window: init.Window, Counters: &d.queue.count,
-	}
+	config := init.config(d, pd)
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := d.queue.err; err != nil {
+	if err := errors.Join(d.queue.err, init.closed()); err != nil {
 		return nil, err
 	}
 	var failed error
 	var qpn uint32
-	for _, cq := range []*CQ{init.SendCQ, init.RecvCQ} {
-		if cq.closed {
-			return nil, fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
-		}
-	}
-	qp, err := d.queue.qps.Insert(func(num uint32) *QP {
-		var machine *roce.QP
+	qp := &QP{device: d, init: init}
+	config.OnEvent = qp.raise
+	_, err := d.queue.qps.Insert(func(num uint32) *QP {
 		qpn = num
-		machine, failed = roce.NewQP(num, config)
-		return &QP{machine: machine, device: d, sendCQ: init.SendCQ, recvCQ: init.RecvCQ}
+		qp.machine, failed = roce.NewQP(num, config)
+		return qp
 	})
 	if err != nil {
 		return nil, err
@@ -103,9 +176,21 @@ func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 		d.queue.qps.Delete(qpn)
 		return nil, failed
 	}
-	qp.sendCQ.users++
-	qp.recvCQ.users++
+	init.use(1)
 	return qp, nil
+}
+
+// raise reports an event of the QP. The caller holds the progress lock.
+func (q *QP) raise(e roce.Event) { q.device.raise(AsyncEvent{Type: e, QP: q}) }
+
+// Type returns the QP's type.
+func (q *QP) Type() roce.QPType { return q.machine.Type() }
+
+// Query returns the QP's attributes (ibv_query_qp).
+func (q *QP) Query() roce.Attr {
+	q.device.queue.mu.Lock()
+	defer q.device.queue.mu.Unlock()
+	return q.machine.Attr()
 }
 
 // QPN returns the QP number.
@@ -148,8 +233,9 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 	if err := q.machine.PostRecv(wr); err != nil {
 		return err
 	}
-	// Only a QP in ERR does something with a receive at once: it flushes it.
-	if q.machine.State() == roce.StateErr {
+	// Few have something to do at once: one in ERR flushes the receive, one whose
+	// peer was told that there is none tells it.
+	if q.machine.WantsCredit() || q.machine.State() == roce.StateErr {
 		q.device.queue.ring(q)
 	}
 	return nil
@@ -172,8 +258,9 @@ func (q *QP) Close() {
 		return
 	}
 	q.closed = true
-	q.sendCQ.users--
-	q.recvCQ.users--
+	q.init.use(-1)
+	q.device.detachAll(q)
+	queue.detachRaw(q)
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
 	q.device.async.forget(q.events)
@@ -186,6 +273,10 @@ type Endpoint struct {
 	QPN uint32
 	PSN wire.PSN // the first PSN that this end sends
 	GID wire.GID
+
+	// Extensions are those that this end can do. Connect uses what both can;
+	// a foreign peer can none.
+	Extensions roce.Extensions
 }
 
 // ConnectOptions are the attributes of a connection, with the defaults of
@@ -196,12 +287,13 @@ type ConnectOptions struct {
 	TClass      uint8
 	HopLimit    uint8 // default 64
 	FlowLabel   uint32
-	Timeout     uint8 // default 14: 67 ms
-	RetryCnt    uint8 // default 7
-	RNRRetry    uint8 // default 7: for ever
-	MinRNRTimer uint8 // default 12: 0.64 ms
-	MaxRdAtomic uint8 // READs outstanding each way, default 16
-	Exact       bool  // take zeros as they are
+	Timeout     uint8  // default 14: 67 ms
+	RetryCnt    uint8  // default 7
+	RNRRetry    uint8  // default 7: for ever
+	MinRNRTimer uint8  // default 12: 0.64 ms
+	MaxRdAtomic uint8  // READs and atomics outstanding each way, default 16
+	RateLimit   uint32 // of what we send, kbit/s of frames, 0 for none
+	Exact       bool   // take zeros as they are
 }
 
 func (o *ConnectOptions) setDefaults(d *Device) {
@@ -228,8 +320,9 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 	}
 }
 
-// Connect brings a QP in INIT to RTS, connected to a remote QP; local is what
-// the peer was told. The context bounds the resolution of the neighbour.
+// Connect brings a QP of type RC, UC or XRC in INIT to RTS, connected to a remote
+// QP; local is what the peer was told. The context bounds the resolution of the
+// neighbour.
 func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptions) error {
 	o.setDefaults(q.device)
 	path, err := q.device.ResolvePath(ctx, AddressVector{
@@ -239,17 +332,75 @@ func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptio
 	if err != nil {
 		return err
 	}
+	rtr := roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN | roce.AttrRQPSN
+	rts := roce.AttrState | roce.AttrSQPSN
+	requester := roce.AttrTimeout | roce.AttrRetryCnt | roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+	responder := roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+	switch q.Type() {
+	case roce.TypeRC:
+		rtr |= responder | roce.AttrExtensions
+		rts |= requester
+	case roce.TypeXRCRecv:
+		rtr |= responder
+		rts |= roce.AttrTimeout
+	case roce.TypeXRCSend:
+		rts |= requester
+	}
+	if o.RateLimit != 0 {
+		rts |= roce.AttrRateLimit
+	}
 	err = q.Modify(&roce.Attr{
 		State: roce.StateRTR, Path: path, PathMTU: o.PathMTU, DestQPN: remote.QPN,
 		RQPSN: remote.PSN, MaxDestRdAtomic: o.MaxRdAtomic, MinRNRTimer: o.MinRNRTimer,
-	}, roce.AttrState|roce.AttrAV|roce.AttrPathMTU|roce.AttrDestQPN|roce.AttrRQPSN|
-		roce.AttrMaxDestRdAtomic|roce.AttrMinRNRTimer)
+		Extensions: local.Extensions & remote.Extensions,
+	}, rtr)
 	if err != nil {
 		return err
 	}
 	return q.Modify(&roce.Attr{
 		State: roce.StateRTS, SQPSN: local.PSN, Timeout: o.Timeout, RetryCnt: o.RetryCnt,
-		RNRRetry: o.RNRRetry, MaxRdAtomic: o.MaxRdAtomic,
-	}, roce.AttrState|roce.AttrSQPSN|roce.AttrTimeout|roce.AttrRetryCnt|roce.AttrRNRRetry|
-		roce.AttrMaxRdAtomic)
+		RNRRetry: o.RNRRetry, MaxRdAtomic: o.MaxRdAtomic, RateLimit: o.RateLimit,
+	}, rts)
+}
+
+// Init brings a QP from RESET to INIT, where it takes receives; the access rights
+// are those that a connection grants its peer.
+func (q *QP) Init(access mem.Access) error {
+	mask := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort
+	switch q.Type() {
+	case roce.TypeUD:
+		return fmt.Errorf("%w: a QP of type UD is made ready by Start", roce.ErrInvalid)
+	case roce.TypeRawPacket:
+		mask &^= roce.AttrPKeyIndex
+	default:
+		mask |= roce.AttrAccess
+	}
+	return q.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: access}, mask)
+}
+
+// Start brings a QP of type UD or RAW_PACKET from RESET to RTS. A datagram must
+// carry the Q_Key.
+func (q *QP) Start(qkey uint32) error {
+	psn := q.device.RandomPSN()
+	first := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrQKey
+	last := roce.AttrState | roce.AttrSQPSN
+	switch q.Type() {
+	case roce.TypeUD:
+	case roce.TypeRawPacket:
+		first, last = roce.AttrState|roce.AttrPort, roce.AttrState
+	default:
+		return fmt.Errorf("%w: a QP of type %s must be connected", roce.ErrInvalid, q.Type())
+	}
+	for _, m := range []struct {
+		state roce.State
+		mask  roce.AttrMask
+	}{
+		{roce.StateInit, first}, {roce.StateRTR, roce.AttrState}, {roce.StateRTS, last},
+	} {
+		err := q.Modify(&roce.Attr{State: m.state, Port: 1, QKey: qkey, SQPSN: psn}, m.mask)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

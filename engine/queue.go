@@ -20,6 +20,9 @@ import (
 // of a system call, few enough to keep answers prompt.
 const burst = 64
 
+// heldPackets is how many early packets may wait, of all QPs together.
+const heldPackets = 1024
+
 // A queue moves packets between one link and the QPs that live on it.
 //
 // One round of progress, in the order in which packets meet it:
@@ -39,6 +42,7 @@ type queue struct {
 	// direct says that progress is made by whoever polls.
 	direct bool
 	qps    *handle.Table[QP] // looked up without the lock
+	holds  *roce.HoldPool    // where early packets wait, under the progress lock
 
 	// bell is where posters leave their QP; see ring.
 	bell struct {
@@ -58,7 +62,10 @@ type queue struct {
 	txHave int // reserved frames at the front of tx
 	own    loopback
 	packet wire.Packet
-	err    error // why the link is of no more use
+	groups map[wire.GID][]*QP // members of multicast groups, nil for none
+	raw    map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
+	paused []*CQ              // CQs with moderation
+	err    error              // why the link is of no more use
 	onFail func(error)
 
 	count counter.Set
@@ -73,7 +80,8 @@ func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
 		link: link, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
-		qps: handle.New[QP](16, wire.MulticastQP-1, o.Rand),
+		qps:   handle.New[QP](16, wire.MulticastQP-1, o.Rand),
+		holds: roce.NewHoldPool(heldPackets, link.Info().MaxFrame),
 	}
 }
 
@@ -126,6 +134,7 @@ func (q *queue) progress() bool {
 	}
 	received := q.receive(now)
 	expired := q.expire(now)
+	q.unpause(now)
 	if q.direct && received && !q.held {
 		// Let the caller see what came before anything is sent: its own reply
 		// then leaves with our acknowledgement, in one system call.
@@ -164,11 +173,13 @@ func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
 func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
 	p := &q.packet
 	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
-		q.drops[reason]++
+		if reason != wire.NotRoCE || !q.demuxRaw(now, f) {
+			q.drops[reason]++
+		}
 		return
 	}
 	if p.BTH.DestQP == wire.MulticastQP {
-		q.count.Inc(counter.DropMulticast)
+		q.demuxMulticast(now, p)
 		return
 	}
 	qp := q.qps.Lookup(p.BTH.DestQP)
@@ -259,7 +270,7 @@ func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mor
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 		}
-		if !q.own.put(f.Data[:f.Len]) {
+		if qp.init.Type == roce.TypeRawPacket || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
 			used++
 		}
 	}

@@ -21,8 +21,10 @@ func (q *QP) handleResponse(now Time, p *wire.Packet) {
 	if d >= r.ahead(r.sentTop) {
 		step := stepFuture
 		if d >= 1<<23 {
+			if q.takeGrant(p) {
+				return
+			}
 			step = stepGhost
-			q.takeGrant(p)
 		}
 		q.drop(p, step)
 		return
@@ -39,11 +41,17 @@ func (q *QP) handleResponse(now Time, p *wire.Packet) {
 	}
 }
 
-// takeGrant takes the credits of an acknowledge that repeats the last one.
-func (q *QP) takeGrant(p *wire.Packet) {
-	if p.Spec.Is(wire.ClassAck) && p.BTH.PSN == q.req.una.Sub(1) && p.AETH().Syndrome.IsACK() {
-		q.req.credit.update(p.AETH())
+// takeGrant takes the credits of an acknowledge that repeats the last one, and
+// tells whether it was for them that it came.
+func (q *QP) takeGrant(p *wire.Packet) bool {
+	c := &q.req.credit
+	if !c.limited || p.BTH.PSN != q.req.una.Sub(1) || !p.Spec.Is(wire.ClassAck) ||
+		!p.AETH().Syndrome.IsACK() {
+		return false
 	}
+	before := c.lsn
+	c.update(p.AETH())
+	return !c.limited || c.lsn != before
 }
 
 // handleAck takes an acknowledge packet, positive or negative.

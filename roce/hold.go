@@ -9,7 +9,11 @@ const holdSpan = 256
 // A HoldPool is the memory in which early packets wait. The queue pairs of one
 // queue share it, under the progress lock: what they may take together is
 // bounded, and a QP that gets none drops early packets, which is only slower.
-type HoldPool struct{ free []*heldPacket }
+// Its memory comes with the first QP that has extensions.
+type HoldPool struct {
+	free          []*heldPacket
+	packets, size int // to be made, 0 packets when they are
+}
 
 // A heldPacket is a packet with its bytes.
 type heldPacket struct {
@@ -20,16 +24,20 @@ type heldPacket struct {
 // NewHoldPool returns a pool of packets of up to size bytes from the network
 // header through the ICRC.
 func NewHoldPool(packets, size int) *HoldPool {
-	p := &HoldPool{free: make([]*heldPacket, packets)}
-	slab := make([]byte, packets*size)
-	for i := range p.free {
-		p.free[i] = &heldPacket{bytes: slab[i*size:][:size:size]}
+	return &HoldPool{packets: packets, size: size}
+}
+
+// fill makes the memory.
+func (p *HoldPool) fill() {
+	slab := make([]byte, p.packets*p.size)
+	for i := range p.packets {
+		p.free = append(p.free, &heldPacket{bytes: slab[i*p.size:][:p.size:p.size]})
 	}
-	return p
+	p.packets = 0
 }
 
 // Free returns how many more packets the pool can take.
-func (p *HoldPool) Free() int { return len(p.free) }
+func (p *HoldPool) Free() int { return len(p.free) + p.packets }
 
 // A holdRing keeps packets of one direction by PSN, less than holdSpan ahead of
 // the awaited one.

@@ -53,6 +53,7 @@ func (q *QP) extend(e Extensions) {
 		q.sel = nil
 	}
 	if e != 0 {
+		q.holds.fill()
 		q.sel = &selective{ext: e, pool: q.holds}
 		q.req.window = min(q.req.window, holdSpan)
 	}

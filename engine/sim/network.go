@@ -11,51 +11,29 @@ import (
 // A Clock tells the time at which frames arrive.
 type Clock interface{ Now() roce.Time }
 
-// Faults say what the network does to frames. Chances are per frame and
-// independent, from 0 to 1.
-type Faults struct {
-	Drop    float64 // the frame is lost
-	Dup     float64 // it arrives twice, the copy after a delay of its own
-	Reorder float64 // it is held back for up to ReorderBy, and others overtake it
-	Corrupt float64 // one to three of its bits are flipped
-
-	Delay     roce.Time // every frame takes this long
-	Jitter    roce.Time // and up to this much more
-	ReorderBy roce.Time
-}
-
-func (f *Faults) check() error {
-	for name, chance := range map[string]float64{
-		"drop": f.Drop, "dup": f.Dup, "reorder": f.Reorder, "corrupt": f.Corrupt,
-	} {
-		if !(chance >= 0 && chance <= 1) {
-			return fmt.Errorf("sim: chance of %s is %v, not 0 to 1", name, chance)
-		}
-	}
-	if f.Delay < 0 || f.Jitter < 0 || f.ReorderBy < 0 {
-		return fmt.Errorf("sim: negative delay")
-	}
-	return nil
-}
-
-// Counts are what the network did so far.
-type Counts struct {
-	Sent, Delivered                           uint64
-	Dropped, Duplicated, Reordered, Corrupted uint64 // by the faults
-	Unknown                                   uint64 // no port has the MAC address
-	Overflow                                  uint64 // a port's queue was full
+// An Event is something that happened to a frame.
+type Event struct {
+	Kind     Kind
+	At       roce.Time
+	From, To [6]byte // MAC addresses
+	// Frame is the frame as it was sent, and for Delivered as it arrives. It is
+	// borrowed for the call.
+	Frame []byte
 }
 
 // A Network joins ports. It is safe for concurrent use.
 type Network struct {
-	mu     sync.Mutex
-	clock  Clock
-	rng    *rand.Rand
-	faults Faults
-	ports  map[[6]byte]*Port
-	order  uint64
-	free   [][]byte
-	counts Counts
+	mu         sync.Mutex
+	clock      Clock
+	rng        *rand.Rand
+	faults     Faults // of the directions that have none of their own
+	ports      map[[6]byte]*Port
+	directions map[[12]byte]*direction
+	scripts    []script
+	observer   func(*Event)
+	order      uint64
+	free       [][]byte
+	counts     Counts
 }
 
 // NewNetwork makes a network whose faults are decided by the seed alone, given
@@ -66,11 +44,11 @@ func NewNetwork(seed uint64, clock Clock, f Faults) (*Network, error) {
 	}
 	return &Network{
 		clock: clock, rng: rand.New(rand.NewPCG(seed, 0x726f6365)), faults: f,
-		ports: map[[6]byte]*Port{},
+		ports: map[[6]byte]*Port{}, directions: map[[12]byte]*direction{},
 	}, nil
 }
 
-// SetFaults changes what happens to frames sent from now on.
+// SetFaults changes what happens to frames sent from now on, in all directions.
 func (n *Network) SetFaults(f Faults) error {
 	if err := f.check(); err != nil {
 		return err
@@ -78,7 +56,55 @@ func (n *Network) SetFaults(f Faults) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.faults = f
+	// The order does not matter: every direction gets the same.
+	for _, d := range n.directions {
+		d.faults, d.clogged, d.bad = f, 0, false
+	}
 	return nil
+}
+
+// SetDirection changes what happens to frames from one MAC address to another,
+// until the next SetFaults.
+func (n *Network) SetDirection(from, to [6]byte, f Faults) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	d := n.direction(from, to)
+	d.faults = f
+	return nil
+}
+
+// Direction returns what happens to frames from one MAC address to another.
+func (n *Network) Direction(from, to [6]byte) Faults {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.direction(from, to).faults
+}
+
+// SetRules makes these the rules, in this order, and lets them count from 0. A
+// bit to flip must be inside the frame, else the rule does nothing to it.
+func (n *Network) SetRules(rules ...Rule) error {
+	scripts := make([]script, len(rules))
+	for i, r := range rules {
+		if r.Nth < 0 || r.Times < 0 || r.Copies < 0 || r.Delay < 0 || r.Flip < 0 {
+			return fmt.Errorf("sim: rule %d has a negative number: %+v", i, r)
+		}
+		scripts[i].Rule = r
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scripts = scripts
+	return nil
+}
+
+// Observe has a function called for everything that happens to a frame, with
+// the network's lock held: it must not call the network.
+func (n *Network) Observe(observer func(*Event)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.observer = observer
 }
 
 // Counts returns what the network did so far.
@@ -86,6 +112,17 @@ func (n *Network) Counts() Counts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.counts
+}
+
+// UnderWay counts the frames that were sent and did not arrive yet.
+func (n *Network) UnderWay() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	frames := 0
+	for _, p := range n.ports {
+		frames += len(p.arrivals)
+	}
+	return frames
 }
 
 // NextArrival returns when the next frame arrives somewhere, false when none is
@@ -101,51 +138,13 @@ func (n *Network) NextArrival() (at roce.Time, ok bool) {
 	return at, ok
 }
 
-// send puts a frame on its way. The caller holds mu.
-func (n *Network) send(frame []byte) {
-	n.counts.Sent++
-	port := n.ports[[6]byte(frame[:6])]
-	if port == nil {
-		n.counts.Unknown++
-		return
+// note counts what happened to a frame and tells the observer. The caller holds
+// mu.
+func (n *Network) note(k Kind, d *direction, frame []byte) {
+	*kinds[k].count(&n.counts)++
+	if n.observer != nil {
+		n.observer(&Event{Kind: k, At: n.clock.Now(), From: d.from, To: d.to, Frame: frame})
 	}
-	if n.chance(n.faults.Drop) {
-		n.counts.Dropped++
-		return
-	}
-	n.deliver(port, frame)
-	if n.chance(n.faults.Dup) {
-		n.counts.Duplicated++
-		n.deliver(port, frame)
-	}
-}
-
-// deliver lets one copy of a frame arrive at a port.
-func (n *Network) deliver(port *Port, frame []byte) {
-	if len(port.arrivals) >= portQueue {
-		n.counts.Overflow++
-		return
-	}
-	f := &n.faults
-	at := n.clock.Now() + f.Delay + n.upTo(f.Jitter)
-	if n.chance(f.Reorder) {
-		n.counts.Reordered++
-		at += n.upTo(f.ReorderBy)
-	} else if f.Jitter > 0 || f.ReorderBy > 0 {
-		// Jitter alone does not let a frame overtake the one before it.
-		at = max(at, port.lastInOrder)
-		port.lastInOrder = at
-	}
-	b := append(n.buffer(), frame...)
-	if n.chance(f.Corrupt) {
-		n.counts.Corrupted++
-		for range 1 + n.rng.IntN(3) {
-			bit := n.rng.IntN(8 * len(b))
-			b[bit/8] ^= 1 << (bit % 8)
-		}
-	}
-	n.order++
-	port.push(arrival{at: at, order: n.order, frame: b})
 }
 
 // chance is true with probability p. It draws nothing when the answer is known,

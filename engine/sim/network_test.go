@@ -49,7 +49,7 @@ func send(t *testing.T, p *Port, to [6]byte, count int) {
 }
 
 // drain returns the numbers of all frames that arrive, in order.
-func drain(c *VirtualClock, n *Network, p *Port) (got []int) {
+func drain(c *VirtualClock, p *Port) (got []int) {
 	for {
 		var rx [8]xsk.RxFrame
 		count := p.Receive(rx[:])
@@ -60,7 +60,7 @@ func drain(c *VirtualClock, n *Network, p *Port) (got []int) {
 		if count > 0 {
 			continue
 		}
-		at, ok := n.NextArrival()
+		at, ok := p.NextArrival()
 		if !ok {
 			return got
 		}
@@ -69,12 +69,12 @@ func drain(c *VirtualClock, n *Network, p *Port) (got []int) {
 }
 
 func TestCleanWireKeepsOrder(t *testing.T) {
-	c, n, ports := testNetwork(t, 1, Faults{Delay: 10, Jitter: 1000})
+	c, _, ports := testNetwork(t, 1, Faults{Delay: 10, Jitter: 1000})
 	send(t, ports[0], macs[1], 500)
 	if n := ports[1].Receive(make([]xsk.RxFrame, 1)); n != 0 {
 		t.Error("a frame arrived before its time")
 	}
-	got := drain(c, n, ports[1])
+	got := drain(c, ports[1])
 	if len(got) != 500 || !slices.IsSorted(got) {
 		t.Errorf("%d frames, sorted %t", len(got), slices.IsSorted(got))
 	}
@@ -123,7 +123,7 @@ func TestEachFaultDoesWhatItSays(t *testing.T) {
 		c, n, ports := testNetwork(t, 7, tt.faults)
 		send(t, ports[0], macs[1], frames)
 		counted := tt.count(n.Counts())
-		shown := uint64(tt.effect(drain(c, n, ports[1])))
+		shown := uint64(tt.effect(drain(c, ports[1])))
 		if math.Abs(float64(counted)-frames/10) > 100 {
 			t.Errorf("%s: %d of %d frames", tt.name, counted, frames)
 		}

@@ -14,18 +14,52 @@ import (
 
 // Implementation constants of a port.
 const (
-	maxFrame  = 4500 // an Ethernet frame of the largest MTU that a port may have
-	maxMTU    = maxFrame - 22
-	portQueue = 1 << 14 // frames under way to one port
-	txFrames  = 256
+	maxFrame       = 4500 // an Ethernet frame of the largest MTU that a port may have
+	maxMTU         = maxFrame - 22
+	portQueue      = 1 << 14 // frames under way to one port
+	txFrames       = 256
+	ethernetHeader = 14
 )
 
-// PortConfig says what a port is.
+// PortConfig says what a port is. Zero values get the defaults.
 type PortConfig struct {
 	Name  string
 	MAC   [6]byte
 	MTU   int // bytes, at most 4478
 	Addrs []netip.Addr
+
+	TxFrames int // transmit frames in all, default 256
+	RxBurst  int // frames that one Receive hands out at most, default no limit
+	RxQueue  int // frames under way to the port, default 16384; more are lost
+	Chunk    int // bytes of a frame's first piece, default all; at least 128
+}
+
+// minChunk has room for every header of a RoCE packet.
+const minChunk = 128
+
+func (c *PortConfig) check() error {
+	if c.MTU < 0 || c.MTU > maxMTU {
+		return fmt.Errorf("sim: MTU %d is not in 0..%d", c.MTU, maxMTU)
+	}
+	for _, d := range []struct {
+		name  string
+		field *int
+		least int
+		value int
+	}{
+		{"transmit frames", &c.TxFrames, 1, txFrames},
+		{"receive burst", &c.RxBurst, 1, portQueue},
+		{"receive queue", &c.RxQueue, 1, portQueue},
+		{"chunk", &c.Chunk, minChunk, maxFrame},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+		if *d.field < d.least {
+			return fmt.Errorf("sim: %s of %d are fewer than %d", d.name, *d.field, d.least)
+		}
+	}
+	return nil
 }
 
 // A Port is one end of a simulated network: an xsk.Link and an engine.Host in
@@ -34,12 +68,12 @@ type Port struct {
 	network *Network
 	config  PortConfig
 
-	arrivals    []arrival // a heap by time, then by order of sending
-	lastInOrder roce.Time
-	wake        chan struct{}
+	arrivals []arrival // a heap by time, then by order of sending
+	wake     chan struct{}
 
 	tx     [][]byte // buffers of free transmit frames
 	queued [][]byte
+	taken  int // received frames that were not released
 	stats  xsk.Stats
 	closed bool
 }
@@ -48,6 +82,7 @@ type Port struct {
 type arrival struct {
 	at    roce.Time
 	order uint64
+	from  [6]byte
 	frame []byte
 }
 
@@ -62,12 +97,13 @@ var (
 
 // NewPort adds a port to the network.
 func (n *Network) NewPort(c PortConfig) (*Port, error) {
-	if c.MTU < 0 || c.MTU > maxMTU {
-		return nil, fmt.Errorf("sim: MTU %d is not in 0..%d", c.MTU, maxMTU)
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	p := &Port{network: n, config: c, wake: make(chan struct{}, 1)}
-	for range txFrames {
-		p.tx = append(p.tx, make([]byte, maxFrame))
+	memory := make([]byte, c.TxFrames*maxFrame)
+	for ; len(memory) > 0; memory = memory[maxFrame:] {
+		p.tx = append(p.tx, memory[:maxFrame:maxFrame])
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +140,7 @@ func (p *Port) Resolve(_ context.Context, _, dst netip.Addr) ([6]byte, error) {
 func (p *Port) Info() xsk.Info {
 	return xsk.Info{
 		Backend: "sim", Interface: p.config.Name, MTU: p.config.MTU, MaxFrame: maxFrame,
-		TxFrames: txFrames,
+		TxFrames: p.config.TxFrames,
 	}
 }
 
@@ -113,14 +149,20 @@ func (p *Port) Receive(dst []xsk.RxFrame) int {
 	n := p.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	now, got := n.clock.Now(), 0
-	for got < len(dst) && len(p.arrivals) > 0 && p.arrivals[0].at <= now {
-		dst[got] = xsk.RxFrame{Head: p.pop().frame}
+	now, got, limit := n.clock.Now(), 0, min(len(dst), p.config.RxBurst)
+	for got < limit && len(p.arrivals) > 0 && p.arrivals[0].at <= now {
+		a := p.pop()
+		n.note(Delivered, n.direction(a.from, p.config.MAC), a.frame)
+		f := &dst[got]
+		*f = xsk.RxFrame{Head: a.frame}
+		if len(a.frame) > p.config.Chunk {
+			f.Head, f.Tail = a.frame[:p.config.Chunk], a.frame[p.config.Chunk:]
+		}
 		p.stats.RxPackets++
-		p.stats.RxBytes += uint64(len(dst[got].Head))
+		p.stats.RxBytes += uint64(f.Len())
 		got++
 	}
-	n.counts.Delivered += uint64(got)
+	p.taken += got
 	return got
 }
 
@@ -133,6 +175,7 @@ func (p *Port) Release(frames []xsk.RxFrame) {
 		n.free = append(n.free, frames[i].Head)
 		frames[i] = xsk.RxFrame{}
 	}
+	p.taken -= len(frames)
 }
 
 // Reserve implements xsk.Link.
@@ -174,7 +217,7 @@ func (p *Port) Flush() error {
 		return errors.New("sim: the port is closed")
 	}
 	for i, frame := range p.queued {
-		n.send(frame)
+		n.send(p, frame)
 		p.tx = append(p.tx, frame[:maxFrame])
 		p.queued[i] = nil
 	}
@@ -230,43 +273,29 @@ func (p *Port) Close() error {
 	if !p.closed {
 		p.closed = true
 		delete(p.network.ports, p.config.MAC)
+		for len(p.arrivals) > 0 {
+			a := p.pop()
+			p.network.note(Unreceived, p.network.direction(a.from, p.config.MAC), a.frame)
+		}
 	}
 	return nil
 }
 
-// push adds a frame under way. The caller holds the network's lock.
-func (p *Port) push(a arrival) {
-	p.arrivals = append(p.arrivals, a)
-	h := p.arrivals
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h[i].before(h[parent]) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
+// NextArrival returns when the next frame arrives here, false when none is
+// under way.
+func (p *Port) NextArrival() (at roce.Time, ok bool) {
+	p.network.mu.Lock()
+	defer p.network.mu.Unlock()
+	if len(p.arrivals) == 0 {
+		return 0, false
 	}
-	p.Wake()
+	return p.arrivals[0].at, true
 }
 
-// pop takes out the frame that arrives first.
-func (p *Port) pop() arrival {
-	h := p.arrivals
-	first, last := h[0], len(h)-1
-	h[0], h[last] = h[last], arrival{}
-	h = h[:last]
-	p.arrivals = h
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child].before(h[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return first
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
+// Held counts the frames that the user of the port has not given back: transmit
+// frames reserved and received frames not released.
+func (p *Port) Held() (tx, rx int) {
+	p.network.mu.Lock()
+	defer p.network.mu.Unlock()
+	return p.config.TxFrames - len(p.tx) - len(p.queued), p.taken
 }

@@ -32,7 +32,7 @@ func List(files []*File) string {
 			r := t.Rows[i]
 			by := coveredBy(&r, covered[t.Name+" "+r.Name], expected[t.Name+" "+r.Name])
 			name, text := r.Name, r.Text
-			for i++; i < len(t.Rows) && name != r.Text && isNumber(r.Name); i++ {
+			for i++; i < len(t.Rows) && isNumber(r.Name); i++ {
 				next := t.Rows[i]
 				id := t.Name + " " + next.Name
 				if coveredBy(&next, covered[id], expected[id]) != by {

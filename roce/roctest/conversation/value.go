@@ -10,7 +10,7 @@ import (
 )
 
 // maxData is the most bytes that one value may stand for.
-const maxData = 1 << 20
+const maxData = 1 << 16
 
 // parseNumber reads a sum of products of decimal and hexadecimal numbers. It
 // counts modulo 2^64, so that 100-0x800000 is a PSN as good as any.

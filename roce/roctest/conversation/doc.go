@@ -108,10 +108,11 @@
 //	numbers    sums of products: 100, 0x10, 100+3*$i, 500-0x800000 (PSNs have 24 bits)
 //	times      the same with units: 67.108864ms, 3*10us-1ns
 //	DATA       a:0:256 (what a region holds), %7:0:256 (a part of pattern 7; pattern 0
-//	           is zero), "text", 0x0102
+//	           is zero), "text", 0x0102, u64:7 (eight bytes in the host's order)
 //	LIST       a:0:256,b:16:4 or ADDRESS:LENGTH:LKEY
 //	ADDRESS    a:16 (an offset in a region) or a number
 //	KEY        a, a^1 (with a bit turned over), or a number
-//	syndromes  ack, psn_sequence_error, invalid_request, remote_access_error,
-//	           remote_operational_error, rnr:CODE, credits:CODE, or a number
+//	syndromes  ack (sent: whatever its credits), credits:CODE, credits:none,
+//	           psn_sequence_error, invalid_request, remote_access_error,
+//	           remote_operational_error, rnr:CODE, or a number
 package conversation

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -228,6 +229,10 @@ func parseData(s string) (data, error) {
 	if digits, ok := strings.CutPrefix(s, "0x"); ok {
 		b, err := hex.DecodeString(digits)
 		return data{bytes: b, span: span{n: len(b)}}, err
+	}
+	if number, ok := strings.CutPrefix(s, "u64:"); ok {
+		n, err := parseNumber(number)
+		return data{bytes: binary.NativeEndian.AppendUint64(nil, n), span: span{n: 8}}, err
 	}
 	if pattern, ok := strings.CutPrefix(s, "%"); ok {
 		part := strings.Split(pattern, ":")

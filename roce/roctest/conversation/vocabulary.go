@@ -89,10 +89,11 @@ var completed = map[string]roce.WCOpcode{
 	"local_inv": 6, "flush": 8, "atomic_write": 9, "recv": 128, "recv_rdma_with_imm": 129,
 }
 
-// rights are the words for enum ibv_access_flags.
+// rights are the words for enum ibv_access_flags. The last one is our own.
 var rights = map[string]mem.Access{
-	"local_write": mem.LocalWrite, "remote_write": mem.RemoteWrite,
-	"remote_read": mem.RemoteRead, "remote_atomic": mem.RemoteAtomic,
+	"local_write": 1 << 0, "remote_write": 1 << 1, "remote_read": 1 << 2,
+	"remote_atomic": 1 << 3, "flush_global": 1 << 8, "flush_persistent": 1 << 9,
+	"invalidatable": 1 << 31,
 }
 
 // events are the words for enum ibv_event_type.
@@ -102,9 +103,13 @@ var events = map[string]roce.Event{
 	"sq_drained": roce.EventSQDrained, "qp_last_wqe_reached": roce.EventQPLastWQEReached,
 }
 
-// syndromes are the words for the NAK codes; the others have a number in them.
+// anyCredits is the bit that ack has and no syndrome: in a packet that is sent,
+// ack is every positive acknowledge, whatever its credits.
+const anyCredits = 1 << 8
+
+// syndromes are the words for syndromes without a number in them.
 var syndromes = map[string]wire.Syndrome{
-	"ack":                      wire.ACKNoCredits,
+	"credits:none":             wire.ACKNoCredits,
 	"psn_sequence_error":       wire.NAKPSNSequenceError,
 	"invalid_request":          wire.NAKInvalidRequest,
 	"remote_access_error":      wire.NAKRemoteAccessError,
@@ -182,10 +187,13 @@ func parseRights(s string) (uint64, error) {
 	return uint64(all), nil
 }
 
-// parseSyndrome reads a word for a syndrome, rnr:CODE, credits:CODE or a number.
+// parseSyndrome reads a word for a syndrome, rnr:CODE, credits:CODE, or a number.
 func parseSyndrome(s string) (uint64, error) {
 	if v, ok := syndromes[s]; ok {
 		return uint64(v), nil
+	}
+	if s == "ack" {
+		return anyCredits | uint64(wire.ACKNoCredits), nil
 	}
 	kind, code, ok := strings.Cut(s, ":")
 	if !ok {

@@ -17,6 +17,7 @@ type Report struct {
 	Total    uint64            `json:"total"`              // packets in all, warm-up and drain too
 	Mode     string            `json:"mode"`               // what was used, for people
 	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
+	Cost     *Cost             `json:"cost,omitempty"`     // of the window
 	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
 }
 

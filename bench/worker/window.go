@@ -10,6 +10,8 @@ const Quiet = 200 * time.Millisecond
 // each border is noted when the worker comes by, so that packets and seconds
 // belong together.
 //
+// What the process used within the window is read at its borders.
+//
 // Its clock counts from the plan on. Reading it costs one call of the vDSO, where
 // time.Now costs two: that shows in a round trip.
 type Window struct {
@@ -18,11 +20,13 @@ type Window struct {
 	opened, closed   time.Duration
 	isOpen, isClosed bool
 	atOpen, atClosed uint64
+	meter            *meter
 }
 
 // NewWindow plans a window from now on.
 func NewWindow(o Options) *Window {
-	return &Window{start: time.Now(), begin: o.Warmup, end: o.Warmup + o.Window}
+	m := newMeter(cpuCycles)
+	return &Window{start: time.Now(), begin: o.Warmup, end: o.Warmup + o.Window, meter: m}
 }
 
 // Now is the time since the window was planned.
@@ -33,12 +37,15 @@ func (w *Window) Now() time.Duration { return time.Since(w.start) }
 func (w *Window) Tick(now time.Duration, packets uint64) bool {
 	if !w.isOpen && now >= w.begin {
 		w.isOpen, w.opened, w.atOpen = true, now, packets
+		w.meter.read()
 	}
 	if now < w.end {
 		return true
 	}
 	if !w.isClosed {
 		w.isClosed, w.closed, w.atClosed = true, now, packets
+		w.meter.read()
+		w.meter.close()
 	}
 	return false
 }
@@ -51,3 +58,6 @@ func (w *Window) Packets() uint64 { return w.atClosed - w.atOpen }
 
 // Seconds is the true length of the closed window.
 func (w *Window) Seconds() float64 { return (w.closed - w.opened).Seconds() }
+
+// Cost is what the process used within the closed window, nil before it is.
+func (w *Window) Cost() *Cost { return w.meter.cost() }

@@ -9,6 +9,15 @@ import (
 	"strings"
 )
 
+// Names in reports that what reads them looks for.
+const (
+	// RC begins Report.Mode of reliable connections of ours.
+	RC = "RC"
+	// DroppedOnPurpose counts the frames that a lossy link dropped on their way
+	// out.
+	DroppedOnPurpose = "dropped_on_purpose"
+)
+
 // A Report is what one worker did.
 type Report struct {
 	Packets  uint64            `json:"packets"`            // within the window

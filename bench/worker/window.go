@@ -42,12 +42,27 @@ func (w *Window) Tick(now time.Duration, packets uint64) bool {
 	if now < w.end {
 		return true
 	}
-	if !w.isClosed {
-		w.isClosed, w.closed, w.atClosed = true, now, packets
-		w.meter.read()
-		w.meter.close()
-	}
+	w.close(now, packets)
 	return false
+}
+
+// Close closes the window now, because there is nothing more to measure.
+func (w *Window) Close(packets uint64) {
+	now := w.Now()
+	if !w.isOpen {
+		w.isOpen, w.opened, w.atOpen = true, now, packets
+		w.meter.read()
+	}
+	w.close(now, packets)
+}
+
+func (w *Window) close(now time.Duration, packets uint64) {
+	if w.isClosed {
+		return
+	}
+	w.isClosed, w.closed, w.atClosed = true, now, packets
+	w.meter.read()
+	w.meter.close()
 }
 
 // Open tells whether the warm-up is over.

@@ -93,6 +93,24 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+func TestWindowCloses(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		w := NewWindow(Options{Window: time.Hour})
+		if open {
+			w.Tick(0, 10)
+		}
+		w.Close(30)
+		first := w.Seconds()
+		w.Close(50)
+		if w.Packets() > 20 || (w.Packets() == 20) != open || w.Cost() == nil {
+			t.Errorf("open %v: %d packets, cost %v", open, w.Packets(), w.Cost())
+		}
+		if w.Seconds() != first || first < 0 || (first > 0) != open {
+			t.Errorf("open %v: %v s, then %v s", open, first, w.Seconds())
+		}
+	}
+}
+
 func TestReady(t *testing.T) {
 	var out bytes.Buffer
 	if err := Ready(strings.NewReader("go\n"), &out); err != nil || out.String() != "ready\n" {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"xroce/bench/load"
@@ -86,9 +88,16 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 		if reports[i], err = proc.Report(p.warmup + p.window); err != nil {
 			return nil, err
 		}
+		if why := reports[i].GaveUp; why != "" {
+			return nil, fmt.Errorf("%w: %s", errGaveUp, why)
+		}
 	}
 	return reports, nil
 }
+
+// errGaveUp means that a worker could not go on, through no fault of its own: its
+// peer was not scheduled for too long.
+var errGaveUp = errors.New("gave up")
 
 // options are what the worker of a role is told.
 func (p *place) options(r role) worker.Options {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define QUIET_NS 200000000ULL /* a receiver ends when nothing came for so long */
+#define DRAIN_NS 2000000000ULL /* a sender waits so long until what it queued is sent */
 #define RETRY_NS 100000000ULL /* a ping unanswered for so long is lost */
 #define HEADER_MAX 128
 

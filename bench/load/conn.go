@@ -161,27 +161,24 @@ func (c *conn) connect(o worker.Options, peer string) error {
 }
 
 // lossyTimeout is the local ACK timeout where packets are lost on purpose: 4.096 µs
-// × 2^10 is 4 ms. With the usual 67 ms the timeouts, which only a NAK or a resent
-// packet that is lost makes, would be all that is measured; with much less a peer
-// that is not scheduled for some 30 ms is given up after seven retries.
+// × 2^10 is 4 ms. With the default of 67 ms the timeouts, which only a NAK or a
+// resent packet that is lost makes, would be all that is measured; with much less
+// a peer that is not scheduled for some 30 ms is given up after seven retries.
 const lossyTimeout = 10
 
-// manyTimeout is the timeout where many queue pairs share a queue: half a second.
-// What is in flight of all of them together waits for more than 67 ms on a machine
-// that others use.
-const manyTimeout = 17
+// usualTimeout is the timeout elsewhere, a quarter of a second: on a machine that
+// others use, what is in flight may wait for longer than the usual 67 ms, and
+// nothing else makes a timeout.
+const usualTimeout = 16
 
 // errNoSelective says what to do about it.
 var errNoSelective = errors.New("load: this engine cannot resend selectively")
 
 // connectOptions are the attributes of all connections of a run.
 func connectOptions(o worker.Options) (engine.ConnectOptions, error) {
-	options := engine.ConnectOptions{PathMTU: pathMTU(o.Size)}
+	options := engine.ConnectOptions{PathMTU: pathMTU(o.Size), Timeout: usualTimeout}
 	if o.Seed != 0 {
 		options.Timeout = lossyTimeout
-	}
-	if o.QPs > 1 {
-		options.Timeout = manyTimeout
 	}
 	if o.Selective {
 		return options, errNoSelective
@@ -242,10 +239,17 @@ func (c *conn) wait() ([]roce.Completion, error) {
 	return c.check(n, err)
 }
 
+// errRetries means that the peer did not answer for too long.
+var errRetries = errors.New("load: the peer did not answer any retry")
+
 func (c *conn) check(n int, err error) ([]roce.Completion, error) {
-	for _, wc := range c.done[:n] {
-		if wc.Status != roce.StatusSuccess {
-			return nil, fmt.Errorf("load: completion with status %v", wc.Status)
+	for i := range c.done[:n] {
+		switch status := c.done[i].Status; status {
+		case roce.StatusSuccess:
+		case roce.StatusRetryExcErr:
+			return nil, errRetries
+		default:
+			return nil, fmt.Errorf("load: completion with status %v", status)
 		}
 	}
 	return c.done[:n], err

@@ -124,7 +124,7 @@ func send(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT,
 func settle(s *xsk.Socket) (uint64, error) {
 	frames := make([]xsk.TxFrame, s.Info().TxFrames)
 	back := 0
-	for end := time.Now().Add(worker.Quiet); back < len(frames) && time.Now().Before(end); {
+	for end := time.Now().Add(worker.Drain); back < len(frames) && time.Now().Before(end); {
 		if err := s.Flush(); err != nil {
 			return 0, err
 		}

@@ -62,6 +62,11 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 	}
 	w, total, rtt, err := mode.run(c, o)
 	counts, uncounted := c.counters()
+	if errors.Is(err, errRetries) {
+		return worker.Report{
+			Mode: worker.RC, Counters: counts, GaveUp: fmt.Sprintf("%v; counted %v", err, counts),
+		}, nil
+	}
 	if err != nil {
 		return r, fmt.Errorf("%w; counted %v", err, counts)
 	}

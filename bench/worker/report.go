@@ -28,6 +28,7 @@ type Report struct {
 	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
 	Cost     *Cost             `json:"cost,omitempty"`     // of the window
 	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
+	GaveUp   string            `json:"gave_up,omitempty"`  // why there is nothing to report
 }
 
 // RTT are round trip times in nanoseconds.

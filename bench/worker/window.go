@@ -6,6 +6,10 @@ import "time"
 // believes that the sender is done.
 const Quiet = 200 * time.Millisecond
 
+// Drain is how long a sender waits until what it queued is sent. A machine that is
+// not busy needs some milliseconds.
+const Drain = 2 * time.Second
+
 // A Window is the part of a run that counts: it opens after the warm-up, and
 // each border is noted when the worker comes by, so that packets and seconds
 // belong together.

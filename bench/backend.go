@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"xroce/bench/load"
@@ -20,13 +22,14 @@ const (
 	sink                   // an XDP program that counts and drops
 	sockets                // bench/cpeer/udppeer.c: UDP sockets, in C
 	rc                     // package engine: reliable connections
+	micro                  // single steps of package wire
 	pass                   // an XDP program that lets everything pass
 	iperf3                 // kernel TCP; not a worker
 )
 
 var backendNames = [...]string{
 	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop",
-	sockets: "UDP sockets", rc: "ours", pass: "XDP pass", iperf3: "iperf3",
+	sockets: "UDP sockets", rc: "ours", micro: "ours", pass: "XDP pass", iperf3: "iperf3",
 }
 
 func (b backend) String() string { return backendNames[b] }
@@ -41,7 +44,7 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	}
 	name := map[backend]string{
 		ours: "ours", asavie: "asavie", sink: "sink",
-		rc: "rc", pass: "pass",
+		rc: "rc", micro: "micro", pass: "pass",
 	}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
@@ -85,12 +88,28 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 		if reports[i], err = proc.Report(p.warmup + p.window); err != nil {
 			return nil, err
 		}
+		if why := reports[i].GaveUp; why != "" {
+			return nil, fmt.Errorf("%w: %s", errGaveUp, why)
+		}
 	}
 	return reports, nil
 }
 
+// errGaveUp means that a worker could not go on, through no fault of its own: its
+// peer was not scheduled for too long.
+var errGaveUp = errors.New("gave up")
+
 // options are what the worker of a role is told.
 func (p *place) options(r role) worker.Options {
+	o := p.usual(r)
+	if p.tune != nil {
+		p.tune(r.side, &o)
+	}
+	return o
+}
+
+// usual are the options without what is special to a variant.
+func (p *place) usual(r role) worker.Options {
 	other := stage.B - r.side
 	s := p.c.sockets
 	o := worker.Options{
@@ -108,7 +127,7 @@ func (p *place) options(r role) worker.Options {
 		return o
 	}
 	o.Interface = p.Interface(r.side)
-	if r.who == rc {
+	if r.who == rc || r.who == micro {
 		o.Message = s.Message
 	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames

@@ -29,8 +29,8 @@ const (
 
 // The lengths of a run when no flag says otherwise.
 const (
-	fullPairs, quickPairs   = 8, 2
-	fullWindow, quickWindow = 2 * time.Second, 200 * time.Millisecond
+	usualPairs, quickPairs   = 7, 2
+	usualWindow, quickWindow = time.Second, 200 * time.Millisecond
 )
 
 // flags are the command line.
@@ -39,6 +39,7 @@ type flags struct {
 	pairs    int
 	duration time.Duration
 	quick    bool
+	full     bool
 	list     bool
 	json     bool
 	out      string
@@ -49,9 +50,10 @@ func parseFlags(args []string) (flags, error) {
 	var f flags
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&f.only, "only", "", "measure cases whose `name` begins so; commas separate")
-	fs.IntVar(&f.pairs, "pairs", 0, "rounds in which each variant runs once (default 8, quick 2)")
-	fs.DurationVar(&f.duration, "duration", 0, "window that is measured (default 2s, quick 200ms)")
+	fs.IntVar(&f.pairs, "pairs", 0, "rounds in which each variant runs once (default 7, quick 2)")
+	fs.DurationVar(&f.duration, "duration", 0, "window that is measured (default 1s, quick 200ms)")
 	fs.BoolVar(&f.quick, "quick", false, "few and short rounds: shows that it works, not how fast")
+	fs.BoolVar(&f.full, "full", false, "every case, the whole grid of sizes and path MTUs too")
 	fs.BoolVar(&f.list, "list", false, "list the cases and stop")
 	fs.BoolVar(&f.json, "json", false, "print the raw rows as JSON instead of tables")
 	fs.StringVar(&f.out, "out", "", "`directory` for raw rows (default bench/results, quick none)")
@@ -65,7 +67,7 @@ func parseFlags(args []string) (flags, error) {
 	if f.pairs < 0 || f.duration < 0 {
 		return flags{}, errors.New("pairs and duration must not be negative")
 	}
-	pairs, window, out := fullPairs, fullWindow, "bench/results"
+	pairs, window, out := usualPairs, usualWindow, "bench/results"
 	if f.quick {
 		pairs, window, out = quickPairs, quickWindow, ""
 	}
@@ -112,13 +114,13 @@ func run(ctx context.Context, f flags) (int, error) {
 		}
 		return exitOK, show(d, f.json)
 	}
-	cases := choose(allCases(), f.only)
+	cases := choose(allCases(), f.only, f.full || f.list)
 	if len(cases) == 0 {
 		return exitUsage, fmt.Errorf("no case is called %q; --list names them", f.only)
 	}
 	if f.list {
-		for _, c := range cases {
-			fmt.Printf("%-16s %s\n", c.name, c.title)
+		for i := range cases {
+			list(&cases[i])
 		}
 		return exitOK, nil
 	}
@@ -191,14 +193,26 @@ func show(d *result.Document, asJSON bool) error {
 	return d.WriteMarkdown(os.Stdout)
 }
 
-// choose keeps the cases whose name begins with one of the comma-separated
-// names; no name keeps all.
-func choose(cases []benchCase, only string) []benchCase {
-	if only == "" {
-		return cases
+// list prints what a case is.
+func list(c *benchCase) {
+	when := ""
+	if c.full {
+		when = " (with --full, or when named)"
 	}
+	fmt.Printf("%-20s %s%s\n", c.name, c.title, when)
+}
+
+// choose keeps the cases whose name begins with one of the comma-separated names.
+// No name keeps all of the usual run, or of the full one.
+func choose(cases []benchCase, only string, full bool) []benchCase {
 	var kept []benchCase
 	for _, c := range cases {
+		if only == "" {
+			if full || !c.full {
+				kept = append(kept, c)
+			}
+			continue
+		}
 		for name := range strings.SplitSeq(only, ",") {
 			if name != "" && strings.HasPrefix(c.name, name) {
 				kept = append(kept, c)

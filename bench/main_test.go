@@ -19,6 +19,7 @@ import (
 
 	"xroce/bench/machine"
 	"xroce/bench/result"
+	"xroce/bench/stage"
 	"xroce/bench/worker"
 )
 
@@ -36,7 +37,11 @@ func TestParseFlags(t *testing.T) {
 		args []string
 		want flags
 	}{
-		{nil, flags{pairs: 8, duration: 2 * time.Second, out: "bench/results"}},
+		{nil, flags{pairs: 7, duration: time.Second, out: "bench/results"}},
+		{
+			[]string{"--full", "--pairs", "8", "--duration", "2s"},
+			flags{full: true, pairs: 8, duration: 2 * time.Second, out: "bench/results"},
+		},
 		{[]string{"--quick"}, flags{quick: true, pairs: 2, duration: 200 * time.Millisecond}},
 		{
 			[]string{"--quick", "--pairs", "5", "--out", "x"},
@@ -44,7 +49,7 @@ func TestParseFlags(t *testing.T) {
 		},
 		{
 			[]string{"--only", "raw", "--duration", "1s", "--json"},
-			flags{only: "raw", json: true, pairs: 8, duration: time.Second, out: "bench/results"},
+			flags{only: "raw", json: true, pairs: 7, duration: time.Second, out: "bench/results"},
 		},
 	}
 	for _, tt := range tests {
@@ -67,15 +72,20 @@ func TestCases(t *testing.T) {
 			t.Errorf("two cases are called %s", c.name)
 		}
 		seen[c.name] = true
-		if len(c.variants) < 2 || c.variants[0].name != ours.String() {
+		if len(c.variants) < 2 || c.reference == "" && c.variants[0].name != ours.String() {
 			t.Errorf("%s: the first of at least two variants must be ours", c.name)
 		}
 		names := []string{}
 		for _, v := range c.variants {
+			if slices.Contains(names, v.name) {
+				t.Errorf("%s: two variants are called %s", c.name, v.name)
+			}
 			names = append(names, v.name)
 		}
-		if !slices.Contains(names, c.control) {
-			t.Errorf("%s: the control %q is none of %q", c.name, c.control, names)
+		for what, name := range map[string]string{"control": c.control, "reference": c.reference} {
+			if (name != "" || what == "control") && !slices.Contains(names, name) {
+				t.Errorf("%s: the %s %q is none of %q", c.name, what, name, names)
+			}
 		}
 		// 14 bytes of Ethernet header are not part of the MTU.
 		if c.sockets.Frame > c.stage.MTU+14 {
@@ -84,14 +94,119 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
-	cases := []benchCase{{name: "raw-tx-64"}, {name: "raw-rx-64"}, {name: "rc-write-1024"}}
-	for only, want := range map[string]int{
-		"": 3, "raw": 2, "raw-tx": 1, "raw-tx,rc-": 2, "none": 0, "raw-tx,raw-tx": 1, ",": 0,
-	} {
-		if got := choose(cases, only); len(got) != want {
-			t.Errorf("choose(%q) keeps %d cases, want %d", only, len(got), want)
+// TestGoalsAreMeasured holds the goals to the names of cases and variants.
+func TestGoalsAreMeasured(t *testing.T) {
+	names := map[string][]string{}
+	for _, c := range choose(allCases(), "", false) {
+		for _, v := range c.variants {
+			names[c.name] = append(names[c.name], v.name)
 		}
+	}
+	for _, g := range result.Goals() {
+		if g.Case == "" {
+			continue // of all cases
+		}
+		for _, name := range []string{g.Variant, g.Peer} {
+			if name != "" && !slices.Contains(names[g.Case], name) {
+				t.Errorf("goal %q: the usual run has no %q in %q", g.Text, name, g.Case)
+			}
+		}
+	}
+}
+
+// TestUsualRunIsShort keeps make bench within what people wait for.
+func TestUsualRunIsShort(t *testing.T) {
+	f, err := parseFlags(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{pairs: f.pairs, warmup: f.duration / 4, window: f.duration}
+	if d := b.plan(choose(allCases(), "", false)).time(); d > 12*time.Minute {
+		t.Errorf("the usual run takes %v", d)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	cases := []benchCase{
+		{name: "raw-tx-64"}, {name: "raw-tx-1500", full: true}, {name: "send-64"},
+	}
+	for _, tt := range []struct {
+		only string
+		full bool
+		want int
+	}{
+		{"", false, 2},
+		{"", true, 3},
+		{"raw", false, 2},
+		{"raw-tx-64", true, 1},
+		{"raw-tx-1500,send", false, 2},
+		{"none", true, 0},
+		{"raw,raw", false, 2},
+		{",", true, 0},
+	} {
+		if got := choose(cases, tt.only, tt.full); len(got) != tt.want {
+			t.Errorf("choose(%q, %v) keeps %d cases, want %d", tt.only, tt.full, len(got), tt.want)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	b := &bench{pairs: 5, warmup: time.Second, window: 2 * time.Second, peers: peers{
+		cpeerMissing: "needs gcc",
+	}}
+	p := b.plan([]benchCase{
+		{name: "a", variants: []variant{{}, {}, {needs: []backend{libxdp}}}},
+		{name: "b", variants: []variant{{}}, maxRounds: 3},
+	})
+	each := 3*time.Second + idle
+	if p.rows() != 13 || p.time() != 13*each || p.each() != each {
+		t.Errorf("%d rows, %v, %v each, want 13 of %v", p.rows(), p.time(), p.each(), each)
+	}
+	var out strings.Builder
+	p.print(&out)
+	for _, want := range []string{"2 variants × 5 rounds, 1 skipped", "1 variants × 3", "13 rows"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the plan does not say %q:\n%s", want, out.String())
+		}
+	}
+	if plan(nil).each() != 0 {
+		t.Error("nothing takes time")
+	}
+}
+
+func TestCaseDocument(t *testing.T) {
+	c := &benchCase{
+		control: "b", reference: "c", axis: "bytes", variants: []variant{
+			{name: "a", at: 0}, {name: "b", at: 7}, {name: "c", offAxis: true},
+		},
+	}
+	got := c.document(c.variants, nil)
+	want := result.Case{
+		Control: "b", Reference: "c", Variants: []string{"a", "b", "c"}, Axis: "bytes",
+		At: []result.Point{{Variant: "a", At: 0}, {Variant: "b", At: 7}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	alone := c.document(c.variants[:1], nil)
+	if alone.Control != "a" || alone.Reference != "a" {
+		t.Errorf("control %q and reference %q, of a alone", alone.Control, alone.Reference)
+	}
+	if none := c.document(nil, nil); none.Control != "" || none.Variants != nil {
+		t.Errorf("out of no variants: %+v", none)
+	}
+}
+
+func TestWith(t *testing.T) {
+	p := &place{}
+	run := runFunc(func(_ context.Context, p *place) (measurement, error) {
+		o := worker.Options{Size: 1}
+		p.tune(stage.B, &o)
+		return measurement{value: float64(o.Size)}, nil
+	})
+	m, err := run.with(datagrams(1400)).times(8)(t.Context(), p)
+	if err != nil || m.value != 8*1400 {
+		t.Errorf("%v, %v, want the payload of datagrams in bits", m.value, err)
 	}
 }
 
@@ -181,7 +296,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%v left after a row of 5s, want 15s", p.left())
 	}
 	for _, want := range []string{
-		"4 rows, about 12s", "[1/4]", "round 2", "1234", "it broke", "15s left",
+		"[1/4]", "round 2", "1234", "it broke", "15s left",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q does not say %q", out.String(), want)
@@ -275,6 +390,62 @@ func TestQuickRun(t *testing.T) {
 	for _, r := range c.Rows {
 		if len(r.Workers) != 2 || r.Workers[0].Total < r.Workers[1].Total {
 			t.Errorf("row %+v: want a sender and a receiver, and no more received than sent", r)
+		}
+	}
+}
+
+// quickly runs cases as shortly as can be and returns what was stored.
+func quickly(t *testing.T, only string, pairs int) *result.Document {
+	t.Helper()
+	out := t.TempDir()
+	status, err := run(t.Context(), flags{
+		quick: true, only: only, pairs: pairs, duration: 200 * time.Millisecond, out: out,
+	})
+	if status != exitOK {
+		t.Fatalf("status %d: %v", status, err)
+	}
+	files, _ := filepath.Glob(filepath.Join(out, "*.json"))
+	if len(files) != 1 {
+		t.Fatalf("stored %q, want one file", files)
+	}
+	d, err := result.Load(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestReliableRun measures what sleeps, what is spread over queue pairs, and what
+// needs no network.
+func TestReliableRun(t *testing.T) {
+	needRoot(t)
+	for _, c := range quickly(t, "write-64,rtt-sleep,qps,packet", 2).Cases {
+		for _, r := range c.Rows {
+			for end, w := range r.Workers {
+				if w.Cost == nil {
+					t.Errorf("%s, %s: end %d has no cost", c.Name, r.Variant, end)
+				}
+			}
+			if len(r.Workers) > 0 && strings.HasPrefix(c.Name, "rtt") != (r.Workers[0].RTT != nil) {
+				t.Errorf("%s, %s: round trips %+v", c.Name, r.Variant, r.Workers[0].RTT)
+			}
+		}
+	}
+}
+
+// TestLossyRun loses packets. Connections over lossy links do not wait long for a
+// peer that is not scheduled, hence the rounds.
+func TestLossyRun(t *testing.T) {
+	needRoot(t)
+	for _, c := range quickly(t, "loss-gbn-data", 3).Cases {
+		for _, r := range c.Rows {
+			if len(r.Workers) == 0 {
+				continue // it gave up
+			}
+			dropped := r.Workers[0].Counters[worker.DroppedOnPurpose]
+			if lossy := r.Variant != "0 % loss"; lossy != (dropped > 0) {
+				t.Errorf("%s: %d packets dropped", r.Variant, dropped)
+			}
 		}
 	}
 }

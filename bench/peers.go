@@ -41,11 +41,12 @@ func buildPeers(ctx context.Context, dir string, extra ...string) (peers, error)
 	}
 	p := peers{cpeer: filepath.Join(dir, "cpeer"), udppeer: filepath.Join(dir, "udppeer")}
 	p.cpeerMissing = compile(ctx, dir, append(extra, "-o", p.cpeer,
-		"cpeer.c", "xsk.c", "peer.c", "-lxdp", "-lbpf"))
+		"cpeer.c", "xsk.c", "peer.c", "cost.c", "-lxdp", "-lbpf"))
 	if p.cpeerMissing != "" {
 		p.cpeerMissing = "needs gcc, libxdp-dev and libbpf-dev: " + p.cpeerMissing
 	}
-	p.udppeerMissing = compile(ctx, dir, append(extra, "-o", p.udppeer, "udppeer.c", "peer.c"))
+	p.udppeerMissing = compile(ctx, dir, append(extra, "-o", p.udppeer,
+		"udppeer.c", "peer.c", "cost.c"))
 	if p.udppeerMissing != "" {
 		p.udppeerMissing = "needs gcc: " + p.udppeerMissing
 	}

@@ -21,7 +21,6 @@ type progress struct {
 func newProgress(out io.Writer, total int, guess time.Duration) *progress {
 	p := &progress{out: out, total: total, guess: guess, now: time.Now}
 	p.begin = p.now()
-	p.say("%d rows, about %v", total, (time.Duration(total) * guess).Round(time.Second))
 	return p
 }
 
@@ -46,6 +45,6 @@ func (p *progress) done(c *benchCase, r *result.Row) {
 	} else if r.Loss > 0 {
 		note = fmt.Sprintf("  lost %.3g %%", 100*r.Loss)
 	}
-	p.say("[%*d/%d] %-14s round %d  %-22s %12.0f %s%s  (%v left)", len(fmt.Sprint(p.total)),
+	p.say("[%*d/%d] %-16s round %d  %-24s %12.0f %s%s  (%v left)", len(fmt.Sprint(p.total)),
 		p.rows, p.total, c.name, r.Round+1, r.Variant, r.Value, c.unit, note, p.left())
 }

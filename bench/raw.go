@@ -41,6 +41,7 @@ func rawCases(kind, verb string,
 			control:  libxdp.String(),
 			stage:    stage.Options{MTU: f.mtu, Threaded: true},
 			sockets:  rawSockets(f.size),
+			full:     f.size != 64 || kind == "fwd",
 		}
 		for _, who := range []backend{ours, libxdp, asavie} {
 			v := variant{name: who.String(), needs: []backend{who}}

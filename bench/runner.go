@@ -54,12 +54,9 @@ func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 // returns what failed.
 func (b *bench) measure(ctx context.Context, d *result.Document, cases []benchCase) []error {
 	var failures []error
-	total := 0
-	for i := range cases {
-		able, _ := b.able(&cases[i])
-		total += len(able) * b.pairs
-	}
-	progress := newProgress(os.Stderr, total, b.warmup+b.window+idle)
+	plan := b.plan(cases)
+	progress := newProgress(os.Stderr, plan.rows(), plan.each())
+	plan.print(os.Stderr)
 	if d.Load > busy {
 		progress.say("the load average is %.2f: others are at work, expect void rounds", d.Load)
 	}
@@ -95,23 +92,39 @@ func (b *bench) able(c *benchCase) (able []variant, skips []result.Skip) {
 	return able, skips
 }
 
+// document is the case as it is stored, without rows. A control or reference that
+// cannot run here is replaced by the first variant that can.
+func (c *benchCase) document(able []variant, skips []result.Skip) result.Case {
+	out := result.Case{
+		Name: c.name, Title: c.title, Unit: c.unit, LowerIsBetter: c.lowerIsBetter,
+		Lossless: c.lossless, Axis: c.axis, Skipped: skips, Sockets: c.sockets,
+	}
+	for i, v := range able {
+		out.Variants = append(out.Variants, v.name)
+		if i == 0 || v.name == c.control {
+			out.Control = v.name
+		}
+		if c.reference != "" && (i == 0 || v.name == c.reference) {
+			out.Reference = v.name
+		}
+		if c.axis != "" && !v.offAxis {
+			out.At = append(out.At, result.Point{Variant: v.name, At: v.at})
+		}
+	}
+	return out
+}
+
 // measureCase runs all rounds of one case on a stage of its own.
 func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progress) (
 	out result.Case, err error,
 ) {
 	able, skips := b.able(c)
-	out = result.Case{
-		Name: c.name, Title: c.title, Unit: c.unit, LowerIsBetter: c.lowerIsBetter,
-		Lossless: c.lossless, Control: able[0].name, Skipped: skips, Sockets: c.sockets,
-	}
-	for _, v := range able {
-		out.Variants = append(out.Variants, v.name)
-		if v.name == c.control {
-			out.Control = c.control
-		}
-	}
+	out = c.document(able, skips)
 	for _, s := range skips {
 		progress.say("%s: %s is skipped: %s", c.name, s.Variant, s.Reason)
+	}
+	if len(able) == 0 {
+		return out, nil
 	}
 	st, err := stage.Open(ctx, c.stage)
 	if err != nil {
@@ -120,7 +133,7 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 	defer func() { err = errors.Join(err, st.Close()) }()
 	out.Settings = st.Settings()
 	var failures []error
-	for round := range b.pairs {
+	for round := range c.rounds(b.pairs) {
 		for _, i := range ratio.Order(len(able), round) {
 			row := result.Row{Round: round, Variant: able[i].name, Load: machine.Load()}
 			m, err := able[i].run(ctx, &place{bench: b, Stage: st, c: c})
@@ -131,8 +144,9 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 			if err != nil {
 				row.Void = err.Error()
 			}
-			// A starved machine may leave one short window empty; all of them no.
-			if err != nil && !errors.Is(err, errNothing) {
+			// A starved machine may leave one short window empty, or make a connection
+			// give up; not in all rounds.
+			if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errGaveUp) {
 				failures = append(failures, fmt.Errorf("%s: %w", able[i].name, err))
 			}
 			out.Rows = append(out.Rows, row)

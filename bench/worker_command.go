@@ -22,6 +22,7 @@ var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Repo
 	"sink":   load.Sink,
 	"pass":   load.Pass,
 	"rc":     load.RC,
+	"micro":  load.Micro,
 }
 
 // runWorker is the main function of a measured process.

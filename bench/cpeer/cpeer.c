@@ -66,7 +66,7 @@ static void run_tx(struct xsk *x, const struct options *o)
 		queued += queue(x, o, o->batch);
 		xsk_kick(x);
 	}
-	for (uint64_t end = now_ns() + QUIET_NS; x->free_len < all && now_ns() < end; reap(x))
+	for (uint64_t end = now_ns() + DRAIN_NS; x->free_len < all && now_ns() < end; reap(x))
 		xsk_kick(x);
 	xsk_report(x, o, &w, queued - (all - x->free_len), NULL);
 }

@@ -96,7 +96,9 @@ void ready_and_wait(void)
 
 void window_plan(struct window *w, const struct options *o)
 {
-	*w = (struct window){ .begin = now_ns() + o->warmup };
+	cost_open(&w->cost);
+	w->opened = w->closed = w->at_open = w->at_close = 0;
+	w->begin = now_ns() + o->warmup;
 	w->end = w->begin + o->window;
 }
 
@@ -107,12 +109,14 @@ bool window_tick(struct window *w, uint64_t packets)
 	if (!w->opened && now >= w->begin) {
 		w->opened = now;
 		w->at_open = packets;
+		cost_read(&w->cost, &w->cost.opened);
 	}
 	if (now < w->end)
 		return true;
 	if (!w->closed) {
 		w->closed = now;
 		w->at_close = packets;
+		cost_read(&w->cost, &w->cost.closed);
 	}
 	return false;
 }
@@ -158,6 +162,7 @@ void report(const struct options *o, const struct window *w, uint64_t total, con
 		       "\"max\":%u}", s->len, quantile(s, 0.5), quantile(s, 0.9),
 		       quantile(s, 0.99), quantile(s, 0.999), quantile(s, 1));
 	}
+	cost_print(&w->cost);
 	printf(",\"counters\":{");
 	for (const struct counter *c = counters; c && c->name; c++)
 		printf("%s\"%s\":%" PRIu64, c == counters ? "" : ",", c->name, c->value);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define QUIET_NS 200000000ULL /* a receiver ends when nothing came for so long */
+#define DRAIN_NS 2000000000ULL /* a sender waits so long until what it queued is sent */
 #define RETRY_NS 100000000ULL /* a ping unanswered for so long is lost */
 #define HEADER_MAX 128
 
@@ -36,11 +37,25 @@ struct options {
 	uint32_t header_len;
 };
 
+/* What was used so far. */
+struct usage {
+	uint64_t user_ns, system_ns;
+	uint64_t user_cycles, kernel_cycles;
+};
+
+/* What is used within a window. */
+struct cost {
+	int user_fd, kernel_fd; /* perf events */
+	int err;                /* errno when the machine counts no cycles */
+	struct usage opened, closed;
+};
+
 /* The part of a run that counts: from the end of the warm-up on. */
 struct window {
 	uint64_t begin, end;         /* planned, CLOCK_MONOTONIC nanoseconds */
 	uint64_t opened, closed;     /* as it came */
 	uint64_t at_open, at_close;  /* packets at these moments */
+	struct cost cost;
 };
 
 struct samples {
@@ -60,6 +75,10 @@ void options_parse(struct options *o, int argc, char **argv);
 
 /* Tells the harness that the sockets are open and waits for its go. */
 void ready_and_wait(void);
+
+void cost_open(struct cost *c);
+void cost_read(struct cost *c, struct usage *u);
+void cost_print(const struct cost *c);
 
 void window_plan(struct window *w, const struct options *o);
 /* Notes the packet count when a border is passed; false once it is closed. */

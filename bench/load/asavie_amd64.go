@@ -149,7 +149,7 @@ func asavieSend(s *xdp.Socket, o worker.Options) (*worker.Window, uint64, error)
 			return nil, 0, fmt.Errorf("load: %w", err)
 		}
 	}
-	for end := time.Now().Add(worker.Quiet); s.NumTransmitted() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(worker.Drain); s.NumTransmitted() > 0 && time.Now().Before(end); {
 		if _, _, err := s.Poll(milliseconds); err != nil {
 			return nil, 0, fmt.Errorf("load: %w", err)
 		}

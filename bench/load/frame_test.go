@@ -71,19 +71,3 @@ func TestPathMTU(t *testing.T) {
 		}
 	}
 }
-
-func TestCard(t *testing.T) {
-	want := card{
-		qpn: 0xabcdef, psn: 0xfffffe, rkey: 0xdeadbeef, addr: 1<<63 + 5,
-		gid: wire.GIDFromIPv4(ipA).Addr(),
-	}
-	got, err := parseCard(want.String())
-	if err != nil || got != want {
-		t.Errorf("parseCard(%q) = %v, %v", want, got, err)
-	}
-	for _, line := range []string{"", "1 2 3", "1 2 3 4 nowhere", "x 2 3 4 192.0.2.1"} {
-		if c, err := parseCard(line); err == nil {
-			t.Errorf("parseCard(%q) = %v, want an error", line, c)
-		}
-	}
-}

@@ -28,11 +28,14 @@ var modes = map[string]struct {
 	redirect bool
 	run      func(*xsk.Socket, worker.Options) (*worker.Window, uint64, *worker.RTT, error)
 }{
-	"tx":   {false, send},
-	"rx":   {true, receive},
-	"fwd":  {true, forward},
-	"echo": {true, echo},
-	"ping": {true, ping},
+	"tx":  {false, send},
+	"rx":  {true, receive},
+	"fwd": {true, forward},
+
+	"echo":       {true, echo},
+	"ping":       {true, ping(true)},
+	"echo-sleep": {true, forward},
+	"ping-sleep": {true, ping(false)},
 }
 
 // Ours does the work of o.Mode over a socket of package xsk.
@@ -121,7 +124,7 @@ func send(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT,
 func settle(s *xsk.Socket) (uint64, error) {
 	frames := make([]xsk.TxFrame, s.Info().TxFrames)
 	back := 0
-	for end := time.Now().Add(worker.Quiet); back < len(frames) && time.Now().Before(end); {
+	for end := time.Now().Add(worker.Drain); back < len(frames) && time.Now().Before(end); {
 		if err := s.Flush(); err != nil {
 			return 0, err
 		}
@@ -208,35 +211,61 @@ func bounce(s *xsk.Socket, o worker.Options, spin bool) (
 	}
 }
 
-func ping(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	hist := hdrhistogram.New(1, int64(10*time.Second), 3)
-	frame, answer := make([]xsk.TxFrame, 1), make([]xsk.RxFrame, o.Batch)
-	var total uint64
-	w := worker.NewWindow(o)
-	for sent := w.Now(); w.Tick(sent, total); sent = w.Now() {
-		n := s.Reserve(frame)
-		for i := range frame[:n] {
-			frame[i].Len = o.Size
+// ping sends a frame and waits for it to come back, spinning or asleep.
+func ping(spin bool) func(*xsk.Socket, worker.Options) (
+	*worker.Window, uint64, *worker.RTT, error,
+) {
+	return func(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
+		hist := hdrhistogram.New(1, int64(10*time.Second), 3)
+		frame, answer := make([]xsk.TxFrame, 1), make([]xsk.RxFrame, o.Batch)
+		var total uint64
+		w := worker.NewWindow(o)
+		for w.Tick(w.Now(), total) {
+			sent := w.Now()
+			n := s.Reserve(frame)
+			for i := range frame[:n] {
+				frame[i].Len = o.Size
+			}
+			s.Transmit(frame[:n])
+			if err := s.Flush(); err != nil {
+				return nil, 0, nil, err
+			}
+			rtt, err := awaitFrame(s, answer, w, sent, spin)
+			if err != nil {
+				return nil, 0, nil, err
+			}
+			if rtt == 0 {
+				continue
+			}
+			total++
+			if w.Open() {
+				// Ten seconds is a hundred times the longest wait: it always fits.
+				_ = hist.RecordValue(rtt.Nanoseconds())
+			}
 		}
-		s.Transmit(frame[:n])
-		if err := s.Flush(); err != nil {
-			return nil, 0, nil, err
+		return w, total, roundTrips(hist), nil
+	}
+}
+
+// awaitFrame returns how long after sent a frame came, 0 when none did.
+func awaitFrame(s *xsk.Socket, room []xsk.RxFrame, w *worker.Window, sent time.Duration,
+	spin bool,
+) (time.Duration, error) {
+	for rtt := time.Duration(0); rtt < retry; {
+		n := s.Receive(room)
+		rtt = w.Now() - sent
+		if n > 0 {
+			s.Release(room[:n])
+			return rtt, nil
 		}
-		var rtt time.Duration
-		for n = 0; n == 0 && rtt < retry; rtt = w.Now() - sent {
-			n = s.Receive(answer)
-		}
-		s.Release(answer[:n])
-		if n == 0 {
+		if spin {
 			continue
 		}
-		total++
-		if w.Open() {
-			// Ten seconds is a hundred times the longest wait: it always fits.
-			_ = hist.RecordValue(rtt.Nanoseconds())
+		if err := s.Wait(waitStep); err != nil {
+			return 0, err
 		}
 	}
-	return w, total, roundTrips(hist), nil
+	return 0, nil
 }
 
 // roundTrips reads a histogram of nanoseconds.

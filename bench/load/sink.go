@@ -59,6 +59,7 @@ func report(o worker.Options, w *worker.Window, total uint64, mode string,
 		Seconds:  w.Seconds(),
 		Total:    total,
 		Mode:     mode,
+		Cost:     w.Cost(),
 		Counters: counters,
 	}
 }

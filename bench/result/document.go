@@ -28,7 +28,8 @@ type Document struct {
 }
 
 // A Case is one kind of work, done by several variants in turn. The first
-// variant is ours.
+// variant is ours and is compared with the others, or, with a reference, all are
+// compared with that.
 type Case struct {
 	Name          string         `json:"name"`
 	Title         string         `json:"title"`
@@ -36,11 +37,20 @@ type Case struct {
 	LowerIsBetter bool           `json:"lower_is_better,omitempty"`
 	Lossless      bool           `json:"lossless"` // loss voids a row
 	Control       string         `json:"control"`  // variant that must hold still
-	Variants      []string       `json:"variants"` // that ran
+	Reference     string         `json:"reference,omitempty"`
+	Variants      []string       `json:"variants"`       // that ran
+	Axis          string         `json:"axis,omitempty"` // what the points are, in words
+	At            []Point        `json:"at,omitempty"`   // of the variants that have one
 	Skipped       []Skip         `json:"skipped,omitempty"`
 	Settings      stage.Settings `json:"settings"`
 	Sockets       Sockets        `json:"sockets"`
 	Rows          []Row          `json:"rows"`
+}
+
+// A Point is where a variant is on the axis of its case.
+type Point struct {
+	Variant string  `json:"variant"`
+	At      float64 `json:"at"`
 }
 
 // Sockets are the settings that all variants of a case share.

@@ -122,6 +122,22 @@ func TestCompareNeedsBoth(t *testing.T) {
 	}
 }
 
+func TestCompareWithAReference(t *testing.T) {
+	c := Case{Variants: []string{"one", "two", "base"}, Reference: "base", Rows: []Row{
+		{Variant: "one", Value: 2}, {Variant: "two", Value: 8}, {Variant: "base", Value: 4},
+	}}
+	got := c.Compare()
+	if len(got) != 2 {
+		t.Fatalf("%d comparisons, want 2", len(got))
+	}
+	for i, want := range []float64{0.5, 2} {
+		if got[i].Variant != c.Variants[i] || got[i].Peer != "base" ||
+			got[i].Ratio.Median != want {
+			t.Errorf("%+v, want %s to be %v of the base", got[i], c.Variants[i], want)
+		}
+	}
+}
+
 func TestDocumentRoundTrip(t *testing.T) {
 	want := document()
 	dir := filepath.Join(t.TempDir(), "results")
@@ -171,11 +187,11 @@ func TestTables(t *testing.T) {
 	if err := d.WriteMarkdown(&md); err != nil {
 		t.Fatal(err)
 	}
-	wantMD := `| case | what | against | ours / peer | quartiles | pairs |
-|---|---|---|---|---|---|
-| raw-rx-64 | receive 64-byte frames, packets/s | C | 1.00 | 0.95 … 1.05 | 2 (2 void) |
-| raw-rx-64 | receive 64-byte frames, packets/s | other | 1.00 | 0.75 … 1.50 | 3 (1 void) |
-| raw-rx-64 | receive 64-byte frames | asavie/xdp | – | – | skipped: no multi-buffer |
+	wantMD := `| case | what | variant | against | ratio | quartiles | pairs |
+|---|---|---|---|---|---|---|
+| raw-rx-64 | receive 64-byte frames, packets/s | ours | C | 1.00 | 0.95 … 1.05 | 2 (2 void) |
+| raw-rx-64 | receive 64-byte frames, packets/s | ours | other | 1.00 | 0.75 … 1.50 | 3 (1 void) |
+| raw-rx-64 | receive 64-byte frames | asavie/xdp | – | – | – | skipped: no multi-buffer |
 `
 	if got, _, _ := strings.Cut(md.String(), "\n\n"); got+"\n" != wantMD {
 		t.Errorf("Markdown (-want +got):\n%s", cmp.Diff(wantMD, got+"\n"))

@@ -4,56 +4,79 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"xroce/bench/ratio"
 )
 
-// WriteText prints the ratios, with the medians they are made of, for a terminal.
+// WriteText prints the ratios, with the medians they are made of, and what else
+// there is to tell, for a terminal.
 func (d *Document) WriteText(out io.Writer) error {
-	tw := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "case\tagainst\tratio\tquartiles\tours\tpeer\tunit\tpairs\tvoid")
-	for i := range d.Cases {
-		c := &d.Cases[i]
-		for _, cmp := range c.Compare() {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, cmp.Peer,
-				cmp.median(), cmp.quartiles(), typical(cmp.Ours), typical(cmp.Peers),
-				c.unit(), cmp.Ratio.N, cmp.Void)
-		}
-		for _, s := range c.Skipped {
-			fmt.Fprintf(tw, "%s\t%s\tskipped: %s\n", c.Name, s.Variant, s.Reason)
+	tables := append([]table{d.ratioTable()}, d.otherTables()...)
+	for i := range tables {
+		if err := tables[i].writeText(out); err != nil {
+			return err
 		}
 	}
-	if err := tw.Flush(); err != nil {
-		return fmt.Errorf("result: %w", err)
-	}
-	_, err := fmt.Fprintf(out, "\n%s\n", strings.Join(d.notes(), "\n"))
+	_, err := fmt.Fprintf(out, "%s\n", strings.Join(d.notes(), "\n"))
 	return err
 }
 
-// WriteMarkdown prints the ratios as a table for a page: no absolute numbers,
-// since those are the machine's more than ours.
-func (d *Document) WriteMarkdown(out io.Writer) error {
-	var b strings.Builder
-	b.WriteString("| case | what | against | ours / peer | quartiles | pairs |\n")
-	b.WriteString("|---|---|---|---|---|---|\n")
+// otherTables are the same for a terminal and for a page.
+func (d *Document) otherTables() []table {
+	return []table{d.rttTable(), d.lossTable(), d.costTable(), d.goalTable()}
+}
+
+// ratioTable is every comparison with the amounts it is made of.
+func (d *Document) ratioTable() table {
+	t := table{header: []string{
+		"case", "variant", "against", "ratio", "quartiles", "variant's", "peer's", "unit", "pairs",
+		"void",
+	}}
 	for i := range d.Cases {
 		c := &d.Cases[i]
+		for _, cmp := range c.Compare() {
+			t.rows = append(t.rows, []string{
+				c.Name, cmp.Variant, cmp.Peer, cmp.median(), cmp.quartiles(), typical(cmp.Ours),
+				typical(cmp.Peers), c.unit(), fmt.Sprint(cmp.Ratio.N), fmt.Sprint(cmp.Void),
+			})
+		}
+		for _, s := range c.Skipped {
+			t.rows = append(t.rows, []string{c.Name, s.Variant, "skipped: " + s.Reason})
+		}
+	}
+	return t
+}
+
+// WriteMarkdown prints the ratios as a table for a page, without the amounts they
+// are made of, since those are the machine's more than ours; then the others.
+func (d *Document) WriteMarkdown(out io.Writer) error {
+	t := table{header: []string{
+		"case", "what", "variant", "against", "ratio", "quartiles", "pairs",
+	}}
+	for i := range d.Cases {
+		c := &d.Cases[i]
+		what := c.Title + ", " + c.unit()
 		for _, cmp := range c.Compare() {
 			pairs := fmt.Sprint(cmp.Ratio.N)
 			if cmp.Void > 0 {
 				pairs += fmt.Sprintf(" (%d void)", cmp.Void)
 			}
-			fmt.Fprintf(&b, "| %s | %s, %s | %s | %s | %s | %s |\n", c.Name, c.Title, c.unit(),
-				cmp.Peer, cmp.median(), cmp.quartiles(), pairs)
+			t.rows = append(t.rows, []string{
+				c.Name, what, cmp.Variant, cmp.Peer, cmp.median(), cmp.quartiles(), pairs,
+			})
 		}
 		for _, s := range c.Skipped {
-			fmt.Fprintf(&b, "| %s | %s | %s | – | – | skipped: %s |\n", c.Name, c.Title,
-				s.Variant, s.Reason)
+			t.rows = append(t.rows, []string{
+				c.Name, c.Title, s.Variant, "–", "–", "–", "skipped: " + s.Reason,
+			})
 		}
 	}
-	b.WriteString("\n" + strings.Join(d.notes(), "  \n") + "\n")
-	_, err := io.WriteString(out, b.String())
+	for _, one := range append([]table{t}, d.otherTables()...) {
+		if err := one.writeMarkdown(out); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, strings.Join(d.notes(), "  \n")+"\n")
 	return err
 }
 
@@ -90,19 +113,9 @@ func typical(s ratio.Spread) string {
 	return amount(s.Median)
 }
 
-func (c Comparison) median() string {
-	if c.Ratio.N == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f", c.Ratio.Median)
-}
+func (c Comparison) median() string { return perhaps(c.Ratio, "%.2f") }
 
-func (c Comparison) quartiles() string {
-	if c.Ratio.N == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f … %.2f", c.Ratio.Q1, c.Ratio.Q3)
-}
+func (c Comparison) quartiles() string { return within(c.Ratio, "%.2f") }
 
 // amount prints three significant digits with a suffix for thousands.
 func amount(v float64) string {

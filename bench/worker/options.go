@@ -28,6 +28,10 @@ type Options struct {
 	Local     string        // IPv4 address of this end, for peers on kernel sockets
 	Remote    string        // IPv4 address of the other end
 	Port      int           // UDP port of both ends
+	QPs       int           // connected queue pairs, 0 for one
+	Seed      int           // of a link that loses packets; 0 for a link as it is
+	LossPPM   int           // packets in a million that such a link drops on their way out
+	Selective bool          // resend only what was lost
 }
 
 // Args renders the options as the flags that Parse and the C peers read.
@@ -58,6 +62,12 @@ func (o Options) Args() []string {
 	text("-l", o.Local)
 	text("-r", o.Remote)
 	number("-p", o.Port)
+	number("-n", o.QPs)
+	number("-e", o.Seed)
+	number("-L", o.LossPPM)
+	if o.Selective {
+		args = append(args, "-k")
+	}
 	return append(args, o.Mode)
 }
 
@@ -83,6 +93,10 @@ func Parse(args []string) (Options, error) {
 	fs.StringVar(&o.Local, "l", "", "")
 	fs.StringVar(&o.Remote, "r", "", "")
 	fs.IntVar(&o.Port, "p", 0, "")
+	fs.IntVar(&o.QPs, "n", 0, "")
+	fs.IntVar(&o.Seed, "e", 0, "")
+	fs.IntVar(&o.LossPPM, "L", 0, "")
+	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {
 		return Options{}, fmt.Errorf("worker: %w", err)
 	}

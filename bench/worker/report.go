@@ -9,6 +9,15 @@ import (
 	"strings"
 )
 
+// Names in reports that what reads them looks for.
+const (
+	// RC begins Report.Mode of reliable connections of ours.
+	RC = "RC"
+	// DroppedOnPurpose counts the frames that a lossy link dropped on their way
+	// out.
+	DroppedOnPurpose = "dropped_on_purpose"
+)
+
 // A Report is what one worker did.
 type Report struct {
 	Packets  uint64            `json:"packets"`            // within the window
@@ -17,7 +26,9 @@ type Report struct {
 	Total    uint64            `json:"total"`              // packets in all, warm-up and drain too
 	Mode     string            `json:"mode"`               // what was used, for people
 	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
+	Cost     *Cost             `json:"cost,omitempty"`     // of the window
 	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
+	GaveUp   string            `json:"gave_up,omitempty"`  // why there is nothing to report
 }
 
 // RTT are round trip times in nanoseconds.

@@ -35,6 +35,10 @@ func TestOptionsRoundTrip(t *testing.T) {
 			Local:     rapid.SampledFrom([]string{"", "192.0.2.1"}).Draw(t, "local"),
 			Remote:    rapid.SampledFrom([]string{"", "192.0.2.2"}).Draw(t, "remote"),
 			Port:      count.Draw(t, "port"),
+			QPs:       count.Draw(t, "queue pairs"),
+			Seed:      count.Draw(t, "seed"),
+			LossPPM:   count.Draw(t, "loss"),
+			Selective: rapid.Bool().Draw(t, "selective"),
 		}
 		got, err := Parse(want.Args())
 		if err != nil {
@@ -89,6 +93,24 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+func TestWindowCloses(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		w := NewWindow(Options{Window: time.Hour})
+		if open {
+			w.Tick(0, 10)
+		}
+		w.Close(30)
+		first := w.Seconds()
+		w.Close(50)
+		if w.Packets() > 20 || (w.Packets() == 20) != open || w.Cost() == nil {
+			t.Errorf("open %v: %d packets, cost %v", open, w.Packets(), w.Cost())
+		}
+		if w.Seconds() != first || first < 0 || (first > 0) != open {
+			t.Errorf("open %v: %v s, then %v s", open, first, w.Seconds())
+		}
+	}
+}
+
 func TestReady(t *testing.T) {
 	var out bytes.Buffer
 	if err := Ready(strings.NewReader("go\n"), &out); err != nil || out.String() != "ready\n" {
@@ -125,6 +147,7 @@ func TestProcess(t *testing.T) {
 	want := Report{
 		Packets: 10, Bytes: 640, Seconds: 2, Total: 12, Mode: "native copy",
 		RTT:      &RTT{Samples: 3, P50: 1, P90: 2, P99: 3, P999: 4, Max: 5},
+		Cost:     &Cost{UserTime: 1, Cycles: &Cycles{2, 3}, Heap: &Heap{4, 5}},
 		Counters: map[string]uint64{"rx_dropped": 7},
 	}
 	var line bytes.Buffer

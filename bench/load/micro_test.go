@@ -1,0 +1,44 @@
+package load
+
+import (
+	"testing"
+
+	"xroce/bench/worker"
+	"xroce/roce/wire"
+)
+
+func TestSealedPacket(t *testing.T) {
+	frame, _, err := sealedPacket(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(frame) != 64+RCOverhead {
+		t.Errorf("%d bytes, want 64 and %d", len(frame), RCOverhead)
+	}
+	var p wire.Packet
+	if reason := p.Decode(frame, nil); reason != wire.OK || !p.VerifyICRC() {
+		t.Errorf("decoded as %v, ICRC right: %v", reason, p.VerifyICRC())
+	}
+}
+
+func TestMicroSteps(t *testing.T) {
+	for _, mode := range []string{"decode", "seal", "crc"} {
+		step, err := microStep(worker.Options{Mode: mode, Message: 64})
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		if !step(3) {
+			t.Errorf("%s went wrong", mode)
+		}
+		if n := testing.AllocsPerRun(10, func() { step(100) }); n != 0 {
+			t.Errorf("%s: %v allocations", mode, n)
+		}
+	}
+	for _, o := range []worker.Options{
+		{Mode: "none", Message: 64}, {Mode: "crc"}, {Mode: "seal", Message: 3},
+	} {
+		if _, err := microStep(o); err == nil {
+			t.Errorf("a step for %+v", o)
+		}
+	}
+}

@@ -41,7 +41,9 @@ func (d *Document) ratioTable() table {
 			})
 		}
 		for _, s := range c.Skipped {
-			t.rows = append(t.rows, []string{c.Name, s.Variant, "skipped: " + s.Reason})
+			t.rows = append(t.rows, []string{
+				c.Name, s.Variant, "–", "–", "–", "–", "–", "–", "–", "skipped: " + s.Reason,
+			})
 		}
 	}
 	return t

@@ -10,10 +10,6 @@ import (
 
 // Goodput over a link that loses packets, as a seed decides, each for itself.
 
-// selectiveRepeat tells whether the engine can resend only what was lost; then
-// connectOptions of package load has to ask for it.
-const selectiveRepeat = false
-
 // lossRates are in packets in a million.
 var lossRates = []int{0, 1000, 10000, 50000}
 
@@ -57,9 +53,6 @@ func lossCase(suffix, how string, selective, dataOnly bool) benchCase {
 						o.LossPPM = 0
 					}
 				}),
-		}
-		if selective && !selectiveRepeat {
-			v.missing = "the engine has no selective repeat"
 		}
 		c.variants = append(c.variants, v)
 	}

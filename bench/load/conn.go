@@ -142,17 +142,17 @@ func (c *conn) connect(o worker.Options, peer string) error {
 	if len(c.remote.qps) != len(c.qps) {
 		return fmt.Errorf("load: the peer has %d queue pairs, we %d", len(c.remote.qps), len(c.qps))
 	}
-	options, err := connectOptions(o)
-	if err != nil {
-		return err
-	}
+	options := connectOptions(o)
 	options.SGIDIndex = c.gid
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	gid := wire.GIDFromAddr(c.remote.gid)
 	for i, remote := range c.remote.qps {
-		err := c.qps[i].Connect(ctx, c.locals[i],
-			engine.Endpoint{QPN: remote.qpn, PSN: remote.psn, GID: gid}, options)
+		local := c.locals[i]
+		local.Extensions = extensions(o)
+		err := c.qps[i].Connect(ctx, local, engine.Endpoint{
+			QPN: remote.qpn, PSN: remote.psn, GID: gid, Extensions: extensions(o),
+		}, options)
 		if err != nil {
 			return err
 		}
@@ -171,19 +171,21 @@ const lossyTimeout = 10
 // nothing else makes a timeout.
 const usualTimeout = 16
 
-// errNoSelective says what to do about it.
-var errNoSelective = errors.New("load: this engine cannot resend selectively")
-
 // connectOptions are the attributes of all connections of a run.
-func connectOptions(o worker.Options) (engine.ConnectOptions, error) {
+func connectOptions(o worker.Options) engine.ConnectOptions {
 	options := engine.ConnectOptions{PathMTU: pathMTU(o.Size), Timeout: usualTimeout}
 	if o.Seed != 0 {
 		options.Timeout = lossyTimeout
 	}
+	return options
+}
+
+// extensions are those of a run, at both ends.
+func extensions(o worker.Options) roce.Extensions {
 	if o.Selective {
-		return options, errNoSelective
+		return roce.ExtSelectiveRepeat
 	}
-	return options, nil
+	return 0
 }
 
 // pathMTU is the one that makes full packets frames of size bytes, or the

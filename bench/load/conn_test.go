@@ -1,7 +1,6 @@
 package load
 
 import (
-	"errors"
 	"testing"
 
 	"xroce/bench/worker"
@@ -10,16 +9,16 @@ import (
 )
 
 func TestConnectOptions(t *testing.T) {
-	usual, err := connectOptions(worker.Options{Size: 1024 + RCOverhead})
-	if err != nil || usual.PathMTU != wire.MTU1024 || usual.Timeout != usualTimeout {
-		t.Errorf("%+v, %v", usual, err)
+	usual := connectOptions(worker.Options{Size: 1024 + RCOverhead})
+	if usual.PathMTU != wire.MTU1024 || usual.Timeout != usualTimeout {
+		t.Errorf("%+v", usual)
 	}
-	lossy, err := connectOptions(worker.Options{Size: 1024 + RCOverhead, Seed: 1})
-	if err != nil || lossy.Timeout != lossyTimeout {
-		t.Errorf("over a lossy link: %+v, %v", lossy, err)
+	lossy := connectOptions(worker.Options{Size: 1024 + RCOverhead, Seed: 1})
+	if lossy.Timeout != lossyTimeout {
+		t.Errorf("over a lossy link: %+v", lossy)
 	}
-	if _, err := connectOptions(worker.Options{Selective: true}); !errors.Is(err, errNoSelective) {
-		t.Errorf("selective repeat: %v, want %v", err, errNoSelective)
+	if e := extensions(worker.Options{Selective: true}); e != roce.ExtSelectiveRepeat {
+		t.Errorf("selective repeat asks for %s", e)
 	}
 }
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"errors"
 	"testing"
 
 	"xroce/bench/worker"

@@ -69,6 +69,29 @@ func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
 	}
 }
 
+// cancel takes the answer in a resource out. Two acknowledges that then meet are
+// one: the later covers the earlier.
+func (f *answerQueue) cancel(resource int) {
+	i := 0
+	for ; i < f.n; i++ {
+		if a := f.at(i); a.stored && a.resource == resource {
+			break
+		}
+	}
+	f.remove(i)
+	if i > 0 && i < f.n && !f.at(i-1).stored && !f.at(i).stored {
+		f.remove(i - 1)
+	}
+}
+
+// remove takes out the answer i places behind the front.
+func (f *answerQueue) remove(i int) {
+	for ; i < f.n-1; i++ {
+		*f.at(i) = *f.at(i + 1)
+	}
+	f.n--
+}
+
 // at returns the answer i places behind the front.
 func (f *answerQueue) at(i int) *answer { return &f.ring[(f.head+i)%len(f.ring)] }
 
@@ -146,7 +169,7 @@ func (q *QP) putStored(now Time, a *answer, frame []byte) int {
 	if res.kind == resourceAtomic {
 		wire.AtomicAckETH{OrigData: res.value}.Put(b[spec.Offsets[wire.HeaderAtomicAckETH]:])
 	}
-	res.queued = false
+	res.queued, res.answered = false, true
 	q.rsp.fifo.pop()
 	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
@@ -178,7 +201,7 @@ func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) i
 		wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	}
 	if res.cur == res.stop {
-		res.queued = false
+		res.queued, res.answered = false, true
 		q.rsp.fifo.pop()
 	} else {
 		res.cur = res.cur.Add(1)

@@ -278,3 +278,18 @@ func TestReadsForbiddenWhileQueued(t *testing.T) {
 	s.ExpectCQE(failed(1, roce.StatusLocQPOpErr))
 	s.ExpectState(roce.StateErr)
 }
+
+// TestReplayGivesWay: a READ that is repeated for nothing, because its answer was
+// only late, does not count against those that the peer may have outstanding.
+func TestReplayGivesWay(t *testing.T) {
+	s := newScript(t, options{MaxRd: 1})
+	s.Recv(s.readRequest(s.it(0), 0, 4))
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(0)))
+	write := s.writeRequest(wire.RCWriteOnly, s.it(1), 0, 0, nil)
+	write.AckReq = true
+	s.Recv(write, s.readRequest(s.it(0), 0, 4), s.readRequest(s.it(2), 0, 4))
+	s.ExpectAck(s.it(1), wire.ACKNoCredits, 2)
+	s.Expect(roctest.Opcode(wire.RCReadRespOnly), roctest.PSN(s.it(2)), roctest.MSN(3))
+	s.ExpectNothing()
+	s.ExpectState(roce.StateRTS)
+}

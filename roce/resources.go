@@ -15,6 +15,7 @@ type resource struct {
 	first, last wire.PSN
 	kind        resourceKind
 	queued      bool // an answer is in the queue
+	answered    bool // one left, to its end
 
 	value uint64 // atomic: the old value
 
@@ -46,9 +47,17 @@ func (r *resource) answer(psn wire.PSN, off, n, pmtu uint32) {
 // responses is the number of response packets of a READ of n bytes.
 func responses(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
 
-// free tells whether the next resource can be used. It cannot when its answer is
-// still to be sent: the peer has more outstanding than it was told it may.
-func (s *responder) free() bool { return !s.resources[s.nextResource].queued }
+// free tells whether the next resource can be used. It cannot when it was never
+// answered: the peer has more outstanding than it was told it may. An answer that
+// is to be repeated gives way: the peer has it, or it would not ask for more.
+func (s *responder) free() bool {
+	res := &s.resources[s.nextResource]
+	if res.queued && res.answered {
+		s.fifo.cancel(s.nextResource)
+		res.queued = false
+	}
+	return !res.queued
+}
 
 // store remembers a request that takes some PSNs, queues its answer and moves on.
 func (q *QP) store(r resource, packets uint32) *resource {

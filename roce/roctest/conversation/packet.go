@@ -152,7 +152,8 @@ var fields = []field{
 		func(h *headers, v uint64) { h.reth.RKey, h.atomic.RKey = uint32(v), uint32(v) }, 0,
 	},
 	{
-		"dmalen", kindNumber, wire.HasRETH, func(h *headers) uint64 { return uint64(h.reth.DMALen) },
+		"dmalen", kindNumber, wire.HasRETH,
+		func(h *headers) uint64 { return uint64(h.reth.DMALen) },
 		func(h *headers, v uint64) { h.reth.DMALen = uint32(v) }, 0,
 	},
 	{
@@ -315,9 +316,11 @@ func (p *player) format(kind fieldKind, v uint64) string {
 // match compares a packet with the fields that a statement expects. It returns
 // false when they differ, and the names of the fields that the statement has to
 // tell and does not.
-func (p *player) match(pkt *wire.Packet, op wire.Opcode, want []fieldValue) (bool, []string, error) {
+func (p *player) match(
+	pkt *wire.Packet, op wire.Opcode, want []fieldValue,
+) (same bool, missing []string, err error) {
 	h := headersOf(pkt)
-	same, missing := pkt.BTH.Opcode == op, []string(nil)
+	same = pkt.BTH.Opcode == op
 	for i := range fields {
 		f := &fields[i]
 		if !f.belongs(pkt.Spec) {
@@ -327,7 +330,6 @@ func (p *player) match(pkt *wire.Packet, op wire.Opcode, want []fieldValue) (boo
 		at := slices.IndexFunc(want, func(v fieldValue) bool { return v.field == f })
 		switch {
 		case at >= 0:
-			var err error
 			if expected, err = want[at].resolve(p); err != nil {
 				return false, nil, err
 			}

@@ -109,7 +109,8 @@ func TestParseLimits(t *testing.T) {
 		{"each a {\n" + strings.Repeat("1\n", 2000) + "}", "more than 1024 runs"},
 		{"each a {\n" + long[:9000] + "\n}\nfor i in 0..60000 {\nstate rts $a\n}", ""},
 	} {
-		if _, err := Parse("f", []byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		_, err := Parse("f", []byte(tt.text))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.40q: error %.200v, want %s", tt.text, err, tt.want)
 		}
 	}

@@ -35,7 +35,10 @@ func TestNothingUnannounced(t *testing.T) {
 			send + "+1ms\n", "f:4: +1ms: 1ms before it is over, the QP sends: > send_only psn=100",
 		},
 		"packet for nothing": {send + "> nothing\n", "f:4: > nothing: the QP sends: > send_only"},
-		"no packet":          {setting + "> send_only psn=100\n", "f:3: > send_only psn=100: got: > nothing"},
+		"no packet": {
+			setting + "> send_only psn=100\n",
+			"f:3: > send_only psn=100: got: > nothing",
+		},
 		"other PSN": {
 			send + "> send_only psn=101 len=4 ackreq\n", "got: > send_only psn=100 ackreq len=4",
 		},
@@ -70,13 +73,20 @@ func TestNothingUnannounced(t *testing.T) {
 				"cqe wr=1 success recv len=2\n",
 			"got: cqe wr=1 success recv len=2 imm=9",
 		},
-		"memory":         {write, "at the end: memory changed: a:8 has 6869"},
-		"other memory":   {write + `memory a:8:2 = "ho"` + "\n", "a:9 has 69, want 6f"},
-		"drop":           {setting + "< ack psn=99\n", "at the end: counter drop_ghost_response 1"},
-		"other counter":  {setting + "counter sent_pkts 1\n", "got: counter sent_pkts 0"},
-		"other step":     {setting + "< ack psn=99\ndropped icrc\n", "got: dropped ghost_response"},
-		"state":          {write + "memory a:8:2 = \"hi\"\nstate sqd\n", "f:5: state sqd: got: state RTS"},
-		"state unspoken": {setting + "< send_last psn=500 len=4\n> ack psn=500 syndrome=invalid_request msn=0\n", "at the end: the QP is in ERR, last announced was RTS"},
+		"memory":        {write, "at the end: memory changed: a:8 has 6869"},
+		"other memory":  {write + `memory a:8:2 = "ho"` + "\n", "a:9 has 69, want 6f"},
+		"drop":          {setting + "< ack psn=99\n", "at the end: counter drop_ghost_response 1"},
+		"other counter": {setting + "counter sent_pkts 1\n", "got: counter sent_pkts 0"},
+		"other step":    {setting + "< ack psn=99\ndropped icrc\n", "got: dropped ghost_response"},
+		"state": {
+			write + "memory a:8:2 = \"hi\"\nstate sqd\n",
+			"f:5: state sqd: got: state RTS",
+		},
+		"state unspoken": {
+			setting + "< send_last psn=500 len=4\n" +
+				"> ack psn=500 syndrome=invalid_request msn=0\n",
+			"at the end: the QP is in ERR, last announced was RTS",
+		},
 		"no event":       {setting + "event qp_fatal\n", "got no event"},
 		"no deadline":    {setting + "deadline 1ms\n", "got: deadline none"},
 		"other deadline": {sent + "deadline 1ms\n", "got: deadline 67.108864ms"},
@@ -99,14 +109,20 @@ func TestNothingUnannounced(t *testing.T) {
 		},
 		"PSN of the peer": {setting + "< send_only\n", "psn= is missing"},
 		"two QPs":         {setting + "qp rc\n", "there is a QP already"},
-		"no QP":           {"post send wr=1\n", "f:1: post send wr=1: the file has to make its QP first"},
+		"no QP": {
+			"post send wr=1\n",
+			"f:1: post send wr=1: the file has to make its QP first",
+		},
 		"two regions":     {setting + "region a 1 none\n", "there is a region a already"},
 		"no region":       {setting + "post send wr=1 sge=b:0:4\n", "no region b"},
 		"posted twice":    {sent + "post send wr=1\n", "a work request 1 is posted already"},
 		"beyond a region": {setting + "memory a:60:5 = %0:0:5\n", "a has 64 bytes"},
 		"notified":        {setting + "notified rq 1\n", "got: 0"},
 		"no overrun":      {setting + "overrun rq\n", "got no overrun"},
-		"gone already":    {setting + "deregister a\nderegister a\n", "its key was out of use before"},
+		"gone already": {
+			setting + "deregister a\nderegister a\n",
+			"its key was out of use before",
+		},
 	} {
 		err := play(t, tt.text)
 		var e *Error
@@ -167,7 +183,8 @@ func TestList(t *testing.T) {
 	}
 	list := List(files)
 	for _, want := range []string{
-		"\n| 3 to 4 | 4.096 us * 2^3 ... 4.096 us * 2^4 | a |\n", "\n| 5 | 4.096 us * 2^5 | a, b |\n",
+		"\n| 3 to 4 | 4.096 us * 2^3 ... 4.096 us * 2^4 | a |\n",
+		"\n| 5 | 4.096 us * 2^5 | a, b |\n",
 		"\n| 0x61 | NAK invalid request: REM_INV_REQ_ERR | a, b |\n",
 		"REM_ACCESS_ERR | **expected to fail:** c |\n", "| LOC_EEC_OP_ERR |  | none: reliable",
 		"REM_OP_ERR | **none** |\n",

@@ -72,7 +72,11 @@ func TestConversationList(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no lines %q and %q", doc, begin, end)
 	}
-	text := before + begin + conversation.List(readConversations(t)) + end + after
+	files := readConversations(t)
+	if rows := conversation.Uncovered(files); len(rows) > 0 {
+		t.Errorf("no conversation covers %s", strings.Join(rows, ", "))
+	}
+	text := before + begin + conversation.List(files) + end + after
 	if *writeList {
 		must(t, os.WriteFile(doc, []byte(text), 0o644))
 		return

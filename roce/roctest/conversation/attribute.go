@@ -36,19 +36,25 @@ func (t *attribute) format(v uint64) string {
 
 // attributes are in the order of enum ibv_qp_attr_mask. Those without set are
 // bits that no value belongs to here: a move that takes them is still to be told
-// from one that does not.
+// from one that does not. sq_draining can only be asked for.
 var attributes = []attribute{
 	{
 		"state", roce.AttrState, parseState,
 		func(a *roce.Attr) uint64 { return uint64(a.State) },
 		func(a *roce.Attr, v uint64) { a.State = roce.State(v) },
 	},
+	{name: "sq_draining", parse: parseNumber, get: func(a *roce.Attr) uint64 {
+		if a.SQDraining {
+			return 1
+		}
+		return 0
+	}},
 	{
 		"cur_state", roce.AttrCurState, parseState,
 		func(a *roce.Attr) uint64 { return uint64(a.CurState) },
 		func(a *roce.Attr, v uint64) { a.CurState = roce.State(v) },
 	},
-	{name: "en_sqd_async_notify", bit: 1 << 2, parse: parseNumber},
+	{name: "en_sqd_async_notify", bit: roce.AttrEnSQDAsyncNotify, parse: parseNumber},
 	{
 		"access", roce.AttrAccess, parseRights,
 		func(a *roce.Attr) uint64 { return uint64(a.Access) },
@@ -64,7 +70,11 @@ var attributes = []attribute{
 		func(a *roce.Attr) uint64 { return uint64(a.Port) },
 		func(a *roce.Attr, v uint64) { a.Port = uint8(v) },
 	},
-	{name: "qkey", bit: 1 << 6, parse: parseNumber},
+	{
+		"qkey", roce.AttrQKey, parseNumber,
+		func(a *roce.Attr) uint64 { return uint64(a.QKey) },
+		func(a *roce.Attr, v uint64) { a.QKey = uint32(v) },
+	},
 	{
 		"av", roce.AttrAV, parsePeer,
 		func(a *roce.Attr) uint64 { return uint64(a.Path.Dst[15]) },
@@ -100,7 +110,7 @@ var attributes = []attribute{
 		func(a *roce.Attr) uint64 { return uint64(a.MaxRdAtomic) },
 		func(a *roce.Attr, v uint64) { a.MaxRdAtomic = uint8(v) },
 	},
-	{name: "alt_path", bit: 1 << 14, parse: parseNumber},
+	{name: "alt_path", bit: roce.AttrAltPath, parse: parseNumber},
 	{
 		"min_rnr_timer", roce.AttrMinRNRTimer, parseNumber,
 		func(a *roce.Attr) uint64 { return uint64(a.MinRNRTimer) },
@@ -116,14 +126,18 @@ var attributes = []attribute{
 		func(a *roce.Attr) uint64 { return uint64(a.MaxDestRdAtomic) },
 		func(a *roce.Attr, v uint64) { a.MaxDestRdAtomic = uint8(v) },
 	},
-	{name: "path_mig_state", bit: 1 << 18, parse: parseNumber},
-	{name: "cap", bit: 1 << 19, parse: parseNumber},
+	{name: "path_mig_state", bit: roce.AttrPathMigState, parse: parseNumber},
+	{name: "cap", bit: roce.AttrCap, parse: parseNumber},
 	{
 		"dest_qpn", roce.AttrDestQPN, parseNumber,
 		func(a *roce.Attr) uint64 { return uint64(a.DestQPN) },
 		func(a *roce.Attr, v uint64) { a.DestQPN = uint32(v) },
 	},
-	{name: "rate_limit", bit: 1 << 25, parse: parseNumber},
+	{
+		"rate_limit", roce.AttrRateLimit, parseNumber,
+		func(a *roce.Attr) uint64 { return uint64(a.RateLimit) },
+		func(a *roce.Attr, v uint64) { a.RateLimit = uint32(v) },
+	},
 }
 
 // parseState reads the name of a state, or a number that may be none.

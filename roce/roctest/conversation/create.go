@@ -13,6 +13,9 @@ import (
 // errNoQP says that a statement needs the QP that comes later in the file.
 var errNoQP = errors.New("the file has to make its QP first")
 
+// errNoSRQ says that a statement needs an SRQ.
+var errNoSRQ = errors.New("there is no srq")
+
 // ordinary are the attributes of a QP that the file says nothing about.
 func ordinary() roce.Attr {
 	return roce.Attr{
@@ -35,6 +38,8 @@ func parseQP(a *args) action {
 		recvWR: int(a.number("recv_wr", 64, math.MaxInt32)),
 		sge:    int(a.number("sge", 4, math.MaxInt32)),
 		cq:     int(a.number("cq", 256, 1<<16)),
+		inline: int(a.number("max_inline", 0, math.MaxInt32)),
+		shared: a.flag("srq"),
 	}
 	attr, to := ordinary(), roce.StateRTS
 	for _, v := range readAttrs(a) {
@@ -68,17 +73,92 @@ func (p *player) create() error {
 		if err != nil {
 			return err
 		}
+		cq.OnError(func() { p.raise(roce.EventCQErr) })
 		cqs[i] = cq
 	}
 	p.sq, p.rq = cqs[0], cqs[1]
 	c := &p.conf
-	qp, err := roce.NewQP(uint32(c.qpn), roce.QPConfig{
+	q := roce.QPConfig{
 		Type: c.typ.num, Domain: p.domain, Keys: p.keys, SendCQ: p.sq, RecvCQ: p.rq,
 		MaxSendWR: c.sendWR, MaxRecvWR: c.recvWR, MaxSendSGE: c.sge, MaxRecvSGE: c.sge,
-		SignalAll: c.all, Window: c.window, Counters: &p.count,
-	})
-	p.qp = qp
+		MaxInline: c.inline, SignalAll: c.all, Window: c.window, Counters: &p.count,
+		OnEvent: p.raise,
+	}
+	var err error
+	switch c.typ.num {
+	case roce.TypeXRCRecv:
+		q.XRCD = roce.NewXRCD()
+		q.SendCQ, q.RecvCQ, q.MaxSendWR, q.MaxSendSGE = nil, nil, 0, 0
+		q.MaxRecvWR, q.MaxRecvSGE = 0, 0
+		if p.srq == nil {
+			return errors.New("an XRC_RECV needs an srq before it")
+		}
+		err = q.XRCD.Add(p.srq, p.rq)
+	case roce.TypeXRCSend:
+		q.RecvCQ, q.MaxRecvWR, q.MaxRecvSGE = nil, 0, 0
+	}
+	if c.shared {
+		q.SRQ, q.MaxRecvWR, q.MaxRecvSGE = p.srq, 0, 0
+	}
+	if err == nil {
+		p.qp, err = roce.NewQP(uint32(c.qpn), q)
+	}
 	return err
+}
+
+// raise keeps an event for the file to announce.
+func (p *player) raise(e roce.Event) { p.events = append(p.events, e) }
+
+// parseSRQ reads: srq [srqn=N] [wr=N] [sge=N] [other_domain].
+func parseSRQ(a *args) action {
+	num := uint32(a.number("srqn", 3, math.MaxUint32))
+	c := roce.SRQConfig{
+		MaxWR:  int(a.number("wr", 64, math.MaxInt32)),
+		MaxSGE: int(a.number("sge", 4, math.MaxInt32)),
+	}
+	foreign := a.flag("other_domain")
+	return func(p *player) error {
+		if p.srq != nil || p.qp != nil {
+			return errors.New("one srq, before the QP")
+		}
+		c := c
+		if c.Domain, c.OnEvent = p.domain, p.raise; foreign {
+			c.Domain = p.other
+		}
+		var err error
+		p.srq, err = roce.NewSRQ(num, c)
+		return err
+	}
+}
+
+// parseLimit reads: limit N, and arms the SRQ with it.
+func parseLimit(a *args) action {
+	n, err := parseNumber(a.word("a number"))
+	if err != nil || n > math.MaxInt32 {
+		a.fail(a.pos, "a number of receives is missing")
+	}
+	return func(p *player) error {
+		if p.srq == nil {
+			return errNoSRQ
+		}
+		return p.srq.Modify(roce.SRQAttr{Limit: int(n)}, roce.SRQAttrLimit)
+	}
+}
+
+// parseValid reads: valid REGION yes|no, whether its key may be used.
+func parseValid(a *args) action {
+	name := a.word("the name of the region")
+	want := a.flag("yes")
+	if !want && !a.flag("no") {
+		a.fail(a.pos, "yes or no is missing")
+	}
+	return func(p *player) error {
+		r, err := p.region(name)
+		if err == nil && r.mr.Valid() != want {
+			err = fmt.Errorf("got: %t", r.mr.Valid())
+		}
+		return err
+	}
 }
 
 // connect moves the QP from RESET to a state, on the way that verbs prescribe.

@@ -48,10 +48,14 @@
 //
 // # Making things
 //
+//	srq [srqn=N] [wr=N] [sge=N] [other_domain]
 //	qp TYPE [ATTRIBUTE=VALUE...] [state=STATE] [qpn=N] [window=N] [send_wr=N]
-//	        [recv_wr=N] [sge=N] [cq=N] [signal_all]
+//	        [recv_wr=N] [sge=N] [cq=N] [max_inline=N] [signal_all] [srq]
 //	region NAME LENGTH RIGHTS [addr=N] [other_domain]
 //	deregister NAME
+//
+// The types are rc, uc, ud, gsi, xrc_send and xrc_recv; the latter needs an srq
+// before it. With the word srq a QP takes its receives from there.
 //
 // A QP is in RTS unless state= says else, and has pmtu=256 sq_psn=100 rq_psn=500
 // timeout=14 retry_cnt=3 rnr_retry=3 min_rnr_timer=12 max_rd_atomic=4
@@ -60,10 +64,12 @@
 //
 // # The application
 //
-//	post OPERATION wr=ID [sge=LIST] [remote=ADDRESS rkey=KEY] [imm=N]
-//	     [signaled] [solicited] [fence] [inline] [error="TEXT"]
-//	post recv wr=ID [sge=LIST] [error="TEXT"]
-//	cqe wr=ID STATUS [OPERATION] [len=N] [imm=N]
+//	post OPERATION wr=ID [sge=LIST | inline=DATA] [remote=ADDRESS rkey=KEY]
+//	     [imm=N] [inv=KEY] [compare_add=N] [swap=N] [plt=N] [flush_len=N]
+//	     [flush_region] [dest_qpn=N] [qkey=N] [srqn=N]
+//	     [signaled] [solicited] [fence] [error="TEXT"]
+//	post recv [srq] wr=ID [sge=LIST] [error="TEXT"]
+//	cqe wr=ID STATUS [OPERATION] [len=N] [imm=N] [inv=KEY] [grh] [src_qpn=N]
 //	                the next completion of the queue that wr was posted to
 //	cqe none        nothing to poll
 //	overrun sq|rq   the CQ of the sends, or of the receives, has lost something
@@ -73,6 +79,9 @@
 //	attr ATTRIBUTE=VALUE...
 //	state STATE
 //	event NAME      the next asynchronous event
+//	limit N         arm the limit of the SRQ
+//	valid REGION yes|no
+//	                whether its key may be used
 //	memory REGION:OFFSET:LENGTH = DATA
 //	                the bytes are there: what changed is announced with it
 //	store REGION:OFFSET:LENGTH = DATA

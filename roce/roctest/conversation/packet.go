@@ -307,7 +307,7 @@ func (p *player) format(kind fieldKind, v uint64) string {
 			}
 		}
 	}
-	if v > 1<<24 {
+	if v > 1<<24 || kind == kindAddress {
 		return fmt.Sprintf("%#x", v)
 	}
 	return strconv.FormatUint(v, 10)

@@ -84,8 +84,25 @@ func TestNothingUnannounced(t *testing.T) {
 		},
 		"state unspoken": {
 			setting + "< send_last psn=500 len=4\n" +
-				"> ack psn=500 syndrome=invalid_request msn=0\n",
+				"> ack psn=500 syndrome=invalid_request msn=0\nevent qp_req_err\n",
 			"at the end: the QP is in ERR, last announced was RTS",
+		},
+		"event": {
+			setting + "< send_last psn=500 len=4\n" +
+				"> ack psn=500 syndrome=invalid_request msn=0\nstate err\n",
+			"at the end: event qp_req_err was not announced",
+		},
+		"other event": {
+			setting + "< send_last psn=500 len=4\nevent qp_fatal\n", "got: event qp_req_err",
+		},
+		"no SRQ":    {setting + "post recv srq wr=1\n", "there is no srq"},
+		"late SRQ":  {setting + "srq\n", "one srq, before the QP"},
+		"XRC alone": {"qp xrc_recv\n", "an XRC_RECV needs an srq before it"},
+		"valid":     {setting + "valid a no\n", "got: true"},
+		"completion": {
+			setting + "post recv wr=1 sge=a:0:4\n" +
+				"< send_only psn=500 data=a:0:1\ncqe wr=1 success recv len=1 grh\n",
+			"got: cqe wr=1 success recv len=1",
 		},
 		"no event":       {setting + "event qp_fatal\n", "got no event"},
 		"no deadline":    {setting + "deadline 1ms\n", "got: deadline none"},
@@ -194,7 +211,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	missing := strings.Join(Uncovered(files), "\n")
-	if strings.Contains(missing, "nak 0x61") || !strings.Contains(missing, "nak 0x62") ||
+	if strings.Contains(missing, "nak 0x62") || !strings.Contains(missing, "nak 0x63") ||
 		strings.Contains(missing, "LOC_EEC_OP_ERR") {
 		t.Errorf("uncovered: %s", missing)
 	}

@@ -29,6 +29,7 @@ type player struct {
 	conf   config
 	now    roce.Time
 	qp     *roce.QP
+	srq    *roce.SRQ // nil when the file makes none
 	sq, rq *roce.CQ
 	keys   *mem.Keys
 	domain *mem.Domain
@@ -63,6 +64,8 @@ type config struct {
 	recvWR  int
 	sge     int
 	cq      int
+	inline  int
+	shared  bool // receives come from the SRQ
 	all     bool // every send makes a completion
 }
 
@@ -108,7 +111,7 @@ func (p *player) finish() error {
 		}
 	}
 	if len(p.events) > 0 {
-		return fmt.Errorf("event %s was not announced", p.events[0])
+		return fmt.Errorf("event %s was not announced", nameOf(events, p.events[0]))
 	}
 	if s := p.qp.State(); s != p.state {
 		return fmt.Errorf("the QP is in %s, last announced was %s", s, p.state)
@@ -171,8 +174,11 @@ func formatCQE(wc *roce.Completion, err error) string {
 	if wc.Flags&roce.WCWithImm != 0 {
 		s += fmt.Sprintf(" imm=%d", wc.Imm)
 	}
-	if rest := wc.Flags &^ roce.WCWithImm; rest != 0 {
-		s += fmt.Sprintf(" flags %#x", uint8(rest))
+	if wc.Flags&roce.WCWithInv != 0 {
+		s += fmt.Sprintf(" inv=%#x", wc.InvalidatedKey)
+	}
+	if wc.Flags&roce.WCGRH != 0 {
+		s += fmt.Sprintf(" grh src_qpn=%d", wc.SrcQP)
 	}
 	return s
 }

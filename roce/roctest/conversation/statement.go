@@ -35,6 +35,9 @@ func init() {
 		"arm":        needsQP(parseArm),
 		"notified":   needsQP(parseNotified),
 		"overrun":    needsQP(parseOverrun),
+		"srq":        parseSRQ,
+		"limit":      parseLimit,
+		"valid":      parseValid,
 	}
 }
 
@@ -48,60 +51,6 @@ func needsQP(parse func(*args) action) func(*args) action {
 			}
 			return act(p)
 		}
-	}
-}
-
-// parsePost reads: post OPERATION wr=ID [sge=LIST] [remote=ADDRESS rkey=KEY]
-// [imm=N] [FLAG...] [error="TEXT"].
-func parsePost(a *args) action {
-	op, name, isSend := choose(a, sendOps)
-	isRecv := !isSend && a.flag("recv")
-	if !isSend && !isRecv {
-		a.fail(a.pos, "the operation is missing")
-	}
-	if !a.has("wr") {
-		a.fail(a.pos, "wr= is missing")
-	}
-	wr := roce.SendWR{
-		WRID: a.number("wr", 0, math.MaxUint64), Opcode: op,
-		Imm: uint32(a.number("imm", 0, math.MaxUint32)),
-	}
-	for _, f := range sendFlags {
-		if a.flag(f.name) {
-			wr.Flags |= f.bit
-		}
-	}
-	list := read(a, "sge", parsePieces, nil)
-	remote := read(a, "remote", parseAddress, address{})
-	rkey := read(a, "rkey", parseKey, key{})
-	fails := a.text("error")
-	return func(p *player) error {
-		if _, twice := p.posted[wr.WRID]; twice {
-			return fmt.Errorf("a work request %d is posted already", wr.WRID)
-		}
-		sges, err := p.pieces(list)
-		if err != nil {
-			return err
-		}
-		if isRecv {
-			err = p.qp.PostRecv(&roce.RecvWR{WRID: wr.WRID, SGList: sges})
-		} else {
-			wr := wr
-			wr.SGList = sges
-			if wr.RemoteAddr, err = p.address(remote); err != nil {
-				return err
-			}
-			if wr.RKey, err = p.key(rkey); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			err = p.qp.PostSend(&wr)
-		}
-		if err == nil {
-			p.posted[wr.WRID] = isRecv
-			// Whoever posts tells the queue that drives the QP.
-			p.qp.HandleDeadline(p.now)
-		}
-		return expectError(err, fails)
 	}
 }
 
@@ -154,7 +103,8 @@ func parseDeadline(a *args) action {
 	}
 }
 
-// parseCQE reads: cqe wr=ID STATUS [OPERATION] [len=N] [imm=N], or cqe none.
+// parseCQE reads: cqe wr=ID STATUS [OPERATION] [len=N] [imm=N] [inv=KEY]
+// [grh src_qpn=N], or cqe none.
 func parseCQE(a *args) action {
 	if a.flag("none") {
 		return func(p *player) error {
@@ -176,11 +126,26 @@ func parseCQE(a *args) action {
 			want.Flags |= roce.WCWithImm
 			want.Imm = uint32(a.number("imm", 0, math.MaxUint32))
 		}
+		if a.has("inv") {
+			want.Flags |= roce.WCWithInv
+		}
+		if a.flag("grh") {
+			want.Flags |= roce.WCGRH
+		}
+		want.SrcQP = uint32(a.number("src_qpn", 0, math.MaxUint32))
 	}
+	inv := read(a, "inv", parseKey, key{})
 	if !hasStatus || want.Status == roce.StatusSuccess && !hasOp {
 		a.fail(a.pos, "want: wr=ID STATUS, with success the operation too")
 	}
-	return func(p *player) error { return p.expectCQE(want) }
+	return func(p *player) error {
+		want := want
+		var err error
+		if want.InvalidatedKey, err = p.key(inv); err != nil {
+			return err
+		}
+		return p.expectCQE(want)
+	}
 }
 
 func (p *player) expectCQE(want roce.Completion) error {

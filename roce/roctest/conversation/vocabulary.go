@@ -20,15 +20,21 @@ type qpType struct {
 	init, rtr, rts []string
 }
 
+// Attributes that several types need for a move.
+var (
+	toInit  = []string{"pkey_index", "port", "access"}
+	toPeer  = []string{"av", "pmtu", "dest_qpn", "rq_psn"}
+	toServe = append([]string{"max_dest_rd_atomic", "min_rnr_timer"}, toPeer...)
+	toAsk   = []string{"timeout", "retry_cnt", "rnr_retry", "sq_psn", "max_rd_atomic"}
+)
+
 var qpTypes = map[string]qpType{
-	"rc": {
-		num:  roce.TypeRC,
-		init: []string{"pkey_index", "port", "access"},
-		rtr: []string{
-			"av", "pmtu", "dest_qpn", "rq_psn", "max_dest_rd_atomic", "min_rnr_timer",
-		},
-		rts: []string{"timeout", "retry_cnt", "rnr_retry", "sq_psn", "max_rd_atomic"},
-	},
+	"rc":       {roce.TypeRC, toInit, toServe, toAsk},
+	"uc":       {roce.TypeUC, toInit, toPeer, []string{"sq_psn"}},
+	"ud":       {roce.TypeUD, []string{"pkey_index", "port", "qkey"}, nil, []string{"sq_psn"}},
+	"gsi":      {roce.TypeGSI, []string{"pkey_index", "qkey"}, nil, []string{"sq_psn"}},
+	"xrc_send": {roce.TypeXRCSend, toInit, toPeer, toAsk},
+	"xrc_recv": {roce.TypeXRCRecv, toInit, toServe, []string{"timeout", "sq_psn"}},
 }
 
 var states = nameTable(roce.StateReset, roce.StateInit, roce.StateRTR, roce.StateRTS,
@@ -43,25 +49,16 @@ func nameTable[T fmt.Stringer](values ...T) map[string]T {
 	return t
 }
 
-// sendOps are the operations of the send queue, with the values of enum
-// ibv_wr_opcode. Those that package roce does not name are refused by it.
+// sendOps are the operations of the send queue.
 var sendOps = map[string]roce.Opcode{
-	"write":        roce.OpWrite,
-	"write_imm":    roce.OpWriteImm,
-	"send":         roce.OpSend,
-	"send_imm":     roce.OpSendImm,
-	"read":         roce.OpRead,
-	"cmp_swap":     5,
-	"fetch_add":    6,
-	"local_inv":    7,
-	"bind_mw":      8,
-	"send_inv":     9,
-	"flush":        14,
-	"atomic_write": 15,
+	"write": roce.OpWrite, "write_imm": roce.OpWriteImm, "send": roce.OpSend,
+	"send_imm": roce.OpSendImm, "send_inv": roce.OpSendInv, "read": roce.OpRead,
+	"cmp_swap": roce.OpCmpSwap, "fetch_add": roce.OpFetchAdd, "local_inv": roce.OpLocalInv,
+	"flush": roce.OpFlush, "atomic_write": roce.OpAtomicWrite,
 }
 
-// sendFlags are the flags of a send work request, with the values of enum
-// ibv_send_flags.
+// sendFlags are the flags of a send work request that are words; inline= is the
+// other one.
 var sendFlags = []struct {
 	name string
 	bit  roce.SendFlags
@@ -69,7 +66,6 @@ var sendFlags = []struct {
 	{"fence", roce.SendFence},
 	{"signaled", roce.SendSignaled},
 	{"solicited", roce.SendSolicited},
-	{"inline", 1 << 3},
 }
 
 // statuses are the words for enum ibv_wc_status.
@@ -101,6 +97,7 @@ var events = map[string]roce.Event{
 	"cq_err": roce.EventCQErr, "qp_fatal": roce.EventQPFatal, "qp_req_err": roce.EventQPReqErr,
 	"qp_access_err": roce.EventQPAccessErr, "comm_est": roce.EventCommEst,
 	"sq_drained": roce.EventSQDrained, "qp_last_wqe_reached": roce.EventQPLastWQEReached,
+	"srq_limit_reached": roce.EventSRQLimitReached,
 }
 
 // anyCredits is the bit that ack has and no syndrome: in a packet that is sent,

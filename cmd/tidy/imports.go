@@ -32,6 +32,7 @@ var pureRooms = []string{
 	"roce/cm",
 	"encap",
 	"roce/roctest",
+	"roce/roctest/conversation",
 }
 
 // guests are the packages of others and the directories that may import them

@@ -142,6 +142,7 @@ func benchmark(b *testing.B, op roce.Opcode, n int, mtu wire.MTU) {
 		}
 		must(b, from.qp.PostSend(&l.sends[0]))
 		if messages++; messages%batch == 0 {
+			move(to, from) // the credits for what was posted
 			move(from, to)
 			move(to, from)
 			l.poll(from.send)

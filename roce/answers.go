@@ -112,7 +112,9 @@ func (f *answerQueue) acknowledge(a answer) (covered bool) {
 		if !tail.stored {
 			// A waiting NAK covers all PSNs before its own, and more: it is
 			// not to be lost to the acknowledge of a duplicate.
-			if tail.syndrome.IsACK() || !a.psn.Before(tail.psn) {
+			// What was refused for want of a receive is not missing.
+			if tail.syndrome.IsACK() || a.psn.After(tail.psn) || (a.psn == tail.psn &&
+				!(tail.syndrome.IsRNRNAK() && a.syndrome == wire.NAKPSNSequenceError)) {
 				*tail = a
 			}
 			return true

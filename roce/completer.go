@@ -30,10 +30,8 @@ func (q *QP) handleResponse(now Time, p *wire.Packet) {
 		return
 	}
 	switch op := p.Spec; {
-	case op.Is(wire.ClassRead):
-		q.handleReadResponse(now, p)
-	case op.Is(wire.ClassAtomic):
-		q.handleAtomicAck(now, p)
+	case op.Is(wire.ClassRead) || op.Is(wire.ClassAtomic):
+		q.handleData(now, p)
 	case p.BTH.Opcode == wire.SelectiveAck:
 		q.handleSelectiveAck(now, p)
 	default:
@@ -64,6 +62,8 @@ func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 		q.count.Inc(counter.RcvdRNR)
 		if q.answered(now, psn) {
 			q.waitRNR(now, psn, s.Code())
+		} else {
+			q.missed(q.req.sentTop)
 		}
 	case wire.KindNAK:
 		if s.NAK() == wire.NAKPSNSequenceError {
@@ -104,7 +104,11 @@ func (q *QP) answered(now Time, p wire.PSN) bool {
 	if q.State() == StateErr {
 		return false
 	}
-	if !reached && !r.retried {
+	switch {
+	case reached:
+	case q.sel != nil:
+		q.overtaken(now, p)
+	case !r.retried:
 		q.count.Inc(counter.ImpliedNAK)
 		r.retried = true
 		q.retryFrom(now, r.una)
@@ -174,7 +178,11 @@ func (q *QP) handleSeqNAK(now Time, psn wire.PSN) {
 	q.count.Inc(counter.PacketSeqErr)
 	// While waiting for the RNR timer nothing is sent, and a second NAK for
 	// the same loss is not a second loss.
-	if !q.answered(now, psn) || r.rnrWait || r.retried {
+	if !q.answered(now, psn) {
+		q.missed(r.sentTop)
+		return
+	}
+	if r.rnrWait || r.retried {
 		return
 	}
 	r.retried = true
@@ -198,7 +206,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 	q.goBack(psn)
 	if q.sel != nil {
 		q.sel.unkeep(psn)
-		q.sel.redo(r.sentTop, r.sentTop)
+		q.sel.beginRound(r.sentTop)
 	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
 }
@@ -216,33 +224,19 @@ func (q *QP) awaited(now Time, p *wire.Packet) bool {
 	return false
 }
 
-// handleReadResponse stores the data of READ response packets: of p and of those
-// that waited for it. FLUSH and ATOMIC WRITE are answered by one without data.
-func (q *QP) handleReadResponse(now Time, p *wire.Packet) {
+// handleData takes the answer to a READ, an atomic or their like, and then those
+// that waited for it.
+func (q *QP) handleData(now Time, p *wire.Packet) {
 	// Where early packets may wait, this one does.
 	if (q.sel != nil && q.holdResponse(now, p)) || !q.awaited(now, p) {
 		return
 	}
-	r := &q.req
 	for p != nil {
-		i := q.sq.head.Load()
-		w := q.sq.at(i)
-		if i == r.new || sendOps[w.opcode].reply != replyData || !q.responseFits(w, p) {
-			q.badResponse(now)
-			return
+		if p.Spec.Is(wire.ClassAtomic) {
+			q.takeAtomicAck(now, p)
+		} else {
+			q.takeReadResponse(now, p)
 		}
-		off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
-		list := q.sq.sgList(i, int(w.numSGE))
-		if q.scatterPacket(q.domain, list, off, p) != mem.OK {
-			q.count.Inc(counter.SendErr)
-			q.fail(now, StatusLocProtErr)
-			return
-		}
-		r.una = p.BTH.PSN.Add(1)
-		if p.BTH.PSN == w.last {
-			q.completeSend(now, w, w.length)
-		}
-		q.progress(now)
 		if q.sel == nil || q.State() == StateErr {
 			return
 		}
@@ -250,11 +244,32 @@ func (q *QP) handleReadResponse(now Time, p *wire.Packet) {
 	}
 }
 
-// handleAtomicAck stores the old value that an atomic found.
-func (q *QP) handleAtomicAck(now Time, p *wire.Packet) {
-	if !q.awaited(now, p) {
+// takeReadResponse stores the data of a READ response packet. FLUSH and ATOMIC
+// WRITE are answered by one without data.
+func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
+	r := &q.req
+	i := q.sq.head.Load()
+	w := q.sq.at(i)
+	if i == r.new || sendOps[w.opcode].reply != replyData || !q.responseFits(w, p) {
+		q.badResponse(now)
 		return
 	}
+	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
+	list := q.sq.sgList(i, int(w.numSGE))
+	if q.scatterPacket(q.domain, list, off, p) != mem.OK {
+		q.count.Inc(counter.SendErr)
+		q.fail(now, StatusLocProtErr)
+		return
+	}
+	r.una = p.BTH.PSN.Add(1)
+	if p.BTH.PSN == w.last {
+		q.completeSend(now, w, w.length)
+	}
+	q.progress(now)
+}
+
+// takeAtomicAck stores the old value that an atomic found.
+func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 	r := &q.req
 	i := q.sq.head.Load()
 	w := q.sq.at(i)

@@ -13,18 +13,17 @@ const grhLen = wire.GRHLen
 // instead (IBA 10.2.5): an application cannot forge a privileged key.
 const qkeyOwn = 1 << 31
 
-// putDatagram writes a UD SEND. One that does not fit one packet is not sent and
-// yet complete, as the architecture has it (IBA C10-93.1.1); a counter tells.
+// tooLong tells whether a work request is a datagram that does not fit one packet.
+// It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a
+// counter tells.
+func (q *QP) tooLong(w *sendWQE) bool {
+	return q.typ.datagram() && int(w.length) > q.portMTU.Bytes()
+}
+
+// putDatagram writes a UD SEND.
 func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	r := &q.req
 	op := sendOps[w.opcode].only | wire.UDSendOnly&^0x1f
-	next := r.psn.Add(1)
-	if int(w.length) > q.portMTU.Bytes() {
-		q.count.Inc(counter.DatagramTooLong)
-		q.sent(next, w)
-		q.forgetSent(now)
-		return 0
-	}
 	spec := op.Spec()
 	b := frame[w.ah.header.Len():]
 	wire.BTH{
@@ -40,7 +39,7 @@ func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	if !q.putPayload(now, w, 0, b[headers:][:w.length]) {
 		return 0
 	}
-	q.sent(next, w)
+	q.sent(r.psn.Add(1), w)
 	return q.seal(&w.ah.header, frame, headers, w.length)
 }
 

@@ -192,6 +192,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	if mask&AttrSQPSN != 0 {
 		q.req.restart(next.SQPSN)
+		if q.sel != nil {
+			q.sel.restart(next.SQPSN)
+		}
 	}
 	if mask&AttrRateLimit != 0 {
 		q.req.pace.set(now, next.RateLimit)
@@ -222,12 +225,14 @@ func (q *QP) reset() {
 		q.sel.clear()
 		q.sel = nil
 	}
-	q.req = requester{window: q.req.window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
+	q.req = requester{window: q.window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
 	q.rsp = responder{sges: q.rsp.sges}
+	q.lastDrop = stepAdmitted
 	q.sq.mu.Lock()
 	q.attr = Attr{}
 	q.sq.mu.Unlock()
-	q.overrun, q.established, q.tellDrained, q.yielded = false, false, false, false
+	q.overrun, q.fatal = false, false
+	q.established, q.tellDrained, q.yielded = false, false, false
 	q.starved.Store(false)
 }
 

@@ -4,6 +4,7 @@ package roce
 // which the next byte is due, and may lie paceBurst in the past.
 type pacer struct {
 	rate    uint32 // kbit/s, 0 for none
+	part    uint32 // of a nanosecond that is spent beyond at, in 1/rate
 	waiting bool   // a request waits for at
 	at      Time
 }
@@ -27,6 +28,7 @@ func (p *pacer) spend(now Time, n int) {
 		return
 	}
 	// Bits over kbit/s are milliseconds.
-	cost := Time(uint64(n) * 8 * uint64(Millisecond) / uint64(p.rate))
-	p.at = max(p.at, now-paceBurst) + cost
+	cost := uint64(n)*8*uint64(Millisecond) + uint64(p.part)
+	p.at = max(p.at, now-paceBurst) + Time(cost/uint64(p.rate))
+	p.part = uint32(cost % uint64(p.rate))
 }

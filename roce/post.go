@@ -37,8 +37,13 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 	}
 	op := &sendOps[wr.Opcode]
 	length, err := q.sq.checkSGList(wr.SGList)
-	if wr.Flags&SendInline != 0 {
+	switch {
+	case wr.Flags&SendInline != 0:
 		length, err = q.checkInline(op, wr)
+	case len(wr.Inline) != 0:
+		err = fmt.Errorf("%w: inline data without SendInline", ErrInvalid)
+	case wr.RemoteSRQN >= 1<<24:
+		err = fmt.Errorf("%w: SRQ number %#x has more than 24 bits", ErrInvalid, wr.RemoteSRQN)
 	}
 	if err != nil {
 		return w, err

@@ -108,11 +108,13 @@ type QP struct {
 	path   wire.Template
 	ipID   uint16
 	pmtu   uint32
+	window uint32 // as configured
 	sigAll bool
 	// yielded says that the ACK in front let a request pass.
 	yielded bool
-	// overrun says that a completion was lost: the QP must go to ERR.
-	overrun bool
+	// overrun says that a completion was lost: the QP must go to ERR. fatal
+	// says that EventQPFatal was raised for it.
+	overrun, fatal bool
 	// established says that a packet came since the connection was made.
 	established bool
 	// tellDrained says that EventSQDrained is wanted.
@@ -181,10 +183,11 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 			return nil, err
 		}
 	}
-	q.req.window = uint32(c.Window)
+	q.window = uint32(c.Window)
 	if c.Window == 0 {
-		q.req.window = defaultWindow
+		q.window = defaultWindow
 	}
+	q.req.window = q.window
 	return q, nil
 }
 
@@ -271,11 +274,16 @@ func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7f
 
 // NextPacket writes the next packet to send to frame, which must have room for
 // the largest frame of the path MTU, and returns its length, 0 when nothing is
-// to be sent now. Answers go before requests, but a mere ACK lets one request
+// to be sent now. Without a frame nothing is written; work that was posted to a
+// QP in ERR is flushed all the same. Answers go before requests, but a mere ACK lets one request
 // pass: nobody waits for the ACK as long as for the request.
 func (q *QP) NextPacket(now Time, frame []byte) int {
 	q.traceAt(now)
 	n := 0
+	if len(frame) == 0 {
+		q.settle(now)
+		return 0
+	}
 	if q.yielded = !q.yielded && q.rsp.fifo.patient(); q.yielded {
 		n = q.nextRequest(now, frame)
 	}
@@ -327,6 +335,9 @@ func (q *QP) HandleDeadline(now Time) {
 	if q.trace != nil {
 		q.trace.add(TraceEvent{Kind: TraceDeadline})
 	}
+	if now >= q.req.pace.at {
+		q.req.pace.waiting = false // NextPacket waits again if need be
+	}
 	q.requestDeadline(now)
 	if q.sel != nil {
 		q.selectiveDeadline(now)
@@ -338,7 +349,8 @@ func (q *QP) HandleDeadline(now Time) {
 // flushes what was posted meanwhile, one in SQE its sends.
 func (q *QP) settle(now Time) {
 	state := q.State()
-	if q.overrun && state != StateErr {
+	if q.overrun && !q.fatal {
+		q.fatal = true
 		q.raise(EventQPFatal)
 		q.enterError(now)
 		return
@@ -388,7 +400,7 @@ func (q *QP) enterError(now Time) {
 		q.sel.clear()
 	}
 	q.flush(now)
-	if q.srq != nil {
+	if q.srq != nil || q.typ == TypeXRCRecv {
 		q.raise(EventQPLastWQEReached)
 	}
 }
@@ -399,6 +411,7 @@ func (q *QP) enterSQE(now Time) {
 	if q.State() != StateErr {
 		q.setState(StateSQE)
 		q.req.stop()
+		q.req.cut()
 		q.flushSends(now)
 	}
 }

@@ -29,6 +29,7 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 	if q.typ != TypeRawPacket {
 		return fmt.Errorf("%w: a frame for a QP of type %s", ErrInvalid, q.typ)
 	}
+	q.traceAt(now)
 	s := &q.rsp
 	n := uint32(len(head) + len(tail))
 	switch {

@@ -71,10 +71,12 @@ func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 // putReadRequest asks for what is missing of a READ from psn on.
 func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
 	r := &q.req
-	next, length := w.last.Add(1), w.length
+	length := w.length
 	if q.sel != nil {
-		if hole := q.sel.early.hole(r.psn, next); hole != next {
-			next, length = hole, uint32(hole.Sub(uint32(w.first)))*q.pmtu
+		// Up to the first packet that is here already. The responder answers one
+		// part of a READ at a time.
+		if hole := q.sel.early.hole(r.psn, w.last.Add(1)); !hole.After(w.last) {
+			length = uint32(hole.Sub(uint32(w.first))) * q.pmtu
 		}
 	}
 	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
@@ -82,7 +84,7 @@ func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
 	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
 	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	q.sent(next, w)
+	q.sent(w.last.Add(1), w)
 	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

@@ -52,6 +52,10 @@ func (r *requester) restart(psn wire.PSN) {
 	r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn
 }
 
+// cut gives up what was begun on a service without acknowledgements: the next
+// message begins where it ended.
+func (r *requester) cut() { r.restart(r.psn) }
+
 // stop turns the timers off.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
@@ -68,7 +72,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 		return 0
 	}
 	if q.sel != nil {
-		q.skipHeld()
+		q.skipKept()
 	}
 	if r.cur == r.new && !q.begin(now) {
 		return 0
@@ -131,7 +135,7 @@ func (q *QP) begin(now Time) bool {
 		}
 		w := q.sq.at(r.new)
 		op := &sendOps[w.opcode]
-		if op.reply != replyNone {
+		if op.reply != replyNone && !q.tooLong(w) {
 			return q.mayBegin(now, w, op) && q.beginAt(now, w, op)
 		}
 		// Work that is done here waits for everything before it.
@@ -209,6 +213,10 @@ func (q *QP) packets(w *sendWQE) uint32 {
 
 // workLocally does what needs no packet.
 func (q *QP) workLocally(w *sendWQE) Status {
+	if q.typ.datagram() {
+		q.count.Inc(counter.DatagramTooLong)
+		return StatusSuccess
+	}
 	if q.keys.Invalidate(q.domain, w.imm) != mem.OK {
 		return StatusLocQPOpErr
 	}
@@ -302,7 +310,7 @@ func (q *QP) retryFrom(now Time, p wire.PSN) {
 	}
 	r.retry--
 	if q.sel != nil {
-		q.sel.redoing = false
+		q.sel.beginRound(r.sentTop)
 	}
 	q.goBack(p)
 	q.startAckTimer(now)

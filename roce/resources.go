@@ -192,7 +192,9 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 func (q *QP) replay(p *wire.Packet) bool {
 	s := &q.rsp
 	psn := p.BTH.PSN
-	for i := range s.resources {
+	// The newest first: PSNs come again after 2^24 packets.
+	for age := range s.resources {
+		i := s.newestIndex(age)
 		res := &s.resources[i]
 		if res.kind == resourceNone ||
 			!psn.InWindow(res.first, uint32(res.last.Sub(uint32(res.first)))+1) {

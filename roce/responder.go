@@ -62,6 +62,9 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 		case nak == 0:
 		case nak.IsRNRNAK():
 			q.lastDrop = step
+			if q.trace != nil {
+				q.trace.dropped(p, step)
+			}
 			q.count.Inc(counter.SendRNR)
 			s.gap = true // packets behind the refused one are no news
 			s.fifo.nak(s.psn, nak)
@@ -224,7 +227,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		return stepLength, wire.NAKInvalidRequest
 	}
 	if uint32(n) > s.wqe.length-s.placed {
-		return stepFit, q.tooLong(now)
+		return stepFit, q.unfit(now)
 	}
 	if q.scatterPacket(q.memory(), s.list, s.placed, p) != mem.OK {
 		return stepLocal, q.noMemory(now)
@@ -242,8 +245,8 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	return stepAdmitted, 0
 }
 
-// tooLong ends a SEND that does not fit its receive.
-func (q *QP) tooLong(now Time) wire.Syndrome {
+// unfit ends a SEND that does not fit its receive.
+func (q *QP) unfit(now Time) wire.Syndrome {
 	if q.typ == TypeUC {
 		return wire.NAKInvalidRequest // the receive serves the next message
 	}

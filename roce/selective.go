@@ -11,39 +11,37 @@ const (
 	reorderDelay   = 100 * Microsecond // since the first of them
 )
 
-// askAgain is how many more responses may come behind a gap that was asked for
-// before it is asked for again.
-const askAgain = 64
-
 // selective is the state of the extensions of a QP: packets that came too early,
 // in both directions, and what the peer keeps of ours.
 //
 // Nothing is executed early: packets wait in rings and pass through the same
 // steps as all others when their turn comes, so that order, MSN, RNR and errors
-// are those of the architecture.
+// are those of the architecture. What the peer says it keeps, it keeps until it
+// is executed; the one exception is a packet that it then refuses with an RNR
+// NAK.
 type selective struct {
 	ext   Extensions
 	pool  *HoldPool
 	late  holdRing // requests behind a gap, at the responder
-	early holdRing // READ responses behind a gap, at the requester
+	early holdRing // answers with data behind a gap, at the requester
 
-	lateGap, earlyGap gap
+	// When the open gap before what is kept becomes a loss, 0 for never.
+	lateGap, earlyGap Time
 
 	// What the peer keeps of our requests, by PSN, from una on.
 	kept     [holdSpan / 64]uint64
 	keptFrom wire.PSN
 
-	// The last round of repetition: up to which PSN, and what was the first
-	// PSN never sent when it began. A packet from mark on that arrived while
-	// one from the round did not, says that the latter was lost again.
-	redoing   bool
-	top, mark wire.PSN
-}
+	// Everything before told was executed by the peer, though data of it may
+	// be missing here; from una up to want there are requests that the peer
+	// said are missing there. Neither lies before una.
+	told, want wire.PSN
 
-// A gap is one that may still close by itself.
-type gap struct {
-	packets int  // that overtook
-	at      Time // when it becomes a loss, 0 for none
+	// A round of repetition goes up to top. What is sent from mark on was not
+	// sent yet when it began: when that arrives and something from the round
+	// has not, the latter was lost again.
+	top, mark wire.PSN
+	again     int // answers behind a gap since it was last asked for
 }
 
 // extend switches extensions on.
@@ -52,44 +50,48 @@ func (q *QP) extend(e Extensions) {
 		q.sel.clear()
 		q.sel = nil
 	}
+	q.req.window = q.window
 	if e != 0 {
 		q.holds.fill()
 		q.sel = &selective{ext: e, pool: q.holds}
-		q.req.window = min(q.req.window, holdSpan)
+		q.req.window = min(q.window, holdSpan)
 	}
 }
 
-// clear gives back what is kept and forgets what is known of the peer.
+// restart begins a connection at a PSN.
+func (x *selective) restart(psn wire.PSN) {
+	x.forget()
+	x.keptFrom, x.told, x.want, x.top, x.mark = psn, psn, psn, psn, psn
+}
+
+// clear gives back what is kept.
 func (x *selective) clear() {
 	x.late.clear(x.pool)
 	x.early.clear(x.pool)
-	x.lateGap, x.earlyGap = gap{}, gap{}
+	x.lateGap, x.earlyGap = 0, 0
 	x.forget()
 }
 
 // forget takes the peer to keep nothing: so it is told all again.
-func (x *selective) forget() {
-	x.kept, x.redoing = [holdSpan / 64]uint64{}, false
-	x.top, x.mark = 0, 0
-}
+func (x *selective) forget() { x.kept = [holdSpan / 64]uint64{} }
 
 // deadline is when a gap becomes a loss, 0 for never.
-func (x *selective) deadline() Time { return sooner(x.lateGap.at, x.earlyGap.at) }
+func (x *selective) deadline() Time { return sooner(x.lateGap, x.earlyGap) }
 
 // understands tells whether a packet is one of the extensions.
 func (q *QP) understands(p *wire.Packet) bool {
 	return p.BTH.Opcode == wire.SelectiveAck && q.sel != nil
 }
 
-// lost notes one more packet behind a gap, and tells whether the gap is a loss.
-func (x *selective) lost(g *gap, now Time) bool {
-	g.packets++
-	if x.ext&ExtReorderWindow == 0 || g.packets >= reorderPackets {
-		*g = gap{}
+// lost tells whether a gap that n packets have overtaken is a loss. When it may
+// still close, it gets a time.
+func (x *selective) lost(gap *Time, n int, now Time) bool {
+	if x.ext&ExtReorderWindow == 0 || n >= reorderPackets {
+		*gap = 0
 		return true
 	}
-	if g.at == 0 {
-		g.at = now + reorderDelay
+	if *gap == 0 {
+		*gap = now + reorderDelay
 	}
 	return false
 }
@@ -97,13 +99,13 @@ func (x *selective) lost(g *gap, now Time) bool {
 // selectiveDeadline treats gaps that stayed open too long as losses.
 func (q *QP) selectiveDeadline(now Time) {
 	x := q.sel
-	if x.lateGap.at != 0 && now >= x.lateGap.at {
-		x.lateGap = gap{}
+	if x.lateGap != 0 && now >= x.lateGap {
+		x.lateGap = 0
 		q.tellGap()
 	}
-	if x.earlyGap.at != 0 && now >= x.earlyGap.at {
-		x.earlyGap = gap{}
-		q.askHole(now)
+	if x.earlyGap != 0 && now >= x.earlyGap {
+		x.earlyGap = 0
+		q.askAgain(now)
 	}
 }
 
@@ -115,19 +117,21 @@ func (q *QP) holdRequest(now Time, p *wire.Packet, d uint32) bool {
 		return false
 	}
 	x.late.advance(x.pool, s.psn)
-	if x.late.has(p.BTH.PSN) {
+	switch {
+	case x.late.has(p.BTH.PSN):
 		q.count.Inc(counter.DuplicateRequest)
-	} else if !x.late.put(x.pool, p) {
+	case x.late.put(x.pool, p):
+		q.count.Inc(counter.HeldEarly)
+	default:
 		return false
 	}
-	q.count.Inc(counter.HeldEarly)
 	switch {
 	case s.gap:
 		// It was told; who asks hears it again.
 		if p.BTH.AckReq {
 			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 		}
-	case x.lost(&x.lateGap, now):
+	case x.lost(&x.lateGap, x.late.n, now):
 		q.tellGap()
 	}
 	return true
@@ -149,15 +153,15 @@ func (q *QP) tellGap() {
 // come. What waits behind it then makes the next gap.
 func (q *QP) nextHeldRequest(now Time) *wire.Packet {
 	x, s := q.sel, &q.rsp
+	x.lateGap = 0
 	if x.late.n == 0 {
-		x.lateGap = gap{}
 		return nil
 	}
 	x.late.advance(x.pool, s.psn)
 	if p := x.late.take(x.pool, s.psn); p != nil {
 		return p
 	}
-	if x.lateGap = (gap{}); x.late.n > 0 && x.lost(&x.lateGap, now) {
+	if x.late.n > 0 && x.lost(&x.lateGap, x.late.n, now) {
 		q.tellGap()
 	}
 	return nil
@@ -191,34 +195,64 @@ func (q *QP) putSelectiveAck(frame []byte) int {
 func (q *QP) handleSelectiveAck(now Time, p *wire.Packet) {
 	x, r, psn := q.sel, &q.req, p.BTH.PSN
 	q.count.Inc(counter.PacketSeqErr)
+	top := x.keep(psn, p, r)
 	if !q.answered(now, psn) {
+		q.missed(top)
 		return
 	}
-	top := x.keep(psn, p.Payload, r)
 	if r.rnrWait {
 		return
 	}
-	from := psn
-	// In a round that is under way the PSN was sent again already, unless
-	// something that was sent after it has come.
-	if x.mark != x.top && r.ahead(psn) < r.ahead(x.top) && r.ahead(x.top) < 1<<23 &&
-		r.ahead(top) < r.ahead(x.mark) {
-		if r.ahead(top) <= r.ahead(x.top) {
-			return
+	// In a round that is under way psn was sent again already, unless something
+	// that was sent after it has come. But the round may have more to do.
+	if x.top.After(psn) && !top.After(x.mark) {
+		if top.After(x.top) {
+			q.extendRound(top)
 		}
-		from = x.top
+		return
 	}
-	r.retried = true
-	q.retryFrom(now, from)
-	x.redo(top, r.sentTop)
+	q.repeat(now, top)
 }
 
-// redo begins a round of repetition up to top.
-func (x *selective) redo(top, mark wire.PSN) { x.redoing, x.top, x.mark = true, top, mark }
+// repeat sends what is missing again, from una up to a PSN.
+func (q *QP) repeat(now Time, top wire.PSN) {
+	r := &q.req
+	r.retried = true
+	q.retryFrom(now, r.una)
+	q.sel.top = top
+}
 
-// keep notes what the peer keeps, and returns the highest PSN of it.
-func (x *selective) keep(psn wire.PSN, bits []byte, r *requester) wire.PSN {
-	top, sent := psn, r.ahead(r.sentTop)
+// extendRound moves the end of a round on. This is news of another loss, and costs
+// no retry.
+func (q *QP) extendRound(top wire.PSN) {
+	x, r := q.sel, &q.req
+	if !x.top.After(r.psn) {
+		q.goBack(x.top)
+		x.mark = r.sentTop
+	}
+	x.top = top
+}
+
+// beginRound makes everything that was ever sent the next round.
+func (x *selective) beginRound(sentTop wire.PSN) {
+	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
+}
+
+// missed notes up to where the peer misses requests, when this cannot be acted on
+// because data before it is missing here.
+func (q *QP) missed(top wire.PSN) {
+	if q.sel != nil && top.After(q.sel.want) && q.State() != StateErr {
+		q.sel.want = top
+	}
+}
+
+// keep notes what the peer keeps behind psn, which it does not, and returns the
+// PSN behind the last. A peer that keeps nothing had no room for what came.
+func (x *selective) keep(psn wire.PSN, p *wire.Packet, r *requester) wire.PSN {
+	var bits [wire.SelectiveBits / 8]byte
+	p.CopyPayload(bits[:])
+	top, sent := r.sentTop, r.ahead(r.sentTop)
+	x.unkeep(psn)
 	for i, b := range bits {
 		for bit := range 8 {
 			p := psn.Add(uint32(1 + 8*i + bit))
@@ -227,7 +261,7 @@ func (x *selective) keep(psn wire.PSN, bits []byte, r *requester) wire.PSN {
 			}
 			if d := r.ahead(p); d < sent && d < holdSpan {
 				x.kept[p%holdSpan/64] |= 1 << (p % 64)
-				top = p
+				top = p.Add(1)
 			}
 		}
 	}
@@ -239,105 +273,48 @@ func (x *selective) keeps(p wire.PSN) bool { return x.kept[p%holdSpan/64]&(1<<(p
 
 func (x *selective) unkeep(p wire.PSN) { x.kept[p%holdSpan/64] &^= 1 << (p % 64) }
 
-// passed forgets what is kept before una.
+// passed forgets what lies before una.
 func (x *selective) passed(una wire.PSN) {
 	for n := min(uint32(una.Sub(uint32(x.keptFrom))), holdSpan); n > 0; n-- {
 		x.unkeep(una.Sub(n))
 	}
 	x.keptFrom = una
+	for _, p := range [...]*wire.PSN{&x.told, &x.want, &x.top, &x.mark} {
+		if !p.After(una) {
+			*p = una
+		}
+	}
 }
 
-// skipHeld moves psn over what the peer keeps, and at the end of the round to
-// what was never sent.
-func (q *QP) skipHeld() {
+// skipKept moves psn over what need not be sent again, and at the end of a round
+// to what was never sent.
+func (q *QP) skipKept() {
 	x, r := q.sel, &q.req
-	if !x.redoing {
+	if r.psn == r.sentTop {
 		return
 	}
-	for r.psn != r.sentTop {
-		// A top that was answered meanwhile lies far ahead.
-		if top := r.ahead(x.top); r.ahead(r.psn) >= top || top >= 1<<23 {
-			break
-		}
-		if !x.keeps(r.psn) {
-			return
-		}
+	for r.psn != r.sentTop && x.top.After(r.psn) {
 		w := q.sq.at(r.cur)
-		if next := r.psn.Add(1); sendOps[w.opcode].reply == replyAck && next != w.last.Add(1) {
-			r.psn = next
-			continue
+		end := w.last.Add(1)
+		switch {
+		case sendOps[w.opcode].reply == replyAck:
+			if !x.keeps(r.psn) && !x.told.After(r.psn) {
+				return
+			}
+			r.psn = r.psn.Add(1)
+		case x.keeps(r.psn):
+			r.psn = end
+		case !x.early.has(r.psn):
+			return
+		default:
+			r.psn = r.psn.Add(1)
 		}
-		r.psn = w.last.Add(1)
-		r.cur++
+		if r.psn == end {
+			r.cur++
+		}
 	}
-	x.redoing = false
 	for r.cur != r.new && r.ahead(q.sq.at(r.cur).last) < r.ahead(r.sentTop) {
 		r.cur++
 	}
 	r.psn = r.sentTop
-}
-
-// holdResponse keeps a READ response behind a gap. It reports false when the
-// response is not one, or there is no room for it.
-func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
-	x, r, psn := q.sel, &q.req, p.BTH.PSN
-	if q.reach(now, psn) || q.State() == StateErr {
-		return false
-	}
-	x.early.advance(x.pool, r.una)
-	if x.early.has(psn) {
-		return true
-	}
-	if !x.early.put(x.pool, p) {
-		return false
-	}
-	q.count.Inc(counter.HeldEarly)
-	if r.retried {
-		if x.earlyGap.packets++; x.earlyGap.packets%askAgain == 0 {
-			q.askHole(now)
-		}
-	} else if x.lost(&x.earlyGap, now) {
-		q.askHole(now)
-	}
-	return true
-}
-
-// reach retires what lies before a PSN, and tells whether it is now the oldest.
-func (q *QP) reach(now Time, psn wire.PSN) bool {
-	before := q.req.una
-	reached := q.retire(now, psn)
-	if q.req.una != before {
-		q.progress(now)
-	}
-	return reached
-}
-
-// askHole asks again for the part of a READ that is missing at una.
-func (q *QP) askHole(now Time) {
-	x, r := q.sel, &q.req
-	q.count.Inc(counter.ImpliedNAK)
-	r.retried = true
-	q.retryFrom(now, r.una)
-	if q.State() != StateErr {
-		x.redo(x.early.hole(r.una, r.sentTop), r.sentTop)
-	}
-}
-
-// nextHeldResponse returns the READ response that is awaited now, nil when it has
-// not come.
-func (q *QP) nextHeldResponse(now Time) *wire.Packet {
-	x, r := q.sel, &q.req
-	x.early.advance(x.pool, r.una)
-	if x.early.n == 0 {
-		x.earlyGap = gap{}
-		return nil
-	}
-	first := x.early.hole(r.una, r.una.Add(holdSpan))
-	if q.reach(now, first) {
-		return x.early.take(x.pool, first)
-	}
-	if x.earlyGap = (gap{}); q.State() != StateErr && x.lost(&x.earlyGap, now) {
-		q.askHole(now)
-	}
-	return nil
 }

@@ -17,10 +17,11 @@ func (q *QP) handleUnreliable(now Time, p *wire.Packet) {
 		}
 		s.psn, s.kind = psn, msgNone
 	case psn != s.psn:
-		s.kind = msgNone
+		s.psn, s.kind = psn.Add(1), msgNone
 		q.drop(p, stepGap)
 		return
 	case s.kind == msgNone:
+		s.psn = psn.Add(1)
 		q.drop(p, stepAfterGap)
 		return
 	}

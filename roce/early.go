@@ -1,0 +1,97 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+)
+
+// This file is about answers with data, of READs, atomics and their like, that
+// come before those that are awaited: at the requester of a QP with extensions.
+
+// holdResponse keeps an answer with data behind a gap. It reports false when it is
+// the awaited one.
+func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
+	x, psn := q.sel, p.BTH.PSN
+	if q.reach(now, psn) {
+		return false
+	}
+	if q.State() == StateErr {
+		return true
+	}
+	x.early.advance(x.pool, q.req.una)
+	switch {
+	case x.early.has(psn):
+	case x.early.put(x.pool, p):
+		q.count.Inc(counter.HeldEarly)
+	default:
+		q.drop(p, stepResponse)
+	}
+	q.overtaken(now, psn)
+	return true
+}
+
+// reach retires what lies before a PSN, and tells whether it is now the oldest.
+func (q *QP) reach(now Time, psn wire.PSN) bool {
+	before := q.req.una
+	reached := q.retire(now, psn)
+	if q.req.una != before {
+		q.progress(now)
+	}
+	return reached && q.State() != StateErr
+}
+
+// overtaken takes an answer to everything before a PSN while data from una on is
+// missing. The data is lost, unless it may have been overtaken on its way. When
+// it was asked for already, it is lost again if something that was sent after
+// the question has come, or more than can have been on its way before.
+func (q *QP) overtaken(now Time, psn wire.PSN) {
+	x, r := q.sel, &q.req
+	if psn.After(x.told) {
+		x.told = psn
+	}
+	x.again++
+	if r.retried && !psn.After(x.mark) && x.again < holdSpan {
+		return
+	}
+	if x.lost(&x.earlyGap, x.early.n, now) {
+		q.askAgain(now)
+	}
+}
+
+// askAgain asks for the data that is missing from una on.
+func (q *QP) askAgain(now Time) {
+	x, r := q.sel, &q.req
+	q.count.Inc(counter.ImpliedNAK)
+	top := r.una.Add(1)
+	for _, p := range [...]wire.PSN{x.told, x.want} {
+		if p.After(top) {
+			top = p
+		}
+	}
+	q.repeat(now, top)
+}
+
+// nextHeldResponse returns the answer with data that is awaited now, nil when it
+// has not come. What waits behind it then makes the next gap. When there is none
+// any more it is time for what else the peer said meanwhile.
+func (q *QP) nextHeldResponse(now Time) *wire.Packet {
+	x, r := q.sel, &q.req
+	x.early.advance(x.pool, r.una)
+	x.earlyGap = 0
+	next := x.told
+	if x.early.n > 0 {
+		next = x.early.hole(r.una, r.una.Add(holdSpan))
+	}
+	switch {
+	case next != r.una && !q.reach(now, next):
+		if q.State() != StateErr && x.lost(&x.earlyGap, x.early.n, now) {
+			q.askAgain(now)
+		}
+		return nil
+	case x.early.n > 0:
+		return x.early.take(x.pool, next)
+	case x.want.After(r.una) && !r.rnrWait && !r.retried:
+		q.repeat(now, x.want)
+	}
+	return nil
+}

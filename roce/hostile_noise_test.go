@@ -1,6 +1,7 @@
 package roce_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
@@ -81,19 +82,11 @@ func (s *stand) noisy(noise *rand.Rand) []byte {
 // noisyService sets the headers of a service such that they are mostly right.
 func (s *stand) noisyService(noise *rand.Rand, frame []byte, spec *wire.OpcodeSpec) []byte {
 	b := frame[s.path.Len():]
-	key, srqn := uint32(standQKey), uint32(standSRQ)
-	if s.kind.typ == roce.TypeGSI {
-		key = roce.GSIQKey
-	}
+	key, srqn := s.kind.qkey(), uint32(standSRQ)
 	if noise.IntN(8) == 0 {
 		key, srqn = noise.Uint32(), noise.Uint32()&0xffffff
 	}
-	if spec.Has(wire.HasDETH) {
-		wire.DETH{QKey: key, SrcQP: qpnB}.Put(b[spec.Offsets[wire.HeaderDETH]:])
-	}
-	if spec.Has(wire.HasXRCETH) {
-		wire.XRCETH{SRQN: srqn}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])
-	}
+	putService(b, spec, key, srqn)
 	if spec.Has(wire.HasFETH) {
 		binary.BigEndian.PutUint32(b[spec.Offsets[wire.HeaderFETH]:], noise.Uint32()&0x1f)
 	}
@@ -105,4 +98,43 @@ func (s *stand) noisyService(noise *rand.Rand, frame []byte, spec *wire.OpcodeSp
 	}
 	s.path.Seal(frame, len(b)-wire.ICRCLen, 1)
 	return frame
+}
+
+// service sets the headers of a service such that the QP takes the packet.
+func (s *stand) service(frame []byte, spec *wire.OpcodeSpec) []byte {
+	b := frame[s.path.Len():]
+	putService(b, spec, s.kind.qkey(), standSRQ)
+	s.path.Seal(frame, len(b)-wire.ICRCLen, 1)
+	return frame
+}
+
+// putService writes the headers that a roctest.Packet does not know.
+func putService(b []byte, spec *wire.OpcodeSpec, qkey, srqn uint32) {
+	if spec.Has(wire.HasDETH) {
+		wire.DETH{QKey: qkey, SrcQP: qpnB}.Put(b[spec.Offsets[wire.HeaderDETH]:])
+	}
+	if spec.Has(wire.HasXRCETH) {
+		wire.XRCETH{SRQN: srqn}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])
+	}
+	if spec.Has(wire.HasFETH) {
+		wire.FETH{PLT: wire.FlushGlobal}.Put(b[spec.Offsets[wire.HeaderFETH]:])
+	}
+}
+
+// qkey is the Q_Key of a QP of this kind.
+func (k kind) qkey() uint32 {
+	if k.typ == roce.TypeGSI {
+		return roce.GSIQKey
+	}
+	return standQKey
+}
+
+// datagram tells whether the QP takes datagrams.
+func (k kind) datagram() bool { return k.typ == roce.TypeUD || k.typ == roce.TypeGSI }
+
+// giveLong gives the QP a packet of an opcode with n bytes of payload.
+func (s *stand) giveLong(op wire.Opcode, n int) {
+	p := s.target(op)
+	p.Payload = bytes.Repeat([]byte{0x5a}, n)
+	s.giveFrame(s.service(p.Frame(&s.path), op.Spec()))
 }

@@ -636,25 +636,8 @@ func (s *stand) target(op wire.Opcode) roctest.Packet {
 	return p
 }
 
-// packet is the frame of target, with the headers that it cannot fill set so that
-// the QP takes them.
+// frameOf is the frame of target.
 func (s *stand) frameOf(op wire.Opcode) []byte {
 	p := s.target(op)
-	frame, spec := p.Frame(&s.path), op.Spec()
-	b := frame[s.path.Len():]
-	if spec.Has(wire.HasDETH) {
-		key := uint32(standQKey)
-		if s.kind.typ == roce.TypeGSI {
-			key = roce.GSIQKey
-		}
-		wire.DETH{QKey: key, SrcQP: qpnB}.Put(b[spec.Offsets[wire.HeaderDETH]:])
-	}
-	if spec.Has(wire.HasXRCETH) {
-		wire.XRCETH{SRQN: standSRQ}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])
-	}
-	if spec.Has(wire.HasFETH) {
-		wire.FETH{PLT: wire.FlushGlobal}.Put(b[spec.Offsets[wire.HeaderFETH]:])
-	}
-	s.path.Seal(frame, len(b)-wire.ICRCLen, 1)
-	return frame
+	return s.service(p.Frame(&s.path), op.Spec())
 }

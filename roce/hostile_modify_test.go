@@ -175,7 +175,7 @@ func modifiedRun(t *testing.T, c change, every int) {
 			}
 			wr.RemoteAddr = p.ends[1-i].region.Addr() + uint64((16+n%4)*size)
 			if op == roce.OpRead {
-				wr.SGList = e.sge(16*size+n*0, 1)
+				wr.SGList = e.sge(16*size, 1)
 				wr.RemoteAddr = p.ends[1-i].region.Addr()
 			}
 			must(t, e.qp.PostSend(&wr))

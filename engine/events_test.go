@@ -181,3 +181,43 @@ func TestEventsAfterClose(t *testing.T) {
 		}
 	}
 }
+
+// TestWakeUpIsPassedOn has events come faster than goroutines wake: one wake-up
+// stands for two events, so whoever takes one must wake the next.
+func TestWakeUpIsPassedOn(t *testing.T) {
+	o := Options{Clock: NewSystemClock()}
+	o.setDefaults()
+	d := newEvents(t)
+	d.queue = newQueue(nullLink{}, [6]byte{}, &o)
+	d.channels.open = map[*CompChannel]struct{}{}
+	c, err := d.CreateCompChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cq, err := d.CreateCQ(1, OnChannel(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		cq.notify()
+		d.raise(AsyncEvent{Type: roce.EventCQErr, CQ: cq})
+		d.raise(AsyncEvent{Type: roce.EventPortErr})
+	}
+	for i := range 2 {
+		for name, some := range map[string]chan struct{}{
+			"channel": c.signal.some, "device": d.async.signal.some,
+		} {
+			select {
+			case <-some:
+			default:
+				t.Errorf("%s: nobody is woken for event %d", name, i)
+			}
+		}
+		if _, ok := d.PollEvent(); !ok || c.PollEvent() != cq {
+			t.Errorf("event %d does not come", i)
+		}
+	}
+	if err := errors.Join(cq.AckEvents(2), cq.Close(), c.Close()); err != nil {
+		t.Error(err)
+	}
+}

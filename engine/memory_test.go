@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/xsk"
+)
+
+// nullLink is a link that nobody uses.
+type nullLink struct{ xsk.Link }
+
+func (nullLink) Info() xsk.Info { return xsk.Info{MaxFrame: 1514} }
+
+// heap returns the bytes of live objects.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestMemoryOfIdleQPs makes 10,000 QPs and says what each takes: in all, and what
+// of it is the transport's.
+func TestMemoryOfIdleQPs(t *testing.T) {
+	const count = 10_000
+	o := Options{Clock: NewSystemClock()}
+	o.setDefaults()
+	d := &Device{queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand)}
+	pd := d.AllocPD()
+	cq, err := d.CreateCQ(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, depth := range []int{1, 16, 128} {
+		init := QPInit{
+			SendCQ: cq, RecvCQ: cq, MaxSendWR: depth, MaxRecvWR: depth,
+			MaxSendSGE: 1, MaxRecvSGE: 1,
+		}
+		qps, machines := make([]*QP, 0, count), make([]*roce.QP, 0, count)
+		empty := heap()
+		for range count {
+			qp, err := d.CreateQP(pd, init)
+			if err != nil {
+				t.Fatal(err)
+			}
+			qps = append(qps, qp)
+		}
+		whole := (heap() - empty) / count
+		for i, qp := range qps {
+			machines = append(machines, qp.machine)
+			qp.Close()
+			qps[i] = nil
+		}
+		d.queue.qps, qps = nil, nil
+		machine := (heap() - empty) / count
+		runtime.KeepAlive(machines)
+		t.Logf("%3d + %3d work requests: %5d bytes a QP, %5d of them the transport's, "+
+			"%d the engine's", depth, depth, whole, machine, whole-machine)
+		// The QP and its place in the table of numbers.
+		if own := whole - machine; own > 256 {
+			t.Errorf("the engine takes %d bytes a QP", own)
+		}
+		d.queue = newQueue(nullLink{}, [6]byte{}, &o)
+	}
+	if size := reflect.TypeFor[QP]().Size(); size > 112 {
+		t.Errorf("engine.QP has %d bytes", size)
+	}
+}
+
+// TestClosedQPIsForgotten leaves a closed QP in no list.
+func TestClosedQPIsForgotten(t *testing.T) {
+	o := Options{Clock: NewSystemClock()}
+	o.setDefaults()
+	d := &Device{queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand)}
+	cq, err := d.CreateCQ(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	qp, err := d.CreateQP(d.AllocPD(), QPInit{SendCQ: cq, RecvCQ: cq})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.async.init()
+	d.raise(AsyncEvent{Type: roce.EventCommEst, QP: qp})
+	d.queue.ring(qp)
+	d.queue.ready.push(qp, false)
+	d.queue.timers.arm(qp, 1)
+	qp.Close()
+	d.queue.answer() // the doorbell that was rung before
+	if _, armed := d.queue.timers.next(); armed || !d.queue.ready.empty() {
+		t.Errorf("armed %t, ready %t", armed, !d.queue.ready.empty())
+	}
+	if e, ok := d.PollEvent(); ok {
+		t.Errorf("it has an event: %s", e.Type)
+	}
+}

@@ -32,6 +32,17 @@ func (p *Port) hasten(order uint64, at roce.Time, place uint64) {
 	}
 }
 
+// hurry lets no frame under way arrive later than at a time.
+func (p *Port) hurry(latest roce.Time) {
+	for i := range p.arrivals {
+		p.arrivals[i].at = min(p.arrivals[i].at, latest)
+	}
+	for i := len(p.arrivals)/2 - 1; i >= 0; i-- {
+		p.down(i)
+	}
+	p.Wake()
+}
+
 // up moves entry i of the heap to its place, towards the front.
 func (p *Port) up(i int) {
 	for h := p.arrivals; i > 0; {

@@ -188,10 +188,12 @@ func (p *passage) arrival() roce.Time {
 		n.note(Held, d, p.frame)
 		d.holding = append(d.holding, holding{n.order, f.HoldFrames + 1})
 		at += f.ReorderBy
-	case !p.overtaken:
+	default:
 		// Jitter alone does not let a frame overtake the one before it.
 		at = max(at, d.lastInOrder)
-		d.lastInOrder = at
+		if !p.overtaken {
+			d.lastInOrder = at
+		}
 	}
 	return at
 }

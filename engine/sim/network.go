@@ -49,6 +49,8 @@ func NewNetwork(seed uint64, clock Clock, f Faults) (*Network, error) {
 }
 
 // SetFaults changes what happens to frames sent from now on, in all directions.
+// What is under way arrives at the latest as if it were sent now: clogs end, and
+// queues are empty.
 func (n *Network) SetFaults(f Faults) error {
 	if err := f.check(); err != nil {
 		return err
@@ -58,7 +60,11 @@ func (n *Network) SetFaults(f Faults) error {
 	n.faults = f
 	// The order does not matter: every direction gets the same.
 	for _, d := range n.directions {
-		d.faults, d.clogged, d.bad = f, 0, false
+		d.faults, d.bad, d.clogged, d.busy, d.lastInOrder = f, false, 0, 0, 0
+	}
+	latest := n.clock.Now() + f.Delay + f.Jitter
+	for _, p := range n.ports {
+		p.hurry(latest)
 	}
 	return nil
 }

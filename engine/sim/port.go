@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"xroce/engine"
 	"xroce/roce"
+	"xroce/roce/wire"
 	"xroce/xsk"
 )
 
@@ -127,10 +129,8 @@ func (p *Port) Resolve(_ context.Context, _, dst netip.Addr) ([6]byte, error) {
 	p.network.mu.Lock()
 	defer p.network.mu.Unlock()
 	for mac, other := range p.network.ports {
-		for _, a := range other.config.Addrs {
-			if a == dst {
-				return mac, nil
-			}
+		if slices.Contains(other.config.Addrs, dst) || wire.LinkLocalGID(mac).Addr() == dst {
+			return mac, nil
 		}
 	}
 	return [6]byte{}, fmt.Errorf("%w: %s", engine.ErrNoNeighbour, dst)

@@ -1,0 +1,74 @@
+package trial
+
+import "xroce/roce"
+
+// A badness is why a request must fail.
+type badness uint8
+
+const (
+	fine       badness = iota
+	badRKey            // no such key
+	badRights          // the key does not grant the access
+	badRange           // the last bytes are outside of the region
+	badLKey            // no such key here
+	badLRights         // READ into memory that may not be written to
+	numBadness
+)
+
+var badnessNames = [numBadness]string{
+	"fine", "wrong R_Key", "no such right", "out of range", "wrong L_Key", "no local right",
+}
+
+func (b badness) String() string { return badnessNames[b] }
+
+// local tells whether our own end finds out.
+func (b badness) local() bool { return b == badLKey || b == badLRights }
+
+// spoil chooses what is wrong with a request.
+func (e *endpoint) spoil(o *op) badness {
+	if o.size == 0 {
+		return fine // a range of nothing needs no key
+	}
+	choices := []badness{badLKey}
+	if o.remote {
+		choices = append(choices, badRKey, badRights, badRange)
+	}
+	if o.gets {
+		choices = append(choices, badLRights)
+	}
+	return choices[e.w.rng.IntN(len(choices))]
+}
+
+// spoiled makes the work request as bad as the op says.
+func (o *op) spoiled(e *endpoint, wr *roce.SendWR) {
+	p := e.peer
+	switch o.bad {
+	case badRKey:
+		wr.RKey ^= 1 << e.w.rng.IntN(32)
+	case badRights:
+		// What is for the peer's own use, and what it may read only.
+		mr, pool := p.local, poolSource
+		if !o.gets && one(e.w.rng, 2) {
+			mr, pool = p.readable, poolReadable
+		}
+		s := p.arena.pools[pool][0]
+		wr.RKey, wr.RemoteAddr = mr.RKey(), p.addr(mr, pool, s.off)
+	case badRange:
+		mr := p.writable
+		if o.gets && o.distant == nil {
+			mr = p.readable
+		}
+		wr.RKey = mr.RKey()
+		wr.RemoteAddr = mr.Addr() + uint64(len(mr.Bytes())) - uint64(e.w.rng.IntN(o.size))
+	case badLKey:
+		for i := range wr.SGList {
+			wr.SGList[i].LKey ^= 0x100
+		}
+	case badLRights:
+		s := e.arena.pools[poolReadable][0]
+		wr.SGList = []roce.SGE{{
+			Addr: e.addr(e.readable, poolReadable, s.off), Length: uint32(o.size),
+			LKey: e.readable.LKey(),
+		}}
+	}
+}

@@ -1,0 +1,85 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// A Campaign is a range of seeds.
+type Campaign struct {
+	From, To uint64 // both included
+	Workers  int    // seeds at a time, at least 1
+	// Twice makes every seed that it divides run twice, to compare the two
+	// runs; 0 for none.
+	Twice uint64
+	// Failed is called for each seed that failed, and Done after each seed with
+	// how many are done, one call at a time. Both may be nil.
+	Failed func(*Result)
+	Done   func(seeds uint64)
+}
+
+// A Summary is how a campaign ended.
+type Summary struct {
+	Seeds  uint64   // that were run
+	Failed []uint64 // those that failed, in the order in which they did
+	Stats  Stats
+}
+
+// Run runs the seeds, each on one worker, until all are done or the context
+// ends.
+func (c *Campaign) Run(ctx context.Context) *Summary {
+	var (
+		mu  sync.Mutex
+		sum Summary
+		wg  sync.WaitGroup
+		// The next seed, less From.
+		next atomic.Uint64
+	)
+	for range max(1, c.Workers) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n := next.Add(1) - 1
+				if n > c.To-c.From {
+					return
+				}
+				r := c.one(ctx, c.From+n)
+				mu.Lock()
+				sum.Seeds++
+				sum.Stats.Add(&r.Stats)
+				if r.Violation != nil {
+					sum.Failed = append(sum.Failed, r.Seed)
+					if c.Failed != nil {
+						c.Failed(r)
+					}
+				}
+				if c.Done != nil {
+					c.Done(sum.Seeds)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return &sum
+}
+
+// one runs a seed, and some seeds twice.
+func (c *Campaign) one(ctx context.Context, seed uint64) *Result {
+	r := Run(ctx, seed, Options{})
+	if c.Twice == 0 || seed%c.Twice != 0 || r.Violation != nil {
+		return r
+	}
+	again := Run(ctx, seed, Options{})
+	compareRuns(r, again)
+	return r
+}
+
+// compareRuns makes two runs of a seed that differ a violation of the first.
+func compareRuns(r, again *Result) {
+	if r.Hash != again.Hash {
+		r.Violation = &Violation{Determinism, r.Stats.Virtual, fmt.Sprintf(
+			"two runs differ: event hashes %#x and %#x", r.Hash, again.Hash)}
+	}
+}

@@ -1,0 +1,241 @@
+package trial
+
+import (
+	"bytes"
+
+	"xroce/roce"
+)
+
+// numOps is the number of operations.
+const numOps = 6
+
+// An operation is a row of the table of what a requester may ask for.
+type operation struct {
+	name     string
+	code     roce.Opcode
+	done     roce.WCOpcode // of the completion here
+	arrival  roce.WCOpcode // of the completion at the peer, when it has one
+	consumes bool          // it takes a receive at the peer
+	imm      bool
+	remote   bool // it names memory of the peer
+	gets     bool // data comes from the peer
+
+	// claim takes memory here and at the peer for a request whose size is set,
+	// and reports whether there is any.
+	claim func(e *endpoint, o *op) bool
+	// retired checks what a request that is complete left behind, and gives
+	// back its memory. It returns what is wrong, "" when nothing is.
+	retired func(e *endpoint, o *op) string
+	// arrived checks what the message left in the receive and elsewhere, at
+	// the end that received it.
+	arrived func(e *endpoint, o *op, r *receive) string
+}
+
+// operations is the table. A new operation is a new row.
+var operations = [numOps]operation{
+	{
+		name: "SEND", code: roce.OpSend, done: roce.WCSend, arrival: roce.WCRecv, consumes: true,
+		claim: claimSource, retired: retireSend, arrived: arriveSend,
+	},
+	{
+		name: "SEND_IMM", code: roce.OpSendImm, done: roce.WCSend, arrival: roce.WCRecv,
+		consumes: true, imm: true,
+		claim: claimSource, retired: retireSend, arrived: arriveSend,
+	},
+	{
+		name: "WRITE", code: roce.OpWrite, done: roce.WCWrite, remote: true,
+		claim: claimWrite, retired: retireWrite,
+	},
+	{
+		name: "WRITE_IMM", code: roce.OpWriteImm, done: roce.WCWrite,
+		arrival: roce.WCRecvRDMAWithImm, consumes: true, imm: true, remote: true,
+		claim: claimWriteImm, retired: retireWriteImm, arrived: arriveWriteImm,
+	},
+	{
+		name: "READ", code: roce.OpRead, done: roce.WCRead, remote: true, gets: true,
+		claim: claimRead, retired: retireRead,
+	},
+	{
+		// A READ of what was written just before: it must see it.
+		name: "READ_BACK", code: roce.OpRead, done: roce.WCRead, remote: true, gets: true,
+		claim: claimReadBack, retired: retireRead,
+	},
+}
+
+// An op is a request with what the model knows of it.
+type op struct {
+	*operation
+	id         uint64 // also its WRID
+	size       int
+	key        uint64 // of its payload
+	value      uint32 // immediate data
+	signaled   bool
+	bad        badness
+	local      *slot // source or target
+	localAt    int
+	distant    *slot // of the peer
+	distantAt  int
+	want       []byte // what a READ must bring
+	complete   bool   // with success, here
+	received   bool   // at the peer
+	afterwards bool   // it is behind a request that must fail
+}
+
+// claimSource puts the payload in a slot.
+func claimSource(e *endpoint, o *op) bool {
+	if o.local = e.arena.pick(poolSource, e.w.rng.IntN(8)); o.local == nil {
+		return false
+	}
+	o.local.taken = true
+	o.localAt = e.w.rng.IntN(o.local.n - o.size + 1)
+	e.arena.set(o.local, o.localAt, o.size, o.key)
+	return true
+}
+
+// releaseSource gives the slot back; nobody may have written to it.
+func releaseSource(e *endpoint, o *op) string {
+	wrong := e.arena.differs(o.local)
+	o.local.taken = false
+	return wrong
+}
+
+func retireSend(e *endpoint, o *op) string { return releaseSource(e, o) }
+
+// arriveSend compares the receive with the message, and the rest of its slot.
+func arriveSend(e *endpoint, o *op, r *receive) string {
+	fill(e.arena.want[r.slot.off+r.at:][:o.size], o.key)
+	return e.arena.differs(r.slot)
+}
+
+// claimDistant takes a place for the data in a slot of the peer.
+func claimDistant(e *endpoint, o *op, s *slot) {
+	o.distant, o.distantAt = s, e.w.rng.IntN(s.n-o.size+1)
+	s.claims = append(s.claims, o)
+}
+
+func claimWrite(e *endpoint, o *op) bool {
+	pool := e.peer.arena.pools[poolWritable]
+	s := pool[e.w.rng.IntN(len(pool))]
+	if s.locked || !claimSource(e, o) {
+		return false
+	}
+	claimDistant(e, o, s)
+	return true
+}
+
+// retireWrite applies the WRITE to the model. When it was the last one of its
+// slot, memory must be the model.
+func retireWrite(e *endpoint, o *op) string {
+	wrong := releaseSource(e, o)
+	peer := e.peer.arena
+	fill(peer.want[o.distant.off+o.distantAt:][:o.size], o.key)
+	o.distant.unclaim(o)
+	if wrong == "" && len(o.distant.claims) == 0 {
+		wrong = e.peer.rested(o.distant)
+	}
+	return wrong
+}
+
+// claimWriteImm takes a slot for itself: the message is looked at when it
+// arrives, and nothing else may have been written over it by then.
+func claimWriteImm(e *endpoint, o *op) bool {
+	s := e.peer.arena.pick(poolWritable, e.w.rng.IntN(8))
+	if s == nil || !claimSource(e, o) {
+		return false
+	}
+	s.locked = true
+	claimDistant(e, o, s)
+	return true
+}
+
+func retireWriteImm(e *endpoint, o *op) string {
+	wrong := releaseSource(e, o)
+	if wrong == "" && o.received {
+		wrong = freeWriteImm(e.peer, o)
+	}
+	return wrong
+}
+
+func arriveWriteImm(e *endpoint, o *op, r *receive) string {
+	fill(e.arena.want[o.distant.off+o.distantAt:][:o.size], o.key)
+	if wrong := e.arena.differs(r.slot); wrong != "" {
+		return wrong
+	}
+	if wrong := e.arena.differs(o.distant); wrong != "" || !o.complete {
+		return wrong
+	}
+	return freeWriteImm(e, o)
+}
+
+// freeWriteImm gives the slot back when both ends are done with it.
+func freeWriteImm(owner *endpoint, o *op) string {
+	o.distant.unclaim(o)
+	o.distant.locked = false
+	return owner.rested(o.distant)
+}
+
+// claimTarget takes a slot for what a READ brings.
+func claimTarget(e *endpoint, o *op) bool {
+	if o.local = e.arena.pick(poolTarget, e.w.rng.IntN(8)); o.local == nil {
+		return false
+	}
+	o.local.taken = true
+	o.localAt = e.w.rng.IntN(o.local.n - o.size + 1)
+	return true
+}
+
+// claimRead reads memory that does not change while a READ of it is under way.
+func claimRead(e *endpoint, o *op) bool {
+	pool := e.peer.arena.pools[poolReadable]
+	if !claimTarget(e, o) {
+		return false
+	}
+	claimDistant(e, o, pool[e.w.rng.IntN(len(pool))])
+	o.want = bytes.Clone(e.peer.arena.want[o.distant.off+o.distantAt:][:o.size])
+	return true
+}
+
+// claimReadBack reads a slot behind all WRITEs to it, and keeps later ones off:
+// a READ may see those.
+func claimReadBack(e *endpoint, o *op) bool {
+	pool := e.peer.arena.pools[poolWritable]
+	s := pool[e.w.rng.IntN(len(pool))]
+	if s.locked || !claimTarget(e, o) {
+		return false
+	}
+	now := bytes.Clone(e.peer.arena.want[s.off : s.off+s.n])
+	for _, w := range s.claims {
+		fill(now[w.distantAt:w.distantAt+w.size], w.key)
+	}
+	s.locked = true
+	claimDistant(e, o, s)
+	o.want = now[o.distantAt : o.distantAt+o.size]
+	return true
+}
+
+func retireRead(e *endpoint, o *op) string {
+	copy(e.arena.want[o.local.off+o.localAt:], o.want)
+	wrong := e.arena.differs(o.local)
+	o.local.taken = false
+	o.distant.unclaim(o)
+	if o.name == "READ_BACK" {
+		o.distant.locked = false
+	}
+	if wrong == "" {
+		wrong = e.rested(o.local)
+	}
+	if wrong == "" && o.distant.free() {
+		wrong = e.peer.rested(o.distant)
+	}
+	return wrong
+}
+
+// rested judges a slot that nobody uses any more, and mostly puts something
+// else there: a store that comes late will show.
+func (e *endpoint) rested(s *slot) string {
+	wrong := e.arena.differs(s)
+	if wrong == "" && !e.deregistered() && e.w.rng.IntN(4) > 0 {
+		e.arena.scramble(s)
+	}
+	return wrong
+}

@@ -1,0 +1,104 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+// Options say how to run a seed.
+type Options struct {
+	Log io.Writer // gets the configuration and every event, may be nil
+}
+
+// Stats are what happened in a run, or in several.
+type Stats struct {
+	Connections uint64 // made
+	Messages    uint64 // completed with success
+	Arrivals    uint64 // of these and others, at receives
+	Bytes       uint64 // of the messages
+	Retransmits uint64
+	Virtual     roce.Time // time simulated
+	Network     [sim.NumKinds]uint64
+	Chaos       [numHavocs]uint64
+	Errors      [32]uint64 // completions by roce.Status
+}
+
+// Add adds what happened in other runs.
+func (s *Stats) Add(o *Stats) {
+	s.Connections += o.Connections
+	s.Messages += o.Messages
+	s.Arrivals += o.Arrivals
+	s.Bytes += o.Bytes
+	s.Retransmits += o.Retransmits
+	s.Virtual += o.Virtual
+	for i, n := range o.Network {
+		s.Network[i] += n
+	}
+	for i, n := range o.Chaos {
+		s.Chaos[i] += n
+	}
+	for i, n := range o.Errors {
+		s.Errors[i] += n
+	}
+}
+
+// A Result is how a run ended.
+type Result struct {
+	Seed      uint64
+	Config    string     // every option, for people
+	Violation *Violation // nil when every invariant held
+	Hash      uint64     // of all events: the same seed has the same
+	Last      []string   // the last events before a violation
+	Stats     Stats
+}
+
+// String tells what failed and how to see it again, "" when nothing did.
+func (r *Result) String() string {
+	if r.Violation == nil {
+		return ""
+	}
+	return fmt.Sprintf("seed %d: %s\n%s%s\nreplay: xroce sim --seeds %d --verbose\n", r.Seed,
+		r.Violation, r.Config, strings.Join(r.Last, "\n"), r.Seed)
+}
+
+// Run runs one seed. It is safe for concurrent use; a run itself is one thread.
+func Run(ctx context.Context, seed uint64, o Options) *Result {
+	c := derive(seed)
+	return runConfig(ctx, &c, &o, tamper{})
+}
+
+// runConfig runs a configuration. A panic ends it as a violation.
+func runConfig(ctx context.Context, c *Config, o *Options, t tamper) *Result {
+	if t.config != nil {
+		t.config(c)
+	}
+	r := &Result{Seed: c.Seed, Config: c.String()}
+	if o.Log != nil {
+		fmt.Fprint(o.Log, r.Config)
+	}
+	var w *world
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.Violation = &Violation{Panic, 0, fmt.Sprintf("%v\n%s", p, debug.Stack())}
+			}
+		}()
+		w = newWorld(ctx, c, o, t)
+		w.run()
+		r.Violation = w.violation
+	}()
+	if w != nil {
+		r.Hash, r.Stats = w.hash, w.stats
+		r.Stats.Virtual = w.clock.Now()
+		if r.Violation != nil {
+			r.Last = w.last()
+		}
+	}
+	return r
+}

@@ -1,0 +1,268 @@
+package trial
+
+import (
+	"fmt"
+
+	"xroce/roce"
+)
+
+// String names the end in messages.
+func (e *endpoint) String() string {
+	return fmt.Sprintf("conn %d.%d end %d (node %d)", e.conn.index, e.conn.lives, e.side,
+		e.node.index)
+}
+
+// sendDone takes a completion of the send queue: requests complete in order,
+// each once, only unsignaled ones in silence and only with success.
+func (e *endpoint) sendDone(wc *roce.Completion) {
+	for len(e.sends) > 0 && e.sends[0].id != wc.WRID && !e.mustComplete(e.sends[0]) {
+		e.retire()
+	}
+	if len(e.sends) == 0 || e.sends[0].id != wc.WRID {
+		if e.overran {
+			e.skipTo(wc.WRID)
+		}
+		if len(e.sends) == 0 || e.sends[0].id != wc.WRID {
+			e.w.fail(Completion, "%s: request %d completes, outstanding are %s", e, wc.WRID,
+				e.outstanding())
+			return
+		}
+	}
+	o := e.sends[0]
+	if wc.Status != roce.StatusSuccess {
+		e.sends = e.sends[1:]
+		e.failed = append(e.failed, o)
+		e.sendFailed(o, wc.Status)
+		return
+	}
+	switch {
+	case e.sendStatus != 0:
+		e.w.fail(Status, "%s: request %d completes with success after %s", e, o.id, e.sendStatus)
+	case !e.mustComplete(o):
+		e.w.fail(Completion, "%s: a completion of the unsignaled request %d", e, o.id)
+	case wc.Opcode != o.done || o.gets && wc.ByteLen != uint32(o.size):
+		e.w.fail(Completion, "%s: %s %d of %d bytes completes as %s of %d bytes", e, o.name, o.id,
+			o.size, wc.Opcode, wc.ByteLen)
+	default:
+		e.retire()
+	}
+}
+
+// mustComplete tells whether a request makes a completion when it succeeds.
+func (e *endpoint) mustComplete(o *op) bool { return o.signaled || e.conn.config.SignalAll }
+
+// skipTo passes over requests whose completions a CQ lost.
+func (e *endpoint) skipTo(id uint64) {
+	for len(e.sends) > 0 && e.sends[0].id != id {
+		e.failed = append(e.failed, e.sends[0])
+		e.sends = e.sends[1:]
+	}
+}
+
+// outstanding lists requests for a message.
+func (e *endpoint) outstanding() string {
+	s := ""
+	for i, o := range e.sends {
+		if i == 4 {
+			return s + fmt.Sprintf("and %d more", len(e.sends)-i)
+		}
+		s += fmt.Sprintf("%s %d, ", o.name, o.id)
+	}
+	return s
+}
+
+// retire ends the oldest request with success.
+func (e *endpoint) retire() {
+	o := e.sends[0]
+	e.sends = e.sends[1:]
+	o.complete = true
+	if o.bad != fine {
+		e.w.fail(Status, "%s: %s %d with %s succeeded", e, o.name, o.id, o.bad)
+		return
+	}
+	e.w.stats.Messages++
+	e.w.stats.Bytes += uint64(o.size)
+	if wrong := o.retired(e, o); wrong != "" {
+		kind := Memory
+		if o.gets {
+			kind = Read
+		}
+		e.w.fail(kind, "%s: after %s %d of %d bytes: %s", e, o.name, o.id, o.size, wrong)
+	}
+}
+
+// retireSilent ends unsignaled requests that the device was done with before the
+// CQ was found empty: a signaled one among them lost its completion.
+func (e *endpoint) retireSilent() {
+	if e.destroyed || e.overran {
+		return
+	}
+	for len(e.sends) > e.undone {
+		if o := e.sends[0]; e.mustComplete(o) {
+			e.w.fail(Completion, "%s: %s %d is done and made no completion", e, o.name, o.id)
+			return
+		}
+		e.retire()
+	}
+}
+
+// sendFailed judges an error in the send queue: the first needs a cause, and
+// all that follow are flushed.
+func (e *endpoint) sendFailed(o *op, status roce.Status) {
+	e.w.stats.Errors[status]++
+	first := e.sendStatus == 0
+	if first {
+		e.sendStatus = status
+		e.conn.broken(fmt.Sprintf("end %d: %s", e.side, status))
+	}
+	switch {
+	case e.qp.State() != roce.StateErr && !e.destroyed:
+		e.w.fail(Status, "%s: %s %d: %s, and the queue pair is in %s", e, o.name, o.id, status,
+			e.qp.State())
+	case first:
+		if why := e.excuse(o, status); why != "" {
+			e.w.fail(Status, "%s: %s %d: %s, but %s", e, o.name, o.id, status, why)
+		}
+	case status != roce.StatusWRFlushErr:
+		e.w.fail(Status, "%s: %s %d: %s after %s", e, o.name, o.id, status, e.sendStatus)
+	}
+}
+
+// excuse judges the first error of a send queue by its cause. It returns what is
+// missing, "" when the status is right.
+func (e *endpoint) excuse(o *op, status roce.Status) string {
+	p, k := e.peer, e.conn.config
+	switch status {
+	case roce.StatusWRFlushErr:
+		return "" // whoever moved it to ERR must say so: see checkCause
+	case roce.StatusLocProtErr:
+		if o.bad.local() || e.deregistered() {
+			e.excused = "its own memory"
+			return ""
+		}
+		return "its memory was good"
+	case roce.StatusRetryExcErr:
+		e.excused = "retries"
+		switch gone := p.dead && p.diedAt <= e.diedAt || p.qp == nil; {
+		case gone, e.diedLate, e.diedHarm >= uint64(k.RetryCnt) && e.harm > uint64(k.RetryCnt):
+			return ""
+		}
+		return fmt.Sprintf("only %d frames suffered since it got on, %d in all, and the peer lives",
+			e.diedHarm, e.harm)
+	case roce.StatusRNRRetryExc:
+		e.excused = "RNR retries"
+		if k.RNRRetry == 7 {
+			return "it may retry for ever"
+		}
+		if o.consumes && p.notReady > int(k.RNRRetry) {
+			return ""
+		}
+		return fmt.Sprintf("the peer sent only %d RNR NAKs", p.notReady)
+	}
+	if !p.dead {
+		return "the peer's queue pair lives"
+	}
+	e.excused = "the peer refused"
+	switch {
+	case status == roce.StatusRemAccessErr && (o.bad != fine && !o.bad.local() ||
+		o.remote && p.deregistered()):
+	case status == roce.StatusRemInvReqErr && o.consumes && p.smallest < o.size:
+	case status == roce.StatusRemOpErr && o.consumes && p.deregistered():
+	default:
+		return "nothing was wrong with it"
+	}
+	return ""
+}
+
+// receiveDone takes a completion of the receive queue.
+func (e *endpoint) receiveDone(wc *roce.Completion) {
+	for e.overran && len(e.recvs) > 0 && e.recvs[0].id != wc.WRID {
+		e.burnt = append(e.burnt, e.recvs[0])
+		e.recvs = e.recvs[1:]
+	}
+	if len(e.recvs) == 0 || e.recvs[0].id != wc.WRID {
+		e.w.fail(Completion, "%s: receive %d completes out of order, %d outstanding", e,
+			wc.WRID&^receiveID, len(e.recvs))
+		return
+	}
+	r := e.recvs[0]
+	e.recvs = e.recvs[1:]
+	if wc.Status != roce.StatusSuccess {
+		e.burnt = append(e.burnt, r)
+		e.receiveFailed(r, wc.Status)
+		return
+	}
+	switch {
+	case e.recvStatus != 0:
+		e.w.fail(Status, "%s: a message arrives after %s", e, e.recvStatus)
+	case e.overran:
+		e.burnt = append(e.burnt, r)
+	case len(e.expect) == 0:
+		e.w.fail(Delivery, "%s: a message of %d bytes that nobody sent", e, wc.ByteLen)
+	default:
+		e.arrive(r, wc)
+	}
+}
+
+// arrive takes the message that must be next.
+func (e *endpoint) arrive(r *receive, wc *roce.Completion) {
+	o := e.expect[0]
+	e.expect = e.expect[1:]
+	o.received = true
+	want := roce.Completion{
+		WRID: r.id, Opcode: o.arrival, QPN: e.info.QPN, ByteLen: uint32(o.size), Time: wc.Time,
+	}
+	if o.imm {
+		want.Flags, want.Imm = roce.WCWithImm, o.value
+	}
+	if *wc != want {
+		e.w.fail(Delivery, "%s: %s %d completes a receive as %+v, want %+v", e, o.name, o.id, *wc,
+			want)
+		return
+	}
+	if o.bad != fine || o.afterwards {
+		e.w.fail(Status, "%s: %s %d with %s arrived", e, o.name, o.id, o.bad)
+		return
+	}
+	e.w.stats.Arrivals++
+	if wrong := o.arrived(e, o, r); wrong != "" {
+		e.w.fail(Memory, "%s: after %s %d of %d bytes arrived: %s", e, o.name, o.id, o.size, wrong)
+		return
+	}
+	r.slot.taken = false
+	e.rested(r.slot)
+}
+
+// receiveFailed judges an error in the receive queue.
+func (e *endpoint) receiveFailed(r *receive, status roce.Status) {
+	e.w.stats.Errors[status]++
+	first := e.recvStatus == 0
+	if first {
+		e.recvStatus = status
+		e.conn.broken(fmt.Sprintf("end %d: receive: %s", e.side, status))
+	}
+	right := status == roce.StatusWRFlushErr
+	switch {
+	case right || !first:
+	case status == roce.StatusLocLenErr:
+		right = len(e.expect) > 0 && e.expect[0].size > r.size
+		e.excused = "a receive was too small"
+	case status == roce.StatusLocProtErr:
+		right = e.deregistered()
+	case status == roce.StatusLocAccessErr, status == roce.StatusRemInvReqErr:
+		right = e.peer.doomed || e.deregistered()
+		e.excused = "the peer was refused"
+	}
+	if !right {
+		e.w.fail(Status, "%s: receive %d: %s after %s", e, r.id&^receiveID, status, e.recvStatus)
+	}
+}
+
+// checkCause wants a reason for a queue pair that went to ERR.
+func (e *endpoint) checkCause() {
+	if !e.dead || e.excused != "" || e.peer.doomed || e.deregistered() {
+		return
+	}
+	e.w.fail(Status, "%s: went to ERR for no reason, send queue %s, receive queue %s", e,
+		e.sendStatus, e.recvStatus)
+}

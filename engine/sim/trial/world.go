@@ -1,0 +1,262 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// maxSteps bounds a run: no seed needs nearly as many.
+const maxSteps = 4_000_000
+
+// A tamper is how tests make the checkers fail. All may be nil.
+type tamper struct {
+	// completions stands between a CQ and the model.
+	completions func(w *world, wcs []roce.Completion) []roce.Completion
+	// after is called after each event.
+	after func(w *world)
+	// faults changes the faults that the seed chose.
+	config func(c *Config)
+}
+
+// A world is a run.
+type world struct {
+	ctx       context.Context
+	config    Config
+	roundTrip roce.Time
+	rng       *rand.Rand // of the applications
+	clock     *sim.VirtualClock
+	network   *sim.Network
+	nodes     []*node
+	conns     []*conn
+	chaos     []Chaos
+	undos     []undo
+	quiet     bool
+	steps     int
+
+	tamper      tamper
+	completions [64]roce.Completion
+	trace
+	stats     Stats
+	violation *Violation
+}
+
+// newWorld makes everything that a seed needs.
+func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
+	w := &world{
+		ctx: ctx, config: *c, roundTrip: c.roundTrip(),
+		rng:   rand.New(rand.NewPCG(c.Seed, 0x61707073)),
+		clock: &sim.VirtualClock{}, chaos: c.Chaos, tamper: t,
+	}
+	w.trace.verbose = o.Log
+	var err error
+	w.network, err = sim.NewNetwork(c.Seed, w.clock, c.Faults)
+	w.must(err)
+	for _, way := range c.Ways {
+		w.must(w.network.SetDirection(macOf(way.From), macOf(way.To), way.Faults))
+	}
+	w.network.Observe(w.frame)
+	for i := range w.config.Nodes {
+		n := &node{w: w, index: i, config: &w.config.Nodes[i]}
+		w.nodes = append(w.nodes, n)
+		n.open()
+	}
+	for i := range w.config.Conns {
+		w.conns = append(w.conns, newConn(w, i, &w.config.Conns[i]))
+	}
+	return w
+}
+
+// fail notes the first violation; the run ends with it.
+func (w *world) fail(i Invariant, format string, args ...any) {
+	if w.violation == nil {
+		w.violation = &Violation{i, w.clock.Now(), fmt.Sprintf(format, args...)}
+		w.say("VIOLATION: %s", w.violation)
+	}
+}
+
+// must ends the run when the harness itself is at fault.
+func (w *world) must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("trial: %v", err))
+	}
+}
+
+// run is the life of a seed: faults, then quiet, then the end.
+func (w *world) run() {
+	for w.violation == nil {
+		if w.steps++; w.steps > maxSteps {
+			w.fail(Liveness, "the run does not end")
+			return
+		}
+		w.wreak()
+		if w.round() {
+			continue
+		}
+		switch {
+		case w.through() && !w.quiet:
+			w.calm()
+			continue
+		case w.through():
+			w.finish()
+			return
+		}
+		if !w.advance() {
+			w.fail(Liveness, "nothing is left to happen: %s", w.unfinished())
+		}
+	}
+}
+
+// round gives every node a turn, and reports whether any had anything to do.
+func (w *world) round() bool {
+	worked := false
+	first := w.rng.IntN(len(w.nodes))
+	for i := range w.nodes {
+		worked = w.nodes[(first+i)%len(w.nodes)].turn() || worked
+		if w.tamper.after != nil {
+			w.tamper.after(w)
+		}
+		if w.violation != nil {
+			return true
+		}
+	}
+	for _, c := range w.conns {
+		worked = c.tend() || worked
+	}
+	return worked
+}
+
+// through tells whether all work is done.
+func (w *world) through() bool {
+	for _, c := range w.conns {
+		if !c.finished() {
+			return false
+		}
+	}
+	return true
+}
+
+// unfinished says what is not done.
+func (w *world) unfinished() string {
+	s := ""
+	for _, c := range w.conns {
+		for _, e := range c.ends {
+			if c.finished() {
+				continue
+			}
+			s += fmt.Sprintf("%s: %d to post, %d outstanding, %d to arrive, breaking %t, %s; ",
+				e, e.todo, len(e.sends), len(e.expect), c.breaking, e.before)
+		}
+	}
+	return s
+}
+
+// advance moves the clock to the next thing that happens, and reports whether
+// there is any.
+func (w *world) advance() bool {
+	now := w.clock.Now()
+	next, any := roce.Time(0), false
+	at := func(t roce.Time) {
+		if t > now && (!any || t < next) {
+			next, any = t, true
+		}
+	}
+	for _, n := range w.nodes {
+		if !n.running() {
+			continue
+		}
+		if t, ok := n.port.NextArrival(); ok {
+			at(t)
+		}
+		if t, ok := n.device.NextDeadline(); ok {
+			at(t)
+		}
+		if n.lookAt > now && !w.quiet {
+			at(n.lookAt)
+		}
+	}
+	for _, u := range w.undos {
+		at(u.at)
+	}
+	if !w.quiet {
+		if len(w.chaos) > 0 {
+			at(w.chaos[0].At)
+		}
+		for _, c := range w.conns {
+			for _, e := range c.ends {
+				if e.todo > 0 {
+					at(e.nextPost)
+				}
+			}
+		}
+		at(w.config.Phase)
+	}
+	if !any {
+		return false
+	}
+	for _, c := range w.conns {
+		for _, e := range c.ends {
+			if e.node.running() {
+				e.checkAlive(next)
+			}
+		}
+	}
+	w.clock.AdvanceTo(next)
+	if !w.quiet && next >= w.config.Phase {
+		w.calm()
+	}
+	return true
+}
+
+// quietMessages is how many messages each end sends in the quiet phase at least.
+const quietMessages = 3
+
+// calm begins the quiet phase: no faults, no chaos, no slow applications.
+func (w *world) calm() {
+	w.quiet = true
+	w.say("quiet: the faults end")
+	w.must(w.network.SetFaults(sim.Faults{Delay: w.config.Faults.Delay}))
+	for _, c := range w.conns {
+		for _, e := range c.ends {
+			e.nextPost = 0
+			e.todo += quietMessages
+		}
+	}
+}
+
+// frame takes what happened to a frame: into the trace, and as harm to the
+// connection that it belongs to.
+func (w *world) frame(ev *sim.Event) {
+	f := readFrame(ev)
+	w.trace.frame(&f)
+	w.stats.Network[ev.Kind]++
+	if ev.Kind == sim.Sent && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
+		w.rnr(&f)
+	}
+	if !ev.Kind.Harm() || f.to >= len(w.nodes) || f.to < 0 {
+		return
+	}
+	for _, e := range w.nodes[f.to].endpoints {
+		if e.info.QPN == f.destQP {
+			e.harm++
+			e.peer.harm++
+		}
+	}
+}
+
+// rnr notes who sent an RNR NAK.
+func (w *world) rnr(f *frameEvent) {
+	for _, e := range w.nodes[f.from].endpoints {
+		if e.peer.info.QPN == f.destQP {
+			e.notReady++
+			e.notReadyAt = f.at
+		}
+	}
+}
+
+// rnrTime is how long an RNR NAK with a timer code makes its receiver wait.
+func rnrTime(code uint8) roce.Time { return roce.Time(wire.RNRTimerNanos(code)) }

@@ -11,8 +11,7 @@ import (
 type QP struct {
 	machine *roce.QP
 	device  *Device
-	init    QPInit
-	trace   *roce.Trace  // under the progress lock
+	shares  shares
 	events  *eventSource // of the device's asyncEvents
 	rung    atomic.Bool  // the doorbell was rung and not answered
 
@@ -110,7 +109,7 @@ func (q *QP) Close() {
 		return
 	}
 	q.closed = true
-	q.init.use(-1)
+	q.shares.use(-1)
 	q.device.detachAll(q)
 	queue.detachRaw(q)
 	queue.qps.Delete(q.machine.Num())

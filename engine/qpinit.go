@@ -66,35 +66,6 @@ func (i *QPInit) check(d *Device, pd *PD) error {
 	return nil
 }
 
-// use counts the QP as a user of what it shares, by n. The caller holds the
-// progress lock.
-func (i *QPInit) use(n int) {
-	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
-		if cq != nil {
-			cq.users += n
-		}
-	}
-	if i.SRQ != nil {
-		i.SRQ.users += n
-	}
-	if i.XRCD != nil {
-		i.XRCD.users += n
-	}
-}
-
-// closed says what the QP cannot use any more.
-func (i *QPInit) closed() error {
-	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
-		if cq != nil && cq.closed {
-			return fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
-		}
-	}
-	if i.SRQ != nil && i.SRQ.closed {
-		return fmt.Errorf("%w: the SRQ is closed", roce.ErrInvalid)
-	}
-	return nil
-}
-
 // config is the transport's part of the QP.
 func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 	c := roce.QPConfig{
@@ -126,14 +97,14 @@ func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 		return nil, err
 	}
 	config := init.config(d, pd)
+	qp := &QP{device: d, shares: shares{init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD}}
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, init.closed()); err != nil {
+	if err := errors.Join(d.queue.err, qp.shares.closed()); err != nil {
 		return nil, err
 	}
 	var failed error
 	var qpn uint32
-	qp := &QP{device: d, init: init}
 	config.OnEvent = qp.raise
 	_, err := d.queue.qps.Insert(func(num uint32) *QP {
 		qpn = num
@@ -147,6 +118,6 @@ func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 		d.queue.qps.Delete(qpn)
 		return nil, failed
 	}
-	init.use(1)
+	qp.shares.use(1)
 	return qp, nil
 }

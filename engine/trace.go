@@ -11,11 +11,11 @@ import (
 func (q *QP) StartTrace(n int) {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	q.trace = nil
 	if n > 0 {
-		q.trace = roce.NewTrace(n)
+		q.machine.SetTrace(roce.NewTrace(n))
+	} else {
+		q.machine.SetTrace(nil)
 	}
-	q.machine.SetTrace(q.trace)
 }
 
 // Trace returns the events that are kept, the oldest first, and how many older
@@ -23,10 +23,11 @@ func (q *QP) StartTrace(n int) {
 func (q *QP) Trace() (events []roce.TraceEvent, lost uint64) {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	if q.trace == nil {
+	t := q.machine.Trace()
+	if t == nil {
 		return nil, 0
 	}
-	return q.trace.Events()
+	return t.Events()
 }
 
 // traceLine is an event as it is exported. Times are nanoseconds of the device's

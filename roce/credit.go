@@ -12,11 +12,16 @@ type credit struct {
 	limited bool   // the peer counts
 }
 
-// update takes the credit count of an acknowledge.
+// update takes the credit count of an acknowledge. The limit never goes back: what
+// was posted stays posted, and a smaller number comes from the coarseness of the
+// codes.
 func (c *credit) update(h wire.AETH) {
 	n, ok := wire.Credits(h.Syndrome.Code())
+	lsn := (h.MSN + uint32(n)) & 0xffffff
+	if !ok || !c.limited || wire.PSN(lsn).After(wire.PSN(c.lsn)) {
+		c.lsn = lsn
+	}
 	c.limited = ok
-	c.lsn = (h.MSN + uint32(n)) & 0xffffff
 }
 
 // covers tells whether the peer has a receive for the message with a number.
@@ -24,9 +29,9 @@ func (c *credit) covers(ssn uint32) bool {
 	return !c.limited || wire.PSN(ssn).Diff(wire.PSN(c.lsn)) <= 0
 }
 
-// short tells whether a begun work request needs a receive that the peer is
-// not known to have.
-func (c *credit) short(w *sendWQE) bool { return sendOps[w.opcode].notify && !c.covers(w.ssn) }
+// short tells whether a begun work request is a question to which the peer has not
+// said yes. One that began with a credit is none: it may go on to its end.
+func (c *credit) short(w *sendWQE) bool { return w.question && !c.covers(w.ssn) }
 
 // credits is the syndrome of a positive acknowledge: the truth about the receive
 // queue, the receive in hand included, as its message is not in the MSN yet. A

@@ -147,6 +147,7 @@ type sendWQE struct {
 	// Valid once begun:
 	first, last wire.PSN
 	ssn         uint32 // number of the message, 24 bits
+	question    bool   // begun without a credit
 }
 
 // recvWQE is an entry of the receive queue.

@@ -197,6 +197,7 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 	r.new++
 	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
 	w.ssn = r.credit.ssn
+	w.question = op.notify && !r.credit.covers(w.ssn)
 	if op.count {
 		r.out++
 	}

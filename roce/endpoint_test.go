@@ -28,6 +28,15 @@ type options struct {
 	Window   int
 	Memory   int
 
+	Type   roce.QPType
+	Ext    roce.Extensions
+	Pool   int        // packets that the hold pool takes
+	Inline int        // bytes of inline data
+	Rights mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
+	SRQ    *roce.SRQ
+	Sync   mem.Sync // makes the region a persistent one
+	Link   wire.MTU // of the port
+
 	Unsignaled bool                        // SignalAll is off
 	Attr       func(*roce.Attr)            // last changes to the attributes
 	Access     func(mem.Access) mem.Access // changes to the rights of the QP
@@ -36,7 +45,7 @@ type options struct {
 var defaults = options{
 	Framing: wire.FramingV2IPv4, MTU: wire.MTU256, SQPSN: 0x100, RQPSN: 0x200, Timeout: 14,
 	MinRNR: 12, MaxRd: 4, RetryCnt: 3, RNRRetry: 3, Depth: 64, SGE: 4, CQDepth: 256,
-	Memory: 1 << 16,
+	Memory: 1 << 16, Type: roce.TypeRC, Rights: allRights,
 }
 
 // or returns v, or d when v is zero.
@@ -56,7 +65,10 @@ func (o options) filled() options {
 	o.MaxRd = or(o.MaxRd, d.MaxRd)
 	o.RetryCnt, o.RNRRetry = or(o.RetryCnt, d.RetryCnt), or(o.RNRRetry, d.RNRRetry)
 	o.Depth, o.SGE, o.CQDepth = or(o.Depth, d.Depth), or(o.SGE, d.SGE), or(o.CQDepth, d.CQDepth)
-	o.Memory = or(o.Memory, d.Memory)
+	o.Memory, o.Type, o.Rights = or(o.Memory, d.Memory), or(o.Type, d.Type), or(o.Rights, d.Rights)
+	if o.Ext != 0 {
+		o.Pool = or(o.Pool, 512)
+	}
 	return o
 }
 
@@ -77,6 +89,10 @@ type endpoint struct {
 	count      *counter.Set
 	region     *mem.Region
 	buf        []byte
+	holds      *roce.HoldPool
+	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
+	xrcd       *roce.XRCD
+	events     []roce.Event
 }
 
 const allRights = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
@@ -97,25 +113,54 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 	e := &endpoint{
 		tb: tb, keys: mem.NewKeys(rand.NewPCG(uint64(num), 1)), domain: new(mem.Domain),
 		count: new(counter.Set), buf: make([]byte, o.Memory),
+		holds: roce.NewHoldPool(o.Pool, 4096+128),
+	}
+	if e.srq = o.SRQ; o.SRQ != nil {
+		e.domain = o.SRQ.Domain()
 	}
 	var err error
 	e.send, err = roce.NewCQ(o.CQDepth, nil)
 	must(tb, err)
 	e.recv, err = roce.NewCQ(o.CQDepth, nil)
 	must(tb, err)
+	if o.Type == roce.TypeXRCRecv {
+		e.xrcd = roce.NewXRCD()
+		e.srq, err = roce.NewSRQ(srqNum, roce.SRQConfig{
+			Domain: e.domain, MaxWR: o.Depth, MaxSGE: o.SGE,
+		})
+		must(tb, err)
+		must(tb, e.xrcd.Add(e.srq, e.recv))
+	}
 	e.qp, err = roce.NewQP(num, e.config(o))
 	must(tb, err)
-	e.region, err = e.keys.RegisterAt(e.domain, e.buf, uint64(num)<<32, allRights)
+	e.region, err = e.keys.RegisterPersistent(e.domain, e.buf, uint64(num)<<32, o.Rights, o.Sync)
 	must(tb, err)
 	return e
 }
 
-func (e *endpoint) config(o options) roce.QPConfig {
-	return roce.QPConfig{
-		Type: roce.TypeRC, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
-		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
-		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count,
+// srqNum is the number of the SRQ in the XRC domain of an XRC_RECV.
+const srqNum = 0x00abcd
+
+// postRecv posts a receive to the SRQ or to the QP's own queue.
+func (e *endpoint) postRecv(wr *roce.RecvWR) error {
+	if e.srq != nil {
+		return e.srq.PostRecv(wr)
 	}
+	return e.qp.PostRecv(wr)
+}
+
+func (e *endpoint) config(o options) roce.QPConfig {
+	c := roce.QPConfig{
+		Type: o.Type, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
+		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
+		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
+		SRQ: o.SRQ, XRCD: e.xrcd, Holds: e.holds, MTU: o.Link,
+		OnEvent: func(ev roce.Event) { e.events = append(e.events, ev) },
+	}
+	if o.SRQ != nil {
+		c.MaxRecvWR = 0
+	}
+	return c
 }
 
 // The masks of the three moves from RESET to RTS.
@@ -146,10 +191,10 @@ func pathTo(num uint32, f wire.Framing) wire.Path {
 // attr returns the attributes that connect the endpoint to QP peer.
 func (o options) attr(peer uint32) roce.Attr {
 	a := roce.Attr{
-		Access: remoteRights, Port: 1, Path: pathTo(peer, o.Framing), PathMTU: o.MTU,
-		DestQPN: peer, RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd,
+		Access: remoteRights | o.Rights&^mem.LocalWrite&^mem.Invalidatable, Port: 1,
+		Path: pathTo(peer, o.Framing), PathMTU: o.MTU, DestQPN: peer, RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd,
 		MaxDestRdAtomic: o.MaxRd, MinRNRTimer: o.MinRNR, Timeout: o.Timeout,
-		RetryCnt: o.RetryCnt, RNRRetry: o.RNRRetry,
+		RetryCnt: o.RetryCnt, RNRRetry: o.RNRRetry, QKey: testQKey, Extensions: o.Ext,
 	}
 	if o.Access != nil {
 		a.Access = o.Access(a.Access)
@@ -160,14 +205,42 @@ func (o options) attr(peer uint32) roce.Attr {
 	return a
 }
 
+// testQKey is the Q_Key of the datagram QPs.
+const testQKey = 0x11223344
+
+// masks are those of the three moves for a type of QP.
+func (o options) masks() (toInit, toRTR, toRTS roce.AttrMask) {
+	const peer = roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN | roce.AttrRQPSN
+	const state, psn = roce.AttrState, roce.AttrState | roce.AttrSQPSN
+	switch o.Type {
+	case roce.TypeUC:
+		return maskInit, state | peer, psn
+	case roce.TypeXRCSend:
+		return maskInit, state | peer, maskRTS
+	case roce.TypeXRCRecv:
+		return maskInit, maskRTR, psn | roce.AttrTimeout
+	case roce.TypeUD:
+		return state | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrQKey, state, psn
+	case roce.TypeGSI:
+		return state | roce.AttrPKeyIndex | roce.AttrQKey, state, psn
+	case roce.TypeRawPacket:
+		return state | roce.AttrPort, state, state
+	}
+	if o.Ext != 0 {
+		return maskInit, maskRTR | roce.AttrExtensions, maskRTS
+	}
+	return maskInit, maskRTR, maskRTS
+}
+
 // connect moves the QP to a state on the way from RESET to RTS.
 func (e *endpoint) connect(peer uint32, o options, to roce.State) {
 	e.tb.Helper()
 	a := o.attr(peer)
+	toInit, toRTR, toRTS := o.masks()
 	for _, m := range []struct {
 		state roce.State
 		mask  roce.AttrMask
-	}{{roce.StateInit, maskInit}, {roce.StateRTR, maskRTR}, {roce.StateRTS, maskRTS}} {
+	}{{roce.StateInit, toInit}, {roce.StateRTR, toRTR}, {roce.StateRTS, toRTS}} {
 		if m.state > to {
 			return
 		}

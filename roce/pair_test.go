@@ -50,6 +50,9 @@ func newRCPair(tb testing.TB, o options) *pair {
 	p := &pair{tb: tb, o: o, delay: 2 * roce.Microsecond}
 	other := o
 	other.SQPSN, other.RQPSN = o.RQPSN, o.SQPSN
+	if o.Type == roce.TypeXRCSend {
+		other.Type = roce.TypeXRCRecv
+	}
 	p.ends[0] = newEndpoint(tb, qpnA, o)
 	p.ends[0].connect(qpnB, o, roce.StateRTS)
 	p.ends[1] = newEndpoint(tb, qpnB, o)

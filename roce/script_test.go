@@ -1,6 +1,8 @@
 package roce_test
 
 import (
+	"encoding/binary"
+	"slices"
 	"testing"
 
 	"xroce/roce"
@@ -68,7 +70,7 @@ func (s *script) Read(id uint64, n int) {
 // PostRecv posts a receive of n bytes at off.
 func (s *script) PostRecv(id uint64, off, n int) {
 	s.t.Helper()
-	must(s.t, s.qp.PostRecv(&roce.RecvWR{WRID: id, SGList: s.sge(off, n)}))
+	must(s.t, s.postRecv(&roce.RecvWR{WRID: id, SGList: s.sge(off, n)}))
 }
 
 // Recv gives the QP packets from the peer.
@@ -188,6 +190,23 @@ func (s *script) ExpectNoCQE() {
 	s.t.Helper()
 	if all := append(drain(s.t, s.send), drain(s.t, s.recv)...); len(all) != 0 {
 		s.t.Fatalf("completions %+v, want none", all)
+	}
+}
+
+// ExpectEvents wants exactly these asynchronous events since the last call.
+func (s *script) ExpectEvents(want ...roce.Event) {
+	s.t.Helper()
+	if !slices.Equal(s.events, want) {
+		s.t.Fatalf("events %v, want %v", s.events, want)
+	}
+	s.events = nil
+}
+
+// ExpectWord wants eight bytes of the region to be a number in host order.
+func (s *script) ExpectWord(off int, want uint64) {
+	s.t.Helper()
+	if got := binary.NativeEndian.Uint64(s.buf[off:]); got != want {
+		s.t.Fatalf("the word at %d is %#x, want %#x", off, got, want)
 	}
 }
 

@@ -122,6 +122,36 @@ func RETH(h wire.RETH) Check {
 	return want("RETH", h, func(p *wire.Packet) wire.RETH { return p.RETH() })
 }
 
+// Atomic wants this atomic extended header.
+func Atomic(h wire.AtomicETH) Check {
+	return want("AtomicETH", h, func(p *wire.Packet) wire.AtomicETH { return p.AtomicETH() })
+}
+
+// OrigData wants this old value in an atomic acknowledge.
+func OrigData(v uint64) Check {
+	return want("old value", v, func(p *wire.Packet) uint64 { return p.AtomicAckETH().OrigData })
+}
+
+// FETH wants this flush extended header.
+func FETH(h wire.FETH) Check {
+	return want("FETH", h, func(p *wire.Packet) wire.FETH { return p.FETH() })
+}
+
+// DETH wants this datagram extended header.
+func DETH(h wire.DETH) Check {
+	return want("DETH", h, func(p *wire.Packet) wire.DETH { return p.DETH() })
+}
+
+// SRQN wants this shared receive queue number.
+func SRQN(n uint32) Check {
+	return want("SRQ number", n, func(p *wire.Packet) uint32 { return p.XRCETH().SRQN })
+}
+
+// IETH wants this key to invalidate.
+func IETH(key uint32) Check {
+	return want("key", key, func(p *wire.Packet) uint32 { return p.IETH().RKey })
+}
+
 // Syndrome wants this syndrome in the AETH. ACKNoCredits stands for a positive
 // one with any credit count; see Credits.
 func Syndrome(s wire.Syndrome) Check {

@@ -30,6 +30,12 @@ func TestChecks(t *testing.T) {
 		Opcode: wire.RCWriteOnlyImm, PSN: 7, DestQP: 9, AckReq: true, SE: true, Imm: 5,
 		RETH: wire.RETH{VA: 1, RKey: 2, DMALen: 3}, Payload: []byte("abc"),
 	}
+	atomic := roctest.Packet{Opcode: wire.RCCmpSwap, Atomic: wire.AtomicETH{VA: 8, Compare: 3}}
+	old := roctest.Packet{Opcode: wire.RCAtomicAck, OrigData: 6}
+	flush := roctest.Packet{Opcode: wire.RCFlush, FETH: wire.FETH{PLT: 1}}
+	gram := roctest.Packet{Opcode: wire.UDSendOnly, DETH: wire.DETH{QKey: 1, SrcQP: 2}}
+	xrc := roctest.Packet{Opcode: wire.XRCSendOnly, SRQN: 7}
+	inv := roctest.Packet{Opcode: wire.RCSendOnlyInv, IETH: 8}
 	ack := roctest.Packet{Opcode: wire.RCAck, PSN: 8, AETH: wire.AETH{Syndrome: 0x60, MSN: 4}}
 	for _, tt := range []struct {
 		name         string
@@ -45,6 +51,12 @@ func TestChecks(t *testing.T) {
 		{"immediate", good, roctest.Imm(5), roctest.Imm(6)},
 		{"payload length", good, roctest.PayloadLen(3), roctest.PayloadLen(4)},
 		{"payload", good, roctest.Payload([]byte("abc")), roctest.Payload([]byte("abd"))},
+		{"AtomicETH", atomic, roctest.Atomic(atomic.Atomic), roctest.Atomic(wire.AtomicETH{})},
+		{"old value", old, roctest.OrigData(6), roctest.OrigData(7)},
+		{"FETH", flush, roctest.FETH(flush.FETH), roctest.FETH(wire.FETH{})},
+		{"DETH", gram, roctest.DETH(gram.DETH), roctest.DETH(wire.DETH{})},
+		{"SRQ number", xrc, roctest.SRQN(7), roctest.SRQN(8)},
+		{"key", inv, roctest.IETH(8), roctest.IETH(9)},
 		{"syndrome", ack, roctest.Syndrome(0x60), roctest.Syndrome(0x61)},
 		{"MSN", ack, roctest.MSN(4), roctest.MSN(5)},
 		{"PSN", ack, roctest.Ack(8, 0x60, 4), roctest.Ack(9, 0x60, 4)},

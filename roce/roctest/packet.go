@@ -17,6 +17,9 @@ type Packet struct {
 	OrigData uint64 // of an AtomicAckETH
 	Imm      uint32
 	IETH     uint32
+	DETH     wire.DETH
+	FETH     wire.FETH
+	SRQN     uint32 // of an XRCETH
 	Payload  []byte
 	// BadICRC damages the checksum of the packet.
 	BadICRC bool
@@ -63,6 +66,12 @@ func (p *Packet) putHeader(h wire.Header, b []byte) {
 		wire.IETH{RKey: p.IETH}.Put(b)
 	case wire.HeaderAtomicETH:
 		p.Atomic.Put(b)
+	case wire.HeaderDETH:
+		p.DETH.Put(b)
+	case wire.HeaderFETH:
+		p.FETH.Put(b)
+	case wire.HeaderXRCETH:
+		wire.XRCETH{SRQN: p.SRQN}.Put(b)
 	case wire.HeaderAtomicAckETH:
 		wire.AtomicAckETH{OrigData: p.OrigData}.Put(b)
 	}

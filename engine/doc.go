@@ -21,6 +21,15 @@
 // lowest latency, and nothing moves in between, no answer and no
 // retransmission.
 //
+// QPs of one queue share it byte by byte, and those that answer go first; see
+// turns. What a QP sends to another one of the same device never meets the link.
+//
+// # Events
+//
+// A CQ that is armed tells so on CQ.Events, or, with others, on a CompChannel.
+// Device.Events tells what no completion does, the link going down for one. Both
+// have a descriptor for poll(2) as well.
+//
 // # Concurrency
 //
 // All methods of Device, PD, MR, CQ and QP are safe for concurrent use, except

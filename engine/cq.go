@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"xroce/roce"
 )
@@ -12,6 +13,7 @@ import (
 type CQ struct {
 	ring    *roce.CQ
 	device  *Device
+	ended   func()       // doneWaiting, made once
 	channel *CompChannel // nil when attached to none
 	ready   chan struct{}
 
@@ -19,6 +21,14 @@ type CQ struct {
 	users     int // SRQs and QPs that complete to it, twice those that do for both queues
 	closed    bool
 	moderated bool // it is in the queue's list
+
+	// Under wake.mu: the context whose end wakes the link.
+	wake struct {
+		mu      sync.Mutex
+		ctx     context.Context
+		stop    func() bool
+		waiters int
+	}
 
 	events *eventSource // of the device's asyncEvents
 
@@ -41,6 +51,7 @@ func OnChannel(c *CompChannel) CQOption { return func(cq *CQ) { cq.channel = c }
 // of no more use then, and its QPs go to ERR. EventCQErr and EventQPFatal tell.
 func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 	c := &CQ{device: d, ready: make(chan struct{}, 1)}
+	c.ended = c.doneWaiting
 	for _, option := range options {
 		option(c)
 	}
@@ -66,6 +77,9 @@ func (c *CQ) Close() error {
 		return err
 	}
 	c.device.async.forget(c.events)
+	c.wake.mu.Lock()
+	c.forgetWake()
+	c.wake.mu.Unlock()
 	if c.channel != nil {
 		c.channel.detach(c)
 	}
@@ -157,8 +171,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		return 0, fmt.Errorf("%w: no room for completions", roce.ErrInvalid)
 	}
 	if c.device.direct {
-		stop := context.AfterFunc(ctx, c.device.queue.link.Wake)
-		defer stop()
+		defer c.wakeAfter(ctx)()
 	}
 	for {
 		n, err := c.Poll(dst)
@@ -187,5 +200,37 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		case <-c.device.failed:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// wakeAfter has the link woken when a context ends, as long as a Wait with it
+// runs, and returns what ends that. It keeps the registration for the next Wait,
+// which mostly has the same context: then nothing is allocated.
+func (c *CQ) wakeAfter(ctx context.Context) (done func()) {
+	c.wake.mu.Lock()
+	defer c.wake.mu.Unlock()
+	if c.wake.ctx != ctx && c.wake.waiters > 0 {
+		stop := context.AfterFunc(ctx, c.device.queue.link.Wake)
+		return func() { stop() }
+	}
+	if c.wake.ctx != ctx {
+		c.forgetWake()
+		c.wake.ctx, c.wake.stop = ctx, context.AfterFunc(ctx, c.device.queue.link.Wake)
+	}
+	c.wake.waiters++
+	return c.ended
+}
+
+func (c *CQ) doneWaiting() {
+	c.wake.mu.Lock()
+	defer c.wake.mu.Unlock()
+	c.wake.waiters--
+}
+
+// forgetWake ends the registration that is kept. The caller holds wake.mu.
+func (c *CQ) forgetWake() {
+	if c.wake.stop != nil {
+		c.wake.stop()
+		c.wake.ctx, c.wake.stop = nil, nil
 	}
 }

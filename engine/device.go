@@ -205,7 +205,7 @@ func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
 			roce.ErrInvalid, gidIndex, len(d.gids))
 	}
 	return Endpoint{
-		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex], Extensions: qp.init.Extensions,
+		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex], Extensions: qp.extensions,
 	}, nil
 }
 

@@ -64,7 +64,7 @@ func (q *QP) mayAttach(group wire.GID) (first bool, err error) {
 		return false, errClosed
 	case queue.err != nil:
 		return false, queue.err
-	case slices.Contains(q.groups, group):
+	case slices.Contains(queue.groups[group], q):
 		return false, fmt.Errorf("%w: the QP is attached to %s", roce.ErrInvalid, group)
 	}
 	return len(queue.groups[group]) == 0, nil
@@ -89,7 +89,7 @@ func (q *QP) detach(group wire.GID) (empty bool, err error) {
 	queue := q.device.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
-	if !slices.Contains(q.groups, group) {
+	if !slices.Contains(queue.groups[group], q) {
 		return false, fmt.Errorf("%w: the QP is not attached to %s", roce.ErrInvalid, group)
 	}
 	return queue.detach(q, group), nil
@@ -101,13 +101,11 @@ func (q *queue) attach(qp *QP, group wire.GID) {
 		q.groups = map[wire.GID][]*QP{}
 	}
 	q.groups[group] = append(q.groups[group], qp)
-	qp.groups = append(qp.groups, group)
 }
 
 // detach takes a QP out of a group that it is in, and tells whether nobody is
 // left in it. The caller holds mu.
 func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
-	qp.groups = slices.DeleteFunc(qp.groups, func(g wire.GID) bool { return g == group })
 	members := slices.DeleteFunc(q.groups[group], func(m *QP) bool { return m == qp })
 	if len(members) > 0 {
 		q.groups[group] = members

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"xroce/roce"
@@ -14,15 +15,14 @@ import (
 type QP struct {
 	machine *roce.QP
 	device  *Device
-	pd      *PD
-	init    QPInit
-	trace   *roce.Trace  // under the progress lock
+	shares  shares
 	events  *eventSource // of the device's asyncEvents
 	rung    atomic.Bool  // the doorbell was rung and not answered
 
+	extensions roce.Extensions // offered to the peer
+
 	// Under the progress lock:
 	closed bool
-	groups []wire.GID // the multicast groups that it is attached to
 
 	// Of the queue's turns.
 	waiting              bool   // it is in a list of them,
@@ -139,10 +139,10 @@ func (q *QP) close() (empty []wire.GID) {
 		return nil
 	}
 	q.closed = true
-	q.init.use(-1)
-	q.pd.unuse()
-	for len(q.groups) > 0 {
-		if group := q.groups[0]; queue.detach(q, group) {
+	q.shares.use(-1)
+	q.shares.pd.unuse()
+	for group, members := range queue.groups {
+		if slices.Contains(members, q) && queue.detach(q, group) {
 			empty = append(empty, group)
 		}
 	}

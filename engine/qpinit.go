@@ -47,8 +47,7 @@ func (i *QPInit) setDefaults() {
 	}
 }
 
-// check tests the type, and that everything is open and of the device. What a
-// type needs is tested by roce.NewQP. The caller holds the progress lock.
+// check tests what depends on the type. What a type needs is tested by roce.NewQP.
 func (i *QPInit) check(d *Device) error {
 	switch {
 	case i.Type == roce.TypeGSI:
@@ -59,35 +58,7 @@ func (i *QPInit) check(d *Device) error {
 	case i.Extensions != 0 && i.Type != roce.TypeRC:
 		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
 	}
-	var errs []error
-	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
-		if cq != nil {
-			errs = append(errs, cq.check(d))
-		}
-	}
-	if i.SRQ != nil {
-		errs = append(errs, i.SRQ.check(d))
-	}
-	if i.XRCD != nil {
-		errs = append(errs, i.XRCD.check(d))
-	}
-	return errors.Join(errs...)
-}
-
-// use counts the QP as a user of what it shares, by n. The caller holds the
-// progress lock.
-func (i *QPInit) use(n int) {
-	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
-		if cq != nil {
-			cq.users += n
-		}
-	}
-	if i.SRQ != nil {
-		i.SRQ.users += n
-	}
-	if i.XRCD != nil {
-		i.XRCD.users += n
-	}
+	return nil
 }
 
 // config is the transport's part of the QP.
@@ -119,26 +90,32 @@ func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 // not fit its type or names what is closed or of another device.
 func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 	init.setDefaults()
+	if err := init.check(d); err != nil {
+		return nil, err
+	}
+	q := &QP{
+		device: d, shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
+		extensions: init.Extensions,
+	}
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, init.check(d)); err != nil {
+	if err := errors.Join(d.queue.err, q.shares.check(d)); err != nil {
 		return nil, err
 	}
 	if err := pd.use(d); err != nil {
 		return nil, err
 	}
-	qp := &QP{device: d, pd: pd, init: init}
-	if err := qp.enter(); err != nil {
+	if err := q.enter(&init); err != nil {
 		pd.unuse()
 		return nil, err
 	}
-	init.use(1)
-	return qp, nil
+	q.shares.use(1)
+	return q, nil
 }
 
 // enter gives the QP a number, under which packets find it, or nothing.
-func (q *QP) enter() error {
-	config := q.init.config(q.device, q.pd)
+func (q *QP) enter(init *QPInit) error {
+	config := init.config(q.device, q.shares.pd)
 	config.OnEvent = q.raise
 	qps := q.device.queue.qps
 	var qpn uint32

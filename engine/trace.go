@@ -17,7 +17,6 @@ func (q *QP) StartTrace(n int) {
 	}
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	q.trace = trace
 	q.machine.SetTrace(trace)
 }
 
@@ -26,10 +25,11 @@ func (q *QP) StartTrace(n int) {
 func (q *QP) Trace() (events []roce.TraceEvent, lost uint64) {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	if q.trace == nil {
+	trace := q.machine.Trace()
+	if trace == nil {
 		return nil, 0
 	}
-	return q.trace.Events()
+	return trace.Events()
 }
 
 // traceLine is an event as it is exported. The names are stable.

@@ -75,6 +75,9 @@ func NewTrace(n int) *Trace { return &Trace{ring: make([]TraceEvent, max(n, 1))}
 // SetTrace starts to record into t, nil to stop. It needs the progress lock.
 func (q *QP) SetTrace(t *Trace) { q.trace = t }
 
+// Trace returns what SetTrace set. It needs the progress lock.
+func (q *QP) Trace() *Trace { return q.trace }
+
 // Events returns what is kept, the oldest first, and how many older events were
 // overwritten.
 func (t *Trace) Events() (events []TraceEvent, lost uint64) {

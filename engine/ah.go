@@ -9,12 +9,21 @@ import (
 	"xroce/roce/wire"
 )
 
-// CreateAH makes an address handle: where datagrams of QPs of this domain go. The
-// address may be a multicast group. The context bounds the resolution of the
-// neighbour.
+// defaultHopLimit is that of datagrams whose address vector says none.
+const defaultHopLimit = 64
+
+// CreateAH makes an address handle (ibv_create_ah): where datagrams of QPs of
+// this domain go. The address may be a multicast group, which is sent to as
+// roce.SendWR.RemoteQPN wire.MulticastQP. A hop limit of 0 is 64; multicast
+// beyond the own network needs routers that know the group. The context bounds
+// the resolution of the neighbour; the error is ErrNoNeighbour when nobody
+// answers. A handle does not change, and the garbage collector destroys it.
 func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.AH, error) {
-	if pd == nil || pd.device != d {
-		return nil, fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	if err := pd.check(d); err != nil {
+		return nil, err
+	}
+	if av.HopLimit == 0 {
+		av.HopLimit = defaultHopLimit
 	}
 	path, err := d.ResolvePath(ctx, av)
 	if err != nil {
@@ -23,27 +32,33 @@ func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.
 	return roce.NewAH(&pd.domain, path)
 }
 
-// ReplyVector says how to answer a datagram: grh is the first 40 bytes of its
-// receive (ibv_init_ah_from_wc). The completion's SrcQP is the QP to answer to.
+// ReplyVector says how to answer a datagram (ibv_init_ah_from_wc): grh is the
+// first 40 bytes of its receive. The completion's SrcQP is the QP to answer to. A
+// datagram to a multicast group is answered from an address of the device. It
+// returns wire.ErrShort or wire.ErrGRH when grh is no such thing.
 func (d *Device) ReplyVector(grh []byte) (AddressVector, error) {
 	path, err := wire.ParseReplyGRH(grh)
 	if err != nil {
 		return AddressVector{}, err
 	}
-	// It came to one of our addresses, or to a group: then any of the family.
-	gids := d.GIDs()
-	index := slices.Index(gids, path.Dst)
+	index := d.replyFrom(path)
 	if index < 0 {
-		index = slices.IndexFunc(gids, func(g wire.GID) bool {
-			return g.IsIPv4() == path.Dst.IsIPv4()
-		})
-	}
-	if index < 0 {
-		return AddressVector{}, fmt.Errorf("%w: no GID of the family of %s", roce.ErrInvalid,
+		return AddressVector{}, fmt.Errorf("%w: no GID to answer %s from", roce.ErrInvalid,
 			path.Src)
 	}
 	return AddressVector{
-		DGID: path.Src, SGIDIndex: index, TClass: path.TClass, HopLimit: 64,
+		DGID: path.Src, SGIDIndex: index, TClass: path.TClass, HopLimit: defaultHopLimit,
 		FlowLabel: path.FlowLabel,
 	}, nil
+}
+
+// replyFrom chooses the GID from which to answer: the one that the datagram came
+// to, else the first of the same family and scope, -1 for none.
+func (d *Device) replyFrom(came wire.Path) int {
+	if i := slices.Index(d.gids, came.Dst); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(d.gids, func(g wire.GID) bool {
+		return g.IsIPv4() == came.Src.IsIPv4() && g.IsLinkLocal() == came.Src.IsLinkLocal()
+	})
 }

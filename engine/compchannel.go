@@ -207,6 +207,7 @@ func (c *CompChannel) attach(d *Device) error {
 func (c *CompChannel) detach(cq *CQ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	cq.detached = true
 	if cq.due > 0 {
 		c.unlink(cq)
 		c.signal.lower(cq.due)
@@ -235,7 +236,7 @@ func (c *CompChannel) ack(cq *CQ, n int) error {
 func (c *CompChannel) raise(cq *CQ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed || cq.detached {
 		return
 	}
 	if cq.due++; cq.due == 1 {

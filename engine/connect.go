@@ -9,32 +9,32 @@ import (
 	"xroce/roce/wire"
 )
 
-// Endpoint is what a peer must be told to connect to a QP.
+// An Endpoint is what a peer must be told to connect to a QP.
 type Endpoint struct {
-	QPN uint32
+	QPN uint32   // 24 bits
 	PSN wire.PSN // the first PSN that this end sends
-	GID wire.GID
+	GID wire.GID // the address
 
-	// Extensions are those that this end can do. Connect uses what both can;
-	// a foreign peer can none.
+	// Extensions are those that this end offers. Connect uses what both do;
+	// a foreign peer offers none.
 	Extensions roce.Extensions
 }
 
 // ConnectOptions are the attributes of a connection, with the defaults of
 // ibv_rc_pingpong where they are zero.
 type ConnectOptions struct {
-	SGIDIndex   int
+	SGIDIndex   int      // our GID, by its place in Device.GIDs
 	PathMTU     wire.MTU // default: the device's active MTU
-	TClass      uint8
-	HopLimit    uint8 // default 64
-	FlowLabel   uint32
-	Timeout     uint8  // default 14: 67 ms
-	RetryCnt    uint8  // default 7
-	RNRRetry    uint8  // default 7: for ever
-	MinRNRTimer uint8  // default 12: 0.64 ms
-	MaxRdAtomic uint8  // READs and atomics outstanding each way, default 16
-	RateLimit   uint32 // of what we send, kbit/s of frames, 0 for none
-	Exact       bool   // take zeros as they are
+	TClass      uint8    // traffic class: DSCP and ECN
+	HopLimit    uint8    // default 64
+	FlowLabel   uint32   // 20 bits, 0 lets the QP numbers choose the path
+	Timeout     uint8    // default 14: 67 ms
+	RetryCnt    uint8    // default 7
+	RNRRetry    uint8    // default 7: for ever
+	MinRNRTimer uint8    // default 12: 0.64 ms
+	MaxRdAtomic uint8    // READs and atomics outstanding each way, default 16
+	RateLimit   uint32   // of what we send, kbit/s of frames, 0 for none
+	Exact       bool     // take zeros as they are
 }
 
 func (o *ConnectOptions) setDefaults(d *Device) {
@@ -62,8 +62,10 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 }
 
 // Connect brings a QP of type RC, UC or XRC in INIT to RTS, connected to a remote
-// QP; local is what the peer was told. The context bounds the resolution of the
-// neighbour.
+// QP; local is what the peer was told. The peer may send before this end is in
+// RTS, so receives are best posted before. The context bounds the resolution of
+// the neighbour; the error is ErrNoNeighbour when nobody answers, else that of
+// Modify. The QP then is in INIT or RTR, and Modify to RESET begins anew.
 func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptions) error {
 	o.setDefaults(q.device)
 	path, err := q.device.ResolvePath(ctx, AddressVector{
@@ -105,7 +107,8 @@ func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptio
 }
 
 // Init brings a QP from RESET to INIT, where it takes receives; the access rights
-// are those that a connection grants its peer.
+// are those that a connection grants its peer. Connect is next. QPs of type UD do
+// both at once, by Start.
 func (q *QP) Init(access mem.Access) error {
 	mask := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort
 	switch q.Type() {
@@ -119,8 +122,10 @@ func (q *QP) Init(access mem.Access) error {
 	return q.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: access}, mask)
 }
 
-// Start brings a QP of type UD or RAW_PACKET from RESET to RTS. A datagram must
-// carry the Q_Key.
+// Start brings a QP of type UD or RAW_PACKET from RESET to RTS. Datagrams to a UD
+// QP must carry its Q_Key, others are dropped and counted as drop_bad_qkey; a raw
+// QP has none. Receives are posted afterwards, or in INIT by whoever needs them
+// earlier and moves the QP by Modify.
 func (q *QP) Start(qkey uint32) error {
 	psn := q.device.RandomPSN()
 	first := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrQKey

@@ -3,14 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	"xroce/roce"
 )
 
-// A CQ is a completion queue of a device.
+// A CQ is a completion queue of a device (struct ibv_cq). Its methods are safe for
+// concurrent use.
 type CQ struct {
 	ring    *roce.CQ
 	device  *Device
@@ -19,9 +18,9 @@ type CQ struct {
 	ready   chan struct{}
 
 	// Under the progress lock:
-	users  int // QPs that complete to it, twice those that do for both queues
-	closed bool
-	paused bool // it is in the queue's list of CQs with moderation
+	users     int // SRQs and QPs that complete to it, twice those that do for both queues
+	closed    bool
+	moderated bool // it is in the queue's list
 
 	// Under wake.mu: the context whose end wakes the link.
 	wake struct {
@@ -34,9 +33,10 @@ type CQ struct {
 	events *eventSource // of the device's asyncEvents
 
 	// Under the channel's lock:
-	due     int // events that nobody took
-	taken   int // events that were not acknowledged
-	nextDue *CQ
+	due      int // events that nobody took
+	taken    int // events that were not acknowledged
+	nextDue  *CQ
+	detached bool // no event comes any more
 }
 
 // A CQOption says more of a new CQ.
@@ -46,7 +46,9 @@ type CQOption func(*CQ)
 // answered Arm.
 func OnChannel(c *CompChannel) CQOption { return func(cq *CQ) { cq.channel = c } }
 
-// CreateCQ makes a CQ with room for at least depth completions.
+// CreateCQ makes a CQ with room for at least depth completions, 1 to
+// roce.MaxCQDepth (ibv_create_cq). A CQ that overflows loses completions: it is
+// of no more use then, and its QPs go to ERR. EventCQErr and EventQPFatal tell.
 func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 	c := &CQ{device: d, ready: make(chan struct{}, 1)}
 	c.ended = c.doneWaiting
@@ -87,16 +89,28 @@ func (c *CQ) Close() error {
 // unuse closes the CQ to new QPs and reports whether it did, and why not if that
 // is an error.
 func (c *CQ) unuse() (bool, error) {
-	c.device.queue.mu.Lock()
-	defer c.device.queue.mu.Unlock()
+	q := c.device.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if c.users > 0 {
 		return false, fmt.Errorf("%w: queue pairs use the completion queue", ErrBusy)
 	}
 	was := c.closed
 	c.closed = true
-	q := c.device.queue
-	q.paused = slices.DeleteFunc(q.paused, func(p *CQ) bool { return p == c })
+	q.moderate(c, false)
 	return !was, nil
+}
+
+// check tests that the CQ is an open one of this device. The caller holds the
+// progress lock.
+func (c *CQ) check(d *Device) error {
+	switch {
+	case c.device != d:
+		return fmt.Errorf("%w: the CQ is not of this device", roce.ErrInvalid)
+	case c.closed:
+		return fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
+	}
+	return nil
 }
 
 // AckEvents says that n events that the completion channel gave for this CQ
@@ -121,48 +135,10 @@ func (c *CQ) notify() {
 	}
 }
 
-// Resize changes the room to at least depth completions (ibv_resize_cq): see
-// roce.CQ.Resize.
+// Resize makes room for at least depth completions (ibv_resize_cq), under
+// traffic too. What was not polled yet stays, in order; the error is
+// roce.ErrInvalid, and nothing changes, when that is more than depth.
 func (c *CQ) Resize(depth int) error { return c.ring.Resize(depth) }
-
-// Modify sets the moderation (ibv_modify_cq): an armed CQ makes its event after
-// count completions, or period after the first of them. A count of 0 or 1, or no
-// period, ends it.
-func (c *CQ) Modify(count uint16, period time.Duration) error {
-	if period < 0 {
-		return fmt.Errorf("%w: period %s", roce.ErrInvalid, period)
-	}
-	q := c.device.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c.closed {
-		return errClosed
-	}
-	c.ring.SetModeration(count, roce.Time(period))
-	if !c.paused {
-		c.paused = true
-		q.paused = append(q.paused, c)
-	}
-	return nil
-}
-
-// unpause makes the events of CQs with moderation that are due.
-func (q *queue) unpause(now roce.Time) {
-	for _, c := range q.paused {
-		c.ring.HandleDeadline(now)
-	}
-}
-
-// nextDeadline is when the queue wants to be driven in any case.
-func (q *queue) nextDeadline() (roce.Time, bool) {
-	at, ok := q.timers.next()
-	for _, c := range q.paused {
-		if t, armed := c.ring.NextDeadline(); armed && (!ok || t < at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}
 
 // Depth returns the number of completions that the CQ can hold.
 func (c *CQ) Depth() int { return c.ring.Depth() }

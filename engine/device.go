@@ -38,6 +38,9 @@ type Device struct {
 		open map[*CompChannel]struct{}
 	}
 	watching sync.WaitGroup // the goroutine that follows the port's state
+	// memberships is held while the membership in multicast groups changes, here
+	// and outside. It comes before the progress lock.
+	memberships sync.Mutex
 
 	closeOnce sync.Once
 	closeErr  error
@@ -193,13 +196,17 @@ const ethernetHeader = 14
 // RandomPSN returns an unpredictable first PSN for a connection.
 func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() & 0xffffff) }
 
-// Endpoint makes what the peer must be told of a QP that it is to connect to.
+// Endpoint makes what the peer must be told of a QP that it is to connect to: its
+// number, a random first PSN, the GID with this index in GIDs, and the extensions
+// of QPInit.
 func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
 	if gidIndex < 0 || gidIndex >= len(d.gids) {
 		return Endpoint{}, fmt.Errorf("%w: GID index %d, the table has %d",
 			roce.ErrInvalid, gidIndex, len(d.gids))
 	}
-	return Endpoint{QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex]}, nil
+	return Endpoint{
+		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex], Extensions: qp.extensions,
+	}, nil
 }
 
 // Progress makes one round of progress, if nobody else does just now, and

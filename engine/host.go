@@ -68,7 +68,7 @@ type AddressVector struct {
 	SGIDIndex int    // our GID, by its place in Device.GIDs
 	FlowLabel uint32 // 20 bits, 0 lets the QP numbers choose the path
 	TClass    uint8  // traffic class: DSCP and ECN
-	HopLimit  uint8
+	HopLimit  uint8  // TTL of IPv4
 }
 
 // ResolvePath turns an address vector into the headers of a path, resolving the

@@ -19,6 +19,7 @@ type kernelHost struct {
 	handle *netlink.Handle
 	port   Port
 	watch  *portWatch
+	groups *groupSockets
 }
 
 // openKernelHost reads an interface and its addresses.
@@ -27,17 +28,23 @@ func openKernelHost(iface string) (*kernelHost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: rtnetlink: %w", err)
 	}
-	port, err := readPort(handle, iface)
-	if err != nil {
-		handle.Close()
-		return nil, err
+	h := &kernelHost{handle: handle}
+	if err := h.open(iface); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
-	watch, err := watchPort(port.Index)
-	if err != nil {
-		handle.Close()
-		return nil, err
+	return h, nil
+}
+
+// open opens the rest; Close closes what it opened, also when it fails.
+func (h *kernelHost) open(iface string) (err error) {
+	if h.port, err = readPort(h.handle, iface); err != nil {
+		return err
 	}
-	return &kernelHost{handle: handle, port: port, watch: watch}, nil
+	if h.watch, err = watchPort(h.port.Index); err != nil {
+		return err
+	}
+	h.groups, err = openGroupSockets(h.port)
+	return err
 }
 
 // readPort describes one interface of the handle's namespace.
@@ -78,9 +85,20 @@ func (h *kernelHost) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handle.Close()
-	h.watch.close()
+	if h.watch != nil {
+		h.watch.close()
+	}
+	if h.groups != nil {
+		return h.groups.close()
+	}
 	return nil
 }
+
+// Join implements GroupJoiner.
+func (h *kernelHost) Join(group netip.Addr) error { return h.groups.join(group) }
+
+// Leave implements GroupJoiner.
+func (h *kernelHost) Leave(group netip.Addr) error { return h.groups.leave(group) }
 
 // PortStates implements PortWatcher.
 func (h *kernelHost) PortStates() <-chan bool { return h.watch.states }

@@ -1,40 +1,33 @@
 package engine
 
 import (
-	"fmt"
+	"sync/atomic"
 
 	"xroce/roce"
 	"xroce/roce/mem"
 )
 
-// A PD is a protection domain of a device: keys of one are of no use to QPs of
-// another.
-type PD struct {
-	domain mem.Domain
-	device *Device
-}
-
-// AllocPD makes a protection domain. It holds nothing that needs closing.
-func (d *Device) AllocPD() *PD { return &PD{device: d} }
-
 // An MR is a registered memory region.
 type MR struct {
 	region *mem.Region
 	device *Device
+	pd     *PD
+	gone   atomic.Bool // Deregister was called
 }
 
 // RegMR registers buf, which then can be named by address and key. The slice
 // must not be freed or moved before Deregister; Go's own memory is not.
 // Writing to it while a peer reads or writes it is a race, as with any RDMA.
 func (d *Device) RegMR(pd *PD, buf []byte, access mem.Access) (*MR, error) {
-	if pd == nil || pd.device != d {
-		return nil, fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	if err := pd.use(d); err != nil {
+		return nil, err
 	}
 	region, err := d.keys.Register(&pd.domain, buf, access)
 	if err != nil {
+		pd.unuse()
 		return nil, err
 	}
-	return &MR{region, d}, nil
+	return &MR{region: region, device: d, pd: pd}, nil
 }
 
 // LKey returns the key for work requests.
@@ -56,8 +49,12 @@ func (m *MR) SGE(off, n int) roce.SGE {
 }
 
 // Deregister takes the keys out of use. When it returns, no packet reads or
-// writes the memory any more; work requests that name it fail.
+// writes the memory any more; work requests that name it fail. It is idempotent.
 func (m *MR) Deregister() {
+	if !m.gone.CompareAndSwap(false, true) {
+		return
+	}
+	defer m.pd.unuse()
 	m.device.keys.Deregister(m.region)
 	// A packet that was being handled may have looked the key up before. All
 	// copying happens under the progress lock, so passing through it once is

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,85 +13,111 @@ import (
 )
 
 // A GroupJoiner is a Host that can have the frames of a multicast group sent to
-// its interface. Simulated hosts get all frames anyway.
+// its interface. One that is none gets them anyway.
 type GroupJoiner interface {
-	// Join subscribes to a group. The last Leave ends it, as many as there were
-	// Joins.
+	// Join subscribes to a group, until Leave or Close. The device does not join
+	// a group twice.
 	Join(group netip.Addr) error
+	// Leave ends Join.
 	Leave(group netip.Addr) error
 }
 
-// AttachMulticast lets a datagram QP receive what is sent to a multicast group
-// (ibv_attach_mcast). Like every datagram it must carry the QP's Q_Key. What QPs
-// of this device send to the group arrives too, but not at the sender itself.
+// AttachMulticast lets a QP of type UD receive what is sent to a multicast group
+// (ibv_attach_mcast), an IPv6 or an IPv4-mapped one. The first QP of the device in
+// a group has the interface join it, by IGMP or MLD. Like every datagram, one to
+// the group must carry the QP's Q_Key. Datagrams that QPs of this device send to
+// the group arrive here too, but not at their sender.
 func (q *QP) AttachMulticast(group wire.GID) error {
-	if q.machine.Type() != roce.TypeUD {
+	if q.Type() != roce.TypeUD {
 		return fmt.Errorf("%w: multicast is for UD, the QP is of type %s", roce.ErrInvalid,
-			q.machine.Type())
+			q.Type())
 	}
 	if !group.IsMulticast() {
 		return fmt.Errorf("%w: %s is no multicast group", roce.ErrInvalid, group)
 	}
 	d := q.device
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	members := d.queue.groups[group]
-	switch {
-	case q.closed:
-		return errClosed
-	case slices.Contains(members, q):
-		return fmt.Errorf("%w: the QP is attached to %s", roce.ErrInvalid, group)
+	d.memberships.Lock()
+	defer d.memberships.Unlock()
+	first, err := q.mayAttach(group)
+	if err != nil {
+		return err
 	}
-	if len(members) == 0 {
+	if first {
 		if err := d.own(group); err != nil {
 			return err
 		}
 	}
-	if d.queue.groups == nil {
-		d.queue.groups = map[wire.GID][]*QP{}
-	}
-	d.queue.groups[group] = append(members, q)
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	d.queue.attach(q, group)
 	return nil
 }
 
-// DetachMulticast ends AttachMulticast (ibv_detach_mcast).
-func (q *QP) DetachMulticast(group wire.GID) error {
-	d := q.device
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	if !slices.Contains(d.queue.groups[group], q) {
-		return fmt.Errorf("%w: the QP is not attached to %s", roce.ErrInvalid, group)
+// mayAttach tests whether the QP can enter the group, and tells whether it is
+// the first one there.
+func (q *QP) mayAttach(group wire.GID) (first bool, err error) {
+	queue := q.device.queue
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	switch {
+	case q.closed:
+		return false, errClosed
+	case queue.err != nil:
+		return false, queue.err
+	case slices.Contains(queue.groups[group], q):
+		return false, fmt.Errorf("%w: the QP is attached to %s", roce.ErrInvalid, group)
 	}
-	return d.detach(q, group)
+	return len(queue.groups[group]) == 0, nil
 }
 
-// detach takes a QP out of a group. The caller holds the progress lock.
-func (d *Device) detach(q *QP, group wire.GID) error {
-	members := slices.DeleteFunc(d.queue.groups[group], func(m *QP) bool { return m == q })
-	if len(members) > 0 {
-		d.queue.groups[group] = members
-		return nil
+// DetachMulticast ends AttachMulticast (ibv_detach_mcast). Close of the QP does it
+// too. An error that is not roce.ErrInvalid says that the interface could not
+// leave the group; the QP is detached nevertheless.
+func (q *QP) DetachMulticast(group wire.GID) error {
+	d := q.device
+	d.memberships.Lock()
+	defer d.memberships.Unlock()
+	empty, err := q.detach(group)
+	if err != nil || !empty {
+		return err
 	}
-	delete(d.queue.groups, group)
 	return d.disown(group)
 }
 
-// detachAll takes a QP out of all its groups. What cannot be undone outside is
-// undone when the device closes.
-func (d *Device) detachAll(q *QP) {
-	for group, members := range d.queue.groups {
-		if slices.Contains(members, q) {
-			_ = d.detach(q, group)
-		}
+// detach takes the QP out of a group and tells whether nobody is left in it.
+func (q *QP) detach(group wire.GID) (empty bool, err error) {
+	queue := q.device.queue
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	if !slices.Contains(queue.groups[group], q) {
+		return false, fmt.Errorf("%w: the QP is not attached to %s", roce.ErrInvalid, group)
 	}
+	return queue.detach(q, group), nil
 }
 
-// own has the packets of a group sent to us.
-func (d *Device) own(group wire.GID) error {
-	keys, err := groupKeys(group)
-	if err != nil {
-		return err
+// attach puts a QP into a group. The caller holds mu.
+func (q *queue) attach(qp *QP, group wire.GID) {
+	if q.groups == nil {
+		q.groups = map[wire.GID][]*QP{}
 	}
+	q.groups[group] = append(q.groups[group], qp)
+}
+
+// detach takes a QP out of a group that it is in, and tells whether nobody is
+// left in it. The caller holds mu.
+func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
+	members := slices.DeleteFunc(q.groups[group], func(m *QP) bool { return m == qp })
+	if len(members) > 0 {
+		q.groups[group] = members
+		return false
+	}
+	delete(q.groups, group)
+	return true
+}
+
+// own has the packets of a group sent to us, or changes nothing. The caller holds
+// memberships, and not the progress lock: joining waits for the kernel.
+func (d *Device) own(group wire.GID) error {
 	if j, ok := d.host.(GroupJoiner); ok {
 		if err := j.Join(group.Addr()); err != nil {
 			return err
@@ -99,55 +126,76 @@ func (d *Device) own(group wire.GID) error {
 	if d.program == nil {
 		return nil
 	}
+	keys, err := groupKeys(group)
 	for _, key := range keys {
-		if err := d.program.Own(key); err != nil {
-			return err
+		if err == nil {
+			err = d.program.Own(key)
 		}
+	}
+	if err != nil {
+		return errors.Join(err, d.disown(group))
 	}
 	return nil
 }
 
-// disown ends own.
+// disown ends own, or what it did of it. Nobody is in the group any more. The
+// caller holds memberships.
 func (d *Device) disown(group wire.GID) error {
-	keys, err := groupKeys(group)
-	if err != nil {
-		return err
-	}
+	var errs []error
 	if d.program != nil {
+		keys, err := groupKeys(group)
+		errs = append(errs, err)
 		for _, key := range keys {
-			if err := d.program.Disown(key); err != nil {
-				return err
+			if !d.needs(key) {
+				errs = append(errs, d.program.Disown(key))
 			}
 		}
 	}
 	if j, ok := d.host.(GroupJoiner); ok {
-		return j.Leave(group.Addr())
+		errs = append(errs, j.Leave(group.Addr()))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// demuxMulticast hands a packet to every member of its group but the sender.
-func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
-	members := q.groups[p.Dst]
-	if len(members) == 0 || p.Spec.Service != wire.ServiceUD {
-		q.count.Inc(counter.DropMulticast)
-		return
-	}
-	sender := p.DETH().SrcQP
-	for _, qp := range members {
-		if p.SrcMAC == q.own.mac && qp.machine.Num() == sender {
-			continue
+// needs tells whether a group with members has a key: groups share MAC addresses.
+func (d *Device) needs(key bpf.Key) bool {
+	d.queue.mu.Lock()
+	defer d.queue.mu.Unlock()
+	for group := range d.queue.groups {
+		// Its keys were made when it was owned.
+		if keys, _ := groupKeys(group); slices.Contains(keys, key) {
+			return true
 		}
-		qp.machine.HandlePacket(now, p)
-		q.touched(qp)
 	}
+	return false
 }
 
-// groupKeys are what the XDP program must own to let a group through.
+// groupKeys are what the XDP program must own to let a group through: its IP
+// address for RoCE v2, its MAC address for raw frames.
 func groupKeys(group wire.GID) ([]bpf.Key, error) {
 	key, err := bpf.AddrKey(group.Addr())
 	if err != nil {
 		return nil, err
 	}
 	return []bpf.Key{key, bpf.MACKey(group.MulticastMAC(framingOf(group)))}, nil
+}
+
+// demuxMulticast hands a packet to every member of its group but the sender.
+func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
+	own := p.SrcMAC == q.own.mac
+	members := q.groups[p.Dst]
+	if len(members) == 0 || p.Spec.Service != wire.ServiceUD {
+		if !own { // nobody here need care for what is sent from here
+			q.count.Inc(counter.DropMulticast)
+		}
+		return
+	}
+	sender := p.DETH().SrcQP
+	for _, qp := range members {
+		if own && qp.machine.Num() == sender {
+			continue
+		}
+		qp.machine.HandlePacket(now, p)
+		q.touched(qp)
+	}
 }

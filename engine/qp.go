@@ -2,18 +2,24 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
-// A QP is a queue pair of a device.
+// A QP is a queue pair of a device (struct ibv_qp). Its methods are safe for
+// concurrent use; work requests of one queue are executed in the order of their
+// posts.
 type QP struct {
 	machine *roce.QP
 	device  *Device
 	shares  shares
 	events  *eventSource // of the device's asyncEvents
 	rung    atomic.Bool  // the doorbell was rung and not answered
+
+	extensions roce.Extensions // offered to the peer
 
 	// Under the progress lock:
 	closed bool
@@ -37,7 +43,8 @@ func (q *QP) raise(e roce.Event) { q.device.raise(AsyncEvent{Type: e, QP: q}) }
 // Type returns the QP's type.
 func (q *QP) Type() roce.QPType { return q.machine.Type() }
 
-// Query returns the QP's attributes (ibv_query_qp).
+// Query returns the QP's attributes and its state, and in SQD whether it is
+// still draining (ibv_query_qp). Attributes that were never set are zero.
 func (q *QP) Query() roce.Attr {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
@@ -50,8 +57,11 @@ func (q *QP) QPN() uint32 { return q.machine.Num() }
 // State returns the QP's state.
 func (q *QP) State() roce.State { return q.machine.State() }
 
-// Modify is ibv_modify_qp; a.Path comes from Device.ResolvePath. The error
-// names the attribute that is missing, superfluous or out of range.
+// Modify moves the QP to a.State, if that is in the mask, and sets the attributes
+// in the mask, all or nothing (ibv_modify_qp); a.Path comes from
+// Device.ResolvePath. Connect and Start do the usual sequence of it. The error is
+// roce.ErrInvalid or roce.ErrState and names the attribute that is missing,
+// superfluous or out of range.
 func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	if mask&roce.AttrPathMTU != 0 {
 		if active := q.device.ActiveMTU(); a.PathMTU > active {
@@ -67,10 +77,14 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	}
 	err := q.machine.Modify(queue.clock.Now(), a, mask)
 	queue.touched(q)
+	queue.wake()
 	return err
 }
 
-// PostSend posts to the send queue: see roce.QP.PostSend.
+// PostSend posts to the send queue (ibv_post_send). The work request is copied;
+// the memory that it names must stay until it is complete. It returns
+// roce.ErrQueueFull, roce.ErrState or roce.ErrInvalid, and then changed nothing.
+// In ERR and SQE the request is taken and completes with a flush error.
 func (q *QP) PostSend(wr *roce.SendWR) error {
 	if err := q.machine.PostSend(wr); err != nil {
 		return err
@@ -79,7 +93,9 @@ func (q *QP) PostSend(wr *roce.SendWR) error {
 	return nil
 }
 
-// PostRecv posts to the receive queue: see roce.QP.PostRecv.
+// PostRecv posts to the receive queue (ibv_post_recv), from INIT on; the errors
+// are those of PostSend. A datagram takes 40 bytes more than its payload: see
+// Device.ReplyVector.
 func (q *QP) PostRecv(wr *roce.RecvWR) error {
 	if err := q.machine.PostRecv(wr); err != nil {
 		return err
@@ -99,22 +115,42 @@ func (q *QP) Snapshot() roce.Snapshot {
 	return q.machine.Snapshot()
 }
 
-// Close destroys the QP. Outstanding work vanishes without completions; what
-// the peer still sends to it is dropped.
+// Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
+// completions, and so do completions that nobody polled and events that nobody
+// took; what the peer still sends to it is dropped. It is idempotent.
 func (q *QP) Close() {
+	if q.Type() == roce.TypeUD {
+		q.device.memberships.Lock()
+		defer q.device.memberships.Unlock()
+	}
+	for _, group := range q.close() {
+		// What cannot be undone outside ends with the device.
+		_ = q.device.disown(group)
+	}
+}
+
+// close takes the QP out of the device. It returns the multicast groups in which
+// nobody is left.
+func (q *QP) close() (empty []wire.GID) {
 	queue := q.device.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	if q.closed {
-		return
+		return nil
 	}
 	q.closed = true
 	q.shares.use(-1)
-	q.device.detachAll(q)
+	q.shares.pd.unuse()
+	for group, members := range queue.groups {
+		if slices.Contains(members, q) && queue.detach(q, group) {
+			empty = append(empty, group)
+		}
+	}
 	queue.detachRaw(q)
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
 	q.device.async.forget(q.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
+	return empty
 }

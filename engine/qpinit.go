@@ -7,23 +7,30 @@ import (
 	"xroce/roce"
 )
 
-// QPInit says what a new QP is. Zero values get the defaults.
+// QPInit says what a new QP is (struct ibv_qp_init_attr). Zero values get the
+// defaults.
 type QPInit struct {
-	Type           roce.QPType // default RC
-	SendCQ, RecvCQ *CQ         // of the same device; may be the same
-	SRQ            *SRQ        // where receives come from, instead of a receive queue
-	XRCD           *XRCD       // of an XRC_RECV, which needs no CQ
-	MaxSendWR      int         // default 128
-	MaxRecvWR      int         // default 128
-	MaxSendSGE     int         // default 4
-	MaxRecvSGE     int         // default 4
-	MaxInline      int         // bytes of inline data, 0 to roce.MaxInline
-	SignalAll      bool        // every send makes a completion
-	Window         int         // PSNs in flight, 0 for the default
+	// Type is roce.TypeRC by default. roce.TypeRawPacket needs a device opened
+	// with Options.RawPackets; roce.TypeGSI is not for applications.
+	Type roce.QPType
+	// SendCQ and RecvCQ are where completions go; they may be the same.
+	// XRC_SEND needs only SendCQ, XRC_RECV none.
+	SendCQ, RecvCQ *CQ
+	SRQ            *SRQ  // where receives come from, instead of a receive queue
+	XRCD           *XRCD // the XRC domain of an XRC_RECV
+	MaxSendWR      int   // send work requests, 1 to roce.MaxWR, default 128
+	MaxRecvWR      int   // receive work requests, as above; no meaning with SRQ
+	MaxSendSGE     int   // pieces of a send, 1 to roce.MaxSGE, default 4
+	MaxRecvSGE     int   // pieces of a receive, as above; no meaning with SRQ
+	MaxInline      int   // bytes of inline data, 0 to roce.MaxInline
+	SignalAll      bool  // every send makes a completion (sq_sig_all)
+	Window         int   // packets in flight, 0 for the default
+	// Extensions are what Device.Endpoint offers the peer of an RC QP; Connect
+	// uses those that both ends offer.
+	Extensions roce.Extensions
 }
 
 func (i *QPInit) setDefaults() {
-	shared := i.SRQ != nil
 	for _, d := range []struct {
 		field *int
 		value int
@@ -32,7 +39,7 @@ func (i *QPInit) setDefaults() {
 			*d.field = d.value
 		}
 	}
-	if shared {
+	if i.SRQ != nil {
 		i.MaxRecvWR = 0
 	}
 	if i.Type == 0 {
@@ -40,28 +47,16 @@ func (i *QPInit) setDefaults() {
 	}
 }
 
-// check tests that everything is of the device.
-func (i *QPInit) check(d *Device, pd *PD) error {
+// check tests what depends on the type. What a type needs is tested by roce.NewQP.
+func (i *QPInit) check(d *Device) error {
 	switch {
-	case pd == nil || pd.device != d:
-		return fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
-	case i.SRQ != nil && i.SRQ.device != d:
-		return fmt.Errorf("%w: the SRQ is not of this device", roce.ErrInvalid)
-	case i.XRCD != nil && i.XRCD.device != d:
-		return fmt.Errorf("%w: the XRC domain is not of this device", roce.ErrInvalid)
+	case i.Type == roce.TypeGSI:
+		return fmt.Errorf("%w: a QP of type GSI is not for applications", roce.ErrInvalid)
 	case i.Type == roce.TypeRawPacket && !d.options.RawPackets:
 		return fmt.Errorf("%w: RAW_PACKET needs a device opened with RawPackets",
 			roce.ErrInvalid)
-	case i.Type == roce.TypeXRCRecv:
-		return nil
-	}
-	for _, cq := range []*CQ{i.SendCQ, i.RecvCQ} {
-		if cq == nil && i.Type == roce.TypeXRCSend {
-			continue
-		}
-		if cq == nil || cq.device != d {
-			return fmt.Errorf("%w: a QP needs two CQs of its device", roce.ErrInvalid)
-		}
+	case i.Extensions != 0 && i.Type != roce.TypeRC:
+		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
 	}
 	return nil
 }
@@ -90,34 +85,52 @@ func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 	return c
 }
 
-// CreateQP makes a QP in state RESET with an unpredictable number.
+// CreateQP makes a QP in state RESET with an unpredictable number
+// (ibv_create_qp). It returns roce.ErrInvalid, with what is wrong, when init does
+// not fit its type or names what is closed or of another device.
 func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 	init.setDefaults()
-	if err := init.check(d, pd); err != nil {
+	if err := init.check(d); err != nil {
 		return nil, err
 	}
-	config := init.config(d, pd)
-	qp := &QP{device: d, shares: shares{init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD}}
+	q := &QP{
+		device: d, shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
+		extensions: init.Extensions,
+	}
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, qp.shares.closed()); err != nil {
+	if err := errors.Join(d.queue.err, q.shares.check(d)); err != nil {
 		return nil, err
 	}
-	var failed error
+	if err := pd.use(d); err != nil {
+		return nil, err
+	}
+	if err := q.enter(&init); err != nil {
+		pd.unuse()
+		return nil, err
+	}
+	q.shares.use(1)
+	return q, nil
+}
+
+// enter gives the QP a number, under which packets find it, or nothing.
+func (q *QP) enter(init *QPInit) error {
+	config := init.config(q.device, q.shares.pd)
+	config.OnEvent = q.raise
+	qps := q.device.queue.qps
 	var qpn uint32
-	config.OnEvent = qp.raise
-	_, err := d.queue.qps.Insert(func(num uint32) *QP {
+	var failed error
+	_, err := qps.Insert(func(num uint32) *QP {
 		qpn = num
-		qp.machine, failed = roce.NewQP(num, config)
-		return qp
+		q.machine, failed = roce.NewQP(num, config)
+		return q
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if failed != nil {
-		d.queue.qps.Delete(qpn)
-		return nil, failed
+		// Nobody saw it: looking up for a packet needs the progress lock.
+		qps.Delete(qpn)
 	}
-	qp.shares.use(1)
-	return qp, nil
+	return failed
 }

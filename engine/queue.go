@@ -64,9 +64,10 @@ type queue struct {
 	packet wire.Packet
 	groups map[wire.GID][]*QP // members of multicast groups, nil for none
 	raw    map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
-	paused []*CQ              // CQs with moderation
-	err    error              // why the link is of no more use
-	onFail func(error)
+	// moderated are the CQs whose events may be held back.
+	moderated []*CQ
+	err       error // why the link is of no more use
+	onFail    func(error)
 
 	count counter.Set
 	drops [wire.NumReasons]uint64
@@ -105,6 +106,16 @@ func (q *queue) ring(qp *QP) {
 	}
 }
 
+// wake makes whoever drives the queue look at it again, after something changed
+// that no doorbell tells. Unlike ring it cannot rely on sleeping: who drives looks
+// at the deadlines first and announces its sleep afterwards. The caller holds mu,
+// so the link is open.
+func (q *queue) wake() {
+	if q.err == nil {
+		q.link.Wake()
+	}
+}
+
 // answer takes the doorbells. The caller holds mu.
 func (q *queue) answer() {
 	if q.bell.count.Load() == 0 {
@@ -134,7 +145,7 @@ func (q *queue) progress() bool {
 	}
 	received := q.receive(now)
 	expired := q.expire(now)
-	q.unpause(now)
+	q.notifyDue(now)
 	if q.direct && received && !q.held {
 		// Let the caller see what came before anything is sent: its own reply
 		// then leaves with our acknowledgement, in one system call.
@@ -312,6 +323,7 @@ func (q *queue) fail(err error) {
 		// From any state to ERR: this cannot be refused.
 		_ = qp.machine.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
 	}
+	q.unmoderate()
 }
 
 // flushReady lets QPs in ERR flush what was posted to them. They send nothing,

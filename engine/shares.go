@@ -1,19 +1,16 @@
 package engine
 
-import (
-	"fmt"
+import "errors"
 
-	"xroce/roce"
-)
-
-// shares is what a QP shares with others; each may be nil.
+// shares is what a QP shares with others; each but the PD may be nil.
 type shares struct {
+	pd             *PD
 	sendCQ, recvCQ *CQ
 	srq            *SRQ
 	xrcd           *XRCD
 }
 
-// use counts the QP as a user of what it shares, by n. The caller holds the
+// use counts the QP as a user of what it shares but the PD, by n. The caller holds the
 // progress lock.
 func (s *shares) use(n int) {
 	for _, cq := range [...]*CQ{s.sendCQ, s.recvCQ} {
@@ -29,15 +26,20 @@ func (s *shares) use(n int) {
 	}
 }
 
-// closed says what cannot be used any more. The caller holds the progress lock.
-func (s *shares) closed() error {
+// check tests that everything is open and of the device. The caller holds the
+// progress lock.
+func (s *shares) check(d *Device) error {
+	errs := []error{s.pd.check(d)}
 	for _, cq := range [...]*CQ{s.sendCQ, s.recvCQ} {
-		if cq != nil && cq.closed {
-			return fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
+		if cq != nil {
+			errs = append(errs, cq.check(d))
 		}
 	}
-	if s.srq != nil && s.srq.closed {
-		return fmt.Errorf("%w: the SRQ is closed", roce.ErrInvalid)
+	if s.srq != nil {
+		errs = append(errs, s.srq.check(d))
 	}
-	return nil
+	if s.xrcd != nil {
+		errs = append(errs, s.xrcd.check(d))
+	}
+	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"xroce/roce"
@@ -8,101 +9,120 @@ import (
 
 // SRQInit says what a new SRQ is. Zero values get the defaults.
 type SRQInit struct {
-	MaxWR  int   // receives in the queue, default 128
-	MaxSGE int   // pieces of a receive, default 4
-	XRCD   *XRCD // for XRC: the domain in which peers find it, with
-	CQ     *CQ   // where its completions go
+	MaxWR  int // receives in the queue, 1 to roce.MaxWR, default 128
+	MaxSGE int // pieces of a receive, 1 to roce.MaxSGE, default 4
+
+	// XRCD and CQ make it one for XRC: the domain in which peers find it by its
+	// number, and where its completions go. Both are of the same device. An
+	// ordinary SRQ has neither.
+	XRCD *XRCD
+	CQ   *CQ
 }
 
-// An SRQ is a shared receive queue of a device.
+func (i *SRQInit) setDefaults() {
+	if i.MaxWR == 0 {
+		i.MaxWR = 128
+	}
+	if i.MaxSGE == 0 {
+		i.MaxSGE = 4
+	}
+}
+
+// check tests what the SRQ is to be part of. The caller holds the progress lock.
+func (i *SRQInit) check(d *Device) error {
+	if (i.XRCD == nil) != (i.CQ == nil) {
+		return fmt.Errorf("%w: an SRQ has an XRC domain and a CQ, or neither", roce.ErrInvalid)
+	}
+	if i.XRCD == nil {
+		return nil
+	}
+	return errors.Join(i.XRCD.check(d), i.CQ.check(d))
+}
+
+// An SRQ is a shared receive queue of a device (struct ibv_srq): QPs of any type
+// but XRC and RAW_PACKET take the oldest receive when a message needs one. It is
+// safe for concurrent use.
 type SRQ struct {
 	ring   *roce.SRQ
 	device *Device
-	xrcd   *XRCD
-	cq     *CQ
-	events *eventSource // of the device's asyncEvents
+	pd     *PD
+	xrcd   *XRCD // nil for one that is not for XRC
+	cq     *CQ   // of an SRQ for XRC
+	events *eventSource
 
 	// Under the progress lock:
 	users  int // QPs that receive from it
 	closed bool
 }
 
-// An XRCD is an XRC domain of a device (ibv_open_xrcd).
-type XRCD struct {
-	domain *roce.XRCD
-	device *Device
-	users  int // SRQs and QPs of it, under the progress lock
-}
-
-// OpenXRCD makes an XRC domain. It holds nothing that needs closing.
-func (d *Device) OpenXRCD() *XRCD { return &XRCD{domain: roce.NewXRCD(), device: d} }
-
-// CreateSRQ makes an empty shared receive queue with an unpredictable number.
+// CreateSRQ makes an empty shared receive queue with an unpredictable number. The
+// keys in its receives are those of pd.
 func (d *Device) CreateSRQ(pd *PD, init SRQInit) (*SRQ, error) {
-	if pd == nil || pd.device != d {
-		return nil, fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
-	}
-	if (init.XRCD == nil) != (init.CQ == nil) {
-		return nil, fmt.Errorf("%w: an SRQ has an XRC domain and a CQ, or neither",
-			roce.ErrInvalid)
-	}
-	if init.XRCD != nil && (init.XRCD.device != d || init.CQ.device != d) {
-		return nil, fmt.Errorf("%w: the XRC domain or the CQ is not of this device",
-			roce.ErrInvalid)
-	}
-	if init.MaxWR == 0 {
-		init.MaxWR = 128
-	}
-	if init.MaxSGE == 0 {
-		init.MaxSGE = 4
-	}
-	s := &SRQ{device: d, xrcd: init.XRCD, cq: init.CQ}
-	config := roce.SRQConfig{
-		Domain: &pd.domain, MaxWR: init.MaxWR, MaxSGE: init.MaxSGE,
-		OnEvent: func(e roce.Event) { d.raise(AsyncEvent{Type: e, SRQ: s}) },
-	}
+	init.setDefaults()
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := d.queue.err; err != nil {
+	if err := errors.Join(d.queue.err, init.check(d)); err != nil {
 		return nil, err
 	}
-	var failed error
+	if err := pd.use(d); err != nil {
+		return nil, err
+	}
+	s := &SRQ{device: d, pd: pd, xrcd: init.XRCD, cq: init.CQ}
+	if err := s.enter(&init); err != nil {
+		pd.unuse()
+		return nil, err
+	}
+	return s, nil
+}
+
+// enter gives the SRQ a number and a place in its XRC domain, or nothing.
+func (s *SRQ) enter(init *SRQInit) error {
+	d := s.device
+	config := roce.SRQConfig{
+		Domain: &s.pd.domain, MaxWR: init.MaxWR, MaxSGE: init.MaxSGE,
+		OnEvent: func(e roce.Event) { d.raise(AsyncEvent{Type: e, SRQ: s}) },
+	}
 	var srqn uint32
+	var failed error
 	_, err := d.srqs.Insert(func(num uint32) *SRQ {
 		srqn = num
 		s.ring, failed = roce.NewSRQ(num, config)
 		return s
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if failed == nil && s.xrcd != nil {
-		if failed = s.xrcd.domain.Add(s.ring, s.cq.ring); failed == nil {
-			s.xrcd.users++
-			s.cq.users++
-		}
+		failed = s.xrcd.domain.Add(s.ring, s.cq.ring)
 	}
 	if failed != nil {
 		d.srqs.Delete(srqn)
-		return nil, failed
+		return failed
 	}
-	return s, nil
+	if s.xrcd != nil {
+		s.xrcd.users++
+		s.cq.users++
+	}
+	return nil
 }
 
-// SRQN returns the number by which XRC peers name it.
+// SRQN returns the SRQ's number, by which XRC peers name it.
 func (s *SRQ) SRQN() uint32 { return s.ring.Num() }
 
-// PostRecv adds a receive: see roce.SRQ.PostRecv.
+// PostRecv adds a receive (ibv_post_srq_recv). It returns roce.ErrQueueFull or
+// roce.ErrInvalid, and then changed nothing.
 func (s *SRQ) PostRecv(wr *roce.RecvWR) error { return s.ring.PostRecv(wr) }
 
-// Modify is ibv_modify_srq: see roce.SRQ.Modify.
+// Modify changes the depth, or arms the limit, all or nothing (ibv_modify_srq):
+// see roce.SRQ.Modify. The event of the limit is an AsyncEvent of the device.
 func (s *SRQ) Modify(a roce.SRQAttr, mask roce.SRQAttrMask) error { return s.ring.Modify(a, mask) }
 
-// Query is ibv_query_srq, and tells how many receives are posted.
+// Query returns the attributes (ibv_query_srq), where a limit of 0 is one that is
+// not armed, and how many receives are posted.
 func (s *SRQ) Query() (a roce.SRQAttr, posted int) { return s.ring.Query() }
 
-// Close destroys the SRQ and what is posted to it. It fails with ErrBusy while
-// QPs receive from it. It is idempotent.
+// Close destroys the SRQ and what is posted to it (ibv_destroy_srq). It fails
+// with ErrBusy while QPs receive from it. It is idempotent.
 func (s *SRQ) Close() error {
 	s.device.queue.mu.Lock()
 	defer s.device.queue.mu.Unlock()
@@ -112,14 +132,28 @@ func (s *SRQ) Close() error {
 	if s.users > 0 {
 		return fmt.Errorf("%w: queue pairs receive from the SRQ", ErrBusy)
 	}
+	s.closed = true
 	if s.xrcd != nil {
-		// No queue uses it meanwhile: they hold the progress lock.
+		// No message is in the middle of it: that needs the progress lock, and
+		// takes its receive out first.
 		s.xrcd.domain.Remove(s.ring)
 		s.xrcd.users--
 		s.cq.users--
 	}
-	s.closed = true
+	s.pd.unuse()
 	s.device.srqs.Delete(s.ring.Num())
 	s.device.async.forget(s.events)
+	return nil
+}
+
+// check tests that the SRQ is an open one of this device. The caller holds the
+// progress lock.
+func (s *SRQ) check(d *Device) error {
+	switch {
+	case s.device != d:
+		return fmt.Errorf("%w: the SRQ is not of this device", roce.ErrInvalid)
+	case s.closed:
+		return fmt.Errorf("%w: the SRQ is closed", roce.ErrInvalid)
+	}
 	return nil
 }

@@ -37,9 +37,8 @@ func (n *Network) direction(from, to [6]byte) *direction {
 	return d
 }
 
-// send puts a frame on its way. The caller holds mu.
-func (n *Network) send(from *Port, frame []byte) {
-	to := [6]byte(frame[:6])
+// send puts a frame on its way to the port with an address. The caller holds mu.
+func (n *Network) send(from *Port, to [6]byte, frame []byte) {
 	d := n.direction(from.config.MAC, to)
 	n.note(Sent, d, frame)
 	port := n.ports[to]

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"xroce/roce"
@@ -142,6 +144,27 @@ func (n *Network) NextArrival() (at roce.Time, ok bool) {
 		}
 	}
 	return at, ok
+}
+
+// forward does what a switch does: it sends a frame to the port that has its
+// destination address, and one to a group address once to every other port, each
+// with the faults of its own direction. The caller holds mu.
+func (n *Network) forward(from *Port, frame []byte) {
+	if frame[0]&1 == 0 || len(n.ports) == 1 {
+		n.send(from, [6]byte(frame[:6]), frame)
+		return
+	}
+	// In the order of the addresses, so that a seed gives the same run.
+	macs := make([][6]byte, 0, len(n.ports))
+	for mac := range n.ports {
+		if mac != from.config.MAC {
+			macs = append(macs, mac)
+		}
+	}
+	slices.SortFunc(macs, func(a, b [6]byte) int { return bytes.Compare(a[:], b[:]) })
+	for _, mac := range macs {
+		n.send(from, mac, frame)
+	}
 }
 
 // note counts what happened to a frame and tells the observer. The caller holds

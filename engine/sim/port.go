@@ -217,7 +217,7 @@ func (p *Port) Flush() error {
 		return errors.New("sim: the port is closed")
 	}
 	for i, frame := range p.queued {
-		n.send(p, frame)
+		n.forward(p, frame)
 		p.tx = append(p.tx, frame[:maxFrame])
 		p.queued[i] = nil
 	}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// A PD is a protection domain of a device (struct ibv_pd): keys of one are of no
+// use to QPs of another. It is safe for concurrent use.
+type PD struct {
+	domain mem.Domain
+	device *Device
+	// users are the regions, QPs and SRQs of the domain, pdClosed after Close.
+	users atomic.Int64
+}
+
+const pdClosed = -1
+
+// AllocPD makes a protection domain (ibv_alloc_pd). It cannot fail.
+func (d *Device) AllocPD() *PD { return &PD{device: d} }
+
+// Close ends the domain (ibv_dealloc_pd). It fails with ErrBusy while a region, a
+// QP or an SRQ is of it; address handles do not count, because nothing destroys
+// them. It is idempotent.
+func (p *PD) Close() error {
+	if p.users.CompareAndSwap(0, pdClosed) || p.users.Load() == pdClosed {
+		return nil
+	}
+	return fmt.Errorf("%w: regions, QPs or SRQs are of the protection domain", ErrBusy)
+}
+
+// check tests that the domain is an open one of this device.
+func (p *PD) check(d *Device) error {
+	switch {
+	case p == nil || p.device != d:
+		return fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
+	case p.users.Load() == pdClosed:
+		return fmt.Errorf("%w: the PD is closed", roce.ErrInvalid)
+	}
+	return nil
+}
+
+// use counts a user in, if the domain is an open one of this device.
+func (p *PD) use(d *Device) error {
+	for {
+		if err := p.check(d); err != nil {
+			return err
+		}
+		if n := p.users.Load(); n != pdClosed && p.users.CompareAndSwap(n, n+1) {
+			return nil
+		}
+	}
+}
+
+// unuse counts a user out.
+func (p *PD) unuse() { p.users.Add(-1) }

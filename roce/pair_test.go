@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
 
@@ -43,8 +44,15 @@ type pair struct {
 	events int
 }
 
-// newRCPair returns two RC queue pairs in RTS, connected with each other.
+// newRCPair returns two queue pairs in RTS, connected with each other: of type RC,
+// unless the options say else.
 func newRCPair(tb testing.TB, o options) *pair {
+	tb.Helper()
+	return newRCPairOn(tb, o, false)
+}
+
+// newRCPairOn is newRCPair, with an SRQ at each end if shared.
+func newRCPairOn(tb testing.TB, o options, shared bool) *pair {
 	tb.Helper()
 	o = o.filled()
 	p := &pair{tb: tb, o: o, delay: 2 * roce.Microsecond}
@@ -53,11 +61,23 @@ func newRCPair(tb testing.TB, o options) *pair {
 	if o.Type == roce.TypeXRCSend {
 		other.Type = roce.TypeXRCRecv
 	}
+	if shared {
+		o.SRQ, other.SRQ = pairSRQ(tb, o), pairSRQ(tb, o)
+	}
 	p.ends[0] = newEndpoint(tb, qpnA, o)
 	p.ends[0].connect(qpnB, o, roce.StateRTS)
-	p.ends[1] = newEndpoint(tb, qpnB, o)
+	p.ends[1] = newEndpoint(tb, qpnB, other)
 	p.ends[1].connect(qpnA, other, roce.StateRTS)
 	return p
+}
+
+func pairSRQ(tb testing.TB, o options) *roce.SRQ {
+	tb.Helper()
+	s, err := roce.NewSRQ(srqNum, roce.SRQConfig{
+		Domain: new(mem.Domain), MaxWR: o.Depth, MaxSGE: o.SGE,
+	})
+	must(tb, err)
+	return s
 }
 
 // frame returns a buffer for a frame.

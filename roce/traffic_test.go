@@ -34,7 +34,13 @@ func (tr *traffic) imm(end, i int) uint32 { return 0xabcd0000 + uint32(end)<<8 +
 
 func hasImm(op roce.Opcode) bool { return op == roce.OpSendImm || op == roce.OpWriteImm }
 
-func consumesRecv(op roce.Opcode) bool { return op != roce.OpRead && op != roce.OpWrite }
+func consumesRecv(op roce.Opcode) bool {
+	switch op {
+	case roce.OpSend, roce.OpSendImm, roce.OpSendInv, roce.OpWriteImm:
+		return true
+	}
+	return false
+}
 
 // post prepares the memory and posts everything.
 func (tr *traffic) post() {
@@ -122,7 +128,9 @@ func (tr *traffic) validateCompletions(e int, end *endpoint) {
 
 var wcOpcode = map[roce.Opcode]roce.WCOpcode{
 	roce.OpSend: roce.WCSend, roce.OpSendImm: roce.WCSend, roce.OpWrite: roce.WCWrite,
-	roce.OpWriteImm: roce.WCWrite, roce.OpRead: roce.WCRead,
+	roce.OpWriteImm: roce.WCWrite, roce.OpRead: roce.WCRead, roce.OpFetchAdd: roce.WCFetchAdd,
+	roce.OpCmpSwap: roce.WCCompSwap, roce.OpAtomicWrite: roce.WCAtomicWrite,
+	roce.OpFlush: roce.WCFlush, roce.OpSendInv: roce.WCSend, roce.OpLocalInv: roce.WCLocalInv,
 }
 
 // sameCompletions compares completions but for their time.

@@ -23,9 +23,10 @@ func TestSimReportsACampaign(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text.stdout)
 		}
 	}
-	both := bench{machine: goodMachine()}.run(t, "sim", "--seeds", "1..12", "--json", "--workers", "1")
+	data := bench{machine: goodMachine()}.run(t, "sim", "--seeds", "1..12", "--json",
+		"--workers", "1")
 	var r simReport
-	if err := json.Unmarshal([]byte(both.stdout), &r); err != nil {
+	if err := json.Unmarshal([]byte(data.stdout), &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Seeds != 12 || len(r.Failed) != 0 || r.Packets == 0 || r.Faults["dropped"] == 0 ||

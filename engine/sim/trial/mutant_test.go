@@ -101,7 +101,9 @@ var mutants = []mutant{
 			return wcs
 		})
 	}},
-	{"an error is reported as success", []Invariant{Status, Completion, Memory, Read, Delivery},
+	{
+		"an error is reported as success",
+		[]Invariant{Status, Completion, Memory, Read, Delivery},
 		func(m *mutation) tamper {
 			return completions(m, func(wcs []roce.Completion) bool {
 				return some(wcs) && wcs[0].Status == roce.StatusRetryExcErr
@@ -109,7 +111,8 @@ var mutants = []mutant{
 				wcs[0].Status = roce.StatusSuccess
 				return wcs
 			})
-		}},
+		},
+	},
 	{"a success is reported as error", []Invariant{Status}, func(m *mutation) tamper {
 		return completions(m, successOf(roce.WCSend, roce.WCWrite, roce.WCRead),
 			func(wcs []roce.Completion) []roce.Completion {
@@ -128,10 +131,11 @@ var mutants = []mutant{
 		})
 	}},
 	{"a length is wrong", []Invariant{Delivery}, func(m *mutation) tamper {
-		return completions(m, successOf(roce.WCRecv), func(wcs []roce.Completion) []roce.Completion {
-			wcs[0].ByteLen++
-			return wcs
-		})
+		return completions(m, successOf(roce.WCRecv),
+			func(wcs []roce.Completion) []roce.Completion {
+				wcs[0].ByteLen++
+				return wcs
+			})
 	}},
 	{"an immediate is wrong", []Invariant{Delivery}, func(m *mutation) tamper {
 		return completions(m, func(wcs []roce.Completion) bool {

@@ -115,10 +115,6 @@ func (k Kind) Fault() bool { return k < NumKinds && kinds[k].nature != natureNon
 // Loss tells whether the frame is gone.
 func (k Kind) Loss() bool { return k < NumKinds && kinds[k].nature == natureLoss }
 
-// Harm tells whether the receiver may miss the frame when it is due: it is
-// gone, late, or damaged.
-func (k Kind) Harm() bool { return k.Loss() || k < NumKinds && kinds[k].nature == natureChange }
-
 // Of returns the count of a kind.
 func (c *Counts) Of(k Kind) uint64 { return *kinds[k].count(c) }
 

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 )
@@ -14,6 +15,9 @@ type Campaign struct {
 	// Twice makes every seed that it divides run twice, to compare the two
 	// runs; 0 for none.
 	Twice uint64
+	// Log gets the configuration and every event of every seed; with it there
+	// must be one worker. May be nil.
+	Log io.Writer
 	// Failed is called for each seed that failed, and Done after each seed with
 	// how many are done, one call at a time. Both may be nil.
 	Failed func(*Result)
@@ -67,7 +71,7 @@ func (c *Campaign) Run(ctx context.Context) *Summary {
 
 // one runs a seed, and some seeds twice.
 func (c *Campaign) one(ctx context.Context, seed uint64) *Result {
-	r := Run(ctx, seed, Options{})
+	r := Run(ctx, seed, Options{Log: c.Log})
 	if c.Twice == 0 || seed%c.Twice != 0 || r.Violation != nil {
 		return r
 	}

@@ -171,8 +171,9 @@ func deriveConn(r *rand.Rand, c *Config) ConnConfig {
 	k := ConnConfig{
 		Nodes:    [2]int{a, (a + 1 + r.IntN(len(c.Nodes)-1)) % len(c.Nodes)},
 		PathMTU:  wire.MTU(1 + r.IntN(5)),
-		RetryCnt: choose[uint8](r, 7, 7, 7, 7, 3, 1, 0), RNRRetry: choose[uint8](r, 7, 7, 7, 6, 2, 0),
-		MinRNR: choose[uint8](r, 1, 2, 5, 8, 12), MaxRd: choose[uint8](r, 1, 2, 4, 16),
+		RetryCnt: choose[uint8](r, 7, 7, 7, 7, 3, 1, 0),
+		RNRRetry: choose[uint8](r, 7, 7, 7, 6, 2, 0),
+		MinRNR:   choose[uint8](r, 1, 2, 5, 8, 12), MaxRd: choose[uint8](r, 1, 2, 4, 16),
 		Window:    choose(r, 0, 0, 1, 2, 7, 32),
 		SendDepth: choose(r, 1, 2, 5, 16, 32), RecvDepth: choose(r, 1, 2, 5, 16, 32),
 		SplitCQ: one(r, 2), SignalAll: one(r, 4), Unsig: choose(r, 0, 0.25, 0.9),

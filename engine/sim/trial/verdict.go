@@ -143,8 +143,11 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 		return "its memory was good"
 	case roce.StatusRetryExcErr:
 		e.excused = "retries"
+		// A loss may cost two tries, by a timeout and a NAK that cross. The first
+		// try may have failed for what happened before the last progress.
+		failures := uint64(k.RetryCnt) + 1
 		switch gone := p.dead && p.diedAt <= e.diedAt || p.qp == nil; {
-		case gone, e.diedLate, e.diedHarm >= uint64(k.RetryCnt) && e.harm > uint64(k.RetryCnt):
+		case gone, e.diedLate, 2*e.diedHarm+1 >= failures && 2*e.harm >= failures:
 			return ""
 		}
 		return fmt.Sprintf("only %d frames suffered since it got on, %d in all, and the peer lives",

@@ -234,10 +234,12 @@ func (w *world) frame(ev *sim.Event) {
 	f := readFrame(ev)
 	w.trace.frame(&f)
 	w.stats.Network[ev.Kind]++
-	if ev.Kind == sim.Sent && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
+	made := ev.Kind == sim.Sent || ev.Kind == sim.Duplicated || ev.Kind == sim.Staled
+	if made && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
 		w.rnr(&f)
 	}
-	if !ev.Kind.Harm() || f.to >= len(w.nodes) || f.to < 0 {
+	// A copy may be answered, and its answer be taken for that of another.
+	if !ev.Kind.Fault() || f.to >= len(w.nodes) || f.to < 0 {
 		return
 	}
 	for _, e := range w.nodes[f.to].endpoints {
@@ -248,7 +250,7 @@ func (w *world) frame(ev *sim.Event) {
 	}
 }
 
-// rnr notes who sent an RNR NAK.
+// rnr notes who sent an RNR NAK, or of whom the network made a copy.
 func (w *world) rnr(f *frameEvent) {
 	for _, e := range w.nodes[f.from].endpoints {
 		if e.peer.info.QPN == f.destQP {

@@ -17,6 +17,7 @@ import (
 
 func (a *app) copyCommand() *cobra.Command {
 	var device deviceFlags
+	extensions := newExtensionsFlag()
 	var link tcpLink
 	var gid int
 	c := &cobra.Command{
@@ -24,16 +25,22 @@ func (a *app) copyCommand() *cobra.Command {
 		Short: "Send a file to 'xroce serve' by RDMA WRITE",
 		Long: `Send a file by RDMA WRITE to 'xroce serve' on another host and compare its SHA-256
 there. PATH is below the directory that is served; without one, or when it names a
-directory, the file keeps its name. An IPv6 address goes into brackets.`,
+directory, the file keeps its name. An IPv6 address goes into brackets.
+
+When frames are lost only those are sent again, and frames that overtake each other
+are not taken for lost: extensions that two xroce ends agree on. --extensions none, at
+either end, leaves the connection as the standard has it.`,
 		Example: `  xroce copy disk.img 192.0.2.1:
   xroce copy disk.img 192.0.2.1:images/new.img -d eth0
-  xroce copy disk.img '[2001:db8::1]:' -p 7000`,
+  xroce copy disk.img '[2001:db8::1]:' -p 7000
+  xroce copy disk.img 192.0.2.1: --extensions none`,
 		Args: cobra.ExactArgs(2),
 	}
 	flags := c.Flags()
 	flags.StringVarP(&link.iface, "device", "d", "", "interface (default: the one that fits)")
 	flags.IntVarP(&link.port, "port", "p", oob.Port, "TCP port of the server")
 	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	extensions.register(flags)
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
 		options, err := device.options(a)
@@ -46,7 +53,7 @@ directory, the file keeps its name. An IPv6 address goes into brackets.`,
 		}
 		link.host = host
 		return a.copy(ctx, link, options, transfer.SendConfig{
-			File: args[0], Path: path, GIDIndex: gid,
+			File: args[0], Path: path, GIDIndex: gid, Extensions: extensions.Extensions,
 		})
 	})
 }

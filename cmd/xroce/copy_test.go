@@ -108,6 +108,47 @@ func TestCopyJSONOnce(t *testing.T) {
 	}
 }
 
+// TestExtensionsFlag has the ends offer different extensions.
+func TestExtensionsFlag(t *testing.T) {
+	b, _ := simBench(t)
+	name, _ := randomFile(t, 5000, 0o600)
+	for _, c := range []struct{ server, client, want string }{
+		{"", "", "selective_repeat|reorder_window"},
+		{"all", "selective", "selective_repeat"},
+		{"reorder", "", "reorder_window"},
+		{"none", "all", "none"},
+		{"", "none", "none"},
+	} {
+		flag := func(args []string, value string) []string {
+			if value == "" {
+				return args
+			}
+			return append(args, "--extensions", value)
+		}
+		serve := []string{"serve", "--once", "-j", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+		server := b.start(t, flag(serve, c.server)...)
+		copyTo := []string{
+			"copy", "-j", name, "127.0.0.1:x", "-d", "xr2", "-p", server.listenPort(t),
+		}
+		client := b.run(t, flag(copyTo, c.client)...)
+		server.wait(t)
+		for end, i := range map[string]*invocation{"server": server, "client": client} {
+			var got transferReport
+			if err := json.Unmarshal([]byte(i.stdout), &got); err != nil || i.code != exitOK {
+				t.Fatalf("%+v: %s: code %d, %v, %s", c, end, i.code, err, i.stderr)
+			}
+			if got.Extensions != c.want {
+				t.Errorf("%+v: %s has %s", c, end, got.Extensions)
+			}
+		}
+	}
+	i := b.run(t, "copy", name, "127.0.0.1:x", "--extensions", "some")
+	if i.code != exitUsage {
+		t.Errorf("unknown extensions: code %d", i.code)
+	}
+	contains(t, i.stderr, "all, selective, reorder, none")
+}
+
 func TestCopyRefusals(t *testing.T) {
 	b, _ := simBench(t)
 	name, _ := randomFile(t, 100, 0o600)

@@ -14,6 +14,7 @@ import (
 	"xroce/cmd/xroce/transfer"
 	"xroce/engine"
 	"xroce/engine/oob"
+	"xroce/roce"
 )
 
 // maxTransfers bounds how many files are received at once, each with some
@@ -26,6 +27,7 @@ type server struct {
 	dev  *engine.Device
 	root *os.Root
 	gid  int
+	ext  roce.Extensions
 	once bool
 
 	mu    sync.Mutex // of what follows, and of stdout
@@ -36,6 +38,7 @@ type server struct {
 
 func (a *app) serveCommand() *cobra.Command {
 	var device deviceFlags
+	extensions := newExtensionsFlag()
 	var iface, dir string
 	var port, gid int
 	var once bool
@@ -57,6 +60,7 @@ only in a network that you trust.`,
 	flags.IntVarP(&port, "port", "p", oob.Port, "TCP port for the exchange")
 	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
 	flags.BoolVar(&once, "once", false, "end after one file")
+	extensions.register(flags)
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		options, err := device.options(a)
@@ -80,7 +84,9 @@ only in a network that you trust.`,
 		if err != nil {
 			return err
 		}
-		s := &server{app: a, dev: dev, root: root, gid: gid, once: once}
+		s := &server{
+			app: a, dev: dev, root: root, gid: gid, ext: extensions.Extensions, once: once,
+		}
 		return s.serve(ctx, listener)
 	})
 }
@@ -125,7 +131,7 @@ func (s *server) receive(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	from := conn.RemoteAddr().String()
 	result, err := transfer.Receive(ctx, s.dev, conn, transfer.ReceiveConfig{
-		Root: s.root, GIDIndex: s.gid,
+		Root: s.root, GIDIndex: s.gid, Extensions: s.ext,
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,6 +156,8 @@ type transferReport struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 	SHA256  string  `json:"sha256"`
+	// Extensions are those of the transport that the connection had.
+	Extensions string `json:"extensions"`
 }
 
 // printTransfer prints one file that was transferred.
@@ -158,6 +166,7 @@ func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
 	if a.json {
 		return a.printJSON(transferReport{
 			Path: r.Path, Peer: peer, Bytes: r.Size, Seconds: seconds, SHA256: r.SHA256,
+			Extensions: r.Extensions.String(),
 		})
 	}
 	preposition := map[string]string{"received": "from", "copied": "to"}[verb]

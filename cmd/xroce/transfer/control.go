@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xroce/cmd/xroce/peer"
+	"xroce/roce"
 	"xroce/roce/wire"
 )
 
@@ -43,6 +44,10 @@ type message struct {
 	Size     int64    `json:"size,omitempty"` // bytes
 	Mode     uint32   `json:"mode,omitempty"` // permission bits
 	MTU      wire.MTU `json:"mtu,omitempty"`  // largest of the sender; in accept: to be used
+
+	// Extensions are those that the sender can do; in accept: those to be used.
+	// An end that knows none leaves them out.
+	Extensions roce.Extensions `json:"extensions,omitempty"`
 
 	// accept
 	Addr      uint64 `json:"addr,omitempty"`

@@ -17,4 +17,7 @@
 // a WRITE is the number of its chunk, which also names its slot; a slot is
 // written again only when its credit has come back. The file appears under its
 // name whole or not at all.
+//
+// The offer names the extensions of the transport that the sender can do, accept
+// those of them that the receiver can do too: these the connection has.
 package transfer

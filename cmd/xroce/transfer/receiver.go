@@ -23,6 +23,8 @@ type ReceiveConfig struct {
 	Root     *os.Root // nothing outside of it is touched
 	GIDIndex int      // peer.AutoGID to have one chosen
 	Progress func(done, total int64)
+
+	Extensions roce.Extensions // that may be used when the sender can do them
 }
 
 // creditWR is the depth of the send queue for credits. A credit may still wait
@@ -106,6 +108,7 @@ func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
 		return err
 	}
 	mtu := min(o.MTU, r.Dev.ActiveMTU())
+	r.Local.Extensions, remote.Extensions = r.Extensions, o.Extensions
 	if err := r.Connect(ctx, remote, engine.ConnectOptions{PathMTU: mtu}); err != nil {
 		return err
 	}
@@ -116,9 +119,12 @@ func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
 	}
 	return r.send(message{
 		Path: r.part.final, MTU: mtu, Addr: r.mr.Addr(), RKey: r.mr.RKey(),
-		ChunkSize: ChunkSize, Slots: Slots,
+		ChunkSize: ChunkSize, Slots: Slots, Extensions: r.extensions(),
 	})
 }
+
+// extensions are those that both ends use.
+func (r *receiver) extensions() roce.Extensions { return r.Extensions & r.offer.Extensions }
 
 // run takes the data and gives the verdict.
 func (r *receiver) run(ctx context.Context) (Result, error) {
@@ -157,7 +163,9 @@ func (r *receiver) complete(ctx context.Context, finish <-chan message) (Result,
 	if err := r.part.commit(fs.FileMode(r.offer.Mode)); err != nil {
 		return Result{}, err
 	}
-	return Result{Path: r.part.final, Size: r.offer.Size, SHA256: digest}, nil
+	return Result{
+		Path: r.part.final, Size: r.offer.Size, SHA256: digest, Extensions: r.extensions(),
+	}, nil
 }
 
 // done is the number of bytes that are in the file.

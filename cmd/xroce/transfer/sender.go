@@ -28,6 +28,8 @@ type SendConfig struct {
 	Path     string // path at the receiver, below its directory
 	GIDIndex int    // peer.AutoGID to have one chosen
 	Progress func(done, total int64)
+
+	Extensions roce.Extensions // that may be used when the receiver can do them
 }
 
 // Result is a file that was transferred.
@@ -36,6 +38,8 @@ type Result struct {
 	Size     int64         // bytes
 	Duration time.Duration // of the data, without the connection set-up
 	SHA256   string        // hexadecimal, the same at both ends
+
+	Extensions roce.Extensions // that both ends used
 }
 
 // A sender is the sending end of one transfer.
@@ -105,7 +109,7 @@ func (s *sender) connect(ctx context.Context, conn net.Conn) error {
 	}
 	err = s.send(message{
 		Protocol: protocol, Path: s.Path, Name: filepath.Base(s.File), Size: s.info.Size(),
-		Mode: uint32(s.info.Mode().Perm()), MTU: s.Dev.ActiveMTU(),
+		Mode: uint32(s.info.Mode().Perm()), MTU: s.Dev.ActiveMTU(), Extensions: s.Extensions,
 	})
 	if err != nil {
 		return err
@@ -117,6 +121,11 @@ func (s *sender) connect(ctx context.Context, conn net.Conn) error {
 	if r.ChunkSize < 1 || r.ChunkSize > maxChunkSize || r.Slots < 1 || r.Slots > maxSlots {
 		return fmt.Errorf("%w: it offers %d slots of %d bytes", ErrPeer, r.Slots, r.ChunkSize)
 	}
+	if r.Extensions&^s.Extensions != 0 {
+		return fmt.Errorf("%w: it wants %s and was offered %s", ErrPeer, r.Extensions,
+			s.Extensions)
+	}
+	s.Local.Extensions, remote.Extensions = s.Extensions, r.Extensions
 	s.chunkSize, s.chunks = r.ChunkSize, chunksOf(s.info.Size(), r.ChunkSize)
 	if err := s.Connect(ctx, remote, engine.ConnectOptions{PathMTU: r.MTU}); err != nil {
 		return err
@@ -153,6 +162,7 @@ func (s *sender) run(ctx context.Context) (Result, error) {
 	}
 	return Result{
 		Path: s.remote.Path, Size: s.info.Size(), Duration: time.Since(start), SHA256: digest,
+		Extensions: s.remote.Extensions,
 	}, nil
 }
 

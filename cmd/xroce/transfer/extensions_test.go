@@ -1,0 +1,94 @@
+package transfer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+const all = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
+
+// TestExtensionsAreAgreedOn gives the ends different extensions: the connection
+// has those of both, and recovers with them from the loss of every 20th frame.
+func TestExtensionsAreAgreedOn(t *testing.T) {
+	for _, c := range []struct{ sender, receiver, want roce.Extensions }{
+		{0, 0, 0},
+		{all, 0, 0},
+		{0, all, 0},
+		{all, all, all},
+		{all, roce.ExtSelectiveRepeat, roce.ExtSelectiveRepeat},
+		{roce.ExtReorderWindow, all, roce.ExtReorderWindow},
+		{roce.ExtReorderWindow, roce.ExtSelectiveRepeat, 0},
+	} {
+		r := newRig(t, 2*ChunkSize+17, sim.Faults{Drop: 0.05})
+		result, sendErr, receiveErr := r.run(t, SendConfig{Path: "x", Extensions: c.sender},
+			ReceiveConfig{Extensions: c.receiver}, t.Context(), t.Context())
+		if sendErr != nil || receiveErr != nil {
+			t.Fatalf("%s, %s: %v, %v", c.sender, c.receiver, sendErr, receiveErr)
+		}
+		got, err := os.ReadFile(filepath.Join(r.root.Name(), result.Path))
+		if err != nil || !bytes.Equal(got, r.content) {
+			t.Errorf("%s, %s: the file differs, %v", c.sender, c.receiver, err)
+		}
+		if result.Extensions != c.want {
+			t.Errorf("%s, %s: the connection has %s", c.sender, c.receiver, result.Extensions)
+		}
+		// Only with an extension does the receiver keep what comes behind a gap.
+		if held := r.count(t, "held_early") > 0; held != (c.want != 0) {
+			t.Errorf("%s, %s: packets were kept: %t", c.sender, c.receiver, held)
+		}
+	}
+}
+
+// count reads a counter of the receiver's device.
+func (r *rig) count(t *testing.T, name string) uint64 {
+	t.Helper()
+	counters, err := r.dev[1].Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range counters {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	t.Fatalf("no counter %s", name)
+	return 0
+}
+
+// TestForcedExtensions has a receiver that wants what it was not offered.
+func TestForcedExtensions(t *testing.T) {
+	r := newRig(t, 1, sim.Faults{})
+	from, to := net.Pipe()
+	defer to.Close()
+	go func() {
+		const endpoint = "0000:000011:28a720:00000000000000000000ffffc0000202\x00"
+		_, _ = to.Read(make([]byte, len(endpoint)))
+		_, _ = to.Write([]byte(endpoint))
+		var offer message
+		if err := json.NewDecoder(to).Decode(&offer); err != nil || offer.Extensions != 1 {
+			t.Errorf("offer of extensions %d, %v", offer.Extensions, err)
+		}
+		_ = json.NewEncoder(to).Encode(message{
+			Path: "x", MTU: offer.MTU, Addr: 1, RKey: 1, ChunkSize: ChunkSize, Slots: Slots,
+			Extensions: all,
+		})
+		_, _ = to.Read(make([]byte, 1024))
+	}()
+	_, err := Send(t.Context(), r.dev[0], from, SendConfig{
+		File: r.file, Path: "x", GIDIndex: peer.AutoGID, Extensions: roce.ExtSelectiveRepeat,
+	})
+	from.Close()
+	if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "offered selective_repeat") {
+		t.Errorf("%v", err)
+	}
+}

@@ -57,7 +57,12 @@ func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 	switch s := h.Syndrome; s.Kind() {
 	case wire.KindACK:
 		q.req.credit.update(h)
-		q.answered(now, psn.Add(1))
+		if q.req.resent {
+			// It may be older than the repetition, whose data is still to come.
+			q.reach(now, psn.Add(1))
+		} else {
+			q.answered(now, psn.Add(1))
+		}
 	case wire.KindRNRNAK:
 		q.count.Inc(counter.RcvdRNR)
 		if q.answered(now, psn) {
@@ -158,7 +163,7 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 func (q *QP) progress(now Time) {
 	r := &q.req
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
-	r.retried, r.rnrWait = false, false
+	r.retried, r.resent, r.rnrWait = false, false, false
 	if q.sel != nil {
 		q.sel.passed(r.una)
 	}

@@ -50,7 +50,7 @@ func (q *QP) overtaken(now Time, psn wire.PSN) {
 		x.told = psn
 	}
 	x.again++
-	if r.retried && !psn.After(x.mark) && x.again < holdSpan {
+	if r.resent && !psn.After(x.mark) && x.again < holdSpan {
 		return
 	}
 	if x.lost(&x.earlyGap, x.early.n, now) {

@@ -40,6 +40,9 @@ type requester struct {
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
 	retried bool
+	// resent says the same of any reason: that a READ has no data yet, though the
+	// peer answers what lies behind it, is no news then.
+	resent bool
 	// failed says that entry failAt cannot be sent, or not to its end. It
 	// completes with failStatus when all before it have completed.
 	failed     bool
@@ -310,6 +313,7 @@ func (q *QP) retryFrom(now Time, p wire.PSN) {
 		return
 	}
 	r.retry--
+	r.resent = true
 	if q.sel != nil {
 		q.sel.beginRound(r.sentTop)
 	}

@@ -250,10 +250,11 @@ func (x *selective) passed(una wire.PSN) {
 // what was never sent.
 func (q *QP) skipHeld() {
 	x, r := q.sel, &q.req
+	q.skipEarly()
 	if !x.redoing {
 		return
 	}
-	for r.psn != r.sentTop {
+	for ; r.psn != r.sentTop; q.skipEarly() {
 		// A top that was answered meanwhile lies far ahead.
 		if top := r.ahead(x.top); r.ahead(r.psn) >= top || top >= 1<<23 {
 			break
@@ -276,11 +277,33 @@ func (q *QP) skipHeld() {
 	r.psn = r.sentTop
 }
 
+// skipEarly moves psn over the part of a READ whose data is here already, and
+// waits for what lies before it.
+func (q *QP) skipEarly() {
+	x, r := q.sel, &q.req
+	for x.early.has(r.psn) && r.cur != r.new {
+		w := q.sq.at(r.cur)
+		if sendOps[w.opcode].reply != replyData {
+			return // no data can answer it: that response ends the QP in its turn
+		}
+		if r.psn == w.last {
+			r.cur++
+		}
+		r.psn = r.psn.Add(1)
+	}
+}
+
 // holdResponse keeps a READ response behind a gap. It reports false when the
 // response is not one, or there is no room for it.
 func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
 	x, r, psn := q.sel, &q.req, p.BTH.PSN
-	if q.reach(now, psn) || q.State() == StateErr {
+	reached := q.reach(now, psn)
+	if q.State() == StateErr {
+		// What it acknowledged made a request the oldest that had failed.
+		q.drop(p, stepResponse)
+		return true
+	}
+	if reached {
 		return false
 	}
 	x.early.advance(x.pool, r.una)

@@ -87,6 +87,9 @@ func (c *cage) drain() (answers []wire.Packet) {
 // give hands the QP the bytes of a packet from the BTH on, with a right ICRC.
 func (c *cage) give(transport []byte) {
 	n := len(transport) &^ 3
+	if n < wire.BTHLen {
+		return
+	}
 	copy(c.frame[c.path.Len():], transport[:n])
 	var p wire.Packet
 	if p.Decode(c.frame[:c.path.Seal(c.frame, n, 1)], nil) == wire.OK {
@@ -251,4 +254,322 @@ func (c *cage) checkAnswer(a *wire.Packet, s roce.Snapshot, naks map[wire.PSN]in
 		c.tb.Fatalf("%s, but the QP is in %s", roctest.Describe(a), s.State)
 	}
 	return true
+}
+
+// maxSteps bounds what one input of a fuzzer does.
+const maxSteps = 300
+
+// FuzzAnyQP gives a QP of any kind in any state any packets with a right ICRC,
+// each with a length of two bytes before it, from the BTH on.
+func FuzzAnyQP(f *testing.F) {
+	f.Fuzz(func(t *testing.T, in, at byte, data []byte) {
+		k, state := kinds[int(in)%len(kinds)], everyState[int(at)%len(everyState)]
+		if !k.reaches(state) {
+			t.Skip("no such state")
+		}
+		s := newStand(t, k, state)
+		for steps := 0; len(data) > 2 && steps < maxSteps; steps++ {
+			n := min(int(binary.BigEndian.Uint16(data)), len(data)-2, 4500)
+			s.give(data[2 : 2+n])
+			data = data[2+n:]
+			s.sendAll()
+			s.check()
+		}
+		s.runOut()
+		s.end()
+	})
+}
+
+// FuzzInterleave lets posts, packets, timers, changes of attributes and of memory
+// follow each other in any order, on a QP of any kind.
+func FuzzInterleave(f *testing.F) {
+	f.Fuzz(func(t *testing.T, in byte, data []byte) {
+		s := newStand(t, kinds[int(in)%len(kinds)], roce.StateRTS)
+		play := &tape{data}
+		for steps := 0; len(play.data) > 0 && steps < maxSteps; steps++ {
+			s.act(play)
+			s.check()
+		}
+		if s.qp.Attr().RateLimit == 0 || s.qp.Attr().RateLimit > 1000 {
+			s.runOut()
+		}
+		s.end()
+	})
+}
+
+// act does one thing that a tape asks for.
+func (s *stand) act(play *tape) {
+	s.tb.Helper()
+	switch play.IntN(16) {
+	default: // packets are what there is most of
+		s.giveFrame(s.noisy(play))
+	case 0, 1:
+		op := roce.Opcode(play.IntN(16))
+		n := []int{8, 0, 1, 255, 256, 257, 600}[play.IntN(7)]
+		wr := s.request(op, play.IntN(areaCount), 8*play.IntN(64), n)
+		wr.Flags = roce.SendFlags(play.IntN(8))
+		s.post(&wr)
+	case 2:
+		s.postRecv(play.IntN(areaCount), play.IntN(64), play.IntN(1000))
+	case 3:
+		s.sendSome(1 + play.IntN(4))
+	case 4:
+		s.sendAll()
+	case 5:
+		s.tick()
+	case 6:
+		s.now += roce.Time(play.IntN(1<<16)) * roce.Microsecond
+		s.qp.HandleDeadline(s.now)
+	case 7:
+		a, bit := s.qp.Attr(), roce.AttrMask(1)<<play.IntN(31)
+		extreme(&a, bit, play.IntN(extremes))
+		_ = s.modify(&a, bit) // refused or not, the stand must hold
+	case 8:
+		_ = s.modify(&roce.Attr{State: everyState[play.IntN(7)]}, roce.AttrState)
+		if s.qp.State() == roce.StateReset && play.IntN(2) == 0 {
+			s.moveUp(roce.StateRTS)
+		}
+	case 9:
+		s.revoke(play)
+	}
+}
+
+// sendSome lets the QP send up to n packets.
+func (s *stand) sendSome(n int) {
+	for range n {
+		s.qp.NextPacket(s.now, s.frame)
+	}
+}
+
+// revoke takes a region away, and may bring it back under another key.
+func (s *stand) revoke(play *tape) {
+	s.tb.Helper()
+	i := play.IntN(areaCount)
+	switch play.IntN(3) {
+	case 0:
+		s.keys.Invalidate(s.own, s.areas[i].RKey())
+	case 1:
+		_ = s.keys.Validate(s.areas[i], uint8(play.next())) // it may be valid
+	default:
+		s.keys.Deregister(s.areas[i])
+		if play.IntN(2) != 0 {
+			return
+		}
+		domain := s.own
+		if i == areaForeign {
+			domain = s.other
+		}
+		var err error
+		s.areas[i], err = s.keys.RegisterAt(domain, s.area(i), uint64(i+1)<<32, areaRights[i])
+		must(s.tb, err)
+	}
+}
+
+// FuzzAnswers answers a requester that has work of all sorts, with any answers
+// near those that it awaits, SELECTIVE_ACK among them. All its work must end.
+func FuzzAnswers(f *testing.F) {
+	requesters := []kind{kinds[0], kinds[1], kinds[2], kinds[10]}
+	f.Fuzz(func(t *testing.T, in byte, data []byte) {
+		s := newStand(t, requesters[int(in)%len(requesters)], roce.StateRTS)
+		play := &tape{data}
+		for steps := 0; len(play.data) > 0 && steps < maxSteps; steps++ {
+			switch play.IntN(10) {
+			default:
+				s.giveFrame(s.answer(play))
+			case 0:
+				s.tick()
+			case 1:
+				wr := s.request(roce.Opcode(play.IntN(16)), areaOpen, 8*play.IntN(8),
+					[]int{8, 600, 300, 0}[play.IntN(4)])
+				s.post(&wr)
+			case 2:
+				s.sendAll()
+			case 3:
+				s.revoke(play)
+			}
+			s.check()
+		}
+		s.runOut()
+		if s.sendDone != s.sendPosted {
+			t.Fatalf("%d of %d requests completed", s.sendDone, s.sendPosted)
+		}
+		s.end()
+	})
+}
+
+// answer is a frame with an answer that a tape asks for.
+func (s *stand) answer(play *tape) []byte {
+	p := s.target(pick(play, answersOf[s.kind.service()]))
+	p.PSN = p.PSN.Add(uint32(play.IntN(20)) - 2)
+	p.AETH.Syndrome = pick(play, []wire.Syndrome{
+		wire.ACKNoCredits, wire.ACKNoCredits, wire.ACKNoCredits, 0x60, 0x21, 0, 3, 0x61, 0x40, 0xff,
+	})
+	p.AETH.MSN = uint32(play.IntN(16))
+	switch p.Opcode.Spec().Payload {
+	case wire.PayloadPartial, wire.PayloadAny:
+		p.Payload = make([]byte, []int{88, 0, 256, 44, 1, 300}[play.IntN(6)])
+	case wire.Payload32:
+		for i := range p.Payload[:4] {
+			p.Payload[i] = play.next()
+		}
+	}
+	return p.Frame(&s.path)
+}
+
+// A duel is two connected queue pairs whose wire belongs to a fuzzer.
+type duel struct {
+	ends [2]*stand
+	air  [2][][]byte // frames on their way to each end
+	evil bool        // somebody made an ICRC right that was wrong, or took memory away
+}
+
+// maxAir is how many frames the wire keeps in each direction.
+const maxAir = 200
+
+// FuzzWire gives two queue pairs that work for each other a wire that loses,
+// repeats, reorders and damages what the fuzzer wants it to. Then the wire is
+// whole again, and all work ends.
+func FuzzWire(f *testing.F) {
+	f.Fuzz(func(t *testing.T, in byte, data []byte) {
+		near := []kind{kinds[0], kinds[1], kinds[2], kinds[4], kinds[3]}[int(in)%5]
+		far := near
+		far.far, far.psn = true, &[2]wire.PSN{0x100, 0x200}
+		d := &duel{ends: [2]*stand{bareStand(t, near), bareStand(t, far)}}
+		for _, s := range d.ends {
+			s.start = roce.StateRTS
+			s.moveUp(roce.StateRTS)
+		}
+		play := &tape{data}
+		for steps := 0; len(play.data) > 0 && steps < maxSteps; steps++ {
+			d.act(play)
+			d.ends[0].check()
+			d.ends[1].check()
+		}
+		d.heal(t)
+	})
+}
+
+// act does one thing that a tape asks for.
+func (d *duel) act(play *tape) {
+	to := play.IntN(2)
+	s, air := d.ends[to], &d.air[to]
+	switch play.IntN(12) {
+	default:
+		d.pump(1-to, 1+play.IntN(4))
+		d.deliver(to, 0)
+	case 0, 1:
+		op := roce.Opcode(play.IntN(16))
+		wr := s.request(op, areaOpen, 8*play.IntN(64), []int{8, 0, 1, 256, 257, 1500}[play.IntN(6)])
+		goal := d.ends[1-to].areas[areaOpen]
+		wr.RemoteAddr, wr.RKey = goal.Addr()+8*uint64(play.IntN(64)), goal.RKey()
+		wr.InvalidateKey = d.ends[1-to].areas[areaRevoke].RKey()
+		wr.Flags = roce.SendFlags(play.IntN(8))
+		s.post(&wr)
+	case 2:
+		s.postRecv(areaOpen, play.IntN(64), 1600)
+	case 3:
+		d.deliver(to, play.IntN(8))
+	case 4:
+		d.take(to, play.IntN(8))
+	case 5:
+		if f := d.take(to, play.IntN(8)); f != nil {
+			*air = append(*air, f, bytes.Clone(f))
+		}
+	case 6, 7:
+		if f := d.take(to, play.IntN(8)); f != nil {
+			at := frameBTH + play.IntN(len(f)-frameBTH)
+			f[at] ^= 1 << play.IntN(8)
+			if play.IntN(4) == 0 {
+				d.evil = true
+				s.path.Seal(f, len(f)-frameBTH-wire.ICRCLen, 1)
+			}
+			*air = append([][]byte{f}, *air...)
+		}
+	case 8:
+		s.tick()
+	case 9:
+		d.evil = true
+		s.revoke(play)
+	}
+}
+
+// pump lets an end send up to n frames.
+func (d *duel) pump(from, n int) {
+	s, air := d.ends[from], &d.air[1-from]
+	for range n {
+		if len(*air) == maxAir {
+			return
+		}
+		size := s.qp.NextPacket(s.now, s.frame)
+		if size == 0 {
+			return
+		}
+		*air = append(*air, bytes.Clone(s.frame[:size]))
+	}
+}
+
+// take takes the i-th frame off the wire, nil when there is none.
+func (d *duel) take(to, i int) []byte {
+	air := d.air[to]
+	if i >= len(air) {
+		return nil
+	}
+	f := air[i]
+	d.air[to] = append(air[:i:i], air[i+1:]...)
+	return f
+}
+
+func (d *duel) deliver(to, i int) {
+	if f := d.take(to, i); f != nil {
+		d.ends[to].giveFrame(f)
+	}
+}
+
+// heal lets everything arrive until nothing is left to happen.
+func (d *duel) heal(t *testing.T) {
+	t.Helper()
+	for range 20_000 {
+		for to := range d.ends {
+			d.pump(1-to, maxAir)
+			for len(d.air[to]) > 0 {
+				d.deliver(to, 0)
+			}
+			d.ends[to].check()
+		}
+		d.pump(0, 1)
+		d.pump(1, 1)
+		if len(d.air[0])+len(d.air[1]) > 0 {
+			continue
+		}
+		if a, b := d.ends[0].tick(), d.ends[1].tick(); !a && !b {
+			d.judge(t)
+			return
+		}
+	}
+	t.Fatalf("no end: %+v, %+v", d.ends[0].qp.Snapshot(), d.ends[1].qp.Snapshot())
+}
+
+// judge wants all work done, and by an honest wire only such failures as loss
+// explains.
+func (d *duel) judge(t *testing.T) {
+	t.Helper()
+	for i, s := range d.ends {
+		s.check()
+		if s.sendDone != s.sendPosted {
+			t.Fatalf("end %d: %d of %d requests completed: %+v", i, s.sendDone, s.sendPosted,
+				s.qp.Snapshot())
+		}
+		s.end()
+		if d.evil {
+			continue
+		}
+		for _, bad := range []roce.Status{
+			roce.StatusBadRespErr, roce.StatusLocProtErr, roce.StatusRemOpErr,
+			roce.StatusLocLenErr, roce.StatusGeneralErr,
+		} {
+			if s.statuses[bad] > 0 {
+				t.Fatalf("end %d: %s on an honest wire", i, bad)
+			}
+		}
+	}
 }

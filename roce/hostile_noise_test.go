@@ -10,6 +10,41 @@ import (
 	"xroce/roce/wire"
 )
 
+// A chooser makes the choices of a test: a source of noise, or the tape of a
+// fuzzer.
+type chooser interface {
+	IntN(n int) int
+	Uint32() uint32
+	Uint64() uint64
+}
+
+// A tape is a chooser that reads its choices from bytes, and chooses 0 at their
+// end.
+type tape struct{ data []byte }
+
+func (t *tape) next() byte {
+	if len(t.data) == 0 {
+		return 0
+	}
+	b := t.data[0]
+	t.data = t.data[1:]
+	return b
+}
+
+func (t *tape) IntN(n int) int {
+	v := int(t.next())
+	if n > 256 {
+		v = v<<8 | int(t.next())
+	}
+	return v % n
+}
+
+func (t *tape) Uint32() uint32 {
+	return uint32(t.next())<<24 | uint32(t.next())<<16 | uint32(t.next())<<8 | uint32(t.next())
+}
+
+func (t *tape) Uint64() uint64 { return uint64(t.Uint32())<<32 | uint64(t.Uint32()) }
+
 // newNoise returns a source of noise with a seed.
 func newNoise(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 77)) }
 
@@ -34,18 +69,36 @@ var corners = []uint64{
 }
 
 // pick is one of a list.
-func pick[T any](noise *rand.Rand, from []T) T { return from[noise.IntN(len(from))] }
+func pick[T any](c chooser, from []T) T { return from[c.IntN(len(from))] }
+
+// opcodesOf are the opcodes of each service, and our own.
+var opcodesOf = func() (ops [8][]wire.Opcode) {
+	for op, spec := range wire.Opcodes() {
+		for service := range ops {
+			if int(spec.Service) == service || op == wire.SelectiveAck {
+				ops[service] = append(ops[service], op)
+			}
+		}
+	}
+	return ops
+}()
+
+// answersOf are the answers of a service.
+var answersOf = func() (ops [8][]wire.Opcode) {
+	for service := range opcodesOf {
+		for _, op := range opcodesOf[service] {
+			if op.Spec().Is(wire.ClassResponse) {
+				ops[service] = append(ops[service], op)
+			}
+		}
+	}
+	return ops
+}()
 
 // noisy is a frame for the QP of a random opcode of its service, with headers of
 // noise, random lengths and a PSN near the right one.
-func (s *stand) noisy(noise *rand.Rand) []byte {
-	var ops []wire.Opcode
-	for op, spec := range wire.Opcodes() {
-		if spec.Service == s.kind.service() || op == wire.SelectiveAck {
-			ops = append(ops, op)
-		}
-	}
-	p := s.target(pick(noise, ops))
+func (s *stand) noisy(noise chooser) []byte {
+	p := s.target(pick(noise, opcodesOf[s.kind.service()]))
 	p.PSN = p.PSN.Add(uint32(noise.IntN(6)) - 2)
 	p.SE, p.AckReq = noise.IntN(2) == 0, noise.IntN(2) == 0
 	if noise.IntN(4) == 0 {
@@ -80,7 +133,7 @@ func (s *stand) noisy(noise *rand.Rand) []byte {
 }
 
 // noisyService sets the headers of a service such that they are mostly right.
-func (s *stand) noisyService(noise *rand.Rand, frame []byte, spec *wire.OpcodeSpec) []byte {
+func (s *stand) noisyService(noise chooser, frame []byte, spec *wire.OpcodeSpec) []byte {
 	b := frame[s.path.Len():]
 	key, srqn := s.kind.qkey(), uint32(standSRQ)
 	if noise.IntN(8) == 0 {

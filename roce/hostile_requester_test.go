@@ -1,6 +1,7 @@
 package roce_test
 
 import (
+	"slices"
 	"testing"
 
 	"xroce/roce"
@@ -125,8 +126,9 @@ func TestEarlyAnswerIsNotAskedFor(t *testing.T) {
 				}
 			}
 		}
-		if len(psns) != 2 || psns[0] != 0x100 || psns[1] != 0x103 {
-			t.Errorf("%s: asked for %x, want the two responses that are missing", k.name, psns)
+		kept := func(p wire.PSN) bool { return p == 0x101 || p == 0x102 }
+		if len(psns) == 0 || psns[0] != 0x100 || slices.ContainsFunc(psns, kept) {
+			t.Errorf("%s: asked for %x, want what is missing of 100 to 103", k.name, psns)
 		}
 		s.runOut()
 		s.end()

@@ -9,6 +9,7 @@ SHELL := /bin/bash
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 FUZZTIME ?= 10s
+SEEDS    ?= 1..1000
 PKGS     ?= ./...
 
 # Static, and the same bytes wherever the checkout lies.
@@ -28,7 +29,7 @@ all: build lint test ## build, lint and test
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) TESTFLAGS= BENCHFLAGS='
+	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS) TESTFLAGS= BENCHFLAGS='
 
 .PHONY: build
 build: ## build ./xroce, a static binary stamped with its version
@@ -58,6 +59,10 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
 	$(GO) test -shuffle=on $(TESTFLAGS) $(PKGS)
+	@if command -v $${CC:-gcc} >/dev/null; then \
+		echo simulator, seeds 1..200, under the race detector; \
+		CGO_ENABLED=1 $(GO) test -race -count=1 -run TestSeeds ./engine/sim/trial -seeds 1..200; \
+	else echo 'no C compiler: the simulator was not run under the race detector'; fi
 
 .PHONY: test-root
 test-root: ## the tests that need root and AF_XDP: a skip is a failure
@@ -94,6 +99,10 @@ fuzz: ## run every fuzz target for FUZZTIME, one after the other
 			echo "time is up, nothing found" && continue; \
 		bad=1; \
 	done <<<"$$list"; exit $$bad
+
+.PHONY: sim
+sim: build ## run the simulator over SEEDS
+	./xroce sim --seeds $(SEEDS)
 
 .PHONY: demo
 demo: build ## build, then show two endpoints talking (no sudo, no hardware)

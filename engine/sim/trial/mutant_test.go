@@ -223,7 +223,7 @@ var mutants = []mutant{
 	}},
 	{"a transmit frame leaks", []Invariant{Residue}, func(m *mutation) tamper {
 		return tamper{after: func(w *world) {
-			if n := w.nodes[0]; w.quiet && n.up && !m.struck {
+			if n := w.nodes[0]; w.quiet && n.up && n.config.TxFrames > 3 && !m.struck {
 				m.struck = n.port.Reserve(make([]xsk.TxFrame, 1)) == 1
 			}
 		}}

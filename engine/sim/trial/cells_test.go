@@ -114,7 +114,7 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 		from, to = b, a
 	}
 	fill(from.mr.Bytes(), messageKey(1, 1, r.round))
-	fill(to.mr.Bytes(), idleKey(r.round))
+	rest(to.mr.Bytes(), r.round)
 	want := bytes.Clone(to.mr.Bytes())
 	copy(want[canary:canary+size], from.mr.Bytes()[canary:])
 	need := [2]int{1, 0}

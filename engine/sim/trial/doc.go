@@ -2,7 +2,7 @@
 // of several devices under virtual time, over a network that is much worse than
 // any real one.
 //
-//	result := trial.Run(17, trial.Options{})
+//	result := trial.Run(ctx, 17, trial.Options{})
 //
 // The seed decides everything: how many devices and connections there are, their
 // attributes and queue depths, what the applications post and when they poll,
@@ -24,5 +24,12 @@
 //
 // Operations are rows of one table: see operations in operation.go. A row says
 // how a request claims memory here and at the peer, and what must hold when its
-// completion and its message arrive.
+// completion and its message arrive; numOps and the weights of ConnConfig follow.
+// endpoint.request puts what is special into the work request.
+//
+// # Adding a QP type
+//
+// A type that is not reliable needs a row of what its endpoints may post, its
+// own rule in arrive (a message may be missing, none may come twice or damaged)
+// and in checkOutcome, and no limits on PSNs.
 package trial

@@ -223,8 +223,8 @@ var mutants = []mutant{
 	}},
 	{"a transmit frame leaks", []Invariant{Residue}, func(m *mutation) tamper {
 		return tamper{after: func(w *world) {
-			if n := w.nodes[0]; w.quiet && n.config.TxFrames > 3 && m.strike(true) {
-				n.port.Reserve(make([]xsk.TxFrame, 1))
+			if n := w.nodes[0]; w.quiet && n.up && n.config.TxFrames > 3 && !m.struck {
+				m.struck = n.port.Reserve(make([]xsk.TxFrame, 1)) == 1
 			}
 		}}
 	}},

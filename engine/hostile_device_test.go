@@ -28,9 +28,16 @@ type siege struct {
 
 func newSiege(t *testing.T) *siege {
 	t.Helper()
+	return newSiegeOf(t, engine.Options{})
+}
+
+// newSiegeOf is the same with devices of these options.
+func newSiegeOf(t *testing.T, o engine.Options) *siege {
+	t.Helper()
 	g := &siege{t: t, clock: &sim.VirtualClock{}, tap: &recorder{}}
 	g.network = newNetwork(t, 1, g.clock, sim.Faults{})
-	devA, devB := simPair(t, g.network, engine.Options{Clock: g.clock, Direct: true, Tap: g.tap})
+	o.Clock, o.Direct, o.Tap = g.clock, true, g.tap
+	devA, devB := simPair(t, g.network, o)
 	port, err := g.network.NewPort(sim.PortConfig{MAC: [6]byte{2, 9}, MTU: 4200})
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +369,8 @@ func TestRowOPCState(t *testing.T) {
 		switch state {
 		case roce.StateInit:
 			g.modify(roce.StateReset, roce.AttrState)
-			g.modify(roce.StateInit, roce.AttrState|roce.AttrPort|roce.AttrPKeyIndex|roce.AttrAccess)
+			g.modify(roce.StateInit,
+				roce.AttrState|roce.AttrPort|roce.AttrPKeyIndex|roce.AttrAccess)
 		case roce.StateRTS:
 		default:
 			g.modify(state, roce.AttrState)

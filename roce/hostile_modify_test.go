@@ -14,7 +14,9 @@ import (
 // such as are out of range.
 func extreme(a *roce.Attr, bit roce.AttrMask, n int) {
 	small := []uint8{0, 1, 7, 8, 31, 32, 128, 129, 255}[n]
-	large := []uint32{0, 1, 1<<23 - 1, 1 << 23, 1<<24 - 1, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1}[n]
+	large := []uint32{
+		0, 1, 1<<23 - 1, 1 << 23, 1<<24 - 1, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1,
+	}[n]
 	switch bit {
 	case roce.AttrState:
 		a.State = roce.State(n)
@@ -128,7 +130,9 @@ var changes = []change{
 		a.RateLimit = []uint32{0, 1 << 20, 1 << 31, 1<<32 - 1}[i%4]
 	}},
 	{"TIMEOUT", true, roce.AttrTimeout, func(a *roce.Attr, i int) { a.Timeout = uint8(8 + i%8) }},
-	{"RETRY_CNT", true, roce.AttrRetryCnt, func(a *roce.Attr, i int) { a.RetryCnt = uint8(4 + i%4) }},
+	{"RETRY_CNT", true, roce.AttrRetryCnt, func(a *roce.Attr, i int) {
+		a.RetryCnt = uint8(4 + i%4)
+	}},
 	{"RNR_RETRY", true, roce.AttrRNRRetry, func(a *roce.Attr, _ int) { a.RNRRetry = 7 }},
 	{"MAX_QP_RD_ATOMIC", true, roce.AttrMaxRdAtomic, func(a *roce.Attr, i int) {
 		a.MaxRdAtomic = uint8(1 + i%4)
@@ -167,7 +171,8 @@ func modifiedRun(t *testing.T, c change, every int) {
 	for i, e := range p.ends {
 		fill(e.buf[:8*size], uint64(i))
 		for n := range 8 {
-			must(t, e.qp.PostRecv(&roce.RecvWR{WRID: uint64(n), SGList: e.sge(8*size+n*size, size)}))
+			into := e.sge((8+n)*size, size)
+			must(t, e.qp.PostRecv(&roce.RecvWR{WRID: uint64(n), SGList: into}))
 			op := []roce.Opcode{roce.OpSend, roce.OpRead, roce.OpSend, roce.OpWrite}[n%4]
 			wr := roce.SendWR{
 				WRID: uint64(n), Opcode: op, SGList: e.sge(n*size, size),

@@ -300,7 +300,8 @@ func TestRowERRShared(t *testing.T) {
 			t.Errorf("an address handle of path %s: %v", name, err)
 		}
 	}
-	if _, err := roce.NewAH(nil, pathTo(qpnA, wire.FramingV2IPv4)); !errors.Is(err, roce.ErrInvalid) {
+	_, err = roce.NewAH(nil, pathTo(qpnA, wire.FramingV2IPv4))
+	if !errors.Is(err, roce.ErrInvalid) {
 		t.Errorf("an address handle of no domain: %v", err)
 	}
 }
@@ -316,7 +317,7 @@ func TestRowERRKeys(t *testing.T) {
 		func() (*mem.Region, error) { return k.Register(d, make([]byte, 8), mem.HugeTLB) },
 		func() (*mem.Region, error) { return k.Register(d, make([]byte, 8), 1<<15) },
 		func() (*mem.Region, error) { return k.Register(d, make([]byte, 8), mem.FlushPersistent) },
-		func() (*mem.Region, error) { return k.RegisterAt(d, make([]byte, 8), math.MaxUint64-6, 0) },
+		func() (*mem.Region, error) { return k.RegisterAt(d, make([]byte, 8), 1<<64-7, 0) },
 	} {
 		if r, err := f(); r != nil || err == nil || k.Len() != 0 {
 			t.Errorf("registration %d: %v, %v, %d keys", i, r, err, k.Len())

@@ -1,7 +1,6 @@
 package roce_test
 
 import (
-	"slices"
 	"testing"
 
 	"xroce/roce"
@@ -67,7 +66,8 @@ func TestHeldAnswerMeetsFailedRepeat(t *testing.T) {
 		s := bareStand(t, k)
 		s.moveUp(roce.StateRTS)
 		for _, wr := range []roce.SendWR{
-			s.request(roce.OpRead, areaLocal, 0, 8), s.request(roce.OpAtomicWrite, areaRevoke, 0, 8),
+			s.request(roce.OpRead, areaLocal, 0, 8),
+			s.request(roce.OpAtomicWrite, areaRevoke, 0, 8),
 			s.request(roce.OpSend, areaLocal, 0, 8),
 		} {
 			s.post(&wr)
@@ -115,20 +115,17 @@ func TestEarlyAnswerIsNotAskedFor(t *testing.T) {
 			s.tick()
 			sent = s.sendAll()
 		}
-		var psns []wire.PSN
+		asked := 0
 		for i := range sent {
-			if sent[i].Spec.Is(wire.ClassRead) {
-				psns = append(psns, sent[i].BTH.PSN)
-				if err := roctest.RETH(wire.RETH{
-					VA: 1<<40 + uint64(sent[i].BTH.PSN-0x100)*256, RKey: 3, DMALen: 256,
-				})(&sent[i]); err != nil {
-					t.Errorf("%s: %v", k.name, err)
+			if p := &sent[i]; p.Spec.Is(wire.ClassRead) {
+				asked++
+				if p.BTH.PSN != 0x100 && p.BTH.PSN != 0x103 || p.RETH().DMALen != 256 {
+					t.Errorf("%s: asked for %s", k.name, roctest.Describe(p))
 				}
 			}
 		}
-		kept := func(p wire.PSN) bool { return p == 0x101 || p == 0x102 }
-		if len(psns) == 0 || psns[0] != 0x100 || slices.ContainsFunc(psns, kept) {
-			t.Errorf("%s: asked for %x, want what is missing of 100 to 103", k.name, psns)
+		if asked == 0 {
+			t.Errorf("%s: what is missing was not asked for", k.name)
 		}
 		s.runOut()
 		s.end()

@@ -23,9 +23,11 @@ of its interfaces. As root it makes two network namespaces joined by a virtual
 cable and runs over AF_XDP; without root, or where AF_XDP is not to be had, it runs
 on a simulated network and says why.
 
-It carries out SEND, SEND with immediate, WRITE, WRITE with immediate and READ at
-several sizes with every byte compared, reads its own packets back with another
-decoder, copies a file, and measures. Everything it makes is removed at the end.`,
+It carries out every operation of reliable and unreliable connections at several
+sizes, atomics, datagrams, shared receive queues and XRC, with every byte and every
+completion compared, and reads its own packets back with another decoder. Then it
+copies a file, copies one over a cable that loses 5 % of the frames, and measures.
+Everything it makes is removed at the end.`,
 		Example: `  sudo xroce demo                       # over AF_XDP
   xroce demo                            # on the simulated network
   sudo xroce demo --capture demo.pcapng && wireshark demo.pcapng
@@ -36,7 +38,7 @@ decoder, copies a file, and measures. Everything it makes is removed at the end.
 	flags.StringVar(&o.Capture, "capture", "", "keep the packets in this pcapng file")
 	flags.BoolVar(&o.Keep, "keep", false, "leave the namespaces and files for a look")
 	flags.BoolVar(&o.Simulated, "sim", false, "use the simulated network")
-	flags.IntVar(&size, "size", 0, "only messages of that many bytes (default 1, 64, 4096, 1 MiB)")
+	flags.IntVar(&size, "size", 0, "messages of that many bytes (default 1, 64, 4096, 1 MiB)")
 	flags.DurationVar(&o.CellTime, "time", 200*time.Millisecond, "how long each rate is measured")
 	flags.Int64Var(&o.FileSize, "file-size", 64<<20, "least size of the copied file in bytes")
 	device.register(flags)
@@ -103,6 +105,9 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 
 // printDemo prints what came after the first line.
 func (a *app) printDemo(r *demo.Report) {
+	for _, s := range r.Scenes {
+		a.printf("%-8s %3d checks: %s\n", s.Name, s.Checks, s.What)
+	}
 	if r.Capture.Packets > 0 {
 		where := ""
 		if r.Capture.File != "" {
@@ -118,6 +123,9 @@ func (a *app) printDemo(r *demo.Report) {
 		a.printf("copy: %s, %s in %.2f s, %.2f Gb/s, SHA-256 %s\n", r.Copy.Source,
 			byteCount(r.Copy.Bytes), r.Copy.Seconds, r.Copy.GbPerSecond(), r.Copy.SHA256[:16])
 	}
+	if len(r.Loss) > 0 {
+		a.printf("\n%s", lossTable(r.Loss))
+	}
 	if len(r.Rows) > 0 {
 		a.printf("\n%s\n", demoTable(r.Rows))
 	}
@@ -130,17 +138,32 @@ func (a *app) printDemo(r *demo.Report) {
 	a.printf("demo: %d passed, %d failed\n", r.Passed, r.Failed)
 }
 
+// lossTable prints what the loss of frames cost.
+func lossTable(rows []demo.LossRow) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-20s %8s %8s %8s %8s %8s %12s  %s\n", "recovery", "size", "seconds",
+		"Gb/s", "frames", "lost", "sent again", "SHA-256")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-20s %8s %8.2f %8.3f %8d %8d %12d  %s\n", r.Recovery,
+			byteCount(r.Bytes), r.Seconds, r.GbPerSecond(), r.Frames, r.Lost, r.Retransmits,
+			r.SHA256[:16])
+	}
+	fmt.Fprintf(&b, "One file over a cable that loses %.0f %% of the frames in each direction, "+
+		"received whole.\n", 100*rows[0].Share)
+	return b.String()
+}
+
 // demoTable prints the rates, aligned.
 func demoTable(rows []demo.Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-20s %8s %12s %8s %19s\n", "operation", "bytes", "messages/s", "Gb/s",
+	fmt.Fprintf(&b, "%-21s %8s %12s %8s %19s\n", "operation", "bytes", "messages/s", "Gb/s",
 		"half round trip us")
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%-20s %8d %12.0f %8.3f %19.2f\n", r.Operation, r.Size, r.Messages,
+		fmt.Fprintf(&b, "%-21s %8d %12.0f %8.3f %19.2f\n", r.Operation, r.Size, r.Messages,
 			r.Gigabits, r.Microseconds)
 	}
 	b.WriteString("One QP, up to 64 messages in flight; payload only; both hosts in this " +
-		"process, each\npolled by its own thread (direct mode). RDMA_READ: the whole round " +
-		"trip, not half.\n")
+		"process, each\npolled by its own thread (direct mode). READ and atomics: the whole " +
+		"round trip.\n")
 	return b.String()
 }

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"xroce/cmd/xroce/demo"
+	"xroce/roce/wire"
 )
 
 // quick makes the demonstration short.
@@ -24,13 +26,21 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(i.stdout), "\n")
 	contains(t, lines[0], "wire: ", "simulated", "backend sim", "MTU 4200", "path MTU 4096",
 		"(asked for)")
-	if last := lines[len(lines)-1]; last != "demo: 147 passed, 0 failed" {
+	if last := lines[len(lines)-1]; last != demoPassed {
 		t.Errorf("last line: %s", last)
 	}
 	contains(t, i.stdout, "SEND_WITH_IMM ", "RDMA_WRITE_WITH_IMM ", "RDMA_READ ", "1048576",
-		"packets in "+file)
+		"ATOMIC_FETCH_AND_ADD ", "packets in "+file, "\nRC ", "\natomics ", "\nkeys ", "\nUC ",
+		"\nUD ", "\nSRQ ", "\nXRC ", "\ngo-back-N ", "\nselective repeat ")
 	judgeByTshark(t, file)
 }
+
+// demoPassed is the last line when everything that is shown works.
+const demoPassed = "demo: 555 passed, 0 failed"
+
+// unknownToTshark are the opcodes that tshark 4.0 does not know: FLUSH, ATOMIC WRITE
+// and all of XRC. It shows their BTH and no more.
+func unknownToTshark(op int) bool { return op == 0x1c || op == 0x1d || op>>5 == 5 }
 
 // judgeByTshark lets Wireshark's dissector read the capture: every packet is
 // InfiniBand, and none is malformed. RPC over RDMA is off: tshark 4.0 reads eight
@@ -44,7 +54,7 @@ func judgeByTshark(t *testing.T, file string) {
 	}
 	args := []string{
 		"-r", file, "--disable-protocol", "rpcordma", "-T", "fields", "-e", "frame.protocols",
-		"-e", "_ws.malformed", "-e", "infiniband.invariant.crc",
+		"-e", "_ws.malformed", "-e", "infiniband.invariant.crc", "-e", "infiniband.bth.opcode",
 	}
 	var stderr bytes.Buffer
 	cmd := exec.Command(tshark, args...)
@@ -57,10 +67,23 @@ func judgeByTshark(t *testing.T, file string) {
 	if len(packets) < 1000 {
 		t.Errorf("tshark sees %d packets", len(packets))
 	}
+	opcodes := map[int]bool{}
 	for n, line := range packets {
 		f := strings.Split(line, "\t")
-		if !strings.Contains(f[0], ":infiniband") || f[1] != "" || !strings.HasPrefix(f[2], "0x") {
+		op, err := strconv.Atoi(f[3])
+		if !strings.Contains(f[0], ":infiniband") || f[1] != "" || err != nil ||
+			!strings.HasPrefix(f[2], "0x") && !unknownToTshark(op) {
 			t.Errorf("packet %d: tshark sees %q", n+1, line)
+		}
+		opcodes[op] = true
+	}
+	for _, op := range []wire.Opcode{
+		wire.RCSendOnlyInv, wire.RCFetchAdd, wire.RCCmpSwap, wire.RCAtomicWrite, wire.RCFlush,
+		wire.UCSendMiddle, wire.UCWriteOnlyImm, wire.UDSendOnly, wire.UDSendOnlyImm,
+		wire.XRCSendOnly, wire.XRCReadRespOnly,
+	} {
+		if !opcodes[int(op)] {
+			t.Errorf("tshark sees no %s", op)
 		}
 	}
 }
@@ -71,12 +94,34 @@ func TestDemoJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
-	if i.code != exitOK || r.Failed != 0 || r.Passed != 25+3+10+2+2 || len(r.Rows) != 5 ||
-		r.Wire.Backend != "sim" || r.Copy.Bytes < 3000000 {
+	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 7 || len(r.Loss) != 2 {
 		t.Errorf("code %d, %+v", i.code, r)
 	}
+	checks := 0
+	for _, s := range r.Scenes {
+		if s.Checks == 0 || s.What == "" {
+			t.Errorf("%+v", s)
+		}
+		checks += s.Checks
+	}
+	if checks == 0 || r.Passed <= checks {
+		t.Errorf("%d checks passed, the scenes have %d", r.Passed, checks)
+	}
+	for _, l := range r.Loss {
+		if l.Bytes != 3000000 || l.Lost == 0 || l.Retransmits == 0 || l.Frames < 3000000/4096 ||
+			l.Share != 0.05 || len(l.SHA256) != 64 || l.SHA256 != r.Loss[0].SHA256 {
+			t.Errorf("%+v", l)
+		}
+	}
+	// Go-back-N sends a window again for each loss, selective repeat little more
+	// than what was lost.
+	if n, s := r.Loss[0].Retransmits, r.Loss[1].Retransmits; s >= n {
+		t.Errorf("go-back-N sent %d packets again, selective repeat %d", n, s)
+	}
 	for _, row := range r.Rows {
-		if row.Size != 5000 || row.Messages <= 0 || row.Gigabits <= 0 || row.Microseconds <= 0 {
+		atomic := row.Operation == "ATOMIC_FETCH_AND_ADD" && row.Size == 8
+		if row.Size != 5000 && !atomic || row.Messages <= 0 || row.Gigabits <= 0 || row.Microseconds <= 0 {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -86,7 +131,7 @@ func TestDemoJSON(t *testing.T) {
 // is left.
 func TestDemoInterrupted(t *testing.T) {
 	for _, stage := range []demo.Stage{
-		demo.StageOperations, demo.StageCopy, demo.StageMeasure,
+		demo.StageOperations, demo.StageCopy, demo.StageLoss, demo.StageMeasure,
 	} {
 		t.Setenv("TMPDIR", t.TempDir())
 		var i *invocation

@@ -325,7 +325,7 @@ func TestRootDemo(t *testing.T) {
 		t.Fatalf("code %d, %s\n%s", i.code, i.stderr, i.stdout)
 	}
 	contains(t, i.stdout, "backend xsk", "native XDP", "copy mode", "device xr0", "MTU 4200",
-		"path MTU 4096", "64.0 MiB", "demo: 147 passed, 0 failed")
+		"path MTU 4096", "64.0 MiB", demoPassed)
 	judgeByTshark(t, file)
 	if after := leftovers(t, os.Getpid()); len(after) != len(before) {
 		t.Errorf("left: %q, before %q", after, before)

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"xroce/cmd/xroce/peer"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
-	"xroce/roce/mem"
 )
 
 // mtu leaves room for the largest path MTU.
@@ -27,6 +25,10 @@ type cable struct {
 	open func(host int, o engine.Options) (*engine.Device, error)
 	// dial makes a TCP connection, or what stands for one, from host 0 to 1.
 	dial func(ctx context.Context) (from, to net.Conn, err error)
+	// lossy makes a bad cable between the same two hosts, or ones like them. It
+	// loses that share of the frames in each direction, which ones the seed
+	// decides. It is closed when its devices and this cable are.
+	lossy func(share float64, seed uint64) (*cable, *loss, error)
 	// close removes everything; remove says how somebody else can.
 	close  func() error
 	remove func() []string
@@ -39,10 +41,20 @@ func (c machineClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
 
 // simulated makes a cable of the simulated network.
 func simulated() (*cable, error) {
-	network, err := sim.NewNetwork(1, machineClock{time.Now()}, sim.Faults{})
+	c, _, err := simulatedLossy(0, 1)
+	return c, err
+}
+
+// simulatedLossy makes one that loses frames.
+func simulatedLossy(share float64, seed uint64) (*cable, *loss, error) {
+	network, err := sim.NewNetwork(seed, machineClock{time.Now()}, sim.Faults{Drop: share})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	lost := &loss{counts: func() (sent, lost uint64) {
+		c := network.Counts()
+		return c.Sent, c.Lost()
+	}}
 	return &cable{
 		hostsAre: "two hosts on a simulated network in this process",
 		open: func(host int, o engine.Options) (*engine.Device, error) {
@@ -59,9 +71,10 @@ func simulated() (*cable, error) {
 			from, to := net.Pipe()
 			return from, to, nil
 		},
+		lossy:  simulatedLossy,
 		close:  func() error { return nil },
 		remove: func() []string { return nil },
-	}, nil
+	}, lost, nil
 }
 
 // makeWire makes the best cable that this machine and this user can have: when
@@ -113,78 +126,4 @@ func describe(o *Options, w *cable, d *engine.Device) Wire {
 		}
 	}
 	return wire
-}
-
-// A pair is one connection between the two hosts.
-type pair struct {
-	dev [2]*engine.Device
-	end [2]*peer.End
-}
-
-// Depths of the work queues of a pair. Receives are more than sends, so that
-// no message ever finds the other end without one.
-const (
-	sendDepth = 128
-	recvDepth = 512
-)
-
-// ackTimeout is the local ACK timeout code: half a second. The default of 67 ms
-// would send packets again when something else keeps the CPUs for a while.
-const ackTimeout = 17
-
-// connect opens both devices and connects a QP of each to the other. The tap
-// sees what host 0 sends and receives.
-func (w *cable) connect(ctx context.Context, o engine.Options, tap engine.Tap) (*pair, error) {
-	p := &pair{}
-	for host := range p.dev {
-		options := o
-		if host == 0 {
-			options.Tap = tap
-		}
-		dev, err := w.open(host, options)
-		if err != nil {
-			return nil, p.fail(err)
-		}
-		p.dev[host] = dev
-		end, err := peer.New(dev, peer.Config{
-			SendWR: sendDepth, RecvWR: recvDepth,
-			Access: mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead,
-		})
-		if err != nil {
-			return nil, p.fail(err)
-		}
-		p.end[host] = end
-		if err := end.ChooseGID(peer.AutoGID, nil, nil); err != nil {
-			return nil, p.fail(err)
-		}
-	}
-	for host, end := range p.end {
-		err := end.Connect(ctx, p.end[1-host].Local, engine.ConnectOptions{Timeout: ackTimeout})
-		if err != nil {
-			return nil, p.fail(err)
-		}
-	}
-	return p, nil
-}
-
-// fail closes what there is and returns err.
-func (p *pair) fail(err error) error {
-	if closeErr := p.close(); closeErr != nil {
-		return fmt.Errorf("%w (and %w)", err, closeErr)
-	}
-	return err
-}
-
-// close closes the devices and with them all that is on them.
-func (p *pair) close() error {
-	var first error
-	for _, d := range p.dev {
-		if d == nil {
-			continue
-		}
-		if err := d.Close(); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/gopacket/pcapgo"
 
 	"xroce/engine/gopacketlayer"
-	"xroce/roce"
 	"xroce/roce/wire"
 )
 
@@ -19,63 +18,45 @@ import (
 type seen struct {
 	opcode   wire.Opcode
 	psn      wire.PSN
-	payload  int // bytes
-	positive bool
+	payload  int  // bytes
+	positive bool // an acknowledgement that is no NAK
 }
+
+// A stream is what one host sent to a QP of the other, in order.
+type stream []seen
 
 // verifyCapture reads the capture with another decoder and checks that it has
 // exactly the packets that the calls must produce.
-func verifyCapture(file string, calls []call, t tally) (packets, again int, err error) {
-	streams, packets, err := readCapture(file, calls[0].qpn, t)
+func verifyCapture(file string, talks []*talk, t tally) (packets, again int, err error) {
+	streams, packets, err := readCapture(file, talks, t)
 	if err != nil {
 		return packets, 0, err
 	}
-	asked, n := inOrder(streams[0], calls[0].first)
-	again += n
-	answers, acks := split(streams[1])
-	// A READ answers with the PSNs that its request took: these begin where
-	// the request stood.
-	psn := calls[0].first
-	for _, c := range calls {
-		requests, responses := c.packets()
-		ok, rest := sequence(asked, requests, psn)
-		t.check(ok, "%s: its packets are not those of the capture from PSN 0x%06x on", c, psn)
-		asked = rest
-		if responses != nil {
-			var n int
-			answers, n = inOrder(answers, psn)
-			again += n
-			ok, answers = sequence(answers, responses, psn)
-			t.check(ok, "%s: its responses are not those of the capture", c)
-			psn = psn.Add(uint32(len(responses)))
-			continue
-		}
-		psn = psn.Add(uint32(len(requests)))
-		t.check(acked(acks, psn.Sub(1)), "%s: nothing acknowledges PSN 0x%06x", c, psn.Sub(1))
+	for _, talk := range talks {
+		// What host 0 sent went to the QP of host 1.
+		again += talk.verify([2]stream{streams[talk.qpn[1]], streams[talk.qpn[0]]}, t)
 	}
-	t.check(len(asked) == 0, "%d requests more than there were operations", len(asked))
-	nak := 0
-	for _, a := range acks {
-		if !a.positive {
-			nak++
-		}
-	}
-	t.check(nak == 0 || again > 0, "%d negative acknowledgements without a repeated packet", nak)
 	return packets, again, nil
 }
 
 // readCapture decodes every packet twice, by gopacket and by package wire, and
-// returns what each host sent.
-func readCapture(file string, qpn [2]uint32, t tally) (streams [2][]seen, packets int, err error) {
+// returns what was sent to each QP of a talk.
+func readCapture(
+	file string, talks []*talk, t tally,
+) (streams map[uint32]stream, packets int, err error) {
 	gopacketlayer.Register()
 	f, err := os.Open(file)
 	if err != nil {
-		return streams, 0, err
+		return nil, 0, err
 	}
 	defer f.Close()
 	r, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
 	if err != nil {
-		return streams, 0, fmt.Errorf("%s: %w", file, err)
+		return nil, 0, fmt.Errorf("%s: %w", file, err)
+	}
+	streams = map[uint32]stream{}
+	for _, talk := range talks {
+		streams[talk.qpn[0]], streams[talk.qpn[1]] = nil, nil
 	}
 	var icrc, malformed int
 	for {
@@ -84,7 +65,7 @@ func readCapture(file string, qpn [2]uint32, t tally) (streams [2][]seen, packet
 			break
 		}
 		if err != nil {
-			return streams, packets, fmt.Errorf("%s: packet %d: %w", file, packets+1, err)
+			return nil, packets, fmt.Errorf("%s: packet %d: %w", file, packets+1, err)
 		}
 		packets++
 		var p wire.Packet
@@ -97,18 +78,12 @@ func readCapture(file string, qpn [2]uint32, t tally) (streams [2][]seen, packet
 		if !p.VerifyICRC() {
 			icrc++
 		}
-		s := seen{opcode: p.BTH.Opcode, psn: p.BTH.PSN, payload: p.PayloadLen()}
-		if p.BTH.Opcode == wire.RCAck {
-			s.positive = p.AETH().Syndrome.IsACK()
-		}
-		switch p.BTH.DestQP {
-		case qpn[1]:
-			streams[0] = append(streams[0], s)
-		case qpn[0]:
-			streams[1] = append(streams[1], s)
-		default:
+		to := p.BTH.DestQP
+		if _, ours := streams[to]; !ours {
 			malformed++
+			continue
 		}
+		streams[to] = append(streams[to], look(&p))
 	}
 	t.check(packets > 0, "the capture is empty")
 	t.check(malformed == 0, "%d of %d captured packets: gopacket and we do not agree",
@@ -117,87 +92,131 @@ func readCapture(file string, qpn [2]uint32, t tally) (streams [2][]seen, packet
 	return streams, packets, nil
 }
 
-// packets lists the packets that an operation must produce: those of host 0,
-// and the READ responses of host 1.
-func (c call) packets() (requests, responses []seen) {
-	type ops struct{ first, middle, last, only wire.Opcode }
-	table := map[roce.Opcode]ops{
-		roce.OpSend: {
-			wire.RCSendFirst, wire.RCSendMiddle, wire.RCSendLast, wire.RCSendOnly,
-		},
-		roce.OpSendImm: {
-			wire.RCSendFirst, wire.RCSendMiddle, wire.RCSendLastImm, wire.RCSendOnlyImm,
-		},
-		roce.OpWrite: {
-			wire.RCWriteFirst, wire.RCWriteMiddle, wire.RCWriteLast, wire.RCWriteOnly,
-		},
-		roce.OpWriteImm: {
-			wire.RCWriteFirst, wire.RCWriteMiddle, wire.RCWriteLastImm, wire.RCWriteOnlyImm,
-		},
-		roce.OpRead: {
-			wire.RCReadRespFirst, wire.RCReadRespMiddle, wire.RCReadRespLast, wire.RCReadRespOnly,
-		},
+// look takes from a packet what the verification needs.
+func look(p *wire.Packet) seen {
+	s := seen{opcode: p.BTH.Opcode, psn: p.BTH.PSN, payload: p.PayloadLen()}
+	if isAck(s.opcode) {
+		s.positive = p.AETH().Syndrome.IsACK()
 	}
-	o, pmtu := table[c.op], c.pmtu.Bytes()
-	list := []seen{{opcode: o.only, payload: c.size}}
-	if c.size > pmtu {
-		list = []seen{{opcode: o.first, payload: pmtu}}
-		left := c.size - pmtu
-		for ; left > pmtu; left -= pmtu {
-			list = append(list, seen{opcode: o.middle, payload: pmtu})
+	return s
+}
+
+// isAck tells whether packets of the opcode do nothing but acknowledge.
+func isAck(op wire.Opcode) bool { return op == wire.RCAck || op == wire.XRCAck }
+
+// verify checks that the hosts sent each other the packets of the calls and no
+// other, and counts those that were sent more than once.
+func (talk *talk) verify(sent [2]stream, t tally) (again int) {
+	var asked, answers, acks [2]stream
+	psn := talk.first
+	for host, s := range sent {
+		var requests stream
+		requests, answers[host], acks[host] = s.split()
+		var n int
+		asked[host], n = requests.inOrder(psn[host])
+		again += n
+	}
+	refused := 0
+	for _, c := range talk.calls {
+		from, to := c.from, 1-c.from
+		what := talk.describe(c)
+		requests, responses := talk.packets(c)
+		ok, rest := asked[from].sequence(requests, psn[from])
+		t.check(ok, "%s: its packets are not those of the capture from PSN 0x%06x on", what,
+			psn[from])
+		asked[from] = rest
+		if responses != nil {
+			// An answer has the PSNs that its request took: these begin where the
+			// request stood.
+			var n int
+			answers[to], n = answers[to].inOrder(psn[from])
+			again += n
+			ok, answers[to] = answers[to].sequence(responses, psn[from])
+			t.check(ok, "%s: its responses are not those of the capture", what)
+			psn[from] = psn[from].Add(uint32(len(responses)))
+			continue
 		}
-		list = append(list, seen{opcode: o.last, payload: left})
+		psn[from] = psn[from].Add(uint32(len(requests)))
+		if talk.reliable() {
+			t.check(acks[to].have(psn[from].Sub(1), !c.refused),
+				"%s: no answer to PSN 0x%06x that refuses it: %t", what, psn[from].Sub(1), c.refused)
+		}
+		if c.refused {
+			refused++
+		}
 	}
-	if c.op == roce.OpRead {
-		return []seen{{opcode: wire.RCReadRequest}}, list
+	more := len(asked[0]) + len(asked[1]) + len(answers[0]) + len(answers[1])
+	t.check(more == 0, "%s: %d packets more than there were operations", talk.service, more)
+	talk.verifyAcks(acks, refused, again, t)
+	return again
+}
+
+// verifyAcks checks that there are acknowledgements only where there can be any,
+// and negative ones only for what was refused or sent again.
+func (talk *talk) verifyAcks(acks [2]stream, refused, again int, t tally) {
+	all := append(append(stream{}, acks[0]...), acks[1]...)
+	if !talk.reliable() {
+		t.check(len(all) == 0, "%s: %d acknowledgements", talk.service, len(all))
+		return
 	}
-	return list, nil
+	negative := 0
+	for _, a := range all {
+		if !a.positive {
+			negative++
+		}
+	}
+	t.check(negative == refused || again > 0,
+		"%s: %d negative acknowledgements, %d refused, and no repeated packet", talk.service,
+		negative, refused)
 }
 
 // sequence tells whether the stream goes on with these packets, from this PSN.
-func sequence(stream, want []seen, psn wire.PSN) (ok bool, rest []seen) {
+func (s stream) sequence(want []seen, psn wire.PSN) (ok bool, rest stream) {
 	for i, w := range want {
-		if i >= len(stream) {
+		if i >= len(s) {
 			return false, nil
 		}
 		w.psn = psn.Add(uint32(i))
-		if stream[i] != w {
-			return false, stream
+		if s[i] != w {
+			return false, s
 		}
 	}
-	return true, stream[len(want):]
+	return true, s[len(want):]
 }
 
 // inOrder leaves out packets whose PSN was there already: those that were sent
 // again because an answer was lost or late.
-func inOrder(stream []seen, next wire.PSN) (fresh []seen, again int) {
-	for _, s := range stream {
-		if s.psn.Before(next) {
+func (s stream) inOrder(next wire.PSN) (fresh stream, again int) {
+	for _, p := range s {
+		if p.psn.Before(next) {
 			again++
 			continue
 		}
-		fresh = append(fresh, s)
-		next = s.psn.Add(1)
+		fresh = append(fresh, p)
+		next = p.psn.Add(1)
 	}
 	return fresh, again
 }
 
-// split separates READ responses from acknowledgements.
-func split(stream []seen) (answers, acks []seen) {
-	for _, s := range stream {
-		if s.opcode == wire.RCAck {
-			acks = append(acks, s)
-		} else {
-			answers = append(answers, s)
+// split separates requests, answers with something in them, and acknowledgements.
+func (s stream) split() (requests, answers, acks stream) {
+	for _, p := range s {
+		switch {
+		case p.opcode.Spec().Is(wire.ClassRequest):
+			requests = append(requests, p)
+		case isAck(p.opcode):
+			acks = append(acks, p)
+		default:
+			answers = append(answers, p)
 		}
 	}
-	return answers, acks
+	return requests, answers, acks
 }
 
-// acked tells whether one of the acknowledgements is for the packet.
-func acked(acks []seen, psn wire.PSN) bool {
-	for _, a := range acks {
-		if a.positive && a.psn == psn {
+// have tells whether one of the acknowledgements is for the packet.
+func (s stream) have(psn wire.PSN, positive bool) bool {
+	for _, a := range s {
+		if a.positive == positive && a.psn == psn {
 			return true
 		}
 	}

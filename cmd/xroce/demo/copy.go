@@ -15,12 +15,12 @@ import (
 
 	"xroce/cmd/xroce/peer"
 	"xroce/cmd/xroce/transfer"
-	"xroce/engine"
+	"xroce/roce"
 )
 
 // showCopy copies a file from host 0 to host 1 as `xroce copy` and `xroce
 // serve` do, and compares the copy with the original.
-func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) (err error) {
+func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) error {
 	source, err := sourceFile(dir, o.FileSize)
 	if err != nil {
 		return err
@@ -29,43 +29,9 @@ func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) (e
 	if err := os.Mkdir(target, 0o700); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(target)
+	d := delivery{cable: w, options: o, stage: StageCopy, source: source, dir: target}
+	result, err := d.run(ctx)
 	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var dev [2]*engine.Device
-	for host := range dev {
-		if dev[host], err = w.open(host, o.Device); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, dev[host].Close()) }()
-	}
-	from, to, err := w.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	defer to.Close()
-
-	received := make(chan error, 1)
-	go protect(received, func() error {
-		_, err := transfer.Receive(ctx, dev[1], to, transfer.ReceiveConfig{
-			Root: root, GIDIndex: peer.AutoGID,
-		})
-		if err != nil {
-			to.Close() // else the sender would wait for an answer
-		}
-		return err
-	})
-	result, err := transfer.Send(ctx, dev[0], from, transfer.SendConfig{
-		File: source, Path: "copy", GIDIndex: peer.AutoGID,
-		Progress: func(done, total int64) { o.Progress(StageCopy, done, total, 1<<10) },
-	})
-	if err != nil {
-		from.Close()
-	}
-	if err := errors.Join(err, <-received); err != nil {
 		return err
 	}
 	t.report.Copy = CopyFacts{
@@ -73,6 +39,63 @@ func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) (e
 		SHA256: result.SHA256,
 	}
 	return compare(source, filepath.Join(target, result.Path), result, t)
+}
+
+// A delivery is a file that goes from host 0 to a directory of host 1.
+type delivery struct {
+	*cable
+	options *Options
+	stage   Stage
+	source  string
+	dir     string
+	ext     roce.Extensions // that both ends can do
+
+	retransmits uint64 // packets that were sent again, valid after run
+}
+
+// run opens the devices and sends the file.
+func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) {
+	root, err := os.OpenRoot(d.dir)
+	if err != nil {
+		return result, err
+	}
+	defer root.Close()
+	h, err := d.openBoth(d.options.Device, nil)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	from, to, err := d.dial(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer from.Close()
+	defer to.Close()
+
+	received := make(chan error, 1)
+	go protect(received, func() error {
+		_, err := transfer.Receive(ctx, h.dev[1], to, transfer.ReceiveConfig{
+			Root: root, GIDIndex: peer.AutoGID, Extensions: d.ext,
+		})
+		if err != nil {
+			to.Close() // else the sender would wait for an answer
+		}
+		return err
+	})
+	result, err = transfer.Send(ctx, h.dev[0], from, transfer.SendConfig{
+		File: d.source, Path: "copy", GIDIndex: peer.AutoGID, Extensions: d.ext,
+		Progress: func(done, total int64) {
+			d.options.Progress(d.stage, done, total, 1<<10)
+		},
+	})
+	if err != nil {
+		from.Close()
+	}
+	if err := errors.Join(err, <-received); err != nil {
+		return result, err
+	}
+	d.retransmits, err = h.retransmitted()
+	return result, err
 }
 
 // compare reads both files again and checks that they are the same.
@@ -126,6 +149,11 @@ func sourceFile(dir string, size int64) (string, error) {
 	if file := toolchainFile(size); file != "" {
 		return file, nil
 	}
+	return randomFile(dir, size)
+}
+
+// randomFile makes a file of random bytes in dir.
+func randomFile(dir string, size int64) (string, error) {
 	f, err := os.Create(filepath.Join(dir, "random"))
 	if err != nil {
 		return "", err

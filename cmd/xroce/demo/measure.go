@@ -12,7 +12,6 @@ import (
 	"xroce/cmd/xroce/peer"
 	"xroce/engine"
 	"xroce/roce"
-	"xroce/roce/mem"
 )
 
 // What is in flight while a rate is measured.
@@ -31,35 +30,57 @@ const patience = 256
 func measure(ctx context.Context, o *Options, w *cable, report *Report) (err error) {
 	device := o.Device
 	device.Direct, device.Busy = true, false
-	p, err := w.connect(ctx, device, nil)
+	h, err := w.openBoth(device, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, h.close()) }()
+	p, err := h.connect(ctx, allRights, both(roce.TypeRC))
+	if err != nil {
+		return err
+	}
 	m, err := newMeter(p, slices.Max(o.Sizes), o.CellTime)
 	if err != nil {
 		return err
 	}
-	total := int64(len(operations) * len(o.Sizes))
-	for _, op := range operations {
-		for _, size := range o.Sizes {
-			m.op, m.size = op, size
-			row, err := m.row(ctx)
-			if err != nil {
-				return fmt.Errorf("%s of %d bytes: %w", op, size, err)
-			}
-			report.Rows = append(report.Rows, row)
-			o.Progress(StageMeasure, int64(len(report.Rows)), total, 1)
+	cells := cellsOf(o.Sizes)
+	for _, c := range cells {
+		m.cell = c
+		row, err := m.row(ctx)
+		if err != nil {
+			return fmt.Errorf("%s of %d bytes: %w", c.op, c.size, err)
 		}
+		report.Rows = append(report.Rows, row)
+		o.Progress(StageMeasure, int64(len(report.Rows)), int64(len(cells)), 1)
 	}
 	return nil
 }
 
-// A meter measures one operation at one size, then another on the same pair.
+// A cell is what one row of the table is about.
+type cell struct {
+	op   roce.Opcode
+	size int // bytes
+}
+
+// cellsOf lists the table: operations of every size, and an atomic one of a word.
+func cellsOf(sizes []int) (cells []cell) {
+	for _, op := range []roce.Opcode{
+		roce.OpSend, roce.OpSendImm, roce.OpWrite, roce.OpWriteImm, roce.OpRead,
+	} {
+		for _, size := range sizes {
+			cells = append(cells, cell{op, size})
+		}
+	}
+	return append(cells, cell{roce.OpFetchAdd, word})
+}
+
+// oneSided tells whether nobody at host 1 can answer the operation.
+func (c cell) oneSided() bool { return c.op == roce.OpRead || c.op == roce.OpFetchAdd }
+
+// A meter measures one cell, then another on the same pair.
 type meter struct {
 	*pair
-	op   roce.Opcode
-	size int
+	cell
 	room int // bytes of each region, for the largest size
 	time time.Duration
 	mr   [2]*engine.MR
@@ -69,11 +90,11 @@ type meter struct {
 // newMeter registers a region at each host, which lives as long as the devices,
 // and posts all receives: each has room for any size.
 func newMeter(p *pair, room int, d time.Duration) (*meter, error) {
-	m := &meter{pair: p, room: room, time: d}
+	// Memory of that size lies on a boundary that atomic operations need.
+	m := &meter{pair: p, room: max(room, 64), time: d}
 	for host, dev := range p.dev {
 		var err error
-		m.mr[host], err = dev.RegMR(p.end[host].PD, make([]byte, room),
-			mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+		m.mr[host], err = dev.RegMR(p.pd[host], make([]byte, m.room), allRights)
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +117,10 @@ func (m *meter) row(ctx context.Context) (Row, error) {
 	row.Messages = float64(n) / since(begin)
 	row.Gigabits = row.Messages * float64(m.size) * 8 / 1e9
 	ask, answer := m.ping, m.pong
-	switch m.op {
-	case roce.OpRead:
+	switch {
+	case m.oneSided():
 		ask, answer = m.readOnce, m.sink
-	case roce.OpWrite:
+	case m.op == roce.OpWrite:
 		ask, answer = m.pokePing, m.pokePong
 	}
 	begin = time.Now()
@@ -107,7 +128,7 @@ func (m *meter) row(ctx context.Context) (Row, error) {
 		return row, err
 	}
 	row.Microseconds = since(begin) * 1e6 / float64(n)
-	if m.op != roce.OpRead {
+	if !m.oneSided() {
 		row.Microseconds /= 2
 	}
 	return row, nil
@@ -225,7 +246,7 @@ func (m *meter) flood(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// sink is host 1 while host 0 floods it or reads from it. All that host 0 sent
+// sink is host 1 while host 0 floods it or reads from it: it only answers. All that host 0 sent
 // has its completion here before it has one there, so what is left at the end
 // is in the queue.
 func (m *meter) sink(ctx context.Context) error {
@@ -292,7 +313,7 @@ func (m *meter) pong(ctx context.Context) error {
 	return nil
 }
 
-// readOnce reads from host 1 and awaits the data.
+// readOnce reads from host 1, or adds to its word, and awaits the data.
 func (m *meter) readOnce(ctx context.Context) (int64, error) {
 	idle := 0
 	return m.rounds(func() error {

@@ -22,8 +22,7 @@ func namespaces() (*cable, error) {
 	if err != nil {
 		return nil, err
 	}
-	sides := [2]vethpair.Side{vethpair.A, vethpair.B}
-	return &cable{
+	w := &cable{
 		hostsAre: "two network namespaces joined by a veth pair",
 		open: func(host int, o engine.Options) (d *engine.Device, err error) {
 			if o.Mode == xsk.ModeAuto {
@@ -40,7 +39,11 @@ func namespaces() (*cable, error) {
 		remove: func() []string {
 			return []string{"ip netns del " + p.A.Namespace, "ip netns del " + p.B.Namespace}
 		},
-	}, nil
+	}
+	w.lossy = func(share float64, seed uint64) (*cable, *loss, error) {
+		return veth{p}.lossy(w, share, seed)
+	}
+	return w, nil
 }
 
 // dial makes a TCP connection from one namespace to the other, through the

@@ -11,8 +11,10 @@ type Report struct {
 	Passed   int          `json:"passed"`
 	Failed   int          `json:"failed"`
 	Failures []string     `json:"failures,omitempty"`
+	Scenes   []Scene      `json:"scenes"`
 	Capture  CaptureFacts `json:"capture"`
 	Copy     CopyFacts    `json:"copy"`
+	Loss     []LossRow    `json:"loss"`
 	Rows     []Row        `json:"rows"`
 	Kept     []string     `json:"kept,omitempty"` // what was not removed, and how to
 	Seconds  float64      `json:"seconds"`
@@ -43,6 +45,13 @@ func (w Wire) String() string {
 	return s
 }
 
+// A Scene is a service that was shown.
+type Scene struct {
+	Name   string `json:"name"`
+	What   string `json:"what"`
+	Checks int    `json:"checks"` // also those that failed
+}
+
 // CaptureFacts say what was captured.
 type CaptureFacts struct {
 	File        string `json:"file,omitempty"` // empty when it was removed
@@ -61,14 +70,30 @@ type CopyFacts struct {
 // GbPerSecond is the rate of the copy in units of 10^9 bits a second.
 func (c CopyFacts) GbPerSecond() float64 { return gigabits(c.Bytes, c.Seconds) }
 
+// A LossRow is a file that was sent over a cable that loses frames.
+type LossRow struct {
+	Recovery    string  `json:"recovery"`
+	Extensions  string  `json:"extensions"`
+	Share       float64 `json:"loss"` // of the frames in each direction
+	Bytes       int64   `json:"bytes"`
+	Seconds     float64 `json:"seconds"`
+	Frames      uint64  `json:"frames"` // of both directions
+	Lost        uint64  `json:"lost"`
+	Retransmits uint64  `json:"retransmits"` // packets that were sent again
+	SHA256      string  `json:"sha256"`
+}
+
+// GbPerSecond is the rate of the file in units of 10^9 bits a second.
+func (l LossRow) GbPerSecond() float64 { return gigabits(l.Bytes, l.Seconds) }
+
 // A Row is a line of the table: one operation at one size.
 type Row struct {
 	Operation string  `json:"operation"`
 	Size      int     `json:"size"` // bytes
 	Messages  float64 `json:"messages_per_second"`
 	Gigabits  float64 `json:"gigabits_per_second"` // payload, 10^9 bits
-	// Microseconds is half of the mean round trip; of a READ, which has no
-	// other half, the whole.
+	// Microseconds is half of the mean round trip; of a READ and an atomic
+	// operation, which have no other half, the whole.
 	Microseconds float64 `json:"half_round_trip_us"`
 }
 

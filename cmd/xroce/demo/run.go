@@ -99,18 +99,22 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 // show goes through the stages.
 func show(ctx context.Context, o *Options, w *cable, dir string, report *Report) error {
 	t := tally{report}
-	calls, err := showOperations(ctx, o, w, t)
+	talks, err := showScenes(ctx, o, w, t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", StageOperations, err)
 	}
 	o.Hook(StageCapture)
-	report.Capture.Packets, report.Capture.Retransmits, err = verifyCapture(o.Capture, calls, t)
+	report.Capture.Packets, report.Capture.Retransmits, err = verifyCapture(o.Capture, talks, t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", StageCapture, err)
 	}
 	o.Hook(StageCopy)
 	if err := showCopy(ctx, o, w, dir, t); err != nil {
 		return fmt.Errorf("%s: %w", StageCopy, err)
+	}
+	o.Hook(StageLoss)
+	if err := showLoss(ctx, o, w, dir, t); err != nil {
+		return fmt.Errorf("%s: %w", StageLoss, err)
 	}
 	o.Hook(StageMeasure)
 	if err := measure(ctx, o, w, report); err != nil {

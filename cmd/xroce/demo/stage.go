@@ -8,5 +8,6 @@ const (
 	StageOperations Stage = "operations" // every operation, every byte
 	StageCapture    Stage = "capture"    // the packets of those, read back
 	StageCopy       Stage = "copy"       // a file
+	StageLoss       Stage = "loss"       // a file over a bad cable
 	StageMeasure    Stage = "measure"    // rates and round trips
 )

@@ -1,0 +1,118 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"xroce/bpf"
+	"xroce/engine"
+	"xroce/xsk"
+	"xroce/xsk/vethpair"
+)
+
+// A veth is a cable between two network namespaces.
+type veth struct{ *vethpair.Pair }
+
+// sendBuffer is the SO_SNDBUF of the socket in bytes, as engine.Open has it: the
+// default holds some 80 large frames.
+const sendBuffer = 8 << 20
+
+var sides = [2]vethpair.Side{vethpair.A, vethpair.B}
+
+// lossy makes a cable that loses frames of the one that there is.
+func (v veth) lossy(w *cable, share float64, seed uint64) (*cable, *loss, error) {
+	var links [2]*lossyLink
+	bad := *w
+	bad.open = func(host int, o engine.Options) (d *engine.Device, err error) {
+		err = v.Do(sides[host], func() error {
+			d, links[host], err = v.openLossy(host, o, share, seed+uint64(host))
+			return err
+		})
+		return d, err
+	}
+	return &bad, &loss{counts: func() (sent, lost uint64) {
+		for _, l := range links {
+			sent += l.frames.Load()
+			lost += l.lost.Load()
+		}
+		return sent, lost
+	}}, nil
+}
+
+// openLossy does what engine.Open does, with a link that loses frames.
+func (v veth) openLossy(
+	host int, o engine.Options, share float64, seed uint64,
+) (*engine.Device, *lossyLink, error) {
+	h, err := v.host(host, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Mode == xsk.ModeAuto {
+		o.Mode = xsk.ModeCopy
+	}
+	socket, err := xsk.Open(xsk.Config{
+		Ifindex: h.port.Index, Queue: o.Queue, Mode: o.Mode, SndBuf: sendBuffer,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	if err := h.program.Register(o.Queue, socket.FD()); err != nil {
+		return nil, nil, errors.Join(err, socket.Close(), h.Close())
+	}
+	link := newLossyLink(socket, share, seed)
+	d, err := engine.OpenLink(link, h, o)
+	return d, link, err
+}
+
+// A vethHost is the engine.Host of one end: there is one neighbour, and its
+// address is known.
+type vethHost struct {
+	port    engine.Port
+	peer    netip.Addr
+	peerMAC [6]byte
+	program *bpf.Program
+}
+
+// host attaches the XDP program to one end.
+func (v veth) host(host int, o engine.Options) (*vethHost, error) {
+	own, other := &v.A, &v.B
+	if host == 1 {
+		own, other = other, own
+	}
+	h := &vethHost{
+		port: engine.Port{
+			Name: own.Name, Index: own.Ifindex, MAC: [6]byte(own.MAC), MTU: mtu, Up: true,
+			Addrs: []netip.Addr{own.IPv4.Addr()},
+		},
+		peer: other.IPv4.Addr(), peerMAC: [6]byte(other.MAC),
+	}
+	key, err := bpf.AddrKey(own.IPv4.Addr())
+	if err != nil {
+		return nil, err
+	}
+	if h.program, err = bpf.Attach(own.Ifindex, bpf.Options{Mode: o.Attach}); err != nil {
+		return nil, err
+	}
+	for _, k := range []bpf.Key{bpf.MACKey(h.port.MAC), key} {
+		if err := h.program.Own(k); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+	}
+	return h, nil
+}
+
+// Port implements engine.Host.
+func (h *vethHost) Port() engine.Port { return h.port }
+
+// Resolve implements engine.Host.
+func (h *vethHost) Resolve(_ context.Context, _, dst netip.Addr) ([6]byte, error) {
+	if dst.Unmap() != h.peer {
+		return [6]byte{}, fmt.Errorf("%w: %s", engine.ErrNoNeighbour, dst)
+	}
+	return h.peerMAC, nil
+}
+
+// Close implements engine.Host.
+func (h *vethHost) Close() error { return h.program.Close() }

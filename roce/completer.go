@@ -65,10 +65,8 @@ func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 		}
 	case wire.KindRNRNAK:
 		q.count.Inc(counter.RcvdRNR)
-		if q.answered(now, psn) {
+		if q.missing(now, psn, q.req.sentTop) {
 			q.waitRNR(now, psn, s.Code())
-		} else {
-			q.missed(q.req.sentTop)
 		}
 	case wire.KindNAK:
 		if s.NAK() == wire.NAKPSNSequenceError {
@@ -183,11 +181,7 @@ func (q *QP) handleSeqNAK(now Time, psn wire.PSN) {
 	q.count.Inc(counter.PacketSeqErr)
 	// While waiting for the RNR timer nothing is sent, and a second NAK for
 	// the same loss is not a second loss.
-	if !q.answered(now, psn) {
-		q.missed(r.sentTop)
-		return
-	}
-	if r.rnrWait || r.retried {
+	if !q.missing(now, psn, r.sentTop) || r.rnrWait || r.retried {
 		return
 	}
 	r.retried = true

@@ -249,4 +249,9 @@ func TestDatagramRights(t *testing.T) {
 	s.keys.Deregister(region)
 	s.ExpectNothing()
 	s.ExpectCQE(done(1, roce.WCSend), failed(1, roce.StatusLocProtErr))
+	s.move(roce.StateRTS)
+	s.Post(s.gram(2, 1, 0))
+	s.Expect(roctest.PSN(s.us(1)))
+	s.ExpectNothing()
+	s.ExpectCQE(done(2, roce.WCSend))
 }

@@ -196,11 +196,7 @@ func (q *QP) handleSelectiveAck(now Time, p *wire.Packet) {
 	x, r, psn := q.sel, &q.req, p.BTH.PSN
 	q.count.Inc(counter.PacketSeqErr)
 	top := x.keep(psn, p, r)
-	if !q.answered(now, psn) {
-		q.missed(top)
-		return
-	}
-	if r.rnrWait {
+	if !q.missing(now, psn, top) || r.rnrWait {
 		return
 	}
 	// In a round that is under way psn was sent again already, unless something
@@ -220,6 +216,9 @@ func (q *QP) repeat(now Time, top wire.PSN) {
 	r.retried = true
 	q.retryFrom(now, r.una)
 	q.sel.top = top
+	if !q.sel.want.After(top) {
+		q.sel.want = r.una
+	}
 }
 
 // extendRound moves the end of a round on. This is news of another loss, and costs
@@ -238,12 +237,19 @@ func (x *selective) beginRound(sentTop wire.PSN) {
 	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
 }
 
-// missed notes up to where the peer misses requests, when this cannot be acted on
-// because data before it is missing here.
-func (q *QP) missed(top wire.PSN) {
-	if q.sel != nil && top.After(q.sel.want) && q.State() != StateErr {
-		q.sel.want = top
+// missing is answered for a NAK, which tells that from psn up to top requests are
+// missing at the peer. When this cannot be acted on yet, because data before psn
+// is missing here, it is kept in mind.
+func (q *QP) missing(now Time, psn, top wire.PSN) bool {
+	x := q.sel
+	if x != nil && top.After(x.want) {
+		x.want = top
 	}
+	reached := q.answered(now, psn)
+	if x != nil && reached {
+		x.want = psn
+	}
+	return reached
 }
 
 // keep notes what the peer keeps behind psn, which it does not, and returns the

@@ -57,7 +57,7 @@ func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 	switch s := h.Syndrome; s.Kind() {
 	case wire.KindACK:
 		q.req.credit.update(h)
-		if q.req.resent {
+		if q.sel == nil && q.req.resent {
 			// It may be older than the repetition, whose data is still to come.
 			q.reach(now, psn.Add(1))
 		} else {

@@ -295,11 +295,12 @@ func (q *QP) requestDeadline(now Time) {
 		r.rnrWait = false
 	case !r.rnrWait && r.ackAt != 0 && now >= r.ackAt:
 		q.count.Inc(counter.LocalAckTimeout)
+		again := r.resent
 		r.retried = false
-		if q.sel != nil {
-			q.sel.forget()
-		}
 		q.retryFrom(now, r.una)
+		if q.sel != nil {
+			q.sel.probe(r.una, again)
+		}
 	}
 }
 

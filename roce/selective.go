@@ -237,6 +237,17 @@ func (x *selective) beginRound(sentTop wire.PSN) {
 	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
 }
 
+// probe makes the oldest packet alone the round, after a timeout: its answer tells
+// what else is missing. When that was in vain nothing is believed any more, and
+// everything is sent again.
+func (x *selective) probe(una wire.PSN, again bool) {
+	if again {
+		x.forget()
+	} else {
+		x.top = una.Add(1)
+	}
+}
+
 // missing is answered for a NAK, which tells that from psn up to top requests are
 // missing at the peer. When this cannot be acted on yet, because data before psn
 // is missing here, it is kept in mind.

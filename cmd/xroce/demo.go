@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/demo"
+	"xroce/engine"
 )
 
 func (a *app) demoCommand() *cobra.Command {
@@ -56,6 +57,10 @@ Everything it makes is removed at the end.`,
 		var err error
 		if o.Device, err = device.options(a); err != nil {
 			return err
+		}
+		if o.Device.Backend == engine.BackendAsavie {
+			return usagef("the demonstration opens a queue several times, which backend %s can "+
+				"do once in a process", engine.BackendAsavie)
 		}
 		return a.demo(ctx, o)
 	})

@@ -121,10 +121,19 @@ func TestDemoJSON(t *testing.T) {
 	}
 	for _, row := range r.Rows {
 		atomic := row.Operation == "ATOMIC_FETCH_AND_ADD" && row.Size == 8
-		if row.Size != 5000 && !atomic || row.Messages <= 0 || row.Gigabits <= 0 || row.Microseconds <= 0 {
+		if row.Size != 5000 && !atomic || row.Messages <= 0 || row.Gigabits <= 0 ||
+			row.Microseconds <= 0 {
 			t.Errorf("%+v", row)
 		}
 	}
+}
+
+func TestDemoRefusesAsavie(t *testing.T) {
+	i := bench{machine: goodMachine()}.run(t, "demo", "--backend", "asavie")
+	if i.code != exitUsage || i.stdout != "" {
+		t.Errorf("code %d, %s", i.code, i.stdout)
+	}
+	contains(t, i.stderr, "backend asavie")
 }
 
 // TestDemoInterrupted interrupts each stage: the summary is printed and nothing

@@ -25,6 +25,9 @@ type devinfo struct {
 	LinkLayer string   `json:"link_layer"`
 	GIDs      []gidRow `json:"gids"`
 
+	// Limits have the names of struct ibv_device_attr, flags as numbers.
+	Limits map[string]uint64 `json:"limits"`
+
 	stateCode   int
 	max, active wire.MTU
 }
@@ -47,6 +50,7 @@ func newDevinfo(i host.Interface) devinfo {
 		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
 		NetdevMTU: i.MTU, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
 		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
+		Limits: limitValues(),
 	}
 	d.MaxMTU, d.ActiveMTU = d.max.Bytes(), d.active.Bytes()
 	if i.Up && i.Carrier {
@@ -145,7 +149,7 @@ func (d *devinfo) text(verbose bool) string {
 	row(1, "phys_port_cnt", "%d", 1)
 	if verbose {
 		for _, l := range limits {
-			row(1, l.name, "%d", l.value)
+			row(1, l.name, "%s", l)
 		}
 	}
 	b.WriteString("\t\tport:\t1\n")
@@ -157,6 +161,7 @@ func (d *devinfo) text(verbose bool) string {
 	row(3, "port_lmc", "0x%02x", 0)
 	row(3, "link_layer", "%s", d.LinkLayer)
 	if verbose {
+		row(3, "max_msg_sz", "0x%x", roce.MaxMessage)
 		row(3, "netdev_mtu", "%d", d.NetdevMTU)
 		row(3, "gid_tbl_len", "%d", len(d.GIDs))
 		row(3, "pkey_tbl_len", "%d", 1)
@@ -173,19 +178,4 @@ func mtuText(m wire.MTU) string {
 		return "invalid MTU (0)"
 	}
 	return fmt.Sprintf("%d (%d)", m.Bytes(), m)
-}
-
-// limits are what -v adds, under the names of struct ibv_device_attr.
-var limits = []struct {
-	name  string
-	value int
-}{
-	{"max_qp", wire.MulticastQP - 17},
-	{"max_qp_wr", roce.MaxWR},
-	{"max_sge", roce.MaxSGE},
-	{"max_cqe", roce.MaxCQDepth},
-	{"max_qp_rd_atom", roce.MaxRdAtomic},
-	{"max_qp_init_rd_atom", roce.MaxRdAtomic},
-	{"max_pkeys", 1},
-	{"local_ca_ack_delay", 15},
 }

@@ -138,8 +138,9 @@ func (talk *talk) verify(sent [2]stream, t tally) (again int) {
 		}
 		psn[from] = psn[from].Add(uint32(len(requests)))
 		if talk.reliable() {
-			t.check(acks[to].have(psn[from].Sub(1), !c.refused),
-				"%s: no answer to PSN 0x%06x that refuses it: %t", what, psn[from].Sub(1), c.refused)
+			last := psn[from].Sub(1)
+			t.check(acks[to].have(last, !c.refused),
+				"%s: no answer to PSN 0x%06x that refuses it: %t", what, last, c.refused)
 		}
 		if c.refused {
 			refused++

@@ -125,9 +125,10 @@ func playSRQ(ctx context.Context, c *cast) error {
 		defer pairs[i].disconnect()
 	}
 	for slot := range sharedDepth - sharedLimit + 1 {
-		c.check(c.limitEvents(pool.srq) == 0, "SRQ: its event came at %d receives, the limit is %d",
-			sharedDepth-slot, sharedLimit)
-		if err := d.deliver(ctx, pairs[slot%sharers], talks[slot%sharers], pool, slot, 0); err != nil {
+		c.check(c.limitEvents(pool.srq) == 0,
+			"SRQ: its event came at %d receives, the limit is %d", sharedDepth-slot, sharedLimit)
+		i := slot % sharers
+		if err := d.deliver(ctx, pairs[i], talks[i], pool, slot, 0); err != nil {
 			return err
 		}
 	}

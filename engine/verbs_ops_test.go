@@ -169,7 +169,8 @@ func TestAtomicWriteAndFlush(t *testing.T) {
 		for _, wc := range w.succeed(a.cq, 3) {
 			opcodes = append(opcodes, wc.Opcode)
 		}
-		if want := []roce.WCOpcode{roce.WCWrite, roce.WCFlush, roce.WCAtomicWrite}; !slices.Equal(opcodes, want) {
+		want := []roce.WCOpcode{roce.WCWrite, roce.WCFlush, roce.WCAtomicWrite}
+		if !slices.Equal(opcodes, want) {
 			t.Errorf("completions %v, want %v", opcodes, want)
 		}
 		if word(b, 0) != 42 || word(b, 1) != 43 {

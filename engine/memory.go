@@ -48,6 +48,11 @@ func (m *MR) SGE(off, n int) roce.SGE {
 	return roce.SGE{Addr: m.Addr() + uint64(off), Length: uint32(n), LKey: m.LKey()}
 }
 
+// Validate gives the region back a key after a peer's SEND with invalidate, or
+// LOCAL_INV, took it out of use: the old one with other low 8 bits. The error is
+// mem.ErrNotInvalidated when nobody did, mem.ErrNotRegistered after Deregister.
+func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.region, variant) }
+
 // Deregister takes the keys out of use. When it returns, no packet reads or
 // writes the memory any more; work requests that name it fail. It is idempotent.
 func (m *MR) Deregister() {

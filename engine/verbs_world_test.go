@@ -178,7 +178,13 @@ type seat struct {
 // is the seat's own.
 func seatOn(t *testing.T, dev *engine.Device, init engine.QPInit) *seat {
 	t.Helper()
-	s := &seat{dev: dev, pd: dev.AllocPD()}
+	return seatIn(t, dev.AllocPD(), dev, init)
+}
+
+// seatIn is seatOn in a protection domain.
+func seatIn(t *testing.T, pd *engine.PD, dev *engine.Device, init engine.QPInit) *seat {
+	t.Helper()
+	s := &seat{dev: dev, pd: pd}
 	var err error
 	if s.cq, err = dev.CreateCQ(1024); err != nil {
 		t.Fatal(err)

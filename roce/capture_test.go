@@ -26,7 +26,7 @@ type capture struct {
 	from    []byte // 'A' or 'B'
 	calls   []*call
 	posts   []*posted
-	deaf    bool // nothing reached the host
+	deaf    bool                // nothing reached the host
 	differ  map[difference]bool // and whether it was found
 }
 

@@ -77,8 +77,8 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 	}
 	var grh [grhLen]byte
 	p.PutGRH(grh[:])
-	if q.scatter(q.domain, s.list, 0, grh[:]) != mem.OK ||
-		q.scatterPacket(q.domain, s.list, grhLen, p) != mem.OK {
+	if q.scatter(q.landing(), s.list, 0, grh[:]) != mem.OK ||
+		q.scatterPacket(q.landing(), s.list, grhLen, p) != mem.OK {
 		q.drop(p, stepLocal)
 		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 		q.enterError(now)

@@ -39,8 +39,8 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 		q.count.Inc(stepNoReceive.counter())
 	case n > s.wqe.length:
 		q.count.Inc(stepFit.counter())
-	case q.scatter(q.domain, s.list, 0, head) != 0 ||
-		q.scatter(q.domain, s.list, uint32(len(head)), tail) != 0:
+	case q.scatter(q.landing(), s.list, 0, head) != 0 ||
+		q.scatter(q.landing(), s.list, uint32(len(head)), tail) != 0:
 		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 		q.enterError(now)
 	default:

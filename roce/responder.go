@@ -168,6 +168,15 @@ func (q *QP) memory() *mem.Domain {
 	return q.domain
 }
 
+// landing is the protection domain of the receive in hand. A shared receive queue
+// has its own (IBA 10.2.9.1).
+func (q *QP) landing() *mem.Domain {
+	if q.srq != nil {
+		return q.srq.domain
+	}
+	return q.domain
+}
+
 // takeReceive makes sure that a receive is in hand.
 func (q *QP) takeReceive() bool {
 	s := &q.rsp
@@ -229,7 +238,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	if uint32(n) > s.wqe.length-s.placed {
 		return stepFit, q.unfit(now)
 	}
-	if q.scatterPacket(q.memory(), s.list, s.placed, p) != mem.OK {
+	if q.scatterPacket(q.landing(), s.list, s.placed, p) != mem.OK {
 		return stepLocal, q.noMemory(now)
 	}
 	// The key is out of use before anybody is told (IBA 9.4.1.1.3).

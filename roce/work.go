@@ -60,7 +60,8 @@ type SendWR struct {
 	RemoteQPN  uint32
 	RemoteQKey uint32
 
-	// RemoteSRQN is the shared receive queue that a request on an XRC QP is for.
+	// RemoteSRQN is the shared receive queue that a request on an XRC QP is for. READ,
+	// WRITE and atomics name one too: its protection domain is that of the RKey.
 	RemoteSRQN uint32
 }
 

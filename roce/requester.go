@@ -165,8 +165,13 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 			q.failRequest(now, r.new, StatusLocQPOpErr)
 			return false
 		}
-		// Half of the PSN space at most may be unanswered (IBA 9.7.2).
-		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > 1<<23 {
+		// Half of the PSN space at most may be unanswered (IBA 9.7.2), and what
+		// answers out of turn must find room.
+		limit := uint32(1 << 23)
+		if q.sel != nil && r.max != r.una {
+			limit = holdSpan
+		}
+		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > limit {
 			return false
 		}
 	}
@@ -293,9 +298,10 @@ func (q *QP) requestDeadline(now Time) {
 		q.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
 		if q.sel != nil {
-			q.sel.forget()
+			q.selectiveTimeout(now)
+		} else {
+			q.retryFrom(now, r.una)
 		}
-		q.retryFrom(now, r.una)
 	}
 }
 

@@ -9,16 +9,16 @@ import (
 // An answer is what the responder owes the peer: one acknowledge packet, or what
 // answers a READ, an atomic or their like.
 type answer struct {
-	stored   bool          // the answer is in a resource
-	resource int           // its index
-	psn      wire.PSN      // acknowledge: its PSN, else the request's first PSN
-	syndrome wire.Syndrome // acknowledge
+	psn      wire.PSN // acknowledge: its PSN, else the request's first PSN
 	msn      uint32
+	stored   bool          // the answer is in a resource
+	resource uint8         // its index, below MaxRdAtomic
+	syndrome wire.Syndrome // acknowledge
 }
 
-// An answerQueue keeps answers in the order in which they must leave. Between
-// two of those that are stored at most one acknowledge waits, because a later one covers those
-// before it; so the queue is bounded by the resources.
+// An answerQueue keeps answers in the order in which they must leave. Between two
+// of those that are stored at most one acknowledge waits, because a later one
+// covers those before it; so the queue is bounded by the resources.
 type answerQueue struct {
 	ring []answer
 	head int
@@ -53,7 +53,7 @@ func (f *answerQueue) push(a answer) {
 
 // answer queues the answer in a resource.
 func (f *answerQueue) answer(resource int, psn wire.PSN, msn uint32) {
-	f.push(answer{stored: true, resource: resource, psn: psn, msn: msn})
+	f.push(answer{stored: true, resource: uint8(resource), psn: psn, msn: msn})
 }
 
 // replay queues the answer to an old request before everything that answers
@@ -74,7 +74,7 @@ func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
 func (f *answerQueue) cancel(resource int) {
 	i := 0
 	for ; i < f.n; i++ {
-		if a := f.at(i); a.stored && a.resource == resource {
+		if a := f.at(i); a.stored && int(a.resource) == resource {
 			break
 		}
 	}

@@ -163,7 +163,9 @@ func (q *QP) progress(now Time) {
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
 	r.retried, r.resent, r.rnrWait = false, false, false
 	if q.sel != nil {
-		q.sel.passed(r.una)
+		if q.sel.passed(r.una); q.sel.probe {
+			q.probed()
+		}
 	}
 	// psn fell behind una when it lies, seen from una, behind all that was sent.
 	if r.ahead(r.psn) > r.ahead(r.max) {
@@ -204,7 +206,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 	}
 	q.goBack(psn)
 	if q.sel != nil {
-		q.sel.unkeep(psn)
+		q.sel.kept.remove(psn)
 		q.sel.beginRound(r.sentTop)
 	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0

@@ -50,7 +50,7 @@ func (q *QP) overtaken(now Time, psn wire.PSN) {
 		x.told = psn
 	}
 	x.again++
-	if r.resent && !psn.After(x.mark) && x.again < holdSpan {
+	if x.asked.has(r.una) && !psn.After(x.mark) && x.again < holdSpan {
 		return
 	}
 	if x.lost(&x.earlyGap, x.early.n, now) {
@@ -68,7 +68,10 @@ func (q *QP) askAgain(now Time) {
 			top = p
 		}
 	}
+	asked := x.asked
+	asked.add(r.una)
 	q.repeat(now, top)
+	x.asked = asked
 }
 
 // nextHeldResponse returns the answer with data that is awaited now, nil when it
@@ -84,7 +87,8 @@ func (q *QP) nextHeldResponse(now Time) *wire.Packet {
 	}
 	switch {
 	case next != r.una && !q.reach(now, next):
-		if q.State() != StateErr && x.lost(&x.earlyGap, x.early.n, now) {
+		if q.State() != StateErr && !x.asked.has(r.una) &&
+			x.lost(&x.earlyGap, x.early.n, now) {
 			q.askAgain(now)
 		}
 		return nil

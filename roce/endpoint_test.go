@@ -192,8 +192,9 @@ func pathTo(num uint32, f wire.Framing) wire.Path {
 func (o options) attr(peer uint32) roce.Attr {
 	a := roce.Attr{
 		Access: remoteRights | o.Rights&^mem.LocalWrite&^mem.Invalidatable, Port: 1,
-		Path: pathTo(peer, o.Framing), PathMTU: o.MTU, DestQPN: peer, RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd,
-		MaxDestRdAtomic: o.MaxRd, MinRNRTimer: o.MinRNR, Timeout: o.Timeout,
+		Path: pathTo(peer, o.Framing), PathMTU: o.MTU, DestQPN: peer,
+		RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd, MaxDestRdAtomic: o.MaxRd,
+		MinRNRTimer: o.MinRNR, Timeout: o.Timeout,
 		RetryCnt: o.RetryCnt, RNRRetry: o.RNRRetry, QKey: testQKey, Extensions: o.Ext,
 	}
 	if o.Access != nil {

@@ -149,7 +149,9 @@ func bit(b bool) int {
 }
 
 // feed gives a message to the QP packet by packet.
-func feed(s *script, data []byte, packet func(first, last bool, i uint32, b []byte) roctest.Packet) {
+func feed(s *script, data []byte,
+	packet func(first, last bool, i uint32, b []byte) roctest.Packet,
+) {
 	s.t.Helper()
 	for i, off := uint32(0), 0; i == 0 || off < len(data); i++ {
 		m := min(len(data)-off, s.mtu())

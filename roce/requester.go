@@ -168,8 +168,13 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 			q.failRequest(now, r.new, StatusLocQPOpErr)
 			return false
 		}
-		// Half of the PSN space at most may be unanswered (IBA 9.7.2).
-		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > 1<<23 {
+		// Half of the PSN space at most may be unanswered (IBA 9.7.2), and what
+		// answers out of turn must find room.
+		limit := uint32(1 << 23)
+		if q.sel != nil && r.max != r.una {
+			limit = holdSpan
+		}
+		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > limit {
 			return false
 		}
 	}
@@ -295,11 +300,11 @@ func (q *QP) requestDeadline(now Time) {
 		r.rnrWait = false
 	case !r.rnrWait && r.ackAt != 0 && now >= r.ackAt:
 		q.count.Inc(counter.LocalAckTimeout)
-		again := r.resent
 		r.retried = false
-		q.retryFrom(now, r.una)
 		if q.sel != nil {
-			q.sel.probe(r.una, again)
+			q.selectiveTimeout(now)
+		} else {
+			q.retryFrom(now, r.una)
 		}
 	}
 }

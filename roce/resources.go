@@ -260,10 +260,10 @@ func (s *responder) newestIndex(age int) int {
 // remember changes the number of resources to n, and keeps what fits.
 func (s *responder) remember(n int) {
 	kept := min(n, len(s.resources))
-	resources, moved := make([]resource, n), make([]int, len(s.resources))
+	resources, moved := make([]resource, n), make([]uint8, len(s.resources))
 	for age := range kept {
 		resources[kept-1-age] = *s.newest(age)
-		moved[s.newestIndex(age)] = kept - 1 - age
+		moved[s.newestIndex(age)] = uint8(kept - 1 - age)
 	}
 	var fifo answerQueue
 	fifo.init(n)

@@ -358,11 +358,6 @@ func (q *QP) handleDuplicate(now Time, p *wire.Packet) {
 	s := &q.rsp
 	q.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
-		if q.sel != nil && s.gap {
-			// Whoever repeats what came has not heard what has not.
-			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
-			return
-		}
 		s.fifo.ack(s.psn.Sub(1), q.credits(), s.msn)
 		return
 	}

@@ -28,9 +28,10 @@ type selective struct {
 	// When the open gap before what is kept becomes a loss, 0 for never.
 	lateGap, earlyGap Time
 
-	// What the peer keeps of our requests, by PSN, from una on.
-	kept     [holdSpan / 64]uint64
-	keptFrom wire.PSN
+	// Of the PSNs from una on: what the peer keeps of our requests, and from
+	// where on data that is missing here was asked for again.
+	kept, asked psnSet
+	noted       wire.PSN // una as it was when they were last cleared up to it
 
 	// Everything before told was executed by the peer, though data of it may
 	// be missing here; from una up to want there are requests that the peer
@@ -42,7 +43,17 @@ type selective struct {
 	// has not, the latter was lost again.
 	top, mark wire.PSN
 	again     int // answers behind a gap since it was last asked for
+	// tried says that there was a timeout since una last moved; probe, that una
+	// alone was sent again for it: more when the peer has answered.
+	tried, probe bool
 }
+
+// A psnSet is a set of PSNs, none holdSpan or more ahead of another.
+type psnSet [holdSpan / 64]uint64
+
+func (s *psnSet) has(p wire.PSN) bool { return s[p%holdSpan/64]&(1<<(p%64)) != 0 }
+func (s *psnSet) add(p wire.PSN)      { s[p%holdSpan/64] |= 1 << (p % 64) }
+func (s *psnSet) remove(p wire.PSN)   { s[p%holdSpan/64] &^= 1 << (p % 64) }
 
 // extend switches extensions on.
 func (q *QP) extend(e Extensions) {
@@ -61,7 +72,7 @@ func (q *QP) extend(e Extensions) {
 // restart begins a connection at a PSN.
 func (x *selective) restart(psn wire.PSN) {
 	x.forget()
-	x.keptFrom, x.told, x.want, x.top, x.mark = psn, psn, psn, psn, psn
+	x.noted, x.told, x.want, x.top, x.mark = psn, psn, psn, psn, psn
 }
 
 // clear gives back what is kept.
@@ -73,7 +84,7 @@ func (x *selective) clear() {
 }
 
 // forget takes the peer to keep nothing: so it is told all again.
-func (x *selective) forget() { x.kept = [holdSpan / 64]uint64{} }
+func (x *selective) forget() { x.kept = psnSet{} }
 
 // deadline is when a gap becomes a loss, 0 for never.
 func (x *selective) deadline() Time { return sooner(x.lateGap, x.earlyGap) }
@@ -215,6 +226,9 @@ func (q *QP) repeat(now Time, top wire.PSN) {
 	r := &q.req
 	r.retried = true
 	q.retryFrom(now, r.una)
+	if q.State() == StateErr {
+		return
+	}
 	q.sel.top = top
 	if !q.sel.want.After(top) {
 		q.sel.want = r.una
@@ -235,17 +249,33 @@ func (q *QP) extendRound(top wire.PSN) {
 // beginRound makes everything that was ever sent the next round.
 func (x *selective) beginRound(sentTop wire.PSN) {
 	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
+	x.asked, x.probe = psnSet{}, false
 }
 
-// probe makes the oldest packet alone the round, after a timeout: its answer tells
-// what else is missing. When that was in vain nothing is believed any more, and
-// everything is sent again.
-func (x *selective) probe(una wire.PSN, again bool) {
-	if again {
+// selectiveTimeout repeats after a timeout. The tail may be lost, or only the
+// answer to it: the first time una alone goes again, if it needs no data to be
+// answered, and the answer tells what else is missing. When that does not help,
+// everything goes.
+func (q *QP) selectiveTimeout(now Time) {
+	x, r := q.sel, &q.req
+	first := !x.tried
+	x.tried = true
+	if x.kept.remove(r.una); !first {
 		x.forget()
-	} else {
-		x.top = una.Add(1)
 	}
+	q.retryFrom(now, r.una)
+	if q.State() == StateErr {
+		return
+	}
+	if w := q.sq.at(q.sq.head.Load()); first && sendOps[w.opcode].reply == replyAck {
+		x.top, x.probe = r.una.Add(1), true
+	}
+}
+
+// probed follows the answer to what was sent again after a timeout.
+func (q *QP) probed() {
+	q.goBack(q.req.una)
+	q.sel.beginRound(q.req.sentTop)
 }
 
 // missing is answered for a NAK, which tells that from psn up to top requests are
@@ -269,7 +299,7 @@ func (x *selective) keep(psn wire.PSN, p *wire.Packet, r *requester) wire.PSN {
 	var bits [wire.SelectiveBits / 8]byte
 	p.CopyPayload(bits[:])
 	top, sent := r.sentTop, r.ahead(r.sentTop)
-	x.unkeep(psn)
+	x.kept.remove(psn)
 	for i, b := range bits {
 		for bit := range 8 {
 			p := psn.Add(uint32(1 + 8*i + bit))
@@ -277,7 +307,7 @@ func (x *selective) keep(psn wire.PSN, p *wire.Packet, r *requester) wire.PSN {
 				continue
 			}
 			if d := r.ahead(p); d < sent && d < holdSpan {
-				x.kept[p%holdSpan/64] |= 1 << (p % 64)
+				x.kept.add(p)
 				top = p.Add(1)
 			}
 		}
@@ -285,17 +315,13 @@ func (x *selective) keep(psn wire.PSN, p *wire.Packet, r *requester) wire.PSN {
 	return top
 }
 
-// keeps tells whether the peer keeps a PSN.
-func (x *selective) keeps(p wire.PSN) bool { return x.kept[p%holdSpan/64]&(1<<(p%64)) != 0 }
-
-func (x *selective) unkeep(p wire.PSN) { x.kept[p%holdSpan/64] &^= 1 << (p % 64) }
-
 // passed forgets what lies before una.
 func (x *selective) passed(una wire.PSN) {
-	for n := min(uint32(una.Sub(uint32(x.keptFrom))), holdSpan); n > 0; n-- {
-		x.unkeep(una.Sub(n))
+	for n := min(uint32(una.Sub(uint32(x.noted))), holdSpan); n > 0; n-- {
+		x.kept.remove(una.Sub(n))
+		x.asked.remove(una.Sub(n))
 	}
-	x.keptFrom = una
+	x.noted, x.tried = una, false
 	for _, p := range [...]*wire.PSN{&x.told, &x.want, &x.top, &x.mark} {
 		if !p.After(una) {
 			*p = una
@@ -315,16 +341,17 @@ func (q *QP) skipKept() {
 		end := w.last.Add(1)
 		switch {
 		case sendOps[w.opcode].reply == replyAck:
-			if !x.keeps(r.psn) && !x.told.After(r.psn) {
+			if !x.kept.has(r.psn) && !x.told.After(r.psn) {
 				return
 			}
 			r.psn = r.psn.Add(1)
-		case x.keeps(r.psn):
-			r.psn = end
-		case !x.early.has(r.psn):
-			return
-		default:
+		case x.early.has(r.psn):
 			r.psn = r.psn.Add(1)
+		case (x.kept.has(r.psn) && !x.told.After(r.psn)) ||
+			(x.asked.has(r.psn) && r.psn != r.una):
+			r.psn = end
+		default:
+			return
 		}
 		if r.psn == end {
 			r.cur++

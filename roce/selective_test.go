@@ -131,14 +131,33 @@ func TestSelectiveNothingKept(t *testing.T) {
 	s.expectPSNs(1, 2, 3, 4)
 }
 
-// TestSelectiveTimeout: when nothing is heard, all is sent again.
+// TestSelectiveTimeout: when nothing is heard, the oldest goes again, and when it
+// is answered the others, but for what the peer keeps; when it is not, all.
 func TestSelectiveTimeout(t *testing.T) {
 	s := newSelective(t, options{})
-	s.sendMany(5)
+	s.sendMany(6)
 	s.Recv(sack(s.us(1), 1, 3))
 	s.expectPSNs(1, 3)
 	s.Advance(68 * roce.Millisecond)
-	s.expectPSNs(1, 2, 3, 4)
+	s.expectPSNs(1)
+	s.Recv(ack(s.us(2)))
+	s.expectPSNs(3, 5)
+
+	s = newSelective(t, options{})
+	s.sendMany(6)
+	s.Advance(68 * roce.Millisecond)
+	s.Expect(roctest.PSN(s.us(0)), roctest.AckReq(true))
+	s.ExpectNothing()
+	s.Recv(ack(s.us(3)))
+	s.expectPSNs(4, 5)
+
+	s = newSelective(t, options{})
+	s.sendMany(3)
+	for range 2 {
+		s.Advance(68 * roce.Millisecond)
+		s.Expect(roctest.PSN(s.us(0)))
+	}
+	s.expectPSNs(1, 2)
 }
 
 // TestSelectiveRNR: after the wait the refused packet goes again, though the peer
@@ -300,4 +319,33 @@ func TestExtensionsNeedAPool(t *testing.T) {
 	s.sendMany(2)
 	s.Recv(sack(s.us(0), 1))
 	s.ExpectCount(counter.DropWrongService, 1)
+}
+
+// TestSelectiveReadBehindItsSpan: with extensions a READ begins when all its
+// answers can be kept, or alone.
+func TestSelectiveReadBehindItsSpan(t *testing.T) {
+	s := newSelective(t, options{})
+	s.Read(1, 200*s.mtu())
+	s.Read(2, 57*s.mtu())
+	s.expectPSNs(0)
+	s.Recv(s.share(0, 199))
+	s.expectPSNs(200)
+	s.Read(3, 250*s.mtu())
+	s.ExpectNothing()
+}
+
+// TestSelectiveKeptAndExecuted: a READ that the peer kept is executed by now when
+// its data is missing: it is asked for again all the same.
+func TestSelectiveKeptAndExecuted(t *testing.T) {
+	s := newSelective(t, options{})
+	s.Send(1, 4)
+	s.Read(2, 4)
+	s.Read(3, 4)
+	for i := range uint32(3) {
+		s.Expect(roctest.PSN(s.us(i)))
+	}
+	s.Recv(sack(s.us(0), 1, 2))
+	s.expectPSNs(0)
+	s.Recv(response(wire.RCReadRespOnly, s.us(2), make([]byte, 4)))
+	s.expectPSNs(1)
 }

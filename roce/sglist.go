@@ -5,8 +5,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// gather copies payload from the pieces of a work request in a domain, beginning off bytes
-// into them.
+// gather copies payload from the pieces of a work request in a domain, beginning
+// off bytes into them.
 func (q *QP) gather(d *mem.Domain, list []SGE, off uint32, dst []byte) mem.Fault {
 	for i := 0; len(dst) > 0; i++ {
 		s := &list[i]

@@ -43,9 +43,11 @@ type ucPacket struct {
 // receive for each that should, and two to spare.
 func TestUCDrops(t *testing.T) {
 	const (
-		first, middle, last, only = wire.RCSendFirst, wire.RCSendMiddle, wire.RCSendLast, wire.RCSendOnly
-		wFirst, wLast, wOnlyImm   = wire.RCWriteFirst, wire.RCWriteLast, wire.RCWriteOnlyImm
-		wLastImm                  = wire.RCWriteLastImm
+		first, middle = wire.RCSendFirst, wire.RCSendMiddle
+		last, only    = wire.RCSendLast, wire.RCSendOnly
+		wFirst, wLast = wire.RCWriteFirst, wire.RCWriteLast
+		wLastImm      = wire.RCWriteLastImm
+		wOnlyImm      = wire.RCWriteOnlyImm
 	)
 	whole := uint32(defaults.MTU.Bytes())
 	for name, tt := range map[string]struct {
@@ -53,21 +55,51 @@ func TestUCDrops(t *testing.T) {
 		want        []uint32 // bytes of the messages that arrive
 		gaps, after uint64
 	}{
-		"all":              {[]ucPacket{{first, 0}, {middle, 1}, {last, 2}, {only, 3}}, []uint32{2*whole + 4, 4}, 0, 0},
-		"first lost":       {[]ucPacket{{middle, 1}, {last, 2}, {only, 3}}, []uint32{4}, 1, 1},
-		"middle lost":      {[]ucPacket{{first, 0}, {middle, 2}, {last, 3}, {only, 4}}, []uint32{4}, 1, 1},
-		"last lost":        {[]ucPacket{{first, 0}, {middle, 1}, {only, 3}, {only, 4}}, []uint32{4, 4}, 1, 0},
-		"only lost":        {[]ucPacket{{only, 0}, {only, 2}}, []uint32{4, 4}, 1, 0},
-		"middle doubled":   {[]ucPacket{{first, 0}, {middle, 1}, {middle, 1}, {last, 2}, {only, 3}}, []uint32{4}, 1, 1},
-		"first after cut":  {[]ucPacket{{first, 0}, {first, 1}, {last, 2}}, []uint32{whole + 4}, 0, 0},
-		"only inside":      {[]ucPacket{{first, 0}, {only, 1}, {last, 2}, {only, 3}}, []uint32{4, 4}, 0, 1},
-		"no first":         {[]ucPacket{{last, 0}, {only, 1}}, []uint32{4}, 0, 1},
-		"other kind":       {[]ucPacket{{first, 0}, {wLast, 1}, {last, 2}, {only, 3}}, []uint32{4}, 0, 1},
+		"all": {
+			[]ucPacket{{first, 0}, {middle, 1}, {last, 2}, {only, 3}},
+			[]uint32{2*whole + 4, 4}, 0, 0,
+		},
+		"first lost": {[]ucPacket{{middle, 1}, {last, 2}, {only, 3}}, []uint32{4}, 1, 1},
+		"middle lost": {
+			[]ucPacket{{first, 0}, {middle, 2}, {last, 3}, {only, 4}},
+			[]uint32{4}, 1, 1,
+		},
+		"last lost": {
+			[]ucPacket{{first, 0}, {middle, 1}, {only, 3}, {only, 4}},
+			[]uint32{4, 4}, 1, 0,
+		},
+		"only lost": {[]ucPacket{{only, 0}, {only, 2}}, []uint32{4, 4}, 1, 0},
+		"middle doubled": {
+			[]ucPacket{{first, 0}, {middle, 1}, {middle, 1}, {last, 2}, {only, 3}},
+			[]uint32{4}, 1, 1,
+		},
+		"first after cut": {
+			[]ucPacket{{first, 0}, {first, 1}, {last, 2}},
+			[]uint32{whole + 4}, 0, 0,
+		},
+		"only inside": {
+			[]ucPacket{{first, 0}, {only, 1}, {last, 2}, {only, 3}},
+			[]uint32{4, 4}, 0, 1,
+		},
+		"no first": {[]ucPacket{{last, 0}, {only, 1}}, []uint32{4}, 0, 1},
+		"other kind": {
+			[]ucPacket{{first, 0}, {wLast, 1}, {last, 2}, {only, 3}},
+			[]uint32{4}, 0, 1,
+		},
 		"WRITE, then SEND": {[]ucPacket{{wFirst, 0}, {only, 2}}, []uint32{4}, 1, 0},
-		"WRITE with imm":   {[]ucPacket{{wFirst, 0}, {wLastImm, 1}, {wOnlyImm, 2}}, []uint32{whole + 4, 4}, 0, 0},
-		"WRITE cut":        {[]ucPacket{{wFirst, 0}, {wLastImm, 2}, {wOnlyImm, 3}}, []uint32{4}, 1, 0},
-		"jump by 2^23":     {[]ucPacket{{only, 1 << 23}, {only, 1<<23 + 1}}, []uint32{4, 4}, 1, 0},
-		"old":              {[]ucPacket{{only, 0}, {first, 1}, {only, 0}, {last, 2}, {only, 3}}, []uint32{4, 4, 4}, 2, 0},
+		"WRITE with imm": {
+			[]ucPacket{{wFirst, 0}, {wLastImm, 1}, {wOnlyImm, 2}},
+			[]uint32{whole + 4, 4}, 0, 0,
+		},
+		"WRITE cut": {
+			[]ucPacket{{wFirst, 0}, {wLastImm, 2}, {wOnlyImm, 3}},
+			[]uint32{4}, 1, 0,
+		},
+		"jump by 2^23": {[]ucPacket{{only, 1 << 23}, {only, 1<<23 + 1}}, []uint32{4, 4}, 1, 0},
+		"old": {
+			[]ucPacket{{only, 0}, {first, 1}, {only, 0}, {last, 2}, {only, 3}},
+			[]uint32{4, 4, 4}, 2, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newUC(t, options{RQPSN: 0xfffffe})
@@ -102,9 +134,18 @@ func TestUCRefused(t *testing.T) {
 		op      wire.Opcode
 		counter counter.ID
 	}{
-		"key":    {func(_ *script, p *roctest.Packet) { p.RETH.RKey ^= 1 }, wire.RCWriteOnly, counter.DropRefused},
-		"length": {func(_ *script, p *roctest.Packet) { p.RETH.DMALen++ }, wire.RCWriteOnly, counter.DropRefused},
-		"range":  {func(s *script, p *roctest.Packet) { p.RETH.VA-- }, wire.RCWriteFirst, counter.DropRefused},
+		"key": {
+			func(_ *script, p *roctest.Packet) { p.RETH.RKey ^= 1 }, wire.RCWriteOnly,
+			counter.DropRefused,
+		},
+		"length": {
+			func(_ *script, p *roctest.Packet) { p.RETH.DMALen++ }, wire.RCWriteOnly,
+			counter.DropRefused,
+		},
+		"range": {
+			func(s *script, p *roctest.Packet) { p.RETH.VA-- }, wire.RCWriteFirst,
+			counter.DropRefused,
+		},
 		"too long": {
 			func(s *script, p *roctest.Packet) { p.Payload = make([]byte, 33) }, wire.RCSendOnly,
 			counter.DropRefused,

@@ -98,7 +98,10 @@ func sealedFlips(t *testing.T, k kind, state roce.State, op wire.Opcode) {
 	s := newStand(t, k, state)
 	frame := s.frameOf(op)
 	fresh := s.qp.Snapshot()
-	eachFlip(frame, wire.BTHLen+int(op.Spec().HeaderLen), func(_ int, f []byte) {
+	eachFlip(frame, wire.BTHLen+int(op.Spec().HeaderLen), func(bit int, f []byte) {
+		if testing.Short() && bit%7 != 0 {
+			return
+		}
 		transport := f[frameBTH : len(f)-wire.ICRCLen]
 		sealed := bytes.Clone(f)
 		sumIPv4(sealed)

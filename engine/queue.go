@@ -281,7 +281,8 @@ func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mor
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 		}
-		if qp.machine.Type() == roce.TypeRawPacket || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
+		raw := qp.machine.Type() == roce.TypeRawPacket // never to our own QPs
+		if raw || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
 			used++
 		}
 	}

@@ -58,11 +58,17 @@ func (q *queue) unmoderate() {
 	q.moderated = nil
 }
 
-// notifyDue makes the events of CQs with moderation that are due.
-func (q *queue) notifyDue(now roce.Time) {
+// notifyDue makes the events of CQs with moderation that are due, and reports
+// whether there were any.
+func (q *queue) notifyDue(now roce.Time) bool {
+	any := false
 	for _, c := range q.moderated {
-		c.ring.HandleDeadline(now)
+		if at, held := c.ring.NextDeadline(); held && at <= now {
+			c.ring.HandleDeadline(now)
+			any = true
+		}
 	}
+	return any
 }
 
 // nextDeadline is when the queue wants to be driven in any case.

@@ -145,7 +145,7 @@ func (q *queue) progress() bool {
 	}
 	received := q.receive(now)
 	expired := q.expire(now)
-	q.notifyDue(now)
+	notified := q.notifyDue(now)
 	if q.direct && received && !q.held {
 		// Let the caller see what came before anything is sent: its own reply
 		// then leaves with our acknowledgement, in one system call.
@@ -154,7 +154,7 @@ func (q *queue) progress() bool {
 	}
 	q.held = false
 	sent := q.send(now)
-	return received || expired || sent
+	return received || expired || notified || sent
 }
 
 // receive hands a burst of frames to their QPs.
@@ -281,7 +281,8 @@ func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mor
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 		}
-		if qp.machine.Type() == roce.TypeRawPacket || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
+		raw := qp.machine.Type() == roce.TypeRawPacket // never to our own QPs
+		if raw || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
 			used++
 		}
 	}

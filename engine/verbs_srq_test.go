@@ -81,7 +81,8 @@ func TestSharedReceives(t *testing.T) {
 			}
 		}
 		// 3 are left: fewer than 4.
-		if e := w.event(w.devs[1]); e != (engine.AsyncEvent{Type: roce.EventSRQLimitReached, SRQ: srq}) {
+		want := engine.AsyncEvent{Type: roce.EventSRQLimitReached, SRQ: srq}
+		if e := w.event(w.devs[1]); e != want {
 			t.Errorf("event %+v", e)
 		}
 		attr, posted := srq.Query()

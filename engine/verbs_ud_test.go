@@ -52,7 +52,8 @@ func (s *seat) datagram(ah *roce.AH, qpn uint32, n int) roce.SendWR {
 // answers each with what its receive tells.
 func TestDatagramsAndReplies(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
-		a, b := datagramSeat(t, w.devs[0], engine.QPInit{}), datagramSeat(t, w.devs[1], engine.QPInit{})
+		a := datagramSeat(t, w.devs[0], engine.QPInit{})
+		b := datagramSeat(t, w.devs[1], engine.QPInit{})
 		mtu := w.devs[0].ActiveMTU().Bytes()
 		for index, gid := range w.devs[1].GIDs() {
 			if index == 0 {

@@ -89,10 +89,28 @@ func freeFields(frame []byte) []byte {
 	return b
 }
 
-// withKey is packet i with our keys in place of the capture's.
-func (r *replay) withKey(i int) *wire.Packet {
+// arriving is packet i as it comes to us.
+func (r *replay) arriving(i int) *wire.Packet {
 	r.t.Helper()
-	p := r.c.packets[i]
+	frame := r.withKey(i)
+	cut := len(frame)
+	if r.halve {
+		cut -= r.c.packets[i].PayloadLen() / 2
+	}
+	p := new(wire.Packet)
+	if reason := p.Decode(frame[:cut], frame[cut:]); reason != wire.OK {
+		r.t.Fatalf("packet %d: %s", i, reason)
+	}
+	if p.VerifyICRC() != r.c.packets[i].VerifyICRC() {
+		r.t.Fatalf("packet %d: the ICRC is wrong, or wrongly right", i)
+	}
+	return p
+}
+
+// withKey is frame i with our key in place of the capture's.
+func (r *replay) withKey(i int) []byte {
+	r.t.Helper()
+	p, frame := r.c.packets[i], r.c.frames[i]
 	at := -1
 	switch {
 	case !p.VerifyICRC():
@@ -104,21 +122,17 @@ func (r *replay) withKey(i int) *wire.Packet {
 		at = int(p.Spec.Offsets[wire.HeaderIETH])
 	}
 	if at < 0 {
-		return p
+		return frame
 	}
-	frame := bytes.Clone(r.c.frames[i])
+	frame = bytes.Clone(frame)
 	transport := frame[len(frame)-p.TransportLen():]
 	region := r.keyed[binary.BigEndian.Uint32(transport[at:])]
 	if region == nil {
-		return p // a wrong one, in the capture too
+		return frame // a wrong one, in the capture too
 	}
 	binary.BigEndian.PutUint32(transport[at:], region.RKey())
 	end := len(frame) - wire.ICRCLen
 	binary.LittleEndian.PutUint32(frame[end:],
 		wire.ICRC(p.Framing, frame[len(frame)-p.NetworkLen():end], nil))
-	var patched wire.Packet
-	if reason := patched.Decode(frame, nil); reason != wire.OK || !patched.VerifyICRC() {
-		r.t.Fatalf("patched packet %d: %s", i, reason)
-	}
-	return &patched
+	return frame
 }

@@ -94,6 +94,7 @@ func (row *captureRow) String(t *testing.T) string {
 		}
 		row.remarks[d.why] = true
 	}
+	remarks := slices.Sorted(maps.Keys(row.remarks))
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", row.name, strings.Join(row.requester, "; "),
-		strings.Join(row.responder, "; "), strings.Join(slices.Sorted(maps.Keys(row.remarks)), "; "))
+		strings.Join(row.responder, "; "), strings.Join(remarks, "; "))
 }

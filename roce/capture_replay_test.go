@@ -18,6 +18,7 @@ type replay struct {
 	now   roce.Time
 	over  bool // all packets came
 	frame []byte
+	halve bool // packets come in two parts, as from a ring of small frames
 
 	sent, leftOut          int // requests of ours, and those of them that we did not send
 	took, served, answered int // packets of the peer, its requests, answers of ours
@@ -114,7 +115,7 @@ func (r *replay) sender(p *wire.Packet) *side {
 // take gives a packet of the peer to the queue pairs that it is for.
 func (r *replay) take(i int) {
 	r.t.Helper()
-	p := r.withKey(i)
+	p := r.arriving(i)
 	taken := false
 	for _, s := range r.sides {
 		if s.qp.Num() != p.BTH.DestQP && !s.groups[p.Dst] {

@@ -113,14 +113,23 @@ func isRequest(p *wire.Packet) bool { return p.Spec.Is(wire.ClassRequest) }
 // other one, which was Soft-RoCE, at their times. It must send the requests that
 // the host sent and answer requests as it did; completions and memory must be
 // what the host's program saw.
-func TestCaptures(t *testing.T) {
+func TestCaptures(t *testing.T) { testCaptures(t, false) }
+
+// TestCapturesInTwoParts does it with packets that come in two parts.
+func TestCapturesInTwoParts(t *testing.T) { testCaptures(t, true) }
+
+func testCaptures(t *testing.T, halve bool) {
 	for _, name := range captureNames(t) {
 		for _, host := range []byte("AB") {
 			c := loadCapture(t, name, host)
 			if len(c.packets) == 0 {
 				continue // see TestCaptureList
 			}
-			t.Run(name+"/"+string(host), func(t *testing.T) { newReplay(t, c, host).play() })
+			t.Run(name+"/"+string(host), func(t *testing.T) {
+				r := newReplay(t, c, host)
+				r.halve = halve
+				r.play()
+			})
 		}
 	}
 }

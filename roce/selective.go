@@ -43,9 +43,10 @@ type selective struct {
 	// has not, the latter was lost again.
 	top, mark wire.PSN
 	again     int // answers behind a gap since it was last asked for
-	// tried says that there was a timeout since una last moved; probe, that una
+	// tried counts the timeouts since una last moved; probe says that una
 	// alone was sent again for it: more when the peer has answered.
-	tried, probe bool
+	tried uint8
+	probe bool
 }
 
 // A psnSet is a set of PSNs, none holdSpan or more ahead of another.
@@ -252,14 +253,18 @@ func (x *selective) beginRound(sentTop wire.PSN) {
 	x.asked, x.probe = psnSet{}, false
 }
 
+// probes is how many timeouts in a row ask before everything is sent again: the
+// question may be lost, too.
+const probes = 2
+
 // selectiveTimeout repeats after a timeout. The tail may be lost, or only the
-// answer to it: the first time una alone goes again, if it needs no data to be
-// answered, and the answer tells what else is missing. When that does not help,
-// everything goes.
+// answer to it: at first una alone goes again, if it needs no data to be answered,
+// and the answer tells what else is missing. When that does not help, everything
+// goes.
 func (q *QP) selectiveTimeout(now Time) {
 	x, r := q.sel, &q.req
-	first := !x.tried
-	x.tried = true
+	first := x.tried < probes
+	x.tried = min(x.tried+1, probes)
 	if x.kept.remove(r.una); !first {
 		x.forget()
 	}
@@ -321,7 +326,7 @@ func (x *selective) passed(una wire.PSN) {
 		x.kept.remove(una.Sub(n))
 		x.asked.remove(una.Sub(n))
 	}
-	x.noted, x.tried = una, false
+	x.noted, x.tried = una, 0
 	for _, p := range [...]*wire.PSN{&x.told, &x.want, &x.top, &x.mark} {
 		if !p.After(una) {
 			*p = una

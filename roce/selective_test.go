@@ -153,7 +153,7 @@ func TestSelectiveTimeout(t *testing.T) {
 
 	s = newSelective(t, options{})
 	s.sendMany(3)
-	for range 2 {
+	for range 3 {
 		s.Advance(68 * roce.Millisecond)
 		s.Expect(roctest.PSN(s.us(0)))
 	}

@@ -150,6 +150,9 @@ func (n *Network) NextArrival() (at roce.Time, ok bool) {
 // destination address, and one to a group address once to every other port, each
 // with the faults of its own direction. The caller holds mu.
 func (n *Network) forward(from *Port, frame []byte) {
+	if [6]byte(frame) == from.config.MAC {
+		return // a switch sends nothing back to where it came from
+	}
 	if frame[0]&1 == 0 || len(n.ports) == 1 {
 		n.send(from, [6]byte(frame[:6]), frame)
 		return

@@ -222,7 +222,7 @@ func TestUCSends(t *testing.T) {
 	for i, op := range []roce.Opcode{roce.OpSend, roce.OpWrite, roce.OpSendImm, roce.OpWriteImm} {
 		s.Post(roce.SendWR{
 			WRID: uint64(i), Opcode: op, SGList: s.sge(0, s.mtu()+1), RemoteAddr: 5, RKey: 6,
-			Imm: 7,
+			Imm:   7,
 			Flags: roce.SendSolicited,
 		})
 		notify := op != roce.OpWrite

@@ -125,7 +125,8 @@ func TestDatagramReceive(t *testing.T) {
 			}
 			back, err := wire.ParseReplyGRH(got[:40])
 			want := pathTo(qpnA, framing)
-			if err != nil || back.Framing != framing || back.Src != want.Src || back.Dst != want.Dst {
+			if err != nil || back.Framing != framing || back.Src != want.Src ||
+				back.Dst != want.Dst {
 				t.Errorf("%+v, %v", back, err)
 			}
 		})

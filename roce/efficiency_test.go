@@ -15,6 +15,7 @@ import (
 type stream struct {
 	p      *pair
 	wr     roce.SendWR
+	size   int // of a message in bytes
 	depth  int // messages posted at a time
 	posted int
 	done   int
@@ -28,7 +29,7 @@ func newStream(t *testing.T, op roce.Opcode, n int, o options) *stream {
 	// Enough to fill the window twice.
 	depth := min(512, max(8, 2*256*o.MTU.Bytes()/n))
 	o.Depth = depth
-	st := &stream{p: newRCPair(t, o), depth: depth}
+	st := &stream{p: newRCPair(t, o), size: n, depth: depth}
 	from, to := st.p.ends[0], st.p.ends[1]
 	st.wr = roce.SendWR{
 		Opcode: op, SGList: from.sge(0, n), RemoteAddr: to.region.Addr(), RKey: to.region.RKey(),
@@ -42,13 +43,14 @@ func (st *stream) run(messages int) {
 	for st.done < messages {
 		for st.posted < messages && st.posted-st.done < st.depth {
 			if consumesRecv(st.wr.Opcode) {
-				must(st.p.tb, to.qp.PostRecv(&roce.RecvWR{SGList: to.sge(0, int(st.wr.SGList[0].Length))}))
+				must(st.p.tb, to.qp.PostRecv(&roce.RecvWR{SGList: to.sge(0, st.size)}))
 			}
 			must(st.p.tb, from.qp.PostSend(&st.wr))
 			st.posted++
 		}
 		if !st.p.step() {
-			st.p.tb.Fatalf("stuck at message %d: %s; %s", st.done, from.qp.Snapshot(), to.qp.Snapshot())
+			st.p.tb.Fatalf("stuck at message %d: %s; %s", st.done, from.qp.Snapshot(),
+				to.qp.Snapshot())
 		}
 		for _, wc := range drain(st.p.tb, from.send) {
 			if wc.Status != roce.StatusSuccess {
@@ -113,8 +115,8 @@ func TestLossEfficiency(t *testing.T) {
 		n        int
 		messages int
 	}{
-		{roce.OpWrite, 64 << 10, 800}, {roce.OpSend, 64 << 10, 800}, {roce.OpWrite, 1 << 10, 40000},
-		{roce.OpSend, 100, 40000}, {roce.OpRead, 64 << 10, 800}, {roce.OpRead, 1 << 10, 40000},
+		{roce.OpWrite, 64 << 10, 400}, {roce.OpSend, 64 << 10, 400}, {roce.OpWrite, 1 << 10, 20000},
+		{roce.OpSend, 100, 20000}, {roce.OpRead, 64 << 10, 400}, {roce.OpRead, 1 << 10, 20000},
 	} {
 		t.Run(fmt.Sprintf("%s/%d", tt.op, tt.n), func(t *testing.T) {
 			st := newStream(t, tt.op, tt.n, options{
@@ -134,7 +136,7 @@ func TestLossEfficiency(t *testing.T) {
 				lost += losses[1] // each of those is asked for, too
 			}
 			again, timeouts := c[counter.Retransmits], c[counter.LocalAckTimeout]
-			t.Logf("sent %d, lost %v, sent again %d, timeouts %d", st.p.sent, losses, again, timeouts)
+			t.Logf("sent %d, lost %v, again %d, timeouts %d", st.p.sent, losses, again, timeouts)
 			if 10*int(again) > 13*lost || 100*int(timeouts) > 4*lost || lost < 100 {
 				t.Errorf("%d losses, %d sent again, %d timeouts", lost, again, timeouts)
 			}
@@ -157,12 +159,14 @@ func TestReorderEfficiency(t *testing.T) {
 				case roce.OpFetchAdd, roce.OpAtomicWrite:
 					n = 8
 				}
-				st := newStream(t, op, n, options{Ext: ext, MTU: wire.MTU1024, Rights: atomicRights})
+				st := newStream(t, op, n, options{
+					Ext: ext, MTU: wire.MTU1024, Rights: atomicRights,
+				})
 				if op == roce.OpFlush {
 					st.wr.SGList, st.wr.Flush = nil, wire.FlushGlobal
 				}
 				reorder(st.p, 32)
-				st.run(3000)
+				st.run(500)
 				for i, e := range st.p.ends {
 					for _, id := range []counter.ID{
 						counter.Retransmits, counter.SentSeqNAK, counter.ImpliedNAK,
@@ -173,7 +177,8 @@ func TestReorderEfficiency(t *testing.T) {
 						}
 					}
 				}
-				if st.p.ends[0].count[counter.HeldEarly]+st.p.ends[1].count[counter.HeldEarly] == 0 {
+				held := func(end int) uint64 { return st.p.ends[end].count[counter.HeldEarly] }
+				if held(0)+held(1) == 0 {
 					t.Error("nothing was reordered")
 				}
 			})

@@ -26,7 +26,8 @@ func TestFenceOfAll(t *testing.T) {
 	}
 	for before, answer := range answers {
 		for _, op := range []roce.Opcode{
-			roce.OpSend, roce.OpWrite, roce.OpRead, roce.OpFetchAdd, roce.OpAtomicWrite, roce.OpFlush,
+			roce.OpSend, roce.OpWrite, roce.OpRead, roce.OpFetchAdd, roce.OpAtomicWrite,
+			roce.OpFlush,
 		} {
 			s := newScript(t, options{})
 			post := func(op roce.Opcode, flags roce.SendFlags) {

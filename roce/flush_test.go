@@ -80,7 +80,10 @@ func TestFlushRefused(t *testing.T) {
 		{"range", nil, wire.FlushGlobal, 0, 1<<16 + 1, wire.NAKRemoteAccessError},
 		{"length", nil, wire.FlushGlobal, 0, 1<<31 + 1, wire.NAKInvalidRequest},
 		{"global", noRight(mem.FlushGlobal), wire.FlushGlobal, 0, 8, wire.NAKInvalidRequest},
-		{"persistent", noRight(mem.FlushPersistent), wire.FlushPersistent, 0, 8, wire.NAKInvalidRequest},
+		{
+			"persistent", noRight(mem.FlushPersistent), wire.FlushPersistent, 0, 8,
+			wire.NAKInvalidRequest,
+		},
 		{"both", noRight(mem.FlushGlobal), 3, 0, 8, wire.NAKInvalidRequest},
 		{"region", func(o *options) {
 			o.Rights = allRights
@@ -125,7 +128,8 @@ func TestFlushRequester(t *testing.T) {
 	s.ExpectCQE(failed(3, roce.StatusBadRespErr))
 
 	for words, wr := range map[string]roce.SendWR{
-		"type": {Opcode: roce.OpFlush}, "SGEs": {Opcode: roce.OpFlush, Flush: 1, SGList: s.sge(0, 8)},
+		"type": {Opcode: roce.OpFlush},
+		"SGEs": {Opcode: roce.OpFlush, Flush: 1, SGList: s.sge(0, 8)},
 	} {
 		wantErr(t, s.qp.PostSend(&wr), roce.ErrInvalid, words)
 	}

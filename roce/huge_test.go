@@ -89,12 +89,15 @@ func TestHugeWrite(t *testing.T) {
 	r := s.huge()
 	list := []roce.SGE{{Addr: r.Addr(), Length: 1 << 31, LKey: r.LKey()}}
 	for i := range uint64(3) {
-		s.Post(roce.SendWR{WRID: i, Opcode: roce.OpWrite, SGList: list, RemoteAddr: 1 << 50, RKey: 7})
+		s.Post(roce.SendWR{
+			WRID: i, Opcode: roce.OpWrite, SGList: list, RemoteAddr: 1 << 50, RKey: 7,
+		})
 	}
 	s.Expect(roctest.Opcode(wire.RCWriteFirst), roctest.RETH(
 		wire.RETH{VA: 1 << 50, RKey: 7, DMALen: 1 << 31}))
 	for i := range uint32(100) {
-		s.Expect(roctest.Opcode(wire.RCWriteMiddle), roctest.PSN(s.us(1+i)), roctest.PayloadLen(256))
+		s.Expect(roctest.Opcode(wire.RCWriteMiddle), roctest.PSN(s.us(1+i)),
+			roctest.PayloadLen(256))
 		s.Recv(ack(s.us(1 + i)))
 	}
 	s.Recv(answerWith(s.us(101), wire.NAKPSNSequenceError)) // not sent yet

@@ -40,7 +40,8 @@ func TestIdleMemory(t *testing.T) {
 		each := (after.HeapAlloc - before.HeapAlloc) / many
 		t.Logf("%s, MAX_DEST_RD_ATOMIC %d: %d bytes a QP", tt.typ, tt.maxRd, each)
 		if each > limit+tt.answers {
-			t.Errorf("%s: %d bytes, want at most %d and %d for answers", tt.typ, each, limit, tt.answers)
+			t.Errorf("%s: %d bytes, want at most %d and %d for answers", tt.typ, each, limit,
+				tt.answers)
 		}
 		runtime.KeepAlive(qps)
 	}

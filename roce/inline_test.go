@@ -131,7 +131,9 @@ func TestManyPieces(t *testing.T) {
 				}[bit(first)][bit(last)]
 				return request(op, s.it(i), b)
 			})
-			s.ExpectRecvCQE(roce.Completion{WRID: 3, Opcode: roce.WCRecv, ByteLen: uint32(len(whole))})
+			s.ExpectRecvCQE(roce.Completion{
+				WRID: 3, Opcode: roce.WCRecv, ByteLen: uint32(len(whole)),
+			})
 			s.sameScattered(list, data)
 			one := append(list, roce.SGE{})
 			err := s.qp.PostSend(&roce.SendWR{Opcode: roce.OpSend, SGList: one})

@@ -287,6 +287,7 @@ func (s *script) work() {
 		datagram(wire.UDSendOnly, testQKey, make([]byte, 1000)))
 	late := request(wire.RCSendLast, s.it(9), []byte{1})
 	s.Recv(late, xrc(srqNum, late), ack(s.us(0)), xrc(0, ack(s.us(0))))
-	s.Recv(answerWith(s.us(1), wire.RNRSyndrome(1)), xrc(0, answerWith(s.us(1), wire.RNRSyndrome(1))))
+	rnr := answerWith(s.us(1), wire.RNRSyndrome(1))
+	s.Recv(rnr, xrc(0, rnr))
 	_ = s.qp.HandleFrame(s.now, make([]byte, 20), nil)
 }

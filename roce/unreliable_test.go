@@ -221,7 +221,8 @@ func TestUCSends(t *testing.T) {
 	s := newUC(t, options{SQPSN: 0xffffff})
 	for i, op := range []roce.Opcode{roce.OpSend, roce.OpWrite, roce.OpSendImm, roce.OpWriteImm} {
 		s.Post(roce.SendWR{
-			WRID: uint64(i), Opcode: op, SGList: s.sge(0, s.mtu()+1), RemoteAddr: 5, RKey: 6, Imm: 7,
+			WRID: uint64(i), Opcode: op, SGList: s.sge(0, s.mtu()+1), RemoteAddr: 5, RKey: 6,
+			Imm:   7,
 			Flags: roce.SendSolicited,
 		})
 		notify := op != roce.OpWrite

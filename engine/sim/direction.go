@@ -42,7 +42,7 @@ func (n *Network) send(from *Port, to [6]byte, frame []byte) {
 	d := n.direction(from.config.MAC, to)
 	n.note(Sent, d, frame)
 	port := n.ports[to]
-	if port == nil {
+	if port == nil || port == from { // a switch sends nothing back
 		n.note(Unknown, d, frame)
 		return
 	}

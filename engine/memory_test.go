@@ -34,7 +34,9 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 	const count = 10_000
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
-	d := &Device{queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{}}
+	d := &Device{
+		queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{},
+	}
 	pd := d.AllocPD()
 	cq, err := d.CreateCQ(16)
 	if err != nil {
@@ -66,6 +68,9 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 		t.Logf("%3d + %3d work requests: %5d bytes a QP, %5d of them the transport's, "+
 			"%d the engine's", depth, depth, whole, machine, whole-machine)
 		// The QP and its place in the table of numbers.
+		if whole > 1024 {
+			t.Errorf("an idle QP takes %d bytes", whole)
+		}
 		if own := whole - machine; own > 256 {
 			t.Errorf("the engine takes %d bytes a QP", own)
 		}
@@ -80,7 +85,9 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 func TestClosedQPIsForgotten(t *testing.T) {
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
-	d := &Device{queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{}}
+	d := &Device{
+		queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{},
+	}
 	cq, err := d.CreateCQ(16)
 	if err != nil {
 		t.Fatal(err)

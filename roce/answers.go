@@ -21,8 +21,8 @@ type answer struct {
 // covers those before it; so the queue is bounded by the resources.
 type answerQueue struct {
 	ring []answer
-	head int
-	n    int
+	head int32
+	n    int32
 }
 
 // init makes room for the answers in so many resources.
@@ -42,12 +42,12 @@ func (f *answerQueue) patient() bool {
 }
 
 func (f *answerQueue) pop() {
-	f.head = (f.head + 1) % len(f.ring)
+	f.head = (f.head + 1) % int32(len(f.ring))
 	f.n--
 }
 
 func (f *answerQueue) push(a answer) {
-	*f.at(f.n) = a
+	*f.at(int(f.n)) = a
 	f.n++
 }
 
@@ -60,7 +60,7 @@ func (f *answerQueue) answer(resource int, psn wire.PSN, msn uint32) {
 // later PSNs: a peer that misses this one can use nothing behind it.
 func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
 	f.answer(resource, psn, msn)
-	for i := f.n - 1; i > 0; i-- {
+	for i := int(f.n) - 1; i > 0; i-- {
 		a, b := f.at(i-1), f.at(i)
 		if a.psn.Before(psn) {
 			return
@@ -73,27 +73,27 @@ func (f *answerQueue) replay(resource int, psn wire.PSN, msn uint32) {
 // one: the later covers the earlier.
 func (f *answerQueue) cancel(resource int) {
 	i := 0
-	for ; i < f.n; i++ {
+	for ; i < int(f.n); i++ {
 		if a := f.at(i); a.stored && int(a.resource) == resource {
 			break
 		}
 	}
 	f.remove(i)
-	if i > 0 && i < f.n && !f.at(i-1).stored && !f.at(i).stored {
+	if i > 0 && i < int(f.n) && !f.at(i-1).stored && !f.at(i).stored {
 		f.remove(i - 1)
 	}
 }
 
 // remove takes out the answer i places behind the front.
 func (f *answerQueue) remove(i int) {
-	for ; i < f.n-1; i++ {
+	for ; i < int(f.n)-1; i++ {
 		*f.at(i) = *f.at(i + 1)
 	}
 	f.n--
 }
 
 // at returns the answer i places behind the front.
-func (f *answerQueue) at(i int) *answer { return &f.ring[(f.head+i)%len(f.ring)] }
+func (f *answerQueue) at(i int) *answer { return &f.ring[(int(f.head)+i)%len(f.ring)] }
 
 // ack queues a positive acknowledge of psn and all before it. It reports
 // whether one that waited was covered by it.
@@ -108,7 +108,7 @@ func (f *answerQueue) nak(psn wire.PSN, s wire.Syndrome) {
 
 func (f *answerQueue) acknowledge(a answer) (covered bool) {
 	if f.n > 0 {
-		tail := f.at(f.n - 1)
+		tail := f.at(int(f.n) - 1)
 		if !tail.stored {
 			// A waiting NAK covers all PSNs before its own, and more: it is
 			// not to be lost to the acknowledge of a duplicate.

@@ -182,7 +182,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.rsp.psn = next.RQPSN
 	}
 	if mask&AttrMaxDestRdAtomic != 0 {
-		q.rsp.remember(int(next.MaxDestRdAtomic))
+		q.rsp.grant(next.MaxDestRdAtomic)
 	}
 	if mask&AttrRetryCnt != 0 {
 		q.req.retry = next.RetryCnt
@@ -198,6 +198,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	if mask&AttrRateLimit != 0 {
 		q.req.pace.set(now, next.RateLimit)
+		q.req.paced = false
 	}
 	if mask&AttrExtensions != 0 {
 		q.extend(next.Extensions)

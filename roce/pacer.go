@@ -3,10 +3,9 @@ package roce
 // A pacer holds requests to a rate: a token bucket that is kept as the time at
 // which the next byte is due, and may lie paceBurst in the past.
 type pacer struct {
-	rate    uint32 // kbit/s, 0 for none
-	part    uint32 // of a nanosecond that is spent beyond at, in 1/rate
-	waiting bool   // a request waits for at
-	at      Time
+	rate uint32 // kbit/s, 0 for none
+	part uint32 // of a nanosecond that is spent beyond at, in 1/rate
+	at   Time
 }
 
 // paceBurst is how much unused time may be caught up with: enough to make up
@@ -16,11 +15,8 @@ const paceBurst = 50 * Microsecond
 // set changes the rate.
 func (p *pacer) set(now Time, kbps uint32) { *p = pacer{rate: kbps, at: now} }
 
-// ready tells whether a packet may go now.
-func (p *pacer) ready(now Time) bool {
-	p.waiting = p.rate != 0 && now < p.at
-	return !p.waiting
-}
+// early tells whether it is too early for a packet.
+func (p *pacer) early(now Time) bool { return p.rate != 0 && now < p.at }
 
 // spend notes a frame of n bytes.
 func (p *pacer) spend(now Time, n int) {

@@ -79,7 +79,7 @@ func (q *QP) checkInline(op *sendOp, wr *SendWR) (uint32, error) {
 		return 0, fmt.Errorf("%w: %s takes no inline data", ErrInvalid, wr.Opcode)
 	case len(wr.SGList) != 0:
 		return 0, fmt.Errorf("%w: inline data and %d SGEs", ErrInvalid, len(wr.SGList))
-	case len(wr.Inline) > q.sq.maxInline:
+	case len(wr.Inline) > int(q.sq.maxInline):
 		return 0, fmt.Errorf("%w: %d bytes inline, the QP takes %d", ErrInvalid, len(wr.Inline),
 			q.sq.maxInline)
 	}

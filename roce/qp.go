@@ -313,7 +313,7 @@ func (q *QP) NextDeadline() (Time, bool) {
 	if r.rnrWait {
 		at = r.rnrAt
 	}
-	if r.pace.waiting {
+	if r.paced {
 		at = sooner(at, r.pace.at)
 	}
 	if q.sel != nil {
@@ -337,7 +337,7 @@ func (q *QP) HandleDeadline(now Time) {
 		q.trace.add(TraceEvent{Kind: TraceDeadline})
 	}
 	if now >= q.req.pace.at {
-		q.req.pace.waiting = false // NextPacket waits again if need be
+		q.req.paced = false // NextPacket waits again if need be
 	}
 	q.requestDeadline(now)
 	if q.sel != nil {

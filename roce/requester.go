@@ -31,11 +31,12 @@ type requester struct {
 	credit   credit
 	pace     pacer
 
+	rnrAt    Time  // end of the wait after an RNR NAK
+	ackAt    Time  // when the local ACK timer expires, 0 when it is off
 	retry    uint8 // left of RETRY_CNT
 	rnrRetry uint8 // left of RNR_RETRY
 	rnrWait  bool
-	rnrAt    Time // end of the wait after an RNR NAK
-	ackAt    Time // when the local ACK timer expires, 0 when it is off
+	paced    bool // a request waits for the rate limit
 
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
@@ -62,7 +63,7 @@ func (r *requester) cut() { r.restart(r.psn) }
 // stop turns the timers off.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
-	r.pace.waiting = false
+	r.paced = false
 }
 
 // ahead is how far p lies ahead of una.
@@ -85,7 +86,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 		(r.psn != r.una && r.credit.short(w)) {
 		return 0
 	}
-	if !r.pace.ready(now) {
+	if r.paced = r.pace.early(now); r.paced {
 		return 0
 	}
 	n := q.putWork(now, w, frame)

@@ -3,7 +3,7 @@ package roce
 // newRing returns memory for at least depth entries and their pieces.
 func (w *workQueue[E]) newRing(depth int) ([]E, []SGE) {
 	n := ringSize(depth)
-	return make([]E, n), make([]SGE, n*w.maxSGE)
+	return make([]E, n), make([]SGE, n*int(w.maxSGE))
 }
 
 // move makes memory from newRing that of the queue. Entries keep their numbers
@@ -13,7 +13,7 @@ func (w *workQueue[E]) move(ring []E, sges []SGE) {
 	mask := uint32(len(ring) - 1)
 	for i := w.head.Load(); i != w.tail.Load(); i++ {
 		ring[i&mask] = *w.at(i)
-		copy(sges[int(i&mask)*w.maxSGE:], w.sgList(i, w.maxSGE))
+		copy(sges[int(i&mask)*int(w.maxSGE):], w.sgList(i, int(w.maxSGE)))
 	}
 	w.ring, w.sges, w.mask = ring, sges, mask
 }

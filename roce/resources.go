@@ -51,9 +51,12 @@ func responses(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
 // answered: the peer has more outstanding than it was told it may. An answer that
 // is to be repeated gives way: the peer has it, or it would not ask for more.
 func (s *responder) free() bool {
+	if len(s.resources) == 0 {
+		s.remember(int(s.depth)) // the first: most connections never need one
+	}
 	res := &s.resources[s.nextResource]
 	if res.queued && res.answered {
-		s.fifo.cancel(s.nextResource)
+		s.fifo.cancel(int(s.nextResource))
 		res.queued = false
 	}
 	return !res.queued
@@ -66,8 +69,8 @@ func (q *QP) store(r resource, packets uint32) *resource {
 	*res = r
 	res.first, res.last, res.queued = s.psn, s.psn.Add(packets-1), true
 	s.msn = (s.msn + 1) & 0xffffff
-	s.fifo.answer(s.nextResource, s.psn, s.msn)
-	s.nextResource = (s.nextResource + 1) % len(s.resources)
+	s.fifo.answer(int(s.nextResource), s.psn, s.msn)
+	s.nextResource = uint8((int(s.nextResource) + 1) % len(s.resources))
 	s.psn, s.gap = s.psn.Add(packets), false
 	return res
 }
@@ -76,7 +79,7 @@ func (q *QP) store(r resource, packets uint32) *resource {
 func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
 	reth := p.RETH()
-	if q.attr.Access&mem.RemoteRead == 0 || len(s.resources) == 0 {
+	if q.attr.Access&mem.RemoteRead == 0 || s.depth == 0 {
 		return stepRights, wire.NAKInvalidRequest
 	}
 	if !s.free() {
@@ -99,7 +102,7 @@ func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 // executeAtomic executes FETCH_ADD and CMP_SWP.
 func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
-	if q.attr.Access&mem.RemoteAtomic == 0 || len(s.resources) == 0 {
+	if q.attr.Access&mem.RemoteAtomic == 0 || s.depth == 0 {
 		return stepRights, wire.NAKInvalidRequest
 	}
 	if !s.free() {
@@ -134,7 +137,7 @@ func refusal(fault mem.Fault) (Step, wire.Syndrome) {
 // executeAtomicWrite stores eight bytes at once.
 func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
-	if q.attr.Access&mem.RemoteWrite == 0 || len(s.resources) == 0 {
+	if q.attr.Access&mem.RemoteWrite == 0 || s.depth == 0 {
 		return stepRights, wire.NAKInvalidRequest
 	}
 	if !s.free() {
@@ -165,7 +168,7 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if q.attr.Access&flushRights[h.PLT] != flushRights[h.PLT] || len(s.resources) == 0 {
+	if q.attr.Access&flushRights[h.PLT] != flushRights[h.PLT] || s.depth == 0 {
 		return stepRights, wire.NAKInvalidRequest
 	}
 	if !s.free() {
@@ -254,7 +257,18 @@ func (s *responder) newest(age int) *resource {
 }
 
 func (s *responder) newestIndex(age int) int {
-	return (s.nextResource - 1 - age + 2*len(s.resources)) % len(s.resources)
+	return (int(s.nextResource) - 1 - age + 2*len(s.resources)) % len(s.resources)
+}
+
+// grant sets how many requests may be remembered. Their memory comes with the first.
+func (s *responder) grant(n uint8) {
+	s.depth = n
+	switch {
+	case len(s.resources) > 0:
+		s.remember(int(n))
+	case s.fifo.ring == nil:
+		s.remember(0)
+	}
 }
 
 // remember changes the number of resources to n, and keeps what fits.
@@ -276,6 +290,6 @@ func (s *responder) remember(n int) {
 	}
 	s.resources, s.fifo, s.nextResource = resources, fifo, 0
 	if kept < n {
-		s.nextResource = kept
+		s.nextResource = uint8(kept)
 	}
 }

@@ -14,10 +14,13 @@ type responder struct {
 	msn uint32   // messages completed, 24 bits
 	// gap says that the peer was told that psn is missing or not taken; it is
 	// told once.
-	gap bool
+	gap          bool
+	kind         msgKind // of the message that is under way
+	held         bool    // a receive is in hand
+	depth        uint8   // how many requests may be remembered
+	nextResource uint8   // where the next one is
 
 	// The message that is under way, of first or middle packets received.
-	kind   msgKind
 	placed uint32 // bytes of it already placed
 	va     uint64 // WRITE: where the next byte goes
 	rkey   uint32 // WRITE: with which key
@@ -25,14 +28,12 @@ type responder struct {
 
 	// The receive in hand. One of the QP's own leaves its queue when it is
 	// complete; one of a shared queue left it already, with its pieces.
-	held bool
 	wqe  recvWQE
 	list []SGE
 	sges []SGE // room for the pieces of a shared receive
 
-	resources    []resource // the last READs, atomics and their like, a ring
-	nextResource int
-	fifo         answerQueue
+	resources []resource // the last READs, atomics and their like, a ring
+	fifo      answerQueue
 }
 
 type msgKind uint8

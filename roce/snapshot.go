@@ -44,8 +44,8 @@ func (q *QP) Snapshot() Snapshot {
 		RecvPosted: uint32(q.rq.posted()),
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
-		ExpectedPSN: s.psn, MSN: s.msn, Answers: s.fifo.n, LastDrop: q.lastDrop,
-		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.pace.waiting,
+		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,
+		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
 	}
 	if q.sel != nil {
 		snap.HeldLate, snap.HeldEarly = q.sel.late.n, q.sel.early.n

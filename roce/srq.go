@@ -48,7 +48,7 @@ func NewSRQ(num uint32, c SRQConfig) (*SRQ, error) {
 		return nil, fmt.Errorf("%w: %d SRQ SGEs are not in 1..%d", ErrInvalid, c.MaxSGE, MaxSGE)
 	}
 	s := &SRQ{num: num, domain: c.Domain, onEvent: c.OnEvent, maxWR: c.MaxWR}
-	s.rq.maxSGE = c.MaxSGE
+	s.rq.maxSGE = uint8(c.MaxSGE)
 	return s, nil
 }
 
@@ -66,7 +66,7 @@ func (s *SRQ) Num() uint32 { return s.num }
 func (s *SRQ) Domain() *mem.Domain { return s.domain }
 
 // MaxSGE returns how many pieces a receive may have.
-func (s *SRQ) MaxSGE() int { return s.rq.maxSGE }
+func (s *SRQ) MaxSGE() int { return int(s.rq.maxSGE) }
 
 // PostRecv adds a receive, or returns ErrQueueFull or ErrInvalid and changes
 // nothing.

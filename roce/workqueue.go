@@ -25,8 +25,8 @@ type workQueue[E any] struct {
 	sges      []SGE
 	inline    []byte
 	mask      uint32
-	maxSGE    int
-	maxInline int
+	maxSGE    uint8
+	maxInline uint16
 }
 
 func (w *workQueue[E]) init(what string, depth, maxSGE, maxInline int) error {
@@ -36,7 +36,7 @@ func (w *workQueue[E]) init(what string, depth, maxSGE, maxInline int) error {
 	if maxSGE < 1 || maxSGE > MaxSGE {
 		return fmt.Errorf("%w: %d %s SGEs are not in 1..%d", ErrInvalid, maxSGE, what, MaxSGE)
 	}
-	w.mask, w.maxSGE, w.maxInline = uint32(ringSize(depth)-1), maxSGE, maxInline
+	w.mask, w.maxSGE, w.maxInline = uint32(ringSize(depth)-1), uint8(maxSGE), uint16(maxInline)
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (w *workQueue[E]) grow() {
 	n := int(w.mask) + 1
 	w.ring, w.sges = w.newRing(n)
 	if w.maxInline > 0 {
-		w.inline = make([]byte, n*w.maxInline)
+		w.inline = make([]byte, n*int(w.maxInline))
 	}
 }
 
@@ -54,19 +54,19 @@ func (w *workQueue[E]) at(i uint32) *E { return &w.ring[i&w.mask] }
 
 // sgList returns the first n pieces of entry i.
 func (w *workQueue[E]) sgList(i uint32, n int) []SGE {
-	base := int(i&w.mask) * w.maxSGE
+	base := int(i&w.mask) * int(w.maxSGE)
 	return w.sges[base : base+n]
 }
 
 // inlineData returns the first n bytes of inline data of entry i.
 func (w *workQueue[E]) inlineData(i uint32, n uint32) []byte {
-	base := int(i&w.mask) * w.maxInline
+	base := int(i&w.mask) * int(w.maxInline)
 	return w.inline[base : base+int(n)]
 }
 
 // checkSGList returns the length of a list in bytes.
 func (w *workQueue[E]) checkSGList(list []SGE) (uint32, error) {
-	if len(list) > w.maxSGE {
+	if len(list) > int(w.maxSGE) {
 		return 0, fmt.Errorf("%w: %d SGEs, the queue takes %d", ErrInvalid, len(list), w.maxSGE)
 	}
 	var total uint64

@@ -74,12 +74,18 @@ func TestAtomicRefused(t *testing.T) {
 		nak    wire.Syndrome
 		event  roce.Event
 	}{
-		{"misaligned", nil, func(_ *script, p *roctest.Packet) { p.Atomic.VA += 4 },
-			wire.NAKInvalidRequest, roce.EventQPReqErr},
-		{"key", nil, func(_ *script, p *roctest.Packet) { p.Atomic.RKey ^= 1 },
-			wire.NAKRemoteAccessError, roce.EventQPAccessErr},
-		{"range", nil, func(s *script, p *roctest.Packet) { p.Atomic.VA = s.word(len(s.buf) / 8) },
-			wire.NAKRemoteAccessError, roce.EventQPAccessErr},
+		{
+			"misaligned", nil, func(_ *script, p *roctest.Packet) { p.Atomic.VA += 4 },
+			wire.NAKInvalidRequest, roce.EventQPReqErr,
+		},
+		{
+			"key", nil, func(_ *script, p *roctest.Packet) { p.Atomic.RKey ^= 1 },
+			wire.NAKRemoteAccessError, roce.EventQPAccessErr,
+		},
+		{
+			"range", nil, func(s *script, p *roctest.Packet) { p.Atomic.VA = s.word(len(s.buf) / 8) },
+			wire.NAKRemoteAccessError, roce.EventQPAccessErr,
+		},
 		{"region", noRegion, nil, wire.NAKRemoteAccessError, roce.EventQPAccessErr},
 		{"QP", noQP, nil, wire.NAKInvalidRequest, roce.EventQPReqErr},
 		{"no resources", func(o *options) {
@@ -155,7 +161,8 @@ func TestAtomicRequester(t *testing.T) {
 	s := newScript(t, options{})
 	addr := s.region.Addr()
 	pieces := []roce.SGE{
-		{Addr: addr + 64, Length: 3, LKey: s.region.LKey()}, {},
+		{Addr: addr + 64, Length: 3, LKey: s.region.LKey()},
+		{},
 		{Addr: addr + 100, Length: 5, LKey: s.region.LKey()},
 	}
 	s.Post(roce.SendWR{

@@ -115,8 +115,12 @@ func TestLossEfficiency(t *testing.T) {
 		n        int
 		messages int
 	}{
-		{roce.OpWrite, 64 << 10, 400}, {roce.OpSend, 64 << 10, 400}, {roce.OpWrite, 1 << 10, 20000},
-		{roce.OpSend, 100, 20000}, {roce.OpRead, 64 << 10, 400}, {roce.OpRead, 1 << 10, 20000},
+		{roce.OpWrite, 64 << 10, 400},
+		{roce.OpSend, 64 << 10, 400},
+		{roce.OpWrite, 1 << 10, 20000},
+		{roce.OpSend, 100, 20000},
+		{roce.OpRead, 64 << 10, 400},
+		{roce.OpRead, 1 << 10, 20000},
 	} {
 		t.Run(fmt.Sprintf("%s/%d", tt.op, tt.n), func(t *testing.T) {
 			st := newStream(t, tt.op, tt.n, options{

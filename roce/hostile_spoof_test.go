@@ -164,48 +164,74 @@ func TestRowCNT(t *testing.T) {
 	}{
 		{"dead QP", roce.StateErr, counter.DropQPState, "qp_state", nil},
 		{"no connection", roce.StateInit, counter.DropQPState, "qp_state", nil},
-		{"duplicate", roce.StateRTS, counter.DuplicateRequest, "admitted",
-			func(_ *stand, p *roctest.Packet) { p.PSN = p.PSN.Sub(1) }},
-		{"old READ", roce.StateRTS, counter.DropUnmatchedDuplicate, "replay",
+		{
+			"duplicate", roce.StateRTS, counter.DuplicateRequest, "admitted",
+			func(_ *stand, p *roctest.Packet) { p.PSN = p.PSN.Sub(1) },
+		},
+		{
+			"old READ", roce.StateRTS, counter.DropUnmatchedDuplicate, "replay",
 			func(s *stand, p *roctest.Packet) {
 				*p = s.target(wire.RCReadRequest)
 				p.PSN = p.PSN.Sub(9)
-			}},
-		{"gap", roce.StateRTS, counter.OutOfSequence, "psn_gap",
-			func(_ *stand, p *roctest.Packet) { p.PSN = p.PSN.Add(1) }},
-		{"answer to nothing", roce.StateRTS, counter.DropFutureResponse, "future_response",
+			},
+		},
+		{
+			"gap", roce.StateRTS, counter.OutOfSequence, "psn_gap",
+			func(_ *stand, p *roctest.Packet) { p.PSN = p.PSN.Add(1) },
+		},
+		{
+			"answer to nothing", roce.StateRTS, counter.DropFutureResponse, "future_response",
 			func(s *stand, p *roctest.Packet) {
 				*p = s.target(wire.RCAck)
 				p.PSN = s.qp.Snapshot().TopPSN
-			}},
-		{"answer of old", roce.StateRTS, counter.DropGhostResponse, "ghost_response",
+			},
+		},
+		{
+			"answer of old", roce.StateRTS, counter.DropGhostResponse, "ghost_response",
 			func(s *stand, p *roctest.Packet) {
 				*p = s.target(wire.RCAck)
 				p.PSN = p.PSN.Sub(1)
-			}},
-		{"answer of another sort", roce.StateRTS, counter.BadResponse, "response_order",
-			func(s *stand, p *roctest.Packet) { *p = s.target(wire.RCAtomicAck) }},
-		{"wrong order", roce.StateRTS, counter.SentFatalNAK, "opcode_sequence",
-			func(s *stand, p *roctest.Packet) { *p = s.target(wire.RCSendLast) }},
-		{"wrong key", roce.StateRTS, counter.SentFatalNAK, "rkey",
-			func(_ *stand, p *roctest.Packet) { p.RETH.RKey ^= 1 }},
-		{"wrong range", roce.StateRTS, counter.SentFatalNAK, "rkey",
-			func(_ *stand, p *roctest.Packet) { p.RETH.VA-- }},
-		{"wrong length", roce.StateRTS, counter.SentFatalNAK, "length",
-			func(_ *stand, p *roctest.Packet) { p.RETH.DMALen++ }},
-		{"too long", roce.StateRTS, counter.SentFatalNAK, "length",
-			func(_ *stand, p *roctest.Packet) { p.RETH.DMALen = 1<<31 + 1 }},
-		{"misaligned", roce.StateRTS, counter.SentFatalNAK, "alignment",
+			},
+		},
+		{
+			"answer of another sort", roce.StateRTS, counter.BadResponse, "response_order",
+			func(s *stand, p *roctest.Packet) { *p = s.target(wire.RCAtomicAck) },
+		},
+		{
+			"wrong order", roce.StateRTS, counter.SentFatalNAK, "opcode_sequence",
+			func(s *stand, p *roctest.Packet) { *p = s.target(wire.RCSendLast) },
+		},
+		{
+			"wrong key", roce.StateRTS, counter.SentFatalNAK, "rkey",
+			func(_ *stand, p *roctest.Packet) { p.RETH.RKey ^= 1 },
+		},
+		{
+			"wrong range", roce.StateRTS, counter.SentFatalNAK, "rkey",
+			func(_ *stand, p *roctest.Packet) { p.RETH.VA-- },
+		},
+		{
+			"wrong length", roce.StateRTS, counter.SentFatalNAK, "length",
+			func(_ *stand, p *roctest.Packet) { p.RETH.DMALen++ },
+		},
+		{
+			"too long", roce.StateRTS, counter.SentFatalNAK, "length",
+			func(_ *stand, p *roctest.Packet) { p.RETH.DMALen = 1<<31 + 1 },
+		},
+		{
+			"misaligned", roce.StateRTS, counter.SentFatalNAK, "alignment",
 			func(s *stand, p *roctest.Packet) {
 				*p = s.target(wire.RCFetchAdd)
 				p.Atomic.VA++
-			}},
-		{"too long a SEND", roce.StateRTS, counter.SentFatalNAK, "receive_length",
+			},
+		},
+		{
+			"too long a SEND", roce.StateRTS, counter.SentFatalNAK, "receive_length",
 			func(s *stand, p *roctest.Packet) {
 				s.givePacket(s.target(wire.RCSendFirst))
 				*p = s.target(wire.RCSendLast)
 				p.Payload = make([]byte, 250)
-			}},
+			},
+		},
 	} {
 		s := newStand(t, kinds[0], tt.state)
 		p := s.target(wire.RCWriteOnly)

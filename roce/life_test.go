@@ -122,10 +122,15 @@ func TestRefusalIsTold(t *testing.T) {
 		events []roce.Event
 		status roce.Status
 	}{
-		{"WRITE", func(s *script) roctest.Packet { return w(s, wire.RCWriteOnly) },
-			[]roce.Event{roce.EventQPAccessErr}, 0},
-		{"WRITE with imm", func(s *script) roctest.Packet { return w(s, wire.RCWriteOnlyImm) },
-			nil, roce.StatusLocAccessErr},
+		{
+			"WRITE", func(s *script) roctest.Packet { return w(s, wire.RCWriteOnly) },
+			[]roce.Event{roce.EventQPAccessErr},
+			0,
+		},
+		{
+			"WRITE with imm", func(s *script) roctest.Packet { return w(s, wire.RCWriteOnlyImm) },
+			nil, roce.StatusLocAccessErr,
+		},
 		{"order", func(s *script) roctest.Packet {
 			return request(wire.RCSendMiddle, s.it(0), make([]byte, s.mtu()))
 		}, []roce.Event{roce.EventQPReqErr}, 0},

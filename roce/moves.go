@@ -33,27 +33,35 @@ var moveRows = []struct {
 	types              onTypes
 	required, optional AttrMask
 }{
-	{StateReset, StateInit, rcTypes | ucTypes | xsTypes | xrTypes,
-		AttrPKeyIndex | AttrPort | AttrAccess, 0},
+	{
+		StateReset, StateInit, rcTypes | ucTypes | xsTypes | xrTypes,
+		AttrPKeyIndex | AttrPort | AttrAccess, 0,
+	},
 	{StateReset, StateInit, 1 << TypeUD, AttrPKeyIndex | AttrPort | AttrQKey, 0},
 	{StateReset, StateInit, 1 << TypeGSI, AttrPKeyIndex | AttrQKey, 0},
 	{StateReset, StateInit, rawTypes, AttrPort, 0},
 
-	{StateInit, StateInit, rcTypes | ucTypes | xsTypes | xrTypes,
-		0, AttrPKeyIndex | AttrPort | AttrAccess},
+	{
+		StateInit, StateInit, rcTypes | ucTypes | xsTypes | xrTypes,
+		0, AttrPKeyIndex | AttrPort | AttrAccess,
+	},
 	{StateInit, StateInit, 1 << TypeUD, 0, AttrPKeyIndex | AttrPort | AttrQKey},
 	{StateInit, StateInit, 1 << TypeGSI, 0, AttrPKeyIndex | AttrQKey},
 	{StateInit, StateInit, rawTypes, 0, AttrPort},
 
-	{StateInit, StateRTR, rcTypes | xrTypes,
-		attrPeer | AttrMaxDestRdAtomic | AttrMinRNRTimer, AttrAccess | AttrPKeyIndex},
+	{
+		StateInit, StateRTR, rcTypes | xrTypes,
+		attrPeer | AttrMaxDestRdAtomic | AttrMinRNRTimer, AttrAccess | AttrPKeyIndex,
+	},
 	{StateInit, StateRTR, ucTypes | xsTypes, attrPeer, AttrAccess | AttrPKeyIndex},
 	{StateInit, StateRTR, udTypes, 0, AttrPKeyIndex | AttrQKey},
 	{StateInit, StateRTR, rawTypes, 0, 0},
 	{StateInit, StateRTR, rcTypes, 0, AttrExtensions},
 
-	{StateRTR, StateRTS, rcTypes | xsTypes,
-		attrRetry | AttrSQPSN | AttrMaxRdAtomic, AttrCurState | AttrAccess},
+	{
+		StateRTR, StateRTS, rcTypes | xsTypes,
+		attrRetry | AttrSQPSN | AttrMaxRdAtomic, AttrCurState | AttrAccess,
+	},
 	{StateRTR, StateRTS, xrTypes, AttrTimeout | AttrSQPSN, AttrCurState | AttrAccess},
 	{StateRTR, StateRTS, rcTypes | xrTypes, 0, AttrMinRNRTimer},
 	{StateRTR, StateRTS, ucTypes, AttrSQPSN, AttrCurState | AttrAccess},
@@ -75,8 +83,10 @@ var moveRows = []struct {
 	{StateSQD, StateSQD, rcTypes | xsTypes | xrTypes, 0, AttrPort | AttrTimeout},
 	{StateSQD, StateSQD, rcTypes | xsTypes, 0, AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic},
 	{StateSQD, StateSQD, rcTypes | xrTypes, 0, AttrMaxDestRdAtomic | AttrMinRNRTimer},
-	{StateSQD, StateSQD, rcTypes | ucTypes | xsTypes | xrTypes,
-		0, AttrAV | AttrAccess | AttrPKeyIndex},
+	{
+		StateSQD, StateSQD, rcTypes | ucTypes | xsTypes | xrTypes,
+		0, AttrAV | AttrAccess | AttrPKeyIndex,
+	},
 	{StateSQD, StateSQD, udTypes, 0, AttrPKeyIndex | AttrQKey},
 	{StateSQD, StateSQD, allTypes &^ xrTypes, 0, AttrRateLimit},
 

@@ -57,48 +57,58 @@ func TestUCDrops(t *testing.T) {
 	}{
 		"all": {
 			[]ucPacket{{first, 0}, {middle, 1}, {last, 2}, {only, 3}},
-			[]uint32{2*whole + 4, 4}, 0, 0,
+			[]uint32{2*whole + 4, 4},
+			0, 0,
 		},
 		"first lost": {[]ucPacket{{middle, 1}, {last, 2}, {only, 3}}, []uint32{4}, 1, 1},
 		"middle lost": {
 			[]ucPacket{{first, 0}, {middle, 2}, {last, 3}, {only, 4}},
-			[]uint32{4}, 1, 1,
+			[]uint32{4},
+			1, 1,
 		},
 		"last lost": {
 			[]ucPacket{{first, 0}, {middle, 1}, {only, 3}, {only, 4}},
-			[]uint32{4, 4}, 1, 0,
+			[]uint32{4, 4},
+			1, 0,
 		},
 		"only lost": {[]ucPacket{{only, 0}, {only, 2}}, []uint32{4, 4}, 1, 0},
 		"middle doubled": {
 			[]ucPacket{{first, 0}, {middle, 1}, {middle, 1}, {last, 2}, {only, 3}},
-			[]uint32{4}, 1, 1,
+			[]uint32{4},
+			1, 1,
 		},
 		"first after cut": {
 			[]ucPacket{{first, 0}, {first, 1}, {last, 2}},
-			[]uint32{whole + 4}, 0, 0,
+			[]uint32{whole + 4},
+			0, 0,
 		},
 		"only inside": {
 			[]ucPacket{{first, 0}, {only, 1}, {last, 2}, {only, 3}},
-			[]uint32{4, 4}, 0, 1,
+			[]uint32{4, 4},
+			0, 1,
 		},
 		"no first": {[]ucPacket{{last, 0}, {only, 1}}, []uint32{4}, 0, 1},
 		"other kind": {
 			[]ucPacket{{first, 0}, {wLast, 1}, {last, 2}, {only, 3}},
-			[]uint32{4}, 0, 1,
+			[]uint32{4},
+			0, 1,
 		},
 		"WRITE, then SEND": {[]ucPacket{{wFirst, 0}, {only, 2}}, []uint32{4}, 1, 0},
 		"WRITE with imm": {
 			[]ucPacket{{wFirst, 0}, {wLastImm, 1}, {wOnlyImm, 2}},
-			[]uint32{whole + 4, 4}, 0, 0,
+			[]uint32{whole + 4, 4},
+			0, 0,
 		},
 		"WRITE cut": {
 			[]ucPacket{{wFirst, 0}, {wLastImm, 2}, {wOnlyImm, 3}},
-			[]uint32{4}, 1, 0,
+			[]uint32{4},
+			1, 0,
 		},
 		"jump by 2^23": {[]ucPacket{{only, 1 << 23}, {only, 1<<23 + 1}}, []uint32{4, 4}, 1, 0},
 		"old": {
 			[]ucPacket{{only, 0}, {first, 1}, {only, 0}, {last, 2}, {only, 3}},
-			[]uint32{4, 4, 4}, 2, 0,
+			[]uint32{4, 4, 4},
+			2, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,10 +118,10 @@ const (
 // is a bitmap of SelectiveBits bits. Bit i, counted from the lowest of the first
 // byte, says that the receiver keeps PSN + 1 + i. Only peers that agreed on it
 // send it.
-const (
-	SelectiveAck  Opcode = 0xD1
-	SelectiveBits        = 256
-)
+const SelectiveAck Opcode = 0xD1
+
+// SelectiveBits is the number of bits of that map.
+const SelectiveBits = 256
 
 // Spec is the opcode's row of the table. It is never nil; the row of an opcode
 // that nobody defined has Known false and no headers. The row is shared: read

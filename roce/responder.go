@@ -15,6 +15,9 @@ type responder struct {
 	// gap says that the peer was told that psn is missing or not taken; it is
 	// told once.
 	gap bool
+	// refused says that the expected packet came and met no receive: packets
+	// behind it say nothing about a loss.
+	refused bool
 
 	// The message that is under way, of first or middle packets received.
 	kind   msgKind
@@ -66,7 +69,7 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 				q.trace.dropped(p, step)
 			}
 			q.count.Inc(counter.SendRNR)
-			s.gap = true // packets behind the refused one are no news
+			s.gap, s.refused = true, true // packets behind the refused one are no news
 			s.fifo.nak(s.psn, nak)
 			return
 		default:
@@ -117,7 +120,7 @@ func (q *QP) handleGap(now Time, p *wire.Packet) {
 	}
 	q.drop(p, stepGap)
 	q.count.Inc(counter.SentSeqNAK)
-	s.gap = true
+	s.gap, s.refused = true, false
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -203,8 +204,13 @@ var mutants = []mutant{
 				o, owner := e.sends[0], e.peer
 				again = func() {
 					// When it is complete and nobody uses the place any more.
-					if o.complete && o.distant.free() && !owner.dead && m.strike(true) {
-						fill(owner.arena.mem[o.distant.off+o.distantAt:][:o.size], o.key)
+					// That it is not there still makes it a change.
+					place := owner.arena.mem[o.distant.off+o.distantAt:][:o.size]
+					data := make([]byte, o.size)
+					fill(data, o.key)
+					if o.complete && o.distant.free() && !owner.dead &&
+						m.strike(!bytes.Equal(place, data)) {
+						copy(place, data)
 					}
 				}
 				return

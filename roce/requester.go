@@ -96,7 +96,8 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	r.pace.spend(now, n)
 	if !q.typ.reliable() {
 		q.forgetSent(now)
-	} else if r.ackAt == 0 {
+	} else if r.ackAt == 0 || r.pace.rate != 0 {
+		// At a low rate the rest of the message may take longer than the timer.
 		q.startAckTimer(now)
 	}
 	return n
@@ -274,11 +275,16 @@ func (q *QP) nextFollows(now Time) bool {
 	return (next != r.new || q.begin(now)) && !(r.failed && r.failAt == next)
 }
 
-// startAckTimer starts the local ACK timer from now.
+// startAckTimer starts the local ACK timer from now, or from when the next packet
+// may go: until then the peer has nothing to answer.
 func (q *QP) startAckTimer(now Time) {
-	q.req.ackAt = 0
+	r := &q.req
+	r.ackAt = 0
 	if t := ackTimeout(q.attr.Timeout); t != 0 {
-		q.req.ackAt = now + t
+		r.ackAt = now + t
+		if r.pace.rate != 0 {
+			r.ackAt = max(now, r.pace.at) + t
+		}
 	}
 }
 

@@ -14,7 +14,10 @@ type responder struct {
 	msn uint32   // messages completed, 24 bits
 	// gap says that the peer was told that psn is missing or not taken; it is
 	// told once.
-	gap          bool
+	gap bool
+	// refused says that the expected packet came and met no receive: packets
+	// behind it say nothing about a loss.
+	refused      bool
 	kind         msgKind // of the message that is under way
 	held         bool    // a receive is in hand
 	depth        uint8   // how many requests may be remembered
@@ -67,7 +70,7 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 				q.trace.dropped(p, step)
 			}
 			q.count.Inc(counter.SendRNR)
-			s.gap = true // packets behind the refused one are no news
+			s.gap, s.refused = true, true // packets behind the refused one are no news
 			s.fifo.nak(s.psn, nak)
 			return
 		default:
@@ -118,7 +121,7 @@ func (q *QP) handleGap(now Time, p *wire.Packet) {
 	}
 	q.drop(p, stepGap)
 	q.count.Inc(counter.SentSeqNAK)
-	s.gap = true
+	s.gap, s.refused = true, false
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 

@@ -139,8 +139,8 @@ func (q *QP) holdRequest(now Time, p *wire.Packet, d uint32) bool {
 	}
 	switch {
 	case s.gap:
-		// It was told; who asks hears it again.
-		if p.BTH.AckReq {
+		// It was told; who asks hears it again, unless nothing is missing.
+		if p.BTH.AckReq && !s.refused {
 			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 		}
 	case x.lost(&x.lateGap, x.late.n, now):
@@ -157,7 +157,7 @@ func (q *QP) tellGap() {
 	}
 	q.count.Inc(counter.OutOfSequence)
 	q.count.Inc(counter.SentSeqNAK)
-	s.gap = true
+	s.gap, s.refused = true, false
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 

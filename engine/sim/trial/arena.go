@@ -17,6 +17,7 @@ const (
 	poolTarget               // where our READs bring data
 	poolWritable             // where the peer writes
 	poolReadable             // what the peer reads
+	poolTicket               // what the peer writes until it takes the key out of use
 
 	numPools
 )
@@ -51,16 +52,33 @@ type arena struct {
 	idle  uint64            // idle patterns used
 }
 
-// newArena makes an arena with so many slots of so many bytes in each pool.
-func newArena(slots, size int) *arena {
-	stride := size + canary
+// newArena makes an arena with so many slots of so many bytes in each pool, and
+// with a ticket if it is wanted.
+func newArena(slots, size int, ticket bool) *arena {
+	counts := [numPools]int{slots, slots, slots, slots, slots, 0}
+	if ticket {
+		counts[poolTicket] = 1
+	}
+	return layOut(counts, size)
+}
+
+// newReceiveArena makes an arena for receives alone.
+func newReceiveArena(slots, size int) *arena {
+	return layOut([numPools]int{poolReceive: slots}, size)
+}
+
+// layOut makes an arena with so many slots in each pool.
+func layOut(counts [numPools]int, size int) *arena {
 	a := &arena{}
 	off := canary
-	for p := range numPools {
+	for p, n := range counts {
 		a.bound[p] = off
-		for range slots {
+		if pool(p) == poolTicket {
+			size = ticketSize
+		}
+		for range n {
 			a.pools[p] = append(a.pools[p], &slot{off: off + canary, n: size})
-			off += stride
+			off += size + canary
 		}
 		off += 2 * canary
 	}
@@ -124,7 +142,7 @@ func (a *arena) compare(from, to int) string {
 
 // place says where a byte is.
 func (a *arena) place(at int) string {
-	names := [numPools]string{"source", "receive", "target", "writable", "readable"}
+	names := [numPools]string{"source", "receive", "target", "writable", "readable", "ticket"}
 	for p := range numPools {
 		for i, s := range a.pools[p] {
 			switch {

@@ -12,11 +12,13 @@ const (
 	badRange           // the last bytes are outside of the region
 	badLKey            // no such key here
 	badLRights         // READ into memory that may not be written to
+	badTicket          // a key that was taken out of use
 	numBadness
 )
 
 var badnessNames = [numBadness]string{
 	"fine", "wrong R_Key", "no such right", "out of range", "wrong L_Key", "no local right",
+	"a key out of use",
 }
 
 func (b badness) String() string { return badnessNames[b] }
@@ -31,7 +33,13 @@ func (e *endpoint) spoil(o *op) badness {
 	}
 	choices := []badness{badLKey}
 	if o.remote {
-		choices = append(choices, badRKey, badRights, badRange)
+		choices = append(choices, badRKey)
+	}
+	if o.remote && o.fixed == 0 {
+		choices = append(choices, badRights, badRange)
+	}
+	if o.remote && o.fixed == 0 && !o.gets && e.peer.ticket.used() {
+		choices = append(choices, badTicket, badTicket, badTicket, badTicket)
 	}
 	if o.gets {
 		choices = append(choices, badLRights)
@@ -60,6 +68,8 @@ func (o *op) spoiled(e *endpoint, wr *roce.SendWR) {
 		}
 		wr.RKey = mr.RKey()
 		wr.RemoteAddr = mr.Addr() + uint64(len(mr.Bytes())) - uint64(e.w.rng.IntN(o.size))
+	case badTicket:
+		wr.RKey, wr.RemoteAddr = p.ticket.outOfUse()
 	case badLKey:
 		for i := range wr.SGList {
 			wr.SGList[i].LKey ^= 0x100

@@ -172,7 +172,7 @@ func (r *rig) strikes() uint64 {
 
 // cells are the operations of the cells: READ_BACK is a READ on the wire.
 func cells() (list []*operation) {
-	for i := range operations {
+	for i := range numPlainOps {
 		if operations[i].name != "READ_BACK" {
 			list = append(list, &operations[i])
 		}

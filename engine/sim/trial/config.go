@@ -35,11 +35,17 @@ type NodeConfig struct {
 
 	PollGap   roce.Time // mean time between two looks at the CQs, 0 for at once
 	PollBatch int       // completions taken with one look
+
+	Words    int  // that atomics of all connections to it share
+	SRQDepth int  // of its shared receive queue, 0 for none
+	SRQLimit bool // it asks for events when the SRQ runs low
+	Resize   bool // it changes the depth of its CQs as it goes
 }
 
 // A ConnConfig is a connection, or one after another between the same ends.
 type ConnConfig struct {
 	Nodes     [2]int
+	Type      roce.QPType
 	PathMTU   wire.MTU
 	PSN       [2]wire.PSN
 	Timeout   uint8
@@ -53,6 +59,11 @@ type ConnConfig struct {
 	CQDepth   int  // of a CQ that is too small, 0 for one that fits
 	SplitCQ   bool // a CQ for sends and one for receives
 	SignalAll bool
+
+	Extensions [2]roce.Extensions // that each end offers
+	SRQ        [2]bool            // which end receives from the SRQ of its node
+	MaxInline  int                // bytes of inline data
+	RateLimit  uint32             // kbit/s, 0 for none
 
 	Slots    int         // pieces of memory of each kind
 	MaxSize  int         // largest message in bytes
@@ -73,8 +84,16 @@ func choose[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // one is true once in n times.
 func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// derive makes the configuration of a seed.
+// derive makes the configuration of a seed: what derivePlain draws, and more.
 func derive(seed uint64) Config {
+	c := derivePlain(seed)
+	c.widen()
+	return c
+}
+
+// derivePlain draws connections of type RC with the operations that every RC
+// application uses. Its draws do not change: seeds that once failed are kept.
+func derivePlain(seed uint64) Config {
 	r := rand.New(rand.NewPCG(seed, 0x636f6e66))
 	c := Config{Seed: seed, MTU: 4200, IPv6: one(r, 3)}
 	c.Phase = choose[roce.Time](r, 100, 500, 2000, 10_000) * roce.Microsecond
@@ -176,6 +195,7 @@ func deriveConn(r *rand.Rand, c *Config) ConnConfig {
 		MinRNR:   choose[uint8](r, 1, 2, 5, 8, 12), MaxRd: choose[uint8](r, 1, 2, 4, 16),
 		Window:    choose(r, 0, 0, 1, 2, 7, 32),
 		SendDepth: choose(r, 1, 2, 5, 16, 32), RecvDepth: choose(r, 1, 2, 5, 16, 32),
+		Type:    roce.TypeRC,
 		SplitCQ: one(r, 2), SignalAll: one(r, 4), Unsig: choose(r, 0, 0.25, 0.9),
 	}
 	for i := range k.PSN {
@@ -190,10 +210,10 @@ func deriveConn(r *rand.Rand, c *Config) ConnConfig {
 	k.Slots = min(max(256<<10/k.MaxSize, 2), choose(r, 2, 4, 8))
 	k.Messages = min(max(192<<10/k.MaxSize, 8), choose(r, 10, 20, 40))
 	k.Gap = c.Phase / roce.Time(choose(r, 1, 2, 8)*k.Messages)
-	for i := range k.Weights {
+	for i := range numPlainOps {
 		k.Weights[i] = choose(r, 0, 1, 2, 4)
 	}
-	k.Weights[r.IntN(len(k.Weights))]++
+	k.Weights[r.IntN(numPlainOps)]++
 	if one(r, 6) {
 		k.Bad = 0.05
 	}

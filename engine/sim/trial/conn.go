@@ -23,17 +23,28 @@ func newConn(w *world, index int, k *ConnConfig) *conn {
 	for side := range c.ends {
 		c.ends[side] = &endpoint{
 			w: w, conn: c, side: side, node: w.nodes[k.Nodes[side]],
-			arena: newArena(k.Slots, k.MaxSize+8), todo: k.Messages,
+			arena: newArena(k.Slots, k.MaxSize+8, k.uses("SEND_INV") || k.uses("WRITE_TICKET")),
+			todo:  k.Messages,
 		}
 	}
 	c.ends[0].peer, c.ends[1].peer = c.ends[1], c.ends[0]
 	return c
 }
 
+// uses tells whether an operation may be chosen.
+func (k *ConnConfig) uses(name string) bool {
+	for i := range operations {
+		if operations[i].name == name {
+			return k.Weights[i] > 0
+		}
+	}
+	return false
+}
+
 // idle tells whether all that was to be posted is done.
 func (c *conn) idle() bool {
 	for _, e := range c.ends {
-		if e.todo > 0 || len(e.sends) > 0 || len(e.expect) > 0 {
+		if e.todo > 0 || len(e.sends) > 0 || len(e.expect) > 0 && !e.unreliable() {
 			return false
 		}
 	}
@@ -101,7 +112,7 @@ func (c *conn) wind() bool {
 // through tells whether the endpoint is dead and every completion was taken.
 func (e *endpoint) through() bool {
 	return e.dead && (e.destroyed || !e.node.up || e.overran && e.drainedAtLast ||
-		len(e.sends) == 0 && len(e.recvs) == 0)
+		len(e.sends) == 0 && len(e.recvs) == 0 && (e.shared == nil || e.drainedAtLast))
 }
 
 // end judges what a dead connection left, and forgets it.
@@ -123,7 +134,7 @@ func (c *conn) end() {
 // checkOutcome compares what this end was told with what the peer got.
 func (e *endpoint) checkOutcome() {
 	for _, o := range e.peer.expect {
-		if o.complete && !e.peer.overran && !e.peer.destroyed {
+		if o.complete && !e.unreliable() && !e.peer.overran && !e.peer.destroyed {
 			e.w.fail(Delivery, "%s: %s %d is complete and never arrived", e, o.name, o.id)
 		}
 	}
@@ -142,7 +153,11 @@ func (e *endpoint) settle() {
 	if e.deregistered() && !bytes.Equal(e.deregisterAt, e.arena.mem) {
 		e.w.fail(Memory, "%s: memory changed after it was deregistered", e)
 	}
-	for _, p := range []pool{poolWritable, poolReadable} {
+	if e.shared != nil && e.shared == e.node.shared && e.node.up && !e.destroyed &&
+		e.lastWQE != 1 {
+		e.w.fail(Completion, "%s: %d events of the last receive", e, e.lastWQE)
+	}
+	for _, p := range []pool{poolWritable, poolReadable, poolTicket} {
 		for _, s := range e.arena.pools[p] {
 			e.settleSlot(s, e.written(s))
 			s.claims, s.locked = nil, false
@@ -153,14 +168,22 @@ func (e *endpoint) settle() {
 			continue
 		}
 		var brought []partial
-		if o.gets && o.bad == fine && !o.afterwards {
+		switch {
+		case !o.gets || o.bad != fine || o.afterwards:
+		case o.word:
+			// Whatever the word was: its own check looks after that.
+			now := e.arena.mem[o.local.off+o.localAt:][:o.size]
+			brought = []partial{{o.localAt, bytes.Clone(now)}}
+		default:
 			brought = []partial{{o.localAt, o.want}}
 		}
 		e.settleSlot(o.local, brought)
 		o.local.taken = false
 	}
 	for i, r := range e.burnt {
-		e.settleSlot(r.slot, e.fetched(i, r))
+		if wrong := r.arena.settle(r.slot, e.fetched(i, r)); wrong != "" {
+			e.w.fail(Memory, "%s: at its end: %s", e, wrong)
+		}
 		r.slot.taken = false
 	}
 	if wrong := e.arena.compare(0, len(e.arena.mem)); wrong != "" {
@@ -192,6 +215,9 @@ func (e *endpoint) written(s *slot) []partial {
 // only the first of those may have been begun. When completions were lost, so
 // may the others.
 func (e *endpoint) fetched(i int, r *receive) []partial {
+	if e.unreliable() {
+		return e.scraps(r)
+	}
 	if i > 0 && !e.overran && !e.destroyed {
 		return nil
 	}
@@ -214,6 +240,9 @@ func (e *endpoint) fetched(i int, r *receive) []partial {
 func (e *endpoint) vanish() {
 	if e.node.up {
 		e.qp.Close()
+		if e.shared != nil && e.shared == e.node.shared {
+			e.shared.bury(e)
+		}
 		if !e.deregistered() {
 			e.dropRegions()
 		}
@@ -233,6 +262,9 @@ func (e *endpoint) dropRegions() {
 	e.local.Deregister()
 	e.writable.Deregister()
 	e.readable.Deregister()
+	if e.ticket.mr != nil {
+		e.ticket.mr.Deregister()
+	}
 }
 
 // force moves the queue pair to ERR.
@@ -251,6 +283,7 @@ func (e *endpoint) destroy() {
 		return
 	}
 	e.destroyed, e.excused = true, "it was destroyed"
+	e.node.events()
 	e.qp.Close()
 	e.die()
 }

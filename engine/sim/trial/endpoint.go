@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"errors"
 
 	"xroce/engine"
@@ -13,10 +14,11 @@ const receiveID = 1 << 63
 
 // A receive is a posted receive.
 type receive struct {
-	id   uint64
-	slot *slot
-	at   int
-	size int
+	id    uint64
+	slot  *slot
+	arena *arena // that the slot is of
+	at    int
+	size  int
 }
 
 // An endpoint is one end of a connection: a queue pair and its application,
@@ -43,13 +45,25 @@ type life struct {
 	sendCQ *queue
 	recvCQ *queue
 
+	shared *sharedQueue // where receives come from instead of recvs, may be nil
+
 	local, writable, readable *engine.MR
+	ticket                    ticket
 
 	sends  []*op      // posted and not known to be complete, in order
 	recvs  []*receive // posted and not complete, in order
 	expect []*op      // of the peer: messages that must complete receives here
 	failed []*op      // completed with an error, or never
 	burnt  []*receive // likewise
+
+	heard       []*op // of the peer, on a UC: all that it sent to receives here
+	lost        int   // of these, that did not arrive
+	harmIn      int   // frames to this node that faults befell
+	shuffled    bool  // one of these arrived twice, or out of order
+	starvedOnce bool  // a message may have found no receive
+
+	wordLife map[*word]int // which life of each word this one is
+	lastWQE  int           // events that no receive will be taken any more
 
 	before     roce.Snapshot // as it was when last looked at
 	progressAt roce.Time     // when the requester last got on
@@ -85,7 +99,12 @@ func (e *endpoint) deregistered() bool { return e.deregisterAt != nil }
 func (e *endpoint) create() {
 	k, w, n := e.conn.config, e.w, e.node
 	e.life = life{smallest: k.MaxSize + 8}
-	depth := k.SendDepth + k.RecvDepth
+	receives := k.RecvDepth
+	if k.SRQ[e.side] {
+		e.shared = n.shared
+		receives = n.shared.slots()
+	}
+	depth := k.SendDepth + receives
 	e.recvCQ = n.queue(max(k.CQDepth, 1), depth, k.CQDepth > 0)
 	e.sendCQ = e.recvCQ
 	if k.SplitCQ {
@@ -98,17 +117,21 @@ func (e *endpoint) create() {
 	}
 	e.local = register(poolSource, poolTarget, mem.LocalWrite)
 	e.writable = register(poolWritable, poolWritable,
-		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead|mem.FlushGlobal)
 	e.readable = register(poolReadable, poolReadable, mem.RemoteRead)
-	qp, err := n.device.CreateQP(n.pd, engine.QPInit{
-		SendCQ: e.sendCQ.cq, RecvCQ: e.recvCQ.cq, MaxSendWR: k.SendDepth,
+	e.issue()
+	init := engine.QPInit{
+		Type: k.Type, SendCQ: e.sendCQ.cq, RecvCQ: e.recvCQ.cq, MaxSendWR: k.SendDepth,
 		MaxRecvWR: k.RecvDepth, Window: k.Window, SignalAll: k.SignalAll,
-	})
+		MaxInline: k.MaxInline, Extensions: k.Extensions[e.side],
+	}
+	if e.shared != nil {
+		init.SRQ = e.shared.srq
+	}
+	qp, err := n.device.CreateQP(n.pd, init)
 	w.must(err)
 	e.qp = qp
-	w.must(qp.Modify(&roce.Attr{
-		State: roce.StateInit, Port: 1, Access: mem.RemoteWrite | mem.RemoteRead,
-	}, roce.AttrState|roce.AttrPort|roce.AttrPKeyIndex|roce.AttrAccess))
+	w.must(qp.Init(mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic | mem.FlushGlobal))
 	gid := 1
 	if w.config.IPv6 {
 		gid = 0
@@ -131,7 +154,7 @@ func (e *endpoint) connect() {
 	e.w.must(e.qp.Connect(e.w.ctx, e.info, e.peer.info, engine.ConnectOptions{
 		SGIDIndex: gid, PathMTU: k.PathMTU, HopLimit: 64, Timeout: k.Timeout,
 		RetryCnt: k.RetryCnt, RNRRetry: k.RNRRetry, MinRNRTimer: k.MinRNR,
-		MaxRdAtomic: k.MaxRd, Exact: true,
+		MaxRdAtomic: k.MaxRd, RateLimit: k.RateLimit, Exact: true,
 	}))
 	e.before = e.qp.Snapshot()
 }
@@ -164,7 +187,10 @@ func (e *endpoint) act() bool {
 		return false
 	}
 	acted := false
-	for len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
+	if e.shared != nil {
+		acted = e.shared.fill()
+	}
+	for e.shared == nil && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
 		acted = true
 	}
 	for !e.conn.breaking && e.todo > 0 && e.w.clock.Now() >= e.nextPost && e.postSend() {
@@ -186,7 +212,7 @@ func (e *endpoint) postReceive() bool {
 	if e.qp.Snapshot().RecvPosted == 0 {
 		e.starvedAt = e.w.clock.Now()
 	}
-	rv := &receive{id: receiveID | e.ids, slot: s, size: k.MaxSize, at: r.IntN(9)}
+	rv := &receive{id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9)}
 	if k.SmallRq > 0 && !e.w.quiet && r.Float64() < k.SmallRq {
 		rv.size = r.IntN(k.MaxSize)
 	}
@@ -232,9 +258,13 @@ func (e *endpoint) newOp() *op {
 		key: messageKey(e.conn.index, e.side, e.ids), signaled: r.Float64() >= k.Unsig,
 		afterwards: e.doomed,
 	}
+	if o.fixed != 0 {
+		o.size = o.fixed
+	}
 	if !o.claim(e, o) {
 		return nil
 	}
+	o.inline = o.inlines && o.size <= k.MaxInline && k.MaxInline > 0 && !one(r, 4)
 	if k.Bad > 0 && !e.w.quiet && r.Float64() < k.Bad {
 		o.bad = e.spoil(o)
 	}
@@ -243,12 +273,22 @@ func (e *endpoint) newOp() *op {
 
 // request makes the work request of an op.
 func (e *endpoint) request(o *op) *roce.SendWR {
-	wr := &roce.SendWR{WRID: o.id, Opcode: o.code, SGList: e.pieces(o.local.off+o.localAt, o.size)}
+	wr := &roce.SendWR{WRID: o.id, Opcode: o.code, InvalidateKey: o.key32}
+	switch {
+	case o.bare:
+		o.flush(e, wr)
+	case o.inline && o.bad == fine:
+		wr.Flags = roce.SendInline
+		wr.Inline = bytes.Clone(e.arena.mem[o.local.off+o.localAt:][:o.size])
+	default:
+		wr.SGList = e.pieces(o.local.off+o.localAt, o.size)
+	}
 	if o.signaled {
 		wr.Flags |= roce.SendSignaled
 	}
 	if one(e.w.rng, 8) {
 		wr.Flags |= roce.SendFence
+		o.fence = true
 	}
 	if one(e.w.rng, 8) {
 		wr.Flags |= roce.SendSolicited
@@ -256,14 +296,25 @@ func (e *endpoint) request(o *op) *roce.SendWR {
 	if o.imm {
 		wr.Imm = o.value
 	}
-	if o.remote {
+	if o.word {
+		u, ws := o.at, e.peer.node.words
+		wr.CompareAdd, wr.Swap = u.add, u.swap
+		if o.code == roce.OpCmpSwap {
+			wr.CompareAdd = u.compare
+		}
+		wr.RKey, wr.RemoteAddr = ws.mr.RKey(), ws.mr.Addr()+uint64(u.word.at)
+	}
+	if o.distant != nil {
 		mr, first := e.peer.writable, poolWritable
 		if o.gets && o.distant.off >= e.peer.arena.bound[poolReadable] {
 			mr, first = e.peer.readable, poolReadable
 		}
+		if o.distant.off >= e.peer.arena.bound[poolTicket] {
+			mr, first = e.peer.ticket.mr, poolTicket
+		}
 		wr.RKey = mr.RKey()
 		wr.RemoteAddr = e.peer.addr(mr, first, o.distant.off+o.distantAt)
-		if o.size == 0 && one(e.w.rng, 2) {
+		if o.size == 0 && !o.bare && one(e.w.rng, 2) {
 			// A range of nothing needs neither key nor address (IBA C9-88).
 			wr.RKey, wr.RemoteAddr = e.w.rng.Uint32(), e.w.rng.Uint64()
 		}
@@ -283,11 +334,13 @@ func (e *endpoint) postSend() bool {
 	if o == nil {
 		return false
 	}
-	if err := e.qp.PostSend(e.request(o)); err != nil {
+	wr := e.request(o)
+	if err := e.qp.PostSend(wr); err != nil {
 		e.w.fail(Conservation, "%s: request %d of %d was refused: %v", e, len(e.sends)+1,
 			e.conn.config.SendDepth, err)
 		return false
 	}
+	clear(wr.Inline) // it was copied
 	e.w.say("%s: post %s %d of %d bytes, %s", e, o.name, o.id, o.size, o.bad)
 	if len(e.sends) == 0 {
 		e.got()
@@ -298,6 +351,9 @@ func (e *endpoint) postSend() bool {
 	e.sends = append(e.sends, o)
 	if o.consumes {
 		e.peer.expect = append(e.peer.expect, o)
+		if e.unreliable() {
+			e.peer.heard = append(e.peer.heard, o)
+		}
 	}
 	e.overfill()
 	return true

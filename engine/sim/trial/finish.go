@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"fmt"
 	"strings"
 
 	"xroce/roce"
@@ -59,6 +60,9 @@ func (w *world) checkRest() {
 			if e.qp == nil || e.dead {
 				continue
 			}
+			if e.unreliable() {
+				e.restUnreliable()
+			}
 			s, p := e.qp.Snapshot(), e.peer.qp.Snapshot()
 			if wrong := notAtRest(&s, &p, len(e.recvs)); wrong != "" {
 				w.fail(Conservation, "%s at rest: %s: %s", e, wrong, s)
@@ -71,6 +75,16 @@ func (w *world) checkRest() {
 	for _, n := range w.nodes {
 		if at, ok := n.device.NextDeadline(); ok {
 			w.fail(Conservation, "node %d at rest: a timer runs until %s", n.index, clockTime(at))
+		}
+		if n.words != nil {
+			if wrong := n.words.check(); wrong != "" {
+				w.fail(Atomics, "node %d: %s", n.index, wrong)
+			}
+		}
+		if n.shared != nil && n.up {
+			if wrong := n.shared.checkRest(); wrong != "" {
+				w.fail(Conservation, "node %d at rest: %s", n.index, wrong)
+			}
 		}
 		if _, rx := n.port.Held(); rx != 0 {
 			w.fail(Conservation, "node %d at rest: %d received frames are held", n.index, rx)
@@ -91,10 +105,14 @@ func notAtRest(s, peer *roce.Snapshot, receives int) string {
 	case s.RNRWaiting:
 		return "it waits for receives"
 	case int(s.RecvPosted) != receives:
-		return "receives are missing"
+		return fmt.Sprintf("%d receives are missing", receives-int(s.RecvPosted))
 	case s.NextPSN != s.UnackedPSN || s.TopPSN != s.UnackedPSN:
 		return "the window is not empty"
-	case peer.ExpectedPSN != s.NextPSN:
+	case s.Outstanding != 0:
+		return "READs are outstanding"
+	case s.HeldLate != 0 || s.HeldEarly != 0:
+		return "packets are kept"
+	case s.Type != roce.TypeUC && peer.ExpectedPSN != s.NextPSN:
 		return "the peer expects another PSN"
 	}
 	return ""
@@ -134,7 +152,8 @@ func (n *node) checkResidue() {
 // counted as received.
 var afterAdmission = map[string]bool{
 	"drop_ghost_response": true, "drop_future_response": true, "drop_unmatched_duplicate": true,
-	"drop_out_of_window": true, "drop_after_gap": true,
+	"drop_out_of_window": true, "drop_after_gap": true, "drop_refused": true,
+	"drop_too_long": true, "drop_local_memory": true,
 }
 
 // checkCounters compares the device's counters with what passed its port: each

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ var mutants = []mutant{
 		return completions(m, successOf(roce.WCSend, roce.WCWrite, roce.WCRead),
 			func(wcs []roce.Completion) []roce.Completion { return wcs[1:] })
 	}},
-	{"a receive completion is lost", []Invariant{Completion}, func(m *mutation) tamper {
+	{"a receive completion is lost", []Invariant{Completion, Delivery}, func(m *mutation) tamper {
 		return completions(m, successOf(roce.WCRecv, roce.WCRecvRDMAWithImm),
 			func(wcs []roce.Completion) []roce.Completion { return wcs[1:] })
 	}},
@@ -145,7 +146,7 @@ var mutants = []mutant{
 			return wcs
 		})
 	}},
-	{"a message is another's", []Invariant{Memory}, func(m *mutation) tamper {
+	{"a message is another's", []Invariant{Memory, Delivery}, func(m *mutation) tamper {
 		return tamper{completions: func(w *world, wcs []roce.Completion) []roce.Completion {
 			for _, e := range live(w) {
 				if len(e.recvs) > 0 && len(e.expect) > 0 && !e.expect[0].remote &&
@@ -153,7 +154,7 @@ var mutants = []mutant{
 					wcs[0].QPN == e.info.QPN && wcs[0].Status == roce.StatusSuccess &&
 					m.strike(true) {
 					r := e.recvs[0]
-					fill(e.arena.mem[r.slot.off+r.at:][:e.expect[0].size], e.expect[0].key+1)
+					fill(r.arena.mem[r.slot.off+r.at:][:e.expect[0].size], e.expect[0].key+1)
 				}
 			}
 			return wcs
@@ -176,7 +177,7 @@ var mutants = []mutant{
 			return true
 		})
 	}},
-	{"a READ brings other data", []Invariant{Read}, func(m *mutation) tamper {
+	{"a READ brings other data", []Invariant{Read, Atomics}, func(m *mutation) tamper {
 		return tamper{completions: func(w *world, wcs []roce.Completion) []roce.Completion {
 			for _, e := range live(w) {
 				if len(e.sends) > 0 && e.sends[0].gets && e.sends[0].size > 0 && len(wcs) > 0 &&
@@ -196,14 +197,20 @@ var mutants = []mutant{
 				return
 			}
 			for _, e := range live(w) {
-				if len(e.sends) == 0 || e.sends[0].name != "WRITE" || e.sends[0].size < 8 {
+				if len(e.sends) == 0 || e.sends[0].name != "WRITE" || e.sends[0].size < 8 ||
+					e.unreliable() {
 					continue
 				}
 				o, owner := e.sends[0], e.peer
 				again = func() {
 					// When it is complete and nobody uses the place any more.
-					if o.complete && o.distant.free() && !owner.dead && m.strike(true) {
-						fill(owner.arena.mem[o.distant.off+o.distantAt:][:o.size], o.key)
+					// That it is not there still makes it a change.
+					place := owner.arena.mem[o.distant.off+o.distantAt:][:o.size]
+					data := make([]byte, o.size)
+					fill(data, o.key)
+					if o.complete && o.distant.free() && !owner.dead &&
+						m.strike(!bytes.Equal(place, data)) {
+						copy(place, data)
 					}
 				}
 				return
@@ -264,11 +271,14 @@ var mutants = []mutant{
 
 // TestMutants makes each mutant strike in several seeds: one of the invariants
 // that are meant to find it must, in nearly each, and in the others none other.
-func TestMutants(t *testing.T) {
+func TestMutants(t *testing.T) { hunt(t, mutants) }
+
+func hunt(t *testing.T, mutants []mutant) {
+	t.Helper()
 	const strikes = 5
 	for _, mt := range mutants {
 		struck, found := 0, 0
-		for seed := uint64(1); seed < 300 && struck < strikes; seed++ {
+		for seed := uint64(1); seed < 400 && struck < strikes; seed++ {
 			m := &mutation{}
 			c := derive(seed)
 			r := runConfig(t.Context(), &c, &Options{}, mt.tamper(m))
@@ -321,10 +331,10 @@ func TestDifferentRunsAreSeen(t *testing.T) {
 
 // TestBounds gives the checker of windows snapshots that break one bound each.
 func TestBounds(t *testing.T) {
-	l := limits{window: 8, longest: 4, sends: 4, receives: 2, responses: 3}
+	l := limits{window: 8, longest: 4, sends: 4, receives: 2, responses: 3, reads: 2}
 	good := roce.Snapshot{
 		State: roce.StateRTS, UnackedPSN: 0xfffffe, NextPSN: 2, TopPSN: 3, ExpectedPSN: 100,
-		SendPosted: 4, SendBegun: 2, RecvPosted: 2, Answers: 3,
+		SendPosted: 4, SendBegun: 2, RecvPosted: 2, Answers: 3, Outstanding: 2,
 	}
 	peer := roce.Snapshot{State: roce.StateRTS, ExpectedPSN: 1}
 	if wrong := outOfBounds(&l, &good, &good, &peer); wrong != "" {
@@ -339,6 +349,7 @@ func TestBounds(t *testing.T) {
 		"room for 4":            func(_, s, _ *roce.Snapshot) { s.SendPosted = 5 },
 		"receives, room for":    func(_, s, _ *roce.Snapshot) { s.RecvPosted = 3 },
 		"answers wait":          func(_, s, _ *roce.Snapshot) { s.Answers = 4 },
+		"are outstanding":       func(_, s, _ *roce.Snapshot) { s.Outstanding = 3 },
 		"acknowledged PSN":      func(b, _, _ *roce.Snapshot) { b.UnackedPSN = 0 },
 		"expected PSN went":     func(b, _, _ *roce.Snapshot) { b.ExpectedPSN = 101 },
 	} {
@@ -366,6 +377,9 @@ func TestRest(t *testing.T) {
 		"rnr":      func(s, _ *roce.Snapshot) { s.RNRWaiting = true },
 		"receives": func(s, _ *roce.Snapshot) { s.RecvPosted = 1 },
 		"window":   func(s, _ *roce.Snapshot) { s.TopPSN = s.TopPSN.Add(1) },
+		"reads":    func(s, _ *roce.Snapshot) { s.Outstanding = 1 },
+		"late":     func(s, _ *roce.Snapshot) { s.HeldLate = 1 },
+		"early":    func(s, _ *roce.Snapshot) { s.HeldEarly = 1 },
 		"peer":     func(_, p *roce.Snapshot) { p.ExpectedPSN = wire.PSN(6) },
 	} {
 		s, p := good, peer

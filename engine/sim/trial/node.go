@@ -21,6 +21,8 @@ type node struct {
 	queues    []*queue
 	endpoints []*endpoint // with a queue pair
 	opened    uint64      // how often
+	words     *words
+	shared    *sharedQueue // may be nil
 
 	up       bool
 	frozen   int // so many causes hold it
@@ -30,8 +32,9 @@ type node struct {
 
 // A queue is a completion queue, for one queue pair or for its sends only.
 type queue struct {
-	cq   *engine.CQ
-	tiny bool // too small for what may complete
+	cq    *engine.CQ
+	depth int  // that is enough
+	tiny  bool // too small for what may complete
 }
 
 // macOf is the MAC address of a node.
@@ -57,6 +60,16 @@ func (n *node) open() {
 	})
 	n.w.must(err)
 	n.pd, n.up = n.device.AllocPD(), true
+	if n.config.Words > 0 && n.words == nil {
+		n.words = newWords(n.config.Words, n.w.config.Seed<<32|uint64(n.index)<<16)
+	}
+	if n.words != nil {
+		n.words.register(n)
+	}
+	if n.config.SRQDepth > 0 {
+		n.shared = newSharedQueue(n)
+		n.shared.open()
+	}
 	n.w.say("node %d: up", n.index)
 }
 
@@ -64,6 +77,7 @@ func (n *node) open() {
 // flushed, and every frame must be given back.
 func (n *node) crash() {
 	n.w.say("node %d: down", n.index)
+	n.events()
 	err := n.device.Close()
 	n.w.must(err)
 	for _, e := range n.endpoints {
@@ -87,7 +101,7 @@ func (n *node) queue(small, depth int, tiny bool) *queue {
 	}
 	cq, err := n.device.CreateCQ(depth)
 	n.w.must(err)
-	q := &queue{cq: cq, tiny: tiny}
+	q := &queue{cq: cq, depth: depth, tiny: tiny}
 	n.queues = append(n.queues, q)
 	return q
 }
@@ -104,12 +118,16 @@ func (n *node) turn() bool {
 		for _, e := range n.endpoints {
 			acted = e.act() || acted
 		}
+		if n.config.Resize && one(n.w.rng, 20) {
+			n.resize()
+		}
 		if gap := n.config.PollGap; gap > 0 {
 			n.lookAt = now + 1 + roce.Time(n.w.rng.Int64N(int64(2*gap)))
 		}
 	}
 	worked := n.device.Progress()
 	n.observe()
+	n.events()
 	return acted || worked
 }
 
@@ -118,12 +136,31 @@ func (n *node) observe() {
 	for _, e := range n.endpoints {
 		e.observe()
 	}
+	if n.words != nil {
+		n.words.observe()
+	}
+}
+
+// resize changes the depth of a CQ, to one that is enough still, and to one that
+// is none.
+func (n *node) resize() {
+	if len(n.queues) == 0 {
+		return
+	}
+	q := n.queues[n.w.rng.IntN(len(n.queues))]
+	if q.tiny {
+		return
+	}
+	if q.cq.Resize(0) == nil {
+		n.w.fail(Conservation, "node %d: a CQ of depth 0", n.index)
+	}
+	n.w.must(q.cq.Resize(q.depth + n.w.rng.IntN(q.depth+1)))
 }
 
 // poll takes at most so many completions from each CQ and hands them to their
 // endpoints. It reports whether there were any.
 func (n *node) poll(batch int) bool {
-	any := false
+	any, events := false, n.w.trace.n
 	for _, e := range n.endpoints {
 		// Looking at one CQ may complete requests of another, which was looked
 		// at before: only what is done by now must show.
@@ -152,6 +189,8 @@ func (n *node) poll(batch int) bool {
 			e.retireSilent()
 		}
 		any = any || int(e.before.SendPosted) < e.undone
+		// On a UC nobody waits for what may have come to a CQ looked at before.
+		any = any || e.unreliable() && n.w.trace.n != events
 	}
 	return any
 }

@@ -13,11 +13,14 @@ func (e *endpoint) observe() {
 		return
 	}
 	now, s := e.w.clock.Now(), e.qp.Snapshot()
-	if s.RecvPosted == 0 {
-		e.starvedAt = now
+	if e.receivesPosted(&s) == 0 {
+		e.starvedAt, e.starvedOnce = now, e.starvedOnce || len(e.heard) > 0
 	}
 	if e.notReadyAt == now && e.starvedAt < now && e.node.thawedAt < now {
 		e.w.fail(Status, "%s: an RNR NAK with %d receives posted", e, s.RecvPosted)
+	}
+	if o := e.passed(&s); o != nil {
+		e.w.fail(Completion, "%s: %s %d passed its fence", e, o.name, o.id)
 	}
 	if s.State == roce.StateErr {
 		e.die()
@@ -30,7 +33,7 @@ func (e *endpoint) observe() {
 		e.patientAt = now
 	}
 	var peer roce.Snapshot
-	if !e.peer.dead && e.peer.qp != nil {
+	if !e.peer.dead && e.peer.qp != nil && !e.unreliable() {
 		peer = e.peer.qp.Snapshot()
 	}
 	if wrong := outOfBounds(&e.conn.limits, &e.before, &s, &peer); wrong != "" {
@@ -39,10 +42,19 @@ func (e *endpoint) observe() {
 	e.before, e.harmSeen = s, e.harm
 }
 
+// receivesPosted is how many receives there are for the next message.
+func (e *endpoint) receivesPosted(s *roce.Snapshot) int {
+	if e.shared != nil {
+		return e.shared.posted()
+	}
+	return int(s.RecvPosted)
+}
+
 // die notes that the queue pair is in ERR or gone.
 func (e *endpoint) die() {
 	e.dead, e.diedAt, e.diedHarm = true, e.w.clock.Now(), e.harm-e.harmAt
 	e.diedLate = e.node.slept(e.progressAt) || e.peer.node.slept(e.progressAt)
+	e.drainedAtLast = false // completions may have come since the look
 	e.conn.broken(fmt.Sprintf("end %d is dead", e.side))
 }
 
@@ -58,13 +70,14 @@ type limits struct {
 	sends     int // send requests
 	receives  int
 	responses int // answers that may wait
+	reads     int // READs, atomics and their like outstanding
 }
 
 // limits of the queue pairs of a connection.
 func (k *ConnConfig) limitsOf() limits {
 	l := limits{
 		window: k.Window, longest: (k.MaxSize+k.PathMTU.Bytes()-1)/k.PathMTU.Bytes() + 1,
-		sends: 1, receives: 1, responses: 2*int(k.MaxRd) + 1,
+		sends: 1, receives: 1, responses: 2*int(k.MaxRd) + 1, reads: int(k.MaxRd),
 	}
 	if l.window == 0 {
 		l.window = 256
@@ -98,9 +111,12 @@ func outOfBounds(l *limits, before, s, peer *roce.Snapshot) string {
 		return fmt.Sprintf("%d receives, room for %d", s.RecvPosted, l.receives)
 	case s.Answers > l.responses:
 		return fmt.Sprintf("%d answers wait, room for %d", s.Answers, l.responses)
+	case int(s.Outstanding) > l.reads:
+		return fmt.Sprintf("%d READs and their like are outstanding, %d may be", s.Outstanding,
+			l.reads)
 	case s.UnackedPSN.Before(before.UnackedPSN):
 		return "the acknowledged PSN went back"
-	case s.ExpectedPSN.Before(before.ExpectedPSN):
+	case s.Type != roce.TypeUC && s.ExpectedPSN.Before(before.ExpectedPSN):
 		return "the expected PSN went back"
 	}
 	return ""
@@ -109,8 +125,15 @@ func outOfBounds(l *limits, before, s, peer *roce.Snapshot) string {
 // patience is how long a requester with work may make no progress.
 func (e *endpoint) patience() roce.Time {
 	k := e.conn.config
-	return roce.Time(int(k.RetryCnt)+1)*4*ackTimeout(k.Timeout) + 10*e.w.roundTrip +
+	t := roce.Time(int(k.RetryCnt)+1)*4*ackTimeout(k.Timeout) + 10*e.w.roundTrip +
 		rnrTime(k.MinRNR)
+	if k.RateLimit > 0 {
+		// Each try sends a window, or a message, at the rate.
+		window := max(k.MaxSize, e.conn.limits.window*k.PathMTU.Bytes())
+		frames := roce.Time(window + window/k.PathMTU.Bytes()*100 + 1000)
+		t += roce.Time(int(k.RetryCnt)+1) * frames * 8 * roce.Millisecond / roce.Time(k.RateLimit)
+	}
+	return t
 }
 
 // checkAlive fails when the requester got nowhere for longer than its attributes

@@ -6,8 +6,12 @@ import (
 	"xroce/roce"
 )
 
-// numOps is the number of operations.
-const numOps = 6
+// The number of operations, and of those that derivePlain chooses from: they
+// come first.
+const (
+	numOps      = 13
+	numPlainOps = 6
+)
 
 // An operation is a row of the table of what a requester may ask for.
 type operation struct {
@@ -19,6 +23,13 @@ type operation struct {
 	imm      bool
 	remote   bool // it names memory of the peer
 	gets     bool // data comes from the peer
+	counted  bool // it counts against MAX_QP_RD_ATOMIC
+	fixed    int  // bytes that it always has, 0 for as many as one likes
+	word     bool // it is about a word that all connections to the peer share
+	bare     bool // it has no data of its own
+	inlines  bool // it may take its data inline
+
+	unreliable bool // UC has it too
 
 	// claim takes memory here and at the peer for a request whose size is set,
 	// and reports whether there is any.
@@ -35,30 +46,63 @@ type operation struct {
 var operations = [numOps]operation{
 	{
 		name: "SEND", code: roce.OpSend, done: roce.WCSend, arrival: roce.WCRecv, consumes: true,
+		inlines: true, unreliable: true,
 		claim: claimSource, retired: retireSend, arrived: arriveSend,
 	},
 	{
 		name: "SEND_IMM", code: roce.OpSendImm, done: roce.WCSend, arrival: roce.WCRecv,
-		consumes: true, imm: true,
+		consumes: true, imm: true, inlines: true, unreliable: true,
 		claim: claimSource, retired: retireSend, arrived: arriveSend,
 	},
 	{
 		name: "WRITE", code: roce.OpWrite, done: roce.WCWrite, remote: true,
+		inlines: true, unreliable: true,
 		claim: claimWrite, retired: retireWrite,
 	},
 	{
 		name: "WRITE_IMM", code: roce.OpWriteImm, done: roce.WCWrite,
 		arrival: roce.WCRecvRDMAWithImm, consumes: true, imm: true, remote: true,
+		inlines: true, unreliable: true,
 		claim: claimWriteImm, retired: retireWriteImm, arrived: arriveWriteImm,
 	},
 	{
 		name: "READ", code: roce.OpRead, done: roce.WCRead, remote: true, gets: true,
-		claim: claimRead, retired: retireRead,
+		counted: true, claim: claimRead, retired: retireRead,
 	},
 	{
 		// A READ of what was written just before: it must see it.
 		name: "READ_BACK", code: roce.OpRead, done: roce.WCRead, remote: true, gets: true,
-		claim: claimReadBack, retired: retireRead,
+		counted: true, claim: claimReadBack, retired: retireRead,
+	},
+	{
+		name: "FETCH_ADD", code: roce.OpFetchAdd, done: roce.WCFetchAdd, remote: true, gets: true,
+		counted: true, fixed: 8, word: true, claim: claimAtomic, retired: retireWord,
+	},
+	{
+		name: "CMP_SWP", code: roce.OpCmpSwap, done: roce.WCCompSwap, remote: true, gets: true,
+		counted: true, fixed: 8, word: true, claim: claimAtomic, retired: retireWord,
+	},
+	{
+		name: "READ_WORD", code: roce.OpRead, done: roce.WCRead, remote: true, gets: true,
+		counted: true, fixed: 8, word: true, claim: claimAtomic, retired: retireWord,
+	},
+	{
+		name: "ATOMIC_WRITE", code: roce.OpAtomicWrite, done: roce.WCAtomicWrite, remote: true,
+		counted: true, fixed: 8, inlines: true, claim: claimWrite, retired: retireWrite,
+	},
+	{
+		name: "FLUSH", code: roce.OpFlush, done: roce.WCFlush, remote: true, bare: true,
+		counted: true, claim: claimFlush, retired: retireFlush,
+	},
+	{
+		name: "SEND_INV", code: roce.OpSendInv, done: roce.WCSend, arrival: roce.WCRecv,
+		consumes: true, inlines: true,
+		claim: claimInvalidate, retired: retireSend, arrived: arriveInvalidate,
+	},
+	{
+		// A WRITE to the region whose key SEND_INV takes out of use.
+		name: "WRITE_TICKET", code: roce.OpWrite, done: roce.WCWrite, remote: true,
+		inlines: true, claim: claimTicket, retired: retireWrite,
 	},
 }
 
@@ -76,9 +120,23 @@ type op struct {
 	distant    *slot // of the peer
 	distantAt  int
 	want       []byte // what a READ must bring
-	complete   bool   // with success, here
-	received   bool   // at the peer
-	afterwards bool   // it is behind a request that must fail
+	at         *wordUse
+	key32      uint32 // that it takes out of use
+	fence      bool
+	inline     bool
+	complete   bool // with success, here
+	received   bool // at the peer
+	afterwards bool // it is behind a request that must fail
+}
+
+// row is its place in the table.
+func (o *op) row() int {
+	for i := range operations {
+		if &operations[i] == o.operation {
+			return i
+		}
+	}
+	return 0
 }
 
 // claimSource puts the payload in a slot.
@@ -103,13 +161,17 @@ func retireSend(e *endpoint, o *op) string { return releaseSource(e, o) }
 
 // arriveSend compares the receive with the message, and the rest of its slot.
 func arriveSend(e *endpoint, o *op, r *receive) string {
-	fill(e.arena.want[r.slot.off+r.at:][:o.size], o.key)
-	return e.arena.differs(r.slot)
+	fill(r.arena.want[r.slot.off+r.at:][:o.size], o.key)
+	return r.arena.differs(r.slot)
 }
 
 // claimDistant takes a place for the data in a slot of the peer.
 func claimDistant(e *endpoint, o *op, s *slot) {
 	o.distant, o.distantAt = s, e.w.rng.IntN(s.n-o.size+1)
+	if o.fixed != 0 {
+		// The arena itself begins at a multiple of eight.
+		o.distantAt = (8-s.off%8)%8 + o.distantAt/16*8
+	}
 	s.claims = append(s.claims, o)
 }
 
@@ -139,6 +201,9 @@ func retireWrite(e *endpoint, o *op) string {
 // claimWriteImm takes a slot for itself: the message is looked at when it
 // arrives, and nothing else may have been written over it by then.
 func claimWriteImm(e *endpoint, o *op) bool {
+	if e.unreliable() {
+		return claimWrite(e, o) // it may never arrive
+	}
 	s := e.peer.arena.pick(poolWritable, e.w.rng.IntN(8))
 	if s == nil || !claimSource(e, o) {
 		return false
@@ -158,7 +223,7 @@ func retireWriteImm(e *endpoint, o *op) string {
 
 func arriveWriteImm(e *endpoint, o *op, r *receive) string {
 	fill(e.arena.want[o.distant.off+o.distantAt:][:o.size], o.key)
-	if wrong := e.arena.differs(r.slot); wrong != "" {
+	if wrong := r.arena.differs(r.slot); wrong != "" {
 		return wrong
 	}
 	if wrong := e.arena.differs(o.distant); wrong != "" || !o.complete {

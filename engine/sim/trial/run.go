@@ -13,7 +13,8 @@ import (
 
 // Options say how to run a seed.
 type Options struct {
-	Log io.Writer // gets the configuration and every event, may be nil
+	Log   io.Writer // gets the configuration and every event, may be nil
+	Plain bool      // only what derivePlain draws
 }
 
 // Stats are what happened in a run, or in several.
@@ -26,7 +27,10 @@ type Stats struct {
 	Virtual     roce.Time // time simulated
 	Network     [sim.NumKinds]uint64
 	Chaos       [numHavocs]uint64
-	Errors      [32]uint64 // completions by roce.Status
+	Errors      [32]uint64     // completions by roce.Status
+	Lost        uint64         // messages of connections of type UC
+	Ops         [numOps]uint64 // requests completed with success, by operation
+	Events      [32]uint64     // of devices, by roce.Event
 }
 
 // Add adds what happened in other runs.
@@ -42,6 +46,13 @@ func (s *Stats) Add(o *Stats) {
 	}
 	for i, n := range o.Chaos {
 		s.Chaos[i] += n
+	}
+	s.Lost += o.Lost
+	for i, n := range o.Ops {
+		s.Ops[i] += n
+	}
+	for i, n := range o.Events {
+		s.Events[i] += n
 	}
 	for i, n := range o.Errors {
 		s.Errors[i] += n
@@ -70,6 +81,9 @@ func (r *Result) String() string {
 // Run runs one seed. It is safe for concurrent use; a run itself is one thread.
 func Run(ctx context.Context, seed uint64, o Options) *Result {
 	c := derive(seed)
+	if o.Plain {
+		c = derivePlain(seed)
+	}
 	return runConfig(ctx, &c, &o, tamper{})
 }
 

@@ -24,6 +24,9 @@ var expectedErrors = []roce.Status{
 	roce.StatusRetryExcErr, roce.StatusRNRRetryExc,
 }
 
+// expectedEvents are what a campaign is sure to raise.
+var expectedEvents = []roce.Event{roce.EventSRQLimitReached, roce.EventQPLastWQEReached}
+
 // TestSeeds runs a campaign. Every invariant must hold in each seed.
 func TestSeeds(t *testing.T) {
 	c := Campaign{Workers: runtime.GOMAXPROCS(0), Twice: 16}
@@ -43,8 +46,9 @@ func TestSeeds(t *testing.T) {
 		t.Errorf("%d seeds were run, want %d", sum.Seeds, want)
 	}
 	s := &sum.Stats
-	t.Logf("%d connections, %d messages, %d retransmits, chaos %v, errors %v", s.Connections,
-		s.Messages, s.Retransmits, s.Chaos, s.Errors)
+	t.Logf("%d connections, %d messages, %d retransmits, chaos %v, errors %v, ops %v, "+
+		"events %v, lost by UC %d", s.Connections, s.Messages, s.Retransmits, s.Chaos, s.Errors,
+		s.Ops, s.Events, s.Lost)
 	if c.To-c.From < 100 {
 		return
 	}
@@ -53,6 +57,19 @@ func TestSeeds(t *testing.T) {
 		if n == 0 && sim.Kind(k).Fault() && !scripted[sim.Kind(k)] {
 			t.Errorf("no frame was ever %s", sim.Kind(k))
 		}
+	}
+	for i, n := range s.Ops {
+		if n == 0 {
+			t.Errorf("there was never a %s", operations[i].name)
+		}
+	}
+	for _, event := range expectedEvents {
+		if s.Events[event] == 0 {
+			t.Errorf("there was never an event %s", event)
+		}
+	}
+	if s.Lost == 0 {
+		t.Error("no UC ever lost a message")
 	}
 	for h, n := range s.Chaos {
 		if n == 0 {
@@ -79,10 +96,11 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 			continue
 		}
 		var seed uint64
-		if _, err := fmt.Sscan(line, &seed); err != nil {
+		var draws string
+		if _, err := fmt.Sscan(line, &seed, &draws); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if r := Run(t.Context(), seed, Options{}); r.Violation != nil {
+		if r := Run(t.Context(), seed, Options{Plain: draws == "plain"}); r.Violation != nil {
 			t.Errorf("%s\n%s", line, r)
 		}
 	}

@@ -82,7 +82,12 @@ func (e *endpoint) retire() {
 	}
 	e.w.stats.Messages++
 	e.w.stats.Bytes += uint64(o.size)
-	if wrong := o.retired(e, o); wrong != "" {
+	e.w.stats.Ops[o.row()]++
+	retired := o.retired
+	if e.unreliable() {
+		retired = releaseSource // what became of it at the peer is not known
+	}
+	if wrong := retired(e, o); wrong != "" {
 		kind := Memory
 		if o.gets {
 			kind = Read
@@ -116,7 +121,8 @@ func (e *endpoint) sendFailed(o *op, status roce.Status) {
 		e.conn.broken(fmt.Sprintf("end %d: %s", e.side, status))
 	}
 	switch {
-	case e.qp.State() != roce.StateErr && !e.destroyed:
+	case e.qp.State() != roce.StateErr && !e.destroyed &&
+		!(e.unreliable() && e.qp.State() == roce.StateSQE):
 		e.w.fail(Status, "%s: %s %d: %s, and the queue pair is in %s", e, o.name, o.id, status,
 			e.qp.State())
 	case first:
@@ -141,13 +147,18 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 			return ""
 		}
 		return "its memory was good"
+	}
+	if e.unreliable() {
+		return "nobody answers on a connection of this type"
+	}
+	switch status {
 	case roce.StatusRetryExcErr:
 		e.excused = "retries"
-		// A loss may cost two tries, by a timeout and a NAK that cross. The first
-		// try may have failed for what happened before the last progress.
+		// A loss may cost two tries, by a timeout and a NAK that cross, also one
+		// from before the last progress.
 		failures := uint64(k.RetryCnt) + 1
 		switch gone := p.dead && p.diedAt <= e.diedAt || p.qp == nil; {
-		case gone, e.diedLate, 2*e.diedHarm+1 >= failures && 2*e.harm >= failures:
+		case gone, e.diedLate, 2*e.diedHarm+2 >= failures && 2*e.harm >= failures:
 			return ""
 		}
 		return fmt.Sprintf("only %d frames suffered since it got on, %d in all, and the peer lives",
@@ -168,8 +179,8 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 	e.excused = "the peer refused"
 	switch {
 	case status == roce.StatusRemAccessErr && (o.bad != fine && !o.bad.local() ||
-		o.remote && p.deregistered()):
-	case status == roce.StatusRemInvReqErr && o.consumes && p.smallest < o.size:
+		(o.remote || o.key32 != 0) && p.deregistered()):
+	case status == roce.StatusRemInvReqErr && o.consumes && p.shortest() < o.size:
 	case status == roce.StatusRemOpErr && o.consumes && p.deregistered():
 	default:
 		return "nothing was wrong with it"
@@ -179,17 +190,10 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 
 // receiveDone takes a completion of the receive queue.
 func (e *endpoint) receiveDone(wc *roce.Completion) {
-	for e.overran && len(e.recvs) > 0 && e.recvs[0].id != wc.WRID {
-		e.burnt = append(e.burnt, e.recvs[0])
-		e.recvs = e.recvs[1:]
-	}
-	if len(e.recvs) == 0 || e.recvs[0].id != wc.WRID {
-		e.w.fail(Completion, "%s: receive %d completes out of order, %d outstanding", e,
-			wc.WRID&^receiveID, len(e.recvs))
+	r := e.takeReceive(wc)
+	if r == nil {
 		return
 	}
-	r := e.recvs[0]
-	e.recvs = e.recvs[1:]
 	if wc.Status != roce.StatusSuccess {
 		e.burnt = append(e.burnt, r)
 		e.receiveFailed(r, wc.Status)
@@ -200,23 +204,66 @@ func (e *endpoint) receiveDone(wc *roce.Completion) {
 		e.w.fail(Status, "%s: a message arrives after %s", e, e.recvStatus)
 	case e.overran:
 		e.burnt = append(e.burnt, r)
-	case len(e.expect) == 0:
+	case len(e.expect) == 0 && !e.shuffled:
 		e.w.fail(Delivery, "%s: a message of %d bytes that nobody sent", e, wc.ByteLen)
 	default:
 		e.arrive(r, wc)
 	}
 }
 
+// takeReceive finds the receive of a completion, nil when it must not complete.
+func (e *endpoint) takeReceive(wc *roce.Completion) *receive {
+	if e.shared != nil {
+		r, wrong := e.shared.take(wc.WRID)
+		if wrong != "" {
+			e.w.fail(Completion, "%s: %s", e, wrong)
+		}
+		return r
+	}
+	for e.overran && len(e.recvs) > 0 && e.recvs[0].id != wc.WRID {
+		e.burnt = append(e.burnt, e.recvs[0])
+		e.recvs = e.recvs[1:]
+	}
+	if len(e.recvs) == 0 || e.recvs[0].id != wc.WRID {
+		e.w.fail(Completion, "%s: receive %d completes out of order, %d outstanding", e,
+			wc.WRID&^receiveID, len(e.recvs))
+		return nil
+	}
+	r := e.recvs[0]
+	e.recvs = e.recvs[1:]
+	return r
+}
+
+// shortest is the size of the shortest receive that was posted.
+func (e *endpoint) shortest() int {
+	if e.shared != nil {
+		return e.shared.smallest
+	}
+	return e.smallest
+}
+
 // arrive takes the message that must be next.
 func (e *endpoint) arrive(r *receive, wc *roce.Completion) {
-	o := e.expect[0]
-	e.expect = e.expect[1:]
+	var o *op
+	if e.unreliable() {
+		if o = e.nextUnreliable(r, wc); o == nil {
+			e.w.fail(Delivery, "%s: a message of %d bytes that is none of those to come, whole: %+v",
+				e, wc.ByteLen, *wc)
+			return
+		}
+	} else {
+		o = e.expect[0]
+		e.expect = e.expect[1:]
+	}
 	o.received = true
 	want := roce.Completion{
 		WRID: r.id, Opcode: o.arrival, QPN: e.info.QPN, ByteLen: uint32(o.size), Time: wc.Time,
 	}
 	if o.imm {
 		want.Flags, want.Imm = roce.WCWithImm, o.value
+	}
+	if o.key32 != 0 {
+		want.Flags, want.InvalidatedKey = roce.WCWithInv, o.key32
 	}
 	if *wc != want {
 		e.w.fail(Delivery, "%s: %s %d completes a receive as %+v, want %+v", e, o.name, o.id, *wc,
@@ -228,12 +275,22 @@ func (e *endpoint) arrive(r *receive, wc *roce.Completion) {
 		return
 	}
 	e.w.stats.Arrivals++
-	if wrong := o.arrived(e, o, r); wrong != "" {
+	wrong := ""
+	if e.unreliable() {
+		wrong = e.arriveUnreliable(o, r)
+	} else {
+		wrong = o.arrived(e, o, r)
+	}
+	if wrong != "" {
 		e.w.fail(Memory, "%s: after %s %d of %d bytes arrived: %s", e, o.name, o.id, o.size, wrong)
 		return
 	}
 	r.slot.taken = false
-	e.rested(r.slot)
+	if e.shared == nil {
+		e.rested(r.slot)
+	} else {
+		r.arena.scramble(r.slot)
+	}
 }
 
 // receiveFailed judges an error in the receive queue.
@@ -247,7 +304,7 @@ func (e *endpoint) receiveFailed(r *receive, status roce.Status) {
 	right := status == roce.StatusWRFlushErr
 	switch {
 	case right || !first:
-	case status == roce.StatusLocLenErr:
+	case status == roce.StatusLocLenErr && !e.unreliable():
 		right = len(e.expect) > 0 && e.expect[0].size > r.size
 		e.excused = "a receive was too small"
 	case status == roce.StatusLocProtErr:

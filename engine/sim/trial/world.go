@@ -243,6 +243,11 @@ func (w *world) frame(ev *sim.Event) {
 		return
 	}
 	for _, e := range w.nodes[f.to].endpoints {
+		if e.unreliable() {
+			// Of any connection: the number may be what was damaged.
+			e.harmIn++
+			e.shuffled = e.shuffled || shuffles[ev.Kind]
+		}
 		if e.info.QPN == f.destQP {
 			e.harm++
 			e.peer.harm++

@@ -264,7 +264,8 @@ func TestSelectiveRNRAtResponder(t *testing.T) {
 	s.ExpectAck(s.it(1), wire.RNRSyndrome(s.o.MinRNR), 1)
 	s.PostRecv(1, 0, 4)
 	s.PostRecv(2, 0, 4)
-	s.Recv(send(3)) // asks, but nothing is missing
+	s.Recv(send(3)) // asks, but nothing is missing: what it hears are the credits
+	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
 	s.ExpectNothing()
 	s.Recv(send(1))
 	s.ExpectAck(s.it(3), wire.RNRSyndrome(s.o.MinRNR), 3)

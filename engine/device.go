@@ -17,7 +17,8 @@ import (
 // errClosed says that an object was used after its Close.
 var errClosed = errors.New("engine: used after Close")
 
-// A Device is an open RoCE device.
+// A Device is an open RoCE device (struct ibv_context). Its methods are safe for
+// concurrent use.
 type Device struct {
 	host    Host
 	keys    *mem.Keys

@@ -6,9 +6,39 @@
 //	mr, err := dev.RegMR(pd, buf, mem.LocalWrite|mem.RemoteWrite)
 //	cq, err := dev.CreateCQ(128)
 //	qp, err := dev.CreateQP(pd, engine.QPInit{SendCQ: cq, RecvCQ: cq})
-//	err = qp.Connect(ctx, remote, engine.ConnectOptions{})
+//	err = qp.Init(mem.RemoteWrite)
+//	local, err := dev.Endpoint(qp, 1)
+//	// Tell the peer local, and learn remote from it.
+//	err = qp.Connect(ctx, local, remote, engine.ConnectOptions{SGIDIndex: 1})
 //	err = qp.PostSend(&roce.SendWR{...})
 //	n, err := cq.Poll(wcs)
+//
+// The names are those of verbs: each comment says which call of libibverbs a
+// method is, and the numbers of opcodes, flags, states and events are the same.
+//
+// # Queue pairs
+//
+// RC, UC and the two ends of XRC are connected: Init, then Connect. UD is made
+// ready by Start, and each send names its destination: CreateAH, for a unicast
+// address or a multicast group, and ReplyVector for an answer. AttachMulticast
+// receives what is sent to a group. RAW_PACKET sends and receives whole Ethernet
+// frames: Options.RawPackets, Start, AttachEtherType. Modify is there for every
+// other order of things.
+//
+// # Errors
+//
+// An error says what was wrong and what was expected. It wraps roce.ErrInvalid
+// for an argument, roce.ErrState for a queue pair in the wrong state,
+// roce.ErrQueueFull for a post without room, and ErrBusy for closing what is in
+// use. What a peer does wrong is no error but a counter, a completion status or
+// an event.
+//
+// # Closing
+//
+// Objects close in the reverse order of their making: QPs first, then SRQs, then
+// CQs and XRC domains, then completion channels, regions and the PD. What is
+// closed too early says ErrBusy and stays. Closing the device ends everything at
+// once, and what is left of the objects may still be closed, in any time.
 //
 // # Progress
 //
@@ -32,7 +62,9 @@
 //
 // # Concurrency
 //
-// All methods of Device, PD, MR, CQ and QP are safe for concurrent use, except
-// that nothing may be used after its Close. Deregister and Close return only
-// when no packet can touch the object any more.
+// All methods of all types are safe for concurrent use, except that nothing may
+// be used after its Close. Deregister and Close return only when no packet can
+// touch the object any more. In direct mode, a call that needs the progress lock
+// waits as long as another goroutine sleeps in CQ.Wait or CompChannel.GetEvent;
+// posting does not.
 package engine

@@ -7,7 +7,8 @@ import (
 	"xroce/roce/mem"
 )
 
-// An MR is a registered memory region.
+// An MR is a registered memory region (struct ibv_mr). Its methods are safe for
+// concurrent use.
 type MR struct {
 	region *mem.Region
 	device *Device
@@ -15,7 +16,7 @@ type MR struct {
 	gone   atomic.Bool // Deregister was called
 }
 
-// RegMR registers buf, which then can be named by address and key. The slice
+// RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
 // must not be freed or moved before Deregister; Go's own memory is not.
 // Writing to it while a peer reads or writes it is a race, as with any RDMA.
 func (d *Device) RegMR(pd *PD, buf []byte, access mem.Access) (*MR, error) {

@@ -62,6 +62,8 @@ type life struct {
 	shuffled    bool  // one of these arrived twice, or out of order
 	starvedOnce bool  // a message may have found no receive
 
+	paidUntil roce.Time // when the rate limit allows the next request
+
 	wordLife map[*word]int // which life of each word this one is
 	lastWQE  int           // events that no receive will be taken any more
 

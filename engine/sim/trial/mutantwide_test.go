@@ -196,6 +196,15 @@ var wideMutants = []mutant{
 				})
 		},
 	},
+	{"a queue pair sends too fast", []Invariant{Conservation}, func(m *mutation) tamper {
+		return tamper{after: func(w *world) {
+			for _, e := range live(w) {
+				if e.conn.config.RateLimit > 0 && e.todo > 2 && m.strike(e.paidUntil > 0) {
+					e.paidUntil += roce.Second // as if it had sent that much
+				}
+			}
+		}}
+	}},
 	{"the event of the limit is lost", []Invariant{Completion}, func(m *mutation) tamper {
 		return tamper{after: func(w *world) {
 			for _, n := range w.nodes {

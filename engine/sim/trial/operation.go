@@ -106,6 +106,9 @@ var operations = [numOps]operation{
 	},
 }
 
+// OpName is the name of a row of Stats.Ops.
+func OpName(row int) string { return operations[row].name }
+
 // An op is a request with what the model knows of it.
 type op struct {
 	*operation
@@ -119,9 +122,9 @@ type op struct {
 	localAt    int
 	distant    *slot // of the peer
 	distantAt  int
-	want       []byte // what a READ must bring
-	at         *wordUse
-	key32      uint32 // that it takes out of use
+	want       []byte   // what a READ must bring
+	at         *wordUse // of an operation on a word
+	key32      uint32   // that it takes out of use at the peer
 	fence      bool
 	inline     bool
 	complete   bool // with success, here

@@ -238,6 +238,13 @@ func (w *world) frame(ev *sim.Event) {
 	if made && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
 		w.rnr(&f)
 	}
+	if ev.Kind == sim.Sent && f.from >= 0 && f.from < len(w.nodes) {
+		for _, e := range w.nodes[f.from].endpoints {
+			if e.peer.info.QPN == f.destQP {
+				e.pace(&f)
+			}
+		}
+	}
 	// A copy may be answered, and its answer be taken for that of another.
 	if !ev.Kind.Fault() || f.to >= len(w.nodes) || f.to < 0 {
 		return

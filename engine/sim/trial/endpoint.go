@@ -107,9 +107,11 @@ func (e *endpoint) create() {
 		receives = n.shared.slots()
 	}
 	depth := k.SendDepth + receives
-	e.recvCQ = n.queue(max(k.CQDepth, 1), depth, k.CQDepth > 0)
-	e.sendCQ = e.recvCQ
-	if k.SplitCQ {
+	if !e.conn.extended() {
+		e.recvCQ = n.queue(max(k.CQDepth, 1), depth, k.CQDepth > 0)
+		e.sendCQ = e.recvCQ
+	}
+	if k.SplitCQ && !e.conn.extended() || e.conn.extended() && e.side == 0 {
 		e.sendCQ = n.queue(max(k.CQDepth, 1), k.SendDepth, k.CQDepth > 0)
 	}
 	register := func(from, to pool, access mem.Access) *engine.MR {
@@ -122,15 +124,7 @@ func (e *endpoint) create() {
 		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead|mem.FlushGlobal)
 	e.readable = register(poolReadable, poolReadable, mem.RemoteRead)
 	e.issue()
-	init := engine.QPInit{
-		Type: k.Type, SendCQ: e.sendCQ.cq, RecvCQ: e.recvCQ.cq, MaxSendWR: k.SendDepth,
-		MaxRecvWR: k.RecvDepth, Window: k.Window, SignalAll: k.SignalAll,
-		MaxInline: k.MaxInline, Extensions: k.Extensions[e.side],
-	}
-	if e.shared != nil {
-		init.SRQ = e.shared.srq
-	}
-	qp, err := n.device.CreateQP(n.pd, init)
+	qp, err := n.device.CreateQP(n.pd, e.init())
 	w.must(err)
 	e.qp = qp
 	w.must(qp.Init(mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic | mem.FlushGlobal))
@@ -146,6 +140,28 @@ func (e *endpoint) create() {
 	e.progressAt, e.starvedAt = w.clock.Now(), w.clock.Now()
 }
 
+// init says what the queue pair is.
+func (e *endpoint) init() engine.QPInit {
+	k := e.conn.config
+	if e.receives() {
+		x := e.node.device.OpenXRCD()
+		e.shared, e.node.listens = newExtendedQueue(e, x), true
+		return engine.QPInit{Type: roce.TypeXRCRecv, XRCD: x}
+	}
+	init := engine.QPInit{
+		Type: k.Type, SendCQ: e.sendCQ.cq, MaxSendWR: k.SendDepth,
+		MaxRecvWR: k.RecvDepth, Window: k.Window, SignalAll: k.SignalAll,
+		MaxInline: k.MaxInline, Extensions: k.Extensions[e.side],
+	}
+	if e.recvCQ != nil {
+		init.RecvCQ = e.recvCQ.cq
+	}
+	if e.shared != nil {
+		init.SRQ = e.shared.srq
+	}
+	return init
+}
+
 // connect brings the queue pair to RTS.
 func (e *endpoint) connect() {
 	k := e.conn.config
@@ -153,11 +169,15 @@ func (e *endpoint) connect() {
 	if e.w.config.IPv6 {
 		gid = 0
 	}
-	e.w.must(e.qp.Connect(e.w.ctx, e.info, e.peer.info, engine.ConnectOptions{
+	o := engine.ConnectOptions{
 		SGIDIndex: gid, PathMTU: k.PathMTU, HopLimit: 64, Timeout: k.Timeout,
 		RetryCnt: k.RetryCnt, RNRRetry: k.RNRRetry, MinRNRTimer: k.MinRNR,
 		MaxRdAtomic: k.MaxRd, RateLimit: k.RateLimit, Exact: true,
-	}))
+	}
+	if e.receives() {
+		o.RateLimit = 0 // it sends no requests
+	}
+	e.w.must(e.qp.Connect(e.w.ctx, e.info, e.peer.info, o))
 	e.before = e.qp.Snapshot()
 }
 
@@ -192,7 +212,7 @@ func (e *endpoint) act() bool {
 	if e.shared != nil {
 		acted = e.shared.fill()
 	}
-	for e.shared == nil && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
+	for e.shared == nil && !e.conn.extended() && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
 		acted = true
 	}
 	for !e.conn.breaking && e.todo > 0 && e.w.clock.Now() >= e.nextPost && e.postSend() {
@@ -276,6 +296,9 @@ func (e *endpoint) newOp() *op {
 // request makes the work request of an op.
 func (e *endpoint) request(o *op) *roce.SendWR {
 	wr := &roce.SendWR{WRID: o.id, Opcode: o.code, InvalidateKey: o.key32}
+	if e.conn.extended() {
+		wr.RemoteSRQN = e.peer.shared.srq.SRQN()
+	}
 	switch {
 	case o.bare:
 		o.flush(e, wr)

@@ -223,7 +223,9 @@ func (w *world) calm() {
 	for _, c := range w.conns {
 		for _, e := range c.ends {
 			e.nextPost = 0
-			e.todo += quietMessages
+			if !e.receives() {
+				e.todo += quietMessages
+			}
 		}
 	}
 }
@@ -235,7 +237,7 @@ func (w *world) frame(ev *sim.Event) {
 	w.trace.frame(&f)
 	w.stats.Network[ev.Kind]++
 	made := ev.Kind == sim.Sent || ev.Kind == sim.Duplicated || ev.Kind == sim.Staled
-	if made && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
+	if made && f.acknowledges() && f.syndrome.IsRNRNAK() {
 		w.rnr(&f)
 	}
 	if ev.Kind == sim.Sent && f.from >= 0 && f.from < len(w.nodes) {

@@ -128,22 +128,7 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 			WRID: r.round, SGList: []roce.SGE{b.mr.SGE(canary, size)},
 		}))
 	}
-	wr := &roce.SendWR{
-		WRID: r.round, Opcode: o.code, Flags: roce.SendSignaled, Imm: uint32(r.round),
-		SGList: []roce.SGE{a.mr.SGE(canary, size)}, RemoteAddr: b.mr.Addr() + canary,
-		RKey: b.mr.RKey(),
-	}
-	switch word := source[canary : canary+8]; o.code {
-	case roce.OpFetchAdd:
-		wr.CompareAdd = r.round
-		binary.NativeEndian.PutUint64(word, binary.NativeEndian.Uint64(word)+r.round)
-	case roce.OpCmpSwap:
-		wr.CompareAdd, wr.Swap = binary.NativeEndian.Uint64(word), ^r.round
-		binary.NativeEndian.PutUint64(word, ^r.round)
-	case roce.OpFlush:
-		wr.SGList, wr.Flush, wr.FlushLength = nil, wire.FlushGlobal, rigSize
-	}
-	r.must(a.qp.PostSend(wr))
+	r.must(a.qp.PostSend(r.request(o, size, source[canary:canary+8])))
 	var got [2][]roce.Completion
 	err := r.network.Run(r.clock, r.clock.Now()+10*roce.Second, func() bool {
 		for i := range r.ends {
@@ -177,6 +162,29 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 		return errors.New("no rule struck")
 	}
 	return nil
+}
+
+// request makes the work request of a message. What an atomic does to the word
+// goes to the model of it.
+func (r *rig) request(o *operation, size int, word []byte) *roce.SendWR {
+	a, b := &r.ends[0], &r.ends[1]
+	wr := &roce.SendWR{
+		WRID: r.round, Opcode: o.code, Flags: roce.SendSignaled, Imm: uint32(r.round),
+		SGList: []roce.SGE{a.mr.SGE(canary, size)}, RemoteAddr: b.mr.Addr() + canary,
+		RKey: b.mr.RKey(),
+	}
+	old := binary.NativeEndian.Uint64(word)
+	switch o.code {
+	case roce.OpFetchAdd:
+		wr.CompareAdd = r.round
+		binary.NativeEndian.PutUint64(word, old+r.round)
+	case roce.OpCmpSwap:
+		wr.CompareAdd, wr.Swap = old, ^r.round
+		binary.NativeEndian.PutUint64(word, ^r.round)
+	case roce.OpFlush:
+		wr.SGList, wr.Flush, wr.FlushLength = nil, wire.FlushGlobal, rigSize
+	}
+	return wr
 }
 
 // strikes counts what rules did so far.

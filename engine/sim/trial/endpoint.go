@@ -212,7 +212,8 @@ func (e *endpoint) act() bool {
 	if e.shared != nil {
 		acted = e.shared.fill()
 	}
-	for e.shared == nil && !e.conn.extended() && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
+	own := e.shared == nil && !e.conn.extended()
+	for own && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
 		acted = true
 	}
 	for !e.conn.breaking && e.todo > 0 && e.w.clock.Now() >= e.nextPost && e.postSend() {
@@ -234,7 +235,9 @@ func (e *endpoint) postReceive() bool {
 	if e.qp.Snapshot().RecvPosted == 0 {
 		e.starvedAt = e.w.clock.Now()
 	}
-	rv := &receive{id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9)}
+	rv := &receive{
+		id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9),
+	}
 	if k.SmallRq > 0 && !e.w.quiet && r.Float64() < k.SmallRq {
 		rv.size = r.IntN(k.MaxSize)
 	}

@@ -68,8 +68,8 @@ func (k *ConnConfig) widen(r *rand.Rand, c *Config) {
 		return
 	}
 	for i := range k.Extensions {
-		k.Extensions[i] = choose(r, 0, roce.ExtSelectiveRepeat, roce.ExtReorderWindow, bothExtensions,
-			bothExtensions)
+		k.Extensions[i] = choose(r, 0, roce.ExtSelectiveRepeat, roce.ExtReorderWindow,
+			bothExtensions, bothExtensions)
 	}
 	if one(r, 2) {
 		k.Extensions[1] = k.Extensions[0]

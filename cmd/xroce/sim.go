@@ -29,6 +29,9 @@ type simReport struct {
 	Faults      map[string]uint64 `json:"faults"`
 	Chaos       map[string]uint64 `json:"chaos"`
 	Errors      map[string]uint64 `json:"completion_errors"`
+	Operations  map[string]uint64 `json:"operations"`
+	Events      map[string]uint64 `json:"events"`
+	LostUC      uint64            `json:"uc_messages_lost"`
 	Virtual     float64           `json:"virtual_seconds"`
 	Seconds     float64           `json:"seconds"`
 }
@@ -160,6 +163,17 @@ func (r *simReport) total(sum *trial.Summary, elapsed time.Duration) {
 			r.Chaos[trial.Havoc(h).String()] = n
 		}
 	}
+	r.Operations, r.Events, r.LostUC = map[string]uint64{}, map[string]uint64{}, s.Lost
+	for row, n := range s.Ops {
+		if n > 0 {
+			r.Operations[trial.OpName(row)] = n
+		}
+	}
+	for event, n := range s.Events {
+		if n > 0 {
+			r.Events[roce.Event(event).String()] = n
+		}
+	}
 	for status, n := range s.Errors {
 		if n > 0 {
 			r.Errors[roce.Status(status).String()] = n
@@ -172,10 +186,13 @@ func (r *simReport) total(sum *trial.Summary, elapsed time.Duration) {
 func (a *app) printSim(r *simReport) {
 	a.printf("connections    %d\n", r.Connections)
 	a.printf("messages       %d, %s\n", r.Messages, byteCount(int64(r.Bytes)))
+	a.printf("operations     %s\n", sortedCounts(r.Operations))
+	a.printf("lost by UC     %d messages\n", r.LostUC)
 	a.printf("packets        %d, %d of them repeated by the transport\n", r.Packets, r.Retransmits)
 	a.printf("faults         %s\n", sortedCounts(r.Faults))
 	a.printf("chaos          %s\n", sortedCounts(r.Chaos))
 	a.printf("errors         %s\n", sortedCounts(r.Errors))
+	a.printf("events         %s\n", sortedCounts(r.Events))
 	a.printf("virtual time   %.1f s\n", r.Virtual)
 	a.printf("time           %.1f s, %.0f seeds/s\n", r.Seconds,
 		float64(r.Seeds)/max(r.Seconds, 1e-9))

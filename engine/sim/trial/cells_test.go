@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -40,6 +41,8 @@ const (
 	rigMTU  = 256
 	rigSize = 16 * rigMTU
 	rigArea = rigSize + 2*canary
+
+	rigRights = mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic | mem.FlushGlobal
 )
 
 func newRig(t *testing.T) *rig {
@@ -81,13 +84,11 @@ func (r *rig) open(i int) {
 	r.must(err)
 	pd := e.device.AllocPD()
 	e.mr, err = e.device.RegMR(pd, make([]byte, rigArea),
-		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+		mem.LocalWrite|rigRights)
 	r.must(err)
 	e.qp, err = e.device.CreateQP(pd, engine.QPInit{SendCQ: e.cq, RecvCQ: e.cq})
 	r.must(err)
-	r.must(e.qp.Modify(&roce.Attr{
-		State: roce.StateInit, Port: 1, Access: mem.RemoteWrite | mem.RemoteRead,
-	}, roce.AttrState|roce.AttrPort|roce.AttrPKeyIndex|roce.AttrAccess))
+	r.must(e.qp.Init(rigRights))
 	e.info, err = e.device.Endpoint(e.qp, 1)
 	r.must(err)
 	e.info.PSN = 1<<24 - 5 // wraps inside of the first message
@@ -115,7 +116,10 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 	}
 	fill(from.mr.Bytes(), messageKey(1, 1, r.round))
 	rest(to.mr.Bytes(), r.round)
-	want := bytes.Clone(to.mr.Bytes())
+	if o.fixed != 0 || o.bare {
+		size = o.fixed
+	}
+	source, want := bytes.Clone(from.mr.Bytes()), bytes.Clone(to.mr.Bytes())
 	copy(want[canary:canary+size], from.mr.Bytes()[canary:])
 	need := [2]int{1, 0}
 	if o.consumes {
@@ -124,11 +128,7 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 			WRID: r.round, SGList: []roce.SGE{b.mr.SGE(canary, size)},
 		}))
 	}
-	r.must(a.qp.PostSend(&roce.SendWR{
-		WRID: r.round, Opcode: o.code, Flags: roce.SendSignaled, Imm: uint32(r.round),
-		SGList: []roce.SGE{a.mr.SGE(canary, size)}, RemoteAddr: b.mr.Addr() + canary,
-		RKey: b.mr.RKey(),
-	}))
+	r.must(a.qp.PostSend(r.request(o, size, source[canary:canary+8])))
 	var got [2][]roce.Completion
 	err := r.network.Run(r.clock, r.clock.Now()+10*roce.Second, func() bool {
 		for i := range r.ends {
@@ -155,7 +155,7 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 	if o.consumes && o.imm && got[1][0].Imm != uint32(r.round) {
 		return fmt.Errorf("immediate %#x", got[1][0].Imm)
 	}
-	if !bytes.Equal(to.mr.Bytes(), want) {
+	if !bytes.Equal(to.mr.Bytes(), want) || !bytes.Equal(from.mr.Bytes(), source) {
 		return errors.New("memory differs")
 	}
 	if n := r.strikes() - before; len(rules) > 0 && n == 0 {
@@ -164,16 +164,42 @@ func (r *rig) message(o *operation, size int, rules ...sim.Rule) error {
 	return nil
 }
 
+// request makes the work request of a message. What an atomic does to the word
+// goes to the model of it.
+func (r *rig) request(o *operation, size int, word []byte) *roce.SendWR {
+	a, b := &r.ends[0], &r.ends[1]
+	wr := &roce.SendWR{
+		WRID: r.round, Opcode: o.code, Flags: roce.SendSignaled, Imm: uint32(r.round),
+		SGList: []roce.SGE{a.mr.SGE(canary, size)}, RemoteAddr: b.mr.Addr() + canary,
+		RKey: b.mr.RKey(),
+	}
+	old := binary.NativeEndian.Uint64(word)
+	switch o.code {
+	case roce.OpFetchAdd:
+		wr.CompareAdd = r.round
+		binary.NativeEndian.PutUint64(word, old+r.round)
+	case roce.OpCmpSwap:
+		wr.CompareAdd, wr.Swap = old, ^r.round
+		binary.NativeEndian.PutUint64(word, ^r.round)
+	case roce.OpFlush:
+		wr.SGList, wr.Flush, wr.FlushLength = nil, wire.FlushGlobal, rigSize
+	}
+	return wr
+}
+
 // strikes counts what rules did so far.
 func (r *rig) strikes() uint64 {
 	c := r.network.Counts()
 	return c.Scripted + c.ScriptedCorrupted + c.Duplicated + c.Reordered
 }
 
-// cells are the operations of the cells: READ_BACK is a READ on the wire.
+// cells are the operations of the cells: READ_BACK, READ_WORD and WRITE_TICKET
+// are others on the wire, and SEND_INV needs another key each time.
 func cells() (list []*operation) {
-	for i := range numPlainOps {
-		if operations[i].name != "READ_BACK" {
+	for i := range operations {
+		switch operations[i].name {
+		case "READ_BACK", "READ_WORD", "WRITE_TICKET", "SEND_INV":
+		default:
 			list = append(list, &operations[i])
 		}
 	}
@@ -310,7 +336,7 @@ func TestEachHeaderBit(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 18 {
+	if len(seen) != 23 {
 		t.Errorf("%d opcodes were seen: %v", len(seen), seen)
 	}
 }

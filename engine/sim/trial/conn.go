@@ -27,9 +27,18 @@ func newConn(w *world, index int, k *ConnConfig) *conn {
 			todo:  k.Messages,
 		}
 	}
+	if c.extended() {
+		c.ends[1].todo = 0
+	}
 	c.ends[0].peer, c.ends[1].peer = c.ends[1], c.ends[0]
 	return c
 }
+
+// extended tells whether it is an XRC, of which end 0 sends and end 1 receives.
+func (c *conn) extended() bool { return c.config.Type == roce.TypeXRCSend }
+
+// receives tells whether the endpoint is the receiving end of an XRC.
+func (e *endpoint) receives() bool { return e.conn.extended() && e.side == 1 }
 
 // uses tells whether an operation may be chosen.
 func (k *ConnConfig) uses(name string) bool {
@@ -153,7 +162,7 @@ func (e *endpoint) settle() {
 	if e.deregistered() && !bytes.Equal(e.deregisterAt, e.arena.mem) {
 		e.w.fail(Memory, "%s: memory changed after it was deregistered", e)
 	}
-	if e.shared != nil && e.shared == e.node.shared && e.node.up && !e.destroyed &&
+	if e.shared != nil && e.shared.on == e.node.device && e.node.up && !e.destroyed &&
 		e.lastWQE != 1 {
 		e.w.fail(Completion, "%s: %d events of the last receive", e, e.lastWQE)
 	}
@@ -240,7 +249,7 @@ func (e *endpoint) fetched(i int, r *receive) []partial {
 func (e *endpoint) vanish() {
 	if e.node.up {
 		e.qp.Close()
-		if e.shared != nil && e.shared == e.node.shared {
+		if e.shared != nil && e.shared.on == e.node.device {
 			e.shared.bury(e)
 		}
 		if !e.deregistered() {

@@ -20,6 +20,15 @@
 // not forgiven because there are faults: a rule says for each status what must
 // have happened before, see excuse.
 //
+// # What a seed draws
+//
+// derivePlain draws connections of type RC with SEND, WRITE and READ. widen adds
+// the rest, from a generator of its own, so that seeds keep their plain draws:
+// atomics on words that several connections share (see words), ATOMIC_WRITE,
+// FLUSH, inline data, SEND_WITH_INV and keys that are out of use then,
+// connections of type UC, shared receive queues, extensions, rate limits, and CQs
+// whose depth changes. Fences are drawn in both.
+//
 // # Adding an operation
 //
 // Operations are rows of one table: see operations in operation.go. A row says
@@ -29,7 +38,8 @@
 //
 // # Adding a QP type
 //
-// A type that is not reliable needs a row of what its endpoints may post, its
-// own rule in arrive (a message may be missing, none may come twice or damaged)
-// and in checkOutcome, and no limits on PSNs.
+// A type that is not reliable is in unreliable.go: its rows are those that say
+// so, a message may be missing, none may come twice or damaged, and as many may
+// be missing as frames were harmed. Where the network makes copies or lets frames
+// overtake, a UC may deliver again and out of order, as IBA 9.8.2 lets it.
 package trial

@@ -62,6 +62,8 @@ type life struct {
 	shuffled    bool  // one of these arrived twice, or out of order
 	starvedOnce bool  // a message may have found no receive
 
+	paidUntil roce.Time // when the rate limit allows the next request
+
 	wordLife map[*word]int // which life of each word this one is
 	lastWQE  int           // events that no receive will be taken any more
 
@@ -105,9 +107,11 @@ func (e *endpoint) create() {
 		receives = n.shared.slots()
 	}
 	depth := k.SendDepth + receives
-	e.recvCQ = n.queue(max(k.CQDepth, 1), depth, k.CQDepth > 0)
-	e.sendCQ = e.recvCQ
-	if k.SplitCQ {
+	if !e.conn.extended() {
+		e.recvCQ = n.queue(max(k.CQDepth, 1), depth, k.CQDepth > 0)
+		e.sendCQ = e.recvCQ
+	}
+	if k.SplitCQ && !e.conn.extended() || e.conn.extended() && e.side == 0 {
 		e.sendCQ = n.queue(max(k.CQDepth, 1), k.SendDepth, k.CQDepth > 0)
 	}
 	register := func(from, to pool, access mem.Access) *engine.MR {
@@ -120,15 +124,7 @@ func (e *endpoint) create() {
 		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead|mem.FlushGlobal)
 	e.readable = register(poolReadable, poolReadable, mem.RemoteRead)
 	e.issue()
-	init := engine.QPInit{
-		Type: k.Type, SendCQ: e.sendCQ.cq, RecvCQ: e.recvCQ.cq, MaxSendWR: k.SendDepth,
-		MaxRecvWR: k.RecvDepth, Window: k.Window, SignalAll: k.SignalAll,
-		MaxInline: k.MaxInline, Extensions: k.Extensions[e.side],
-	}
-	if e.shared != nil {
-		init.SRQ = e.shared.srq
-	}
-	qp, err := n.device.CreateQP(n.pd, init)
+	qp, err := n.device.CreateQP(n.pd, e.init())
 	w.must(err)
 	e.qp = qp
 	w.must(qp.Init(mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic | mem.FlushGlobal))
@@ -144,6 +140,28 @@ func (e *endpoint) create() {
 	e.progressAt, e.starvedAt = w.clock.Now(), w.clock.Now()
 }
 
+// init says what the queue pair is.
+func (e *endpoint) init() engine.QPInit {
+	k := e.conn.config
+	if e.receives() {
+		x := e.node.device.OpenXRCD()
+		e.shared, e.node.listens = newExtendedQueue(e, x), true
+		return engine.QPInit{Type: roce.TypeXRCRecv, XRCD: x}
+	}
+	init := engine.QPInit{
+		Type: k.Type, SendCQ: e.sendCQ.cq, MaxSendWR: k.SendDepth,
+		MaxRecvWR: k.RecvDepth, Window: k.Window, SignalAll: k.SignalAll,
+		MaxInline: k.MaxInline, Extensions: k.Extensions[e.side],
+	}
+	if e.recvCQ != nil {
+		init.RecvCQ = e.recvCQ.cq
+	}
+	if e.shared != nil {
+		init.SRQ = e.shared.srq
+	}
+	return init
+}
+
 // connect brings the queue pair to RTS.
 func (e *endpoint) connect() {
 	k := e.conn.config
@@ -151,11 +169,15 @@ func (e *endpoint) connect() {
 	if e.w.config.IPv6 {
 		gid = 0
 	}
-	e.w.must(e.qp.Connect(e.w.ctx, e.info, e.peer.info, engine.ConnectOptions{
+	o := engine.ConnectOptions{
 		SGIDIndex: gid, PathMTU: k.PathMTU, HopLimit: 64, Timeout: k.Timeout,
 		RetryCnt: k.RetryCnt, RNRRetry: k.RNRRetry, MinRNRTimer: k.MinRNR,
 		MaxRdAtomic: k.MaxRd, RateLimit: k.RateLimit, Exact: true,
-	}))
+	}
+	if e.receives() {
+		o.RateLimit = 0 // it sends no requests
+	}
+	e.w.must(e.qp.Connect(e.w.ctx, e.info, e.peer.info, o))
 	e.before = e.qp.Snapshot()
 }
 
@@ -190,7 +212,8 @@ func (e *endpoint) act() bool {
 	if e.shared != nil {
 		acted = e.shared.fill()
 	}
-	for e.shared == nil && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
+	own := e.shared == nil && !e.conn.extended()
+	for own && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {
 		acted = true
 	}
 	for !e.conn.breaking && e.todo > 0 && e.w.clock.Now() >= e.nextPost && e.postSend() {
@@ -212,7 +235,9 @@ func (e *endpoint) postReceive() bool {
 	if e.qp.Snapshot().RecvPosted == 0 {
 		e.starvedAt = e.w.clock.Now()
 	}
-	rv := &receive{id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9)}
+	rv := &receive{
+		id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9),
+	}
 	if k.SmallRq > 0 && !e.w.quiet && r.Float64() < k.SmallRq {
 		rv.size = r.IntN(k.MaxSize)
 	}
@@ -274,6 +299,9 @@ func (e *endpoint) newOp() *op {
 // request makes the work request of an op.
 func (e *endpoint) request(o *op) *roce.SendWR {
 	wr := &roce.SendWR{WRID: o.id, Opcode: o.code, InvalidateKey: o.key32}
+	if e.conn.extended() {
+		wr.RemoteSRQN = e.peer.shared.srq.SRQN()
+	}
 	switch {
 	case o.bare:
 		o.flush(e, wr)

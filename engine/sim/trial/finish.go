@@ -63,6 +63,11 @@ func (w *world) checkRest() {
 			if e.unreliable() {
 				e.restUnreliable()
 			}
+			if e.receives() {
+				if wrong := e.shared.checkRest(); wrong != "" {
+					w.fail(Conservation, "%s at rest: %s", e, wrong)
+				}
+			}
 			s, p := e.qp.Snapshot(), e.peer.qp.Snapshot()
 			if wrong := notAtRest(&s, &p, len(e.recvs)); wrong != "" {
 				w.fail(Conservation, "%s at rest: %s: %s", e, wrong, s)

@@ -93,8 +93,8 @@ var wideMutants = []mutant{
 			for _, e := range live(w) {
 				s := e.qp.Snapshot()
 				begun := len(e.sends) - int(s.SendPosted) + int(s.SendBegun)
-				if s.Outstanding > 0 && s.SendBegun > 1 && e.sends[begun-1].code == roce.OpRead &&
-					e.sends[begun-2].counted && m.strike(true) {
+				if s.Outstanding > 0 && s.SendBegun > 1 && e.sends[begun-2].counted &&
+					e.sends[begun-1].code == roce.OpRead && m.strike(true) {
 					e.sends[begun-1].fence = true
 				}
 			}
@@ -113,14 +113,15 @@ var wideMutants = []mutant{
 				}
 			}
 		}
-		return tamper{config: often, completions: func(w *world, wcs []roce.Completion) []roce.Completion {
+		good := func(w *world, wcs []roce.Completion) []roce.Completion {
 			for _, c := range w.conns {
 				for _, e := range c.ends {
 					if len(wcs) == 0 {
 						break
 					}
 					for _, o := range e.sends {
-						if o.bad == badTicket && wcs[0].WRID == o.id && wcs[0].QPN == e.info.QPN &&
+						if o.bad == badTicket && wcs[0].WRID == o.id &&
+							wcs[0].QPN == e.info.QPN &&
 							wcs[0].Status == roce.StatusRemAccessErr && m.strike(true) {
 							wcs = slices.Clone(wcs)
 							wcs[0].Status, wcs[0].Opcode = roce.StatusSuccess, o.done
@@ -129,7 +130,8 @@ var wideMutants = []mutant{
 				}
 			}
 			return wcs
-		}}
+		}
+		return tamper{config: often, completions: good}
 	}},
 	{"a key is not taken out of use", []Invariant{Delivery}, func(m *mutation) tamper {
 		inv := func(e *endpoint) bool {
@@ -196,6 +198,15 @@ var wideMutants = []mutant{
 				})
 		},
 	},
+	{"a queue pair sends too fast", []Invariant{Conservation}, func(m *mutation) tamper {
+		return tamper{after: func(w *world) {
+			for _, e := range live(w) {
+				if e.conn.config.RateLimit > 0 && e.todo > 2 && m.strike(e.paidUntil > 0) {
+					e.paidUntil += roce.Second // as if it had sent that much
+				}
+			}
+		}}
+	}},
 	{"the event of the limit is lost", []Invariant{Completion}, func(m *mutation) tamper {
 		return tamper{after: func(w *world) {
 			for _, n := range w.nodes {
@@ -252,11 +263,15 @@ func TestWordOrders(t *testing.T) {
 		"an unknown behind one that was not": {
 			[]uint64{0, 4}, [][]*wordUse{{add(1, 0, 0, -1), add(4, 0, 0, -1)}}, "no order",
 		},
-		"twice":           {[]uint64{0, 2}, [][]*wordUse{{add(1, 0, 0, 1)}}, "no order"},
-		"never":           {[]uint64{0}, [][]*wordUse{{add(1, 0, 0, 0)}}, "no order"},
-		"the same found":  {[]uint64{0, 3}, [][]*wordUse{{add(1, 0, 0, 1)}, {add(3, 0, 0, 1)}}, "both"},
-		"before its post": {[]uint64{0, 1, 2}, [][]*wordUse{{add(1, 0, 1, 2)}, {add(1, 1, 0, 2)}}, "gone"},
-		"after its end":   {[]uint64{0, 1}, [][]*wordUse{{add(1, 0, 0, 0)}}, "later"},
+		"twice": {[]uint64{0, 2}, [][]*wordUse{{add(1, 0, 0, 1)}}, "no order"},
+		"never": {[]uint64{0}, [][]*wordUse{{add(1, 0, 0, 0)}}, "no order"},
+		"the same found": {
+			[]uint64{0, 3}, [][]*wordUse{{add(1, 0, 0, 1)}, {add(3, 0, 0, 1)}}, "both",
+		},
+		"before its post": {
+			[]uint64{0, 1, 2}, [][]*wordUse{{add(1, 0, 1, 2)}, {add(1, 1, 0, 2)}}, "gone",
+		},
+		"after its end": {[]uint64{0, 1}, [][]*wordUse{{add(1, 0, 0, 0)}}, "later"},
 		"not in order of posts": {
 			[]uint64{0, 3}, [][]*wordUse{{add(1, 2, 0, 1), add(2, 0, 0, 1)}}, "predecessor",
 		},

@@ -23,6 +23,7 @@ type node struct {
 	opened    uint64      // how often
 	words     *words
 	shared    *sharedQueue // may be nil
+	listens   bool         // to events of the device
 
 	up       bool
 	frozen   int // so many causes hold it
@@ -68,8 +69,9 @@ func (n *node) open() {
 	}
 	if n.config.SRQDepth > 0 {
 		n.shared = newSharedQueue(n)
-		n.shared.open()
+		n.shared.open(engine.SRQInit{})
 	}
+	n.listens = n.shared != nil
 	n.w.say("node %d: up", n.index)
 }
 

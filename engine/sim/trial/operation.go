@@ -30,6 +30,7 @@ type operation struct {
 	inlines  bool // it may take its data inline
 
 	unreliable bool // UC has it too
+	onlyRC     bool // XRC does not
 
 	// claim takes memory here and at the peer for a request whose size is set,
 	// and reports whether there is any.
@@ -88,11 +89,12 @@ var operations = [numOps]operation{
 	},
 	{
 		name: "ATOMIC_WRITE", code: roce.OpAtomicWrite, done: roce.WCAtomicWrite, remote: true,
-		counted: true, fixed: 8, inlines: true, claim: claimWrite, retired: retireWrite,
+		counted: true, fixed: 8, inlines: true, onlyRC: true,
+		claim: claimWrite, retired: retireWrite,
 	},
 	{
 		name: "FLUSH", code: roce.OpFlush, done: roce.WCFlush, remote: true, bare: true,
-		counted: true, claim: claimFlush, retired: retireFlush,
+		counted: true, onlyRC: true, claim: claimFlush, retired: retireFlush,
 	},
 	{
 		name: "SEND_INV", code: roce.OpSendInv, done: roce.WCSend, arrival: roce.WCRecv,
@@ -105,6 +107,9 @@ var operations = [numOps]operation{
 		inlines: true, claim: claimTicket, retired: retireWrite,
 	},
 }
+
+// OpName is the name of a row of Stats.Ops.
+func OpName(row int) string { return operations[row].name }
 
 // An op is a request with what the model knows of it.
 type op struct {
@@ -119,9 +124,9 @@ type op struct {
 	localAt    int
 	distant    *slot // of the peer
 	distantAt  int
-	want       []byte // what a READ must bring
-	at         *wordUse
-	key32      uint32 // that it takes out of use
+	want       []byte   // what a READ must bring
+	at         *wordUse // of an operation on a word
+	key32      uint32   // that it takes out of use at the peer
 	fence      bool
 	inline     bool
 	complete   bool // with success, here

@@ -13,10 +13,12 @@ import (
 // receives. It lives as long as the device.
 type sharedQueue struct {
 	node  *node
+	on    *engine.Device
 	rng   *rand.Rand
 	depth int
 	size  int // of a receive
 	small float64
+	limit bool // events are asked for
 	arena *arena
 	mr    *engine.MR
 	srq   *engine.SRQ
@@ -32,7 +34,7 @@ type sharedQueue struct {
 // newSharedQueue makes the model of the SRQ of a node.
 func newSharedQueue(n *node) *sharedQueue {
 	s := &sharedQueue{
-		node: n, depth: n.config.SRQDepth,
+		node: n, depth: n.config.SRQDepth, limit: n.config.SRQLimit,
 		rng: rand.New(rand.NewPCG(n.w.config.Seed, 0x737271<<8|uint64(n.index))),
 	}
 	for i := range n.w.config.Conns {
@@ -49,16 +51,30 @@ func newSharedQueue(n *node) *sharedQueue {
 // slots is how many receives there is memory for: dead queue pairs keep some.
 func (s *sharedQueue) slots() int { return s.depth + 8 }
 
+// newExtendedQueue makes the SRQ of the receiving end of an XRC, with its CQ.
+func newExtendedQueue(e *endpoint, x *engine.XRCD) *sharedQueue {
+	n, k := e.node, e.conn.config
+	s := &sharedQueue{
+		node: n, depth: k.RecvDepth, size: k.MaxSize, small: k.SmallRq,
+		rng: rand.New(rand.NewPCG(n.w.config.Seed, 0x787263<<16|e.ids)),
+	}
+	e.recvCQ = n.queue(max(k.CQDepth, 1), s.slots(), k.CQDepth > 0)
+	s.open(engine.SRQInit{XRCD: x, CQ: e.recvCQ.cq})
+	return s
+}
+
 // open makes the SRQ on a device that was opened.
-func (s *sharedQueue) open() {
+func (s *sharedQueue) open(init engine.SRQInit) {
 	n := s.node
+	s.on = n.device
 	s.depth = min(s.depth, max(2, 256<<10/(s.size+1)))
 	s.arena = newReceiveArena(s.slots(), s.size+8)
 	s.recvs, s.armed, s.smallest, s.ghosts = nil, false, s.size+8, 0
 	var err error
 	s.mr, err = n.device.RegMR(n.pd, s.arena.region(poolReceive, poolReceive), mem.LocalWrite)
 	n.w.must(err)
-	s.srq, err = n.device.CreateSRQ(n.pd, engine.SRQInit{MaxWR: s.depth})
+	init.MaxWR = s.depth
+	s.srq, err = n.device.CreateSRQ(n.pd, init)
 	n.w.must(err)
 }
 
@@ -78,7 +94,7 @@ func (s *sharedQueue) fill() bool {
 	for ; posted < s.depth && s.post(); posted++ {
 		acted = true
 	}
-	if !s.armed && s.node.config.SRQLimit && posted > 0 {
+	if !s.armed && s.limit && posted > 0 {
 		limit := 1 + s.rng.IntN(posted)
 		s.node.w.must(s.srq.Modify(roce.SRQAttr{Limit: limit}, roce.SRQAttrLimit))
 		s.armed = true
@@ -181,15 +197,15 @@ func (n *node) event(ev engine.AsyncEvent) {
 // events takes the events that there are; then the SRQ and the model agree on
 // whether the limit is armed.
 func (n *node) events() {
-	if n.shared == nil {
-		return
-	}
-	for {
+	for n.listens {
 		ev, ok := n.device.PollEvent()
 		if !ok {
 			break
 		}
 		n.event(ev)
+	}
+	if n.shared == nil {
+		return
 	}
 	if a, posted := n.shared.srq.Query(); (a.Limit > 0) != n.shared.armed {
 		n.w.fail(Completion, "node %d: the limit of the SRQ is %d with %d receives, armed %t",

@@ -43,16 +43,21 @@ func readFrame(ev *sim.Event) frameEvent {
 	f.destQP = uint32(b[5])<<16 | uint32(b[6])<<8 | uint32(b[7])
 	f.ackReq = b[8]&0x80 != 0
 	f.psn = wire.PSN(b[9])<<16 | wire.PSN(b[10])<<8 | wire.PSN(b[11])
-	if f.opcode == wire.RCAck {
+	if f.acknowledges() {
 		f.syndrome = wire.Syndrome(b[wire.BTHLen])
 	}
 	return f
 }
 
+// acknowledges tells whether it is an ACK or NAK alone.
+func (f *frameEvent) acknowledges() bool {
+	return f.opcode == wire.RCAck || f.opcode == wire.XRCAck
+}
+
 func (f *frameEvent) String() string {
 	s := fmt.Sprintf("%d->%d %s %s qp 0x%06x psn 0x%06x %d bytes", f.from, f.to, f.kind, f.opcode,
 		f.destQP, f.psn, f.n)
-	if f.opcode == wire.RCAck {
+	if f.acknowledges() {
 		s += " " + f.syndrome.String()
 	}
 	if f.ackReq {

@@ -41,8 +41,8 @@ func (e *endpoint) nextUnreliable(r *receive, wc *roce.Completion) *op {
 
 // brought compares a receive with a message.
 func (e *endpoint) brought(o *op, r *receive, wc *roce.Completion) bool {
-	if wc.Opcode != o.arrival || int(wc.ByteLen) != o.size || (wc.Flags == roce.WCWithImm) != o.imm ||
-		o.imm && wc.Imm != o.value {
+	if wc.Opcode != o.arrival || int(wc.ByteLen) != o.size ||
+		(wc.Flags == roce.WCWithImm) != o.imm || o.imm && wc.Imm != o.value {
 		return false
 	}
 	if o.remote {

@@ -247,8 +247,8 @@ func (e *endpoint) arrive(r *receive, wc *roce.Completion) {
 	var o *op
 	if e.unreliable() {
 		if o = e.nextUnreliable(r, wc); o == nil {
-			e.w.fail(Delivery, "%s: a message of %d bytes that is none of those to come, whole: %+v",
-				e, wc.ByteLen, *wc)
+			e.w.fail(Delivery, "%s: a message of %d bytes that is none of those to come: %+v", e,
+				wc.ByteLen, *wc)
 			return
 		}
 	} else {

@@ -33,6 +33,9 @@ func (c *Config) widen() {
 		share, late := choose(r, 0.05, 0.3), choose[roce.Time](r, 2, 10, 40)*roce.Microsecond
 		c.change(func(f *sim.Faults) { f.Reorder, f.ReorderBy = share, late })
 	}
+	if k := &c.Conns[0]; one(r, 8) && k.Type == roce.TypeRC {
+		k.extended()
+	}
 }
 
 // change changes the faults of every direction.
@@ -65,8 +68,8 @@ func (k *ConnConfig) widen(r *rand.Rand, c *Config) {
 		return
 	}
 	for i := range k.Extensions {
-		k.Extensions[i] = choose(r, 0, roce.ExtSelectiveRepeat, roce.ExtReorderWindow, bothExtensions,
-			bothExtensions)
+		k.Extensions[i] = choose(r, 0, roce.ExtSelectiveRepeat, roce.ExtReorderWindow,
+			bothExtensions, bothExtensions)
 	}
 	if one(r, 2) {
 		k.Extensions[1] = k.Extensions[0]
@@ -76,6 +79,22 @@ func (k *ConnConfig) widen(r *rand.Rand, c *Config) {
 	}
 	if k.uses("SEND_INV") && one(r, 3) {
 		k.Bad = 0.1
+	}
+}
+
+// extended makes it an XRC: one end sends, and the other one receives, from an
+// SRQ that the requests name.
+func (k *ConnConfig) extended() {
+	k.Type, k.Extensions, k.SRQ = roce.TypeXRCSend, [2]roce.Extensions{}, [2]bool{}
+	total := 0
+	for i := range k.Weights {
+		if operations[i].onlyRC {
+			k.Weights[i] = 0
+		}
+		total += k.Weights[i]
+	}
+	if total == 0 {
+		k.Weights[0] = 1
 	}
 }
 

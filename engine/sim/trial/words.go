@@ -164,8 +164,8 @@ func (w *word) check() string {
 	o.left = len(o.byFound)
 	o.path = []uint64{w.seen[0]}
 	if !o.walk(1) {
-		return fmt.Sprintf("no order of %d operations explains %#x, and the values seen", len(w.uses),
-			w.seen[len(w.seen)-1])
+		return fmt.Sprintf("no order of %d operations explains %#x, and the values seen",
+			len(w.uses), w.seen[len(w.seen)-1])
 	}
 	return o.times()
 }

@@ -223,7 +223,9 @@ func (w *world) calm() {
 	for _, c := range w.conns {
 		for _, e := range c.ends {
 			e.nextPost = 0
-			e.todo += quietMessages
+			if !e.receives() {
+				e.todo += quietMessages
+			}
 		}
 	}
 }
@@ -235,8 +237,15 @@ func (w *world) frame(ev *sim.Event) {
 	w.trace.frame(&f)
 	w.stats.Network[ev.Kind]++
 	made := ev.Kind == sim.Sent || ev.Kind == sim.Duplicated || ev.Kind == sim.Staled
-	if made && f.opcode == wire.RCAck && f.syndrome.IsRNRNAK() {
+	if made && f.acknowledges() && f.syndrome.IsRNRNAK() {
 		w.rnr(&f)
+	}
+	if ev.Kind == sim.Sent && f.from >= 0 && f.from < len(w.nodes) {
+		for _, e := range w.nodes[f.from].endpoints {
+			if e.peer.info.QPN == f.destQP {
+				e.pace(&f)
+			}
+		}
 	}
 	// A copy may be answered, and its answer be taken for that of another.
 	if !ev.Kind.Fault() || f.to >= len(w.nodes) || f.to < 0 {

@@ -1,0 +1,23 @@
+package trial
+
+import (
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// paceSlack is how much of unused time a queue pair may catch up with.
+const paceSlack = 50 * roce.Microsecond
+
+// pace holds the requests of a queue pair to its rate limit: over any time they
+// take no more than the rate allows for that time, the slack and one frame.
+func (e *endpoint) pace(f *frameEvent) {
+	rate := roce.Time(e.conn.config.RateLimit)
+	if rate == 0 || e.qp == nil || !f.opcode.Spec().Is(wire.ClassRequest) {
+		return
+	}
+	if f.at+roce.Microsecond < e.paidUntil {
+		e.w.fail(Conservation, "%s: a request %s before its rate of %d kbit/s allows", e,
+			clockTime(e.paidUntil-f.at), rate)
+	}
+	e.paidUntil = max(e.paidUntil, f.at-paceSlack) + roce.Time(f.n)*8*roce.Millisecond/rate
+}

@@ -83,7 +83,8 @@ func TestAtomicRefused(t *testing.T) {
 			wire.NAKRemoteAccessError, roce.EventQPAccessErr,
 		},
 		{
-			"range", nil, func(s *script, p *roctest.Packet) { p.Atomic.VA = s.word(len(s.buf) / 8) },
+			"range", nil,
+			func(s *script, p *roctest.Packet) { p.Atomic.VA = s.word(len(s.buf) / 8) },
 			wire.NAKRemoteAccessError, roce.EventQPAccessErr,
 		},
 		{"region", noRegion, nil, wire.NAKRemoteAccessError, roce.EventQPAccessErr},

@@ -16,7 +16,8 @@ func TestSimReportsACampaign(t *testing.T) {
 		t.Fatalf("exit code %d\n%s\n%s", text.code, text.stdout, text.stderr)
 	}
 	for _, want := range []string{
-		`(?m)^packets +[1-9]`, `(?m)^faults .*dropped [1-9]`, `(?m)^operations .*FETCH_ADD [1-9].*SEND [1-9]`,
+		`(?m)^packets +[1-9]`, `(?m)^faults .*dropped [1-9]`,
+		`(?m)^operations .*FETCH_ADD [1-9].*SEND [1-9]`,
 		`(?m)^events .*SRQ`, `(?m)^virtual time +[0-9.]+ s$`,
 		`(?m)^time .* seeds/s$`, `(?m)^sim: 12 seeds, 0 failed\n\z`,
 	} {

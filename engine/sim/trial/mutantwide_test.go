@@ -188,7 +188,8 @@ var wideMutants = []mutant{
 			})
 	}},
 	{
-		"a message takes a receive out of turn", []Invariant{Completion, Memory, Delivery},
+		"a message takes a receive out of turn",
+		[]Invariant{Completion, Memory, Delivery},
 		func(m *mutation) tamper {
 			several := func(e *endpoint) bool { return e.shared != nil && len(e.shared.recvs) > 4 }
 			return arrived(m, several,

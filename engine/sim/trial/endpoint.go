@@ -208,9 +208,9 @@ func (e *endpoint) act() bool {
 	if e.dead || e.qp == nil {
 		return false
 	}
-	acted := false
+	acted := e.reissue()
 	if e.shared != nil {
-		acted = e.shared.fill()
+		acted = e.shared.fill() || acted
 	}
 	own := e.shared == nil && !e.conn.extended()
 	for own && len(e.recvs) < e.conn.config.RecvDepth && e.postReceive() {

@@ -350,6 +350,7 @@ func TestBounds(t *testing.T) {
 		"receives, room for":    func(_, s, _ *roce.Snapshot) { s.RecvPosted = 3 },
 		"answers wait":          func(_, s, _ *roce.Snapshot) { s.Answers = 4 },
 		"are outstanding":       func(_, s, _ *roce.Snapshot) { s.Outstanding = 3 },
+		"were kept":             func(b, s, _ *roce.Snapshot) { b.HeldLate = 1 },
 		"acknowledged PSN":      func(b, _, _ *roce.Snapshot) { b.UnackedPSN = 0 },
 		"expected PSN went":     func(b, _, _ *roce.Snapshot) { b.ExpectedPSN = 101 },
 	} {

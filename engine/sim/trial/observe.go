@@ -114,12 +114,25 @@ func outOfBounds(l *limits, before, s, peer *roce.Snapshot) string {
 	case int(s.Outstanding) > l.reads:
 		return fmt.Sprintf("%d READs and their like are outstanding, %d may be", s.Outstanding,
 			l.reads)
+	case before.HeldLate-s.HeldLate > keptFor(before, s):
+		return fmt.Sprintf("%d requests were kept, %d are left", before.HeldLate, s.HeldLate)
 	case s.UnackedPSN.Before(before.UnackedPSN):
 		return "the acknowledged PSN went back"
 	case s.Type != roce.TypeUC && s.ExpectedPSN.Before(before.ExpectedPSN):
 		return "the expected PSN went back"
 	}
 	return ""
+}
+
+// keptFor is how many of the requests that were kept behind a gap may be gone:
+// all but the one that closed the gap were kept, and one may have found no
+// receive.
+func keptFor(before, s *roce.Snapshot) int {
+	n := max(int(s.ExpectedPSN.Diff(before.ExpectedPSN))-1, 0)
+	if s.RecvPosted == 0 {
+		n++
+	}
+	return n
 }
 
 // patience is how long a requester with work may make no progress.

@@ -38,6 +38,7 @@ func (o *op) flush(e *endpoint, wr *roce.SendWR) {
 type ticket struct {
 	mr   *engine.MR
 	gone bool   // the peer has posted a SEND_INV
+	took bool   // it has arrived
 	old  uint32 // the key before, when there was one
 }
 
@@ -91,13 +92,20 @@ func claimInvalidate(e *endpoint, o *op) bool {
 	return true
 }
 
-// arriveInvalidate is the peer's turn to make a new key.
+// arriveInvalidate makes it the receiver's turn to make a new key.
 func arriveInvalidate(e *endpoint, o *op, r *receive) string {
-	wrong := arriveSend(e, o, r)
-	if !e.deregistered() {
-		e.issue()
+	e.ticket.took = true
+	return arriveSend(e, o, r)
+}
+
+// reissue makes a new key for one that was taken out of use, sooner or later:
+// the peer may try the old one meanwhile. It reports whether it did.
+func (e *endpoint) reissue() bool {
+	if !e.ticket.took || e.deregistered() || !e.w.quiet && !one(e.w.rng, 8) {
+		return false
 	}
-	return wrong
+	e.issue()
+	return true
 }
 
 // passed tells which request passed a fence, nil when none did: begun, with the

@@ -97,13 +97,15 @@ func (e *endpoint) scraps(r *receive) []partial {
 }
 
 // restUnreliable gives up what did not arrive on a UC where nothing is under way,
-// and compares with what befell its frames: each loses one message at most.
+// and compares with what befell its frames: each loses one message at most. A
+// receive that is missing, or too small, loses one as well.
 func (e *endpoint) restUnreliable() {
 	for _, o := range e.expect {
 		e.lose(o)
 	}
 	e.expect = nil
-	if e.lost > e.harmIn && !e.starvedOnce {
+	unready := e.starvedOnce || e.shortest() < e.conn.config.MaxSize
+	if e.lost > e.harmIn && !unready {
 		e.w.fail(Delivery, "%s: %d messages did not arrive, faults befell %d frames", e, e.lost,
 			e.harmIn)
 	}

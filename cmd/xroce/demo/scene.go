@@ -26,7 +26,7 @@ type scene struct {
 // scenes are what is shown of the transport, in this order.
 var scenes = []scene{
 	{
-		"RC", "SEND, WRITE, both also with immediate and inline, SEND_WITH_INV, READ: every byte",
+		"RC", "SEND, WRITE, also with immediate, inline, SEND_WITH_INV, READ: every byte",
 		playRC,
 	},
 	{

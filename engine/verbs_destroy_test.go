@@ -264,10 +264,11 @@ func TestTenThousandOfEverything(t *testing.T) {
 	} else {
 		t.Logf("%d bytes are left of each cycle", grown)
 	}
-	if n := openFiles(t); n != files {
+	// Of an earlier test one may have been about to end.
+	if n := openFiles(t); n > files {
 		t.Errorf("%d descriptors before, %d after", files, n)
 	}
-	if n := runtime.NumGoroutine(); n != routines {
+	if n := runtime.NumGoroutine(); n > routines {
 		t.Errorf("%d goroutines before, %d after", routines, n)
 	}
 }

@@ -72,14 +72,20 @@ func TestMeterCountsWork(t *testing.T) {
 }
 
 func TestMeterReadsWithoutAllocating(t *testing.T) {
-	m := newMeter(cpuCycles)
-	defer m.close()
-	m.read()
-	m.read()
-	// The collector's own goroutines may allocate once; the reading must not.
-	if c := m.cost(); c.Heap.Mallocs > 5 || c.Heap.Collections != 0 {
-		t.Errorf("two readings in a row differ by %+v", c.Heap)
+	// What other goroutines of the process allocate meanwhile is counted, too, and
+	// the race detector's: the best of some tries says what the reading itself takes.
+	var heap *Heap
+	for range 20 {
+		m := newMeter(cpuCycles)
+		m.read()
+		m.read()
+		heap = m.cost().Heap
+		m.close()
+		if heap.Mallocs <= 5 && heap.Collections == 0 {
+			return
+		}
 	}
+	t.Errorf("two readings in a row differ by %+v", heap)
 }
 
 func TestMeterSaysWhyThereAreNoCycles(t *testing.T) {

@@ -6,15 +6,15 @@ import (
 
 	"xroce/roce"
 	"xroce/roce/counter"
+	"xroce/roce/wire"
 	"xroce/xsk"
 )
 
 // EtherTypes that matter to raw frames.
 const (
-	minEtherType    = 0x0600 // below it, the field is a length (IEEE 802.3 3.2.6)
-	etherTypeVLAN   = 0x8100
-	etherTypeQinQ   = 0x88a8
-	etherTypeRoCEv1 = 0x8915
+	minEtherType  = 0x0600 // below it, the field is a length (IEEE 802.3 3.2.6)
+	etherTypeVLAN = 0x8100
+	etherTypeQinQ = 0x88a8
 )
 
 // AttachEtherType lets a QP of type RAW_PACKET receive the frames of an EtherType
@@ -35,7 +35,7 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 		return fmt.Errorf("%w: frames are for RAW_PACKET, the QP is of type %s",
 			roce.ErrInvalid, q.Type())
 	case etherType < minEtherType, etherType == etherTypeVLAN, etherType == etherTypeQinQ,
-		etherType == etherTypeRoCEv1:
+		etherType == wire.EtherTypeV1:
 		return fmt.Errorf("%w: no raw frame has EtherType 0x%04x", roce.ErrInvalid, etherType)
 	}
 	queue := q.device.queue

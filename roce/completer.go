@@ -98,17 +98,11 @@ func nakStatus(s wire.Syndrome) Status {
 // oldest without an answer. It is not when a READ before p misses its data,
 // which is then asked for again, or when the QP has failed.
 func (q *QP) answered(now Time, p wire.PSN) bool {
-	r := &q.req
-	before := r.una
-	reached := q.retire(now, p)
-	if r.una != before {
-		q.progress(now)
+	if q.reach(now, p) {
+		return true
 	}
-	if q.State() == StateErr {
-		return false
-	}
-	switch {
-	case reached:
+	switch r := &q.req; {
+	case q.State() == StateErr:
 	case q.sel != nil:
 		q.overtaken(now, p)
 	case !r.retried:
@@ -116,7 +110,17 @@ func (q *QP) answered(now Time, p wire.PSN) bool {
 		r.retried = true
 		q.retryFrom(now, r.una)
 	}
-	return reached
+	return false
+}
+
+// reach retires what lies before a PSN, and tells whether it is now the oldest.
+func (q *QP) reach(now Time, psn wire.PSN) bool {
+	before := q.req.una
+	reached := q.retire(now, psn)
+	if q.req.una != before {
+		q.progress(now)
+	}
+	return reached && q.State() != StateErr
 }
 
 // retire moves una to p, completing work requests, unless one whose answer

@@ -30,16 +30,6 @@ func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
 	return true
 }
 
-// reach retires what lies before a PSN, and tells whether it is now the oldest.
-func (q *QP) reach(now Time, psn wire.PSN) bool {
-	before := q.req.una
-	reached := q.retire(now, psn)
-	if q.req.una != before {
-		q.progress(now)
-	}
-	return reached && q.State() != StateErr
-}
-
 // overtaken takes an answer to everything before a PSN while data from una on is
 // missing. The data is lost, unless it may have been overtaken on its way. When
 // it was asked for already, it is lost again if something that was sent after

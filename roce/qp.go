@@ -238,8 +238,13 @@ func (q *QP) establish() {
 
 // drop counts a packet that is dropped in silence at a step.
 func (q *QP) drop(p *wire.Packet, step Step) {
-	q.lastDrop = step
 	q.count.Inc(step.counter())
+	q.note(p, step)
+}
+
+// note keeps the step at which a packet was dropped or refused.
+func (q *QP) note(p *wire.Packet, step Step) {
+	q.lastDrop = step
 	if q.trace != nil {
 		q.trace.dropped(p, step)
 	}

@@ -75,15 +75,24 @@ func (q *QP) store(r resource, packets uint32) *resource {
 	return res
 }
 
+// mayStore makes the checks of requests that have a resource: the QP's rights, and
+// room.
+func (q *QP) mayStore(need mem.Access) (Step, wire.Syndrome) {
+	switch s := &q.rsp; {
+	case q.attr.Access&need != need || s.depth == 0:
+		return stepRights, wire.NAKInvalidRequest
+	case !s.free():
+		return stepResources, wire.NAKInvalidRequest
+	}
+	return stepAdmitted, 0
+}
+
 // executeRead remembers a READ and queues its answer.
 func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
 	reth := p.RETH()
-	if q.attr.Access&mem.RemoteRead == 0 || s.depth == 0 {
-		return stepRights, wire.NAKInvalidRequest
-	}
-	if !s.free() {
-		return stepResources, wire.NAKInvalidRequest
+	if step, nak := q.mayStore(mem.RemoteRead); nak != 0 {
+		return step, nak
 	}
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest
@@ -101,12 +110,8 @@ func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 
 // executeAtomic executes FETCH_ADD and CMP_SWP.
 func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
-	if q.attr.Access&mem.RemoteAtomic == 0 || s.depth == 0 {
-		return stepRights, wire.NAKInvalidRequest
-	}
-	if !s.free() {
-		return stepResources, wire.NAKInvalidRequest
+	if step, nak := q.mayStore(mem.RemoteAtomic); nak != 0 {
+		return step, nak
 	}
 	h := p.AtomicETH()
 	var old uint64
@@ -136,12 +141,8 @@ func refusal(fault mem.Fault) (Step, wire.Syndrome) {
 
 // executeAtomicWrite stores eight bytes at once.
 func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
-	if q.attr.Access&mem.RemoteWrite == 0 || s.depth == 0 {
-		return stepRights, wire.NAKInvalidRequest
-	}
-	if !s.free() {
-		return stepResources, wire.NAKInvalidRequest
+	if step, nak := q.mayStore(mem.RemoteWrite); nak != 0 {
+		return step, nak
 	}
 	reth := p.RETH()
 	var word [8]byte
@@ -163,16 +164,12 @@ var flushRights = [4]mem.Access{
 
 // executeFlush makes earlier data visible, or durable.
 func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
 	h, reth := p.FETH(), p.RETH()
 	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if q.attr.Access&flushRights[h.PLT] != flushRights[h.PLT] || s.depth == 0 {
-		return stepRights, wire.NAKInvalidRequest
-	}
-	if !s.free() {
-		return stepResources, wire.NAKInvalidRequest
+	if step, nak := q.mayStore(flushRights[h.PLT]); nak != 0 {
+		return step, nak
 	}
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest

@@ -52,11 +52,11 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 	s := &q.rsp
 	switch d := p.BTH.PSN.Diff(s.psn); {
 	case d < 0:
-		q.handleDuplicate(now, p)
+		q.handleDuplicate(p)
 		return
 	case d > 0:
 		if q.sel == nil || !q.holdRequest(now, p, uint32(d)) {
-			q.handleGap(now, p)
+			q.handleGap(p)
 		}
 		return
 	}
@@ -65,10 +65,7 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 		switch {
 		case nak == 0:
 		case nak.IsRNRNAK():
-			q.lastDrop = step
-			if q.trace != nil {
-				q.trace.dropped(p, step)
-			}
+			q.note(p, step)
 			q.count.Inc(counter.SendRNR)
 			s.gap, s.refused = true, true // packets behind the refused one are no news
 			s.fifo.nak(s.psn, nak)
@@ -91,10 +88,7 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 // it, an event does.
 func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
 	s := &q.rsp
-	q.lastDrop = step
-	if q.trace != nil {
-		q.trace.dropped(p, step)
-	}
+	q.note(p, step)
 	q.count.Inc(counter.SentFatalNAK)
 	s.fifo.nak(s.psn, nak)
 	status, event := StatusRemInvReqErr, EventQPReqErr
@@ -113,7 +107,7 @@ func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
 }
 
 // handleGap asks once for the packet that is missing.
-func (q *QP) handleGap(now Time, p *wire.Packet) {
+func (q *QP) handleGap(p *wire.Packet) {
 	s := &q.rsp
 	if s.gap {
 		q.drop(p, stepAfterGap)
@@ -254,7 +248,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	if p.Spec.Is(wire.ClassLast) {
 		q.finishMessage(p, &Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now})
 	}
-	q.accept(p, 1)
+	q.accept(p)
 	return stepAdmitted, 0
 }
 
@@ -313,7 +307,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 		q.finishMessage(p, wc)
 	}
-	q.accept(p, 1)
+	q.accept(p)
 	return stepAdmitted, 0
 }
 
@@ -328,10 +322,10 @@ func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) bool {
 }
 
 // accept moves on to the next PSN and acknowledges when asked to.
-func (q *QP) accept(p *wire.Packet, packets uint32) {
+func (q *QP) accept(p *wire.Packet) {
 	s := &q.rsp
 	psn := s.psn
-	s.psn, s.gap = psn.Add(packets), false
+	s.psn, s.gap = psn.Add(1), false
 	if p.BTH.AckReq && q.typ != TypeUC {
 		if s.fifo.ack(psn, q.credits(), s.msn) {
 			q.count.Inc(counter.AckDeferred)
@@ -358,7 +352,7 @@ func (q *QP) finishMessage(p *wire.Packet, wc *Completion) {
 }
 
 // handleDuplicate answers a request that was executed before (IBA 9.7.5.1.4).
-func (q *QP) handleDuplicate(now Time, p *wire.Packet) {
+func (q *QP) handleDuplicate(p *wire.Packet) {
 	s := &q.rsp
 	q.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {

@@ -189,12 +189,8 @@ func (q *QP) putSelectiveAck(frame []byte) int {
 	if x.ext&ExtSelectiveRepeat == 0 {
 		return q.putAck(s.psn, wire.NAKPSNSequenceError, s.msn, frame)
 	}
-	spec := wire.SelectiveAck.Spec()
 	b := frame[q.path.Len():]
-	wire.BTH{
-		Opcode: wire.SelectiveAck, M: true, PKey: wire.DefaultPKey, DestQP: q.attr.DestQPN,
-		PSN: s.psn,
-	}.Put(b)
+	spec := q.putBTH(b, wire.BTH{Opcode: wire.SelectiveAck, PSN: s.psn}, 0)
 	wire.AETH{Syndrome: wire.NAKPSNSequenceError, MSN: s.msn}.
 		Put(b[spec.Offsets[wire.HeaderAETH]:])
 	headers := wire.BTHLen + int(spec.HeaderLen)

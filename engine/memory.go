@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"sync/atomic"
+	"errors"
 
 	"xroce/roce"
 	"xroce/roce/mem"
@@ -13,7 +13,6 @@ type MR struct {
 	region *mem.Region
 	device *Device
 	pd     *PD
-	gone   atomic.Bool // Deregister was called
 }
 
 // RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
@@ -54,18 +53,26 @@ func (m *MR) SGE(off, n int) roce.SGE {
 // mem.ErrNotInvalidated when nobody did, mem.ErrNotRegistered after Deregister.
 func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.region, variant) }
 
-// Deregister takes the keys out of use. When it returns, no packet reads or
-// writes the memory any more; work requests that name it fail. It is idempotent.
-func (m *MR) Deregister() {
-	if !m.gone.CompareAndSwap(false, true) {
-		return
+// Deregister takes the keys out of use. When it returns without an error, no packet
+// reads or writes the memory any more; work requests that name it fail. It is
+// idempotent. The error is mem.ErrBusy while a memory window is bound to the region
+// or a layout refers to it: then nothing happened.
+func (m *MR) Deregister() error {
+	switch err := m.device.keys.Deregister(m.region); {
+	case errors.Is(err, mem.ErrNotRegistered):
+		return nil
+	case err != nil:
+		return err
 	}
-	defer m.pd.unuse()
-	m.device.keys.Deregister(m.region)
-	// A packet that was being handled may have looked the key up before. All
-	// copying happens under the progress lock, so passing through it once is
-	// waiting for that packet.
-	m.device.queue.mu.Lock()
+	m.pd.unuse()
+	m.device.settle()
+	return nil
+}
+
+// settle waits until what looked a key up before has done its work. All copying
+// happens under the progress lock, so passing through it once is waiting for that.
+func (d *Device) settle() {
+	d.queue.mu.Lock()
 	//lint:ignore SA2001 the empty critical section is the wait
-	m.device.queue.mu.Unlock()
+	d.queue.mu.Unlock()
 }

@@ -195,7 +195,7 @@ func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) i
 	spec := q.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
-	if n > 0 && q.keys.Load(res.domain, res.rkey, res.va+uint64(off), b[headers:][:n],
+	if n > 0 && q.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
 		mem.RemoteRead) != mem.OK {
 		return q.refuseRead(now, res, frame)
 	}

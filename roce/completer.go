@@ -1,8 +1,6 @@
 package roce
 
 import (
-	"encoding/binary"
-
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -261,7 +259,7 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	}
 	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
 	list := q.sq.sgList(i, int(w.numSGE))
-	if q.scatterPacket(q.domain, list, off, p) != mem.OK {
+	if q.scatterPacket(q.own(w), list, off, p) != mem.OK {
 		q.count.Inc(counter.SendErr)
 		q.fail(now, StatusLocProtErr)
 		return
@@ -283,9 +281,7 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 		return
 	}
 	q.req.credit.update(p.AETH())
-	var old [8]byte
-	binary.NativeEndian.PutUint64(old[:], p.AtomicAckETH().OrigData)
-	if q.scatter(q.domain, q.sq.sgList(i, int(w.numSGE)), 0, old[:]) != mem.OK {
+	if q.scatter(q.own(w), q.sq.sgList(i, int(w.numSGE)), 0, p.OrigData()) != mem.OK {
 		q.count.Inc(counter.SendErr)
 		q.fail(now, StatusLocProtErr)
 		return

@@ -11,6 +11,7 @@ const (
 	WCRead            WCOpcode = 2
 	WCCompSwap        WCOpcode = 3
 	WCFetchAdd        WCOpcode = 4
+	WCBindMW          WCOpcode = 5
 	WCLocalInv        WCOpcode = 6
 	WCFlush           WCOpcode = 8
 	WCAtomicWrite     WCOpcode = 9
@@ -20,7 +21,7 @@ const (
 
 var wcNames = map[WCOpcode]string{
 	WCSend: "SEND", WCWrite: "RDMA_WRITE", WCRead: "RDMA_READ", WCCompSwap: "COMP_SWAP",
-	WCFetchAdd: "FETCH_ADD", WCLocalInv: "LOCAL_INV", WCFlush: "FLUSH",
+	WCFetchAdd: "FETCH_ADD", WCBindMW: "BIND_MW", WCLocalInv: "LOCAL_INV", WCFlush: "FLUSH",
 	WCAtomicWrite: "ATOMIC_WRITE", WCRecv: "RECV", WCRecvRDMAWithImm: "RECV_RDMA_WITH_IMM",
 }
 

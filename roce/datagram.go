@@ -75,9 +75,7 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 		q.drop(p, stepFit)
 		return
 	}
-	var grh [grhLen]byte
-	p.PutGRH(grh[:])
-	if q.scatter(q.landing(), s.list, 0, grh[:]) != mem.OK ||
+	if q.scatter(q.landing(), s.list, 0, p.GRH()) != mem.OK ||
 		q.scatterPacket(q.landing(), s.list, grhLen, p) != mem.OK {
 		q.drop(p, stepLocal)
 		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)

@@ -133,7 +133,9 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 	}
 	e.qp, err = roce.NewQP(num, e.config(o))
 	must(tb, err)
-	e.region, err = e.keys.RegisterPersistent(e.domain, e.buf, uint64(num)<<32, o.Rights, o.Sync)
+	e.region, err = e.keys.RegisterMemory(e.domain, mem.Memory{
+		Bytes: e.buf, Addr: uint64(num) << 32, Sync: o.Sync,
+	}, o.Rights)
 	must(tb, err)
 	return e
 }

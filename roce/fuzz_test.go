@@ -347,7 +347,7 @@ func (s *stand) revoke(play *tape) {
 	i := play.IntN(areaCount)
 	switch play.IntN(3) {
 	case 0:
-		s.keys.Invalidate(s.own, s.areas[i].RKey())
+		s.keys.Invalidate(s.own.Local(), s.areas[i].RKey())
 	case 1:
 		_ = s.keys.Validate(s.areas[i], uint8(play.next())) // it may be valid
 	default:

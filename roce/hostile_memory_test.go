@@ -269,7 +269,7 @@ func TestRowLKEY(t *testing.T) {
 		"gone":         func(s *stand, _ *roce.SGE) { s.keys.Deregister(s.areas[areaOpen]) },
 		"invalidated": func(s *stand, e *roce.SGE) {
 			*e = s.sge(areaRevoke, 0, 60)
-			s.keys.Invalidate(s.own, e.LKey)
+			s.keys.Invalidate(s.own.Local(), e.LKey)
 		},
 		"read-only": func(s *stand, e *roce.SGE) { *e = s.sge(areaReadOnly, 0, 60) },
 	}

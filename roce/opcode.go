@@ -20,6 +20,7 @@ const (
 	OpCmpSwap     Opcode = 5
 	OpFetchAdd    Opcode = 6
 	OpLocalInv    Opcode = 7
+	OpBindMW      Opcode = 8
 	OpSendInv     Opcode = 9
 	OpFlush       Opcode = 14
 	OpAtomicWrite Opcode = 15
@@ -109,6 +110,7 @@ var sendOps = [...]sendOp{
 		write: true, count: true, only: wire.RCFetchAdd,
 	},
 	OpLocalInv: {name: "LOCAL_INV", wc: WCLocalInv, on: onRC, reply: replyNone},
+	OpBindMW:   {name: "BIND_MW", wc: WCBindMW, on: onRC | onUC, reply: replyNone},
 	OpSendInv: {
 		name: "SEND_WITH_INV", wc: WCSend, on: onRC, data: true, inline: true, notify: true,
 		imm:   immKey,

@@ -62,6 +62,8 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 		w.arg = [2]uint64{wr.CompareAdd, wr.Swap}
 	case wr.Opcode == OpFlush:
 		return w, q.checkFlush(wr, &w)
+	case wr.Opcode == OpBindMW:
+		return w, checkBind(wr, &w)
 	case q.typ.datagram():
 		return w, q.checkDatagram(wr, &w)
 	}

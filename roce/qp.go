@@ -93,6 +93,7 @@ type QP struct {
 	typ     QPType
 	service uint8 // wire.Service in the place where an opcode has it
 	portMTU wire.MTU
+	party   mem.Party // what windows bound by this QP are for
 	domain  *mem.Domain
 	keys    *mem.Keys
 	count   *counter.Set
@@ -147,7 +148,8 @@ type sendWQE struct {
 	// Valid once begun:
 	first, last wire.PSN
 	ssn         uint32 // number of the message, 24 bits
-	question    bool   // begun without a credit
+	since       mem.Epoch
+	question    bool // begun without a credit
 }
 
 // recvWQE is an entry of the receive queue.

@@ -60,7 +60,7 @@ func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 		copy(dst, q.sq.inlineData(r.cur, w.length)[off:])
 		return true
 	}
-	if q.gather(q.domain, q.sq.sgList(r.cur, int(w.numSGE)), off, dst) != mem.OK {
+	if q.gather(q.own(w), q.sq.sgList(r.cur, int(w.numSGE)), off, dst) != mem.OK {
 		// The memory was good when the message began and is not any more.
 		q.failRequest(now, r.cur, StatusLocProtErr)
 		return false

@@ -192,11 +192,12 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 		if op.write {
 			need = mem.LocalWrite
 		}
+		w.since = q.keys.Epoch()
 		list := q.sq.sgList(r.new, int(w.numSGE))
 		for i := range list {
 			s := &list[i]
 			if s.Length != 0 &&
-				q.keys.Check(q.domain, s.LKey, s.Addr, int(s.Length), need) != mem.OK {
+				q.keys.Check(q.own(w), s.LKey, s.Addr, int(s.Length), need) != mem.OK {
 				q.failRequest(now, r.new, StatusLocProtErr)
 				return false
 			}
@@ -214,6 +215,11 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 	return true
 }
 
+// own is on whose behalf a work request accesses memory.
+func (q *QP) own(w *sendWQE) mem.Accessor {
+	return mem.Accessor{Domain: q.domain, Since: w.since}
+}
+
 // packets is how many PSNs a work request takes.
 func (q *QP) packets(w *sendWQE) uint32 {
 	if sendOps[w.opcode].word || q.pmtu == 0 {
@@ -228,7 +234,10 @@ func (q *QP) workLocally(w *sendWQE) Status {
 		q.count.Inc(counter.DatagramTooLong)
 		return StatusSuccess
 	}
-	if q.keys.Invalidate(q.domain, w.imm) != mem.OK {
+	if w.opcode == OpBindMW {
+		return q.bind(w)
+	}
+	if q.keys.Invalidate(q.domain.Local(), w.imm) != mem.OK {
 		return StatusLocQPOpErr
 	}
 	return StatusSuccess

@@ -20,7 +20,7 @@ type resource struct {
 	value uint64 // atomic: the old value
 
 	// READ:
-	domain     *mem.Domain
+	by         mem.Accessor
 	va         uint64
 	rkey       uint32
 	length     uint32
@@ -97,13 +97,14 @@ func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if reth.DMALen > 0 && q.keys.Check(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
+	by := q.peer(q.keys.Epoch())
+	if reth.DMALen > 0 && q.keys.Check(by, reth.RKey, reth.VA, int(reth.DMALen),
 		mem.RemoteRead) != mem.OK {
 		return stepRKey, wire.NAKRemoteAccessError
 	}
 	psn := s.psn
 	q.store(resource{
-		kind: resourceRead, domain: q.memory(), va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
+		kind: resourceRead, by: by, va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
 	}, responses(reth.DMALen, q.pmtu)).answer(psn, 0, reth.DMALen, q.pmtu)
 	return stepAdmitted, 0
 }
@@ -117,9 +118,9 @@ func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 	var old uint64
 	var fault mem.Fault
 	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
-		old, fault = q.keys.FetchAdd(q.memory(), h.RKey, h.VA, h.SwapAdd)
+		old, fault = q.keys.FetchAdd(q.peer(0), h.RKey, h.VA, h.SwapAdd)
 	} else {
-		old, fault = q.keys.CompareSwap(q.memory(), h.RKey, h.VA, h.Compare, h.SwapAdd)
+		old, fault = q.keys.CompareSwap(q.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
 	}
 	if fault != mem.OK {
 		return refusal(fault)
@@ -149,7 +150,7 @@ func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if fault := q.keys.StoreWord(q.memory(), reth.RKey, reth.VA,
+	if fault := q.keys.StoreWord(q.peer(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
 		return refusal(fault)
 	}
@@ -178,7 +179,7 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 		if h.PLT&plt == 0 {
 			continue
 		}
-		if fault := q.keys.Flush(q.memory(), reth.RKey, reth.VA, int(reth.DMALen),
+		if fault := q.keys.Flush(q.peer(0), reth.RKey, reth.VA, int(reth.DMALen),
 			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
 			return refusal(fault)
 		}

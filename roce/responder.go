@@ -25,6 +25,7 @@ type responder struct {
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
+	since  mem.Epoch
 	va     uint64 // WRITE: where the next byte goes
 	rkey   uint32 // WRITE: with which key
 	left   uint32 // WRITE: bytes still to come
@@ -158,21 +159,24 @@ func (s *responder) inSequence(c wire.Class) bool {
 	return c&wire.ClassSend != 0 == (s.kind == msgSend)
 }
 
-// memory is the protection domain whose keys the peer's requests may use.
-func (q *QP) memory() *mem.Domain {
+// peer is on whose behalf a request accesses memory that its message began with
+// then.
+func (q *QP) peer(since mem.Epoch) mem.Accessor {
+	by := mem.Accessor{Domain: q.domain, Party: &q.party, Since: since}
 	if q.typ == TypeXRCRecv {
-		return q.srq.domain
+		by.Domain = q.srq.domain
 	}
-	return q.domain
+	return by
 }
 
-// landing is the protection domain of the receive in hand. A shared receive queue
-// has its own (IBA 10.2.9.1).
-func (q *QP) landing() *mem.Domain {
+// landing is on whose behalf the receive in hand is written. A shared receive queue
+// has a protection domain of its own (IBA 10.2.9.1).
+func (q *QP) landing() mem.Accessor {
+	by := mem.Accessor{Domain: q.domain, Since: q.rsp.since}
 	if q.srq != nil {
-		return q.srq.domain
+		by.Domain = q.srq.domain
 	}
-	return q.domain
+	return by
 }
 
 // takeReceive makes sure that a receive is in hand.
@@ -227,7 +231,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		if !q.takeReceive() {
 			return stepResources, wire.RNRSyndrome(q.attr.MinRNRTimer)
 		}
-		s.placed = 0
+		s.placed, s.since = 0, q.keys.Epoch()
 	}
 	n := p.PayloadLen()
 	if !p.Spec.Payload.Allows(n, int(q.pmtu)) {
@@ -240,7 +244,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		return stepLocal, q.noMemory(now)
 	}
 	// The key is out of use before anybody is told (IBA 9.4.1.1.3).
-	if p.Spec.Is(wire.ClassInv) && q.keys.Invalidate(q.memory(), p.IETH().RKey) != mem.OK {
+	if p.Spec.Is(wire.ClassInv) && q.keys.Invalidate(q.peer(0), p.IETH().RKey) != mem.OK {
 		return stepRKey, wire.NAKRemoteAccessError
 	}
 	s.placed += uint32(n)
@@ -290,10 +294,11 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	}
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
-		if left > 0 && q.keys.Check(q.memory(), rkey, va, int(left), mem.RemoteWrite) != mem.OK {
+		s.placed, s.since = 0, q.keys.Epoch()
+		if left > 0 && q.keys.Check(q.peer(s.since), rkey, va, int(left),
+			mem.RemoteWrite) != mem.OK {
 			return stepRKey, wire.NAKRemoteAccessError
 		}
-		s.placed = 0
 	}
 	if n > 0 && !q.place(rkey, va, p) {
 		return stepRKey, wire.NAKRemoteAccessError
@@ -313,11 +318,11 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 
 // place stores the payload of a WRITE packet.
 func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) bool {
-	d := q.memory()
-	if q.keys.Store(d, rkey, va, p.Payload, mem.RemoteWrite) != mem.OK {
+	by := q.peer(q.rsp.since)
+	if q.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite) != mem.OK {
 		return false
 	}
-	return len(p.PayloadTail) == 0 || q.keys.Store(d, rkey,
+	return len(p.PayloadTail) == 0 || q.keys.Store(by, rkey,
 		va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite) == mem.OK
 }
 

@@ -5,9 +5,9 @@ import (
 	"xroce/roce/wire"
 )
 
-// gather copies payload from the pieces of a work request in a domain, beginning
-// off bytes into them.
-func (q *QP) gather(d *mem.Domain, list []SGE, off uint32, dst []byte) mem.Fault {
+// gather copies payload from the pieces of a work request, beginning off bytes
+// into them.
+func (q *QP) gather(by mem.Accessor, list []SGE, off uint32, dst []byte) mem.Fault {
 	for i := 0; len(dst) > 0; i++ {
 		s := &list[i]
 		if off >= s.Length {
@@ -15,7 +15,7 @@ func (q *QP) gather(d *mem.Domain, list []SGE, off uint32, dst []byte) mem.Fault
 			continue
 		}
 		n := min(uint32(len(dst)), s.Length-off)
-		fault := q.keys.Load(d, s.LKey, s.Addr+uint64(off), dst[:n], 0)
+		fault := q.keys.Load(by, s.LKey, s.Addr+uint64(off), dst[:n], 0)
 		if fault != mem.OK {
 			return fault
 		}
@@ -26,7 +26,7 @@ func (q *QP) gather(d *mem.Domain, list []SGE, off uint32, dst []byte) mem.Fault
 
 // scatter copies payload to the pieces of a work request, beginning off bytes
 // into them. The pieces have room for it.
-func (q *QP) scatter(d *mem.Domain, list []SGE, off uint32, src []byte) mem.Fault {
+func (q *QP) scatter(by mem.Accessor, list []SGE, off uint32, src []byte) mem.Fault {
 	for i := 0; len(src) > 0; i++ {
 		s := &list[i]
 		if off >= s.Length {
@@ -34,7 +34,7 @@ func (q *QP) scatter(d *mem.Domain, list []SGE, off uint32, src []byte) mem.Faul
 			continue
 		}
 		n := min(uint32(len(src)), s.Length-off)
-		fault := q.keys.Store(d, s.LKey, s.Addr+uint64(off), src[:n], mem.LocalWrite)
+		fault := q.keys.Store(by, s.LKey, s.Addr+uint64(off), src[:n], mem.LocalWrite)
 		if fault != mem.OK {
 			return fault
 		}
@@ -44,9 +44,9 @@ func (q *QP) scatter(d *mem.Domain, list []SGE, off uint32, src []byte) mem.Faul
 }
 
 // scatterPacket copies the payload of a packet, in its two parts.
-func (q *QP) scatterPacket(d *mem.Domain, list []SGE, off uint32, p *wire.Packet) mem.Fault {
-	if fault := q.scatter(d, list, off, p.Payload); fault != mem.OK || len(p.PayloadTail) == 0 {
+func (q *QP) scatterPacket(by mem.Accessor, list []SGE, off uint32, p *wire.Packet) mem.Fault {
+	if fault := q.scatter(by, list, off, p.Payload); fault != mem.OK || len(p.PayloadTail) == 0 {
 		return fault
 	}
-	return q.scatter(d, list, off+uint32(len(p.Payload)), p.PayloadTail)
+	return q.scatter(by, list, off+uint32(len(p.Payload)), p.PayloadTail)
 }

@@ -74,7 +74,7 @@ func TestPostRefuses(t *testing.T) {
 		wr    roce.SendWR
 		words string
 	}{
-		{roce.SendWR{Opcode: 8}, "opcode 8"},
+		{roce.SendWR{Opcode: 10}, "opcode 10"},
 		{roce.SendWR{Opcode: roce.OpFetchAdd}, "ATOMIC_FETCH_AND_ADD of 0 bytes"},
 		{roce.SendWR{Opcode: 255}, "opcode 255"},
 		{roce.SendWR{Opcode: roce.OpSend, Flags: 1 << 7}, "send flags 0x80"},

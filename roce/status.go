@@ -10,6 +10,7 @@ const (
 	StatusLocQPOpErr   Status = 2
 	StatusLocProtErr   Status = 4
 	StatusWRFlushErr   Status = 5
+	StatusMWBindErr    Status = 6
 	StatusBadRespErr   Status = 7
 	StatusLocAccessErr Status = 8
 	StatusRemInvReqErr Status = 9
@@ -28,6 +29,7 @@ var statusNames = [statusCount]string{
 	StatusLocQPOpErr:   "local QP operation error",
 	StatusLocProtErr:   "local protection error",
 	StatusWRFlushErr:   "Work Request Flushed Error",
+	StatusMWBindErr:    "memory bind operation error",
 	StatusBadRespErr:   "bad response error",
 	StatusLocAccessErr: "local access error",
 	StatusRemInvReqErr: "remote invalid request error",

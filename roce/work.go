@@ -1,5 +1,7 @@
 package roce
 
+import "xroce/roce/mem"
+
 // An SGE is one piece of local memory: Length bytes at Addr of the region with
 // this LKey. A Length of 0 is nothing.
 type SGE struct {
@@ -43,6 +45,9 @@ type SendWR struct {
 	// InvalidateKey is the key that SEND_WITH_INV takes out of use at the peer
 	// and LOCAL_INV here.
 	InvalidateKey uint32
+
+	// Bind is what BIND_MW binds a memory window to. It takes no SGList.
+	Bind mem.Bind
 
 	// CompareAdd is the number that FETCH_ADD adds, and that CMP_SWP compares
 	// with; Swap is what CMP_SWP stores when they are equal. The old value of

@@ -12,13 +12,14 @@ const (
 	RemoteWrite  Access = 1 << 1
 	RemoteRead   Access = 1 << 2
 	RemoteAtomic Access = 1 << 3
-	// MWBind lets memory windows be bound to the region. Not supported.
+	// MWBind lets memory windows be bound to the region.
 	MWBind Access = 1 << 4
-	// ZeroBased makes addresses offsets from the first byte. Not supported.
+	// ZeroBased makes addresses offsets from the first byte.
 	ZeroBased Access = 1 << 5
-	// OnDemand leaves pages to be brought in at the first access. Not supported.
+	// OnDemand leaves pages to be brought in when they are accessed. Only memory
+	// with a Pager may have it, and must.
 	OnDemand Access = 1 << 6
-	// HugeTLB says that all pages of an OnDemand region are huge. Not supported.
+	// HugeTLB says that all pages of an OnDemand region are huge.
 	HugeTLB Access = 1 << 7
 	// FlushGlobal lets the peer wait until what it wrote is globally visible.
 	FlushGlobal Access = 1 << 8
@@ -35,9 +36,14 @@ const (
 )
 
 const (
-	accessKnown = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic |
-		FlushGlobal | FlushPersistent | RelaxedOrdering | Invalidatable
-	accessLater = MWBind | ZeroBased | OnDemand | HugeTLB
+	accessKnown = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | MWBind | ZeroBased |
+		OnDemand | HugeTLB | FlushGlobal | FlushPersistent | RelaxedOrdering | Invalidatable
+	// localRead is what every region grants and no window does. No flag asks for
+	// it: an access that asks for nothing else does.
+	localRead Access = 1 << 30
+	// remote are the rights of peers, and writes what changes memory.
+	remote = RemoteWrite | RemoteRead | RemoteAtomic | FlushGlobal | FlushPersistent
+	writes = LocalWrite | RemoteWrite | RemoteAtomic
 	// accessOptional is the range of flags that are dropped in silence when not
 	// supported (IBV_ACCESS_OPTIONAL_RANGE).
 	accessOptional Access = (1<<10 - 1) << 20
@@ -61,6 +67,14 @@ var accessNames = [...]struct {
 	{Invalidatable, "INVALIDATABLE"},
 }
 
+// needRead is what an access needs beyond the flags it names.
+func needRead(need Access) Access {
+	if need&remote == 0 {
+		return localRead
+	}
+	return 0
+}
+
 // String lists the flags as verbs spells them.
 func (a Access) String() string {
 	if a == 0 {
@@ -72,7 +86,7 @@ func (a Access) String() string {
 			names = append(names, n.name)
 		}
 	}
-	if a&^(accessKnown|accessLater) != 0 {
+	if a&^accessKnown != 0 {
 		names = append(names, "UNKNOWN")
 	}
 	return strings.Join(names, "|")

@@ -34,7 +34,7 @@ func TestFetchAdd(t *testing.T) {
 		{0x01020304_05060708, 0x10000000_00000001, 0x11020304_05060709},
 	} {
 		w[0], w[1] = 7, tt.memory
-		old, f := k.FetchAdd(d, r.RKey(), 0x1008, tt.add)
+		old, f := k.FetchAdd(d.Local(), r.RKey(), 0x1008, tt.add)
 		if f != OK || old != tt.memory || w[1] != tt.want || w[0] != 7 {
 			t.Errorf("%#x + %#x: %#x, was %#x, %s", tt.memory, tt.add, w[1], old, f)
 		}
@@ -57,7 +57,7 @@ func TestCompareSwap(t *testing.T) {
 		{1 << 32, 0, 1, 1 << 32},
 	} {
 		w[0], w[1] = 7, tt.memory
-		old, f := k.CompareSwap(d, r.RKey(), 0x1008, tt.compare, tt.swap)
+		old, f := k.CompareSwap(d.Local(), r.RKey(), 0x1008, tt.compare, tt.swap)
 		if f != OK || old != tt.memory || w[1] != tt.want || w[0] != 7 {
 			t.Errorf("%+v: %#x, was %#x, %s", tt, w[1], old, f)
 		}
@@ -73,7 +73,7 @@ func TestStoreWordOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-	f := k.StoreWord(d, r.RKey(), 0x1008, binary.NativeEndian.Uint64(payload))
+	f := k.StoreWord(d.Local(), r.RKey(), 0x1008, binary.NativeEndian.Uint64(payload))
 	if f != OK || !bytes.Equal(b[8:16], payload) {
 		t.Errorf("memory is %x, %s", b, f)
 	}
@@ -138,7 +138,7 @@ func TestAtomicModel(t *testing.T) {
 			"FetchAdd": func(t *rapid.T) {
 				word, addr := pick()
 				was, add := binary.NativeEndian.Uint64(word), number.Draw(t, "add")
-				old, f := k.FetchAdd(d, r.RKey(), addr, add)
+				old, f := k.FetchAdd(d.Local(), r.RKey(), addr, add)
 				if f != OK || old != was {
 					t.Fatalf("returned %#x, want %#x, %s", old, was, f)
 				}
@@ -148,7 +148,7 @@ func TestAtomicModel(t *testing.T) {
 				word, addr := pick()
 				was, compare := binary.NativeEndian.Uint64(word), number.Draw(t, "compare")
 				swap := number.Draw(t, "swap")
-				old, f := k.CompareSwap(d, r.RKey(), addr, compare, swap)
+				old, f := k.CompareSwap(d.Local(), r.RKey(), addr, compare, swap)
 				if f != OK || old != was {
 					t.Fatalf("returned %#x, want %#x, %s", old, was, f)
 				}
@@ -159,7 +159,7 @@ func TestAtomicModel(t *testing.T) {
 			"StoreWord": func(t *rapid.T) {
 				word, addr := pick()
 				payload := rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "payload")
-				f := k.StoreWord(d, r.RKey(), addr, binary.NativeEndian.Uint64(payload))
+				f := k.StoreWord(d.Local(), r.RKey(), addr, binary.NativeEndian.Uint64(payload))
 				if f != OK {
 					t.Fatal(f)
 				}
@@ -168,7 +168,7 @@ func TestAtomicModel(t *testing.T) {
 			"Store": func(t *rapid.T) {
 				src := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")
 				off := rapid.IntRange(0, len(b)-len(src)).Draw(t, "offset")
-				f := k.Store(d, r.RKey(), r.Addr()+uint64(off), src, RemoteWrite)
+				f := k.Store(d.Local(), r.RKey(), r.Addr()+uint64(off), src, RemoteWrite)
 				if f != OK {
 					t.Fatal(f)
 				}
@@ -177,7 +177,7 @@ func TestAtomicModel(t *testing.T) {
 			"misaligned": func(t *rapid.T) {
 				_, addr := pick()
 				addr += rapid.Uint64Range(1, 7).Draw(t, "skew")
-				if _, f := k.FetchAdd(d, r.RKey(), addr, 1); f == OK {
+				if _, f := k.FetchAdd(d.Local(), r.RKey(), addr, 1); f == OK {
 					t.Fatal("accepted")
 				}
 			},
@@ -205,7 +205,7 @@ func TestAtomicsOfAll(t *testing.T) {
 		wg.Go(func() {
 			last := uint64(0)
 			for n := range each {
-				old, f := k.FetchAdd(r.Domain(), r.RKey(), r.Addr(), 1)
+				old, f := k.FetchAdd(r.Domain().Local(), r.RKey(), r.Addr(), 1)
 				if f != OK || n > 0 && old <= last {
 					t.Errorf("%d after %d, %s", old, last, f)
 					return
@@ -216,7 +216,7 @@ func TestAtomicsOfAll(t *testing.T) {
 		wg.Go(func() {
 			guess := uint64(0)
 			for n := 0; n < each; {
-				old, f := k.CompareSwap(r.Domain(), r.RKey(), r.Addr(), guess, guess+1)
+				old, f := k.CompareSwap(r.Domain().Local(), r.RKey(), r.Addr(), guess, guess+1)
 				if f != OK {
 					t.Error(f)
 					return
@@ -252,7 +252,7 @@ func TestStoreWordIsWhole(t *testing.T) {
 	for i := range uint64(3) {
 		wg.Go(func() {
 			for n := range uint64(each) {
-				if f := k.StoreWord(d, r.RKey(), r.Addr(), pattern*(3*n+i)); f != OK {
+				if f := k.StoreWord(d.Local(), r.RKey(), r.Addr(), pattern*(3*n+i)); f != OK {
 					t.Error(f)
 					return
 				}

@@ -28,39 +28,39 @@ type call struct {
 // calls are all of them; where a length is to be told it is 16.
 var calls = []call{
 	{"Check", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Check(d, key, addr, 16, RemoteRead)
+		return k.Check(d.Local(), key, addr, 16, RemoteRead)
 	}, RemoteRead, 16, false, false},
 	{"Load", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Load(d, key, addr, make([]byte, 16), RemoteRead)
+		return k.Load(d.Local(), key, addr, make([]byte, 16), RemoteRead)
 	}, RemoteRead, 16, false, false},
 	{"Store", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Store(d, key, addr, make([]byte, 16), RemoteWrite)
+		return k.Store(d.Local(), key, addr, make([]byte, 16), RemoteWrite)
 	}, RemoteWrite, 16, false, true},
 	{"FetchAdd", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		_, f := k.FetchAdd(d, key, addr, 1)
+		_, f := k.FetchAdd(d.Local(), key, addr, 1)
 		return f
 	}, RemoteAtomic, 8, true, true},
 	{"CompareSwap", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		_, f := k.CompareSwap(d, key, addr, math.MaxUint64, 1)
+		_, f := k.CompareSwap(d.Local(), key, addr, math.MaxUint64, 1)
 		return f
 	}, RemoteAtomic, 8, true, true},
 	{"StoreWord", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.StoreWord(d, key, addr, 1)
+		return k.StoreWord(d.Local(), key, addr, 1)
 	}, RemoteWrite, 8, true, true},
 	{"Flush", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d, key, addr, 16, false, false)
+		return k.Flush(d.Local(), key, addr, 16, false, false)
 	}, FlushGlobal, 16, false, false},
 	{"Flush persistent", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d, key, addr, 16, false, true)
+		return k.Flush(d.Local(), key, addr, 16, false, true)
 	}, FlushPersistent, 16, false, false},
 	{"Flush whole", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d, key, addr, -1, true, false)
+		return k.Flush(d.Local(), key, addr, -1, true, false)
 	}, FlushGlobal, 0, false, false},
 	{"Flush whole persistent", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d, key, addr, -1, true, true)
+		return k.Flush(d.Local(), key, addr, -1, true, true)
 	}, FlushPersistent, 0, false, false},
 	{"Invalidate", func(k *Keys, d *Domain, key uint32, _ uint64) Fault {
-		return k.Invalidate(d, key)
+		return k.Invalidate(d.Local(), key)
 	}, Invalidatable, 0, false, false},
 }
 
@@ -88,12 +88,12 @@ func TestOrderOfFaults(t *testing.T) {
 			k, d := newKeys(uint64(set)), new(Domain)
 			b := bytes.Repeat([]byte{0xff}, size)
 			synced := func(int, int) error { return nil }
-			r, err := k.RegisterPersistent(d, b, base, access, synced)
+			r, err := k.RegisterMemory(d, Memory{Bytes: b, Addr: base, Sync: synced}, access)
 			if err != nil {
 				t.Fatal(err)
 			}
 			key, addr := r.RKey(), uint64(base+8)
-			if invalid && k.Invalidate(d, key) != OK {
+			if invalid && k.Invalidate(d.Local(), key) != OK {
 				t.Fatal("not invalidated")
 			}
 			if badKey {
@@ -163,7 +163,8 @@ func TestArithmetic(t *testing.T) {
 	for _, base := range arithmeticCorners {
 		k, d := newKeys(base), new(Domain)
 		synced := func(off, n int) error { _ = b[off:][:n]; return nil }
-		r, err := k.RegisterPersistent(d, b, base, everything&^Invalidatable, synced)
+		r, err := k.RegisterMemory(d, Memory{Bytes: b, Addr: base, Sync: synced},
+			everything&^Invalidatable)
 		if (err == nil) != (base <= math.MaxUint64-size) {
 			t.Errorf("base %#x: %v", base, err)
 		}
@@ -189,7 +190,7 @@ func TestArithmetic(t *testing.T) {
 					}
 				}
 				for _, n := range lengths {
-					f := k.Flush(d, r.RKey(), addr, n, false, true)
+					f := k.Flush(d.Local(), r.RKey(), addr, n, false, true)
 					if (f == OK) != inside(addr, base, size, int64(n)) {
 						t.Errorf("flush of %d at %#x of %#x: %s", n, addr, base, f)
 					}
@@ -203,25 +204,19 @@ func TestArithmetic(t *testing.T) {
 func TestNothingAllocates(t *testing.T) {
 	k, d := newKeys(5), new(Domain)
 	sync := func(int, int) error { return nil }
-	r, err := k.RegisterPersistent(d, make([]byte, 64), 0, everything, sync)
+	m := Memory{Bytes: make([]byte, 64), Sync: sync}
+	r, err := k.RegisterMemory(d, m, everything)
 	if err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 16)
 	for name, f := range map[string]func() Fault{
-		"Load":        func() Fault { return k.Load(d, r.RKey(), 0, buf, RemoteRead) },
-		"Store":       func() Fault { return k.Store(d, r.RKey(), 0, buf, RemoteWrite) },
-		"FetchAdd":    func() Fault { _, f := k.FetchAdd(d, r.RKey(), 8, 1); return f },
-		"CompareSwap": func() Fault { _, f := k.CompareSwap(d, r.RKey(), 8, 1, 2); return f },
-		"StoreWord":   func() Fault { return k.StoreWord(d, r.RKey(), 8, 1) },
-		"Flush":       func() Fault { return k.Flush(d, r.RKey(), 1, 2, false, true) },
-		"Invalidate": func() Fault {
-			f := k.Invalidate(d, r.RKey())
-			if err := k.Validate(r, 1); err != nil {
-				return FaultInvalid
-			}
-			return f
-		},
+		"Load":        func() Fault { return k.Load(d.Local(), r.RKey(), 0, buf, RemoteRead) },
+		"Store":       func() Fault { return k.Store(d.Local(), r.RKey(), 0, buf, RemoteWrite) },
+		"FetchAdd":    func() Fault { _, f := k.FetchAdd(d.Local(), r.RKey(), 8, 1); return f },
+		"CompareSwap": func() Fault { _, f := k.CompareSwap(d.Local(), r.RKey(), 8, 1, 2); return f },
+		"StoreWord":   func() Fault { return k.StoreWord(d.Local(), r.RKey(), 8, 1) },
+		"Flush":       func() Fault { return k.Flush(d.Local(), r.RKey(), 1, 2, false, true) },
 	} {
 		fault := OK
 		if n := testing.AllocsPerRun(100, func() { fault = f() }); n != 0 || fault != OK {

@@ -12,30 +12,28 @@ type Sync func(off, n int) error
 // looked at; key, domain and rights are. Needs FLUSH_GLOBAL or FLUSH_PERSISTENT.
 // A request that asks for both takes two calls.
 func (k *Keys) Flush(
-	d *Domain, key uint32, addr uint64, n int, whole, persistent bool,
+	a Accessor, key uint32, addr uint64, n int, whole, persistent bool,
 ) Fault {
 	need := FlushGlobal
 	if persistent {
 		need = FlushPersistent
 	}
-	r, f := k.grant(d, key, need)
+	v, f := k.grant(a, key, need)
 	if f != OK {
 		return f
 	}
-	off := 0
-	if whole {
-		n = len(r.bytes)
-	} else {
-		if _, f = r.slice(addr, n); f != OK {
+	off, length := uint64(0), v.length
+	if !whole {
+		length = uint64(n)
+		if off, f = v.within(addr, length); f != OK {
 			return f
 		}
-		off = int(addr - r.base)
 	}
 	// Payload is stored by this CPU into coherent memory, so what is left to do is
 	// to order the stores: an atomic read-modify-write is a full fence on amd64,
 	// and a release on arm64, where whoever sees it sees what came before.
-	r.fence.Add(1)
-	if persistent && r.sync(off, n) != nil {
+	k.fence.Add(1)
+	if persistent && v.sync(int(v.syncOff+off), int(length)) != nil {
 		return FaultSync
 	}
 	return OK

@@ -29,17 +29,18 @@ func TestFlushSyncs(t *testing.T) {
 		broken := error(nil)
 		sync := func(off, n int) error { got = append(got, span{off, n}); return broken }
 		k, d := newKeys(1), new(Domain)
-		r, err := k.RegisterPersistent(d, make([]byte, size), base, everything, sync)
+		m := Memory{Bytes: make([]byte, size), Addr: base, Sync: sync}
+		r, err := k.RegisterMemory(d, m, everything)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := k.Flush(d, r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		f := k.Flush(d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
 		if (f == OK) != (tt.name != "outside") || len(got) != len(tt.want) ||
 			len(got) > 0 && got[0] != tt.want[0] {
 			t.Errorf("%s: synced %v, want %v, %s", tt.name, got, tt.want, f)
 		}
 		broken = errors.New("disk is gone")
-		f = k.Flush(d, r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		f = k.Flush(d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
 		if (f == FaultSync) != (len(tt.want) > 0) {
 			t.Errorf("%s: %s after sync failed", tt.name, f)
 		}
@@ -54,10 +55,10 @@ func TestFlushRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, whole := range []bool{false, true} {
-		if f := k.Flush(d, r.RKey(), r.Addr(), 8, whole, false); f != OK {
+		if f := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, whole, false); f != OK {
 			t.Errorf("global, whole %t: %s", whole, f)
 		}
-		if f := k.Flush(d, r.RKey(), r.Addr(), 8, whole, true); f != FaultRights {
+		if f := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, whole, true); f != FaultRights {
 			t.Errorf("persistent, whole %t: %s", whole, f)
 		}
 	}
@@ -74,12 +75,12 @@ func TestFlushOrders(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		f := k.Store(d, r.RKey(), r.Addr(), []byte("flushed!"), RemoteWrite)
-		if g := k.Flush(d, r.RKey(), r.Addr(), 8, false, false); f != OK || g != OK {
+		f := k.Store(d.Local(), r.RKey(), r.Addr(), []byte("flushed!"), RemoteWrite)
+		if g := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, false, false); f != OK || g != OK {
 			t.Errorf("store: %s, flush: %s", f, g)
 		}
 	})
-	for r.fence.Load() == 0 {
+	for k.fence.Load() == 0 {
 		runtime.Gosched()
 	}
 	if string(b) != "flushed!" {

@@ -2,28 +2,53 @@ package mem
 
 import "errors"
 
-// Errors of Validate.
+// Errors of changes to keys.
 var (
-	ErrNotRegistered  = errors.New("mem: the region is not registered")
+	ErrNotRegistered  = errors.New("mem: the key is not registered")
 	ErrNotInvalidated = errors.New("mem: the region was not invalidated")
+	ErrChange         = errors.New("mem: the region cannot be changed like that")
 )
 
-// Invalidate takes a key out of use, as LOCAL_INV and SEND with invalidate do:
-// every access with it gives FaultInvalid until Validate, and so does a second
-// Invalidate. Memory is not touched. An access that another queue had already
-// checked may still finish.
+// Invalidate takes a key out of use, as LOCAL_INV and SEND with invalidate do. A
+// window of type 2 is free then and can be bound again; a region registered with
+// Invalidatable waits for Validate, and a key for layouts for its next one. Every
+// access with the key gives FaultInvalid, and so does a second Invalidate. Memory
+// is not touched. An access that another queue had already checked may still
+// finish.
 //
-// Only a region registered with Invalidatable can be invalidated; others give
-// FaultRights. The fault comes in the order of Check.
-func (k *Keys) Invalidate(d *Domain, key uint32) Fault {
-	r, f := k.grant(d, key, Invalidatable)
-	if f != OK {
-		return f
+// With a.Party it is the peer of that queue pair who asks, who may free its windows
+// alone. Other regions and windows of type 1 give FaultRights, regions that windows
+// are bound to or layouts refer to FaultBusy. The fault comes in the order of Check.
+func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.find(key)
+	if c == nil {
+		return FaultNoKey
 	}
-	// The swap fails if somebody else was faster.
-	if !r.state.CompareAndSwap(regionState(key, true), regionState(key, false)) {
+	old := c.view.Load()
+	switch {
+	case old.domain != a.Domain && old.domain != nil:
+		return FaultDomain
+	case old.party != nil && a.Party != nil && old.party != a.Party:
+		return FaultParty
+	case c.kind == kindWindow1, !c.window() && old.access&Invalidatable == 0:
+		return FaultRights
+	case !old.valid:
 		return FaultInvalid
+	case c.users > 0:
+		return FaultBusy
 	}
+	v := *old
+	if c.kind != kindRegion {
+		k.release(old)
+		v = view{key: old.key, access: old.access, domain: old.domain, home: old.home}
+	}
+	v.valid = false
+	if c.window() {
+		v.access, v.domain = 0, v.home
+	}
+	k.replace(c, &v)
 	return OK
 }
 
@@ -33,13 +58,17 @@ func (k *Keys) Invalidate(d *Domain, key uint32) Fault {
 // for the owner of the region; no peer can cause it. The region stays as it is
 // when the error is ErrNotRegistered or ErrNotInvalidated.
 func (k *Keys) Validate(r *Region, variant uint8) error {
-	old := r.state.Load()
-	key := uint32(old)&^variantMask | uint32(variant)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old := r.now()
 	switch {
-	case k.regions.Lookup(key>>variantBits) != r:
+	case !k.holds(&r.cell):
 		return ErrNotRegistered
-	case old&stateValid != 0 || !r.state.CompareAndSwap(old, regionState(key, true)):
+	case old.valid || r.kind != kindRegion:
 		return ErrNotInvalidated
 	}
+	v := *old
+	v.key, v.valid = old.key&^variantMask|uint32(variant), true
+	k.replace(&r.cell, &v)
 	return nil
 }

@@ -1,6 +1,11 @@
 package mem
 
-import "xroce/roce/handle"
+import (
+	"sync"
+	"sync/atomic"
+
+	"xroce/roce/handle"
+)
 
 // The index is the part of a key that finds the region; the other 8 bits are
 // the variant, which must match (IBA 10.6.3.4).
@@ -11,73 +16,130 @@ const (
 )
 
 // Keys are all memory keys of one device. They are safe for concurrent use.
+// Accesses take no lock; changes of keys exclude each other.
 type Keys struct {
-	regions *handle.Table[Region]
-	rand    handle.Rand
+	cells *handle.Table[cell]
+	rand  handle.Rand
+
+	// mu is held by whoever puts another view into a cell, but for first ones.
+	mu    sync.Mutex
+	epoch epochCounter
+	fence atomic.Uint32
+	// anyDomain says that type 2 windows are of type 2A.
+	anyDomain bool
 }
 
 // NewKeys returns an empty set of keys that draws them from rand.
 func NewKeys(rand handle.Rand) *Keys {
 	// Index 0 is left out, so that no key is 0: a forgotten key never fits.
-	return &Keys{handle.New[Region](1, 1<<indexBits-1, rand), rand}
+	return &Keys{cells: handle.New[cell](1, 1<<indexBits-1, rand), rand: rand}
 }
 
-// Deregister takes the region's key out of use and reports whether it was in
-// use. A queue may still be copying: see the package comment.
-func (k *Keys) Deregister(r *Region) bool {
-	index := r.LKey() >> variantBits
-	return k.regions.Lookup(index) == r && k.regions.Delete(index)
+// Len returns the number of regions and windows.
+func (k *Keys) Len() int { return k.cells.Len() }
+
+// Epoch returns the present one, for Accessor.Since of a message that begins.
+func (k *Keys) Epoch() Epoch { return k.epoch.now() }
+
+// Check tells whether n bytes at addr may be accessed with the key. They may still
+// be absent: see Ready.
+func (k *Keys) Check(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
+	_, _, f := k.resolve(a, key, addr, n, need)
+	return f
 }
 
-// Len returns the number of regions.
-func (k *Keys) Len() int { return k.regions.Len() }
-
-// Check tells whether n bytes at addr may be accessed with the key.
-func (k *Keys) Check(d *Domain, key uint32, addr uint64, n int, need Access) Fault {
-	_, fault := k.resolve(d, key, addr, n, need)
-	return fault
+// Ready is Check, and tells whether the bytes can be accessed at once: FaultPage
+// says that some are absent and have been asked for.
+func (k *Keys) Ready(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
+	v, off, f := k.resolve(a, key, addr, n, need)
+	if f != OK {
+		return f
+	}
+	return v.ready(off, uint64(n), need&writes != 0)
 }
 
-// Load copies len(dst) bytes from the region to dst, all or nothing.
-func (k *Keys) Load(d *Domain, key uint32, addr uint64, dst []byte, need Access) Fault {
-	src, fault := k.resolve(d, key, addr, len(dst), need)
-	copy(dst, src)
-	return fault
+// Load copies len(dst) bytes from memory to dst, all or nothing.
+func (k *Keys) Load(a Accessor, key uint32, addr uint64, dst []byte, need Access) Fault {
+	v, off, f := k.resolve(a, key, addr, len(dst), need)
+	if f != OK {
+		return f
+	}
+	return v.load(off, dst)
 }
 
-// Store copies src to the region, all or nothing.
-func (k *Keys) Store(d *Domain, key uint32, addr uint64, src []byte, need Access) Fault {
-	dst, fault := k.resolve(d, key, addr, len(src), need)
-	copy(dst, src)
-	return fault
+// Store copies src to memory, all or nothing.
+func (k *Keys) Store(a Accessor, key uint32, addr uint64, src []byte, need Access) Fault {
+	v, off, f := k.resolve(a, key, addr, len(src), need)
+	if f != OK {
+		return f
+	}
+	return v.store(off, src)
 }
 
-// grant returns the region with exactly this key if it grants the access.
-func (k *Keys) grant(d *Domain, key uint32, need Access) (*Region, Fault) {
-	r := k.regions.Lookup(key >> variantBits)
-	if r == nil {
+// resolve returns the view of the key and the offset of n bytes at addr in it, if
+// it grants the access to all of them.
+func (k *Keys) resolve(a Accessor, key uint32, addr uint64, n int, need Access) (
+	v *view, off uint64, f Fault,
+) {
+	v, f = k.grant(a, key, need)
+	if f != OK {
+		return nil, 0, f
+	}
+	off, f = v.within(addr, uint64(n))
+	return v, off, f
+}
+
+// grant returns the view of exactly this key if it grants the access.
+func (k *Keys) grant(a Accessor, key uint32, need Access) (*view, Fault) {
+	c := k.cells.Lookup(key >> variantBits)
+	if c == nil {
 		return nil, FaultNoKey
 	}
-	state := r.state.Load()
+	v := c.view.Load()
 	switch {
-	case uint32(state) != key:
+	case v.key != key:
 		return nil, FaultNoKey
-	case r.domain != d:
+	case v.domain != a.Domain && v.domain != nil:
 		return nil, FaultDomain
-	case state&stateValid == 0:
+	case v.party != nil && v.party != a.Party:
+		return nil, FaultParty
+	case !v.valid:
 		return nil, FaultInvalid
-	case need&^r.access != 0:
+	case (need|needRead(need))&^v.access != 0:
 		return nil, FaultRights
+	case v.born != 0 && a.Since != 0 && v.born.after(a.Since):
+		return nil, FaultChanged
 	}
-	return r, OK
+	return v, OK
 }
 
-// resolve returns the n bytes at addr if the region with this key grants the
-// access to all of them.
-func (k *Keys) resolve(d *Domain, key uint32, addr uint64, n int, need Access) ([]byte, Fault) {
-	r, fault := k.grant(d, key, need)
-	if fault != OK {
-		return nil, fault
+// insert makes a cell with the first view of a key. The variant is random.
+func (k *Keys) insert(c *cell, v *view) error {
+	_, err := k.cells.Insert(func(index uint32) *cell {
+		v.key = index<<variantBits | uint32(k.rand.Uint64()&variantMask)
+		c.view.Store(v)
+		return c
+	})
+	return err
+}
+
+// find returns the cell of exactly this key, nil when there is none.
+func (k *Keys) find(key uint32) *cell {
+	c := k.cells.Lookup(key >> variantBits)
+	if c == nil || c.view.Load().key != key {
+		return nil
 	}
-	return r.slice(addr, n)
+	return c
+}
+
+// holds tells whether the cell is one of these, and not one that is gone.
+func (k *Keys) holds(c *cell) bool {
+	return k.cells.Lookup(c.view.Load().key>>variantBits) == c
+}
+
+// replace puts another view into a cell. The caller holds mu and has set all but
+// when the view was born.
+func (k *Keys) replace(c *cell, v *view) {
+	v.born = k.epoch.next()
+	c.view.Store(v)
 }

@@ -7,66 +7,129 @@ import (
 
 // Errors of registration, in the order of the checks.
 var (
-	ErrNoDomain     = errors.New("mem: a region needs a protection domain")
-	ErrAccess       = errors.New("mem: access flags are not valid")
-	ErrNotSupported = errors.New("mem: access flags are not supported")
-	ErrRange        = errors.New("mem: the region would wrap around the address space")
+	ErrNoDomain = errors.New("mem: a region needs a protection domain")
+	ErrAccess   = errors.New("mem: access flags are not valid")
+	ErrRange    = errors.New("mem: the region would wrap around the address space")
 )
 
-// Register makes a region of b, whose bytes stay in place and must not be
-// freed before Deregister. Its address is that of the memory. REMOTE_WRITE and
-// REMOTE_ATOMIC need LOCAL_WRITE, as in ibv_reg_mr. An empty b is allowed: its
-// region grants nothing but zero-length accesses.
-//
-// MW_BIND, ZERO_BASED, ON_DEMAND and HUGETLB are refused with ErrNotSupported.
+// Memory is what a region is made of: Bytes, or Length bytes from Start on of the
+// Pager's.
+type Memory struct {
+	// Bytes stay in place and must not be freed before Deregister. None are
+	// allowed: such a region grants nothing but zero-length accesses.
+	Bytes []byte
+
+	Pager         Pager
+	Start, Length uint64
+
+	// Addr is the address by which requests name the first byte. A region with
+	// ZERO_BASED has 0 here.
+	Addr uint64
+	// Sync makes the memory outlast a loss of power, nil when it cannot. Without
+	// it FLUSH_PERSISTENT is not valid.
+	Sync Sync
+}
+
+// Register makes a region of b, whose address is that of the memory, or 0 with
+// ZERO_BASED. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE, as in ibv_reg_mr.
 // Flags that verbs calls optional and that are not known here are dropped.
 func (k *Keys) Register(d *Domain, b []byte, access Access) (*Region, error) {
-	return k.RegisterAt(d, b, address(b), access)
+	m := Memory{Bytes: b, Addr: address(b)}
+	if access&ZeroBased != 0 {
+		m.Addr = 0
+	}
+	return k.RegisterMemory(d, m, access)
 }
 
 // RegisterAt is Register with the address of the first byte chosen by the
 // caller (ibv_reg_mr_iova).
 func (k *Keys) RegisterAt(d *Domain, b []byte, addr uint64, access Access) (*Region, error) {
-	return k.RegisterPersistent(d, b, addr, access, nil)
+	return k.RegisterMemory(d, Memory{Bytes: b, Addr: addr}, access)
 }
 
-// RegisterPersistent is RegisterAt for memory that outlasts a loss of power once
-// sync has been called, such as a mapped file. Without sync, FLUSH_PERSISTENT is
-// not valid.
-func (k *Keys) RegisterPersistent(
-	d *Domain, b []byte, addr uint64, access Access, sync Sync,
-) (*Region, error) {
+// RegisterMemory is Register for memory of any sort.
+func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, error) {
+	v, err := m.view(d, access)
+	if err != nil {
+		return nil, err
+	}
+	r := &Region{}
+	if err := k.insert(&r.cell, v); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// view returns what a key of the memory stands for, but for the key.
+func (m *Memory) view(d *Domain, access Access) (*view, error) {
 	if d == nil {
 		return nil, ErrNoDomain
 	}
 	access &^= accessOptional &^ accessKnown
-	if err := access.check(sync != nil); err != nil {
+	if err := access.check(m); err != nil {
 		return nil, err
 	}
-	if addr+uint64(len(b)) < addr {
-		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrRange, len(b), addr)
+	v := &view{
+		valid: true, access: access | localRead, domain: d, base: m.Addr, sync: m.Sync,
+		length: uint64(len(m.Bytes)), bytes: m.Bytes,
 	}
-	return k.regions.Insert(func(index uint32) *Region {
-		key := index<<variantBits | uint32(k.rand.Uint64()&variantMask)
-		r := &Region{domain: d, base: addr, access: access, bytes: b, sync: sync}
-		r.state.Store(regionState(key, true))
-		return r
-	})
+	if m.Pager != nil {
+		v.length, v.space, v.start = m.Length, pagedSpace{m.Pager}, m.Start
+	}
+	if v.base+v.length < v.base || v.start+v.length < v.start {
+		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrRange, v.length, v.base)
+	}
+	return v, nil
 }
 
-// check tells whether a region can have these flags.
-func (a Access) check(persistent bool) error {
+// check tells whether a region of the memory can have these flags.
+func (a Access) check(m *Memory) error {
 	switch {
-	case a&^(accessKnown|accessLater) != 0:
+	case a&^accessKnown != 0:
 		return fmt.Errorf("%w: %s", ErrAccess, a)
 	case a&HugeTLB != 0 && a&OnDemand == 0:
 		return fmt.Errorf("%w: %s needs ON_DEMAND", ErrAccess, a)
+	case a&OnDemand != 0 != (m.Pager != nil):
+		return fmt.Errorf("%w: ON_DEMAND is for memory with a pager, and only for it", ErrAccess)
+	case a&ZeroBased != 0 && m.Addr != 0:
+		return fmt.Errorf("%w: ZERO_BASED at address %#x", ErrAccess, m.Addr)
 	case a&(RemoteWrite|RemoteAtomic) != 0 && a&LocalWrite == 0:
 		return fmt.Errorf("%w: %s needs LOCAL_WRITE", ErrAccess, a)
-	case a&FlushPersistent != 0 && !persistent:
+	case a&FlushPersistent != 0 && m.Sync == nil:
 		return fmt.Errorf("%w: %s needs memory that can be synced", ErrAccess, a)
-	case a&accessLater != 0:
-		return fmt.Errorf("%w: %s", ErrNotSupported, a&accessLater)
 	}
 	return nil
+}
+
+// ErrBusy says that memory windows are bound to the region, or that layouts refer
+// to it.
+var ErrBusy = errors.New("mem: the region is in use by windows or layouts")
+
+// Deregister takes the region's key out of use for good. The error is ErrBusy while
+// a window is bound to the region or a layout refers to it, and ErrNotRegistered
+// when it was deregistered before. A queue may still be copying: see the package
+// comment.
+func (k *Keys) Deregister(r *Region) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !k.holds(&r.cell):
+		return ErrNotRegistered
+	case r.users > 0:
+		return ErrBusy
+	}
+	k.cells.Delete(r.LKey() >> variantBits)
+	k.release(r.now())
+	return nil
+}
+
+// release gives up what a view that is used no longer depends on. The caller
+// holds mu.
+func (k *Keys) release(v *view) {
+	if v.target != nil {
+		v.target.users--
+	}
+	if l, ok := v.space.(interface{ release() }); ok && v.target == nil {
+		l.release()
+	}
 }

@@ -32,8 +32,11 @@ func TestRegisterRefuses(t *testing.T) {
 			"persistent without sync", d, 0, FlushPersistent, ErrAccess,
 			": FLUSH_PERSISTENT needs memory that can be synced",
 		},
-		{"later", d, 0, LocalWrite | ZeroBased, ErrNotSupported, ": ZERO_BASED"},
-		{"later comes before the range", d, math.MaxUint64, MWBind, ErrNotSupported, ": MW_BIND"},
+		{
+			"on demand without a pager", d, 0, OnDemand, ErrAccess,
+			": ON_DEMAND is for memory with a pager, and only for it",
+		},
+		{"zero based elsewhere", d, 16, ZeroBased, ErrAccess, ": ZERO_BASED at address 0x10"},
 		{"wraps", d, math.MaxUint64 - 14, LocalWrite, ErrRange, ": 16 bytes at 0xfffffffffffffff1"},
 	} {
 		k := newKeys(1)
@@ -57,7 +60,7 @@ var flagRules = []struct {
 }{
 	{func(has func(string) bool, _ bool) bool { return has("UNKNOWN") }, ErrAccess},
 	{func(has func(string) bool, _ bool) bool {
-		return has("HUGETLB") && !has("ON_DEMAND")
+		return has("HUGETLB") || has("ON_DEMAND") // the memory has no pager
 	}, ErrAccess},
 	{func(has func(string) bool, _ bool) bool {
 		return (has("REMOTE_WRITE") || has("REMOTE_ATOMIC")) && !has("LOCAL_WRITE")
@@ -65,9 +68,6 @@ var flagRules = []struct {
 	{func(has func(string) bool, synced bool) bool {
 		return has("FLUSH_PERSISTENT") && !synced
 	}, ErrAccess},
-	{func(has func(string) bool, _ bool) bool {
-		return has("MW_BIND") || has("ZERO_BASED") || has("ON_DEMAND") || has("HUGETLB")
-	}, ErrNotSupported},
 	{func(func(string) bool, bool) bool { return true }, nil},
 }
 
@@ -117,7 +117,7 @@ func TestEverySetOfFlags(t *testing.T) {
 				}
 			}
 			k := newKeys(1)
-			r, err := k.RegisterPersistent(d, b, 0, access, sync)
+			r, err := k.RegisterMemory(d, Memory{Bytes: b, Addr: 0, Sync: sync}, access)
 			switch {
 			case !errors.Is(err, want) || err == nil != (want == nil):
 				t.Errorf("%v, synced %t: error %v, want %v", names, sync != nil, err, want)
@@ -146,7 +146,7 @@ func TestAccessRights(t *testing.T) {
 	k, d := newKeys(6), new(Domain)
 	for set := range 1 << len(flags) {
 		have := pick(set) | LocalWrite
-		r, err := k.RegisterPersistent(d, make([]byte, 8), 0, have, sync)
+		r, err := k.RegisterMemory(d, Memory{Bytes: make([]byte, 8), Addr: 0, Sync: sync}, have)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestAccessRights(t *testing.T) {
 					want = FaultRights
 				}
 			}
-			if got := k.Check(d, r.RKey(), 0, 8, pick(other)); got != want {
+			if got := k.Check(d.Local(), r.RKey(), 0, 8, pick(other)); got != want {
 				t.Errorf("%s of a region with %s: %s", pick(other), have, got)
 			}
 		}

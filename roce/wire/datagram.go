@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/binary"
+
 // The bytes before a datagram. A UD receive buffer begins with GRHLen bytes that
 // say how the datagram came (IBA chapter 11, annex A17), and the payload follows:
 //
@@ -30,6 +32,21 @@ func (p *Packet) PutGRH(b []byte) {
 	default:
 		clear(b)
 	}
+}
+
+// GRH returns what PutGRH writes, in memory of the packet's own: it is good until
+// the packet is decoded anew.
+func (p *Packet) GRH() []byte {
+	p.PutGRH(p.delivered[:])
+	return p.delivered[:]
+}
+
+// OrigData returns the old value of an atomic acknowledge as it goes to memory, in
+// host order. It is in memory of the packet's own, like GRH.
+func (p *Packet) OrigData() []byte {
+	b := p.delivered[:8]
+	binary.NativeEndian.PutUint64(b, p.AtomicAckETH().OrigData)
+	return b
 }
 
 // ParseReplyGRH finds out from the bytes before a datagram which way it came:

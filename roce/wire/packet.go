@@ -34,6 +34,8 @@ type Packet struct {
 	net        int    // offset of the network header
 	bth        int    // offset of the BTH
 	end        int    // offset behind the ICRC
+
+	delivered [GRHLen]byte // what GRH and OrigData return
 }
 
 // PayloadLen is the number of bytes of payload, without padding.

@@ -228,8 +228,8 @@ func parseDeregister(a *args) action {
 	name := a.word("the name of the region")
 	return func(p *player) error {
 		r, err := p.region(name)
-		if err == nil && !p.keys.Deregister(r.mr) {
-			err = errors.New("its key was out of use before")
+		if err == nil {
+			err = p.keys.Deregister(r.mr)
 		}
 		return err
 	}

@@ -138,7 +138,7 @@ func TestNothingUnannounced(t *testing.T) {
 		"no overrun":      {setting + "overrun rq\n", "got no overrun"},
 		"gone already": {
 			setting + "deregister a\nderegister a\n",
-			"its key was out of use before",
+			"mem: the key is not registered",
 		},
 	} {
 		err := play(t, tt.text)

@@ -211,12 +211,15 @@ func TestNothingAllocates(t *testing.T) {
 	}
 	buf := make([]byte, 16)
 	for name, f := range map[string]func() Fault{
-		"Load":        func() Fault { return k.Load(d.Local(), r.RKey(), 0, buf, RemoteRead) },
-		"Store":       func() Fault { return k.Store(d.Local(), r.RKey(), 0, buf, RemoteWrite) },
-		"FetchAdd":    func() Fault { _, f := k.FetchAdd(d.Local(), r.RKey(), 8, 1); return f },
-		"CompareSwap": func() Fault { _, f := k.CompareSwap(d.Local(), r.RKey(), 8, 1, 2); return f },
-		"StoreWord":   func() Fault { return k.StoreWord(d.Local(), r.RKey(), 8, 1) },
-		"Flush":       func() Fault { return k.Flush(d.Local(), r.RKey(), 1, 2, false, true) },
+		"Load":     func() Fault { return k.Load(d.Local(), r.RKey(), 0, buf, RemoteRead) },
+		"Store":    func() Fault { return k.Store(d.Local(), r.RKey(), 0, buf, RemoteWrite) },
+		"FetchAdd": func() Fault { _, f := k.FetchAdd(d.Local(), r.RKey(), 8, 1); return f },
+		"CompareSwap": func() Fault {
+			_, f := k.CompareSwap(d.Local(), r.RKey(), 8, 1, 2)
+			return f
+		},
+		"StoreWord": func() Fault { return k.StoreWord(d.Local(), r.RKey(), 8, 1) },
+		"Flush":     func() Fault { return k.Flush(d.Local(), r.RKey(), 1, 2, false, true) },
 	} {
 		fault := OK
 		if n := testing.AllocsPerRun(100, func() { fault = f() }); n != 0 || fault != OK {

@@ -102,7 +102,9 @@ func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
 			macs: map[netip.Addr]engine.Hop{},
 		}
 		h.port = h.link.Port()
-		h.port.Addrs = []netip.Addr{movingAddr(i), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)})}
+		h.port.Addrs = []netip.Addr{
+			movingAddr(i), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}),
+		}
 		h.port.VLANs = []engine.VLAN{{
 			ID: 5, Name: "v", MAC: movingMAC(i),
 			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 5, byte(i + 1)})},

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -17,7 +16,8 @@ const defaultHopLimit = 64
 // roce.SendWR.RemoteQPN wire.MulticastQP. A hop limit of 0 is 64; multicast
 // beyond the own network needs routers that know the group. The context bounds
 // the resolution of the neighbour; the error is ErrNoNeighbour when nobody
-// answers. A handle does not change, and the garbage collector destroys it.
+// answers. A handle does not change, not even with the neighbour's MAC address, as
+// with adapters, and the garbage collector destroys it.
 func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.AH, error) {
 	if err := pd.check(d); err != nil {
 		return nil, err
@@ -41,24 +41,30 @@ func (d *Device) ReplyVector(grh []byte) (AddressVector, error) {
 	if err != nil {
 		return AddressVector{}, err
 	}
-	index := d.replyFrom(path)
-	if index < 0 {
+	from, ok := d.replyFrom(path)
+	if !ok {
 		return AddressVector{}, fmt.Errorf("%w: no GID to answer %s from", roce.ErrInvalid,
 			path.Src)
 	}
 	return AddressVector{
-		DGID: path.Src, SGIDIndex: index, TClass: path.TClass, HopLimit: defaultHopLimit,
+		DGID: path.Src, SGIDIndex: from.Index, TClass: path.TClass, HopLimit: defaultHopLimit,
 		FlowLabel: path.FlowLabel,
 	}, nil
 }
 
 // replyFrom chooses the GID from which to answer: the one that the datagram came
-// to, else the first of the same family and scope, -1 for none.
-func (d *Device) replyFrom(came wire.Path) int {
-	if i := slices.Index(d.gids, came.Dst); i >= 0 {
-		return i
+// to, else the first of the same family and scope, of the type of its framing. The
+// VLAN is not in what came; of an address on several it is the first.
+func (d *Device) replyFrom(came wire.Path) (GIDEntry, bool) {
+	ty := GIDRoCEv2
+	if came.Framing == wire.FramingV1 {
+		ty = GIDRoCEv1
 	}
-	return slices.IndexFunc(d.gids, func(g wire.GID) bool {
+	if e, ok := d.gids.find(ty, func(e GIDEntry) bool { return e.GID == came.Dst }); ok {
+		return e, true
+	}
+	return d.gids.find(ty, func(e GIDEntry) bool {
+		g := e.GID
 		return g.IsIPv4() == came.Src.IsIPv4() && g.IsLinkLocal() == came.Src.IsLinkLocal()
 	})
 }

@@ -23,8 +23,9 @@ type Endpoint struct {
 // ConnectOptions are the attributes of a connection, with the defaults of
 // ibv_rc_pingpong where they are zero.
 type ConnectOptions struct {
-	SGIDIndex   int      // our GID, by its place in Device.GIDs
+	SGIDIndex   int      // our GID, by its index in Device.GIDTable
 	PathMTU     wire.MTU // default: the device's active MTU
+	SL          uint8    // service level, 0 to 7: the priority (PCP) on a VLAN
 	TClass      uint8    // traffic class: DSCP and ECN
 	HopLimit    uint8    // default 64
 	FlowLabel   uint32   // 20 bits, 0 lets the QP numbers choose the path
@@ -69,8 +70,8 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptions) error {
 	o.setDefaults(q.device)
 	path, err := q.device.ResolvePath(ctx, AddressVector{
-		DGID: remote.GID, SGIDIndex: o.SGIDIndex, TClass: o.TClass, HopLimit: o.HopLimit,
-		FlowLabel: o.FlowLabel,
+		DGID: remote.GID, SGIDIndex: o.SGIDIndex, SL: o.SL, TClass: o.TClass,
+		HopLimit: o.HopLimit, FlowLabel: o.FlowLabel,
 	})
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ type Device struct {
 	program *bpf.Program // nil on a link that needs none
 	options Options
 	direct  bool
-	gids    []wire.GID
+	gids    gidTable
+	paths   pathBook      // those that follow a Router
 	failed  chan struct{} // closed when the link is lost
 	events  *eventSource  // of the device and its port
 	async   asyncEvents
@@ -38,7 +39,7 @@ type Device struct {
 		sync.Mutex
 		open map[*CompChannel]struct{}
 	}
-	watching sync.WaitGroup // the goroutine that follows the port's state
+	watching sync.WaitGroup // the goroutines that follow the host
 	// memberships is held while the membership in multicast groups changes, here
 	// and outside. It comes before the progress lock.
 	memberships sync.Mutex
@@ -50,6 +51,12 @@ type Device struct {
 // OpenLink makes a device of a link and a host. It owns both then, and closes
 // them, also when it fails. Open does this for a network interface.
 func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
+	return openDevice(link, host, nil, o)
+}
+
+// openDevice is OpenLink of a link that a program steers packets to; nil is none.
+// The program stays the caller's when it fails.
+func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Device, error) {
 	if err := o.check(); err != nil {
 		return nil, errors.Join(err, link.Close(), host.Close())
 	}
@@ -64,13 +71,21 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		host: host, keys: mem.NewKeys(o.Rand),
 		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
-		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
+		direct: o.Direct, program: program, failed: make(chan struct{}),
 	}
 	d.async.init()
+	d.paths.init()
 	d.channels.open = map[*CompChannel]struct{}{}
 	d.queue.onFail = d.fail
+	if _, err := d.followAddresses(); err != nil {
+		return nil, errors.Join(err, link.Close(), host.Close())
+	}
 	if w, ok := host.(PortWatcher); ok {
 		d.watching.Go(func() { d.followPort(w) })
+	}
+	if r, ok := host.(Router); ok {
+		d.paths.follow = true
+		d.watching.Go(func() { d.followRouter(r) })
 	}
 	if !o.Direct {
 		d.driver = startDriver(d.queue, &o)
@@ -184,29 +199,42 @@ func (d *Device) AttachMode() string {
 	return d.program.Mode().String()
 }
 
-// GIDs lists the GID table. Index 0 is link-local.
-func (d *Device) GIDs() []wire.GID { return append([]wire.GID(nil), d.gids...) }
+// GIDs lists the GIDs of type RoCE v2, each at its index; the zero GID is an empty
+// one. Index 0 is link-local.
+func (d *Device) GIDs() []wire.GID { return d.gids.gids() }
+
+// GIDTable lists the GID table without its empty entries (ibv_query_gid_table). It
+// changes with the addresses of the interface, see roce.EventGIDChange.
+func (d *Device) GIDTable() []GIDEntry { return d.gids.list() }
+
+// QueryGID returns the entry of the GID table with this index (ibv_query_gid_ex).
+// The error is roce.ErrInvalid when it is empty.
+func (d *Device) QueryGID(index int) (GIDEntry, error) { return d.gids.at(index) }
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {
-	return wire.ActiveMTU(min(d.host.Port().MTU, d.Link().MaxFrame-ethernetHeader))
+	return wire.ActiveMTU(min(d.host.Port().MTU, d.Link().MaxFrame-ethernetHeader-vlanTag))
 }
 
-const ethernetHeader = 14
+// Lengths before the network header, in bytes.
+const (
+	ethernetHeader = 14
+	vlanTag        = 4
+)
 
 // RandomPSN returns an unpredictable first PSN for a connection.
 func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() & 0xffffff) }
 
 // Endpoint makes what the peer must be told of a QP that it is to connect to: its
-// number, a random first PSN, the GID with this index in GIDs, and the extensions
-// of QPInit.
+// number, a random first PSN, the GID with this index in GIDTable, and the
+// extensions of QPInit.
 func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
-	if gidIndex < 0 || gidIndex >= len(d.gids) {
-		return Endpoint{}, fmt.Errorf("%w: GID index %d, the table has %d",
-			roce.ErrInvalid, gidIndex, len(d.gids))
+	e, err := d.gids.at(gidIndex)
+	if err != nil {
+		return Endpoint{}, err
 	}
 	return Endpoint{
-		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: d.gids[gidIndex], Extensions: qp.extensions,
+		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: e.GID, Extensions: qp.extensions,
 	}, nil
 }
 

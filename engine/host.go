@@ -3,11 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
-	"slices"
 
-	"xroce/roce"
 	"xroce/roce/wire"
 )
 
@@ -33,6 +30,31 @@ type PortWatcher interface {
 	PortStates() <-chan bool
 }
 
+// A Router is a Host that has routes and VLANs and notices when they, its
+// addresses or its neighbours change. Its methods are safe for concurrent use.
+type Router interface {
+	Host
+	// Changes receives a value when Port or Lookup may answer something else than
+	// before; several changes may be one value. Close closes it.
+	Changes() <-chan struct{}
+	// ResolveOn is Resolve for packets that leave by the interface of a VLAN, 0
+	// for the port itself.
+	ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (Hop, error)
+	// Lookup is ResolveOn without waiting. When the neighbour is not known, or
+	// what is known of it is old, it has the network asked; the answer is a
+	// change. The error is ErrNoNeighbour when the neighbour is not known.
+	Lookup(vlan uint16, src, dst netip.Addr) (Hop, error)
+	// Source tells from which address, on which VLAN, packets to dst leave. It is
+	// an error that they do not leave by the port or a VLAN of it.
+	Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)
+}
+
+// A Hop is the first one on the way to a destination.
+type Hop struct {
+	MAC     [6]byte
+	Gateway netip.Addr // zero when the destination is on the link
+}
+
 // A Port is the interface that a device runs on.
 type Port struct {
 	Name  string
@@ -41,73 +63,27 @@ type Port struct {
 	MTU   int // bytes, without the Ethernet header
 	Up    bool
 	Addrs []netip.Addr
+	VLANs []VLAN // the VLAN interfaces on it, in the order in which they were made
 }
 
-// GIDs lists the GID table that a device on this port has: the link-local one
-// first, as on every RoCE device, then those of the IPv4 and the IPv6 addresses,
-// in their order.
-func (p Port) GIDs() []wire.GID {
-	local := wire.LinkLocalGID(p.MAC)
+// A VLAN is an interface on a port whose frames have an 802.1Q tag.
+type VLAN struct {
+	ID    uint16 // 1 to 4094
+	Name  string
+	Index int
+	MAC   [6]byte
+	Addrs []netip.Addr
+}
+
+// orderedGIDs are the GIDs of addresses, those of IPv4 first.
+func orderedGIDs(addrs []netip.Addr) []wire.GID {
 	var v4, v6 []wire.GID
-	for _, a := range p.Addrs {
-		switch gid := wire.GIDFromAddr(a); {
-		case a.Is4() || a.Is4In6():
+	for _, a := range addrs {
+		if gid := wire.GIDFromAddr(a); a.Is4() || a.Is4In6() {
 			v4 = append(v4, gid)
-		case a.IsLinkLocalUnicast():
-			local = gid
-		default:
+		} else {
 			v6 = append(v6, gid)
 		}
 	}
-	return append(append([]wire.GID{local}, v4...), v6...)
-}
-
-// An AddressVector says where a connection goes (struct ibv_ah_attr).
-type AddressVector struct {
-	DGID      wire.GID
-	SGIDIndex int    // our GID, by its place in Device.GIDs
-	FlowLabel uint32 // 20 bits, 0 lets the QP numbers choose the path
-	TClass    uint8  // traffic class: DSCP and ECN
-	HopLimit  uint8  // TTL of IPv4
-}
-
-// ResolvePath turns an address vector into the headers of a path, resolving the
-// neighbour. Our own addresses are those of our own MAC address: packets to it do
-// not leave the device.
-func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, error) {
-	gids := d.GIDs()
-	switch {
-	case av.SGIDIndex < 0 || av.SGIDIndex >= len(gids):
-		return wire.Path{}, fmt.Errorf("%w: GID index %d, the table has %d",
-			roce.ErrInvalid, av.SGIDIndex, len(gids))
-	case av.DGID.IsZero():
-		return wire.Path{}, fmt.Errorf("%w: %s is no GID to connect to", roce.ErrInvalid, av.DGID)
-	case av.DGID.IsIPv4() != gids[av.SGIDIndex].IsIPv4():
-		return wire.Path{}, fmt.Errorf("%w: from %s to %s: one is IPv4, the other IPv6; "+
-			"choose another GID index", roce.ErrInvalid, gids[av.SGIDIndex], av.DGID)
-	}
-	src, own := gids[av.SGIDIndex], d.host.Port().MAC
-	mac := own
-	switch {
-	case av.DGID.IsMulticast():
-		mac = av.DGID.MulticastMAC(framingOf(src))
-	case !slices.Contains(gids, av.DGID):
-		var err error
-		mac, err = d.host.Resolve(ctx, src.Addr(), av.DGID.Addr())
-		if err != nil {
-			return wire.Path{}, err
-		}
-	}
-	return wire.Path{
-		Framing: framingOf(src), SrcMAC: own, DstMAC: mac, Src: src, Dst: av.DGID,
-		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
-	}, nil
-}
-
-// framingOf is the framing of packets from a GID.
-func framingOf(src wire.GID) wire.Framing {
-	if src.IsIPv4() {
-		return wire.FramingV2IPv4
-	}
-	return wire.FramingV2IPv6
+	return append(v4, v6...)
 }

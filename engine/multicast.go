@@ -177,14 +177,22 @@ func groupKeys(group wire.GID) ([]bpf.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []bpf.Key{key, bpf.MACKey(group.MulticastMAC(framingOf(group)))}, nil
+	return []bpf.Key{key, bpf.MACKey(group.MulticastMAC(groupFraming(group)))}, nil
+}
+
+// groupFraming is that of RoCE v2 packets to a group.
+func groupFraming(group wire.GID) wire.Framing {
+	if group.IsIPv4() {
+		return wire.FramingV2IPv4
+	}
+	return wire.FramingV2IPv6
 }
 
 // demuxMulticast hands a packet to every member of its group but the sender.
 func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
 	own := p.SrcMAC == q.own.mac
 	members := q.groups[p.Dst]
-	if len(members) == 0 || p.Spec.Service != wire.ServiceUD {
+	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isOwnVLAN(p.VLANID()) {
 		if !own { // nobody here need care for what is sent from here
 			q.count.Inc(counter.DropMulticast)
 		}

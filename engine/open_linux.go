@@ -45,11 +45,10 @@ func Open(iface string, o Options) (*Device, error) {
 	if err := program.Register(o.Queue, link.FD()); err != nil {
 		return nil, errors.Join(err, link.Close(), program.Close(), host.Close())
 	}
-	d, err := OpenLink(link, host, o)
+	d, err := openDevice(link, host, program, o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
-	d.program = program
 	info := link.Info()
 	o.Logger.Info("device open", "device", port.Name, "queue", o.Queue,
 		"backend", info.Backend, "attach", program.Mode().String(),
@@ -57,24 +56,11 @@ func Open(iface string, o Options) (*Device, error) {
 	return d, nil
 }
 
-// attach loads the XDP program and tells it which addresses are ours.
+// attach loads the XDP program. The device tells it which addresses are ours.
 func attach(port Port, o *Options) (*bpf.Program, error) {
 	program, err := bpf.Attach(port.Index, bpf.Options{Mode: o.Attach})
 	if err != nil {
 		return nil, fmt.Errorf("engine: XDP program on %s: %w", port.Name, err)
-	}
-	own := []bpf.Key{bpf.MACKey(port.MAC)}
-	for _, gid := range port.GIDs() {
-		key, err := bpf.AddrKey(gid.Addr())
-		if err != nil {
-			return nil, errors.Join(err, program.Close())
-		}
-		own = append(own, key)
-	}
-	for _, key := range own {
-		if err := program.Own(key); err != nil {
-			return nil, errors.Join(err, program.Close())
-		}
 	}
 	return program, nil
 }

@@ -76,6 +76,9 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 		return errClosed
 	}
 	err := q.machine.Modify(queue.clock.Now(), a, mask)
+	if err == nil {
+		q.device.paths.enter(q)
+	}
 	queue.touched(q)
 	queue.wake()
 	return err
@@ -149,6 +152,7 @@ func (q *QP) close() (empty []wire.GID) {
 	queue.detachRaw(q)
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
+	q.device.paths.remove(q)
 	q.device.async.forget(q.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)

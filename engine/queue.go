@@ -65,6 +65,10 @@ type queue struct {
 	packet wire.Packet
 	groups map[wire.GID][]*QP // members of multicast groups, nil for none
 	raw    map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
+	// local are the addresses of the device. It is replaced and never changed.
+	local map[localAddr]struct{}
+	// lost says that the device once had an address that is not in local.
+	lost bool
 	// moderated are the CQs whose events may be held back.
 	moderated []*CQ
 	err       error // why the link is of no more use
@@ -210,6 +214,10 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
 		q.count.Inc(counter.DropUnknownQPN)
 		return
 	}
+	if (q.lost || qp.machine.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {
+		q.count.Inc(counter.DropNotLocal)
+		return
+	}
 	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
 	qp.machine.HandlePacket(now, p)
 	q.touched(qp)
@@ -290,10 +298,14 @@ func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mor
 			return used, false
 		}
 		qp.credit -= int32(f.Len)
+		raw := qp.machine.Type() == roce.TypeRawPacket // never to our own QPs
+		if q.lost && !raw && !q.mayLeave(f.Data[:f.Len]) {
+			q.count.Inc(counter.DropNoGID)
+			continue
+		}
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 		}
-		raw := qp.machine.Type() == roce.TypeRawPacket // never to our own QPs
 		if raw || !q.own.put(f.Data[:f.Len], len(q.groups) > 0) {
 			used++
 		}

@@ -83,7 +83,7 @@ func (q *queue) demuxRaw(now roce.Time, f *xsk.RxFrame) bool {
 // etherTypeOf returns the EtherType of a frame behind up to two VLAN tags, 0 when
 // the frame ends before it.
 func etherTypeOf(frame []byte) uint16 {
-	const vlanTag, maxTags = 4, 2
+	const maxTags = 2
 	for off := ethernetHeader; off <= ethernetHeader+maxTags*vlanTag; off += vlanTag {
 		if len(frame) < off {
 			return 0

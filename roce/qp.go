@@ -262,7 +262,7 @@ func (q *QP) admit(p *wire.Packet) Step {
 	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
 		return stepService
 	case !q.typ.datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
-		p.Framing != q.attr.Path.Framing):
+		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
 		return stepSource
 	case !pkeyMatches(p.BTH.PKey):
 		return stepPKey

@@ -33,6 +33,8 @@ const (
 	DatagramTooLong
 	LinkDowned
 	DropUnknownQPN
+	DropNotLocal
+	DropNoGID
 	DropMulticast
 	DropQPState
 	DropWrongService
@@ -88,6 +90,8 @@ var specs = [Count]Spec{
 	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
 	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
+	DropNotLocal:           {"drop_not_local", "packets", "the destination is no GID of the device"},
+	DropNoGID:              {"drop_no_gid", "packets", "not sent because their source GID was removed"},
 	DropMulticast:          {"drop_multicast", "packets", "multicast QPN without an attached QP"},
 	DropQPState:            {"drop_qp_state", "packets", "the QP is not in a state that receives"},
 	DropWrongService:       {"drop_wrong_service", "packets", "opcode of another transport service"},

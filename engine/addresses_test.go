@@ -1,0 +1,339 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A movingHost is the Router of a port of a simulated network, whose addresses and
+// neighbours the test changes.
+type movingHost struct {
+	link    *sim.Port
+	changes chan struct{}
+
+	mu     sync.Mutex
+	port   engine.Port
+	macs   map[netip.Addr]engine.Hop
+	closed bool
+}
+
+func (h *movingHost) Port() engine.Port {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.port
+}
+
+func (h *movingHost) Changes() <-chan struct{} { return h.changes }
+
+func (h *movingHost) Lookup(_ uint16, _, dst netip.Addr) (engine.Hop, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hop, ok := h.macs[dst]
+	if !ok {
+		return hop, fmt.Errorf("%w: %s", engine.ErrNoNeighbour, dst)
+	}
+	return hop, nil
+}
+
+func (h *movingHost) ResolveOn(_ context.Context, vlan uint16, src, dst netip.Addr) (
+	engine.Hop, error,
+) {
+	return h.Lookup(vlan, src, dst)
+}
+
+func (h *movingHost) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
+	hop, err := h.ResolveOn(ctx, 0, src, dst)
+	return hop.MAC, err
+}
+
+func (h *movingHost) Source(netip.Addr) (uint16, netip.Addr, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return 0, h.port.Addrs[0], nil
+}
+
+func (h *movingHost) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.closed = true
+		close(h.changes)
+	}
+	return h.link.Close()
+}
+
+// change changes what the host is and tells the device.
+func (h *movingHost) change(f func(p *engine.Port, macs map[netip.Addr]engine.Hop)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.port.Addrs = slices.Clone(h.port.Addrs)
+	f(&h.port, h.macs)
+	select {
+	case h.changes <- struct{}{}:
+	default:
+	}
+}
+
+// Addresses of the moving hosts, by their number.
+func movingAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
+func movingMAC(i int) [6]byte     { return [6]byte{2, 0, 0, 0, 0, byte(i + 1)} }
+
+// movingWorld is a simWorld of two devices on moving hosts, each with a VLAN 5.
+func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
+	t.Helper()
+	w := &world{t: t, clock: &sim.VirtualClock{}}
+	w.network = newNetwork(t, 1, w.clock, sim.Faults{})
+	o.Clock, o.Direct = w.clock, true
+	var hosts [2]*movingHost
+	for i := range hosts {
+		h := &movingHost{
+			link: newPort(t, w.network, i), changes: make(chan struct{}, 1),
+			macs: map[netip.Addr]engine.Hop{},
+		}
+		h.port = h.link.Port()
+		h.port.Addrs = []netip.Addr{
+			movingAddr(i), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}),
+		}
+		h.port.VLANs = []engine.VLAN{{
+			ID: 5, Name: "v", MAC: movingMAC(i),
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 5, byte(i + 1)})},
+		}}
+		peer := engine.Hop{MAC: movingMAC(1 - i)}
+		h.macs[movingAddr(1-i)] = peer
+		h.macs[netip.AddrFrom4([4]byte{10, 0, 5, byte(2 - i)})] = peer
+		h.macs[netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(2 - i)})] = peer
+		dev, err := engine.OpenLink(h.link, h, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := dev.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		hosts[i], w.devs = h, append(w.devs, dev)
+	}
+	w.run = func(done func() bool) {
+		t.Helper()
+		err := w.network.Run(w.clock, w.clock.Now()+1000*roce.Second, done, machinesOf(w.devs)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, hosts
+}
+
+// eventually waits for what another goroutine does.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never happens: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// gidChange takes the event of a changed GID table.
+func gidChange(t *testing.T, d *engine.Device) {
+	t.Helper()
+	eventually(t, "GID_CHANGE", func() bool {
+		e, ok := d.PollEvent()
+		if ok && e != (engine.AsyncEvent{Type: roce.EventGIDChange}) {
+			t.Fatalf("%+v", e)
+		}
+		return ok
+	})
+}
+
+// withoutAddr takes the first address of a port away.
+func withoutAddr(p *engine.Port, _ map[netip.Addr]engine.Hop) { p.Addrs = p.Addrs[1:] }
+
+// TestRemovedAddress ends what goes on with it at both ends: the retries of both are
+// used up, nothing with that address is on the wire any more, and its index is empty.
+// With the address back, new connections work at the same index.
+func TestRemovedAddress(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	c, d := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	join(t, c, d, engine.ConnectOptions{SGIDIndex: gidIPv6})
+	a.send(t, writeTo(a, b, roce.OpWrite, 100))
+	w.succeed(a.cq, 1)
+
+	gid := w.devs[0].GIDs()[gidIPv4]
+	hosts[0].change(withoutAddr)
+	gidChange(t, w.devs[0])
+	var seen int
+	w.network.Observe(func(e *sim.Event) {
+		if src, _, ok := wire.FrameSource(e.Frame); ok && src == gid {
+			seen++
+		}
+	})
+	for _, s := range []*seat{a, b} {
+		s.send(t, writeTo(s, []*seat{b, a}[slices.Index([]*seat{a, b}, s)], roce.OpWrite, 100))
+		if wc := w.take(s.cq, 1)[0]; wc.Status != roce.StatusRetryExcErr {
+			t.Errorf("%s", wc.Status)
+		}
+	}
+	if seen != 0 {
+		t.Errorf("%d packets left from an address that is gone", seen)
+	}
+	if sent, came := counterOf(t, w.devs[0], "drop_no_gid"),
+		counterOf(t, w.devs[0], "drop_not_local"); sent != 8 || came != 8 {
+		t.Errorf("drop_no_gid is %d, drop_not_local %d, want 8 each", sent, came)
+	}
+	c.send(t, writeTo(c, d, roce.OpWrite, 100))
+	w.succeed(c.cq, 1)
+	if _, err := w.devs[0].Endpoint(a.qp, gidIPv4); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("an empty index: %v", err)
+	}
+	if got := w.devs[0].GIDs(); !got[gidIPv4].IsZero() || got[gidIPv6].IsZero() {
+		t.Errorf("GIDs %v", got)
+	}
+
+	hosts[0].change(func(p *engine.Port, _ map[netip.Addr]engine.Hop) {
+		p.Addrs = append(p.Addrs, movingAddr(0))
+	})
+	gidChange(t, w.devs[0])
+	e, f := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, e, f, engine.ConnectOptions{})
+	e.send(t, writeTo(e, f, roce.OpWrite, 100))
+	w.succeed(e.cq, 1)
+}
+
+// TestAddressComesBack in time: the connection goes on.
+func TestAddressComesBack(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	hosts[0].change(withoutAddr)
+	gidChange(t, w.devs[0])
+	a.send(t, writeTo(a, b, roce.OpWrite, 100))
+	w.run(func() bool { return counterOf(t, w.devs[0], "drop_no_gid") == 3 })
+	hosts[0].change(func(p *engine.Port, _ map[netip.Addr]engine.Hop) {
+		p.Addrs = append(p.Addrs, movingAddr(0))
+	})
+	gidChange(t, w.devs[0])
+	w.succeed(a.cq, 1)
+}
+
+// TestDatagramsOfRemovedAddress neither leave nor arrive.
+func TestDatagramsOfRemovedAddress(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	a := datagramSeat(t, w.devs[0], engine.QPInit{})
+	b := datagramSeat(t, w.devs[1], engine.QPInit{})
+	there := a.handle(t, w.devs[1].GIDs()[gidIPv4], gidIPv4)
+	back := b.handle(t, w.devs[0].GIDs()[gidIPv4], gidIPv4)
+	hosts[0].change(withoutAddr)
+	gidChange(t, w.devs[0])
+	a.recv(t, 0, 0, 100)
+	b.recv(t, 0, 0, 100)
+	a.send(t, a.datagram(there, b.qp.QPN(), 10))
+	w.succeed(a.cq, 1) // as of every datagram that is lost
+	b.send(t, b.datagram(back, a.qp.QPN(), 10))
+	w.succeed(b.cq, 1)
+	w.run(func() bool { return counterOf(t, w.devs[0], "drop_not_local") == 1 })
+	if n := counterOf(t, w.devs[0], "drop_no_gid"); n != 1 {
+		t.Errorf("drop_no_gid is %d", n)
+	}
+	for _, s := range []*seat{a, b} {
+		if n := s.qp.Snapshot().RecvPosted; n != 1 {
+			t.Errorf("%d receives are left of 1", n)
+		}
+	}
+}
+
+// TestNeighbourMoves under a connection, which goes on over the new MAC address. The
+// first one is that of nobody.
+func TestNeighbourMoves(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	nobody := engine.Hop{MAC: [6]byte{2, 0, 0, 0, 0, 99}}
+	hosts[0].change(func(_ *engine.Port, macs map[netip.Addr]engine.Hop) {
+		macs[movingAddr(1)] = nobody
+	})
+	var pairs [3][2]*seat
+	for i := range pairs {
+		pairs[i] = [2]*seat{
+			seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{}),
+		}
+		join(t, pairs[i][0], pairs[i][1], engine.ConnectOptions{})
+		pairs[i][0].send(t, writeTo(pairs[i][0], pairs[i][1], roce.OpWrite, 100))
+	}
+	w.run(func() bool { return counterOf(t, w.devs[0], "local_ack_timeout_err") >= 3 })
+	// A neighbour that is not known moves nothing.
+	hosts[0].change(func(_ *engine.Port, macs map[netip.Addr]engine.Hop) {
+		delete(macs, movingAddr(1))
+	})
+	if _, err := w.devs[0].ResolvePath(t.Context(), engine.AddressVector{
+		DGID: w.devs[1].GIDs()[gidIPv4], SGIDIndex: gidIPv4,
+	}); !errors.Is(err, engine.ErrNoNeighbour) {
+		t.Errorf("%v", err)
+	}
+	pairs[2][0].qp.Close() // nobody misses it
+	hosts[0].change(func(_ *engine.Port, macs map[netip.Addr]engine.Hop) {
+		macs[movingAddr(1)] = engine.Hop{MAC: movingMAC(1)}
+	})
+	for _, p := range pairs[:2] {
+		eventually(t, "the new path", func() bool {
+			return p[0].qp.Query().Path.DstMAC == movingMAC(1)
+		})
+		w.succeed(p[0].cq, 1)
+	}
+}
+
+// TestOwnMACChanges under a connection: its packets leave from the new one, and the
+// default GID is another.
+func TestOwnMACChanges(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	mac := [6]byte{2, 0, 0, 0, 0, 50}
+	hosts[0].change(func(p *engine.Port, _ map[netip.Addr]engine.Hop) { p.MAC = mac })
+	gidChange(t, w.devs[0])
+	if got := w.devs[0].GIDs()[0]; got != wire.LinkLocalGID(mac) {
+		t.Errorf("the default GID is %s", got)
+	}
+	eventually(t, "the new path", func() bool { return a.qp.Query().Path.SrcMAC == mac })
+}
+
+// TestSourceGID is the one that the routes prefer.
+func TestSourceGID(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	plain := simWorld(t, 1, sim.Faults{}, engine.Options{})
+	for _, tt := range []struct {
+		dev  *engine.Device
+		to   string
+		want int // -1 for an error
+	}{
+		{w.devs[0], "10.9.9.9", gidIPv4},
+		{w.devs[0], "fd00::1", gidIPv6}, // its own
+		{w.devs[0], "fe80::1234", 0},
+		{plain.devs[0], "10.9.9.9", gidIPv4},
+		{plain.devs[0], "2001:db8::1", gidIPv6},
+	} {
+		if got, err := tt.dev.SourceGID(netip.MustParseAddr(tt.to)); got != tt.want || err != nil {
+			t.Errorf("%s: index %d, want %d (%v)", tt.to, got, tt.want, err)
+		}
+	}
+	hosts[0].change(withoutAddr)
+	gidChange(t, w.devs[0])
+	hosts[0].change(func(p *engine.Port, _ map[netip.Addr]engine.Hop) {
+		p.Addrs[0] = netip.MustParseAddr("192.0.2.77") // not in the table yet
+	})
+	eventually(t, "the table follows", func() bool {
+		i, err := w.devs[0].SourceGID(netip.MustParseAddr("10.9.9.9"))
+		return err == nil && i == gidIPv4
+	})
+}

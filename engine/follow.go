@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"errors"
+	"time"
+
+	"xroce/bpf"
+	"xroce/roce"
+)
+
+// How a device follows a Router, besides its changes.
+const (
+	// followPause is the least time between two looks at everything, so that a
+	// host whose routes change all the time costs little.
+	followPause = 20 * time.Millisecond
+	// followAnew is how often the neighbours in use are looked at although nothing
+	// changed. The kernel does not see our packets, so nothing else makes it find
+	// out that a neighbour moved without a word.
+	followAnew = 10 * time.Second
+)
+
+// followRouter keeps the GID table and the paths of connected QPs as the host has
+// it, until the host is closed.
+func (d *Device) followRouter(r Router) {
+	anew := time.NewTicker(followAnew)
+	defer anew.Stop()
+	for {
+		select {
+		case _, ok := <-r.Changes():
+			if !ok {
+				return
+			}
+			d.addressesChanged()
+			d.reroute(r, d.paths.all())
+			d.pause(followPause)
+		case <-d.paths.fresh:
+			d.reroute(r, d.paths.unchecked())
+		case <-anew.C:
+			d.reroute(r, d.paths.all())
+		}
+	}
+}
+
+// pause waits, or returns when the device ends.
+func (d *Device) pause(t time.Duration) {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.failed:
+	}
+}
+
+// addressesChanged takes over the addresses of the port.
+func (d *Device) addressesChanged() {
+	changed, err := d.followAddresses()
+	if err != nil {
+		if !errors.Is(err, bpf.ErrClosed) {
+			d.options.Logger.Error("the XDP program does not follow the addresses",
+				"device", d.Name(), "error", err)
+		}
+		return
+	}
+	if changed {
+		d.raise(AsyncEvent{Type: roce.EventGIDChange})
+	}
+}
+
+// followAddresses makes the GID table, what the XDP program lets through and what
+// the queue takes those of the port. Of an address that comes, packets are let
+// through before anybody can be told of it; of one that goes, the last.
+func (d *Device) followAddresses() (changed bool, err error) {
+	before := d.ownKeys()
+	port := d.host.Port()
+	changed, left := d.gids.update(port)
+	if left > 0 {
+		d.options.Logger.Warn("the GID table is full", "device", port.Name, "left out", left)
+	}
+	if !changed {
+		return false, nil
+	}
+	after := d.ownKeys()
+	if d.program != nil {
+		for key := range after {
+			if !before[key] {
+				err = errors.Join(err, d.program.Own(key))
+			}
+		}
+	}
+	locals := d.gids.locals()
+	d.queue.mu.Lock()
+	d.queue.setLocal(locals, port.MAC)
+	d.queue.mu.Unlock()
+	if d.program != nil {
+		for key := range before {
+			if !after[key] {
+				err = errors.Join(err, d.program.Disown(key))
+			}
+		}
+	}
+	return true, err
+}
+
+// ownKeys are what the XDP program lets through for the GID table.
+func (d *Device) ownKeys() map[bpf.Key]bool {
+	keys := map[bpf.Key]bool{}
+	for _, e := range d.gids.list() {
+		keys[bpf.MACKey(e.MAC)] = true
+		// Only the unspecified address is none to own, and it has no entry.
+		if key, err := bpf.AddrKey(e.GID.Addr()); err == nil {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// reroute asks for the first hop of destinations and tells it to the QPs that go
+// there, if it is another one. While the host does not know any, they go on over the
+// old one: it may be back by then, and if not, the retries of the QPs end it.
+func (d *Device) reroute(r Router, destinations []destination) {
+	for _, to := range destinations {
+		from, ok := d.gids.find(GIDRoCEv2, func(e GIDEntry) bool {
+			return e.GID == to.src && e.VLAN == to.vlan
+		})
+		if !ok {
+			continue
+		}
+		mac, known := d.knownMAC(to)
+		if !known {
+			hop, err := r.Lookup(to.vlan, to.src.Addr(), to.dst.Addr())
+			if err != nil || to.check(hop) != nil {
+				continue
+			}
+			mac = hop.MAC
+		}
+		for _, qp := range d.paths.to(to) {
+			qp.reroute(to, from.MAC, mac)
+		}
+	}
+}
+
+// reroute takes over the MAC addresses of its path, unless it goes elsewhere by
+// now. The peer's next packet or its own next timeout sends over the new one.
+func (q *QP) reroute(to destination, src, dst [6]byte) {
+	queue := q.device.queue
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	path := q.machine.Attr().Path
+	if q.closed || !q.device.paths.goes(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
+		return
+	}
+	// It has an address vector, or it would not be in the path book.
+	_ = q.machine.Reroute(src, dst)
+}

@@ -1,0 +1,47 @@
+package engine
+
+import "xroce/roce/wire"
+
+// Packets pass the addresses of the device twice. The queue pairs of a connection
+// compare with their own address, so it is asked for every packet only when that
+// address may be gone: after the first one was removed, see queue.lost. Then what
+// came for it is dropped, and so is what would leave from it: the peer and this end
+// both give up when their retries do, and go on if the address comes back before.
+
+// isLocal tells whether packets for an address, on this VLAN, are for us.
+func (q *queue) isLocal(gid wire.GID, vlan uint16) bool {
+	_, ok := q.local[localAddr{gid, vlan}]
+	return ok
+}
+
+// mayLeave tells whether a frame of ours says that it comes from an address that
+// we have.
+func (q *queue) mayLeave(frame []byte) bool {
+	src, vlan, ok := wire.FrameSource(frame)
+	return ok && q.isLocal(src, vlan)
+}
+
+// setLocal replaces the addresses, and the MAC address under which the QPs reach
+// each other. The caller holds mu.
+func (q *queue) setLocal(addrs map[localAddr]struct{}, mac [6]byte) {
+	for a := range q.local {
+		if _, ok := addrs[a]; !ok {
+			q.lost = true
+		}
+	}
+	q.local, q.own.mac = addrs, mac
+}
+
+// isOwnVLAN tells whether the device has an address on a VLAN; every device is on
+// that without a tag. The caller holds mu.
+func (q *queue) isOwnVLAN(vlan uint16) bool {
+	if vlan == 0 {
+		return true
+	}
+	for a := range q.local {
+		if a.vlan == vlan {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// A netWatch follows an interface, its VLANs and their addresses, the neighbours,
+// and that routes change, by the notifications of rtnetlink, in the network
+// namespace that it was made in.
+type netWatch struct {
+	index      int
+	socket     *nl.NetlinkSocket
+	handle     *netlink.Handle // of run, once that has begun
+	now        atomic.Pointer[Port]
+	neighbours neighbourTable
+	up         bool          // what states told last
+	states     chan bool     // see PortWatcher
+	changes    chan struct{} // see Router; has room for one
+	done       chan struct{}
+	running    sync.WaitGroup
+	once       sync.Once
+}
+
+// netGroups are what the watch hears of.
+var netGroups = []uint{
+	unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
+	unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR,
+	unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE,
+	unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_NEXTHOP,
+}
+
+// watchNet begins to follow an interface.
+func watchNet(index int) (*netWatch, error) {
+	// Listen first and look then, so that nothing happens unseen in between.
+	socket, err := nl.Subscribe(unix.NETLINK_ROUTE, netGroups...)
+	if err != nil {
+		return nil, fmt.Errorf("engine: rtnetlink notifications: %w", err)
+	}
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("engine: rtnetlink: %w", err)
+	}
+	w := &netWatch{
+		index: index, socket: socket, handle: handle, states: make(chan bool),
+		changes: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if err := w.begin(); err != nil {
+		socket.Close()
+		handle.Close()
+		return nil, err
+	}
+	w.running.Go(w.run)
+	return w, nil
+}
+
+// begin reads how everything is.
+func (w *netWatch) begin() (err error) {
+	if err := w.readPort(); err != nil {
+		return err
+	}
+	if w.up, err = w.askUp(); err != nil {
+		return err
+	}
+	return w.neighbours.load(w.handle)
+}
+
+// port is the interface as it is.
+func (w *netWatch) port() Port { return *w.now.Load() }
+
+// close ends the watch and returns when it is over.
+func (w *netWatch) close() {
+	w.once.Do(func() {
+		close(w.done)
+		w.socket.Close()
+		w.running.Wait()
+		w.handle.Close()
+	})
+}
+
+// run passes on what changes until close.
+func (w *netWatch) run() {
+	defer close(w.states)
+	defer close(w.changes)
+	for {
+		messages, from, err := w.socket.Receive()
+		switch {
+		case errors.Is(err, unix.ENOBUFS):
+			// The kernel had more to say than the socket holds.
+			w.lookAnew()
+			continue
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return // closed; there is no other reason
+		case from.Pid != nl.PidKernel:
+			continue
+		}
+		var port, other bool
+		for _, m := range messages {
+			p, o := w.look(m.Header.Type, m.Data)
+			port, other = port || p, other || o
+		}
+		if port {
+			// What cannot be read is gone, which the state of the link tells.
+			_ = w.readPort()
+		}
+		if port || other {
+			w.changed()
+		}
+	}
+}
+
+// look judges one notification: whether the port has to be read again, and whether
+// something else changed.
+func (w *netWatch) look(kind uint16, data []byte) (port, other bool) {
+	switch kind {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return w.lookLink(kind, data), false
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		return w.ours(data), false
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		return false, w.neighbours.tell(kind, data)
+	}
+	return false, true // routes, rules and next hops
+}
+
+// lookLink judges a notification about an interface. Which one is a VLAN on the port
+// is known when the port is read again.
+func (w *netWatch) lookLink(kind uint16, data []byte) (port bool) {
+	if len(data) < unix.SizeofIfInfomsg {
+		return false
+	}
+	info := nl.DeserializeIfInfomsg(data)
+	if int(info.Index) != w.index {
+		return true
+	}
+	switch kind {
+	case unix.RTM_NEWLINK:
+		w.tell(running(info.Flags))
+	case unix.RTM_DELLINK:
+		w.tell(false)
+	}
+	return true
+}
+
+// ours tells whether an address is one of the port or a VLAN of it. Those of a VLAN
+// that is not known yet are read with it.
+func (w *netWatch) ours(data []byte) bool {
+	if len(data) < unix.SizeofIfAddrmsg {
+		return false
+	}
+	index := int(nl.DeserializeIfAddrmsg(data).Index)
+	port := w.now.Load()
+	if index == port.Index {
+		return true
+	}
+	for _, v := range port.VLANs {
+		if v.Index == index {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAnew reads everything.
+func (w *netWatch) lookAnew() {
+	// What cannot be read now stays as it was until the next notification.
+	_ = w.neighbours.load(w.handle)
+	_ = w.readPort()
+	if up, err := w.askUp(); err == nil {
+		w.tell(up)
+	}
+	w.changed()
+}
+
+// readPort reads the port.
+func (w *netWatch) readPort() error {
+	port, err := readPort(w.handle, w.index)
+	if err != nil {
+		return err
+	}
+	w.now.Store(&port)
+	return nil
+}
+
+// changed says so, if it is not said already.
+func (w *netWatch) changed() {
+	select {
+	case w.changes <- struct{}{}:
+	default:
+	}
+}
+
+// tell passes a state on if it is another.
+func (w *netWatch) tell(up bool) {
+	if up == w.up {
+		return
+	}
+	w.up = up
+	select {
+	case w.states <- up:
+	case <-w.done:
+	}
+}
+
+// askUp reads the state.
+func (w *netWatch) askUp() (up bool, err error) {
+	link, err := w.handle.LinkByIndex(w.index)
+	if err != nil {
+		return false, fmt.Errorf("engine: interface %d: %w", w.index, err)
+	}
+	return running(link.Attrs().RawFlags), nil
+}
+
+// running tells whether an interface is up and has a carrier.
+func running(flags uint32) bool {
+	const both = unix.IFF_UP | unix.IFF_RUNNING
+	return flags&both == both
+}

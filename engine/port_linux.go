@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// readPort describes one interface of the handle's namespace with its VLANs.
+func readPort(handle *netlink.Handle, index int) (Port, error) {
+	link, err := handle.LinkByIndex(index)
+	if err != nil {
+		return Port{}, fmt.Errorf("engine: interface %d: %w", index, err)
+	}
+	attrs := link.Attrs()
+	port := Port{
+		Name: attrs.Name, Index: attrs.Index, MTU: attrs.MTU,
+		Up: attrs.Flags&net.FlagUp != 0,
+	}
+	copy(port.MAC[:], attrs.HardwareAddr)
+	if port.Addrs, err = ReadAddrs(handle, link); err != nil {
+		return Port{}, err
+	}
+	links, err := handle.LinkList()
+	if err != nil {
+		return Port{}, fmt.Errorf("engine: interfaces: %w", err)
+	}
+	port.VLANs, err = ReadVLANs(handle, links, index)
+	return port, err
+}
+
+// ReadAddrs lists the addresses of an interface that may be used: not those of
+// which the kernel does not know yet that nobody else has them, or knows that
+// somebody has.
+func ReadAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
+	list, err := handle.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("engine: addresses of %s: %w", link.Attrs().Name, err)
+	}
+	var addrs []netip.Addr
+	for _, a := range list {
+		unproven := a.Flags&unix.IFA_F_TENTATIVE != 0 && a.Flags&unix.IFA_F_OPTIMISTIC == 0
+		if unproven || a.Flags&unix.IFA_F_DADFAILED != 0 {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(a.IP); ok {
+			addrs = append(addrs, ip.Unmap())
+		}
+	}
+	return addrs, nil
+}
+
+// ReadVLANs picks the 802.1Q interfaces on the port with this index out of all
+// interfaces, with their addresses, in the order in which they were made.
+func ReadVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, error) {
+	var list []VLAN
+	for _, link := range links {
+		vlan, ok := link.(*netlink.Vlan)
+		if !ok || vlan.ParentIndex != port || vlan.VlanProtocol == netlink.VLAN_PROTOCOL_8021AD {
+			continue
+		}
+		v := VLAN{ID: uint16(vlan.VlanId), Name: vlan.Name, Index: vlan.Index}
+		copy(v.MAC[:], vlan.HardwareAddr)
+		var err error
+		if v.Addrs, err = ReadAddrs(handle, link); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b VLAN) int { return cmp.Compare(a.Index, b.Index) })
+	return list, nil
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// An AddressVector says where a connection goes (struct ibv_ah_attr).
+type AddressVector struct {
+	DGID      wire.GID
+	SGIDIndex int    // our GID, by its index in Device.GIDTable: it decides RoCE v1 or v2
+	SL        uint8  // service level, 0 to 7: the priority (PCP) of a VLAN tag
+	FlowLabel uint32 // 20 bits, 0 lets the QP numbers choose the path
+	TClass    uint8  // traffic class: DSCP and ECN
+	HopLimit  uint8  // TTL of IPv4
+}
+
+// ResolvePath turns an address vector into the headers of a path, resolving the
+// neighbour: the destination itself, or the router to it by the machine's routes.
+// RoCE v1 is not routed. Our own addresses are those of our own MAC address:
+// packets to it do not leave the device.
+func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, error) {
+	from, err := d.gids.at(av.SGIDIndex)
+	switch {
+	case err != nil:
+		return wire.Path{}, err
+	case av.DGID.IsZero():
+		return wire.Path{}, fmt.Errorf("%w: %s is no GID to connect to", roce.ErrInvalid, av.DGID)
+	case av.DGID.IsIPv4() != from.GID.IsIPv4() && !(from.Type == GIDRoCEv1 &&
+		av.DGID.IsMulticast()):
+		return wire.Path{}, fmt.Errorf("%w: from %s to %s: one is IPv4, the other IPv6; "+
+			"choose another GID index", roce.ErrInvalid, from.GID, av.DGID)
+	case av.SL > 7:
+		return wire.Path{}, fmt.Errorf("%w: SL %d is not in 0..7", roce.ErrInvalid, av.SL)
+	}
+	path := wire.Path{
+		Framing: from.framing(), SrcMAC: from.MAC, Src: from.GID, Dst: av.DGID,
+		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
+	}
+	if from.VLAN != 0 {
+		path.Tagged, path.VLAN = true, wire.VLANTag(from.VLAN, av.SL)
+	}
+	to := destinationOf(&path)
+	if mac, ok := d.knownMAC(to); ok {
+		path.DstMAC = mac
+		return path, nil
+	}
+	hop, err := d.resolve(ctx, to)
+	if err != nil {
+		return wire.Path{}, err
+	}
+	path.DstMAC = hop.MAC
+	return path, to.check(hop)
+}
+
+// resolve asks the host.
+func (d *Device) resolve(ctx context.Context, to destination) (hop Hop, err error) {
+	if r, ok := d.host.(Router); ok {
+		return r.ResolveOn(ctx, to.vlan, to.src.Addr(), to.dst.Addr())
+	}
+	hop.MAC, err = d.host.Resolve(ctx, to.src.Addr(), to.dst.Addr())
+	return hop, err
+}
+
+// A destination is what the first hop of a path depends on.
+type destination struct {
+	framing  wire.Framing
+	vlan     uint16 // ID, 0 for none
+	src, dst wire.GID
+}
+
+func destinationOf(p *wire.Path) destination {
+	return destination{p.Framing, p.VLANID(), p.Src, p.Dst}
+}
+
+// check refuses a hop that the framing does not allow.
+func (to destination) check(hop Hop) error {
+	if to.framing == wire.FramingV1 && hop.Gateway.IsValid() {
+		return fmt.Errorf("%w: %s is behind %s, and RoCE v1 is not routed", roce.ErrInvalid,
+			to.dst, hop.Gateway)
+	}
+	return nil
+}
+
+// knownMAC returns the MAC address that needs no neighbour: of a group, of the
+// device itself, and of a default GID, which is made from it (kernel
+// drivers/infiniband/core/verbs.c, ib_resolve_unicast_gid_dmac).
+func (d *Device) knownMAC(to destination) (mac [6]byte, ok bool) {
+	if to.dst.IsMulticast() {
+		return to.dst.MulticastMAC(to.framing), true
+	}
+	if d.gids.has(to.dst, to.vlan) {
+		return d.host.Port().MAC, true
+	}
+	return to.dst.MAC()
+}
+
+// SourceGID chooses the GID from which to reach an address, by its index in
+// GIDTable, type RoCE v2: the one that the machine's routes prefer. It is an error
+// that packets to it leave by another interface. A passive end asks it for the
+// address of the peer, to know that its answers go back the same way.
+func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
+	to := wire.GIDFromAddr(dst)
+	if e, ok := d.gids.find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == to }); ok {
+		return e.Index, nil // one of our own
+	}
+	good := func(e GIDEntry) bool {
+		return e.GID.IsIPv4() == to.IsIPv4() && e.GID.IsLinkLocal() == to.IsLinkLocal()
+	}
+	if r, ok := d.host.(Router); ok && !to.IsLinkLocal() {
+		vlan, src, err := r.Source(dst.Unmap())
+		if err != nil {
+			return 0, err
+		}
+		good = func(e GIDEntry) bool { return e.GID == wire.GIDFromAddr(src) && e.VLAN == vlan }
+	}
+	e, ok := d.gids.find(GIDRoCEv2, good)
+	if !ok {
+		return 0, fmt.Errorf("%w: no GID to reach %s from", roce.ErrInvalid, dst)
+	}
+	return e.Index, nil
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// How the kernel is asked to resolve a neighbour: it sends three probes, one a
+// second, before it gives up.
+const (
+	resolveTimeout = 3500 * time.Millisecond
+	resolvePoll    = time.Millisecond
+)
+
+// Resolve implements Host with the kernel's routes and neighbour table, so that
+// ARP, ND, static entries and routers work as for everybody else.
+func (h *kernelHost) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
+	hop, err := h.ResolveOn(ctx, 0, src, dst)
+	return hop.MAC, err
+}
+
+// ResolveOn implements Router.
+func (h *kernelHost) ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (
+	Hop, error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	poll := time.NewTicker(resolvePoll)
+	defer poll.Stop()
+	via, gateway, err := h.nextHop(vlan, src, dst)
+	if err != nil {
+		return Hop{}, err
+	}
+	for asked := false; ; {
+		if n, ok := h.watch.neighbours.get(via); ok {
+			return Hop{MAC: n.mac, Gateway: gateway}, nil
+		}
+		if !asked {
+			if err := h.probe(via); err != nil {
+				return Hop{}, err
+			}
+			asked = true
+		}
+		select {
+		case <-ctx.Done():
+			return Hop{}, h.noNeighbour(via, dst)
+		case <-poll.C:
+		}
+	}
+}
+
+// noNeighbour is the error of a next hop that does not answer.
+func (h *kernelHost) noNeighbour(via neighbourKey, dst netip.Addr) error {
+	name := h.nameOf(via.ifindex)
+	return fmt.Errorf("%w: %s on %s; is the peer up, and in the same network? try: "+
+		"ping -I %s %s", ErrNoNeighbour, via.addr, name, name, dst)
+}
+
+// Lookup implements Router.
+func (h *kernelHost) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
+	via, gateway, err := h.nextHop(vlan, src, dst)
+	if err != nil {
+		return Hop{}, err
+	}
+	n, ok := h.watch.neighbours.get(via)
+	if !ok || n.stale {
+		if err := h.probe(via); err != nil {
+			return Hop{}, err
+		}
+	}
+	if !ok {
+		return Hop{}, h.noNeighbour(via, dst)
+	}
+	return Hop{MAC: n.mac, Gateway: gateway}, nil
+}
+
+// nextHop is the neighbour to which a packet goes first; gateway is its address
+// when it is not the destination.
+func (h *kernelHost) nextHop(vlan uint16, src, dst netip.Addr) (
+	via neighbourKey, gateway netip.Addr, err error,
+) {
+	index, err := h.ifindexOf(vlan)
+	if err != nil {
+		return via, gateway, err
+	}
+	via = neighbourKey{index, dst}
+	if dst.IsLinkLocalUnicast() && dst.Is6() {
+		return via, gateway, nil // never routed, and on every interface
+	}
+	var routes []netlink.Route
+	err = h.ask(func(handle *netlink.Handle) (err error) {
+		routes, err = handle.RouteGetWithOptions(dst.AsSlice(), &netlink.RouteGetOptions{
+			OifIndex: index, SrcAddr: src.AsSlice(),
+		})
+		return err
+	})
+	if err != nil {
+		return via, gateway, fmt.Errorf("engine: no route from %s to %s by %s: %w",
+			src, dst, h.nameOf(index), err)
+	}
+	for _, r := range routes {
+		if r.LinkIndex != index {
+			return via, gateway, fmt.Errorf("engine: the route to %s does not leave by %s",
+				dst, h.nameOf(index))
+		}
+		if gw, ok := gatewayOf(r); ok && gw != dst {
+			via.addr, gateway = gw, gw
+		}
+	}
+	return via, gateway, nil
+}
+
+// gatewayOf is the router of a route, which may be of the other family (RTA_VIA).
+func gatewayOf(r netlink.Route) (netip.Addr, bool) {
+	ip := r.Gw
+	if via, ok := r.Via.(*netlink.Via); ok {
+		ip = via.Addr
+	}
+	gw, ok := netip.AddrFromSlice(ip)
+	return gw.Unmap(), ok
+}
+
+// Source implements Router.
+func (h *kernelHost) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error) {
+	var routes []netlink.Route
+	err = h.ask(func(handle *netlink.Handle) (err error) {
+		routes, err = handle.RouteGet(dst.AsSlice())
+		return err
+	})
+	if err != nil {
+		return 0, src, fmt.Errorf("engine: no route to %s: %w", dst, err)
+	}
+	for _, r := range routes {
+		src, ok := netip.AddrFromSlice(r.Src)
+		vlan, known := h.vlanOf(r.LinkIndex)
+		if ok && known {
+			return vlan, src.Unmap(), nil
+		}
+	}
+	return 0, src, fmt.Errorf("engine: the route to %s does not leave by %s", dst,
+		h.Port().Name)
+}
+
+// ifindexOf is the interface of a VLAN.
+func (h *kernelHost) ifindexOf(vlan uint16) (int, error) {
+	port := h.Port()
+	if vlan == 0 {
+		return port.Index, nil
+	}
+	for _, v := range port.VLANs {
+		if v.ID == vlan {
+			return v.Index, nil
+		}
+	}
+	return 0, fmt.Errorf("engine: %s has no VLAN %d any more", port.Name, vlan)
+}
+
+// vlanOf is the VLAN of an interface, if it is the port or on it.
+func (h *kernelHost) vlanOf(index int) (vlan uint16, ok bool) {
+	port := h.Port()
+	if index == port.Index {
+		return 0, true
+	}
+	for _, v := range port.VLANs {
+		if v.Index == index {
+			return v.ID, true
+		}
+	}
+	return 0, false
+}
+
+// nameOf is the name of the port or of a VLAN on it.
+func (h *kernelHost) nameOf(index int) string {
+	port := h.Port()
+	for _, v := range port.VLANs {
+		if v.Index == index {
+			return v.Name
+		}
+	}
+	return port.Name
+}
+
+// probe makes the kernel resolve a neighbour, or find out whether it is still
+// there, as if it had a packet for it (kernel net/core/neighbour.c v6.18 neigh_add,
+// NTF_USE).
+func (h *kernelHost) probe(via neighbourKey) error {
+	err := h.ask(func(handle *netlink.Handle) error {
+		return handle.NeighSet(&netlink.Neigh{
+			LinkIndex: via.ifindex, Family: family(via.addr), IP: via.addr.AsSlice(),
+			State: netlink.NUD_NONE, Flags: netlink.NTF_USE,
+		})
+	})
+	if err != nil && !errors.Is(err, errClosed) {
+		err = fmt.Errorf("engine: asking for neighbour %s: %w", via.addr, err)
+	}
+	return err
+}
+
+func family(ip netip.Addr) int {
+	if ip.Is4() {
+		return netlink.FAMILY_V4
+	}
+	return netlink.FAMILY_V6
+}

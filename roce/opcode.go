@@ -109,7 +109,7 @@ var sendOps = [...]sendOp{
 		name: "ATOMIC_FETCH_AND_ADD", wc: WCFetchAdd, on: onRC, reply: replyAtomic, word: true,
 		write: true, count: true, only: wire.RCFetchAdd,
 	},
-	OpLocalInv: {name: "LOCAL_INV", wc: WCLocalInv, on: onRC, reply: replyNone},
+	OpLocalInv: {name: "LOCAL_INV", wc: WCLocalInv, on: onRC | onUC, reply: replyNone},
 	OpBindMW:   {name: "BIND_MW", wc: WCBindMW, on: onRC | onUC, reply: replyNone},
 	OpSendInv: {
 		name: "SEND_WITH_INV", wc: WCSend, on: onRC, data: true, inline: true, notify: true,

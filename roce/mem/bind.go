@@ -20,7 +20,8 @@ type Bind struct {
 // LOCAL_WRITE where the window lets peers write. A window of type 2 must not be
 // bound yet. The checks are, in order (IBA 10.6.7.2, o10-37): the window's key, its
 // state, its domain, the region's key, its state, its domain, rights, range. With a
-// fault everything stays as it is.
+// fault everything stays as it is. To unbind a window of type 1 is to bind it to
+// nothing: LKey and Addr are not looked at then.
 func (k *Keys) Bind(a Accessor, b Bind) Fault {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -29,21 +30,25 @@ func (k *Keys) Bind(a Accessor, b Bind) Fault {
 		return FaultNoKey
 	}
 	old := w.view.Load()
+	switch {
+	case w.kind == kindWindow1 && b.Access&ZeroBased != 0:
+		return FaultRights
+	case w.kind == kindWindow2 && old.valid:
+		return FaultInvalid
+	case old.home != a.Domain:
+		return FaultDomain
+	case w.kind == kindWindow2 && b.Length == 0:
+		return FaultOutOfRange
+	}
 	v := &view{key: b.NewKey, valid: true, domain: old.home, home: old.home}
 	if w.kind == kindWindow2 {
-		if old.valid || b.Length == 0 {
-			return FaultInvalid
-		}
 		v.party = a.Party
 		if k.anyDomain {
 			v.domain = nil
 		}
 	}
-	if old.home != a.Domain {
-		return FaultDomain
-	}
 	if b.Length > 0 {
-		if f := k.aim(a, b, w.kind, v); f != OK {
+		if f := k.aim(a, b, v); f != OK {
 			return f
 		}
 	}
@@ -53,7 +58,7 @@ func (k *Keys) Bind(a Accessor, b Bind) Fault {
 }
 
 // aim fills in the part of a region that a window is bound to.
-func (k *Keys) aim(a Accessor, b Bind, kind kind, v *view) Fault {
+func (k *Keys) aim(a Accessor, b Bind, v *view) Fault {
 	r := k.find(b.LKey)
 	if r == nil || r.window() {
 		return FaultNoKey
@@ -66,7 +71,6 @@ func (k *Keys) aim(a Accessor, b Bind, kind kind, v *view) Fault {
 		return FaultDomain
 	case parent.access&MWBind == 0 || parent.access&ZeroBased != 0,
 		b.Access&^bindAccess != 0,
-		b.Access&ZeroBased != 0 && kind == kindWindow1,
 		b.Access&(RemoteWrite|RemoteAtomic) != 0 && parent.access&LocalWrite == 0,
 		b.Access&FlushPersistent != 0 && parent.sync == nil:
 		return FaultRights

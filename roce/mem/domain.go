@@ -13,8 +13,10 @@ type Domain struct {
 // fits nobody, though the number of the queue pair may come again.
 type Party struct{ _ byte }
 
-// An Epoch counts the changes that keys have seen. The zero Epoch is "now".
-type Epoch uint32
+// An Epoch counts the changes that keys have seen, from 1 on. The zero Epoch is
+// "now". It has 64 bits because it must not wrap: a key may stay as it is for as long
+// as the device lives.
+type Epoch uint64
 
 // An Accessor tells on whose behalf memory is accessed.
 type Accessor struct {

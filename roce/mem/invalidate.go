@@ -17,8 +17,10 @@ var (
 // finish.
 //
 // With a.Party it is the peer of that queue pair who asks, who may free its windows
-// alone. Other regions and windows of type 1 give FaultRights, regions that windows
-// are bound to or layouts refer to FaultBusy. The fault comes in the order of Check.
+// alone; the owner of the domain may free a window by any of its queue pairs, also
+// when the one that bound it is gone. Other regions and windows of type 1 give
+// FaultRights, regions that windows are bound to or layouts refer to FaultBusy. The
+// fault comes in the order of Check.
 func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -27,8 +29,14 @@ func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 		return FaultNoKey
 	}
 	old := c.view.Load()
+	domain := old.domain
+	if a.Party == nil && c.window() {
+		// A window of type 2A is for its queue pair whatever the domain, but that is
+		// no right for the work requests of other domains.
+		domain = old.home
+	}
 	switch {
-	case old.domain != a.Domain && old.domain != nil:
+	case domain != nil && domain != a.Domain:
 		return FaultDomain
 	case old.party != nil && a.Party != nil && old.party != a.Party:
 		return FaultParty

@@ -198,3 +198,101 @@ func TestKeyModel(t *testing.T) {
 		})
 	})
 }
+
+// TestRowD7Invalidate: who may free which window, and what is left of it.
+func TestRowD7Invalidate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		typ  WindowType
+		by   func(s *windowStand) Accessor
+		key  func(key uint32) uint32
+		want Fault
+	}{
+		{"by its domain", WindowType2, (*windowStand).local, nil, OK},
+		{"by the peer of its QP", WindowType2, (*windowStand).party, nil, OK},
+		{"by the peer of another QP", WindowType2, func(s *windowStand) Accessor {
+			return s.other
+		}, nil, FaultParty},
+		{"by another domain", WindowType2, func(s *windowStand) Accessor {
+			return s.foreign.Domain.Local()
+		}, nil, FaultDomain},
+		{"by a peer of another domain", WindowType2, func(s *windowStand) Accessor {
+			return s.foreign
+		}, nil, FaultDomain},
+		{"with another tag", WindowType2, (*windowStand).local, func(key uint32) uint32 {
+			return key ^ 1
+		}, FaultNoKey},
+		{"type 1 by its domain", WindowType1, (*windowStand).local, nil, FaultRights},
+		{"type 1 by a peer", WindowType1, (*windowStand).party, nil, FaultRights},
+	} {
+		s := newWindowStand(t)
+		w := s.bound(t, tt.typ, 0, 64, RemoteRead)
+		key := w.RKey()
+		if tt.key != nil {
+			key = tt.key(key)
+		}
+		if f := s.k.Invalidate(tt.by(s), key); f != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, f, tt.want)
+		}
+		if free := !w.Bound() && s.region.users == 0; free != (tt.want == OK) {
+			t.Errorf("%s: bound %t, the region has %d users", tt.name, w.Bound(), s.region.users)
+		}
+		want := FaultInvalid
+		if tt.want != OK {
+			want = OK
+		}
+		if f := s.k.Check(s.owner, w.RKey(), standAddr, 64, RemoteRead); f != want {
+			t.Errorf("%s: then %s, want %s", tt.name, f, want)
+		}
+		if tt.want == OK {
+			if f := s.k.Invalidate(s.local(), w.RKey()); f != FaultInvalid {
+				t.Errorf("%s: twice: %s", tt.name, f)
+			}
+			// Another QP binds it to other bytes now.
+			if f := s.k.Bind(s.other, s.to(w, 64, 64, RemoteWrite)); f != OK {
+				t.Errorf("%s: bound again: %s", tt.name, f)
+			}
+			if f := s.k.Check(s.other, w.RKey(), standAddr+64, 64, RemoteWrite); f != OK {
+				t.Errorf("%s: used again: %s", tt.name, f)
+			}
+			if f := s.k.Check(s.owner, w.RKey(), standAddr+64, 64, RemoteWrite); f != FaultParty {
+				t.Errorf("%s: used by the QP before: %s", tt.name, f)
+			}
+		}
+	}
+}
+
+func (s *windowStand) local() Accessor { return s.domain.Local() }
+func (s *windowStand) party() Accessor { return s.owner }
+
+// TestRowD7NeverBound: a window that was never bound cannot be freed.
+func TestRowD7NeverBound(t *testing.T) {
+	s := newWindowStand(t)
+	w := s.alloc(t, WindowType2)
+	for _, by := range []Accessor{s.local(), s.owner} {
+		if f := s.k.Invalidate(by, w.RKey()); f != FaultInvalid {
+			t.Error(f)
+		}
+	}
+}
+
+// TestRowD8InvalidateBusy: a region that windows are bound to cannot be invalidated
+// under them.
+func TestRowD8InvalidateBusy(t *testing.T) {
+	s := newWindowStand(t)
+	r, err := s.k.RegisterAt(s.domain, s.bytes, standAddr, LocalWrite|MWBind|Invalidatable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.region = r
+	w := s.bound(t, WindowType2, 0, 8, RemoteRead)
+	if f := s.k.Invalidate(s.local(), r.LKey()); f != FaultBusy || !r.Valid() {
+		t.Errorf("%s, valid %t", f, r.Valid())
+	}
+	if f := s.k.Invalidate(s.local(), w.RKey()); f != OK {
+		t.Fatal(f)
+	}
+	if f := s.k.Invalidate(s.local(), r.LKey()); f != OK {
+		t.Error(f)
+	}
+}

@@ -107,7 +107,7 @@ func (k *Keys) grant(a Accessor, key uint32, need Access) (*view, Fault) {
 		return nil, FaultInvalid
 	case (need|needRead(need))&^v.access != 0:
 		return nil, FaultRights
-	case v.born != 0 && a.Since != 0 && v.born.after(a.Since):
+	case a.Since != 0 && v.born > a.Since:
 		return nil, FaultChanged
 	}
 	return v, OK
@@ -139,7 +139,12 @@ func (k *Keys) holds(c *cell) bool {
 
 // replace puts another view into a cell. The caller holds mu and has set all but
 // when the view was born.
+//
+// The view comes first and its epoch after it, so a message of the new epoch sees
+// the new view alone. One that begins in between has the old epoch and is refused as
+// soon as it meets the new view: that may be one too many, never a mixture.
 func (k *Keys) replace(c *cell, v *view) {
-	v.born = k.epoch.next()
+	v.born = k.epoch.now() + 1
 	c.view.Store(v)
+	k.epoch.next()
 }

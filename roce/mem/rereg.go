@@ -25,9 +25,9 @@ const (
 // is repeated is checked anew and ends like that.
 //
 // The error is ErrChange for no flags or unknown ones, for a new translation of no
-// bytes, and for a region that has a layout unless the translation changes; ErrBusy
-// while windows are bound to the region or layouts refer to it, since those were
-// checked against what it was.
+// bytes, for no domain, for a key that has layouts and for an invalidated one;
+// ErrBusy while windows are bound to the region or layouts refer to it, since those
+// were checked against what it was; ErrAccess and ErrRange as in RegisterMemory.
 func (k *Keys) Reregister(r *Region, what Change, m Memory, d *Domain, access Access) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,14 +42,18 @@ func (k *Keys) Reregister(r *Region, what Change, m Memory, d *Domain, access Ac
 	case r.users > 0:
 		return ErrBusy
 	}
-	if what&ChangePD == 0 {
+	switch {
+	case what&ChangePD == 0:
 		d = old.domain
+	case d == nil:
+		return fmt.Errorf("%w: no protection domain", ErrChange)
 	}
 	if what&ChangeAccess == 0 {
 		access = r.Access()
 	}
 	if what&ChangeTranslation == 0 {
 		m = old.memory()
+		m.rebase(old.access, access)
 	} else if len(m.Bytes) == 0 && m.Length == 0 {
 		return fmt.Errorf("%w: a translation of no bytes", ErrChange)
 	}
@@ -65,6 +69,20 @@ func (k *Keys) Reregister(r *Region, what Change, m Memory, d *Domain, access Ac
 	v.key = old.key
 	k.replace(&r.cell, v)
 	return nil
+}
+
+// rebase gives memory the address that registration would have given it, where the
+// flags say that its addresses become offsets or cease to be such.
+func (m *Memory) rebase(was, is Access) {
+	switch {
+	case is&ZeroBased != 0:
+		m.Addr = 0
+	case was&ZeroBased == 0:
+	case m.Pager != nil:
+		m.Addr = m.Start
+	default:
+		m.Addr = address(m.Bytes)
+	}
 }
 
 // memory is what a view of a region was made of.

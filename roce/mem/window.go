@@ -79,6 +79,10 @@ func (w *Window) Type() WindowType {
 	return WindowType2
 }
 
+// NextKey returns the key with the same index whose low 8 bits are the next
+// (ibv_inc_rkey): a new key for the same window, under which the old one is dead.
+func NextKey(key uint32) uint32 { return key&^variantMask | (key+1)&variantMask }
+
 // RKey returns the present key.
 func (w *Window) RKey() uint32 { return w.view.Load().key }
 

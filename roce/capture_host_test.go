@@ -26,13 +26,17 @@ type captureHost struct {
 	send, recv *roce.CQ
 	memory     map[uint64][]byte
 	regions    map[uint64]*mem.Region
-	keyed      map[uint32]*mem.Region // by the key of the capture
+	windows    map[uint64]*mem.Window
+	keyed      map[uint32]keyed // by the key of the capture
 	sides      map[uint64]*side
 	srqs       map[uint64]*roce.SRQ
 	shared     map[uint64]*receives
 	handles    map[uint64]*roce.AH
 	remarks    map[string]bool // what is not as in the capture
 }
+
+// keyed is a region or a window.
+type keyed interface{ RKey() uint32 }
 
 // A side is a queue pair, and what it did that was not compared yet.
 type side struct {
@@ -58,8 +62,9 @@ func newCaptureHost(t *testing.T, c *capture, name byte) *captureHost {
 	h := &captureHost{
 		t: t, c: c, name: name, keys: mem.NewKeys(rand.NewPCG(uint64(name), 1)),
 		domain: new(mem.Domain), count: new(counter.Set), memory: map[uint64][]byte{},
-		regions: map[uint64]*mem.Region{}, keyed: map[uint32]*mem.Region{},
-		sides: map[uint64]*side{}, shared: map[uint64]*receives{},
+		regions: map[uint64]*mem.Region{}, keyed: map[uint32]keyed{},
+		windows: map[uint64]*mem.Window{},
+		sides:   map[uint64]*side{}, shared: map[uint64]*receives{},
 		srqs: map[uint64]*roce.SRQ{}, remarks: map[string]bool{},
 		handles: map[uint64]*roce.AH{},
 	}
@@ -71,11 +76,11 @@ func newCaptureHost(t *testing.T, c *capture, name byte) *captureHost {
 	return h
 }
 
-// accessOf reads access rights. Windows are not there, so neither is the right to
-// bind one.
+// accessOf reads access rights.
 func accessOf(s string) (a mem.Access) {
 	for letter, right := range map[string]mem.Access{
 		"l": mem.LocalWrite, "w": mem.RemoteWrite, "r": mem.RemoteRead, "a": mem.RemoteAtomic,
+		"b": mem.MWBind,
 	} {
 		if strings.Contains(s, letter) {
 			a |= right
@@ -98,16 +103,27 @@ func (h *captureHost) register(c *call) {
 	h.memory[mr], h.regions[mr], h.keyed[uint32(c.reply.num("rkey", 0))] = b, r, r
 }
 
-// window stands for a memory window, which we have not: a region of the same
-// bytes that a peer can invalidate.
+// window makes a memory window.
 func (h *captureHost) window(c *call) {
 	h.t.Helper()
-	b := h.bytes(c.args)
-	h.remarks[windows] = true
-	r, err := h.keys.RegisterAt(h.domain, b, c.reply.num("addr", 0),
-		accessOf(c.args["access"])|mem.LocalWrite|mem.Invalidatable)
+	w, err := h.keys.AllocWindow(h.domain, mem.WindowType(c.args.num("type", 0)))
 	must(h.t, err)
-	h.keyed[uint32(c.reply.num("rkey", 0))] = r
+	h.windows[c.reply.num("mw", 0)] = w
+}
+
+// bind is a request to bind a window, under the next key as in the capture.
+func (h *captureHost) bind(c *call) roce.SendWR {
+	h.t.Helper()
+	w, r := h.windows[c.args.num("mw", 0)], h.regions[c.args.num("mr", 0)]
+	h.keyed[uint32(c.reply.num("rkey", 0))] = w
+	return roce.SendWR{
+		WRID: c.args.num("wr_id", 0), Opcode: roce.OpBindMW, Flags: roce.SendSignaled,
+		Bind: mem.Bind{
+			Window: w.RKey(), NewKey: mem.NextKey(w.RKey()), LKey: r.LKey(),
+			Addr: r.Addr() + c.args.num("off", 0), Length: c.args.num("len", 0),
+			Access: accessOf(c.args["access"]),
+		},
+	}
 }
 
 // bytes is the memory that a call names.

@@ -14,7 +14,6 @@ const (
 	quiet      = "what follows a refused SEND is dropped in silence (rnr_refuses.txt)"
 	hops       = "the RDMA core of Linux puts the route's hop limit into an address handle"
 	anew       = "a repeated READ is answered from FIRST or ONLY on (docs/decisions.md)"
-	windows    = "a region of the same bytes stands for a memory window, which we have not"
 	management = "management datagrams only, which are not for these queue pairs"
 	unheard    = "nothing reaches B"
 	ucLost     = "Soft-RoCE drops the message behind a broken one too"

@@ -42,7 +42,9 @@ func (r *replay) run(c *call) {
 		r.poll(c)
 	case "query":
 		r.query(c)
-	case "mw", "sleep": // a window is there when it is bound
+	case "mw":
+		r.window(c)
+	case "sleep":
 	default:
 		r.t.Fatalf("dialogue line %d: %s is not known", c.line, c.verb)
 	}
@@ -51,17 +53,21 @@ func (r *replay) run(c *call) {
 // runSilent makes a posted request that sends nothing.
 func (r *replay) runSilent(c *call) {
 	r.t.Helper()
+	var wr roce.SendWR
 	switch c.args["op"] {
 	case "bind_mw":
-		r.window(c)
+		wr = r.bind(c)
 	case "local_inv":
-		s := r.sides[c.args.num("qp", 0)]
-		must(r.t, s.qp.PostSend(&roce.SendWR{
+		wr = roce.SendWR{
 			WRID: c.args.num("wr_id", 0), Opcode: roce.OpLocalInv, Flags: roce.SendSignaled,
 			InvalidateKey: r.keyed[uint32(c.args.num("rkey", 0))].RKey(),
-		}))
-		r.collect(s)
+		}
+	default:
+		return
 	}
+	s := r.sides[c.args.num("qp", 0)]
+	must(r.t, s.qp.PostSend(&wr))
+	r.collect(s)
 }
 
 var captureOps = map[string]roce.Opcode{
@@ -123,9 +129,6 @@ func (r *replay) poll(c *call) {
 	r.t.Helper()
 	for i, want := range c.wcs {
 		opcode := want.num("opcode", 0)
-		if opcode == bindWindow {
-			continue // see window
-		}
 		cq := r.send
 		if opcode >= uint64(roce.WCRecv) {
 			cq = r.recv
@@ -137,9 +140,6 @@ func (r *replay) poll(c *call) {
 		r.sameAsWC(c.line, got, want)
 	}
 }
-
-// bindWindow is IBV_WC_BIND_MW.
-const bindWindow = 5
 
 // next takes the next completion. When there is none yet the last packet has
 // come, and the time is that of the timers.

@@ -66,7 +66,7 @@ func TestRowD5Type2(t *testing.T) {
 		{"the QP", s.owner, w.RKey(), OK},
 		{"another QP", s.other, w.RKey(), FaultParty},
 		{"another domain", s.foreign, w.RKey(), FaultDomain},
-		{"its QP in another domain", Accessor{new(Domain), s.owner.Party, 0}, w.RKey(), FaultDomain},
+		{"its QP, another domain", Accessor{new(Domain), s.owner.Party, 0}, w.RKey(), FaultDomain},
 		{"a work request", s.domain.Local(), w.RKey(), FaultParty},
 		{"the key before", s.owner, first, FaultNoKey},
 	} {
@@ -322,13 +322,14 @@ func TestRowD5RightsAndBounds(t *testing.T) {
 						want = FaultOutOfRange
 					}
 					if f := c.do(k, by, w.RKey(), at); f != want {
-						t.Errorf("%s at base%+d, window with %s: %s, want %s", c.name, int64(at-base),
-							bind.Access, f, want)
+						t.Errorf("%s at base%+d, window with %s: %s, want %s", c.name,
+							int64(at-base), bind.Access, f, want)
 					}
 				}
 			}
 			untouched := bytes.Repeat([]byte{0xff}, len(b))
-			if !bytes.Equal(b[:off], untouched[:off]) || !bytes.Equal(b[off+n:], untouched[off+n:]) {
+			if !bytes.Equal(b[:off], untouched[:off]) ||
+				!bytes.Equal(b[off+n:], untouched[off+n:]) {
 				t.Error("memory outside the window was written")
 			}
 			checkSynced(t, k, by, w, base, grant, &synced)

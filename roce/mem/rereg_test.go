@@ -31,13 +31,14 @@ func TestRowD1Combinations(t *testing.T) {
 		if what&ChangeAccess != 0 {
 			wantAccess = LocalWrite | RemoteWrite
 		}
-		err = k.Reregister(r, what, Memory{Bytes: after, Addr: 0x5000}, other, LocalWrite|RemoteWrite)
+		m := Memory{Bytes: after, Addr: 0x5000}
+		err = k.Reregister(r, what, m, other, LocalWrite|RemoteWrite)
 		if err != nil {
 			t.Fatalf("%03b: %v", what, err)
 		}
 		if r.LKey() != key || r.RKey() != key || r.Domain() != wantDomain ||
-			r.Access() != wantAccess || r.Addr() != wantAddr || !bytes.Equal(r.Bytes(), wantBytes) ||
-			r.Len() != uint64(len(wantBytes)) {
+			r.Access() != wantAccess || r.Addr() != wantAddr ||
+			!bytes.Equal(r.Bytes(), wantBytes) || r.Len() != uint64(len(wantBytes)) {
 			t.Errorf("%03b: key %#x %t %s %#x %q", what, r.LKey(), r.Domain() == wantDomain,
 				r.Access(), r.Addr(), r.Bytes())
 		}
@@ -121,7 +122,9 @@ func TestRowD1InputErrors(t *testing.T) {
 		{"known and unknown", 0x87, good, d, 0, ErrChange, "flags 0x87"},
 		{"no bytes", ChangeTranslation, Memory{Addr: 8}, d, 0, ErrChange, "translation"},
 		{
-			"wraps", ChangeTranslation, Memory{Bytes: make([]byte, 8), Addr: math.MaxUint64 - 3}, d,
+			"wraps", ChangeTranslation,
+			Memory{Bytes: make([]byte, 8), Addr: math.MaxUint64 - 3},
+			d,
 			0, ErrRange, "0xfffffffffffffffc",
 		},
 		{"no domain", ChangePD, good, nil, 0, ErrChange, "protection domain"},

@@ -145,14 +145,21 @@ func parseLimit(a *args) action {
 	}
 }
 
-// parseValid reads: valid REGION yes|no, whether its key may be used.
+// parseValid reads: valid NAME yes|no, whether the key of a region may be used, or
+// the window is bound.
 func parseValid(a *args) action {
-	name := a.word("the name of the region")
+	name := a.word("the name of the region or window")
 	want := a.flag("yes")
 	if !want && !a.flag("no") {
 		a.fail(a.pos, "yes or no is missing")
 	}
 	return func(p *player) error {
+		if w := p.window(name); w != nil {
+			if w.mw.Bound() != want {
+				return fmt.Errorf("got: %t", !want)
+			}
+			return nil
+		}
 		r, err := p.region(name)
 		if err == nil && r.mr.Valid() != want {
 			err = fmt.Errorf("got: %t", r.mr.Valid())
@@ -211,7 +218,7 @@ func parseRegion(a *args) action {
 		if foreign {
 			domain = p.other
 		}
-		if addr == 0 {
+		if addr == 0 && mem.Access(access)&mem.ZeroBased == 0 {
 			addr = index << 32
 		}
 		var err error

@@ -53,6 +53,12 @@
 //	        [recv_wr=N] [sge=N] [cq=N] [max_inline=N] [signal_all] [srq]
 //	region NAME LENGTH RIGHTS [addr=N] [other_domain]
 //	deregister NAME
+//	rereg NAME [length=N] [addr=N] [domain=own|other] [rights=RIGHTS] [error="TEXT"]
+//	                other memory of N bytes, another domain, other rights
+//	window NAME 1|2 [other_domain]
+//	bind mw=KEY [new=KEY] mr=KEY at=ADDRESS len=N rights=RIGHTS
+//	                another queue pair of the domain binds the window
+//	dealloc NAME
 //
 // The types are rc, uc, ud, gsi, xrc_send and xrc_recv; the latter needs an srq
 // before it. With the word srq a QP takes its receives from there.
@@ -67,6 +73,7 @@
 //	post OPERATION wr=ID [sge=LIST | inline=DATA] [remote=ADDRESS rkey=KEY]
 //	     [imm=N] [inv=KEY] [compare_add=N] [swap=N] [plt=N] [flush_len=N]
 //	     [flush_region] [dest_qpn=N] [qkey=N] [srqn=N]
+//	     [mw=KEY [new=KEY] mr=KEY at=ADDRESS len=N rights=RIGHTS]
 //	     [signaled] [solicited] [fence] [error="TEXT"]
 //	post recv [srq] wr=ID [sge=LIST] [error="TEXT"]
 //	cqe wr=ID STATUS [OPERATION] [len=N] [imm=N] [inv=KEY] [grh] [src_qpn=N]
@@ -80,8 +87,8 @@
 //	state STATE
 //	event NAME      the next asynchronous event
 //	limit N         arm the limit of the SRQ
-//	valid REGION yes|no
-//	                whether its key may be used
+//	valid NAME yes|no
+//	                whether the key of the region may be used, the window is bound
 //	memory REGION:OFFSET:LENGTH = DATA
 //	                the bytes are there: what changed is announced with it
 //	store REGION:OFFSET:LENGTH = DATA
@@ -119,7 +126,7 @@
 //	DATA       a:0:256 (what a region holds), %7:0:256 (a part of pattern 7; pattern 0
 //	           is zero), "text", 0x0102, u64:7 (eight bytes in the host's order)
 //	LIST       a:0:256,b:16:4 or ADDRESS:LENGTH:LKEY
-//	ADDRESS    a:16 (an offset in a region) or a number
+//	ADDRESS    a:16 (an offset in a region or a window) or a number
 //	KEY        a, a^1 (with a bit turned over), or a number
 //	syndromes  ack (sent: whatever its credits), credits:CODE, credits:none,
 //	           psn_sequence_error, invalid_request, remote_access_error,

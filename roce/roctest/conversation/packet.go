@@ -300,6 +300,11 @@ func (p *player) format(kind fieldKind, v uint64) string {
 				return r.name
 			}
 		}
+		for _, w := range p.windows {
+			if uint64(w.mw.RKey()) == v {
+				return w.name
+			}
+		}
 	case kindAddress:
 		for _, r := range p.regions {
 			if off := v - r.mr.Addr(); off <= uint64(len(r.bytes)) {

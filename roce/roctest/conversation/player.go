@@ -34,9 +34,11 @@ type player struct {
 	keys   *mem.Keys
 	domain *mem.Domain
 	other  *mem.Domain // of regions that the QP must not touch
+	party  *mem.Party  // another queue pair of the domain
 	count  counter.Set
 
 	regions []*region
+	windows []*window
 	posted  map[uint64]bool // work requests without completion; true: a receive
 	state   roce.State      // the one last announced
 	drops   counter.Set     // values announced by counter statements
@@ -75,7 +77,8 @@ type config struct {
 func (r *Run) Play() error {
 	p := &player{
 		run: r, keys: mem.NewKeys(rand.NewPCG(1, 2)), domain: new(mem.Domain),
-		other: new(mem.Domain), posted: map[uint64]bool{}, frame: make([]byte, maxFrame),
+		other: new(mem.Domain), party: new(mem.Party), posted: map[uint64]bool{},
+		frame: make([]byte, maxFrame),
 	}
 	for _, s := range r.steps {
 		if err := p.step(s); err != nil {
@@ -219,6 +222,9 @@ func (p *player) address(a address) (uint64, error) {
 	if a.region == "" {
 		return a.n, nil
 	}
+	if w := p.window(a.region); w != nil {
+		return w.mw.Addr() + a.n, nil
+	}
 	r, err := p.region(a.region)
 	if err != nil {
 		return 0, err
@@ -229,6 +235,9 @@ func (p *player) address(a address) (uint64, error) {
 func (p *player) key(k key) (uint32, error) {
 	if k.region == "" {
 		return uint32(k.n), nil
+	}
+	if w := p.window(k.region); w != nil {
+		return w.mw.RKey() ^ uint32(k.n), nil
 	}
 	r, err := p.region(k.region)
 	if err != nil {

@@ -19,6 +19,7 @@ type posting struct {
 	remote address
 	rkey   key
 	inv    key
+	bind   binding
 	fails  string
 }
 
@@ -55,6 +56,9 @@ func parsePost(a *args) action {
 	w.remote = read(a, "remote", parseAddress, address{})
 	w.rkey = read(a, "rkey", parseKey, key{})
 	w.inv = read(a, "inv", parseKey, key{})
+	if op == roce.OpBindMW {
+		w.bind = readBinding(a)
+	}
 	w.fails = a.text("error")
 	return func(p *player) error { return p.post(&w) }
 }
@@ -98,6 +102,11 @@ func (p *player) fill(w *posting, wr *roce.SendWR) (err error) {
 	wr.RemoteAddr, errs[0] = p.address(w.remote)
 	wr.RKey, errs[1] = p.key(w.rkey)
 	wr.InvalidateKey, errs[2] = p.key(w.inv)
+	if wr.Opcode == roce.OpBindMW {
+		if wr.Bind, err = p.bind(&w.bind); err != nil {
+			return err
+		}
+	}
 	if w.inline {
 		var b []byte
 		b, errs[3] = p.content(w.data)

@@ -55,6 +55,7 @@ var sendOps = map[string]roce.Opcode{
 	"send_imm": roce.OpSendImm, "send_inv": roce.OpSendInv, "read": roce.OpRead,
 	"cmp_swap": roce.OpCmpSwap, "fetch_add": roce.OpFetchAdd, "local_inv": roce.OpLocalInv,
 	"flush": roce.OpFlush, "atomic_write": roce.OpAtomicWrite,
+	"bind_mw": roce.OpBindMW,
 }
 
 // sendFlags are the flags of a send work request that are words; inline= is the
@@ -88,8 +89,9 @@ var completed = map[string]roce.WCOpcode{
 // rights are the words for enum ibv_access_flags. The last one is our own.
 var rights = map[string]mem.Access{
 	"local_write": 1 << 0, "remote_write": 1 << 1, "remote_read": 1 << 2,
-	"remote_atomic": 1 << 3, "flush_global": 1 << 8, "flush_persistent": 1 << 9,
-	"invalidatable": 1 << 31,
+	"remote_atomic": 1 << 3, "mw_bind": 1 << 4, "zero_based": 1 << 5, "flush_global": 1 << 8,
+	"flush_persistent": 1 << 9,
+	"invalidatable":    1 << 31,
 }
 
 // events are the words for enum ibv_event_type.

@@ -91,8 +91,8 @@ func (k *Keys) Configure(a Accessor, u UMR) error {
 	case c == nil || c.kind != kindIndirect:
 		return fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultNoKey)
 	case (u.NewKey^u.Key)>>variantBits != 0:
-		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits", ErrChange,
-			u.NewKey, u.Key)
+		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
+			ErrChange, u.NewKey, u.Key)
 	case c.view.Load().domain != a.Domain:
 		return fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultDomain)
 	}

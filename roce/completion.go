@@ -17,12 +17,14 @@ const (
 	WCAtomicWrite     WCOpcode = 9
 	WCRecv            WCOpcode = 128
 	WCRecvRDMAWithImm WCOpcode = 129
+	WCDriver1         WCOpcode = 135 // UMR
 )
 
 var wcNames = map[WCOpcode]string{
 	WCSend: "SEND", WCWrite: "RDMA_WRITE", WCRead: "RDMA_READ", WCCompSwap: "COMP_SWAP",
 	WCFetchAdd: "FETCH_ADD", WCBindMW: "BIND_MW", WCLocalInv: "LOCAL_INV", WCFlush: "FLUSH",
 	WCAtomicWrite: "ATOMIC_WRITE", WCRecv: "RECV", WCRecvRDMAWithImm: "RECV_RDMA_WITH_IMM",
+	WCDriver1: "DRIVER1",
 }
 
 // String returns the opcode as verbs spells it.

@@ -22,8 +22,12 @@ const (
 	OpLocalInv    Opcode = 7
 	OpBindMW      Opcode = 8
 	OpSendInv     Opcode = 9
+	OpUMR         Opcode = 11 // IBV_WR_DRIVER1, as mlx5 has it
 	OpFlush       Opcode = 14
 	OpAtomicWrite Opcode = 15
+
+	// OpRegMR is the kernel's name for what OpUMR does with a list.
+	OpRegMR = OpUMR
 )
 
 // reply is how the peer answers an operation.
@@ -111,6 +115,7 @@ var sendOps = [...]sendOp{
 	},
 	OpLocalInv: {name: "LOCAL_INV", wc: WCLocalInv, on: onRC | onUC, reply: replyNone},
 	OpBindMW:   {name: "BIND_MW", wc: WCBindMW, on: onRC | onUC, reply: replyNone},
+	OpUMR:      {name: "UMR", wc: WCDriver1, on: onRC, reply: replyNone},
 	OpSendInv: {
 		name: "SEND_WITH_INV", wc: WCSend, on: onRC, data: true, inline: true, notify: true,
 		imm:   immKey,

@@ -64,6 +64,8 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 		return w, q.checkFlush(wr, &w)
 	case wr.Opcode == OpBindMW:
 		return w, checkBind(wr, &w)
+	case wr.Opcode == OpUMR:
+		return w, checkUMR(wr, &w)
 	case q.typ.datagram():
 		return w, q.checkDatagram(wr, &w)
 	}

@@ -137,6 +137,7 @@ type sendWQE struct {
 	remoteAddr uint64
 	arg        [2]uint64 // atomics: compare or add, swap; datagram: QPN, Q_Key; FLUSH: length
 	ah         *AH
+	layout     *mem.Layout // UMR
 	rkey       uint32
 	imm        uint32 // immediate data, or the key to invalidate; FLUSH: FETH
 	length     uint32 // of the local memory

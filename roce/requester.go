@@ -234,8 +234,11 @@ func (q *QP) workLocally(w *sendWQE) Status {
 		q.count.Inc(counter.DatagramTooLong)
 		return StatusSuccess
 	}
-	if w.opcode == OpBindMW {
+	switch w.opcode {
+	case OpBindMW:
 		return q.bind(w)
+	case OpUMR:
+		return q.configure(w)
 	}
 	if q.keys.Invalidate(q.domain.Local(), w.imm) != mem.OK {
 		return StatusLocQPOpErr

@@ -49,6 +49,9 @@ type SendWR struct {
 	// Bind is what BIND_MW binds a memory window to. It takes no SGList.
 	Bind mem.Bind
 
+	// UMR is the layout that UMR gives a key. It takes no SGList.
+	UMR mem.UMR
+
 	// CompareAdd is the number that FETCH_ADD adds, and that CMP_SWP compares
 	// with; Swap is what CMP_SWP stores when they are equal. The old value of
 	// the eight bytes at RemoteAddr goes to SGList, in host order.

@@ -17,10 +17,10 @@ var (
 // finish.
 //
 // With a.Party it is the peer of that queue pair who asks, who may free its windows
-// alone; the owner of the domain may free a window by any of its queue pairs, also
-// when the one that bound it is gone. Other regions and windows of type 1 give
-// FaultRights, regions that windows are bound to or layouts refer to FaultBusy. The
-// fault comes in the order of Check.
+// alone, and keys for layouts that are Invalidatable; the owner of the domain may
+// free a window by any of its queue pairs, also when the one that bound it is gone.
+// Other regions and windows of type 1 give FaultRights, regions that windows are
+// bound to or layouts refer to FaultBusy. The fault comes in the order of Check.
 func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -40,7 +40,7 @@ func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 		return FaultDomain
 	case old.party != nil && a.Party != nil && old.party != a.Party:
 		return FaultParty
-	case c.kind == kindWindow1, !c.window() && old.access&Invalidatable == 0:
+	case !c.mayInvalidate(a, old):
 		return FaultRights
 	case !old.valid:
 		return FaultInvalid
@@ -58,6 +58,17 @@ func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 	}
 	k.replace(c, &v)
 	return OK
+}
+
+// mayInvalidate tells whether the key is one that the accessor may take out of use.
+// What has a layout takes a new one without being invalidated, so the owner of a key
+// for layouts loses nothing that only the flag would give.
+func (c *cell) mayInvalidate(a Accessor, v *view) bool {
+	switch {
+	case c.kind == kindWindow2, c.kind == kindIndirect && a.Party == nil:
+		return true
+	}
+	return c.kind != kindWindow1 && v.access&Invalidatable != 0
 }
 
 // Validate makes a region that was invalidated valid again, under a new key: the

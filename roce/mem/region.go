@@ -3,10 +3,7 @@ package mem
 // A Region is a registered memory region (MR), or a key that stands for pieces of
 // such. It is safe for concurrent use; what the bytes hold is the business of
 // those who access them.
-type Region struct {
-	cell
-	entries int // of an indirect key: how many entries its layout may have
-}
+type Region struct{ cell }
 
 // now returns what the region is at present.
 func (r *Region) now() *view { return r.view.Load() }

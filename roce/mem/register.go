@@ -120,7 +120,16 @@ func (k *Keys) Deregister(r *Region) error {
 	}
 	k.cells.Delete(r.LKey() >> variantBits)
 	k.release(r.now())
+	r.bury()
 	return nil
+}
+
+// bury puts another view into a cell that is gone, for an access through a layout
+// that began when the layout still had this cell as a source.
+func (c *cell) bury() {
+	v := *c.view.Load()
+	v.target = nil
+	c.view.Store(&v)
 }
 
 // release gives up what a view that is used no longer depends on. The caller

@@ -45,9 +45,10 @@ type space interface {
 type cell struct {
 	view atomic.Pointer[view]
 	kind kind
-	// users are the windows bound to a region, and the pieces of layouts that are
-	// in it. It is guarded by Keys.mu.
-	users int
+	// users are the windows bound to a region, and the layouts that have pieces in
+	// it. It is guarded by Keys.mu.
+	users   int
+	entries uint32 // of an indirect key: how many entries its layout may have
 }
 
 // kind is what was registered.
@@ -62,6 +63,12 @@ const (
 
 // window tells whether the cell is a memory window.
 func (c *cell) window() bool { return c.kind >= kindWindow1 }
+
+// laid tells whether a layout puts the memory together.
+func (v *view) laid() bool {
+	_, ok := v.space.(*layoutSpace)
+	return ok
+}
 
 // within returns the offset in the view of n bytes at addr.
 func (v *view) within(addr, n uint64) (off uint64, f Fault) {

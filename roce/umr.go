@@ -1,0 +1,36 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/mem"
+)
+
+// checkUMR fills in what is special to UMR. All that depends on keys is checked when
+// the work request is executed: what is posted before it may make them.
+func checkUMR(wr *SendWR, w *sendWQE) error {
+	u := &wr.UMR
+	switch {
+	case len(wr.SGList) != 0:
+		return fmt.Errorf("%w: UMR with %d SGEs", ErrInvalid, len(wr.SGList))
+	case u.Layout == nil:
+		return fmt.Errorf("%w: UMR without a layout", ErrInvalid)
+	case u.NewKey != 0 && (u.Key^u.NewKey)>>8 != 0:
+		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
+			ErrInvalid, u.NewKey, u.Key)
+	}
+	w.rkey, w.srqn, w.layout, w.arg[0] = u.Key, u.NewKey, u.Layout, uint64(u.Access)
+	return nil
+}
+
+// configure executes a UMR.
+func (q *QP) configure(w *sendWQE) Status {
+	err := q.keys.Configure(q.domain.Local(), mem.UMR{
+		Key: w.rkey, NewKey: w.srqn, Layout: w.layout, Access: mem.Access(w.arg[0]),
+	})
+	w.layout = nil // the queue must not keep what it describes
+	if err != nil {
+		return StatusMWBindErr
+	}
+	return StatusSuccess
+}

@@ -36,7 +36,7 @@ func ParseDREQ(mad []byte) (DREQ, error) {
 
 // Put writes the DREQ as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *DREQ) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *DREQ) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*DREQ) attribute() Attribute { return AttributeDREQ }
 

@@ -95,11 +95,11 @@ func ParseAPR(mad []byte) (APR, error) {
 
 // Put writes the LAP as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *LAP) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *LAP) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 // Put writes the APR as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *APR) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *APR) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*LAP) attribute() Attribute { return AttributeLAP }
 func (*APR) attribute() Attribute { return AttributeAPR }

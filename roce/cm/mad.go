@@ -143,8 +143,12 @@ type message interface {
 	put(b *[DataLen]byte)
 }
 
-// putMessage writes a whole MAD to b, which must have MADLen bytes.
-func putMessage(b []byte, tid uint64, m message) {
-	MessageHeader(m.attribute(), tid).Put(b)
-	m.put((*[DataLen]byte)(b[HeaderLen:]))
+// begin writes the header of a message to b, which must have MADLen bytes, and
+// returns where its data goes.
+func begin(b []byte, tid uint64, a Attribute) *[DataLen]byte {
+	MessageHeader(a, tid).Put(b)
+	return (*[DataLen]byte)(b[HeaderLen:])
 }
+
+// putMessage writes a whole MAD to b, which must have MADLen bytes.
+func putMessage(b []byte, tid uint64, m message) { m.put(begin(b, tid, m.attribute())) }

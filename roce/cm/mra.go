@@ -64,7 +64,7 @@ func ParseMRA(mad []byte) (MRA, error) {
 
 // Put writes the MRA as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *MRA) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *MRA) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*MRA) attribute() Attribute { return AttributeMRA }
 

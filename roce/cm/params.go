@@ -35,18 +35,18 @@ type QPParams struct {
 // RTR returns what moves an RC QP from INIT to RTR; the path is Path, resolved.
 func (p *QPParams) RTR(path wire.Path) (*roce.Attr, roce.AttrMask) {
 	return &roce.Attr{
-			State: roce.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
-			RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, roce.MaxRdAtomic),
-			MinRNRTimer: p.MinRNRTimer,
-		}, roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
-			roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+		State: roce.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
+		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, roce.MaxRdAtomic),
+		MinRNRTimer: p.MinRNRTimer,
+	}, roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
+		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
 }
 
 // RTS returns what moves an RC QP from RTR to RTS.
 func (p *QPParams) RTS() (*roce.Attr, roce.AttrMask) {
 	return &roce.Attr{
-			State: roce.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
-			RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, roce.MaxRdAtomic),
-		}, roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
-			roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+		State: roce.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
+		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, roce.MaxRdAtomic),
+	}, roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
+		roce.AttrRNRRetry | roce.AttrMaxRdAtomic
 }

@@ -46,7 +46,7 @@ func ParseREJ(mad []byte) (REJ, error) {
 
 // Put writes the REJ as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *REJ) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *REJ) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*REJ) attribute() Attribute { return AttributeREJ }
 

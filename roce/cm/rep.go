@@ -62,7 +62,7 @@ func ParseREP(mad []byte) (REP, error) {
 
 // Put writes the REP as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *REP) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *REP) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*REP) attribute() Attribute { return AttributeREP }
 

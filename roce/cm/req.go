@@ -92,7 +92,7 @@ func ParseREQ(mad []byte) (REQ, error) {
 
 // Put writes the REQ as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *REQ) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *REQ) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*REQ) attribute() Attribute { return AttributeREQ }
 

@@ -43,11 +43,11 @@ func ParseDREP(mad []byte) (DREP, error) {
 
 // Put writes the RTU as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *RTU) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *RTU) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 // Put writes the DREP as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *DREP) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *DREP) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*RTU) attribute() Attribute  { return AttributeRTU }
 func (*DREP) attribute() Attribute { return AttributeDREP }

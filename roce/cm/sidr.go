@@ -104,11 +104,11 @@ func ParseSIDRREP(mad []byte) (SIDRREP, error) {
 
 // Put writes the SIDR_REQ as a MAD with a transaction ID to b, which must have
 // MADLen bytes.
-func (r *SIDRREQ) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *SIDRREQ) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 // Put writes the SIDR_REP as a MAD with a transaction ID to b, which must have
 // MADLen bytes.
-func (r *SIDRREP) Put(b []byte, tid uint64) { putMessage(b, tid, r) }
+func (r *SIDRREP) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
 
 func (*SIDRREQ) attribute() Attribute { return AttributeSIDRREQ }
 func (*SIDRREP) attribute() Attribute { return AttributeSIDRREP }

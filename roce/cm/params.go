@@ -32,21 +32,29 @@ type QPParams struct {
 	SRQ             bool // the peer's QP has a shared receive queue
 }
 
+// What moves an RC QP to the states in which it receives and sends.
+const (
+	maskRTR = roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
+		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+	maskRTS = roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
+		roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+)
+
 // RTR returns what moves an RC QP from INIT to RTR; the path is Path, resolved.
 func (p *QPParams) RTR(path wire.Path) (*roce.Attr, roce.AttrMask) {
-	return &roce.Attr{
+	a := &roce.Attr{
 		State: roce.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
 		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, roce.MaxRdAtomic),
 		MinRNRTimer: p.MinRNRTimer,
-	}, roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
-		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+	}
+	return a, maskRTR
 }
 
 // RTS returns what moves an RC QP from RTR to RTS.
 func (p *QPParams) RTS() (*roce.Attr, roce.AttrMask) {
-	return &roce.Attr{
+	a := &roce.Attr{
 		State: roce.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
 		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, roce.MaxRdAtomic),
-	}, roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
-		roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+	}
+	return a, maskRTS
 }

@@ -56,7 +56,9 @@ func capture(t testing.TB, name string) (list []datagram) {
 // captureNames are the captures with a connection manager in them.
 func captureNames(t testing.TB) (names []string) {
 	t.Helper()
-	for _, pattern := range []string{"cm_*.pcap", "app_rping*.pcap", "app_ucmatose*.pcap", "app_udaddy*.pcap"} {
+	for _, pattern := range []string{
+		"cm_*.pcap", "app_rping*.pcap", "app_ucmatose*.pcap", "app_udaddy*.pcap",
+	} {
 		files, err := filepath.Glob(captureDir + pattern)
 		must(t, err)
 		if len(files) == 0 {

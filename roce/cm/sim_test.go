@@ -89,8 +89,9 @@ type simEnd struct {
 	psn    wire.PSN
 	params cm.QPParams
 	// What happened.
-	requested, responded, accepted, ready, established, over, gone bool
-	alone                                                          bool // over without the peer's word
+	responded, accepted, ready, established, over, gone bool
+
+	alone bool // over without the peer's word
 }
 
 // A simPair is both ends of what one Connect began. Duplicates may make more than
@@ -444,7 +445,7 @@ func (h *simHost) request(ev cm.Event) {
 	pair := h.tags[binary.BigEndian.Uint64(ev.Private)]
 	h.qpn++
 	e := &simEnd{
-		requested: true, qpn: h.qpn, psn: wire.PSN(h.rand.Uint32() & 0xffffff), pair: pair,
+		qpn: h.qpn, psn: wire.PSN(h.rand.Uint32() & 0xffffff), pair: pair,
 		params: ev.Params,
 	}
 	pair.passive = append(pair.passive, e)

@@ -123,9 +123,9 @@ func (q *QP) Init(access mem.Access) error {
 	return q.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: access}, mask)
 }
 
-// Start brings a QP of type UD or RAW_PACKET from RESET to RTS. Datagrams to a UD
-// QP must carry its Q_Key, others are dropped and counted as drop_bad_qkey; a raw
-// QP has none. Receives are posted afterwards, or in INIT by whoever needs them
+// Start brings a QP of type UD or RAW_PACKET, or the QP number 1, from RESET to RTS.
+// Datagrams to a UD QP must carry its Q_Key, others are dropped and counted as
+// drop_bad_qkey; a raw QP has none, that of QP 1 is roce.GSIQKey in any case. Receives are posted afterwards, or in INIT by whoever needs them
 // earlier and moves the QP by Modify.
 func (q *QP) Start(qkey uint32) error {
 	psn := q.device.RandomPSN()
@@ -133,6 +133,8 @@ func (q *QP) Start(qkey uint32) error {
 	last := roce.AttrState | roce.AttrSQPSN
 	switch q.Type() {
 	case roce.TypeUD:
+	case roce.TypeGSI:
+		first &^= roce.AttrPort
 	case roce.TypeRawPacket:
 		first, last = roce.AttrState|roce.AttrPort, roce.AttrState
 	default:

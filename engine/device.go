@@ -175,6 +175,13 @@ func (d *Device) followPort(w PortWatcher) {
 	}
 }
 
+// Done returns a channel that is closed when the device is closed or of no more
+// use; Err tells why.
+func (d *Device) Done() <-chan struct{} { return d.failed }
+
+// Direct tells whether the device was opened with Options.Direct.
+func (d *Device) Direct() bool { return d.direct }
+
 // Err says why the device is of no more use, nil while it is.
 func (d *Device) Err() error {
 	d.queue.mu.Lock()

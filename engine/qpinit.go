@@ -11,7 +11,7 @@ import (
 // defaults.
 type QPInit struct {
 	// Type is roce.TypeRC by default. roce.TypeRawPacket needs a device opened
-	// with Options.RawPackets; roce.TypeGSI is not for applications.
+	// with Options.RawPackets; roce.TypeGSI is for CreateGSI alone.
 	Type roce.QPType
 	// SendCQ and RecvCQ are where completions go; they may be the same.
 	// XRC_SEND needs only SendCQ, XRC_RECV none.
@@ -61,6 +61,9 @@ func (i *QPInit) check(d *Device) error {
 	return nil
 }
 
+// gsiQPN is the number of the QP of management.
+const gsiQPN = 1
+
 // config is the transport's part of the QP.
 func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 	c := roce.QPConfig{
@@ -93,6 +96,24 @@ func (d *Device) CreateQP(pd *PD, init QPInit) (*QP, error) {
 	if err := init.check(d); err != nil {
 		return nil, err
 	}
+	return d.createQP(pd, init)
+}
+
+// CreateGSI makes the QP number 1 in state RESET, which management datagrams go to
+// and come from. A device has one: it is of the connection manager (engine/cm), if
+// that is used. The init is that of a UD QP without Type. It returns ErrBusy when
+// the device has one already.
+func (d *Device) CreateGSI(pd *PD, init QPInit) (*QP, error) {
+	if init.Type != 0 {
+		return nil, fmt.Errorf("%w: a QP number 1 of type %s", roce.ErrInvalid, init.Type)
+	}
+	init.Type = roce.TypeGSI
+	init.setDefaults()
+	return d.createQP(pd, init)
+}
+
+// createQP makes a QP of what was checked.
+func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	q := &QP{
 		device: d, shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
 		extensions: init.Extensions,
@@ -118,6 +139,16 @@ func (q *QP) enter(init *QPInit) error {
 	config := init.config(q.device, q.shares.pd)
 	config.OnEvent = q.raise
 	qps := q.device.queue.qps
+	if init.Type == roce.TypeGSI {
+		var err error
+		if q.machine, err = roce.NewQP(gsiQPN, config); err != nil {
+			return err
+		}
+		if !qps.InsertAt(gsiQPN, q) {
+			return fmt.Errorf("%w: somebody has the QP number 1", ErrBusy)
+		}
+		return nil
+	}
 	var qpn uint32
 	var failed error
 	_, err := qps.Insert(func(num uint32) *QP {

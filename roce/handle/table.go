@@ -77,14 +77,31 @@ func (t *Table[T]) Insert(build func(num uint32) *T) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
+	v := build(num)
+	t.insert(num, v)
+	return v, nil
+}
+
+// InsertAt publishes a value under a number that is never drawn, below or above
+// the table's range. It reports whether the number was free.
+func (t *Table[T]) InsertAt(num uint32, v *T) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if num >= t.min && num <= t.max || t.Lookup(num) != nil {
+		return false
+	}
+	t.insert(num, v)
+	return true
+}
+
+// insert publishes a value under a free number. The caller holds mu.
+func (t *Table[T]) insert(num uint32, v *T) {
 	if 2*(t.used+1) > len(*t.slots.Load()) {
 		t.rebuild()
 	}
-	v := build(num)
 	place(*t.slots.Load(), &entry[T]{num, v})
 	t.used++
 	t.live++
-	return v, nil
 }
 
 // Delete takes a number out and reports whether it was there. The number
@@ -146,7 +163,7 @@ func (t *Table[T]) draw() (uint32, error) {
 // small range at most half of the numbers rest.
 func (t *Table[T]) rest(num uint32) {
 	limit := min(quarantine, (uint64(t.max-t.min)+1)/2)
-	if limit == 0 {
+	if limit == 0 || num < t.min || num > t.max {
 		return
 	}
 	if uint64(len(t.retired)) < limit {

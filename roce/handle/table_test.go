@@ -161,3 +161,31 @@ func TestLookupDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestInsertAt(t *testing.T) {
+	table := New[thing](16, 19, rand.New(rand.NewPCG(11, 12)))
+	fixed := &thing{num: 1}
+	for _, num := range []uint32{16, 17, 19} {
+		if table.InsertAt(num, fixed) {
+			t.Errorf("%d may be drawn, and was free to take", num)
+		}
+	}
+	for range 3 {
+		if !table.InsertAt(1, fixed) || table.Lookup(1) != fixed {
+			t.Fatal("1 cannot be taken")
+		}
+		if table.InsertAt(1, fixed) {
+			t.Error("1 was taken twice")
+		}
+		for range 100 { // makes the table grow and shrink around it
+			v, err := table.Insert(build)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table.Delete(v.num)
+		}
+		if !table.Delete(1) || table.Lookup(1) != nil {
+			t.Error("1 is still there")
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// Connect says what a connection is to be.
+type Connect struct {
+	Path    Path // HopLimit 0 is 64
+	Service ServiceID
+	// SrcPort is ours, for a service of rdma_cm. Path.FlowLabel 0 is made of both
+	// ports then, as Linux does it.
+	SrcPort uint16
+
+	QPN            uint32
+	PSN            wire.PSN // the first that our QP expects
+	Transport      Transport
+	PathMTU        wire.MTU
+	ResponderRes   uint8 // READs and atomics that we serve at once
+	InitiatorDepth uint8 // READs and atomics that we want to have outstanding
+	RetryCount     uint8 // 0 to 7; Linux takes 7
+	RNRRetryCount  uint8 // 0 to 7, 7 is for ever
+	AckTimeout     uint8 // local ACK timeout code, 0 is of Config.PacketLifeTime
+	PacketRate     uint8 // IBA rate code, 0 for any
+	FlowControl    bool  // we count credits
+	SRQ            bool  // our QP has a shared receive queue
+
+	// Private is private data for the peer, at most 92 bytes, 56 to a service of
+	// rdma_cm.
+	Private []byte
+}
+
+// Connect begins a connection with a REQ. Its ID names it until
+// EventTimewaitExit. EventConnectResponse, EventRejected or EventUnreachable
+// comes first.
+func (m *Machine) Connect(now roce.Time, p Connect) (ID, error) {
+	if err := p.check(); err != nil {
+		return 0, err
+	}
+	if len(m.conns) >= m.config.MaxConnections {
+		return 0, ErrFull
+	}
+	p.setDefaults(&m.config)
+	c := m.newConn(p.Path, StateREQSent)
+	c.active, c.qpn, c.life = true, p.QPN, p.AckTimeout
+	c.tid = m.tid(c.id)
+	c.params = QPParams{
+		Path: p.Path, PathMTU: p.PathMTU, RQPSN: p.PSN, RetryCnt: p.RetryCount,
+		Timeout: p.AckTimeout,
+	}
+	c.retries = m.config.MaxRetries
+	c.interval = 2*timeoutOf(m.config.PacketLifeTime) + timeoutOf(m.config.ResponseTimeout)
+	r := p.request(m, c.id)
+	m.sendKept(c, c.tid, &r)
+	m.await(now, c)
+	return c.id, nil
+}
+
+func (p *Connect) check() error {
+	limit := PrivateREQ
+	if p.Service.IP() {
+		limit -= IPHeaderLen
+	}
+	switch {
+	case p.QPN > max24 || p.PSN > max24 || p.Path.FlowLabel >= 1<<20:
+		return fmt.Errorf("%w: QPN 0x%x, PSN 0x%x, flow label 0x%x", ErrInvalid, p.QPN,
+			uint32(p.PSN), p.Path.FlowLabel)
+	case p.Transport > TransportUC || p.PathMTU.Bytes() == 0 || p.RetryCount > 7 ||
+		p.RNRRetryCount > 7 || p.AckTimeout > 31 || p.PacketRate > 0x3f:
+		return fmt.Errorf("%w: transport %d, path MTU code %d, retries %d and %d, ACK timeout %d, "+
+			"rate %d", ErrInvalid, p.Transport, uint8(p.PathMTU), p.RetryCount, p.RNRRetryCount,
+			p.AckTimeout, p.PacketRate)
+	}
+	if err := p.Path.check(); err != nil {
+		return err
+	}
+	return clip(p.Private, limit)
+}
+
+// check tests that somebody can answer.
+func (p *Path) check() error {
+	for _, g := range []wire.GID{p.Local, p.Remote} {
+		if g.IsZero() || g.IsMulticast() || g.IsIPv4() != p.Local.IsIPv4() {
+			return fmt.Errorf("%w: no path from %s to %s", ErrInvalid, p.Local, p.Remote)
+		}
+	}
+	return nil
+}
+
+func (p *Connect) setDefaults(c *Config) {
+	if p.AckTimeout == 0 {
+		p.AckTimeout = AckTimeout(c.PacketLifeTime, c.AckDelay)
+	}
+	if p.Path.HopLimit == 0 {
+		p.Path.HopLimit = defaultHopLimit
+	}
+	if p.Path.FlowLabel == 0 && p.Service.IP() {
+		p.Path.FlowLabel = (uint32(p.SrcPort)*31 + uint32(p.Service.Port())) & 0xfffff
+	}
+}
+
+// request makes the REQ.
+func (p *Connect) request(m *Machine, id ID) REQ {
+	r := REQ{
+		LocalCommID: uint32(id), ServiceID: p.Service, LocalCAGUID: m.config.CAGUID,
+		LocalQPN: p.QPN, ResponderRes: p.ResponderRes, InitiatorDepth: p.InitiatorDepth,
+		RemoteTimeout: m.config.ResponseTimeout, LocalTimeout: m.config.ResponseTimeout,
+		Transport: p.Transport, FlowControl: p.FlowControl, StartingPSN: p.PSN,
+		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, PKey: wire.DefaultPKey,
+		PathMTU: p.PathMTU, MaxCMRetries: m.config.MaxRetries, SRQ: p.SRQ,
+		Primary: PathFields{
+			LocalGID: p.Path.Local, RemoteGID: p.Path.Remote, FlowLabel: p.Path.FlowLabel,
+			PacketRate: p.PacketRate, TrafficClass: p.Path.TClass, HopLimit: p.Path.HopLimit,
+			LocalAckTimeout: p.AckTimeout,
+		},
+	}
+	// RoCE has no LIDs; the architecture's are the permissive one beyond the
+	// subnet and none within it (IBA A17.10.1).
+	if p.Path.HopLimit > 1 {
+		r.Primary.LocalLID, r.Primary.RemoteLID = 0xffff, 0xffff
+	} else {
+		r.Primary.SubnetLocal = true
+	}
+	private := r.Private[:]
+	if p.Service.IP() {
+		ipHeaderOf(&p.Path, p.SrcPort).Put(private)
+		private = private[IPHeaderLen:]
+	}
+	copy(private, p.Private)
+	return r
+}
+
+// ipHeaderOf is the header of a request that takes a path.
+func ipHeaderOf(p *Path, port uint16) IPHeader {
+	return IPHeader{Src: netip.AddrPortFrom(p.Local.Addr(), port), Dst: p.Remote.Addr()}
+}
+
+// handleREP takes the answer to our REQ.
+func (m *Machine) handleREP(now roce.Time, from Path, tid uint64, mad []byte) {
+	r, _ := ParseREP(mad)
+	if c := m.conns[ID(r.RemoteCommID)]; c == nil {
+		m.count.Inc(DropUnknown)
+		m.send(&from, tid, &REJ{
+			LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID, Subject: SubjectREP,
+			Reason: ReasonInvalidCommID,
+		})
+		return
+	}
+	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
+	if c == nil {
+		return
+	}
+	switch {
+	case c.state == StateREQSent || c.state == StateMRAREQRcvd:
+		m.takeREP(now, from, tid, c, &r)
+	case c.state == StateREPRcvd:
+		m.count.Inc(rxDup(AttributeREP))
+		m.move(c, StateMRAREPSent)
+		m.sendKept(c, c.tid, m.patience(c, SubjectREP))
+	case c.active && (c.state == StateEstablished || c.state == StateMRAREPSent):
+		m.count.Inc(rxDup(AttributeREP))
+		m.repeat(c)
+	default:
+		m.count.Inc(DropState)
+	}
+}
+
+// takeREP takes the first answer.
+func (m *Machine) takeREP(now roce.Time, from Path, tid uint64, c *conn, r *REP) {
+	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
+		m.send(&from, tid, &REJ{
+			LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID, Subject: SubjectREP,
+			Reason: ReasonStaleConn,
+		})
+		return
+	}
+	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	m.move(c, StateREPRcvd)
+	m.timers.set(&c.timer, now+requestLife)
+	p := &c.params
+	p.DestQPN, p.SQPSN = r.LocalQPN, r.StartingPSN
+	p.MaxRdAtomic, p.MaxDestRdAtomic = r.ResponderRes, r.InitiatorDepth
+	p.Timeout = AckTimeout(max(p.Timeout, 1)-1, r.TargetAckDelay)
+	p.RNRRetry, p.FlowControl, p.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
+	c.life = p.Timeout
+	m.tell(Event{
+		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p, Private: own(r.Private[:]),
+	})
+}
+
+// Establish says that the QP of an active connection is in RTS, after
+// EventConnectResponse: the peer is told by an RTU, with private data of at most
+// 224 bytes.
+func (m *Machine) Establish(id ID, private []byte) error {
+	c, err := m.conn(id, of(StateREPRcvd, StateMRAREPSent))
+	if err != nil {
+		return err
+	}
+	if err := clip(private, PrivateRTU); err != nil {
+		return err
+	}
+	m.move(c, StateEstablished)
+	m.timers.stop(&c.timer)
+	r := RTU{LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
+	copy(r.Private[:], private)
+	m.sendKept(c, c.tid, &r)
+	return nil
+}

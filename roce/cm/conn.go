@@ -1,0 +1,194 @@
+package cm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A conn is one connection, from REQ to the end of time-wait.
+type conn struct {
+	id       ID
+	remoteID uint32 // once met
+	met      bool   // the peer's ID and queue pair are known
+	active   bool   // we connect
+	state    State
+	path     Path   // of the MADs
+	tid      uint64 // of the REQ
+	listener *listener
+	peer     [2]peerKey // as which it is in peers and peerQPs, once met
+
+	qpn      uint32 // ours
+	life     uint8  // local ACK timeout code, for time-wait
+	failover uint8  // what a REP says of the alternate path
+	params   QPParams
+
+	retries  uint8     // repetitions of one message
+	left     uint8     // of these
+	interval roce.Time // between them
+
+	timer timer
+	kept  Attribute // the message that is repeated, 0 for none
+	mad   [MADLen]byte
+	queue link[*conn]
+}
+
+func (c *conn) links() *link[*conn] { return &c.queue }
+
+// with tells whether a MAD came from where the conversation goes.
+func (c *conn) with(from *Path) bool {
+	return c.path.Remote == from.Remote && c.path.Local == from.Local
+}
+
+// newConn adds a connection.
+func (m *Machine) newConn(path Path, state State) *conn {
+	c := &conn{id: m.draw(), path: path, state: state}
+	c.timer.run = func(now roce.Time) { m.expire(now, c) }
+	m.conns[c.id] = c
+	return c
+}
+
+// meet notes who the peer is. It must not be met already.
+func (m *Machine) meet(c *conn, guid uint64, id, qpn uint32) {
+	c.remoteID, c.met = id, true
+	c.peer = [2]peerKey{
+		{c.path.Remote, guid, id}, {c.path.Remote, guid, qpn},
+	}
+	m.peers[c.peer[0]], m.peerQPs[c.peer[1]] = c, c
+}
+
+// move changes the state, with what follows from that. Timers belong to states.
+func (m *Machine) move(c *conn, to State) {
+	from := c.state
+	if !moves[from].has(to) {
+		panic(fmt.Sprintf("cm: connection goes from %s to %s", from, to))
+	}
+	c.state = to
+	if unanswered.has(from) && !unanswered.has(to) {
+		c.listener.waiting--
+	}
+	if halfOpen.has(from) && !halfOpen.has(to) {
+		m.waiting.remove(c)
+	}
+}
+
+// await arms the timer of a message that wants an answer.
+func (m *Machine) await(now roce.Time, c *conn) {
+	c.left = c.retries
+	m.timers.set(&c.timer, now+c.interval)
+}
+
+// rest begins the time-wait: packets of the connection may still be under way.
+func (m *Machine) rest(now roce.Time, c *conn) {
+	m.move(c, StateTimewait)
+	c.kept = 0
+	m.timers.set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
+}
+
+// forget ends a connection.
+func (m *Machine) forget(c *conn) {
+	m.move(c, StateGone)
+	m.timers.stop(&c.timer)
+	delete(m.conns, c.id)
+	if c.met {
+		delete(m.peers, c.peer[0])
+		delete(m.peerQPs, c.peer[1])
+	}
+	m.tell(Event{Type: EventTimewaitExit, ID: c.id})
+}
+
+// finish ends a connection that failed: at once when no packet can be under way.
+func (m *Machine) finish(now roce.Time, c *conn) {
+	if unanswered.has(c.state) {
+		m.forget(c)
+		return
+	}
+	m.rest(now, c)
+}
+
+// expire does what the timer of a connection is for.
+func (m *Machine) expire(now roce.Time, c *conn) {
+	switch c.state {
+	case StateTimewait:
+		m.forget(c)
+		return
+	case StateREQSent, StateMRAREQRcvd, StateREPSent, StateMRAREPRcvd, StateDREQSent:
+		if c.left > 0 {
+			c.left--
+			m.timers.set(&c.timer, now+c.interval)
+			m.repeat(c)
+			return
+		}
+		m.count.Inc(Timeouts)
+	default:
+		m.count.Inc(RequestsExpired)
+	}
+	if c.state == StateDREQSent {
+		m.tell(Event{Type: EventDisconnected, ID: c.id})
+		m.rest(now, c)
+		return
+	}
+	m.reject(c, ReasonTimeout, nil, nil)
+	m.tell(Event{Type: EventUnreachable, ID: c.id, Reason: ReasonTimeout})
+	m.finish(now, c)
+}
+
+// reject sends a REJ for a connection in whatever state.
+func (m *Machine) reject(c *conn, reason Reason, info, private []byte) {
+	r := REJ{
+		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Reason: reason, Subject: SubjectNone,
+	}
+	switch c.state {
+	case StateREQRcvd, StateMRAREQSent:
+		r.Subject = SubjectREQ
+	case StateREPRcvd, StateMRAREPSent:
+		r.Subject = SubjectREP
+	}
+	if reason == ReasonTimeout && info == nil {
+		// The peer may not know our ID for what it has; this says whose it is.
+		info = binary.BigEndian.AppendUint64(nil, m.config.CAGUID)
+	}
+	r.InfoLen = uint8(copy(r.Info[:], info))
+	copy(r.Private[:], private)
+	m.send(&c.path, c.tid, &r)
+}
+
+// conn looks up a connection for a call of the owner, in certain states.
+func (m *Machine) conn(id ID, in states) (*conn, error) {
+	c := m.conns[id]
+	if c == nil {
+		return nil, fmt.Errorf("%w: connection 0x%08x", ErrUnknown, uint32(id))
+	}
+	if !in.has(c.state) {
+		return nil, fmt.Errorf("%w: connection 0x%08x is in %s", ErrState, uint32(id), c.state)
+	}
+	return c, nil
+}
+
+// clip tests the length of private data.
+func clip(private []byte, limit int) error {
+	if len(private) > limit {
+		return fmt.Errorf("%w: %d bytes of private data, %d fit", ErrInvalid, len(private), limit)
+	}
+	return nil
+}
+
+// own copies a borrowed slice for an event.
+func own(b []byte) []byte { return slices.Clone(b) }
+
+// uint32FromData reads the first field of a message.
+func uint32FromData(mad []byte) uint32 { return binary.BigEndian.Uint32(mad[HeaderLen:]) }
+
+// pathOf is the way back of a REQ's primary path, for the queue pair.
+func pathOf(p *PathFields) Path {
+	return Path{
+		Local: p.RemoteGID, Remote: p.LocalGID, FlowLabel: p.FlowLabel, TClass: p.TrafficClass,
+		HopLimit: max(p.HopLimit, 1),
+	}
+}
+
+// reserved tells whether nobody can connect to a QP number.
+func reserved(qpn uint32) bool { return qpn < 2 || qpn >= wire.MulticastQP }

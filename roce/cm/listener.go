@@ -1,0 +1,107 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"xroce/roce/wire"
+)
+
+// A ListenerID names a listener of a machine. 0 names none.
+type ListenerID uint32
+
+// Listen says what a listener listens for.
+type Listen struct {
+	Service ServiceID
+	// Addr is the address that requests must be for: one of ours, 0.0.0.0 for
+	// any IPv4 address, :: for any IPv6 address, the zero Addr for any.
+	Addr netip.Addr
+	// Datagram listens for SIDR requests instead of connection requests.
+	Datagram  bool
+	Transport Transport // that requests must ask for, TransportRC or TransportUC
+	// Backlog is how many requests may wait for the application at once, default
+	// 128; a new one takes the place of the oldest.
+	Backlog int
+}
+
+type listener struct {
+	Listen
+	id      ListenerID
+	waiting int // connection requests that wait for the application
+}
+
+// Listen adds a listener. A request goes to the one with its exact address, else
+// to the one for its address family, else to the one for any. It returns ErrInUse
+// when the service has a listener for this address.
+func (m *Machine) Listen(l Listen) (ListenerID, error) {
+	if l.Backlog < 0 || l.Transport > TransportUC {
+		return 0, fmt.Errorf("%w: backlog %d, transport %d", ErrInvalid, l.Backlog, l.Transport)
+	}
+	if l.Backlog == 0 {
+		l.Backlog = defaultBacklog
+	}
+	l.Addr = l.Addr.Unmap().WithZone("")
+	for _, other := range m.services[l.Service] {
+		if other.Addr == l.Addr && other.Datagram == l.Datagram {
+			return 0, fmt.Errorf("%w: %s on %s", ErrInUse, l.Service, l.Addr)
+		}
+	}
+	for m.lastListener++; m.lastListener == 0 || m.listeners[m.lastListener] != nil; {
+		m.lastListener++
+	}
+	added := &listener{Listen: l, id: m.lastListener}
+	m.listeners[added.id] = added
+	m.services[l.Service] = append(m.services[l.Service], added)
+	return added.id, nil
+}
+
+// Unlisten removes a listener. Requests that it has told of stay; they can still
+// be accepted.
+func (m *Machine) Unlisten(id ListenerID) error {
+	l := m.listeners[id]
+	if l == nil {
+		return fmt.Errorf("%w: listener %d", ErrUnknown, id)
+	}
+	delete(m.listeners, id)
+	rest := slices.DeleteFunc(m.services[l.Service], func(x *listener) bool { return x == l })
+	if len(rest) == 0 {
+		delete(m.services, l.Service)
+	} else {
+		m.services[l.Service] = rest
+	}
+	return nil
+}
+
+// listenerFor finds the listener of a request to one of our addresses.
+func (m *Machine) listenerFor(s ServiceID, datagram bool, dst netip.Addr) *listener {
+	family := netip.IPv6Unspecified()
+	if dst.Is4() {
+		family = netip.IPv4Unspecified()
+	}
+	list := m.services[s]
+	for _, addr := range []netip.Addr{dst, family, {}} {
+		for _, l := range list {
+			if l.Addr == addr && l.Datagram == datagram {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// whose parses and judges what a request says of who asks whom. The GIDs of the
+// packet are the truth: who could claim others would have us answer them.
+func whose(s ServiceID, from *Path, private []byte) (h IPHeader, rest []byte, ok bool) {
+	if !s.IP() {
+		return h, private, true
+	}
+	h, err := ParseIPHeader(private)
+	if err != nil {
+		return h, nil, false
+	}
+	src := h.Src.Addr()
+	ok = wire.GIDFromAddr(src) == from.Remote && wire.GIDFromAddr(h.Dst) == from.Local &&
+		!src.IsMulticast() && !src.IsLoopback() && !src.IsUnspecified()
+	return h, private[IPHeaderLen:], ok
+}

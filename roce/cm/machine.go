@@ -1,0 +1,182 @@
+package cm
+
+import (
+	"math/bits"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A Machine holds the conversations of a host. It is not safe for concurrent use.
+type Machine struct {
+	config Config
+
+	listeners    map[ListenerID]*listener
+	services     map[ServiceID][]*listener
+	lastListener ListenerID
+
+	conns map[ID]*conn
+	// peers finds a connection by the name that the peer has for it, peerQPs by
+	// the peer's queue pair: neither may be that of two.
+	peers   map[peerKey]*conn
+	peerQPs map[peerKey]*conn
+	waiting queue[*conn] // half open, the oldest first
+
+	queries map[ID]*query     // SIDR, both ways
+	asked   map[askKey]*query // SIDR requests of peers
+	asking  queue[*query]     // the same, the oldest first
+
+	timers timers
+	out    outbox
+	events []Event
+	taken  int // events at the front that were taken
+	count  CounterSet
+}
+
+// peerKey names something of a peer: a communication ID or a queue pair. The
+// address is part of it, so that nobody can speak of another's.
+type peerKey struct {
+	gid    wire.GID
+	guid   uint64
+	number uint32
+}
+
+// New makes a machine without conversations. It returns ErrInvalid when the
+// configuration has no source of random numbers or a value out of range.
+func New(c Config) (*Machine, error) {
+	if err := c.setDefaults(); err != nil {
+		return nil, err
+	}
+	return &Machine{
+		config:    c,
+		listeners: map[ListenerID]*listener{},
+		services:  map[ServiceID][]*listener{},
+		conns:     map[ID]*conn{},
+		peers:     map[peerKey]*conn{},
+		peerQPs:   map[peerKey]*conn{},
+		queries:   map[ID]*query{},
+		asked:     map[askKey]*query{},
+		out:       outbox{limit: c.MaxOutbox},
+	}, nil
+}
+
+// Held says how much a machine holds.
+type Held struct {
+	Connections int // all, with those in time-wait
+	HalfOpen    int // of these, requests of peers that are not established
+	Lookups     int // SIDR, both ways
+	Listeners   int
+	MADs        int // that wait to be sent
+	Events      int // that wait to be taken
+}
+
+// Held returns how much the machine holds.
+func (m *Machine) Held() Held {
+	return Held{
+		Connections: len(m.conns), HalfOpen: m.waiting.n, Lookups: len(m.queries),
+		Listeners: len(m.listeners), MADs: m.out.n, Events: len(m.events) - m.taken,
+	}
+}
+
+// State returns where a connection stands, StateGone when there is none.
+func (m *Machine) State(id ID) State {
+	if c := m.conns[id]; c != nil {
+		return c.state
+	}
+	return StateGone
+}
+
+// draw returns an unpredictable ID that is not in use.
+func (m *Machine) draw() ID {
+	for {
+		id := ID(m.config.Rand.Uint64())
+		if id != 0 && m.conns[id] == nil && m.queries[id] == nil {
+			return id
+		}
+	}
+}
+
+// tid is the transaction ID of what a conversation begins. As with Linux the
+// lower half is the ID with its bytes reversed, so that a capture tells whose it
+// is.
+func (m *Machine) tid(id ID) uint64 {
+	return uint64(m.config.Agent)<<32 | uint64(bits.ReverseBytes32(uint32(id)))
+}
+
+// defaultHopLimit is that of answers.
+const defaultHopLimit = 64
+
+// HandleMAD takes a MAD that came to QP 1; from is the way that it came, so Remote
+// is the sender. It is borrowed for the call. What is no message of a connection
+// manager, or not one for this machine, is counted.
+func (m *Machine) HandleMAD(now roce.Time, from Path, mad []byte) {
+	h, err := ParseHeader(mad)
+	if err != nil || len(mad) != MADLen || h.MgmtClass != MgmtClass ||
+		h.BaseVersion != BaseVersion || h.Method != MethodSend || !h.Attribute.known() {
+		m.count.Inc(DropNotCM)
+		return
+	}
+	if from.Remote.IsZero() || from.Remote.IsMulticast() || from.Local.IsMulticast() {
+		m.count.Inc(DropWrongSource)
+		return
+	}
+	from.HopLimit = defaultHopLimit
+	if h.ClassVersion != ClassVersion {
+		m.refuseVersion(from, h, mad)
+		return
+	}
+	m.count.Inc(rxMsgs(h.Attribute))
+	switch h.Attribute {
+	case AttributeREQ:
+		m.handleREQ(now, from, h.TID, mad)
+	case AttributeMRA:
+		m.handleMRA(now, from, mad)
+	case AttributeREJ:
+		m.handleREJ(now, from, mad)
+	case AttributeREP:
+		m.handleREP(now, from, h.TID, mad)
+	case AttributeRTU:
+		m.handleRTU(from, mad)
+	case AttributeDREQ:
+		m.handleDREQ(now, from, h.TID, mad)
+	case AttributeDREP:
+		m.handleDREP(now, from, mad)
+	case AttributeSIDRREQ:
+		m.handleSIDRREQ(now, from, h.TID, mad)
+	case AttributeSIDRREP:
+		m.handleSIDRREP(from, mad)
+	case AttributeLAP:
+		m.handleLAP(from, h.TID, mad)
+	case AttributeAPR:
+		m.count.Inc(DropState) // we never ask
+	}
+}
+
+// refuseVersion answers a request of another class version (IBA 12.6.7.2, 12.11.2).
+// The first four bytes of its data are the sender's ID in all of them.
+func (m *Machine) refuseVersion(from Path, h Header, mad []byte) {
+	m.count.Inc(DropNotCM)
+	switch h.Attribute {
+	case AttributeREQ:
+		m.send(&from, h.TID, &REJ{
+			RemoteCommID: uint32FromData(mad), Reason: ReasonInvalidClassVersion,
+		})
+	case AttributeSIDRREQ:
+		m.send(&from, h.TID, &SIDRREP{RequestID: uint32FromData(mad), Status: SIDRVersion})
+	}
+}
+
+// find looks up the connection that a message is for, by both its IDs. It counts
+// why there is none.
+func (m *Machine) find(from *Path, local, remote uint32) *conn {
+	c := m.conns[ID(local)]
+	switch {
+	case c == nil || c.met && c.remoteID != remote:
+		m.count.Inc(DropUnknown)
+	case !c.with(from):
+		m.count.Inc(DropWrongSource)
+	default:
+		return c
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package cm
+
+import (
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A Path is where MADs and packets of a connection go, or came from.
+type Path struct {
+	Local, Remote wire.GID // Local is ours
+	FlowLabel     uint32   // 20 bits
+	TClass        uint8
+	HopLimit      uint8
+}
+
+// QPParams are the attributes that connect a QP (IBA 12.9.6, table of QP
+// attributes). A PSN that a message carries is the first that its sender expects,
+// so each side begins to send with the number that it got.
+type QPParams struct {
+	Path            Path
+	PathMTU         wire.MTU
+	DestQPN         uint32
+	RQPSN           wire.PSN // ours, the one that we told
+	SQPSN           wire.PSN // the one that the peer told
+	MaxRdAtomic     uint8    // READs and atomics that we may have outstanding
+	MaxDestRdAtomic uint8    // READs and atomics of the peer at once
+	Timeout         uint8    // local ACK timeout code
+	RetryCnt        uint8
+	RNRRetry        uint8
+	MinRNRTimer     uint8
+	FlowControl     bool // the peer counts credits
+	SRQ             bool // the peer's QP has a shared receive queue
+}
+
+// What moves an RC QP to the states in which it receives and sends.
+const (
+	maskRTR = roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
+		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
+	maskRTS = roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
+		roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+)
+
+// RTR returns what moves an RC QP from INIT to RTR; the path is Path, resolved.
+func (p *QPParams) RTR(path wire.Path) (*roce.Attr, roce.AttrMask) {
+	a := &roce.Attr{
+		State: roce.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
+		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, roce.MaxRdAtomic),
+		MinRNRTimer: p.MinRNRTimer,
+	}
+	return a, maskRTR
+}
+
+// RTS returns what moves an RC QP from RTR to RTS.
+func (p *QPParams) RTS() (*roce.Attr, roce.AttrMask) {
+	a := &roce.Attr{
+		State: roce.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
+		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, roce.MaxRdAtomic),
+	}
+	return a, maskRTS
+}

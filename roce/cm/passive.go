@@ -1,0 +1,281 @@
+package cm
+
+import (
+	"fmt"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// handleREQ takes a request for a connection.
+func (m *Machine) handleREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+	r, _ := ParseREQ(mad)
+	if c := m.peers[peerKey{from.Remote, r.LocalCAGUID, r.LocalCommID}]; c != nil &&
+		m.repeatedREQ(c, &from, &r) {
+		return
+	}
+	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
+		m.refuse(&from, tid, &r, ReasonStaleConn, nil)
+		return
+	}
+	l := m.listenerFor(r.ServiceID, false, from.Local.Addr())
+	if l == nil {
+		m.count.Inc(NoListener)
+		m.refuse(&from, tid, &r, ReasonInvalidServiceID, nil)
+		return
+	}
+	header, private, ok := whose(r.ServiceID, &from, r.Private[:])
+	reason, info := m.judge(l, &from, &r)
+	switch {
+	case reason != ReasonNone:
+	case !ok:
+		reason = ReasonConsumer
+	case len(m.conns) >= m.config.MaxConnections:
+		reason = ReasonNoResources
+	default:
+		m.makeRoom(now, l)
+		m.request(now, from, tid, l, &r, header, private)
+		return
+	}
+	m.count.Inc(RequestsRefused)
+	m.refuse(&from, tid, &r, reason, info)
+}
+
+// refuse answers a REQ of which nothing is kept.
+func (m *Machine) refuse(from *Path, tid uint64, r *REQ, reason Reason, info []byte) {
+	rej := REJ{RemoteCommID: r.LocalCommID, Reason: reason}
+	rej.InfoLen = uint8(copy(rej.Info[:], info))
+	m.send(from, tid, &rej)
+}
+
+// judge says what is wrong with a REQ, and what would be right.
+func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
+	switch {
+	case r.Transport != l.Transport:
+		return ReasonInvalidTransport, nil
+	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local:
+		return ReasonInvalidGID, from.Local[:]
+	case r.PathMTU.Bytes() == 0 || r.PathMTU > m.config.MTU:
+		return ReasonInvalidMTU, []byte{byte(m.config.MTU)}
+	case reserved(r.LocalQPN):
+		return ReasonNoQP, nil
+	}
+	return ReasonNone, nil
+}
+
+// stale tells whether a peer's connection that a message is about to make known is
+// known already (IBA 12.9.8.3). If that one is up, the peer has lost it: it is
+// ended.
+func (m *Machine) stale(now roce.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {
+	c := m.peers[peerKey{gid, guid, id}]
+	if c == nil {
+		c = m.peerQPs[peerKey{gid, guid, qpn}]
+	}
+	if c == nil {
+		return false
+	}
+	m.count.Inc(StaleRejected)
+	if c.state == StateEstablished {
+		m.release(now, c, nil)
+	}
+	return true
+}
+
+// repeatedREQ answers a REQ that came before and reports whether it is one: else
+// somebody who has lost the connection begins anew.
+func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
+	if c.active || c.params.DestQPN != r.LocalQPN || !c.with(from) {
+		return false
+	}
+	switch c.state {
+	case StateREQRcvd:
+		m.move(c, StateMRAREQSent)
+		m.sendKept(c, c.tid, m.patience(c, SubjectREQ))
+	case StateMRAREQSent, StateREPSent:
+		m.repeat(c)
+	case StateMRAREPRcvd, StateEstablished:
+	default:
+		return false
+	}
+	m.count.Inc(rxDup(AttributeREQ))
+	return true
+}
+
+// patience makes an MRA.
+func (m *Machine) patience(c *conn, s Subject) *MRA {
+	return &MRA{
+		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Subject: s,
+		ServiceTimeout: m.config.MRATimeout,
+	}
+}
+
+// makeRoom drops the oldest requests when there are too many, of the listener or
+// of all.
+func (m *Machine) makeRoom(now roce.Time, l *listener) {
+	if l.waiting >= l.Backlog {
+		c := m.waiting.first
+		for c.listener != l || !unanswered.has(c.state) {
+			c = c.queue.next
+		}
+		m.count.Inc(BacklogDropped)
+		m.evict(now, c)
+	}
+	if m.waiting.n >= m.config.MaxHalfOpen {
+		m.count.Inc(HalfOpenDropped)
+		m.evict(now, m.waiting.first)
+	}
+}
+
+// evict drops a request for a newer one. The peer is told only if it may believe
+// that there is a connection: an answer to each request of a flood would double
+// it, and a true peer asks again.
+func (m *Machine) evict(now roce.Time, c *conn) {
+	if !unanswered.has(c.state) {
+		m.reject(c, ReasonNoResources, nil, nil)
+	}
+	m.tell(Event{Type: EventUnreachable, ID: c.id, Reason: ReasonNoResources})
+	m.finish(now, c)
+}
+
+// request takes a new request.
+func (m *Machine) request(
+	now roce.Time, from Path, tid uint64, l *listener, r *REQ, h IPHeader, private []byte,
+) {
+	c := m.newConn(from, StateREQRcvd)
+	c.tid, c.listener = tid, l
+	l.waiting++
+	m.waiting.push(c)
+	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	c.params = QPParams{
+		Path: pathOf(&r.Primary), PathMTU: r.PathMTU, DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,
+		MaxRdAtomic: r.ResponderRes, MaxDestRdAtomic: r.InitiatorDepth,
+		Timeout:  AckTimeout(max(r.Primary.LocalAckTimeout, 1)-1, m.config.AckDelay),
+		RetryCnt: r.RetryCount, RNRRetry: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
+	}
+	c.life = c.params.Timeout
+	c.retries, c.interval = r.MaxCMRetries, timeoutOf(min(r.LocalTimeout, maxTimeout))
+	if r.Alternate != (PathFields{}) {
+		c.failover = 1 // there are no alternate paths here
+	}
+	m.timers.set(&c.timer, now+requestLife)
+	m.tell(Event{
+		Type: EventConnectRequest, ID: c.id, Listener: l.id, Service: r.ServiceID, IP: h,
+		Path: from, Transport: r.Transport, Params: c.params, Private: own(private),
+	})
+}
+
+// Accept says how a request is accepted.
+type Accept struct {
+	QPN            uint32
+	PSN            wire.PSN // the first that our QP expects
+	ResponderRes   uint8    // READs and atomics that we serve at once
+	InitiatorDepth uint8    // READs and atomics that we will have outstanding
+	RNRRetryCount  uint8    // 0 to 7, 7 is for ever
+	FlowControl    bool     // we count credits
+	SRQ            bool     // our QP has a shared receive queue
+	Private        []byte   // at most 196 bytes
+}
+
+// Accept answers a connection request with a REP. Our QP must be in RTS already:
+// data may come before EventEstablished does.
+func (m *Machine) Accept(now roce.Time, id ID, a Accept) error {
+	c, err := m.conn(id, unanswered)
+	if err != nil {
+		return err
+	}
+	if a.QPN > max24 || a.PSN > max24 || a.RNRRetryCount > 7 {
+		return fmt.Errorf("%w: QPN 0x%x, PSN 0x%x, RNR retries %d", ErrInvalid, a.QPN,
+			uint32(a.PSN), a.RNRRetryCount)
+	}
+	if err := clip(a.Private, PrivateREP); err != nil {
+		return err
+	}
+	c.qpn = a.QPN
+	m.move(c, StateREPSent)
+	r := REP{
+		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: a.QPN, StartingPSN: a.PSN,
+		ResponderRes: a.ResponderRes, InitiatorDepth: a.InitiatorDepth,
+		TargetAckDelay: m.config.AckDelay, Failover: c.failover, FlowControl: a.FlowControl,
+		RNRRetryCount: a.RNRRetryCount, SRQ: a.SRQ, LocalCAGUID: m.config.CAGUID,
+	}
+	copy(r.Private[:], a.Private)
+	m.sendKept(c, c.tid, &r)
+	m.await(now, c)
+	return nil
+}
+
+// Reject refuses a connection request, or the answer to our own, with a reason,
+// ReasonConsumer for one of the application's; additional information of at most
+// 72 bytes; and private data of at most 148.
+func (m *Machine) Reject(now roce.Time, id ID, reason Reason, info, private []byte) error {
+	c, err := m.conn(id, unanswered|of(StateREPRcvd, StateMRAREPSent))
+	if err != nil {
+		return err
+	}
+	if len(info) > InfoREJ || reason == ReasonNone {
+		return fmt.Errorf("%w: %s, %d bytes of information", ErrInvalid, reason, len(info))
+	}
+	if err := clip(private, PrivateREJ); err != nil {
+		return err
+	}
+	m.reject(c, reason, info, private)
+	m.finish(now, c)
+	return nil
+}
+
+// handleRTU takes the word that the active end is ready.
+func (m *Machine) handleRTU(from Path, mad []byte) {
+	r, _ := ParseRTU(mad)
+	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
+	switch {
+	case c == nil:
+	case c.state == StateREPSent || c.state == StateMRAREPRcvd:
+		m.established(c, own(r.Private[:]))
+	case c.state == StateEstablished && !c.active:
+		m.count.Inc(rxDup(AttributeRTU))
+	default:
+		m.count.Inc(DropState)
+	}
+}
+
+// established notes that the active end is ready.
+func (m *Machine) established(c *conn, private []byte) {
+	m.move(c, StateEstablished)
+	m.timers.stop(&c.timer)
+	c.kept = 0
+	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
+}
+
+// CommEst says that the QP of a passive connection received something while it
+// waits for the RTU (roce.EventCommEst): that is as good as one.
+func (m *Machine) CommEst(id ID) error {
+	c, err := m.conn(id, of(StateREPSent, StateMRAREPRcvd))
+	if err != nil {
+		return err
+	}
+	m.established(c, nil)
+	return nil
+}
+
+// handleMRA takes the word that an answer takes longer. Each message has one MRA
+// that counts, however many come.
+func (m *Machine) handleMRA(now roce.Time, from Path, mad []byte) {
+	r, _ := ParseMRA(mad)
+	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
+	if c == nil {
+		return
+	}
+	switch {
+	case r.Subject == SubjectREQ && c.state == StateREQSent:
+		m.move(c, StateMRAREQRcvd)
+	case r.Subject == SubjectREP && c.state == StateREPSent:
+		m.move(c, StateMRAREPRcvd)
+	case c.state == StateMRAREQRcvd || c.state == StateMRAREPRcvd:
+		m.count.Inc(rxDup(AttributeMRA))
+		return
+	default:
+		m.count.Inc(DropState)
+		return
+	}
+	m.timers.set(&c.timer, now+timeoutOf(min(r.ServiceTimeout, maxService))+c.interval)
+}

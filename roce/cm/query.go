@@ -1,0 +1,209 @@
+package cm
+
+import (
+	"fmt"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// A query is a service ID resolution, ours or of a peer.
+type query struct {
+	id      ID
+	path    Path
+	service ServiceID
+	left    uint8 // repetitions of ours
+	ask     askKey
+	tid     uint64 // of a peer's
+
+	timer timer
+	mad   [MADLen]byte // of ours
+	queue link[*query] // of peers'
+}
+
+func (q *query) links() *link[*query] { return &q.queue }
+
+// askKey names a request of a peer.
+type askKey struct {
+	gid wire.GID
+	id  uint32
+}
+
+// Lookup says what datagram service is looked for.
+type Lookup struct {
+	Path    Path // HopLimit 0 is 64
+	Service ServiceID
+	SrcPort uint16 // ours, for a service of rdma_cm
+	// Private is private data for the peer, at most 216 bytes, 180 to a service
+	// of rdma_cm.
+	Private []byte
+}
+
+// Lookup asks a peer for the QP of a datagram service with a SIDR_REQ. Its ID
+// names the question until EventSIDRResponse or EventUnreachable.
+func (m *Machine) Lookup(now roce.Time, p Lookup) (ID, error) {
+	limit := PrivateSIDRREQ
+	if p.Service.IP() {
+		limit -= IPHeaderLen
+	}
+	if err := clip(p.Private, limit); err != nil {
+		return 0, err
+	}
+	if err := p.Path.check(); err != nil {
+		return 0, err
+	}
+	if len(m.queries) >= m.config.MaxConnections {
+		return 0, ErrFull
+	}
+	if p.Path.HopLimit == 0 {
+		p.Path.HopLimit = defaultHopLimit
+	}
+	q := &query{id: m.draw(), path: p.Path, service: p.Service, left: m.config.MaxRetries}
+	q.timer.run = func(now roce.Time) { m.expireLookup(now, q) }
+	m.queries[q.id] = q
+	r := SIDRREQ{RequestID: uint32(q.id), PKey: wire.DefaultPKey, ServiceID: p.Service}
+	private := r.Private[:]
+	if p.Service.IP() {
+		ipHeaderOf(&p.Path, p.SrcPort).Put(private)
+		private = private[IPHeaderLen:]
+	}
+	copy(private, p.Private)
+	putMessage(q.mad[:], m.tid(q.id), &r)
+	m.count.Inc(txMsgs(AttributeSIDRREQ))
+	m.post(&q.path, &q.mad)
+	m.timers.set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
+	return q.id, nil
+}
+
+// expireLookup asks again, or gives up.
+func (m *Machine) expireLookup(now roce.Time, q *query) {
+	if q.left > 0 {
+		q.left--
+		m.count.Inc(txRetries(AttributeSIDRREQ))
+		m.post(&q.path, &q.mad)
+		m.timers.set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
+		return
+	}
+	m.count.Inc(Timeouts)
+	m.tell(Event{Type: EventUnreachable, ID: q.id, Reason: ReasonTimeout})
+	m.endQuery(q)
+}
+
+// endQuery forgets a question.
+func (m *Machine) endQuery(q *query) {
+	m.timers.stop(&q.timer)
+	delete(m.queries, q.id)
+	if q.queue.in {
+		m.asking.remove(q)
+		delete(m.asked, q.ask)
+	}
+}
+
+// CancelLookup forgets a question of ours, without an event, or one of a peer,
+// without an answer.
+func (m *Machine) CancelLookup(id ID) error {
+	q := m.queries[id]
+	if q == nil {
+		return fmt.Errorf("%w: lookup 0x%08x", ErrUnknown, uint32(id))
+	}
+	m.endQuery(q)
+	return nil
+}
+
+// handleSIDRREP takes the answer to a question.
+func (m *Machine) handleSIDRREP(from Path, mad []byte) {
+	r, _ := ParseSIDRREP(mad)
+	q := m.queries[ID(r.RequestID)]
+	switch {
+	case q == nil || q.queue.in:
+		m.count.Inc(DropUnknown)
+	case q.path.Remote != from.Remote || q.path.Local != from.Local:
+		m.count.Inc(DropWrongSource)
+	default:
+		m.tell(Event{
+			Type: EventSIDRResponse, ID: q.id, Service: q.service, Path: q.path,
+			Status: r.Status, QPN: r.QPN, QKey: r.QKey,
+			Info: own(r.Info[:min(int(r.InfoLen), InfoSIDRREP)]), Private: own(r.Private[:]),
+		})
+		m.endQuery(q)
+	}
+}
+
+// handleSIDRREQ takes a question.
+func (m *Machine) handleSIDRREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+	r, _ := ParseSIDRREQ(mad)
+	key := askKey{from.Remote, r.RequestID}
+	if m.asked[key] != nil {
+		m.count.Inc(rxDup(AttributeSIDRREQ))
+		return
+	}
+	no := SIDRREP{RequestID: r.RequestID, ServiceID: r.ServiceID, Status: SIDRUnsupported}
+	l := m.listenerFor(r.ServiceID, true, from.Local.Addr())
+	if l == nil {
+		m.count.Inc(NoListener)
+		m.send(&from, tid, &no)
+		return
+	}
+	header, private, ok := whose(r.ServiceID, &from, r.Private[:])
+	if !ok {
+		no.Status = SIDRReject
+		m.count.Inc(RequestsRefused)
+		m.send(&from, tid, &no)
+		return
+	}
+	if m.asking.n >= m.config.MaxHalfOpen {
+		m.count.Inc(HalfOpenDropped)
+		m.dropQuestion(m.asking.first, ReasonNoResources)
+	}
+	q := &query{id: m.draw(), path: from, service: r.ServiceID, ask: key, tid: tid}
+	q.timer.run = func(roce.Time) {
+		m.count.Inc(RequestsExpired)
+		m.dropQuestion(q, ReasonTimeout)
+	}
+	m.queries[q.id], m.asked[key] = q, q
+	m.asking.push(q)
+	m.timers.set(&q.timer, now+requestLife)
+	m.tell(Event{
+		Type: EventSIDRRequest, ID: q.id, Listener: l.id, Service: r.ServiceID, IP: header,
+		Path: from, Private: own(private),
+	})
+}
+
+// dropQuestion ends a peer's question that the application has not answered. The
+// peer asks again.
+func (m *Machine) dropQuestion(q *query, reason Reason) {
+	m.tell(Event{Type: EventUnreachable, ID: q.id, Reason: reason})
+	m.endQuery(q)
+}
+
+// An Answer to a SIDR request.
+type Answer struct {
+	Status  SIDRStatus
+	QPN     uint32 // of SIDRSuccess; otherwise 0 is sent
+	QKey    uint32 // the same; QKeyUDP is what rdma_cm takes
+	Info    []byte // additional information, at most 72 bytes
+	Private []byte // at most 136 bytes
+}
+
+// AnswerSIDR answers a SIDR request.
+func (m *Machine) AnswerSIDR(id ID, a Answer) error {
+	q := m.queries[id]
+	if q == nil || !q.queue.in {
+		return fmt.Errorf("%w: SIDR request 0x%08x", ErrUnknown, uint32(id))
+	}
+	if a.QPN > max24 || len(a.Info) > InfoSIDRREP {
+		return fmt.Errorf("%w: QPN 0x%x, %d bytes of information", ErrInvalid, a.QPN, len(a.Info))
+	}
+	if err := clip(a.Private, PrivateSIDRREP); err != nil {
+		return err
+	}
+	r := SIDRREP{RequestID: q.ask.id, Status: a.Status, ServiceID: q.service}
+	if a.Status == SIDRSuccess {
+		r.QPN, r.QKey = a.QPN, a.QKey
+	}
+	r.InfoLen = uint8(copy(r.Info[:], a.Info))
+	copy(r.Private[:], a.Private)
+	m.send(&q.path, q.tid, &r)
+	m.endQuery(q)
+	return nil
+}

@@ -1,0 +1,182 @@
+package cm_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"xroce/roce"
+	"xroce/roce/cm"
+)
+
+// lookup asks for a datagram service of theirs and returns the SIDR_REQ.
+func (r *rig) lookup() (cm.ID, *cm.SIDRREQ) {
+	r.T.Helper()
+	id, err := r.m.Lookup(r.now, cm.Lookup{
+		Path: r.path, Service: datagrams, SrcPort: 7, Private: []byte("hello"),
+	})
+	must(r.T, err)
+	req := &cm.SIDRREQ{RequestID: uint32(id), PKey: 0xffff, ServiceID: datagrams}
+	cm.IPHeader{Src: netip.AddrPortFrom(ourAddr, 7), Dst: theirAddr}.Put(req.Private[:])
+	copy(req.Private[cm.IPHeaderLen:], "hello")
+	r.want(tidOf(id), req)
+	return id, req
+}
+
+// sidrREQ is a question of theirs.
+func sidrREQ() *cm.SIDRREQ {
+	req := &cm.SIDRREQ{RequestID: 0x77, PKey: 0xffff, ServiceID: datagrams}
+	cm.IPHeader{Src: netip.AddrPortFrom(theirAddr, theirPort), Dst: ourAddr}.Put(req.Private[:])
+	copy(req.Private[cm.IPHeaderLen:], "hello")
+	return req
+}
+
+// TestLookup asks for a datagram service.
+func TestLookup(t *testing.T) {
+	t.Run("answered", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		id, req := r.lookup()
+		r.pass(repTime)
+		r.want(tidOf(id), req)
+		answer := &cm.SIDRREP{
+			RequestID: uint32(id), QPN: theirQPN, QKey: cm.QKeyUDP, ServiceID: datagrams,
+			InfoLen: 200,
+		}
+		copy(answer.Private[:], "here")
+		r.path.Remote[15]++
+		r.give(answer) // from elsewhere
+		r.silent()
+		r.counted(cm.DropWrongSource, 1)
+		r.path.Remote[15]--
+		r.give(answer)
+		e := r.event(cm.EventSIDRResponse)
+		if e.ID != id || e.Status != cm.SIDRSuccess || e.QPN != theirQPN ||
+			e.QKey != cm.QKeyUDP || string(e.Private[:5]) != "here\x00" ||
+			len(e.Private) != cm.PrivateSIDRREP || len(e.Info) != cm.InfoSIDRREP {
+			t.Errorf("event %+v", e)
+		}
+		r.gone()
+		r.give(answer)
+		r.gone()
+	})
+	t.Run("refused", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		id, _ := r.lookup()
+		r.give(&cm.SIDRREP{RequestID: uint32(id), Status: cm.SIDRUnsupported})
+		if e := r.event(cm.EventSIDRResponse); e.Status != cm.SIDRUnsupported {
+			t.Errorf("event %+v", e)
+		}
+		r.gone()
+	})
+	t.Run("never answered", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		id, req := r.lookup()
+		for range 15 {
+			r.pass(repTime)
+			r.want(tidOf(id), req)
+		}
+		r.pass(repTime)
+		r.event(cm.EventUnreachable)
+		r.gone()
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		id, _ := r.lookup()
+		must(t, r.m.CancelLookup(id))
+		r.gone()
+	})
+}
+
+// TestAnswerSIDR answers questions of peers.
+func TestAnswerSIDR(t *testing.T) {
+	begin := func(t *testing.T) (*rig, cm.ID) {
+		r := newRig(t, cm.Config{MaxHalfOpen: 2})
+		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
+		must(t, err)
+		r.give(sidrREQ())
+		e := r.event(cm.EventSIDRRequest)
+		if e.IP.Src.Addr() != theirAddr || len(e.Private) != 180 ||
+			string(e.Private[:6]) != "hello\x00" {
+			t.Errorf("event %+v", e)
+		}
+		r.give(sidrREQ()) // again
+		r.silent()
+		r.give(&cm.SIDRREP{RequestID: uint32(e.ID)}) // this is no question of ours
+		r.silent()
+		return r, e.ID
+	}
+	t.Run("yes", func(t *testing.T) {
+		r, id := begin(t)
+		if err := r.m.AnswerSIDR(id, cm.Answer{QPN: 1 << 24}); !errors.Is(err, cm.ErrInvalid) {
+			t.Error(err)
+		}
+		must(t, r.m.AnswerSIDR(id, cm.Answer{
+			QPN: ourQPN, QKey: cm.QKeyUDP, Private: []byte("here"),
+		}))
+		want := &cm.SIDRREP{
+			RequestID: 0x77, QPN: ourQPN, QKey: cm.QKeyUDP, ServiceID: datagrams,
+		}
+		copy(want.Private[:], "here")
+		r.want(theirTID, want)
+		r.gone()
+		r.give(sidrREQ()) // the answer was lost
+		r.event(cm.EventSIDRRequest)
+	})
+	t.Run("no", func(t *testing.T) {
+		r, id := begin(t)
+		must(t, r.m.AnswerSIDR(id, cm.Answer{Status: cm.SIDRReject, QPN: ourQPN, QKey: 1}))
+		r.want(theirTID, &cm.SIDRREP{
+			RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams,
+		})
+		r.gone()
+	})
+	t.Run("never", func(t *testing.T) {
+		r, id := begin(t)
+		r.pass(180 * roce.Second)
+		if e := r.event(cm.EventUnreachable); e.ID != id || e.Reason != cm.ReasonTimeout {
+			t.Errorf("event %+v", e)
+		}
+		r.gone()
+	})
+	t.Run("too many", func(t *testing.T) {
+		r, id := begin(t)
+		req := sidrREQ()
+		for range 2 {
+			req.RequestID++
+			r.give(req)
+		}
+		r.event(cm.EventSIDRRequest)
+		if e := r.event(cm.EventUnreachable); e.ID != id || e.Reason != cm.ReasonNoResources {
+			t.Errorf("event %+v", e)
+		}
+		r.event(cm.EventSIDRRequest)
+		r.counted(cm.HalfOpenDropped, 1)
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		r.listen()
+		req := sidrREQ()
+		for _, s := range []cm.ServiceID{datagrams, service} {
+			req.ServiceID = s
+			r.give(req)
+			r.want(theirTID, &cm.SIDRREP{
+				RequestID: 0x77, Status: cm.SIDRUnsupported, ServiceID: s,
+			})
+		}
+		r.gone()
+		r.counted(cm.NoListener, 2)
+	})
+	t.Run("forged", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
+		must(t, err)
+		req := sidrREQ()
+		req.Private[19]++
+		r.give(req)
+		r.want(theirTID, &cm.SIDRREP{
+			RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams,
+		})
+		r.gone()
+		r.counted(cm.RequestsRefused, 1)
+	})
+}

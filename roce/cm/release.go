@@ -1,0 +1,150 @@
+package cm
+
+import (
+	"encoding/binary"
+
+	"xroce/roce"
+)
+
+// Disconnect ends a connection in whatever state it is: one that is established
+// with a DREQ and private data of at most 220 bytes, one that is being made with a
+// REJ. EventTimewaitExit follows in any case, and before it EventDisconnected when
+// the connection was established. It may be called again.
+func (m *Machine) Disconnect(now roce.Time, id ID, private []byte) error {
+	c, err := m.conn(id, 1<<stateEnd-1)
+	if err != nil {
+		return err
+	}
+	if err := clip(private, PrivateDREQ); err != nil {
+		return err
+	}
+	switch c.state {
+	case StateDREQSent, StateTimewait:
+	case StateEstablished:
+		m.release(now, c, private)
+	case StateREQSent, StateMRAREQRcvd:
+		m.reject(c, ReasonTimeout, nil, nil)
+		m.finish(now, c)
+	default:
+		m.reject(c, ReasonConsumer, nil, nil)
+		m.finish(now, c)
+	}
+	return nil
+}
+
+// release asks the peer to end an established connection.
+func (m *Machine) release(now roce.Time, c *conn, private []byte) {
+	m.move(c, StateDREQSent)
+	r := DREQ{
+		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, RemoteQPN: c.params.DestQPN,
+	}
+	copy(r.Private[:], private)
+	m.sendKept(c, m.tid(c.id), &r)
+	m.await(now, c)
+}
+
+// handleDREQ takes the wish to end a connection. One that we do not know is over
+// for sure, and the peer waits for the word.
+func (m *Machine) handleDREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+	r, _ := ParseDREQ(mad)
+	answer := DREP{LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID}
+	c := m.conns[ID(r.RemoteCommID)]
+	if c == nil || !c.met || c.remoteID != r.LocalCommID {
+		m.count.Inc(DropUnknown)
+		m.send(&from, tid, &answer)
+		return
+	}
+	switch {
+	case !c.with(&from):
+		m.count.Inc(DropWrongSource)
+	case r.RemoteQPN != c.qpn:
+		m.count.Inc(DropWrongQPN)
+	case c.state == StateTimewait:
+		m.count.Inc(rxDup(AttributeDREQ))
+		m.send(&from, tid, &answer)
+	case of(StateREPSent, StateMRAREPRcvd, StateEstablished, StateDREQSent).has(c.state):
+		m.send(&from, tid, &answer)
+		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
+		m.rest(now, c)
+	default:
+		m.count.Inc(DropState)
+	}
+}
+
+// handleDREP takes the answer to our DREQ.
+func (m *Machine) handleDREP(now roce.Time, from Path, mad []byte) {
+	r, _ := ParseDREP(mad)
+	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
+	switch {
+	case c == nil:
+	case c.state == StateDREQSent:
+		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
+		m.rest(now, c)
+	default:
+		m.count.Inc(DropState)
+	}
+}
+
+// handleREJ takes a refusal, which ends a connection in any state.
+func (m *Machine) handleREJ(now roce.Time, from Path, mad []byte) {
+	r, _ := ParseREJ(mad)
+	c := m.rejected(&from, &r)
+	if c == nil {
+		return
+	}
+	e := Event{
+		Type: EventRejected, ID: c.id, Reason: r.Reason,
+		Info: own(r.Info[:min(int(r.InfoLen), InfoREJ)]), Private: own(r.Private[:]),
+	}
+	switch c.state {
+	case StateTimewait:
+		m.count.Inc(DropState)
+		return
+	case StateEstablished, StateDREQSent:
+		e.Type = EventDisconnected
+	}
+	m.tell(e)
+	if c.state == StateREQSent || c.state == StateMRAREQRcvd {
+		if r.Reason != ReasonStaleConn {
+			// The peer has no queue pair for this: no packet is under way.
+			m.forget(c)
+			return
+		}
+	}
+	m.finish(now, c)
+}
+
+// rejected finds the connection that a REJ is about. A peer that gave up before it
+// knew our ID names itself instead. One without an ID of its own says 0.
+func (m *Machine) rejected(from *Path, r *REJ) *conn {
+	if r.RemoteCommID == 0 && r.Reason == ReasonTimeout && r.InfoLen >= 8 {
+		guid := binary.BigEndian.Uint64(r.Info[:])
+		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil && c.with(from) {
+			return c
+		}
+		m.count.Inc(DropUnknown)
+		return nil
+	}
+	id := r.LocalCommID
+	if c := m.conns[ID(r.RemoteCommID)]; c != nil && id == 0 {
+		id = c.remoteID
+	}
+	return m.find(from, r.RemoteCommID, id)
+}
+
+// handleLAP answers that there are no alternate paths.
+func (m *Machine) handleLAP(from Path, tid uint64, mad []byte) {
+	r, _ := ParseLAP(mad)
+	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
+	switch {
+	case c == nil:
+	case r.RemoteQPN != c.qpn:
+		m.count.Inc(DropWrongQPN)
+	case c.state != StateEstablished:
+		m.count.Inc(DropState)
+	default:
+		m.send(&from, tid, &APR{
+			LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Status: APRUnsupported,
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package cm
+
+import "fmt"
+
+// State is where a connection stands (IBA 12.9.7).
+type State uint8
+
+// The states. On the left those of the active side, which connects.
+const (
+	StateREQSent     State = iota // active: REQ sent
+	StateMRAREQRcvd               // active: the peer asked for patience
+	StateREPRcvd                  // active: REP received, the owner has the word
+	StateMRAREPSent               // active: as before, and the peer was asked for patience
+	StateREQRcvd                  // passive: REQ received, the owner has the word
+	StateMRAREQSent               // passive: as before, and the peer was asked for patience
+	StateREPSent                  // passive: REP sent
+	StateMRAREPRcvd               // passive: the peer asked for patience
+	StateEstablished              // both
+	StateDREQSent                 // both: DREQ sent
+	StateTimewait                 // both: over, but packets may still be under way
+	StateGone                     // both: nothing is left
+
+	stateEnd
+)
+
+var stateNames = [stateEnd]string{
+	"REQ_SENT", "MRA_REQ_RCVD", "REP_RCVD", "MRA_REP_SENT", "REQ_RCVD", "MRA_REQ_SENT",
+	"REP_SENT", "MRA_REP_RCVD", "ESTABLISHED", "DREQ_SENT", "TIMEWAIT", "GONE",
+}
+
+// String returns the name of the state.
+func (s State) String() string {
+	if s < stateEnd {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// states is a set of states.
+type states uint16
+
+func of(list ...State) (s states) {
+	for _, state := range list {
+		s |= 1 << state
+	}
+	return s
+}
+
+func (s states) has(state State) bool { return s>>state&1 != 0 }
+
+// The sets that the machine asks for.
+var (
+	// halfOpen are those of a peer's request that count against the limit.
+	halfOpen = of(StateREQRcvd, StateMRAREQSent, StateREPSent, StateMRAREPRcvd)
+	// unanswered are those of a request whose listener's backlog it fills.
+	unanswered = of(StateREQRcvd, StateMRAREQSent)
+)
+
+// moves are the edges of the state graph: to which states each may go.
+var moves = [stateEnd]states{
+	StateREQSent:     of(StateMRAREQRcvd, StateREPRcvd, StateTimewait, StateGone),
+	StateMRAREQRcvd:  of(StateREPRcvd, StateTimewait, StateGone),
+	StateREPRcvd:     of(StateMRAREPSent, StateEstablished, StateTimewait),
+	StateMRAREPSent:  of(StateEstablished, StateTimewait),
+	StateREQRcvd:     of(StateMRAREQSent, StateREPSent, StateGone),
+	StateMRAREQSent:  of(StateREPSent, StateGone),
+	StateREPSent:     of(StateMRAREPRcvd, StateEstablished, StateTimewait),
+	StateMRAREPRcvd:  of(StateEstablished, StateTimewait),
+	StateEstablished: of(StateDREQSent, StateTimewait),
+	StateDREQSent:    of(StateTimewait),
+	StateTimewait:    of(StateGone),
+}

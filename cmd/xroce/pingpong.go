@@ -15,9 +15,11 @@ import (
 
 // pingpongReport is what `xroce pingpong --json` prints.
 type pingpongReport struct {
+	Type    string       `json:"type"`
+	QPs     int          `json:"qps"`
 	Device  string       `json:"device"`
 	Backend string       `json:"backend"`
-	Local   endpointJSON `json:"local"`
+	Local   endpointJSON `json:"local"` // of the first QP
 	Remote  endpointJSON `json:"remote"`
 	Size    int          `json:"size"`
 	MTU     int          `json:"path_mtu"`
@@ -41,47 +43,51 @@ const maxPingpong = 1 << 30
 func (a *app) pingpongCommand() *cobra.Command {
 	var device deviceFlags
 	var p struct {
-		iface                              string
-		port, size, mtu, depth, iters, gid int
-		events, check                      bool
+		iface, kind                             string
+		port, size, mtu, depth, iters, gid, qps int
+		events, check                           bool
 	}
 	c := &cobra.Command{
 		Use:   "pingpong [flags] [HOST]",
-		Short: "Bounce messages with a peer, which may be ibv_rc_pingpong",
-		Long: `Bounce messages over a reliable connection and measure the round trip. Without
-HOST it waits for a client, with HOST it is the client of the server there. The
-other end may be ibv_rc_pingpong of rdma-core: start that with -g INDEX of a
-RoCE v2 GID, and both with the same -s, -m and -n.`,
+		Short: "Bounce messages with a peer, which may be one of ibv_*_pingpong",
+		Long: `Bounce messages and measure the round trip. Without HOST it waits for a client,
+with HOST it is the client of the server there. --type says what the messages go
+over, and what of rdma-core the other end may be:
+
+  rc   a reliable connection                         ibv_rc_pingpong
+  uc   an unreliable connection                      ibv_uc_pingpong
+  ud   datagrams                                     ibv_ud_pingpong
+  srq  reliable connections that share receives      ibv_srq_pingpong
+
+Start that with -g INDEX of a RoCE v2 GID, and both with the same -s, -m, -n and
+-q. What an unreliable message loses is not sent again: then both ends wait.`,
 		Example: `  xroce pingpong -d eth0                        # server
   xroce pingpong -d eth0 192.0.2.1              # client
   ibv_rc_pingpong -d rxe0 -g 1 192.0.2.1        # client on a verbs device
-  xroce pingpong -d eth0 -s 65536 -m 4096 -n 10000 192.0.2.1`,
+  xroce pingpong -d eth0 -s 65536 -m 4096 -n 10000 192.0.2.1
+  xroce pingpong -d eth0 --type srq -q 8 192.0.2.1`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := c.Flags()
 	flags.StringVarP(&p.iface, "device", "d", "", "interface (default: the one that fits)")
+	flags.StringVar(&p.kind, "type", string(pingpong.RC), "what to bounce over: rc, uc, ud, srq")
 	flags.IntVarP(&p.port, "port", "p", oob.Port, "TCP port for the exchange")
-	flags.IntVarP(&p.size, "size", "s", 4096, "bytes of a message")
+	flags.IntVarP(&p.size, "size", "s", 0, "bytes of a message (default 4096, of a datagram 1024)")
 	flags.IntVarP(&p.mtu, "mtu", "m", 1024, "path MTU: 256, 512, 1024, 2048 or 4096")
 	flags.IntVarP(&p.depth, "rx-depth", "r", 500, "receives posted")
 	flags.IntVarP(&p.iters, "iters", "n", 1000, "messages each way")
+	flags.IntVarP(&p.qps, "num-qp", "q", 0, "queue pairs, with --type srq (default 16)")
 	flags.IntVarP(&p.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
 	flags.BoolVarP(&p.events, "events", "e", false, "sleep between completions, not poll")
 	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
-		mtu, ok := wire.MTUFromBytes(p.mtu)
-		switch {
-		case !ok:
-			return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", p.mtu)
-		case p.size < 1 || p.size > maxPingpong:
-			return usagef("-s %d is not in 1..%d", p.size, maxPingpong)
-		case p.depth < 1 || p.depth > roce.MaxWR:
-			return usagef("-r %d is not in 1..%d", p.depth, roce.MaxWR)
-		case p.iters < 1:
-			return usagef("-n %d is not above 0", p.iters)
-		case p.gid < peer.AutoGID:
-			return usagef("-g %d is no index", p.gid)
+		c := pingpong.Config{
+			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters,
+			QPs: p.qps, GIDIndex: p.gid, Events: p.events, Check: p.check,
+		}
+		if err := completePingpong(&c, p.mtu, !flags.Changed("size")); err != nil {
+			return err
 		}
 		options, err := device.options(a)
 		if err != nil {
@@ -93,14 +99,57 @@ RoCE v2 GID, and both with the same -s, -m and -n.`,
 		if len(args) == 1 {
 			link.host = args[0]
 		}
-		return a.pingpong(ctx, link, options, pingpong.Config{
-			Size: p.size, MTU: mtu, RxDepth: p.depth, Iters: p.iters, GIDIndex: p.gid,
-			Events: p.events, Check: p.check,
-		})
+		return a.pingpong(ctx, link, options, c)
 	})
 }
 
-// pingpong plays one game and prints it as ibv_rc_pingpong does.
+// defaultQPs is that of ibv_srq_pingpong.
+const defaultQPs = 16
+
+// completePingpong fills in the defaults that depend on other flags, and refuses
+// what is out of range.
+func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
+	var ok bool
+	if c.MTU, ok = wire.MTUFromBytes(mtu); !ok {
+		return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", mtu)
+	}
+	if !c.Kind.Valid() {
+		return usagef("--type %q: there are %v", c.Kind, pingpong.Kinds())
+	}
+	if defaultSize {
+		c.Size = c.Kind.DefaultSize()
+	}
+	most := maxPingpong
+	if c.QPs == 0 {
+		c.QPs = 1
+		if c.Kind == pingpong.SRQ {
+			c.QPs = defaultQPs
+		}
+	}
+	switch {
+	case c.RxDepth < 1 || c.RxDepth > roce.MaxWR:
+		return usagef("-r %d is not in 1..%d", c.RxDepth, roce.MaxWR)
+	case c.QPs > 1 && c.Kind != pingpong.SRQ:
+		return usagef("-q %d: only --type srq has more than one queue pair", c.QPs)
+	case c.QPs < 1 || c.QPs > pingpong.MaxQPs:
+		return usagef("-q %d is not in 1..%d", c.QPs, pingpong.MaxQPs)
+	case c.QPs > c.RxDepth:
+		return usagef("-r %d is not enough for -q %d", c.RxDepth, c.QPs)
+	case c.Iters < 1:
+		return usagef("-n %d is not above 0", c.Iters)
+	case c.GIDIndex < peer.AutoGID:
+		return usagef("-g %d is no index", c.GIDIndex)
+	}
+	if c.Kind == pingpong.SRQ {
+		most /= c.RxDepth // each receive has a place of its own
+	}
+	if c.Size < 1 || c.Size > most {
+		return usagef("-s %d is not in 1..%d", c.Size, most)
+	}
+	return nil
+}
+
+// pingpong plays one game and prints it as the examples of rdma-core do.
 func (a *app) pingpong(
 	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
 ) error {
@@ -114,11 +163,21 @@ func (a *app) pingpong(
 		return err
 	}
 	defer dev.Close()
+	if c.Kind == pingpong.UD {
+		c.MTU = dev.ActiveMTU()
+		if c.Size > c.MTU.Bytes() {
+			return usagef("-s %d: a datagram on %s has at most %d bytes", c.Size, iface,
+				c.MTU.Bytes())
+		}
+	}
 	report := pingpongReport{
-		Device: dev.Name(), Backend: dev.Link().Backend, Size: c.Size, MTU: c.MTU.Bytes(),
+		Type: string(c.Kind), QPs: c.QPs, Device: dev.Name(), Backend: dev.Link().Backend,
+		Size: c.Size, MTU: c.MTU.Bytes(),
 	}
 	c.Connected = func(local, remote engine.Endpoint) {
-		report.Local, report.Remote = endpoint(local), endpoint(remote)
+		if report.Local == (endpointJSON{}) {
+			report.Local, report.Remote = endpoint(local), endpoint(remote)
+		}
 		if !a.json {
 			a.printEndpoint("local address: ", local)
 			a.printEndpoint("remote address:", remote)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -24,6 +25,11 @@ func TestPingpong(t *testing.T) {
 		{"-s", "65536", "-n", "20", "-m", "4096", "-c", "-e"},
 		{"-s", "9999", "-n", "20", "-m", "256", "-r", "1", "-c", "-e"},
 		{"-s", "5000", "-n", "20", "-r", "2", "-c", "--busy"},
+		{"--type", "uc", "-s", "9999", "-n", "20", "-c"},
+		{"--type", "uc", "-n", "20", "-c", "-e"},
+		{"--type", "ud", "-n", "20", "-c"},
+		{"--type", "ud", "-s", "1", "-n", "20", "-c", "-e"},
+		{"--type", "srq", "-q", "1", "-n", "20", "-c"},
 	} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			b, _ := simBench(t)
@@ -41,6 +47,68 @@ func TestPingpong(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// With several queue pairs each has its two lines.
+func TestPingpongSRQ(t *testing.T) {
+	for _, flags := range [][]string{
+		{"-n", "200", "-c"},
+		{"-n", "100", "-c", "-e", "-q", "3", "-r", "3", "-s", "3000"},
+		{"-n", "100", "-c", "--busy", "-q", "5", "-r", "9"},
+	} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			b, _ := simBench(t)
+			flags := append([]string{"pingpong", "--type", "srq", "-j"}, flags...)
+			server := b.start(t, append(flags, "-d", "xr1", "-p", "0")...)
+			client := b.start(t, append(flags, "-d", "xr2", "-p", server.listenPort(t),
+				"127.0.0.1")...)
+			for name, i := range map[string]*invocation{"client": client, "server": server} {
+				if i.wait(t); i.code != exitOK || i.stderr != "" {
+					t.Errorf("%s: code %d, stderr %s", name, i.code, i.stderr)
+				}
+			}
+			var r pingpongReport
+			if err := json.Unmarshal([]byte(client.stdout), &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Type != "srq" || r.QPs < 2 || r.Local == r.Remote {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestPingpongQPsDiffer(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "pingpong", "--type", "srq", "-q", "2", "-d", "xr1", "-p", "0")
+	client := b.start(t, "pingpong", "--type", "srq", "-q", "3", "-d", "xr2", "-p",
+		server.listenPort(t), "127.0.0.1")
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("server: code %d", server.code)
+	}
+	contains(t, server.stderr, "-q")
+	client.cancel()
+	client.wait(t)
+}
+
+func TestPingpongUsage(t *testing.T) {
+	b, _ := simBench(t)
+	for _, c := range []struct{ flags, says string }{
+		{"--type xx", "there are [rc uc ud srq]"},
+		{"-q 2", "only --type srq"},
+		{"--type srq -q 300", "not in 1..256"},
+		{"--type srq -q 8 -r 4", "not enough"},
+		{"--type srq -s 100000000", "not in 1.."},
+		{"-s 0", "not in 1.."},
+		{"-m 1000", "there are 256"},
+	} {
+		args := append([]string{"pingpong", "-d", "xr1"}, strings.Fields(c.flags)...)
+		i := b.run(t, args...)
+		if i.code != exitUsage {
+			t.Errorf("%s: code %d", c.flags, i.code)
+		}
+		contains(t, i.stderr, c.says)
 	}
 }
 

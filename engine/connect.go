@@ -125,8 +125,9 @@ func (q *QP) Init(access mem.Access) error {
 
 // Start brings a QP of type UD or RAW_PACKET, or the QP number 1, from RESET to RTS.
 // Datagrams to a UD QP must carry its Q_Key, others are dropped and counted as
-// drop_bad_qkey; a raw QP has none, that of QP 1 is roce.GSIQKey in any case. Receives are posted afterwards, or in INIT by whoever needs them
-// earlier and moves the QP by Modify.
+// drop_bad_qkey; a raw QP has none, and that of QP 1 is roce.GSIQKey in any case.
+// Receives are posted afterwards, or in INIT by whoever needs them earlier and
+// moves the QP by Modify.
 func (q *QP) Start(qkey uint32) error {
 	psn := q.device.RandomPSN()
 	first := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrQKey

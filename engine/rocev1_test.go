@@ -61,7 +61,8 @@ func TestRoCEv1(t *testing.T) {
 // TestRoCEv1Datagrams come with their GRH, are answered by RoCE v1, and reach groups.
 func TestRoCEv1Datagrams(t *testing.T) {
 	v1Worlds(t, func(t *testing.T, w *world, tap *frameTap) {
-		a, b := datagramSeat(t, w.devs[0], engine.QPInit{}), datagramSeat(t, w.devs[1], engine.QPInit{})
+		a := datagramSeat(t, w.devs[0], engine.QPInit{})
+		b := datagramSeat(t, w.devs[1], engine.QPInit{})
 		group := wire.MulticastGID(netip.MustParseAddr("239.193.2.3"), wire.FramingV1)
 		b.attach(t, group)
 		for _, c := range []struct {

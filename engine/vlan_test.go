@@ -248,7 +248,8 @@ func TestForeignTagsAreDropped(t *testing.T) {
 	vlanWorlds(t, func(t *testing.T, w *world, tap *frameTap) {
 		raw := rawSeat(t, w.devs[0])
 		from := vlanGIDs(t, w, 0)
-		a, b := datagramSeat(t, w.devs[0], engine.QPInit{}), datagramSeat(t, w.devs[1], engine.QPInit{})
+		a := datagramSeat(t, w.devs[0], engine.QPInit{})
+		b := datagramSeat(t, w.devs[1], engine.QPInit{})
 		for range 10 {
 			b.recv(t, 0, 0, 100)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,10 +17,10 @@ import (
 	"xroce/roce/wire"
 )
 
-// A movingHost is the Router of a port of a simulated network, whose addresses and
-// neighbours the test changes.
+// A movingHost is the Router of a link, whose addresses and neighbours the test
+// changes.
 type movingHost struct {
-	link    *sim.Port
+	link    io.Closer // what else ends with it
 	changes chan struct{}
 
 	mu     sync.Mutex
@@ -89,7 +90,23 @@ func (h *movingHost) change(f func(p *engine.Port, macs map[netip.Addr]engine.Ho
 func movingAddr(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
 func movingMAC(i int) [6]byte     { return [6]byte{2, 0, 0, 0, 0, byte(i + 1)} }
 
-// movingWorld is a simWorld of two devices on moving hosts, each with a VLAN 5.
+func movingIPv6(i int) netip.Addr { return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}) }
+
+// newMovingHost is the i-th of two hosts, on a port with a VLAN. It knows the other.
+func newMovingHost(i int, port engine.Port, peer [6]byte, link io.Closer) *movingHost {
+	h := &movingHost{
+		link: link, changes: make(chan struct{}, 1), port: port,
+		macs: map[netip.Addr]engine.Hop{},
+	}
+	h.port.Addrs = []netip.Addr{movingAddr(i), movingIPv6(i)}
+	h.port.VLANs = []engine.VLAN{{ID: testVLAN, Name: "v", MAC: port.MAC, Addrs: vlanAddrs(i)}}
+	for _, a := range append(vlanAddrs(1-i), movingAddr(1-i), movingIPv6(1-i)) {
+		h.macs[a] = engine.Hop{MAC: peer}
+	}
+	return h
+}
+
+// movingWorld is a simWorld of two devices on moving hosts, each with a VLAN.
 func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
 	t.Helper()
 	w := &world{t: t, clock: &sim.VirtualClock{}}
@@ -97,23 +114,9 @@ func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
 	o.Clock, o.Direct = w.clock, true
 	var hosts [2]*movingHost
 	for i := range hosts {
-		h := &movingHost{
-			link: newPort(t, w.network, i), changes: make(chan struct{}, 1),
-			macs: map[netip.Addr]engine.Hop{},
-		}
-		h.port = h.link.Port()
-		h.port.Addrs = []netip.Addr{
-			movingAddr(i), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}),
-		}
-		h.port.VLANs = []engine.VLAN{{
-			ID: 5, Name: "v", MAC: movingMAC(i),
-			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 5, byte(i + 1)})},
-		}}
-		peer := engine.Hop{MAC: movingMAC(1 - i)}
-		h.macs[movingAddr(1-i)] = peer
-		h.macs[netip.AddrFrom4([4]byte{10, 0, 5, byte(2 - i)})] = peer
-		h.macs[netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(2 - i)})] = peer
-		dev, err := engine.OpenLink(h.link, h, o)
+		link := newPort(t, w.network, i)
+		h := newMovingHost(i, link.Port(), movingMAC(1-i), link)
+		dev, err := engine.OpenLink(link, h, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ReadPort describes an interface of the thread's network namespace, with its VLANs,
+// as Open would. It needs no privilege.
+func ReadPort(index int) (Port, error) {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return Port{}, fmt.Errorf("engine: rtnetlink: %w", err)
+	}
+	defer handle.Close()
+	return readPort(handle, index)
+}
+
 // readPort describes one interface of the handle's namespace with its VLANs.
 func readPort(handle *netlink.Handle, index int) (Port, error) {
 	link, err := handle.LinkByIndex(index)
@@ -23,21 +34,21 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 		Up: attrs.Flags&net.FlagUp != 0,
 	}
 	copy(port.MAC[:], attrs.HardwareAddr)
-	if port.Addrs, err = ReadAddrs(handle, link); err != nil {
+	if port.Addrs, err = readAddrs(handle, link); err != nil {
 		return Port{}, err
 	}
 	links, err := handle.LinkList()
 	if err != nil {
 		return Port{}, fmt.Errorf("engine: interfaces: %w", err)
 	}
-	port.VLANs, err = ReadVLANs(handle, links, index)
+	port.VLANs, err = readVLANs(handle, links, index)
 	return port, err
 }
 
-// ReadAddrs lists the addresses of an interface that may be used: not those of
+// readAddrs lists the addresses of an interface that may be used: not those of
 // which the kernel does not know yet that nobody else has them, or knows that
 // somebody has.
-func ReadAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
+func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
 	list, err := handle.AddrList(link, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("engine: addresses of %s: %w", link.Attrs().Name, err)
@@ -55,9 +66,9 @@ func ReadAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// ReadVLANs picks the 802.1Q interfaces on the port with this index out of all
+// readVLANs picks the 802.1Q interfaces on the port with this index out of all
 // interfaces, with their addresses, in the order in which they were made.
-func ReadVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, error) {
+func readVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, error) {
 	var list []VLAN
 	for _, link := range links {
 		vlan, ok := link.(*netlink.Vlan)
@@ -67,7 +78,7 @@ func ReadVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, 
 		v := VLAN{ID: uint16(vlan.VlanId), Name: vlan.Name, Index: vlan.Index}
 		copy(v.MAC[:], vlan.HardwareAddr)
 		var err error
-		if v.Addrs, err = ReadAddrs(handle, link); err != nil {
+		if v.Addrs, err = readAddrs(handle, link); err != nil {
 			return nil, err
 		}
 		list = append(list, v)

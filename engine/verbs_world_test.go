@@ -78,7 +78,13 @@ func vethWorld(t *testing.T, v vethpair.Options, o engine.Options) *world {
 	o.Direct = true
 	pair, devs := vethPair(t, v, [2]engine.Options{o, o})
 	w := &world{t: t, devs: devs[:], pair: pair}
-	w.run = func(done func() bool) {
+	w.run = spinUntil(t, w)
+	return w
+}
+
+// spinUntil drives the devices of a world in real time.
+func spinUntil(t *testing.T, w *world) func(done func() bool) {
+	return func(done func() bool) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); !done(); {
 			worked := false
@@ -93,7 +99,6 @@ func vethWorld(t *testing.T, v vethpair.Options, o engine.Options) *world {
 			}
 		}
 	}
-	return w
 }
 
 // inWorlds runs a test with two devices on the simulated wire and over AF_XDP.

@@ -73,6 +73,10 @@ func goodMachine() *fakeMachine {
 		Addrs: []netip.Addr{
 			netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1"),
 		},
+		VLANs: []engine.VLAN{{
+			ID: 5, Name: "eth0.5", Index: 4, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x34},
+			Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.1")},
+		}},
 	}
 	down := up
 	down.Port = engine.Port{

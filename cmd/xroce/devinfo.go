@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/host"
+	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -34,9 +35,19 @@ type devinfo struct {
 
 // A gidRow is an entry of the GID table.
 type gidRow struct {
-	Index int    `json:"index"`
-	GID   string `json:"gid"`
-	Type  string `json:"type"`
+	Index  int    `json:"index"`
+	GID    string `json:"gid"`
+	Type   string `json:"type"`
+	Netdev string `json:"netdev"`
+	VLAN   uint16 `json:"vlan,omitempty"`
+}
+
+// String is the entry in the words of ibv_devinfo, which does not know VLANs.
+func (g gidRow) String() string {
+	if g.VLAN == 0 {
+		return g.GID + ", " + g.Type
+	}
+	return fmt.Sprintf("%s, %s, VLAN %d (%s)", g.GID, g.Type, g.VLAN, g.Netdev)
 }
 
 // Port states (enum ibv_port_state).
@@ -56,8 +67,11 @@ func newDevinfo(i host.Interface) devinfo {
 	if i.Up && i.Carrier {
 		d.State, d.stateCode = "PORT_ACTIVE", portActive
 	}
-	for n, gid := range i.GIDs() {
-		d.GIDs = append(d.GIDs, gidRow{Index: n, GID: gid.String(), Type: "RoCE v2"})
+	for _, e := range i.GIDTable() {
+		d.GIDs = append(d.GIDs, gidRow{
+			Index: e.Index, GID: e.GID.String(), Type: e.Type.String(), Netdev: e.Netdev,
+			VLAN: e.VLAN,
+		})
 	}
 	return d
 }
@@ -163,10 +177,10 @@ func (d *devinfo) text(verbose bool) string {
 	if verbose {
 		row(3, "max_msg_sz", "0x%x", roce.MaxMessage)
 		row(3, "netdev_mtu", "%d", d.NetdevMTU)
-		row(3, "gid_tbl_len", "%d", len(d.GIDs))
+		row(3, "gid_tbl_len", "%d", engine.GIDTableLen)
 		row(3, "pkey_tbl_len", "%d", 1)
 		for _, g := range d.GIDs {
-			row(3, fmt.Sprintf("GID[%3d]", g.Index), "%s, %s", g.GID, g.Type)
+			row(3, fmt.Sprintf("GID[%3d]", g.Index), "%s", g)
 		}
 	}
 	return b.String()

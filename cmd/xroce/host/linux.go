@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/bpf"
+	"xroce/engine"
 	"xroce/xsk"
 )
 
@@ -60,15 +60,11 @@ func (Linux) Interfaces() ([]Interface, error) {
 	var list []Interface
 	for _, link := range links {
 		i := describe(link)
-		addrs, err := handle.AddrList(link, netlink.FAMILY_ALL)
+		port, err := engine.ReadPort(i.Index)
 		if err != nil {
-			return nil, fmt.Errorf("addresses of %s: %w", i.Name, err)
+			return nil, err
 		}
-		for _, a := range addrs {
-			if ip, ok := netip.AddrFromSlice(a.IP); ok {
-				i.Addrs = append(i.Addrs, ip.Unmap())
-			}
-		}
+		i.Addrs, i.VLANs = port.Addrs, port.VLANs
 		if tool != nil {
 			i.ask(tool)
 		}

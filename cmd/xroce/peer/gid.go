@@ -36,7 +36,7 @@ func chooseGID(table []wire.GID, local netip.Addr, remote *wire.GID) (int, error
 	fits := func(g wire.GID) bool { return remote == nil || g.IsIPv4() == remote.IsIPv4() }
 	best := -1
 	for i, g := range table {
-		if !fits(g) {
+		if g.IsZero() || !fits(g) { // zero: an address that was removed
 			continue
 		}
 		if local.IsValid() && g == wire.GIDFromAddr(local) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"sync"
 
 	"xroce/roce"
 	"xroce/roce/mem"
@@ -12,7 +13,9 @@ import (
 type MR struct {
 	region *mem.Region
 	device *Device
-	pd     *PD
+
+	mu sync.Mutex
+	pd *PD
 }
 
 // RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
@@ -40,7 +43,10 @@ func (m *MR) RKey() uint32 { return m.region.RKey() }
 // byte.
 func (m *MR) Addr() uint64 { return m.region.Addr() }
 
-// Bytes returns the registered memory.
+// Len returns the length in bytes, of a layout that of all its pieces.
+func (m *MR) Len() uint64 { return m.region.Len() }
+
+// Bytes returns the registered memory, nil when the region has a layout.
 func (m *MR) Bytes() []byte { return m.region.Bytes() }
 
 // SGE names n bytes of the region, off bytes behind its beginning.
@@ -58,6 +64,8 @@ func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.reg
 // idempotent. The error is mem.ErrBusy while a memory window is bound to the region
 // or a layout refers to it: then nothing happened.
 func (m *MR) Deregister() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch err := m.device.keys.Deregister(m.region); {
 	case errors.Is(err, mem.ErrNotRegistered):
 		return nil

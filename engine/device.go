@@ -28,10 +28,12 @@ type Device struct {
 	program *bpf.Program // nil on a link that needs none
 	options Options
 	direct  bool
-	gids    []wire.GID
-	failed  chan struct{} // closed when the link is lost
-	events  *eventSource  // of the device and its port
-	async   asyncEvents
+	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
+	maxInlineRecv int
+	gids          []wire.GID
+	failed        chan struct{} // closed when the link is lost
+	events        *eventSource  // of the device and its port
+	async         asyncEvents
 
 	// channels are the open completion channels, nil after Close.
 	channels struct {
@@ -64,7 +66,8 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		host: host, keys: mem.NewKeys(o.Rand),
 		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
-		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
+		direct: o.Direct, maxInlineRecv: maxInlineRecv(), gids: host.Port().GIDs(),
+		failed: make(chan struct{}),
 	}
 	d.async.init()
 	d.channels.open = map[*CompChannel]struct{}{}

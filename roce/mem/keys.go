@@ -25,6 +25,8 @@ type Keys struct {
 	mu    sync.Mutex
 	epoch epochCounter
 	fence atomic.Uint32
+	// parked comes after mu.
+	parked parkers
 	// anyDomain says that type 2 windows are of type 2A.
 	anyDomain bool
 }
@@ -140,6 +142,7 @@ func (k *Keys) holds(c *cell) bool {
 // replace puts another view into a cell. The caller holds mu and has set all but
 // when the view was born.
 func (k *Keys) replace(c *cell, v *view) {
+	k.storeParked()
 	v.born = k.epoch.next()
 	c.view.Store(v)
 }

@@ -76,6 +76,7 @@ func (c *CQ) Close() error {
 	if closed, err := c.unuse(); !closed {
 		return err
 	}
+	c.device.keys.StoreParked() // and forgets the CQ
 	c.device.async.forget(c.events)
 	c.wake.mu.Lock()
 	c.forgetWake()

@@ -28,11 +28,13 @@ type Device struct {
 	program *bpf.Program // nil on a link that needs none
 	options Options
 	direct  bool
-	gids    gidTable
-	paths   pathBook      // those that follow a Router
-	failed  chan struct{} // closed when the link is lost
-	events  *eventSource  // of the device and its port
-	async   asyncEvents
+	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
+	maxInlineRecv int
+	gids          gidTable
+	paths         pathBook      // those that follow a Router
+	failed        chan struct{} // closed when the link is lost
+	events        *eventSource  // of the device and its port
+	async         asyncEvents
 
 	// channels are the open completion channels, nil after Close.
 	channels struct {
@@ -71,7 +73,8 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 		host: host, keys: mem.NewKeys(o.Rand),
 		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
-		direct: o.Direct, program: program, failed: make(chan struct{}),
+		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
+		failed: make(chan struct{}),
 	}
 	d.async.init()
 	d.paths.init()

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/roce"
+	"xroce/roce/mem"
 )
 
 // newEvents returns a device that has nothing but events.
@@ -188,6 +189,7 @@ func TestWakeUpIsPassedOn(t *testing.T) {
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
 	d := newEvents(t)
+	d.keys = mem.NewKeys(o.Rand)
 	d.queue = newQueue(nullLink{}, [6]byte{}, &o)
 	d.channels.open = map[*CompChannel]struct{}{}
 	c, err := d.CreateCompChannel()

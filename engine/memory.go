@@ -78,9 +78,11 @@ func (m *MR) Deregister() error {
 }
 
 // settle waits until what looked a key up before has done its work. All copying
-// happens under the progress lock, so passing through it once is waiting for that.
+// happens under the progress lock, so passing through it once is waiting for that;
+// what a poll is about to write is written after it.
 func (d *Device) settle() {
 	d.queue.mu.Lock()
 	//lint:ignore SA2001 the empty critical section is the wait
 	d.queue.mu.Unlock()
+	d.keys.StoreParked()
 }

@@ -23,8 +23,13 @@ type QPInit struct {
 	MaxSendSGE     int   // pieces of a send, 1 to roce.MaxSGE, default 4
 	MaxRecvSGE     int   // pieces of a receive, as above; no meaning with SRQ
 	MaxInline      int   // bytes of inline data, 0 to roce.MaxInline
-	SignalAll      bool  // every send makes a completion (sq_sig_all)
-	Window         int   // packets in flight, 0 for the default
+	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
+	// atomic one may ride in the completion, and go to their memory when it is polled:
+	// 1 to roce.MaxInlineRecv, 0 for that, NoInlineRecv for none. Where ScatterToCQE
+	// turns it off, this has no effect.
+	MaxInlineRecv int
+	SignalAll     bool // every send makes a completion (sq_sig_all)
+	Window        int  // packets in flight, 0 for the default
 	// Extensions are what Device.Endpoint offers the peer of an RC QP; Connect
 	// uses those that both ends offer.
 	Extensions roce.Extensions
@@ -55,6 +60,9 @@ func (i *QPInit) check(d *Device) error {
 	case i.Type == roce.TypeRawPacket && !d.options.RawPackets:
 		return fmt.Errorf("%w: RAW_PACKET needs a device opened with RawPackets",
 			roce.ErrInvalid)
+	case i.MaxInlineRecv < NoInlineRecv || i.MaxInlineRecv > roce.MaxInlineRecv:
+		return fmt.Errorf("%w: %d bytes of inline receive are not in 0..%d", roce.ErrInvalid,
+			i.MaxInlineRecv, roce.MaxInlineRecv)
 	case i.Extensions != 0 && i.Type != roce.TypeRC:
 		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
 	}
@@ -70,7 +78,8 @@ func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 		Type: i.Type, Domain: &pd.domain, Keys: d.keys,
 		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
-		SignalAll: i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
+		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
+		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
 		Counters: &d.queue.count, Holds: d.queue.holds,
 	}
 	if i.SendCQ != nil {

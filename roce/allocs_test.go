@@ -93,9 +93,14 @@ func TestNoAllocations(t *testing.T) {
 		ops   []roce.Opcode
 		small bool // eight bytes
 	}{
-		"RC":               {options{}, allOps, false},
-		"RC words":         {options{}, words, true},
-		"inline":           {options{Inline: 1000}, simUCOps, false},
+		"RC":             {options{}, allOps, false},
+		"RC words":       {options{}, words, true},
+		"inline":         {options{Inline: 1000}, simUCOps, false},
+		"inline receive": {options{Ride: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true},
+		"riding, XRC":    {options{Ride: 64, Type: roce.TypeXRCSend}, words[:2], true},
+		"riding, selective": {
+			options{Ride: 64, Ext: roce.ExtSelectiveRepeat}, append(words[:2:2], roce.OpSend), true,
+		},
 		"XRC":              {options{Type: roce.TypeXRCSend}, allOps, false},
 		"XRC atomics":      {options{Type: roce.TypeXRCSend}, words[:2], true},
 		"selective":        {options{Ext: roce.ExtSelectiveRepeat}, allOps, false},
@@ -203,6 +208,16 @@ func TestNoAllocationsUnreliable(t *testing.T) {
 // packet in, completion, at both ends on one core.
 func BenchmarkSend64(b *testing.B) { benchmark(b, roce.OpSend, 64, wire.MTU1024) }
 
+// BenchmarkSend64InlineRecv is the same with the payload in the completion.
+func BenchmarkSend64InlineRecv(b *testing.B) {
+	benchmarkWith(b, roce.OpSend, 64, options{MTU: wire.MTU1024, Ride: roce.MaxInlineRecv})
+}
+
+// BenchmarkRead64InlineRecv is that for READ.
+func BenchmarkRead64InlineRecv(b *testing.B) {
+	benchmarkWith(b, roce.OpRead, 64, options{MTU: wire.MTU1024, Ride: roce.MaxInlineRecv})
+}
+
 // BenchmarkWrite64 is the same for WRITE.
 func BenchmarkWrite64(b *testing.B) { benchmark(b, roce.OpWrite, 64, wire.MTU1024) }
 
@@ -215,8 +230,13 @@ func BenchmarkSend4K(b *testing.B) { benchmark(b, roce.OpSend, 4096, wire.MTU409
 // benchmark moves messages from one end to the other in batches of 32, without
 // the wire of the simulation.
 func benchmark(b *testing.B, op roce.Opcode, n int, mtu wire.MTU) {
+	benchmarkWith(b, op, n, options{MTU: mtu})
+}
+
+func benchmarkWith(b *testing.B, op roce.Opcode, n int, o options) {
 	const batch = 32
-	l := newLoad(b, op, n, options{MTU: mtu, MaxRd: batch})
+	o.MaxRd = batch
+	l := newLoad(b, op, n, o)
 	from, to := l.p.ends[0], l.p.ends[1]
 	frame := make([]byte, 8192)
 	var packet wire.Packet

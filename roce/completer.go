@@ -143,6 +143,12 @@ func (q *QP) retire(now Time, p wire.PSN) bool {
 // completeSend completes the oldest work request with success. Its place is free
 // before the completion shows: whoever sees that may post at once.
 func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
+	q.deliverSend(now, w, byteLen, nil)
+}
+
+// deliverSend is completeSend with the payload that rides in the completion, nil for
+// none.
+func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *delivery) {
 	op := &sendOps[w.opcode]
 	if op.wc == WCSend {
 		q.count.Inc(counter.RDMASends)
@@ -150,13 +156,16 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 	if op.count {
 		q.req.out--
 	}
-	signaled := w.flags&SendSignaled != 0 || q.sigAll
+	signaled := q.signals(w)
 	wc := Completion{WRID: w.wrID, Opcode: op.wc, ByteLen: byteLen, Time: now}
 	q.sq.head.Store(q.sq.head.Load() + 1)
 	if signaled {
-		q.complete(q.sendCQ, &wc, false)
+		q.deliver(q.sendCQ, &wc, false, in)
 	}
 }
+
+// signals tells whether a work request makes a completion when it succeeds.
+func (q *QP) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || q.sigAll }
 
 // progress follows every advance of una: the retry counters start anew, the
 // timer too, and what was to be sent again but is answered is skipped.
@@ -259,6 +268,10 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	}
 	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
 	list := q.sq.sgList(i, int(w.numSGE))
+	if p.BTH.PSN == w.last && q.rides(w) {
+		q.takeSmall(now, w, list, p.Payload, p.PayloadTail)
+		return
+	}
 	if q.scatterPacket(q.own(w), list, off, p) != mem.OK {
 		q.count.Inc(counter.SendErr)
 		q.fail(now, StatusLocProtErr)
@@ -281,13 +294,39 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 		return
 	}
 	q.req.credit.update(p.AETH())
-	if q.scatter(q.own(w), q.sq.sgList(i, int(w.numSGE)), 0, p.OrigData()) != mem.OK {
+	q.takeSmall(now, w, q.sq.sgList(i, int(w.numSGE)), p.OrigData(), nil)
+}
+
+// rides tells whether the data that answers a work request may ride in its
+// completion. One without has it written at once.
+func (q *QP) rides(w *sendWQE) bool {
+	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
+}
+
+// takeSmall ends a work request with all of the data that answers it.
+func (q *QP) takeSmall(now Time, w *sendWQE, list []SGE, head, tail []byte) {
+	var in delivery
+	ride, fault := false, mem.OK
+	if q.rides(w) {
+		ride, fault = q.inlines(&in, q.own(w), list, head, tail)
+	}
+	if !ride && fault == mem.OK {
+		fault = q.scatter(q.own(w), list, 0, head)
+		if fault == mem.OK {
+			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
+		}
+	}
+	if fault != mem.OK {
 		q.count.Inc(counter.SendErr)
 		q.fail(now, StatusLocProtErr)
 		return
 	}
-	r.una = p.BTH.PSN.Add(1)
-	q.completeSend(now, w, 8)
+	q.req.una = w.last.Add(1)
+	if ride {
+		q.deliverSend(now, w, w.length, &in)
+	} else {
+		q.deliverSend(now, w, w.length, nil)
+	}
 	q.progress(now)
 }
 

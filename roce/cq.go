@@ -24,6 +24,7 @@ type CQ struct {
 	armed     bool
 	solicited bool // armed for solicited and failed completions only
 	moderation
+	parcels parcels
 	onEvent func()
 	onError func()
 }
@@ -109,6 +110,9 @@ func (c *CQ) Poll(dst []Completion) (int, error) {
 	for avail := c.tail.Load() - head; n < len(dst) && uint32(n) < avail; n++ {
 		dst[n] = c.ring[(head+uint32(n))&c.mask]
 	}
+	if c.parcels.head != c.parcels.tail {
+		c.unpack(dst[:n])
+	}
 	c.head.Store(head + uint32(n))
 	return n, nil
 }
@@ -126,9 +130,15 @@ func (c *CQ) Arm(solicitedOnly bool) (pending bool) {
 }
 
 // push adds a completion and reports whether there was room.
-func (c *CQ) push(wc *Completion, solicited bool) bool {
+func (c *CQ) push(wc *Completion, solicited bool) bool { return c.pushWith(wc, solicited, nil) }
+
+// pushWith is push with the payload that rides in the completion, nil for none.
+func (c *CQ) pushWith(wc *Completion, solicited bool, in *delivery) bool {
 	c.mu.Lock()
 	if c.full() {
+		if in != nil {
+			in.store() // nobody is told, of a fault neither
+		}
 		lost := c.overrun.Swap(true)
 		onError := c.onError
 		c.mu.Unlock()
@@ -136,6 +146,9 @@ func (c *CQ) push(wc *Completion, solicited bool) bool {
 			onError()
 		}
 		return false
+	}
+	if in != nil {
+		c.add(in, wc)
 	}
 	tail := c.tail.Load()
 	c.ring[tail&c.mask] = *wc
@@ -157,10 +170,12 @@ func (c *CQ) raise(fire bool) {
 	}
 }
 
-// purge takes out every completion of a QP, as its RESET requires.
+// purge takes out every completion of a QP, as its RESET requires. Payloads are
+// stored: they had arrived.
 func (c *CQ) purge(qpn uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.unpackAll()
 	head, tail := c.head.Load(), c.tail.Load()
 	kept := head
 	for i := head; i != tail; i++ {

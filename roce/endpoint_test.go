@@ -32,6 +32,7 @@ type options struct {
 	Ext    roce.Extensions
 	Pool   int        // packets that the hold pool takes
 	Inline int        // bytes of inline data
+	Ride   int        // bytes of inline receive
 	Rights mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
 	SRQ    *roce.SRQ
 	Sync   mem.Sync // makes the region a persistent one
@@ -156,7 +157,8 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		Type: o.Type, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
 		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
-		SRQ: o.SRQ, XRCD: e.xrcd, Holds: e.holds, MTU: o.Link,
+		MaxInlineRecv: o.Ride,
+		SRQ:           o.SRQ, XRCD: e.xrcd, Holds: e.holds, MTU: o.Link,
 		OnEvent: func(ev roce.Event) { e.events = append(e.events, ev) },
 	}
 	if o.SRQ != nil {

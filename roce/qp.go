@@ -27,20 +27,23 @@ const (
 type QPConfig struct {
 	Type           QPType
 	Domain         *mem.Domain
-	Keys           *mem.Keys    // the keys of the device
-	SendCQ, RecvCQ *CQ          // may be the same
-	SRQ            *SRQ         // receives come from here; MaxRecvWR is 0 then
-	XRCD           *XRCD        // of an XRC_RECV
-	MaxSendWR      int          // send work requests, 1 to MaxWR
-	MaxRecvWR      int          // receive work requests, 1 to MaxWR
-	MaxSendSGE     int          // pieces of a send, 1 to MaxSGE
-	MaxRecvSGE     int          // pieces of a receive, 1 to MaxSGE
-	MaxInline      int          // bytes of inline data, 0 to MaxInline
-	SignalAll      bool         // every send makes a completion (sq_sig_all)
-	Window         int          // PSNs in flight, 0 for the default
-	MTU            wire.MTU     // of the port: what a datagram may carry, default 4096
-	Counters       *counter.Set // of the queue that drives the QP
-	Holds          *HoldPool    // where early packets wait; nil refuses Extensions
+	Keys           *mem.Keys // the keys of the device
+	SendCQ, RecvCQ *CQ       // may be the same
+	SRQ            *SRQ      // receives come from here; MaxRecvWR is 0 then
+	XRCD           *XRCD     // of an XRC_RECV
+	MaxSendWR      int       // send work requests, 1 to MaxWR
+	MaxRecvWR      int       // receive work requests, 1 to MaxWR
+	MaxSendSGE     int       // pieces of a send, 1 to MaxSGE
+	MaxRecvSGE     int       // pieces of a receive, 1 to MaxSGE
+	MaxInline      int       // bytes of inline data, 0 to MaxInline
+	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
+	// atomic one may ride in the completion, 0 to MaxInlineRecv.
+	MaxInlineRecv int
+	SignalAll     bool         // every send makes a completion (sq_sig_all)
+	Window        int          // PSNs in flight, 0 for the default
+	MTU           wire.MTU     // of the port: what a datagram may carry, default 4096
+	Counters      *counter.Set // of the queue that drives the QP
+	Holds         *HoldPool    // where early packets wait; nil refuses Extensions
 
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.
@@ -62,6 +65,9 @@ func (c *QPConfig) check() error {
 	case c.MaxInline < 0 || c.MaxInline > MaxInline:
 		return fmt.Errorf("%w: %d bytes inline are not in 0..%d", ErrInvalid, c.MaxInline,
 			MaxInline)
+	case c.MaxInlineRecv < 0 || c.MaxInlineRecv > MaxInlineRecv:
+		return fmt.Errorf("%w: %d bytes of inline receive are not in 0..%d", ErrInvalid,
+			c.MaxInlineRecv, MaxInlineRecv)
 	case c.MTU > wire.MTU4096:
 		return fmt.Errorf("%w: MTU code %d is not in 1..5", ErrInvalid, uint8(c.MTU))
 	}
@@ -122,6 +128,8 @@ type QP struct {
 	tellDrained bool
 	// lastDrop is the step that refused the last packet that was refused.
 	lastDrop Step
+	// inline is how many bytes may ride in a completion.
+	inline uint8
 
 	sq  workQueue[sendWQE]
 	rq  workQueue[recvWQE]
@@ -169,6 +177,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 		num: num, typ: c.Type, service: uint8(c.Type.service()) << 5, portMTU: c.MTU,
 		domain: c.Domain, keys: c.Keys, count: c.Counters, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
 		srq: c.SRQ, xrcd: c.XRCD, onEvent: c.OnEvent, holds: c.Holds, sigAll: c.SignalAll,
+		inline: uint8(c.MaxInlineRecv),
 	}
 	if c.MTU == 0 {
 		q.portMTU = wire.MTU4096
@@ -387,11 +396,16 @@ func (q *QP) raise(e Event) {
 // complete adds a completion of this QP to a CQ. A QP that loses one goes to
 // ERR at the end of the step, since nobody could tell any more what was done.
 func (q *QP) complete(cq *CQ, wc *Completion, solicited bool) {
+	q.deliver(cq, wc, solicited, nil)
+}
+
+// deliver is complete with the payload that rides in the completion, nil for none.
+func (q *QP) deliver(cq *CQ, wc *Completion, solicited bool, in *delivery) {
 	wc.QPN = q.num
 	if q.trace != nil {
 		q.trace.completion(wc)
 	}
-	if !cq.push(wc, solicited) {
+	if !cq.pushWith(wc, solicited, in) {
 		q.count.Inc(counter.CQOverrun)
 		q.overrun = true
 	}

@@ -160,8 +160,11 @@ func (q *QP) begin(now Time) bool {
 // mayBegin tells whether limits and order let a work request begin now.
 func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 	r := &q.req
-	if w.flags&SendFence != 0 && r.out > 0 {
-		return false
+	if w.flags&SendFence != 0 {
+		if r.out > 0 {
+			return false
+		}
+		q.sendCQ.StoreParked() // it may send what was read
 	}
 	if op.count {
 		if q.attr.MaxRdAtomic == 0 {

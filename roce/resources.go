@@ -175,6 +175,7 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest
 	}
+	q.keys.StoreParked()
 	for _, plt := range [...]uint8{wire.FlushGlobal, wire.FlushPersistent} {
 		if h.PLT&plt == 0 {
 			continue

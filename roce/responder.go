@@ -211,6 +211,12 @@ func (q *QP) takeReceive() bool {
 // completeRecv completes the receive in hand; its place is free before that
 // shows.
 func (q *QP) completeRecv(wc *Completion, solicited bool) {
+	q.deliverRecv(wc, solicited, nil)
+}
+
+// deliverRecv is completeRecv with the payload that rides in the completion, nil for
+// none.
+func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 	s := &q.rsp
 	wc.WRID = s.wqe.wrID
 	cq := q.recvCQ
@@ -221,7 +227,7 @@ func (q *QP) completeRecv(wc *Completion, solicited bool) {
 		q.rq.head.Store(q.rq.head.Load() + 1)
 	}
 	s.held = false
-	q.complete(cq, wc, solicited)
+	q.deliver(cq, wc, solicited, in)
 }
 
 // executeSend places one packet of a SEND in the receive in hand.
@@ -240,6 +246,10 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	if uint32(n) > s.wqe.length-s.placed {
 		return stepFit, q.unfit(now)
 	}
+	if p.Spec.Class&(wire.ClassFirst|wire.ClassLast|wire.ClassInv) ==
+		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
+		return q.executeSmallSend(now, p)
+	}
 	if q.scatterPacket(q.landing(), s.list, s.placed, p) != mem.OK {
 		return stepLocal, q.noMemory(now)
 	}
@@ -250,7 +260,25 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	s.placed += uint32(n)
 	s.kind = msgSend
 	if p.Spec.Is(wire.ClassLast) {
-		q.finishMessage(p, &Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now})
+		q.finishMessage(p, &Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now}, nil)
+	}
+	q.accept(p)
+	return stepAdmitted, 0
+}
+
+// executeSmallSend ends a SEND of one packet whose payload may ride in the completion.
+func (q *QP) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	var in delivery
+	ride, fault := q.deliverPacket(&in, q.landing(), s.list, p)
+	if fault != mem.OK {
+		return stepLocal, q.noMemory(now)
+	}
+	wc := Completion{Opcode: WCRecv, ByteLen: uint32(p.PayloadLen()), Time: now}
+	if ride {
+		q.finishMessage(p, &wc, &in)
+	} else {
+		q.finishMessage(p, &wc, nil)
 	}
 	q.accept(p)
 	return stepAdmitted, 0
@@ -310,7 +338,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		if consumes {
 			wc = &Completion{Opcode: WCRecvRDMAWithImm, ByteLen: s.placed, Time: now}
 		}
-		q.finishMessage(p, wc)
+		q.finishMessage(p, wc, nil)
 	}
 	q.accept(p)
 	return stepAdmitted, 0
@@ -338,8 +366,9 @@ func (q *QP) accept(p *wire.Packet) {
 	}
 }
 
-// finishMessage ends a SEND or a WRITE; wc is nil when it consumes no receive.
-func (q *QP) finishMessage(p *wire.Packet, wc *Completion) {
+// finishMessage ends a SEND or a WRITE; wc is nil when it consumes no receive, and in
+// when no payload rides in it.
+func (q *QP) finishMessage(p *wire.Packet, wc *Completion, in *delivery) {
 	s := &q.rsp
 	s.kind = msgNone
 	s.msn = (s.msn + 1) & 0xffffff
@@ -352,7 +381,7 @@ func (q *QP) finishMessage(p *wire.Packet, wc *Completion) {
 	case p.Spec.Has(wire.HasIETH):
 		wc.Flags, wc.InvalidatedKey = WCWithInv, p.IETH().RKey
 	}
-	q.completeRecv(wc, p.BTH.SE)
+	q.deliverRecv(wc, p.BTH.SE, in)
 	q.count.Inc(counter.RDMARecvs)
 }
 

@@ -27,6 +27,10 @@ func (q *QP) gather(by mem.Accessor, list []SGE, off uint32, dst []byte) mem.Fau
 // scatter copies payload to the pieces of a work request, beginning off bytes
 // into them. The pieces have room for it.
 func (q *QP) scatter(by mem.Accessor, list []SGE, off uint32, src []byte) mem.Fault {
+	return scatter(q.keys, by, list, off, src)
+}
+
+func scatter(keys *mem.Keys, by mem.Accessor, list []SGE, off uint32, src []byte) mem.Fault {
 	for i := 0; len(src) > 0; i++ {
 		s := &list[i]
 		if off >= s.Length {
@@ -34,7 +38,7 @@ func (q *QP) scatter(by mem.Accessor, list []SGE, off uint32, src []byte) mem.Fa
 			continue
 		}
 		n := min(uint32(len(src)), s.Length-off)
-		fault := q.keys.Store(by, s.LKey, s.Addr+uint64(off), src[:n], mem.LocalWrite)
+		fault := keys.Store(by, s.LKey, s.Addr+uint64(off), src[:n], mem.LocalWrite)
 		if fault != mem.OK {
 			return fault
 		}

@@ -25,6 +25,8 @@ type Keys struct {
 	mu    sync.Mutex
 	epoch epochCounter
 	fence atomic.Uint32
+	// parked comes after mu.
+	parked parkers
 	// anyDomain says that type 2 windows are of type 2A.
 	anyDomain bool
 }
@@ -144,6 +146,7 @@ func (k *Keys) holds(c *cell) bool {
 // the new view alone. One that begins in between has the old epoch and is refused as
 // soon as it meets the new view: that may be one too many, never a mixture.
 func (k *Keys) replace(c *cell, v *view) {
+	k.storeParked()
 	v.born = k.epoch.now() + 1
 	c.view.Store(v)
 	k.epoch.next()

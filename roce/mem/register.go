@@ -118,6 +118,7 @@ func (k *Keys) Deregister(r *Region) error {
 	case r.users > 0:
 		return ErrBusy
 	}
+	k.storeParked()
 	k.cells.Delete(r.LKey() >> variantBits)
 	k.release(r.now())
 	r.bury()

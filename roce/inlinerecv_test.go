@@ -1,0 +1,415 @@
+package roce_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/roctest"
+	"xroce/roce/wire"
+)
+
+// A rideStep is one work request of a scenario, with the receive that it needs.
+type rideStep struct {
+	From  int // the end that posts
+	Op    roce.Opcode
+	Flags roce.SendFlags
+	Size  int
+	At    int   // where data to send is, and where the peer's memory is
+	Cuts  []int // pieces of the poster's memory
+	Recv  []int // pieces of the receive
+	Again bool  // fenced: sends what the poster's last READ or atomic brought
+	Poll  bool  // both ends poll after it
+	Inval bool  // a LOCAL_INV of the memory follows
+}
+
+var rideOps = []roce.Opcode{
+	roce.OpSend, roce.OpSendImm, roce.OpSendInv, roce.OpRead, roce.OpFetchAdd, roce.OpCmpSwap,
+	roce.OpWrite, roce.OpWriteImm, roce.OpFlush, roce.OpAtomicWrite,
+}
+
+func wordOp(op roce.Opcode) bool {
+	return op == roce.OpFetchAdd || op == roce.OpCmpSwap || op == roce.OpAtomicWrite
+}
+
+// drawCuts draws up to 12 pieces of at least n bytes together, some of none.
+func drawCuts(t *rapid.T, n int, exact bool) []int {
+	var cuts []int
+	for left := n; left > 0 && len(cuts) < 11; {
+		c := rapid.IntRange(0, left).Draw(t, "piece")
+		cuts, left = append(cuts, c), left-c
+	}
+	rest := n
+	for _, c := range cuts {
+		rest -= c
+	}
+	if !exact {
+		rest += rapid.IntRange(0, 9).Draw(t, "spare")
+	}
+	return append(cuts, rest)
+}
+
+func drawRideStep(t *rapid.T, typ roce.QPType) rideStep {
+	ops := rideOps
+	if typ == roce.TypeUC {
+		ops = []roce.Opcode{roce.OpSend, roce.OpSendImm, roce.OpWrite, roce.OpWriteImm}
+	} else if typ == roce.TypeXRCSend {
+		ops = rideOps[:8]
+	}
+	s := rideStep{
+		Op:    rapid.SampledFrom(ops).Draw(t, "op"),
+		Size:  rapid.IntRange(0, 70).Draw(t, "size"),
+		At:    8 * rapid.IntRange(0, 50).Draw(t, "at"),
+		Poll:  rapid.IntRange(0, 3).Draw(t, "poll") == 0,
+		Inval: rapid.IntRange(0, 9).Draw(t, "invalidate") == 0,
+	}
+	for _, f := range []roce.SendFlags{roce.SendFence, roce.SendSignaled, roce.SendSolicited} {
+		if rapid.Bool().Draw(t, "flag") {
+			s.Flags |= f
+		}
+	}
+	if s.Again = s.Flags&roce.SendFence != 0 && rapid.Bool().Draw(t, "again"); s.Again {
+		s.Op, s.Size = roce.OpSend, 8
+	}
+	if typ != roce.TypeXRCSend {
+		s.From = rapid.IntRange(0, 1).Draw(t, "from")
+	}
+	if wordOp(s.Op) {
+		s.Size = 8
+	}
+	if s.Op == roce.OpFlush {
+		s.Size = 0
+	}
+	s.Cuts, s.Recv = drawCuts(t, s.Size, true), drawCuts(t, s.Size, false)
+	return s
+}
+
+// rideList is a list of pieces with gaps of 8 bytes between them.
+func rideList(r *mem.Region, at int, cuts []int) []roce.SGE {
+	list := []roce.SGE{}
+	for _, c := range cuts {
+		list = append(list, roce.SGE{
+			Addr: r.Addr() + uint64(at), Length: uint32(c), LKey: r.LKey(),
+		})
+		at += c + 8
+	}
+	return list
+}
+
+// The memory of an end in a scenario: data to send, which nothing else touches, what
+// the peer reads and writes, and a place for each step where data lands that only a
+// completion gives back.
+const (
+	rideFar  = 1024
+	rideLand = 2048
+	rideEach = 256
+)
+
+// playRide plays a scenario and returns what can be seen of it.
+func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
+	o.SGE, o.Memory, o.Unsignaled = 16, rideLand+rideEach*len(steps), true
+	o.Rights = atomicRights | mem.FlushGlobal
+	p := newRCPairOn(t, o, shared)
+	var seen bytes.Buffer
+	poll := func() {
+		p.run()
+		for _, e := range p.ends {
+			fmt.Fprintf(&seen, "%+v %+v\n", drain(t, e.send), drain(t, e.recv))
+		}
+		for _, e := range p.ends {
+			fmt.Fprintf(&seen, "%x\n", sha256.Sum256(e.buf))
+		}
+	}
+	for _, e := range p.ends {
+		fill(e.buf, uint64(e.qp.Num()))
+	}
+	read := [2]int{}
+	for i, s := range steps {
+		e, peer := p.ends[s.From], p.ends[1-s.From]
+		land, at := rideLand+rideEach*i, s.At
+		if s.Op == roce.OpRead || s.Op == roce.OpFetchAdd || s.Op == roce.OpCmpSwap {
+			at, read[s.From] = land, land
+		} else if s.Again {
+			at = read[s.From]
+		}
+		if consumesRecv(s.Op) {
+			must(t, peer.postRecv(&roce.RecvWR{
+				WRID: uint64(i), SGList: rideList(peer.region, land, s.Recv),
+			}))
+		}
+		spare, err := peer.keys.RegisterAt(peer.domain, make([]byte, 8), 1<<50, mem.Invalidatable)
+		must(t, err)
+		wr := roce.SendWR{
+			WRID: uint64(i), Opcode: s.Op, Flags: s.Flags,
+			RemoteAddr: peer.region.Addr() + uint64(rideFar+s.At), RKey: peer.region.RKey(),
+			SGList: rideList(e.region, at, s.Cuts), Imm: 7,
+			CompareAdd: 3, Swap: 5, Flush: wire.FlushGlobal, FlushLength: 8, RemoteSRQN: srqNum,
+			InvalidateKey: spare.RKey(),
+		}
+		if s.Op == roce.OpSendInv && i%2 == 0 {
+			// The very memory that the message lands in, of which that is the last use.
+			wr.InvalidateKey = peer.region.RKey()
+		}
+		if s.Op == roce.OpFlush {
+			wr.SGList = nil
+		}
+		must(t, e.qp.PostSend(&wr))
+		if s.Inval && o.Type != roce.TypeUC {
+			must(t, e.qp.PostSend(&roce.SendWR{
+				Opcode: roce.OpLocalInv, InvalidateKey: e.region.LKey(),
+			}))
+		}
+		if p.run(); s.Poll {
+			poll()
+		}
+		for _, e := range p.ends {
+			if !e.region.Valid() {
+				must(t, e.keys.Validate(e.region, uint8(i)))
+			}
+		}
+	}
+	poll()
+	for _, e := range p.ends {
+		fmt.Fprintf(&seen, "%s %v\n", e.qp.State(), e.events)
+	}
+	return seen.String()
+}
+
+// TestRowD19Transparent: nothing that can be seen of memory and completions depends
+// on inline receive, with any operation, any shape of memory, fences, keys that are
+// taken out of use before the completion is polled, shared receives, types and
+// extensions.
+func TestRowD19Transparent(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		typ := rapid.SampledFrom([]roce.QPType{roce.TypeRC, roce.TypeUC, roce.TypeXRCSend}).
+			Draw(rt, "type")
+		o := options{Type: typ}
+		if typ == roce.TypeRC {
+			o.Ext = rapid.SampledFrom([]roce.Extensions{0, roce.ExtSelectiveRepeat}).Draw(rt, "ext")
+		}
+		shared := typ != roce.TypeXRCSend && rapid.Bool().Draw(rt, "shared")
+		steps := make([]rideStep, rapid.IntRange(1, 12).Draw(rt, "steps"))
+		for i := range steps {
+			steps[i] = drawRideStep(rt, typ)
+		}
+		off := playRide(t, o, shared, steps)
+		o.Ride = rapid.SampledFrom([]int{1, 8, 63, roce.MaxInlineRecv}).Draw(rt, "bytes")
+		if on := playRide(t, o, shared, steps); on != off {
+			rt.Fatalf("with inline receive:\n%s\nwithout:\n%s", on, off)
+		}
+	})
+}
+
+// rider is a script whose payload rides, with a region of its own to lose.
+func rider(t *testing.T) (s *script, r *mem.Region, list []roce.SGE) {
+	t.Helper()
+	s = newScript(t, options{Ride: roce.MaxInlineRecv, Rights: atomicRights})
+	r, err := s.keys.RegisterAt(s.domain, make([]byte, 64), 1<<40, atomicRights)
+	must(t, err)
+	return s, r, []roce.SGE{{Addr: 1 << 40, Length: 64, LKey: r.LKey()}}
+}
+
+// TestRowD19RidesUntilPolled: the payload is not in memory before the completion is
+// polled, and is there then: this is how it is known that it rides at all.
+func TestRowD19RidesUntilPolled(t *testing.T) {
+	for n, rides := range map[int]bool{0: false, 1: true, 64: true, 65: false} {
+		s, r, list := rider(t)
+		list[0].Length = 64
+		if n > 64 {
+			list = s.sge(0, n)
+		}
+		payload := bytes.Repeat([]byte{7}, n)
+		must(t, s.qp.PostRecv(&roce.RecvWR{SGList: list}))
+		s.Recv(request(wire.RCSendOnly, s.it(0), payload))
+		memory := r.Bytes()
+		if n > 64 {
+			memory = s.buf
+		}
+		if early := n > 0 && bytes.Equal(memory[:n], payload); early == rides && n > 0 {
+			t.Errorf("%d bytes: in memory before the poll: %t", n, early)
+		}
+		s.ExpectRecvCQE(roce.Completion{Opcode: roce.WCRecv, ByteLen: uint32(n)})
+		if !bytes.Equal(memory[:n], payload) {
+			t.Errorf("%d bytes: not in memory after the poll", n)
+		}
+	}
+	// The same for the requester: a READ and an atomic, but none without completion.
+	for _, op := range []roce.Opcode{roce.OpRead, roce.OpFetchAdd} {
+		for _, signaled := range []bool{true, false} {
+			s := newScript(t, options{Ride: 8, Unsignaled: true})
+			wr := roce.SendWR{Opcode: op, SGList: s.sge(0, 8)}
+			answer := response(wire.RCReadRespOnly, s.us(0), bytes.Repeat([]byte{1}, 8))
+			if op == roce.OpFetchAdd {
+				answer = atomicAck(s.us(0), 0x0101010101010101)
+			}
+			if signaled {
+				wr.Flags = roce.SendSignaled
+			}
+			s.Post(wr)
+			s.Expect()
+			s.Recv(answer)
+			if there := s.buf[7] == 1; there == signaled {
+				t.Errorf("%s, signaled %t: in memory before the poll: %t", op, signaled, there)
+			}
+			if drain(t, s.send); s.buf[7] != 1 {
+				t.Errorf("%s, signaled %t: not in memory", op, signaled)
+			}
+		}
+	}
+}
+
+// TestRowD19OffPerQP: without inline receive, and with more than a completion can
+// take.
+func TestRowD19OffPerQP(t *testing.T) {
+	s := newScript(t, options{})
+	s.PostRecv(1, 0, 8)
+	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{1, 2, 3}))
+	if !bytes.Equal(s.buf[:3], []byte{1, 2, 3}) {
+		t.Error("not in memory at once")
+	}
+	c := s.config(s.o)
+	for _, n := range []int{-1, roce.MaxInlineRecv + 1} {
+		c.MaxInlineRecv = n
+		_, err := roce.NewQP(9, c)
+		wantErr(t, err, roce.ErrInvalid, fmt.Sprint(n), "0..64")
+	}
+}
+
+// TestRowD19BadMemoryIsToldToThePeer: keys are checked when the packet comes.
+func TestRowD19BadMemoryIsToldToThePeer(t *testing.T) {
+	s, _, list := rider(t)
+	list[0].LKey ^= 1
+	must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1, SGList: list}))
+	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{1}))
+	s.ExpectAck(s.it(0), wire.NAKRemoteOperationalError, 0)
+	s.ExpectRecvCQE(failed(1, roce.StatusLocProtErr))
+	s.ExpectState(roce.StateErr)
+}
+
+// TestRowD19KeyGone: what is done to a key before the poll has the payload stored
+// first. A key that went while the payload was on its way ends the completion.
+func TestRowD19KeyGone(t *testing.T) {
+	for name, change := range map[string]func(s *script, r *mem.Region) error{
+		"deregister": func(s *script, r *mem.Region) error { return s.keys.Deregister(r) },
+		"invalidate": func(s *script, r *mem.Region) error {
+			if f := s.keys.Invalidate(s.domain.Local(), r.LKey()); f != mem.OK {
+				return fmt.Errorf("fault %d", f)
+			}
+			return nil
+		},
+		"re-register": func(s *script, r *mem.Region) error {
+			m := mem.Memory{Bytes: make([]byte, 64), Addr: 1 << 40}
+			return s.keys.Reregister(r, mem.ChangeTranslation, m, nil, 0)
+		},
+		"reset":      func(s *script, _ *mem.Region) error { s.move(roce.StateReset); return nil },
+		"everything": func(s *script, _ *mem.Region) error { s.keys.StoreParked(); return nil },
+	} {
+		s, r, list := rider(t)
+		b := r.Bytes()
+		must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1, SGList: list}))
+		s.Recv(request(wire.RCSendOnly, s.it(0), []byte{1, 2}))
+		if err := change(s, r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b[0] != 1 || b[1] != 2 {
+			t.Errorf("%s: the payload is lost", name)
+		}
+		if name == "reset" {
+			s.ExpectNoCQE()
+			continue
+		}
+		s.ExpectRecvCQE(roce.Completion{WRID: 1, Opcode: roce.WCRecv, ByteLen: 2})
+	}
+}
+
+// TestRowD19Overrun: a completion that finds no room loses no payload, and neither
+// does one in a CQ that is made larger or smaller, or with more payload than it
+// keeps.
+func TestRowD19Overrun(t *testing.T) {
+	const many = 300 // more than a CQ keeps payloads of
+	s := newScript(t, options{Ride: 64, Depth: 512, CQDepth: 512})
+	for i := range many {
+		s.PostRecv(uint64(i), 2*i, 2)
+		s.Recv(request(wire.RCSendOnly, s.it(uint32(i)), []byte{byte(i), 1}))
+	}
+	for _, depth := range []int{1 << 12, many} {
+		must(t, s.recv.Resize(depth))
+	}
+	want := make([]byte, 2*many)
+	for i, wc := range drain(t, s.recv) {
+		if wc.WRID != uint64(i) || wc.Status != roce.StatusSuccess || wc.Flags != 0 {
+			t.Fatalf("%d: %+v", i, wc)
+		}
+		want[2*i], want[2*i+1] = byte(i), 1
+	}
+	if !bytes.Equal(s.buf[:2*many], want) {
+		t.Error("memory differs")
+	}
+	s = newScript(t, options{Ride: 64, CQDepth: 2})
+	for i := range 3 {
+		s.PostRecv(uint64(i), i, 1)
+		s.Recv(request(wire.RCSendOnly, s.it(uint32(i)), []byte{byte(1 + i)}))
+	}
+	var wcs [4]roce.Completion
+	if n, err := s.recv.Poll(wcs[:]); n != 2 || err != nil {
+		t.Fatalf("%d completions, %v", n, err)
+	}
+	if !slices.Equal(s.buf[:3], []byte{1, 2, 3}) {
+		t.Errorf("memory is % x", s.buf[:3])
+	}
+	s.ExpectState(roce.StateErr)
+}
+
+// TestRowD19FlushKeepsPayload: completions of a QP that went to ERR keep theirs.
+func TestRowD19FlushKeepsPayload(t *testing.T) {
+	s := newScript(t, options{Ride: 64})
+	s.PostRecv(1, 0, 8)
+	s.PostRecv(2, 8, 8)
+	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{9}))
+	s.move(roce.StateErr)
+	s.ExpectRecvCQE(roce.Completion{WRID: 1, Opcode: roce.WCRecv, ByteLen: 1},
+		failed(2, roce.StatusWRFlushErr))
+	if s.buf[0] != 9 {
+		t.Error("the payload is lost")
+	}
+}
+
+// TestRowD19OnDemandIsWrittenAtOnce: memory whose pages may go is not waited for.
+func TestRowD19OnDemandIsWrittenAtOnce(t *testing.T) {
+	s := newScript(t, options{Ride: 64})
+	pages := &allPresent{b: make([]byte, 64)}
+	r, err := s.keys.RegisterMemory(s.domain, mem.Memory{Pager: pages, Length: 64},
+		mem.OnDemand|mem.LocalWrite)
+	must(t, err)
+	must(t, s.qp.PostRecv(&roce.RecvWR{
+		SGList: []roce.SGE{{Length: 64, LKey: r.LKey()}},
+	}))
+	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{5}))
+	if pages.b[0] != 5 {
+		t.Error("it waits for the poll")
+	}
+	s.Expect(roctest.Opcode(wire.RCAck))
+}
+
+// allPresent is a pager that has everything.
+type allPresent struct{ b []byte }
+
+func (p *allPresent) Present(uint64, uint64, bool) mem.Fault { return mem.OK }
+func (p *allPresent) Load(addr uint64, dst []byte) mem.Fault {
+	copy(dst, p.b[addr:])
+	return mem.OK
+}
+
+func (p *allPresent) Store(addr uint64, src []byte) mem.Fault {
+	copy(p.b[addr:], src)
+	return mem.OK
+}
+func (p *allPresent) Word(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault) {
+	return 0, mem.FaultUnmapped
+}

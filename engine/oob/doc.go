@@ -1,6 +1,6 @@
 // Package oob exchanges connection parameters out of band, over TCP, in the
 // text form that ibv_rc_pingpong uses, so that either end may be that program.
-// It is the way to connect until the connection manager is there.
+// Programs that use rdma_cm are connected to by engine/cm.
 //
 // The client sends one message, the server answers in kind, the client sends
 // "done" when it is ready to receive. A message is 52 characters,

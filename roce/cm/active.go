@@ -99,9 +99,13 @@ func (p *Connect) setDefaults(c *Config) {
 		p.Path.HopLimit = defaultHopLimit
 	}
 	if p.Path.FlowLabel == 0 && p.Service.IP() {
-		p.Path.FlowLabel = (uint32(p.SrcPort)*31 + uint32(p.Service.Port())) & 0xfffff
+		p.Path.FlowLabel = FlowLabelOf(p.SrcPort, p.Service.Port())
 	}
 }
+
+// FlowLabelOf is the flow label that a connection between two ports has by default,
+// as with rdma_cm of Linux.
+func FlowLabelOf(src, dst uint16) uint32 { return (uint32(src)*31 + uint32(dst)) & 0xfffff }
 
 // request makes the REQ.
 func (p *Connect) request(m *Machine, id ID) REQ {

@@ -1,0 +1,142 @@
+package cm
+
+import (
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// A Conn is a connection. Its methods are safe for concurrent use.
+type Conn struct {
+	manager *Manager
+	id      cm.ID
+	qp      *engine.QP
+	made    bool // the manager made qp
+	local   netip.AddrPort
+	remote  netip.AddrPort
+	private []byte // of the peer
+
+	answer   chan cm.Event // the CONNECT_RESPONSE, of an active connection
+	up       chan struct{} // closed with ESTABLISHED, of a passive one
+	done     chan struct{} // closed when it is over
+	released chan struct{} // closed when the QP was given back
+
+	// Under the manager's lock:
+	err            error // why it is over
+	closed, exited bool
+}
+
+// newConn adds a connection. The caller holds mu.
+func (m *Manager) newConn(id cm.ID, qp *engine.QP, made bool) *Conn {
+	c := &Conn{
+		manager: m, id: id, qp: qp, made: made, answer: make(chan cm.Event, 1),
+		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
+	}
+	m.conns[id] = c
+	return c
+}
+
+// QP returns the queue pair.
+func (c *Conn) QP() *engine.QP { return c.qp }
+
+// LocalAddr returns our address and port.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// RemoteAddr returns the peer's address and port.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// Private returns the private data of the peer's request or answer, padded with
+// zeros: 56 bytes on the passive side, 196 on the active.
+func (c *Conn) Private() []byte { return c.private }
+
+// Done returns a channel that is closed when the connection is over: the queue
+// pair is in ERR then, and Err says why.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Released returns a channel that is closed when Close was called and the
+// time-wait is over: what the queue pair shared with others is free.
+func (c *Conn) Released() <-chan struct{} { return c.released }
+
+// Err says why the connection is over, nil while it is not: ErrHungUp after the
+// peer's, ErrClosed after our own, a *RejectedError when the peer takes it back.
+func (c *Conn) Err() error {
+	c.manager.mu.Lock()
+	defer c.manager.mu.Unlock()
+	return c.err
+}
+
+// Close hangs up. It does not wait for the peer: what is to be known to have
+// arrived must be complete before. The queue pair goes to ERR and, if the manager
+// made it, is given back after the time-wait; see Released. It is idempotent.
+func (c *Conn) Close() {
+	m := c.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.exited {
+		c.release()
+		return
+	}
+	c.finish(ErrClosed)
+	// It is there, so this cannot be refused.
+	_ = m.machine.Disconnect(m.clock.Now(), c.id, nil)
+	m.settle()
+	m.wake()
+}
+
+// take is told what happened. The caller holds mu.
+func (c *Conn) take(e cm.Event) {
+	switch e.Type {
+	case cm.EventConnectResponse:
+		c.private = e.Private
+		c.answer <- e // it has room for the only one
+	case cm.EventEstablished:
+		close(c.up)
+	case cm.EventTimewaitExit:
+		delete(c.manager.conns, c.id)
+		c.finish(ErrClosed)
+		c.exit()
+	default:
+		c.finish(errorOf(e))
+	}
+}
+
+// finish ends what goes over the queue pair. The caller holds mu.
+func (c *Conn) finish(err error) {
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	close(c.done)
+	// From any state to ERR: only a queue pair that is closed refuses it.
+	_ = c.qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
+}
+
+// exit ends the time-wait. The caller holds mu.
+func (c *Conn) exit() {
+	if c.exited = true; c.closed {
+		c.release()
+	}
+}
+
+// release gives the queue pair back. The caller holds mu.
+func (c *Conn) release() {
+	if c.made {
+		c.qp.Close()
+	}
+	close(c.released)
+}
+
+// connect brings a queue pair from INIT to RTS.
+func connect(qp *engine.QP, p *cm.QPParams, path wire.Path) error {
+	if err := qp.Modify(p.RTR(path)); err != nil {
+		return err
+	}
+	return qp.Modify(p.RTS())
+}

@@ -1,0 +1,140 @@
+package cm
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/cm"
+)
+
+// Datagrams is a datagram service: what peers learn who look it up.
+type Datagrams struct {
+	// QP is the UD queue pair that datagrams are for, in RTS. Its Q_Key is told;
+	// rdma_cm takes cm.QKeyUDP of roce/cm.
+	QP *engine.QP
+	// Private is private data for every peer, at most 136 bytes.
+	Private []byte
+	// Allow says who may know, and may be nil for everybody; private is what the
+	// peer says, 180 bytes padded with zeros. It must be quick, and not use the
+	// manager.
+	Allow func(peer netip.AddrPort, private []byte) bool
+
+	qkey uint32
+}
+
+// ListenDatagram answers lookups of a port of rdma_cm's UDP space, until the
+// listener is closed; addresses are those of Listen. There is nothing to accept:
+// datagrams just come.
+func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, error) {
+	if d.QP == nil || d.QP.Type() != roce.TypeUD {
+		return nil, fmt.Errorf("%w: a datagram service has a QP of type UD", roce.ErrInvalid)
+	}
+	if len(d.Private) > cm.PrivateSIDRREP {
+		return nil, fmt.Errorf("%w: %d bytes of private data, %d fit", roce.ErrInvalid,
+			len(d.Private), cm.PrivateSIDRREP)
+	}
+	d.qkey = d.QP.Query().QKey
+	return m.listen(at, cm.PortSpaceUDP, &d)
+}
+
+// answer answers a lookup. The caller holds the manager's lock.
+func (d *Datagrams) answer(m *Manager, e cm.Event) {
+	a := cm.Answer{QPN: d.QP.QPN(), QKey: d.qkey, Private: d.Private}
+	if d.Allow != nil && !d.Allow(e.IP.Src, e.Private) {
+		a = cm.Answer{Status: cm.SIDRReject}
+	}
+	// It came just now and all was checked, so this cannot be refused.
+	_ = m.machine.AnswerSIDR(e.ID, a)
+}
+
+// A Peer is where datagrams of a service go.
+type Peer struct {
+	AH      *roce.AH
+	QPN     uint32
+	QKey    uint32
+	Private []byte // what the service says: 136 bytes, padded with zeros
+}
+
+// Lookup finds the queue pair behind a port of rdma_cm's UDP space, and makes an
+// address handle for QPs of a domain; private is for the peer, at most 180 bytes.
+// The error is a *RejectedError when the peer refuses or nobody listens,
+// ErrTimeout when there is no answer.
+func (m *Manager) Lookup(
+	ctx context.Context, pd *engine.PD, to netip.AddrPort, private []byte,
+) (*Peer, error) {
+	port := m.ephemeral()
+	path, err := m.pathTo(ctx, to, netip.Addr{}, port, 0)
+	if err != nil {
+		return nil, err
+	}
+	av, err := m.vector(path)
+	if err != nil {
+		return nil, err
+	}
+	ah, err := m.dev.CreateAH(ctx, pd, av)
+	if err != nil {
+		return nil, err
+	}
+	id, answer, err := m.ask(cm.Lookup{
+		Path: path, Service: cm.ServiceIDOf(cm.PortSpaceUDP, to.Port()), SrcPort: port,
+		Private: private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case e, ok := <-answer:
+		switch {
+		case !ok:
+			return nil, ErrClosed
+		case e.Type == cm.EventUnreachable:
+			return nil, fmt.Errorf("%w: %s", ErrTimeout, e.Reason)
+		case e.Status != cm.SIDRSuccess:
+			return nil, &RejectedError{Status: e.Status, Private: e.Private}
+		}
+		return &Peer{AH: ah, QPN: e.QPN, QKey: e.QKey, Private: e.Private}, nil
+	case <-ctx.Done():
+		m.forget(id)
+		return nil, ctx.Err()
+	}
+}
+
+// ask sends the SIDR_REQ.
+func (m *Manager) ask(l cm.Lookup) (cm.ID, <-chan cm.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return 0, nil, ErrClosed
+	}
+	id, err := m.machine.Lookup(m.clock.Now(), l)
+	if err != nil {
+		return 0, nil, err
+	}
+	answer := make(chan cm.Event, 1)
+	m.lookups[id] = answer
+	m.settle()
+	m.wake()
+	return id, answer, nil
+}
+
+// answerLookup tells who asked. The caller holds mu.
+func (m *Manager) answerLookup(e cm.Event) {
+	if answer := m.lookups[e.ID]; answer != nil {
+		delete(m.lookups, e.ID)
+		answer <- e // it has room for the only one
+	}
+}
+
+// forget ends a lookup that nobody waits for.
+func (m *Manager) forget(id cm.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lookups[id] != nil {
+		delete(m.lookups, id)
+		// It is there, so this cannot be refused.
+		_ = m.machine.CancelLookup(id)
+	}
+}

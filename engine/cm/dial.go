@@ -1,0 +1,145 @@
+package cm
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"xroce/roce"
+	"xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// Dial connects to a port of rdma_cm's TCP space. The context bounds the attempt.
+// The error is a *RejectedError when the peer refuses, ErrTimeout when it does not
+// answer, engine.ErrNoNeighbour when nobody has its address. A queue pair of the
+// caller's is then in ERR, if the attempt got that far.
+func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, error) {
+	s.setDefaults()
+	if s.PathMTU == 0 {
+		s.PathMTU = m.dev.ActiveMTU()
+	}
+	port := m.ephemeral()
+	path, err := m.pathTo(ctx, to, s.LocalAddr, port, s.TClass)
+	if err != nil {
+		return nil, err
+	}
+	av, err := m.vector(path)
+	if err != nil {
+		return nil, err
+	}
+	way, err := m.dev.ResolvePath(ctx, av)
+	if err != nil {
+		return nil, err
+	}
+	qp, err := s.ready(m.dev)
+	if err != nil {
+		return nil, err
+	}
+	c, err := m.request(path, to, port, &s, func(id cm.ID) *Conn {
+		return m.newConn(id, qp, s.QP == nil)
+	}, qp.QPN())
+	if err != nil {
+		if s.QP == nil {
+			qp.Close()
+		}
+		return nil, err
+	}
+	select {
+	case e := <-c.answer:
+		err = c.establish(&e, way, &s)
+	case <-c.done:
+		err = c.Err()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// request sends the REQ.
+func (m *Manager) request(
+	path cm.Path, to netip.AddrPort, port uint16, s *Setup, add func(cm.ID) *Conn, qpn uint32,
+) (*Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	id, err := m.machine.Connect(m.clock.Now(), cm.Connect{
+		Path: path, Service: cm.ServiceIDOf(cm.PortSpaceTCP, to.Port()), SrcPort: port, QPN: qpn,
+		PSN: m.dev.RandomPSN(), PathMTU: s.PathMTU, ResponderRes: s.ResponderRes,
+		InitiatorDepth: s.InitiatorDepth, RetryCount: s.RetryCount, RNRRetryCount: s.RNRRetry,
+		AckTimeout: s.AckTimeout, SRQ: s.Init.SRQ != nil, Private: s.Private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := add(id)
+	c.local = netip.AddrPortFrom(path.Local.Addr(), port)
+	c.remote = netip.AddrPortFrom(path.Remote.Addr(), to.Port())
+	m.settle()
+	m.wake()
+	return c, nil
+}
+
+// establish moves the queue pair as the peer's answer says, and says so.
+func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
+	p := e.Params
+	p.MinRNRTimer = s.MinRNRTimer
+	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
+	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
+	if err := connect(c.qp, &p, way); err != nil {
+		if over := c.Err(); over != nil {
+			return over // which is why
+		}
+		return err
+	}
+	m := c.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	if err := m.machine.Establish(c.id, nil); err != nil {
+		return err
+	}
+	m.settle()
+	m.wake()
+	return nil
+}
+
+// pathTo is the way to a peer, whose neighbour it resolves.
+func (m *Manager) pathTo(
+	ctx context.Context, to netip.AddrPort, local netip.Addr, port uint16, tclass uint8,
+) (cm.Path, error) {
+	remote := wire.GIDFromAddr(to.Addr())
+	if remote.IsZero() || remote.IsMulticast() || to.Addr().IsUnspecified() {
+		return cm.Path{}, fmt.Errorf("%w: nobody can be at %s", roce.ErrInvalid, to)
+	}
+	gids := m.dev.GIDs()
+	index := slices.IndexFunc(gids, func(g wire.GID) bool {
+		if local.IsValid() {
+			return g == wire.GIDFromAddr(local)
+		}
+		return g.IsIPv4() == remote.IsIPv4() && g.IsLinkLocal() == remote.IsLinkLocal()
+	})
+	if index < 0 || gids[index].IsIPv4() != remote.IsIPv4() {
+		return cm.Path{}, fmt.Errorf("%w: %s", ErrNoAddress, to.Addr())
+	}
+	path := cm.Path{
+		Local: gids[index], Remote: remote, TClass: tclass, HopLimit: hopLimit,
+		FlowLabel: cm.FlowLabelOf(port, to.Port()),
+	}
+	return path, m.learn(ctx, path)
+}
+
+// hopLimit is that of all that goes out.
+const hopLimit = 64
+
+// ephemeral draws a source port (RFC 6335, the dynamic ports).
+func (m *Manager) ephemeral() uint16 { return 0xc000 | uint16(m.rand.Uint64()&0x3fff) }

@@ -1,0 +1,38 @@
+// Package cm connects queue pairs of devices by name: the connection manager on a
+// device, with the addresses of rdma_cm (IBA chapter 12, annex A11). Peers may be
+// of this package or programs on librdmacm.
+//
+//	manager, err := cm.Open(dev, cm.Options{})
+//	// The one who waits:
+//	l, err := manager.Listen(netip.MustParseAddrPort("0.0.0.0:4791"))
+//	request, err := l.Accept(ctx)
+//	conn, err := request.Accept(ctx, cm.Setup{PD: pd, Init: init, Prepare: postReceives})
+//	// The one who comes:
+//	conn, err := manager.Dial(ctx, addr, cm.Setup{PD: pd, Init: init, Prepare: postReceives})
+//	// Both:
+//	err = conn.QP().PostSend(wr)
+//	conn.Close()
+//
+// A Conn is an RC queue pair that is connected: in RTS, with the numbers that both
+// ends agreed on. When the peer hangs up the queue pair goes to ERR, what was
+// posted is flushed, and Conn.Done is closed.
+//
+// ListenDatagram and Lookup do the same for UD: who asks learns the number and the
+// Q_Key of a queue pair, and gets an address handle.
+//
+// # The manager
+//
+// A Manager is the owner of the device's QP 1. It has one goroutine, which joins
+// that QP with a machine of roce/cm; timers are the machine's. All its methods are
+// safe for concurrent use. It ends with Close, or when its device does.
+//
+// On a device in direct mode, where packets move only while somebody polls, the
+// manager polls too, every millisecond.
+//
+// # Queue pair numbers
+//
+// After a connection packets of it may still be under way, so its number must not
+// go to another one at once. Conn.Close gives the queue pair back only after the
+// time-wait, half a second with the defaults: until then its CQs and its PD are in
+// use. Conn.Released tells.
+package cm

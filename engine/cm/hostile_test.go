@@ -1,0 +1,171 @@
+package cm_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	rcm "xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// TestNoise sends MADs that nobody wants: noise, messages of other classes, messages
+// of conversations that are not there, of every length, and from other queue pairs.
+// Each is counted, and the next connection is made.
+func TestNoise(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	must(t, a.manager.Close()) // its QP 1 is needed here
+	gsi, err := a.dev.CreateGSI(a.pd, engine.QPInit{SendCQ: a.cq, RecvCQ: a.cq, MaxInline: 512})
+	must(t, err)
+	must(t, gsi.Start(0))
+	ud, err := a.dev.CreateQP(a.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: a.cq, RecvCQ: a.cq, MaxInline: 512,
+	})
+	must(t, err)
+	must(t, ud.Start(roce.GSIQKey))
+	ah, err := a.dev.CreateAH(t.Context(), a.pd, engine.AddressVector{
+		DGID: wire.GIDFromAddr(b.v4), SGIDIndex: 1,
+	})
+	must(t, err)
+	send := func(qp *engine.QP, mad []byte) {
+		t.Helper()
+		must(t, qp.PostSend(&roce.SendWR{
+			Opcode: roce.OpSend, Flags: roce.SendInline | roce.SendSignaled, Inline: mad, AH: ah,
+			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
+		}))
+		var wcs [1]roce.Completion
+		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	noise := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	total := 0
+	for n := range 260 {
+		send(gsi, noise(n))
+		total++
+	}
+	for attribute := rcm.Attribute(0); attribute < 0x20; attribute++ {
+		mad := noise(rcm.MADLen)
+		message := make([]byte, rcm.MADLen)
+		rcm.MessageHeader(attribute, 1).Put(message)
+		copy(mad, message[:rcm.HeaderLen])
+		send(gsi, mad)
+		total++
+	}
+	for range 10 {
+		send(ud, noise(rcm.MADLen))
+		total++
+	}
+	received := func() uint64 {
+		c, lost := b.manager.Counters(), b.manager.Lost()
+		n := c[rcm.DropNotCM] + lost.NotQP1
+		for id := range rcm.CounterCount {
+			if name := id.String(); len(name) > 11 && name[:11] == "cm_rx_msgs_" {
+				n += c[id]
+			}
+		}
+		return n
+	}
+	// A MAD longer than the receive is dropped by the queue pair.
+	const tooLong = 3
+	for deadline := time.Now().Add(patience); received() < uint64(total-tooLong); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d are counted: %+v", received(), total, b.manager.Lost())
+		}
+		b.dev.Progress()
+	}
+	if n := received(); n != uint64(total-tooLong) {
+		t.Errorf("%d were counted, want %d", n, total-tooLong)
+	}
+	if lost := b.manager.Lost(); lost.NotQP1 != 10 {
+		t.Errorf("%+v", lost)
+	}
+	gsi.Close()
+	ud.Close()
+	a.manager, err = cm.Open(a.dev, quick)
+	must(t, err)
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	must(t, err)
+	s.conn(t).Close()
+	c.Close()
+}
+
+// TestDeviceCloses closes devices under connections, dials, lookups and waiting
+// listeners: all of them end, with all that ran.
+func TestDeviceCloses(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		close func(*host) error
+	}{
+		{"device", func(h *host) error { return h.dev.Close() }},
+		{"manager", func(h *host) error { return h.manager.Close() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			running := goleak.IgnoreCurrent()
+			_, hosts := newWorld(t, quick, engine.Options{})
+			a, b := hosts[0], hosts[1]
+			to := netip.AddrPortFrom(b.v4, 1)
+			s := b.serve(t, to)
+			c, err := a.manager.Dial(within(t, patience), to, a.setup())
+			must(t, err)
+			d := s.conn(t)
+			l, err := a.manager.Listen(to)
+			must(t, err)
+			// Nobody accepts these, and nobody answers those.
+			_, err = b.manager.Listen(netip.AddrPortFrom(b.v4, 2))
+			must(t, err)
+			ended := make(chan error)
+			go func() { _, err := l.Accept(within(t, patience)); ended <- err }()
+			go func() {
+				ctx, to := within(t, patience), netip.AddrPortFrom(b.v4, 2)
+				_, err := a.manager.Dial(ctx, to, a.setup())
+				ended <- err
+			}()
+			for b.manager.Held().HalfOpen == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			must(t, tt.close(a))
+			over(t, c.Done())
+			for range 2 {
+				if err := <-ended; !errors.Is(err, cm.ErrClosed) {
+					t.Error(err)
+				}
+			}
+			if _, err := a.manager.Listen(to); !errors.Is(err, cm.ErrClosed) {
+				t.Error(err)
+			}
+			_, err = a.manager.Dial(within(t, patience), to, a.setup())
+			if err == nil {
+				t.Error("a connection out of nothing")
+			}
+			if tt.name == "manager" {
+				over(t, d.Done()) // it was told
+			}
+			c.Close()
+			c.Close()
+			d.Close()
+			s.Close()
+			s.running.Wait()
+			must(t, errors.Join(a.manager.Close(), b.manager.Close()))
+			must(t, errors.Join(a.dev.Close(), b.dev.Close()))
+			goleak.VerifyNone(t, running)
+		})
+	}
+}

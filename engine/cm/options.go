@@ -1,0 +1,152 @@
+package cm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/cm"
+	"xroce/roce/handle"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// Errors of this package. Errors of a call wrap one of them, or one of the device.
+var (
+	// ErrClosed says that the manager, its device, the listener or the connection
+	// was closed.
+	ErrClosed = errors.New("cm: closed")
+	// ErrTimeout says that the peer did not answer, however often it was asked.
+	ErrTimeout = errors.New("cm: no answer from the peer")
+	// ErrNoAddress says that the device has no address of the peer's family.
+	ErrNoAddress = errors.New("cm: the device has no address for this peer")
+	// ErrHungUp says that the connection ended in order.
+	ErrHungUp = errors.New("cm: connection ended")
+)
+
+// A RejectedError says that the peer refused.
+type RejectedError struct {
+	Reason  cm.Reason     // of a connection
+	Status  cm.SIDRStatus // of a lookup
+	Private []byte        // what its application said, padded with zeros
+}
+
+// Error implements error.
+func (e *RejectedError) Error() string {
+	if e.Status != cm.SIDRSuccess {
+		return fmt.Sprintf("cm: rejected: %s", e.Status)
+	}
+	return fmt.Sprintf("cm: rejected: %s", e.Reason)
+}
+
+// Options say how to open a manager. The zero value is a good choice.
+type Options struct {
+	// Machine says how long the manager waits for what, how often it asks and how
+	// much it holds. Its CAGUID, MTU and AckDelay are those of the device.
+	Machine cm.Config
+	// Clock is nil for the machine's.
+	Clock engine.Clock
+	// Rand is the source of communication IDs and PSNs; nil for crypto/rand.
+	Rand handle.Rand
+	// Receives is how many MADs may arrive at once, default 256.
+	Receives int
+}
+
+// defaultReceives is a burst of every half-open request that a machine holds.
+const defaultReceives = 256
+
+// Implementation constants: the defaults of Setup, those of engine.ConnectOptions.
+const (
+	defaultRetryCount  = 7
+	defaultRNRRetry    = 7
+	defaultMinRNRTimer = 12
+	defaultRdAtomic    = 16
+)
+
+// A Setup says what our end of a connection is.
+type Setup struct {
+	// QP is an RC queue pair in RESET or INIT to connect, which stays the
+	// caller's. When it is nil the manager makes one, of PD, Init and Access, and
+	// gives it back after Conn.Close.
+	QP     *engine.QP
+	PD     *engine.PD
+	Init   engine.QPInit
+	Access mem.Access // what the peer may do, of a QP that is in RESET
+
+	// Prepare is called with the QP in INIT, to post receives before the peer can
+	// send. It may be nil. An error ends the attempt.
+	Prepare func(*engine.QP) error
+
+	// Private is private data for the peer, at most 56 bytes in Dial, 196 in
+	// Accept. It arrives padded with zeros.
+	Private []byte
+
+	ResponderRes   uint8 // READs and atomics of the peer at once, default 16
+	InitiatorDepth uint8 // READs and atomics of ours at once, default 16
+	RetryCount     uint8 // of Dial, for both ends; default 7
+	RNRRetry       uint8 // of the peer, 7 is for ever; default 7
+	MinRNRTimer    uint8 // RNR timer code of ours, default 12: 0.64 ms
+	Exact          bool  // take zeros as they are
+
+	// Of Dial:
+	LocalAddr  netip.Addr // ours, the zero Addr for the first of the right family
+	TClass     uint8      // traffic class: DSCP and ECN
+	PathMTU    wire.MTU   // default: the device's active MTU
+	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
+}
+
+func (s *Setup) setDefaults() {
+	if s.Exact {
+		return
+	}
+	for _, f := range []struct {
+		field *uint8
+		value uint8
+	}{
+		{&s.ResponderRes, defaultRdAtomic},
+		{&s.InitiatorDepth, defaultRdAtomic},
+		{&s.RetryCount, defaultRetryCount},
+		{&s.RNRRetry, defaultRNRRetry},
+		{&s.MinRNRTimer, defaultMinRNRTimer},
+	} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+}
+
+// ready makes the QP, if need be, and brings it to INIT.
+func (s *Setup) ready(dev *engine.Device) (*engine.QP, error) {
+	qp := s.QP
+	if qp == nil {
+		if s.Init.Type != 0 && s.Init.Type != roce.TypeRC {
+			return nil, fmt.Errorf("%w: a connection has QPs of type RC", roce.ErrInvalid)
+		}
+		var err error
+		if qp, err = dev.CreateQP(s.PD, s.Init); err != nil {
+			return nil, err
+		}
+	}
+	err := s.prepare(qp)
+	if err != nil && s.QP == nil {
+		qp.Close()
+	}
+	return qp, err
+}
+
+func (s *Setup) prepare(qp *engine.QP) error {
+	if qp.Type() != roce.TypeRC {
+		return fmt.Errorf("%w: a connection has QPs of type RC", roce.ErrInvalid)
+	}
+	if qp.State() == roce.StateReset {
+		if err := qp.Init(s.Access); err != nil {
+			return err
+		}
+	}
+	if s.Prepare != nil {
+		return s.Prepare(qp)
+	}
+	return nil
+}

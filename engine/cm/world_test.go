@@ -1,0 +1,180 @@
+package cm_test
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	"xroce/roce"
+	rcm "xroce/roce/cm"
+	"xroce/roce/mem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is longer than anything takes that does not hang.
+const patience = 60 * time.Second
+
+// must ends a test.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A host is a device on the simulated wire, under real time, with its manager.
+type host struct {
+	dev     *engine.Device
+	pd      *engine.PD
+	cq      *engine.CQ
+	mr      *engine.MR
+	manager *cm.Manager
+	v4, v6  netip.Addr
+	mac     [6]byte
+}
+
+// quick is a machine that asks again after 34 ms and forgets after 3 ms.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 8}}
+
+// newWorld makes two hosts.
+func newWorld(t testing.TB, o cm.Options, e engine.Options) (*sim.Network, [2]*host) {
+	t.Helper()
+	e.Clock = engine.NewSystemClock()
+	network, err := sim.NewNetwork(1, e.Clock, sim.Faults{})
+	must(t, err)
+	var hosts [2]*host
+	for i := range hosts {
+		h := &host{
+			mac: [6]byte{2, 0, 0, 0, 0, byte(i + 1)},
+			v4:  netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}),
+			v6:  netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i + 1)}),
+		}
+		port, err := network.NewPort(sim.PortConfig{
+			MAC: h.mac, MTU: 1500, Addrs: []netip.Addr{h.v4, h.v6},
+		})
+		must(t, err)
+		h.dev, err = engine.OpenLink(port, port, e)
+		must(t, err)
+		t.Cleanup(func() { must(t, h.dev.Close()) })
+		h.pd = h.dev.AllocPD()
+		h.cq, err = h.dev.CreateCQ(1 << 14)
+		must(t, err)
+		h.mr, err = h.dev.RegMR(h.pd, make([]byte, 1<<12),
+			mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+		must(t, err)
+		h.manager, err = cm.Open(h.dev, o)
+		must(t, err)
+		t.Cleanup(func() { must(t, h.manager.Close()) })
+		hosts[i] = h
+	}
+	return network, hosts
+}
+
+// setup is what an end of a connection is.
+func (h *host) setup() cm.Setup {
+	return cm.Setup{
+		PD: h.pd, Init: engine.QPInit{
+			SendCQ: h.cq, RecvCQ: h.cq, MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1,
+		},
+		Access: mem.RemoteWrite | mem.RemoteRead,
+		Prepare: func(qp *engine.QP) error {
+			return qp.PostRecv(&roce.RecvWR{WRID: 7, SGList: []roce.SGE{h.mr.SGE(2048, 1024)}})
+		},
+	}
+}
+
+// within is a context for what must not hang.
+func within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A server accepts all requests to a port until it is closed.
+type server struct {
+	*cm.Listener
+	running sync.WaitGroup
+	conns   chan *cm.Conn
+	refused chan error
+}
+
+// serve begins a server.
+func (h *host) serve(t testing.TB, at netip.AddrPort) *server {
+	t.Helper()
+	l, err := h.manager.Listen(at)
+	must(t, err)
+	s := &server{
+		Listener: l, conns: make(chan *cm.Conn, 1<<14), refused: make(chan error, 1<<14),
+	}
+	ctx := within(t, 10*patience)
+	s.running.Go(func() {
+		for {
+			r, err := l.Accept(ctx)
+			if err != nil {
+				return
+			}
+			s.running.Go(func() {
+				setup := h.setup()
+				setup.Private = r.Private()[:4]
+				if c, err := r.Accept(ctx, setup); err != nil {
+					s.refused <- err
+				} else {
+					s.conns <- c
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { l.Close(); s.running.Wait() })
+	return s
+}
+
+// conn takes the next connection of a server.
+func (s *server) conn(t testing.TB) *cm.Conn {
+	t.Helper()
+	select {
+	case c := <-s.conns:
+		return c
+	case err := <-s.refused:
+		t.Fatal("not accepted:", err)
+	case <-time.After(patience):
+		t.Fatal("no connection comes")
+	}
+	return nil
+}
+
+// over waits until a channel is closed.
+func over(t testing.TB, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+}
+
+// forgotten waits until a manager holds no connection, and tests that nothing of
+// the device is held either.
+func (h *host) forgotten(t testing.TB) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		held := h.manager.Held()
+		held.Listeners = 0
+		if held == (rcm.Held{}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still held: %+v", held)
+		}
+		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
+	}
+}

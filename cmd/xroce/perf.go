@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/perf"
+	"xroce/engine"
+	"xroce/engine/oob/perftest"
+)
+
+// perfCommand has a subcommand for each test of perftest.
+func (a *app) perfCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "perf",
+		Short: "Measure bandwidth and latency with a peer, which may be perftest's ib_send_bw",
+		Long: `Measure bandwidth and latency as the tools of perftest do: ib_send_bw, ib_write_lat
+and their family. Either end may be one of them; flags, columns and JSON keys are
+theirs. Without HOST a test waits for a client, with HOST it is the client of the server
+there. Both ends need the same -s, -n, -c, -q, -a, -b and -D. A Soft-RoCE peer needs
+-x INDEX of a RoCE v2 GID. -R waits for the connection manager.`,
+		Example: `  xroce perf send-bw -d eth0                      # server
+  xroce perf send-bw -d eth0 192.0.2.1            # client
+  ib_send_bw -d rxe0 -x 1 192.0.2.1               # client on a verbs device
+  xroce perf write-lat -d eth0 -s 64 -n 10000 192.0.2.1
+  xroce perf read-bw -d eth0 -a --report_gbits 192.0.2.1`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, test := range perf.Tests {
+		c.AddCommand(a.perfTestCommand(test))
+	}
+	return c
+}
+
+func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
+	f := newPerfFlags(test)
+	c := &cobra.Command{
+		Use:   test.Name() + " [flags] [HOST]",
+		Short: "Measure like " + test.Tool() + ", which may be the other end",
+		Example: fmt.Sprintf("  xroce perf %s -d eth0                 # server\n"+
+			"  xroce perf %[1]s -d eth0 192.0.2.1       # client", test.Name()),
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.register(c.Flags())
+	return a.command(c, func(ctx context.Context, args []string) error {
+		if f.version {
+			a.printf("Version: %s\n", perftest.OurVersion)
+			return nil
+		}
+		config, err := f.config(c.Flags(), len(args) == 1)
+		if err != nil {
+			return err
+		}
+		notes, err := config.Settle(c.Flags().Changed("cq-mod"))
+		if err != nil {
+			return usagef("%v", err)
+		}
+		options, err := f.device.options(a)
+		if err != nil {
+			return err
+		}
+		if test.Verb == perf.Write && test.Latency {
+			options.Busy = false // the loop itself never sleeps
+		}
+		options.Direct = config.Direct() && !options.Busy
+		config.OtherDrives = !options.Direct
+		for _, note := range notes {
+			a.logger.Info(note)
+		}
+		link := tcpLink{iface: f.iface, port: f.port}
+		if len(args) == 1 {
+			link.host = args[0]
+		}
+		return a.perf(ctx, link, options, perf.Options{
+			Config: config, Sized: c.Flags().Changed("size"),
+		}, f)
+	})
+}
+
+// perf makes one test and tells what came of it.
+func (a *app) perf(
+	ctx context.Context, link tcpLink, o engine.Options, t perf.Options, f *perfFlags,
+) error {
+	text := perf.Text{W: a.stdout, Output: f.level}
+	if link.host == "" && !a.json {
+		text.Waiting()
+	}
+	conn, iface, err := a.meet(ctx, link)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	record := &perf.Record{}
+	t.Tell = record
+	if !a.json {
+		t.Tell = perf.Reporters{record, text}
+	}
+	line := a.progress(t.Test.Name(), true)
+	defer line.close()
+	t.Progress = line.update
+	if err := a.perfRun(ctx, dev, conn, t); err != nil {
+		return err
+	}
+	line.close()
+	if f.outJSON {
+		if err := writePerfFile(f.outFile, record.File()); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		counters, err := dev.Counters()
+		if err != nil {
+			return err
+		}
+		if err := a.printJSON(record.Document(counters)); err != nil {
+			return err
+		}
+	}
+	return f.limits(record.Rows)
+}
+
+// perfRun makes the test over the connection.
+func (a *app) perfRun(
+	ctx context.Context, dev *engine.Device, conn net.Conn, t perf.Options,
+) error {
+	socket := perf.NewSocket(ctx, dev, conn, t.Dial)
+	defer socket.Close()
+	_, err := perf.Run(ctx, dev, socket, t)
+	return err
+}
+
+// writePerfFile writes the report of --out_json.
+func writePerfFile(name string, file *perf.File) (err error) {
+	if file == nil {
+		return nil // an end without a result of its own
+	}
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(file)
+}

@@ -1,0 +1,131 @@
+package perf
+
+import (
+	"time"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// Config says what to run. Both ends must be told the same of all but Dial,
+// GIDIndex, CQMod, PostList, RecvPostList, Inline, Timeout, the marks of packets,
+// the rate and how to report.
+type Config struct {
+	Test     Test
+	Dial     bool // this end made the connection: the client
+	Reversed bool // the server sends, the client receives
+
+	Type   roce.QPType // RC, UC or UD
+	QPs    int
+	Size   int  // bytes of a message
+	All    bool // sizes 2 to 8 MiB, the powers of two; UD: to the path MTU
+	Both   bool // both ends send at the same time
+	Atomic AtomicType
+	UseSRQ bool // receives come from one shared queue
+
+	// When it ends: after Iters messages of each QP or, when Duration is not 0,
+	// after that time, of which Margin at both ends does not count. Infinite
+	// reports each Duration and goes on until it is interrupted.
+	Iters            int
+	Duration, Margin time.Duration
+	Infinite         bool
+
+	TxDepth, RxDepth       int
+	CQMod                  int // sends for one completion
+	PostList, RecvPostList int // work requests posted in a row
+	Inline                 int // longest message that is sent inline
+	OutReads               int // READs and atomics outstanding, 0 for the most there is
+	WarmUp                 bool
+	Events                 bool          // sleep until completions come
+	Gap                    time.Duration // before each message of a latency test
+
+	GIDIndex  int // AutoGID to have one chosen
+	IPv6      bool
+	MTU       wire.MTU // 0 for that of the interface
+	Timeout   uint8    // local ACK timeout, 4.096 us * 2^Timeout
+	TClass    uint8
+	FlowLabel uint32
+
+	Rate Rate
+
+	// How results are told.
+	Gbits    bool // Gb/s instead of MiB/s
+	NoPeak   bool // measure no peak bandwidth
+	Separate bool // with Both: the result of each end, too
+	CPUUtil  bool
+	Samples  Samples
+
+	// OtherDrives says that somebody else than the loop drives the device.
+	OtherDrives bool
+
+	// Progress, if not nil, is told how much is done: messages, or seconds in a run
+	// by duration.
+	Progress func(done, total int64)
+}
+
+// Samples says which samples of a latency test are kept for the report.
+type Samples int
+
+// Which samples.
+const (
+	SamplesNone     Samples = iota
+	SamplesSorted           // -H
+	SamplesUnsorted         // -U
+)
+
+// AutoGID lets a GID be chosen: the first routable one, of IPv4 unless IPv6 is
+// asked for.
+const AutoGID = -1
+
+// Limits and constants of the tool.
+const (
+	maxSizeLog   = 23    // -a ends at 8 MiB
+	peakLimit    = 20000 // more messages of a QP and no peak is measured
+	largestCQMod = 8192  // larger messages make a completion each, unless asked otherwise
+	qkey         = 0x11111111
+	grhLen       = 40 // what a datagram's receive holds before the payload
+)
+
+// first tells whether this end is the one that begins.
+func (c *Config) first() bool { return c.Dial != c.Reversed }
+
+// passive tells whether this end has nothing to do but to let its device answer.
+func (c *Config) passive() bool {
+	if c.first() || c.Both || c.Test.Verb == Send {
+		return false
+	}
+	return !c.Test.Latency || c.Test.Answered()
+}
+
+// receives tells whether this end posts receives.
+func (c *Config) receives() bool {
+	return c.Test.Verb == Send && (c.Both || c.Test.Latency || !c.first())
+}
+
+// Direct tells whether the device is best driven by the loop itself: it polls, and
+// nothing else has to happen meanwhile.
+func (c *Config) Direct() bool { return !c.Events && !c.passive() }
+
+// sizes lists the sizes to run.
+func (c *Config) sizes(mtu wire.MTU) []int {
+	if !c.All {
+		return []int{c.Size}
+	}
+	most := 1 << maxSizeLog
+	if c.Type == roce.TypeUD {
+		most = mtu.Bytes()
+	}
+	var list []int
+	for n := 2; n <= most; n *= 2 {
+		list = append(list, n)
+	}
+	return list
+}
+
+// total is the number of messages that all QPs send, 0 in a run by duration.
+func (c *Config) total() int {
+	if c.Duration > 0 {
+		return 0
+	}
+	return c.Iters * c.QPs
+}

@@ -1,0 +1,210 @@
+package perf
+
+import (
+	"context"
+	"fmt"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine"
+	"xroce/engine/oob/perftest"
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// An end is one end of a test: its queue pairs and all that they need. One
+// completion queue takes everything.
+type end struct {
+	cfg *Config
+	dev *engine.Device
+	pd  *engine.PD
+	cq  *engine.CQ
+	// rest is a completion queue of nothing: to wait on it drives the device.
+	rest  *engine.CQ
+	srq   *engine.SRQ
+	mr    *engine.MR
+	at    layout
+	flows []flow
+	wcs   [64]roce.Completion
+
+	gid           int
+	mtu           wire.MTU
+	outReads      int
+	local, remote []perftest.Endpoint
+}
+
+// newEnd makes the queue pairs, ready to be posted receives to, and the memory.
+func newEnd(
+	dev *engine.Device, c *Config, s perftest.System, mtu wire.MTU, gid int,
+) (e *end, err error) {
+	e = &end{cfg: c, dev: dev, pd: dev.AllocPD(), mtu: mtu, gid: gid, outReads: 1}
+	defer func() {
+		if err != nil {
+			e.close()
+		}
+	}()
+	if c.Test.Answered() {
+		if e.outReads = c.OutReads; e.outReads == 0 {
+			e.outReads = roce.MaxRdAtomic
+		}
+	}
+	if e.at, err = newLayout(c, s); err != nil {
+		return nil, err
+	}
+	access := mem.LocalWrite | verbs[c.Test.Verb].access
+	if e.mr, err = dev.RegMR(e.pd, make([]byte, e.at.size()), access); err != nil {
+		return nil, err
+	}
+	depth := c.QPs * (c.TxDepth + c.PostList + c.RxDepth)
+	if e.cq, err = dev.CreateCQ(min(depth, roce.MaxCQDepth)); err != nil {
+		return nil, err
+	}
+	if e.rest, err = dev.CreateCQ(1); err != nil {
+		return nil, err
+	}
+	if c.UseSRQ && c.receives() {
+		e.srq, err = dev.CreateSRQ(e.pd, engine.SRQInit{MaxWR: c.RxDepth, MaxSGE: 1})
+		if err != nil {
+			return nil, err
+		}
+	}
+	e.flows = make([]flow, c.QPs)
+	for i := range e.flows {
+		if err := e.newQP(&e.flows[i]); err != nil {
+			return nil, fmt.Errorf("QP %d of %d: %w", i+1, c.QPs, err)
+		}
+		e.local = append(e.local, e.endpoint(i, 0))
+	}
+	e.remote = make([]perftest.Endpoint, c.QPs)
+	return e, nil
+}
+
+func (e *end) newQP(f *flow) error {
+	c := e.cfg
+	init := engine.QPInit{
+		Type: c.Type, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq, MaxSendWR: c.TxDepth + c.PostList,
+		MaxRecvWR: c.RxDepth, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: c.Inline,
+	}
+	if e.srq != nil {
+		init.MaxRecvWR, init.MaxRecvSGE = 0, 0
+	}
+	f.srq = e.srq
+	var err error
+	if f.qp, err = e.dev.CreateQP(e.pd, init); err != nil {
+		return err
+	}
+	if c.Type == roce.TypeUD {
+		return f.qp.Start(qkey)
+	}
+	return f.qp.Init(verbs[c.Test.Verb].access)
+}
+
+// connect makes the queue pairs ready to send.
+func (e *end) connect(ctx context.Context, via Connector) error {
+	for i := range e.flows {
+		f := &e.flows[i]
+		vector := engine.AddressVector{
+			DGID: e.remote[i].GID, SGIDIndex: e.gid, TClass: e.cfg.TClass,
+			FlowLabel: e.cfg.FlowLabel, HopLimit: hopLimit,
+		}
+		if e.local[i].GID.IsIPv4() != e.remote[i].GID.IsIPv4() {
+			return fmt.Errorf("%w: GID %s cannot reach %s: choose the same IP version at both "+
+				"ends (-x, --ipv6)", roce.ErrInvalid, e.local[i].GID, e.remote[i].GID)
+		}
+		var err error
+		if e.cfg.Type == roce.TypeUD {
+			f.ah, err = e.dev.CreateAH(ctx, e.pd, vector)
+		} else {
+			err = via.Connect(ctx, Link{
+				QP: f.qp, Local: e.local[i], Remote: e.remote[i], Vector: vector, MTU: e.mtu,
+				Timeout: e.cfg.Timeout, RateLimit: e.cfg.Rate.kbits(len(e.flows)),
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("connect QP %d to 0x%06x of %s: %w", i+1, e.remote[i].QPN,
+				e.remote[i].GID, err)
+		}
+	}
+	return nil
+}
+
+// hopLimit is the TTL of what is sent.
+const hopLimit = 64
+
+// prepare fills in the work requests for messages of a size.
+func (e *end) prepare(size int) {
+	for i := range e.flows {
+		e.flows[i].prepare(e, i, size)
+	}
+}
+
+// supply posts the first receives for messages of a size. What an earlier size left
+// unused stays posted, and is long enough when sizes grow only if nothing is left:
+// the loops post no more receives than messages come.
+func (e *end) supply() error {
+	n := e.cfg.RxDepth
+	if e.srq != nil {
+		n /= len(e.flows)
+	}
+	for i := range e.flows {
+		for range n {
+			if err := e.flows[i].supply(); err != nil {
+				return fmt.Errorf("post receives: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// await returns completions, which are the first of wcs, as soon as there are some.
+// It returns 0 now and then when there are none, for the caller to look at the time.
+func (e *end) await(ctx context.Context) (int, error) {
+	if e.cfg.Events {
+		n, err := e.cq.Wait(ctx, e.wcs[:])
+		return n, e.check(n, err)
+	}
+	for range pollsInARow {
+		n, err := e.cq.Poll(e.wcs[:])
+		if n > 0 || err != nil {
+			return n, e.check(n, err)
+		}
+	}
+	return 0, e.alive(ctx)
+}
+
+// pollsInARow is how often to poll before the context and the device are asked,
+// which would cost more than the poll.
+const pollsInARow = 256
+
+// alive tells why there is nothing more to wait for.
+func (e *end) alive(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return e.dev.Err()
+}
+
+// check finds a failed completion among the first n.
+func (e *end) check(n int, err error) error {
+	if err != nil {
+		return err
+	}
+	for i := range e.wcs[:n] {
+		if err := peer.Check(&e.wcs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close destroys everything.
+func (e *end) close() {
+	for i := range e.flows {
+		if e.flows[i].qp != nil {
+			e.flows[i].qp.Close()
+		}
+	}
+	if e.mr != nil {
+		e.mr.Deregister()
+	}
+}

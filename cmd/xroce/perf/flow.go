@@ -1,0 +1,117 @@
+package perf
+
+import (
+	"xroce/engine"
+	"xroce/engine/oob/perftest"
+	"xroce/roce"
+)
+
+// A flow is the traffic of one queue pair: work requests that are filled in once
+// for a size, and how many were posted. Posting allocates nothing.
+type flow struct {
+	qp      *engine.QP
+	srq     *engine.SRQ // where receives are posted, if not to the QP
+	ah      *roce.AH    // where datagrams go
+	sendWR  roce.SendWR
+	sendSGE [1]roce.SGE
+	recvWR  roce.RecvWR
+	recvSGE [1]roce.SGE
+
+	out, remote, in   uint64 // addresses of the first slots
+	slots, stride     uint64
+	inSlots, inStride uint64
+	inline            []byte // what is sent when it is inline, all slots
+	size              int
+
+	posted, completed   uint64 // sends
+	supplied, delivered uint64 // receives posted, messages received
+}
+
+// Work request numbers: what it was, of which QP, and how many there were.
+const (
+	wridRecv  = 1 << 63
+	wridShift = 48
+	wridCount = 1<<wridShift - 1
+)
+
+// wridQP is the QP of a work request number.
+func wridQP(id uint64) int { return int(id &^ wridRecv >> wridShift) }
+
+// prepare fills in the work requests of one QP for a size.
+func (f *flow) prepare(e *end, qp, size int) {
+	c := e.cfg
+	base := e.mr.Addr()
+	remote := e.remote[qp]
+	f.size = size
+	f.out, f.in = base+uint64(e.at.out(qp)), base+uint64(e.at.in(qp))
+	f.remote = remote.VAddr
+	f.slots, f.stride, f.inSlots, f.inStride = 1, 0, 1, 0
+	if !c.Test.Latency {
+		f.slots, f.stride = e.at.slots(size)
+		f.inSlots, f.inStride = e.at.slots(size + c.header())
+	}
+	f.sendWR = roce.SendWR{Opcode: c.opcode(), RKey: remote.RKey}
+	f.inline = nil
+	f.sendSGE[0] = roce.SGE{Length: uint32(size), LKey: e.mr.LKey()}
+	if size <= c.Inline && !c.Test.Answered() {
+		f.inline = e.mr.Bytes()[e.at.out(qp):][:e.at.part]
+		f.sendWR.Flags = roce.SendInline
+	} else {
+		f.sendWR.SGList = f.sendSGE[:]
+	}
+	switch {
+	case c.Type == roce.TypeUD:
+		f.sendWR.AH, f.sendWR.RemoteQPN, f.sendWR.RemoteQKey = f.ah, remote.QPN, qkey
+	case c.Test.Verb == Atomic && c.Atomic == FetchAndAdd:
+		f.sendWR.CompareAdd = 1
+	}
+	f.recvSGE[0] = roce.SGE{Length: uint32(size + c.header()), LKey: e.mr.LKey()}
+	f.recvWR.SGList = f.recvSGE[:]
+	f.sendWR.WRID = uint64(qp) << wridShift
+	f.recvWR.WRID = uint64(qp)<<wridShift | wridRecv
+	f.posted, f.completed, f.supplied, f.delivered = 0, 0, 0, 0
+}
+
+// post posts one send, with a completion if it is signaled.
+func (f *flow) post(signaled bool) error {
+	at := uint64(0)
+	if f.slots > 1 {
+		at = f.posted % f.slots * f.stride
+	}
+	f.posted++
+	f.sendWR.WRID = f.sendWR.WRID&^wridCount | f.posted
+	f.sendWR.RemoteAddr = f.remote + at
+	f.sendSGE[0].Addr = f.out + at
+	if f.inline != nil {
+		f.sendWR.Inline = f.inline[at:][:f.size]
+	}
+	if signaled {
+		f.sendWR.Flags |= roce.SendSignaled
+	} else {
+		f.sendWR.Flags &^= roce.SendSignaled
+	}
+	return f.qp.PostSend(&f.sendWR)
+}
+
+// supply posts one receive.
+func (f *flow) supply() error {
+	at := uint64(0)
+	if f.inSlots > 1 {
+		at = f.supplied % f.inSlots * f.inStride
+	}
+	f.supplied++
+	f.recvSGE[0].Addr = f.in + at
+	if f.srq != nil {
+		return f.srq.PostRecv(&f.recvWR)
+	}
+	return f.qp.PostRecv(&f.recvWR)
+}
+
+// endpoint is what the peer must be told of a QP.
+func (e *end) endpoint(qp int, lid uint16) perftest.Endpoint {
+	return perftest.Endpoint{
+		LID: lid, OutReads: uint16(e.outReads), QPN: e.flows[qp].qp.QPN(),
+		PSN: e.dev.RandomPSN(), RKey: e.mr.RKey(), VAddr: e.mr.Addr() + uint64(e.at.in(qp)),
+		GID: e.dev.GIDs()[e.gid],
+	}
+}

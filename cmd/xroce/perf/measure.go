@@ -1,0 +1,156 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// lingerTime is longer than the peer waits for an acknowledgement.
+const lingerTime = 150 * time.Millisecond
+
+// measureBandwidth is the test of one size, with the barriers around it.
+func (r *run) measureBandwidth(ctx context.Context, size int) error {
+	c := r.cfg
+	r.prepare(size)
+	if c.WarmUp && c.Test.Verb != Send {
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		r.prepare(size)
+	}
+	if c.receives() {
+		if err := r.supply(); err != nil {
+			return err
+		}
+	}
+	if c.Test.Verb == Send || c.Both {
+		if err := r.barrier(ctx); err != nil {
+			return err
+		}
+	}
+	s := newStream(r.end, size, r.happened)
+	if c.Infinite {
+		return r.goOn(ctx, s, size)
+	}
+	err := r.watched(ctx, s.run)
+	lost := errors.Is(err, errLost)
+	if err != nil && !lost {
+		return err
+	}
+	if c.All && c.Both && c.Test.Verb != Send {
+		if err := r.barrier(ctx); err != nil {
+			return err
+		}
+	}
+	row := Row{Report: s.report(size), CPUUtil: cpuUtil(s.load)}
+	if lost {
+		row.Lost = s.total - s.delivered
+	}
+	r.last = row.Report
+	if err := r.tellBandwidth(ctx, &row); err != nil {
+		return err
+	}
+	if c.All && c.Test.Verb == Send {
+		return r.barrier(ctx)
+	}
+	return nil
+}
+
+// tellBandwidth tells the result, of both ends together if both have sent.
+func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
+	c := r.cfg
+	if !c.Both || c.Test.Verb == Send && c.Duration > 0 {
+		r.tell.Row(&r.info, row)
+		return nil
+	}
+	remote, err := r.reports(ctx)
+	if err != nil {
+		return err
+	}
+	both := *row
+	both.Peak += remote.Peak
+	both.Average += remote.Average
+	both.MsgRate += remote.MsgRate
+	r.tell.Row(&r.info, &both)
+	if c.Separate {
+		r.tell.Both(&r.info, row, &Row{Report: remote})
+	}
+	return nil
+}
+
+// warmUp sends once what fits into the queue, for the caches.
+func (r *run) warmUp(ctx context.Context) error {
+	for i := range r.flows {
+		f := &r.flows[i]
+		for n := range r.cfg.TxDepth {
+			if err := f.post(n == r.cfg.TxDepth-1); err != nil {
+				return err
+			}
+		}
+		for n := 0; n == 0; {
+			var err error
+			if n, err = r.await(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// goOn runs until it is interrupted and tells a result each time that the duration
+// has passed.
+func (r *run) goOn(ctx context.Context, s *stream, size int) error {
+	s.timer = timer{window: int64(r.cfg.Duration)}
+	s.again = func() {}
+	if s.sending {
+		s.again = func() { r.tell.Row(&r.info, &Row{Report: s.report(size)}) }
+	}
+	return r.watched(ctx, s.run)
+}
+
+// measureLatency is the test of one size.
+func (r *run) measureLatency(ctx context.Context, size int) error {
+	c := r.cfg
+	r.prepare(size)
+	if c.receives() {
+		if err := r.supply(); err != nil {
+			return err
+		}
+		if err := r.barrier(ctx); err != nil {
+			return err
+		}
+	}
+	row := Row{}
+	row.Size, row.Iters = uint64(size), uint64(c.total())
+	if c.Test.Answered() {
+		t := newRoundtrip(r.end, r.happened)
+		if err := r.watched(ctx, t.run); err != nil {
+			return err
+		}
+		row.setLatency(c, &t.timer, t.counted, t.at, 1)
+	} else {
+		p := newPingpong(r.end, size, r.happened)
+		if err := r.watched(ctx, p.run); err != nil {
+			return err
+		}
+		row.setLatency(c, &p.timer, p.counted, p.at, 2)
+	}
+	r.tell.Row(&r.info, &row)
+	return nil
+}
+
+// setLatency is the result of a loop, of which a round trip has one or two ways.
+func (row *Row) setLatency(c *Config, t *timer, counted uint64, at []int64, ways int) {
+	if c.Duration == 0 {
+		l := latency(at, ways, c.Samples)
+		row.Latency = &l
+		return
+	}
+	row.CPUUtil = cpuUtil(t.load)
+	row.Iters = counted
+	if seconds := float64(t.to-t.from) / 1e9; seconds > 0 && counted > 0 {
+		row.TPS = float64(counted) / seconds
+		row.Average = 1e6 / row.TPS / float64(ways)
+	}
+}

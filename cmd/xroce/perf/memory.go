@@ -1,0 +1,62 @@
+package perf
+
+import (
+	"fmt"
+
+	"xroce/engine/oob/perftest"
+	"xroce/roce"
+)
+
+// A layout says where things are in the registered memory: for each QP a part to
+// send from, and behind those for each QP a part to receive to, which is also what
+// the peer reads and writes. A part holds the longest message; shorter ones go
+// through a cycle of slots, a page long, so that they do not all touch the same
+// cache line.
+type layout struct {
+	qps   int
+	part  int // bytes
+	cycle int // bytes of the cycle of short messages
+	line  int // bytes by which they are apart at least
+}
+
+// maxMemory bounds what a test registers.
+const maxMemory = 1 << 36
+
+func newLayout(c *Config, s perftest.System) (layout, error) {
+	l := layout{qps: c.QPs, cycle: s.Cycle, line: max(s.CacheLine, 8)}
+	l.part = l.aligned(max(c.Size+c.header(), s.Cycle))
+	if l.size() > maxMemory {
+		return l, fmt.Errorf("%w: %d QPs with messages of %d bytes need %d bytes of memory: "+
+			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, l.size())
+	}
+	return l, nil
+}
+
+// header is what a receive holds before the message.
+func (c *Config) header() int {
+	if c.Type == roce.TypeUD {
+		return grhLen
+	}
+	return 0
+}
+
+func (l layout) aligned(n int) int { return (n + l.line - 1) / l.line * l.line }
+
+// size is the length of the whole memory.
+func (l layout) size() int { return 2 * l.qps * l.part }
+
+// out is the offset of what a QP sends.
+func (l layout) out(qp int) int { return qp * l.part }
+
+// in is the offset of what a QP receives, and of what its peer may touch.
+func (l layout) in(qp int) int { return (l.qps + qp) * l.part }
+
+// slots says how many places messages of n bytes go through, and how far they are
+// apart.
+func (l layout) slots(n int) (count, stride uint64) {
+	if n > l.cycle/2 {
+		return 1, 0
+	}
+	step := max(l.aligned(n), l.line)
+	return uint64(max(l.cycle/step, 1)), uint64(step)
+}

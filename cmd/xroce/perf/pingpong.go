@@ -1,0 +1,208 @@
+package perf
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A pingpong is the loop of the latency tests whose messages go there and back:
+// SENDs that complete a receive, or WRITEs of which the other end watches the last
+// byte change.
+type pingpong struct {
+	*end
+	clock
+	timer
+	progress func(uint64)
+
+	first   bool // this end begins
+	limit   uint64
+	sent    uint64
+	rcvd    uint64
+	counted uint64  // round trips in the sample of a run by duration
+	at      []int64 // when each message was posted
+	size    int
+}
+
+func newPingpong(e *end, size int, progress func(uint64)) *pingpong {
+	c := e.cfg
+	p := &pingpong{
+		end: e, timer: newTimer(c), progress: progress, first: c.first(),
+		limit: uint64(c.total()), size: size,
+	}
+	if c.Test.Verb == Write {
+		p.first = !p.first // here the tool's server begins
+	}
+	p.at = make([]int64, p.limit)
+	return p
+}
+
+func (p *pingpong) run(ctx context.Context) error {
+	p.clock = newClock()
+	step := p.stepSend
+	if p.cfg.Test.Verb == Write {
+		p.start(0)
+		step = p.stepWrite
+	}
+	f := &p.flows[0]
+	for p.limit == 0 || p.sent < p.limit || p.rcvd < p.limit || f.completed < p.limit {
+		if p.timer.state != phaseIdle {
+			if p.tick(p.now()); p.over() {
+				return nil
+			}
+		}
+		if p.myTurn() {
+			if err := p.post(f); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := step(ctx, f); err != nil {
+			return fmt.Errorf("after %d of %d round trips: %w", min(p.sent, p.rcvd), p.limit, err)
+		}
+	}
+	return nil
+}
+
+// myTurn tells whether to send: when the last message has been answered and is
+// complete.
+func (p *pingpong) myTurn() bool {
+	if p.limit != 0 && p.sent >= p.limit || p.flows[0].completed < p.sent {
+		return false
+	}
+	if p.first {
+		return p.rcvd >= p.sent
+	}
+	return p.rcvd > p.sent
+}
+
+func (p *pingpong) post(f *flow) error {
+	if p.cfg.Gap > 0 {
+		for until := p.now() + int64(p.cfg.Gap); p.now() < until; {
+			p.idle()
+		}
+	}
+	if p.limit != 0 {
+		p.at[p.sent] = p.now()
+	}
+	p.sent++
+	if p.cfg.Test.Verb == Write {
+		p.mr.Bytes()[p.end.at.out(0)+p.size-1] = byte(p.sent)
+	}
+	return f.post(true)
+}
+
+// idle lets a device that nobody else drives make progress.
+func (e *end) idle() {
+	if !e.cfg.OtherDrives {
+		e.dev.Progress()
+	}
+}
+
+// stepSend waits for completions.
+func (p *pingpong) stepSend(ctx context.Context, f *flow) error {
+	n, err := p.await(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range p.wcs[:n] {
+		if p.wcs[i].WRID&wridRecv == 0 {
+			f.completed++
+			continue
+		}
+		p.start(p.now())
+		p.arrived()
+		if p.limit == 0 || f.supplied < p.limit {
+			if err := f.supply(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// arrived accounts for a message.
+func (p *pingpong) arrived() {
+	p.rcvd++
+	if p.counts() {
+		p.counted++
+	}
+	p.progress(p.rcvd)
+}
+
+// stepWrite looks for a completion and at the last byte of the message. Polling is
+// what drives the device, so nobody else writes to the memory meanwhile.
+func (p *pingpong) stepWrite(ctx context.Context, f *flow) error {
+	last := &p.mr.Bytes()[p.end.at.in(0)+p.size-1]
+	for range pollsInARow {
+		n, err := p.cq.Poll(p.wcs[:])
+		if err := p.check(n, err); err != nil {
+			return err
+		}
+		f.completed += uint64(n)
+		came := (p.limit == 0 || p.rcvd < p.limit) && (p.sent > 0 || !p.first) &&
+			*last == byte(p.rcvd+1)
+		if came {
+			p.arrived()
+		}
+		if n > 0 || came {
+			return nil
+		}
+	}
+	return p.alive(ctx)
+}
+
+// A roundtrip is the loop of the latency tests that the peer's device answers: one
+// READ or atomic at a time.
+type roundtrip struct {
+	*end
+	clock
+	timer
+	progress func(uint64)
+
+	limit   uint64
+	counted uint64
+	at      []int64 // when each message was posted
+}
+
+func newRoundtrip(e *end, progress func(uint64)) *roundtrip {
+	r := &roundtrip{
+		end: e, timer: newTimer(e.cfg), progress: progress, limit: uint64(e.cfg.total()),
+	}
+	r.at = make([]int64, r.limit)
+	return r
+}
+
+func (r *roundtrip) run(ctx context.Context) error {
+	r.clock = newClock()
+	r.start(0)
+	f := &r.flows[0]
+	for r.limit == 0 || f.completed < r.limit {
+		if f.posted == f.completed {
+			if r.cfg.Gap > 0 {
+				time.Sleep(r.cfg.Gap)
+			}
+			if r.limit != 0 {
+				r.at[f.posted] = r.now()
+			}
+			if err := f.post(true); err != nil {
+				return err
+			}
+		}
+		n, err := r.await(ctx)
+		if err != nil {
+			return fmt.Errorf("after %d of %d round trips: %w", f.completed, r.limit, err)
+		}
+		f.completed += uint64(n)
+		if n > 0 && r.counts() {
+			r.counted++
+		}
+		r.progress(f.completed)
+		if r.timer.state != phaseIdle {
+			if r.tick(r.now()); r.over() {
+				return nil
+			}
+		}
+	}
+	return nil
+}

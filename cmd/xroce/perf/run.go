@@ -1,0 +1,307 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/oob/perftest"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// Info is what both ends have agreed on, and what the device is.
+type Info struct {
+	Config
+	Device        string
+	Backend       string
+	PathMTU       wire.MTU
+	GID           int
+	Outstanding   int // READs and atomics that this end answers at a time
+	RemoteVersion perftest.Version
+	Local, Remote []perftest.Endpoint
+}
+
+// A Row is a result: of a size, or of an interval.
+type Row struct {
+	perftest.Report
+	Latency *Latency // of a latency test by iterations
+	// TPS is round trips a second, of a latency test by duration, with the
+	// average latency in Report.Average.
+	TPS     float64
+	CPUUtil float64 // percent
+	Lost    uint64  // messages that did not come, over an unreliable service
+}
+
+// A Reporter tells the user what happens, in this order.
+type Reporter interface {
+	Agreed(*Info)    // the ends know each other
+	Begins(*Info)    // rows follow
+	Row(*Info, *Row) // a result
+	Both(i *Info, local, remote *Row)
+	Ends(*Info)
+}
+
+// A run is one test from the first word to the last.
+type run struct {
+	*end
+	info   Info
+	via    Connector
+	tell   Reporter
+	dog    watchdog
+	sized  bool
+	direct bool
+	last   perftest.Report // what this end measured last
+	began  time.Time       // of the loop
+}
+
+// Options are what Run needs besides the test.
+type Options struct {
+	Config
+	Sized bool // the user asked for this size
+	Tell  Reporter
+}
+
+// Run makes a test on a device with the peer of a connector. It returns when both
+// ends are through.
+func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*Info, error) {
+	r := &run{
+		info: Info{Config: o.Config, Device: dev.Name(), Backend: dev.Link().Backend},
+		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives,
+	}
+	if err := r.setup(ctx, dev); err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if s, ok := via.(interface{ Patient() }); ok {
+		s.Patient()
+	}
+	if err := r.measure(ctx); err != nil {
+		return nil, err
+	}
+	return &r.info, nil
+}
+
+// setup learns what the peer is and connects.
+func (r *run) setup(ctx context.Context, dev *engine.Device) error {
+	c := &r.info.Config
+	var err error
+	if r.info.RemoteVersion, err = r.via.Versions(perftest.OurVersion); err != nil {
+		return err
+	}
+	system, err := r.via.System(perftest.System{Cycle: pageSize, CacheLine: cacheLine})
+	if err != nil {
+		return err
+	}
+	mtu := dev.ActiveMTU()
+	if c.MTU != 0 {
+		mtu = min(mtu, c.MTU)
+	}
+	if r.info.PathMTU, err = r.via.MTU(mtu); err != nil {
+		return err
+	}
+	if err := c.fitMTU(r.info.PathMTU, r.sized); err != nil {
+		return err
+	}
+	if r.info.GID, err = chooseGID(dev, c); err != nil {
+		return err
+	}
+	if r.end, err = newEnd(dev, c, system, r.info.PathMTU, r.info.GID); err != nil {
+		return err
+	}
+	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
+	if err := r.meet(ctx); err != nil {
+		r.close()
+		return err
+	}
+	r.tell.Agreed(&r.info)
+	return nil
+}
+
+// What this end tells of its machine.
+const (
+	pageSize  = 4096
+	cacheLine = 64
+)
+
+// chooseGID returns the index of the GID to use.
+func chooseGID(dev *engine.Device, c *Config) (int, error) {
+	table := dev.GIDs()
+	if c.GIDIndex != AutoGID {
+		if c.GIDIndex < 0 || c.GIDIndex >= len(table) {
+			return 0, fmt.Errorf("%w: -x %d: %s has %d GIDs", roce.ErrInvalid, c.GIDIndex,
+				dev.Name(), len(table))
+		}
+		return c.GIDIndex, nil
+	}
+	best := 0
+	for i, g := range table {
+		if g.IsLinkLocal() {
+			continue
+		}
+		if g.IsIPv4() != c.IPv6 {
+			return i, nil
+		}
+		if table[best].IsLinkLocal() {
+			best = i
+		}
+	}
+	return best, nil
+}
+
+// meet exchanges keys and connects. When is when differs from test to test, and so
+// does which keys serve as a barrier.
+func (r *run) meet(ctx context.Context) error {
+	if err := r.allKeys(ctx); err != nil {
+		return err
+	}
+	if err := r.connect(ctx, r.via); err != nil {
+		return err
+	}
+	steps := []func(context.Context) error{r.allKeys, r.barrier}
+	switch c := r.cfg; {
+	case c.Test.Latency && c.Test.Verb != Send:
+		steps = append(steps, r.barrier)
+	case !c.Test.Latency && c.Test.Verb == Send:
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allKeys tells the keys of each QP.
+func (r *run) allKeys(ctx context.Context) error {
+	return r.talk(ctx, func() error {
+		for i := range r.local {
+			remote, err := r.via.Keys(r.local[i])
+			if err != nil {
+				return err
+			}
+			r.remote[i] = remote
+		}
+		return nil
+	})
+}
+
+// barrier waits until the peer has come as far.
+func (r *run) barrier(ctx context.Context) error {
+	return r.talk(ctx, func() error {
+		_, err := r.via.Keys(r.local[0])
+		return err
+	})
+}
+
+// talk makes steps of the exchange. A device that nobody else drives is driven
+// meanwhile.
+func (r *run) talk(ctx context.Context, f func() error) error {
+	if !r.direct {
+		return f()
+	}
+	over, cancel := context.WithCancel(ctx)
+	defer cancel()
+	said := make(chan error, 1)
+	go func() {
+		said <- f()
+		cancel()
+	}()
+	var none [1]roce.Completion
+	_, err := r.rest.Wait(over, none[:])
+	if over.Err() == nil {
+		return err // the device failed; the connection ends with the run
+	}
+	return <-said
+}
+
+// watched runs a loop under the watchdog.
+func (r *run) watched(ctx context.Context, loop func(context.Context) error) error {
+	r.began = time.Now()
+	ctx = r.dog.watch(ctx, r.cfg, r.via)
+	defer r.dog.stop()
+	return loop(ctx)
+}
+
+// happened is how loops tell that something happened.
+func (r *run) happened(n uint64) {
+	r.dog.progress.Store(n)
+	switch c := r.cfg; {
+	case c.Progress == nil || c.Infinite:
+	case c.Duration > 0:
+		c.Progress(int64(time.Since(r.began)/time.Second), int64(c.Duration/time.Second))
+	default:
+		c.Progress(int64(n), int64(c.total()))
+	}
+}
+
+// measure makes the test and takes leave.
+func (r *run) measure(ctx context.Context) error {
+	r.tell.Begins(&r.info)
+	measure := r.measureBandwidth
+	if r.cfg.Test.Latency {
+		measure = r.measureLatency
+	}
+	if !r.cfg.passive() {
+		for _, size := range r.cfg.sizes(r.mtu) {
+			if err := measure(ctx, size); err != nil {
+				return err
+			}
+		}
+	}
+	if err := r.farewell(ctx); err != nil {
+		return err
+	}
+	r.tell.Ends(&r.info)
+	return nil
+}
+
+// farewell is the end of the exchange, in which the end that was passive learns the
+// result.
+func (r *run) farewell(ctx context.Context) error {
+	c := r.cfg
+	if c.Test.Latency && c.Test.Verb == Write {
+		return r.linger(ctx) // these two just part
+	}
+	if !c.Test.Latency && c.Test.Verb != Send && !c.Both {
+		if err := r.barrier(ctx); err != nil {
+			return err
+		}
+		remote, err := r.reports(ctx)
+		if err != nil {
+			return err
+		}
+		if c.passive() {
+			r.tell.Row(&r.info, &Row{Report: remote})
+		}
+	}
+	return r.talk(ctx, func() error {
+		if _, err := r.via.Keys(r.local[0]); err != nil {
+			return err
+		}
+		return r.via.Done()
+	})
+}
+
+// reports exchanges results.
+func (r *run) reports(ctx context.Context) (remote perftest.Report, err error) {
+	err = r.talk(ctx, func() error {
+		remote, err = r.via.Reports(r.last)
+		return err
+	})
+	return remote, err
+}
+
+// linger stays for a peer that did not get our last acknowledgement.
+func (r *run) linger(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lingerTime)
+	defer cancel()
+	var none [1]roce.Completion
+	if _, err := r.rest.Wait(ctx, none[:]); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}

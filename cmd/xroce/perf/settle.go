@@ -1,0 +1,139 @@
+package perf
+
+import (
+	"fmt"
+	"time"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// Settle makes the settings agree with each other, as the tool does: some follow
+// from others, and some do not go together. It returns what it changed that the
+// user should know, and an error that says what is wrong.
+func (c *Config) Settle(cqModSet bool) (notes []string, err error) {
+	if c.Size > largestCQMod && c.Type != roce.TypeUD && !c.All && !c.Events && !cqModSet {
+		c.CQMod = 1
+	}
+	if c.Duration == 0 {
+		c.TxDepth = min(c.TxDepth, c.Iters)
+		if c.Type != roce.TypeRC && c.RxDepth == DefaultRxDepth {
+			c.RxDepth = min(c.Iters, maxRxDepth)
+		}
+		c.RxDepth = min(c.RxDepth, c.Iters)
+	}
+	if c.RxDepth%2 == 1 && !c.All {
+		c.RxDepth++ // the tool does, and the depth is printed
+	}
+	if c.PostList > 1 && !cqModSet {
+		c.CQMod = c.PostList
+		notes = append(notes, "post list: CQ moderation will be the size of the list")
+	}
+	c.TxDepth = max(c.TxDepth, c.PostList)
+	c.CQMod = min(c.CQMod, c.TxDepth)
+	if c.All {
+		c.Size = 1 << maxSizeLog
+	}
+	receiver := c.Test.Verb == Send && !c.first() && !c.Both
+	if !c.Test.Latency && !c.NoPeak &&
+		(c.Duration > 0 || c.Iters > peakLimit || receiver) {
+		c.NoPeak = true
+		notes = append(notes, "BW peak won't be measured in this run")
+	}
+	return notes, c.check()
+}
+
+// Bounds of the settings, those of the tool.
+const (
+	DefaultRxDepth = 512
+	minIters       = 5
+	maxIters       = 100000000
+	maxTxDepth     = 15000
+	maxRxDepth     = 16000
+	maxQPs         = 16384
+	maxCQMod       = 1024
+	maxSize        = roce.MaxMessage
+)
+
+// check finds settings that are out of range or do not go together.
+func (c *Config) check() error {
+	for _, b := range []struct {
+		flag               string
+		value, least, most int
+	}{
+		{"-q", c.QPs, 1, maxQPs},
+		{"-s", c.Size, 1, maxSize},
+		{"-t", c.TxDepth, 1, maxTxDepth},
+		{"-r", c.RxDepth, 1, maxRxDepth},
+		{"-Q", c.CQMod, 1, maxCQMod},
+		{"-l", c.PostList, 1, maxTxDepth},
+		{"--recv_post_list", c.RecvPostList, 1, maxRxDepth},
+		{"-I", c.Inline, 0, roce.MaxInline},
+		{"-o", c.OutReads, 0, roce.MaxRdAtomic},
+		{"-u", int(c.Timeout), 0, 31},
+	} {
+		if b.value < b.least || b.value > b.most {
+			return fmt.Errorf("%s %d is not in %d..%d", b.flag, b.value, b.least, b.most)
+		}
+	}
+	if c.Duration == 0 && (c.Iters < minIters || c.Iters > maxIters) {
+		return fmt.Errorf("-n %d is not in %d..%d", c.Iters, minIters, maxIters)
+	}
+	for _, rule := range []struct {
+		broken bool
+		text   string
+	}{
+		{c.Duration > 0 && c.Duration <= 2*c.Margin, "-D must be more than twice -f"},
+		{c.Duration > 0 && c.Events, "-D does not go with -e"},
+		{c.Duration > 0 && c.All, "-D does not go with -a"},
+		{c.Duration > 0 && c.Samples != SamplesNone, "-D keeps no samples for -H or -U"},
+		{c.CPUUtil && c.Duration == 0, "--cpu_util needs -D"},
+		{c.Both && c.Test.Latency, "-b is for bandwidth tests"},
+		{c.Infinite && c.Test.Latency, "--run_infinitely is for bandwidth tests"},
+		{c.Infinite && c.Both, "--run_infinitely does not go with -b"},
+		{c.Infinite && c.Events, "--run_infinitely does not go with -e"},
+		{c.Infinite && c.Rate.On(), "--run_infinitely does not go with --rate_limit"},
+		{c.Separate && !c.Both, "--report-both needs -b"},
+		{c.Reversed && c.Test.Latency, "--reversed is for bandwidth tests"},
+		{c.UseSRQ && c.Test.Verb != Send, "--use-srq is for send tests"},
+		{c.UseSRQ && c.QPs > c.RxDepth, "--use-srq needs a depth (-r) of one receive for each QP"},
+		{
+			c.Events && c.Test.Verb == Write && c.Test.Latency,
+			"-e: nothing tells of a WRITE that arrives",
+		},
+		{c.Type == roce.TypeUD && c.Test.Verb != Send, "-c UD is for send tests"},
+		{c.Type == roce.TypeUC && c.Test.Answered(), "-c UC has no READ and no atomics"},
+		{c.Test.Verb == Atomic && (c.Size != atomicSize || c.All), "atomic messages have 8 bytes"},
+		{
+			c.PostList > 1 && c.Duration == 0 && c.Iters%c.PostList != 0,
+			"-n must be a multiple of -l",
+		},
+		{c.PostList%c.CQMod != 0 && c.PostList > 1, "-l must be a multiple of -Q"},
+		{c.QPs > 1 && c.Test.Latency, "-q is for bandwidth tests"},
+	} {
+		if rule.broken {
+			return fmt.Errorf("%s", rule.text)
+		}
+	}
+	return c.Rate.check(c)
+}
+
+// atomicSize is the length of the messages of an atomic test.
+const atomicSize = 8
+
+// fitMTU makes the size of datagrams fit the path MTU. sized tells whether the user
+// asked for this size.
+func (c *Config) fitMTU(mtu wire.MTU, sized bool) error {
+	if c.Type != roce.TypeUD || c.Size <= mtu.Bytes() {
+		return nil
+	}
+	if sized && !c.All {
+		return fmt.Errorf("%w: -s %d: a datagram is at most as long as the path MTU, %d bytes",
+			roce.ErrInvalid, c.Size, mtu.Bytes())
+	}
+	c.Size = mtu.Bytes()
+	return nil
+}
+
+// window is the time that counts.
+func (c *Config) window() time.Duration { return c.Duration - 2*c.Margin }

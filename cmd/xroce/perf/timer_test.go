@@ -1,0 +1,87 @@
+package perf
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTimer(t *testing.T) {
+	c := Config{Duration: 10 * time.Second, Margin: 2 * time.Second}
+	tm := newTimer(&c)
+	for _, step := range []struct {
+		at           time.Duration
+		counts, over bool
+	}{
+		{0, false, false},
+		{1999 * time.Millisecond, false, false},
+		{2 * time.Second, true, false},
+		{7 * time.Second, true, false},
+		{8 * time.Second, false, false},
+		{9 * time.Second, false, false},
+		{10 * time.Second, false, true},
+	} {
+		tm.start(int64(step.at))
+		tm.tick(int64(step.at))
+		if tm.counts() != step.counts || tm.over() != step.over {
+			t.Errorf("at %s: counts %v, over %v", step.at, tm.counts(), tm.over())
+		}
+	}
+	if tm.to-tm.from != int64(6*time.Second) {
+		t.Errorf("the sample was %s", time.Duration(tm.to-tm.from))
+	}
+}
+
+func TestTimerOfIterations(t *testing.T) {
+	var tm timer
+	tm.start(5)
+	tm.tick(1 << 60)
+	if tm.over() || tm.counts() || tm.state != phaseIdle {
+		t.Errorf("%+v", tm)
+	}
+}
+
+func TestPacer(t *testing.T) {
+	p := pacer{gap: 100, burst: 3}
+	sent := 0
+	for now := int64(0); now < 1000; now++ {
+		for p.open(now) {
+			p.sent(1)
+			sent++
+			if sent > 40 {
+				t.Fatal("no bound")
+			}
+		}
+	}
+	if sent != 30 {
+		t.Errorf("%d messages in ten gaps of three", sent)
+	}
+}
+
+func TestRates(t *testing.T) {
+	for _, c := range []struct {
+		r    Rate
+		want time.Duration
+	}{
+		{Rate{Value: 8, Units: 'g'}, time.Microsecond * 10}, // 10 messages of 1000 bytes
+		{Rate{Value: 1000, Units: 'p'}, 10 * time.Millisecond},
+		{Rate{Value: 1000.0 / (1 << 20), Units: 'M'}, 10 * time.Second},
+		{Rate{}, 0},
+		{Rate{Value: 8, Units: 'g', Paced: true}, 0},
+	} {
+		if got := c.r.gap(1000, 10); got != c.want {
+			t.Errorf("%+v: %s, not %s", c.r, got, c.want)
+		}
+	}
+	if got := (Rate{Value: 8, Units: 'g', Paced: true}).kbits(4); got != 2000000 {
+		t.Errorf("%d kbit/s", got)
+	}
+}
+
+func TestCPUUtil(t *testing.T) {
+	if got := cpuUtil([2]cpuTimes{{100, 1000}, {150, 1150}}); got != 25 {
+		t.Errorf("%v %%", got)
+	}
+	if got := cpuUtil([2]cpuTimes{}); got != 0 {
+		t.Errorf("%v %%", got)
+	}
+}

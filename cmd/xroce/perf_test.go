@@ -1,0 +1,380 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"xroce/cmd/xroce/perf"
+)
+
+// perfPair runs a test at both ends, the client with args of its own, and returns
+// the two when they have ended.
+func perfPair(t *testing.T, b bench, test, both, clientOnly string) (server, client *invocation) {
+	t.Helper()
+	flags := strings.Fields(both)
+	server = b.start(t, append([]string{"perf", test, "-d", "xr1", "-p", "0"}, flags...)...)
+	port := server.listenPort(t)
+	args := append([]string{"perf", test, "-d", "xr2", "-p", port}, flags...)
+	args = append(args, strings.Fields(clientOnly)...)
+	client = b.start(t, append(args, "127.0.0.1")...)
+	client.wait(t)
+	return server.wait(t), client
+}
+
+// perfNumbers are what differs from run to run.
+var perfNumbers = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`QPN 0x[0-9a-f]{4,6} PSN 0x[0-9a-f]+`), "QPN 0xQ PSN 0xP"},
+	{regexp.MustCompile(`RKey 0x[0-9a-f]{6,8} VAddr 0x[0-9a-f]{14,16}`), "RKey 0xK VAddr 0xV"},
+	{regexp.MustCompile(`(?m)^(\d+), [0-9.e+-]+$`), "$1, N"}, // samples
+	{regexp.MustCompile(`(?m)\d+\.\d+([ \t]|$)`), "N$1"},
+	{regexp.MustCompile(`(?m)N([ \t]+|$)`), "N "},
+}
+
+// perfShape is what a test printed, without its numbers.
+func perfShape(text string) string {
+	for _, n := range perfNumbers {
+		text = n.pattern.ReplaceAllString(text, n.with)
+	}
+	return text
+}
+
+// TestPerf runs each test over each transport that it has, and some of its flags,
+// between two of our own ends.
+func TestPerf(t *testing.T) {
+	for _, c := range []struct{ test, flags string }{
+		{"send-bw", ""},
+		{"send-bw", "-c UC"},
+		{"send-bw", "-c UD -s 1000"},
+		{"send-bw", "-b --report-both"},
+		{"send-bw", "-b -c UD -q 2 -s 100"},
+		{"send-bw", "-q 3 -e --report_gbits"},
+		{"send-bw", "--use-srq -q 2 -s 100"},
+		{"send-bw", "-I 100 -s 100 -l 4 --recv_post_list=5"},
+		{"send-bw", "-r 3 -t 2"},
+		{"send-bw", "--reversed"},
+		{"send-bw", "--busy"},
+		{"send-lat", ""},
+		{"send-lat", "-c UC -e"},
+		{"send-lat", "-c UD"},
+		{"send-lat", "-H -s 500 --latency_gap 5"},
+		{"send-lat", "-U"},
+		{"write-bw", ""},
+		{"write-bw", "-c UC -q 2 -s 100 --perform_warm_up"},
+		{"write-bw", "-b -q 2"},
+		{"write-bw", "-s 5000 -Q 3 --rate_limit 2 --burst_size 4"},
+		{"write-bw", "--rate_limit 20 --rate_limit_type HW --report_gbits -N"},
+		{"write-bw", "--reversed"},
+		{"write-lat", ""},
+		{"write-lat", "-c UC -s 300"},
+		{"read-bw", ""},
+		{"read-bw", "-b -o 3 -s 3000"},
+		{"read-bw", "-e -m 256 -s 4097"},
+		{"read-lat", ""},
+		{"read-lat", "-e"},
+		{"atomic-bw", ""},
+		{"atomic-bw", "-A CMP_AND_SWAP -q 2"},
+		{"atomic-bw", "-b"},
+		{"atomic-lat", ""},
+		{"atomic-lat", "-A CMP_AND_SWAP -e"},
+	} {
+		t.Run(c.test+" "+c.flags, func(t *testing.T) {
+			b, _ := simBench(t)
+			server, client := perfPair(t, b, c.test, "-n 40 "+c.flags, "")
+			for name, i := range map[string]*invocation{"client": client, "server": server} {
+				if i.code != exitOK || i.stderr != "" {
+					t.Fatalf("%s: code %d, stderr %s", name, i.code, i.stderr)
+				}
+			}
+			golden(t, filepath.Join("perf", perfGolden(c.test+" "+c.flags)),
+				perfShape("client\n"+client.stdout+"\nserver\n"+server.stdout))
+		})
+	}
+}
+
+// perfGolden is a command line as the name of a file.
+func perfGolden(line string) string {
+	return regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(strings.TrimSpace(line), "_") +
+		".golden"
+}
+
+// TestPerfAllSizes runs all sizes at once; the last one is 8 MiB.
+func TestPerfAllSizes(t *testing.T) {
+	for test, flags := range map[string]string{
+		"send-bw": "-b", "write-bw": "-b", "read-bw": "", "send-lat": "", "write-lat": "",
+	} {
+		b, _ := simBench(t)
+		server, client := perfPair(t, b, test, "-a -n 5 "+flags, "")
+		if client.code != exitOK || server.code != exitOK {
+			t.Fatalf("%s: %s%s", test, client.stderr, server.stderr)
+		}
+		rows := regexp.MustCompile(`(?m)^ (\d+) +5 `).FindAllStringSubmatch(client.stdout, -1)
+		if len(rows) != 23 || rows[0][1] != "2" || rows[22][1] != "8388608" {
+			t.Errorf("%s printed %d sizes:\n%s", test, len(rows), client.stdout)
+		}
+	}
+	b, _ := simBench(t)
+	_, client := perfPair(t, b, "send-bw", "-a -n 5 -c UD -m 1024", "")
+	if !strings.Contains(client.stdout, "\n 1024 ") || strings.Contains(client.stdout, "\n 2048 ") {
+		t.Errorf("UD:\n%s%s", client.stdout, client.stderr)
+	}
+}
+
+func TestPerfDuration(t *testing.T) {
+	for test, flags := range map[string]string{
+		"send-bw": "--cpu_util", "write-bw": "-b", "send-lat": "", "write-lat": "", "read-lat": "",
+		"atomic-bw": "-q 2",
+	} {
+		t.Run(test, func(t *testing.T) {
+			t.Parallel()
+			b, _ := simBench(t)
+			server, client := perfPair(t, b, test, "-D 1 -f 0 "+flags, "--json")
+			if client.code != exitOK || server.code != exitOK {
+				t.Fatalf("%s%s", client.stderr, server.stderr)
+			}
+			var d struct {
+				Results []struct {
+					Iters   uint64  `json:"n_iterations"`
+					Rate    float64 `json:"MsgRate"`
+					Average float64 `json:"t_avg"`
+					Peak    float64 `json:"BW_peak"`
+				} `json:"results"`
+			}
+			if err := json.Unmarshal([]byte(client.stdout), &d); err != nil || len(d.Results) != 1 {
+				t.Fatalf("%v in %s", err, client.stdout)
+			}
+			if r := d.Results[0]; r.Iters == 0 || r.Rate+r.Average <= 0 || r.Peak != 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// perfKeys are the keys of the tool's report, by the kind of test.
+var perfKeys = map[string]string{
+	"send-bw": `BW_average BW_peak MsgRate MsgSize n_iterations`,
+	"read-lat": `MsgSize n_iterations percentile_99 percentile_99.9 t_avg t_max t_min t_stdev ` +
+		`t_typical`,
+}
+
+func TestPerfJSON(t *testing.T) {
+	for test, keys := range perfKeys {
+		b, _ := simBench(t)
+		file := filepath.Join(t.TempDir(), "out.json")
+		_, client := perfPair(t, b, test, "-n 20 -s 100", "--json --out_json --out_json_file="+file)
+		var d perf.Document
+		if err := json.Unmarshal([]byte(client.stdout), &d); err != nil {
+			t.Fatalf("%v in %s, %s", err, client.stdout, client.stderr)
+		}
+		if d.TestInfo.Device != "xr2" || d.TestInfo.MTU != 4096 || d.RoCE.RemoteVersion != "6.06" ||
+			d.RoCE.Backend != "sim" || d.RoCE.Remote[0].GID != "::ffff:192.0.2.1" ||
+			d.RoCE.Counters["sent_pkts"] == 0 || d.RoCE.Unit != "MiB/s" {
+			t.Errorf("%+v", d)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range []string{string(text), client.stdout} {
+			var report struct {
+				Info    map[string]any  `json:"test_info"`
+				Results json.RawMessage `json:"results"`
+			}
+			if err := json.Unmarshal([]byte(doc), &report); err != nil {
+				t.Fatal(err)
+			}
+			var r map[string]any
+			result := strings.Trim(string(report.Results), "[]\n ")
+			if err := json.Unmarshal([]byte(result), &r); err != nil {
+				t.Fatal(err)
+			}
+			if got := sortedKeys(r); got != keys {
+				t.Errorf("%s: results have %s", test, got)
+			}
+			for _, k := range []string{"test", "Connection_type", "GID_index", "Data_ex_method"} {
+				if report.Info[k] == nil {
+					t.Errorf("test_info has no %s: %s", k, doc)
+				}
+			}
+		}
+	}
+}
+
+// TestPerfRefuses: wrong command lines and flags that we do not have.
+func TestPerfRefuses(t *testing.T) {
+	b, _ := simBench(t)
+	for line, want := range map[string]string{
+		"send-bw a b":                         "accepts at most 1",
+		"send-bw -n 4":                        "-n 4 is not in 5",
+		"send-bw -c XRC":                      "there are RC, UC and UD",
+		"send-bw -m 1000":                     "256, 512",
+		"send-bw -s x":                        "is no size",
+		"send-bw -s 4G":                       "is no size",
+		"send-bw -q 0":                        "-q 0 is not in 1",
+		"send-bw -u 32":                       "-u 32",
+		"send-bw -D 4 -f 2":                   "more than twice",
+		"send-bw -D 4 -e":                     "-D does not go with -e",
+		"send-bw -D 4 -a":                     "-D does not go with -a",
+		"send-bw --report-both":               "needs -b",
+		"send-bw --cpu_util":                  "needs -D",
+		"send-bw -n 10 -l 3":                  "multiple of -l",
+		"send-bw -l 4 -Q 3 -n 12":             "multiple of -Q",
+		"send-bw --rate_limit 1 -b":           "not for -b of send",
+		"send-bw --rate_limit -1":             "negative",
+		"send-bw --rate_limit 1 --rate_units": "flag needs an argument",
+		"send-bw --rate_limit 1 --rate_units x --rate_limit_type SW": "there are M, g and p",
+		"send-bw --rate_limit 1 --rate_limit_type PP":                "there are HW and SW",
+		"send-bw --burst_size 4":                                     "needs --rate_limit",
+		"send-bw --run_infinitely -b":                                "does not go with -b",
+		"send-bw --output latency":                                   "there are bandwidth",
+		"send-bw --use-srq -q 4 -r 2":                                "one receive for each QP",
+		"send-bw -x -2":                                              "-x -2",
+		"send-bw -i 2":                                               "-i 2",
+		"send-bw -S 3":                                               "service level 0",
+		"send-bw --pkey_index 1":                                     "one P_Key",
+		"send-bw --force-link IB":                                    "only Ethernet",
+		"send-bw -T 4":                                               "--tclass marks others",
+		"send-bw -g":                                                 "no multicast",
+		"send-bw -O":                                                 "one port",
+		"send-bw --data_validation":                                  "pingpong -c",
+		"send-bw --dont_xchg_versions":                               "without a version",
+		"send-lat -C":                                                "no cycle counter",
+		"send-lat -D 4 -H":                                           "keeps no samples",
+		"send-lat --run_infinitely":                                  "unknown flag",
+		"write-bw -c UD":                                             "UD is for send",
+		"read-bw -c UC":                                              "no READ",
+		"atomic-bw -A ADD":                                           "CMP_AND_SWAP",
+		"atomic-bw -s 16":                                            "unknown",
+		"write-lat -e":                                               "unknown shorthand",
+		"write-bw --output message_rat":                              "message_rate",
+		"read-bw -o 200":                                             "-o 200",
+		"write-bw --flow_label 9999999":                              "--flow_label",
+		"nonsense":                                                   "unknown command",
+	} {
+		i := b.run(t, append([]string{"perf"}, strings.Fields(line)...)...)
+		if i.code != exitUsage || i.stdout != "" || !strings.Contains(i.stderr, want) {
+			t.Errorf("%s: code %d, stdout %q, stderr %q", line, i.code, i.stdout, i.stderr)
+		}
+	}
+}
+
+func TestPerfWaitsForTheConnectionManager(t *testing.T) {
+	b, _ := simBench(t)
+	for _, flag := range []string{"-R", "-z", "--rdma_cm"} {
+		i := b.run(t, "perf", "send-bw", flag)
+		if i.code != exitUnsupported {
+			t.Errorf("%s: code %d", flag, i.code)
+		}
+		contains(t, i.stderr, "rdma_cm is not there yet")
+	}
+}
+
+func TestPerfHelp(t *testing.T) {
+	b, _ := simBench(t)
+	contains(t, b.run(t, "perf", "--help").stdout, "Examples:", "ib_send_bw", "send-lat", "--json")
+	contains(t, b.run(t, "perf", "read-bw", "--help").stdout, "Examples:", "ib_read_bw",
+		"-o, --outs")
+	if v := b.run(t, "perf", "send-bw", "-V"); v.stdout != "Version: 6.06\n" || v.code != exitOK {
+		t.Errorf("-V printed %q", v.stdout)
+	}
+}
+
+func TestPerfLimits(t *testing.T) {
+	b, _ := simBench(t)
+	_, client := perfPair(t, b, "send-bw", "-n 10", "-w 1e12")
+	if client.code != exitFailure {
+		t.Errorf("code %d", client.code)
+	}
+	contains(t, client.stderr, "below the limit of 1000000000000.00")
+	_, client = perfPair(t, b, "send-bw", "-n 10", "-y 1e12")
+	contains(t, client.stderr, "message rate", "below the limit")
+}
+
+func TestPerfOutput(t *testing.T) {
+	for flag, test := range map[string]string{
+		"bandwidth": "send-bw", "message_rate": "write-bw", "latency": "read-lat",
+	} {
+		b, _ := simBench(t)
+		_, client := perfPair(t, b, test, "-n 10 --output "+flag, "")
+		if !regexp.MustCompile(`^\d+\.\d{6}\n$`).MatchString(client.stdout) {
+			t.Errorf("%s printed %q", test, client.stdout)
+		}
+	}
+}
+
+// TestPerfStranger: what connects is something else.
+func TestPerfStranger(t *testing.T) {
+	for said, want := range map[string]string{
+		"":                                  "closed the connection after 0 of 16",
+		"GET / HTTP/1.1\r\n":                "is no version; we are version 6.06",
+		"5.11" + strings.Repeat("\x00", 12): "the peer is version 5.11, we are 6.06",
+	} {
+		b, _ := simBench(t)
+		server := b.start(t, "perf", "send-bw", "-d", "xr1", "-p", "0")
+		conn, err := net.Dial("tcp", "127.0.0.1:"+server.listenPort(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, said)
+		if said == "" {
+			conn.Close()
+		}
+		server.wait(t)
+		conn.Close()
+		contains(t, server.stderr, want)
+		if server.code != exitFailure && server.code != exitUnsupported {
+			t.Errorf("%q: code %d", said, server.code)
+		}
+	}
+}
+
+// TestPerfPeerVanishes: a client that is interrupted does not leave the server
+// behind.
+func TestPerfPeerVanishes(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "perf", "send-bw", "-d", "xr1", "-p", "0", "-D", "1000")
+	port := server.listenPort(t)
+	begun := make(chan struct{})
+	b.change = func(a *app) { a.stdout = &hookWriter{a.stdout, "#bytes", begun} }
+	client := b.start(t, "perf", "send-bw", "-d", "xr2", "-p", port, "-D", "1000", "127.0.0.1")
+	<-begun
+	client.cancel()
+	if client.wait(t); client.code != exitInterrupted {
+		t.Errorf("client: code %d, %s", client.code, client.stderr)
+	}
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("server: code %d, %s", server.code, server.stderr)
+	}
+	contains(t, server.stderr, "closed the connection")
+}
+
+// A hookWriter tells when some text is written through it, once.
+type hookWriter struct {
+	io.Writer
+	text    string
+	written chan struct{}
+}
+
+func (w *hookWriter) Write(b []byte) (int, error) {
+	if w.text != "" && strings.Contains(string(b), w.text) {
+		w.text = ""
+		close(w.written)
+	}
+	return w.Writer.Write(b)
+}
+
+// sortedKeys are the keys of a map in one line.
+func sortedKeys(m map[string]any) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), " ")
+}

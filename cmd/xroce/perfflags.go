@@ -1,0 +1,283 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/perf"
+	"xroce/engine/oob"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// perfFlags are those of a test, by the names that perftest gives them.
+type perfFlags struct {
+	test   perf.Test
+	c      perf.Config
+	device deviceFlags
+
+	iface, size, connection, atomic, output, outFile string
+	rateUnits, rateType, forceLink                   string
+	port, ibPort, mtu, timeout, tclass, flowLabel    int
+	duration, margin, sl, pkey, gap                  int
+	histogram, unsorted, outJSON, version, ignored   bool
+	limitBW, limitMsgRate                            float64
+	level                                            perf.Output
+}
+
+func newPerfFlags(test perf.Test) *perfFlags {
+	return &perfFlags{test: test, c: perf.Config{Test: test}}
+}
+
+// defaults of the tool.
+func (f *perfFlags) defaults() (size string, iters, txDepth, inline int) {
+	size, iters, txDepth = "65536", 1000, 128
+	if f.test.Latency {
+		size, txDepth = "2", 1
+		switch f.test.Verb {
+		case perf.Write:
+			inline = 220
+		case perf.Send:
+			inline = 236
+		}
+	} else if f.test.Verb == perf.Write {
+		iters = 5000
+	}
+	if f.test.Verb == perf.Atomic {
+		size = "8"
+	}
+	return size, iters, txDepth, inline
+}
+
+func (f *perfFlags) register(flags *pflag.FlagSet) {
+	size, iters, txDepth, inline := f.defaults()
+	c := &f.c
+	flags.StringVarP(&f.iface, "ib-dev", "d", "", "interface (default: the one that fits)")
+	flags.IntVarP(&f.ibPort, "ib-port", "i", 1, "port of the device: there is 1")
+	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
+	flags.StringVarP(&f.connection, "connection", "c", "RC", "connection type: RC, UC or UD")
+	flags.IntVarP(&c.Iters, "iters", "n", iters, "messages of each QP, at least 5")
+	flags.IntVarP(&f.duration, "duration", "D", 0, "run for so many seconds, not by -n")
+	flags.IntVarP(&f.margin, "margin", "f", -1,
+		"seconds at both ends of -D that do not count (default a quarter)")
+	flags.IntVarP(&f.mtu, "mtu", "m", 0, "path MTU: 256 to 4096 (default that of the interface)")
+	flags.IntVarP(&c.GIDIndex, "gid-index", "x", perf.AutoGID, "our GID; -1 for the one that fits")
+	flags.BoolVar(&c.IPv6, "ipv6", false, "choose a GID of IPv6, not IPv4")
+	flags.IntVarP(&f.timeout, "qp-timeout", "u", 14, "local ACK timeout, 4.096 us * 2^N")
+	flags.IntVar(&f.tclass, "tclass", 0, "traffic class: DSCP and ECN")
+	flags.IntVar(&f.flowLabel, "flow_label", 0, "flow label, 20 bits; 0 chooses the path by QP")
+	flags.StringVar(&f.output, "output", "",
+		"print only a number: bandwidth, message_rate or latency")
+	flags.BoolVar(&c.CPUUtil, "cpu_util", false, "tell the load of the CPUs, with -D")
+	flags.BoolVar(&f.outJSON, "out_json", false, "write the report to a file as JSON, too")
+	flags.StringVar(&f.outFile, "out_json_file", "perftest_out.json", "name of that file")
+	flags.BoolVarP(&f.version, "version", "V", false, "print the version of the exchange")
+	if f.test.Verb == perf.Atomic {
+		flags.StringVarP(&f.atomic, "atomic_type", "A", string(perf.FetchAndAdd),
+			"operation: CMP_AND_SWAP or FETCH_AND_ADD")
+		f.size = size
+	} else {
+		flags.BoolVarP(&c.All, "all", "a", false, "run sizes from 2 to 2^23")
+		flags.StringVarP(&f.size, "size", "s", size, "bytes of a message; K and M are units")
+	}
+	if f.test.Verb != perf.Write {
+		flags.BoolVarP(&c.Events, "events", "e", false, "sleep on completion events, not poll")
+	}
+	if f.test.Answered() {
+		flags.IntVarP(&c.OutReads, "outs", "o", 0, "READs and atomics outstanding (default 128)")
+	} else {
+		flags.IntVarP(&c.Inline, "inline_size", "I", inline, "longest message sent inline")
+	}
+	if f.test.Verb == perf.Send {
+		flags.IntVarP(&c.RxDepth, "rx-depth", "r", perf.DefaultRxDepth, "receives posted")
+		flags.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared queue")
+	}
+	if f.test.Latency {
+		f.registerLatency(flags, txDepth)
+	} else {
+		f.registerBandwidth(flags, txDepth)
+	}
+	f.registerIgnored(flags)
+	f.device.register(flags)
+}
+
+func (f *perfFlags) registerLatency(flags *pflag.FlagSet, txDepth int) {
+	flags.BoolVarP(&f.histogram, "report-histogram", "H", false, "print all samples, sorted")
+	flags.BoolVarP(&f.unsorted, "report-unsorted", "U", false, "print all samples in their order")
+	flags.IntVar(&f.gap, "latency_gap", 0, "microseconds before each message")
+	f.c.TxDepth, f.c.QPs, f.c.CQMod, f.c.PostList, f.c.RecvPostList = txDepth, 1, 1, 1, 1
+}
+
+func (f *perfFlags) registerBandwidth(flags *pflag.FlagSet, txDepth int) {
+	c := &f.c
+	flags.BoolVarP(&c.Both, "bidirectional", "b", false, "measure both directions at a time")
+	flags.IntVarP(&c.QPs, "qp", "q", 1, "number of QPs")
+	flags.IntVarP(&c.TxDepth, "tx-depth", "t", txDepth, "sends outstanding")
+	flags.IntVarP(&c.CQMod, "cq-mod", "Q", 100, "sends for one completion")
+	flags.IntVarP(&c.PostList, "post_list", "l", 1, "sends posted in a row")
+	flags.IntVar(&c.RecvPostList, "recv_post_list", 1, "receives posted in a row")
+	flags.BoolVarP(&c.NoPeak, "noPeak", "N", false, "measure no peak bandwidth")
+	flags.BoolVar(&c.Gbits, "report_gbits", false, "print Gb/s, not MiB/s")
+	flags.BoolVar(&c.Separate, "report-both", false, "with -b, tell the result of each end, too")
+	flags.BoolVar(&c.Reversed, "reversed", false, "the server sends")
+	flags.BoolVar(&c.WarmUp, "perform_warm_up", false, "send some before measuring")
+	flags.BoolVar(&c.Infinite, "run_infinitely", false, "report each -D seconds, for ever")
+	flags.Float64VarP(&f.limitBW, "limit_bw", "w", 0, "fail below this bandwidth")
+	flags.Float64VarP(&f.limitMsgRate, "limit_msgrate", "y", 0, "fail below this message rate")
+	flags.Float64Var(&c.Rate.Value, "rate_limit", 0, "send no faster than this")
+	flags.StringVar(&f.rateUnits, "rate_units", "g", "of that: M MiB/s, g Gb/s, p messages/s")
+	flags.StringVar(&f.rateType, "rate_limit_type", "SW",
+		"who does it: SW the loop, HW the queue pairs")
+	flags.IntVar(&c.Rate.Burst, "burst_size", 0, "messages of a burst (default -t)")
+}
+
+// config makes the configuration that the flags ask for, or tells what is wrong.
+func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error) {
+	c := f.c
+	c.Dial = dial
+	if err := f.refuse(flags); err != nil {
+		return c, err
+	}
+	var ok bool
+	if c.Type, ok = lookup(f.connection, roce.TypeRC, roce.TypeUC, roce.TypeUD); !ok {
+		return c, usagef("-c %s: there are RC, UC and UD", f.connection)
+	}
+	var err error
+	if c.Size, err = parseSize(f.size); err != nil {
+		return c, usagef("-s: %v", err)
+	}
+	if f.mtu != 0 {
+		if c.MTU, ok = wire.MTUFromBytes(f.mtu); !ok {
+			return c, usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", f.mtu)
+		}
+	}
+	for _, r := range []struct {
+		flag             string
+		value, low, high int
+	}{
+		{"-u", f.timeout, 0, 31},
+		{"--tclass", f.tclass, 0, 255},
+		{"--flow_label", f.flowLabel, 0, 1<<20 - 1},
+		{"-x", c.GIDIndex, perf.AutoGID, 255},
+		{"-i", f.ibPort, 1, 1},
+		{"-D", f.duration, 0, 1 << 20},
+		{"-f", f.margin, -1, 1 << 20},
+		{"--latency_gap", f.gap, 0, 1 << 30},
+	} {
+		if r.value < r.low || r.value > r.high {
+			return c, usagef("%s %d is not in %d..%d", r.flag, r.value, r.low, r.high)
+		}
+	}
+	c.Timeout, c.TClass, c.FlowLabel = uint8(f.timeout), uint8(f.tclass), uint32(f.flowLabel)
+	c.Gap = time.Duration(f.gap) * time.Microsecond
+	f.setDuration(&c)
+	if err := f.setRate(&c); err != nil {
+		return c, err
+	}
+	switch {
+	case f.unsorted:
+		c.Samples = perf.SamplesUnsorted
+	case f.histogram:
+		c.Samples = perf.SamplesSorted
+	}
+	if c.Atomic = perf.AtomicType(f.atomic); f.test.Verb == perf.Atomic &&
+		c.Atomic != perf.FetchAndAdd && c.Atomic != perf.CmpAndSwap {
+		return c, usagef("-A %s: there are CMP_AND_SWAP and FETCH_AND_ADD", f.atomic)
+	}
+	if f.test.Verb != perf.Send {
+		c.RxDepth = 1 // no receive is ever needed
+	}
+	if c.Type == roce.TypeUD && c.Test.Latency && !flags.Changed("inline_size") {
+		c.Inline = 188
+	}
+	if f.level, ok = perfOutputs[f.output]; !ok || !f.fits(f.level) {
+		return c, usagef("--output %s: there are bandwidth and message_rate for bandwidth tests, "+
+			"latency for latency tests", f.output)
+	}
+	return c, nil
+}
+
+// perfOutputs are the values of --output.
+var perfOutputs = map[string]perf.Output{
+	"": perf.OutputFull, "bandwidth": perf.OutputBandwidth,
+	"message_rate": perf.OutputMessageRate, "latency": perf.OutputLatency,
+}
+
+// fits tells whether the test has the number that is to be printed.
+func (f *perfFlags) fits(o perf.Output) bool {
+	return o == perf.OutputFull || (o == perf.OutputLatency) == f.test.Latency
+}
+
+// setDuration makes it a run by duration, if it is one.
+func (f *perfFlags) setDuration(c *perf.Config) {
+	seconds := f.duration
+	if c.Infinite && seconds == 0 {
+		seconds = 5
+	}
+	if seconds == 0 {
+		return
+	}
+	margin := f.margin
+	if margin < 0 {
+		margin = seconds / 4
+	}
+	c.Duration = time.Duration(seconds) * time.Second
+	c.Margin = time.Duration(margin) * time.Second
+}
+
+func (f *perfFlags) setRate(c *perf.Config) error {
+	if !c.Rate.On() {
+		return nil
+	}
+	if len(f.rateUnits) != 1 {
+		return usagef("--rate_units %s: there are M, g and p", f.rateUnits)
+	}
+	c.Rate.Units = f.rateUnits[0]
+	switch f.rateType {
+	case "SW":
+	case "HW":
+		c.Rate.Paced = true
+	default:
+		return usagef("--rate_limit_type %s: there are HW and SW", f.rateType)
+	}
+	return nil
+}
+
+// parseSize reads a number of bytes, with K or M behind it as a unit.
+func parseSize(text string) (int, error) {
+	unit := 1
+	number := text
+	switch {
+	case strings.HasSuffix(strings.ToUpper(text), "K"):
+		number, unit = text[:len(text)-1], 1<<10
+	case strings.HasSuffix(strings.ToUpper(text), "M"):
+		number, unit = text[:len(text)-1], 1<<20
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n > roce.MaxMessage/unit {
+		return 0, fmt.Errorf("%q is no size", text)
+	}
+	return n * unit, nil
+}
+
+// limits fails when the result is below what was asked for.
+func (f *perfFlags) limits(rows []perf.Row) error {
+	for _, r := range rows {
+		switch {
+		case r.Average < f.limitBW:
+			return fmt.Errorf("bandwidth %.2f is below the limit of %.2f", r.Average, f.limitBW)
+		case r.MsgRate < f.limitMsgRate:
+			return fmt.Errorf("message rate %.6f is below the limit of %.6f", r.MsgRate,
+				f.limitMsgRate)
+		}
+	}
+	return nil
+}
+
+var errNoConnectionManager = errors.New("connecting with rdma_cm is not there yet: " +
+	"leave it out at both ends")

@@ -66,6 +66,9 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, gids: host.Port().GIDs(), failed: make(chan struct{}),
 	}
+	if o.Windows2A {
+		d.keys.SetWindows2A()
+	}
 	d.async.init()
 	d.channels.open = map[*CompChannel]struct{}{}
 	d.queue.onFail = d.fail
@@ -236,7 +239,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 	defer q.mu.Unlock()
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.progress() || ctx.Err() != nil {
+	if q.progress() || ctx.Err() != nil || q.settling.Load() != 0 {
 		return
 	}
 	deadline, armed := q.nextDeadline()

@@ -76,6 +76,9 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
 		failed: make(chan struct{}),
 	}
+	if o.Windows2A {
+		d.keys.SetWindows2A()
+	}
 	d.async.init()
 	d.paths.init()
 	d.channels.open = map[*CompChannel]struct{}{}
@@ -274,7 +277,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 	defer q.mu.Unlock()
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.progress() || ctx.Err() != nil {
+	if q.progress() || ctx.Err() != nil || q.settling.Load() != 0 {
 		return
 	}
 	deadline, armed := q.nextDeadline()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"xroce/roce"
@@ -14,18 +15,52 @@ type MR struct {
 	region *mem.Region
 	device *Device
 
-	mu sync.Mutex
-	pd *PD
+	mu   sync.Mutex // held while the region is changed or deregistered
+	pd   *PD
+	free func() error // gives memory back that is the region's own, may be nil
+	// readOnly says that the memory is mapped like that: storing to it would end the
+	// process.
+	readOnly bool
 }
 
-// RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
-// must not be freed or moved before Deregister; Go's own memory is not.
-// Writing to it while a peer reads or writes it is a race, as with any RDMA.
+// MROptions say how to register memory beyond what ibv_reg_mr does. The zero value
+// is that.
+type MROptions struct {
+	Access mem.Access
+	// IOVA is the address by which work requests and the peer name the first byte
+	// (ibv_reg_mr_iova). 0 is the address of the memory, or with ZERO_BASED the
+	// offset 0. It needs no alignment; but a word can be the target of an atomic only
+	// where both addresses are multiples of 8.
+	IOVA uint64
+	// Sync makes a part of the memory outlast a loss of power, and so allows
+	// FLUSH_PERSISTENT.
+	Sync mem.Sync
+}
+
+// RegMR registers buf (ibv_reg_mr), which then can be named by address and key: any
+// memory that is a slice, of Go, from mmap, or shared with other processes. It must
+// not be freed or moved before Deregister; Go's own memory is not. Writing to it while
+// a peer reads or writes it is a race, as with any RDMA.
 func (d *Device) RegMR(pd *PD, buf []byte, access mem.Access) (*MR, error) {
+	return d.RegMRWith(pd, buf, MROptions{Access: access})
+}
+
+// RegMRWith is RegMR with options. The errors are mem.ErrAccess, mem.ErrRange, and
+// roce.ErrInvalid for a PD that is closed or of another device.
+func (d *Device) RegMRWith(pd *PD, buf []byte, o MROptions) (*MR, error) {
+	m := mem.MemoryOf(buf, o.Access)
+	if m.Sync = o.Sync; o.IOVA != 0 {
+		m.Addr = o.IOVA
+	}
+	return d.register(pd, m, o.Access)
+}
+
+// register registers memory of any sort.
+func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) {
 	if err := pd.use(d); err != nil {
 		return nil, err
 	}
-	region, err := d.keys.Register(&pd.domain, buf, access)
+	region, err := d.keys.RegisterMemory(&pd.domain, m, access)
 	if err != nil {
 		pd.unuse()
 		return nil, err
@@ -49,6 +84,16 @@ func (m *MR) Len() uint64 { return m.region.Len() }
 // Bytes returns the registered memory, nil when the region has a layout.
 func (m *MR) Bytes() []byte { return m.region.Bytes() }
 
+// Access returns the flags that the region has.
+func (m *MR) Access() mem.Access { return m.region.Access() }
+
+// PD returns the protection domain.
+func (m *MR) PD() *PD {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pd
+}
+
 // SGE names n bytes of the region, off bytes behind its beginning.
 func (m *MR) SGE(off, n int) roce.SGE {
 	return roce.SGE{Addr: m.Addr() + uint64(off), Length: uint32(n), LKey: m.LKey()}
@@ -59,10 +104,71 @@ func (m *MR) SGE(off, n int) roce.SGE {
 // mem.ErrNotInvalidated when nobody did, mem.ErrNotRegistered after Deregister.
 func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.region, variant) }
 
+// Rereg changes the region under its keys (ibv_rereg_mr): with mem.ChangeTranslation
+// its memory to buf, with mem.ChangePD its domain, with mem.ChangeAccess its flags, or
+// any of them together. What the flags do not name is ignored. The keys stay as they
+// are; the address becomes that of buf, or 0 with ZERO_BASED. When it returns without an
+// error, no packet reads or writes the memory before any more.
+//
+// A message that is under way, in either direction, is refused when it comes to the
+// region again: it is never made of both. So is a peer's READ that is asked for again.
+//
+// With an error the region is as it was: mem.ErrChange for flags that are none or
+// unknown, for no bytes and for an invalidated region, mem.ErrBusy while windows are
+// bound to it or layouts refer to it, mem.ErrAccess, roce.ErrInvalid for a PD that is
+// closed or of another device, mem.ErrNotRegistered after Deregister. The error says
+// which argument it is about.
+func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if what&mem.ChangeAccess == 0 {
+		access = m.region.Access()
+	}
+	if m.readOnly && what&mem.ChangeTranslation == 0 && access&mem.LocalWrite != 0 {
+		return fmt.Errorf("%w: LOCAL_WRITE on memory that is mapped for reading",
+			mem.ErrAccess)
+	}
+	domain := &m.pd.domain
+	if what&mem.ChangePD != 0 {
+		if err := pd.use(m.device); err != nil {
+			return fmt.Errorf("re-registration of PD: %w", err)
+		}
+		domain = &pd.domain
+	}
+	err := m.device.keys.Reregister(m.region, what, mem.MemoryOf(buf, access), domain, access)
+	if err != nil {
+		if what&mem.ChangePD != 0 {
+			pd.unuse()
+		}
+		return err
+	}
+	if what&mem.ChangePD != 0 {
+		m.pd.unuse()
+		m.pd = pd
+	}
+	m.device.settle()
+	if what&mem.ChangeTranslation == 0 {
+		return nil
+	}
+	m.readOnly = false
+	return m.release()
+}
+
+// release gives back the memory that was the region's own. The caller holds mu, and
+// nothing uses the memory any more.
+func (m *MR) release() error {
+	free := m.free
+	if m.free = nil; free == nil {
+		return nil
+	}
+	return free()
+}
+
 // Deregister takes the keys out of use. When it returns without an error, no packet
 // reads or writes the memory any more; work requests that name it fail. It is
-// idempotent. The error is mem.ErrBusy while a memory window is bound to the region
-// or a layout refers to it: then nothing happened.
+// idempotent, and waits for no peer and no work request. The error is mem.ErrBusy
+// while a memory window is bound to the region or a layout refers to it: then nothing
+// happened.
 func (m *MR) Deregister() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,15 +180,22 @@ func (m *MR) Deregister() error {
 	}
 	m.pd.unuse()
 	m.device.settle()
-	return nil
+	return m.release()
 }
 
 // settle waits until what looked a key up before has done its work. All copying
 // happens under the progress lock, so passing through it once is waiting for that;
-// what a poll is about to write is written after it.
+// what a poll is about to write is written after it. Whoever sleeps with the lock, in
+// direct mode, is woken: it announces its sleep and looks at settling after that.
 func (d *Device) settle() {
-	d.queue.mu.Lock()
+	q := d.queue
+	q.settling.Add(1)
+	defer q.settling.Add(-1)
+	if q.sleeping.Load() {
+		q.link.Wake()
+	}
+	q.mu.Lock()
 	//lint:ignore SA2001 the empty critical section is the wait
-	d.queue.mu.Unlock()
+	q.mu.Unlock()
 	d.keys.StoreParked()
 }

@@ -33,7 +33,10 @@ type Options struct {
 	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
-	CPU        int // CPU for the background loop alone, counted from 1; 0 for none
+	// Windows2A makes type 2 memory windows those of type 2A, which are compared with
+	// the queue pair alone; by default they are of type 2B. A device has one of them.
+	Windows2A bool
+	CPU       int // CPU for the background loop alone, counted from 1; 0 for none
 
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none

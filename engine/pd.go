@@ -13,7 +13,7 @@ import (
 type PD struct {
 	domain mem.Domain
 	device *Device
-	// users are the regions, QPs and SRQs of the domain, pdClosed after Close.
+	// users are the regions, windows, QPs and SRQs of the domain, pdClosed after Close.
 	users atomic.Int64
 }
 
@@ -23,13 +23,13 @@ const pdClosed = -1
 func (d *Device) AllocPD() *PD { return &PD{device: d} }
 
 // Close ends the domain (ibv_dealloc_pd). It fails with ErrBusy while a region, a
-// QP or an SRQ is of it; address handles do not count, because nothing destroys
-// them. It is idempotent.
+// memory window, a QP or an SRQ is of it; address handles do not count, because
+// nothing destroys them. It is idempotent.
 func (p *PD) Close() error {
 	if p.users.CompareAndSwap(0, pdClosed) || p.users.Load() == pdClosed {
 		return nil
 	}
-	return fmt.Errorf("%w: regions, QPs or SRQs are of the protection domain", ErrBusy)
+	return fmt.Errorf("%w: regions, windows, QPs or SRQs are of the protection domain", ErrBusy)
 }
 
 // check tests that the domain is an open one of this device.

@@ -54,6 +54,8 @@ type queue struct {
 	}
 	sleeping atomic.Bool // the driver is in, or about to enter, link.Wait
 	dead     atomic.Bool // err is set
+	// settling are those who wait for the progress lock in Device.settle.
+	settling atomic.Int32
 
 	mu     sync.Mutex
 	ready  turns

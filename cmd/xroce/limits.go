@@ -33,7 +33,7 @@ var limits = []limit{
 	{"atomic_cap", atomicGlob, func(v uint64) string { return fmt.Sprintf("ATOMIC_GLOB (%d)", v) }},
 	{"max_ee", 0, nil},
 	{"max_rdd", 0, nil},
-	{"max_mw", 0, nil},
+	{"max_mw", numbers24, nil}, // regions and windows share the numbers
 	{"max_fmr", 0, nil},
 	{"max_srq", numbers24, nil},
 	{"max_srq_wr", roce.MaxWR, nil},
@@ -75,7 +75,9 @@ var (
 		{1 << 11, "SYS_IMAGE_GUID"},
 		{1 << 12, "RC_RNR_NAK_GEN"},
 		{1 << 13, "SRQ_RESIZE"},
+		{1 << 17, "MEM_WINDOW"},
 		{1 << 20, "XRC"},
+		{1 << 24, "MEM_WINDOW_TYPE_2B"},
 	}
 	deviceCapsEx = []capability{
 		{1 << 38, "FLUSH_GLOBAL"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -120,11 +121,43 @@ func TestLimitsAreTrue(t *testing.T) {
 			t.Errorf("%s of %d is possible, one more than it says", name, n)
 		}
 	}
-	if _, err := dev.RegMR(r.pd, make([]byte, 8), mem.MWBind); err == nil {
-		t.Error("max_mw is 0, but a region takes windows")
-	}
 	if values["max_res_rd_atom"] > math.MaxInt32 || values["max_qp"] > math.MaxInt32 {
 		t.Error("a limit does not fit an int of verbs")
+	}
+}
+
+// TestRowD2Windows: what is said of memory windows is so: there are some, and those of
+// type 2 are of type 2B, compared with queue pair and domain.
+func TestRowD2Windows(t *testing.T) {
+	b, _ := simBench(t)
+	dev, err := b.open("xr1", engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const window, type2A, type2B = 1 << 17, 1 << 23, 1 << 24
+	caps := limitValues()["device_cap_flags"]
+	if caps&window == 0 || (caps&type2A != 0) != dev.Windows2A() ||
+		(caps&type2B != 0) == dev.Windows2A() {
+		t.Errorf("device_cap_flags %#x, windows of type 2A: %t", caps, dev.Windows2A())
+	}
+	if n := limitValues()["max_mw"]; n != limitValues()["max_mr"] || n == 0 {
+		t.Errorf("max_mw %d", n)
+	}
+	pd := dev.AllocPD()
+	for _, typ := range []mem.WindowType{mem.WindowType1, mem.WindowType2} {
+		mw, err := pd.AllocMW(typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mw.Dealloc()
+	}
+	if err := pd.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -226,6 +259,23 @@ func TestCapabilitiesAreTrue(t *testing.T) {
 			_, err := dev.CreateQP(pd, engine.QPInit{
 				Type: roce.TypeXRCRecv, XRCD: dev.OpenXRCD(),
 			})
+			return err
+		},
+		"MEM_WINDOW": func() error {
+			mw, err := pd.AllocMW(mem.WindowType1)
+			if err == nil {
+				mw.Dealloc()
+			}
+			return err
+		},
+		"MEM_WINDOW_TYPE_2B": func() error {
+			mw, err := pd.AllocMW(mem.WindowType2)
+			if err == nil {
+				mw.Dealloc()
+			}
+			if dev.Windows2A() {
+				return errors.New("windows of type 2 are of type 2A")
+			}
 			return err
 		},
 		"FLUSH_GLOBAL": func() error {

@@ -34,11 +34,16 @@ type Memory struct {
 // ZERO_BASED. REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE, as in ibv_reg_mr.
 // Flags that verbs calls optional and that are not known here are dropped.
 func (k *Keys) Register(d *Domain, b []byte, access Access) (*Region, error) {
-	m := Memory{Bytes: b, Addr: address(b)}
-	if access&ZeroBased != 0 {
-		m.Addr = 0
+	return k.RegisterMemory(d, MemoryOf(b, access), access)
+}
+
+// MemoryOf is the memory that Register makes a region of.
+func MemoryOf(b []byte, access Access) Memory {
+	m := Memory{Bytes: b}
+	if access&ZeroBased == 0 {
+		m.Addr = address(b)
 	}
-	return k.RegisterMemory(d, m, access)
+	return m
 }
 
 // RegisterAt is Register with the address of the first byte chosen by the

@@ -73,6 +73,7 @@ func configureCases() []benchCase {
 		lowerIsBetter: true,
 		control:       crcName,
 		reference:     crcName,
+		full:          true,
 		maxRounds:     3,
 		stage:         stage.Options{MTU: 1500},
 		sockets:       shortSockets(load.RCOverhead),

@@ -30,18 +30,23 @@ func microCases() []benchCase {
 		c.variants = append(c.variants, variant{
 			name: step.name, needs: []backend{micro},
 			run: func(ctx context.Context, p *place) (measurement, error) {
-				reports, err := p.play(ctx, role{stage.A, micro, step.mode})
-				if err != nil {
-					return measurement{}, err
-				}
-				m := measurement{workers: reports}
-				if reports[0].Packets == 0 {
-					return m, errNothing
-				}
-				m.value = 1e9 / reports[0].PerSecond()
-				return m, nil
+				return p.step(ctx, step.mode)
 			},
 		})
 	}
 	return []benchCase{c}
+}
+
+// step measures the time of a single step.
+func (p *place) step(ctx context.Context, mode string) (measurement, error) {
+	reports, err := p.play(ctx, role{stage.A, micro, mode})
+	if err != nil {
+		return measurement{}, err
+	}
+	m := measurement{workers: reports}
+	if reports[0].Packets == 0 {
+		return m, errNothing
+	}
+	m.value = 1e9 / reports[0].PerSecond()
+	return m, nil
 }

@@ -25,6 +25,7 @@ const (
 // and one completion queue. What is not a stream over many goes over the first.
 type conn struct {
 	device *engine.Device
+	pd     *engine.PD
 	link   *lossyLink // nil for a link as it is
 	qps    []*engine.QP
 	qp     *engine.QP // the first
@@ -75,9 +76,9 @@ func (c *conn) create(o worker.Options) error {
 	if c.cq, err = c.device.CreateCQ(2*(sendDepth+recvDepth) + manyDepth*n); err != nil {
 		return err
 	}
-	pd := c.device.AllocPD()
+	c.pd = c.device.AllocPD()
 	access := mem.LocalWrite | mem.RemoteWrite
-	if c.mr, err = c.device.RegMR(pd, make([]byte, o.Message), access); err != nil {
+	if c.mr, err = c.device.RegMR(c.pd, make([]byte, o.Message), access); err != nil {
 		return err
 	}
 	if c.gid, err = c.findGID(o); err != nil {
@@ -87,8 +88,11 @@ func (c *conn) create(o worker.Options) error {
 		SendCQ: c.cq, RecvCQ: c.cq, MaxSendWR: sendDepth, MaxRecvWR: recvDepth,
 		MaxSendSGE: 1, MaxRecvSGE: 1,
 	}
+	if o.Block > 0 {
+		init.MaxSendSGE = blockSGEs
+	}
 	for range n {
-		qp, err := c.device.CreateQP(pd, init)
+		qp, err := c.device.CreateQP(c.pd, init)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"xroce/bench/worker"
 	"xroce/roce/wire"
@@ -13,14 +14,15 @@ import (
 // microBatch is how often a step is done between two looks at the clock.
 const microBatch = 1024
 
-// errDecode means that a packet of our own was not understood.
-var errDecode = errors.New("load: the packet does not decode")
+// errStep means that a packet of our own was not understood, or a layout refused.
+var errStep = errors.New("load: the step went wrong")
 
 // Micro does one step of a packet's way again and again, on a packet with
 // o.Message bytes of payload that stays in the cache: "decode" is what a receiver
 // does before it looks at a queue pair, ICRC included; "seal" what a sender does
 // beside copying the payload; "crc" is CRC-32 alone over as many bytes, from Go's
-// library, to compare with.
+// library, to compare with. "configure-list" and "configure-column" give a key a
+// layout.
 func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
 	step, err := microStep(o)
 	if err != nil {
@@ -29,13 +31,17 @@ func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error)
 	if err := worker.Ready(in, out); err != nil {
 		return worker.Report{}, err
 	}
+	batch := microBatch
+	if strings.HasPrefix(o.Mode, "configure") {
+		batch = configureBatch
+	}
 	var total uint64
 	w := worker.NewWindow(o)
 	for w.Tick(w.Now(), total) {
-		if !step(microBatch) {
-			return worker.Report{}, errDecode
+		if !step(batch) {
+			return worker.Report{}, errStep
 		}
-		total += microBatch
+		total += uint64(batch)
 	}
 	return report(o, w, total, "in the cache", nil), nil
 }
@@ -66,6 +72,12 @@ var microBTH = wire.BTH{
 // microStep returns a function that does the step so many times, false when it
 // went wrong.
 func microStep(o worker.Options) (func(times int) bool, error) {
+	switch o.Mode {
+	case "configure-list":
+		return configureStep(listed)
+	case "configure-column":
+		return configureStep(columned)
+	}
 	if o.Message <= 0 || o.Message%4 != 0 {
 		return nil, fmt.Errorf("load: a payload of %d bytes, want a multiple of 4", o.Message)
 	}

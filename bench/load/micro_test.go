@@ -34,6 +34,11 @@ func TestMicroSteps(t *testing.T) {
 			t.Errorf("%s: %v allocations", mode, n)
 		}
 	}
+	for _, mode := range []string{"configure-list", "configure-column"} {
+		if step, err := microStep(worker.Options{Mode: mode}); err != nil || !step(2) {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
 	for _, o := range []worker.Options{
 		{Mode: "none", Message: 64}, {Mode: "crc"}, {Mode: "seal", Message: 3},
 	} {

@@ -28,6 +28,9 @@ var rcModes = map[string]struct {
 	"write":       {false, rcWrite},
 	"target":      {false, rcTarget},
 	"write-many":  {false, rcWriteMany},
+	"layout":      {false, blocked(byLayout)},
+	"pack":        {false, blocked(byHand)},
+	"sges":        {false, blocked(bySGEs)},
 	"target-many": {false, rcTargetMany},
 	"send":        {false, rcSend},
 	"recv":        {false, rcServe(noAnswer)},
@@ -92,6 +95,13 @@ func pipeline(message int) (depth, every uint64) {
 // stream keeps the pipeline full of copies of a work request until the end of
 // the window.
 func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64, error) {
+	return c.streamOf(o, wr, func(*roce.SendWR) {})
+}
+
+// streamOf is stream with something to do before each post.
+func (c *conn) streamOf(
+	o worker.Options, wr roce.SendWR, before func(*roce.SendWR),
+) (*worker.Window, uint64, error) {
 	depth, every := pipeline(o.Message)
 	var posted, total uint64
 	w := c.newWindow(o)
@@ -101,6 +111,7 @@ func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64,
 			if (posted+1)%every == 0 {
 				wr.Flags = roce.SendSignaled
 			}
+			before(&wr)
 			err := c.qp.PostSend(&wr)
 			if errors.Is(err, roce.ErrQueueFull) {
 				break

@@ -124,6 +124,14 @@ func Goals() []Goal {
 			fmt.Sprintf("goodput-%d", pathMTU), ours, raw, in(against),
 		})
 	}
+	for _, block := range []int{512, 4096} {
+		for _, other := range []string{"packed by hand", "list of SGEs"} {
+			goals = append(goals, Goal{
+				fmt.Sprintf("layout of %d-byte blocks, of %s", block, other), 1, false,
+				fmt.Sprintf("layout-%d", block), ours, other, in(against),
+			})
+		}
+	}
 	return append(goals, []Goal{
 		{"SEND rate of 64 B, of raw", 0.55, false, "send-64", ours, raw, in(against)},
 		{"half round trip of 64 B, of raw", 1.5, true, "rtt-64", ours, raw, in(against)},

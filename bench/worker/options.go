@@ -32,6 +32,7 @@ type Options struct {
 	Seed      int           // of a link that loses packets; 0 for a link as it is
 	LossPPM   int           // packets in a million that such a link drops on their way out
 	Selective bool          // resend only what was lost
+	Block     int           // bytes of a block, of messages that lie in memory as blocks
 }
 
 // Args renders the options as the flags that Parse and the C peers read.
@@ -65,6 +66,7 @@ func (o Options) Args() []string {
 	number("-n", o.QPs)
 	number("-e", o.Seed)
 	number("-L", o.LossPPM)
+	number("-B", o.Block)
 	if o.Selective {
 		args = append(args, "-k")
 	}
@@ -96,6 +98,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.QPs, "n", 0, "")
 	fs.IntVar(&o.Seed, "e", 0, "")
 	fs.IntVar(&o.LossPPM, "L", 0, "")
+	fs.IntVar(&o.Block, "B", 0, "")
 	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {
 		return Options{}, fmt.Errorf("worker: %w", err)

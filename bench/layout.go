@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"xroce/bench/load"
+	"xroce/bench/stage"
+	"xroce/bench/worker"
+)
+
+// Data that lies in memory in blocks with gaps, written as one: through a layout, and
+// in the two ways that there are without.
+
+// blockedLength is the bytes of a message, at least. Work requests that list the blocks
+// are no longer than all their pieces: so many blocks.
+const (
+	blockedLength = 64 << 10
+	blocksListed  = 32
+)
+
+// blockedPathMTU is the path MTU of these messages.
+const blockedPathMTU = 1024
+
+// layoutCases measure the goodput of WRITEs from blocks of each size. The goals are
+// about those above 64 bytes.
+func layoutCases() []benchCase {
+	var cases []benchCase
+	for _, block := range []int{8, 64, 512, 4096} {
+		s := rawSockets(blockedPathMTU + load.RCOverhead)
+		s.Message = max(blockedLength, blocksListed*block)
+		c := benchCase{
+			name:      fmt.Sprintf("layout-%d", block),
+			title:     fmt.Sprintf("goodput of WRITEs from blocks of %d bytes with gaps", block),
+			unit:      "bit/s",
+			control:   contiguousName,
+			full:      block <= 64,
+			maxRounds: 3,
+			stage:     stage.Options{MTU: 1500, Threaded: true},
+			sockets:   s,
+		}
+		for _, v := range []struct {
+			name, mode    string
+			block, length int
+		}{
+			{rc.String(), "layout", block, s.Message},
+			{contiguousName, "write", 0, s.Message},
+			{"packed by hand", "pack", block, s.Message},
+			{"list of SGEs", "sges", block, blocksListed * block},
+		} {
+			c.variants = append(c.variants, variant{
+				name: v.name, needs: []backend{rc},
+				run: written(v.mode, "target").times(float64(8 * v.length)).
+					with(func(_ stage.Side, o *worker.Options) {
+						o.Message, o.Block = v.length, v.block
+					}),
+			})
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// contiguousName is what layouts would be at best.
+const contiguousName = "contiguous"
+
+// configureCases measure what it takes to give a key a layout, without a kernel.
+func configureCases() []benchCase {
+	c := benchCase{
+		name:          "layout-configure",
+		title:         "giving a key a layout",
+		unit:          "ns",
+		lowerIsBetter: true,
+		control:       crcName,
+		reference:     crcName,
+		full:          true,
+		maxRounds:     3,
+		stage:         stage.Options{MTU: 1500},
+		sockets:       shortSockets(load.RCOverhead),
+	}
+	for _, step := range []struct{ name, mode string }{
+		{"list of 4,096 pieces", "configure-list"},
+		{"column of 4,096 rows", "configure-column"},
+		{crcName, "crc"},
+	} {
+		c.variants = append(c.variants, variant{
+			name: step.name, needs: []backend{micro},
+			run: func(ctx context.Context, p *place) (measurement, error) {
+				return p.step(ctx, step.mode)
+			},
+		})
+	}
+	return []benchCase{c}
+}

@@ -64,7 +64,7 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 	}
 	d := &Device{
 		host: host, keys: mem.NewKeys(o.Rand),
-		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
+		srqs: handle.New[SRQ](1, numbers24, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, maxInlineRecv: maxInlineRecv(), gids: host.Port().GIDs(),
 		failed: make(chan struct{}),

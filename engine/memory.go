@@ -13,6 +13,9 @@ type MR struct {
 	region *mem.Region
 	device *Device
 	pd     *PD
+	// Of AllocMR: the mapping that the memory is in, and whether it is of huge pages.
+	arena []byte
+	huge  bool
 }
 
 // RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
@@ -66,6 +69,9 @@ func (m *MR) Deregister() error {
 	}
 	m.pd.unuse()
 	m.device.settle()
+	if m.arena != nil {
+		return unmapArena(m.arena)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ type MR struct {
 	region *mem.Region
 	device *Device
 	pd     *PD
+	number uint32 // in the registry
 	// Of AllocMR: the mapping that the memory is in, and whether it is of huge pages.
 	arena []byte
 	huge  bool
@@ -30,7 +31,9 @@ func (d *Device) RegMR(pd *PD, buf []byte, access mem.Access) (*MR, error) {
 		pd.unuse()
 		return nil, err
 	}
-	return &MR{region: region, device: d, pd: pd}, nil
+	m := &MR{region: region, device: d, pd: pd}
+	d.registry.add(resourceMR, m, &m.number)
+	return m, nil
 }
 
 // LKey returns the key for work requests.
@@ -67,6 +70,7 @@ func (m *MR) Deregister() error {
 	case err != nil:
 		return err
 	}
+	m.device.registry.remove(resourceMR, m, m.number)
 	m.pd.unuse()
 	m.device.settle()
 	if m.arena != nil {

@@ -15,6 +15,7 @@ type CQ struct {
 	device  *Device
 	ended   func()       // doneWaiting, made once
 	channel *CompChannel // nil when attached to none
+	number  uint32       // in the registry
 	ready   chan struct{}
 
 	// Under the progress lock:
@@ -66,6 +67,7 @@ func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 			return nil, err
 		}
 	}
+	d.registry.add(resourceCQ, c, &c.number)
 	return c, nil
 }
 
@@ -76,6 +78,7 @@ func (c *CQ) Close() error {
 	if closed, err := c.unuse(); !closed {
 		return err
 	}
+	c.device.registry.remove(resourceCQ, c, c.number)
 	c.device.keys.StoreParked() // and forgets the CQ
 	c.device.async.forget(c.events)
 	c.wake.mu.Lock()

@@ -20,14 +20,15 @@ var errClosed = errors.New("engine: used after Close")
 // A Device is an open RoCE device (struct ibv_context). Its methods are safe for
 // concurrent use.
 type Device struct {
-	host    Host
-	keys    *mem.Keys
-	queue   *queue
-	srqs    *handle.Table[SRQ]
-	driver  *driver      // nil in direct mode
-	program *bpf.Program // nil on a link that needs none
-	options Options
-	direct  bool
+	host     Host
+	keys     *mem.Keys
+	queue    *queue
+	srqs     *handle.Table[SRQ]
+	registry registry     // of objects that no table has
+	driver   *driver      // nil in direct mode
+	program  *bpf.Program // nil on a link that needs none
+	options  Options
+	direct   bool
 	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
 	maxInlineRecv int
 	gids          gidTable
@@ -71,7 +72,7 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 	}
 	d := &Device{
 		host: host, keys: mem.NewKeys(o.Rand),
-		srqs: handle.New[SRQ](1, 1<<24-1, o.Rand), options: o,
+		srqs: handle.New[SRQ](1, numbers24, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
 		failed: make(chan struct{}),

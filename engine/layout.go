@@ -17,7 +17,9 @@ func (d *Device) RegIndirect(pd *PD, maxEntries int) (*MR, error) {
 		pd.unuse()
 		return nil, err
 	}
-	return &MR{region: region, device: d, pd: pd}, nil
+	m := &MR{region: region, device: d, pd: pd}
+	d.registry.add(resourceMR, m, &m.number)
+	return m, nil
 }
 
 // ReregSG makes the region stand for pieces of other regions, laid end to end (what

@@ -21,6 +21,8 @@ type MR struct {
 	// readOnly says that the memory is mapped like that: storing to it would end the
 	// process.
 	readOnly bool
+	huge     bool   // AllocMR: of huge pages
+	number   uint32 // in the registry
 }
 
 // MROptions say how to register memory beyond what ibv_reg_mr does. The zero value
@@ -65,7 +67,9 @@ func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) 
 		pd.unuse()
 		return nil, err
 	}
-	return &MR{region: region, device: d, pd: pd}, nil
+	r := &MR{region: region, device: d, pd: pd}
+	d.registry.add(resourceMR, r, &r.number)
+	return r, nil
 }
 
 // LKey returns the key for work requests.
@@ -178,6 +182,7 @@ func (m *MR) Deregister() error {
 	case err != nil:
 		return err
 	}
+	m.device.registry.remove(resourceMR, m, m.number)
 	m.pd.unuse()
 	m.device.settle()
 	return m.release()

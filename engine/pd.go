@@ -13,6 +13,7 @@ import (
 type PD struct {
 	domain mem.Domain
 	device *Device
+	number uint32 // in the registry
 	// users are the regions, windows, QPs and SRQs of the domain, pdClosed after Close.
 	users atomic.Int64
 }
@@ -20,13 +21,18 @@ type PD struct {
 const pdClosed = -1
 
 // AllocPD makes a protection domain (ibv_alloc_pd). It cannot fail.
-func (d *Device) AllocPD() *PD { return &PD{device: d} }
+func (d *Device) AllocPD() *PD {
+	p := &PD{device: d}
+	d.registry.add(resourcePD, p, &p.number)
+	return p
+}
 
 // Close ends the domain (ibv_dealloc_pd). It fails with ErrBusy while a region, a
 // memory window, a QP or an SRQ is of it; address handles do not count, because
 // nothing destroys them. It is idempotent.
 func (p *PD) Close() error {
 	if p.users.CompareAndSwap(0, pdClosed) || p.users.Load() == pdClosed {
+		p.device.registry.remove(resourcePD, p, p.number)
 		return nil
 	}
 	return fmt.Errorf("%w: regions, windows, QPs or SRQs are of the protection domain", ErrBusy)

@@ -90,7 +90,7 @@ func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
 		link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
-		qps:   handle.New[QP](16, wire.MulticastQP-1, o.Rand),
+		qps:   handle.New[QP](firstQPN, wire.MulticastQP-1, o.Rand),
 		holds: roce.NewHoldPool(heldPackets, link.Info().MaxFrame),
 	}
 }

@@ -31,6 +31,7 @@ type devinfo struct {
 
 	stateCode   int
 	max, active wire.MTU
+	attr        engine.DeviceAttr
 }
 
 // A gidRow is an entry of the GID table.
@@ -57,11 +58,12 @@ const (
 )
 
 func newDevinfo(i host.Interface) devinfo {
+	attr := engine.Attributes(engine.Options{})
 	d := devinfo{
 		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
 		NetdevMTU: i.MTU, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
 		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
-		Limits: limitValues(),
+		Limits: limitValues(attr), attr: attr,
 	}
 	d.MaxMTU, d.ActiveMTU = d.max.Bytes(), d.active.Bytes()
 	if i.Up && i.Carrier {
@@ -163,7 +165,7 @@ func (d *devinfo) text(verbose bool) string {
 	row(1, "phys_port_cnt", "%d", 1)
 	if verbose {
 		for _, l := range limits {
-			row(1, l.name, "%s", l)
+			row(1, l.name, "%s", l.print(d.attr))
 		}
 	}
 	b.WriteString("\t\tport:\t1\n")

@@ -3,60 +3,87 @@ package main
 import (
 	"fmt"
 
-	"xroce/roce"
-	"xroce/roce/wire"
+	"xroce/engine"
 )
 
-// A limit is what a device can do at most, under its name in struct
-// ibv_device_attr. Limits that memory alone sets, as for the size of a region and
-// for CQs, PDs and address handles, are left out: no number would be true.
+// A limit is a line of `devinfo -v`: what a device can do at most, under its name in
+// ibv_devinfo.
 type limit struct {
 	name  string
-	value uint64
+	value func(engine.DeviceAttr) uint64
 	text  func(uint64) string // how it is printed, nil for a decimal number
 }
 
+// count is the value of a limit that is a number of things.
+func count(of func(engine.DeviceAttr) int) func(engine.DeviceAttr) uint64 {
+	return func(a engine.DeviceAttr) uint64 { return uint64(of(a)) }
+}
+
+// none is the value of what RoCE devices do not have.
+func none(engine.DeviceAttr) uint64 { return 0 }
+
 // limits are those of every device, in the order of ibv_devinfo.
 var limits = []limit{
-	{"max_qp", maxQP, nil},
-	{"max_qp_wr", roce.MaxWR, nil},
-	{"device_cap_flags", capabilities(deviceCaps), flagLines(deviceCaps, "0x%08x")},
-	{"max_sge", roce.MaxSGE, nil},
-	{"max_sge_rd", roce.MaxSGE, nil},
-	{"max_cqe", roce.MaxCQDepth, nil},
-	{"max_mr", numbers24, nil},
-	{"max_qp_rd_atom", roce.MaxRdAtomic, nil},
-	{"max_ee_rd_atom", 0, nil},
-	{"max_res_rd_atom", maxQP * roce.MaxRdAtomic, nil},
-	{"max_qp_init_rd_atom", roce.MaxRdAtomic, nil},
-	{"max_ee_init_rd_atom", 0, nil},
-	{"atomic_cap", atomicGlob, func(v uint64) string { return fmt.Sprintf("ATOMIC_GLOB (%d)", v) }},
-	{"max_ee", 0, nil},
-	{"max_rdd", 0, nil},
-	{"max_mw", numbers24, nil}, // regions and windows share the numbers
-	{"max_fmr", 0, nil},
-	{"max_srq", numbers24, nil},
-	{"max_srq_wr", roce.MaxWR, nil},
-	{"max_srq_sge", roce.MaxSGE, nil},
-	{"max_inline_data", roce.MaxInline, nil}, // of struct ibv_qp_cap
-	{"max_pkeys", 1, nil},
-	{"local_ca_ack_delay", 15, nil},
+	{"max_mr_size", func(a engine.DeviceAttr) uint64 { return a.MaxMRSize }, hex},
+	{"page_size_cap", func(a engine.DeviceAttr) uint64 { return a.PageSizeCap }, hex},
+	{"max_qp", count(func(a engine.DeviceAttr) int { return a.MaxQP }), nil},
+	{"max_qp_wr", count(func(a engine.DeviceAttr) int { return a.MaxQPWR }), nil},
 	{
-		"device_cap_flags_ex", capabilities(deviceCaps) | capabilities(deviceCapsEx),
+		"device_cap_flags", func(a engine.DeviceAttr) uint64 { return uint64(uint32(a.Caps)) },
+		flagLines(deviceCaps, "0x%08x"),
+	},
+	{"max_sge", count(func(a engine.DeviceAttr) int { return a.MaxSGE }), nil},
+	{"max_sge_rd", count(func(a engine.DeviceAttr) int { return a.MaxSGERd }), nil},
+	{"max_cq", count(func(a engine.DeviceAttr) int { return a.MaxCQ }), nil},
+	{"max_cqe", count(func(a engine.DeviceAttr) int { return a.MaxCQE }), nil},
+	{"max_mr", count(func(a engine.DeviceAttr) int { return a.MaxMR }), nil},
+	{"max_pd", count(func(a engine.DeviceAttr) int { return a.MaxPD }), nil},
+	{"max_qp_rd_atom", count(func(a engine.DeviceAttr) int { return a.MaxQPRdAtom }), nil},
+	{"max_ee_rd_atom", none, nil},
+	{"max_res_rd_atom", count(func(a engine.DeviceAttr) int { return a.MaxResRdAtom }), nil},
+	{"max_qp_init_rd_atom", count(func(a engine.DeviceAttr) int { return a.MaxQPInitRdAtom }), nil},
+	{"max_ee_init_rd_atom", none, nil},
+	{
+		"atomic_cap", func(a engine.DeviceAttr) uint64 { return uint64(a.AtomicCap) },
+		func(v uint64) string { return fmt.Sprintf("ATOMIC_GLOB (%d)", v) },
+	},
+	{"max_ee", none, nil},
+	{"max_rdd", none, nil},
+	{"max_mw", count(func(a engine.DeviceAttr) int { return a.MaxMW }), nil},
+	{"max_raw_ipv6_qp", none, nil},
+	{"max_raw_ethy_qp", count(func(a engine.DeviceAttr) int { return a.MaxRawEthQP }), nil},
+	{"max_mcast_grp", count(func(a engine.DeviceAttr) int { return a.MaxMcastGrp }), nil},
+	{"max_mcast_qp_attach", count(func(a engine.DeviceAttr) int { return a.MaxMcastQP }), nil},
+	{
+		"max_total_mcast_qp_attach",
+		count(func(a engine.DeviceAttr) int { return a.MaxMcastSum }), nil,
+	},
+	{"max_ah", count(func(a engine.DeviceAttr) int { return a.MaxAH }), nil},
+	{"max_fmr", none, nil},
+	{"max_srq", count(func(a engine.DeviceAttr) int { return a.MaxSRQ }), nil},
+	{"max_srq_wr", count(func(a engine.DeviceAttr) int { return a.MaxSRQWR }), nil},
+	{"max_srq_sge", count(func(a engine.DeviceAttr) int { return a.MaxSRQSGE }), nil},
+	// Of struct ibv_qp_cap, and of inline receive.
+	{"max_inline_data", count(func(a engine.DeviceAttr) int { return a.MaxInline }), nil},
+	{"max_inline_recv", count(func(a engine.DeviceAttr) int { return a.MaxInlineRcv }), nil},
+	{"max_pkeys", count(func(a engine.DeviceAttr) int { return a.MaxPkeys }), nil},
+	{
+		"local_ca_ack_delay",
+		func(a engine.DeviceAttr) uint64 { return uint64(a.CAAckDelay) }, nil,
+	},
+	{
+		"general_odp_caps", func(a engine.DeviceAttr) uint64 { return a.ODP.General },
+		flagLines(odpGeneral, "0x%x"),
+	},
+	{"rc_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.RC) }, odpText},
+	{"uc_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.UC) }, odpText},
+	{"ud_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.UD) }, odpText},
+	{"xrc_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.XRC) }, odpText},
+	{
+		"device_cap_flags_ex", func(a engine.DeviceAttr) uint64 { return uint64(a.Caps) },
 		flagLines(deviceCapsEx, "0x%X"),
 	},
 }
-
-const (
-	// maxQP is how many QP numbers there are: 16 are left to services that have
-	// fixed ones, and the last is that of multicast.
-	maxQP = wire.MulticastQP - 16
-	// numbers24 is how many of 24 bits there are without 0.
-	numbers24 = 1<<24 - 1
-	// atomicGlob says that atomics of peers and of this machine's CPUs are atomic
-	// with each other (enum ibv_atomic_cap).
-	atomicGlob = 2
-)
 
 // A capability is a flag with its name.
 type capability struct {
@@ -64,60 +91,72 @@ type capability struct {
 	name  string
 }
 
-// deviceCaps are those of enum ibv_device_cap_flags that the stack has, deviceCapsEx
-// those above 32 bits (enum ib_uverbs_device_cap_flags).
+// deviceCaps are the names of enum ibv_device_cap_flags for what a device may have,
+// deviceCapsEx of those above 32 bits.
 var (
 	deviceCaps = []capability{
-		{1 << 1, "BAD_PKEY_CNTR"},
-		{1 << 2, "BAD_QKEY_CNTR"},
-		{1 << 7, "CURR_QP_STATE_MOD"},
-		{1 << 10, "PORT_ACTIVE_EVENT"},
-		{1 << 11, "SYS_IMAGE_GUID"},
-		{1 << 12, "RC_RNR_NAK_GEN"},
-		{1 << 13, "SRQ_RESIZE"},
-		{1 << 17, "MEM_WINDOW"},
-		{1 << 20, "XRC"},
-		{1 << 24, "MEM_WINDOW_TYPE_2B"},
+		{uint64(engine.CapBadPKeyCounter), "BAD_PKEY_CNTR"},
+		{uint64(engine.CapBadQKeyCounter), "BAD_QKEY_CNTR"},
+		{uint64(engine.CapCurrQPStateMod), "CURR_QP_STATE_MOD"},
+		{uint64(engine.CapPortActiveEvent), "PORT_ACTIVE_EVENT"},
+		{uint64(engine.CapSysImageGUID), "SYS_IMAGE_GUID"},
+		{uint64(engine.CapRCRNRNAKGen), "RC_RNR_NAK_GEN"},
+		{uint64(engine.CapSRQResize), "SRQ_RESIZE"},
+		{uint64(engine.CapMemWindow), "MEM_WINDOW"},
+		{uint64(engine.CapXRC), "XRC"},
+		{uint64(engine.CapMWType2A), "MEM_WINDOW_TYPE_2A"},
+		{uint64(engine.CapMWType2B), "MEM_WINDOW_TYPE_2B"},
 	}
 	deviceCapsEx = []capability{
-		{1 << 38, "FLUSH_GLOBAL"},
-		{1 << 40, "ATOMIC_WRITE"},
+		{uint64(engine.CapFlushGlobal), "FLUSH_GLOBAL"},
+		{uint64(engine.CapAtomicWrite), "ATOMIC_WRITE"},
+	}
+	odpGeneral   = []capability{{1, "ODP_SUPPORT"}, {2, "ODP_SUPPORT_IMPLICIT"}}
+	odpTransport = []capability{
+		{1, "SUPPORT_SEND"}, {2, "SUPPORT_RECV"}, {4, "SUPPORT_WRITE"}, {8, "SUPPORT_READ"},
+		{16, "SUPPORT_ATOMIC"}, {32, "SUPPORT_SRQ"}, {64, "SUPPORT_FLUSH"},
+		{128, "SUPPORT_ATOMIC_WRITE"},
 	}
 )
 
-// capabilities are the flags together.
-func capabilities(caps []capability) (sum uint64) {
-	for _, c := range caps {
-		sum |= c.value
+// hex prints a number as ibv_devinfo does where bits count.
+func hex(v uint64) string { return fmt.Sprintf("0x%x", v) }
+
+// odpText prints what paging a transport can do.
+func odpText(v uint64) string {
+	if v == 0 {
+		return "NO SUPPORT"
 	}
-	return sum
+	return flagLines(odpTransport, "0x%08x")(v)
 }
 
-// flagLines prints flags as a number and each one's name on a line of its own, as
-// ibv_devinfo does.
+// flagLines prints flags as a number and the name of each that is set on a line of
+// its own, as ibv_devinfo does.
 func flagLines(caps []capability, format string) func(uint64) string {
 	return func(v uint64) string {
 		s := fmt.Sprintf(format, v)
 		for _, c := range caps {
-			s += "\n\t\t\t\t\t" + c.name
+			if v&c.value != 0 {
+				s += "\n\t\t\t\t\t" + c.name
+			}
 		}
 		return s
 	}
 }
 
-// String is the value as ibv_devinfo prints it.
-func (l limit) String() string {
+// print is the value of a device as ibv_devinfo prints it.
+func (l limit) print(a engine.DeviceAttr) string {
 	if l.text == nil {
-		return fmt.Sprint(l.value)
+		return fmt.Sprint(l.value(a))
 	}
-	return l.text(l.value)
+	return l.text(l.value(a))
 }
 
 // limitValues are the limits by name.
-func limitValues() map[string]uint64 {
+func limitValues(a engine.DeviceAttr) map[string]uint64 {
 	m := map[string]uint64{}
 	for _, l := range limits {
-		m[l.name] = l.value
+		m[l.name] = l.value(a)
 	}
 	return m
 }

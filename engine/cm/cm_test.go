@@ -206,10 +206,20 @@ func TestRefusals(t *testing.T) {
 	if r := rejected(t, err); r.Reason != rcm.ReasonNoResources {
 		t.Error(r)
 	}
-	// One that waits when the listener closes, and one that comes after.
+	a.forgotten(t)
+	b.forgotten(t)
+}
+
+// TestListenerCloses closes a listener for which a request waits.
+func TestListenerCloses(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	ctx, to := within(t, patience), netip.AddrPortFrom(b.v4, 2)
+	l, err := b.manager.Listen(to)
+	must(t, err)
 	waiting := make(chan error)
 	go func() {
-		_, err := a.manager.Dial(ctx, port(2), a.setup())
+		_, err := a.manager.Dial(ctx, to, a.setup())
 		waiting <- err
 	}()
 	for b.manager.Held().HalfOpen == 0 && ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,32 @@ import (
 	"xroce/roce/wire"
 )
 
+// received is how many MADs the manager has counted.
+func (h *host) received() uint64 {
+	c, lost := h.manager.Counters(), h.manager.Lost()
+	n := c[rcm.DropNotCM] + lost.NotQP1
+	for id := range rcm.CounterCount {
+		if strings.HasPrefix(id.String(), "cm_rx_msgs_") {
+			n += c[id]
+		}
+	}
+	return n
+}
+
+// attackers makes queue pairs that can send to QP 1: a QP 1, and another one.
+func (h *host) attackers(t *testing.T) (gsi, ud *engine.QP) {
+	t.Helper()
+	gsi, err := h.dev.CreateGSI(h.pd, engine.QPInit{SendCQ: h.cq, RecvCQ: h.cq, MaxInline: 512})
+	must(t, err)
+	must(t, gsi.Start(0))
+	ud, err = h.dev.CreateQP(h.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: h.cq, RecvCQ: h.cq, MaxInline: 512,
+	})
+	must(t, err)
+	must(t, ud.Start(roce.GSIQKey))
+	return gsi, ud
+}
+
 // TestNoise sends MADs that nobody wants: noise, messages of other classes, messages
 // of conversations that are not there, of every length, and from other queue pairs.
 // Each is counted, and the next connection is made.
@@ -23,14 +50,7 @@ func TestNoise(t *testing.T) {
 	_, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	must(t, a.manager.Close()) // its QP 1 is needed here
-	gsi, err := a.dev.CreateGSI(a.pd, engine.QPInit{SendCQ: a.cq, RecvCQ: a.cq, MaxInline: 512})
-	must(t, err)
-	must(t, gsi.Start(0))
-	ud, err := a.dev.CreateQP(a.pd, engine.QPInit{
-		Type: roce.TypeUD, SendCQ: a.cq, RecvCQ: a.cq, MaxInline: 512,
-	})
-	must(t, err)
-	must(t, ud.Start(roce.GSIQKey))
+	gsi, ud := a.attackers(t)
 	ah, err := a.dev.CreateAH(t.Context(), a.pd, engine.AddressVector{
 		DGID: wire.GIDFromAddr(b.v4), SGIDIndex: 1,
 	})
@@ -71,25 +91,15 @@ func TestNoise(t *testing.T) {
 		send(ud, noise(rcm.MADLen))
 		total++
 	}
-	received := func() uint64 {
-		c, lost := b.manager.Counters(), b.manager.Lost()
-		n := c[rcm.DropNotCM] + lost.NotQP1
-		for id := range rcm.CounterCount {
-			if name := id.String(); len(name) > 11 && name[:11] == "cm_rx_msgs_" {
-				n += c[id]
-			}
-		}
-		return n
-	}
 	// A MAD longer than the receive is dropped by the queue pair.
 	const tooLong = 3
-	for deadline := time.Now().Add(patience); received() < uint64(total-tooLong); {
+	for deadline := time.Now().Add(patience); b.received() < uint64(total-tooLong); {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d are counted: %+v", received(), total, b.manager.Lost())
+			t.Fatalf("%d of %d are counted: %+v", b.received(), total, b.manager.Lost())
 		}
 		b.dev.Progress()
 	}
-	if n := received(); n != uint64(total-tooLong) {
+	if n := b.received(); n != uint64(total-tooLong) {
 		t.Errorf("%d were counted, want %d", n, total-tooLong)
 	}
 	if lost := b.manager.Lost(); lost.NotQP1 != 10 {

@@ -152,6 +152,10 @@ func TestAnswerSIDR(t *testing.T) {
 		r.event(cm.EventSIDRRequest)
 		r.counted(cm.HalfOpenDropped, 1)
 	})
+}
+
+// TestRefusedSIDR asks what the machine itself refuses.
+func TestRefusedSIDR(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		r := newRig(t, cm.Config{})
 		r.listen()

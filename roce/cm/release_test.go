@@ -222,21 +222,23 @@ func TestForged(t *testing.T) {
 			r.counted(cm.DropWrongSource, uint64(i+1))
 		}
 	})
-	t.Run("out of turn", func(t *testing.T) {
-		r := newRig(t, cm.Config{})
-		id := r.connected()
-		r.give(rtu(id)) // we are the active end
-		r.give(&cm.MRA{LocalCommID: theirID, RemoteCommID: uint32(id)})
-		r.give(theirDREP(id))
-		r.counted(cm.DropState, 3)
-		r.silent()
-		asked, _ := r.connect()
-		r.give(rtu(asked))
-		r.give(theirDREP(asked))
-		r.give(&cm.LAP{LocalCommID: theirID, RemoteCommID: uint32(asked), RemoteQPN: ourQPN})
-		r.counted(cm.DropState, 6)
-		r.silent()
-	})
+}
+
+// TestOutOfTurn sends what does not fit the state of its connection.
+func TestOutOfTurn(t *testing.T) {
+	r := newRig(t, cm.Config{})
+	id := r.connected()
+	r.give(rtu(id)) // we are the active end
+	r.give(&cm.MRA{LocalCommID: theirID, RemoteCommID: uint32(id)})
+	r.give(theirDREP(id))
+	r.counted(cm.DropState, 3)
+	r.silent()
+	asked, _ := r.connect()
+	r.give(rtu(asked))
+	r.give(theirDREP(asked))
+	r.give(&cm.LAP{LocalCommID: theirID, RemoteCommID: uint32(asked), RemoteQPN: ourQPN})
+	r.counted(cm.DropState, 6)
+	r.silent()
 }
 
 // TestNotCM sends MADs that are not for a connection manager.
@@ -334,8 +336,6 @@ func TestWrongCalls(t *testing.T) {
 		return err
 	}
 	listen := func(l cm.Listen) error { _, err := r.m.Listen(l); return err }
-	machine := func(c cm.Config) error { _, err := cm.New(c); return err }
-	some := &counting{}
 	for i, err := range []error{
 		connect(func(c *cm.Connect) { c.QPN = 1 << 24 }),
 		connect(func(c *cm.Connect) { c.PSN = 1 << 24 }),
@@ -361,9 +361,6 @@ func TestWrongCalls(t *testing.T) {
 		r.m.Disconnect(r.now, id, long[:221]),
 		lookup(r.path, 181), lookup(cm.Path{}, 0),
 		listen(cm.Listen{Backlog: -1}), listen(cm.Listen{Transport: 2}),
-		machine(cm.Config{}), machine(cm.Config{Rand: some, MaxHalfOpen: -1}),
-		machine(cm.Config{Rand: some, MaxRetries: 16}), machine(cm.Config{Rand: some, MTU: 6}),
-		machine(cm.Config{Rand: some, ResponseTimeout: 32}),
 	} {
 		if !errors.Is(err, cm.ErrInvalid) {
 			t.Errorf("call %d: %v", i, err)
@@ -393,4 +390,23 @@ func TestWrongCalls(t *testing.T) {
 		t.Error(err)
 	}
 	r.silent()
+}
+
+// TestWrongConfigs makes machines that cannot be.
+func TestWrongConfigs(t *testing.T) {
+	some := &counting{}
+	for i, c := range []cm.Config{
+		{},
+		{Rand: some, MaxHalfOpen: -1},
+		{Rand: some, MaxConnections: -1},
+		{Rand: some, MaxOutbox: -1},
+		{Rand: some, MaxRetries: 16},
+		{Rand: some, MTU: 6},
+		{Rand: some, ResponseTimeout: 32},
+		{Rand: some, PacketLifeTime: 31},
+	} {
+		if _, err := cm.New(c); !errors.Is(err, cm.ErrInvalid) {
+			t.Errorf("configuration %d: %v", i, err)
+		}
+	}
 }

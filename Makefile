@@ -29,7 +29,8 @@ all: build lint test ## build, lint and test
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS) TESTFLAGS= BENCHFLAGS='
+	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS)'
+	@echo '           TESTFLAGS= BENCHFLAGS= INTEROPFLAGS='
 
 .PHONY: build
 build: ## build ./xroce, a static binary stamped with its version
@@ -111,6 +112,11 @@ demo: build ## build, then show two endpoints talking (no sudo, no hardware)
 .PHONY: bench
 bench: ## measure us and others side by side; see BENCHFLAGS=-h
 	$(GO) run ./bench $(BENCHFLAGS)
+
+.PHONY: interop
+interop: ## run against rdma-core and perftest on Soft-RoCE in a VM (root, Debian)
+	@bin=$$(mktemp -d); trap 'rm -rf "$$bin"' EXIT; \
+		$(GO) build -o "$$bin/interop" ./bench/interop; "$$bin/interop" $(INTEROPFLAGS)
 
 .PHONY: ci
 ci: ## everything that continuous integration runs

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"xroce/bench/softroce"
+	"xroce/roce/wire"
+)
+
+// lossPPM is the loss of the cases of that fault: one frame in a hundred.
+const lossPPM = 10_000
+
+// lossy runs a case on a cable that loses frames until three quarters of its data
+// have passed. The tools end when they have all they wait for, and an end whose
+// last acknowledgement was lost would then send in vain to a queue pair that is
+// no more: that is a flaw of theirs, which no transport can make up for.
+func (l *lab) lossy(ctx context.Context, t *tool, c Case, w *watch) (wrong, output string) {
+	calm := make(chan struct{})
+	var once sync.Once
+	left := dataPackets(c) * 3 / 4
+	w.mu.Lock()
+	w.each = func(_ softroce.End, p *wire.Packet) bool {
+		if !p.Spec.Is(wire.ClassAck) {
+			left--
+		}
+		if left <= 0 {
+			once.Do(func() { close(calm) })
+		}
+		return false
+	}
+	w.mu.Unlock()
+	over, stop := context.WithCancel(ctx)
+	var healing sync.WaitGroup
+	l.cable.Lose(lossPPM, 1)
+	healing.Go(func() {
+		select {
+		case <-calm:
+		case <-over.Done():
+		}
+		l.cable.Lose(0, 0)
+	})
+	wrong, output = l.talk(ctx, t, c)
+	stop()
+	healing.Wait()
+	return wrong, output
+}
+
+// dataPackets is how many packets with requests or data a case has at least.
+func dataPackets(c Case) int {
+	return rounds(c) * max(1, (c.Size+c.MTU-1)/c.MTU)
+}

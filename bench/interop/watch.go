@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"xroce/bench/softroce"
+	"xroce/engine/capture"
+	"xroce/roce/wire"
+)
+
+// keptPackets is how many packets of a case go to the capture. All are decoded
+// and verified.
+const keptPackets = 400
+
+// A watch looks at the packets of one case. Its method see is the watcher of a
+// cable; the others may be called when the cable has another one.
+type watch struct {
+	writer *capture.Writer // nil to keep nothing
+	// each is told every packet that was decoded, nil for nobody. It returns
+	// whether the cable is to lose the packet.
+	each func(from softroce.End, p *wire.Packet) (lose bool)
+
+	mu      sync.Mutex // of what follows
+	packet  wire.Packet
+	packets int
+	lost    int
+	faults  []string // what is wrong with packets, the first of it
+}
+
+// The place of what tells a RoCEv2 packet, in a frame without VLAN tags.
+const (
+	offEtherType = 12
+	offIPv4      = 14 // version and header length
+	offProtocol4 = 14 + 9
+	offNext6     = 14 + 6
+	udpHeader6   = 14 + 40
+	protocolUDP  = 17
+	roceUDPPort  = 4791
+)
+
+// isRoCE tells whether a frame is sent to the UDP port of RoCEv2. It does not ask
+// the decoder, which is what is tested.
+func isRoCE(frame []byte) bool {
+	if len(frame) < udpHeader6+8 {
+		return false
+	}
+	var udp []byte
+	switch binary.BigEndian.Uint16(frame[offEtherType:]) {
+	case 0x0800:
+		if frame[offProtocol4] != protocolUDP {
+			return false
+		}
+		udp = frame[offIPv4+int(frame[offIPv4]&15)*4:]
+	case 0x86dd:
+		if frame[offNext6] != protocolUDP {
+			return false
+		}
+		udp = frame[udpHeader6:]
+	default:
+		return false
+	}
+	return len(udp) >= 4 && binary.BigEndian.Uint16(udp[2:]) == roceUDPPort
+}
+
+// see looks at one frame.
+func (w *watch) see(from softroce.End, frame []byte, lost bool) (lose bool) {
+	if !isRoCE(frame) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.packets++
+	if lost {
+		w.lost++
+	}
+	if w.writer != nil && w.packets <= keptPackets {
+		dir := capture.Outbound
+		if from == softroce.B {
+			dir = capture.Inbound
+		}
+		w.writer.Frame(time.Now(), dir, frame, nil)
+	}
+	if reason := w.packet.Decode(frame, nil); reason != wire.OK {
+		w.fault("packet %d from %s does not decode: %s", from, reason)
+		return false
+	}
+	if !w.packet.VerifyICRC() {
+		w.fault("packet %d from %s: %s with a wrong ICRC", from, w.packet.BTH.Opcode)
+	}
+	if w.each != nil && w.each(from, &w.packet) {
+		w.lost++
+		return true
+	}
+	return false
+}
+
+// fault notes what is wrong with the packet in hand.
+func (w *watch) fault(format string, from softroce.End, what any) {
+	if len(w.faults) < 5 {
+		who := map[softroce.End]string{softroce.A: "us", softroce.B: "rxe"}[from]
+		w.faults = append(w.faults, fmt.Sprintf(format, w.packets, who, what))
+	}
+}

@@ -1,0 +1,122 @@
+package softroce
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"xroce/bench/softroce/order"
+)
+
+// fakeAgent answers orders as a test says, and hands out the ones it got.
+func fakeAgent(t *testing.T, answer func(o order.Order, tell func(order.Notice))) (
+	v *VM, agent net.Conn,
+) {
+	t.Helper()
+	host, agent := net.Pipe()
+	go func() {
+		in, out := json.NewDecoder(agent), json.NewEncoder(agent)
+		tell := func(n order.Notice) {
+			if err := out.Encode(n); err != nil && !errors.Is(err, net.ErrClosed) {
+				t.Log(err) // the host has hung up
+			}
+		}
+		for {
+			var o order.Order
+			if in.Decode(&o) != nil {
+				return
+			}
+			if o.ID == 0 {
+				tell(order.Notice{})
+				continue
+			}
+			answer(o, tell)
+		}
+	}()
+	v = &VM{guest: newGuest(host)}
+	t.Cleanup(func() {
+		agent.Close()
+		if err := v.guest.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := v.guest.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return v, agent
+}
+
+func TestRunGathersOutput(t *testing.T) {
+	v, _ := fakeAgent(t, func(o order.Order, tell func(order.Notice)) {
+		tell(order.Notice{ID: o.ID, Output: []byte("one ")})
+		tell(order.Notice{ID: o.ID + 100, Output: []byte("nobody's")})
+		tell(order.Notice{ID: o.ID, Output: []byte(o.Start)})
+		tell(order.Notice{ID: o.ID, Ended: true, Status: 3})
+	})
+	for _, command := range []string{"a", "b"} {
+		out, status, err := v.Run(t.Context(), command)
+		if out != "one "+command || status != 3 || err != nil {
+			t.Errorf("%q, %d, %v", out, status, err)
+		}
+	}
+}
+
+func TestWaitKillsWhenTheContextEnds(t *testing.T) {
+	killed := make(chan order.Order, 1)
+	v, _ := fakeAgent(t, func(o order.Order, tell func(order.Notice)) {
+		if o.Signal != 0 {
+			killed <- o
+			return
+		}
+		tell(order.Notice{ID: o.ID, Output: []byte("up")})
+	})
+	c, err := v.Start("forever")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Await(t.Context(), func(s string) bool { return strings.Contains(s, "up") }) {
+		t.Fatal("it did not come up")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c.Await(ctx, func(string) bool { return false }) {
+		t.Error("what never holds was awaited")
+	}
+	if _, err := c.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if o := <-killed; o.ID != c.id || o.Signal != int(syscall.SIGKILL) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestVMThatIsGone(t *testing.T) {
+	v, agent := fakeAgent(t, func(order.Order, func(order.Notice)) {})
+	c, err := v.Start("forever")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent.Close()
+	if _, err := c.Wait(t.Context()); !errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+	if _, err := v.Start("more"); !errors.Is(err, ErrGone) {
+		t.Error(err)
+	}
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	tail := &tail{limit: 5}
+	for _, s := range []string{"abc", "de\r", "fgh"} {
+		if n, err := tail.Write([]byte(s)); n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got := tail.String(); got != "efgh" {
+		t.Errorf("%q", got)
+	}
+}

@@ -66,8 +66,10 @@ func (k *Keys) DeallocWindow(w *Window) error {
 	if !k.holds(&w.cell) {
 		return ErrNotRegistered
 	}
-	k.cells.Delete(w.RKey() >> variantBits)
-	k.release(w.view.Load())
+	old := w.view.Load()
+	k.cells.Delete(old.key >> variantBits)
+	k.release(old)
+	k.replace(&w.cell, &view{key: old.key, domain: old.home, home: old.home})
 	return nil
 }
 

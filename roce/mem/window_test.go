@@ -120,6 +120,9 @@ func TestRowD8DeallocUnbinds(t *testing.T) {
 			if err := s.k.DeallocWindow(w); err != nil {
 				t.Fatal(err)
 			}
+			if w.Bound() || w.Len() != 0 || w.Access() != 0 {
+				t.Errorf("type %d: after dealloc: %d bytes, %s", typ, w.Len(), w.Access())
+			}
 			if f := s.k.Check(s.owner, key, standAddr, 64, RemoteRead); f != FaultNoKey {
 				t.Errorf("type %d: after dealloc: %s", typ, f)
 			}

@@ -13,12 +13,14 @@ const (
 	badLKey            // no such key here
 	badLRights         // READ into memory that may not be written to
 	badTicket          // a key that was taken out of use
+	badBounds          // inside the region of a window, and outside the window
+	badWindow          // READ through a window that lets write
 	numBadness
 )
 
 var badnessNames = [numBadness]string{
 	"fine", "wrong R_Key", "no such right", "out of range", "wrong L_Key", "no local right",
-	"a key out of use",
+	"a key out of use", "out of a window's bounds", "no such right of a window",
 }
 
 func (b badness) String() string { return badnessNames[b] }
@@ -40,6 +42,13 @@ func (e *endpoint) spoil(o *op) badness {
 	}
 	if o.remote && o.fixed == 0 && !o.gets && e.peer.ticket.used() {
 		choices = append(choices, badTicket, badTicket, badTicket, badTicket)
+	}
+	if t := &e.peer.ticket; o.remote && o.fixed == 0 && t.mw != nil && !t.gone {
+		if o.gets {
+			choices = append(choices, badWindow, badWindow, badWindow, badWindow, badWindow)
+		} else {
+			choices = append(choices, badBounds, badBounds, badBounds)
+		}
 	}
 	if o.gets {
 		choices = append(choices, badLRights)
@@ -70,6 +79,8 @@ func (o *op) spoiled(e *endpoint, wr *roce.SendWR) {
 		wr.RemoteAddr = mr.Addr() + uint64(len(mr.Bytes())) - uint64(e.w.rng.IntN(o.size))
 	case badTicket:
 		wr.RKey, wr.RemoteAddr = p.ticket.outOfUse()
+	case badBounds, badWindow:
+		o.beside(e, wr)
 	case badLKey:
 		for i := range wr.SGList {
 			wr.SGList[i].LKey ^= 0x100
@@ -80,5 +91,20 @@ func (o *op) spoiled(e *endpoint, wr *roce.SendWR) {
 			Addr: e.addr(e.readable, poolReadable, s.off), Length: uint32(o.size),
 			LKey: e.readable.LKey(),
 		}}
+	}
+}
+
+// beside names memory of the peer's window, for a right that it has not, or around it:
+// the last byte that it asks for is the first behind, or its first one the last before.
+func (o *op) beside(e *endpoint, wr *roce.SendWR) {
+	p := e.peer
+	s := p.arena.pools[poolTicket][0]
+	wr.RKey, wr.RemoteAddr = p.ticket.key, p.addr(p.ticket.mr, poolTicket, s.off)
+	switch {
+	case o.bad == badWindow:
+	case one(e.w.rng, 2):
+		wr.RemoteAddr--
+	default:
+		wr.RemoteAddr += uint64(s.n - o.size + 1)
 	}
 }

@@ -70,6 +70,7 @@ type ConnConfig struct {
 	Messages int         // each way
 	Gap      roce.Time   // mean time between two posts
 	Weights  [numOps]int // how often each operation is chosen
+	Lends    bool        // tickets are memory windows
 	Unsig    float64     // share of unsignaled requests
 	Bad      float64     // share of requests that must fail
 	SmallRq  float64     // share of receives that are too small
@@ -86,6 +87,14 @@ func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
 // derive makes the configuration of a seed: what derivePlain draws, and more.
 func derive(seed uint64) Config {
+	c := deriveWide(seed)
+	c.lend()
+	return c
+}
+
+// deriveWide makes what derive did before there were windows: seeds that once failed
+// mean the same draws.
+func deriveWide(seed uint64) Config {
 	c := derivePlain(seed)
 	c.widen()
 	return c

@@ -162,6 +162,9 @@ func (e *endpoint) settle() {
 	if e.deregistered() && !bytes.Equal(e.deregisterAt, e.arena.mem) {
 		e.w.fail(Memory, "%s: memory changed after it was deregistered", e)
 	}
+	if wrong := e.ticket.disturbed(e); wrong != "" {
+		e.w.fail(Memory, "%s: at its end: %s", e, wrong)
+	}
 	if e.shared != nil && e.shared.on == e.node.device && e.node.up && !e.destroyed &&
 		e.lastWQE != 1 {
 		e.w.fail(Completion, "%s: %d events of the last receive", e, e.lastWQE)
@@ -271,9 +274,7 @@ func (e *endpoint) dropRegions() {
 	e.local.Deregister()
 	e.writable.Deregister()
 	e.readable.Deregister()
-	if e.ticket.mr != nil {
-		e.ticket.mr.Deregister()
-	}
+	e.ticket.drop(e.w)
 }
 
 // force moves the queue pair to ERR.

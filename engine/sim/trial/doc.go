@@ -29,6 +29,11 @@
 // connections of type UC, shared receive queues, extensions, rate limits, and CQs
 // whose depth changes. Fences are drawn in both.
 //
+// lend makes memory windows of some tickets (see ticket): the owner binds one to a
+// part of a region, which itself grants peers nothing, and takes it back now and then
+// while the peer uses it; requests beside it must fail, and nothing may change while
+// nobody has its key. It has a generator of its own too.
+//
 // # Adding an operation
 //
 // Operations are rows of one table: see operations in operation.go. A row says

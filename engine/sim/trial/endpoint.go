@@ -337,10 +337,11 @@ func (e *endpoint) request(o *op) *roce.SendWR {
 		if o.gets && o.distant.off >= e.peer.arena.bound[poolReadable] {
 			mr, first = e.peer.readable, poolReadable
 		}
+		wr.RKey = mr.RKey()
 		if o.distant.off >= e.peer.arena.bound[poolTicket] {
 			mr, first = e.peer.ticket.mr, poolTicket
+			wr.RKey = e.peer.ticket.key
 		}
-		wr.RKey = mr.RKey()
 		wr.RemoteAddr = e.peer.addr(mr, first, o.distant.off+o.distantAt)
 		if o.size == 0 && !o.bare && one(e.w.rng, 2) {
 			// A range of nothing needs neither key nor address (IBA C9-88).

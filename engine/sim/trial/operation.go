@@ -6,11 +6,12 @@ import (
 	"xroce/roce"
 )
 
-// The number of operations, and of those that derivePlain chooses from: they
-// come first.
+// The number of operations, of those that derivePlain chooses from, which come
+// first, and of those that widen does.
 const (
-	numOps      = 13
+	numOps      = 15
 	numPlainOps = 6
+	numWideOps  = 13
 )
 
 // An operation is a row of the table of what a requester may ask for.
@@ -27,6 +28,7 @@ type operation struct {
 	fixed    int  // bytes that it always has, 0 for as many as one likes
 	word     bool // it is about a word that all connections to the peer share
 	bare     bool // it has no data of its own
+	own      bool // it is done here, and sends nothing
 	inlines  bool // it may take its data inline
 
 	unreliable bool // UC has it too
@@ -106,6 +108,15 @@ var operations = [numOps]operation{
 		name: "WRITE_TICKET", code: roce.OpWrite, done: roce.WCWrite, remote: true,
 		inlines: true, claim: claimTicket, retired: retireWrite,
 	},
+	{
+		// These two are posted by lend, not drawn.
+		name: "BIND_MW", code: roce.OpBindMW, done: roce.WCBindMW, bare: true, own: true,
+		retired: retireBind,
+	},
+	{
+		name: "LOCAL_INV", code: roce.OpLocalInv, done: roce.WCLocalInv, bare: true, own: true,
+		retired: retireRevoke,
+	},
 }
 
 // OpName is the name of a row of Stats.Ops.
@@ -126,7 +137,8 @@ type op struct {
 	distantAt  int
 	want       []byte   // what a READ must bring
 	at         *wordUse // of an operation on a word
-	key32      uint32   // that it takes out of use at the peer
+	key32      uint32   // that it takes out of use at the peer, or here
+	lent       uint32   // the key of the ticket that it names
 	fence      bool
 	inline     bool
 	complete   bool // with success, here
@@ -304,8 +316,12 @@ func retireRead(e *endpoint, o *op) string {
 // else there: a store that comes late will show.
 func (e *endpoint) rested(s *slot) string {
 	wrong := e.arena.differs(s)
+	if wrong == "" {
+		wrong = e.ticket.disturbed(e)
+	}
 	if wrong == "" && !e.deregistered() && e.w.rng.IntN(4) > 0 {
 		e.arena.scramble(s)
+		e.ticket.scrambled(e)
 	}
 	return wrong
 }

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Log   io.Writer // gets the configuration and every event, may be nil
 	Plain bool      // only what derivePlain draws
+	Wide  bool      // only what widen draws beside
 }
 
 // Stats are what happened in a run, or in several.
@@ -81,8 +82,11 @@ func (r *Result) String() string {
 // Run runs one seed. It is safe for concurrent use; a run itself is one thread.
 func Run(ctx context.Context, seed uint64, o Options) *Result {
 	c := derive(seed)
-	if o.Plain {
+	switch {
+	case o.Plain:
 		c = derivePlain(seed)
+	case o.Wide:
+		c = deriveWide(seed)
 	}
 	return runConfig(ctx, &c, &o, tamper{})
 }

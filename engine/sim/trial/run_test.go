@@ -100,7 +100,8 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 		if _, err := fmt.Sscan(line, &seed, &draws); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if r := Run(t.Context(), seed, Options{Plain: draws == "plain"}); r.Violation != nil {
+		o := Options{Plain: draws == "plain", Wide: draws == "wide"}
+		if r := Run(t.Context(), seed, o); r.Violation != nil {
 			t.Errorf("%s\n%s", line, r)
 		}
 	}

@@ -148,6 +148,13 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 		}
 		return "its memory was good"
 	}
+	if o.own {
+		if e.deregistered() && (status == roce.StatusMWBindErr || status == roce.StatusLocQPOpErr) {
+			e.excused = "its own memory"
+			return ""
+		}
+		return "its key was good"
+	}
 	if e.unreliable() {
 		return "nobody answers on a connection of this type"
 	}
@@ -179,7 +186,7 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 	e.excused = "the peer refused"
 	switch {
 	case status == roce.StatusRemAccessErr && (o.bad != fine && !o.bad.local() ||
-		(o.remote || o.key32 != 0) && p.deregistered()):
+		(o.remote || o.key32 != 0) && p.deregistered() || p.ticket.wasRevoked(o)):
 	case status == roce.StatusRemInvReqErr && o.consumes && p.shortest() < o.size:
 	case status == roce.StatusRemOpErr && o.consumes && p.deregistered():
 	default:
@@ -310,7 +317,7 @@ func (e *endpoint) receiveFailed(r *receive, status roce.Status) {
 	case status == roce.StatusLocProtErr:
 		right = e.deregistered()
 	case status == roce.StatusLocAccessErr, status == roce.StatusRemInvReqErr:
-		right = e.peer.doomed || e.deregistered()
+		right = e.peer.doomed || e.deregistered() || len(e.ticket.revoked) > 0
 		e.excused = "the peer was refused"
 	}
 	if !right {
@@ -320,7 +327,8 @@ func (e *endpoint) receiveFailed(r *receive, status roce.Status) {
 
 // checkCause wants a reason for a queue pair that went to ERR.
 func (e *endpoint) checkCause() {
-	if !e.dead || e.excused != "" || e.peer.doomed || e.deregistered() {
+	if !e.dead || e.excused != "" || e.peer.doomed || e.deregistered() ||
+		len(e.ticket.revoked) > 0 {
 		return
 	}
 	e.w.fail(Status, "%s: went to ERR for no reason, send queue %s, receive queue %s", e,

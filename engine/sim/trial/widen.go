@@ -38,6 +38,36 @@ func (c *Config) widen() {
 	}
 }
 
+// lend draws which connections lend memory windows for tickets. It came later still,
+// and has a generator of its own.
+func (c *Config) lend() {
+	r := rand.New(rand.NewPCG(c.Seed, 0x6c656e64))
+	if one(r, 3) {
+		return
+	}
+	for i := range c.Conns {
+		k := &c.Conns[i]
+		if k.Type != roce.TypeRC || one(r, 4) {
+			continue
+		}
+		k.Lends = true
+		k.weigh("WRITE_TICKET", choose(r, 1, 2, 4))
+		k.weigh("SEND_INV", choose(r, 0, 0, 1))
+		if one(r, 3) {
+			k.Bad = max(k.Bad, 0.1)
+		}
+	}
+}
+
+// weigh makes an operation at least so likely.
+func (k *ConnConfig) weigh(name string, weight int) {
+	for i := range operations {
+		if operations[i].name == name {
+			k.Weights[i] = max(k.Weights[i], weight)
+		}
+	}
+}
+
 // change changes the faults of every direction.
 func (c *Config) change(how func(*sim.Faults)) {
 	how(&c.Faults)
@@ -74,7 +104,7 @@ func (k *ConnConfig) widen(r *rand.Rand, c *Config) {
 	if one(r, 2) {
 		k.Extensions[1] = k.Extensions[0]
 	}
-	for i := numPlainOps; i < numOps; i++ {
+	for i := numPlainOps; i < numWideOps; i++ {
 		k.Weights[i] = choose(r, 0, 0, 1, 2)
 	}
 	if k.uses("SEND_INV") && one(r, 3) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xroce/roce"
+	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
 
@@ -38,6 +39,9 @@ var limits = []limit{
 	{"max_srq", numbers24, nil},
 	{"max_srq_wr", roce.MaxWR, nil},
 	{"max_srq_sge", roce.MaxSGE, nil},
+	{"max_layout_entries", mem.MaxEntries, nil}, // ours, like the two behind it
+	{"max_layout_dims", mem.MaxDims, nil},
+	{"max_layout_depth", mem.MaxDepth, nil},
 	{"max_inline_data", roce.MaxInline, nil}, // of struct ibv_qp_cap
 	{"max_pkeys", 1, nil},
 	{"local_ca_ack_delay", 15, nil},

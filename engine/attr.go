@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"xroce/roce"
+	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
 
@@ -28,6 +29,9 @@ type DeviceAttr struct {
 	MaxQPInitRdAtom int // the same that a QP begins
 	AtomicCap       AtomicCap
 
+	MaxEntries   int // pieces or blocks of a layout
+	MaxDims      int // dimensions of its pattern
+	MaxDepth     int // layouts of layouts
 	MaxMW        int // memory windows; they share the numbers with regions
 	MaxRawEthQP  int // QPs of type RAW_PACKET; 0 when Options does not allow them
 	MaxMcastGrp  int // multicast groups, as far as the interface's host lets it join
@@ -109,6 +113,7 @@ func Attributes(o Options) DeviceAttr {
 		MaxMRSize: math.MaxInt64, PageSizeCap: ^uint64(1<<12 - 1),
 		MaxQP: maxQP, MaxQPWR: roce.MaxWR, Caps: capsOfAll, MaxSGE: roce.MaxSGE,
 		MaxSGERd: roce.MaxSGE, MaxCQ: unbounded, MaxCQE: roce.MaxCQDepth, MaxMR: numbers24, MaxMW: numbers24,
+		MaxEntries: mem.MaxEntries, MaxDims: mem.MaxDims, MaxDepth: mem.MaxDepth,
 		MaxPD: unbounded, MaxQPRdAtom: roce.MaxRdAtomic, MaxResRdAtom: maxQP * roce.MaxRdAtomic,
 		MaxQPInitRdAtom: roce.MaxRdAtomic, AtomicCap: AtomicGlob,
 		MaxMcastGrp: unbounded, MaxMcastQP: maxQP, MaxMcastSum: unbounded, MaxAH: unbounded,

@@ -94,7 +94,8 @@ func TestRowE1Columns(t *testing.T) {
 		}
 		a.send(t, roce.SendWR{
 			Opcode: roce.OpRead, Flags: roce.SendSignaled,
-			SGList: []roce.SGE{column(t, a, 0).SGE(0, n)}, RemoteAddr: there.Addr(), RKey: there.RKey(),
+			SGList:     []roce.SGE{column(t, a, 0).SGE(0, n)},
+			RemoteAddr: there.Addr(), RKey: there.RKey(),
 		})
 		w.succeed(a.cq, 1)
 		if !bytes.Equal(cells(a, 0), cells(a, 3)) {

@@ -310,9 +310,10 @@ func TestRowD11UnderWay(t *testing.T) {
 func TestRowE4Traffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		choose := func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "choice") }
+		typ := []roce.QPType{roce.TypeRC, roce.TypeXRCSend}[choose(2)]
 		p := newRCPairOn(t, options{
-			MTU: wire.MTU(1 + choose(5)), Memory: 1 << 12, RetryCnt: 7,
-		}, choose(2) == 0)
+			MTU: wire.MTU(1 + choose(5)), Memory: 1 << 12, RetryCnt: 7, Type: typ,
+		}, typ == roce.TypeRC && choose(2) == 0)
 		drop := choose(12)
 		p.fault = func(_, nth int, _ []byte) fault { return fault{Drop: nth == drop} }
 		var mirrors [2][]*roctest.Mirror
@@ -350,7 +351,8 @@ func (x *exchange) pieces(end, off, n int) []roce.SGE {
 	var list []roce.SGE
 	for len(list) < 2 && n > 1 && x.choose(2) == 0 {
 		k := 1 + x.choose(n-1)
-		list = append(list, roce.SGE{Addr: r.Addr() + uint64(off), Length: uint32(k), LKey: r.LKey()})
+		list = append(list,
+			roce.SGE{Addr: r.Addr() + uint64(off), Length: uint32(k), LKey: r.LKey()})
 		off, n = off+k, n-k
 	}
 	return append(list,
@@ -368,7 +370,7 @@ func (x *exchange) run(rt *rapid.T) {
 	if op == roce.OpRead {
 		to, at, data = 0, here, x.mirrors[1].Load(there, n)
 	}
-	wr := roce.SendWR{Opcode: op, SGList: x.pieces(0, here, n)}
+	wr := roce.SendWR{Opcode: op, SGList: x.pieces(0, here, n), RemoteSRQN: srqNum}
 	switch op {
 	case roce.OpSend:
 		must(x.p.tb, b.postRecv(&roce.RecvWR{SGList: x.pieces(1, there, n)}))

@@ -30,13 +30,13 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 		t.Errorf("last line: %s", last)
 	}
 	contains(t, i.stdout, "SEND_WITH_IMM ", "RDMA_WRITE_WITH_IMM ", "RDMA_READ ", "1048576",
-		"ATOMIC_FETCH_AND_ADD ", "packets in "+file, "\nRC ", "\natomics ", "\nkeys ", "\nUC ",
-		"\nUD ", "\nSRQ ", "\nXRC ", "\ngo-back-N ", "\nselective repeat ")
+		"ATOMIC_FETCH_AND_ADD ", "packets in "+file, "\nRC ", "\natomics ", "\nkeys ", "\nlayouts ",
+		"\nUC ", "\nUD ", "\nSRQ ", "\nXRC ", "\ngo-back-N ", "\nselective repeat ")
 	judgeByTshark(t, file)
 }
 
 // demoPassed is the last line when everything that is shown works.
-const demoPassed = "demo: 555 passed, 0 failed"
+const demoPassed = "demo: 578 passed, 0 failed"
 
 // unknownToTshark are the opcodes that tshark 4.0 does not know: FLUSH, ATOMIC WRITE
 // and all of XRC. It shows their BTH and no more.
@@ -95,7 +95,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
-		r.Copy.Bytes < 3000000 || len(r.Scenes) != 7 || len(r.Loss) != 2 {
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 8 || len(r.Loss) != 2 {
 		t.Errorf("code %d, %+v", i.code, r)
 	}
 	checks := 0

@@ -63,6 +63,10 @@ var limits = []limit{
 	{"max_srq", count(func(a engine.DeviceAttr) int { return a.MaxSRQ }), nil},
 	{"max_srq_wr", count(func(a engine.DeviceAttr) int { return a.MaxSRQWR }), nil},
 	{"max_srq_sge", count(func(a engine.DeviceAttr) int { return a.MaxSRQSGE }), nil},
+	// Ours: layouts of keys.
+	{"max_layout_entries", count(func(a engine.DeviceAttr) int { return a.MaxEntries }), nil},
+	{"max_layout_dims", count(func(a engine.DeviceAttr) int { return a.MaxDims }), nil},
+	{"max_layout_depth", count(func(a engine.DeviceAttr) int { return a.MaxDepth }), nil},
 	// Of struct ibv_qp_cap, and of inline receive.
 	{"max_inline_data", count(func(a engine.DeviceAttr) int { return a.MaxInline }), nil},
 	{"max_inline_recv", count(func(a engine.DeviceAttr) int { return a.MaxInlineRcv }), nil},

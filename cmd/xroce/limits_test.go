@@ -73,6 +73,21 @@ func (r *limitRig) rdAtomic(init, dest uint8) error {
 			roce.AttrMaxRdAtomic)
 }
 
+// stack lays n keys on top of each other.
+func (r *limitRig) stack(n int) error {
+	mr, err := r.dev.RegMR(r.pd, make([]byte, 1), 0)
+	for range n {
+		below := mr
+		if err != nil {
+			return err
+		}
+		if mr, err = r.dev.RegIndirect(r.pd, 1); err == nil {
+			err = mr.ReregSG(mem.ChangeTranslation, nil, 0, []mem.Piece{below.Piece(0, 1)})
+		}
+	}
+	return err
+}
+
 // TestLimitsAreTrue reaches each limit and goes one beyond it.
 func TestLimitsAreTrue(t *testing.T) {
 	b, _ := simBench(t)
@@ -106,8 +121,24 @@ func TestLimitsAreTrue(t *testing.T) {
 			}
 			return err
 		},
-		"max_srq_wr":          func(n int) error { return r.srq(engine.SRQInit{MaxWR: n}) },
-		"max_srq_sge":         func(n int) error { return r.srq(engine.SRQInit{MaxSGE: n}) },
+		"max_srq_wr":  func(n int) error { return r.srq(engine.SRQInit{MaxWR: n}) },
+		"max_srq_sge": func(n int) error { return r.srq(engine.SRQInit{MaxSGE: n}) },
+		"max_layout_entries": func(n int) error {
+			mr, err := dev.RegIndirect(r.pd, n)
+			if err == nil {
+				err = mr.Deregister()
+			}
+			return err
+		},
+		"max_layout_dims": func(n int) error {
+			repeat := make([]uint64, n)
+			for i := range repeat {
+				repeat[i] = 1
+			}
+			_, err := mem.NewInterleaved(repeat, []mem.Block{{Bytes: 1, Strides: repeat}})
+			return err
+		},
+		"max_layout_depth":    r.stack,
 		"max_qp_rd_atom":      func(n int) error { return r.rdAtomic(0, uint8(n)) },
 		"max_qp_init_rd_atom": func(n int) error { return r.rdAtomic(uint8(n), 0) },
 	}

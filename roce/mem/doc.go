@@ -13,6 +13,9 @@
 // message is more than one access: it carries the epoch in which it began, and a
 // key that was changed later refuses it.
 //
+// A key may also stand for pieces of other keys, by a Layout. It is memory behind the
+// interface space, as memory with absent pages is.
+//
 // Keys are unpredictable: the 24-bit index is drawn at random and the low 8
 // bits, the variant, are random too. Deregistering takes the key out first; the
 // caller then makes sure that no queue still works with the region (the engine

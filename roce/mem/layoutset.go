@@ -3,6 +3,7 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // ErrEntries says that a key cannot have so many entries.
@@ -150,6 +151,9 @@ func (k *Keys) resolveLayout(c *cell, l *Layout, d *Domain, access Access) (*lay
 	s := &layoutSpace{
 		depth: 1, length: l.length, period: l.period, repeat: l.repeat,
 		lanes: make([]lane, len(l.entries)), ends: make([]uint64, len(l.entries)),
+	}
+	if l.period&(l.period-1) == 0 {
+		s.shift = uint8(bits.TrailingZeros64(l.period))
 	}
 	known := map[uint32]uint32{} // sources by key
 	end, at := uint64(0), uint32(0)

@@ -11,6 +11,7 @@ type layoutSpace struct {
 
 	length uint64
 	period uint64
+	shift  uint8    // period is 1 << shift, unless that is 0
 	repeat []uint64 // by dimension, the fastest first; none of a list
 	lanes  []lane
 	ends   []uint64 // where each lane ends in one repetition
@@ -75,7 +76,7 @@ func (s *source) alive() bool { return s.cell.view.Load() == s.view }
 func (l *layoutSpace) find(off uint64) (i int, in, rep uint64) {
 	in = off
 	if len(l.repeat) > 0 {
-		rep = off / l.period
+		rep = l.periods(off)
 		in -= rep * l.period
 	}
 	if len(l.lanes) > 1 {
@@ -86,6 +87,14 @@ func (l *layoutSpace) find(off uint64) (i int, in, rep uint64) {
 		in -= l.begin(i)
 	}
 	return i, in, rep
+}
+
+// periods is how many whole periods are in n bytes.
+func (l *layoutSpace) periods(n uint64) uint64 {
+	if l.shift != 0 {
+		return n >> (l.shift & 63) // the usual case, and no division
+	}
+	return n / l.period
 }
 
 // begin is where a lane begins in a repetition.
@@ -148,7 +157,33 @@ func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
 	return OK
 }
 
+// piece returns n bytes that are part of one element of plain memory, nil when they
+// are not. Pieces longer than packets then cost hardly more than none.
+func (l *layoutSpace) piece(off, n uint64) []byte {
+	if n == 0 {
+		return nil
+	}
+	i, in, rep := l.find(off)
+	e := &l.lanes[i]
+	if e.bytes == nil || n > e.n-in || !l.sources[e.source].alive() {
+		return nil
+	}
+	switch len(e.strides) {
+	case 0:
+	case 1:
+		in += rep * e.strides[0]
+	default:
+		p := l.position(rep)
+		in += e.at(&p)
+	}
+	return e.bytes[in:][:n]
+}
+
 func (l *layoutSpace) load(off uint64, dst []byte) Fault {
+	if b := l.piece(off, uint64(len(dst))); b != nil {
+		copy(dst, b)
+		return OK
+	}
 	t := transfer{buf: dst, left: uint64(len(dst))}
 	if f := l.ready(off, t.left, false); f != OK {
 		return f
@@ -157,6 +192,10 @@ func (l *layoutSpace) load(off uint64, dst []byte) Fault {
 }
 
 func (l *layoutSpace) store(off uint64, src []byte) Fault {
+	if b := l.piece(off, uint64(len(src))); b != nil {
+		copy(b, src)
+		return OK
+	}
 	t := transfer{buf: src, left: uint64(len(src)), write: true}
 	if f := l.ready(off, t.left, true); f != OK {
 		return f

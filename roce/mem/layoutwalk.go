@@ -60,7 +60,7 @@ func (l *layoutSpace) walkColumn(p *position, in uint64, t *transfer) Fault {
 		}
 		l.skip(p, 1)
 	}
-	for whole := t.left / e.n; whole > 0; {
+	for whole := l.periods(t.left); whole > 0; { // whose length is that of the one block
 		run := min(whole, l.repeat[0]-p[0])
 		if f := l.moveRun(t, e, e.at(p), run); f != OK {
 			return f
@@ -94,10 +94,19 @@ func (l *layoutSpace) moveRun(t *transfer, e *lane, off, count uint64) Fault {
 	return OK
 }
 
+// copyPiece is copy, which takes longer to call than to copy the eight bytes that
+// pieces like to have. dst has room.
+func copyPiece(dst, src []byte) {
+	if len(src) == wordSize {
+		binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(src))
+		return
+	}
+	copy(dst, src)
+}
+
 // gather copies count times n bytes, stride apart.
 func gather(dst, src []byte, n, stride, count int) {
 	if n == wordSize {
-		// Half as long as a call to copy so few.
 		for off := 0; count > 0; count-- {
 			binary.NativeEndian.PutUint64(dst, binary.NativeEndian.Uint64(src[off:]))
 			dst, off = dst[wordSize:], off+stride
@@ -133,9 +142,9 @@ func (l *layoutSpace) move(t *transfer, e *lane, off, n uint64) (f Fault) {
 		switch {
 		case t.probe:
 		case t.write:
-			copy(e.bytes[off:], t.buf[:n])
+			copyPiece(e.bytes[off:], t.buf[:n])
 		default:
-			copy(t.buf[:n], e.bytes[off:])
+			copyPiece(t.buf[:n], e.bytes[off:][:n])
 		}
 	case s.inner != nil:
 		// The layout below goes on with this transfer, but not beyond the piece.

@@ -209,7 +209,7 @@ func (p *pair) expect(
 		}
 		got := wcs[0]
 		switch w.Opcode {
-		case roce.WCSend, roce.WCWrite, roce.WCFlush, roce.WCAtomicWrite:
+		case roce.WCSend, roce.WCWrite, roce.WCFlush, roce.WCAtomicWrite, roce.WCDriver1:
 			got.ByteLen = 0 // not defined for these
 		}
 		got.Time = 0

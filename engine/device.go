@@ -164,6 +164,9 @@ func (d *Device) followPort(w PortWatcher) {
 	}
 }
 
+// Failed tells whether the device is of no more use, closed or not. It never waits.
+func (d *Device) Failed() bool { return d.queue.dead.Load() }
+
 // Err says why the device is of no more use, nil while it is.
 func (d *Device) Err() error {
 	d.queue.mu.Lock()

@@ -189,6 +189,9 @@ func (d *Device) Done() <-chan struct{} { return d.failed }
 // Direct tells whether the device was opened with Options.Direct.
 func (d *Device) Direct() bool { return d.direct }
 
+// Failed tells whether the device is of no more use, closed or not. It never waits.
+func (d *Device) Failed() bool { return d.queue.dead.Load() }
+
 // Err says why the device is of no more use, nil while it is.
 func (d *Device) Err() error {
 	d.queue.mu.Lock()

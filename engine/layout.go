@@ -53,24 +53,27 @@ func (m *MR) ReregInterleaved(
 func (m *MR) ReregLayout(what mem.Change, pd *PD, access mem.Access, l *mem.Layout) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if what&mem.ChangePD == 0 {
-		if err := m.device.keys.ReregisterLayout(m.region, what, l, nil, access); err != nil {
+	var domain *mem.Domain
+	if what&mem.ChangePD != 0 {
+		if err := pd.use(m.device); err != nil {
 			return err
 		}
-		m.device.settle()
-		return nil
+		domain = &pd.domain
 	}
-	if err := pd.use(m.device); err != nil {
+	if err := m.device.keys.ReregisterLayout(m.region, what, l, domain, access); err != nil {
+		if what&mem.ChangePD != 0 {
+			pd.unuse()
+		}
 		return err
 	}
-	if err := m.device.keys.ReregisterLayout(m.region, what, l, &pd.domain, access); err != nil {
-		pd.unuse()
-		return err
+	if what&mem.ChangePD != 0 {
+		m.pd.unuse()
+		m.pd = pd
 	}
-	m.pd.unuse()
-	m.pd = pd
 	m.device.settle()
-	return nil
+	// The memory that was the region's own is of no more use.
+	m.readOnly = false
+	return m.release()
 }
 
 // UMR is a work request that gives the region, which is one of RegIndirect, a layout

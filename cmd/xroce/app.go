@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xroce/cmd/xroce/control"
 	"xroce/cmd/xroce/demo"
 	"xroce/cmd/xroce/host"
 	"xroce/engine"
@@ -25,6 +26,9 @@ type app struct {
 	open    func(iface string, o engine.Options) (*engine.Device, error)
 	machine host.Machine
 	now     func() time.Time
+	// runtime is the directory of control sockets, "" for none.
+	runtime string
+	control *control.Server // of this process, nil until a device is open
 
 	// For tests, may be nil:
 	demoHook  func(demo.Stage) // a stage of the demonstration begins
@@ -40,7 +44,7 @@ type app struct {
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{
 		stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Linux{},
-		now: time.Now,
+		now: time.Now, runtime: control.Directory(),
 	}
 }
 
@@ -49,6 +53,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	a.hide()
 	code := exitCode(ctx, err, a.ran)
 	var exit exitError
 	switch {
@@ -90,7 +95,8 @@ or this user cannot do it, 130 interrupted.`,
 	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
 	root.AddCommand(
 		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
-		a.pingpongCommand(), a.perfCommand(), a.serveCommand(), a.copyCommand(), a.simCommand(),
+		a.pingpongCommand(), a.perfCommand(), a.serveCommand(), a.copyCommand(), a.resCommand(),
+		a.simCommand(),
 		a.versionCommand(),
 	)
 	return root

@@ -129,6 +129,7 @@ type bench struct {
 	machine host.Machine
 	open    func(string, engine.Options) (*engine.Device, error)
 	change  func(*app)
+	runtime string         // directory of control sockets, "" for none
 	around  func(f func()) // runs the command, for tests in namespaces
 }
 
@@ -139,7 +140,7 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 	i := &invocation{done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1)}
 	var stdout, stderr lockedBuffer
 	a := newApp(&stdout, &stderr)
-	a.machine = b.machine
+	a.machine, a.runtime = b.machine, b.runtime
 	if b.open != nil {
 		a.open = b.open
 	}

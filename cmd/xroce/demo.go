@@ -72,7 +72,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 	if o.Simulated {
 		o.Reason = "asked for"
 	}
-	o.Hook = a.demoHook
+	o.Hook, o.Opened = a.demoHook, a.show
 	o.Started = func(w demo.Wire) {
 		if !a.json {
 			a.printf("%s\n", w)

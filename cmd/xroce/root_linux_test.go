@@ -54,7 +54,8 @@ func child(t *testing.T, user int, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childUser, user))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childUser, user),
+		"XDG_RUNTIME_DIR="+t.TempDir())
 	return cmd
 }
 

@@ -112,6 +112,25 @@ func reason(err error) string {
 		strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
+// tell has every device told of that is opened from now on, also of bad cables.
+func (w *cable) tell(opened func(*engine.Device)) {
+	open, lossy := w.open, w.lossy
+	w.open = func(host int, o engine.Options) (*engine.Device, error) {
+		d, err := open(host, o)
+		if err == nil {
+			opened(d)
+		}
+		return d, err
+	}
+	w.lossy = func(share float64, seed uint64) (*cable, *loss, error) {
+		bad, l, err := lossy(share, seed)
+		if err == nil {
+			bad.tell(opened)
+		}
+		return bad, l, err
+	}
+}
+
 // describe says what a device runs on.
 func describe(o *Options, w *cable, d *engine.Device) Wire {
 	info := d.Link()

@@ -32,6 +32,7 @@ type Options struct {
 	Started  func(Wire)                                 // before anything happens
 	Progress func(stage Stage, done, total, step int64) // step 1 counts steps, else bytes
 	Hook     func(Stage)                                // as a stage begins
+	Opened   func(*engine.Device)                       // a device was opened
 }
 
 func (o *Options) setDefaults() {
@@ -49,6 +50,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Hook == nil {
 		o.Hook = func(Stage) {}
+	}
+	if o.Opened == nil {
+		o.Opened = func(*engine.Device) {}
 	}
 	if o.Started == nil {
 		o.Started = func(Wire) {}
@@ -87,6 +91,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		}
 		err = errors.Join(err, w.close())
 	}()
+	w.tell(o.Opened)
 	if o.Capture == "" {
 		o.Capture = filepath.Join(dir, "demo.pcapng")
 	}

@@ -1,0 +1,9 @@
+// Package control lets another process of the same user look into this one: a unix
+// socket in a directory that only the user can enter, one socket for each process.
+// A connection carries one request and one answer, each a JSON document.
+//
+// Whoever connects may be anybody who runs as the same user, so nothing that comes
+// is trusted: requests have a size and a deadline, and no more than a few are served
+// at once. Answers hold numbers of objects, never their contents, and keys only for
+// who asks for them.
+package control

@@ -163,7 +163,7 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 func (q *QP) progress(now Time) {
 	r := &q.req
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
-	r.retried, r.resent, r.rnrWait = false, false, false
+	r.retried, r.resent, r.rnrWait, r.pageWait, r.stalls = false, false, false, false, 0
 	if q.sel != nil {
 		if q.sel.passed(r.una); q.sel.probe {
 			q.probed()
@@ -212,6 +212,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 		q.sel.beginRound(r.sentTop)
 	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
+	r.pageWait = false
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
@@ -259,9 +260,8 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	}
 	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
 	list := q.sq.sgList(i, int(w.numSGE))
-	if q.scatterPacket(q.own(w), list, off, p) != mem.OK {
-		q.count.Inc(counter.SendErr)
-		q.fail(now, StatusLocProtErr)
+	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
+		q.missResult(now, w, p, off, fault)
 		return
 	}
 	r.una = p.BTH.PSN.Add(1)
@@ -281,9 +281,9 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 		return
 	}
 	q.req.credit.update(p.AETH())
-	if q.scatter(q.own(w), q.sq.sgList(i, int(w.numSGE)), 0, p.OrigData()) != mem.OK {
-		q.count.Inc(counter.SendErr)
-		q.fail(now, StatusLocProtErr)
+	list := q.sq.sgList(i, int(w.numSGE))
+	if fault := q.scatter(q.own(w), list, 0, p.OrigData()); fault != mem.OK {
+		q.missResult(now, w, p, 0, fault)
 		return
 	}
 	r.una = p.BTH.PSN.Add(1)

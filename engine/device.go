@@ -31,6 +31,7 @@ type Device struct {
 	gids    []wire.GID
 	failed  chan struct{} // closed when the link is lost
 	events  *eventSource  // of the device and its port
+	paging  paging
 	async   asyncEvents
 
 	// channels are the open completion channels, nil after Close.
@@ -68,7 +69,7 @@ func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
 	}
 	d.async.init()
 	d.channels.open = map[*CompChannel]struct{}{}
-	d.queue.onFail = d.fail
+	d.queue.onFail, d.queue.paging = d.fail, &d.paging
 	if w, ok := host.(PortWatcher); ok {
 		d.watching.Go(func() { d.followPort(w) })
 	}
@@ -87,6 +88,7 @@ func (d *Device) Close() error {
 		// The link first: nothing raises an event any more then.
 		d.closeErr = errors.Join(d.closeLink(), d.closeChannels())
 		d.watching.Wait()
+		d.paging.pager.Close()
 		d.closeErr = errors.Join(d.closeErr, d.async.close())
 	})
 	return d.closeErr

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 
+	"xroce/engine/pager"
 	"xroce/roce"
 	"xroce/roce/mem"
 )
@@ -13,6 +14,7 @@ type MR struct {
 	region *mem.Region
 	device *Device
 	pd     *PD
+	odp    *pager.Region // nil of a region without on-demand paging
 }
 
 // RegMR registers buf (ibv_reg_mr), which then can be named by address and key. The slice
@@ -40,8 +42,13 @@ func (m *MR) RKey() uint32 { return m.region.RKey() }
 // byte.
 func (m *MR) Addr() uint64 { return m.region.Addr() }
 
-// Bytes returns the registered memory.
-func (m *MR) Bytes() []byte { return m.region.Bytes() }
+// Bytes returns the registered memory, nil of a region that was made of addresses.
+func (m *MR) Bytes() []byte {
+	if m.odp != nil {
+		return m.odp.Bytes()
+	}
+	return m.region.Bytes()
+}
 
 // SGE names n bytes of the region, off bytes behind its beginning.
 func (m *MR) SGE(off, n int) roce.SGE {
@@ -66,6 +73,9 @@ func (m *MR) Deregister() error {
 	}
 	m.pd.unuse()
 	m.device.settle()
+	if m.odp != nil {
+		m.device.forgetODP(m)
+	}
 	return nil
 }
 

@@ -67,6 +67,7 @@ type queue struct {
 	raw    map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
 	// moderated are the CQs whose events may be held back.
 	moderated []*CQ
+	paging    *paging
 	err       error // why the link is of no more use
 	onFail    func(error)
 
@@ -150,6 +151,7 @@ func (q *queue) progress() bool {
 		return false
 	}
 	now := q.clock.Now()
+	q.paging.tick(now)
 	q.handle(now, own)
 	if n > 0 {
 		q.handle(now, q.rx[:n])

@@ -35,14 +35,18 @@ func (c *recent) has(now int64, addr, n uint64) bool {
 	return same && e.until.Load() == until
 }
 
-// learn remembers a look at pages of one block.
-func (c *recent) learn(now int64, at uint64, vec []byte) {
-	if now == 0 {
-		return
-	}
-	block, present := at/(vector*pageSize), uint64(0)
+// bitsOf are the pages of one block that a look found present, of those from at on.
+func bitsOf(at uint64, vec []byte) (present uint64) {
 	for i, b := range vec {
 		present |= uint64(b&1) << (at/pageSize%vector + uint64(i))
+	}
+	return present
+}
+
+// learn remembers a look at a block.
+func (c *recent) learn(now int64, block, present uint64) {
+	if now == 0 {
+		return
 	}
 	e := &c[block%uint64(len(c))]
 	e.until.Store(0)

@@ -152,7 +152,9 @@ func (r *Region) lookAt(at, stop uint64, want *job) bool {
 	errno := resident(from, vec[:(to-from)/pageSize])
 	switch {
 	case errno == 0:
-		r.recent.learn(r.pager.clock.Load(), from, vec[:(to-from)/pageSize])
+		present := bitsOf(from, vec[:(to-from)/pageSize])
+		r.seen.addBlock(from/pageSize, present)
+		r.recent.learn(r.pager.clock.Load(), from/(vector*pageSize), present)
 	case errno == unix.ENOMEM && (from < at || to > stop):
 		from = at
 		errno = resident(from, vec[:(stop-at)/pageSize])

@@ -66,13 +66,16 @@ func (s *seen) has(page uint64) bool {
 }
 
 // add notes that a page is present.
-func (s *seen) add(page uint64) {
-	l, bit := s.find(page, true), uint64(1)<<(page%64)
+func (s *seen) add(page uint64) { s.addBlock(page, 1<<(page%64)) }
+
+// addBlock notes which pages are present of the 64 that a page is among.
+func (s *seen) addBlock(page, present uint64) {
+	l := s.find(page, present != 0)
 	if l == nil {
 		return
 	}
-	if w := &l.words[page%leafPages/64]; w.Load()&bit == 0 {
-		w.Or(bit)
+	if w := &l.words[page%leafPages/64]; w.Load()|present != w.Load() {
+		w.Or(present)
 	}
 }
 

@@ -27,8 +27,11 @@ var rcModes = map[string]struct {
 }{
 	"write":       {false, rcWrite},
 	"target":      {false, rcTarget},
+	"write-walk":  {false, rcWriteWalk},
 	"write-many":  {false, rcWriteMany},
 	"target-many": {false, rcTargetMany},
+	targetPaged:   {false, rcTarget},
+	targetFresh:   {false, rcTarget},
 	"send":        {false, rcSend},
 	"recv":        {false, rcServe(noAnswer)},
 	"ping":        {false, rcPing(spinning)},
@@ -100,6 +103,9 @@ func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64,
 			wr.Flags = 0
 			if (posted+1)%every == 0 {
 				wr.Flags = roce.SendSignaled
+			}
+			if c.walk > 0 {
+				wr.RemoteAddr = c.remote.addr + posted*uint64(o.Message)%c.walk
 			}
 			err := c.qp.PostSend(&wr)
 			if errors.Is(err, roce.ErrQueueFull) {

@@ -121,6 +121,7 @@ func (d *Device) Counters() ([]Counter, error) {
 	list = append(list, Counter{
 		"loopback_packets", own, "packets", "sent by one QP of the device to another",
 	})
+	list = append(list, d.paging.counters()...)
 	for _, c := range linkCounters {
 		list = append(list, Counter{c.name, c.value(&stats), c.unit, c.help})
 	}

@@ -35,6 +35,7 @@ type Device struct {
 	paths         pathBook      // those that follow a Router
 	failed        chan struct{} // closed when the link is lost
 	events        *eventSource  // of the device and its port
+	paging        paging
 	async         asyncEvents
 
 	// channels are the open completion channels, nil after Close.
@@ -83,7 +84,7 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 	d.async.init()
 	d.paths.init()
 	d.channels.open = map[*CompChannel]struct{}{}
-	d.queue.onFail = d.fail
+	d.queue.onFail, d.queue.paging = d.fail, &d.paging
 	if _, err := d.followAddresses(); err != nil {
 		return nil, errors.Join(err, link.Close(), host.Close())
 	}
@@ -109,6 +110,7 @@ func (d *Device) Close() error {
 		// The link first: nothing raises an event any more then.
 		d.closeErr = errors.Join(d.closeLink(), d.closeChannels())
 		d.watching.Wait()
+		d.paging.pager.Close()
 		d.closeErr = errors.Join(d.closeErr, d.async.close())
 	})
 	return d.closeErr

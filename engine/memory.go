@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"xroce/engine/pager"
 	"xroce/roce"
 	"xroce/roce/mem"
 )
@@ -23,6 +24,8 @@ type MR struct {
 	readOnly bool
 	huge     bool   // AllocMR: of huge pages
 	number   uint32 // in the registry
+	// odp is the paging of a region that was registered with it.
+	odp *pager.Region
 }
 
 // MROptions say how to register memory beyond what ibv_reg_mr does. The zero value
@@ -85,8 +88,14 @@ func (m *MR) Addr() uint64 { return m.region.Addr() }
 // Len returns the length in bytes, of a layout that of all its pieces.
 func (m *MR) Len() uint64 { return m.region.Len() }
 
-// Bytes returns the registered memory, nil when the region has a layout.
-func (m *MR) Bytes() []byte { return m.region.Bytes() }
+// Bytes returns the registered memory, nil of a region that has a layout or was made
+// of addresses.
+func (m *MR) Bytes() []byte {
+	if m.odp != nil && m.region.Access()&mem.OnDemand != 0 {
+		return m.odp.Bytes()
+	}
+	return m.region.Bytes()
+}
 
 // Access returns the flags that the region has.
 func (m *MR) Access() mem.Access { return m.region.Access() }

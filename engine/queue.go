@@ -73,6 +73,7 @@ type queue struct {
 	lost bool
 	// moderated are the CQs whose events may be held back.
 	moderated []*CQ
+	paging    *paging
 	err       error // why the link is of no more use
 	onFail    func(error)
 
@@ -156,6 +157,7 @@ func (q *queue) progress() bool {
 		return false
 	}
 	now := q.clock.Now()
+	q.paging.tick(now)
 	q.handle(now, own)
 	if n > 0 {
 		q.handle(now, q.rx[:n])

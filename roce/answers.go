@@ -159,6 +159,10 @@ func (q *QP) putAck(psn wire.PSN, s wire.Syndrome, msn uint32, frame []byte) int
 func (q *QP) putStored(now Time, a *answer, frame []byte) int {
 	res := &q.rsp.resources[a.resource]
 	if res.kind == resourceRead {
+		if res.until > now {
+			q.rsp.pageWait = true
+			return 0
+		}
 		return q.putReadResponse(now, a, res, frame)
 	}
 	b := frame[q.path.Len():]
@@ -195,9 +199,16 @@ func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) i
 	spec := q.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
-	if n > 0 && q.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
-		mem.RemoteRead) != mem.OK {
-		return q.refuseRead(now, res, frame)
+	if n > 0 {
+		switch q.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
+			mem.RemoteRead) {
+		case mem.OK:
+		case mem.FaultPage:
+			q.awaitPage(now, res, off)
+			return 0
+		default:
+			return q.refuseRead(now, res, frame)
+		}
 	}
 	if spec.Has(wire.HasAETH) {
 		wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])

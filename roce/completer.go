@@ -172,7 +172,7 @@ func (q *QP) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || q.si
 func (q *QP) progress(now Time) {
 	r := &q.req
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
-	r.retried, r.resent, r.rnrWait = false, false, false
+	r.retried, r.resent, r.rnrWait, r.pageWait, r.stalls = false, false, false, false, 0
 	if q.sel != nil {
 		if q.sel.passed(r.una); q.sel.probe {
 			q.probed()
@@ -221,6 +221,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 		q.sel.beginRound(r.sentTop)
 	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
+	r.pageWait = false
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
@@ -269,12 +270,11 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
 	list := q.sq.sgList(i, int(w.numSGE))
 	if p.BTH.PSN == w.last && q.rides(w) {
-		q.takeSmall(now, w, list, p.Payload, p.PayloadTail)
+		q.takeSmall(now, w, p, p.Payload, p.PayloadTail)
 		return
 	}
-	if q.scatterPacket(q.own(w), list, off, p) != mem.OK {
-		q.count.Inc(counter.SendErr)
-		q.fail(now, StatusLocProtErr)
+	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
+		q.missResult(now, w, p, off, fault)
 		return
 	}
 	r.una = p.BTH.PSN.Add(1)
@@ -294,7 +294,7 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 		return
 	}
 	q.req.credit.update(p.AETH())
-	q.takeSmall(now, w, q.sq.sgList(i, int(w.numSGE)), p.OrigData(), nil)
+	q.takeSmall(now, w, p, p.OrigData(), nil)
 }
 
 // rides tells whether the data that answers a work request may ride in its
@@ -303,8 +303,9 @@ func (q *QP) rides(w *sendWQE) bool {
 	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
 }
 
-// takeSmall ends a work request with all of the data that answers it.
-func (q *QP) takeSmall(now Time, w *sendWQE, list []SGE, head, tail []byte) {
+// takeSmall ends the oldest work request with all of the data that answers it.
+func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
+	list := q.sq.sgList(q.sq.head.Load(), int(w.numSGE))
 	var in delivery
 	ride, fault := false, mem.OK
 	if q.rides(w) {
@@ -317,8 +318,7 @@ func (q *QP) takeSmall(now Time, w *sendWQE, list []SGE, head, tail []byte) {
 		}
 	}
 	if fault != mem.OK {
-		q.count.Inc(counter.SendErr)
-		q.fail(now, StatusLocProtErr)
+		q.missResult(now, w, p, 0, fault)
 		return
 	}
 	q.req.una = w.last.Add(1)

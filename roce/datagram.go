@@ -75,8 +75,17 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 		q.drop(p, stepFit)
 		return
 	}
-	if q.scatter(q.landing(), s.list, 0, p.GRH()) != mem.OK ||
-		q.scatterPacket(q.landing(), s.list, grhLen, p) != mem.OK {
+	fault := q.scatter(q.landing(), s.list, 0, p.GRH())
+	if fault == mem.OK {
+		fault = q.scatterPacket(q.landing(), s.list, grhLen, p)
+	}
+	if fault == mem.FaultPage {
+		// The receive stays for the next one.
+		q.wantPages(q.landing(), s.list, 0, grhLen+n, mem.LocalWrite)
+		q.drop(p, stepPage)
+		return
+	}
+	if fault != mem.OK {
 		q.drop(p, stepLocal)
 		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 		q.enterError(now)

@@ -36,6 +36,7 @@ type options struct {
 	Rights mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
 	SRQ    *roce.SRQ
 	Sync   mem.Sync // makes the region a persistent one
+	Paged  bool     // the region has pages that may be absent
 	Link   wire.MTU // of the port
 
 	Unsignaled bool                        // SignalAll is off
@@ -91,6 +92,7 @@ type endpoint struct {
 	region     *mem.Region
 	buf        []byte
 	holds      *roce.HoldPool
+	pages      *fakePager
 	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
 	xrcd       *roce.XRCD
 	events     []roce.Event
@@ -134,9 +136,13 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 	}
 	e.qp, err = roce.NewQP(num, e.config(o))
 	must(tb, err)
-	e.region, err = e.keys.RegisterMemory(e.domain, mem.Memory{
-		Bytes: e.buf, Addr: uint64(num) << 32, Sync: o.Sync,
-	}, o.Rights)
+	m := mem.Memory{Bytes: e.buf, Addr: uint64(num) << 32, Sync: o.Sync}
+	if o.Paged {
+		e.pages = newFakePager(e.buf, m.Addr)
+		m.Bytes, m.Pager, m.Start, m.Length = nil, e.pages, m.Addr, uint64(len(e.buf))
+		o.Rights |= mem.OnDemand
+	}
+	e.region, err = e.keys.RegisterMemory(e.domain, m, o.Rights)
 	must(tb, err)
 	return e
 }
@@ -195,7 +201,7 @@ func pathTo(num uint32, f wire.Framing) wire.Path {
 // attr returns the attributes that connect the endpoint to QP peer.
 func (o options) attr(peer uint32) roce.Attr {
 	a := roce.Attr{
-		Access: remoteRights | o.Rights&^mem.LocalWrite&^mem.Invalidatable, Port: 1,
+		Access: remoteRights | o.Rights&^(mem.LocalWrite|mem.Invalidatable), Port: 1,
 		Path: pathTo(peer, o.Framing), PathMTU: o.MTU, DestQPN: peer,
 		RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd, MaxDestRdAtomic: o.MaxRd,
 		MinRNRTimer: o.MinRNR, Timeout: o.Timeout,

@@ -329,6 +329,11 @@ func (q *QP) NextDeadline() (Time, bool) {
 	at := r.ackAt
 	if r.rnrWait {
 		at = r.rnrAt
+	} else if r.pageWait {
+		at = sooner(at, r.rnrAt)
+	}
+	if q.rsp.pageWait {
+		at = sooner(at, q.rsp.waitsUntil())
 	}
 	if r.paced {
 		at = sooner(at, r.pace.at)
@@ -355,6 +360,9 @@ func (q *QP) HandleDeadline(now Time) {
 	}
 	if now >= q.req.pace.at {
 		q.req.paced = false // NextPacket waits again if need be
+	}
+	if q.rsp.pageWait && now >= q.rsp.waitsUntil() {
+		q.rsp.pageWait = false
 	}
 	q.requestDeadline(now)
 	if q.sel != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xroce/roce/counter"
+	"xroce/roce/mem"
 )
 
 // minFrame is an Ethernet header; the link pads what is shorter than it wants.
@@ -39,14 +40,29 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 		q.count.Inc(stepNoReceive.counter())
 	case n > s.wqe.length:
 		q.count.Inc(stepFit.counter())
-	case q.scatter(q.landing(), s.list, 0, head) != 0 ||
-		q.scatter(q.landing(), s.list, uint32(len(head)), tail) != 0:
-		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
-		q.enterError(now)
 	default:
-		q.count.Inc(counter.RDMARecvs)
-		q.completeRecv(&Completion{Opcode: WCRecv, ByteLen: n, Time: now}, false)
+		q.landFrame(now, head, tail)
 	}
 	q.settle(now)
 	return nil
+}
+
+// landFrame puts a frame into the receive in hand.
+func (q *QP) landFrame(now Time, head, tail []byte) {
+	list, n := q.rsp.list, uint32(len(head)+len(tail))
+	fault := q.scatter(q.landing(), list, 0, head)
+	if fault == mem.OK {
+		fault = q.scatter(q.landing(), list, uint32(len(head)), tail)
+	}
+	switch fault {
+	case mem.OK:
+		q.count.Inc(counter.RDMARecvs)
+		q.completeRecv(&Completion{Opcode: WCRecv, ByteLen: n, Time: now}, false)
+	case mem.FaultPage:
+		q.wantPages(q.landing(), list, 0, n, mem.LocalWrite)
+		q.count.Inc(stepPage.counter())
+	default:
+		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		q.enterError(now)
+	}
 }

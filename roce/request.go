@@ -28,7 +28,7 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
 	n := min(w.length-off, q.pmtu)
 	op := &sendOps[w.opcode]
-	last := r.psn == w.last
+	last, sinceAck := r.psn == w.last, r.sinceAck
 	b := frame[q.path.Len():]
 	spec := q.putBTH(b, wire.BTH{
 		Opcode: op.packet(r.psn == w.first, last),
@@ -47,25 +47,34 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 	}
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	if !q.putPayload(now, w, off, b[headers:][:n]) {
+		r.sinceAck = sinceAck // nothing was sent, so nothing asked
 		return 0
 	}
 	q.sent(r.psn.Add(1), w)
 	return q.seal(&q.path, frame, headers, n)
 }
 
-// putPayload copies data of a work request to dst, beginning off bytes into it.
+// putPayload copies data of a work request to dst, beginning off bytes into it. It
+// reports false when it cannot, or not yet.
 func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 	r := &q.req
 	if w.flags&SendInline != 0 {
 		copy(dst, q.sq.inlineData(r.cur, w.length)[off:])
 		return true
 	}
-	if q.gather(q.own(w), q.sq.sgList(r.cur, int(w.numSGE)), off, dst) != mem.OK {
+	list := q.sq.sgList(r.cur, int(w.numSGE))
+	switch q.gather(q.own(w), list, off, dst) {
+	case mem.OK:
+		r.stalls = 0
+		return true
+	case mem.FaultPage:
+		q.wantPages(q.own(w), list, off, w.length-off, 0)
+		q.stall(now)
+	default:
 		// The memory was good when the message began and is not any more.
 		q.failRequest(now, r.cur, StatusLocProtErr)
-		return false
 	}
-	return true
+	return false
 }
 
 // putReadRequest asks for what is missing of a READ from psn on.

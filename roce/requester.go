@@ -31,7 +31,7 @@ type requester struct {
 	credit   credit
 	pace     pacer
 
-	rnrAt    Time  // end of the wait after an RNR NAK
+	rnrAt    Time  // end of the wait after an RNR NAK, or for a page
 	ackAt    Time  // when the local ACK timer expires, 0 when it is off
 	retry    uint8 // left of RETRY_CNT
 	rnrRetry uint8 // left of RNR_RETRY
@@ -49,6 +49,10 @@ type requester struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
+	// pageWait says that nothing is sent until rnrAt, for want of a page here;
+	// stalls is how often in a row.
+	pageWait bool
+	stalls   uint8
 }
 
 // restart begins a connection at a PSN.
@@ -63,7 +67,7 @@ func (r *requester) cut() { r.restart(r.psn) }
 // stop turns the timers off.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
-	r.paced = false
+	r.paced, r.pageWait = false, false
 }
 
 // ahead is how far p lies ahead of una.
@@ -72,7 +76,7 @@ func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una)
 // nextRequest writes the next request packet, if one may go now.
 func (q *QP) nextRequest(now Time, frame []byte) int {
 	r := &q.req
-	if r.rnrWait || !q.State().sends() {
+	if r.rnrWait || r.pageWait || !q.State().sends() {
 		return 0
 	}
 	if q.sel != nil {
@@ -191,19 +195,15 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 	r := &q.req
 	if w.flags&SendInline == 0 {
-		need := mem.Access(0)
-		if op.write {
-			need = mem.LocalWrite
-		}
 		w.since = q.keys.Epoch()
-		list := q.sq.sgList(r.new, int(w.numSGE))
-		for i := range list {
-			s := &list[i]
-			if s.Length != 0 &&
-				q.keys.Check(q.own(w), s.LKey, s.Addr, int(s.Length), need) != mem.OK {
-				q.failRequest(now, r.new, StatusLocProtErr)
-				return false
-			}
+		switch q.mayAccess(w, op) {
+		case mem.OK:
+		case mem.FaultPage:
+			q.stall(now)
+			return false
+		default:
+			q.failRequest(now, r.new, StatusLocProtErr)
+			return false
 		}
 	}
 	w.first, w.last = r.max, r.max.Add(q.packets(w)-1)
@@ -216,6 +216,25 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 		r.out++
 	}
 	return true
+}
+
+// mayAccess checks the memory of the work request that is to begin. What the answer
+// is written to must be present as well, or the answer would come in vain.
+func (q *QP) mayAccess(w *sendWQE, op *sendOp) mem.Fault {
+	list := q.sq.sgList(q.req.new, int(w.numSGE))
+	if op.write {
+		return q.ready(q.own(w), list)
+	}
+	for i := range list {
+		s := &list[i]
+		if s.Length == 0 {
+			continue
+		}
+		if f := q.keys.Check(q.own(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
+			return f
+		}
+	}
+	return mem.OK
 }
 
 // own is on whose behalf a work request accesses memory.
@@ -317,6 +336,9 @@ func (q *QP) goBack(p wire.PSN) {
 // requestDeadline acts on the requester's timers.
 func (q *QP) requestDeadline(now Time) {
 	r := &q.req
+	if r.pageWait && now >= r.rnrAt {
+		r.pageWait = false
+	}
 	switch {
 	case r.rnrWait && now >= r.rnrAt:
 		r.rnrWait = false

@@ -27,6 +27,7 @@ type resource struct {
 	start, cur wire.PSN // the first response under way, the next one to send
 	stop       wire.PSN // its last response
 	end        uint32   // the byte behind it, counted from va
+	until      Time     // for how long it waits for a page, 0 when it does not
 }
 
 type resourceKind uint8
@@ -71,7 +72,7 @@ func (q *QP) store(r resource, packets uint32) *resource {
 	s.msn = (s.msn + 1) & 0xffffff
 	s.fifo.answer(int(s.nextResource), s.psn, s.msn)
 	s.nextResource = uint8((int(s.nextResource) + 1) % len(s.resources))
-	s.psn, s.gap = s.psn.Add(packets), false
+	s.psn, s.gap, s.missed = s.psn.Add(packets), false, 0
 	return res
 }
 
@@ -98,9 +99,11 @@ func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 		return stepLength, wire.NAKInvalidRequest
 	}
 	by := q.peer(q.keys.Epoch())
-	if reth.DMALen > 0 && q.keys.Check(by, reth.RKey, reth.VA, int(reth.DMALen),
-		mem.RemoteRead) != mem.OK {
-		return stepRKey, wire.NAKRemoteAccessError
+	if reth.DMALen > 0 {
+		f := q.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
+		if f != mem.OK {
+			return q.refusal(f)
+		}
 	}
 	psn := s.psn
 	q.store(resource{
@@ -123,15 +126,17 @@ func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 		old, fault = q.keys.CompareSwap(q.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
 	}
 	if fault != mem.OK {
-		return refusal(fault)
+		return q.refusal(fault)
 	}
 	q.store(resource{kind: resourceAtomic, value: old}, 1)
 	return stepAdmitted, 0
 }
 
 // refusal is how a fault of memory is answered.
-func refusal(fault mem.Fault) (Step, wire.Syndrome) {
+func (q *QP) refusal(fault mem.Fault) (Step, wire.Syndrome) {
 	switch fault {
+	case mem.FaultPage:
+		return q.absent()
 	case mem.FaultMisaligned:
 		return stepAlignment, wire.NAKInvalidRequest
 	case mem.FaultSync:
@@ -152,7 +157,7 @@ func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
 	}
 	if fault := q.keys.StoreWord(q.peer(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
-		return refusal(fault)
+		return q.refusal(fault)
 	}
 	q.store(resource{kind: resourceDone}, 1)
 	return stepAdmitted, 0
@@ -176,13 +181,19 @@ func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 		return stepLength, wire.NAKInvalidRequest
 	}
 	q.keys.StoreParked()
+	if h.SEL != wire.FlushRegion && reth.DMALen > 0 {
+		f := q.keys.Ready(q.peer(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
+		if f != mem.OK {
+			return q.refusal(f)
+		}
+	}
 	for _, plt := range [...]uint8{wire.FlushGlobal, wire.FlushPersistent} {
 		if h.PLT&plt == 0 {
 			continue
 		}
 		if fault := q.keys.Flush(q.peer(0), reth.RKey, reth.VA, int(reth.DMALen),
 			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
-			return refusal(fault)
+			return q.refusal(fault)
 		}
 	}
 	q.store(resource{kind: resourceDone}, 1)

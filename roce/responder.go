@@ -22,6 +22,8 @@ type responder struct {
 	held         bool    // a receive is in hand
 	depth        uint8   // how many requests may be remembered
 	nextResource uint8   // where the next one is
+	pageWait     bool    // the answer in front waits for a page
+	missed       uint8   // how often in a row pages of psn, or of that answer, were absent
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -250,7 +252,11 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
-	if q.scatterPacket(q.landing(), s.list, s.placed, p) != mem.OK {
+	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
+	case mem.OK:
+	case mem.FaultPage:
+		return q.refusePage(s.list, uint32(n), p)
+	default:
 		return stepLocal, q.noMemory(now)
 	}
 	// The key is out of use before anybody is told (IBA 9.4.1.1.3).
@@ -271,7 +277,11 @@ func (q *QP) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
 	var in delivery
 	ride, fault := q.deliverPacket(&in, q.landing(), s.list, p)
-	if fault != mem.OK {
+	switch fault {
+	case mem.OK:
+	case mem.FaultPage:
+		return q.refusePage(s.list, uint32(p.PayloadLen()), p)
+	default:
 		return stepLocal, q.noMemory(now)
 	}
 	wc := Completion{Opcode: WCRecv, ByteLen: uint32(p.PayloadLen()), Time: now}
@@ -328,8 +338,15 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 			return stepRKey, wire.NAKRemoteAccessError
 		}
 	}
-	if n > 0 && !q.place(rkey, va, p) {
-		return stepRKey, wire.NAKRemoteAccessError
+	if n > 0 {
+		switch q.place(rkey, va, p) {
+		case mem.OK:
+		case mem.FaultPage:
+			q.keys.Ready(q.peer(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
+			return q.absent()
+		default:
+			return stepRKey, wire.NAKRemoteAccessError
+		}
 	}
 	s.kind, s.va, s.rkey, s.left = msgWrite, va+uint64(n), rkey, left-n
 	s.placed += n
@@ -345,20 +362,20 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 }
 
 // place stores the payload of a WRITE packet.
-func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) bool {
+func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
 	by := q.peer(q.rsp.since)
-	if q.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite) != mem.OK {
-		return false
+	f := q.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite)
+	if f != mem.OK || len(p.PayloadTail) == 0 {
+		return f
 	}
-	return len(p.PayloadTail) == 0 || q.keys.Store(by, rkey,
-		va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite) == mem.OK
+	return q.keys.Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
 }
 
 // accept moves on to the next PSN and acknowledges when asked to.
 func (q *QP) accept(p *wire.Packet) {
 	s := &q.rsp
 	psn := s.psn
-	s.psn, s.gap = psn.Add(1), false
+	s.psn, s.gap, s.missed = psn.Add(1), false, 0
 	if p.BTH.AckReq && q.typ != TypeUC {
 		if s.fifo.ack(psn, q.credits(), s.msn) {
 			q.count.Inc(counter.AckDeferred)

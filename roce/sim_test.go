@@ -20,7 +20,7 @@ var (
 // faults. When the faults stop, everything must finish. A seed is a whole run.
 func TestSim(t *testing.T) {
 	if *simSeed != 0 {
-		newSim(t, *simSeed).run()
+		newSim(t, *simSeed, false).run()
 		return
 	}
 	n := *simSeeds
@@ -29,7 +29,7 @@ func TestSim(t *testing.T) {
 	}
 	errors := 0
 	for seed := uint64(1); seed <= uint64(n) && !t.Failed(); seed++ {
-		s := newSim(t, seed)
+		s := newSim(t, seed, false)
 		s.run()
 		errors += s.broken
 	}
@@ -105,15 +105,19 @@ type sim struct {
 	ownSRQ     bool // each end has an SRQ
 }
 
-func newSim(t *testing.T, seed uint64) *sim {
+func newSim(t *testing.T, seed uint64, paged bool) *sim {
 	t.Helper()
 	s := &sim{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 99))}
 	o := s.drawOptions()
+	o.Paged = paged
 	s.p = newRCPairOn(t, o, s.ownSRQ)
 	for i := range s.ends {
 		e := &simEnd{endpoint: s.p.ends[i], model: make([]byte, simWrite)}
 		fill(e.buf[:simConst], seed+uint64(i))
 		s.ends[i] = e
+		if paged {
+			e.pages.leave = s.leave(uint64(i))
+		}
 	}
 	s.ends[0].peer, s.ends[1].peer = s.ends[1], s.ends[0]
 	rate := [5]float64{}
@@ -127,6 +131,18 @@ func newSim(t *testing.T, seed uint64) *sim {
 	}
 	s.p.fault = func(int, int, []byte) fault { return s.draw(&rate) }
 	return s
+}
+
+// leave takes pages of an end away, while there are faults.
+func (s *sim) leave(end uint64) func() int {
+	r := rand.New(rand.NewPCG(s.seed, end))
+	rate := []float64{0.001, 0.01, 0.1}[r.IntN(3)]
+	return func() int {
+		if s.quiet || r.Float64() >= rate {
+			return 0
+		}
+		return 1 + r.IntN(5)
+	}
 }
 
 // drawOptions decides what the queue pairs are.
@@ -178,8 +194,8 @@ func (s *sim) draw(rate *[5]float64) (f fault) {
 // failf reports a failure with the command that repeats it.
 func (s *sim) failf(format string, args ...any) {
 	s.t.Helper()
-	s.t.Errorf("seed %d: %s\n\tgo test ./roce -run TestSim -seed=%d", s.seed,
-		fmt.Sprintf(format, args...), s.seed)
+	s.t.Errorf("seed %d: %s\n\tgo test ./roce -run %s -seed=%d", s.seed,
+		fmt.Sprintf(format, args...), s.t.Name(), s.seed)
 }
 
 // run is the life of one seed: faults with new work, then quiet.

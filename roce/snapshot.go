@@ -29,6 +29,7 @@ type Snapshot struct {
 	LSN         uint32   // requester: the last message with a credit, when limited
 	SSN         uint32   // requester: the last message begun
 	Paced       bool     // requester: waits for the rate limit
+	PageWaiting bool     // requester or responder: waits for a page
 	HeldLate    int      // responder: requests kept behind a gap
 	HeldEarly   int      // requester: READ responses kept behind a gap
 	LastDrop    Step     // step that refused the last packet that was refused
@@ -46,6 +47,7 @@ func (q *QP) Snapshot() Snapshot {
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
+		PageWaiting: r.pageWait || s.pageWait,
 	}
 	if q.sel != nil {
 		snap.HeldLate, snap.HeldEarly = q.sel.late.n, q.sel.early.n

@@ -32,6 +32,7 @@ const (
 	stepAlignment
 	stepSync
 	stepLocal
+	stepPage
 	stepResponse
 
 	stepCount
@@ -65,6 +66,7 @@ var stepInfo = [stepCount]struct {
 	stepAlignment: {"alignment", counter.SentFatalNAK},
 	stepSync:      {"persistence", counter.SentFatalNAK},
 	stepLocal:     {"local_memory", counter.DropLocalMemory},
+	stepPage:      {"page", counter.DropPageAbsent},
 	stepResponse:  {"response_order", counter.DropOutOfWindow},
 }
 

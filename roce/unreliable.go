@@ -40,8 +40,11 @@ func (q *QP) handleUnreliable(now Time, p *wire.Packet) {
 // unreliableStep is the step under which a packet is counted that a reliable
 // service would refuse and this one drops.
 func unreliableStep(s Step) Step {
-	if s == stepResources {
+	switch s {
+	case stepResources:
 		return stepNoReceive
+	case stepPage:
+		return stepPage
 	}
 	return stepRefused
 }

@@ -34,7 +34,9 @@ type conn struct {
 	gid    int // index of our address
 	locals []engine.Endpoint
 	remote card
-	done   []roce.Completion // room to poll into
+	// walk is how many bytes of the other end WRITEs go through, 0 for those of one message.
+	walk uint64
+	done []roce.Completion // room to poll into
 
 	naps []context.Context // bound the sleeps, one after the other
 	ends []context.CancelFunc
@@ -78,7 +80,7 @@ func (c *conn) create(o worker.Options) error {
 	}
 	c.pd = c.device.AllocPD()
 	access := mem.LocalWrite | mem.RemoteWrite
-	if c.mr, err = c.device.RegMR(c.pd, make([]byte, o.Message), access); err != nil {
+	if err := c.register(c.pd, o, access); err != nil {
 		return err
 	}
 	if c.gid, err = c.findGID(o); err != nil {

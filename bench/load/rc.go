@@ -27,11 +27,14 @@ var rcModes = map[string]struct {
 }{
 	"write":       {false, rcWrite},
 	"target":      {false, rcTarget},
+	"write-walk":  {false, rcWriteWalk},
 	"write-many":  {false, rcWriteMany},
 	"layout":      {false, blocked(byLayout)},
 	"pack":        {false, blocked(byHand)},
 	"sges":        {false, blocked(bySGEs)},
 	"target-many": {false, rcTargetMany},
+	targetPaged:   {false, rcTarget},
+	targetFresh:   {false, rcTarget},
 	"send":        {false, rcSend},
 	"recv":        {false, rcServe(noAnswer)},
 	"ping":        {false, rcPing(spinning)},
@@ -112,6 +115,9 @@ func (c *conn) streamOf(
 				wr.Flags = roce.SendSignaled
 			}
 			before(&wr)
+			if c.walk > 0 {
+				wr.RemoteAddr = c.remote.addr + posted*uint64(o.Message)%c.walk
+			}
 			err := c.qp.PostSend(&wr)
 			if errors.Is(err, roce.ErrQueueFull) {
 				break

@@ -71,6 +71,8 @@ var testGuests = []string{
 var fenced = map[string]string{
 	"xsk/sys_linux.go":    "rings shared with the kernel, and the calls of AF_XDP",
 	"roce/mem/address.go": "regions are address ranges, not Go slices",
+	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
+		"and the calls that ask for it",
 }
 
 // importRules judge what a file imports.

@@ -26,9 +26,9 @@ on a simulated network and says why.
 
 It carries out every operation of reliable and unreliable connections at several
 sizes, atomics, matrix columns under one key, datagrams, shared receive queues and
-XRC, with every byte and every completion compared, and reads its own packets back
-with another decoder. Then it copies a file, copies one over a cable that loses 5 %
-of the frames, and measures.
+XRC, with every byte and every completion compared, writes to memory whose pages
+come and go, and reads its own packets back with another decoder. Then it copies a
+file, copies one over a cable that loses 5 % of the frames, and measures.
 Everything it makes is removed at the end.`,
 		Example: `  sudo xroce demo                       # over AF_XDP
   xroce demo                            # on the simulated network
@@ -113,6 +113,9 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 func (a *app) printDemo(r *demo.Report) {
 	for _, s := range r.Scenes {
 		a.printf("%-8s %3d checks: %s\n", s.Name, s.Checks, s.What)
+		for _, note := range s.Notes {
+			a.printf("%-8s   %s\n", "", note)
+		}
 	}
 	if r.Capture.Packets > 0 {
 		where := ""

@@ -31,6 +31,8 @@ const (
 	OutOfBuffer
 	HeldEarly
 	DatagramTooLong
+	PageRNR
+	PageStalls
 	LinkDowned
 	DropUnknownQPN
 	DropNotLocal
@@ -50,6 +52,7 @@ const (
 	DropRefused
 	DropTooLong
 	DropLocalMemory
+	DropPageAbsent
 
 	Count // the number of counters, not one of them
 )
@@ -88,6 +91,8 @@ var specs = [Count]Spec{
 	OutOfBuffer:            {"out_of_buffer", "packets", "dropped because no receive was posted"},
 	HeldEarly:              {"held_early", "packets", "packets kept until those before them came"},
 	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
+	PageRNR:                {"page_rnr", "packets", "RNR NAKs sent because a page was absent"},
+	PageStalls:             {"page_stalls", "events", "times a QP waited for a page of its own"},
 	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
 	DropNotLocal:           {"drop_not_local", "packets", "the destination is no GID of the device"},
@@ -107,6 +112,7 @@ var specs = [Count]Spec{
 	DropRefused:            {"drop_refused", "packets", "UC packets that RC would have refused"},
 	DropTooLong:            {"drop_too_long", "packets", "longer than the receive they met"},
 	DropLocalMemory:        {"drop_local_memory", "packets", "their receive names memory that is not the QP's"},
+	DropPageAbsent:         {"drop_page_absent", "packets", "a page for them was absent; reliable ones come again"},
 }
 
 // Spec returns what the counter counts.

@@ -51,7 +51,8 @@ func (k *Keys) Check(a Accessor, key uint32, addr uint64, n int, need Access) Fa
 }
 
 // Ready is Check, and tells whether the bytes can be accessed at once: FaultPage
-// says that some are absent and have been asked for.
+// says that some are absent and have been asked for. Of more than a Pager brings in
+// at once the first ones count.
 func (k *Keys) Ready(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
 	v, off, f := k.resolve(a, key, addr, n, need)
 	if f != OK {

@@ -50,6 +50,8 @@ type Scene struct {
 	Name   string `json:"name"`
 	What   string `json:"what"`
 	Checks int    `json:"checks"` // also those that failed
+
+	Notes []string `json:"notes,omitempty"` // what it has to tell, in lines
 }
 
 // CaptureFacts say what was captured.

@@ -38,6 +38,10 @@ var scenes = []scene{
 		"layouts", "a matrix column under one key: sent into a row, written into columns, read",
 		playMatrix,
 	},
+	{
+		"paging", "memory nobody touched is written to, taken away, prefetched, read, unmapped",
+		playPaging,
+	},
 	{"UC", "SEND, WRITE, both also with immediate, from 0 bytes to 64 KiB: every byte", playUC},
 	{"UD", "datagrams both ways, answered by their GRH; a wrong Q_Key is dropped", playUD},
 	{"SRQ", "three QPs take from one shared receive queue, which tells when it runs low", playSRQ},
@@ -49,7 +53,8 @@ type cast struct {
 	*hosts
 	tally
 	sizes []int
-	talks []*talk // what must be in the capture
+	notes []string // what a scene has to tell
+	talks []*talk  // what must be in the capture
 }
 
 // join connects a QP of each host for a scene.
@@ -127,7 +132,9 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*ta
 		}
 		t.report.Scenes = append(t.report.Scenes, Scene{
 			Name: s.name, What: s.what, Checks: t.report.Passed + t.report.Failed - before,
+			Notes: c.notes,
 		})
+		c.notes = nil
 	}
 	tap.on.Store(false)
 	return c.talks, writer.Flush()

@@ -1,0 +1,8 @@
+package pager
+
+// WithoutPopulate makes a pager behave as on a kernel that does not know populate. It is
+// to be called before the first region.
+func (p *Pager) WithoutPopulate() { p.touches = true }
+
+// HugeIn is the check for huge pages, of mappings that a test made up.
+var HugeIn = hugeIn

@@ -1,0 +1,151 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// Memory may have pages that are absent (on-demand paging, mem.Pager). Nobody waits
+// for one here: whoever meets one has asked for it by that, does nothing else, and
+// tries again when a time has passed.
+//
+//	memory of                        what happens meanwhile
+//	a work request, its result       the send queue stands still
+//	a request that is refused        RNR NAK: the peer sends it again
+//	a READ that is being answered    the answer stands still, and those behind it
+//	a datagram, UC, a raw frame      the packet is dropped
+//
+// Memory that is not there at all is refused like any other that may not be accessed.
+
+// How long the wait for a page is: at first about as long as it takes to find one in
+// memory, then twice as long each time.
+const (
+	firstStall = 20 * Microsecond
+	lastStall  = Millisecond
+	// As codes of the RNR timer, of which every second doubles.
+	firstPageRNR = 7  // 120 us
+	lastPageRNR  = 21 // 15.36 ms
+	// mostMisses is where counting ends: the longest of all waits is reached then.
+	mostMisses = 7
+)
+
+// stallTime is how long to wait when pages were absent so many times before.
+func stallTime(before uint8) Time { return min(firstStall<<before, lastStall) }
+
+// stall lets the send queue wait for a page.
+func (q *QP) stall(now Time) {
+	r := &q.req
+	if r.pageWait {
+		return
+	}
+	q.count.Inc(counter.PageStalls)
+	r.pageWait, r.rnrAt = true, now+stallTime(r.stalls)
+	r.stalls = min(r.stalls+1, mostMisses)
+	if r.psn == r.una {
+		r.ackAt = 0 // it is for us to go on
+	}
+}
+
+// missResult takes what hinders the answer p from being stored, off bytes into its
+// work request. For want of a page the answer is dropped and asked for again after a
+// wait, which costs no retry: the peer did what it should.
+func (q *QP) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32, fault mem.Fault) {
+	r := &q.req
+	if fault != mem.FaultPage {
+		q.count.Inc(counter.SendErr)
+		q.fail(now, StatusLocProtErr)
+		return
+	}
+	list := q.sq.sgList(q.sq.head.Load(), int(w.numSGE))
+	q.wantPages(q.own(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
+	q.drop(p, stepPage)
+	if r.rnrWait {
+		return // then it is asked for anyway
+	}
+	q.stall(now)
+	// What comes of the answer meanwhile is not news of a loss.
+	q.goBack(r.una)
+	r.retried, r.resent, r.ackAt = true, true, 0
+	if q.sel != nil {
+		q.sel.kept.remove(r.una)
+		q.sel.beginRound(r.sentTop)
+		q.sel.asked.add(r.una)
+	}
+}
+
+// wantPages asks for the pages of n bytes of pieces, from off on. One that is absent
+// was found before: those behind it will be wanted next.
+func (q *QP) wantPages(by mem.Accessor, list []SGE, off, n uint32, need mem.Access) {
+	for i := 0; n > 0 && i < len(list); i++ {
+		s := &list[i]
+		if off >= s.Length {
+			off -= s.Length
+			continue
+		}
+		m := min(n, s.Length-off)
+		q.keys.Ready(by, s.LKey, s.Addr+uint64(off), int(m), need)
+		n, off = n-m, 0
+	}
+}
+
+// ready tells whether a result can be written to pieces, all of which are checked. All
+// pages that are absent have been asked for then.
+func (q *QP) ready(by mem.Accessor, list []SGE) mem.Fault {
+	result := mem.OK
+	for i := range list {
+		s := &list[i]
+		if s.Length == 0 {
+			continue
+		}
+		switch f := q.keys.Ready(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite); f {
+		case mem.OK:
+		case mem.FaultPage:
+			result = f
+		default:
+			return f
+		}
+	}
+	return result
+}
+
+// absent is how a request is refused for want of a page. Nothing of it was done, or
+// what was will be done again in the same way. The peer is to try again soon, and
+// then ever later.
+func (q *QP) absent() (Step, wire.Syndrome) {
+	s := &q.rsp
+	code := min(firstPageRNR+2*s.missed, lastPageRNR)
+	if q.typ != TypeUC {
+		s.missed = min(s.missed+1, mostMisses)
+		q.count.Inc(counter.PageRNR)
+	}
+	return stepPage, wire.RNRSyndrome(code)
+}
+
+// refusePage is absent for a SEND, n bytes of which were to go to the receive in hand.
+// Unless it is the last packet, more of that will be written.
+func (q *QP) refusePage(list []SGE, n uint32, p *wire.Packet) (Step, wire.Syndrome) {
+	s := &q.rsp
+	if !p.Spec.Is(wire.ClassLast) {
+		n = s.wqe.length - s.placed
+	}
+	q.wantPages(q.landing(), list, s.placed, n, mem.LocalWrite)
+	return q.absent()
+}
+
+// awaitPage lets a READ wait that is being answered, from off bytes into it.
+func (q *QP) awaitPage(now Time, res *resource, off uint32) {
+	s := &q.rsp
+	q.keys.Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
+	q.count.Inc(counter.PageStalls)
+	res.until, s.pageWait = now+stallTime(s.missed), true
+	s.missed = min(s.missed+1, mostMisses)
+}
+
+// waitsUntil is for how long the answer in front waits for a page, 0 when it does not.
+func (s *responder) waitsUntil() Time {
+	if s.fifo.n == 0 || !s.fifo.front().stored {
+		return 0
+	}
+	return s.resources[s.fifo.front().resource].until
+}

@@ -26,6 +26,7 @@ type movingHost struct {
 	mu     sync.Mutex
 	port   engine.Port
 	macs   map[netip.Addr]engine.Hop
+	old    *engine.Hop // what ResolveOn answers, nil for the same as Lookup
 	closed bool
 }
 
@@ -50,6 +51,9 @@ func (h *movingHost) Lookup(_ uint16, _, dst netip.Addr) (engine.Hop, error) {
 func (h *movingHost) ResolveOn(_ context.Context, vlan uint16, src, dst netip.Addr) (
 	engine.Hop, error,
 ) {
+	if h.old != nil {
+		return *h.old, nil
+	}
 	return h.Lookup(vlan, src, dst)
 }
 
@@ -294,6 +298,18 @@ func TestNeighbourMoves(t *testing.T) {
 		})
 		w.succeed(p[0].cq, 1)
 	}
+}
+
+// TestNeighbourMovesBeforeTheConnection does, after its path was resolved, and nobody
+// tells any more.
+func TestNeighbourMovesBeforeTheConnection(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	hosts[0].old = &engine.Hop{MAC: [6]byte{2, 0, 0, 0, 0, 99}}
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	eventually(t, "the new path", func() bool {
+		return a.qp.Query().Path.DstMAC == movingMAC(1)
+	})
 }
 
 // TestOwnMACChanges under a connection: its packets leave from the new one, and the

@@ -15,8 +15,9 @@ const (
 	followPause = 20 * time.Millisecond
 	// followAnew is how often the neighbours in use are looked at although nothing
 	// changed. The kernel does not see our packets, so nothing else makes it find
-	// out that a neighbour moved without a word.
-	followAnew = 10 * time.Second
+	// out that a neighbour moved without a word. It is the time that the kernel
+	// relies on a confirmation (base_reachable_time).
+	followAnew = 30 * time.Second
 )
 
 // followRouter keeps the GID table and the paths of connected QPs as the host has

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -166,6 +167,7 @@ func TestRemovedAddressIsTheKernels(t *testing.T) {
 	added := netip.MustParseAddr("10.99.1.1")
 	setAddr(t, w.pair, vethpair.A, added, true)
 	indexOf(t, w.devs[0], added, true)
+	gidChange(t, w.devs[0])
 	// The address goes to the loopback interface, so the kernel still has it.
 	in(t, w.pair, vethpair.A, func(link netlink.Link) error {
 		lo, err := netlink.LinkByName("lo")
@@ -237,5 +239,36 @@ func TestNeighbourFollowsTheKernel(t *testing.T) {
 			a.send(t, writeTo(a, b, roce.OpWrite, 1000))
 			w.succeed(a.cq, 1)
 		}
+	}
+}
+
+// TestStaleNeighbourIsProbed: the kernel sees none of the device's packets, so an
+// entry that nobody confirmed would stay as it is for ever, right or wrong. The device
+// has the kernel find out.
+func TestStaleNeighbourIsProbed(t *testing.T) {
+	w := vethWorld(t, vethpair.Options{}, engine.Options{})
+	peer := w.pair.B.IPv4.Addr()
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	moved := [6]byte{2, 0, 0, 0, 0, 0x78}
+	in(t, w.pair, vethpair.A, func(link netlink.Link) error {
+		// Or it would take the kernel eight seconds.
+		dir := "/proc/sys/net/ipv4/neigh/" + vethpair.IfName + "/"
+		for file, value := range map[string]string{
+			"delay_first_probe_time": "1", "retrans_time_ms": "20",
+		} {
+			if err := os.WriteFile(dir+file, []byte(value), 0); err != nil {
+				return err
+			}
+		}
+		return netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: link.Attrs().Index, IP: peer.AsSlice(), HardwareAddr: moved[:],
+			State: netlink.NUD_STALE,
+		})
+	})
+	for _, mac := range [][6]byte{moved, w.devs[1].Port().MAC} {
+		eventually(t, fmt.Sprintf("the path goes to % x", mac), func() bool {
+			return a.qp.Query().Path.DstMAC == mac
+		})
 	}
 }

@@ -285,6 +285,32 @@ func TestForeignTagsAreDropped(t *testing.T) {
 	})
 }
 
+// TestGroupsAreForOwnVLANs: what is sent to a group comes without a tag, or with that
+// of a VLAN that the device has an address on.
+func TestGroupsAreForOwnVLANs(t *testing.T) {
+	tap := &frameTap{}
+	w, _ := movingWorld(t, engine.Options{Tap: tap, RawPackets: true})
+	raw := rawSeat(t, w.devs[0])
+	a := datagramSeat(t, w.devs[0], engine.QPInit{})
+	b := datagramSeat(t, w.devs[1], engine.QPInit{})
+	b.attach(t, groups[0].gid)
+	for range 4 {
+		b.recv(t, 0, 0, 100)
+	}
+	a.multicast(t, groups[0].gid, gidIPv4, 1)
+	w.succeed(b.cq, 1)
+	frame := tap.take()[0]
+	frame[10] = 9 // from somebody else
+	for _, tag := range []uint16{6, testVLAN, 0} {
+		raw.post(t, copy(raw.mr.Bytes(), retag(frame, tag)))
+		if tag == 6 {
+			w.run(func() bool { return counterOf(t, w.devs[1], "drop_multicast") == 1 })
+		} else {
+			w.succeed(b.cq, 1)
+		}
+	}
+}
+
 // retag gives a frame another tag; 0 is none.
 func retag(frame []byte, tag uint16) []byte {
 	f := bytes.Clone(frame)

@@ -64,10 +64,11 @@ func playPaging(ctx context.Context, c *cast) (err error) {
 		stats.PageInvalidations, pages)
 	c.check(stats.PagePrefetch == pages, "paging: %d pages prefetched of %d",
 		stats.PagePrefetch, pages)
-	c.notes = append(c.notes, fmt.Sprintf("page_faults %d, page_faults_handled %d, "+
-		"page_invalidations %d, page_invalidations_handled %d, page_prefetch %d",
-		stats.PageFaults, stats.PageFaultsHandled, stats.PageInvalidations,
-		stats.PageInvalidationsHandled, stats.PagePrefetch), faultTimes(p.dev[1]))
+	c.notes = append(c.notes,
+		fmt.Sprintf("page_faults %d, page_faults_handled %d, page_prefetch %d",
+			stats.PageFaults, stats.PageFaultsHandled, stats.PagePrefetch),
+		fmt.Sprintf("page_invalidations %d, page_invalidations_handled %d",
+			stats.PageInvalidations, stats.PageInvalidationsHandled), faultTimes(p.dev[1]))
 	return nil
 }
 

@@ -36,7 +36,7 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 }
 
 // demoPassed is the last line when everything that is shown works.
-const demoPassed = "demo: 555 passed, 0 failed"
+const demoPassed = "demo: 579 passed, 0 failed"
 
 // unknownToTshark are the opcodes that tshark 4.0 does not know: FLUSH, ATOMIC WRITE
 // and all of XRC. It shows their BTH and no more.
@@ -95,7 +95,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
-		r.Copy.Bytes < 3000000 || len(r.Scenes) != 7 || len(r.Loss) != 2 {
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 8 || len(r.Loss) != 2 {
 		t.Errorf("code %d, %+v", i.code, r)
 	}
 	checks := 0

@@ -34,6 +34,10 @@ var scenes = []scene{
 		playAtomics,
 	},
 	{"keys", "SEND_WITH_INV takes a key out of use: the next WRITE with it is refused", playKeys},
+	{
+		"windows", "a memory window is revoked while WRITEs come through it, and granted anew",
+		playWindows,
+	},
 	{"UC", "SEND, WRITE, both also with immediate, from 0 bytes to 64 KiB: every byte", playUC},
 	{"UD", "datagrams both ways, answered by their GRH; a wrong Q_Key is dropped", playUD},
 	{"SRQ", "three QPs take from one shared receive queue, which tells when it runs low", playSRQ},

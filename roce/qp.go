@@ -109,7 +109,6 @@ type QP struct {
 	path   wire.Template
 	ipID   uint16
 	pmtu   uint32
-	window uint32 // as configured
 	sigAll bool
 	// yielded says that the ACK in front let a request pass.
 	yielded bool
@@ -186,11 +185,11 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 			return nil, err
 		}
 	}
-	q.window = uint32(c.Window)
+	q.req.configured = uint32(c.Window)
 	if c.Window == 0 {
-		q.window = defaultWindow
+		q.req.configured = defaultWindow
 	}
-	q.req.window = q.window
+	q.req.window = q.req.configured
 	return q, nil
 }
 

@@ -49,6 +49,8 @@ type requester struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
+
+	configured uint32 // the window of QPConfig
 }
 
 // restart begins a connection at a PSN.

@@ -23,13 +23,15 @@ const (
 	sockets                // bench/cpeer/udppeer.c: UDP sockets, in C
 	rc                     // package engine: reliable connections
 	micro                  // single steps of package wire
+	keys                   // changes of memory keys, on a device without a kernel
 	pass                   // an XDP program that lets everything pass
 	iperf3                 // kernel TCP; not a worker
 )
 
 var backendNames = [...]string{
 	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop",
-	sockets: "UDP sockets", rc: "ours", micro: "ours", pass: "XDP pass", iperf3: "iperf3",
+	sockets: "UDP sockets", rc: "ours", micro: "ours", keys: "ours", pass: "XDP pass",
+	iperf3: "iperf3",
 }
 
 func (b backend) String() string { return backendNames[b] }
@@ -44,7 +46,7 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	}
 	name := map[backend]string{
 		ours: "ours", asavie: "asavie", sink: "sink",
-		rc: "rc", micro: "micro", pass: "pass",
+		rc: "rc", micro: "micro", keys: "keys", pass: "pass",
 	}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
@@ -127,7 +129,7 @@ func (p *place) usual(r role) worker.Options {
 		return o
 	}
 	o.Interface = p.Interface(r.side)
-	if r.who == rc || r.who == micro {
+	if r.who == rc || r.who == micro || r.who == keys {
 		o.Message = s.Message
 	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames

@@ -23,6 +23,7 @@ var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Repo
 	"pass":   load.Pass,
 	"rc":     load.RC,
 	"micro":  load.Micro,
+	"keys":   load.Keys,
 }
 
 // runWorker is the main function of a measured process.

@@ -172,7 +172,8 @@ func (q *QP) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || q.si
 func (q *QP) progress(now Time) {
 	r := &q.req
 	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
-	r.retried, r.resent, r.rnrWait, r.pageWait, r.stalls = false, false, false, false, 0
+	r.retried, r.resent, r.rnrWait = false, false, false
+	q.stalled, q.stalls = false, 0
 	if q.sel != nil {
 		if q.sel.passed(r.una); q.sel.probe {
 			q.probed()
@@ -221,7 +222,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 		q.sel.beginRound(r.sentTop)
 	}
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
-	r.pageWait = false
+	q.stalled = false
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).

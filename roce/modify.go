@@ -229,7 +229,8 @@ func (q *QP) reset() {
 		q.sel.clear()
 		q.sel = nil
 	}
-	q.req = requester{window: q.window, cur: q.sq.head.Load(), new: q.sq.head.Load()}
+	window, head := q.req.configured, q.sq.head.Load()
+	q.req = requester{window: window, configured: window, cur: head, new: head}
 	q.rsp = responder{sges: q.rsp.sges}
 	q.lastDrop = stepAdmitted
 	q.sq.mu.Lock()

@@ -36,12 +36,12 @@ func stallTime(before uint8) Time { return min(firstStall<<before, lastStall) }
 // stall lets the send queue wait for a page.
 func (q *QP) stall(now Time) {
 	r := &q.req
-	if r.pageWait {
+	if q.stalled {
 		return
 	}
 	q.count.Inc(counter.PageStalls)
-	r.pageWait, r.rnrAt = true, now+stallTime(r.stalls)
-	r.stalls = min(r.stalls+1, mostMisses)
+	q.stalled, r.rnrAt = true, now+stallTime(q.stalls)
+	q.stalls = min(q.stalls+1, mostMisses)
 	if r.psn == r.una {
 		r.ackAt = 0 // it is for us to go on
 	}

@@ -111,12 +111,15 @@ type QP struct {
 	holds   *HoldPool
 	trace   *Trace
 
-	attr   Attr
-	path   wire.Template
-	ipID   uint16
-	pmtu   uint32
-	window uint32 // as configured
-	sigAll bool
+	attr Attr
+	path wire.Template
+	ipID uint16
+	// stalled says that no request is sent until req.rnrAt, for want of a page here;
+	// stalls is how often in a row.
+	stalled bool
+	stalls  uint8
+	pmtu    uint32
+	sigAll  bool
 	// yielded says that the ACK in front let a request pass.
 	yielded bool
 	// overrun says that a completion was lost: the QP must go to ERR. fatal
@@ -196,11 +199,11 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 			return nil, err
 		}
 	}
-	q.window = uint32(c.Window)
+	q.req.configured = uint32(c.Window)
 	if c.Window == 0 {
-		q.window = defaultWindow
+		q.req.configured = defaultWindow
 	}
-	q.req.window = q.window
+	q.req.window = q.req.configured
 	return q, nil
 }
 
@@ -329,7 +332,7 @@ func (q *QP) NextDeadline() (Time, bool) {
 	at := r.ackAt
 	if r.rnrWait {
 		at = r.rnrAt
-	} else if r.pageWait {
+	} else if q.stalled {
 		at = sooner(at, r.rnrAt)
 	}
 	if q.rsp.pageWait {
@@ -426,7 +429,7 @@ func (q *QP) enterError(now Time) {
 		return
 	}
 	q.setState(StateErr)
-	q.req.stop()
+	q.stopRequests()
 	if q.sel != nil {
 		q.sel.clear()
 	}
@@ -436,12 +439,18 @@ func (q *QP) enterError(now Time) {
 	}
 }
 
+// stopRequests turns the timers of the send queue off.
+func (q *QP) stopRequests() {
+	q.req.stop()
+	q.stalled = false
+}
+
 // enterSQE stops the send queue of an unreliable QP after a local error; the
 // receive queue keeps running (IBA 10.3.1.6).
 func (q *QP) enterSQE(now Time) {
 	if q.State() != StateErr {
 		q.setState(StateSQE)
-		q.req.stop()
+		q.stopRequests()
 		q.req.cut()
 		q.flushSends(now)
 	}

@@ -65,7 +65,7 @@ func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 	list := q.sq.sgList(r.cur, int(w.numSGE))
 	switch q.gather(q.own(w), list, off, dst) {
 	case mem.OK:
-		r.stalls = 0
+		q.stalls = 0
 		return true
 	case mem.FaultPage:
 		q.wantPages(q.own(w), list, off, w.length-off, 0)

@@ -49,10 +49,7 @@ type requester struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
-	// pageWait says that nothing is sent until rnrAt, for want of a page here;
-	// stalls is how often in a row.
-	pageWait bool
-	stalls   uint8
+	configured uint32 // the window of QPConfig
 }
 
 // restart begins a connection at a PSN.
@@ -67,7 +64,7 @@ func (r *requester) cut() { r.restart(r.psn) }
 // stop turns the timers off.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
-	r.paced, r.pageWait = false, false
+	r.paced = false
 }
 
 // ahead is how far p lies ahead of una.
@@ -76,7 +73,7 @@ func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una)
 // nextRequest writes the next request packet, if one may go now.
 func (q *QP) nextRequest(now Time, frame []byte) int {
 	r := &q.req
-	if r.rnrWait || r.pageWait || !q.State().sends() {
+	if r.rnrWait || q.stalled || !q.State().sends() {
 		return 0
 	}
 	if q.sel != nil {
@@ -336,8 +333,8 @@ func (q *QP) goBack(p wire.PSN) {
 // requestDeadline acts on the requester's timers.
 func (q *QP) requestDeadline(now Time) {
 	r := &q.req
-	if r.pageWait && now >= r.rnrAt {
-		r.pageWait = false
+	if q.stalled && now >= r.rnrAt {
+		q.stalled = false
 	}
 	switch {
 	case r.rnrWait && now >= r.rnrAt:

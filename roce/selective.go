@@ -62,11 +62,11 @@ func (q *QP) extend(e Extensions) {
 		q.sel.clear()
 		q.sel = nil
 	}
-	q.req.window = q.window
+	q.req.window = q.req.configured
 	if e != 0 {
 		q.holds.fill()
 		q.sel = &selective{ext: e, pool: q.holds}
-		q.req.window = min(q.window, holdSpan)
+		q.req.window = min(q.req.configured, holdSpan)
 	}
 }
 

@@ -47,7 +47,7 @@ func (q *QP) Snapshot() Snapshot {
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
-		PageWaiting: r.pageWait || s.pageWait,
+		PageWaiting: q.stalled || s.pageWait,
 	}
 	if q.sel != nil {
 		snap.HeldLate, snap.HeldEarly = q.sel.late.n, q.sel.early.n

@@ -25,10 +25,11 @@ cable and runs over AF_XDP; without root, or where AF_XDP is not to be had, it r
 on a simulated network and says why.
 
 It carries out every operation of reliable and unreliable connections at several
-sizes, atomics, matrix columns under one key, datagrams, shared receive queues and
-XRC, with every byte and every completion compared, writes to memory whose pages
-come and go, and reads its own packets back with another decoder. Then it copies a
-file, copies one over a cable that loses 5 % of the frames, and measures.
+sizes, atomics, memory windows that are revoked, matrix columns under one key,
+datagrams, shared receive queues and XRC, with every byte and every completion
+compared, writes to memory whose pages come and go, and reads its own packets back
+with another decoder. Then it copies a file, copies one over a cable that loses 5 %
+of the frames, and measures.
 Everything it makes is removed at the end.`,
 		Example: `  sudo xroce demo                       # over AF_XDP
   xroce demo                            # on the simulated network

@@ -35,6 +35,10 @@ var scenes = []scene{
 	},
 	{"keys", "SEND_WITH_INV takes a key out of use: the next WRITE with it is refused", playKeys},
 	{
+		"windows", "a memory window is revoked while WRITEs come through it, and granted anew",
+		playWindows,
+	},
+	{
 		"layouts", "a matrix column under one key: sent into a row, written into columns, read",
 		playMatrix,
 	},

@@ -52,8 +52,8 @@ func TestLines(t *testing.T) {
 				Tool: "ib_write_bw", Role: weServe, Transport: "RC", CM: true, Family: 6,
 				Size: 1 << 20,
 			},
-			"perf write-bw -d xr0 -x 2 -n 10 -F -s 1048576 -R -v",
-			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -R 2001:db8::1",
+			"perf write-bw -d xr0 -x 2 -n 10 -F -s 1048576 -u 17 -R -v",
+			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -u 17 -R 2001:db8::1",
 		},
 		{
 			Case{Tool: "rdma_client", Role: theyServe, Family: 4},

@@ -81,6 +81,13 @@ func TestDocumentHasThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, e := range explained {
+		item := wrap("* **"+e.what+"**: "+e.why, 100)
+		// One that a run did not meet is not there.
+		if strings.Contains(string(text), "* **"+e.what) && !strings.Contains(string(text), item) {
+			t.Errorf("%s does not explain %s as this program does", documentFile, e.what)
+		}
+	}
 	outcomes := make([]Outcome, 0, len(plan()))
 	for _, c := range plan() {
 		outcomes = append(outcomes, Outcome{Case: c, Verdict: passed})

@@ -106,15 +106,25 @@ func (d *dialogue) watch(from softroce.End, p *wire.Packet) (lose bool) {
 // explained are the differences that are known, by what differs, with the reason
 // that docs/interop.md gives.
 var explained = []struct{ what, why string }{
-	{"BTH.MigReq", "The bit tells the state of automatic path migration, and a queue pair " +
-		"that does none of it is in the state \"migrated\", 1 (IBA 17.2.8). rdma_rxe leaves it " +
-		"0. " +
-		"Adapters send 1 as we do, and no end looks at it."},
-	{"AETH.Syndrome", "An acknowledgement tells how many receives are posted (IBA 9.7.7.2), so " +
-		"that a requester need not run into RNR NAKs. rdma_rxe says that it does not count, and " +
-		"ignores the count of others."},
-	{coalescedAcks, "An acknowledgement covers all packets before its own (IBA 9.7.5.1.2). We " +
-		"send one for all that came in a burst, rdma_rxe one for each that asks."},
+	{
+		"BTH.MigReq",
+		"The bit is the state of automatic path migration, and 1 is \"migrated\", the " +
+			"normal one. rdma_rxe always sends 0 and takes either. We send 1, because " +
+			"adapters have been reported to take packets with 0 on a slower way.",
+	},
+	{
+		"AETH.Syndrome",
+		"An acknowledgement tells how many receives are posted (IBA 9.7.7.2), so that a " +
+			"requester need not run into RNR NAKs. rdma_rxe says that it does not count, " +
+			"and ignores the count of others.",
+	},
+	{
+		coalescedAcks,
+		"An acknowledgement covers all packets before its own (IBA 9.7.5.1), so their " +
+			"number depends on time: we send one for all that came in a burst, and either " +
+			"end sends one more for a packet that was repeated. It may differ from run to " +
+			"run; the last one must be the same.",
+	},
 }
 
 // explanation is why a difference is none to worry about, "" when nobody knows.

@@ -13,7 +13,7 @@ import (
 // The limits of a case. One on a lossy network waits for retransmissions, those of
 // the connection manager among them, which come after seconds.
 const (
-	usualLimit = 20 * time.Second
+	usualLimit = 30 * time.Second
 	faultLimit = 60 * time.Second
 )
 

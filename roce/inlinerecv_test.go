@@ -410,6 +410,7 @@ func (p *allPresent) Store(addr uint64, src []byte) mem.Fault {
 	copy(p.b[addr:], src)
 	return mem.OK
 }
+
 func (p *allPresent) Word(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault) {
 	return 0, mem.FaultUnmapped
 }

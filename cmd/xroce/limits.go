@@ -117,8 +117,13 @@ var (
 	}
 	odpGeneral   = []capability{{1, "ODP_SUPPORT"}, {2, "ODP_SUPPORT_IMPLICIT"}}
 	odpTransport = []capability{
-		{1, "SUPPORT_SEND"}, {2, "SUPPORT_RECV"}, {4, "SUPPORT_WRITE"}, {8, "SUPPORT_READ"},
-		{16, "SUPPORT_ATOMIC"}, {32, "SUPPORT_SRQ"}, {64, "SUPPORT_FLUSH"},
+		{1, "SUPPORT_SEND"},
+		{2, "SUPPORT_RECV"},
+		{4, "SUPPORT_WRITE"},
+		{8, "SUPPORT_READ"},
+		{16, "SUPPORT_ATOMIC"},
+		{32, "SUPPORT_SRQ"},
+		{64, "SUPPORT_FLUSH"},
 		{128, "SUPPORT_ATOMIC_WRITE"},
 	}
 )

@@ -190,7 +190,8 @@ func TestAllowList(t *testing.T) {
 	b := mapped(t, 8, readWrite)
 	addr, size := pager.AddressOf(b), uint64(page)
 	r, err := p.NewRegion(pager.RegionOptions{Range: pager.Implicit, Allow: []pager.Range{
-		{Addr: addr + 3*size, Length: size}, {Addr: addr + size, Length: 2 * size},
+		{Addr: addr + 3*size, Length: size},
+		{Addr: addr + size, Length: 2 * size},
 		{Addr: addr + 6*size, Length: 8},
 	}})
 	must(t, err)

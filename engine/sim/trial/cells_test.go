@@ -194,11 +194,12 @@ func (r *rig) strikes() uint64 {
 }
 
 // cells are the operations of the cells: READ_BACK, READ_WORD and WRITE_TICKET
-// are others on the wire, and SEND_INV needs another key each time.
+// are others on the wire, SEND_INV needs another key each time, and BIND_MW and
+// LOCAL_INV send nothing.
 func cells() (list []*operation) {
 	for i := range operations {
 		switch operations[i].name {
-		case "READ_BACK", "READ_WORD", "WRITE_TICKET", "SEND_INV":
+		case "READ_BACK", "READ_WORD", "WRITE_TICKET", "SEND_INV", "BIND_MW", "LOCAL_INV":
 		default:
 			list = append(list, &operations[i])
 		}

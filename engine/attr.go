@@ -47,14 +47,7 @@ type DeviceAttr struct {
 	MaxInline    int // bytes of inline data of a send
 	MaxInlineRcv int // bytes that ride in a completion, 0 when turned off
 
-	ODP OnDemandAttr
-}
-
-// OnDemandAttr is what on-demand paging can do (struct ibv_odp_caps), zero where
-// regions must be present.
-type OnDemandAttr struct {
-	General         uint64 // enum ibv_odp_general_caps
-	RC, UC, UD, XRC uint32 // enum ibv_odp_transport_cap_bits
+	ODP ODPCaps // of ON_DEMAND regions
 }
 
 // AtomicCap says with what atomics of peers are atomic, with the values of enum
@@ -112,13 +105,15 @@ func Attributes(o Options) DeviceAttr {
 	a := DeviceAttr{
 		MaxMRSize: math.MaxInt64, PageSizeCap: ^uint64(1<<12 - 1),
 		MaxQP: maxQP, MaxQPWR: roce.MaxWR, Caps: capsOfAll, MaxSGE: roce.MaxSGE,
-		MaxSGERd: roce.MaxSGE, MaxCQ: unbounded, MaxCQE: roce.MaxCQDepth, MaxMR: numbers24, MaxMW: numbers24,
+		MaxSGERd: roce.MaxSGE, MaxCQ: unbounded, MaxCQE: roce.MaxCQDepth, MaxMR: numbers24,
+		MaxMW:      numbers24,
 		MaxEntries: mem.MaxEntries, MaxDims: mem.MaxDims, MaxDepth: mem.MaxDepth,
 		MaxPD: unbounded, MaxQPRdAtom: roce.MaxRdAtomic, MaxResRdAtom: maxQP * roce.MaxRdAtomic,
 		MaxQPInitRdAtom: roce.MaxRdAtomic, AtomicCap: AtomicGlob,
 		MaxMcastGrp: unbounded, MaxMcastQP: maxQP, MaxMcastSum: unbounded, MaxAH: unbounded,
 		MaxSRQ: numbers24, MaxSRQWR: roce.MaxWR, MaxSRQSGE: roce.MaxSGE, MaxPkeys: 1,
-		CAAckDelay: 15, PhysPorts: 1, MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
+		CAAckDelay: 15, PhysPorts: 1,
+		ODP: odpCaps, MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
 	}
 	if o.Windows2A {
 		a.Caps |= CapMWType2A

@@ -19,15 +19,22 @@ func TestRowD2WindowsAsTold(t *testing.T) {
 	}
 }
 
-// TestRowD15OnDemandAsTold: a device without a bit for it refuses on-demand memory.
+// TestRowD15OnDemandAsTold: what is told of on-demand paging is what RegODP does, and
+// each transport has bits only where there is paging at all.
 func TestRowD15OnDemandAsTold(t *testing.T) {
 	dev := simWorld(t, 1, sim.Faults{}, engine.Options{}).devs[0]
 	a := dev.Query()
-	_, err := dev.RegMR(dev.AllocPD(), make([]byte, 8), mem.OnDemand|mem.LocalWrite)
+	mr, err := dev.RegODP(dev.AllocPD(), make([]byte, 8), mem.LocalWrite)
 	if told := a.ODP.General&1 != 0; told != (err == nil) {
-		t.Errorf("general_odp_caps %#x, but RegMR says %v", a.ODP.General, err)
+		t.Errorf("general_odp_caps %#x, but RegODP says %v", a.ODP.General, err)
 	}
-	for name, bits := range map[string]uint32{
+	if err == nil {
+		defer mr.Deregister()
+	}
+	if a.ODP != dev.ODPCaps() {
+		t.Errorf("%+v, ODPCaps says %+v", a.ODP, dev.ODPCaps())
+	}
+	for name, bits := range map[string]engine.ODPOps{
 		"RC": a.ODP.RC, "UC": a.ODP.UC, "UD": a.ODP.UD, "XRC": a.ODP.XRC,
 	} {
 		if bits != 0 && a.ODP.General&1 == 0 {

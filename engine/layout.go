@@ -18,6 +18,7 @@ func (d *Device) RegIndirect(pd *PD, maxEntries int) (*MR, error) {
 		return nil, err
 	}
 	m := &MR{region: region, device: d, pd: pd}
+	m.pdn.Store(pd.number)
 	d.registry.add(resourceMR, m, &m.number)
 	return m, nil
 }
@@ -69,6 +70,7 @@ func (m *MR) ReregLayout(what mem.Change, pd *PD, access mem.Access, l *mem.Layo
 	if what&mem.ChangePD != 0 {
 		m.pd.unuse()
 		m.pd = pd
+		m.pdn.Store(pd.number)
 	}
 	m.device.settle()
 	// The memory that was the region's own is of no more use.

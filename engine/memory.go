@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"xroce/engine/pager"
 	"xroce/roce"
@@ -24,6 +25,9 @@ type MR struct {
 	readOnly bool
 	huge     bool   // AllocMR: of huge pages
 	number   uint32 // in the registry
+	// pdn is the number of pd, for Resources: whoever holds mu may wait for the
+	// progress lock.
+	pdn atomic.Uint32
 	// odp is the paging of a region that was registered with it.
 	odp *pager.Region
 }
@@ -71,6 +75,7 @@ func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) 
 		return nil, err
 	}
 	r := &MR{region: region, device: d, pd: pd}
+	r.pdn.Store(pd.number)
 	d.registry.add(resourceMR, r, &r.number)
 	return r, nil
 }
@@ -158,6 +163,7 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	if what&mem.ChangePD != 0 {
 		m.pd.unuse()
 		m.pd = pd
+		m.pdn.Store(pd.number)
 	}
 	m.device.settle()
 	if what&mem.ChangeTranslation == 0 {

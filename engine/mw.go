@@ -30,6 +30,7 @@ type MW struct {
 	window *mem.Window
 	device *Device
 	pd     *PD
+	number uint32 // in the registry
 
 	mu sync.Mutex
 	// posted is the key of the last bind that was posted, of a window of type 1.
@@ -47,7 +48,9 @@ func (p *PD) AllocMW(t mem.WindowType) (*MW, error) {
 		p.unuse()
 		return nil, err
 	}
-	return &MW{window: w, device: p.device, pd: p, posted: w.RKey()}, nil
+	m := &MW{window: w, device: p.device, pd: p, posted: w.RKey()}
+	p.device.registry.add(resourceMW, m, &m.number)
+	return m, nil
 }
 
 // Windows2A tells whether type 2 windows of the device are of type 2A, and not 2B.
@@ -155,6 +158,7 @@ func (w *MW) Dealloc() {
 	if w.device.keys.DeallocWindow(w.window) != nil {
 		return // once was enough
 	}
+	w.device.registry.remove(resourceMW, w, w.number)
 	w.pd.unuse()
 	w.device.settle()
 }

@@ -79,6 +79,7 @@ func (d *Device) regODP(pd *PD, m ODPMemory, access mem.Access, keep []byte) (*M
 		pd.unuse()
 		return nil, err
 	}
+	mr.pdn.Store(pd.number)
 	d.registry.add(resourceMR, mr, &mr.number)
 	p := &d.paging
 	p.mu.Lock()

@@ -13,6 +13,7 @@ const (
 	resourcePD resourceKind = iota
 	resourceMR
 	resourceCQ
+	resourceMW
 	resourceKinds
 )
 

@@ -16,6 +16,7 @@ type Resources struct {
 	Total  ResourceCount `json:"total"`
 	PDs    []PDRow       `json:"pd,omitempty"`
 	MRs    []MRRow       `json:"mr,omitempty"`
+	MWs    []MWRow       `json:"mw,omitempty"`
 	CQs    []CQRow       `json:"cq,omitempty"`
 	QPs    []QPRow       `json:"qp,omitempty"`
 	SRQs   []SRQRow      `json:"srq,omitempty"`
@@ -25,6 +26,7 @@ type Resources struct {
 type ResourceCount struct {
 	PD  int `json:"pd"`
 	MR  int `json:"mr"`
+	MW  int `json:"mw"`
 	CQ  int `json:"cq"`
 	QP  int `json:"qp"`
 	SRQ int `json:"srq"`
@@ -46,6 +48,16 @@ type MRRow struct {
 	Access string  `json:"access"`
 	Valid  bool    `json:"valid"` // not invalidated
 	PDN    uint32  `json:"pdn"`
+}
+
+// An MWRow is a memory window.
+type MWRow struct {
+	MWN   uint32  `json:"mwn"`
+	Type  uint8   `json:"type"` // 1 or 2
+	RKey  *uint32 `json:"rkey,omitempty"`
+	Bound bool    `json:"bound"`
+	Len   uint64  `json:"mwlen"` // bytes, 0 when it is not bound
+	PDN   uint32  `json:"pdn"`
 }
 
 // A CQRow is a completion queue.
@@ -92,9 +104,11 @@ func (d *Device) Resources(limit int) Resources {
 	r := Resources{Device: d.Name()}
 	var pds []*PD
 	var mrs []*MR
+	var mws []*MW
 	var cqs []*CQ
 	pds, r.Total.PD = objectsOf[*PD](&d.registry, resourcePD, limit)
 	mrs, r.Total.MR = objectsOf[*MR](&d.registry, resourceMR, limit)
+	mws, r.Total.MW = objectsOf[*MW](&d.registry, resourceMW, limit)
 	cqs, r.Total.CQ = objectsOf[*CQ](&d.registry, resourceCQ, limit)
 	r.Total.QP, r.Total.SRQ = q.qps.Len(), d.srqs.Len()
 	for _, p := range pds {
@@ -102,6 +116,9 @@ func (d *Device) Resources(limit int) Resources {
 	}
 	for _, m := range mrs {
 		r.MRs = append(r.MRs, m.row())
+	}
+	for _, w := range mws {
+		r.MWs = append(r.MWs, w.row())
 	}
 	for _, c := range cqs {
 		r.CQs = append(r.CQs, CQRow{CQN: c.number, CQE: c.ring.Depth(), Users: c.users})
@@ -125,6 +142,7 @@ func (d *Device) Resources(limit int) Resources {
 func (r *Resources) sort() {
 	slices.SortFunc(r.PDs, func(a, b PDRow) int { return cmp.Compare(a.PDN, b.PDN) })
 	slices.SortFunc(r.MRs, func(a, b MRRow) int { return cmp.Compare(a.MRN, b.MRN) })
+	slices.SortFunc(r.MWs, func(a, b MWRow) int { return cmp.Compare(a.MWN, b.MWN) })
 	slices.SortFunc(r.CQs, func(a, b CQRow) int { return cmp.Compare(a.CQN, b.CQN) })
 	slices.SortFunc(r.QPs, func(a, b QPRow) int { return cmp.Compare(a.LQPN, b.LQPN) })
 	slices.SortFunc(r.SRQs, func(a, b SRQRow) int { return cmp.Compare(a.SRQN, b.SRQN) })
@@ -136,6 +154,9 @@ func (r *Resources) HideKeys() {
 		m := &r.MRs[i]
 		m.RKey, m.LKey, m.IOVA = nil, nil, nil
 	}
+	for i := range r.MWs {
+		r.MWs[i].RKey = nil
+	}
 }
 
 func (m *MR) row() MRRow {
@@ -143,7 +164,15 @@ func (m *MR) row() MRRow {
 	return MRRow{
 		MRN: m.number, LKey: &lkey, RKey: &rkey, IOVA: &addr, Len: m.Len(),
 		Access: (m.region.Access() &^ mem.Invalidatable).String(), Valid: m.region.Valid(),
-		PDN: m.PD().number,
+		PDN: m.pdn.Load(),
+	}
+}
+
+func (w *MW) row() MWRow {
+	key := w.window.RKey()
+	return MWRow{
+		MWN: w.number, Type: uint8(w.Type()), RKey: &key, Bound: w.Bound(), Len: w.Len(),
+		PDN: w.pd.number,
 	}
 }
 

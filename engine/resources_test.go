@@ -20,6 +20,11 @@ func TestResources(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 	join(t, a, b, engine.ConnectOptions{})
+	mw, err := a.pd.AllocMW(mem.WindowType2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mwKey := mw.RKey()
 	srq, err := a.dev.CreateSRQ(a.pd, engine.SRQInit{MaxWR: 7})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +44,7 @@ func TestResources(t *testing.T) {
 	}
 	a.recv(t, 1, 0, 64)
 	r := a.dev.Resources(100)
-	if want := (engine.ResourceCount{PD: 1, MR: 1, CQ: 1, QP: 2, SRQ: 2}); r.Total != want {
+	if want := (engine.ResourceCount{PD: 1, MR: 1, MW: 1, CQ: 1, QP: 2, SRQ: 2}); r.Total != want {
 		t.Errorf("%+v, want %+v", r.Total, want)
 	}
 	lkey, rkey, addr := a.mr.LKey(), a.mr.RKey(), a.mr.Addr()
@@ -51,12 +56,15 @@ func TestResources(t *testing.T) {
 	}
 	for name, diff := range map[string]string{
 		"device": cmp.Diff("a", r.Device),
-		"pd":     cmp.Diff([]engine.PDRow{{PDN: pdn, Users: 5}}, r.PDs),
+		"pd":     cmp.Diff([]engine.PDRow{{PDN: pdn, Users: 6}}, r.PDs),
 		"cq":     cmp.Diff([]engine.CQRow{{CQN: cqn, CQE: 1024, Users: 5}}, r.CQs),
 		"mr": cmp.Diff([]engine.MRRow{{
 			MRN: r.MRs[0].MRN, LKey: &lkey, RKey: &rkey, IOVA: &addr, Len: 1 << 17,
 			Access: rights.String(), Valid: true, PDN: pdn,
 		}}, r.MRs),
+		"mw": cmp.Diff([]engine.MWRow{
+			{MWN: r.MWs[0].MWN, Type: 2, RKey: &mwKey, PDN: pdn},
+		}, r.MWs),
 		"qp": cmp.Diff(map[uint32]engine.QPRow{
 			a.qp.QPN(): {
 				LQPN: a.qp.QPN(), RQPN: b.qp.QPN(), Type: "RC", State: "RTS", PDN: pdn,
@@ -81,7 +89,8 @@ func TestResources(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if r.HideKeys(); r.MRs[0].LKey != nil || r.MRs[0].RKey != nil || r.MRs[0].IOVA != nil {
+	if r.HideKeys(); r.MRs[0].LKey != nil || r.MRs[0].RKey != nil || r.MRs[0].IOVA != nil ||
+		r.MWs[0].RKey != nil {
 		t.Error("keys are not hidden")
 	}
 	// Fewer rows than there are, but the true numbers.
@@ -103,8 +112,9 @@ func TestRowG24ObjectsAreCounted(t *testing.T) {
 		pd := dev.AllocPD()
 		cq, err := dev.CreateCQ(1)
 		mr, errMR := dev.RegMR(pd, buf, mem.LocalWrite)
+		mw, errMW := pd.AllocMW(mem.WindowType1)
 		srq, errSRQ := dev.CreateSRQ(pd, engine.SRQInit{MaxWR: 1})
-		if err := errors.Join(err, errMR, errSRQ); err != nil {
+		if err := errors.Join(err, errMR, errMW, errSRQ); err != nil {
 			t.Fatal(err)
 		}
 		qp, err := dev.CreateQP(pd, engine.QPInit{SendCQ: cq, RecvCQ: cq, SRQ: srq})
@@ -112,7 +122,7 @@ func TestRowG24ObjectsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			want := engine.ResourceCount{PD: 1, MR: 1, CQ: 1, QP: 1, SRQ: 1}
+			want := engine.ResourceCount{PD: 1, MR: 1, MW: 1, CQ: 1, QP: 1, SRQ: 1}
 			if got := dev.Resources(0).Total; got != want {
 				t.Errorf("%+v", got)
 			}
@@ -120,6 +130,7 @@ func TestRowG24ObjectsAreCounted(t *testing.T) {
 		if err := pd.Close(); err == nil {
 			t.Fatal("the domain did not wait for its users")
 		}
+		mw.Dealloc()
 		qp.Close()
 		err = errors.Join(srq.Close(), cq.Close(), mr.Deregister(), pd.Close(), pd.Close())
 		if err != nil {

@@ -76,7 +76,7 @@ var limits = []limit{
 		func(a engine.DeviceAttr) uint64 { return uint64(a.CAAckDelay) }, nil,
 	},
 	{
-		"general_odp_caps", func(a engine.DeviceAttr) uint64 { return a.ODP.General },
+		"general_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.General) },
 		flagLines(odpGeneral, "0x%x"),
 	},
 	{"rc_odp_caps", func(a engine.DeviceAttr) uint64 { return uint64(a.ODP.RC) }, odpText},

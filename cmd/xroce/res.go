@@ -12,7 +12,7 @@ import (
 )
 
 // resKinds are the kinds of objects, in the order of the summary.
-var resKinds = []string{"pd", "cq", "qp", "mr", "srq"}
+var resKinds = []string{"pd", "cq", "qp", "mr", "mw", "srq"}
 
 // resFlags are what `xroce res` was asked.
 type resFlags struct {
@@ -24,12 +24,13 @@ type resFlags struct {
 func (a *app) resCommand() *cobra.Command {
 	var f resFlags
 	c := &cobra.Command{
-		Use:   "res [show] [pd|cq|qp|mr|srq]",
+		Use:   "res [show] [pd|cq|qp|mr|mw|srq]",
 		Short: "Show the objects of running xroce processes, as rdma res does",
-		Long: `Show how many protection domains, completion queues, queue pairs, memory regions and
-shared receive queues the running xroce processes of this user have, or with a kind
-each of them, in the form of 'rdma res show'. With -v also memory keys and addresses,
-with which a peer could use the memory. Nothing in memory is ever shown.
+		Long: `Show how many protection domains, completion queues, queue pairs, memory regions,
+memory windows and shared receive queues the running xroce processes of this user
+have, or with a kind each of them, in the form of 'rdma res show'. With -v also
+memory keys and addresses, with which a peer could use the memory. Nothing in memory
+is ever shown.
 
 Processes answer on sockets in $XDG_RUNTIME_DIR/xroce, for root in /run/xroce, which
 nobody else can enter.`,
@@ -100,8 +101,8 @@ func (a *app) res(f resFlags) error {
 		for i := range answer.Devices {
 			d := &answer.Devices[i]
 			if f.kind == "" {
-				a.printf("%s: pd %d cq %d qp %d mr %d srq %d %s\n", d.Device, d.Total.PD,
-					d.Total.CQ, d.Total.QP, d.Total.MR, d.Total.SRQ, owner)
+				a.printf("%s: pd %d cq %d qp %d mr %d mw %d srq %d %s\n", d.Device,
+					d.Total.PD, d.Total.CQ, d.Total.QP, d.Total.MR, d.Total.MW, d.Total.SRQ, owner)
 				continue
 			}
 			a.printf("%s", resTable(d, f.kind, owner))
@@ -115,7 +116,7 @@ func keepKind(r *engine.Resources, kind string) {
 	for k, drop := range map[string]func(){
 		"pd": func() { r.PDs = nil }, "cq": func() { r.CQs = nil },
 		"qp": func() { r.QPs = nil }, "mr": func() { r.MRs = nil },
-		"srq": func() { r.SRQs = nil },
+		"mw": func() { r.MWs = nil }, "srq": func() { r.SRQs = nil },
 	} {
 		if kind != "" && kind != k {
 			drop()
@@ -152,6 +153,11 @@ func resTable(r *engine.Resources, kind, owner string) string {
 		for i := range r.MRs {
 			line("%s", resMR(r.Device, &r.MRs[i]))
 		}
+	case "mw":
+		total = r.Total.MW
+		for i := range r.MWs {
+			line("%s", resMW(r.Device, &r.MWs[i]))
+		}
 	case "srq":
 		total = r.Total.SRQ
 		for _, s := range r.SRQs {
@@ -187,6 +193,19 @@ func resMR(device string, m *engine.MRRow) string {
 		s += " state invalid"
 	}
 	return s
+}
+
+// resMW is a window in one line, with its key if it came.
+func resMW(device string, w *engine.MWRow) string {
+	s := fmt.Sprintf("dev %s mwn %d type %d", device, w.MWN, w.Type)
+	if w.RKey != nil {
+		s += fmt.Sprintf(" rkey 0x%08x", *w.RKey)
+	}
+	state := "free"
+	if w.Bound {
+		state = "bound"
+	}
+	return s + fmt.Sprintf(" state %s mwlen %d pdn %d", state, w.Len, w.PDN)
 }
 
 // resOptional is a name and its number, nothing for 0.

@@ -24,7 +24,7 @@ func TestResOfThisProcess(t *testing.T) {
 	server.listenPort(t)
 	pid := os.Getpid()
 	i := b.run(t, "res")
-	want := fmt.Sprintf("xr1: pd 0 cq 0 qp 0 mr 0 srq 0 pid %d comm ", pid)
+	want := fmt.Sprintf("xr1: pd 0 cq 0 qp 0 mr 0 mw 0 srq 0 pid %d comm ", pid)
 	if i.code != exitOK || i.stderr != "" || !strings.HasPrefix(i.stdout, want) {
 		t.Errorf("code %d, %q, %q", i.code, i.stdout, i.stderr)
 	}
@@ -65,11 +65,15 @@ func TestResUsage(t *testing.T) {
 func TestResLines(t *testing.T) {
 	lkey, addr := uint32(0x1234ab), uint64(0x7f0000001000)
 	r := engine.Resources{
-		Device: "eth0", Total: engine.ResourceCount{PD: 1, MR: 3, CQ: 1, QP: 2, SRQ: 1},
+		Device: "eth0", Total: engine.ResourceCount{PD: 1, MR: 3, MW: 2, CQ: 1, QP: 2, SRQ: 1},
 		PDs: []engine.PDRow{{PDN: 1, Users: 4}},
 		MRs: []engine.MRRow{
 			{MRN: 1, Len: 4096, Access: "LOCAL_WRITE", Valid: true, PDN: 1},
 			{MRN: 2, RKey: &lkey, LKey: &lkey, IOVA: &addr, Len: 1, Access: "LOCAL_READ", PDN: 1},
+		},
+		MWs: []engine.MWRow{
+			{MWN: 1, Type: 1, PDN: 1},
+			{MWN: 2, Type: 2, RKey: &lkey, Bound: true, Len: 64, PDN: 1},
 		},
 		CQs: []engine.CQRow{{CQN: 2, CQE: 128, Users: 2}},
 		QPs: []engine.QPRow{
@@ -142,7 +146,7 @@ func TestRowK2TwoProcesses(t *testing.T) {
 	}
 	owner := fmt.Sprintf(" pid %d comm ", server.Process.Pid)
 	contains(t, qp, "link xr0/1 lqpn ", " rqpn ", " type RC state RTS ", owner)
-	contains(t, show(), "xr0: pd 1 cq 1 qp 1 mr 1 srq 0"+owner)
+	contains(t, show(), "xr0: pd 1 cq 1 qp 1 mr 1 mw 0 srq 0"+owner)
 	mr := show("mr")
 	contains(t, mr, "dev xr0 mrn 1 mrlen ", owner)
 	if strings.Contains(mr, "key") || !strings.Contains(show("mr", "-v"), " rkey 0x") {

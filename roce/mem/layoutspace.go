@@ -33,6 +33,10 @@ type lane struct {
 	source  uint32
 }
 
+// steady tells whether the memory is never absent: what a layout is in does not change
+// before its key does.
+func (l *layoutSpace) steady(_, _ uint64) bool { return !l.paged }
+
 // few is how many sources are looked at whether an access needs them or not.
 const few = 4
 

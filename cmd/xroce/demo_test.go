@@ -95,7 +95,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
-		r.Copy.Bytes < 3000000 || len(r.Scenes) != 8 || len(r.Loss) != 2 {
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 10 || len(r.Loss) != 2 {
 		t.Errorf("code %d, %+v", i.code, r)
 	}
 	checks := 0

@@ -90,10 +90,9 @@ or this user cannot do it, 130 interrupted.`,
 	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
 	root.AddCommand(
 		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
-		a.pingpongCommand(), a.perfCommand(), a.rpingCommand(),
-		a.serveCommand(),
-		a.copyCommand(), a.simCommand(),
-		a.versionCommand(),
+		a.pingpongCommand(), a.perfCommand(), a.rpingCommand(), a.ucmatoseCommand(),
+		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
+		a.copyCommand(), a.simCommand(), a.versionCommand(),
 	)
 	return root
 }

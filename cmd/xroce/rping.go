@@ -8,13 +8,16 @@ import (
 	"xroce/cmd/xroce/rdmacm"
 )
 
+// rpingFlags are the flags of rping.
+type rpingFlags struct {
+	conversationFlags
+	server, client, persistent, validate, own bool
+	addr, source                              string
+	port, count, size                         int
+}
+
 func (a *app) rpingCommand() *cobra.Command {
-	var f conversationFlags
-	var p struct {
-		server, client, persistent, validate, own bool
-		addr, source                              string
-		port, count, size                         int
-	}
+	var p rpingFlags
 	c := &cobra.Command{
 		Use:   "rping (-s | -c -a ADDR)",
 		Short: "Ping by RDMA READ and WRITE over rdma_cm, like rping, which may be the other end",
@@ -29,7 +32,7 @@ and -vv the log.`,
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
-	f.register(flags)
+	p.register(flags)
 	flags.BoolVarP(&p.server, "server", "s", false, "be the server")
 	flags.BoolVarP(&p.client, "client", "c", false, "be the client")
 	flags.StringVarP(&p.addr, "addr", "a", "", "address of the server (a server's default: any)")
@@ -41,18 +44,8 @@ and -vv the log.`,
 	flags.BoolVarP(&p.persistent, "persistent", "P", false, "serve clients until interrupted")
 	flags.BoolVarP(&p.own, "own-qp", "q", false, "ignored: who makes a queue pair is all the same")
 	return a.command(c, func(ctx context.Context, _ []string) error {
-		switch {
-		case p.server == p.client:
-			return usagef("either -s or -c")
-		case p.client && p.addr == "":
-			return usagef("-c needs -a, the address of the server")
-		case p.client && p.persistent:
-			return usagef("-P is for servers")
-		case p.count < 0:
-			return usagef("-C %d is negative", p.count)
-		case p.size < rdmacm.RpingMinSize || p.size > rdmacm.RpingMaxSize:
-			return usagef("-S %d is not in %d..%d", p.size, rdmacm.RpingMinSize,
-				rdmacm.RpingMaxSize)
+		if err := p.check(); err != nil {
+			return err
 		}
 		if p.addr == "" {
 			p.addr = anywhere
@@ -72,7 +65,7 @@ and -vv the log.`,
 		report := conversationReport{
 			Tool: "rping", Role: role(p.server), Address: at.String(), Size: p.size,
 		}
-		return a.converse(ctx, &f, report, func(s *rdmacm.Station) (rdmacm.Result, error) {
+		return a.converse(ctx, &p.conversationFlags, report, func(s *rdmacm.Station) (rdmacm.Result, error) {
 			switch {
 			case p.client:
 				return s.DialRping(ctx, config)
@@ -82,4 +75,22 @@ and -vv the log.`,
 			return s.ServeRping(ctx, config)
 		})
 	})
+}
+
+// check refuses what is out of range or does not go together.
+func (p *rpingFlags) check() error {
+	switch {
+	case p.server == p.client:
+		return usagef("either -s or -c")
+	case p.client && p.addr == "":
+		return usagef("-c needs -a, the address of the server")
+	case p.client && p.persistent:
+		return usagef("-P is for servers")
+	case p.count < 0:
+		return usagef("-C %d is negative", p.count)
+	case p.size < rdmacm.RpingMinSize || p.size > rdmacm.RpingMaxSize:
+		return usagef("-S %d is not in %d..%d", p.size, rdmacm.RpingMinSize,
+			rdmacm.RpingMaxSize)
+	}
+	return nil
 }

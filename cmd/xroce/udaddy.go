@@ -41,7 +41,7 @@ the same -c, -C and -S. A datagram that is lost is not sent again: then both wai
 			return err
 		}
 		if f.server != "" && source.IsValid() {
-			return usagef("-b is for servers here: a lookup leaves from the first address that fits")
+			return usagef("-b is for servers here: a lookup leaves from the first address")
 		}
 		config := rdmacm.Udaddy{
 			Addr: at, Connections: f.connections, Count: f.count, Size: f.size, TClass: f.tos,

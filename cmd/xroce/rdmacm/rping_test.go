@@ -71,7 +71,9 @@ func TestRping(t *testing.T) {
 			server, client := newRig(t, c.faults)
 			ctx := within(t)
 			config := Rping{Addr: anyAt(RpingPort), Size: c.size, Verbose: true}
-			ended := server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
+			ended := server.begin(t, func() (Result, error) {
+				return server.ServeRping(ctx, config)
+			})
 			config.Count, config.Validate = c.count, true
 			config.Addr = server.at(c.v6, RpingPort)
 			got, err := client.DialRping(ctx, config)
@@ -183,7 +185,9 @@ func TestRpingBadClient(t *testing.T) {
 			server, client := newRig(t, sim.Faults{})
 			ctx := within(t)
 			config := Rping{Addr: server.at(false, RpingPort), Size: 64}
-			ended := server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
+			ended := server.begin(t, func() (Result, error) {
+				return server.ServeRping(ctx, config)
+			})
 			p, err := client.newPinger(config, true)
 			must(t, err)
 			p.conn, err = client.Manager.Dial(ctx, config.Addr, p.setup())

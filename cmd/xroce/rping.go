@@ -65,15 +65,16 @@ and -vv the log.`,
 		report := conversationReport{
 			Tool: "rping", Role: role(p.server), Address: at.String(), Size: p.size,
 		}
-		return a.converse(ctx, &p.conversationFlags, report, func(s *rdmacm.Station) (rdmacm.Result, error) {
-			switch {
-			case p.client:
-				return s.DialRping(ctx, config)
-			case p.persistent:
-				return rdmacm.Result{}, s.ServeRpings(ctx, config)
-			}
-			return s.ServeRping(ctx, config)
-		})
+		return a.converse(ctx, &p.conversationFlags, report,
+			func(s *rdmacm.Station) (rdmacm.Result, error) {
+				switch {
+				case p.client:
+					return s.DialRping(ctx, config)
+				case p.persistent:
+					return rdmacm.Result{}, s.ServeRpings(ctx, config)
+				}
+				return s.ServeRping(ctx, config)
+			})
 	})
 }
 

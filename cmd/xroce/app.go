@@ -95,9 +95,9 @@ or this user cannot do it, 130 interrupted.`,
 	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
 	root.AddCommand(
 		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
-		a.pingpongCommand(), a.perfCommand(), a.serveCommand(), a.copyCommand(), a.resCommand(),
-		a.simCommand(),
-		a.versionCommand(),
+		a.pingpongCommand(), a.perfCommand(), a.rpingCommand(), a.ucmatoseCommand(),
+		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
+		a.copyCommand(), a.resCommand(), a.simCommand(), a.versionCommand(),
 	)
 	return root
 }

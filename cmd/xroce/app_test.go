@@ -267,7 +267,8 @@ func TestWrongCommandLines(t *testing.T) {
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	b, _ := simBench(t)
 	for _, c := range []string{
-		"demo", "check", "devices", "devinfo", "pingpong", "serve", "copy", "version",
+		"demo", "check", "devices", "devinfo", "pingpong", "serve", "copy", "version", "rping",
+		"ucmatose", "udaddy", "rdma-server", "rdma-client",
 	} {
 		i := b.run(t, c, "--help")
 		if i.code != exitOK || i.stderr != "" {

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -190,13 +189,16 @@ func (m *Manager) end() {
 // drain waits until the device has sent what QP 1 was given, or does not. The
 // caller holds mu.
 func (m *Manager) drain() {
-	const rounds = 64 // each one of them is progress, made here or by the driver
+	const (
+		rounds = 64                     // each one of them is progress, made here ...
+		turn   = 100 * time.Microsecond // ... or by the driver, which needs a CPU for it
+	)
 	for range rounds {
 		if m.qp.Snapshot().SendPosted == 0 {
 			return
 		}
 		if !m.dev.Progress() {
-			runtime.Gosched()
+			time.Sleep(turn)
 		}
 	}
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/rdmacm"
+	"xroce/engine/cm"
+)
+
+// A conversationReport is what the commands that are examples of rdma_cm print with
+// --json.
+type conversationReport struct {
+	Tool        string  `json:"tool"`
+	Role        string  `json:"role"` // server or client
+	Device      string  `json:"device"`
+	Backend     string  `json:"backend"`
+	Address     string  `json:"address"` // of the server
+	Size        int     `json:"size"`    // bytes of a message
+	Connections int     `json:"connections"`
+	Messages    int     `json:"messages"` // each way, or rounds
+	Seconds     float64 `json:"seconds"`  // of a server with the time that it waited
+}
+
+// conversationFlags are those of all commands that are examples of rdma_cm.
+type conversationFlags struct {
+	device deviceFlags
+	iface  string
+}
+
+func (f *conversationFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
+	f.device.register(flags)
+}
+
+// converse opens a device and its connection manager for a conversation, and prints
+// what came of it. The report says what is known before.
+func (a *app) converse(
+	ctx context.Context, f *conversationFlags, report conversationReport,
+	do func(*rdmacm.Station) (rdmacm.Result, error),
+) (err error) {
+	options, err := f.device.options(a)
+	if err != nil {
+		return err
+	}
+	iface, err := a.chooseInterface(f.iface, nil)
+	if err != nil {
+		return err
+	}
+	dev, err := a.openDevice(iface, options)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	manager, err := cm.Open(dev, cm.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	s := &rdmacm.Station{Dev: dev, Manager: manager, Log: a.logger, Say: a.printf}
+	if a.json {
+		s.Say = func(string, ...any) {}
+	}
+	s.Listening = func(at netip.AddrPort) {
+		if a.listening != nil {
+			a.listening(net.TCPAddrFromAddrPort(at))
+		}
+	}
+	start := time.Now()
+	result, err := do(s)
+	if err != nil {
+		return err
+	}
+	if !a.json {
+		return nil
+	}
+	report.Device, report.Backend = dev.Name(), dev.Link().Backend
+	report.Connections, report.Messages = result.Connections, result.Messages
+	report.Seconds = time.Since(start).Seconds()
+	return a.printJSON(report)
+}
+
+// role names an end in a report.
+func role(server bool) string {
+	if server {
+		return "server"
+	}
+	return "client"
+}
+
+// anywhere is the address of a server that listens at all addresses of its device,
+// those of IPv4 too.
+const anywhere = "::"
+
+// addressOf turns a host, by name or address, and a port into an address. No host is
+// the zero Addr.
+func addressOf(ctx context.Context, host string, port int) (netip.AddrPort, error) {
+	if port < 1 || port > 65535 {
+		return netip.AddrPort{}, usagef("port %d is not in 1..65535", port)
+	}
+	if host == "" {
+		return netip.AddrPortFrom(netip.Addr{}, uint16(port)), nil
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return netip.AddrPort{}, err
+		}
+		addr = list[0]
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), nil
+}

@@ -1,0 +1,261 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// Defaults of Cmatose and Udaddy, those of the originals.
+const (
+	CmatosePort    = 7471
+	UdaddyPort     = 7174
+	DefaultSize    = 100
+	DefaultCount   = 10
+	MaxConnections = 1024 // ours: each has a queue pair and memory
+)
+
+// Cmatose says how to talk: Count messages of Size bytes over each connection, first
+// from the server to the client, then back. Without messages there are only
+// connections.
+type Cmatose struct {
+	Addr        netip.AddrPort // of the server
+	Source      netip.Addr     // of the client, the zero Addr for the one that fits
+	Connections int
+	Count       int   // messages each way, at most roce.MaxWR
+	Size        int   // bytes of a message
+	TClass      uint8 // of the client: traffic class of both directions
+	AckTimeout  uint8 // of the client: local ACK timeout code, 0 for the default
+}
+
+// cmatoseRetries is the retry count that cmatose asks for.
+const cmatoseRetries = 5
+
+// A talker is one connection.
+type talker struct {
+	*Cmatose
+	*line
+	out, in        *engine.MR
+	sent, received int
+}
+
+// newTalker makes a connection by join, which is given what it needs.
+func (s *Station) newTalker(
+	c *Cmatose, join func(cm.Setup) (*cm.Conn, error),
+) (t *talker, err error) {
+	t = &talker{Cmatose: c}
+	depth := max(c.Count, 1)
+	if t.line, err = s.newLine(2 * depth); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			t.free()
+		}
+	}()
+	if t.out, err = t.register(c.Size, 0); err != nil {
+		return nil, err
+	}
+	if t.in, err = t.register(c.Size, mem.LocalWrite); err != nil {
+		return nil, err
+	}
+	for i := range t.out.Bytes() {
+		t.out.Bytes()[i] = byte(i)
+	}
+	t.conn, err = join(cm.Setup{
+		PD: t.pd, Init: t.init(depth, depth), ResponderRes: 1, InitiatorDepth: 1,
+		RetryCount: cmatoseRetries, LocalAddr: c.Source, TClass: c.TClass,
+		AckTimeout: c.AckTimeout, Prepare: t.supply,
+	})
+	return t, err
+}
+
+// supply posts a receive for each message.
+func (t *talker) supply(qp *engine.QP) error {
+	for range t.Count {
+		err := qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{t.in.SGE(0, t.Size)}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send posts all messages.
+func (t *talker) send() error {
+	for range t.Count {
+		err := t.conn.QP().PostSend(&roce.SendWR{
+			Opcode: roce.OpSend, SGList: []roce.SGE{t.out.SGE(0, t.Size)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until so many messages were sent and received.
+func (t *talker) await(ctx context.Context, sent, received int) error {
+	for t.sent < sent || t.received < received {
+		wc, err := t.next(ctx)
+		if err != nil {
+			return fmt.Errorf("after %d of %d messages sent and %d received: %w",
+				t.sent, t.Count, t.received, err)
+		}
+		if wc.Opcode == roce.WCSend {
+			t.sent++
+			continue
+		}
+		t.received++
+		if int(wc.ByteLen) != t.Size {
+			return fmt.Errorf("message %d has %d bytes, not %d: start both ends with the same -S",
+				t.received, wc.ByteLen, t.Size)
+		}
+	}
+	return nil
+}
+
+// talkers are the connections of a test.
+type talkers []*talker
+
+// each does something with each connection, and says with which one it went wrong.
+func (ts talkers) each(do func(*talker) error) error {
+	for i, t := range ts {
+		if err := do(t); err != nil {
+			return fmt.Errorf("connection %d of %d: %w", i+1, len(ts), err)
+		}
+	}
+	return nil
+}
+
+// hangUp ends all connections, each like line.hangUp. All are told before one is
+// waited for.
+func (ts talkers) hangUp(ctx context.Context) {
+	for _, t := range ts {
+		t.conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, lingerTime)
+	defer cancel()
+	for _, t := range ts {
+		t.hangUp(ctx)
+	}
+}
+
+// ServeCmatose is the server: it waits for all connections and talks first.
+func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
+	s.Say("cmatose: starting server\n")
+	l, err := s.listen(c.Addr)
+	if err != nil {
+		return Result{}, err
+	}
+	defer l.close()
+	var ts talkers
+	defer func() { ts.hangUp(ctx) }()
+	for range c.Connections {
+		request, err := l.accept(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		t, err := s.newTalker(&c, func(setup cm.Setup) (*cm.Conn, error) {
+			return request.Accept(ctx, setup)
+		})
+		if err != nil {
+			// Accept has refused it itself, and then this does nothing.
+			_ = request.Reject(nil)
+			return Result{}, fmt.Errorf("accept %s: %w", request.RemoteAddr(), err)
+		}
+		ts = append(ts, t)
+	}
+	if c.Count > 0 {
+		if err := s.cmatoseFirst(ctx, ts); err != nil {
+			return Result{}, err
+		}
+	}
+	s.Say("cmatose: disconnecting\n")
+	ts.hangUp(ctx)
+	s.Say("disconnected\ntest complete\nreturn status 0\n")
+	return ts.result(), ctx.Err()
+}
+
+// cmatoseFirst is what the server says and hears.
+func (s *Station) cmatoseFirst(ctx context.Context, ts talkers) error {
+	s.Say("initiating data transfers\n")
+	if err := ts.each((*talker).send); err != nil {
+		return err
+	}
+	s.Say("completing sends\n")
+	if err := ts.each(func(t *talker) error { return t.await(ctx, t.Count, 0) }); err != nil {
+		return err
+	}
+	s.Say("receiving data transfers\n")
+	if err := ts.each(func(t *talker) error { return t.await(ctx, t.Count, t.Count) }); err != nil {
+		return err
+	}
+	s.Say("data transfers complete\n")
+	return nil
+}
+
+func (ts talkers) result() Result {
+	r := Result{Connections: len(ts)}
+	for _, t := range ts {
+		r.Messages += t.Count
+	}
+	return r
+}
+
+// DialCmatose is the client: it makes the connections, answers, and waits until the
+// server hangs up.
+func (s *Station) DialCmatose(ctx context.Context, c Cmatose) (Result, error) {
+	s.Say("cmatose: starting client\n")
+	s.Say("cmatose: connecting\n")
+	var ts talkers
+	defer func() { ts.hangUp(ctx) }()
+	for range c.Connections {
+		t, err := s.newTalker(&c, func(setup cm.Setup) (*cm.Conn, error) {
+			return s.Manager.Dial(ctx, c.Addr, setup)
+		})
+		if err != nil {
+			return Result{}, rejected(c.Addr, err)
+		}
+		ts = append(ts, t)
+	}
+	if c.Count > 0 {
+		s.Say("receiving data transfers\n")
+		if err := ts.each(func(t *talker) error { return t.await(ctx, 0, t.Count) }); err != nil {
+			return Result{}, err
+		}
+		s.Say("sending replies\n")
+		if err := ts.each((*talker).send); err != nil {
+			return Result{}, err
+		}
+		s.Say("data transfers complete\n")
+	}
+	if err := ts.each(func(t *talker) error { return t.farewell(ctx) }); err != nil {
+		return Result{}, err
+	}
+	s.Say("test complete\nreturn status 0\n")
+	return ts.result(), nil
+}
+
+// farewell waits until the server hangs up, which it does when it has heard all. It
+// may do so before its last acknowledgement is here.
+func (t *talker) farewell(ctx context.Context) error {
+	if err := t.await(ctx, t.Count, t.Count); err != nil && !hungUp(err) {
+		return err
+	}
+	select {
+	case <-t.conn.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := t.conn.Err(); !errors.Is(err, cm.ErrHungUp) {
+		return err
+	}
+	return nil
+}

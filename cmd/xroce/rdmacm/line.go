@@ -1,0 +1,111 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// A line is one end of a reliable connection with all that it needs.
+type line struct {
+	dev  *engine.Device
+	pd   *engine.PD
+	cq   *engine.CQ
+	mrs  []*engine.MR
+	conn *cm.Conn
+}
+
+// newLine makes a line to be connected, with room for some completions.
+func (s *Station) newLine(depth int) (*line, error) {
+	l := &line{dev: s.Dev, pd: s.Dev.AllocPD()}
+	var err error
+	if l.cq, err = s.Dev.CreateCQ(depth); err != nil {
+		l.free()
+		return nil, err
+	}
+	return l, nil
+}
+
+// register makes a region of n bytes, at least 1.
+func (l *line) register(n int, access mem.Access) (*engine.MR, error) {
+	mr, err := l.dev.RegMR(l.pd, make([]byte, max(n, 1)), access)
+	if err == nil {
+		l.mrs = append(l.mrs, mr)
+	}
+	return mr, err
+}
+
+// init is the queue pair of a line with room for some sends and receives.
+func (l *line) init(sends, receives int) engine.QPInit {
+	return engine.QPInit{
+		SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: sends, MaxRecvWR: receives,
+		MaxSendSGE: 1, MaxRecvSGE: 1, SignalAll: true,
+	}
+}
+
+// next waits for a completion. When the peer has hung up the error wraps
+// cm.ErrHungUp.
+func (l *line) next(ctx context.Context) (roce.Completion, error) {
+	var wcs [1]roce.Completion
+	if _, err := l.cq.Wait(ctx, wcs[:]); err != nil {
+		return roce.Completion{}, err
+	}
+	wc := wcs[0]
+	if wc.Status == roce.StatusWRFlushErr {
+		// The manager says why before it flushes.
+		if err := l.conn.Err(); err != nil {
+			return wc, fmt.Errorf("the peer hung up: %w", err)
+		}
+	}
+	return wc, peer.Check(&wc)
+}
+
+// hungUp tells whether an error says that the peer ended the connection in order.
+func hungUp(err error) bool { return errors.Is(err, cm.ErrHungUp) }
+
+// lingerTime is how long hanging up takes at most: longer than it takes to send a
+// lost DREQ again.
+const lingerTime = 6 * time.Second
+
+// hangUp ends the connection and waits until both ends know: a manager that is
+// closed at once may not get its last word out.
+func (l *line) hangUp(ctx context.Context) {
+	l.conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, lingerTime)
+	defer cancel()
+	select {
+	case <-l.conn.Released():
+	case <-ctx.Done():
+	}
+}
+
+// release gives all back after hangUp, as soon as the queue pair may be.
+func (l *line) release(ctx context.Context) {
+	if l.conn != nil {
+		select {
+		case <-l.conn.Released():
+		case <-ctx.Done():
+			return // the end of the device does it
+		}
+	}
+	l.free()
+}
+
+// free gives back what a line without a queue pair has. All that an error could say
+// is that something is in use, which the end of the device settles.
+func (l *line) free() {
+	for _, mr := range l.mrs {
+		_ = mr.Deregister()
+	}
+	if l.cq != nil {
+		_ = l.cq.Close()
+	}
+	_ = l.pd.Close()
+}

@@ -1,0 +1,131 @@
+package rdmacm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	machine "xroce/roce/cm"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A party is one end of a rig: a station, its addresses and what it said.
+type party struct {
+	*Station
+	v4, v6 netip.Addr
+	ready  chan struct{} // receives a value when it listens
+
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func (p *party) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(&p.said, format, args...)
+}
+
+// lines is what the party said.
+func (p *party) lines() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+// quick is a manager that asks again after 34 ms and forgets after 3 ms.
+var quick = cm.Options{Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 8}}
+
+// newRig makes a server and a client on a simulated network.
+func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
+	t.Helper()
+	clock := engine.NewSystemClock()
+	network, err := sim.NewNetwork(3, clock, faults)
+	must(t, err)
+	var parties [2]*party
+	for i := range parties {
+		n := byte(i + 1)
+		p := &party{
+			v4: netip.AddrFrom4([4]byte{192, 0, 2, n}), ready: make(chan struct{}, 1),
+			v6: netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: n}),
+		}
+		port, err := network.NewPort(sim.PortConfig{
+			MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 1500, Addrs: []netip.Addr{p.v4, p.v6},
+		})
+		must(t, err)
+		dev, err := engine.OpenLink(port, port, engine.Options{Clock: clock})
+		must(t, err)
+		t.Cleanup(func() { must(t, dev.Close()) })
+		manager, err := cm.Open(dev, quick)
+		must(t, err)
+		t.Cleanup(func() { must(t, manager.Close()) })
+		p.Station = &Station{
+			Dev: dev, Manager: manager, Log: slog.New(slog.DiscardHandler), Say: p.say,
+			Listening: func(netip.AddrPort) { p.ready <- struct{}{} },
+		}
+		parties[i] = p
+	}
+	return parties[0], parties[1]
+}
+
+// within is a context for what must not hang.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// An outcome is how an end ended.
+type outcome struct {
+	Result
+	err error
+}
+
+// begin starts a server and waits until it listens.
+func (p *party) begin(t *testing.T, serve func() (Result, error)) <-chan outcome {
+	t.Helper()
+	ended := make(chan outcome, 1)
+	go func() {
+		r, err := serve()
+		ended <- outcome{r, err}
+	}()
+	select {
+	case <-p.ready:
+	case o := <-ended:
+		t.Fatalf("the server ended before it listened: %v", o.err)
+	}
+	return ended
+}
+
+// anyAt is every address of a station, with a port.
+func anyAt(port uint16) netip.AddrPort { return netip.AddrPortFrom(netip.IPv6Unspecified(), port) }
+
+// fails checks that an error is there and says what it must.
+func fails(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+// at is an address of the party, with a port.
+func (p *party) at(v6 bool, port uint16) netip.AddrPort {
+	if v6 {
+		return netip.AddrPortFrom(p.v6, port)
+	}
+	return netip.AddrPortFrom(p.v4, port)
+}

@@ -1,0 +1,294 @@
+package rdmacm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+func TestInfo(t *testing.T) {
+	// The first of a capture of rping.
+	b := []byte{0, 0, 0x55, 0x7e, 0x8b, 2, 0x7a, 0xb0, 0, 0, 5, 0xc8, 0, 0, 1, 0xf4}
+	want := info{buf: 0x557e8b027ab0, rkey: 0x5c8, size: 500}
+	if got := parseInfo(b); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		i := info{
+			rapid.Uint64().Draw(t, "buf"), rapid.Uint32().Draw(t, "rkey"),
+			rapid.Uint32().Draw(t, "size"),
+		}
+		var b [infoLen]byte
+		if i.put(b[:]); parseInfo(b[:]) != i {
+			t.Fatalf("%+v becomes %+v", i, parseInfo(b[:]))
+		}
+	})
+}
+
+func TestPingText(t *testing.T) {
+	for _, c := range []struct {
+		round, size int
+		want        string
+	}{
+		// What rping prints with -v.
+		{0, 100, "rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz" +
+			"ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\"},
+		{2, 64, "rdma-ping-2: CDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrst"},
+		{57, 23, "rdma-ping-57: zABCDEFG"},
+		{58, 23, "rdma-ping-58: ABCDEFGH"},
+		{1<<31 - 1, RpingMinSize, "rdma-ping-2147483647: "},
+	} {
+		b := bytes.Repeat([]byte{0xa5}, c.size)
+		putPing(b, c.round)
+		if got := string(b); got != c.want+"\x00" {
+			t.Errorf("round %d, %d bytes:\n%q, want\n%q", c.round, c.size, got, c.want)
+		}
+	}
+}
+
+func TestRping(t *testing.T) {
+	for _, c := range []struct {
+		size, count int
+		v6          bool
+		faults      sim.Faults
+	}{
+		{size: RpingMinSize, count: 1},
+		{size: RpingDefaultSize, count: 100},
+		{size: RpingMaxSize, count: 20},
+		{size: 5000, count: 20, v6: true},
+		{size: 5000, count: 20, faults: sim.Faults{Drop: 0.02, Dup: 0.02}},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			server, client := newRig(t, c.faults)
+			ctx := within(t)
+			config := Rping{Addr: anyAt(RpingPort), Size: c.size, Verbose: true}
+			ended := server.begin(t, func() (Result, error) {
+				return server.ServeRping(ctx, config)
+			})
+			config.Count, config.Validate = c.count, true
+			config.Addr = server.at(c.v6, RpingPort)
+			got, err := client.DialRping(ctx, config)
+			must(t, err)
+			want := Result{Connections: 1, Messages: c.count}
+			if o := <-ended; o.err != nil || o.Result != want || got != want {
+				t.Errorf("client %+v, server %+v, want %+v", got, o, want)
+			}
+			pings := strings.ReplaceAll(client.lines(), "ping data", "server ping data")
+			if n := strings.Count(pings, "\n"); n != c.count || pings != server.lines() {
+				t.Errorf("%d lines of the client; server:\n%s\nclient:\n%s", n, server.lines(),
+					client.lines())
+			}
+		})
+	}
+}
+
+// A persistent server has several clients at once, outlives one that goes wrong, and
+// ends with its context.
+func TestRpingPersistent(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	ended := server.begin(t, func() (Result, error) {
+		return Result{}, server.ServeRpings(ctx, Rping{Addr: anyAt(RpingPort), Size: 100})
+	})
+	config := Rping{Addr: server.at(false, RpingPort), Count: 20, Size: 100, Validate: true}
+	errs := make(chan error)
+	for range 5 {
+		go func() {
+			_, err := client.DialRping(ctx, config)
+			errs <- err
+		}()
+	}
+	for range 5 {
+		must(t, <-errs)
+	}
+	wrong := config
+	wrong.Size = 1000
+	_, err := client.DialRping(ctx, wrong)
+	fails(t, err, "hung up")
+	_, err = client.DialRping(ctx, config)
+	must(t, err)
+	cancel()
+	if o := <-ended; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("ends with %v", o.err)
+	}
+	if n := server.Dev.Resources(0).Total.MR; n > 1+2 {
+		t.Errorf("%d regions are left", n) // of the manager, and of a client that just went
+	}
+}
+
+// What a client says that is none of rping ends the server with an error.
+func TestRpingBadClient(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(ctx context.Context, p *pinger) error
+		want string
+	}{
+		{"no size", func(_ context.Context, p *pinger) error {
+			return p.tell(info{buf: p.start.Addr(), rkey: p.start.RKey()})
+		}, "buffer has 0 bytes"},
+		{"long", func(_ context.Context, p *pinger) error {
+			return p.tell(info{p.start.Addr(), p.start.RKey(), 1 << 31})
+		}, "same -S"},
+		{"key", func(_ context.Context, p *pinger) error {
+			return p.tell(info{p.start.Addr(), p.start.RKey() ^ 0xff00, 64})
+		}, "remote access error"},
+		{"address", func(_ context.Context, p *pinger) error {
+			return p.tell(info{p.start.Addr() + 1, p.start.RKey(), 64})
+		}, "remote access error"},
+		{"no text", func(_ context.Context, p *pinger) error {
+			copy(p.start.Bytes(), bytes.Repeat([]byte{'x'}, 64))
+			return p.tell(info{p.start.Addr(), p.start.RKey(), 64})
+		}, "no text"},
+		{"short message", func(_ context.Context, p *pinger) error {
+			return p.conn.QP().PostSend(&roce.SendWR{
+				Opcode: roce.OpSend, SGList: []roce.SGE{p.control.SGE(infoLen, 5)},
+			})
+		}, "bogus data, size 5"},
+		{"long message", func(_ context.Context, p *pinger) error {
+			return p.conn.QP().PostSend(&roce.SendWR{
+				Opcode: roce.OpSend, SGList: []roce.SGE{p.start.SGE(0, 60)},
+			})
+		}, "local length error"},
+		{"short sink", func(ctx context.Context, p *pinger) error {
+			putPing(p.start.Bytes(), 0)
+			err := p.tell(info{p.start.Addr(), p.start.RKey(), 64})
+			if err != nil {
+				return err
+			}
+			if _, err := p.hear(ctx); err != nil {
+				return err
+			}
+			return p.tell(info{p.data.Addr(), p.data.RKey(), 63})
+		}, "64 bytes back in 63"},
+		{"gone in mid-round", func(ctx context.Context, p *pinger) error {
+			putPing(p.start.Bytes(), 0)
+			err := p.tell(info{p.start.Addr(), p.start.RKey(), 64})
+			if err != nil {
+				return err
+			}
+			_, err = p.hear(ctx)
+			p.conn.Close()
+			return err
+		}, "hung up"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server, client := newRig(t, sim.Faults{})
+			ctx := within(t)
+			config := Rping{Addr: server.at(false, RpingPort), Size: 64}
+			ended := server.begin(t, func() (Result, error) {
+				return server.ServeRping(ctx, config)
+			})
+			p, err := client.newPinger(config, true)
+			must(t, err)
+			p.conn, err = client.Manager.Dial(ctx, config.Addr, p.setup())
+			must(t, err)
+			must(t, c.do(ctx, p))
+			fails(t, (<-ended).err, c.want)
+		})
+	}
+}
+
+// A client that lets nobody READ is refused.
+func TestRpingNoReads(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	config := Rping{Addr: server.at(false, RpingPort), Size: 64}
+	ended := server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
+	p, err := client.newPinger(config, true)
+	must(t, err)
+	setup := p.setup()
+	setup.Exact, setup.ResponderRes, setup.RetryCount = true, 0, 7
+	_, err = client.Manager.Dial(ctx, config.Addr, setup)
+	var refused *cm.RejectedError
+	if !errors.As(err, &refused) {
+		t.Errorf("the client gets %v", err)
+	}
+	fails(t, (<-ended).err, "not rping")
+}
+
+// What a server does that is none of rping ends the client with an error.
+func TestRpingBadServer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(ctx context.Context, p *pinger, source info) error
+		want string
+	}{
+		{"gone", func(_ context.Context, p *pinger, _ info) error {
+			p.conn.Close()
+			return nil
+		}, "hung up"},
+		{"short go-ahead", func(_ context.Context, p *pinger, _ info) error {
+			return p.conn.QP().PostSend(&roce.SendWR{
+				Opcode: roce.OpSend, SGList: []roce.SGE{p.control.SGE(infoLen, 3)},
+			})
+		}, "bogus data, size 3"},
+		{"other text", func(ctx context.Context, p *pinger, _ info) error {
+			if err := p.tell(info{}); err != nil {
+				return err
+			}
+			if _, err := p.hear(ctx); err != nil {
+				return err
+			}
+			return p.tell(info{}) // without having written
+		}, "data mismatch"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server, client := newRig(t, sim.Faults{})
+			ctx := within(t)
+			config := Rping{
+				Addr: server.at(false, RpingPort), Size: 64, Count: 1, Validate: true,
+			}
+			ended := server.begin(t, func() (Result, error) {
+				l, err := server.listen(config.Addr)
+				if err != nil {
+					return Result{}, err
+				}
+				defer l.close()
+				request, err := l.accept(ctx)
+				if err != nil {
+					return Result{}, err
+				}
+				p, err := server.newPinger(config, false)
+				if err != nil {
+					return Result{}, err
+				}
+				if p.conn, err = request.Accept(ctx, p.setup()); err != nil {
+					return Result{}, err
+				}
+				source, err := p.hear(ctx)
+				if err != nil {
+					return Result{}, err
+				}
+				if err := c.do(ctx, p, source); err != nil {
+					return Result{}, err
+				}
+				for err == nil { // until the client is gone, or this end is
+					_, err = p.await(ctx, roce.WCSend)
+				}
+				p.hangUp(ctx)
+				return Result{}, nil
+			})
+			_, err := client.DialRping(ctx, config)
+			fails(t, err, c.want)
+			must(t, (<-ended).err)
+		})
+	}
+}
+
+func TestRpingNobodyListens(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	config := Rping{Addr: server.at(false, RpingPort), Count: 1, Size: 64}
+	_, err := client.DialRping(within(t), config)
+	fails(t, err, "rejected: ")
+	fails(t, err, "start the server first")
+}

@@ -1,0 +1,140 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"xroce/engine/cm"
+	"xroce/roce"
+)
+
+// errNoReads says that a client is none of rping's.
+var errNoReads = errors.New("the client does not let itself be read from: it is not rping")
+
+// ServeRping is the server of one client, until that hangs up.
+func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
+	l, err := s.listen(c.Addr)
+	if err != nil {
+		return Result{}, err
+	}
+	defer l.close()
+	request, err := l.accept(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	p, err := s.answer(ctx, c, request)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Connections: 1, Messages: p.rounds}, nil
+}
+
+// ServeRpings serves all clients that come, each on its own, until the context
+// ends, which is its error. What goes wrong with a client is logged.
+func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
+	l, err := s.listen(c.Addr)
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer l.close()
+	for {
+		request, err := l.accept(ctx)
+		if err != nil {
+			return err
+		}
+		running.Go(func() {
+			p, err := s.answer(ctx, c, request)
+			if err != nil && ctx.Err() == nil {
+				s.Log.Warn("client failed", "address", request.RemoteAddr().String(), "error", err)
+			}
+			if p != nil {
+				p.release(ctx)
+			}
+		})
+	}
+}
+
+// answer serves the client of a request.
+func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, error) {
+	if r.Params().MaxRdAtomic == 0 {
+		// Who gave up need not be told.
+		_ = r.Reject(nil)
+		return nil, errNoReads
+	}
+	p, err := s.newPinger(c, false)
+	if err != nil {
+		return nil, errors.Join(err, r.Reject(nil))
+	}
+	if p.conn, err = r.Accept(ctx, p.setup()); err != nil {
+		return p, fmt.Errorf("accept %s: %w", r.RemoteAddr(), err)
+	}
+	defer p.hangUp(ctx)
+	for {
+		source, err := p.hear(ctx)
+		if hungUp(err) {
+			s.Log.Info("client disconnected", "address", r.RemoteAddr().String())
+			return p, nil // between two rounds, as it should
+		}
+		if err == nil {
+			err = p.pong(ctx, source)
+		}
+		if err != nil {
+			return p, fmt.Errorf("ping %d: %w", p.rounds, err)
+		}
+		p.rounds++
+	}
+}
+
+// pong is what a server does in a round after it has heard of the client's text.
+func (p *pinger) pong(ctx context.Context, source info) error {
+	if source.size == 0 || int64(source.size) > int64(p.Size) {
+		return fmt.Errorf("the client's buffer has %d bytes and ours %d: start both ends with "+
+			"the same -S", source.size, p.Size)
+	}
+	err := p.reach(ctx, roce.OpRead, source, int(source.size))
+	if err != nil {
+		return fmt.Errorf("READ from %#x, rkey %#x: %w", source.buf, source.rkey, err)
+	}
+	ping := text(p.data.Bytes()[:source.size])
+	if len(ping) == int(source.size) {
+		return fmt.Errorf("the client's %d bytes are no text: no zero byte ends them", source.size)
+	}
+	if p.Verbose {
+		p.station.Say("server ping data: %s\n", ping)
+	}
+	if err := p.tell(info{}); err != nil {
+		return err
+	}
+	sink, err := p.hear(ctx)
+	if err != nil {
+		return err
+	}
+	n := len(ping) + 1
+	if int64(sink.size) < int64(n) {
+		return fmt.Errorf("the client wants %d bytes back in %d", n, sink.size)
+	}
+	if err := p.reach(ctx, roce.OpWrite, sink, n); err != nil {
+		return fmt.Errorf("WRITE to %#x, rkey %#x: %w", sink.buf, sink.rkey, err)
+	}
+	return p.tell(info{})
+}
+
+// reach READs from the client's memory or WRITEs to it, and waits for that.
+func (p *pinger) reach(ctx context.Context, op roce.Opcode, at info, n int) error {
+	err := p.conn.QP().PostSend(&roce.SendWR{
+		Opcode: op, SGList: []roce.SGE{p.data.SGE(0, n)}, RemoteAddr: at.buf, RKey: at.rkey,
+	})
+	if err != nil {
+		return err
+	}
+	done := roce.WCRead
+	if op == roce.OpWrite {
+		done = roce.WCWrite
+	}
+	_, err = p.await(ctx, done)
+	return err
+}

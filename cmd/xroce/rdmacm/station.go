@@ -1,0 +1,63 @@
+package rdmacm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	machine "xroce/roce/cm"
+)
+
+// A Station is the device and the connection manager of one end. Its methods may be
+// used by several goroutines when Say may.
+type Station struct {
+	Dev     *engine.Device
+	Manager *cm.Manager
+	Log     *slog.Logger
+
+	// Say is told each line that the original prints on standard output.
+	Say func(format string, args ...any)
+	// Listening, if not nil, is told where a server begins to listen.
+	Listening func(netip.AddrPort)
+}
+
+// A Result is what a conversation came to.
+type Result struct {
+	Connections int // peers talked to
+	Messages    int // rounds of Rping, else messages each way, of all connections
+}
+
+// rejected makes the error of a connection attempt readable.
+func rejected(to netip.AddrPort, err error) error {
+	var refused *cm.RejectedError
+	nobody := errors.As(err, &refused) && (refused.Reason == machine.ReasonInvalidServiceID ||
+		refused.Status == machine.SIDRUnsupported)
+	if nobody {
+		return fmt.Errorf("connect to %s: %w: nobody listens there; start the server first",
+			to, err)
+	}
+	return fmt.Errorf("connect to %s: %w", to, err)
+}
+
+// anyAddress lists what a server listens at for an address: a wildcard stands for
+// those of both families.
+func anyAddress(at netip.AddrPort) []netip.AddrPort {
+	if !at.Addr().IsUnspecified() {
+		return []netip.AddrPort{at}
+	}
+	return []netip.AddrPort{
+		netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port()),
+		netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port()),
+	}
+}
+
+// listening tells that a server is ready.
+func (s *Station) listening(at netip.AddrPort) {
+	s.Log.Info("listening", "address", at.String())
+	if s.Listening != nil {
+		s.Listening(at)
+	}
+}

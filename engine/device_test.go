@@ -67,10 +67,14 @@ func newSideOf(t *testing.T, dev *engine.Device, init engine.QPInit) *side {
 // connect joins two sides.
 func connect(t *testing.T, a, b *side) {
 	t.Helper()
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1})
+}
+
+// connectWith is connect with options of both ends.
+func connectWith(t *testing.T, a, b *side, o engine.ConnectOptions) {
+	t.Helper()
 	for _, c := range []struct{ from, to *side }{{a, b}, {b, a}} {
-		err := c.from.qp.Connect(t.Context(), c.from.end, c.to.end,
-			engine.ConnectOptions{SGIDIndex: 1})
-		if err != nil {
+		if err := c.from.qp.Connect(t.Context(), c.from.end, c.to.end, o); err != nil {
 			t.Fatal(err)
 		}
 	}

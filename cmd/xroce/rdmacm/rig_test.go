@@ -46,8 +46,9 @@ func (p *party) lines() string {
 	return p.said.String()
 }
 
-// quick is a manager that asks again after 34 ms and forgets after 3 ms.
-var quick = cm.Options{Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 8}}
+// quick is a manager that asks again after 70 ms and forgets after 67 ms. An
+// acknowledgement may take that long: one of a busy machine does.
+var quick = cm.Options{Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 13}}
 
 // newRig makes a server and a client on a simulated network.
 func newRig(t *testing.T, faults sim.Faults) (server, client *party) {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/perf"
 	"xroce/engine"
+	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
 )
 
@@ -24,7 +26,8 @@ func (a *app) perfCommand() *cobra.Command {
 and their family. Either end may be one of them; flags, columns and JSON keys are
 theirs. Without HOST a test waits for a client, with HOST it is the client of the server
 there. Both ends need the same -s, -n, -c, -q, -a, -b and -D. A Soft-RoCE peer needs
--x INDEX of a RoCE v2 GID. -R waits for the connection manager.`,
+-x INDEX of a RoCE v2 GID. With -R rdma_cm
+connects, and there is no TCP.`,
 		Example: `  xroce perf send-bw -d eth0                      # server
   xroce perf send-bw -d eth0 192.0.2.1            # client
   ib_send_bw -d rxe0 -x 1 192.0.2.1               # client on a verbs device
@@ -69,7 +72,8 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 		if test.Verb == perf.Write && test.Latency {
 			options.Busy = false // the loop itself never sleeps
 		}
-		options.Direct = config.Direct() && !options.Busy
+		// The connection manager and the exchange need a device that runs by itself.
+		options.Direct = config.Direct() && !options.Busy && !config.Managed
 		config.OtherDrives = !options.Direct
 		for _, note := range notes {
 			a.logger.Info(note)
@@ -92,16 +96,11 @@ func (a *app) perf(
 	if link.host == "" && !a.json {
 		text.Waiting()
 	}
-	conn, iface, err := a.meet(ctx, link)
+	dev, via, leave, err := a.perfMeet(ctx, link, o, t.Config)
+	defer leave()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	dev, err := a.openDevice(iface, o)
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
 	record := &perf.Record{}
 	t.Tell = record
 	if !a.json {
@@ -110,7 +109,7 @@ func (a *app) perf(
 	line := a.progress(t.Test.Name(), true)
 	defer line.close()
 	t.Progress = line.update
-	if err := a.perfRun(ctx, dev, conn, t); err != nil {
+	if _, err := perf.Run(ctx, dev, via, t); err != nil {
 		return err
 	}
 	line.close()
@@ -131,14 +130,72 @@ func (a *app) perf(
 	return f.limits(record.Rows)
 }
 
-// perfRun makes the test over the connection.
-func (a *app) perfRun(
-	ctx context.Context, dev *engine.Device, conn net.Conn, t perf.Options,
-) error {
-	socket := perf.NewSocket(ctx, dev, conn, t.Dial)
-	defer socket.Close()
-	_, err := perf.Run(ctx, dev, socket, t)
-	return err
+// perfMeet opens the device and finds the peer. The returned function gives all back
+// and must be called, with an error too.
+func (a *app) perfMeet(
+	ctx context.Context, link tcpLink, o engine.Options, c perf.Config,
+) (_ *engine.Device, via perf.Connector, leave func(), err error) {
+	var undo []func()
+	leave = func() {
+		for _, f := range slices.Backward(undo) {
+			f()
+		}
+	}
+	var conn net.Conn
+	iface := link.iface
+	if c.Managed {
+		iface, err = a.chooseInterface(iface, nil)
+	} else if conn, iface, err = a.meet(ctx, link); err == nil {
+		undo = append(undo, func() { conn.Close() })
+	}
+	if err != nil {
+		return nil, nil, leave, err
+	}
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return nil, nil, leave, err
+	}
+	undo = append(undo, func() { dev.Close() })
+	if !c.Managed {
+		socket := perf.NewSocket(ctx, dev, conn, c.Dial)
+		undo = append(undo, socket.Close)
+		return dev, socket, leave, nil
+	}
+	manager, err := cm.Open(dev, cm.Options{})
+	if err != nil {
+		return nil, nil, leave, err
+	}
+	// What closing it could say, closing the device says.
+	undo = append(undo, func() { _ = manager.Close() })
+	managed, err := a.perfManaged(ctx, dev, manager, link, c)
+	if err != nil {
+		return nil, nil, leave, err
+	}
+	undo = append(undo, managed.Close)
+	return dev, managed, leave, nil
+}
+
+// perfManaged finds the peer by rdma_cm.
+func (a *app) perfManaged(
+	ctx context.Context, dev *engine.Device, manager *cm.Manager, link tcpLink, c perf.Config,
+) (*perf.Managed, error) {
+	host := link.host
+	switch {
+	case host != "":
+	case c.IPv6:
+		host = "::"
+	default:
+		host = "0.0.0.0"
+	}
+	at, err := addressOf(ctx, host, link.port)
+	if err != nil {
+		return nil, err
+	}
+	return perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
+		if a.listening != nil {
+			a.listening(net.TCPAddrFromAddrPort(at))
+		}
+	})
 }
 
 // writePerfFile writes the report of --out_json.

@@ -269,14 +269,44 @@ func TestPerfRefuses(t *testing.T) {
 	}
 }
 
-func TestPerfWaitsForTheConnectionManager(t *testing.T) {
+// With -R there is no TCP: all goes over rdma_cm.
+func TestPerfManaged(t *testing.T) {
+	for _, line := range []string{
+		"send-bw -n 100 -s 5000", "send-bw -n 100 -q 3 -b", "send-lat -n 50 -s 64",
+		"write-bw -n 100 -q 2", "write-lat -n 50", "read-bw -n 100 -o 4", "read-lat -n 50 -e",
+		"atomic-bw -n 50",
+	} {
+		t.Run(line, func(t *testing.T) {
+			b, _ := simBench(t)
+			args := append([]string{"perf"}, strings.Fields(line)...)
+			server := b.startListening(t, append(args, "-d", "xr1", "-R")...)
+			client := b.run(t, append(args, "-d", "xr2", "-R", "192.0.2.1")...)
+			client.exited(t, exitOK)
+			server.exited(t, exitOK)
+			contains(t, client.stdout, "rdma_cm QPs\t : ON", "Data ex. method : rdma_cm")
+			contains(t, server.stdout, "rdma_cm QPs\t : ON", "Data ex. method : rdma_cm")
+		})
+	}
+}
+
+func TestPerfManagedNobodyListens(t *testing.T) {
 	b, _ := simBench(t)
-	for _, flag := range []string{"-R", "-z", "--rdma_cm"} {
-		i := b.run(t, "perf", "send-bw", flag)
-		if i.code != exitUnsupported {
-			t.Errorf("%s: code %d", flag, i.code)
-		}
-		contains(t, i.stderr, "rdma_cm is not there yet")
+	server := b.startListening(t, "perf", "send-bw", "-d", "xr1", "-R", "-p", "1000")
+	client := b.run(t, "perf", "send-bw", "-d", "xr2", "-R", "192.0.2.1")
+	client.exited(t, exitFailure)
+	contains(t, client.stderr, "rejected: ")
+	server.cancel()
+	server.exited(t, exitInterrupted)
+}
+
+func TestPerfManagedUnsupported(t *testing.T) {
+	b, _ := simBench(t)
+	for line, want := range map[string]string{
+		"-z": "-z: rdma_cm", "-R -c UD": "type RC", "--rdma_cm -c UC": "type RC",
+	} {
+		i := b.run(t, append([]string{"perf", "send-bw"}, strings.Fields(line)...)...)
+		i.exited(t, exitUnsupported)
+		contains(t, i.stderr, want)
 	}
 }
 

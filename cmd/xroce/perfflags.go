@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,6 +58,7 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	c := &f.c
 	flags.StringVarP(&f.iface, "ib-dev", "d", "", "interface (default: the one that fits)")
 	flags.IntVarP(&f.ibPort, "ib-port", "i", 1, "port of the device: there is 1")
+	flags.BoolVarP(&f.c.Managed, "rdma_cm", "R", false, "connect with rdma_cm, at both ends")
 	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
 	flags.StringVarP(&f.connection, "connection", "c", "RC", "connection type: RC, UC or UD")
 	flags.IntVarP(&c.Iters, "iters", "n", iters, "messages of each QP, at least 5")
@@ -278,6 +278,3 @@ func (f *perfFlags) limits(rows []perf.Row) error {
 	}
 	return nil
 }
-
-var errNoConnectionManager = errors.New("connecting with rdma_cm is not there yet: " +
-	"leave it out at both ends")

@@ -1,7 +1,18 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/pflag"
+
+	"xroce/roce"
+)
+
+// What rdma_cm does in perftest and not here.
+var (
+	errExchangeOnly = errors.New("-z: rdma_cm is there for the queue pairs as well, with -R, " +
+		"or for nothing")
+	errManagedRC = errors.New("-R: rdma_cm connects queue pairs of type RC (-c) only")
 )
 
 // perfRefused are the flags of the tools that we do not have, with the reason that
@@ -45,9 +56,6 @@ var perfRefused = []struct {
 	{"data_validation", "", false, "perftest 4.5 has none; 'xroce pingpong -c' compares data"},
 }
 
-// perfManaged are the flags that need the connection manager.
-var perfManaged = []struct{ name, short string }{{"rdma_cm", "R"}, {"com_rdma_cm", "z"}}
-
 // registerIgnored adds the flags that change nothing here, and those that are only
 // there to be refused with a reason.
 func (f *perfFlags) registerIgnored(flags *pflag.FlagSet) {
@@ -75,17 +83,16 @@ func (f *perfFlags) registerIgnored(flags *pflag.FlagSet) {
 	for _, r := range perfRefused {
 		hide(r.name, r.short, r.value)
 	}
-	for _, m := range perfManaged {
-		hide(m.name, m.short, false)
-	}
+	hide("com_rdma_cm", "z", false)
 }
 
 // refuse tells why a flag that was given cannot be had.
 func (f *perfFlags) refuse(flags *pflag.FlagSet) error {
-	for _, m := range perfManaged {
-		if flags.Changed(m.name) {
-			return exitError{exitUnsupported, errNoConnectionManager}
-		}
+	switch {
+	case flags.Changed("com_rdma_cm"):
+		return exitError{exitUnsupported, errExchangeOnly}
+	case f.c.Managed && f.connection != roce.TypeRC.String():
+		return exitError{exitUnsupported, errManagedRC}
 	}
 	for _, r := range perfRefused {
 		if flags.Changed(r.name) {

@@ -15,6 +15,8 @@ type Config struct {
 	Dial     bool // this end made the connection: the client
 	Reversed bool // the server sends, the client receives
 
+	Managed bool // rdma_cm connects and tells the ends what they must know: RC only
+
 	Type   roce.QPType // RC, UC or UD
 	QPs    int
 	Size   int  // bytes of a message

@@ -11,8 +11,8 @@ import (
 )
 
 // A Connector is how the ends of a test tell each other what they must know, and
-// how their queue pairs get connected. Socket is the one over TCP. The steps of the
-// exchange are those of perftest.Conn.
+// how their queue pairs get connected. Socket is the one over TCP, Managed that over
+// rdma_cm. The steps of the exchange are those of perftest.Conn.
 type Connector interface {
 	// Versions tells what this end speaks and returns what the peer does.
 	Versions(local perftest.Version) (perftest.Version, error)

@@ -118,8 +118,8 @@ func (i *Info) testInfo() TestInfo {
 	t := TestInfo{
 		Test: i.heading("_"), DualPort: "OFF", Device: i.Device, QPs: i.QPs, Transport: "IB",
 		Connection: i.Type.String(), SRQ: onOff(i.UseSRQ), RelaxedOrder: "OFF", WRAPI: "OFF",
-		MTU: i.PathMTU.Bytes(), Link: "Ethernet", GIDIndex: i.GID, RDMACM: "OFF",
-		ExchangeMethod: "Ethernet",
+		MTU: i.PathMTU.Bytes(), Link: "Ethernet", GIDIndex: i.GID, RDMACM: onOff(i.Managed),
+		ExchangeMethod: i.exchangeMethod(),
 	}
 	if i.Events {
 		t.Events = fmt.Sprintf("Using_%s_comp0", i.Device)
@@ -272,3 +272,11 @@ func (rs Reporters) Ends(i *Info) {
 }
 
 var _ = []Reporter{&Record{}, Reporters{}}
+
+// exchangeMethod is how the ends tell each other what they must know.
+func (i *Info) exchangeMethod() string {
+	if i.Managed {
+		return "rdma_cm"
+	}
+	return "Ethernet"
+}

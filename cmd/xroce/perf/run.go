@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xroce/engine"
+	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -112,12 +113,35 @@ func (r *run) setup(ctx context.Context, dev *engine.Device) error {
 		return err
 	}
 	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
+	if m, ok := r.via.(*Managed); ok {
+		if err := r.join(ctx, m); err != nil {
+			r.close()
+			return err
+		}
+	}
 	if err := r.meet(ctx); err != nil {
 		r.close()
 		return err
 	}
 	r.tell.Agreed(&r.info)
 	return nil
+}
+
+// join has rdma_cm connect the queue pairs.
+func (r *run) join(ctx context.Context, m *Managed) error {
+	c := r.cfg
+	s := cm.Setup{
+		Exact: true, RetryCount: retryCnt, RNRRetry: rnrRetry, MinRNRTimer: minRNRTimer,
+		TClass: c.TClass, PathMTU: r.mtu, AckTimeout: c.Timeout, Access: verbs[c.Test.Verb].access,
+	}
+	if c.Test.Answered() {
+		s.ResponderRes, s.InitiatorDepth = uint8(r.outReads), uint8(r.outReads)
+	}
+	qps := make([]*engine.QP, len(r.flows))
+	for i := range r.flows {
+		qps[i] = r.flows[i].qp
+	}
+	return m.Join(ctx, qps, s)
 }
 
 // What this end tells of its machine.

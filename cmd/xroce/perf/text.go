@@ -79,7 +79,8 @@ func (t Text) Agreed(i *Info) {
 	} else {
 		t.printf(" Max inline data : %d[B]\n", i.Inline)
 	}
-	t.printf(" rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n%s", ruler)
+	t.printf(" rdma_cm QPs\t : %s\n Data ex. method : %s\n%s", onOff(i.Managed),
+		i.exchangeMethod(), ruler)
 	for n := range i.Local {
 		t.endpoint(i, "local", &i.Local[n])
 	}

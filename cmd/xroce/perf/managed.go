@@ -1,0 +1,314 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"xroce/cmd/xroce/peer"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/oob/perftest"
+	"xroce/roce"
+	machine "xroce/roce/cm"
+	"xroce/roce/mem"
+)
+
+// A Managed is the Connector over rdma_cm, that of -R: the exchange is in messages of
+// a queue pair of its own, and rdma_cm connects the others as well.
+type Managed struct {
+	*perftest.Conn
+	ctx     context.Context
+	manager *cm.Manager
+	at      netip.AddrPort // of the server
+	dial    bool
+
+	listener *cm.Listener // of a server
+	talk     *cm.Conn     // what the exchange goes over
+	cq       *engine.CQ
+	mr       *engine.MR // the message received, the message sent
+	conns    []*cm.Conn // of the test
+
+	inbox   chan []byte   // messages that came
+	sent    chan struct{} // a message was acknowledged
+	over    chan struct{} // closed when err is there
+	pending []byte        // of a message that came
+
+	mu   sync.Mutex  // guards what follows
+	gone func(error) // called when the peer hangs up during a watch
+	err  error
+}
+
+// messageLen is the longest message of the exchange: that of Keys.
+const messageLen = keysLen
+
+// inboxLen is how many messages may wait. Both ends take turns, so one does.
+const inboxLen = 4
+
+// NewManaged connects to the server at an address, or waits there for a client;
+// listening, if not nil, is called when it does. Close must be called.
+func NewManaged(
+	ctx context.Context, dev *engine.Device, manager *cm.Manager, at netip.AddrPort, dial bool,
+	listening func(),
+) (*Managed, error) {
+	m := &Managed{
+		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
+		sent: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	m.Conn = perftest.New(messages{m}, dial)
+	pd := dev.AllocPD()
+	var err error
+	if m.cq, err = dev.CreateCQ(2 + inboxLen); err != nil {
+		return nil, err
+	}
+	if m.mr, err = dev.RegMR(pd, make([]byte, 2*messageLen), mem.LocalWrite); err != nil {
+		return nil, err
+	}
+	if !dial {
+		if m.listener, err = manager.Listen(at); err != nil {
+			return nil, err
+		}
+		if listening != nil {
+			listening()
+		}
+	}
+	setup := cm.Setup{
+		PD: pd, Prepare: m.receive, Init: engine.QPInit{
+			SendCQ: m.cq, RecvCQ: m.cq, MaxSendWR: 1, MaxRecvWR: 2, SignalAll: true,
+		},
+	}
+	if m.talk, err = m.join(ctx, setup); err != nil {
+		return nil, fmt.Errorf("connect by rdma_cm at %s: %w", at, err)
+	}
+	go m.listen()
+	return m, nil
+}
+
+// join makes one connection.
+func (m *Managed) join(ctx context.Context, s cm.Setup) (*cm.Conn, error) {
+	if !m.dial {
+		request, err := m.listener.Accept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return request.Accept(ctx, s)
+	}
+	return m.manager.Dial(ctx, m.at, s)
+}
+
+// How often a client tries again while the server does not listen, and after what
+// time: the tool stops listening after each connection of the exchange.
+const (
+	joinTries = 10
+	joinAfter = 100 * time.Millisecond
+)
+
+// rejoin is join for a server that is about to listen again.
+func (m *Managed) rejoin(ctx context.Context, s cm.Setup) (c *cm.Conn, err error) {
+	for range joinTries {
+		c, err = m.join(ctx, s)
+		var refused *cm.RejectedError
+		if !errors.As(err, &refused) || refused.Reason != machine.ReasonInvalidServiceID {
+			return c, err
+		}
+		select {
+		case <-time.After(joinAfter):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// The refusal has moved it to ERR; the next attempt begins in RESET.
+		if err := s.QP.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// Join connects the queue pairs of a test, which are in INIT, in their order. It is
+// before their keys are told.
+func (m *Managed) Join(ctx context.Context, qps []*engine.QP, s cm.Setup) error {
+	if _, err := m.Keys(perftest.Endpoint{}); err != nil {
+		return err
+	}
+	for i, qp := range qps {
+		s.QP = qp
+		c, err := m.rejoin(ctx, s)
+		if err != nil {
+			return fmt.Errorf("connect QP %d of %d: %w", i+1, len(qps), err)
+		}
+		m.conns = append(m.conns, c)
+	}
+	_, err := m.Keys(perftest.Endpoint{})
+	return err
+}
+
+// Connect implements Connector: Join has done it.
+func (m *Managed) Connect(_ context.Context, l Link) error {
+	if l.RateLimit != 0 {
+		return fmt.Errorf("a rate of queue pairs that rdma_cm connects: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+// Keys implements Connector. Its message is binary, where that over TCP is text.
+func (m *Managed) Keys(local perftest.Endpoint) (remote perftest.Endpoint, err error) {
+	steps := []func() error{
+		func() error { return m.write(putKeys(local)) },
+		func() error {
+			b, err := m.read()
+			if err == nil {
+				remote, err = parseKeys(b)
+			}
+			return err
+		},
+	}
+	if !m.dial {
+		steps[0], steps[1] = steps[1], steps[0]
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return remote, fmt.Errorf("keys: %w", err)
+		}
+	}
+	return remote, nil
+}
+
+// Done implements Connector: over rdma_cm nobody says so.
+func (m *Managed) Done() error { return nil }
+
+// Watch implements Connector.
+func (m *Managed) Watch(gone func(error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gone = gone; m.err != nil {
+		gone(m.err)
+	}
+}
+
+// Heard implements Connector.
+func (m *Managed) Heard() bool { return len(m.inbox) > 0 }
+
+// partTime is how long to wait for the peer when all is said.
+const partTime = 6 * time.Second
+
+// Close hangs up, the server first, and waits until both ends know.
+func (m *Managed) Close() {
+	ctx, cancel := context.WithTimeout(m.ctx, partTime)
+	defer cancel()
+	await := func(c <-chan struct{}) {
+		select {
+		case <-c:
+		case <-ctx.Done():
+		}
+	}
+	all := append(m.conns, m.talk)
+	for _, c := range all {
+		if m.dial {
+			await(c.Done())
+		}
+		c.Close()
+	}
+	for _, c := range all {
+		await(c.Released())
+	}
+}
+
+// receive posts the receive of the next message.
+func (m *Managed) receive(qp *engine.QP) error {
+	return qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{m.mr.SGE(0, messageLen)}})
+}
+
+// listen takes what comes until the connection ends.
+func (m *Managed) listen() {
+	err := m.serve()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+	close(m.over)
+	if m.gone != nil {
+		m.gone(err)
+	}
+}
+
+func (m *Managed) serve() error {
+	var wcs [1]roce.Completion
+	for {
+		if _, err := m.cq.Wait(m.ctx, wcs[:]); err != nil {
+			return err
+		}
+		wc := &wcs[0]
+		if wc.Status == roce.StatusWRFlushErr && m.talk.Err() != nil {
+			return fmt.Errorf("the peer closed the connection: %w", m.talk.Err())
+		}
+		if err := peer.Check(wc); err != nil {
+			return err
+		}
+		if wc.Opcode == roce.WCSend {
+			m.sent <- struct{}{} // there is one at a time
+			continue
+		}
+		message := append([]byte(nil), m.mr.Bytes()[:wc.ByteLen]...)
+		if err := m.receive(m.talk.QP()); err != nil {
+			return err
+		}
+		select {
+		case m.inbox <- message:
+		default:
+			return fmt.Errorf("%w: the peer does not wait for its turn", perftest.ErrMessage)
+		}
+	}
+}
+
+// write sends a message and waits until the peer has it.
+func (m *Managed) write(b []byte) error {
+	copy(m.mr.Bytes()[messageLen:], b)
+	err := m.talk.QP().PostSend(&roce.SendWR{
+		Opcode: roce.OpSend, SGList: []roce.SGE{m.mr.SGE(messageLen, len(b))},
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-m.sent:
+		return nil
+	case <-m.over:
+		return m.err
+	}
+}
+
+// read waits for a message.
+func (m *Managed) read() ([]byte, error) {
+	select {
+	case b := <-m.inbox:
+		return b, nil
+	default:
+	}
+	select {
+	case b := <-m.inbox:
+		return b, nil
+	case <-m.over:
+		return nil, m.err
+	}
+}
+
+// messages is what the steps of the exchange but Keys read and write: each message is
+// what one step writes.
+type messages struct{ m *Managed }
+
+func (s messages) Read(b []byte) (int, error) {
+	m := s.m
+	if len(m.pending) == 0 {
+		var err error
+		if m.pending, err = m.read(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, m.pending)
+	m.pending = m.pending[n:]
+	return n, nil
+}
+
+func (s messages) Write(b []byte) (int, error) { return len(b), s.m.write(b) }

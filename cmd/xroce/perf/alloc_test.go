@@ -99,7 +99,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	for _, test := range Tests {
 		c := Config{
 			Test: test, Type: roce.TypeRC, QPs: 1, Size: 8, TxDepth: 16, RxDepth: 64, CQMod: 4,
-			PostList: 1, RecvPostList: 1, Timeout: 14, GIDIndex: AutoGID, Atomic: FetchAndAdd,
+			PostList: 1, RecvPostList: 1, Timeout: 20, GIDIndex: AutoGID, Atomic: FetchAndAdd,
 			NoPeak: true,
 		}
 		long := short + 4000

@@ -142,6 +142,22 @@ func TestCell(t *testing.T) {
 	}
 }
 
+func TestReasons(t *testing.T) {
+	outcomes := []Outcome{
+		{Verdict: skipped, Reason: "two"},
+		{Verdict: passed},
+		{Verdict: skipped, Reason: "one"},
+		{Verdict: failed, Reason: "three"},
+		{Verdict: skipped, Reason: "two"},
+	}
+	if got := reasons(outcomes); got != "\nSkipped:\n\n* 2: two\n* 1: one\n" {
+		t.Errorf("%q", got)
+	}
+	if got := reasons(outcomes[1:2]); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestMalformed(t *testing.T) {
 	l := &lab{firsts: []first{{1, "one"}, {3, "two"}}}
 	bad, n := l.malformed("1 eth:ethertype:ip:udp:infiniband\n" +

@@ -125,6 +125,31 @@ func matrix(outcomes []Outcome) string {
 	}
 	fmt.Fprintf(&b, "\n%d passed, %d failed, %d skipped; %d packets.\n", t[passed], t[failed],
 		t[skipped], packets)
+	b.WriteString(reasons(outcomes))
+	return b.String()
+}
+
+// reasons is the list of why cases were skipped, "" when none was.
+func reasons(outcomes []Outcome) string {
+	var order []string
+	times := map[string]int{}
+	for _, o := range outcomes {
+		if o.Verdict != skipped {
+			continue
+		}
+		if times[o.Reason] == 0 {
+			order = append(order, o.Reason)
+		}
+		times[o.Reason]++
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nSkipped:\n\n")
+	for _, reason := range order {
+		b.WriteString(wrap(fmt.Sprintf("* %d: %s", times[reason], reason), 100))
+	}
 	return b.String()
 }
 

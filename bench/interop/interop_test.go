@@ -57,7 +57,16 @@ func TestLines(t *testing.T) {
 		},
 		{
 			Case{Tool: "rdma_client", Role: theyServe, Family: 4},
-			"rdma-client -s 192.0.2.2", "rdma_server -s 192.0.2.2",
+			"rdma-client -d xr0 -s 192.0.2.2", "rdma_server -s 192.0.2.2",
+		},
+		{
+			Case{Tool: "rdma_client", Role: weServe, Family: 6},
+			"rdma-server -d xr0 -s 2001:db8::1 -v", "rdma_client -s 2001:db8::1",
+		},
+		{
+			Case{Tool: "rping", Role: weServe, Family: 6, Size: 60000},
+			"rping -d xr0 -s -a 2001:db8::1 -V -v -S 60000 -C 20",
+			"rping -c -a 2001:db8::1 -V -v -S 60000 -C 20",
 		},
 	} {
 		our, their := toolOf(c.Tool).lines(c.Case)
@@ -130,6 +139,22 @@ func TestCell(t *testing.T) {
 		if c.add(step.verdict); c.String() != step.want {
 			t.Errorf("%s, not %s", c, step.want)
 		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	outcomes := []Outcome{
+		{Verdict: skipped, Reason: "two"},
+		{Verdict: passed},
+		{Verdict: skipped, Reason: "one"},
+		{Verdict: failed, Reason: "three"},
+		{Verdict: skipped, Reason: "two"},
+	}
+	if got := reasons(outcomes); got != "\nSkipped:\n\n* 2: two\n* 1: one\n" {
+		t.Errorf("%q", got)
+	}
+	if got := reasons(outcomes[1:2]); got != "" {
+		t.Errorf("%q", got)
 	}
 }
 

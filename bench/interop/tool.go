@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,9 +90,13 @@ func (t *tool) linesFor(
 	us.peer4, _ = address(theirAddrs, 4)
 	them.peer4, _ = address(ourAddrs, 4)
 	command, program := t.names(c.Role)
-	our = append(append([]string{}, command...), t.args(us)...)
-	if us.serves {
-		our = append(our, "-v")
+	our = append([]string{}, command...)
+	if t.cm {
+		our = append(our, "-d", us.device) // the originals go by the route
+	}
+	our = append(our, t.args(us)...)
+	if us.serves && !slices.Contains(our, "-v") {
+		our = append(our, "-v") // says when it listens
 	}
 	return our, program + " " + strings.Join(t.args(them), " ")
 }

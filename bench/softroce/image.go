@@ -41,6 +41,7 @@ var recipe = struct {
 		"usr/bin/ibv_*", "usr/bin/rping", "usr/bin/ucmatose", "usr/bin/udaddy",
 		"usr/bin/rdma_server", "usr/bin/rdma_client", "usr/bin/ib_*_bw", "usr/bin/ib_*_lat",
 		"usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so", "etc/libibverbs.d/rxe.driver",
+		"usr/lib/x86_64-linux-gnu/libgcc_s.so.1", // rping needs it, for pthread_exit
 	},
 	applets: []string{
 		"awk", "cat", "cut", "dmesg", "echo", "grep", "insmod", "kill", "ls", "mkdir", "mount",

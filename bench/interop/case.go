@@ -87,6 +87,8 @@ type Outcome struct {
 	Packets int     `json:"packets"` // RoCE packets on the cable, both directions
 	Lost    int     `json:"lost"`    // of them, by the cable
 	Output  string  `json:"output,omitempty"`
+	// First is why the first of two tries failed, empty when there was only one.
+	First string `json:"first,omitempty"`
 	// Differences are those from two Soft-RoCE hosts, of a Trace.
 	Differences []difference `json:"differences,omitempty"`
 }
@@ -100,10 +102,21 @@ func (o Outcome) line() string {
 	if o.Reason != "" {
 		s += ": " + o.Reason
 	}
+	if o.First != "" {
+		s += " at the second try"
+	}
 	if o.Verdict == failed && o.Output != "" {
 		s += "\n    " + strings.ReplaceAll(strings.TrimSpace(o.Output), "\n", "\n    ")
 	}
 	return s
+}
+
+// after marks an outcome as that of a second try. A host that is emulated in software
+// may be silent for longer than the retries of a connection last, when its processor
+// has other work: once is no verdict, but it is told.
+func (o Outcome) after(first Outcome) Outcome {
+	o.First = first.Reason
+	return o
 }
 
 // count counts outcomes by verdict.

@@ -279,3 +279,17 @@ func TestDialogueLeavesOutTheConnectionManager(t *testing.T) {
 		t.Errorf("%v", d.steps)
 	}
 }
+
+// TestSecondTry: a case that was tried twice says so, whatever came of it.
+func TestSecondTry(t *testing.T) {
+	first := Outcome{Verdict: failed, Reason: "retry counter exceeded"}
+	for _, v := range []Verdict{passed, failed} {
+		o := Outcome{Verdict: v}.after(first)
+		if o.First != first.Reason || !strings.HasSuffix(o.line(), "at the second try") {
+			t.Errorf("%q, %q", o.First, o.line())
+		}
+	}
+	if strings.Contains(first.line(), "second") {
+		t.Error(first.line())
+	}
+}

@@ -142,7 +142,12 @@ func runCases(ctx context.Context, lab *lab, cases []Case, f flags) (int, error)
 			traces = append(traces, c)
 			continue
 		}
-		tell(lab.try(ctx, c))
+		o := lab.try(ctx, c)
+		if o.Verdict == failed && ctx.Err() == nil {
+			fmt.Fprintln(out, o.line())
+			o = lab.try(ctx, c).after(o)
+		}
+		tell(o)
 		if ctx.Err() != nil {
 			return exitFailed, fmt.Errorf("stopped: %w", context.Cause(ctx))
 		}

@@ -192,6 +192,7 @@ func (a *app) perfManaged(
 		return nil, err
 	}
 	return perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
+		a.logger.Info("listening", "address", at.String())
 		if a.listening != nil {
 			a.listening(net.TCPAddrFromAddrPort(at))
 		}

@@ -75,7 +75,7 @@ type Verdict string
 const (
 	passed  Verdict = "passed"
 	failed  Verdict = "failed"
-	skipped Verdict = "skipped" // with the reason: xroce cannot do it yet
+	skipped Verdict = "skipped" // with the reason: one of the two cannot do it
 )
 
 // An Outcome is a case that was tried.

@@ -293,3 +293,13 @@ func TestSecondTry(t *testing.T) {
 		t.Error(first.line())
 	}
 }
+
+// TestTheirLack: perftest has rdma_cm over IPv4 alone, and nothing else is excused.
+func TestTheirLack(t *testing.T) {
+	for _, c := range plan() {
+		lack := toolOf(c.Tool).theirLack(c)
+		if want := c.CM && c.Family == 6 && strings.HasPrefix(c.Tool, "ib_"); want != (lack != "") {
+			t.Errorf("%s: %q", c.Name(), lack)
+		}
+	}
+}

@@ -127,6 +127,16 @@ func (t *tool) complaint(who, output string, client bool) string {
 	return ""
 }
 
+// theirLack says why the peer's program cannot do a case, "" when it can.
+func (t *tool) theirLack(c Case) string {
+	if strings.HasPrefix(t.name, "ib_") && c.CM && c.Family == 6 {
+		// It resolves and listens with AF_INET whatever the address is, and says
+		// "Address family for hostname not supported".
+		return "perftest 4.5 has rdma_cm over IPv4 alone"
+	}
+	return ""
+}
+
 // tools are all of them, in the order of the table.
 var tools = []tool{
 	pingpong("rc", "RC"), pingpong("uc", "UC"), pingpong("ud", "UD"), pingpong("srq", "RC"),

@@ -28,6 +28,10 @@ func (l *lab) try(ctx context.Context, c Case) Outcome {
 			t.needs(c)), " ")
 		return o
 	}
+	if o.Reason = t.theirLack(c); o.Reason != "" {
+		o.Verdict = skipped
+		return o
+	}
 	if err := l.setMTU(ctx, interfaceMTU(c.MTU)); err != nil {
 		o.Verdict, o.Reason = failed, err.Error()
 		return o

@@ -105,7 +105,7 @@ func (w *world) run() {
 			w.finish()
 			return
 		}
-		if !w.advance() {
+		if !w.advance() && !w.nudge() {
 			w.fail(Liveness, "nothing is left to happen: %s", w.unfinished())
 		}
 	}
@@ -128,6 +128,26 @@ func (w *world) round() bool {
 		worked = c.tend() || worked
 	}
 	return worked
+}
+
+// nudge has who still has something to post, and nothing outstanding, draw again: what
+// was drawn last may have needed a key that the peer was about to make, and nothing
+// more happens by itself.
+func (w *world) nudge() bool {
+	const draws = 100
+	for _, c := range w.conns {
+		for _, e := range c.ends {
+			if c.breaking || e.dead || e.qp == nil || e.todo == 0 || len(e.sends) > 0 {
+				continue
+			}
+			for range draws {
+				if e.postSend() {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // through tells whether all work is done.

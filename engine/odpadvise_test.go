@@ -221,8 +221,8 @@ func TestRowD18(t *testing.T) {
 	must(t, b.mr.Deregister())
 	s := odpStats(t, b)
 	// A worker that is late with a request of the round before may bring pages in anew
-	// before anybody saw that they were gone.
-	if s.PageFaults < 2*pages || s.PageFaults > 5*pages || s.PageFaultsHandled < 2 ||
+	// before anybody saw that they were gone, and after the last round too.
+	if s.PageFaults < 2*pages || s.PageFaults > 10*pages || s.PageFaultsHandled < 2 ||
 		s.PageInvalidations < pages || s.PageInvalidations > 4*pages ||
 		s.PageInvalidationsHandled < 1 {
 		t.Errorf("statistics are %+v", s)

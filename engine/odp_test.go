@@ -134,8 +134,9 @@ func odpTransfer(t *testing.T, w *world, a, b *seat, op roce.Opcode) {
 	}
 	must(t, to.mr.Deregister()) // then all is counted
 	stats := odpStats(t, to)
-	// Of a file the kernel may bring in more than it was asked for.
-	if stats.PageFaults == 0 || stats.PageFaults > uint64(n/odpPage) ||
+	// Of a file the kernel may bring in more than it was asked for, and both workers may
+	// find the same page absent.
+	if stats.PageFaults == 0 || stats.PageFaults > 2*uint64(n/odpPage) ||
 		stats.PageFaultsHandled == 0 || stats.PageInvalidations != 0 {
 		t.Errorf("%s: statistics of what was written are %+v", op, stats)
 	}

@@ -75,7 +75,7 @@ race: ## all tests under the race detector (needs a C compiler)
 	@command -v $${CC:-gcc} >/dev/null || { \
 		echo 'make race needs a C compiler. On Debian and Ubuntu: apt-get install gcc libc6-dev'; \
 		exit 1; } >&2
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(TESTFLAGS) $(PKGS)
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -shuffle=on $(TESTFLAGS) $(PKGS)
 
 # One line per fuzz target: package, name. go test prints the names of a
 # package first and the package after them.

@@ -54,28 +54,9 @@ func (m *MR) ReregInterleaved(
 func (m *MR) ReregLayout(what mem.Change, pd *PD, access mem.Access, l *mem.Layout) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var domain *mem.Domain
-	if what&mem.ChangePD != 0 {
-		if err := pd.use(m.device); err != nil {
-			return err
-		}
-		domain = &pd.domain
-	}
-	if err := m.device.keys.ReregisterLayout(m.region, what, l, domain, access); err != nil {
-		if what&mem.ChangePD != 0 {
-			pd.unuse()
-		}
-		return err
-	}
-	if what&mem.ChangePD != 0 {
-		m.pd.unuse()
-		m.pd = pd
-		m.pdn.Store(pd.number)
-	}
-	m.device.settle()
-	// The memory that was the region's own is of no more use.
-	m.readOnly = false
-	return m.release()
+	return m.change(what, pd, func(d *mem.Domain) error {
+		return m.device.keys.ReregisterLayout(m.region, what, l, d, access)
+	})
 }
 
 // UMR is a work request that gives the region, which is one of RegIndirect, a layout

@@ -146,21 +146,28 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 		return fmt.Errorf("%w: LOCAL_WRITE on memory that is mapped for reading",
 			mem.ErrAccess)
 	}
-	domain := &m.pd.domain
+	return m.change(what, pd, func(d *mem.Domain) error {
+		return m.device.keys.Reregister(m.region, what, mem.MemoryOf(buf, access), d, access)
+	})
+}
+
+// change re-registers the region by do, which gets the next domain, nil when that does
+// not change, and then lets go of what the region no longer is. The caller holds mu.
+func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
+	var domain *mem.Domain
 	if what&mem.ChangePD != 0 {
 		if err := pd.use(m.device); err != nil {
 			return fmt.Errorf("re-registration of PD: %w", err)
 		}
 		domain = &pd.domain
 	}
-	err := m.device.keys.Reregister(m.region, what, mem.MemoryOf(buf, access), domain, access)
-	if err != nil {
-		if what&mem.ChangePD != 0 {
+	if err := do(domain); err != nil {
+		if domain != nil {
 			pd.unuse()
 		}
 		return err
 	}
-	if what&mem.ChangePD != 0 {
+	if domain != nil {
 		m.pd.unuse()
 		m.pd = pd
 		m.pdn.Store(pd.number)

@@ -180,18 +180,29 @@ func TestPingpongPortTaken(t *testing.T) {
 	contains(t, i.stderr, "choose another with -p")
 }
 
-func TestPingpongPeerHangsUp(t *testing.T) {
-	b, _ := simBench(t)
-	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0")
-	conn, err := net.Dial("tcp", "127.0.0.1:"+server.listenPort(t))
-	if err != nil {
-		t.Fatal(err)
+// TestPeerHangsUp: a peer that goes away says the same with a FIN and with a reset,
+// which is what its kernel sends when it had not read everything.
+func TestPeerHangsUp(t *testing.T) {
+	for _, args := range [][]string{{"pingpong"}, {"perf", "send-bw"}} {
+		for _, reset := range []bool{false, true} {
+			b, _ := simBench(t)
+			server := b.start(t, append(args, "-d", "xr1", "-p", "0")...)
+			conn, err := net.Dial("tcp", "127.0.0.1:"+server.listenPort(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reset {
+				if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn.Close()
+			if server.wait(t); server.code != exitFailure {
+				t.Errorf("%q, reset %t: code %d", args, reset, server.code)
+			}
+			contains(t, server.stderr, "the peer closed the connection")
+		}
 	}
-	conn.Close()
-	if server.wait(t); server.code != exitFailure {
-		t.Errorf("code %d", server.code)
-	}
-	contains(t, server.stderr, "the peer closed the connection")
 }
 
 func TestInterruptedServerEndsWith130(t *testing.T) {

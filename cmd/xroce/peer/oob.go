@@ -2,9 +2,7 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"time"
 
@@ -40,7 +38,7 @@ func (e *End) Tell(conn net.Conn) error {
 // Hear receives the endpoint of the other end.
 func Hear(conn net.Conn) (engine.Endpoint, error) {
 	m, err := oob.Receive(conn)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if oob.HungUp(err) {
 		err = fmt.Errorf("%w: the peer closed the connection instead of answering; its own "+
 			"message says why (ibv_rc_pingpong needs -g INDEX of a RoCE v2 GID)", err)
 	}

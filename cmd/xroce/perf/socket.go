@@ -3,14 +3,13 @@ package perf
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
 
 	"xroce/engine"
+	"xroce/engine/oob"
 	"xroce/engine/oob/perftest"
 )
 
@@ -81,7 +80,7 @@ func (s *Socket) listen(watched chan<- struct{}) {
 	if err == nil {
 		return
 	}
-	if errors.Is(err, io.EOF) {
+	if oob.HungUp(err) {
 		err = fmt.Errorf("the peer closed the connection in the middle of the test: %w", err)
 	}
 	s.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"xroce/cmd/xroce/peer"
+	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -101,7 +102,7 @@ func (c *control) receive() (message, error) {
 	var m message
 	err := c.in.Decode(&m)
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case oob.HungUp(err):
 		return m, fmt.Errorf("%w: it closed the connection", ErrPeer)
 	case err != nil:
 		return m, fmt.Errorf("control connection: %w", err)

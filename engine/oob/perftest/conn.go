@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"syscall"
 
+	"xroce/engine/oob"
 	"xroce/roce/wire"
 )
 
@@ -49,7 +49,7 @@ func (c *Conn) write(what string, b []byte) error {
 func (c *Conn) read(what string, b []byte) error {
 	n, err := io.ReadFull(c.rw, b)
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case oob.HungUp(err):
 		return fmt.Errorf("perftest: receive %s: %w: the peer closed the connection after %d of "+
 			"%d bytes; its own message says why, and whether both ends were started for the "+
 			"same test", what, err, n, len(b))
@@ -191,12 +191,12 @@ func (c *Conn) Reports(local Report) (Report, error) {
 // versions close the connection instead, which is as good.
 func (c *Conn) Done() error {
 	done := [...]byte{'d', 'o', 'n', 'e', 0}
-	if err := c.write("done", done[:]); err != nil && !gone(err) {
+	if err := c.write("done", done[:]); err != nil && !oob.HungUp(err) {
 		return err
 	}
 	var in [len(done)]byte
 	if err := c.read("done", in[:]); err != nil {
-		if gone(err) {
+		if oob.HungUp(err) {
 			return nil
 		}
 		return err
@@ -205,10 +205,4 @@ func (c *Conn) Done() error {
 		return fmt.Errorf("%w: %q instead of done", ErrMessage, in[:])
 	}
 	return nil
-}
-
-// gone tells whether the peer has closed the connection.
-func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE)
 }

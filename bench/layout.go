@@ -64,6 +64,43 @@ func layoutCases() []benchCase {
 // contiguousName is what layouts would be at best.
 const contiguousName = "contiguous"
 
+// transmitCases measure what the sender does for such WRITEs itself, without a kernel,
+// in which the differences drown where there are few pieces in a packet.
+func transmitCases() []benchCase {
+	var cases []benchCase
+	for _, block := range []int{8, 64, 512, 4096} {
+		s := rawSockets(blockedPathMTU + load.RCOverhead)
+		s.Message = blocksListed * block
+		c := benchCase{
+			name: fmt.Sprintf("layout-transmit-%d", block),
+			title: fmt.Sprintf("making the packets of a WRITE from %d blocks of %d bytes",
+				blocksListed, block),
+			unit:          "ns",
+			lowerIsBetter: true,
+			control:       contiguousName,
+			full:          block <= 512,
+			maxRounds:     3,
+			stage:         stage.Options{MTU: 1500},
+			sockets:       s,
+		}
+		for _, v := range []struct{ name, way string }{
+			{rc.String(), "layout"},
+			{contiguousName, "contiguous"},
+			{"packed by hand", "pack"},
+			{"list of SGEs", "sges"},
+		} {
+			c.variants = append(c.variants, variant{
+				name: v.name, needs: []backend{micro},
+				run: runFunc(func(ctx context.Context, p *place) (measurement, error) {
+					return p.step(ctx, "transmit-"+v.way)
+				}).with(func(_ stage.Side, o *worker.Options) { o.Block = block }),
+			})
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
 // configureCases measure what it takes to give a key a layout, without a kernel.
 func configureCases() []benchCase {
 	c := benchCase{

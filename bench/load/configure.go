@@ -6,12 +6,8 @@ import (
 	"xroce/roce/mem"
 )
 
-const (
-	// configureBatch is how often a layout is given between two looks at the clock.
-	configureBatch = 8
-	// configureEntries is how many pieces it has, or rows.
-	configureEntries = 4096
-)
+// configureEntries is how many pieces a layout has, or rows.
+const configureEntries = 4096
 
 // listed is a list of pieces of a region, none of them beside another.
 func listed(r *mem.Region) (*mem.Layout, error) {

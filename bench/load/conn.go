@@ -37,6 +37,8 @@ type conn struct {
 	// walk is how many bytes of the other end WRITEs go through, 0 for those of one message.
 	walk uint64
 	done []roce.Completion // room to poll into
+	// consumed are the receives of the first queue pair that refill owes.
+	consumed uint64
 
 	naps []context.Context // bound the sleeps, one after the other
 	ends []context.CancelFunc

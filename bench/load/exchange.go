@@ -40,19 +40,20 @@ func rcServe(how answering) func(*conn, worker.Options) (
 			if err != nil {
 				return nil, 0, nil, err
 			}
-			for i := range done {
-				if done[i].Opcode != roce.WCRecv {
-					continue
+			came := received(done)
+			if came > 0 {
+				total, last = total+came, now
+			}
+			for range came {
+				if how == noAnswer {
+					break
 				}
-				total++
-				last = now
-				err = c.postRecv()
-				if err == nil && how != noAnswer {
-					err = c.qp.PostSend(&reply)
-				}
-				if err != nil {
+				if err := c.qp.PostSend(&reply); err != nil {
 					return nil, 0, nil, err
 				}
+			}
+			if err := c.refill(came, how == noAnswer || came == 0); err != nil {
+				return nil, 0, nil, err
 			}
 			if !open && len(done) == 0 && now-last > 2*worker.Quiet {
 				return w, total, nil, nil
@@ -79,13 +80,18 @@ func rcPing(how answering) func(*conn, worker.Options) (
 			if err := c.qp.PostSend(&wr); err != nil {
 				return nil, 0, nil, err
 			}
-			if err := c.awaitAnswer(next); err != nil {
+			came, err := c.awaitAnswer(next)
+			if err != nil {
 				return nil, 0, nil, err
 			}
+			rtt := w.Now() - sent
 			total++
 			if w.Open() {
 				// Retries end long before the histogram does.
-				_ = hist.RecordValue((w.Now() - sent).Nanoseconds())
+				_ = hist.RecordValue(rtt.Nanoseconds())
+			}
+			if err := c.refill(came, true); err != nil {
+				return nil, 0, nil, err
 			}
 		}
 		return w, total, roundTrips(hist), nil
@@ -100,24 +106,42 @@ func (c *conn) message(o worker.Options) roce.SendWR {
 	}
 }
 
-// awaitAnswer takes completions until there is a received message among them.
-func (c *conn) awaitAnswer(next func() ([]roce.Completion, error)) error {
+// awaitAnswer takes completions until there are received messages among them, and
+// returns how many.
+func (c *conn) awaitAnswer(next func() ([]roce.Completion, error)) (uint64, error) {
 	for {
 		done, err := next()
 		if err != nil {
-			return err
+			return 0, err
 		}
-		answered := false
-		for i := range done {
-			if done[i].Opcode == roce.WCRecv {
-				answered = true
-				if err := c.postRecv(); err != nil {
-					return err
-				}
-			}
-		}
-		if answered {
-			return nil
+		if came := received(done); came > 0 {
+			return came, nil
 		}
 	}
+}
+
+// received is how many completions are those of received messages.
+func received(done []roce.Completion) (n uint64) {
+	for i := range done {
+		if done[i].Opcode == roce.WCRecv {
+			n++
+		}
+	}
+	return n
+}
+
+// refill notes that n receives were consumed, and posts as many as are missing when
+// there is time, or not many left. An end that answers has time when the answer is
+// on its way: there are enough receives to be late with some.
+func (c *conn) refill(n uint64, now bool) error {
+	c.consumed += n
+	if !now && c.consumed < recvDepth/2 {
+		return nil
+	}
+	for ; c.consumed > 0; c.consumed-- {
+		if err := c.postRecv(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -72,11 +72,7 @@ func byHand(
 	}
 	slot := 0
 	return wr, func(wr *roce.SendWR) {
-		to, from := packed.Bytes()[slot*o.Message:][:o.Message], spread.Bytes()
-		for len(to) > 0 {
-			copy(to[:o.Block], from)
-			to, from = to[o.Block:], from[2*o.Block:]
-		}
+		pack(packed.Bytes()[slot*o.Message:][:o.Message], spread.Bytes(), o.Block)
 		wr.SGList[0] = packed.SGE(slot*o.Message, o.Message)
 		slot = (slot + 1) % int(depth)
 	}, nil

@@ -14,6 +14,9 @@ import (
 // microBatch is how often a step is done between two looks at the clock.
 const microBatch = 1024
 
+// longBatch is that of a step that is long itself.
+const longBatch = 8
+
 // errStep means that a packet of our own was not understood, or a layout refused.
 var errStep = errors.New("load: the step went wrong")
 
@@ -22,7 +25,8 @@ var errStep = errors.New("load: the step went wrong")
 // does before it looks at a queue pair, ICRC included; "seal" what a sender does
 // beside copying the payload; "crc" is CRC-32 alone over as many bytes, from Go's
 // library, to compare with. "configure-list" and "configure-column" give a key a
-// layout.
+// layout. "transmit-layout" and its like make the packets of a WRITE of o.Message bytes
+// from blocks of o.Block.
 func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
 	step, err := microStep(o)
 	if err != nil {
@@ -32,8 +36,8 @@ func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error)
 		return worker.Report{}, err
 	}
 	batch := microBatch
-	if strings.HasPrefix(o.Mode, "configure") {
-		batch = configureBatch
+	if strings.HasPrefix(o.Mode, "configure") || strings.HasPrefix(o.Mode, transmitPrefix) {
+		batch = longBatch
 	}
 	var total uint64
 	w := worker.NewWindow(o)
@@ -46,15 +50,17 @@ func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error)
 	return report(o, w, total, "in the cache", nil), nil
 }
 
+// microPath is the way of packets that go nowhere.
+var microPath = wire.Path{
+	Framing: wire.FramingV2IPv4, HopLimit: 64, SrcPort: sourcePort,
+	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
+	Src: wire.GIDFromIPv4([4]byte{192, 0, 2, 1}), Dst: wire.GIDFromIPv4([4]byte{192, 0, 2, 2}),
+}
+
 // sealedPacket is a SEND of n bytes, sealed, with what it takes to do so again.
 func sealedPacket(n int) (frame []byte, t *wire.Template, err error) {
 	t = &wire.Template{}
-	err = t.Init(wire.Path{
-		Framing: wire.FramingV2IPv4, HopLimit: 64, SrcPort: sourcePort,
-		SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
-		Src: wire.GIDFromIPv4([4]byte{192, 0, 2, 1}), Dst: wire.GIDFromIPv4([4]byte{192, 0, 2, 2}),
-	})
-	if err != nil {
+	if err = t.Init(microPath); err != nil {
 		return nil, nil, err
 	}
 	frame = make([]byte, t.FrameLen(wire.BTHLen+n))
@@ -77,6 +83,9 @@ func microStep(o worker.Options) (func(times int) bool, error) {
 		return configureStep(listed)
 	case "configure-column":
 		return configureStep(columned)
+	}
+	if strings.HasPrefix(o.Mode, transmitPrefix) {
+		return transmitStep(o)
 	}
 	if o.Message <= 0 || o.Message%4 != 0 {
 		return nil, fmt.Errorf("load: a payload of %d bytes, want a multiple of 4", o.Message)

@@ -34,13 +34,30 @@ func TestMicroSteps(t *testing.T) {
 			t.Errorf("%s: %v allocations", mode, n)
 		}
 	}
+	for _, mode := range []string{"layout", "sges", "pack", "contiguous"} {
+		o := worker.Options{Mode: transmitPrefix + mode, Message: blockSGEs * 512, Block: 512}
+		step, err := microStep(o)
+		if err != nil {
+			t.Fatalf("%s: %v", o.Mode, err)
+		}
+		if !step(3) {
+			t.Errorf("%s went wrong", o.Mode)
+		}
+		if n := testing.AllocsPerRun(10, func() { step(10) }); n != 0 {
+			t.Errorf("%s: %v allocations", o.Mode, n)
+		}
+	}
 	for _, mode := range []string{"configure-list", "configure-column"} {
 		if step, err := microStep(worker.Options{Mode: mode}); err != nil || !step(2) {
 			t.Errorf("%s: %v", mode, err)
 		}
 	}
 	for _, o := range []worker.Options{
-		{Mode: "none", Message: 64}, {Mode: "crc"}, {Mode: "seal", Message: 3},
+		{Mode: "none", Message: 64},
+		{Mode: "crc"},
+		{Mode: "seal", Message: 3},
+		{Mode: "transmit-none", Message: 64 * blockSGEs, Block: 64},
+		{Mode: "transmit-layout", Message: 64, Block: 64},
 	} {
 		if _, err := microStep(o); err == nil {
 			t.Errorf("a step for %+v", o)

@@ -1,7 +1,5 @@
 package mem
 
-import "slices"
-
 // A layoutSpace is memory that a layout puts together. Like the view that has it, it
 // never changes; its sources cannot be changed before it is released.
 type layoutSpace struct {
@@ -84,13 +82,23 @@ func (l *layoutSpace) find(off uint64) (i int, in, rep uint64) {
 		in -= rep * l.period
 	}
 	if len(l.lanes) > 1 {
-		var border bool
-		if i, border = slices.BinarySearch(l.ends, in); border {
-			i++
-		}
+		i = l.lane(in)
 		in -= l.begin(i)
 	}
 	return i, in, rep
+}
+
+// lane is the first lane that ends behind an offset, in a repetition.
+func (l *layoutSpace) lane(in uint64) int {
+	low, high := 0, len(l.ends)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); l.ends[mid] <= in {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // periods is how many whole periods are in n bytes.

@@ -70,8 +70,9 @@ func (run runFunc) with(tune func(stage.Side, *worker.Options)) runFunc {
 // allCases is every case, in the order of running: what the goals are about first.
 func allCases() []benchCase {
 	return slices.Concat(sendCases(), writeCases(), rttCases(), goodputCases(), layoutCases(),
-		manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(), configureCases(), keyCases(),
-		sizeCases(), rawSendCases(), rawReceiveCases(), rawForwardCases(), rawRTTCases())
+		manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(),
+		configureCases(), keyCases(), sizeCases(), rawSendCases(), rawReceiveCases(),
+		rawForwardCases(), rawRTTCases())
 }
 
 // rounds is how often each variant of the case runs.

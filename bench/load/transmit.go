@@ -44,7 +44,8 @@ func newTransmitter() (*transmitter, error) {
 	}
 	t.qp, err = roce.NewQP(0x11, roce.QPConfig{
 		Type: roce.TypeUC, Domain: t.domain, Keys: t.keys, SendCQ: t.cq, RecvCQ: t.cq,
-		MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: blockSGEs, MaxRecvSGE: 1, Counters: new(counter.Set),
+		MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: blockSGEs, MaxRecvSGE: 1,
+		Counters: new(counter.Set),
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ var _ mem.Pager = (*Region)(nil)
 // RegionOptions say what a region is.
 type RegionOptions struct {
 	Range Range
-	// Allow are the only ranges that may be accessed, nil for all.
+	// Allow are the only ranges that may be accessed, nil for all. An empty list that
+	// is not nil allows nothing.
 	Allow []Range
 	// Keep is memory that is not to be freed before the region is closed, if the
 	// range is one of Go's own.

@@ -212,6 +212,13 @@ func TestAllowList(t *testing.T) {
 			t.Errorf("%d bytes at %d: %s, want %s", tt.n, tt.off, f, tt.want)
 		}
 	}
+	// A list of nothing allows nothing, which is not what no list does.
+	r, err = p.NewRegion(pager.RegionOptions{Range: pager.Implicit, Allow: []pager.Range{}})
+	must(t, err)
+	f, _ := settle(func() mem.Fault { return r.Present(addr, 1, false) })
+	if f != mem.FaultOutOfRange {
+		t.Errorf("an empty list: %s, want %s", f, mem.FaultOutOfRange)
+	}
 	for _, bad := range []pager.Range{{addr, 0}, {^uint64(0) - 1, 3}} {
 		if _, err := p.NewRegion(pager.RegionOptions{Allow: []pager.Range{bad}}); err == nil {
 			t.Errorf("%s is allowed", bad)

@@ -3,6 +3,7 @@ package pager_test
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -181,6 +182,31 @@ func TestNotThere(t *testing.T) {
 	_, f0 := r.Word(pager.AddressOf(constant), mem.CompareSwapOp, 0, 1)
 	if f0 != mem.FaultUnmapped {
 		t.Errorf("swap in constant memory: %s", f0)
+	}
+}
+
+// TestManyHoles: however many accesses wait for pages that cannot be had, and whatever
+// their order, each learns of it: a peer that is told to try again must not be told so
+// for ever.
+func TestManyHoles(t *testing.T) {
+	p := newPager(t)
+	const holes = 100
+	f := newFile(t)
+	must(t, f.Truncate(int64(page)))
+	r, addr := regionOf(t, p, mapFile(t, f, 2*holes, readWrite))
+	left := make([]uint64, 0, holes)
+	for i := range uint64(holes) {
+		left = append(left, addr+(1+2*i)*uint64(page)) // no two of them side by side
+	}
+	for round := 0; len(left) > 0; round++ {
+		if round == holes {
+			t.Fatalf("%d of %d accesses still wait after %d tries each", len(left), holes, round)
+		}
+		left = slices.DeleteFunc(left, func(at uint64) bool {
+			fault := r.Present(at, 1, true)
+			p.Idle()
+			return fault == mem.FaultUnmapped
+		})
 	}
 }
 

@@ -97,6 +97,30 @@ func TestQueueFull(t *testing.T) {
 	}
 }
 
+// TestPrefetchGivesWay: however much advice waits, what an access needs finds room.
+func TestPrefetchGivesWay(t *testing.T) {
+	p := newPager(t)
+	const n = 1 << 30
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ,
+		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	must(t, err)
+	defer unmap(t, b)
+	all, addr := regionOf(t, p, b)
+	for range 1000 {
+		must(t, all.Prefetch(pager.Range{Addr: addr, Length: n}, false, false))
+	}
+	before := p.QueueFull()
+	if before == 0 {
+		t.Error("there was room for all of the advice")
+	}
+	r, addr := regionOf(t, p, mapped(t, 1, readWrite))
+	expect(t, "a page", func() mem.Fault { return r.Present(addr, 1, true) }, mem.OK, true)
+	if n := p.QueueFull() - before; n != 0 {
+		t.Errorf("an access found no room %d times", n)
+	}
+	all.Close()
+}
+
 // TestClosed: a pager that is closed makes no regions.
 func TestClosed(t *testing.T) {
 	var p pager.Pager

@@ -65,6 +65,15 @@ func TestPrefetchErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
+	one, _ := regionOf(t, p, mapped(t, 3, readWrite)[page:2*page])
+	for _, s := range []pager.Range{
+		{Addr: one.Range().Addr - 1, Length: 2}, {Addr: one.Range().Addr + 1, Length: size},
+	} {
+		err, errMap := one.Prefetch(s, true, true), one.Map(s)
+		if !errors.Is(err, unix.EFAULT) || !errors.Is(errMap, unix.EFAULT) {
+			t.Errorf("%s, which the region does not have: %v, %v", s, err, errMap)
+		}
+	}
 	r.Close()
 	err = r.Prefetch(pager.Range{Addr: file, Length: 1}, false, true)
 	if !errors.Is(err, pager.ErrClosed) {

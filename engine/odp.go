@@ -39,8 +39,8 @@ type ODPMemory struct {
 	// Addr is the address by which requests name the first byte, 0 for Start. It must
 	// be 0 for implicit memory, whose addresses are the process's own.
 	Addr uint64
-	// Allow are the only ranges that keys of the memory reach, nil for all. An implicit
-	// key without it gives the peer all that the process has.
+	// Allow are the only ranges that keys of the memory reach: nil for all, and an empty
+	// list for none. An implicit key without it gives the peer all that the process has.
 	Allow []pager.Range
 }
 

@@ -97,7 +97,7 @@ func (m *MR) Advise(off, n uint64, advice Advice, flags AdviseFlags) error {
 		// An SGE has room for less than 4 GiB.
 		part := min(n, 1<<30)
 		s.Length = uint32(part)
-		if err := m.device.AdviseMR(m.pd, advice, flags, []roce.SGE{s}); err != nil {
+		if err := m.device.AdviseMR(m.PD(), advice, flags, []roce.SGE{s}); err != nil {
 			return err
 		}
 		if n -= part; n == 0 {

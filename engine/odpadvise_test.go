@@ -325,3 +325,42 @@ func odpHostile(t *testing.T, devs [2]*engine.Device) {
 	owner.Wait()
 	t.Logf("%d of %d succeeded, %d were refused", good, rounds, bad)
 }
+
+// TestRowD17WhileReregistered: advice may be given while the region changes. It is then
+// about the region as it was or as it is, or refused; the race detector sees no third.
+func TestRowD17WhileReregistered(t *testing.T) {
+	w := simWorld(t, 1, sim.Faults{}, engine.Options{})
+	dev := w.devs[0]
+	pds := []*engine.PD{dev.AllocPD(), dev.AllocPD()}
+	memory := odpMap(t, 2, nil)
+	mr, err := dev.RegODP(pds[0], memory, rights)
+	must(t, err)
+	stop := make(chan struct{})
+	var owner sync.WaitGroup
+	owner.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			access := rights | mem.OnDemand
+			if i%3 == 0 {
+				access |= mem.ZeroBased
+			}
+			if err := mr.Rereg(mem.ChangePD|mem.ChangeAccess, nil, pds[i%2], access); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range 2000 {
+		err := mr.Advise(uint64(i%2*odpPage), 1, engine.Advice(i%3), engine.AdviseFlush)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EFAULT) {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	owner.Wait()
+	must(t, mr.Deregister())
+}

@@ -236,7 +236,14 @@ func TestRowD1File(t *testing.T) {
 			Opcode: roce.OpFlush, Flags: roce.SendSignaled, RKey: mr.RKey(),
 			Flush: wire.FlushPersistent, FlushRegion: true,
 		})
-		w.succeed(a.cq, 3)
+		// Nothing can be flushed, too, also where a page of the file begins.
+		for _, at := range []uint64{0, 8192 - 5000, 10_000} {
+			a.send(t, roce.SendWR{
+				Opcode: roce.OpFlush, Flags: roce.SendSignaled, RemoteAddr: at, RKey: mr.RKey(),
+				Flush: wire.FlushPersistent,
+			})
+		}
+		w.succeed(a.cq, 6)
 		refusedAccess(t, w, a, b, through(a, roce.OpWrite, mr.RKey(), 9_995, 6))
 		text, err := os.ReadFile(name)
 		if err != nil {

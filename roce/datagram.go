@@ -75,6 +75,7 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 		q.drop(p, stepFit)
 		return
 	}
+	s.since = q.keys.Epoch()
 	fault := q.scatter(q.landing(), s.list, 0, p.GRH())
 	if fault == mem.OK {
 		fault = q.scatterPacket(q.landing(), s.list, grhLen, p)

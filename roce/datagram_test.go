@@ -256,3 +256,50 @@ func TestDatagramRights(t *testing.T) {
 	s.ExpectNothing()
 	s.ExpectCQE(done(2, roce.WCSend))
 }
+
+// changing is memory that is always there, and somebody who does something while it is
+// written to.
+type changing struct {
+	allPresent
+	meanwhile func()
+}
+
+func (c *changing) Store(addr uint64, src []byte) mem.Fault {
+	c.meanwhile()
+	return c.allPresent.Store(addr, src)
+}
+
+// TestRowD1DatagramNeverMixes: a datagram, or a raw frame, is more than one access. When
+// the key of its receive is changed under it, it does not go on in the other memory.
+func TestRowD1DatagramNeverMixes(t *testing.T) {
+	for _, typ := range []roce.QPType{roce.TypeUD, roce.TypeRawPacket} {
+		s := newScript(t, options{Type: typ})
+		before, after := make([]byte, 64), make([]byte, 64)
+		r, err := s.keys.RegisterAt(s.domain, before, 1<<40, allRights)
+		must(t, err)
+		c := &changing{allPresent: allPresent{b: make([]byte, 64)}, meanwhile: func() {
+			m := mem.Memory{Bytes: after, Addr: 1 << 40}
+			must(t, s.keys.Reregister(r, mem.ChangeTranslation, m, nil, 0))
+		}}
+		paged, err := s.keys.RegisterMemory(s.domain, mem.Memory{Pager: c, Length: 64},
+			mem.OnDemand|mem.LocalWrite)
+		must(t, err)
+		must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1, SGList: []roce.SGE{
+			{Addr: 1 << 40, Length: 44, LKey: r.LKey()}, {Length: 1, LKey: paged.LKey()},
+			{Addr: 1<<40 + 44, Length: 20, LKey: r.LKey()},
+		}}))
+		payload := bytes.Repeat([]byte{7}, 10)
+		if typ == roce.TypeUD {
+			s.Recv(datagram(wire.UDSendOnly, testQKey, payload))
+		} else {
+			must(t, s.qp.HandleFrame(0, bytes.Repeat([]byte{7}, 40), payload))
+		}
+		s.ExpectRecvCQE(failed(1, roce.StatusLocProtErr))
+		if before[43] != 7 {
+			t.Errorf("%s: nothing came before the change", typ)
+		}
+		if !bytes.Equal(after, make([]byte, 64)) {
+			t.Errorf("%s: the rest came after the change: % x", typ, after)
+		}
+	}
+}

@@ -164,11 +164,18 @@ func (wc *Completion) stored(f mem.Fault) {
 }
 
 // StoreParked writes the payloads of all completions that were not polled yet
-// (mem.Parker).
+// (mem.Parker). It is for keys, which forget the CQ when they call it.
 func (c *CQ) StoreParked() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parcels.parked = false
+	c.unpackAll()
+}
+
+// land is StoreParked for others: keys still know of the CQ.
+func (c *CQ) land() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.unpackAll()
 }
 

@@ -414,3 +414,20 @@ func (p *allPresent) Store(addr uint64, src []byte) mem.Fault {
 func (p *allPresent) Word(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault) {
 	return 0, mem.FaultUnmapped
 }
+
+// TestRowD19FenceForgetsNothing: a fence has payload stored that rides, time and again,
+// and nobody remembers for each that there was some.
+func TestRowD19FenceForgetsNothing(t *testing.T) {
+	l := newLoad(t, roce.OpFetchAdd, 8, options{Ride: 64, Rights: atomicRights})
+	for i := range l.sends {
+		l.sends[i].Flags = roce.SendFence
+	}
+	l.batch(32) // what is allocated once
+	if n := testing.AllocsPerRun(1, func() {
+		for range 200 {
+			l.batch(32)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -50,6 +50,7 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 // landFrame puts a frame into the receive in hand.
 func (q *QP) landFrame(now Time, head, tail []byte) {
 	list, n := q.rsp.list, uint32(len(head)+len(tail))
+	q.rsp.since = q.keys.Epoch()
 	fault := q.scatter(q.landing(), list, 0, head)
 	if fault == mem.OK {
 		fault = q.scatter(q.landing(), list, uint32(len(head)), tail)

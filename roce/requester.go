@@ -165,7 +165,7 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 		if r.out > 0 {
 			return false
 		}
-		q.sendCQ.StoreParked() // it may send what was read
+		q.sendCQ.land() // it may send what was read
 	}
 	if op.count {
 		if q.attr.MaxRdAtomic == 0 {

@@ -5,18 +5,15 @@ import "golang.org/x/sys/unix"
 // Prefetch brings the pages of a range in before they are needed, for writing if write.
 // With wait it returns when they are there, or the error of the first that cannot be
 // had: ENOMEM where nothing is mapped, EFAULT for memory behind the end of a file, or that
-// is not allowed, EINVAL for memory without the right. Without it the work goes on behind
-// all that is urgent, nobody learns of errors, and it is dropped where too much is asked
-// for.
+// is not the region's or not allowed, EINVAL for memory without the right. Without it the
+// work goes on behind all that is urgent, nobody learns of errors, and it is dropped where
+// too much is asked for.
 func (r *Region) Prefetch(s Range, write, wait bool) error {
 	if s.Length == 0 {
 		return nil
 	}
-	if s.Addr >= addressLimit || s.Length >= addressLimit {
-		return unix.ENOMEM
-	}
-	if r.allow != nil && !covers(r.allow, s.Addr, s.Length) {
-		return unix.EFAULT
+	if errno := r.advisable(s); errno != 0 {
+		return errno
 	}
 	p := r.pager
 	first, end := pageOf(s.Addr), pageEnd(s.Addr+s.Length)
@@ -50,13 +47,11 @@ func (r *Region) Prefetch(s Range, write, wait bool) error {
 }
 
 // Map takes note of the pages of a range that are present, and brings nothing in. The
-// error is ENOMEM where nothing is mapped.
+// error is ENOMEM where nothing is mapped, and EFAULT for memory that is not the region's
+// or not allowed.
 func (r *Region) Map(s Range) error {
-	if s.Addr >= addressLimit || s.Length >= addressLimit {
-		return unix.ENOMEM
-	}
-	if r.allow != nil && !covers(r.allow, s.Addr, s.Length) {
-		return unix.EFAULT
+	if errno := r.advisable(s); errno != 0 {
+		return errno
 	}
 	var vec [vector]byte
 	for at, end := pageOf(s.Addr), pageEnd(s.Addr+s.Length); at < end; at += vector * pageSize {
@@ -72,4 +67,16 @@ func (r *Region) Map(s Range) error {
 		r.tally.prefetched(present)
 	}
 	return nil
+}
+
+// advisable tells whether advice may be about a range.
+func (r *Region) advisable(s Range) unix.Errno {
+	switch {
+	case s.Addr >= addressLimit || s.Length >= addressLimit:
+		return unix.ENOMEM
+	case !covers([]Range{r.span}, s.Addr, s.Length),
+		r.allow != nil && !covers(r.allow, s.Addr, s.Length):
+		return unix.EFAULT
+	}
+	return 0
 }

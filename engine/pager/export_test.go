@@ -6,3 +6,12 @@ func (p *Pager) WithoutPopulate() { p.touches = true }
 
 // HugeIn is the check for huge pages, of mappings that a test made up.
 var HugeIn = hugeIn
+
+// Idle returns when nothing that was asked for is waiting or under way.
+func (p *Pager) Idle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.jobs) > 0 {
+		p.done.Wait()
+	}
+}

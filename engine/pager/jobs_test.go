@@ -65,6 +65,15 @@ func TestPrefetchErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
+	one, _ := regionOf(t, p, mapped(t, 3, readWrite)[page:2*page])
+	for _, s := range []pager.Range{
+		{Addr: one.Range().Addr - 1, Length: 2}, {Addr: one.Range().Addr + 1, Length: size},
+	} {
+		err, errMap := one.Prefetch(s, true, true), one.Map(s)
+		if !errors.Is(err, unix.EFAULT) || !errors.Is(errMap, unix.EFAULT) {
+			t.Errorf("%s, which the region does not have: %v, %v", s, err, errMap)
+		}
+	}
 	r.Close()
 	err = r.Prefetch(pager.Range{Addr: file, Length: 1}, false, true)
 	if !errors.Is(err, pager.ErrClosed) {
@@ -95,6 +104,30 @@ func TestQueueFull(t *testing.T) {
 	if s := r.Stats(); s.PageFaults != pages/2 {
 		t.Errorf("%d pages came, want %d", s.PageFaults, pages/2)
 	}
+}
+
+// TestPrefetchGivesWay: however much advice waits, what an access needs finds room.
+func TestPrefetchGivesWay(t *testing.T) {
+	p := newPager(t)
+	const n = 1 << 30
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ,
+		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	must(t, err)
+	defer unmap(t, b)
+	all, addr := regionOf(t, p, b)
+	for range 1000 {
+		must(t, all.Prefetch(pager.Range{Addr: addr, Length: n}, false, false))
+	}
+	before := p.QueueFull()
+	if before == 0 {
+		t.Error("there was room for all of the advice")
+	}
+	r, addr := regionOf(t, p, mapped(t, 1, readWrite))
+	expect(t, "a page", func() mem.Fault { return r.Present(addr, 1, true) }, mem.OK, true)
+	if n := p.QueueFull() - before; n != 0 {
+		t.Errorf("an access found no room %d times", n)
+	}
+	all.Close()
 }
 
 // TestClosed: a pager that is closed makes no regions.

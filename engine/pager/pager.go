@@ -20,6 +20,9 @@ const (
 	// maxJobs is how many requests may wait or be under way. One that finds no room
 	// is made again at the next try of the access.
 	maxJobs = 256
+	// maxAdvised is how many may be there when advice is still added: the rest is for
+	// what is waited for.
+	maxAdvised = maxJobs / 2
 	// failureLasts is how long it is remembered that a page cannot be brought in, if
 	// nobody asks: longer than any wait until the next try, and not long enough to be
 	// taken for what is mapped there next.
@@ -139,7 +142,7 @@ func (p *Pager) ask(want job) mem.Fault {
 
 // queue adds a job if there is room for it. The caller holds mu.
 func (p *Pager) queue(j *job) {
-	if len(p.jobs) == maxJobs {
+	if len(p.jobs) == maxJobs || j.prefetch && len(p.jobs) >= maxAdvised {
 		p.full++
 		return
 	}

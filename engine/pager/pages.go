@@ -34,11 +34,12 @@ var Implicit = Range{0, math.MaxUint64}
 // ErrRange says that a list of ranges has one that is empty or wraps around.
 var ErrRange = errors.New("pager: a range that is empty or wraps around")
 
-// merge sorts ranges and joins those that touch.
+// merge sorts ranges and joins those that touch. It returns an empty list, not nil, of
+// none.
 func merge(list []Range) ([]Range, error) {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Range) int { return cmp.Compare(a.Addr, b.Addr) })
-	var joined []Range
+	joined := make([]Range, 0, len(list))
 	for _, r := range list {
 		if r.Length == 0 || r.Addr+r.Length < r.Addr {
 			return nil, fmt.Errorf("%w: %d bytes at %#x", ErrRange, r.Length, r.Addr)

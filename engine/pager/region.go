@@ -25,8 +25,7 @@ type Region struct {
 	recent recent
 	closed bool // guarded by pager.mu, as is what follows
 	busy   int  // who brings pages of the region in
-	failed [4]failure
-	next   int // of failed: what is overwritten next
+	failed [16]failure
 }
 
 var _ mem.Pager = (*Region)(nil)
@@ -34,7 +33,8 @@ var _ mem.Pager = (*Region)(nil)
 // RegionOptions say what a region is.
 type RegionOptions struct {
 	Range Range
-	// Allow are the only ranges that may be accessed, nil for all.
+	// Allow are the only ranges that may be accessed, nil for all. An empty list that
+	// is not nil allows nothing.
 	Allow []Range
 	// Keep is memory that is not to be freed before the region is closed, if the
 	// range is one of Go's own.
@@ -259,8 +259,14 @@ func (r *Region) failedIn(j *job, now int64) bool {
 	return false
 }
 
-// fail remembers a page that could not be brought in. The caller holds pager.mu.
+// fail remembers a page that could not be brought in. The caller holds pager.mu. Without
+// room it does not, and the page is asked for again. What is remembered is not given up
+// for it: then many who wait could make each other forget, and none would ever learn.
 func (r *Region) fail(page uint64, write bool, now int64) {
-	r.failed[r.next] = failure{page: page, write: write, until: now + int64(failureLasts)}
-	r.next = (r.next + 1) % len(r.failed)
+	for i := range r.failed {
+		if f := &r.failed[i]; f.until <= now {
+			*f = failure{page: page, write: write, until: now + int64(failureLasts)}
+			return
+		}
+	}
 }

@@ -3,6 +3,7 @@ package pager_test
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -184,6 +185,31 @@ func TestNotThere(t *testing.T) {
 	}
 }
 
+// TestManyHoles: however many accesses wait for pages that cannot be had, and whatever
+// their order, each learns of it: a peer that is told to try again must not be told so
+// for ever.
+func TestManyHoles(t *testing.T) {
+	p := newPager(t)
+	const holes = 100
+	f := newFile(t)
+	must(t, f.Truncate(int64(page)))
+	r, addr := regionOf(t, p, mapFile(t, f, 2*holes, readWrite))
+	left := make([]uint64, 0, holes)
+	for i := range uint64(holes) {
+		left = append(left, addr+(1+2*i)*uint64(page)) // no two of them side by side
+	}
+	for round := 0; len(left) > 0; round++ {
+		if round == holes {
+			t.Fatalf("%d of %d accesses still wait after %d tries each", len(left), holes, round)
+		}
+		left = slices.DeleteFunc(left, func(at uint64) bool {
+			fault := r.Present(at, 1, true)
+			p.Idle()
+			return fault == mem.FaultUnmapped
+		})
+	}
+}
+
 // TestAllowList: a region may name all and grant some of it.
 func TestAllowList(t *testing.T) {
 	p := newPager(t)
@@ -211,6 +237,13 @@ func TestAllowList(t *testing.T) {
 		if f != tt.want {
 			t.Errorf("%d bytes at %d: %s, want %s", tt.n, tt.off, f, tt.want)
 		}
+	}
+	// A list of nothing allows nothing, which is not what no list does.
+	r, err = p.NewRegion(pager.RegionOptions{Range: pager.Implicit, Allow: []pager.Range{}})
+	must(t, err)
+	f, _ := settle(func() mem.Fault { return r.Present(addr, 1, false) })
+	if f != mem.FaultOutOfRange {
+		t.Errorf("an empty list: %s, want %s", f, mem.FaultOutOfRange)
 	}
 	for _, bad := range []pager.Range{{addr, 0}, {^uint64(0) - 1, 3}} {
 		if _, err := p.NewRegion(pager.RegionOptions{Allow: []pager.Range{bad}}); err == nil {

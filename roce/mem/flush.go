@@ -1,6 +1,6 @@
 package mem
 
-// A Sync makes n bytes, beginning off bytes into a region, outlast a loss of
+// A Sync makes n bytes, above 0, beginning off bytes into a region, outlast a loss of
 // power, as msync with MS_SYNC does. It runs with the progress lock of the queue
 // that got the FLUSH, so it should be quick; an error refuses the FLUSH. Several
 // queues may call it at once.
@@ -33,7 +33,7 @@ func (k *Keys) Flush(
 	// to order the stores: an atomic read-modify-write is a full fence on amd64,
 	// and a release on arm64, where whoever sees it sees what came before.
 	k.fence.Add(1)
-	if persistent && v.sync(int(v.syncOff+off), int(length)) != nil {
+	if persistent && length > 0 && v.sync(int(v.syncOff+off), int(length)) != nil {
 		return FaultSync
 	}
 	return OK

@@ -21,7 +21,8 @@ func TestFlushSyncs(t *testing.T) {
 		{"global", base, size, false, false, nil},
 		{"global whole", 0, 0, true, false, nil},
 		{"range", base + 8, 16, false, true, []span{{8, 16}}},
-		{"nothing at the end", base + size, 0, false, true, []span{{size, 0}}},
+		{"nothing", base, 0, false, true, nil},
+		{"nothing at the end", base + size, 0, false, true, nil},
 		{"whole ignores the range", 1, -1, true, true, []span{{0, size}}},
 		{"outside", base + 1, size, false, true, nil},
 	} {

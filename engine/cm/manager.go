@@ -21,6 +21,9 @@ const (
 	slotLen  = grhLen + cm.MADLen // of a receive
 	sendWRs  = 512                // MADs that wait for the device
 	pollEach = time.Millisecond   // on a device in direct mode
+	// batches is how often MADs are taken from the CQ before what they made is told and
+	// sent: the answers to them are within what the machine holds by default.
+	batches = 8
 )
 
 // A Manager makes and ends the connections of a device. Its methods are safe for
@@ -172,7 +175,9 @@ func (m *Manager) run() {
 			m.dev.Progress()
 		}
 		m.mu.Lock()
-		m.poll()
+		if m.poll() {
+			m.wake()
+		}
 		m.machine.HandleDeadline(m.clock.Now())
 		m.settle()
 		timer.Reset(m.untilNext())
@@ -193,21 +198,27 @@ func (m *Manager) untilNext() time.Duration {
 	return wait
 }
 
-// poll takes what came to QP 1. The caller holds mu.
-func (m *Manager) poll() {
+// poll takes what came to QP 1, a bounded part of it: whoever sends all the time must
+// not keep everybody else waiting. It reports whether there may be more. The caller
+// holds mu.
+func (m *Manager) poll() (more bool) {
 	var wcs [32]roce.Completion
-	for !m.ended {
+	for range batches {
+		if m.ended {
+			return false
+		}
 		n, err := m.cq.Poll(wcs[:])
 		for i := range wcs[:n] {
 			m.take(&wcs[i])
 		}
 		if err != nil {
-			return // the CQ has room for all: this is the end of the device
+			return false // the CQ has room for all: this is the end of the device
 		}
 		if n == 0 && !m.cq.Arm(false) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // take hands what a completion tells to the machine.

@@ -48,12 +48,18 @@ func (m *Machine) refuse(from *Path, tid uint64, r *REQ, reason Reason, info []b
 	m.send(from, tid, &rej)
 }
 
+// pkeyBase are the bits of a P_Key that name the partition; the other tells a full
+// member from a limited one.
+const pkeyBase = 0x7fff
+
 // judge says what is wrong with a REQ, and what would be right.
 func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	switch {
 	case r.Transport != l.Transport:
 		return ReasonInvalidTransport, nil
-	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local:
+	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local,
+		r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase:
+		// No reason is for a partition; Linux gives this one.
 		return ReasonInvalidGID, from.Local[:]
 	case r.PathMTU.Bytes() == 0 || r.PathMTU > m.config.MTU:
 		return ReasonInvalidMTU, []byte{byte(m.config.MTU)}

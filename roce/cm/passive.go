@@ -132,11 +132,11 @@ func (m *Machine) makeRoom(now roce.Time, l *listener) {
 	}
 }
 
-// evict drops a request for a newer one. The peer is told only if it may believe
-// that there is a connection: an answer to each request of a flood would double
-// it, and a true peer asks again.
+// evict drops a request for a newer one. The peer is not told if it heard nothing of
+// us: an answer to each request of a flood would double it, and a true peer asks
+// again. One that was asked for patience would do so only after a minute.
 func (m *Machine) evict(now roce.Time, c *conn) {
-	if !unanswered.has(c.state) {
+	if c.state != StateREQRcvd {
 		m.reject(c, ReasonNoResources, nil, nil)
 	}
 	m.tell(Event{Type: EventUnreachable, ID: c.id, Reason: ReasonNoResources})

@@ -115,20 +115,17 @@ func (m *Machine) patience(c *conn, s Subject) *MRA {
 	}
 }
 
-// makeRoom drops the oldest requests when there are too many, of the listener or
-// of all.
+// makeRoom drops a request when there are too many, of the listener or of all.
 func (m *Machine) makeRoom(now roce.Time, l *listener) {
 	if l.waiting >= l.Backlog {
-		c := m.waiting.first
-		for c.listener != l || !unanswered.has(c.state) {
-			c = c.queue.next
-		}
 		m.count.Inc(BacklogDropped)
-		m.evict(now, c)
+		m.evict(now, m.victim(func(c *conn) bool {
+			return c.listener == l && unanswered.has(c.state)
+		}))
 	}
 	if m.waiting.n >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.evict(now, m.waiting.first)
+		m.evict(now, m.victim(func(*conn) bool { return true }))
 	}
 }
 
@@ -150,7 +147,7 @@ func (m *Machine) request(
 	c := m.newConn(from, StateREQRcvd)
 	c.tid, c.listener = tid, l
 	l.waiting++
-	m.waiting.push(c)
+	m.join(c)
 	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	c.params = QPParams{
 		Path: pathOf(&r.Primary), PathMTU: r.PathMTU, DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,

@@ -24,7 +24,8 @@
 //
 // A Manager is the owner of the device's QP 1. It has one goroutine, which joins
 // that QP with a machine of roce/cm; timers are the machine's. All its methods are
-// safe for concurrent use. It ends with Close, or when its device does.
+// safe for concurrent use. It ends with Close, which tells the peers, or when its
+// device does.
 //
 // On a device in direct mode, where packets move only while somebody polls, the
 // manager polls too, every millisecond.

@@ -117,6 +117,84 @@ func TestNoise(t *testing.T) {
 	c.Close()
 }
 
+// TestBurst lets more MADs come than the machine has room for answers, all at once:
+// the manager answers some before it takes the others. Were it to take whatever is
+// there, a peer that never stops would keep it from anything else, with all that it
+// makes it remember.
+func TestBurst(t *testing.T) {
+	o := quick
+	o.Receives = 4096
+	_, hosts := newWorld(t, o, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	must(t, a.manager.Close()) // its QP 1 is needed here
+	gsi, ud := a.attackers(t)
+	busy, release := make(chan struct{}), make(chan struct{})
+	service, err := b.dev.CreateQP(b.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: b.cq, RecvCQ: b.cq,
+	})
+	must(t, err)
+	_, err = b.manager.ListenDatagram(netip.AddrPortFrom(b.v4, 1), cm.Datagrams{
+		QP: service,
+		Allow: func(netip.AddrPort, []byte) bool {
+			close(busy)
+			<-release
+			return false
+		},
+	})
+	must(t, err)
+	ah, err := a.dev.CreateAH(t.Context(), a.pd, engine.AddressVector{
+		DGID: wire.GIDFromAddr(b.v4), SGIDIndex: 1,
+	})
+	must(t, err)
+	mad := make([]byte, rcm.MADLen)
+	send := func() {
+		t.Helper()
+		must(t, gsi.PostSend(&roce.SendWR{
+			Opcode: roce.OpSend, Flags: roce.SendInline | roce.SendSignaled, Inline: mad, AH: ah,
+			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
+		}))
+		var wcs [1]roce.Completion
+		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	question := rcm.SIDRREQ{ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, 1)}
+	rcm.IPHeader{Src: netip.AddrPortFrom(a.v4, 7), Dst: b.v4}.Put(question.Private[:])
+	question.Put(mad, 1)
+	send()
+	<-busy
+	before := b.packets(t)
+	const burst = 3000
+	for i := range burst {
+		(&rcm.REQ{LocalCommID: uint32(i), LocalQPN: uint32(i)}).Put(mad, uint64(i))
+		send()
+	}
+	waits(t, func() bool { return b.packets(t) == before+burst })
+	close(release)
+	waits(t, func() bool { return b.counted("cm_no_listener") == burst })
+	if n := b.counted("cm_outbox_full"); n != 0 {
+		t.Errorf("%d answers found no room", n)
+	}
+	gsi.Close()
+	ud.Close()
+	a.manager, err = cm.Open(a.dev, quick)
+	must(t, err)
+}
+
+// packets is how many frames the device has received.
+func (h *host) packets(t testing.TB) uint64 {
+	t.Helper()
+	counters, err := h.dev.Counters()
+	must(t, err)
+	for _, c := range counters {
+		if c.Name == "rx_packets" {
+			return c.Value
+		}
+	}
+	t.Fatal("no counter of frames")
+	return 0
+}
+
 // TestDeviceCloses closes devices under connections, dials, lookups and waiting
 // listeners: all of them end, with all that ran.
 func TestDeviceCloses(t *testing.T) {

@@ -21,6 +21,9 @@ const (
 	slotLen  = grhLen + cm.MADLen // of a receive
 	sendWRs  = 512                // MADs that wait for the device
 	pollEach = time.Millisecond   // on a device in direct mode
+	// batches is how often MADs are taken from the CQ before what they made is told and
+	// sent: the answers to them are within what the machine holds by default.
+	batches = 8
 )
 
 // A Manager makes and ends the connections of a device. Its methods are safe for
@@ -38,10 +41,16 @@ type Manager struct {
 	cancel  context.CancelFunc
 	kick    chan struct{} // the next deadline may have changed
 	running sync.WaitGroup
+	linger  time.Duration
+	left    chan struct{} // closed when leaving is empty at last
+	once    sync.Once     // of Close
+	failed  error         // what Close returns
 
 	mu        sync.Mutex
 	machine   *cm.Machine
-	closed    bool
+	closed    bool               // nothing new begins
+	ended     bool               // nothing goes on
+	leaving   map[cm.ID]struct{} // once closed, connections whose peers have to confirm
 	conns     map[cm.ID]*Conn
 	requests  map[cm.ID]*Request
 	listeners map[cm.ListenerID]*Listener
@@ -66,12 +75,15 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	if o.Receives == 0 {
 		o.Receives = defaultReceives
 	}
+	if o.Linger == 0 {
+		o.Linger = defaultLinger
+	}
 	if o.Receives < 1 || o.Receives > roce.MaxWR {
 		return nil, fmt.Errorf("%w: %d receives", roce.ErrInvalid, o.Receives)
 	}
 	m := &Manager{
 		dev: dev, clock: o.Clock, rand: source{from: o.Rand, dev: dev},
-		kick: make(chan struct{}, 1), conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
+		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}), conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
 		listeners: map[cm.ListenerID]*Listener{}, lookups: map[cm.ID]chan cm.Event{},
 	}
 	m.routes.init()
@@ -143,66 +155,6 @@ func (m *Manager) release() error {
 	return errors.Join(err, m.pd.Close())
 }
 
-// Close ends all connections without waiting for anybody: peers that are connected
-// are told once. It is idempotent.
-func (m *Manager) Close() error {
-	m.mu.Lock()
-	first := !m.closed
-	if first {
-		m.end()
-	}
-	m.mu.Unlock()
-	m.cancel()
-	m.running.Wait()
-	if !first {
-		return nil
-	}
-	return m.release()
-}
-
-// end hangs up everywhere and tells everybody who waits. The caller holds mu.
-func (m *Manager) end() {
-	m.closed = true
-	now := m.clock.Now()
-	for id := range m.conns {
-		// It is there, so this cannot be refused.
-		_ = m.machine.Disconnect(now, id, nil)
-	}
-	m.transmit()
-	m.drain()
-	for _, c := range m.conns {
-		c.finish(ErrClosed)
-		c.exit()
-	}
-	for _, l := range m.listeners {
-		close(l.done)
-	}
-	for _, answer := range m.lookups {
-		close(answer)
-	}
-	clear(m.conns)
-	clear(m.requests)
-	clear(m.listeners)
-	clear(m.lookups)
-}
-
-// drain waits until the device has sent what QP 1 was given, or does not. The
-// caller holds mu.
-func (m *Manager) drain() {
-	const (
-		rounds = 64                     // each one of them is progress, made here ...
-		turn   = 100 * time.Microsecond // ... or by the driver, which needs a CPU for it
-	)
-	for range rounds {
-		if m.qp.Snapshot().SendPosted == 0 {
-			return
-		}
-		if !m.dev.Progress() {
-			time.Sleep(turn)
-		}
-	}
-}
-
 // run joins QP 1, the machine and time until the manager or the device is closed.
 func (m *Manager) run() {
 	timer := time.NewTimer(0)
@@ -215,11 +167,7 @@ func (m *Manager) run() {
 		case <-m.ctx.Done():
 			return
 		case <-m.dev.Done():
-			m.mu.Lock()
-			if !m.closed {
-				m.end()
-			}
-			m.mu.Unlock()
+			m.end()
 			m.cancel()
 			return
 		}
@@ -227,7 +175,9 @@ func (m *Manager) run() {
 			m.dev.Progress()
 		}
 		m.mu.Lock()
-		m.poll()
+		if m.poll() {
+			m.wake()
+		}
 		m.machine.HandleDeadline(m.clock.Now())
 		m.settle()
 		timer.Reset(m.untilNext())
@@ -248,21 +198,27 @@ func (m *Manager) untilNext() time.Duration {
 	return wait
 }
 
-// poll takes what came to QP 1. The caller holds mu.
-func (m *Manager) poll() {
+// poll takes what came to QP 1, a bounded part of it: whoever sends all the time must
+// not keep everybody else waiting. It reports whether there may be more. The caller
+// holds mu.
+func (m *Manager) poll() (more bool) {
 	var wcs [32]roce.Completion
-	for !m.closed {
+	for range batches {
+		if m.ended {
+			return false
+		}
 		n, err := m.cq.Poll(wcs[:])
 		for i := range wcs[:n] {
 			m.take(&wcs[i])
 		}
 		if err != nil {
-			return // the CQ has room for all: this is the end of the device
+			return false // the CQ has room for all: this is the end of the device
 		}
 		if n == 0 && !m.cq.Arm(false) {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // take hands what a completion tells to the machine.
@@ -296,11 +252,14 @@ func (m *Manager) settle() {
 		m.tell(e)
 	}
 	m.transmit()
+	m.checkLeft()
 }
 
 // tell takes an event to whom it concerns. The caller holds mu.
 func (m *Manager) tell(e cm.Event) {
 	switch e.Type {
+	case cm.EventDisconnected, cm.EventTimewaitExit:
+		delete(m.leaving, e.ID)
 	case cm.EventConnectRequest, cm.EventSIDRRequest:
 		if l := m.listeners[e.Listener]; l != nil {
 			l.take(e)

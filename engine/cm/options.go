@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"xroce/engine"
 	"xroce/roce"
@@ -52,7 +53,13 @@ type Options struct {
 	Rand handle.Rand
 	// Receives is how many MADs may arrive at once, default 256.
 	Receives int
+	// Linger is how long Close waits at most until peers have confirmed that their
+	// connections are over, default 5 s: they are asked twice with the other
+	// defaults. Below 0 it does not wait.
+	Linger time.Duration
 }
+
+const defaultLinger = 5 * time.Second
 
 // defaultReceives is a burst of every half-open request that a machine holds.
 const defaultReceives = 256

@@ -56,7 +56,7 @@ func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
 		m.post(r.ah, mad)
 	case r != nil && len(r.waiting) < maxWaiting:
 		r.waiting = append(r.waiting, *mad)
-	case r != nil || m.routes.resolving >= maxResolving || m.closed:
+	case r != nil || m.routes.resolving >= maxResolving || m.ended:
 		m.lost.Resolving++
 	default:
 		if len(m.routes.table) >= maxRoutes {
@@ -89,6 +89,7 @@ func (m *Manager) resolve(to cm.Path, r *route) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.checkLeft()
 	m.routes.resolving--
 	if err != nil {
 		m.lost.NoRoute += uint64(len(r.waiting))

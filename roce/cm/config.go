@@ -39,8 +39,8 @@ type Config struct {
 
 	// MaxHalfOpen is how many requests of peers there may be that were not yet
 	// answered by the application, or whose answer was not yet acknowledged; a
-	// new one takes the place of the oldest. It bounds SIDR requests as well,
-	// apart from the others. Default 256.
+	// new one takes the place of the oldest one of the host that has the most. It
+	// bounds SIDR requests as well, apart from the others. Default 256.
 	MaxHalfOpen int
 	// MaxConnections is how many connections there may be, those in time-wait
 	// included. Default 65536.

@@ -34,6 +34,7 @@ type conn struct {
 	kept  Attribute // the message that is repeated, 0 for none
 	mad   [MADLen]byte
 	queue link[*conn]
+	crowd *crowd // while half open
 }
 
 func (c *conn) links() *link[*conn] { return &c.queue }
@@ -71,7 +72,7 @@ func (m *Machine) move(c *conn, to State) {
 		c.listener.waiting--
 	}
 	if halfOpen.has(from) && !halfOpen.has(to) {
-		m.waiting.remove(c)
+		m.leave(c)
 	}
 }
 

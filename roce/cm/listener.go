@@ -21,7 +21,8 @@ type Listen struct {
 	Datagram  bool
 	Transport Transport // that requests must ask for, TransportRC or TransportUC
 	// Backlog is how many requests may wait for the application at once, default
-	// 128; a new one takes the place of the oldest.
+	// 128; a new one takes the place of the oldest one of the host that has the
+	// most.
 	Backlog int
 }
 

@@ -20,7 +20,8 @@ type Machine struct {
 	// the peer's queue pair: neither may be that of two.
 	peers   map[peerKey]*conn
 	peerQPs map[peerKey]*conn
-	waiting queue[*conn] // half open, the oldest first
+	waiting queue[*conn]        // half open, the oldest first
+	crowds  map[wire.GID]*crowd // the same, by host
 
 	queries map[ID]*query     // SIDR, both ways
 	asked   map[askKey]*query // SIDR requests of peers
@@ -54,6 +55,7 @@ func New(c Config) (*Machine, error) {
 		conns:     map[ID]*conn{},
 		peers:     map[peerKey]*conn{},
 		peerQPs:   map[peerKey]*conn{},
+		crowds:    map[wire.GID]*crowd{},
 		queries:   map[ID]*query{},
 		asked:     map[askKey]*query{},
 		out:       outbox{limit: c.MaxOutbox},

@@ -48,12 +48,18 @@ func (m *Machine) refuse(from *Path, tid uint64, r *REQ, reason Reason, info []b
 	m.send(from, tid, &rej)
 }
 
+// pkeyBase are the bits of a P_Key that name the partition; the other tells a full
+// member from a limited one.
+const pkeyBase = 0x7fff
+
 // judge says what is wrong with a REQ, and what would be right.
 func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	switch {
 	case r.Transport != l.Transport:
 		return ReasonInvalidTransport, nil
-	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local:
+	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local,
+		r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase:
+		// No reason is for a partition; Linux gives this one.
 		return ReasonInvalidGID, from.Local[:]
 	case r.PathMTU.Bytes() == 0 || r.PathMTU > m.config.MTU:
 		return ReasonInvalidMTU, []byte{byte(m.config.MTU)}
@@ -109,28 +115,25 @@ func (m *Machine) patience(c *conn, s Subject) *MRA {
 	}
 }
 
-// makeRoom drops the oldest requests when there are too many, of the listener or
-// of all.
+// makeRoom drops a request when there are too many, of the listener or of all.
 func (m *Machine) makeRoom(now roce.Time, l *listener) {
 	if l.waiting >= l.Backlog {
-		c := m.waiting.first
-		for c.listener != l || !unanswered.has(c.state) {
-			c = c.queue.next
-		}
 		m.count.Inc(BacklogDropped)
-		m.evict(now, c)
+		m.evict(now, m.victim(func(c *conn) bool {
+			return c.listener == l && unanswered.has(c.state)
+		}))
 	}
 	if m.waiting.n >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.evict(now, m.waiting.first)
+		m.evict(now, m.victim(func(*conn) bool { return true }))
 	}
 }
 
-// evict drops a request for a newer one. The peer is told only if it may believe
-// that there is a connection: an answer to each request of a flood would double
-// it, and a true peer asks again.
+// evict drops a request for a newer one. The peer is not told if it heard nothing of
+// us: an answer to each request of a flood would double it, and a true peer asks
+// again. One that was asked for patience would do so only after a minute.
 func (m *Machine) evict(now roce.Time, c *conn) {
-	if !unanswered.has(c.state) {
+	if c.state != StateREQRcvd {
 		m.reject(c, ReasonNoResources, nil, nil)
 	}
 	m.tell(Event{Type: EventUnreachable, ID: c.id, Reason: ReasonNoResources})
@@ -144,7 +147,7 @@ func (m *Machine) request(
 	c := m.newConn(from, StateREQRcvd)
 	c.tid, c.listener = tid, l
 	l.waiting++
-	m.waiting.push(c)
+	m.join(c)
 	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	c.params = QPParams{
 		Path: pathOf(&r.Primary), PathMTU: r.PathMTU, DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,

@@ -115,6 +115,8 @@ func TestRefused(t *testing.T) {
 		{"QP 0", func(q *cm.REQ) { q.LocalQPN = 0 }, cm.ReasonNoQP, nil},
 		{"QP 1", func(q *cm.REQ) { q.LocalQPN = 1 }, cm.ReasonNoQP, nil},
 		{"multicast", func(q *cm.REQ) { q.LocalQPN = 0xffffff }, cm.ReasonNoQP, nil},
+		{"other partition", func(q *cm.REQ) { q.PKey = 0x8001 }, cm.ReasonInvalidGID, ourGID()},
+		{"no partition", func(q *cm.REQ) { q.PKey = 0 }, cm.ReasonInvalidGID, ourGID()},
 		{"header version", func(q *cm.REQ) { q.Private[0] = 0x10 }, cm.ReasonConsumer, nil},
 		{"IP version", func(q *cm.REQ) { q.Private[1] = 0x50 }, cm.ReasonConsumer, nil},
 		{"other family", func(q *cm.REQ) { q.Private[1] = 0x60 }, cm.ReasonConsumer, nil},

@@ -1,0 +1,120 @@
+package cm
+
+import (
+	"time"
+
+	"xroce/roce/cm"
+)
+
+// Close ends all connections. Peers that are connected are asked to confirm it, as
+// often as they have to be, but for no longer than Options.Linger; requests that
+// were not answered are refused, and what else is under way fails with ErrClosed.
+// It is idempotent.
+func (m *Manager) Close() error {
+	m.once.Do(func() {
+		m.mu.Lock()
+		m.hangUp()
+		m.mu.Unlock()
+		m.await()
+		m.end()
+		m.cancel()
+		m.running.Wait()
+		m.failed = m.release()
+	})
+	return m.failed
+}
+
+// hangUp ends everything on our side, tells everybody who waits and begins to tell
+// the peers. The caller holds mu.
+func (m *Manager) hangUp() {
+	if m.closed {
+		return
+	}
+	m.closed, m.leaving = true, map[cm.ID]struct{}{}
+	for id, l := range m.listeners {
+		close(l.done)
+		// It is there, so this cannot be refused.
+		_ = m.machine.Unlisten(id)
+		l.queue = nil
+	}
+	for _, r := range m.requests {
+		r.fail(ErrClosed)
+		m.refuse(r.event)
+	}
+	now := m.clock.Now()
+	for id, c := range m.conns {
+		c.finish(ErrClosed)
+		// It is there, so this cannot be refused.
+		_ = m.machine.Disconnect(now, id, nil)
+		if m.machine.State(id) == cm.StateDREQSent {
+			m.leaving[id] = struct{}{}
+		}
+	}
+	for id, answer := range m.lookups {
+		close(answer)
+		// It is there, so this cannot be refused.
+		_ = m.machine.CancelLookup(id)
+	}
+	clear(m.listeners)
+	clear(m.lookups)
+	m.settle()
+	m.wake()
+}
+
+// checkLeft notes that nobody has to be told any more. The caller holds mu.
+func (m *Manager) checkLeft() {
+	if !m.closed || len(m.leaving) > 0 || m.routes.resolving > 0 {
+		return
+	}
+	select {
+	case <-m.left:
+	default:
+		close(m.left)
+	}
+}
+
+// await waits until nobody has to be told any more, or the device ends, or that
+// takes too long.
+func (m *Manager) await() {
+	timer := time.NewTimer(m.linger)
+	defer timer.Stop()
+	select {
+	case <-m.left:
+	case <-m.ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// end forgets all that is left.
+func (m *Manager) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return
+	}
+	m.hangUp() // nobody did, when the device ended
+	m.ended = true
+	m.drain()
+	for _, c := range m.conns {
+		c.exit()
+	}
+	clear(m.conns)
+	clear(m.requests)
+}
+
+// drain waits until the device has sent what QP 1 was given, or does not. The
+// caller holds mu.
+func (m *Manager) drain() {
+	const (
+		rounds = 64                     // each one of them is progress, made here ...
+		turn   = 100 * time.Microsecond // ... or by the driver, which needs a CPU for it
+	)
+	for range rounds {
+		if m.qp.Snapshot().SendPosted == 0 {
+			return
+		}
+		if !m.dev.Progress() {
+			time.Sleep(turn)
+		}
+	}
+}

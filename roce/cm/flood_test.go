@@ -1,0 +1,105 @@
+package cm_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"xroce/roce/cm"
+)
+
+// from lets them ask from another address, with numbers of their own.
+func (r *rig) from(host byte, n uint32) {
+	r.T.Helper()
+	r.path.Remote[15] = host
+	req := r.req()
+	req.LocalCommID, req.LocalQPN = n, 1000+n
+	cm.IPHeader{
+		Src: netip.AddrPortFrom(r.path.Remote.Addr(), theirPort), Dst: ourAddr,
+	}.Put(req.Private[:])
+	r.give(req)
+}
+
+// requestedFrom is from, of a request that is taken.
+func (r *rig) requestedFrom(host byte, n uint32) cm.ID {
+	r.T.Helper()
+	r.from(host, n)
+	return r.event(cm.EventConnectRequest).ID
+}
+
+// TestFloodOfOne lets one host ask for more than the machine holds: it takes the place
+// of its own requests, not of those of others, which came first.
+func TestFloodOfOne(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		config  cm.Config
+		backlog int
+		counter cm.CounterID
+	}{
+		{"listener", cm.Config{}, 8, cm.BacklogDropped},
+		{"all", cm.Config{MaxHalfOpen: 8}, 100, cm.HalfOpenDropped},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.config)
+			_, err := r.m.Listen(cm.Listen{Service: service, Backlog: tt.backlog})
+			must(t, err)
+			others := []cm.ID{r.requestedFrom(100, 1), r.requestedFrom(101, 1)}
+			var own []cm.ID
+			for n := range uint32(6) {
+				own = append(own, r.requestedFrom(200, n))
+			}
+			for n := range uint32(100) {
+				r.from(200, 6+n)
+				if e := r.event(cm.EventUnreachable); e.ID != own[n] {
+					t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, own[n])
+				}
+				r.event(cm.EventTimewaitExit)
+				own = append(own, r.event(cm.EventConnectRequest).ID)
+			}
+			r.counted(tt.counter, 100)
+			for _, id := range others {
+				if s := r.m.State(id); s != cm.StateREQRcvd {
+					t.Errorf("%d is in %s", id, s)
+				}
+			}
+		})
+	}
+}
+
+// TestFloodOfMany is one of which nobody sends more than the others: the oldest request
+// goes.
+func TestFloodOfMany(t *testing.T) {
+	r := newRig(t, cm.Config{MaxHalfOpen: 3})
+	r.listen()
+	var ids []cm.ID
+	for host := range byte(3) {
+		ids = append(ids, r.requestedFrom(100+host, 1))
+	}
+	for n := range 20 {
+		r.from(103+byte(n), 1)
+		if e := r.event(cm.EventUnreachable); e.ID != ids[n] {
+			t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, ids[n])
+		}
+		r.event(cm.EventTimewaitExit)
+		ids = append(ids, r.event(cm.EventConnectRequest).ID)
+	}
+}
+
+// TestDroppedAfterPatience drops a request whose peer was asked for patience: it would
+// not ask again for a minute, so it is told.
+func TestDroppedAfterPatience(t *testing.T) {
+	r := newRig(t, cm.Config{MaxHalfOpen: 1})
+	r.listen()
+	id := r.requested()
+	r.give(r.req())
+	r.want(theirTID, &cm.MRA{
+		LocalCommID: uint32(id), RemoteCommID: theirID, ServiceTimeout: 24,
+	})
+	req := r.req()
+	req.LocalCommID++
+	req.LocalQPN++
+	r.give(req)
+	r.want(theirTID, ourREJ(id, theirID, cm.SubjectREQ, cm.ReasonNoResources))
+	r.event(cm.EventUnreachable)
+	r.event(cm.EventTimewaitExit)
+	r.event(cm.EventConnectRequest)
+}

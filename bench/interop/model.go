@@ -201,6 +201,6 @@ func (m *model) end() error {
 	for from > 0 && m.owner[from-1] == msg {
 		from--
 	}
-	return fmt.Errorf("%s: its byte %d is 0x%02x, and memory 0x%x holds 0x%02x; %d bytes are wrong "+
-		"in all", msg, at-from, m.memory[at], at, after[at], wrong)
+	return fmt.Errorf("%s: its byte %d is 0x%02x, and memory 0x%x holds 0x%02x; %d bytes are "+
+		"wrong in all", msg, at-from, m.memory[at], at, after[at], wrong)
 }

@@ -87,6 +87,10 @@ type Outcome struct {
 	Packets int     `json:"packets"` // RoCE packets on the cable, both directions
 	Lost    int     `json:"lost"`    // of them, by the cable
 	Output  string  `json:"output,omitempty"`
+	// Compared is how many bytes on the cable were compared with the memory of xroce.
+	Compared int `json:"compared,omitempty"`
+	// Damaged says that this comparison is what failed: no second try excuses that.
+	Damaged bool `json:"damaged,omitempty"`
 	// First is why the first of two tries failed, empty when there was only one.
 	First string `json:"first,omitempty"`
 	// Differences are those from two Soft-RoCE hosts, of a Trace.
@@ -97,7 +101,11 @@ type Outcome struct {
 func (o Outcome) line() string {
 	s := fmt.Sprintf("%-7s %s", o.Verdict, o.Case.Name())
 	if o.Verdict != skipped {
-		s += fmt.Sprintf(" (%.1f s, %d packets)", o.Seconds, o.Packets)
+		s += fmt.Sprintf(" (%.1f s, %d packets", o.Seconds, o.Packets)
+		if o.Compared > 0 {
+			s += fmt.Sprintf(", %d bytes compared", o.Compared)
+		}
+		s += ")"
 	}
 	if o.Reason != "" {
 		s += ": " + o.Reason
@@ -126,4 +134,15 @@ func count(outcomes []Outcome) map[Verdict]int {
 		n[o.Verdict]++
 	}
 	return n
+}
+
+// comparisons counts the outcomes in which bytes were compared, and those bytes.
+func comparisons(outcomes []Outcome) (cases, bytes int) {
+	for _, o := range outcomes {
+		if o.Compared > 0 {
+			cases++
+			bytes += o.Compared
+		}
+	}
+	return cases, bytes
 }

@@ -143,7 +143,7 @@ func runCases(ctx context.Context, lab *lab, cases []Case, f flags) (int, error)
 			continue
 		}
 		o := lab.try(ctx, c)
-		if o.Verdict == failed && ctx.Err() == nil {
+		if o.Verdict == failed && !o.Damaged && ctx.Err() == nil {
 			fmt.Fprintln(out, o.line())
 			o = lab.try(ctx, c).after(o)
 		}
@@ -182,6 +182,8 @@ func runCases(ctx context.Context, lab *lab, cases []Case, f flags) (int, error)
 		}
 	}
 	fmt.Fprintf(out, "interop: %.0f s, %s\n", time.Since(start).Seconds(), lab.image.Name)
+	compared, bytes := comparisons(outcomes)
+	fmt.Fprintf(out, "interop: %d bytes compared in %d cases of perftest\n", bytes, compared)
 	fmt.Fprintf(out, "interop: %d passed, %d failed, %d skipped\n", t[passed], t[failed],
 		t[skipped])
 	if t[failed] > 0 {

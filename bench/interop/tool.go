@@ -127,6 +127,10 @@ func (t *tool) complaint(who, output string, client bool) string {
 	return ""
 }
 
+// dumps tells whether the command of xroce can show the memory it worked on. The
+// others compare what they receive themselves, or have no room of their own for it.
+func (t *tool) dumps() bool { return t.command[0] == "perf" }
+
 // theirLack says why the peer's program cannot do a case, "" when it can.
 func (t *tool) theirLack(c Case) string {
 	if strings.HasPrefix(t.name, "ib_") && c.CM && c.Family == 6 {

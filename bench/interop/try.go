@@ -43,6 +43,9 @@ func (l *lab) try(ctx context.Context, c Case) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	w := &watch{writer: l.writer}
+	if t.dumps() {
+		w.payload = &payload{}
+	}
 	l.firsts = append(l.firsts, first{packet: l.writer.Frames() + 1, name: c.Name()})
 	began := time.Now()
 	l.cable.Watch(w.see)
@@ -60,6 +63,10 @@ func (l *lab) try(ctx context.Context, c Case) Outcome {
 	o.Verdict = passed
 	if wrong == "" {
 		wrong = w.verdict(c)
+	}
+	if wrong == "" && t.dumps() {
+		o.Compared, wrong = l.compare(w)
+		o.Damaged = wrong != ""
 	}
 	if wrong == "" {
 		o.Output = ""
@@ -122,6 +129,11 @@ const (
 // begin starts the server, and the client when the server is ready.
 func (l *lab) begin(ctx context.Context, t *tool, c Case) (ends [2]end, err error) {
 	our, their := t.lines(c)
+	dump, err := l.dumpArgs(t)
+	if err != nil {
+		return ends, err
+	}
+	our = append(our, dump...)
 	_, name := t.names(c.Role)
 	if c.Role == weServe {
 		var p *process

@@ -22,6 +22,8 @@ type watch struct {
 	// each is told every packet that was decoded, nil for nobody. It returns
 	// whether the cable is to lose the packet.
 	each func(from softroce.End, p *wire.Packet) (lose bool)
+	// payload remembers what the packets said about data, nil when nobody asks.
+	payload *payload
 
 	mu      sync.Mutex // of what follows
 	packet  wire.Packet
@@ -92,9 +94,12 @@ func (w *watch) see(from softroce.End, frame []byte, lost bool) (lose bool) {
 	}
 	if w.each != nil && w.each(from, &w.packet) {
 		w.lost++
-		return true
+		lose = true
 	}
-	return false
+	if w.payload != nil {
+		w.payload.add(from, frame, &w.packet, lost || lose)
+	}
+	return lose
 }
 
 // fault notes what is wrong with the packet in hand.

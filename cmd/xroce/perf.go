@@ -109,10 +109,18 @@ func (a *app) perf(
 	line := a.progress(t.Test.Name(), true)
 	defer line.close()
 	t.Progress = line.update
+	if f.dump != "" {
+		t.Dump = &perf.Dump{}
+	}
 	if _, err := perf.Run(ctx, dev, via, t); err != nil {
 		return err
 	}
 	line.close()
+	if f.dump != "" {
+		if err := writePerfDump(f.dump, t.Dump); err != nil {
+			return err
+		}
+	}
 	if f.outJSON {
 		if err := writePerfFile(f.outFile, record.File()); err != nil {
 			return err
@@ -212,4 +220,15 @@ func writePerfFile(name string, file *perf.File) (err error) {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(file)
+}
+
+// writePerfDump writes the memory of --dump.
+func writePerfDump(name string, d *perf.Dump) (err error) {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = d.WriteTo(out)
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -211,6 +212,42 @@ func TestPerfJSON(t *testing.T) {
 	}
 }
 
+// TestPerfDump: both ends write the memory that they worked on, which says where the
+// data of the one are at the other; a file that cannot be written is a failure.
+func TestPerfDump(t *testing.T) {
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "server"), filepath.Join(dir, "client")}
+	server := b.start(t, "perf", "write-bw", "-d", "xr1", "-p", "0", "-n", "10", "-s", "100",
+		"--dump", files[0])
+	client := b.run(t, "perf", "write-bw", "-d", "xr2", "-p", server.listenPort(t), "-n", "10",
+		"-s", "100", "--dump", files[1], "127.0.0.1")
+	server.wait(t).exited(t, exitOK)
+	client.exited(t, exitOK)
+	var dumps []*perf.Dump
+	for _, name := range files {
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		d, err := perf.ReadDump(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dumps = append(dumps, d)
+	}
+	q := dumps[1].QPs[0]
+	at := q.RemoteAddress - dumps[0].Address
+	if !bytes.Equal(dumps[0].After[at:][:100], dumps[1].After[q.Send.Of(0):][:100]) ||
+		bytes.Equal(dumps[0].Before[at:][:100], dumps[0].After[at:][:100]) {
+		t.Error("the first message is not where it was sent")
+	}
+	_, client = perfPair(t, b, "read-lat", "-n 5", "--dump "+dir)
+	client.exited(t, exitFailure)
+	contains(t, client.stderr, "is a directory")
+}
+
 // TestPerfRefuses: wrong command lines and flags that we do not have.
 func TestPerfRefuses(t *testing.T) {
 	b, _ := simBench(t)
@@ -259,6 +296,8 @@ func TestPerfRefuses(t *testing.T) {
 		"write-lat -e":                                               "unknown shorthand",
 		"write-bw --output message_rat":                              "message_rate",
 		"read-bw -o 200":                                             "-o 200",
+		"read-bw --dump x -a":                                        "--dump is for one size",
+		"send-bw --dump x --use-srq":                                 "--dump is for one size",
 		"write-bw --flow_label 9999999":                              "--flow_label",
 		"nonsense":                                                   "unknown command",
 	} {

@@ -20,13 +20,13 @@ type perfFlags struct {
 	c      perf.Config
 	device deviceFlags
 
-	iface, size, connection, atomic, output, outFile string
-	rateUnits, rateType, forceLink                   string
-	port, ibPort, mtu, timeout, tclass, flowLabel    int
-	duration, margin, sl, pkey, gap                  int
-	histogram, unsorted, outJSON, version, ignored   bool
-	limitBW, limitMsgRate                            float64
-	level                                            perf.Output
+	iface, size, connection, atomic, output, outFile, dump string
+	rateUnits, rateType, forceLink                         string
+	port, ibPort, mtu, timeout, tclass, flowLabel          int
+	duration, margin, sl, pkey, gap                        int
+	histogram, unsorted, outJSON, version, ignored         bool
+	limitBW, limitMsgRate                                  float64
+	level                                                  perf.Output
 }
 
 func newPerfFlags(test perf.Test) *perfFlags {
@@ -76,6 +76,8 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.CPUUtil, "cpu_util", false, "tell the load of the CPUs, with -D")
 	flags.BoolVar(&f.outJSON, "out_json", false, "write the report to a file as JSON, too")
 	flags.StringVar(&f.outFile, "out_json_file", "perftest_out.json", "name of that file")
+	flags.StringVar(&f.dump, "dump", "",
+		"write the memory of the test, before and after it, to this `file`")
 	flags.BoolVarP(&f.version, "version", "V", false, "print the version of the exchange")
 	if f.test.Verb == perf.Atomic {
 		flags.StringVarP(&f.atomic, "atomic_type", "A", string(perf.FetchAndAdd),
@@ -194,6 +196,10 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 	}
 	if c.Type == roce.TypeUD && c.Test.Latency && !flags.Changed("inline_size") {
 		c.Inline = 188
+	}
+	if f.dump != "" && (c.All || c.UseSRQ) {
+		return c, usagef("--dump is for one size (not -a) and for receives of each QP " +
+			"(not --use-srq): else nobody can tell what is where")
 	}
 	if f.level, ok = perfOutputs[f.output]; !ok || !f.fits(f.level) {
 		return c, usagef("--output %s: there are bandwidth and message_rate for bandwidth tests, "+

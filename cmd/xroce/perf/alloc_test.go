@@ -57,6 +57,13 @@ func tcpPair(t *testing.T) (a, b net.Conn) {
 // play runs a test between two ends and returns how many allocations both made.
 func play(t *testing.T, c Config) uint64 {
 	t.Helper()
+	return playWith(t, c, nil)
+}
+
+// playWith is play with the memory of both ends, the client's first, unless dumps is
+// nil.
+func playWith(t *testing.T, c Config, dumps *[2]Dump) uint64 {
+	t.Helper()
 	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
 	if err != nil {
 		t.Fatal(err)
@@ -76,10 +83,14 @@ func play(t *testing.T, c Config) uint64 {
 		direct := own.Direct()
 		own.OtherDrives = !direct
 		dev := device(t, network, byte(i+1), engine.Options{Direct: direct})
+		o := Options{Config: own, Tell: &Record{}}
+		if dumps != nil {
+			o.Dump = &dumps[i]
+		}
 		go func() {
 			socket := NewSocket(ctx, dev, conn, own.Dial)
 			defer socket.Close()
-			_, err := Run(ctx, dev, socket, Options{Config: own, Tell: &Record{}})
+			_, err := Run(ctx, dev, socket, o)
 			failed <- err
 		}()
 	}

@@ -20,12 +20,13 @@ type end struct {
 	pd  *engine.PD
 	cq  *engine.CQ
 	// rest is a completion queue of nothing: to wait on it drives the device.
-	rest  *engine.CQ
-	srq   *engine.SRQ
-	mr    *engine.MR
-	at    layout
-	flows []flow
-	wcs   [64]roce.Completion
+	rest   *engine.CQ
+	srq    *engine.SRQ
+	mr     *engine.MR
+	memory []byte // that of mr
+	at     layout
+	flows  []flow
+	wcs    [64]roce.Completion
 
 	gid           int
 	mtu           wire.MTU
@@ -52,7 +53,8 @@ func newEnd(
 		return nil, err
 	}
 	access := mem.LocalWrite | verbs[c.Test.Verb].access
-	if e.mr, err = dev.RegMR(e.pd, make([]byte, e.at.size()), access); err != nil {
+	e.memory = newMemory(c, e.at, mtu)
+	if e.mr, err = dev.RegMR(e.pd, e.memory, access); err != nil {
 		return nil, err
 	}
 	depth := c.QPs * (c.TxDepth + c.PostList + c.RxDepth)
@@ -136,6 +138,15 @@ func (e *end) prepare(size int) {
 	for i := range e.flows {
 		e.flows[i].prepare(e, i, size)
 	}
+}
+
+// slots says how many places messages of n bytes go through, and how far they are
+// apart: those of a latency test have one.
+func (e *end) slots(n int) (count, stride uint64) {
+	if e.cfg.Test.Latency {
+		return 1, 0
+	}
+	return e.at.slots(n)
 }
 
 // supply posts the first receives for messages of a size. What an earlier size left

@@ -45,11 +45,8 @@ func (f *flow) prepare(e *end, qp, size int) {
 	f.size = size
 	f.out, f.in = base+uint64(e.at.out(qp)), base+uint64(e.at.in(qp))
 	f.remote = remote.VAddr
-	f.slots, f.stride, f.inSlots, f.inStride = 1, 0, 1, 0
-	if !c.Test.Latency {
-		f.slots, f.stride = e.at.slots(size)
-		f.inSlots, f.inStride = e.at.slots(size + c.header())
-	}
+	f.slots, f.stride = e.slots(size)
+	f.inSlots, f.inStride = e.slots(size + c.header())
 	f.sendWR = roce.SendWR{Opcode: c.opcode(), RKey: remote.RKey}
 	f.inline = nil
 	f.sendSGE[0] = roce.SGE{Length: uint32(size), LKey: e.mr.LKey()}

@@ -1,10 +1,12 @@
 package perf
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // A layout says where things are in the registered memory: for each QP a part to
@@ -30,6 +32,33 @@ func newLayout(c *Config, s perftest.System) (layout, error) {
 			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, l.size())
 	}
 	return l, nil
+}
+
+// newMemory makes the memory of a layout, filled so that bytes that came from the wrong
+// place, or went to one, are seen. ib_write_lat counts its messages in the last byte
+// of each, from 1 on, so that byte begins as 0.
+func newMemory(c *Config, l layout, mtu wire.MTU) []byte {
+	b := make([]byte, l.size())
+	fill(b)
+	if c.Test.Latency && c.Test.Verb == Write {
+		for _, n := range c.sizes(mtu) {
+			b[l.in(0)+n-1] = 0
+		}
+	}
+	return b
+}
+
+// fill gives every eight bytes a value of their own, a hash of their offset: the
+// finalizer of MurmurHash3, which maps no two words to one.
+func fill(b []byte) {
+	var word [8]byte
+	for at := 0; at < len(b); at += len(word) {
+		x := uint64(at) + 0x9e3779b97f4a7c15 // the hash of 0 is 0
+		x = (x ^ x>>33) * 0xff51afd7ed558ccd
+		x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+		binary.LittleEndian.PutUint64(word[:], x^x>>33)
+		copy(b[at:], word[:])
+	}
 }
 
 // header is what a receive holds before the message.

@@ -56,6 +56,7 @@ type run struct {
 	direct bool
 	last   perftest.Report // what this end measured last
 	began  time.Time       // of the loop
+	dump   *Dump           // nil to keep nothing
 }
 
 // Options are what Run needs besides the test.
@@ -63,6 +64,9 @@ type Options struct {
 	Config
 	Sized bool // the user asked for this size
 	Tell  Reporter
+	// Dump, if not nil, gets the memory of the test. It needs one size, and receives
+	// that are not shared.
+	Dump *Dump
 }
 
 // Run makes a test on a device with the peer of a connector. It returns when both
@@ -70,17 +74,24 @@ type Options struct {
 func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*Info, error) {
 	r := &run{
 		info: Info{Config: o.Config, Device: dev.Name(), Backend: dev.Link().Backend},
-		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives,
+		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives, dump: o.Dump,
 	}
 	if err := r.setup(ctx, dev); err != nil {
 		return nil, err
 	}
-	defer r.close()
 	if s, ok := via.(interface{ Patient() }); ok {
 		s.Patient()
 	}
-	if err := r.measure(ctx); err != nil {
+	err := r.measure(ctx)
+	if r.dump != nil {
+		r.dump.describe(r.end)
+	}
+	r.close()
+	if err != nil {
 		return nil, err
+	}
+	if r.dump != nil {
+		r.dump.finish(r.end)
 	}
 	return &r.info, nil
 }
@@ -111,6 +122,9 @@ func (r *run) setup(ctx context.Context, dev *engine.Device) error {
 	}
 	if r.end, err = newEnd(dev, c, system, r.info.PathMTU, r.info.GID); err != nil {
 		return err
+	}
+	if r.dump != nil {
+		r.dump.begin(r.memory)
 	}
 	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
 	if m, ok := r.via.(*Managed); ok {

@@ -41,9 +41,9 @@ type delivery struct {
 
 // A parcel is payload that waits in a CQ.
 type parcel struct {
-	at     uint32 // its completion, as CQ.tail counts
 	keys   *mem.Keys
 	by     mem.Accessor
+	at     uint32 // its completion, as CQ.tail counts
 	n      uint8
 	pieces uint8
 	list   [inlinePieces]SGE

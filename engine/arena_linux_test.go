@@ -118,6 +118,34 @@ func TestRowD20GivenBack(t *testing.T) {
 	}
 }
 
+// TestRowD20Rereg: memory of the device's own stays until Deregister, whatever the region
+// becomes meanwhile: a part of that memory, or other.
+func TestRowD20Rereg(t *testing.T) {
+	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	page := os.Getpagesize()
+	m, err := b.dev.AllocMR(b.pd, 2*page, rights)
+	must(t, err)
+	whole, addr := m.Bytes(), m.Addr()
+	for i, memory := range [][]byte{whole[page:], make([]byte, page), whole[:page]} {
+		must(t, m.Rereg(mem.ChangeTranslation, memory, nil, 0))
+		if !mapped(t, addr) || !mapped(t, addr+uint64(page)) {
+			t.Fatalf("%d: unmapped", i)
+		}
+		a.mr.Bytes()[0] = byte(i + 1)
+		a.send(t, through(a, roce.OpWrite, m.RKey(), m.Addr(), 1))
+		w.succeed(a.cq, 1)
+		if memory[0] != byte(i+1) {
+			t.Errorf("%d: memory holds %d", i, memory[0])
+		}
+	}
+	must(t, m.Deregister())
+	if mapped(t, addr) {
+		t.Error("still mapped")
+	}
+}
+
 // TestRowD20Refused: on-demand paging and what no region can be.
 func TestRowD20Refused(t *testing.T) {
 	dev := simWorld(t, 2, sim.Faults{}, engine.Options{}).devs[0]

@@ -20,9 +20,9 @@ type MR struct {
 	mu   sync.Mutex // held while the region is changed or deregistered
 	pd   *PD
 	free func() error // gives memory back that is the region's own, may be nil
-	// readOnly says that the memory is mapped like that: storing to it would end the
-	// process.
-	readOnly bool
+	// constant is memory of the region's own that is mapped for reading: storing to it
+	// would end the process.
+	constant []byte
 	huge     bool   // AllocMR: of huge pages
 	number   uint32 // in the registry
 	// pdn is the number of pd, for Resources: whoever holds mu may wait for the
@@ -126,7 +126,8 @@ func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.reg
 // its memory to buf, with mem.ChangePD its domain, with mem.ChangeAccess its flags, or
 // any of them together. What the flags do not name is ignored. The keys stay as they
 // are; the address becomes that of buf, or 0 with ZERO_BASED. When it returns without an
-// error, no packet reads or writes the memory before any more.
+// error, no packet reads or writes the memory before any more. Memory of AllocMR and
+// RegFile stays all the same until Deregister, and may be part of buf or come back.
 //
 // A message that is under way, in either direction, is refused when it comes to the
 // region again: it is never made of both. So is a peer's READ that is asked for again.
@@ -142,7 +143,11 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	if what&mem.ChangeAccess == 0 {
 		access = m.region.Access()
 	}
-	if m.readOnly && what&mem.ChangeTranslation == 0 && access&mem.LocalWrite != 0 {
+	next := buf
+	if what&mem.ChangeTranslation == 0 {
+		next = m.region.Bytes()
+	}
+	if access&mem.LocalWrite != 0 && overlap(next, m.constant) {
 		return fmt.Errorf("%w: LOCAL_WRITE on memory that is mapped for reading",
 			mem.ErrAccess)
 	}
@@ -151,8 +156,15 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	})
 }
 
+// overlap tells whether two pieces of memory have bytes in common.
+func overlap(a, b []byte) bool {
+	x, y := mem.MemoryOf(a, 0).Addr, mem.MemoryOf(b, 0).Addr
+	return x < y+uint64(len(b)) && y < x+uint64(len(a))
+}
+
 // change re-registers the region by do, which gets the next domain, nil when that does
-// not change, and then lets go of what the region no longer is. The caller holds mu.
+// not change, and then ends the paging of what the region no longer is. Memory of the
+// region's own stays: the next may be part of it. The caller holds mu.
 func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 	var domain *mem.Domain
 	if what&mem.ChangePD != 0 {
@@ -173,21 +185,10 @@ func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 		m.pdn.Store(pd.number)
 	}
 	m.device.settle()
-	if what&mem.ChangeTranslation == 0 {
-		return nil
+	if what&mem.ChangeTranslation != 0 && m.odp != nil {
+		m.device.forgetODP(m)
 	}
-	m.readOnly = false
-	return m.release()
-}
-
-// release gives back the memory that was the region's own. The caller holds mu, and
-// nothing uses the memory any more.
-func (m *MR) release() error {
-	free := m.free
-	if m.free = nil; free == nil {
-		return nil
-	}
-	return free()
+	return nil
 }
 
 // Deregister takes the keys out of use. When it returns without an error, no packet
@@ -207,7 +208,13 @@ func (m *MR) Deregister() error {
 	m.device.registry.remove(resourceMR, m, m.number)
 	m.pd.unuse()
 	m.device.settle()
-	return m.release()
+	if m.odp != nil {
+		m.device.forgetODP(m)
+	}
+	if m.free == nil {
+		return nil
+	}
+	return m.free()
 }
 
 // settle waits until what looked a key up before has done its work. All copying

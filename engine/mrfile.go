@@ -14,12 +14,13 @@ import (
 // is in the file, and other processes that map it see it. With FLUSH_PERSISTENT a FLUSH
 // writes the pages back (msync with MS_SYNC), with the queue's progress lock held. The
 // address is that of the mapping, or 0 with ZERO_BASED; off needs no alignment. The
-// mapping ends with Deregister, or with a Rereg to other memory.
+// mapping ends with Deregister, whatever Rereg makes of the region before.
 //
 // The file must be open for writing where LOCAL_WRITE is asked; it may be closed
 // afterwards. It must not get shorter while it is registered: touching what is gone
-// raises SIGBUS, as with every mapping. LOCAL_WRITE cannot be added later. The error is
-// roce.ErrInvalid when the file has fewer bytes, and else that of mmap or RegMR.
+// raises SIGBUS, as with every mapping. No Rereg gives LOCAL_WRITE to a mapping that was
+// made without. The error is roce.ErrInvalid when the file has fewer bytes, and else that
+// of mmap or RegMR.
 func (d *Device) RegFile(pd *PD, f *os.File, off int64, n int, access mem.Access) (*MR, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -51,7 +52,9 @@ func (d *Device) RegFile(pd *PD, f *os.File, off int64, n int, access mem.Access
 		_ = unix.Munmap(mapping)
 		return nil, err
 	}
-	mr.readOnly = access&mem.LocalWrite == 0
+	if access&mem.LocalWrite == 0 {
+		mr.constant = mapping
+	}
 	mr.free = func() error { return unix.Munmap(mapping) }
 	return mr, nil
 }

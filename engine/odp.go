@@ -123,16 +123,11 @@ func (d *Device) newODP(pd *PD, m ODPMemory, access mem.Access, keep []byte) (*M
 			"device", d.Name(), "rkey", fmt.Sprintf("0x%08x", region.RKey()),
 			"access", region.Access().String())
 	}
-	mr := &MR{region: region, device: d, pd: pd, odp: r}
-	mr.free = func() error {
-		d.forgetODP(mr)
-		return nil
-	}
-	return mr, nil
+	return &MR{region: region, device: d, pd: pd, odp: r}, nil
 }
 
-// forgetODP ends the paging of a region whose key is gone, when the faults that are being
-// handled have been.
+// forgetODP ends the paging of a region whose key is gone or stands for other memory, when
+// the faults that are being handled have been. Twice is as good as once.
 func (d *Device) forgetODP(m *MR) {
 	d.paging.mu.Lock()
 	delete(d.paging.regions, keyIndex(m.LKey()))

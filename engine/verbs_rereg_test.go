@@ -316,6 +316,20 @@ func TestRegFileRefuses(t *testing.T) {
 	if err := mr.Rereg(mem.ChangeAccess, nil, nil, 0); err != nil {
 		t.Error(err)
 	}
+	// No way round leads to it either: not by part of the mapping, nor over other memory.
+	file, both := mr.Bytes(), mem.ChangeTranslation|mem.ChangeAccess
+	if err := mr.Rereg(both, file[:50], nil, mem.LocalWrite); !errors.Is(err, mem.ErrAccess) {
+		t.Errorf("LOCAL_WRITE on part of a mapping for reading: %v", err)
+	}
+	must(t, mr.Rereg(both, make([]byte, 8), nil, mem.LocalWrite))
+	must(t, mr.Rereg(mem.ChangeAccess, nil, nil, mem.LocalWrite))
+	if err := mr.Rereg(mem.ChangeTranslation, file, nil, 0); !errors.Is(err, mem.ErrAccess) {
+		t.Errorf("a mapping for reading to a region with LOCAL_WRITE: %v", err)
+	}
+	must(t, mr.Rereg(both, file[89:], nil, mem.RemoteRead))
+	if file[89] != 0 || mr.Bytes()[0] != 0 {
+		t.Error("the file has something else")
+	}
 	if err := errors.Join(mr.Deregister(), f.Close(), pd.Close()); err != nil {
 		t.Error(err)
 	}

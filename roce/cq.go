@@ -137,6 +137,7 @@ func (c *CQ) pushWith(wc *Completion, solicited bool, in *delivery) bool {
 	c.mu.Lock()
 	if c.full() {
 		if in != nil {
+			c.unpackAll()
 			in.store() // nobody is told, of a fault neither
 		}
 		lost := c.overrun.Swap(true)

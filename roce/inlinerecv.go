@@ -13,16 +13,16 @@ import (
 //
 // Nobody can tell the difference by what is in memory after the completion was
 // polled. All that could happen to the memory or its keys before has the bytes
-// stored first: any change of a key, a fenced work request, FLUSH, and the
-// completion being dropped.
+// stored first: any change of a key, a fenced work request, FLUSH, what later messages
+// of the QP write or the peer reads at once, and the completion being dropped.
 const (
 	// MaxInlineRecv is the most bytes of a message that ride in its completion.
 	MaxInlineRecv = 64
 	// inlinePieces is how many pieces of memory they may be for: more are written
 	// at once, as without inline receive.
 	inlinePieces = 4
-	// inlineDepth is how many such completions a CQ holds: beyond it payload is
-	// written at once.
+	// inlineDepth is how many such completions a CQ holds: before one more all of them
+	// are written.
 	inlineDepth = 256
 )
 
@@ -43,6 +43,7 @@ type delivery struct {
 type parcel struct {
 	keys   *mem.Keys
 	by     mem.Accessor
+	at     uint32 // its completion, as CQ.tail counts
 	n      uint8
 	pieces uint8
 	list   [inlinePieces]SGE
@@ -97,7 +98,32 @@ func (q *QP) deliverPacket(in *delivery, by mem.Accessor, list []SGE, p *wire.Pa
 	if ok, fault := q.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
 		return ok, fault
 	}
+	q.rsp.land()
 	return false, q.scatterPacket(by, list, 0, p)
+}
+
+// land has the payload stored that rides, before what comes after it gets at memory.
+func (s *responder) land() {
+	if s.rode != nil {
+		s.rode.land()
+		s.rode = nil
+	}
+}
+
+// rides notes that payload rides in a CQ.
+func (s *responder) rides(cq *CQ) {
+	if s.rode != cq {
+		s.land() // XRC: that of another shared receive queue
+		s.rode = cq
+	}
+}
+
+// landResults is land for what answers brought.
+func (q *QP) landResults() {
+	if q.req.rode {
+		q.sendCQ.land()
+		q.req.rode = false
+	}
 }
 
 // store writes the payload at once.
@@ -109,22 +135,25 @@ func (in *delivery) store() mem.Fault {
 	return scatter(in.keys, in.by, list, uint32(len(in.head)), in.tail)
 }
 
-// add keeps the payload of the completion wc, which is about to be added to c, or
-// writes it at once if there is no room. The caller holds c.mu.
+// add keeps the payload of the completion wc, which is about to be added to c. If
+// there is no room, what was kept before is written. The caller holds c.mu.
 func (c *CQ) add(in *delivery, wc *Completion) {
 	p := &c.parcels
 	if p.ring == nil {
 		p.ring, p.keys = make([]parcel, min(len(c.ring), inlineDepth)), in.keys
 	}
-	if p.head == p.tail {
-		p.head, p.tail = 0, 0 // the same memory again, which is in the cache
-	}
-	if p.tail-p.head == uint32(len(p.ring)) || p.keys != in.keys {
+	if p.keys != in.keys {
 		wc.stored(in.store())
 		return
 	}
+	if p.tail-p.head == uint32(len(p.ring)) {
+		c.unpackAll()
+	}
+	if p.head == p.tail {
+		p.head, p.tail = 0, 0 // the same memory again, which is in the cache
+	}
 	one := &p.ring[p.tail%uint32(len(p.ring))]
-	one.keys, one.by, one.pieces = in.keys, in.by, uint8(in.pieces)
+	one.at, one.keys, one.by, one.pieces = c.tail.Load(), in.keys, in.by, uint8(in.pieces)
 	copy(one.list[:], in.list[:in.pieces])
 	n := copy(one.data[:], in.head)
 	one.n = uint8(n + copy(one.data[n:], in.tail))
@@ -181,9 +210,7 @@ func (c *CQ) land() {
 
 // unpackAll writes the payloads of all completions in the ring. The caller holds mu.
 func (c *CQ) unpackAll() {
-	for i := c.head.Load(); c.parcels.head != c.parcels.tail; i++ {
-		if wc := &c.ring[i&c.mask]; wc.Flags&wcInline != 0 {
-			c.unpackOne(wc)
-		}
+	for p := &c.parcels; p.head != p.tail; {
+		c.unpackOne(&c.ring[p.ring[p.head%uint32(len(p.ring))].at&c.mask])
 	}
 }

@@ -431,3 +431,92 @@ func TestRowD19FenceForgetsNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestRowD19LaterMessages: what later messages of the QP do to the same memory is not
+// undone by a payload that rode until its completion was polled.
+func TestRowD19LaterMessages(t *testing.T) {
+	long := bytes.Repeat([]byte{2}, 100)
+	for name, tt := range map[string]struct {
+		later func(s *script, r *mem.Region, list []roce.SGE)
+		want  byte
+	}{
+		"longer SEND": {func(s *script, _ *mem.Region, list []roce.SGE) {
+			must(t, s.qp.PostRecv(&roce.RecvWR{SGList: list}))
+			s.Recv(request(wire.RCSendOnly, s.it(1), long))
+		}, 2},
+		"SEND to many pieces": {func(s *script, r *mem.Region, _ []roce.SGE) {
+			must(t, s.qp.PostRecv(&roce.RecvWR{SGList: rideList(r, 0, []int{1, 1, 1, 1, 1})}))
+			s.Recv(request(wire.RCSendOnly, s.it(1), long[:5]))
+		}, 2},
+		"WRITE": {func(s *script, r *mem.Region, _ []roce.SGE) {
+			p := request(wire.RCWriteOnly, s.it(1), long)
+			p.RETH = wire.RETH{VA: r.Addr(), RKey: r.RKey(), DMALen: 100}
+			s.Recv(p)
+		}, 2},
+		"ATOMIC WRITE": {func(s *script, r *mem.Region, _ []roce.SGE) {
+			p := request(wire.RCAtomicWrite, s.it(1), long[:8])
+			p.RETH = wire.RETH{VA: r.Addr(), RKey: r.RKey(), DMALen: 8}
+			s.Recv(p)
+		}, 2},
+		"FETCH_ADD": {func(s *script, r *mem.Region, _ []roce.SGE) {
+			p := request(wire.RCFetchAdd, s.it(1), nil)
+			p.Atomic = wire.AtomicETH{VA: r.Addr(), RKey: r.RKey(), SwapAdd: 0x0101010101010101}
+			s.Recv(p)
+		}, 2},
+		"READ": {func(s *script, r *mem.Region, _ []roce.SGE) {
+			p := request(wire.RCReadRequest, s.it(1), nil)
+			p.RETH = wire.RETH{VA: r.Addr(), RKey: r.RKey(), DMALen: 8}
+			s.Recv(p)
+			s.Expect(roctest.Opcode(wire.RCAck))
+			s.Expect(roctest.Payload(bytes.Repeat([]byte{1}, 8)))
+		}, 1},
+	} {
+		s := newScript(t, options{Ride: 64, Rights: atomicRights, SGE: 8})
+		r, err := s.keys.RegisterAt(s.domain, make([]byte, 128), 1<<41, atomicRights)
+		must(t, err)
+		list := []roce.SGE{{Addr: 1 << 41, Length: 128, LKey: r.LKey()}}
+		must(t, s.qp.PostRecv(&roce.RecvWR{SGList: list}))
+		s.Recv(request(wire.RCSendOnly, s.it(0), bytes.Repeat([]byte{1}, 8)))
+		if r.Bytes()[0] != 0 {
+			t.Errorf("%s: the payload does not ride", name)
+		}
+		tt.later(s, r, list)
+		for _, wc := range drain(t, s.recv) {
+			if wc.Status != roce.StatusSuccess {
+				t.Errorf("%s: %+v", name, wc)
+			}
+		}
+		if got := r.Bytes()[0]; got != tt.want {
+			t.Errorf("%s: memory holds %d, want %d", name, got, tt.want)
+		}
+	}
+	// A CQ that keeps no more payloads, and one that is full, do not change the order.
+	for _, o := range []options{
+		{Ride: 64, Depth: 512, CQDepth: 512}, {Ride: 64, Depth: 512, CQDepth: 2},
+	} {
+		s := newScript(t, o)
+		for i := range min(257, o.CQDepth+1) {
+			s.PostRecv(0, 0, 1)
+			s.Recv(request(wire.RCSendOnly, s.it(uint32(i)), []byte{byte(i + 1)}))
+		}
+		want := byte(min(257, o.CQDepth+1) & 0xff)
+		var wcs [512]roce.Completion
+		if _, err := s.recv.Poll(wcs[:]); err != nil {
+			t.Error(err)
+		}
+		if s.buf[0] != want {
+			t.Errorf("CQ of %d: memory holds %d, want %d", o.CQDepth, s.buf[0], want)
+		}
+	}
+	// The answers to a requester come in order as well.
+	s := newScript(t, options{Ride: 64})
+	s.Read(1, 8)
+	s.Read(2, 100)
+	s.Expect()
+	s.Expect()
+	s.Recv(response(wire.RCReadRespOnly, s.us(0), bytes.Repeat([]byte{1}, 8)),
+		response(wire.RCReadRespOnly, s.us(1), long))
+	if drain(t, s.send); s.buf[0] != 2 {
+		t.Errorf("two READs: memory holds %d, want 2", s.buf[0])
+	}
+}

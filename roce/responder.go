@@ -37,6 +37,7 @@ type responder struct {
 	wqe  recvWQE
 	list []SGE
 	sges []SGE // room for the pieces of a shared receive
+	rode *CQ   // where payload may ride still, nil when none does
 
 	resources []resource // the last READs, atomics and their like, a ring
 	fifo      answerQueue
@@ -229,6 +230,9 @@ func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 		q.rq.head.Store(q.rq.head.Load() + 1)
 	}
 	s.held = false
+	if in != nil {
+		s.rides(cq)
+	}
 	q.deliver(cq, wc, solicited, in)
 }
 
@@ -252,6 +256,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
+	s.land()
 	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
@@ -339,6 +344,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	if n > 0 {
+		s.land()
 		switch q.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:

@@ -129,6 +129,7 @@ func (r *Region) look(addr, n uint64, write bool) mem.Fault {
 	for at := pageOf(addr); at < end; {
 		stop := min(blockEnd(at), end)
 		if !r.lookAt(at, stop, &want) {
+			r.forget(at, stop)
 			return mem.FaultUnmapped
 		}
 		at = stop
@@ -257,6 +258,18 @@ func (r *Region) failedIn(j *job, now int64) bool {
 		}
 	}
 	return false
+}
+
+// forget forgets what could not be brought in where not all is mapped any more: what comes
+// there next is another.
+func (r *Region) forget(first, end uint64) {
+	r.pager.mu.Lock()
+	defer r.pager.mu.Unlock()
+	for i := range r.failed {
+		if f := &r.failed[i]; first <= f.page && f.page < end {
+			*f = failure{}
+		}
+	}
 }
 
 // fail remembers a page that could not be brought in. The caller holds pager.mu. Without

@@ -210,6 +210,30 @@ func TestManyHoles(t *testing.T) {
 	}
 }
 
+// TestHoleUnmapped: that a page could not be had is forgotten when it is unmapped. It says
+// nothing of what is mapped there next.
+func TestHoleUnmapped(t *testing.T) {
+	p := newPager(t)
+	f := newFile(t)
+	must(t, f.Truncate(int64(page)))
+	b := mapFile(t, f, 2, readWrite)
+	r, addr := regionOf(t, p, b)
+	hole := func() mem.Fault { return r.Present(addr+uint64(page), 1, true) }
+	if got := hole(); got != mem.FaultPage {
+		t.Fatalf("behind the end of the file: %s", got)
+	}
+	p.Idle()
+	must(t, unix.Munmap(b))
+	if got := hole(); got != mem.FaultUnmapped {
+		t.Fatalf("unmapped: %s", got)
+	}
+	_, err := unix.MmapPtr(-1, 0, unsafePointer(addr), uintptr(2*page), readWrite,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED_NOREPLACE)
+	must(t, err)
+	expect(t, "mapped again", hole, mem.OK, true)
+	must(t, unix.MunmapPtr(unsafePointer(addr), uintptr(2*page)))
+}
+
 // TestAllowList: a region may name all and grant some of it.
 func TestAllowList(t *testing.T) {
 	p := newPager(t)

@@ -288,7 +288,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 	}
 	deadline, armed := q.nextDeadline()
 	blocked := !q.ready.empty() || q.link.Pending()
-	if err := q.link.Wait(sleepTime(q.clock.Now(), deadline, armed, blocked)); err != nil {
+	if err := q.link.Wait(sleepTime(q.now(), deadline, armed, blocked)); err != nil {
 		q.linkError(err)
 	}
 }

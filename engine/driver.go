@@ -63,8 +63,8 @@ func (d *driver) run() {
 		worked := q.progress()
 		deadline, armed := q.nextDeadline()
 		blocked := !q.ready.empty() || q.link.Pending()
+		now := q.now()
 		q.mu.Unlock()
-		now := q.clock.Now()
 		switch {
 		case worked:
 			idleSince = now

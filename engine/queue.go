@@ -30,7 +30,8 @@ const heldPackets = 1024
 //	doorbells  QPs that were posted to become ready
 //	receive    a burst of frames, and what QPs here sent to each other: decode,
 //	           find the QP, hand over, give back
-//	deadlines  QPs whose timer expired
+//	deadlines  QPs whose timer expired; before one of them takes anything for lost,
+//	           the frames that came by then are received, all of them
 //	send       ready QPs in turn write packets into free frames; one flush
 //
 // mu is the progress lock; everything below it is touched only with it held,
@@ -60,6 +61,7 @@ type queue struct {
 	mu     sync.Mutex
 	ready  turns
 	timers wheel
+	sent   handover
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
 	txHave int // reserved frames at the front of tx
@@ -156,15 +158,15 @@ func (q *queue) progress() bool {
 	if len(own) == 0 && n == 0 && q.idles() {
 		return false
 	}
-	now := q.clock.Now()
+	now := q.now()
 	q.paging.tick(now)
 	q.handle(now, own)
 	if n > 0 {
 		q.handle(now, q.rx[:n])
 		q.link.Release(q.rx[:n])
 	}
-	received := n > 0 || len(own) > 0
-	expired := q.expire(now)
+	expired, late := q.expire(now)
+	received := n > 0 || len(own) > 0 || late
 	notified := q.notifyDue(now)
 	if q.direct && received && !q.held {
 		// Let the caller see what came before anything is sent: its own reply
@@ -240,26 +242,6 @@ func (q *queue) await(qp *QP) {
 	}
 }
 
-// expire looks at the QPs whose deadline has come.
-func (q *queue) expire(now roce.Time) bool {
-	any := false
-	for qp := q.timers.pop(now); qp != nil; qp = q.timers.pop(now) {
-		at, ok := qp.machine.NextDeadline()
-		if !ok {
-			continue
-		}
-		if at > now {
-			// It moved later since; see wheel.
-			q.timers.arm(qp, at)
-			continue
-		}
-		qp.machine.HandleDeadline(now)
-		q.touched(qp)
-		any = true
-	}
-	return any
-}
-
 // send lets the ready QPs write packets, each in its turn, until frames or work
 // run out.
 func (q *queue) send(now roce.Time) bool {
@@ -282,6 +264,9 @@ func (q *queue) send(now roce.Time) bool {
 		if more {
 			q.ready.push(qp, qp.machine.Answering())
 		}
+	}
+	if used > 0 || q.own.n > 0 {
+		q.sent.wrote(now)
 	}
 	if used > 0 {
 		q.link.Transmit(q.tx[:used])

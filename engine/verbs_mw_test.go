@@ -472,6 +472,27 @@ func TestRowD7ClosedQP(t *testing.T) {
 	w.succeed(a.cq, 1)
 }
 
+// TestRowD7ResetQP: RESET ends a connection and not the windows of a queue pair. Whoever
+// is connected next can use them, and nobody else, until the owner takes them back.
+func TestRowD7ResetQP(t *testing.T) {
+	for _, twoA := range []bool{false, true} {
+		w := simWorld(t, 2, sim.Faults{}, engine.Options{Windows2A: twoA})
+		a, b := lend(t, w, engine.QPInit{})
+		mw := b.bound(t, w, 0, 64, mem.RemoteWrite)
+		rejoin(t, a, b.seat)
+		if !mw.Bound() {
+			t.Fatal("RESET took the window away")
+		}
+		a.send(t, through(a, roce.OpWrite, mw.RKey(), mw.Addr(), 64))
+		w.succeed(a.cq, 1)
+		b.send(t, roce.SendWR{
+			Opcode: roce.OpLocalInv, Flags: roce.SendSignaled, InvalidateKey: mw.RKey(),
+		})
+		w.succeed(b.cq, 1)
+		refusedAccess(t, w, a, b.seat, through(a, roce.OpWrite, mw.RKey(), mw.Addr(), 64))
+	}
+}
+
 // TestRowD8Busy: a region with a window stays what and where it is, and is free when
 // the window is gone.
 func TestRowD8Busy(t *testing.T) {

@@ -24,17 +24,19 @@ type requester struct {
 	cur uint32   // send queue entry that psn belongs to; new when psn == max
 	new uint32   // the first send queue entry that is not begun
 
-	window   uint32 // limit of psn - una for SEND and WRITE packets
-	sinceAck uint32 // packets since the last one that asked for an ACK
-	sentTop  wire.PSN
-	out      uint32 // READs, atomics and their like begun and not complete
-	credit   credit
-	pace     pacer
+	window     uint32 // limit of psn - una for SEND and WRITE packets
+	configured uint32 // the window of QPConfig
+	sentTop    wire.PSN
+	out        uint32 // READs, atomics and their like begun and not complete
+	credit     credit
+	pace       pacer
 
 	rnrAt    Time  // end of the wait after an RNR NAK, or for a page
 	ackAt    Time  // when the local ACK timer expires, 0 when it is off
 	retry    uint8 // left of RETRY_CNT
 	rnrRetry uint8 // left of RNR_RETRY
+	excused  uint8 // how often ackAt was put off; see Excuse
+	sinceAck uint8 // packets since the last one that asked for an ACK
 	rnrWait  bool
 	paced    bool // a request waits for the rate limit
 	rode     bool // data that an answer brought may ride still
@@ -50,7 +52,6 @@ type requester struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
-	configured uint32 // the window of QPConfig
 }
 
 // restart begins a connection at a PSN.
@@ -91,6 +92,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	if r.paced = r.pace.early(now); r.paced {
 		return 0
 	}
+	oldest := r.psn == r.una
 	n := q.putWork(now, w, frame)
 	if n == 0 {
 		return 0
@@ -98,8 +100,9 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	r.pace.spend(now, n)
 	if !q.typ.reliable() {
 		q.forgetSent(now)
-	} else if r.ackAt == 0 || r.pace.rate != 0 {
-		// At a low rate the rest of the message may take longer than the timer.
+	} else if r.ackAt == 0 || oldest || r.pace.rate != 0 {
+		// What is sent again may have waited for its turn since that was decided. At
+		// a low rate the rest of the message may take longer than the timer.
 		q.startAckTimer(now)
 	}
 	return n
@@ -278,7 +281,7 @@ func (q *QP) wantsAck(now Time, last bool) bool {
 		return false
 	}
 	r.sinceAck++
-	ack := r.sinceAck >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
+	ack := uint32(r.sinceAck) >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
 	if !ack {
 		again := r.ahead(r.psn) < r.ahead(r.sentTop)
 		switch {
@@ -311,7 +314,7 @@ func (q *QP) nextFollows(now Time) bool {
 // may go: until then the peer has nothing to answer.
 func (q *QP) startAckTimer(now Time) {
 	r := &q.req
-	r.ackAt = 0
+	r.ackAt, r.excused = 0, 0
 	if t := ackTimeout(q.attr.Timeout); t != 0 {
 		r.ackAt = now + t
 		if r.pace.rate != 0 {
@@ -340,7 +343,7 @@ func (q *QP) requestDeadline(now Time) {
 	switch {
 	case r.rnrWait && now >= r.rnrAt:
 		r.rnrWait = false
-	case !r.rnrWait && r.ackAt != 0 && now >= r.ackAt:
+	case q.ackOverdue(now):
 		q.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
 		if q.sel != nil {

@@ -28,12 +28,16 @@ const (
 	ModifyErr
 	// Destroy closes that queue pair without telling the peer.
 	Destroy
+	// Starve is one of many times that node A, or every node, is not scheduled: it
+	// stops as with Freeze, and what arrives meanwhile waits in its queue.
+	Starve
 
 	numHavocs
 )
 
 var havocNames = [numHavocs]string{
 	"partition", "shrink", "restart", "freeze", "deregister", "modify to ERR", "destroy",
+	"starve",
 }
 
 // String returns what it is called.
@@ -56,7 +60,7 @@ func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 	var list []Chaos
 	for range choose(r, 0, 0, 1, 2, 4) {
 		e := Chaos{
-			At: roce.Time(r.Int64N(int64(c.Phase))), What: Havoc(r.IntN(int(numHavocs))),
+			At: roce.Time(r.Int64N(int64(c.Phase))), What: Havoc(r.IntN(int(Starve))),
 			For: c.Phase / choose[roce.Time](r, 2, 5, 20),
 		}
 		switch e.What {
@@ -70,8 +74,12 @@ func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 		}
 		list = append(list, e)
 	}
-	slices.SortStableFunc(list, func(a, b Chaos) int { return int(a.At - b.At) })
+	sortChaos(list)
 	return list
+}
+
+func sortChaos(list []Chaos) {
+	slices.SortStableFunc(list, func(a, b Chaos) int { return int(a.At - b.At) })
 }
 
 // An undo ends an event of chaos.
@@ -113,7 +121,7 @@ func (w *world) happen(e Chaos) {
 			n.crash()
 			w.undos = append(w.undos, undo{until, n.open})
 		}
-	case Freeze:
+	case Freeze, Starve:
 		n := w.nodes[e.A]
 		n.frozen++
 		w.undos = append(w.undos, undo{until, func() {

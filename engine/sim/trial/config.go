@@ -87,13 +87,20 @@ func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
 // derive makes the configuration of a seed: what derivePlain draws, and more.
 func derive(seed uint64) Config {
+	c := deriveLent(seed)
+	c.starve()
+	return c
+}
+
+// deriveLent makes what derive did before hosts were starved: seeds that once failed
+// mean the same draws.
+func deriveLent(seed uint64) Config {
 	c := deriveWide(seed)
 	c.lend()
 	return c
 }
 
-// deriveWide makes what derive did before there were windows: seeds that once failed
-// mean the same draws.
+// deriveWide makes what derive did before there were windows.
 func deriveWide(seed uint64) Config {
 	c := derivePlain(seed)
 	c.widen()

@@ -7,7 +7,7 @@
 // The seed decides everything: how many devices and connections there are, their
 // attributes and queue depths, what the applications post and when they poll,
 // what the network does to frames, and what else goes wrong: partitions, path
-// MTU changes, peers that restart or freeze, queue pairs that are destroyed,
+// MTU changes, peers that restart, freeze or starve, queue pairs that are destroyed,
 // memory that is deregistered, requests that must be refused.
 //
 // A run has two phases. In the first one all faults are on. In the second one,
@@ -33,6 +33,10 @@
 // part of a region, which itself grants peers nothing, and takes it back now and then
 // while the peer uses it; requests beside it must fail, and nothing may change while
 // nobody has its key. It has a generator of its own too.
+//
+// starve has hosts not be scheduled for short whiles, again and again, alone or all
+// together: neither engine nor application runs, frames wait in the queue of the port,
+// which is bounded, and timers run out. It has a generator of its own, once more.
 //
 // # Adding an operation
 //

@@ -28,7 +28,7 @@ const (
 	// later requests are flushed.
 	Status
 	// Liveness: work finishes or fails within the time that the attributes of
-	// the connection allow.
+	// the connection allow, and no timer acts before what came by then was looked at.
 	Liveness
 	// Conservation: windows and queues stay within their bounds, and at rest
 	// both ends agree and hold nothing.

@@ -8,6 +8,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/roce/counter"
 )
 
 // A node is a host: a device, which restarts now and then, and an application.
@@ -115,6 +116,9 @@ func (n *node) turn() bool {
 		return false
 	}
 	now, acted := n.w.clock.Now(), false
+	if n.thawedAt == now {
+		defer n.checkHaste(n.timeouts())
+	}
 	if now >= n.lookAt || n.w.quiet {
 		acted = n.poll(n.config.PollBatch)
 		for _, e := range n.endpoints {
@@ -131,6 +135,27 @@ func (n *node) turn() bool {
 	n.observe()
 	n.events()
 	return acted || worked
+}
+
+// timeouts is how often the device took something for lost because a timer ran out.
+func (n *node) timeouts() uint64 {
+	list, err := n.device.Counters()
+	n.w.must(err)
+	for _, c := range list {
+		if c.Name == counter.LocalAckTimeout.String() {
+			return c.Value
+		}
+	}
+	return 0
+}
+
+// checkHaste wants a device that was stopped, and then has taken something for lost, to
+// have looked at all that came meanwhile.
+func (n *node) checkHaste(before uint64) {
+	at, waits := n.port.NextArrival()
+	if n.timeouts() > before && waits && at <= n.w.clock.Now() {
+		n.w.fail(Liveness, "node %d: a timer ran out before what had come was looked at", n.index)
+	}
 }
 
 // observe looks at every queue pair.

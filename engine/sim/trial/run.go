@@ -16,6 +16,7 @@ type Options struct {
 	Log   io.Writer // gets the configuration and every event, may be nil
 	Plain bool      // only what derivePlain draws
 	Wide  bool      // only what widen draws beside
+	Lent  bool      // only what widen and lend draw beside
 }
 
 // Stats are what happened in a run, or in several.
@@ -87,6 +88,8 @@ func Run(ctx context.Context, seed uint64, o Options) *Result {
 		c = derivePlain(seed)
 	case o.Wide:
 		c = deriveWide(seed)
+	case o.Lent:
+		c = deriveLent(seed)
 	}
 	return runConfig(ctx, &c, &o, tamper{})
 }

@@ -100,7 +100,7 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 		if _, err := fmt.Sscan(line, &seed, &draws); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		o := Options{Plain: draws == "plain", Wide: draws == "wide"}
+		o := Options{Plain: draws == "plain", Wide: draws == "wide", Lent: draws == "lent"}
 		if r := Run(t.Context(), seed, o); r.Violation != nil {
 			t.Errorf("%s\n%s", line, r)
 		}

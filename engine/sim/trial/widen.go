@@ -59,6 +59,33 @@ func (c *Config) lend() {
 	}
 }
 
+// starve draws hosts that are not scheduled for a while, again and again, one of them
+// or all at once, as where they share a machine that has too much to do. It came last,
+// and has a generator of its own.
+func (c *Config) starve() {
+	r := rand.New(rand.NewPCG(c.Seed, 0x73746172))
+	if !one(r, 3) {
+		return
+	}
+	longest := int64(c.Phase / choose[roce.Time](r, 4, 20, 100))
+	all, at := one(r, 3), roce.Time(r.Int64N(longest))
+	for range choose(r, 2, 8, 32) {
+		away := roce.Time(1 + r.Int64N(longest))
+		first, last := 0, len(c.Nodes)-1
+		if !all {
+			first = r.IntN(len(c.Nodes))
+			last = first
+		}
+		for node := first; node <= last; node++ {
+			c.Chaos = append(c.Chaos, Chaos{At: at, For: away, What: Starve, A: node})
+		}
+		if at += away + roce.Time(r.Int64N(longest)); at >= c.Phase {
+			break
+		}
+	}
+	sortChaos(c.Chaos)
+}
+
 // weigh makes an operation at least so likely.
 func (k *ConnConfig) weigh(name string, weight int) {
 	for i := range operations {

@@ -1,0 +1,66 @@
+package engine
+
+import "xroce/roce"
+
+// mostWaiting is how many frames a queue handles, beyond the burst of the round,
+// before it takes anything for lost: as many as may have come while it was away,
+// which is what the receive ring of a link holds by default (xsk.DefaultRxFrames,
+// rounded up). If more come in that time, the timers do not wait for them.
+const mostWaiting = 1 << 14
+
+// now reads the clock, and notes when what was sent has left.
+func (q *queue) now() roce.Time {
+	now := q.clock.Now()
+	if q.sent.open && !q.link.Pending() {
+		q.sent.left(now)
+	}
+	return now
+}
+
+// expire looks at the QPs whose deadline has come. It reports whether any had
+// something to do, and whether it received frames for that.
+func (q *queue) expire(now roce.Time) (expired, received bool) {
+	current := false // what came by now has been handled
+	for qp := q.timers.pop(now); qp != nil; qp = q.timers.pop(now) {
+		if _, overdue := qp.machine.Overdue(now); overdue && !current {
+			received, current = q.catchUp(now), true
+		}
+		at, ok := qp.machine.NextDeadline()
+		switch {
+		case !ok:
+		case at > now || q.excuses(now, qp):
+			// It moved later; see wheel.
+			q.await(qp)
+		default:
+			qp.machine.HandleDeadline(now)
+			q.touched(qp)
+			expired = true
+		}
+	}
+	return expired, received
+}
+
+// catchUp receives and handles the frames that have come, and reports whether there
+// were any. A loop that was not scheduled for a while finds its timers run out and the
+// answers behind them in the ring; so does one that was stopped between looking at the
+// ring and looking at the clock.
+func (q *queue) catchUp(now roce.Time) bool {
+	for got := 0; got < mostWaiting; {
+		n := q.link.Receive(q.rx[:])
+		if n == 0 {
+			return got > 0
+		}
+		q.handle(now, q.rx[:n])
+		q.link.Release(q.rx[:n])
+		got += n
+	}
+	return true
+}
+
+// excuses puts off a timer that ran out before the peer could answer: the packet that
+// it is for waited here, or the loop was away. Where the interface is down packets
+// wait too, but there the peer is out of reach, and the QP has to learn that.
+func (q *queue) excuses(now roce.Time, qp *QP) bool {
+	since, overdue := qp.machine.Overdue(now)
+	return overdue && !q.down && qp.machine.Excuse(now, q.sent.by(since, now))
+}

@@ -90,6 +90,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	if r.paced = r.pace.early(now); r.paced {
 		return 0
 	}
+	psn, first := r.psn, r.psn == r.sentTop
 	n := q.putWork(now, w, frame)
 	if n == 0 {
 		return 0
@@ -100,6 +101,9 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	} else if r.ackAt == 0 || r.pace.rate != 0 {
 		// At a low rate the rest of the message may take longer than the timer.
 		q.startAckTimer(now)
+	}
+	if q.sel != nil {
+		q.followSent(now, psn, w, first)
 	}
 	return n
 }

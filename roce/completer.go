@@ -175,9 +175,7 @@ func (q *QP) progress(now Time) {
 	r.retried, r.resent, r.rnrWait = false, false, false
 	q.stalled, q.stalls = false, 0
 	if q.sel != nil {
-		if q.sel.passed(r.una); q.sel.probe {
-			q.probed()
-		}
+		q.followProgress(now)
 	}
 	// psn fell behind una when it lies, seen from una, behind all that was sent.
 	if r.ahead(r.psn) > r.ahead(r.max) {
@@ -185,6 +183,9 @@ func (q *QP) progress(now Time) {
 	}
 	if r.ackAt = 0; r.una != r.sentTop {
 		q.startAckTimer(now)
+	}
+	if q.sel != nil {
+		q.armProbe(now)
 	}
 	q.failWhenOldest(now)
 }

@@ -69,7 +69,7 @@ func (st *stream) run(messages int) {
 }
 
 // TestOneLossOneRepeat: of a full window one packet is lost, and exactly that one
-// goes again. A timer is needed only for the last one; then the oldest goes too.
+// goes again: the last one too, which is its own probe.
 func TestOneLossOneRepeat(t *testing.T) {
 	const packets = 256
 	for _, op := range []roce.Opcode{roce.OpSend, roce.OpWrite} {
@@ -79,8 +79,8 @@ func TestOneLossOneRepeat(t *testing.T) {
 				return fault{Drop: from == 0 && nth == lost}
 			}
 			st.run(8)
-			c, tail := st.p.ends[0].count, uint64(bit(lost == packets-1))
-			if c[counter.Retransmits] != 1+tail || c[counter.LocalAckTimeout] != tail {
+			c := st.p.ends[0].count
+			if c[counter.Retransmits] != 1 || c[counter.LocalAckTimeout] != 0 {
 				t.Fatalf("%s, packet %d lost: %d sent again, %d timeouts", op, lost,
 					c[counter.Retransmits], c[counter.LocalAckTimeout])
 			}
@@ -99,7 +99,7 @@ func TestOneLossOneRead(t *testing.T) {
 		st.run(4)
 		c := st.p.ends[0].count
 		if c[counter.Retransmits] != 1 || st.p.sent[1] != 257 ||
-			c[counter.LocalAckTimeout] != uint64(bit(lost == 255)) {
+			c[counter.LocalAckTimeout] != 0 {
 			t.Fatalf("response %d lost: %d requests again, %d responses, %d timeouts", lost,
 				c[counter.Retransmits], st.p.sent[1], c[counter.LocalAckTimeout])
 		}
@@ -107,8 +107,7 @@ func TestOneLossOneRead(t *testing.T) {
 }
 
 // TestLossEfficiency: at 1 % loss either way what is sent again is little more than
-// what was lost. A timer is needed only where nothing can tell of a loss because
-// nothing is sent behind it: what was repeated is lost again in a full window.
+// what was lost, and the local ACK timer never needed.
 func TestLossEfficiency(t *testing.T) {
 	for _, tt := range []struct {
 		op       roce.Opcode
@@ -141,7 +140,7 @@ func TestLossEfficiency(t *testing.T) {
 			}
 			again, timeouts := c[counter.Retransmits], c[counter.LocalAckTimeout]
 			t.Logf("sent %d, lost %v, again %d, timeouts %d", st.p.sent, losses, again, timeouts)
-			if 10*int(again) > 13*lost || 100*int(timeouts) > 4*lost || lost < 100 {
+			if 10*int(again) > 13*lost || timeouts > 0 || lost < 100 {
 				t.Errorf("%d losses, %d sent again, %d timeouts", lost, again, timeouts)
 			}
 		})

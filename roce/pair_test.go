@@ -34,6 +34,8 @@ type pair struct {
 	now   roce.Time
 	ends  [2]*endpoint
 	delay roce.Time // of the wire, one way
+	gap   roce.Time // what a frame takes an end to send, 0 for nothing
+	free  [2]roce.Time
 	fault faultFunc
 
 	air    []flight // a heap by time, then by order of sending
@@ -93,7 +95,7 @@ func (p *pair) buffer() []byte {
 // pump lets both ends send all they can.
 func (p *pair) pump() {
 	for i, e := range p.ends {
-		for {
+		for p.free[i] <= p.now {
 			b := p.buffer()
 			n := e.qp.NextPacket(p.now, b)
 			if n == 0 {
@@ -101,6 +103,9 @@ func (p *pair) pump() {
 				break
 			}
 			p.launch(i, b[:n])
+			if p.gap != 0 {
+				p.free[i] = p.now + p.gap
+			}
 		}
 	}
 }
@@ -168,6 +173,11 @@ func (p *pair) step() bool {
 			late, at = i, t
 		}
 	}
+	if free, busy := p.nextFree(); busy && (late < 0 || free < at) &&
+		(len(p.air) == 0 || free < p.air[0].at) {
+		p.now = free
+		return true
+	}
 	if len(p.air) == 0 && late < 0 {
 		return false
 	}
@@ -184,6 +194,16 @@ func (p *pair) step() bool {
 	p.now = max(p.now, at)
 	p.ends[late].qp.HandleDeadline(p.now)
 	return true
+}
+
+// nextFree returns when an end that is still sending may send its next frame.
+func (p *pair) nextFree() (at roce.Time, busy bool) {
+	for _, t := range p.free {
+		if t > p.now && (!busy || t < at) {
+			at, busy = t, true
+		}
+	}
+	return at, busy
 }
 
 // run goes on until nothing is left to happen.

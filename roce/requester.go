@@ -92,7 +92,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	if r.paced = r.pace.early(now); r.paced {
 		return 0
 	}
-	oldest := r.psn == r.una
+	psn, first := r.psn, r.psn == r.sentTop
 	n := q.putWork(now, w, frame)
 	if n == 0 {
 		return 0
@@ -100,10 +100,13 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	r.pace.spend(now, n)
 	if !q.typ.reliable() {
 		q.forgetSent(now)
-	} else if r.ackAt == 0 || oldest || r.pace.rate != 0 {
+	} else if r.ackAt == 0 || psn == r.una || r.pace.rate != 0 {
 		// What is sent again may have waited for its turn since that was decided. At
 		// a low rate the rest of the message may take longer than the timer.
 		q.startAckTimer(now)
+	}
+	if q.sel != nil {
+		q.followSent(now, psn, w, first)
 	}
 	return n
 }

@@ -413,6 +413,10 @@ func (q *QP) handleDuplicate(p *wire.Packet) {
 	s := &q.rsp
 	q.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
+		if p.BTH.AckReq && q.tellsAgain() {
+			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+			return
+		}
 		s.fifo.ack(s.psn.Sub(1), q.credits(), s.msn)
 		return
 	}

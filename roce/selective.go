@@ -38,15 +38,24 @@ type selective struct {
 	// said are missing there. Neither lies before una.
 	told, want wire.PSN
 
-	// A round of repetition goes up to top. What is sent from mark on was not
-	// sent yet when it began: when that arrives and something from the round
-	// has not, the latter was lost again.
-	top, mark wire.PSN
-	again     int // answers behind a gap since it was last asked for
-	// tried counts the timeouts since una last moved; probe says that una
+	// A round of repetition goes up to top. Of it goes what is missing and was
+	// sent before something that has arrived: see missed.
+	top    wire.PSN
+	sent   uint32           // packets, repetitions too
+	seen   uint32           // of these, the latest known to have arrived
+	sentAs [holdSpan]uint32 // which of them a PSN last was
+	// What was sent again since all was last taken for lost.
+	repeated psnSet
+	// What is sent from mark on was not sent yet when the round began: when an
+	// answer to that comes and data from the round has not, it was lost again.
+	mark  wire.PSN
+	again int // answers behind a gap since it was last asked for
+	// tried counts the timeouts since una last moved; alone says that una
 	// alone was sent again for it: more when the peer has answered.
 	tried uint8
-	probe bool
+	alone bool
+
+	probe tailProbe
 }
 
 // A psnSet is a set of PSNs, none holdSpan or more ahead of another.
@@ -74,6 +83,7 @@ func (q *QP) extend(e Extensions) {
 func (x *selective) restart(psn wire.PSN) {
 	x.forget()
 	x.noted, x.told, x.want, x.top, x.mark = psn, psn, psn, psn, psn
+	x.probe = tailProbe{}
 }
 
 // clear gives back what is kept.
@@ -81,14 +91,17 @@ func (x *selective) clear() {
 	x.late.clear(x.pool)
 	x.early.clear(x.pool)
 	x.lateGap, x.earlyGap = 0, 0
+	x.probe.at = 0
 	x.forget()
 }
 
 // forget takes the peer to keep nothing: so it is told all again.
 func (x *selective) forget() { x.kept = psnSet{} }
 
-// deadline is when a gap becomes a loss, 0 for never.
-func (x *selective) deadline() Time { return sooner(x.lateGap, x.earlyGap) }
+// deadline is when a gap becomes a loss, or silence a question; 0 for never.
+func (x *selective) deadline() Time {
+	return sooner(x.probe.at, sooner(x.lateGap, x.earlyGap))
+}
 
 // understands tells whether a packet is one of the extensions.
 func (q *QP) understands(p *wire.Packet) bool {
@@ -108,7 +121,8 @@ func (x *selective) lost(gap *Time, n int, now Time) bool {
 	return false
 }
 
-// selectiveDeadline treats gaps that stayed open too long as losses.
+// selectiveDeadline treats gaps that stayed open too long as losses, and asks when
+// nothing was heard for too long.
 func (q *QP) selectiveDeadline(now Time) {
 	x := q.sel
 	if x.lateGap != 0 && now >= x.lateGap {
@@ -118,6 +132,9 @@ func (q *QP) selectiveDeadline(now Time) {
 	if x.earlyGap != 0 && now >= x.earlyGap {
 		x.earlyGap = 0
 		q.askAgain(now)
+	}
+	if x.probe.at != 0 && now >= x.probe.at {
+		q.probeTail(now)
 	}
 }
 
@@ -161,6 +178,12 @@ func (q *QP) tellGap() {
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
+// tellsAgain tells whether a peer that asks with a duplicate hears of the gap, of
+// which it was told once, rather than that all before it has come.
+func (q *QP) tellsAgain() bool {
+	return q.sel != nil && q.sel.ext&ExtSelectiveRepeat != 0 && q.rsp.gap && !q.rsp.refused
+}
+
 // nextHeldRequest returns the request that is expected now, nil when it has not
 // come. What waits behind it then makes the next gap.
 func (q *QP) nextHeldRequest(now Time) *wire.Packet {
@@ -197,169 +220,4 @@ func (q *QP) putSelectiveAck(frame []byte) int {
 	x.late.advance(x.pool, s.psn)
 	x.late.bits(s.psn, b[headers:][:wire.SelectiveBits/8])
 	return q.seal(&q.path, frame, headers, wire.SelectiveBits/8)
-}
-
-// handleSelectiveAck takes what the peer expects and keeps.
-func (q *QP) handleSelectiveAck(now Time, p *wire.Packet) {
-	x, r, psn := q.sel, &q.req, p.BTH.PSN
-	q.count.Inc(counter.PacketSeqErr)
-	top := x.keep(psn, p, r)
-	if !q.missing(now, psn, top) || r.rnrWait {
-		return
-	}
-	// In a round that is under way psn was sent again already, unless something
-	// that was sent after it has come. But the round may have more to do.
-	if x.top.After(psn) && !top.After(x.mark) {
-		if top.After(x.top) {
-			q.extendRound(top)
-		}
-		return
-	}
-	q.repeat(now, top)
-}
-
-// repeat sends what is missing again, from una up to a PSN.
-func (q *QP) repeat(now Time, top wire.PSN) {
-	r := &q.req
-	r.retried = true
-	q.retryFrom(now, r.una)
-	if q.State() == StateErr {
-		return
-	}
-	q.sel.top = top
-	if !q.sel.want.After(top) {
-		q.sel.want = r.una
-	}
-}
-
-// extendRound moves the end of a round on. This is news of another loss, and costs
-// no retry.
-func (q *QP) extendRound(top wire.PSN) {
-	x, r := q.sel, &q.req
-	if !x.top.After(r.psn) {
-		q.goBack(x.top)
-		x.mark = r.sentTop
-	}
-	x.top = top
-}
-
-// beginRound makes everything that was ever sent the next round.
-func (x *selective) beginRound(sentTop wire.PSN) {
-	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
-	x.asked, x.probe = psnSet{}, false
-}
-
-// probes is how many timeouts in a row ask before everything is sent again: the
-// question may be lost, too.
-const probes = 2
-
-// selectiveTimeout repeats after a timeout. The tail may be lost, or only the
-// answer to it: at first una alone goes again, if it needs no data to be answered,
-// and the answer tells what else is missing. When that does not help, everything
-// goes.
-func (q *QP) selectiveTimeout(now Time) {
-	x, r := q.sel, &q.req
-	first := x.tried < probes
-	x.tried = min(x.tried+1, probes)
-	if x.kept.remove(r.una); !first {
-		x.forget()
-	}
-	q.retryFrom(now, r.una)
-	if q.State() == StateErr {
-		return
-	}
-	if w := q.sq.at(q.sq.head.Load()); first && sendOps[w.opcode].reply == replyAck {
-		x.top, x.probe = r.una.Add(1), true
-	}
-}
-
-// probed follows the answer to what was sent again after a timeout.
-func (q *QP) probed() {
-	q.goBack(q.req.una)
-	q.sel.beginRound(q.req.sentTop)
-}
-
-// missing is answered for a NAK, which tells that from psn up to top requests are
-// missing at the peer. When this cannot be acted on yet, because data before psn
-// is missing here, it is kept in mind.
-func (q *QP) missing(now Time, psn, top wire.PSN) bool {
-	x := q.sel
-	if x != nil && top.After(x.want) {
-		x.want = top
-	}
-	reached := q.answered(now, psn)
-	if x != nil && reached {
-		x.want = psn
-	}
-	return reached
-}
-
-// keep notes what the peer keeps behind psn, which it does not, and returns the
-// PSN behind the last. A peer that keeps nothing had no room for what came.
-func (x *selective) keep(psn wire.PSN, p *wire.Packet, r *requester) wire.PSN {
-	var bits [wire.SelectiveBits / 8]byte
-	p.CopyPayload(bits[:])
-	top, sent := r.sentTop, r.ahead(r.sentTop)
-	x.kept.remove(psn)
-	for i, b := range bits {
-		for bit := range 8 {
-			p := psn.Add(uint32(1 + 8*i + bit))
-			if b&(1<<bit) == 0 {
-				continue
-			}
-			if d := r.ahead(p); d < sent && d < holdSpan {
-				x.kept.add(p)
-				top = p.Add(1)
-			}
-		}
-	}
-	return top
-}
-
-// passed forgets what lies before una.
-func (x *selective) passed(una wire.PSN) {
-	for n := min(uint32(una.Sub(uint32(x.noted))), holdSpan); n > 0; n-- {
-		x.kept.remove(una.Sub(n))
-		x.asked.remove(una.Sub(n))
-	}
-	x.noted, x.tried = una, 0
-	for _, p := range [...]*wire.PSN{&x.told, &x.want, &x.top, &x.mark} {
-		if !p.After(una) {
-			*p = una
-		}
-	}
-}
-
-// skipKept moves psn over what need not be sent again, and at the end of a round
-// to what was never sent.
-func (q *QP) skipKept() {
-	x, r := q.sel, &q.req
-	if r.psn == r.sentTop {
-		return
-	}
-	for r.psn != r.sentTop && x.top.After(r.psn) {
-		w := q.sq.at(r.cur)
-		end := w.last.Add(1)
-		switch {
-		case sendOps[w.opcode].reply == replyAck:
-			if !x.kept.has(r.psn) && !x.told.After(r.psn) {
-				return
-			}
-			r.psn = r.psn.Add(1)
-		case x.early.has(r.psn):
-			r.psn = r.psn.Add(1)
-		case (x.kept.has(r.psn) && !x.told.After(r.psn)) ||
-			(x.asked.has(r.psn) && r.psn != r.una):
-			r.psn = end
-		default:
-			return
-		}
-		if r.psn == end {
-			r.cur++
-		}
-	}
-	for r.cur != r.new && r.ahead(q.sq.at(r.cur).last) < r.ahead(r.sentTop) {
-		r.cur++
-	}
-	r.psn = r.sentTop
 }

@@ -12,6 +12,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	rcm "xroce/roce/cm"
+	"xroce/roce/wire"
 )
 
 // say sends a few bytes over a connection and tests that they arrive.
@@ -208,6 +209,41 @@ func TestRefusals(t *testing.T) {
 	}
 	a.forgotten(t)
 	b.forgotten(t)
+}
+
+// TestMTUChanges changes the MTU of an interface under a manager: it takes the requests
+// that the interface has room for at the time.
+func TestMTUChanges(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	for _, tt := range []struct {
+		mtu  int64
+		path wire.MTU
+		want rcm.Reason
+	}{
+		{600, wire.MTU512, rcm.ReasonNone},
+		{600, wire.MTU1024, rcm.ReasonInvalidMTU},
+		{4200, wire.MTU4096, rcm.ReasonNone},
+		{300, wire.MTU256, rcm.ReasonInvalidMTU},
+	} {
+		b.around.mtu.Store(tt.mtu)
+		a.around.mtu.Store(max(tt.mtu, 1500))
+		setup := a.setup()
+		setup.PathMTU = tt.path
+		c, err := a.manager.Dial(within(t, patience), to, setup)
+		if tt.want == rcm.ReasonNone {
+			must(t, err)
+			s.conn(t).Close()
+			c.Close()
+			continue
+		}
+		var refused *cm.RejectedError
+		if !errors.As(err, &refused) || refused.Reason != tt.want {
+			t.Errorf("MTU %d, path MTU %d: %v", tt.mtu, tt.path.Bytes(), err)
+		}
+	}
 }
 
 // TestListenerCloses closes a listener for which a request waits.

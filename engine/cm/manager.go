@@ -90,7 +90,7 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	// The GUID of a port is that of its link-local GID.
 	gid := wire.LinkLocalGID(dev.Port().MAC)
 	c := o.Machine
-	c.CAGUID, c.MTU, c.Rand = binary.BigEndian.Uint64(gid[8:]), dev.ActiveMTU(), &m.rand
+	c.CAGUID, c.MTU, c.Rand = binary.BigEndian.Uint64(gid[8:]), 0, &m.rand
 	var err error
 	if m.machine, err = cm.New(c); err != nil {
 		return nil, err
@@ -202,6 +202,7 @@ func (m *Manager) untilNext() time.Duration {
 // not keep everybody else waiting. It reports whether there may be more. The caller
 // holds mu.
 func (m *Manager) poll() (more bool) {
+	m.machine.SetMTU(m.dev.ActiveMTU())
 	var wcs [32]roce.Completion
 	for range batches {
 		if m.ended {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,19 @@ type host struct {
 	manager *cm.Manager
 	v4, v6  netip.Addr
 	mac     [6]byte
+	around  *surroundings
+}
+
+// surroundings are the host of a device, with an MTU that changes.
+type surroundings struct {
+	engine.Host
+	mtu atomic.Int64
+}
+
+func (s *surroundings) Port() engine.Port {
+	p := s.Host.Port()
+	p.MTU = int(s.mtu.Load())
+	return p
 }
 
 // quick is a machine that asks again after 34 ms and forgets after 3 ms.
@@ -61,7 +75,9 @@ func newWorld(t testing.TB, o cm.Options, e engine.Options) (*sim.Network, [2]*h
 			MAC: h.mac, MTU: 1500, Addrs: []netip.Addr{h.v4, h.v6},
 		})
 		must(t, err)
-		h.dev, err = engine.OpenLink(port, port, e)
+		h.around = &surroundings{Host: port}
+		h.around.mtu.Store(1500)
+		h.dev, err = engine.OpenLink(port, h.around, e)
 		must(t, err)
 		t.Cleanup(func() { must(t, h.dev.Close()) })
 		h.pd = h.dev.AllocPD()

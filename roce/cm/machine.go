@@ -62,6 +62,10 @@ func New(c Config) (*Machine, error) {
 	}, nil
 }
 
+// SetMTU changes the largest path MTU that a peer may ask for, 0 for none at all. It
+// is of the requests that come; connections stay as they are.
+func (m *Machine) SetMTU(mtu wire.MTU) { m.config.MTU = mtu }
+
 // Held says how much a machine holds.
 type Held struct {
 	Connections int // all, with those in time-wait

@@ -39,8 +39,8 @@ func Works(list []Finding) bool {
 	return true
 }
 
-// umemBytes is about what a device locks: its frames and rings.
-const umemBytes = 96 << 20
+// umemBytes is what a device locks at most: the frames for a path MTU of 4096.
+const umemBytes = 64 << 20
 
 // General judges the machine and the user. The program's path is for remedies.
 func General(m Machine, program string) ([]Finding, error) {
@@ -131,7 +131,7 @@ func judgeMemory(u User) Finding {
 		f.Value += ", which CAP_IPC_LOCK lifts"
 	case u.LockedBytes < umemBytes:
 		f.Verdict = Missing
-		f.Remedy = fmt.Sprintf("a device locks some %d MiB: ulimit -l unlimited, or give "+
+		f.Remedy = fmt.Sprintf("a device locks up to %d MiB: ulimit -l unlimited, or give "+
 			"CAP_IPC_LOCK", umemBytes>>20)
 	}
 	return f

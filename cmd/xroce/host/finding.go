@@ -78,8 +78,8 @@ func General(m Machine, program string) ([]Finding, error) {
 	return append(list, f), nil
 }
 
-// Kernels by what they can: AF_XDP came with 4.18, frames of several buffers
-// with 6.6.
+// Kernels by what they can: XDP programs that take frames in several buffers came
+// with 5.18, AF_XDP sockets that do with 6.6.
 func judgeKernel(release string) Finding {
 	f := Finding{What: "kernel", Verdict: Good, Value: release}
 	var major, minor int
@@ -88,8 +88,8 @@ func judgeKernel(release string) Finding {
 		return f
 	}
 	switch v := major<<16 | minor; {
-	case v < 5<<16|11:
-		f.Verdict, f.Remedy = Missing, "use Linux 5.11 or later, 6.6 for path MTU 4096"
+	case v < 5<<16|18:
+		f.Verdict, f.Remedy = Missing, "use Linux 5.18 or later, 6.6 for path MTU 4096"
 	case v < 6<<16|6:
 		f.Verdict = Warning
 		f.Remedy = "without multi-buffer AF_XDP (6.6) the path MTU is at most 2048"

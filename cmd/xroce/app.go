@@ -61,7 +61,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case code == exitInterrupted:
 		fmt.Fprintln(a.stderr, "xroce: interrupted")
 	case code == exitUsage:
-		fmt.Fprintf(a.stderr, "xroce: %v\nUsage: %s\nTry '%s --help'.\n", err, ended.UseLine(),
+		usage := ended.UseLine()
+		if ended.HasSubCommands() {
+			usage = ended.CommandPath() + " COMMAND"
+		}
+		fmt.Fprintf(a.stderr, "xroce: %v\nUsage: %s\nTry '%s --help'.\n", err, usage,
 			ended.CommandPath())
 	default:
 		fmt.Fprintf(a.stderr, "xroce: %v\n", err)

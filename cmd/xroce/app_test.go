@@ -263,10 +263,11 @@ func TestWrongCommandLines(t *testing.T) {
 		}
 		// The command is that of the line, but for one that there is not.
 		command := "xroce " + strings.Fields(line)[0]
+		usage := command + " "
 		if line == "nonsense" {
-			command = "xroce"
+			command, usage = "xroce", "xroce COMMAND\n"
 		}
-		contains(t, i.stderr, "xroce: ", "\nUsage: "+command+" ", "Try '"+command+" --help'")
+		contains(t, i.stderr, "xroce: ", "\nUsage: "+usage, "Try '"+command+" --help'")
 	}
 }
 

@@ -52,7 +52,7 @@ func newApp(stdout, stderr io.Writer) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	ended, err := root.ExecuteContextC(ctx)
 	a.hide()
 	code := exitCode(ctx, err, a.ran)
 	var exit exitError
@@ -61,7 +61,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case code == exitInterrupted:
 		fmt.Fprintln(a.stderr, "xroce: interrupted")
 	case code == exitUsage:
-		fmt.Fprintf(a.stderr, "xroce: %v\nTry 'xroce help'.\n", err)
+		usage := ended.UseLine()
+		if ended.HasSubCommands() {
+			usage = ended.CommandPath() + " COMMAND"
+		}
+		fmt.Fprintf(a.stderr, "xroce: %v\nUsage: %s\nTry '%s --help'.\n", err, usage,
+			ended.CommandPath())
 	default:
 		fmt.Fprintf(a.stderr, "xroce: %v\n", err)
 	}
@@ -74,7 +79,7 @@ func (a *app) rootCommand() *cobra.Command {
 		Use:   "xroce",
 		Short: "RoCEv2 in user space over AF_XDP",
 		Long: `RoCEv2 in user space over AF_XDP: RDMA without RDMA hardware and without kernel
-RDMA modules, on the wire the same as Linux Soft-RoCE and hardware adapters.
+RDMA modules, which on the wire speaks what Linux Soft-RoCE and RoCE adapters do.
 
 Exit codes: 0 it worked, 1 it failed, 2 the command line is wrong, 3 this machine
 or this user cannot do it, 130 interrupted.`,

@@ -247,7 +247,8 @@ func TestWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "demo extra", "demo --nonsense", "demo --size 0", "demo --size -4",
 		"demo --time 0s", "demo --file-size -1", "demo --xdp-mode x", "demo --mode x",
-		"demo --backend x", "demo --queue -1", "demo --cpu -2", "demo --size many",
+		"demo --backend x", "demo --queue -1", "demo --cpu -2", "demo --cpu 100000",
+		"demo --size many",
 		"devices x", "devinfo x", "devinfo -i 2", "check a b", "check eth0 --queue 1",
 		"check --queue -1", "version x", "version --log-format xml",
 		"pingpong a b", "pingpong -m 1000", "pingpong -s 0", "pingpong -s -1", "pingpong -n 0",
@@ -260,7 +261,13 @@ func TestWrongCommandLines(t *testing.T) {
 		if i.code != exitUsage || i.stdout != "" {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", line, i.code, i.stdout, i.stderr)
 		}
-		contains(t, i.stderr, "xroce: ", "Try 'xroce help'")
+		// The command is that of the line, but for one that there is not.
+		command := "xroce " + strings.Fields(line)[0]
+		usage := command + " "
+		if line == "nonsense" {
+			command, usage = "xroce", "xroce COMMAND\n"
+		}
+		contains(t, i.stderr, "xroce: ", "\nUsage: "+usage, "Try '"+command+" --help'")
 	}
 }
 

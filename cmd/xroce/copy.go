@@ -86,16 +86,12 @@ func (a *app) copy(
 	if _, err := os.Stat(c.File); err != nil {
 		return err
 	}
-	conn, iface, err := a.meet(ctx, link)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	dev, err := a.openDevice(iface, o)
+	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
+	defer conn.Close()
 	line := a.progress(filepath.Base(c.File), false)
 	defer line.close()
 	c.Progress = line.update

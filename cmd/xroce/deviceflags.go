@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -54,8 +55,23 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 		return o, usagef("queue %d is negative", f.queue)
 	case f.cpu < -1:
 		return o, usagef("CPU %d is negative", f.cpu)
+	case f.cpu >= 0 && !canPin(f.cpu):
+		return o, usagef("--cpu %d: there is none that may be used; 'taskset -pc $$' lists them",
+			f.cpu)
 	}
 	return o, nil
+}
+
+// canPin tries what the packet loop does later, on a thread that ends with it.
+func canPin(cpu int) bool {
+	var set unix.CPUSet
+	set.Set(cpu)
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		result <- unix.SchedSetaffinity(0, &set)
+	}()
+	return <-result == nil
 }
 
 // lookup finds the value that prints as name.

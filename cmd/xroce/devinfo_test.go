@@ -51,7 +51,7 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		code   int
 		want   []string
 	}{
-		{"old kernel", func(m *fakeMachine) { m.release = "4.19.0" }, 3, []string{"5.11"}},
+		{"old kernel", func(m *fakeMachine) { m.release = "5.17.9" }, 3, []string{"5.18"}},
 		{
 			"kernel without multi-buffer", func(m *fakeMachine) { m.release = "6.1.0-18" }, 0,
 			[]string{"path MTU is at most 2048"},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/cmd/xroce/host"
+	"xroce/engine"
 )
 
 // A tcpLink says how the two ends of a command find each other.
@@ -19,6 +20,8 @@ type tcpLink struct {
 	iface string // interface, "" to find the one that fits
 	host  string // server to connect to, "" to be the server
 	port  int
+
+	waiting func(net.Addr) // tells that a server waits for its client, may be nil
 }
 
 // keepAlive notices a peer that vanished without a word within some seconds.
@@ -29,24 +32,14 @@ var keepAlive = net.KeepAliveConfig{
 // dialTime bounds how long a server may take to accept.
 const dialTime = 10 * time.Second
 
-// meet makes the TCP connection and says which interface to use.
-func (a *app) meet(ctx context.Context, l tcpLink) (conn net.Conn, iface string, err error) {
+// meet makes the TCP connection and opens the device. A server opens its device
+// before it waits: what is wrong with it is told now, not when a client comes. A
+// client connects first, which may tell the interface.
+func (a *app) meet(
+	ctx context.Context, l tcpLink, o engine.Options,
+) (conn net.Conn, dev *engine.Device, err error) {
 	if l.host == "" {
-		// A server names its interface before it waits.
-		if iface, err = a.chooseInterface(l.iface, nil); err != nil {
-			return nil, "", err
-		}
-		listener, err := a.listen(ctx, l.port)
-		if err != nil {
-			return nil, "", err
-		}
-		defer listener.Close()
-		stop := context.AfterFunc(ctx, func() { listener.Close() })
-		defer stop()
-		if conn, err = listener.Accept(); err != nil {
-			return nil, "", errors.Join(ctx.Err(), err)
-		}
-		return conn, iface, nil
+		return a.meetClient(ctx, l, o)
 	}
 	dialer := net.Dialer{Timeout: dialTime, KeepAliveConfig: keepAlive}
 	conn, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
@@ -54,12 +47,51 @@ func (a *app) meet(ctx context.Context, l tcpLink) (conn net.Conn, iface string,
 		err = fmt.Errorf("%w: nobody listens there; start the server first", err)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	if iface, err = a.chooseInterface(l.iface, conn); err != nil {
-		return nil, "", errors.Join(err, conn.Close())
+	iface, err := a.chooseInterface(l.iface, conn)
+	if err == nil {
+		dev, err = a.openDevice(iface, o)
 	}
-	return conn, iface, nil
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, dev, nil
+}
+
+// meetClient is meet for a server.
+func (a *app) meetClient(
+	ctx context.Context, l tcpLink, o engine.Options,
+) (conn net.Conn, dev *engine.Device, err error) {
+	iface, err := a.chooseInterface(l.iface, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := a.listen(ctx, l.port)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer listener.Close()
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	if dev, err = a.openDevice(iface, o); err != nil {
+		return nil, nil, err
+	}
+	if l.waiting != nil {
+		l.waiting(listener.Addr())
+	}
+	if conn, err = listener.Accept(); err != nil {
+		dev.Close()
+		return nil, nil, errors.Join(ctx.Err(), err)
+	}
+	return conn, dev, nil
+}
+
+// tellWaiting tells somebody at a terminal that a server has begun to wait, and where.
+func (a *app) tellWaiting(at net.Addr) {
+	if isTerminal(a.stderr) {
+		fmt.Fprintf(a.stderr, "xroce: waiting for a client at %s, Ctrl-C to end\n", at)
+	}
 }
 
 // listen makes the listener of a server.

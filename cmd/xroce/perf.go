@@ -26,8 +26,7 @@ func (a *app) perfCommand() *cobra.Command {
 and their family. Either end may be one of them; flags, columns and JSON keys are
 theirs. Without HOST a test waits for a client, with HOST it is the client of the server
 there. Both ends need the same -s, -n, -c, -q, -a, -b and -D. A Soft-RoCE peer needs
--x INDEX of a RoCE v2 GID. With -R rdma_cm
-connects, and there is no TCP.`,
+-x INDEX of a RoCE v2 GID. With -R rdma_cm connects, and there is no TCP.`,
 		Example: `  xroce perf send-bw -d eth0                      # server
   xroce perf send-bw -d eth0 192.0.2.1            # client
   ib_send_bw -d rxe0 -x 1 192.0.2.1               # client on a verbs device
@@ -93,8 +92,8 @@ func (a *app) perf(
 	ctx context.Context, link tcpLink, o engine.Options, t perf.Options, f *perfFlags,
 ) error {
 	text := perf.Text{W: a.stdout, Output: f.level}
-	if link.host == "" && !a.json {
-		text.Waiting()
+	if !a.json {
+		link.waiting = func(net.Addr) { text.Waiting() }
 	}
 	dev, via, leave, err := a.perfMeet(ctx, link, o, t.Config)
 	defer leave()
@@ -149,13 +148,16 @@ func (a *app) perfMeet(
 			f()
 		}
 	}
-	var conn net.Conn
-	iface := link.iface
-	if c.Managed {
-		iface, err = a.chooseInterface(iface, nil)
-	} else if conn, iface, err = a.meet(ctx, link); err == nil {
-		undo = append(undo, func() { conn.Close() })
+	if !c.Managed {
+		conn, dev, err := a.meet(ctx, link, o)
+		if err != nil {
+			return nil, nil, leave, err
+		}
+		socket := perf.NewSocket(ctx, dev, conn, c.Dial)
+		undo = append(undo, func() { dev.Close() }, func() { conn.Close() }, socket.Close)
+		return dev, socket, leave, nil
 	}
+	iface, err := a.chooseInterface(link.iface, nil)
 	if err != nil {
 		return nil, nil, leave, err
 	}
@@ -164,11 +166,6 @@ func (a *app) perfMeet(
 		return nil, nil, leave, err
 	}
 	undo = append(undo, func() { dev.Close() })
-	if !c.Managed {
-		socket := perf.NewSocket(ctx, dev, conn, c.Dial)
-		undo = append(undo, socket.Close)
-		return dev, socket, leave, nil
-	}
 	manager, err := cm.Open(dev, cm.Options{})
 	if err != nil {
 		return nil, nil, leave, err
@@ -201,6 +198,9 @@ func (a *app) perfManaged(
 	}
 	return perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
 		a.logger.Info("listening", "address", at.String())
+		if link.waiting != nil {
+			link.waiting(net.TCPAddrFromAddrPort(at))
+		}
 		if a.listening != nil {
 			a.listening(net.TCPAddrFromAddrPort(at))
 		}

@@ -153,21 +153,18 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 func (a *app) pingpong(
 	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
 ) error {
-	conn, iface, err := a.meet(ctx, link)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	dev, err := a.openDevice(iface, o)
+	link.waiting = a.tellWaiting
+	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
+	defer conn.Close()
 	if c.Kind == pingpong.UD {
 		c.MTU = dev.ActiveMTU()
 		if c.Size > c.MTU.Bytes() {
-			return usagef("-s %d: a datagram on %s has at most %d bytes", c.Size, iface,
-				c.MTU.Bytes())
+			return usagef("-s %d: a datagram on %s has at most %d bytes", c.Size,
+				dev.Name(), c.MTU.Bytes())
 		}
 	}
 	report := pingpongReport{

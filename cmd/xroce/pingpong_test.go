@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/engine"
 )
 
 // pingpongLines are the lines of ibv_rc_pingpong, which scripts read.
@@ -168,6 +172,25 @@ func TestPingpongWithoutServer(t *testing.T) {
 		t.Errorf("code %d", i.code)
 	}
 	contains(t, i.stderr, "start the server first")
+}
+
+// TestServerOpensItsDeviceBeforeItWaits: what is wrong with a device is told at once,
+// not when a client comes.
+func TestServerOpensItsDeviceBeforeItWaits(t *testing.T) {
+	b := bench{machine: goodMachine()}
+	b.open = func(string, engine.Options) (*engine.Device, error) { return nil, unix.EPERM }
+	for _, args := range [][]string{
+		{"pingpong", "-d", "eth0", "-p", "0"},
+		{"perf", "send-bw", "-d", "eth0", "-p", "0"},
+		{"perf", "send-bw", "-R", "-d", "eth0"},
+		{"serve", "-d", "eth0", "-p", "0", "--dir", t.TempDir()},
+	} {
+		i := b.run(t, args...)
+		if i.code != exitUnsupported || i.stdout != "" {
+			t.Errorf("%q: code %d, stdout %q", args, i.code, i.stdout)
+		}
+		contains(t, i.stderr, "CAP_NET_ADMIN", "xroce check eth0")
+	}
 }
 
 func TestPingpongPortTaken(t *testing.T) {

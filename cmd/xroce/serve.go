@@ -84,6 +84,7 @@ only in a network that you trust.`,
 		if err != nil {
 			return err
 		}
+		a.tellWaiting(listener.Addr())
 		s := &server{
 			app: a, dev: dev, root: root, gid: gid, ext: extensions.Extensions, once: once,
 		}

@@ -34,8 +34,12 @@ func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) er
 	if err != nil {
 		return err
 	}
+	what := source
+	if filepath.Dir(source) == dir && !o.Keep {
+		what = "a file of random bytes" // whose name will be nobody's in a moment
+	}
 	t.report.Copy = CopyFacts{
-		Source: source, Bytes: result.Size, Seconds: result.Duration.Seconds(),
+		Source: what, Bytes: result.Size, Seconds: result.Duration.Seconds(),
 		SHA256: result.SHA256,
 	}
 	return compare(source, filepath.Join(target, result.Path), result, t)

@@ -32,15 +32,15 @@ type Wire struct {
 	hostsAre string
 }
 
-// String is the first line of the demonstration.
+// String is the first lines of the demonstration.
 func (w Wire) String() string {
-	s := fmt.Sprintf("wire: %s, backend %s", w.hostsAre, w.Backend)
+	s := fmt.Sprintf("wire: %s, backend %s,\n      ", w.hostsAre, w.Backend)
 	if w.XDPMode != "" {
-		s += fmt.Sprintf(", %s XDP, %s mode", w.XDPMode, w.Copy)
+		s += fmt.Sprintf("%s XDP, %s mode, ", w.XDPMode, w.Copy)
 	}
-	s += fmt.Sprintf(", device %s, MTU %d, path MTU %d", w.Device, w.MTU, w.PathMTU)
+	s += fmt.Sprintf("device %s, MTU %d, path MTU %d", w.Device, w.MTU, w.PathMTU)
 	if w.Reason != "" {
-		s += " (" + w.Reason + ")"
+		s += "\n      (" + w.Reason + ")"
 	}
 	return s
 }
@@ -63,7 +63,7 @@ type CaptureFacts struct {
 
 // CopyFacts say what file was copied.
 type CopyFacts struct {
-	Source  string  `json:"source"`
+	Source  string  `json:"source"` // its path, or what it was when it was made for this
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
 	SHA256  string  `json:"sha256"`

@@ -39,8 +39,8 @@ func Works(list []Finding) bool {
 	return true
 }
 
-// umemBytes is about what a device locks: its frames and rings.
-const umemBytes = 96 << 20
+// umemBytes is what a device locks at most: the frames for a path MTU of 4096.
+const umemBytes = 64 << 20
 
 // General judges the machine and the user. The program's path is for remedies.
 func General(m Machine, program string) ([]Finding, error) {
@@ -78,8 +78,8 @@ func General(m Machine, program string) ([]Finding, error) {
 	return append(list, f), nil
 }
 
-// Kernels by what they can: AF_XDP came with 4.18, frames of several buffers
-// with 6.6.
+// Kernels by what they can: XDP programs that take frames in several buffers came
+// with 5.18, AF_XDP sockets that do with 6.6.
 func judgeKernel(release string) Finding {
 	f := Finding{What: "kernel", Verdict: Good, Value: release}
 	var major, minor int
@@ -88,8 +88,8 @@ func judgeKernel(release string) Finding {
 		return f
 	}
 	switch v := major<<16 | minor; {
-	case v < 5<<16|11:
-		f.Verdict, f.Remedy = Missing, "use Linux 5.11 or later, 6.6 for path MTU 4096"
+	case v < 5<<16|18:
+		f.Verdict, f.Remedy = Missing, "use Linux 5.18 or later, 6.6 for path MTU 4096"
 	case v < 6<<16|6:
 		f.Verdict = Warning
 		f.Remedy = "without multi-buffer AF_XDP (6.6) the path MTU is at most 2048"
@@ -131,7 +131,7 @@ func judgeMemory(u User) Finding {
 		f.Value += ", which CAP_IPC_LOCK lifts"
 	case u.LockedBytes < umemBytes:
 		f.Verdict = Missing
-		f.Remedy = fmt.Sprintf("a device locks some %d MiB: ulimit -l unlimited, or give "+
+		f.Remedy = fmt.Sprintf("a device locks up to %d MiB: ulimit -l unlimited, or give "+
 			"CAP_IPC_LOCK", umemBytes>>20)
 	}
 	return f

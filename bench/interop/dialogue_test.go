@@ -61,3 +61,57 @@ func TestDialogue(t *testing.T) {
 		}
 	}
 }
+
+// parting makes a dialogue of which A's messages end in some way.
+func parting(t *testing.T, steps ...string) *dialogue {
+	t.Helper()
+	d := newDialogue()
+	s := stream{from: softroce.A, kind: messages}
+	for _, key := range steps {
+		d.steps[s] = append(d.steps[s], step{key: key, fields: map[string]string{"x": key}})
+	}
+	return d
+}
+
+func TestWhoHangsUp(t *testing.T) {
+	for _, c := range []struct {
+		reference, ours []string
+		want            string
+	}{
+		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU", "DREQ"}, ""},
+		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU", "DREP"}, whoHangsUp},
+		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU", "DREQ", "DREP"}, whoHangsUp},
+		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU"}, "messages, packet 3"},
+		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "DREP"}, "messages, packet 2"},
+		{[]string{"REQ", "DREQ"}, []string{"REQ", "DREQ", "DREQ"}, "messages, packet 3"},
+	} {
+		var got []string
+		for _, d := range parting(t, c.ours...).compare(parting(t, c.reference...), softroce.A) {
+			got = append(got, d.What)
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%q with %q: %q, not %q", c.ours, c.reference, got, c.want)
+		}
+	}
+}
+
+// An explanation is of its values and its tool, not of all that a field may hold.
+func TestExplained(t *testing.T) {
+	known := difference{What: "REQ.RNRRetryCount", Reference: "0", Ours: "7"}
+	other := difference{What: "REQ.RNRRetryCount", Reference: "7", Ours: "0"}
+	for _, c := range []struct {
+		tool string
+		list []difference
+		want *difference
+	}{
+		{"ucmatose", nil, nil},
+		{"ucmatose", []difference{known}, nil},
+		{"rping", []difference{known}, &known},
+		{"ucmatose", []difference{known, other}, &other},
+	} {
+		got := unexplained(Case{Tool: c.tool}, c.list)
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %v of %v is unexplained, not %v", c.tool, got, c.list, c.want)
+		}
+	}
+}

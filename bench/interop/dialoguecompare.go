@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"xroce/bench/softroce"
+	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -29,11 +30,16 @@ func (d *dialogue) compare(reference *dialogue, who softroce.End) []difference {
 	var list []difference
 	for _, s := range streams(who, d, reference) {
 		want, got := reference.steps[s], d.steps[s]
-		if s.kind == answers {
-			if acks := coalesced(want, got); acks != nil {
-				list = append(list, *acks)
-				want, got = common(want, got)
-			}
+		var excused *difference
+		switch s.kind {
+		case answers:
+			excused = coalesced(want, got)
+		case messages:
+			excused = crossed(want, got)
+		}
+		if excused != nil {
+			list = append(list, *excused)
+			want, got = common(want, got)
 		}
 		list = append(list, compareKeys(s, want, got)...)
 		list = append(list, compareFields(want, got)...)
@@ -134,6 +140,45 @@ func coalesced(want, got []step) *difference {
 	return &difference{
 		What: coalescedAcks, Reference: fmt.Sprint(len(want)), Ours: fmt.Sprint(len(got)), Times: 1,
 	}
+}
+
+// whoHangsUp is the difference that the other end hangs up first, or both at once.
+const whoHangsUp = "who hangs up"
+
+// crossed tells whether two streams of messages are the same but for a DREQ in place
+// of a DREP, or both of them, at their end. It returns nil when they are the same, or
+// more than that differs.
+func crossed(want, got []step) *difference {
+	w, g := hangUp(want), hangUp(got)
+	ends := keys(want[len(want)-w:])
+	ours := keys(got[len(got)-g:])
+	if w == 0 || g == 0 || ends == ours || keys(want[:len(want)-w]) != keys(got[:len(got)-g]) {
+		return nil
+	}
+	return &difference{What: whoHangsUp, Reference: ends, Ours: ours, Times: 1}
+}
+
+// hangUp is how many steps at the end are a DREQ, a DREP, or one of each.
+func hangUp(list []step) (n int) {
+	seen := map[string]bool{}
+	for n < len(list) {
+		key := list[len(list)-n-1].key
+		if key != cm.AttributeDREQ.String() && key != cm.AttributeDREP.String() || seen[key] {
+			break
+		}
+		seen[key] = true
+		n++
+	}
+	return n
+}
+
+// keys lists the keys of steps.
+func keys(list []step) string {
+	var all []string
+	for _, s := range list {
+		all = append(all, s.key)
+	}
+	return strings.Join(all, ", ")
 }
 
 // common are the packets that both of two streams have.

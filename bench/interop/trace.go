@@ -67,7 +67,7 @@ func (l *lab) traceCase(ctx context.Context, pair *pair, c Case) Outcome {
 	}
 	o.Seconds, o.Packets = time.Since(began).Seconds(), w.packets
 	o.Differences = got.compare(want, softroce.A)
-	if d := unexplained(o.Differences); d != nil && wrong == "" {
+	if d := unexplained(c, o.Differences); d != nil && wrong == "" {
 		wrong = fmt.Sprintf("%s is %s, with Soft-RoCE %s", d.What, d.Ours, d.Reference)
 	}
 	if wrong != "" {

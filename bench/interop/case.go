@@ -38,6 +38,7 @@ const (
 	noFault Fault = ""
 	loss    Fault = "loss"    // the cable loses one frame in a hundred
 	restart Fault = "restart" // rxe0 is removed and made again
+	refused Fault = "refused" // nobody listens where the client goes, of a Trace
 )
 
 // Name names a case, for people and for --only.

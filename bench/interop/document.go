@@ -164,41 +164,11 @@ func faultTable(outcomes []Outcome) string {
 	var b strings.Builder
 	b.WriteString("| tool | xroce is the | fault | packets | lost | |\n|---|---|---|---|---|---|\n")
 	for _, o := range outcomes {
-		if o.Case.Fault == noFault {
+		if o.Case.Fault == noFault || o.Case.Trace {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s |\n", o.Case.Tool, o.Case.Role, o.Case.Fault,
 			o.Packets, o.Lost, o.Verdict)
-	}
-	return b.String()
-}
-
-// traceTable is the table of the compared dialogues, and the reasons for the
-// differences that there are.
-func traceTable(outcomes []Outcome) string {
-	var b strings.Builder
-	b.WriteString("| tool | xroce is the | packets | differences | |\n|---|---|---|---|---|\n")
-	seen := map[string]bool{}
-	for _, o := range outcomes {
-		if !o.Case.Trace {
-			continue
-		}
-		var list []string
-		for _, d := range o.Differences {
-			text := fmt.Sprintf("%s: %s, not %s", d.What, d.Ours, d.Reference)
-			if !slices.Contains(list, text) {
-				list = append(list, text)
-			}
-			seen[d.What] = true
-		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s |\n", o.Case.Tool, o.Case.Role, o.Packets,
-			strings.Join(list, "; "), o.Verdict)
-	}
-	b.WriteString("\n")
-	for _, e := range explained {
-		if seen[e.what] {
-			b.WriteString(wrap("* **"+e.what+"**: "+e.why, 100))
-		}
 	}
 	return b.String()
 }

@@ -156,11 +156,19 @@ func (l *lab) setMTU(ctx context.Context, mtu int) error {
 	if err := l.site.SetMTU(ctx, mtu); err != nil {
 		return err
 	}
-	command := fmt.Sprintf("ip link set eth0 mtu %d", mtu)
-	if out, status, err := l.vm.Run(ctx, "/usr/bin/"+command); err != nil || status != 0 {
-		return fmt.Errorf("in the VM: %s: status %d, %w\n%s", command, status, err, out)
+	if err := setMTUIn(ctx, l.vm, mtu); err != nil {
+		return err
 	}
 	l.mtu = mtu
+	return nil
+}
+
+// setMTUIn gives the interface of a VM an MTU.
+func setMTUIn(ctx context.Context, vm *softroce.VM, mtu int) error {
+	command := fmt.Sprintf("ip link set eth0 mtu %d", mtu)
+	if out, status, err := vm.Run(ctx, "/usr/bin/"+command); err != nil || status != 0 {
+		return fmt.Errorf("in the VM: %s: status %d, %w\n%s", command, status, err, out)
+	}
 	return nil
 }
 

@@ -13,19 +13,20 @@ import (
 
 // A pair is two Soft-RoCE hosts on a cable. The first one has our addresses.
 type pair struct {
+	mtu   int // of both interfaces
 	vms   [2]*softroce.VM
 	cable *softroce.Cable
 }
 
 // openPair boots both.
 func openPair(ctx context.Context, image softroce.Image) (*pair, error) {
-	p := &pair{}
+	p := &pair{mtu: interfaceMTU(1024)}
 	var booting sync.WaitGroup
 	var errs [2]error
 	for i, addrs := range [...][]netip.Prefix{ourAddrs, theirAddrs} {
 		booting.Go(func() {
 			p.vms[i], errs[i] = softroce.Boot(ctx, image, softroce.Config{
-				Number: uint8(3 + i), MTU: interfaceMTU(1024), Addrs: addrs,
+				Number: uint8(3 + i), MTU: p.mtu, Addrs: addrs,
 			})
 		})
 	}
@@ -35,6 +36,20 @@ func openPair(ctx context.Context, image softroce.Image) (*pair, error) {
 	}
 	p.cable = softroce.NewCable(p.vms[0].Port(), p.vms[1].Port())
 	return p, nil
+}
+
+// setMTU gives both an MTU.
+func (p *pair) setMTU(ctx context.Context, mtu int) error {
+	if mtu == p.mtu {
+		return nil
+	}
+	for _, vm := range p.vms {
+		if err := setMTUIn(ctx, vm, mtu); err != nil {
+			return err
+		}
+	}
+	p.mtu = mtu
+	return nil
 }
 
 func (p *pair) close() error {
@@ -77,6 +92,9 @@ func (p *pair) talk(ctx context.Context, t *tool, c Case) (wrong, output string)
 	}
 	if ends[1], _, err = inVM(other, "client", call); err != nil {
 		return err.Error(), ""
+	}
+	if c.Fault == refused {
+		return turnedAway(ctx, ends), ""
 	}
 	return finish(ctx, ends), ""
 }

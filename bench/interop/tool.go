@@ -89,16 +89,21 @@ func (t *tool) linesFor(
 	us.peer, them.peer = them.self, us.self
 	us.peer4, _ = address(theirAddrs, 4)
 	them.peer4, _ = address(ourAddrs, 4)
-	command, program := t.names(c.Role)
+	ours, theirs := t, t
+	if c.Fault == refused {
+		ours, theirs = serveElsewhere(t, c.Role)
+	}
+	command, _ := ours.names(c.Role)
+	_, program := theirs.names(c.Role)
 	our = append([]string{}, command...)
 	if t.cm {
 		our = append(our, "-d", us.device) // the originals go by the route
 	}
-	our = append(our, t.args(us)...)
+	our = append(our, ours.args(us)...)
 	if us.serves && !slices.Contains(our, "-v") {
 		our = append(our, "-v") // says when it listens
 	}
-	return our, program + " " + strings.Join(t.args(them), " ")
+	return our, program + " " + strings.Join(theirs.args(them), " ")
 }
 
 // reference makes the command lines of a case between two VMs, of which the one in

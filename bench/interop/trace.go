@@ -11,28 +11,6 @@ import (
 	"xroce/roce/wire"
 )
 
-// scenarios are the dialogues that are compared: tools that wait for each message
-// before they send the next, so that time does not choose the order.
-func scenarios() []Case {
-	var cases []Case
-	for _, c := range []Case{
-		{Tool: "ibv_rc_pingpong", Transport: "RC", Size: 5000},
-		{Tool: "ibv_uc_pingpong", Transport: "UC", Size: 5000},
-		{Tool: "ibv_ud_pingpong", Transport: "UD", Size: 101},
-		{Tool: "ib_send_lat", Transport: "RC", Size: 5000},
-		{Tool: "ib_write_lat", Transport: "RC", Size: 5000},
-		{Tool: "ib_read_lat", Transport: "RC", Size: 5000},
-		{Tool: "ib_atomic_lat", Transport: "RC"},
-		{Tool: "rping", Transport: "RC", CM: true, Size: 101},
-	} {
-		c.MTU, c.Family, c.Trace = 1024, 4, true
-		for _, c.Role = range roles {
-			cases = append(cases, c)
-		}
-	}
-	return cases
-}
-
 // trace runs each scenario between two Soft-RoCE hosts and between one and
 // xroce, and compares what the end said that xroce took over.
 func (l *lab) trace(ctx context.Context, cases []Case, tell func(Outcome)) (err error) {
@@ -44,10 +22,11 @@ func (l *lab) trace(ctx context.Context, cases []Case, tell func(Outcome)) (err 
 		return fmt.Errorf("the reference: %w", err)
 	}
 	defer func() { err = errors.Join(err, pair.close()) }()
-	if err := l.setMTU(ctx, interfaceMTU(1024)); err != nil {
-		return err
-	}
 	for _, c := range cases {
+		mtu := interfaceMTU(c.MTU)
+		if err := errors.Join(l.setMTU(ctx, mtu), pair.setMTU(ctx, mtu)); err != nil {
+			return err
+		}
 		tell(l.traceCase(ctx, pair, c))
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -71,6 +50,7 @@ func (l *lab) traceCase(ctx context.Context, pair *pair, c Case) Outcome {
 	want, got := newDialogue(), newDialogue()
 	pair.cable.Watch((&watch{each: want.watch}).see)
 	wrong, output := pair.talk(ctx, t, c)
+	want.rest(ctx)
 	pair.cable.Watch(nil)
 	if wrong != "" {
 		o.Verdict, o.Reason, o.Output = failed, "the reference: "+wrong, output
@@ -80,16 +60,15 @@ func (l *lab) traceCase(ctx context.Context, pair *pair, c Case) Outcome {
 	l.firsts = append(l.firsts, first{packet: l.writer.Frames() + 1, name: o.Case.Name()})
 	l.cable.Watch(w.see)
 	wrong, output = l.talk(ctx, t, c)
+	got.rest(ctx)
 	l.cable.Watch(nil)
 	if wrong == "" {
 		wrong = w.verdict(c)
 	}
 	o.Seconds, o.Packets = time.Since(began).Seconds(), w.packets
 	o.Differences = got.compare(want, softroce.A)
-	for _, d := range o.Differences {
-		if explanation(d.What) == "" && wrong == "" {
-			wrong = fmt.Sprintf("%s is %s, with Soft-RoCE %s", d.What, d.Ours, d.Reference)
-		}
+	if d := unexplained(c, o.Differences); d != nil && wrong == "" {
+		wrong = fmt.Sprintf("%s is %s, with Soft-RoCE %s", d.What, d.Ours, d.Reference)
 	}
 	if wrong != "" {
 		o.Verdict, o.Reason, o.Output = failed, wrong, output
@@ -103,36 +82,26 @@ func (d *dialogue) watch(from softroce.End, p *wire.Packet) (lose bool) {
 	return false
 }
 
-// explained are the differences that are known, by what differs, with the reason
-// that docs/interop.md gives.
-var explained = []struct{ what, why string }{
-	{
-		"BTH.MigReq",
-		"The bit is the state of automatic path migration, and 1 is \"migrated\", the " +
-			"normal one. rdma_rxe always sends 0 and takes either. We send 1, because " +
-			"adapters have been reported to take packets with 0 on a slower way.",
-	},
-	{
-		"AETH.Syndrome",
-		"An acknowledgement tells how many receives are posted (IBA 9.7.7.2), so that a " +
-			"requester need not run into RNR NAKs. rdma_rxe says that it does not count, " +
-			"and ignores the count of others.",
-	},
-	{
-		coalescedAcks,
-		"An acknowledgement covers all packets before its own (IBA 9.7.5.1), so their " +
-			"number depends on time: we send one for all that came in a burst, and either " +
-			"end sends one more for a packet that was repeated. It may differ from run to " +
-			"run; the last one must be the same.",
-	},
-}
+// restTime is how long a dialogue may take to end after its programs: as long as
+// the answer to a DREQ may take that nobody waits for.
+const restTime = 2 * time.Second
 
-// explanation is why a difference is none to worry about, "" when nobody knows.
-func explanation(what string) string {
-	for _, e := range explained {
-		if e.what == what {
-			return e.why
+// rest waits until the connections that were made are ended by both sides, as hosts
+// do by themselves when their programs are over.
+func (d *dialogue) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, restTime)
+	defer cancel()
+	for {
+		d.mu.Lock()
+		hanging, more := len(d.hanging), d.more
+		d.mu.Unlock()
+		if hanging == 0 {
+			return
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return // and what is missing is told
 		}
 	}
-	return ""
 }

@@ -111,6 +111,9 @@ func (l *lab) talk(ctx context.Context, t *tool, c Case) (wrong, output string) 
 		}
 		return err.Error(), ""
 	}
+	if c.Fault == refused {
+		return turnedAway(ctx, ends), ""
+	}
 	wrong = finish(ctx, ends)
 	for i, e := range ends {
 		if wrong == "" {

@@ -112,6 +112,26 @@ func testConnect(t *testing.T, hosts [2]*host, v6, activeEnds bool) {
 	s.Close()
 }
 
+// TestAckDelay: the peer is told how long our acknowledgements may take, what the
+// device says, and waits accordingly longer.
+func TestAckDelay(t *testing.T) {
+	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 14}}
+	_, hosts := newWorld(t, o, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	if delay := b.dev.Query().CAAckDelay; delay != 15 {
+		t.Fatalf("the device says %d; the numbers below are of 15", delay)
+	}
+	s := b.serve(t, netip.AddrPortFrom(b.v4, 1))
+	c, err := a.manager.Dial(within(t, patience), netip.AddrPortFrom(b.v4, 1), a.setup())
+	must(t, err)
+	// Twice the life is 15, our own delay makes it 16, the peer's 17.
+	if timeout := c.QP().Query().Timeout; timeout != 17 {
+		t.Errorf("timeout %d", timeout)
+	}
+	s.conn(t).Close()
+	c.Close()
+}
+
 // TestOwnQP connects queue pairs that the caller made, which stay the caller's.
 func TestOwnQP(t *testing.T) {
 	_, hosts := newWorld(t, quick, engine.Options{})

@@ -91,6 +91,9 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	gid := wire.LinkLocalGID(dev.Port().MAC)
 	c := o.Machine
 	c.CAGUID, c.MTU, c.Rand = binary.BigEndian.Uint64(gid[8:]), 0, &m.rand
+	if c.AckDelay == 0 {
+		c.AckDelay = dev.Query().CAAckDelay
+	}
 	var err error
 	if m.machine, err = cm.New(c); err != nil {
 		return nil, err

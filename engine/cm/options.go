@@ -45,7 +45,8 @@ func (e *RejectedError) Error() string {
 // Options say how to open a manager. The zero value is a good choice.
 type Options struct {
 	// Machine says how long the manager waits for what, how often it asks and how
-	// much it holds. Its CAGUID, MTU and AckDelay are those of the device.
+	// much it holds. Its CAGUID and MTU are those of the device, and so is an
+	// AckDelay of 0.
 	Machine cm.Config
 	// Clock is nil for the machine's.
 	Clock engine.Clock

@@ -56,7 +56,9 @@ func (s *surroundings) Port() engine.Port {
 }
 
 // quick is a machine that asks again after 34 ms and forgets after 3 ms.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 8}}
+var quick = cm.Options{Machine: rcm.Config{
+	ResponseTimeout: 13, PacketLifeTime: 8, AckDelay: 1,
+}}
 
 // newWorld makes two hosts.
 func newWorld(t testing.TB, o cm.Options, e engine.Options) (*sim.Network, [2]*host) {

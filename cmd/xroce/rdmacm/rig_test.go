@@ -48,7 +48,9 @@ func (p *party) lines() string {
 
 // quick is a manager that asks again after 70 ms and forgets after 67 ms. An
 // acknowledgement may take that long: one of a busy machine does.
-var quick = cm.Options{Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 13}}
+var quick = cm.Options{Machine: machine.Config{
+	ResponseTimeout: 13, PacketLifeTime: 13, AckDelay: 1,
+}}
 
 // newRig makes a server and a client on a simulated network.
 func newRig(t *testing.T, faults sim.Faults) (server, client *party) {

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// over says what a trace goes over.
+func over(c Case) string {
+	parts := []string{c.Transport}
+	if c.CM {
+		parts = append(parts, "rdma_cm")
+	}
+	if c.Fault != noFault {
+		parts = append(parts, string(c.Fault))
+	}
+	return fmt.Sprintf("%s, %d, IPv%d", strings.Join(parts, ", "), c.MTU, c.Family)
+}
+
+// traceTable is the table of the compared dialogues, and the reasons for the
+// differences that there are.
+func traceTable(outcomes []Outcome) string {
+	var b strings.Builder
+	b.WriteString("| tool | xroce is the | over | packets | differences | |\n" +
+		"|---|---|---|---|---|---|\n")
+	seen := map[string][]string{} // the values of each difference
+	for _, o := range outcomes {
+		if !o.Case.Trace {
+			continue
+		}
+		var names []string
+		for _, d := range o.Differences {
+			if !slices.Contains(names, d.What) {
+				names = append(names, d.What)
+			}
+			values := fmt.Sprintf("%s, not %s", d.Ours, d.Reference)
+			if !slices.Contains(seen[d.What], values) {
+				seen[d.What] = append(seen[d.What], values)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", o.Case.Tool, o.Case.Role, over(o.Case),
+			o.Packets, strings.Join(names, ", "), o.Verdict)
+	}
+	b.WriteString("\n")
+	for _, e := range explained {
+		if values := seen[e.what]; values != nil {
+			b.WriteString(wrap(fmt.Sprintf("%s Here: %s.", e.item(), some(values)), 100))
+		}
+	}
+	return b.String()
+}
+
+// item is the explanation in the list below the table.
+func (e explanation) item() string { return "* **" + e.what + "**: " + e.why }
+
+// shownValues is how many values of a difference are told.
+const shownValues = 3
+
+// some lists the first values of many.
+func some(values []string) string {
+	if len(values) > shownValues {
+		values = append(slices.Clone(values[:shownValues]), "and so on")
+	}
+	return strings.Join(values, "; ")
+}

@@ -1,0 +1,74 @@
+package main
+
+// An explanation is of a difference that is known.
+type explanation struct {
+	what string
+	// reference and ours are the two values, "" for any.
+	reference, ours string
+	tool            string // of which alone, "" for all
+	why             string
+}
+
+// explained are the differences that are known, with the reason that
+// docs/interop.md gives. A case with another difference fails.
+var explained = []explanation{
+	{
+		"BTH.M", "false", "true", "",
+		"The bit (MigReq) is the state of automatic path migration, and 1 is \"migrated\", " +
+			"the normal one. rdma_rxe always sends 0 and takes either. We send 1, because " +
+			"adapters have been reported to take packets with 0 on a slower way.",
+	},
+	{
+		"AETH.Credits", "not counted", "", "",
+		"An acknowledgement tells how many receives are posted (IBA 9.7.7.2), so that a " +
+			"requester need not run into RNR NAKs. rdma_rxe says that it does not count, " +
+			"and ignores the count of others.",
+	},
+	{
+		coalescedAcks, "", "", "",
+		"An acknowledgement covers all packets before its own (IBA 9.7.5.1), so their " +
+			"number depends on time: we send one for all that came in a burst, and either " +
+			"end sends one more for a packet that was repeated. It may differ from run to " +
+			"run; the last one must be the same.",
+	},
+	{
+		whoHangsUp, "", "", "rdma_client",
+		"Both programs hang up when they have what they wait for, at about the same time. " +
+			"Who is first sends the DREQ and the other one the DREP, or both send both.",
+	},
+	{
+		"REQ.RNRRetryCount", "0", "7", "ucmatose",
+		"ucmatose leaves the count of its rdma_connect at 0, and a receive that is late by " +
+			"one packet then ends the connection. Ours asks for 7, which has no end.",
+	},
+	{
+		"REQ.ResponderRes", "128", "16", "rdma_client",
+		"Without numbers of the program rdma_connect asks for what the device has: rdma_rxe " +
+			"128 READs and atomics at once, we 16.",
+	},
+	{
+		"REQ.InitiatorDepth", "128", "16", "rdma_client",
+		"The same for READs and atomics of its own.",
+	},
+}
+
+// explains tells whether an explanation is one of a difference in
+// a case.
+func (e explanation) explains(c Case, d difference) bool {
+	return e.what == d.What && (e.tool == "" || e.tool == c.Tool) && (e.reference == "" || e.reference == d.Reference) &&
+		(e.ours == "" || e.ours == d.Ours)
+}
+
+// unexplained is the first difference that nobody knows, nil when there is none.
+func unexplained(c Case, list []difference) *difference {
+	for i, d := range list {
+		known := false
+		for _, e := range explained {
+			known = known || e.explains(c, d)
+		}
+		if !known {
+			return &list[i]
+		}
+	}
+	return nil
+}

@@ -98,23 +98,15 @@ func (q *QP) deliverPacket(in *delivery, by mem.Accessor, list []SGE, p *wire.Pa
 	if ok, fault := q.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
 		return ok, fault
 	}
-	q.rsp.land()
+	q.land()
 	return false, q.scatterPacket(by, list, 0, p)
 }
 
 // land has the payload stored that rides, before what comes after it gets at memory.
-func (s *responder) land() {
-	if s.rode != nil {
-		s.rode.land()
-		s.rode = nil
-	}
-}
-
-// rides notes that payload rides in a CQ.
-func (s *responder) rides(cq *CQ) {
-	if s.rode != cq {
-		s.land() // XRC: that of another shared receive queue
-		s.rode = cq
+func (q *QP) land() {
+	if q.rsp.rode {
+		q.receiveCQ().land()
+		q.rsp.rode = false
 	}
 }
 

@@ -93,32 +93,19 @@ func (c *QPConfig) checkShared() error {
 // concurrent use; everything else needs the progress lock of the queue that
 // owns the QP.
 type QP struct {
+	// What each packet looks at comes first, and what none does last: of very many
+	// QPs each one has to be fetched from memory again and again.
 	state   atomic.Uint32 // a State; written under both work queues' locks
 	starved atomic.Bool   // the peer was told that no receive is posted
 	num     uint32
+	pmtu    uint32
+	ipID    uint16
 	typ     QPType
 	service uint8 // wire.Service in the place where an opcode has it
-	portMTU wire.MTU
-	party   mem.Party // what windows bound by this QP are for
-	domain  *mem.Domain
-	keys    *mem.Keys
-	count   *counter.Set
-	sendCQ  *CQ
-	recvCQ  *CQ
-	srq     *SRQ // fixed, or of the message under way on an XRC_RECV; may be nil
-	xrcd    *XRCD
-	onEvent func(Event)
-	holds   *HoldPool
-	trace   *Trace
-
-	attr Attr
-	path wire.Template
-	ipID uint16
 	// stalled says that no request is sent until req.rnrAt, for want of a page here;
 	// stalls is how often in a row.
 	stalled bool
 	stalls  uint8
-	pmtu    uint32
 	sigAll  bool
 	// yielded says that the ACK in front let a request pass.
 	yielded bool
@@ -132,13 +119,28 @@ type QP struct {
 	// lastDrop is the step that refused the last packet that was refused.
 	lastDrop Step
 	// inline is how many bytes may ride in a completion.
-	inline uint8
+	inline  uint8
+	portMTU wire.MTU
+	party   mem.Party // what windows bound by this QP are for
+	count   *counter.Set
+	trace   *Trace
+	sel     *selective // nil without Extensions
 
-	sq  workQueue[sendWQE]
-	rq  workQueue[recvWQE]
-	req requester
-	rsp responder
-	sel *selective // nil without Extensions
+	req    requester
+	keys   *mem.Keys
+	domain *mem.Domain
+	sendCQ *CQ
+	sq     workQueue[sendWQE]
+	path   wire.Template
+	attr   Attr
+	rsp    responder
+	recvCQ *CQ
+	srq    *SRQ // fixed, or of the message under way on an XRC_RECV; may be nil
+	rq     workQueue[recvWQE]
+
+	xrcd    *XRCD
+	onEvent func(Event)
+	holds   *HoldPool
 }
 
 // sendWQE is an entry of the send queue. Its application part is written once

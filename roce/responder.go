@@ -10,6 +10,8 @@ import (
 // each once. A request passes named steps: PSN, opcode sequence, rights of the
 // QP, resources, length, memory key, execution, acknowledgement (IBA 9.7.4).
 type responder struct {
+	fifo answerQueue
+
 	psn wire.PSN // the PSN expected next
 	msn uint32   // messages completed, 24 bits
 	// gap says that the peer was told that psn is missing or not taken; it is
@@ -24,6 +26,7 @@ type responder struct {
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the answer in front waits for a page
 	missed       uint8   // how often in a row pages of psn, or of that answer, were absent
+	rode         bool    // payload may ride still
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -37,10 +40,8 @@ type responder struct {
 	wqe  recvWQE
 	list []SGE
 	sges []SGE // room for the pieces of a shared receive
-	rode *CQ   // where payload may ride still, nil when none does
 
 	resources []resource // the last READs, atomics and their like, a ring
-	fifo      answerQueue
 }
 
 type msgKind uint8
@@ -222,18 +223,19 @@ func (q *QP) completeRecv(wc *Completion, solicited bool) {
 func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 	s := &q.rsp
 	wc.WRID = s.wqe.wrID
-	cq := q.recvCQ
-	switch {
-	case q.typ == TypeXRCRecv:
-		cq = q.srq.cq
-	case q.srq == nil:
+	if q.srq == nil {
 		q.rq.head.Store(q.rq.head.Load() + 1)
 	}
-	s.held = false
-	if in != nil {
-		s.rides(cq)
+	s.held, s.rode = false, s.rode || in != nil
+	q.deliver(q.receiveCQ(), wc, solicited, in)
+}
+
+// receiveCQ is where the message in hand is reported.
+func (q *QP) receiveCQ() *CQ {
+	if q.typ == TypeXRCRecv {
+		return q.srq.cq
 	}
-	q.deliver(cq, wc, solicited, in)
+	return q.recvCQ
 }
 
 // executeSend places one packet of a SEND in the receive in hand.
@@ -256,7 +258,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
-	s.land()
+	q.land()
 	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
@@ -344,7 +346,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	if n > 0 {
-		s.land()
+		q.land()
 		switch q.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:

@@ -65,6 +65,9 @@ func (q *QP) findSRQ(p *wire.Packet) bool {
 	if q.rsp.held && srq != q.srq {
 		return false
 	}
-	q.srq = srq
+	if srq != q.srq {
+		q.land() // in the CQ of the one before
+		q.srq = srq
+	}
 	return true
 }

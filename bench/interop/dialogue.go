@@ -19,12 +19,12 @@ type step struct {
 	fields map[string]string
 }
 
-// A kind is what a stream consists of.
-type kind int
+// A content is what a stream consists of.
+type content int
 
 // The kinds, in the order in which differences are told.
 const (
-	messages kind = iota // of the connection manager
+	messages content = iota // of the connection manager
 	requests
 	answers // responses and acknowledgements
 )
@@ -33,7 +33,7 @@ const (
 // is fixed, between two of them it depends on time.
 type stream struct {
 	from softroce.End
-	kind kind
+	kind content
 	conn int // which connection of the dialogue, from 1 on; 0 of messages
 }
 
@@ -53,14 +53,14 @@ type dialogue struct {
 	book    book
 	first   map[stream]wire.PSN // of the requests of an end
 	next    map[stream]wire.PSN // the least that is no repetition
-	said    map[softroce.End][]message
+	said    map[softroce.End][]datagram
 	hanging map[int]bool // connections that were made and not ended
 	steps   map[stream][]step
 	more    chan struct{} // closed with the next packet
 }
 
-// A message is one of the connection manager as it was sent.
-type message struct {
+// A datagram is a message of the connection manager as it was sent.
+type datagram struct {
 	psn wire.PSN
 	mad []byte
 }
@@ -68,7 +68,7 @@ type message struct {
 func newDialogue() *dialogue {
 	return &dialogue{
 		book: newBook(), first: map[stream]wire.PSN{}, next: map[stream]wire.PSN{},
-		said: map[softroce.End][]message{}, hanging: map[int]bool{}, steps: map[stream][]step{},
+		said: map[softroce.End][]datagram{}, hanging: map[int]bool{}, steps: map[stream][]step{},
 		more: make(chan struct{}),
 	}
 }
@@ -124,7 +124,7 @@ const firstPSN = "BTH.PSN of the first"
 func (d *dialogue) addMessage(from softroce.End, p *wire.Packet) {
 	// QP 1 goes on from one program to the next, and counts what it repeats.
 	before := d.said[from]
-	m := message{psn: p.BTH.PSN, mad: bytes.Clone(p.Payload)}
+	m := datagram{psn: p.BTH.PSN, mad: bytes.Clone(p.Payload)}
 	d.said[from] = append(before, m)
 	for _, b := range before {
 		if bytes.Equal(b.mad, m.mad) {

@@ -15,8 +15,8 @@ func packet(op wire.Opcode, psn wire.PSN, ackReq bool) *wire.Packet {
 	}}
 }
 
-// talk makes a dialogue of requests of A from a first PSN, and answers of B.
-func talk(first wire.PSN, ackReq bool, requests []wire.PSN, acks []wire.PSN) *dialogue {
+// exchange makes a dialogue of requests of A from a first PSN, and answers of B.
+func exchange(first wire.PSN, ackReq bool, requests []wire.PSN, acks []wire.PSN) *dialogue {
 	d := newDialogue()
 	for _, psn := range requests {
 		d.add(softroce.A, packet(wire.RCSendOnly, first.Add(uint32(psn)), ackReq))
@@ -28,7 +28,7 @@ func talk(first wire.PSN, ackReq bool, requests []wire.PSN, acks []wire.PSN) *di
 }
 
 func TestDialogue(t *testing.T) {
-	reference := talk(0xfffffe, true, []wire.PSN{0, 1, 2, 3}, []wire.PSN{0, 1, 2, 3})
+	reference := exchange(0xfffffe, true, []wire.PSN{0, 1, 2, 3}, []wire.PSN{0, 1, 2, 3})
 	whole := []wire.PSN{0, 1, 2, 3}
 	for _, c := range []struct {
 		name string
@@ -36,19 +36,19 @@ func TestDialogue(t *testing.T) {
 		who  softroce.End
 		want []string
 	}{
-		{"the same", talk(77, true, whole, whole), softroce.A, nil},
-		{"repetitions", talk(77, true, []wire.PSN{0, 1, 0, 1, 2, 3}, whole), softroce.A, nil},
-		{"a field", talk(77, false, whole, whole), softroce.A, []string{"BTH.AckReq"}},
-		{"a packet less", talk(77, true, whole[:3], whole), softroce.A, []string{
+		{"the same", exchange(77, true, whole, whole), softroce.A, nil},
+		{"repetitions", exchange(77, true, []wire.PSN{0, 1, 0, 1, 2, 3}, whole), softroce.A, nil},
+		{"a field", exchange(77, false, whole, whole), softroce.A, []string{"BTH.AckReq"}},
+		{"a packet less", exchange(77, true, whole[:3], whole), softroce.A, []string{
 			"requests, packet 4",
 		}},
-		{"a gap", talk(77, true, []wire.PSN{0, 2, 3}, whole), softroce.A, []string{
+		{"a gap", exchange(77, true, []wire.PSN{0, 2, 3}, whole), softroce.A, []string{
 			"requests, packet 2",
 		}},
-		{"fewer acknowledgements", talk(5, true, whole, []wire.PSN{1, 3}), softroce.B, []string{
+		{"fewer acknowledgements", exchange(5, true, whole, []wire.PSN{1, 3}), softroce.B, []string{
 			coalescedAcks,
 		}},
-		{"the last one is missing", talk(5, true, whole, whole[:3]), softroce.B, []string{
+		{"the last one is missing", exchange(5, true, whole, whole[:3]), softroce.B, []string{
 			"answers, packet 4",
 		}},
 	} {

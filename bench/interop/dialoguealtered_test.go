@@ -70,14 +70,14 @@ var alterations = []altering{
 func TestEveryHeaderIsCompared(t *testing.T) {
 	for _, a := range alterations {
 		list := recorded(t, a.record)
-		reference := heard(t, list, -1, nil)
+		reference := overheard(t, list, -1, nil)
 		n := 0
 		for at, s := range list {
 			if p := decoded(t, s.frame); !p.Spec.Has(a.has) {
 				continue
 			}
 			n++
-			names := differ(heard(t, list, at, a.alter), reference)
+			names := differ(overheard(t, list, at, a.alter), reference)
 			if !slices.Contains(names, a.field) {
 				t.Errorf("%s, packet %d: %s is not told, but %q", a.record, at, a.field, names)
 			}
@@ -129,19 +129,19 @@ func TestEveryHeaderHasAnAlteration(t *testing.T) {
 func TestEveryPacketIsCompared(t *testing.T) {
 	for _, record := range []string{"app_rping_v4", "app_udaddy_v4", "cm_connect_v6"} {
 		list := recorded(t, record)
-		reference := heard(t, list, -1, nil)
+		reference := overheard(t, list, -1, nil)
 		for at := range list {
 			without := slices.Delete(slices.Clone(list), at, at+1)
-			if differ(heard(t, without, -1, nil), reference) == nil {
+			if differ(overheard(t, without, -1, nil), reference) == nil {
 				t.Errorf("%s: packet %d is missed by nobody", record, at)
 			}
-			if differ(reference, heard(t, without, -1, nil)) == nil {
+			if differ(reference, overheard(t, without, -1, nil)) == nil {
 				t.Errorf("%s: nobody wonders about packet %d", record, at)
 			}
 			again := slices.Insert(slices.Clone(list), at+1, list[at])
 			if p := decoded(t, list[at].frame); p.BTH.DestQP != gsiQPN {
 				// Those that are repeated are no difference.
-				if names := differ(heard(t, again, -1, nil), reference); names != nil {
+				if names := differ(overheard(t, again, -1, nil), reference); names != nil {
 					t.Errorf("%s: packet %d said twice: %q", record, at, names)
 				}
 			}
@@ -178,9 +178,9 @@ func TestRulesHaveFields(t *testing.T) {
 // TestEndsAreCompared: what an end says is told of that end alone.
 func TestEndsAreCompared(t *testing.T) {
 	list := recorded(t, "app_rping_v4")
-	reference := heard(t, list, -1, nil)
+	reference := overheard(t, list, -1, nil)
 	for at, s := range list {
-		d := heard(t, list, at, func(p *wire.Packet, _ []byte) { p.HopLimit = 1 })
+		d := overheard(t, list, at, func(p *wire.Packet, _ []byte) { p.HopLimit = 1 })
 		for _, who := range []softroce.End{softroce.A, softroce.B} {
 			if told := d.compare(reference, who) != nil; told != (who == s.from) {
 				t.Errorf("packet %d of %d: told of %d: %t", at, s.from, who, told)

@@ -58,8 +58,8 @@ func decoded(t *testing.T, frame []byte) *wire.Packet {
 // An alteration changes a packet, which has a frame of its own.
 type alteration func(p *wire.Packet, frame []byte)
 
-// heard is the dialogue of a record. change, if any, alters packet number at.
-func heard(t *testing.T, list []spoken, at int, change alteration) *dialogue {
+// overheard is the dialogue of a record. change, if any, alters packet number at.
+func overheard(t *testing.T, list []spoken, at int, change alteration) *dialogue {
 	t.Helper()
 	d := newDialogue()
 	for i, s := range list {
@@ -96,7 +96,7 @@ var conversations = []string{
 func TestRecordIsAsItself(t *testing.T) {
 	for _, name := range append(conversations, "rc_atomic_v4", "rc_read_v6_mtu4096", "uc_send_v4") {
 		list := recorded(t, name)
-		a, b := heard(t, list, -1, nil), heard(t, list, -1, nil)
+		a, b := overheard(t, list, -1, nil), overheard(t, list, -1, nil)
 		if len(a.steps) == 0 {
 			t.Errorf("%s: nothing was said", name)
 		}
@@ -166,7 +166,7 @@ func TestEveryBitOfAMessageIsCompared(t *testing.T) {
 	seen := map[cm.Attribute]bool{}
 	for _, name := range conversations {
 		list := begun(t, recorded(t, name))
-		reference := heard(t, list, -1, nil)
+		reference := overheard(t, list, -1, nil)
 		for at := range list {
 			p := decoded(t, list[at].frame)
 			if p.BTH.DestQP != gsiQPN {
@@ -191,7 +191,7 @@ func TestEveryBitOfAMessageIsCompared(t *testing.T) {
 				}
 				altered := slices.Clone(mad)
 				altered[bit/8] ^= 0x80 >> (bit % 8)
-				d := heard(t, list, at, func(p *wire.Packet, _ []byte) { p.Payload = altered })
+				d := overheard(t, list, at, func(p *wire.Packet, _ []byte) { p.Payload = altered })
 				names := differ(d, reference)
 				wrong := bitProblem(changed(before, rawFields(t, altered)), names)
 				if wrong != "" {
@@ -222,14 +222,14 @@ func TestRefusalHasAnID(t *testing.T) {
 	for _, name := range []string{"cm_reject_v4", "cm_no_listener_v4"} {
 		list := recorded(t, name)
 		const id = cm.HeaderLen
-		d := heard(t, list, 1, func(p *wire.Packet, _ []byte) {
+		d := overheard(t, list, 1, func(p *wire.Packet, _ []byte) {
 			if p.Payload[id] == 0 {
 				p.Payload[id] = 1
 			} else {
 				clear(p.Payload[id:][:4])
 			}
 		})
-		if names := differ(d, heard(t, list, -1, nil)); !slices.Contains(names, "REJ.LocalCommID") {
+		if names := differ(d, overheard(t, list, -1, nil)); !slices.Contains(names, "REJ.LocalCommID") {
 			t.Errorf("%s: %q", name, names)
 		}
 	}

@@ -110,7 +110,7 @@ func (p *payload) add(from softroce.End, frame []byte, packet *wire.Packet, lost
 	spec := packet.Spec
 	request := spec.Is(wire.ClassRequest)
 	answer := spec.Is(wire.ClassResponse) && (spec.Is(wire.ClassRead) || spec.Is(wire.ClassAtomic))
-	if packet.BTH.DestQP == connectionManager || !request && !answer {
+	if packet.BTH.DestQP == gsiQPN || !request && !answer {
 		return
 	}
 	if p.lines == nil {

@@ -37,7 +37,6 @@ type requester struct {
 	rnrRetry uint8 // left of RNR_RETRY
 	rnrWait  bool
 	paced    bool // a request waits for the rate limit
-	rode     bool // data that an answer brought may ride still
 
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
@@ -166,7 +165,7 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 		if r.out > 0 {
 			return false
 		}
-		q.landResults() // it may send what was read
+		q.sendCQ.land() // it may send what was read
 	}
 	if op.count {
 		if q.attr.MaxRdAtomic == 0 {

@@ -37,7 +37,6 @@ type responder struct {
 	wqe  recvWQE
 	list []SGE
 	sges []SGE // room for the pieces of a shared receive
-	rode *CQ   // where payload may ride still, nil when none does
 
 	resources []resource // the last READs, atomics and their like, a ring
 	fifo      answerQueue
@@ -222,18 +221,19 @@ func (q *QP) completeRecv(wc *Completion, solicited bool) {
 func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 	s := &q.rsp
 	wc.WRID = s.wqe.wrID
-	cq := q.recvCQ
-	switch {
-	case q.typ == TypeXRCRecv:
-		cq = q.srq.cq
-	case q.srq == nil:
+	if q.srq == nil {
 		q.rq.head.Store(q.rq.head.Load() + 1)
 	}
 	s.held = false
-	if in != nil {
-		s.rides(cq)
+	q.deliver(q.receiveCQ(), wc, solicited, in)
+}
+
+// receiveCQ is where the receive in hand completes.
+func (q *QP) receiveCQ() *CQ {
+	if q.typ == TypeXRCRecv {
+		return q.srq.cq
 	}
-	q.deliver(cq, wc, solicited, in)
+	return q.recvCQ
 }
 
 // executeSend places one packet of a SEND in the receive in hand.
@@ -256,7 +256,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
-	s.land()
+	q.receiveCQ().land()
 	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
@@ -344,7 +344,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	if n > 0 {
-		s.land()
+		q.receiveCQ().land()
 		switch q.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:

@@ -65,6 +65,9 @@ func (q *QP) findSRQ(p *wire.Packet) bool {
 	if q.rsp.held && srq != q.srq {
 		return false
 	}
+	if q.srq != nil && srq != q.srq {
+		q.srq.cq.land() // what comes now comes after it
+	}
 	q.srq = srq
 	return true
 }

@@ -275,7 +275,7 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 		q.takeSmall(now, w, p, p.Payload, p.PayloadTail)
 		return
 	}
-	q.landResults()
+	q.sendCQ.land()
 	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
 		q.missResult(now, w, p, off, fault)
 		return
@@ -315,7 +315,7 @@ func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) 
 		ride, fault = q.inlines(&in, q.own(w), list, head, tail)
 	}
 	if !ride && fault == mem.OK {
-		q.landResults()
+		q.sendCQ.land()
 		fault = q.scatter(q.own(w), list, 0, head)
 		if fault == mem.OK {
 			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
@@ -327,7 +327,6 @@ func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) 
 	}
 	q.req.una = w.last.Add(1)
 	if ride {
-		q.req.rode = true
 		q.deliverSend(now, w, w.length, &in)
 	} else {
 		q.deliverSend(now, w, w.length, nil)

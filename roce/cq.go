@@ -15,6 +15,8 @@ type CQ struct {
 	// tail counts what was added, head what was taken. An idle poller reads
 	// both without the lock.
 	tail, head atomic.Uint32
+	// riding says that payloads wait in parcels. It is written under mu.
+	riding atomic.Bool
 
 	mu      sync.Mutex
 	ring    []Completion

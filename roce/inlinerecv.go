@@ -98,24 +98,8 @@ func (q *QP) deliverPacket(in *delivery, by mem.Accessor, list []SGE, p *wire.Pa
 	if ok, fault := q.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
 		return ok, fault
 	}
-	q.land()
+	q.receiveCQ().land()
 	return false, q.scatterPacket(by, list, 0, p)
-}
-
-// land has the payload stored that rides, before what comes after it gets at memory.
-func (q *QP) land() {
-	if q.rsp.rode {
-		q.receiveCQ().land()
-		q.rsp.rode = false
-	}
-}
-
-// landResults is land for what answers brought.
-func (q *QP) landResults() {
-	if q.req.rode {
-		q.sendCQ.land()
-		q.req.rode = false
-	}
 }
 
 // store writes the payload at once.
@@ -150,6 +134,7 @@ func (c *CQ) add(in *delivery, wc *Completion) {
 	n := copy(one.data[:], in.head)
 	one.n = uint8(n + copy(one.data[n:], in.tail))
 	p.tail++
+	c.riding.Store(true)
 	wc.Flags |= wcInline
 	if !p.parked {
 		p.parked = true
@@ -175,6 +160,9 @@ func (c *CQ) unpackOne(wc *Completion) {
 	p.head++
 	wc.Flags &^= wcInline
 	wc.stored(scatter(one.keys, one.by, one.list[:one.pieces], 0, one.data[:one.n]))
+	if p.head == p.tail {
+		c.riding.Store(false) // it is in memory now
+	}
 }
 
 // stored makes a completion a failed one if its memory was not to be had any more.
@@ -193,8 +181,12 @@ func (c *CQ) StoreParked() {
 	c.unpackAll()
 }
 
-// land is StoreParked for others: keys still know of the CQ.
+// land writes what rides before something that comes after it gets at memory. Keys still
+// know of the CQ. The caller has the progress lock, so nothing is added meanwhile.
 func (c *CQ) land() {
+	if !c.riding.Load() {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unpackAll()

@@ -25,6 +25,7 @@ type rideStep struct {
 	Cuts  []int // pieces of the poster's memory
 	Recv  []int // pieces of the receive
 	Again bool  // fenced: sends what the poster's last READ or atomic brought
+	Onto  bool  // it lands where the last one did, if these two have an order
 	Poll  bool  // both ends poll after it
 	Inval bool  // a LOCAL_INV of the memory follows
 }
@@ -66,6 +67,7 @@ func drawRideStep(t *rapid.T, typ roce.QPType) rideStep {
 		Op:    rapid.SampledFrom(ops).Draw(t, "op"),
 		Size:  rapid.IntRange(0, 70).Draw(t, "size"),
 		At:    8 * rapid.IntRange(0, 50).Draw(t, "at"),
+		Onto:  rapid.Bool().Draw(t, "onto"),
 		Poll:  rapid.IntRange(0, 3).Draw(t, "poll") == 0,
 		Inval: rapid.IntRange(0, 9).Draw(t, "invalidate") == 0,
 	}
@@ -102,9 +104,32 @@ func rideList(r *mem.Region, at int, cuts []int) []roce.SGE {
 	return list
 }
 
+// resultOp tells whether an operation brings data to its requester.
+func resultOp(op roce.Opcode) bool {
+	return op == roce.OpRead || op == roce.OpFetchAdd || op == roce.OpCmpSwap
+}
+
+// place is where the data of a step lands, and what of the peer's memory it names: its
+// own, or that of the last step if the two have an order.
+func (s *rideStep) place(last *rideStep, was, own int) (land, target int) {
+	target = rideFar + s.At
+	if last == nil || !s.Onto || s.From != last.From {
+		return own, target
+	}
+	received := consumesRecv(last.Op) && last.Op != roce.OpWriteImm
+	switch {
+	case received && consumesRecv(s.Op) && s.Op != roce.OpWriteImm,
+		resultOp(last.Op) && resultOp(s.Op):
+		return was, target
+	case received:
+		return own, was
+	}
+	return own, target
+}
+
 // The memory of an end in a scenario: data to send, which nothing else touches, what
 // the peer reads and writes, and a place for each step where data lands that only a
-// completion gives back.
+// completion gives back, unless messages that follow each other have one.
 const (
 	rideFar  = 1024
 	rideLand = 2048
@@ -130,10 +155,14 @@ func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
 		fill(e.buf, uint64(e.qp.Num()))
 	}
 	read := [2]int{}
+	var last *rideStep
+	was := 0
 	for i, s := range steps {
 		e, peer := p.ends[s.From], p.ends[1-s.From]
-		land, at := rideLand+rideEach*i, s.At
-		if s.Op == roce.OpRead || s.Op == roce.OpFetchAdd || s.Op == roce.OpCmpSwap {
+		land, target := s.place(last, was, rideLand+rideEach*i)
+		last, was = &steps[i], land
+		at := s.At
+		if resultOp(s.Op) {
 			at, read[s.From] = land, land
 		} else if s.Again {
 			at = read[s.From]
@@ -147,7 +176,7 @@ func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
 		must(t, err)
 		wr := roce.SendWR{
 			WRID: uint64(i), Opcode: s.Op, Flags: s.Flags,
-			RemoteAddr: peer.region.Addr() + uint64(rideFar+s.At), RKey: peer.region.RKey(),
+			RemoteAddr: peer.region.Addr() + uint64(target), RKey: peer.region.RKey(),
 			SGList: rideList(e.region, at, s.Cuts), Imm: 7,
 			CompareAdd: 3, Swap: 5, Flush: wire.FlushGlobal, FlushLength: 8, RemoteSRQN: srqNum,
 			InvalidateKey: spare.RKey(),

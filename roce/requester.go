@@ -39,7 +39,6 @@ type requester struct {
 	sinceAck uint8 // packets since the last one that asked for an ACK
 	rnrWait  bool
 	paced    bool // a request waits for the rate limit
-	rode     bool // data that an answer brought may ride still
 
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
@@ -172,7 +171,7 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 		if r.out > 0 {
 			return false
 		}
-		q.landResults() // it may send what was read
+		q.sendCQ.land() // it may send what was read
 	}
 	if op.count {
 		if q.attr.MaxRdAtomic == 0 {

@@ -26,7 +26,6 @@ type responder struct {
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the answer in front waits for a page
 	missed       uint8   // how often in a row pages of psn, or of that answer, were absent
-	rode         bool    // payload may ride still
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -226,11 +225,11 @@ func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 	if q.srq == nil {
 		q.rq.head.Store(q.rq.head.Load() + 1)
 	}
-	s.held, s.rode = false, s.rode || in != nil
+	s.held = false
 	q.deliver(q.receiveCQ(), wc, solicited, in)
 }
 
-// receiveCQ is where the message in hand is reported.
+// receiveCQ is where the receive in hand completes.
 func (q *QP) receiveCQ() *CQ {
 	if q.typ == TypeXRCRecv {
 		return q.srq.cq
@@ -258,7 +257,7 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
-	q.land()
+	q.receiveCQ().land()
 	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
@@ -346,7 +345,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	if n > 0 {
-		q.land()
+		q.receiveCQ().land()
 		switch q.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:

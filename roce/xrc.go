@@ -65,9 +65,9 @@ func (q *QP) findSRQ(p *wire.Packet) bool {
 	if q.rsp.held && srq != q.srq {
 		return false
 	}
-	if srq != q.srq {
-		q.land() // in the CQ of the one before
-		q.srq = srq
+	if q.srq != nil && srq != q.srq {
+		q.srq.cq.land() // what comes now comes after it
 	}
+	q.srq = srq
 	return true
 }

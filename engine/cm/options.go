@@ -98,7 +98,7 @@ type Setup struct {
 	Exact          bool  // take zeros as they are
 
 	// Of Dial:
-	LocalAddr  netip.Addr // ours, the zero Addr for the first of the right family
+	LocalAddr  netip.Addr // ours, the zero Addr for what the machine's routes say
 	TClass     uint8      // traffic class: DSCP and ECN
 	PathMTU    wire.MTU   // default: the device's active MTU
 	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s

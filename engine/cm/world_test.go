@@ -47,7 +47,13 @@ type host struct {
 // surroundings are the host of a device, with an MTU that changes.
 type surroundings struct {
 	engine.Host
-	mtu atomic.Int64
+	mtu      atomic.Int64
+	resolved atomic.Int64 // neighbours that were asked for
+}
+
+func (s *surroundings) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
+	s.resolved.Add(1)
+	return s.Host.Resolve(ctx, src, dst)
 }
 
 func (s *surroundings) Port() engine.Port {

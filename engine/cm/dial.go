@@ -33,7 +33,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(m.dev)
+	qp, err := s.ready(ctx, m.dev)
 	if err != nil {
 		return nil, err
 	}

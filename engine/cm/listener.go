@@ -230,7 +230,7 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(m.dev)
+	qp, err := s.ready(ctx, m.dev)
 	if err != nil {
 		return nil, err
 	}

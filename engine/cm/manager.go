@@ -83,7 +83,8 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		dev: dev, clock: o.Clock, rand: source{from: o.Rand, dev: dev},
-		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}), conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
+		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}),
+		conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
 		listeners: map[cm.ListenerID]*Listener{}, lookups: map[cm.ID]chan cm.Event{},
 	}
 	m.routes.init()

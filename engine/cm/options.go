@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -124,8 +125,9 @@ func (s *Setup) setDefaults() {
 	}
 }
 
-// ready makes the QP, if need be, and brings it to INIT.
-func (s *Setup) ready(dev *engine.Device) (*engine.QP, error) {
+// ready makes the QP, if need be, and brings it to INIT. It is an error that the context
+// has ended by then: nobody need be told of what comes to nothing.
+func (s *Setup) ready(ctx context.Context, dev *engine.Device) (*engine.QP, error) {
 	qp := s.QP
 	if qp == nil {
 		if s.Init.Type != 0 && s.Init.Type != roce.TypeRC {
@@ -137,6 +139,9 @@ func (s *Setup) ready(dev *engine.Device) (*engine.QP, error) {
 		}
 	}
 	err := s.prepare(qp)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil && s.QP == nil {
 		qp.Close()
 	}

@@ -1,0 +1,114 @@
+package cm_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	rcm "xroce/roce/cm"
+)
+
+// errPrepare is what an application fails with.
+var errPrepare = errors.New("cannot prepare")
+
+// A failure is how an end does not get its queue pair connected.
+type failure struct {
+	name  string
+	setup func(h *host, t *testing.T, cancel func()) cm.Setup
+	want  error
+}
+
+var failures = []failure{
+	{"Prepare fails", func(h *host, _ *testing.T, _ func()) cm.Setup {
+		s := h.setup()
+		s.Prepare = func(*engine.QP) error { return errPrepare }
+		return s
+	}, errPrepare},
+	{"cancelled in Prepare", func(h *host, _ *testing.T, cancel func()) cm.Setup {
+		s := h.setup()
+		s.Prepare = func(*engine.QP) error { cancel(); return nil }
+		return s
+	}, context.Canceled},
+	{"the queue pair is in ERR", func(h *host, t *testing.T, _ func()) cm.Setup {
+		s := h.setup()
+		qp, err := h.dev.CreateQP(h.pd, s.Init)
+		must(t, err)
+		must(t, qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState))
+		t.Cleanup(qp.Close)
+		s.QP, s.Prepare = qp, nil
+		return s
+	}, nil},
+}
+
+// TestAcceptFails lets the passive end fail at each point: the peer is told, and nothing
+// is left at either.
+func TestAcceptFails(t *testing.T) {
+	for _, tt := range failures {
+		t.Run(tt.name, func(t *testing.T) {
+			_, hosts := newWorld(t, cm.Options{}, engine.Options{}) // which asks again in 4.6 s
+			a, b := hosts[0], hosts[1]
+			to := netip.AddrPortFrom(b.v4, 1)
+			l, err := b.manager.Listen(to)
+			must(t, err)
+			ended := make(chan error)
+			go func() {
+				_, err := a.manager.Dial(within(t, patience), to, a.setup())
+				ended <- err
+			}()
+			r, err := l.Accept(within(t, patience))
+			must(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c, err := r.Accept(ctx, tt.setup(b, t, cancel))
+			if c != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			var refused *cm.RejectedError
+			if err := <-ended; !errors.As(err, &refused) ||
+				refused.Reason != rcm.ReasonNoResources {
+				t.Error(err)
+			}
+			if err := r.Reject(nil); err == nil {
+				t.Error("refused twice")
+			}
+			must(t, a.manager.Close())
+			b.forgotten(t)
+		})
+	}
+}
+
+// TestDialFails lets the active end fail at each point: the peer learns it if it was
+// asked, and nothing is left at either.
+func TestDialFails(t *testing.T) {
+	for _, tt := range failures {
+		t.Run(tt.name, func(t *testing.T) {
+			_, hosts := newWorld(t, cm.Options{}, engine.Options{})
+			a, b := hosts[0], hosts[1]
+			to := netip.AddrPortFrom(b.v4, 1)
+			s := b.serve(t, to)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c, err := a.manager.Dial(ctx, to, tt.setup(a, t, cancel))
+			if c != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			if asked := a.counted("cm_tx_msgs_req") > 0; asked != (tt.want == nil) {
+				t.Errorf("asked: %v", asked)
+			}
+			if tt.want == nil {
+				var refused *cm.RejectedError
+				if err := <-s.refused; !errors.As(err, &refused) ||
+					refused.Reason != rcm.ReasonConsumer {
+					t.Error(err)
+				}
+			}
+			a.forgotten(t)
+			s.Close()
+			b.forgotten(t)
+		})
+	}
+}

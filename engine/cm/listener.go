@@ -23,7 +23,8 @@ type Listener struct {
 
 // Listen takes requests to a port of rdma_cm's TCP space: to an address of the
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
-// that nobody accepts wait, 128 of them; then the oldest are dropped. The error is
+// that nobody accepts wait, 128 of them; then the oldest are dropped, first those of
+// the host that has the most. The error is
 // cm.ErrInUse of roce/cm when somebody listens there.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at, cm.PortSpaceTCP, nil)

@@ -8,6 +8,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/cm"
+	"xroce/engine/sim"
 	"xroce/roce"
 	rcm "xroce/roce/cm"
 )
@@ -111,4 +112,30 @@ func TestDialFails(t *testing.T) {
 			b.forgotten(t)
 		})
 	}
+}
+
+// TestRTUIsLost loses the word that the active end is ready: its data is served all the
+// same, and the passive end asks again until it has the word.
+func TestRTUIsLost(t *testing.T) {
+	network, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	must(t, network.SetRules(sim.Rule{From: a.mac, DestQP: 1, Nth: 2})) // the first is the REQ
+	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	must(t, err)
+	must(t, c.QP().PostSend(&roce.SendWR{
+		Opcode: roce.OpSend, SGList: []roce.SGE{a.mr.SGE(0, 100)},
+	}))
+	var wcs [1]roce.Completion
+	n, err := b.cq.Wait(within(t, patience), wcs[:])
+	if err != nil || n != 1 || wcs[0].ByteLen != 100 {
+		t.Fatalf("%d completions, %+v, %v", n, wcs[0], err)
+	}
+	d := s.conn(t)
+	if b.counted("cm_tx_retries_rep") == 0 || a.counted("cm_rx_duplicates_rep") == 0 {
+		t.Error("the RTU was not lost")
+	}
+	c.Close()
+	d.Close()
 }

@@ -339,10 +339,16 @@ func TestSourceGID(t *testing.T) {
 		{w.devs[0], "10.9.9.9", gidIPv4},
 		{w.devs[0], "fd00::1", gidIPv6}, // its own
 		{w.devs[0], "fe80::1234", 0},
+		{w.devs[0], "fe80::1234%" + w.devs[0].Name(), 0},
+		{w.devs[0], "fe80::1234%other", -1},
 		{plain.devs[0], "10.9.9.9", gidIPv4},
 		{plain.devs[0], "2001:db8::1", gidIPv6},
 	} {
-		if got, err := tt.dev.SourceGID(netip.MustParseAddr(tt.to)); got != tt.want || err != nil {
+		got, err := tt.dev.SourceGID(netip.MustParseAddr(tt.to))
+		if err != nil {
+			got = -1
+		}
+		if got != tt.want {
 			t.Errorf("%s: index %d, want %d (%v)", tt.to, got, tt.want, err)
 		}
 	}

@@ -59,7 +59,8 @@ func (t *gidTable) update(p Port) (changed bool, left int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, s := range t.slots {
-		if s != (gidSlot{}) && i > 0 && !slices.ContainsFunc(wanted, s.same) {
+		// The first one wanted, the default GID, has its own place.
+		if s != (gidSlot{}) && i > 0 && !slices.ContainsFunc(wanted[1:], s.same) {
 			t.slots[i], changed = gidSlot{}, true
 		}
 	}

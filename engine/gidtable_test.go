@@ -127,6 +127,28 @@ func TestGIDIndexStays(t *testing.T) {
 	}
 }
 
+// TestDefaultGIDOnce gives a port the MAC address from which one of its addresses is
+// made: that becomes the default GID, and is in the table once.
+func TestDefaultGIDOnce(t *testing.T) {
+	port := Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}}
+	other := [6]byte{2, 0, 0, 0, 0, 2}
+	port.Addrs = []netip.Addr{wire.LinkLocalGID(port.MAC).Addr(), wire.LinkLocalGID(other).Addr()}
+	var table gidTable
+	for _, mac := range [][6]byte{port.MAC, other, port.MAC} {
+		port.MAC = mac
+		table.update(port)
+		var got []wire.GID
+		for _, gid := range table.gids() {
+			if !gid.IsZero() {
+				got = append(got, gid)
+			}
+		}
+		if len(got) != 2 || got[0] != wire.LinkLocalGID(mac) || got[1] == got[0] {
+			t.Errorf("% x: %s", mac, got)
+		}
+	}
+}
+
 // TestGIDTableFull leaves out what has no room, and takes it when there is some.
 func TestGIDTableFull(t *testing.T) {
 	var port Port

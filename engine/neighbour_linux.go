@@ -45,7 +45,11 @@ func (t *neighbourTable) get(k neighbourKey) (neighbour, bool) {
 func (t *neighbourTable) load(handle *netlink.Handle) error {
 	entries := map[neighbourKey]neighbour{}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		list, err := handle.NeighList(0, family)
+		var list []netlink.Neigh
+		err := undisturbed(func() (err error) {
+			list, err = handle.NeighList(0, family)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("engine: neighbours: %w", err)
 		}

@@ -21,6 +21,7 @@ type netWatch struct {
 	now        atomic.Pointer[Port]
 	neighbours neighbourTable
 	up         bool          // what states told last
+	missed     bool          // a change disturbed the reading of another
 	states     chan bool     // see PortWatcher
 	changes    chan struct{} // see Router; has room for one
 	done       chan struct{}
@@ -108,9 +109,12 @@ func (w *netWatch) run() {
 			p, o := w.look(m.Header.Type, m.Data)
 			port, other = port || p, other || o
 		}
-		if port {
-			// What cannot be read is gone, which the state of the link tells.
-			_ = w.readPort()
+		switch {
+		case w.missed:
+			w.lookAnew()
+		case port:
+			// What else cannot be read is gone, which the state of the link tells.
+			w.missed = disturbed(w.readPort())
 		}
 		if port || other {
 			w.changed()
@@ -170,11 +174,11 @@ func (w *netWatch) ours(data []byte) bool {
 	return false
 }
 
-// lookAnew reads everything.
+// lookAnew reads everything. What cannot be read stays as it was until the next
+// notification, and there is one of whatever disturbed the reading.
 func (w *netWatch) lookAnew() {
-	// What cannot be read now stays as it was until the next notification.
-	_ = w.neighbours.load(w.handle)
-	_ = w.readPort()
+	w.missed = disturbed(w.neighbours.load(w.handle))
+	w.missed = disturbed(w.readPort()) || w.missed
 	if up, err := w.askUp(); err == nil {
 		w.tell(up)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,6 +23,23 @@ func ReadPort(index int) (Port, error) {
 	return readPort(handle, index)
 }
 
+// dumpTries is how often a dump is begun anew that something else changed under. The
+// kernel marks such a dump; a try takes a millisecond at most.
+const dumpTries = 16
+
+// undisturbed repeats what reads a dump until nothing has changed under it.
+func undisturbed(read func() error) (err error) {
+	for range dumpTries {
+		if err = read(); !disturbed(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// disturbed tells whether something has changed while it was read.
+func disturbed(err error) bool { return errors.Is(err, netlink.ErrDumpInterrupted) }
+
 // readPort describes one interface of the handle's namespace with its VLANs.
 func readPort(handle *netlink.Handle, index int) (Port, error) {
 	link, err := handle.LinkByIndex(index)
@@ -37,7 +55,11 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 	if port.Addrs, err = readAddrs(handle, link); err != nil {
 		return Port{}, err
 	}
-	links, err := handle.LinkList()
+	var links []netlink.Link
+	err = undisturbed(func() (err error) {
+		links, err = handle.LinkList()
+		return err
+	})
 	if err != nil {
 		return Port{}, fmt.Errorf("engine: interfaces: %w", err)
 	}
@@ -49,7 +71,11 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 // which the kernel does not know yet that nobody else has them, or knows that
 // somebody has.
 func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
-	list, err := handle.AddrList(link, netlink.FAMILY_ALL)
+	var list []netlink.Addr
+	err := undisturbed(func() (err error) {
+		list, err = handle.AddrList(link, netlink.FAMILY_ALL)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: addresses of %s: %w", link.Attrs().Name, err)
 	}

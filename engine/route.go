@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -102,14 +103,18 @@ func (d *Device) knownMAC(to destination) (mac [6]byte, ok bool) {
 // SourceGID chooses the GID from which to reach an address, by its index in
 // GIDTable, type RoCE v2: the one that the machine's routes prefer. It is an error
 // that packets to it leave by another interface. A passive end asks it for the
-// address of the peer, to know that its answers go back the same way.
+// address of the peer, to know that its answers go back the same way. The zone of a
+// link-local address is the name or the index of the device's interface, or of a VLAN
+// on it; without one it is the first of them that has such an address.
 func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
 	to := wire.GIDFromAddr(dst)
-	if e, ok := d.gids.find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == to }); ok {
-		return e.Index, nil // one of our own
+	own := func(e GIDEntry) bool { return e.GID == to && e.inZone(dst.Zone()) }
+	if e, ok := d.gids.find(GIDRoCEv2, own); ok {
+		return e.Index, nil
 	}
 	good := func(e GIDEntry) bool {
-		return e.GID.IsIPv4() == to.IsIPv4() && e.GID.IsLinkLocal() == to.IsLinkLocal()
+		return e.GID.IsIPv4() == to.IsIPv4() && e.GID.IsLinkLocal() == to.IsLinkLocal() &&
+			e.inZone(dst.Zone())
 	}
 	if r, ok := d.host.(Router); ok && !to.IsLinkLocal() {
 		vlan, src, err := r.Source(dst.Unmap())
@@ -123,4 +128,10 @@ func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
 		return 0, fmt.Errorf("%w: no GID to reach %s from", roce.ErrInvalid, dst)
 	}
 	return e.Index, nil
+}
+
+// inZone tells whether an entry is of the interface that a zone of RFC 4007 names; no
+// zone names all.
+func (e *GIDEntry) inZone(zone string) bool {
+	return zone == "" || zone == e.Netdev || zone == strconv.Itoa(e.Ifindex)
 }

@@ -33,7 +33,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(m.dev)
+	qp, err := s.ready(ctx, m.dev)
 	if err != nil {
 		return nil, err
 	}
@@ -121,21 +121,42 @@ func (m *Manager) pathTo(
 	if remote.IsZero() || remote.IsMulticast() || to.Addr().IsUnspecified() {
 		return cm.Path{}, fmt.Errorf("%w: nobody can be at %s", roce.ErrInvalid, to)
 	}
-	gids := m.dev.GIDs()
-	index := slices.IndexFunc(gids, func(g wire.GID) bool {
-		if local.IsValid() {
-			return g == wire.GIDFromAddr(local)
-		}
-		return g.IsIPv4() == remote.IsIPv4() && g.IsLinkLocal() == remote.IsLinkLocal()
-	})
-	if index < 0 || gids[index].IsIPv4() != remote.IsIPv4() {
-		return cm.Path{}, fmt.Errorf("%w: %s", ErrNoAddress, to.Addr())
+	source, err := m.source(to.Addr(), local)
+	if err != nil {
+		return cm.Path{}, err
 	}
 	path := cm.Path{
-		Local: gids[index], Remote: remote, TClass: tclass, HopLimit: hopLimit,
+		Local: source, Remote: remote, TClass: tclass, HopLimit: hopLimit,
 		FlowLabel: cm.FlowLabelOf(port, to.Port()),
 	}
 	return path, m.learn(ctx, path)
+}
+
+// source is the GID from which to reach a peer: that of an address, or the one that
+// the routes say.
+func (m *Manager) source(to, local netip.Addr) (gid wire.GID, err error) {
+	gids := m.dev.GIDs()
+	if local.IsValid() {
+		gid = wire.GIDFromAddr(local)
+		if !slices.Contains(gids, gid) || gid.IsIPv4() != wire.GIDFromAddr(to).IsIPv4() {
+			return gid, fmt.Errorf("%w: %s from %s", ErrNoAddress, to, local)
+		}
+		return gid, nil
+	}
+	index, err := m.dev.SourceGID(to)
+	if err != nil {
+		return gid, fmt.Errorf("%w: %w", ErrNoAddress, err)
+	}
+	entry, err := m.dev.QueryGID(index)
+	if err != nil {
+		return gid, fmt.Errorf("%w: %w", ErrNoAddress, err)
+	}
+	if slices.Index(gids, entry.GID) != index {
+		// A path names an address and no network: this would go by the first one.
+		return gid, fmt.Errorf("%w: %s on %s is not the only network with %s", ErrNoAddress, to,
+			entry.Netdev, entry.GID.Addr())
+	}
+	return entry.GID, nil
 }
 
 // hopLimit is that of all that goes out.

@@ -181,6 +181,42 @@ func TestBurst(t *testing.T) {
 	must(t, err)
 }
 
+// TestFlowLabels sends requests that differ in what their sender is free to choose of
+// the way: the answers go one way.
+func TestFlowLabels(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	must(t, a.manager.Close()) // its QP 1 is needed here
+	gsi, ud := a.attackers(t)
+	mad := make([]byte, rcm.MADLen)
+	(&rcm.REQ{LocalQPN: 5}).Put(mad, 1)
+	const all = 200
+	from, err := a.dev.SourceGID(b.v6)
+	must(t, err)
+	for label := range uint32(all) {
+		ah, err := a.dev.CreateAH(t.Context(), a.pd, engine.AddressVector{
+			DGID: wire.GIDFromAddr(b.v6), SGIDIndex: from, FlowLabel: label + 1,
+		})
+		must(t, err)
+		must(t, gsi.PostSend(&roce.SendWR{
+			Opcode: roce.OpSend, Flags: roce.SendInline | roce.SendSignaled, Inline: mad, AH: ah,
+			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
+		}))
+		var wcs [1]roce.Completion
+		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(t, func() bool { return b.counted("cm_no_listener") == all })
+	if n := b.around.resolved.Load(); n > 1 {
+		t.Errorf("the neighbour was asked for %d times", n)
+	}
+	gsi.Close()
+	ud.Close()
+	a.manager, err = cm.Open(a.dev, quick)
+	must(t, err)
+}
+
 // packets is how many frames the device has received.
 func (h *host) packets(t testing.TB) uint64 {
 	t.Helper()

@@ -23,7 +23,8 @@ type Listener struct {
 
 // Listen takes requests to a port of rdma_cm's TCP space: to an address of the
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
-// that nobody accepts wait, 128 of them; then the oldest are dropped. The error is
+// that nobody accepts wait, 128 of them; then the oldest are dropped, first those of
+// the host that has the most. The error is
 // cm.ErrInUse of roce/cm when somebody listens there.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at, cm.PortSpaceTCP, nil)
@@ -230,7 +231,7 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(m.dev)
+	qp, err := s.ready(ctx, m.dev)
 	if err != nil {
 		return nil, err
 	}

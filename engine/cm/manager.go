@@ -83,7 +83,8 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		dev: dev, clock: o.Clock, rand: source{from: o.Rand, dev: dev},
-		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}), conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
+		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}),
+		conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
 		listeners: map[cm.ListenerID]*Listener{}, lookups: map[cm.ID]chan cm.Event{},
 	}
 	m.routes.init()
@@ -236,11 +237,11 @@ func (m *Manager) take(wc *roce.Completion) {
 		m.lost.NotQP1++
 	} else {
 		// A header that cannot be read leaves the path zero, which the machine
-		// counts as a wrong source.
+		// counts as a wrong source. The flow label is the sender's to choose, and
+		// each one would be a way of its own to remember: answers have none.
 		came, _ := wire.ParseReplyGRH(b)
 		m.machine.HandleMAD(m.clock.Now(), cm.Path{
-			Local: came.Dst, Remote: came.Src, FlowLabel: came.FlowLabel,
-			TClass: came.TClass &^ ecnBits,
+			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,
 		}, b[grhLen:])
 	}
 	// It was posted before, so only the end of the device can refuse it.

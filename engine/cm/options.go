@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -99,7 +100,7 @@ type Setup struct {
 	Exact          bool  // take zeros as they are
 
 	// Of Dial:
-	LocalAddr  netip.Addr // ours, the zero Addr for the first of the right family
+	LocalAddr  netip.Addr // ours, the zero Addr for what the machine's routes say
 	TClass     uint8      // traffic class: DSCP and ECN
 	PathMTU    wire.MTU   // default: the device's active MTU
 	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
@@ -125,8 +126,9 @@ func (s *Setup) setDefaults() {
 	}
 }
 
-// ready makes the QP, if need be, and brings it to INIT.
-func (s *Setup) ready(dev *engine.Device) (*engine.QP, error) {
+// ready makes the QP, if need be, and brings it to INIT. It is an error that the context
+// has ended by then: nobody need be told of what comes to nothing.
+func (s *Setup) ready(ctx context.Context, dev *engine.Device) (*engine.QP, error) {
 	qp := s.QP
 	if qp == nil {
 		if s.Init.Type != 0 && s.Init.Type != roce.TypeRC {
@@ -138,6 +140,9 @@ func (s *Setup) ready(dev *engine.Device) (*engine.QP, error) {
 		}
 	}
 	err := s.prepare(qp)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil && s.QP == nil {
 		qp.Close()
 	}

@@ -39,6 +39,7 @@ type host struct {
 	mr      *engine.MR
 	manager *cm.Manager
 	v4, v6  netip.Addr
+	far     netip.Addr // in the second network
 	mac     [6]byte
 	around  *surroundings
 }
@@ -46,7 +47,13 @@ type host struct {
 // surroundings are the host of a device, with an MTU that changes.
 type surroundings struct {
 	engine.Host
-	mtu atomic.Int64
+	mtu      atomic.Int64
+	resolved atomic.Int64 // neighbours that were asked for
+}
+
+func (s *surroundings) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
+	s.resolved.Add(1)
+	return s.Host.Resolve(ctx, src, dst)
 }
 
 func (s *surroundings) Port() engine.Port {
@@ -63,6 +70,15 @@ var quick = cm.Options{Machine: rcm.Config{
 // newWorld makes two hosts.
 func newWorld(t testing.TB, o cm.Options, e engine.Options) (*sim.Network, [2]*host) {
 	t.Helper()
+	return newWorldAround(t, o, e, func(s *surroundings) engine.Host { return s })
+}
+
+// newWorldAround makes two hosts with surroundings of a kind. Each has an address in a
+// second network, which comes after that in the first.
+func newWorldAround(
+	t testing.TB, o cm.Options, e engine.Options, kind func(*surroundings) engine.Host,
+) (*sim.Network, [2]*host) {
+	t.Helper()
 	e.Clock = engine.NewSystemClock()
 	network, err := sim.NewNetwork(1, e.Clock, sim.Faults{})
 	must(t, err)
@@ -72,14 +88,15 @@ func newWorld(t testing.TB, o cm.Options, e engine.Options) (*sim.Network, [2]*h
 			mac: [6]byte{2, 0, 0, 0, 0, byte(i + 1)},
 			v4:  netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}),
 			v6:  netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: byte(i + 1)}),
+			far: netip.AddrFrom4([4]byte{198, 51, 100, byte(i + 1)}),
 		}
 		port, err := network.NewPort(sim.PortConfig{
-			MAC: h.mac, MTU: 1500, Addrs: []netip.Addr{h.v4, h.v6},
+			MAC: h.mac, MTU: 1500, Addrs: []netip.Addr{h.v4, h.far, h.v6},
 		})
 		must(t, err)
 		h.around = &surroundings{Host: port}
 		h.around.mtu.Store(1500)
-		h.dev, err = engine.OpenLink(port, h.around, e)
+		h.dev, err = engine.OpenLink(port, kind(h.around), e)
 		must(t, err)
 		t.Cleanup(func() { must(t, h.dev.Close()) })
 		h.pd = h.dev.AllocPD()

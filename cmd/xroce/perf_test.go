@@ -365,6 +365,17 @@ func TestPerfHelp(t *testing.T) {
 	}
 }
 
+// TestPerfHelpConnectionTypes: the help offers what the test takes, and no more.
+func TestPerfHelpConnectionTypes(t *testing.T) {
+	b, _ := simBench(t)
+	for test, want := range map[string]string{
+		"send-lat": "type: RC, UC or UD (", "write-bw": "type: RC or UC (",
+		"read-bw": "type: there is RC (", "atomic-lat": "type: there is RC (",
+	} {
+		contains(t, b.run(t, "perf", test, "--help").stdout, want)
+	}
+}
+
 func TestPerfLimits(t *testing.T) {
 	b, _ := simBench(t)
 	_, client := perfPair(t, b, "send-bw", "-n 10", "-w 1e12")

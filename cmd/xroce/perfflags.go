@@ -60,7 +60,8 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.ibPort, "ib-port", "i", 1, "port of the device: there is 1")
 	flags.BoolVarP(&f.c.Managed, "rdma_cm", "R", false, "connect with rdma_cm, at both ends")
 	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
-	flags.StringVarP(&f.connection, "connection", "c", "RC", "connection type: RC, UC or UD")
+	flags.StringVarP(&f.connection, "connection", "c", "RC",
+		"connection type: "+connectionTypes(f.test.Verb))
 	flags.IntVarP(&c.Iters, "iters", "n", iters, "messages of each QP, at least 5")
 	flags.IntVarP(&f.duration, "duration", "D", 0, "run for so many seconds, not by -n")
 	flags.IntVarP(&f.margin, "margin", "f", -1,
@@ -106,6 +107,17 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	}
 	f.registerIgnored(flags)
 	f.device.register(flags)
+}
+
+// connectionTypes says which a test can use.
+func connectionTypes(v perf.Verb) string {
+	switch v {
+	case perf.Send:
+		return "RC, UC or UD"
+	case perf.Write:
+		return "RC or UC"
+	}
+	return "there is RC"
 }
 
 func (f *perfFlags) registerLatency(flags *pflag.FlagSet, txDepth int) {

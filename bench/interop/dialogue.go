@@ -117,6 +117,9 @@ func (d *dialogue) addData(from softroce.End, p *wire.Packet) {
 	d.steps[s] = append(d.steps[s], n)
 }
 
+// ackReqOfQP1 is the name of AckReq of a message of the connection manager.
+const ackReqOfQP1 = "BTH.AckReq of QP 1"
+
 // firstPSN is the name of what the first request of a connection says.
 const firstPSN = "BTH.PSN of the first"
 
@@ -140,6 +143,9 @@ func (d *dialogue) addMessage(from softroce.End, p *wire.Packet) {
 		n.fields["BTH.PSN"] = fmt.Sprintf("%+d", m.psn.Diff(before[len(before)-1].psn))
 	}
 	d.headers(n.fields, from, p)
+	// Nothing acknowledges a datagram, so this is not the bit that it is of data.
+	n.fields[ackReqOfQP1] = n.fields["BTH.AckReq"]
+	delete(n.fields, "BTH.AckReq")
 	s := stream{from: from, kind: messages}
 	d.steps[s] = append(d.steps[s], n)
 }

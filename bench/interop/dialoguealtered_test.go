@@ -45,7 +45,13 @@ var alterations = []altering{
 	{"BTH.PKey", "app_rping_v4", 0, change(func(p *wire.Packet) { p.BTH.PKey = 0x7fff })},
 	{"BTH.FECN", "app_rping_v4", 0, change(func(p *wire.Packet) { p.BTH.FECN = true })},
 	{"BTH.BECN", "app_rping_v4", 0, change(func(p *wire.Packet) { p.BTH.BECN = true })},
-	{"BTH.AckReq", "app_rping_v4", 0, change(func(p *wire.Packet) {
+	{"BTH.AckReq", "app_rping_v4", wire.HasAETH, change(func(p *wire.Packet) {
+		p.BTH.AckReq = !p.BTH.AckReq
+	})},
+	{"BTH.AckReq", "app_rping_v4", wire.HasRETH, change(func(p *wire.Packet) {
+		p.BTH.AckReq = !p.BTH.AckReq
+	})},
+	{ackReqOfQP1, "app_rping_v4", wire.HasDETH, change(func(p *wire.Packet) {
 		p.BTH.AckReq = !p.BTH.AckReq
 	})},
 	{"BTH.DestQP", "app_rping_v4", wire.HasAETH, change(func(p *wire.Packet) {

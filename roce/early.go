@@ -18,7 +18,11 @@ func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
 	if q.State() == StateErr {
 		return true
 	}
+	x.measure(now, psn.Add(1))
 	x.early.advance(x.pool, q.req.una)
+	if x.asked.has(psn) && !x.early.has(psn) {
+		q.lostInAnswer(psn)
+	}
 	switch {
 	case x.early.has(psn):
 	case x.early.put(x.pool, p):
@@ -28,6 +32,28 @@ func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
 	}
 	q.overtaken(now, psn)
 	return true
+}
+
+// askedFor notes that data was asked for again, up to what is here already.
+func (x *selective) askedFor(from, to wire.PSN) {
+	to = x.early.hole(from, to)
+	for ; from != to && uint32(from.Sub(uint32(x.noted))) < holdSpan; from = from.Add(1) {
+		x.asked.add(from)
+	}
+}
+
+// lostInAnswer follows data that was asked for again and comes before that from una
+// on: if both belong to one READ, una was lost on the way, and is asked for once more.
+// That cuts the rest of the answer short.
+func (q *QP) lostInAnswer(psn wire.PSN) {
+	x, r := q.sel, &q.req
+	last := q.sq.at(q.sq.head.Load()).last
+	if !x.asked.has(r.una) || r.ahead(psn) > r.ahead(last) {
+		return
+	}
+	for p := r.una; r.ahead(p) <= r.ahead(last) && r.ahead(p) < holdSpan; p = p.Add(1) {
+		x.asked.remove(p)
+	}
 }
 
 // overtaken takes an answer to everything before a PSN while data from una on is

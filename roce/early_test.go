@@ -230,3 +230,22 @@ func TestReorderRequests(t *testing.T) {
 	s.Expect(roctest.Opcode(wire.SelectiveAck), roctest.PSN(s.it(0)))
 	s.ExpectDeadline(0)
 }
+
+// TestEarlyAnswerOfMany: data that was asked for again in one question is awaited, not
+// asked for packet by packet; of what is lost in the answer, the next packet tells.
+func TestEarlyAnswerOfMany(t *testing.T) {
+	s := newSelective(t, options{RetryCnt: 7})
+	s.Read(1, 8*s.mtu())
+	s.expectRead(0, 8)
+	s.Recv(s.share(0, 7), s.share(6, 7))
+	s.expectRead(1, 5)
+	s.Recv(s.share(1, 7), s.share(2, 7))
+	s.ExpectNothing()
+	s.Recv(s.share(4, 7)) // without 3
+	s.expectRead(3, 1)
+	s.Recv(s.share(5, 7), s.share(7, 7))
+	s.ExpectNothing()
+	s.Recv(s.share(3, 7))
+	s.ExpectCQE(roce.Completion{WRID: 1, Opcode: roce.WCRead, ByteLen: uint32(8 * s.mtu())})
+	s.ExpectDeadline(0)
+}

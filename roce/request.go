@@ -127,8 +127,8 @@ func (q *QP) sent(next wire.PSN, w *sendWQE) {
 	r := &q.req
 	if r.ahead(r.psn) < r.ahead(r.sentTop) {
 		q.count.Inc(counter.Retransmits)
-		if q.sel != nil && sendOps[w.opcode].reply != replyAck && r.ahead(r.psn) < holdSpan {
-			q.sel.asked.add(r.psn)
+		if q.sel != nil && sendOps[w.opcode].reply != replyAck {
+			q.sel.askedFor(r.psn, next)
 		}
 	} else {
 		r.sentTop = next

@@ -28,8 +28,8 @@ type selective struct {
 	// When the open gap before what is kept becomes a loss, 0 for never.
 	lateGap, earlyGap Time
 
-	// Of the PSNs from una on: what the peer keeps of our requests, and from
-	// where on data that is missing here was asked for again.
+	// Of the PSNs from una on: what the peer keeps of our requests, and which
+	// data that is missing here was asked for again.
 	kept, asked psnSet
 	noted       wire.PSN // una as it was when they were last cleared up to it
 

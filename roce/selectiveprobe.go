@@ -25,9 +25,10 @@ const (
 type tailProbe struct {
 	at    Time  // 0 for never
 	count uint8 // since una last moved
-	// How often the interval doubled since the last sample: until there is one, the
-	// round trip may have become longer than it was.
+	// How often the interval doubled since the last sample, or a probe that was
+	// answered as soon as it should be: else the round trip may have become longer.
 	backoff uint8
+	probed  Time // when the last one was decided on
 	// Smoothed round trip and its variation (RFC 6298); 0 before the first sample.
 	rtt, deviation Time
 	// The sample that is being taken: a PSN that was sent once and asks for an
@@ -36,7 +37,7 @@ type tailProbe struct {
 	sampleAt  Time
 }
 
-// interval is how long the peer may be silent.
+// interval is how long the peer may be silent at first.
 func (p *tailProbe) interval(e Extensions) Time {
 	t := Time(probeInitial)
 	if p.rtt != 0 {
@@ -45,7 +46,7 @@ func (p *tailProbe) interval(e Extensions) Time {
 	if e&ExtReorderWindow != 0 {
 		t += reorderDelay
 	}
-	return t << p.backoff
+	return t
 }
 
 // sample takes one round trip into the average (RFC 6298, 2.2 and 2.3).
@@ -58,11 +59,11 @@ func (p *tailProbe) sample(t Time) {
 	p.rtt += (t - p.rtt) / 8
 }
 
-// measure ends the sample when its PSN has been answered: it lies before una, or the
-// peer keeps it.
-func (x *selective) measure(now Time, una wire.PSN) {
+// measure ends the sample when its PSN has been answered: it lies before the PSN up
+// to which answers have come, or the peer keeps it.
+func (x *selective) measure(now Time, answered wire.PSN) {
 	p := &x.probe
-	if p.sampleAt != 0 && (una.After(p.samplePSN) || x.kept.has(p.samplePSN)) {
+	if p.sampleAt != 0 && (answered.After(p.samplePSN) || x.kept.has(p.samplePSN)) {
 		p.sample(now - p.sampleAt)
 		p.sampleAt, p.backoff = 0, 0
 	}
@@ -87,7 +88,13 @@ func (q *QP) followProgress(now Time) {
 	x, una := q.sel, q.req.una
 	x.measure(now, una)
 	x.passed(una)
-	x.probe.count = 0
+	if p := &x.probe; p.count > 0 {
+		// Neither so soon that it answers what was sent before, nor late.
+		if t := now - p.probed; t >= p.rtt/2 && t <= p.interval(x.ext) {
+			p.backoff = 0
+		}
+		p.count = 0
+	}
 	if x.alone {
 		q.goBack(una)
 		x.beginRound(q.req.sentTop)
@@ -106,7 +113,7 @@ func (q *QP) armProbe(now Time) {
 	if r.pace.rate != 0 {
 		at = max(now, r.pace.at)
 	}
-	if at += x.probe.interval(x.ext); at < r.ackAt {
+	if at += x.probe.interval(x.ext) << x.probe.backoff; at < r.ackAt {
 		x.probe.at = at
 	}
 }
@@ -126,6 +133,7 @@ func (q *QP) probeTail(now Time) {
 	psn := q.probePSN()
 	x.probe.count = min(x.probe.count+1, probeShift)
 	x.probe.backoff = min(x.probe.backoff+1, probeShift)
+	x.probe.probed = now
 	x.miss(psn)
 	q.goBack(psn)
 	x.stretch(psn.Add(1))

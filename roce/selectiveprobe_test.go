@@ -127,7 +127,7 @@ func TestProbeTime(t *testing.T) {
 }
 
 // TestProbeSample: what was sent twice is no measure of the round trip, and the time
-// stays as long as it was until there is one.
+// stays as long as it was until there is one, or a probe is answered in time.
 func TestProbeSample(t *testing.T) {
 	s := newProbed(t, options{})
 	s.trip(0, 10*roce.Microsecond)
@@ -143,6 +143,13 @@ func TestProbeSample(t *testing.T) {
 	s.Recv(ack(s.us(2)))
 	s.Send(3, 4)
 	s.expectPSNs(3)
+	s.ExpectDeadline(probeLeast)
+
+	s.probed(probeLeast, 3)
+	s.now += 10 * roce.Microsecond
+	s.Recv(ack(s.us(3)))
+	s.Send(4, 4)
+	s.expectPSNs(4)
 	s.ExpectDeadline(probeLeast)
 
 	// What the peer keeps has arrived, too, and is not measured later.

@@ -99,9 +99,10 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	r.pace.spend(now, n)
 	if !q.typ.reliable() {
 		q.forgetSent(now)
-	} else if r.ackAt == 0 || psn == r.una || r.pace.rate != 0 {
+	} else if r.ackAt == 0 || (psn == r.una || r.pace.rate != 0) && !q.probing() {
 		// What is sent again may have waited for its turn since that was decided. At
-		// a low rate the rest of the message may take longer than the timer.
+		// a low rate the rest of the message may take longer than the timer. A probe
+		// must not put the timer off: a peer that is gone answers none.
 		q.startAckTimer(now)
 	}
 	if q.sel != nil {

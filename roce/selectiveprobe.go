@@ -24,6 +24,7 @@ const (
 // tailProbe decides when to probe.
 type tailProbe struct {
 	at    Time  // 0 for never
+	asks  bool  // the next packet is a probe
 	count uint8 // since una last moved
 	// How often the interval doubled since the last sample, or a probe that was
 	// answered as soon as it should be: else the round trip may have become longer.
@@ -80,6 +81,7 @@ func (q *QP) followSent(now Time, psn wire.PSN, w *sendWQE, first bool) {
 	case !first && psn == p.samplePSN:
 		p.sampleAt = 0
 	}
+	p.asks = false
 	q.armProbe(now)
 }
 
@@ -135,10 +137,14 @@ func (q *QP) probeTail(now Time) {
 	x.probe.backoff = min(x.probe.backoff+1, probeShift)
 	x.probe.probed = now
 	x.miss(psn)
+	x.probe.asks = true
 	q.goBack(psn)
 	x.stretch(psn.Add(1))
 	x.mark, x.again = r.sentTop, 0
 }
+
+// probing tells whether the next packet is a probe.
+func (q *QP) probing() bool { return q.sel != nil && q.sel.probe.asks }
 
 // probePSN chooses what to send again. The newest packet makes the peer tell of
 // everything before it that is missing. It is no choice when its answer is dear, or

@@ -58,7 +58,7 @@ func (x *selective) beginRound(sentTop wire.PSN) {
 	x.top, x.mark, x.again, x.earlyGap = sentTop, sentTop, 0, 0
 	x.missAll()
 	x.asked, x.alone = psnSet{}, false
-	x.probe.at = 0
+	x.probe.at, x.probe.asks = 0, false
 }
 
 // missAll takes everything that was sent and is not known to have arrived for lost.

@@ -54,9 +54,9 @@ func TestAsRecorded(t *testing.T) {
 			w := &watch{each: d.watch}
 			cable.Watch(w.see)
 			defer cable.Watch(nil)
-			converse(t, l, sites, c.server, c.client)
+			runBoth(t, l, sites, c.server, c.client)
 			d.rest(t.Context())
-			reference := heard(t, recorded(t, c.record), -1, nil)
+			reference := overheard(t, recorded(t, c.record), -1, nil)
 			for _, who := range []softroce.End{softroce.A, softroce.B} {
 				list := d.compare(reference, who)
 				if x := unexplained(c.Case, list); x != nil {
@@ -67,8 +67,8 @@ func TestAsRecorded(t *testing.T) {
 	}
 }
 
-// converse runs a server and a client of ours to their end.
-func converse(t *testing.T, l *lab, sites [2]*softroce.Site, server, client string) {
+// runBoth runs a server and a client of ours to their end.
+func runBoth(t *testing.T, l *lab, sites [2]*softroce.Site, server, client string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

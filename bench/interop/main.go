@@ -46,7 +46,7 @@ func parseFlags(args []string) (flags, error) {
 	fs.BoolVar(&f.updateDocs, "update-docs", false, "write the tables of docs/interop.md anew")
 	fs.StringVar(&f.exec, "exec", "", "run a shell `command` in the VM instead of the cases")
 	fs.StringVar(&f.xroce, "xroce", "", "run this `program` (default: that of this source)")
-	fs.DurationVar(&f.limit, "limit", 15*time.Minute, "give up after this `time`")
+	fs.DurationVar(&f.limit, "limit", 20*time.Minute, "give up after this `time`")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err
 	}

@@ -54,15 +54,13 @@ func pingpongs(mtu, family int) []Case {
 	return cases
 }
 
-// perfSizes are the sizes of messages, in bytes. Each cell of the table has one of
-// them, another one each time; over IPv4 and the larger MTU there are all.
+// perfSizes are the sizes of messages, in bytes.
 var perfSizes = []int{1, 4096, 1 << 16, 1 << 20}
 
 // perftests are the cases of perftest, connected by its own exchange and by
 // rdma_cm.
 func perftests(mtu, family int) []Case {
 	var cases []Case
-	turn := mtu/1024 + family/2
 	for _, cm := range []bool{false, true} {
 		for _, role := range roles {
 			c := Case{Role: role, Transport: "RC", CM: cm, MTU: mtu, Family: family}
@@ -71,9 +69,8 @@ func perftests(mtu, family int) []Case {
 				"ib_read_bw", "ib_read_lat",
 			} {
 				sizes := perfSizes
-				if cm || mtu != 4096 || family != 4 {
-					turn++
-					sizes = perfSizes[turn%len(perfSizes):][:1]
+				if cm && family == 6 {
+					sizes = sizes[:1] // perftest cannot do it: to say so once is enough
 				}
 				for _, c.Size = range sizes {
 					cases = append(cases, c)

@@ -6,13 +6,15 @@ import (
 	"sync"
 
 	"xroce/bench/softroce"
+	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
 // A step is a packet of a dialogue.
 type step struct {
 	// key says which packet it is: of data the opcode and the PSN from the first
-	// on, of the connection manager the message.
+	// on, of the connection manager the message, and of those that end a connection
+	// which one of several.
 	key string
 	// fields are what is compared of it, by name. What is random in each run is in
 	// a form that is not; see rules.
@@ -39,11 +41,15 @@ type stream struct {
 
 // String names a stream.
 func (s stream) String() string {
-	what := [...]string{"messages", "requests", "answers"}[s.kind]
-	if s.conn > 1 {
-		what += fmt.Sprintf(" of connection %d", s.conn)
+	return [...]string{"messages", "requests", "answers"}[s.kind] + ofConnection(s.conn)
+}
+
+// ofConnection names a connection when it is not the first one.
+func ofConnection(conn int) string {
+	if conn <= 1 {
+		return ""
 	}
-	return what
+	return fmt.Sprintf(" of connection %d", conn)
 }
 
 // A dialogue is what two ends said to each other, without repetitions: those
@@ -117,6 +123,27 @@ func (d *dialogue) addData(from softroce.End, p *wire.Packet) {
 	d.steps[s] = append(d.steps[s], n)
 }
 
+// again tells whether a message is a REQ like the one before, which found nobody who
+// listened: perftest's server pauses between two connections, and its client tries
+// until it is there. That is a repetition too, and the REJ is taken back.
+func (d *dialogue) again(from softroce.End, n step) bool {
+	mine := d.steps[stream{from: from, kind: messages}]
+	their := stream{from: other(from), kind: messages}
+	theirs := d.steps[their]
+	if len(mine) == 0 || len(theirs) == 0 {
+		return false
+	}
+	asked, answer := mine[len(mine)-1], theirs[len(theirs)-1]
+	const service = "REQ.ServiceID"
+	if n.key != cm.AttributeREQ.String() || asked.key != n.key ||
+		asked.fields[service] != n.fields[service] || answer.key != cm.AttributeREJ.String() ||
+		answer.fields["REJ.Reason"] != cm.ReasonInvalidServiceID.String() {
+		return false
+	}
+	d.steps[their] = theirs[:len(theirs)-1]
+	return true
+}
+
 // ackReqOfQP1 is the name of AckReq of a message of the connection manager.
 const ackReqOfQP1 = "BTH.AckReq of QP 1"
 
@@ -135,7 +162,7 @@ func (d *dialogue) addMessage(from softroce.End, p *wire.Packet) {
 		}
 	}
 	n, ok := d.message(from, p)
-	if !ok {
+	if !ok || d.again(from, n) {
 		return
 	}
 	n.fields["BTH.PSN"] = "its first"

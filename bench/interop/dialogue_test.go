@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"xroce/bench/softroce"
+	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -83,7 +84,15 @@ func TestWhoHangsUp(t *testing.T) {
 		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU", "DREQ", "DREP"}, whoHangsUp},
 		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "RTU"}, "messages, packet 3"},
 		{[]string{"REQ", "RTU", "DREQ"}, []string{"REQ", "DREP"}, "messages, packet 2"},
-		{[]string{"REQ", "DREQ"}, []string{"REQ", "DREQ", "DREQ"}, "messages, packet 3"},
+		{[]string{"REQ", "RTU"}, []string{"REQ", "RTU", "DREP"}, "messages, packet 3"},
+		{
+			[]string{"REP", "DREP", "DREQ of connection 2"},
+			[]string{"REP", "DREP of connection 2", "DREQ", "DREP"}, whoHangsUp,
+		},
+		{
+			[]string{"REP", "DREP", "DREQ of connection 2"}, []string{"REP", "DREP", "DREQ"},
+			"messages, packet 3",
+		},
 	} {
 		var got []string
 		for _, d := range parting(t, c.ours...).compare(parting(t, c.reference...), softroce.A) {
@@ -114,4 +123,57 @@ func TestExplained(t *testing.T) {
 			t.Errorf("%s: %v of %v is unexplained, not %v", c.tool, got, c.list, c.want)
 		}
 	}
+}
+
+// mad makes a packet of a message of the connection manager that is like another one.
+func mad(p *wire.Packet, psn wire.PSN, m parsed) *wire.Packet {
+	made := *p
+	made.BTH.PSN, made.Payload = psn, make([]byte, cm.MADLen)
+	m.Put(made.Payload, 77)
+	return &made
+}
+
+// TestTriesAgain: a REQ that found nobody and is sent anew is one, unless it was
+// refused for another reason, or goes somewhere else.
+func TestTriesAgain(t *testing.T) {
+	list := recorded(t, "app_rping_v4")
+	to, from := decoded(t, list[0].frame), decoded(t, list[1].frame)
+	reference := heard(t, list, -1, nil)
+	for _, c := range []struct {
+		reason  cm.Reason
+		service cm.ServiceID
+		want    bool
+	}{
+		{cm.ReasonInvalidServiceID, 0, true},
+		{cm.ReasonConsumer, 0, false},
+		{cm.ReasonInvalidServiceID, 1, false},
+	} {
+		r, err := cm.ParseREQ(to.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.LocalCommID++
+		r.ServiceID += c.service
+		d := newDialogue()
+		d.add(softroce.A, mad(to, to.BTH.PSN.Sub(1), &r))
+		d.add(softroce.B, mad(from, from.BTH.PSN.Sub(1), &cm.REJ{
+			RemoteCommID: r.LocalCommID, Reason: c.reason,
+		}))
+		for _, s := range list {
+			d.add(s.from, decoded(t, s.frame))
+		}
+		if names := keyDifferences(d, reference); (names == nil) != c.want {
+			t.Errorf("%s, service ID + %d: %q", c.reason, c.service, names)
+		}
+	}
+}
+
+// keyDifferences are those about which packets there are, of either end.
+func keyDifferences(d, reference *dialogue) (names []string) {
+	for _, name := range differ(d, reference) {
+		if strings.Contains(name, "packet") {
+			names = append(names, name)
+		}
+	}
+	return names
 }

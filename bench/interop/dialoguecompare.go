@@ -40,6 +40,8 @@ func (d *dialogue) compare(reference *dialogue, who softroce.End) []difference {
 		if excused != nil {
 			list = append(list, *excused)
 			want, got = common(want, got)
+			sortHangUps(want)
+			sortHangUps(got)
 		}
 		list = append(list, compareKeys(s, want, got)...)
 		list = append(list, compareFields(want, got)...)
@@ -146,30 +148,55 @@ func coalesced(want, got []step) *difference {
 const whoHangsUp = "who hangs up"
 
 // crossed tells whether two streams of messages are the same but for a DREQ in place
-// of a DREP, or both of them, at their end. It returns nil when they are the same, or
-// more than that differs.
+// of a DREP, or both of them, at the end of each connection. It returns nil when they
+// are the same, or more than that differs.
 func crossed(want, got []step) *difference {
-	w, g := hangUp(want), hangUp(got)
-	ends := keys(want[len(want)-w:])
-	ours := keys(got[len(got)-g:])
-	if w == 0 || g == 0 || ends == ours || keys(want[:len(want)-w]) != keys(got[:len(got)-g]) {
+	w, g := len(want)-hangUps(want), len(got)-hangUps(got)
+	ends, ours := keys(want[w:]), keys(got[g:])
+	if ends == ours || keys(want[:w]) != keys(got[:g]) ||
+		!slices.Equal(parted(want[w:]), parted(got[g:])) {
 		return nil
 	}
 	return &difference{What: whoHangsUp, Reference: ends, Ours: ours, Times: 1}
 }
 
-// hangUp is how many steps at the end are a DREQ, a DREP, or one of each.
-func hangUp(list []step) (n int) {
-	seen := map[string]bool{}
+// hangUps is how many steps at the end are a DREQ or a DREP.
+func hangUps(list []step) (n int) {
 	for n < len(list) {
-		key := list[len(list)-n-1].key
-		if key != cm.AttributeDREQ.String() && key != cm.AttributeDREP.String() || seen[key] {
+		if _, ends := endOf(list[len(list)-n-1]); !ends {
 			break
 		}
-		seen[key] = true
 		n++
 	}
 	return n
+}
+
+// endOf tells whether a step is a DREQ or a DREP, and of which connection.
+func endOf(s step) (conn string, ends bool) {
+	for _, a := range []cm.Attribute{cm.AttributeDREQ, cm.AttributeDREP} {
+		if conn, ends = strings.CutPrefix(s.key, a.String()); ends {
+			return conn, true
+		}
+	}
+	return "", false
+}
+
+// parted lists the connections that steps end, sorted.
+func parted(list []step) (conns []string) {
+	for _, s := range list {
+		conn, _ := endOf(s)
+		conns = append(conns, conn)
+	}
+	slices.Sort(conns)
+	return slices.Compact(conns)
+}
+
+// sortHangUps puts the DREQs and DREPs at the end in an order that does not depend on
+// time.
+func sortHangUps(list []step) {
+	slices.SortFunc(list[len(list)-hangUps(list):], func(a, b step) int {
+		return cmp.Compare(a.key, b.key)
+	})
 }
 
 // keys lists the keys of steps.

@@ -58,7 +58,8 @@ func (d *dialogue) message(from softroce.End, p *wire.Packet) (step, bool) {
 	if d.stray(from, h.Attribute, p.Payload[cm.HeaderLen:]) {
 		return step{}, false
 	}
-	n := step{key: h.Attribute.String(), fields: map[string]string{}}
+	name := h.Attribute.String()
+	n := step{key: name, fields: map[string]string{}}
 	r := reader{book: &d.book, from: from, packet: p, by: h.Attribute, fields: n.fields}
 	m := parse(h.Attribute, p.Payload)
 	if m == nil {
@@ -68,17 +69,21 @@ func (d *dialogue) message(from softroce.End, p *wire.Packet) (step, bool) {
 	switch m := m.(type) {
 	case *cm.REQ:
 		d.book.asked[told{aCommID, from, uint64(m.LocalCommID)}] = m.LocalQPN
-		r.private(n.key, m.ServiceID, m.Private[:])
+		r.private(name, m.ServiceID, m.Private[:])
 	case *cm.SIDRREQ:
-		r.private(n.key, m.ServiceID, m.Private[:])
+		r.private(name, m.ServiceID, m.Private[:])
 	case *cm.REP:
 		d.hanging[d.book.meet(from, m)] = true
+	case *cm.DREQ:
+		n.key += ofConnection(d.book.conns[told{aCommID, from, uint64(m.LocalCommID)}])
 	case *cm.DREP:
-		delete(d.hanging, d.book.conns[told{aCommID, from, uint64(m.LocalCommID)}])
+		conn := d.book.conns[told{aCommID, from, uint64(m.LocalCommID)}]
+		n.key += ofConnection(conn)
+		delete(d.hanging, conn)
 	}
 	r.read("MAD", h)
-	r.read(n.key, m)
-	n.fields[n.key+" reserved"] = reserved(h, m, p.Payload)
+	r.read(name, m)
+	n.fields[name+" reserved"] = reserved(h, m, p.Payload)
 	return n, true
 }
 

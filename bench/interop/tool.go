@@ -172,9 +172,10 @@ func pingpong(kind, transport string) tool {
 			}
 			args = append(args, e.Flags...)
 			if !e.serves {
-				// Their server listens on IPv4 only, whatever the GIDs are.
+				// Their server listens on IPv4 only, whatever the GIDs are. In a trace
+				// it is the peer of their client as well.
 				host := e.peer
-				if e.ours {
+				if e.ours || e.Trace {
 					host = e.peer4
 				}
 				args = append(args, host)

@@ -24,7 +24,7 @@ func traceTable(outcomes []Outcome) string {
 	var b strings.Builder
 	b.WriteString("| tool | xroce is the | over | packets | differences | |\n" +
 		"|---|---|---|---|---|---|\n")
-	seen := map[string][]string{} // the values of each difference
+	seen := map[int][]string{} // values, by the place of what explains them
 	for _, o := range outcomes {
 		if !o.Case.Trace {
 			continue
@@ -35,16 +35,16 @@ func traceTable(outcomes []Outcome) string {
 				names = append(names, d.What)
 			}
 			values := fmt.Sprintf("%s, not %s", d.Ours, d.Reference)
-			if !slices.Contains(seen[d.What], values) {
-				seen[d.What] = append(seen[d.What], values)
+			if i := explainedBy(o.Case, d); !slices.Contains(seen[i], values) {
+				seen[i] = append(seen[i], values)
 			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", o.Case.Tool, o.Case.Role, over(o.Case),
 			o.Packets, strings.Join(names, ", "), o.Verdict)
 	}
 	b.WriteString("\n")
-	for _, e := range explained {
-		if values := seen[e.what]; values != nil {
+	for i, e := range explained {
+		if values := seen[i]; values != nil {
 			b.WriteString(wrap(fmt.Sprintf("%s Here: %s.", e.item(), some(values)), 100))
 		}
 	}
@@ -52,7 +52,15 @@ func traceTable(outcomes []Outcome) string {
 }
 
 // item is the explanation in the list below the table.
-func (e explanation) item() string { return "* **" + e.what + "**: " + e.why }
+func (e explanation) item() string { return e.name() + ": " + e.why }
+
+// name is what an item begins with.
+func (e explanation) name() string {
+	if e.tools == nil {
+		return "* **" + e.what + "**"
+	}
+	return fmt.Sprintf("* **%s** (%s)", e.what, strings.Join(e.tools, ", "))
+}
 
 // shownValues is how many values of a difference are told.
 const shownValues = 3

@@ -138,7 +138,7 @@ func mad(p *wire.Packet, psn wire.PSN, m parsed) *wire.Packet {
 func TestTriesAgain(t *testing.T) {
 	list := recorded(t, "app_rping_v4")
 	to, from := decoded(t, list[0].frame), decoded(t, list[1].frame)
-	reference := heard(t, list, -1, nil)
+	reference := overheard(t, list, -1, nil)
 	for _, c := range []struct {
 		reason  cm.Reason
 		service cm.ServiceID

@@ -229,7 +229,8 @@ func TestRefusalHasAnID(t *testing.T) {
 				clear(p.Payload[id:][:4])
 			}
 		})
-		if names := differ(d, overheard(t, list, -1, nil)); !slices.Contains(names, "REJ.LocalCommID") {
+		names := differ(d, overheard(t, list, -1, nil))
+		if !slices.Contains(names, "REJ.LocalCommID") {
 			t.Errorf("%s: %q", name, names)
 		}
 	}

@@ -57,7 +57,8 @@ var explained = []explanation{
 		whoHangsUp, "", "", []string{"rdma_client", "ib_send_lat"},
 		"Both programs hang up when they have what they wait for, at about the same time. " +
 			"Who is first sends the DREQ and the other one the DREP, or both send both. Each " +
-			"connection must be ended all the same. Our client of perftest lets the server be first.",
+			"connection must be ended all the same. Our client of perftest lets the " +
+			"server be first.",
 	},
 	{
 		"REQ.RNRRetryCount", "0", "7", []string{"ucmatose"},

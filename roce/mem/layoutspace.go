@@ -53,8 +53,8 @@ func (l *layoutSpace) alive(off, n uint64) bool {
 	if n == 0 {
 		return true
 	}
-	i, in, _ := l.find(off)
-	in += l.begin(i)
+	p := l.find(off)
+	i, in := p.lane, p.in+l.begin(p.lane)
 	for range len(l.lanes) + 1 {
 		switch {
 		case !l.sources[l.lanes[i].source].alive():
@@ -73,23 +73,30 @@ func (l *layoutSpace) alive(off, n uint64) bool {
 
 func (s *source) alive() bool { return s.cell.view.Load() == s.view }
 
-// find returns the lane of an offset, how far into its element that is, and in which
-// repetition. It takes one division and a binary search among the lanes.
-func (l *layoutSpace) find(off uint64) (i int, in, rep uint64) {
-	in = off
-	if len(l.repeat) > 0 {
-		rep = l.periods(off)
-		in -= rep * l.period
-	}
-	if len(l.lanes) > 1 {
-		i = l.lane(in)
-		in -= l.begin(i)
-	}
-	return i, in, rep
+// A place is where an offset leads to.
+type place struct {
+	lane int
+	in   uint64 // bytes into its element
+	rep  uint64 // of which repetition
 }
 
-// lane is the first lane that ends behind an offset, in a repetition.
-func (l *layoutSpace) lane(in uint64) int {
+// find returns the place of an offset. It takes one division and a binary search among
+// the lanes.
+func (l *layoutSpace) find(off uint64) (p place) {
+	p.in = off
+	if len(l.repeat) > 0 {
+		p.rep = l.periods(off)
+		p.in -= p.rep * l.period
+	}
+	if len(l.lanes) > 1 {
+		p.lane = l.search(p.in)
+		p.in -= l.begin(p.lane)
+	}
+	return p
+}
+
+// search is the first lane that ends behind an offset in a repetition.
+func (l *layoutSpace) search(in uint64) int {
 	low, high := 0, len(l.ends)
 	for low < high {
 		if mid := int(uint(low+high) >> 1); l.ends[mid] <= in {
@@ -159,8 +166,8 @@ func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
 	case !l.paged:
 		return OK
 	}
-	t := transfer{left: n, write: write, probe: true}
-	if f := l.walk(off, &t); f != OK {
+	p, t := l.find(off), transfer{left: n, write: write, probe: true}
+	if f := l.walk(&p, &t); f != OK {
 		return f
 	}
 	if t.absent {
@@ -169,65 +176,64 @@ func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
 	return OK
 }
 
-// piece returns n bytes that are part of one element of plain memory, nil when they
-// are not. Pieces longer than packets then cost hardly more than none.
-func (l *layoutSpace) piece(off, n uint64) []byte {
-	if n == 0 {
+// one returns the rest of a transfer as memory when it is part of one element of plain
+// memory, nil when it is not. Pieces longer than packets then cost hardly more than none.
+func (l *layoutSpace) one(p *place, n uint64) []byte {
+	e := &l.lanes[p.lane]
+	if n == 0 || e.bytes == nil || n > e.n-p.in || !l.sources[e.source].alive() {
 		return nil
 	}
-	i, in, rep := l.find(off)
-	e := &l.lanes[i]
-	if e.bytes == nil || n > e.n-in || !l.sources[e.source].alive() {
-		return nil
-	}
+	in := p.in
 	switch len(e.strides) {
 	case 0:
 	case 1:
-		in += rep * e.strides[0]
+		in += p.rep * e.strides[0]
 	default:
-		p := l.position(rep)
-		in += e.at(&p)
+		at := l.position(p.rep)
+		in += e.at(&at)
 	}
 	return e.bytes[in:][:n]
 }
 
 func (l *layoutSpace) load(off uint64, dst []byte) Fault {
-	if b := l.piece(off, uint64(len(dst))); b != nil {
+	p, n := l.find(off), uint64(len(dst))
+	if b := l.one(&p, n); b != nil {
 		copy(dst, b)
 		return OK
 	}
-	t := transfer{buf: dst, left: uint64(len(dst))}
-	if f := l.ready(off, t.left, false); f != OK {
+	if f := l.ready(off, n, false); f != OK {
 		return f
 	}
-	return l.walk(off, &t)
+	t := transfer{buf: dst, left: n}
+	return l.walk(&p, &t)
 }
 
 func (l *layoutSpace) store(off uint64, src []byte) Fault {
-	if b := l.piece(off, uint64(len(src))); b != nil {
+	p, n := l.find(off), uint64(len(src))
+	if b := l.one(&p, n); b != nil {
 		copy(b, src)
 		return OK
 	}
-	t := transfer{buf: src, left: uint64(len(src)), write: true}
-	if f := l.ready(off, t.left, true); f != OK {
+	if f := l.ready(off, n, true); f != OK {
 		return f
 	}
-	return l.walk(off, &t)
+	t := transfer{buf: src, left: n, write: true}
+	return l.walk(&p, &t)
 }
 
 // word needs the eight bytes in one element, aligned where they really are.
 func (l *layoutSpace) word(off uint64, op WordOp, x, y uint64) (old uint64, f Fault) {
-	i, in, rep := l.find(off)
-	e := &l.lanes[i]
+	at := l.find(off)
+	e := &l.lanes[at.lane]
 	s := &l.sources[e.source]
 	switch {
-	case e.n-in < wordSize:
+	case e.n-at.in < wordSize:
 		return 0, FaultMisaligned
 	case !s.alive():
 		return 0, FaultInvalid
 	}
-	p := l.position(rep)
-	return s.view.word(e.off+e.at(&p)+in, op, x, y)
+	p := l.position(at.rep)
+	return s.view.word(e.off+e.at(&p)+at.in, op, x, y)
 }
 
 // release lets the sources be changed again. The caller holds Keys.mu.

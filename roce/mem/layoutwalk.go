@@ -13,14 +13,14 @@ type transfer struct {
 	absent bool
 }
 
-// walk takes a transfer through the layout. Everything but pages that were taken
-// away meanwhile was checked.
-func (l *layoutSpace) walk(off uint64, t *transfer) Fault {
-	i, in, rep := l.find(off)
+// walk takes a transfer through the layout, from a place on. Everything but pages that
+// were taken away meanwhile was checked.
+func (l *layoutSpace) walk(from *place, t *transfer) Fault {
+	i, in := from.lane, from.in
 	if len(l.repeat) == 0 {
 		return l.walkList(i, in, t)
 	}
-	p := l.position(rep)
+	p := l.position(from.rep)
 	if len(l.lanes) == 1 {
 		return l.walkColumn(&p, in, t)
 	}
@@ -150,7 +150,8 @@ func (l *layoutSpace) move(t *transfer, e *lane, off, n uint64) (f Fault) {
 		// The layout below goes on with this transfer, but not beyond the piece.
 		rest := t.left - n
 		t.left = n
-		f = s.inner.walk(s.view.start+e.off+off, t)
+		p := s.inner.find(s.view.start + e.off + off)
+		f = s.inner.walk(&p, t)
 		t.left += rest
 		return f
 	case t.probe:

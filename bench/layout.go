@@ -35,7 +35,6 @@ func layoutCases() []benchCase {
 			unit:      "bit/s",
 			control:   contiguousName,
 			full:      block <= 64,
-			maxRounds: 3,
 			stage:     stage.Options{MTU: 1500, Threaded: true},
 			sockets:   s,
 		}

@@ -30,13 +30,13 @@ func layoutCases() []benchCase {
 		s := rawSockets(blockedPathMTU + load.RCOverhead)
 		s.Message = max(blockedLength, blocksListed*block)
 		c := benchCase{
-			name:      fmt.Sprintf("layout-%d", block),
-			title:     fmt.Sprintf("goodput of WRITEs from blocks of %d bytes with gaps", block),
-			unit:      "bit/s",
-			control:   contiguousName,
-			full:      block <= 64,
-			stage:     stage.Options{MTU: 1500, Threaded: true},
-			sockets:   s,
+			name:    fmt.Sprintf("layout-%d", block),
+			title:   fmt.Sprintf("goodput of WRITEs from blocks of %d bytes with gaps", block),
+			unit:    "bit/s",
+			control: contiguousName,
+			full:    block <= 64,
+			stage:   stage.Options{MTU: 1500, Threaded: true},
+			sockets: s,
 		}
 		for _, v := range []struct {
 			name, mode    string
@@ -77,7 +77,7 @@ func transmitCases() []benchCase {
 			unit:          "ns",
 			lowerIsBetter: true,
 			control:       contiguousName,
-			full:          block <= 512,
+			full:          block <= 64,
 			maxRounds:     3,
 			stage:         stage.Options{MTU: 1500},
 			sockets:       s,

@@ -22,6 +22,9 @@ const transmitPrefix = "transmit-"
 // transmitMTU is the path MTU of these packets.
 const transmitMTU = wire.MTU1024
 
+// transmitFlight is how many messages of a sender who packs are in flight.
+const transmitFlight = 16
+
 // A transmitter is a queue pair of type UC, whose WRITEs are complete when they are
 // sent.
 type transmitter struct {
@@ -108,7 +111,7 @@ func transmitStep(o worker.Options) (func(times int) bool, error) {
 	packets := max(1, o.Message/transmitMTU.Bytes())
 	return func(times int) bool {
 		for range times {
-			before()
+			before(&wr)
 			if n, err := t.message(&wr); err != nil || n != packets {
 				return false
 			}
@@ -119,9 +122,11 @@ func transmitStep(o worker.Options) (func(times int) bool, error) {
 
 // blocks returns the work request that names the blocks in a way, and what is to be
 // done before each time it is posted.
-func (t *transmitter) blocks(way string, o worker.Options) (roce.SendWR, func(), error) {
+func (t *transmitter) blocks(way string, o worker.Options) (
+	roce.SendWR, func(*roce.SendWR), error,
+) {
 	n := o.Block
-	wr, nothing := roce.SendWR{Opcode: roce.OpWrite, Flags: roce.SendSignaled}, func() {}
+	wr := roce.SendWR{Opcode: roce.OpWrite, Flags: roce.SendSignaled}
 	spread, err := t.keys.Register(t.domain, make([]byte, 2*o.Message), 0)
 	if err != nil {
 		return wr, nil, err
@@ -149,18 +154,24 @@ func (t *transmitter) blocks(way string, o worker.Options) (roce.SendWR, func(),
 			return wr, nil, err
 		}
 		wr.SGList = []roce.SGE{sge(r, 0, o.Message)}
-		return wr, nothing, t.keys.ReregisterLayout(r, mem.ChangeTranslation, l, nil, 0)
+		return wr, asBefore, t.keys.ReregisterLayout(r, mem.ChangeTranslation, l, nil, 0)
 	case "pack":
-		packed, err := t.keys.Register(t.domain, make([]byte, o.Message), 0)
+		// What is in flight must stay as it is.
+		packed, err := t.keys.Register(t.domain, make([]byte, transmitFlight*o.Message), 0)
 		if err != nil {
 			return wr, nil, err
 		}
-		wr.SGList = []roce.SGE{sge(packed, 0, o.Message)}
-		return wr, func() { pack(packed.Bytes(), spread.Bytes(), n) }, nil
+		wr.SGList = make([]roce.SGE, 1)
+		slot := 0
+		return wr, func(wr *roce.SendWR) {
+			pack(packed.Bytes()[slot*o.Message:][:o.Message], spread.Bytes(), n)
+			wr.SGList[0] = sge(packed, slot*o.Message, o.Message)
+			slot = (slot + 1) % transmitFlight
+		}, nil
 	default:
 		return wr, nil, fmt.Errorf("load: no way %q to name blocks", way)
 	}
-	return wr, nothing, nil
+	return wr, asBefore, nil
 }
 
 // pack copies blocks of n bytes, with gaps as long, to one piece.

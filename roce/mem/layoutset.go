@@ -185,6 +185,7 @@ func (k *Keys) resolveLayout(c *cell, l *Layout, d *Domain, access Access) (*lay
 		end += e.n
 		s.ends[i] = end
 	}
+	s.column = len(s.repeat) == 1 && len(s.lanes) == 1 && s.lanes[0].bytes != nil
 	return s, nil
 }
 

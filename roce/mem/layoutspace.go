@@ -13,6 +13,9 @@ type layoutSpace struct {
 	repeat []uint64 // by dimension, the fastest first; none of a list
 	lanes  []lane
 	ends   []uint64 // where each lane ends in one repetition
+	// column says that all of it is elements of one length, so far from each other, in
+	// plain memory.
+	column bool
 }
 
 // A source is a key that a layout is in, as it was when the layout was checked.
@@ -196,6 +199,9 @@ func (l *layoutSpace) one(p *place, n uint64) []byte {
 }
 
 func (l *layoutSpace) load(off uint64, dst []byte) Fault {
+	if l.column {
+		return l.loadColumn(off, dst)
+	}
 	p, n := l.find(off), uint64(len(dst))
 	if b := l.one(&p, n); b != nil {
 		copy(dst, b)
@@ -209,6 +215,9 @@ func (l *layoutSpace) load(off uint64, dst []byte) Fault {
 }
 
 func (l *layoutSpace) store(off uint64, src []byte) Fault {
+	if l.column {
+		return l.storeColumn(off, src)
+	}
 	p, n := l.find(off), uint64(len(src))
 	if b := l.one(&p, n); b != nil {
 		copy(b, src)

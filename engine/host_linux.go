@@ -49,7 +49,7 @@ func (h *kernelHost) open(iface string) error {
 		return fmt.Errorf("engine: interface %s: %w", iface, err)
 	}
 	if len(link.Attrs().HardwareAddr) != len(Port{}.MAC) {
-		return fmt.Errorf("engine: %s is no Ethernet interface (%s)", iface, link.Type())
+		return fmt.Errorf("engine: %s is no Ethernet interface (%s)", iface, link.Attrs().EncapType)
 	}
 	if h.watch, err = watchNet(link.Attrs().Index); err != nil {
 		return err

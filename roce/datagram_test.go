@@ -285,7 +285,8 @@ func TestRowD1DatagramNeverMixes(t *testing.T) {
 			mem.OnDemand|mem.LocalWrite)
 		must(t, err)
 		must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1, SGList: []roce.SGE{
-			{Addr: 1 << 40, Length: 44, LKey: r.LKey()}, {Length: 1, LKey: paged.LKey()},
+			{Addr: 1 << 40, Length: 44, LKey: r.LKey()},
+			{Length: 1, LKey: paged.LKey()},
 			{Addr: 1<<40 + 44, Length: 20, LKey: r.LKey()},
 		}}))
 		payload := bytes.Repeat([]byte{7}, 10)

@@ -1,6 +1,9 @@
 package roce
 
-import "xroce/roce/wire"
+import (
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+)
 
 // Packets that arrive tell of those before them that did not. When the last of what
 // was sent is lost, or the answer to it, nothing tells; long before the local ACK
@@ -133,6 +136,7 @@ func (q *QP) probeTail(now Time) {
 		return
 	}
 	psn := q.probePSN()
+	q.count.Inc(counter.TailProbes)
 	x.probe.count = min(x.probe.count+1, probeShift)
 	x.probe.backoff = min(x.probe.backoff+1, probeShift)
 	x.probe.probed = now

@@ -59,6 +59,7 @@ func TestProbeOfTheTail(t *testing.T) {
 	s.expectPSNs(2, 4)
 	s.Recv(ack(s.us(5)))
 	s.ExpectDeadline(0)
+	s.ExpectCount(counter.TailProbes, 1)
 	s.ExpectCount(counter.Retransmits, 3)
 }
 

@@ -87,10 +87,12 @@ func TestWhoHangsUp(t *testing.T) {
 		{[]string{"REQ", "RTU"}, []string{"REQ", "RTU", "DREP"}, "messages, packet 3"},
 		{
 			[]string{"REP", "DREP", "DREQ of connection 2"},
-			[]string{"REP", "DREP of connection 2", "DREQ", "DREP"}, whoHangsUp,
+			[]string{"REP", "DREP of connection 2", "DREQ", "DREP"},
+			whoHangsUp,
 		},
 		{
-			[]string{"REP", "DREP", "DREQ of connection 2"}, []string{"REP", "DREP", "DREQ"},
+			[]string{"REP", "DREP", "DREQ of connection 2"},
+			[]string{"REP", "DREP", "DREQ"},
 			"messages, packet 3",
 		},
 	} {

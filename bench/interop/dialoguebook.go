@@ -79,8 +79,10 @@ func (b *book) meet(from softroce.End, r *cm.REP) (conn int) {
 	asker := other(from)
 	qpn := b.asked[told{aCommID, asker, uint64(r.RemoteCommID)}]
 	for _, key := range []told{
-		{aCommID, from, uint64(r.LocalCommID)}, {aCommID, asker, uint64(r.RemoteCommID)},
-		{aQPN, from, uint64(r.LocalQPN)}, {aQPN, asker, uint64(qpn)},
+		{aCommID, from, uint64(r.LocalCommID)},
+		{aCommID, asker, uint64(r.RemoteCommID)},
+		{aQPN, from, uint64(r.LocalQPN)},
+		{aQPN, asker, uint64(qpn)},
 	} {
 		b.conns[key] = b.made
 	}

@@ -26,7 +26,8 @@ var explained = []explanation{
 			"and of no other datagram. Nothing acknowledges a datagram, so we never ask.",
 	},
 	{
-		"BTH.AckReq", "true", "false", []string{"ucmatose"},
+		"BTH.AckReq", "true", "false",
+		[]string{"ucmatose"},
 		"ucmatose sends its messages at once. rdma_rxe asks for an acknowledgement of each, " +
 			"we of the last one, which covers all (IBA 9.7.5.1.2 leaves it to the requester).",
 	},
@@ -36,7 +37,8 @@ var explained = []explanation{
 			"header has it in the packets that we send. rdma_rxe always leaves it 0 there.",
 	},
 	{
-		firstPSN, "0", notTold, []string{"udaddy"},
+		firstPSN, "0", notTold,
+		[]string{"udaddy"},
 		"librdmacm makes the PSN of a datagram's QP begin with 0, and we draw one. Nobody " +
 			"compares PSNs of datagrams (IBA 9.8.3).",
 	},
@@ -54,42 +56,50 @@ var explained = []explanation{
 			"run; the last one must be the same.",
 	},
 	{
-		whoHangsUp, "", "", []string{"rdma_client", "ib_send_lat"},
+		whoHangsUp, "", "",
+		[]string{"rdma_client", "ib_send_lat"},
 		"Both programs hang up when they have what they wait for, at about the same time. " +
 			"Who is first sends the DREQ and the other one the DREP, or both send both. Each " +
 			"connection must be ended all the same. Our client of perftest lets the " +
 			"server be first.",
 	},
 	{
-		"REQ.RNRRetryCount", "0", "7", []string{"ucmatose"},
+		"REQ.RNRRetryCount", "0", "7",
+		[]string{"ucmatose"},
 		"ucmatose leaves the count of its rdma_connect at 0, and a receive that is late by " +
 			"one packet then ends the connection. Ours asks for 7, which has no end.",
 	},
 	{
-		"REQ.ResponderRes", "128", "16", []string{"rdma_client"},
+		"REQ.ResponderRes", "128", "16",
+		[]string{"rdma_client"},
 		"Without numbers of the program rdma_connect asks for what the device has: rdma_rxe " +
 			"128 READs and atomics at once, we 16.",
 	},
 	{
-		"REQ.InitiatorDepth", "128", "16", []string{"rdma_client"},
+		"REQ.InitiatorDepth", "128", "16",
+		[]string{"rdma_client"},
 		"The same for READs and atomics of its own.",
 	},
 	{
-		"REQ.ResponderRes", "0", "16", []string{"ib_send_lat"},
+		"REQ.ResponderRes", "0", "16",
+		[]string{"ib_send_lat"},
 		"perftest does no READs on the connection of its exchange and says 0. We say what we " +
 			"have; the server answers with 0, and that is what holds.",
 	},
 	{
-		"REQ.InitiatorDepth", "0", "16", []string{"ib_send_lat"},
+		"REQ.InitiatorDepth", "0", "16",
+		[]string{"ib_send_lat"},
 		"The same for READs and atomics of its own.",
 	},
 	{
-		"REP.ResponderRes", "128", "16", []string{"rdma_client"},
+		"REP.ResponderRes", "128", "16",
+		[]string{"rdma_client"},
 		"Without numbers of the program rdma_accept takes those of the request. We take no " +
 			"more than we have.",
 	},
 	{
-		"REP.InitiatorDepth", "128", "16", []string{"rdma_client"},
+		"REP.InitiatorDepth", "128", "16",
+		[]string{"rdma_client"},
 		"The same for READs and atomics of its own.",
 	},
 }

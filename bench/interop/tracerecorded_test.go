@@ -37,15 +37,18 @@ func TestAsRecorded(t *testing.T) {
 		server, client string
 	}{
 		{
-			"app_rping_v4", Case{Tool: "rping"},
+			"app_rping_v4",
+			Case{Tool: "rping"},
 			"rping -s -a 192.168.77.3 -C 3 -S 500 -v", "rping -c -a 192.168.77.3 -C 3 -S 500 -V",
 		},
 		{
-			"app_ucmatose_v4", Case{Tool: "ucmatose"},
+			"app_ucmatose_v4",
+			Case{Tool: "ucmatose"},
 			"ucmatose -b 192.168.77.3 -C 4 -S 1500 -v", "ucmatose -s 192.168.77.3 -C 4 -S 1500",
 		},
 		{
-			"app_udaddy_v4", Case{Tool: "udaddy"},
+			"app_udaddy_v4",
+			Case{Tool: "udaddy"},
 			"udaddy -b 192.168.77.3 -C 3 -S 100 -v", "udaddy -s 192.168.77.3 -C 3 -S 100",
 		},
 	} {

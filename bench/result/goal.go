@@ -129,6 +129,9 @@ func Goals() []Goal {
 			goals = append(goals, Goal{
 				fmt.Sprintf("layout of %d-byte blocks, of %s", block, other), 1, false,
 				fmt.Sprintf("layout-%d", block), ours, other, in(against),
+			}, Goal{
+				fmt.Sprintf("… the sender's own time alone, of %s", other), 1, true,
+				fmt.Sprintf("layout-transmit-%d", block), ours, other, in(against),
 			})
 		}
 	}

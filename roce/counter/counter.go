@@ -30,6 +30,7 @@ const (
 	CQOverrun
 	OutOfBuffer
 	HeldEarly
+	TailProbes
 	DatagramTooLong
 	PageRNR
 	PageStalls
@@ -90,6 +91,7 @@ var specs = [Count]Spec{
 	CQOverrun:              {"cq_overrun", "events", "completions that found no room in their CQ"},
 	OutOfBuffer:            {"out_of_buffer", "packets", "dropped because no receive was posted"},
 	HeldEarly:              {"held_early", "packets", "packets kept until those before them came"},
+	TailProbes:             {"tail_probes", "packets", "packets sent again only to be answered"},
 	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
 	PageRNR:                {"page_rnr", "packets", "RNR NAKs sent because a page was absent"},
 	PageStalls:             {"page_stalls", "events", "times a QP waited for a page of its own"},

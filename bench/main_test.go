@@ -372,15 +372,23 @@ func needMachine(t *testing.T) {
 	}
 }
 
-// TestQuickRun measures one case for real, as shortly as can be.
+// TestQuickRun measures one case for real, as shortly as can be. Beside the tests of
+// other packages all its rounds may be void; then it has twice as many, once.
 func TestQuickRun(t *testing.T) {
 	needRoot(t)
-	out := t.TempDir()
-	status, err := run(t.Context(), flags{
-		quick: true, only: "raw-rx-64", pairs: 2, duration: 300 * time.Millisecond, out: out,
-	})
-	if status != exitOK {
-		t.Fatalf("status %d: %v", status, err)
+	out, pairs := "", 2
+	for ; ; pairs *= 2 {
+		out = t.TempDir()
+		status, err := run(t.Context(), flags{
+			quick: true, only: "raw-rx-64", pairs: pairs, duration: 300 * time.Millisecond,
+			out: out,
+		})
+		if status == exitOK {
+			break
+		}
+		if pairs == 4 || !errors.Is(err, errNothing) {
+			t.Fatalf("status %d: %v", status, err)
+		}
 	}
 	files, _ := filepath.Glob(filepath.Join(out, "*.json"))
 	if len(files) != 1 {
@@ -394,7 +402,7 @@ func TestQuickRun(t *testing.T) {
 		t.Fatalf("%d cases, quick %v", len(d.Cases), d.Quick)
 	}
 	c := d.Cases[0]
-	if len(c.Rows) != 2*len(c.Variants) || c.Settings.Driver != "veth" || c.Sockets.Frame != 64 {
+	if len(c.Rows) != pairs*len(c.Variants) || c.Settings.Driver != "veth" || c.Sockets.Frame != 64 {
 		t.Errorf("%d rows of %q with %+v, %+v", len(c.Rows), c.Variants, c.Settings, c.Sockets)
 	}
 	for _, r := range c.Rows {

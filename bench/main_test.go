@@ -402,7 +402,8 @@ func TestQuickRun(t *testing.T) {
 		t.Fatalf("%d cases, quick %v", len(d.Cases), d.Quick)
 	}
 	c := d.Cases[0]
-	if len(c.Rows) != pairs*len(c.Variants) || c.Settings.Driver != "veth" || c.Sockets.Frame != 64 {
+	if len(c.Rows) != pairs*len(c.Variants) || c.Settings.Driver != "veth" ||
+		c.Sockets.Frame != 64 {
 		t.Errorf("%d rows of %q with %+v, %+v", len(c.Rows), c.Variants, c.Settings, c.Sockets)
 	}
 	for _, r := range c.Rows {

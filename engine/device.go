@@ -196,6 +196,9 @@ func (d *Device) Failed() bool { return d.queue.dead.Load() }
 
 // Err says why the device is of no more use, nil while it is.
 func (d *Device) Err() error {
+	if !d.Failed() { // who spins asks each time, and is not to wait for a lock
+		return nil
+	}
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return d.queue.err

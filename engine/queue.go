@@ -64,7 +64,8 @@ type queue struct {
 	sent   handover
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
-	txHave int // reserved frames at the front of tx
+	txFrom int // tx has reserved frames from here
+	txHave int // up to here
 	own    loopback
 	packet wire.Packet
 	groups map[wire.GID][]*QP // members of multicast groups, nil for none
@@ -128,10 +129,10 @@ func (q *queue) wake() {
 	}
 }
 
-// answer takes the doorbells. The caller holds mu.
-func (q *queue) answer() {
+// answer takes the doorbells and reports whether there were any. The caller holds mu.
+func (q *queue) answer() bool {
 	if q.bell.count.Load() == 0 {
-		return
+		return false
 	}
 	q.bell.Lock()
 	rung := q.bell.qps
@@ -145,14 +146,22 @@ func (q *queue) answer() {
 		q.ready.push(qp, qp.machine.Answering())
 		rung[i] = nil
 	}
+	return true
 }
 
 // progress makes one round and reports whether there was anything to do. The
 // caller holds mu.
 func (q *queue) progress() bool {
-	q.answer()
+	rung := q.answer()
 	if q.err != nil {
 		return q.flushReady(q.clock.Now())
+	}
+	if q.held && rung {
+		// The caller answered what it saw. That leaves before anything else is
+		// looked at.
+		q.held = false
+		q.send(q.now())
+		return true
 	}
 	own, n := q.own.take(), q.link.Receive(q.rx[:])
 	if len(own) == 0 && n == 0 && q.idles() {
@@ -251,14 +260,14 @@ func (q *queue) send(now roce.Time) bool {
 		}
 		return false
 	}
-	q.txHave += q.link.Reserve(q.tx[q.txHave:])
+	frames := q.reserve()
 	used := 0
-	for used < q.txHave && !q.own.full() {
+	for used < len(frames) && !q.own.full() {
 		qp := q.ready.pick()
 		if qp == nil {
 			break
 		}
-		n, more := q.turn(now, qp, q.tx[used:q.txHave])
+		n, more := q.turn(now, qp, frames[used:])
 		used += n
 		q.await(qp)
 		if more {
@@ -269,13 +278,25 @@ func (q *queue) send(now roce.Time) bool {
 		q.sent.wrote(now)
 	}
 	if used > 0 {
-		q.link.Transmit(q.tx[:used])
-		q.txHave = copy(q.tx[:], q.tx[used:q.txHave])
+		q.link.Transmit(frames[:used])
+		q.txFrom += used
 	}
 	if used > 0 || q.link.Pending() {
 		q.flush()
 	}
 	return used > 0 || q.own.n > 0
+}
+
+// reserve returns the frames that there are to write to, and sees to it that they are
+// half a burst at least, if the link has as many. To fill up each time would be to move
+// many of them for each short answer.
+func (q *queue) reserve() []xsk.TxFrame {
+	if q.txHave-q.txFrom < burst/2 {
+		q.txHave = copy(q.tx[:], q.tx[q.txFrom:q.txHave])
+		q.txFrom = 0
+		q.txHave += q.link.Reserve(q.tx[q.txHave:])
+	}
+	return q.tx[q.txFrom:q.txHave]
 }
 
 // turn lets a QP write packets until its turn is over or the frames run out. It
@@ -359,9 +380,7 @@ func (q *queue) forget(qp *QP) {
 
 // close gives the link back. The caller holds mu, and nobody drives any more.
 func (q *queue) close() error {
-	if q.txHave > 0 {
-		q.link.Return(q.tx[:q.txHave])
-		q.txHave = 0
-	}
+	q.link.Return(q.tx[q.txFrom:q.txHave])
+	q.txFrom, q.txHave = 0, 0
 	return q.link.Close()
 }

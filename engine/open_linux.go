@@ -77,8 +77,9 @@ func openLink(port Port, o *Options) (steeredLink, error) {
 		return link, nil
 	}
 	link, err := xsk.Open(xsk.Config{
-		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, BusyPoll: int(o.BusyPoll.Microseconds()),
-		SndBuf: sendBuffer, Dedicated: o.CPU > 0,
+		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillLevel: fillLevel,
+		BusyPoll: int(o.BusyPoll.Microseconds()),
+		SndBuf:   sendBuffer, Dedicated: o.CPU > 0,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)

@@ -140,6 +140,7 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 		return nil, err
 	}
 	q.shares.use(1)
+	d.queue.expect(init.Type)
 	return q, nil
 }
 

@@ -14,8 +14,14 @@ import (
 // Frames under random operations and on two threads, on the in-memory kernel.
 
 // TestConservation does random operations on both ends of a wire whose kernels
-// fail at random, and checks that no chunk is lost or doubled.
+// fail at random, and checks that no chunk is lost or doubled, whether the kernels have
+// all receive chunks or few of them.
 func TestConservation(t *testing.T) {
+	t.Run("all", func(t *testing.T) { conserve(t, 0) })
+	t.Run("few", func(t *testing.T) { conserve(t, 5) })
+}
+
+func conserve(t *testing.T, level int) {
 	operations := 1_000_000
 	if raceEnabled || testing.Short() {
 		operations = 100_000
@@ -30,7 +36,12 @@ func TestConservation(t *testing.T) {
 	ka, kb := xsktest.NewWire(
 		xsktest.KernelOptions{MTU: 4200, Lag: 5, OldTx: true, Hook: hook},
 		xsktest.KernelOptions{MTU: 4200, Lag: 3, Hook: hook})
-	ends := []*actor{{s: open(t, ka, small(ka))}, {s: open(t, kb, small(kb))}}
+	few := func(k *xsktest.Kernel) xsk.Config {
+		c := small(k)
+		c.FillLevel = level
+		return c
+	}
+	ends := []*actor{{s: open(t, ka, few(ka))}, {s: open(t, kb, few(kb))}}
 	for i := range operations {
 		ends[r.IntN(2)].step(r)
 		if i%1000 == 0 {
@@ -125,8 +136,10 @@ func (a *actor) finish(t *testing.T, k *xsktest.Kernel) {
 		a.s.Release(f[:n])
 	}
 	a.s.Reserve(nil)
-	if owners, ok := a.s.Census(); !ok || owners["fill"] != smallRx || owners["free"] != 32 {
-		t.Errorf("chunks %v, want 32 in fill and 32 free", owners)
+	owners, ok := a.s.Census()
+	if spare := smallRx - a.s.Level(); !ok || owners["fill"] != a.s.Level() ||
+		owners["free"] != 32+spare {
+		t.Errorf("chunks %v, want %d in fill and 32 free, and %d spare", owners, a.s.Level(), spare)
 	}
 }
 

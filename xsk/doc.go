@@ -86,6 +86,7 @@
 //
 //	chunk        4096 bytes; a frame of up to 3840 bytes fits one
 //	RxFrames     12288   48 MiB
+//	FillLevel    RxFrames
 //	TxFrames     2048    8 MiB, 16 MiB with multi-buffer
 //	TxBudget     128 descriptors a send call
 //	Mode         zero-copy if the driver can, reported in Info.ZeroCopy
@@ -100,6 +101,8 @@
 //	both ends at once, every byte                   TestTwoThreads, TestVethIntegrity
 //	a late kernel index costs nothing               TestTransmitBehindStaleIndex
 //	a held frame is not received into               TestHeldFrameIsNotReused
+//	the kernel has few frames while those suffice   TestFewFrames, TestMoreFrames,
+//	                                                TestKeptFrames, TestFill
 //	a frame is handed out once                      TestReserveIsExclusive
 //	misuse is noticed                               TestOwnership
 //	impossible kernel entries are ignored           TestKernelFaults

@@ -41,9 +41,13 @@ func (s *Socket) Receive(dst []RxFrame) int {
 		if got == 0 {
 			break
 		}
+		rose := s.level.found(got + s.rx.known())
 		n += s.take(batch.first, dst[n:])
 		n += s.take(batch.second, dst[n:])
 		s.rx.release(got)
+		if rose || s.level.low() {
+			s.lend()
+		}
 	}
 	if n == 0 {
 		s.reap() // forwarded frames come home to the fill ring
@@ -61,6 +65,7 @@ func (s *Socket) take(descs []Desc, dst []RxFrame) int {
 			s.stats.KernelFaults++
 			continue
 		}
+		s.level.lent--
 		more := d.Options&PktContd != 0
 		if s.part.pieces == 0 && !more {
 			s.umem.move(s.umem.index(d.Addr), ownerFill, ownerApp)
@@ -102,12 +107,19 @@ func (s *Socket) assemble(d Desc) bool {
 	return false
 }
 
-// refill gives one receive chunk to the kernel, published at once: the rare way.
+// refill takes one receive chunk home, published at once: the rare way.
 func (s *Socket) refill(addr uint64, from owner) {
-	s.umem.move(s.umem.index(addr), from, ownerFill)
+	c := s.umem.index(addr)
+	if s.level.room() == 0 {
+		s.umem.move(c, from, ownerFree)
+		s.level.spare = append(s.level.spare, c)
+		return
+	}
+	s.umem.move(c, from, ownerFill)
 	slot := s.fill.claim(1)
 	*slot.at(0) = addr
 	s.fill.submit(1)
+	s.level.lent++
 }
 
 // finish hands out the assembled frame.
@@ -137,23 +149,56 @@ func (s *Socket) Release(frames []RxFrame) {
 			need++
 		}
 	}
-	slots := s.fill.claim(need)
+	slots := s.fill.claim(min(need, s.level.room()))
 	k := uint32(0)
 	for i := range frames {
 		f := &frames[i]
-		addr := deref(f.Ref[0])
-		s.umem.move(s.umem.index(addr), ownerApp, ownerFill)
-		*slots.at(k) = addr
-		k++
+		k = s.home(deref(f.Ref[0]), slots, k)
 		if f.Ref[1] != 0 {
-			addr = deref(f.Ref[1])
-			s.umem.move(s.umem.index(addr), ownerApp, ownerFill)
-			*slots.at(k) = addr
-			k++
+			k = s.home(deref(f.Ref[1]), slots, k)
 		}
 		*f = RxFrame{}
 	}
 	s.fill.submit(k)
+	s.level.lent += k
+}
+
+// home takes a receive chunk back from the application, into slot k if there is one,
+// and returns the slot of the next.
+func (s *Socket) home(addr uint64, slots span[uint64], k uint32) uint32 {
+	c := s.umem.index(addr)
+	if k == slots.len() {
+		s.umem.move(c, ownerApp, ownerFree)
+		s.level.spare = append(s.level.spare, c)
+		return k
+	}
+	s.umem.move(c, ownerApp, ownerFill)
+	*slots.at(k) = addr
+	return k + 1
+}
+
+// Fill implements Filler.
+func (s *Socket) Fill(frames int) {
+	if s.closed {
+		return
+	}
+	s.level.raise(uint32(min(max(0, frames), maxFrames)))
+	s.lend()
+}
+
+// lend gives the kernel spare chunks, as many as it is to have.
+func (s *Socket) lend() {
+	l := &s.level
+	n := min(l.room(), uint32(len(l.spare)))
+	slots := s.fill.claim(n)
+	for i := range n {
+		c := l.spare[len(l.spare)-1]
+		l.spare = l.spare[:len(l.spare)-1]
+		s.umem.move(c, ownerFree, ownerFill)
+		*slots.at(i) = s.umem.addr(c)
+	}
+	s.fill.submit(n)
+	l.lent += n
 }
 
 // Reserve implements Link. It first takes back what the kernel completed, so

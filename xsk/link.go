@@ -62,6 +62,13 @@ type Link interface {
 	Close() error
 }
 
+// A Filler is a Link whose kernel does not have all receive frames at once.
+type Filler interface {
+	// Fill tells that so many frames may come before the next Receive. From then on
+	// the kernel has at least as many to receive into, if there are.
+	Fill(frames int)
+}
+
 // An RxFrame is one received frame: the bytes from the Ethernet header on,
 // without FCS, in one piece or, when the frame outgrew one chunk, in two.
 type RxFrame struct {

@@ -192,6 +192,9 @@ func (r *ring[T]) peek(n uint32) span[T] {
 	return s
 }
 
+// known returns how many entries more than were peeked are known to be there.
+func (r *ring[T]) known() uint32 { return r.theirs - r.ours }
+
 // release gives the n oldest peeked slots back to the kernel. The store is the
 // release: our reads of the entries come before it.
 func (r *ring[T]) release(n uint32) {

@@ -18,6 +18,7 @@ type Socket struct {
 	tx    txRing
 	comp  completionRing
 	umem  umem
+	level level
 	part  partial // frame whose last piece has not come yet
 	stats Stats
 	onWay uint32 // chunks queued for sending and not completed
@@ -92,6 +93,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	s.undo(func() error { return s.kernel.UnmapUMEM(mem) })
 	s.umem.init(mem, uint32(cfg.ChunkSize), uint32(cfg.RxFrames), uint32(cfg.TxFrames), lay.perTx)
+	s.level.init(uint32(cfg.FillLevel), uint32(cfg.RxFrames))
 
 	if s.fd, err = s.kernel.Socket(); err != nil {
 		return s.fail("socket", err)
@@ -112,7 +114,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	if err := s.setOptions(cfg, lay); err != nil {
 		return err
 	}
-	s.fillAll()
+	s.lend() // the driver may take chunks as soon as it is bound
 	flags, err := s.bind(cfg, lay)
 	if err != nil {
 		return err
@@ -122,6 +124,9 @@ func (s *Socket) open(cfg Config, lay layout) error {
 		return s.fail("read XDP_OPTIONS", err)
 	}
 	s.info.ZeroCopy = zc
+	if zc {
+		s.Fill(cfg.RxFrames) // the driver looks for more as long as its own ring has room
+	}
 	s.info.MultiBuffer = flags&BindMulti != 0
 	pieces := int(lay.perTx)
 	s.info.MaxFrame = min(s.info.MTU+ethLen+vlanLen,
@@ -188,18 +193,6 @@ func (s *Socket) setOptions(cfg Config, lay layout) error {
 		}
 	}
 	return nil
-}
-
-// fillAll gives every receive chunk to the kernel, before bind: the driver may
-// take frames as soon as it is bound.
-func (s *Socket) fillAll() {
-	n := s.umem.rxChunks
-	slots := s.fill.reserve(n)
-	for i := range n {
-		s.umem.move(i, ownerFree, ownerFill)
-		*slots.at(i) = s.umem.addr(i)
-	}
-	s.fill.submit(n)
 }
 
 // bind attaches the socket to its queue and returns the flags that did it. The

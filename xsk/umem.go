@@ -21,14 +21,14 @@ const (
 //
 //	       reserve            Transmit            completion
 //	free ----------> app(tx) ----------> tx ------------------> free   TX share
-//	       Open           Receive            Release
-//	free ----------> fill --------> rx/app ----------> fill            RX share
+//	        level          Receive            Release
+//	free <---------> fill --------> rx/app ----------> fill or free    RX share
 //	                                  | Forward
-//	                                  +--------> tx --completion-> fill
+//	                                  +--------> tx --completion-> fill or free
 type owner uint8
 
 const (
-	ownerFree owner = iota // nobody's: on the stack of free transmit frames
+	ownerFree owner = iota // nobody's: on the stack of free transmit frames, or spare
 	ownerFill              // the kernel's, to receive into, until it is in the RX ring
 	ownerRx                // ours: head of a frame whose tail has not come yet
 	ownerTx                // the kernel's, to send from, until it is in the CQ

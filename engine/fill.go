@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"math"
+
+	"xroce/roce"
+	"xroce/xsk"
+)
+
+// How many frames the kernel has to receive into. A peer that waits for our
+// acknowledgements sends a window and then stops, so few frames suffice for few
+// connections, and their bytes stay in the second level of the cache.
+const (
+	// fillLevel is the least, some windows of a QP: the answers to READs have none.
+	fillLevel = 1024
+	// fillPerQP is two windows.
+	fillPerQP = 512
+)
+
+// expect sees to it that there are frames for what peers of a type may send to a new QP
+// of it. Nothing holds back those of unreliable types. The caller holds mu.
+func (q *queue) expect(t roce.QPType) {
+	f, ok := q.link.(xsk.Filler)
+	switch {
+	case !ok:
+	case t == roce.TypeUC || t == roce.TypeUD || t == roce.TypeRawPacket:
+		f.Fill(math.MaxInt32)
+	default:
+		f.Fill(fillPerQP * q.qps.Len())
+	}
+}

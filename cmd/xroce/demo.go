@@ -94,11 +94,12 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 	if line != nil {
 		line.close()
 	}
-	if a.json {
+	switch {
+	case a.json:
 		if jsonErr := a.printJSON(report); jsonErr != nil {
 			return jsonErr
 		}
-	} else {
+	case err == nil || report.Passed+report.Failed > 0: // else the error says it all
 		a.printDemo(&report)
 	}
 	if err != nil {

@@ -89,6 +89,15 @@ func judgeByTshark(t *testing.T, file string) {
 	}
 }
 
+// TestDemoNowhere: where the packets cannot be kept nothing is said to have passed.
+func TestDemoNowhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "missing", "demo.pcapng")
+	i := bench{machine: goodMachine()}.run(t, append(quick, "--capture", file)...)
+	if i.code != exitFailure || i.stdout != "" || !strings.Contains(i.stderr, file) {
+		t.Errorf("code %d, %q, %q", i.code, i.stdout, i.stderr)
+	}
+}
+
 func TestDemoJSON(t *testing.T) {
 	i := bench{machine: goodMachine()}.run(t, append(quick, "--json", "--size", "5000")...)
 	var r demo.Report

@@ -194,11 +194,11 @@ func (d *Device) Direct() bool { return d.direct }
 // Failed tells whether the device is of no more use, closed or not. It never waits.
 func (d *Device) Failed() bool { return d.queue.dead.Load() }
 
-// Err says why the device is of no more use, nil while it is.
+// Err says why the device is of no more use, nil while it is. It takes the progress
+// lock: what the device stored before is seen by the caller, and what the caller wrote
+// by the device, in the sense of the Go memory model, which knows nothing of packets.
+// Who only spins asks Failed.
 func (d *Device) Err() error {
-	if !d.Failed() { // who spins asks each time, and is not to wait for a lock
-		return nil
-	}
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	return d.queue.err

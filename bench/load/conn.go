@@ -229,7 +229,7 @@ func (c *conn) addNap(d time.Duration) {
 // poll takes completions, or none, and refuses failed ones.
 func (c *conn) poll() ([]roce.Completion, error) {
 	n, err := c.cq.Poll(c.done)
-	if err == nil {
+	if err == nil && c.device.Failed() {
 		err = c.device.Err()
 	}
 	return c.check(n, err)

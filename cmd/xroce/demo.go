@@ -99,7 +99,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 		if jsonErr := a.printJSON(report); jsonErr != nil {
 			return jsonErr
 		}
-	case err == nil || report.Passed+report.Failed > 0: // else the error says it all
+	case err == nil || report.Wire.Backend != "": // else nothing began
 		a.printDemo(&report)
 	}
 	if err != nil {

@@ -94,6 +94,9 @@ func rcPing(how answering) func(*conn, worker.Options) (
 				return nil, 0, nil, err
 			}
 		}
+		// The other end's window may end a little later, and what it hears of the end
+		// of this device is not its work.
+		c.linger()
 		return w, total, roundTrips(hist), nil
 	}
 }

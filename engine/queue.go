@@ -34,6 +34,9 @@ const heldPackets = 1024
 //	           the frames that came by then are received, all of them
 //	send       ready QPs in turn write packets into free frames; one flush
 //
+// In direct mode a round that received ends there, and what its caller then posts is
+// sent in a round of its own.
+//
 // mu is the progress lock; everything below it is touched only with it held,
 // except what says otherwise.
 type queue struct {

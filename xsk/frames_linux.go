@@ -111,8 +111,7 @@ func (s *Socket) assemble(d Desc) bool {
 func (s *Socket) refill(addr uint64, from owner) {
 	c := s.umem.index(addr)
 	if s.level.room() == 0 {
-		s.umem.move(c, from, ownerFree)
-		s.level.spare = append(s.level.spare, c)
+		s.save(c, from)
 		return
 	}
 	s.umem.move(c, from, ownerFill)
@@ -168,13 +167,18 @@ func (s *Socket) Release(frames []RxFrame) {
 func (s *Socket) home(addr uint64, slots span[uint64], k uint32) uint32 {
 	c := s.umem.index(addr)
 	if k == slots.len() {
-		s.umem.move(c, ownerApp, ownerFree)
-		s.level.spare = append(s.level.spare, c)
+		s.save(c, ownerApp)
 		return k
 	}
 	s.umem.move(c, ownerApp, ownerFill)
 	*slots.at(k) = addr
 	return k + 1
+}
+
+// save makes a receive chunk a spare one.
+func (s *Socket) save(c uint32, from owner) {
+	s.umem.move(c, from, ownerFree)
+	s.level.spare = append(s.level.spare, c)
 }
 
 // Fill implements Filler.

@@ -273,7 +273,7 @@ var mutants = []mutant{
 }
 
 // TestMutants makes each mutant strike in several seeds: one of the invariants
-// that are meant to find it must, in most, and in the others none other.
+// that are meant to find it must, in four of five, and in the others none other.
 func TestMutants(t *testing.T) { hunt(t, mutants) }
 
 func hunt(t *testing.T, mutants []mutant) {
@@ -299,7 +299,7 @@ func hunt(t *testing.T, mutants []mutant) {
 				t.Errorf("%s: found by %s", mt.name, r.Violation)
 			}
 		}
-		if struck < few || 3*found < 2*struck {
+		if struck < few || 5*found < 4*struck {
 			t.Errorf("%s: struck in %d runs, found in %d", mt.name, struck, found)
 		}
 	}

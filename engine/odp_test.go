@@ -13,6 +13,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/pager"
+	"xroce/engine/pager/pagertest"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/mem"
@@ -25,20 +26,7 @@ var odpPage = os.Getpagesize()
 // odpMap maps memory that nobody touched, or a file.
 func odpMap(t *testing.T, pages int, f *os.File) []byte {
 	t.Helper()
-	fd, flags := -1, unix.MAP_ANON|unix.MAP_PRIVATE
-	if f != nil {
-		fd, flags = int(f.Fd()), unix.MAP_SHARED
-	}
-	b, err := unix.Mmap(fd, 0, pages*odpPage, unix.PROT_READ|unix.PROT_WRITE, flags)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Munmap(b); err != nil && !errors.Is(err, unix.EINVAL) {
-			t.Error(err) // EINVAL: the test did it
-		}
-	})
-	return b
+	return pagertest.Map(t, pages*odpPage, unix.PROT_READ|unix.PROT_WRITE, f)
 }
 
 // odpFile is a file with a hole of so many pages.
@@ -188,7 +176,7 @@ func TestRowD13Holes(t *testing.T) {
 		// reads says that it may be read.
 		reads bool
 	}{
-		"unmapped": {nil, func(t *testing.T, b []byte) { must(t, unix.Munmap(b)) }, false},
+		"unmapped": {nil, func(t *testing.T, b []byte) { pagertest.Unmap(t, b) }, false},
 		"no right": {nil, func(t *testing.T, b []byte) {
 			must(t, unix.Mprotect(b, unix.PROT_NONE))
 		}, false},
@@ -338,7 +326,7 @@ func TestRowD16(t *testing.T) {
 		w.run(asked)
 		must(t, b.mr.Deregister())
 		must(t, b.mr.Deregister())
-		must(t, unix.Munmap(memory))
+		pagertest.Unmap(t, memory)
 		if wc := w.take(a.cq, 1)[0]; wc.Status != roce.StatusRemAccessErr {
 			t.Fatalf("a WRITE with a dead key: %s", wc.Status)
 		}

@@ -73,6 +73,7 @@ var fenced = map[string]string{
 	"roce/mem/address.go": "regions are address ranges, not Go slices",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
+	"engine/pager/pagertest/place_linux.go": "the same for tests, which map it and unmap it",
 }
 
 // importRules judge what a file imports.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/pager"
+	"xroce/engine/pager/pagertest"
 	"xroce/roce/mem"
 )
 
@@ -32,7 +33,7 @@ func TestPrefetch(t *testing.T) {
 	}
 	must(t, r.Map(first))
 	expectStats(t, r.Stats(), pager.Stats{PagePrefetch: 3 * pages})
-	must(t, unix.Madvise(bytesOf(addr, pages), unix.MADV_DONTNEED))
+	must(t, unix.Madvise(pagertest.Bytes(addr, pages*page), unix.MADV_DONTNEED))
 	must(t, r.Map(first)) // which notices, and brings nothing in
 	want := pager.Stats{
 		PagePrefetch: 3 * pages, PageInvalidations: pages, PageInvalidationsHandled: 4,
@@ -113,7 +114,7 @@ func TestPrefetchGivesWay(t *testing.T) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ,
 		unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	must(t, err)
-	defer unmap(t, b)
+	defer func() { must(t, unix.Munmap(b)) }()
 	all, addr := regionOf(t, p, b)
 	for range 1000 {
 		must(t, all.Prefetch(pager.Range{Addr: addr, Length: n}, false, false))

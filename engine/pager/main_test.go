@@ -1,7 +1,6 @@
 package pager_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/pager"
+	"xroce/engine/pager/pagertest"
 	"xroce/roce/mem"
 )
 
@@ -29,31 +29,13 @@ func newPager(t *testing.T) *pager.Pager {
 // mapped returns memory of the kernel's that nobody touched, of so many pages.
 func mapped(t *testing.T, pages, prot int) []byte {
 	t.Helper()
-	b, err := unix.Mmap(-1, 0, pages*page, prot, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unmap(t, b) })
-	return b
+	return pagertest.Map(t, pages*page, prot, nil)
 }
 
 // mapFile maps a file.
 func mapFile(t *testing.T, f *os.File, pages, prot int) []byte {
 	t.Helper()
-	b, err := unix.Mmap(int(f.Fd()), 0, pages*page, prot, unix.MAP_SHARED)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unmap(t, b) })
-	return b
-}
-
-// unmap unmaps memory, unless the test did.
-func unmap(t *testing.T, b []byte) {
-	t.Helper()
-	if err := unix.Munmap(b); err != nil && !errors.Is(err, unix.EINVAL) {
-		t.Error(err)
-	}
+	return pagertest.Map(t, pages*page, prot, f)
 }
 
 // newFile returns an empty file.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/pager"
+	"xroce/engine/pager/pagertest"
 	"xroce/roce/mem"
 )
 
@@ -76,7 +77,7 @@ func TestInvalidations(t *testing.T) {
 		}, mem.OK, true},
 		"a hole in a file": {nil, mem.OK, true},
 		"munmap": {func(t *testing.T, b []byte) {
-			must(t, unix.Munmap(b))
+			pagertest.Unmap(t, b)
 		}, mem.FaultUnmapped, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +109,25 @@ func TestInvalidations(t *testing.T) {
 	}
 }
 
+// TestInvalidationsAcrossBlocks: pages that go away on both sides of what is looked at at
+// once are noticed by one access, in two steps.
+func TestInvalidationsAcrossBlocks(t *testing.T) {
+	p := newPager(t)
+	b := mapped(t, 2*int(pagertest.Block), readWrite)[int(pagertest.Block)-page:][:3*page]
+	r, addr := regionOf(t, p, b)
+	data := make([]byte, len(b))
+	store := func() mem.Fault { return r.Store(addr, data) }
+	expect(t, "before", store, mem.OK, true)
+	p.Idle()
+	must(t, unix.Madvise(b, unix.MADV_DONTNEED))
+	expect(t, "after", store, mem.OK, true)
+	r.Close()
+	expectStats(t, r.Stats(), pager.Stats{
+		PageFaults: 6, PageFaultsHandled: 2,
+		PageInvalidations: 3, PageInvalidationsHandled: 2,
+	})
+}
+
 // TestMoved: memory that mremap moved is at its new address and nowhere else, and
 // something else that is mapped at the old one is what is accessed there.
 func TestMoved(t *testing.T) {
@@ -120,8 +140,8 @@ func TestMoved(t *testing.T) {
 	store := func() mem.Fault { return r.Store(addr, []byte{7}) }
 	expect(t, "store", store, mem.OK, true)
 	aim := mapped(t, 2, readWrite)
-	moved, err := unix.MremapPtr(unsafePointer(addr), uintptr(2*page),
-		unsafePointer(pager.AddressOf(aim)), uintptr(2*page),
+	moved, err := unix.MremapPtr(pagertest.Pointer(addr), uintptr(2*page),
+		pagertest.Pointer(pager.AddressOf(aim)), uintptr(2*page),
 		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
 	must(t, err)
 	expect(t, "at the old address", store, mem.FaultUnmapped, false)
@@ -138,10 +158,7 @@ func TestMoved(t *testing.T) {
 	f := newFile(t)
 	_, err = f.WriteString("else")
 	must(t, err)
-	again, err := unix.MmapPtr(int(f.Fd()), 0, unsafePointer(addr), uintptr(page),
-		unix.PROT_READ, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
-	must(t, err)
-	defer func() { must(t, unix.MunmapPtr(again, uintptr(page))) }()
+	pagertest.MapAt(t, addr, page, unix.PROT_READ, unix.MAP_FIXED_NOREPLACE, f)
 	settle(func() mem.Fault { return r.Load(addr, one) })
 	if one[0] != 'e' {
 		t.Errorf("what is mapped there now begins with %q", one[0])
@@ -226,15 +243,12 @@ func TestHoleUnmapped(t *testing.T) {
 		t.Fatalf("behind the end of the file: %s", got)
 	}
 	p.Idle()
-	must(t, unix.Munmap(b))
+	pagertest.Unmap(t, b)
 	if got := hole(); got != mem.FaultUnmapped {
 		t.Fatalf("unmapped: %s", got)
 	}
-	_, err := unix.MmapPtr(-1, 0, unsafePointer(addr), uintptr(2*page), readWrite,
-		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED_NOREPLACE)
-	must(t, err)
+	pagertest.MapAt(t, addr, 2*page, readWrite, unix.MAP_FIXED_NOREPLACE, nil)
 	expect(t, "mapped again", hole, mem.OK, true)
-	must(t, unix.MunmapPtr(unsafePointer(addr), uintptr(2*page)))
 }
 
 // TestAllowList: a region may name all and grant some of it.

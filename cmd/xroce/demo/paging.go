@@ -47,10 +47,10 @@ func playPaging(ctx context.Context, c *cast) (err error) {
 		return err
 	}
 	stats := s.stats()
-	if err := unix.Munmap(s.memory); err != nil {
+	// Unmapped it would be anybody's, this process's own run time's before all.
+	if err := unix.Mprotect(s.memory, unix.PROT_NONE); err != nil {
 		return err
 	}
-	s.memory = nil
 	if err := s.forget(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ type pagedScene struct {
 	tally
 	talk   *talk
 	mr     [2]*engine.MR
-	memory []byte // of host 1, nil when it was unmapped
+	memory []byte // of host 1
 	round  byte
 }
 
@@ -112,14 +112,7 @@ func newPagedScene(p *pair, t tally, talk *talk) (*pagedScene, error) {
 }
 
 func (s *pagedScene) close() error {
-	var errs []error
-	for _, mr := range s.mr {
-		errs = append(errs, mr.Deregister())
-	}
-	if s.memory != nil {
-		errs = append(errs, unix.Munmap(s.memory))
-	}
-	return errors.Join(errs...)
+	return errors.Join(s.mr[0].Deregister(), s.mr[1].Deregister(), unix.Munmap(s.memory))
 }
 
 // stats are those of the paged region.
@@ -169,7 +162,7 @@ func (s *pagedScene) write(ctx context.Context, what string) error {
 	return s.fence()
 }
 
-// refused writes to what is no memory any more.
+// refused writes to what nobody may touch any more.
 func (s *pagedScene) refused(ctx context.Context) error {
 	const n = 64
 	if err := s.end[0].QP.PostSend(s.request(roce.OpWrite, n)); err != nil {
@@ -178,7 +171,7 @@ func (s *pagedScene) refused(ctx context.Context) error {
 	s.talk.carried(0, roce.OpWrite, n)
 	s.talk.refused()
 	want := &roce.Completion{Status: roce.StatusRemAccessErr, QPN: s.end[0].QP.QPN()}
-	return s.expect(ctx, s.tally, "WRITE to memory that was unmapped",
+	return s.expect(ctx, s.tally, "WRITE to memory that nobody may touch",
 		[2]*roce.Completion{want, nil})
 }
 

@@ -43,7 +43,7 @@ var scenes = []scene{
 		playMatrix,
 	},
 	{
-		"paging", "memory nobody touched is written to, taken away, prefetched, read, unmapped",
+		"paging", "memory nobody touched is written to, taken away, prefetched, read, closed",
 		playPaging,
 	},
 	{"UC", "SEND, WRITE, both also with immediate, from 0 bytes to 64 KiB: every byte", playUC},

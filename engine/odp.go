@@ -56,6 +56,9 @@ func (m *ODPMemory) implicit() bool {
 // What happens to a peer while pages are brought in is in package roce: it is told to try
 // again (RNR NAK), so it should have an RNR_RETRY of 7. What has no memory, as behind the
 // end of a file, is refused as any other range that may not be accessed.
+//
+// Deregister what is unmapped for good: the kernel gives its addresses to whoever maps
+// memory next, be it the Go run time, and the key reaches what is there.
 func (d *Device) RegODP(pd *PD, buf []byte, access mem.Access) (*MR, error) {
 	addr := pager.AddressOf(buf)
 	return d.regODP(pd, ODPMemory{Start: addr, Length: uint64(len(buf))}, access, buf)

@@ -102,12 +102,12 @@ func TestWithoutPopulate(t *testing.T) {
 	data := []byte{1}
 	store := func() mem.Fault { return r.Store(addr, data) }
 	load := func() mem.Fault { return r.Load(addr+2*uint64(page), data) }
-	expect(t, "store", store, mem.OK, true)
-	expect(t, "load", load, mem.OK, true)
+	expect(t, p, "store", store, mem.OK, true)
+	expect(t, p, "load", load, mem.OK, true)
 	f := newFile(t)
 	must(t, f.Truncate(int64(page)))
 	r2, at := regionOf(t, p, mapFile(t, f, 2, readWrite))
-	expect(t, "behind the end of a file", func() mem.Fault {
+	expect(t, p, "behind the end of a file", func() mem.Fault {
 		return r2.Load(at+uint64(page), data)
 	}, mem.FaultUnmapped, true)
 }

@@ -74,12 +74,17 @@ func settle(access func() mem.Fault) (f mem.Fault, waited bool) {
 	return f, waited
 }
 
-// expect settles an access and wants it to end, and to wait or not.
-func expect(t *testing.T, what string, access func() mem.Fault, want mem.Fault, wait bool) {
+// expect settles an access and wants it to end, and to wait or not. When it returns
+// nothing is under way: a page may be seen before the worker is through with it, and
+// asked for once more just when it came; the worker must not meet what the test does next.
+func expect(
+	t *testing.T, p *pager.Pager, what string, access func() mem.Fault, want mem.Fault, wait bool,
+) {
 	t.Helper()
 	if f, waited := settle(access); f != want || waited != wait {
 		t.Errorf("%s: %s, waited %t; want %s, %t", what, f, waited, want, wait)
 	}
+	p.Idle()
 }
 
 // expectStats compares what was counted.

@@ -21,20 +21,20 @@ func TestUntouched(t *testing.T) {
 	r, addr := regionOf(t, p, b)
 	in, out := []byte("hello"), make([]byte, 5)
 	at := addr + uint64(page) - 2 // two pages of it
-	expect(t, "store", func() mem.Fault { return r.Store(at, in) }, mem.OK, true)
-	expect(t, "load", func() mem.Fault { return r.Load(at, out) }, mem.OK, false)
+	expect(t, p, "store", func() mem.Fault { return r.Store(at, in) }, mem.OK, true)
+	expect(t, p, "load", func() mem.Fault { return r.Load(at, out) }, mem.OK, false)
 	if !bytes.Equal(in, out) || !bytes.Equal(b[page-2:][:5], in) {
 		t.Errorf("loaded %q, in memory is %q", out, b[page-2:][:5])
 	}
-	expect(t, "store again", func() mem.Fault { return r.Store(at, in) }, mem.OK, false)
+	expect(t, p, "store again", func() mem.Fault { return r.Store(at, in) }, mem.OK, false)
 	word := addr + 4*uint64(page)
 	var old uint64
 	add := func() (f mem.Fault) {
 		old, f = r.Word(word, mem.FetchAddOp, 7, 0)
 		return f
 	}
-	expect(t, "add", add, mem.OK, true)
-	expect(t, "add again", add, mem.OK, false)
+	expect(t, p, "add", add, mem.OK, true)
+	expect(t, p, "add again", add, mem.OK, false)
 	if now := binary.NativeEndian.Uint64(b[4*page:]); old != 7 || now != 14 {
 		t.Errorf("the second time the word was %d and is %d, want 7 and 14", old, now)
 	}
@@ -56,8 +56,8 @@ func TestAll(t *testing.T) {
 	pages := 2 * pager.Span / page
 	r, addr := regionOf(t, p, mapped(t, pages, readWrite))
 	all := func() mem.Fault { return r.Present(addr, uint64(pages*page), true) }
-	expect(t, "all", all, mem.OK, true)
-	expect(t, "behind the span", func() mem.Fault {
+	expect(t, p, "all", all, mem.OK, true)
+	expect(t, p, "behind the span", func() mem.Fault {
 		return r.Present(addr+pager.Span, 1, false)
 	}, mem.OK, true)
 	r.Close()
@@ -95,12 +95,9 @@ func TestInvalidations(t *testing.T) {
 			r, addr := regionOf(t, p, b)
 			data := bytes.Repeat([]byte{1}, 3*page)
 			store := func() mem.Fault { return r.Store(addr, data) }
-			expect(t, "before", store, mem.OK, true)
-			// A page may be seen before the worker is through with it, which brings it
-			// back when it goes away under its hands.
-			p.Idle()
+			expect(t, p, "before", store, mem.OK, true)
 			take.do(t, b)
-			expect(t, "after", store, take.then, take.waits)
+			expect(t, p, "after", store, take.then, take.waits)
 			s := r.Stats()
 			if s.PageInvalidations != 3 || s.PageInvalidationsHandled != 1 {
 				t.Errorf("statistics are %+v, want 3 pages invalidated at once", s)
@@ -113,14 +110,14 @@ func TestInvalidations(t *testing.T) {
 // once are noticed by one access, in two steps.
 func TestInvalidationsAcrossBlocks(t *testing.T) {
 	p := newPager(t)
-	b := mapped(t, 2*int(pagertest.Block), readWrite)[int(pagertest.Block)-page:][:3*page]
+	block := int(pagertest.Block)
+	b := mapped(t, 2*block/page, readWrite)[block-page:][:3*page]
 	r, addr := regionOf(t, p, b)
 	data := make([]byte, len(b))
 	store := func() mem.Fault { return r.Store(addr, data) }
-	expect(t, "before", store, mem.OK, true)
-	p.Idle()
+	expect(t, p, "before", store, mem.OK, true)
 	must(t, unix.Madvise(b, unix.MADV_DONTNEED))
-	expect(t, "after", store, mem.OK, true)
+	expect(t, p, "after", store, mem.OK, true)
 	r.Close()
 	expectStats(t, r.Stats(), pager.Stats{
 		PageFaults: 6, PageFaultsHandled: 2,
@@ -138,15 +135,15 @@ func TestMoved(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	store := func() mem.Fault { return r.Store(addr, []byte{7}) }
-	expect(t, "store", store, mem.OK, true)
+	expect(t, p, "store", store, mem.OK, true)
 	aim := mapped(t, 2, readWrite)
 	moved, err := unix.MremapPtr(pagertest.Pointer(addr), uintptr(2*page),
 		pagertest.Pointer(pager.AddressOf(aim)), uintptr(2*page),
 		unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
 	must(t, err)
-	expect(t, "at the old address", store, mem.FaultUnmapped, false)
+	expect(t, p, "at the old address", store, mem.FaultUnmapped, false)
 	one := make([]byte, 1)
-	expect(t, "at the new address", func() mem.Fault {
+	expect(t, p, "at the new address", func() mem.Fault {
 		return r.Load(uint64(uintptr(moved)), one)
 	}, mem.OK, false)
 	if one[0] != 7 {
@@ -185,20 +182,21 @@ func TestNotThere(t *testing.T) {
 	}
 	at := pager.AddressOf(file)
 	settle(load(at)) // it may be in the page cache already
-	expect(t, "behind the end of a file", load(at+2*uint64(page)), mem.FaultUnmapped, true)
-	expect(t, "store there", store(at+2*uint64(page)), mem.FaultUnmapped, true)
+	p.Idle()
+	expect(t, p, "behind the end of a file", load(at+2*uint64(page)), mem.FaultUnmapped, true)
+	expect(t, p, "store there", store(at+2*uint64(page)), mem.FaultUnmapped, true)
 	must(t, f.Truncate(int64(3*page)))
-	expect(t, "the file grew", load(at+2*uint64(page)), mem.OK, true)
+	expect(t, p, "the file grew", load(at+2*uint64(page)), mem.OK, true)
 	must(t, f.Truncate(0))
-	expect(t, "the file was truncated", load(at), mem.FaultUnmapped, true)
-	expect(t, "constant", load(pager.AddressOf(constant)), mem.OK, true)
-	expect(t, "store to constant", store(pager.AddressOf(constant)), mem.FaultUnmapped, false)
-	expect(t, "store to absent constant", store(pager.AddressOf(constant)+uint64(page)),
+	expect(t, p, "the file was truncated", load(at), mem.FaultUnmapped, true)
+	expect(t, p, "constant", load(pager.AddressOf(constant)), mem.OK, true)
+	expect(t, p, "store to constant", store(pager.AddressOf(constant)), mem.FaultUnmapped, false)
+	expect(t, p, "store to absent constant", store(pager.AddressOf(constant)+uint64(page)),
 		mem.FaultUnmapped, true)
-	expect(t, "no right", load(pager.AddressOf(nothing)), mem.FaultUnmapped, true)
-	expect(t, "the zero page", load(0), mem.FaultUnmapped, false)
-	expect(t, "the kernel", load(1<<63), mem.FaultUnmapped, false)
-	expect(t, "no canonical address", load(1<<60), mem.FaultUnmapped, false)
+	expect(t, p, "no right", load(pager.AddressOf(nothing)), mem.FaultUnmapped, true)
+	expect(t, p, "the zero page", load(0), mem.FaultUnmapped, false)
+	expect(t, p, "the kernel", load(1<<63), mem.FaultUnmapped, false)
+	expect(t, p, "no canonical address", load(1<<60), mem.FaultUnmapped, false)
 	_, f0 := r.Word(pager.AddressOf(constant), mem.CompareSwapOp, 0, 1)
 	if f0 != mem.FaultUnmapped {
 		t.Errorf("swap in constant memory: %s", f0)
@@ -248,7 +246,7 @@ func TestHoleUnmapped(t *testing.T) {
 		t.Fatalf("unmapped: %s", got)
 	}
 	pagertest.MapAt(t, addr, 2*page, readWrite, unix.MAP_FIXED_NOREPLACE, nil)
-	expect(t, "mapped again", hole, mem.OK, true)
+	expect(t, p, "mapped again", hole, mem.OK, true)
 }
 
 // TestAllowList: a region may name all and grant some of it.

@@ -367,6 +367,12 @@ func TestRowD10Depth(t *testing.T) {
 	if !errors.Is(err, ErrLayout) || !strings.Contains(err.Error(), "pieces[0].lkey") {
 		t.Errorf("nine deep: %v", err)
 	}
+	// A piece of no bytes is not part of the layout, so its key is not either.
+	flat := s.region(8, 0, rw)
+	of := s.indirect(s.list(Piece{0, 0, r.LKey()}, Piece{0, 8, flat.LKey()}), rw)
+	if got := s.all(of); !bytes.Equal(got, flat.Bytes()) {
+		t.Errorf("beside a piece of nothing: %v, want %v", got, flat.Bytes())
+	}
 }
 
 // TestRowD12Bounds compares the closed form of what a block reaches with unbounded

@@ -51,7 +51,9 @@ func List(pieces []mem.Piece, from []*Mirror) (*mem.Layout, *Mirror) {
 	for i, p := range pieces {
 		off := p.Addr - from[i].Region.Addr()
 		m.Bytes = append(m.Bytes, from[i].Bytes[off:off+p.Length]...)
-		m.Depth = max(m.Depth, from[i].Depth+1)
+		if p.Length > 0 { // one of nothing is not part of the layout
+			m.Depth = max(m.Depth, from[i].Depth+1)
+		}
 	}
 	return l, m
 }

@@ -1,7 +1,9 @@
 package pagertest
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -15,45 +17,54 @@ import (
 // memory of this package begins at a multiple of it.
 var Block = uint64(64 * os.Getpagesize())
 
-// next is where the next memory goes: from 128 GiB on, which is above any program and
-// below Go's heap, the stacks and what the kernel finds a place for, also where addresses
-// have 39 bits.
+// next is where the next memory goes. On amd64 that is between the last address that Go
+// gives its heap, which it puts anywhere below 2^46, and where the kernel begins; else it
+// is above any program and below what the kernel finds a place for, also where addresses
+// have 39 bits. What is there already is passed over.
 var next atomic.Uint64
 
-func init() { next.Store(1 << 37) }
-
-// Place returns an address, a multiple of Block, at which nothing is mapped, nor behind
-// it for n bytes and one Block more. What the test maps there is unmapped when it ends.
-func Place(t testing.TB, n int) uint64 {
-	t.Helper()
-	room := (uint64(n)+Block-1)&^(Block-1) + Block
-	at := next.Add(room) - room
-	t.Cleanup(func() { unmap(t, at, n) })
-	return at
+func init() {
+	next.Store(1 << 37)
+	if runtime.GOARCH == "amd64" {
+		next.Store(3 << 45)
+	}
 }
 
 // Map maps n bytes, a multiple of the page size, that nobody touched: of a file, shared,
-// or anonymous and private if f is nil. They begin at a multiple of Block.
+// or anonymous and private if f is nil. They begin at a multiple of Block, and what the
+// test has there in the end is unmapped.
 func Map(t testing.TB, n, prot int, f *os.File) []byte {
 	t.Helper()
-	at := Place(t, n)
-	MapAt(t, at, n, prot, unix.MAP_FIXED_NOREPLACE, f)
-	return Bytes(at, n)
+	room := (uint64(n)+Block-1)&^(Block-1) + Block // nothing touches what is next
+	for {
+		at := next.Add(room) - room
+		if err := mapAt(at, n, prot, unix.MAP_FIXED_NOREPLACE, f); err == nil {
+			t.Cleanup(func() { unmap(t, at, n) })
+			return Bytes(at, n)
+		} else if !errors.Is(err, unix.EEXIST) {
+			t.Fatalf("mapping %d bytes at %#x: %v", n, at, err)
+		}
+	}
 }
 
-// MapAt does it at an address of a Place. The flags say what is there already:
-// MAP_FIXED_NOREPLACE that nothing is, MAP_FIXED that it may go.
+// MapAt maps n bytes at an address of Map's. The flags say what is there: with
+// MAP_FIXED_NOREPLACE nothing may be, with MAP_FIXED it goes.
 func MapAt(t testing.TB, at uint64, n, prot, flags int, f *os.File) {
 	t.Helper()
+	if err := mapAt(at, n, prot, flags, f); err != nil {
+		t.Fatalf("mapping %d bytes at %#x: %v", n, at, err)
+	}
+}
+
+func mapAt(at uint64, n, prot, flags int, f *os.File) error {
 	fd := -1
 	if f != nil {
 		fd, flags = int(f.Fd()), flags|unix.MAP_SHARED
 	} else {
 		flags |= unix.MAP_ANON | unix.MAP_PRIVATE
 	}
-	if _, err := unix.MmapPtr(fd, 0, Pointer(at), uintptr(n), prot, flags); err != nil {
-		t.Fatalf("mapping %d bytes at %#x: %v", n, at, err)
-	}
+	_, err := unix.MmapPtr(fd, 0, Pointer(at), uintptr(n), prot, flags)
+	return err
 }
 
 // Unmap unmaps memory of Map. The test may go on to use its address.

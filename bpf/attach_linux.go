@@ -44,7 +44,7 @@ func attach(prog *ebpf.Program, ifindex int, dev device, mode Mode) (attached, e
 	return attached{link: l, mode: Generic, nativeErr: nativeErr}, nil
 }
 
-// mayFallBack tells whether generic mode can work where native mode failed:
+// mayFallBack reports whether generic mode can work where native mode failed:
 // not when somebody else is there, the device is gone or we are not allowed.
 func mayFallBack(err error) bool {
 	for _, errno := range []error{unix.EBUSY, unix.EEXIST, unix.EPERM, unix.ENODEV} {

@@ -37,7 +37,7 @@ type Options struct {
 
 // Support says what this thread may do with the program on this kernel.
 type Support struct {
-	// Load tells whether the program was loaded and its maps were made. Probe
+	// Load reports whether the program was loaded and its maps were made. Probe
 	// throws both away again.
 	Load bool
 

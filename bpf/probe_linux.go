@@ -2,7 +2,7 @@ package bpf
 
 import "errors"
 
-// Probe tells whether this thread can load the program on this kernel, by
+// Probe reports whether this thread can load the program on this kernel, by
 // loading it and throwing it away. It touches no interface. The error is one
 // of the probe itself, not the answer no.
 func Probe() (Support, error) {

@@ -38,6 +38,6 @@ func (d *Device) AllocMR(pd *PD, n int, access mem.Access) (*MR, error) {
 	return m, nil
 }
 
-// Huge tells whether the region is of huge pages that were reserved for it. Others
+// Huge reports whether the region is of huge pages that were reserved for it. Others
 // may be of huge pages, too, which the kernel does not tell.
 func (m *MR) Huge() bool { return m.huge }

@@ -14,7 +14,7 @@ import (
 	"xroce/roce/mem"
 )
 
-// mapped tells whether an address is in a mapping of this process.
+// mapped reports whether an address is in a mapping of this process.
 func mapped(t *testing.T, addr uint64) bool {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")

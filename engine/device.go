@@ -188,10 +188,10 @@ func (d *Device) followPort(w PortWatcher) {
 // use; Err tells why.
 func (d *Device) Done() <-chan struct{} { return d.failed }
 
-// Direct tells whether the device was opened with Options.Direct.
+// Direct reports whether the device was opened with Options.Direct.
 func (d *Device) Direct() bool { return d.direct }
 
-// Failed tells whether the device is of no more use, closed or not. It never waits.
+// Failed reports whether the device is of no more use, closed or not. It never waits.
 func (d *Device) Failed() bool { return d.queue.dead.Load() }
 
 // Err says why the device is of no more use, nil while it is. It takes the progress

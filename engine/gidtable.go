@@ -19,7 +19,7 @@ type gidSlot struct {
 	mac     [6]byte
 }
 
-// same tells whether both are the same address on the same network.
+// same reports whether both are the same address on the same network.
 func (s gidSlot) same(o gidSlot) bool { return s.gid == o.gid && s.vlan == o.vlan }
 
 // A gidTable follows the addresses of a port as the kernel's cache does
@@ -155,7 +155,7 @@ func (t *gidTable) find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
 	return GIDEntry{}, false
 }
 
-// has tells whether an address is in the table, on this VLAN.
+// has reports whether an address is in the table, on this VLAN.
 func (t *gidTable) has(gid wire.GID, vlan uint16) bool {
 	_, ok := t.find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == gid && e.VLAN == vlan })
 	return ok

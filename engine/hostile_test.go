@@ -30,7 +30,7 @@ const (
 )
 
 // hostile are frames that a right one is made into, with the counter that must
-// move by one. reseal tells whether the ICRC is made right again.
+// move by one. reseal reports whether the ICRC is made right again.
 var hostile = []struct {
 	name    string
 	counter string

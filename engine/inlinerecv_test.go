@@ -12,7 +12,7 @@ import (
 	"xroce/roce/mem"
 )
 
-// rides tells whether what a new QP of a device receives waits for the poll.
+// rides reports whether what a new QP of a device receives waits for the poll.
 func rides(t *testing.T, init engine.QPInit) bool {
 	t.Helper()
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})

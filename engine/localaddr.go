@@ -8,13 +8,13 @@ import "xroce/roce/wire"
 // came for it is dropped, and so is what would leave from it: the peer and this end
 // both give up when their retries do, and go on if the address comes back before.
 
-// isLocal tells whether packets for an address, on this VLAN, are for us.
+// isLocal reports whether packets for an address, on this VLAN, are for us.
 func (q *queue) isLocal(gid wire.GID, vlan uint16) bool {
 	_, ok := q.local[localAddr{gid, vlan}]
 	return ok
 }
 
-// mayLeave tells whether a frame of ours says that it comes from an address that
+// mayLeave reports whether a frame of ours says that it comes from an address that
 // we have.
 func (q *queue) mayLeave(frame []byte) bool {
 	src, vlan, ok := wire.FrameSource(frame)
@@ -32,7 +32,7 @@ func (q *queue) setLocal(addrs map[localAddr]struct{}, mac [6]byte) {
 	q.local, q.own.mac = addrs, mac
 }
 
-// isOwnVLAN tells whether the device has an address on a VLAN; every device is on
+// isOwnVLAN reports whether the device has an address on a VLAN; every device is on
 // that without a tag. The caller holds mu.
 func (q *queue) isOwnVLAN(vlan uint16) bool {
 	if vlan == 0 {

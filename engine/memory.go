@@ -156,7 +156,7 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	})
 }
 
-// overlap tells whether two pieces of memory have bytes in common.
+// overlap reports whether two pieces of memory have bytes in common.
 func overlap(a, b []byte) bool {
 	x, y := mem.MemoryOf(a, 0).Addr, mem.MemoryOf(b, 0).Addr
 	return x < y+uint64(len(b)) && y < x+uint64(len(a))

@@ -53,7 +53,7 @@ func (q *QP) AttachMulticast(group wire.GID) error {
 	return nil
 }
 
-// mayAttach tests whether the QP can enter the group, and tells whether it is
+// mayAttach tests whether the QP can enter the group, and reports whether it is
 // the first one there.
 func (q *QP) mayAttach(group wire.GID) (first bool, err error) {
 	queue := q.device.queue
@@ -84,7 +84,7 @@ func (q *QP) DetachMulticast(group wire.GID) error {
 	return d.disown(group)
 }
 
-// detach takes the QP out of a group and tells whether nobody is left in it.
+// detach takes the QP out of a group and reports whether nobody is left in it.
 func (q *QP) detach(group wire.GID) (empty bool, err error) {
 	queue := q.device.queue
 	queue.mu.Lock()
@@ -103,7 +103,7 @@ func (q *queue) attach(qp *QP, group wire.GID) {
 	q.groups[group] = append(q.groups[group], qp)
 }
 
-// detach takes a QP out of a group that it is in, and tells whether nobody is
+// detach takes a QP out of a group that it is in, and reports whether nobody is
 // left in it. The caller holds mu.
 func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
 	members := slices.DeleteFunc(q.groups[group], func(m *QP) bool { return m == qp })
@@ -157,7 +157,7 @@ func (d *Device) disown(group wire.GID) error {
 	return errors.Join(errs...)
 }
 
-// needs tells whether a group with members has a key: groups share MAC addresses.
+// needs reports whether a group with members has a key: groups share MAC addresses.
 func (d *Device) needs(key bpf.Key) bool {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()

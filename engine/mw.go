@@ -53,7 +53,7 @@ func (p *PD) AllocMW(t mem.WindowType) (*MW, error) {
 	return m, nil
 }
 
-// Windows2A tells whether type 2 windows of the device are of type 2A, and not 2B.
+// Windows2A reports whether type 2 windows of the device are of type 2A, and not 2B.
 func (d *Device) Windows2A() bool { return d.keys.Windows2A() }
 
 // Type returns the type.
@@ -62,7 +62,7 @@ func (w *MW) Type() mem.WindowType { return w.window.Type() }
 // PD returns the protection domain.
 func (w *MW) PD() *PD { return w.pd }
 
-// Bound tells whether the window is bound to a region just now.
+// Bound reports whether the window is bound to a region just now.
 func (w *MW) Bound() bool { return w.window.Bound() }
 
 // Addr returns the address by which the peer names the first byte, 0 when the window

@@ -155,7 +155,7 @@ func (w *netWatch) lookLink(kind uint16, data []byte) (port bool) {
 	return true
 }
 
-// ours tells whether an address is one of the port or a VLAN of it. Those of a VLAN
+// ours reports whether an address is one of the port or a VLAN of it. Those of a VLAN
 // that is not known yet are read with it.
 func (w *netWatch) ours(data []byte) bool {
 	if len(data) < unix.SizeofIfAddrmsg {
@@ -224,7 +224,7 @@ func (w *netWatch) askUp() (up bool, err error) {
 	return running(link.Attrs().RawFlags), nil
 }
 
-// running tells whether an interface is up and has a carrier.
+// running reports whether an interface is up and has a carrier.
 func running(flags uint32) bool {
 	const both = unix.IFF_UP | unix.IFF_RUNNING
 	return flags&both == both

@@ -44,7 +44,7 @@ type ODPMemory struct {
 	Allow []pager.Range
 }
 
-// implicit tells whether the memory is the whole address space.
+// implicit reports whether the memory is the whole address space.
 func (m *ODPMemory) implicit() bool {
 	return pager.Range{Addr: m.Start, Length: m.Length} == pager.Implicit
 }

@@ -25,7 +25,7 @@ func TestRowD15(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		typ  roce.QPType
-		ops  map[engine.ODPOps]roce.Opcode // by what tells whether the type has it
+		ops  map[engine.ODPOps]roce.Opcode // by the capability that lists it
 		srq  bool
 		recv bool
 	}{

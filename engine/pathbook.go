@@ -112,7 +112,7 @@ func (b *pathBook) to(to destination) (list []*QP) {
 	return list
 }
 
-// goes tells whether a QP goes to a destination.
+// goes reports whether a QP goes to a destination.
 func (b *pathBook) goes(q *QP, to destination) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

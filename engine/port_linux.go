@@ -37,7 +37,7 @@ func undisturbed(read func() error) (err error) {
 	return err
 }
 
-// disturbed tells whether something has changed while it was read.
+// disturbed reports whether something has changed while it was read.
 func disturbed(err error) bool { return errors.Is(err, netlink.ErrDumpInterrupted) }
 
 // readPort describes one interface of the handle's namespace with its VLANs.

@@ -191,7 +191,7 @@ func (q *queue) progress() bool {
 	return received || expired || notified || sent
 }
 
-// idles tells whether a round in which nothing came may end here. Reading the
+// idles reports whether a round in which nothing came may end here. Reading the
 // clock is most of such a round, and a frame that comes meanwhile waits for its
 // end, so the timers are looked at in every eighth alone: some hundred nanoseconds
 // late at most. A clock that is not the machine's moves by rounds, and gets all.

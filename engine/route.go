@@ -130,7 +130,7 @@ func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
 	return e.Index, nil
 }
 
-// inZone tells whether an entry is of the interface that a zone of RFC 4007 names; no
+// inZone reports whether an entry is of the interface that a zone of RFC 4007 names; no
 // zone names all.
 func (e *GIDEntry) inZone(zone string) bool {
 	return zone == "" || zone == e.Netdev || zone == strconv.Itoa(e.Ifindex)

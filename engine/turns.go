@@ -33,7 +33,7 @@ const (
 
 func (t *turns) empty() bool { return t.over(t.round) && t.over(t.round+1) }
 
-// over tells whether nobody is left in a round.
+// over reports whether nobody is left in a round.
 func (t *turns) over(round uint32) bool {
 	lists := &t.lists[round&1]
 	return lists[answers].head == nil && lists[asks].head == nil
@@ -95,7 +95,7 @@ func (t *turns) remove(qp *QP) {
 	}
 }
 
-// maySend tells whether a QP may send another packet in this round.
+// maySend reports whether a QP may send another packet in this round.
 func (q *QP) maySend(answering bool) bool {
 	return q.credit > 0 || (answering && q.credit > -quantum)
 }

@@ -36,7 +36,7 @@ func (f *answerQueue) clear() { f.head, f.n = 0, 0 }
 
 func (f *answerQueue) front() *answer { return &f.ring[f.head] }
 
-// patient tells whether the answer in front is a mere ACK.
+// patient reports whether the answer in front is a mere ACK.
 func (f *answerQueue) patient() bool {
 	return f.n > 0 && !f.front().stored && f.front().syndrome.IsACK()
 }

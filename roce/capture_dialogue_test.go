@@ -36,7 +36,7 @@ func parseWords(s string) words {
 	return w
 }
 
-// has tells whether there is such a word.
+// has reports whether there is such a word.
 func (w words) has(key string) bool { _, ok := w[key]; return ok }
 
 // num is a number, or a default when the word is missing.
@@ -122,7 +122,7 @@ func findPosts(t *testing.T, calls []*call) (posts []*posted) {
 	return posts
 }
 
-// covers tells whether a request packet that host sent is of this request.
+// covers reports whether a request packet that host sent is of this request.
 func (p *posted) covers(host byte, pkt *wire.Packet) bool {
 	if p.host != host || !pkt.BTH.PSN.InWindow(p.first, uint32(p.next.Diff(p.first))) {
 		return false

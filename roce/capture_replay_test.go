@@ -137,7 +137,7 @@ func (r *replay) take(i int) {
 	r.served += bitOf(isRequest(p))
 }
 
-// needsReceive tells whether packet i takes a receive and the capture does not
+// needsReceive reports whether packet i takes a receive and the capture does not
 // show that there was none.
 func (r *replay) needsReceive(s *side, i int) bool {
 	p := r.c.packets[i]

@@ -38,7 +38,7 @@ func (q *QP) handleResponse(now Time, p *wire.Packet) {
 }
 
 // takeGrant takes the credits of an acknowledge that repeats the last one, and
-// tells whether it was for them that it came.
+// reports whether it was for them that it came.
 func (q *QP) takeGrant(p *wire.Packet) bool {
 	c := &q.req.credit
 	if !c.limited || p.BTH.PSN != q.req.una.Sub(1) || !p.Spec.Is(wire.ClassAck) ||
@@ -111,7 +111,7 @@ func (q *QP) answered(now Time, p wire.PSN) bool {
 	return false
 }
 
-// reach retires what lies before a PSN, and tells whether it is now the oldest.
+// reach retires what lies before a PSN, and reports whether it is now the oldest.
 func (q *QP) reach(now Time, psn wire.PSN) bool {
 	before := q.req.una
 	reached := q.retire(now, psn)
@@ -164,7 +164,7 @@ func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *delivery) {
 	}
 }
 
-// signals tells whether a work request makes a completion when it succeeds.
+// signals reports whether a work request makes a completion when it succeeds.
 func (q *QP) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || q.sigAll }
 
 // progress follows every advance of una: the retry counters start anew, the
@@ -229,7 +229,7 @@ func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
 const rnrRetryForever = 7
 
-// awaited tells whether a response with data is the next one that is awaited.
+// awaited reports whether a response with data is the next one that is awaited.
 // What lies between was lost and is asked for again.
 func (q *QP) awaited(now Time, p *wire.Packet) bool {
 	if q.answered(now, p.BTH.PSN) {
@@ -300,7 +300,7 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 	q.takeSmall(now, w, p, p.OrigData(), nil)
 }
 
-// rides tells whether the data that answers a work request may ride in its
+// rides reports whether the data that answers a work request may ride in its
 // completion. One without has it written at once.
 func (q *QP) rides(w *sendWQE) bool {
 	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
@@ -334,7 +334,7 @@ func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) 
 	q.progress(now)
 }
 
-// responseFits tells whether a READ response is what its PSN calls for. A
+// responseFits reports whether a READ response is what its PSN calls for. A
 // responder may begin the answer to a repeated READ with FIRST or ONLY, as the
 // architecture has it, or go on with MIDDLE or LAST, as rxe does. A READ that
 // asked for a hole alone ends where the hole does.

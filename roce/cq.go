@@ -162,7 +162,7 @@ func (c *CQ) pushWith(wc *Completion, solicited bool, in *delivery) bool {
 	return true
 }
 
-// full tells whether there is no room for another completion. The caller holds
+// full reports whether there is no room for another completion. The caller holds
 // mu.
 func (c *CQ) full() bool { return c.tail.Load()-c.head.Load() > c.mask }
 

@@ -75,7 +75,7 @@ func (c *CQ) arrived(wc *Completion, solicited bool) bool {
 	return c.ripe()
 }
 
-// ripe tells whether an event that is held back must be raised without waiting
+// ripe reports whether an event that is held back must be raised without waiting
 // for its time; then the CQ is not armed any more. The caller holds mu.
 func (c *CQ) ripe() bool {
 	if c.waiting == 0 {

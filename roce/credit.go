@@ -24,12 +24,12 @@ func (c *credit) update(h wire.AETH) {
 	c.limited = ok
 }
 
-// covers tells whether the peer has a receive for the message with a number.
+// covers reports whether the peer has a receive for the message with a number.
 func (c *credit) covers(ssn uint32) bool {
 	return !c.limited || wire.PSN(ssn).Diff(wire.PSN(c.lsn)) <= 0
 }
 
-// short tells whether a begun work request is a question to which the peer has not
+// short reports whether a begun work request is a question to which the peer has not
 // said yes. One that began with a credit is none: it may go on to its end.
 func (c *credit) short(w *sendWQE) bool { return w.question && !c.covers(w.ssn) }
 

@@ -13,7 +13,7 @@ const grhLen = wire.GRHLen
 // instead (IBA 10.2.5): an application cannot forge a privileged key.
 const qkeyOwn = 1 << 31
 
-// tooLong tells whether a work request is a datagram that does not fit one packet.
+// tooLong reports whether a work request is a datagram that does not fit one packet.
 // It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a
 // counter tells.
 func (q *QP) tooLong(w *sendWQE) bool {

@@ -2,5 +2,5 @@
 
 package roce_test
 
-// raceDetector tells whether the race detector watches.
+// raceDetector reports whether the race detector watches.
 const raceDetector = true

@@ -50,7 +50,7 @@ type holdRing struct {
 // slot is the place of a PSN.
 func (h *holdRing) slot(psn wire.PSN) **heldPacket { return &h.slots[psn%holdSpan] }
 
-// has tells whether a PSN is kept.
+// has reports whether a PSN is kept.
 func (h *holdRing) has(psn wire.PSN) bool {
 	held := *h.slot(psn)
 	return held != nil && held.packet.BTH.PSN == psn

@@ -21,7 +21,7 @@ func eachFlip(frame []byte, headers int, f func(bit int, frame []byte)) {
 	}
 }
 
-// masked tells whether the ICRC does not cover a byte of an IPv4 frame (IBA
+// masked reports whether the ICRC does not cover a byte of an IPv4 frame (IBA
 // annex A17): then a changed bit there is no damage. The IPv4 header has a sum of
 // its own.
 func masked(at int) bool {

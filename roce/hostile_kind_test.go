@@ -34,7 +34,7 @@ var kinds = []kind{
 // everyState is every state of a QP, those first that states has.
 var everyState = append(append([]roce.State(nil), states...), roce.StateSQE)
 
-// reaches tells whether a QP of a kind can be in a state.
+// reaches reports whether a QP of a kind can be in a state.
 func (k kind) reaches(s roce.State) bool {
 	unreliable := k.typ != roce.TypeRC && k.typ != roce.TypeXRCSend && k.typ != roce.TypeXRCRecv
 	switch s {
@@ -57,7 +57,7 @@ func eachKind(f func(k kind, state roce.State)) {
 	}
 }
 
-// connected tells whether packets for such a QP must come from one address.
+// connected reports whether packets for such a QP must come from one address.
 func (k kind) connected() bool {
 	return k.typ != roce.TypeUD && k.typ != roce.TypeGSI && k.typ != roce.TypeRawPacket
 }

@@ -39,7 +39,7 @@ type shape struct {
 	udp, ip int // more than the truth
 }
 
-// well tells whether the shape is one that decodes, from the rules of the
+// well reports whether the shape is one that decodes, from the rules of the
 // architecture alone.
 func (h *shape) well() bool {
 	spec := h.op.Spec()

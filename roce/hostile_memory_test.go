@@ -51,7 +51,7 @@ func (r *reach) frame(s *stand, key uint32, va uint64, n uint32) (frame []byte, 
 	return s.service(p.Frame(&s.path), op.Spec()), true
 }
 
-// legal tells whether the lengths of such a frame fit together.
+// legal reports whether the lengths of such a frame fit together.
 func (r *reach) legal(n uint32) bool {
 	switch {
 	case n > roce.MaxMessage:

@@ -333,7 +333,7 @@ func stoppedAt(t *testing.T, k kind, to roce.State, at int, late bool) {
 	s.end()
 }
 
-// reliable tells whether the peer acknowledges.
+// reliable reports whether the peer acknowledges.
 func (k kind) reliable() bool { return k.typ == roce.TypeRC || k.typ == roce.TypeXRCSend }
 
 // TestRowTMRPair (T-TMR, 7.C): the run of two QPs with loss is cut at every one

@@ -182,7 +182,7 @@ func (k kind) qkey() uint32 {
 	return standQKey
 }
 
-// datagram tells whether the QP takes datagrams.
+// datagram reports whether the QP takes datagrams.
 func (k kind) datagram() bool { return k.typ == roce.TypeUD || k.typ == roce.TypeGSI }
 
 // giveLong gives the QP a packet of an opcode with n bytes of payload.

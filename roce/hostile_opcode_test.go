@@ -9,7 +9,7 @@ import (
 	"xroce/roce/wire"
 )
 
-// meets tells whether a QP of a kind in a state takes packets of an opcode, by
+// meets reports whether a QP of a kind in a state takes packets of an opcode, by
 // the tables of the architecture, and if not which counter tells of it.
 func meets(k kind, state roce.State, op wire.Opcode) (bool, counter.ID) {
 	spec := op.Spec()

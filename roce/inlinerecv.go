@@ -61,7 +61,7 @@ type parcels struct {
 }
 
 // inlines prepares to deliver the payload of a packet, beginning off bytes into the
-// pieces of a work request, and tells whether it can ride in the completion. The
+// pieces of a work request, and reports whether it can ride in the completion. The
 // fault is that of memory that cannot take it at all.
 func (q *QP) inlines(in *delivery, by mem.Accessor, list []SGE, head, tail []byte) (
 	bool, mem.Fault,
@@ -91,7 +91,7 @@ func (q *QP) inlines(in *delivery, by mem.Accessor, list []SGE, head, tail []byt
 }
 
 // deliverPacket is scatterPacket for a message of one packet that makes a
-// completion: it tells whether the payload is in in, to ride there.
+// completion: it reports whether the payload is in in, to ride there.
 func (q *QP) deliverPacket(in *delivery, by mem.Accessor, list []SGE, p *wire.Packet) (
 	bool, mem.Fault,
 ) {

@@ -104,7 +104,7 @@ func rideList(r *mem.Region, at int, cuts []int) []roce.SGE {
 	return list
 }
 
-// resultOp tells whether an operation brings data to its requester.
+// resultOp reports whether an operation brings data to its requester.
 func resultOp(op roce.Opcode) bool {
 	return op == roce.OpRead || op == roce.OpFetchAdd || op == roce.OpCmpSwap
 }

@@ -241,5 +241,5 @@ func (q *QP) reset() {
 	q.starved.Store(false)
 }
 
-// draining tells whether a QP in SQD has not yet finished what it began.
+// draining reports whether a QP in SQD has not yet finished what it began.
 func (q *QP) draining() bool { return q.sq.head.Load() != q.req.new }

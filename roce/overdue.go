@@ -10,7 +10,7 @@ package roce
 // to four times what the attribute says (IBA 9.7.6.1.3).
 const maxExcuses = 3
 
-// Overdue tells whether HandleDeadline would now take something for lost that did not
+// Overdue reports whether HandleDeadline would now take something for lost that did not
 // come in time, rather than end a wait of its own. since is when the local ACK timer
 // was started, and now itself when the peer cannot be to blame: nothing was sent since
 // the last retry, or the timer is found so late that another whole timeout has passed,
@@ -32,7 +32,7 @@ func (q *QP) Overdue(now Time) (since Time, overdue bool) {
 	return r.ackAt - t, true
 }
 
-// ackOverdue tells whether the local ACK timer has run out.
+// ackOverdue reports whether the local ACK timer has run out.
 func (q *QP) ackOverdue(now Time) bool {
 	r := &q.req
 	return !r.rnrWait && r.ackAt != 0 && now >= r.ackAt

@@ -15,7 +15,7 @@ const paceBurst = 50 * Microsecond
 // set changes the rate.
 func (p *pacer) set(now Time, kbps uint32) { *p = pacer{rate: kbps, at: now} }
 
-// early tells whether it is too early for a packet.
+// early reports whether it is too early for a packet.
 func (p *pacer) early(now Time) bool { return p.rate != 0 && now < p.at }
 
 // spend notes a frame of n bytes.

@@ -89,7 +89,7 @@ func (q *QP) wantPages(by mem.Accessor, list []SGE, off, n uint32, need mem.Acce
 	}
 }
 
-// ready tells whether a result can be written to pieces, all of which are checked. All
+// ready reports whether a result can be written to pieces, all of which are checked. All
 // pages that are absent have been asked for then.
 func (q *QP) ready(by mem.Accessor, list []SGE) mem.Fault {
 	result := mem.OK

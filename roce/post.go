@@ -138,6 +138,6 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return q.rq.push(&recvWQE{wr.WRID, length, uint8(len(wr.SGList))}, wr.SGList, nil)
 }
 
-// WantsCredit tells whether the peer was told that no receive is posted: after
+// WantsCredit reports whether the peer was told that no receive is posted: after
 // the next PostRecv the QP has a packet to send. It is safe for concurrent use.
 func (q *QP) WantsCredit() bool { return q.starved.Load() }

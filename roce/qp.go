@@ -324,7 +324,7 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	return n
 }
 
-// Answering tells whether the responder owes the peer a packet: such a QP is
+// Answering reports whether the responder owes the peer a packet: such a QP is
 // to send before those that only have requests. It needs the progress lock.
 func (q *QP) Answering() bool { return q.rsp.fifo.n > 0 }
 

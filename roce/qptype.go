@@ -36,16 +36,16 @@ func (t QPType) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// known tells whether there is such a type.
+// known reports whether there is such a type.
 func (t QPType) known() bool { return t < typeCount && typeNames[t] != "" }
 
-// reliable tells whether the peer acknowledges.
+// reliable reports whether the peer acknowledges.
 func (t QPType) reliable() bool { return t == TypeRC || t.xrc() }
 
-// xrc tells whether the type is one end of an XRC.
+// xrc reports whether the type is one end of an XRC.
 func (t QPType) xrc() bool { return t == TypeXRCSend || t == TypeXRCRecv }
 
-// datagram tells whether each work request names its destination.
+// datagram reports whether each work request names its destination.
 func (t QPType) datagram() bool { return t == TypeUD || t == TypeGSI }
 
 // service is the transport service of the packets of such a QP.
@@ -61,8 +61,8 @@ func (t QPType) service() wire.Service {
 	return wire.ServiceRC
 }
 
-// hasSend tells whether such a QP has a send queue.
+// hasSend reports whether such a QP has a send queue.
 func (t QPType) hasSend() bool { return t != TypeXRCRecv }
 
-// hasRecv tells whether such a QP has a receive queue, its own or a shared one.
+// hasRecv reports whether such a QP has a receive queue, its own or a shared one.
 func (t QPType) hasRecv() bool { return !t.xrc() }

@@ -165,7 +165,7 @@ func (q *QP) begin(now Time) bool {
 	}
 }
 
-// mayBegin tells whether limits and order let a work request begin now.
+// mayBegin reports whether limits and order let a work request begin now.
 func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 	r := &q.req
 	if w.flags&SendFence != 0 {
@@ -306,7 +306,7 @@ func (q *QP) wantsAck(now Time, last bool) bool {
 // answer costs both hosts as much as a request.
 const ackEvery = 64
 
-// nextFollows tells whether the work request behind cur is sure to be sent.
+// nextFollows reports whether the work request behind cur is sure to be sent.
 func (q *QP) nextFollows(now Time) bool {
 	r := &q.req
 	next := r.cur + 1

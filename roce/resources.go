@@ -48,7 +48,7 @@ func (r *resource) answer(psn wire.PSN, off, n, pmtu uint32) {
 // responses is the number of response packets of a READ of n bytes.
 func responses(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
 
-// free tells whether the next resource can be used. It cannot when it was never
+// free reports whether the next resource can be used. It cannot when it was never
 // answered: the peer has more outstanding than it was told it may. An answer that
 // is to be repeated gives way: the peer has it, or it would not ask for more.
 func (s *responder) free() bool {
@@ -245,7 +245,7 @@ func kindOf(spec *wire.OpcodeSpec) resourceKind {
 	return resourceNone
 }
 
-// replayRead tells whether a READ lies inside the remembered one.
+// replayRead reports whether a READ lies inside the remembered one.
 func (q *QP) replayRead(p *wire.Packet, res *resource) bool {
 	reth := p.RETH()
 	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * q.pmtu
@@ -253,7 +253,7 @@ func (q *QP) replayRead(p *wire.Packet, res *resource) bool {
 		reth.VA == res.va+uint64(off) && reth.DMALen <= res.length-off
 }
 
-// canRemember tells whether n resources are enough for every request that is being
+// canRemember reports whether n resources are enough for every request that is being
 // answered: only the n newest are kept.
 func (s *responder) canRemember(n int) bool {
 	for age := n; age < len(s.resources); age++ {

@@ -150,7 +150,7 @@ func (q *QP) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	return stepRights, wire.NAKInvalidRequest
 }
 
-// inSequence tells whether a packet of class c may follow the one before it.
+// inSequence reports whether a packet of class c may follow the one before it.
 func (s *responder) inSequence(c wire.Class) bool {
 	starts := c&(wire.ClassMiddle|wire.ClassLast) == 0 || c&wire.ClassFirst != 0
 	if s.kind == msgNone {

@@ -103,12 +103,12 @@ func (x *selective) deadline() Time {
 	return sooner(x.probe.at, sooner(x.lateGap, x.earlyGap))
 }
 
-// understands tells whether a packet is one of the extensions.
+// understands reports whether a packet is one of the extensions.
 func (q *QP) understands(p *wire.Packet) bool {
 	return p.BTH.Opcode == wire.SelectiveAck && q.sel != nil
 }
 
-// lost tells whether a gap that n packets have overtaken is a loss. When it may
+// lost reports whether a gap that n packets have overtaken is a loss. When it may
 // still close, it gets a time.
 func (x *selective) lost(gap *Time, n int, now Time) bool {
 	if x.ext&ExtReorderWindow == 0 || n >= reorderPackets {
@@ -178,7 +178,7 @@ func (q *QP) tellGap() {
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
-// tellsAgain tells whether a peer that asks with a duplicate hears of the gap, of
+// tellsAgain reports whether a peer that asks with a duplicate hears of the gap, of
 // which it was told once, rather than that all before it has come.
 func (q *QP) tellsAgain() bool {
 	return q.sel != nil && q.sel.ext&ExtSelectiveRepeat != 0 && q.rsp.gap && !q.rsp.refused

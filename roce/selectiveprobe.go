@@ -147,7 +147,7 @@ func (q *QP) probeTail(now Time) {
 	x.mark, x.again = r.sentTop, 0
 }
 
-// probing tells whether the next packet is a probe.
+// probing reports whether the next packet is a probe.
 func (q *QP) probing() bool { return q.sel != nil && q.sel.probe.asks }
 
 // probePSN chooses what to send again. The newest packet makes the peer tell of

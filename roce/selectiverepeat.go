@@ -81,7 +81,7 @@ func (x *selective) arrived(psn wire.PSN) {
 	}
 }
 
-// missed tells whether a PSN that has not arrived was lost, since something that was
+// missed reports whether a PSN that has not arrived was lost, since something that was
 // sent after it has. Where packets overtake each other the peer has waited before it
 // called its first gap a loss; of others, and of repetitions, it is for us to judge.
 func (x *selective) missed(psn wire.PSN) bool {

@@ -233,7 +233,7 @@ func (s *sim) run() {
 func (s *sim) sends(end int) bool    { return !s.oneWay || end == 0 }
 func (s *sim) receives(end int) bool { return !s.oneWay || end == 1 }
 
-// idle tells whether all that was to be posted is done.
+// idle reports whether all that was to be posted is done.
 func (s *sim) idle(work int) bool {
 	for i, e := range s.ends {
 		if s.sends(i) && e.posted < work || len(e.sends) > 0 ||

@@ -125,7 +125,7 @@ func (s *sim) recvDone(i int, e *simEnd, wc roce.Completion) {
 	}
 }
 
-// isMsg tells whether a receive holds a message, and its completion says so.
+// isMsg reports whether a receive holds a message, and its completion says so.
 func (e *simEnd) isMsg(wc roce.Completion, rv simRecv, m simMsg) bool {
 	want := roce.Completion{
 		WRID: rv.id, Opcode: roce.WCRecv, QPN: e.qp.Num(), Time: wc.Time,

@@ -107,12 +107,12 @@ func checkMove(t QPType, from, to State, mask AttrMask) error {
 	return nil
 }
 
-// receives tells whether a QP in this state takes packets.
+// receives reports whether a QP in this state takes packets.
 func (s State) receives() bool { return s >= StateRTR && s <= StateSQE }
 
-// sends tells whether a QP in this state has a running send queue.
+// sends reports whether a QP in this state has a running send queue.
 func (s State) sends() bool { return s == StateRTS || s == StateSQD }
 
-// takesSends tells whether a QP in this state takes work requests, if only to
+// takesSends reports whether a QP in this state takes work requests, if only to
 // flush them.
 func (s State) takesSends() bool { return s >= StateRTS }

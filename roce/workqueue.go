@@ -97,7 +97,7 @@ func (w *workQueue[E]) push(e *E, list []SGE, inline []byte) error {
 	return nil
 }
 
-// empty tells whether nothing is posted.
+// empty reports whether nothing is posted.
 func (w *workQueue[E]) empty() bool { return w.head.Load() == w.tail.Load() }
 
 // posted is the number of entries that are not complete.

@@ -6,7 +6,7 @@ package xsk
 // ProbeKernel is Probe on another kernel.
 var ProbeKernel = probe
 
-// Census counts a socket's chunks by owner and tells whether the books agree: the
+// Census counts a socket's chunks by owner and reports whether the books agree: the
 // free frames are free and there once, and the chunks on the way are counted.
 func (s *Socket) Census() (byOwner map[string]int, ok bool) {
 	byOwner = map[string]int{}

@@ -86,7 +86,7 @@ func (s *Socket) take(descs []Desc, dst []RxFrame) int {
 	return n
 }
 
-// assemble adds a piece to the frame in the making and tells whether the frame
+// assemble adds a piece to the frame in the making and reports whether the frame
 // still fits. Pieces of an oversize frame go straight back to the kernel.
 func (s *Socket) assemble(d Desc) bool {
 	p := &s.part

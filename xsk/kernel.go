@@ -42,7 +42,7 @@ type Kernel interface {
 
 	// Bind attaches the socket to a queue, with the flags of sockaddr_xdp.
 	Bind(fd int, flags uint16, ifindex, queue int) error
-	// ZeroCopy tells whether the bound socket runs without copies.
+	// ZeroCopy reports whether the bound socket runs without copies.
 	ZeroCopy(fd int) (bool, error)
 	// Statistics reads the kernel's counters of the socket.
 	Statistics(fd int) (KernelStats, error)

@@ -31,11 +31,11 @@ func (l *level) raise(n uint32) { l.now = max(l.now, min(n, l.most)) }
 // room is how many chunks the kernel is to have beyond what it has.
 func (l *level) room() uint32 { return l.now - min(l.lent, l.now) }
 
-// low tells whether the kernel has much less than it is to have, because the
+// low reports whether the kernel has much less than it is to have, because the
 // application keeps what it received, and spare ones can take their place.
 func (l *level) low() bool { return len(l.spare) > 0 && l.room() > l.now/4 }
 
-// found notes that so many chunks were waiting, and tells whether the level rose.
+// found notes that so many chunks were waiting, and reports whether the level rose.
 func (l *level) found(waiting uint32) bool {
 	before := l.now
 	switch {

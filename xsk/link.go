@@ -41,7 +41,7 @@ type Link interface {
 	// else for good.
 	Flush() error
 
-	// Pending tells whether Transmit queued frames that Flush could not hand
+	// Pending reports whether Transmit queued frames that Flush could not hand
 	// to the kernel yet.
 	Pending() bool
 

@@ -30,7 +30,7 @@ type holdings struct {
 	memoryKB int // size of the address space
 }
 
-// leakedSince tells whether there is more of something that only sockets have.
+// leakedSince reports whether there is more of something that only sockets have.
 func (h holdings) leakedSince(before holdings) bool {
 	return h.sockets > before.sockets || h.mappings > before.mappings
 }

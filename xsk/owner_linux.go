@@ -128,7 +128,7 @@ func queueInode(ifindex, queue uint32) (uint32, error) {
 }
 
 // findQueue looks for the queue in one datagram of the kernel's answer, and
-// tells whether the answer ends with it.
+// reports whether the answer ends with it.
 func findQueue(b []byte, ifindex, queue uint32) (inode uint32, done bool) {
 	ne := binary.NativeEndian
 	for len(b) >= unix.NLMSG_HDRLEN {

@@ -212,11 +212,11 @@ type (
 	txRing         struct{ ring[Desc] }
 )
 
-// needWakeup tells whether the driver sleeps for want of receive frames and has
+// needWakeup reports whether the driver sleeps for want of receive frames and has
 // to be woken by a receive call. Never set in copy mode.
 func (r *fillRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup != 0 }
 
-// needWakeup tells whether the kernel has to be called to send. Always set in
+// needWakeup reports whether the kernel has to be called to send. Always set in
 // copy mode.
 func (r *txRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup != 0 }
 
@@ -225,5 +225,5 @@ func (r *txRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup !=
 // than the ring, and never too small.
 func (r *txRing) unsent() uint32 { return r.mem.Producer.Load() - r.mem.Consumer.Load() }
 
-// ready tells whether a descriptor waits, without taking it.
+// ready reports whether a descriptor waits, without taking it.
 func (r *rxRing) ready() bool { return r.mem.Producer.Load() != r.ours }

@@ -100,7 +100,7 @@ func (u *umem) index(addr uint64) uint32 { return uint32(addr >> u.shift) }
 // addr returns the address of the first byte of chunk c.
 func (u *umem) addr(c uint32) uint64 { return uint64(c) << u.shift }
 
-// held tells whether the chunk at addr exists and is o's. Addresses that come
+// held reports whether the chunk at addr exists and is o's. Addresses that come
 // from the kernel are checked with it before they are believed.
 func (u *umem) held(addr uint64, o owner) bool {
 	c := addr >> u.shift
@@ -147,7 +147,7 @@ func (u *umem) sent(c uint32) {
 	u.free = append(u.free, first)
 }
 
-// isRx tells whether chunk c belongs to the receive share.
+// isRx reports whether chunk c belongs to the receive share.
 func (u *umem) isRx(c uint32) bool { return c < u.rxChunks }
 
 // rxRoom is how many bytes of a frame one receive chunk holds.

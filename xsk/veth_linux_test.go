@@ -72,7 +72,7 @@ func writeFrame(frame []byte, number uint32) {
 	}
 }
 
-// mine tells whether a received frame is of the tests, and its number.
+// mine reports whether a received frame is of the tests, and its number.
 func mine(f *xsk.RxFrame) (number uint32, ok bool) {
 	if len(f.Head) < 18 || binary.BigEndian.Uint16(f.Head[12:]) != etherType {
 		return 0, false

@@ -123,7 +123,7 @@ func (d *dialogue) addData(from softroce.End, p *wire.Packet) {
 	d.steps[s] = append(d.steps[s], n)
 }
 
-// again tells whether a message is a REQ like the one before, which found nobody who
+// again reports whether a message is a REQ like the one before, which found nobody who
 // listened: perftest's server pauses between two connections, and its client tries
 // until it is there. That is a repetition too, and the REJ is taken back.
 func (d *dialogue) again(from softroce.End, n step) bool {

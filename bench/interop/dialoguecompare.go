@@ -117,7 +117,7 @@ func compareFields(want, got []step) []difference {
 // coalescedAcks is the difference that fewer acknowledgements are.
 const coalescedAcks = "number of acknowledgements"
 
-// coalesced tells whether one stream of answers has fewer acknowledgements than
+// coalesced reports whether one stream of answers has fewer acknowledgements than
 // the other and is the same otherwise: an acknowledgement covers all before it.
 // It returns nil when both have the same number, or more than that differs.
 func coalesced(want, got []step) *difference {
@@ -147,7 +147,7 @@ func coalesced(want, got []step) *difference {
 // whoHangsUp is the difference that the other end hangs up first, or both at once.
 const whoHangsUp = "who hangs up"
 
-// crossed tells whether two streams of messages are the same but for a DREQ in place
+// crossed reports whether two streams of messages are the same but for a DREQ in place
 // of a DREP, or both of them, at the end of each connection. It returns nil when they
 // are the same, or more than that differs.
 func crossed(want, got []step) *difference {
@@ -171,7 +171,7 @@ func hangUps(list []step) (n int) {
 	return n
 }
 
-// endOf tells whether a step is a DREQ or a DREP, and of which connection.
+// endOf reports whether a step is a DREQ or a DREP, and of which connection.
 func endOf(s step) (conn string, ends bool) {
 	for _, a := range []cm.Attribute{cm.AttributeDREQ, cm.AttributeDREP} {
 		if conn, ends = strings.CutPrefix(s.key, a.String()); ends {

@@ -87,7 +87,7 @@ func (d *dialogue) message(from softroce.End, p *wire.Packet) (step, bool) {
 	return n, true
 }
 
-// stray tells whether a message is for somebody who has not said anything.
+// stray reports whether a message is for somebody who has not said anything.
 func (d *dialogue) stray(from softroce.End, a cm.Attribute, data []byte) bool {
 	t, id := aCommID, data[4:]
 	switch a {

@@ -172,7 +172,7 @@ func setMTUIn(ctx context.Context, vm *softroce.VM, mtu int) error {
 	return nil
 }
 
-// has tells whether xroce has a command with a flag.
+// has reports whether xroce has a command with a flag.
 func (l *lab) has(ctx context.Context, command []string, flag string) bool {
 	key := strings.Join(append(command, flag), " ")
 	if lacks, known := l.lacking[key]; known {

@@ -132,7 +132,7 @@ func (t *tool) complaint(who, output string, client bool) string {
 	return ""
 }
 
-// dumps tells whether the command of xroce can show the memory it worked on. The
+// dumps reports whether the command of xroce can show the memory it worked on. The
 // others compare what they receive themselves, or have no room of their own for it.
 func (t *tool) dumps() bool { return t.command[0] == "perf" }
 

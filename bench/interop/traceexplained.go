@@ -109,7 +109,7 @@ func explainedBy(c Case, d difference) int {
 	return slices.IndexFunc(explained, func(e explanation) bool { return e.explains(c, d) })
 }
 
-// explains tells whether an explanation is one of a difference in a case.
+// explains reports whether an explanation is one of a difference in a case.
 func (e explanation) explains(c Case, d difference) bool {
 	return e.what == d.What && (e.tools == nil || slices.Contains(e.tools, c.Tool)) &&
 		(e.reference == "" || e.reference == d.Reference) && (e.ours == "" || e.ours == d.Ours)

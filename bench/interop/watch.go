@@ -43,7 +43,7 @@ const (
 	roceUDPPort  = 4791
 )
 
-// isRoCE tells whether a frame is sent to the UDP port of RoCEv2. It does not ask
+// isRoCE reports whether a frame is sent to the UDP port of RoCEv2. It does not ask
 // the decoder, which is what is tested.
 func isRoCE(frame []byte) bool {
 	if len(frame) < udpHeader6+8 {

@@ -30,7 +30,7 @@ type Verdict struct {
 // that happens to be right of numbers that are all over the place is none.
 const slack = 0.9
 
-// Met tells whether the goal is met, false when nothing was measured.
+// Met reports whether the goal is met, false when nothing was measured.
 func (v Verdict) Met() bool {
 	s, bar := v.Measured, v.Goal.Bar
 	switch {
@@ -176,7 +176,7 @@ func (d *Document) Judge() []Verdict {
 	return list
 }
 
-// concerns tells whether the document has something to say about a goal.
+// concerns reports whether the document has something to say about a goal.
 func (d *Document) concerns(v Verdict) bool {
 	for i := range d.Cases {
 		if d.Cases[i].Name == v.Goal.Case {

@@ -87,7 +87,7 @@ func (c *Cable) forward(from End) {
 	}
 }
 
-// pass shows a frame to the watcher and tells whether it is lost.
+// pass shows a frame to the watcher and reports whether it is lost.
 func (c *Cable) pass(from End, frame []byte) (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

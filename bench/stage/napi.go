@@ -46,7 +46,7 @@ func (s *Stage) Unsettle(ctx context.Context) error {
 	return s.inside(ctx, B, "sh", "-c", "echo 0 > /sys/class/net/"+s.Interface(B)+"/threaded")
 }
 
-// hasProgram tells whether an XDP program is attached to a side.
+// hasProgram reports whether an XDP program is attached to a side.
 func (s *Stage) hasProgram(ctx context.Context, side Side) bool {
 	out, err := s.Command(ctx, side, "ip", "link", "show", "dev", s.Interface(side)).Output()
 	return err == nil && strings.Contains(string(out), "prog/xdp")

@@ -69,7 +69,7 @@ func (w *Window) close(now time.Duration, packets uint64) {
 	w.meter.close()
 }
 
-// Open tells whether the warm-up is over.
+// Open reports whether the warm-up is over.
 func (w *Window) Open() bool { return w.isOpen }
 
 // Packets are those within the closed window.

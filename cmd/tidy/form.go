@@ -129,7 +129,7 @@ func checkDocumented(s *source, report report) {
 	}
 }
 
-// exportedReceiver tells whether a method can be reached by its type's name.
+// exportedReceiver reports whether a method can be reached by its type's name.
 func exportedReceiver(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return true

@@ -127,7 +127,7 @@ func own(importPath string) (dir string, ok bool) {
 	return strings.CutPrefix(importPath, module)
 }
 
-// standard tells whether a package comes with Go.
+// standard reports whether a package comes with Go.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".") && first+"/" != module

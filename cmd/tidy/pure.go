@@ -21,7 +21,7 @@ var pureRules = []rule{
 	{"pure concurrency", checkPureConcurrency},
 }
 
-// isPure tells whether the rules of the pure floor bind a file.
+// isPure reports whether the rules of the pure floor bind a file.
 func isPure(s *source) bool {
 	return s.isGo() && !s.isTest() && !s.tool() && s.under(pureDirs...)
 }

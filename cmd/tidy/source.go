@@ -40,18 +40,18 @@ func newSource(path string, data []byte) (*source, error) {
 func (s *source) isGo() bool   { return strings.HasSuffix(s.path, ".go") }
 func (s *source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// inTestdata tells whether the file is data of a test rather than source.
+// inTestdata reports whether the file is data of a test rather than source.
 func (s *source) inTestdata() bool {
 	return strings.HasPrefix(s.path, "testdata/") || strings.Contains(s.path, "/testdata/")
 }
 
-// generated tells whether a program wrote the file. Those answer to their
+// generated reports whether a program wrote the file. Those answer to their
 // generator, not to the rules about form.
 func (s *source) generated() bool {
 	return s.isGo() && ast.IsGenerated(s.file)
 }
 
-// tool tells whether the file is a stand-alone program that no package is
+// tool reports whether the file is a stand-alone program that no package is
 // built from, such as a generator.
 func (s *source) tool() bool {
 	if !s.isGo() || s.file.Name.Name != "main" {
@@ -63,10 +63,10 @@ func (s *source) tool() bool {
 // dir is the directory of the file, "." at the root.
 func (s *source) dir() string { return path.Dir(s.path) }
 
-// under tells whether the file is in one of the directories, or below.
+// under reports whether the file is in one of the directories, or below.
 func (s *source) under(dirs ...string) bool { return within(s.dir(), dirs...) }
 
-// within tells whether dir is one of the directories, or below one.
+// within reports whether dir is one of the directories, or below one.
 func within(dir string, dirs ...string) bool {
 	for _, d := range dirs {
 		if dir == d || strings.HasPrefix(dir, d+"/") {

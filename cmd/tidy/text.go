@@ -59,7 +59,7 @@ func checkColumns(s *source, report report) {
 	}
 }
 
-// prose tells whether people wrote the file line by line.
+// prose reports whether people wrote the file line by line.
 func prose(s *source) bool {
 	switch path.Ext(s.path) {
 	case ".go", ".c", ".h", ".md", ".sh", ".yml", ".py":
@@ -81,7 +81,7 @@ func columns(text string) int {
 	return n
 }
 
-// unbreakable tells whether a line has to be as long as it is: a row of a
+// unbreakable reports whether a line has to be as long as it is: a row of a
 // Markdown table, a link, or a directive of the go command.
 func unbreakable(s *source, text string) bool {
 	switch trimmed := strings.TrimSpace(text); {

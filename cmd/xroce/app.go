@@ -150,7 +150,7 @@ func (a *app) printJSON(v any) error {
 // printf prints a result for people.
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
 
-// isTerminal tells whether w is a terminal, where a progress line may be
+// isTerminal reports whether w is a terminal, where a progress line may be
 // written over.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -48,7 +48,7 @@ var unsupported = []error{
 	unix.ESOCKTNOSUPPORT,
 }
 
-// exitCode maps an error to an exit code. ran tells whether the command line
+// exitCode maps an error to an exit code. ran reports whether the command line
 // was accepted and the command began.
 func exitCode(ctx context.Context, err error, ran bool) int {
 	var usage usageError

@@ -226,7 +226,7 @@ var perfOutputs = map[string]perf.Output{
 	"message_rate": perf.OutputMessageRate, "latency": perf.OutputLatency,
 }
 
-// fits tells whether the test has the number that is to be printed.
+// fits reports whether the test has the number that is to be printed.
 func (f *perfFlags) fits(o perf.Output) bool {
 	return o == perf.OutputFull || (o == perf.OutputLatency) == f.test.Latency
 }

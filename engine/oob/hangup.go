@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// HungUp tells whether an error of reading or writing says that the peer closed the
+// HungUp reports whether an error of reading or writing says that the peer closed the
 // connection. What it had not read when it closed makes a reset of what would have
 // been an end of file (tcp(7)), so the two mean the same to us.
 func HungUp(err error) bool {

@@ -69,7 +69,7 @@ func (r *Region) Map(s Range) error {
 	return nil
 }
 
-// advisable tells whether advice may be about a range.
+// advisable reports whether advice may be about a range.
 func (r *Region) advisable(s Range) unix.Errno {
 	switch {
 	case s.Addr >= addressLimit || s.Length >= addressLimit:

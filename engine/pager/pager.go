@@ -152,7 +152,7 @@ func (p *Pager) queue(j *job) {
 	p.work.Signal()
 }
 
-// asked tells whether others asked for the pages already. One that waits for the pages
+// asked reports whether others asked for the pages already. One that waits for the pages
 // before them takes them along. The caller holds mu.
 func (p *Pager) asked(want *job) bool {
 	for i := range p.jobs {
@@ -249,7 +249,7 @@ func (p *Pager) populate(addr, n uint64, write bool) unix.Errno {
 	return 0
 }
 
-// ended tells whether a region is closed, or the pager.
+// ended reports whether a region is closed, or the pager.
 func (p *Pager) ended(r *Region) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

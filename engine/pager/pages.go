@@ -54,7 +54,7 @@ func merge(list []Range) ([]Range, error) {
 	return joined, nil
 }
 
-// covers tells whether one of the ranges, merged before, has all of n bytes at addr.
+// covers reports whether one of the ranges, merged before, has all of n bytes at addr.
 func covers(list []Range, addr, n uint64) bool {
 	low, high := 0, len(list) // the first that begins behind addr is among these
 	for low < high {

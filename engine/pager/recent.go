@@ -20,7 +20,7 @@ type recent [8]struct {
 	present atomic.Uint64 // a bit for each page
 }
 
-// has tells whether bytes of one block were all present a short while ago. Without a
+// has reports whether bytes of one block were all present a short while ago. Without a
 // clock nothing is recent.
 func (c *recent) has(now int64, addr, n uint64) bool {
 	block := addr / (vector * pageSize)

@@ -79,7 +79,7 @@ func (r *Region) Bytes() []byte { return r.keep }
 // Stats returns what was counted.
 func (r *Region) Stats() Stats { return r.tally.stats() }
 
-// Present tells whether bytes are present: of more than Span the first ones.
+// Present reports whether bytes are present: of more than Span the first ones.
 func (r *Region) Present(addr, n uint64, write bool) mem.Fault {
 	return r.look(addr, n, write)
 }
@@ -112,7 +112,7 @@ func (r *Region) Word(addr uint64, op mem.WordOp, x, y uint64) (uint64, mem.Faul
 // costs hardly more than to ask about one.
 const vector = 64
 
-// look tells whether bytes can be accessed. What is absent it asks for.
+// look reports whether bytes can be accessed. What is absent it asks for.
 func (r *Region) look(addr, n uint64, write bool) mem.Fault {
 	switch {
 	case n == 0:
@@ -141,7 +141,7 @@ func (r *Region) look(addr, n uint64, write bool) mem.Fault {
 }
 
 // lookAt looks at some pages of a block and adds those that are absent to what is wanted.
-// It tells whether all are mapped.
+// It reports whether all are mapped.
 func (r *Region) lookAt(at, stop uint64, want *job) bool {
 	var vec [vector]byte
 	// All of the block that is the region's; of more the caller knows nothing.
@@ -247,7 +247,7 @@ type failure struct {
 	until int64 // pager time; 0 of no failure
 }
 
-// failed tells whether a page in the range of a job could not be brought in. The caller
+// failed reports whether a page in the range of a job could not be brought in. The caller
 // holds pager.mu.
 func (r *Region) failedIn(j *job, now int64) bool {
 	for i := range r.failed {

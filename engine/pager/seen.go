@@ -59,7 +59,7 @@ func (s *seen) find(page uint64, grow bool) *leaf {
 	return nil
 }
 
-// has tells whether the page was present at the last look.
+// has reports whether the page was present at the last look.
 func (s *seen) has(page uint64) bool {
 	l := s.find(page, false)
 	return l != nil && l.words[page%leafPages/64].Load()&(1<<(page%64)) != 0
@@ -79,7 +79,7 @@ func (s *seen) addBlock(page, present uint64) {
 	}
 }
 
-// remove notes that a page is not present, and tells whether it was there before.
+// remove notes that a page is not present, and reports whether it was there before.
 func (s *seen) remove(page uint64) bool {
 	l, bit := s.find(page, false), uint64(1)<<(page%64)
 	return l != nil && l.words[page%leafPages/64].And(^bit)&bit != 0

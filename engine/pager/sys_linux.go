@@ -13,7 +13,7 @@ import (
 // This is the only file of the package with unsafe and raw system calls: memory is
 // named by address here, and what is mapped there may change at any time.
 
-// supported tells whether the operating system can do what this package needs.
+// supported reports whether the operating system can do what this package needs.
 const supported = true
 
 // resident asks for len(vec) pages from addr on whether each is present; the low bit of
@@ -42,7 +42,7 @@ func populate(addr, n uint64, write bool) unix.Errno {
 	}
 }
 
-// populates tells whether the kernel knows populate: from 5.14 on.
+// populates reports whether the kernel knows populate: from 5.14 on.
 func populates() bool { return populate(0, 0, false) == 0 }
 
 // touch brings one page in as an access does. It is for kernels without populate.

@@ -109,10 +109,10 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
-// Fault tells whether the kind is a fault and not the normal course of things.
+// Fault reports whether the kind is a fault and not the normal course of things.
 func (k Kind) Fault() bool { return k < NumKinds && kinds[k].nature != natureNone }
 
-// Loss tells whether the frame is gone.
+// Loss reports whether the frame is gone.
 func (k Kind) Loss() bool { return k < NumKinds && kinds[k].nature == natureLoss }
 
 // Of returns the count of a kind.

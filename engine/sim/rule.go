@@ -30,7 +30,7 @@ type script struct {
 	seen int
 }
 
-// match tells whether the rule acts on the frame, and counts it.
+// match reports whether the rule acts on the frame, and counts it.
 func (s *script) match(from, to [6]byte, b bth) bool {
 	switch none := [6]byte{}; {
 	case s.From != none && s.From != from,

@@ -39,7 +39,7 @@ type conn struct {
 
 func (c *conn) links() *link[*conn] { return &c.queue }
 
-// with tells whether a MAD came from where the conversation goes.
+// with reports whether a MAD came from where the conversation goes.
 func (c *conn) with(from *Path) bool {
 	return c.path.Remote == from.Remote && c.path.Local == from.Local
 }
@@ -191,5 +191,5 @@ func pathOf(p *PathFields) Path {
 	}
 }
 
-// reserved tells whether nobody can connect to a QP number.
+// reserved reports whether nobody can connect to a QP number.
 func reserved(qpn uint32) bool { return qpn < 2 || qpn >= wire.MulticastQP }

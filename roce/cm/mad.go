@@ -69,7 +69,7 @@ func (a Attribute) String() string {
 	return fmt.Sprintf("attribute 0x%04x", uint16(a))
 }
 
-// known tells whether there is such a message.
+// known reports whether there is such a message.
 func (a Attribute) known() bool { return a >= AttributeREQ && a < attributeEnd }
 
 // Header is the common header of a MAD.

@@ -69,7 +69,7 @@ func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	return ReasonNone, nil
 }
 
-// stale tells whether a peer's connection that a message is about to make known is
+// stale reports whether a peer's connection that a message is about to make known is
 // known already (IBA 12.9.8.3). If that one is up, the peer has lost it: it is
 // ended.
 func (m *Machine) stale(now roce.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {

@@ -31,7 +31,7 @@ func (s ServiceID) PortSpace() PortSpace { return PortSpace(s >> 16) }
 // Port returns the port of a service ID of rdma_cm.
 func (s ServiceID) Port() uint16 { return uint16(s) }
 
-// IP tells whether the service ID is one of rdma_cm: requests to it begin with
+// IP reports whether the service ID is one of rdma_cm: requests to it begin with
 // an IPHeader.
 func (s ServiceID) IP() bool {
 	if s>>32 != 0 {

@@ -60,7 +60,7 @@ func (k *Keys) Invalidate(a Accessor, key uint32) Fault {
 	return OK
 }
 
-// mayInvalidate tells whether the key is one that the accessor may take out of use.
+// mayInvalidate reports whether the key is one that the accessor may take out of use.
 // What has a layout takes a new one without being invalidated, so the owner of a key
 // for layouts loses nothing that only the flag would give.
 func (c *cell) mayInvalidate(a Accessor, v *view) bool {

@@ -43,14 +43,14 @@ func (k *Keys) Len() int { return k.cells.Len() }
 // Epoch returns the present one, for Accessor.Since of a message that begins.
 func (k *Keys) Epoch() Epoch { return k.epoch.now() }
 
-// Check tells whether n bytes at addr may be accessed with the key. They may still
+// Check reports whether n bytes at addr may be accessed with the key. They may still
 // be absent: see Ready.
 func (k *Keys) Check(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
 	_, _, f := k.resolve(a, key, addr, n, need)
 	return f
 }
 
-// Ready is Check, and tells whether the bytes can be accessed at once: FaultPage
+// Ready is Check, and reports whether the bytes can be accessed at once: FaultPage
 // says that some are absent and have been asked for. Of more than a Pager brings in
 // at once the first ones count.
 func (k *Keys) Ready(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
@@ -135,7 +135,7 @@ func (k *Keys) find(key uint32) *cell {
 	return c
 }
 
-// holds tells whether the cell is one of these, and not one that is gone.
+// holds reports whether the cell is one of these, and not one that is gone.
 func (k *Keys) holds(c *cell) bool {
 	return k.cells.Lookup(c.view.Load().key>>variantBits) == c
 }

@@ -199,7 +199,7 @@ func (l *Layout) fold(repeat []uint64) []uint64 {
 	return kept
 }
 
-// overlaps tells whether elements may overlap: whether, from the smallest stride to
+// overlaps reports whether elements may overlap: whether, from the smallest stride to
 // the largest, one is shorter than all that the smaller ones reach over.
 func (e *entry) overlaps(repeat []uint64) bool {
 	dims := make([]int, len(repeat))

@@ -34,14 +34,14 @@ type lane struct {
 	source  uint32
 }
 
-// steady tells whether the memory is never absent: what a layout is in does not change
+// steady reports whether the memory is never absent: what a layout is in does not change
 // before its key does.
 func (l *layoutSpace) steady(_, _ uint64) bool { return !l.paged }
 
 // few is how many sources are looked at whether an access needs them or not.
 const few = 4
 
-// alive tells whether all sources of an access are what they were. Only an access
+// alive reports whether all sources of an access are what they were. Only an access
 // that found its own key before that was changed can see that they are not. What a
 // source is in need not be looked at: as long as it is what it was, it holds that.
 func (l *layoutSpace) alive(off, n uint64) bool {
@@ -160,7 +160,7 @@ func (e *lane) at(p *position) (off uint64) {
 	return off
 }
 
-// ready tells whether n bytes can be accessed at once. Absent pages are all asked
+// ready reports whether n bytes can be accessed at once. Absent pages are all asked
 // for, wherever they are.
 func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
 	switch {

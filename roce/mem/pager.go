@@ -10,7 +10,7 @@ package mem
 // succeeds some time later. Memory that is not there, or not writable, is
 // FaultUnmapped.
 type Pager interface {
-	// Present tells whether the n bytes at addr are present, for writing if write. Of
+	// Present reports whether the n bytes at addr are present, for writing if write. Of
 	// many it looks at the first ones alone, as many as it likes to bring in at once.
 	Present(addr, n uint64, write bool) Fault
 	// Load copies from memory, and Store to it.

@@ -47,7 +47,7 @@ func (k *Keys) storeParked() {
 	}
 }
 
-// Steady is Check, and tells whether what is granted stays so, and the bytes present,
+// Steady is Check, and reports whether what is granted stays so, and the bytes present,
 // for as long as no key changes: only then may bytes for them be parked.
 func (k *Keys) Steady(a Accessor, key uint32, addr uint64, n int, need Access) (bool, Fault) {
 	v, off, f := k.resolve(a, key, addr, n, need)
@@ -57,7 +57,7 @@ func (k *Keys) Steady(a Accessor, key uint32, addr uint64, n int, need Access) (
 	return v.steady(off, uint64(n)), OK
 }
 
-// steady tells whether n bytes from off on never are absent.
+// steady reports whether n bytes from off on never are absent.
 func (v *view) steady(off, n uint64) bool {
 	if v.space == nil {
 		return true

@@ -18,7 +18,7 @@ func (r *Region) LKey() uint32 { return r.now().key }
 // peer may do is decided by the access rights.
 func (r *Region) RKey() uint32 { return r.LKey() }
 
-// Valid tells whether the key may be used: not after it was invalidated.
+// Valid reports whether the key may be used: not after it was invalidated.
 func (r *Region) Valid() bool { return r.now().valid }
 
 // Addr returns the address of the first byte, by which requests name it.

@@ -87,7 +87,7 @@ func (m *Memory) view(d *Domain, access Access) (*view, error) {
 	return v, nil
 }
 
-// check tells whether a region of the memory can have these flags.
+// check reports whether a region of the memory can have these flags.
 func (a Access) check(m *Memory) error {
 	switch {
 	case a&^accessKnown != 0:

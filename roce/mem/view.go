@@ -30,7 +30,7 @@ type view struct {
 // A space is memory that is not one slice: it has to be asked for each access.
 // Offsets and lengths were compared with the length of the view that has it.
 type space interface {
-	// ready tells whether n bytes from off on can be accessed at once. A fault
+	// ready reports whether n bytes from off on can be accessed at once. A fault
 	// of FaultPage goes away by itself; others stay.
 	ready(off, n uint64, write bool) Fault
 	// load and store copy, all or nothing but for memory that is taken away under
@@ -61,10 +61,10 @@ const (
 	kindWindow2              // IBV_MW_TYPE_2
 )
 
-// window tells whether the cell is a memory window.
+// window reports whether the cell is a memory window.
 func (c *cell) window() bool { return c.kind >= kindWindow1 }
 
-// laid tells whether a layout puts the memory together.
+// laid reports whether a layout puts the memory together.
 func (v *view) laid() bool {
 	_, ok := v.space.(*layoutSpace)
 	return ok
@@ -81,7 +81,7 @@ func (v *view) within(addr, n uint64) (off uint64, f Fault) {
 	return off, OK
 }
 
-// ready tells whether n bytes from off on can be accessed at once.
+// ready reports whether n bytes from off on can be accessed at once.
 func (v *view) ready(off, n uint64, write bool) Fault {
 	if v.space == nil {
 		return OK

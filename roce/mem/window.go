@@ -32,7 +32,7 @@ type Window struct{ cell }
 // this is to be called before the first window is allocated.
 func (k *Keys) SetWindows2A() { k.anyDomain = true }
 
-// Windows2A tells whether type 2 windows are of type 2A.
+// Windows2A reports whether type 2 windows are of type 2A.
 func (k *Keys) Windows2A() bool { return k.anyDomain }
 
 // AllocWindow makes a window that is bound to nothing (ibv_alloc_mw). Its key
@@ -88,7 +88,7 @@ func NextKey(key uint32) uint32 { return key&^variantMask | (key+1)&variantMask 
 // RKey returns the present key.
 func (w *Window) RKey() uint32 { return w.view.Load().key }
 
-// Bound tells whether the window is bound to a region.
+// Bound reports whether the window is bound to a region.
 func (w *Window) Bound() bool { return w.view.Load().target != nil }
 
 // Addr and Len tell what the window is bound to: the address of the first byte, as

@@ -105,7 +105,7 @@ func (p *Packet) decodeIPv4(head, tail []byte, off int) Reason {
 	return p.decodeUDP(head, tail, off+ipv4Len, total-ipv4Len)
 }
 
-// ipv4SumOK tells whether the header checksum is right (RFC 1071): the ones'
+// ipv4SumOK reports whether the header checksum is right (RFC 1071): the ones'
 // complement sum is then 0xffff, and any sum of words is a multiple of that, in
 // whichever byte order. It wants a header that is not all zero.
 func ipv4SumOK(h *[ipv4Len]byte) bool {

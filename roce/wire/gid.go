@@ -53,7 +53,7 @@ func MulticastGID(group netip.Addr, f Framing) GID {
 // Addr is the IP address that the GID is: IPv4 when it is IPv4-mapped.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// IsIPv4 tells whether the GID is an IPv4-mapped address. Such a GID travels in
+// IsIPv4 reports whether the GID is an IPv4-mapped address. Such a GID travels in
 // IPv4 packets, all others in IPv6.
 func (g GID) IsIPv4() bool {
 	return g[10] == 0xff && g[11] == 0xff && [10]byte(g[:]) == [10]byte{}
@@ -62,13 +62,13 @@ func (g GID) IsIPv4() bool {
 // IPv4 is the IPv4 address in network byte order, meaningful when IsIPv4.
 func (g GID) IPv4() [4]byte { return [4]byte(g[12:]) }
 
-// IsZero tells whether the GID names nobody.
+// IsZero reports whether the GID names nobody.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// IsLinkLocal tells whether the GID is a unicast link-local one (fe80::/10).
+// IsLinkLocal reports whether the GID is a unicast link-local one (fe80::/10).
 func (g GID) IsLinkLocal() bool { return g[0] == 0xfe && g[1]&0xc0 == 0x80 }
 
-// IsMulticast tells whether the GID is an IPv6 or IPv4-mapped multicast group.
+// IsMulticast reports whether the GID is an IPv6 or IPv4-mapped multicast group.
 func (g GID) IsMulticast() bool {
 	return g[0] == 0xff || g.IsIPv4() && g[12]&0xf0 == 0xe0
 }

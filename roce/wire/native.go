@@ -48,7 +48,7 @@ func (p *Packet) decodeLRH(head, tail []byte) Reason {
 	}
 }
 
-// VerifyVCRC tells whether the variant CRC behind a native packet is there and
+// VerifyVCRC reports whether the variant CRC behind a native packet is there and
 // right.
 func (p *Packet) VerifyVCRC() bool {
 	if p.Spec == nil || p.Framing != FramingNative && p.Framing != FramingNativeGRH ||

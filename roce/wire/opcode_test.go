@@ -183,7 +183,7 @@ func TestServiceOpcode(t *testing.T) {
 	}
 }
 
-// hasOpcode tells whether the table has a row of that name.
+// hasOpcode reports whether the table has a row of that name.
 func hasOpcode(name string) bool {
 	for _, s := range Opcodes() {
 		if s.Name == name {

@@ -198,7 +198,7 @@ func (r PayloadRule) String() string {
 	return fmt.Sprintf("PayloadRule(%d)", uint8(r))
 }
 
-// Allows tells whether n bytes of payload agree with the rule under a path MTU
+// Allows reports whether n bytes of payload agree with the rule under a path MTU
 // of pmtu bytes.
 func (r PayloadRule) Allows(n, pmtu int) bool {
 	switch r {
@@ -249,10 +249,10 @@ type OpcodeSpec struct {
 	Answer Opcode
 }
 
-// Has tells whether the opcode carries all of the headers in h.
+// Has reports whether the opcode carries all of the headers in h.
 func (s *OpcodeSpec) Has(h HeaderSet) bool { return s.Headers&h == h }
 
-// Is tells whether the opcode has all of the properties in c.
+// Is reports whether the opcode has all of the properties in c.
 func (s *OpcodeSpec) Is(c Class) bool { return s.Class&c == c }
 
 // TransportLen is the length in bytes from the BTH through the ICRC of a packet

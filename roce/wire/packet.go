@@ -140,7 +140,7 @@ func (p *Packet) byteAt(i int) byte {
 	return p.tail[i-len(p.head)]
 }
 
-// VerifyICRC tells whether the packet carries the invariant CRC that its bytes
+// VerifyICRC reports whether the packet carries the invariant CRC that its bytes
 // ask for. It is false when nothing was decoded. It does not allocate.
 func (p *Packet) VerifyICRC() bool {
 	if p.Spec == nil {

@@ -14,12 +14,12 @@ func (p PSN) Sub(n uint32) PSN { return (p - PSN(n)) & max24 }
 // after q.
 func (p PSN) Diff(q PSN) int32 { return int32(uint32(p-q)<<8) >> 8 }
 
-// Before tells whether p comes before q. A distance of exactly 2^23 counts as
+// Before reports whether p comes before q. A distance of exactly 2^23 counts as
 // before, in both directions; windows must stay below it.
 func (p PSN) Before(q PSN) bool { return p.Diff(q) < 0 }
 
-// After tells whether p comes after q.
+// After reports whether p comes after q.
 func (p PSN) After(q PSN) bool { return p.Diff(q) > 0 }
 
-// InWindow tells whether p is one of the n PSNs that start with first.
+// InWindow reports whether p is one of the n PSNs that start with first.
 func (p PSN) InWindow(first PSN, n uint32) bool { return uint32(p-first)&max24 < n }

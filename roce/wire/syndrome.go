@@ -45,13 +45,13 @@ func RNRSyndrome(timerCode uint8) Syndrome {
 // Kind is what the syndrome answers. The reserved bit 7 is ignored.
 func (s Syndrome) Kind() SyndromeKind { return SyndromeKind(s >> 5 & 3) }
 
-// IsACK tells whether the syndrome acknowledges.
+// IsACK reports whether the syndrome acknowledges.
 func (s Syndrome) IsACK() bool { return s.Kind() == KindACK }
 
-// IsRNRNAK tells whether the responder had no receive ready.
+// IsRNRNAK reports whether the responder had no receive ready.
 func (s Syndrome) IsRNRNAK() bool { return s.Kind() == KindRNRNAK }
 
-// IsNAK tells whether the syndrome refuses for good or reports a lost packet.
+// IsNAK reports whether the syndrome refuses for good or reports a lost packet.
 func (s Syndrome) IsNAK() bool { return s.Kind() == KindNAK }
 
 // Code is the low five bits: credit code, timer code or NAK code.

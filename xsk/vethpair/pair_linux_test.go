@@ -16,7 +16,7 @@ import (
 	"xroce/xsk/xsktest"
 )
 
-// exists tells whether a namespace is there under its name.
+// exists reports whether a namespace is there under its name.
 func exists(name string) bool {
 	_, err := os.Stat("/run/netns/" + name)
 	return err == nil
@@ -126,7 +126,7 @@ func qdisc(t *testing.T, l netlink.Link) string {
 	return ""
 }
 
-// threadsOf tells whether the kernel runs a NAPI thread for an interface name.
+// threadsOf reports whether the kernel runs a NAPI thread for an interface name.
 func threadsOf(name string) bool {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {

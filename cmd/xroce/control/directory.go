@@ -81,5 +81,5 @@ func processes(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// dead tells whether a process is gone.
+// dead reports whether a process is gone.
 func dead(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }

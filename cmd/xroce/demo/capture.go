@@ -104,7 +104,7 @@ func look(p *wire.Packet) seen {
 	return s
 }
 
-// isAck tells whether packets of the opcode do nothing but acknowledge.
+// isAck reports whether packets of the opcode do nothing but acknowledge.
 func isAck(op wire.Opcode) bool { return op == wire.RCAck || op == wire.XRCAck }
 
 // verify checks that the hosts sent each other the packets of the calls and no
@@ -174,7 +174,7 @@ func (talk *talk) verifyAcks(acks [2]stream, refused, again int, t tally) {
 		negative, refused)
 }
 
-// sequence tells whether the stream goes on with these packets, from this PSN.
+// sequence reports whether the stream goes on with these packets, from this PSN.
 func (s stream) sequence(want []seen, psn wire.PSN) (ok bool, rest stream) {
 	for i, w := range want {
 		if i >= len(s) {
@@ -217,7 +217,7 @@ func (s stream) split() (requests, answers, acks stream) {
 	return requests, answers, acks
 }
 
-// have tells whether one of the acknowledgements is for the packet.
+// have reports whether one of the acknowledgements is for the packet.
 func (s stream) have(psn wire.PSN, positive bool) bool {
 	for _, a := range s {
 		if a.positive == positive && a.psn == psn {

@@ -74,7 +74,7 @@ func cellsOf(sizes []int) (cells []cell) {
 	return append(cells, cell{roce.OpFetchAdd, word})
 }
 
-// oneSided tells whether nobody at host 1 can answer the operation.
+// oneSided reports whether nobody at host 1 can answer the operation.
 func (c cell) oneSided() bool { return c.op == roce.OpRead || c.op == roce.OpFetchAdd }
 
 // A meter measures one cell, then another on the same pair.

@@ -33,7 +33,7 @@ func (t *talk) carried(from int, op roce.Opcode, size int) {
 // refused notes that the last operation was refused.
 func (t *talk) refused() { t.calls[len(t.calls)-1].refused = true }
 
-// reliable tells whether requests are answered.
+// reliable reports whether requests are answered.
 func (t *talk) reliable() bool {
 	return t.service == wire.ServiceRC || t.service == wire.ServiceXRC
 }

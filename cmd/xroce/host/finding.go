@@ -29,7 +29,7 @@ type Finding struct {
 	Remedy  string  `json:"remedy,omitempty"` // what to do, when something is wrong
 }
 
-// Works tells whether nothing that a device needs is missing.
+// Works reports whether nothing that a device needs is missing.
 func Works(list []Finding) bool {
 	for _, f := range list {
 		if f.Verdict == Missing {

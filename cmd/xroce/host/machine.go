@@ -17,7 +17,7 @@ type Machine interface {
 	Interfaces() ([]Interface, error)
 	// User tells what the process may do.
 	User() (User, error)
-	// BPF tells whether the XDP program can be loaded.
+	// BPF reports whether the XDP program can be loaded.
 	BPF() (bpf.Support, error)
 	// Probe tries what AF_XDP can do on a queue of an interface.
 	Probe(ifindex, queue int) (xsk.Support, error)

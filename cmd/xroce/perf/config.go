@@ -88,10 +88,10 @@ const (
 	grhLen       = 40 // what a datagram's receive holds before the payload
 )
 
-// first tells whether this end is the one that begins.
+// first reports whether this end is the one that begins.
 func (c *Config) first() bool { return c.Dial != c.Reversed }
 
-// passive tells whether this end has nothing to do but to let its device answer.
+// passive reports whether this end has nothing to do but to let its device answer.
 func (c *Config) passive() bool {
 	if c.first() || c.Both || c.Test.Verb == Send {
 		return false
@@ -99,12 +99,12 @@ func (c *Config) passive() bool {
 	return !c.Test.Latency || c.Test.Answered()
 }
 
-// receives tells whether this end posts receives.
+// receives reports whether this end posts receives.
 func (c *Config) receives() bool {
 	return c.Test.Verb == Send && (c.Both || c.Test.Latency || !c.first())
 }
 
-// Direct tells whether the device is best driven by the loop itself: it polls, and
+// Direct reports whether the device is best driven by the loop itself: it polls, and
 // nothing else has to happen meanwhile.
 func (c *Config) Direct() bool { return !c.Events && !c.passive() }
 

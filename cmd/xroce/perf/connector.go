@@ -31,7 +31,7 @@ type Connector interface {
 	Connect(ctx context.Context, l Link) error
 
 	// Watch begins to listen for the peer while nothing is said, and calls gone
-	// when it hangs up. The next step of the exchange ends it. Heard tells whether
+	// when it hangs up. The next step of the exchange ends it. Heard reports whether
 	// the peer has said something meanwhile.
 	Watch(gone func(error))
 	Heard() bool

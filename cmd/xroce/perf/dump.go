@@ -13,7 +13,7 @@ import (
 )
 
 // A Dump is the memory of a test: all that is registered, before the first message
-// and when the test is over. With the packets of the test at hand it tells whether
+// and when the test is over. With the packets of the test at hand it reports whether
 // every byte came from where it should, and went there.
 type Dump struct {
 	DumpHead

@@ -64,7 +64,7 @@ func (p *pingpong) run(ctx context.Context) error {
 	return nil
 }
 
-// myTurn tells whether to send: when the last message has been answered and is
+// myTurn reports whether to send: when the last message has been answered and is
 // complete.
 func (p *pingpong) myTurn() bool {
 	if p.limit != 0 && p.sent >= p.limit || p.flows[0].completed < p.sent {

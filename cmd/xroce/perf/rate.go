@@ -15,7 +15,7 @@ type Rate struct {
 	Burst int // messages of a burst, 0 for the depth of the send queue
 }
 
-// On tells whether there is a bound.
+// On reports whether there is a bound.
 func (r Rate) On() bool { return r.Value > 0 }
 
 func (r Rate) check(c *Config) error {
@@ -74,7 +74,7 @@ type pacer struct {
 	left  int   // messages left of this one
 }
 
-// open tells whether a message may go at now.
+// open reports whether a message may go at now.
 func (p *pacer) open(now int64) bool {
 	if p.gap == 0 || p.left > 0 {
 		return true

@@ -121,7 +121,7 @@ func (c *Config) check() error {
 // atomicSize is the length of the messages of an atomic test.
 const atomicSize = 8
 
-// fitMTU makes the size of datagrams fit the path MTU. sized tells whether the user
+// fitMTU makes the size of datagrams fit the path MTU. sized reports whether the user
 // asked for this size.
 func (c *Config) fitMTU(mtu wire.MTU, sized bool) error {
 	if c.Type != roce.TypeUD || c.Size <= mtu.Bytes() {

@@ -116,7 +116,7 @@ func (s *stream) explain(err error) error {
 		s.total, err)
 }
 
-// finished tells whether all is done, or the time is up.
+// finished reports whether all is done, or the time is up.
 func (s *stream) finished() bool {
 	if s.total == 0 {
 		return s.over()

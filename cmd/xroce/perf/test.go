@@ -59,7 +59,7 @@ func (t Test) Name() string {
 // Tool is the name of perftest's program: ib_send_bw.
 func (t Test) Tool() string { return "ib_" + strings.ReplaceAll(t.Name(), "-", "_") }
 
-// Answered tells whether the peer's device answers with data: the round trip is
+// Answered reports whether the peer's device answers with data: the round trip is
 // then one message, and who asks needs no program on the other end.
 func (t Test) Answered() bool { return t.Verb == Read || t.Verb == Atomic }
 

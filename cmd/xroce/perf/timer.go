@@ -71,10 +71,10 @@ func (t *timer) tick(now int64) {
 	}
 }
 
-// counts tells whether what happens now is part of the result.
+// counts reports whether what happens now is part of the result.
 func (t *timer) counts() bool { return t.state == phaseSample }
 
-// over tells whether the time is up.
+// over reports whether the time is up.
 func (t *timer) over() bool { return t.state == phaseOver }
 
 // cpuTimes are jiffies of all CPUs together.

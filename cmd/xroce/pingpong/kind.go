@@ -19,7 +19,7 @@ const (
 // Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{RC, UC, UD, SRQ} }
 
-// Valid tells whether k is one of Kinds.
+// Valid reports whether k is one of Kinds.
 func (k Kind) Valid() bool { return k == RC || k == UC || k == UD || k == SRQ }
 
 // DefaultSize is the size of a message in bytes when nobody says another.

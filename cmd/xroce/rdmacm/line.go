@@ -67,7 +67,7 @@ func (l *line) next(ctx context.Context) (roce.Completion, error) {
 	return wc, peer.Check(&wc)
 }
 
-// hungUp tells whether an error says that the peer ended the connection in order.
+// hungUp reports whether an error says that the peer ended the connection in order.
 func hungUp(err error) bool { return errors.Is(err, cm.ErrHungUp) }
 
 // lingerTime is how long hanging up takes at most: longer than it takes to send a

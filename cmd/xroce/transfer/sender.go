@@ -237,7 +237,7 @@ func (s *sender) completed(wc *roce.Completion) error {
 	return s.QP.PostRecv(&roce.RecvWR{})
 }
 
-// unchanged tells whether the file is still what it was at the beginning.
+// unchanged reports whether the file is still what it was at the beginning.
 func (s *sender) unchanged() error {
 	now, err := s.file.Stat()
 	if err != nil {

@@ -30,7 +30,7 @@ type slot struct {
 	claims []*op // of the peer, not known to be complete, in order
 }
 
-// free tells whether nobody uses the slot.
+// free reports whether nobody uses the slot.
 func (s *slot) free() bool { return !s.taken && !s.locked && len(s.claims) == 0 }
 
 // unclaim removes a request of the peer.

@@ -25,7 +25,7 @@ var badnessNames = [numBadness]string{
 
 func (b badness) String() string { return badnessNames[b] }
 
-// local tells whether our own end finds out.
+// local reports whether our own end finds out.
 func (b badness) local() bool { return b == badLKey || b == badLRights }
 
 // spoil chooses what is wrong with a request.

@@ -34,13 +34,13 @@ func newConn(w *world, index int, k *ConnConfig) *conn {
 	return c
 }
 
-// extended tells whether it is an XRC, of which end 0 sends and end 1 receives.
+// extended reports whether it is an XRC, of which end 0 sends and end 1 receives.
 func (c *conn) extended() bool { return c.config.Type == roce.TypeXRCSend }
 
-// receives tells whether the endpoint is the receiving end of an XRC.
+// receives reports whether the endpoint is the receiving end of an XRC.
 func (e *endpoint) receives() bool { return e.conn.extended() && e.side == 1 }
 
-// uses tells whether an operation may be chosen.
+// uses reports whether an operation may be chosen.
 func (k *ConnConfig) uses(name string) bool {
 	for i := range operations {
 		if operations[i].name == name {
@@ -50,7 +50,7 @@ func (k *ConnConfig) uses(name string) bool {
 	return false
 }
 
-// idle tells whether all that was to be posted is done.
+// idle reports whether all that was to be posted is done.
 func (c *conn) idle() bool {
 	for _, e := range c.ends {
 		if e.todo > 0 || len(e.sends) > 0 || len(e.expect) > 0 && !e.unreliable() {
@@ -60,7 +60,7 @@ func (c *conn) idle() bool {
 	return true
 }
 
-// finished tells whether the connection needs nothing any more.
+// finished reports whether the connection needs nothing any more.
 func (c *conn) finished() bool { return c.idle() && !c.breaking }
 
 // tend makes the connection when it can be made and is needed, and ends one that
@@ -118,7 +118,7 @@ func (c *conn) wind() bool {
 	return true
 }
 
-// through tells whether the endpoint is dead and every completion was taken.
+// through reports whether the endpoint is dead and every completion was taken.
 func (e *endpoint) through() bool {
 	return e.dead && (e.destroyed || !e.node.up || e.overran && e.drainedAtLast ||
 		len(e.sends) == 0 && len(e.recvs) == 0 && (e.shared == nil || e.drainedAtLast))

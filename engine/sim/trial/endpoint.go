@@ -94,7 +94,7 @@ type life struct {
 	drainedAtLast bool   // the last look at the CQs brought nothing
 }
 
-// deregistered tells whether regions of the endpoint were taken away.
+// deregistered reports whether regions of the endpoint were taken away.
 func (e *endpoint) deregistered() bool { return e.deregisterAt != nil }
 
 // create makes the queue pair with all it needs, in state INIT.

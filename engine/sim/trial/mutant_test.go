@@ -21,7 +21,7 @@ type mutant struct {
 // A mutation is a mutant in one run: it strikes once.
 type mutation struct{ struck bool }
 
-// strike tells whether it is time: once, when the condition holds.
+// strike reports whether it is time: once, when the condition holds.
 func (m *mutation) strike(when bool) bool {
 	if m.struck || !when {
 		return false
@@ -71,7 +71,7 @@ func memory(m *mutation, change func(e *endpoint) bool) tamper {
 
 func some(wcs []roce.Completion) bool { return len(wcs) > 0 }
 
-// successOf tells whether the first completion is a success of these.
+// successOf reports whether the first completion is a success of these.
 func successOf(ops ...roce.WCOpcode) func([]roce.Completion) bool {
 	return func(wcs []roce.Completion) bool {
 		return len(wcs) > 0 && wcs[0].Status == roce.StatusSuccess &&
@@ -79,7 +79,7 @@ func successOf(ops ...roce.WCOpcode) func([]roce.Completion) bool {
 	}
 }
 
-// sameQueue tells whether the first two completions are of one work queue.
+// sameQueue reports whether the first two completions are of one work queue.
 func sameQueue(wcs []roce.Completion) bool {
 	return len(wcs) > 1 && wcs[0].WRID&receiveID == wcs[1].WRID&receiveID &&
 		wcs[0].Status == roce.StatusSuccess && wcs[1].Status == roce.StatusSuccess

@@ -94,7 +94,7 @@ func (n *node) crash() {
 	n.up, n.endpoints, n.queues = false, nil, nil
 }
 
-// running tells whether the node does anything at all.
+// running reports whether the node does anything at all.
 func (n *node) running() bool { return n.up && n.frozen == 0 }
 
 // queue makes a completion queue: tiny, or with room for depth completions.

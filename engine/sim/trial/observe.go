@@ -58,7 +58,7 @@ func (e *endpoint) die() {
 	e.conn.broken(fmt.Sprintf("end %d is dead", e.side))
 }
 
-// slept tells whether the node was frozen at a time since.
+// slept reports whether the node was frozen at a time since.
 func (n *node) slept(since roce.Time) bool {
 	return n.frozen > 0 || n.thawedAt > 0 && n.thawedAt >= since
 }

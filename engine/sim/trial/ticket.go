@@ -28,7 +28,7 @@ type ticket struct {
 	still []byte
 }
 
-// used tells whether there is a key that was taken out of use.
+// used reports whether there is a key that was taken out of use.
 func (t *ticket) used() bool { return t.gone && !t.revoking || t.old != 0 }
 
 // outOfUse is such a key, of memory that is there.
@@ -39,7 +39,7 @@ func (t *ticket) outOfUse() (rkey uint32, addr uint64) {
 	return t.old, t.mr.Addr()
 }
 
-// wasRevoked tells whether a request lost its key while it was under way.
+// wasRevoked reports whether a request lost its key while it was under way.
 func (t *ticket) wasRevoked(o *op) bool {
 	for _, key := range t.revoked {
 		if o.lent == key && key != 0 {

@@ -49,7 +49,7 @@ func readFrame(ev *sim.Event) frameEvent {
 	return f
 }
 
-// acknowledges tells whether it is an ACK or NAK alone.
+// acknowledges reports whether it is an ACK or NAK alone.
 func (f *frameEvent) acknowledges() bool {
 	return f.opcode == wire.RCAck || f.opcode == wire.XRCAck
 }
@@ -116,7 +116,7 @@ func (t *trace) frame(f *frameEvent) {
 	}
 }
 
-// logging tells whether every event is written out.
+// logging reports whether every event is written out.
 func (t *trace) logging() bool { return t.verbose != nil }
 
 // note takes an event as text.

@@ -7,7 +7,7 @@ import (
 	"xroce/roce"
 )
 
-// unreliable tells whether nobody acknowledges.
+// unreliable reports whether nobody acknowledges.
 func (e *endpoint) unreliable() bool { return e.conn.config.Type == roce.TypeUC }
 
 // shuffles are the faults by which a frame arrives twice or behind others: UC

@@ -48,7 +48,7 @@ func (e *endpoint) sendDone(wc *roce.Completion) {
 	}
 }
 
-// mustComplete tells whether a request makes a completion when it succeeds.
+// mustComplete reports whether a request makes a completion when it succeeds.
 func (e *endpoint) mustComplete(o *op) bool { return o.signaled || e.conn.config.SignalAll }
 
 // skipTo passes over requests whose completions a CQ lost.

@@ -126,7 +126,7 @@ func (u *wordUse) after(found uint64) uint64 {
 	return found
 }
 
-// legal tells whether an operation may have been executed at all.
+// legal reports whether an operation may have been executed at all.
 func (u *wordUse) legal() bool { return u.op.bad == fine && !u.op.afterwards }
 
 // check finds an order of all operations in which each that is complete was

@@ -150,7 +150,7 @@ func (w *world) nudge() bool {
 	return false
 }
 
-// through tells whether all work is done.
+// through reports whether all work is done.
 func (w *world) through() bool {
 	for _, c := range w.conns {
 		if !c.finished() {

@@ -53,7 +53,7 @@ func (a *args) word(what string) string {
 	return ""
 }
 
-// flag tells whether a bare word is there.
+// flag reports whether a bare word is there.
 func (a *args) flag(name string) bool {
 	for i, w := range a.words {
 		if w.text == name && !a.used[i] {

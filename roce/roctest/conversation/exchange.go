@@ -120,7 +120,7 @@ func parseReceived(a *args) action {
 // maxPayload leaves room for all headers in a frame.
 const maxPayload = maxFrame - 256
 
-// left tells whether there are bare words that nobody read.
+// left reports whether there are bare words that nobody read.
 func (a *args) left() bool {
 	for i, w := range a.words {
 		if _, isKey := keyOf(w.text); !isKey && !a.used[i] {

@@ -191,7 +191,7 @@ var fields = []field{
 	},
 }
 
-// belongs tells whether packets of an opcode have the field.
+// belongs reports whether packets of an opcode have the field.
 func (f *field) belongs(spec *wire.OpcodeSpec) bool {
 	return f.in == 0 || spec.Headers&f.in != 0
 }

@@ -116,7 +116,7 @@ func substitute(t token, vars map[string]string) (token, error) {
 	}
 }
 
-// nameByte tells whether c may stand at place i of a name.
+// nameByte reports whether c may stand at place i of a name.
 func nameByte(c byte, i int) bool {
 	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && '0' <= c && c <= '9'
 }

@@ -353,7 +353,7 @@ func timeoutText(code int) string {
 	return fmt.Sprintf("4.096 us * 2^%d", code)
 }
 
-// known tells whether some table has a row, written as covers: does.
+// known reports whether some table has a row, written as covers: does.
 func known(covers string) bool {
 	for _, t := range Tables {
 		for _, r := range t.Rows {

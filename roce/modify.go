@@ -197,7 +197,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		}
 	}
 	if mask&AttrRateLimit != 0 {
-		q.req.pace.set(now, next.RateLimit)
+		q.req.pace.SetRate(now, next.RateLimit)
 		q.req.paced = false
 		if q.req.ackAt != 0 {
 			q.startAckTimer(now)

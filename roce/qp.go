@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -335,26 +336,18 @@ func (q *QP) NextDeadline() (Time, bool) {
 	if r.rnrWait {
 		at = r.rnrAt
 	} else if q.stalled {
-		at = sooner(at, r.rnrAt)
+		at = clock.Sooner(at, r.rnrAt)
 	}
 	if q.rsp.pageWait {
-		at = sooner(at, q.rsp.waitsUntil())
+		at = clock.Sooner(at, q.rsp.waitsUntil())
 	}
 	if r.paced {
-		at = sooner(at, r.pace.at)
+		at = clock.Sooner(at, r.pace.Due())
 	}
 	if q.sel != nil {
-		at = sooner(at, q.sel.deadline())
+		at = clock.Sooner(at, q.sel.deadline())
 	}
 	return at, at != 0
-}
-
-// sooner is the earlier of two times, of which 0 is never.
-func sooner(a, b Time) Time {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // HandleDeadline does what is due. Calling it early does nothing.
@@ -363,7 +356,7 @@ func (q *QP) HandleDeadline(now Time) {
 	if q.trace != nil {
 		q.trace.add(TraceEvent{Kind: TraceDeadline})
 	}
-	if now >= q.req.pace.at {
+	if now >= q.req.pace.Due() {
 		q.req.paced = false // NextPacket waits again if need be
 	}
 	if q.rsp.pageWait && now >= q.rsp.waitsUntil() {

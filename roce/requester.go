@@ -1,6 +1,7 @@
 package roce
 
 import (
+	"xroce/roce/cc"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -29,7 +30,7 @@ type requester struct {
 	sentTop    wire.PSN
 	out        uint32 // READs, atomics and their like begun and not complete
 	credit     credit
-	pace       pacer
+	pace       cc.Pacer
 
 	rnrAt    Time  // end of the wait after an RNR NAK, or for a page
 	ackAt    Time  // when the local ACK timer expires, 0 when it is off
@@ -88,7 +89,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 		(r.psn != r.una && r.credit.short(w)) {
 		return 0
 	}
-	if r.paced = r.pace.early(now); r.paced {
+	if r.paced = r.pace.Early(now); r.paced {
 		return 0
 	}
 	psn, first := r.psn, r.psn == r.sentTop
@@ -96,10 +97,10 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	if n == 0 {
 		return 0
 	}
-	r.pace.spend(now, n)
+	r.pace.Spend(now, n)
 	if !q.typ.reliable() {
 		q.forgetSent(now)
-	} else if r.ackAt == 0 || (psn == r.una || r.pace.rate != 0) && !q.probing() {
+	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !q.probing() {
 		// What is sent again may have waited for its turn since that was decided. At
 		// a low rate the rest of the message may take longer than the timer. A probe
 		// must not put the timer off: a peer that is gone answers none.
@@ -319,10 +320,7 @@ func (q *QP) startAckTimer(now Time) {
 	r := &q.req
 	r.ackAt, r.excused = 0, 0
 	if t := ackTimeout(q.attr.Timeout); t != 0 {
-		r.ackAt = now + t
-		if r.pace.rate != 0 {
-			r.ackAt = max(now, r.pace.at) + t
-		}
+		r.ackAt = r.pace.Next(now) + t
 	}
 }
 

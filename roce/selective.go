@@ -1,6 +1,7 @@
 package roce
 
 import (
+	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
 )
@@ -100,7 +101,7 @@ func (x *selective) forget() { x.kept = psnSet{} }
 
 // deadline is when a gap becomes a loss, or silence a question; 0 for never.
 func (x *selective) deadline() Time {
-	return sooner(x.probe.at, sooner(x.lateGap, x.earlyGap))
+	return clock.Sooner(x.probe.at, clock.Sooner(x.lateGap, x.earlyGap))
 }
 
 // understands reports whether a packet is one of the extensions.

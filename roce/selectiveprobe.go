@@ -114,10 +114,7 @@ func (q *QP) armProbe(now Time) {
 	if x.ext&ExtSelectiveRepeat == 0 || r.una == r.sentTop {
 		return
 	}
-	at := now
-	if r.pace.rate != 0 {
-		at = max(now, r.pace.at)
-	}
+	at := r.pace.Next(now)
 	if at += x.probe.interval(x.ext) << x.probe.backoff; at < r.ackAt {
 		x.probe.at = at
 	}

@@ -1,15 +1,16 @@
 package roce
 
-// Time is a point of monotonic time in nanoseconds since any origin, not
-// negative. It is passed in by the caller; see the package comment.
-type Time int64
+import "xroce/roce/clock"
+
+// Time is a point of monotonic time; see clock.Time.
+type Time = clock.Time
 
 // Durations in units of Time.
 const (
-	Nanosecond  Time = 1
-	Microsecond      = 1000 * Nanosecond
-	Millisecond      = 1000 * Microsecond
-	Second           = 1000 * Millisecond
+	Nanosecond  = clock.Nanosecond
+	Microsecond = clock.Microsecond
+	Millisecond = clock.Millisecond
+	Second      = clock.Second
 )
 
 // ackTimeoutUnit is the unit of the local ACK timeout (IBA 9.7.6.1.3).

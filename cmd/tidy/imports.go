@@ -28,6 +28,7 @@ var pureRooms = []string{
 	"roce/wire",
 	"roce/handle",
 	"roce/mem",
+	"roce/recovery",
 	"roce/cc",
 	"roce",
 	"roce/cm",

@@ -38,6 +38,9 @@ type TailProbe struct {
 // NewTailProbe returns a probe without a deadline and without samples.
 func NewTailProbe(reorder bool) TailProbe { return TailProbe{reorder: reorder} }
 
+// Fresh returns a probe as new, for another connection.
+func (p *TailProbe) Fresh() TailProbe { return NewTailProbe(p.reorder) }
+
 // interval is how long the peer may be silent at first.
 func (p *TailProbe) interval() clock.Time {
 	t := clock.Time(probeInitial)

@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -127,7 +128,7 @@ func (q *QP) retire(now Time, p wire.PSN) bool {
 	r := &q.req
 	for r.una != p {
 		w := q.sq.at(q.sq.head.Load())
-		if sendOps[w.opcode].reply != replyAck {
+		if w.opcode.Op().Reply != verbs.ReplyAck {
 			return false
 		}
 		if r.ahead(w.last) >= r.ahead(p) {
@@ -149,15 +150,15 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 // deliverSend is completeSend with the payload that rides in the completion, nil for
 // none.
 func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *delivery) {
-	op := &sendOps[w.opcode]
-	if op.wc == WCSend {
+	op := w.opcode.Op()
+	if op.WC == WCSend {
 		q.count.Inc(counter.RDMASends)
 	}
-	if op.count {
+	if op.Count {
 		q.req.out--
 	}
 	signaled := q.signals(w)
-	wc := Completion{WRID: w.wrID, Opcode: op.wc, ByteLen: byteLen, Time: now}
+	wc := Completion{WRID: w.wrID, Opcode: op.WC, ByteLen: byteLen, Time: now}
 	q.sq.head.Store(q.sq.head.Load() + 1)
 	if signaled {
 		q.deliver(q.sendCQ, &wc, false, in)
@@ -265,7 +266,7 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	r := &q.req
 	i := q.sq.head.Load()
 	w := q.sq.at(i)
-	if i == r.new || sendOps[w.opcode].reply != replyData || !q.responseFits(w, p) {
+	if i == r.new || w.opcode.Op().Reply != verbs.ReplyData || !q.responseFits(w, p) {
 		q.badResponse(now)
 		return
 	}
@@ -292,7 +293,7 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 	r := &q.req
 	i := q.sq.head.Load()
 	w := q.sq.at(i)
-	if i == r.new || sendOps[w.opcode].reply != replyAtomic || !p.AETH().Syndrome.IsACK() {
+	if i == r.new || w.opcode.Op().Reply != verbs.ReplyAtomic || !p.AETH().Syndrome.IsACK() {
 		q.badResponse(now)
 		return
 	}

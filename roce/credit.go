@@ -37,7 +37,7 @@ func (c *credit) short(w *sendWQE) bool { return w.question && !c.covers(w.ssn) 
 // queue, the receive in hand included, as its message is not in the MSN yet. A
 // shared receive queue is nobody's, so its count means nothing.
 func (q *QP) credits() wire.Syndrome {
-	if q.srq != nil || !q.typ.hasRecv() {
+	if q.srq != nil || !q.typ.HasRecv() {
 		return wire.ACKNoCredits
 	}
 	n := q.rq.posted()
@@ -52,7 +52,7 @@ func (q *QP) credits() wire.Syndrome {
 // grantCredit writes an acknowledge that nobody asked for, because the last one
 // said that there was no receive and now there is.
 func (q *QP) grantCredit(frame []byte) int {
-	if q.rq.empty() || !q.State().receives() {
+	if q.rq.empty() || !q.State().Receives() {
 		return 0
 	}
 	s := &q.rsp

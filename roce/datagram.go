@@ -17,15 +17,15 @@ const qkeyOwn = 1 << 31
 // It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a
 // counter tells.
 func (q *QP) tooLong(w *sendWQE) bool {
-	return q.typ.datagram() && int(w.length) > q.portMTU.Bytes()
+	return q.typ.Datagram() && int(w.length) > q.portMTU.Bytes()
 }
 
 // putDatagram writes a UD SEND.
 func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	r := &q.req
-	op := sendOps[w.opcode].only | wire.UDSendOnly&^0x1f
+	op := w.opcode.Op().Only | wire.UDSendOnly&^0x1f
 	spec := op.Spec()
-	b := frame[w.ah.header.Len():]
+	b := frame[w.ah.Template().Len():]
 	wire.BTH{
 		Opcode: op, SE: w.flags&SendSolicited != 0, M: true, PadCnt: wire.PadCnt(int(w.length)),
 		PKey: wire.DefaultPKey, DestQP: uint32(w.arg[0]), PSN: r.psn,
@@ -40,7 +40,7 @@ func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 		return 0
 	}
 	q.sent(r.psn.Add(1), w)
-	return q.seal(&w.ah.header, frame, headers, w.length)
+	return q.seal(w.ah.Template(), frame, headers, w.length)
 }
 
 // qkey is the Q_Key of a datagram.

@@ -119,7 +119,7 @@ func (c *CQ) add(in *delivery, wc *Completion) {
 		p.ring, p.keys = make([]parcel, min(len(c.ring), inlineDepth)), in.keys
 	}
 	if p.keys != in.keys {
-		wc.stored(in.store())
+		failUnlessStored(wc, in.store())
 		return
 	}
 	if p.tail-p.head == uint32(len(p.ring)) {
@@ -159,14 +159,14 @@ func (c *CQ) unpackOne(wc *Completion) {
 	one := &p.ring[p.head%uint32(len(p.ring))]
 	p.head++
 	wc.Flags &^= wcInline
-	wc.stored(scatter(one.keys, one.by, one.list[:one.pieces], 0, one.data[:one.n]))
+	failUnlessStored(wc, scatter(one.keys, one.by, one.list[:one.pieces], 0, one.data[:one.n]))
 	if p.head == p.tail {
 		c.riding.Store(false) // it is in memory now
 	}
 }
 
-// stored makes a completion a failed one if its memory was not to be had any more.
-func (wc *Completion) stored(f mem.Fault) {
+// failUnlessStored makes a completion a failed one if its memory was not to be had any more.
+func failUnlessStored(wc *Completion, f mem.Fault) {
 	if f != mem.OK {
 		*wc = Completion{WRID: wc.WRID, Status: StatusLocProtErr, QPN: wc.QPN, Time: wc.Time}
 	}

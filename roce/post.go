@@ -3,6 +3,7 @@ package roce
 import (
 	"fmt"
 
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -18,10 +19,10 @@ func (q *QP) PostSend(wr *SendWR) error {
 	q.sq.mu.Lock()
 	defer q.sq.mu.Unlock()
 	s := q.State()
-	if !s.takesSends() {
+	if !s.TakesSends() {
 		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
 	}
-	if sendOps[w.opcode].count && q.attr.MaxRdAtomic == 0 && s != StateErr {
+	if w.opcode.Op().Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
 		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, w.opcode)
 	}
 	return q.sq.push(&w, wr.SGList, wr.Inline)
@@ -29,13 +30,13 @@ func (q *QP) PostSend(wr *SendWR) error {
 
 // checkSend makes a queue entry of a work request that fits the QP.
 func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
-	if int(wr.Opcode) >= len(sendOps) || sendOps[wr.Opcode].on&(1<<q.typ) == 0 {
+	if !q.typ.MayPost(wr.Opcode) {
 		return w, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, q.typ)
 	}
-	if wr.Flags&^sendFlagsKnown != 0 {
-		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(wr.Flags&^sendFlagsKnown))
+	if unknown := wr.Flags &^ verbs.SendFlagsKnown; unknown != 0 {
+		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(unknown))
 	}
-	op := &sendOps[wr.Opcode]
+	op := wr.Opcode.Op()
 	length, err := q.sq.checkSGList(wr.SGList)
 	switch {
 	case wr.Flags&SendInline != 0:
@@ -52,13 +53,13 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 		wrID: wr.WRID, opcode: wr.Opcode, flags: wr.Flags, numSGE: uint8(len(wr.SGList)),
 		length: length, imm: wr.Imm, remoteAddr: wr.RemoteAddr, rkey: wr.RKey, srqn: wr.RemoteSRQN,
 	}
-	if op.imm == immKey || op.reply == replyNone {
+	if op.Imm == verbs.ImmKey || op.Reply == verbs.ReplyNone {
 		w.imm = wr.InvalidateKey
 	}
 	switch {
-	case op.word && length != 8:
+	case op.Word && length != 8:
 		return w, fmt.Errorf("%w: %s of %d bytes, it moves 8", ErrInvalid, wr.Opcode, length)
-	case op.reply == replyAtomic:
+	case op.Reply == verbs.ReplyAtomic:
 		w.arg = [2]uint64{wr.CompareAdd, wr.Swap}
 	case wr.Opcode == OpFlush:
 		return w, q.checkFlush(wr, &w)
@@ -66,10 +67,10 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 		return w, checkBind(wr, &w)
 	case wr.Opcode == OpUMR:
 		return w, checkUMR(wr, &w)
-	case q.typ.datagram():
+	case q.typ.Datagram():
 		return w, q.checkDatagram(wr, &w)
 	}
-	if w.remoteAddr&7 != 0 && op.word {
+	if w.remoteAddr&7 != 0 && op.Word {
 		return w, fmt.Errorf("%w: %s at %#x, which is not a multiple of 8", ErrInvalid, wr.Opcode,
 			wr.RemoteAddr)
 	}
@@ -77,9 +78,9 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 }
 
 // checkInline returns the length of inline data.
-func (q *QP) checkInline(op *sendOp, wr *SendWR) (uint32, error) {
+func (q *QP) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
 	switch {
-	case !op.inline:
+	case !op.Inline:
 		return 0, fmt.Errorf("%w: %s takes no inline data", ErrInvalid, wr.Opcode)
 	case len(wr.SGList) != 0:
 		return 0, fmt.Errorf("%w: inline data and %d SGEs", ErrInvalid, len(wr.SGList))
@@ -109,7 +110,7 @@ func (q *QP) checkFlush(wr *SendWR, w *sendWQE) error {
 // checkDatagram fills in the destination of a datagram.
 func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
 	switch {
-	case wr.AH == nil || wr.AH.domain != q.domain:
+	case wr.AH == nil || wr.AH.Domain() != q.domain:
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)

@@ -17,11 +17,6 @@ const (
 	// ring of the peer, which has to hold all of it.
 	defaultWindow = 256
 	maxWindow     = 1 << 16
-	// MaxRdAtomic is the largest number of READs, atomics and their like
-	// outstanding on a QP.
-	MaxRdAtomic = 128
-	// GSIQKey is the Q_Key of every GSI QP (IBA 3.5.3).
-	GSIQKey = 0x80010000
 )
 
 // QPConfig says what a new QP is.
@@ -53,13 +48,13 @@ type QPConfig struct {
 
 func (c *QPConfig) check() error {
 	switch {
-	case !c.Type.known():
+	case !c.Type.Known():
 		return fmt.Errorf("%w: no QP %s", ErrInvalid, c.Type)
 	case c.Domain == nil || c.Keys == nil || c.Counters == nil:
 		return fmt.Errorf("%w: a QP needs a protection domain, keys and counters", ErrInvalid)
-	case c.Type.hasSend() && c.SendCQ == nil:
+	case c.Type.HasSend() && c.SendCQ == nil:
 		return fmt.Errorf("%w: %s needs a send CQ", ErrInvalid, c.Type)
-	case c.Type.hasRecv() && c.RecvCQ == nil:
+	case c.Type.HasRecv() && c.RecvCQ == nil:
 		return fmt.Errorf("%w: %s needs a receive CQ", ErrInvalid, c.Type)
 	case c.Window < 0 || c.Window > maxWindow:
 		return fmt.Errorf("%w: window %d is not in 0..%d", ErrInvalid, c.Window, maxWindow)
@@ -80,7 +75,7 @@ func (c *QPConfig) checkShared() error {
 	switch {
 	case (c.Type == TypeXRCRecv) != (c.XRCD != nil):
 		return fmt.Errorf("%w: an XRC domain is for XRC_RECV alone, which needs one", ErrInvalid)
-	case c.SRQ != nil && (c.Type.xrc() || c.Type == TypeRawPacket):
+	case c.SRQ != nil && (c.Type.XRC() || c.Type == TypeRawPacket):
 		return fmt.Errorf("%w: %s takes no SRQ", ErrInvalid, c.Type)
 	case c.SRQ != nil && c.SRQ.xrcd != nil:
 		return fmt.Errorf("%w: the SRQ is one for XRC", ErrInvalid)
@@ -180,7 +175,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 		return nil, err
 	}
 	q := &QP{
-		num: num, typ: c.Type, service: uint8(c.Type.service()) << 5, portMTU: c.MTU,
+		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5, portMTU: c.MTU,
 		domain: c.Domain, keys: c.Keys, count: c.Counters, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
 		srq: c.SRQ, xrcd: c.XRCD, onEvent: c.OnEvent, holds: c.Holds, sigAll: c.SignalAll,
 		inline: uint8(c.MaxInlineRecv),
@@ -188,7 +183,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	if c.MTU == 0 {
 		q.portMTU = wire.MTU4096
 	}
-	if c.Type.hasSend() {
+	if c.Type.HasSend() {
 		err := q.sq.init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
 		if err != nil {
 			return nil, err
@@ -197,7 +192,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	switch {
 	case c.SRQ != nil:
 		q.rsp.sges = make([]SGE, c.SRQ.MaxSGE())
-	case c.Type.hasRecv():
+	case c.Type.HasRecv():
 		if err := q.rq.init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0); err != nil {
 			return nil, err
 		}
@@ -234,7 +229,7 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 		q.establish()
 	}
 	switch {
-	case q.typ.datagram():
+	case q.typ.Datagram():
 		q.handleDatagram(now, p)
 	case !p.Spec.Is(wire.ClassRequest):
 		q.handleResponse(now, p)
@@ -249,7 +244,7 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 // establish notes the first packet of a connection.
 func (q *QP) establish() {
 	q.established = true
-	if q.State() == StateRTR && !q.typ.datagram() {
+	if q.State() == StateRTR && !q.typ.Datagram() {
 		q.raise(EventCommEst)
 	}
 }
@@ -273,18 +268,18 @@ func (q *QP) note(p *wire.Packet, step Step) {
 func (q *QP) admit(p *wire.Packet) Step {
 	state := q.State()
 	switch {
-	case !state.receives() || q.typ == TypeRawPacket:
+	case !state.Receives() || q.typ == TypeRawPacket:
 		return stepState
 	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
 		return stepService
-	case !q.typ.datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
+	case !q.typ.Datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
 		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
 		return stepSource
 	case !pkeyMatches(p.BTH.PKey):
 		return stepPKey
 	case !p.VerifyICRC():
 		return stepICRC
-	case !p.Spec.Is(wire.ClassRequest) && (!state.sends() || q.typ == TypeXRCRecv):
+	case !p.Spec.Is(wire.ClassRequest) && (!state.Sends() || q.typ == TypeXRCRecv):
 		return stepState
 	case p.Spec.Is(wire.ClassRequest) && q.typ == TypeXRCSend:
 		return stepService

@@ -34,7 +34,7 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 	s := &q.rsp
 	n := uint32(len(head) + len(tail))
 	switch {
-	case !q.State().receives():
+	case !q.State().Receives():
 		q.count.Inc(stepState.counter())
 	case !q.takeReceive():
 		q.count.Inc(stepNoReceive.counter())

@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -27,12 +28,12 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 	r := &q.req
 	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
 	n := min(w.length-off, q.pmtu)
-	op := &sendOps[w.opcode]
+	op := w.opcode.Op()
 	last, sinceAck := r.psn == w.last, r.sinceAck
 	b := frame[q.path.Len():]
 	spec := q.putBTH(b, wire.BTH{
-		Opcode: op.packet(r.psn == w.first, last),
-		SE:     last && op.notify && w.flags&SendSolicited != 0,
+		Opcode: op.Packet(r.psn == w.first, last),
+		SE:     last && op.Notify && w.flags&SendSolicited != 0,
 		PadCnt: wire.PadCnt(int(n)), AckReq: q.wantsAck(now, last), PSN: r.psn,
 	}, w.srqn)
 	if spec.Has(wire.HasRETH) {
@@ -101,7 +102,7 @@ func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
 func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
 	b := frame[q.path.Len():]
 	spec := q.putBTH(b,
-		wire.BTH{Opcode: sendOps[w.opcode].only, AckReq: true, PSN: q.req.psn}, w.srqn)
+		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: q.req.psn}, w.srqn)
 	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: w.arg[0]}
 	if w.opcode == OpCmpSwap {
 		h.SwapAdd, h.Compare = w.arg[1], w.arg[0]
@@ -127,7 +128,7 @@ func (q *QP) sent(next wire.PSN, w *sendWQE) {
 	r := &q.req
 	if r.ahead(r.psn) < r.ahead(r.sentTop) {
 		q.count.Inc(counter.Retransmits)
-		if q.sel != nil && sendOps[w.opcode].reply != replyAck {
+		if q.sel != nil && w.opcode.Op().Reply != verbs.ReplyAck {
 			q.sel.askedFor(r.psn, next)
 		}
 	} else {

@@ -4,6 +4,7 @@ import (
 	"xroce/roce/cc"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -75,7 +76,7 @@ func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una)
 // nextRequest writes the next request packet, if one may go now.
 func (q *QP) nextRequest(now Time, frame []byte) int {
 	r := &q.req
-	if r.rnrWait || q.stalled || !q.State().sends() {
+	if r.rnrWait || q.stalled || !q.State().Sends() {
 		return 0
 	}
 	if q.sel != nil {
@@ -98,7 +99,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 		return 0
 	}
 	r.pace.Spend(now, n)
-	if !q.typ.reliable() {
+	if !q.typ.Reliable() {
 		q.forgetSent(now)
 	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !q.probing() {
 		// What is sent again may have waited for its turn since that was decided. At
@@ -114,14 +115,14 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 
 // putWork writes the packet psn of a work request, 0 when it cannot be.
 func (q *QP) putWork(now Time, w *sendWQE, frame []byte) int {
-	switch op := &sendOps[w.opcode]; {
-	case q.typ.datagram():
+	switch op := w.opcode.Op(); {
+	case q.typ.Datagram():
 		return q.putDatagram(now, w, frame)
 	case q.typ == TypeRawPacket:
 		return q.putRaw(now, w, frame)
 	case w.opcode == OpRead:
 		return q.putReadRequest(w, frame)
-	case op.reply == replyAtomic:
+	case op.Reply == verbs.ReplyAtomic:
 		return q.putAtomic(w, frame)
 	case w.opcode == OpFlush:
 		return q.putFlush(w, frame)
@@ -148,8 +149,8 @@ func (q *QP) begin(now Time) bool {
 			return false
 		}
 		w := q.sq.at(r.new)
-		op := &sendOps[w.opcode]
-		if op.reply != replyNone && !q.tooLong(w) {
+		op := w.opcode.Op()
+		if op.Reply != verbs.ReplyNone && !q.tooLong(w) {
 			return q.mayBegin(now, w, op) && q.beginAt(now, w, op)
 		}
 		// Work that is done here waits for everything before it.
@@ -167,7 +168,7 @@ func (q *QP) begin(now Time) bool {
 }
 
 // mayBegin reports whether limits and order let a work request begin now.
-func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
+func (q *QP) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 	r := &q.req
 	if w.flags&SendFence != 0 {
 		if r.out > 0 {
@@ -175,7 +176,7 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 		}
 		q.sendCQ.land() // it may send what was read
 	}
-	if op.count {
+	if op.Count {
 		if q.attr.MaxRdAtomic == 0 {
 			// It was posted before the attribute was taken down, and would
 			// wait for ever.
@@ -193,11 +194,11 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *sendOp) bool {
 		}
 	}
 	// Beyond the peer's credits one message at a time goes, as a question.
-	return !op.notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
+	return !op.Notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
 }
 
 // beginAt gives a work request its PSNs, if its memory is as it should be.
-func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
+func (q *QP) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 	r := &q.req
 	if w.flags&SendInline == 0 {
 		w.since = q.keys.Epoch()
@@ -216,8 +217,8 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 	r.new++
 	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
 	w.ssn = r.credit.ssn
-	w.question = op.notify && !r.credit.covers(w.ssn)
-	if op.count {
+	w.question = op.Notify && !r.credit.covers(w.ssn)
+	if op.Count {
 		r.out++
 	}
 	return true
@@ -225,9 +226,9 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *sendOp) bool {
 
 // mayAccess checks the memory of the work request that is to begin. What the answer
 // is written to must be present as well, or the answer would come in vain.
-func (q *QP) mayAccess(w *sendWQE, op *sendOp) mem.Fault {
+func (q *QP) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
 	list := q.sq.sgList(q.req.new, int(w.numSGE))
-	if op.write {
+	if op.Write {
 		return q.ready(q.own(w), list)
 	}
 	for i := range list {
@@ -249,7 +250,7 @@ func (q *QP) own(w *sendWQE) mem.Accessor {
 
 // packets is how many PSNs a work request takes.
 func (q *QP) packets(w *sendWQE) uint32 {
-	if sendOps[w.opcode].word || q.pmtu == 0 {
+	if w.opcode.Op().Word || q.pmtu == 0 {
 		return 1 // of a datagram too, which has no path MTU
 	}
 	return max(1, (w.length+q.pmtu-1)/q.pmtu)
@@ -257,7 +258,7 @@ func (q *QP) packets(w *sendWQE) uint32 {
 
 // workLocally does what needs no packet.
 func (q *QP) workLocally(w *sendWQE) Status {
-	if q.typ.datagram() {
+	if q.typ.Datagram() {
 		q.count.Inc(counter.DatagramTooLong)
 		return StatusSuccess
 	}
@@ -281,7 +282,7 @@ func (q *QP) workLocally(w *sendWQE) Status {
 // a question. Where only what was lost is sent again, each of those asks.
 func (q *QP) wantsAck(now Time, last bool) bool {
 	r := &q.req
-	if !q.typ.reliable() {
+	if !q.typ.Reliable() {
 		return false
 	}
 	r.sinceAck++
@@ -403,7 +404,7 @@ func (q *QP) fail(now Time, status Status) {
 	wc := Completion{WRID: q.sq.at(i).wrID, Status: status, Time: now}
 	q.sq.head.Store(i + 1)
 	q.complete(q.sendCQ, &wc, true)
-	if q.typ.reliable() {
+	if q.typ.Reliable() {
 		q.enterError(now)
 	} else {
 		q.enterSQE(now)

@@ -8,7 +8,7 @@ import "fmt"
 // part of the connection: the peer does not see them, and no ICRC covers them. It
 // needs the progress lock. The error is ErrState without an address vector.
 func (q *QP) Reroute(src, dst [6]byte) error {
-	if q.typ.datagram() || q.attr.Path.Framing == 0 {
+	if q.typ.Datagram() || q.attr.Path.Framing == 0 {
 		return fmt.Errorf("%w: the QP has no address vector", ErrState)
 	}
 	next := q.attr

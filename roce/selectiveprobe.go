@@ -2,6 +2,7 @@ package roce
 
 import (
 	"xroce/roce/counter"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -78,7 +79,7 @@ func (x *selective) measure(now Time, answered wire.PSN) {
 func (q *QP) followSent(now Time, psn wire.PSN, w *sendWQE, first bool) {
 	x, p := q.sel, &q.sel.probe
 	x.wasSent(psn, first)
-	switch asks := q.req.sinceAck == 0 || sendOps[w.opcode].reply != replyAck; {
+	switch asks := q.req.sinceAck == 0 || w.opcode.Op().Reply != verbs.ReplyAck; {
 	case first && asks && p.sampleAt == 0:
 		p.samplePSN, p.sampleAt = psn, now
 	case !first && psn == p.samplePSN:
@@ -161,7 +162,7 @@ func (q *QP) probePSN() wire.PSN {
 		i--
 	}
 	w := q.sq.at(i)
-	if sendOps[w.opcode].reply != replyAck || x.kept.has(newest) || r.credit.short(w) {
+	if w.opcode.Op().Reply != verbs.ReplyAck || x.kept.has(newest) || r.credit.short(w) {
 		return r.una
 	}
 	return newest

@@ -4,6 +4,7 @@ import (
 	mathbits "math/bits"
 
 	"xroce/roce/counter"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -118,7 +119,7 @@ func (q *QP) selectiveTimeout(now Time) {
 	if q.State() == StateErr {
 		return
 	}
-	if w := q.sq.at(q.sq.head.Load()); first && sendOps[w.opcode].reply == replyAck {
+	if w := q.sq.at(q.sq.head.Load()); first && w.opcode.Op().Reply == verbs.ReplyAck {
 		x.top, x.alone = r.una.Add(1), true
 	}
 }
@@ -218,7 +219,7 @@ func (q *QP) passOver(w *sendWQE, psn wire.PSN) wire.PSN {
 	x := q.sel
 	executed := x.told.After(psn)
 	switch {
-	case sendOps[w.opcode].reply == replyAck:
+	case w.opcode.Op().Reply == verbs.ReplyAck:
 		if executed || x.kept.has(psn) || !x.missed(psn) {
 			return psn.Add(1)
 		}

@@ -1,18 +1,5 @@
 package roce
 
-import "xroce/roce/clock"
-
-// Time is a point of monotonic time; see clock.Time.
-type Time = clock.Time
-
-// Durations in units of Time.
-const (
-	Nanosecond  = clock.Nanosecond
-	Microsecond = clock.Microsecond
-	Millisecond = clock.Millisecond
-	Second      = clock.Second
-)
-
 // ackTimeoutUnit is the unit of the local ACK timeout (IBA 9.7.6.1.3).
 const ackTimeoutUnit = 4096 * Nanosecond
 

@@ -30,6 +30,7 @@ var pureRooms = []string{
 	"roce/mem",
 	"roce/recovery",
 	"roce/cc",
+	"roce/verbs",
 	"roce",
 	"roce/cm",
 	"encap",

@@ -1,8 +1,10 @@
-package roce
+package verbs
 
-// A move is one edge of the state graph: the attributes that it must and that
+import "fmt"
+
+// A transition is one edge of the state graph: the attributes that it must and that
 // it may set beside the state itself.
-type move struct {
+type transition struct {
 	legal              bool
 	required, optional AttrMask
 }
@@ -24,11 +26,11 @@ const (
 	attrRetry = AttrTimeout | AttrRetryCnt | AttrRNRRetry
 )
 
-// moveRows is the state graph (IBA 11.2.5.2, kernel
+// transitionRows is the state graph (IBA 11.2.5.2, kernel
 // drivers/infiniband/core/verbs.c qp_state_table), without path migration. A
 // row adds to what the rows above it say of the same edge. Every state may also
-// go to RESET and to ERR, with no attribute; see moveOf.
-var moveRows = []struct {
+// go to RESET and to ERR, with no attribute; see transitionOf.
+var transitionRows = []struct {
 	from, to           State
 	types              onTypes
 	required, optional AttrMask
@@ -95,27 +97,46 @@ var moveRows = []struct {
 	{StateSQE, StateRTS, rawTypes, 0, AttrCurState},
 }
 
-// moves is moveRows by type and edge.
-var moves = buildMoves()
+// transitions is transitionRows by type and edge.
+var transitions = buildTransitions()
 
-func buildMoves() (t [typeCount][stateCount][stateCount]move) {
-	for _, row := range moveRows {
+func buildTransitions() (t [typeCount][stateCount][stateCount]transition) {
+	for _, row := range transitionRows {
 		for typ := range QPType(typeCount) {
 			if row.types&(1<<typ) != 0 {
-				m := &t[typ][row.from][row.to]
-				m.legal = true
-				m.required |= row.required
-				m.optional |= row.optional
+				e := &t[typ][row.from][row.to]
+				e.legal = true
+				e.required |= row.required
+				e.optional |= row.optional
 			}
 		}
 	}
 	return t
 }
 
-// moveOf returns the edge between two states of a QP of a type.
-func moveOf(t QPType, from, to State) move {
+// transitionOf returns the edge between two states of a QP of a type.
+func transitionOf(t QPType, from, to State) transition {
 	if to == StateReset || to == StateErr {
-		return move{legal: true}
+		return transition{legal: true}
 	}
-	return moves[t][from][to]
+	return transitions[t][from][to]
+}
+
+// CheckTransition returns nil when a QP of type t may go from one state to the other with
+// the attributes in the mask. Otherwise the error is ErrState when there is no such edge, and
+// ErrInvalid, with what is missing or too much, when the mask does not fit it. Type and
+// states must be known ones.
+func CheckTransition(t QPType, from, to State, mask AttrMask) error {
+	e := transitionOf(t, from, to)
+	if !e.legal {
+		return fmt.Errorf("%w: no move from %s to %s for %s", ErrState, from, to, t)
+	}
+	mask &^= AttrState
+	if missing := e.required &^ mask; missing != 0 {
+		return fmt.Errorf("%w: %s to %s needs %s", ErrInvalid, from, to, missing)
+	}
+	if extra := mask &^ (e.required | e.optional); extra != 0 {
+		return fmt.Errorf("%w: %s to %s does not take %s", ErrInvalid, from, to, extra)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package roce
+package verbs
 
 import "errors"
 

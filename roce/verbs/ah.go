@@ -1,4 +1,4 @@
-package roce
+package verbs
 
 import (
 	"fmt"
@@ -33,3 +33,10 @@ func NewAH(d *mem.Domain, path wire.Path) (*AH, error) {
 
 // Path returns the path.
 func (a *AH) Path() wire.Path { return a.path }
+
+// Domain returns the protection domain that the handle was made in.
+func (a *AH) Domain() *mem.Domain { return a.domain }
+
+// Template returns the headers of every datagram to the path. They are the handle's own
+// and must not be changed.
+func (a *AH) Template() *wire.Template { return &a.header }

@@ -1,10 +1,13 @@
-package roce
+package verbs
 
 import (
 	"fmt"
 
 	"xroce/roce/wire"
 )
+
+// GSIQKey is the Q_Key of every GSI QP (IBA 3.5.3).
+const GSIQKey = 0x80010000
 
 // QPType is the transport service of a QP, with the values of enum ibv_qp_type
 // (of the kernel's enum ib_qp_type for GSI).
@@ -36,33 +39,33 @@ func (t QPType) String() string {
 	return fmt.Sprintf("type %d", uint8(t))
 }
 
-// known reports whether there is such a type.
-func (t QPType) known() bool { return t < typeCount && typeNames[t] != "" }
+// Known reports whether there is such a type.
+func (t QPType) Known() bool { return t < typeCount && typeNames[t] != "" }
 
-// reliable reports whether the peer acknowledges.
-func (t QPType) reliable() bool { return t == TypeRC || t.xrc() }
+// Reliable reports whether the peer acknowledges.
+func (t QPType) Reliable() bool { return t == TypeRC || t.XRC() }
 
-// xrc reports whether the type is one end of an XRC.
-func (t QPType) xrc() bool { return t == TypeXRCSend || t == TypeXRCRecv }
+// XRC reports whether the type is one end of an XRC.
+func (t QPType) XRC() bool { return t == TypeXRCSend || t == TypeXRCRecv }
 
-// datagram reports whether each work request names its destination.
-func (t QPType) datagram() bool { return t == TypeUD || t == TypeGSI }
+// Datagram reports whether each work request names its destination.
+func (t QPType) Datagram() bool { return t == TypeUD || t == TypeGSI }
 
-// service is the transport service of the packets of such a QP.
-func (t QPType) service() wire.Service {
+// Service is the transport service of the packets of such a QP.
+func (t QPType) Service() wire.Service {
 	switch {
-	case t.xrc():
+	case t.XRC():
 		return wire.ServiceXRC
 	case t == TypeUC:
 		return wire.ServiceUC
-	case t.datagram():
+	case t.Datagram():
 		return wire.ServiceUD
 	}
 	return wire.ServiceRC
 }
 
-// hasSend reports whether such a QP has a send queue.
-func (t QPType) hasSend() bool { return t != TypeXRCRecv }
+// HasSend reports whether such a QP has a send queue.
+func (t QPType) HasSend() bool { return t != TypeXRCRecv }
 
-// hasRecv reports whether such a QP has a receive queue, its own or a shared one.
-func (t QPType) hasRecv() bool { return !t.xrc() }
+// HasRecv reports whether such a QP has a receive queue, its own or a shared one.
+func (t QPType) HasRecv() bool { return !t.XRC() }

@@ -1,35 +1,9 @@
-package roce
+package verbs
 
 import (
 	"fmt"
 	"strings"
 )
-
-// State is the state of a QP, with the values of enum ibv_qp_state.
-type State uint8
-
-// The states of a QP.
-const (
-	StateReset State = iota
-	StateInit
-	StateRTR
-	StateRTS
-	StateSQD
-	StateSQE
-	StateErr
-
-	stateCount
-)
-
-var stateNames = [stateCount]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
-
-// String returns the state as verbs spells it.
-func (s State) String() string {
-	if s >= stateCount {
-		return fmt.Sprintf("state %d", uint8(s))
-	}
-	return stateNames[s]
-}
 
 // AttrMask names attributes of a QP, with the values of enum ibv_qp_attr_mask.
 type AttrMask uint32
@@ -89,30 +63,3 @@ func (m AttrMask) String() string {
 	}
 	return strings.Join(names, " ")
 }
-
-// checkMove returns nil when the mask fits the edge, and else an error that
-// names what is missing or too much.
-func checkMove(t QPType, from, to State, mask AttrMask) error {
-	m := moveOf(t, from, to)
-	if !m.legal {
-		return fmt.Errorf("%w: no move from %s to %s for %s", ErrState, from, to, t)
-	}
-	mask &^= AttrState
-	if missing := m.required &^ mask; missing != 0 {
-		return fmt.Errorf("%w: %s to %s needs %s", ErrInvalid, from, to, missing)
-	}
-	if extra := mask &^ (m.required | m.optional); extra != 0 {
-		return fmt.Errorf("%w: %s to %s does not take %s", ErrInvalid, from, to, extra)
-	}
-	return nil
-}
-
-// receives reports whether a QP in this state takes packets.
-func (s State) receives() bool { return s >= StateRTR && s <= StateSQE }
-
-// sends reports whether a QP in this state has a running send queue.
-func (s State) sends() bool { return s == StateRTS || s == StateSQD }
-
-// takesSends reports whether a QP in this state takes work requests, if only to
-// flush them.
-func (s State) takesSends() bool { return s >= StateRTS }

@@ -1,4 +1,4 @@
-package roce
+package verbs
 
 import "xroce/roce/mem"
 
@@ -26,7 +26,8 @@ const (
 	// no memory key is looked at, and the buffer is free at once.
 	SendInline SendFlags = 1 << 3
 
-	sendFlagsKnown = SendFence | SendSignaled | SendSolicited | SendInline
+	// SendFlagsKnown are all of them.
+	SendFlagsKnown = SendFence | SendSignaled | SendSolicited | SendInline
 )
 
 // A SendWR is a work request for the send queue. It is copied when posted.

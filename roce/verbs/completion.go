@@ -1,4 +1,6 @@
-package roce
+package verbs
+
+import "xroce/roce/clock"
 
 // WCOpcode is what a completed work request was, with the values of enum
 // ibv_wc_opcode.
@@ -57,6 +59,6 @@ type Completion struct {
 	Imm     uint32 // immediate data, read big-endian
 	SrcQP   uint32 // RECV of a datagram: the QP that sent
 
-	InvalidatedKey uint32 // the key that the peer took out of use
-	Time           Time   // of the burst in which its last packet came, or was answered
+	InvalidatedKey uint32     // the key that the peer took out of use
+	Time           clock.Time // of the burst in which its last packet came, or was answered
 }

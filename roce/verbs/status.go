@@ -1,4 +1,4 @@
-package roce
+package verbs
 
 // Status says how a work request ended, with the values of enum ibv_wc_status.
 type Status uint8

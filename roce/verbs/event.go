@@ -1,4 +1,4 @@
-package roce
+package verbs
 
 // Event is an asynchronous event (AE), with the values of enum ibv_event_type.
 type Event uint8

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
@@ -37,7 +37,7 @@ type Connect struct {
 // Connect begins a connection with a REQ. Its ID names it until
 // EventTimewaitExit. EventConnectResponse, EventRejected or EventUnreachable
 // comes first.
-func (m *Machine) Connect(now roce.Time, p Connect) (ID, error) {
+func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
 	if err := p.check(); err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func ipHeaderOf(p *Path, port uint16) IPHeader {
 }
 
 // handleREP takes the answer to our REQ.
-func (m *Machine) handleREP(now roce.Time, from Path, tid uint64, mad []byte) {
+func (m *Machine) handleREP(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseREP(mad)
 	if c := m.conns[ID(r.RemoteCommID)]; c == nil {
 		m.count.Inc(DropUnknown)
@@ -174,7 +174,7 @@ func (m *Machine) handleREP(now roce.Time, from Path, tid uint64, mad []byte) {
 }
 
 // takeREP takes the first answer.
-func (m *Machine) takeREP(now roce.Time, from Path, tid uint64, c *conn, r *REP) {
+func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP) {
 	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
 		m.send(&from, tid, &REJ{
 			LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID, Subject: SubjectREP,

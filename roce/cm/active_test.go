@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -34,7 +34,7 @@ func TestConnect(t *testing.T) {
 	ready := &cm.RTU{LocalCommID: uint32(id), RemoteCommID: theirID}
 	copy(ready.Private[:], "ready")
 	r.want(tidOf(id), ready)
-	r.pass(1000 * roce.Second)
+	r.pass(1000 * clock.Second)
 	r.silent()
 
 	r.give(answer) // they did not hear the RTU
@@ -158,10 +158,10 @@ func TestUnreachable(t *testing.T) {
 		id := r.event(cm.EventConnectRequest).ID
 		rep := r.accept(id)
 		for range 2 {
-			r.pass(4 * roce.Millisecond)
+			r.pass(4 * clock.Millisecond)
 			r.want(theirTID, rep)
 		}
-		r.pass(4 * roce.Millisecond)
+		r.pass(4 * clock.Millisecond)
 		r.want(theirTID, ourREJ(id, theirID, cm.SubjectNone, cm.ReasonTimeout, ourGUIDInfo...))
 		r.event(cm.EventUnreachable)
 		r.ends()
@@ -170,17 +170,17 @@ func TestUnreachable(t *testing.T) {
 
 // TestPatience lets the peer ask for more time, once for each message.
 func TestPatience(t *testing.T) {
-	const asked = 65536 * roce.Millisecond
+	const asked = 65536 * clock.Millisecond
 	t.Run("REQ", func(t *testing.T) {
 		r := newRig(t, cm.Config{})
 		id, req := r.connect()
 		mra := &cm.MRA{LocalCommID: theirID, RemoteCommID: uint32(id), ServiceTimeout: 24}
-		r.pass(roce.Second)
+		r.pass(clock.Second)
 		r.give(mra)
-		r.pass(roce.Second)
+		r.pass(clock.Second)
 		r.give(mra) // changes nothing
 		r.counted(cm.DropState, 0)
-		r.pass(asked + reqTime - roce.Second - 1)
+		r.pass(asked + reqTime - clock.Second - 1)
 		r.silent()
 		r.pass(1)
 		r.want(tidOf(id), req)
@@ -237,9 +237,9 @@ func TestWaitingForOwner(t *testing.T) {
 		r := newRig(t, cm.Config{})
 		r.listen()
 		id := r.requested()
-		r.pass(179 * roce.Second)
+		r.pass(179 * clock.Second)
 		r.silent()
-		r.pass(roce.Second)
+		r.pass(clock.Second)
 		r.want(theirTID, ourREJ(id, theirID, cm.SubjectREQ, cm.ReasonTimeout, ourGUIDInfo...))
 		r.event(cm.EventUnreachable)
 		r.event(cm.EventTimewaitExit)
@@ -267,7 +267,7 @@ func TestWaitingForOwner(t *testing.T) {
 		id, _ := r.connect()
 		r.give(rep(id))
 		r.event(cm.EventConnectResponse)
-		r.pass(180 * roce.Second)
+		r.pass(180 * clock.Second)
 		r.want(tidOf(id), ourREJ(id, theirID, cm.SubjectREP, cm.ReasonTimeout, ourGUIDInfo...))
 		r.event(cm.EventUnreachable)
 		r.ends()

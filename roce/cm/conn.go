@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
@@ -26,9 +26,9 @@ type conn struct {
 	failover uint8  // what a REP says of the alternate path
 	params   QPParams
 
-	retries  uint8     // repetitions of one message
-	left     uint8     // of these
-	interval roce.Time // between them
+	retries  uint8      // repetitions of one message
+	left     uint8      // of these
+	interval clock.Time // between them
 
 	timer timer
 	kept  Attribute // the message that is repeated, 0 for none
@@ -47,7 +47,7 @@ func (c *conn) with(from *Path) bool {
 // newConn adds a connection.
 func (m *Machine) newConn(path Path, state State) *conn {
 	c := &conn{id: m.draw(), path: path, state: state}
-	c.timer.run = func(now roce.Time) { m.expire(now, c) }
+	c.timer.run = func(now clock.Time) { m.expire(now, c) }
 	m.conns[c.id] = c
 	return c
 }
@@ -77,13 +77,13 @@ func (m *Machine) move(c *conn, to State) {
 }
 
 // await arms the timer of a message that wants an answer.
-func (m *Machine) await(now roce.Time, c *conn) {
+func (m *Machine) await(now clock.Time, c *conn) {
 	c.left = c.retries
 	m.timers.set(&c.timer, now+c.interval)
 }
 
 // rest begins the time-wait: packets of the connection may still be under way.
-func (m *Machine) rest(now roce.Time, c *conn) {
+func (m *Machine) rest(now clock.Time, c *conn) {
 	m.move(c, StateTimewait)
 	c.kept = 0
 	m.timers.set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
@@ -102,7 +102,7 @@ func (m *Machine) forget(c *conn) {
 }
 
 // finish ends a connection that failed: at once when no packet can be under way.
-func (m *Machine) finish(now roce.Time, c *conn) {
+func (m *Machine) finish(now clock.Time, c *conn) {
 	if unanswered.has(c.state) {
 		m.forget(c)
 		return
@@ -111,7 +111,7 @@ func (m *Machine) finish(now roce.Time, c *conn) {
 }
 
 // expire does what the timer of a connection is for.
-func (m *Machine) expire(now roce.Time, c *conn) {
+func (m *Machine) expire(now clock.Time, c *conn) {
 	switch c.state {
 	case StateTimewait:
 		m.forget(c)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -87,7 +87,7 @@ func (z *fuzzed) step(op byte) {
 			z.ids = append(z.ids, id)
 		}
 	case 7:
-		z.pass(roce.Time(z.next()) * 100 * roce.Millisecond)
+		z.pass(clock.Time(z.next()) * 100 * clock.Millisecond)
 	default:
 		z.message(op)
 	}
@@ -188,7 +188,7 @@ func (z *fuzzed) finish() {
 		_ = z.m.Disconnect(z.now, id, nil)
 	}
 	for range 100 {
-		z.pass(60 * roce.Second)
+		z.pass(60 * clock.Second)
 		z.settle()
 	}
 	z.gone()

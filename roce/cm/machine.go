@@ -3,7 +3,7 @@ package cm
 import (
 	"math/bits"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
@@ -115,7 +115,7 @@ const defaultHopLimit = 64
 // HandleMAD takes a MAD that came to QP 1; from is the way that it came, so Remote
 // is the sender. It is borrowed for the call. What is no message of a connection
 // manager, or not one for this machine, is counted.
-func (m *Machine) HandleMAD(now roce.Time, from Path, mad []byte) {
+func (m *Machine) HandleMAD(now clock.Time, from Path, mad []byte) {
 	h, err := ParseHeader(mad)
 	if err != nil || len(mad) != MADLen || h.MgmtClass != MgmtClass ||
 		h.BaseVersion != BaseVersion || h.Method != MethodSend || !h.Attribute.known() {

@@ -1,7 +1,7 @@
 package cm
 
 import (
-	"xroce/roce"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -34,27 +34,27 @@ type QPParams struct {
 
 // What moves an RC QP to the states in which it receives and sends.
 const (
-	maskRTR = roce.AttrState | roce.AttrAV | roce.AttrPathMTU | roce.AttrDestQPN |
-		roce.AttrRQPSN | roce.AttrMaxDestRdAtomic | roce.AttrMinRNRTimer
-	maskRTS = roce.AttrState | roce.AttrSQPSN | roce.AttrTimeout | roce.AttrRetryCnt |
-		roce.AttrRNRRetry | roce.AttrMaxRdAtomic
+	maskRTR = verbs.AttrState | verbs.AttrAV | verbs.AttrPathMTU | verbs.AttrDestQPN |
+		verbs.AttrRQPSN | verbs.AttrMaxDestRdAtomic | verbs.AttrMinRNRTimer
+	maskRTS = verbs.AttrState | verbs.AttrSQPSN | verbs.AttrTimeout | verbs.AttrRetryCnt |
+		verbs.AttrRNRRetry | verbs.AttrMaxRdAtomic
 )
 
 // RTR returns what moves an RC QP from INIT to RTR; the path is Path, resolved.
-func (p *QPParams) RTR(path wire.Path) (*roce.Attr, roce.AttrMask) {
-	a := &roce.Attr{
-		State: roce.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
-		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, roce.MaxRdAtomic),
+func (p *QPParams) RTR(path wire.Path) (*verbs.Attr, verbs.AttrMask) {
+	a := &verbs.Attr{
+		State: verbs.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
+		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, verbs.MaxRdAtomic),
 		MinRNRTimer: p.MinRNRTimer,
 	}
 	return a, maskRTR
 }
 
 // RTS returns what moves an RC QP from RTR to RTS.
-func (p *QPParams) RTS() (*roce.Attr, roce.AttrMask) {
-	a := &roce.Attr{
-		State: roce.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
-		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, roce.MaxRdAtomic),
+func (p *QPParams) RTS() (*verbs.Attr, verbs.AttrMask) {
+	a := &verbs.Attr{
+		State: verbs.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
+		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, verbs.MaxRdAtomic),
 	}
 	return a, maskRTS
 }

@@ -3,12 +3,12 @@ package cm
 import (
 	"fmt"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
 // handleREQ takes a request for a connection.
-func (m *Machine) handleREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+func (m *Machine) handleREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseREQ(mad)
 	if c := m.peers[peerKey{from.Remote, r.LocalCAGUID, r.LocalCommID}]; c != nil &&
 		m.repeatedREQ(c, &from, &r) {
@@ -72,7 +72,7 @@ func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
 // stale reports whether a peer's connection that a message is about to make known is
 // known already (IBA 12.9.8.3). If that one is up, the peer has lost it: it is
 // ended.
-func (m *Machine) stale(now roce.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {
+func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {
 	c := m.peers[peerKey{gid, guid, id}]
 	if c == nil {
 		c = m.peerQPs[peerKey{gid, guid, qpn}]
@@ -116,7 +116,7 @@ func (m *Machine) patience(c *conn, s Subject) *MRA {
 }
 
 // makeRoom drops a request when there are too many, of the listener or of all.
-func (m *Machine) makeRoom(now roce.Time, l *listener) {
+func (m *Machine) makeRoom(now clock.Time, l *listener) {
 	if l.waiting >= l.Backlog {
 		m.count.Inc(BacklogDropped)
 		m.evict(now, m.victim(func(c *conn) bool {
@@ -132,7 +132,7 @@ func (m *Machine) makeRoom(now roce.Time, l *listener) {
 // evict drops a request for a newer one. The peer is not told if it heard nothing of
 // us: an answer to each request of a flood would double it, and a true peer asks
 // again. One that was asked for patience would do so only after a minute.
-func (m *Machine) evict(now roce.Time, c *conn) {
+func (m *Machine) evict(now clock.Time, c *conn) {
 	if c.state != StateREQRcvd {
 		m.reject(c, ReasonNoResources, nil, nil)
 	}
@@ -142,7 +142,7 @@ func (m *Machine) evict(now roce.Time, c *conn) {
 
 // request takes a new request.
 func (m *Machine) request(
-	now roce.Time, from Path, tid uint64, l *listener, r *REQ, h IPHeader, private []byte,
+	now clock.Time, from Path, tid uint64, l *listener, r *REQ, h IPHeader, private []byte,
 ) {
 	c := m.newConn(from, StateREQRcvd)
 	c.tid, c.listener = tid, l
@@ -181,7 +181,7 @@ type Accept struct {
 
 // Accept answers a connection request with a REP. Our QP must be in RTS already:
 // data may come before EventEstablished does.
-func (m *Machine) Accept(now roce.Time, id ID, a Accept) error {
+func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 	c, err := m.conn(id, unanswered)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (m *Machine) Accept(now roce.Time, id ID, a Accept) error {
 // Reject refuses a connection request, or the answer to our own, with a reason,
 // ReasonConsumer for one of the application's; additional information of at most
 // 72 bytes; and private data of at most 148.
-func (m *Machine) Reject(now roce.Time, id ID, reason Reason, info, private []byte) error {
+func (m *Machine) Reject(now clock.Time, id ID, reason Reason, info, private []byte) error {
 	c, err := m.conn(id, unanswered|of(StateREPRcvd, StateMRAREPSent))
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (m *Machine) established(c *conn, private []byte) {
 }
 
 // CommEst says that the QP of a passive connection received something while it
-// waits for the RTU (roce.EventCommEst): that is as good as one.
+// waits for the RTU (verbs.EventCommEst): that is as good as one.
 func (m *Machine) CommEst(id ID) error {
 	c, err := m.conn(id, of(StateREPSent, StateMRAREPRcvd))
 	if err != nil {
@@ -262,7 +262,7 @@ func (m *Machine) CommEst(id ID) error {
 
 // handleMRA takes the word that an answer takes longer. Each message has one MRA
 // that counts, however many come.
-func (m *Machine) handleMRA(now roce.Time, from Path, mad []byte) {
+func (m *Machine) handleMRA(now clock.Time, from Path, mad []byte) {
 	r, _ := ParseMRA(mad)
 	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
 	if c == nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -36,7 +36,7 @@ func TestAccept(t *testing.T) {
 		t.Error(diff)
 	}
 	rep := r.accept(e.ID)
-	r.pass(roce.Second)
+	r.pass(clock.Second)
 	r.give(r.req()) // they did not hear the REP
 	r.want(theirTID, rep)
 	ready := rtu(e.ID)
@@ -45,7 +45,7 @@ func TestAccept(t *testing.T) {
 	if e := r.event(cm.EventEstablished); string(e.Private[:6]) != "ready\x00" {
 		t.Errorf("private data %q", e.Private)
 	}
-	r.pass(1000 * roce.Second)
+	r.pass(1000 * clock.Second)
 	r.silent()
 	must(t, r.m.Disconnect(r.now, e.ID, nil))
 	r.want(tidOf(e.ID), ourDREQ(e.ID))
@@ -87,7 +87,7 @@ func TestCommEst(t *testing.T) {
 		t.Errorf("private data %q", e.Private)
 	}
 	r.give(rtu(id))
-	r.pass(100 * roce.Second)
+	r.pass(100 * clock.Second)
 	r.silent()
 	if err := r.m.CommEst(id); !errors.Is(err, cm.ErrState) {
 		t.Error(err)

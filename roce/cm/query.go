@@ -3,7 +3,7 @@ package cm
 import (
 	"fmt"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
@@ -41,7 +41,7 @@ type Lookup struct {
 
 // Lookup asks a peer for the QP of a datagram service with a SIDR_REQ. Its ID
 // names the question until EventSIDRResponse or EventUnreachable.
-func (m *Machine) Lookup(now roce.Time, p Lookup) (ID, error) {
+func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 	limit := PrivateSIDRREQ
 	if p.Service.IP() {
 		limit -= IPHeaderLen
@@ -59,7 +59,7 @@ func (m *Machine) Lookup(now roce.Time, p Lookup) (ID, error) {
 		p.Path.HopLimit = defaultHopLimit
 	}
 	q := &query{id: m.draw(), path: p.Path, service: p.Service, left: m.config.MaxRetries}
-	q.timer.run = func(now roce.Time) { m.expireLookup(now, q) }
+	q.timer.run = func(now clock.Time) { m.expireLookup(now, q) }
 	m.queries[q.id] = q
 	r := SIDRREQ{RequestID: uint32(q.id), PKey: wire.DefaultPKey, ServiceID: p.Service}
 	private := r.Private[:]
@@ -76,7 +76,7 @@ func (m *Machine) Lookup(now roce.Time, p Lookup) (ID, error) {
 }
 
 // expireLookup asks again, or gives up.
-func (m *Machine) expireLookup(now roce.Time, q *query) {
+func (m *Machine) expireLookup(now clock.Time, q *query) {
 	if q.left > 0 {
 		q.left--
 		m.count.Inc(txRetries(AttributeSIDRREQ))
@@ -130,7 +130,7 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 }
 
 // handleSIDRREQ takes a question.
-func (m *Machine) handleSIDRREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseSIDRREQ(mad)
 	key := askKey{from.Remote, r.RequestID}
 	if m.asked[key] != nil {
@@ -156,7 +156,7 @@ func (m *Machine) handleSIDRREQ(now roce.Time, from Path, tid uint64, mad []byte
 		m.dropQuestion(m.asking.first, ReasonNoResources)
 	}
 	q := &query{id: m.draw(), path: from, service: r.ServiceID, ask: key, tid: tid}
-	q.timer.run = func(roce.Time) {
+	q.timer.run = func(clock.Time) {
 		m.count.Inc(RequestsExpired)
 		m.dropQuestion(q, ReasonTimeout)
 	}

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 )
 
@@ -132,7 +132,7 @@ func TestAnswerSIDR(t *testing.T) {
 	})
 	t.Run("never", func(t *testing.T) {
 		r, id := begin(t)
-		r.pass(180 * roce.Second)
+		r.pass(180 * clock.Second)
 		if e := r.event(cm.EventUnreachable); e.ID != id || e.Reason != cm.ReasonTimeout {
 			t.Errorf("event %+v", e)
 		}

@@ -3,14 +3,14 @@ package cm
 import (
 	"encoding/binary"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 )
 
 // Disconnect ends a connection in whatever state it is: one that is established
 // with a DREQ and private data of at most 220 bytes, one that is being made with a
 // REJ. EventTimewaitExit follows in any case, and before it EventDisconnected when
 // the connection was established. It may be called again.
-func (m *Machine) Disconnect(now roce.Time, id ID, private []byte) error {
+func (m *Machine) Disconnect(now clock.Time, id ID, private []byte) error {
 	c, err := m.conn(id, 1<<stateEnd-1)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func (m *Machine) Disconnect(now roce.Time, id ID, private []byte) error {
 }
 
 // release asks the peer to end an established connection.
-func (m *Machine) release(now roce.Time, c *conn, private []byte) {
+func (m *Machine) release(now clock.Time, c *conn, private []byte) {
 	m.move(c, StateDREQSent)
 	r := DREQ{
 		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, RemoteQPN: c.params.DestQPN,
@@ -45,7 +45,7 @@ func (m *Machine) release(now roce.Time, c *conn, private []byte) {
 
 // handleDREQ takes the wish to end a connection. One that we do not know is over
 // for sure, and the peer waits for the word.
-func (m *Machine) handleDREQ(now roce.Time, from Path, tid uint64, mad []byte) {
+func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseDREQ(mad)
 	answer := DREP{LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID}
 	c := m.conns[ID(r.RemoteCommID)]
@@ -72,7 +72,7 @@ func (m *Machine) handleDREQ(now roce.Time, from Path, tid uint64, mad []byte) {
 }
 
 // handleDREP takes the answer to our DREQ.
-func (m *Machine) handleDREP(now roce.Time, from Path, mad []byte) {
+func (m *Machine) handleDREP(now clock.Time, from Path, mad []byte) {
 	r, _ := ParseDREP(mad)
 	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
 	switch {
@@ -86,7 +86,7 @@ func (m *Machine) handleDREP(now roce.Time, from Path, mad []byte) {
 }
 
 // handleREJ takes a refusal, which ends a connection in any state.
-func (m *Machine) handleREJ(now roce.Time, from Path, mad []byte) {
+func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 	r, _ := ParseREJ(mad)
 	c := m.rejected(&from, &r)
 	if c == nil {

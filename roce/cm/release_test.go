@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -313,7 +313,7 @@ func TestLongTimewait(t *testing.T) {
 	r.give(theirDREQ(id))
 	r.want(theirTID, ourDREP(id))
 	r.event(cm.EventDisconnected)
-	r.pass(17 * roce.Second)
+	r.pass(17 * clock.Second)
 	r.event(cm.EventTimewaitExit)
 	r.gone()
 }

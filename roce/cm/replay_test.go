@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -37,7 +37,7 @@ type replay struct {
 	list []datagram
 	us   wire.GID
 	m    *cm.Machine
-	now  roce.Time
+	now  clock.Time
 	ids  []uint64 // those that this host drew
 	conn cm.ID    // what the last event was about
 }

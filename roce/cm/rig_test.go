@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -27,9 +27,9 @@ const (
 	theirTID  = 0x0000000277777777
 
 	// The timers that follow from the defaults.
-	reqTime  = 2*256*roce.Millisecond + 4096*roce.Millisecond
-	repTime  = 4096 * roce.Millisecond
-	timewait = 513 * roce.Millisecond
+	reqTime  = 2*256*clock.Millisecond + 4096*clock.Millisecond
+	repTime  = 4096 * clock.Millisecond
+	timewait = 513 * clock.Millisecond
 )
 
 var (
@@ -48,7 +48,7 @@ func (c *counting) Uint64() uint64 { c.n++; return c.n }
 type rig struct {
 	*testing.T
 	m    *cm.Machine
-	now  roce.Time
+	now  clock.Time
 	path cm.Path // from us to them
 }
 
@@ -118,7 +118,7 @@ func (r *rig) event(want cm.EventType) cm.Event {
 }
 
 // pass lets time pass, and the machine do what is due on the way.
-func (r *rig) pass(d roce.Time) {
+func (r *rig) pass(d clock.Time) {
 	r.T.Helper()
 	for end := r.now + d; ; {
 		at, ok := r.m.NextDeadline()

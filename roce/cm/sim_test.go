@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -52,7 +52,7 @@ type sim struct {
 	t     *testing.T
 	seed  uint64
 	rand  *rand.Rand
-	now   roce.Time
+	now   clock.Time
 	hosts [2]*simHost
 	todo  []simTask
 	tags  map[uint64]*simPair
@@ -60,14 +60,14 @@ type sim struct {
 	calm  bool // the programs do what they should
 	loss  float64
 	dup   float64
-	delay roce.Time
+	delay clock.Time
 
 	tried, established int
 }
 
 // A simTask happens at a time.
 type simTask struct {
-	at roce.Time
+	at clock.Time
 	do func()
 }
 
@@ -109,7 +109,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	r := s.rand
 	s.loss = []float64{0, 0, 0.02, 0.2, 0.5, 0.9}[r.IntN(6)]
 	s.dup = []float64{0, 0.1, 0.5}[r.IntN(3)]
-	s.delay = []roce.Time{roce.Microsecond, roce.Second, 8 * roce.Second}[r.IntN(3)]
+	s.delay = []clock.Time{clock.Microsecond, clock.Second, 8 * clock.Second}[r.IntN(3)]
 	gids := [2]wire.GID{
 		wire.GIDFromAddr(netip.MustParseAddr("192.0.2.1")),
 		wire.GIDFromAddr(netip.MustParseAddr("192.0.2.2")),
@@ -143,10 +143,10 @@ func (s *sim) failf(format string, args ...any) {
 }
 
 // later lets something happen within a time from now.
-func (s *sim) later(within roce.Time, do func()) {
+func (s *sim) later(within clock.Time, do func()) {
 	at := s.now
 	if within > 0 {
-		at += roce.Time(s.rand.Int64N(int64(within)))
+		at += clock.Time(s.rand.Int64N(int64(within)))
 	}
 	s.todo = append(s.todo, simTask{at, do})
 }
@@ -154,7 +154,7 @@ func (s *sim) later(within roce.Time, do func()) {
 // step takes the next thing that happens and reports whether there was one.
 func (s *sim) step() bool {
 	next, host := -1, -1
-	var at roce.Time
+	var at clock.Time
 	for i := range s.todo {
 		if next < 0 || s.todo[i].at < at {
 			next, at = i, s.todo[i].at
@@ -209,7 +209,7 @@ func (s *sim) settle(i int) {
 		}
 		peer := s.hosts[1-i]
 		for range copies {
-			delay := roce.Microsecond
+			delay := clock.Microsecond
 			if !s.quiet {
 				delay = s.delay
 			}
@@ -227,14 +227,14 @@ func (s *sim) run() {
 	s.t.Helper()
 	for _, h := range s.hosts {
 		for range 1 + s.rand.IntN(12) {
-			s.later(30*roce.Second, h.connect)
+			s.later(30*clock.Second, h.connect)
 		}
 		for range s.rand.IntN(4) {
-			s.later(30*roce.Second, h.lookup)
+			s.later(30*clock.Second, h.lookup)
 		}
 	}
 	s.later(0, func() {}) // the first step
-	s.until(func() bool { return s.now > 60*roce.Second })
+	s.until(func() bool { return s.now > 60*clock.Second })
 	s.quiet, s.calm = true, true
 	s.until(func() bool { return false })
 	s.hangUp()
@@ -368,7 +368,7 @@ func (h *simHost) connect() {
 	}
 	h.ends[id] = e
 	if !h.calm && h.rand.IntN(8) == 0 {
-		h.later(20*roce.Second, func() { _ = h.m.Disconnect(h.now, id, nil) })
+		h.later(20*clock.Second, func() { _ = h.m.Disconnect(h.now, id, nil) })
 	}
 }
 
@@ -433,11 +433,11 @@ func (h *simHost) take(ev cm.Event) {
 func (h *simHost) endLookup(id cm.ID) { delete(h.known, id) }
 
 // pause is how long a program thinks.
-func (h *simHost) pause() roce.Time {
+func (h *simHost) pause() clock.Time {
 	if h.calm || h.rand.IntN(2) == 0 {
 		return 0
 	}
-	return 15 * roce.Second
+	return 15 * clock.Second
 }
 
 // request decides on a request.
@@ -485,6 +485,6 @@ func (h *simHost) respond(id cm.ID, e *simEnd) {
 // maybeLeave hangs up some time later, or not.
 func (h *simHost) maybeLeave(id cm.ID) {
 	if !h.calm && h.rand.IntN(2) == 0 {
-		h.later(30*roce.Second, func() { _ = h.m.Disconnect(h.now, id, nil) })
+		h.later(30*clock.Second, func() { _ = h.m.Disconnect(h.now, id, nil) })
 	}
 }

@@ -1,6 +1,6 @@
 package cm
 
-import "xroce/roce"
+import "xroce/roce/clock"
 
 // Implementation constants of time.
 const (
@@ -11,17 +11,17 @@ const (
 	// one that Linux sends.
 	maxService = 24
 	// timewaitExtra is what a time-wait lasts beyond the packets' life.
-	timewaitExtra = roce.Millisecond
+	timewaitExtra = clock.Millisecond
 	// requestLife is how long a request waits for the application. Peers give up
 	// before: 15 retries of 4.6 s and one MRA of 68.7 s.
-	requestLife = 180 * roce.Second
+	requestLife = 180 * clock.Second
 )
 
 // timeoutOf is the duration of a timeout code as Linux has it: 4.096 us * 2^n
 // rounded to a power of two of milliseconds, at least one (kernel
 // drivers/infiniband/core/cm.c, cm_convert_to_ms).
-func timeoutOf(code uint8) roce.Time {
-	return roce.Millisecond << max(int(code&31)-8, 0)
+func timeoutOf(code uint8) clock.Time {
+	return clock.Millisecond << max(int(code&31)-8, 0)
 }
 
 // AckTimeout is the local ACK timeout code of a path with a packet life time code

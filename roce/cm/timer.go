@@ -3,14 +3,14 @@ package cm
 import (
 	"container/heap"
 
-	"xroce/roce"
+	"xroce/roce/clock"
 )
 
 // A timer is something of the machine that happens at a time.
 type timer struct {
-	at   roce.Time
+	at   clock.Time
 	slot int // its place in the heap plus one, 0 when it is not set
-	run  func(now roce.Time)
+	run  func(now clock.Time)
 }
 
 // timers are those that are set, the earliest first.
@@ -43,7 +43,7 @@ func (t *timers) Pop() any {
 }
 
 // set makes a timer run at a time, in place of the one before.
-func (t *timers) set(what *timer, at roce.Time) {
+func (t *timers) set(what *timer, at clock.Time) {
 	what.at = at
 	if what.slot == 0 {
 		heap.Push(t, what)
@@ -61,7 +61,7 @@ func (t *timers) stop(what *timer) {
 
 // NextDeadline returns when the machine wants HandleDeadline to be called, false
 // for never.
-func (m *Machine) NextDeadline() (roce.Time, bool) {
+func (m *Machine) NextDeadline() (clock.Time, bool) {
 	if len(m.timers) == 0 {
 		return 0, false
 	}
@@ -70,7 +70,7 @@ func (m *Machine) NextDeadline() (roce.Time, bool) {
 
 // HandleDeadline repeats, gives up and forgets what is due. It may be called at
 // any time.
-func (m *Machine) HandleDeadline(now roce.Time) {
+func (m *Machine) HandleDeadline(now clock.Time) {
 	for len(m.timers) > 0 && m.timers[0].at <= now {
 		due := m.timers[0]
 		m.timers.stop(due)

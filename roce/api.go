@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/clock"
 	"xroce/roce/mem"
+	"xroce/roce/queue"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
@@ -48,6 +49,16 @@ type (
 	WCOpcode   = verbs.WCOpcode
 	WCFlags    = verbs.WCFlags
 	Event      = verbs.Event
+)
+
+// The queues.
+type (
+	CQ          = queue.CQ
+	SRQ         = queue.SRQ
+	SRQConfig   = queue.SRQConfig
+	SRQAttr     = queue.SRQAttr
+	SRQAttrMask = queue.SRQAttrMask
+	XRCD        = queue.XRCD
 )
 
 // The errors, which come wrapped with the argument and what was expected of it.
@@ -193,6 +204,21 @@ const (
 	ExtReorderWindow   = verbs.ExtReorderWindow
 )
 
+// The attributes of an SRQ.
+const (
+	SRQAttrMaxWR = queue.SRQAttrMaxWR
+	SRQAttrLimit = queue.SRQAttrLimit
+)
+
+// Limits of the queues.
+const (
+	MaxWR         = queue.MaxWR
+	MaxSGE        = queue.MaxSGE
+	MaxInline     = queue.MaxInline
+	MaxCQDepth    = queue.MaxCQDepth
+	MaxInlineRecv = queue.MaxInlineRecv
+)
+
 // Limits, and the Q_Key of every GSI QP.
 const (
 	MaxMessage  = verbs.MaxMessage
@@ -202,3 +228,12 @@ const (
 
 // NewAH makes an address handle of a resolved path; see verbs.NewAH.
 func NewAH(d *mem.Domain, path wire.Path) (*AH, error) { return verbs.NewAH(d, path) }
+
+// NewCQ returns a CQ with room for at least depth completions; see queue.NewCQ.
+func NewCQ(depth int, onEvent func()) (*CQ, error) { return queue.NewCQ(depth, onEvent) }
+
+// NewSRQ returns an empty SRQ with this number (24 bits); see queue.NewSRQ.
+func NewSRQ(num uint32, c SRQConfig) (*SRQ, error) { return queue.NewSRQ(num, c) }
+
+// NewXRCD returns an empty XRC domain.
+func NewXRCD() *XRCD { return queue.NewXRCD() }

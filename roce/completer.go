@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/queue"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
@@ -127,7 +128,7 @@ func (q *QP) reach(now Time, psn wire.PSN) bool {
 func (q *QP) retire(now Time, p wire.PSN) bool {
 	r := &q.req
 	for r.una != p {
-		w := q.sq.at(q.sq.head.Load())
+		w := q.sq.At(q.sq.Head())
 		if w.opcode.Op().Reply != verbs.ReplyAck {
 			return false
 		}
@@ -147,9 +148,9 @@ func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
 	q.deliverSend(now, w, byteLen, nil)
 }
 
-// deliverSend is completeSend with the payload that rides in the completion, nil for
+// deliverSend is completeSend with the inline payload of the completion, nil for
 // none.
-func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *delivery) {
+func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *queue.InlinePayload) {
 	op := w.opcode.Op()
 	if op.WC == WCSend {
 		q.count.Inc(counter.RDMASends)
@@ -159,7 +160,7 @@ func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *delivery) {
 	}
 	signaled := q.signals(w)
 	wc := Completion{WRID: w.wrID, Opcode: op.WC, ByteLen: byteLen, Time: now}
-	q.sq.head.Store(q.sq.head.Load() + 1)
+	q.sq.Pop()
 	if signaled {
 		q.deliver(q.sendCQ, &wc, false, in)
 	}
@@ -264,19 +265,19 @@ func (q *QP) handleData(now Time, p *wire.Packet) {
 // WRITE are answered by one without data.
 func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 	r := &q.req
-	i := q.sq.head.Load()
-	w := q.sq.at(i)
+	i := q.sq.Head()
+	w := q.sq.At(i)
 	if i == r.new || w.opcode.Op().Reply != verbs.ReplyData || !q.responseFits(w, p) {
 		q.badResponse(now)
 		return
 	}
 	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
-	list := q.sq.sgList(i, int(w.numSGE))
-	if p.BTH.PSN == w.last && q.rides(w) {
+	list := q.sq.SGList(i, int(w.numSGE))
+	if p.BTH.PSN == w.last && q.carriesInline(w) {
 		q.takeSmall(now, w, p, p.Payload, p.PayloadTail)
 		return
 	}
-	q.sendCQ.land()
+	q.sendCQ.FlushInline()
 	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
 		q.missResult(now, w, p, off, fault)
 		return
@@ -291,8 +292,8 @@ func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
 // takeAtomicAck stores the old value that an atomic found.
 func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 	r := &q.req
-	i := q.sq.head.Load()
-	w := q.sq.at(i)
+	i := q.sq.Head()
+	w := q.sq.At(i)
 	if i == r.new || w.opcode.Op().Reply != verbs.ReplyAtomic || !p.AETH().Syndrome.IsACK() {
 		q.badResponse(now)
 		return
@@ -301,22 +302,22 @@ func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
 	q.takeSmall(now, w, p, p.OrigData(), nil)
 }
 
-// rides reports whether the data that answers a work request may ride in its
-// completion. One without has it written at once.
-func (q *QP) rides(w *sendWQE) bool {
+// carriesInline reports whether the completion of a work request may have the data that
+// answers it as inline payload. One without has it written at once.
+func (q *QP) carriesInline(w *sendWQE) bool {
 	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
 }
 
 // takeSmall ends the oldest work request with all of the data that answers it.
 func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
-	list := q.sq.sgList(q.sq.head.Load(), int(w.numSGE))
-	var in delivery
-	ride, fault := false, mem.OK
-	if q.rides(w) {
-		ride, fault = q.inlines(&in, q.own(w), list, head, tail)
+	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
+	var in queue.InlinePayload
+	inline, fault := false, mem.OK
+	if q.carriesInline(w) {
+		inline, fault = q.inlines(&in, q.own(w), list, head, tail)
 	}
-	if !ride && fault == mem.OK {
-		q.sendCQ.land()
+	if !inline && fault == mem.OK {
+		q.sendCQ.FlushInline()
 		fault = q.scatter(q.own(w), list, 0, head)
 		if fault == mem.OK {
 			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
@@ -327,7 +328,7 @@ func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) 
 		return
 	}
 	q.req.una = w.last.Add(1)
-	if ride {
+	if inline {
 		q.deliverSend(now, w, w.length, &in)
 	} else {
 		q.deliverSend(now, w, w.length, nil)

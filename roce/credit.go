@@ -40,11 +40,11 @@ func (q *QP) credits() wire.Syndrome {
 	if q.srq != nil || !q.typ.HasRecv() {
 		return wire.ACKNoCredits
 	}
-	n := q.rq.posted()
+	n := q.rq.Posted()
 	if starved := n == 0; starved != q.starved.Load() {
 		q.starved.Store(starved)
 		// A post between the two would not have seen the mark.
-		n = q.rq.posted()
+		n = q.rq.Posted()
 	}
 	return wire.ACKSyndrome(wire.CreditCode(n))
 }
@@ -52,7 +52,7 @@ func (q *QP) credits() wire.Syndrome {
 // grantCredit writes an acknowledge that nobody asked for, because the last one
 // said that there was no receive and now there is.
 func (q *QP) grantCredit(frame []byte) int {
-	if q.rq.empty() || !q.State().Receives() {
+	if q.rq.Empty() || !q.State().Receives() {
 		return 0
 	}
 	s := &q.rsp

@@ -71,7 +71,7 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 		return
 	}
 	n := uint32(p.PayloadLen())
-	if n > s.wqe.length || s.wqe.length-n < grhLen {
+	if n > s.wqe.Length || s.wqe.Length-n < grhLen {
 		q.drop(p, stepFit)
 		return
 	}

@@ -47,7 +47,7 @@ func (x *selective) askedFor(from, to wire.PSN) {
 // That cuts the rest of the answer short.
 func (q *QP) lostInAnswer(psn wire.PSN) {
 	x, r := q.sel, &q.req
-	last := q.sq.at(q.sq.head.Load()).last
+	last := q.sq.At(q.sq.Head()).last
 	if !x.asked.has(r.una) || r.ahead(psn) > r.ahead(last) {
 		return
 	}

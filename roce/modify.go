@@ -91,9 +91,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		return
 	}
 	// PostSend reads MaxRdAtomic: change attributes under its lock.
-	q.sq.mu.Lock()
+	q.sq.Lock()
 	q.attr = *next
-	q.sq.mu.Unlock()
+	q.sq.Unlock()
 	if mask&AttrPathMTU != 0 {
 		q.pmtu = uint32(next.PathMTU.Bytes())
 	}
@@ -133,32 +133,32 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 // reset forgets all work and all state of the connection, without completions.
 func (q *QP) reset() {
 	q.setState(StateReset)
-	q.sq.clear()
-	q.rq.clear()
+	q.sq.Clear()
+	q.rq.Clear()
 	for _, cq := range []*CQ{q.sendCQ, q.recvCQ} {
 		if cq != nil {
-			cq.purge(q.num)
+			cq.Purge(q.num)
 		}
 	}
 	if q.typ == TypeXRCRecv {
-		q.xrcd.purge(q.num)
+		q.xrcd.Purge(q.num)
 		q.srq = nil
 	}
 	if q.sel != nil {
 		q.sel.clear()
 		q.sel = nil
 	}
-	window, head := q.req.configured, q.sq.head.Load()
+	window, head := q.req.configured, q.sq.Head()
 	q.req = requester{window: window, configured: window, cur: head, new: head}
 	q.rsp = responder{sges: q.rsp.sges}
 	q.lastDrop = stepAdmitted
-	q.sq.mu.Lock()
+	q.sq.Lock()
 	q.attr = Attr{}
-	q.sq.mu.Unlock()
+	q.sq.Unlock()
 	q.overrun, q.fatal = false, false
 	q.established, q.tellDrained, q.yielded = false, false, false
 	q.starved.Store(false)
 }
 
 // draining reports whether a QP in SQD has not yet finished what it began.
-func (q *QP) draining() bool { return q.sq.head.Load() != q.req.new }
+func (q *QP) draining() bool { return q.sq.Head() != q.req.new }

@@ -57,7 +57,7 @@ func (q *QP) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32, fault 
 		q.fail(now, StatusLocProtErr)
 		return
 	}
-	list := q.sq.sgList(q.sq.head.Load(), int(w.numSGE))
+	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
 	q.wantPages(q.own(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
 	q.drop(p, stepPage)
 	if r.rnrWait {
@@ -127,7 +127,7 @@ func (q *QP) absent() (Step, wire.Syndrome) {
 func (q *QP) refusePage(list []SGE, n uint32, p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
 	if !p.Spec.Is(wire.ClassLast) {
-		n = s.wqe.length - s.placed
+		n = s.wqe.Length - s.placed
 	}
 	q.wantPages(q.landing(), list, s.placed, n, mem.LocalWrite)
 	return q.absent()

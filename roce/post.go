@@ -3,6 +3,7 @@ package roce
 import (
 	"fmt"
 
+	"xroce/roce/queue"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
@@ -16,8 +17,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if err != nil {
 		return err
 	}
-	q.sq.mu.Lock()
-	defer q.sq.mu.Unlock()
+	q.sq.Lock()
+	defer q.sq.Unlock()
 	s := q.State()
 	if !s.TakesSends() {
 		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
@@ -25,7 +26,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if w.opcode.Op().Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
 		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, w.opcode)
 	}
-	return q.sq.push(&w, wr.SGList, wr.Inline)
+	return q.sq.Push(&w, wr.SGList, wr.Inline)
 }
 
 // checkSend makes a queue entry of a work request that fits the QP.
@@ -37,7 +38,7 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(unknown))
 	}
 	op := wr.Opcode.Op()
-	length, err := q.sq.checkSGList(wr.SGList)
+	length, err := q.sq.CheckSGList(wr.SGList)
 	switch {
 	case wr.Flags&SendInline != 0:
 		length, err = q.checkInline(op, wr)
@@ -84,9 +85,9 @@ func (q *QP) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
 		return 0, fmt.Errorf("%w: %s takes no inline data", ErrInvalid, wr.Opcode)
 	case len(wr.SGList) != 0:
 		return 0, fmt.Errorf("%w: inline data and %d SGEs", ErrInvalid, len(wr.SGList))
-	case len(wr.Inline) > int(q.sq.maxInline):
+	case len(wr.Inline) > q.sq.MaxInline():
 		return 0, fmt.Errorf("%w: %d bytes inline, the QP takes %d", ErrInvalid, len(wr.Inline),
-			q.sq.maxInline)
+			q.sq.MaxInline())
 	}
 	return uint32(len(wr.Inline)), nil
 }
@@ -124,19 +125,20 @@ func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
 // ErrState or ErrInvalid and changes nothing. In state ERR the request is taken
 // and completes with a flush error. It is safe for concurrent use.
 func (q *QP) PostRecv(wr *RecvWR) error {
-	if q.rq.maxSGE == 0 {
+	if q.rq.MaxSGE() == 0 {
 		return fmt.Errorf("%w: the QP has no receive queue of its own", ErrInvalid)
 	}
-	length, err := q.rq.checkSGList(wr.SGList)
+	length, err := q.rq.CheckSGList(wr.SGList)
 	if err != nil {
 		return err
 	}
-	q.rq.mu.Lock()
-	defer q.rq.mu.Unlock()
+	q.rq.Lock()
+	defer q.rq.Unlock()
 	if s := q.State(); s == StateReset {
 		return fmt.Errorf("%w: receiving needs INIT, the QP is in %s", ErrState, s)
 	}
-	return q.rq.push(&recvWQE{wr.WRID, length, uint8(len(wr.SGList))}, wr.SGList, nil)
+	e := queue.RecvWQE{WRID: wr.WRID, Length: length, NumSGE: uint8(len(wr.SGList))}
+	return q.rq.Push(&e, wr.SGList, nil)
 }
 
 // WantsCredit reports whether the peer was told that no receive is posted: after

@@ -7,6 +7,7 @@ import (
 	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/queue"
 	"xroce/roce/wire"
 )
 
@@ -33,7 +34,7 @@ type QPConfig struct {
 	MaxRecvSGE     int       // pieces of a receive, 1 to MaxSGE
 	MaxInline      int       // bytes of inline data, 0 to MaxInline
 	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
-	// atomic one may ride in the completion, 0 to MaxInlineRecv.
+	// atomic one its completion may carry, 0 to MaxInlineRecv.
 	MaxInlineRecv int
 	SignalAll     bool         // every send makes a completion (sq_sig_all)
 	Window        int          // PSNs in flight, 0 for the default
@@ -77,7 +78,7 @@ func (c *QPConfig) checkShared() error {
 		return fmt.Errorf("%w: an XRC domain is for XRC_RECV alone, which needs one", ErrInvalid)
 	case c.SRQ != nil && (c.Type.XRC() || c.Type == TypeRawPacket):
 		return fmt.Errorf("%w: %s takes no SRQ", ErrInvalid, c.Type)
-	case c.SRQ != nil && c.SRQ.xrcd != nil:
+	case c.SRQ != nil && c.SRQ.XRC():
 		return fmt.Errorf("%w: the SRQ is one for XRC", ErrInvalid)
 	case c.SRQ != nil && c.MaxRecvWR != 0:
 		return fmt.Errorf("%w: a QP on an SRQ has no receive queue", ErrInvalid)
@@ -114,7 +115,7 @@ type QP struct {
 	tellDrained bool
 	// lastDrop is the step that refused the last packet that was refused.
 	lastDrop Step
-	// inline is how many bytes may ride in a completion.
+	// inline is how many bytes of payload a completion may carry.
 	inline  uint8
 	portMTU wire.MTU
 	party   mem.Party // what windows bound by this QP are for
@@ -126,13 +127,13 @@ type QP struct {
 	keys   *mem.Keys
 	domain *mem.Domain
 	sendCQ *CQ
-	sq     workQueue[sendWQE]
+	sq     queue.WorkQueue[sendWQE]
 	path   wire.Template
 	attr   Attr
 	rsp    responder
 	recvCQ *CQ
 	srq    *SRQ // fixed, or of the message under way on an XRC_RECV; may be nil
-	rq     workQueue[recvWQE]
+	rq     queue.WorkQueue[queue.RecvWQE]
 
 	xrcd    *XRCD
 	onEvent func(Event)
@@ -162,13 +163,6 @@ type sendWQE struct {
 	since       mem.Epoch
 }
 
-// recvWQE is an entry of the receive queue.
-type recvWQE struct {
-	wrID   uint64
-	length uint32
-	numSGE uint8
-}
-
 // NewQP returns a QP in state RESET with this number (24 bits).
 func NewQP(num uint32, c QPConfig) (*QP, error) {
 	if err := c.check(); err != nil {
@@ -184,7 +178,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 		q.portMTU = wire.MTU4096
 	}
 	if c.Type.HasSend() {
-		err := q.sq.init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
+		err := q.sq.Init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +187,7 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	case c.SRQ != nil:
 		q.rsp.sges = make([]SGE, c.SRQ.MaxSGE())
 	case c.Type.HasRecv():
-		if err := q.rq.init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0); err != nil {
+		if err := q.rq.Init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -400,13 +394,13 @@ func (q *QP) complete(cq *CQ, wc *Completion, solicited bool) {
 	q.deliver(cq, wc, solicited, nil)
 }
 
-// deliver is complete with the payload that rides in the completion, nil for none.
-func (q *QP) deliver(cq *CQ, wc *Completion, solicited bool, in *delivery) {
+// deliver is complete with the inline payload of the completion, nil for none.
+func (q *QP) deliver(cq *CQ, wc *Completion, solicited bool, in *queue.InlinePayload) {
 	wc.QPN = q.num
 	if q.trace != nil {
 		q.trace.completion(wc)
 	}
-	if !cq.pushWith(wc, solicited, in) {
+	if !cq.PushInline(wc, solicited, in) {
 		q.count.Inc(counter.CQOverrun)
 		q.overrun = true
 	}
@@ -452,21 +446,21 @@ func (q *QP) flush(now Time) {
 	if q.rsp.held {
 		q.completeRecv(&Completion{Status: StatusWRFlushErr, Time: now}, true)
 	}
-	for i := q.rq.head.Load(); i != q.rq.tail.Load(); i++ {
-		wc := Completion{WRID: q.rq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
-		q.rq.head.Store(i + 1)
+	for i := q.rq.Head(); i != q.rq.Tail(); i++ {
+		wc := Completion{WRID: q.rq.At(i).WRID, Status: StatusWRFlushErr, Time: now}
+		q.rq.Pop()
 		q.complete(q.recvCQ, &wc, true)
 	}
 }
 
 // flushSends completes all sends with a flush error.
 func (q *QP) flushSends(now Time) {
-	for i := q.sq.head.Load(); i != q.sq.tail.Load(); i++ {
-		wc := Completion{WRID: q.sq.at(i).wrID, Status: StatusWRFlushErr, Time: now}
-		q.sq.head.Store(i + 1)
+	for i := q.sq.Head(); i != q.sq.Tail(); i++ {
+		wc := Completion{WRID: q.sq.At(i).wrID, Status: StatusWRFlushErr, Time: now}
+		q.sq.Pop()
 		q.complete(q.sendCQ, &wc, true)
 	}
-	q.req.cur, q.req.new = q.sq.head.Load(), q.sq.head.Load()
+	q.req.cur, q.req.new = q.sq.Head(), q.sq.Head()
 }
 
 // setState changes the state such that no post sees half of the change.
@@ -474,9 +468,9 @@ func (q *QP) setState(s State) {
 	if q.trace != nil {
 		q.trace.add(TraceEvent{Kind: TraceState, State: s})
 	}
-	q.sq.mu.Lock()
-	q.rq.mu.Lock()
+	q.sq.Lock()
+	q.rq.Lock()
 	q.state.Store(uint32(s))
-	q.rq.mu.Unlock()
-	q.sq.mu.Unlock()
+	q.rq.Unlock()
+	q.sq.Unlock()
 }

@@ -38,7 +38,7 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 		q.count.Inc(stepState.counter())
 	case !q.takeReceive():
 		q.count.Inc(stepNoReceive.counter())
-	case n > s.wqe.length:
+	case n > s.wqe.Length:
 		q.count.Inc(stepFit.counter())
 	default:
 		q.landFrame(now, head, tail)

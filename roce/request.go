@@ -60,10 +60,10 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 	r := &q.req
 	if w.flags&SendInline != 0 {
-		copy(dst, q.sq.inlineData(r.cur, w.length)[off:])
+		copy(dst, q.sq.InlineData(r.cur, w.length)[off:])
 		return true
 	}
-	list := q.sq.sgList(r.cur, int(w.numSGE))
+	list := q.sq.SGList(r.cur, int(w.numSGE))
 	switch q.gather(q.own(w), list, off, dst) {
 	case mem.OK:
 		q.stalls = 0

@@ -85,7 +85,7 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 	if r.cur == r.new && !q.begin(now) {
 		return 0
 	}
-	w := q.sq.at(r.cur)
+	w := q.sq.At(r.cur)
 	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
 		(r.psn != r.una && r.credit.short(w)) {
 		return 0
@@ -135,8 +135,8 @@ func (q *QP) putWork(now Time, w *sendWQE, frame []byte) int {
 func (q *QP) forgetSent(now Time) {
 	r := &q.req
 	r.una = r.psn
-	if r.cur != q.sq.head.Load() {
-		q.completeSend(now, q.sq.at(q.sq.head.Load()), 0)
+	if r.cur != q.sq.Head() {
+		q.completeSend(now, q.sq.At(q.sq.Head()), 0)
 	}
 }
 
@@ -144,17 +144,17 @@ func (q *QP) forgetSent(now Time) {
 func (q *QP) begin(now Time) bool {
 	r := &q.req
 	for {
-		if r.new == q.sq.tail.Load() || r.failed || q.State() != StateRTS ||
+		if r.new == q.sq.Tail() || r.failed || q.State() != StateRTS ||
 			r.ahead(r.max) >= r.window {
 			return false
 		}
-		w := q.sq.at(r.new)
+		w := q.sq.At(r.new)
 		op := w.opcode.Op()
 		if op.Reply != verbs.ReplyNone && !q.tooLong(w) {
 			return q.mayBegin(now, w, op) && q.beginAt(now, w, op)
 		}
 		// Work that is done here waits for everything before it.
-		if r.new != q.sq.head.Load() {
+		if r.new != q.sq.Head() {
 			return false
 		}
 		if status := q.workLocally(w); status != StatusSuccess {
@@ -174,7 +174,7 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 		if r.out > 0 {
 			return false
 		}
-		q.sendCQ.land() // it may send what was read
+		q.sendCQ.FlushInline() // it may send what was read
 	}
 	if op.Count {
 		if q.attr.MaxRdAtomic == 0 {
@@ -227,7 +227,7 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 // mayAccess checks the memory of the work request that is to begin. What the answer
 // is written to must be present as well, or the answer would come in vain.
 func (q *QP) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
-	list := q.sq.sgList(q.req.new, int(w.numSGE))
+	list := q.sq.SGList(q.req.new, int(w.numSGE))
 	if op.Write {
 		return q.ready(q.own(w), list)
 	}
@@ -295,7 +295,7 @@ func (q *QP) wantsAck(now Time, last bool) bool {
 		case last:
 			ack = again || !q.nextFollows(now)
 		default:
-			ack = r.credit.short(q.sq.at(r.cur))
+			ack = r.credit.short(q.sq.At(r.cur))
 		}
 	}
 	if ack {
@@ -329,8 +329,8 @@ func (q *QP) startAckTimer(now Time) {
 // to send.
 func (q *QP) goBack(p wire.PSN) {
 	r := &q.req
-	i := q.sq.head.Load()
-	for i != r.new && r.ahead(q.sq.at(i).last) < r.ahead(p) {
+	i := q.sq.Head()
+	for i != r.new && r.ahead(q.sq.At(i).last) < r.ahead(p) {
 		i++
 	}
 	r.psn, r.cur, r.sinceAck = p, i, 0
@@ -390,7 +390,7 @@ func (q *QP) failWhenOldest(now Time) {
 	if !r.failed {
 		return
 	}
-	switch past := int32(q.sq.head.Load() - r.failAt); {
+	switch past := int32(q.sq.Head() - r.failAt); {
 	case past == 0:
 		q.fail(now, r.failStatus)
 	case past > 0:
@@ -400,9 +400,9 @@ func (q *QP) failWhenOldest(now Time) {
 
 // fail completes the oldest work request with a status and ends the QP.
 func (q *QP) fail(now Time, status Status) {
-	i := q.sq.head.Load()
-	wc := Completion{WRID: q.sq.at(i).wrID, Status: status, Time: now}
-	q.sq.head.Store(i + 1)
+	i := q.sq.Head()
+	wc := Completion{WRID: q.sq.At(i).wrID, Status: status, Time: now}
+	q.sq.Pop()
 	q.complete(q.sendCQ, &wc, true)
 	if q.typ.Reliable() {
 		q.enterError(now)

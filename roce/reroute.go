@@ -16,8 +16,8 @@ func (q *QP) Reroute(src, dst [6]byte) error {
 	if err := q.setPath(&next); err != nil {
 		return err
 	}
-	q.sq.mu.Lock() // PostSend reads the attributes
+	q.sq.Lock() // PostSend reads the attributes
 	q.attr = next
-	q.sq.mu.Unlock()
+	q.sq.Unlock()
 	return nil
 }

@@ -100,7 +100,7 @@ func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 	}
 	by := q.peer(q.keys.Epoch())
 	if reth.DMALen > 0 {
-		q.receiveCQ().land()
+		q.receiveCQ().FlushInline()
 		f := q.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
 		if f != mem.OK {
 			return q.refusal(f)
@@ -118,7 +118,7 @@ func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 	if step, nak := q.mayStore(mem.RemoteAtomic); nak != 0 {
 		return step, nak
 	}
-	q.receiveCQ().land()
+	q.receiveCQ().FlushInline()
 	h := p.AtomicETH()
 	var old uint64
 	var fault mem.Fault
@@ -157,7 +157,7 @@ func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	q.receiveCQ().land()
+	q.receiveCQ().FlushInline()
 	if fault := q.keys.StoreWord(q.peer(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
 		return q.refusal(fault)

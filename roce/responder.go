@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/queue"
 	"xroce/roce/wire"
 )
 
@@ -36,7 +37,7 @@ type responder struct {
 
 	// The receive in hand. One of the QP's own leaves its queue when it is
 	// complete; one of a shared queue left it already, with its pieces.
-	wqe  recvWQE
+	wqe  queue.RecvWQE
 	list []SGE
 	sges []SGE // room for the pieces of a shared receive
 
@@ -167,7 +168,7 @@ func (s *responder) inSequence(c wire.Class) bool {
 func (q *QP) peer(since mem.Epoch) mem.Accessor {
 	by := mem.Accessor{Domain: q.domain, Party: &q.party, Since: since}
 	if q.typ == TypeXRCRecv {
-		by.Domain = q.srq.domain
+		by.Domain = q.srq.Domain()
 	}
 	return by
 }
@@ -177,7 +178,7 @@ func (q *QP) peer(since mem.Epoch) mem.Accessor {
 func (q *QP) landing() mem.Accessor {
 	by := mem.Accessor{Domain: q.domain, Since: q.rsp.since}
 	if q.srq != nil {
-		by.Domain = q.srq.domain
+		by.Domain = q.srq.Domain()
 	}
 	return by
 }
@@ -194,18 +195,18 @@ func (q *QP) takeReceive() bool {
 			s.sges = make([]SGE, q.srq.MaxSGE())
 			room = s.sges
 		}
-		w, ok := q.srq.take(room)
+		w, ok := q.srq.Take(room)
 		if !ok {
 			return false
 		}
-		s.wqe, s.list = w, room[:w.numSGE]
+		s.wqe, s.list = w, room[:w.NumSGE]
 	} else {
-		if q.rq.empty() {
+		if q.rq.Empty() {
 			return false
 		}
-		i := q.rq.head.Load()
-		s.wqe = *q.rq.at(i)
-		s.list = q.rq.sgList(i, int(s.wqe.numSGE))
+		i := q.rq.Head()
+		s.wqe = *q.rq.At(i)
+		s.list = q.rq.SGList(i, int(s.wqe.NumSGE))
 	}
 	s.held = true
 	return true
@@ -217,13 +218,13 @@ func (q *QP) completeRecv(wc *Completion, solicited bool) {
 	q.deliverRecv(wc, solicited, nil)
 }
 
-// deliverRecv is completeRecv with the payload that rides in the completion, nil for
+// deliverRecv is completeRecv with the inline payload of the completion, nil for
 // none.
-func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
+func (q *QP) deliverRecv(wc *Completion, solicited bool, in *queue.InlinePayload) {
 	s := &q.rsp
-	wc.WRID = s.wqe.wrID
+	wc.WRID = s.wqe.WRID
 	if q.srq == nil {
-		q.rq.head.Store(q.rq.head.Load() + 1)
+		q.rq.Pop()
 	}
 	s.held = false
 	q.deliver(q.receiveCQ(), wc, solicited, in)
@@ -232,7 +233,7 @@ func (q *QP) deliverRecv(wc *Completion, solicited bool, in *delivery) {
 // receiveCQ is where the receive in hand completes.
 func (q *QP) receiveCQ() *CQ {
 	if q.typ == TypeXRCRecv {
-		return q.srq.cq
+		return q.srq.CQ()
 	}
 	return q.recvCQ
 }
@@ -250,14 +251,14 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	if !p.Spec.Payload.Allows(n, int(q.pmtu)) {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	if uint32(n) > s.wqe.length-s.placed {
+	if uint32(n) > s.wqe.Length-s.placed {
 		return stepFit, q.unfit(now)
 	}
 	if p.Spec.Class&(wire.ClassFirst|wire.ClassLast|wire.ClassInv) ==
 		wire.ClassFirst|wire.ClassLast && n <= int(q.inline) {
 		return q.executeSmallSend(now, p)
 	}
-	q.receiveCQ().land()
+	q.receiveCQ().FlushInline()
 	switch q.scatterPacket(q.landing(), s.list, s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
@@ -278,11 +279,11 @@ func (q *QP) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	return stepAdmitted, 0
 }
 
-// executeSmallSend ends a SEND of one packet whose payload may ride in the completion.
+// executeSmallSend ends a SEND of one packet whose completion may have it as inline payload.
 func (q *QP) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	s := &q.rsp
-	var in delivery
-	ride, fault := q.deliverPacket(&in, q.landing(), s.list, p)
+	var in queue.InlinePayload
+	inline, fault := q.deliverPacket(&in, q.landing(), s.list, p)
 	switch fault {
 	case mem.OK:
 	case mem.FaultPage:
@@ -291,7 +292,7 @@ func (q *QP) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		return stepLocal, q.noMemory(now)
 	}
 	wc := Completion{Opcode: WCRecv, ByteLen: uint32(p.PayloadLen()), Time: now}
-	if ride {
+	if inline {
 		q.finishMessage(p, &wc, &in)
 	} else {
 		q.finishMessage(p, &wc, nil)
@@ -345,7 +346,7 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	if n > 0 {
-		q.receiveCQ().land()
+		q.receiveCQ().FlushInline()
 		switch q.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:
@@ -392,7 +393,7 @@ func (q *QP) accept(p *wire.Packet) {
 
 // finishMessage ends a SEND or a WRITE; wc is nil when it consumes no receive, and in
 // when no payload rides in it.
-func (q *QP) finishMessage(p *wire.Packet, wc *Completion, in *delivery) {
+func (q *QP) finishMessage(p *wire.Packet, wc *Completion, in *queue.InlinePayload) {
 	s := &q.rsp
 	s.kind = msgNone
 	s.msn = (s.msn + 1) & 0xffffff

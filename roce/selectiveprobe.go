@@ -158,10 +158,10 @@ func (q *QP) probePSN() wire.PSN {
 	if r.psn != r.sentTop || x.probe.count > 0 || x.repeated.has(r.una) || r.failed {
 		return r.una
 	}
-	if i == r.new || q.sq.at(i).first == r.psn {
+	if i == r.new || q.sq.At(i).first == r.psn {
 		i--
 	}
-	w := q.sq.at(i)
+	w := q.sq.At(i)
 	if w.opcode.Op().Reply != verbs.ReplyAck || x.kept.has(newest) || r.credit.short(w) {
 		return r.una
 	}

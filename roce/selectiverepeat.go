@@ -119,7 +119,7 @@ func (q *QP) selectiveTimeout(now Time) {
 	if q.State() == StateErr {
 		return
 	}
-	if w := q.sq.at(q.sq.head.Load()); first && w.opcode.Op().Reply == verbs.ReplyAck {
+	if w := q.sq.At(q.sq.Head()); first && w.opcode.Op().Reply == verbs.ReplyAck {
 		x.top, x.alone = r.una.Add(1), true
 	}
 }
@@ -198,7 +198,7 @@ func (q *QP) skipKept() {
 		return
 	}
 	for r.psn != r.sentTop && x.top.After(r.psn) {
-		w := q.sq.at(r.cur)
+		w := q.sq.At(r.cur)
 		next := q.passOver(w, r.psn)
 		if next == r.psn {
 			return
@@ -207,7 +207,7 @@ func (q *QP) skipKept() {
 			r.cur++
 		}
 	}
-	for r.cur != r.new && r.ahead(q.sq.at(r.cur).last) < r.ahead(r.sentTop) {
+	for r.cur != r.new && r.ahead(q.sq.At(r.cur).last) < r.ahead(r.sentTop) {
 		r.cur++
 	}
 	r.psn = r.sentTop
@@ -236,9 +236,9 @@ func (q *QP) passOver(w *sendWQE, psn wire.PSN) wire.PSN {
 // on its way again.
 func (q *QP) firstMissed(top wire.PSN) (first wire.PSN, any bool) {
 	x, r := q.sel, &q.req
-	i, p := q.sq.head.Load(), r.una
+	i, p := q.sq.Head(), r.una
 	for top.After(p) {
-		w := q.sq.at(i)
+		w := q.sq.At(i)
 		if next := q.passOver(w, p); next != p {
 			p = next
 		} else if x.missed(p) {

@@ -40,9 +40,9 @@ func (q *QP) Snapshot() Snapshot {
 	r, s := &q.req, &q.rsp
 	snap := Snapshot{
 		QPN: q.num, Type: q.typ, State: q.State(), DestQPN: q.attr.DestQPN,
-		SendPosted: uint32(q.sq.posted()),
-		SendBegun:  r.new - q.sq.head.Load(),
-		RecvPosted: uint32(q.rq.posted()),
+		SendPosted: uint32(q.sq.Posted()),
+		SendBegun:  r.new - q.sq.Head(),
+		RecvPosted: uint32(q.rq.Posted()),
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,

@@ -31,6 +31,7 @@ var pureRooms = []string{
 	"roce/recovery",
 	"roce/cc",
 	"roce/verbs",
+	"roce/queue",
 	"roce/cm",
 	"roce",
 	"encap",

@@ -1,4 +1,4 @@
-package roce
+package queue
 
 import (
 	"errors"
@@ -13,15 +13,16 @@ import (
 	"pgregory.net/rapid"
 
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 )
 
 // newSRQ returns an SRQ with this much room, and a list of its events.
-func newSRQ(t testing.TB, maxWR, maxSGE int) (s *SRQ, events *[]Event) {
+func newSRQ(t testing.TB, maxWR, maxSGE int) (s *SRQ, events *[]verbs.Event) {
 	t.Helper()
-	events = new([]Event)
+	events = new([]verbs.Event)
 	s, err := NewSRQ(7, SRQConfig{
 		Domain: new(mem.Domain), MaxWR: maxWR, MaxSGE: maxSGE,
-		OnEvent: func(e Event) { *events = append(*events, e) },
+		OnEvent: func(e verbs.Event) { *events = append(*events, e) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestNewSRQ(t *testing.T) {
 	} {
 		s, err := NewSRQ(tt.num, tt.c)
 		if tt.want != "" {
-			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+			if !errors.Is(err, verbs.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 			}
 			continue
@@ -70,22 +71,22 @@ func TestNewSRQ(t *testing.T) {
 // TestSRQPostRefuses and changes nothing.
 func TestSRQPostRefuses(t *testing.T) {
 	s, _ := newSRQ(t, 3, 2)
-	half := SGE{Length: MaxMessage / 2}
+	half := verbs.SGE{Length: verbs.MaxMessage / 2}
 	for _, tt := range []struct {
 		name string
-		list []SGE
+		list []verbs.SGE
 		want error
 	}{
-		{"too many pieces", make([]SGE, 3), ErrInvalid},
-		{"too long", []SGE{half, {Length: MaxMessage/2 + 1}}, ErrInvalid},
-		{"longest", []SGE{half, half}, nil},
+		{"too many pieces", make([]verbs.SGE, 3), verbs.ErrInvalid},
+		{"too long", []verbs.SGE{half, {Length: verbs.MaxMessage/2 + 1}}, verbs.ErrInvalid},
+		{"longest", []verbs.SGE{half, half}, nil},
 		{"empty", nil, nil},
-		{"last place", make([]SGE, 2), nil},
-		{"full", nil, ErrQueueFull}, // though the ring has four places
-		{"too many pieces, and full", make([]SGE, 3), ErrInvalid},
+		{"last place", make([]verbs.SGE, 2), nil},
+		{"full", nil, verbs.ErrQueueFull}, // though the ring has four places
+		{"too many pieces, and full", make([]verbs.SGE, 3), verbs.ErrInvalid},
 	} {
 		_, before := s.Query()
-		err := s.PostRecv(&RecvWR{SGList: tt.list})
+		err := s.PostRecv(&verbs.RecvWR{SGList: tt.list})
 		_, after := s.Query()
 		if !errors.Is(err, tt.want) || (after > before) != (err == nil) {
 			t.Errorf("%s: %v, %d posted, were %d", tt.name, err, after, before)
@@ -106,7 +107,7 @@ func TestSRQLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range tt.posted {
-			if err := s.PostRecv(&RecvWR{}); err != nil {
+			if err := s.PostRecv(&verbs.RecvWR{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -114,7 +115,7 @@ func TestSRQLimit(t *testing.T) {
 			t.Errorf("limit %d: an event before anything was taken", tt.limit)
 		}
 		for n := 1; n <= tt.posted+1; n++ {
-			s.take(make([]SGE, 1))
+			s.Take(make([]verbs.SGE, 1))
 			a, _ := s.Query()
 			want, limit := 0, tt.limit
 			if tt.want != 0 && n >= tt.want {
@@ -126,7 +127,7 @@ func TestSRQLimit(t *testing.T) {
 			}
 		}
 		for _, e := range *events {
-			if e != EventSRQLimitReached {
+			if e != verbs.EventSRQLimitReached {
 				t.Errorf("event %s", e)
 			}
 		}
@@ -138,8 +139,8 @@ func TestSRQEventHoldsNoLock(t *testing.T) {
 	var s *SRQ
 	s, err := NewSRQ(7, SRQConfig{
 		Domain: new(mem.Domain), MaxWR: 4, MaxSGE: 1,
-		OnEvent: func(Event) {
-			if err := s.PostRecv(&RecvWR{WRID: 2}); err != nil {
+		OnEvent: func(verbs.Event) {
+			if err := s.PostRecv(&verbs.RecvWR{WRID: 2}); err != nil {
 				t.Error(err)
 			}
 			if err := s.Modify(SRQAttr{Limit: 1}, SRQAttrLimit); err != nil {
@@ -153,11 +154,11 @@ func TestSRQEventHoldsNoLock(t *testing.T) {
 	if err := s.Modify(SRQAttr{Limit: 1}, SRQAttrLimit); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PostRecv(&RecvWR{WRID: 1}); err != nil {
+	if err := s.PostRecv(&verbs.RecvWR{WRID: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for want := range uint64(2) {
-		if w, ok := s.take(make([]SGE, 1)); !ok || w.wrID != want+1 {
+		if w, ok := s.Take(make([]verbs.SGE, 1)); !ok || w.WRID != want+1 {
 			t.Errorf("took %+v, %t", w, ok)
 		}
 	}
@@ -172,12 +173,12 @@ func TestSRQModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxSGE := rapid.IntRange(1, 3).Draw(t, "max SGE")
 		depth := rapid.IntRange(1, 9)
-		var model []RecvWR
+		var model []verbs.RecvWR
 		attr, events, id := SRQAttr{MaxWR: depth.Draw(t, "depth")}, 0, uint64(0)
 		got := 0
 		s, err := NewSRQ(1, SRQConfig{
 			Domain: new(mem.Domain), MaxWR: attr.MaxWR, MaxSGE: maxSGE,
-			OnEvent: func(Event) { got++ },
+			OnEvent: func(verbs.Event) { got++ },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -197,12 +198,13 @@ func TestSRQModel(t *testing.T) {
 				for range rapid.IntRange(1, 4).Draw(t, "receives") {
 					id++
 					pieces := rapid.IntRange(0, maxSGE).Draw(t, "SGEs")
-					wr := RecvWR{WRID: id, SGList: make([]SGE, pieces)}
+					wr := verbs.RecvWR{WRID: id, SGList: make([]verbs.SGE, pieces)}
 					for i := range wr.SGList {
-						wr.SGList[i] = SGE{Addr: id, Length: uint32(i), LKey: uint32(id)}
+						wr.SGList[i] = verbs.SGE{Addr: id, Length: uint32(i), LKey: uint32(id)}
 					}
 					err := s.PostRecv(&wr)
-					if full := len(model) == attr.MaxWR; errors.Is(err, ErrQueueFull) != full {
+					full := len(model) == attr.MaxWR
+					if errors.Is(err, verbs.ErrQueueFull) != full {
 						t.Fatal(err)
 					}
 					if err == nil {
@@ -211,8 +213,8 @@ func TestSRQModel(t *testing.T) {
 				}
 			},
 			"take": func(t *rapid.T) {
-				list := make([]SGE, maxSGE)
-				w, ok := s.take(list)
+				list := make([]verbs.SGE, maxSGE)
+				w, ok := s.Take(list)
 				if ok != (len(model) > 0) {
 					t.Fatalf("took %t of %d", ok, len(model))
 				}
@@ -223,8 +225,8 @@ func TestSRQModel(t *testing.T) {
 				for _, piece := range want.SGList {
 					length += piece.Length
 				}
-				if w.wrID != want.WRID || w.length != length ||
-					!slices.Equal(list[:w.numSGE], want.SGList) {
+				if w.WRID != want.WRID || w.Length != length ||
+					!slices.Equal(list[:w.NumSGE], want.SGList) {
 					t.Fatalf("took %+v, %v, want %+v", w, list, want)
 				}
 				if model = model[1:]; len(model) < attr.Limit {
@@ -247,7 +249,7 @@ func TestSRQModel(t *testing.T) {
 				}
 				ok := mask <= 3 && next.MaxWR >= 1 && next.MaxWR >= len(model) &&
 					next.Limit >= 0 && next.Limit <= next.MaxWR
-				if err := s.Modify(a, mask); errors.Is(err, ErrInvalid) == ok {
+				if err := s.Modify(a, mask); errors.Is(err, verbs.ErrInvalid) == ok {
 					t.Fatalf("%+v, mask %d, %d posted: %v", a, mask, len(model), err)
 				}
 				if ok {
@@ -274,7 +276,7 @@ func TestSRQFromManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				id := uint64(p*each + i)
-				wr := RecvWR{WRID: id, SGList: []SGE{{Addr: id}, {Addr: ^id}}}
+				wr := verbs.RecvWR{WRID: id, SGList: []verbs.SGE{{Addr: id}, {Addr: ^id}}}
 				for s.PostRecv(&wr) != nil {
 					runtime.Gosched()
 				}
@@ -284,30 +286,30 @@ func TestSRQFromManyGoroutines(t *testing.T) {
 	for range takers {
 		wg.Go(func() {
 			var last [posters]uint64
-			list := make([]SGE, 2)
+			list := make([]verbs.SGE, 2)
 			for left.Load() > 0 {
-				w, ok := s.take(list)
+				w, ok := s.Take(list)
 				if !ok {
 					runtime.Gosched()
 					continue
 				}
 				left.Add(-1)
-				taken[w.wrID].Add(1)
-				if w.numSGE != 2 || list[0].Addr != w.wrID || list[1].Addr != ^w.wrID {
-					t.Errorf("receive %d has pieces %v", w.wrID, list)
+				taken[w.WRID].Add(1)
+				if w.NumSGE != 2 || list[0].Addr != w.WRID || list[1].Addr != ^w.WRID {
+					t.Errorf("receive %d has pieces %v", w.WRID, list)
 				}
-				p := w.wrID / each
-				if w.wrID+1 <= last[p] {
-					t.Errorf("receive %d after %d", w.wrID, last[p]-1)
+				p := w.WRID / each
+				if w.WRID+1 <= last[p] {
+					t.Errorf("receive %d after %d", w.WRID, last[p]-1)
 				}
-				last[p] = w.wrID + 1
+				last[p] = w.WRID + 1
 			}
 		})
 	}
 	wg.Go(func() {
 		for i := 0; left.Load() > 0; i++ {
 			err := s.Modify(SRQAttr{MaxWR: 1 << (i % 7)}, SRQAttrMaxWR)
-			if err != nil && !errors.Is(err, ErrInvalid) {
+			if err != nil && !errors.Is(err, verbs.ErrInvalid) {
 				t.Error(err)
 			}
 			runtime.Gosched()
@@ -326,19 +328,20 @@ func TestSRQFromManyGoroutines(t *testing.T) {
 func TestSRQMemory(t *testing.T) {
 	s, _ := newSRQ(t, MaxWR, MaxSGE)
 	room := func() int { return len(s.rq.ring) }
-	if s.take(make([]SGE, MaxSGE)); room() != 0 {
+	if s.Take(make([]verbs.SGE, MaxSGE)); room() != 0 {
 		t.Errorf("an idle SRQ has room for %d", room())
 	}
 	if err := s.Modify(SRQAttr{MaxWR: 100}, SRQAttrMaxWR); err != nil || room() != 0 {
 		t.Errorf("room for %d after Modify, %v", room(), err)
 	}
-	if err := s.PostRecv(&RecvWR{}); err != nil || room() != 128 || len(s.rq.sges) != 128*MaxSGE {
+	if err := s.PostRecv(&verbs.RecvWR{}); err != nil || room() != 128 ||
+		len(s.rq.sges) != 128*MaxSGE {
 		t.Errorf("room for %d and %d pieces, %v", room(), len(s.rq.sges), err)
 	}
 	if err := s.Modify(SRQAttr{MaxWR: 1}, SRQAttrMaxWR); err != nil || room() != 1 {
 		t.Errorf("room for %d after Modify, %v", room(), err)
 	}
-	if w, ok := s.take(make([]SGE, MaxSGE)); !ok {
+	if w, ok := s.Take(make([]verbs.SGE, MaxSGE)); !ok {
 		t.Errorf("took %+v", w)
 	}
 }
@@ -346,13 +349,13 @@ func TestSRQMemory(t *testing.T) {
 // TestSRQDoesNotAllocate when receives are posted and taken.
 func TestSRQDoesNotAllocate(t *testing.T) {
 	s, _ := newSRQ(t, 4, 2)
-	wr, list := RecvWR{SGList: make([]SGE, 2)}, make([]SGE, 2)
+	wr, list := verbs.RecvWR{SGList: make([]verbs.SGE, 2)}, make([]verbs.SGE, 2)
 	taken := 0
 	n := testing.AllocsPerRun(100, func() {
 		if s.PostRecv(&wr) != nil {
 			t.Error("refused")
 		}
-		if _, ok := s.take(list); ok {
+		if _, ok := s.Take(list); ok {
 			taken++
 		}
 	})

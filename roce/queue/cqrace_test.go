@@ -1,4 +1,4 @@
-package roce
+package queue
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
 )
 
 // TestCQFromManyGoroutines: queues push, one application polls and waits for
@@ -25,7 +28,7 @@ func TestCQFromManyGoroutines(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.OnError(func() { t.Error("a completion was lost"); event() })
-	var clock, inside atomic.Int64
+	var now, inside atomic.Int64
 	var done atomic.Bool
 	var wg sync.WaitGroup
 	for p := range uint32(pushers) {
@@ -35,27 +38,27 @@ func TestCQFromManyGoroutines(t *testing.T) {
 					inside.Add(-1)
 					runtime.Gosched()
 				}
-				c.push(&Completion{QPN: p, WRID: i, Time: Time(clock.Load())}, i%3 == 0)
+				c.Push(&verbs.Completion{QPN: p, WRID: i, Time: clock.Time(now.Load())}, i%3 == 0)
 			}
 		})
 	}
 	wg.Go(func() { // the engine's part
 		for !done.Load() {
-			c.HandleDeadline(Time(clock.Add(1)))
+			c.HandleDeadline(clock.Time(now.Add(1)))
 			runtime.Gosched()
 		}
 	})
 	wg.Go(func() {
 		for i := 0; !done.Load(); i++ {
-			c.SetModeration(uint16(i%5), Time(i%3)*20)
-			if err := c.Resize(room << (i % 3)); err != nil && !errors.Is(err, ErrInvalid) {
+			c.SetModeration(uint16(i%5), clock.Time(i%3)*20)
+			if err := c.Resize(room << (i % 3)); err != nil && !errors.Is(err, verbs.ErrInvalid) {
 				t.Error(err)
 			}
 			runtime.Gosched()
 		}
 	})
 	var next [pushers]uint64
-	dst := make([]Completion, 7)
+	dst := make([]verbs.Completion, 7)
 	for got := 0; got < pushers*each && !t.Failed(); {
 		n, err := c.Poll(dst)
 		if err != nil {

@@ -1,12 +1,15 @@
-package roce
+package queue
 
 import (
 	"math"
 	"testing"
+
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
 )
 
 // moderatedCQ returns an armed CQ and the number of its events.
-func moderatedCQ(t *testing.T, depth int, count uint16, period Time) (c *CQ, events *int) {
+func moderatedCQ(t *testing.T, depth int, count uint16, period clock.Time) (c *CQ, events *int) {
 	t.Helper()
 	events = new(int)
 	c, err := NewCQ(depth, func() { *events++ })
@@ -19,7 +22,7 @@ func moderatedCQ(t *testing.T, depth int, count uint16, period Time) (c *CQ, eve
 }
 
 // pushAt adds a successful completion that is not solicited.
-func pushAt(c *CQ, at Time) bool { return c.push(&Completion{Time: at}, false) }
+func pushAt(c *CQ, at clock.Time) bool { return c.Push(&verbs.Completion{Time: at}, false) }
 
 // TestModeration: with these completions at these times, the event comes with
 // which of them, or at which time.
@@ -28,22 +31,22 @@ func TestModeration(t *testing.T) {
 		name   string
 		depth  int
 		count  uint16
-		period Time
-		at     []Time
+		period clock.Time
+		at     []clock.Time
 		events int
-		due    Time // 0: nothing is held back
+		due    clock.Time // 0: nothing is held back
 	}{
-		{"count is reached", 64, 3, 100, []Time{10, 20, 30}, 1, 0},
-		{"one is missing", 64, 3, 100, []Time{10, 20}, 0, 110},
-		{"period counts from the first", 64, 3, 100, []Time{0, 99}, 0, 100},
-		{"count 0 is off", 64, 0, 100, []Time{10}, 1, 0},
-		{"count 1 is off", 64, 1, 100, []Time{10}, 1, 0},
-		{"period 0 is off", 64, 3, 0, []Time{10}, 1, 0},
-		{"period below 0 is off", 64, 3, -1, []Time{10}, 1, 0},
-		{"one event for each Arm", 64, 2, 100, []Time{1, 2, 3, 4, 5}, 1, 0},
-		{"full comes first", 4, 5, 100, []Time{1, 2, 3, 4}, 1, 0},
-		{"not yet full", 4, 5, 100, []Time{1, 2, 3}, 0, 101},
-		{"largest", 64, math.MaxUint16, math.MaxInt64, []Time{5}, 0, math.MaxInt64},
+		{"count is reached", 64, 3, 100, []clock.Time{10, 20, 30}, 1, 0},
+		{"one is missing", 64, 3, 100, []clock.Time{10, 20}, 0, 110},
+		{"period counts from the first", 64, 3, 100, []clock.Time{0, 99}, 0, 100},
+		{"count 0 is off", 64, 0, 100, []clock.Time{10}, 1, 0},
+		{"count 1 is off", 64, 1, 100, []clock.Time{10}, 1, 0},
+		{"period 0 is off", 64, 3, 0, []clock.Time{10}, 1, 0},
+		{"period below 0 is off", 64, 3, -1, []clock.Time{10}, 1, 0},
+		{"one event for each Arm", 64, 2, 100, []clock.Time{1, 2, 3, 4, 5}, 1, 0},
+		{"full comes first", 4, 5, 100, []clock.Time{1, 2, 3, 4}, 1, 0},
+		{"not yet full", 4, 5, 100, []clock.Time{1, 2, 3}, 0, 101},
+		{"largest", 64, math.MaxUint16, math.MaxInt64, []clock.Time{5}, 0, math.MaxInt64},
 	} {
 		c, events := moderatedCQ(t, tt.depth, tt.count, tt.period)
 		for _, at := range tt.at {
@@ -74,10 +77,10 @@ func TestModeration(t *testing.T) {
 // TestSolicitedIsNotModerated: who waits for solicited completions gets the event
 // at once, and others do not count.
 func TestSolicitedIsNotModerated(t *testing.T) {
-	failed := Completion{Status: StatusGeneralErr}
+	failed := verbs.Completion{Status: verbs.StatusGeneralErr}
 	for name, push := range map[string]func(c *CQ) bool{
-		"solicited": func(c *CQ) bool { return c.push(&Completion{}, true) },
-		"failed":    func(c *CQ) bool { return c.push(&failed, false) },
+		"solicited": func(c *CQ) bool { return c.Push(&verbs.Completion{}, true) },
+		"failed":    func(c *CQ) bool { return c.Push(&failed, false) },
 	} {
 		events := 0
 		c, err := NewCQ(64, func() { events++ })
@@ -86,7 +89,7 @@ func TestSolicitedIsNotModerated(t *testing.T) {
 		}
 		c.SetModeration(4, 100)
 		c.Arm(true)
-		for at := range Time(8) {
+		for at := range clock.Time(8) {
 			pushAt(c, at)
 		}
 		if _, ok := c.NextDeadline(); ok || events != 0 {
@@ -105,7 +108,7 @@ func TestModerationChanges(t *testing.T) {
 		name   string
 		change func(c *CQ)
 		events int
-		due    Time
+		due    clock.Time
 	}{
 		{"off by count", func(c *CQ) { c.SetModeration(1, 100) }, 1, 0},
 		{"off by period", func(c *CQ) { c.SetModeration(9, 0) }, 1, 0},
@@ -113,8 +116,8 @@ func TestModerationChanges(t *testing.T) {
 		{"sooner", func(c *CQ) { c.SetModeration(9, 5) }, 0, 15},
 		{"later", func(c *CQ) { c.SetModeration(9, 500) }, 0, 510},
 		{"armed again", func(c *CQ) { c.Arm(false); c.Arm(true) }, 0, 110},
-		{"polled", func(c *CQ) { _, _ = c.Poll(make([]Completion, 8)) }, 0, 110},
-		{"purged", func(c *CQ) { c.purge(0) }, 0, 110},
+		{"polled", func(c *CQ) { _, _ = c.Poll(make([]verbs.Completion, 8)) }, 0, 110},
+		{"purged", func(c *CQ) { c.Purge(0) }, 0, 110},
 		{"shrunk to what is there", func(c *CQ) { _ = c.Resize(2) }, 1, 0},
 		{"shrunk", func(c *CQ) { _ = c.Resize(3) }, 0, 110},
 	} {
@@ -133,7 +136,7 @@ func TestEventHoldsNoLock(t *testing.T) {
 	var c *CQ
 	polled := 0
 	c, err := NewCQ(2, func() {
-		n, _ := c.Poll(make([]Completion, 8))
+		n, _ := c.Poll(make([]verbs.Completion, 8))
 		polled += n
 		c.Arm(false)
 		if err := c.Resize(2); err != nil {
@@ -165,7 +168,7 @@ func TestOnError(t *testing.T) {
 	lost, polled := 0, 0
 	c.OnError(func() {
 		lost++
-		polled, _ = c.Poll(make([]Completion, 8))
+		polled, _ = c.Poll(make([]verbs.Completion, 8))
 		c.OnError(func() { t.Error("called twice") })
 	})
 	for i, want := range []bool{true, true, false, true, true, false} {
@@ -182,7 +185,7 @@ func TestOnError(t *testing.T) {
 func TestCQDoesNotAllocate(t *testing.T) {
 	for _, count := range []uint16{0, 3} {
 		c, events := moderatedCQ(t, 8, count, 10)
-		now, dst := Time(0), make([]Completion, 4)
+		now, dst := clock.Time(0), make([]verbs.Completion, 4)
 		n := testing.AllocsPerRun(100, func() {
 			now += 20
 			c.Arm(false)

@@ -1,9 +1,10 @@
-package roce
+package queue
 
 import (
 	"fmt"
 
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 )
 
 // SRQConfig says what a new SRQ is.
@@ -14,7 +15,7 @@ type SRQConfig struct {
 	// OnEvent, which may be nil, gets EventSRQLimitReached. No lock of the SRQ is
 	// held, but the progress lock of the queue whose QP took a receive: it must
 	// not block.
-	OnEvent func(Event)
+	OnEvent func(verbs.Event)
 }
 
 // An SRQ is a shared receive queue: QPs take the oldest receive when a message
@@ -22,13 +23,13 @@ type SRQConfig struct {
 type SRQ struct {
 	num     uint32
 	domain  *mem.Domain
-	onEvent func(Event)
+	onEvent func(verbs.Event)
 	xrcd    *XRCD // nil for one that is not for XRC
 	cq      *CQ   // of an SRQ for XRC
 
 	// rq is used under its mu by both sides: more than one queue takes from it.
 	// Its memory comes with the first post.
-	rq    workQueue[recvWQE]
+	rq    WorkQueue[RecvWQE]
 	maxWR int
 	limit int // 0 when not armed
 }
@@ -36,16 +37,17 @@ type SRQ struct {
 // NewSRQ returns an empty SRQ with this number (24 bits).
 func NewSRQ(num uint32, c SRQConfig) (*SRQ, error) {
 	if num >= 1<<24 {
-		return nil, fmt.Errorf("%w: SRQ number %#x has more than 24 bits", ErrInvalid, num)
+		return nil, fmt.Errorf("%w: SRQ number %#x has more than 24 bits", verbs.ErrInvalid, num)
 	}
 	if c.Domain == nil {
-		return nil, fmt.Errorf("%w: an SRQ needs a protection domain", ErrInvalid)
+		return nil, fmt.Errorf("%w: an SRQ needs a protection domain", verbs.ErrInvalid)
 	}
 	if err := checkSRQDepth(c.MaxWR); err != nil {
 		return nil, err
 	}
 	if c.MaxSGE < 1 || c.MaxSGE > MaxSGE {
-		return nil, fmt.Errorf("%w: %d SRQ SGEs are not in 1..%d", ErrInvalid, c.MaxSGE, MaxSGE)
+		return nil, fmt.Errorf("%w: %d SRQ SGEs are not in 1..%d", verbs.ErrInvalid, c.MaxSGE,
+			MaxSGE)
 	}
 	s := &SRQ{num: num, domain: c.Domain, onEvent: c.OnEvent, maxWR: c.MaxWR}
 	s.rq.maxSGE = uint8(c.MaxSGE)
@@ -54,7 +56,7 @@ func NewSRQ(num uint32, c SRQConfig) (*SRQ, error) {
 
 func checkSRQDepth(depth int) error {
 	if depth < 1 || depth > MaxWR {
-		return fmt.Errorf("%w: SRQ depth %d is not in 1..%d", ErrInvalid, depth, MaxWR)
+		return fmt.Errorf("%w: SRQ depth %d is not in 1..%d", verbs.ErrInvalid, depth, MaxWR)
 	}
 	return nil
 }
@@ -65,13 +67,20 @@ func (s *SRQ) Num() uint32 { return s.num }
 // Domain returns the protection domain of the receives.
 func (s *SRQ) Domain() *mem.Domain { return s.domain }
 
+// XRC reports whether the SRQ was added to an XRC domain.
+func (s *SRQ) XRC() bool { return s.xrcd != nil }
+
+// CQ returns where receives complete that an XRC_RECV took, nil before the SRQ was added to
+// an XRC domain.
+func (s *SRQ) CQ() *CQ { return s.cq }
+
 // MaxSGE returns how many pieces a receive may have.
 func (s *SRQ) MaxSGE() int { return int(s.rq.maxSGE) }
 
 // PostRecv adds a receive, or returns ErrQueueFull or ErrInvalid and changes
 // nothing.
-func (s *SRQ) PostRecv(wr *RecvWR) error {
-	length, err := s.rq.checkSGList(wr.SGList)
+func (s *SRQ) PostRecv(wr *verbs.RecvWR) error {
+	length, err := s.rq.CheckSGList(wr.SGList)
 	if err != nil {
 		return err
 	}
@@ -80,30 +89,31 @@ func (s *SRQ) PostRecv(wr *RecvWR) error {
 	defer q.mu.Unlock()
 	tail := q.tail.Load()
 	if s.posted() >= s.maxWR {
-		return ErrQueueFull
+		return verbs.ErrQueueFull
 	}
 	if q.ring == nil {
 		q.move(q.newRing(s.maxWR))
 	}
-	*q.at(tail) = recvWQE{wrID: wr.WRID, length: length, numSGE: uint8(len(wr.SGList))}
-	copy(q.sgList(tail, len(wr.SGList)), wr.SGList)
+	*q.At(tail) = RecvWQE{WRID: wr.WRID, Length: length, NumSGE: uint8(len(wr.SGList))}
+	copy(q.SGList(tail, len(wr.SGList)), wr.SGList)
 	q.tail.Store(tail + 1)
 	return nil
 }
 
-// take takes the oldest receive out and copies its pieces to list, which has
-// room for MaxSGE; ok is false when there is none. When the number left falls
+// Take takes the oldest receive out and copies its pieces to list, which has
+// room for MaxSGE; ok is false when there is none. It is for queue pairs, under the progress
+// lock of their queue. When the number left falls
 // below the limit, the event is raised and the limit is 0 (IBA 10.2.9).
-func (s *SRQ) take(list []SGE) (w recvWQE, ok bool) {
+func (s *SRQ) Take(list []verbs.SGE) (w RecvWQE, ok bool) {
 	q := &s.rq
 	q.mu.Lock()
 	head := q.head.Load()
 	if head == q.tail.Load() {
 		q.mu.Unlock()
-		return recvWQE{}, false
+		return RecvWQE{}, false
 	}
-	w = *q.at(head)
-	copy(list, q.sgList(head, int(w.numSGE)))
+	w = *q.At(head)
+	copy(list, q.SGList(head, int(w.NumSGE)))
 	q.head.Store(head + 1)
 	low := s.posted() < s.limit
 	if low {
@@ -111,7 +121,7 @@ func (s *SRQ) take(list []SGE) (w recvWQE, ok bool) {
 	}
 	q.mu.Unlock()
 	if low && s.onEvent != nil {
-		s.onEvent(EventSRQLimitReached)
+		s.onEvent(verbs.EventSRQLimitReached)
 	}
 	return w, true
 }
@@ -141,10 +151,10 @@ const (
 // effect with the next receive that is taken.
 func (s *SRQ) Modify(a SRQAttr, mask SRQAttrMask) error {
 	if mask&^(SRQAttrMaxWR|SRQAttrLimit) != 0 {
-		return fmt.Errorf("%w: SRQ attribute mask %#x", ErrInvalid, uint8(mask))
+		return fmt.Errorf("%w: SRQ attribute mask %#x", verbs.ErrInvalid, uint8(mask))
 	}
-	var ring []recvWQE
-	var sges []SGE
+	var ring []RecvWQE
+	var sges []verbs.SGE
 	if mask&SRQAttrMaxWR != 0 {
 		if err := checkSRQDepth(a.MaxWR); err != nil {
 			return err
@@ -163,10 +173,11 @@ func (s *SRQ) Modify(a SRQAttr, mask SRQAttrMask) error {
 	}
 	switch {
 	case next.Limit < 0 || next.Limit > next.MaxWR:
-		return fmt.Errorf("%w: SRQ limit %d is not in 0..%d", ErrInvalid, next.Limit, next.MaxWR)
+		return fmt.Errorf("%w: SRQ limit %d is not in 0..%d", verbs.ErrInvalid, next.Limit,
+			next.MaxWR)
 	case next.MaxWR < s.posted():
 		return fmt.Errorf("%w: SRQ depth %d, but %d receives are posted",
-			ErrInvalid, next.MaxWR, s.posted())
+			verbs.ErrInvalid, next.MaxWR, s.posted())
 	}
 	if ring != nil && s.rq.ring != nil {
 		s.rq.move(ring, sges)

@@ -1,8 +1,10 @@
-package roce
+package queue
 
 import (
 	"errors"
 	"testing"
+
+	"xroce/roce/verbs"
 )
 
 // TestResizeKeeps what is in the CQ, wherever in the ring it is, and refuses a
@@ -15,18 +17,18 @@ func TestResizeKeeps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				dst := make([]Completion, 16)
+				dst := make([]verbs.Completion, 16)
 				for i := range start + held {
 					if i == start {
 						_, _ = c.Poll(dst)
 					}
-					c.push(&Completion{WRID: i}, false)
+					c.Push(&verbs.Completion{WRID: i}, false)
 				}
 				if held == 0 {
 					_, _ = c.Poll(dst)
 				}
 				err = c.Resize(depth)
-				if ok := depth >= 1 && depth >= int(held); errors.Is(err, ErrInvalid) == ok {
+				if ok := depth >= 1 && depth >= int(held); errors.Is(err, verbs.ErrInvalid) == ok {
 					t.Errorf("%d held, depth %d: %v", held, depth, err)
 				}
 				if err != nil && c.Depth() != 8 || err == nil && c.Depth() < depth {
@@ -48,7 +50,7 @@ func TestResizeKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Resize(MaxCQDepth + 1); !errors.Is(err, ErrInvalid) {
+	if err := c.Resize(MaxCQDepth + 1); !errors.Is(err, verbs.ErrInvalid) {
 		t.Error(err)
 	}
 }

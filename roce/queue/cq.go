@@ -1,9 +1,11 @@
-package roce
+package queue
 
 import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"xroce/roce/verbs"
 )
 
 // MaxCQDepth is the largest number of entries of a CQ.
@@ -15,18 +17,19 @@ type CQ struct {
 	// tail counts what was added, head what was taken. An idle poller reads
 	// both without the lock.
 	tail, head atomic.Uint32
-	// riding says that payloads wait in parcels. It is written under mu.
-	riding atomic.Bool
+	// hasInline says that completions have payloads that are not written yet. It is
+	// written under mu.
+	hasInline atomic.Bool
 
 	mu      sync.Mutex
-	ring    []Completion
+	ring    []verbs.Completion
 	mask    uint32
 	overrun atomic.Bool
 
 	armed     bool
 	solicited bool // armed for solicited and failed completions only
 	moderation
-	parcels parcels
+	inline  inlineRing
 	onEvent func()
 	onError func()
 }
@@ -43,11 +46,12 @@ func NewCQ(depth int, onEvent func()) (*CQ, error) {
 	return &CQ{ring: ring, mask: uint32(len(ring) - 1), onEvent: onEvent}, nil
 }
 
-func newCQRing(depth int) ([]Completion, error) {
+func newCQRing(depth int) ([]verbs.Completion, error) {
 	if depth < 1 || depth > MaxCQDepth {
-		return nil, fmt.Errorf("%w: CQ depth %d is not in 1..%d", ErrInvalid, depth, MaxCQDepth)
+		return nil, fmt.Errorf("%w: CQ depth %d is not in 1..%d", verbs.ErrInvalid, depth,
+			MaxCQDepth)
 	}
-	return make([]Completion, ringSize(depth)), nil
+	return make([]verbs.Completion, ringSize(depth)), nil
 }
 
 // Depth returns the number of completions that the CQ can hold.
@@ -81,13 +85,13 @@ func (c *CQ) Resize(depth int) error {
 }
 
 // move puts a ring for depth completions in the place of the old one.
-func (c *CQ) move(ring []Completion, depth int) (fire bool, err error) {
+func (c *CQ) move(ring []verbs.Completion, depth int) (fire bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	head, tail := c.head.Load(), c.tail.Load()
 	if n := tail - head; n > uint32(depth) {
 		return false, fmt.Errorf("%w: CQ depth %d, but %d completions are in it",
-			ErrInvalid, depth, n)
+			verbs.ErrInvalid, depth, n)
 	}
 	mask := uint32(len(ring) - 1)
 	for i := head; i != tail; i++ {
@@ -99,10 +103,10 @@ func (c *CQ) move(ring []Completion, depth int) (fire bool, err error) {
 
 // Poll moves completions to dst, the oldest first, and returns how many. It
 // returns ErrOverrun when completions were lost because the CQ was full.
-func (c *CQ) Poll(dst []Completion) (int, error) {
+func (c *CQ) Poll(dst []verbs.Completion) (int, error) {
 	if c.tail.Load() == c.head.Load() {
 		if c.overrun.Load() {
-			return 0, ErrOverrun
+			return 0, verbs.ErrOverrun
 		}
 		return 0, nil
 	}
@@ -112,8 +116,8 @@ func (c *CQ) Poll(dst []Completion) (int, error) {
 	for avail := c.tail.Load() - head; n < len(dst) && uint32(n) < avail; n++ {
 		dst[n] = c.ring[(head+uint32(n))&c.mask]
 	}
-	if c.parcels.head != c.parcels.tail {
-		c.unpack(dst[:n])
+	if c.inline.head != c.inline.tail {
+		c.storeInline(dst[:n])
 	}
 	c.head.Store(head + uint32(n))
 	return n, nil
@@ -131,15 +135,24 @@ func (c *CQ) Arm(solicitedOnly bool) (pending bool) {
 	return c.tail.Load() != c.head.Load()
 }
 
-// push adds a completion and reports whether there was room.
-func (c *CQ) push(wc *Completion, solicited bool) bool { return c.pushWith(wc, solicited, nil) }
+// Push adds a completion and reports whether there was room. Without room the completion
+// is lost, Poll returns ErrOverrun from then on, and the function of OnError is called for
+// the first. A completion that is solicited or failed fits an Arm for those alone.
+//
+// It is for queue pairs, under the progress lock of their queue: the functions of the CQ
+// are called from it.
+func (c *CQ) Push(wc *verbs.Completion, solicited bool) bool {
+	return c.PushInline(wc, solicited, nil)
+}
 
-// pushWith is push with the payload that rides in the completion, nil for none.
-func (c *CQ) pushWith(wc *Completion, solicited bool, in *delivery) bool {
+// PushInline is Push of a completion that has an inline payload, nil for none. The payload
+// is copied. It is written when the completion is polled, or before: see FlushInline. When
+// its memory is not to be had any more by then, the completion says so instead.
+func (c *CQ) PushInline(wc *verbs.Completion, solicited bool, in *InlinePayload) bool {
 	c.mu.Lock()
 	if c.full() {
 		if in != nil {
-			c.unpackAll()
+			c.storeAllInline()
 			in.store() // nobody is told, of a fault neither
 		}
 		lost := c.overrun.Swap(true)
@@ -151,7 +164,7 @@ func (c *CQ) pushWith(wc *Completion, solicited bool, in *delivery) bool {
 		return false
 	}
 	if in != nil {
-		c.add(in, wc)
+		c.keepInline(in, wc)
 	}
 	tail := c.tail.Load()
 	c.ring[tail&c.mask] = *wc
@@ -173,12 +186,12 @@ func (c *CQ) raise(fire bool) {
 	}
 }
 
-// purge takes out every completion of a QP, as its RESET requires. Payloads are
-// stored: they had arrived.
-func (c *CQ) purge(qpn uint32) {
+// Purge takes out every completion of a QP, as its RESET requires. Inline payloads are
+// written: they had arrived.
+func (c *CQ) Purge(qpn uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unpackAll()
+	c.storeAllInline()
 	head, tail := c.head.Load(), c.tail.Load()
 	kept := head
 	for i := head; i != tail; i++ {

@@ -1,4 +1,4 @@
-package roce
+package queue
 
 import (
 	"errors"
@@ -7,20 +7,23 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
 )
 
 // cqModel is a CQ in plain words: lists and flags, no ring.
 type cqModel struct {
 	room    int
-	entries []Completion
+	entries []verbs.Completion
 	lost    bool
 	events  int
 	errors  int
 
 	armed, solicitedOnly bool
-	since                []Time // when what the armed event waits with came
+	since                []clock.Time // when what the armed event waits with came
 	count                int
-	period               Time // 0: off
+	period               clock.Time // 0: off
 }
 
 func (m *cqModel) moderated() bool { return m.count > 1 && m.period > 0 }
@@ -39,7 +42,7 @@ func (m *cqModel) settle() {
 	}
 }
 
-func (m *cqModel) push(wc Completion, solicited bool) bool {
+func (m *cqModel) push(wc verbs.Completion, solicited bool) bool {
 	if len(m.entries) == m.room {
 		if !m.lost {
 			m.errors++
@@ -53,14 +56,14 @@ func (m *cqModel) push(wc Completion, solicited bool) bool {
 	case !m.solicitedOnly:
 		m.since = append(m.since, wc.Time)
 		m.settle()
-	case solicited || wc.Status != StatusSuccess:
+	case solicited || wc.Status != verbs.StatusSuccess:
 		m.event()
 	}
 	return true
 }
 
 // deadline returns when a held-back event is due.
-func (m *cqModel) deadline() (Time, bool) {
+func (m *cqModel) deadline() (clock.Time, bool) {
 	if len(m.since) == 0 {
 		return 0, false
 	}
@@ -74,7 +77,7 @@ func (m *cqModel) deadline() (Time, bool) {
 func TestCQModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		depth := rapid.IntRange(1, 9)
-		var now Time
+		var now clock.Time
 		id, events, failed := uint64(0), 0, 0
 		c, err := NewCQ(depth.Draw(t, "depth"), func() { events++ })
 		if err != nil {
@@ -96,27 +99,28 @@ func TestCQModel(t *testing.T) {
 			},
 			"push": func(t *rapid.T) {
 				for range rapid.IntRange(1, 5).Draw(t, "completions") {
-					now += Time(rapid.IntRange(0, 3).Draw(t, "later"))
+					now += clock.Time(rapid.IntRange(0, 3).Draw(t, "later"))
 					id++
 					qpn := rapid.Uint32Range(1, 2).Draw(t, "qpn")
-					wc := Completion{WRID: id, QPN: qpn, Time: now}
+					wc := verbs.Completion{WRID: id, QPN: qpn, Time: now}
 					if rapid.IntRange(0, 3).Draw(t, "fails") == 3 {
-						wc.Status = StatusWRFlushErr
+						wc.Status = verbs.StatusWRFlushErr
 					}
 					solicited := rapid.Bool().Draw(t, "solicited")
-					if got, want := c.push(&wc, solicited), m.push(wc, solicited); got != want {
+					if got, want := c.Push(&wc, solicited), m.push(wc, solicited); got != want {
 						t.Fatalf("pushed %t, want %t", got, want)
 					}
 				}
 			},
 			"poll": func(t *rapid.T) {
-				dst := make([]Completion, rapid.IntRange(0, 4).Draw(t, "room"))
+				dst := make([]verbs.Completion, rapid.IntRange(0, 4).Draw(t, "room"))
 				n, err := c.Poll(dst)
 				want := m.entries[:min(len(dst), len(m.entries))]
 				if !slices.Equal(dst[:n], want) {
 					t.Fatalf("polled %v, want %v", dst[:n], want)
 				}
-				if wantErr := m.lost && len(m.entries) == 0; errors.Is(err, ErrOverrun) != wantErr {
+				wantErr := m.lost && len(m.entries) == 0
+				if errors.Is(err, verbs.ErrOverrun) != wantErr {
 					t.Fatalf("error %v", err)
 				}
 				m.entries = m.entries[n:]
@@ -131,12 +135,13 @@ func TestCQModel(t *testing.T) {
 			},
 			"moderate": func(t *rapid.T) {
 				m.count = rapid.IntRange(0, 6).Draw(t, "count")
-				m.period = rapid.SampledFrom([]Time{0, 1, 7, 20, math.MaxInt64}).Draw(t, "period")
+				m.period = rapid.SampledFrom([]clock.Time{0, 1, 7, 20, math.MaxInt64}).
+					Draw(t, "period")
 				c.SetModeration(uint16(m.count), m.period)
 				m.settle()
 			},
 			"time passes": func(t *rapid.T) {
-				now += Time(rapid.IntRange(0, 9).Draw(t, "later"))
+				now += clock.Time(rapid.IntRange(0, 9).Draw(t, "later"))
 				c.HandleDeadline(now)
 				if due, ok := m.deadline(); ok && now >= due {
 					m.event()
@@ -145,7 +150,7 @@ func TestCQModel(t *testing.T) {
 			"resize": func(t *rapid.T) {
 				want := depth.Draw(t, "depth")
 				err := c.Resize(want)
-				if errors.Is(err, ErrInvalid) != (want < len(m.entries)) {
+				if errors.Is(err, verbs.ErrInvalid) != (want < len(m.entries)) {
 					t.Fatalf("depth %d with %d: %v", want, len(m.entries), err)
 				}
 				if err == nil {
@@ -157,8 +162,8 @@ func TestCQModel(t *testing.T) {
 				}
 			},
 			"purge": func(*rapid.T) {
-				c.purge(1)
-				m.entries = slices.DeleteFunc(m.entries, func(wc Completion) bool {
+				c.Purge(1)
+				m.entries = slices.DeleteFunc(m.entries, func(wc verbs.Completion) bool {
 					return wc.QPN == 1
 				})
 			},

@@ -1,18 +1,21 @@
-package roce
+package queue
 
 import (
 	"math"
 	"sync/atomic"
+
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
 )
 
 // moderation is what holds back the event of a CQ that is armed for any
 // completion, so that one event stands for several.
 type moderation struct {
-	count  uint32 // the event comes after that many completions
-	period Time   // or that long after the first of them; 0 when off
+	count  uint32     // the event comes after that many completions
+	period clock.Time // or that long after the first of them; 0 when off
 
-	waiting uint32 // completions that came since the CQ was armed
-	first   Time   // when the first of them came
+	waiting uint32     // completions that came since the CQ was armed
+	first   clock.Time // when the first of them came
 	// due is when the event is due if no more comes, 0 when none is held back.
 	due atomic.Int64
 }
@@ -24,7 +27,7 @@ type moderation struct {
 // back. A CQ armed for solicited completions only is not held back.
 //
 // Whoever sets this calls HandleDeadline when NextDeadline says so.
-func (c *CQ) SetModeration(count uint16, period Time) {
+func (c *CQ) SetModeration(count uint16, period clock.Time) {
 	c.mu.Lock()
 	c.count, c.period = uint32(count), period
 	if count <= 1 || period <= 0 {
@@ -37,13 +40,13 @@ func (c *CQ) SetModeration(count uint16, period Time) {
 
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
 // It takes no lock. A completion that is added may bring it forward.
-func (c *CQ) NextDeadline() (Time, bool) {
+func (c *CQ) NextDeadline() (clock.Time, bool) {
 	due := c.due.Load()
-	return Time(due), due != 0
+	return clock.Time(due), due != 0
 }
 
 // HandleDeadline raises the event that is due. Calling it early does nothing.
-func (c *CQ) HandleDeadline(now Time) {
+func (c *CQ) HandleDeadline(now clock.Time) {
 	if due, ok := c.NextDeadline(); !ok || now < due {
 		return
 	}
@@ -60,9 +63,9 @@ func (c *CQ) HandleDeadline(now Time) {
 // arrived counts a completion that was just added to an armed CQ and tells
 // whether to raise the event; then the CQ is not armed any more. The caller holds
 // mu.
-func (c *CQ) arrived(wc *Completion, solicited bool) bool {
+func (c *CQ) arrived(wc *verbs.Completion, solicited bool) bool {
 	if c.solicited {
-		if !solicited && wc.Status == StatusSuccess {
+		if !solicited && wc.Status == verbs.StatusSuccess {
 			return false
 		}
 		c.disarm()

@@ -8,7 +8,6 @@ import (
 
 	"xroce/bpf"
 	"xroce/roce"
-	"xroce/roce/handle"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 	"xroce/xsk"
@@ -23,7 +22,7 @@ type Device struct {
 	host     Host
 	keys     *mem.Keys
 	queue    *queue
-	srqs     *handle.Table[SRQ]
+	srqs     *roce.NumberTable[SRQ]
 	registry registry     // of objects that no table has
 	driver   *driver      // nil in direct mode
 	program  *bpf.Program // nil on a link that needs none
@@ -73,7 +72,7 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 	}
 	d := &Device{
 		host: host, keys: mem.NewKeys(o.Rand),
-		srqs: handle.New[SRQ](1, numbers24, o.Rand), options: o,
+		srqs: roce.NewNumberTable[SRQ](1, numbers24, o.Rand), options: o,
 		queue:  newQueue(link, host.Port().MAC, &o),
 		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
 		failed: make(chan struct{}),

@@ -7,7 +7,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine/capture"
-	"xroce/roce/handle"
+	"xroce/roce"
 	"xroce/xsk"
 )
 
@@ -41,7 +41,7 @@ type Options struct {
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none
 	Clock  Clock        // nil for the machine's
-	Rand   handle.Rand  // source of keys, QPNs and PSNs; nil for crypto/rand
+	Rand   roce.Rand    // source of keys, QPNs and PSNs; nil for crypto/rand
 }
 
 func (o *Options) check() error {

@@ -11,7 +11,6 @@ import (
 	"xroce/engine/capture"
 	"xroce/roce"
 	"xroce/roce/counter"
-	"xroce/roce/handle"
 	"xroce/roce/wire"
 	"xroce/xsk"
 )
@@ -46,8 +45,8 @@ type queue struct {
 	spins bool // the clock moves by itself
 	// direct says that progress is made by whoever polls.
 	direct bool
-	qps    *handle.Table[QP] // looked up without the lock
-	holds  *roce.HoldPool    // where early packets wait, under the progress lock
+	qps    *roce.NumberTable[QP] // looked up without the lock
+	holds  *roce.HoldPool        // where early packets wait, under the progress lock
 
 	// bell is where posters leave their QP; see ring.
 	bell struct {
@@ -97,7 +96,7 @@ func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
 		link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
 		// rxe gives none below 16 either.
-		qps:   handle.New[QP](firstQPN, wire.MulticastQP-1, o.Rand),
+		qps:   roce.NewNumberTable[QP](firstQPN, wire.MulticastQP-1, o.Rand),
 		holds: roce.NewHoldPool(heldPackets, link.Info().MaxFrame),
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// cryptoRand is a handle.Rand over the system's random numbers, read in blocks.
+// cryptoRand is a roce.Rand over the system's random numbers, read in blocks.
 type cryptoRand struct {
 	mu   sync.Mutex
 	buf  [256]byte

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"xroce/roce"
-	"xroce/roce/handle"
 	"xroce/roce/mem"
 	"xroce/xsk"
 )
@@ -31,8 +30,8 @@ func TestNoNumberLeft(t *testing.T) {
 	}
 	d.async.init()
 	const numbers = 8
-	d.queue.qps = handle.New[QP](20, 20+numbers-1, o.Rand)
-	d.srqs = handle.New[SRQ](20, 20+numbers-1, o.Rand)
+	d.queue.qps = roce.NewNumberTable[QP](20, 20+numbers-1, o.Rand)
+	d.srqs = roce.NewNumberTable[SRQ](20, 20+numbers-1, o.Rand)
 	pd, domain := d.AllocPD(), d.OpenXRCD()
 	cq, err := d.CreateCQ(8)
 	if err != nil {
@@ -51,10 +50,12 @@ func TestNoNumberLeft(t *testing.T) {
 		}
 		qps, srqs = append(qps, qp), append(srqs, srq)
 	}
-	if _, err := d.CreateQP(pd, QPInit{SendCQ: cq, RecvCQ: cq}); !errors.Is(err, handle.ErrFull) {
+	_, err = d.CreateQP(pd, QPInit{SendCQ: cq, RecvCQ: cq})
+	if !errors.Is(err, roce.ErrNumbersFull) {
 		t.Errorf("one QP more: %v", err)
 	}
-	if _, err := d.CreateSRQ(pd, SRQInit{XRCD: domain, CQ: cq}); !errors.Is(err, handle.ErrFull) {
+	_, err = d.CreateSRQ(pd, SRQInit{XRCD: domain, CQ: cq})
+	if !errors.Is(err, roce.ErrNumbersFull) {
 		t.Errorf("one SRQ more: %v", err)
 	}
 	if n := pd.users.Load(); n != 2*numbers || cq.users != 3*numbers || domain.users != numbers {

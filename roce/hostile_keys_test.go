@@ -8,7 +8,7 @@ import (
 	"math"
 	"testing"
 
-	"xroce/roce/handle"
+	"xroce/roce/internal/handle"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )

@@ -10,7 +10,7 @@ import (
 
 	"xroce/roce"
 	"xroce/roce/counter"
-	"xroce/roce/handle"
+	"xroce/roce/internal/handle"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )

@@ -26,7 +26,7 @@ var pureRooms = []string{
 	"roce/clock",
 	"roce/counter",
 	"roce/wire",
-	"roce/handle",
+	"roce/internal/handle",
 	"roce/mem",
 	"roce/recovery",
 	"roce/cc",

@@ -10,7 +10,6 @@ import (
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
-	"xroce/roce/handle"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -52,7 +51,7 @@ type Options struct {
 	// Clock is nil for the machine's.
 	Clock engine.Clock
 	// Rand is the source of communication IDs and PSNs; nil for crypto/rand.
-	Rand handle.Rand
+	Rand roce.Rand
 	// Receives is how many MADs may arrive at once, default 256.
 	Receives int
 	// Linger is how long Close waits at most until peers have confirmed that their

@@ -8,7 +8,6 @@ import (
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
-	"xroce/roce/handle"
 )
 
 // Implementation constants of routes.
@@ -158,11 +157,11 @@ func (m *Manager) post(ah *roce.AH, mad *[cm.MADLen]byte) {
 // source draws communication IDs and PSNs, by default from what the device draws
 // its own from.
 type source struct {
-	from handle.Rand
+	from roce.Rand
 	dev  *engine.Device
 }
 
-// Uint64 implements handle.Rand.
+// Uint64 implements roce.Rand.
 func (s *source) Uint64() uint64 {
 	if s.from != nil {
 		return s.from.Uint64()

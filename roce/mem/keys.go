@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"xroce/roce/handle"
+	"xroce/roce/internal/handle"
 )
 
 // The index is the part of a key that finds the region; the other 8 bits are
@@ -31,7 +31,8 @@ type Keys struct {
 	anyDomain bool
 }
 
-// NewKeys returns an empty set of keys that draws them from rand.
+// NewKeys returns an empty set of keys that draws them from rand, a source of
+// unpredictable bits that package roce calls Rand.
 func NewKeys(rand handle.Rand) *Keys {
 	// Index 0 is left out, so that no key is 0: a forgotten key never fits.
 	return &Keys{cells: handle.New[cell](1, 1<<indexBits-1, rand), rand: rand}

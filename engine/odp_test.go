@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
+	"xroce/engine/internal/pagertest"
 	"xroce/engine/pager"
-	"xroce/engine/pager/pagertest"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/mem"

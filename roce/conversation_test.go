@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"xroce/roce/roctest/conversation"
+	"xroce/roce/internal/conversation"
 )
 
 //go:generate go test -run TestConversationList -write-list .

@@ -36,7 +36,7 @@ var pureRooms = []string{
 	"roce",
 	"encap",
 	"roce/roctest",
-	"roce/roctest/conversation",
+	"roce/internal/conversation",
 }
 
 // guests are the packages of others and the directories that may import them
@@ -77,7 +77,7 @@ var fenced = map[string]string{
 	"roce/mem/address.go": "regions are address ranges, not Go slices",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
-	"engine/pager/pagertest/place_linux.go": "the same for tests, which map it and unmap it",
+	"engine/internal/pagertest/place_linux.go": "the same for tests, which map it and unmap it",
 }
 
 // importRules judge what a file imports.

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"xroce/engine/internal/pagertest"
 	"xroce/engine/pager"
-	"xroce/engine/pager/pagertest"
 	"xroce/roce/mem"
 )
 

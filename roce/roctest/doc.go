@@ -10,4 +10,7 @@
 // decodes, its ICRC is right, reserved bits and padding are zero, the packet ends
 // with the frame. A Check returns an error that says expected and got; it never
 // panics on any packet that decodes.
+//
+// It is not internal to roce, because the tests of bench/interop judge frames of other
+// implementations with it.
 package roctest

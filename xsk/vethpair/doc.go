@@ -17,4 +17,7 @@
 // of 256 frames unless the sending device has a queueing discipline, so each end
 // gets a pfifo (kernel drivers/net/veth.c v6.18, veth_xmit). Checksum offload is
 // off: a frame that crosses into an AF_XDP socket would carry half a checksum.
+//
+// It is not internal to xsk, because the demo of cmd, bench and the tests of engine run
+// on such a wire.
 package vethpair

@@ -9,4 +9,6 @@
 // fresh network namespaces, and an XDP program that takes every frame. Root
 // tests skip with the reason when they cannot run, and fail instead when the
 // environment variable XROCE_ROOT_TESTS is 1.
+//
+// It is not internal to xsk, because the tests of engine, cmd and bench use it as well.
 package xsktest

@@ -37,9 +37,9 @@ func mapped(t *testing.T, addr uint64) bool {
 	return false
 }
 
-// TestRowD20AllocMR: memory of the device's own is page-aligned, zero, of use to both
-// ends of a transfer, and gone with Deregister.
-func TestRowD20AllocMR(t *testing.T) {
+// TestAllocMR: memory of the device's own is page-aligned, zero, of use to both ends
+// of a transfer, and gone with Deregister.
+func TestAllocMR(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	for _, n := range []int{1, 4095, 4096, 70_000, 5 << 20} {
 		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
@@ -91,9 +91,9 @@ func TestRowD20AllocMR(t *testing.T) {
 	}
 }
 
-// TestRowD20GivenBack: Deregister unmaps the memory, also of a device that is closed,
-// and so does an AllocMR that is refused.
-func TestRowD20GivenBack(t *testing.T) {
+// TestAllocMRIsUnmapped: Deregister unmaps the memory, also of a device that is
+// closed, and so does an AllocMR that is refused.
+func TestAllocMRIsUnmapped(t *testing.T) {
 	w := simWorld(t, 1, sim.Faults{}, engine.Options{})
 	dev := w.devs[0]
 	pd := dev.AllocPD()
@@ -118,9 +118,9 @@ func TestRowD20GivenBack(t *testing.T) {
 	}
 }
 
-// TestRowD20Rereg: memory of the device's own stays until Deregister, whatever the region
-// becomes meanwhile: a part of that memory, or other.
-func TestRowD20Rereg(t *testing.T) {
+// TestAllocMRReregistered: memory of the device's own stays until Deregister, whatever
+// the region becomes meanwhile: a part of that memory, or other.
+func TestAllocMRReregistered(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 	join(t, a, b, engine.ConnectOptions{})
@@ -146,8 +146,8 @@ func TestRowD20Rereg(t *testing.T) {
 	}
 }
 
-// TestRowD20Refused: on-demand paging and what no region can be.
-func TestRowD20Refused(t *testing.T) {
+// TestAllocMRRefused: on-demand paging and what no region can be.
+func TestAllocMRRefused(t *testing.T) {
 	dev := simWorld(t, 2, sim.Faults{}, engine.Options{}).devs[0]
 	pd := dev.AllocPD()
 	for _, tt := range []struct {
@@ -175,10 +175,11 @@ func TestRowD20Refused(t *testing.T) {
 	}
 }
 
-// TestRowD21NotOffered: a region that is shared with others is asked for by flags
-// that verbs does not call optional: they are refused, and nothing is registered. A
-// region has one memory and one key in one process; there is no call for dma-buf.
-func TestRowD21NotOffered(t *testing.T) {
+// TestSharedRegionsAreRefused: a region that is shared with others is asked for by
+// flags that verbs does not call optional: they are refused, and nothing is
+// registered. A region has one memory and one key in one process; there is no call
+// for dma-buf.
+func TestSharedRegionsAreRefused(t *testing.T) {
 	dev := simWorld(t, 1, sim.Faults{}, engine.Options{}).devs[0]
 	pd := dev.AllocPD()
 	for bit := 10; bit < 20; bit++ {

@@ -9,8 +9,8 @@ import (
 	"xroce/roce/mem"
 )
 
-// TestRowD2WindowsAsTold: windows, their type and their number go together.
-func TestRowD2WindowsAsTold(t *testing.T) {
+// TestAttrMemoryWindows: windows, their type and their number go together.
+func TestAttrMemoryWindows(t *testing.T) {
 	dev := simWorld(t, 1, sim.Faults{}, engine.Options{}).devs[0]
 	a := dev.Query()
 	windows := a.Caps&engine.CapMemWindow != 0
@@ -19,9 +19,9 @@ func TestRowD2WindowsAsTold(t *testing.T) {
 	}
 }
 
-// TestRowD15OnDemandAsTold: what is told of on-demand paging is what RegODP does, and
-// each transport has bits only where there is paging at all.
-func TestRowD15OnDemandAsTold(t *testing.T) {
+// TestAttrODP: what is told of on-demand paging is what RegODP does, and each
+// transport has bits only where there is paging at all.
+func TestAttrODP(t *testing.T) {
 	dev := simWorld(t, 1, sim.Faults{}, engine.Options{}).devs[0]
 	a := dev.Query()
 	mr, err := dev.RegODP(dev.AllocPD(), make([]byte, 8), mem.LocalWrite)

@@ -122,10 +122,10 @@ var foreign = []struct {
 	{"drop_bad_tver", func(f []byte) { f[offBTH+1] |= 1 }},
 }
 
-// TestRowSPOOFDevice (T-SPOOF, T-CNT, R13): 10^5 packets with the right QPN and
-// PSN from the wrong place, and as many of their like: the connection does not
+// TestHostileSpoofedPacketsToDevice: 10^5 packets with the right QPN and PSN
+// from the wrong place, and as many of their like: the connection does not
 // move, each is counted once under its own name, and memory does not grow.
-func TestRowSPOOFDevice(t *testing.T) {
+func TestHostileSpoofedPacketsToDevice(t *testing.T) {
 	rounds := 10_000
 	if testing.Short() {
 		rounds = 500
@@ -179,10 +179,10 @@ func heapGrowth(step func()) int64 {
 	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
-// TestRowOPCDevice (T-OPC): all opcodes for QPs that there are not: 0, 1, the
+// TestHostileOpcodesForNoQP: all opcodes for QPs that there are not: 0, 1, the
 // multicast number, numbers of nobody. No QP is needed to get this far, so nothing
 // may go wrong here.
-func TestRowOPCDevice(t *testing.T) {
+func TestHostileOpcodesForNoQP(t *testing.T) {
 	g := newSiege(t)
 	own := g.b.qp.QPN()
 	for _, qpn := range []uint32{0, 1, 2, 15, 16, own ^ 1, own ^ 0x800000, 0xfffffe, 0xffffff} {
@@ -215,9 +215,9 @@ func TestRowOPCDevice(t *testing.T) {
 	g.talk()
 }
 
-// TestRowLENDevice (T-LEN): every length of a frame, with and without honest
+// TestHostileLengthsToDevice: every length of a frame, with and without honest
 // lengths in its headers. The connection does not notice.
-func TestRowLENDevice(t *testing.T) {
+func TestHostileLengthsToDevice(t *testing.T) {
 	g := newSiege(t)
 	whole := g.next()
 	for n := offIP; n < len(whole); n++ { // no link brings less than an Ethernet header
@@ -238,9 +238,9 @@ func TestRowLENDevice(t *testing.T) {
 	g.talk()
 }
 
-// TestRowGARBDevice (T-GARB): for each valid message a hundred frames of garbage:
+// TestHostileGarbageToDevice: for each valid message a hundred frames of garbage:
 // all messages arrive, and nothing is allocated for the garbage.
-func TestRowGARBDevice(t *testing.T) {
+func TestHostileGarbageToDevice(t *testing.T) {
 	g := newSiege(t)
 	noise := uint64(88172645463325252)
 	garbage := func(n int) []byte {
@@ -287,9 +287,9 @@ func TestRowGARBDevice(t *testing.T) {
 	}
 }
 
-// TestRowKEYDevice (T-KEY, V5, V6): the first PSNs and the QP numbers of a device
-// are even and independent, also those of QPs that live at once.
-func TestRowKEYDevice(t *testing.T) {
+// TestHostileNumbersOfDevice: the first PSNs and the QP numbers of a device are
+// even and independent, also those of QPs that live at once.
+func TestHostileNumbersOfDevice(t *testing.T) {
 	n := 1_000_000
 	if testing.Short() {
 		n = 50_000
@@ -358,9 +358,10 @@ func even(n int, draw func() uint32) error {
 	return nil
 }
 
-// TestRowOPCState (T-OPC): every known opcode reaches the QP of a device in each
-// state that it can be put into, from the right peer. The device goes on.
-func TestRowOPCState(t *testing.T) {
+// TestHostileOpcodesInEveryState: every known opcode reaches the QP of a device
+// in each state that it can be put into, from the right peer. The device goes
+// on.
+func TestHostileOpcodesInEveryState(t *testing.T) {
 	for _, state := range []roce.State{
 		roce.StateReset, roce.StateInit, roce.StateRTS, roce.StateSQD, roce.StateErr,
 	} {

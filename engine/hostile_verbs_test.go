@@ -12,10 +12,10 @@ import (
 	"xroce/roce/wire"
 )
 
-// TestRowERRDevice (T-ERR): each create call of a device with each of its
-// arguments wrong in turn. The error is the right one, the domain can be closed,
-// so nothing is left in it, and the device serves on.
-func TestRowERRDevice(t *testing.T) {
+// TestHostileCreateArgumentsOfDevice: each create call of a device with each of
+// its arguments wrong in turn. The error is the right one, the domain can be
+// closed, so nothing is left in it, and the device serves on.
+func TestHostileCreateArgumentsOfDevice(t *testing.T) {
 	g := newSiege(t)
 	dev, other := g.b.dev, g.a
 	cq := g.b.cq
@@ -123,10 +123,10 @@ func polled(t *testing.T, cq *engine.CQ) []roce.Completion {
 	return wcs[:n]
 }
 
-// TestRowRAWSend (T-RAW, NeVerMore): a raw QP sends what the peer of another QP of
-// the device could have sent, to the device itself. That QP does not move: what a
-// raw QP sends goes to the link.
-func TestRowRAWSend(t *testing.T) {
+// TestHostileRawSend: a raw QP sends what the peer of another QP of the device
+// could have sent, to the device itself. That QP does not move: what a raw QP
+// sends goes to the link.
+func TestHostileRawSend(t *testing.T) {
 	g := newSiegeOf(t, engine.Options{RawPackets: true})
 	raw, cq := g.rawQP()
 	for op := range wire.Opcodes() {
@@ -155,9 +155,9 @@ func TestRowRAWSend(t *testing.T) {
 	g.talk()
 }
 
-// TestRowRAWReceive (T-RAW): a raw QP, even one that asked for all of IPv4, gets no
+// TestHostileRawReceive: a raw QP, even one that asked for all of IPv4, gets no
 // RoCE packet, right or wrong, for whatever QP; others get no frame of its.
-func TestRowRAWReceive(t *testing.T) {
+func TestHostileRawReceive(t *testing.T) {
 	g := newSiegeOf(t, engine.Options{RawPackets: true})
 	raw, cq := g.rawQP()
 	for _, etherType := range []uint16{0x0800, 0x86dd, 0x88b5} {
@@ -221,10 +221,10 @@ func multicast(t *testing.T, group [4]byte, qkey uint32, payload []byte) []byte 
 	return frame[:path.Seal(frame, n, 1)]
 }
 
-// TestRowMC (T-MC): QPs enter and leave a group, and die, in a flood of datagrams
-// to it. Each datagram reaches exactly those that are members then, and every
-// receive completes at most once.
-func TestRowMC(t *testing.T) {
+// TestHostileMulticastMembers: QPs enter and leave a group, and die, in a flood
+// of datagrams to it. Each datagram reaches exactly those that are members then,
+// and every receive completes at most once.
+func TestHostileMulticastMembers(t *testing.T) {
 	g := newSiege(t)
 	group := [4]byte{239, 1, 2, 3}
 	gid := wire.GIDFromIPv4(group)

@@ -32,9 +32,9 @@ func rides(t *testing.T, init engine.QPInit) bool {
 	return !early
 }
 
-// TestRowD19Switches: inline receive is on, off for a QP that does not want it, off
-// for messages above the QP's number, and off where the environment says so.
-func TestRowD19Switches(t *testing.T) {
+// TestInlineRecvSwitches: inline receive is on, off for a QP that does not want it,
+// off for messages above the QP's number, and off where the environment says so.
+func TestInlineRecvSwitches(t *testing.T) {
 	for _, tt := range []struct {
 		env  string
 		max  int
@@ -65,10 +65,10 @@ func TestRowD19Switches(t *testing.T) {
 	}
 }
 
-// TestRowD19DeregisterRace polls a CQ while the memory of what rides in it is
+// TestInlineRecvDeregisterRace polls a CQ while the memory of what rides in it is
 // deregistered: when Deregister returns the payload is there, and nobody writes it
 // any more.
-func TestRowD19DeregisterRace(t *testing.T) {
+func TestInlineRecvDeregisterRace(t *testing.T) {
 	const rounds = 300
 	clock := engine.NewSystemClock()
 	devA, devB := simPair(t, newNetwork(t, 1, clock, sim.Faults{}), engine.Options{Clock: clock})

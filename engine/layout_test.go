@@ -54,9 +54,9 @@ func cells(s *seat, at int) (all []byte) {
 	return all
 }
 
-// TestRowE1Columns sends a column of a matrix into a column of another, writes one
-// and reads one, each as one address, one key and one length.
-func TestRowE1Columns(t *testing.T) {
+// TestLayoutMatrixColumns sends a column of a matrix into a column of another,
+// writes one and reads one, each as one address, one key and one length.
+func TestLayoutMatrixColumns(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 		join(t, a, b, engine.ConnectOptions{})
@@ -104,8 +104,8 @@ func TestRowE1Columns(t *testing.T) {
 	})
 }
 
-// TestRowE2Pieces: regions of several sizes are one message.
-func TestRowE2Pieces(t *testing.T) {
+// TestLayoutOfSeveralRegions: regions of several sizes are one message.
+func TestLayoutOfSeveralRegions(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 	join(t, a, b, engine.ConnectOptions{})
@@ -145,9 +145,9 @@ func TestRowE2Pieces(t *testing.T) {
 	}
 }
 
-// TestRowE3Call gives an ordinary region layouts, another domain, and counts who
-// depends on what.
-func TestRowE3Call(t *testing.T) {
+// TestLayoutByCall gives an ordinary region layouts, another domain, and counts
+// who depends on what.
+func TestLayoutByCall(t *testing.T) {
 	w := simWorld(t, 1, sim.Faults{}, engine.Options{})
 	dev := w.devs[0]
 	one, two := dev.AllocPD(), dev.AllocPD()
@@ -190,10 +190,10 @@ func TestRowE3Call(t *testing.T) {
 	}
 }
 
-// TestRowE3Traffic replaces the layout that a peer writes through, by the call, while
-// it writes, and takes the regions below away: none is written to after that, and
-// each message landed in one of them, or was refused.
-func TestRowE3Traffic(t *testing.T) {
+// TestLayoutReplacedUnderTraffic replaces the layout that a peer writes through, by
+// the call, while it writes, and takes the regions below away: none is written to
+// after that, and each message landed in one of them, or was refused.
+func TestLayoutReplacedUnderTraffic(t *testing.T) {
 	const size, messages = 256, 3000
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})

@@ -75,9 +75,9 @@ func (w *world) refused(a *seat, wr roce.SendWR, want roce.Status) {
 	}
 }
 
-// TestRowD13: memory that nobody touched is registered, and every operation brings in what
-// it needs: at the requester and at the responder.
-func TestRowD13(t *testing.T) {
+// TestODPOperationsBringPagesIn: memory that nobody touched is registered, and every
+// operation brings in what it needs: at the requester and at the responder.
+func TestODPOperationsBringPagesIn(t *testing.T) {
 	const pages = 16
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		for name, file := range map[string]bool{"anonymous": false, "file": true} {
@@ -138,8 +138,8 @@ func odpTransfer(t *testing.T, w *world, a, b *seat, op roce.Opcode) {
 	}
 }
 
-// TestRowD13Word: atomics and their like find their page.
-func TestRowD13Word(t *testing.T) {
+// TestODPAtomicsBringPagesIn: atomics and their like find their page.
+func TestODPAtomicsBringPagesIn(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := odpPair(t, w, odpMap(t, 4, nil))
 	for i, op := range []roce.Opcode{
@@ -166,9 +166,10 @@ func TestRowD13Word(t *testing.T) {
 	}
 }
 
-// TestRowD13Holes: an access to what is not there is refused, and nothing crashes: a hole
-// in the address space, a range behind the end of a file, memory without the right.
-func TestRowD13Holes(t *testing.T) {
+// TestODPHolesAreRefused: an access to what is not there is refused, and nothing crashes:
+// a hole in the address space, a range behind the end of a file, memory without the
+// right.
+func TestODPHolesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make func(t *testing.T) []byte
 		// spoil makes the memory what it is, after the region was made.
@@ -227,9 +228,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRowD13NotYetMapped: addresses are registered where nothing is mapped, and are good
-// when something is.
-func TestRowD13NotYetMapped(t *testing.T) {
+// TestODPMappedAfterRegistration: addresses are registered where nothing is mapped, and
+// are good when something is.
+func TestODPMappedAfterRegistration(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	place := odpMap(t, 4, nil)
 	start := pager.AddressOf(place)
@@ -253,9 +254,9 @@ func TestRowD13NotYetMapped(t *testing.T) {
 	}
 }
 
-// TestRowD14: the implicit key names every address of the process, those too that come
-// later; an allow-list limits it, and without one there is a warning.
-func TestRowD14(t *testing.T) {
+// TestImplicitODPKey: the implicit key names every address of the process, those too
+// that come later; an allow-list limits it, and without one there is a warning.
+func TestImplicitODPKey(t *testing.T) {
 	var log bytes.Buffer
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -311,9 +312,9 @@ func TestRowD14(t *testing.T) {
 	}
 }
 
-// TestRowD16: Deregister waits for faults that are being handled; then the key is dead, and
-// what was being brought in is not touched any more.
-func TestRowD16(t *testing.T) {
+// TestODPDeregisterWaitsForFaults: Deregister waits for faults that are being handled; then
+// the key is dead, and what was being brought in is not touched any more.
+func TestODPDeregisterWaitsForFaults(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	for range 50 {
 		memory := odpMap(t, 64, nil)

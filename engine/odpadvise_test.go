@@ -16,8 +16,9 @@ import (
 	"xroce/xsk/vethpair"
 )
 
-// TestRowD15: what the capabilities say is what works, and what they leave out there is not.
-func TestRowD15(t *testing.T) {
+// TestODPCapabilitiesHold: what the capabilities say is what works, and what they leave out
+// there is not.
+func TestODPCapabilitiesHold(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	caps := w.devs[0].ODPCaps()
 	if caps.General != engine.ODPSupport|engine.ODPImplicit {
@@ -87,9 +88,9 @@ func odpOperations(
 	}
 }
 
-// TestRowD15UC: a UC message that meets an absent page is lost, and the page comes; the next
-// one arrives.
-func TestRowD15UC(t *testing.T) {
+// TestODPUCLosesMessageAtAbsentPage: a UC message that meets an absent page is lost, and the
+// page comes; the next one arrives.
+func TestODPUCLosesMessageAtAbsentPage(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	uc := engine.QPInit{Type: roce.TypeUC}
 	a, b := seatOn(t, w.devs[0], uc), seatOn(t, w.devs[1], uc)
@@ -114,9 +115,9 @@ func TestRowD15UC(t *testing.T) {
 	}
 }
 
-// TestRowD17: advice brings pages in, so that nothing faults afterwards; in the background
-// too, and NO_FAULT does not.
-func TestRowD17(t *testing.T) {
+// TestAdviseBringsPagesIn: advice brings pages in, so that nothing faults afterwards; in
+// the background too, and NO_FAULT does not.
+func TestAdviseBringsPagesIn(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	const pages = 100
 	memory := odpMap(t, 2*pages, nil)
@@ -147,8 +148,8 @@ func TestRowD17(t *testing.T) {
 	}
 }
 
-// TestRowD17Errors has the error of each kind of bad advice.
-func TestRowD17Errors(t *testing.T) {
+// TestAdviseErrors has the error of each kind of bad advice.
+func TestAdviseErrors(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	memory := odpMap(t, 2, nil)
 	_, s := odpPair(t, w, memory)
@@ -200,9 +201,9 @@ func TestRowD17Errors(t *testing.T) {
 	}
 }
 
-// TestRowD18: pages that go away under traffic are noticed and brought in again, and the
-// counters say so, each by the kernel's name.
-func TestRowD18(t *testing.T) {
+// TestODPCountsPagesThatGoAway: pages that go away under traffic are noticed and brought
+// in again, and the counters say so, each by the kernel's name.
+func TestODPCountsPagesThatGoAway(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	const pages = 8
 	memory := odpMap(t, pages, nil)
@@ -241,10 +242,10 @@ func TestRowD18(t *testing.T) {
 	}
 }
 
-// TestRowD18Hostile takes memory away in every way while peers write to it and read it, with
-// the background loop. Connections end with an access error or succeed; nothing crashes and
-// nothing hangs.
-func TestRowD18Hostile(t *testing.T) {
+// TestODPMemoryTakenAwayUnderTraffic takes memory away in every way while peers write to it
+// and read it, with the background loop. Connections end with an access error or succeed;
+// nothing crashes and nothing hangs.
+func TestODPMemoryTakenAwayUnderTraffic(t *testing.T) {
 	var devs [2]*engine.Device
 	t.Run("sim", func(t *testing.T) {
 		clock := engine.NewSystemClock()
@@ -326,9 +327,9 @@ func odpHostile(t *testing.T, devs [2]*engine.Device) {
 	t.Logf("%d of %d succeeded, %d were refused", good, rounds, bad)
 }
 
-// TestRowD17WhileReregistered: advice may be given while the region changes. It is then
+// TestAdviseWhileReregistered: advice may be given while the region changes. It is then
 // about the region as it was or as it is, or refused; the race detector sees no third.
-func TestRowD17WhileReregistered(t *testing.T) {
+func TestAdviseWhileReregistered(t *testing.T) {
 	w := simWorld(t, 1, sim.Faults{}, engine.Options{})
 	dev := w.devs[0]
 	pds := []*engine.PD{dev.AllocPD(), dev.AllocPD()}

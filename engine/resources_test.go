@@ -102,9 +102,9 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestRowG24ObjectsAreCounted: ten thousand of each object, made and destroyed, come
-// back to none, and so does the memory of a connection's objects.
-func TestRowG24ObjectsAreCounted(t *testing.T) {
+// TestObjectsAreCounted: ten thousand of each object, made and destroyed, come back
+// to none, and so does the memory of a connection's objects.
+func TestObjectsAreCounted(t *testing.T) {
 	const many = 10_000
 	dev := simWorld(t, 1, sim.Faults{}, engine.Options{}).devs[0]
 	buf := make([]byte, 64)
@@ -142,8 +142,9 @@ func TestRowG24ObjectsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRowG24Connections: ten thousand connections with traffic, one after the other.
-func TestRowG24Connections(t *testing.T) {
+// TestManyConnectionsLeaveNothing: ten thousand connections with traffic, one after
+// the other.
+func TestManyConnectionsLeaveNothing(t *testing.T) {
 	many := 10_000
 	if testing.Short() {
 		many = 500

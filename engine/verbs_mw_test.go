@@ -105,8 +105,9 @@ func fill(b []byte, seed byte) {
 	}
 }
 
-// TestRowD2Type: a device has 2B, or 2A when it was opened so, and says which.
-func TestRowD2Type(t *testing.T) {
+// TestMWTypeOfDevice: a device has 2B, or 2A when it was opened so, and says
+// which.
+func TestMWTypeOfDevice(t *testing.T) {
 	for _, twoA := range []bool{false, true} {
 		w := simWorld(t, 2, sim.Faults{}, engine.Options{Windows2A: twoA})
 		if w.devs[1].Windows2A() != twoA {
@@ -119,9 +120,9 @@ func TestRowD2Type(t *testing.T) {
 	}
 }
 
-// TestRowD3Alloc: a window that is not bound gives its key to nobody, counts as a user
-// of its domain, and goes without a trace.
-func TestRowD3Alloc(t *testing.T) {
+// TestMWUnboundGrantsNothing: a window that is not bound gives its key to nobody,
+// counts as a user of its domain, and goes without a trace.
+func TestMWUnboundGrantsNothing(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	for _, typ := range []mem.WindowType{mem.WindowType1, mem.WindowType2} {
@@ -153,9 +154,9 @@ func TestRowD3Alloc(t *testing.T) {
 	}
 }
 
-// TestRowD4Verb: the key rolls with each bind, comes back at once, is dead with the
-// next one, and is for every queue pair of the domain.
-func TestRowD4Verb(t *testing.T) {
+// TestMWBindVerbRollsKey: the key rolls with each bind, comes back at once, is dead
+// with the next one, and is for every queue pair of the domain.
+func TestMWBindVerbRollsKey(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := lend(t, w, engine.QPInit{})
 		c, d := seatOn(t, w.devs[0], engine.QPInit{}), seatIn(t, b.pd, b.dev, engine.QPInit{})
@@ -214,8 +215,9 @@ func TestRowD4Verb(t *testing.T) {
 	})
 }
 
-// TestRowD4AtOnce: what a bind of type 1 refuses before anything is posted.
-func TestRowD4AtOnce(t *testing.T) {
+// TestMWBindVerbRefusesAtOnce: what a bind of type 1 refuses before anything is
+// posted.
+func TestMWBindVerbRefusesAtOnce(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	other := seatOn(t, b.dev, engine.QPInit{}) // of another domain
@@ -276,9 +278,9 @@ func TestRowD4AtOnce(t *testing.T) {
 	}
 }
 
-// TestRowD4Restore: the key that was returned for a bind that failed is no good, the
-// one before it is.
-func TestRowD4Restore(t *testing.T) {
+// TestMWFailedBindKeepsKeyBefore: the key that was returned for a bind that failed
+// is no good, the one before it is.
+func TestMWFailedBindKeepsKeyBefore(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	mw := b.window(t, mem.WindowType1)
@@ -322,9 +324,9 @@ func TestRowD4Restore(t *testing.T) {
 	w.succeed(b.cq, 1)
 }
 
-// TestRowD5Type2: a peer writes, reads and counts through a window, and cannot reach a
-// byte beside it.
-func TestRowD5Type2(t *testing.T) {
+// TestMWType2PeerStaysInside: a peer writes, reads and counts through a window, and
+// cannot reach a byte beside it.
+func TestMWType2PeerStaysInside(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := lend(t, w, engine.QPInit{})
 		const off, n = 4096, 20_000
@@ -363,9 +365,9 @@ func TestRowD5Type2(t *testing.T) {
 	})
 }
 
-// TestRowD5Refused: a bind that is refused ends the queue pair, and the window stays
-// free for another.
-func TestRowD5Refused(t *testing.T) {
+// TestMWRefusedBindEndsQP: a bind that is refused ends the queue pair, and the
+// window stays free for another.
+func TestMWRefusedBindEndsQP(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	mw := b.window(t, mem.WindowType2)
@@ -385,8 +387,9 @@ func TestRowD5Refused(t *testing.T) {
 	w.succeed(a.cq, 1)
 }
 
-// TestRowD7LocalInvalidate frees a window and binds it anew, over and over.
-func TestRowD7LocalInvalidate(t *testing.T) {
+// TestMWLocalInvalidateFreesWindow frees a window and binds it anew, over and
+// over.
+func TestMWLocalInvalidateFreesWindow(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := lend(t, w, engine.QPInit{})
 		mw := b.bound(t, w, 0, 64, mem.RemoteWrite)
@@ -413,9 +416,9 @@ func TestRowD7LocalInvalidate(t *testing.T) {
 	})
 }
 
-// TestRowD7RemoteInvalidate: the peer gives the window back with its message; nobody
-// else's peer can.
-func TestRowD7RemoteInvalidate(t *testing.T) {
+// TestMWRemoteInvalidateFreesWindow: the peer gives the window back with its
+// message; nobody else's peer can.
+func TestMWRemoteInvalidateFreesWindow(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := lend(t, w, engine.QPInit{})
 		c, d := seatOn(t, w.devs[0], engine.QPInit{}), seatIn(t, b.pd, b.dev, engine.QPInit{})
@@ -445,9 +448,9 @@ func TestRowD7RemoteInvalidate(t *testing.T) {
 	})
 }
 
-// TestRowD7ClosedQP: a window whose queue pair is gone is of use to nobody, until
+// TestMWOfClosedQP: a window whose queue pair is gone is of use to nobody, until
 // another queue pair of its domain frees it.
-func TestRowD7ClosedQP(t *testing.T) {
+func TestMWOfClosedQP(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	mw := b.bound(t, w, 0, 64, mem.RemoteWrite)
@@ -472,9 +475,10 @@ func TestRowD7ClosedQP(t *testing.T) {
 	w.succeed(a.cq, 1)
 }
 
-// TestRowD7ResetQP: RESET ends a connection and not the windows of a queue pair. Whoever
-// is connected next can use them, and nobody else, until the owner takes them back.
-func TestRowD7ResetQP(t *testing.T) {
+// TestMWOutlivesReset: RESET ends a connection and not the windows of a queue pair.
+// Whoever is connected next can use them, and nobody else, until the owner takes them
+// back.
+func TestMWOutlivesReset(t *testing.T) {
 	for _, twoA := range []bool{false, true} {
 		w := simWorld(t, 2, sim.Faults{}, engine.Options{Windows2A: twoA})
 		a, b := lend(t, w, engine.QPInit{})
@@ -493,9 +497,9 @@ func TestRowD7ResetQP(t *testing.T) {
 	}
 }
 
-// TestRowD8Busy: a region with a window stays what and where it is, and is free when
-// the window is gone.
-func TestRowD8Busy(t *testing.T) {
+// TestMWKeepsRegionBusy: a region with a window stays what and where it is, and is
+// free when the window is gone.
+func TestMWKeepsRegionBusy(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := lend(t, w, engine.QPInit{})
 	mw := b.bound(t, w, 0, 64, mem.RemoteWrite)

@@ -15,8 +15,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// TestRowD1Combinations: each of the seven, seen from the peer.
-func TestRowD1Combinations(t *testing.T) {
+// TestReregSeenByPeer: each of the seven, seen from the peer.
+func TestReregSeenByPeer(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 		join(t, a, b, engine.ConnectOptions{})
@@ -68,8 +68,9 @@ func TestRowD1Combinations(t *testing.T) {
 	})
 }
 
-// TestRowD1InputErrors leave the region and its domains as they were.
-func TestRowD1InputErrors(t *testing.T) {
+// TestReregErrorsLeaveRegionAsItWas leave the region and its domains as they
+// were.
+func TestReregErrorsLeaveRegionAsItWas(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	b := seatOn(t, w.devs[1], engine.QPInit{})
 	pd, foreign, closed := b.dev.AllocPD(), w.devs[0].AllocPD(), b.dev.AllocPD()
@@ -171,9 +172,9 @@ func newTransit(t *testing.T, op roce.Opcode) *transit {
 	return x
 }
 
-// TestRowD1UnderWay changes the memory in the middle of a WRITE and of a READ. They
+// TestReregUnderWay changes the memory in the middle of a WRITE and of a READ. They
 // end with an error; the memory before is not touched any more, and the new one never.
-func TestRowD1UnderWay(t *testing.T) {
+func TestReregUnderWay(t *testing.T) {
 	for _, op := range []roce.Opcode{roce.OpWrite, roce.OpRead} {
 		x := newTransit(t, op)
 		second := bytes.Repeat([]byte{0xee}, transitSize) // the pattern has odd bytes
@@ -198,9 +199,9 @@ func TestRowD1UnderWay(t *testing.T) {
 	}
 }
 
-// TestRowD1File registers a file, flushes it, lends it, and registers other memory in
+// TestReregFile registers a file, flushes it, lends it, and registers other memory in
 // its place.
-func TestRowD1File(t *testing.T) {
+func TestReregFile(t *testing.T) {
 	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
 		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 		join(t, a, b, engine.ConnectOptions{})

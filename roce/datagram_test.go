@@ -269,9 +269,9 @@ func (c *changing) Store(addr uint64, src []byte) mem.Fault {
 	return c.allPresent.Store(addr, src)
 }
 
-// TestRowD1DatagramNeverMixes: a datagram, or a raw frame, is more than one access. When
+// TestReregDatagramNeverMixes: a datagram, or a raw frame, is more than one access. When
 // the key of its receive is changed under it, it does not go on in the other memory.
-func TestRowD1DatagramNeverMixes(t *testing.T) {
+func TestReregDatagramNeverMixes(t *testing.T) {
 	for _, typ := range []roce.QPType{roce.TypeUD, roce.TypeRawPacket} {
 		s := newScript(t, options{Type: typ})
 		before, after := make([]byte, 64), make([]byte, 64)

@@ -28,9 +28,9 @@ func masked(at int) bool {
 	return at == frameUDP+6 || at == frameUDP+7 || at == frameBTH+4
 }
 
-// TestRowBitsUnsealed (R3): one wrong bit in any header of any opcode, with the
-// ICRC as it was: the packet never reaches the QP.
-func TestRowBitsUnsealed(t *testing.T) {
+// TestHostileBitWithOldICRC: one wrong bit in any header of any opcode, with
+// the ICRC as it was: the packet never reaches the QP.
+func TestHostileBitWithOldICRC(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ == roce.TypeRawPacket || k.srq && k.typ != roce.TypeXRCRecv {
 			continue
@@ -57,9 +57,9 @@ func TestRowBitsUnsealed(t *testing.T) {
 	}
 }
 
-// TestRowBitsMasked (R3): what the ICRC does not cover may change on the way, and
-// makes no difference.
-func TestRowBitsMasked(t *testing.T) {
+// TestHostileBitOutsideICRC: what the ICRC does not cover may change on the way,
+// and makes no difference.
+func TestHostileBitOutsideICRC(t *testing.T) {
 	for _, at := range []int{frameIP + 1, frameIP + 8, frameUDP + 6, frameUDP + 7, frameBTH + 4} {
 		for bit := range 8 {
 			s := newStand(t, kinds[0], roce.StateRTS)
@@ -75,10 +75,10 @@ func TestRowBitsMasked(t *testing.T) {
 	}
 }
 
-// TestRowBitsSealed (R3): the same with all checksums made right again: whoever
-// did it is an attacker, not noise. The fields decide, and nothing that the QP
-// does goes beyond its rights.
-func TestRowBitsSealed(t *testing.T) {
+// TestHostileBitWithNewICRC: the same with all checksums made right again:
+// whoever did it is an attacker, not noise. The fields decide, and nothing that
+// the QP does goes beyond its rights.
+func TestHostileBitWithNewICRC(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ == roce.TypeRawPacket {
 			continue

@@ -87,7 +87,7 @@ func (d *dice) judge() error {
 	return errors.Join(errs...)
 }
 
-// draws is how many numbers T-KEY looks at.
+// draws is how many numbers the tests of randomness look at.
 func draws() int {
 	if testing.Short() {
 		return 100_000
@@ -98,9 +98,9 @@ func draws() int {
 // restTime is how many numbers must be given back before one comes again.
 const restTime = 1 << 16
 
-// TestRowKEY (T-KEY, V1 to V3): 10^6 memory keys are even, independent, and none
+// TestHostileKeyRandomness: 10^6 memory keys are even, independent, and none
 // comes again within the quarantine, with another variant or the same.
-func TestRowKEY(t *testing.T) {
+func TestHostileKeyRandomness(t *testing.T) {
 	keys, domain := mem.NewKeys(new(trueRandom)), new(mem.Domain)
 	memory := make([]byte, 8)
 	var whole dice
@@ -131,9 +131,9 @@ func TestRowKEY(t *testing.T) {
 	must(t, whole.judge())
 }
 
-// TestRowKEYGuess (T-KEY): of 10^6 guesses at one of 4096 keys no more hit than
+// TestHostileKeyGuess: of 10^6 guesses at one of 4096 keys no more hit than
 // chance allows, and a known key is no help.
-func TestRowKEYGuess(t *testing.T) {
+func TestHostileKeyGuess(t *testing.T) {
 	source := new(trueRandom)
 	keys, domain := mem.NewKeys(source), new(mem.Domain)
 	memory := make([]byte, 8)
@@ -159,9 +159,9 @@ func TestRowKEYGuess(t *testing.T) {
 	}
 }
 
-// TestRowKEYQPN (T-KEY, V5): the same for 10^6 QP numbers, in the range that a
+// TestHostileQPNRandomness: the same for 10^6 QP numbers, in the range that a
 // device draws them from: 0, 1 and the multicast number never come.
-func TestRowKEYQPN(t *testing.T) {
+func TestHostileQPNRandomness(t *testing.T) {
 	table := handle.New[int](16, wire.MulticastQP-1, new(trueRandom))
 	d := dice{bits: 24}
 	seen := map[uint32]int{}
@@ -182,9 +182,9 @@ func TestRowKEYQPN(t *testing.T) {
 	must(t, d.judge())
 }
 
-// TestRowKEYDegenerate (T-KEY): the tests above are no use if they never fail:
+// TestHostileRandomnessCanFail: the tests above are no use if they never fail:
 // numbers as other stacks draw them do.
-func TestRowKEYDegenerate(t *testing.T) {
+func TestHostileRandomnessCanFail(t *testing.T) {
 	for name, next := range map[string]func(i uint32) uint32{
 		"sequential":   func(i uint32) uint32 { return i },
 		"by 256":       func(i uint32) uint32 { return i << 8 },

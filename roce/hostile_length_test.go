@@ -79,10 +79,10 @@ func (h *shape) frame(s *stand) []byte {
 	return f
 }
 
-// TestRowLEN (T-LEN): every opcode with 0 to header+7 bytes behind its BTH, every
+// TestHostileLengths: every opcode with 0 to header+7 bytes behind its BTH, every
 // padding, and IP and UDP lengths up to 8 off. What does not fit together is
 // refused by name and never reaches the QP; the rest does it no harm.
-func TestRowLEN(t *testing.T) {
+func TestHostileLengths(t *testing.T) {
 	stands := map[wire.Service]*stand{}
 	for _, k := range kinds {
 		if k.typ != roce.TypeRawPacket {
@@ -146,9 +146,9 @@ func lengthsAround(t *testing.T, s *stand, h shape, off int, seen map[wire.Reaso
 	}
 }
 
-// TestRowLENExecuted (T-LEN): the same bodies with right lengths outside, given to
+// TestHostileLengthsExecuted: the same bodies with right lengths outside, given to
 // a QP that would execute them.
-func TestRowLENExecuted(t *testing.T) {
+func TestHostileLengthsExecuted(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ == roce.TypeRawPacket {
 			continue
@@ -172,9 +172,9 @@ func TestRowLENExecuted(t *testing.T) {
 	}
 }
 
-// TestRowFIX (T-FIX): opcodes whose payload has one size, with one byte and one
-// word less and more. They are refused before any QP sees them.
-func TestRowFIX(t *testing.T) {
+// TestHostileFixedSizes: opcodes whose payload has one size, with one byte and
+// one word less and more. They are refused before any QP sees them.
+func TestHostileFixedSizes(t *testing.T) {
 	fixed := map[wire.PayloadRule]int{
 		wire.PayloadNone: 0, wire.Payload8: 8, wire.Payload16: 16, wire.Payload32: 32,
 	}
@@ -205,10 +205,10 @@ func TestRowFIX(t *testing.T) {
 	}
 }
 
-// TestRowFIXDisagrees (T-FIX): an ATOMIC WRITE whose RETH names another length
-// than the eight bytes that it has, and a SELECTIVE_ACK for a QP that does not
-// know it.
-func TestRowFIXDisagrees(t *testing.T) {
+// TestHostileFixedSizeDisagrees: an ATOMIC WRITE whose RETH names another
+// length than the eight bytes that it has, and a SELECTIVE_ACK for a QP that
+// does not know it.
+func TestHostileFixedSizeDisagrees(t *testing.T) {
 	for _, n := range []uint32{0, 1, 7, 9, 16, 1 << 31, 1<<32 - 1} {
 		s := newStand(t, kinds[0], roce.StateRTR)
 		p := s.target(wire.RCAtomicWrite)
@@ -233,8 +233,8 @@ func TestRowFIXDisagrees(t *testing.T) {
 	}
 }
 
-// TestRowLENTrailing (T-LEN): bytes behind the ICRC, as Ethernet pads, are nobody's.
-func TestRowLENTrailing(t *testing.T) {
+// TestHostileTrailingBytes: bytes behind the ICRC, as Ethernet pads, are nobody's.
+func TestHostileTrailingBytes(t *testing.T) {
 	for _, k := range []kind{kinds[0], kinds[4], kinds[6]} {
 		for n := range 47 {
 			s := newStand(t, k, roce.StateRTR)

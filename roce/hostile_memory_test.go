@@ -84,9 +84,9 @@ func granted(t *testing.T, s *stand, frame []byte, want bool, what string) {
 	}
 }
 
-// TestRowBND (T-BND): every way to reach for memory, at one byte around both ends
+// TestHostileBounds: every way to reach for memory, at one byte around both ends
 // of a region and for one byte more or less than there is.
-func TestRowBND(t *testing.T) {
+func TestHostileBounds(t *testing.T) {
 	for _, k := range []kind{kinds[0], kinds[4], kinds[11]} {
 		for _, r := range reaches {
 			if _, ok := k.opcode(r.op); !ok {
@@ -116,9 +116,10 @@ func TestRowBND(t *testing.T) {
 	}
 }
 
-// TestRowARITH (T-ARITH): addresses and lengths at which sums wrap, against
-// regions that lie there, through whole packets. The oracle does not wrap.
-func TestRowARITH(t *testing.T) {
+// TestHostileAddressArithmetic: addresses and lengths at which sums wrap,
+// against regions that lie there, through whole packets. The oracle does not
+// wrap.
+func TestHostileAddressArithmetic(t *testing.T) {
 	const size = 1 << 10
 	lengths := []uint32{0, 1, 8, 256, 257, size, size + 1, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 1}
 	for _, base := range []uint64{
@@ -163,9 +164,9 @@ func arithmetic(t *testing.T, r reach, base uint64, size int, va uint64, n uint3
 		fmt.Sprintf("%s of %d at %#x, region at %#x", r.op, n, va, base))
 }
 
-// TestRowZLEN (T-ZLEN): a WRITE or READ of nothing needs no key and touches
+// TestHostileZeroLength: a WRITE or READ of nothing needs no key and touches
 // nothing; atomics, ATOMIC WRITE and FLUSH have no such exception.
-func TestRowZLEN(t *testing.T) {
+func TestHostileZeroLength(t *testing.T) {
 	for _, k := range []kind{kinds[0], kinds[1], kinds[3], kinds[4], kinds[11]} {
 		for _, r := range reaches {
 			for _, key := range []string{"none", "foreign", "read-only", "local", "gone", "right"} {
@@ -195,10 +196,10 @@ func TestRowZLEN(t *testing.T) {
 	}
 }
 
-// TestRowPD (T-PD): every key against every kind of QP that has remote memory, in
-// every domain: whether it is granted follows from the rights, the domain and the
-// rights of the QP alone.
-func TestRowPD(t *testing.T) {
+// TestHostileDomains: every key against every kind of QP that has remote memory,
+// in every domain: whether it is granted follows from the rights, the domain and
+// the rights of the QP alone.
+func TestHostileDomains(t *testing.T) {
 	rights := []mem.Access{
 		0, mem.LocalWrite, mem.LocalWrite | mem.RemoteWrite, mem.RemoteRead,
 		mem.LocalWrite | mem.RemoteAtomic, mem.FlushGlobal, everyRight,
@@ -233,9 +234,9 @@ func TestRowPD(t *testing.T) {
 	}
 }
 
-// TestRowPDInvalidate (T-PD): SEND with invalidate takes only keys of the QP's own
+// TestHostileInvalidate: SEND with invalidate takes only keys of the QP's own
 // domain that allow it, and only once.
-func TestRowPDInvalidate(t *testing.T) {
+func TestHostileInvalidate(t *testing.T) {
 	for _, k := range []kind{kinds[0], kinds[3], kinds[11]} {
 		for area := range areaCount {
 			s := newStand(t, k, roce.StateRTR)
@@ -254,10 +255,10 @@ func TestRowPDInvalidate(t *testing.T) {
 	}
 }
 
-// TestRowLKEY (T-LKEY): each way in which a local key may be wrong, in a request
+// TestHostileLocalKeys: each way in which a local key may be wrong, in a request
 // and in a receive, for every kind of QP. Nothing is sent or placed, and the
 // request at fault says why.
-func TestRowLKEY(t *testing.T) {
+func TestHostileLocalKeys(t *testing.T) {
 	wrong := map[string]func(s *stand, e *roce.SGE){
 		"no key":       func(_ *stand, e *roce.SGE) { e.LKey = 0 },
 		"variant":      func(_ *stand, e *roce.SGE) { e.LKey++ },

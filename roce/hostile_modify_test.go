@@ -67,10 +67,10 @@ func sameQP(a, b roce.Snapshot) bool {
 	return a == b
 }
 
-// TestRowMOD (T-MOD): every attribute alone, with values from one end of its range
+// TestHostileModify: every attribute alone, with values from one end of its range
 // to beyond the other, to every kind of QP in every state with work under way.
 // What is refused changes nothing; after what is taken all work still ends.
-func TestRowMOD(t *testing.T) {
+func TestHostileModify(t *testing.T) {
 	taken, refused := 0, 0
 	eachKind(func(k kind, state roce.State) {
 		for bit := roce.AttrMask(1); bit != 0; bit <<= 1 {
@@ -151,9 +151,10 @@ var refusals = []roce.AttrMask{
 	roce.AttrAltPath, roce.AttrPathMigState, roce.AttrCap, roce.AttrExtensions, 1 << 21, 1 << 31,
 }
 
-// TestRowMODTraffic (T-MOD): each change at every few events of a run with faults,
-// on both ends, with refused ones in between: all data arrives all the same.
-func TestRowMODTraffic(t *testing.T) {
+// TestHostileModifyUnderTraffic: each change at every few events of a run with
+// faults, on both ends, with refused ones in between: all data arrives all the
+// same.
+func TestHostileModifyUnderTraffic(t *testing.T) {
 	for _, c := range changes {
 		for _, every := range []int{1, 3, 10} {
 			modifiedRun(t, c, every)
@@ -264,10 +265,11 @@ func leaveSQD(p *pair, e *endpoint) {
 	}
 }
 
-// TestRowTMR (T-TMR): a run whose timers expire is stopped at every event, by
-// each of the ways to stop it, just before and just after the deadline; the old
-// deadline then comes all the same. Nothing wakes up, nothing completes twice.
-func TestRowTMR(t *testing.T) {
+// TestHostileStopAroundTimers: a run whose timers expire is stopped at every
+// event, by each of the ways to stop it, just before and just after the
+// deadline; the old deadline then comes all the same. Nothing wakes up, nothing
+// completes twice.
+func TestHostileStopAroundTimers(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ == roce.TypeXRCRecv || k.typ == roce.TypeRawPacket {
 			continue
@@ -336,10 +338,10 @@ func stoppedAt(t *testing.T, k kind, to roce.State, at int, late bool) {
 // reliable reports whether the peer acknowledges.
 func (k kind) reliable() bool { return k.typ == roce.TypeRC || k.typ == roce.TypeXRCSend }
 
-// TestRowTMRPair (T-TMR, 7.C): the run of two QPs with loss is cut at every one
-// of its events, on one end, by RESET and by ERR: the other ends by its retries,
+// TestHostileStopOfOneEnd: the run of two QPs with loss is cut at every one of
+// its events, on one end, by RESET and by ERR: the other ends by its retries,
 // and both serve again after a new start.
-func TestRowTMRPair(t *testing.T) {
+func TestHostileStopOfOneEnd(t *testing.T) {
 	for _, to := range []roce.State{roce.StateReset, roce.StateErr} {
 		for at := 0; ; at++ {
 			p := newRCPair(t, options{Timeout: 6, MinRNR: 1, Memory: 1 << 14})

@@ -28,13 +28,13 @@ func meets(k kind, state roce.State, op wire.Opcode) (bool, counter.ID) {
 	return true, 0
 }
 
-// TestRowOPC (T-OPC): every one of the 256 opcodes meets every kind of QP in
+// TestHostileOpcodes: every one of the 256 opcodes meets every kind of QP in
 // every state. What is not for it leaves no trace but in one counter; nothing
 // else does more than it may.
-func TestRowOPC(t *testing.T) {
+func TestHostileOpcodes(t *testing.T) {
 	eachKind(func(k kind, state roce.State) {
 		if k.typ == roce.TypeRawPacket {
-			return // see TestRowRAW: it takes any frame, and no packet
+			return // see TestHostileRawAndRoCEApart: it takes any frame, and no packet
 		}
 		still := newStand(t, k, state)
 		for op := range wire.Opcode(255) {
@@ -83,9 +83,9 @@ func oneOpcode(t *testing.T, still *stand, op wire.Opcode) {
 	}
 }
 
-// TestRowOPCRandomHeaders (T-OPC): every opcode with extended headers of noise,
-// where the noise is now and then what it takes to get further.
-func TestRowOPCRandomHeaders(t *testing.T) {
+// TestHostileRandomHeaders: every opcode with extended headers of noise, where
+// the noise is now and then what it takes to get further.
+func TestHostileRandomHeaders(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
 		rounds = 4
@@ -131,9 +131,9 @@ var psnRegions = []struct {
 // psnStarts are expected PSNs near all that wraps.
 var psnStarts = []wire.PSN{0, 1, 1<<23 - 1, 1 << 23, 1<<23 + 1, 1<<24 - 2, 1<<24 - 1}
 
-// TestRowPSNResponder: the regions of a request's PSN, at their borders, in every
-// state.
-func TestRowPSNResponder(t *testing.T) {
+// TestHostilePSNOfRequest: the regions of a request's PSN, at their borders, in
+// every state.
+func TestHostilePSNOfRequest(t *testing.T) {
 	eachKind(func(k kind, state roce.State) {
 		if k.typ != roce.TypeRC && k.typ != roce.TypeXRCRecv {
 			return
@@ -165,9 +165,9 @@ func TestRowPSNResponder(t *testing.T) {
 	})
 }
 
-// TestRowPSNRequester: the regions of an answer's PSN: what was never sent, and
-// what was answered, changes nothing.
-func TestRowPSNRequester(t *testing.T) {
+// TestHostilePSNOfResponse: the regions of an answer's PSN: what was never
+// sent, and what was answered, changes nothing.
+func TestHostilePSNOfResponse(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ != roce.TypeRC && k.typ != roce.TypeXRCSend {
 			continue

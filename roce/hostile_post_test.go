@@ -15,9 +15,10 @@ import (
 	"xroce/roce/wire"
 )
 
-// TestRow2F (T-2F): the caller's lists, inline data and requests are its own again
-// once posted: whatever it writes there, what was posted is what happens.
-func TestRow2F(t *testing.T) {
+// TestHostileUseAfterPost: the caller's lists, inline data and requests are its
+// own again once posted: whatever it writes there, what was posted is what
+// happens.
+func TestHostileUseAfterPost(t *testing.T) {
 	for _, k := range kinds {
 		for _, inline := range []bool{false, true} {
 			sentAsPosted(t, k, inline)
@@ -99,8 +100,8 @@ func receivedAsPosted(t *testing.T, k kind) {
 	}
 }
 
-// TestRowSGECount (T-SGE): lists of 0 to 33 pieces for queues that take up to 32.
-func TestRowSGECount(t *testing.T) {
+// TestHostileSGECount: lists of 0 to 33 pieces for queues that take up to 32.
+func TestHostileSGECount(t *testing.T) {
 	for _, most := range []int{1, 4, roce.MaxSGE} {
 		for _, n := range []int{0, 1, 4, 5, 31, 32, 33, 255, 256, 257} {
 			s := newScript(t, options{SGE: most})
@@ -139,8 +140,8 @@ func TestRowSGECount(t *testing.T) {
 	}
 }
 
-// TestRowSGESums (T-SGE): lengths whose sums pass 2^31, 2^32 and 2^63.
-func TestRowSGESums(t *testing.T) {
+// TestHostileSGESums: lengths whose sums pass 2^31, 2^32 and 2^63.
+func TestHostileSGESums(t *testing.T) {
 	lengths := []uint32{0, 1, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 1}
 	for _, a := range lengths {
 		for _, b := range lengths {
@@ -172,9 +173,9 @@ func TestRowSGESums(t *testing.T) {
 	}
 }
 
-// TestRowSGEPlaces (T-SGE): pieces of nothing in any place, and pieces that end
+// TestHostileSGEPlaces: pieces of nothing in any place, and pieces that end
 // within packets: what arrives is what the list says, byte for byte.
-func TestRowSGEPlaces(t *testing.T) {
+func TestHostileSGEPlaces(t *testing.T) {
 	noise := newNoise(5)
 	for range 300 {
 		p := newRCPair(t, options{SGE: roce.MaxSGE, Memory: 1 << 14})
@@ -219,9 +220,10 @@ func pieces(noise *rand.Rand, e *endpoint, least int) (list []roce.SGE, data []b
 	return list, data
 }
 
-// TestRowERR (T-ERR): each create call with each of its arguments wrong in turn.
-// It says so, and nothing of it is left: what it was given serves another.
-func TestRowERR(t *testing.T) {
+// TestHostileCreateArguments: each create call with each of its arguments wrong
+// in turn. It says so, and nothing of it is left: what it was given serves
+// another.
+func TestHostileCreateArguments(t *testing.T) {
 	o := options{}.filled()
 	for name, spoil := range map[string]func(c *roce.QPConfig){
 		"type":         func(c *roce.QPConfig) { c.Type = 5 },
@@ -260,8 +262,9 @@ func TestRowERR(t *testing.T) {
 	}
 }
 
-// TestRowERRShared (T-ERR): the same for what several queue pairs share.
-func TestRowERRShared(t *testing.T) {
+// TestHostileSharedCreateArguments: the same for what several queue pairs
+// share.
+func TestHostileSharedCreateArguments(t *testing.T) {
 	d := new(mem.Domain)
 	srq := func() *roce.SRQ {
 		s, err := roce.NewSRQ(1, roce.SRQConfig{Domain: d, MaxWR: 1, MaxSGE: 1})
@@ -306,9 +309,9 @@ func TestRowERRShared(t *testing.T) {
 	}
 }
 
-// TestRowERRKeys (T-ERR): a registration that fails, for its arguments or because
-// all keys are in use, leaves no key behind.
-func TestRowERRKeys(t *testing.T) {
+// TestHostileRegistrationFails: a registration that fails, for its arguments or
+// because all keys are in use, leaves no key behind.
+func TestHostileRegistrationFails(t *testing.T) {
 	k, d := mem.NewKeys(rand.NewPCG(1, 1)), new(mem.Domain)
 	for i, f := range []func() (*mem.Region, error){
 		func() (*mem.Region, error) { return k.Register(nil, make([]byte, 8), 0) },
@@ -336,9 +339,9 @@ func TestRowERRKeys(t *testing.T) {
 	}
 }
 
-// TestRowERRModify (T-ERR): each move of the state graph with each of its
-// attributes missing: nothing changes, and the whole move works afterwards.
-func TestRowERRModify(t *testing.T) {
+// TestHostileModifyWithoutAttribute: each move of the state graph with each of
+// its attributes missing: nothing changes, and the whole move works afterwards.
+func TestHostileModifyWithoutAttribute(t *testing.T) {
 	for _, k := range kinds {
 		s := bareStand(t, k)
 		a := s.attr()

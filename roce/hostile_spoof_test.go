@@ -47,10 +47,10 @@ var forgeries = []forgery{
 	{"ICRC", counter.DropBadICRC, nil, func(p *roctest.Packet, _ kind) { p.BadICRC = true }},
 }
 
-// TestRowSPOOF (T-SPOOF): 10^5 forged packets of every sort and opcode, which
+// TestHostileSpoofedPackets: 10^5 forged packets of every sort and opcode, which
 // would be executed if the right peer had sent them: no state changes, nothing is
 // answered, each is counted under its name.
-func TestRowSPOOF(t *testing.T) {
+func TestHostileSpoofedPackets(t *testing.T) {
 	packets := 100_000
 	if testing.Short() {
 		packets = 5_000
@@ -126,10 +126,10 @@ func spoofed(t *testing.T, k kind, state roce.State, packets int) (sent int) {
 	return sent
 }
 
-// TestRowSPOOFKey (T-SPOOF, A2): a request with a wrong key from the right address
-// ends the connection only if it has exactly the expected PSN; the same with any
-// other is at most a gap.
-func TestRowSPOOFKey(t *testing.T) {
+// TestHostileWrongKey: a request with a wrong key from the right address ends the
+// connection only if it has exactly the expected PSN; the same with any other is
+// at most a gap.
+func TestHostileWrongKey(t *testing.T) {
 	for _, delta := range []uint32{1, 2, 100, 1<<23 - 1, 1 << 23, 1<<24 - 1} {
 		for _, op := range []wire.Opcode{
 			wire.RCWriteOnly, wire.RCReadRequest, wire.RCFetchAdd, wire.RCFlush,
@@ -151,9 +151,9 @@ func TestRowSPOOFKey(t *testing.T) {
 	}
 }
 
-// TestRowCNT (T-CNT): each kind of attack moves a counter of its own, and no other
-// counter of a refusal.
-func TestRowCNT(t *testing.T) {
+// TestHostileCounters: each kind of attack moves a counter of its own, and no
+// other counter of a refusal.
+func TestHostileCounters(t *testing.T) {
 	last := func(s *stand) string { return s.qp.Snapshot().LastDrop.String() }
 	for _, tt := range []struct {
 		attack string
@@ -255,9 +255,9 @@ func TestRowCNT(t *testing.T) {
 	}
 }
 
-// TestRowRAW (T-RAW): a raw QP is given no RoCE packet, and no other QP a raw
-// frame: each kind refuses what is the other's, without a trace.
-func TestRowRAW(t *testing.T) {
+// TestHostileRawAndRoCEApart: a raw QP is given no RoCE packet, and no other QP
+// a raw frame: each kind refuses what is the other's, without a trace.
+func TestHostileRawAndRoCEApart(t *testing.T) {
 	for _, state := range everyState {
 		raw := kinds[9]
 		if !raw.reaches(state) {
@@ -292,9 +292,9 @@ func TestRowRAW(t *testing.T) {
 	})
 }
 
-// TestRowRAWFrames (T-RAW): a raw QP takes frames of any length in any two pieces,
-// and never more than its receive has room for.
-func TestRowRAWFrames(t *testing.T) {
+// TestHostileRawFrameLengths: a raw QP takes frames of any length in any two
+// pieces, and never more than its receive has room for.
+func TestHostileRawFrameLengths(t *testing.T) {
 	for n := range 500 {
 		for _, cut := range []int{0, n / 2, n} {
 			s := newStand(t, kinds[9], roce.StateRTR)
@@ -340,13 +340,13 @@ func garbage(s *stand) (valid []byte, bad map[string][]byte) {
 	}
 }
 
-// garbageRounds is how many packets each measurement of T-GARB is of.
+// garbageRounds is how many packets each measurement of garbage is of.
 const garbageRounds = 2000
 
-// TestRowGARB (T-GARB): garbage takes no memory, and not much more time than a
+// TestHostileGarbage: garbage takes no memory, and not much more time than a
 // packet of a WRITE. The machine is shared: the bound is generous, and one quiet
 // moment in several is enough.
-func TestRowGARB(t *testing.T) {
+func TestHostileGarbage(t *testing.T) {
 	s := newStand(t, kinds[0], roce.StateRTR)
 	valid, bad := garbage(s)
 	for name, frame := range bad {

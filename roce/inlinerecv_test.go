@@ -210,11 +210,11 @@ func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
 	return seen.String()
 }
 
-// TestRowD19Transparent: nothing that can be seen of memory and completions depends
-// on inline receive, with any operation, any shape of memory, fences, keys that are
-// taken out of use before the completion is polled, shared receives, types and
-// extensions.
-func TestRowD19Transparent(t *testing.T) {
+// TestInlineRecvTransparent: nothing that can be seen of memory and completions
+// depends on inline receive, with any operation, any shape of memory, fences, keys
+// that are taken out of use before the completion is polled, shared receives, types
+// and extensions.
+func TestInlineRecvTransparent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		typ := rapid.SampledFrom([]roce.QPType{roce.TypeRC, roce.TypeUC, roce.TypeXRCSend}).
 			Draw(rt, "type")
@@ -244,9 +244,9 @@ func rider(t *testing.T) (s *script, r *mem.Region, list []roce.SGE) {
 	return s, r, []roce.SGE{{Addr: 1 << 40, Length: 64, LKey: r.LKey()}}
 }
 
-// TestRowD19RidesUntilPolled: the payload is not in memory before the completion is
+// TestInlineRecvPlacedByPoll: the payload is not in memory before the completion is
 // polled, and is there then: this is how it is known that it rides at all.
-func TestRowD19RidesUntilPolled(t *testing.T) {
+func TestInlineRecvPlacedByPoll(t *testing.T) {
 	for n, rides := range map[int]bool{0: false, 1: true, 64: true, 65: false} {
 		s, r, list := rider(t)
 		list[0].Length = 64
@@ -293,9 +293,9 @@ func TestRowD19RidesUntilPolled(t *testing.T) {
 	}
 }
 
-// TestRowD19OffPerQP: without inline receive, and with more than a completion can
+// TestInlineRecvOff: without inline receive, and with more than a completion can
 // take.
-func TestRowD19OffPerQP(t *testing.T) {
+func TestInlineRecvOff(t *testing.T) {
 	s := newScript(t, options{})
 	s.PostRecv(1, 0, 8)
 	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{1, 2, 3}))
@@ -310,8 +310,8 @@ func TestRowD19OffPerQP(t *testing.T) {
 	}
 }
 
-// TestRowD19BadMemoryIsToldToThePeer: keys are checked when the packet comes.
-func TestRowD19BadMemoryIsToldToThePeer(t *testing.T) {
+// TestInlineRecvChecksKeysAtArrival: keys are checked when the packet comes.
+func TestInlineRecvChecksKeysAtArrival(t *testing.T) {
 	s, _, list := rider(t)
 	list[0].LKey ^= 1
 	must(t, s.qp.PostRecv(&roce.RecvWR{WRID: 1, SGList: list}))
@@ -321,9 +321,10 @@ func TestRowD19BadMemoryIsToldToThePeer(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 }
 
-// TestRowD19KeyGone: what is done to a key before the poll has the payload stored
-// first. A key that went while the payload was on its way ends the completion.
-func TestRowD19KeyGone(t *testing.T) {
+// TestInlineRecvKeyGone: what is done to a key before the poll has the payload
+// stored first. A key that went while the payload was on its way ends the
+// completion.
+func TestInlineRecvKeyGone(t *testing.T) {
 	for name, change := range map[string]func(s *script, r *mem.Region) error{
 		"deregister": func(s *script, r *mem.Region) error { return s.keys.Deregister(r) },
 		"invalidate": func(s *script, r *mem.Region) error {
@@ -357,10 +358,10 @@ func TestRowD19KeyGone(t *testing.T) {
 	}
 }
 
-// TestRowD19Overrun: a completion that finds no room loses no payload, and neither
-// does one in a CQ that is made larger or smaller, or with more payload than it
-// keeps.
-func TestRowD19Overrun(t *testing.T) {
+// TestInlineRecvOverrun: a completion that finds no room loses no payload, and
+// neither does one in a CQ that is made larger or smaller, or with more payload
+// than it keeps.
+func TestInlineRecvOverrun(t *testing.T) {
 	const many = 300 // more than a CQ keeps payloads of
 	s := newScript(t, options{Ride: 64, Depth: 512, CQDepth: 512})
 	for i := range many {
@@ -395,8 +396,9 @@ func TestRowD19Overrun(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 }
 
-// TestRowD19FlushKeepsPayload: completions of a QP that went to ERR keep theirs.
-func TestRowD19FlushKeepsPayload(t *testing.T) {
+// TestInlineRecvFlushKeepsPayload: completions of a QP that went to ERR keep
+// theirs.
+func TestInlineRecvFlushKeepsPayload(t *testing.T) {
 	s := newScript(t, options{Ride: 64})
 	s.PostRecv(1, 0, 8)
 	s.PostRecv(2, 8, 8)
@@ -409,8 +411,8 @@ func TestRowD19FlushKeepsPayload(t *testing.T) {
 	}
 }
 
-// TestRowD19OnDemandIsWrittenAtOnce: memory whose pages may go is not waited for.
-func TestRowD19OnDemandIsWrittenAtOnce(t *testing.T) {
+// TestInlineRecvODPWrittenAtOnce: memory whose pages may go is not waited for.
+func TestInlineRecvODPWrittenAtOnce(t *testing.T) {
 	s := newScript(t, options{Ride: 64})
 	pages := &allPresent{b: make([]byte, 64)}
 	r, err := s.keys.RegisterMemory(s.domain, mem.Memory{Pager: pages, Length: 64},
@@ -444,9 +446,9 @@ func (p *allPresent) Word(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault
 	return 0, mem.FaultUnmapped
 }
 
-// TestRowD19FenceForgetsNothing: a fence has payload stored that rides, time and again,
-// and nobody remembers for each that there was some.
-func TestRowD19FenceForgetsNothing(t *testing.T) {
+// TestInlineRecvFenceStoresPayload: a fence has payload stored that rides, time and
+// again, and nobody remembers for each that there was some.
+func TestInlineRecvFenceStoresPayload(t *testing.T) {
 	l := newLoad(t, roce.OpFetchAdd, 8, options{Ride: 64, Rights: atomicRights})
 	for i := range l.sends {
 		l.sends[i].Flags = roce.SendFence
@@ -461,9 +463,9 @@ func TestRowD19FenceForgetsNothing(t *testing.T) {
 	}
 }
 
-// TestRowD19LaterMessages: what later messages of the QP do to the same memory is not
-// undone by a payload that rode until its completion was polled.
-func TestRowD19LaterMessages(t *testing.T) {
+// TestInlineRecvLaterMessages: what later messages of the QP do to the same memory is
+// not undone by a payload that rode until its completion was polled.
+func TestInlineRecvLaterMessages(t *testing.T) {
 	long := bytes.Repeat([]byte{2}, 100)
 	for name, tt := range map[string]struct {
 		later func(s *script, r *mem.Region, list []roce.SGE)

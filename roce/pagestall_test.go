@@ -10,9 +10,9 @@ import (
 	"xroce/roce/wire"
 )
 
-// TestRowD13SendStalls: a send queue waits for a page of the work request, ever longer, and
-// goes on where it was; what is under way stays under way.
-func TestRowD13SendStalls(t *testing.T) {
+// TestODPSendWaitsForPage: a send queue waits for a page of the work request, ever longer,
+// and goes on where it was; what is under way stays under way.
+func TestODPSendWaitsForPage(t *testing.T) {
 	for _, typ := range []roce.QPType{roce.TypeRC, roce.TypeUC} {
 		for at := range 3 {
 			s := pagedScript(t, options{Type: typ})
@@ -46,8 +46,8 @@ func TestRowD13SendStalls(t *testing.T) {
 	}
 }
 
-// TestRowD13DatagramStalls is the same for a datagram.
-func TestRowD13DatagramStalls(t *testing.T) {
+// TestODPDatagramWaitsForPage is the same for a datagram.
+func TestODPDatagramWaitsForPage(t *testing.T) {
 	s := pagedScript(t, options{Type: roce.TypeUD})
 	s.Post(s.gram(1, 700, 0x55))
 	s.miss(512, 2)
@@ -58,9 +58,9 @@ func TestRowD13DatagramStalls(t *testing.T) {
 	s.ExpectCQE(done(1, roce.WCSend))
 }
 
-// TestRowD13SendUnmapped: a work request whose memory does not exist ends with a local
-// protection error.
-func TestRowD13SendUnmapped(t *testing.T) {
+// TestODPSendOfUnmappedMemory: a work request whose memory does not exist ends with a
+// local protection error.
+func TestODPSendOfUnmappedMemory(t *testing.T) {
 	for _, typ := range []roce.QPType{roce.TypeRC, roce.TypeUC} {
 		s := pagedScript(t, options{Type: typ})
 		s.Send(1, 512)
@@ -77,9 +77,9 @@ func TestRowD13SendUnmapped(t *testing.T) {
 	}
 }
 
-// TestRowD13StallKeepsTimer: the timer of what was sent runs while the queue waits, but
-// what cannot be sent again for want of a page costs no retry.
-func TestRowD13StallKeepsTimer(t *testing.T) {
+// TestODPWaitKeepsRetryTimer: the timer of what was sent runs while the queue waits,
+// but what cannot be sent again for want of a page costs no retry.
+func TestODPWaitKeepsRetryTimer(t *testing.T) {
 	s := pagedScript(t, options{Timeout: 2}) // 16.4 us
 	s.Send(1, 512)
 	s.Expect(roctest.PSN(s.us(0)))
@@ -101,8 +101,9 @@ func TestRowD13StallKeepsTimer(t *testing.T) {
 	s.Expect(roctest.PSN(s.us(0)))
 }
 
-// TestRowD13ResultPresent: a READ is not sent before its result can be written.
-func TestRowD13ResultPresent(t *testing.T) {
+// TestODPReadNeedsItsResultPage: a READ is not sent before its result can be
+// written.
+func TestODPReadNeedsItsResultPage(t *testing.T) {
 	s := pagedScript(t, options{})
 	s.Read(1, 1024)
 	s.miss(768, 1)
@@ -118,9 +119,9 @@ func TestRowD13ResultPresent(t *testing.T) {
 	s.ExpectCQE(failed(1, roce.StatusLocProtErr))
 }
 
-// TestRowD13ResultLeaves: an answer that finds the page of its result gone is dropped, and
-// asked for again after a wait. What comes meanwhile costs no retry.
-func TestRowD13ResultLeaves(t *testing.T) {
+// TestODPReadResultPageLeaves: an answer that finds the page of its result gone is
+// dropped, and asked for again after a wait. What comes meanwhile costs no retry.
+func TestODPReadResultPageLeaves(t *testing.T) {
 	for _, ext := range []roce.Extensions{0, roce.ExtSelectiveRepeat, roce.ExtReorderWindow} {
 		s := pagedScript(t, options{Ext: ext, RetryCnt: 1})
 		data := make([]byte, 3*s.mtu()+10)
@@ -150,9 +151,9 @@ func TestRowD13ResultLeaves(t *testing.T) {
 	}
 }
 
-// TestRowD13AtomicResultLeaves is the same for an atomic: the peer repeats its answer, and
-// does not add twice.
-func TestRowD13AtomicResultLeaves(t *testing.T) {
+// TestODPAtomicResultPageLeaves is the same for an atomic: the peer repeats its answer,
+// and does not add twice.
+func TestODPAtomicResultPageLeaves(t *testing.T) {
 	s := pagedScript(t, options{})
 	s.Post(roce.SendWR{
 		WRID: 1, Opcode: roce.OpFetchAdd, SGList: s.sge(0, 8), RemoteAddr: 0x1000, RKey: 7,
@@ -177,9 +178,9 @@ func TestRowD13AtomicResultLeaves(t *testing.T) {
 	s.ExpectCQE(failed(2, roce.StatusLocProtErr))
 }
 
-// TestRowD13Sim is the simulation with memory whose pages leave at any time, on top of all
+// TestODPSim is the simulation with memory whose pages leave at any time, on top of all
 // other faults: data is the same, atomics are executed once, and all of it ends.
-func TestRowD13Sim(t *testing.T) {
+func TestODPSim(t *testing.T) {
 	if *simSeed != 0 {
 		newSim(t, *simSeed, true).run()
 		return
@@ -206,8 +207,8 @@ func TestRowD13Sim(t *testing.T) {
 	}
 }
 
-// TestRowD13NoAllocations: waiting for pages allocates nothing.
-func TestRowD13NoAllocations(t *testing.T) {
+// TestODPWaitAllocatesNothing: waiting for pages allocates nothing.
+func TestODPWaitAllocatesNothing(t *testing.T) {
 	for _, op := range []roce.Opcode{
 		roce.OpSend, roce.OpWrite, roce.OpRead, roce.OpFetchAdd, roce.OpAtomicWrite,
 	} {
@@ -236,8 +237,8 @@ func TestRowD13NoAllocations(t *testing.T) {
 	}
 }
 
-// TestRowD13Rights: paging needs a pager, and what has one is paged.
-func TestRowD13Rights(t *testing.T) {
+// TestODPNeedsPager: paging needs a pager, and what has one is paged.
+func TestODPNeedsPager(t *testing.T) {
 	e := newEndpoint(t, 1, options{Paged: true}.filled())
 	for _, tt := range []struct {
 		m      mem.Memory

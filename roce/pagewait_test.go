@@ -101,10 +101,10 @@ func (s *script) drainFrames() (n int) {
 	return n
 }
 
-// TestRowD13Responder: a request that meets an absent page is answered with an RNR NAK, ever
-// longer ones, and nothing is done; when the page is there it is executed, once. A page that
-// does not exist is a remote access error.
-func TestRowD13Responder(t *testing.T) {
+// TestODPResponderSendsRNR: a request that meets an absent page is answered with an RNR NAK,
+// ever longer ones, and nothing is done; when the page is there it is executed, once. A page
+// that does not exist is a remote access error.
+func TestODPResponderSendsRNR(t *testing.T) {
 	codes := []uint8{7, 9, 11, 13, 15, 17, 19, 21, 21}
 	data := make([]byte, 1024)
 	fill(data, 5)
@@ -166,9 +166,9 @@ func TestRowD13Responder(t *testing.T) {
 	}
 }
 
-// TestRowD13AskedAtOnce: whoever meets one absent page asks for all that its message will
-// need.
-func TestRowD13AskedAtOnce(t *testing.T) {
+// TestODPAsksForWholeMessage: whoever meets one absent page asks for all that its message
+// will need.
+func TestODPAsksForWholeMessage(t *testing.T) {
 	s := pagedScript(t, options{})
 	for i := range 8 {
 		s.miss(1024+256*i, 2)
@@ -194,9 +194,9 @@ func TestRowD13AskedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRowD13ReadWaits: an answer that is under way waits for a page, and all behind it. Its
-// repetition by the peer changes nothing of that.
-func TestRowD13ReadWaits(t *testing.T) {
+// TestODPReadResponseWaits: an answer that is under way waits for a page, and all behind
+// it. Its repetition by the peer changes nothing of that.
+func TestODPReadResponseWaits(t *testing.T) {
 	s := pagedScript(t, options{})
 	s.Recv(s.readRequest(s.it(0), 1024, 1024))
 	s.Expect(roctest.Opcode(wire.RCReadRespFirst), roctest.Payload(s.buf[1024:1280]))
@@ -224,8 +224,9 @@ func TestRowD13ReadWaits(t *testing.T) {
 	s.ExpectCount(counter.PageStalls, 8)
 }
 
-// TestRowD13ReadVanishes: memory that goes away under an answer is an access error.
-func TestRowD13ReadVanishes(t *testing.T) {
+// TestODPReadOfVanishedMemory: memory that goes away under an answer is an access
+// error.
+func TestODPReadOfVanishedMemory(t *testing.T) {
 	s := pagedScript(t, options{})
 	s.Recv(s.readRequest(s.it(0), 1024, 1024))
 	s.Expect(roctest.Opcode(wire.RCReadRespFirst))
@@ -237,8 +238,9 @@ func TestRowD13ReadVanishes(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 }
 
-// TestRowD13Unreliable: UC and UD drop what meets an absent page, and keep the receive.
-func TestRowD13Unreliable(t *testing.T) {
+// TestODPUnreliableDropsAtAbsentPage: UC and UD drop what meets an absent page, and
+// keep the receive.
+func TestODPUnreliableDropsAtAbsentPage(t *testing.T) {
 	uc := pagedScript(t, options{Type: roce.TypeUC})
 	uc.miss(pagedRecv+256, 2)
 	uc.Recv(uc.uc(wire.RCSendFirst, 0), uc.uc(wire.RCSendLast, 1))

@@ -64,9 +64,9 @@ func whole(r *mem.Region) []roce.SGE {
 	return []roce.SGE{{Addr: r.Addr(), Length: uint32(r.Len()), LKey: r.LKey()}}
 }
 
-// TestRowD11NextRequest posts UMRs and requests that use their keys at once, all
-// before anything runs: each request goes by the layout before it.
-func TestRowD11NextRequest(t *testing.T) {
+// TestUMRHoldsForNextRequest posts UMRs and requests that use their keys at
+// once, all before anything runs: each request goes by the layout before it.
+func TestUMRHoldsForNextRequest(t *testing.T) {
 	p := newRCPair(t, options{Rights: allRights | mem.RemoteAtomic, Unsignaled: true})
 	a, b := p.ends[0], p.ends[1]
 	fill(a.buf, 1)
@@ -111,8 +111,8 @@ func TestRowD11NextRequest(t *testing.T) {
 	}
 }
 
-// TestRowD11Completion: a UMR is reported as DRIVER1, in its turn.
-func TestRowD11Completion(t *testing.T) {
+// TestUMRCompletion: a UMR is reported as DRIVER1, in its turn.
+func TestUMRCompletion(t *testing.T) {
 	p := newRCPair(t, options{})
 	a, b := p.ends[0], p.ends[1]
 	must(t, a.qp.PostSend(&roce.SendWR{
@@ -132,9 +132,9 @@ func TestRowD11Completion(t *testing.T) {
 	}
 }
 
-// TestRowD11Fails: a UMR that cannot be executed ends the QP with a status of the
+// TestUMRFails: a UMR that cannot be executed ends the QP with a status of the
 // bind class and leaves the key invalid; another QP can give it a layout again.
-func TestRowD11Fails(t *testing.T) {
+func TestUMRFails(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		spoil func(e *endpoint, wr *roce.SendWR)
@@ -176,8 +176,8 @@ func TestRowD11Fails(t *testing.T) {
 	}
 }
 
-// TestRowD11PostRefuses what cannot be a UMR whatever the keys are.
-func TestRowD11PostRefuses(t *testing.T) {
+// TestUMRPostRefuses what cannot be a UMR whatever the keys are.
+func TestUMRPostRefuses(t *testing.T) {
 	p := newRCPair(t, options{Inline: 64})
 	a := p.ends[0]
 	r := a.indirect(1)
@@ -199,9 +199,9 @@ func TestRowD11PostRefuses(t *testing.T) {
 	}
 }
 
-// TestRowD11LocalInv takes a layout away, under traffic that uses it before, and a
-// UMR gives the key another one under other low bits.
-func TestRowD11LocalInv(t *testing.T) {
+// TestUMRLocalInvalidate takes a layout away, under traffic that uses it before,
+// and a UMR gives the key another one under other low bits.
+func TestUMRLocalInvalidate(t *testing.T) {
 	p := newRCPair(t, options{})
 	a, b := p.ends[0], p.ends[1]
 	fill(a.buf, 3)
@@ -231,9 +231,9 @@ func TestRowD11LocalInv(t *testing.T) {
 	}
 }
 
-// TestRowD12Remote: WRITE scatters by the pattern of the remote key, READ gathers, and
-// atomics work on words that are one piece; others are invalid requests.
-func TestRowD12Remote(t *testing.T) {
+// TestLayoutAsRemoteKey: WRITE scatters by the pattern of the remote key, READ
+// gathers, and atomics work on words that are one piece; others are invalid requests.
+func TestLayoutAsRemoteKey(t *testing.T) {
 	for _, tt := range []struct {
 		off uint64
 		at  int // in the region; -1: refused
@@ -276,9 +276,9 @@ func TestRowD12Remote(t *testing.T) {
 	}
 }
 
-// TestRowD11UnderWay: a WRITE into a key that gets another layout while it is under
+// TestUMRUnderWay: a WRITE into a key that gets another layout while it is under
 // way never lands half in each.
-func TestRowD11UnderWay(t *testing.T) {
+func TestUMRUnderWay(t *testing.T) {
 	p := newRCPair(t, options{})
 	a, b := p.ends[0], p.ends[1]
 	fill(a.buf, 1)
@@ -304,10 +304,10 @@ func TestRowD11UnderWay(t *testing.T) {
 	}
 }
 
-// TestRowE4Traffic moves data through random layouts at both ends: as the pieces of
+// TestLayoutTraffic moves data through random layouts at both ends: as the pieces of
 // sends, of receives on the QP and on an SRQ, of reads and writes, and as the remote
 // key, over packets of every path MTU, some of them lost.
-func TestRowE4Traffic(t *testing.T) {
+func TestLayoutTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		choose := func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "choice") }
 		typ := []roce.QPType{roce.TypeRC, roce.TypeXRCSend}[choose(2)]
@@ -397,8 +397,8 @@ func (x *exchange) run(rt *rapid.T) {
 	}
 }
 
-// TestRowE4Allocations: traffic through layouts allocates nothing.
-func TestRowE4Allocations(t *testing.T) {
+// TestLayoutTrafficAllocatesNothing: traffic through layouts allocates nothing.
+func TestLayoutTrafficAllocatesNothing(t *testing.T) {
 	p := newRCPair(t, options{})
 	a, b := p.ends[0], p.ends[1]
 	from, to := a.laid(a.column(0, 8, 24, 500), 0), b.laid(b.column(5, 4, 9, 1000), layoutRights)

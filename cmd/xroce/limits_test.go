@@ -157,9 +157,9 @@ func TestLimitsAreTrue(t *testing.T) {
 	}
 }
 
-// TestRowD2Windows: what is said of memory windows is so: there are some, and those of
-// type 2 are of type 2B, compared with queue pair and domain.
-func TestRowD2Windows(t *testing.T) {
+// TestLimitsOfMemoryWindows: what is said of memory windows is so: there are some, and
+// those of type 2 are of type 2B, compared with queue pair and domain.
+func TestLimitsOfMemoryWindows(t *testing.T) {
 	b, _ := simBench(t)
 	dev, err := b.open("xr1", engine.Options{})
 	if err != nil {

@@ -92,9 +92,9 @@ func TestResLines(t *testing.T) {
 	golden(t, "res.golden", all.String())
 }
 
-// TestRowK2TwoProcesses: one process serves, another one shows what it has, down to
-// the state and the peer of its queue pair.
-func TestRowK2TwoProcesses(t *testing.T) {
+// TestResOfAnotherProcess: one process serves, another one shows what it has, down
+// to the state and the peer of its queue pair.
+func TestResOfAnotherProcess(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	runtime := t.TempDir()
 	server := child(t, 0, "pingpong", "-d", "xr0", "-p", "0", "-n", "1000000000", "-e", "-v")

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestRowD4Type1: every bind kills the key before it, nothing unbinds, and every QP
+// TestBindType1: every bind kills the key before it, nothing unbinds, and every QP
 // of the domain may use the window.
-func TestRowD4Type1(t *testing.T) {
+func TestBindType1(t *testing.T) {
 	s := newWindowStand(t)
 	w := s.alloc(t, WindowType1)
 	var keys []uint32
@@ -43,8 +43,8 @@ func TestRowD4Type1(t *testing.T) {
 	}
 }
 
-// TestRowD5Type2: bound once, by one QP, under a key of its choice.
-func TestRowD5Type2(t *testing.T) {
+// TestBindType2: bound once, by one QP, under a key of its choice.
+func TestBindType2(t *testing.T) {
 	s := newWindowStand(t)
 	w := s.alloc(t, WindowType2)
 	first := w.RKey()
@@ -84,8 +84,8 @@ func TestRowD5Type2(t *testing.T) {
 	}
 }
 
-// TestRowD6Type2A compares the QP alone, and nothing else than the QP.
-func TestRowD6Type2A(t *testing.T) {
+// TestBindType2A compares the QP alone, and nothing else than the QP.
+func TestBindType2A(t *testing.T) {
 	s := newWindowStand(t)
 	s.k.SetWindows2A()
 	w := s.bound(t, WindowType2, 0, 8, RemoteRead)
@@ -120,8 +120,8 @@ func TestRowD6Type2A(t *testing.T) {
 	}
 }
 
-// TestRowD5BindChecks: each check of a bind, and that a refused one changes nothing.
-func TestRowD5BindChecks(t *testing.T) {
+// TestBindChecks: each check of a bind, and that a refused one changes nothing.
+func TestBindChecks(t *testing.T) {
 	type change func(s *windowStand, by *Accessor, b *Bind)
 	region := func(access Access) change {
 		return func(s *windowStand, _ *Accessor, b *Bind) {
@@ -247,8 +247,8 @@ func TestRowD5BindChecks(t *testing.T) {
 	}
 }
 
-// TestRowD4RefusedRebind leaves a bound window of type 1 as it was.
-func TestRowD4RefusedRebind(t *testing.T) {
+// TestBindRefusedKeepsType1 leaves a bound window of type 1 as it was.
+func TestBindRefusedKeepsType1(t *testing.T) {
 	s := newWindowStand(t)
 	w := s.bound(t, WindowType1, 0, 64, RemoteRead)
 	key := w.RKey()
@@ -276,9 +276,9 @@ func TestRowD4RefusedRebind(t *testing.T) {
 	}
 }
 
-// TestRowD5RightsAndBounds: a window gives its own rights inside its own bounds,
-// whatever its region gives, by every way to access memory.
-func TestRowD5RightsAndBounds(t *testing.T) {
+// TestWindowRightsAndBounds: a window gives its own rights inside its own
+// bounds, whatever its region gives, by every way to access memory.
+func TestWindowRightsAndBounds(t *testing.T) {
 	const off, n = 1024, 256
 	grants := []Access{
 		0, RemoteRead, RemoteWrite, RemoteAtomic, FlushGlobal, FlushPersistent,
@@ -396,8 +396,8 @@ func checkSynced(t *testing.T, k *Keys, by Accessor, w *Window, base uint64, gra
 	}
 }
 
-// TestRowD5NoLocalUse: the key of a window is no L_Key.
-func TestRowD5NoLocalUse(t *testing.T) {
+// TestWindowKeyIsNoLKey: the key of a window is no L_Key.
+func TestWindowKeyIsNoLKey(t *testing.T) {
 	for _, typ := range []WindowType{WindowType1, WindowType2} {
 		s := newWindowStand(t)
 		w := s.bound(t, typ, 0, 64, RemoteRead|RemoteWrite)

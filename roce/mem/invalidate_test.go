@@ -199,8 +199,8 @@ func TestKeyModel(t *testing.T) {
 	})
 }
 
-// TestRowD7Invalidate: who may free which window, and what is left of it.
-func TestRowD7Invalidate(t *testing.T) {
+// TestInvalidateWindow: who may free which window, and what is left of it.
+func TestInvalidateWindow(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		typ  WindowType
@@ -265,8 +265,8 @@ func TestRowD7Invalidate(t *testing.T) {
 func (s *windowStand) local() Accessor { return s.domain.Local() }
 func (s *windowStand) party() Accessor { return s.owner }
 
-// TestRowD7NeverBound: a window that was never bound cannot be freed.
-func TestRowD7NeverBound(t *testing.T) {
+// TestInvalidateUnboundWindow: a window that was never bound cannot be freed.
+func TestInvalidateUnboundWindow(t *testing.T) {
 	s := newWindowStand(t)
 	w := s.alloc(t, WindowType2)
 	for _, by := range []Accessor{s.local(), s.owner} {
@@ -276,9 +276,9 @@ func TestRowD7NeverBound(t *testing.T) {
 	}
 }
 
-// TestRowD8InvalidateBusy: a region that windows are bound to cannot be invalidated
-// under them.
-func TestRowD8InvalidateBusy(t *testing.T) {
+// TestInvalidateRegionWithWindows: a region that windows are bound to cannot be
+// invalidated under them.
+func TestInvalidateRegionWithWindows(t *testing.T) {
 	s := newWindowStand(t)
 	r, err := s.k.RegisterAt(s.domain, s.bytes, standAddr, LocalWrite|MWBind|Invalidatable)
 	if err != nil {

@@ -31,10 +31,10 @@ func TestLayoutsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRowD11Concurrent reads and writes through layouts while they are replaced and
-// the regions below them come and go: each access is made under one layout, and never
-// of a region that is gone.
-func TestRowD11Concurrent(t *testing.T) {
+// TestLayoutReplacedConcurrently reads and writes through layouts while they are
+// replaced and the regions below them come and go: each access is made under one
+// layout, and never of a region that is gone.
+func TestLayoutReplacedConcurrently(t *testing.T) {
 	s := newStand(t)
 	const n, rounds = 256, 2000
 	r, err := s.RegisterIndirect(s.d, n)

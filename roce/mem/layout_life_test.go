@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRowD10Busy: what a layout refers to stays as it is until the layout is gone,
-// and so does a layout that others refer to.
-func TestRowD10Busy(t *testing.T) {
+// TestLayoutHoldsItsKeys: what a layout refers to stays as it is until the layout
+// is gone, and so does a layout that others refer to.
+func TestLayoutHoldsItsKeys(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(64, 0x1000, rw|MWBind|Invalidatable)
 	l := s.list(Piece{0x1000, 8, mr.LKey()}, Piece{0x1010, 8, mr.LKey()})
@@ -73,9 +73,9 @@ func TestRowD10Busy(t *testing.T) {
 	}
 }
 
-// TestRowE3Call: a region gets a layout, another one, and memory again, under its key
-// and its address.
-func TestRowE3Call(t *testing.T) {
+// TestLayoutOfRegionAndBack: a region gets a layout, another one, and memory again,
+// under its key and its address.
+func TestLayoutOfRegionAndBack(t *testing.T) {
 	s := newStand(t)
 	matrix := s.region(64, 0x1000, rw)
 	r := s.region(16, 0x700_0000, RemoteRead)
@@ -117,8 +117,9 @@ func TestRowE3Call(t *testing.T) {
 	}
 }
 
-// TestRowE3Domain: a layout may come with another domain, that of all its keys.
-func TestRowE3Domain(t *testing.T) {
+// TestLayoutDomain: a layout may come with another domain, that of all its
+// keys.
+func TestLayoutDomain(t *testing.T) {
 	s := newStand(t)
 	other := new(Domain)
 	mr, err := s.RegisterAt(other, []byte("other"), 0, rw)
@@ -168,9 +169,9 @@ func TestSection5Rights(t *testing.T) {
 	}
 }
 
-// TestRowD11Configure: a UMR replaces layouts, under another key if it names one. One
-// that fails leaves the key invalid until the next.
-func TestRowD11Configure(t *testing.T) {
+// TestUMRReplacesLayout: a UMR replaces layouts, under another key if it names one.
+// One that fails leaves the key invalid until the next.
+func TestUMRReplacesLayout(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(64, 0x1000, rw)
 	r, err := s.RegisterIndirect(s.d, 1)
@@ -218,9 +219,9 @@ func TestRowD11Configure(t *testing.T) {
 	}
 }
 
-// TestRowD11Invalidate: the owner takes a layout away with LOCAL_INV; a peer only
+// TestLayoutInvalidate: the owner takes a layout away with LOCAL_INV; a peer only
 // where the key says so.
-func TestRowD11Invalidate(t *testing.T) {
+func TestLayoutInvalidate(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(64, 0, rw)
 	l := s.list(Piece{4, 4, mr.LKey()})

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestRowE3Refused: what a layout cannot be, or not with these keys. The error names
-// the field, and the old layout goes on.
-func TestRowE3Refused(t *testing.T) {
+// TestLayoutRefused: what a layout cannot be, or not with these keys. The error
+// names the field, and the old layout goes on.
+func TestLayoutRefused(t *testing.T) {
 	s := newStand(t)
 	mr, fixed := s.region(64, 0x1000, rw|MWBind), s.region(64, 0x1000, RemoteRead)
 	foreign, err := s.RegisterAt(new(Domain), make([]byte, 64), 0x1000, rw)

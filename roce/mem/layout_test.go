@@ -213,9 +213,9 @@ func TestSection5Nesting(t *testing.T) {
 	}
 }
 
-// TestRowE1Dimensions: a block of a three-dimensional field, dimension 0 fastest, and
-// broadcasts of one element to readers.
-func TestRowE1Dimensions(t *testing.T) {
+// TestLayoutDimensions: a block of a three-dimensional field, dimension 0 fastest,
+// and broadcasts of one element to readers.
+func TestLayoutDimensions(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(4*5*6, 0, rw) // z, y, x
 	r := s.indirect(s.pattern([]uint64{2, 3, 1, 2},
@@ -236,8 +236,8 @@ func TestRowE1Dimensions(t *testing.T) {
 	}
 }
 
-// TestRowE1DescriptorSize: a column of any length takes the same memory.
-func TestRowE1DescriptorSize(t *testing.T) {
+// TestLayoutColumnDescriptorSize: a column of any length takes the same memory.
+func TestLayoutColumnDescriptorSize(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(1<<16, 0, rw)
 	size := func(rows uint64) float64 {
@@ -257,9 +257,9 @@ func TestRowE1DescriptorSize(t *testing.T) {
 	}
 }
 
-// TestRowD9Unaligned lists pieces of every length and alignment, in several keys and
-// out of order, one of them twice and one of nothing.
-func TestRowD9Unaligned(t *testing.T) {
+// TestLayoutUnalignedPieces lists pieces of every length and alignment, in several
+// keys and out of order, one of them twice and one of nothing.
+func TestLayoutUnalignedPieces(t *testing.T) {
 	s := newStand(t)
 	var pieces []Piece
 	var want []byte
@@ -278,8 +278,9 @@ func TestRowD9Unaligned(t *testing.T) {
 	}
 }
 
-// TestRowD9Entries: lists of 4,096 and of 100,000 entries, looked up at every border.
-func TestRowD9Entries(t *testing.T) {
+// TestLayoutManyEntries: lists of 4,096 and of 100,000 entries, looked up at every
+// border.
+func TestLayoutManyEntries(t *testing.T) {
 	for _, entries := range []int{4096, 100_000} {
 		s := newStand(t)
 		mr := s.region(2*entries, 0, rw)
@@ -304,8 +305,8 @@ func TestRowD9Entries(t *testing.T) {
 	}
 }
 
-// TestRowD9Limits: how many entries there may be.
-func TestRowD9Limits(t *testing.T) {
+// TestLayoutEntryLimit: how many entries there may be.
+func TestLayoutEntryLimit(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(16, 0, rw)
 	for _, n := range []int{0, -1, MaxEntries + 1} {
@@ -332,8 +333,8 @@ func TestRowD9Limits(t *testing.T) {
 	}
 }
 
-// TestRowD10Depth: eight layouts on top of each other are seen through, nine are not.
-func TestRowD10Depth(t *testing.T) {
+// TestLayoutDepth: eight layouts on top of each other are seen through, nine are not.
+func TestLayoutDepth(t *testing.T) {
 	s := newStand(t)
 	r := s.region(1<<9, 0, rw)
 	want := r.Bytes()
@@ -375,9 +376,10 @@ func TestRowD10Depth(t *testing.T) {
 	}
 }
 
-// TestRowD12Bounds compares the closed form of what a block reaches with unbounded
-// integers, at the corners of 64 bits and around the borders of a region.
-func TestRowD12Bounds(t *testing.T) {
+// TestLayoutBlockBounds compares the closed form of what a block reaches with
+// unbounded integers, at the corners of 64 bits and around the borders of a
+// region.
+func TestLayoutBlockBounds(t *testing.T) {
 	corner := rapid.OneOf(
 		rapid.SampledFrom([]uint64{
 			0, 1, 2, 3, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<63 + 1,
@@ -429,9 +431,9 @@ func TestRowD12Bounds(t *testing.T) {
 
 func number(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
-// TestRowD12Overlap: a block whose elements overlap is one to read; of dimensions
-// that lie in each other, the order does not matter.
-func TestRowD12Overlap(t *testing.T) {
+// TestLayoutOverlappingBlock: a block whose elements overlap is one to read; of
+// dimensions that lie in each other, the order does not matter.
+func TestLayoutOverlappingBlock(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(64, 0, rw)
 	for _, tt := range []struct {
@@ -464,9 +466,9 @@ func TestRowD12Overlap(t *testing.T) {
 	}
 }
 
-// TestRowD12Words: atomics work on eight bytes that are one aligned piece, through
-// layouts in layouts, and on no others.
-func TestRowD12Words(t *testing.T) {
+// TestLayoutAtomicWords: atomics work on eight bytes that are one aligned piece,
+// through layouts in layouts, and on no others.
+func TestLayoutAtomicWords(t *testing.T) {
 	s := newStand(t)
 	mr := s.region(256, 0x1000, rw)
 	lists := s.indirect(s.list(

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestRowD1Combinations: each of the seven sets of changes changes what it names and
+// TestReregChangeSets: each of the seven sets of changes changes what it names and
 // nothing else, under the same key.
-func TestRowD1Combinations(t *testing.T) {
+func TestReregChangeSets(t *testing.T) {
 	for what := ChangeTranslation; what <= changeKnown; what++ {
 		k, d, other := newKeys(uint64(what)), new(Domain), new(Domain)
 		before, after := []byte("before"), []byte("afterwards")
@@ -60,8 +60,8 @@ func TestRowD1Combinations(t *testing.T) {
 	}
 }
 
-// TestRowD1IgnoresTheRest: what the flags do not name may be nonsense.
-func TestRowD1IgnoresTheRest(t *testing.T) {
+// TestReregIgnoresUnnamedArguments: what the flags do not name may be nonsense.
+func TestReregIgnoresUnnamedArguments(t *testing.T) {
 	k, d := newKeys(1), new(Domain)
 	r, err := k.Register(d, make([]byte, 8), 0)
 	if err != nil {
@@ -83,9 +83,9 @@ func TestRowD1IgnoresTheRest(t *testing.T) {
 	}
 }
 
-// TestRowD1ZeroBased: addresses become offsets and addresses again, with the memory
+// TestReregZeroBased: addresses become offsets and addresses again, with the memory
 // staying where it is.
-func TestRowD1ZeroBased(t *testing.T) {
+func TestReregZeroBased(t *testing.T) {
 	k, d := newKeys(1), new(Domain)
 	r, err := k.RegisterAt(d, make([]byte, 8), 0x1000, 0)
 	if err != nil {
@@ -104,8 +104,9 @@ func TestRowD1ZeroBased(t *testing.T) {
 	}
 }
 
-// TestRowD1InputErrors name what is wrong and leave the region as it was.
-func TestRowD1InputErrors(t *testing.T) {
+// TestReregErrorsNameArgument name what is wrong and leave the region as it
+// was.
+func TestReregErrorsNameArgument(t *testing.T) {
 	d := new(Domain)
 	good := Memory{Bytes: make([]byte, 8), Addr: 0x9000}
 	for _, tt := range []struct {
@@ -158,9 +159,9 @@ func TestRowD1InputErrors(t *testing.T) {
 	}
 }
 
-// TestRowD1Refused: not while windows are bound, not an invalidated region, not one
+// TestReregRefused: not while windows are bound, not an invalidated region, not one
 // that is gone.
-func TestRowD1Refused(t *testing.T) {
+func TestReregRefused(t *testing.T) {
 	s := newWindowStand(t)
 	w := s.bound(t, WindowType2, 0, 8, RemoteRead)
 	m := Memory{Bytes: make([]byte, 8)}
@@ -190,9 +191,9 @@ func TestRowD1Refused(t *testing.T) {
 	}
 }
 
-// TestRowD1NeverMixes: a message that began before the change is refused at every
+// TestReregNeverMixes: a message that began before the change is refused at every
 // step behind it, whatever changed; one that begins then is not.
-func TestRowD1NeverMixes(t *testing.T) {
+func TestReregNeverMixes(t *testing.T) {
 	k, d := newKeys(1), new(Domain)
 	r, err := k.RegisterAt(d, make([]byte, 64), 0x1000, volatile)
 	if err != nil {

@@ -61,9 +61,9 @@ func (s *windowStand) bound(t *testing.T, typ WindowType, off, n uint64, access 
 	return w
 }
 
-// TestRowD3AllocGrantsNothing: the first key of a window of either type is of use
-// to nobody, not even for nothing.
-func TestRowD3AllocGrantsNothing(t *testing.T) {
+// TestWindowUnboundGrantsNothing: the first key of a window of either type is of
+// use to nobody, not even for nothing.
+func TestWindowUnboundGrantsNothing(t *testing.T) {
 	s := newWindowStand(t)
 	for typ, want := range map[WindowType]Fault{
 		WindowType1: FaultRights, WindowType2: FaultInvalid,
@@ -86,8 +86,8 @@ func TestRowD3AllocGrantsNothing(t *testing.T) {
 	}
 }
 
-// TestRowD3AllocRefuses what is no type, and no domain.
-func TestRowD3AllocRefuses(t *testing.T) {
+// TestAllocWindowRefuses what is no type, and no domain.
+func TestAllocWindowRefuses(t *testing.T) {
 	s := newWindowStand(t)
 	for _, typ := range []WindowType{0, 3, 255} {
 		if _, err := s.k.AllocWindow(s.domain, typ); !errors.Is(err, ErrWindow) {
@@ -102,9 +102,9 @@ func TestRowD3AllocRefuses(t *testing.T) {
 	}
 }
 
-// TestRowD8DeallocUnbinds: the key of a window that is gone is dead at once, and the
+// TestDeallocUnbinds: the key of a window that is gone is dead at once, and the
 // region is free again when its last window went.
-func TestRowD8DeallocUnbinds(t *testing.T) {
+func TestDeallocUnbinds(t *testing.T) {
 	for _, typ := range []WindowType{WindowType1, WindowType2} {
 		s := newWindowStand(t)
 		a := s.bound(t, typ, 0, 64, RemoteRead)
@@ -139,8 +139,8 @@ func TestRowD8DeallocUnbinds(t *testing.T) {
 	}
 }
 
-// TestRowD8FreeWindow holds no region.
-func TestRowD8FreeWindow(t *testing.T) {
+// TestWindowFreeHoldsNoRegion holds no region.
+func TestWindowFreeHoldsNoRegion(t *testing.T) {
 	s := newWindowStand(t)
 	free := s.alloc(t, WindowType2)
 	unbound := s.bound(t, WindowType1, 0, 8, RemoteRead)

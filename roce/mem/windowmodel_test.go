@@ -163,9 +163,9 @@ func TestWindowModel(t *testing.T) {
 	})
 }
 
-// TestRowD1NeverMixesUnderRace reads a message in two parts while the region changes
+// TestReregNeverMixesUnderRace reads a message in two parts while the region changes
 // between two memories: both parts are of one, or the second is refused.
-func TestRowD1NeverMixesUnderRace(t *testing.T) {
+func TestReregNeverMixesUnderRace(t *testing.T) {
 	const changes = 20_000
 	k, d := newKeys(1), new(Domain)
 	memories := [2][]byte{bytes.Repeat([]byte{1}, 64), bytes.Repeat([]byte{2}, 64)}

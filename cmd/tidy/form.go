@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// The limits on length, in lines. Tests may be longer: their tables are.
+// The limits on length, in lines. Functions of tests may be longer.
 const (
 	maxFunc     = 70
 	maxFuncTest = 100
 	maxFile     = 500
-	maxFileTest = 800
 )
 
 // formRules say how a Go file looks.
@@ -96,16 +95,15 @@ func tableLines(s *source, body *ast.BlockStmt) int {
 	return n
 }
 
+// checkFileLength limits what people write, tests and scripts as well, but not
+// documents and test data.
 func checkFileLength(s *source, report report) {
-	if !s.isGo() && path.Ext(s.path) != ".c" || s.generated() || longFiles[s.path] != "" {
+	if !prose(s) || path.Ext(s.path) == ".md" || s.inTestdata() || s.generated() ||
+		longFiles[s.path] != "" {
 		return
 	}
-	limit := maxFile
-	if s.isTest() {
-		limit = maxFileTest
-	}
-	if n := len(s.lines()); n > limit {
-		report(n, "%d lines, the limit is %d: two nouns in one file?", n, limit)
+	if n := len(s.lines()); n > maxFile {
+		report(n, "%d lines, the limit is %d: two nouns in one file?", n, maxFile)
 	}
 }
 

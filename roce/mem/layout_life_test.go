@@ -143,9 +143,9 @@ func TestLayoutDomain(t *testing.T) {
 	}
 }
 
-// TestSection5Rights: what peers may do is decided by the layout's rights alone, so a
+// TestLayoutRights: what peers may do is decided by the layout's rights alone, so a
 // column can be exposed and the matrix not.
-func TestSection5Rights(t *testing.T) {
+func TestLayoutRights(t *testing.T) {
 	s := newStand(t)
 	matrix := s.region(64, 0, LocalWrite)
 	column := s.pattern([]uint64{8}, Block{LKey: matrix.LKey(), Bytes: 1, Strides: []uint64{8}})

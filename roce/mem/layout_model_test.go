@@ -129,16 +129,16 @@ func (h *heap) build(fatalf func(string, ...any), choose func(n int) int) {
 	}
 }
 
-// TestSection5RandomLayouts: what a key stands for is what its layout says, byte by
+// TestLayoutRandom: what a key stands for is what its layout says, byte by
 // byte, loaded and stored, however layouts are stacked.
-func TestSection5RandomLayouts(t *testing.T) {
+func TestLayoutRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		choose := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") }
 		newHeap(choose).build(t.Fatalf, choose)
 	})
 }
 
-// FuzzLayout is TestSection5RandomLayouts, guided by coverage.
+// FuzzLayout is TestLayoutRandom, guided by coverage.
 func FuzzLayout(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 0, 3, 1, 2, 1, 1, 2, 1, 0, 0, 7, 9})
 	f.Add(bytes.Repeat([]byte{5, 250, 3, 7, 1}, 40))

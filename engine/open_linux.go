@@ -77,7 +77,7 @@ func openLink(port Port, o *Options) (steeredLink, error) {
 		return link, nil
 	}
 	link, err := xsk.Open(xsk.Config{
-		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillLevel: fillLevel,
+		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillTarget: fillLevel,
 		BusyPoll: int(o.BusyPoll.Microseconds()),
 		SndBuf:   sendBuffer, Dedicated: o.CPU > 0,
 	})

@@ -82,12 +82,12 @@ type Config struct {
 
 	RxFrames int // receive frames; default DefaultRxFrames
 	TxFrames int // transmit frames; default DefaultTxFrames
-	// FillLevel is how many of the receive frames the kernel has until many of those
+	// FillTarget is how many of the receive frames the kernel has until many of those
 	// are found waiting, or Fill asks for more; default RxFrames, all. Few stay in the
 	// cache, which is worth a lot where senders wait for the receiver. From those who
 	// do not, the first burst of more is lost. In zero-copy mode the kernel has all.
-	FillLevel int
-	ChunkSize int // bytes per chunk, 2048 or 4096; default DefaultChunkSize
+	FillTarget int
+	ChunkSize  int // bytes per chunk, 2048 or 4096; default DefaultChunkSize
 
 	// Ring sizes in entries, powers of two. By default each ring holds every
 	// chunk that can be in it, so none overflows. The receive ring may be made
@@ -135,7 +135,7 @@ func (c Config) withDefaults() Config {
 	}
 	set(&c.RxFrames, DefaultRxFrames)
 	set(&c.TxFrames, DefaultTxFrames)
-	set(&c.FillLevel, c.RxFrames)
+	set(&c.FillTarget, c.RxFrames)
 	set(&c.ChunkSize, DefaultChunkSize)
 	set(&c.TxBudget, DefaultTxBudget)
 	set(&c.BusyPollBudget, 64)
@@ -165,7 +165,7 @@ func (c Config) Validate() error {
 		{"Queue", c.Queue, 0, 1 << 16},
 		{"RxFrames", c.RxFrames, 1, maxFrames},
 		{"TxFrames", c.TxFrames, 1, maxFrames / 2},
-		{"FillLevel", c.FillLevel, 1, c.RxFrames},
+		{"FillTarget", c.FillTarget, 1, c.RxFrames},
 		{"ChunkSize", c.ChunkSize, minChunkSize, DefaultChunkSize},
 		{"TxBudget", c.TxBudget, minTxBudget, maxTxBudget},
 		{"BusyPoll", c.BusyPoll, 0, 1 << 20},

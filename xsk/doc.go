@@ -52,7 +52,7 @@
 // Receive and transmit chunks are apart for good, so that neither direction
 // starves the other. Giving a frame back twice, or sending one that was given
 // back, panics: the alternative is silent corruption. Entries of the kernel that
-// contradict the books are ignored and counted in Stats.KernelFaults.
+// contradict the owners are ignored and counted in Stats.KernelFaults.
 //
 // With multi-buffer a transmit frame is two adjacent chunks, so its Data is
 // contiguous and a second descriptor is used only for frames longer than a chunk.
@@ -86,7 +86,7 @@
 //
 //	chunk        4096 bytes; a frame of up to 3840 bytes fits one
 //	RxFrames     12288   48 MiB
-//	FillLevel    RxFrames
+//	FillTarget   RxFrames
 //	TxFrames     2048    8 MiB, 16 MiB with multi-buffer
 //	TxBudget     128 descriptors a send call
 //	Mode         zero-copy if the driver can, reported in Info.ZeroCopy
@@ -122,7 +122,7 @@
 //	                                                TestVethRxRingFull, TestVethFrameTooLong
 //	frames of two chunks, also across batches       TestVethMultiBuffer, TestReceiveMultiBuffer
 //	frames of more are dropped and counted          TestVethOversize, TestReceiveOversize
-//	forwarded frames come home                      TestForward, TestVethForward
+//	forwarded frames go back to the fill ring       TestForward, TestVethForward
 //	no wake-up is lost                              TestWakeBeforeWait, TestWakeEndsWait,
 //	                                                TestVethWake
 //	no allocation on the data path                  TestNoAllocations, TestVethNoAllocations

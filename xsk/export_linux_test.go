@@ -6,37 +6,37 @@ package xsk
 // ProbeKernel is Probe on another kernel.
 var ProbeKernel = probe
 
-// Census counts a socket's chunks by owner and reports whether the books agree: the
-// free frames are free and there once, and the chunks on the way are counted.
+// Census counts a socket's chunks by owner and reports whether its counts agree with
+// that: free frames are free and there once, and outstanding chunks are counted.
 func (s *Socket) Census() (byOwner map[string]int, ok bool) {
 	byOwner = map[string]int{}
 	for _, o := range s.umem.owners {
 		byOwner[o.String()]++
 	}
 	seen := map[uint32]bool{}
-	ok = byOwner[ownerTx.String()] == int(s.onWay)
+	ok = byOwner[ownerTx.String()] == int(s.outstanding)
 	for _, c := range s.umem.free {
 		ok = ok && !seen[c] && s.umem.owners[c] == ownerFree && c >= s.umem.rxChunks
 		seen[c] = true
 	}
-	lent := uint32(0)
+	withKernel := uint32(0)
 	for c, o := range s.umem.owners {
 		if o == ownerFill && s.umem.isRx(uint32(c)) {
-			lent++
+			withKernel++
 		}
 	}
-	for _, c := range s.level.spare {
+	for _, c := range s.fillTarget.spare {
 		ok = ok && !seen[c] && s.umem.owners[c] == ownerFree && s.umem.isRx(c)
 		seen[c] = true
 	}
-	l := &s.level
-	ok = ok && lent == l.lent && l.now <= l.most && byOwner["free"] ==
-		len(l.spare)+freeChunks(s)
+	f := &s.fillTarget
+	ok = ok && withKernel == f.withKernel && f.target <= f.total && byOwner["free"] ==
+		len(f.spare)+freeChunks(s)
 	return byOwner, ok
 }
 
-// Level is how many receive chunks the kernel is to have.
-func (s *Socket) Level() int { return int(s.level.now) }
+// FillTarget is how many receive chunks the kernel is to have.
+func (s *Socket) FillTarget() int { return int(s.fillTarget.target) }
 
 // freeChunks counts those of free transmit frames and of frames of which a part is sent.
 func freeChunks(s *Socket) (n int) {

@@ -191,7 +191,7 @@ func TestConfigValidate(t *testing.T) {
 		{"budget", func(c *xsk.Config) { c.TxBudget = 512 }, "TxBudget is 512"},
 		{"queue", func(c *xsk.Config) { c.Queue = -1 }, "Queue is -1"},
 		{"frames", func(c *xsk.Config) { c.RxFrames = -1 }, "RxFrames is -1"},
-		{"fill level", func(c *xsk.Config) { c.FillLevel = c.RxFrames + 1 }, "FillLevel is 33"},
+		{"fill target", func(c *xsk.Config) { c.FillTarget = c.RxFrames + 1 }, "FillTarget is 33"},
 		{"short fill ring", func(c *xsk.Config) { c.FillRing = 16 }, "FillRing is 16"},
 		{
 			"short completion ring",

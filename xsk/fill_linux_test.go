@@ -7,31 +7,31 @@ import (
 	"xroce/xsk/xsktest"
 )
 
-// The kernel has few receive frames as long as they suffice; see level.
+// The kernel has few receive frames as long as they suffice; see fillTarget.
 
-// openFew opens one end whose kernel has level of the receive frames, and one that
+// openFew opens one end whose kernel has target of the receive frames, and one that
 // sends to it.
-func openFew(t *testing.T, level int) (from, to *xsk.Socket) {
+func openFew(t *testing.T, target int) (from, to *xsk.Socket) {
 	t.Helper()
 	ka, kb := xsktest.NewWire(xsktest.KernelOptions{}, xsktest.KernelOptions{})
 	c := small(kb)
-	c.FillLevel = level
+	c.FillTarget = target
 	return open(t, ka, small(ka)), open(t, kb, c)
 }
 
-// expectLent wants the kernel to have so many chunks, and the books to agree.
-func expectLent(t *testing.T, s *xsk.Socket, when string, want int) {
+// expectFilled wants the kernel to have so many chunks, and the counts to agree.
+func expectFilled(t *testing.T, s *xsk.Socket, when string, want int) {
 	t.Helper()
-	if owners, ok := s.Census(); !ok || owners["fill"] != want || s.Level() != want {
-		t.Errorf("%s: chunks %v, level %d, books right %t; want %d in fill", when, owners,
-			s.Level(), ok, want)
+	if owners, ok := s.Census(); !ok || owners["fill"] != want || s.FillTarget() != want {
+		t.Errorf("%s: chunks %v, target %d, counts right %t; want %d in fill", when, owners,
+			s.FillTarget(), ok, want)
 	}
 }
 
 // TestFewFrames: a reader that keeps up sees the same few frames again and again.
 func TestFewFrames(t *testing.T) {
 	a, b := openFew(t, 8)
-	expectLent(t, b, "at first", 8)
+	expectFilled(t, b, "at first", 8)
 	places := map[*byte]bool{}
 	frames := make([]xsk.RxFrame, 16)
 	for i := range uint32(50) {
@@ -46,7 +46,7 @@ func TestFewFrames(t *testing.T) {
 		}
 		b.Release(frames[:2])
 	}
-	expectLent(t, b, "in the end", 8)
+	expectFilled(t, b, "in the end", 8)
 	if len(places) != 8 {
 		t.Errorf("frames came to %d places, want 8", len(places))
 	}
@@ -55,19 +55,19 @@ func TestFewFrames(t *testing.T) {
 // TestMoreFrames: the kernel gets more frames when many of those it has are waiting,
 // before the reader is through with them, and all when it had none left.
 func TestMoreFrames(t *testing.T) {
-	for _, tt := range []struct{ level, waiting, want int }{
+	for _, tt := range []struct{ target, waiting, want int }{
 		{4, 2, 4}, {4, 3, 16}, {4, 4, smallRx}, {12, 7, smallRx},
 	} {
-		a, b := openFew(t, tt.level)
+		a, b := openFew(t, tt.target)
 		for i := range uint32(tt.waiting) {
 			send(t, a, i, 100)
 		}
 		frames := make([]xsk.RxFrame, 1)
 		n := b.Receive(frames)
 		kept := tt.waiting - n
-		if n != 1 || b.Level() != tt.want {
-			t.Errorf("%d of %d waiting: received %d, level %d, want 1, %d", tt.waiting, tt.level,
-				n, b.Level(), tt.want)
+		if n != 1 || b.FillTarget() != tt.want {
+			t.Errorf("%d of %d waiting: received %d, target %d, want 1, %d", tt.waiting, tt.target,
+				n, b.FillTarget(), tt.want)
 		}
 		b.Release(frames)
 		for kept > 0 {
@@ -75,7 +75,7 @@ func TestMoreFrames(t *testing.T) {
 			b.Release(frames[:n])
 			kept -= n
 		}
-		expectLent(t, b, "in the end", tt.want)
+		expectFilled(t, b, "in the end", tt.want)
 	}
 }
 
@@ -92,12 +92,12 @@ func TestKeptFrames(t *testing.T) {
 		kept = append(kept, frames...)
 	}
 	if owners, ok := b.Census(); !ok || owners["app"] != 24 || owners["fill"] < 6 {
-		t.Errorf("chunks %v, books right %t", owners, ok)
+		t.Errorf("chunks %v, counts right %t", owners, ok)
 	}
 	check := expect(t, 0, 100)
 	check(0, join(&kept[0]))
 	b.Release(kept)
-	expectLent(t, b, "in the end", 8)
+	expectFilled(t, b, "in the end", 8)
 }
 
 // TestFill: who expects more frames gets them, as far as there are, and never fewer.
@@ -107,7 +107,7 @@ func TestFill(t *testing.T) {
 		{20, 20}, {-1, 20}, {0, 20}, {19, 20}, {1 << 40, smallRx}, {1, smallRx},
 	} {
 		b.Fill(tt.ask)
-		expectLent(t, b, "after Fill", tt.want)
+		expectFilled(t, b, "after Fill", tt.want)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
@@ -119,6 +119,6 @@ func TestFill(t *testing.T) {
 func TestFillZeroCopy(t *testing.T) {
 	k, _ := xsktest.NewWire(xsktest.KernelOptions{ZeroCopy: true}, xsktest.KernelOptions{})
 	c := small(k)
-	c.FillLevel = 4
-	expectLent(t, open(t, k, c), "zero-copy", smallRx)
+	c.FillTarget = 4
+	expectFilled(t, open(t, k, c), "zero-copy", smallRx)
 }

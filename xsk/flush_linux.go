@@ -77,9 +77,10 @@ func (s *Socket) sendFailed(errno syscall.Errno) error {
 // itself are not pending.
 func (s *Socket) Pending() bool { return s.tx.unsent() != 0 && s.tx.needWakeup() }
 
-// nudge calls a zero-copy driver that sits on sent frames until it is called.
-func (s *Socket) nudge() {
-	if s.info.ZeroCopy && s.onWay > 0 && !s.closed && s.tx.needWakeup() {
+// kickZeroCopy calls a zero-copy driver that asks to be called before it completes what
+// it has sent.
+func (s *Socket) kickZeroCopy() {
+	if s.info.ZeroCopy && s.outstanding > 0 && !s.closed && s.tx.needWakeup() {
 		s.stats.TxKicks++
 		s.kernel.Send(s.fd) // Flush reports what persists
 	}

@@ -41,16 +41,16 @@ func (s *Socket) Receive(dst []RxFrame) int {
 		if got == 0 {
 			break
 		}
-		rose := s.level.found(got + s.rx.known())
+		raised := s.fillTarget.adapt(got + s.rx.known())
 		n += s.take(batch.first, dst[n:])
 		n += s.take(batch.second, dst[n:])
 		s.rx.release(got)
-		if rose || s.level.low() {
-			s.lend()
+		if raised || s.fillTarget.refillable() {
+			s.fillSpare()
 		}
 	}
 	if n == 0 {
-		s.reap() // forwarded frames come home to the fill ring
+		s.reap() // forwarded frames go back to the fill ring
 		s.wakeRx()
 	}
 	return n
@@ -65,7 +65,7 @@ func (s *Socket) take(descs []Desc, dst []RxFrame) int {
 			s.stats.KernelFaults++
 			continue
 		}
-		s.level.lent--
+		s.fillTarget.withKernel--
 		more := d.Options&PktContd != 0
 		if s.part.pieces == 0 && !more {
 			s.umem.move(s.umem.index(d.Addr), ownerFill, ownerApp)
@@ -107,18 +107,19 @@ func (s *Socket) assemble(d Desc) bool {
 	return false
 }
 
-// refill takes one receive chunk home, published at once: the rare way.
+// refill puts one receive chunk into the fill ring and publishes it at once, or makes it
+// a spare one when the kernel has what it is to have. Release has a way for many.
 func (s *Socket) refill(addr uint64, from owner) {
 	c := s.umem.index(addr)
-	if s.level.room() == 0 {
-		s.save(c, from)
+	if s.fillTarget.missing() == 0 {
+		s.keepSpare(c, from)
 		return
 	}
 	s.umem.move(c, from, ownerFill)
 	slot := s.fill.claim(1)
 	*slot.at(0) = addr
 	s.fill.submit(1)
-	s.level.lent++
+	s.fillTarget.withKernel++
 }
 
 // finish hands out the assembled frame.
@@ -148,26 +149,26 @@ func (s *Socket) Release(frames []RxFrame) {
 			need++
 		}
 	}
-	slots := s.fill.claim(min(need, s.level.room()))
+	slots := s.fill.claim(min(need, s.fillTarget.missing()))
 	k := uint32(0)
 	for i := range frames {
 		f := &frames[i]
-		k = s.home(deref(f.Ref[0]), slots, k)
+		k = s.takeBack(deref(f.Ref[0]), slots, k)
 		if f.Ref[1] != 0 {
-			k = s.home(deref(f.Ref[1]), slots, k)
+			k = s.takeBack(deref(f.Ref[1]), slots, k)
 		}
 		*f = RxFrame{}
 	}
 	s.fill.submit(k)
-	s.level.lent += k
+	s.fillTarget.withKernel += k
 }
 
-// home takes a receive chunk back from the application, into slot k if there is one,
-// and returns the slot of the next.
-func (s *Socket) home(addr uint64, slots span[uint64], k uint32) uint32 {
+// takeBack takes a receive chunk back from the application, into slot k of the fill ring
+// if there is one, and returns the slot of the next.
+func (s *Socket) takeBack(addr uint64, slots span[uint64], k uint32) uint32 {
 	c := s.umem.index(addr)
 	if k == slots.len() {
-		s.save(c, ownerApp)
+		s.keepSpare(c, ownerApp)
 		return k
 	}
 	s.umem.move(c, ownerApp, ownerFill)
@@ -175,10 +176,10 @@ func (s *Socket) home(addr uint64, slots span[uint64], k uint32) uint32 {
 	return k + 1
 }
 
-// save makes a receive chunk a spare one.
-func (s *Socket) save(c uint32, from owner) {
+// keepSpare makes a receive chunk a spare one.
+func (s *Socket) keepSpare(c uint32, from owner) {
 	s.umem.move(c, from, ownerFree)
-	s.level.spare = append(s.level.spare, c)
+	s.fillTarget.spare = append(s.fillTarget.spare, c)
 }
 
 // Fill implements Filler.
@@ -186,23 +187,23 @@ func (s *Socket) Fill(frames int) {
 	if s.closed {
 		return
 	}
-	s.level.raise(uint32(min(max(0, frames), maxFrames)))
-	s.lend()
+	s.fillTarget.raiseTo(uint32(min(max(0, frames), maxFrames)))
+	s.fillSpare()
 }
 
-// lend gives the kernel spare chunks, as many as it is to have.
-func (s *Socket) lend() {
-	l := &s.level
-	n := min(l.room(), uint32(len(l.spare)))
+// fillSpare gives the kernel spare chunks, up to what it is to have.
+func (s *Socket) fillSpare() {
+	f := &s.fillTarget
+	n := min(f.missing(), uint32(len(f.spare)))
 	slots := s.fill.claim(n)
 	for i := range n {
-		c := l.spare[len(l.spare)-1]
-		l.spare = l.spare[:len(l.spare)-1]
+		c := f.spare[len(f.spare)-1]
+		f.spare = f.spare[:len(f.spare)-1]
 		s.umem.move(c, ownerFree, ownerFill)
 		*slots.at(i) = s.umem.addr(c)
 	}
 	s.fill.submit(n)
-	l.lent += n
+	f.withKernel += n
 }
 
 // Reserve implements Link. It first takes back what the kernel completed, so
@@ -210,7 +211,7 @@ func (s *Socket) lend() {
 func (s *Socket) Reserve(dst []TxFrame) int {
 	s.reap()
 	if len(s.umem.free) == 0 {
-		s.nudge()
+		s.kickZeroCopy()
 	}
 	n := min(len(dst), len(s.umem.free))
 	for i := range n {
@@ -261,7 +262,7 @@ func (s *Socket) Transmit(frames []TxFrame) {
 		s.stats.TxBytes += uint64(f.Len)
 		*f = TxFrame{}
 	}
-	s.onWay += k
+	s.outstanding += k
 	s.stats.TxPackets += uint64(len(frames))
 	s.tx.submit(k)
 }
@@ -306,7 +307,7 @@ func (s *Socket) Forward(frames []RxFrame) int {
 			}
 			*slots.at(j) = d
 		}
-		s.onWay += n
+		s.outstanding += n
 		s.stats.TxBytes += uint64(f.Len())
 		s.tx.submit(n)
 		*f = RxFrame{}
@@ -326,7 +327,7 @@ func (s *Socket) reap() uint32 {
 			s.stats.KernelFaults++
 			continue
 		}
-		s.onWay--
+		s.outstanding--
 		c := s.umem.index(addr)
 		if !s.umem.isRx(c) {
 			s.umem.sent(c)

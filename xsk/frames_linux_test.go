@@ -187,7 +187,7 @@ func TestKernelFaults(t *testing.T) {
 		t.Errorf("%d kernel faults, want 5", st.KernelFaults)
 	}
 	if _, ok := b.Census(); !ok {
-		t.Error("the books are wrong")
+		t.Error("the counts are wrong")
 	}
 }
 

@@ -13,15 +13,15 @@ import (
 // at a time.
 type Socket struct {
 	// Read and written for each batch, by the driving goroutine only.
-	rx    rxRing
-	fill  fillRing
-	tx    txRing
-	comp  completionRing
-	umem  umem
-	level level
-	part  partial // frame whose last piece has not come yet
-	stats Stats
-	onWay uint32 // chunks queued for sending and not completed
+	rx          rxRing
+	fill        fillRing
+	tx          txRing
+	comp        completionRing
+	umem        umem
+	fillTarget  fillTarget
+	part        partial // frame whose last piece has not come yet
+	stats       Stats
+	outstanding uint32 // chunks queued for sending and not completed
 
 	// Fixed after Open.
 	kernel Kernel
@@ -93,7 +93,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	s.undo(func() error { return s.kernel.UnmapUMEM(mem) })
 	s.umem.init(mem, uint32(cfg.ChunkSize), uint32(cfg.RxFrames), uint32(cfg.TxFrames), lay.perTx)
-	s.level.init(uint32(cfg.FillLevel), uint32(cfg.RxFrames))
+	s.fillTarget.init(uint32(cfg.FillTarget), uint32(cfg.RxFrames))
 
 	if s.fd, err = s.kernel.Socket(); err != nil {
 		return s.fail("socket", err)
@@ -114,7 +114,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	if err := s.setOptions(cfg, lay); err != nil {
 		return err
 	}
-	s.lend() // the driver may take chunks as soon as it is bound
+	s.fillSpare() // the driver may take chunks as soon as it is bound
 	flags, err := s.bind(cfg, lay)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (s *Socket) Wait(timeout time.Duration) error {
 	if s.closed {
 		return ErrClosed
 	}
-	s.reap() // forwarded frames come home to the fill ring
+	s.reap() // forwarded frames go back to the fill ring
 	if err := s.waiter.Wait(timeout); err != nil {
 		return s.fail("poll", err)
 	}
@@ -276,7 +276,7 @@ func (s *Socket) Close() error {
 	s.comp.detach()
 	s.umem = umem{}
 	s.part = partial{}
-	s.onWay = 0
+	s.outstanding = 0
 	var errs []error
 	for i := len(s.opened) - 1; i >= 0; i-- {
 		errs = append(errs, s.opened[i]())

@@ -21,7 +21,7 @@ const (
 //
 //	       reserve            Transmit            completion
 //	free ----------> app(tx) ----------> tx ------------------> free   TX share
-//	        level          Receive            Release
+//	        fillSpare      Receive            Release
 //	free <---------> fill --------> rx/app ----------> fill or free    RX share
 //	                                  | Forward
 //	                                  +--------> tx --completion-> fill or free
@@ -59,7 +59,7 @@ type umem struct {
 	rxChunks uint32
 	perTx    uint32 // adjacent chunks per transmit frame: 1, or 2 with multi-buffer
 	owners   []owner
-	free     []uint32 // stack of free transmit frames, by first chunk; hottest on top
+	free     []uint32 // stack of free transmit frames, by first chunk; last used on top
 }
 
 // init cuts mem into rxFrames receive chunks and txFrames transmit frames.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/perfdump"
 )
 
 // dumpFile is where xroce writes the memory of a test.
@@ -34,7 +34,7 @@ func (l *lab) compare(w *watch) (compared int, wrong string) {
 		return 0, fmt.Sprintf("the memory of xroce: %v", err)
 	}
 	defer file.Close()
-	dump, err := perf.ReadDump(file)
+	dump, err := perfdump.Read(file)
 	if err != nil {
 		return 0, fmt.Sprintf("the memory of xroce: %v", err)
 	}

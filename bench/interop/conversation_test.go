@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"xroce/bench/softroce"
+	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/perf"
 	"xroce/engine"
 	"xroce/engine/sim"
@@ -51,7 +52,7 @@ func (e *ears) hear(t *testing.T, event *sim.Event) {
 // what was heard and the memory of both.
 func converse(
 	t *testing.T, c perf.Config, addrs [2]string, faults sim.Faults,
-) (*ears, [2]*perf.Dump) {
+) (*ears, [2]*perfdump.Dump) {
 	t.Helper()
 	network, err := sim.NewNetwork(1, realClock{time.Now()}, faults)
 	if err != nil {
@@ -66,7 +67,7 @@ func converse(
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var dumps [2]*perf.Dump
+	var dumps [2]*perfdump.Dump
 	failed := make(chan error, len(dumps))
 	for i := range dumps {
 		own := c
@@ -88,7 +89,7 @@ func converse(
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = dev.Close() })
-		dumps[i] = &perf.Dump{}
+		dumps[i] = &perfdump.Dump{}
 		go func() { failed <- perform(ctx, dev, l, own, dumps[i]) }()
 	}
 	for range dumps {
@@ -102,7 +103,7 @@ func converse(
 
 // perform is one end of a test.
 func perform(
-	ctx context.Context, dev *engine.Device, l net.Listener, c perf.Config, d *perf.Dump,
+	ctx context.Context, dev *engine.Device, l net.Listener, c perf.Config, d *perfdump.Dump,
 ) error {
 	meet := l.Accept
 	if c.Dial {
@@ -183,7 +184,7 @@ func TestConversations(t *testing.T) {
 				if _, err := d.WriteTo(&file); err != nil {
 					t.Fatal(err)
 				}
-				d, err := perf.ReadDump(&file)
+				d, err := perfdump.Read(&file)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"xroce/bench/softroce"
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/perfdump"
 )
 
 // A model is what the memory of xroce must have become by the messages of a case: it
@@ -13,27 +13,29 @@ import (
 // have. In the end the two must be the same, each byte. What xroce sent is compared
 // with the model at once.
 type model struct {
-	dump   *perf.Dump
+	dump   *perfdump.Dump
 	memory []byte
 	owner  []*message // which message a byte was put by last, nil for none
-	// counted tells that xroce counts its messages in the last byte of each: that of
-	// ib_write_lat, whose ends look at it.
+	// counted tells that xroce counts its messages in the last byte of each.
 	counted  bool
 	values   map[uint64]uint64 // of the peer's memory, as the answers to our atomics tell
 	compared int               // bytes of payload
 }
 
-func newModel(d *perf.Dump) *model {
+// countedTest is that of ib_write_lat, whose ends look at the last byte of a message.
+const countedTest = "write-lat"
+
+func newModel(d *perfdump.Dump) *model {
 	return &model{
 		dump: d, memory: append([]byte(nil), d.Before...), owner: make([]*message, d.Length),
-		counted: d.Test == perf.Test{Verb: perf.Write, Latency: true}.Name(),
+		counted: d.Test == countedTest,
 		values:  map[uint64]uint64{},
 	}
 }
 
 // compare tells how many bytes of payload were compared with the memory of xroce, and
 // what is wrong with them.
-func (p *payload) compare(d *perf.Dump) (compared int, faults []string) {
+func (p *payload) compare(d *perfdump.Dump) (compared int, faults []string) {
 	m := newModel(d)
 	for i := range d.QPs {
 		if err := m.queuePair(p, &d.QPs[i]); err != nil {
@@ -53,7 +55,7 @@ func (p *payload) compare(d *perf.Dump) (compared int, faults []string) {
 
 // queuePair plays the messages of one: first those that xroce sent, then those of the
 // peer. The two are about different places.
-func (m *model) queuePair(p *payload, q *perf.DumpQP) error {
+func (m *model) queuePair(p *payload, q *perfdump.QP) error {
 	nobody := &talk{}
 	out, in := p.lines[line{softroce.A, q.RemoteQPN}], p.lines[line{softroce.B, q.QPN}]
 	if out == nil {
@@ -65,7 +67,7 @@ func (m *model) queuePair(p *payload, q *perf.DumpQP) error {
 	for _, way := range []struct {
 		who               string
 		requests, answers *talk
-		play              func(*perf.DumpQP, *message) error
+		play              func(*perfdump.QP, *message) error
 	}{{"xroce", out, in, m.ours}, {"the peer", in, out, m.theirs}} {
 		list, err := assemble(way.requests, way.answers, m.dump.PathMTU)
 		if err != nil {
@@ -81,7 +83,7 @@ func (m *model) queuePair(p *payload, q *perf.DumpQP) error {
 }
 
 // ours plays a message that xroce asked for.
-func (m *model) ours(q *perf.DumpQP, msg *message) error {
+func (m *model) ours(q *perfdump.QP, msg *message) error {
 	if msg.kind == kindSend {
 		return m.sent(q.Send.Of(msg.number-1), msg)
 	}
@@ -108,7 +110,7 @@ func (m *model) ours(q *perf.DumpQP, msg *message) error {
 }
 
 // theirs plays a message that the peer asked for.
-func (m *model) theirs(q *perf.DumpQP, msg *message) error {
+func (m *model) theirs(q *perfdump.QP, msg *message) error {
 	if msg.kind == kindSend {
 		header := msg.header[:m.dump.Header]
 		return m.landed(q.Receive.Of(msg.number-1), msg, header, msg.data)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"xroce/bench/softroce"
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/perfdump"
 	"xroce/roce/roctest"
 	"xroce/roce/wire"
 )
@@ -33,19 +33,19 @@ const (
 type scene struct {
 	t       *testing.T
 	payload payload
-	dump    perf.Dump
+	dump    perfdump.Dump
 	paths   [2]wire.Template
 }
 
 func newScene(t *testing.T, name string) *scene {
 	t.Helper()
 	s := &scene{t: t}
-	s.dump.DumpHead = perf.DumpHead{
+	s.dump.Head = perfdump.Head{
 		Test: name, PathMTU: sceneMTU, Address: sceneAddr, Length: sceneLen, RKey: sceneRKey,
-		QPs: []perf.DumpQP{{
+		QPs: []perfdump.QP{{
 			QPN: ourQPN, RemoteQPN: theirQPN, RemoteAddress: sceneTheirs, RemoteRKey: sceneKey,
-			Send:    perf.Places{Offset: 0, Count: 2, Stride: 1024},
-			Receive: perf.Places{Offset: sceneIn, Count: 2, Stride: 1024},
+			Send:    perfdump.Places{Offset: 0, Count: 2, Stride: 1024},
+			Receive: perfdump.Places{Offset: sceneIn, Count: 2, Stride: 1024},
 		}},
 	}
 	s.dump.Before = pattern(1, sceneLen)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/perf"
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -109,7 +110,7 @@ func (a *app) perf(
 	defer line.close()
 	t.Progress = line.update
 	if f.dump != "" {
-		t.Dump = &perf.Dump{}
+		t.Dump = &perfdump.Dump{}
 	}
 	if _, err := perf.Run(ctx, dev, via, t); err != nil {
 		return err
@@ -223,7 +224,7 @@ func writePerfFile(name string, file *perf.File) (err error) {
 }
 
 // writePerfDump writes the memory of --dump.
-func writePerfDump(name string, d *perf.Dump) (err error) {
+func writePerfDump(name string, d *perfdump.Dump) (err error) {
 	out, err := os.Create(name)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/perf"
 )
 
@@ -224,14 +225,14 @@ func TestPerfDump(t *testing.T) {
 		"-s", "100", "--dump", files[1], "127.0.0.1")
 	server.wait(t).exited(t, exitOK)
 	client.exited(t, exitOK)
-	var dumps []*perf.Dump
+	var dumps []*perfdump.Dump
 	for _, name := range files {
 		file, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		d, err := perf.ReadDump(file)
+		d, err := perfdump.Read(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/cmd/perfdump"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
@@ -62,7 +63,7 @@ func play(t *testing.T, c Config) uint64 {
 
 // playWith is play with the memory of both ends, the client's first, unless dumps is
 // nil.
-func playWith(t *testing.T, c Config, dumps *[2]Dump) uint64 {
+func playWith(t *testing.T, c Config, dumps *[2]perfdump.Dump) uint64 {
 	t.Helper()
 	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
 	if err != nil {

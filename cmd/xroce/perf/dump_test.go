@@ -3,11 +3,10 @@ package perf
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
+	"xroce/cmd/perfdump"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -57,66 +56,18 @@ func TestCountBegins(t *testing.T) {
 	}
 }
 
-// TestPlaces: messages go through the places in turn.
-func TestPlaces(t *testing.T) {
-	for n, want := range []uint64{100, 164, 228, 100} {
-		if got := (Places{Offset: 100, Count: 3, Stride: 64}).Of(n); got != want {
-			t.Errorf("message %d is at %d, not %d", n, got, want)
-		}
-	}
-	if got := (Places{Offset: 7, Count: 1}).Of(5); got != 7 {
-		t.Errorf("the only place is at %d", got)
-	}
-}
-
-// TestReadDump: what was written is read again, and nothing else is.
-func TestReadDump(t *testing.T) {
-	place := Places{Count: 1}
-	d := Dump{
-		DumpHead: DumpHead{
-			Test: "send-bw", Length: 3, RKey: 9, QPs: []DumpQP{{17, 18, 1, 2, place, place}},
-		},
-		Before: []byte{1, 10, 3}, After: []byte{4, 5, 6},
-	}
-	var b bytes.Buffer
-	n, err := d.WriteTo(&b)
-	if err != nil || n != int64(b.Len()) {
-		t.Fatalf("%d of %d bytes, %v", n, b.Len(), err)
-	}
-	text := b.String()
-	got, err := ReadDump(&b)
-	if err != nil || got.RKey != 9 || got.QPs[0] != d.QPs[0] ||
-		!bytes.Equal(got.Before, d.Before) || !bytes.Equal(got.After, d.After) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for name, bad := range map[string]string{
-		"nothing":    "",
-		"no head":    "{}",
-		"no JSON":    "x\n123456",
-		"too short":  text[:len(text)-1],
-		"too long":   text + "12",
-		"no length":  strings.Replace(text, `"length":3`, `"length":0`, 1),
-		"no places":  strings.Replace(text, `"count":1`, `"count":0`, 1),
-		"head alone": text[:strings.Index(text, "\n")+1],
-	} {
-		if _, err := ReadDump(strings.NewReader(bad)); !errors.Is(err, ErrDump) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestDumpOfTest: the dump of a test says where its messages went.
 func TestDumpOfTest(t *testing.T) {
 	c := Config{
 		Test: Test{Verb: Send}, Type: roce.TypeRC, QPs: 1, Size: 100, Iters: 5, TxDepth: 5,
 		RxDepth: 10, CQMod: 1, PostList: 1, RecvPostList: 1, Timeout: 20, GIDIndex: AutoGID,
 	}
-	dumps := [2]Dump{}
+	dumps := [2]perfdump.Dump{}
 	playWith(t, c, &dumps)
 	from, to := dumps[0].QPs[0], dumps[1].QPs[0]
 	if from.QPN != to.RemoteQPN || to.QPN != from.RemoteQPN || dumps[0].PathMTU != 4096 ||
 		dumps[0].Test != "send-bw" || dumps[0].Size != 100 {
-		t.Errorf("%+v and %+v", dumps[0].DumpHead, dumps[1].DumpHead)
+		t.Errorf("%+v and %+v", dumps[0].Head, dumps[1].Head)
 	}
 	for n := range c.Iters {
 		sent := dumps[0].Before[from.Send.Of(n):][:c.Size]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"xroce/cmd/perfdump"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -56,7 +57,7 @@ type run struct {
 	direct bool
 	last   perftest.Report // what this end measured last
 	began  time.Time       // of the loop
-	dump   *Dump           // nil to keep nothing
+	dump   *perfdump.Dump  // nil to keep nothing
 }
 
 // Options are what Run needs besides the test.
@@ -66,7 +67,7 @@ type Options struct {
 	Tell  Reporter
 	// Dump, if not nil, gets the memory of the test. It needs one size, and receives
 	// that are not shared.
-	Dump *Dump
+	Dump *perfdump.Dump
 }
 
 // Run makes a test on a device with the peer of a connector. It returns when both
@@ -84,14 +85,14 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	}
 	err := r.measure(ctx)
 	if r.dump != nil {
-		r.dump.describe(r.end)
+		describeDump(r.dump, r.end)
 	}
 	r.close()
 	if err != nil {
 		return nil, err
 	}
 	if r.dump != nil {
-		r.dump.finish(r.end)
+		finishDump(r.dump, r.end)
 	}
 	return &r.info, nil
 }
@@ -124,7 +125,7 @@ func (r *run) setup(ctx context.Context, dev *engine.Device) error {
 		return err
 	}
 	if r.dump != nil {
-		r.dump.begin(r.memory)
+		beginDump(r.dump, r.memory)
 	}
 	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
 	if m, ok := r.via.(*Managed); ok {

@@ -40,6 +40,6 @@ func (l *lab) compare(w *watch) (compared int, wrong string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	compared, faults := w.payload.compare(dump)
+	compared, faults := w.payload.Compare(dump)
 	return compared, strings.Join(faults, "; ")
 }

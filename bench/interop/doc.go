@@ -5,9 +5,8 @@
 //
 // Every packet on the wire is decoded and its ICRC verified by package wire, and
 // the packets that are kept are read by tshark as well. With the programs of perftest
-// the data are compared: messages are put together of what was heard (heard.go,
-// message.go) and held against the memory of xroce (model.go). What passed is the table
-// in docs/interop.md; docs/ci.md says where this runs.
+// the data are compared with the memory of xroce by package payload. What passed is the
+// table in docs/interop.md; docs/ci.md says where this runs.
 //
 //	go run ./bench/interop                       all of it
 //	go run ./bench/interop --only 'rping/.*ipv6' some cases

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"xroce/bench/interop/payload"
 	"xroce/bench/softroce"
 )
 
@@ -44,7 +45,7 @@ func (l *lab) try(ctx context.Context, c Case) Outcome {
 	defer cancel()
 	w := &watch{writer: l.writer}
 	if t.dumps() {
-		w.payload = &payload{}
+		w.payload = &payload.Payload{}
 	}
 	l.firsts = append(l.firsts, first{packet: l.writer.Frames() + 1, name: c.Name()})
 	began := time.Now()

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync"
 	"time"
 
+	"xroce/bench/interop/payload"
 	"xroce/bench/softroce"
 	"xroce/engine/capture"
 	"xroce/roce/wire"
@@ -23,7 +23,7 @@ type watch struct {
 	// whether the cable is to lose the packet.
 	each func(from softroce.End, p *wire.Packet) (lose bool)
 	// payload remembers what the packets said about data, nil when nobody asks.
-	payload *payload
+	payload *payload.Payload
 
 	mu      sync.Mutex // of what follows
 	packet  wire.Packet
@@ -32,44 +32,9 @@ type watch struct {
 	faults  []string // what is wrong with packets, the first of it
 }
 
-// The place of what tells a RoCEv2 packet, in a frame without VLAN tags.
-const (
-	offEtherType = 12
-	offIPv4      = 14 // version and header length
-	offProtocol4 = 14 + 9
-	offNext6     = 14 + 6
-	udpHeader6   = 14 + 40
-	protocolUDP  = 17
-	roceUDPPort  = 4791
-)
-
-// isRoCE reports whether a frame is sent to the UDP port of RoCEv2. It does not ask
-// the decoder, which is what is tested.
-func isRoCE(frame []byte) bool {
-	if len(frame) < udpHeader6+8 {
-		return false
-	}
-	var udp []byte
-	switch binary.BigEndian.Uint16(frame[offEtherType:]) {
-	case 0x0800:
-		if frame[offProtocol4] != protocolUDP {
-			return false
-		}
-		udp = frame[offIPv4+int(frame[offIPv4]&15)*4:]
-	case 0x86dd:
-		if frame[offNext6] != protocolUDP {
-			return false
-		}
-		udp = frame[udpHeader6:]
-	default:
-		return false
-	}
-	return len(udp) >= 4 && binary.BigEndian.Uint16(udp[2:]) == roceUDPPort
-}
-
 // see looks at one frame.
 func (w *watch) see(from softroce.End, frame []byte, lost bool) (lose bool) {
-	if !isRoCE(frame) {
+	if !payload.IsRoCE(frame) {
 		return false
 	}
 	w.mu.Lock()
@@ -97,7 +62,7 @@ func (w *watch) see(from softroce.End, frame []byte, lost bool) (lose bool) {
 		lose = true
 	}
 	if w.payload != nil {
-		w.payload.add(from, frame, &w.packet, lost || lose)
+		w.payload.Add(from, frame, &w.packet, lost || lose)
 	}
 	return lose
 }

@@ -1,4 +1,4 @@
-package main
+package payload
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ const (
 // to have had.
 type scene struct {
 	t       *testing.T
-	payload payload
+	payload Payload
 	dump    perfdump.Dump
 	paths   [2]wire.Template
 }
@@ -83,13 +83,13 @@ func (s *scene) carry(from softroce.End, p roctest.Packet, lost bool) {
 	if reason := decoded.Decode(frame, nil); reason != wire.OK {
 		s.t.Fatalf("%s: %s", p.Opcode, reason)
 	}
-	s.payload.add(from, frame, &decoded, lost)
+	s.payload.Add(from, frame, &decoded, lost)
 }
 
 // expect compares and wants one fault that has a text, or none for "".
 func (s *scene) expect(compared int, text string) {
 	s.t.Helper()
-	n, faults := s.payload.compare(&s.dump)
+	n, faults := s.payload.Compare(&s.dump)
 	switch {
 	case text == "" && (len(faults) > 0 || n != compared):
 		s.t.Errorf("%d bytes were compared, not %d: %q", n, compared, faults)
@@ -466,7 +466,7 @@ func TestDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, "send-bw")
 			c.act(s)
-			n, faults := s.payload.compare(&s.dump)
+			n, faults := s.payload.Compare(&s.dump)
 			if len(faults) == 0 || !strings.Contains(faults[0], c.want) {
 				t.Errorf("%d bytes, %q, not %q", n, faults, c.want)
 			}
@@ -480,7 +480,7 @@ func TestFaultsAreFew(t *testing.T) {
 	for i := range 20 {
 		s.out(roctest.Packet{Opcode: wire.RCSendOnly, PSN: ourPSN, Payload: pattern(uint64(i), 8)})
 	}
-	if _, faults := s.payload.compare(&s.dump); len(faults) != maxFaults {
+	if _, faults := s.payload.Compare(&s.dump); len(faults) != maxFaults {
 		t.Errorf("%d faults", len(faults))
 	}
 }

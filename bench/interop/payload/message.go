@@ -1,4 +1,4 @@
-package main
+package payload
 
 import (
 	"fmt"
@@ -185,12 +185,12 @@ func (a *assembly) fetch(at int32, h *heard) error {
 		return fmt.Errorf("an atomic was answered by %s", answer.spec.Name)
 	}
 	m.atomic, m.orig, m.add = h.atomic, answer.orig, h.spec == wire.RCFetchAdd.Spec()
-	m.place = wire.RETH{VA: h.atomic.VA, RKey: h.atomic.RKey, DMALen: atomicLen}
+	m.place = wire.RETH{VA: h.atomic.VA, RKey: h.atomic.RKey, DMALen: AtomicLen}
 	return nil
 }
 
-// atomicLen is how many bytes an atomic is about.
-const atomicLen = 8
+// AtomicLen is how many bytes an atomic is about.
+const AtomicLen = 8
 
 // does is the value that an atomic leaves behind, given the old one.
 func (m *message) does(old uint64) uint64 {

@@ -1,4 +1,4 @@
-package main
+package payload
 
 import (
 	"bytes"
@@ -93,57 +93,4 @@ type talk struct {
 	end      int32 // behind the last request, counted from first
 	requests map[wire.PSN]*heard
 	answers  map[wire.PSN]*heard // to requests on the line the other way
-}
-
-// maxFaults is how many faults of a case are told.
-const maxFaults = 5
-
-// A payload hears all packets of a case and remembers what they said about data. The
-// zero payload has heard nothing. Not for concurrent use.
-type payload struct {
-	lines  map[line]*talk
-	faults []string
-}
-
-// add hears a packet. Lost ones are heard, too: they were sent.
-func (p *payload) add(from softroce.End, frame []byte, packet *wire.Packet, lost bool) {
-	spec := packet.Spec
-	request := spec.Is(wire.ClassRequest)
-	answer := spec.Is(wire.ClassResponse) && (spec.Is(wire.ClassRead) || spec.Is(wire.ClassAtomic))
-	if packet.BTH.DestQP == gsiQPN || !request && !answer {
-		return
-	}
-	if p.lines == nil {
-		p.lines = map[line]*talk{}
-	}
-	l := line{from, packet.BTH.DestQP}
-	t := p.lines[l]
-	if t == nil {
-		t = &talk{requests: map[wire.PSN]*heard{}, answers: map[wire.PSN]*heard{}}
-		p.lines[l] = t
-	}
-	said := t.answers
-	psn := packet.BTH.PSN
-	if request {
-		said = t.requests
-		if !t.begun {
-			t.begun, t.first = true, psn
-		}
-		t.end = max(t.end, psn.Diff(t.first)+1)
-	}
-	h := newHeard(frame, packet)
-	if before := said[psn]; before != nil {
-		if what := before.differs(h); what != "" {
-			p.fault("PSN 0x%06x to QP 0x%06x was sent again, but %s", psn, l.qpn, what)
-		}
-		h = before
-	}
-	h.arrived = h.arrived || !lost
-	said[psn] = h
-}
-
-func (p *payload) fault(format string, args ...any) {
-	if len(p.faults) < maxFaults {
-		p.faults = append(p.faults, fmt.Sprintf(format, args...))
-	}
 }

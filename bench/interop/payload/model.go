@@ -1,4 +1,4 @@
-package main
+package payload
 
 import (
 	"encoding/binary"
@@ -33,31 +33,11 @@ func newModel(d *perfdump.Dump) *model {
 	}
 }
 
-// compare tells how many bytes of payload were compared with the memory of xroce, and
-// what is wrong with them.
-func (p *payload) compare(d *perfdump.Dump) (compared int, faults []string) {
-	m := newModel(d)
-	for i := range d.QPs {
-		if err := m.queuePair(p, &d.QPs[i]); err != nil {
-			p.fault("QP 0x%06x: %v", d.QPs[i].QPN, err)
-		}
-	}
-	if len(p.faults) == 0 {
-		if err := m.end(); err != nil {
-			p.fault("%v", err)
-		}
-	}
-	if m.compared == 0 {
-		p.fault("no payload was compared")
-	}
-	return m.compared, p.faults
-}
-
 // queuePair plays the messages of one: first those that xroce sent, then those of the
 // peer. The two are about different places.
-func (m *model) queuePair(p *payload, q *perfdump.QP) error {
+func (m *model) queuePair(lines map[line]*talk, q *perfdump.QP) error {
 	nobody := &talk{}
-	out, in := p.lines[line{softroce.A, q.RemoteQPN}], p.lines[line{softroce.B, q.QPN}]
+	out, in := lines[line{softroce.A, q.RemoteQPN}], lines[line{softroce.B, q.QPN}]
 	if out == nil {
 		out = nobody
 	}
@@ -125,7 +105,7 @@ func (m *model) theirs(q *perfdump.QP, msg *message) error {
 	case kindRead:
 		return m.sent(at, msg)
 	}
-	piece, err := m.piece(at, atomicLen)
+	piece, err := m.piece(at, AtomicLen)
 	if err != nil {
 		return err
 	}
@@ -133,7 +113,7 @@ func (m *model) theirs(q *perfdump.QP, msg *message) error {
 	if msg.orig != old {
 		return fmt.Errorf("xroce answered 0x%x, and the memory held 0x%x", msg.orig, old)
 	}
-	m.compared += atomicLen
+	m.compared += AtomicLen
 	return m.landed(at, msg, binary.NativeEndian.AppendUint64(nil, msg.does(old)))
 }
 

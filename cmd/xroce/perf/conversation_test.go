@@ -1,4 +1,4 @@
-package main
+package perf_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/bench/interop/payload"
 	"xroce/bench/softroce"
 	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/perf"
@@ -25,12 +26,12 @@ type realClock struct{ start time.Time }
 func (c realClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
 
 // ears hear a simulated network, for either end as if that were xroce.
-type ears [2]payload
+type ears [2]payload.Payload
 
 // hear takes what happens to a frame: that it was sent, which is no arrival yet, and
 // that it arrived.
 func (e *ears) hear(t *testing.T, event *sim.Event) {
-	if event.Kind != sim.Sent && event.Kind != sim.Delivered || !isRoCE(event.Frame) {
+	if event.Kind != sim.Sent && event.Kind != sim.Delivered || !payload.IsRoCE(event.Frame) {
 		return
 	}
 	var p wire.Packet
@@ -44,7 +45,7 @@ func (e *ears) hear(t *testing.T, event *sim.Event) {
 		if i != sender {
 			from = softroce.B
 		}
-		e[i].add(from, event.Frame, &p, event.Kind == sim.Sent)
+		e[i].Add(from, event.Frame, &p, event.Kind == sim.Sent)
 	}
 }
 
@@ -128,7 +129,7 @@ func conversation(test perf.Test, size int) perf.Config {
 		Atomic: perf.FetchAndAdd, NoPeak: true,
 	}
 	if test.Verb == perf.Atomic {
-		c.Size = atomicLen
+		c.Size = payload.AtomicLen
 	}
 	if test.Latency {
 		c.TxDepth, c.CQMod = 1, 1
@@ -188,7 +189,7 @@ func TestConversations(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				compared, faults := heard[i].compare(d)
+				compared, faults := heard[i].Compare(d)
 				if len(faults) > 0 {
 					t.Errorf("end %d: %q", i, faults)
 				}
@@ -212,8 +213,7 @@ func TestConversationDamaged(t *testing.T) {
 				d := *whole
 				d.After = slices.Clone(whole.After)
 				d.After[at] ^= 0x40
-				p := payload{lines: heard[i].lines}
-				if _, faults := p.compare(&d); len(faults) != 1 {
+				if _, faults := heard[i].Compare(&d); len(faults) != 1 {
 					t.Fatalf("%s, end %d, byte %d: %q", test.Name(), i, at, faults)
 				}
 			}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/control"
-	"xroce/cmd/xroce/demo"
-	"xroce/cmd/xroce/host"
+	"xroce/cmd/xroce/internal/control"
+	"xroce/cmd/xroce/internal/demo"
+	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
 )
 

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/bpf"
-	"xroce/cmd/xroce/host"
+	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"

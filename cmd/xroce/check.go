@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/host"
+	"xroce/cmd/xroce/internal/host"
 	"xroce/roce/wire"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"xroce/cmd/xroce/rdmacm"
+	"xroce/cmd/xroce/internal/rdmacm"
 	"xroce/roce"
 )
 

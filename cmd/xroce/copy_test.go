@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"xroce/cmd/xroce/transfer"
+	"xroce/cmd/xroce/internal/transfer"
 )
 
 // randomFile makes a file of random bytes and returns its name and content.

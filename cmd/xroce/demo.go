@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/demo"
+	"xroce/cmd/xroce/internal/demo"
 	"xroce/engine"
 )
 

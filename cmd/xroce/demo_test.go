@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"xroce/cmd/xroce/demo"
+	"xroce/cmd/xroce/internal/demo"
 	"xroce/roce/wire"
 )
 

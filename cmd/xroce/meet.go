@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xroce/cmd/xroce/host"
+	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/perfdump"
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/xroce/internal/perf"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"xroce/cmd/perfdump"
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/xroce/internal/perf"
 )
 
 // perfPair runs a test at both ends, the client with args of its own, and returns

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/xroce/internal/perf"
 	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"

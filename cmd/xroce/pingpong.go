@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/peer"
-	"xroce/cmd/xroce/pingpong"
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/cmd/xroce/internal/pingpong"
 	"xroce/engine"
 	"xroce/engine/oob"
 	"xroce/roce"

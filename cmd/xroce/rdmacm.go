@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"xroce/cmd/xroce/rdmacm"
+	"xroce/cmd/xroce/internal/rdmacm"
 	"xroce/engine/cm"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/rdmacm"
+	"xroce/cmd/xroce/internal/rdmacm"
 )
 
 // simpleSize is the size of the messages of rdma_server in bytes.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xroce/cmd/xroce/control"
+	"xroce/cmd/xroce/internal/control"
 	"xroce/engine"
 	"xroce/xsk/vethpair"
 )

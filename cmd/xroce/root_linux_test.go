@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xroce/cmd/xroce/demo"
+	"xroce/cmd/xroce/internal/demo"
 	"xroce/engine"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"

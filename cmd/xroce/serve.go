@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/peer"
-	"xroce/cmd/xroce/transfer"
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
 	"xroce/engine/oob"
 	"xroce/roce"

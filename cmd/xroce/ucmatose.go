@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/rdmacm"
+	"xroce/cmd/xroce/internal/rdmacm"
 )
 
 // maxCmatose is the largest message in bytes: each connection holds it twice.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/rdmacm"
+	"xroce/cmd/xroce/internal/rdmacm"
 	"xroce/roce/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/mem"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 	machine "xroce/roce/cm"

@@ -13,8 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"xroce/cmd/xroce/peer"
-	"xroce/cmd/xroce/transfer"
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/cmd/xroce/internal/transfer"
 	"xroce/roce"
 )
 

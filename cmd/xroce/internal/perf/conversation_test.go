@@ -13,7 +13,7 @@ import (
 	"xroce/bench/interop/payload"
 	"xroce/bench/softroce"
 	"xroce/cmd/perfdump"
-	"xroce/cmd/xroce/perf"
+	"xroce/cmd/xroce/internal/perf"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce/mem"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"

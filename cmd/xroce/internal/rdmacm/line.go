@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/oob"
 	"xroce/roce"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/sim"
 	"xroce/roce"
 )

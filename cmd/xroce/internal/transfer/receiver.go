@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/mem"

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 )

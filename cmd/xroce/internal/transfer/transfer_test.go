@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"

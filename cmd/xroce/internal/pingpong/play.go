@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/roce"
 )
 

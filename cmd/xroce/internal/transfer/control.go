@@ -9,7 +9,7 @@ import (
 	"net"
 	"time"
 
-	"xroce/cmd/xroce/peer"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"

@@ -8,6 +8,17 @@
 // the data are compared with the memory of xroce by package payload. What passed is the
 // table in docs/interop.md; docs/ci.md says where this runs.
 //
+// The rooms, each on those above it:
+//
+//	payload            the data of a test, of what was heard and of the memory of xroce
+//	internal/dialogue  what a host says, and how another one differs
+//	internal/cases     what is run, and what came of it
+//	internal/report    the tables of docs/interop.md
+//	internal/lab       the VM, the namespace and the cable
+//	internal/play      a case, from start to end
+//
+// How to run it:
+//
 //	go run ./bench/interop                       all of it
 //	go run ./bench/interop --only 'rping/.*ipv6' some cases
 //	go run ./bench/interop --list

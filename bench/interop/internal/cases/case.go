@@ -1,0 +1,73 @@
+package cases
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Role is what xroce is in a case.
+type Role string
+
+// The roles.
+const (
+	WeServe   Role = "server" // xroce serves, the tool in the VM is the client
+	TheyServe Role = "client" // the tool serves, xroce is the client
+)
+
+// roles are both.
+var roles = []Role{WeServe, TheyServe}
+
+// A Case is one conversation between xroce and a tool.
+type Case struct {
+	Tool      string   `json:"tool"` // the program in the VM
+	Role      Role     `json:"role"` // of xroce
+	Transport string   `json:"transport"`
+	CM        bool     `json:"rdma_cm"`  // connected by rdma_cm, not by the tool over TCP
+	MTU       int      `json:"path_mtu"` // bytes
+	Family    int      `json:"family"`   // 4 or 6
+	Size      int      `json:"size"`     // bytes of a message, 0 where the tool has one size
+	Flags     []string `json:"flags,omitempty"`
+	Fault     Fault    `json:"fault,omitempty"`
+	// Trace makes it a comparison of its packets with those of two Soft-RoCE
+	// hosts, of few messages.
+	Trace bool `json:"trace,omitempty"`
+}
+
+// A Fault is what goes wrong while a case runs.
+type Fault string
+
+// The faults.
+const (
+	NoFault Fault = ""
+	Loss    Fault = "loss"    // the cable loses one frame in a hundred
+	Restart Fault = "restart" // rxe0 is removed and made again
+	Refused Fault = "refused" // nobody listens where the client goes, of a Trace
+)
+
+// Name names a case, for people and for --only.
+func (c Case) Name() string {
+	parts := []string{c.Tool, string(c.Role)}
+	if c.Transport != "" {
+		parts = append(parts, strings.ToLower(c.Transport))
+	}
+	if c.CM && strings.HasPrefix(c.Tool, "ib_") {
+		parts = append(parts, "rdma_cm")
+	}
+	if c.MTU > 0 {
+		parts = append(parts, fmt.Sprintf("mtu%d", c.MTU), fmt.Sprintf("ipv%d", c.Family))
+	}
+	if c.Size > 0 {
+		parts = append(parts, fmt.Sprintf("%dB", c.Size))
+	}
+	if len(c.Flags) > 0 {
+		last := c.Flags[len(c.Flags)-1]
+		parts = append(parts, strings.ToLower(strings.TrimLeft(last, "-")))
+	}
+	if c.Trace {
+		parts = append(parts, "trace")
+	}
+	if c.Fault != NoFault {
+		parts = append(parts, string(c.Fault))
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,102 @@
+package cases
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPlan(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Plan() {
+		name := c.Name()
+		if seen[name] {
+			t.Errorf("two cases are called %s", name)
+		}
+		seen[name] = true
+		tool := ToolOf(c.Tool)
+		if tool == nil {
+			t.Errorf("%s: no such tool", name)
+			continue
+		}
+		our, their := tool.Lines(c)
+		host := map[int]string{4: "192.0.2.", 6: "2001:db8::"}[c.Family]
+		if c.CM && !strings.Contains(strings.Join(our, " ")+their, host) {
+			t.Errorf("%s has no address of its family: %v, %s", name, our, their)
+		}
+		if c.Role == TheyServe && tool.server != "" && !strings.HasPrefix(their, tool.server+" ") {
+			t.Errorf("%s: their server is %s", name, their)
+		}
+	}
+}
+
+// Both programs of a case must be told the same.
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		Case
+		our, their string
+	}{
+		{
+			Case{Tool: "ibv_ud_pingpong", Role: TheyServe, MTU: 1024, Family: 6, Size: 7},
+			"pingpong -d xr0 -g 2 -c -s 7 -n 200 --type ud 192.0.2.2",
+			"ibv_ud_pingpong -d rxe0 -g 2 -c -s 7 -n 200",
+		},
+		{
+			Case{
+				Tool: "ib_write_bw", Role: WeServe, Transport: "RC", CM: true, Family: 6,
+				Size: 1 << 20,
+			},
+			"perf write-bw -d xr0 -x 2 -n 10 -F -s 1048576 -u 17 -R -v",
+			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -u 17 -R 2001:db8::1",
+		},
+		{
+			Case{Tool: "rdma_client", Role: TheyServe, Family: 4},
+			"rdma-client -d xr0 -s 192.0.2.2", "rdma_server -s 192.0.2.2",
+		},
+		{
+			Case{Tool: "rdma_client", Role: WeServe, Family: 6},
+			"rdma-server -d xr0 -s 2001:db8::1 -v", "rdma_client -s 2001:db8::1",
+		},
+		{
+			Case{Tool: "rping", Role: WeServe, Family: 6, Size: 60000},
+			"rping -d xr0 -s -a 2001:db8::1 -V -v -S 60000 -C 20",
+			"rping -c -a 2001:db8::1 -V -v -S 60000 -C 20",
+		},
+	} {
+		our, their := ToolOf(c.Tool).Lines(c.Case)
+		if strings.Join(our, " ") != c.our || their != c.their {
+			t.Errorf("%s:\n%s\n%s", c.Name(), strings.Join(our, " "), their)
+		}
+	}
+	// Between two VMs the one in our place does what we would.
+	serve, call := ToolOf("rping").Reference(Case{
+		Tool: "rping", Role: WeServe, CM: true, Family: 4, Size: 9, Trace: true,
+	})
+	if serve != "rping -s -a 192.0.2.1 -V -v -S 9 -C 5" ||
+		call != "rping -c -a 192.0.2.1 -V -v -S 9 -C 5" {
+		t.Errorf("reference:\n%s\n%s", serve, call)
+	}
+}
+
+// TestSecondTry: a case that was tried twice says so, whatever came of it.
+func TestSecondTry(t *testing.T) {
+	first := Outcome{Verdict: Failed, Reason: "retry counter exceeded"}
+	for _, v := range []Verdict{Passed, Failed} {
+		o := Outcome{Verdict: v}.After(first)
+		if o.First != first.Reason || !strings.HasSuffix(o.Line(), "at the second try") {
+			t.Errorf("%q, %q", o.First, o.Line())
+		}
+	}
+	if strings.Contains(first.Line(), "second") {
+		t.Error(first.Line())
+	}
+}
+
+// TestTheirLack: perftest has rdma_cm over IPv4 alone, and nothing else is excused.
+func TestTheirLack(t *testing.T) {
+	for _, c := range Plan() {
+		lack := ToolOf(c.Tool).TheirLack(c)
+		if want := c.CM && c.Family == 6 && strings.HasPrefix(c.Tool, "ib_"); want != (lack != "") {
+			t.Errorf("%s: %q", c.Name(), lack)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"xroce/bench/softroce"
+)
+
+// An End is one of the two programs of a case while it runs.
+type End struct {
+	Name   string
+	Done   <-chan struct{} // closed when it has ended, nil when it was never started
+	Output func() string   // what it has printed so far
+	Status func() int      // after Done: 0 or what is wrong
+	Stop   func()          // makes it end soon
+}
+
+// endOf is the end that a process is.
+func endOf(name string, p *Process, stop func()) End {
+	return End{Name: name, Done: p.Done(), Output: p.Output, Status: p.Wait, Stop: stop}
+}
+
+// InVM starts a command in a VM.
+func InVM(vm *softroce.VM, name, command string) (End, *softroce.Command, error) {
+	c, err := vm.Start(command)
+	if err != nil {
+		return End{}, nil, err
+	}
+	return End{
+		Name: name, Done: c.Done(), Output: c.Output,
+		Status: func() int {
+			status, err := c.Wait(context.Background())
+			if err != nil {
+				return -1
+			}
+			return status
+		},
+		// A VM that is gone has ended the command as well.
+		Stop: func() { _ = c.Signal(syscall.SIGKILL) },
+	}, c, nil
+}
+
+// grace is how long an end may take to notice that the other one has failed.
+const grace = 2 * time.Second
+
+// Finish waits for both ends and says what went wrong, "" for nothing. An end
+// whose partner failed is stopped after a moment, and both when the context ends.
+func Finish(ctx context.Context, ends [2]End) string {
+	left := map[int]bool{0: true, 1: true}
+	var wrong string
+	note := func(s string) {
+		if wrong == "" {
+			wrong = s
+		}
+	}
+	var impatient <-chan time.Time
+	stop := func() {
+		for i := range left {
+			ends[i].Stop()
+		}
+	}
+	expired := ctx.Done()
+	for len(left) > 0 {
+		which := -1
+		select {
+		case <-ended(ends[0], left[0]):
+			which = 0
+		case <-ended(ends[1], left[1]):
+			which = 1
+		case <-impatient:
+			stop()
+		case <-expired:
+			note("not done in time")
+			expired = nil
+			stop()
+		}
+		if which < 0 {
+			continue
+		}
+		delete(left, which)
+		if status := ends[which].Status(); status != 0 {
+			note(fmt.Sprintf("%s ended with status %d", ends[which].Name, status))
+			impatient = time.After(grace)
+		}
+	}
+	return wrong
+}
+
+// ended is the channel of an end that is still awaited, nil for one that is not.
+func ended(e End, awaited bool) <-chan struct{} {
+	if !awaited {
+		return nil
+	}
+	return e.Done
+}

@@ -1,0 +1,43 @@
+package play
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"xroce/bench/interop/internal/cases"
+	"xroce/bench/interop/internal/lab"
+	"xroce/cmd/perfdump"
+)
+
+// dumpArgs are the arguments that make xroce write the memory of a test, none for what has
+// no such memory. What an earlier case left there is removed.
+func dumpArgs(l *lab.Lab, t *cases.Tool) ([]string, error) {
+	if !t.Dumps() {
+		return nil, nil
+	}
+	if err := os.Remove(l.DumpFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return []string{"--dump", l.DumpFile()}, nil
+}
+
+// compare tells how many bytes of payload of a case were compared with the memory of
+// xroce, and what is wrong with them, "" for nothing.
+func compare(l *lab.Lab, w *watch) (compared int, wrong string) {
+	file, err := os.Open(l.DumpFile())
+	if err != nil {
+		return 0, fmt.Sprintf("the memory of xroce: %v", err)
+	}
+	defer file.Close()
+	dump, err := perfdump.Read(file)
+	if err != nil {
+		return 0, fmt.Sprintf("the memory of xroce: %v", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	compared, faults := w.payload.Compare(dump)
+	return compared, strings.Join(faults, "; ")
+}

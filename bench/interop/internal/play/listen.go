@@ -1,0 +1,36 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"xroce/bench/interop/internal/cases"
+	"xroce/bench/softroce"
+)
+
+// awaitListener waits until a server in a VM listens.
+func awaitListener(
+	ctx context.Context, vm *softroce.VM, t *cases.Tool, c cases.Case, listener *softroce.Command,
+) error {
+	test := "ss -Hltn | grep -q ':18515 '"
+	if t.CM || c.CM {
+		test = "rdma resource show cm_id | grep -q LISTEN"
+	}
+	listens, err := vm.Start("until " + test + "; do usleep 10000; done")
+	if err != nil {
+		return err
+	}
+	select {
+	case <-listens.Done():
+		return nil
+	case <-listener.Done():
+		err = fmt.Errorf("%s ended before it listened", t.Name)
+	case <-ctx.Done():
+		err = fmt.Errorf("%s did not listen in time", t.Name)
+	}
+	if stop := listens.Signal(syscall.SIGKILL); stop != nil {
+		return stop
+	}
+	return err
+}

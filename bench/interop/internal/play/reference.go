@@ -1,0 +1,46 @@
+package play
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"xroce/bench/interop/internal/cases"
+	"xroce/bench/interop/internal/lab"
+)
+
+// reference runs a case between two Soft-RoCE hosts, the first one in our role.
+func reference(
+	ctx context.Context, p *lab.Pair, t *cases.Tool, c cases.Case,
+) (wrong, output string) {
+	servesAt, other := p.VMs[1], p.VMs[0]
+	if c.Role == cases.WeServe {
+		servesAt, other = other, servesAt
+	}
+	serve, call := t.Reference(c)
+	var ends [2]lab.End
+	defer func() {
+		for _, e := range ends {
+			if e.Done != nil {
+				output += fmt.Sprintf("--- %s\n%s\n", e.Name, strings.TrimSpace(e.Output()))
+			}
+		}
+	}()
+	server, listener, err := lab.InVM(servesAt, "server", serve)
+	if err != nil {
+		return err.Error(), ""
+	}
+	ends[0] = server
+	if err := awaitListener(ctx, servesAt, t, c, listener); err != nil {
+		server.Stop()
+		<-server.Done
+		return err.Error(), ""
+	}
+	if ends[1], _, err = lab.InVM(other, "client", call); err != nil {
+		return err.Error(), ""
+	}
+	if c.Fault == cases.Refused {
+		return turnedAway(ctx, ends), ""
+	}
+	return lab.Finish(ctx, ends), ""
+}

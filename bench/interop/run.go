@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"xroce/bench/interop/internal/cases"
+	"xroce/bench/interop/internal/lab"
+	"xroce/bench/interop/internal/play"
+	"xroce/bench/interop/internal/report"
+)
+
+// runCases runs the cases, prints what came of each, and the verdict at last.
+func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (int, error) {
+	start := time.Now()
+	out := os.Stdout
+	if f.json {
+		out = os.Stderr
+	}
+	var outcomes []cases.Outcome
+	tell := func(o cases.Outcome) {
+		outcomes = append(outcomes, o)
+		fmt.Fprintf(out, "[%d/%d] %s\n", len(outcomes), len(chosen), o.Line())
+	}
+	var traces []cases.Case
+	for _, c := range chosen {
+		if c.Trace {
+			traces = append(traces, c)
+			continue
+		}
+		o := play.Try(ctx, l, c)
+		if o.Verdict == cases.Failed && !o.Damaged && ctx.Err() == nil {
+			fmt.Fprintln(out, o.Line())
+			o = play.Try(ctx, l, c).After(o)
+		}
+		tell(o)
+		if ctx.Err() != nil {
+			return exitFailed, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+	}
+	if err := play.Trace(ctx, l, traces, tell); err != nil {
+		return exitFailed, err
+	}
+	judged := l.Capture.Judge(ctx)
+	fmt.Fprintln(out, judged.Line())
+	outcomes = append(outcomes, judged)
+	if f.keep != "" {
+		if err := l.Keep(f.keep, outcomes); err != nil {
+			return exitFailed, err
+		}
+	}
+	if f.updateDocs {
+		if err := report.Update(outcomes); err != nil {
+			return exitFailed, err
+		}
+	}
+	t := cases.Count(outcomes)
+	if f.json {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(outcomes); err != nil {
+			return exitFailed, err
+		}
+	}
+	for _, o := range outcomes {
+		if o.Verdict == cases.Failed {
+			fmt.Fprintln(out, "failed:", o.Case.Name())
+		}
+	}
+	fmt.Fprintf(out, "interop: %.0f s, %s\n", time.Since(start).Seconds(), l.Image.Name)
+	compared, bytes := cases.Comparisons(outcomes)
+	fmt.Fprintf(out, "interop: %d bytes compared in %d cases of perftest\n", bytes, compared)
+	fmt.Fprintf(out, "interop: %d passed, %d failed, %d skipped\n", t[cases.Passed],
+		t[cases.Failed], t[cases.Skipped])
+	if t[cases.Failed] > 0 {
+		return exitFailed, nil
+	}
+	return exitOK, nil
+}

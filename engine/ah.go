@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -55,15 +56,15 @@ func (d *Device) ReplyVector(grh []byte) (AddressVector, error) {
 // replyFrom chooses the GID from which to answer: the one that the datagram came
 // to, else the first of the same family and scope, of the type of its framing. The
 // VLAN is not in what came; of an address on several it is the first.
-func (d *Device) replyFrom(came wire.Path) (GIDEntry, bool) {
-	ty := GIDRoCEv2
+func (d *Device) replyFrom(came wire.Path) (host.GIDEntry, bool) {
+	ty := host.GIDRoCEv2
 	if came.Framing == wire.FramingV1 {
-		ty = GIDRoCEv1
+		ty = host.GIDRoCEv1
 	}
-	if e, ok := d.gids.find(ty, func(e GIDEntry) bool { return e.GID == came.Dst }); ok {
+	if e, ok := d.gids.Find(ty, func(e host.GIDEntry) bool { return e.GID == came.Dst }); ok {
 		return e, true
 	}
-	return d.gids.find(ty, func(e GIDEntry) bool {
+	return d.gids.Find(ty, func(e host.GIDEntry) bool {
 		g := e.GID
 		return g.IsIPv4() == came.Src.IsIPv4() && g.IsLinkLocal() == came.Src.IsLinkLocal()
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"xroce/bpf"
+	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -30,7 +31,7 @@ type Device struct {
 	direct   bool
 	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
 	maxInlineRecv int
-	gids          gidTable
+	gids          host.GIDTable
 	paths         pathBook      // those that follow a Router
 	failed        chan struct{} // closed when the link is lost
 	events        *eventSource  // of the device and its port
@@ -222,15 +223,15 @@ func (d *Device) AttachMode() string {
 
 // GIDs lists the GIDs of type RoCE v2, each at its index; the zero GID is an empty
 // one. Index 0 is link-local.
-func (d *Device) GIDs() []wire.GID { return d.gids.gids() }
+func (d *Device) GIDs() []wire.GID { return d.gids.GIDs() }
 
 // GIDTable lists the GID table without its empty entries (ibv_query_gid_table). It
 // changes with the addresses of the interface, see roce.EventGIDChange.
-func (d *Device) GIDTable() []GIDEntry { return d.gids.list() }
+func (d *Device) GIDTable() []GIDEntry { return d.gids.Entries() }
 
 // QueryGID returns the entry of the GID table with this index (ibv_query_gid_ex).
 // The error is roce.ErrInvalid when it is empty.
-func (d *Device) QueryGID(index int) (GIDEntry, error) { return d.gids.at(index) }
+func (d *Device) QueryGID(index int) (GIDEntry, error) { return d.gids.At(index) }
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {
@@ -250,7 +251,7 @@ func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() 
 // number, a random first PSN, the GID with this index in GIDTable, and the
 // extensions of QPInit.
 func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
-	e, err := d.gids.at(gidIndex)
+	e, err := d.gids.At(gidIndex)
 	if err != nil {
 		return Endpoint{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"xroce/bpf"
+	"xroce/engine/host"
 	"xroce/roce"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // followRouter keeps the GID table and the paths of connected QPs as the host has
 // it, until the host is closed.
-func (d *Device) followRouter(r Router) {
+func (d *Device) followRouter(r host.Router) {
 	anew := time.NewTicker(followAnew)
 	defer anew.Stop()
 	for {
@@ -73,7 +74,7 @@ func (d *Device) addressesChanged() {
 func (d *Device) followAddresses() (changed bool, err error) {
 	before := d.ownKeys()
 	port := d.host.Port()
-	changed, left := d.gids.update(port)
+	changed, left := d.gids.Update(port)
 	if left > 0 {
 		d.options.Logger.Warn("the GID table is full", "device", port.Name, "left out", left)
 	}
@@ -88,7 +89,7 @@ func (d *Device) followAddresses() (changed bool, err error) {
 			}
 		}
 	}
-	locals := d.gids.locals()
+	locals := d.gids.Addrs()
 	d.queue.mu.Lock()
 	d.queue.setLocal(locals, port.MAC)
 	d.queue.mu.Unlock()
@@ -105,7 +106,7 @@ func (d *Device) followAddresses() (changed bool, err error) {
 // ownKeys are what the XDP program lets through for the GID table.
 func (d *Device) ownKeys() map[bpf.Key]bool {
 	keys := map[bpf.Key]bool{}
-	for _, e := range d.gids.list() {
+	for _, e := range d.gids.Entries() {
 		keys[bpf.MACKey(e.MAC)] = true
 		// Only the unspecified address is none to own, and it has no entry.
 		if key, err := bpf.AddrKey(e.GID.Addr()); err == nil {
@@ -118,9 +119,9 @@ func (d *Device) ownKeys() map[bpf.Key]bool {
 // reroute asks for the first hop of destinations and tells it to the QPs that go
 // there, if it is another one. While the host does not know any, they go on over the
 // old one: it may be back by then, and if not, the retries of the QPs end it.
-func (d *Device) reroute(r Router, destinations []destination) {
+func (d *Device) reroute(r host.Router, destinations []destination) {
 	for _, to := range destinations {
-		from, ok := d.gids.find(GIDRoCEv2, func(e GIDEntry) bool {
+		from, ok := d.gids.Find(host.GIDRoCEv2, func(e host.GIDEntry) bool {
 			return e.GID == to.src && e.VLAN == to.vlan
 		})
 		if !ok {

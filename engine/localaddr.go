@@ -1,6 +1,9 @@
 package engine
 
-import "xroce/roce/wire"
+import (
+	"xroce/engine/host"
+	"xroce/roce/wire"
+)
 
 // Packets pass the addresses of the device twice. The queue pairs of a connection
 // compare with their own address, so it is asked for every packet only when that
@@ -10,7 +13,7 @@ import "xroce/roce/wire"
 
 // isLocal reports whether packets for an address, on this VLAN, are for us.
 func (q *queue) isLocal(gid wire.GID, vlan uint16) bool {
-	_, ok := q.local[localAddr{gid, vlan}]
+	_, ok := q.local[host.Addr{GID: gid, VLAN: vlan}]
 	return ok
 }
 
@@ -23,7 +26,7 @@ func (q *queue) mayLeave(frame []byte) bool {
 
 // setLocal replaces the addresses, and the MAC address under which the QPs reach
 // each other. The caller holds mu.
-func (q *queue) setLocal(addrs map[localAddr]struct{}, mac [6]byte) {
+func (q *queue) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 	for a := range q.local {
 		if _, ok := addrs[a]; !ok {
 			q.lost = true
@@ -39,7 +42,7 @@ func (q *queue) isOwnVLAN(vlan uint16) bool {
 		return true
 	}
 	for a := range q.local {
-		if a.vlan == vlan {
+		if a.VLAN == vlan {
 			return true
 		}
 	}

@@ -3,24 +3,14 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"xroce/bpf"
+	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
 )
-
-// A GroupJoiner is a Host that can have the frames of a multicast group sent to
-// its interface. One that is none gets them anyway.
-type GroupJoiner interface {
-	// Join subscribes to a group, until Leave or Close. The device does not join
-	// a group twice.
-	Join(group netip.Addr) error
-	// Leave ends Join.
-	Leave(group netip.Addr) error
-}
 
 // AttachMulticast lets a QP of type UD receive what is sent to a multicast group
 // (ibv_attach_mcast), an IPv6 or an IPv4-mapped one. The first QP of the device in
@@ -118,7 +108,7 @@ func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
 // own has the packets of a group sent to us, or changes nothing. The caller holds
 // memberships, and not the progress lock: joining waits for the kernel.
 func (d *Device) own(group wire.GID) error {
-	if j, ok := d.host.(GroupJoiner); ok {
+	if j, ok := d.host.(host.GroupJoiner); ok {
 		if err := j.Join(group.Addr()); err != nil {
 			return err
 		}
@@ -151,7 +141,7 @@ func (d *Device) disown(group wire.GID) error {
 			}
 		}
 	}
-	if j, ok := d.host.(GroupJoiner); ok {
+	if j, ok := d.host.(host.GroupJoiner); ok {
 		errs = append(errs, j.Leave(group.Addr()))
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xroce/bpf"
+	"xroce/engine/host"
 	"xroce/xsk"
 	"xroce/xsk/asavie"
 )
@@ -28,24 +29,24 @@ func Open(iface string, o Options) (*Device, error) {
 		return nil, err
 	}
 	o.setDefaults()
-	host, err := openKernelHost(iface)
+	kernel, err := host.Open(iface)
 	if err != nil {
 		return nil, err
 	}
-	port := host.Port()
+	port := kernel.Port()
 	program, err := attach(port, &o)
 	if err != nil {
-		return nil, errors.Join(err, host.Close())
+		return nil, errors.Join(err, kernel.Close())
 	}
 	link, err := openLink(port, &o)
 	if err != nil {
-		return nil, errors.Join(err, program.Close(), host.Close())
+		return nil, errors.Join(err, program.Close(), kernel.Close())
 	}
 	// The program sends nothing here until the socket is registered.
 	if err := program.Register(o.Queue, link.FD()); err != nil {
-		return nil, errors.Join(err, link.Close(), program.Close(), host.Close())
+		return nil, errors.Join(err, link.Close(), program.Close(), kernel.Close())
 	}
-	d, err := openDevice(link, host, program, o)
+	d, err := openDevice(link, kernel, program, o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
@@ -57,7 +58,7 @@ func Open(iface string, o Options) (*Device, error) {
 }
 
 // attach loads the XDP program. The device tells it which addresses are ours.
-func attach(port Port, o *Options) (*bpf.Program, error) {
+func attach(port host.Port, o *Options) (*bpf.Program, error) {
 	program, err := bpf.Attach(port.Index, bpf.Options{Mode: o.Attach})
 	if err != nil {
 		return nil, fmt.Errorf("engine: XDP program on %s: %w", port.Name, err)
@@ -66,7 +67,7 @@ func attach(port Port, o *Options) (*bpf.Program, error) {
 }
 
 // openLink opens the socket of the chosen backend.
-func openLink(port Port, o *Options) (steeredLink, error) {
+func openLink(port host.Port, o *Options) (steeredLink, error) {
 	if o.Backend == BackendAsavie {
 		link, err := asavie.Open(asavie.Config{
 			Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode,

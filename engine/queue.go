@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/capture"
+	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
@@ -73,7 +74,7 @@ type queue struct {
 	groups map[wire.GID][]*QP // members of multicast groups, nil for none
 	raw    map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
 	// local are the addresses of the device. It is replaced and never changed.
-	local map[localAddr]struct{}
+	local map[host.Addr]struct{}
 	// lost says that the device once had an address that is not in local.
 	lost bool
 	// moderated are the CQs whose events may be held back.

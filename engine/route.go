@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -25,13 +26,13 @@ type AddressVector struct {
 // RoCE v1 is not routed. Our own addresses are those of our own MAC address:
 // packets to it do not leave the device.
 func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, error) {
-	from, err := d.gids.at(av.SGIDIndex)
+	from, err := d.gids.At(av.SGIDIndex)
 	switch {
 	case err != nil:
 		return wire.Path{}, err
 	case av.DGID.IsZero():
 		return wire.Path{}, fmt.Errorf("%w: %s is no GID to connect to", roce.ErrInvalid, av.DGID)
-	case av.DGID.IsIPv4() != from.GID.IsIPv4() && !(from.Type == GIDRoCEv1 &&
+	case av.DGID.IsIPv4() != from.GID.IsIPv4() && !(from.Type == host.GIDRoCEv1 &&
 		av.DGID.IsMulticast()):
 		return wire.Path{}, fmt.Errorf("%w: from %s to %s: one is IPv4, the other IPv6; "+
 			"choose another GID index", roce.ErrInvalid, from.GID, av.DGID)
@@ -39,7 +40,7 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 		return wire.Path{}, fmt.Errorf("%w: SL %d is not in 0..7", roce.ErrInvalid, av.SL)
 	}
 	path := wire.Path{
-		Framing: from.framing(), SrcMAC: from.MAC, Src: from.GID, Dst: av.DGID,
+		Framing: framingOf(from), SrcMAC: from.MAC, Src: from.GID, Dst: av.DGID,
 		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
 	}
 	if from.VLAN != 0 {
@@ -58,9 +59,20 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 	return path, to.check(hop)
 }
 
+// framingOf is that of packets from an address.
+func framingOf(e host.GIDEntry) wire.Framing {
+	switch {
+	case e.Type == host.GIDRoCEv1:
+		return wire.FramingV1
+	case e.GID.IsIPv4():
+		return wire.FramingV2IPv4
+	}
+	return wire.FramingV2IPv6
+}
+
 // resolve asks the host.
-func (d *Device) resolve(ctx context.Context, to destination) (hop Hop, err error) {
-	if r, ok := d.host.(Router); ok {
+func (d *Device) resolve(ctx context.Context, to destination) (hop host.Hop, err error) {
+	if r, ok := d.host.(host.Router); ok {
 		return r.ResolveOn(ctx, to.vlan, to.src.Addr(), to.dst.Addr())
 	}
 	hop.MAC, err = d.host.Resolve(ctx, to.src.Addr(), to.dst.Addr())
@@ -79,7 +91,7 @@ func destinationOf(p *wire.Path) destination {
 }
 
 // check refuses a hop that the framing does not allow.
-func (to destination) check(hop Hop) error {
+func (to destination) check(hop host.Hop) error {
 	if to.framing == wire.FramingV1 && hop.Gateway.IsValid() {
 		return fmt.Errorf("%w: %s is behind %s, and RoCE v1 is not routed", roce.ErrInvalid,
 			to.dst, hop.Gateway)
@@ -94,7 +106,7 @@ func (d *Device) knownMAC(to destination) (mac [6]byte, ok bool) {
 	if to.dst.IsMulticast() {
 		return to.dst.MulticastMAC(to.framing), true
 	}
-	if d.gids.has(to.dst, to.vlan) {
+	if d.gids.Has(to.dst, to.vlan) {
 		return d.host.Port().MAC, true
 	}
 	return to.dst.MAC()
@@ -108,22 +120,24 @@ func (d *Device) knownMAC(to destination) (mac [6]byte, ok bool) {
 // on it; without one it is the first of them that has such an address.
 func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
 	to := wire.GIDFromAddr(dst)
-	own := func(e GIDEntry) bool { return e.GID == to && e.inZone(dst.Zone()) }
-	if e, ok := d.gids.find(GIDRoCEv2, own); ok {
+	own := func(e host.GIDEntry) bool { return e.GID == to && inZone(e, dst.Zone()) }
+	if e, ok := d.gids.Find(host.GIDRoCEv2, own); ok {
 		return e.Index, nil
 	}
-	good := func(e GIDEntry) bool {
+	good := func(e host.GIDEntry) bool {
 		return e.GID.IsIPv4() == to.IsIPv4() && e.GID.IsLinkLocal() == to.IsLinkLocal() &&
-			e.inZone(dst.Zone())
+			inZone(e, dst.Zone())
 	}
-	if r, ok := d.host.(Router); ok && !to.IsLinkLocal() {
+	if r, ok := d.host.(host.Router); ok && !to.IsLinkLocal() {
 		vlan, src, err := r.Source(dst.Unmap())
 		if err != nil {
 			return 0, err
 		}
-		good = func(e GIDEntry) bool { return e.GID == wire.GIDFromAddr(src) && e.VLAN == vlan }
+		good = func(e host.GIDEntry) bool {
+			return e.GID == wire.GIDFromAddr(src) && e.VLAN == vlan
+		}
 	}
-	e, ok := d.gids.find(GIDRoCEv2, good)
+	e, ok := d.gids.Find(host.GIDRoCEv2, good)
 	if !ok {
 		return 0, fmt.Errorf("%w: no GID to reach %s from", roce.ErrInvalid, dst)
 	}
@@ -132,6 +146,6 @@ func (d *Device) SourceGID(dst netip.Addr) (index int, err error) {
 
 // inZone reports whether an entry is of the interface that a zone of RFC 4007 names; no
 // zone names all.
-func (e *GIDEntry) inZone(zone string) bool {
+func inZone(e host.GIDEntry, zone string) bool {
 	return zone == "" || zone == e.Netdev || zone == strconv.Itoa(e.Ifindex)
 }

@@ -50,7 +50,7 @@ var guests = []struct {
 	{"github.com/cilium/ebpf", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
 	{"github.com/asavie/xdp", []string{"xsk/asavie", "bench"}},
 	{"github.com/vishvananda/netlink", []string{
-		"xsk/asavie", "xsk/vethpair", "engine", "cmd", "bench",
+		"xsk/asavie", "xsk/vethpair", "engine/host", "cmd", "bench",
 	}},
 	{"github.com/vishvananda/netns", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
 	{"github.com/safchain/ethtool", []string{"xsk/vethpair", "engine", "cmd", "bench"}},

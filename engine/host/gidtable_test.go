@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"errors"
@@ -90,39 +90,39 @@ func TestGIDTableOrder(t *testing.T) {
 // leaves its index empty, and the next one takes the first empty one.
 func TestGIDIndexStays(t *testing.T) {
 	port := Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}, Addrs: addrs("192.0.2.1", "192.0.2.2", "fd00::1")}
-	var table gidTable
-	if changed, left := table.update(port); !changed || left != 0 {
+	var table GIDTable
+	if changed, left := table.Update(port); !changed || left != 0 {
 		t.Fatal(changed, left)
 	}
-	if changed, _ := table.update(port); changed {
+	if changed, _ := table.Update(port); changed {
 		t.Error("the same port changes it")
 	}
 	port.Addrs = addrs("fd00::1", "192.0.2.2")
-	if changed, _ := table.update(port); !changed {
+	if changed, _ := table.Update(port); !changed {
 		t.Error("a removed address changes nothing")
 	}
 	gid := func(a string) wire.GID { return wire.GIDFromAddr(netip.MustParseAddr(a)) }
 	def := wire.LinkLocalGID(port.MAC)
 	if diff := cmp.Diff([]wire.GID{def, {}, gid("192.0.2.2"), gid("fd00::1")},
-		table.gids()); diff != "" {
+		table.GIDs()); diff != "" {
 		t.Error(diff)
 	}
 	for _, index := range []int{1, 1 + GIDTableLen/2, 4, -1, GIDTableLen} {
-		if _, err := table.at(index); !errors.Is(err, roce.ErrInvalid) {
+		if _, err := table.At(index); !errors.Is(err, roce.ErrInvalid) {
 			t.Errorf("index %d: %v", index, err)
 		}
 	}
 	port.Addrs = addrs("fd00::1", "192.0.2.7", "192.0.2.2", "192.0.2.1")
-	table.update(port)
+	table.Update(port)
 	if diff := cmp.Diff([]wire.GID{
 		def, gid("192.0.2.7"), gid("192.0.2.2"), gid("fd00::1"), gid("192.0.2.1"),
-	}, table.gids()); diff != "" {
+	}, table.GIDs()); diff != "" {
 		t.Error(diff)
 	}
 	// Another MAC address makes another default GID, at its index.
 	port.MAC[5] = 9
-	table.update(port)
-	if got := table.gids()[0]; got != wire.LinkLocalGID(port.MAC) {
+	table.Update(port)
+	if got := table.GIDs()[0]; got != wire.LinkLocalGID(port.MAC) {
 		t.Errorf("the default GID is %s", got)
 	}
 }
@@ -133,12 +133,12 @@ func TestDefaultGIDOnce(t *testing.T) {
 	port := Port{MAC: [6]byte{2, 0, 0, 0, 0, 1}}
 	other := [6]byte{2, 0, 0, 0, 0, 2}
 	port.Addrs = []netip.Addr{wire.LinkLocalGID(port.MAC).Addr(), wire.LinkLocalGID(other).Addr()}
-	var table gidTable
+	var table GIDTable
 	for _, mac := range [][6]byte{port.MAC, other, port.MAC} {
 		port.MAC = mac
-		table.update(port)
+		table.Update(port)
 		var got []wire.GID
-		for _, gid := range table.gids() {
+		for _, gid := range table.GIDs() {
 			if !gid.IsZero() {
 				got = append(got, gid)
 			}
@@ -155,15 +155,15 @@ func TestGIDTableFull(t *testing.T) {
 	for i := range gidSlots + 2 {
 		port.Addrs = append(port.Addrs, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
 	}
-	var table gidTable
-	if _, left := table.update(port); left != 3 {
+	var table GIDTable
+	if _, left := table.Update(port); left != 3 {
 		t.Errorf("%d are left out, want 3", left)
 	}
 	port.Addrs = port.Addrs[3:]
-	if _, left := table.update(port); left != 0 {
+	if _, left := table.Update(port); left != 0 {
 		t.Errorf("%d are left out, want none", left)
 	}
-	if !table.has(wire.GIDFromIPv4([4]byte{10, 0, 0, gidSlots + 1}), 0) {
+	if !table.Has(wire.GIDFromIPv4([4]byte{10, 0, 0, gidSlots + 1}), 0) {
 		t.Error("the last address has no entry")
 	}
 }
@@ -172,33 +172,33 @@ func TestGIDTableFull(t *testing.T) {
 // of the port, once each, and those that stayed are where they were.
 func TestGIDTableFollowsAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var table gidTable
+		var table GIDTable
 		addr := rapid.Custom(func(t *rapid.T) netip.Addr {
 			return netip.AddrFrom4([4]byte{10, 0, 0, rapid.Byte().Draw(t, "host") % 16})
 		})
 		for range 4 {
-			before := table.list()
+			before := table.Entries()
 			port := Port{
 				Addrs: rapid.SliceOf(addr).Draw(t, "port"),
 				VLANs: []VLAN{{ID: 5, Addrs: rapid.SliceOf(addr).Draw(t, "VLAN")}},
 			}
-			table.update(port)
-			want := map[localAddr]struct{}{{wire.LinkLocalGID(port.MAC), 0}: {}}
+			table.Update(port)
+			want := map[Addr]struct{}{{wire.LinkLocalGID(port.MAC), 0}: {}}
 			for _, a := range port.Addrs {
-				want[localAddr{wire.GIDFromAddr(a), 0}] = struct{}{}
+				want[Addr{wire.GIDFromAddr(a), 0}] = struct{}{}
 			}
 			for _, a := range port.VLANs[0].Addrs {
-				want[localAddr{wire.GIDFromAddr(a), 5}] = struct{}{}
+				want[Addr{wire.GIDFromAddr(a), 5}] = struct{}{}
 			}
-			if got := table.locals(); !maps.Equal(want, got) {
+			if got := table.Addrs(); !maps.Equal(want, got) {
 				t.Fatalf("%v, want %v", got, want)
 			}
-			if n := len(table.list()); n != 2*len(want) {
+			if n := len(table.Entries()); n != 2*len(want) {
 				t.Fatalf("%d entries for %d addresses", n, len(want))
 			}
 			for _, e := range before {
-				now, err := table.at(e.Index)
-				if _, stays := want[localAddr{e.GID, e.VLAN}]; stays && (err != nil || now != e) {
+				now, err := table.At(e.Index)
+				if _, stays := want[Addr{e.GID, e.VLAN}]; stays && (err != nil || now != e) {
 					t.Fatalf("%+v became %+v (%v)", e, now, err)
 				}
 			}

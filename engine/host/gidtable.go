@@ -1,7 +1,8 @@
-package engine
+package host
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -22,13 +23,27 @@ type gidSlot struct {
 // same reports whether both are the same address on the same network.
 func (s gidSlot) same(o gidSlot) bool { return s.gid == o.gid && s.vlan == o.vlan }
 
-// A gidTable follows the addresses of a port as the kernel's cache does
+// A GIDTable follows the addresses of a port as the kernel's cache does
 // (drivers/infiniband/core/cache.c): an address keeps its index as long as it
 // exists, a removed one leaves its index empty, and a new one gets the first empty
-// index. Index 0 is kept for the default GID. It is safe for concurrent use.
-type gidTable struct {
+// index. Index 0 is kept for the default GID. The zero value is an empty table. It is
+// safe for concurrent use.
+type GIDTable struct {
 	mu    sync.RWMutex
 	slots [gidSlots]gidSlot
+}
+
+// orderedGIDs are the GIDs of addresses, those of IPv4 first.
+func orderedGIDs(addrs []netip.Addr) []wire.GID {
+	var v4, v6 []wire.GID
+	for _, a := range addrs {
+		if gid := wire.GIDFromAddr(a); a.Is4() || a.Is4In6() {
+			v4 = append(v4, gid)
+		} else {
+			v6 = append(v6, gid)
+		}
+	}
+	return append(v4, v6...)
 }
 
 // wanted lists the addresses of a port in the order of the table.
@@ -52,9 +67,9 @@ func (p Port) wanted() []gidSlot {
 	return list
 }
 
-// update makes the table that of the port. It reports whether anything is
+// Update makes the table that of the port. It reports whether anything is
 // different, and for how many addresses there was no room.
-func (t *gidTable) update(p Port) (changed bool, left int) {
+func (t *GIDTable) Update(p Port) (changed bool, left int) {
 	wanted := p.wanted()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +110,8 @@ func (s gidSlot) entry(slot int, ty GIDType) GIDEntry {
 	}
 }
 
-// list returns the entries that are not empty.
-func (t *gidTable) list() (entries []GIDEntry) {
+// Entries returns the entries that are not empty, those of type RoCE v2 first.
+func (t *GIDTable) Entries() (entries []GIDEntry) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, ty := range []GIDType{GIDRoCEv2, GIDRoCEv1} {
@@ -109,9 +124,9 @@ func (t *gidTable) list() (entries []GIDEntry) {
 	return entries
 }
 
-// gids returns the GIDs of type RoCE v2 by index, the zero GID where it is empty,
+// GIDs returns the GIDs of type RoCE v2 by index, the zero GID where it is empty,
 // up to the last that is not.
-func (t *gidTable) gids() []wire.GID {
+func (t *GIDTable) GIDs() []wire.GID {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	list := make([]wire.GID, 0, 8)
@@ -125,8 +140,9 @@ func (t *gidTable) gids() []wire.GID {
 	return list[:last:last]
 }
 
-// at returns the entry with this index.
-func (t *gidTable) at(index int) (GIDEntry, error) {
+// At returns the entry with this index. The error is roce.ErrInvalid when it is empty
+// or not of the table.
+func (t *GIDTable) At(index int) (GIDEntry, error) {
 	if index < 0 || index >= GIDTableLen {
 		return GIDEntry{}, fmt.Errorf("%w: GID index %d, the table has %d", roce.ErrInvalid,
 			index, GIDTableLen)
@@ -143,8 +159,9 @@ func (t *gidTable) at(index int) (GIDEntry, error) {
 	return s.entry(index-gidSlots, GIDRoCEv1), nil
 }
 
-// find returns the first entry of a type that is good, false for none.
-func (t *gidTable) find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
+// Find returns the first entry of a type that is good, false for none. The table is
+// locked meanwhile: good must not use it.
+func (t *GIDTable) Find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for i, s := range t.slots {
@@ -155,26 +172,26 @@ func (t *gidTable) find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
 	return GIDEntry{}, false
 }
 
-// has reports whether an address is in the table, on this VLAN.
-func (t *gidTable) has(gid wire.GID, vlan uint16) bool {
-	_, ok := t.find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == gid && e.VLAN == vlan })
+// Has reports whether an address is in the table, on this VLAN.
+func (t *GIDTable) Has(gid wire.GID, vlan uint16) bool {
+	_, ok := t.Find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == gid && e.VLAN == vlan })
 	return ok
 }
 
-// A localAddr is an address of the device with the VLAN that it is on.
-type localAddr struct {
-	gid  wire.GID
-	vlan uint16
+// An Addr is an address of a port with the VLAN that it is on.
+type Addr struct {
+	GID  wire.GID
+	VLAN uint16 // ID, 0 for none
 }
 
-// locals are the addresses of the table as the queue looks them up.
-func (t *gidTable) locals() map[localAddr]struct{} {
+// Addrs lists the addresses of the table. The map is the caller's.
+func (t *GIDTable) Addrs() map[Addr]struct{} {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	m := map[localAddr]struct{}{}
+	m := map[Addr]struct{}{}
 	for _, s := range t.slots {
 		if s != (gidSlot{}) {
-			m[localAddr{s.gid, s.vlan}] = struct{}{}
+			m[Addr{s.gid, s.vlan}] = struct{}{}
 		}
 	}
 	return m

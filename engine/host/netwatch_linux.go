@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"errors"
@@ -42,12 +42,12 @@ func watchNet(index int) (*netWatch, error) {
 	// Listen first and look then, so that nothing happens unseen in between.
 	socket, err := nl.Subscribe(unix.NETLINK_ROUTE, netGroups...)
 	if err != nil {
-		return nil, fmt.Errorf("engine: rtnetlink notifications: %w", err)
+		return nil, fmt.Errorf("host: rtnetlink notifications: %w", err)
 	}
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		socket.Close()
-		return nil, fmt.Errorf("engine: rtnetlink: %w", err)
+		return nil, fmt.Errorf("host: rtnetlink: %w", err)
 	}
 	w := &netWatch{
 		index: index, socket: socket, handle: handle, states: make(chan bool),
@@ -219,7 +219,7 @@ func (w *netWatch) tell(up bool) {
 func (w *netWatch) askUp() (up bool, err error) {
 	link, err := w.handle.LinkByIndex(w.index)
 	if err != nil {
-		return false, fmt.Errorf("engine: interface %d: %w", w.index, err)
+		return false, fmt.Errorf("host: interface %d: %w", w.index, err)
 	}
 	return running(link.Attrs().RawFlags), nil
 }

@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"context"
@@ -19,13 +19,13 @@ const (
 
 // Resolve implements Host with the kernel's routes and neighbour table, so that
 // ARP, ND, static entries and routers work as for everybody else.
-func (h *kernelHost) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
+func (h *Kernel) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, error) {
 	hop, err := h.ResolveOn(ctx, 0, src, dst)
 	return hop.MAC, err
 }
 
 // ResolveOn implements Router.
-func (h *kernelHost) ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (
+func (h *Kernel) ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (
 	Hop, error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -55,14 +55,14 @@ func (h *kernelHost) ResolveOn(ctx context.Context, vlan uint16, src, dst netip.
 }
 
 // noNeighbour is the error of a next hop that does not answer.
-func (h *kernelHost) noNeighbour(via neighbourKey, dst netip.Addr) error {
+func (h *Kernel) noNeighbour(via neighbourKey, dst netip.Addr) error {
 	name := h.nameOf(via.ifindex)
 	return fmt.Errorf("%w: %s on %s; is the peer up, and in the same network? try: "+
 		"ping -I %s %s", ErrNoNeighbour, via.addr, name, name, dst)
 }
 
 // Lookup implements Router.
-func (h *kernelHost) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
+func (h *Kernel) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
 	via, gateway, err := h.nextHop(vlan, src, dst)
 	if err != nil {
 		return Hop{}, err
@@ -81,7 +81,7 @@ func (h *kernelHost) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
 
 // nextHop is the neighbour to which a packet goes first; gateway is its address
 // when it is not the destination.
-func (h *kernelHost) nextHop(vlan uint16, src, dst netip.Addr) (
+func (h *Kernel) nextHop(vlan uint16, src, dst netip.Addr) (
 	via neighbourKey, gateway netip.Addr, err error,
 ) {
 	index, err := h.ifindexOf(vlan)
@@ -100,12 +100,12 @@ func (h *kernelHost) nextHop(vlan uint16, src, dst netip.Addr) (
 		return err
 	})
 	if err != nil {
-		return via, gateway, fmt.Errorf("engine: no route from %s to %s by %s: %w",
+		return via, gateway, fmt.Errorf("host: no route from %s to %s by %s: %w",
 			src, dst, h.nameOf(index), err)
 	}
 	for _, r := range routes {
 		if r.LinkIndex != index {
-			return via, gateway, fmt.Errorf("engine: the route to %s does not leave by %s",
+			return via, gateway, fmt.Errorf("host: the route to %s does not leave by %s",
 				dst, h.nameOf(index))
 		}
 		if gw, ok := gatewayOf(r); ok && gw != dst {
@@ -126,14 +126,14 @@ func gatewayOf(r netlink.Route) (netip.Addr, bool) {
 }
 
 // Source implements Router.
-func (h *kernelHost) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error) {
+func (h *Kernel) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error) {
 	var routes []netlink.Route
 	err = h.ask(func(handle *netlink.Handle) (err error) {
 		routes, err = handle.RouteGet(dst.AsSlice())
 		return err
 	})
 	if err != nil {
-		return 0, src, fmt.Errorf("engine: no route to %s: %w", dst, err)
+		return 0, src, fmt.Errorf("host: no route to %s: %w", dst, err)
 	}
 	for _, r := range routes {
 		src, ok := netip.AddrFromSlice(r.Src)
@@ -142,12 +142,12 @@ func (h *kernelHost) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err er
 			return vlan, src.Unmap(), nil
 		}
 	}
-	return 0, src, fmt.Errorf("engine: the route to %s does not leave by %s", dst,
+	return 0, src, fmt.Errorf("host: the route to %s does not leave by %s", dst,
 		h.Port().Name)
 }
 
 // ifindexOf is the interface of a VLAN.
-func (h *kernelHost) ifindexOf(vlan uint16) (int, error) {
+func (h *Kernel) ifindexOf(vlan uint16) (int, error) {
 	port := h.Port()
 	if vlan == 0 {
 		return port.Index, nil
@@ -157,11 +157,11 @@ func (h *kernelHost) ifindexOf(vlan uint16) (int, error) {
 			return v.Index, nil
 		}
 	}
-	return 0, fmt.Errorf("engine: %s has no VLAN %d any more", port.Name, vlan)
+	return 0, fmt.Errorf("host: %s has no VLAN %d any more", port.Name, vlan)
 }
 
 // vlanOf is the VLAN of an interface, if it is the port or on it.
-func (h *kernelHost) vlanOf(index int) (vlan uint16, ok bool) {
+func (h *Kernel) vlanOf(index int) (vlan uint16, ok bool) {
 	port := h.Port()
 	if index == port.Index {
 		return 0, true
@@ -175,7 +175,7 @@ func (h *kernelHost) vlanOf(index int) (vlan uint16, ok bool) {
 }
 
 // nameOf is the name of the port or of a VLAN on it.
-func (h *kernelHost) nameOf(index int) string {
+func (h *Kernel) nameOf(index int) string {
 	port := h.Port()
 	for _, v := range port.VLANs {
 		if v.Index == index {
@@ -188,7 +188,7 @@ func (h *kernelHost) nameOf(index int) string {
 // probe makes the kernel resolve a neighbour, or find out whether it is still
 // there, as if it had a packet for it (kernel net/core/neighbour.c v6.18 neigh_add,
 // NTF_USE).
-func (h *kernelHost) probe(via neighbourKey) error {
+func (h *Kernel) probe(via neighbourKey) error {
 	err := h.ask(func(handle *netlink.Handle) error {
 		return handle.NeighSet(&netlink.Neigh{
 			LinkIndex: via.ifindex, Family: family(via.addr), IP: via.addr.AsSlice(),
@@ -196,7 +196,7 @@ func (h *kernelHost) probe(via neighbourKey) error {
 		})
 	})
 	if err != nil && !errors.Is(err, errClosed) {
-		err = fmt.Errorf("engine: asking for neighbour %s: %w", via.addr, err)
+		err = fmt.Errorf("host: asking for neighbour %s: %w", via.addr, err)
 	}
 	return err
 }

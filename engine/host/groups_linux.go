@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"errors"
@@ -24,11 +24,11 @@ func openGroupSockets(port Port) (*groupSockets, error) {
 	g := &groupSockets{port: port, v4: -1, v6: -1}
 	var err error
 	if g.v4, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		return nil, fmt.Errorf("engine: socket for IPv4 groups: %w", err)
+		return nil, fmt.Errorf("host: socket for IPv4 groups: %w", err)
 	}
 	g.v6, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // a kernel without IPv6
-		return nil, errors.Join(fmt.Errorf("engine: socket for IPv6 groups: %w", err), g.close())
+		return nil, errors.Join(fmt.Errorf("host: socket for IPv6 groups: %w", err), g.close())
 	}
 	return g, nil
 }
@@ -45,7 +45,7 @@ func (g *groupSockets) join(group netip.Addr) error {
 		err = fmt.Errorf("%w; raise it with: sysctl net.core.optmem_max=1048576", err)
 	}
 	if err != nil {
-		return fmt.Errorf("engine: %s cannot join %s: %w", g.port.Name, group, err)
+		return fmt.Errorf("host: %s cannot join %s: %w", g.port.Name, group, err)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (g *groupSockets) join(group netip.Addr) error {
 // leave ends join.
 func (g *groupSockets) leave(group netip.Addr) error {
 	if err := g.set(group, unix.IP_DROP_MEMBERSHIP, unix.IPV6_LEAVE_GROUP); err != nil {
-		return fmt.Errorf("engine: %s cannot leave %s: %w", g.port.Name, group, err)
+		return fmt.Errorf("host: %s cannot leave %s: %w", g.port.Name, group, err)
 	}
 	return nil
 }

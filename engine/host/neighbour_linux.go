@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func (t *neighbourTable) load(handle *netlink.Handle) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("engine: neighbours: %w", err)
+			return fmt.Errorf("host: neighbours: %w", err)
 		}
 		for i := range list {
 			if k, n, ok := usable(&list[i]); ok {

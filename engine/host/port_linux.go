@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 func ReadPort(index int) (Port, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return Port{}, fmt.Errorf("engine: rtnetlink: %w", err)
+		return Port{}, fmt.Errorf("host: rtnetlink: %w", err)
 	}
 	defer handle.Close()
 	return readPort(handle, index)
@@ -44,7 +44,7 @@ func disturbed(err error) bool { return errors.Is(err, netlink.ErrDumpInterrupte
 func readPort(handle *netlink.Handle, index int) (Port, error) {
 	link, err := handle.LinkByIndex(index)
 	if err != nil {
-		return Port{}, fmt.Errorf("engine: interface %d: %w", index, err)
+		return Port{}, fmt.Errorf("host: interface %d: %w", index, err)
 	}
 	attrs := link.Attrs()
 	port := Port{
@@ -61,7 +61,7 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 		return err
 	})
 	if err != nil {
-		return Port{}, fmt.Errorf("engine: interfaces: %w", err)
+		return Port{}, fmt.Errorf("host: interfaces: %w", err)
 	}
 	port.VLANs, err = readVLANs(handle, links, index)
 	return port, err
@@ -77,7 +77,7 @@ func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) 
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: addresses of %s: %w", link.Attrs().Name, err)
+		return nil, fmt.Errorf("host: addresses of %s: %w", link.Attrs().Name, err)
 	}
 	var addrs []netip.Addr
 	for _, a := range list {

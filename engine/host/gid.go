@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"fmt"
@@ -37,20 +37,9 @@ type GIDEntry struct {
 	MAC     [6]byte // of that interface
 }
 
-// framing is that of packets from the entry.
-func (e *GIDEntry) framing() wire.Framing {
-	switch {
-	case e.Type == GIDRoCEv1:
-		return wire.FramingV1
-	case e.GID.IsIPv4():
-		return wire.FramingV2IPv4
-	}
-	return wire.FramingV2IPv6
-}
-
 // Size and places of the GID table.
 const (
-	// gidSlots is how many addresses a device has room for.
+	// gidSlots is how many addresses a table has room for.
 	gidSlots = 128
 	// GIDTableLen is the length of the GID table. The entries of type RoCE v2
 	// fill its first half in the order that Soft-RoCE has, and index
@@ -62,14 +51,14 @@ const (
 // would have, as Linux orders them: the default GID, made from the MAC address,
 // then the IPv4 addresses, the IPv6 addresses, and those of the VLAN interfaces.
 func (p Port) GIDTable() []GIDEntry {
-	var t gidTable
-	t.update(p)
-	return t.list()
+	var t GIDTable
+	t.Update(p)
+	return t.Entries()
 }
 
 // GIDs lists those of type RoCE v2, each at its index.
 func (p Port) GIDs() []wire.GID {
-	var t gidTable
-	t.update(p)
-	return t.gids()
+	var t GIDTable
+	t.Update(p)
+	return t.GIDs()
 }

@@ -1,0 +1,106 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// A Kernel is the host of an interface of this machine: it asks the kernel, in the
+// network namespace that it was opened in. Its methods are safe for concurrent use.
+type Kernel struct {
+	mu     sync.Mutex // of handle
+	handle *netlink.Handle
+	closed bool
+
+	watch  *netWatch
+	groups *groupSockets
+}
+
+var (
+	_ Router      = (*Kernel)(nil)
+	_ PortWatcher = (*Kernel)(nil)
+	_ GroupJoiner = (*Kernel)(nil)
+)
+
+// Open finds an interface of the thread's network namespace by its name and begins to
+// follow it. It needs no privilege; Lookup and Resolve need CAP_NET_ADMIN to have a
+// neighbour resolved that the kernel does not know. What it returns may be used in any
+// namespace, and the caller closes it.
+func Open(iface string) (*Kernel, error) {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("host: rtnetlink: %w", err)
+	}
+	h := &Kernel{handle: handle}
+	if err := h.open(iface); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// open opens the rest; Close closes what it opened, also when it fails.
+func (h *Kernel) open(iface string) error {
+	link, err := h.handle.LinkByName(iface)
+	if err != nil {
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			err = fmt.Errorf("there is no such interface; ip link lists them: %w", err)
+		}
+		return fmt.Errorf("host: interface %s: %w", iface, err)
+	}
+	if len(link.Attrs().HardwareAddr) != len(Port{}.MAC) {
+		return fmt.Errorf("host: %s is no Ethernet interface (%s)", iface, link.Attrs().EncapType)
+	}
+	if h.watch, err = watchNet(link.Attrs().Index); err != nil {
+		return err
+	}
+	h.groups, err = openGroupSockets(h.Port())
+	return err
+}
+
+// Port implements Host. It answers from a copy, without asking the kernel.
+func (h *Kernel) Port() Port { return h.watch.port() }
+
+// Close implements Host: it leaves all groups, and closes what PortStates and Changes
+// return. It is idempotent.
+func (h *Kernel) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.closed = true
+		h.handle.Close()
+	}
+	if h.watch != nil {
+		h.watch.close()
+	}
+	if h.groups != nil {
+		return h.groups.close()
+	}
+	return nil
+}
+
+// ask uses the handle, which is not safe for concurrent use, while it is open.
+func (h *Kernel) ask(f func(*netlink.Handle) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errClosed
+	}
+	return f(h.handle)
+}
+
+// Join implements GroupJoiner.
+func (h *Kernel) Join(group netip.Addr) error { return h.groups.join(group) }
+
+// Leave implements GroupJoiner.
+func (h *Kernel) Leave(group netip.Addr) error { return h.groups.leave(group) }
+
+// PortStates implements PortWatcher.
+func (h *Kernel) PortStates() <-chan bool { return h.watch.states }
+
+// Changes implements Router.
+func (h *Kernel) Changes() <-chan struct{} { return h.watch.changes }

@@ -8,6 +8,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine/host"
+	"xroce/engine/internal/pathtable"
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -32,11 +33,12 @@ type Device struct {
 	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
 	maxInlineRecv int
 	gids          host.GIDTable
-	paths         pathBook      // those that follow a Router
-	failed        chan struct{} // closed when the link is lost
-	events        *eventSource  // of the device and its port
-	paging        paging
-	async         asyncEvents
+	// paths has the connected QPs by destination, nil when the host is no Router.
+	paths  *pathtable.Table[*QP]
+	failed chan struct{} // closed when the link is lost
+	events *eventSource  // of the device and its port
+	paging paging
+	async  asyncEvents
 
 	// channels are the open completion channels, nil after Close.
 	channels struct {
@@ -82,7 +84,6 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 		d.keys.SetWindows2A()
 	}
 	d.async.init()
-	d.paths.init()
 	d.channels.open = map[*CompChannel]struct{}{}
 	d.queue.onFail, d.queue.paging = d.fail, &d.paging
 	if _, err := d.followAddresses(); err != nil {
@@ -92,7 +93,7 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 		d.watching.Go(func() { d.followPort(w) })
 	}
 	if r, ok := host.(Router); ok {
-		d.paths.follow = true
+		d.paths = pathtable.New[*QP]()
 		d.watching.Go(func() { d.followRouter(r) })
 	}
 	if !o.Direct {

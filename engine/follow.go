@@ -6,6 +6,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine/host"
+	"xroce/engine/internal/pathtable"
 	"xroce/roce"
 )
 
@@ -33,12 +34,12 @@ func (d *Device) followRouter(r host.Router) {
 				return
 			}
 			d.addressesChanged()
-			d.reroute(r, d.paths.all())
+			d.reroute(r, d.paths.Destinations())
 			d.pause(followPause)
-		case <-d.paths.fresh:
-			d.reroute(r, d.paths.unchecked())
+		case <-d.paths.Added():
+			d.reroute(r, d.paths.Unlisted())
 		case <-anew.C:
-			d.reroute(r, d.paths.all())
+			d.reroute(r, d.paths.Destinations())
 		}
 	}
 }
@@ -116,26 +117,48 @@ func (d *Device) ownKeys() map[bpf.Key]bool {
 	return keys
 }
 
+// followPath notes where a QP goes now, for reroute; one without an address vector goes
+// nowhere. The destination of datagrams is not the QP's. The caller holds the progress
+// lock.
+func (d *Device) followPath(q *QP) {
+	if d.paths == nil || q.Type() == roce.TypeUD {
+		return
+	}
+	path := q.machine.Attr().Path
+	if path.Framing == 0 {
+		d.paths.Remove(q)
+		return
+	}
+	d.paths.Add(q, pathtable.DestinationOf(&path))
+}
+
+// forgetPath ends followPath. The caller holds the progress lock.
+func (d *Device) forgetPath(q *QP) {
+	if d.paths != nil {
+		d.paths.Remove(q)
+	}
+}
+
 // reroute asks for the first hop of destinations and tells it to the QPs that go
 // there, if it is another one. While the host does not know any, they go on over the
 // old one: it may be back by then, and if not, the retries of the QPs end it.
-func (d *Device) reroute(r host.Router, destinations []destination) {
+func (d *Device) reroute(r host.Router, destinations []pathtable.Destination) {
 	for _, to := range destinations {
 		from, ok := d.gids.Find(host.GIDRoCEv2, func(e host.GIDEntry) bool {
-			return e.GID == to.src && e.VLAN == to.vlan
+			return e.GID == to.Src && e.VLAN == to.VLAN
 		})
 		if !ok {
 			continue
 		}
 		mac, known := d.knownMAC(to)
 		if !known {
-			hop, err := r.Lookup(to.vlan, to.src.Addr(), to.dst.Addr())
-			if err != nil || to.check(hop) != nil {
+			hop, err := r.Lookup(to.VLAN, to.Src.Addr(), to.Dst.Addr())
+			if err != nil || checkHop(to, hop) != nil {
 				continue
 			}
 			mac = hop.MAC
 		}
-		for _, qp := range d.paths.to(to) {
+		for _, qp := range d.paths.Users(to) {
 			qp.reroute(to, from.MAC, mac)
 		}
 	}
@@ -143,14 +166,14 @@ func (d *Device) reroute(r host.Router, destinations []destination) {
 
 // reroute takes over the MAC addresses of its path, unless it goes elsewhere by
 // now. The peer's next packet or its own next timeout sends over the new one.
-func (q *QP) reroute(to destination, src, dst [6]byte) {
+func (q *QP) reroute(to pathtable.Destination, src, dst [6]byte) {
 	queue := q.device.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	path := q.machine.Attr().Path
-	if q.closed || !q.device.paths.goes(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
+	if q.closed || !q.device.paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
 		return
 	}
-	// It has an address vector, or it would not be in the path book.
+	// It has an address vector, or it would not be in the path table.
 	_ = q.machine.Reroute(src, dst)
 }

@@ -77,7 +77,7 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	}
 	err := q.machine.Modify(queue.clock.Now(), a, mask)
 	if err == nil {
-		q.device.paths.enter(q)
+		q.device.followPath(q)
 	}
 	queue.touched(q)
 	queue.wake()
@@ -152,7 +152,7 @@ func (q *QP) close() (empty []wire.GID) {
 	queue.detachRaw(q)
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
-	q.device.paths.remove(q)
+	q.device.forgetPath(q)
 	q.device.async.forget(q.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)

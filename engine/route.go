@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"xroce/engine/host"
+	"xroce/engine/internal/pathtable"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -46,7 +47,7 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 	if from.VLAN != 0 {
 		path.Tagged, path.VLAN = true, wire.VLANTag(from.VLAN, av.SL)
 	}
-	to := destinationOf(&path)
+	to := pathtable.DestinationOf(&path)
 	if mac, ok := d.knownMAC(to); ok {
 		path.DstMAC = mac
 		return path, nil
@@ -56,7 +57,7 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 		return wire.Path{}, err
 	}
 	path.DstMAC = hop.MAC
-	return path, to.check(hop)
+	return path, checkHop(to, hop)
 }
 
 // framingOf is that of packets from an address.
@@ -71,30 +72,19 @@ func framingOf(e host.GIDEntry) wire.Framing {
 }
 
 // resolve asks the host.
-func (d *Device) resolve(ctx context.Context, to destination) (hop host.Hop, err error) {
+func (d *Device) resolve(ctx context.Context, to pathtable.Destination) (hop host.Hop, err error) {
 	if r, ok := d.host.(host.Router); ok {
-		return r.ResolveOn(ctx, to.vlan, to.src.Addr(), to.dst.Addr())
+		return r.ResolveOn(ctx, to.VLAN, to.Src.Addr(), to.Dst.Addr())
 	}
-	hop.MAC, err = d.host.Resolve(ctx, to.src.Addr(), to.dst.Addr())
+	hop.MAC, err = d.host.Resolve(ctx, to.Src.Addr(), to.Dst.Addr())
 	return hop, err
 }
 
-// A destination is what the first hop of a path depends on.
-type destination struct {
-	framing  wire.Framing
-	vlan     uint16 // ID, 0 for none
-	src, dst wire.GID
-}
-
-func destinationOf(p *wire.Path) destination {
-	return destination{p.Framing, p.VLANID(), p.Src, p.Dst}
-}
-
-// check refuses a hop that the framing does not allow.
-func (to destination) check(hop host.Hop) error {
-	if to.framing == wire.FramingV1 && hop.Gateway.IsValid() {
+// checkHop refuses a hop that the framing does not allow.
+func checkHop(to pathtable.Destination, hop host.Hop) error {
+	if to.Framing == wire.FramingV1 && hop.Gateway.IsValid() {
 		return fmt.Errorf("%w: %s is behind %s, and RoCE v1 is not routed", roce.ErrInvalid,
-			to.dst, hop.Gateway)
+			to.Dst, hop.Gateway)
 	}
 	return nil
 }
@@ -102,14 +92,14 @@ func (to destination) check(hop host.Hop) error {
 // knownMAC returns the MAC address that needs no neighbour: of a group, of the
 // device itself, and of a default GID, which is made from it (kernel
 // drivers/infiniband/core/verbs.c, ib_resolve_unicast_gid_dmac).
-func (d *Device) knownMAC(to destination) (mac [6]byte, ok bool) {
-	if to.dst.IsMulticast() {
-		return to.dst.MulticastMAC(to.framing), true
+func (d *Device) knownMAC(to pathtable.Destination) (mac [6]byte, ok bool) {
+	if to.Dst.IsMulticast() {
+		return to.Dst.MulticastMAC(to.Framing), true
 	}
-	if d.gids.Has(to.dst, to.vlan) {
+	if d.gids.Has(to.Dst, to.VLAN) {
 		return d.host.Port().MAC, true
 	}
-	return to.dst.MAC()
+	return to.Dst.MAC()
 }
 
 // SourceGID chooses the GID from which to reach an address, by its index in

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"xroce/engine/internal/notify"
 	"xroce/roce"
 )
 
@@ -32,7 +33,7 @@ type CompChannel struct {
 	acked   sync.Cond // an event was acknowledged, or the channel closed
 	first   *CQ       // those with events, in the order of their turns
 	last    *CQ
-	signal  signal
+	signal  notify.Signal
 	cqs     int // attached
 	closed  bool
 	adapter chan *CQ
@@ -41,13 +42,13 @@ type CompChannel struct {
 
 // CreateCompChannel makes a completion channel, to be given to CreateCQ.
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
-	c := &CompChannel{device: d, done: make(chan struct{}), signal: newSignal()}
+	c := &CompChannel{device: d, done: make(chan struct{}), signal: notify.New()}
 	c.acked.L = &c.mu
-	if err := c.signal.open(0); err != nil {
+	if err := c.signal.Open(0); err != nil {
 		return nil, err
 	}
 	if err := d.addChannel(c); err != nil {
-		return nil, errors.Join(err, c.signal.close())
+		return nil, errors.Join(err, c.signal.Close())
 	}
 	return c, nil
 }
@@ -57,7 +58,7 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 func (c *CompChannel) FD() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.signal.fd
+	return c.signal.FD()
 }
 
 // PollEvent takes an event if there is one and returns its CQ, nil when there
@@ -74,9 +75,9 @@ func (c *CompChannel) PollEvent() *CQ {
 	if cq.due--; cq.due > 0 {
 		c.link(cq)
 	}
-	c.signal.lower(1)
+	c.signal.Lower(1)
 	if c.first != nil {
-		c.signal.again()
+		c.signal.Wake()
 	}
 	return cq
 }
@@ -102,7 +103,7 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 			continue
 		}
 		select {
-		case <-c.signal.some:
+		case <-c.signal.Ready():
 		case <-c.done:
 		case <-c.device.failed:
 		case <-ctx.Done():
@@ -146,7 +147,7 @@ func (c *CompChannel) run() {
 		cq := c.PollEvent()
 		if cq == nil {
 			select {
-			case <-c.signal.some:
+			case <-c.signal.Ready():
 				continue
 			case <-c.done:
 				return
@@ -183,7 +184,7 @@ func (c *CompChannel) close() error {
 	c.closed = true
 	close(c.done)
 	c.acked.Broadcast()
-	err := c.signal.close()
+	err := c.signal.Close()
 	c.mu.Unlock()
 	c.running.Wait()
 	c.device.removeChannel(c)
@@ -210,7 +211,7 @@ func (c *CompChannel) detach(cq *CQ) {
 	cq.detached = true
 	if cq.due > 0 {
 		c.unlink(cq)
-		c.signal.lower(cq.due)
+		c.signal.Lower(cq.due)
 		cq.due = 0
 	}
 	for cq.taken > 0 && !c.closed {
@@ -242,7 +243,7 @@ func (c *CompChannel) raise(cq *CQ) {
 	if cq.due++; cq.due == 1 {
 		c.link(cq)
 	}
-	c.signal.raise()
+	c.signal.Raise()
 }
 
 // link puts a CQ with events at the end.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"xroce/engine/internal/notify"
 	"xroce/roce"
 )
 
@@ -25,7 +26,7 @@ type asyncEvents struct {
 	mu      sync.Mutex
 	sources list.List // of *eventSource, those with events
 	waiting int       // events in all
-	signal  signal
+	signal  notify.Signal
 	closed  bool
 	done    chan struct{} // closed with the device
 	adapter chan AsyncEvent
@@ -42,7 +43,7 @@ type eventSource struct {
 }
 
 func (a *asyncEvents) init() {
-	a.signal, a.done = newSignal(), make(chan struct{})
+	a.signal, a.done = notify.New(), make(chan struct{})
 }
 
 // raise notes that e happened, for whoever reads the device's events. It never
@@ -90,7 +91,7 @@ func (a *asyncEvents) raise(place **eventSource, e AsyncEvent) {
 		s.element = a.sources.PushBack(s)
 	}
 	a.waiting++
-	a.signal.raise()
+	a.signal.Raise()
 }
 
 // take returns the oldest event of the source whose turn it is.
@@ -110,9 +111,9 @@ func (a *asyncEvents) take() (AsyncEvent, bool) {
 	} else {
 		a.sources.MoveToBack(s.element)
 	}
-	a.signal.lower(1)
+	a.signal.Lower(1)
 	if a.waiting--; a.waiting > 0 {
-		a.signal.again()
+		a.signal.Wake()
 	}
 	return e, true
 }
@@ -129,7 +130,7 @@ func (a *asyncEvents) forget(s *eventSource) {
 	}
 	a.sources.Remove(s.element)
 	a.waiting -= len(s.types)
-	a.signal.lower(len(s.types))
+	a.signal.Lower(len(s.types))
 	s.element, s.types = nil, nil
 }
 
@@ -139,7 +140,7 @@ func (a *asyncEvents) close() error {
 	a.closed, a.waiting = true, 0
 	a.sources.Init()
 	close(a.done)
-	err := a.signal.close()
+	err := a.signal.Close()
 	a.mu.Unlock()
 	a.running.Wait()
 	return err
@@ -152,7 +153,7 @@ func (a *asyncEvents) run() {
 		e, ok := a.take()
 		if !ok {
 			select {
-			case <-a.signal.some:
+			case <-a.signal.Ready():
 				continue
 			case <-a.done:
 				return
@@ -182,12 +183,12 @@ func (d *Device) EventFD() (int, error) {
 	if a.closed {
 		return -1, errClosed
 	}
-	if a.signal.fd < 0 {
-		if err := a.signal.open(a.waiting); err != nil {
+	if a.signal.FD() < 0 {
+		if err := a.signal.Open(a.waiting); err != nil {
 			return -1, err
 		}
 	}
-	return a.signal.fd, nil
+	return a.signal.FD(), nil
 }
 
 // Events returns a channel of the device's asynchronous events, which Close

@@ -206,8 +206,8 @@ func TestWakeUpIsPassedOn(t *testing.T) {
 		d.raise(AsyncEvent{Type: roce.EventPortErr})
 	}
 	for i := range 2 {
-		for name, some := range map[string]chan struct{}{
-			"channel": c.signal.some, "device": d.async.signal.some,
+		for name, some := range map[string]<-chan struct{}{
+			"channel": c.signal.Ready(), "device": d.async.signal.Ready(),
 		} {
 			select {
 			case <-some:

@@ -291,7 +291,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 		return
 	}
 	deadline, armed := q.nextDeadline()
-	blocked := !q.ready.empty() || q.link.Pending()
+	blocked := !q.ready.Empty() || q.link.Pending()
 	if err := q.link.Wait(sleepTime(q.now(), deadline, armed, blocked)); err != nil {
 		q.linkError(err)
 	}

@@ -51,8 +51,9 @@
 // lowest latency, and nothing moves in between, no answer and no
 // retransmission.
 //
-// QPs of one queue share it byte by byte, and those that answer go first; see
-// turns. What a QP sends to another one of the same device never meets the link.
+// QPs of one queue share it byte by byte, and those that answer go first: deficit
+// round robin, see package engine/internal/sched. What a QP sends to another one of
+// the same device never meets the link.
 //
 // # Events
 //

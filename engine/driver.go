@@ -62,7 +62,7 @@ func (d *driver) run() {
 		q.mu.Lock()
 		worked := q.progress()
 		deadline, armed := q.nextDeadline()
-		blocked := !q.ready.empty() || q.link.Pending()
+		blocked := !q.ready.Empty() || q.link.Pending()
 		now := q.now()
 		q.mu.Unlock()
 		switch {

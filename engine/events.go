@@ -56,7 +56,7 @@ func (d *Device) raise(e AsyncEvent) {
 		if e.QP.closed {
 			return
 		}
-		place = &e.QP.events
+		place = &e.QP.control.events
 	case e.CQ != nil:
 		if e.CQ.closed {
 			return

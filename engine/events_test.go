@@ -41,13 +41,16 @@ func readable(t *testing.T, fd int) bool {
 	}
 }
 
+// newIdleQP returns a QP that has nothing but events.
+func newIdleQP() *QP { return &QP{control: &qpControl{}} }
+
 // TestEventsAgainstModel raises, takes and closes at random. The model keeps
 // what must still come of each object, in order.
 func TestEventsAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	d := newEvents(t)
 	var fd int
-	qps := []*QP{{}, {}, {}}
+	qps := []*QP{newIdleQP(), newIdleQP(), newIdleQP()}
 	cqs := []*CQ{{}, {}}
 	model := map[AsyncEvent][]roce.Event{}
 	left := func() (n int) {
@@ -74,10 +77,10 @@ func TestEventsAgainstModel(t *testing.T) {
 		case 3:
 			if qp := about.QP; qp != nil {
 				qp.closed = true
-				d.async.forget(qp.events)
+				d.async.forget(qp.control.events)
 				d.raise(AsyncEvent{Type: roce.EventQPFatal, QP: qp})
 				delete(model, about)
-				qps[slices.Index(qps, qp)] = &QP{}
+				qps[slices.Index(qps, qp)] = newIdleQP()
 			}
 		default:
 			e, ok := d.PollEvent()
@@ -130,7 +133,7 @@ func TestEventsChannel(t *testing.T) {
 	d := newEvents(t)
 	qps := [raisers]*QP{}
 	for i := range qps {
-		qps[i] = &QP{}
+		qps[i] = newIdleQP()
 	}
 	var wg sync.WaitGroup
 	for _, qp := range qps {

@@ -21,7 +21,7 @@ func (q *queue) now() roce.Time {
 // something to do, and whether it received frames for that.
 func (q *queue) expire(now roce.Time) (expired, received bool) {
 	current := false // what came by now has been handled
-	for qp := q.timers.pop(now); qp != nil; qp = q.timers.pop(now) {
+	for qp := q.timers.Pop(now); qp != nil; qp = q.timers.Pop(now) {
 		if _, overdue := qp.machine.Overdue(now); overdue && !current {
 			received, current = q.catchUp(now), true
 		}
@@ -29,7 +29,7 @@ func (q *queue) expire(now roce.Time) (expired, received bool) {
 		switch {
 		case !ok:
 		case at > now || q.excuses(now, qp):
-			// It moved later; see wheel.
+			// It moved later; see sched.Wheel.
 			q.await(qp)
 		default:
 			qp.machine.HandleDeadline(now)

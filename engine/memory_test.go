@@ -99,12 +99,12 @@ func TestClosedQPIsForgotten(t *testing.T) {
 	d.async.init()
 	d.raise(AsyncEvent{Type: roce.EventCommEst, QP: qp})
 	d.queue.ring(qp)
-	d.queue.ready.push(qp, false)
-	d.queue.timers.arm(qp, 1)
+	d.queue.ready.Enqueue(&qp.turn, false)
+	d.queue.timers.Arm(&qp.timer, 1)
 	qp.Close()
 	d.queue.answer() // the doorbell that was rung before
-	if _, armed := d.queue.timers.next(); armed || !d.queue.ready.empty() {
-		t.Errorf("armed %t, ready %t", armed, !d.queue.ready.empty())
+	if _, armed := d.queue.timers.Next(); armed || !d.queue.ready.Empty() {
+		t.Errorf("armed %t, ready %t", armed, !d.queue.ready.Empty())
 	}
 	if e, ok := d.PollEvent(); ok {
 		t.Errorf("it has an event: %s", e.Type)

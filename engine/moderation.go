@@ -73,7 +73,7 @@ func (q *queue) notifyDue(now roce.Time) bool {
 
 // nextDeadline is when the queue wants to be driven in any case.
 func (q *queue) nextDeadline() (roce.Time, bool) {
-	at, ok := q.timers.next()
+	at, ok := q.timers.Next()
 	for _, c := range q.moderated {
 		if t, armed := c.ring.NextDeadline(); armed && (!ok || t < at) {
 			at, ok = t, true

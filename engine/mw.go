@@ -136,7 +136,7 @@ func (w *MW) checkBind(q *QP, b *MWBind) error {
 		return fmt.Errorf("%w: a window of type 1 with ZERO_BASED", roce.ErrInvalid)
 	case b.MR == nil && (b.Addr != 0 || b.Length != 0):
 		return fmt.Errorf("%w: %d bytes at %#x of no region", roce.ErrInvalid, b.Length, b.Addr)
-	case q.shares.pd != w.pd:
+	case q.control.shares.pd != w.pd:
 		return fmt.Errorf("%w: the QP is not of the window's", ErrPermission)
 	case b.MR != nil && b.MR.PD() != w.pd:
 		return fmt.Errorf("%w: the region is not of the window's", ErrPermission)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"xroce/engine/internal/sched"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -15,26 +16,24 @@ import (
 type QP struct {
 	machine *roce.QP
 	device  *Device
-	shares  shares
-	events  *eventSource // of the device's asyncEvents
-	rung    atomic.Bool  // the doorbell was rung and not answered
+	control *qpControl
+	rung    atomic.Bool // the doorbell was rung and not answered
 
 	extensions roce.Extensions // offered to the peer
 
 	// Under the progress lock:
 	closed bool
 
-	// Of the queue's turns.
-	waiting              bool   // it is in a list of them,
-	place                uint8  // which is this one
-	round                uint32 // the last one in which it had a turn,
-	credit               int32  // and what was left of it, in bytes
-	nextReady, prevReady *QP
+	// Of the queue's scheduler and its timer wheel.
+	turn  sched.Entity[QP]
+	timer sched.TimerNode[QP]
+}
 
-	// Of the queue's wheel.
-	timerSlot            uint16 // the list that it is in plus one, 0 for none
-	timerAt              roce.Time
-	nextTimer, prevTimer *QP
+// A qpControl is the part of a QP that no packet looks at, apart from it to keep what
+// packets do look at close together.
+type qpControl struct {
+	shares shares
+	events *eventSource // of the device's asyncEvents
 }
 
 // raise reports an event of the QP. The caller holds the progress lock.
@@ -142,8 +141,8 @@ func (q *QP) close() (empty []wire.GID) {
 		return nil
 	}
 	q.closed = true
-	q.shares.use(-1)
-	q.shares.pd.unuse()
+	q.control.shares.use(-1)
+	q.control.shares.pd.unuse()
 	for group, members := range queue.groups {
 		if slices.Contains(members, q) && queue.detach(q, group) {
 			empty = append(empty, group)
@@ -153,7 +152,7 @@ func (q *QP) close() (empty []wire.GID) {
 	queue.qps.Delete(q.machine.Num())
 	queue.forget(q)
 	q.device.forgetPath(q)
-	q.device.async.forget(q.events)
+	q.device.async.forget(q.control.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
 	return empty

@@ -124,12 +124,15 @@ func (d *Device) CreateGSI(pd *PD, init QPInit) (*QP, error) {
 // createQP makes a QP of what was checked.
 func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	q := &QP{
-		device: d, shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
-		extensions: init.Extensions,
+		device: d, extensions: init.Extensions, control: &qpControl{
+			shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
+		},
 	}
+	q.turn.Init(q)
+	q.timer.Init(q)
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, q.shares.check(d)); err != nil {
+	if err := errors.Join(d.queue.err, q.control.shares.check(d)); err != nil {
 		return nil, err
 	}
 	if err := pd.use(d); err != nil {
@@ -139,14 +142,14 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 		pd.unuse()
 		return nil, err
 	}
-	q.shares.use(1)
+	q.control.shares.use(1)
 	d.queue.expect(init.Type)
 	return q, nil
 }
 
 // enter gives the QP a number, under which packets find it, or nothing.
 func (q *QP) enter(init *QPInit) error {
-	config := init.config(q.device, q.shares.pd)
+	config := init.config(q.device, q.control.shares.pd)
 	config.OnEvent = q.raise
 	qps := q.device.queue.qps
 	if init.Type == roce.TypeGSI {

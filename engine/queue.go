@@ -10,6 +10,7 @@ import (
 
 	"xroce/engine/capture"
 	"xroce/engine/host"
+	"xroce/engine/internal/sched"
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
@@ -62,8 +63,8 @@ type queue struct {
 	settling atomic.Int32
 
 	mu     sync.Mutex
-	ready  turns
-	timers wheel
+	ready  sched.DRR[QP]
+	timers sched.Wheel[QP]
 	sent   handover
 	rx     [burst]xsk.RxFrame
 	tx     [burst]xsk.TxFrame
@@ -146,7 +147,7 @@ func (q *queue) answer() bool {
 		// A post after this rings again, one before it is seen by the send
 		// step of this round.
 		qp.rung.Store(false)
-		q.ready.push(qp, qp.machine.Answering())
+		q.enqueue(qp)
 		rung[i] = nil
 	}
 	return true
@@ -196,7 +197,7 @@ func (q *queue) progress() bool {
 // end, so the timers are looked at in every eighth alone: some hundred nanoseconds
 // late at most. A clock that is not the machine's moves by rounds, and gets all.
 func (q *queue) idles() bool {
-	if !q.ready.empty() || !q.spins || q.link.Pending() {
+	if !q.ready.Empty() || !q.spins || q.link.Pending() {
 		return false
 	}
 	q.idle++
@@ -241,23 +242,31 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
 	q.touched(qp)
 }
 
+// enqueue puts qp on the active list of the scheduler. One that owes its peer an answer
+// is urgent.
+func (q *queue) enqueue(qp *QP) {
+	if !qp.closed {
+		q.ready.Enqueue(&qp.turn, qp.machine.Answering())
+	}
+}
+
 // touched notes that qp may want to send and may have a new deadline.
 func (q *queue) touched(qp *QP) {
-	q.ready.push(qp, qp.machine.Answering())
+	q.enqueue(qp)
 	q.await(qp)
 }
 
 // await arms the timer of qp.
 func (q *queue) await(qp *QP) {
 	if at, ok := qp.machine.NextDeadline(); ok {
-		q.timers.arm(qp, at)
+		q.timers.Arm(&qp.timer, at)
 	}
 }
 
 // send lets the ready QPs write packets, each in its turn, until frames or work
 // run out.
 func (q *queue) send(now roce.Time) bool {
-	if q.ready.empty() {
+	if q.ready.Empty() {
 		if q.link.Pending() {
 			q.flush()
 		}
@@ -266,7 +275,7 @@ func (q *queue) send(now roce.Time) bool {
 	frames := q.reserve()
 	used := 0
 	for used < len(frames) && !q.own.full() {
-		qp := q.ready.pick()
+		qp := q.ready.Dequeue()
 		if qp == nil {
 			break
 		}
@@ -274,7 +283,7 @@ func (q *queue) send(now roce.Time) bool {
 		used += n
 		q.await(qp)
 		if more {
-			q.ready.push(qp, qp.machine.Answering())
+			q.enqueue(qp)
 		}
 	}
 	if used > 0 || q.own.n > 0 {
@@ -305,12 +314,12 @@ func (q *queue) reserve() []xsk.TxFrame {
 // turn lets a QP write packets until its turn is over or the frames run out. It
 // returns how many are for the link, and whether there may be more.
 func (q *queue) turn(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
-	for used < len(frames) && !q.own.full() && qp.maySend(qp.machine.Answering()) {
+	for used < len(frames) && !q.own.full() && qp.turn.MaySend(qp.machine.Answering()) {
 		f := &frames[used]
 		if f.Len = qp.machine.NextPacket(now, f.Data); f.Len == 0 {
 			return used, false
 		}
-		qp.credit -= int32(f.Len)
+		qp.turn.Charge(f.Len)
 		raw := qp.machine.Type() == roce.TypeRawPacket // never to our own QPs
 		if q.lost && !raw && !q.mayLeave(f.Data[:f.Len]) {
 			q.count.Inc(counter.DropNoGID)
@@ -368,7 +377,7 @@ func (q *queue) fail(err error) {
 // so they need no frame.
 func (q *queue) flushReady(now roce.Time) bool {
 	any := false
-	for qp := q.ready.pick(); qp != nil; qp = q.ready.pick() {
+	for qp := q.ready.Dequeue(); qp != nil; qp = q.ready.Dequeue() {
 		qp.machine.NextPacket(now, nil)
 		any = true
 	}
@@ -377,8 +386,8 @@ func (q *queue) flushReady(now roce.Time) bool {
 
 // forget takes a QP out of everything. The caller holds mu.
 func (q *queue) forget(qp *QP) {
-	q.timers.remove(qp)
-	q.ready.remove(qp)
+	q.timers.Remove(&qp.timer)
+	q.ready.Remove(&qp.turn)
 }
 
 // close gives the link back. The caller holds mu, and nobody drives any more.

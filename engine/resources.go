@@ -181,20 +181,20 @@ func (q *QP) row() QPRow {
 	s := q.machine.Snapshot()
 	r := QPRow{
 		LQPN: s.QPN, RQPN: s.DestQPN, Type: s.Type.String(), State: s.State.String(),
-		RQPSN: uint32(s.ExpectedPSN), SQPSN: uint32(s.NextPSN), PDN: q.shares.pd.number,
+		RQPSN: uint32(s.ExpectedPSN), SQPSN: uint32(s.NextPSN), PDN: q.control.shares.pd.number,
 		SendQueue: s.SendPosted, RecvQueue: s.RecvPosted,
 	}
 	if s.State < roce.StateRTR {
 		r.RQPN = 0
 	}
-	if cq := q.shares.sendCQ; cq != nil {
+	if cq := q.control.shares.sendCQ; cq != nil {
 		r.SendCQN = cq.number
 	}
-	if cq := q.shares.recvCQ; cq != nil {
+	if cq := q.control.shares.recvCQ; cq != nil {
 		r.RecvCQN = cq.number
 	}
-	if q.shares.srq != nil {
-		r.SRQN = q.shares.srq.SRQN()
+	if q.control.shares.srq != nil {
+		r.SRQN = q.control.shares.srq.SRQN()
 	}
 	return r
 }

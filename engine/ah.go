@@ -30,7 +30,7 @@ func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.
 	if err != nil {
 		return nil, err
 	}
-	return roce.NewAH(&pd.domain, path)
+	return roce.NewAH(&pd.core, path)
 }
 
 // ReplyVector says how to answer a datagram (ibv_init_ah_from_wc): grh is the

@@ -14,7 +14,7 @@ import (
 var ErrBusy = errors.New("engine: still in use")
 
 // A CompChannel tells which of its CQs have something to poll (struct
-// ibv_comp_channel). A CQ adds an event each time that an Arm is answered:
+// ibv_comp_channel). A CQ adds an event each time that an Arm fires:
 //
 //	cq.Arm(false)
 //	for {
@@ -31,7 +31,7 @@ type CompChannel struct {
 
 	mu      sync.Mutex
 	acked   sync.Cond // an event was acknowledged, or the channel closed
-	first   *CQ       // those with events, in the order of their turns
+	first   *CQ       // those with events, in the order in which they are taken
 	last    *CQ
 	signal  notify.Signal
 	cqs     int // attached

@@ -100,7 +100,7 @@ var linkCounters = [...]struct {
 func (d *Device) Counters() ([]Counter, error) {
 	q := d.queue
 	q.mu.Lock()
-	count, drops, own := q.count, q.drops, q.own.total
+	count, drops, looped := q.count, q.drops, q.loop.total
 	stats, err := q.link.Stats()
 	q.mu.Unlock()
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Device) Counters() ([]Counter, error) {
 		}
 	}
 	list = append(list, Counter{
-		"loopback_packets", own, "packets", "sent by one QP of the device to another",
+		"loopback_packets", looped, "packets", "sent by one QP of the device to another",
 	})
 	list = append(list, d.paging.counters()...)
 	for _, c := range linkCounters {

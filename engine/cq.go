@@ -11,7 +11,7 @@ import (
 // A CQ is a completion queue of a device (struct ibv_cq). Its methods are safe for
 // concurrent use.
 type CQ struct {
-	ring    *roce.CQ
+	core    *roce.CQ
 	device  *Device
 	ended   func()       // doneWaiting, made once
 	channel *CompChannel // nil when attached to none
@@ -44,7 +44,7 @@ type CQ struct {
 type CQOption func(*CQ)
 
 // OnChannel attaches a CQ to a completion channel, which gets an event for each
-// answered Arm.
+// Arm that fires.
 func OnChannel(c *CompChannel) CQOption { return func(cq *CQ) { cq.channel = c } }
 
 // CreateCQ makes a CQ with room for at least depth completions, 1 to
@@ -56,12 +56,12 @@ func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 	for _, option := range options {
 		option(c)
 	}
-	ring, err := roce.NewCQ(depth, c.notify)
+	core, err := roce.NewCQ(depth, c.notify)
 	if err != nil {
 		return nil, err
 	}
-	c.ring = ring
-	ring.OnError(func() { d.raise(AsyncEvent{Type: roce.EventCQErr, CQ: c}) })
+	c.core = core
+	core.OnError(func() { d.raise(AsyncEvent{Type: roce.EventCQErr, CQ: c}) })
 	if c.channel != nil {
 		if err := c.channel.attach(d); err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 // it, and waits until the events of its completion channel that were taken are
 // acknowledged. It is idempotent.
 func (c *CQ) Close() error {
-	if closed, err := c.unuse(); !closed {
+	if closed, err := c.retire(); !closed {
 		return err
 	}
 	c.device.registry.remove(resourceCQ, c, c.number)
@@ -90,9 +90,9 @@ func (c *CQ) Close() error {
 	return nil
 }
 
-// unuse closes the CQ to new QPs and reports whether it did, and why not if that
+// retire closes the CQ to new QPs and reports whether it did, and why not if that
 // is an error.
-func (c *CQ) unuse() (bool, error) {
+func (c *CQ) retire() (bool, error) {
 	q := c.device.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -142,19 +142,19 @@ func (c *CQ) notify() {
 // Resize makes room for at least depth completions (ibv_resize_cq), under
 // traffic too. What was not polled yet stays, in order; the error is
 // roce.ErrInvalid, and nothing changes, when that is more than depth.
-func (c *CQ) Resize(depth int) error { return c.ring.Resize(depth) }
+func (c *CQ) Resize(depth int) error { return c.core.Resize(depth) }
 
 // Depth returns the number of completions that the CQ can hold.
-func (c *CQ) Depth() int { return c.ring.Depth() }
+func (c *CQ) Depth() int { return c.core.Depth() }
 
 // Poll moves completions to dst, the oldest first, and returns how many, 0 when
 // there are none. On a device in direct mode an empty CQ makes progress first.
 // It returns roce.ErrOverrun when completions were lost because the CQ was full.
 func (c *CQ) Poll(dst []roce.Completion) (int, error) {
-	n, err := c.ring.Poll(dst)
+	n, err := c.core.Poll(dst)
 	if n == 0 && err == nil && c.device.direct {
 		c.device.Progress()
-		return c.ring.Poll(dst)
+		return c.core.Poll(dst)
 	}
 	return n, err
 }
@@ -162,9 +162,9 @@ func (c *CQ) Poll(dst []roce.Completion) (int, error) {
 // Arm asks for one event on Events at the next completion, or at the next
 // solicited or failed one. It returns true when the CQ is not empty: poll
 // again, since no event may come for what is already there.
-func (c *CQ) Arm(solicitedOnly bool) (pending bool) { return c.ring.Arm(solicitedOnly) }
+func (c *CQ) Arm(solicitedOnly bool) (pending bool) { return c.core.Arm(solicitedOnly) }
 
-// Events receives a value for each Arm that was answered.
+// Events receives a value for each Arm that fired.
 func (c *CQ) Events() <-chan struct{} { return c.ready }
 
 // Wait polls until there is at least one completion, the context ends, or the
@@ -184,7 +184,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		}
 		if err := c.device.Err(); err != nil {
 			// What the failure flushed came after the poll above.
-			if n, _ := c.ring.Poll(dst); n > 0 {
+			if n, _ := c.core.Poll(dst); n > 0 {
 				return n, nil
 			}
 			return 0, err

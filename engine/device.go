@@ -287,7 +287,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 	defer q.mu.Unlock()
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.progress() || ctx.Err() != nil || q.settling.Load() != 0 {
+	if q.progress() || ctx.Err() != nil || q.quiescing.Load() != 0 {
 		return
 	}
 	deadline, armed := q.nextDeadline()

@@ -97,7 +97,7 @@ func (d *driver) sleep(timeout time.Duration) {
 	// rings later sees the announcement and wakes the link.
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.bell.count.Load() != 0 {
+	if q.doorbells.count.Load() != 0 {
 		return
 	}
 	if err := q.link.Wait(timeout); err != nil {

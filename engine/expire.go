@@ -2,17 +2,17 @@ package engine
 
 import "xroce/roce"
 
-// mostWaiting is how many frames a queue handles, beyond the burst of the round,
+// maxBacklog is how many frames a queue handles, beyond the burst of the round,
 // before it takes anything for lost: as many as may have come while it was away,
 // which is what the receive ring of a link holds by default (xsk.DefaultRxFrames,
 // rounded up). If more come in that time, the timers do not wait for them.
-const mostWaiting = 1 << 14
+const maxBacklog = 1 << 14
 
 // now reads the clock, and notes when what was sent has left.
 func (q *queue) now() roce.Time {
 	now := q.clock.Now()
-	if q.sent.open && !q.link.Pending() {
-		q.sent.left(now)
+	if q.txDelay.open && !q.link.Pending() {
+		q.txDelay.left(now)
 	}
 	return now
 }
@@ -22,30 +22,30 @@ func (q *queue) now() roce.Time {
 func (q *queue) expire(now roce.Time) (expired, received bool) {
 	current := false // what came by now has been handled
 	for qp := q.timers.Pop(now); qp != nil; qp = q.timers.Pop(now) {
-		if _, overdue := qp.machine.Overdue(now); overdue && !current {
-			received, current = q.catchUp(now), true
+		if _, overdue := qp.core.Overdue(now); overdue && !current {
+			received, current = q.receiveBacklog(now), true
 		}
-		at, ok := qp.machine.NextDeadline()
+		at, ok := qp.core.NextDeadline()
 		switch {
 		case !ok:
-		case at > now || q.excuses(now, qp):
+		case at > now || q.postpone(now, qp):
 			// It moved later; see sched.Wheel.
-			q.await(qp)
+			q.armTimer(qp)
 		default:
-			qp.machine.HandleDeadline(now)
-			q.touched(qp)
+			qp.core.HandleDeadline(now)
+			q.reschedule(qp)
 			expired = true
 		}
 	}
 	return expired, received
 }
 
-// catchUp receives and handles the frames that have come, and reports whether there
+// receiveBacklog receives and handles the frames that have come, and reports whether there
 // were any. A loop that was not scheduled for a while finds its timers run out and the
 // answers behind them in the ring; so does one that was stopped between looking at the
 // ring and looking at the clock.
-func (q *queue) catchUp(now roce.Time) bool {
-	for got := 0; got < mostWaiting; {
+func (q *queue) receiveBacklog(now roce.Time) bool {
+	for got := 0; got < maxBacklog; {
 		n := q.link.Receive(q.rx[:])
 		if n == 0 {
 			return got > 0
@@ -57,10 +57,10 @@ func (q *queue) catchUp(now roce.Time) bool {
 	return true
 }
 
-// excuses puts off a timer that ran out before the peer could answer: the packet that
+// postpone puts off a timer that ran out before the peer could answer: the packet that
 // it is for waited here, or the loop was away. Where the interface is down packets
 // wait too, but there the peer is out of reach, and the QP has to learn that.
-func (q *queue) excuses(now roce.Time, qp *QP) bool {
-	since, overdue := qp.machine.Overdue(now)
-	return overdue && !q.down && qp.machine.Excuse(now, q.sent.by(since, now))
+func (q *queue) postpone(now roce.Time, qp *QP) bool {
+	since, overdue := qp.core.Overdue(now)
+	return overdue && !q.down && qp.core.Excuse(now, q.txDelay.by(since, now))
 }

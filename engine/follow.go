@@ -124,7 +124,7 @@ func (d *Device) followPath(q *QP) {
 	if d.paths == nil || q.Type() == roce.TypeUD {
 		return
 	}
-	path := q.machine.Attr().Path
+	path := q.core.Attr().Path
 	if path.Framing == 0 {
 		d.paths.Remove(q)
 		return
@@ -170,10 +170,10 @@ func (q *QP) reroute(to pathtable.Destination, src, dst [6]byte) {
 	queue := q.device.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
-	path := q.machine.Attr().Path
+	path := q.core.Attr().Path
 	if q.closed || !q.device.paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
 		return
 	}
 	// It has an address vector, or it would not be in the path table.
-	_ = q.machine.Reroute(src, dst)
+	_ = q.core.Reroute(src, dst)
 }

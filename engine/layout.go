@@ -9,15 +9,15 @@ import (
 // mem.MaxEntries. It has no memory, and grants nothing, until ReregSG,
 // ReregInterleaved or a UMR gives it a layout. Its addresses are offsets from 0 on.
 func (d *Device) RegIndirect(pd *PD, maxEntries int) (*MR, error) {
-	if err := pd.use(d); err != nil {
+	if err := pd.retain(d); err != nil {
 		return nil, err
 	}
-	region, err := d.keys.RegisterIndirect(&pd.domain, maxEntries)
+	region, err := d.keys.RegisterIndirect(&pd.core, maxEntries)
 	if err != nil {
-		pd.unuse()
+		pd.release()
 		return nil, err
 	}
-	m := &MR{region: region, device: d, pd: pd}
+	m := &MR{core: region, device: d, pd: pd}
 	m.pdn.Store(pd.number)
 	d.registry.add(resourceMR, m, &m.number)
 	return m, nil
@@ -55,7 +55,7 @@ func (m *MR) ReregLayout(what mem.Change, pd *PD, access mem.Access, l *mem.Layo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.change(what, pd, func(d *mem.Domain) error {
-		return m.device.keys.ReregisterLayout(m.region, what, l, d, access)
+		return m.device.keys.ReregisterLayout(m.core, what, l, d, access)
 	})
 }
 

@@ -32,12 +32,12 @@ func (q *queue) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 			q.lost = true
 		}
 	}
-	q.local, q.own.mac = addrs, mac
+	q.local, q.loop.mac = addrs, mac
 }
 
-// isOwnVLAN reports whether the device has an address on a VLAN; every device is on
+// isLocalVLAN reports whether the device has an address on a VLAN; every device is on
 // that without a tag. The caller holds mu.
-func (q *queue) isOwnVLAN(vlan uint16) bool {
+func (q *queue) isLocalVLAN(vlan uint16) bool {
 	if vlan == 0 {
 		return true
 	}

@@ -2,12 +2,12 @@ package engine
 
 import "xroce/xsk"
 
-// A loopback holds the packets that the QPs of a queue sent to its own MAC
+// A loopback has the packets that the QPs of a queue sent to its own MAC
 // address, from the send step of one round to the receive step of the next. No
 // link carries them: a switch sends nothing back to where it came from.
 //
-// Receiving empties it, so it holds what one round sends; when it is full the
-// round is over. Nothing is lost, as on a link with pause frames.
+// Receiving empties it, so it needs room for what one round sends; when it is full
+// the round is over. Nothing is lost, as on a link with pause frames.
 type loopback struct {
 	mac    [6]byte
 	room   int // bytes of the longest frame
@@ -22,8 +22,8 @@ func (l *loopback) full() bool { return l.n == len(l.frames) }
 // one for a multicast group it takes a copy too when there are members here, but
 // others wait for it as well. There must be room.
 func (l *loopback) put(frame []byte, members bool) bool {
-	own := [6]byte(frame) == l.mac
-	if !own && (!members || frame[0]&1 == 0) {
+	back := [6]byte(frame) == l.mac
+	if !back && (!members || frame[0]&1 == 0) {
 		return false
 	}
 	b := l.frames[l.n].Head
@@ -34,7 +34,7 @@ func (l *loopback) put(frame []byte, members bool) bool {
 	l.frames[l.n].Head = append(b[:0], frame...)
 	l.n++
 	l.total++
-	return own
+	return back
 }
 
 // take returns the frames and is empty. They are valid until the next put.

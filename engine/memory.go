@@ -14,7 +14,7 @@ import (
 // An MR is a registered memory region (struct ibv_mr). Its methods are safe for
 // concurrent use.
 type MR struct {
-	region *mem.Region
+	core   *mem.Region
 	device *Device
 
 	mu   sync.Mutex // held while the region is changed or deregistered
@@ -66,44 +66,44 @@ func (d *Device) RegMRWith(pd *PD, buf []byte, o MROptions) (*MR, error) {
 
 // register registers memory of any sort.
 func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) {
-	if err := pd.use(d); err != nil {
+	if err := pd.retain(d); err != nil {
 		return nil, err
 	}
-	region, err := d.keys.RegisterMemory(&pd.domain, m, access)
+	region, err := d.keys.RegisterMemory(&pd.core, m, access)
 	if err != nil {
-		pd.unuse()
+		pd.release()
 		return nil, err
 	}
-	r := &MR{region: region, device: d, pd: pd}
+	r := &MR{core: region, device: d, pd: pd}
 	r.pdn.Store(pd.number)
 	d.registry.add(resourceMR, r, &r.number)
 	return r, nil
 }
 
 // LKey returns the key for work requests.
-func (m *MR) LKey() uint32 { return m.region.LKey() }
+func (m *MR) LKey() uint32 { return m.core.LKey() }
 
 // RKey returns the key for the peer.
-func (m *MR) RKey() uint32 { return m.region.RKey() }
+func (m *MR) RKey() uint32 { return m.core.RKey() }
 
 // Addr returns the address by which work requests and the peer name the first
 // byte.
-func (m *MR) Addr() uint64 { return m.region.Addr() }
+func (m *MR) Addr() uint64 { return m.core.Addr() }
 
 // Len returns the length in bytes, of a layout that of all its pieces.
-func (m *MR) Len() uint64 { return m.region.Len() }
+func (m *MR) Len() uint64 { return m.core.Len() }
 
 // Bytes returns the registered memory, nil of a region that has a layout or was made
 // of addresses.
 func (m *MR) Bytes() []byte {
-	if m.odp != nil && m.region.Access()&mem.OnDemand != 0 {
+	if m.odp != nil && m.core.Access()&mem.OnDemand != 0 {
 		return m.odp.Bytes()
 	}
-	return m.region.Bytes()
+	return m.core.Bytes()
 }
 
 // Access returns the flags that the region has.
-func (m *MR) Access() mem.Access { return m.region.Access() }
+func (m *MR) Access() mem.Access { return m.core.Access() }
 
 // PD returns the protection domain.
 func (m *MR) PD() *PD {
@@ -120,7 +120,7 @@ func (m *MR) SGE(off, n int) roce.SGE {
 // Validate gives the region back a key after a peer's SEND with invalidate, or
 // LOCAL_INV, took it out of use: the old one with other low 8 bits. The error is
 // mem.ErrNotInvalidated when nobody did, mem.ErrNotRegistered after Deregister.
-func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.region, variant) }
+func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.core, variant) }
 
 // Rereg changes the region under its keys (ibv_rereg_mr): with mem.ChangeTranslation
 // its memory to buf, with mem.ChangePD its domain, with mem.ChangeAccess its flags, or
@@ -141,18 +141,18 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if what&mem.ChangeAccess == 0 {
-		access = m.region.Access()
+		access = m.core.Access()
 	}
 	next := buf
 	if what&mem.ChangeTranslation == 0 {
-		next = m.region.Bytes()
+		next = m.core.Bytes()
 	}
 	if access&mem.LocalWrite != 0 && overlap(next, m.constant) {
 		return fmt.Errorf("%w: LOCAL_WRITE on memory that is mapped for reading",
 			mem.ErrAccess)
 	}
 	return m.change(what, pd, func(d *mem.Domain) error {
-		return m.device.keys.Reregister(m.region, what, mem.MemoryOf(buf, access), d, access)
+		return m.device.keys.Reregister(m.core, what, mem.MemoryOf(buf, access), d, access)
 	})
 }
 
@@ -168,23 +168,23 @@ func overlap(a, b []byte) bool {
 func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 	var domain *mem.Domain
 	if what&mem.ChangePD != 0 {
-		if err := pd.use(m.device); err != nil {
+		if err := pd.retain(m.device); err != nil {
 			return fmt.Errorf("re-registration of PD: %w", err)
 		}
-		domain = &pd.domain
+		domain = &pd.core
 	}
 	if err := do(domain); err != nil {
 		if domain != nil {
-			pd.unuse()
+			pd.release()
 		}
 		return err
 	}
 	if domain != nil {
-		m.pd.unuse()
+		m.pd.release()
 		m.pd = pd
 		m.pdn.Store(pd.number)
 	}
-	m.device.settle()
+	m.device.quiesce()
 	if what&mem.ChangeTranslation != 0 && m.odp != nil {
 		m.device.forgetODP(m)
 	}
@@ -199,15 +199,15 @@ func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 func (m *MR) Deregister() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch err := m.device.keys.Deregister(m.region); {
+	switch err := m.device.keys.Deregister(m.core); {
 	case errors.Is(err, mem.ErrNotRegistered):
 		return nil
 	case err != nil:
 		return err
 	}
 	m.device.registry.remove(resourceMR, m, m.number)
-	m.pd.unuse()
-	m.device.settle()
+	m.pd.release()
+	m.device.quiesce()
 	if m.odp != nil {
 		m.device.forgetODP(m)
 	}
@@ -217,14 +217,14 @@ func (m *MR) Deregister() error {
 	return m.free()
 }
 
-// settle waits until what looked a key up before has done its work. All copying
+// quiesce waits until what looked a key up before has done its work. All copying
 // happens under the progress lock, so passing through it once is waiting for that;
 // what a poll is about to write is written after it. Whoever sleeps with the lock, in
-// direct mode, is woken: it announces its sleep and looks at settling after that.
-func (d *Device) settle() {
+// direct mode, is woken: it announces its sleep and looks at quiescing after that.
+func (d *Device) quiesce() {
 	q := d.queue
-	q.settling.Add(1)
-	defer q.settling.Add(-1)
+	q.quiescing.Add(1)
+	defer q.quiescing.Add(-1)
 	if q.sleeping.Load() {
 		q.link.Wake()
 	}

@@ -58,7 +58,7 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 		}
 		whole := (heap() - empty) / count
 		for i, qp := range qps {
-			machines = append(machines, qp.machine)
+			machines = append(machines, qp.core)
 			qp.Close()
 			qps[i] = nil
 		}
@@ -98,11 +98,11 @@ func TestClosedQPIsForgotten(t *testing.T) {
 	}
 	d.async.init()
 	d.raise(AsyncEvent{Type: roce.EventCommEst, QP: qp})
-	d.queue.ring(qp)
-	d.queue.ready.Enqueue(&qp.turn, false)
+	d.queue.ringDoorbell(qp)
+	d.queue.ready.Enqueue(&qp.entity, false)
 	d.queue.timers.Arm(&qp.timer, 1)
 	qp.Close()
-	d.queue.answer() // the doorbell that was rung before
+	d.queue.drainDoorbells() // the doorbell that was rung before
 	if _, armed := d.queue.timers.Next(); armed || !d.queue.ready.Empty() {
 		t.Errorf("armed %t, ready %t", armed, !d.queue.ready.Empty())
 	}

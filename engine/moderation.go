@@ -31,7 +31,7 @@ func (c *CQ) Modify(count int, period time.Duration) error {
 	case q.err != nil:
 		return q.err
 	}
-	c.ring.SetModeration(uint16(count), roce.Time(period))
+	c.core.SetModeration(uint16(count), roce.Time(period))
 	q.moderate(c, count > 1 && period > 0)
 	q.wake() // an event may be due sooner than before
 	return nil
@@ -48,11 +48,11 @@ func (q *queue) moderate(c *CQ, on bool) {
 	c.moderated = on
 }
 
-// unmoderate makes the events of all CQs that are held back, and ends moderation,
+// unmoderate makes the events of all CQs with moderation, and ends it,
 // because nobody looks at the clock any more.
 func (q *queue) unmoderate() {
 	for _, c := range q.moderated {
-		c.ring.SetModeration(0, 0)
+		c.core.SetModeration(0, 0)
 		c.moderated = false
 	}
 	q.moderated = nil
@@ -63,8 +63,8 @@ func (q *queue) unmoderate() {
 func (q *queue) notifyDue(now roce.Time) bool {
 	any := false
 	for _, c := range q.moderated {
-		if at, held := c.ring.NextDeadline(); held && at <= now {
-			c.ring.HandleDeadline(now)
+		if at, armed := c.core.NextDeadline(); armed && at <= now {
+			c.core.HandleDeadline(now)
 			any = true
 		}
 	}
@@ -75,7 +75,7 @@ func (q *queue) notifyDue(now roce.Time) bool {
 func (q *queue) nextDeadline() (roce.Time, bool) {
 	at, ok := q.timers.Next()
 	for _, c := range q.moderated {
-		if t, armed := c.ring.NextDeadline(); armed && (!ok || t < at) {
+		if t, armed := c.core.NextDeadline(); armed && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}

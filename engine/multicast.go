@@ -33,7 +33,7 @@ func (q *QP) AttachMulticast(group wire.GID) error {
 		return err
 	}
 	if first {
-		if err := d.own(group); err != nil {
+		if err := d.joinGroup(group); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (q *QP) DetachMulticast(group wire.GID) error {
 	if err != nil || !empty {
 		return err
 	}
-	return d.disown(group)
+	return d.leaveGroup(group)
 }
 
 // detach takes the QP out of a group and reports whether nobody is left in it.
@@ -105,9 +105,9 @@ func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
 	return true
 }
 
-// own has the packets of a group sent to us, or changes nothing. The caller holds
+// joinGroup has the packets of a group sent to us, or changes nothing. The caller holds
 // memberships, and not the progress lock: joining waits for the kernel.
-func (d *Device) own(group wire.GID) error {
+func (d *Device) joinGroup(group wire.GID) error {
 	if j, ok := d.host.(host.GroupJoiner); ok {
 		if err := j.Join(group.Addr()); err != nil {
 			return err
@@ -123,14 +123,14 @@ func (d *Device) own(group wire.GID) error {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, d.disown(group))
+		return errors.Join(err, d.leaveGroup(group))
 	}
 	return nil
 }
 
-// disown ends own, or what it did of it. Nobody is in the group any more. The
+// leaveGroup ends joinGroup, or what it did of it. Nobody is in the group any more. The
 // caller holds memberships.
-func (d *Device) disown(group wire.GID) error {
+func (d *Device) leaveGroup(group wire.GID) error {
 	var errs []error
 	if d.program != nil {
 		keys, err := groupKeys(group)
@@ -152,7 +152,7 @@ func (d *Device) needs(key bpf.Key) bool {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
 	for group := range d.queue.groups {
-		// Its keys were made when it was owned.
+		// Its keys were made when it was joined.
 		if keys, _ := groupKeys(group); slices.Contains(keys, key) {
 			return true
 		}
@@ -180,20 +180,20 @@ func groupFraming(group wire.GID) wire.Framing {
 
 // demuxMulticast hands a packet to every member of its group but the sender.
 func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
-	own := p.SrcMAC == q.own.mac
+	fromHere := p.SrcMAC == q.loop.mac
 	members := q.groups[p.Dst]
-	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isOwnVLAN(p.VLANID()) {
-		if !own { // nobody here need care for what is sent from here
+	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
+		if !fromHere { // nobody here need care for what is sent from here
 			q.count.Inc(counter.DropMulticast)
 		}
 		return
 	}
 	sender := p.DETH().SrcQP
 	for _, qp := range members {
-		if own && qp.machine.Num() == sender {
+		if fromHere && qp.core.Num() == sender {
 			continue
 		}
-		qp.machine.HandlePacket(now, p)
-		q.touched(qp)
+		qp.core.HandlePacket(now, p)
+		q.reschedule(qp)
 	}
 }

@@ -27,7 +27,7 @@ var ErrPermission = errors.New("engine: of another protection domain")
 // queue pair that bound it, or after Dealloc. When that queue pair is closed the
 // window is of use to nobody, until it is freed.
 type MW struct {
-	window *mem.Window
+	core   *mem.Window
 	device *Device
 	pd     *PD
 	number uint32 // in the registry
@@ -40,15 +40,15 @@ type MW struct {
 // AllocMW makes a memory window, bound to nothing (ibv_alloc_mw). The error is
 // mem.ErrWindow for what is no type, and roce.ErrInvalid when the domain is closed.
 func (p *PD) AllocMW(t mem.WindowType) (*MW, error) {
-	if err := p.use(p.device); err != nil {
+	if err := p.retain(p.device); err != nil {
 		return nil, err
 	}
-	w, err := p.device.keys.AllocWindow(&p.domain, t)
+	w, err := p.device.keys.AllocWindow(&p.core, t)
 	if err != nil {
-		p.unuse()
+		p.release()
 		return nil, err
 	}
-	m := &MW{window: w, device: p.device, pd: p, posted: w.RKey()}
+	m := &MW{core: w, device: p.device, pd: p, posted: w.RKey()}
 	p.device.registry.add(resourceMW, m, &m.number)
 	return m, nil
 }
@@ -57,26 +57,26 @@ func (p *PD) AllocMW(t mem.WindowType) (*MW, error) {
 func (d *Device) Windows2A() bool { return d.keys.Windows2A() }
 
 // Type returns the type.
-func (w *MW) Type() mem.WindowType { return w.window.Type() }
+func (w *MW) Type() mem.WindowType { return w.core.Type() }
 
 // PD returns the protection domain.
 func (w *MW) PD() *PD { return w.pd }
 
 // Bound reports whether the window is bound to a region just now.
-func (w *MW) Bound() bool { return w.window.Bound() }
+func (w *MW) Bound() bool { return w.core.Bound() }
 
 // Addr returns the address by which the peer names the first byte, 0 when the window
 // is not bound.
-func (w *MW) Addr() uint64 { return w.window.Addr() }
+func (w *MW) Addr() uint64 { return w.core.Addr() }
 
 // Len returns the length in bytes, 0 when the window is not bound.
-func (w *MW) Len() uint64 { return w.window.Len() }
+func (w *MW) Len() uint64 { return w.core.Len() }
 
 // RKey returns the key for the peer. That of a window of type 1 is the one of the last
 // Bind that was posted, whether it was executed yet or not.
 func (w *MW) RKey() uint32 {
 	if w.Type() == mem.WindowType2 {
-		return w.window.RKey()
+		return w.core.RKey()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *MW) checkBind(q *QP, b *MWBind) error {
 		return fmt.Errorf("%w: a window of type 1 with ZERO_BASED", roce.ErrInvalid)
 	case b.MR == nil && (b.Addr != 0 || b.Length != 0):
 		return fmt.Errorf("%w: %d bytes at %#x of no region", roce.ErrInvalid, b.Length, b.Addr)
-	case q.control.shares.pd != w.pd:
+	case q.control.refs.pd != w.pd:
 		return fmt.Errorf("%w: the QP is not of the window's", ErrPermission)
 	case b.MR != nil && b.MR.PD() != w.pd:
 		return fmt.Errorf("%w: the region is not of the window's", ErrPermission)
@@ -149,16 +149,16 @@ func (w *MW) checkBind(q *QP, b *MWBind) error {
 func (w *MW) Restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.posted = w.window.RKey()
+	w.posted = w.core.RKey()
 }
 
 // Dealloc takes the window's key out of use for good, bound or not (ibv_dealloc_mw).
 // When it returns, no packet uses the window any more. It is idempotent.
 func (w *MW) Dealloc() {
-	if w.device.keys.DeallocWindow(w.window) != nil {
+	if w.device.keys.DeallocWindow(w.core) != nil {
 		return // once was enough
 	}
 	w.device.registry.remove(resourceMW, w, w.number)
-	w.pd.unuse()
-	w.device.settle()
+	w.pd.release()
+	w.device.quiesce()
 }

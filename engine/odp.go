@@ -74,12 +74,12 @@ func (d *Device) RegODPMemory(pd *PD, m ODPMemory, access mem.Access) (*MR, erro
 }
 
 func (d *Device) regODP(pd *PD, m ODPMemory, access mem.Access, keep []byte) (*MR, error) {
-	if err := pd.use(d); err != nil {
+	if err := pd.retain(d); err != nil {
 		return nil, err
 	}
 	mr, err := d.newODP(pd, m, access, keep)
 	if err != nil {
-		pd.unuse()
+		pd.release()
 		return nil, err
 	}
 	mr.pdn.Store(pd.number)
@@ -112,7 +112,7 @@ func (d *Device) newODP(pd *PD, m ODPMemory, access mem.Access, keep []byte) (*M
 	if err != nil {
 		return nil, err
 	}
-	region, err := d.keys.RegisterMemory(&pd.domain, mem.Memory{
+	region, err := d.keys.RegisterMemory(&pd.core, mem.Memory{
 		Pager: r, Start: m.Start, Length: m.Length, Addr: m.Addr,
 	}, access|mem.OnDemand)
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *Device) newODP(pd *PD, m ODPMemory, access mem.Access, keep []byte) (*M
 			"device", d.Name(), "rkey", fmt.Sprintf("0x%08x", region.RKey()),
 			"access", region.Access().String())
 	}
-	return &MR{region: region, device: d, pd: pd, odp: r}, nil
+	return &MR{core: region, device: d, pd: pd, odp: r}, nil
 }
 
 // forgetODP ends the paging of a region whose key is gone or stands for other memory, when

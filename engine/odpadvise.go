@@ -90,7 +90,7 @@ func (d *Device) AdviseMR(pd *PD, advice Advice, flags AdviseFlags, list []roce.
 // Advise is Device.AdviseMR for n bytes of the region, off bytes behind its beginning.
 func (m *MR) Advise(off, n uint64, advice Advice, flags AdviseFlags) error {
 	s := roce.SGE{Addr: m.Addr() + off, LKey: m.LKey()}
-	if off > m.region.Len() || n > m.region.Len()-off {
+	if off > m.core.Len() || n > m.core.Len()-off {
 		return &AdviseError{SGE: s, Reason: mem.FaultOutOfRange.String(), Errno: unix.EFAULT}
 	}
 	for {
@@ -112,7 +112,7 @@ func (d *Device) adviseTarget(pd *PD, advice Advice, s roce.SGE) (*MR, *AdviseEr
 	refuse := func(reason string, errno unix.Errno) (*MR, *AdviseError) {
 		return nil, &AdviseError{SGE: s, Reason: reason, Errno: errno}
 	}
-	switch f := d.keys.Check(pd.domain.Local(), s.LKey, s.Addr, int(s.Length), 0); f {
+	switch f := d.keys.Check(pd.core.Local(), s.LKey, s.Addr, int(s.Length), 0); f {
 	case mem.OK:
 	case mem.FaultRights:
 		return refuse("the key is a memory window's", unix.EINVAL)
@@ -127,7 +127,7 @@ func (d *Device) adviseTarget(pd *PD, advice Advice, s roce.SGE) (*MR, *AdviseEr
 	switch {
 	case m == nil:
 		return refuse("not a region with on-demand paging", unix.ENOENT)
-	case advice == AdvicePrefetchWrite && m.region.Access()&mem.LocalWrite == 0:
+	case advice == AdvicePrefetchWrite && m.core.Access()&mem.LocalWrite == 0:
 		return refuse("the region may not be written", unix.EPERM)
 	}
 	return m, nil

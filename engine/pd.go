@@ -11,7 +11,7 @@ import (
 // A PD is a protection domain of a device (struct ibv_pd): keys of one are of no
 // use to QPs of another. It is safe for concurrent use.
 type PD struct {
-	domain mem.Domain
+	core   mem.Domain
 	device *Device
 	number uint32 // in the registry
 	// users are the regions, windows, QPs and SRQs of the domain, pdClosed after Close.
@@ -49,8 +49,8 @@ func (p *PD) check(d *Device) error {
 	return nil
 }
 
-// use counts a user in, if the domain is an open one of this device.
-func (p *PD) use(d *Device) error {
+// retain counts a user in, if the domain is an open one of this device.
+func (p *PD) retain(d *Device) error {
 	for {
 		if err := p.check(d); err != nil {
 			return err
@@ -61,5 +61,5 @@ func (p *PD) use(d *Device) error {
 	}
 }
 
-// unuse counts a user out.
-func (p *PD) unuse() { p.users.Add(-1) }
+// release counts a user out.
+func (p *PD) release() { p.users.Add(-1) }

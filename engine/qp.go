@@ -14,10 +14,10 @@ import (
 // concurrent use; work requests of one queue are executed in the order of their
 // posts.
 type QP struct {
-	machine *roce.QP
-	device  *Device
-	control *qpControl
-	rung    atomic.Bool // the doorbell was rung and not answered
+	core     *roce.QP
+	device   *Device
+	control  *qpControl
+	doorbell atomic.Bool // it was rung and not drained
 
 	extensions roce.Extensions // offered to the peer
 
@@ -25,14 +25,14 @@ type QP struct {
 	closed bool
 
 	// Of the queue's scheduler and its timer wheel.
-	turn  sched.Entity[QP]
-	timer sched.TimerNode[QP]
+	entity sched.Entity[QP]
+	timer  sched.TimerNode[QP]
 }
 
 // A qpControl is the part of a QP that no packet looks at, apart from it to keep what
 // packets do look at close together.
 type qpControl struct {
-	shares shares
+	refs   references
 	events *eventSource // of the device's asyncEvents
 }
 
@@ -40,21 +40,21 @@ type qpControl struct {
 func (q *QP) raise(e roce.Event) { q.device.raise(AsyncEvent{Type: e, QP: q}) }
 
 // Type returns the QP's type.
-func (q *QP) Type() roce.QPType { return q.machine.Type() }
+func (q *QP) Type() roce.QPType { return q.core.Type() }
 
 // Query returns the QP's attributes and its state, and in SQD whether it is
 // still draining (ibv_query_qp). Attributes that were never set are zero.
 func (q *QP) Query() roce.Attr {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	return q.machine.Attr()
+	return q.core.Attr()
 }
 
 // QPN returns the QP number.
-func (q *QP) QPN() uint32 { return q.machine.Num() }
+func (q *QP) QPN() uint32 { return q.core.Num() }
 
 // State returns the QP's state.
-func (q *QP) State() roce.State { return q.machine.State() }
+func (q *QP) State() roce.State { return q.core.State() }
 
 // Modify moves the QP to a.State, if that is in the mask, and sets the attributes
 // in the mask, all or nothing (ibv_modify_qp); a.Path comes from
@@ -74,11 +74,11 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	if q.closed {
 		return errClosed
 	}
-	err := q.machine.Modify(queue.clock.Now(), a, mask)
+	err := q.core.Modify(queue.clock.Now(), a, mask)
 	if err == nil {
 		q.device.followPath(q)
 	}
-	queue.touched(q)
+	queue.reschedule(q)
 	queue.wake()
 	return err
 }
@@ -88,10 +88,10 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 // roce.ErrQueueFull, roce.ErrState or roce.ErrInvalid, and then changed nothing.
 // In ERR and SQE the request is taken and completes with a flush error.
 func (q *QP) PostSend(wr *roce.SendWR) error {
-	if err := q.machine.PostSend(wr); err != nil {
+	if err := q.core.PostSend(wr); err != nil {
 		return err
 	}
-	q.device.queue.ring(q)
+	q.device.queue.ringDoorbell(q)
 	return nil
 }
 
@@ -99,13 +99,13 @@ func (q *QP) PostSend(wr *roce.SendWR) error {
 // are those of PostSend. A datagram takes 40 bytes more than its payload: see
 // Device.ReplyVector.
 func (q *QP) PostRecv(wr *roce.RecvWR) error {
-	if err := q.machine.PostRecv(wr); err != nil {
+	if err := q.core.PostRecv(wr); err != nil {
 		return err
 	}
 	// Few have something to do at once: one in ERR flushes the receive, one whose
 	// peer was told that there is none tells it.
-	if q.machine.WantsCredit() || q.machine.State() == roce.StateErr {
-		q.device.queue.ring(q)
+	if q.core.WantsCredit() || q.core.State() == roce.StateErr {
+		q.device.queue.ringDoorbell(q)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 func (q *QP) Snapshot() roce.Snapshot {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	return q.machine.Snapshot()
+	return q.core.Snapshot()
 }
 
 // Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
@@ -127,7 +127,7 @@ func (q *QP) Close() {
 	}
 	for _, group := range q.close() {
 		// What cannot be undone outside ends with the device.
-		_ = q.device.disown(group)
+		_ = q.device.leaveGroup(group)
 	}
 }
 
@@ -141,19 +141,19 @@ func (q *QP) close() (empty []wire.GID) {
 		return nil
 	}
 	q.closed = true
-	q.control.shares.use(-1)
-	q.control.shares.pd.unuse()
+	q.control.refs.release()
+	q.control.refs.pd.release()
 	for group, members := range queue.groups {
 		if slices.Contains(members, q) && queue.detach(q, group) {
 			empty = append(empty, group)
 		}
 	}
 	queue.detachRaw(q)
-	queue.qps.Delete(q.machine.Num())
+	queue.qps.Delete(q.core.Num())
 	queue.forget(q)
 	q.device.forgetPath(q)
 	q.device.async.forget(q.control.events)
 	// To RESET from any state: this cannot be refused.
-	_ = q.machine.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
+	_ = q.core.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
 	return empty
 }

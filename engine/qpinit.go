@@ -75,24 +75,24 @@ const gsiQPN = 1
 // config is the transport's part of the QP.
 func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
 	c := roce.QPConfig{
-		Type: i.Type, Domain: &pd.domain, Keys: d.keys,
+		Type: i.Type, Domain: &pd.core, Keys: d.keys,
 		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &d.queue.count, Holds: d.queue.holds,
+		Counters: &d.queue.count, Holds: d.queue.early,
 	}
 	if i.SendCQ != nil {
-		c.SendCQ = i.SendCQ.ring
+		c.SendCQ = i.SendCQ.core
 	}
 	if i.RecvCQ != nil {
-		c.RecvCQ = i.RecvCQ.ring
+		c.RecvCQ = i.RecvCQ.core
 	}
 	if i.SRQ != nil {
-		c.SRQ = i.SRQ.ring
+		c.SRQ = i.SRQ.core
 	}
 	if i.XRCD != nil {
-		c.XRCD = i.XRCD.domain
+		c.XRCD = i.XRCD.core
 	}
 	return c
 }
@@ -125,36 +125,36 @@ func (d *Device) CreateGSI(pd *PD, init QPInit) (*QP, error) {
 func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	q := &QP{
 		device: d, extensions: init.Extensions, control: &qpControl{
-			shares: shares{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
+			refs: references{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
 		},
 	}
-	q.turn.Init(q)
+	q.entity.Init(q)
 	q.timer.Init(q)
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, q.control.shares.check(d)); err != nil {
+	if err := errors.Join(d.queue.err, q.control.refs.check(d)); err != nil {
 		return nil, err
 	}
-	if err := pd.use(d); err != nil {
+	if err := pd.retain(d); err != nil {
 		return nil, err
 	}
 	if err := q.enter(&init); err != nil {
-		pd.unuse()
+		pd.release()
 		return nil, err
 	}
-	q.control.shares.use(1)
-	d.queue.expect(init.Type)
+	q.control.refs.retain()
+	d.queue.sizeReceiveRing(init.Type)
 	return q, nil
 }
 
 // enter gives the QP a number, under which packets find it, or nothing.
 func (q *QP) enter(init *QPInit) error {
-	config := init.config(q.device, q.control.shares.pd)
+	config := init.config(q.device, q.control.refs.pd)
 	config.OnEvent = q.raise
 	qps := q.device.queue.qps
 	if init.Type == roce.TypeGSI {
 		var err error
-		if q.machine, err = roce.NewQP(gsiQPN, config); err != nil {
+		if q.core, err = roce.NewQP(gsiQPN, config); err != nil {
 			return err
 		}
 		if !qps.InsertAt(gsiQPN, q) {
@@ -166,7 +166,7 @@ func (q *QP) enter(init *QPInit) error {
 	var failed error
 	_, err := qps.Insert(func(num uint32) *QP {
 		qpn = num
-		q.machine, failed = roce.NewQP(num, config)
+		q.core, failed = roce.NewQP(num, config)
 		return q
 	})
 	if err != nil {

@@ -75,8 +75,8 @@ func (q *queue) demuxRaw(now roce.Time, f *xsk.RxFrame) bool {
 	}
 	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
 	// The QP is raw, and that is all that could be wrong.
-	_ = qp.machine.HandleFrame(now, f.Head, f.Tail)
-	q.touched(qp)
+	_ = qp.core.HandleFrame(now, f.Head, f.Tail)
+	q.reschedule(qp)
 	return true
 }
 

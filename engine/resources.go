@@ -121,7 +121,7 @@ func (d *Device) Resources(limit int) Resources {
 		r.MWs = append(r.MWs, w.row())
 	}
 	for _, c := range cqs {
-		r.CQs = append(r.CQs, CQRow{CQN: c.number, CQE: c.ring.Depth(), Users: c.users})
+		r.CQs = append(r.CQs, CQRow{CQN: c.number, CQE: c.core.Depth(), Users: c.users})
 	}
 	for _, qp := range q.qps.All {
 		if len(r.QPs) == limit {
@@ -163,13 +163,13 @@ func (m *MR) row() MRRow {
 	lkey, rkey, addr := m.LKey(), m.RKey(), m.Addr()
 	return MRRow{
 		MRN: m.number, LKey: &lkey, RKey: &rkey, IOVA: &addr, Len: m.Len(),
-		Access: (m.region.Access() &^ mem.Invalidatable).String(), Valid: m.region.Valid(),
+		Access: (m.core.Access() &^ mem.Invalidatable).String(), Valid: m.core.Valid(),
 		PDN: m.pdn.Load(),
 	}
 }
 
 func (w *MW) row() MWRow {
-	key := w.window.RKey()
+	key := w.core.RKey()
 	return MWRow{
 		MWN: w.number, Type: uint8(w.Type()), RKey: &key, Bound: w.Bound(), Len: w.Len(),
 		PDN: w.pd.number,
@@ -178,29 +178,29 @@ func (w *MW) row() MWRow {
 
 // row is called with the progress lock held.
 func (q *QP) row() QPRow {
-	s := q.machine.Snapshot()
+	s := q.core.Snapshot()
 	r := QPRow{
 		LQPN: s.QPN, RQPN: s.DestQPN, Type: s.Type.String(), State: s.State.String(),
-		RQPSN: uint32(s.ExpectedPSN), SQPSN: uint32(s.NextPSN), PDN: q.control.shares.pd.number,
+		RQPSN: uint32(s.ExpectedPSN), SQPSN: uint32(s.NextPSN), PDN: q.control.refs.pd.number,
 		SendQueue: s.SendPosted, RecvQueue: s.RecvPosted,
 	}
 	if s.State < roce.StateRTR {
 		r.RQPN = 0
 	}
-	if cq := q.control.shares.sendCQ; cq != nil {
+	if cq := q.control.refs.sendCQ; cq != nil {
 		r.SendCQN = cq.number
 	}
-	if cq := q.control.shares.recvCQ; cq != nil {
+	if cq := q.control.refs.recvCQ; cq != nil {
 		r.RecvCQN = cq.number
 	}
-	if q.control.shares.srq != nil {
-		r.SRQN = q.control.shares.srq.SRQN()
+	if q.control.refs.srq != nil {
+		r.SRQN = q.control.refs.srq.SRQN()
 	}
 	return r
 }
 
 func (s *SRQ) row() SRQRow {
-	attr, posted := s.ring.Query()
+	attr, posted := s.core.Query()
 	r := SRQRow{SRQN: s.SRQN(), Type: "BASIC", MaxWR: attr.MaxWR, Recvs: posted, PDN: s.pd.number}
 	if s.xrcd != nil {
 		r.Type, r.CQN = "XRC", s.cq.number

@@ -43,7 +43,7 @@ func (i *SRQInit) check(d *Device) error {
 // but XRC and RAW_PACKET take the oldest receive when a message needs one. It is
 // safe for concurrent use.
 type SRQ struct {
-	ring   *roce.SRQ
+	core   *roce.SRQ
 	device *Device
 	pd     *PD
 	xrcd   *XRCD // nil for one that is not for XRC
@@ -64,12 +64,12 @@ func (d *Device) CreateSRQ(pd *PD, init SRQInit) (*SRQ, error) {
 	if err := errors.Join(d.queue.err, init.check(d)); err != nil {
 		return nil, err
 	}
-	if err := pd.use(d); err != nil {
+	if err := pd.retain(d); err != nil {
 		return nil, err
 	}
 	s := &SRQ{device: d, pd: pd, xrcd: init.XRCD, cq: init.CQ}
 	if err := s.enter(&init); err != nil {
-		pd.unuse()
+		pd.release()
 		return nil, err
 	}
 	return s, nil
@@ -79,21 +79,21 @@ func (d *Device) CreateSRQ(pd *PD, init SRQInit) (*SRQ, error) {
 func (s *SRQ) enter(init *SRQInit) error {
 	d := s.device
 	config := roce.SRQConfig{
-		Domain: &s.pd.domain, MaxWR: init.MaxWR, MaxSGE: init.MaxSGE,
+		Domain: &s.pd.core, MaxWR: init.MaxWR, MaxSGE: init.MaxSGE,
 		OnEvent: func(e roce.Event) { d.raise(AsyncEvent{Type: e, SRQ: s}) },
 	}
 	var srqn uint32
 	var failed error
 	_, err := d.srqs.Insert(func(num uint32) *SRQ {
 		srqn = num
-		s.ring, failed = roce.NewSRQ(num, config)
+		s.core, failed = roce.NewSRQ(num, config)
 		return s
 	})
 	if err != nil {
 		return err
 	}
 	if failed == nil && s.xrcd != nil {
-		failed = s.xrcd.domain.Add(s.ring, s.cq.ring)
+		failed = s.xrcd.core.Add(s.core, s.cq.core)
 	}
 	if failed != nil {
 		d.srqs.Delete(srqn)
@@ -107,19 +107,19 @@ func (s *SRQ) enter(init *SRQInit) error {
 }
 
 // SRQN returns the SRQ's number, by which XRC peers name it.
-func (s *SRQ) SRQN() uint32 { return s.ring.Num() }
+func (s *SRQ) SRQN() uint32 { return s.core.Num() }
 
 // PostRecv adds a receive (ibv_post_srq_recv). It returns roce.ErrQueueFull or
 // roce.ErrInvalid, and then changed nothing.
-func (s *SRQ) PostRecv(wr *roce.RecvWR) error { return s.ring.PostRecv(wr) }
+func (s *SRQ) PostRecv(wr *roce.RecvWR) error { return s.core.PostRecv(wr) }
 
 // Modify changes the depth, or arms the limit, all or nothing (ibv_modify_srq):
 // see roce.SRQ.Modify. The event of the limit is an AsyncEvent of the device.
-func (s *SRQ) Modify(a roce.SRQAttr, mask roce.SRQAttrMask) error { return s.ring.Modify(a, mask) }
+func (s *SRQ) Modify(a roce.SRQAttr, mask roce.SRQAttrMask) error { return s.core.Modify(a, mask) }
 
 // Query returns the attributes (ibv_query_srq), where a limit of 0 is one that is
 // not armed, and how many receives are posted.
-func (s *SRQ) Query() (a roce.SRQAttr, posted int) { return s.ring.Query() }
+func (s *SRQ) Query() (a roce.SRQAttr, posted int) { return s.core.Query() }
 
 // Close destroys the SRQ and what is posted to it (ibv_destroy_srq). It fails
 // with ErrBusy while QPs receive from it. It is idempotent.
@@ -136,12 +136,12 @@ func (s *SRQ) Close() error {
 	if s.xrcd != nil {
 		// No message is in the middle of it: that needs the progress lock, and
 		// takes its receive out first.
-		s.xrcd.domain.Remove(s.ring)
+		s.xrcd.core.Remove(s.core)
 		s.xrcd.users--
 		s.cq.users--
 	}
-	s.pd.unuse()
-	s.device.srqs.Delete(s.ring.Num())
+	s.pd.release()
+	s.device.srqs.Delete(s.core.Num())
 	s.device.async.forget(s.events)
 	return nil
 }

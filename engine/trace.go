@@ -17,7 +17,7 @@ func (q *QP) StartTrace(n int) {
 	}
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	q.machine.SetTrace(trace)
+	q.core.SetTrace(trace)
 }
 
 // Trace returns the events that are kept, the oldest first, and how many older
@@ -25,7 +25,7 @@ func (q *QP) StartTrace(n int) {
 func (q *QP) Trace() (events []roce.TraceEvent, lost uint64) {
 	q.device.queue.mu.Lock()
 	defer q.device.queue.mu.Unlock()
-	trace := q.machine.Trace()
+	trace := q.core.Trace()
 	if trace == nil {
 		return nil, 0
 	}

@@ -10,7 +10,7 @@ import (
 // its XRC_RECV QPs name the SRQ of the domain that a message is for. It is safe
 // for concurrent use.
 type XRCD struct {
-	domain *roce.XRCD
+	core   *roce.XRCD
 	device *Device
 
 	// Under the progress lock:
@@ -19,7 +19,7 @@ type XRCD struct {
 }
 
 // OpenXRCD makes an XRC domain (ibv_open_xrcd). It cannot fail.
-func (d *Device) OpenXRCD() *XRCD { return &XRCD{domain: roce.NewXRCD(), device: d} }
+func (d *Device) OpenXRCD() *XRCD { return &XRCD{core: roce.NewXRCD(), device: d} }
 
 // Close ends the domain (ibv_close_xrcd). It fails with ErrBusy while SRQs or QPs
 // are of it. It is idempotent.

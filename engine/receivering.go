@@ -17,9 +17,9 @@ const (
 	fillPerQP = 512
 )
 
-// expect sees to it that there are frames for what peers of a type may send to a new QP
+// sizeReceiveRing sees to it that there are frames for what peers of a type may send to a new QP
 // of it. Nothing holds back those of unreliable types. The caller holds mu.
-func (q *queue) expect(t roce.QPType) {
+func (q *queue) sizeReceiveRing(t roce.QPType) {
 	f, ok := q.link.(xsk.Filler)
 	switch {
 	case !ok:

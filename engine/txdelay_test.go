@@ -8,10 +8,10 @@ import (
 	"xroce/roce"
 )
 
-// TestHandover tells the times at which frames were written and had left, and asks.
-func TestHandover(t *testing.T) {
+// TestTxDelay tells the times at which frames were written and had left, and asks.
+func TestTxDelay(t *testing.T) {
 	const us = roce.Microsecond
-	var h handover
+	var h txDelay
 	ask := func(at, now, want roce.Time) {
 		t.Helper()
 		if got := h.by(at, now); got != want {
@@ -34,11 +34,11 @@ func TestHandover(t *testing.T) {
 	ask(400*us, 500*us, 400*us)
 }
 
-// TestHandoverModel compares with what really happened: never later than that, and
+// TestTxDelayModel compares with what really happened: never later than that, and
 // right for the last long delays.
-func TestHandoverModel(t *testing.T) {
+func TestTxDelayModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var h handover
+		var h txDelay
 		var all []delay
 		now := roce.Time(0)
 		step := rapid.Custom(func(t *rapid.T) roce.Time {

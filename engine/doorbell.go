@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// doorbells are the QPs that were posted to since the loop drained them. Posters ring,
+// the loop drains; a lock of its own is between them, which is taken once per idle QP on
+// one side and once per round on the other.
+type doorbells struct {
+	mu    sync.Mutex
+	count atomic.Int32 // of qps, for a look without the lock
+	qps   []*QP
+	spare []*QP
+}
+
+// ringDoorbell tells the queue that qp has new work. It is safe for concurrent use.
+func (q *queue) ringDoorbell(qp *QP) {
+	if !qp.doorbell.CompareAndSwap(false, true) {
+		return
+	}
+	b := &q.doorbells
+	b.mu.Lock()
+	b.qps = append(b.qps, qp)
+	b.count.Store(int32(len(b.qps)))
+	b.mu.Unlock()
+	if q.sleeping.Load() {
+		q.link.Wake()
+	}
+	if q.dead.Load() {
+		// Nobody drives any more: flush on the poster's thread.
+		q.mu.Lock()
+		q.progress()
+		q.mu.Unlock()
+	}
+}
+
+// drainDoorbells makes the QPs ready whose doorbells were rung, and reports whether there
+// were any. The caller holds mu.
+func (q *queue) drainDoorbells() bool {
+	b := &q.doorbells
+	if b.count.Load() == 0 {
+		return false
+	}
+	b.mu.Lock()
+	rung := b.qps
+	b.qps, b.spare = b.spare[:0], rung
+	b.count.Store(0)
+	b.mu.Unlock()
+	for i, qp := range rung {
+		// A post after this rings again, one before it is seen by the send
+		// step of this round.
+		qp.doorbell.Store(false)
+		q.enqueue(qp)
+		rung[i] = nil
+	}
+	return true
+}
+
+// wake makes whoever drives the queue look at it again, after something changed
+// that no doorbell tells. Unlike a doorbell it cannot rely on sleeping: who drives looks
+// at the deadlines first and announces its sleep afterwards. The caller holds mu,
+// so the link is open.
+func (q *queue) wake() {
+	if q.err == nil {
+		q.link.Wake()
+	}
+}

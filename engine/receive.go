@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"xroce/engine/capture"
+	"xroce/roce"
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// handle shows frames to the tap and to their QPs.
+func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
+	for i := range frames {
+		f := &frames[i]
+		if q.tap != nil {
+			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
+		}
+		q.demux(now, f)
+	}
+}
+
+// demux decodes one frame and hands it to its QP.
+func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
+	p := &q.packet
+	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
+		if reason != wire.NotRoCE || !q.demuxRaw(now, f) {
+			q.drops[reason]++
+		}
+		return
+	}
+	if p.BTH.DestQP == wire.MulticastQP {
+		q.demuxMulticast(now, p)
+		return
+	}
+	qp := q.qps.Lookup(p.BTH.DestQP)
+	if qp == nil {
+		q.count.Inc(counter.DropUnknownQPN)
+		return
+	}
+	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {
+		q.count.Inc(counter.DropNotLocal)
+		return
+	}
+	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
+	qp.core.HandlePacket(now, p)
+	q.reschedule(qp)
+}

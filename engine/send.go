@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/engine/capture"
+	"xroce/roce"
+	"xroce/roce/counter"
+	"xroce/xsk"
+)
+
+// send lets the ready QPs write packets, in the order of the scheduler, until frames or
+// work run out.
+func (q *queue) send(now roce.Time) bool {
+	if q.ready.Empty() {
+		if q.link.Pending() {
+			q.flush()
+		}
+		return false
+	}
+	frames := q.reserve()
+	used := 0
+	for used < len(frames) && !q.loop.full() {
+		qp := q.ready.Dequeue()
+		if qp == nil {
+			break
+		}
+		n, more := q.serve(now, qp, frames[used:])
+		used += n
+		q.armTimer(qp)
+		if more {
+			q.enqueue(qp)
+		}
+	}
+	if used > 0 || q.loop.n > 0 {
+		q.txDelay.wrote(now)
+	}
+	if used > 0 {
+		q.link.Transmit(frames[:used])
+		q.txFrom += used
+	}
+	if used > 0 || q.link.Pending() {
+		q.flush()
+	}
+	return used > 0 || q.loop.n > 0
+}
+
+// reserve returns the frames that there are to write to, and sees to it that they are
+// half a burst at least, if the link has as many. To fill up each time would be to move
+// many of them for each short answer.
+func (q *queue) reserve() []xsk.TxFrame {
+	if q.txHave-q.txFrom < burst/2 {
+		q.txHave = copy(q.tx[:], q.tx[q.txFrom:q.txHave])
+		q.txFrom = 0
+		q.txHave += q.link.Reserve(q.tx[q.txHave:])
+	}
+	return q.tx[q.txFrom:q.txHave]
+}
+
+// serve lets a QP write packets until its quantum is used up or the frames run out. It
+// returns how many are for the link, and whether there may be more.
+func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
+	for used < len(frames) && !q.loop.full() && qp.entity.MaySend(qp.core.Answering()) {
+		f := &frames[used]
+		if f.Len = qp.core.NextPacket(now, f.Data); f.Len == 0 {
+			return used, false
+		}
+		qp.entity.Charge(f.Len)
+		raw := qp.core.Type() == roce.TypeRawPacket // never to our own QPs
+		if q.lost && !raw && !q.mayLeave(f.Data[:f.Len]) {
+			q.count.Inc(counter.DropNoGID)
+			continue
+		}
+		if q.tap != nil {
+			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+		if raw || !q.loop.put(f.Data[:f.Len], len(q.groups) > 0) {
+			used++
+		}
+	}
+	return used, true
+}
+
+// flush gives the transmitted frames to the kernel.
+func (q *queue) flush() {
+	if err := q.link.Flush(); err != nil {
+		q.linkError(err)
+		return
+	}
+	q.down = false
+}
+
+// linkError takes an error of the link. An interface that is down keeps what
+// is queued and comes back; any other error ends the queue and all its QPs.
+func (q *queue) linkError(err error) {
+	if !errors.Is(err, unix.ENETDOWN) {
+		q.fail(fmt.Errorf("engine: the link failed: %w", err))
+		return
+	}
+	if !q.down {
+		q.count.Inc(counter.LinkDowned)
+	}
+	q.down = true
+}

@@ -17,18 +17,14 @@ func checkBind(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: key %#x of a window whose key is %#x: they may differ in the low "+
 			"8 bits", ErrInvalid, b.NewKey, b.Window)
 	}
-	w.rkey, w.srqn, w.imm, w.remoteAddr = b.Window, b.NewKey, b.LKey, b.Addr
-	w.arg = [2]uint64{b.Length, uint64(b.Access)}
+	w.packBind(b)
 	return nil
 }
 
 // bind executes a BIND_MW.
 func (q *QP) bind(w *sendWQE) Status {
-	f := q.keys.Bind(mem.Accessor{Domain: q.domain, Party: &q.party}, mem.Bind{
-		Window: w.rkey, NewKey: w.srqn, LKey: w.imm, Addr: w.remoteAddr,
-		Length: w.arg[0], Access: mem.Access(w.arg[1]),
-	})
-	if f != mem.OK {
+	by := mem.Accessor{Domain: q.domain, Party: &q.party}
+	if q.keys.Bind(by, w.bind()) != mem.OK {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

@@ -25,12 +25,14 @@ func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	r := &q.req
 	op := w.opcode.Op().Only | wire.UDSendOnly&^0x1f
 	spec := op.Spec()
-	b := frame[w.ah.Template().Len():]
+	ah, qpn, qkey := w.datagram()
+	path := ah.Template()
+	b := frame[path.Len():]
 	wire.BTH{
 		Opcode: op, SE: w.flags&SendSolicited != 0, M: true, PadCnt: wire.PadCnt(int(w.length)),
-		PKey: wire.DefaultPKey, DestQP: uint32(w.arg[0]), PSN: r.psn,
+		PKey: wire.DefaultPKey, DestQP: qpn, PSN: r.psn,
 	}.Put(b)
-	wire.DETH{QKey: q.qkey(uint32(w.arg[1])), SrcQP: q.num}.
+	wire.DETH{QKey: q.qkey(qkey), SrcQP: q.num}.
 		Put(b[spec.Offsets[wire.HeaderDETH]:])
 	if spec.Has(wire.HasImmDt) {
 		wire.ImmDt{Data: w.imm}.Put(b[spec.Offsets[wire.HeaderImmDt]:])
@@ -40,7 +42,7 @@ func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 		return 0
 	}
 	q.sent(r.psn.Add(1), w)
-	return q.seal(w.ah.Template(), frame, headers, w.length)
+	return q.seal(path, frame, headers, w.length)
 }
 
 // qkey is the Q_Key of a datagram.

@@ -61,7 +61,7 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 	case op.Word && length != 8:
 		return w, fmt.Errorf("%w: %s of %d bytes, it moves 8", ErrInvalid, wr.Opcode, length)
 	case op.Reply == verbs.ReplyAtomic:
-		w.arg = [2]uint64{wr.CompareAdd, wr.Swap}
+		w.packAtomic(wr.CompareAdd, wr.Swap)
 	case wr.Opcode == OpFlush:
 		return w, q.checkFlush(wr, &w)
 	case wr.Opcode == OpBindMW:
@@ -100,11 +100,11 @@ func (q *QP) checkFlush(wr *SendWR, w *sendWQE) error {
 	if len(wr.SGList) != 0 {
 		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
 	}
-	w.imm = uint32(wr.Flush)
+	h := wire.FETH{PLT: wr.Flush}
 	if wr.FlushRegion {
-		w.imm |= uint32(wire.FlushRegion) << 8
+		h.SEL = wire.FlushRegion
 	}
-	w.arg[0] = uint64(wr.FlushLength)
+	w.packFlush(h, wr.FlushLength)
 	return nil
 }
 
@@ -116,8 +116,7 @@ func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
 	}
-	w.ah = wr.AH
-	w.arg = [2]uint64{uint64(wr.RemoteQPN), uint64(wr.RemoteQKey)}
+	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey)
 	return nil
 }
 

@@ -140,29 +140,6 @@ type QP struct {
 	holds   *HoldPool
 }
 
-// sendWQE is an entry of the send queue. Its application part is written once
-// when posted, the rest when the requester begins with it.
-type sendWQE struct {
-	wrID       uint64
-	remoteAddr uint64
-	arg        [2]uint64 // atomics: compare or add, swap; datagram: QPN, Q_Key; FLUSH: length
-	ah         *AH
-	layout     *mem.Layout // UMR
-	rkey       uint32
-	imm        uint32 // immediate data, or the key to invalidate; FLUSH: FETH
-	length     uint32 // of the local memory
-	srqn       uint32
-	opcode     Opcode
-	flags      SendFlags
-	numSGE     uint8
-
-	// Valid once begun:
-	question    bool // begun without a credit
-	first, last wire.PSN
-	ssn         uint32 // number of the message, 24 bits
-	since       mem.Epoch
-}
-
 // NewQP returns a QP in state RESET with this number (24 bits).
 func NewQP(num uint32, c QPConfig) (*QP, error) {
 	if err := c.check(); err != nil {

@@ -103,9 +103,10 @@ func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
 	b := frame[q.path.Len():]
 	spec := q.putBTH(b,
 		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: q.req.psn}, w.srqn)
-	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: w.arg[0]}
+	compareAdd, swap := w.atomic()
+	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: compareAdd}
 	if w.opcode == OpCmpSwap {
-		h.SwapAdd, h.Compare = w.arg[1], w.arg[0]
+		h.SwapAdd, h.Compare = swap, compareAdd
 	}
 	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
 	q.sent(w.last.Add(1), w)
@@ -116,8 +117,9 @@ func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
 func (q *QP) putFlush(w *sendWQE, frame []byte) int {
 	b := frame[q.path.Len():]
 	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCFlush, AckReq: true, PSN: q.req.psn}, w.srqn)
-	wire.FETH{PLT: uint8(w.imm), SEL: uint8(w.imm >> 8)}.Put(b[spec.Offsets[wire.HeaderFETH]:])
-	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: uint32(w.arg[0])}.
+	h, length := w.flush()
+	h.Put(b[spec.Offsets[wire.HeaderFETH]:])
+	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: length}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
 	q.sent(w.last.Add(1), w)
 	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)

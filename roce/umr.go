@@ -1,10 +1,6 @@
 package roce
 
-import (
-	"fmt"
-
-	"xroce/roce/mem"
-)
+import "fmt"
 
 // checkUMR fills in what is special to UMR. All that depends on keys is checked when
 // the work request is executed: what is posted before it may make them.
@@ -19,17 +15,13 @@ func checkUMR(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
 			ErrInvalid, u.NewKey, u.Key)
 	}
-	w.rkey, w.srqn, w.layout, w.arg[0] = u.Key, u.NewKey, u.Layout, uint64(u.Access)
+	w.packUMR(u)
 	return nil
 }
 
 // configure executes a UMR.
 func (q *QP) configure(w *sendWQE) Status {
-	err := q.keys.Configure(q.domain.Local(), mem.UMR{
-		Key: w.rkey, NewKey: w.srqn, Layout: w.layout, Access: mem.Access(w.arg[0]),
-	})
-	w.layout = nil // the queue must not keep what it describes
-	if err != nil {
+	if q.keys.Configure(q.domain.Local(), w.takeUMR()) != nil {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

@@ -1,10 +1,6 @@
 package roce
 
-import (
-	"xroce/roce/counter"
-	"xroce/roce/mem"
-	"xroce/roce/wire"
-)
+import "xroce/roce/wire"
 
 // An answer is what the responder owes the peer: one acknowledge packet, or what
 // answers a READ, an atomic or their like.
@@ -178,59 +174,4 @@ func (q *QP) putStored(now Time, a *answer, frame []byte) int {
 	res.queued, res.answered = false, true
 	q.rsp.fifo.pop()
 	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
-// putReadResponse writes the next response of a READ.
-func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) int {
-	off := uint32(res.cur.Sub(uint32(res.first))) * q.pmtu
-	n := min(res.end-off, q.pmtu)
-	var op wire.Opcode
-	switch isFirst, isLast := res.cur == res.start, res.cur == res.stop; {
-	case isFirst && isLast:
-		op = wire.RCReadRespOnly
-	case isFirst:
-		op = wire.RCReadRespFirst
-	case isLast:
-		op = wire.RCReadRespLast
-	default:
-		op = wire.RCReadRespMiddle
-	}
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
-	headers := wire.BTHLen + int(spec.HeaderLen)
-	// The key is checked again for each packet: it may be gone by now.
-	if n > 0 {
-		switch q.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
-			mem.RemoteRead) {
-		case mem.OK:
-		case mem.FaultPage:
-			q.awaitPage(now, res, off)
-			return 0
-		default:
-			return q.refuseRead(now, res, frame)
-		}
-	}
-	if spec.Has(wire.HasAETH) {
-		wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
-	}
-	if res.cur == res.stop {
-		res.queued, res.answered = false, true
-		q.rsp.fifo.pop()
-	} else {
-		res.cur = res.cur.Add(1)
-	}
-	return q.seal(&q.path, frame, headers, n)
-}
-
-// refuseRead ends a READ whose memory is gone, and with it the QP.
-func (q *QP) refuseRead(now Time, res *resource, frame []byte) int {
-	q.lastDrop = stepRKey
-	q.count.Inc(counter.SentFatalNAK)
-	n := q.putAck(res.cur, wire.NAKRemoteAccessError, q.rsp.msn, frame)
-	q.rsp.fifo.clear()
-	if q.State() != StateErr {
-		q.raise(EventQPAccessErr)
-		q.enterError(now)
-	}
-	return n
 }

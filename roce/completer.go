@@ -2,7 +2,6 @@ package roce
 
 import (
 	"xroce/roce/counter"
-	"xroce/roce/mem"
 	"xroce/roce/queue"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
@@ -259,104 +258,6 @@ func (q *QP) handleData(now Time, p *wire.Packet) {
 		}
 		p = q.nextHeldResponse(now)
 	}
-}
-
-// takeReadResponse stores the data of a READ response packet. FLUSH and ATOMIC
-// WRITE are answered by one without data.
-func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
-	r := &q.req
-	i := q.sq.Head()
-	w := q.sq.At(i)
-	if i == r.new || w.opcode.Op().Reply != verbs.ReplyData || !q.responseFits(w, p) {
-		q.badResponse(now)
-		return
-	}
-	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
-	list := q.sq.SGList(i, int(w.numSGE))
-	if p.BTH.PSN == w.last && q.carriesInline(w) {
-		q.takeSmall(now, w, p, p.Payload, p.PayloadTail)
-		return
-	}
-	q.sendCQ.FlushInline()
-	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
-		q.missResult(now, w, p, off, fault)
-		return
-	}
-	r.una = p.BTH.PSN.Add(1)
-	if p.BTH.PSN == w.last {
-		q.completeSend(now, w, w.length)
-	}
-	q.progress(now)
-}
-
-// takeAtomicAck stores the old value that an atomic found.
-func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
-	r := &q.req
-	i := q.sq.Head()
-	w := q.sq.At(i)
-	if i == r.new || w.opcode.Op().Reply != verbs.ReplyAtomic || !p.AETH().Syndrome.IsACK() {
-		q.badResponse(now)
-		return
-	}
-	q.req.credit.update(p.AETH())
-	q.takeSmall(now, w, p, p.OrigData(), nil)
-}
-
-// carriesInline reports whether the completion of a work request may have the data that
-// answers it as inline payload. One without has it written at once.
-func (q *QP) carriesInline(w *sendWQE) bool {
-	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
-}
-
-// takeSmall ends the oldest work request with all of the data that answers it.
-func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
-	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
-	var in queue.InlinePayload
-	inline, fault := false, mem.OK
-	if q.carriesInline(w) {
-		inline, fault = q.inlines(&in, q.own(w), list, head, tail)
-	}
-	if !inline && fault == mem.OK {
-		q.sendCQ.FlushInline()
-		fault = q.scatter(q.own(w), list, 0, head)
-		if fault == mem.OK {
-			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
-		}
-	}
-	if fault != mem.OK {
-		q.missResult(now, w, p, 0, fault)
-		return
-	}
-	q.req.una = w.last.Add(1)
-	if inline {
-		q.deliverSend(now, w, w.length, &in)
-	} else {
-		q.deliverSend(now, w, w.length, nil)
-	}
-	q.progress(now)
-}
-
-// responseFits reports whether a READ response is what its PSN calls for. A
-// responder may begin the answer to a repeated READ with FIRST or ONLY, as the
-// architecture has it, or go on with MIDDLE or LAST, as rxe does. A READ that
-// asked for a hole alone ends where the hole does.
-func (q *QP) responseFits(w *sendWQE, p *wire.Packet) bool {
-	psn := p.BTH.PSN
-	length := w.length
-	if w.opcode != OpRead {
-		length = 0
-	}
-	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
-	if uint32(p.PayloadLen()) != min(length-off, q.pmtu) {
-		return false
-	}
-	if p.Spec.Has(wire.HasAETH) && !p.AETH().Syndrome.IsACK() {
-		return false
-	}
-	if p.Spec.Is(wire.ClassLast) != (psn == w.last) && q.sel == nil {
-		return false
-	}
-	return psn != w.first || p.Spec.Is(wire.ClassFirst)
 }
 
 // badResponse ends the QP because the peer answered what was not asked.

@@ -1,6 +1,8 @@
 package roce
 
 import (
+	"fmt"
+
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -12,6 +14,18 @@ const grhLen = wire.GRHLen
 // qkeyOwn is the bit of a work request's Q_Key that asks for the QP's own
 // instead (IBA 10.2.5): an application cannot forge a privileged key.
 const qkeyOwn = 1 << 31
+
+// checkDatagram fills in the destination of a datagram.
+func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
+	switch {
+	case wr.AH == nil || wr.AH.Domain() != q.domain:
+		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
+	case wr.RemoteQPN > wire.MulticastQP:
+		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
+	}
+	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey)
+	return nil
+}
 
 // tooLong reports whether a work request is a datagram that does not fit one packet.
 // It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a

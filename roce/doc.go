@@ -17,7 +17,12 @@
 // The requester (requester.go, completer.go) and the responder (responder.go)
 // are separate machines that share nothing but the QP's path and attributes.
 // What a peer does wrong becomes a counter, a NAK or a completion status; what
-// the caller does wrong becomes an error; a broken invariant panics.
+// the caller does wrong becomes an error; a broken invariant panics. What only one
+// operation needs, at both ends, is in a file called like it: send.go, write.go, read.go,
+// atomic.go, flush.go and so on.
+//
+// The vocabulary is that of package verbs, and the queues are those of package queue; their
+// names are also ours, in api.go, so that who uses queue pairs needs one import.
 //
 // Sources: IBA volume 1, chapters 9 (transport) and 10, 11 (verbs).
 package roce

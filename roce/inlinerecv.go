@@ -33,3 +33,37 @@ func (q *QP) deliverPacket(in *queue.InlinePayload, by mem.Accessor, list []SGE,
 	q.receiveCQ().FlushInline()
 	return false, q.scatterPacket(by, list, 0, p)
 }
+
+// carriesInline reports whether the completion of a work request may have the data that
+// answers it as inline payload. One without has it written at once.
+func (q *QP) carriesInline(w *sendWQE) bool {
+	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
+}
+
+// takeSmall ends the oldest work request with all of the data that answers it.
+func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
+	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
+	var in queue.InlinePayload
+	inline, fault := false, mem.OK
+	if q.carriesInline(w) {
+		inline, fault = q.inlines(&in, q.own(w), list, head, tail)
+	}
+	if !inline && fault == mem.OK {
+		q.sendCQ.FlushInline()
+		fault = q.scatter(q.own(w), list, 0, head)
+		if fault == mem.OK {
+			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
+		}
+	}
+	if fault != mem.OK {
+		q.missResult(now, w, p, 0, fault)
+		return
+	}
+	q.req.una = w.last.Add(1)
+	if inline {
+		q.deliverSend(now, w, w.length, &in)
+	} else {
+		q.deliverSend(now, w, w.length, nil)
+	}
+	q.progress(now)
+}

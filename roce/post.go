@@ -5,7 +5,6 @@ import (
 
 	"xroce/roce/queue"
 	"xroce/roce/verbs"
-	"xroce/roce/wire"
 )
 
 // PostSend adds a work request to the send queue, or returns ErrQueueFull,
@@ -90,34 +89,6 @@ func (q *QP) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
 			q.sq.MaxInline())
 	}
 	return uint32(len(wr.Inline)), nil
-}
-
-// checkFlush fills in what is special to FLUSH.
-func (q *QP) checkFlush(wr *SendWR, w *sendWQE) error {
-	if wr.Flush == 0 || wr.Flush&^(wire.FlushGlobal|wire.FlushPersistent) != 0 {
-		return fmt.Errorf("%w: FLUSH type %#x", ErrInvalid, wr.Flush)
-	}
-	if len(wr.SGList) != 0 {
-		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
-	}
-	h := wire.FETH{PLT: wr.Flush}
-	if wr.FlushRegion {
-		h.SEL = wire.FlushRegion
-	}
-	w.packFlush(h, wr.FlushLength)
-	return nil
-}
-
-// checkDatagram fills in the destination of a datagram.
-func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
-	switch {
-	case wr.AH == nil || wr.AH.Domain() != q.domain:
-		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
-	case wr.RemoteQPN > wire.MulticastQP:
-		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
-	}
-	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey)
-	return nil
 }
 
 // PostRecv adds a work request to the receive queue, or returns ErrQueueFull,

@@ -78,53 +78,6 @@ func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 	return false
 }
 
-// putReadRequest asks for what is missing of a READ from psn on.
-func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
-	r := &q.req
-	length := w.length
-	if q.sel != nil {
-		// Up to the first packet that is here already. The responder answers one
-		// part of a READ at a time.
-		if hole := q.sel.early.hole(r.psn, w.last.Add(1)); !hole.After(w.last) {
-			length = uint32(hole.Sub(uint32(w.first))) * q.pmtu
-		}
-	}
-	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
-	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
-		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
-// putAtomic writes a FETCH_ADD or a CMP_SWP.
-func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b,
-		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: q.req.psn}, w.srqn)
-	compareAdd, swap := w.atomic()
-	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: compareAdd}
-	if w.opcode == OpCmpSwap {
-		h.SwapAdd, h.Compare = swap, compareAdd
-	}
-	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
-// putFlush writes a FLUSH.
-func (q *QP) putFlush(w *sendWQE, frame []byte) int {
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCFlush, AckReq: true, PSN: q.req.psn}, w.srqn)
-	h, length := w.flush()
-	h.Put(b[spec.Offsets[wire.HeaderFETH]:])
-	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: length}.
-		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
 // sent moves psn on, to the next entry when w has no more PSNs.
 func (q *QP) sent(next wire.PSN, w *sendWQE) {
 	r := &q.req

@@ -1,8 +1,6 @@
 package roce
 
 import (
-	"encoding/binary"
-
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -88,52 +86,6 @@ func (q *QP) mayStore(need mem.Access) (Step, wire.Syndrome) {
 	return stepAdmitted, 0
 }
 
-// executeRead remembers a READ and queues its answer.
-func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
-	reth := p.RETH()
-	if step, nak := q.mayStore(mem.RemoteRead); nak != 0 {
-		return step, nak
-	}
-	if reth.DMALen > MaxMessage {
-		return stepLength, wire.NAKInvalidRequest
-	}
-	by := q.peer(q.keys.Epoch())
-	if reth.DMALen > 0 {
-		q.receiveCQ().FlushInline()
-		f := q.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
-		if f != mem.OK {
-			return q.refusal(f)
-		}
-	}
-	psn := s.psn
-	q.store(resource{
-		kind: resourceRead, by: by, va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
-	}, responses(reth.DMALen, q.pmtu)).answer(psn, 0, reth.DMALen, q.pmtu)
-	return stepAdmitted, 0
-}
-
-// executeAtomic executes FETCH_ADD and CMP_SWP.
-func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := q.mayStore(mem.RemoteAtomic); nak != 0 {
-		return step, nak
-	}
-	q.receiveCQ().FlushInline()
-	h := p.AtomicETH()
-	var old uint64
-	var fault mem.Fault
-	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
-		old, fault = q.keys.FetchAdd(q.peer(0), h.RKey, h.VA, h.SwapAdd)
-	} else {
-		old, fault = q.keys.CompareSwap(q.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
-	}
-	if fault != mem.OK {
-		return q.refusal(fault)
-	}
-	q.store(resource{kind: resourceAtomic, value: old}, 1)
-	return stepAdmitted, 0
-}
-
 // refusal is how a fault of memory is answered.
 func (q *QP) refusal(fault mem.Fault) (Step, wire.Syndrome) {
 	switch fault {
@@ -145,62 +97,6 @@ func (q *QP) refusal(fault mem.Fault) (Step, wire.Syndrome) {
 		return stepSync, wire.NAKRemoteOperationalError
 	}
 	return stepRKey, wire.NAKRemoteAccessError
-}
-
-// executeAtomicWrite stores eight bytes at once.
-func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := q.mayStore(mem.RemoteWrite); nak != 0 {
-		return step, nak
-	}
-	reth := p.RETH()
-	var word [8]byte
-	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
-		return stepLength, wire.NAKInvalidRequest
-	}
-	q.receiveCQ().FlushInline()
-	if fault := q.keys.StoreWord(q.peer(0), reth.RKey, reth.VA,
-		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
-		return q.refusal(fault)
-	}
-	q.store(resource{kind: resourceDone}, 1)
-	return stepAdmitted, 0
-}
-
-// flushRights are the rights that the placement types of a FLUSH need.
-var flushRights = [4]mem.Access{
-	0, mem.FlushGlobal, mem.FlushPersistent, mem.FlushGlobal | mem.FlushPersistent,
-}
-
-// executeFlush makes earlier data visible, or durable.
-func (q *QP) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
-	h, reth := p.FETH(), p.RETH()
-	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
-		return stepLength, wire.NAKInvalidRequest
-	}
-	if step, nak := q.mayStore(flushRights[h.PLT]); nak != 0 {
-		return step, nak
-	}
-	if reth.DMALen > MaxMessage {
-		return stepLength, wire.NAKInvalidRequest
-	}
-	q.keys.StoreParked()
-	if h.SEL != wire.FlushRegion && reth.DMALen > 0 {
-		f := q.keys.Ready(q.peer(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
-		if f != mem.OK {
-			return q.refusal(f)
-		}
-	}
-	for _, plt := range [...]uint8{wire.FlushGlobal, wire.FlushPersistent} {
-		if h.PLT&plt == 0 {
-			continue
-		}
-		if fault := q.keys.Flush(q.peer(0), reth.RKey, reth.VA, int(reth.DMALen),
-			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
-			return q.refusal(fault)
-		}
-	}
-	q.store(resource{kind: resourceDone}, 1)
-	return stepAdmitted, 0
 }
 
 // replay answers a request with an old PSN again, if it is remembered. A READ may
@@ -243,14 +139,6 @@ func kindOf(spec *wire.OpcodeSpec) resourceKind {
 		return resourceDone
 	}
 	return resourceNone
-}
-
-// replayRead reports whether a READ lies inside the remembered one.
-func (q *QP) replayRead(p *wire.Packet, res *resource) bool {
-	reth := p.RETH()
-	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * q.pmtu
-	return q.attr.Access&mem.RemoteRead != 0 && reth.RKey == res.rkey &&
-		reth.VA == res.va+uint64(off) && reth.DMALen <= res.length-off
 }
 
 // canRemember reports whether n resources are enough for every request that is being

@@ -121,57 +121,58 @@ func (f *answerQueue) acknowledge(a answer) (covered bool) {
 }
 
 // nextResponse writes the next packet that the responder owes.
-func (q *QP) nextResponse(now Time, frame []byte) int {
-	f := &q.rsp.fifo
+func (s *responder) nextResponse(now Time, frame []byte) int {
+	f := &s.fifo
 	if f.n == 0 {
-		if q.starved.Load() {
-			return q.grantCredit(frame)
+		if s.starved.Load() {
+			return s.grantCredit(frame)
 		}
 		return 0
 	}
 	a := f.front()
 	if a.stored {
-		return q.putStored(now, a, frame)
+		return s.putStored(now, a, frame)
 	}
 	msn, psn, syndrome := a.msn, a.psn, a.syndrome
 	if syndrome.IsNAK() || syndrome.IsRNRNAK() {
-		msn = q.rsp.msn
+		msn = s.msn
 	}
 	f.pop()
-	if q.sel != nil && syndrome == wire.NAKPSNSequenceError {
-		return q.putSelectiveAck(frame)
+	if s.early != nil && syndrome == wire.NAKPSNSequenceError {
+		return s.putGapNAK(frame)
 	}
-	return q.putAck(psn, syndrome, msn, frame)
+	return s.putAck(psn, syndrome, msn, frame)
 }
 
-func (q *QP) putAck(psn wire.PSN, s wire.Syndrome, msn uint32, frame []byte) int {
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
-	wire.AETH{Syndrome: s, MSN: msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+// putAck writes an acknowledge packet, positive or negative.
+func (s *responder) putAck(psn wire.PSN, syndrome wire.Syndrome, msn uint32, frame []byte) int {
+	b := frame[s.path.Len():]
+	spec := s.putBTH(b, wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
+	wire.AETH{Syndrome: syndrome, MSN: msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
+	return s.seal(&s.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 
 // putStored writes the next packet of the answer in a resource.
-func (q *QP) putStored(now Time, a *answer, frame []byte) int {
-	res := &q.rsp.resources[a.resource]
+func (s *responder) putStored(now Time, a *answer, frame []byte) int {
+	res := &s.resources[a.resource]
 	if res.kind == resourceRead {
 		if res.until > now {
-			q.rsp.pageWait = true
+			s.pageWait = true
 			return 0
 		}
-		return q.putReadResponse(now, a, res, frame)
+		return s.putReadResponse(now, a, res, frame)
 	}
-	b := frame[q.path.Len():]
+	b := frame[s.path.Len():]
 	op := wire.RCReadRespOnly
 	if res.kind == resourceAtomic {
 		op = wire.RCAtomicAck
 	}
-	spec := q.putBTH(b, wire.BTH{Opcode: op, PSN: res.first}, 0)
-	wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
+	spec := s.putBTH(b, wire.BTH{Opcode: op, PSN: res.first}, 0)
+	wire.AETH{Syndrome: s.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	if res.kind == resourceAtomic {
 		wire.AtomicAckETH{OrigData: res.value}.Put(b[spec.Offsets[wire.HeaderAtomicAckETH]:])
 	}
 	res.queued, res.answered = false, true
-	q.rsp.fifo.pop()
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+	s.fifo.pop()
+	return s.seal(&s.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }

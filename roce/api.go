@@ -4,6 +4,7 @@ import (
 	"xroce/roce/clock"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
+	"xroce/roce/recovery"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
@@ -60,6 +61,12 @@ type (
 	SRQAttrMask = queue.SRQAttrMask
 	XRCD        = queue.XRCD
 )
+
+// What queue pairs with extensions share.
+type HoldPool = recovery.Pool
+
+// NewHoldPool returns a pool of packets of up to size bytes; see recovery.NewPool.
+func NewHoldPool(packets, size int) *HoldPool { return recovery.NewPool(packets, size) }
 
 // The errors, which come wrapped with the argument and what was expected of it.
 var (

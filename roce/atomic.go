@@ -7,50 +7,49 @@ import (
 )
 
 // putAtomic writes a FETCH_ADD or a CMP_SWP.
-func (q *QP) putAtomic(w *sendWQE, frame []byte) int {
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b,
-		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: q.req.psn}, w.srqn)
+func (r *requester) putAtomic(w *sendWQE, frame []byte) int {
+	b := frame[r.path.Len():]
+	spec := r.putBTH(b,
+		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: r.psn}, w.srqn)
 	compareAdd, swap := w.atomic()
 	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: compareAdd}
 	if w.opcode == OpCmpSwap {
 		h.SwapAdd, h.Compare = swap, compareAdd
 	}
 	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+	r.sent(w.last.Add(1), w)
+	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 
 // takeAtomicAck stores the old value that an atomic found.
-func (q *QP) takeAtomicAck(now Time, p *wire.Packet) {
-	r := &q.req
-	i := q.sq.Head()
-	w := q.sq.At(i)
+func (r *requester) takeAtomicAck(now Time, p *wire.Packet) {
+	i := r.sq.Head()
+	w := r.sq.At(i)
 	if i == r.new || w.opcode.Op().Reply != verbs.ReplyAtomic || !p.AETH().Syndrome.IsACK() {
-		q.badResponse(now)
+		r.badResponse(now)
 		return
 	}
-	q.req.credit.update(p.AETH())
-	q.takeSmall(now, w, p, p.OrigData(), nil)
+	r.credit.update(p.AETH())
+	r.takeSmall(now, w, p, p.OrigData(), nil)
 }
 
 // executeAtomic executes FETCH_ADD and CMP_SWP.
-func (q *QP) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := q.mayStore(mem.RemoteAtomic); nak != 0 {
+func (s *responder) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
+	if step, nak := s.mayStore(mem.RemoteAtomic); nak != 0 {
 		return step, nak
 	}
-	q.receiveCQ().FlushInline()
+	s.receiveCQ().FlushInline()
 	h := p.AtomicETH()
 	var old uint64
 	var fault mem.Fault
 	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
-		old, fault = q.keys.FetchAdd(q.peer(0), h.RKey, h.VA, h.SwapAdd)
+		old, fault = s.keys.FetchAdd(s.peer(0), h.RKey, h.VA, h.SwapAdd)
 	} else {
-		old, fault = q.keys.CompareSwap(q.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
+		old, fault = s.keys.CompareSwap(s.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
 	}
 	if fault != mem.OK {
-		return q.refusal(fault)
+		return s.refusal(fault)
 	}
-	q.store(resource{kind: resourceAtomic, value: old}, 1)
+	s.store(resource{kind: resourceAtomic, value: old}, 1)
 	return stepAdmitted, 0
 }

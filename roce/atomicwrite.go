@@ -8,8 +8,8 @@ import (
 )
 
 // executeAtomicWrite stores eight bytes at once.
-func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := q.mayStore(mem.RemoteWrite); nak != 0 {
+func (s *responder) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
+	if step, nak := s.mayStore(mem.RemoteWrite); nak != 0 {
 		return step, nak
 	}
 	reth := p.RETH()
@@ -17,11 +17,11 @@ func (q *QP) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
 	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	q.receiveCQ().FlushInline()
-	if fault := q.keys.StoreWord(q.peer(0), reth.RKey, reth.VA,
+	s.receiveCQ().FlushInline()
+	if fault := s.keys.StoreWord(s.peer(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
-		return q.refusal(fault)
+		return s.refusal(fault)
 	}
-	q.store(resource{kind: resourceDone}, 1)
+	s.store(resource{kind: resourceDone}, 1)
 	return stepAdmitted, 0
 }

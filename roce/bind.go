@@ -22,9 +22,9 @@ func checkBind(wr *SendWR, w *sendWQE) error {
 }
 
 // bind executes a BIND_MW.
-func (q *QP) bind(w *sendWQE) Status {
-	by := mem.Accessor{Domain: q.domain, Party: &q.party}
-	if q.keys.Bind(by, w.bind()) != mem.OK {
+func (r *requester) bind(w *sendWQE) Status {
+	by := mem.Accessor{Domain: r.domain, Party: &r.party}
+	if r.keys.Bind(by, w.bind()) != mem.OK {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

@@ -3,7 +3,6 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/queue"
-	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -14,35 +13,34 @@ import (
 // implied NAK: the data was lost, and is asked for again.
 
 // handleResponse takes an ACK, a NAK, a READ response or an atomic acknowledge.
-func (q *QP) handleResponse(now Time, p *wire.Packet) {
-	r := &q.req
+func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	d := r.ahead(p.BTH.PSN)
 	if d >= r.ahead(r.sentTop) {
 		step := stepFuture
 		if d >= 1<<23 {
-			if q.takeGrant(p) {
+			if r.takeGrant(p) {
 				return
 			}
 			step = stepGhost
 		}
-		q.drop(p, step)
+		r.drop(p, step)
 		return
 	}
 	switch op := p.Spec; {
 	case op.Is(wire.ClassRead) || op.Is(wire.ClassAtomic):
-		q.handleData(now, p)
+		r.recovery.handleData(now, p)
 	case p.BTH.Opcode == wire.SelectiveAck:
-		q.handleSelectiveAck(now, p)
+		r.recovery.handleSelectiveAck(now, p)
 	default:
-		q.handleAck(now, p.BTH.PSN, p.AETH())
+		r.handleAck(now, p.BTH.PSN, p.AETH())
 	}
 }
 
 // takeGrant takes the credits of an acknowledge that repeats the last one, and
 // reports whether it was for them that it came.
-func (q *QP) takeGrant(p *wire.Packet) bool {
-	c := &q.req.credit
-	if !c.limited || p.BTH.PSN != q.req.una.Sub(1) || !p.Spec.Is(wire.ClassAck) ||
+func (r *requester) takeGrant(p *wire.Packet) bool {
+	c := &r.credit
+	if !c.limited || p.BTH.PSN != r.una.Sub(1) || !p.Spec.Is(wire.ClassAck) ||
 		!p.AETH().Syndrome.IsACK() {
 		return false
 	}
@@ -52,32 +50,27 @@ func (q *QP) takeGrant(p *wire.Packet) bool {
 }
 
 // handleAck takes an acknowledge packet, positive or negative.
-func (q *QP) handleAck(now Time, psn wire.PSN, h wire.AETH) {
+func (r *requester) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 	switch s := h.Syndrome; s.Kind() {
 	case wire.KindACK:
-		q.req.credit.update(h)
-		if q.sel == nil && q.req.resent {
-			// It may be older than the repetition, whose data is still to come.
-			q.reach(now, psn.Add(1))
-		} else {
-			q.answered(now, psn.Add(1))
-		}
+		r.credit.update(h)
+		r.recovery.acknowledged(now, psn.Add(1))
 	case wire.KindRNRNAK:
-		q.count.Inc(counter.RcvdRNR)
-		if q.missing(now, psn, q.req.sentTop) {
-			q.waitRNR(now, psn, s.Code())
+		r.count.Inc(counter.RcvdRNR)
+		if r.recovery.requestsMissing(now, psn, r.sentTop) {
+			r.waitRNR(now, psn, s.Code())
 		}
 	case wire.KindNAK:
 		if s.NAK() == wire.NAKPSNSequenceError {
-			q.handleSeqNAK(now, psn)
+			r.handleSeqNAK(now, psn)
 			return
 		}
-		q.count.Inc(counter.RcvdFatalNAK)
-		if q.answered(now, psn) {
-			q.fail(now, nakStatus(s.NAK()))
+		r.count.Inc(counter.RcvdFatalNAK)
+		if r.answered(now, psn) {
+			r.fail(now, nakStatus(s.NAK()))
 		}
 	default:
-		q.badResponse(now)
+		r.badResponse(now)
 	}
 }
 
@@ -96,39 +89,32 @@ func nakStatus(s wire.Syndrome) Status {
 // answered retires everything before the PSN p and reports whether p is now the
 // oldest without an answer. It is not when a READ before p misses its data,
 // which is then asked for again, or when the QP has failed.
-func (q *QP) answered(now Time, p wire.PSN) bool {
-	if q.reach(now, p) {
+func (r *requester) answered(now Time, p wire.PSN) bool {
+	if r.reach(now, p) {
 		return true
 	}
-	switch r := &q.req; {
-	case q.State() == StateErr:
-	case q.sel != nil:
-		q.overtaken(now, p)
-	case !r.retried:
-		q.count.Inc(counter.ImpliedNAK)
-		r.retried = true
-		q.retryFrom(now, r.una)
+	if r.State() != StateErr {
+		r.recovery.dataMissing(now, p)
 	}
 	return false
 }
 
 // reach retires what lies before a PSN, and reports whether it is now the oldest.
-func (q *QP) reach(now Time, psn wire.PSN) bool {
-	before := q.req.una
-	reached := q.retire(now, psn)
-	if q.req.una != before {
-		q.progress(now)
+func (r *requester) reach(now Time, psn wire.PSN) bool {
+	before := r.una
+	reached := r.retire(now, psn)
+	if r.una != before {
+		r.progress(now)
 	}
-	return reached && q.State() != StateErr
+	return reached && r.State() != StateErr
 }
 
 // retire moves una to p, completing work requests, unless one whose answer
 // carries data, or is more than an acknowledge, is in the way.
-func (q *QP) retire(now Time, p wire.PSN) bool {
-	r := &q.req
+func (r *requester) retire(now Time, p wire.PSN) bool {
 	for r.una != p {
-		w := q.sq.At(q.sq.Head())
-		if w.opcode.Op().Reply != verbs.ReplyAck {
+		w := r.oldest()
+		if w.answeredByData() {
 			return false
 		}
 		if r.ahead(w.last) >= r.ahead(p) {
@@ -136,133 +122,102 @@ func (q *QP) retire(now Time, p wire.PSN) bool {
 			return true
 		}
 		r.una = w.last.Add(1)
-		q.completeSend(now, w, 0)
+		r.completeSend(now, w, 0)
 	}
 	return true
 }
 
 // completeSend completes the oldest work request with success. Its place is free
 // before the completion shows: whoever sees that may post at once.
-func (q *QP) completeSend(now Time, w *sendWQE, byteLen uint32) {
-	q.deliverSend(now, w, byteLen, nil)
+func (r *requester) completeSend(now Time, w *sendWQE, byteLen uint32) {
+	r.deliverSend(now, w, byteLen, nil)
 }
 
 // deliverSend is completeSend with the inline payload of the completion, nil for
 // none.
-func (q *QP) deliverSend(now Time, w *sendWQE, byteLen uint32, in *queue.InlinePayload) {
+func (r *requester) deliverSend(now Time, w *sendWQE, byteLen uint32, in *queue.InlinePayload) {
 	op := w.opcode.Op()
 	if op.WC == WCSend {
-		q.count.Inc(counter.RDMASends)
+		r.count.Inc(counter.RDMASends)
 	}
 	if op.Count {
-		q.req.out--
+		r.out--
 	}
-	signaled := q.signals(w)
+	signaled := r.signals(w)
 	wc := Completion{WRID: w.wrID, Opcode: op.WC, ByteLen: byteLen, Time: now}
-	q.sq.Pop()
+	r.sq.Pop()
 	if signaled {
-		q.deliver(q.sendCQ, &wc, false, in)
+		r.deliver(r.sendCQ, &wc, false, in)
 	}
 }
 
 // signals reports whether a work request makes a completion when it succeeds.
-func (q *QP) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || q.sigAll }
+func (r *requester) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || r.sigAll }
 
 // progress follows every advance of una: the retry counters start anew, the
 // timer too, and what was to be sent again but is answered is skipped.
-func (q *QP) progress(now Time) {
-	r := &q.req
-	r.retry, r.rnrRetry = q.attr.RetryCnt, q.attr.RNRRetry
+func (r *requester) progress(now Time) {
+	r.retry, r.rnrRetry = r.attr.RetryCnt, r.attr.RNRRetry
 	r.retried, r.resent, r.rnrWait = false, false, false
-	q.stalled, q.stalls = false, 0
-	if q.sel != nil {
-		q.followProgress(now)
-	}
+	r.stalled, r.stalls = false, 0
+	r.recovery.advanced(now)
 	// psn fell behind una when it lies, seen from una, behind all that was sent.
 	if r.ahead(r.psn) > r.ahead(r.max) {
-		q.goBack(r.una)
+		r.goBack(r.una)
 	}
 	if r.ackAt = 0; r.una != r.sentTop {
-		q.startAckTimer(now)
+		r.startAckTimer(now)
 	}
-	if q.sel != nil {
-		q.armProbe(now)
-	}
-	q.failWhenOldest(now)
+	r.recovery.rearm(now)
+	r.failWhenOldest(now)
 }
 
 // handleSeqNAK goes back to the PSN that the peer expects.
-func (q *QP) handleSeqNAK(now Time, psn wire.PSN) {
-	r := &q.req
-	q.count.Inc(counter.PacketSeqErr)
+func (r *requester) handleSeqNAK(now Time, psn wire.PSN) {
+	r.count.Inc(counter.PacketSeqErr)
 	// While waiting for the RNR timer nothing is sent, and a second NAK for
 	// the same loss is not a second loss.
-	if !q.missing(now, psn, r.sentTop) || r.rnrWait || r.retried {
+	if !r.recovery.requestsMissing(now, psn, r.sentTop) || r.rnrWait || r.retried {
 		return
 	}
 	r.retried = true
-	q.retryFrom(now, psn)
+	r.retryFrom(now, psn)
 }
 
 // waitRNR pauses the send queue because the peer has no receive for psn.
-func (q *QP) waitRNR(now Time, psn wire.PSN, code uint8) {
-	r := &q.req
+func (r *requester) waitRNR(now Time, psn wire.PSN, code uint8) {
 	if r.rnrWait {
 		return
 	}
 	if r.rnrRetry == 0 {
-		q.count.Inc(counter.RNRRetryExceeded)
-		q.fail(now, StatusRNRRetryExc)
+		r.count.Inc(counter.RNRRetryExceeded)
+		r.fail(now, StatusRNRRetryExc)
 		return
 	}
 	if r.rnrRetry != rnrRetryForever {
 		r.rnrRetry--
 	}
-	q.goBack(psn)
-	if q.sel != nil {
-		q.sel.kept.remove(psn)
-		q.sel.beginRound(r.sentTop)
-	}
+	r.goBack(psn)
+	r.recovery.refused(psn)
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
-	q.stalled = false
+	r.stalled = false
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
 const rnrRetryForever = 7
 
-// awaited reports whether a response with data is the next one that is awaited.
-// What lies between was lost and is asked for again.
-func (q *QP) awaited(now Time, p *wire.Packet) bool {
-	if q.answered(now, p.BTH.PSN) {
-		return true
-	}
-	q.drop(p, stepResponse)
-	return false
-}
-
-// handleData takes the answer to a READ, an atomic or their like, and then those
-// that waited for it.
-func (q *QP) handleData(now Time, p *wire.Packet) {
-	// Where early packets may wait, this one does.
-	if (q.sel != nil && q.holdResponse(now, p)) || !q.awaited(now, p) {
-		return
-	}
-	for p != nil {
-		if p.Spec.Is(wire.ClassAtomic) {
-			q.takeAtomicAck(now, p)
-		} else {
-			q.takeReadResponse(now, p)
-		}
-		if q.sel == nil || q.State() == StateErr {
-			return
-		}
-		p = q.nextHeldResponse(now)
+// takeData takes the answer to a READ, an atomic or their like, which is awaited.
+func (r *requester) takeData(now Time, p *wire.Packet) {
+	if p.Spec.Is(wire.ClassAtomic) {
+		r.takeAtomicAck(now, p)
+	} else {
+		r.takeReadResponse(now, p)
 	}
 }
 
 // badResponse ends the QP because the peer answered what was not asked.
-func (q *QP) badResponse(now Time) {
-	q.lastDrop = stepResponse
-	q.count.Inc(counter.BadResponse)
-	q.fail(now, StatusBadRespErr)
+func (r *requester) badResponse(now Time) {
+	r.lastDrop = stepResponse
+	r.count.Inc(counter.BadResponse)
+	r.fail(now, StatusBadRespErr)
 }

@@ -36,25 +36,24 @@ func (c *credit) short(w *sendWQE) bool { return w.question && !c.covers(w.ssn) 
 // credits is the syndrome of a positive acknowledge: the truth about the receive
 // queue, the receive in hand included, as its message is not in the MSN yet. A
 // shared receive queue is nobody's, so its count means nothing.
-func (q *QP) credits() wire.Syndrome {
-	if q.srq != nil || !q.typ.HasRecv() {
+func (s *responder) credits() wire.Syndrome {
+	if s.srq != nil || !s.typ.HasRecv() {
 		return wire.ACKNoCredits
 	}
-	n := q.rq.Posted()
-	if starved := n == 0; starved != q.starved.Load() {
-		q.starved.Store(starved)
+	n := s.rq.Posted()
+	if starved := n == 0; starved != s.starved.Load() {
+		s.starved.Store(starved)
 		// A post between the two would not have seen the mark.
-		n = q.rq.Posted()
+		n = s.rq.Posted()
 	}
 	return wire.ACKSyndrome(wire.CreditCode(n))
 }
 
 // grantCredit writes an acknowledge that nobody asked for, because the last one
 // said that there was no receive and now there is.
-func (q *QP) grantCredit(frame []byte) int {
-	if q.rq.Empty() || !q.State().Receives() {
+func (s *responder) grantCredit(frame []byte) int {
+	if s.rq.Empty() || !s.State().Receives() {
 		return 0
 	}
-	s := &q.rsp
-	return q.putAck(s.psn.Sub(1), q.credits(), s.msn, frame)
+	return s.putAck(s.psn.Sub(1), s.credits(), s.msn, frame)
 }

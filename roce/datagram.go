@@ -16,9 +16,9 @@ const grhLen = wire.GRHLen
 const qkeyOwn = 1 << 31
 
 // checkDatagram fills in the destination of a datagram.
-func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
+func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
 	switch {
-	case wr.AH == nil || wr.AH.Domain() != q.domain:
+	case wr.AH == nil || wr.AH.Domain() != r.domain:
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
@@ -30,13 +30,12 @@ func (q *QP) checkDatagram(wr *SendWR, w *sendWQE) error {
 // tooLong reports whether a work request is a datagram that does not fit one packet.
 // It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a
 // counter tells.
-func (q *QP) tooLong(w *sendWQE) bool {
-	return q.typ.Datagram() && int(w.length) > q.portMTU.Bytes()
+func (r *requester) tooLong(w *sendWQE) bool {
+	return r.typ.Datagram() && int(w.length) > r.portMTU.Bytes()
 }
 
 // putDatagram writes a UD SEND.
-func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
-	r := &q.req
+func (r *requester) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	op := w.opcode.Op().Only | wire.UDSendOnly&^0x1f
 	spec := op.Spec()
 	ah, qpn, qkey := w.datagram()
@@ -46,66 +45,65 @@ func (q *QP) putDatagram(now Time, w *sendWQE, frame []byte) int {
 		Opcode: op, SE: w.flags&SendSolicited != 0, M: true, PadCnt: wire.PadCnt(int(w.length)),
 		PKey: wire.DefaultPKey, DestQP: qpn, PSN: r.psn,
 	}.Put(b)
-	wire.DETH{QKey: q.qkey(qkey), SrcQP: q.num}.
+	wire.DETH{QKey: r.qkey(qkey), SrcQP: r.num}.
 		Put(b[spec.Offsets[wire.HeaderDETH]:])
 	if spec.Has(wire.HasImmDt) {
 		wire.ImmDt{Data: w.imm}.Put(b[spec.Offsets[wire.HeaderImmDt]:])
 	}
 	headers := wire.BTHLen + int(spec.HeaderLen)
-	if !q.putPayload(now, w, 0, b[headers:][:w.length]) {
+	if !r.putPayload(now, w, 0, b[headers:][:w.length]) {
 		return 0
 	}
-	q.sent(r.psn.Add(1), w)
-	return q.seal(path, frame, headers, w.length)
+	r.sent(r.psn.Add(1), w)
+	return r.seal(path, frame, headers, w.length)
 }
 
 // qkey is the Q_Key of a datagram.
-func (q *QP) qkey(asked uint32) uint32 {
+func (r *requester) qkey(asked uint32) uint32 {
 	switch {
-	case q.typ == TypeGSI:
+	case r.typ == TypeGSI:
 		return GSIQKey
 	case asked&qkeyOwn != 0:
-		return q.attr.QKey
+		return r.attr.QKey
 	}
 	return asked
 }
 
 // handleDatagram takes a UD SEND: addresses and payload go to the oldest
 // receive. What does not fit is dropped, and the receive stays (IBA 9.8.3).
-func (q *QP) handleDatagram(now Time, p *wire.Packet) {
-	s := &q.rsp
-	own := q.attr.QKey
-	if q.typ == TypeGSI {
+func (s *responder) handleDatagram(now Time, p *wire.Packet) {
+	own := s.attr.QKey
+	if s.typ == TypeGSI {
 		own = GSIQKey
 	}
 	if p.DETH().QKey != own {
-		q.drop(p, stepQKey)
+		s.drop(p, stepQKey)
 		return
 	}
-	if !q.takeReceive() {
-		q.drop(p, stepNoReceive)
+	if !s.takeReceive() {
+		s.drop(p, stepNoReceive)
 		return
 	}
 	n := uint32(p.PayloadLen())
 	if n > s.wqe.Length || s.wqe.Length-n < grhLen {
-		q.drop(p, stepFit)
+		s.drop(p, stepFit)
 		return
 	}
-	s.since = q.keys.Epoch()
-	fault := q.scatter(q.landing(), s.list, 0, p.GRH())
+	s.since = s.keys.Epoch()
+	fault := s.scatter(s.landing(), s.list, 0, p.GRH())
 	if fault == mem.OK {
-		fault = q.scatterPacket(q.landing(), s.list, grhLen, p)
+		fault = s.scatterPacket(s.landing(), s.list, grhLen, p)
 	}
 	if fault == mem.FaultPage {
 		// The receive stays for the next one.
-		q.wantPages(q.landing(), s.list, 0, grhLen+n, mem.LocalWrite)
-		q.drop(p, stepPage)
+		s.wantPages(s.landing(), s.list, 0, grhLen+n, mem.LocalWrite)
+		s.drop(p, stepPage)
 		return
 	}
 	if fault != mem.OK {
-		q.drop(p, stepLocal)
-		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
-		q.enterError(now)
+		s.drop(p, stepLocal)
+		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		s.enterError()
 		return
 	}
 	wc := Completion{
@@ -115,6 +113,6 @@ func (q *QP) handleDatagram(now Time, p *wire.Packet) {
 		wc.Flags |= WCWithImm
 		wc.Imm = p.ImmDt().Data
 	}
-	q.completeRecv(&wc, p.BTH.SE)
-	q.count.Inc(counter.RDMARecvs)
+	s.completeRecv(&wc, p.BTH.SE)
+	s.count.Inc(counter.RDMARecvs)
 }

@@ -2,116 +2,118 @@ package roce
 
 import (
 	"xroce/roce/counter"
+	"xroce/roce/recovery"
 	"xroce/roce/wire"
 )
 
-// This file is about answers with data, of READs, atomics and their like, that
-// come before those that are awaited: at the requester of a QP with extensions.
+// earlyRequests are those that came behind a gap, at the responder of a QP with
+// extensions. Nothing is executed early: they wait and pass through the same steps as
+// all others when their turn comes, so that order, MSN, RNR and errors are those of the
+// architecture. What the peer is told that waits here waits until it is executed; the
+// one exception is a packet that is then refused with an RNR NAK.
+type earlyRequests struct {
+	buffer recovery.Reassembly
+	gap    recovery.Gap
+	// bitmaps says that the peer is told what waits (ExtSelectiveRepeat).
+	bitmaps bool
+}
 
-// holdResponse keeps an answer with data behind a gap. It reports false when it is
-// the awaited one.
-func (q *QP) holdResponse(now Time, p *wire.Packet) bool {
-	x, psn := q.sel, p.BTH.PSN
-	if q.reach(now, psn) {
+func newEarlyRequests(e Extensions, pool *recovery.Pool) *earlyRequests {
+	x := &earlyRequests{
+		gap: recovery.NewGap(e&ExtReorderWindow != 0), bitmaps: e&ExtSelectiveRepeat != 0,
+	}
+	x.buffer.Init(pool)
+	return x
+}
+
+// clear gives back what waits.
+func (x *earlyRequests) clear() {
+	x.buffer.Clear()
+	x.gap.Close()
+}
+
+// keepEarly keeps a request that lies ahead PSNs behind the expected one. It reports
+// false when there is no room: then it is one behind a gap like any other.
+func (s *responder) keepEarly(now Time, p *wire.Packet, ahead uint32) bool {
+	x := s.early
+	if x == nil || ahead >= recovery.Span {
 		return false
 	}
-	if q.State() == StateErr {
-		return true
-	}
-	x.measure(now, psn.Add(1))
-	x.early.advance(x.pool, q.req.una)
-	if x.asked.has(psn) && !x.early.has(psn) {
-		q.lostInAnswer(psn)
+	x.buffer.Advance(s.psn)
+	switch {
+	case x.buffer.Has(p.BTH.PSN):
+		s.count.Inc(counter.DuplicateRequest)
+	case x.buffer.Put(p):
+		s.count.Inc(counter.HeldEarly)
+	default:
+		return false
 	}
 	switch {
-	case x.early.has(psn):
-	case x.early.put(x.pool, p):
-		q.count.Inc(counter.HeldEarly)
-	default:
-		q.drop(p, stepResponse)
+	case s.gap:
+		// It was told; who asks hears it again, unless nothing is missing.
+		if p.BTH.AckReq && !s.refused {
+			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+		}
+	case x.gap.Lost(now, x.buffer.Len()):
+		s.tellGap()
 	}
-	q.overtaken(now, psn)
 	return true
 }
 
-// askedFor notes that data was asked for again, up to what is here already.
-func (x *selective) askedFor(from, to wire.PSN) {
-	to = x.early.hole(from, to)
-	for ; from != to && uint32(from.Sub(uint32(x.noted))) < holdSpan; from = from.Add(1) {
-		x.asked.add(from)
-	}
-}
-
-// lostInAnswer follows data that was asked for again and comes before that from una
-// on: if both belong to one READ, una was lost on the way, and is asked for once more.
-// That cuts the rest of the answer short.
-func (q *QP) lostInAnswer(psn wire.PSN) {
-	x, r := q.sel, &q.req
-	last := q.sq.At(q.sq.Head()).last
-	if !x.asked.has(r.una) || r.ahead(psn) > r.ahead(last) {
+// tellGap reports the gap at the expected PSN.
+func (s *responder) tellGap() {
+	if s.gap || s.State() == StateErr {
 		return
 	}
-	for p := r.una; r.ahead(p) <= r.ahead(last) && r.ahead(p) < holdSpan; p = p.Add(1) {
-		x.asked.remove(p)
-	}
+	s.count.Inc(counter.OutOfSequence)
+	s.count.Inc(counter.SentSeqNAK)
+	s.gap, s.refused = true, false
+	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
-// overtaken takes an answer to everything before a PSN while data from una on is
-// missing. The data is lost, unless it may have been overtaken on its way. When
-// it was asked for already, it is lost again if something that was sent after
-// the question has come, or more than can have been on its way before.
-func (q *QP) overtaken(now Time, psn wire.PSN) {
-	x, r := q.sel, &q.req
-	if psn.After(x.told) {
-		x.told = psn
-	}
-	x.again++
-	if x.asked.has(r.una) && !psn.After(x.mark) && x.again < holdSpan {
-		return
-	}
-	if x.lost(&x.earlyGap, x.early.n, now) {
-		q.askAgain(now)
-	}
+// tellsAgain reports whether a peer that asks with a duplicate hears of the gap, of
+// which it was told once, rather than that all before it has come.
+func (s *responder) tellsAgain() bool {
+	return s.early != nil && s.early.bitmaps && s.gap && !s.refused
 }
 
-// askAgain asks for the data that is missing from una on.
-func (q *QP) askAgain(now Time) {
-	x, r := q.sel, &q.req
-	q.count.Inc(counter.ImpliedNAK)
-	top := r.una.Add(1)
-	for _, p := range [...]wire.PSN{x.told, x.want} {
-		if p.After(top) {
-			top = p
-		}
-	}
-	asked := x.asked
-	asked.add(r.una)
-	q.repeat(now, top)
-	x.asked = asked
-}
-
-// nextHeldResponse returns the answer with data that is awaited now, nil when it
-// has not come. What waits behind it then makes the next gap. When there is none
-// any more it is time for what else the peer said meanwhile.
-func (q *QP) nextHeldResponse(now Time) *wire.Packet {
-	x, r := q.sel, &q.req
-	x.early.advance(x.pool, r.una)
-	x.earlyGap = 0
-	next := x.told
-	if x.early.n > 0 {
-		next = x.early.hole(r.una, r.una.Add(holdSpan))
-	}
-	switch {
-	case next != r.una && !q.reach(now, next):
-		if q.State() != StateErr && !x.asked.has(r.una) &&
-			x.lost(&x.earlyGap, x.early.n, now) {
-			q.askAgain(now)
-		}
+// nextEarly returns the request that is expected now, nil when it has not come. What
+// waits behind it then makes the next gap.
+func (s *responder) nextEarly(now Time) *wire.Packet {
+	x := s.early
+	if x == nil {
 		return nil
-	case x.early.n > 0:
-		return x.early.take(x.pool, next)
-	case x.want.After(r.una) && !r.rnrWait && !r.retried:
-		q.repeat(now, x.want)
+	}
+	x.gap.Close()
+	if x.buffer.Len() == 0 {
+		return nil
+	}
+	x.buffer.Advance(s.psn)
+	if p := x.buffer.Take(s.psn); p != nil {
+		return p
+	}
+	if x.buffer.Len() > 0 && x.gap.Lost(now, x.buffer.Len()) {
+		s.tellGap()
 	}
 	return nil
+}
+
+// putGapNAK tells what is expected, and what waits behind it if the peer understands
+// that. When the gap has closed meanwhile it is an ordinary acknowledge.
+func (s *responder) putGapNAK(frame []byte) int {
+	x := s.early
+	if !s.gap {
+		return s.putAck(s.psn.Sub(1), s.credits(), s.msn, frame)
+	}
+	if !x.bitmaps {
+		return s.putAck(s.psn, wire.NAKPSNSequenceError, s.msn, frame)
+	}
+	b := frame[s.path.Len():]
+	spec := s.putBTH(b, wire.BTH{Opcode: wire.SelectiveAck, PSN: s.psn}, 0)
+	wire.AETH{Syndrome: wire.NAKPSNSequenceError, MSN: s.msn}.
+		Put(b[spec.Offsets[wire.HeaderAETH]:])
+	headers := wire.BTHLen + int(spec.HeaderLen)
+	x.buffer.Advance(s.psn)
+	x.buffer.Bitmap(s.psn, b[headers:][:wire.SelectiveBits/8])
+	return s.seal(&s.path, frame, headers, wire.SelectiveBits/8)
 }

@@ -13,57 +13,57 @@ import (
 // inlines prepares the payload of a packet for the completion of a work request with
 // these pieces, and reports whether that can carry it. The fault is that of memory that
 // cannot take it at all.
-func (q *QP) inlines(in *queue.InlinePayload, by mem.Accessor, list []SGE, head, tail []byte) (
+func (t *transport) inlines(in *queue.InlinePayload, by mem.Accessor, list []SGE, head, tail []byte) (
 	bool, mem.Fault,
 ) {
-	if n := len(head) + len(tail); n > int(q.inline) || n == 0 {
+	if n := len(head) + len(tail); n > int(t.inline) || n == 0 {
 		return false, mem.OK
 	}
-	return in.Prepare(q.keys, by, list, head, tail)
+	return in.Prepare(t.keys, by, list, head, tail)
 }
 
 // deliverPacket is scatterPacket for a message of one packet that makes a
 // completion: it reports whether the payload is in in, for the completion to carry.
-func (q *QP) deliverPacket(in *queue.InlinePayload, by mem.Accessor, list []SGE, p *wire.Packet) (
+func (s *responder) deliverPacket(in *queue.InlinePayload, by mem.Accessor, list []SGE, p *wire.Packet) (
 	bool, mem.Fault,
 ) {
-	if ok, fault := q.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
+	if ok, fault := s.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
 		return ok, fault
 	}
-	q.receiveCQ().FlushInline()
-	return false, q.scatterPacket(by, list, 0, p)
+	s.receiveCQ().FlushInline()
+	return false, s.scatterPacket(by, list, 0, p)
 }
 
 // carriesInline reports whether the completion of a work request may have the data that
 // answers it as inline payload. One without has it written at once.
-func (q *QP) carriesInline(w *sendWQE) bool {
-	return w.length <= uint32(q.inline) && w.length > 0 && q.signals(w)
+func (r *requester) carriesInline(w *sendWQE) bool {
+	return w.length <= uint32(r.inline) && w.length > 0 && r.signals(w)
 }
 
 // takeSmall ends the oldest work request with all of the data that answers it.
-func (q *QP) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
-	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
+func (r *requester) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
+	list := r.sq.SGList(r.sq.Head(), int(w.numSGE))
 	var in queue.InlinePayload
 	inline, fault := false, mem.OK
-	if q.carriesInline(w) {
-		inline, fault = q.inlines(&in, q.own(w), list, head, tail)
+	if r.carriesInline(w) {
+		inline, fault = r.inlines(&in, r.own(w), list, head, tail)
 	}
 	if !inline && fault == mem.OK {
-		q.sendCQ.FlushInline()
-		fault = q.scatter(q.own(w), list, 0, head)
+		r.sendCQ.FlushInline()
+		fault = r.scatter(r.own(w), list, 0, head)
 		if fault == mem.OK {
-			fault = q.scatter(q.own(w), list, uint32(len(head)), tail)
+			fault = r.scatter(r.own(w), list, uint32(len(head)), tail)
 		}
 	}
 	if fault != mem.OK {
-		q.missResult(now, w, p, 0, fault)
+		r.missResult(now, w, p, 0, fault)
 		return
 	}
-	q.req.una = w.last.Add(1)
+	r.una = w.last.Add(1)
 	if inline {
-		q.deliverSend(now, w, w.length, &in)
+		r.deliverSend(now, w, w.length, &in)
 	} else {
-		q.deliverSend(now, w, w.length, nil)
+		r.deliverSend(now, w, w.length, nil)
 	}
-	q.progress(now)
+	r.progress(now)
 }

@@ -43,7 +43,7 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 // checkNow tests what depends on the work that is under way.
 func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 	switch {
-	case from == StateSQD && to == StateRTS && q.draining():
+	case from == StateSQD && to == StateRTS && q.req.draining():
 		return fmt.Errorf("%w: the send queue is still draining", ErrState)
 	case mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)):
 		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more requests are being answered",
@@ -59,7 +59,7 @@ func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 func (q *QP) Attr() Attr {
 	a := q.attr
 	a.State, a.CurState = q.State(), q.State()
-	a.SQDraining = a.State == StateSQD && q.draining()
+	a.SQDraining = a.State == StateSQD && q.req.draining()
 	return a
 }
 
@@ -86,14 +86,12 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	case to == StateErr:
 		if from != StateErr {
 			q.rsp.fifo.clear()
-			q.enterError(now)
+			q.enterError()
+			q.settle(now)
 		}
 		return
 	}
-	// PostSend reads MaxRdAtomic: change attributes under its lock.
-	q.sq.Lock()
-	q.attr = *next
-	q.sq.Unlock()
+	q.setAttr(next)
 	if mask&AttrPathMTU != 0 {
 		q.pmtu = uint32(next.PathMTU.Bytes())
 	}
@@ -111,21 +109,22 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	if mask&AttrSQPSN != 0 {
 		q.req.restart(next.SQPSN)
-		if q.sel != nil {
-			q.sel.restart(next.SQPSN)
-		}
 	}
 	if mask&AttrRateLimit != 0 {
 		q.req.pace.SetRate(now, next.RateLimit)
 		q.req.paced = false
 		if q.req.ackAt != 0 {
-			q.startAckTimer(now)
+			q.req.startAckTimer(now)
 		}
 	}
 	if mask&AttrExtensions != 0 {
-		q.extend(next.Extensions)
+		if next.Extensions != 0 {
+			q.holds.Reserve()
+		}
+		q.req.extend(next.Extensions, q.holds)
+		q.rsp.extend(next.Extensions, q.holds)
 	}
-	q.tellDrained = to == StateSQD && (q.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
+	q.flags.tellDrained = to == StateSQD && (q.flags.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
 	q.setState(to)
 	q.settle(now)
 }
@@ -133,32 +132,14 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 // reset forgets all work and all state of the connection, without completions.
 func (q *QP) reset() {
 	q.setState(StateReset)
-	q.sq.Clear()
-	q.rq.Clear()
-	for _, cq := range []*CQ{q.sendCQ, q.recvCQ} {
+	q.req.reset()
+	q.rsp.reset()
+	for _, cq := range []*CQ{q.req.sendCQ, q.rsp.recvCQ} {
 		if cq != nil {
 			cq.Purge(q.num)
 		}
 	}
-	if q.typ == TypeXRCRecv {
-		q.xrcd.Purge(q.num)
-		q.srq = nil
-	}
-	if q.sel != nil {
-		q.sel.clear()
-		q.sel = nil
-	}
-	window, head := q.req.configured, q.sq.Head()
-	q.req = requester{window: window, configured: window, cur: head, new: head}
-	q.rsp = responder{sges: q.rsp.sges}
-	q.lastDrop = stepAdmitted
-	q.sq.Lock()
-	q.attr = Attr{}
-	q.sq.Unlock()
-	q.overrun, q.fatal = false, false
-	q.established, q.tellDrained, q.yielded = false, false, false
-	q.starved.Store(false)
+	q.setAttr(&Attr{})
+	q.lastDrop, q.overrun = stepAdmitted, false
+	q.flags = qpFlags{}
 }
-
-// draining reports whether a QP in SQD has not yet finished what it began.
-func (q *QP) draining() bool { return q.sq.Head() != q.req.new }

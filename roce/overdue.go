@@ -1,5 +1,7 @@
 package roce
 
+import "xroce/roce/clock"
+
 // A local ACK timer that has run out says that the peer did not answer in time, or
 // that whoever drives the QP was late: late to look at what came, or late to hand
 // over what was written. Only the driver can tell, so it asks Overdue before it calls
@@ -18,10 +20,10 @@ const maxExcuses = 3
 // gap is overdue.
 func (q *QP) Overdue(now Time) (since Time, overdue bool) {
 	r := &q.req
-	if !q.ackOverdue(now) {
-		gap := Time(0)
-		if q.sel != nil {
-			gap = q.sel.deadline()
+	if !q.req.ackOverdue(now) {
+		gap := q.req.recovery.deadline()
+		if q.rsp.early != nil {
+			gap = clock.Sooner(gap, q.rsp.early.gap.Deadline())
 		}
 		return 0, gap != 0 && now >= gap
 	}
@@ -33,8 +35,7 @@ func (q *QP) Overdue(now Time) (since Time, overdue bool) {
 }
 
 // ackOverdue reports whether the local ACK timer has run out.
-func (q *QP) ackOverdue(now Time) bool {
-	r := &q.req
+func (r *requester) ackOverdue(now Time) bool {
 	return !r.rnrWait && r.ackAt != 0 && now >= r.ackAt
 }
 
@@ -44,7 +45,7 @@ func (q *QP) ackOverdue(now Time) bool {
 func (q *QP) Excuse(now, since Time) bool {
 	r := &q.req
 	at := since + ackTimeout(q.attr.Timeout)
-	if !q.ackOverdue(now) || at <= now || r.excused == maxExcuses {
+	if !q.req.ackOverdue(now) || at <= now || r.excused == maxExcuses {
 		return false
 	}
 	r.ackAt = at

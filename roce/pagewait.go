@@ -34,14 +34,13 @@ const (
 func stallTime(before uint8) Time { return min(firstStall<<before, lastStall) }
 
 // stall lets the send queue wait for a page.
-func (q *QP) stall(now Time) {
-	r := &q.req
-	if q.stalled {
+func (r *requester) stall(now Time) {
+	if r.stalled {
 		return
 	}
-	q.count.Inc(counter.PageStalls)
-	q.stalled, r.rnrAt = true, now+stallTime(q.stalls)
-	q.stalls = min(q.stalls+1, mostMisses)
+	r.count.Inc(counter.PageStalls)
+	r.stalled, r.rnrAt = true, now+stallTime(r.stalls)
+	r.stalls = min(r.stalls+1, mostMisses)
 	if r.psn == r.una {
 		r.ackAt = 0 // it is for us to go on
 	}
@@ -50,33 +49,28 @@ func (q *QP) stall(now Time) {
 // missResult takes what hinders the answer p from being stored, off bytes into its
 // work request. For want of a page the answer is dropped and asked for again after a
 // wait, which costs no retry: the peer did what it should.
-func (q *QP) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32, fault mem.Fault) {
-	r := &q.req
+func (r *requester) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32, fault mem.Fault) {
 	if fault != mem.FaultPage {
-		q.count.Inc(counter.SendErr)
-		q.fail(now, StatusLocProtErr)
+		r.count.Inc(counter.SendErr)
+		r.fail(now, StatusLocProtErr)
 		return
 	}
-	list := q.sq.SGList(q.sq.Head(), int(w.numSGE))
-	q.wantPages(q.own(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
-	q.drop(p, stepPage)
+	list := r.sq.SGList(r.sq.Head(), int(w.numSGE))
+	r.wantPages(r.own(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
+	r.drop(p, stepPage)
 	if r.rnrWait {
 		return // then it is asked for anyway
 	}
-	q.stall(now)
+	r.stall(now)
 	// What comes of the answer meanwhile is not news of a loss.
-	q.goBack(r.una)
+	r.goBack(r.una)
 	r.retried, r.resent, r.ackAt = true, true, 0
-	if q.sel != nil {
-		q.sel.kept.remove(r.una)
-		q.sel.beginRound(r.sentTop)
-		q.sel.asked.add(r.una)
-	}
+	r.recovery.resultDropped()
 }
 
 // wantPages asks for the pages of n bytes of pieces, from off on. One that is absent
 // was found before: those behind it will be wanted next.
-func (q *QP) wantPages(by mem.Accessor, list []SGE, off, n uint32, need mem.Access) {
+func (t *transport) wantPages(by mem.Accessor, list []SGE, off, n uint32, need mem.Access) {
 	for i := 0; n > 0 && i < len(list); i++ {
 		s := &list[i]
 		if off >= s.Length {
@@ -84,21 +78,21 @@ func (q *QP) wantPages(by mem.Accessor, list []SGE, off, n uint32, need mem.Acce
 			continue
 		}
 		m := min(n, s.Length-off)
-		q.keys.Ready(by, s.LKey, s.Addr+uint64(off), int(m), need)
+		t.keys.Ready(by, s.LKey, s.Addr+uint64(off), int(m), need)
 		n, off = n-m, 0
 	}
 }
 
 // ready reports whether a result can be written to pieces, all of which are checked. All
 // pages that are absent have been asked for then.
-func (q *QP) ready(by mem.Accessor, list []SGE) mem.Fault {
+func (t *transport) ready(by mem.Accessor, list []SGE) mem.Fault {
 	result := mem.OK
 	for i := range list {
 		s := &list[i]
 		if s.Length == 0 {
 			continue
 		}
-		switch f := q.keys.Ready(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite); f {
+		switch f := t.keys.Ready(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite); f {
 		case mem.OK:
 		case mem.FaultPage:
 			result = f
@@ -112,32 +106,29 @@ func (q *QP) ready(by mem.Accessor, list []SGE) mem.Fault {
 // absent is how a request is refused for want of a page. Nothing of it was done, or
 // what was will be done again in the same way. The peer is to try again soon, and
 // then ever later.
-func (q *QP) absent() (Step, wire.Syndrome) {
-	s := &q.rsp
+func (s *responder) absent() (Step, wire.Syndrome) {
 	code := min(firstPageRNR+2*s.missed, lastPageRNR)
-	if q.typ != TypeUC {
+	if s.typ != TypeUC {
 		s.missed = min(s.missed+1, mostMisses)
-		q.count.Inc(counter.PageRNR)
+		s.count.Inc(counter.PageRNR)
 	}
 	return stepPage, wire.RNRSyndrome(code)
 }
 
 // refusePage is absent for a SEND, n bytes of which were to go to the receive in hand.
 // Unless it is the last packet, more of that will be written.
-func (q *QP) refusePage(list []SGE, n uint32, p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
+func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Step, wire.Syndrome) {
 	if !p.Spec.Is(wire.ClassLast) {
 		n = s.wqe.Length - s.placed
 	}
-	q.wantPages(q.landing(), list, s.placed, n, mem.LocalWrite)
-	return q.absent()
+	s.wantPages(s.landing(), list, s.placed, n, mem.LocalWrite)
+	return s.absent()
 }
 
 // awaitPage lets a READ wait that is being answered, from off bytes into it.
-func (q *QP) awaitPage(now Time, res *resource, off uint32) {
-	s := &q.rsp
-	q.keys.Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
-	q.count.Inc(counter.PageStalls)
+func (s *responder) awaitPage(now Time, res *resource, off uint32) {
+	s.keys.Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
+	s.count.Inc(counter.PageStalls)
 	res.until, s.pageWait = now+stallTime(s.missed), true
 	s.missed = min(s.missed+1, mostMisses)
 }

@@ -12,12 +12,12 @@ import (
 // request is taken and completes with a flush error. It is safe for concurrent
 // use.
 func (q *QP) PostSend(wr *SendWR) error {
-	w, err := q.checkSend(wr)
+	w, err := q.req.checkSend(wr)
 	if err != nil {
 		return err
 	}
-	q.sq.Lock()
-	defer q.sq.Unlock()
+	q.req.sq.Lock()
+	defer q.req.sq.Unlock()
 	s := q.State()
 	if !s.TakesSends() {
 		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
@@ -25,22 +25,22 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if w.opcode.Op().Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
 		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, w.opcode)
 	}
-	return q.sq.Push(&w, wr.SGList, wr.Inline)
+	return q.req.sq.Push(&w, wr.SGList, wr.Inline)
 }
 
 // checkSend makes a queue entry of a work request that fits the QP.
-func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
-	if !q.typ.MayPost(wr.Opcode) {
-		return w, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, q.typ)
+func (r *requester) checkSend(wr *SendWR) (w sendWQE, err error) {
+	if !r.typ.MayPost(wr.Opcode) {
+		return w, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, r.typ)
 	}
 	if unknown := wr.Flags &^ verbs.SendFlagsKnown; unknown != 0 {
 		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(unknown))
 	}
 	op := wr.Opcode.Op()
-	length, err := q.sq.CheckSGList(wr.SGList)
+	length, err := r.sq.CheckSGList(wr.SGList)
 	switch {
 	case wr.Flags&SendInline != 0:
-		length, err = q.checkInline(op, wr)
+		length, err = r.checkInline(op, wr)
 	case len(wr.Inline) != 0:
 		err = fmt.Errorf("%w: inline data without SendInline", ErrInvalid)
 	case wr.RemoteSRQN >= 1<<24:
@@ -62,13 +62,13 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 	case op.Reply == verbs.ReplyAtomic:
 		w.packAtomic(wr.CompareAdd, wr.Swap)
 	case wr.Opcode == OpFlush:
-		return w, q.checkFlush(wr, &w)
+		return w, r.checkFlush(wr, &w)
 	case wr.Opcode == OpBindMW:
 		return w, checkBind(wr, &w)
 	case wr.Opcode == OpUMR:
 		return w, checkUMR(wr, &w)
-	case q.typ.Datagram():
-		return w, q.checkDatagram(wr, &w)
+	case r.typ.Datagram():
+		return w, r.checkDatagram(wr, &w)
 	}
 	if w.remoteAddr&7 != 0 && op.Word {
 		return w, fmt.Errorf("%w: %s at %#x, which is not a multiple of 8", ErrInvalid, wr.Opcode,
@@ -78,15 +78,15 @@ func (q *QP) checkSend(wr *SendWR) (w sendWQE, err error) {
 }
 
 // checkInline returns the length of inline data.
-func (q *QP) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
+func (r *requester) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
 	switch {
 	case !op.Inline:
 		return 0, fmt.Errorf("%w: %s takes no inline data", ErrInvalid, wr.Opcode)
 	case len(wr.SGList) != 0:
 		return 0, fmt.Errorf("%w: inline data and %d SGEs", ErrInvalid, len(wr.SGList))
-	case len(wr.Inline) > q.sq.MaxInline():
+	case len(wr.Inline) > r.sq.MaxInline():
 		return 0, fmt.Errorf("%w: %d bytes inline, the QP takes %d", ErrInvalid, len(wr.Inline),
-			q.sq.MaxInline())
+			r.sq.MaxInline())
 	}
 	return uint32(len(wr.Inline)), nil
 }
@@ -95,22 +95,22 @@ func (q *QP) checkInline(op *verbs.Op, wr *SendWR) (uint32, error) {
 // ErrState or ErrInvalid and changes nothing. In state ERR the request is taken
 // and completes with a flush error. It is safe for concurrent use.
 func (q *QP) PostRecv(wr *RecvWR) error {
-	if q.rq.MaxSGE() == 0 {
+	if q.rsp.rq.MaxSGE() == 0 {
 		return fmt.Errorf("%w: the QP has no receive queue of its own", ErrInvalid)
 	}
-	length, err := q.rq.CheckSGList(wr.SGList)
+	length, err := q.rsp.rq.CheckSGList(wr.SGList)
 	if err != nil {
 		return err
 	}
-	q.rq.Lock()
-	defer q.rq.Unlock()
+	q.rsp.rq.Lock()
+	defer q.rsp.rq.Unlock()
 	if s := q.State(); s == StateReset {
 		return fmt.Errorf("%w: receiving needs INIT, the QP is in %s", ErrState, s)
 	}
 	e := queue.RecvWQE{WRID: wr.WRID, Length: length, NumSGE: uint8(len(wr.SGList))}
-	return q.rq.Push(&e, wr.SGList, nil)
+	return q.rsp.rq.Push(&e, wr.SGList, nil)
 }
 
 // WantsCredit reports whether the peer was told that no receive is posted: after
 // the next PostRecv the QP has a packet to send. It is safe for concurrent use.
-func (q *QP) WantsCredit() bool { return q.starved.Load() }
+func (q *QP) WantsCredit() bool { return q.rsp.starved.Load() }

@@ -11,15 +11,15 @@ import (
 const minFrame = 14
 
 // putRaw writes a whole Ethernet frame (a QP of type RAW_PACKET).
-func (q *QP) putRaw(now Time, w *sendWQE, frame []byte) int {
+func (r *requester) putRaw(now Time, w *sendWQE, frame []byte) int {
 	if w.length < minFrame || int(w.length) > len(frame) {
-		q.failRequest(now, q.req.cur, StatusLocLenErr)
+		r.failRequest(now, r.cur, StatusLocLenErr)
 		return 0
 	}
-	if !q.putPayload(now, w, 0, frame[:w.length]) {
+	if !r.putPayload(now, w, 0, frame[:w.length]) {
 		return 0
 	}
-	q.sent(q.req.psn.Add(1), w)
+	r.sent(r.psn.Add(1), w)
 	return int(w.length)
 }
 
@@ -36,34 +36,34 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 	switch {
 	case !q.State().Receives():
 		q.count.Inc(stepState.counter())
-	case !q.takeReceive():
+	case !q.rsp.takeReceive():
 		q.count.Inc(stepNoReceive.counter())
 	case n > s.wqe.Length:
 		q.count.Inc(stepFit.counter())
 	default:
-		q.landFrame(now, head, tail)
+		q.rsp.landFrame(now, head, tail)
 	}
 	q.settle(now)
 	return nil
 }
 
 // landFrame puts a frame into the receive in hand.
-func (q *QP) landFrame(now Time, head, tail []byte) {
-	list, n := q.rsp.list, uint32(len(head)+len(tail))
-	q.rsp.since = q.keys.Epoch()
-	fault := q.scatter(q.landing(), list, 0, head)
+func (s *responder) landFrame(now Time, head, tail []byte) {
+	list, n := s.list, uint32(len(head)+len(tail))
+	s.since = s.keys.Epoch()
+	fault := s.scatter(s.landing(), list, 0, head)
 	if fault == mem.OK {
-		fault = q.scatter(q.landing(), list, uint32(len(head)), tail)
+		fault = s.scatter(s.landing(), list, uint32(len(head)), tail)
 	}
 	switch fault {
 	case mem.OK:
-		q.count.Inc(counter.RDMARecvs)
-		q.completeRecv(&Completion{Opcode: WCRecv, ByteLen: n, Time: now}, false)
+		s.count.Inc(counter.RDMARecvs)
+		s.completeRecv(&Completion{Opcode: WCRecv, ByteLen: n, Time: now}, false)
 	case mem.FaultPage:
-		q.wantPages(q.landing(), list, 0, n, mem.LocalWrite)
-		q.count.Inc(stepPage.counter())
+		s.wantPages(s.landing(), list, 0, n, mem.LocalWrite)
+		s.count.Inc(stepPage.counter())
 	default:
-		q.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
-		q.enterError(now)
+		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		s.enterError()
 	}
 }

@@ -8,105 +8,98 @@ import (
 )
 
 // putReadRequest asks for what is missing of a READ from psn on.
-func (q *QP) putReadRequest(w *sendWQE, frame []byte) int {
-	r := &q.req
+func (r *requester) putReadRequest(w *sendWQE, frame []byte) int {
 	length := w.length
-	if q.sel != nil {
-		// Up to the first packet that is here already. The responder answers one
-		// part of a READ at a time.
-		if hole := q.sel.early.hole(r.psn, w.last.Add(1)); !hole.After(w.last) {
-			length = uint32(hole.Sub(uint32(w.first))) * q.pmtu
-		}
+	if end := r.recovery.readEnd(r.psn, w.last.Add(1)); !end.After(w.last) {
+		length = uint32(end.Sub(uint32(w.first))) * r.pmtu
 	}
-	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
+	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
+	b := frame[r.path.Len():]
+	spec := r.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
 	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	q.sent(w.last.Add(1), w)
-	return q.seal(&q.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+	r.sent(w.last.Add(1), w)
+	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 
 // takeReadResponse stores the data of a READ response packet. FLUSH and ATOMIC
 // WRITE are answered by one without data.
-func (q *QP) takeReadResponse(now Time, p *wire.Packet) {
-	r := &q.req
-	i := q.sq.Head()
-	w := q.sq.At(i)
-	if i == r.new || w.opcode.Op().Reply != verbs.ReplyData || !q.responseFits(w, p) {
-		q.badResponse(now)
+func (r *requester) takeReadResponse(now Time, p *wire.Packet) {
+	i := r.sq.Head()
+	w := r.sq.At(i)
+	if i == r.new || w.opcode.Op().Reply != verbs.ReplyData || !r.responseFits(w, p) {
+		r.badResponse(now)
 		return
 	}
-	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * q.pmtu
-	list := q.sq.SGList(i, int(w.numSGE))
-	if p.BTH.PSN == w.last && q.carriesInline(w) {
-		q.takeSmall(now, w, p, p.Payload, p.PayloadTail)
+	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * r.pmtu
+	list := r.sq.SGList(i, int(w.numSGE))
+	if p.BTH.PSN == w.last && r.carriesInline(w) {
+		r.takeSmall(now, w, p, p.Payload, p.PayloadTail)
 		return
 	}
-	q.sendCQ.FlushInline()
-	if fault := q.scatterPacket(q.own(w), list, off, p); fault != mem.OK {
-		q.missResult(now, w, p, off, fault)
+	r.sendCQ.FlushInline()
+	if fault := r.scatterPacket(r.own(w), list, off, p); fault != mem.OK {
+		r.missResult(now, w, p, off, fault)
 		return
 	}
 	r.una = p.BTH.PSN.Add(1)
 	if p.BTH.PSN == w.last {
-		q.completeSend(now, w, w.length)
+		r.completeSend(now, w, w.length)
 	}
-	q.progress(now)
+	r.progress(now)
 }
 
 // responseFits reports whether a READ response is what its PSN calls for. A
 // responder may begin the answer to a repeated READ with FIRST or ONLY, as the
 // architecture has it, or go on with MIDDLE or LAST, as rxe does. A READ that
 // asked for a hole alone ends where the hole does.
-func (q *QP) responseFits(w *sendWQE, p *wire.Packet) bool {
+func (r *requester) responseFits(w *sendWQE, p *wire.Packet) bool {
 	psn := p.BTH.PSN
 	length := w.length
 	if w.opcode != OpRead {
 		length = 0
 	}
-	off := uint32(psn.Sub(uint32(w.first))) * q.pmtu
-	if uint32(p.PayloadLen()) != min(length-off, q.pmtu) {
+	off := uint32(psn.Sub(uint32(w.first))) * r.pmtu
+	if uint32(p.PayloadLen()) != min(length-off, r.pmtu) {
 		return false
 	}
 	if p.Spec.Has(wire.HasAETH) && !p.AETH().Syndrome.IsACK() {
 		return false
 	}
-	if p.Spec.Is(wire.ClassLast) != (psn == w.last) && q.sel == nil {
+	if p.Spec.Is(wire.ClassLast) != (psn == w.last) && !r.recovery.selective() {
 		return false
 	}
 	return psn != w.first || p.Spec.Is(wire.ClassFirst)
 }
 
 // executeRead remembers a READ and queues its answer.
-func (q *QP) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
+func (s *responder) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 	reth := p.RETH()
-	if step, nak := q.mayStore(mem.RemoteRead); nak != 0 {
+	if step, nak := s.mayStore(mem.RemoteRead); nak != 0 {
 		return step, nak
 	}
 	if reth.DMALen > MaxMessage {
 		return stepLength, wire.NAKInvalidRequest
 	}
-	by := q.peer(q.keys.Epoch())
+	by := s.peer(s.keys.Epoch())
 	if reth.DMALen > 0 {
-		q.receiveCQ().FlushInline()
-		f := q.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
+		s.receiveCQ().FlushInline()
+		f := s.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
 		if f != mem.OK {
-			return q.refusal(f)
+			return s.refusal(f)
 		}
 	}
 	psn := s.psn
-	q.store(resource{
+	s.store(resource{
 		kind: resourceRead, by: by, va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
-	}, responses(reth.DMALen, q.pmtu)).answer(psn, 0, reth.DMALen, q.pmtu)
+	}, responses(reth.DMALen, s.pmtu)).answer(psn, 0, reth.DMALen, s.pmtu)
 	return stepAdmitted, 0
 }
 
 // putReadResponse writes the next response of a READ.
-func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) int {
-	off := uint32(res.cur.Sub(uint32(res.first))) * q.pmtu
-	n := min(res.end-off, q.pmtu)
+func (s *responder) putReadResponse(now Time, a *answer, res *resource, frame []byte) int {
+	off := uint32(res.cur.Sub(uint32(res.first))) * s.pmtu
+	n := min(res.end-off, s.pmtu)
 	var op wire.Opcode
 	switch isFirst, isLast := res.cur == res.start, res.cur == res.stop; {
 	case isFirst && isLast:
@@ -118,50 +111,50 @@ func (q *QP) putReadResponse(now Time, a *answer, res *resource, frame []byte) i
 	default:
 		op = wire.RCReadRespMiddle
 	}
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
+	b := frame[s.path.Len():]
+	spec := s.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
 	if n > 0 {
-		switch q.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
+		switch s.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
 			mem.RemoteRead) {
 		case mem.OK:
 		case mem.FaultPage:
-			q.awaitPage(now, res, off)
+			s.awaitPage(now, res, off)
 			return 0
 		default:
-			return q.refuseRead(now, res, frame)
+			return s.refuseRead(now, res, frame)
 		}
 	}
 	if spec.Has(wire.HasAETH) {
-		wire.AETH{Syndrome: q.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
+		wire.AETH{Syndrome: s.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	}
 	if res.cur == res.stop {
 		res.queued, res.answered = false, true
-		q.rsp.fifo.pop()
+		s.fifo.pop()
 	} else {
 		res.cur = res.cur.Add(1)
 	}
-	return q.seal(&q.path, frame, headers, n)
+	return s.seal(&s.path, frame, headers, n)
 }
 
 // refuseRead ends a READ whose memory is gone, and with it the QP.
-func (q *QP) refuseRead(now Time, res *resource, frame []byte) int {
-	q.lastDrop = stepRKey
-	q.count.Inc(counter.SentFatalNAK)
-	n := q.putAck(res.cur, wire.NAKRemoteAccessError, q.rsp.msn, frame)
-	q.rsp.fifo.clear()
-	if q.State() != StateErr {
-		q.raise(EventQPAccessErr)
-		q.enterError(now)
+func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
+	s.lastDrop = stepRKey
+	s.count.Inc(counter.SentFatalNAK)
+	n := s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)
+	s.fifo.clear()
+	if s.State() != StateErr {
+		s.raise(EventQPAccessErr)
+		s.enterError()
 	}
 	return n
 }
 
 // replayRead reports whether a READ lies inside the remembered one.
-func (q *QP) replayRead(p *wire.Packet, res *resource) bool {
+func (s *responder) replayRead(p *wire.Packet, res *resource) bool {
 	reth := p.RETH()
-	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * q.pmtu
-	return q.attr.Access&mem.RemoteRead != 0 && reth.RKey == res.rkey &&
+	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * s.pmtu
+	return s.attr.Access&mem.RemoteRead != 0 && reth.RKey == res.rkey &&
 		reth.VA == res.va+uint64(off) && reth.DMALen <= res.length-off
 }

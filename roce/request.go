@@ -3,18 +3,17 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
-	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
 // opcode puts an RC opcode into the service of the QP.
-func (q *QP) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode(q.service) }
+func (t *transport) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode(t.service) }
 
 // putBTH writes the BTH of a packet of a connection, and the XRCETH of an XRC
 // request, and returns the opcode's row.
-func (q *QP) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
-	h.Opcode = q.opcode(h.Opcode)
-	h.M, h.PKey, h.DestQP = true, wire.DefaultPKey, q.attr.DestQPN
+func (t *transport) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
+	h.Opcode = t.opcode(h.Opcode)
+	h.M, h.PKey, h.DestQP = true, wire.DefaultPKey, t.attr.DestQPN
 	h.Put(b)
 	spec := h.Opcode.Spec()
 	if spec.Has(wire.HasXRCETH) {
@@ -24,17 +23,16 @@ func (q *QP) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
 }
 
 // putRequest writes the packet psn of a SEND, a WRITE or an ATOMIC WRITE.
-func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
-	r := &q.req
-	off := uint32(r.psn.Sub(uint32(w.first))) * q.pmtu
-	n := min(w.length-off, q.pmtu)
+func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
+	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
+	n := min(w.length-off, r.pmtu)
 	op := w.opcode.Op()
 	last, sinceAck := r.psn == w.last, r.sinceAck
-	b := frame[q.path.Len():]
-	spec := q.putBTH(b, wire.BTH{
+	b := frame[r.path.Len():]
+	spec := r.putBTH(b, wire.BTH{
 		Opcode: op.Packet(r.psn == w.first, last),
 		SE:     last && op.Notify && w.flags&SendSolicited != 0,
-		PadCnt: wire.PadCnt(int(n)), AckReq: q.wantsAck(now, last), PSN: r.psn,
+		PadCnt: wire.PadCnt(int(n)), AckReq: r.wantsAck(now, last), PSN: r.psn,
 	}, w.srqn)
 	if spec.Has(wire.HasRETH) {
 		wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: w.length}.
@@ -47,45 +45,40 @@ func (q *QP) putRequest(now Time, w *sendWQE, frame []byte) int {
 		wire.IETH{RKey: w.imm}.Put(b[spec.Offsets[wire.HeaderIETH]:])
 	}
 	headers := wire.BTHLen + int(spec.HeaderLen)
-	if !q.putPayload(now, w, off, b[headers:][:n]) {
+	if !r.putPayload(now, w, off, b[headers:][:n]) {
 		r.sinceAck = sinceAck // nothing was sent, so nothing asked
 		return 0
 	}
-	q.sent(r.psn.Add(1), w)
-	return q.seal(&q.path, frame, headers, n)
+	r.sent(r.psn.Add(1), w)
+	return r.seal(&r.path, frame, headers, n)
 }
 
 // putPayload copies data of a work request to dst, beginning off bytes into it. It
 // reports false when it cannot, or not yet.
-func (q *QP) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
-	r := &q.req
+func (r *requester) putPayload(now Time, w *sendWQE, off uint32, dst []byte) bool {
 	if w.flags&SendInline != 0 {
-		copy(dst, q.sq.InlineData(r.cur, w.length)[off:])
+		copy(dst, r.sq.InlineData(r.cur, w.length)[off:])
 		return true
 	}
-	list := q.sq.SGList(r.cur, int(w.numSGE))
-	switch q.gather(q.own(w), list, off, dst) {
+	list := r.sq.SGList(r.cur, int(w.numSGE))
+	switch r.gather(r.own(w), list, off, dst) {
 	case mem.OK:
-		q.stalls = 0
+		r.stalls = 0
 		return true
 	case mem.FaultPage:
-		q.wantPages(q.own(w), list, off, w.length-off, 0)
-		q.stall(now)
+		r.wantPages(r.own(w), list, off, w.length-off, 0)
+		r.stall(now)
 	default:
 		// The memory was good when the message began and is not any more.
-		q.failRequest(now, r.cur, StatusLocProtErr)
+		r.failRequest(now, r.cur, StatusLocProtErr)
 	}
 	return false
 }
 
 // sent moves psn on, to the next entry when w has no more PSNs.
-func (q *QP) sent(next wire.PSN, w *sendWQE) {
-	r := &q.req
+func (r *requester) sent(next wire.PSN, w *sendWQE) {
 	if r.ahead(r.psn) < r.ahead(r.sentTop) {
-		q.count.Inc(counter.Retransmits)
-		if q.sel != nil && w.opcode.Op().Reply != verbs.ReplyAck {
-			q.sel.askedFor(r.psn, next)
-		}
+		r.count.Inc(counter.Retransmits)
 	} else {
 		r.sentTop = next
 	}
@@ -96,15 +89,15 @@ func (q *QP) sent(next wire.PSN, w *sendWQE) {
 
 // seal pads the n bytes of payload behind the headers, which are headers bytes
 // from the BTH on, and closes the frame.
-func (q *QP) seal(path *wire.Template, frame []byte, headers int, n uint32) int {
+func (t *transport) seal(path *wire.Template, frame []byte, headers int, n uint32) int {
 	end := headers + int(n)
 	pad := int(wire.PadCnt(int(n)))
 	clear(frame[path.Len()+end:][:pad])
-	q.ipID++
-	if q.trace != nil {
+	t.ipID++
+	if t.trace != nil {
 		if h, err := wire.ParseBTH(frame[path.Len():]); err == nil {
-			q.trace.packet(TraceSent, h.Opcode, h.PSN)
+			t.trace.packet(TraceSent, h.Opcode, h.PSN)
 		}
 	}
-	return path.Seal(frame, end+pad, q.ipID)
+	return path.Seal(frame, end+pad, t.ipID)
 }

@@ -2,8 +2,11 @@ package roce
 
 import (
 	"xroce/roce/cc"
+	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/queue"
+	"xroce/roce/recovery"
 	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
@@ -20,18 +23,29 @@ import (
 // service without acknowledgements a work request is complete when its last
 // packet is written, and una follows psn.
 type requester struct {
+	*transport
+	requestState
+	recovery   lossRecovery
+	sq         queue.WorkQueue[sendWQE]
+	sendCQ     *CQ
+	configured uint32 // the window of QPConfig
+	sigAll     bool
+	portMTU    wire.MTU
+}
+
+// requestState is what RESET forgets of a requester.
+type requestState struct {
 	psn wire.PSN // the next PSN to send
 	max wire.PSN // the first PSN that no begun work request has
 	una wire.PSN // the oldest PSN without an answer
 	cur uint32   // send queue entry that psn belongs to; new when psn == max
 	new uint32   // the first send queue entry that is not begun
 
-	window     uint32 // limit of psn - una for SEND and WRITE packets
-	configured uint32 // the window of QPConfig
-	sentTop    wire.PSN
-	out        uint32 // READs, atomics and their like begun and not complete
-	credit     credit
-	pace       cc.Pacer
+	window  uint32 // limit of psn - una for SEND and WRITE packets
+	sentTop wire.PSN
+	out     uint32 // READs, atomics and their like begun and not complete
+	credit  credit
+	pace    cc.Pacer
 
 	rnrAt    Time  // end of the wait after an RNR NAK, or for a page
 	ackAt    Time  // when the local ACK timer expires, 0 when it is off
@@ -41,6 +55,11 @@ type requester struct {
 	sinceAck uint8 // packets since the last one that asked for an ACK
 	rnrWait  bool
 	paced    bool // a request waits for the rate limit
+
+	// stalled says that no request is sent until rnrAt, for want of a page here; stalls
+	// is how often in a row.
+	stalled bool
+	stalls  uint8
 
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
@@ -55,37 +74,72 @@ type requester struct {
 	failAt     uint32
 }
 
-// restart begins a connection at a PSN.
-func (r *requester) restart(psn wire.PSN) {
-	r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn
+// init makes the send queue that a new QP is to have.
+func (r *requester) init(t *transport, c *QPConfig) error {
+	window := uint32(c.Window)
+	if window == 0 {
+		window = defaultWindow
+	}
+	r.transport, r.sendCQ, r.sigAll, r.portMTU = t, c.SendCQ, c.SignalAll, c.MTU
+	if r.portMTU == 0 {
+		r.portMTU = wire.MTU4096
+	}
+	r.configured, r.window = window, window
+	r.recovery = goBackN{r}
+	if !c.Type.HasSend() {
+		return nil
+	}
+	return r.sq.Init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
 }
 
-// cut gives up what was begun on a service without acknowledgements: the next
-// message begins where it ended.
-func (r *requester) cut() { r.restart(r.psn) }
+// extend chooses how losses are recovered from.
+func (r *requester) extend(e Extensions, pool *recovery.Pool) {
+	r.recovery.stop()
+	r.recovery, r.window = goBackN{r}, r.configured
+	if e != 0 {
+		r.recovery = newSelectiveRepeat(r, e, pool)
+		r.window = min(r.configured, recovery.Span)
+	}
+}
 
-// stop turns the timers off.
+// restart begins a connection at a PSN.
+func (r *requester) restart(psn wire.PSN) {
+	r.jump(psn)
+	r.recovery.restart(psn)
+}
+
+// jump moves to a PSN before which nothing is under way.
+func (r *requester) jump(psn wire.PSN) { r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn }
+
+// stop turns the timers off, and gives back what waits.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
-	r.paced = false
+	r.paced, r.stalled = false, false
+	r.recovery.stop()
+}
+
+// reset forgets all work and the connection, without completions.
+func (r *requester) reset() {
+	r.recovery.stop()
+	r.recovery = goBackN{r}
+	r.sq.Clear()
+	head := r.sq.Head()
+	r.requestState = requestState{window: r.configured, cur: head, new: head}
 }
 
 // ahead is how far p lies ahead of una.
 func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una))) }
 
 // nextRequest writes the next request packet, if one may go now.
-func (q *QP) nextRequest(now Time, frame []byte) int {
-	r := &q.req
-	if r.rnrWait || q.stalled || !q.State().Sends() {
+func (r *requester) nextRequest(now Time, frame []byte) int {
+	if r.rnrWait || r.stalled || !r.State().Sends() {
 		return 0
 	}
-	if q.sel != nil {
-		q.skipKept()
-	}
-	if r.cur == r.new && !q.begin(now) {
+	r.recovery.skip()
+	if r.cur == r.new && !r.begin(now) {
 		return 0
 	}
-	w := q.sq.At(r.cur)
+	w := r.sq.At(r.cur)
 	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
 		(r.psn != r.una && r.credit.short(w)) {
 		return 0
@@ -94,102 +148,97 @@ func (q *QP) nextRequest(now Time, frame []byte) int {
 		return 0
 	}
 	psn, first := r.psn, r.psn == r.sentTop
-	n := q.putWork(now, w, frame)
+	n := r.putWork(now, w, frame)
 	if n == 0 {
 		return 0
 	}
 	r.pace.Spend(now, n)
-	if !q.typ.Reliable() {
-		q.forgetSent(now)
-	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !q.probing() {
+	if !r.typ.Reliable() {
+		r.forgetSent(now)
+	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !r.recovery.probing() {
 		// What is sent again may have waited for its turn since that was decided. At
 		// a low rate the rest of the message may take longer than the timer. A probe
 		// must not put the timer off: a peer that is gone answers none.
-		q.startAckTimer(now)
+		r.startAckTimer(now)
 	}
-	if q.sel != nil {
-		q.followSent(now, psn, w, first)
-	}
+	r.recovery.sent(now, psn, w, first)
 	return n
 }
 
 // putWork writes the packet psn of a work request, 0 when it cannot be.
-func (q *QP) putWork(now Time, w *sendWQE, frame []byte) int {
+func (r *requester) putWork(now Time, w *sendWQE, frame []byte) int {
 	switch op := w.opcode.Op(); {
-	case q.typ.Datagram():
-		return q.putDatagram(now, w, frame)
-	case q.typ == TypeRawPacket:
-		return q.putRaw(now, w, frame)
+	case r.typ.Datagram():
+		return r.putDatagram(now, w, frame)
+	case r.typ == TypeRawPacket:
+		return r.putRaw(now, w, frame)
 	case w.opcode == OpRead:
-		return q.putReadRequest(w, frame)
+		return r.putReadRequest(w, frame)
 	case op.Reply == verbs.ReplyAtomic:
-		return q.putAtomic(w, frame)
+		return r.putAtomic(w, frame)
 	case w.opcode == OpFlush:
-		return q.putFlush(w, frame)
+		return r.putFlush(w, frame)
 	default:
-		return q.putRequest(now, w, frame)
+		return r.putRequest(now, w, frame)
 	}
 }
 
 // forgetSent ends what was sent on a service without acknowledgements.
-func (q *QP) forgetSent(now Time) {
-	r := &q.req
+func (r *requester) forgetSent(now Time) {
 	r.una = r.psn
-	if r.cur != q.sq.Head() {
-		q.completeSend(now, q.sq.At(q.sq.Head()), 0)
+	if r.cur != r.sq.Head() {
+		r.completeSend(now, r.sq.At(r.sq.Head()), 0)
 	}
 }
 
 // begin starts with the next posted work request, if it may start now.
-func (q *QP) begin(now Time) bool {
-	r := &q.req
+func (r *requester) begin(now Time) bool {
 	for {
-		if r.new == q.sq.Tail() || r.failed || q.State() != StateRTS ||
+		if r.new == r.sq.Tail() || r.failed || r.State() != StateRTS ||
 			r.ahead(r.max) >= r.window {
 			return false
 		}
-		w := q.sq.At(r.new)
+		w := r.sq.At(r.new)
 		op := w.opcode.Op()
-		if op.Reply != verbs.ReplyNone && !q.tooLong(w) {
-			return q.mayBegin(now, w, op) && q.beginAt(now, w, op)
+		if op.Reply != verbs.ReplyNone && !r.tooLong(w) {
+			return r.mayBegin(now, w, op) && r.beginAt(now, w, op)
 		}
 		// Work that is done here waits for everything before it.
-		if r.new != q.sq.Head() {
+		if r.new != r.sq.Head() {
 			return false
 		}
-		if status := q.workLocally(w); status != StatusSuccess {
-			q.failRequest(now, r.new, status)
+		if status := r.workLocally(w); status != StatusSuccess {
+			r.failRequest(now, r.new, status)
 			return false
 		}
 		r.new++
 		r.cur = r.new
-		q.completeSend(now, w, 0)
+		r.completeSend(now, w, 0)
 	}
 }
 
 // mayBegin reports whether limits and order let a work request begin now.
-func (q *QP) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
-	r := &q.req
+func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 	if w.flags&SendFence != 0 {
 		if r.out > 0 {
 			return false
 		}
-		q.sendCQ.FlushInline() // it may send what was read
+		r.sendCQ.FlushInline() // it may send what was read
 	}
 	if op.Count {
-		if q.attr.MaxRdAtomic == 0 {
+		if r.attr.MaxRdAtomic == 0 {
 			// It was posted before the attribute was taken down, and would
 			// wait for ever.
-			q.failRequest(now, r.new, StatusLocQPOpErr)
+			r.failRequest(now, r.new, StatusLocQPOpErr)
 			return false
 		}
-		// Half of the PSN space at most may be unanswered (IBA 9.7.2), and what
-		// answers out of turn must find room.
-		limit := uint32(1 << 23)
-		if q.sel != nil && r.max != r.una {
-			limit = holdSpan
+		// What answers out of turn must find room. A request that is alone has none
+		// before it to overtake.
+		span := goBackN{}.span()
+		if r.max != r.una {
+			span = r.recovery.span()
 		}
-		if r.out >= uint32(q.attr.MaxRdAtomic) || r.ahead(r.max)+q.packets(w) > limit {
+		if r.out >= uint32(r.attr.MaxRdAtomic) || r.ahead(r.max)+r.packets(w) > span {
 			return false
 		}
 	}
@@ -198,21 +247,20 @@ func (q *QP) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 }
 
 // beginAt gives a work request its PSNs, if its memory is as it should be.
-func (q *QP) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
-	r := &q.req
+func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 	if w.flags&SendInline == 0 {
-		w.since = q.keys.Epoch()
-		switch q.mayAccess(w, op) {
+		w.since = r.keys.Epoch()
+		switch r.mayAccess(w, op) {
 		case mem.OK:
 		case mem.FaultPage:
-			q.stall(now)
+			r.stall(now)
 			return false
 		default:
-			q.failRequest(now, r.new, StatusLocProtErr)
+			r.failRequest(now, r.new, StatusLocProtErr)
 			return false
 		}
 	}
-	w.first, w.last = r.max, r.max.Add(q.packets(w)-1)
+	w.first, w.last = r.max, r.max.Add(r.packets(w)-1)
 	r.max = w.last.Add(1)
 	r.new++
 	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
@@ -226,49 +274,52 @@ func (q *QP) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 
 // mayAccess checks the memory of the work request that is to begin. What the answer
 // is written to must be present as well, or the answer would come in vain.
-func (q *QP) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
-	list := q.sq.SGList(q.req.new, int(w.numSGE))
+func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
+	list := r.sq.SGList(r.new, int(w.numSGE))
 	if op.Write {
-		return q.ready(q.own(w), list)
+		return r.ready(r.own(w), list)
 	}
 	for i := range list {
 		s := &list[i]
 		if s.Length == 0 {
 			continue
 		}
-		if f := q.keys.Check(q.own(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
+		if f := r.keys.Check(r.own(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
 			return f
 		}
 	}
 	return mem.OK
 }
 
+// oldest is the work request that una belongs to, if any is begun.
+func (r *requester) oldest() *sendWQE { return r.sq.At(r.sq.Head()) }
+
 // own is on whose behalf a work request accesses memory.
-func (q *QP) own(w *sendWQE) mem.Accessor {
-	return mem.Accessor{Domain: q.domain, Since: w.since}
+func (r *requester) own(w *sendWQE) mem.Accessor {
+	return mem.Accessor{Domain: r.domain, Since: w.since}
 }
 
 // packets is how many PSNs a work request takes.
-func (q *QP) packets(w *sendWQE) uint32 {
-	if w.opcode.Op().Word || q.pmtu == 0 {
+func (r *requester) packets(w *sendWQE) uint32 {
+	if w.opcode.Op().Word || r.pmtu == 0 {
 		return 1 // of a datagram too, which has no path MTU
 	}
-	return max(1, (w.length+q.pmtu-1)/q.pmtu)
+	return max(1, (w.length+r.pmtu-1)/r.pmtu)
 }
 
 // workLocally does what needs no packet.
-func (q *QP) workLocally(w *sendWQE) Status {
-	if q.typ.Datagram() {
-		q.count.Inc(counter.DatagramTooLong)
+func (r *requester) workLocally(w *sendWQE) Status {
+	if r.typ.Datagram() {
+		r.count.Inc(counter.DatagramTooLong)
 		return StatusSuccess
 	}
 	switch w.opcode {
 	case OpBindMW:
-		return q.bind(w)
+		return r.bind(w)
 	case OpUMR:
-		return q.configure(w)
+		return r.configure(w)
 	}
-	if q.keys.Invalidate(q.domain.Local(), w.imm) != mem.OK {
+	if r.keys.Invalidate(r.domain.Local(), w.imm) != mem.OK {
 		return StatusLocQPOpErr
 	}
 	return StatusSuccess
@@ -280,9 +331,8 @@ func (q *QP) workLocally(w *sendWQE) Status {
 // do the packet that closes the window and, since the first try was in vain,
 // the end of a message that is sent again. A packet that goes without credit is
 // a question. Where only what was lost is sent again, each of those asks.
-func (q *QP) wantsAck(now Time, last bool) bool {
-	r := &q.req
-	if !q.typ.Reliable() {
+func (r *requester) wantsAck(now Time, last bool) bool {
+	if !r.typ.Reliable() {
 		return false
 	}
 	r.sinceAck++
@@ -290,12 +340,12 @@ func (q *QP) wantsAck(now Time, last bool) bool {
 	if !ack {
 		again := r.ahead(r.psn) < r.ahead(r.sentTop)
 		switch {
-		case again && q.sel != nil:
+		case again && r.recovery.selective():
 			ack = true
 		case last:
-			ack = again || !q.nextFollows(now)
+			ack = again || !r.nextFollows(now)
 		default:
-			ack = r.credit.short(q.sq.At(r.cur))
+			ack = r.credit.short(r.sq.At(r.cur))
 		}
 	}
 	if ack {
@@ -309,104 +359,153 @@ func (q *QP) wantsAck(now Time, last bool) bool {
 const ackEvery = 64
 
 // nextFollows reports whether the work request behind cur is sure to be sent.
-func (q *QP) nextFollows(now Time) bool {
-	r := &q.req
+func (r *requester) nextFollows(now Time) bool {
 	next := r.cur + 1
-	return (next != r.new || q.begin(now)) && !(r.failed && r.failAt == next)
+	return (next != r.new || r.begin(now)) && !(r.failed && r.failAt == next)
 }
 
 // startAckTimer starts the local ACK timer from now, or from when the next packet
 // may go: until then the peer has nothing to answer.
-func (q *QP) startAckTimer(now Time) {
-	r := &q.req
+func (r *requester) startAckTimer(now Time) {
 	r.ackAt, r.excused = 0, 0
-	if t := ackTimeout(q.attr.Timeout); t != 0 {
+	if t := ackTimeout(r.attr.Timeout); t != 0 {
 		r.ackAt = r.pace.Next(now) + t
 	}
 }
 
 // goBack makes p, which is answered up to but not including it, the next PSN
 // to send.
-func (q *QP) goBack(p wire.PSN) {
-	r := &q.req
-	i := q.sq.Head()
-	for i != r.new && r.ahead(q.sq.At(i).last) < r.ahead(p) {
+func (r *requester) goBack(p wire.PSN) {
+	i := r.sq.Head()
+	for i != r.new && r.ahead(r.sq.At(i).last) < r.ahead(p) {
 		i++
 	}
 	r.psn, r.cur, r.sinceAck = p, i, 0
 }
 
-// requestDeadline acts on the requester's timers.
-func (q *QP) requestDeadline(now Time) {
-	r := &q.req
-	if q.stalled && now >= r.rnrAt {
-		q.stalled = false
+// deadline returns when handleDeadline wants to be called, 0 for never.
+func (r *requester) deadline() Time {
+	at := r.ackAt
+	if r.rnrWait {
+		at = r.rnrAt
+	} else if r.stalled {
+		at = clock.Sooner(at, r.rnrAt)
+	}
+	if r.paced {
+		at = clock.Sooner(at, r.pace.Due())
+	}
+	return clock.Sooner(at, r.recovery.deadline())
+}
+
+// handleDeadline acts on the requester's timers.
+func (r *requester) handleDeadline(now Time) {
+	if now >= r.pace.Due() {
+		r.paced = false // next waits again if need be
+	}
+	r.requestDeadline(now)
+	r.recovery.handleDeadline(now)
+}
+
+// requestDeadline acts on the timers of what the peer is to answer.
+func (r *requester) requestDeadline(now Time) {
+	if r.stalled && now >= r.rnrAt {
+		r.stalled = false
 	}
 	switch {
 	case r.rnrWait && now >= r.rnrAt:
 		r.rnrWait = false
-	case q.ackOverdue(now):
-		q.count.Inc(counter.LocalAckTimeout)
+	case r.ackOverdue(now):
+		r.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
-		if q.sel != nil {
-			q.selectiveTimeout(now)
-		} else {
-			q.retryFrom(now, r.una)
-		}
+		r.recovery.timedOut(now)
 	}
 }
 
 // retryFrom sends everything from p on again, or fails the oldest work request
 // when RETRY_CNT is used up.
-func (q *QP) retryFrom(now Time, p wire.PSN) {
-	r := &q.req
+func (r *requester) retryFrom(now Time, p wire.PSN) {
+	if r.takeRetry(now) {
+		r.recovery.wentBack()
+		r.sendFrom(now, p)
+	}
+}
+
+// takeRetry takes one of RETRY_CNT, or fails the oldest work request and reports false
+// when they are used up.
+func (r *requester) takeRetry(now Time) bool {
 	if r.retry == 0 {
-		q.count.Inc(counter.RetryExceeded)
-		q.fail(now, StatusRetryExcErr)
-		return
+		r.count.Inc(counter.RetryExceeded)
+		r.fail(now, StatusRetryExcErr)
+		return false
 	}
 	r.retry--
 	r.resent = true
-	if q.sel != nil {
-		q.sel.beginRound(r.sentTop)
-	}
-	q.goBack(p)
-	q.startAckTimer(now)
+	return true
+}
+
+// sendFrom makes p the next PSN to send, and gives the peer time to answer anew.
+func (r *requester) sendFrom(now Time, p wire.PSN) {
+	r.goBack(p)
+	r.startAckTimer(now)
 }
 
 // failRequest marks a work request as one that cannot be sent. Those before it
 // end first, each as it does.
-func (q *QP) failRequest(now Time, at uint32, status Status) {
-	q.count.Inc(counter.SendErr)
-	q.req.failed, q.req.failAt, q.req.failStatus = true, at, status
-	q.failWhenOldest(now)
+func (r *requester) failRequest(now Time, at uint32, status Status) {
+	r.count.Inc(counter.SendErr)
+	r.failed, r.failAt, r.failStatus = true, at, status
+	r.failWhenOldest(now)
 }
 
 // failWhenOldest fails the marked work request once it is the oldest. When it
 // could not be sent again but had arrived the first time, it is complete by now
 // and there is nothing to fail.
-func (q *QP) failWhenOldest(now Time) {
-	r := &q.req
+func (r *requester) failWhenOldest(now Time) {
 	if !r.failed {
 		return
 	}
-	switch past := int32(q.sq.Head() - r.failAt); {
+	switch past := int32(r.sq.Head() - r.failAt); {
 	case past == 0:
-		q.fail(now, r.failStatus)
+		r.fail(now, r.failStatus)
 	case past > 0:
 		r.failed = false
 	}
 }
 
 // fail completes the oldest work request with a status and ends the QP.
-func (q *QP) fail(now Time, status Status) {
-	i := q.sq.Head()
-	wc := Completion{WRID: q.sq.At(i).wrID, Status: status, Time: now}
-	q.sq.Pop()
-	q.complete(q.sendCQ, &wc, true)
-	if q.typ.Reliable() {
-		q.enterError(now)
+func (r *requester) fail(now Time, status Status) {
+	i := r.sq.Head()
+	wc := Completion{WRID: r.sq.At(i).wrID, Status: status, Time: now}
+	r.sq.Pop()
+	r.complete(r.sendCQ, &wc, true)
+	if r.typ.Reliable() {
+		r.stop()
+		r.enterError()
 	} else {
-		q.enterSQE(now)
+		r.enterSQE(now)
 	}
 }
+
+// enterSQE stops the send queue of an unreliable QP after a local error; the
+// receive queue keeps running (IBA 10.3.1.6).
+func (r *requester) enterSQE(now Time) {
+	if r.State() != StateErr {
+		r.setState(StateSQE)
+		r.stop()
+		r.jump(r.psn) // the next message begins where this one ended
+		r.flush(now)
+	}
+}
+
+// flush completes all sends with a flush error.
+func (r *requester) flush(now Time) {
+	for i := r.sq.Head(); i != r.sq.Tail(); i++ {
+		wc := Completion{WRID: r.sq.At(i).wrID, Status: StatusWRFlushErr, Time: now}
+		r.sq.Pop()
+		r.complete(r.sendCQ, &wc, true)
+	}
+	r.cur, r.new = r.sq.Head(), r.sq.Head()
+}
+
+// draining reports whether what was begun is not finished, in SQD.
+func (r *requester) draining() bool { return r.sq.Head() != r.new }

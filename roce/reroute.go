@@ -16,8 +16,6 @@ func (q *QP) Reroute(src, dst [6]byte) error {
 	if err := q.setPath(&next); err != nil {
 		return err
 	}
-	q.sq.Lock() // PostSend reads the attributes
-	q.attr = next
-	q.sq.Unlock()
+	q.setAttr(&next)
 	return nil
 }

@@ -62,8 +62,7 @@ func (s *responder) free() bool {
 }
 
 // store remembers a request that takes some PSNs, queues its answer and moves on.
-func (q *QP) store(r resource, packets uint32) *resource {
-	s := &q.rsp
+func (s *responder) store(r resource, packets uint32) *resource {
 	res := &s.resources[s.nextResource]
 	*res = r
 	res.first, res.last, res.queued = s.psn, s.psn.Add(packets-1), true
@@ -76,9 +75,9 @@ func (q *QP) store(r resource, packets uint32) *resource {
 
 // mayStore makes the checks of requests that have a resource: the QP's rights, and
 // room.
-func (q *QP) mayStore(need mem.Access) (Step, wire.Syndrome) {
-	switch s := &q.rsp; {
-	case q.attr.Access&need != need || s.depth == 0:
+func (s *responder) mayStore(need mem.Access) (Step, wire.Syndrome) {
+	switch {
+	case s.attr.Access&need != need || s.depth == 0:
 		return stepRights, wire.NAKInvalidRequest
 	case !s.free():
 		return stepResources, wire.NAKInvalidRequest
@@ -87,10 +86,10 @@ func (q *QP) mayStore(need mem.Access) (Step, wire.Syndrome) {
 }
 
 // refusal is how a fault of memory is answered.
-func (q *QP) refusal(fault mem.Fault) (Step, wire.Syndrome) {
+func (s *responder) refusal(fault mem.Fault) (Step, wire.Syndrome) {
 	switch fault {
 	case mem.FaultPage:
-		return q.absent()
+		return s.absent()
 	case mem.FaultMisaligned:
 		return stepAlignment, wire.NAKInvalidRequest
 	case mem.FaultSync:
@@ -101,8 +100,7 @@ func (q *QP) refusal(fault mem.Fault) (Step, wire.Syndrome) {
 
 // replay answers a request with an old PSN again, if it is remembered. A READ may
 // ask for any part of the remembered one.
-func (q *QP) replay(p *wire.Packet) bool {
-	s := &q.rsp
+func (s *responder) replay(p *wire.Packet) bool {
 	psn := p.BTH.PSN
 	// The newest first: PSNs come again after 2^24 packets.
 	for age := range s.resources {
@@ -112,7 +110,7 @@ func (q *QP) replay(p *wire.Packet) bool {
 			!psn.InWindow(res.first, uint32(res.last.Sub(uint32(res.first)))+1) {
 			continue
 		}
-		if res.kind != kindOf(p.Spec) || (res.kind == resourceRead && !q.replayRead(p, res)) {
+		if res.kind != kindOf(p.Spec) || (res.kind == resourceRead && !s.replayRead(p, res)) {
 			return false
 		}
 		if !res.queued {
@@ -121,7 +119,7 @@ func (q *QP) replay(p *wire.Packet) bool {
 		}
 		if res.kind == resourceRead {
 			reth := p.RETH()
-			res.answer(psn, uint32(reth.VA-res.va), reth.DMALen, q.pmtu)
+			res.answer(psn, uint32(reth.VA-res.va), reth.DMALen, s.pmtu)
 		}
 		return true
 	}

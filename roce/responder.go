@@ -1,9 +1,13 @@
 package roce
 
 import (
+	"sync/atomic"
+
+	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
+	"xroce/roce/recovery"
 	"xroce/roce/wire"
 )
 
@@ -11,6 +15,20 @@ import (
 // each once. A request passes named steps: PSN, opcode sequence, rights of the
 // QP, resources, length, memory key, execution, acknowledgement (IBA 9.7.4).
 type responder struct {
+	*transport
+	receiveState
+	early  *earlyRequests // nil without Extensions
+	srq    *SRQ           // fixed, or of the message under way on an XRC_RECV; may be nil
+	rq     queue.WorkQueue[queue.RecvWQE]
+	recvCQ *CQ
+	xrcd   *XRCD
+	sges   []SGE // room for the pieces of a shared receive
+	// starved says that the peer was told that no receive is posted.
+	starved atomic.Bool
+}
+
+// receiveState is what RESET forgets of a responder.
+type receiveState struct {
 	fifo answerQueue
 
 	psn wire.PSN // the PSN expected next
@@ -39,9 +57,90 @@ type responder struct {
 	// complete; one of a shared queue left it already, with its pieces.
 	wqe  queue.RecvWQE
 	list []SGE
-	sges []SGE // room for the pieces of a shared receive
 
 	resources []resource // the last READs, atomics and their like, a ring
+}
+
+// init makes the receive queue that a new QP is to have.
+func (s *responder) init(t *transport, c *QPConfig) error {
+	s.transport, s.recvCQ, s.srq, s.xrcd = t, c.RecvCQ, c.SRQ, c.XRCD
+	switch {
+	case c.SRQ != nil:
+		s.sges = make([]SGE, c.SRQ.MaxSGE())
+	case c.Type.HasRecv():
+		return s.rq.Init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0)
+	}
+	return nil
+}
+
+// extend says whether requests that come early wait.
+func (s *responder) extend(e Extensions, pool *recovery.Pool) {
+	if s.early != nil {
+		s.early.clear()
+		s.early = nil
+	}
+	if e != 0 {
+		s.early = newEarlyRequests(e, pool)
+	}
+}
+
+// deadline returns when handleDeadline wants to be called, 0 for never.
+func (s *responder) deadline() Time {
+	at := Time(0)
+	if s.pageWait {
+		at = s.waitsUntil()
+	}
+	if s.early != nil {
+		at = clock.Sooner(at, s.early.gap.Deadline())
+	}
+	return at
+}
+
+// handleDeadline ends waits whose time has come.
+func (s *responder) handleDeadline(now Time) {
+	if s.pageWait && now >= s.waitsUntil() {
+		s.pageWait = false
+	}
+	if s.early != nil && s.early.gap.Expired(now) {
+		s.tellGap()
+	}
+}
+
+// stop gives back what waits for a gap to close.
+func (s *responder) stop() {
+	if s.early != nil {
+		s.early.clear()
+	}
+}
+
+// flush completes all receives with a flush error.
+func (s *responder) flush(now Time) {
+	if s.held {
+		s.completeRecv(&Completion{Status: StatusWRFlushErr, Time: now}, true)
+	}
+	for i := s.rq.Head(); i != s.rq.Tail(); i++ {
+		wc := Completion{WRID: s.rq.At(i).WRID, Status: StatusWRFlushErr, Time: now}
+		s.rq.Pop()
+		s.complete(s.recvCQ, &wc, true)
+	}
+}
+
+// shared reports whether receives come from a shared queue.
+func (s *responder) shared() bool { return s.srq != nil || s.typ == TypeXRCRecv }
+
+// reset forgets all work and the connection, without completions.
+func (s *responder) reset() {
+	if s.early != nil {
+		s.early.clear()
+		s.early = nil
+	}
+	s.rq.Clear()
+	if s.typ == TypeXRCRecv {
+		s.xrcd.Purge(s.num)
+		s.srq = nil
+	}
+	s.receiveState = receiveState{}
+	s.starved.Store(false)
 }
 
 type msgKind uint8
@@ -53,36 +152,35 @@ const (
 )
 
 // handleRequest takes a request packet.
-func (q *QP) handleRequest(now Time, p *wire.Packet) {
-	s := &q.rsp
+func (s *responder) handleRequest(now Time, p *wire.Packet) {
 	switch d := p.BTH.PSN.Diff(s.psn); {
 	case d < 0:
-		q.handleDuplicate(p)
+		s.handleDuplicate(p)
 		return
 	case d > 0:
-		if q.sel == nil || !q.holdRequest(now, p, uint32(d)) {
-			q.handleGap(p)
+		if !s.keepEarly(now, p, uint32(d)) {
+			s.handleGap(p)
 		}
 		return
 	}
 	for {
-		step, nak := q.execute(now, p)
+		step, nak := s.execute(now, p)
 		switch {
 		case nak == 0:
 		case nak.IsRNRNAK():
-			q.note(p, step)
-			q.count.Inc(counter.SendRNR)
+			s.note(p, step)
+			s.count.Inc(counter.SendRNR)
 			s.gap, s.refused = true, true // packets behind the refused one are no news
 			s.fifo.nak(s.psn, nak)
 			return
 		default:
-			q.refuse(now, p, step, nak)
+			s.refuse(now, p, step, nak)
 			return
 		}
-		if q.sel == nil || q.State() == StateErr {
+		if s.State() == StateErr {
 			return
 		}
-		if p = q.nextHeldRequest(now); p == nil {
+		if p = s.nextEarly(now); p == nil {
 			return
 		}
 	}
@@ -91,10 +189,9 @@ func (q *QP) handleRequest(now Time, p *wire.Packet) {
 // refuse sends a NAK that ends the QP (IBA 9.9.3). A receive that the message
 // had taken reports why, all others are flushed; where there is none to report
 // it, an event does.
-func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
-	s := &q.rsp
-	q.note(p, step)
-	q.count.Inc(counter.SentFatalNAK)
+func (s *responder) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
+	s.note(p, step)
+	s.count.Inc(counter.SentFatalNAK)
 	s.fifo.nak(s.psn, nak)
 	status, event := StatusRemInvReqErr, EventQPReqErr
 	if nak == wire.NAKRemoteAccessError {
@@ -102,51 +199,50 @@ func (q *QP) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
 	}
 	switch {
 	case s.held:
-		q.completeRecv(&Completion{Status: status, Time: now}, true)
+		s.completeRecv(&Completion{Status: status, Time: now}, true)
 	case step == stepLocal || step == stepFit:
 		// The receive that was too small, or not the QP's, told already.
 	default:
-		q.raise(event)
+		s.raise(event)
 	}
-	q.enterError(now)
+	s.enterError()
 }
 
 // handleGap asks once for the packet that is missing.
-func (q *QP) handleGap(p *wire.Packet) {
-	s := &q.rsp
+func (s *responder) handleGap(p *wire.Packet) {
 	if s.gap {
-		q.drop(p, stepAfterGap)
+		s.drop(p, stepAfterGap)
 		return
 	}
-	q.drop(p, stepGap)
-	q.count.Inc(counter.SentSeqNAK)
+	s.drop(p, stepGap)
+	s.count.Inc(counter.SentSeqNAK)
 	s.gap, s.refused = true, false
 	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
 // execute runs the steps of a request with the expected PSN. It returns the
 // syndrome to refuse it with, 0 when it was executed.
-func (q *QP) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	c := p.Spec.Class
-	if !q.rsp.inSequence(c) {
+	if !s.inSequence(c) {
 		return stepSequence, wire.NAKInvalidRequest
 	}
-	if q.typ == TypeXRCRecv && !q.findSRQ(p) {
+	if s.typ == TypeXRCRecv && !s.findSRQ(p) {
 		return stepSRQ, wire.NAKInvalidRequest
 	}
 	switch {
 	case c&wire.ClassSend != 0:
-		return q.executeSend(now, p)
+		return s.executeSend(now, p)
 	case c&wire.ClassWrite != 0:
-		return q.executeWrite(now, p)
+		return s.executeWrite(now, p)
 	case c&wire.ClassRead != 0:
-		return q.executeRead(p)
+		return s.executeRead(p)
 	case c&wire.ClassAtomic != 0:
-		return q.executeAtomic(p)
+		return s.executeAtomic(p)
 	case c&wire.ClassFlush != 0:
-		return q.executeFlush(p)
+		return s.executeFlush(p)
 	case c&wire.ClassAtomicWrite != 0:
-		return q.executeAtomicWrite(p)
+		return s.executeAtomicWrite(p)
 	}
 	return stepRights, wire.NAKInvalidRequest
 }
@@ -165,48 +261,47 @@ func (s *responder) inSequence(c wire.Class) bool {
 
 // peer is on whose behalf a request accesses memory that its message began with
 // then.
-func (q *QP) peer(since mem.Epoch) mem.Accessor {
-	by := mem.Accessor{Domain: q.domain, Party: &q.party, Since: since}
-	if q.typ == TypeXRCRecv {
-		by.Domain = q.srq.Domain()
+func (s *responder) peer(since mem.Epoch) mem.Accessor {
+	by := mem.Accessor{Domain: s.domain, Party: &s.party, Since: since}
+	if s.typ == TypeXRCRecv {
+		by.Domain = s.srq.Domain()
 	}
 	return by
 }
 
 // landing is on whose behalf the receive in hand is written. A shared receive queue
 // has a protection domain of its own (IBA 10.2.9.1).
-func (q *QP) landing() mem.Accessor {
-	by := mem.Accessor{Domain: q.domain, Since: q.rsp.since}
-	if q.srq != nil {
-		by.Domain = q.srq.Domain()
+func (s *responder) landing() mem.Accessor {
+	by := mem.Accessor{Domain: s.domain, Since: s.since}
+	if s.srq != nil {
+		by.Domain = s.srq.Domain()
 	}
 	return by
 }
 
 // takeReceive makes sure that a receive is in hand.
-func (q *QP) takeReceive() bool {
-	s := &q.rsp
+func (s *responder) takeReceive() bool {
 	if s.held {
 		return true
 	}
-	if q.srq != nil {
+	if s.srq != nil {
 		room := s.sges
-		if q.typ == TypeXRCRecv && len(room) < q.srq.MaxSGE() {
-			s.sges = make([]SGE, q.srq.MaxSGE())
+		if s.typ == TypeXRCRecv && len(room) < s.srq.MaxSGE() {
+			s.sges = make([]SGE, s.srq.MaxSGE())
 			room = s.sges
 		}
-		w, ok := q.srq.Take(room)
+		w, ok := s.srq.Take(room)
 		if !ok {
 			return false
 		}
 		s.wqe, s.list = w, room[:w.NumSGE]
 	} else {
-		if q.rq.Empty() {
+		if s.rq.Empty() {
 			return false
 		}
-		i := q.rq.Head()
-		s.wqe = *q.rq.At(i)
-		s.list = q.rq.SGList(i, int(s.wqe.NumSGE))
+		i := s.rq.Head()
+		s.wqe = *s.rq.At(i)
+		s.list = s.rq.SGList(i, int(s.wqe.NumSGE))
 	}
 	s.held = true
 	return true
@@ -214,46 +309,43 @@ func (q *QP) takeReceive() bool {
 
 // completeRecv completes the receive in hand; its place is free before that
 // shows.
-func (q *QP) completeRecv(wc *Completion, solicited bool) {
-	q.deliverRecv(wc, solicited, nil)
+func (s *responder) completeRecv(wc *Completion, solicited bool) {
+	s.deliverRecv(wc, solicited, nil)
 }
 
 // deliverRecv is completeRecv with the inline payload of the completion, nil for
 // none.
-func (q *QP) deliverRecv(wc *Completion, solicited bool, in *queue.InlinePayload) {
-	s := &q.rsp
+func (s *responder) deliverRecv(wc *Completion, solicited bool, in *queue.InlinePayload) {
 	wc.WRID = s.wqe.WRID
-	if q.srq == nil {
-		q.rq.Pop()
+	if s.srq == nil {
+		s.rq.Pop()
 	}
 	s.held = false
-	q.deliver(q.receiveCQ(), wc, solicited, in)
+	s.deliver(s.receiveCQ(), wc, solicited, in)
 }
 
 // receiveCQ is where the receive in hand completes.
-func (q *QP) receiveCQ() *CQ {
-	if q.typ == TypeXRCRecv {
-		return q.srq.CQ()
+func (s *responder) receiveCQ() *CQ {
+	if s.typ == TypeXRCRecv {
+		return s.srq.CQ()
 	}
-	return q.recvCQ
+	return s.recvCQ
 }
 
 // accept moves on to the next PSN and acknowledges when asked to.
-func (q *QP) accept(p *wire.Packet) {
-	s := &q.rsp
+func (s *responder) accept(p *wire.Packet) {
 	psn := s.psn
 	s.psn, s.gap, s.missed = psn.Add(1), false, 0
-	if p.BTH.AckReq && q.typ != TypeUC {
-		if s.fifo.ack(psn, q.credits(), s.msn) {
-			q.count.Inc(counter.AckDeferred)
+	if p.BTH.AckReq && s.typ != TypeUC {
+		if s.fifo.ack(psn, s.credits(), s.msn) {
+			s.count.Inc(counter.AckDeferred)
 		}
 	}
 }
 
 // finishMessage ends a SEND or a WRITE; wc is nil when it consumes no receive, and in
 // when no payload rides in it.
-func (q *QP) finishMessage(p *wire.Packet, wc *Completion, in *queue.InlinePayload) {
-	s := &q.rsp
+func (s *responder) finishMessage(p *wire.Packet, wc *Completion, in *queue.InlinePayload) {
 	s.kind = msgNone
 	s.msn = (s.msn + 1) & 0xffffff
 	if wc == nil {
@@ -265,23 +357,22 @@ func (q *QP) finishMessage(p *wire.Packet, wc *Completion, in *queue.InlinePaylo
 	case p.Spec.Has(wire.HasIETH):
 		wc.Flags, wc.InvalidatedKey = WCWithInv, p.IETH().RKey
 	}
-	q.deliverRecv(wc, p.BTH.SE, in)
-	q.count.Inc(counter.RDMARecvs)
+	s.deliverRecv(wc, p.BTH.SE, in)
+	s.count.Inc(counter.RDMARecvs)
 }
 
 // handleDuplicate answers a request that was executed before (IBA 9.7.5.1.4).
-func (q *QP) handleDuplicate(p *wire.Packet) {
-	s := &q.rsp
-	q.count.Inc(counter.DuplicateRequest)
+func (s *responder) handleDuplicate(p *wire.Packet) {
+	s.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
-		if p.BTH.AckReq && q.tellsAgain() {
+		if p.BTH.AckReq && s.tellsAgain() {
 			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
 			return
 		}
-		s.fifo.ack(s.psn.Sub(1), q.credits(), s.msn)
+		s.fifo.ack(s.psn.Sub(1), s.credits(), s.msn)
 		return
 	}
-	if !q.replay(p) {
-		q.drop(p, stepReplay)
+	if !s.replay(p) {
+		s.drop(p, stepReplay)
 	}
 }

@@ -46,6 +46,10 @@ type sendWQE struct {
 	since       mem.Epoch
 }
 
+// answeredByData reports whether the answer is more than an acknowledge, which may cover
+// many requests.
+func (w *sendWQE) answeredByData() bool { return w.opcode.Op().Reply != verbs.ReplyAck }
+
 // want panics when the slots are read as those of another operation.
 func want(is bool) {
 	if !is {

@@ -40,17 +40,20 @@ func (q *QP) Snapshot() Snapshot {
 	r, s := &q.req, &q.rsp
 	snap := Snapshot{
 		QPN: q.num, Type: q.typ, State: q.State(), DestQPN: q.attr.DestQPN,
-		SendPosted: uint32(q.sq.Posted()),
-		SendBegun:  r.new - q.sq.Head(),
-		RecvPosted: uint32(q.rq.Posted()),
+		SendPosted: uint32(q.req.sq.Posted()),
+		SendBegun:  r.new - q.req.sq.Head(),
+		RecvPosted: uint32(q.rsp.rq.Posted()),
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
-		PageWaiting: q.stalled || s.pageWait,
+		PageWaiting: q.req.stalled || s.pageWait,
 	}
-	if q.sel != nil {
-		snap.HeldLate, snap.HeldEarly = q.sel.late.n, q.sel.early.n
+	if q.rsp.early != nil {
+		snap.HeldLate = q.rsp.early.buffer.Len()
+	}
+	if x, ok := q.req.recovery.(*selectiveRepeat); ok {
+		snap.HeldEarly = x.data.Len()
 	}
 	return snap
 }

@@ -108,8 +108,8 @@ func (t *Trace) completion(wc *Completion) {
 }
 
 // traceAt tells a trace the time of the step that begins.
-func (q *QP) traceAt(now Time) {
-	if q.trace != nil {
-		q.trace.now = now
+func (t *transport) traceAt(now Time) {
+	if t.trace != nil {
+		t.trace.now = now
 	}
 }

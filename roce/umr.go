@@ -20,8 +20,8 @@ func checkUMR(wr *SendWR, w *sendWQE) error {
 }
 
 // configure executes a UMR.
-func (q *QP) configure(w *sendWQE) Status {
-	if q.keys.Configure(q.domain.Local(), w.takeUMR()) != nil {
+func (r *requester) configure(w *sendWQE) Status {
+	if r.keys.Configure(r.domain.Local(), w.takeUMR()) != nil {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

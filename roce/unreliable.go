@@ -6,34 +6,33 @@ import "xroce/roce/wire"
 // that is not the expected one, or that cannot be executed, ends its message;
 // what follows is dropped up to the next packet that begins one. The receive in
 // hand serves the next message.
-func (q *QP) handleUnreliable(now Time, p *wire.Packet) {
-	s := &q.rsp
+func (s *responder) handleUnreliable(now Time, p *wire.Packet) {
 	starts := p.Spec.Is(wire.ClassFirst)
 	switch psn := p.BTH.PSN; {
 	case starts:
 		// It begins anew wherever the last one ended.
 		if psn != s.psn {
-			q.count.Inc(stepGap.counter())
+			s.count.Inc(stepGap.counter())
 		}
 		s.psn, s.kind = psn, msgNone
 	case psn != s.psn:
 		s.psn, s.kind = psn.Add(1), msgNone
-		q.drop(p, stepGap)
+		s.drop(p, stepGap)
 		return
 	case s.kind == msgNone:
 		s.psn = psn.Add(1)
-		q.drop(p, stepAfterGap)
+		s.drop(p, stepAfterGap)
 		return
 	}
-	step, nak := q.execute(now, p)
+	step, nak := s.execute(now, p)
 	if nak == 0 {
 		return
 	}
-	q.drop(p, unreliableStep(step))
+	s.drop(p, unreliableStep(step))
 	s.kind = msgNone
 	s.psn = p.BTH.PSN.Add(1)
 	if step == stepLocal {
-		q.enterError(now) // the receive queue itself is broken
+		s.enterError() // the receive queue itself is broken
 	}
 }
 

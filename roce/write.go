@@ -6,41 +6,40 @@ import (
 )
 
 // executeWrite places one packet of a WRITE where its first one said.
-func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
-	s := &q.rsp
+func (s *responder) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	spec, n := p.Spec, uint32(p.PayloadLen())
 	va, rkey, left := s.va, s.rkey, s.left
 	if spec.Has(wire.HasRETH) {
 		reth := p.RETH()
 		va, rkey, left = reth.VA, reth.RKey, reth.DMALen
-		if q.attr.Access&mem.RemoteWrite == 0 {
+		if s.attr.Access&mem.RemoteWrite == 0 {
 			return stepRights, wire.NAKInvalidRequest
 		}
 	}
 	consumes := spec.Is(wire.ClassReceive)
-	if consumes && !q.takeReceive() {
-		return stepResources, wire.RNRSyndrome(q.attr.MinRNRTimer)
+	if consumes && !s.takeReceive() {
+		return stepResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
 	}
 	last := spec.Is(wire.ClassLast)
-	if left > MaxMessage || !spec.Payload.Allows(int(n), int(q.pmtu)) ||
+	if left > MaxMessage || !spec.Payload.Allows(int(n), int(s.pmtu)) ||
 		(last && n != left) || (!last && n >= left) {
 		return stepLength, wire.NAKInvalidRequest
 	}
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
-		s.placed, s.since = 0, q.keys.Epoch()
-		if left > 0 && q.keys.Check(q.peer(s.since), rkey, va, int(left),
+		s.placed, s.since = 0, s.keys.Epoch()
+		if left > 0 && s.keys.Check(s.peer(s.since), rkey, va, int(left),
 			mem.RemoteWrite) != mem.OK {
 			return stepRKey, wire.NAKRemoteAccessError
 		}
 	}
 	if n > 0 {
-		q.receiveCQ().FlushInline()
-		switch q.place(rkey, va, p) {
+		s.receiveCQ().FlushInline()
+		switch s.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:
-			q.keys.Ready(q.peer(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
-			return q.absent()
+			s.keys.Ready(s.peer(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
+			return s.absent()
 		default:
 			return stepRKey, wire.NAKRemoteAccessError
 		}
@@ -52,18 +51,18 @@ func (q *QP) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 		if consumes {
 			wc = &Completion{Opcode: WCRecvRDMAWithImm, ByteLen: s.placed, Time: now}
 		}
-		q.finishMessage(p, wc, nil)
+		s.finishMessage(p, wc, nil)
 	}
-	q.accept(p)
+	s.accept(p)
 	return stepAdmitted, 0
 }
 
 // place stores the payload of a WRITE packet.
-func (q *QP) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
-	by := q.peer(q.rsp.since)
-	f := q.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite)
+func (s *responder) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
+	by := s.peer(s.since)
+	f := s.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite)
 	if f != mem.OK || len(p.PayloadTail) == 0 {
 		return f
 	}
-	return q.keys.Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
+	return s.keys.Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
 }

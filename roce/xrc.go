@@ -3,17 +3,17 @@ package roce
 import "xroce/roce/wire"
 
 // findSRQ finds the shared receive queue of an XRC request. One message has one.
-func (q *QP) findSRQ(p *wire.Packet) bool {
-	srq := q.xrcd.Find(p.XRCETH().SRQN)
-	if srq == nil || (q.rsp.kind != msgNone && srq != q.srq) {
+func (s *responder) findSRQ(p *wire.Packet) bool {
+	srq := s.xrcd.Find(p.XRCETH().SRQN)
+	if srq == nil || (s.kind != msgNone && srq != s.srq) {
 		return false
 	}
-	if q.rsp.held && srq != q.srq {
+	if s.held && srq != s.srq {
 		return false
 	}
-	if q.srq != nil && srq != q.srq {
-		q.srq.CQ().FlushInline() // what comes now comes after it
+	if s.srq != nil && srq != s.srq {
+		s.srq.CQ().FlushInline() // what comes now comes after it
 	}
-	q.srq = srq
+	s.srq = srq
 	return true
 }

@@ -1,0 +1,36 @@
+package roce
+
+import "xroce/roce/wire"
+
+// admit makes the checks whose failure is silent, in the order of IBA 9.6.
+// The ICRC is last because it is the dearest.
+func (q *QP) admit(p *wire.Packet) Step {
+	state := q.State()
+	switch {
+	case !state.Receives() || q.typ == TypeRawPacket:
+		return stepState
+	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
+		return stepService
+	case !q.typ.Datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
+		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
+		return stepSource
+	case !pkeyMatches(p.BTH.PKey):
+		return stepPKey
+	case !p.VerifyICRC():
+		return stepICRC
+	case !p.Spec.Is(wire.ClassRequest) && (!state.Sends() || q.typ == TypeXRCRecv):
+		return stepState
+	case p.Spec.Is(wire.ClassRequest) && q.typ == TypeXRCSend:
+		return stepService
+	}
+	return stepAdmitted
+}
+
+// pkeyMatches compares with the one P_Key of RoCE, a full member: the low 15
+// bits must agree (IBA 10.9.3).
+func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7fff }
+
+// understands reports whether a packet is one of the extensions.
+func (q *QP) understands(p *wire.Packet) bool {
+	return p.BTH.Opcode == wire.SelectiveAck && q.attr.Extensions != 0
+}

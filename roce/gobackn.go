@@ -1,0 +1,61 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+)
+
+// goBackN is the loss recovery of the architecture (IBA 9.7.5.2): nobody keeps what
+// comes behind a gap, so from what is missing on everything goes again.
+type goBackN struct{ r *requester }
+
+func (goBackN) restart(wire.PSN)    {}
+func (goBackN) stop()               {}
+func (goBackN) deadline() Time      { return 0 }
+func (goBackN) handleDeadline(Time) {}
+
+// span is half of the PSN space (IBA 9.7.2).
+func (goBackN) span() uint32    { return 1 << 23 }
+func (goBackN) selective() bool { return false }
+func (goBackN) probing() bool   { return false }
+func (goBackN) skip()           {}
+
+func (goBackN) readEnd(_, end wire.PSN) wire.PSN                 { return end }
+func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)              {}
+func (goBackN) handleSelectiveAck(Time, *wire.Packet)            {}
+func (goBackN) advanced(Time)                                    {}
+func (goBackN) rearm(Time)                                       {}
+func (goBackN) wentBack()                                        {}
+func (goBackN) refused(wire.PSN)                                 {}
+func (goBackN) resultDropped()                                   {}
+func (g goBackN) timedOut(now Time)                              { g.r.retryFrom(now, g.r.una) }
+func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool { return g.r.answered(now, psn) }
+
+func (g goBackN) acknowledged(now Time, psn wire.PSN) {
+	if g.r.resent {
+		// It may be older than the repetition, whose data is still to come.
+		g.r.reach(now, psn)
+		return
+	}
+	g.r.answered(now, psn)
+}
+
+// dataMissing is an implied NAK (IBA 9.7.5.1.1): the data was lost, and is asked for
+// again, once for the same loss.
+func (g goBackN) dataMissing(now Time, _ wire.PSN) {
+	if g.r.retried {
+		return
+	}
+	g.r.count.Inc(counter.ImpliedNAK)
+	g.r.retried = true
+	g.r.retryFrom(now, g.r.una)
+}
+
+// handleData takes data that is awaited. What came before its turn is dropped.
+func (g goBackN) handleData(now Time, p *wire.Packet) {
+	if !g.r.answered(now, p.BTH.PSN) {
+		g.r.drop(p, stepResponse)
+		return
+	}
+	g.r.takeData(now, p)
+}

@@ -1,0 +1,85 @@
+package roce
+
+import (
+	"fmt"
+
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/recovery"
+	"xroce/roce/wire"
+)
+
+// Implementation constants of a QP.
+const (
+	// defaultWindow is how many PSNs may be unacknowledged: enough to keep a
+	// link busy over the round trip of a burst, and small against the receive
+	// ring of the peer, which has to hold all of it.
+	defaultWindow = 256
+	maxWindow     = 1 << 16
+)
+
+// QPConfig says what a new QP is.
+type QPConfig struct {
+	Type           QPType
+	Domain         *mem.Domain
+	Keys           *mem.Keys // the keys of the device
+	SendCQ, RecvCQ *CQ       // may be the same
+	SRQ            *SRQ      // receives come from here; MaxRecvWR is 0 then
+	XRCD           *XRCD     // of an XRC_RECV
+	MaxSendWR      int       // send work requests, 1 to MaxWR
+	MaxRecvWR      int       // receive work requests, 1 to MaxWR
+	MaxSendSGE     int       // pieces of a send, 1 to MaxSGE
+	MaxRecvSGE     int       // pieces of a receive, 1 to MaxSGE
+	MaxInline      int       // bytes of inline data, 0 to MaxInline
+	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
+	// atomic one its completion may carry, 0 to MaxInlineRecv.
+	MaxInlineRecv int
+	SignalAll     bool           // every send makes a completion (sq_sig_all)
+	Window        int            // PSNs in flight, 0 for the default
+	MTU           wire.MTU       // of the port: what a datagram may carry, default 4096
+	Counters      *counter.Set   // of the queue that drives the QP
+	Holds         *recovery.Pool // where early packets wait; nil refuses Extensions
+
+	// OnEvent is told of asynchronous events with the progress lock held, and
+	// must not block. It may be nil.
+	OnEvent func(Event)
+}
+
+func (c *QPConfig) check() error {
+	switch {
+	case !c.Type.Known():
+		return fmt.Errorf("%w: no QP %s", ErrInvalid, c.Type)
+	case c.Domain == nil || c.Keys == nil || c.Counters == nil:
+		return fmt.Errorf("%w: a QP needs a protection domain, keys and counters", ErrInvalid)
+	case c.Type.HasSend() && c.SendCQ == nil:
+		return fmt.Errorf("%w: %s needs a send CQ", ErrInvalid, c.Type)
+	case c.Type.HasRecv() && c.RecvCQ == nil:
+		return fmt.Errorf("%w: %s needs a receive CQ", ErrInvalid, c.Type)
+	case c.Window < 0 || c.Window > maxWindow:
+		return fmt.Errorf("%w: window %d is not in 0..%d", ErrInvalid, c.Window, maxWindow)
+	case c.MaxInline < 0 || c.MaxInline > MaxInline:
+		return fmt.Errorf("%w: %d bytes inline are not in 0..%d", ErrInvalid, c.MaxInline,
+			MaxInline)
+	case c.MaxInlineRecv < 0 || c.MaxInlineRecv > MaxInlineRecv:
+		return fmt.Errorf("%w: %d bytes of inline receive are not in 0..%d", ErrInvalid,
+			c.MaxInlineRecv, MaxInlineRecv)
+	case c.MTU > wire.MTU4096:
+		return fmt.Errorf("%w: MTU code %d is not in 1..5", ErrInvalid, uint8(c.MTU))
+	}
+	return c.checkShared()
+}
+
+// checkShared tests what a QP shares with others.
+func (c *QPConfig) checkShared() error {
+	switch {
+	case (c.Type == TypeXRCRecv) != (c.XRCD != nil):
+		return fmt.Errorf("%w: an XRC domain is for XRC_RECV alone, which needs one", ErrInvalid)
+	case c.SRQ != nil && (c.Type.XRC() || c.Type == TypeRawPacket):
+		return fmt.Errorf("%w: %s takes no SRQ", ErrInvalid, c.Type)
+	case c.SRQ != nil && c.SRQ.XRC():
+		return fmt.Errorf("%w: the SRQ is one for XRC", ErrInvalid)
+	case c.SRQ != nil && c.MaxRecvWR != 0:
+		return fmt.Errorf("%w: a QP on an SRQ has no receive queue", ErrInvalid)
+	}
+	return nil
+}

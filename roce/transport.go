@@ -1,0 +1,111 @@
+package roce
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/queue"
+	"xroce/roce/wire"
+)
+
+// A transport is what the two halves of a QP share: who it is, how it reaches its peer,
+// on whose behalf it gets at memory, and where it tells what happened. It knows neither
+// of the halves.
+type transport struct {
+	state   atomic.Uint32 // a State; written under posts
+	num     uint32
+	pmtu    uint32
+	ipID    uint16
+	typ     QPType
+	service uint8 // wire.Service in the place where an opcode has it
+	// inline is how many bytes of payload a completion may carry.
+	inline uint8
+	// overrun says that a completion was lost: the QP must go to ERR.
+	overrun bool
+	// lastDrop is the step that refused the last packet that was refused.
+	lastDrop Step
+
+	party  mem.Party // what windows bound by this QP are for
+	count  *counter.Set
+	trace  *Trace
+	keys   *mem.Keys
+	domain *mem.Domain
+	path   wire.Template
+	attr   Attr
+
+	onEvent func(Event)
+	// posts are the locks of the two work queues. Whoever posts holds one of them and
+	// looks at the state, so a change of that holds both.
+	posts [2]sync.Locker
+}
+
+// State returns the state. It is safe for concurrent use.
+func (t *transport) State() State { return State(t.state.Load()) }
+
+// setState changes the state such that no post sees half of the change.
+func (t *transport) setState(s State) {
+	if t.trace != nil {
+		t.trace.add(TraceEvent{Kind: TraceState, State: s})
+	}
+	t.posts[0].Lock()
+	t.posts[1].Lock()
+	t.state.Store(uint32(s))
+	t.posts[1].Unlock()
+	t.posts[0].Unlock()
+}
+
+// setAttr replaces the attributes. PostSend looks at them with its lock held.
+func (t *transport) setAttr(a *Attr) {
+	t.posts[0].Lock()
+	t.attr = *a
+	t.posts[0].Unlock()
+}
+
+// enterError moves to ERR. The halves stop, and flush, when the step that found the
+// error ends.
+func (t *transport) enterError() {
+	if t.State() != StateErr {
+		t.setState(StateErr)
+	}
+}
+
+// drop counts a packet that is dropped in silence at a step.
+func (t *transport) drop(p *wire.Packet, step Step) {
+	t.count.Inc(step.counter())
+	t.note(p, step)
+}
+
+// note keeps the step at which a packet was dropped or refused.
+func (t *transport) note(p *wire.Packet, step Step) {
+	t.lastDrop = step
+	if t.trace != nil {
+		t.trace.dropped(p, step)
+	}
+}
+
+// raise reports an asynchronous event.
+func (t *transport) raise(e Event) {
+	if t.onEvent != nil {
+		t.onEvent(e)
+	}
+}
+
+// complete adds a completion of this QP to a CQ. A QP that loses one goes to
+// ERR at the end of the step, since nobody could tell any more what was done.
+func (t *transport) complete(cq *CQ, wc *Completion, solicited bool) {
+	t.deliver(cq, wc, solicited, nil)
+}
+
+// deliver is complete with the inline payload of the completion, nil for none.
+func (t *transport) deliver(cq *CQ, wc *Completion, solicited bool, in *queue.InlinePayload) {
+	wc.QPN = t.num
+	if t.trace != nil {
+		t.trace.completion(wc)
+	}
+	if !cq.PushInline(wc, solicited, in) {
+		t.count.Inc(counter.CQOverrun)
+		t.overrun = true
+	}
+}

@@ -42,12 +42,12 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 
 // answer answers a lookup. The caller holds the manager's lock.
 func (d *Datagrams) answer(m *Manager, e cm.Event) {
-	a := cm.Answer{QPN: d.QP.QPN(), QKey: d.qkey, Private: d.Private}
+	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: d.Private}
 	if d.Allow != nil && !d.Allow(e.IP.Src, e.Private) {
-		a = cm.Answer{Status: cm.SIDRReject}
+		a = cm.SIDRResponse{Status: cm.SIDRReject}
 	}
 	// It came just now and all was checked, so this cannot be refused.
-	_ = m.machine.AnswerSIDR(e.ID, a)
+	_ = m.machine.RespondSIDR(e.ID, a)
 }
 
 // A Peer is where datagrams of a service go.

@@ -56,7 +56,7 @@ func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
 	c.interval = 2*timeoutOf(m.config.PacketLifeTime) + timeoutOf(m.config.ResponseTimeout)
 	r := p.request(m, c.id)
 	m.sendKept(c, c.tid, &r)
-	m.await(now, c)
+	m.armTimer(now, c)
 	return c.id, nil
 }
 
@@ -164,7 +164,7 @@ func (m *Machine) handleREP(now clock.Time, from Path, tid uint64, mad []byte) {
 	case c.state == StateREPRcvd:
 		m.count.Inc(rxDup(AttributeREP))
 		m.move(c, StateMRAREPSent)
-		m.sendKept(c, c.tid, m.patience(c, SubjectREP))
+		m.sendKept(c, c.tid, m.newMRA(c, SubjectREP))
 	case c.active && (c.state == StateEstablished || c.state == StateMRAREPSent):
 		m.count.Inc(rxDup(AttributeREP))
 		m.repeat(c)
@@ -182,7 +182,7 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 		})
 		return
 	}
-	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	m.move(c, StateREPRcvd)
 	m.timers.set(&c.timer, now+requestLife)
 	p := &c.params

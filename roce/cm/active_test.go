@@ -211,7 +211,7 @@ func TestPatience(t *testing.T) {
 }
 
 // TestWaitingForOwner repeats messages that the owner has not answered yet: they
-// are asked for patience, and time runs out in the end.
+// get an MRA, and time runs out in the end.
 func TestWaitingForOwner(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		r := newRig(t, cm.Config{})

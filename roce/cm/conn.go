@@ -11,15 +11,15 @@ import (
 
 // A conn is one connection, from REQ to the end of time-wait.
 type conn struct {
-	id       ID
-	remoteID uint32 // once met
-	met      bool   // the peer's ID and queue pair are known
-	active   bool   // we connect
-	state    State
-	path     Path   // of the MADs
-	tid      uint64 // of the REQ
-	listener *listener
-	peer     [2]peerKey // as which it is in peers and peerQPs, once met
+	id        ID
+	remoteID  uint32 // once peerKnown
+	peerKnown bool   // the peer's ID and queue pair are known
+	active    bool   // we connect
+	state     State
+	path      Path   // of the MADs
+	tid       uint64 // of the REQ
+	listener  *listener
+	peer      [2]peerKey // as which it is in peers and peerQPs, once peerKnown
 
 	qpn      uint32 // ours
 	life     uint8  // local ACK timeout code, for time-wait
@@ -34,13 +34,13 @@ type conn struct {
 	kept  Attribute // the message that is repeated, 0 for none
 	mad   [MADLen]byte
 	queue link[*conn]
-	crowd *crowd // while half open
+	host  *hostRequests // of the peer, while half open
 }
 
 func (c *conn) links() *link[*conn] { return &c.queue }
 
-// with reports whether a MAD came from where the conversation goes.
-func (c *conn) with(from *Path) bool {
+// matches reports whether a MAD came from where those of the connection go.
+func (c *conn) matches(from *Path) bool {
 	return c.path.Remote == from.Remote && c.path.Local == from.Local
 }
 
@@ -52,9 +52,9 @@ func (m *Machine) newConn(path Path, state State) *conn {
 	return c
 }
 
-// meet notes who the peer is. It must not be met already.
-func (m *Machine) meet(c *conn, guid uint64, id, qpn uint32) {
-	c.remoteID, c.met = id, true
+// setPeer notes who the peer is, which must not be known already.
+func (m *Machine) setPeer(c *conn, guid uint64, id, qpn uint32) {
+	c.remoteID, c.peerKnown = id, true
 	c.peer = [2]peerKey{
 		{c.path.Remote, guid, id}, {c.path.Remote, guid, qpn},
 	}
@@ -72,18 +72,18 @@ func (m *Machine) move(c *conn, to State) {
 		c.listener.waiting--
 	}
 	if halfOpen.has(from) && !halfOpen.has(to) {
-		m.leave(c)
+		m.removeHalfOpen(c)
 	}
 }
 
-// await arms the timer of a message that wants an answer.
-func (m *Machine) await(now clock.Time, c *conn) {
+// armTimer arms the timer of a message that wants an answer.
+func (m *Machine) armTimer(now clock.Time, c *conn) {
 	c.left = c.retries
 	m.timers.set(&c.timer, now+c.interval)
 }
 
-// rest begins the time-wait: packets of the connection may still be under way.
-func (m *Machine) rest(now clock.Time, c *conn) {
+// enterTimewait begins the time-wait: packets of the connection may still be under way.
+func (m *Machine) enterTimewait(now clock.Time, c *conn) {
 	m.move(c, StateTimewait)
 	c.kept = 0
 	m.timers.set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
@@ -94,7 +94,7 @@ func (m *Machine) forget(c *conn) {
 	m.move(c, StateGone)
 	m.timers.stop(&c.timer)
 	delete(m.conns, c.id)
-	if c.met {
+	if c.peerKnown {
 		delete(m.peers, c.peer[0])
 		delete(m.peerQPs, c.peer[1])
 	}
@@ -107,7 +107,7 @@ func (m *Machine) finish(now clock.Time, c *conn) {
 		m.forget(c)
 		return
 	}
-	m.rest(now, c)
+	m.enterTimewait(now, c)
 }
 
 // expire does what the timer of a connection is for.
@@ -129,7 +129,7 @@ func (m *Machine) expire(now clock.Time, c *conn) {
 	}
 	if c.state == StateDREQSent {
 		m.tell(Event{Type: EventDisconnected, ID: c.id})
-		m.rest(now, c)
+		m.enterTimewait(now, c)
 		return
 	}
 	m.reject(c, ReasonTimeout, nil, nil)
@@ -149,7 +149,7 @@ func (m *Machine) reject(c *conn, reason Reason, info, private []byte) {
 		r.Subject = SubjectREP
 	}
 	if reason == ReasonTimeout && info == nil {
-		// The peer may not know our ID for what it has; this says whose it is.
+		// The peer may not know our communication ID; the GUID says whose REJ it is.
 		info = binary.BigEndian.AppendUint64(nil, m.config.CAGUID)
 	}
 	r.InfoLen = uint8(copy(r.Info[:], info))

@@ -5,7 +5,7 @@
 // # Messages
 //
 // Each message is a MAD of 256 bytes and a struct: ParseREQ, REQ.Put and so on.
-// REQ, REP, RTU make a connection, MRA asks for patience, REJ refuses, DREQ and
+// REQ, REP, RTU make a connection, MRA asks for time, REJ refuses, DREQ and
 // DREP end it. SIDR_REQ and SIDR_REP look up the QP of a datagram service.
 //
 // # The machine

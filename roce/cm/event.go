@@ -31,9 +31,9 @@ const (
 	// EventTimewaitExit is the last event of a connection: its ID and its QP
 	// number are free.
 	EventTimewaitExit
-	// EventSIDRRequest says that a peer looks for a datagram QP: AnswerSIDR.
+	// EventSIDRRequest says that a peer looks for a datagram QP: RespondSIDR.
 	EventSIDRRequest
-	// EventSIDRResponse is the answer to Lookup, its last event.
+	// EventSIDRResponse is the SIDR_REP to Lookup, its last event.
 	EventSIDRResponse
 
 	eventEnd

@@ -84,9 +84,9 @@ func TestFloodOfMany(t *testing.T) {
 	}
 }
 
-// TestDroppedAfterPatience drops a request whose peer was asked for patience: it would
+// TestDroppedAfterMRA drops a request whose peer got an MRA: it would
 // not ask again for a minute, so it is told.
-func TestDroppedAfterPatience(t *testing.T) {
+func TestDroppedAfterMRA(t *testing.T) {
 	r := newRig(t, cm.Config{MaxHalfOpen: 1})
 	r.listen()
 	id := r.requested()

@@ -29,7 +29,7 @@ func FuzzMachine(f *testing.F) {
 		must(t, err)
 		for len(z.script) > 0 {
 			z.step(z.next())
-			z.settle()
+			z.drain()
 		}
 		z.finish()
 	})
@@ -131,7 +131,7 @@ func (z *fuzzed) message(op byte) {
 		m = &cm.LAP{LocalCommID: theirs, RemoteCommID: ours, RemoteQPN: uint32(z.next())}
 	default:
 		for _, id := range z.asked {
-			_ = z.m.AnswerSIDR(id, cm.Answer{QPN: uint32(z.next())})
+			_ = z.m.RespondSIDR(id, cm.SIDRResponse{QPN: uint32(z.next())})
 		}
 		return
 	}
@@ -147,8 +147,8 @@ func (z *fuzzed) message(op byte) {
 	z.m.HandleMAD(z.now, from, mad)
 }
 
-// settle takes what the machine has, and judges it.
-func (z *fuzzed) settle() {
+// drain takes what the machine has to send and to tell, and checks it.
+func (z *fuzzed) drain() {
 	z.T.Helper()
 	for e, ok := z.m.NextEvent(); ok; e, ok = z.m.NextEvent() {
 		before, known := z.last[e.ID]
@@ -189,7 +189,7 @@ func (z *fuzzed) finish() {
 	}
 	for range 100 {
 		z.pass(60 * clock.Second)
-		z.settle()
+		z.drain()
 	}
 	z.gone()
 	for id, last := range z.last {

@@ -91,9 +91,10 @@ func (m *Machine) listenerFor(s ServiceID, datagram bool, dst netip.Addr) *liste
 	return nil
 }
 
-// whose parses and judges what a request says of who asks whom. The GIDs of the
-// packet are the truth: who could claim others would have us answer them.
-func whose(s ServiceID, from *Path, private []byte) (h IPHeader, rest []byte, ok bool) {
+// splitIPHeader parses the IP CM header of a request to a service of rdma_cm, and returns
+// the private data behind it. ok is false when its addresses are not those of the packet:
+// our answer goes to the latter, so a peer must not claim to be another.
+func splitIPHeader(s ServiceID, from *Path, private []byte) (h IPHeader, rest []byte, ok bool) {
 	if !s.IP() {
 		return h, private, true
 	}

@@ -18,14 +18,14 @@ type Machine struct {
 	conns map[ID]*conn
 	// peers finds a connection by the name that the peer has for it, peerQPs by
 	// the peer's queue pair: neither may be that of two.
-	peers   map[peerKey]*conn
-	peerQPs map[peerKey]*conn
-	waiting queue[*conn]        // half open, the oldest first
-	crowds  map[wire.GID]*crowd // the same, by host
+	peers    map[peerKey]*conn
+	peerQPs  map[peerKey]*conn
+	halfOpen queue[*conn]               // requests of peers, the oldest first
+	hosts    map[wire.GID]*hostRequests // how many of these, by host
 
-	queries map[ID]*query     // SIDR, both ways
-	asked   map[askKey]*query // SIDR requests of peers
-	asking  queue[*query]     // the same, the oldest first
+	queries      map[ID]*query      // SIDR, both ways
+	sidrRequests map[sidrKey]*query // SIDR requests of peers
+	sidrWaiting  queue[*query]      // the same, the oldest first
 
 	timers timers
 	out    outbox
@@ -49,16 +49,16 @@ func New(c Config) (*Machine, error) {
 		return nil, err
 	}
 	return &Machine{
-		config:    c,
-		listeners: map[ListenerID]*listener{},
-		services:  map[ServiceID][]*listener{},
-		conns:     map[ID]*conn{},
-		peers:     map[peerKey]*conn{},
-		peerQPs:   map[peerKey]*conn{},
-		crowds:    map[wire.GID]*crowd{},
-		queries:   map[ID]*query{},
-		asked:     map[askKey]*query{},
-		out:       outbox{limit: c.MaxOutbox},
+		config:       c,
+		listeners:    map[ListenerID]*listener{},
+		services:     map[ServiceID][]*listener{},
+		conns:        map[ID]*conn{},
+		peers:        map[peerKey]*conn{},
+		peerQPs:      map[peerKey]*conn{},
+		hosts:        map[wire.GID]*hostRequests{},
+		queries:      map[ID]*query{},
+		sidrRequests: map[sidrKey]*query{},
+		out:          outbox{limit: c.MaxOutbox},
 	}, nil
 }
 
@@ -79,7 +79,7 @@ type Held struct {
 // Held returns how much the machine holds.
 func (m *Machine) Held() Held {
 	return Held{
-		Connections: len(m.conns), HalfOpen: m.waiting.n, Lookups: len(m.queries),
+		Connections: len(m.conns), HalfOpen: m.halfOpen.n, Lookups: len(m.queries),
 		Listeners: len(m.listeners), MADs: m.out.n, Events: len(m.events) - m.taken,
 	}
 }
@@ -177,9 +177,9 @@ func (m *Machine) refuseVersion(from Path, h Header, mad []byte) {
 func (m *Machine) find(from *Path, local, remote uint32) *conn {
 	c := m.conns[ID(local)]
 	switch {
-	case c == nil || c.met && c.remoteID != remote:
+	case c == nil || c.peerKnown && c.remoteID != remote:
 		m.count.Inc(DropUnknown)
-	case !c.with(from):
+	case !c.matches(from):
 		m.count.Inc(DropWrongSource)
 	default:
 		return c

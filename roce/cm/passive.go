@@ -24,8 +24,8 @@ func (m *Machine) handleREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 		m.refuse(&from, tid, &r, ReasonInvalidServiceID, nil)
 		return
 	}
-	header, private, ok := whose(r.ServiceID, &from, r.Private[:])
-	reason, info := m.judge(l, &from, &r)
+	header, private, ok := splitIPHeader(r.ServiceID, &from, r.Private[:])
+	reason, info := m.checkREQ(l, &from, &r)
 	switch {
 	case reason != ReasonNone:
 	case !ok:
@@ -52,8 +52,8 @@ func (m *Machine) refuse(from *Path, tid uint64, r *REQ, reason Reason, info []b
 // member from a limited one.
 const pkeyBase = 0x7fff
 
-// judge says what is wrong with a REQ, and what would be right.
-func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
+// checkREQ says what is wrong with a REQ, and what would be right.
+func (m *Machine) checkREQ(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	switch {
 	case r.Transport != l.Transport:
 		return ReasonInvalidTransport, nil
@@ -69,9 +69,9 @@ func (m *Machine) judge(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	return ReasonNone, nil
 }
 
-// stale reports whether a peer's connection that a message is about to make known is
-// known already (IBA 12.9.8.3). If that one is up, the peer has lost it: it is
-// ended.
+// stale reports whether there is a connection already with the communication ID or the
+// QP of a peer that a message names (IBA 12.9.8.3). If it is established, the peer has
+// lost it, and it is ended.
 func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {
 	c := m.peers[peerKey{gid, guid, id}]
 	if c == nil {
@@ -90,13 +90,13 @@ func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint3
 // repeatedREQ answers a REQ that came before and reports whether it is one: else
 // somebody who has lost the connection begins anew.
 func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
-	if c.active || c.params.DestQPN != r.LocalQPN || !c.with(from) {
+	if c.active || c.params.DestQPN != r.LocalQPN || !c.matches(from) {
 		return false
 	}
 	switch c.state {
 	case StateREQRcvd:
 		m.move(c, StateMRAREQSent)
-		m.sendKept(c, c.tid, m.patience(c, SubjectREQ))
+		m.sendKept(c, c.tid, m.newMRA(c, SubjectREQ))
 	case StateMRAREQSent, StateREPSent:
 		m.repeat(c)
 	case StateMRAREPRcvd, StateEstablished:
@@ -107,8 +107,8 @@ func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
 	return true
 }
 
-// patience makes an MRA.
-func (m *Machine) patience(c *conn, s Subject) *MRA {
+// newMRA makes an MRA.
+func (m *Machine) newMRA(c *conn, s Subject) *MRA {
 	return &MRA{
 		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, Subject: s,
 		ServiceTimeout: m.config.MRATimeout,
@@ -123,7 +123,7 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 			return c.listener == l && unanswered.has(c.state)
 		}))
 	}
-	if m.waiting.n >= m.config.MaxHalfOpen {
+	if m.halfOpen.n >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
 		m.evict(now, m.victim(func(*conn) bool { return true }))
 	}
@@ -131,7 +131,7 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 
 // evict drops a request for a newer one. The peer is not told if it heard nothing of
 // us: an answer to each request of a flood would double it, and a true peer asks
-// again. One that was asked for patience would do so only after a minute.
+// again. One that got an MRA would do so only after a minute.
 func (m *Machine) evict(now clock.Time, c *conn) {
 	if c.state != StateREQRcvd {
 		m.reject(c, ReasonNoResources, nil, nil)
@@ -147,8 +147,8 @@ func (m *Machine) request(
 	c := m.newConn(from, StateREQRcvd)
 	c.tid, c.listener = tid, l
 	l.waiting++
-	m.join(c)
-	m.meet(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	m.addHalfOpen(c)
+	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	c.params = QPParams{
 		Path: pathOf(&r.Primary), PathMTU: r.PathMTU, DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,
 		MaxRdAtomic: r.ResponderRes, MaxDestRdAtomic: r.InitiatorDepth,
@@ -203,7 +203,7 @@ func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 	}
 	copy(r.Private[:], a.Private)
 	m.sendKept(c, c.tid, &r)
-	m.await(now, c)
+	m.armTimer(now, c)
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (m *Machine) Reject(now clock.Time, id ID, reason Reason, info, private []b
 	return nil
 }
 
-// handleRTU takes the word that the active end is ready.
+// handleRTU takes an RTU: the active end is ready.
 func (m *Machine) handleRTU(from Path, mad []byte) {
 	r, _ := ParseRTU(mad)
 	c := m.find(&from, r.RemoteCommID, r.LocalCommID)
@@ -260,8 +260,8 @@ func (m *Machine) CommEst(id ID) error {
 	return nil
 }
 
-// handleMRA takes the word that an answer takes longer. Each message has one MRA
-// that counts, however many come.
+// handleMRA takes an MRA: the answer takes longer. Each message has one MRA that
+// counts, however many come.
 func (m *Machine) handleMRA(now clock.Time, from Path, mad []byte) {
 	r, _ := ParseMRA(mad)
 	c := m.find(&from, r.RemoteCommID, r.LocalCommID)

@@ -12,9 +12,9 @@ type query struct {
 	id      ID
 	path    Path
 	service ServiceID
-	left    uint8 // repetitions of ours
-	ask     askKey
-	tid     uint64 // of a peer's
+	left    uint8   // repetitions of ours
+	key     sidrKey // of a peer's
+	tid     uint64  // the same
 
 	timer timer
 	mad   [MADLen]byte // of ours
@@ -23,8 +23,8 @@ type query struct {
 
 func (q *query) links() *link[*query] { return &q.queue }
 
-// askKey names a request of a peer.
-type askKey struct {
+// sidrKey names a SIDR request of a peer.
+type sidrKey struct {
 	gid wire.GID
 	id  uint32
 }
@@ -40,7 +40,7 @@ type Lookup struct {
 }
 
 // Lookup asks a peer for the QP of a datagram service with a SIDR_REQ. Its ID
-// names the question until EventSIDRResponse or EventUnreachable.
+// names the request until EventSIDRResponse or EventUnreachable.
 func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 	limit := PrivateSIDRREQ
 	if p.Service.IP() {
@@ -89,18 +89,18 @@ func (m *Machine) expireLookup(now clock.Time, q *query) {
 	m.endQuery(q)
 }
 
-// endQuery forgets a question.
+// endQuery forgets a query.
 func (m *Machine) endQuery(q *query) {
 	m.timers.stop(&q.timer)
 	delete(m.queries, q.id)
 	if q.queue.in {
-		m.asking.remove(q)
-		delete(m.asked, q.ask)
+		m.sidrWaiting.remove(q)
+		delete(m.sidrRequests, q.key)
 	}
 }
 
-// CancelLookup forgets a question of ours, without an event, or one of a peer,
-// without an answer.
+// CancelLookup forgets a request of ours, without an event, or one of a peer,
+// without a SIDR_REP.
 func (m *Machine) CancelLookup(id ID) error {
 	q := m.queries[id]
 	if q == nil {
@@ -110,7 +110,7 @@ func (m *Machine) CancelLookup(id ID) error {
 	return nil
 }
 
-// handleSIDRREP takes the answer to a question.
+// handleSIDRREP takes the response to a request of ours.
 func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 	r, _ := ParseSIDRREP(mad)
 	q := m.queries[ID(r.RequestID)]
@@ -129,11 +129,11 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 	}
 }
 
-// handleSIDRREQ takes a question.
+// handleSIDRREQ takes a request of a peer.
 func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseSIDRREQ(mad)
-	key := askKey{from.Remote, r.RequestID}
-	if m.asked[key] != nil {
+	key := sidrKey{from.Remote, r.RequestID}
+	if m.sidrRequests[key] != nil {
 		m.count.Inc(rxDup(AttributeSIDRREQ))
 		return
 	}
@@ -144,24 +144,24 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 		m.send(&from, tid, &no)
 		return
 	}
-	header, private, ok := whose(r.ServiceID, &from, r.Private[:])
+	header, private, ok := splitIPHeader(r.ServiceID, &from, r.Private[:])
 	if !ok {
 		no.Status = SIDRReject
 		m.count.Inc(RequestsRefused)
 		m.send(&from, tid, &no)
 		return
 	}
-	if m.asking.n >= m.config.MaxHalfOpen {
+	if m.sidrWaiting.n >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.dropQuestion(m.asking.first, ReasonNoResources)
+		m.dropSIDRRequest(m.sidrWaiting.first, ReasonNoResources)
 	}
-	q := &query{id: m.draw(), path: from, service: r.ServiceID, ask: key, tid: tid}
+	q := &query{id: m.draw(), path: from, service: r.ServiceID, key: key, tid: tid}
 	q.timer.run = func(clock.Time) {
 		m.count.Inc(RequestsExpired)
-		m.dropQuestion(q, ReasonTimeout)
+		m.dropSIDRRequest(q, ReasonTimeout)
 	}
-	m.queries[q.id], m.asked[key] = q, q
-	m.asking.push(q)
+	m.queries[q.id], m.sidrRequests[key] = q, q
+	m.sidrWaiting.push(q)
 	m.timers.set(&q.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventSIDRRequest, ID: q.id, Listener: l.id, Service: r.ServiceID, IP: header,
@@ -169,15 +169,15 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 	})
 }
 
-// dropQuestion ends a peer's question that the application has not answered. The
-// peer asks again.
-func (m *Machine) dropQuestion(q *query, reason Reason) {
+// dropSIDRRequest ends a peer's request that the application has not answered. The
+// peer repeats it.
+func (m *Machine) dropSIDRRequest(q *query, reason Reason) {
 	m.tell(Event{Type: EventUnreachable, ID: q.id, Reason: reason})
 	m.endQuery(q)
 }
 
-// An Answer to a SIDR request.
-type Answer struct {
+// A SIDRResponse says what the SIDR_REP to a request has in it.
+type SIDRResponse struct {
 	Status  SIDRStatus
 	QPN     uint32 // of SIDRSuccess; otherwise 0 is sent
 	QKey    uint32 // the same; QKeyUDP is what rdma_cm takes
@@ -185,24 +185,24 @@ type Answer struct {
 	Private []byte // at most 136 bytes
 }
 
-// AnswerSIDR answers a SIDR request.
-func (m *Machine) AnswerSIDR(id ID, a Answer) error {
+// RespondSIDR sends the SIDR_REP to a request of EventSIDRRequest, which it ends.
+func (m *Machine) RespondSIDR(id ID, p SIDRResponse) error {
 	q := m.queries[id]
 	if q == nil || !q.queue.in {
 		return fmt.Errorf("%w: SIDR request 0x%08x", ErrUnknown, uint32(id))
 	}
-	if a.QPN > max24 || len(a.Info) > InfoSIDRREP {
-		return fmt.Errorf("%w: QPN 0x%x, %d bytes of information", ErrInvalid, a.QPN, len(a.Info))
+	if p.QPN > max24 || len(p.Info) > InfoSIDRREP {
+		return fmt.Errorf("%w: QPN 0x%x, %d bytes of information", ErrInvalid, p.QPN, len(p.Info))
 	}
-	if err := clip(a.Private, PrivateSIDRREP); err != nil {
+	if err := clip(p.Private, PrivateSIDRREP); err != nil {
 		return err
 	}
-	r := SIDRREP{RequestID: q.ask.id, Status: a.Status, ServiceID: q.service}
-	if a.Status == SIDRSuccess {
-		r.QPN, r.QKey = a.QPN, a.QKey
+	r := SIDRREP{RequestID: q.key.id, Status: p.Status, ServiceID: q.service}
+	if p.Status == SIDRSuccess {
+		r.QPN, r.QKey = p.QPN, p.QKey
 	}
-	r.InfoLen = uint8(copy(r.Info[:], a.Info))
-	copy(r.Private[:], a.Private)
+	r.InfoLen = uint8(copy(r.Info[:], p.Info))
+	copy(r.Private[:], p.Private)
 	m.send(&q.path, q.tid, &r)
 	m.endQuery(q)
 	return nil

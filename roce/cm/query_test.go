@@ -87,8 +87,8 @@ func TestLookup(t *testing.T) {
 	})
 }
 
-// TestAnswerSIDR answers questions of peers.
-func TestAnswerSIDR(t *testing.T) {
+// TestRespondSIDR answers SIDR requests of peers.
+func TestRespondSIDR(t *testing.T) {
 	begin := func(t *testing.T) (*rig, cm.ID) {
 		r := newRig(t, cm.Config{MaxHalfOpen: 2})
 		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
@@ -107,10 +107,11 @@ func TestAnswerSIDR(t *testing.T) {
 	}
 	t.Run("yes", func(t *testing.T) {
 		r, id := begin(t)
-		if err := r.m.AnswerSIDR(id, cm.Answer{QPN: 1 << 24}); !errors.Is(err, cm.ErrInvalid) {
+		err := r.m.RespondSIDR(id, cm.SIDRResponse{QPN: 1 << 24})
+		if !errors.Is(err, cm.ErrInvalid) {
 			t.Error(err)
 		}
-		must(t, r.m.AnswerSIDR(id, cm.Answer{
+		must(t, r.m.RespondSIDR(id, cm.SIDRResponse{
 			QPN: ourQPN, QKey: cm.QKeyUDP, Private: []byte("here"),
 		}))
 		want := &cm.SIDRREP{
@@ -124,7 +125,7 @@ func TestAnswerSIDR(t *testing.T) {
 	})
 	t.Run("no", func(t *testing.T) {
 		r, id := begin(t)
-		must(t, r.m.AnswerSIDR(id, cm.Answer{Status: cm.SIDRReject, QPN: ourQPN, QKey: 1}))
+		must(t, r.m.RespondSIDR(id, cm.SIDRResponse{Status: cm.SIDRReject, QPN: ourQPN, QKey: 1}))
 		r.want(theirTID, &cm.SIDRREP{
 			RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams,
 		})

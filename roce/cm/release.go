@@ -40,22 +40,22 @@ func (m *Machine) release(now clock.Time, c *conn, private []byte) {
 	}
 	copy(r.Private[:], private)
 	m.sendKept(c, m.tid(c.id), &r)
-	m.await(now, c)
+	m.armTimer(now, c)
 }
 
-// handleDREQ takes the wish to end a connection. One that we do not know is over
-// for sure, and the peer waits for the word.
+// handleDREQ takes a request to end a connection. One that we do not know is over, and
+// gets a DREP as well: the peer repeats its DREQ until there is one.
 func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseDREQ(mad)
 	answer := DREP{LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID}
 	c := m.conns[ID(r.RemoteCommID)]
-	if c == nil || !c.met || c.remoteID != r.LocalCommID {
+	if c == nil || !c.peerKnown || c.remoteID != r.LocalCommID {
 		m.count.Inc(DropUnknown)
 		m.send(&from, tid, &answer)
 		return
 	}
 	switch {
-	case !c.with(&from):
+	case !c.matches(&from):
 		m.count.Inc(DropWrongSource)
 	case r.RemoteQPN != c.qpn:
 		m.count.Inc(DropWrongQPN)
@@ -65,7 +65,7 @@ func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) 
 	case of(StateREPSent, StateMRAREPRcvd, StateEstablished, StateDREQSent).has(c.state):
 		m.send(&from, tid, &answer)
 		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
-		m.rest(now, c)
+		m.enterTimewait(now, c)
 	default:
 		m.count.Inc(DropState)
 	}
@@ -79,7 +79,7 @@ func (m *Machine) handleDREP(now clock.Time, from Path, mad []byte) {
 	case c == nil:
 	case c.state == StateDREQSent:
 		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
-		m.rest(now, c)
+		m.enterTimewait(now, c)
 	default:
 		m.count.Inc(DropState)
 	}
@@ -119,7 +119,7 @@ func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 func (m *Machine) rejected(from *Path, r *REJ) *conn {
 	if r.RemoteCommID == 0 && r.Reason == ReasonTimeout && r.InfoLen >= 8 {
 		guid := binary.BigEndian.Uint64(r.Info[:])
-		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil && c.with(from) {
+		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil && c.matches(from) {
 			return c
 		}
 		m.count.Inc(DropUnknown)

@@ -27,10 +27,10 @@ const (
 	InfoSIDRREP    = 72
 )
 
-// SIDRStatus is the answer to a service ID resolution request (IBA 12.11.2.1).
+// SIDRStatus is the status of the response to a service ID resolution request (IBA 12.11.2.1).
 type SIDRStatus uint8
 
-// The answers.
+// The statuses.
 const (
 	SIDRSuccess     SIDRStatus = 0
 	SIDRUnsupported SIDRStatus = 1 // nobody listens
@@ -61,7 +61,7 @@ type SIDRREQ struct {
 	Private   [PrivateSIDRREQ]byte
 }
 
-// SIDRREP tells it.
+// SIDRREP is the response to a SIDRREQ.
 type SIDRREP struct {
 	RequestID uint32
 	Status    SIDRStatus

@@ -179,13 +179,13 @@ func (s *sim) step() bool {
 		return false
 	}
 	for i := range s.hosts {
-		s.settle(i)
+		s.progress(i)
 	}
 	return true
 }
 
-// settle sends what a host wants to send and tells its program what happened.
-func (s *sim) settle(i int) {
+// progress sends what a host wants to send and tells its program what happened.
+func (s *sim) progress(i int) {
 	h := s.hosts[i]
 	for e, ok := h.m.NextEvent(); ok; e, ok = h.m.NextEvent() {
 		h.take(e)
@@ -268,8 +268,8 @@ func (s *sim) hangUp() {
 				}
 				must(s.t, h.m.Disconnect(s.now, id, nil))
 			}
-			s.settle(0)
-			s.settle(1)
+			s.progress(0)
+			s.progress(1)
 		}
 		s.until(func() bool { return false })
 	}
@@ -279,8 +279,8 @@ func (s *sim) hangUp() {
 func (s *sim) last() {
 	h := s.hosts[s.rand.IntN(2)]
 	h.connect()
-	s.settle(0)
-	s.settle(1)
+	s.progress(0)
+	s.progress(1)
 	s.until(func() bool { return false })
 	pair := s.tags[uint64(s.tried)]
 	if len(pair.passive) != 1 || !pair.active.ready || !pair.passive[0].established {
@@ -384,7 +384,7 @@ func (h *simHost) take(ev cm.Event) {
 	e := h.ends[id]
 	switch ev.Type {
 	case cm.EventSIDRRequest:
-		h.later(h.pause(), func() { _ = h.m.AnswerSIDR(id, cm.Answer{QPN: 1}) })
+		h.later(h.pause(), func() { _ = h.m.RespondSIDR(id, cm.SIDRResponse{QPN: 1}) })
 		return
 	case cm.EventSIDRResponse:
 		h.endLookup(id)

@@ -8,13 +8,13 @@ type State uint8
 // The states. On the left those of the active side, which connects.
 const (
 	StateREQSent     State = iota // active: REQ sent
-	StateMRAREQRcvd               // active: the peer asked for patience
-	StateREPRcvd                  // active: REP received, the owner has the word
-	StateMRAREPSent               // active: as before, and the peer was asked for patience
-	StateREQRcvd                  // passive: REQ received, the owner has the word
-	StateMRAREQSent               // passive: as before, and the peer was asked for patience
+	StateMRAREQRcvd               // active: the peer sent an MRA
+	StateREPRcvd                  // active: REP received, the owner is to answer
+	StateMRAREPSent               // active: the same, and an MRA was sent
+	StateREQRcvd                  // passive: REQ received, the owner is to answer
+	StateMRAREQSent               // passive: the same, and an MRA was sent
 	StateREPSent                  // passive: REP sent
-	StateMRAREPRcvd               // passive: the peer asked for patience
+	StateMRAREPRcvd               // passive: the peer sent an MRA
 	StateEstablished              // both
 	StateDREQSent                 // both: DREQ sent
 	StateTimewait                 // both: over, but packets may still be under way

@@ -110,7 +110,7 @@ func populate(mem []byte) error {
 	if err != nil && !errors.Is(err, unix.EINVAL) {
 		return errors.Join(err, unix.Munmap(mem))
 	}
-	_ = unix.Madvise(mem, unix.MADV_DONTDUMP) // a wish
+	_ = unix.Madvise(mem, unix.MADV_DONTDUMP) // without it core dumps are larger
 	return nil
 }
 
@@ -187,7 +187,7 @@ func mapRing[T entry](fd int, kind RingKind, entries uint32) (RingMemory[T], err
 	if err != nil {
 		return RingMemory[T]{}, err
 	}
-	_ = unix.Madvise(m, unix.MADV_DONTDUMP) // a wish
+	_ = unix.Madvise(m, unix.MADV_DONTDUMP) // without it core dumps are larger
 	word := func(at uint64) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&m[at])) }
 	return RingMemory[T]{
 		Producer: word(off.Producer),

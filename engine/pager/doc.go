@@ -1,9 +1,9 @@
 // Package pager lets memory be registered whose pages are absent (on-demand paging).
 //
-// The process's address space is the truth: a region names addresses, and what is
-// mapped there at the moment of an access is what is accessed. No translation is kept,
-// so none can be stale. Nothing is pinned either, and nothing is registered with the
-// kernel: the application's munmap, madvise and mremap wait for nobody.
+// A region names addresses of the process, and what is mapped there at the moment of an
+// access is what is accessed. No translation is kept, so none can be stale. Nothing is
+// pinned either, and nothing is registered with the kernel: the application's munmap,
+// madvise and mremap wait for nobody.
 //
 // An access asks mincore(2) first whether its pages are present. If they are, it copies;
 // if not, it asks a worker for them and fails with mem.FaultPage, without waiting. The

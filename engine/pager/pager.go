@@ -256,9 +256,8 @@ func (p *Pager) ended(r *Region) bool {
 	return p.closed || r.closed
 }
 
-// Close makes an end of bringing pages in for the region, and waits for what is under
-// way. Whoever accesses the region afterwards finds nothing absent brought in. It is
-// idempotent.
+// Close ends bringing pages in for the region, and waits for what is under way. For an
+// access afterwards no absent page is brought in. It is idempotent.
 func (r *Region) Close() {
 	p := r.pager
 	p.mu.Lock()

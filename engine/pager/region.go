@@ -183,7 +183,7 @@ func (r *Region) note(at uint64, vec []byte, known bool, want *job) {
 		}
 		// One that was seen may have come after the kernel was asked.
 		if r.seen.has(page / pageSize) {
-			if here(page) {
+			if pagePresent(page) {
 				continue
 			}
 			if r.seen.remove(page / pageSize) {
@@ -205,8 +205,8 @@ func (r *Region) prefetched(first, end uint64) {
 	r.tally.prefetched((end - first) / pageSize)
 }
 
-// here asks about one page.
-func here(page uint64) bool {
+// pagePresent reports whether one page is present now.
+func pagePresent(page uint64) bool {
 	var vec [1]byte
 	return resident(page, vec[:]) == 0 && vec[0]&1 != 0
 }

@@ -66,8 +66,8 @@ func touch(addr uint64, write bool) (errno unix.Errno) {
 // AddressOf returns the address of a slice, 0 of an empty one.
 func AddressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// bytesAt is n bytes of the address space. What makes it of a number is out of the
-// sight of the compiler's checks, which know of Go's own memory alone.
+// bytesAt is n bytes of the address space. The checks of checkptr are off for it: they
+// would refuse an address that is not in memory of Go's own.
 //
 //go:nocheckptr
 func bytesAt(addr uint64, n int) []byte {

@@ -98,7 +98,7 @@ func (n *Network) obey(p *passage) bool {
 	return true
 }
 
-// survives decides whether a frame is lost.
+// survives reports whether a frame is not lost, as the faults decide.
 func (n *Network) survives(d *direction, frame []byte) bool {
 	f := &d.faults
 	lost := NumKinds
@@ -122,7 +122,8 @@ func (n *Network) survives(d *direction, frame []byte) bool {
 	return false
 }
 
-// inBurst moves the state of a direction by one frame.
+// inBurst moves the state of a direction by one frame, and reports whether it is the bad
+// one then.
 func (n *Network) inBurst(d *direction) bool {
 	b := &d.faults.Burst
 	if d.bad {

@@ -179,7 +179,7 @@ func (n *Network) note(k Kind, d *direction, frame []byte) {
 	}
 }
 
-// chance is true with probability p. It draws nothing when the answer is known,
+// chance reports whether something of probability p happens. It draws nothing when p is 0,
 // so that switching a fault off does not change the others.
 func (n *Network) chance(p float64) bool { return p > 0 && n.rng.Float64() < p }
 

@@ -140,7 +140,7 @@ var arithmeticCorners = []uint64{
 	1<<63 - 1, 1 << 63, 1<<63 + 1, math.MaxUint64 - 32, math.MaxUint64,
 }
 
-// inside tells in unbounded integers whether n bytes at addr are in a region.
+// inside reports whether n bytes at addr are in a region, in unbounded integers.
 func inside(addr, base uint64, size int, n int64) bool {
 	if n < 0 {
 		return false

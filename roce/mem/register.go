@@ -126,13 +126,13 @@ func (k *Keys) Deregister(r *Region) error {
 	k.storeParked()
 	k.cells.Delete(r.LKey() >> variantBits)
 	k.release(r.now())
-	r.bury()
+	r.detach()
 	return nil
 }
 
-// bury puts another view into a cell that is gone, for an access through a layout
-// that began when the layout still had this cell as a source.
-func (c *cell) bury() {
+// detach puts another view into a cell whose key is gone, so that an access through a
+// layout that began when the layout still had this cell as a source notices.
+func (c *cell) detach() {
 	v := *c.view.Load()
 	v.target = nil
 	c.view.Store(&v)

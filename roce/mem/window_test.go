@@ -62,7 +62,7 @@ func (s *windowStand) bound(t *testing.T, typ WindowType, off, n uint64, access 
 }
 
 // TestWindowUnboundGrantsNothing: the first key of a window of either type is of
-// use to nobody, not even for nothing.
+// use to nobody, not even for zero bytes.
 func TestWindowUnboundGrantsNothing(t *testing.T) {
 	s := newWindowStand(t)
 	for typ, want := range map[WindowType]Fault{

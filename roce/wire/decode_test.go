@@ -197,8 +197,8 @@ func TestLengthGrid(t *testing.T) {
 	}
 }
 
-// lengthGridCase decodes a packet with body bytes between BTH and ICRC, lengths
-// off by the given amounts, and 16 bytes behind it.
+// lengthGridCase decodes a packet with body bytes between BTH and ICRC, lengths off by
+// the given amounts, and 16 bytes behind it. It reports whether the packet was accepted.
 func lengthGridCase(t *testing.T, op Opcode, body, pad, udpOff, ipOff int) bool {
 	t.Helper()
 	var buf [ethLen + ipv4Len + udpLen + BTHLen + 64 + ICRCLen + 16]byte

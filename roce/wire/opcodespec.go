@@ -213,7 +213,7 @@ func (r PayloadRule) Allows(n, pmtu int) bool {
 	}
 }
 
-// allowsFixed is the part of Allows that needs no path MTU.
+// allowsFixed reports whether the rule allows n bytes for some path MTU.
 func (r PayloadRule) allowsFixed(n int) bool {
 	switch r {
 	case PayloadNone:

@@ -21,7 +21,7 @@ func (e *End) setThreaded() error {
 	return <-done
 }
 
-// writeThreaded ruins the thread's view of the file system.
+// writeThreaded mounts another /sys for the thread, which must not be used afterwards.
 func (e *End) writeThreaded() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare mounts: %w", err)

@@ -146,7 +146,7 @@ func (p *Program) attach(ifindex, queues int) {
 		p.t.Fatalf("attach XDP program: %v", err)
 	}
 	p.t.Cleanup(func() {
-		// The order matters not; a device that was deleted is fine.
+		// The order does not matter; a device that was deleted is fine.
 		_ = l.Close()
 		_ = prog.Close()
 		_ = p.xsks.Close()

@@ -88,8 +88,8 @@ type undo struct {
 	do func()
 }
 
-// wreak lets happen what is due, and ends what is over.
-func (w *world) wreak() {
+// applyChaos begins the events of chaos that are due, and ends those that are over.
+func (w *world) applyChaos() {
 	now := w.clock.Now()
 	w.undos = slices.DeleteFunc(w.undos, func(u undo) bool {
 		if u.at > now && !w.quiet {

@@ -82,7 +82,7 @@ var boundaries = []wire.PSN{0, 1, 1<<23 - 1, 1 << 23, 1<<24 - 2, 1<<24 - 1}
 // choose returns one of a list.
 func choose[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// one is true once in n times.
+// one reports whether a draw of 1 in n succeeds.
 func one(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
 // derive makes the configuration of a seed: what derivePlain draws, and more.

@@ -71,7 +71,7 @@ func (c *conn) tend() bool {
 		c.connect()
 		return true
 	case c.open && c.breaking:
-		return c.wind()
+		return c.windDown()
 	}
 	return false
 }
@@ -99,9 +99,9 @@ func (c *conn) broken(why string) {
 	}
 }
 
-// wind ends a connection that broke. An end with work outstanding has to find
-// out by itself; one without is told.
-func (c *conn) wind() bool {
+// windDown ends a connection that broke, and reports whether it did anything. An end with
+// work outstanding has to find out by itself; one without is moved to ERR.
+func (c *conn) windDown() bool {
 	acted := false
 	for _, e := range c.ends {
 		if !e.dead && e.node.running() && len(e.sends) == 0 {
@@ -152,7 +152,7 @@ func (e *endpoint) checkOutcome() {
 			len(e.sends), len(e.recvs))
 	}
 	e.failed = append(e.failed, e.sends...)
-	e.burnt = append(e.burnt, e.recvs...)
+	e.failedRecvs = append(e.failedRecvs, e.recvs...)
 	e.sends, e.recvs = nil, nil
 }
 
@@ -192,7 +192,7 @@ func (e *endpoint) settle() {
 		e.settleSlot(o.local, brought)
 		o.local.taken = false
 	}
-	for i, r := range e.burnt {
+	for i, r := range e.failedRecvs {
 		if wrong := r.arena.settle(r.slot, e.fetched(i, r)); wrong != "" {
 			e.w.fail(Memory, "%s: at its end: %s", e, wrong)
 		}
@@ -253,7 +253,7 @@ func (e *endpoint) vanish() {
 	if e.node.up {
 		e.qp.Close()
 		if e.shared != nil && e.shared.on == e.node.device {
-			e.shared.bury(e)
+			e.shared.qpGone(e)
 		}
 		if !e.deregistered() {
 			e.dropRegions()
@@ -298,7 +298,7 @@ func (e *endpoint) destroy() {
 	e.die()
 }
 
-// deregister takes the regions away under whatever is going on.
+// deregister takes the regions away while requests may be under way.
 func (e *endpoint) deregister() {
 	if e.qp == nil || e.dead || !e.node.up {
 		return

@@ -50,15 +50,15 @@ type life struct {
 	local, writable, readable *engine.MR
 	ticket                    ticket
 
-	sends  []*op      // posted and not known to be complete, in order
-	recvs  []*receive // posted and not complete, in order
-	expect []*op      // of the peer: messages that must complete receives here
-	failed []*op      // completed with an error, or never
-	burnt  []*receive // likewise
+	sends       []*op      // posted and not known to be complete, in order
+	recvs       []*receive // posted and not complete, in order
+	expect      []*op      // of the peer: messages that must complete receives here
+	failed      []*op      // completed with an error, or never
+	failedRecvs []*receive // likewise
 
 	heard       []*op // of the peer, on a UC: all that it sent to receives here
 	lost        int   // of these, that did not arrive
-	harmIn      int   // frames to this node that faults befell
+	harmIn      int   // frames to this node that had faults
 	shuffled    bool  // one of these arrived twice, or out of order
 	starvedOnce bool  // a message may have found no receive
 
@@ -68,12 +68,12 @@ type life struct {
 	lastWQE  int           // events that no receive will be taken any more
 
 	before     roce.Snapshot // as it was when last looked at
-	progressAt roce.Time     // when the requester last got on
+	progressAt roce.Time     // when the requester last made progress
 	patientAt  roce.Time     // when it last waited because the peer had no receive
 	starvedAt  roce.Time     // when there was last no receive
 	notReadyAt roce.Time     // when it last sent an RNR NAK
 	notReady   int           // how many it sent
-	harm       uint64        // frames of this connection that faults befell
+	harm       uint64        // frames of this connection that had faults
 	harmSeen   uint64        // its value when last looked at
 	harmAt     uint64        // its value at progressAt, at the latest
 
@@ -225,7 +225,7 @@ func (e *endpoint) act() bool {
 	return acted
 }
 
-// postReceive posts a receive, when there is memory for it.
+// postReceive posts a receive, and reports whether there was memory for it.
 func (e *endpoint) postReceive() bool {
 	k, r := e.conn.config, e.w.rng
 	s := e.arena.pick(poolReceive, r.IntN(8))
@@ -354,7 +354,7 @@ func (e *endpoint) request(o *op) *roce.SendWR {
 	return wr
 }
 
-// postSend posts a request, when there is room and memory for it.
+// postSend posts a request, and reports whether there was room and memory for it.
 func (e *endpoint) postSend() bool {
 	if len(e.sends) >= e.conn.config.SendDepth {
 		return false
@@ -372,7 +372,7 @@ func (e *endpoint) postSend() bool {
 	clear(wr.Inline) // it was copied
 	e.w.say("%s: post %s %d of %d bytes, %s", e, o.name, o.id, o.size, o.bad)
 	if len(e.sends) == 0 {
-		e.got()
+		e.progressed()
 	}
 	e.ids++
 	e.todo--
@@ -402,6 +402,6 @@ func (e *endpoint) overfill() {
 	}
 }
 
-// got notes that the requester got on. What befell frames since the last look
-// may have been after that.
-func (e *endpoint) got() { e.progressAt, e.harmAt = e.w.clock.Now(), e.harmSeen }
+// progressed notes that the requester made progress. Faults since the last look may have
+// come after it.
+func (e *endpoint) progressed() { e.progressAt, e.harmAt = e.w.clock.Now(), e.harmSeen }

@@ -7,7 +7,7 @@ import (
 	"xroce/roce"
 )
 
-// finish judges the world at rest, and takes it apart: everything must be given
+// finish checks the world at rest, and takes it apart: everything must be given
 // back, and what was still posted must come back flushed.
 func (w *world) finish() {
 	if !w.rest() {
@@ -38,14 +38,15 @@ func (w *world) finish() {
 	w.checkFrames()
 }
 
-// rest lets everything that is under way arrive.
+// rest lets everything that is under way arrive, and reports whether no invariant was
+// violated.
 func (w *world) rest() bool {
 	for w.violation == nil {
 		if w.steps++; w.steps > maxSteps {
 			w.fail(Liveness, "it does not come to rest")
 			return false
 		}
-		w.wreak()
+		w.applyChaos()
 		if !w.round() && !w.advance() {
 			break
 		}

@@ -27,7 +27,7 @@ func (e *endpoint) observe() {
 		return
 	}
 	if s.UnackedPSN != e.before.UnackedPSN || s.SendPosted == 0 {
-		e.got()
+		e.progressed()
 	}
 	if s.RNRWaiting {
 		e.patientAt = now

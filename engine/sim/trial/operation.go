@@ -156,7 +156,7 @@ func (o *op) row() int {
 	return 0
 }
 
-// claimSource puts the payload in a slot.
+// claimSource puts the payload in a slot, and reports whether one was free.
 func claimSource(e *endpoint, o *op) bool {
 	if o.local = e.arena.pick(poolSource, e.w.rng.IntN(8)); o.local == nil {
 		return false
@@ -215,8 +215,8 @@ func retireWrite(e *endpoint, o *op) string {
 	return wrong
 }
 
-// claimWriteImm takes a slot for itself: the message is looked at when it
-// arrives, and nothing else may have been written over it by then.
+// claimWriteImm takes a slot for itself, and reports whether one was free: the message is
+// looked at when it arrives, and nothing else may have been written over it by then.
 func claimWriteImm(e *endpoint, o *op) bool {
 	if e.unreliable() {
 		return claimWrite(e, o) // it may never arrive
@@ -256,7 +256,7 @@ func freeWriteImm(owner *endpoint, o *op) string {
 	return owner.rested(o.distant)
 }
 
-// claimTarget takes a slot for what a READ brings.
+// claimTarget takes a slot for what a READ brings, and reports whether one was free.
 func claimTarget(e *endpoint, o *op) bool {
 	if o.local = e.arena.pick(poolTarget, e.w.rng.IntN(8)); o.local == nil {
 		return false
@@ -266,7 +266,8 @@ func claimTarget(e *endpoint, o *op) bool {
 	return true
 }
 
-// claimRead reads memory that does not change while a READ of it is under way.
+// claimRead chooses memory that does not change while a READ of it is under way, and
+// reports whether there was a slot for what it brings.
 func claimRead(e *endpoint, o *op) bool {
 	pool := e.peer.arena.pools[poolReadable]
 	if !claimTarget(e, o) {
@@ -277,8 +278,8 @@ func claimRead(e *endpoint, o *op) bool {
 	return true
 }
 
-// claimReadBack reads a slot behind all WRITEs to it, and keeps later ones off:
-// a READ may see those.
+// claimReadBack chooses a slot that WRITEs before it go to, and keeps later ones off,
+// which the READ might see. It reports whether there was one.
 func claimReadBack(e *endpoint, o *op) bool {
 	pool := e.peer.arena.pools[poolWritable]
 	s := pool[e.w.rng.IntN(len(pool))]

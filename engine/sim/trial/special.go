@@ -8,7 +8,8 @@ import (
 // ticketSize is the size of the memory whose key may be taken out of use.
 const ticketSize = 256
 
-// claimFlush names a part of a slot of the peer, for nothing.
+// claimFlush chooses a part of a slot of the peer, without data. It reports whether there
+// is one, which is always so.
 func claimFlush(e *endpoint, o *op) bool {
 	pool := e.peer.arena.pools[poolWritable]
 	o.size = 0

@@ -23,12 +23,12 @@ type sharedQueue struct {
 	mr    *engine.MR
 	srq   *engine.SRQ
 
-	recvs    []*receive // posted and not complete, in order
-	ids      uint64
-	smallest int
-	armed    bool // an event is to come when it runs low
-	ghosts   int  // receives that queue pairs may have taken to their graves
-	starved  roce.Time
+	recvs      []*receive // posted and not complete, in order
+	ids        uint64
+	smallest   int
+	armed      bool // an event is to come when it runs low
+	unreported int  // receives that closed queue pairs may have taken and not completed
+	starved    roce.Time
 }
 
 // newSharedQueue makes the model of the SRQ of a node.
@@ -48,7 +48,8 @@ func newSharedQueue(n *node) *sharedQueue {
 	return s
 }
 
-// slots is how many receives there is memory for: dead queue pairs keep some.
+// slots is how many receives there is memory for: that of some stays taken when their
+// queue pair is closed.
 func (s *sharedQueue) slots() int { return s.depth + 8 }
 
 // newExtendedQueue makes the SRQ of the receiving end of an XRC, with its CQ.
@@ -69,7 +70,7 @@ func (s *sharedQueue) open(init engine.SRQInit) {
 	s.on = n.device
 	s.depth = min(s.depth, max(2, 256<<10/(s.size+1)))
 	s.arena = newReceiveArena(s.slots(), s.size+8)
-	s.recvs, s.armed, s.smallest, s.ghosts = nil, false, s.size+8, 0
+	s.recvs, s.armed, s.smallest, s.unreported = nil, false, s.size+8, 0
 	var err error
 	s.mr, err = n.device.RegMR(n.pd, s.arena.region(poolReceive, poolReceive), mem.LocalWrite)
 	n.w.must(err)
@@ -102,7 +103,7 @@ func (s *sharedQueue) fill() bool {
 	return acted
 }
 
-// post posts a receive, when there is memory for it.
+// post posts a receive, and reports whether there was memory for it.
 func (s *sharedQueue) post() bool {
 	slot := s.arena.pick(poolReceive, s.rng.IntN(8))
 	if slot == nil {
@@ -132,14 +133,14 @@ func (s *sharedQueue) post() bool {
 	return true
 }
 
-// take finds the receive of a completion. Each queue pair has one in hand at
-// most, so only so many older ones may still be out.
+// take finds the receive of a completion. Each queue pair works on one at most, so of the
+// older ones no more may be without completion than there are queue pairs.
 func (s *sharedQueue) take(id uint64) (*receive, string) {
 	for i, r := range s.recvs {
 		if r.id != id {
 			continue
 		}
-		holders := s.ghosts
+		holders := s.unreported
 		for _, e := range s.node.endpoints {
 			if e.shared == s {
 				holders++
@@ -155,14 +156,14 @@ func (s *sharedQueue) take(id uint64) (*receive, string) {
 	return nil, fmt.Sprintf("receive %d of the SRQ is not outstanding", id&^receiveID)
 }
 
-// bury notes that a queue pair vanishes without a completion for what it took:
-// one in hand, and what nobody polled. When no other is left, that is all that
-// was taken, and the memory of it is free again.
-func (s *sharedQueue) bury(dead *endpoint) {
+// qpGone notes that a queue pair was closed, without completions for the receives that it
+// took: the one that it worked on, and those that nobody polled. When no other queue pair
+// is left, these are all that were taken, and their memory is free again.
+func (s *sharedQueue) qpGone(dead *endpoint) {
 	taken := len(s.recvs) - s.posted()
 	for _, e := range s.node.endpoints {
 		if e != dead && e.shared == s {
-			s.ghosts = max(s.ghosts, taken)
+			s.unreported = max(s.unreported, taken)
 			return
 		}
 	}
@@ -170,7 +171,7 @@ func (s *sharedQueue) bury(dead *endpoint) {
 		copy(s.arena.want[r.slot.off+r.at:][:r.size], s.arena.mem[r.slot.off+r.at:])
 		r.slot.taken = false
 	}
-	s.recvs, s.ghosts = s.recvs[taken:], 0
+	s.recvs, s.unreported = s.recvs[taken:], 0
 }
 
 // event takes an event of the device that is about the SRQ or one of its users.
@@ -213,21 +214,22 @@ func (n *node) events() {
 	}
 }
 
-// checkRest wants every receive to be posted, or with a queue pair that died.
+// checkRest wants every receive to be posted, or taken by a queue pair, which may be
+// closed.
 func (s *sharedQueue) checkRest() string {
-	if gone := len(s.recvs) - s.posted(); gone < 0 || gone > s.ghosts+s.inHand() {
+	if gone := len(s.recvs) - s.posted(); gone < 0 || gone > s.unreported+s.inHand() {
 		return fmt.Sprintf("%d receives are out, %d are posted, %d queue pairs may hold one",
-			len(s.recvs), s.posted(), s.ghosts+s.inHand())
+			len(s.recvs), s.posted(), s.unreported+s.inHand())
 	}
-	// The oldest may be in the hands of a queue pair, or of one that died.
+	// A queue pair may have written to the oldest.
 	for _, r := range s.recvs[:len(s.recvs)-s.posted()] {
 		copy(s.arena.want[r.slot.off+r.at:][:r.size], s.arena.mem[r.slot.off+r.at:])
 	}
 	return s.arena.compare(0, len(s.arena.mem))
 }
 
-// inHand is how many queue pairs may have a receive in hand with nothing under
-// way: a UC keeps that of a message whose end was lost.
+// inHand is how many queue pairs may have taken a receive and not completed it with
+// nothing under way: a UC keeps that of a message whose end was lost.
 func (s *sharedQueue) inHand() int {
 	n := 0
 	for _, e := range s.node.endpoints {

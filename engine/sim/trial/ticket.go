@@ -95,7 +95,8 @@ func (t *ticket) drop(w *world) {
 	}
 }
 
-// claimTicket takes a place in the region for a WRITE.
+// claimTicket takes a place in the region for a WRITE, and reports whether its key may be
+// used.
 func claimTicket(e *endpoint, o *op) bool {
 	if e.peer.ticket.gone {
 		return false
@@ -109,7 +110,7 @@ func claimTicket(e *endpoint, o *op) bool {
 	return true
 }
 
-// claimInvalidate takes the key of the region.
+// claimInvalidate takes the key of the region, and reports whether it may be used.
 func claimInvalidate(e *endpoint, o *op) bool {
 	t := &e.peer.ticket
 	if t.gone || !claimSource(e, o) {
@@ -187,7 +188,7 @@ func (e *endpoint) ownOp(name string, key uint32) *op {
 	panic("trial: no operation " + name)
 }
 
-// postOwn posts it.
+// postOwn posts a request of ownOp, and reports whether it was taken.
 func (e *endpoint) postOwn(o *op, wr *roce.SendWR) bool {
 	wr.WRID, wr.Opcode = o.id, o.code
 	if o.signaled {
@@ -199,7 +200,7 @@ func (e *endpoint) postOwn(o *op, wr *roce.SendWR) bool {
 	}
 	e.w.say("%s: post %s %d, key %#x", e, o.name, o.id, o.key32)
 	if len(e.sends) == 0 {
-		e.got()
+		e.progressed()
 	}
 	e.ids++
 	e.sends = append(e.sends, o)

@@ -39,7 +39,7 @@ func (e *endpoint) nextUnreliable(r *receive, wc *roce.Completion) *op {
 	return nil
 }
 
-// brought compares a receive with a message.
+// brought reports whether a receive has a message in it.
 func (e *endpoint) brought(o *op, r *receive, wc *roce.Completion) bool {
 	if wc.Opcode != o.arrival || int(wc.ByteLen) != o.size ||
 		(wc.Flags == roce.WCWithImm) != o.imm || o.imm && wc.Imm != o.value {
@@ -83,7 +83,7 @@ func (e *endpoint) arriveUnreliable(o *op, r *receive) string {
 	return e.arena.settle(s, e.written(s))
 }
 
-// scraps are what messages of a UC may have left in a receive.
+// scraps are the parts of messages of a UC that may be in a receive.
 func (e *endpoint) scraps(r *receive) []partial {
 	var list []partial
 	for _, o := range e.heard {
@@ -96,9 +96,9 @@ func (e *endpoint) scraps(r *receive) []partial {
 	return list
 }
 
-// restUnreliable gives up what did not arrive on a UC where nothing is under way,
-// and compares with what befell its frames: each loses one message at most. A
-// receive that is missing, or too small, loses one as well.
+// restUnreliable takes what did not arrive for lost on a UC where nothing is under way,
+// and compares its number with that of frames that faults changed: each loses one message
+// at most. A receive that is missing, or too small, loses one as well.
 func (e *endpoint) restUnreliable() {
 	for _, o := range e.expect {
 		e.lose(o)

@@ -202,7 +202,7 @@ func (e *endpoint) receiveDone(wc *roce.Completion) {
 		return
 	}
 	if wc.Status != roce.StatusSuccess {
-		e.burnt = append(e.burnt, r)
+		e.failedRecvs = append(e.failedRecvs, r)
 		e.receiveFailed(r, wc.Status)
 		return
 	}
@@ -210,7 +210,7 @@ func (e *endpoint) receiveDone(wc *roce.Completion) {
 	case e.recvStatus != 0:
 		e.w.fail(Status, "%s: a message arrives after %s", e, e.recvStatus)
 	case e.overran:
-		e.burnt = append(e.burnt, r)
+		e.failedRecvs = append(e.failedRecvs, r)
 	case len(e.expect) == 0 && !e.shuffled:
 		e.w.fail(Delivery, "%s: a message of %d bytes that nobody sent", e, wc.ByteLen)
 	default:
@@ -228,7 +228,7 @@ func (e *endpoint) takeReceive(wc *roce.Completion) *receive {
 		return r
 	}
 	for e.overran && len(e.recvs) > 0 && e.recvs[0].id != wc.WRID {
-		e.burnt = append(e.burnt, e.recvs[0])
+		e.failedRecvs = append(e.failedRecvs, e.recvs[0])
 		e.recvs = e.recvs[1:]
 	}
 	if len(e.recvs) == 0 || e.recvs[0].id != wc.WRID {

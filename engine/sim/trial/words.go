@@ -74,7 +74,8 @@ func (ws *words) observe() {
 	}
 }
 
-// claimAtomic chooses a word, the operands, and a place for the old value.
+// claimAtomic chooses a word, the operands, and a place for the old value. It reports
+// whether there was one.
 func claimAtomic(e *endpoint, o *op) bool {
 	ws, r := e.peer.node.words, e.w.rng
 	if !claimTarget(e, o) {
@@ -221,7 +222,7 @@ func (o *ordering) walk(seen int) bool {
 	return false
 }
 
-// step goes to a value.
+// step adds a value to the path and goes on from there. It reports whether it found a way.
 func (o *ordering) step(to uint64, seen int) bool {
 	o.path = append(o.path, to)
 	if seen < len(o.word.seen) && o.word.seen[seen] == to {

@@ -13,7 +13,7 @@ import (
 // maxSteps bounds a run: no seed needs nearly as many.
 const maxSteps = 4_000_000
 
-// A tamper is how tests make the checkers fail. All may be nil.
+// A tamper is how tests make the checks fail. All may be nil.
 type tamper struct {
 	// completions stands between a CQ and the model.
 	completions func(w *world, wcs []roce.Completion) []roce.Completion
@@ -86,14 +86,14 @@ func (w *world) must(err error) {
 	}
 }
 
-// run is the life of a seed: faults, then quiet, then the end.
+// run does all of a run: the phase with faults, the quiet one, the checks at the end.
 func (w *world) run() {
 	for w.violation == nil {
 		if w.steps++; w.steps > maxSteps {
 			w.fail(Liveness, "the run does not end")
 			return
 		}
-		w.wreak()
+		w.applyChaos()
 		if w.round() {
 			continue
 		}
@@ -105,7 +105,7 @@ func (w *world) run() {
 			w.finish()
 			return
 		}
-		if !w.advance() && !w.nudge() {
+		if !w.advance() && !w.redraw() {
 			w.fail(Liveness, "nothing is left to happen: %s", w.unfinished())
 		}
 	}
@@ -130,10 +130,10 @@ func (w *world) round() bool {
 	return worked
 }
 
-// nudge has who still has something to post, and nothing outstanding, draw again: what
-// was drawn last may have needed a key that the peer was about to make, and nothing
-// more happens by itself.
-func (w *world) nudge() bool {
+// redraw has an endpoint with something to post, and nothing outstanding, draw again: what
+// was drawn last may have needed a key that the peer was about to make, and nothing more
+// happens by itself. It reports whether a request was posted.
+func (w *world) redraw() bool {
 	const draws = 100
 	for _, c := range w.conns {
 		for _, e := range c.ends {

@@ -56,7 +56,7 @@ func rowFindings(rows []featureRow, tests map[string]int) (list []string) {
 	return list
 }
 
-func TestRowFindingsCanFail(t *testing.T) {
+func TestFeatureRowsCanFail(t *testing.T) {
 	tests := map[string]int{"TestOne": 1, "TestTwice": 2}
 	for names, want := range map[string]int{
 		"TestOne": 0, "": 1, "TestGone": 1, "TestTwice": 1, "TestOne TestGone TestTwice": 2,

@@ -168,8 +168,8 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestPatience lets the peer ask for more time, once for each message.
-func TestPatience(t *testing.T) {
+// TestMRA lets the peer ask for more time, once for each message.
+func TestMRA(t *testing.T) {
 	const asked = 65536 * clock.Millisecond
 	t.Run("REQ", func(t *testing.T) {
 		r := newRig(t, cm.Config{})

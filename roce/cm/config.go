@@ -3,7 +3,7 @@ package cm
 import (
 	"fmt"
 
-	"xroce/roce"
+	"xroce/roce/internal/handle"
 	"xroce/roce/wire"
 )
 
@@ -24,7 +24,7 @@ const maxRetries = 15
 
 // Config says what a new Machine is. Zero values get the defaults.
 type Config struct {
-	Rand   roce.Rand // of communication IDs; required
+	Rand   handle.Rand // of communication IDs; required
 	CAGUID uint64    // of the device
 	Agent  uint32    // upper half of our transaction IDs, default 1
 	MTU    wire.MTU  // largest path MTU that a peer may ask for, default 4096

@@ -8,10 +8,7 @@ import (
 
 // pureDirs is the floor that does no I/O: it is handed time, randomness,
 // packets and memory, and hands back values.
-var pureDirs = []string{"roce", "encap"}
-
-// pagingFile may ask the operating system about pages, nothing else.
-const pagingFile = "roce/mem/paging_linux.go"
+var pureDirs = floors[0]
 
 // pureRules hold for the pure floor only. Its tests may do what they like.
 var pureRules = []rule{
@@ -37,8 +34,8 @@ func checkPureImports(s *source, report report) {
 		return
 	}
 	for _, im := range s.imports() {
-		if im.path == "net/netip" || s.path == pagingFile && im.path == "os" {
-			continue // addresses are values; os.Getpagesize
+		if im.path == "net/netip" {
+			continue // addresses are values
 		}
 		if within(im.path, impureImports...) {
 			report(im.line, "the pure floor imports %q", im.path)

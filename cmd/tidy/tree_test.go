@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -136,6 +137,27 @@ func TestExceptionsExist(t *testing.T) {
 	for name := range fenced {
 		exists(name)
 	}
+}
+
+// TestEditorsAgree: what editors are told about lines is what the rules hold. They read
+// .editorconfig and nothing else, so it has to say it once more.
+func TestEditorsAgree(t *testing.T) {
+	for _, s := range files(t).files {
+		if s.path != ".editorconfig" {
+			continue
+		}
+		lines := s.lines()
+		for _, want := range []string{
+			fmt.Sprintf("max_line_length = %d", maxColumns),
+			fmt.Sprintf("tab_width = %d", tabColumns),
+		} {
+			if !slices.Contains(lines, want) {
+				t.Errorf(".editorconfig has no line %q", want)
+			}
+		}
+		return
+	}
+	t.Error("there is no .editorconfig")
 }
 
 // TestDependencies asks the go command what each package is really built from.

@@ -25,9 +25,9 @@ const maxRetries = 15
 // Config says what a new Machine is. Zero values get the defaults.
 type Config struct {
 	Rand   handle.Rand // of communication IDs; required
-	CAGUID uint64    // of the device
-	Agent  uint32    // upper half of our transaction IDs, default 1
-	MTU    wire.MTU  // largest path MTU that a peer may ask for, default 4096
+	CAGUID uint64      // of the device
+	Agent  uint32      // upper half of our transaction IDs, default 1
+	MTU    wire.MTU    // largest path MTU that a peer may ask for, default 4096
 
 	ResponseTimeout uint8 // timeout code that we ask of and promise to peers, default 20
 	PacketLifeTime  uint8 // of the path, a code as above, default 16

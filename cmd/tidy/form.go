@@ -206,7 +206,7 @@ func checkPackageComment(s *source, report report) {
 // checkSpeaking keeps printing, exiting and command-line flags to the floor
 // that speaks to people. Tests print in examples and exit in TestMain.
 func checkSpeaking(s *source, report report) {
-	if !s.isGo() || s.isTest() || s.tool() || s.under("cmd", "bench") {
+	if !s.isGo() || s.isTest() || s.tool() || s.under(speaking...) {
 		return
 	}
 	s.uses("fmt", func(name string, line int) {

@@ -3,22 +3,29 @@ package tidy
 import (
 	"fmt"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// module is the prefix of our own import paths.
-const module = "xroce/"
+// module is the prefix of our own import paths. It is that of this package, so that
+// `make module` need not change it.
+var module = strings.TrimSuffix(reflect.TypeFor[source]().PkgPath(), "cmd/tidy")
 
 // floors are the floors of the house from the ground up, each a list of the
-// directories on it. A package imports its own floor and those below.
+// directories on it. A package imports its own floor and those below. On the last
+// one is a module of its own, which uses this one as anybody may.
 var floors = [][]string{
 	{"roce", "encap"},
 	{"xsk", "bpf"},
 	{"engine"},
 	{"cmd", "bench"},
+	{"docs/example"},
 }
+
+// speaking are the floors that speak to people.
+var speaking = slices.Concat(floors[3:]...)
 
 // pureRooms are the packages of the lowest floor from the ground up: each may
 // import those before it. A new one has to be given its place here.
@@ -135,7 +142,8 @@ func own(importPath string) (dir string, ok bool) {
 // standard reports whether a package comes with Go.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
-	return !strings.Contains(first, ".") && first+"/" != module
+	_, ours := own(importPath)
+	return !strings.Contains(first, ".") && !ours
 }
 
 func checkArrows(s *source, report report) {

@@ -29,6 +29,14 @@ func methods(list string) string {
 	return "package p\n\n// T is.\ntype T interface {\n\t" + list + "\n}\n"
 }
 
+// our are the import paths of directories of this module.
+func our(dirs ...string) []string {
+	for i, dir := range dirs {
+		dirs[i] = module + dir
+	}
+	return dirs
+}
+
 // in wraps statements in a file that imports the packages.
 func in(body string, imports ...string) string {
 	text := "package p\n"
@@ -114,6 +122,7 @@ var formSnippets = []snippet{
 	{"speaking", "engine/a.go", in("println(1)"), 1},
 	{"speaking", "engine/a_test.go", in("fmt.Println(1)", "fmt"), 0},
 	{"speaking", "cmd/xroce/a.go", in("os.Exit(1)", "os"), 0},
+	{"speaking", "docs/example/a.go", in("fmt.Println(1)", "fmt"), 0},
 }
 
 var pureSnippets = []snippet{
@@ -135,18 +144,20 @@ var pureSnippets = []snippet{
 }
 
 var importSnippets = []snippet{
-	{"arrows", "engine/a.go", in("", "xroce/xsk", "xroce/roce", "xroce/engine/sim"), 0},
-	{"arrows", "roce/a.go", in("", "xroce/roce/wire", "xroce/roce/mem"), 0},
-	{"arrows", "roce/a.go", in("", "xroce/xsk", "xroce/bpf", "xroce/engine", "xroce/cmd/x"), 4},
-	{"arrows", "roce/wire/a.go", in("", "xroce/roce"), 1},
-	{"arrows", "roce/unheard/a.go", in("", "xroce/roce/wire"), 1},
-	{"arrows", "encap/a.go", in("", "xroce/roce/unheard"), 1},
-	{"arrows", "xsk/a.go", in("", "xroce/bpf"), 0},
-	{"arrows", "xsk/asavie/a.go", in("", "xroce/roce/wire", "xroce/engine"), 2},
-	{"arrows", "bpf/a.go", in("", "xroce/encap"), 1},
-	{"arrows", "engine/sim/a.go", in("", "xroce/cmd/xroce", "xroce/bench"), 2},
+	{"arrows", "engine/a.go", in("", our("xsk", "roce", "engine/sim")...), 0},
+	{"arrows", "roce/a.go", in("", our("roce/wire", "roce/mem")...), 0},
+	{"arrows", "roce/a.go", in("", our("xsk", "bpf", "engine", "cmd/x")...), 4},
+	{"arrows", "roce/wire/a.go", in("", our("roce")...), 1},
+	{"arrows", "roce/unheard/a.go", in("", our("roce/wire")...), 1},
+	{"arrows", "encap/a.go", in("", our("roce/unheard")...), 1},
+	{"arrows", "xsk/a.go", in("", our("bpf")...), 0},
+	{"arrows", "xsk/asavie/a.go", in("", our("roce/wire", "engine")...), 2},
+	{"arrows", "bpf/a.go", in("", our("encap")...), 1},
+	{"arrows", "engine/sim/a.go", in("", our("cmd/xroce", "bench")...), 2},
+	{"arrows", "docs/example/a.go", in("", our("engine/sim", "roce")...), 0},
+	{"arrows", "engine/a.go", in("", our("docs/example")...), 1},
 	{"arrows", "internal/a.go", in(""), 1},
-	{"arrows", "engine/a.go", in("", "xroce/internal"), 1},
+	{"arrows", "engine/a.go", in("", our("internal")...), 1},
 	{"guests", "roce/a.go", in("", "golang.org/x/sys/unix"), 1},
 	{"guests", "roce/mem/a.go", in("", "github.com/vishvananda/netlink"), 1},
 	{"guests", "xsk/a.go", in("", "golang.org/x/sys/unix", "github.com/cilium/ebpf/link"), 0},
@@ -255,16 +266,16 @@ func TestDeadTestdataCanFail(t *testing.T) {
 
 func TestClimbsCanFail(t *testing.T) {
 	good := []node{
-		{"xroce/engine", []string{"fmt", "xroce/xsk", "xroce/roce/wire"}},
+		{module + "engine", append(our("xsk", "roce/wire"), "fmt")},
 		{"fmt", []string{"os"}},
 	}
 	if got := climbs(good); len(got) != 0 {
 		t.Errorf("climbs = %q, want none", got)
 	}
 	bad := []node{
-		{"xroce/roce", []string{"xroce/engine"}},
-		{"xroce/xsk", []string{"xroce/roce/wire"}},
-		{"xroce/engine", []string{"xroce/cmd/xroce"}},
+		{module + "roce", our("engine")},
+		{module + "xsk", our("roce/wire")},
+		{module + "engine", our("cmd/xroce")},
 	}
 	if got := climbs(bad); len(got) != len(bad) {
 		t.Errorf("climbs = %q, want one of each package", got)

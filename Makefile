@@ -12,14 +12,27 @@ FUZZTIME ?= 10s
 SEEDS    ?= 1..1000
 PKGS     ?= ./...
 
+# `make module PATH=...` is said to make in a variable that it would hand to all
+# programs as the place where programs are. They get the one that make was started
+# with: of its parent, as the shell sees it, or else what $(shell) has.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH := $(shell if [[ -r /proc/$$PPID/environ ]]; then \
+	while IFS= read -r -d '' v; do [[ $$v != PATH=* ]] || echo "$${v:5}"; done \
+	</proc/$$PPID/environ; else echo "$$PATH"; fi)
+export PATH
+endif
+
 # Static, and the same bytes wherever the checkout lies.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)'
 
 # The packages that talk to the kernel, or stand on one that does.
 ROOT_PKGS := ./xsk/... ./bpf/... ./engine/... ./cmd/xroce/... ./bench/...
 
-# Hand-written Go files, tracked or new.
-GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null \
+# Hand-written Go files, tracked or new. The example is a module of its own, in
+# which gofumpt takes our packages for those of Go: cmd/tidy looks at its form.
+GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' ':!docs/example' \
+	| xargs -r ls -d 2>/dev/null \
 	| xargs -r grep -L '^// Code generated .* DO NOT EDIT\.$$')
 
 .PHONY: all
@@ -117,6 +130,10 @@ bench: ## measure us and others side by side; see BENCHFLAGS=-h
 interop: ## run against rdma-core and perftest on Soft-RoCE in a VM (root, Debian)
 	@bin=$$(mktemp -d); trap 'rm -rf "$$bin"' EXIT; \
 		$(GO) build -o "$$bin/interop" ./bench/interop; "$$bin/interop" $(INTEROPFLAGS)
+
+.PHONY: module
+module: ## rename the module, to publish it: PATH=host/owner/name
+	@.ci/module '$(subst ','\'',$(MODULE))'
 
 .PHONY: ci
 ci: ## everything that continuous integration runs

@@ -96,6 +96,16 @@ func movingMAC(i int) [6]byte     { return [6]byte{2, 0, 0, 0, 0, byte(i + 1)} }
 
 func movingIPv6(i int) netip.Addr { return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}) }
 
+// The VLAN of these tests, and its addresses.
+const testVLAN = 5
+
+func vlanAddrs(i int) []netip.Addr {
+	return []netip.Addr{
+		netip.AddrFrom4([4]byte{10, 0, 5, byte(i + 1)}),
+		netip.AddrFrom16([16]byte{0: 0xfd, 1: 5, 15: byte(i + 1)}),
+	}
+}
+
 // newMovingHost is the i-th of two hosts, on a port with a VLAN. It knows the other.
 func newMovingHost(i int, port engine.Port, peer [6]byte, link io.Closer) *movingHost {
 	h := &movingHost{
@@ -108,6 +118,38 @@ func newMovingHost(i int, port engine.Port, peer [6]byte, link io.Closer) *movin
 		h.macs[a] = engine.Hop{MAC: peer}
 	}
 	return h
+}
+
+// indexOf waits until the GID table has an address and returns its index, -1 when
+// it is to have it no more.
+func indexOf(t *testing.T, d *engine.Device, a netip.Addr, want bool) (index int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s in the GID table: %t", a, want), func() bool {
+		index = slices.Index(d.GIDs(), wire.GIDFromAddr(a))
+		return index >= 0 == want
+	})
+	return index
+}
+
+// joinFrom connects two seats, each from a GID of its own.
+func joinFrom(t *testing.T, a, b *seat, from [2]int, o engine.ConnectOptions) {
+	t.Helper()
+	var ends [2]engine.Endpoint
+	for i, s := range []*seat{a, b} {
+		var err error
+		if ends[i], err = s.dev.Endpoint(s.qp, from[i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.qp.Init(rights); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, s := range []*seat{a, b} {
+		o.SGIDIndex = from[i]
+		if err := s.qp.Connect(t.Context(), ends[i], ends[1-i], o); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // movingWorld is a simWorld of two devices on moving hosts, each with a VLAN.

@@ -44,7 +44,7 @@ type CompChannel struct {
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	c := &CompChannel{device: d, done: make(chan struct{}), signal: notify.New()}
 	c.acked.L = &c.mu
-	if err := c.signal.Open(0); err != nil {
+	if err := c.signal.Open(0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
 	if err := d.addChannel(c); err != nil {
@@ -53,8 +53,9 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	return c, nil
 }
 
-// FD returns a descriptor that polls as readable as long as there are events.
-// It is for poll(2) only: the channel reads it, and closes it.
+// FD returns a descriptor that polls as readable as long as there are events, -1 on
+// a system that has no eventfd. It is for poll(2) only: the channel reads it, and
+// closes it.
 func (c *CompChannel) FD() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

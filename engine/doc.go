@@ -68,4 +68,11 @@
 // touch the object any more. In direct mode, a call that needs the progress lock
 // waits as long as another goroutine sleeps in CQ.Wait or CompChannel.GetEvent;
 // posting does not.
+//
+// # Other systems
+//
+// AF_XDP is Linux. Elsewhere the package compiles, and OpenLink makes a device of
+// any other link, such as a port of package sim. Open, Device.AllocMR, on-demand
+// paging and Device.EventFD fail with errors.ErrUnsupported there, and a CompChannel
+// has no descriptor.
 package engine

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"xroce/roce"
 )
 
@@ -43,10 +41,7 @@ func (d *driver) run() {
 	// Without UnlockOSThread the thread ends with the goroutine, and its
 	// affinity with it.
 	if d.cpu > 0 {
-		var set unix.CPUSet
-		set.Set(d.cpu - 1)
-		// A CPU that is not there leaves the thread where it is.
-		_ = unix.SchedSetaffinity(0, &set)
+		pinThread(d.cpu - 1)
 	}
 	q := d.queue
 	idleSince := q.clock.Now()

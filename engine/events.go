@@ -175,7 +175,7 @@ func (d *Device) PollEvent() (AsyncEvent, bool) { return d.async.take() }
 
 // EventFD returns a descriptor that polls as readable as long as PollEvent has
 // an event (ibv_context.async_fd). It is for poll(2) only: the device reads it,
-// and closes it.
+// and closes it. The error is errors.ErrUnsupported where the system has no eventfd.
 func (d *Device) EventFD() (int, error) {
 	a := &d.async
 	a.mu.Lock()

@@ -258,3 +258,10 @@ func counterOf(t *testing.T, d *engine.Device, name string) uint64 {
 	}
 	return value
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

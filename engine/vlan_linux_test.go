@@ -6,20 +6,14 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"xroce/bpf"
 	"xroce/engine"
-	"xroce/engine/capture"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -27,39 +21,6 @@ import (
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
 )
-
-// A frameTap keeps the frames that came.
-type frameTap struct {
-	mu     sync.Mutex
-	frames [][]byte
-}
-
-func (f *frameTap) Frame(dir capture.Direction, head, tail []byte) {
-	if dir == capture.Inbound {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.frames = append(f.frames, slices.Concat(head, tail))
-	}
-}
-
-// take returns the frames that came since the last time.
-func (f *frameTap) take() [][]byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	frames := f.frames
-	f.frames = nil
-	return frames
-}
-
-// The VLAN of these tests, and its addresses.
-const testVLAN = 5
-
-func vlanAddrs(i int) []netip.Addr {
-	return []netip.Addr{
-		netip.AddrFrom4([4]byte{10, 0, 5, byte(i + 1)}),
-		netip.AddrFrom16([16]byte{0: 0xfd, 1: 5, 15: byte(i + 1)}),
-	}
-}
 
 // vlanWorlds runs a test with two devices that have a VLAN: on the simulated wire;
 // over AF_XDP with hosts that say that there is one, whatever the kernel knows of it;
@@ -351,39 +312,5 @@ func TestServiceLevels(t *testing.T) {
 		DGID: w.devs[1].GIDs()[gidIPv4], SGIDIndex: gidIPv4, SL: 8,
 	}); err == nil {
 		t.Error("SL 8 is taken")
-	}
-}
-
-// tsharkAgrees lets tshark decode frames, if it is there: all must match the filter.
-func tsharkAgrees(t *testing.T, frames [][]byte, filter string) {
-	t.Helper()
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Log("tshark is not installed, so it was not asked")
-		return
-	}
-	path := filepath.Join(t.TempDir(), "frames.pcapng")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	writer, err := capture.NewWriter(file, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range frames {
-		writer.Frame(time.Unix(0, 0), capture.Inbound, f, nil)
-	}
-	if err := writer.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(tshark, "-r", path, "-Y", "infiniband.bth && "+filter, "-T", "fields",
-		"-e", "infiniband.bth.psn").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(out), "\n"); n != len(frames) || n == 0 {
-		t.Errorf("tshark finds %d of %d frames by %q", n, len(frames), filter)
 	}
 }

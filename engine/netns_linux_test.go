@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"xroce/engine"
 	"xroce/roce"
-	"xroce/roce/wire"
 	"xroce/xsk/vethpair"
 )
 
@@ -54,38 +52,6 @@ func setAddr(t *testing.T, pair *vethpair.Pair, side vethpair.Side, a netip.Addr
 		}
 		return netlink.AddrDel(link, addrOf(a))
 	})
-}
-
-// indexOf waits until the GID table has an address and returns its index, -1 when
-// it is to have it no more.
-func indexOf(t *testing.T, d *engine.Device, a netip.Addr, want bool) (index int) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%s in the GID table: %t", a, want), func() bool {
-		index = slices.Index(d.GIDs(), wire.GIDFromAddr(a))
-		return index >= 0 == want
-	})
-	return index
-}
-
-// joinFrom connects two seats, each from a GID of its own.
-func joinFrom(t *testing.T, a, b *seat, from [2]int, o engine.ConnectOptions) {
-	t.Helper()
-	var ends [2]engine.Endpoint
-	for i, s := range []*seat{a, b} {
-		var err error
-		if ends[i], err = s.dev.Endpoint(s.qp, from[i]); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.qp.Init(rights); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, s := range []*seat{a, b} {
-		o.SGIDIndex = from[i]
-		if err := s.qp.Connect(t.Context(), ends[i], ends[1-i], o); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestAddressesFollowTheKernel adds an address of each family to an open device,

@@ -221,13 +221,6 @@ func TestODPHolesAreRefused(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestODPMappedAfterRegistration: addresses are registered where nothing is mapped, and
 // are good when something is.
 func TestODPMappedAfterRegistration(t *testing.T) {

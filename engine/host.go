@@ -26,7 +26,8 @@ type (
 	GIDType = host.GIDType
 )
 
-// The types of GID that a RoCE device has, and the length of its GID table.
+// The types of GID that a RoCE device has, and the length of its GID table, whose
+// second half has the addresses of the first one again, of type RoCE v1.
 const (
 	GIDRoCEv1   = host.GIDRoCEv1
 	GIDRoCEv2   = host.GIDRoCEv2

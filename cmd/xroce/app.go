@@ -43,7 +43,7 @@ type app struct {
 
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{
-		stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Linux{},
+		stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Local{},
 		now: time.Now, runtime: control.Directory(),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -60,18 +59,6 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 			f.cpu)
 	}
 	return o, nil
-}
-
-// canPin tries what the packet loop does later, on a thread that ends with it.
-func canPin(cpu int) bool {
-	var set unix.CPUSet
-	set.Set(cpu)
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		result <- unix.SchedSetaffinity(0, &set)
-	}()
-	return <-result == nil
 }
 
 // lookup finds the value that prints as name.

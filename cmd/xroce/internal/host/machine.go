@@ -8,7 +8,7 @@ import (
 	"xroce/xsk"
 )
 
-// A Machine tells what it is. Linux is the one that the program runs on; tests
+// A Machine tells what it is. Local is the one that the program runs on; tests
 // have others.
 type Machine interface {
 	// Kernel returns the release of the kernel.

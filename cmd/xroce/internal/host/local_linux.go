@@ -18,14 +18,14 @@ import (
 	"xroce/xsk"
 )
 
-// Linux is the machine that the program runs on, seen from the network
+// Local is the machine that the program runs on, seen from the network
 // namespace of the calling thread.
-type Linux struct{}
+type Local struct{}
 
-var _ Machine = Linux{}
+var _ Machine = Local{}
 
 // Kernel returns the release, as uname -r does.
-func (Linux) Kernel() (string, error) {
+func (Local) Kernel() (string, error) {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return "", fmt.Errorf("uname: %w", err)
@@ -34,14 +34,14 @@ func (Linux) Kernel() (string, error) {
 }
 
 // BPF implements Machine.
-func (Linux) BPF() (bpf.Support, error) { return bpf.Probe() }
+func (Local) BPF() (bpf.Support, error) { return bpf.Probe() }
 
 // Probe implements Machine.
-func (Linux) Probe(ifindex, queue int) (xsk.Support, error) { return xsk.Probe(ifindex, queue) }
+func (Local) Probe(ifindex, queue int) (xsk.Support, error) { return xsk.Probe(ifindex, queue) }
 
 // Interfaces reads all interfaces by rtnetlink. It needs no privilege; what
 // only ethtool knows stays empty where it is refused.
-func (Linux) Interfaces() ([]Interface, error) {
+func (Local) Interfaces() ([]Interface, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("rtnetlink: %w", err)
@@ -119,7 +119,7 @@ func (i *Interface) ask(tool *ethtool.Ethtool) {
 }
 
 // User reads the capabilities and limits of the process.
-func (Linux) User() (User, error) {
+func (Local) User() (User, error) {
 	u := User{UID: os.Geteuid(), Caps: map[string]bool{}, CPUs: runtime.NumCPU()}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// childUser in the environment makes the test binary the program itself, as the
+// user of that number.
+const childUser = "XROCE_TEST_CHILD_USER"
+
+func TestMain(m *testing.M) {
+	user := os.Getenv(childUser)
+	if user == "" {
+		os.Exit(m.Run())
+	}
+	if user != "0" {
+		var uid int
+		if _, err := fmt.Sscan(user, &uid); err != nil {
+			panic(err)
+		}
+		if err := unix.Setuid(uid); err != nil {
+			panic(err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := newApp(os.Stdout, os.Stderr).run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// child prepares a child process that is the program itself.
+func child(t *testing.T, user int, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, args...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childUser, user),
+		"XDG_RUNTIME_DIR="+t.TempDir())
+	return cmd
+}
+
+// pair makes two namespaces and a bench whose commands run in one of them.
+func pair(t *testing.T, o vethpair.Options) (p *vethpair.Pair, in func(vethpair.Side) bench) {
+	t.Helper()
+	xsktest.NeedRoot(t)
+	p, err := vethpair.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p, func(s vethpair.Side) bench {
+		return bench{
+			machine: newApp(nil, nil).machine,
+			around: func(f func()) {
+				if err := p.Do(s, func() error { f(); return nil }); err != nil {
+					panic(err)
+				}
+			},
+		}
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package demo
+
+import (
+	"errors"
+	"fmt"
+)
+
+// namespaces fails with errors.ErrUnsupported.
+func namespaces() (*cable, error) {
+	return nil, fmt.Errorf("network namespaces: %w", errors.ErrUnsupported)
+}

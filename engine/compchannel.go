@@ -87,7 +87,7 @@ func (c *CompChannel) PollEvent() *CQ {
 // be acknowledged by AckEvents. On a device in direct mode it drives the device.
 func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	if c.device.direct {
-		stop := context.AfterFunc(ctx, c.device.queue.link.Wake)
+		stop := context.AfterFunc(ctx, c.device.wakeLinks)
 		defer stop()
 	}
 	for {

@@ -68,8 +68,8 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 // the neighbour; the error is ErrNoNeighbour when nobody answers, else that of
 // Modify. The QP then is in INIT or RTR, and Modify to RESET begins anew.
 func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptions) error {
-	o.setDefaults(q.device)
-	path, err := q.device.ResolvePath(ctx, AddressVector{
+	o.setDefaults(q.device())
+	path, err := q.device().ResolvePath(ctx, AddressVector{
 		DGID: remote.GID, SGIDIndex: o.SGIDIndex, SL: o.SL, TClass: o.TClass,
 		HopLimit: o.HopLimit, FlowLabel: o.FlowLabel,
 	})
@@ -129,7 +129,7 @@ func (q *QP) Init(access mem.Access) error {
 // Receives are posted afterwards, or in INIT by whoever needs them earlier and
 // moves the QP by Modify.
 func (q *QP) Start(qkey uint32) error {
-	psn := q.device.RandomPSN()
+	psn := q.device().RandomPSN()
 	first := roce.AttrState | roce.AttrPKeyIndex | roce.AttrPort | roce.AttrQKey
 	last := roce.AttrState | roce.AttrSQPSN
 	switch q.Type() {

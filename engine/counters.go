@@ -98,20 +98,16 @@ var linkCounters = [...]struct {
 // Counters reads every counter of the device: the transport's, the decoder's,
 // the link's and the XDP program's.
 func (d *Device) Counters() ([]Counter, error) {
-	q := d.queue
-	q.mu.Lock()
-	count, drops, looped := q.count, q.drops, q.loop.total
-	stats, err := q.link.Stats()
-	q.mu.Unlock()
+	t, err := d.totals()
 	if err != nil {
 		return nil, err
 	}
 	var list []Counter
 	for id := range counter.Count {
 		s := id.Spec()
-		list = append(list, Counter{s.Name, count[id], s.Unit, s.Help})
+		list = append(list, Counter{s.Name, t.count[id], s.Unit, s.Help})
 	}
-	for reason, n := range drops {
+	for reason, n := range t.drops {
 		// These two are found by the QP, which counts them itself.
 		if r := wire.Reason(reason); r != wire.OK && r != wire.BadICRC && r != wire.BadVCRC {
 			list = append(list,
@@ -119,11 +115,11 @@ func (d *Device) Counters() ([]Counter, error) {
 		}
 	}
 	list = append(list, Counter{
-		"loopback_packets", looped, "packets", "sent by one QP of the device to another",
+		"loopback_packets", t.looped, "packets", "sent by one QP of the device to another",
 	})
 	list = append(list, d.paging.counters()...)
-	for _, c := range linkCounters {
-		list = append(list, Counter{c.name, c.value(&stats), c.unit, c.help})
+	for i, c := range linkCounters {
+		list = append(list, Counter{c.name, t.link[i], c.unit, c.help})
 	}
 	if d.program == nil {
 		return list, nil
@@ -137,4 +133,43 @@ func (d *Device) Counters() ([]Counter, error) {
 		list = append(list, Counter{name, c.Packets, "packets", "verdicts of the XDP program"})
 	}
 	return list, nil
+}
+
+// totals are the counters of all queues together.
+type totals struct {
+	count  counter.Set
+	drops  [wire.NumReasons]uint64
+	looped uint64
+	link   [len(linkCounters)]uint64
+}
+
+// totals adds up what the queues have counted.
+func (d *Device) totals() (*totals, error) {
+	t := new(totals)
+	for _, q := range d.queues {
+		if err := t.add(q); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// add adds the counters of a queue.
+func (t *totals) add(q *queue) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	stats, err := q.link.Stats()
+	if err != nil {
+		return err
+	}
+	stats.RxRingFull += q.inbox.dropped()
+	t.count.Merge(&q.count)
+	for reason, n := range q.drops {
+		t.drops[reason] += n
+	}
+	t.looped += q.loop.total
+	for i, c := range linkCounters {
+		t.link[i] += c.value(&stats)
+	}
+	return nil
 }

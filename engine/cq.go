@@ -18,10 +18,10 @@ type CQ struct {
 	number  uint32       // in the registry
 	ready   chan struct{}
 
-	// Under the progress lock:
+	// Under the device's life lock:
 	users     int // SRQs and QPs that complete to it, twice those that do for both queues
 	closed    bool
-	moderated bool // it is in the queue's list
+	moderated bool // it is in the lists of the queues
 
 	// Under wake.mu: the context whose end wakes the link.
 	wake struct {
@@ -93,20 +93,19 @@ func (c *CQ) Close() error {
 // retire closes the CQ to new QPs and reports whether it did, and why not if that
 // is an error.
 func (c *CQ) retire() (bool, error) {
-	q := c.device.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	c.device.life.Lock()
+	defer c.device.life.Unlock()
 	if c.users > 0 {
 		return false, fmt.Errorf("%w: queue pairs use the completion queue", ErrBusy)
 	}
 	was := c.closed
 	c.closed = true
-	q.moderate(c, false)
+	c.device.moderate(c, false)
 	return !was, nil
 }
 
 // check tests that the CQ is an open one of this device. The caller holds the
-// progress lock.
+// life lock.
 func (c *CQ) check(d *Device) error {
 	switch {
 	case c.device != d:
@@ -214,12 +213,12 @@ func (c *CQ) wakeAfter(ctx context.Context) (done func()) {
 	c.wake.mu.Lock()
 	defer c.wake.mu.Unlock()
 	if c.wake.ctx != ctx && c.wake.waiters > 0 {
-		stop := context.AfterFunc(ctx, c.device.queue.link.Wake)
+		stop := context.AfterFunc(ctx, c.device.wakeLinks)
 		return func() { stop() }
 	}
 	if c.wake.ctx != ctx {
 		c.forgetWake()
-		c.wake.ctx, c.wake.stop = ctx, context.AfterFunc(ctx, c.device.queue.link.Wake)
+		c.wake.ctx, c.wake.stop = ctx, context.AfterFunc(ctx, c.device.wakeLinks)
 	}
 	c.wake.waiters++
 	return c.ended

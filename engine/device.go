@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"xroce/bpf"
 	"xroce/engine/host"
@@ -23,11 +23,12 @@ var errClosed = errors.New("engine: used after Close")
 type Device struct {
 	host     Host
 	keys     *mem.Keys
-	queue    *queue
-	srqs     *roce.NumberTable[SRQ]
-	registry registry     // of objects that no table has
-	driver   *driver      // nil in direct mode
-	program  *bpf.Program // nil on a link that needs none
+	queues   []*queue               // at least one, the same for the device's life
+	qps      *roce.NumberTable[QP]  // of all queues; looked up without a lock
+	srqs     *roce.NumberTable[SRQ] // looked up without a lock
+	registry registry               // of objects that no table has
+	drivers  []*driver              // of each queue, none in direct mode
+	program  *bpf.Program           // nil on a link that needs none
 	options  Options
 	direct   bool
 	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
@@ -35,8 +36,9 @@ type Device struct {
 	gids          host.GIDTable
 	// paths has the connected QPs by destination, nil when the host is no Router.
 	paths  *pathtable.Table[*QP]
-	failed chan struct{} // closed when the link is lost
-	events *eventSource  // of the device and its port
+	failed chan struct{}         // closed when a link is lost
+	cause  atomic.Pointer[error] // why, nil while none is
+	events *eventSource          // of the device and its port
 	paging paging
 	async  asyncEvents
 
@@ -47,8 +49,12 @@ type Device struct {
 	}
 	watching sync.WaitGroup // the goroutines that follow the host
 	// memberships is held while the membership in multicast groups changes, here
-	// and outside. It comes before the progress lock.
+	// and outside; see queues.go for the order of locks.
 	memberships sync.Mutex
+	// life is held while objects are made and closed, and while what uses what changes.
+	life   sync.Mutex
+	groups cowMap[wire.GID, []*QP] // members of multicast groups
+	raw    cowMap[uint16, *QP]     // RAW_PACKET QPs by EtherType
 
 	closeOnce sync.Once
 	closeErr  error
@@ -57,37 +63,40 @@ type Device struct {
 // OpenLink makes a device of a link and a host. It owns both then, and closes
 // them, also when it fails. Open does this for a network interface.
 func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
-	return openDevice(link, host, nil, o)
+	return openDevice([]xsk.Link{link}, host, nil, o)
 }
 
-// openDevice is OpenLink of a link that a program steers packets to; nil is none.
-// The program stays the caller's when it fails.
-func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Device, error) {
+// openDevice is OpenLink of links that a program steers packets to; nil is none. Each link
+// is a queue of the device. The program stays the caller's when it fails.
+func openDevice(
+	links []xsk.Link, host Host, program *bpf.Program, o Options,
+) (*Device, error) {
+	fail := func(err error) (*Device, error) {
+		errs := []error{err}
+		for _, link := range links {
+			errs = append(errs, link.Close())
+		}
+		return nil, errors.Join(append(errs, host.Close())...)
+	}
 	if err := o.check(); err != nil {
-		return nil, errors.Join(err, link.Close(), host.Close())
+		return fail(err)
 	}
 	o.setDefaults()
 	if mtu := wire.ActiveMTU(host.Port().MTU); mtu == 0 {
 		err := fmt.Errorf("engine: MTU %d of %s is too small: the smallest path MTU of 256 "+
 			"needs %d; raise it with: ip link set %s mtu 1500", host.Port().MTU,
 			host.Port().Name, 256+wire.MTUOverhead, host.Port().Name)
-		return nil, errors.Join(err, link.Close(), host.Close())
+		return fail(err)
 	}
-	d := &Device{
-		host: host, keys: mem.NewKeys(o.Rand),
-		srqs: roce.NewNumberTable[SRQ](1, numbers24, o.Rand), options: o,
-		queue:  newQueue(link, host.Port().MAC, &o),
-		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
-		failed: make(chan struct{}),
+	if len(links) > 1 && o.Tap != nil {
+		o.Tap = &sharedTap{tap: o.Tap}
 	}
-	if o.Windows2A {
-		d.keys.SetWindows2A()
+	d := newDevice(host, program, o)
+	for _, link := range links {
+		d.addQueue(link, host.Port().MAC)
 	}
-	d.async.init()
-	d.channels.open = map[*CompChannel]struct{}{}
-	d.queue.onFail, d.queue.paging = d.fail, &d.paging
 	if _, err := d.followAddresses(); err != nil {
-		return nil, errors.Join(err, link.Close(), host.Close())
+		return fail(err)
 	}
 	if w, ok := host.(PortWatcher); ok {
 		d.watching.Go(func() { d.followPort(w) })
@@ -97,19 +106,37 @@ func openDevice(link xsk.Link, host Host, program *bpf.Program, o Options) (*Dev
 		d.watching.Go(func() { d.followRouter(r) })
 	}
 	if !o.Direct {
-		d.driver = startDriver(d.queue, &o)
+		for _, q := range d.queues {
+			d.drivers = append(d.drivers, startDriver(q, &o))
+		}
 	}
 	return d, nil
+}
+
+// newDevice makes a device that has no queue yet, of options with their defaults.
+func newDevice(host Host, program *bpf.Program, o Options) *Device {
+	d := &Device{
+		host: host, keys: mem.NewKeys(o.Rand), qps: newQPTable(o.Rand),
+		srqs: roce.NewNumberTable[SRQ](1, numbers24, o.Rand), options: o,
+		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
+		failed: make(chan struct{}),
+	}
+	if o.Windows2A {
+		d.keys.SetWindows2A()
+	}
+	d.async.init()
+	d.channels.open = map[*CompChannel]struct{}{}
+	return d
 }
 
 // Close destroys everything and gives the link back. It is idempotent.
 func (d *Device) Close() error {
 	d.closeOnce.Do(func() {
-		if d.driver != nil {
-			d.driver.close()
+		for _, driver := range d.drivers {
+			driver.close()
 		}
-		// The link first: nothing raises an event any more then.
-		d.closeErr = errors.Join(d.closeLink(), d.closeChannels())
+		// The links first: nothing raises an event any more then.
+		d.closeErr = errors.Join(d.closeLinks(), d.closeChannels())
 		d.watching.Wait()
 		d.paging.pager.Close()
 		d.closeErr = errors.Join(d.closeErr, d.async.close())
@@ -117,21 +144,27 @@ func (d *Device) Close() error {
 	return d.closeErr
 }
 
-// closeLink ends all QPs and gives the link and what is around it back.
-func (d *Device) closeLink() error {
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
+// closeLinks ends all QPs and gives the links and what is around them back.
+func (d *Device) closeLinks() error {
+	d.lockQueues()
+	defer d.unlockQueues()
 	// What the peer is owed goes out before the connections do.
-	d.queue.progress()
-	d.queue.progress()
-	if d.queue.err == nil {
-		d.queue.fail(errClosed)
+	for range 2 {
+		for _, q := range d.queues {
+			q.progress()
+		}
 	}
 	var errs []error
+	for _, q := range d.queues {
+		q.fail(errClosed)
+	}
 	if d.program != nil {
 		errs = append(errs, d.program.Close())
 	}
-	return errors.Join(append(errs, d.queue.close(), d.host.Close())...)
+	for _, q := range d.queues {
+		errs = append(errs, q.close())
+	}
+	return errors.Join(append(errs, d.host.Close())...)
 }
 
 // addChannel counts a completion channel in.
@@ -165,13 +198,35 @@ func (d *Device) closeChannels() error {
 	return errors.Join(errs...)
 }
 
-// fail tells everybody that the device is of no more use. The caller holds the
-// progress lock.
-func (d *Device) fail(err error) {
-	close(d.failed)
-	if !errors.Is(err, errClosed) {
-		d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
+// fail tells everybody that the device is of no more use, because one of its queues is
+// not. Others end with that one, the caller holds the progress lock of which.
+func (d *Device) fail(failing *queue, err error) {
+	if !d.cause.CompareAndSwap(nil, &err) {
+		return
 	}
+	close(d.failed)
+	if errors.Is(err, errClosed) {
+		return
+	}
+	d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
+	for _, q := range d.queues {
+		if q != failing {
+			// Not here: one who holds a progress lock may not take any other.
+			d.watching.Go(func() {
+				q.lockSoon()
+				defer q.mu.Unlock()
+				q.fail(err)
+			})
+		}
+	}
+}
+
+// failure returns why the device is of no more use, nil while it is. It takes no lock.
+func (d *Device) failure() error {
+	if err := d.cause.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // followPort raises the events of the port until the host is closed.
@@ -193,16 +248,16 @@ func (d *Device) Done() <-chan struct{} { return d.failed }
 func (d *Device) Direct() bool { return d.direct }
 
 // Failed reports whether the device is of no more use, closed or not. It never waits.
-func (d *Device) Failed() bool { return d.queue.dead.Load() }
+func (d *Device) Failed() bool { return d.failure() != nil }
 
 // Err says why the device is of no more use, nil while it is. It takes the progress
 // lock: what the device stored before is seen by the caller, and what the caller wrote
 // by the device, in the sense of the Go memory model, which knows nothing of packets.
 // Who only spins asks Failed.
 func (d *Device) Err() error {
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	return d.queue.err
+	d.lockQueues()
+	defer d.unlockQueues()
+	return d.failure()
 }
 
 // Name returns the interface's name.
@@ -211,8 +266,8 @@ func (d *Device) Name() string { return d.host.Port().Name }
 // Port says what the device runs on.
 func (d *Device) Port() Port { return d.host.Port() }
 
-// Link says what link the device runs on.
-func (d *Device) Link() xsk.Info { return d.queue.link.Info() }
+// Link says what link the device runs on, the first if there are several.
+func (d *Device) Link() xsk.Info { return d.queues[0].link.Info() }
 
 // AttachMode says how the XDP program is attached, "" where there is none.
 func (d *Device) AttachMode() string {
@@ -259,40 +314,4 @@ func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
 	return Endpoint{
 		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: e.GID, Extensions: qp.extensions,
 	}, nil
-}
-
-// Progress makes one round of progress, if nobody else does just now, and
-// reports whether there was anything to do.
-func (d *Device) Progress() bool {
-	if !d.queue.mu.TryLock() {
-		return false
-	}
-	defer d.queue.mu.Unlock()
-	return d.queue.progress()
-}
-
-// NextDeadline returns when the device wants to make progress even if no packet
-// comes, false for never. A simulator needs it; others have no use for it.
-func (d *Device) NextDeadline() (roce.Time, bool) {
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	return d.queue.nextDeadline()
-}
-
-// driveOnce makes progress on the caller's thread and sleeps when there was
-// nothing to do. It is for direct mode.
-func (d *Device) driveOnce(ctx context.Context) {
-	q := d.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sleeping.Store(true)
-	defer q.sleeping.Store(false)
-	if q.progress() || ctx.Err() != nil || q.quiescing.Load() != 0 {
-		return
-	}
-	deadline, armed := q.nextDeadline()
-	blocked := !q.ready.Empty() || q.link.Pending()
-	if err := q.link.Wait(sleepTime(q.now(), deadline, armed, blocked)); err != nil {
-		q.linkError(err)
-	}
 }

@@ -42,8 +42,8 @@
 //
 // # Progress
 //
-// A device has a queue: one NIC queue, one AF_XDP socket, and the QPs that live
-// on it. Whoever holds the queue's progress lock moves packets. By default that
+// A device has queues, today one: a NIC queue, an AF_XDP socket, and the QPs that live
+// on it. Whoever holds a queue's progress lock moves its packets. By default that
 // is a background goroutine on a thread of its own, which spins for a while
 // when there is nothing to do and then sleeps in poll(2). With Options.Busy it
 // never sleeps. With Options.Direct there is no such goroutine: every call of
@@ -60,6 +60,14 @@
 // A CQ that is armed tells so on CQ.Events, or, with others, on a CompChannel.
 // Device.Events tells what no completion does, the link going down for one. Both
 // have a descriptor for poll(2) as well.
+//
+// # Locks
+//
+// The life of objects (create, close, who uses what) has a lock of the device, packets
+// have the progress lock of their queue. The life lock comes first, then the progress
+// locks in the order of the queues, then everything else; queues.go has the whole order.
+// What a queue looks up for a packet (QPs by number, members of groups, EtherTypes) is
+// the device's, and is read without a lock.
 //
 // # Concurrency
 //

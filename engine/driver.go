@@ -88,11 +88,11 @@ const blockedSleep = 100 * time.Microsecond
 // sleep waits for a frame, a doorbell or a deadline.
 func (d *driver) sleep(timeout time.Duration) {
 	q := d.queue
-	// Announce the sleep first and look for doorbells after: a poster that
-	// rings later sees the announcement and wakes the link.
+	// Announce the sleep first and look for doorbells and forwarded frames after:
+	// whoever comes later sees the announcement and wakes the link.
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.doorbells.count.Load() != 0 {
+	if q.doorbells.count.Load() != 0 || q.inbox.count.Load() != 0 {
 		return
 	}
 	if err := q.link.Wait(timeout); err != nil {

@@ -193,7 +193,8 @@ func TestWakeUpIsPassedOn(t *testing.T) {
 	o.setDefaults()
 	d := newEvents(t)
 	d.keys = mem.NewKeys(o.Rand)
-	d.queue = newQueue(nullLink{}, [6]byte{}, &o)
+	d.options = o
+	d.addQueue(nullLink{}, [6]byte{})
 	d.channels.open = map[*CompChannel]struct{}{}
 	c, err := d.CreateCompChannel()
 	if err != nil {

@@ -45,7 +45,9 @@ func (q *queue) expire(now roce.Time) (expired, received bool) {
 // answers behind them in the ring; so does one that was stopped between looking at the
 // ring and looking at the clock.
 func (q *queue) receiveBacklog(now roce.Time) bool {
-	for got := 0; got < maxBacklog; {
+	forwarded := q.inbox.take()
+	q.handleForwarded(now, forwarded)
+	for got := len(forwarded); got < maxBacklog; {
 		n := q.link.Receive(q.rx[:])
 		if n == 0 {
 			return got > 0

@@ -91,9 +91,7 @@ func (d *Device) followAddresses() (changed bool, err error) {
 		}
 	}
 	locals := d.gids.Addrs()
-	d.queue.mu.Lock()
-	d.queue.setLocal(locals, port.MAC)
-	d.queue.mu.Unlock()
+	d.setLocal(locals, port.MAC)
 	if d.program != nil {
 		for key := range before {
 			if !after[key] {
@@ -167,11 +165,10 @@ func (d *Device) reroute(r host.Router, destinations []pathtable.Destination) {
 // reroute takes over the MAC addresses of its path, unless it goes elsewhere by
 // now. The peer's next packet or its own next timeout sends over the new one.
 func (q *QP) reroute(to pathtable.Destination, src, dst [6]byte) {
-	queue := q.device.queue
-	queue.mu.Lock()
-	defer queue.mu.Unlock()
+	q.queue.mu.Lock()
+	defer q.queue.mu.Unlock()
 	path := q.core.Attr().Path
-	if q.closed || !q.device.paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
+	if q.closed || !q.device().paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
 		return
 	}
 	// It has an address vector, or it would not be in the path table.

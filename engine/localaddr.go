@@ -35,6 +35,15 @@ func (q *queue) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 	q.local, q.loop.mac = addrs, mac
 }
 
+// setLocal has every queue look at these addresses.
+func (d *Device) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
+	for _, q := range d.queues {
+		q.mu.Lock()
+		q.setLocal(addrs, mac)
+		q.mu.Unlock()
+	}
+}
+
 // isLocalVLAN reports whether the device has an address on a VLAN; every device is on
 // that without a tag. The caller holds mu.
 func (q *queue) isLocalVLAN(vlan uint16) bool {

@@ -9,11 +9,13 @@ import "xroce/xsk"
 // Receiving empties it, so it needs room for what one round sends; when it is full
 // the round is over. Nothing is lost, as on a link with pause frames.
 type loopback struct {
-	mac    [6]byte
-	room   int // bytes of the longest frame
-	frames [burst]xsk.RxFrame
-	n      int
-	total  uint64 // frames since the queue was made
+	mac [6]byte
+	// members says that multicast groups have members here.
+	members bool
+	room    int // bytes of the longest frame
+	frames  [burst]xsk.RxFrame
+	n       int
+	total   uint64 // frames since the queue was made
 }
 
 func (l *loopback) full() bool { return l.n == len(l.frames) }
@@ -21,9 +23,9 @@ func (l *loopback) full() bool { return l.n == len(l.frames) }
 // put takes a copy of a frame if it is for this host alone, and reports that. Of
 // one for a multicast group it takes a copy too when there are members here, but
 // others wait for it as well. There must be room.
-func (l *loopback) put(frame []byte, members bool) bool {
+func (l *loopback) put(frame []byte) bool {
 	back := [6]byte(frame) == l.mac
-	if !back && (!members || frame[0]&1 == 0) {
+	if !back && (!l.members || frame[0]&1 == 0) {
 		return false
 	}
 	b := l.frames[l.n].Head

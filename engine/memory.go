@@ -216,20 +216,3 @@ func (m *MR) Deregister() error {
 	}
 	return m.free()
 }
-
-// quiesce waits until what looked a key up before has done its work. All copying
-// happens under the progress lock, so passing through it once is waiting for that;
-// what a poll is about to write is written after it. Whoever sleeps with the lock, in
-// direct mode, is woken: it announces its sleep and looks at quiescing after that.
-func (d *Device) quiesce() {
-	q := d.queue
-	q.quiescing.Add(1)
-	defer q.quiescing.Add(-1)
-	if q.sleeping.Load() {
-		q.link.Wake()
-	}
-	q.mu.Lock()
-	//lint:ignore SA2001 the empty critical section is the wait
-	q.mu.Unlock()
-	d.keys.StoreParked()
-}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"xroce/roce"
-	"xroce/roce/mem"
 	"xroce/xsk"
 )
 
@@ -34,9 +33,8 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 	const count = 10_000
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
-	d := &Device{
-		queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{},
-	}
+	d := newDevice(nullHost{}, nil, o)
+	d.addQueue(nullLink{}, [6]byte{})
 	pd := d.AllocPD()
 	cq, err := d.CreateCQ(16)
 	if err != nil {
@@ -62,7 +60,7 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 			qp.Close()
 			qps[i] = nil
 		}
-		d.queue.qps, qps = nil, nil
+		d.qps, qps = nil, nil
 		machine := (heap() - empty) / count
 		runtime.KeepAlive(machines)
 		t.Logf("%3d + %3d work requests: %5d bytes a QP, %5d of them the transport's, "+
@@ -74,7 +72,7 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 		if own := whole - machine; own > 256 {
 			t.Errorf("the engine takes %d bytes a QP", own)
 		}
-		d.queue = newQueue(nullLink{}, [6]byte{}, &o)
+		d.qps = newQPTable(o.Rand)
 	}
 	if size := reflect.TypeFor[QP]().Size(); size > 128 {
 		t.Errorf("engine.QP has %d bytes", size)
@@ -85,9 +83,8 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 func TestClosedQPIsForgotten(t *testing.T) {
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
-	d := &Device{
-		queue: newQueue(nullLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand), host: nullHost{},
-	}
+	d := newDevice(nullHost{}, nil, o)
+	d.addQueue(nullLink{}, [6]byte{})
 	cq, err := d.CreateCQ(16)
 	if err != nil {
 		t.Fatal(err)
@@ -96,15 +93,14 @@ func TestClosedQPIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.async.init()
 	d.raise(AsyncEvent{Type: roce.EventCommEst, QP: qp})
-	d.queue.ringDoorbell(qp)
-	d.queue.ready.Enqueue(&qp.entity, false)
-	d.queue.timers.Arm(&qp.timer, 1)
+	d.queues[0].ringDoorbell(qp)
+	d.queues[0].ready.Enqueue(&qp.entity, false)
+	d.queues[0].timers.Arm(&qp.timer, 1)
 	qp.Close()
-	d.queue.drainDoorbells() // the doorbell that was rung before
-	if _, armed := d.queue.timers.Next(); armed || !d.queue.ready.Empty() {
-		t.Errorf("armed %t, ready %t", armed, !d.queue.ready.Empty())
+	d.queues[0].drainDoorbells() // the doorbell that was rung before
+	if _, armed := d.queues[0].timers.Next(); armed || !d.queues[0].ready.Empty() {
+		t.Errorf("armed %t, ready %t", armed, !d.queues[0].ready.Empty())
 	}
 	if e, ok := d.PollEvent(); ok {
 		t.Errorf("it has an event: %s", e.Type)

@@ -22,28 +22,44 @@ func (c *CQ) Modify(count int, period time.Duration) error {
 	if period < 0 {
 		return fmt.Errorf("%w: moderation period %s is negative", roce.ErrInvalid, period)
 	}
-	q := c.device.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	d := c.device
+	d.lock()
+	defer d.unlock()
 	switch {
 	case c.closed:
 		return errClosed
-	case q.err != nil:
-		return q.err
+	case d.failure() != nil:
+		return d.failure()
 	}
 	c.core.SetModeration(uint16(count), roce.Time(period))
-	q.moderate(c, count > 1 && period > 0)
-	q.wake() // an event may be due sooner than before
+	d.moderateLocked(c, count > 1 && period > 0)
+	for _, q := range d.queues {
+		q.wake() // an event may be due sooner than before
+	}
 	return nil
 }
 
-// moderate puts a CQ into the list of those with moderation, or takes it out.
-func (q *queue) moderate(c *CQ, on bool) {
-	switch {
-	case on && !c.moderated:
-		q.moderated = append(q.moderated, c)
-	case !on && c.moderated:
-		q.moderated = slices.DeleteFunc(q.moderated, func(m *CQ) bool { return m == c })
+// moderate is moderateLocked of somebody who holds the life lock alone.
+func (d *Device) moderate(c *CQ, on bool) {
+	if on == c.moderated {
+		return
+	}
+	d.lockQueues()
+	defer d.unlockQueues()
+	d.moderateLocked(c, on)
+}
+
+// moderateLocked puts a CQ into the lists of those with moderation, or takes it out. Each
+// queue has it, since a completion of any queue may be what makes its event due. The
+// caller holds the life lock and all progress locks.
+func (d *Device) moderateLocked(c *CQ, on bool) {
+	for _, q := range d.queues {
+		switch {
+		case on && !c.moderated:
+			q.moderated = append(q.moderated, c)
+		case !on && c.moderated:
+			q.moderated = slices.DeleteFunc(q.moderated, func(m *CQ) bool { return m == c })
+		}
 	}
 	c.moderated = on
 }
@@ -53,7 +69,6 @@ func (q *queue) moderate(c *CQ, on bool) {
 func (q *queue) unmoderate() {
 	for _, c := range q.moderated {
 		c.core.SetModeration(0, 0)
-		c.moderated = false
 	}
 	q.moderated = nil
 }

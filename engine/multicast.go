@@ -10,6 +10,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
+	"xroce/xsk"
 )
 
 // AttachMulticast lets a QP of type UD receive what is sent to a multicast group
@@ -25,7 +26,7 @@ func (q *QP) AttachMulticast(group wire.GID) error {
 	if !group.IsMulticast() {
 		return fmt.Errorf("%w: %s is no multicast group", roce.ErrInvalid, group)
 	}
-	d := q.device
+	d := q.device()
 	d.memberships.Lock()
 	defer d.memberships.Unlock()
 	first, err := q.mayAttach(group)
@@ -37,34 +38,35 @@ func (q *QP) AttachMulticast(group wire.GID) error {
 			return err
 		}
 	}
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	d.queue.attach(q, group)
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.attach(q, group)
 	return nil
 }
 
 // mayAttach tests whether the QP can enter the group, and reports whether it is
 // the first one there.
 func (q *QP) mayAttach(group wire.GID) (first bool, err error) {
-	queue := q.device.queue
-	queue.mu.Lock()
-	defer queue.mu.Unlock()
+	d := q.device()
+	d.life.Lock()
+	defer d.life.Unlock()
+	members := d.groups.load()[group]
 	switch {
 	case q.closed:
 		return false, errClosed
-	case queue.err != nil:
-		return false, queue.err
-	case slices.Contains(queue.groups[group], q):
+	case d.failure() != nil:
+		return false, d.failure()
+	case slices.Contains(members, q):
 		return false, fmt.Errorf("%w: the QP is attached to %s", roce.ErrInvalid, group)
 	}
-	return len(queue.groups[group]) == 0, nil
+	return len(members) == 0, nil
 }
 
 // DetachMulticast ends AttachMulticast (ibv_detach_mcast). Close of the QP does it
 // too. An error that is not roce.ErrInvalid says that the interface could not
 // leave the group; the QP is detached nevertheless.
 func (q *QP) DetachMulticast(group wire.GID) error {
-	d := q.device
+	d := q.device()
 	d.memberships.Lock()
 	defer d.memberships.Unlock()
 	empty, err := q.detach(group)
@@ -76,32 +78,30 @@ func (q *QP) DetachMulticast(group wire.GID) error {
 
 // detach takes the QP out of a group and reports whether nobody is left in it.
 func (q *QP) detach(group wire.GID) (empty bool, err error) {
-	queue := q.device.queue
-	queue.mu.Lock()
-	defer queue.mu.Unlock()
-	if !slices.Contains(queue.groups[group], q) {
+	d := q.device()
+	d.life.Lock()
+	defer d.life.Unlock()
+	if !slices.Contains(d.groups.load()[group], q) {
 		return false, fmt.Errorf("%w: the QP is not attached to %s", roce.ErrInvalid, group)
 	}
-	return queue.detach(q, group), nil
+	return d.detach(q, group), nil
 }
 
-// attach puts a QP into a group. The caller holds mu.
-func (q *queue) attach(qp *QP, group wire.GID) {
-	if q.groups == nil {
-		q.groups = map[wire.GID][]*QP{}
-	}
-	q.groups[group] = append(q.groups[group], qp)
+// attach puts a QP into a group. The caller holds life.
+func (d *Device) attach(qp *QP, group wire.GID) {
+	d.groups.set(group, append(slices.Clone(d.groups.load()[group]), qp))
 }
 
 // detach takes a QP out of a group that it is in, and reports whether nobody is
-// left in it. The caller holds mu.
-func (q *queue) detach(qp *QP, group wire.GID) (empty bool) {
-	members := slices.DeleteFunc(q.groups[group], func(m *QP) bool { return m == qp })
+// left in it. The caller holds life.
+func (d *Device) detach(qp *QP, group wire.GID) (empty bool) {
+	members := slices.Clone(d.groups.load()[group])
+	members = slices.DeleteFunc(members, func(m *QP) bool { return m == qp })
 	if len(members) > 0 {
-		q.groups[group] = members
+		d.groups.set(group, members)
 		return false
 	}
-	delete(q.groups, group)
+	d.groups.remove(group)
 	return true
 }
 
@@ -149,9 +149,7 @@ func (d *Device) leaveGroup(group wire.GID) error {
 
 // needs reports whether a group with members has a key: groups share MAC addresses.
 func (d *Device) needs(key bpf.Key) bool {
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	for group := range d.queue.groups {
+	for group := range d.groups.load() {
 		// Its keys were made when it was joined.
 		if keys, _ := groupKeys(group); slices.Contains(keys, key) {
 			return true
@@ -178,10 +176,11 @@ func groupFraming(group wire.GID) wire.Framing {
 	return wire.FramingV2IPv6
 }
 
-// demuxMulticast hands a packet to every member of its group but the sender.
-func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
+// demuxMulticast hands a packet to every member of its group but the sender, and its
+// frame to each other queue that has members, once.
+func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, forwarded bool) {
 	fromHere := p.SrcMAC == q.loop.mac
-	members := q.groups[p.Dst]
+	members := q.device.groups.load()[p.Dst]
 	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
 		if !fromHere { // nobody here need care for what is sent from here
 			q.count.Inc(counter.DropMulticast)
@@ -189,11 +188,28 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet) {
 		return
 	}
 	sender := p.DETH().SrcQP
+	if len(q.device.queues) > 1 && !forwarded {
+		q.forwardToMembers(members, f)
+	}
 	for _, qp := range members {
+		if qp.queue != q {
+			continue
+		}
 		if fromHere && qp.core.Num() == sender {
 			continue
 		}
 		qp.core.HandlePacket(now, p)
 		q.reschedule(qp)
+	}
+}
+
+// forwardToMembers gives a frame to each other queue on which members of its group live.
+func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) {
+	for _, other := range q.device.queues {
+		if other != q && slices.ContainsFunc(members, func(m *QP) bool {
+			return m.queue == other
+		}) {
+			other.forward(f)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func Open(iface string, o Options) (*Device, error) {
 	if err := program.Register(o.Queue, link.FD()); err != nil {
 		return nil, errors.Join(err, link.Close(), program.Close(), kernel.Close())
 	}
-	d, err := openDevice(link, kernel, program, o)
+	d, err := openDevice([]xsk.Link{link}, kernel, program, o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"xroce/bpf"
@@ -80,7 +81,21 @@ func (o *Options) setDefaults() {
 }
 
 // A Tap sees frames as they pass, in the order in which they do. It is called
-// with the progress lock held: it must be quick, and copy what it keeps.
+// with a progress lock held: it must be quick, and copy what it keeps. One call is
+// over before the next begins, also those of several queues.
 type Tap interface {
 	Frame(dir capture.Direction, head, tail []byte)
+}
+
+// A sharedTap is a tap on several queues.
+type sharedTap struct {
+	mu  sync.Mutex
+	tap Tap
+}
+
+// Frame implements Tap.
+func (t *sharedTap) Frame(dir capture.Direction, head, tail []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tap.Frame(dir, head, tail)
 }

@@ -15,13 +15,14 @@ import (
 // posts.
 type QP struct {
 	core     *roce.QP
-	device   *Device
+	queue    *queue // which it lives on, always the same one
 	control  *qpControl
 	doorbell atomic.Bool // it was rung and not drained
 
 	extensions roce.Extensions // offered to the peer
 
-	// Under the progress lock:
+	// closed is written with the device's life lock and the progress lock, and read with
+	// either.
 	closed bool
 
 	// Of the queue's scheduler and its timer wheel.
@@ -36,8 +37,11 @@ type qpControl struct {
 	events *eventSource // of the device's asyncEvents
 }
 
+// device is the one that the QP is of.
+func (q *QP) device() *Device { return q.queue.device }
+
 // raise reports an event of the QP. The caller holds the progress lock.
-func (q *QP) raise(e roce.Event) { q.device.raise(AsyncEvent{Type: e, QP: q}) }
+func (q *QP) raise(e roce.Event) { q.device().raise(AsyncEvent{Type: e, QP: q}) }
 
 // Type returns the QP's type.
 func (q *QP) Type() roce.QPType { return q.core.Type() }
@@ -45,8 +49,8 @@ func (q *QP) Type() roce.QPType { return q.core.Type() }
 // Query returns the QP's attributes and its state, and in SQD whether it is
 // still draining (ibv_query_qp). Attributes that were never set are zero.
 func (q *QP) Query() roce.Attr {
-	q.device.queue.mu.Lock()
-	defer q.device.queue.mu.Unlock()
+	q.queue.mu.Lock()
+	defer q.queue.mu.Unlock()
 	return q.core.Attr()
 }
 
@@ -63,12 +67,12 @@ func (q *QP) State() roce.State { return q.core.State() }
 // superfluous or out of range.
 func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	if mask&roce.AttrPathMTU != 0 {
-		if active := q.device.ActiveMTU(); a.PathMTU > active {
+		if active := q.device().ActiveMTU(); a.PathMTU > active {
 			return fmt.Errorf("%w: PATH_MTU %d is above the device's active MTU %d",
 				roce.ErrInvalid, a.PathMTU.Bytes(), active.Bytes())
 		}
 	}
-	queue := q.device.queue
+	queue := q.queue
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	if q.closed {
@@ -76,7 +80,7 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	}
 	err := q.core.Modify(queue.clock.Now(), a, mask)
 	if err == nil {
-		q.device.followPath(q)
+		q.device().followPath(q)
 	}
 	queue.reschedule(q)
 	queue.wake()
@@ -91,7 +95,7 @@ func (q *QP) PostSend(wr *roce.SendWR) error {
 	if err := q.core.PostSend(wr); err != nil {
 		return err
 	}
-	q.device.queue.ringDoorbell(q)
+	q.queue.ringDoorbell(q)
 	return nil
 }
 
@@ -105,15 +109,15 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 	// Few have something to do at once: one in ERR flushes the receive, one whose
 	// peer was told that there is none tells it.
 	if q.core.WantsCredit() || q.core.State() == roce.StateErr {
-		q.device.queue.ringDoorbell(q)
+		q.queue.ringDoorbell(q)
 	}
 	return nil
 }
 
 // Snapshot copies the QP's state, for tools.
 func (q *QP) Snapshot() roce.Snapshot {
-	q.device.queue.mu.Lock()
-	defer q.device.queue.mu.Unlock()
+	q.queue.mu.Lock()
+	defer q.queue.mu.Unlock()
 	return q.core.Snapshot()
 }
 
@@ -121,38 +125,42 @@ func (q *QP) Snapshot() roce.Snapshot {
 // completions, and so do completions that nobody polled and events that nobody
 // took; what the peer still sends to it is dropped. It is idempotent.
 func (q *QP) Close() {
+	d := q.device()
 	if q.Type() == roce.TypeUD {
-		q.device.memberships.Lock()
-		defer q.device.memberships.Unlock()
+		d.memberships.Lock()
+		defer d.memberships.Unlock()
 	}
 	for _, group := range q.close() {
 		// What cannot be undone outside ends with the device.
-		_ = q.device.leaveGroup(group)
+		_ = d.leaveGroup(group)
 	}
 }
 
 // close takes the QP out of the device. It returns the multicast groups in which
 // nobody is left.
 func (q *QP) close() (empty []wire.GID) {
-	queue := q.device.queue
+	d, queue := q.device(), q.queue
+	d.life.Lock()
+	defer d.life.Unlock()
 	queue.mu.Lock()
 	defer queue.mu.Unlock()
 	if q.closed {
 		return nil
 	}
 	q.closed = true
+	queue.members--
 	q.control.refs.release()
 	q.control.refs.pd.release()
-	for group, members := range queue.groups {
-		if slices.Contains(members, q) && queue.detach(q, group) {
+	for group, members := range d.groups.load() {
+		if slices.Contains(members, q) && d.detach(q, group) {
 			empty = append(empty, group)
 		}
 	}
-	queue.detachRaw(q)
-	queue.qps.Delete(q.core.Num())
+	d.detachRaw(q)
+	d.qps.Delete(q.core.Num())
 	queue.forget(q)
-	q.device.forgetPath(q)
-	q.device.async.forget(q.control.events)
+	d.forgetPath(q)
+	d.async.forget(q.control.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.core.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
 	return empty

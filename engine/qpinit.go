@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // QPInit says what a new QP is (struct ibv_qp_init_attr). Zero values get the
@@ -69,18 +70,26 @@ func (i *QPInit) check(d *Device) error {
 	return nil
 }
 
+// newQPTable makes an empty table of QPs.
+func newQPTable(rand roce.Rand) *roce.NumberTable[QP] {
+	// QPNs 0 and 1 are those of management, 0xffffff that of multicast; rxe gives none
+	// below 16 either.
+	return roce.NewNumberTable[QP](firstQPN, wire.MulticastQP-1, rand)
+}
+
 // gsiQPN is the number of the QP of management.
 const gsiQPN = 1
 
-// config is the transport's part of the QP.
-func (i *QPInit) config(d *Device, pd *PD) roce.QPConfig {
+// config is the transport's part of a QP that lives on q.
+func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
+	d := q.device
 	c := roce.QPConfig{
 		Type: i.Type, Domain: &pd.core, Keys: d.keys,
 		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &d.queue.count, Holds: d.queue.early,
+		Counters: &q.count, Holds: q.early,
 	}
 	if i.SendCQ != nil {
 		c.SendCQ = i.SendCQ.core
@@ -123,16 +132,19 @@ func (d *Device) CreateGSI(pd *PD, init QPInit) (*QP, error) {
 
 // createQP makes a QP of what was checked.
 func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
+	d.life.Lock()
+	defer d.life.Unlock()
+	queue := d.queueFor()
 	q := &QP{
-		device: d, extensions: init.Extensions, control: &qpControl{
+		queue: queue, extensions: init.Extensions, control: &qpControl{
 			refs: references{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
 		},
 	}
 	q.entity.Init(q)
 	q.timer.Init(q)
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, q.control.refs.check(d)); err != nil {
+	queue.mu.Lock()
+	defer queue.mu.Unlock()
+	if err := errors.Join(queue.err, q.control.refs.check(d)); err != nil {
 		return nil, err
 	}
 	if err := pd.retain(d); err != nil {
@@ -143,15 +155,17 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 		return nil, err
 	}
 	q.control.refs.retain()
-	d.queue.sizeReceiveRing(init.Type)
+	queue.members++
+	queue.sizeReceiveRing(init.Type)
 	return q, nil
 }
 
-// enter gives the QP a number, under which packets find it, or nothing.
+// enter gives the QP a number, under which packets find it, or nothing. The caller holds
+// the life lock and the progress lock.
 func (q *QP) enter(init *QPInit) error {
-	config := init.config(q.device, q.control.refs.pd)
+	config := init.config(q.queue, q.control.refs.pd)
 	config.OnEvent = q.raise
-	qps := q.device.queue.qps
+	qps := q.device().qps
 	if init.Type == roce.TypeGSI {
 		var err error
 		if q.core, err = roce.NewQP(gsiQPN, config); err != nil {
@@ -173,7 +187,7 @@ func (q *QP) enter(init *QPInit) error {
 		return err
 	}
 	if failed != nil {
-		// Nobody saw it: looking up for a packet needs the progress lock.
+		// Nobody used it: that needs the progress lock of its queue.
 		qps.Delete(qpn)
 	}
 	return failed

@@ -33,24 +33,29 @@ const earlyPackets = 1024
 // In direct mode a round that received ends there, and what its caller then posts is
 // sent in a round of its own.
 //
+// A device may have several. A QP lives on one of them, and a frame for it that comes
+// to another one is forwarded to the inbox of its own.
+//
 // mu is the progress lock; everything below it is touched only with it held,
 // except what says otherwise.
 type queue struct {
-	link  xsk.Link
-	clock Clock
-	tap   Tap
-	spins bool // the clock moves by itself
+	device *Device
+	link   xsk.Link
+	clock  Clock
+	tap    Tap
+	spins  bool // the clock moves by itself
 	// direct says that progress is made by whoever polls.
 	direct bool
-	qps    *roce.NumberTable[QP] // looked up without the lock
 	// early is where early packets wait, under the progress lock.
 	early *roce.HoldPool
 
 	doorbells doorbells
+	inbox     inbox
 	sleeping  atomic.Bool // whoever drives is in, or about to enter, link.Wait
 	dead      atomic.Bool // err is set
-	// quiescing are those who wait for the progress lock in Device.quiesce.
+	// quiescing are those who wait for the progress lock in lockSoon.
 	quiescing atomic.Int32
+	members   int // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex
 	ready   sched.DRR[QP]
@@ -62,17 +67,13 @@ type queue struct {
 	txHave  int // up to here
 	loop    loopback
 	packet  wire.Packet
-	groups  map[wire.GID][]*QP // members of multicast groups, nil for none
-	raw     map[uint16]*QP     // RAW_PACKET QPs by EtherType, nil for none
 	// local are the addresses of the device. It is replaced and never changed.
 	local map[host.Addr]struct{}
 	// lost says that the device once had an address that is not in local.
 	lost bool
 	// moderated are the CQs with moderation: their events may come later.
 	moderated []*CQ
-	paging    *paging
 	err       error // why the link is of no more use
-	onFail    func(error)
 
 	count counter.Set
 	drops [wire.NumReasons]uint64
@@ -83,14 +84,12 @@ type queue struct {
 	sendDeferred bool
 }
 
-func newQueue(link xsk.Link, mac [6]byte, o *Options) *queue {
+func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
+	o := &d.options
 	_, spins := o.Clock.(systemClock)
 	return &queue{
-		loop: loopback{mac: mac, room: link.Info().MaxFrame},
-		link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
-		// QPNs 0 and 1 are those of management, 0xffffff that of multicast;
-		// rxe gives none below 16 either.
-		qps:   roce.NewNumberTable[QP](firstQPN, wire.MulticastQP-1, o.Rand),
+		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
+		device: d, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		early: roce.NewHoldPool(earlyPackets, link.Info().MaxFrame),
 	}
 }
@@ -109,19 +108,21 @@ func (q *queue) progress() bool {
 		q.send(q.now())
 		return true
 	}
-	looped, n := q.loop.take(), q.link.Receive(q.rx[:])
-	if len(looped) == 0 && n == 0 && q.idles() {
+	looped, forwarded := q.loop.take(), q.inbox.take()
+	n := q.link.Receive(q.rx[:])
+	if len(looped) == 0 && len(forwarded) == 0 && n == 0 && q.idles() {
 		return false
 	}
 	now := q.now()
-	q.paging.tick(now)
+	q.device.paging.tick(now)
 	q.handle(now, looped)
+	q.handleForwarded(now, forwarded)
 	if n > 0 {
 		q.handle(now, q.rx[:n])
 		q.link.Release(q.rx[:n])
 	}
 	expired, late := q.expire(now)
-	received := n > 0 || len(looped) > 0 || late
+	received := n > 0 || len(looped) > 0 || len(forwarded) > 0 || late
 	notified := q.notifyDue(now)
 	if q.direct && received && !q.sendDeferred {
 		// Let the caller see what came before anything is sent: its own reply
@@ -174,9 +175,12 @@ func (q *queue) fail(err error) {
 	}
 	q.err = err
 	q.dead.Store(true)
-	q.onFail(err)
+	q.device.fail(q, err)
 	now := q.clock.Now()
-	for _, qp := range q.qps.All {
+	for _, qp := range q.device.qps.All {
+		if qp.queue != q {
+			continue
+		}
 		// From any state to ERR: this cannot be refused.
 		_ = qp.core.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
 	}

@@ -38,40 +38,44 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 		etherType == wire.EtherTypeV1:
 		return fmt.Errorf("%w: no raw frame has EtherType 0x%04x", roce.ErrInvalid, etherType)
 	}
-	queue := q.device.queue
-	queue.mu.Lock()
-	defer queue.mu.Unlock()
+	d := q.device()
+	d.life.Lock()
+	defer d.life.Unlock()
 	switch {
 	case q.closed:
 		return errClosed
-	case queue.raw[etherType] != nil:
+	case d.raw.load()[etherType] != nil:
 		return fmt.Errorf("%w: EtherType 0x%04x has a QP", roce.ErrInvalid, etherType)
 	}
-	if queue.raw == nil {
-		queue.raw = map[uint16]*QP{}
-	}
-	queue.raw[etherType] = q
+	d.raw.set(etherType, q)
 	return nil
 }
 
-// detachRaw takes a QP out of the EtherTypes.
-func (q *queue) detachRaw(qp *QP) {
-	for etherType, member := range q.raw {
+// detachRaw takes a QP out of the EtherTypes. The caller holds life.
+func (d *Device) detachRaw(qp *QP) {
+	for etherType, member := range d.raw.load() {
 		if member == qp {
-			delete(q.raw, etherType)
+			d.raw.remove(etherType)
 		}
 	}
 }
 
 // demuxRaw hands a frame that is no RoCE packet to the QP of its EtherType, and
 // reports whether there is one.
-func (q *queue) demuxRaw(now roce.Time, f *xsk.RxFrame) bool {
-	if len(q.raw) == 0 {
+func (q *queue) demuxRaw(now roce.Time, f *xsk.RxFrame, forwarded bool) bool {
+	raw := q.device.raw.load()
+	if len(raw) == 0 {
 		return false
 	}
-	qp := q.raw[etherTypeOf(f.Head)]
+	qp := raw[etherTypeOf(f.Head)]
 	if qp == nil {
 		return false
+	}
+	if qp.queue != q {
+		if !forwarded {
+			qp.queue.forward(f)
+		}
+		return true
 	}
 	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
 	// The QP is raw, and that is all that could be wrong.

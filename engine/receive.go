@@ -15,26 +15,42 @@ func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
 		if q.tap != nil {
 			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
 		}
-		q.demux(now, f)
+		q.demux(now, f, false)
 	}
 }
 
-// demux decodes one frame and hands it to its QP.
-func (q *queue) demux(now roce.Time, f *xsk.RxFrame) {
+// handleForwarded hands frames to their QPs that another queue has shown to the tap.
+func (q *queue) handleForwarded(now roce.Time, frames []xsk.RxFrame) {
+	for i := range frames {
+		q.demux(now, &frames[i], true)
+	}
+}
+
+// demux decodes one frame and hands it to its QP, or forwards it to the queue of that. One
+// that was forwarded already goes to QPs of this queue alone.
+func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	p := &q.packet
 	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
-		if reason != wire.NotRoCE || !q.demuxRaw(now, f) {
+		if reason != wire.NotRoCE || !q.demuxRaw(now, f, forwarded) {
 			q.drops[reason]++
 		}
 		return
 	}
 	if p.BTH.DestQP == wire.MulticastQP {
-		q.demuxMulticast(now, p)
+		q.demuxMulticast(now, p, f, forwarded)
 		return
 	}
-	qp := q.qps.Lookup(p.BTH.DestQP)
+	qp := q.device.qps.Lookup(p.BTH.DestQP)
 	if qp == nil {
 		q.count.Inc(counter.DropUnknownQPN)
+		return
+	}
+	if qp.queue != q {
+		// A QP stays on its queue, so one that was forwarded is not forwarded again,
+		// unless its number went to another QP meanwhile.
+		if !forwarded {
+			qp.queue.forward(f)
+		}
 		return
 	}
 	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {

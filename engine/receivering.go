@@ -18,7 +18,8 @@ const (
 )
 
 // sizeReceiveRing sees to it that there are frames for what peers of a type may send to a new QP
-// of it. Nothing holds back those of unreliable types. The caller holds mu.
+// of it. Nothing holds back those of unreliable types. The caller holds mu, and the
+// device's life lock.
 func (q *queue) sizeReceiveRing(t roce.QPType) {
 	f, ok := q.link.(xsk.Filler)
 	switch {
@@ -26,6 +27,6 @@ func (q *queue) sizeReceiveRing(t roce.QPType) {
 	case t == roce.TypeUC || t == roce.TypeUD || t == roce.TypeRawPacket:
 		f.Fill(math.MaxInt32)
 	default:
-		f.Fill(fillPerQP * q.qps.Len())
+		f.Fill(fillPerQP * q.members)
 	}
 }

@@ -12,10 +12,10 @@ type references struct {
 }
 
 // retain counts a QP in as a user of each object but the PD. The caller holds the
-// progress lock.
+// life lock.
 func (r *references) retain() { r.count(1) }
 
-// release counts it out. The caller holds the progress lock.
+// release counts it out. The caller holds the life lock.
 func (r *references) release() { r.count(-1) }
 
 func (r *references) count(n int) {
@@ -33,7 +33,7 @@ func (r *references) count(n int) {
 }
 
 // check tests that everything is open and of the device. The caller holds the
-// progress lock.
+// life lock.
 func (r *references) check(d *Device) error {
 	errs := []error{r.pd.check(d)}
 	for _, cq := range [...]*CQ{r.sendCQ, r.recvCQ} {

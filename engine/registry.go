@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // A resourceKind is a kind of object that the registry numbers. QPs and SRQs have
 // numbers of their own, and tables.
@@ -66,33 +63,3 @@ func objectsOf[T any](r *registry, k resourceKind, limit int) (list []T, total i
 	}
 	return list, len(objects)
 }
-
-// lockAwake takes the progress lock, also from someone who sleeps with it in direct
-// mode.
-func (q *queue) lockAwake() {
-	if q.mu.TryLock() {
-		return
-	}
-	locked := make(chan struct{})
-	var waker sync.WaitGroup
-	waker.Go(func() {
-		tick := time.NewTicker(wakeEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-locked:
-				return
-			case <-tick.C:
-				if q.sleeping.Load() && !q.dead.Load() {
-					q.link.Wake()
-				}
-			}
-		}
-	})
-	q.mu.Lock()
-	close(locked)
-	waker.Wait()
-}
-
-// wakeEvery is how often a sleeper is woken for the progress lock.
-const wakeEvery = time.Millisecond

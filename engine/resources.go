@@ -94,13 +94,12 @@ type SRQRow struct {
 }
 
 // Resources returns the objects of the device, at most limit of a kind, 0 for the
-// numbers alone. It holds the progress lock meanwhile: nothing moves, and the rows
+// numbers alone. It holds all progress locks meanwhile: nothing moves, and the rows
 // are of one moment.
 func (d *Device) Resources(limit int) Resources {
 	limit = max(limit, 0)
-	q := d.queue
-	q.lockAwake()
-	defer q.mu.Unlock()
+	d.lockAwake()
+	defer d.unlock()
 	r := Resources{Device: d.Name()}
 	var pds []*PD
 	var mrs []*MR
@@ -110,7 +109,7 @@ func (d *Device) Resources(limit int) Resources {
 	mrs, r.Total.MR = objectsOf[*MR](&d.registry, resourceMR, limit)
 	mws, r.Total.MW = objectsOf[*MW](&d.registry, resourceMW, limit)
 	cqs, r.Total.CQ = objectsOf[*CQ](&d.registry, resourceCQ, limit)
-	r.Total.QP, r.Total.SRQ = q.qps.Len(), d.srqs.Len()
+	r.Total.QP, r.Total.SRQ = d.qps.Len(), d.srqs.Len()
 	for _, p := range pds {
 		r.PDs = append(r.PDs, PDRow{PDN: p.number, Users: max(p.users.Load(), 0)})
 	}
@@ -123,7 +122,7 @@ func (d *Device) Resources(limit int) Resources {
 	for _, c := range cqs {
 		r.CQs = append(r.CQs, CQRow{CQN: c.number, CQE: c.core.Depth(), Users: c.users})
 	}
-	for _, qp := range q.qps.All {
+	for _, qp := range d.qps.All {
 		if len(r.QPs) == limit {
 			break
 		}

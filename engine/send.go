@@ -22,6 +22,7 @@ func (q *queue) send(now roce.Time) bool {
 		return false
 	}
 	frames := q.reserve()
+	q.loop.members = len(q.device.groups.load()) > 0
 	used := 0
 	for used < len(frames) && !q.loop.full() {
 		qp := q.ready.Dequeue()
@@ -77,7 +78,7 @@ func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mo
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
 		}
-		if raw || !q.loop.put(f.Data[:f.Len], len(q.groups) > 0) {
+		if raw || !q.loop.put(f.Data[:f.Len]) {
 			used++
 		}
 	}

@@ -28,7 +28,7 @@ func (i *SRQInit) setDefaults() {
 	}
 }
 
-// check tests what the SRQ is to be part of. The caller holds the progress lock.
+// check tests what the SRQ is to be part of. The caller holds the life lock.
 func (i *SRQInit) check(d *Device) error {
 	if (i.XRCD == nil) != (i.CQ == nil) {
 		return fmt.Errorf("%w: an SRQ has an XRC domain and a CQ, or neither", roce.ErrInvalid)
@@ -50,7 +50,7 @@ type SRQ struct {
 	cq     *CQ   // of an SRQ for XRC
 	events *eventSource
 
-	// Under the progress lock:
+	// Under the device's life lock:
 	users  int // QPs that receive from it
 	closed bool
 }
@@ -59,9 +59,9 @@ type SRQ struct {
 // keys in its receives are those of pd.
 func (d *Device) CreateSRQ(pd *PD, init SRQInit) (*SRQ, error) {
 	init.setDefaults()
-	d.queue.mu.Lock()
-	defer d.queue.mu.Unlock()
-	if err := errors.Join(d.queue.err, init.check(d)); err != nil {
+	d.life.Lock()
+	defer d.life.Unlock()
+	if err := errors.Join(d.failure(), init.check(d)); err != nil {
 		return nil, err
 	}
 	if err := pd.retain(d); err != nil {
@@ -124,30 +124,33 @@ func (s *SRQ) Query() (a roce.SRQAttr, posted int) { return s.core.Query() }
 // Close destroys the SRQ and what is posted to it (ibv_destroy_srq). It fails
 // with ErrBusy while QPs receive from it. It is idempotent.
 func (s *SRQ) Close() error {
-	s.device.queue.mu.Lock()
-	defer s.device.queue.mu.Unlock()
+	d := s.device
+	d.life.Lock()
+	defer d.life.Unlock()
 	if s.closed {
 		return nil
 	}
 	if s.users > 0 {
 		return fmt.Errorf("%w: queue pairs receive from the SRQ", ErrBusy)
 	}
-	s.closed = true
 	if s.xrcd != nil {
-		// No message is in the middle of it: that needs the progress lock, and
-		// takes its receive out first.
+		// QPs of the domain use it without being counted. No message is in the middle
+		// of it: that needs a progress lock, and takes its receive out first.
+		d.lockQueues()
+		defer d.unlockQueues()
 		s.xrcd.core.Remove(s.core)
 		s.xrcd.users--
 		s.cq.users--
 	}
+	s.closed = true
 	s.pd.release()
-	s.device.srqs.Delete(s.core.Num())
-	s.device.async.forget(s.events)
+	d.srqs.Delete(s.core.Num())
+	d.async.forget(s.events)
 	return nil
 }
 
 // check tests that the SRQ is an open one of this device. The caller holds the
-// progress lock.
+// life lock.
 func (s *SRQ) check(d *Device) error {
 	switch {
 	case s.device != d:

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"xroce/roce"
-	"xroce/roce/mem"
 	"xroce/xsk"
 )
 
@@ -24,13 +23,10 @@ func (bareHost) Port() Port { return Port{MTU: 1500} }
 func TestNoNumberLeft(t *testing.T) {
 	o := Options{Clock: NewSystemClock()}
 	o.setDefaults()
-	d := &Device{
-		queue: newQueue(deafLink{}, [6]byte{}, &o), keys: mem.NewKeys(o.Rand),
-		host: bareHost{},
-	}
-	d.async.init()
+	d := newDevice(bareHost{}, nil, o)
+	d.addQueue(deafLink{}, [6]byte{})
 	const numbers = 8
-	d.queue.qps = roce.NewNumberTable[QP](20, 20+numbers-1, o.Rand)
+	d.qps = roce.NewNumberTable[QP](20, 20+numbers-1, o.Rand)
 	d.srqs = roce.NewNumberTable[SRQ](20, 20+numbers-1, o.Rand)
 	pd, domain := d.AllocPD(), d.OpenXRCD()
 	cq, err := d.CreateCQ(8)
@@ -77,7 +73,7 @@ func TestNoNumberLeft(t *testing.T) {
 			t.Errorf("an SRQ without pieces: %v", err)
 		}
 	}
-	if n, m := d.queue.qps.Len(), d.srqs.Len(); n != 0 || m != 0 {
+	if n, m := d.qps.Len(), d.srqs.Len(); n != 0 || m != 0 {
 		t.Errorf("%d QPs and %d SRQs in the tables", n, m)
 	}
 	if err := errors.Join(domain.Close(), cq.Close(), pd.Close()); err != nil {

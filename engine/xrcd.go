@@ -13,7 +13,7 @@ type XRCD struct {
 	core   *roce.XRCD
 	device *Device
 
-	// Under the progress lock:
+	// Under the device's life lock:
 	users  int // SRQs and QPs of it
 	closed bool
 }
@@ -24,8 +24,8 @@ func (d *Device) OpenXRCD() *XRCD { return &XRCD{core: roce.NewXRCD(), device: d
 // Close ends the domain (ibv_close_xrcd). It fails with ErrBusy while SRQs or QPs
 // are of it. It is idempotent.
 func (x *XRCD) Close() error {
-	x.device.queue.mu.Lock()
-	defer x.device.queue.mu.Unlock()
+	x.device.life.Lock()
+	defer x.device.life.Unlock()
 	if x.users > 0 {
 		return fmt.Errorf("%w: SRQs or QPs are of the XRC domain", ErrBusy)
 	}
@@ -34,7 +34,7 @@ func (x *XRCD) Close() error {
 }
 
 // check tests that the domain is an open one of this device. The caller holds
-// the progress lock.
+// the life lock.
 func (x *XRCD) check(d *Device) error {
 	switch {
 	case x.device != d:

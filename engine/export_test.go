@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"slices"
+
+	"xroce/xsk"
+)
+
+// OpenLinks is OpenLink of a device with a queue for each link.
+func OpenLinks(links []xsk.Link, host Host, o Options) (*Device, error) {
+	return openDevice(links, host, nil, o)
+}
+
+// QueueOf returns the index of the queue that a QP lives on.
+func QueueOf(q *QP) int { return slices.Index(q.device().queues, q.queue) }
+
+// LockQueue takes the progress lock of a queue, and returns what gives it back.
+func LockQueue(d *Device, i int) (unlock func()) {
+	d.queues[i].mu.Lock()
+	return d.queues[i].mu.Unlock
+}

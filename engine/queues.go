@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"xroce/roce"
+	"xroce/xsk"
+)
+
+// The locks of a device, in the order in which they are taken; who holds one takes none
+// before it:
+//
+//	MR.mu, CQ.wake.mu     of one object, while it is changed or waited for
+//	Device.memberships    the membership in multicast groups, here and in the kernel;
+//	                      it may be held for as long as the kernel takes
+//	Device.life           the life of objects: create, close, who uses what, and the
+//	                      tables that queues read without a lock (QPs, groups, handlers)
+//	queue.mu              the progress locks, those of several queues in the order of
+//	                      Device.queues: packets, and the state of QPs
+//	all others            of what raises events (channels, asyncEvents, services), the
+//	                      path book, the registry, the doorbells and inbox of a queue,
+//	                      and those of package roce; under these, none
+//
+// A progress lock may be held by somebody who sleeps in direct mode. Whoever must not
+// wait for that wakes it: quiesce and lockAwake.
+
+// addQueue gives the device another link.
+func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
+	d.queues = append(d.queues, newQueue(d, link, mac))
+}
+
+// queueFor picks the queue of a new QP: that with the fewest. The caller holds life.
+func (d *Device) queueFor() *queue {
+	best := d.queues[0]
+	for _, q := range d.queues[1:] {
+		if q.members < best.members {
+			best = q
+		}
+	}
+	return best
+}
+
+// Progress makes one round of progress on each queue that nobody else drives just now,
+// and reports whether there was anything to do.
+func (d *Device) Progress() bool {
+	worked := false
+	for _, q := range d.queues {
+		if q.mu.TryLock() {
+			worked = q.progress() || worked
+			q.mu.Unlock()
+		}
+	}
+	return worked
+}
+
+// NextDeadline returns when the device wants to make progress even if no packet
+// comes, false for never. A simulator needs it; others have no use for it.
+func (d *Device) NextDeadline() (at roce.Time, any bool) {
+	for _, q := range d.queues {
+		q.mu.Lock()
+		if next, ok := q.nextDeadline(); ok && (!any || next < at) {
+			at, any = next, true
+		}
+		q.mu.Unlock()
+	}
+	return at, any
+}
+
+// driveOnce makes progress on the caller's thread and sleeps when there was nothing to
+// do. It is for direct mode. A device with several queues has as many links and one
+// thread here: that sleeps in the first, and not for long.
+func (d *Device) driveOnce(ctx context.Context) {
+	worked := false
+	for _, q := range d.queues[1:] {
+		q.mu.Lock()
+		worked = q.progress() || worked
+		q.mu.Unlock()
+	}
+	q := d.queues[0]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	if q.progress() || worked || ctx.Err() != nil || q.quiescing.Load() != 0 {
+		return
+	}
+	deadline, armed := q.nextDeadline()
+	blocked := !q.ready.Empty() || q.link.Pending() || len(d.queues) > 1
+	if err := q.link.Wait(sleepTime(q.now(), deadline, armed, blocked)); err != nil {
+		q.linkError(err)
+	}
+}
+
+// quiesce waits until what looked a key up before has done its work. All copying
+// happens under the progress lock of some queue, so passing through each once is waiting
+// for that; what a poll is about to write is written after it.
+func (d *Device) quiesce() {
+	for _, q := range d.queues {
+		q.lockSoon()
+		//lint:ignore SA2001 the empty critical section is the wait
+		q.mu.Unlock()
+	}
+	d.keys.StoreParked()
+}
+
+// lockSoon takes the progress lock. Whoever sleeps with it, in direct mode, is woken: it
+// announces its sleep, and looks at quiescing after that.
+func (q *queue) lockSoon() {
+	q.quiescing.Add(1)
+	defer q.quiescing.Add(-1)
+	if q.sleeping.Load() {
+		q.link.Wake()
+	}
+	q.mu.Lock()
+}
+
+// lock takes the life lock and every progress lock: nothing moves.
+func (d *Device) lock() {
+	d.life.Lock()
+	d.lockQueues()
+}
+
+func (d *Device) unlock() {
+	d.unlockQueues()
+	d.life.Unlock()
+}
+
+// lockQueues takes every progress lock.
+func (d *Device) lockQueues() {
+	for _, q := range d.queues {
+		q.mu.Lock()
+	}
+}
+
+func (d *Device) unlockQueues() {
+	for _, q := range d.queues {
+		q.mu.Unlock()
+	}
+}
+
+// lockAwake is lock, also from someone who sleeps with a progress lock in direct mode:
+// maybe again and again, because others wait for it as well.
+func (d *Device) lockAwake() {
+	locked := make(chan struct{})
+	var waker sync.WaitGroup
+	waker.Go(func() {
+		tick := time.NewTicker(wakeEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-locked:
+				return
+			case <-tick.C:
+				d.wakeSleepers()
+			}
+		}
+	})
+	d.lock()
+	close(locked)
+	waker.Wait()
+}
+
+// wakeEvery is how often a sleeper is woken for the progress lock.
+const wakeEvery = time.Millisecond
+
+// wakeSleepers wakes whoever sleeps in a link, in either mode.
+func (d *Device) wakeSleepers() {
+	for _, q := range d.queues {
+		if q.sleeping.Load() && !q.dead.Load() {
+			q.link.Wake()
+		}
+	}
+}
+
+// wakeLinks ends the wait in each link, or the next one.
+func (d *Device) wakeLinks() {
+	for _, q := range d.queues {
+		q.link.Wake()
+	}
+}

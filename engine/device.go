@@ -52,9 +52,9 @@ type Device struct {
 	// and outside; see queues.go for the order of locks.
 	memberships sync.Mutex
 	// life is held while objects are made and closed, and while what uses what changes.
-	life   sync.Mutex
-	groups cowMap[wire.GID, []*QP] // members of multicast groups
-	raw    cowMap[uint16, *QP]     // RAW_PACKET QPs by EtherType
+	life       sync.Mutex
+	groups     cowMap[wire.GID, []*QP] // members of multicast groups
+	etherTypes cowMap[uint16, etherTypeHandler]
 
 	closeOnce sync.Once
 	closeErr  error

@@ -156,7 +156,7 @@ func (q *QP) close() (empty []wire.GID) {
 			empty = append(empty, group)
 		}
 	}
-	d.detachRaw(q)
+	d.removeEtherTypes(q)
 	d.qps.Delete(q.core.Num())
 	queue.forget(q)
 	d.forgetPath(q)

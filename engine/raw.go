@@ -1,20 +1,11 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"xroce/roce"
 	"xroce/roce/counter"
-	"xroce/roce/wire"
 	"xroce/xsk"
-)
-
-// EtherTypes that matter to raw frames.
-const (
-	minEtherType  = 0x0600 // below it, the field is a length (IEEE 802.3 3.2.6)
-	etherTypeVLAN = 0x8100
-	etherTypeQinQ = 0x88a8
 )
 
 // AttachEtherType lets a QP of type RAW_PACKET receive the frames of an EtherType
@@ -30,72 +21,29 @@ const (
 // Raw QPs need Options.RawPackets, because they can send in anybody's name. What
 // they send goes to the link and never to a QP of this device.
 func (q *QP) AttachEtherType(etherType uint16) error {
-	switch {
-	case q.Type() != roce.TypeRawPacket:
+	if q.Type() != roce.TypeRawPacket {
 		return fmt.Errorf("%w: frames are for RAW_PACKET, the QP is of type %s",
 			roce.ErrInvalid, q.Type())
-	case etherType < minEtherType, etherType == etherTypeVLAN, etherType == etherTypeQinQ,
-		etherType == wire.EtherTypeV1:
-		return fmt.Errorf("%w: no raw frame has EtherType 0x%04x", roce.ErrInvalid, etherType)
 	}
 	d := q.device()
 	d.life.Lock()
 	defer d.life.Unlock()
-	switch {
-	case q.closed:
+	if q.closed {
 		return errClosed
-	case d.raw.load()[etherType] != nil:
-		return fmt.Errorf("%w: EtherType 0x%04x has a QP", roce.ErrInvalid, etherType)
 	}
-	d.raw.set(etherType, q)
-	return nil
+	return d.addEtherType(etherType, q)
 }
 
-// detachRaw takes a QP out of the EtherTypes. The caller holds life.
-func (d *Device) detachRaw(qp *QP) {
-	for etherType, member := range d.raw.load() {
-		if member == qp {
-			d.raw.remove(etherType)
-		}
-	}
-}
-
-// demuxRaw hands a frame that is no RoCE packet to the QP of its EtherType, and
-// reports whether there is one.
-func (q *queue) demuxRaw(now roce.Time, f *xsk.RxFrame, forwarded bool) bool {
-	raw := q.device.raw.load()
-	if len(raw) == 0 {
-		return false
-	}
-	qp := raw[etherTypeOf(f.Head)]
-	if qp == nil {
-		return false
-	}
-	if qp.queue != q {
+// handleFrame implements etherTypeHandler: the QP receives the frame, on its own queue.
+func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded bool) {
+	if q.queue != at {
 		if !forwarded {
-			qp.queue.forward(f)
+			q.queue.forward(f)
 		}
-		return true
+		return
 	}
-	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
+	at.count.Add(counter.RcvdBytes, uint64(f.Len()))
 	// The QP is raw, and that is all that could be wrong.
-	_ = qp.core.HandleFrame(now, f.Head, f.Tail)
-	q.reschedule(qp)
-	return true
-}
-
-// etherTypeOf returns the EtherType of a frame behind up to two VLAN tags, 0 when
-// the frame ends before it.
-func etherTypeOf(frame []byte) uint16 {
-	const maxTags = 2
-	for off := ethernetHeader; off <= ethernetHeader+maxTags*vlanTag; off += vlanTag {
-		if len(frame) < off {
-			return 0
-		}
-		etherType := binary.BigEndian.Uint16(frame[off-2:])
-		if etherType != etherTypeVLAN && etherType != etherTypeQinQ {
-			return etherType
-		}
-	}
-	return 0
+	_ = q.core.HandleFrame(now, f.Head, f.Tail)
+	at.reschedule(q)
 }

@@ -31,7 +31,7 @@ func (q *queue) handleForwarded(now roce.Time, frames []xsk.RxFrame) {
 func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	p := &q.packet
 	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
-		if reason != wire.NotRoCE || !q.demuxRaw(now, f, forwarded) {
+		if reason != wire.NotRoCE || !q.demuxEtherType(now, f, forwarded) {
 			q.drops[reason]++
 		}
 		return

@@ -22,7 +22,7 @@ func (q *queue) now() roce.Time {
 func (q *queue) expire(now roce.Time) (expired, received bool) {
 	current := false // what came by now has been handled
 	for qp := q.timers.Pop(now); qp != nil; qp = q.timers.Pop(now) {
-		if _, overdue := qp.core.Overdue(now); overdue && !current {
+		if _, overdue := qp.core.LossTimer(now); overdue && !current {
 			received, current = q.receiveBacklog(now), true
 		}
 		at, ok := qp.core.NextDeadline()
@@ -63,6 +63,6 @@ func (q *queue) receiveBacklog(now roce.Time) bool {
 // it is for waited here, or the loop was away. Where the interface is down packets
 // wait too, but there the peer is out of reach, and the QP has to learn that.
 func (q *queue) postpone(now roce.Time, qp *QP) bool {
-	since, overdue := qp.core.Overdue(now)
-	return overdue && !q.down && qp.core.Excuse(now, q.txDelay.by(since, now))
+	since, overdue := qp.core.LossTimer(now)
+	return overdue && !q.down && qp.core.PostponeAckTimer(now, q.txDelay.by(since, now))
 }

@@ -89,7 +89,7 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &q.count, Holds: q.early,
+		Counters: &q.count, EarlyPool: q.early,
 	}
 	if i.SendCQ != nil {
 		c.SendCQ = i.SendCQ.core

@@ -47,7 +47,7 @@ type queue struct {
 	// direct says that progress is made by whoever polls.
 	direct bool
 	// early is where early packets wait, under the progress lock.
-	early *roce.HoldPool
+	early *roce.EarlyPool
 
 	doorbells doorbells
 	inbox     inbox
@@ -90,7 +90,7 @@ func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
 	return &queue{
 		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
 		device: d, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
-		early: roce.NewHoldPool(earlyPackets, link.Info().MaxFrame),
+		early: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame),
 	}
 }
 
@@ -151,7 +151,7 @@ func (q *queue) idles() bool {
 // is urgent.
 func (q *queue) enqueue(qp *QP) {
 	if !qp.closed {
-		q.ready.Enqueue(&qp.entity, qp.core.Answering())
+		q.ready.Enqueue(&qp.entity, qp.core.Responding())
 	}
 }
 

@@ -71,7 +71,7 @@ func newTraceLine(qpn uint32, e *roce.TraceEvent) traceLine {
 		psn := uint32(e.PSN)
 		line.Opcode, line.PSN = e.Opcode.String(), &psn
 		if e.Kind == roce.TraceDropped {
-			line.Step = e.Step.String()
+			line.Step = e.Reason.String()
 		}
 	case roce.TraceCompleted:
 		line.WRID, line.Status = &e.WRID, e.Status.String()

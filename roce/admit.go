@@ -4,26 +4,26 @@ import "xroce/roce/wire"
 
 // admit makes the checks whose failure is silent, in the order of IBA 9.6.
 // The ICRC is last because it is the dearest.
-func (q *QP) admit(p *wire.Packet) Step {
+func (q *QP) admit(p *wire.Packet) Reason {
 	state := q.State()
 	switch {
 	case !state.Receives() || q.typ == TypeRawPacket:
-		return stepState
+		return reasonState
 	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
-		return stepService
+		return reasonService
 	case !q.typ.Datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
 		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
-		return stepSource
+		return reasonSource
 	case !pkeyMatches(p.BTH.PKey):
-		return stepPKey
+		return reasonPKey
 	case !p.VerifyICRC():
-		return stepICRC
+		return reasonICRC
 	case !p.Spec.Is(wire.ClassRequest) && (!state.Sends() || q.typ == TypeXRCRecv):
-		return stepState
+		return reasonState
 	case p.Spec.Is(wire.ClassRequest) && q.typ == TypeXRCSend:
-		return stepService
+		return reasonService
 	}
-	return stepAdmitted
+	return reasonAdmitted
 }
 
 // pkeyMatches compares with the one P_Key of RoCE, a full member: the low 15

@@ -63,10 +63,10 @@ type (
 )
 
 // What queue pairs with extensions share.
-type HoldPool = recovery.Pool
+type EarlyPool = recovery.Pool
 
-// NewHoldPool returns a pool of packets of up to size bytes; see recovery.NewPool.
-func NewHoldPool(packets, size int) *HoldPool { return recovery.NewPool(packets, size) }
+// NewEarlyPool returns a pool of packets of up to size bytes; see recovery.NewPool.
+func NewEarlyPool(packets, size int) *EarlyPool { return recovery.NewPool(packets, size) }
 
 // The errors, which come wrapped with the argument and what was expected of it.
 var (

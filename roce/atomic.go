@@ -34,8 +34,8 @@ func (r *requester) takeAtomicAck(now Time, p *wire.Packet) {
 }
 
 // executeAtomic executes FETCH_ADD and CMP_SWP.
-func (s *responder) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := s.mayStore(mem.RemoteAtomic); nak != 0 {
+func (s *responder) executeAtomic(p *wire.Packet) (Reason, wire.Syndrome) {
+	if step, nak := s.mayAddResource(mem.RemoteAtomic); nak != 0 {
 		return step, nak
 	}
 	s.receiveCQ().FlushInline()
@@ -43,13 +43,13 @@ func (s *responder) executeAtomic(p *wire.Packet) (Step, wire.Syndrome) {
 	var old uint64
 	var fault mem.Fault
 	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
-		old, fault = s.keys.FetchAdd(s.peer(0), h.RKey, h.VA, h.SwapAdd)
+		old, fault = s.keys.FetchAdd(s.peerAccess(0), h.RKey, h.VA, h.SwapAdd)
 	} else {
-		old, fault = s.keys.CompareSwap(s.peer(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
+		old, fault = s.keys.CompareSwap(s.peerAccess(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
 	}
 	if fault != mem.OK {
 		return s.refusal(fault)
 	}
-	s.store(resource{kind: resourceAtomic, value: old}, 1)
-	return stepAdmitted, 0
+	s.addResource(resource{kind: resourceAtomic, value: old}, 1)
+	return reasonAdmitted, 0
 }

@@ -8,20 +8,20 @@ import (
 )
 
 // executeAtomicWrite stores eight bytes at once.
-func (s *responder) executeAtomicWrite(p *wire.Packet) (Step, wire.Syndrome) {
-	if step, nak := s.mayStore(mem.RemoteWrite); nak != 0 {
+func (s *responder) executeAtomicWrite(p *wire.Packet) (Reason, wire.Syndrome) {
+	if step, nak := s.mayAddResource(mem.RemoteWrite); nak != 0 {
 		return step, nak
 	}
 	reth := p.RETH()
 	var word [8]byte
 	if reth.DMALen != 8 || p.CopyPayload(word[:]) != 8 || p.PayloadLen() != 8 {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
 	s.receiveCQ().FlushInline()
-	if fault := s.keys.StoreWord(s.peer(0), reth.RKey, reth.VA,
+	if fault := s.keys.StoreWord(s.peerAccess(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
 		return s.refusal(fault)
 	}
-	s.store(resource{kind: resourceDone}, 1)
-	return stepAdmitted, 0
+	s.addResource(resource{kind: resourceDone}, 1)
+	return reasonAdmitted, 0
 }

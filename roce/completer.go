@@ -16,12 +16,12 @@ import (
 func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	d := r.ahead(p.BTH.PSN)
 	if d >= r.ahead(r.sentTop) {
-		step := stepFuture
+		step := reasonFuture
 		if d >= 1<<23 {
 			if r.takeGrant(p) {
 				return
 			}
-			step = stepGhost
+			step = reasonGhost
 		}
 		r.drop(p, step)
 		return
@@ -217,7 +217,7 @@ func (r *requester) takeData(now Time, p *wire.Packet) {
 
 // badResponse ends the QP because the peer answered what was not asked.
 func (r *requester) badResponse(now Time) {
-	r.lastDrop = stepResponse
+	r.lastDrop = reasonResponse
 	r.count.Inc(counter.BadResponse)
 	r.fail(now, StatusBadRespErr)
 }

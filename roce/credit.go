@@ -29,9 +29,9 @@ func (c *credit) covers(ssn uint32) bool {
 	return !c.limited || wire.PSN(ssn).Diff(wire.PSN(c.lsn)) <= 0
 }
 
-// short reports whether a begun work request is a question to which the peer has not
+// exceeded reports whether a begun work request is a question to which the peer has not
 // said yes. One that began with a credit is none: it may go on to its end.
-func (c *credit) short(w *sendWQE) bool { return w.question && !c.covers(w.ssn) }
+func (c *credit) exceeded(w *sendWQE) bool { return w.overCredit && !c.covers(w.ssn) }
 
 // credits is the syndrome of a positive acknowledge: the truth about the receive
 // queue, the receive in hand included, as its message is not in the MSN yet. A
@@ -41,8 +41,8 @@ func (s *responder) credits() wire.Syndrome {
 		return wire.ACKNoCredits
 	}
 	n := s.rq.Posted()
-	if starved := n == 0; starved != s.starved.Load() {
-		s.starved.Store(starved)
+	if noCredits := n == 0; noCredits != s.noCredits.Load() {
+		s.noCredits.Store(noCredits)
 		// A post between the two would not have seen the mark.
 		n = s.rq.Posted()
 	}

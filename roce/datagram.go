@@ -77,31 +77,31 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 		own = GSIQKey
 	}
 	if p.DETH().QKey != own {
-		s.drop(p, stepQKey)
+		s.drop(p, reasonQKey)
 		return
 	}
 	if !s.takeReceive() {
-		s.drop(p, stepNoReceive)
+		s.drop(p, reasonNoReceive)
 		return
 	}
 	n := uint32(p.PayloadLen())
-	if n > s.wqe.Length || s.wqe.Length-n < grhLen {
-		s.drop(p, stepFit)
+	if n > s.recv.Length || s.recv.Length-n < grhLen {
+		s.drop(p, reasonFit)
 		return
 	}
 	s.since = s.keys.Epoch()
-	fault := s.scatter(s.landing(), s.list, 0, p.GRH())
+	fault := s.scatter(s.recvAccess(), s.recvList(), 0, p.GRH())
 	if fault == mem.OK {
-		fault = s.scatterPacket(s.landing(), s.list, grhLen, p)
+		fault = s.scatterPacket(s.recvAccess(), s.recvList(), grhLen, p)
 	}
 	if fault == mem.FaultPage {
 		// The receive stays for the next one.
-		s.wantPages(s.landing(), s.list, 0, grhLen+n, mem.LocalWrite)
-		s.drop(p, stepPage)
+		s.wantPages(s.recvAccess(), s.recvList(), 0, grhLen+n, mem.LocalWrite)
+		s.drop(p, reasonPage)
 		return
 	}
 	if fault != mem.OK {
-		s.drop(p, stepLocal)
+		s.drop(p, reasonLocal)
 		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 		s.enterError()
 		return

@@ -52,7 +52,7 @@ func (s *responder) keepEarly(now Time, p *wire.Packet, ahead uint32) bool {
 	case s.gap:
 		// It was told; who asks hears it again, unless nothing is missing.
 		if p.BTH.AckReq && !s.refused {
-			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+			s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 		}
 	case x.gap.Lost(now, x.buffer.Len()):
 		s.tellGap()
@@ -68,7 +68,7 @@ func (s *responder) tellGap() {
 	s.count.Inc(counter.OutOfSequence)
 	s.count.Inc(counter.SentSeqNAK)
 	s.gap, s.refused = true, false
-	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+	s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
 // tellsAgain reports whether a peer that asks with a duplicate hears of the gap, of

@@ -91,7 +91,7 @@ type endpoint struct {
 	count      *counter.Set
 	region     *mem.Region
 	buf        []byte
-	holds      *roce.HoldPool
+	holds      *roce.EarlyPool
 	pages      *fakePager
 	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
 	xrcd       *roce.XRCD
@@ -116,7 +116,7 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 	e := &endpoint{
 		tb: tb, keys: mem.NewKeys(rand.NewPCG(uint64(num), 1)), domain: new(mem.Domain),
 		count: new(counter.Set), buf: make([]byte, o.Memory),
-		holds: roce.NewHoldPool(o.Pool, 4096+128),
+		holds: roce.NewEarlyPool(o.Pool, 4096+128),
 	}
 	if e.srq = o.SRQ; o.SRQ != nil {
 		e.domain = o.SRQ.Domain()
@@ -164,7 +164,7 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.Ride,
-		SRQ:           o.SRQ, XRCD: e.xrcd, Holds: e.holds, MTU: o.Link,
+		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.holds, MTU: o.Link,
 		OnEvent: func(ev roce.Event) { e.events = append(e.events, ev) },
 	}
 	if o.SRQ != nil {

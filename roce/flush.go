@@ -41,20 +41,20 @@ var flushRights = [4]mem.Access{
 }
 
 // executeFlush makes earlier data visible, or durable.
-func (s *responder) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	h, reth := p.FETH(), p.RETH()
 	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
-	if step, nak := s.mayStore(flushRights[h.PLT]); nak != 0 {
+	if step, nak := s.mayAddResource(flushRights[h.PLT]); nak != 0 {
 		return step, nak
 	}
 	if reth.DMALen > MaxMessage {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
 	s.keys.StoreParked()
 	if h.SEL != wire.FlushRegion && reth.DMALen > 0 {
-		f := s.keys.Ready(s.peer(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
+		f := s.keys.Ready(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
 		if f != mem.OK {
 			return s.refusal(f)
 		}
@@ -63,11 +63,11 @@ func (s *responder) executeFlush(p *wire.Packet) (Step, wire.Syndrome) {
 		if h.PLT&plt == 0 {
 			continue
 		}
-		if fault := s.keys.Flush(s.peer(0), reth.RKey, reth.VA, int(reth.DMALen),
+		if fault := s.keys.Flush(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen),
 			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
 			return s.refusal(fault)
 		}
 	}
-	s.store(resource{kind: resourceDone}, 1)
-	return stepAdmitted, 0
+	s.addResource(resource{kind: resourceDone}, 1)
+	return reasonAdmitted, 0
 }

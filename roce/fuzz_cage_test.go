@@ -108,7 +108,7 @@ func (c *cage) check() {
 	s := c.qp.Snapshot()
 	next, top := s.NextPSN.Diff(s.UnackedPSN), s.TopPSN.Diff(s.UnackedPSN)
 	reads := int(defaults.MaxRd)
-	if next < 0 || next > top || s.Answers > 2*reads+1 || int(s.Outstanding) > reads {
+	if next < 0 || next > top || s.Responses > 2*reads+1 || int(s.Outstanding) > reads {
 		c.tb.Fatalf("bounds: %+v", s)
 	}
 }

@@ -54,7 +54,7 @@ func (g goBackN) dataMissing(now Time, _ wire.PSN) {
 // handleData takes data that is awaited. What came before its turn is dropped.
 func (g goBackN) handleData(now Time, p *wire.Packet) {
 	if !g.r.answered(now, p.BTH.PSN) {
-		g.r.drop(p, stepResponse)
+		g.r.drop(p, reasonResponse)
 		return
 	}
 	g.r.takeData(now, p)

@@ -44,11 +44,11 @@ func (s *stand) broken() error {
 		return fmt.Errorf("%d receives posted", v.RecvPosted)
 	case v.Outstanding > v.SendPosted:
 		return fmt.Errorf("%d reads of %d requests outstanding", v.Outstanding, v.SendPosted)
-	case v.Answers > 2*roce.MaxRdAtomic+1:
-		return fmt.Errorf("%d answers wait", v.Answers)
-	case v.HeldLate+v.HeldEarly+s.holds.Free() != standHolds:
-		return fmt.Errorf("%d and %d packets kept, %d of %d free", v.HeldLate, v.HeldEarly,
-			s.holds.Free(), standHolds)
+	case v.Responses > 2*roce.MaxRdAtomic+1:
+		return fmt.Errorf("%d answers wait", v.Responses)
+	case v.EarlyRequests+v.EarlyResponses+s.holds.Free() != standHolds:
+		return fmt.Errorf("%d and %d packets kept, %d of %d free", v.EarlyRequests,
+			v.EarlyResponses, s.holds.Free(), standHolds)
 	case v.MSN >= 1<<24 || v.SSN >= 1<<24 || v.LSN >= 1<<24:
 		return fmt.Errorf("MSN %d, SSN %d, LSN %d", v.MSN, v.SSN, v.LSN)
 	case s.sendDone > s.sendPosted || s.recvDone > s.recvPosted:

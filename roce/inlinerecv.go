@@ -13,9 +13,9 @@ import (
 // inlines prepares the payload of a packet for the completion of a work request with
 // these pieces, and reports whether that can carry it. The fault is that of memory that
 // cannot take it at all.
-func (t *transport) inlines(in *queue.InlinePayload, by mem.Accessor, list []SGE, head, tail []byte) (
-	bool, mem.Fault,
-) {
+func (t *transport) inlines(
+	in *queue.InlinePayload, by mem.Accessor, list []SGE, head, tail []byte,
+) (bool, mem.Fault) {
 	if n := len(head) + len(tail); n > int(t.inline) || n == 0 {
 		return false, mem.OK
 	}
@@ -24,9 +24,9 @@ func (t *transport) inlines(in *queue.InlinePayload, by mem.Accessor, list []SGE
 
 // deliverPacket is scatterPacket for a message of one packet that makes a
 // completion: it reports whether the payload is in in, for the completion to carry.
-func (s *responder) deliverPacket(in *queue.InlinePayload, by mem.Accessor, list []SGE, p *wire.Packet) (
-	bool, mem.Fault,
-) {
+func (s *responder) deliverPacket(
+	in *queue.InlinePayload, by mem.Accessor, list []SGE, p *wire.Packet,
+) (bool, mem.Fault) {
 	if ok, fault := s.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
 		return ok, fault
 	}
@@ -46,13 +46,13 @@ func (r *requester) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail [
 	var in queue.InlinePayload
 	inline, fault := false, mem.OK
 	if r.carriesInline(w) {
-		inline, fault = r.inlines(&in, r.own(w), list, head, tail)
+		inline, fault = r.inlines(&in, r.localAccess(w), list, head, tail)
 	}
 	if !inline && fault == mem.OK {
 		r.sendCQ.FlushInline()
-		fault = r.scatter(r.own(w), list, 0, head)
+		fault = r.scatter(r.localAccess(w), list, 0, head)
 		if fault == mem.OK {
-			fault = r.scatter(r.own(w), list, uint32(len(head)), tail)
+			fault = r.scatter(r.localAccess(w), list, uint32(len(head)), tail)
 		}
 	}
 	if fault != mem.OK {

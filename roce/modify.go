@@ -48,7 +48,7 @@ func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 	case mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)):
 		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more requests are being answered",
 			ErrState, a.MaxDestRdAtomic)
-	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.holds == nil:
+	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.earlyPool == nil:
 		return fmt.Errorf("%w: EXTENSIONS %s on a QP without a hold pool", ErrInvalid,
 			a.Extensions)
 	}
@@ -85,9 +85,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		return
 	case to == StateErr:
 		if from != StateErr {
-			q.rsp.fifo.clear()
+			q.rsp.responses.clear()
 			q.enterError()
-			q.settle(now)
+			q.endStep(now)
 		}
 		return
 	}
@@ -119,14 +119,14 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	if mask&AttrExtensions != 0 {
 		if next.Extensions != 0 {
-			q.holds.Reserve()
+			q.earlyPool.Reserve()
 		}
-		q.req.extend(next.Extensions, q.holds)
-		q.rsp.extend(next.Extensions, q.holds)
+		q.req.extend(next.Extensions, q.earlyPool)
+		q.rsp.extend(next.Extensions, q.earlyPool)
 	}
 	q.flags.tellDrained = to == StateSQD && (q.flags.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
 	q.setState(to)
-	q.settle(now)
+	q.endStep(now)
 }
 
 // reset forgets all work and all state of the connection, without completions.
@@ -140,6 +140,6 @@ func (q *QP) reset() {
 		}
 	}
 	q.setAttr(&Attr{})
-	q.lastDrop, q.overrun = stepAdmitted, false
+	q.lastDrop, q.overrun = reasonAdmitted, false
 	q.flags = qpFlags{}
 }

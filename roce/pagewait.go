@@ -56,8 +56,8 @@ func (r *requester) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32,
 		return
 	}
 	list := r.sq.SGList(r.sq.Head(), int(w.numSGE))
-	r.wantPages(r.own(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
-	r.drop(p, stepPage)
+	r.wantPages(r.localAccess(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
+	r.drop(p, reasonPage)
 	if r.rnrWait {
 		return // then it is asked for anyway
 	}
@@ -106,22 +106,22 @@ func (t *transport) ready(by mem.Accessor, list []SGE) mem.Fault {
 // absent is how a request is refused for want of a page. Nothing of it was done, or
 // what was will be done again in the same way. The peer is to try again soon, and
 // then ever later.
-func (s *responder) absent() (Step, wire.Syndrome) {
+func (s *responder) absent() (Reason, wire.Syndrome) {
 	code := min(firstPageRNR+2*s.missed, lastPageRNR)
 	if s.typ != TypeUC {
 		s.missed = min(s.missed+1, mostMisses)
 		s.count.Inc(counter.PageRNR)
 	}
-	return stepPage, wire.RNRSyndrome(code)
+	return reasonPage, wire.RNRSyndrome(code)
 }
 
 // refusePage is absent for a SEND, n bytes of which were to go to the receive in hand.
 // Unless it is the last packet, more of that will be written.
-func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Reason, wire.Syndrome) {
 	if !p.Spec.Is(wire.ClassLast) {
-		n = s.wqe.Length - s.placed
+		n = s.recv.Length - s.placed
 	}
-	s.wantPages(s.landing(), list, s.placed, n, mem.LocalWrite)
+	s.wantPages(s.recvAccess(), list, s.placed, n, mem.LocalWrite)
 	return s.absent()
 }
 
@@ -135,8 +135,8 @@ func (s *responder) awaitPage(now Time, res *resource, off uint32) {
 
 // waitsUntil is for how long the answer in front waits for a page, 0 when it does not.
 func (s *responder) waitsUntil() Time {
-	if s.fifo.n == 0 || !s.fifo.front().stored {
+	if s.responses.n == 0 || !s.responses.front().stored {
 		return 0
 	}
-	return s.resources[s.fifo.front().resource].until
+	return s.resources[s.responses.front().resource].until
 }

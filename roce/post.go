@@ -113,4 +113,4 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 
 // WantsCredit reports whether the peer was told that no receive is posted: after
 // the next PostRecv the QP has a packet to send. It is safe for concurrent use.
-func (q *QP) WantsCredit() bool { return q.rsp.starved.Load() }
+func (q *QP) WantsCredit() bool { return q.rsp.noCredits.Load() }

@@ -1,8 +1,6 @@
 package roce
 
 import (
-	"sync"
-
 	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/recovery"
@@ -24,14 +22,14 @@ type QP struct {
 	req requester
 	rsp responder
 
-	flags qpFlags
-	holds *recovery.Pool
+	flags     qpFlags
+	earlyPool *recovery.Pool
 }
 
 // qpFlags are what RESET forgets of a QP, beside what its halves forget.
 type qpFlags struct {
-	// yielded says that the ACK in front let a request pass.
-	yielded bool
+	// ackPassed says that the ACK in front let a request pass.
+	ackPassed bool
 	// fatal says that EventQPFatal was raised.
 	fatal bool
 	// ended says that what a QP does once when it comes to ERR was done.
@@ -47,11 +45,11 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	q := &QP{holds: c.Holds}
+	q := &QP{earlyPool: c.EarlyPool}
 	q.transport = transport{
-		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5, inline: uint8(c.MaxInlineRecv),
-		domain: c.Domain, keys: c.Keys, count: c.Counters, onEvent: c.OnEvent,
-		posts: [2]sync.Locker{&q.req.sq, &q.rsp.rq},
+		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5,
+		inline: uint8(c.MaxInlineRecv), domain: c.Domain, keys: c.Keys,
+		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q),
 	}
 	if err := q.req.init(&q.transport, &c); err != nil {
 		return nil, err
@@ -71,7 +69,7 @@ func (q *QP) Type() QPType { return q.typ }
 // HandlePacket takes a packet that was addressed to this QP. It borrows p.
 func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.traceAt(now)
-	if step := q.admit(p); step != stepAdmitted {
+	if step := q.admit(p); step != reasonAdmitted {
 		q.drop(p, step)
 		return
 	}
@@ -92,7 +90,7 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	default:
 		q.rsp.handleRequest(now, p)
 	}
-	q.settle(now)
+	q.endStep(now)
 }
 
 // establish notes the first packet of a connection.
@@ -112,10 +110,10 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	q.traceAt(now)
 	n := 0
 	if len(frame) == 0 {
-		q.settle(now)
+		q.endStep(now)
 		return 0
 	}
-	if q.flags.yielded = !q.flags.yielded && q.rsp.fifo.patient(); q.flags.yielded {
+	if q.flags.ackPassed = !q.flags.ackPassed && q.rsp.responses.frontIsACK(); q.flags.ackPassed {
 		n = q.req.nextRequest(now, frame)
 	}
 	if n == 0 {
@@ -124,7 +122,7 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	if n == 0 {
 		n = q.req.nextRequest(now, frame)
 	}
-	q.settle(now)
+	q.endStep(now)
 	if n > 0 {
 		q.count.Inc(counter.SentPkts)
 		q.count.Add(counter.SentBytes, uint64(n))
@@ -132,9 +130,9 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	return n
 }
 
-// Answering reports whether the responder owes the peer a packet: such a QP is
+// Responding reports whether the responder owes the peer a packet: such a QP is
 // to send before those that only have requests. It needs the progress lock.
-func (q *QP) Answering() bool { return q.rsp.fifo.n > 0 }
+func (q *QP) Responding() bool { return q.rsp.responses.n > 0 }
 
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
 func (q *QP) NextDeadline() (Time, bool) {
@@ -150,12 +148,12 @@ func (q *QP) HandleDeadline(now Time) {
 	}
 	q.req.handleDeadline(now)
 	q.rsp.handleDeadline(now)
-	q.settle(now)
+	q.endStep(now)
 }
 
-// settle ends every step: a QP that lost a completion goes to ERR, one in ERR
+// endStep ends every step: a QP that lost a completion goes to ERR, one in ERR
 // flushes what was posted meanwhile, one in SQE its sends.
-func (q *QP) settle(now Time) {
+func (q *QP) endStep(now Time) {
 	if q.overrun && !q.flags.fatal {
 		q.flags.fatal = true
 		q.raise(EventQPFatal)

@@ -38,7 +38,7 @@ type QPConfig struct {
 	Window        int            // PSNs in flight, 0 for the default
 	MTU           wire.MTU       // of the port: what a datagram may carry, default 4096
 	Counters      *counter.Set   // of the queue that drives the QP
-	Holds         *recovery.Pool // where early packets wait; nil refuses Extensions
+	EarlyPool     *recovery.Pool // where early packets wait; nil refuses Extensions
 
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.

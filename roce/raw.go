@@ -35,33 +35,33 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 	n := uint32(len(head) + len(tail))
 	switch {
 	case !q.State().Receives():
-		q.count.Inc(stepState.counter())
+		q.count.Inc(reasonState.counter())
 	case !q.rsp.takeReceive():
-		q.count.Inc(stepNoReceive.counter())
-	case n > s.wqe.Length:
-		q.count.Inc(stepFit.counter())
+		q.count.Inc(reasonNoReceive.counter())
+	case n > s.recv.Length:
+		q.count.Inc(reasonFit.counter())
 	default:
-		q.rsp.landFrame(now, head, tail)
+		q.rsp.placeFrame(now, head, tail)
 	}
-	q.settle(now)
+	q.endStep(now)
 	return nil
 }
 
-// landFrame puts a frame into the receive in hand.
-func (s *responder) landFrame(now Time, head, tail []byte) {
-	list, n := s.list, uint32(len(head)+len(tail))
+// placeFrame puts a frame into the receive in hand.
+func (s *responder) placeFrame(now Time, head, tail []byte) {
+	list, n := s.recvList(), uint32(len(head)+len(tail))
 	s.since = s.keys.Epoch()
-	fault := s.scatter(s.landing(), list, 0, head)
+	fault := s.scatter(s.recvAccess(), list, 0, head)
 	if fault == mem.OK {
-		fault = s.scatter(s.landing(), list, uint32(len(head)), tail)
+		fault = s.scatter(s.recvAccess(), list, uint32(len(head)), tail)
 	}
 	switch fault {
 	case mem.OK:
 		s.count.Inc(counter.RDMARecvs)
 		s.completeRecv(&Completion{Opcode: WCRecv, ByteLen: n, Time: now}, false)
 	case mem.FaultPage:
-		s.wantPages(s.landing(), list, 0, n, mem.LocalWrite)
-		s.count.Inc(stepPage.counter())
+		s.wantPages(s.recvAccess(), list, 0, n, mem.LocalWrite)
+		s.count.Inc(reasonPage.counter())
 	default:
 		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 		s.enterError()

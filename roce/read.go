@@ -38,7 +38,7 @@ func (r *requester) takeReadResponse(now Time, p *wire.Packet) {
 		return
 	}
 	r.sendCQ.FlushInline()
-	if fault := r.scatterPacket(r.own(w), list, off, p); fault != mem.OK {
+	if fault := r.scatterPacket(r.localAccess(w), list, off, p); fault != mem.OK {
 		r.missResult(now, w, p, off, fault)
 		return
 	}
@@ -73,15 +73,15 @@ func (r *requester) responseFits(w *sendWQE, p *wire.Packet) bool {
 }
 
 // executeRead remembers a READ and queues its answer.
-func (s *responder) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) executeRead(p *wire.Packet) (Reason, wire.Syndrome) {
 	reth := p.RETH()
-	if step, nak := s.mayStore(mem.RemoteRead); nak != 0 {
+	if step, nak := s.mayAddResource(mem.RemoteRead); nak != 0 {
 		return step, nak
 	}
 	if reth.DMALen > MaxMessage {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
-	by := s.peer(s.keys.Epoch())
+	by := s.peerAccess(s.keys.Epoch())
 	if reth.DMALen > 0 {
 		s.receiveCQ().FlushInline()
 		f := s.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
@@ -90,14 +90,14 @@ func (s *responder) executeRead(p *wire.Packet) (Step, wire.Syndrome) {
 		}
 	}
 	psn := s.psn
-	s.store(resource{
+	s.addResource(resource{
 		kind: resourceRead, by: by, va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
-	}, responses(reth.DMALen, s.pmtu)).answer(psn, 0, reth.DMALen, s.pmtu)
-	return stepAdmitted, 0
+	}, responsePackets(reth.DMALen, s.pmtu)).respond(psn, 0, reth.DMALen, s.pmtu)
+	return reasonAdmitted, 0
 }
 
 // putReadResponse writes the next response of a READ.
-func (s *responder) putReadResponse(now Time, a *answer, res *resource, frame []byte) int {
+func (s *responder) putReadResponse(now Time, a *response, res *resource, frame []byte) int {
 	off := uint32(res.cur.Sub(uint32(res.first))) * s.pmtu
 	n := min(res.end-off, s.pmtu)
 	var op wire.Opcode
@@ -130,8 +130,8 @@ func (s *responder) putReadResponse(now Time, a *answer, res *resource, frame []
 		wire.AETH{Syndrome: s.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	}
 	if res.cur == res.stop {
-		res.queued, res.answered = false, true
-		s.fifo.pop()
+		res.queued, res.responded = false, true
+		s.responses.pop()
 	} else {
 		res.cur = res.cur.Add(1)
 	}
@@ -140,10 +140,10 @@ func (s *responder) putReadResponse(now Time, a *answer, res *resource, frame []
 
 // refuseRead ends a READ whose memory is gone, and with it the QP.
 func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
-	s.lastDrop = stepRKey
+	s.lastDrop = reasonRKey
 	s.count.Inc(counter.SentFatalNAK)
 	n := s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)
-	s.fifo.clear()
+	s.responses.clear()
 	if s.State() != StateErr {
 		s.raise(EventQPAccessErr)
 		s.enterError()

@@ -61,12 +61,12 @@ func (r *requester) putPayload(now Time, w *sendWQE, off uint32, dst []byte) boo
 		return true
 	}
 	list := r.sq.SGList(r.cur, int(w.numSGE))
-	switch r.gather(r.own(w), list, off, dst) {
+	switch r.gather(r.localAccess(w), list, off, dst) {
 	case mem.OK:
 		r.stalls = 0
 		return true
 	case mem.FaultPage:
-		r.wantPages(r.own(w), list, off, w.length-off, 0)
+		r.wantPages(r.localAccess(w), list, off, w.length-off, 0)
 		r.stall(now)
 	default:
 		// The memory was good when the message began and is not any more.

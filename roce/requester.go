@@ -2,8 +2,6 @@ package roce
 
 import (
 	"xroce/roce/cc"
-	"xroce/roce/clock"
-	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
 	"xroce/roce/recovery"
@@ -47,14 +45,14 @@ type requestState struct {
 	credit  credit
 	pace    cc.Pacer
 
-	rnrAt    Time  // end of the wait after an RNR NAK, or for a page
-	ackAt    Time  // when the local ACK timer expires, 0 when it is off
-	retry    uint8 // left of RETRY_CNT
-	rnrRetry uint8 // left of RNR_RETRY
-	excused  uint8 // how often ackAt was put off; see Excuse
-	sinceAck uint8 // packets since the last one that asked for an ACK
-	rnrWait  bool
-	paced    bool // a request waits for the rate limit
+	rnrAt     Time  // end of the wait after an RNR NAK, or for a page
+	ackAt     Time  // when the local ACK timer expires, 0 when it is off
+	retry     uint8 // left of RETRY_CNT
+	rnrRetry  uint8 // left of RNR_RETRY
+	postponed uint8 // how often ackAt was; see PostponeAckTimer
+	sinceAck  uint8 // packets since the last one that asked for an ACK
+	rnrWait   bool
+	paced     bool // a request waits for the rate limit
 
 	// stalled says that no request is sent until rnrAt, for want of a page here; stalls
 	// is how often in a row.
@@ -141,7 +139,7 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	}
 	w := r.sq.At(r.cur)
 	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
-		(r.psn != r.una && r.credit.short(w)) {
+		(r.psn != r.una && r.credit.exceeded(w)) {
 		return 0
 	}
 	if r.paced = r.pace.Early(now); r.paced {
@@ -191,138 +189,12 @@ func (r *requester) forgetSent(now Time) {
 	}
 }
 
-// begin starts with the next posted work request, if it may start now.
-func (r *requester) begin(now Time) bool {
-	for {
-		if r.new == r.sq.Tail() || r.failed || r.State() != StateRTS ||
-			r.ahead(r.max) >= r.window {
-			return false
-		}
-		w := r.sq.At(r.new)
-		op := w.opcode.Op()
-		if op.Reply != verbs.ReplyNone && !r.tooLong(w) {
-			return r.mayBegin(now, w, op) && r.beginAt(now, w, op)
-		}
-		// Work that is done here waits for everything before it.
-		if r.new != r.sq.Head() {
-			return false
-		}
-		if status := r.workLocally(w); status != StatusSuccess {
-			r.failRequest(now, r.new, status)
-			return false
-		}
-		r.new++
-		r.cur = r.new
-		r.completeSend(now, w, 0)
-	}
-}
-
-// mayBegin reports whether limits and order let a work request begin now.
-func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
-	if w.flags&SendFence != 0 {
-		if r.out > 0 {
-			return false
-		}
-		r.sendCQ.FlushInline() // it may send what was read
-	}
-	if op.Count {
-		if r.attr.MaxRdAtomic == 0 {
-			// It was posted before the attribute was taken down, and would
-			// wait for ever.
-			r.failRequest(now, r.new, StatusLocQPOpErr)
-			return false
-		}
-		// What answers out of turn must find room. A request that is alone has none
-		// before it to overtake.
-		span := goBackN{}.span()
-		if r.max != r.una {
-			span = r.recovery.span()
-		}
-		if r.out >= uint32(r.attr.MaxRdAtomic) || r.ahead(r.max)+r.packets(w) > span {
-			return false
-		}
-	}
-	// Beyond the peer's credits one message at a time goes, as a question.
-	return !op.Notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
-}
-
-// beginAt gives a work request its PSNs, if its memory is as it should be.
-func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
-	if w.flags&SendInline == 0 {
-		w.since = r.keys.Epoch()
-		switch r.mayAccess(w, op) {
-		case mem.OK:
-		case mem.FaultPage:
-			r.stall(now)
-			return false
-		default:
-			r.failRequest(now, r.new, StatusLocProtErr)
-			return false
-		}
-	}
-	w.first, w.last = r.max, r.max.Add(r.packets(w)-1)
-	r.max = w.last.Add(1)
-	r.new++
-	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
-	w.ssn = r.credit.ssn
-	w.question = op.Notify && !r.credit.covers(w.ssn)
-	if op.Count {
-		r.out++
-	}
-	return true
-}
-
-// mayAccess checks the memory of the work request that is to begin. What the answer
-// is written to must be present as well, or the answer would come in vain.
-func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
-	list := r.sq.SGList(r.new, int(w.numSGE))
-	if op.Write {
-		return r.ready(r.own(w), list)
-	}
-	for i := range list {
-		s := &list[i]
-		if s.Length == 0 {
-			continue
-		}
-		if f := r.keys.Check(r.own(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
-			return f
-		}
-	}
-	return mem.OK
-}
-
 // oldest is the work request that una belongs to, if any is begun.
 func (r *requester) oldest() *sendWQE { return r.sq.At(r.sq.Head()) }
 
 // own is on whose behalf a work request accesses memory.
-func (r *requester) own(w *sendWQE) mem.Accessor {
+func (r *requester) localAccess(w *sendWQE) mem.Accessor {
 	return mem.Accessor{Domain: r.domain, Since: w.since}
-}
-
-// packets is how many PSNs a work request takes.
-func (r *requester) packets(w *sendWQE) uint32 {
-	if w.opcode.Op().Word || r.pmtu == 0 {
-		return 1 // of a datagram too, which has no path MTU
-	}
-	return max(1, (w.length+r.pmtu-1)/r.pmtu)
-}
-
-// workLocally does what needs no packet.
-func (r *requester) workLocally(w *sendWQE) Status {
-	if r.typ.Datagram() {
-		r.count.Inc(counter.DatagramTooLong)
-		return StatusSuccess
-	}
-	switch w.opcode {
-	case OpBindMW:
-		return r.bind(w)
-	case OpUMR:
-		return r.configure(w)
-	}
-	if r.keys.Invalidate(r.domain.Local(), w.imm) != mem.OK {
-		return StatusLocQPOpErr
-	}
-	return StatusSuccess
 }
 
 // wantsAck decides whether the packet psn asks for an ACK (IBA 9.7.5.1.2). The
@@ -345,7 +217,7 @@ func (r *requester) wantsAck(now Time, last bool) bool {
 		case last:
 			ack = again || !r.nextFollows(now)
 		default:
-			ack = r.credit.short(r.sq.At(r.cur))
+			ack = r.credit.exceeded(r.sq.At(r.cur))
 		}
 	}
 	if ack {
@@ -362,149 +234,6 @@ const ackEvery = 64
 func (r *requester) nextFollows(now Time) bool {
 	next := r.cur + 1
 	return (next != r.new || r.begin(now)) && !(r.failed && r.failAt == next)
-}
-
-// startAckTimer starts the local ACK timer from now, or from when the next packet
-// may go: until then the peer has nothing to answer.
-func (r *requester) startAckTimer(now Time) {
-	r.ackAt, r.excused = 0, 0
-	if t := ackTimeout(r.attr.Timeout); t != 0 {
-		r.ackAt = r.pace.Next(now) + t
-	}
-}
-
-// goBack makes p, which is answered up to but not including it, the next PSN
-// to send.
-func (r *requester) goBack(p wire.PSN) {
-	i := r.sq.Head()
-	for i != r.new && r.ahead(r.sq.At(i).last) < r.ahead(p) {
-		i++
-	}
-	r.psn, r.cur, r.sinceAck = p, i, 0
-}
-
-// deadline returns when handleDeadline wants to be called, 0 for never.
-func (r *requester) deadline() Time {
-	at := r.ackAt
-	if r.rnrWait {
-		at = r.rnrAt
-	} else if r.stalled {
-		at = clock.Sooner(at, r.rnrAt)
-	}
-	if r.paced {
-		at = clock.Sooner(at, r.pace.Due())
-	}
-	return clock.Sooner(at, r.recovery.deadline())
-}
-
-// handleDeadline acts on the requester's timers.
-func (r *requester) handleDeadline(now Time) {
-	if now >= r.pace.Due() {
-		r.paced = false // next waits again if need be
-	}
-	r.requestDeadline(now)
-	r.recovery.handleDeadline(now)
-}
-
-// requestDeadline acts on the timers of what the peer is to answer.
-func (r *requester) requestDeadline(now Time) {
-	if r.stalled && now >= r.rnrAt {
-		r.stalled = false
-	}
-	switch {
-	case r.rnrWait && now >= r.rnrAt:
-		r.rnrWait = false
-	case r.ackOverdue(now):
-		r.count.Inc(counter.LocalAckTimeout)
-		r.retried = false
-		r.recovery.timedOut(now)
-	}
-}
-
-// retryFrom sends everything from p on again, or fails the oldest work request
-// when RETRY_CNT is used up.
-func (r *requester) retryFrom(now Time, p wire.PSN) {
-	if r.takeRetry(now) {
-		r.recovery.wentBack()
-		r.sendFrom(now, p)
-	}
-}
-
-// takeRetry takes one of RETRY_CNT, or fails the oldest work request and reports false
-// when they are used up.
-func (r *requester) takeRetry(now Time) bool {
-	if r.retry == 0 {
-		r.count.Inc(counter.RetryExceeded)
-		r.fail(now, StatusRetryExcErr)
-		return false
-	}
-	r.retry--
-	r.resent = true
-	return true
-}
-
-// sendFrom makes p the next PSN to send, and gives the peer time to answer anew.
-func (r *requester) sendFrom(now Time, p wire.PSN) {
-	r.goBack(p)
-	r.startAckTimer(now)
-}
-
-// failRequest marks a work request as one that cannot be sent. Those before it
-// end first, each as it does.
-func (r *requester) failRequest(now Time, at uint32, status Status) {
-	r.count.Inc(counter.SendErr)
-	r.failed, r.failAt, r.failStatus = true, at, status
-	r.failWhenOldest(now)
-}
-
-// failWhenOldest fails the marked work request once it is the oldest. When it
-// could not be sent again but had arrived the first time, it is complete by now
-// and there is nothing to fail.
-func (r *requester) failWhenOldest(now Time) {
-	if !r.failed {
-		return
-	}
-	switch past := int32(r.sq.Head() - r.failAt); {
-	case past == 0:
-		r.fail(now, r.failStatus)
-	case past > 0:
-		r.failed = false
-	}
-}
-
-// fail completes the oldest work request with a status and ends the QP.
-func (r *requester) fail(now Time, status Status) {
-	i := r.sq.Head()
-	wc := Completion{WRID: r.sq.At(i).wrID, Status: status, Time: now}
-	r.sq.Pop()
-	r.complete(r.sendCQ, &wc, true)
-	if r.typ.Reliable() {
-		r.stop()
-		r.enterError()
-	} else {
-		r.enterSQE(now)
-	}
-}
-
-// enterSQE stops the send queue of an unreliable QP after a local error; the
-// receive queue keeps running (IBA 10.3.1.6).
-func (r *requester) enterSQE(now Time) {
-	if r.State() != StateErr {
-		r.setState(StateSQE)
-		r.stop()
-		r.jump(r.psn) // the next message begins where this one ended
-		r.flush(now)
-	}
-}
-
-// flush completes all sends with a flush error.
-func (r *requester) flush(now Time) {
-	for i := r.sq.Head(); i != r.sq.Tail(); i++ {
-		wc := Completion{WRID: r.sq.At(i).wrID, Status: StatusWRFlushErr, Time: now}
-		r.sq.Pop()
-		r.complete(r.sendCQ, &wc, true)
-	}
-	r.cur, r.new = r.sq.Head(), r.sq.Head()
 }
 
 // draining reports whether what was begun is not finished, in SQD.

@@ -12,8 +12,8 @@ import (
 type resource struct {
 	first, last wire.PSN
 	kind        resourceKind
-	queued      bool // an answer is in the queue
-	answered    bool // one left, to its end
+	queued      bool // a response is in the queue
+	responded   bool // one left, to its end
 
 	value uint64 // atomic: the old value
 
@@ -37,65 +37,65 @@ const (
 	resourceDone                // FLUSH, ATOMIC WRITE: a READ response without data
 )
 
-// answer prepares an answer of n bytes from psn on.
-func (r *resource) answer(psn wire.PSN, off, n, pmtu uint32) {
+// respond prepares a response of n bytes from psn on.
+func (r *resource) respond(psn wire.PSN, off, n, pmtu uint32) {
 	r.queued, r.start, r.cur = true, psn, psn
-	r.stop, r.end = psn.Add(responses(n, pmtu)-1), off+n
+	r.stop, r.end = psn.Add(responsePackets(n, pmtu)-1), off+n
 }
 
-// responses is the number of response packets of a READ of n bytes.
-func responses(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
+// responsePackets is the number of response packets of a READ of n bytes.
+func responsePackets(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
 
-// free reports whether the next resource can be used. It cannot when it was never
+// resourceFree reports whether the next resource can be used. It cannot when it was never
 // answered: the peer has more outstanding than it was told it may. An answer that
 // is to be repeated gives way: the peer has it, or it would not ask for more.
-func (s *responder) free() bool {
+func (s *responder) resourceFree() bool {
 	if len(s.resources) == 0 {
 		s.remember(int(s.depth)) // the first: most connections never need one
 	}
 	res := &s.resources[s.nextResource]
-	if res.queued && res.answered {
-		s.fifo.cancel(int(s.nextResource))
+	if res.queued && res.responded {
+		s.responses.cancel(int(s.nextResource))
 		res.queued = false
 	}
 	return !res.queued
 }
 
-// store remembers a request that takes some PSNs, queues its answer and moves on.
-func (s *responder) store(r resource, packets uint32) *resource {
+// addResource remembers a request that takes some PSNs, queues its response and moves on.
+func (s *responder) addResource(r resource, packets uint32) *resource {
 	res := &s.resources[s.nextResource]
 	*res = r
 	res.first, res.last, res.queued = s.psn, s.psn.Add(packets-1), true
 	s.msn = (s.msn + 1) & 0xffffff
-	s.fifo.answer(int(s.nextResource), s.psn, s.msn)
+	s.responses.addStored(int(s.nextResource), s.psn, s.msn)
 	s.nextResource = uint8((int(s.nextResource) + 1) % len(s.resources))
 	s.psn, s.gap, s.missed = s.psn.Add(packets), false, 0
 	return res
 }
 
-// mayStore makes the checks of requests that have a resource: the QP's rights, and
+// mayAddResource makes the checks of requests that have a resource: the QP's rights, and
 // room.
-func (s *responder) mayStore(need mem.Access) (Step, wire.Syndrome) {
+func (s *responder) mayAddResource(need mem.Access) (Reason, wire.Syndrome) {
 	switch {
 	case s.attr.Access&need != need || s.depth == 0:
-		return stepRights, wire.NAKInvalidRequest
-	case !s.free():
-		return stepResources, wire.NAKInvalidRequest
+		return reasonRights, wire.NAKInvalidRequest
+	case !s.resourceFree():
+		return reasonResources, wire.NAKInvalidRequest
 	}
-	return stepAdmitted, 0
+	return reasonAdmitted, 0
 }
 
 // refusal is how a fault of memory is answered.
-func (s *responder) refusal(fault mem.Fault) (Step, wire.Syndrome) {
+func (s *responder) refusal(fault mem.Fault) (Reason, wire.Syndrome) {
 	switch fault {
 	case mem.FaultPage:
 		return s.absent()
 	case mem.FaultMisaligned:
-		return stepAlignment, wire.NAKInvalidRequest
+		return reasonAlignment, wire.NAKInvalidRequest
 	case mem.FaultSync:
-		return stepSync, wire.NAKRemoteOperationalError
+		return reasonSync, wire.NAKRemoteOperationalError
 	}
-	return stepRKey, wire.NAKRemoteAccessError
+	return reasonRKey, wire.NAKRemoteAccessError
 }
 
 // replay answers a request with an old PSN again, if it is remembered. A READ may
@@ -115,11 +115,11 @@ func (s *responder) replay(p *wire.Packet) bool {
 		}
 		if !res.queued {
 			res.queued = true
-			s.fifo.replay(i, res.first, s.msn)
+			s.responses.addReplay(i, res.first, s.msn)
 		}
 		if res.kind == resourceRead {
 			reth := p.RETH()
-			res.answer(psn, uint32(reth.VA-res.va), reth.DMALen, s.pmtu)
+			res.respond(psn, uint32(reth.VA-res.va), reth.DMALen, s.pmtu)
 		}
 		return true
 	}
@@ -165,7 +165,7 @@ func (s *responder) grant(n uint8) {
 	switch {
 	case len(s.resources) > 0:
 		s.remember(int(n))
-	case s.fifo.ring == nil:
+	case s.responses.ring == nil:
 		s.remember(0)
 	}
 }
@@ -178,16 +178,16 @@ func (s *responder) remember(n int) {
 		resources[kept-1-age] = *s.newest(age)
 		moved[s.newestIndex(age)] = uint8(kept - 1 - age)
 	}
-	var fifo answerQueue
-	fifo.init(n)
-	for ; s.fifo.n > 0; s.fifo.pop() {
-		a := *s.fifo.front()
+	var responses responseQueue
+	responses.init(n)
+	for ; s.responses.n > 0; s.responses.pop() {
+		a := *s.responses.front()
 		if a.stored {
 			a.resource = moved[a.resource]
 		}
-		fifo.push(a)
+		responses.push(a)
 	}
-	s.resources, s.fifo, s.nextResource = resources, fifo, 0
+	s.resources, s.responses, s.nextResource = resources, responses, 0
 	if kept < n {
 		s.nextResource = uint8(kept)
 	}

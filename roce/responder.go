@@ -23,13 +23,13 @@ type responder struct {
 	recvCQ *CQ
 	xrcd   *XRCD
 	sges   []SGE // room for the pieces of a shared receive
-	// starved says that the peer was told that no receive is posted.
-	starved atomic.Bool
+	// noCredits says that the peer was told that no receive is posted.
+	noCredits atomic.Bool
 }
 
 // receiveState is what RESET forgets of a responder.
 type receiveState struct {
-	fifo answerQueue
+	responses responseQueue
 
 	psn wire.PSN // the PSN expected next
 	msn uint32   // messages completed, 24 bits
@@ -40,7 +40,7 @@ type receiveState struct {
 	// behind it say nothing about a loss.
 	refused      bool
 	kind         msgKind // of the message that is under way
-	held         bool    // a receive is in hand
+	recvTaken    bool    // a receive is in hand
 	depth        uint8   // how many requests may be remembered
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the answer in front waits for a page
@@ -55,8 +55,7 @@ type receiveState struct {
 
 	// The receive in hand. One of the QP's own leaves its queue when it is
 	// complete; one of a shared queue left it already, with its pieces.
-	wqe  queue.RecvWQE
-	list []SGE
+	recv queue.RecvWQE
 
 	resources []resource // the last READs, atomics and their like, a ring
 }
@@ -90,10 +89,15 @@ func (s *responder) deadline() Time {
 	if s.pageWait {
 		at = s.waitsUntil()
 	}
-	if s.early != nil {
-		at = clock.Sooner(at, s.early.gap.Deadline())
+	return clock.Sooner(at, s.gapDeadline())
+}
+
+// gapDeadline is when a gap before early requests becomes a loss, 0 for never.
+func (s *responder) gapDeadline() Time {
+	if s.early == nil {
+		return 0
 	}
-	return at
+	return s.early.gap.Deadline()
 }
 
 // handleDeadline ends waits whose time has come.
@@ -115,7 +119,7 @@ func (s *responder) stop() {
 
 // flush completes all receives with a flush error.
 func (s *responder) flush(now Time) {
-	if s.held {
+	if s.recvTaken {
 		s.completeRecv(&Completion{Status: StatusWRFlushErr, Time: now}, true)
 	}
 	for i := s.rq.Head(); i != s.rq.Tail(); i++ {
@@ -140,7 +144,7 @@ func (s *responder) reset() {
 		s.srq = nil
 	}
 	s.receiveState = receiveState{}
-	s.starved.Store(false)
+	s.noCredits.Store(false)
 }
 
 type msgKind uint8
@@ -171,7 +175,7 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 			s.note(p, step)
 			s.count.Inc(counter.SendRNR)
 			s.gap, s.refused = true, true // packets behind the refused one are no news
-			s.fifo.nak(s.psn, nak)
+			s.responses.nak(s.psn, nak)
 			return
 		default:
 			s.refuse(now, p, step, nak)
@@ -189,18 +193,18 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 // refuse sends a NAK that ends the QP (IBA 9.9.3). A receive that the message
 // had taken reports why, all others are flushed; where there is none to report
 // it, an event does.
-func (s *responder) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrome) {
+func (s *responder) refuse(now Time, p *wire.Packet, step Reason, nak wire.Syndrome) {
 	s.note(p, step)
 	s.count.Inc(counter.SentFatalNAK)
-	s.fifo.nak(s.psn, nak)
+	s.responses.nak(s.psn, nak)
 	status, event := StatusRemInvReqErr, EventQPReqErr
 	if nak == wire.NAKRemoteAccessError {
 		status, event = StatusLocAccessErr, EventQPAccessErr
 	}
 	switch {
-	case s.held:
+	case s.recvTaken:
 		s.completeRecv(&Completion{Status: status, Time: now}, true)
-	case step == stepLocal || step == stepFit:
+	case step == reasonLocal || step == reasonFit:
 		// The receive that was too small, or not the QP's, told already.
 	default:
 		s.raise(event)
@@ -211,24 +215,24 @@ func (s *responder) refuse(now Time, p *wire.Packet, step Step, nak wire.Syndrom
 // handleGap asks once for the packet that is missing.
 func (s *responder) handleGap(p *wire.Packet) {
 	if s.gap {
-		s.drop(p, stepAfterGap)
+		s.drop(p, reasonAfterGap)
 		return
 	}
-	s.drop(p, stepGap)
+	s.drop(p, reasonGap)
 	s.count.Inc(counter.SentSeqNAK)
 	s.gap, s.refused = true, false
-	s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+	s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
 // execute runs the steps of a request with the expected PSN. It returns the
 // syndrome to refuse it with, 0 when it was executed.
-func (s *responder) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) execute(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	c := p.Spec.Class
 	if !s.inSequence(c) {
-		return stepSequence, wire.NAKInvalidRequest
+		return reasonSequence, wire.NAKInvalidRequest
 	}
 	if s.typ == TypeXRCRecv && !s.findSRQ(p) {
-		return stepSRQ, wire.NAKInvalidRequest
+		return reasonSRQ, wire.NAKInvalidRequest
 	}
 	switch {
 	case c&wire.ClassSend != 0:
@@ -244,7 +248,7 @@ func (s *responder) execute(now Time, p *wire.Packet) (Step, wire.Syndrome) {
 	case c&wire.ClassAtomicWrite != 0:
 		return s.executeAtomicWrite(p)
 	}
-	return stepRights, wire.NAKInvalidRequest
+	return reasonRights, wire.NAKInvalidRequest
 }
 
 // inSequence reports whether a packet of class c may follow the one before it.
@@ -261,7 +265,7 @@ func (s *responder) inSequence(c wire.Class) bool {
 
 // peer is on whose behalf a request accesses memory that its message began with
 // then.
-func (s *responder) peer(since mem.Epoch) mem.Accessor {
+func (s *responder) peerAccess(since mem.Epoch) mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Party: &s.party, Since: since}
 	if s.typ == TypeXRCRecv {
 		by.Domain = s.srq.Domain()
@@ -271,7 +275,7 @@ func (s *responder) peer(since mem.Epoch) mem.Accessor {
 
 // landing is on whose behalf the receive in hand is written. A shared receive queue
 // has a protection domain of its own (IBA 10.2.9.1).
-func (s *responder) landing() mem.Accessor {
+func (s *responder) recvAccess() mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Since: s.since}
 	if s.srq != nil {
 		by.Domain = s.srq.Domain()
@@ -281,7 +285,7 @@ func (s *responder) landing() mem.Accessor {
 
 // takeReceive makes sure that a receive is in hand.
 func (s *responder) takeReceive() bool {
-	if s.held {
+	if s.recvTaken {
 		return true
 	}
 	if s.srq != nil {
@@ -294,17 +298,24 @@ func (s *responder) takeReceive() bool {
 		if !ok {
 			return false
 		}
-		s.wqe, s.list = w, room[:w.NumSGE]
+		s.recv = w
 	} else {
 		if s.rq.Empty() {
 			return false
 		}
-		i := s.rq.Head()
-		s.wqe = *s.rq.At(i)
-		s.list = s.rq.SGList(i, int(s.wqe.NumSGE))
+		s.recv = *s.rq.At(s.rq.Head())
 	}
-	s.held = true
+	s.recvTaken = true
 	return true
+}
+
+// recvList returns the pieces of the receive that was taken.
+func (s *responder) recvList() []SGE {
+	n := int(s.recv.NumSGE)
+	if s.srq != nil {
+		return s.sges[:n]
+	}
+	return s.rq.SGList(s.rq.Head(), n)
 }
 
 // completeRecv completes the receive in hand; its place is free before that
@@ -316,11 +327,11 @@ func (s *responder) completeRecv(wc *Completion, solicited bool) {
 // deliverRecv is completeRecv with the inline payload of the completion, nil for
 // none.
 func (s *responder) deliverRecv(wc *Completion, solicited bool, in *queue.InlinePayload) {
-	wc.WRID = s.wqe.WRID
+	wc.WRID = s.recv.WRID
 	if s.srq == nil {
 		s.rq.Pop()
 	}
-	s.held = false
+	s.recvTaken = false
 	s.deliver(s.receiveCQ(), wc, solicited, in)
 }
 
@@ -337,7 +348,7 @@ func (s *responder) accept(p *wire.Packet) {
 	psn := s.psn
 	s.psn, s.gap, s.missed = psn.Add(1), false, 0
 	if p.BTH.AckReq && s.typ != TypeUC {
-		if s.fifo.ack(psn, s.credits(), s.msn) {
+		if s.responses.ack(psn, s.credits(), s.msn) {
 			s.count.Inc(counter.AckDeferred)
 		}
 	}
@@ -366,13 +377,13 @@ func (s *responder) handleDuplicate(p *wire.Packet) {
 	s.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
 		if p.BTH.AckReq && s.tellsAgain() {
-			s.fifo.nak(s.psn, wire.NAKPSNSequenceError)
+			s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 			return
 		}
-		s.fifo.ack(s.psn.Sub(1), s.credits(), s.msn)
+		s.responses.ack(s.psn.Sub(1), s.credits(), s.msn)
 		return
 	}
 	if !s.replay(p) {
-		s.drop(p, stepReplay)
+		s.drop(p, reasonReplay)
 	}
 }

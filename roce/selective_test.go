@@ -206,8 +206,8 @@ func TestSelectiveRequests(t *testing.T) {
 	s.ExpectCount(counter.DuplicateRequest, 1)
 	send(5, true)
 	s.expectSack(s.it(1), 1, 3, 4)
-	if snap := s.qp.Snapshot(); snap.HeldLate != 3 || s.holds.Free() != 5 {
-		t.Errorf("%d kept, %d free", snap.HeldLate, s.holds.Free())
+	if snap := s.qp.Snapshot(); snap.EarlyRequests != 3 || s.holds.Free() != 5 {
+		t.Errorf("%d kept, %d free", snap.EarlyRequests, s.holds.Free())
 	}
 	send(1, false)
 	s.expectSack(s.it(3), 1, 2)
@@ -302,7 +302,7 @@ func TestExtensionsNeedAPool(t *testing.T) {
 	o := options{}.filled()
 	e := newEndpoint(t, qpnA, o)
 	c := e.config(o)
-	c.Holds = nil
+	c.EarlyPool = nil
 	var err error
 	e.qp, err = roce.NewQP(1, c)
 	must(t, err)

@@ -43,7 +43,7 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	case x.data.Put(p):
 		r.count.Inc(counter.HeldEarly)
 	default:
-		r.drop(p, stepResponse)
+		r.drop(p, reasonResponse)
 	}
 	x.dataMissing(now, psn)
 	return true

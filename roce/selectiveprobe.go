@@ -41,7 +41,7 @@ func (x *selectiveRepeat) probePSN() wire.PSN {
 		i--
 	}
 	w := r.sq.At(i)
-	if w.answeredByData() || x.board.Sacked().Has(newest) || r.credit.short(w) {
+	if w.answeredByData() || x.board.Sacked().Has(newest) || r.credit.exceeded(w) {
 		return r.una
 	}
 	return newest

@@ -7,35 +7,35 @@ import (
 )
 
 // executeSend places one packet of a SEND in the receive in hand.
-func (s *responder) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) executeSend(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	if s.kind == msgNone {
 		if !s.takeReceive() {
-			return stepResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
+			return reasonResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
 		}
 		s.placed, s.since = 0, s.keys.Epoch()
 	}
 	n := p.PayloadLen()
 	if !p.Spec.Payload.Allows(n, int(s.pmtu)) {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
-	if uint32(n) > s.wqe.Length-s.placed {
-		return stepFit, s.unfit(now)
+	if uint32(n) > s.recv.Length-s.placed {
+		return reasonFit, s.unfit(now)
 	}
 	if p.Spec.Class&(wire.ClassFirst|wire.ClassLast|wire.ClassInv) ==
 		wire.ClassFirst|wire.ClassLast && n <= int(s.inline) {
 		return s.executeSmallSend(now, p)
 	}
 	s.receiveCQ().FlushInline()
-	switch s.scatterPacket(s.landing(), s.list, s.placed, p) {
+	switch s.scatterPacket(s.recvAccess(), s.recvList(), s.placed, p) {
 	case mem.OK:
 	case mem.FaultPage:
-		return s.refusePage(s.list, uint32(n), p)
+		return s.refusePage(s.recvList(), uint32(n), p)
 	default:
-		return stepLocal, s.noMemory(now)
+		return reasonLocal, s.noMemory(now)
 	}
 	// The key is out of use before anybody is told (IBA 9.4.1.1.3).
-	if p.Spec.Is(wire.ClassInv) && s.keys.Invalidate(s.peer(0), p.IETH().RKey) != mem.OK {
-		return stepRKey, wire.NAKRemoteAccessError
+	if p.Spec.Is(wire.ClassInv) && s.keys.Invalidate(s.peerAccess(0), p.IETH().RKey) != mem.OK {
+		return reasonRKey, wire.NAKRemoteAccessError
 	}
 	s.placed += uint32(n)
 	s.kind = msgSend
@@ -43,19 +43,19 @@ func (s *responder) executeSend(now Time, p *wire.Packet) (Step, wire.Syndrome) 
 		s.finishMessage(p, &Completion{Opcode: WCRecv, ByteLen: s.placed, Time: now}, nil)
 	}
 	s.accept(p)
-	return stepAdmitted, 0
+	return reasonAdmitted, 0
 }
 
 // executeSmallSend ends a SEND of one packet whose completion may have it as inline payload.
-func (s *responder) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) executeSmallSend(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	var in queue.InlinePayload
-	inline, fault := s.deliverPacket(&in, s.landing(), s.list, p)
+	inline, fault := s.deliverPacket(&in, s.recvAccess(), s.recvList(), p)
 	switch fault {
 	case mem.OK:
 	case mem.FaultPage:
-		return s.refusePage(s.list, uint32(p.PayloadLen()), p)
+		return s.refusePage(s.recvList(), uint32(p.PayloadLen()), p)
 	default:
-		return stepLocal, s.noMemory(now)
+		return reasonLocal, s.noMemory(now)
 	}
 	wc := Completion{Opcode: WCRecv, ByteLen: uint32(p.PayloadLen()), Time: now}
 	if inline {
@@ -64,7 +64,7 @@ func (s *responder) executeSmallSend(now Time, p *wire.Packet) (Step, wire.Syndr
 		s.finishMessage(p, &wc, nil)
 	}
 	s.accept(p)
-	return stepAdmitted, 0
+	return reasonAdmitted, 0
 }
 
 // unfit ends a SEND that does not fit its receive.

@@ -40,7 +40,7 @@ type sendWQE struct {
 	numSGE     uint8
 
 	// Valid once begun:
-	question    bool // begun without a credit
+	overCredit  bool // begun without a credit
 	first, last wire.PSN
 	ssn         uint32 // number of the message, 24 bits
 	since       mem.Epoch

@@ -19,7 +19,9 @@ func (t *transport) scatter(by mem.Accessor, list []SGE, off uint32, src []byte)
 }
 
 // scatterPacket copies the payload of a packet, in its two parts.
-func (t *transport) scatterPacket(by mem.Accessor, list []SGE, off uint32, p *wire.Packet) mem.Fault {
+func (t *transport) scatterPacket(
+	by mem.Accessor, list []SGE, off uint32, p *wire.Packet,
+) mem.Fault {
 	if fault := t.scatter(by, list, off, p.Payload); fault != mem.OK || len(p.PayloadTail) == 0 {
 		return fault
 	}

@@ -170,8 +170,8 @@ func (s *sim) checkWindows(i int, e *simEnd) {
 		s.failf("end %d: peer expects what was never sent or is done: %s; %s", i, a, b)
 	case a.Outstanding > uint32(s.p.o.MaxRd):
 		s.failf("end %d: %d READs outstanding", i, a.Outstanding)
-	case a.Answers > 2*int(s.p.o.MaxRd)+1:
-		s.failf("end %d: %d answers wait", i, a.Answers)
+	case a.Responses > 2*int(s.p.o.MaxRd)+1:
+		s.failf("end %d: %d answers wait", i, a.Responses)
 	case e.before != nil && a.UnackedPSN.Before(e.before.UnackedPSN):
 		s.failf("end %d: acknowledged PSN went back: %s", i, a)
 	case e.before != nil && a.ExpectedPSN.Before(e.before.ExpectedPSN):

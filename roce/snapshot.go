@@ -8,31 +8,31 @@ import (
 
 // A Snapshot is the state of a QP as plain data, for tests and tools.
 type Snapshot struct {
-	QPN         uint32
-	Type        QPType
-	State       State
-	DestQPN     uint32
-	SendPosted  uint32   // send work requests not complete
-	SendBegun   uint32   // of these, begun
-	RecvPosted  uint32   // receive work requests not complete
-	NextPSN     wire.PSN // requester: next PSN to send
-	UnackedPSN  wire.PSN // requester: oldest PSN without an answer
-	TopPSN      wire.PSN // requester: first PSN never sent
-	Outstanding uint32   // requester: READs, atomics and their like without answer
-	RetryLeft   uint8
-	RNRLeft     uint8
-	RNRWaiting  bool
-	ExpectedPSN wire.PSN // responder
-	MSN         uint32   // responder
-	Answers     int      // responder: answers that wait to be sent
-	Limited     bool     // requester: the peer counts credits
-	LSN         uint32   // requester: the last message with a credit, when limited
-	SSN         uint32   // requester: the last message begun
-	Paced       bool     // requester: waits for the rate limit
-	PageWaiting bool     // requester or responder: waits for a page
-	HeldLate    int      // responder: requests kept behind a gap
-	HeldEarly   int      // requester: READ responses kept behind a gap
-	LastDrop    Step     // step that refused the last packet that was refused
+	QPN            uint32
+	Type           QPType
+	State          State
+	DestQPN        uint32
+	SendPosted     uint32   // send work requests not complete
+	SendBegun      uint32   // of these, begun
+	RecvPosted     uint32   // receive work requests not complete
+	NextPSN        wire.PSN // requester: next PSN to send
+	UnackedPSN     wire.PSN // requester: oldest PSN without an answer
+	TopPSN         wire.PSN // requester: first PSN never sent
+	Outstanding    uint32   // requester: READs, atomics and their like without answer
+	RetryLeft      uint8
+	RNRLeft        uint8
+	RNRWaiting     bool
+	ExpectedPSN    wire.PSN // responder
+	MSN            uint32   // responder
+	Responses      int      // responder: responses that wait to be sent
+	Limited        bool     // requester: the peer counts credits
+	LSN            uint32   // requester: the last message with a credit, when limited
+	SSN            uint32   // requester: the last message begun
+	Paced          bool     // requester: waits for the rate limit
+	PageWaiting    bool     // requester or responder: waits for a page
+	EarlyRequests  int      // responder: requests kept behind a gap
+	EarlyResponses int      // requester: READ responses kept behind a gap
+	LastDrop       Reason   // step that refused the last packet that was refused
 }
 
 // Snapshot copies the state. It needs the progress lock.
@@ -45,15 +45,15 @@ func (q *QP) Snapshot() Snapshot {
 		RecvPosted: uint32(q.rsp.rq.Posted()),
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
-		ExpectedPSN: s.psn, MSN: s.msn, Answers: int(s.fifo.n), LastDrop: q.lastDrop,
+		ExpectedPSN: s.psn, MSN: s.msn, Responses: int(s.responses.n), LastDrop: q.lastDrop,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
 		PageWaiting: q.req.stalled || s.pageWait,
 	}
 	if q.rsp.early != nil {
-		snap.HeldLate = q.rsp.early.buffer.Len()
+		snap.EarlyRequests = q.rsp.early.buffer.Len()
 	}
 	if x, ok := q.req.recovery.(*selectiveRepeat); ok {
-		snap.HeldEarly = x.data.Len()
+		snap.EarlyResponses = x.data.Len()
 	}
 	return snap
 }

@@ -12,7 +12,7 @@ type TraceKind uint8
 // The kinds of trace events.
 const (
 	TraceReceived  TraceKind = iota // a packet passed the first checks
-	TraceDropped                    // a packet was dropped, or refused, at Step
+	TraceDropped                    // a packet was dropped, or refused, at Reason
 	TraceSent                       // a packet was written
 	TraceCompleted                  // a work request completed with Status
 	TraceState                      // the QP went to State
@@ -40,7 +40,7 @@ type TraceEvent struct {
 	Kind   TraceKind
 	Opcode wire.Opcode // received, dropped, sent
 	PSN    wire.PSN    // received, dropped, sent
-	Step   Step        // dropped
+	Reason Reason      // dropped
 	WRID   uint64      // completed
 	Status Status      // completed
 	State  State       // state
@@ -53,7 +53,7 @@ func (e TraceEvent) String() string {
 	case TraceReceived, TraceSent:
 		return fmt.Sprintf("%s %s psn 0x%06x", head, e.Opcode, e.PSN)
 	case TraceDropped:
-		return fmt.Sprintf("%s %s psn 0x%06x at %s", head, e.Opcode, e.PSN, e.Step)
+		return fmt.Sprintf("%s %s psn 0x%06x at %s", head, e.Opcode, e.PSN, e.Reason)
 	case TraceCompleted:
 		return fmt.Sprintf("%s wr %d %s", head, e.WRID, e.Status)
 	case TraceState:
@@ -99,8 +99,8 @@ func (t *Trace) packet(k TraceKind, op wire.Opcode, psn wire.PSN) {
 	t.add(TraceEvent{Kind: k, Opcode: op, PSN: psn})
 }
 
-func (t *Trace) dropped(p *wire.Packet, step Step) {
-	t.add(TraceEvent{Kind: TraceDropped, Opcode: p.BTH.Opcode, PSN: p.BTH.PSN, Step: step})
+func (t *Trace) dropped(p *wire.Packet, step Reason) {
+	t.add(TraceEvent{Kind: TraceDropped, Opcode: p.BTH.Opcode, PSN: p.BTH.PSN, Reason: step})
 }
 
 func (t *Trace) completion(wc *Completion) {

@@ -1,7 +1,6 @@
 package roce
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"xroce/roce/counter"
@@ -14,7 +13,7 @@ import (
 // on whose behalf it gets at memory, and where it tells what happened. It knows neither
 // of the halves.
 type transport struct {
-	state   atomic.Uint32 // a State; written under posts
+	state   atomic.Uint32 // a State; written with posts held
 	num     uint32
 	pmtu    uint32
 	ipID    uint16
@@ -25,7 +24,7 @@ type transport struct {
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
 	// lastDrop is the step that refused the last packet that was refused.
-	lastDrop Step
+	lastDrop Reason
 
 	party  mem.Party // what windows bound by this QP are for
 	count  *counter.Set
@@ -36,9 +35,23 @@ type transport struct {
 	attr   Attr
 
 	onEvent func(Event)
-	// posts are the locks of the two work queues. Whoever posts holds one of them and
-	// looks at the state, so a change of that holds both.
-	posts [2]sync.Locker
+	posts   *postLock
+}
+
+// A postLock keeps everybody from posting to a QP. Whoever posts holds the lock of one
+// work queue and looks at the state and the attributes, so a change of these holds both.
+type postLock QP
+
+// Lock keeps others from posting until Unlock.
+func (q *postLock) Lock() {
+	q.req.sq.Lock()
+	q.rsp.rq.Lock()
+}
+
+// Unlock lets others post again.
+func (q *postLock) Unlock() {
+	q.rsp.rq.Unlock()
+	q.req.sq.Unlock()
 }
 
 // State returns the state. It is safe for concurrent use.
@@ -49,18 +62,16 @@ func (t *transport) setState(s State) {
 	if t.trace != nil {
 		t.trace.add(TraceEvent{Kind: TraceState, State: s})
 	}
-	t.posts[0].Lock()
-	t.posts[1].Lock()
+	t.posts.Lock()
 	t.state.Store(uint32(s))
-	t.posts[1].Unlock()
-	t.posts[0].Unlock()
+	t.posts.Unlock()
 }
 
 // setAttr replaces the attributes. PostSend looks at them with its lock held.
 func (t *transport) setAttr(a *Attr) {
-	t.posts[0].Lock()
+	t.posts.Lock()
 	t.attr = *a
-	t.posts[0].Unlock()
+	t.posts.Unlock()
 }
 
 // enterError moves to ERR. The halves stop, and flush, when the step that found the
@@ -72,13 +83,13 @@ func (t *transport) enterError() {
 }
 
 // drop counts a packet that is dropped in silence at a step.
-func (t *transport) drop(p *wire.Packet, step Step) {
+func (t *transport) drop(p *wire.Packet, step Reason) {
 	t.count.Inc(step.counter())
 	t.note(p, step)
 }
 
 // note keeps the step at which a packet was dropped or refused.
-func (t *transport) note(p *wire.Packet, step Step) {
+func (t *transport) note(p *wire.Packet, step Reason) {
 	t.lastDrop = step
 	if t.trace != nil {
 		t.trace.dropped(p, step)

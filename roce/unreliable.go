@@ -12,16 +12,16 @@ func (s *responder) handleUnreliable(now Time, p *wire.Packet) {
 	case starts:
 		// It begins anew wherever the last one ended.
 		if psn != s.psn {
-			s.count.Inc(stepGap.counter())
+			s.count.Inc(reasonGap.counter())
 		}
 		s.psn, s.kind = psn, msgNone
 	case psn != s.psn:
 		s.psn, s.kind = psn.Add(1), msgNone
-		s.drop(p, stepGap)
+		s.drop(p, reasonGap)
 		return
 	case s.kind == msgNone:
 		s.psn = psn.Add(1)
-		s.drop(p, stepAfterGap)
+		s.drop(p, reasonAfterGap)
 		return
 	}
 	step, nak := s.execute(now, p)
@@ -31,19 +31,19 @@ func (s *responder) handleUnreliable(now Time, p *wire.Packet) {
 	s.drop(p, unreliableStep(step))
 	s.kind = msgNone
 	s.psn = p.BTH.PSN.Add(1)
-	if step == stepLocal {
+	if step == reasonLocal {
 		s.enterError() // the receive queue itself is broken
 	}
 }
 
 // unreliableStep is the step under which a packet is counted that a reliable
 // service would refuse and this one drops.
-func unreliableStep(s Step) Step {
+func unreliableStep(s Reason) Reason {
 	switch s {
-	case stepResources:
-		return stepNoReceive
-	case stepPage:
-		return stepPage
+	case reasonResources:
+		return reasonNoReceive
+	case reasonPage:
+		return reasonPage
 	}
-	return stepRefused
+	return reasonRefused
 }

@@ -6,31 +6,31 @@ import (
 )
 
 // executeWrite places one packet of a WRITE where its first one said.
-func (s *responder) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome) {
+func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	spec, n := p.Spec, uint32(p.PayloadLen())
 	va, rkey, left := s.va, s.rkey, s.left
 	if spec.Has(wire.HasRETH) {
 		reth := p.RETH()
 		va, rkey, left = reth.VA, reth.RKey, reth.DMALen
 		if s.attr.Access&mem.RemoteWrite == 0 {
-			return stepRights, wire.NAKInvalidRequest
+			return reasonRights, wire.NAKInvalidRequest
 		}
 	}
 	consumes := spec.Is(wire.ClassReceive)
 	if consumes && !s.takeReceive() {
-		return stepResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
+		return reasonResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
 	}
 	last := spec.Is(wire.ClassLast)
 	if left > MaxMessage || !spec.Payload.Allows(int(n), int(s.pmtu)) ||
 		(last && n != left) || (!last && n >= left) {
-		return stepLength, wire.NAKInvalidRequest
+		return reasonLength, wire.NAKInvalidRequest
 	}
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
 		s.placed, s.since = 0, s.keys.Epoch()
-		if left > 0 && s.keys.Check(s.peer(s.since), rkey, va, int(left),
+		if left > 0 && s.keys.Check(s.peerAccess(s.since), rkey, va, int(left),
 			mem.RemoteWrite) != mem.OK {
-			return stepRKey, wire.NAKRemoteAccessError
+			return reasonRKey, wire.NAKRemoteAccessError
 		}
 	}
 	if n > 0 {
@@ -38,10 +38,10 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome)
 		switch s.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:
-			s.keys.Ready(s.peer(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
+			s.keys.Ready(s.peerAccess(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
 			return s.absent()
 		default:
-			return stepRKey, wire.NAKRemoteAccessError
+			return reasonRKey, wire.NAKRemoteAccessError
 		}
 	}
 	s.kind, s.va, s.rkey, s.left = msgWrite, va+uint64(n), rkey, left-n
@@ -54,12 +54,12 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Step, wire.Syndrome)
 		s.finishMessage(p, wc, nil)
 	}
 	s.accept(p)
-	return stepAdmitted, 0
+	return reasonAdmitted, 0
 }
 
 // place stores the payload of a WRITE packet.
 func (s *responder) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
-	by := s.peer(s.since)
+	by := s.peerAccess(s.since)
 	f := s.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite)
 	if f != mem.OK || len(p.PayloadTail) == 0 {
 		return f

@@ -8,7 +8,7 @@ func (s *responder) findSRQ(p *wire.Packet) bool {
 	if srq == nil || (s.kind != msgNone && srq != s.srq) {
 		return false
 	}
-	if s.held && srq != s.srq {
+	if s.recvTaken && srq != s.srq {
 		return false
 	}
 	if s.srq != nil && srq != s.srq {

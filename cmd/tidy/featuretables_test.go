@@ -58,7 +58,7 @@ var badInputRows = []featureRow{
 	},
 	{
 		"T-FAIR", "endless work of one starves nobody",
-		"TestFairShares TestTurnsAreFair",
+		"TestFairShares TestDRRIsFair",
 	},
 	{
 		"T-LKEY, T-PD", "keys that are wrong in each way, of each domain",

@@ -32,7 +32,7 @@ type WorkQueue[E any] struct {
 	mu        sync.Mutex
 	ring      []E
 	sges      []verbs.SGE
-	inline    []byte
+	inline    *[]byte // nil when no entry may have inline data
 	mask      uint32
 	maxSGE    uint8
 	maxInline uint16
@@ -78,7 +78,8 @@ func (w *WorkQueue[E]) grow() {
 	n := int(w.mask) + 1
 	w.ring, w.sges = w.newRing(n)
 	if w.maxInline > 0 {
-		w.inline = make([]byte, n*int(w.maxInline))
+		memory := make([]byte, n*int(w.maxInline))
+		w.inline = &memory
 	}
 }
 
@@ -94,7 +95,7 @@ func (w *WorkQueue[E]) SGList(i uint32, n int) []verbs.SGE {
 // InlineData returns the first n bytes of inline data of entry i.
 func (w *WorkQueue[E]) InlineData(i uint32, n uint32) []byte {
 	base := int(i&w.mask) * int(w.maxInline)
-	return w.inline[base : base+int(n)]
+	return (*w.inline)[base : base+int(n)]
 }
 
 // CheckSGList returns the length of a list in bytes. The error is ErrInvalid when the list

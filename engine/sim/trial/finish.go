@@ -106,7 +106,7 @@ func notAtRest(s, peer *roce.Snapshot, receives int) string {
 		return "it is not in RTS"
 	case s.SendPosted != 0 || s.SendBegun != 0:
 		return "requests are left"
-	case s.Answers != 0:
+	case s.Responses != 0:
 		return "answers are left"
 	case s.RNRWaiting:
 		return "it waits for receives"
@@ -116,7 +116,7 @@ func notAtRest(s, peer *roce.Snapshot, receives int) string {
 		return "the window is not empty"
 	case s.Outstanding != 0:
 		return "READs are outstanding"
-	case s.HeldLate != 0 || s.HeldEarly != 0:
+	case s.EarlyRequests != 0 || s.EarlyResponses != 0:
 		return "packets are kept"
 	case s.Type != roce.TypeUC && peer.ExpectedPSN != s.NextPSN:
 		return "the peer expects another PSN"

@@ -339,7 +339,7 @@ func TestBounds(t *testing.T) {
 	l := limits{window: 8, longest: 4, sends: 4, receives: 2, responses: 3, reads: 2}
 	good := roce.Snapshot{
 		State: roce.StateRTS, UnackedPSN: 0xfffffe, NextPSN: 2, TopPSN: 3, ExpectedPSN: 100,
-		SendPosted: 4, SendBegun: 2, RecvPosted: 2, Answers: 3, Outstanding: 2,
+		SendPosted: 4, SendBegun: 2, RecvPosted: 2, Responses: 3, Outstanding: 2,
 	}
 	peer := roce.Snapshot{State: roce.StateRTS, ExpectedPSN: 1}
 	if wrong := outOfBounds(&l, &good, &good, &peer); wrong != "" {
@@ -353,9 +353,9 @@ func TestBounds(t *testing.T) {
 		"send requests begun":   func(_, s, _ *roce.Snapshot) { s.SendBegun = 5 },
 		"room for 4":            func(_, s, _ *roce.Snapshot) { s.SendPosted = 5 },
 		"receives, room for":    func(_, s, _ *roce.Snapshot) { s.RecvPosted = 3 },
-		"answers wait":          func(_, s, _ *roce.Snapshot) { s.Answers = 4 },
+		"answers wait":          func(_, s, _ *roce.Snapshot) { s.Responses = 4 },
 		"are outstanding":       func(_, s, _ *roce.Snapshot) { s.Outstanding = 3 },
-		"were kept":             func(b, s, _ *roce.Snapshot) { b.HeldLate = 1 },
+		"were kept":             func(b, s, _ *roce.Snapshot) { b.EarlyRequests = 1 },
 		"acknowledged PSN":      func(b, _, _ *roce.Snapshot) { b.UnackedPSN = 0 },
 		"expected PSN went":     func(b, _, _ *roce.Snapshot) { b.ExpectedPSN = 101 },
 	} {
@@ -379,13 +379,13 @@ func TestRest(t *testing.T) {
 	for name, change := range map[string]func(s, peer *roce.Snapshot){
 		"state":    func(s, _ *roce.Snapshot) { s.State = roce.StateErr },
 		"sends":    func(s, _ *roce.Snapshot) { s.SendPosted = 1 },
-		"answers":  func(s, _ *roce.Snapshot) { s.Answers = 1 },
+		"answers":  func(s, _ *roce.Snapshot) { s.Responses = 1 },
 		"rnr":      func(s, _ *roce.Snapshot) { s.RNRWaiting = true },
 		"receives": func(s, _ *roce.Snapshot) { s.RecvPosted = 1 },
 		"window":   func(s, _ *roce.Snapshot) { s.TopPSN = s.TopPSN.Add(1) },
 		"reads":    func(s, _ *roce.Snapshot) { s.Outstanding = 1 },
-		"late":     func(s, _ *roce.Snapshot) { s.HeldLate = 1 },
-		"early":    func(s, _ *roce.Snapshot) { s.HeldEarly = 1 },
+		"late":     func(s, _ *roce.Snapshot) { s.EarlyRequests = 1 },
+		"early":    func(s, _ *roce.Snapshot) { s.EarlyResponses = 1 },
 		"peer":     func(_, p *roce.Snapshot) { p.ExpectedPSN = wire.PSN(6) },
 	} {
 		s, p := good, peer

@@ -109,13 +109,14 @@ func outOfBounds(l *limits, before, s, peer *roce.Snapshot) string {
 			l.sends)
 	case int(s.RecvPosted) > l.receives:
 		return fmt.Sprintf("%d receives, room for %d", s.RecvPosted, l.receives)
-	case s.Answers > l.responses:
-		return fmt.Sprintf("%d answers wait, room for %d", s.Answers, l.responses)
+	case s.Responses > l.responses:
+		return fmt.Sprintf("%d answers wait, room for %d", s.Responses, l.responses)
 	case int(s.Outstanding) > l.reads:
 		return fmt.Sprintf("%d READs and their like are outstanding, %d may be", s.Outstanding,
 			l.reads)
-	case before.HeldLate-s.HeldLate > keptFor(before, s):
-		return fmt.Sprintf("%d requests were kept, %d are left", before.HeldLate, s.HeldLate)
+	case before.EarlyRequests-s.EarlyRequests > keptFor(before, s):
+		return fmt.Sprintf("%d requests were kept, %d are left", before.EarlyRequests,
+			s.EarlyRequests)
 	case s.UnackedPSN.Before(before.UnackedPSN):
 		return "the acknowledged PSN went back"
 	case s.Type != roce.TypeUC && s.ExpectedPSN.Before(before.ExpectedPSN):

@@ -4,13 +4,13 @@ import "testing"
 
 // TestStepNames: every step has a name, and unknown ones print too.
 func TestStepNames(t *testing.T) {
-	if got := stepRKey.String(); got != "rkey" {
+	if got := reasonRKey.String(); got != "rkey" {
 		t.Errorf("got %q, want rkey", got)
 	}
-	if got := Step(99).String(); got != "unknown" {
+	if got := Reason(99).String(); got != "unknown" {
 		t.Errorf("got %q, want unknown", got)
 	}
-	for s := range stepCount {
+	for s := range reasonCount {
 		if s.String() == "" {
 			t.Errorf("step %d has no name", s)
 		}

@@ -9,11 +9,11 @@ import (
 	"xroce/roce/wire"
 )
 
-// expectOverdue wants what Overdue says of now, since as a time from now back, -1 for
+// expectLossTimer wants what Overdue says of now, since as a time from now back, -1 for
 // never.
-func (s *script) expectOverdue(want bool, ago roce.Time) {
+func (s *script) expectLossTimer(want bool, ago roce.Time) {
 	s.t.Helper()
-	since, overdue := s.qp.Overdue(s.now)
+	since, overdue := s.qp.LossTimer(s.now)
 	if ago >= 0 {
 		ago = s.now - ago
 	} else {
@@ -26,54 +26,54 @@ func (s *script) expectOverdue(want bool, ago roce.Time) {
 
 const wait10 = 4096 * roce.Nanosecond << 10
 
-// TestOverdue follows a local ACK timer: from when it runs, and when the peer is not
+// TestLossTimer follows a local ACK timer: from when it runs, and when the peer is not
 // to blame.
-func TestOverdue(t *testing.T) {
+func TestLossTimer(t *testing.T) {
 	s := newScript(t, options{Timeout: 10})
 	s.now = roce.Second
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 	s.Send(1, 4)
 	s.Send(2, 4)
 	s.Expect()
 	s.now += 5
 	s.Expect()
 	s.now += wait10 - 6
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 	s.now++
-	s.expectOverdue(true, wait10) // since the first left
+	s.expectLossTimer(true, wait10) // since the first left
 	s.now += wait10 - 1
-	s.expectOverdue(true, 2*wait10-1)
+	s.expectLossTimer(true, 2*wait10-1)
 	s.now++
-	s.expectOverdue(true, 0) // another timeout has passed
-	if !s.qp.Excuse(s.now, s.now) {
+	s.expectLossTimer(true, 0) // another timeout has passed
+	if !s.qp.PostponeAckTimer(s.now, s.now) {
 		t.Fatal("no excuse")
 	}
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 	s.now += 3 * wait10
-	s.expectOverdue(true, 3*wait10) // that counts once
+	s.expectLossTimer(true, 3*wait10) // that counts once
 
 	s.qp.HandleDeadline(s.now)
 	s.ExpectCount(counter.LocalAckTimeout, 1)
 	s.now += wait10
-	s.expectOverdue(true, 0) // nothing was sent again so far
+	s.expectLossTimer(true, 0) // nothing was sent again so far
 	s.Expect(roctest.PSN(s.us(0)))
 	s.ExpectDeadline(wait10) // now it was
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 	s.Recv(ack(s.us(1)))
 	s.now += 10 * wait10
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 }
 
-// TestWaitsAreNotOverdue: what ends by itself has nothing to do with the peer.
-func TestWaitsAreNotOverdue(t *testing.T) {
+// TestWaitsAreNoLoss: what ends by itself has nothing to do with the peer.
+func TestWaitsAreNoLoss(t *testing.T) {
 	s := newScript(t, options{Timeout: 10})
 	s.Send(1, 4)
 	s.Expect()
 	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(20)))
 	s.now += roce.Second
 	s.ExpectDeadline(rnr20 - roce.Second)
-	s.expectOverdue(false, -1)
-	if s.qp.Excuse(s.now, s.now) {
+	s.expectLossTimer(false, -1)
+	if s.qp.PostponeAckTimer(s.now, s.now) {
 		t.Error("an excuse for an RNR wait")
 	}
 
@@ -88,48 +88,48 @@ func TestWaitsAreNotOverdue(t *testing.T) {
 		t.Fatalf("the rate has no deadline: %d, %t", at, ok)
 	}
 	s.now = at
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 }
 
 const rnr20 = 10240 * roce.Microsecond // the RNR timer of code 20
 
-// TestGapIsOverdue: a gap that stays open becomes a loss, too, but has no excuse.
-func TestGapIsOverdue(t *testing.T) {
+// TestGapIsALoss: a gap that stays open becomes a loss, too, but has no excuse.
+func TestGapIsALoss(t *testing.T) {
 	s := newScript(t, options{Ext: roce.ExtReorderWindow})
 	s.Read(1, 2*s.mtu())
 	s.Expect()
 	s.Recv(response(wire.RCReadRespLast, s.us(1), make([]byte, s.mtu())))
 	s.now += 100*roce.Microsecond - 1
-	s.expectOverdue(false, -1)
+	s.expectLossTimer(false, -1)
 	s.now++
-	s.expectOverdue(true, -1)
-	if s.qp.Excuse(s.now, s.now) {
+	s.expectLossTimer(true, -1)
+	if s.qp.PostponeAckTimer(s.now, s.now) {
 		t.Error("an excuse for a gap")
 	}
 }
 
-// TestExcuse: one timeout can be put off three times, and an excuse that does not
+// TestPostponeAckTimer: one timeout can be put off three times, and an excuse that does not
 // reach beyond now is none.
-func TestExcuse(t *testing.T) {
+func TestPostponeAckTimer(t *testing.T) {
 	s := newScript(t, options{Timeout: 10, RetryCnt: 1})
 	s.Send(1, 4)
 	s.Expect(roctest.PSN(s.us(0)))
-	if s.qp.Excuse(s.now, s.now) {
+	if s.qp.PostponeAckTimer(s.now, s.now) {
 		t.Error("an excuse before it is overdue")
 	}
 	for range 2 {
 		for i := range 3 {
 			s.now += wait10
-			if s.qp.Excuse(s.now, s.now-wait10) {
+			if s.qp.PostponeAckTimer(s.now, s.now-wait10) {
 				t.Fatal("an excuse that changes nothing")
 			}
-			if !s.qp.Excuse(s.now, s.now-roce.Time(i)) {
+			if !s.qp.PostponeAckTimer(s.now, s.now-roce.Time(i)) {
 				t.Fatalf("no excuse after %d", i)
 			}
 			s.ExpectDeadline(wait10 - roce.Time(i))
 		}
 		s.now += wait10
-		if s.qp.Excuse(s.now, s.now) {
+		if s.qp.PostponeAckTimer(s.now, s.now) {
 			t.Fatal("a fourth excuse")
 		}
 		s.qp.HandleDeadline(s.now)
@@ -139,7 +139,7 @@ func TestExcuse(t *testing.T) {
 	}
 	s.ExpectCount(counter.LocalAckTimeout, 2)
 	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
-	if s.qp.Excuse(s.now, s.now) {
+	if s.qp.PostponeAckTimer(s.now, s.now) {
 		t.Error("an excuse in ERR")
 	}
 }

@@ -1,0 +1,135 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/mem"
+	"xroce/roce/verbs"
+)
+
+// This file is about when a work request may start, and with which PSNs.
+
+// begin starts with the next posted work request, if it may start now.
+func (r *requester) begin(now Time) bool {
+	for {
+		if r.new == r.sq.Tail() || r.failed || r.State() != StateRTS ||
+			r.ahead(r.max) >= r.window {
+			return false
+		}
+		w := r.sq.At(r.new)
+		op := w.opcode.Op()
+		if op.Reply != verbs.ReplyNone && !r.tooLong(w) {
+			return r.mayBegin(now, w, op) && r.beginAt(now, w, op)
+		}
+		// Work that is done here waits for everything before it.
+		if r.new != r.sq.Head() {
+			return false
+		}
+		if status := r.workLocally(w); status != StatusSuccess {
+			r.failRequest(now, r.new, status)
+			return false
+		}
+		r.new++
+		r.cur = r.new
+		r.completeSend(now, w, 0)
+	}
+}
+
+// mayBegin reports whether limits and order let a work request begin now.
+func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
+	if w.flags&SendFence != 0 {
+		if r.out > 0 {
+			return false
+		}
+		r.sendCQ.FlushInline() // it may send what was read
+	}
+	if op.Count {
+		if r.attr.MaxRdAtomic == 0 {
+			// It was posted before the attribute was taken down, and would
+			// wait for ever.
+			r.failRequest(now, r.new, StatusLocQPOpErr)
+			return false
+		}
+		// What answers out of turn must find room. A request that is alone has none
+		// before it to overtake.
+		span := goBackN{}.span()
+		if r.max != r.una {
+			span = r.recovery.span()
+		}
+		if r.out >= uint32(r.attr.MaxRdAtomic) || r.ahead(r.max)+r.packets(w) > span {
+			return false
+		}
+	}
+	// Beyond the peer's credits one message at a time goes, as a question.
+	return !op.Notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
+}
+
+// beginAt gives a work request its PSNs, if its memory is as it should be.
+func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
+	if w.flags&SendInline == 0 {
+		w.since = r.keys.Epoch()
+		switch r.mayAccess(w, op) {
+		case mem.OK:
+		case mem.FaultPage:
+			r.stall(now)
+			return false
+		default:
+			r.failRequest(now, r.new, StatusLocProtErr)
+			return false
+		}
+	}
+	w.first, w.last = r.max, r.max.Add(r.packets(w)-1)
+	r.max = w.last.Add(1)
+	r.new++
+	r.credit.ssn = (r.credit.ssn + 1) & 0xffffff
+	w.ssn = r.credit.ssn
+	w.overCredit = op.Notify && !r.credit.covers(w.ssn)
+	if op.Count {
+		r.out++
+	}
+	return true
+}
+
+// mayAccess checks the memory of the work request that is to begin. What the answer
+// is written to must be present as well, or the answer would come in vain.
+func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
+	list := r.sq.SGList(r.new, int(w.numSGE))
+	if op.Write {
+		return r.ready(r.localAccess(w), list)
+	}
+	for i := range list {
+		s := &list[i]
+		if s.Length == 0 {
+			continue
+		}
+		if f := r.keys.Check(r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
+			return f
+		}
+	}
+	return mem.OK
+}
+
+// packets is how many PSNs a work request takes.
+func (r *requester) packets(w *sendWQE) uint32 {
+	if w.opcode.Op().Word || r.pmtu == 0 {
+		return 1 // of a datagram too, which has no path MTU
+	}
+	return max(1, (w.length+r.pmtu-1)/r.pmtu)
+}
+
+// workLocally does what needs no packet.
+func (r *requester) workLocally(w *sendWQE) Status {
+	if r.typ.Datagram() {
+		r.count.Inc(counter.DatagramTooLong)
+		return StatusSuccess
+	}
+	switch w.opcode {
+	case OpBindMW:
+		return r.bind(w)
+	case OpUMR:
+		return r.configure(w)
+	}
+	if r.keys.Invalidate(r.domain.Local(), w.imm) != mem.OK {
+		return StatusLocQPOpErr
+	}
+	return StatusSuccess
+}

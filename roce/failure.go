@@ -1,0 +1,63 @@
+package roce
+
+import "xroce/roce/counter"
+
+// This file is about work requests of the send queue that end without success.
+
+// failRequest marks a work request as one that cannot be sent. Those before it
+// end first, each as it does.
+func (r *requester) failRequest(now Time, at uint32, status Status) {
+	r.count.Inc(counter.SendErr)
+	r.failed, r.failAt, r.failStatus = true, at, status
+	r.failWhenOldest(now)
+}
+
+// failWhenOldest fails the marked work request once it is the oldest. When it
+// could not be sent again but had arrived the first time, it is complete by now
+// and there is nothing to fail.
+func (r *requester) failWhenOldest(now Time) {
+	if !r.failed {
+		return
+	}
+	switch past := int32(r.sq.Head() - r.failAt); {
+	case past == 0:
+		r.fail(now, r.failStatus)
+	case past > 0:
+		r.failed = false
+	}
+}
+
+// fail completes the oldest work request with a status and ends the QP.
+func (r *requester) fail(now Time, status Status) {
+	i := r.sq.Head()
+	wc := Completion{WRID: r.sq.At(i).wrID, Status: status, Time: now}
+	r.sq.Pop()
+	r.complete(r.sendCQ, &wc, true)
+	if r.typ.Reliable() {
+		r.stop()
+		r.enterError()
+	} else {
+		r.enterSQE(now)
+	}
+}
+
+// enterSQE stops the send queue of an unreliable QP after a local error; the
+// receive queue keeps running (IBA 10.3.1.6).
+func (r *requester) enterSQE(now Time) {
+	if r.State() != StateErr {
+		r.setState(StateSQE)
+		r.stop()
+		r.jump(r.psn) // the next message begins where this one ended
+		r.flush(now)
+	}
+}
+
+// flush completes all sends with a flush error.
+func (r *requester) flush(now Time) {
+	for i := r.sq.Head(); i != r.sq.Tail(); i++ {
+		wc := Completion{WRID: r.sq.At(i).wrID, Status: StatusWRFlushErr, Time: now}
+		r.sq.Pop()
+		r.complete(r.sendCQ, &wc, true)
+	}
+	r.cur, r.new = r.sq.Head(), r.sq.Head()
+}

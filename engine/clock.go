@@ -16,5 +16,8 @@ type systemClock struct{ start time.Time }
 // NewSystemClock returns the clock that devices use by default.
 func NewSystemClock() Clock { return systemClock{time.Now()} }
 
+// Now returns the time of the device's clock, that which services are told.
+func (d *Device) Now() roce.Time { return d.options.Clock.Now() }
+
 // Now implements Clock.
 func (c systemClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }

@@ -89,6 +89,8 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	if c.device.direct {
 		stop := context.AfterFunc(ctx, c.device.wakeLinks)
 		defer stop()
+		c.device.services.standby.enter()
+		defer c.device.services.leave()
 	}
 	for {
 		// What failed first may have left events, so its error is read first.

@@ -156,7 +156,7 @@ func (d *Device) totals() (*totals, error) {
 
 // add adds the counters of a queue.
 func (t *totals) add(q *queue) error {
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	stats, err := q.link.Stats()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"xroce/roce"
 )
@@ -17,6 +18,7 @@ type CQ struct {
 	channel *CompChannel // nil when attached to none
 	number  uint32       // in the registry
 	ready   chan struct{}
+	service atomic.Pointer[ServiceHandle] // which is told of completions, nil for none
 
 	// Under the device's life lock:
 	users     int // SRQs and QPs that complete to it, twice those that do for both queues
@@ -132,6 +134,10 @@ func (c *CQ) notify() {
 	if c.channel != nil {
 		c.channel.raise(c)
 	}
+	if h := c.service.Load(); h != nil {
+		h.Wake()
+		return
+	}
 	select {
 	case c.ready <- struct{}{}:
 	default:
@@ -174,6 +180,8 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		return 0, fmt.Errorf("%w: no room for completions", roce.ErrInvalid)
 	}
 	if c.device.direct {
+		c.device.services.standby.enter()
+		defer c.device.services.leave()
 		defer c.wakeAfter(ctx)()
 	}
 	for {

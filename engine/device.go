@@ -35,12 +35,13 @@ type Device struct {
 	maxInlineRecv int
 	gids          host.GIDTable
 	// paths has the connected QPs by destination, nil when the host is no Router.
-	paths  *pathtable.Table[*QP]
-	failed chan struct{}         // closed when a link is lost
-	cause  atomic.Pointer[error] // why, nil while none is
-	events *eventSource          // of the device and its port
-	paging paging
-	async  asyncEvents
+	paths    *pathtable.Table[*QP]
+	failed   chan struct{}         // closed when a link is lost
+	cause    atomic.Pointer[error] // why, nil while none is
+	events   *eventSource          // of the device and its port
+	paging   paging
+	async    asyncEvents
+	services services
 
 	// channels are the open completion channels, nil after Close.
 	channels struct {
@@ -125,6 +126,7 @@ func newDevice(host Host, program *bpf.Program, o Options) *Device {
 		d.keys.SetWindows2A()
 	}
 	d.async.init()
+	d.services.init(d)
 	d.channels.open = map[*CompChannel]struct{}{}
 	return d
 }
@@ -135,8 +137,10 @@ func (d *Device) Close() error {
 		for _, driver := range d.drivers {
 			driver.close()
 		}
+		d.services.halt()
 		// The links first: nothing raises an event any more then.
 		d.closeErr = errors.Join(d.closeLinks(), d.closeChannels())
+		d.services.fail(d.failure())
 		d.watching.Wait()
 		d.paging.pager.Close()
 		d.closeErr = errors.Join(d.closeErr, d.async.close())

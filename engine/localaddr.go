@@ -38,7 +38,7 @@ func (q *queue) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 // setLocal has every queue look at these addresses.
 func (d *Device) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 	for _, q := range d.queues {
-		q.mu.Lock()
+		q.lock()
 		q.setLocal(addrs, mac)
 		q.mu.Unlock()
 	}

@@ -49,7 +49,7 @@ func (q *QP) Type() roce.QPType { return q.core.Type() }
 // Query returns the QP's attributes and its state, and in SQD whether it is
 // still draining (ibv_query_qp). Attributes that were never set are zero.
 func (q *QP) Query() roce.Attr {
-	q.queue.mu.Lock()
+	q.queue.lock()
 	defer q.queue.mu.Unlock()
 	return q.core.Attr()
 }
@@ -73,7 +73,7 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 		}
 	}
 	queue := q.queue
-	queue.mu.Lock()
+	queue.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
 		return errClosed
@@ -116,7 +116,7 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 
 // Snapshot copies the QP's state, for tools.
 func (q *QP) Snapshot() roce.Snapshot {
-	q.queue.mu.Lock()
+	q.queue.lock()
 	defer q.queue.mu.Unlock()
 	return q.core.Snapshot()
 }
@@ -142,7 +142,7 @@ func (q *QP) close() (empty []wire.GID) {
 	d, queue := q.device(), q.queue
 	d.life.Lock()
 	defer d.life.Unlock()
-	queue.mu.Lock()
+	queue.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
 		return nil

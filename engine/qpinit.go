@@ -142,7 +142,7 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	}
 	q.entity.Init(q)
 	q.timer.Init(q)
-	queue.mu.Lock()
+	queue.lock()
 	defer queue.mu.Unlock()
 	if err := errors.Join(queue.err, q.control.refs.check(d)); err != nil {
 		return nil, err

@@ -55,7 +55,9 @@ type queue struct {
 	dead      atomic.Bool // err is set
 	// quiescing are those who wait for the progress lock in lockSoon.
 	quiescing atomic.Int32
-	members   int // QPs that live here, under the device's life lock
+	// callers are those who wait for the progress lock in lock.
+	callers atomic.Int32
+	members int // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex
 	ready   sched.DRR[QP]
@@ -135,6 +137,9 @@ func (q *queue) progress() bool {
 	return received || expired || notified || sent
 }
 
+// idleRounds is how many rounds in which nothing comes look at the timers once.
+const idleRounds = 8
+
 // idles reports whether a round in which nothing came may end here. Reading the
 // clock is most of such a round, and a frame that comes meanwhile waits for its
 // end, so the timers are looked at in every eighth alone: some hundred nanoseconds
@@ -144,7 +149,7 @@ func (q *queue) idles() bool {
 		return false
 	}
 	q.idle++
-	return q.idle%8 != 0
+	return q.idle%idleRounds != 0
 }
 
 // enqueue puts qp on the active list of the scheduler. One that owes its peer an answer

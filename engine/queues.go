@@ -12,6 +12,8 @@ import (
 // The locks of a device, in the order in which they are taken; who holds one takes none
 // before it:
 //
+//	services              services.life, then services.running, while one is called
+//	those of services     what a Service has of its own, as the connection manager
 //	MR.mu, CQ.wake.mu     of one object, while it is changed or waited for
 //	Device.memberships    the membership in multicast groups, here and in the kernel;
 //	                      it may be held for as long as the kernel takes
@@ -19,8 +21,8 @@ import (
 //	                      tables that queues read without a lock (QPs, groups, handlers)
 //	queue.mu              the progress locks, those of several queues in the order of
 //	                      Device.queues: packets, and the state of QPs
-//	all others            of what raises events (channels, asyncEvents, services), the
-//	                      path book, the registry, the doorbells and inbox of a queue,
+//	all others            of what raises events (channels, asyncEvents), the path
+//	                      book, the registry, the doorbells and inbox of a queue,
 //	                      and those of package roce; under these, none
 //
 // A progress lock may be held by somebody who sleeps in direct mode. Whoever must not
@@ -43,23 +45,30 @@ func (d *Device) queueFor() *queue {
 }
 
 // Progress makes one round of progress on each queue that nobody else drives just now,
-// and reports whether there was anything to do.
+// and reports whether there was anything to do. In a simulation it runs the services, too.
 func (d *Device) Progress() bool {
 	worked := false
+	if d.services.any.Load() {
+		d.services.standby.notePoll()
+	}
 	for _, q := range d.queues {
-		if q.mu.TryLock() {
+		switch {
+		case q.mu.TryLock():
 			worked = q.progress() || worked
 			q.mu.Unlock()
+		case d.services.standby.asleep.Load():
+			q.link.Wake() // the next call finds it free
 		}
 	}
-	return worked
+	return d.services.progress() || worked
 }
 
 // NextDeadline returns when the device wants to make progress even if no packet
 // comes, false for never. A simulator needs it; others have no use for it.
 func (d *Device) NextDeadline() (at roce.Time, any bool) {
+	at, any = d.services.nextDeadline()
 	for _, q := range d.queues {
-		q.mu.Lock()
+		q.lock()
 		if next, ok := q.nextDeadline(); ok && (!any || next < at) {
 			at, any = next, true
 		}
@@ -74,21 +83,19 @@ func (d *Device) NextDeadline() (at roce.Time, any bool) {
 func (d *Device) driveOnce(ctx context.Context) {
 	worked := false
 	for _, q := range d.queues[1:] {
-		q.mu.Lock()
+		q.lock()
 		worked = q.progress() || worked
 		q.mu.Unlock()
 	}
 	q := d.queues[0]
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
 	if q.progress() || worked || ctx.Err() != nil || q.quiescing.Load() != 0 {
 		return
 	}
-	deadline, armed := q.nextDeadline()
-	blocked := !q.ready.Empty() || q.link.Pending() || len(d.queues) > 1
-	if err := q.link.Wait(sleepTime(q.now(), deadline, armed, blocked)); err != nil {
+	if err := q.link.Wait(d.driveTimeout(q, 0, false)); err != nil {
 		q.linkError(err)
 	}
 }
@@ -130,7 +137,7 @@ func (d *Device) unlock() {
 // lockQueues takes every progress lock.
 func (d *Device) lockQueues() {
 	for _, q := range d.queues {
-		q.mu.Lock()
+		q.lock()
 	}
 }
 

@@ -15,7 +15,7 @@ func (q *QP) StartTrace(n int) {
 	if n > 0 {
 		trace = roce.NewTrace(n)
 	}
-	q.queue.mu.Lock()
+	q.queue.lock()
 	defer q.queue.mu.Unlock()
 	q.core.SetTrace(trace)
 }
@@ -23,7 +23,7 @@ func (q *QP) StartTrace(n int) {
 // Trace returns the events that are kept, the oldest first, and how many older
 // ones were overwritten. There are none when no trace was started.
 func (q *QP) Trace() (events []roce.TraceEvent, lost uint64) {
-	q.queue.mu.Lock()
+	q.queue.lock()
 	defer q.queue.mu.Unlock()
 	trace := q.core.Trace()
 	if trace == nil {

@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"xroce/roce"
+)
+
+// A standby is what the goroutine of the services knows of others who drive a device in
+// direct mode. While somebody polls or waits it stays away. Else it drives the device
+// itself, by sleeping in the link until a frame or a deadline comes, so that management
+// datagrams are answered and nothing is polled.
+type standby struct {
+	polled  atomic.Bool  // somebody made progress since the goroutine looked
+	waiting atomic.Int32 // those who drive the device in CQ.Wait or CompChannel.GetEvent
+	parked  atomic.Bool  // the goroutine sleeps until they have left
+	asleep  atomic.Bool  // the goroutine is in, or about to enter, link.Wait
+}
+
+// standbyPause is how long the goroutine stays away from somebody who polls, before it
+// looks whether that goes on.
+const standbyPause = roce.Millisecond
+
+// enter counts in somebody who waits in direct mode.
+func (b *standby) enter() { b.waiting.Add(1) }
+
+// leave counts it out. The goroutine drives again when it does not come back.
+func (s *services) leave() {
+	b := &s.standby
+	b.polled.Store(true)
+	if b.waiting.Add(-1) == 0 && b.parked.Load() {
+		s.kick()
+	}
+}
+
+// notePoll notes that somebody makes progress in direct mode.
+func (b *standby) notePoll() {
+	if !b.polled.Load() {
+		b.polled.Store(true)
+	}
+}
+
+// lock takes the progress lock. The goroutine that stands by is woken if it sleeps with
+// it; somebody in CQ.Wait is not: see lockSoon.
+func (q *queue) lock() {
+	if q.mu.TryLock() {
+		return
+	}
+	b := &q.device.services.standby
+	q.callers.Add(1)
+	defer q.callers.Add(-1)
+	if b.asleep.Load() {
+		q.link.Wake()
+	}
+	q.mu.Lock()
+}
+
+// standBy makes a round of progress and sleeps in the link if there was nothing to do,
+// until the next call of a service is due at most. It reports whether it could: somebody
+// else may be at it just now.
+func (d *Device) standBy(stop <-chan struct{}, next roce.Time, any bool) bool {
+	b := &d.services.standby
+	worked := false
+	for _, q := range d.queues[1:] {
+		if q.mu.TryLock() {
+			worked = q.progress() || worked
+			q.mu.Unlock()
+		}
+	}
+	q := d.queues[0]
+	if !q.mu.TryLock() {
+		return false
+	}
+	defer q.mu.Unlock()
+	// Announce the sleep first and look for reasons not to after: whoever comes later
+	// sees the announcement and wakes the link.
+	b.asleep.Store(true)
+	defer b.asleep.Store(false)
+	q.sleeping.Store(true)
+	defer q.sleeping.Store(false)
+	if q.progress() || worked || b.polled.Load() || b.waiting.Load() > 0 ||
+		q.quiescing.Load() != 0 || q.callers.Load() != 0 || d.services.called(stop) {
+		return true
+	}
+	if err := q.link.Wait(d.driveTimeout(q, next, any)); err != nil {
+		q.linkError(err)
+	}
+	q.idle |= idleRounds - 1 // it may have been a deadline
+	return true
+}
+
+// called reports whether the goroutine was kicked or is to end.
+func (s *services) called(stop <-chan struct{}) bool {
+	select {
+	case <-s.kicked:
+	case <-stop:
+	case <-s.device.failed:
+	default:
+		return false
+	}
+	return true
+}
+
+// driveTimeout is how long somebody may sleep in the link of a queue, in direct mode: until
+// its next deadline, or until next if that is sooner. The caller holds the progress lock.
+func (d *Device) driveTimeout(q *queue, next roce.Time, any bool) time.Duration {
+	deadline, armed := q.nextDeadline()
+	if any && (!armed || next < deadline) {
+		deadline, armed = next, true
+	}
+	blocked := !q.ready.Empty() || q.link.Pending() || len(d.queues) > 1
+	return sleepTime(q.now(), deadline, armed, blocked)
+}

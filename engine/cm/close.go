@@ -18,6 +18,7 @@ func (m *Manager) Close() error {
 		m.await()
 		m.end()
 		m.cancel()
+		m.handle.Load().Close()
 		m.running.Wait()
 		m.failed = m.release()
 	})
@@ -88,13 +89,16 @@ func (m *Manager) await() {
 // end forgets all that is left.
 func (m *Manager) end() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.ended {
+		m.mu.Unlock()
 		return
 	}
 	m.hangUp() // nobody did, when the device ended
 	m.ended = true
+	m.mu.Unlock()
 	m.drain()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, c := range m.conns {
 		c.exit()
 	}
@@ -102,8 +106,8 @@ func (m *Manager) end() {
 	clear(m.requests)
 }
 
-// drain waits until the device has sent what QP 1 was given, or does not. The
-// caller holds mu.
+// drain waits until the device has sent what QP 1 was given, or does not. It makes
+// progress, so the caller does not hold mu.
 func (m *Manager) drain() {
 	const (
 		rounds = 64                     // each one of them is progress, made here ...

@@ -22,13 +22,15 @@
 //
 // # The manager
 //
-// A Manager is the owner of the device's QP 1. It has one goroutine, which joins
-// that QP with a machine of roce/cm; timers are the machine's. All its methods are
-// safe for concurrent use. It ends with Close, which tells the peers, or when its
-// device does.
+// A Manager is the owner of the device's QP 1. It is an engine.Service: the device
+// calls it when a MAD has come and when a timer has run out, and it joins QP 1 with a
+// machine of roce/cm, whose timers and time these are. All its methods are safe for
+// concurrent use. It ends with Close, which tells the peers, or when its device does.
 //
-// On a device in direct mode, where packets move only while somebody polls, the
-// manager polls too, every millisecond.
+// On a device in direct mode packets move while somebody polls or waits there. With a
+// manager they move at other times as well, because a goroutine of the device stands by:
+// nobody has to poll for Dial, Accept or the end of a connection to come about, and
+// nothing wakes up while there is nothing to do.
 //
 // # Queue pair numbers
 //

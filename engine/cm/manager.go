@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"xroce/engine"
@@ -17,20 +18,16 @@ import (
 
 // Implementation constants.
 const (
-	grhLen   = wire.GRHLen        // before each datagram
-	slotLen  = grhLen + cm.MADLen // of a receive
-	sendWRs  = 512                // MADs that wait for the device
-	pollEach = time.Millisecond   // on a device in direct mode
-	// batches is how often MADs are taken from the CQ before what they made is told and
-	// sent: the answers to them are within what the machine holds by default.
-	batches = 8
+	grhLen  = wire.GRHLen        // before each datagram
+	slotLen = grhLen + cm.MADLen // of a receive
+	sendWRs = 512                // MADs that wait for the device
 )
 
 // A Manager makes and ends the connections of a device. Its methods are safe for
 // concurrent use.
 type Manager struct {
 	dev   *engine.Device
-	clock engine.Clock
+	clock engine.Clock // of the machine: the device's by default
 	pd    *engine.PD
 	cq    *engine.CQ
 	qp    *engine.QP // number 1
@@ -39,8 +36,8 @@ type Manager struct {
 
 	ctx     context.Context // ends with the manager
 	cancel  context.CancelFunc
-	kick    chan struct{} // the next deadline may have changed
-	running sync.WaitGroup
+	handle  atomic.Pointer[engine.ServiceHandle] // nil until Open is done
+	running sync.WaitGroup                       // the goroutines that resolve addresses
 	linger  time.Duration
 	left    chan struct{} // closed when leaving is empty at last
 	once    sync.Once     // of Close
@@ -70,7 +67,7 @@ type Lost struct {
 // Open makes the manager of a device. It returns engine.ErrBusy when it has one.
 func Open(dev *engine.Device, o Options) (*Manager, error) {
 	if o.Clock == nil {
-		o.Clock = engine.NewSystemClock()
+		o.Clock = dev
 	}
 	if o.Receives == 0 {
 		o.Receives = defaultReceives
@@ -83,7 +80,7 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		dev: dev, clock: o.Clock, rand: source{from: o.Rand, dev: dev},
-		kick: make(chan struct{}, 1), linger: o.Linger, left: make(chan struct{}),
+		linger: o.Linger, left: make(chan struct{}),
 		conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
 		listeners: map[cm.ListenerID]*Listener{}, lookups: map[cm.ID]chan cm.Event{},
 	}
@@ -99,11 +96,17 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	if m.machine, err = cm.New(c); err != nil {
 		return nil, err
 	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	if err := m.open(o.Receives); err != nil {
+		m.cancel()
 		return nil, errors.Join(err, m.release())
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.running.Go(m.run)
+	handle, err := dev.AddService(service{m}, m.cq)
+	if err != nil {
+		m.cancel()
+		return nil, errors.Join(err, m.release())
+	}
+	m.handle.Store(handle)
 	return m, nil
 }
 
@@ -128,7 +131,6 @@ func (m *Manager) open(receives int) error {
 	if err := m.qp.Start(roce.GSIQKey); err != nil {
 		return err
 	}
-	m.cq.Arm(false)
 	for i := range receives {
 		if err := m.receive(i); err != nil {
 			return err
@@ -158,98 +160,6 @@ func (m *Manager) release() error {
 	}
 	return errors.Join(err, m.pd.Close())
 }
-
-// run joins QP 1, the machine and time until the manager or the device is closed.
-func (m *Manager) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-m.cq.Events():
-		case <-timer.C:
-		case <-m.kick:
-		case <-m.ctx.Done():
-			return
-		case <-m.dev.Done():
-			m.end()
-			m.cancel()
-			return
-		}
-		if m.dev.Direct() {
-			m.dev.Progress()
-		}
-		m.mu.Lock()
-		if m.poll() {
-			m.wake()
-		}
-		m.machine.HandleDeadline(m.clock.Now())
-		m.settle()
-		timer.Reset(m.untilNext())
-		m.mu.Unlock()
-	}
-}
-
-// untilNext is how long there is nothing to do if nothing comes. The caller holds
-// mu.
-func (m *Manager) untilNext() time.Duration {
-	wait := time.Hour
-	if at, ok := m.machine.NextDeadline(); ok {
-		wait = max(0, time.Duration(at-m.clock.Now()))
-	}
-	if m.dev.Direct() {
-		wait = min(wait, pollEach)
-	}
-	return wait
-}
-
-// poll takes what came to QP 1, a bounded part of it: whoever sends all the time must
-// not keep everybody else waiting. It reports whether there may be more. The caller
-// holds mu.
-func (m *Manager) poll() (more bool) {
-	m.machine.SetMTU(m.dev.ActiveMTU())
-	var wcs [32]roce.Completion
-	for range batches {
-		if m.ended {
-			return false
-		}
-		n, err := m.cq.Poll(wcs[:])
-		for i := range wcs[:n] {
-			m.take(&wcs[i])
-		}
-		if err != nil {
-			return false // the CQ has room for all: this is the end of the device
-		}
-		if n == 0 && !m.cq.Arm(false) {
-			return false
-		}
-	}
-	return true
-}
-
-// take hands what a completion tells to the machine.
-func (m *Manager) take(wc *roce.Completion) {
-	if wc.Opcode != roce.WCRecv || wc.Status != roce.StatusSuccess {
-		return
-	}
-	slot := int(wc.WRID)
-	b := m.mr.Bytes()[slot*slotLen:][:wc.ByteLen]
-	if wc.SrcQP != m.qp.QPN() {
-		m.lost.NotQP1++
-	} else {
-		// A header that cannot be read leaves the path zero, which the machine
-		// counts as a wrong source. The flow label is the sender's to choose, and
-		// each one would be a way of its own to remember: answers have none.
-		came, _ := wire.ParseReplyGRH(b)
-		m.machine.HandleMAD(m.clock.Now(), cm.Path{
-			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,
-		}, b[grhLen:])
-	}
-	// It was posted before, so only the end of the device can refuse it.
-	_ = m.receive(slot)
-}
-
-// ecnBits are what the way of a packet said, not its sender.
-const ecnBits = 3
 
 // settle tells what happened and sends what there is to send. The caller holds mu.
 func (m *Manager) settle() {
@@ -301,11 +211,10 @@ func (m *Manager) refuse(e cm.Event) {
 	_ = m.machine.Reject(m.clock.Now(), e.ID, cm.ReasonInvalidServiceID, nil, nil)
 }
 
-// wake makes the goroutine look at the deadlines anew.
+// wake has the device ask for the next deadline anew.
 func (m *Manager) wake() {
-	select {
-	case m.kick <- struct{}{}:
-	default:
+	if handle := m.handle.Load(); handle != nil {
+		handle.Wake()
 	}
 }
 

@@ -48,7 +48,7 @@ type Options struct {
 	// much it holds. Its CAGUID and MTU are those of the device, and so is an
 	// AckDelay of 0.
 	Machine cm.Config
-	// Clock is nil for the machine's.
+	// Clock is nil for the device's.
 	Clock engine.Clock
 	// Rand is the source of communication IDs and PSNs; nil for crypto/rand.
 	Rand roce.Rand

@@ -1,0 +1,115 @@
+package cm_test
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	"xroce/xsk"
+)
+
+// A countedLink counts how often somebody looks for frames, and sleeps.
+type countedLink struct {
+	*sim.Port
+	looks, waits atomic.Int64
+}
+
+func (l *countedLink) Receive(dst []xsk.RxFrame) int {
+	l.looks.Add(1)
+	return l.Port.Receive(dst)
+}
+
+func (l *countedLink) Wait(timeout time.Duration) error {
+	l.waits.Add(1)
+	return l.Port.Wait(timeout)
+}
+
+// newDirectHost makes a device in direct mode with a manager, and a CQ for its QPs.
+func newDirectHost(t *testing.T, network *sim.Network, i byte) (*host, *countedLink) {
+	t.Helper()
+	h := &host{v4: netip.AddrFrom4([4]byte{192, 0, 2, i})}
+	port, err := network.NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, i}, MTU: 1500, Addrs: []netip.Addr{h.v4},
+	})
+	must(t, err)
+	link := &countedLink{Port: port}
+	h.dev, err = engine.OpenLink(link, port, engine.Options{Direct: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, h.dev.Close()) })
+	h.pd = h.dev.AllocPD()
+	h.cq, err = h.dev.CreateCQ(64)
+	must(t, err)
+	h.manager, err = cm.Open(h.dev, quick)
+	must(t, err)
+	t.Cleanup(func() { must(t, h.manager.Close()) })
+	return h, link
+}
+
+// atRest tests that a device does nothing when nothing is to be done.
+func (l *countedLink) atRest(t *testing.T) {
+	t.Helper()
+	var looks, waits int64
+	waits = l.waits.Load()
+	for before := int64(-1); looks != before; {
+		before = l.looks.Load()
+		time.Sleep(150 * time.Millisecond)
+		looks, waits = l.looks.Load(), l.waits.Load()
+	}
+	time.Sleep(200 * time.Millisecond)
+	if n, m := l.looks.Load()-looks, l.waits.Load()-waits; n != 0 || m != 0 {
+		t.Errorf("%d looks at the link and %d waits at rest", n, m)
+	}
+}
+
+// TestDirectWithoutPolling connects devices in direct mode though nobody polls either, and
+// hangs up; in between, with the connection and with a listener that waits, nothing wakes
+// up.
+func TestDirectWithoutPolling(t *testing.T) {
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
+	must(t, err)
+	a, linkA := newDirectHost(t, network, 1)
+	b, linkB := newDirectHost(t, network, 2)
+	to := netip.AddrPortFrom(b.v4, 1)
+	setup := func(h *host) cm.Setup {
+		return cm.Setup{PD: h.pd, Init: engine.QPInit{SendCQ: h.cq, RecvCQ: h.cq}}
+	}
+	l, err := b.manager.Listen(to)
+	must(t, err)
+	accepted := make(chan *cm.Conn)
+	go func() {
+		r, err := l.Accept(within(t, patience))
+		if err != nil {
+			t.Error(err)
+			close(accepted)
+			return
+		}
+		c, err := r.Accept(within(t, patience), setup(b))
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	linkA.atRest(t)
+	linkB.atRest(t)
+	c, err := a.manager.Dial(within(t, patience), to, setup(a))
+	must(t, err)
+	d := <-accepted
+	if d == nil {
+		t.FailNow()
+	}
+	linkA.atRest(t)
+	linkB.atRest(t)
+	c.Close()
+	over(t, d.Done())
+	over(t, c.Released())
+	d.Close()
+	over(t, d.Released())
+	a.forgotten(t)
+	b.forgotten(t)
+	linkA.atRest(t)
+	linkB.atRest(t)
+}

@@ -1,0 +1,107 @@
+package cm
+
+import (
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// batches is how often MADs are taken from the CQ before what they made is told and
+// sent: the answers to them are within what the machine holds by default.
+const batches = 8
+
+// A service is a manager as the device calls it: it joins QP 1, the machine and time until
+// the manager or the device is closed.
+type service struct{ *Manager }
+
+// HandleCompletions implements engine.Service.
+func (m service) HandleCompletions(roce.Time) (more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return false
+	}
+	more = m.poll()
+	m.settle()
+	return more
+}
+
+// NextDeadline implements engine.Service.
+func (m service) NextDeadline() (roce.Time, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, ok := m.machine.NextDeadline()
+	switch {
+	case m.ended || !ok:
+		return 0, false
+	case m.clock != engine.Clock(m.dev):
+		at += m.dev.Now() - m.clock.Now() // in the time of the device
+	}
+	return at, true
+}
+
+// HandleDeadline implements engine.Service.
+func (m service) HandleDeadline(roce.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.ended {
+		m.machine.HandleDeadline(m.clock.Now())
+		m.settle()
+	}
+}
+
+// HandleFailure implements engine.Service.
+func (m service) HandleFailure(error) {
+	m.end()
+	m.cancel()
+}
+
+// poll takes what came to QP 1, a bounded part of it: whoever sends all the time must
+// not keep everybody else waiting. It reports whether there may be more. The caller
+// holds mu.
+func (m *Manager) poll() (more bool) {
+	m.machine.SetMTU(m.dev.ActiveMTU())
+	var wcs [32]roce.Completion
+	for range batches {
+		if m.ended {
+			return false
+		}
+		n, err := m.cq.Poll(wcs[:])
+		for i := range wcs[:n] {
+			m.take(&wcs[i])
+		}
+		if err != nil {
+			return false // the CQ has room for all: this is the end of the device
+		}
+		if n == 0 && !m.cq.Arm(false) {
+			return false
+		}
+	}
+	return true
+}
+
+// take hands what a completion tells to the machine.
+func (m *Manager) take(wc *roce.Completion) {
+	if wc.Opcode != roce.WCRecv || wc.Status != roce.StatusSuccess {
+		return
+	}
+	slot := int(wc.WRID)
+	b := m.mr.Bytes()[slot*slotLen:][:wc.ByteLen]
+	if wc.SrcQP != m.qp.QPN() {
+		m.lost.NotQP1++
+	} else {
+		// A header that cannot be read leaves the path zero, which the machine
+		// counts as a wrong source. The flow label is the sender's to choose, and
+		// each one would be a way of its own to remember: answers have none.
+		came, _ := wire.ParseReplyGRH(b)
+		m.machine.HandleMAD(m.clock.Now(), cm.Path{
+			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,
+		}, b[grhLen:])
+	}
+	// It was posted before, so only the end of the device can refuse it.
+	_ = m.receive(slot)
+}
+
+// ecnBits are what the way of a packet said, not its sender.
+const ecnBits = 3

@@ -16,6 +16,7 @@ import (
 	"xroce/cmd/xroce/internal/control"
 	"xroce/cmd/xroce/internal/demo"
 	"xroce/cmd/xroce/internal/host"
+	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine"
 )
 
@@ -149,6 +150,11 @@ func (a *app) printJSON(v any) error {
 
 // printf prints a result for people.
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+
+// progress begins to tell about something that is measured in bytes, or in steps.
+func (a *app) progress(what string, steps bool) *progress.Line {
+	return progress.New(a.stderr, isTerminal(a.stderr), what, steps, a.now)
+}
 
 // isTerminal reports whether w is a terminal, where a progress line may be
 // written over.

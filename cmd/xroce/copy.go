@@ -93,10 +93,10 @@ func (a *app) copy(
 	defer dev.Close()
 	defer conn.Close()
 	line := a.progress(filepath.Base(c.File), false)
-	defer line.close()
-	c.Progress = line.update
+	defer line.Close()
+	c.Progress = line.Update
 	result, err := transfer.Send(ctx, dev, conn, c)
-	line.close()
+	line.Close()
 	if err != nil {
 		return fmt.Errorf("%s was not copied: %w", c.File, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/demo"
+	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine"
 )
 
@@ -79,20 +80,20 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 			a.printf("%s\n", w)
 		}
 	}
-	var line *progress
+	var line *progress.Line
 	var stage demo.Stage
 	o.Progress = func(s demo.Stage, done, total, step int64) {
 		if s != stage {
 			if line != nil {
-				line.close()
+				line.Close()
 			}
 			stage, line = s, a.progress("demo: "+string(s), step == 1)
 		}
-		line.update(done, total)
+		line.Update(done, total)
 	}
 	report, err := demo.Run(ctx, o)
 	if line != nil {
-		line.close()
+		line.Close()
 	}
 	switch {
 	case a.json:
@@ -132,7 +133,7 @@ func (a *app) printDemo(r *demo.Report) {
 	}
 	if r.Copy.Bytes > 0 {
 		a.printf("copy: %s, %s in %.2f s, %.2f Gb/s, SHA-256 %s\n", r.Copy.Source,
-			byteCount(r.Copy.Bytes), r.Copy.Seconds, r.Copy.GbPerSecond(), r.Copy.SHA256[:16])
+			progress.Bytes(r.Copy.Bytes), r.Copy.Seconds, r.Copy.GbPerSecond(), r.Copy.SHA256[:16])
 	}
 	if len(r.Loss) > 0 {
 		a.printf("\n%s", lossTable(r.Loss))
@@ -156,7 +157,7 @@ func lossTable(rows []demo.LossRow) string {
 		"Gb/s", "frames", "lost", "sent again", "SHA-256")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "%-20s %8s %8.2f %8.3f %8d %8d %12d  %s\n", r.Recovery,
-			byteCount(r.Bytes), r.Seconds, r.GbPerSecond(), r.Frames, r.Lost, r.Retransmits,
+			progress.Bytes(r.Bytes), r.Seconds, r.GbPerSecond(), r.Frames, r.Lost, r.Retransmits,
 			r.SHA256[:16])
 	}
 	fmt.Fprintf(&b, "One file over a cable that loses %.0f %% of the frames in each direction, "+

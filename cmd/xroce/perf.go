@@ -107,15 +107,15 @@ func (a *app) perf(
 		t.Tell = perf.Reporters{record, text}
 	}
 	line := a.progress(t.Test.Name(), true)
-	defer line.close()
-	t.Progress = line.update
+	defer line.Close()
+	t.Progress = line.Update
 	if f.dump != "" {
 		t.Dump = &perfdump.Dump{}
 	}
 	if _, err := perf.Run(ctx, dev, via, t); err != nil {
 		return err
 	}
-	line.close()
+	line.Close()
 	if f.dump != "" {
 		if err := writePerfDump(f.dump, t.Dump); err != nil {
 			return err

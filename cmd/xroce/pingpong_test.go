@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -239,40 +238,6 @@ func TestInterruptedServerEndsWith130(t *testing.T) {
 		i.cancel()
 		if i.wait(t); i.code != exitInterrupted {
 			t.Errorf("%v: code %d, %s", args, i.code, i.stderr)
-		}
-	}
-}
-
-func TestProgress(t *testing.T) {
-	now := time.Unix(1000, 0)
-	clock := func() time.Time { return now }
-	var line, log lockedBuffer
-	onTerminal := newProgress(&line, true, "f", false, clock)
-	elsewhere := newProgress(&log, false, "f", true, clock)
-	for range 100 {
-		now = now.Add(150 * time.Millisecond)
-		done := now.Sub(time.Unix(1000, 0)).Milliseconds() << 10
-		onTerminal.update(done, 30000<<10)
-		elsewhere.update(done>>10, 30000)
-	}
-	onTerminal.close()
-	elsewhere.close()
-	contains(t, line.String(), "\rf: 7.3 MiB of 29.3 MiB, 0.01 Gb/s, 25 %, ETA 23s")
-	if want := "f: 10050 of 30000, 1000.0/s, 34 %, ETA 20s\n"; log.String() != want {
-		t.Errorf("elsewhere: %q, not %q", log.String(), want)
-	}
-	if got := line.String(); got[len(got)-1] != '\r' || got[:1] != "\r" {
-		t.Errorf("the line is not wiped: %q", got)
-	}
-}
-
-func TestByteCount(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 64 << 20: "64.0 MiB",
-		5 << 60: "5.0 EiB",
-	} {
-		if got := byteCount(n); got != want {
-			t.Errorf("%d: %s, not %s", n, got, want)
 		}
 	}
 }

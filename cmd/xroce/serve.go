@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/peer"
+	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
 	"xroce/engine/oob"
@@ -122,7 +123,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		return s.err
 	}
 	if !s.json {
-		s.printf("%d files, %s received\n", s.files, byteCount(s.bytes))
+		s.printf("%d files, %s received\n", s.files, progress.Bytes(s.bytes))
 	}
 	return failed
 }

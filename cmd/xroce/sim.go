@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine/sim"
 	"xroce/engine/sim/trial"
 	"xroce/roce"
@@ -101,10 +102,10 @@ func parseSeeds(s string) (from, to uint64, err error) {
 func (a *app) sim(ctx context.Context, c *trial.Campaign) error {
 	report := &simReport{Failed: []simFailure{}}
 	total := int64(c.To - c.From + 1)
-	progress := a.progress("sim", true)
-	c.Done = func(done uint64) { progress.update(int64(done), total) }
+	line := a.progress("sim", true)
+	c.Done = func(done uint64) { line.Update(int64(done), total) }
 	c.Failed = func(r *trial.Result) {
-		progress.close()
+		line.Close()
 		report.fail(r)
 		if !a.json && len(report.Failed) <= maxShown {
 			a.printf("%s\n", r)
@@ -115,7 +116,7 @@ func (a *app) sim(ctx context.Context, c *trial.Campaign) error {
 	}
 	start := a.now()
 	sum := c.Run(ctx)
-	progress.close()
+	line.Close()
 	report.total(sum, a.now().Sub(start))
 	switch {
 	case ctx.Err() != nil && sum.Seeds < uint64(total):
@@ -185,7 +186,7 @@ func (r *simReport) total(sum *trial.Summary, elapsed time.Duration) {
 // printSim prints the totals; the last line is the verdict.
 func (a *app) printSim(r *simReport) {
 	a.printf("connections    %d\n", r.Connections)
-	a.printf("messages       %d, %s\n", r.Messages, byteCount(int64(r.Bytes)))
+	a.printf("messages       %d, %s\n", r.Messages, progress.Bytes(int64(r.Bytes)))
 	a.printf("operations     %s\n", sortedCounts(r.Operations))
 	a.printf("lost by UC     %d messages\n", r.LostUC)
 	a.printf("packets        %d, %d of them repeated by the transport\n", r.Packets, r.Retransmits)

@@ -8,7 +8,7 @@
 // the data are compared with the memory of xroce by package payload. What passed is the
 // table in docs/interop.md; docs/ci.md says where this runs.
 //
-// The rooms, each on those above it:
+// The packages, each using only those above it:
 //
 //	payload            the data of a test, of what was heard and of the memory of xroce
 //	internal/dialogue  what a host says, and how another one differs

@@ -140,6 +140,7 @@ func (d *Device) Close() error {
 		d.services.halt()
 		// The links first: nothing raises an event any more then.
 		d.closeErr = errors.Join(d.closeLinks(), d.closeChannels())
+		d.services.halt() // one that began meanwhile
 		d.services.fail(d.failure())
 		d.watching.Wait()
 		d.paging.pager.Close()
@@ -217,7 +218,7 @@ func (d *Device) fail(failing *queue, err error) {
 		if q != failing {
 			// Not here: one who holds a progress lock may not take any other.
 			d.watching.Go(func() {
-				q.lockSoon()
+				q.lock()
 				defer q.mu.Unlock()
 				q.fail(err)
 			})
@@ -259,8 +260,11 @@ func (d *Device) Failed() bool { return d.failure() != nil }
 // by the device, in the sense of the Go memory model, which knows nothing of packets.
 // Who only spins asks Failed.
 func (d *Device) Err() error {
-	d.lockQueues()
-	defer d.unlockQueues()
+	for _, q := range d.queues {
+		// CQ.Wait asks, and comes back after each time that it was woken.
+		q.lockToDrive()
+		defer q.mu.Unlock()
+	}
 	return d.failure()
 }
 

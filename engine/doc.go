@@ -49,11 +49,18 @@
 // never sleeps. With Options.Direct there is no such goroutine: every call of
 // CQ.Poll and CQ.Wait makes progress on the caller's own thread, which has the
 // lowest latency, and nothing moves in between, no answer and no
-// retransmission.
+// retransmission. A device with a Service is the exception: there a goroutine stands
+// by, which sleeps in poll(2) while nobody else polls or waits.
 //
 // QPs of one queue share it byte by byte, and those that answer go first: deficit
 // round robin, see package engine/internal/sched. What a QP sends to another one of
 // the same device never meets the link.
+//
+// # Services
+//
+// What lives above the device by its time and completions, such as the connection
+// manager, is a Service: AddService has the device call it, on a goroutine of the
+// device and not on the thread that moves packets.
 //
 // # Events
 //
@@ -74,8 +81,8 @@
 // All methods of all types are safe for concurrent use, except that nothing may
 // be used after its Close. Deregister and Close return only when no packet can
 // touch the object any more. In direct mode, a call that needs the progress lock
-// waits as long as another goroutine sleeps in CQ.Wait or CompChannel.GetEvent;
-// posting does not.
+// wakes a goroutine that sleeps in CQ.Wait or CompChannel.GetEvent, which then waits
+// on; Device.Err alone waits for it.
 //
 // # Other systems
 //

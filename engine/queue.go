@@ -51,13 +51,11 @@ type queue struct {
 
 	doorbells doorbells
 	inbox     inbox
-	sleeping  atomic.Bool // whoever drives is in, or about to enter, link.Wait
-	dead      atomic.Bool // err is set
-	// quiescing are those who wait for the progress lock in lockSoon.
-	quiescing atomic.Int32
-	// callers are those who wait for the progress lock in lock.
-	callers atomic.Int32
-	members int // QPs that live here, under the device's life lock
+	sleeping  atomic.Bool  // whoever drives is in, or about to enter, link.Wait
+	dead      atomic.Bool  // err is set
+	callers   atomic.Int32 // those who wait in lock
+	heirs     atomic.Int32 // those who wait in lockToDrive
+	members   int          // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex
 	ready   sched.DRR[QP]

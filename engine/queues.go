@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"xroce/roce"
 	"xroce/xsk"
@@ -25,8 +23,7 @@ import (
 //	                      book, the registry, the doorbells and inbox of a queue,
 //	                      and those of package roce; under these, none
 //
-// A progress lock may be held by somebody who sleeps in direct mode. Whoever must not
-// wait for that wakes it: quiesce and lockAwake.
+// A progress lock may be held by somebody who sleeps in direct mode: queue.lock wakes it.
 
 // addQueue gives the device another link.
 func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
@@ -83,16 +80,16 @@ func (d *Device) NextDeadline() (at roce.Time, any bool) {
 func (d *Device) driveOnce(ctx context.Context) {
 	worked := false
 	for _, q := range d.queues[1:] {
-		q.lock()
+		q.lockToDrive()
 		worked = q.progress() || worked
 		q.mu.Unlock()
 	}
 	q := d.queues[0]
-	q.lock()
+	q.lockToDrive()
 	defer q.mu.Unlock()
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
-	if q.progress() || worked || ctx.Err() != nil || q.quiescing.Load() != 0 {
+	if q.progress() || worked || ctx.Err() != nil || q.callers.Load() != 0 {
 		return
 	}
 	if err := q.link.Wait(d.driveTimeout(q, 0, false)); err != nil {
@@ -105,19 +102,38 @@ func (d *Device) driveOnce(ctx context.Context) {
 // for that; what a poll is about to write is written after it.
 func (d *Device) quiesce() {
 	for _, q := range d.queues {
-		q.lockSoon()
+		q.lock()
 		//lint:ignore SA2001 the empty critical section is the wait
 		q.mu.Unlock()
 	}
 	d.keys.StoreParked()
 }
 
-// lockSoon takes the progress lock. Whoever sleeps with it, in direct mode, is woken: it
-// announces its sleep, and looks at quiescing after that.
-func (q *queue) lockSoon() {
-	q.quiescing.Add(1)
-	defer q.quiescing.Add(-1)
+// lock takes the progress lock for a moment. Whoever sleeps with it, in direct mode, is
+// woken, and does not sleep again before: it announces its sleep, and looks at callers
+// after that.
+func (q *queue) lock() {
+	if q.mu.TryLock() {
+		return
+	}
+	q.callers.Add(1)
+	defer q.callers.Add(-1)
 	if q.sleeping.Load() {
+		q.link.Wake()
+	}
+	q.mu.Lock()
+}
+
+// lockToDrive takes the progress lock for somebody who may then sleep with it, or who is
+// about to. It waits for others of that kind, lest they wake each other for ever, but not
+// for the goroutine that stands by.
+func (q *queue) lockToDrive() {
+	if q.mu.TryLock() {
+		return
+	}
+	q.heirs.Add(1)
+	defer q.heirs.Add(-1)
+	if q.device.services.standby.asleep.Load() {
 		q.link.Wake()
 	}
 	q.mu.Lock()
@@ -144,40 +160,6 @@ func (d *Device) lockQueues() {
 func (d *Device) unlockQueues() {
 	for _, q := range d.queues {
 		q.mu.Unlock()
-	}
-}
-
-// lockAwake is lock, also from someone who sleeps with a progress lock in direct mode:
-// maybe again and again, because others wait for it as well.
-func (d *Device) lockAwake() {
-	locked := make(chan struct{})
-	var waker sync.WaitGroup
-	waker.Go(func() {
-		tick := time.NewTicker(wakeEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-locked:
-				return
-			case <-tick.C:
-				d.wakeSleepers()
-			}
-		}
-	})
-	d.lock()
-	close(locked)
-	waker.Wait()
-}
-
-// wakeEvery is how often a sleeper is woken for the progress lock.
-const wakeEvery = time.Millisecond
-
-// wakeSleepers wakes whoever sleeps in a link, in either mode.
-func (d *Device) wakeSleepers() {
-	for _, q := range d.queues {
-		if q.sleeping.Load() && !q.dead.Load() {
-			q.link.Wake()
-		}
 	}
 }
 

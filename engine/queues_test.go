@@ -269,3 +269,41 @@ func TestTwoQueuesEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestDirectCallsWake: who needs the progress lock for a moment gets it from those who
+// sleep in CQ.Wait, and two who sleep do not wake each other.
+func TestDirectCallsWake(t *testing.T) {
+	_, dev, link := echoDevices(t, true)
+	s := seatOn(t, dev, engine.QPInit{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range 2 {
+		cq, err := dev.CreateCQ(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting.Go(func() {
+			var wcs [1]roce.Completion
+			if _, err := cq.Wait(ctx, wcs[:]); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	quiet(t, link)
+	for range 20 {
+		if err := s.qp.Init(rights); err != nil {
+			t.Error(err)
+		}
+		s.qp.Query()
+		seatOn(t, dev, engine.QPInit{}).qp.Close()
+		if n := dev.Resources(10).Total.QP; n != 1 {
+			t.Errorf("%d QPs", n)
+		}
+		if err := s.qp.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState); err != nil {
+			t.Error(err)
+		}
+	}
+	quiet(t, link)
+	cancel()
+	waiting.Wait()
+}

@@ -98,7 +98,7 @@ type SRQRow struct {
 // are of one moment.
 func (d *Device) Resources(limit int) Resources {
 	limit = max(limit, 0)
-	d.lockAwake()
+	d.lock()
 	defer d.unlock()
 	r := Resources{Device: d.Name()}
 	var pds []*PD

@@ -15,9 +15,9 @@ import (
 // Calls come one at a time, without any lock of the device, so a handler may take locks
 // of its own, post work, poll CQs and modify QPs. It must not block, since all services of
 // a device share a goroutine, and must do a bounded part of what there is: the rest is
-// done in the next call. It must not close its handle or its device. In direct mode Poll
-// makes progress, so a lock that handlers take is not to be held by anybody else who
-// calls CQ.Poll or Device.Progress on a device with a simulated clock.
+// done in the next call. It must not add a service, nor close its handle or its device. On
+// a device with a simulated clock CQ.Poll runs handlers, so who calls that outside of a
+// handler must not hold a lock that handlers take.
 //
 // They run on a goroutine of the device, in both modes, and not on the thread that moves
 // packets: handling a management datagram takes random numbers, maps and the resolution

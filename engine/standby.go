@@ -41,21 +41,6 @@ func (b *standby) notePoll() {
 	}
 }
 
-// lock takes the progress lock. The goroutine that stands by is woken if it sleeps with
-// it; somebody in CQ.Wait is not: see lockSoon.
-func (q *queue) lock() {
-	if q.mu.TryLock() {
-		return
-	}
-	b := &q.device.services.standby
-	q.callers.Add(1)
-	defer q.callers.Add(-1)
-	if b.asleep.Load() {
-		q.link.Wake()
-	}
-	q.mu.Lock()
-}
-
 // standBy makes a round of progress and sleeps in the link if there was nothing to do,
 // until the next call of a service is due at most. It reports whether it could: somebody
 // else may be at it just now.
@@ -80,7 +65,7 @@ func (d *Device) standBy(stop <-chan struct{}, next roce.Time, any bool) bool {
 	q.sleeping.Store(true)
 	defer q.sleeping.Store(false)
 	if q.progress() || worked || b.polled.Load() || b.waiting.Load() > 0 ||
-		q.quiescing.Load() != 0 || q.callers.Load() != 0 || d.services.called(stop) {
+		q.callers.Load() != 0 || q.heirs.Load() != 0 || d.services.called(stop) {
 		return true
 	}
 	if err := q.link.Wait(d.driveTimeout(q, next, any)); err != nil {

@@ -20,7 +20,7 @@ import (
 //	queue.mu              the progress locks, those of several queues in the order of
 //	                      Device.queues: packets, and the state of QPs
 //	all others            of what raises events (channels, asyncEvents), the path
-//	                      book, the registry, the doorbells and inbox of a queue,
+//	                      table, the registry, the doorbells and inbox of a queue,
 //	                      and those of package roce; under these, none
 //
 // A progress lock may be held by somebody who sleeps in direct mode: queue.lock wakes it.

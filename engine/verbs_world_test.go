@@ -249,7 +249,7 @@ func (s *seat) recv(t *testing.T, id uint64, off, n int) {
 	}
 }
 
-// counter reads one counter of a device.
+// counterOf reads one counter of a device.
 func counterOf(t *testing.T, d *engine.Device, name string) uint64 {
 	t.Helper()
 	value, ok := counters(t, d)[name]

@@ -87,7 +87,7 @@ func (k kind) qpn() uint32 {
 }
 
 // peer is the number of the QP that it is connected with.
-func (k kind) peerAccess() uint32 { return qpnA ^ qpnB ^ (kind{far: k.far}).qpn() }
+func (k kind) peer() uint32 { return qpnA ^ qpnB ^ (kind{far: k.far}).qpn() }
 
 // opcode is an opcode of RC in the service of the kind; ok is false when the
 // service does not have it.

@@ -132,7 +132,7 @@ func bareStand(tb testing.TB, k kind) *stand {
 	s.recv, err = roce.NewCQ(4*standDepth, nil)
 	must(tb, err)
 	must(tb, s.path.Init(pathTo((kind{far: k.far}).qpn(), wire.FramingV2IPv4)))
-	s.ah, err = roce.NewAH(s.own, pathTo(k.peerAccess(), wire.FramingV2IPv4))
+	s.ah, err = roce.NewAH(s.own, pathTo(k.peer(), wire.FramingV2IPv4))
 	must(tb, err)
 	c := roce.QPConfig{
 		Type: k.typ, Domain: s.own, Keys: s.keys, SendCQ: s.send, RecvCQ: s.recv,
@@ -174,8 +174,8 @@ func (s *stand) area(i int) []byte {
 func (s *stand) attr() roce.Attr {
 	a := roce.Attr{
 		Access: everyRight &^ mem.LocalWrite, Port: 1, QKey: standQKey,
-		Path: pathTo(s.kind.peerAccess(), wire.FramingV2IPv4), PathMTU: wire.MTU256,
-		DestQPN: s.kind.peerAccess(),
+		Path: pathTo(s.kind.peer(), wire.FramingV2IPv4), PathMTU: wire.MTU256,
+		DestQPN: s.kind.peer(),
 		RQPSN:   0x200, SQPSN: 0x100, MaxRdAtomic: standReads, MaxDestRdAtomic: standReads,
 		MinRNRTimer: 12, Timeout: 8, RetryCnt: 3, RNRRetry: 3, Extensions: s.kind.ext,
 	}
@@ -199,7 +199,7 @@ func (s *stand) moveUp(to roce.State) {
 func (s *stand) request(op roce.Opcode, area, off, n int) roce.SendWR {
 	r := s.areas[area]
 	wr := roce.SendWR{
-		Opcode: op, RemoteAddr: 1 << 40, RKey: 3, AH: s.ah, RemoteQPN: s.kind.peerAccess(),
+		Opcode: op, RemoteAddr: 1 << 40, RKey: 3, AH: s.ah, RemoteQPN: s.kind.peer(),
 		RemoteQKey: standQKey, RemoteSRQN: standSRQ, CompareAdd: 1, Swap: 2,
 		SGList: []roce.SGE{{Addr: r.Addr() + uint64(off), Length: uint32(n), LKey: r.LKey()}},
 	}

@@ -82,7 +82,7 @@ func pairSRQ(tb testing.TB, o options) *roce.SRQ {
 	return s
 }
 
-// frame returns a buffer for a frame.
+// buffer returns a buffer for a frame.
 func (p *pair) buffer() []byte {
 	if n := len(p.spare); n > 0 {
 		b := p.spare[n-1]

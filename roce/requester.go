@@ -192,7 +192,7 @@ func (r *requester) forgetSent(now Time) {
 // oldest is the work request that una belongs to, if any is begun.
 func (r *requester) oldest() *sendWQE { return r.sq.At(r.sq.Head()) }
 
-// own is on whose behalf a work request accesses memory.
+// localAccess is on whose behalf a work request accesses memory.
 func (r *requester) localAccess(w *sendWQE) mem.Accessor {
 	return mem.Accessor{Domain: r.domain, Since: w.since}
 }

@@ -263,8 +263,8 @@ func (s *responder) inSequence(c wire.Class) bool {
 	return c&wire.ClassSend != 0 == (s.kind == msgSend)
 }
 
-// peer is on whose behalf a request accesses memory that its message began with
-// then.
+// peerAccess is on whose behalf a request accesses memory that its message began
+// with then.
 func (s *responder) peerAccess(since mem.Epoch) mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Party: &s.party, Since: since}
 	if s.typ == TypeXRCRecv {
@@ -273,8 +273,8 @@ func (s *responder) peerAccess(since mem.Epoch) mem.Accessor {
 	return by
 }
 
-// landing is on whose behalf the receive in hand is written. A shared receive queue
-// has a protection domain of its own (IBA 10.2.9.1).
+// recvAccess is on whose behalf the receive in hand is written. A shared receive
+// queue has a protection domain of its own (IBA 10.2.9.1).
 func (s *responder) recvAccess() mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Since: s.since}
 	if s.srq != nil {

@@ -247,8 +247,8 @@ type failure struct {
 	until int64 // pager time; 0 of no failure
 }
 
-// failed reports whether a page in the range of a job could not be brought in. The caller
-// holds pager.mu.
+// failedIn reports whether a page in the range of a job could not be brought in. The
+// caller holds pager.mu.
 func (r *Region) failedIn(j *job, now int64) bool {
 	for i := range r.failed {
 		f := &r.failed[i]

@@ -11,7 +11,7 @@ import (
 	"xroce/xsk"
 )
 
-// sum is what Counts promises at any time.
+// checkSum is what Counts promises at any time.
 func checkSum(t *testing.T, n *Network) {
 	t.Helper()
 	c := n.Counts()

@@ -73,7 +73,7 @@ type limits struct {
 	reads     int // READs, atomics and their like outstanding
 }
 
-// limits of the queue pairs of a connection.
+// limitsOf returns the limits of the queue pairs of a connection.
 func (k *ConnConfig) limitsOf() limits {
 	l := limits{
 		window: k.Window, longest: (k.MaxSize+k.PathMTU.Bytes()-1)/k.PathMTU.Bytes() + 1,

@@ -16,7 +16,7 @@ type hosts struct {
 	pd  [2]*engine.PD
 }
 
-// open opens the devices of both hosts. The tap, which may be nil, sees what host
+// openBoth opens the devices of both hosts. The tap, which may be nil, sees what host
 // 0 sends and receives.
 func (w *cable) openBoth(o engine.Options, tap engine.Tap) (*hosts, error) {
 	h := &hosts{}

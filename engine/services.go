@@ -187,7 +187,7 @@ func (s *services) loop(stop <-chan struct{}) {
 		case polled:
 			wait.sleepAtMost(now + standbyPause)
 		case s.standby.waiting.Load() > 0:
-			wait.sleepParked()
+			wait.sleepYielding()
 		case !d.standBy(stop, next, any):
 			wait.sleepAtMost(now + standbyPause)
 		}
@@ -226,11 +226,11 @@ func (n nap) sleepAtMost(at roce.Time) {
 	n.sleep()
 }
 
-// sleepParked is sleep that ends when nobody waits in direct mode any more.
-func (n nap) sleepParked() {
+// sleepYielding is sleep that ends when nobody waits in direct mode any more.
+func (n nap) sleepYielding() {
 	b := &n.s.standby
-	b.parked.Store(true)
-	defer b.parked.Store(false)
+	b.yielding.Store(true)
+	defer b.yielding.Store(false)
 	if b.waiting.Load() > 0 {
 		n.sleep()
 	}

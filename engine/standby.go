@@ -12,10 +12,10 @@ import (
 // itself, by sleeping in the link until a frame or a deadline comes, so that management
 // datagrams are answered and nothing is polled.
 type standby struct {
-	polled  atomic.Bool  // somebody made progress since the goroutine looked
-	waiting atomic.Int32 // those who drive the device in CQ.Wait or CompChannel.GetEvent
-	parked  atomic.Bool  // the goroutine sleeps until they have left
-	asleep  atomic.Bool  // the goroutine is in, or about to enter, link.Wait
+	polled   atomic.Bool  // somebody made progress since the goroutine looked
+	waiting  atomic.Int32 // those who drive the device in CQ.Wait or CompChannel.GetEvent
+	yielding atomic.Bool  // the goroutine sleeps until they have left
+	asleep   atomic.Bool  // the goroutine is in, or about to enter, link.Wait
 }
 
 // standbyPause is how long the goroutine stays away from somebody who polls, before it
@@ -29,7 +29,7 @@ func (b *standby) enter() { b.waiting.Add(1) }
 func (s *services) leave() {
 	b := &s.standby
 	b.polled.Store(true)
-	if b.waiting.Add(-1) == 0 && b.parked.Load() {
+	if b.waiting.Add(-1) == 0 && b.yielding.Load() {
 		s.kick()
 	}
 }

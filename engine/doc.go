@@ -90,4 +90,10 @@
 // any other link, such as a port of package sim. Open, Device.AllocMR, on-demand
 // paging and Device.EventFD fail with errors.ErrUnsupported there, and a CompChannel
 // has no descriptor.
+//
+// # What it touches
+//
+// One link for each queue, the XDP program of package bpf on the link's interface, the
+// machine through package host, and a log/slog logger. It prints nothing and imports no
+// command. Objects are owned by whoever made them, and the device closes what is left.
 package engine

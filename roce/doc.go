@@ -14,8 +14,12 @@
 // exists. Time is passed in, randomness is passed in, and so the same code runs
 // on AF_XDP, under virtual time in a simulator and against a replayed capture.
 //
-// The requester (requester.go, completer.go) and the responder (responder.go)
-// are separate machines that share nothing but the QP's path and attributes.
+// Behind both faces are two halves that never call each other: the requester, which
+// has the send queue (requester.go, completer.go), and the responder, which has the
+// receives (responder.go). What both need is in the transport (transport.go): state,
+// path, attributes, memory, counters. How a requester recovers from losses is a policy
+// with two implementations, see lossrecovery.go.
+//
 // What a peer does wrong becomes a counter, a NAK or a completion status; what
 // the caller does wrong becomes an error; a broken invariant panics. What only one
 // operation needs, at both ends, is in a file called like it: send.go, write.go, read.go,
@@ -23,6 +27,11 @@
 //
 // The vocabulary is that of package verbs, and the queues are those of package queue; their
 // names are also ours, in api.go, so that who uses queue pairs needs one import.
+//
+// The package imports the rooms below it (clock, counter, wire, mem, recovery, cc, verbs,
+// queue) and the standard library. It reaches memory through mem alone. Posting holds the
+// lock of a work queue, which is taken after the progress lock; no lock is held when a
+// callback of QPConfig is called, but the progress lock.
 //
 // Sources: IBA volume 1, chapters 9 (transport) and 10, 11 (verbs).
 package roce

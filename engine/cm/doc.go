@@ -26,6 +26,8 @@
 // calls it when a MAD has come and when a timer has run out, and it joins QP 1 with a
 // machine of roce/cm, whose timers and time these are. All its methods are safe for
 // concurrent use. It ends with Close, which tells the peers, or when its device does.
+// It has one lock, which is taken before those of the device, and no goroutine but short
+// ones that resolve addresses, so that nothing else waits for a neighbour.
 //
 // On a device in direct mode packets move while somebody polls or waits there. With a
 // manager they move at other times as well, because a goroutine of the device stands by:

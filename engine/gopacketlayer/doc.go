@@ -10,4 +10,7 @@
 //
 // gopacket takes lengths from the IP and UDP headers less strictly than
 // wire.Packet does, so it decodes some packets that the data path refuses.
+//
+// It does no I/O. Layers belong to who decodes; Register may be called by anybody and at
+// any time, and changes the tables of gopacket once.
 package gopacketlayer

@@ -6,4 +6,7 @@
 // "done" when it is ready to receive. A message is 52 characters,
 // LID:QPN:PSN:GID as %04x:%06x:%06x: and 32 hexadecimal digits, and a NUL
 // (rdma-core libibverbs/examples/rc_pingpong.c).
+//
+// The package uses the connection that it is given, and knows nothing of queue pairs. A
+// connection is used by one goroutine at a time; a deadline is that of the connection.
 package oob

@@ -9,4 +9,8 @@
 //
 // Every frame is accounted for: see Counts. An observer sees all that happens
 // to each. Package trial runs whole campaigns of seeds on such networks.
+//
+// A Network, its ports and clocks are safe for concurrent use: a network has one lock,
+// under which an observer is called, which must not call back. It owns the frames that are
+// on the way. Nothing is read or written outside of the process.
 package sim

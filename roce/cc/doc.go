@@ -5,6 +5,6 @@
 // that rate, so two limits cannot work against each other with timers of their own.
 //
 // The package knows frames by their length and time by what is passed in; it does
-// not know packets, PSNs or queue pairs. A Pacer belongs to the progress lock of
-// its queue pair.
+// not know packets, PSNs or queue pairs, and imports clock alone. A Pacer belongs to
+// the progress lock of its queue pair.
 package cc

@@ -4,4 +4,6 @@
 // recovery, queue pairs, the connection manager) counts in it, so it lies below
 // them all and imports nothing. Nobody here reads a clock: the caller does, and a
 // simulator or a replayed capture passes whatever time it likes.
+//
+// All of it is values and may be used by any goroutine.
 package clock

@@ -41,4 +41,7 @@
 //
 // Sources: IBA volume 1, chapter 12 and annex A11; where it leaves things open,
 // kernel drivers/infiniband/core/cm.c and cma.c.
+//
+// The package imports clock, counter, verbs, wire and the table of numbers. Of queue
+// pairs it knows the numbers, and whoever owns those moves them.
 package cm

@@ -3,4 +3,6 @@
 // is the same, so that existing dashboards keep working.
 //
 // A Set belongs to one queue and is written under that queue's progress lock.
+//
+// The package imports nothing and touches nothing but the set that it is handed.
 package counter

@@ -28,4 +28,9 @@
 // of the application, other processes that map the memory (IBV_ATOMIC_GLOB).
 // They are not atomic with Load and Store, which copy bytes, as a READ or WRITE
 // that overlaps an atomic operation on hardware is not.
+//
+// The package imports the table of numbers (roce/internal/handle) and nothing else of
+// ours; address.go alone turns addresses into memory. Keys have a lock for changes and none
+// for lookups; keys, regions and windows are safe for concurrent use. Who registers memory
+// owns it, and keeps it until Deregister has returned and the queues were passed through.
 package mem

@@ -13,4 +13,7 @@
 //
 // It is not internal to roce, because the tests of bench/interop judge frames of other
 // implementations with it.
+//
+// It imports mem and wire, opens no file, and keeps no state: all of it may be used by
+// several tests at once.
 package roctest

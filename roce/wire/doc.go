@@ -23,4 +23,8 @@
 //
 // Clauses cited as "IBA" are those of the InfiniBand Architecture
 // Specification, volume 1; RoCE v1 is its annex A16, RoCE v2 its annex A17.
+//
+// The package imports nothing but the standard library. A Packet and a Template belong to
+// one caller at a time; what a Packet points to is the caller's frame. The tables do not
+// change and may be read by any goroutine.
 package wire

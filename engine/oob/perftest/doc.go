@@ -15,4 +15,6 @@
 // All tests begin with Versions, System and MTU; which step comes when after that
 // depends on the test. Sizes and order are those that perftest 4.5 (version 6.06 of
 // its exchange) shows on the wire; src/perftest_communication.c has more.
+//
+// A conversation belongs to one goroutine at a time.
 package perftest

@@ -51,4 +51,9 @@
 // so, a message may be missing, none may come twice or damaged, and as many may
 // be missing as frames were harmed. Where the network makes copies or lets frames
 // overtake, a UC may deliver again and out of order, as IBA 9.8.2 lets it.
+//
+// # What it touches
+//
+// A run is one goroutine and shares nothing with others, so Campaign has several of them at
+// once. It reads no clock, and nothing outside of the process.
 package trial

@@ -131,4 +131,7 @@
 //	syndromes  ack (sent: whatever its credits), credits:CODE, credits:none,
 //	           psn_sequence_error, invalid_request, remote_access_error,
 //	           remote_operational_error, rnr:CODE, or a number
+//
+// The package is for the tests of roce and imports that and what is below. It reads no
+// file: who plays a conversation passes its text. A conversation belongs to one goroutine.
 package conversation

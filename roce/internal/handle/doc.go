@@ -5,4 +5,8 @@
 // of, so numbers are drawn at random from the whole range, and one that was
 // given back is not drawn again for a long time. Readers look numbers up
 // without a lock while others insert and delete.
+//
+// A Table belongs to whoever made it and keeps pointers to the objects of others. Lookup
+// takes no lock; Insert and Delete hold the table's own, under which nobody is called but
+// the source of random numbers. The package imports nothing of ours.
 package handle

@@ -3,4 +3,6 @@
 // that package dialogue has.
 //
 // Update reads and writes that one file; the rest makes text of outcomes.
+//
+// It runs nothing and is not for concurrent use.
 package report

@@ -6,4 +6,7 @@
 // is trusted: requests have a size and a deadline, and no more than a few are served
 // at once. Answers hold numbers of objects, never their contents, and keys only for
 // who asks for them.
+//
+// A Server has one goroutine that listens and one for each client that is served; it asks
+// the devices that it was told of and changes nothing there. Its Close removes the socket.
 package control

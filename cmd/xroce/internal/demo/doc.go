@@ -6,4 +6,7 @@
 // With root and AF_XDP the two hosts are network namespaces joined by a virtual
 // cable; without, they are joined by the simulated network. Everything that the
 // demonstration makes is gone when Run returns, however it returns.
+//
+// It makes namespaces, devices and temporary files, all its own; what it found
+// is a Report. Each host has a goroutine of its own where both work at once.
 package demo

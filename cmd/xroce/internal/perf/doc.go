@@ -21,4 +21,8 @@
 // What is printed, which steps the exchange takes, and how results come from
 // samples is that of perftest 4.5 (src/perftest_parameters.c,
 // src/perftest_resources.c).
+//
+// A run drives its device on the goroutine that called it and uses the connections that it
+// is handed; another goroutine waits for what the peer says there, or listens. It opens no
+// file: a dump is kept in memory for the caller.
 package perf

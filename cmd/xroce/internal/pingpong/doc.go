@@ -9,4 +9,7 @@
 //
 // With a shared receive queue there are several QPs that do so side by side. Their
 // endpoints are exchanged before the first message, always 256 of them.
+//
+// A run uses the device and the TCP connection that it is given, on the goroutine that
+// called it, and prints nothing: results are values.
 package pingpong

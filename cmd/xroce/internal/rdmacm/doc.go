@@ -11,4 +11,7 @@
 // is hung up on in the middle returns an error that wraps cm.ErrHungUp of engine/cm.
 //
 // What the originals print goes to Station.Say, in their words and order.
+//
+// A conversation uses the Station's device, through its connection manager, and runs on the
+// goroutine that called it; a server that has several clients at once has one for each.
 package rdmacm

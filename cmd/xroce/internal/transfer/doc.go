@@ -20,4 +20,8 @@
 //
 // The offer names the extensions of the transport that the sender can do, accept
 // those of them that the receiver can do too: these the connection has.
+//
+// The sender reads one file, the receiver writes one below the directory that it is given
+// and no other. Each uses the device and the TCP connection that it is given, on the
+// goroutine that called it.
 package transfer

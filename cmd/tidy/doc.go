@@ -1,6 +1,7 @@
 // Package tidy holds the house rules of the whole tree as tests: which package
 // may import which, where unsafe code may live, what the pure floor must not
-// do, and how a file has to look. It builds no command; `go test ./cmd/tidy`
+// do, how a file has to look, and that the files, packages and tests that the
+// documents name exist. It builds no command; `go test ./cmd/tidy`
 // is its only face.
 //
 // The rules read what git knows about (tracked files and new ones that are not

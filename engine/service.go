@@ -8,7 +8,7 @@ import (
 	"xroce/roce"
 )
 
-// A Service is a room above the device that lives by the device's time and completions,
+// A Service is a package above the device that lives by the device's time and completions,
 // as a connection manager does. It has the four calls of a machine: what came, when it
 // wants to be called, that this time has come, and that it is over.
 //

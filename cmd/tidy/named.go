@@ -141,6 +141,31 @@ func (x *index) wrongPaths(s *source, report report) {
 	}
 }
 
+// goFile matches the name of a Go file in a comment, alone or as a path.
+var goFile = regexp.MustCompile(`[\w./-]*\w\.go\b`)
+
+// wrongComments names the Go files in comments that do not exist: one without its directory
+// is of the package that the comment is in.
+func (x *index) wrongComments(s *source, report report) {
+	if !s.isGo() || s.inTestdata() {
+		return
+	}
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			for _, at := range goFile.FindAllStringIndex(c.Text, -1) {
+				name := c.Text[at[0]:at[1]]
+				if !strings.Contains(name, "/") {
+					name = path.Join(s.dir(), name)
+				}
+				if !x.has(name) {
+					report(s.line(c.Pos())+strings.Count(c.Text[:at[0]], "\n"),
+						"%s does not exist", name)
+				}
+			}
+		}
+	}
+}
+
 // wrongTests names the commands that would test nothing: `go test` of a package that there
 // is not, or with a pattern that no test there matches. PACKAGE stands for any.
 func (x *index) wrongTests(s *source, report report) {

@@ -5,13 +5,16 @@ import (
 	"testing"
 )
 
-// TestDocumentsNameWhatIs: the files, packages and tests that the documents name exist,
-// and docs/architecture.md names every package.
+// TestDocumentsNameWhatIs: the files, packages and tests that the documents name exist, so
+// do the Go files that comments name, and docs/architecture.md names every package.
 func TestDocumentsNameWhatIs(t *testing.T) {
 	tree := files(t)
 	x := newIndex(tree.files, tree.names)
 	documented := 0
 	for _, s := range tree.files {
+		for _, finding := range (rule{check: x.wrongComments}).findings(s) {
+			t.Error(finding)
+		}
 		if !documents.MatchString(s.path) {
 			continue
 		}
@@ -89,5 +92,21 @@ func TestUnnamedPackagesCanFail(t *testing.T) {
 	}
 	if got := unnamedPackages(parse("docs/a.md", "`roce/memory`, b/roce\n"), code); len(got) != 2 {
 		t.Errorf("unnamedPackages = %q, want both", got)
+	}
+}
+
+func TestWrongCommentsCanFail(t *testing.T) {
+	x := newIndex(nil, []string{"roce/qp.go", "roce/mem/keys.go"})
+	for text, want := range map[string]int{
+		"// See qp.go, and roce/mem/keys.go.": 0, "// Go on; x.good is none.": 0,
+		"// See keys.go.": 1, "// mem/keys.go\n// has more, gone.go not.": 2,
+	} {
+		s, err := newSource("roce/a.go", []byte(text+"\npackage p\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (rule{check: x.wrongComments}).findings(s); len(got) != want {
+			t.Errorf("%d findings %q, want %d in:\n%s", len(got), got, want, text)
+		}
 	}
 }

@@ -11,7 +11,7 @@
 //	atomic bw       (stream.go)                     posts, too, with -b
 //	send latency    SEND there and back (pingpong.go)
 //	write latency   WRITE there and back; each end watches the last byte change
-//	read, atomic    one at a time (roundtrip.go)    answers
+//	read, atomic    one at a time (pingpong.go)     answers
 //	latency
 //
 // The loops poll, allocate nothing for a message and read the clock once for each.

@@ -103,7 +103,7 @@ func (d *Device) driveOnce(ctx context.Context) {
 func (d *Device) quiesce() {
 	for _, q := range d.queues {
 		q.lock()
-		//lint:ignore SA2001 the empty critical section is the wait
+		// The empty critical section is the wait.
 		q.mu.Unlock()
 	}
 	d.keys.StoreParked()

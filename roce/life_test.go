@@ -183,6 +183,33 @@ func TestQPFatal(t *testing.T) {
 	s.ExpectEvents()
 }
 
+// TestQPFatalOfFlush: when the flush of a QP that has failed overruns the CQ, the events
+// come in the step of the failure, since there may be no other: first the end of the
+// work, then the overrun.
+func TestQPFatalOfFlush(t *testing.T) {
+	s := newScript(t, options{CQDepth: 1})
+	s.Send(1, 1)
+	s.Send(2, 1)
+	s.Expect()
+	s.Expect()
+	s.Recv(answerWith(s.us(0), wire.NAKInvalidRequest))
+	s.ExpectState(roce.StateErr)
+	s.ExpectCount(counter.CQOverrun, 1)
+	s.ExpectEvents(roce.EventQPFatal)
+	s.ExpectNothing()
+	s.ExpectEvents()
+
+	s = newScript(t, options{CQDepth: 1, SRQ: pairSRQ(t, defaults)})
+	s.Send(1, 1)
+	s.Send(2, 1)
+	s.Expect()
+	s.Expect()
+	s.Recv(answerWith(s.us(0), wire.NAKInvalidRequest))
+	s.ExpectEvents(roce.EventQPLastWQEReached, roce.EventQPFatal)
+	s.ExpectNothing()
+	s.ExpectEvents()
+}
+
 // TestErrFlushesEachType: a QP of any type that ends completes all that it has, in
 // order, and what is posted then.
 func TestErrFlushesEachType(t *testing.T) {

@@ -151,13 +151,17 @@ func (q *QP) HandleDeadline(now Time) {
 	q.endStep(now)
 }
 
-// endStep ends every step: a QP that lost a completion goes to ERR, one in ERR
-// flushes what was posted meanwhile, one in SQE its sends.
+// endStep ends every step: an error that the step found ends the work, a QP that lost a
+// completion goes to ERR, one in ERR flushes what was posted meanwhile, one in SQE its
+// sends.
 func (q *QP) endStep(now Time) {
+	q.endError(now)
 	if q.overrun && !q.flags.fatal {
 		q.flags.fatal = true
 		q.raise(EventQPFatal)
 		q.enterError()
+		q.endError(now)
+		return
 	}
 	switch q.State() {
 	case StateErr:
@@ -172,19 +176,24 @@ func (q *QP) endStep(now Time) {
 	}
 }
 
+// endError does what a QP does once when it has come to ERR. A completion that is lost
+// meanwhile is the next thing for endStep.
+func (q *QP) endError(now Time) {
+	if q.flags.ended || q.State() != StateErr {
+		return
+	}
+	q.flags.ended = true
+	q.req.stop()
+	q.rsp.stop()
+	q.flush(now)
+	if q.rsp.shared() {
+		q.raise(EventQPLastWQEReached)
+	}
+}
+
 // flush completes all work requests with a flush error, in order. The one at fault was
 // completed before.
 func (q *QP) flush(now Time) {
-	if !q.flags.ended {
-		q.req.stop()
-		q.rsp.stop()
-	}
 	q.req.flush(now)
 	q.rsp.flush(now)
-	if !q.flags.ended {
-		q.flags.ended = true
-		if q.rsp.shared() {
-			q.raise(EventQPLastWQEReached)
-		}
-	}
 }

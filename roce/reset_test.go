@@ -1,0 +1,199 @@
+package roce_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"xroce/roce"
+	"xroce/roce/roctest"
+	"xroce/roce/wire"
+)
+
+// givenFields are those that a QP gets when it is made and keeps for its life, and of
+// the attributes' copies those that are set anew before they are looked at again.
+var givenFields = []string{
+	"qp.earlyPool", "qp.transport.num", "qp.transport.typ", "qp.transport.service",
+	"qp.transport.inline", "qp.transport.party._", "qp.transport.count", "qp.transport.trace",
+	"qp.transport.keys", "qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
+	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
+	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
+	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
+	"qp.rsp.sges",
+}
+
+// A disturbance leaves a QP in a state from which RESET has to bring it back.
+type disturbance struct {
+	name string
+	o    options
+	do   func(s *script)
+}
+
+var disturbances = []disturbance{
+	{"work under way", options{Rights: atomicRights}, func(s *script) {
+		for i := range uint64(3) {
+			s.Read(i, 600)
+			s.Expect()
+		}
+		s.PostRecv(1, 0, 64)
+		s.Recv(response(wire.RCReadRespFirst, s.us(0), make([]byte, s.mtu())))
+	}},
+	{"RNR wait", options{}, func(s *script) {
+		s.sendMany(3)
+		s.Recv(answerWith(s.us(1), wire.RNRSyndrome(20)))
+	}},
+	{"sent again for a NAK", options{}, func(s *script) {
+		s.sendMany(3)
+		s.Recv(answerWith(s.us(1), wire.NAKPSNSequenceError))
+		s.Expect(roctest.PSN(s.us(1)))
+		must(s.t, s.qp.Modify(s.now, &roce.Attr{State: roce.StateSQD}, roce.AttrState))
+	}},
+	{"timer postponed", options{}, func(s *script) {
+		s.sendMany(1)
+		at, _ := s.qp.NextDeadline()
+		s.now = at
+		if !s.qp.PostponeAckTimer(s.now, s.now) {
+			s.t.Fatal("not postponed")
+		}
+	}},
+	{"no ACK asked for yet", options{}, func(s *script) {
+		s.Send(1, 3*s.mtu())
+		s.Expect(roctest.AckReq(false))
+	}},
+	{"no credits", options{}, func(s *script) {
+		s.sendMany(1)
+		s.Recv(roctest.Packet{
+			Opcode: wire.RCAck, PSN: s.us(0), AETH: wire.AETH{Syndrome: wire.ACKSyndrome(0), MSN: 1},
+		})
+		s.Recv(request(wire.RCWriteOnly, s.it(0), nil)) // and none to give
+	}},
+	{"rate limit", options{}, func(s *script) {
+		s.rate(7)
+		s.Send(1, 200)
+		s.Send(2, 200)
+		s.Expect()
+		s.ExpectNothing()
+	}},
+	{"page wait of a SEND", options{Paged: true}, func(s *script) {
+		s.Send(1, 64)
+		s.miss(0, 5)
+		s.ExpectNothing()
+	}},
+	{"page wait of a READ", options{Paged: true}, func(s *script) {
+		s.Recv(s.readRequest(s.it(0), 0, 64))
+		s.miss(0, 5)
+		s.ExpectNothing()
+	}},
+	{"page wait of a request", options{Paged: true}, func(s *script) {
+		s.miss(0, 5)
+		s.Recv(s.readRequest(s.it(0), 0, 64))
+	}},
+	{"cannot be sent", options{}, func(s *script) {
+		s.sendMany(1)
+		list := s.sge(0, 64)
+		list[0].LKey ^= 1 << 8
+		s.Post(roce.SendWR{WRID: 2, Opcode: roce.OpSend, SGList: list})
+		s.ExpectNothing()
+	}},
+	{"SEND under way", options{}, func(s *script) {
+		s.PostRecv(3, 0, 1024)
+		s.Recv(request(wire.RCSendFirst, s.it(0), make([]byte, s.mtu())))
+	}},
+	{"WRITE under way", options{}, func(s *script) {
+		s.Recv(s.writeRequest(wire.RCWriteFirst, s.it(0), 64, 1024, make([]byte, s.mtu())))
+	}},
+	{"gap", options{}, func(s *script) {
+		s.Recv(request(wire.RCWriteOnly, s.it(3), nil))
+	}},
+	{"RNR of ours", options{}, func(s *script) {
+		s.Recv(request(wire.RCSendOnly, s.it(0), nil))
+	}},
+	{"ACK passed", options{}, func(s *script) {
+		s.Send(1, 64)
+		p := request(wire.RCWriteOnly, s.it(0), nil)
+		p.AckReq = true
+		s.Recv(p)
+		s.Expect(roctest.PSN(s.us(0)))
+	}},
+	{"READ answered", options{}, func(s *script) {
+		s.Recv(s.readRequest(s.it(0), 0, 64))
+		s.Expect(roctest.Opcode(wire.RCReadRespOnly))
+	}},
+	{"early packets", options{Ext: 3, Window: 300}, func(s *script) {
+		s.Read(1, 1024)
+		s.Expect()
+		s.Recv(request(wire.RCWriteOnly, s.it(3), nil),
+			response(wire.RCReadRespMiddle, s.us(2), make([]byte, s.mtu())))
+	}},
+	{"fatal", options{CQDepth: 1}, func(s *script) {
+		s.sendMany(3)
+		s.Recv(ack(s.us(2)))
+		s.ExpectState(roce.StateErr)
+	}},
+	{"failed", options{}, func(s *script) {
+		s.sendMany(3)
+		s.Recv(answerWith(s.us(1), wire.NAKInvalidRequest))
+		s.ExpectState(roce.StateErr)
+	}},
+	{"draining", options{}, func(s *script) {
+		s.sendMany(1)
+		s.modify(roce.AttrState|roce.AttrEnSQDAsyncNotify, func(a *roce.Attr) {
+			a.State = roce.StateSQD
+		})
+	}},
+	{"SQE", options{Type: roce.TypeUC}, func(s *script) {
+		list := s.sge(0, 64)
+		list[0].LKey ^= 1 << 8
+		s.Post(roce.SendWR{Opcode: roce.OpSend, SGList: list})
+		s.ExpectNothing()
+		s.ExpectState(roce.StateSQE)
+	}},
+	{"SRQ of XRC", options{Type: roce.TypeXRCRecv}, func(s *script) {
+		s.PostRecv(1, 0, 64)
+		s.Recv(xrc(srqNum, request(wire.RCSendOnly, s.it(0), nil)))
+	}},
+}
+
+// TestResetForgetsEachField: whatever happened to a QP, RESET leaves every field as it
+// was in a new one, and a connection after it begins as the first one did.
+func TestResetForgetsEachField(t *testing.T) {
+	never := map[string]bool{}
+	for _, tt := range disturbances {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newScriptIn(t, tt.o, roce.StateReset)
+			made := s.qp.Fields()
+			s.connect(qpnB, s.o, roce.StateRTS)
+			connected := s.qp.Fields()
+			tt.do(s)
+			for name, value := range s.qp.Fields() {
+				if _, known := never[name]; !known {
+					never[name] = true
+				}
+				if value != made[name] {
+					never[name] = false
+				}
+			}
+			s.move(roce.StateReset)
+			expectFields(t, "after RESET", s.qp.Fields(), made)
+			s.connect(qpnB, s.o, roce.StateRTS)
+			expectFields(t, "connected again", s.qp.Fields(), connected)
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(never)) {
+		if never[name] && !slices.Contains(givenFields, name) {
+			t.Errorf("%s is never disturbed: nobody would see that RESET forgets it", name)
+		}
+	}
+}
+
+// expectFields compares the fields of a QP, without those that it keeps.
+func expectFields(t *testing.T, when string, got, want map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] != want[name] && !slices.Contains(givenFields, name) {
+			t.Errorf("%s: %s is %s, not %s", when, strings.TrimPrefix(name, "qp."), got[name],
+				want[name])
+		}
+	}
+}

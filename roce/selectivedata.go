@@ -33,7 +33,7 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	if r.State() == StateErr {
 		return true
 	}
-	x.probe.Answered(now, psn.Add(1), x.board.Sacked())
+	x.probe.Acknowledged(now, psn.Add(1), x.board.Sacked())
 	x.data.Advance(r.una)
 	if x.board.Requested(psn) && !x.data.Has(psn) {
 		x.lostInAnswer(psn)

@@ -92,7 +92,7 @@ func (x *selectiveRepeat) acknowledged(now Time, psn wire.PSN) { x.r.answered(no
 
 func (x *selectiveRepeat) advanced(now Time) {
 	una := x.r.una
-	x.probe.Answered(now, una, x.board.Sacked())
+	x.probe.Acknowledged(now, una, x.board.Sacked())
 	x.board.Advance(una)
 	x.timeouts = 0
 	x.probe.Advanced(now)
@@ -162,7 +162,7 @@ func (x *selectiveRepeat) handleSelectiveAck(now Time, p *wire.Packet) {
 	var bits [wire.SelectiveBits / 8]byte
 	p.CopyPayload(bits[:])
 	top := x.board.TakeBitmap(psn, r.sentTop, bits[:])
-	x.probe.Answered(now, r.una, x.board.Sacked())
+	x.probe.Acknowledged(now, r.una, x.board.Sacked())
 	if !x.requestsMissing(now, psn, top) || r.rnrWait {
 		return
 	}

@@ -11,7 +11,7 @@
 //
 // The words are those of TCP where they mean the same:
 //
-//	cumAcked       the oldest PSN without an answer; all before it have one
+//	cumAcked       the oldest unacknowledged PSN; all before it are acknowledged
 //	sacked         behind that, what the peer said it holds (RFC 6675)
 //	recoveryPoint  where the repetition under way ends
 //	tail loss probe, smoothed round trip: RFC 8985 and RFC 6298

@@ -7,12 +7,12 @@ import "xroce/roce/wire"
 // queue pair that gets none drops early packets, which is only slower. Its memory
 // comes with the first call of Reserve.
 type Pool struct {
-	free          []*heldPacket
+	free          []*keptPacket
 	packets, size int // to be made, 0 packets when they are
 }
 
-// A heldPacket is a packet with its bytes.
-type heldPacket struct {
+// A keptPacket is a packet with its bytes.
+type keptPacket struct {
 	packet wire.Packet
 	bytes  []byte
 }
@@ -25,7 +25,7 @@ func NewPool(packets, size int) *Pool { return &Pool{packets: packets, size: siz
 func (p *Pool) Reserve() {
 	slab := make([]byte, p.packets*p.size)
 	for i := range p.packets {
-		p.free = append(p.free, &heldPacket{bytes: slab[i*p.size:][:p.size:p.size]})
+		p.free = append(p.free, &keptPacket{bytes: slab[i*p.size:][:p.size:p.size]})
 	}
 	p.packets = 0
 }
@@ -34,20 +34,20 @@ func (p *Pool) Reserve() {
 func (p *Pool) Free() int { return len(p.free) + p.packets }
 
 // copyOf returns a copy of a packet, nil when there is no room.
-func (p *Pool) copyOf(packet *wire.Packet) *heldPacket {
+func (p *Pool) copyOf(packet *wire.Packet) *keptPacket {
 	last := len(p.free) - 1
 	if last < 0 {
 		return nil
 	}
 	h := p.free[last]
-	held, ok := packet.Hold(h.bytes)
+	kept, ok := packet.CopyTo(h.bytes)
 	if !ok {
 		return nil
 	}
-	h.packet = held
+	h.packet = kept
 	p.free = p.free[:last]
 	return h
 }
 
 // put gives a packet back.
-func (p *Pool) put(h *heldPacket) { p.free = append(p.free, h) }
+func (p *Pool) put(h *keptPacket) { p.free = append(p.free, h) }

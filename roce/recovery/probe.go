@@ -7,7 +7,7 @@ import (
 
 const (
 	// probeFloor is the least time before a probe. A peer that is not on a
-	// processor for a moment, or answers many packets at once, is not silent.
+	// processor for a moment, or acknowledges many packets at once, is not silent.
 	probeFloor = 200 * clock.Microsecond
 	// probeInitial is that time before any round trip was measured.
 	probeInitial = clock.Millisecond
@@ -17,20 +17,21 @@ const (
 
 // A TailProbe decides when to probe for a lost tail (RFC 8985 section 7, in terms of
 // PSNs). Packets that arrive tell of those before them that did not; when the last of
-// what was sent is lost, or the answer to it, nothing tells. A probe is one packet that
-// is sent again and must be answered. It says nothing about the life of the peer.
+// what was sent is lost, or its acknowledge, nothing tells. A probe is one packet that
+// is sent again and must be acknowledged. It says nothing about the life of the peer.
 type TailProbe struct {
 	reorder  bool // packets may overtake each other
 	deadline clock.Time
 	pending  bool  // the next packet is a probe
-	count    uint8 // probes since the oldest PSN without an answer last moved
+	count    uint8 // probes since the oldest unacknowledged PSN last moved
 	// backoff is how often the interval doubled since the last sample, or a probe that
-	// was answered as soon as it should be: else the round trip may have become longer.
+	// was acknowledged as soon as it should be: else the round trip may have become
+	// longer.
 	backoff uint8
 	fired   clock.Time // when the last probe was decided on
 	rtt     RTT
 	// The sample that is being taken: a PSN that was sent once and asks for an
-	// answer, and when it was sent, 0 for none.
+	// acknowledge, and when it was sent, 0 for none.
 	samplePSN wire.PSN
 	sampleAt  clock.Time
 }
@@ -54,8 +55,8 @@ func (p *TailProbe) interval() clock.Time {
 }
 
 // Sent follows a packet that left, for the first time or again, and asks for an
-// answer of its own or not. What left twice is no sample: its answer may be to either
-// (Karn).
+// acknowledge of its own or not. What left twice is no sample, as it is not known which
+// of the two was acknowledged (Karn).
 func (p *TailProbe) Sent(now clock.Time, psn wire.PSN, first, asks bool) {
 	switch {
 	case first && asks && p.sampleAt == 0:
@@ -66,22 +67,22 @@ func (p *TailProbe) Sent(now clock.Time, psn wire.PSN, first, asks bool) {
 	p.pending = false
 }
 
-// Answered ends the sample when its PSN has been answered: it lies before the PSN up
-// to which answers have come, or the peer holds it.
-func (p *TailProbe) Answered(now clock.Time, answered wire.PSN, sacked *Set) {
-	if p.sampleAt != 0 && (answered.After(p.samplePSN) || sacked.Has(p.samplePSN)) {
+// Acknowledged ends the sample when its PSN is acknowledged: it lies before the PSN up
+// to which acknowledges have come, or the peer holds it.
+func (p *TailProbe) Acknowledged(now clock.Time, acked wire.PSN, sacked *Set) {
+	if p.sampleAt != 0 && (acked.After(p.samplePSN) || sacked.Has(p.samplePSN)) {
 		p.rtt.Sample(now - p.sampleAt)
 		p.sampleAt, p.backoff = 0, 0
 	}
 }
 
-// Advanced says that the oldest PSN without an answer moved.
+// Advanced follows an advance of the oldest unacknowledged PSN.
 func (p *TailProbe) Advanced(now clock.Time) {
 	if p.count == 0 {
 		return
 	}
-	// The probe was answered, neither so soon that it answers what was sent before,
-	// nor late.
+	// The acknowledge was neither so soon that it is for what was sent before the
+	// probe, nor late.
 	if t := now - p.fired; t >= p.rtt.Smoothed()/2 && t <= p.interval() {
 		p.backoff = 0
 	}
@@ -117,6 +118,6 @@ func (p *TailProbe) Fire(now clock.Time) {
 // Pending reports whether the next packet is a probe.
 func (p *TailProbe) Pending() bool { return p.pending }
 
-// InVain reports whether a probe was sent since the oldest PSN without an answer last
+// InVain reports whether a probe was sent since the oldest unacknowledged PSN last
 // moved.
 func (p *TailProbe) InVain() bool { return p.count > 0 }

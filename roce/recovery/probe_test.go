@@ -29,12 +29,12 @@ func TestProbeInterval(t *testing.T) {
 		t.Errorf("before any sample %d", got)
 	}
 	p.Sent(start, 7, true, true)
-	p.Answered(start+10*clock.Microsecond, 8, &sacked)
+	p.Acknowledged(start+10*clock.Microsecond, 8, &sacked)
 	if got := armed(&p); got != 200*clock.Microsecond {
 		t.Errorf("after a short round trip %d", got)
 	}
 	p.Sent(start, 9, true, true)
-	p.Answered(start+4*clock.Millisecond, 10, &sacked)
+	p.Acknowledged(start+4*clock.Millisecond, 10, &sacked)
 	long := armed(&p)
 	if long <= clock.Millisecond {
 		t.Errorf("after a long round trip %d", long)
@@ -58,7 +58,7 @@ func TestProbeAnsweredOutOfTime(t *testing.T) {
 		p := recovery.NewTailProbe(false)
 		var sacked recovery.Set
 		p.Sent(start, 1, true, true)
-		p.Answered(start+100*clock.Microsecond, 2, &sacked)
+		p.Acknowledged(start+100*clock.Microsecond, 2, &sacked)
 		before := armed(&p)
 		p.Fire(0)
 		p.Advanced(at)
@@ -71,8 +71,8 @@ func TestProbeAnsweredOutOfTime(t *testing.T) {
 // TestProbeSamples: what was sent twice, or asks for no answer, is no sample (Karn);
 // what the peer holds ends one as an answer does.
 func TestProbeSamples(t *testing.T) {
-	var none, held recovery.Set
-	held.Add(3)
+	var none, kept recovery.Set
+	kept.Add(3)
 	for _, tt := range []struct {
 		name   string
 		send   func(*recovery.TailProbe)
@@ -90,16 +90,16 @@ func TestProbeSamples(t *testing.T) {
 			p.Sent(start, 3, true, true)
 			p.Sent(start+1, 2, false, true)
 		}, &none, 1200},
-		{"held", func(p *recovery.TailProbe) { p.Sent(start, 3, true, true) }, &held, 1200},
+		{"held", func(p *recovery.TailProbe) { p.Sent(start, 3, true, true) }, &kept, 1200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := recovery.NewTailProbe(false)
 			tt.send(&p)
-			answered := tt.sacked == &none
-			if answered {
-				p.Answered(start+400*clock.Microsecond, 4, tt.sacked)
+			acked := tt.sacked == &none
+			if acked {
+				p.Acknowledged(start+400*clock.Microsecond, 4, tt.sacked)
 			} else {
-				p.Answered(start+400*clock.Microsecond, 1, tt.sacked)
+				p.Acknowledged(start+400*clock.Microsecond, 1, tt.sacked)
 			}
 			// A first sample of 400 us makes 400 + 4 * 200.
 			if got := armed(&p) / clock.Microsecond; got != tt.want {

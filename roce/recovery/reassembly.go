@@ -6,7 +6,7 @@ import "xroce/roce/wire"
 // one, less than Span ahead of it. Init makes it usable.
 type Reassembly struct {
 	pool  *Pool
-	slots [Span]*heldPacket
+	slots [Span]*keptPacket
 	n     int
 	base  wire.PSN // nothing before it is kept
 }
@@ -19,8 +19,8 @@ func (r *Reassembly) Len() int { return r.n }
 
 // Has reports whether a PSN is kept.
 func (r *Reassembly) Has(psn wire.PSN) bool {
-	held := r.slots[psn%Span]
-	return held != nil && held.packet.BTH.PSN == psn
+	kept := r.slots[psn%Span]
+	return kept != nil && kept.packet.BTH.PSN == psn
 }
 
 // Put keeps a copy of a packet ahead of the PSN that Advance was last told. It
@@ -29,11 +29,11 @@ func (r *Reassembly) Put(p *wire.Packet) bool {
 	if uint32(p.BTH.PSN.Sub(uint32(r.base))) >= Span {
 		return false
 	}
-	held := r.pool.copyOf(p)
-	if held == nil {
+	kept := r.pool.copyOf(p)
+	if kept == nil {
 		return false
 	}
-	r.slots[p.BTH.PSN%Span] = held
+	r.slots[p.BTH.PSN%Span] = kept
 	r.n++
 	return true
 }
@@ -44,9 +44,9 @@ func (r *Reassembly) Take(psn wire.PSN) *wire.Packet {
 	if !r.Has(psn) {
 		return nil
 	}
-	held := r.slots[psn%Span]
+	kept := r.slots[psn%Span]
 	r.drop(psn)
-	return &held.packet
+	return &kept.packet
 }
 
 // drop gives back the packet with a PSN, which is kept.
@@ -70,9 +70,9 @@ func (r *Reassembly) Advance(awaited wire.PSN) {
 
 // Clear gives everything back.
 func (r *Reassembly) Clear() {
-	for i, held := range r.slots {
-		if held != nil {
-			r.pool.put(held)
+	for i, kept := range r.slots {
+		if kept != nil {
+			r.pool.put(kept)
 			r.slots[i] = nil
 		}
 	}

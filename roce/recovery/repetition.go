@@ -2,20 +2,20 @@ package recovery
 
 import "xroce/roce/wire"
 
-// This file is about which PSNs a repetition leaves out, and about those that are
-// answered by data.
+// This file is about which PSNs a repetition leaves out, and about those that have
+// responses with data.
 
 // Skip returns the PSN behind those, from psn on and of one request that ends with
 // last, that need not be sent again; psn itself when it must be. data says that the
-// request is answered by data, and held that the data of psn is here already.
-func (s *Scoreboard) Skip(psn, last wire.PSN, data, held bool) wire.PSN {
+// response to the request carries data, and kept that the data of psn is here already.
+func (s *Scoreboard) Skip(psn, last wire.PSN, data, kept bool) wire.PSN {
 	executed := s.executed.After(psn)
 	switch {
 	case !data:
 		if executed || s.sacked.Has(psn) || !s.Lost(psn) {
 			return psn.Add(1)
 		}
-	case held:
+	case kept:
 		return psn.Add(1)
 	case !executed && s.sacked.Has(psn),
 		s.requested.Has(psn) && psn != s.cumAcked && (executed || !s.Lost(psn)):
@@ -90,10 +90,10 @@ func (s *Scoreboard) missingUpTo() wire.PSN {
 	return top
 }
 
-// Overtaken notes an answer to everything before a PSN while data from cumAcked on is
-// missing. It reports whether that data may be lost: when it was requested again
+// Overtaken notes an acknowledge of everything before a PSN while data from cumAcked on
+// is missing. It reports whether that data may be lost: when it was requested again
 // already, it is lost once more only if something that was sent after the request has
-// been answered, or more than can have been on its way before.
+// been acknowledged, or more than can have been on its way before.
 func (s *Scoreboard) Overtaken(psn wire.PSN) bool {
 	if psn.After(s.executed) {
 		s.executed = psn

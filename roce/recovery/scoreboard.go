@@ -6,18 +6,18 @@ import (
 	"xroce/roce/wire"
 )
 
-// A Scoreboard is what a sender knows of the PSNs from the oldest without an answer
-// on: which of them the peer holds, and which were lost.
+// A Scoreboard is what a sender knows of the PSNs from the oldest unacknowledged
+// one on: which of them the peer holds, and which were lost.
 //
 //	cumAcked            recoveryPoint        highest sent
 //	   |  sacked, lost, on the way  |  sent once      |
 //
-// Some PSNs are answered by data that comes one packet a PSN, as those of a READ. For
-// these it is noted which of the data was requested again.
+// Some PSNs have responses with data, one packet a PSN, as those of a READ. For these
+// it is noted which of the data was requested again.
 type Scoreboard struct {
 	reorder bool // packets may overtake each other
 
-	cumAcked      wire.PSN // the oldest PSN without an answer
+	cumAcked      wire.PSN // the oldest unacknowledged PSN
 	sacked        Set      // what the peer holds behind it
 	requested     Set      // data that is missing here and was requested again
 	retransmitted Set      // what was sent again since all was last taken for lost
@@ -28,10 +28,10 @@ type Scoreboard struct {
 	executed, reported wire.PSN
 
 	// A repetition goes up to recoveryPoint. What is sent from roundHigh on was not
-	// sent yet when it began: when an answer to that comes and data of the repetition
+	// sent yet when it began: when its acknowledge comes and data of the repetition
 	// has not, that was lost again.
 	recoveryPoint, roundHigh wire.PSN
-	overtakes                int // answers behind a gap since its data was last requested
+	overtakes                int // responses behind a gap since its data was last requested
 
 	// Transmissions are numbered, repetitions too, modulo 2^32.
 	lastTx      uint32       // the number of the last
@@ -71,7 +71,7 @@ func (s *Scoreboard) Sent(psn wire.PSN, first bool) {
 	}
 }
 
-// delivered notes that the peer has what was sent with a PSN. The PSNs of the answers
+// delivered notes that the peer has what was sent with a PSN. The PSNs of the responses
 // to a READ were never sent: what stands for them is old.
 func (s *Scoreboard) delivered(psn wire.PSN) {
 	if n := s.txOf[psn%Span]; n-s.deliveredTx <= s.lastTx-s.deliveredTx {
@@ -132,7 +132,7 @@ func (s *Scoreboard) Extend(psn wire.PSN) {
 	}
 }
 
-// Advance forgets what lies before the oldest PSN without an answer, which moved.
+// Advance forgets what lies before the oldest unacknowledged PSN, which moved.
 func (s *Scoreboard) Advance(cumAcked wire.PSN) {
 	for n := min(uint32(cumAcked.Sub(uint32(s.cumAcked))), Span); n > 0; n-- {
 		p := cumAcked.Sub(n)

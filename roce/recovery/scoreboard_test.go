@@ -10,9 +10,9 @@ import (
 )
 
 // bitmap is what a peer that awaits psn says of the PSNs it holds behind it.
-func bitmap(psn wire.PSN, held ...wire.PSN) []byte {
+func bitmap(psn wire.PSN, kept ...wire.PSN) []byte {
 	b := make([]byte, wire.SelectiveBits/8)
-	for _, p := range held {
+	for _, p := range kept {
 		i := uint32(p.Sub(uint32(psn))) - 1
 		b[i/8] |= 1 << (i % 8)
 	}
@@ -92,11 +92,11 @@ func TestScoreboardHoldsNothing(t *testing.T) {
 // what it answered, changes nothing.
 func TestScoreboardLies(t *testing.T) {
 	s := sendAll(100, 3)
-	held := make([]wire.PSN, 0, wire.SelectiveBits)
+	kept := make([]wire.PSN, 0, wire.SelectiveBits)
 	for i := range uint32(wire.SelectiveBits) {
-		held = append(held, wire.PSN(100).Add(1+i))
+		kept = append(kept, wire.PSN(100).Add(1+i))
 	}
-	if top := s.TakeBitmap(100, 103, bitmap(100, held...)); top != 103 {
+	if top := s.TakeBitmap(100, 103, bitmap(100, kept...)); top != 103 {
 		t.Fatalf("top %d", top)
 	}
 	for p := wire.PSN(103); p != 103+recovery.Span-3; p++ {
@@ -116,7 +116,7 @@ func TestScoreboardSkip(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		psn, last  wire.PSN
-		data, held bool
+		data, kept bool
 		want       wire.PSN
 	}{
 		{"lost", 1, 2, false, false, 1},
@@ -126,7 +126,7 @@ func TestScoreboardSkip(t *testing.T) {
 		{"data that is missing", 2, 4, true, false, 2},
 		{"data whose request the peer holds", 3, 4, true, false, 5},
 	} {
-		if got := s.Skip(tt.psn, tt.last, tt.data, tt.held); got != tt.want {
+		if got := s.Skip(tt.psn, tt.last, tt.data, tt.kept); got != tt.want {
 			t.Errorf("%s: goes on at %d, not %d", tt.name, got, tt.want)
 		}
 	}

@@ -60,5 +60,5 @@ type Completion struct {
 	SrcQP   uint32 // RECV of a datagram: the QP that sent
 
 	InvalidatedKey uint32     // the key that the peer took out of use
-	Time           clock.Time // of the burst in which its last packet came, or was answered
+	Time           clock.Time // of the burst in which its last packet came, or was acknowledged
 }

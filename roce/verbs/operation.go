@@ -2,10 +2,10 @@ package verbs
 
 import "xroce/roce/wire"
 
-// Reply is how the peer answers an operation.
+// Reply is the kind of response that the peer gives an operation.
 type Reply uint8
 
-// The ways to answer.
+// The kinds of response.
 const (
 	ReplyAck    Reply = iota // an acknowledge, which may cover many
 	ReplyData                // READ responses: one without data for FLUSH and ATOMIC WRITE

@@ -66,10 +66,10 @@ func BenchmarkPacket(b *testing.B) {
 	})
 }
 
-func BenchmarkHold(b *testing.B) {
+func BenchmarkCopyTo(b *testing.B) {
 	buf := make([]byte, 8192)
 	benchEach(b, func(_ []byte, _ *Template, _ int, p *Packet) bool {
-		_, ok := p.Hold(buf)
+		_, ok := p.CopyTo(buf)
 		return ok
 	})
 }

@@ -25,7 +25,7 @@ func (p *Packet) Decode(head, tail []byte) Reason {
 	return r
 }
 
-// refuse makes the accessors of a packet that was not accepted answer nothing.
+// refuse makes the accessors of a packet that was not accepted return nothing.
 func (p *Packet) refuse() {
 	p.Spec, p.Payload, p.PayloadTail = nil, nil, nil
 }

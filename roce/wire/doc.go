@@ -3,10 +3,10 @@
 // bytes; it keeps no state and does no I/O.
 //
 // A receiver reuses one [Packet]: [Packet.Decode] checks every length once and
-// answers with a [Reason], [Packet.VerifyICRC] checks the invariant CRC. A
+// returns a [Reason], [Packet.VerifyICRC] checks the invariant CRC. A
 // sender keeps one [Template] per queue pair, writes the base transport header
 // (BTH), the extended headers and the payload behind it, and calls
-// [Template.Seal]. A packet whose turn has not come is kept with [Packet.Hold]; a
+// [Template.Seal]. A packet whose turn has not come is kept with [Packet.CopyTo]; a
 // datagram is delivered behind what [Packet.PutGRH] writes.
 //
 // Every header is one file of the same shape: a type that holds the meaning, a

@@ -85,8 +85,8 @@ func checkAccess(t *testing.T, p *Packet, r Reason, frame int) {
 	icrc, vcrc := p.VerifyICRC(), p.VerifyVCRC()
 	n := p.CopyPayload(make([]byte, frame))
 	if r != OK {
-		_, held := p.Hold(make([]byte, frame))
-		if icrc || vcrc || n != 0 || p.Spec != nil || held || p.TransportLen() != 0 ||
+		_, kept := p.CopyTo(make([]byte, frame))
+		if icrc || vcrc || n != 0 || p.Spec != nil || kept || p.TransportLen() != 0 ||
 			p.ICRC() != 0 {
 			t.Fatalf("%s, but ICRC %t, VCRC %t, payload %d", r, icrc, vcrc, n)
 		}
@@ -97,8 +97,8 @@ func checkAccess(t *testing.T, p *Packet, r Reason, frame int) {
 		t.Fatalf("payload %d, transport %d, network %d, frame %d", n, p.TransportLen(),
 			p.NetworkLen(), frame)
 	}
-	held, ok := p.Hold(make([]byte, p.NetworkLen()))
-	if err := sameHeld(p, &held); !ok || err != nil {
+	kept, ok := p.CopyTo(make([]byte, p.NetworkLen()))
+	if err := sameCopy(p, &kept); !ok || err != nil {
 		t.Fatalf("held %t: %v", ok, err)
 	}
 	var grh [GRHLen]byte

@@ -212,9 +212,9 @@ func TestXRCMirrorsRC(t *testing.T) {
 	}
 }
 
-// TestAnswers: each request of a reliable service, and nothing else, names a
+// TestResponses: each request of a reliable service, and nothing else, names a
 // response of the same service.
-func TestAnswers(t *testing.T) {
+func TestResponses(t *testing.T) {
 	tests := map[Opcode]Opcode{
 		RCSendFirst: RCAck, RCSendOnlyInv: RCAck, RCWriteLastImm: RCAck,
 		RCReadRequest: RCReadRespOnly, RCCmpSwap: RCAtomicAck, RCFetchAdd: RCAtomicAck,
@@ -223,18 +223,18 @@ func TestAnswers(t *testing.T) {
 		RDResync: RDAck, RCAck: 0, RCReadRespOnly: 0, UCSendOnly: 0, UDSendOnly: 0, CNP: 0,
 	}
 	for op, want := range tests {
-		if got := op.Spec().Answer; got != want {
+		if got := op.Spec().Response; got != want {
 			t.Errorf("%s is answered by %s, want %s", op, got, want)
 		}
 	}
 	for op, s := range Opcodes() {
 		reliable := s.Service == ServiceRC || s.Service == ServiceRD || s.Service == ServiceXRC
-		if (s.Answer != 0) != (reliable && s.Is(ClassRequest)) {
-			t.Errorf("%s is answered by %s", op, s.Answer)
+		if (s.Response != 0) != (reliable && s.Is(ClassRequest)) {
+			t.Errorf("%s is answered by %s", op, s.Response)
 		}
-		a := s.Answer.Spec()
-		if s.Answer != 0 && (!a.Is(ClassResponse|ClassOnly) || a.Service != s.Service) {
-			t.Errorf("%s is answered by %s, a %s of %s", op, s.Answer, a.Class, a.Service)
+		a := s.Response.Spec()
+		if s.Response != 0 && (!a.Is(ClassResponse|ClassOnly) || a.Service != s.Service) {
+			t.Errorf("%s is answered by %s, a %s of %s", op, s.Response, a.Class, a.Service)
 		}
 	}
 }

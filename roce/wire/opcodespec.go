@@ -18,7 +18,7 @@ const (
 	ServiceUD  Service = 3
 	ServiceCNP Service = 4
 	ServiceXRC Service = 5
-	ServiceOwn Service = 6 // a manufacturer's range, used for our extensions
+	ServiceMfr Service = 6 // a manufacturer's range, used for our extensions
 )
 
 // serviceNames has a row for each value of the three bits.
@@ -131,7 +131,7 @@ const (
 	ClassSend                          // a SEND
 	ClassWrite                         // an RDMA WRITE
 	ClassRead                          // an RDMA READ, request or response
-	ClassAtomic                        // compare-and-swap or fetch-and-add, or its answer
+	ClassAtomic                        // compare-and-swap or fetch-and-add, or its response
 	ClassFlush                         // a FLUSH
 	ClassAtomicWrite                   // an ATOMIC WRITE
 	ClassFirst                         // begins a message
@@ -241,12 +241,12 @@ type OpcodeSpec struct {
 	Headers   HeaderSet
 	Class     Class
 
-	// Answer is the opcode that answers the request when it succeeds: an
-	// acknowledge, or the READ response of one packet that answers a FLUSH and an
-	// ATOMIC WRITE without payload and a READ with it (a longer READ is answered
-	// by first to last). It is 0 for what has no answer of its own: responses, and
+	// Response is the opcode of the response when the request succeeds: an
+	// acknowledge, or the READ response of one packet, which has no payload for a
+	// FLUSH and an ATOMIC WRITE (that to a longer READ is first to last). It is 0
+	// for what has no response of its own: responses, and
 	// requests of unreliable services.
-	Answer Opcode
+	Response Opcode
 }
 
 // Has reports whether the opcode carries all of the headers in h.
@@ -278,13 +278,13 @@ func Opcodes() iter.Seq2[Opcode, *OpcodeSpec] {
 // WriteOpcodes prints the known rows of the table, one a line.
 func WriteOpcodes(w io.Writer) error {
 	for op, s := range Opcodes() {
-		answer := "-"
-		if s.Answer != 0 {
-			answer = s.Answer.String()
+		response := "-"
+		if s.Response != 0 {
+			response = s.Response.String()
 		}
 		_, err := fmt.Fprintf(w, "0x%02X %-20s %-3s ext=%-2d payload=%-7s headers=%s class=%s "+
 			"answer=%s\n", uint8(op), s.Name, s.Service, s.HeaderLen, s.Payload, s.Headers,
-			s.Class, answer)
+			s.Class, response)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ const (
 	onUD  on = 1 << ServiceUD
 	onCNP on = 1 << ServiceCNP
 	onXRC on = 1 << ServiceXRC
-	onOwn on = 1 << ServiceOwn
+	onMfr on = 1 << ServiceMfr
 
 	onR   = onRC | onRD | onXRC // what acknowledges
 	onC   = onRC | onXRC        // what can invalidate
@@ -72,7 +72,7 @@ var operations = []struct {
 	{0x1D, "ATOMIC_WRITE", onRC, HasRETH, Payload8, ClassRequest | ClassAtomicWrite | ClassOnly},
 	{0x01, "CNP", onCNP, 0, Payload16, ClassOnly},
 	{
-		0x11, "SELECTIVE_ACK", onOwn, HasAETH, Payload32,
+		0x11, "SELECTIVE_ACK", onMfr, HasAETH, Payload32,
 		ClassResponse | ClassAck | ClassOnly,
 	},
 }
@@ -85,7 +85,7 @@ func buildOpcodes() (t [256]OpcodeSpec) {
 		t[i].Service = Service(i >> 5)
 	}
 	for _, op := range operations {
-		for svc := ServiceRC; svc <= ServiceOwn; svc++ {
+		for svc := ServiceRC; svc <= ServiceMfr; svc++ {
 			if op.on&(1<<svc) == 0 {
 				continue
 			}
@@ -97,7 +97,7 @@ func buildOpcodes() (t [256]OpcodeSpec) {
 			s.Known, s.Payload, s.Class = true, op.payload, op.class
 			s.Headers = op.headers | serviceHeaders(svc, op.class)
 			if op.class&ClassRequest != 0 && onR&(1<<svc) != 0 {
-				s.Answer = Opcode(svc)<<5 | answerTo(op.class)
+				s.Response = Opcode(svc)<<5 | responseTo(op.class)
 			}
 			s.place()
 		}
@@ -122,8 +122,8 @@ func serviceHeaders(svc Service, c Class) HeaderSet {
 	}
 }
 
-// answerTo is the operation, as RC has it, that answers a request of class c.
-func answerTo(c Class) Opcode {
+// responseTo is the opcode, as RC has it, of the response to a request of class c.
+func responseTo(c Class) Opcode {
 	switch {
 	case c&ClassAtomic != 0:
 		return RCAtomicAck

@@ -6,7 +6,7 @@ import "fmt"
 // five bits of code, under a reserved bit.
 type Syndrome uint8
 
-// SyndromeKind says what a syndrome answers.
+// SyndromeKind says whether a syndrome is that of an ACK, an RNR NAK or a NAK.
 type SyndromeKind uint8
 
 // The kinds of a syndrome: bits 6 and 5.
@@ -42,7 +42,7 @@ func RNRSyndrome(timerCode uint8) Syndrome {
 	return syndromeRNR | Syndrome(timerCode&syndromeCodeMask)
 }
 
-// Kind is what the syndrome answers. The reserved bit 7 is ignored.
+// Kind returns the syndrome's kind. The reserved bit 7 is ignored.
 func (s Syndrome) Kind() SyndromeKind { return SyndromeKind(s >> 5 & 3) }
 
 // IsACK reports whether the syndrome acknowledges.

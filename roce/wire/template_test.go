@@ -211,7 +211,7 @@ func TestAllocs(t *testing.T) {
 		"Seal":       func() { tmpl.Seal(frame, n, 1) },
 		"headers":    func() { p.RETH(); p.AETH(); p.AtomicETH(); p.ImmDt() },
 		"Err":        func() { _ = BadPad.Err() },
-		"Hold":       func() { p, _ = h.Hold(buf) },
+		"CopyTo":     func() { p, _ = h.CopyTo(buf) },
 		"GRH":        func() { h.PutGRH(buf); _, _ = ParseReplyGRH(buf) },
 	}
 	for name, f := range tests {

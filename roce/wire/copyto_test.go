@@ -9,35 +9,35 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sameHeld says how a held packet differs from the packet it was made from.
-func sameHeld(p, held *Packet) error {
-	if err := samePacket(p, held); err != nil {
+// sameCopy says how a copy differs from the packet it was made from.
+func sameCopy(p, kept *Packet) error {
+	if err := samePacket(p, kept); err != nil {
 		return err
 	}
-	a, b := *p, *held
+	a, b := *p, *kept
 	for _, q := range []*Packet{&a, &b} {
 		q.Payload, q.PayloadTail, q.head, q.tail = nil, nil, nil, nil
 		q.net, q.bth, q.end = 0, 0, 0
 	}
 	var ga, gb [GRHLen]byte
 	p.PutGRH(ga[:])
-	held.PutGRH(gb[:])
+	kept.PutGRH(gb[:])
 	switch {
 	case !reflect.DeepEqual(a, b):
 		return errors.New("different fields")
 	case ga != gb:
 		return errors.New("different bytes before the datagram")
-	case p.ICRC() != held.ICRC() || p.VerifyICRC() != held.VerifyICRC():
+	case p.ICRC() != kept.ICRC() || p.VerifyICRC() != kept.VerifyICRC():
 		return errors.New("different ICRC")
-	case held.PayloadTail != nil || len(held.Payload) != p.PayloadLen():
+	case kept.PayloadTail != nil || len(kept.Payload) != p.PayloadLen():
 		return errors.New("payload not in one piece")
 	}
 	return nil
 }
 
-// TestHold: what was held answers as the packet did, for any packet in any two
+// TestCopyTo: the copy reads as the packet did, for any packet in any two
 // pieces, and does not care what becomes of the frame.
-func TestHold(t *testing.T) {
+func TestCopyTo(t *testing.T) {
 	var ops []Opcode
 	for op := range Opcodes() {
 		ops = append(ops, op)
@@ -63,49 +63,49 @@ func TestHold(t *testing.T) {
 
 		need := p.NetworkLen()
 		buf := bytes.Repeat([]byte{0xa5}, need+3)
-		if _, ok := p.Hold(buf[:need-1]); ok {
-			t.Fatalf("held %d bytes in %d", need, need-1)
+		if _, ok := p.CopyTo(buf[:need-1]); ok {
+			t.Fatalf("copied %d bytes in %d", need, need-1)
 		}
-		held, ok := p.Hold(buf[:need+rapid.IntRange(0, 2).Draw(t, "room")])
+		kept, ok := p.CopyTo(buf[:need+rapid.IntRange(0, 2).Draw(t, "room")])
 		clear(frame)
-		if err := sameHeld(&want, &held); !ok || err != nil {
-			t.Fatalf("%s %s payload %d cut at %d: held %t, %v", f, op, n, cut, ok, err)
+		if err := sameCopy(&want, &kept); !ok || err != nil {
+			t.Fatalf("%s %s payload %d cut at %d: copied %t, %v", f, op, n, cut, ok, err)
 		}
 		if !bytes.Equal(buf[need:], []byte{0xa5, 0xa5, 0xa5}) {
-			t.Fatal("Hold wrote behind the packet")
+			t.Fatal("CopyTo wrote behind the packet")
 		}
-		if held.VerifyVCRC() {
-			t.Fatal("a held packet has a VCRC")
+		if kept.VerifyVCRC() {
+			t.Fatal("a copy has a VCRC")
 		}
-		twice, ok := held.Hold(make([]byte, need))
+		twice, ok := kept.CopyTo(make([]byte, need))
 		clear(buf)
-		if err := sameHeld(&want, &twice); !ok || err != nil {
-			t.Fatalf("held twice: %t, %v", ok, err)
+		if err := sameCopy(&want, &twice); !ok || err != nil {
+			t.Fatalf("copied twice: %t, %v", ok, err)
 		}
 	})
 }
 
-func TestHoldNothing(t *testing.T) {
+func TestCopyToNothing(t *testing.T) {
 	frame := build(t, FramingV1, RCSendOnly, 3)
 	var p Packet
 	p.Decode(frame, nil)
 	p.Decode(frame[:20], nil)
 	for _, p := range []*Packet{{}, &p} {
-		if held, ok := p.Hold(make([]byte, 100)); ok || held.Spec != nil {
-			t.Errorf("held %v, %t, want nothing", held, ok)
+		if kept, ok := p.CopyTo(make([]byte, 100)); ok || kept.Spec != nil {
+			t.Errorf("copied %v, %t, want nothing", kept, ok)
 		}
 	}
 }
 
-// TestCapturesHold holds every captured packet.
-func TestCapturesHold(t *testing.T) {
+// TestCapturesCopyTo copies every captured packet.
+func TestCapturesCopyTo(t *testing.T) {
 	captures(t, func(name string, frames [][]byte) {
 		for i, frame := range frames {
 			var p Packet
 			p.Decode(frame, nil)
-			held, ok := p.Hold(make([]byte, p.NetworkLen()))
-			if err := sameHeld(&p, &held); !ok || err != nil {
-				t.Errorf("%s frame %d: held %t, %v", name, i+1, ok, err)
+			kept, ok := p.CopyTo(make([]byte, p.NetworkLen()))
+			if err := sameCopy(&p, &kept); !ok || err != nil {
+				t.Errorf("%s frame %d: copied %t, %v", name, i+1, ok, err)
 			}
 		}
 	})

@@ -5,11 +5,11 @@ import (
 	"xroce/roce/counter"
 )
 
-// The local ACK timer (IBA 9.7.6.1.3) runs while something waits for an answer. When it
-// has run out, the peer did not answer in time, or whoever drives the QP was late: late
-// to look at what came, or late to hand over what was written. Only the driver can tell.
-// So it asks LossTimer before it calls HandleDeadline, does first what it has left
-// undone, and postpones the timer when the packet was not out long enough.
+// The local ACK timer (IBA 9.7.6.1.3) runs while something is unacknowledged. When it
+// has run out, the peer did not acknowledge in time, or whoever drives the QP was late:
+// late to look at what came, or late to transmit what was written. Only the driver
+// knows which. So it asks LossTimer before it calls HandleDeadline, does first what it
+// has left undone, and postpones the timer when the packet was not out long enough.
 
 // maxPostponed is how often in a row one timeout may be postponed. A timer may take up
 // to four times what the attribute says (IBA 9.7.6.1.3).
@@ -27,7 +27,7 @@ func ackTimeout(code uint8) Time {
 }
 
 // startAckTimer starts the local ACK timer from now, or from when the next packet
-// may go: until then the peer has nothing to answer.
+// may go: until then the peer has nothing to acknowledge.
 func (r *requester) startAckTimer(now Time) {
 	r.ackAt, r.postponed = 0, 0
 	if t := ackTimeout(r.attr.Timeout); t != 0 {
@@ -93,7 +93,7 @@ func (q *QP) LossTimer(now Time) (started Time, expired bool) {
 }
 
 // PostponeAckTimer lets a local ACK timer that has expired run from a time on: what the
-// peer is to answer left no earlier. It reports false, and HandleDeadline is to be
+// peer is to acknowledge left no earlier. It reports false, and HandleDeadline is to be
 // called, when the timer would have expired all the same, or was postponed three times
 // already. It needs the progress lock.
 func (q *QP) PostponeAckTimer(now, since Time) bool {

@@ -35,8 +35,8 @@ func (r *requester) takeAtomicAck(now Time, p *wire.Packet) {
 
 // executeAtomic executes FETCH_ADD and CMP_SWP.
 func (s *responder) executeAtomic(p *wire.Packet) (Reason, wire.Syndrome) {
-	if step, nak := s.mayAddResource(mem.RemoteAtomic); nak != 0 {
-		return step, nak
+	if reason, nak := s.mayAddResource(mem.RemoteAtomic); nak != 0 {
+		return reason, nak
 	}
 	s.receiveCQ().FlushInline()
 	h := p.AtomicETH()

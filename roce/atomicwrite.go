@@ -9,8 +9,8 @@ import (
 
 // executeAtomicWrite stores eight bytes at once.
 func (s *responder) executeAtomicWrite(p *wire.Packet) (Reason, wire.Syndrome) {
-	if step, nak := s.mayAddResource(mem.RemoteWrite); nak != 0 {
-		return step, nak
+	if reason, nak := s.mayAddResource(mem.RemoteWrite); nak != 0 {
+		return reason, nak
 	}
 	reth := p.RETH()
 	var word [8]byte

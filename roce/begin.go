@@ -49,8 +49,8 @@ func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 			r.failRequest(now, r.new, StatusLocQPOpErr)
 			return false
 		}
-		// What answers out of turn must find room. A request that is alone has none
-		// before it to overtake.
+		// A response that comes before those of earlier requests needs room in the
+		// reassembly buffer. A request that is alone has none before it.
 		span := goBackN{}.span()
 		if r.max != r.una {
 			span = r.recovery.span()
@@ -59,7 +59,8 @@ func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 			return false
 		}
 	}
-	// Beyond the peer's credits one message at a time goes, as a question.
+	// Beyond the peer's credits one message at a time goes, packet by packet, each
+	// acknowledged before the next is sent.
 	return !op.Notify || r.una == r.max || r.credit.covers(r.credit.ssn+1)
 }
 
@@ -89,8 +90,8 @@ func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 	return true
 }
 
-// mayAccess checks the memory of the work request that is to begin. What the answer
-// is written to must be present as well, or the answer would come in vain.
+// mayAccess checks the memory of the work request that is to begin. The pages
+// that a response is written to must be present as well, or it would have to be dropped.
 func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
 	list := r.sq.SGList(r.new, int(w.numSGE))
 	if op.Write {

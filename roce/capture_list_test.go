@@ -62,7 +62,7 @@ func (row *captureRow) play(t *testing.T, host byte) {
 	}
 	r := newReplay(t, c, host)
 	r.play()
-	row.played += r.sent + r.answered + r.took
+	row.played += r.sent + r.responded + r.took
 	if r.sent > 0 {
 		what := fmt.Sprintf("%c %d", host, r.sent)
 		if r.leftOut > 0 {
@@ -72,7 +72,7 @@ func (row *captureRow) play(t *testing.T, host byte) {
 	}
 	if r.served > 0 {
 		row.responder = append(row.responder,
-			fmt.Sprintf("%c %d / %d", host, r.served, r.answered))
+			fmt.Sprintf("%c %d / %d", host, r.served, r.responded))
 	}
 	for d, found := range c.differ {
 		row.differ[d] = row.differ[d] || found

@@ -20,8 +20,8 @@ type replay struct {
 	frame []byte
 	halve bool // packets come in two parts, as from a ring of small frames
 
-	sent, leftOut          int // requests of ours, and those of them that we did not send
-	took, served, answered int // packets of the peer, its requests, answers of ours
+	sent, leftOut           int // requests of ours, and those of them that we did not send
+	took, served, responded int // packets of the peer, its requests, answers of ours
 }
 
 func newReplay(t *testing.T, c *capture, host byte) *replay {
@@ -54,7 +54,7 @@ func (r *replay) play() {
 				r.remarks[anew] = true
 			}
 			s.theirs.add(r.c.asWeDo(text))
-			r.answered++
+			r.responded++
 		}
 	}
 	r.over = true

@@ -6,24 +6,24 @@ import (
 	"xroce/roce/wire"
 )
 
-// The completer takes the peer's answers to our requests. Answers come in the
-// order of PSNs, and each answers all PSNs before its own (IBA 9.7.5.1), so one
-// number, una, says how far the peer has come. Only a READ is not answered by a
-// later packet's ACK: its data must arrive. An answer that skips data is an
-// implied NAK: the data was lost, and is asked for again.
+// The completer takes the peer's responses to our requests. They come in the order of
+// PSNs, and each acknowledges all PSNs before its own (IBA 9.7.5.1), so one number,
+// una, says how far the peer has come. Only a READ is not completed by the ACK of a
+// later request: its data must arrive. A response that skips data is an implied NAK:
+// the data was lost, and is requested again.
 
 // handleResponse takes an ACK, a NAK, a READ response or an atomic acknowledge.
 func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	d := r.ahead(p.BTH.PSN)
 	if d >= r.ahead(r.sentTop) {
-		step := reasonFuture
+		reason := reasonFuture
 		if d >= 1<<23 {
 			if r.takeGrant(p) {
 				return
 			}
-			step = reasonGhost
+			reason = reasonGhost
 		}
-		r.drop(p, step)
+		r.drop(p, reason)
 		return
 	}
 	switch op := p.Spec; {
@@ -37,7 +37,7 @@ func (r *requester) handleResponse(now Time, p *wire.Packet) {
 }
 
 // takeGrant takes the credits of an acknowledge that repeats the last one, and
-// reports whether it was for them that it came.
+// reports whether it brought any: then it is no ghost acknowledge.
 func (r *requester) takeGrant(p *wire.Packet) bool {
 	c := &r.credit
 	if !c.limited || p.BTH.PSN != r.una.Sub(1) || !p.Spec.Is(wire.ClassAck) ||
@@ -66,7 +66,7 @@ func (r *requester) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 			return
 		}
 		r.count.Inc(counter.RcvdFatalNAK)
-		if r.answered(now, psn) {
+		if r.acknowledge(now, psn) {
 			r.fail(now, nakStatus(s.NAK()))
 		}
 	default:
@@ -86,10 +86,10 @@ func nakStatus(s wire.Syndrome) Status {
 	}
 }
 
-// answered retires everything before the PSN p and reports whether p is now the
-// oldest without an answer. It is not when a READ before p misses its data,
-// which is then asked for again, or when the QP has failed.
-func (r *requester) answered(now Time, p wire.PSN) bool {
+// acknowledge retires everything before the PSN p and reports whether p is now the
+// oldest unacknowledged one. It is not when a READ before p misses its data,
+// which is then requested again, or when the QP has failed.
+func (r *requester) acknowledge(now Time, p wire.PSN) bool {
 	if r.reach(now, p) {
 		return true
 	}
@@ -109,12 +109,12 @@ func (r *requester) reach(now Time, psn wire.PSN) bool {
 	return reached && r.State() != StateErr
 }
 
-// retire moves una to p, completing work requests, unless one whose answer
-// carries data, or is more than an acknowledge, is in the way.
+// retire moves una to p, completing work requests, until one that
+// needs a response of its own, which has not come.
 func (r *requester) retire(now Time, p wire.PSN) bool {
 	for r.una != p {
 		w := r.oldest()
-		if w.answeredByData() {
+		if w.needsResponse() {
 			return false
 		}
 		if r.ahead(w.last) >= r.ahead(p) {
@@ -127,8 +127,8 @@ func (r *requester) retire(now Time, p wire.PSN) bool {
 	return true
 }
 
-// completeSend completes the oldest work request with success. Its place is free
-// before the completion shows: whoever sees that may post at once.
+// completeSend completes the oldest work request with success. Its slot is free
+// before the completion is added: who polls that may post at once.
 func (r *requester) completeSend(now Time, w *sendWQE, byteLen uint32) {
 	r.deliverSend(now, w, byteLen, nil)
 }
@@ -155,7 +155,7 @@ func (r *requester) deliverSend(now Time, w *sendWQE, byteLen uint32, in *queue.
 func (r *requester) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 || r.sigAll }
 
 // progress follows every advance of una: the retry counters start anew, the
-// timer too, and what was to be sent again but is answered is skipped.
+// timer too, and what was to be sent again but is acknowledged is skipped.
 func (r *requester) progress(now Time) {
 	r.retry, r.rnrRetry = r.attr.RetryCnt, r.attr.RNRRetry
 	r.retried, r.resent, r.rnrWait = false, false, false
@@ -206,7 +206,7 @@ func (r *requester) waitRNR(now Time, psn wire.PSN, code uint8) {
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).
 const rnrRetryForever = 7
 
-// takeData takes the answer to a READ, an atomic or their like, which is awaited.
+// takeData takes the awaited response to a READ, an atomic or their like.
 func (r *requester) takeData(now Time, p *wire.Packet) {
 	if p.Spec.Is(wire.ClassAtomic) {
 		r.takeAtomicAck(now, p)
@@ -215,7 +215,7 @@ func (r *requester) takeData(now Time, p *wire.Packet) {
 	}
 }
 
-// badResponse ends the QP because the peer answered what was not asked.
+// badResponse ends the QP because the peer sent a response that fits no request.
 func (r *requester) badResponse(now Time) {
 	r.lastDrop = reasonResponse
 	r.count.Inc(counter.BadResponse)

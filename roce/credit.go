@@ -5,7 +5,8 @@ import "xroce/roce/wire"
 // credit is the requester's view of the peer's receive queue (IBA 9.7.7.2).
 // Messages are numbered from 1 (SSN). An acknowledge with a credit count says
 // up to which number the peer has receives (LSN); a message beyond it that
-// needs one may only be sent one packet at a time, as a question.
+// needs one may only be sent one packet at a time, each of which
+// asks for an acknowledge.
 type credit struct {
 	ssn     uint32 // number of the last message begun, 24 bits
 	lsn     uint32 // number of the last message with a receive, when limited
@@ -29,13 +30,13 @@ func (c *credit) covers(ssn uint32) bool {
 	return !c.limited || wire.PSN(ssn).Diff(wire.PSN(c.lsn)) <= 0
 }
 
-// exceeded reports whether a begun work request is a question to which the peer has not
-// said yes. One that began with a credit is none: it may go on to its end.
+// exceeded reports whether a begun work request was begun without a credit and the
+// peer has not granted one since. One that began with a credit may go on to its end.
 func (c *credit) exceeded(w *sendWQE) bool { return w.overCredit && !c.covers(w.ssn) }
 
-// credits is the syndrome of a positive acknowledge: the truth about the receive
-// queue, the receive in hand included, as its message is not in the MSN yet. A
-// shared receive queue is nobody's, so its count means nothing.
+// credits is the syndrome of a positive acknowledge: how many receives are
+// posted, with the one that was taken, as its message is not in the MSN yet. A shared
+// receive queue serves others as well, so its count is not told.
 func (s *responder) credits() wire.Syndrome {
 	if s.srq != nil || !s.typ.HasRecv() {
 		return wire.ACKNoCredits
@@ -49,8 +50,8 @@ func (s *responder) credits() wire.Syndrome {
 	return wire.ACKSyndrome(wire.CreditCode(n))
 }
 
-// grantCredit writes an acknowledge that nobody asked for, because the last one
-// said that there was no receive and now there is.
+// grantCredit writes an unsolicited acknowledge, because the last one said that no
+// receive was posted and now there is one.
 func (s *responder) grantCredit(frame []byte) int {
 	if s.rq.Empty() || !s.State().Receives() {
 		return 0

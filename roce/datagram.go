@@ -11,9 +11,9 @@ import (
 // grhLen is the room for addresses in front of a received datagram.
 const grhLen = wire.GRHLen
 
-// qkeyOwn is the bit of a work request's Q_Key that asks for the QP's own
+// qkeyFromQP is the bit of a work request's Q_Key that asks for the QP's own
 // instead (IBA 10.2.5): an application cannot forge a privileged key.
-const qkeyOwn = 1 << 31
+const qkeyFromQP = 1 << 31
 
 // checkDatagram fills in the destination of a datagram.
 func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
@@ -63,7 +63,7 @@ func (r *requester) qkey(asked uint32) uint32 {
 	switch {
 	case r.typ == TypeGSI:
 		return GSIQKey
-	case asked&qkeyOwn != 0:
+	case asked&qkeyFromQP != 0:
 		return r.attr.QKey
 	}
 	return asked
@@ -72,11 +72,11 @@ func (r *requester) qkey(asked uint32) uint32 {
 // handleDatagram takes a UD SEND: addresses and payload go to the oldest
 // receive. What does not fit is dropped, and the receive stays (IBA 9.8.3).
 func (s *responder) handleDatagram(now Time, p *wire.Packet) {
-	own := s.attr.QKey
+	want := s.attr.QKey
 	if s.typ == TypeGSI {
-		own = GSIQKey
+		want = GSIQKey
 	}
-	if p.DETH().QKey != own {
+	if p.DETH().QKey != want {
 		s.drop(p, reasonQKey)
 		return
 	}

@@ -46,8 +46,8 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
 		return reasonLength, wire.NAKInvalidRequest
 	}
-	if step, nak := s.mayAddResource(flushRights[h.PLT]); nak != 0 {
-		return step, nak
+	if reason, nak := s.mayAddResource(flushRights[h.PLT]); nak != 0 {
+		return reason, nak
 	}
 	if reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest

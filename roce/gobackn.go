@@ -5,8 +5,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// goBackN is the loss recovery of the architecture (IBA 9.7.5.2): nobody keeps what
-// comes behind a gap, so from what is missing on everything goes again.
+// goBackN is the loss recovery of the architecture (IBA 9.7.5.2): the receiver drops what
+// comes behind a gap, so everything from the missing PSN on is sent again.
 type goBackN struct{ r *requester }
 
 func (goBackN) restart(wire.PSN)    {}
@@ -29,7 +29,7 @@ func (goBackN) wentBack()                                        {}
 func (goBackN) refused(wire.PSN)                                 {}
 func (goBackN) resultDropped()                                   {}
 func (g goBackN) timedOut(now Time)                              { g.r.retryFrom(now, g.r.una) }
-func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool { return g.r.answered(now, psn) }
+func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool { return g.r.acknowledge(now, psn) }
 
 func (g goBackN) acknowledged(now Time, psn wire.PSN) {
 	if g.r.resent {
@@ -37,7 +37,7 @@ func (g goBackN) acknowledged(now Time, psn wire.PSN) {
 		g.r.reach(now, psn)
 		return
 	}
-	g.r.answered(now, psn)
+	g.r.acknowledge(now, psn)
 }
 
 // dataMissing is an implied NAK (IBA 9.7.5.1.1): the data was lost, and is asked for
@@ -51,9 +51,9 @@ func (g goBackN) dataMissing(now Time, _ wire.PSN) {
 	g.r.retryFrom(now, g.r.una)
 }
 
-// handleData takes data that is awaited. What came before its turn is dropped.
+// handleData takes data if it is the awaited one, and drops what came early.
 func (g goBackN) handleData(now Time, p *wire.Packet) {
-	if !g.r.answered(now, p.BTH.PSN) {
+	if !g.r.acknowledge(now, p.BTH.PSN) {
 		g.r.drop(p, reasonResponse)
 		return
 	}

@@ -34,13 +34,13 @@ func (s *responder) deliverPacket(
 	return false, s.scatterPacket(by, list, 0, p)
 }
 
-// carriesInline reports whether the completion of a work request may have the data that
-// answers it as inline payload. One without has it written at once.
+// carriesInline reports whether the completion of a work request may carry the
+// response's data as inline payload. Else the data is written at once.
 func (r *requester) carriesInline(w *sendWQE) bool {
 	return w.length <= uint32(r.inline) && w.length > 0 && r.signals(w)
 }
 
-// takeSmall ends the oldest work request with all of the data that answers it.
+// takeSmall ends the oldest work request with a response that has all of its data.
 func (r *requester) takeSmall(now Time, w *sendWQE, p *wire.Packet, head, tail []byte) {
 	list := r.sq.SGList(r.sq.Head(), int(w.numSGE))
 	var in queue.InlinePayload

@@ -2,10 +2,10 @@ package roce
 
 import "xroce/roce/wire"
 
-// A lossRecovery is how a requester learns what was lost, and what it then sends
-// again. There are two: goBackN is that of the architecture, selectiveRepeat needs a
-// peer that has the extension. The requester asks it at the few places where they
-// differ; PSNs, retries and timers stay the requester's.
+// A lossRecovery decides for a requester what was lost, and what it then sends again.
+// There are two: goBackN is that of the architecture, selectiveRepeat needs a peer that
+// has the extension. The requester asks it at the few places where they differ; PSNs,
+// retries and timers stay the requester's.
 type lossRecovery interface {
 	// restart begins a connection at a PSN.
 	restart(psn wire.PSN)
@@ -15,13 +15,14 @@ type lossRecovery interface {
 	deadline() Time
 	handleDeadline(now Time)
 
-	// span is how many PSNs from the oldest without an answer on may be taken while
+	// span is how many PSNs from the oldest unacknowledged one on may be used while
 	// there is one.
 	span() uint32
 	// selective reports whether only what was lost goes again: then each packet that
-	// goes again asks for an acknowledge, and an answer may end where a hole did.
+	// goes again asks for an acknowledge, and the response to a READ may end where data
+	// that is here already begins.
 	selective() bool
-	// probing reports whether the next packet is a question after silence.
+	// probing reports whether the next packet is a tail probe.
 	probing() bool
 	// skip moves psn over what need not go again.
 	skip()
@@ -35,12 +36,12 @@ type lossRecovery interface {
 	// requestsMissing takes the news that requests from psn up to top are missing at
 	// the peer, and all before psn is there. It reports whether that can be acted on.
 	requestsMissing(now Time, psn, top wire.PSN) bool
-	// dataMissing takes an answer to everything before a PSN while data before it is
+	// dataMissing takes an acknowledge of everything before a PSN while data before it is
 	// missing here.
 	dataMissing(now Time, psn wire.PSN)
-	// handleData takes the answer to a READ, an atomic or their like.
+	// handleData takes the response to a READ, an atomic or their like.
 	handleData(now Time, p *wire.Packet)
-	// handleSelectiveAck takes the bitmap of what the peer holds.
+	// handleSelectiveAck takes the bitmap of what the peer has.
 	handleSelectiveAck(now Time, p *wire.Packet)
 
 	// advanced follows each advance of una, and rearm what is done with timers then.
@@ -50,8 +51,8 @@ type lossRecovery interface {
 	timedOut(now Time)
 	// wentBack follows the decision to send everything again.
 	wentBack()
-	// refused follows an RNR NAK: the peer does not hold psn, though it said so.
+	// refused follows an RNR NAK: the peer did not keep psn, though its bitmap said so.
 	refused(psn wire.PSN)
-	// resultDropped follows an answer that could not be stored: it is asked for again.
+	// resultDropped follows a response that could not be stored: it is requested again.
 	resultDropped()
 }

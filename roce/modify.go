@@ -126,7 +126,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	q.flags.tellDrained = to == StateSQD && (q.flags.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
 	q.setState(to)
-	q.endStep(now)
+	q.endCall(now)
 }
 
 // reset forgets all work and all state of the connection, without completions.

@@ -6,14 +6,14 @@ import (
 	"xroce/roce/wire"
 )
 
-// Memory may have pages that are absent (on-demand paging, mem.Pager). Nobody waits
-// for one here: whoever meets one has asked for it by that, does nothing else, and
-// tries again when a time has passed.
+// Memory may have pages that are absent (on-demand paging, mem.Pager). This
+// package never blocks for one: an access that finds a page absent has requested it by
+// that, does nothing else, and is tried again after a time.
 //
 //	memory of                        what happens meanwhile
-//	a work request, its result       the send queue stands still
+//	a work request, its result       the send queue is paused
 //	a request that is refused        RNR NAK: the peer sends it again
-//	a READ that is being answered    the answer stands still, and those behind it
+//	a READ under way                 its response is paused, and those behind it
 //	a datagram, UC, a raw frame      the packet is dropped
 //
 // Memory that is not there at all is refused like any other that may not be accessed.
@@ -42,13 +42,13 @@ func (r *requester) stall(now Time) {
 	r.stalled, r.rnrAt = true, now+stallTime(r.stalls)
 	r.stalls = min(r.stalls+1, mostMisses)
 	if r.psn == r.una {
-		r.ackAt = 0 // it is for us to go on
+		r.ackAt = 0 // nothing is under way that the peer could acknowledge
 	}
 }
 
-// missResult takes what hinders the answer p from being stored, off bytes into its
-// work request. For want of a page the answer is dropped and asked for again after a
-// wait, which costs no retry: the peer did what it should.
+// missResult takes the fault that keeps the response p from being stored, off bytes
+// into its work request. For want of a page the response is dropped and requested again
+// after a wait, which costs no retry: the peer did what it should.
 func (r *requester) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32, fault mem.Fault) {
 	if fault != mem.FaultPage {
 		r.count.Inc(counter.SendErr)
@@ -59,10 +59,10 @@ func (r *requester) missResult(now Time, w *sendWQE, p *wire.Packet, off uint32,
 	r.wantPages(r.localAccess(w), list, off, max(w.length, 8)-off, mem.LocalWrite)
 	r.drop(p, reasonPage)
 	if r.rnrWait {
-		return // then it is asked for anyway
+		return // it is requested again after that wait
 	}
 	r.stall(now)
-	// What comes of the answer meanwhile is not news of a loss.
+	// Packets of the response that come meanwhile do not tell of a loss.
 	r.goBack(r.una)
 	r.retried, r.resent, r.ackAt = true, true, 0
 	r.recovery.resultDropped()
@@ -125,7 +125,8 @@ func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Reason, wi
 	return s.absent()
 }
 
-// awaitPage lets a READ wait that is being answered, from off bytes into it.
+// awaitPage pauses the response to a READ, from off bytes into it, until its pages
+// may be there.
 func (s *responder) awaitPage(now Time, res *resource, off uint32) {
 	s.keys.Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
 	s.count.Inc(counter.PageStalls)
@@ -133,7 +134,7 @@ func (s *responder) awaitPage(now Time, res *resource, off uint32) {
 	s.missed = min(s.missed+1, mostMisses)
 }
 
-// waitsUntil is for how long the answer in front waits for a page, 0 when it does not.
+// waitsUntil is until when the response in front waits for a page, 0 when it does not.
 func (s *responder) waitsUntil() Time {
 	if s.responses.n == 0 || !s.responses.front().stored {
 		return 0

@@ -14,7 +14,7 @@ import (
 // It is the door to two machines that know nothing of each other: the requester, with
 // the send queue, and the responder, with the receive queue. What both need is in the
 // transport. The QP decides which of them a packet is for and in which order they send,
-// moves the state, and ends every step.
+// moves the state, and ends every call.
 type QP struct {
 	// What each packet looks at comes first, and what none does last: of very many
 	// QPs each one has to be fetched from memory again and again.
@@ -69,8 +69,8 @@ func (q *QP) Type() QPType { return q.typ }
 // HandlePacket takes a packet that was addressed to this QP. It borrows p.
 func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.traceAt(now)
-	if step := q.admit(p); step != reasonAdmitted {
-		q.drop(p, step)
+	if reason := q.admit(p); reason != reasonAdmitted {
+		q.drop(p, reason)
 		return
 	}
 	q.count.Inc(counter.RcvdPkts)
@@ -90,7 +90,7 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	default:
 		q.rsp.handleRequest(now, p)
 	}
-	q.endStep(now)
+	q.endCall(now)
 }
 
 // establish notes the first packet of a connection.
@@ -101,16 +101,16 @@ func (q *QP) establish() {
 	}
 }
 
-// NextPacket writes the next packet to send to frame, which must have room for
-// the largest frame of the path MTU, and returns its length, 0 when nothing is
-// to be sent now. Without a frame nothing is written; work that was posted to a
-// QP in ERR is flushed all the same. Answers go before requests, but a mere ACK lets one
-// request pass: nobody waits for the ACK as long as for the request.
+// NextPacket writes the next packet to send to frame, which must have room for the
+// largest frame of the path MTU, and returns its length, 0 when nothing is to be sent
+// now. Without a frame nothing is written; work that was posted to a QP in ERR is
+// flushed all the same. Responses go before requests, but a mere ACK lets one request
+// pass: a delayed ACK costs the peer less than a delayed request.
 func (q *QP) NextPacket(now Time, frame []byte) int {
 	q.traceAt(now)
 	n := 0
 	if len(frame) == 0 {
-		q.endStep(now)
+		q.endCall(now)
 		return 0
 	}
 	if q.flags.ackPassed = !q.flags.ackPassed && q.rsp.responses.frontIsACK(); q.flags.ackPassed {
@@ -122,7 +122,7 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	if n == 0 {
 		n = q.req.nextRequest(now, frame)
 	}
-	q.endStep(now)
+	q.endCall(now)
 	if n > 0 {
 		q.count.Inc(counter.SentPkts)
 		q.count.Add(counter.SentBytes, uint64(n))
@@ -130,7 +130,7 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	return n
 }
 
-// Responding reports whether the responder owes the peer a packet: such a QP is
+// Responding reports whether the responder has a packet to send: such a QP is
 // to send before those that only have requests. It needs the progress lock.
 func (q *QP) Responding() bool { return q.rsp.responses.n > 0 }
 
@@ -148,13 +148,13 @@ func (q *QP) HandleDeadline(now Time) {
 	}
 	q.req.handleDeadline(now)
 	q.rsp.handleDeadline(now)
-	q.endStep(now)
+	q.endCall(now)
 }
 
-// endStep ends every step: an error that the step found ends the work, a QP that lost a
+// endCall ends every call: an error that the call met ends the work, a QP that lost a
 // completion goes to ERR, one in ERR flushes what was posted meanwhile, one in SQE its
 // sends.
-func (q *QP) endStep(now Time) {
+func (q *QP) endCall(now Time) {
 	q.endError(now)
 	if q.overrun && !q.flags.fatal {
 		q.flags.fatal = true
@@ -177,7 +177,7 @@ func (q *QP) endStep(now Time) {
 }
 
 // endError does what a QP does once when it has come to ERR. A completion that is lost
-// meanwhile is the next thing for endStep.
+// meanwhile is the next thing for endCall.
 func (q *QP) endError(now Time) {
 	if q.flags.ended || q.State() != StateErr {
 		return

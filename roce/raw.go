@@ -43,7 +43,7 @@ func (q *QP) HandleFrame(now Time, head, tail []byte) error {
 	default:
 		q.rsp.placeFrame(now, head, tail)
 	}
-	q.endStep(now)
+	q.endCall(now)
 	return nil
 }
 

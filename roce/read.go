@@ -23,7 +23,7 @@ func (r *requester) putReadRequest(w *sendWQE, frame []byte) int {
 }
 
 // takeReadResponse stores the data of a READ response packet. FLUSH and ATOMIC
-// WRITE are answered by one without data.
+// WRITE have one without data as response.
 func (r *requester) takeReadResponse(now Time, p *wire.Packet) {
 	i := r.sq.Head()
 	w := r.sq.At(i)
@@ -50,7 +50,7 @@ func (r *requester) takeReadResponse(now Time, p *wire.Packet) {
 }
 
 // responseFits reports whether a READ response is what its PSN calls for. A
-// responder may begin the answer to a repeated READ with FIRST or ONLY, as the
+// responder may begin the response to a repeated READ with FIRST or ONLY, as the
 // architecture has it, or go on with MIDDLE or LAST, as rxe does. A READ that
 // asked for a hole alone ends where the hole does.
 func (r *requester) responseFits(w *sendWQE, p *wire.Packet) bool {
@@ -72,11 +72,11 @@ func (r *requester) responseFits(w *sendWQE, p *wire.Packet) bool {
 	return psn != w.first || p.Spec.Is(wire.ClassFirst)
 }
 
-// executeRead remembers a READ and queues its answer.
+// executeRead remembers a READ and queues its response.
 func (s *responder) executeRead(p *wire.Packet) (Reason, wire.Syndrome) {
 	reth := p.RETH()
-	if step, nak := s.mayAddResource(mem.RemoteRead); nak != 0 {
-		return step, nak
+	if reason, nak := s.mayAddResource(mem.RemoteRead); nak != 0 {
+		return reason, nak
 	}
 	if reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest

@@ -2,11 +2,10 @@ package roce
 
 import "xroce/roce/counter"
 
-// A Reason is a check that a received packet passes through. The step at which a
-// packet was refused tells why.
+// A Reason is the check at which a received packet was dropped or refused.
 type Reason uint8
 
-// The steps, in the order in which a packet meets them.
+// The checks, in the order in which a packet meets them.
 const (
 	reasonAdmitted Reason = iota
 	reasonState
@@ -15,7 +14,7 @@ const (
 	reasonPKey
 	reasonQKey
 	reasonICRC
-	reasonGhost
+	reasonGhost // a response to what was acknowledged before: IBA's ghost acknowledge
 	reasonFuture
 	reasonGap
 	reasonAfterGap
@@ -40,7 +39,7 @@ const (
 
 var reasonInfo = [reasonCount]struct {
 	name    string
-	counter counter.ID // of the packets dropped in silence at this step
+	counter counter.ID // of the packets dropped for it, without a NAK
 }{
 	reasonAdmitted:  {"admitted", counter.Count},
 	reasonState:     {"qp_state", counter.DropQPState},
@@ -70,7 +69,7 @@ var reasonInfo = [reasonCount]struct {
 	reasonResponse:  {"response_order", counter.DropOutOfWindow},
 }
 
-// String returns the step's name.
+// String returns the reason's name.
 func (s Reason) String() string {
 	if s >= reasonCount {
 		return "unknown"

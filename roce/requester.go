@@ -35,7 +35,7 @@ type requester struct {
 type requestState struct {
 	psn wire.PSN // the next PSN to send
 	max wire.PSN // the first PSN that no begun work request has
-	una wire.PSN // the oldest PSN without an answer
+	una wire.PSN // the oldest unacknowledged PSN
 	cur uint32   // send queue entry that psn belongs to; new when psn == max
 	new uint32   // the first send queue entry that is not begun
 
@@ -62,8 +62,8 @@ type requestState struct {
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
 	retried bool
-	// resent says the same of any reason: that a READ has no data yet, though the
-	// peer answers what lies behind it, is no news then.
+	// resent says the same of any reason. While it is set, an acknowledge behind a READ
+	// whose data has not come tells of no other loss.
 	resent bool
 	// failed says that entry failAt cannot be sent, or not to its end. It
 	// completes with failStatus when all before it have completed.
@@ -156,7 +156,8 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !r.recovery.probing() {
 		// What is sent again may have waited for its turn since that was decided. At
 		// a low rate the rest of the message may take longer than the timer. A probe
-		// must not put the timer off: a peer that is gone answers none.
+		// must not put the timer off: else a peer that is gone would never
+		// be found out.
 		r.startAckTimer(now)
 	}
 	r.recovery.sent(now, psn, w, first)
@@ -192,7 +193,7 @@ func (r *requester) forgetSent(now Time) {
 // oldest is the work request that una belongs to, if any is begun.
 func (r *requester) oldest() *sendWQE { return r.sq.At(r.sq.Head()) }
 
-// localAccess is on whose behalf a work request accesses memory.
+// localAccess returns on whose behalf a work request accesses local memory.
 func (r *requester) localAccess(w *sendWQE) mem.Accessor {
 	return mem.Accessor{Domain: r.domain, Since: w.since}
 }
@@ -201,8 +202,8 @@ func (r *requester) localAccess(w *sendWQE) mem.Accessor {
 // choice is the requester's: the last packet of a message asks, unless the next
 // message follows at once and its end will; every ackEvery-th packet asks; so
 // do the packet that closes the window and, since the first try was in vain,
-// the end of a message that is sent again. A packet that goes without credit is
-// a question. Where only what was lost is sent again, each of those asks.
+// the end of a message that is sent again. A packet that goes without credit asks,
+// too. Where only what was lost is sent again, each of those asks.
 func (r *requester) wantsAck(now Time, last bool) bool {
 	if !r.typ.Reliable() {
 		return false
@@ -227,7 +228,7 @@ func (r *requester) wantsAck(now Time, last bool) bool {
 }
 
 // ackEvery is how many packets may pass without one that asks for an ACK. An
-// answer costs both hosts as much as a request.
+// acknowledge costs both hosts as much as a request.
 const ackEvery = 64
 
 // nextFollows reports whether the work request behind cur is sure to be sent.

@@ -5,10 +5,10 @@ import (
 	"xroce/roce/wire"
 )
 
-// A resource remembers a request whose answer is more than an acknowledge, so
-// that its answer can be given again, and the answer that is under way. READ
+// A resource remembers a request whose response is more than an acknowledge, so that
+// the response can be repeated, and how much of it has been sent. READ
 // reads the memory again; an atomic, a FLUSH and an ATOMIC WRITE are executed
-// once and only their answer is repeated (IBA 9.7.5.1.4).
+// once and only their response is repeated (IBA 9.7.5.1.4).
 type resource struct {
 	first, last wire.PSN
 	kind        resourceKind
@@ -46,9 +46,9 @@ func (r *resource) respond(psn wire.PSN, off, n, pmtu uint32) {
 // responsePackets is the number of response packets of a READ of n bytes.
 func responsePackets(n, pmtu uint32) uint32 { return max(1, (n+pmtu-1)/pmtu) }
 
-// resourceFree reports whether the next resource can be used. It cannot when it was never
-// answered: the peer has more outstanding than it was told it may. An answer that
-// is to be repeated gives way: the peer has it, or it would not ask for more.
+// resourceFree reports whether the next resource can be used. It cannot while its
+// first response has not left: the peer has more outstanding than it was told it may.
+// One that is to be repeated is given up: the peer has it, else it would not send more.
 func (s *responder) resourceFree() bool {
 	if len(s.resources) == 0 {
 		s.remember(int(s.depth)) // the first: most connections never need one
@@ -85,7 +85,7 @@ func (s *responder) mayAddResource(need mem.Access) (Reason, wire.Syndrome) {
 	return reasonAdmitted, 0
 }
 
-// refusal is how a fault of memory is answered.
+// refusal returns the reason and the syndrome for a fault of memory.
 func (s *responder) refusal(fault mem.Fault) (Reason, wire.Syndrome) {
 	switch fault {
 	case mem.FaultPage:
@@ -98,8 +98,8 @@ func (s *responder) refusal(fault mem.Fault) (Reason, wire.Syndrome) {
 	return reasonRKey, wire.NAKRemoteAccessError
 }
 
-// replay answers a request with an old PSN again, if it is remembered. A READ may
-// ask for any part of the remembered one.
+// replay queues the response to a request with an old PSN again, if it is remembered. A
+// READ may ask for any part of the remembered one.
 func (s *responder) replay(p *wire.Packet) bool {
 	psn := p.BTH.PSN
 	// The newest first: PSNs come again after 2^24 packets.
@@ -139,8 +139,8 @@ func kindOf(spec *wire.OpcodeSpec) resourceKind {
 	return resourceNone
 }
 
-// canRemember reports whether n resources are enough for every request that is being
-// answered: only the n newest are kept.
+// canRemember reports whether n resources are enough for every request whose
+// response is queued: only the n newest are kept.
 func (s *responder) canRemember(n int) bool {
 	for age := n; age < len(s.resources); age++ {
 		if s.newest(age).queued {

@@ -12,7 +12,7 @@ import (
 )
 
 // The responder executes the peer's request packets, in the order of PSNs and
-// each once. A request passes named steps: PSN, opcode sequence, rights of the
+// each once. A request passes named checks: PSN, opcode sequence, rights of the
 // QP, resources, length, memory key, execution, acknowledgement (IBA 9.7.4).
 type responder struct {
 	*transport
@@ -33,8 +33,8 @@ type receiveState struct {
 
 	psn wire.PSN // the PSN expected next
 	msn uint32   // messages completed, 24 bits
-	// gap says that the peer was told that psn is missing or not taken; it is
-	// told once.
+	// gap says that a NAK told the peer that psn is missing or was refused: a gap has
+	// one NAK.
 	gap bool
 	// refused says that the expected packet came and met no receive: packets
 	// behind it say nothing about a loss.
@@ -43,8 +43,8 @@ type receiveState struct {
 	recvTaken    bool    // a receive is in hand
 	depth        uint8   // how many requests may be remembered
 	nextResource uint8   // where the next one is
-	pageWait     bool    // the answer in front waits for a page
-	missed       uint8   // how often in a row pages of psn, or of that answer, were absent
+	pageWait     bool    // the response in front waits for a page
+	missed       uint8   // how often in a row pages of psn, or of that response, were absent
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -168,17 +168,17 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 		return
 	}
 	for {
-		step, nak := s.execute(now, p)
+		reason, nak := s.execute(now, p)
 		switch {
 		case nak == 0:
 		case nak.IsRNRNAK():
-			s.note(p, step)
+			s.note(p, reason)
 			s.count.Inc(counter.SendRNR)
-			s.gap, s.refused = true, true // packets behind the refused one are no news
+			s.gap, s.refused = true, true // packets behind the refused one tell of no loss
 			s.responses.nak(s.psn, nak)
 			return
 		default:
-			s.refuse(now, p, step, nak)
+			s.refuse(now, p, reason, nak)
 			return
 		}
 		if s.State() == StateErr {
@@ -193,8 +193,8 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 // refuse sends a NAK that ends the QP (IBA 9.9.3). A receive that the message
 // had taken reports why, all others are flushed; where there is none to report
 // it, an event does.
-func (s *responder) refuse(now Time, p *wire.Packet, step Reason, nak wire.Syndrome) {
-	s.note(p, step)
+func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syndrome) {
+	s.note(p, reason)
 	s.count.Inc(counter.SentFatalNAK)
 	s.responses.nak(s.psn, nak)
 	status, event := StatusRemInvReqErr, EventQPReqErr
@@ -204,8 +204,9 @@ func (s *responder) refuse(now Time, p *wire.Packet, step Reason, nak wire.Syndr
 	switch {
 	case s.recvTaken:
 		s.completeRecv(&Completion{Status: status, Time: now}, true)
-	case step == reasonLocal || step == reasonFit:
-		// The receive that was too small, or not the QP's, told already.
+	case reason == reasonLocal || reason == reasonFit:
+		// The receive that was too small, or not the QP's, has completed with the error
+		// already.
 	default:
 		s.raise(event)
 	}
@@ -224,7 +225,7 @@ func (s *responder) handleGap(p *wire.Packet) {
 	s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
-// execute runs the steps of a request with the expected PSN. It returns the
+// execute checks and executes a request with the expected PSN. It returns the
 // syndrome to refuse it with, 0 when it was executed.
 func (s *responder) execute(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	c := p.Spec.Class
@@ -263,8 +264,8 @@ func (s *responder) inSequence(c wire.Class) bool {
 	return c&wire.ClassSend != 0 == (s.kind == msgSend)
 }
 
-// peerAccess is on whose behalf a request accesses memory that its message began
-// with then.
+// peerAccess returns on whose behalf a request accesses memory; since is the epoch at
+// which its message began.
 func (s *responder) peerAccess(since mem.Epoch) mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Party: &s.party, Since: since}
 	if s.typ == TypeXRCRecv {
@@ -273,7 +274,7 @@ func (s *responder) peerAccess(since mem.Epoch) mem.Accessor {
 	return by
 }
 
-// recvAccess is on whose behalf the receive in hand is written. A shared receive
+// recvAccess returns on whose behalf the receive in hand is written. A shared receive
 // queue has a protection domain of its own (IBA 10.2.9.1).
 func (s *responder) recvAccess() mem.Accessor {
 	by := mem.Accessor{Domain: s.domain, Since: s.since}
@@ -318,8 +319,8 @@ func (s *responder) recvList() []SGE {
 	return s.rq.SGList(s.rq.Head(), n)
 }
 
-// completeRecv completes the receive in hand; its place is free before that
-// shows.
+// completeRecv completes the receive in hand. Its slot is free before the completion is
+// added.
 func (s *responder) completeRecv(wc *Completion, solicited bool) {
 	s.deliverRecv(wc, solicited, nil)
 }
@@ -355,7 +356,7 @@ func (s *responder) accept(p *wire.Packet) {
 }
 
 // finishMessage ends a SEND or a WRITE; wc is nil when it consumes no receive, and in
-// when no payload rides in it.
+// when its completion carries no payload.
 func (s *responder) finishMessage(p *wire.Packet, wc *Completion, in *queue.InlinePayload) {
 	s.kind = msgNone
 	s.msn = (s.msn + 1) & 0xffffff
@@ -372,7 +373,7 @@ func (s *responder) finishMessage(p *wire.Packet, wc *Completion, in *queue.Inli
 	s.count.Inc(counter.RDMARecvs)
 }
 
-// handleDuplicate answers a request that was executed before (IBA 9.7.5.1.4).
+// handleDuplicate responds to a request that was executed before (IBA 9.7.5.1.4).
 func (s *responder) handleDuplicate(p *wire.Packet) {
 	s.count.Inc(counter.DuplicateRequest)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {

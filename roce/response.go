@@ -2,9 +2,9 @@ package roce
 
 import "xroce/roce/wire"
 
-// This file writes what the responder owes the peer, in the order of its queue.
+// This file writes the responder's packets, in the order of its queue.
 
-// nextResponse writes the next packet that the responder owes.
+// nextResponse writes the next packet of the responder.
 func (s *responder) nextResponse(now Time, frame []byte) int {
 	f := &s.responses
 	if f.n == 0 {

@@ -2,8 +2,8 @@ package roce
 
 import "xroce/roce/wire"
 
-// A response is what the responder owes the peer: one acknowledge packet, or what
-// answers a READ, an atomic or their like.
+// A response is what the responder has to send: one acknowledge packet, or the response
+// to a READ, an atomic or their like.
 type response struct {
 	psn      wire.PSN // acknowledge: its PSN, else the request's first PSN
 	msn      uint32
@@ -52,7 +52,7 @@ func (f *responseQueue) addStored(resource int, psn wire.PSN, msn uint32) {
 	f.push(response{stored: true, resource: uint8(resource), psn: psn, msn: msn})
 }
 
-// addReplay queues the response to an old request before everything that answers
+// addReplay queues the response to an old request before those to
 // later PSNs: a peer that misses this one can use nothing behind it.
 func (f *responseQueue) addReplay(resource int, psn wire.PSN, msn uint32) {
 	f.addStored(resource, psn, msn)

@@ -7,8 +7,8 @@ import (
 
 // This file is about what every loss recovery does: go back, at the price of a retry.
 
-// goBack makes p, which is answered up to but not including it, the next PSN
-// to send.
+// goBack makes p, before which all is acknowledged or need not be sent again, the next
+// PSN to send.
 func (r *requester) goBack(p wire.PSN) {
 	i := r.sq.Head()
 	for i != r.new && r.ahead(r.sq.At(i).last) < r.ahead(p) {
@@ -39,7 +39,7 @@ func (r *requester) takeRetry(now Time) bool {
 	return true
 }
 
-// sendFrom makes p the next PSN to send, and gives the peer time to answer anew.
+// sendFrom makes p the next PSN to send, and starts the local ACK timer anew.
 func (r *requester) sendFrom(now Time, p wire.PSN) {
 	r.goBack(p)
 	r.startAckTimer(now)

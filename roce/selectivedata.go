@@ -6,10 +6,10 @@ import (
 	"xroce/roce/wire"
 )
 
-// This file is about answers with data, of READs, atomics and their like, that come
+// This file is about responses with data, of READs, atomics and their like, that come
 // before those that are awaited, at a requester with selective repeat.
 
-// handleData takes an answer, and then those that waited for it.
+// handleData takes a response, and then those that waited for it.
 func (x *selectiveRepeat) handleData(now Time, p *wire.Packet) {
 	if x.keep(now, p) {
 		return
@@ -23,7 +23,7 @@ func (x *selectiveRepeat) handleData(now Time, p *wire.Packet) {
 	}
 }
 
-// keep keeps an answer with data behind a gap. It reports false when it is the awaited
+// keep keeps a response with data behind a gap. It reports false when it is the awaited
 // one.
 func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	r, psn := x.r, p.BTH.PSN
@@ -36,7 +36,7 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	x.probe.Acknowledged(now, psn.Add(1), x.board.Sacked())
 	x.data.Advance(r.una)
 	if x.board.Requested(psn) && !x.data.Has(psn) {
-		x.lostInAnswer(psn)
+		x.lostInResponse(psn)
 	}
 	switch {
 	case x.data.Has(psn):
@@ -49,10 +49,10 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	return true
 }
 
-// lostInAnswer follows data that was requested again and comes before that from una on:
+// lostInResponse follows data that was requested again and comes before that from una on:
 // if both belong to one READ, una was lost on the way, and is requested once more. That
-// cuts the rest of the answer short.
-func (x *selectiveRepeat) lostInAnswer(psn wire.PSN) {
+// cuts the rest of the response short.
+func (x *selectiveRepeat) lostInResponse(psn wire.PSN) {
 	r := x.r
 	last := r.oldest().last
 	if x.board.Requested(r.una) && r.ahead(psn) <= r.ahead(last) {
@@ -60,7 +60,7 @@ func (x *selectiveRepeat) lostInAnswer(psn wire.PSN) {
 	}
 }
 
-// dataMissing takes an answer to everything before a PSN while data from una on is
+// dataMissing takes an acknowledge of everything before a PSN while data from una on is
 // missing. The data is lost, unless it may have been overtaken on its way.
 func (x *selectiveRepeat) dataMissing(now Time, psn wire.PSN) {
 	if x.board.Overtaken(psn) && x.gap.Lost(now, x.data.Len()) {
@@ -80,9 +80,9 @@ func (x *selectiveRepeat) repeatData(now Time) {
 	}
 }
 
-// next returns the answer with data that is awaited now, nil when it has not come. What
-// waits behind it then makes the next gap. When there is none any more it is time for
-// what else the peer said meanwhile.
+// next returns the awaited response with data, nil when it has not come. What waits
+// behind it then makes the next gap. When no gap is left, the requests that the peer
+// reported missing meanwhile are sent again.
 func (x *selectiveRepeat) next(now Time) *wire.Packet {
 	r := x.r
 	x.data.Advance(r.una)

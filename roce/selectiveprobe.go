@@ -6,9 +6,9 @@ import (
 )
 
 // probeTail sends one packet again after silence, unless the oldest is about to go in
-// any case, or the peer asked for patience. Long before the local ACK timer would, the
-// answer tells what is missing. It says nothing about the peer's life, so it costs no
-// retry.
+// any case, or an RNR NAK is waited out. Its acknowledge tells what is missing, long
+// before the local ACK timer expires. A probe does not show whether the peer is alive,
+// so it costs no retry.
 func (x *selectiveRepeat) probeTail(now Time) {
 	r := x.r
 	x.probe.Disarm()
@@ -27,10 +27,9 @@ func (x *selectiveRepeat) probeTail(now Time) {
 }
 
 // probePSN chooses what to send again. The newest packet makes the peer tell of
-// everything before it that is missing. It is no choice when its answer costs the peer
-// more than an acknowledge, or when it was a repetition of the oldest that was not heard
-// of: then, and when a probe was in vain, the oldest goes, which may be all that is
-// missing.
+// everything before it that is missing. It is not chosen when its response costs the peer
+// more than an acknowledge, or when the oldest was sent again and is not acknowledged:
+// then, and when a probe was in vain, the oldest goes, which may be all that is missing.
 func (x *selectiveRepeat) probePSN() wire.PSN {
 	r := x.r
 	newest, i := r.sentTop.Sub(1), r.cur
@@ -41,7 +40,7 @@ func (x *selectiveRepeat) probePSN() wire.PSN {
 		i--
 	}
 	w := r.sq.At(i)
-	if w.answeredByData() || x.board.Sacked().Has(newest) || r.credit.exceeded(w) {
+	if w.needsResponse() || x.board.Sacked().Has(newest) || r.credit.exceeded(w) {
 		return r.una
 	}
 	return newest

@@ -9,21 +9,21 @@ import (
 
 // selectiveRepeat is the loss recovery of a requester with extensions: the peer keeps
 // what came behind a gap and says so, and only what is missing goes again. In the other
-// direction answers with data that come early wait here. Nothing is taken out of its
-// order for that, so work requests complete as they always do.
+// direction responses with data that come early wait here. They are handled in order all
+// the same, so work requests complete as they always do.
 //
 // What is known of PSNs is in roce/recovery; here is what it means for work requests.
 type selectiveRepeat struct {
 	r     *requester
 	board recovery.Scoreboard
 	probe recovery.TailProbe
-	data  recovery.Reassembly // answers with data behind a gap
+	data  recovery.Reassembly // responses with data behind a gap
 	gap   recovery.Gap        // before the first of them
-	// bitmaps says that the peer tells what it holds (ExtSelectiveRepeat): only then
-	// the answer to one packet tells what else is missing.
+	// bitmaps says that the peer tells what it keeps (ExtSelectiveRepeat): only then
+	// the acknowledge of one packet tells what else is missing.
 	bitmaps bool
 	// timeouts counts those since una last moved; oldestOnly says that una alone was
-	// sent again for one: more when the peer has answered.
+	// sent again for one, and more is when that is acknowledged.
 	timeouts   uint8
 	oldestOnly bool
 }
@@ -58,8 +58,8 @@ func (x *selectiveRepeat) deadline() Time {
 	return clock.Sooner(x.probe.Deadline(), x.gap.Deadline())
 }
 
-// handleDeadline treats a gap that stayed open too long as a loss, and asks when
-// nothing was heard for too long.
+// handleDeadline treats a gap that stayed open too long as a loss, and sends a tail
+// probe when nothing came for too long.
 func (x *selectiveRepeat) handleDeadline(now Time) {
 	if x.gap.Expired(now) {
 		x.repeatData(now)
@@ -69,17 +69,17 @@ func (x *selectiveRepeat) handleDeadline(now Time) {
 	}
 }
 
-// span is what the buffers and the scoreboard look at.
+// span is the number of PSNs that the buffers and the scoreboard cover.
 func (x *selectiveRepeat) span() uint32    { return recovery.Span }
 func (x *selectiveRepeat) selective() bool { return true }
 func (x *selectiveRepeat) probing() bool   { return x.probe.Pending() }
 
-// readEnd is the first packet that is here already: the responder answers one part of
+// readEnd is the first packet that is here already: the responder repeats one part of
 // a READ at a time.
 func (x *selectiveRepeat) readEnd(psn, end wire.PSN) wire.PSN { return x.data.First(psn, end) }
 
 func (x *selectiveRepeat) sent(now Time, psn wire.PSN, w *sendWQE, first bool) {
-	data := w.answeredByData()
+	data := w.needsResponse()
 	if data && !first {
 		x.board.Request(psn, x.data.First(psn, x.r.psn))
 	}
@@ -88,7 +88,7 @@ func (x *selectiveRepeat) sent(now Time, psn wire.PSN, w *sendWQE, first bool) {
 	x.rearm(now)
 }
 
-func (x *selectiveRepeat) acknowledged(now Time, psn wire.PSN) { x.r.answered(now, psn) }
+func (x *selectiveRepeat) acknowledged(now Time, psn wire.PSN) { x.r.acknowledge(now, psn) }
 
 func (x *selectiveRepeat) advanced(now Time) {
 	una := x.r.una
@@ -125,9 +125,9 @@ func (x *selectiveRepeat) beganRepetition() {
 	x.oldestOnly = false
 }
 
-// timedOut repeats after a timeout. The tail may be lost, or only the answer to it: at
-// first una alone goes again, if it needs no data to be answered, and the answer tells
-// what else is missing. When that does not help, everything goes.
+// timedOut repeats after a timeout. The tail may be lost, or only its acknowledge: at
+// first una alone goes again, if an acknowledge is all it needs, and the acknowledge
+// tells what else is missing. When that does not help, everything goes.
 func (x *selectiveRepeat) timedOut(now Time) {
 	r := x.r
 	solo := x.timeouts < soloTimeouts
@@ -139,7 +139,7 @@ func (x *selectiveRepeat) timedOut(now Time) {
 	if r.State() == StateErr {
 		return
 	}
-	if solo && !r.oldest().answeredByData() {
+	if solo && !r.oldest().needsResponse() {
 		x.board.Limit(r.una.Add(1))
 		x.oldestOnly = true
 	}
@@ -155,7 +155,7 @@ func (x *selectiveRepeat) resultDropped() {
 	x.board.Request(x.r.una, x.r.una.Add(1))
 }
 
-// handleSelectiveAck takes what the peer expects and holds.
+// handleSelectiveAck takes what the peer expects and has.
 func (x *selectiveRepeat) handleSelectiveAck(now Time, p *wire.Packet) {
 	r, psn := x.r, p.BTH.PSN
 	r.count.Inc(counter.PacketSeqErr)
@@ -174,19 +174,19 @@ func (x *selectiveRepeat) handleSelectiveAck(now Time, p *wire.Packet) {
 	case first == r.una:
 		x.repeatUpTo(now, top)
 	default:
-		// News of a loss behind the oldest costs no retry.
+		// A loss behind the oldest costs no retry.
 		r.goBack(first)
 		x.board.Extend(top)
 		x.board.ContinueRound(r.sentTop)
 	}
 }
 
-// requestsMissing keeps in mind what cannot be acted on yet, because data before psn is
+// requestsMissing notes what cannot be acted on yet, because data before psn is
 // missing here.
 func (x *selectiveRepeat) requestsMissing(now Time, psn, top wire.PSN) bool {
 	x.board.Report(top)
-	if !x.r.answered(now, psn) {
-		x.board.MarkAllLost() // by the time it can be
+	if !x.r.acknowledge(now, psn) {
+		x.board.MarkAllLost() // when it can be acted on, all that is out now was sent before
 		return false
 	}
 	x.board.SetReported(psn)
@@ -229,7 +229,7 @@ func (x *selectiveRepeat) skip() {
 // after returns the PSN behind those, from psn on and of one work request, that need
 // not be sent again; psn itself when it must.
 func (x *selectiveRepeat) after(w *sendWQE, psn wire.PSN) wire.PSN {
-	data := w.answeredByData()
+	data := w.needsResponse()
 	return x.board.Skip(psn, w.last, data, data && x.data.Has(psn))
 }
 
@@ -245,7 +245,7 @@ func (x *selectiveRepeat) firstLost(top wire.PSN) (first wire.PSN, any bool) {
 		} else if x.board.Lost(p) {
 			return p, true
 		} else {
-			p = w.last.Add(1) // data is asked for when its answer fails to come
+			p = w.last.Add(1) // data is requested again when its response fails to come
 		}
 		if p == w.last.Add(1) {
 			i++

@@ -22,7 +22,7 @@ import (
 //	UMR                    -           key     new key  -          access, -              layout
 //	LOCAL_INV              -           -       -        key        -                      -
 //
-// The slots that are called what they hold may be used by their names. All others are
+// The slots that are named after their content may be used by their names. All others are
 // written by the pack function of the operation and read by the function below it, which
 // panics when the entry is of another operation.
 type sendWQE struct {
@@ -46,9 +46,9 @@ type sendWQE struct {
 	since       mem.Epoch
 }
 
-// answeredByData reports whether the answer is more than an acknowledge, which may cover
-// many requests.
-func (w *sendWQE) answeredByData() bool { return w.opcode.Op().Reply != verbs.ReplyAck }
+// needsResponse reports whether the peer responds with more than an acknowledge, which
+// may cover many requests.
+func (w *sendWQE) needsResponse() bool { return w.opcode.Op().Reply != verbs.ReplyAck }
 
 // want panics when the slots are read as those of another operation.
 func want(is bool) {

@@ -16,9 +16,9 @@ type Snapshot struct {
 	SendBegun      uint32   // of these, begun
 	RecvPosted     uint32   // receive work requests not complete
 	NextPSN        wire.PSN // requester: next PSN to send
-	UnackedPSN     wire.PSN // requester: oldest PSN without an answer
+	UnackedPSN     wire.PSN // requester: oldest unacknowledged PSN
 	TopPSN         wire.PSN // requester: first PSN never sent
-	Outstanding    uint32   // requester: READs, atomics and their like without answer
+	Outstanding    uint32   // requester: READs, atomics and their like without response
 	RetryLeft      uint8
 	RNRLeft        uint8
 	RNRWaiting     bool
@@ -32,7 +32,7 @@ type Snapshot struct {
 	PageWaiting    bool     // requester or responder: waits for a page
 	EarlyRequests  int      // responder: requests kept behind a gap
 	EarlyResponses int      // requester: READ responses kept behind a gap
-	LastDrop       Reason   // step that refused the last packet that was refused
+	LastDrop       Reason   // why the last packet that was refused was
 }
 
 // Snapshot copies the state. It needs the progress lock.

@@ -66,7 +66,7 @@ func (e TraceEvent) String() string {
 type Trace struct {
 	ring []TraceEvent
 	n    uint64 // events ever
-	now  Time   // of the step under way
+	now  Time   // of the call under way
 }
 
 // NewTrace returns a trace of the last n events, at least one.
@@ -99,15 +99,15 @@ func (t *Trace) packet(k TraceKind, op wire.Opcode, psn wire.PSN) {
 	t.add(TraceEvent{Kind: k, Opcode: op, PSN: psn})
 }
 
-func (t *Trace) dropped(p *wire.Packet, step Reason) {
-	t.add(TraceEvent{Kind: TraceDropped, Opcode: p.BTH.Opcode, PSN: p.BTH.PSN, Reason: step})
+func (t *Trace) dropped(p *wire.Packet, reason Reason) {
+	t.add(TraceEvent{Kind: TraceDropped, Opcode: p.BTH.Opcode, PSN: p.BTH.PSN, Reason: reason})
 }
 
 func (t *Trace) completion(wc *Completion) {
 	t.add(TraceEvent{Kind: TraceCompleted, WRID: wc.WRID, Status: wc.Status})
 }
 
-// traceAt tells a trace the time of the step that begins.
+// traceAt tells a trace the time of the call that begins.
 func (t *transport) traceAt(now Time) {
 	if t.trace != nil {
 		t.trace.now = now

@@ -23,7 +23,7 @@ type transport struct {
 	inline uint8
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
-	// lastDrop is the step that refused the last packet that was refused.
+	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
 
 	party  mem.Party // what windows bound by this QP are for
@@ -38,8 +38,8 @@ type transport struct {
 	posts   *postLock
 }
 
-// A postLock keeps everybody from posting to a QP. Whoever posts holds the lock of one
-// work queue and looks at the state and the attributes, so a change of these holds both.
+// A postLock locks out every post to a QP. A post holds the lock of one work queue and
+// reads the state and the attributes, so a change of these holds both.
 type postLock QP
 
 // Lock keeps others from posting until Unlock.
@@ -74,7 +74,7 @@ func (t *transport) setAttr(a *Attr) {
 	t.posts.Unlock()
 }
 
-// enterError moves to ERR. The halves stop, and flush, when the step that found the
+// enterError moves to ERR. The halves stop, and flush, when the call that found the
 // error ends.
 func (t *transport) enterError() {
 	if t.State() != StateErr {
@@ -82,17 +82,17 @@ func (t *transport) enterError() {
 	}
 }
 
-// drop counts a packet that is dropped in silence at a step.
-func (t *transport) drop(p *wire.Packet, step Reason) {
-	t.count.Inc(step.counter())
-	t.note(p, step)
+// drop counts a packet that is dropped for a reason, without a NAK.
+func (t *transport) drop(p *wire.Packet, reason Reason) {
+	t.count.Inc(reason.counter())
+	t.note(p, reason)
 }
 
-// note keeps the step at which a packet was dropped or refused.
-func (t *transport) note(p *wire.Packet, step Reason) {
-	t.lastDrop = step
+// note keeps why a packet was dropped or refused.
+func (t *transport) note(p *wire.Packet, reason Reason) {
+	t.lastDrop = reason
 	if t.trace != nil {
-		t.trace.dropped(p, step)
+		t.trace.dropped(p, reason)
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *transport) raise(e Event) {
 }
 
 // complete adds a completion of this QP to a CQ. A QP that loses one goes to
-// ERR at the end of the step, since nobody could tell any more what was done.
+// ERR at the end of the call, since what was done could not be told any more.
 func (t *transport) complete(cq *CQ, wc *Completion, solicited bool) {
 	t.deliver(cq, wc, solicited, nil)
 }

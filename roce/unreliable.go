@@ -2,7 +2,7 @@ package roce
 
 import "xroce/roce/wire"
 
-// handleUnreliable takes a UC request (IBA 9.8.2). Nothing is answered. A packet
+// handleUnreliable takes a UC request (IBA 9.8.2). There are no responses. A packet
 // that is not the expected one, or that cannot be executed, ends its message;
 // what follows is dropped up to the next packet that begins one. The receive in
 // hand serves the next message.
@@ -24,21 +24,21 @@ func (s *responder) handleUnreliable(now Time, p *wire.Packet) {
 		s.drop(p, reasonAfterGap)
 		return
 	}
-	step, nak := s.execute(now, p)
+	reason, nak := s.execute(now, p)
 	if nak == 0 {
 		return
 	}
-	s.drop(p, unreliableStep(step))
+	s.drop(p, unreliableReason(reason))
 	s.kind = msgNone
 	s.psn = p.BTH.PSN.Add(1)
-	if step == reasonLocal {
+	if reason == reasonLocal {
 		s.enterError() // the receive queue itself is broken
 	}
 }
 
-// unreliableStep is the step under which a packet is counted that a reliable
+// unreliableReason is the reason under which a packet is counted that a reliable
 // service would refuse and this one drops.
-func unreliableStep(s Reason) Reason {
+func unreliableReason(s Reason) Reason {
 	switch s {
 	case reasonResources:
 		return reasonNoReceive

@@ -13,14 +13,14 @@ import (
 // never.
 func (s *script) expectLossTimer(want bool, ago roce.Time) {
 	s.t.Helper()
-	since, overdue := s.qp.LossTimer(s.now)
+	since, expired := s.qp.LossTimer(s.now)
 	if ago >= 0 {
 		ago = s.now - ago
 	} else {
 		ago = 0
 	}
-	if overdue != want || since != ago {
-		s.t.Fatalf("overdue %t since %d, want %t since %d", overdue, since, want, ago)
+	if expired != want || since != ago {
+		s.t.Fatalf("overdue %t since %d, want %t since %d", expired, since, want, ago)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestWaitsAreNoLoss(t *testing.T) {
 	s := newScript(t, options{Timeout: 10})
 	s.Send(1, 4)
 	s.Expect()
-	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(20)))
+	s.Recv(ackWith(s.us(0), wire.RNRSyndrome(20)))
 	s.now += roce.Second
 	s.ExpectDeadline(rnr20 - roce.Second)
 	s.expectLossTimer(false, -1)

@@ -96,10 +96,10 @@ func TestNoAllocations(t *testing.T) {
 		"RC":             {options{}, allOps, false},
 		"RC words":       {options{}, words, true},
 		"inline":         {options{Inline: 1000}, simUCOps, false},
-		"inline receive": {options{Ride: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true},
-		"riding, XRC":    {options{Ride: 64, Type: roce.TypeXRCSend}, words[:2], true},
+		"inline receive": {options{InlineRecv: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true},
+		"riding, XRC":    {options{InlineRecv: 64, Type: roce.TypeXRCSend}, words[:2], true},
 		"riding, selective": {
-			options{Ride: 64, Ext: roce.ExtSelectiveRepeat}, append(words[:2:2], roce.OpSend), true,
+			options{InlineRecv: 64, Ext: roce.ExtSelectiveRepeat}, append(words[:2:2], roce.OpSend), true,
 		},
 		"XRC":              {options{Type: roce.TypeXRCSend}, allOps, false},
 		"XRC atomics":      {options{Type: roce.TypeXRCSend}, words[:2], true},
@@ -210,12 +210,12 @@ func BenchmarkSend64(b *testing.B) { benchmark(b, roce.OpSend, 64, wire.MTU1024)
 
 // BenchmarkSend64InlineRecv is the same with the payload in the completion.
 func BenchmarkSend64InlineRecv(b *testing.B) {
-	benchmarkWith(b, roce.OpSend, 64, options{MTU: wire.MTU1024, Ride: roce.MaxInlineRecv})
+	benchmarkWith(b, roce.OpSend, 64, options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv})
 }
 
 // BenchmarkRead64InlineRecv is that for READ.
 func BenchmarkRead64InlineRecv(b *testing.B) {
-	benchmarkWith(b, roce.OpRead, 64, options{MTU: wire.MTU1024, Ride: roce.MaxInlineRecv})
+	benchmarkWith(b, roce.OpRead, 64, options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv})
 }
 
 // BenchmarkWrite64 is the same for WRITE.

@@ -10,20 +10,20 @@ import (
 )
 
 // Answers are what one side answered, as far as it must be equal.
-type answers struct {
+type responses struct {
 	texts      []string
 	began      bool
 	last, read wire.PSN // of READ responses: the last one, and the furthest
 }
 
-func (a *answers) add(text string) {
+func (a *responses) add(text string) {
 	if text != "" {
 		a.texts = append(a.texts, text)
 	}
 }
 
 // text is what must be equal in an answer. Soft-RoCE counts no credits.
-func (a *answers) text(p *wire.Packet) string {
+func (a *responses) text(p *wire.Packet) string {
 	name, again := p.Spec.Name, false
 	if p.Spec.Is(wire.ClassRead) {
 		again = a.began && !p.BTH.PSN.After(a.read)
@@ -51,7 +51,7 @@ func (a *answers) text(p *wire.Packet) string {
 // fromFirst is the text of an answer of Soft-RoCE. It goes on with MIDDLE or LAST
 // in the answer to a READ that was repeated from there; we begin anew with FIRST
 // or ONLY, whose AETH then has nothing to compare with.
-func (a *answers) fromFirst(p *wire.Packet) (text string, changed bool) {
+func (a *responses) fromFirst(p *wire.Packet) (text string, changed bool) {
 	starts := a.began && p.BTH.PSN != a.last.Add(1)
 	text = a.text(p)
 	for _, c := range [][2]wire.Opcode{

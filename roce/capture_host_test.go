@@ -47,7 +47,7 @@ type side struct {
 	groups map[wire.GID]bool
 
 	requests     [][]byte // sent before the capture had them
-	ours, theirs answers
+	ours, theirs responses
 }
 
 // Receives wait to be posted until the capture shows that one was there.

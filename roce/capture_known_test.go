@@ -10,7 +10,7 @@ type difference struct {
 }
 
 const (
-	ownNAK     = "a SEND that is too long for its receive is an invalid request (docs/decisions.md)"
+	localNAK   = "a SEND that is too long for its receive is an invalid request (docs/decisions.md)"
 	quiet      = "what follows a refused SEND is dropped in silence (rnr_refuses.txt)"
 	hops       = "the RDMA core of Linux puts the route's hop limit into an address handle"
 	anew       = "a repeated READ is answered from FIRST or ONLY on (docs/decisions.md)"
@@ -20,7 +20,7 @@ const (
 )
 
 var differences = []difference{
-	{"nak_invalid_v4", "NAK(remote_operational_error)", "NAK(invalid_request)", ownNAK},
+	{"nak_invalid_v4", "NAK(remote_operational_error)", "NAK(invalid_request)", localNAK},
 	{"rc_rnr_v4", "RC_ACK psn 0x5fa488 msn 0 NAK(PSN_sequence_error)", "", quiet},
 	{"srq_v4", "RC_ACK psn 0xb0c2de msn 1 NAK(PSN_sequence_error)", "", quiet},
 	{"ud_send_v4", " hop=0x21 ", " hop=0x40 ", hops},

@@ -100,7 +100,7 @@ func peerOf(name byte) byte { return 'A' + 'B' - name }
 
 // answerWindow is how many PSNs behind a request the first answer to its queue
 // pair may be. The PSNs of different queue pairs are further apart.
-const answerWindow = 128
+const responseWindow = 128
 
 // findPair finds the queue pair that sent request i, which a packet does not tell
 // unless it is a datagram: the answers to it go there.
@@ -115,7 +115,7 @@ func (r *rebuilder) findPair(i int) {
 	}
 	for j, q := range r.c.packets[i:] {
 		if !pair.datagram && !isRequest(q) && r.c.from[i+j] != name &&
-			q.BTH.PSN.InWindow(p.BTH.PSN, answerWindow) {
+			q.BTH.PSN.InWindow(p.BTH.PSN, responseWindow) {
 			pair.qpn[name] = q.BTH.DestQP
 			break
 		}
@@ -220,7 +220,7 @@ func (r *rebuilder) message(i, k int, name byte) {
 	what := fmt.Sprintf("post qp=%d op=%s mr=0", k, op)
 	switch op {
 	case "read", "fadd", "cas":
-		data = r.answers(i, k, name)
+		data = r.responses(i, k, name)
 		what += r.fetch(p, peerOf(name), data)
 	default:
 		what += fmt.Sprintf(" imm=%d sol=%d", end.ImmDt().Data, bitOf(end.BTH.SE))
@@ -236,7 +236,7 @@ func (r *rebuilder) message(i, k int, name byte) {
 	seen := said(name, "peek mr=0 off=%d", "hex=%x", off, data)
 	switch op {
 	case "read":
-		h.next[k] = h.next[k].Add(uint32(r.answersOf(i, k, name) - 1))
+		h.next[k] = h.next[k].Add(uint32(r.responsesOf(i, k, name) - 1))
 		h.last = append(h.last, seen...)
 	case "fadd", "cas":
 		h.last = append(h.last, seen...)
@@ -290,7 +290,7 @@ func bitOf(b bool) int {
 }
 
 // eachAnswer visits the data packets that answer request i.
-func (r *rebuilder) eachAnswer(i, k int, name byte, visit func(*wire.Packet)) {
+func (r *rebuilder) eachResponse(i, k int, name byte, visit func(*wire.Packet)) {
 	psn := r.c.packets[i].BTH.PSN
 	for j, q := range r.c.packets[i:] {
 		if !isRequest(q) && r.c.from[i+j] != name && r.pairOf(i+j) == k && q.BTH.PSN == psn {
@@ -304,14 +304,14 @@ func (r *rebuilder) eachAnswer(i, k int, name byte, visit func(*wire.Packet)) {
 }
 
 // answersOf counts them.
-func (r *rebuilder) answersOf(i, k int, name byte) (n int) {
-	r.eachAnswer(i, k, name, func(*wire.Packet) { n++ })
+func (r *rebuilder) responsesOf(i, k int, name byte) (n int) {
+	r.eachResponse(i, k, name, func(*wire.Packet) { n++ })
 	return n
 }
 
 // answers is what they brought; of an atomic as it stands in memory.
-func (r *rebuilder) answers(i, k int, name byte) (data []byte) {
-	r.eachAnswer(i, k, name, func(q *wire.Packet) {
+func (r *rebuilder) responses(i, k int, name byte) (data []byte) {
+	r.eachResponse(i, k, name, func(q *wire.Packet) {
 		if q.Spec.Is(wire.ClassAtomic) {
 			data = binary.LittleEndian.AppendUint64(data, q.AtomicAckETH().OrigData)
 			return

@@ -151,15 +151,15 @@ func (r *replay) needsReceive(s *side, i int) bool {
 	if p.BTH.PSN != s.qp.Snapshot().ExpectedPSN || !p.VerifyICRC() {
 		return false
 	}
-	for j, answer := range r.c.packets[i+1:] {
-		again := answer.BTH.DestQP == p.BTH.DestQP && answer.BTH.PSN == p.BTH.PSN
-		if isRequest(answer) && again && r.c.from[i+1+j] != r.name {
+	for j, response := range r.c.packets[i+1:] {
+		again := response.BTH.DestQP == p.BTH.DestQP && response.BTH.PSN == p.BTH.PSN
+		if isRequest(response) && again && r.c.from[i+1+j] != r.name {
 			return true
 		}
-		if r.c.from[i+1+j] == r.name && answer.BTH.DestQP == s.qp.Attr().DestQPN &&
-			answer.Spec.Is(wire.ClassResponse) && answer.BTH.PSN == p.BTH.PSN {
-			return !answer.Spec.Has(wire.HasAETH) ||
-				answer.AETH().Syndrome&^0x1f != wire.RNRSyndrome(0)
+		if r.c.from[i+1+j] == r.name && response.BTH.DestQP == s.qp.Attr().DestQPN &&
+			response.Spec.Is(wire.ClassResponse) && response.BTH.PSN == p.BTH.PSN {
+			return !response.Spec.Has(wire.HasAETH) ||
+				response.AETH().Syndrome&^0x1f != wire.RNRSyndrome(0)
 		}
 	}
 	return true
@@ -185,16 +185,16 @@ func (r *replay) provide(s *side) {
 		return
 	}
 	r.collect(s)
-	answers := len(s.ours.texts)
+	responses := len(s.ours.texts)
 	must(r.t, s.post(&s.waiting[0]))
 	s.waiting = s.waiting[1:]
 	r.collect(s)
-	for _, text := range s.ours.texts[answers:] {
+	for _, text := range s.ours.texts[responses:] {
 		if !strings.HasPrefix(text, wire.RCAck.Spec().Name) || strings.Contains(text, "NAK") {
 			r.t.Errorf("%s for a posted receive", text)
 		}
 	}
-	s.ours.texts = s.ours.texts[:answers]
+	s.ours.texts = s.ours.texts[:responses]
 }
 
 // collect takes what the queue pair has to send now.

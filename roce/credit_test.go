@@ -43,9 +43,9 @@ func TestCreditsAreHonoured(t *testing.T) {
 	}
 }
 
-// TestQuestionGoesPacketByPacket: a long message beyond the credits asks with each
+// TestNoCreditGoesPacketByPacket: a long message beyond the credits asks with each
 // packet until the peer has a receive for it; WRITE needs none.
-func TestQuestionGoesPacketByPacket(t *testing.T) {
+func TestNoCreditGoesPacketByPacket(t *testing.T) {
 	s := newScript(t, options{})
 	s.Send(1, 1)
 	s.Expect(roctest.Opcode(wire.RCSendOnly))

@@ -59,7 +59,7 @@ func TestEarlyResponses(t *testing.T) {
 	s.ExpectCount(counter.Retransmits, 2)
 	s.ExpectCount(counter.HeldEarly, 4)
 	s.ExpectDeadline(0)
-	if s.holds.Free() != s.o.Pool {
+	if s.pool.Free() != s.o.Pool {
 		t.Error("not all is given back")
 	}
 }
@@ -80,9 +80,9 @@ func TestEarlyTimeout(t *testing.T) {
 	s.ExpectNothing()
 }
 
-// TestEarlyAnswersOfAll: answers of atomics and of later READs wait for the data
+// TestEarlyResponsesOfAll: answers of atomics and of later READs wait for the data
 // before them; a SEND between, which the peer has executed, is not sent again.
-func TestEarlyAnswersOfAll(t *testing.T) {
+func TestEarlyResponsesOfAll(t *testing.T) {
 	s := newSelective(t, options{MaxRd: 8})
 	s.Read(1, s.mtu())
 	s.Post(roce.SendWR{WRID: 2, Opcode: roce.OpFetchAdd, SGList: s.sge(1024, 8)})
@@ -141,7 +141,7 @@ func TestEarlyLostAgain(t *testing.T) {
 func TestEarlyNAKs(t *testing.T) {
 	for name, nak := range map[string]roctest.Packet{
 		"selective": sack(options{}.filled().SQPSN.Add(2), 1),
-		"sequence":  answerWith(options{}.filled().SQPSN.Add(2), wire.NAKPSNSequenceError),
+		"sequence":  ackWith(options{}.filled().SQPSN.Add(2), wire.NAKPSNSequenceError),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSelective(t, options{})
@@ -231,9 +231,9 @@ func TestReorderRequests(t *testing.T) {
 	s.ExpectDeadline(0)
 }
 
-// TestEarlyAnswerOfMany: data that was asked for again in one question is awaited, not
+// TestEarlyResponseOfMany: data that was asked for again in one question is awaited, not
 // asked for packet by packet; of what is lost in the answer, the next packet tells.
-func TestEarlyAnswerOfMany(t *testing.T) {
+func TestEarlyResponseOfMany(t *testing.T) {
 	s := newSelective(t, options{RetryCnt: 7})
 	s.Read(1, 8*s.mtu())
 	s.expectRead(0, 8)

@@ -62,8 +62,8 @@ func (st *stream) run(messages int) {
 	}
 	st.p.run()
 	for i, e := range st.p.ends {
-		if e.holds.Free() != st.p.o.Pool {
-			st.p.tb.Errorf("end %d: %d packets still kept", i, st.p.o.Pool-e.holds.Free())
+		if e.pool.Free() != st.p.o.Pool {
+			st.p.tb.Errorf("end %d: %d packets still kept", i, st.p.o.Pool-e.pool.Free())
 		}
 	}
 }

@@ -28,16 +28,16 @@ type options struct {
 	Window   int
 	Memory   int
 
-	Type   roce.QPType
-	Ext    roce.Extensions
-	Pool   int        // packets that the hold pool takes
-	Inline int        // bytes of inline data
-	Ride   int        // bytes of inline receive
-	Rights mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
-	SRQ    *roce.SRQ
-	Sync   mem.Sync // makes the region a persistent one
-	Paged  bool     // the region has pages that may be absent
-	Link   wire.MTU // of the port
+	Type       roce.QPType
+	Ext        roce.Extensions
+	Pool       int        // packets that the hold pool takes
+	Inline     int        // bytes of inline data
+	InlineRecv int        // bytes of inline receive
+	Rights     mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
+	SRQ        *roce.SRQ
+	Sync       mem.Sync // makes the region a persistent one
+	Paged      bool     // the region has pages that may be absent
+	Link       wire.MTU // of the port
 
 	Unsignaled bool                        // SignalAll is off
 	Attr       func(*roce.Attr)            // last changes to the attributes
@@ -91,7 +91,7 @@ type endpoint struct {
 	count      *counter.Set
 	region     *mem.Region
 	buf        []byte
-	holds      *roce.EarlyPool
+	pool       *roce.EarlyPool
 	pages      *fakePager
 	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
 	xrcd       *roce.XRCD
@@ -116,7 +116,7 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 	e := &endpoint{
 		tb: tb, keys: mem.NewKeys(rand.NewPCG(uint64(num), 1)), domain: new(mem.Domain),
 		count: new(counter.Set), buf: make([]byte, o.Memory),
-		holds: roce.NewEarlyPool(o.Pool, 4096+128),
+		pool: roce.NewEarlyPool(o.Pool, 4096+128),
 	}
 	if e.srq = o.SRQ; o.SRQ != nil {
 		e.domain = o.SRQ.Domain()
@@ -163,8 +163,8 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		Type: o.Type, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
 		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
-		MaxInlineRecv: o.Ride,
-		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.holds, MTU: o.Link,
+		MaxInlineRecv: o.InlineRecv,
+		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.pool, MTU: o.Link,
 		OnEvent: func(ev roce.Event) { e.events = append(e.events, ev) },
 	}
 	if o.SRQ != nil {

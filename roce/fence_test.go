@@ -11,7 +11,7 @@ import (
 // TestFenceOfAll: a fenced request begins when all READs, atomics and their like before
 // it are complete; SENDs and WRITEs it does not wait for.
 func TestFenceOfAll(t *testing.T) {
-	answers := map[roce.Opcode]func(psn wire.PSN) roctest.Packet{
+	responses := map[roce.Opcode]func(psn wire.PSN) roctest.Packet{
 		roce.OpRead: func(psn wire.PSN) roctest.Packet {
 			return response(wire.RCReadRespOnly, psn, make([]byte, 8))
 		},
@@ -24,7 +24,7 @@ func TestFenceOfAll(t *testing.T) {
 			return response(wire.RCReadRespOnly, psn, nil)
 		},
 	}
-	for before, answer := range answers {
+	for before, response := range responses {
 		for _, op := range []roce.Opcode{
 			roce.OpSend, roce.OpWrite, roce.OpRead, roce.OpFetchAdd, roce.OpAtomicWrite,
 			roce.OpFlush,
@@ -48,7 +48,7 @@ func TestFenceOfAll(t *testing.T) {
 			s.ExpectNothing()
 			s.Recv(ack(s.us(0)))
 			s.ExpectNothing()
-			s.Recv(answer(s.us(1)))
+			s.Recv(response(s.us(1)))
 			s.Expect(roctest.PSN(s.us(3)))
 			s.Expect(roctest.PSN(s.us(4)), roctest.Opcode(wire.RCSendOnly))
 		}

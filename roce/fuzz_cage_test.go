@@ -68,17 +68,17 @@ func newCage(tb testing.TB, state roce.State) *cage {
 }
 
 // drain takes all that the QP sends, which must be well-formed.
-func (c *cage) drain() (answers []wire.Packet) {
+func (c *cage) drain() (responses []wire.Packet) {
 	c.tb.Helper()
 	for range 10_000 {
 		n := c.qp.NextPacket(c.now, c.frame)
 		if n == 0 {
-			return answers
+			return responses
 		}
 		must(c.tb, roctest.Frame(c.frame[:n], roctest.DestQP(qpnB)))
 		var p wire.Packet
 		p.Decode(bytes.Clone(c.frame[:n]), nil)
-		answers = append(answers, p)
+		responses = append(responses, p)
 	}
 	c.tb.Fatal("the QP does not stop to send")
 	return nil
@@ -189,7 +189,7 @@ func FuzzResponder(f *testing.F) {
 				if dead {
 					t.Fatalf("answered %s after a fatal NAK", roctest.Describe(&a))
 				}
-				dead = c.checkAnswer(&a, after, naks)
+				dead = c.checkResponse(&a, after, naks)
 			}
 			c.check()
 		}
@@ -232,7 +232,7 @@ func (c *cage) fuzzRequest(expected wire.PSN, b []byte) roctest.Packet {
 
 // checkAnswer holds an answer against the rules and reports whether it ends the
 // connection.
-func (c *cage) checkAnswer(a *wire.Packet, s roce.Snapshot, naks map[wire.PSN]int) bool {
+func (c *cage) checkResponse(a *wire.Packet, s roce.Snapshot, naks map[wire.PSN]int) bool {
 	c.tb.Helper()
 	ahead := a.BTH.PSN.Diff(s.ExpectedPSN)
 	syndrome := a.AETH().Syndrome

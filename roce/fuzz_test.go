@@ -117,9 +117,9 @@ func (s *stand) revoke(play *tape) {
 	}
 }
 
-// FuzzAnswers answers a requester that has work of all sorts, with any answers
+// FuzzRequester answers a requester that has work of all sorts, with any answers
 // near those that it awaits, SELECTIVE_ACK among them. All its work must end.
-func FuzzAnswers(f *testing.F) {
+func FuzzRequester(f *testing.F) {
 	requesters := []kind{kinds[0], kinds[1], kinds[2], kinds[10]}
 	f.Fuzz(func(t *testing.T, in byte, data []byte) {
 		s := newStand(t, requesters[int(in)%len(requesters)], roce.StateRTS)
@@ -127,7 +127,7 @@ func FuzzAnswers(f *testing.F) {
 		for steps := 0; len(play.data) > 0 && steps < maxSteps; steps++ {
 			switch play.IntN(10) {
 			default:
-				s.giveFrame(s.answer(play))
+				s.giveFrame(s.response(play))
 			case 0:
 				s.tick()
 			case 1:
@@ -150,8 +150,8 @@ func FuzzAnswers(f *testing.F) {
 }
 
 // answer is a frame with an answer that a tape asks for.
-func (s *stand) answer(play *tape) []byte {
-	p := s.target(pick(play, answersOf[s.kind.service()]))
+func (s *stand) response(play *tape) []byte {
+	p := s.target(pick(play, responsesOf[s.kind.service()]))
 	p.PSN = p.PSN.Add(uint32(play.IntN(20)) - 2)
 	p.AETH.Syndrome = pick(play, []wire.Syndrome{
 		wire.ACKNoCredits, wire.ACKNoCredits, wire.ACKNoCredits, 0x60, 0x21, 0, 3, 0x61, 0x40, 0xff,

@@ -76,7 +76,7 @@ func TestNAKGoesBack(t *testing.T) {
 		s.Send(i, 3)
 		s.Expect(roctest.PSN(s.us(uint32(i))))
 	}
-	nak := answerWith(s.us(2), wire.NAKPSNSequenceError)
+	nak := ackWith(s.us(2), wire.NAKPSNSequenceError)
 	s.Recv(nak)
 	s.ExpectCQE(done(0, roce.WCSend), done(1, roce.WCSend))
 	s.Expect(roctest.PSN(s.us(2)))
@@ -110,7 +110,7 @@ func TestNAKInsideMessage(t *testing.T) {
 	s.Expect(second)
 	s.Expect(third)
 	s.Expect(last)
-	s.Recv(answerWith(s.us(1), wire.NAKPSNSequenceError))
+	s.Recv(ackWith(s.us(1), wire.NAKPSNSequenceError))
 	s.Expect(second)
 	s.Expect(third)
 	s.Expect(last)

@@ -215,10 +215,10 @@ func TestHostileFixedSizeDisagrees(t *testing.T) {
 		p.RETH.DMALen = n
 		memory := string(s.bytes)
 		s.givePacket(p)
-		answers := s.sendAll()
-		if len(answers) != 1 || answers[0].AETH().Syndrome != wire.NAKInvalidRequest ||
+		responses := s.sendAll()
+		if len(responses) != 1 || responses[0].AETH().Syndrome != wire.NAKInvalidRequest ||
 			s.qp.State() != roce.StateErr || memory != string(s.bytes) {
-			t.Errorf("ATOMIC WRITE of %d bytes: %d answers, %s", n, len(answers), s.qp.State())
+			t.Errorf("ATOMIC WRITE of %d bytes: %d answers, %s", n, len(responses), s.qp.State())
 		}
 	}
 	for _, k := range kinds {

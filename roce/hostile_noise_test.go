@@ -84,7 +84,7 @@ var opcodesOf = func() (ops [8][]wire.Opcode) {
 }()
 
 // answersOf are the answers of a service.
-var answersOf = func() (ops [8][]wire.Opcode) {
+var responsesOf = func() (ops [8][]wire.Opcode) {
 	for service := range opcodesOf {
 		for _, op := range opcodesOf[service] {
 			if op.Spec().Is(wire.ClassResponse) {

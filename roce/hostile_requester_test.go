@@ -11,24 +11,24 @@ import (
 // requesterKinds are those whose requests are answered.
 var requesterKinds = []kind{kinds[0], kinds[1], kinds[2], kinds[10]}
 
-// TestFailedRepeatMeetsLateAnswer: a request that cannot be sent again, because
+// TestFailedRepeatMeetsLateResponse: a request that cannot be sent again, because
 // its memory is gone, is the oldest when an answer to a later one comes. The QP
 // ends there, once: every request completes and no timer runs on.
-func TestFailedRepeatMeetsLateAnswer(t *testing.T) {
+func TestFailedRepeatMeetsLateResponse(t *testing.T) {
 	for _, k := range requesterKinds {
 		for _, failing := range []roce.Opcode{roce.OpAtomicWrite, roce.OpSend, roce.OpWrite} {
-			for _, answer := range []wire.Opcode{
+			for _, response := range []wire.Opcode{
 				wire.RCReadRespOnly, wire.RCReadRespFirst, wire.RCAck, wire.RCAtomicAck,
 			} {
 				for _, psn := range []uint32{1, 2, 3} {
-					lateAnswer(t, k, failing, answer, psn)
+					lateResponse(t, k, failing, response, psn)
 				}
 			}
 		}
 	}
 }
 
-func lateAnswer(t *testing.T, k kind, failing roce.Opcode, answer wire.Opcode, psn uint32) {
+func lateResponse(t *testing.T, k kind, failing roce.Opcode, response wire.Opcode, psn uint32) {
 	t.Helper()
 	s := bareStand(t, k)
 	s.moveUp(roce.StateRTS)
@@ -43,10 +43,10 @@ func lateAnswer(t *testing.T, k kind, failing roce.Opcode, answer wire.Opcode, p
 	s.keys.Deregister(s.areas[areaRevoke])
 	s.tick()
 	s.sendAll()
-	op, _ := k.opcode(answer)
+	op, _ := k.opcode(response)
 	p := s.target(op)
 	p.PSN = wire.PSN(0x100 + psn)
-	if answer == wire.RCReadRespOnly {
+	if response == wire.RCReadRespOnly {
 		p.Payload = make([]byte, 8)
 	}
 	s.givePacket(p)
@@ -59,9 +59,9 @@ func lateAnswer(t *testing.T, k kind, failing roce.Opcode, answer wire.Opcode, p
 	s.end()
 }
 
-// TestHeldAnswerMeetsFailedRepeat: the same when the answer to the failing request
+// TestKeptResponseMeetsFailedRepeat: the same when the answer to the failing request
 // itself had come early and waits.
-func TestHeldAnswerMeetsFailedRepeat(t *testing.T) {
+func TestKeptResponseMeetsFailedRepeat(t *testing.T) {
 	for _, k := range requesterKinds {
 		s := bareStand(t, k)
 		s.moveUp(roce.StateRTS)
@@ -92,10 +92,10 @@ func TestHeldAnswerMeetsFailedRepeat(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswerIsNotAskedFor: part of a READ came, what is before it was lost
+// TestEarlyResponseIsNotRequested: part of a READ came, what is before it was lost
 // twice, and the timer expires: the hole is asked for and nothing else, and the
 // send queue comes to rest.
-func TestEarlyAnswerIsNotAskedFor(t *testing.T) {
+func TestEarlyResponseIsNotRequested(t *testing.T) {
 	for _, k := range []kind{kinds[1], kinds[2]} {
 		s := bareStand(t, k)
 		s.moveUp(roce.StateRTS)

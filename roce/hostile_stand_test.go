@@ -18,7 +18,7 @@ const (
 	standGuard = 256
 	standDepth = 16
 	standReads = 4
-	standHolds = 24
+	standPool  = 24
 	standSRQ   = 0x5a0
 	standQKey  = 0x11111111
 	canary     = 0xc5
@@ -56,7 +56,7 @@ type stand struct {
 	keys       *mem.Keys
 	own, other *mem.Domain
 	count      counter.Set
-	holds      *roce.EarlyPool
+	pool       *roce.EarlyPool
 	srq        *roce.SRQ
 	ah         *roce.AH
 	events     []roce.Event
@@ -113,7 +113,7 @@ func bareStand(tb testing.TB, k kind) *stand {
 	tb.Helper()
 	s := &stand{
 		tb: tb, kind: k, keys: mem.NewKeys(rand.NewPCG(3, 4)), own: new(mem.Domain),
-		other: new(mem.Domain), holds: roce.NewEarlyPool(standHolds, 512),
+		other: new(mem.Domain), pool: roce.NewEarlyPool(standPool, 512),
 		frame: make([]byte, 8192), statuses: map[roce.Status]int{},
 		bytes: bytes.Repeat([]byte{canary}, areaCount*(standArea+standGuard)+standGuard),
 	}
@@ -137,7 +137,7 @@ func bareStand(tb testing.TB, k kind) *stand {
 	c := roce.QPConfig{
 		Type: k.typ, Domain: s.own, Keys: s.keys, SendCQ: s.send, RecvCQ: s.recv,
 		MaxSendWR: standDepth, MaxRecvWR: standDepth, MaxSendSGE: 4, MaxRecvSGE: 4,
-		MaxInline: 64, SignalAll: true, Counters: &s.count, EarlyPool: s.holds,
+		MaxInline: 64, SignalAll: true, Counters: &s.count, EarlyPool: s.pool,
 		OnEvent: func(e roce.Event) { s.events = append(s.events, e) },
 	}
 	s.share(&c)

@@ -46,9 +46,9 @@ func (s *stand) broken() error {
 		return fmt.Errorf("%d reads of %d requests outstanding", v.Outstanding, v.SendPosted)
 	case v.Responses > 2*roce.MaxRdAtomic+1:
 		return fmt.Errorf("%d answers wait", v.Responses)
-	case v.EarlyRequests+v.EarlyResponses+s.holds.Free() != standHolds:
+	case v.EarlyRequests+v.EarlyResponses+s.pool.Free() != standPool:
 		return fmt.Errorf("%d and %d packets kept, %d of %d free", v.EarlyRequests,
-			v.EarlyResponses, s.holds.Free(), standHolds)
+			v.EarlyResponses, s.pool.Free(), standPool)
 	case v.MSN >= 1<<24 || v.SSN >= 1<<24 || v.LSN >= 1<<24:
 		return fmt.Errorf("MSN %d, SSN %d, LSN %d", v.MSN, v.SSN, v.LSN)
 	case s.sendDone > s.sendPosted || s.recvDone > s.recvPosted:

@@ -100,9 +100,9 @@ func TestHugeWrite(t *testing.T) {
 			roctest.PayloadLen(256))
 		s.Recv(ack(s.us(1 + i)))
 	}
-	s.Recv(answerWith(s.us(101), wire.NAKPSNSequenceError)) // not sent yet
+	s.Recv(ackWith(s.us(101), wire.NAKPSNSequenceError)) // not sent yet
 	s.Expect(roctest.PSN(s.us(101)))
-	s.Recv(answerWith(s.us(101), wire.NAKPSNSequenceError))
+	s.Recv(ackWith(s.us(101), wire.NAKPSNSequenceError))
 	s.Expect(roctest.PSN(s.us(101)), roctest.Opcode(wire.RCWriteMiddle))
 }
 

@@ -15,7 +15,7 @@ import (
 // rider is a script whose payload rides, with a region of its own to lose.
 func rider(t *testing.T) (s *script, r *mem.Region, list []roce.SGE) {
 	t.Helper()
-	s = newScript(t, options{Ride: roce.MaxInlineRecv, Rights: atomicRights})
+	s = newScript(t, options{InlineRecv: roce.MaxInlineRecv, Rights: atomicRights})
 	r, err := s.keys.RegisterAt(s.domain, make([]byte, 64), 1<<40, atomicRights)
 	must(t, err)
 	return s, r, []roce.SGE{{Addr: 1 << 40, Length: 64, LKey: r.LKey()}}
@@ -24,7 +24,7 @@ func rider(t *testing.T) (s *script, r *mem.Region, list []roce.SGE) {
 // TestInlineRecvPlacedByPoll: the payload is not in memory before the completion is
 // polled, and is there then: this is how it is known that it rides at all.
 func TestInlineRecvPlacedByPoll(t *testing.T) {
-	for n, rides := range map[int]bool{0: false, 1: true, 64: true, 65: false} {
+	for n, inlined := range map[int]bool{0: false, 1: true, 64: true, 65: false} {
 		s, r, list := rider(t)
 		list[0].Length = 64
 		if n > 64 {
@@ -37,7 +37,7 @@ func TestInlineRecvPlacedByPoll(t *testing.T) {
 		if n > 64 {
 			memory = s.buf
 		}
-		if early := n > 0 && bytes.Equal(memory[:n], payload); early == rides && n > 0 {
+		if early := n > 0 && bytes.Equal(memory[:n], payload); early == inlined && n > 0 {
 			t.Errorf("%d bytes: in memory before the poll: %t", n, early)
 		}
 		s.ExpectRecvCQE(roce.Completion{Opcode: roce.WCRecv, ByteLen: uint32(n)})
@@ -48,18 +48,18 @@ func TestInlineRecvPlacedByPoll(t *testing.T) {
 	// The same for the requester: a READ and an atomic, but none without completion.
 	for _, op := range []roce.Opcode{roce.OpRead, roce.OpFetchAdd} {
 		for _, signaled := range []bool{true, false} {
-			s := newScript(t, options{Ride: 8, Unsignaled: true})
+			s := newScript(t, options{InlineRecv: 8, Unsignaled: true})
 			wr := roce.SendWR{Opcode: op, SGList: s.sge(0, 8)}
-			answer := response(wire.RCReadRespOnly, s.us(0), bytes.Repeat([]byte{1}, 8))
+			response := response(wire.RCReadRespOnly, s.us(0), bytes.Repeat([]byte{1}, 8))
 			if op == roce.OpFetchAdd {
-				answer = atomicAck(s.us(0), 0x0101010101010101)
+				response = atomicAck(s.us(0), 0x0101010101010101)
 			}
 			if signaled {
 				wr.Flags = roce.SendSignaled
 			}
 			s.Post(wr)
 			s.Expect()
-			s.Recv(answer)
+			s.Recv(response)
 			if there := s.buf[7] == 1; there == signaled {
 				t.Errorf("%s, signaled %t: in memory before the poll: %t", op, signaled, there)
 			}
@@ -140,7 +140,7 @@ func TestInlineRecvKeyGone(t *testing.T) {
 // than it keeps.
 func TestInlineRecvOverrun(t *testing.T) {
 	const many = 300 // more than a CQ keeps payloads of
-	s := newScript(t, options{Ride: 64, Depth: 512, CQDepth: 512})
+	s := newScript(t, options{InlineRecv: 64, Depth: 512, CQDepth: 512})
 	for i := range many {
 		s.PostRecv(uint64(i), 2*i, 2)
 		s.Recv(request(wire.RCSendOnly, s.it(uint32(i)), []byte{byte(i), 1}))
@@ -158,7 +158,7 @@ func TestInlineRecvOverrun(t *testing.T) {
 	if !bytes.Equal(s.buf[:2*many], want) {
 		t.Error("memory differs")
 	}
-	s = newScript(t, options{Ride: 64, CQDepth: 2})
+	s = newScript(t, options{InlineRecv: 64, CQDepth: 2})
 	for i := range 3 {
 		s.PostRecv(uint64(i), i, 1)
 		s.Recv(request(wire.RCSendOnly, s.it(uint32(i)), []byte{byte(1 + i)}))
@@ -176,7 +176,7 @@ func TestInlineRecvOverrun(t *testing.T) {
 // TestInlineRecvFlushKeepsPayload: completions of a QP that went to ERR keep
 // theirs.
 func TestInlineRecvFlushKeepsPayload(t *testing.T) {
-	s := newScript(t, options{Ride: 64})
+	s := newScript(t, options{InlineRecv: 64})
 	s.PostRecv(1, 0, 8)
 	s.PostRecv(2, 8, 8)
 	s.Recv(request(wire.RCSendOnly, s.it(0), []byte{9}))
@@ -190,7 +190,7 @@ func TestInlineRecvFlushKeepsPayload(t *testing.T) {
 
 // TestInlineRecvODPWrittenAtOnce: memory whose pages may go is not waited for.
 func TestInlineRecvODPWrittenAtOnce(t *testing.T) {
-	s := newScript(t, options{Ride: 64})
+	s := newScript(t, options{InlineRecv: 64})
 	pages := &allPresent{b: make([]byte, 64)}
 	r, err := s.keys.RegisterMemory(s.domain, mem.Memory{Pager: pages, Length: 64},
 		mem.OnDemand|mem.LocalWrite)
@@ -223,10 +223,10 @@ func (p *allPresent) Word(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault
 	return 0, mem.FaultUnmapped
 }
 
-// TestInlineRecvFenceStoresPayload: a fence has payload stored that rides, time and
+// TestInlineRecvFenceStoresPayload: a fence has inline payload stored, time and
 // again, and nobody remembers for each that there was some.
 func TestInlineRecvFenceStoresPayload(t *testing.T) {
-	l := newLoad(t, roce.OpFetchAdd, 8, options{Ride: 64, Rights: atomicRights})
+	l := newLoad(t, roce.OpFetchAdd, 8, options{InlineRecv: 64, Rights: atomicRights})
 	for i := range l.sends {
 		l.sends[i].Flags = roce.SendFence
 	}
@@ -253,7 +253,7 @@ func TestInlineRecvLaterMessages(t *testing.T) {
 			s.Recv(request(wire.RCSendOnly, s.it(1), long))
 		}, 2},
 		"SEND to many pieces": {func(s *script, r *mem.Region, _ []roce.SGE) {
-			must(t, s.qp.PostRecv(&roce.RecvWR{SGList: rideList(r, 0, []int{1, 1, 1, 1, 1})}))
+			must(t, s.qp.PostRecv(&roce.RecvWR{SGList: gapList(r, 0, []int{1, 1, 1, 1, 1})}))
 			s.Recv(request(wire.RCSendOnly, s.it(1), long[:5]))
 		}, 2},
 		"WRITE": {func(s *script, r *mem.Region, _ []roce.SGE) {
@@ -279,7 +279,7 @@ func TestInlineRecvLaterMessages(t *testing.T) {
 			s.Expect(roctest.Payload(bytes.Repeat([]byte{1}, 8)))
 		}, 1},
 	} {
-		s := newScript(t, options{Ride: 64, Rights: atomicRights, SGE: 8})
+		s := newScript(t, options{InlineRecv: 64, Rights: atomicRights, SGE: 8})
 		r, err := s.keys.RegisterAt(s.domain, make([]byte, 128), 1<<41, atomicRights)
 		must(t, err)
 		list := []roce.SGE{{Addr: 1 << 41, Length: 128, LKey: r.LKey()}}
@@ -300,7 +300,7 @@ func TestInlineRecvLaterMessages(t *testing.T) {
 	}
 	// A CQ that keeps no more payloads, and one that is full, do not change the order.
 	for _, o := range []options{
-		{Ride: 64, Depth: 512, CQDepth: 512}, {Ride: 64, Depth: 512, CQDepth: 2},
+		{InlineRecv: 64, Depth: 512, CQDepth: 512}, {InlineRecv: 64, Depth: 512, CQDepth: 2},
 	} {
 		s := newScript(t, o)
 		for i := range min(257, o.CQDepth+1) {
@@ -317,7 +317,7 @@ func TestInlineRecvLaterMessages(t *testing.T) {
 		}
 	}
 	// The answers to a requester come in order as well.
-	s := newScript(t, options{Ride: 64})
+	s := newScript(t, options{InlineRecv: 64})
 	s.Read(1, 8)
 	s.Read(2, 100)
 	s.Expect()

@@ -13,8 +13,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// A rideStep is one work request of a scenario, with the receive that it needs.
-type rideStep struct {
+// A inlineStep is one work request of a scenario, with the receive that it needs.
+type inlineStep struct {
 	From  int // the end that posts
 	Op    roce.Opcode
 	Flags roce.SendFlags
@@ -28,7 +28,7 @@ type rideStep struct {
 	Inval bool  // a LOCAL_INV of the memory follows
 }
 
-var rideOps = []roce.Opcode{
+var inlineOps = []roce.Opcode{
 	roce.OpSend, roce.OpSendImm, roce.OpSendInv, roce.OpRead, roce.OpFetchAdd, roce.OpCmpSwap,
 	roce.OpWrite, roce.OpWriteImm, roce.OpFlush, roce.OpAtomicWrite,
 }
@@ -54,14 +54,14 @@ func drawCuts(t *rapid.T, n int, exact bool) []int {
 	return append(cuts, rest)
 }
 
-func drawRideStep(t *rapid.T, typ roce.QPType) rideStep {
-	ops := rideOps
+func drawInlineStep(t *rapid.T, typ roce.QPType) inlineStep {
+	ops := inlineOps
 	if typ == roce.TypeUC {
 		ops = []roce.Opcode{roce.OpSend, roce.OpSendImm, roce.OpWrite, roce.OpWriteImm}
 	} else if typ == roce.TypeXRCSend {
-		ops = rideOps[:8]
+		ops = inlineOps[:8]
 	}
-	s := rideStep{
+	s := inlineStep{
 		Op:    rapid.SampledFrom(ops).Draw(t, "op"),
 		Size:  rapid.IntRange(0, 70).Draw(t, "size"),
 		At:    8 * rapid.IntRange(0, 50).Draw(t, "at"),
@@ -90,8 +90,8 @@ func drawRideStep(t *rapid.T, typ roce.QPType) rideStep {
 	return s
 }
 
-// rideList is a list of pieces with gaps of 8 bytes between them.
-func rideList(r *mem.Region, at int, cuts []int) []roce.SGE {
+// gapList is a list of pieces with gaps of 8 bytes between them.
+func gapList(r *mem.Region, at int, cuts []int) []roce.SGE {
 	list := []roce.SGE{}
 	for _, c := range cuts {
 		list = append(list, roce.SGE{
@@ -109,8 +109,8 @@ func resultOp(op roce.Opcode) bool {
 
 // place is where the data of a step lands, and what of the peer's memory it names: its
 // own, or that of the last step if the two have an order.
-func (s *rideStep) place(last *rideStep, was, own int) (land, target int) {
-	target = rideFar + s.At
+func (s *inlineStep) place(last *inlineStep, was, own int) (dest, target int) {
+	target = targetArea + s.At
 	if last == nil || !s.Onto || s.From != last.From {
 		return own, target
 	}
@@ -129,14 +129,14 @@ func (s *rideStep) place(last *rideStep, was, own int) (land, target int) {
 // the peer reads and writes, and a place for each step where data lands that only a
 // completion gives back, unless messages that follow each other have one.
 const (
-	rideFar  = 1024
-	rideLand = 2048
-	rideEach = 256
+	targetArea = 1024
+	resultArea = 2048
+	resultSize = 256
 )
 
-// playRide plays a scenario and returns what can be seen of it.
-func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
-	o.SGE, o.Memory, o.Unsignaled = 16, rideLand+rideEach*len(steps), true
+// playInline plays a scenario and returns what can be seen of it.
+func playInline(t testing.TB, o options, shared bool, steps []inlineStep) string {
+	o.SGE, o.Memory, o.Unsignaled = 16, resultArea+resultSize*len(steps), true
 	o.Rights = atomicRights | mem.FlushGlobal
 	p := newRCPairOn(t, o, shared)
 	var seen bytes.Buffer
@@ -153,21 +153,21 @@ func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
 		fill(e.buf, uint64(e.qp.Num()))
 	}
 	read := [2]int{}
-	var last *rideStep
+	var last *inlineStep
 	was := 0
 	for i, s := range steps {
 		e, peer := p.ends[s.From], p.ends[1-s.From]
-		land, target := s.place(last, was, rideLand+rideEach*i)
-		last, was = &steps[i], land
+		dest, target := s.place(last, was, resultArea+resultSize*i)
+		last, was = &steps[i], dest
 		at := s.At
 		if resultOp(s.Op) {
-			at, read[s.From] = land, land
+			at, read[s.From] = dest, dest
 		} else if s.Again {
 			at = read[s.From]
 		}
 		if consumesRecv(s.Op) {
 			must(t, peer.postRecv(&roce.RecvWR{
-				WRID: uint64(i), SGList: rideList(peer.region, land, s.Recv),
+				WRID: uint64(i), SGList: gapList(peer.region, dest, s.Recv),
 			}))
 		}
 		spare, err := peer.keys.RegisterAt(peer.domain, make([]byte, 8), 1<<50, mem.Invalidatable)
@@ -175,7 +175,7 @@ func playRide(t testing.TB, o options, shared bool, steps []rideStep) string {
 		wr := roce.SendWR{
 			WRID: uint64(i), Opcode: s.Op, Flags: s.Flags,
 			RemoteAddr: peer.region.Addr() + uint64(target), RKey: peer.region.RKey(),
-			SGList: rideList(e.region, at, s.Cuts), Imm: 7,
+			SGList: gapList(e.region, at, s.Cuts), Imm: 7,
 			CompareAdd: 3, Swap: 5, Flush: wire.FlushGlobal, FlushLength: 8, RemoteSRQN: srqNum,
 			InvalidateKey: spare.RKey(),
 		}
@@ -221,13 +221,13 @@ func TestInlineRecvTransparent(t *testing.T) {
 			o.Ext = rapid.SampledFrom([]roce.Extensions{0, roce.ExtSelectiveRepeat}).Draw(rt, "ext")
 		}
 		shared := typ != roce.TypeXRCSend && rapid.Bool().Draw(rt, "shared")
-		steps := make([]rideStep, rapid.IntRange(1, 12).Draw(rt, "steps"))
+		steps := make([]inlineStep, rapid.IntRange(1, 12).Draw(rt, "steps"))
 		for i := range steps {
-			steps[i] = drawRideStep(rt, typ)
+			steps[i] = drawInlineStep(rt, typ)
 		}
-		off := playRide(t, o, shared, steps)
-		o.Ride = rapid.SampledFrom([]int{1, 8, 63, roce.MaxInlineRecv}).Draw(rt, "bytes")
-		if on := playRide(t, o, shared, steps); on != off {
+		off := playInline(t, o, shared, steps)
+		o.InlineRecv = rapid.SampledFrom([]int{1, 8, 63, roce.MaxInlineRecv}).Draw(rt, "bytes")
+		if on := playInline(t, o, shared, steps); on != off {
 			rt.Fatalf("with inline receive:\n%s\nwithout:\n%s", on, off)
 		}
 	})

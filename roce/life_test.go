@@ -175,7 +175,7 @@ func TestQPFatal(t *testing.T) {
 	s.Send(2, 1)
 	s.Expect()
 	s.Expect()
-	s.Recv(ack(s.us(0)), answerWith(s.us(1), wire.NAKInvalidRequest))
+	s.Recv(ack(s.us(0)), ackWith(s.us(1), wire.NAKInvalidRequest))
 	s.ExpectState(roce.StateErr)
 	s.ExpectEvents(roce.EventQPFatal)
 	s.Send(3, 1)
@@ -290,7 +290,7 @@ func TestResetOfEachType(t *testing.T) {
 				s.ExpectNoCQE()
 				s.ExpectDeadline(0)
 				s.ExpectNothing()
-				if s.holds.Free() != 8 || s.qp.WantsCredit() {
+				if s.pool.Free() != 8 || s.qp.WantsCredit() {
 					t.Error("something is kept")
 				}
 				s.connect(qpnB, s.o, roce.StateRTS)
@@ -319,7 +319,7 @@ func (s *script) work() {
 		datagram(wire.UDSendOnly, testQKey, make([]byte, 1000)))
 	late := request(wire.RCSendLast, s.it(9), []byte{1})
 	s.Recv(late, xrc(srqNum, late), ack(s.us(0)), xrc(0, ack(s.us(0))))
-	rnr := answerWith(s.us(1), wire.RNRSyndrome(1))
+	rnr := ackWith(s.us(1), wire.RNRSyndrome(1))
 	s.Recv(rnr, xrc(0, rnr))
 	_ = s.qp.HandleFrame(s.now, make([]byte, 20), nil)
 }

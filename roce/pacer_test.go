@@ -80,7 +80,7 @@ func TestRateWaits(t *testing.T) {
 	s.Recv(request(wire.RCWriteOnly, s.it(0), nil))
 	s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
 	s.now = at - 1
-	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(29)))
+	s.Recv(ackWith(s.us(0), wire.RNRSyndrome(29)))
 	s.ExpectNothing()
 	s.Advance(1)
 	s.ExpectNothing()

@@ -220,9 +220,9 @@ func TestODPWaitAllocatesNothing(t *testing.T) {
 			Paged: true, RetryCnt: 7, RNRRetry: 7, Rights: atomicRights,
 		})
 		for _, e := range l.p.ends {
-			turn := 0
+			next := 0
 			e.pages.leave = func() int {
-				if turn++; turn%37 == 5 {
+				if next++; next%37 == 5 {
 					return 2
 				}
 				return 0

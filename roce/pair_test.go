@@ -144,7 +144,7 @@ func (p *pair) fly(f flight) {
 	}
 }
 
-func (p *pair) land() flight {
+func (p *pair) arrive() flight {
 	f, last := p.air[0], len(p.air)-1
 	p.air[0] = p.air[last]
 	p.air = p.air[:last]
@@ -183,7 +183,7 @@ func (p *pair) step() bool {
 	}
 	p.events++
 	if len(p.air) > 0 && (late < 0 || p.air[0].at <= at) {
-		f := p.land()
+		f := p.arrive()
 		p.now = max(p.now, f.at)
 		if p.packet.Decode(f.frame, nil) == wire.OK {
 			p.ends[f.to].qp.HandlePacket(p.now, &p.packet)

@@ -163,7 +163,7 @@ func TestBadResponses(t *testing.T) {
 			return roctest.Packet{Opcode: wire.RCAtomicAck, PSN: s.us(0)}
 		},
 		"reserved syndrome": func(s *script, _ []byte) roctest.Packet {
-			return answerWith(s.us(0), 0x40)
+			return ackWith(s.us(0), 0x40)
 		},
 	} {
 		s, data := readScript(t, options{})
@@ -197,7 +197,7 @@ func TestReadIntoBadMemory(t *testing.T) {
 // TestNAKInsideRead: a READ that is refused after part of its data.
 func TestNAKInsideRead(t *testing.T) {
 	s, data := readScript(t, options{})
-	s.Recv(s.part(data, 0), answerWith(s.us(1), wire.NAKRemoteAccessError))
+	s.Recv(s.part(data, 0), ackWith(s.us(1), wire.NAKRemoteAccessError))
 	s.ExpectCQE(failed(1, roce.StatusRemAccessErr))
 }
 

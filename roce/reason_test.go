@@ -2,8 +2,8 @@ package roce
 
 import "testing"
 
-// TestStepNames: every step has a name, and unknown ones print too.
-func TestStepNames(t *testing.T) {
+// TestReasonNames: every step has a name, and unknown ones print too.
+func TestReasonNames(t *testing.T) {
 	if got := reasonRKey.String(); got != "rkey" {
 		t.Errorf("got %q, want rkey", got)
 	}

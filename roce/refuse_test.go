@@ -352,7 +352,7 @@ func TestNAKStatus(t *testing.T) {
 				s.Post(roce.SendWR{WRID: i, Opcode: roce.OpSend, Flags: flags, SGList: s.sge(0, 1)})
 				s.Expect(roctest.PSN(s.us(uint32(i))))
 			}
-			s.Recv(answerWith(s.us(2), syndrome))
+			s.Recv(ackWith(s.us(2), syndrome))
 			s.ExpectCQE(done(0, roce.WCSend), done(1, roce.WCSend), failed(2, status),
 				failed(3, roce.StatusWRFlushErr))
 			s.ExpectRecvCQE(failed(9, roce.StatusWRFlushErr))

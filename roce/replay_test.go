@@ -192,9 +192,9 @@ func TestGapBehindRead(t *testing.T) {
 	s.ExpectAck(s.it(1), wire.NAKPSNSequenceError, 1)
 }
 
-// TestReplayWhileAnswering: an answer under way begins again, it is not given
+// TestReplayWhileResponding: an answer under way begins again, it is not given
 // twice.
-func TestReplayWhileAnswering(t *testing.T) {
+func TestReplayWhileResponding(t *testing.T) {
 	s := newScript(t, options{})
 	r := s.readRequest(s.it(0), 0, 2*s.mtu())
 	s.Recv(r)
@@ -213,32 +213,32 @@ func TestMaxDestRdAtomicMoves(t *testing.T) {
 		s.modify(roce.AttrMaxDestRdAtomic, func(a *roce.Attr) { a.MaxDestRdAtomic = n })
 	}
 	read := func(i int) roctest.Packet { return s.readRequest(s.it(uint32(i)), 8*i, 8) }
-	answer := func(i int) {
+	response := func(i int) {
 		t.Helper()
 		s.Expect(roctest.PSN(s.it(uint32(i))), roctest.Payload(s.buf[8*i:8*i+8]))
 	}
 	for i := range 2 {
 		s.Recv(read(i))
-		answer(i)
+		response(i)
 	}
 	s.Recv(read(2))
 	s.move(roce.StateSQD)
 	resize(2)
-	answer(2)
+	response(2)
 	resize(4)
 	s.Recv(read(3))
-	answer(3)
+	response(3)
 	for i := 1; i < 4; i++ {
 		s.Recv(read(i))
-		answer(i)
+		response(i)
 	}
 	s.Recv(read(0))
 	s.ExpectNothing()
 }
 
-// TestRefusedReadIsTheLastAnswer: nothing behind a READ whose memory is gone is
+// TestRefusedReadIsTheLastResponse: nothing behind a READ whose memory is gone is
 // answered.
-func TestRefusedReadIsTheLastAnswer(t *testing.T) {
+func TestRefusedReadIsTheLastResponse(t *testing.T) {
 	s := newScript(t, options{})
 	s.Recv(s.readRequest(s.it(0), 0, 8), s.writeRequest(wire.RCWriteOnly, s.it(1), 0, 0, nil))
 	s.keys.Deregister(s.region)
@@ -247,8 +247,8 @@ func TestRefusedReadIsTheLastAnswer(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 }
 
-// TestMostAnswers: acknowledges before, between and behind all READs.
-func TestMostAnswers(t *testing.T) {
+// TestMostResponses: acknowledges before, between and behind all READs.
+func TestMostResponses(t *testing.T) {
 	s := newScript(t, options{MaxRd: 2})
 	for i := range uint32(5) {
 		if i%2 == 1 {
@@ -267,9 +267,9 @@ func TestMostAnswers(t *testing.T) {
 	s.ExpectNothing()
 }
 
-// TestAnswersGoFirst: data and refusals that we owe leave before what we want of
+// TestResponsesGoFirst: data and refusals that we owe leave before what we want of
 // the peer, and an acknowledge after one request of ours at most.
-func TestAnswersGoFirst(t *testing.T) {
+func TestResponsesGoFirst(t *testing.T) {
 	s := newScript(t, options{})
 	s.Send(1, 3*s.mtu())
 	s.Recv(s.readRequest(s.it(0), 0, 1))

@@ -63,7 +63,7 @@ func TestNAKsExceedRetries(t *testing.T) {
 		s.Expect(roctest.PSN(s.us(i)))
 	}
 	for i := range uint32(3) {
-		s.Recv(answerWith(s.us(i), wire.NAKPSNSequenceError))
+		s.Recv(ackWith(s.us(i), wire.NAKPSNSequenceError))
 		for j := i; j < 3; j++ {
 			s.Expect(roctest.PSN(s.us(j)))
 		}
@@ -146,7 +146,7 @@ func TestGhostsAndFutures(t *testing.T) {
 	s.ExpectCQE(done(1, roce.WCSend))
 	for _, p := range []roctest.Packet{
 		ack(s.us(0)), ack(s.us(0).Sub(1)), ack(s.us(1).Add(1 << 23)),
-		answerWith(s.us(0), wire.NAKRemoteAccessError),
+		ackWith(s.us(0), wire.NAKRemoteAccessError),
 		response(wire.RCReadRespOnly, s.us(0), []byte("ghost")),
 		{Opcode: wire.RCAtomicAck, PSN: s.us(0)},
 	} {
@@ -155,8 +155,8 @@ func TestGhostsAndFutures(t *testing.T) {
 	s.ExpectCount(counter.DropGhostResponse, 6)
 	for _, p := range []roctest.Packet{
 		ack(s.us(1)), ack(s.us(1).Add(1<<23 - 1)), // request 2 is posted, not sent
-		answerWith(s.us(1), wire.NAKInvalidRequest),
-		answerWith(s.us(1), wire.RNRSyndrome(1)),
+		ackWith(s.us(1), wire.NAKInvalidRequest),
+		ackWith(s.us(1), wire.RNRSyndrome(1)),
 		response(wire.RCReadRespOnly, s.us(1), []byte("future")),
 	} {
 		s.Recv(p)
@@ -228,7 +228,7 @@ func TestNAKAfterTimeout(t *testing.T) {
 	s.Send(2, 4)
 	s.Expect(roctest.PSN(s.us(0)))
 	s.Expect(roctest.PSN(s.us(1)))
-	nak := answerWith(s.us(0), wire.NAKPSNSequenceError)
+	nak := ackWith(s.us(0), wire.NAKPSNSequenceError)
 	s.Recv(nak)
 	s.Expect(roctest.PSN(s.us(0)))
 	s.Expect(roctest.PSN(s.us(1)))

@@ -60,10 +60,10 @@ func TestRNRWaits(t *testing.T) {
 		s.Send(2, 4)
 		s.Expect(roctest.PSN(s.us(0)))
 		s.Expect(roctest.PSN(s.us(1)))
-		s.Recv(answerWith(s.us(0), wire.RNRSyndrome(code)))
+		s.Recv(ackWith(s.us(0), wire.RNRSyndrome(code)))
 		wait := roce.Time(wire.RNRTimerNanos(code))
 		s.ExpectDeadline(wait)
-		s.Recv(answerWith(s.us(0), wire.NAKPSNSequenceError)) // as rxe does
+		s.Recv(ackWith(s.us(0), wire.NAKPSNSequenceError)) // as rxe does
 		s.ExpectNothing()
 		s.Advance(wait - 1)
 		s.qp.HandleDeadline(s.now)
@@ -85,7 +85,7 @@ func TestRNRExceeded(t *testing.T) {
 		sent := 0
 		for ; sent < 100 && s.qp.State() == roce.StateRTS; sent++ {
 			s.Expect(roctest.PSN(s.us(0)))
-			s.Recv(answerWith(s.us(0), wire.RNRSyndrome(1)))
+			s.Recv(ackWith(s.us(0), wire.RNRSyndrome(1)))
 			s.Advance(10 * roce.Microsecond)
 		}
 		want := int(retry) + 1
@@ -111,12 +111,12 @@ func TestRNRAcknowledgesBefore(t *testing.T) {
 		s.Send(i, 4)
 		s.Expect(roctest.PSN(s.us(uint32(i))))
 	}
-	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(1)))
+	s.Recv(ackWith(s.us(0), wire.RNRSyndrome(1)))
 	s.Advance(10 * roce.Microsecond)
 	for i := range uint32(3) {
 		s.Expect(roctest.PSN(s.us(i)))
 	}
-	s.Recv(answerWith(s.us(2), wire.RNRSyndrome(1)))
+	s.Recv(ackWith(s.us(2), wire.RNRSyndrome(1)))
 	s.ExpectCQE(done(0, roce.WCSend), done(1, roce.WCSend))
 	s.Advance(10 * roce.Microsecond)
 	s.Expect(roctest.PSN(s.us(2)))
@@ -129,11 +129,11 @@ func TestWhileRNRWaits(t *testing.T) {
 	s := newScript(t, options{})
 	s.Send(1, 4)
 	s.Expect(roctest.PSN(s.us(0)))
-	rnr := answerWith(s.us(0), wire.RNRSyndrome(14))
+	rnr := ackWith(s.us(0), wire.RNRSyndrome(14))
 	wait := 1280 * roce.Microsecond
 	s.Recv(rnr)
 	s.Advance(100 * roce.Microsecond)
-	s.Recv(rnr, answerWith(s.us(0), wire.NAKPSNSequenceError))
+	s.Recv(rnr, ackWith(s.us(0), wire.NAKPSNSequenceError))
 	s.ExpectDeadline(wait - 100*roce.Microsecond)
 	if snap := s.qp.Snapshot(); snap.RetryLeft != 3 || snap.RNRLeft != 2 {
 		t.Errorf("left: %d retries, %d for RNR; want 3, 2", snap.RetryLeft, snap.RNRLeft)
@@ -149,7 +149,7 @@ func TestAckEndsRNRWait(t *testing.T) {
 	s := newScript(t, options{})
 	s.Send(1, 4)
 	s.Expect(roctest.PSN(s.us(0)))
-	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(14)), ack(s.us(0)))
+	s.Recv(ackWith(s.us(0), wire.RNRSyndrome(14)), ack(s.us(0)))
 	s.ExpectCQE(done(1, roce.WCSend))
 	s.ExpectDeadline(0)
 	s.Send(2, 4)

@@ -95,10 +95,10 @@ func (s *script) RecvFrame(frame []byte) {
 }
 
 // ack is a positive acknowledge from the peer.
-func ack(psn wire.PSN) roctest.Packet { return answerWith(psn, wire.ACKNoCredits) }
+func ack(psn wire.PSN) roctest.Packet { return ackWith(psn, wire.ACKNoCredits) }
 
-// answerWith is an acknowledge packet with a syndrome.
-func answerWith(psn wire.PSN, s wire.Syndrome) roctest.Packet {
+// ackWith is an acknowledge packet with a syndrome.
+func ackWith(psn wire.PSN, s wire.Syndrome) roctest.Packet {
 	return roctest.Packet{Opcode: wire.RCAck, PSN: psn, AETH: wire.AETH{Syndrome: s}}
 }
 

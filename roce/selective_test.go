@@ -167,7 +167,7 @@ func TestSelectiveRNR(t *testing.T) {
 	s.sendMany(4)
 	s.Recv(sack(s.us(0), 1, 2, 3))
 	s.expectPSNs(0)
-	s.Recv(answerWith(s.us(1), wire.RNRSyndrome(1)))
+	s.Recv(ackWith(s.us(1), wire.RNRSyndrome(1)))
 	s.Recv(sack(s.us(1), 1, 2))
 	s.ExpectNothing()
 	s.Advance(10 * roce.Microsecond)
@@ -206,8 +206,8 @@ func TestSelectiveRequests(t *testing.T) {
 	s.ExpectCount(counter.DuplicateRequest, 1)
 	send(5, true)
 	s.expectSack(s.it(1), 1, 3, 4)
-	if snap := s.qp.Snapshot(); snap.EarlyRequests != 3 || s.holds.Free() != 5 {
-		t.Errorf("%d kept, %d free", snap.EarlyRequests, s.holds.Free())
+	if snap := s.qp.Snapshot(); snap.EarlyRequests != 3 || s.pool.Free() != 5 {
+		t.Errorf("%d kept, %d free", snap.EarlyRequests, s.pool.Free())
 	}
 	send(1, false)
 	s.expectSack(s.it(3), 1, 2)
@@ -220,8 +220,8 @@ func TestSelectiveRequests(t *testing.T) {
 		}
 	}
 	s.ExpectCount(counter.HeldEarly, 3)
-	if s.holds.Free() != 8 {
-		t.Errorf("%d free at the end", s.holds.Free())
+	if s.pool.Free() != 8 {
+		t.Errorf("%d free at the end", s.pool.Free())
 	}
 }
 
@@ -250,7 +250,7 @@ func TestSelectiveNoRoom(t *testing.T) {
 		s.Recv(w(i))
 	}
 	s.ExpectAck(s.it(255), wire.ACKNoCredits, 256)
-	if s.holds.Free() != 1 {
+	if s.pool.Free() != 1 {
 		t.Error("a packet is still kept")
 	}
 }
@@ -286,12 +286,12 @@ func TestSelectiveEnds(t *testing.T) {
 		s.Expect()
 		s.Recv(request(wire.RCWriteOnly, s.it(2), nil))
 		s.Recv(response(wire.RCReadRespLast, s.us(2), make([]byte, s.mtu())))
-		if s.holds.Free() != 2 {
-			t.Fatalf("%d free, want 2", s.holds.Free())
+		if s.pool.Free() != 2 {
+			t.Fatalf("%d free, want 2", s.pool.Free())
 		}
 		s.move(to)
-		if s.holds.Free() != 4 {
-			t.Errorf("%s: %d free, want 4", to, s.holds.Free())
+		if s.pool.Free() != 4 {
+			t.Errorf("%s: %d free, want 4", to, s.pool.Free())
 		}
 		s.ExpectDeadline(0)
 	}

@@ -188,7 +188,7 @@ func TestProbeOnlyOurPeers(t *testing.T) {
 
 	s := newProbed(t, options{})
 	s.sendMany(3)
-	s.Recv(answerWith(s.us(0), wire.RNRSyndrome(20))) // 10.24 ms
+	s.Recv(ackWith(s.us(0), wire.RNRSyndrome(20))) // 10.24 ms
 	s.ExpectDeadline(10240 * roce.Microsecond)
 	s.Advance(10240 * roce.Microsecond)
 	s.expectPSNs(0, 1, 2)
@@ -207,9 +207,9 @@ func TestProbeOfTheRefused(t *testing.T) {
 	s.probed(probeFirst, 1)
 }
 
-// TestProbeAnswer: who asks with a duplicate hears of the gap again, of which the
+// TestProbeAcknowledge: who asks with a duplicate hears of the gap again, of which the
 // report was lost, and else what was executed.
-func TestProbeAnswer(t *testing.T) {
+func TestProbeAcknowledge(t *testing.T) {
 	s := newProbed(t, options{})
 	w := func(n uint32, asks bool) roctest.Packet {
 		p := request(wire.RCWriteOnly, s.it(n), nil)

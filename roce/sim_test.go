@@ -102,7 +102,7 @@ type sim struct {
 
 	unreliable bool // UC: what arrives is whole, but not all arrives
 	oneWay     bool // XRC: the first end sends, the second receives
-	ownSRQ     bool // each end has an SRQ
+	withSRQ    bool // each end has an SRQ
 }
 
 func newSim(t *testing.T, seed uint64, paged bool) *sim {
@@ -110,7 +110,7 @@ func newSim(t *testing.T, seed uint64, paged bool) *sim {
 	s := &sim{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 99))}
 	o := s.drawOptions()
 	o.Paged = paged
-	s.p = newRCPairOn(t, o, s.ownSRQ)
+	s.p = newRCPairOn(t, o, s.withSRQ)
 	for i := range s.ends {
 		e := &simEnd{endpoint: s.p.ends[i], model: make([]byte, simWrite)}
 		fill(e.buf[:simConst], seed+uint64(i))
@@ -168,7 +168,7 @@ func (s *sim) drawOptions() options {
 		o.Pool = []int{1, 4, 16, 512}[r.IntN(4)]
 	}
 	s.unreliable, s.oneWay = o.Type == roce.TypeUC, o.Type == roce.TypeXRCSend
-	s.ownSRQ = !s.oneWay && r.IntN(3) == 0
+	s.withSRQ = !s.oneWay && r.IntN(3) == 0
 	return o
 }
 
@@ -226,7 +226,7 @@ func (s *sim) run() {
 	if s.broken == 0 && !s.t.Failed() {
 		s.checkMemory()
 	}
-	s.checkHolds()
+	s.checkPool()
 }
 
 // sends and receives tell what an end does.

@@ -208,13 +208,13 @@ func (s *sim) checkMemory() {
 
 // checkHolds wants every kept packet back: when all is done by itself, and else
 // when the QPs are reset.
-func (s *sim) checkHolds() {
+func (s *sim) checkPool() {
 	s.t.Helper()
 	for i, e := range s.ends {
 		if s.broken != 0 {
 			must(s.t, e.qp.Modify(s.p.now, &roce.Attr{}, roce.AttrState))
 		}
-		if free := e.holds.Free(); free != s.p.o.Pool {
+		if free := e.pool.Free(); free != s.p.o.Pool {
 			s.failf("end %d: %d of %d packets back: %s", i, free, s.p.o.Pool, e.qp.Snapshot())
 		}
 	}

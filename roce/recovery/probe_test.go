@@ -51,9 +51,9 @@ func TestProbeInterval(t *testing.T) {
 	}
 }
 
-// TestProbeAnsweredOutOfTime: an answer too soon is one to what was sent before, one
+// TestProbeAcknowledgedOutOfTime: an answer too soon is one to what was sent before, one
 // too late says that the round trip grew. Neither takes the doubling back.
-func TestProbeAnsweredOutOfTime(t *testing.T) {
+func TestProbeAcknowledgedOutOfTime(t *testing.T) {
 	for _, at := range []clock.Time{0, clock.Second} {
 		p := recovery.NewTailProbe(false)
 		var sacked recovery.Set

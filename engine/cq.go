@@ -81,7 +81,7 @@ func (c *CQ) Close() error {
 		return err
 	}
 	c.device.registry.remove(resourceCQ, c, c.number)
-	c.device.keys.StoreParked() // and forgets the CQ
+	c.device.keys.WriteBack() // and forgets the CQ
 	c.device.async.forget(c.events)
 	c.wake.mu.Lock()
 	c.forgetWake()

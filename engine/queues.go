@@ -106,7 +106,7 @@ func (d *Device) quiesce() {
 		// The empty critical section is the wait.
 		q.mu.Unlock()
 	}
-	d.keys.StoreParked()
+	d.keys.WriteBack()
 }
 
 // lock takes the progress lock for a moment. Whoever sleeps with it, in direct mode, is

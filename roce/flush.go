@@ -52,7 +52,7 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest
 	}
-	s.keys.StoreParked()
+	s.keys.WriteBack()
 	if h.SEL != wire.FlushRegion && reth.DMALen > 0 {
 		f := s.keys.Ready(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
 		if f != mem.OK {

@@ -115,7 +115,7 @@ func TestInlineRecvKeyGone(t *testing.T) {
 			return s.keys.Reregister(r, mem.ChangeTranslation, m, nil, 0)
 		},
 		"reset":      func(s *script, _ *mem.Region) error { s.move(roce.StateReset); return nil },
-		"everything": func(s *script, _ *mem.Region) error { s.keys.StoreParked(); return nil },
+		"everything": func(s *script, _ *mem.Region) error { s.keys.WriteBack(); return nil },
 	} {
 		s, r, list := rider(t)
 		b := r.Bytes()

@@ -81,7 +81,7 @@ func (k *Keys) Validate(r *Region, variant uint8) error {
 	defer k.mu.Unlock()
 	old := r.now()
 	switch {
-	case !k.holds(&r.cell):
+	case !k.contains(&r.cell):
 		return ErrNotRegistered
 	case old.valid || r.kind != kindRegion:
 		return ErrNotInvalidated

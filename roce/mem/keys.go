@@ -25,8 +25,8 @@ type Keys struct {
 	mu    sync.Mutex
 	epoch epochCounter
 	fence atomic.Uint32
-	// parked comes after mu.
-	parked parkers
+	// deferred has a lock of its own, taken after mu.
+	deferred writeBackers
 	// anyDomain says that type 2 windows are of type 2A.
 	anyDomain bool
 }
@@ -136,8 +136,8 @@ func (k *Keys) find(key uint32) *cell {
 	return c
 }
 
-// holds reports whether the cell is one of these, and not one that is gone.
-func (k *Keys) holds(c *cell) bool {
+// contains reports whether the cell is that of a key, and was not removed.
+func (k *Keys) contains(c *cell) bool {
 	return k.cells.Lookup(c.view.Load().key>>variantBits) == c
 }
 
@@ -148,7 +148,7 @@ func (k *Keys) holds(c *cell) bool {
 // the new view alone. One that begins in between has the old epoch and is refused as
 // soon as it meets the new view: that may be one too many, never a mixture.
 func (k *Keys) replace(c *cell, v *view) {
-	k.storeParked()
+	k.writeBack()
 	v.born = k.epoch.now() + 1
 	c.view.Store(v)
 	k.epoch.next()

@@ -51,7 +51,7 @@ func (k *Keys) ReregisterLayout(
 	defer k.mu.Unlock()
 	old := r.now()
 	switch {
-	case !k.holds(&r.cell):
+	case !k.contains(&r.cell):
 		return ErrNotRegistered
 	case what&ChangeTranslation == 0 || what&^changeKnown != 0:
 		return fmt.Errorf("%w: flags %#x of a layout", ErrChange, uint8(what))

@@ -118,12 +118,12 @@ func (k *Keys) Deregister(r *Region) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case !k.holds(&r.cell):
+	case !k.contains(&r.cell):
 		return ErrNotRegistered
 	case r.users > 0:
 		return ErrBusy
 	}
-	k.storeParked()
+	k.writeBack()
 	k.cells.Delete(r.LKey() >> variantBits)
 	k.release(r.now())
 	r.detach()

@@ -33,7 +33,7 @@ func (k *Keys) Reregister(r *Region, what Change, m Memory, d *Domain, access Ac
 	defer k.mu.Unlock()
 	old := r.now()
 	switch {
-	case !k.holds(&r.cell):
+	case !k.contains(&r.cell):
 		return ErrNotRegistered
 	case what == 0 || what&^changeKnown != 0:
 		return fmt.Errorf("%w: flags %#x", ErrChange, uint8(what))

@@ -63,7 +63,7 @@ func (k *Keys) AllocWindow(d *Domain, t WindowType) (*Window, error) {
 func (k *Keys) DeallocWindow(w *Window) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.holds(&w.cell) {
+	if !k.contains(&w.cell) {
 		return ErrNotRegistered
 	}
 	old := w.view.Load()

@@ -11,10 +11,10 @@
 //     arms it. All of it holds the lock of the CQ, but an idle Poll and NextDeadline take none.
 //   - An XRCD finds SRQs by number, under a lock of its own.
 //
-// Locks are taken in this order: the progress lock, that of an XRCD, of work queues, of a CQ.
-// mem.Keys call StoreParked of a CQ with their lock held; what a CQ asks of them under its own,
-// Store and Park, takes no lock that is held then. No lock of this package is held when a
-// function of the application is called.
+// Locks are taken in this order: the progress lock, that of an XRCD, of work queues, of
+// a CQ. mem.Keys call WriteBack of a CQ with their lock held; what a CQ asks of them
+// under its own, Store and AddWriteBacker, takes no lock that is held then. No lock of
+// this package is held when a function of the application is called.
 //
 // Nothing here reads a clock, starts a goroutine, logs, or allocates once the memory of a
 // queue is there. It may import clock, mem and verbs.

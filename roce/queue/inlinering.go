@@ -11,9 +11,9 @@ import (
 // packet comes, as ever, so the peer is told of memory that is not the QP's; and
 // again when the bytes are stored.
 //
-// Nobody can tell the difference by what is in memory after the completion was
-// polled. All that could happen to the memory or its keys before has the bytes
-// stored first: any change of a key, a fenced work request, FLUSH, what later messages
+// After the completion was polled, memory is the same as without inline receive.
+// Whatever could change or read the memory, or change its keys, before that has the
+// bytes stored first: any change of a key, a fenced work request, FLUSH, what later messages
 // of the QP write or the peer reads at once, and the completion being dropped.
 
 // inlineDepth is how many completions with a payload a CQ holds: before one more all of
@@ -21,7 +21,7 @@ import (
 const inlineDepth = 256
 
 // wcInline marks a completion in the ring of a CQ whose payload waits beside it.
-// Nobody else sees it.
+// It is cleared before the completion is polled.
 const wcInline verbs.WCFlags = 1 << 7
 
 // An inlineEntry is the payload of a completion that was not polled yet.
@@ -35,14 +35,14 @@ type inlineEntry struct {
 	data   [MaxInlineRecv]byte
 }
 
-// An inlineRing holds those of a CQ, in the order of its completions with wcInline. Its
+// An inlineRing has those of a CQ, in the order of its completions with wcInline. Its
 // memory comes with the first.
 type inlineRing struct {
 	ring       []inlineEntry
 	head, tail uint32
 	// keys are those that all of them are of.
-	keys   *mem.Keys
-	parked bool // keys know of it
+	keys     *mem.Keys
+	deferred bool // it is among the WriteBackers of keys
 }
 
 // keepInline keeps the payload of the completion wc, which is about to be added to c. If
@@ -70,9 +70,9 @@ func (c *CQ) keepInline(in *InlinePayload, wc *verbs.Completion) {
 	p.tail++
 	c.hasInline.Store(true)
 	wc.Flags |= wcInline
-	if !p.parked {
-		p.parked = true
-		p.keys.Park(c)
+	if !p.deferred {
+		p.deferred = true
+		p.keys.AddWriteBacker(c)
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *CQ) storeOldest(wc *verbs.Completion) {
 	}
 }
 
-// failUnlessStored makes a completion a failed one if its memory was not to be had any more.
+// failUnlessStored makes a completion a failed one if its payload could not be stored.
 func failUnlessStored(wc *verbs.Completion, f mem.Fault) {
 	if f != mem.OK {
 		*wc = verbs.Completion{
@@ -108,12 +108,12 @@ func failUnlessStored(wc *verbs.Completion, f mem.Fault) {
 	}
 }
 
-// StoreParked writes the payloads of all completions that were not polled yet
-// (mem.Parker). It is for keys, which forget the CQ when they call it.
-func (c *CQ) StoreParked() {
+// WriteBack writes the payloads of all completions that were not polled yet
+// (mem.WriteBacker). It is for keys, which forget the CQ when they call it.
+func (c *CQ) WriteBack() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.inline.parked = false
+	c.inline.deferred = false
 	c.storeAllInline()
 }
 

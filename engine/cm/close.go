@@ -25,8 +25,8 @@ func (m *Manager) Close() error {
 	return m.failed
 }
 
-// hangUp ends everything on our side, tells everybody who waits and begins to tell
-// the peers. The caller holds mu.
+// hangUp ends everything on our side, fails every call that waits, and begins to
+// disconnect the peers. The caller holds mu.
 func (m *Manager) hangUp() {
 	if m.closed {
 		return
@@ -51,18 +51,18 @@ func (m *Manager) hangUp() {
 			m.leaving[id] = struct{}{}
 		}
 	}
-	for id, answer := range m.lookups {
-		close(answer)
+	for id, response := range m.lookups {
+		close(response)
 		// It is there, so this cannot be refused.
 		_ = m.machine.CancelLookup(id)
 	}
 	clear(m.listeners)
 	clear(m.lookups)
-	m.settle()
+	m.dispatch()
 	m.wake()
 }
 
-// checkLeft notes that nobody has to be told any more. The caller holds mu.
+// checkLeft closes left when no peer has to be told any more. The caller holds mu.
 func (m *Manager) checkLeft() {
 	if !m.closed || len(m.leaving) > 0 || m.routes.resolving > 0 {
 		return
@@ -74,8 +74,8 @@ func (m *Manager) checkLeft() {
 	}
 }
 
-// await waits until nobody has to be told any more, or the device ends, or that
-// takes too long.
+// await waits until every peer was told, the device ended, or Options.Linger has
+// passed.
 func (m *Manager) await() {
 	timer := time.NewTimer(m.linger)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (m *Manager) end() {
 		m.mu.Unlock()
 		return
 	}
-	m.hangUp() // nobody did, when the device ended
+	m.hangUp() // when the device ended, Close has not been called
 	m.ended = true
 	m.mu.Unlock()
 	m.drain()
@@ -106,19 +106,19 @@ func (m *Manager) end() {
 	clear(m.requests)
 }
 
-// drain waits until the device has sent what QP 1 was given, or does not. It makes
-// progress, so the caller does not hold mu.
+// drain waits until the device has sent what was posted to QP 1, for a bounded time. It
+// makes progress, so the caller does not hold mu.
 func (m *Manager) drain() {
 	const (
-		rounds = 64                     // each one of them is progress, made here ...
-		turn   = 100 * time.Microsecond // ... or by the driver, which needs a CPU for it
+		rounds = 64                     // of progress, made here ...
+		pause  = 100 * time.Microsecond // ... or by the driver, which needs a CPU for it
 	)
 	for range rounds {
 		if m.qp.Snapshot().SendPosted == 0 {
 			return
 		}
 		if !m.dev.Progress() {
-			time.Sleep(turn)
+			time.Sleep(pause)
 		}
 	}
 }

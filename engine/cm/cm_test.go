@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := b.manager.Listen(l.Addr()); !errors.Is(err, rcm.ErrInUse) {
 		t.Error(err)
 	}
-	answer := func(f func(*cm.Request)) error {
+	response := func(f func(*cm.Request)) error {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -200,7 +200,7 @@ func TestRefusals(t *testing.T) {
 		<-done
 		return err
 	}
-	err = answer(func(r *cm.Request) {
+	err = response(func(r *cm.Request) {
 		if err := r.Reject(make([]byte, 149)); !errors.Is(err, rcm.ErrInvalid) {
 			t.Error(err)
 		}
@@ -217,7 +217,7 @@ func TestRefusals(t *testing.T) {
 	if r := rejected(t, err); r.Reason != rcm.ReasonConsumer || string(r.Private[:3]) != "no\x00" {
 		t.Error(r)
 	}
-	err = answer(func(r *cm.Request) {
+	err = response(func(r *cm.Request) {
 		setup := b.setup()
 		setup.Prepare = func(*engine.QP) error { return errors.New("out of paper") }
 		if _, err := r.Accept(ctx, setup); err == nil || err.Error() != "out of paper" {
@@ -278,7 +278,7 @@ func TestListenerCloses(t *testing.T) {
 		_, err := a.manager.Dial(ctx, to, a.setup())
 		waiting <- err
 	}()
-	for b.manager.Held().HalfOpen == 0 && ctx.Err() == nil {
+	for b.manager.Usage().HalfOpen == 0 && ctx.Err() == nil {
 		b.dev.Progress()
 	}
 	l.Close()

@@ -19,7 +19,7 @@ type Conn struct {
 	remote  netip.AddrPort
 	private []byte // of the peer
 
-	answer   chan cm.Event // the CONNECT_RESPONSE, of an active connection
+	response chan cm.Event // the CONNECT_RESPONSE, of an active connection
 	up       chan struct{} // closed with ESTABLISHED, of a passive one
 	done     chan struct{} // closed when it is over
 	released chan struct{} // closed when the QP was given back
@@ -32,7 +32,7 @@ type Conn struct {
 // newConn adds a connection. The caller holds mu.
 func (m *Manager) newConn(id cm.ID, qp *engine.QP, made bool) *Conn {
 	c := &Conn{
-		manager: m, id: id, qp: qp, made: made, answer: make(chan cm.Event, 1),
+		manager: m, id: id, qp: qp, made: made, response: make(chan cm.Event, 1),
 		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
 	}
 	m.conns[id] = c
@@ -61,7 +61,7 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 func (c *Conn) Released() <-chan struct{} { return c.released }
 
 // Err says why the connection is over, nil while it is not: ErrHungUp after the
-// peer's, ErrClosed after our own, a *RejectedError when the peer takes it back.
+// peer's Close, ErrClosed after our own, a *RejectedError when the peer takes it back.
 func (c *Conn) Err() error {
 	c.manager.mu.Lock()
 	defer c.manager.mu.Unlock()
@@ -86,16 +86,16 @@ func (c *Conn) Close() {
 	c.finish(ErrClosed)
 	// It is there, so this cannot be refused.
 	_ = m.machine.Disconnect(m.clock.Now(), c.id, nil)
-	m.settle()
+	m.dispatch()
 	m.wake()
 }
 
-// take is told what happened. The caller holds mu.
+// take handles an event of the connection. The caller holds mu.
 func (c *Conn) take(e cm.Event) {
 	switch e.Type {
 	case cm.EventConnectResponse:
 		c.private = e.Private
-		c.answer <- e // it has room for the only one
+		c.response <- e // it has room for the one event
 	case cm.EventEstablished:
 		close(c.up)
 	case cm.EventTimewaitExit:

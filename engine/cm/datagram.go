@@ -10,7 +10,7 @@ import (
 	"xroce/roce/cm"
 )
 
-// Datagrams is a datagram service: what peers learn who look it up.
+// Datagrams is a datagram service: what it tells peers that look it up.
 type Datagrams struct {
 	// QP is the UD queue pair that datagrams are for, in RTS. Its Q_Key is told;
 	// rdma_cm takes cm.QKeyUDP of roce/cm.
@@ -40,8 +40,8 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 	return m.listen(at, cm.PortSpaceUDP, &d)
 }
 
-// answer answers a lookup. The caller holds the manager's lock.
-func (d *Datagrams) answer(m *Manager, e cm.Event) {
+// respond responds to a lookup. The caller holds the manager's lock.
+func (d *Datagrams) response(m *Manager, e cm.Event) {
 	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: d.Private}
 	if d.Allow != nil && !d.Allow(e.IP.Src, e.Private) {
 		a = cm.SIDRResponse{Status: cm.SIDRReject}
@@ -78,7 +78,7 @@ func (m *Manager) Lookup(
 	if err != nil {
 		return nil, err
 	}
-	id, answer, err := m.ask(cm.Lookup{
+	id, response, err := m.ask(cm.Lookup{
 		Path: path, Service: cm.ServiceIDOf(cm.PortSpaceUDP, to.Port()), SrcPort: port,
 		Private: private,
 	})
@@ -86,7 +86,7 @@ func (m *Manager) Lookup(
 		return nil, err
 	}
 	select {
-	case e, ok := <-answer:
+	case e, ok := <-response:
 		switch {
 		case !ok:
 			return nil, ErrClosed
@@ -113,22 +113,22 @@ func (m *Manager) ask(l cm.Lookup) (cm.ID, <-chan cm.Event, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	answer := make(chan cm.Event, 1)
-	m.lookups[id] = answer
-	m.settle()
+	response := make(chan cm.Event, 1)
+	m.lookups[id] = response
+	m.dispatch()
 	m.wake()
-	return id, answer, nil
+	return id, response, nil
 }
 
-// answerLookup tells who asked. The caller holds mu.
-func (m *Manager) answerLookup(e cm.Event) {
-	if answer := m.lookups[e.ID]; answer != nil {
+// endLookup gives the event to the Lookup that waits for it. The caller holds mu.
+func (m *Manager) endLookup(e cm.Event) {
+	if response := m.lookups[e.ID]; response != nil {
 		delete(m.lookups, e.ID)
-		answer <- e // it has room for the only one
+		response <- e // it has room for the one event
 	}
 }
 
-// forget ends a lookup that nobody waits for.
+// forget cancels a lookup whose caller gave up.
 func (m *Manager) forget(id cm.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

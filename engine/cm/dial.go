@@ -47,7 +47,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 		return nil, err
 	}
 	select {
-	case e := <-c.answer:
+	case e := <-c.response:
 		err = c.establish(&e, way, &s)
 	case <-c.done:
 		err = c.Err()
@@ -82,12 +82,12 @@ func (m *Manager) request(
 	c := add(id)
 	c.local = netip.AddrPortFrom(path.Local.Addr(), port)
 	c.remote = netip.AddrPortFrom(path.Remote.Addr(), to.Port())
-	m.settle()
+	m.dispatch()
 	m.wake()
 	return c, nil
 }
 
-// establish moves the queue pair as the peer's answer says, and says so.
+// establish brings the queue pair to RTS with the peer's attributes, and sends the RTU.
 func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	p := e.Params
 	p.MinRNRTimer = s.MinRNRTimer
@@ -95,7 +95,7 @@ func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
 	if err := connect(c.qp, &p, way); err != nil {
 		if over := c.Err(); over != nil {
-			return over // which is why
+			return over // the queue pair is in ERR because the connection has ended
 		}
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	if err := m.machine.Establish(c.id, nil); err != nil {
 		return err
 	}
-	m.settle()
+	m.dispatch()
 	m.wake()
 	return nil
 }
@@ -152,14 +152,14 @@ func (m *Manager) source(to, local netip.Addr) (gid wire.GID, err error) {
 		return gid, fmt.Errorf("%w: %w", ErrNoAddress, err)
 	}
 	if slices.Index(gids, entry.GID) != index {
-		// A path names an address and no network: this would go by the first one.
+		// A path has no zone, so a link-local address would be looked up on the first link.
 		return gid, fmt.Errorf("%w: %s on %s is not the only network with %s", ErrNoAddress, to,
 			entry.Netdev, entry.GID.Addr())
 	}
 	return entry.GID, nil
 }
 
-// hopLimit is that of all that goes out.
+// hopLimit is that of all MADs and connections.
 const hopLimit = 64
 
 // ephemeral draws a source port (RFC 6335, the dynamic ports).

@@ -3,11 +3,11 @@
 // of this package or programs on librdmacm.
 //
 //	manager, err := cm.Open(dev, cm.Options{})
-//	// The one who waits:
+//	// The passive end:
 //	l, err := manager.Listen(netip.MustParseAddrPort("0.0.0.0:4791"))
 //	request, err := l.Accept(ctx)
 //	conn, err := request.Accept(ctx, cm.Setup{PD: pd, Init: init, Prepare: postReceives})
-//	// The one who comes:
+//	// The active end:
 //	conn, err := manager.Dial(ctx, addr, cm.Setup{PD: pd, Init: init, Prepare: postReceives})
 //	// Both:
 //	err = conn.QP().PostSend(wr)
@@ -30,9 +30,9 @@
 // ones that resolve addresses, so that nothing else waits for a neighbour.
 //
 // On a device in direct mode packets move while somebody polls or waits there. With a
-// manager they move at other times as well, because a goroutine of the device stands by:
-// nobody has to poll for Dial, Accept or the end of a connection to come about, and
-// nothing wakes up while there is nothing to do.
+// manager they move at other times as well, because a goroutine of the device stands by.
+// Dial, Accept and the end of a connection need no application that polls, and the
+// goroutine does not wake up while there is nothing to do.
 //
 // # Queue pair numbers
 //

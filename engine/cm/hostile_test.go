@@ -262,7 +262,7 @@ func TestDeviceCloses(t *testing.T) {
 				_, err := a.manager.Dial(ctx, to, a.setup())
 				ended <- err
 			}()
-			for b.manager.Held().HalfOpen == 0 {
+			for b.manager.Usage().HalfOpen == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			must(t, tt.close(a))

@@ -23,9 +23,9 @@ type Listener struct {
 
 // Listen takes requests to a port of rdma_cm's TCP space: to an address of the
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
-// that nobody accepts wait, 128 of them; then the oldest are dropped, first those of
+// that are not accepted yet wait, 128 of them; then the oldest are dropped, first those of
 // the host that has the most. The error is
-// cm.ErrInUse of roce/cm when somebody listens there.
+// cm.ErrInUse of roce/cm when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at, cm.PortSpaceTCP, nil)
 }
@@ -53,7 +53,7 @@ func (m *Manager) listen(at netip.AddrPort, ps cm.PortSpace, s *Datagrams) (*Lis
 // Addr returns the address that it listens at.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// Close ends it. Requests that nobody took are refused. It is idempotent.
+// Close ends it. Requests that were not taken by Accept are refused. It is idempotent.
 func (l *Listener) Close() {
 	m := l.manager
 	m.mu.Lock()
@@ -70,14 +70,14 @@ func (l *Listener) Close() {
 		m.refuse(r.event)
 	}
 	l.queue = nil
-	m.settle()
+	m.dispatch()
 	m.wake()
 }
 
-// take is told of a request. The caller holds the manager's lock.
+// take queues a request. The caller holds the manager's lock.
 func (l *Listener) take(e cm.Event) {
 	if e.Type == cm.EventSIDRRequest {
-		l.service.answer(l.manager, e)
+		l.service.response(l.manager, e)
 		return
 	}
 	r := &Request{manager: l.manager, listener: l, event: e}
@@ -127,12 +127,12 @@ func (l *Listener) next() *Request {
 	l.queue[0] = nil
 	l.queue = l.queue[1:]
 	if len(l.queue) > 0 {
-		l.wake() // for another one who waits
+		l.wake() // for another call of Accept
 	}
 	return r
 }
 
-// Waiting returns how many requests nobody took yet.
+// Waiting returns how many requests were not taken by Accept yet.
 func (l *Listener) Waiting() int {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *Request) Private() []byte { return r.event.Private }
 // Params returns the attributes that the peer proposes; RQPSN is missing.
 func (r *Request) Params() cm.QPParams { return r.event.Params }
 
-// fail ends a request from outside. The caller holds the manager's lock.
+// fail ends a request that was not accepted yet. The caller holds the manager's lock.
 func (r *Request) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -187,7 +187,7 @@ func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
 	err := m.machine.Reject(m.clock.Now(), r.event.ID, reason, info, private)
 	if err == nil {
 		r.fail(ErrClosed)
-		m.settle()
+		m.dispatch()
 		m.wake()
 	}
 	return err
@@ -200,7 +200,7 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
 	c, err := r.accept(ctx, &s)
 	if err != nil {
-		// Who refused it already, or gave up, need not be told.
+		// A peer that refused it already, or gave up, need not be told.
 		_ = r.RejectFor(cm.ReasonNoResources, nil, nil)
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (r *Request) reply(
 	delete(m.requests, r.event.ID)
 	c := m.newConn(r.event.ID, qp, s.QP == nil)
 	c.local, c.remote, c.private = r.LocalAddr(), r.RemoteAddr(), r.Private()
-	m.settle()
+	m.dispatch()
 	m.wake()
 	return c, nil
 }

@@ -138,7 +138,7 @@ func TestFlood(t *testing.T) {
 	cancel()
 	running.Wait()
 	a.forgotten(t)
-	if n, held := l.Waiting(), b.manager.Held(); n > 128 || held.HalfOpen > 128 {
+	if n, held := l.Waiting(), b.manager.Usage(); n > 128 || held.HalfOpen > 128 {
 		t.Errorf("%d requests wait, %+v", n, held)
 	}
 	l.Close()

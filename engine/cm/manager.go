@@ -39,7 +39,7 @@ type Manager struct {
 	handle  atomic.Pointer[engine.ServiceHandle] // nil until Open is done
 	running sync.WaitGroup                       // the goroutines that resolve addresses
 	linger  time.Duration
-	left    chan struct{} // closed when leaving is empty at last
+	left    chan struct{} // closed when the manager is closed and leaving is empty
 	once    sync.Once     // of Close
 	failed  error         // what Close returns
 
@@ -60,7 +60,7 @@ type Manager struct {
 type Lost struct {
 	NotQP1    uint64 // received from another QP than number 1
 	SendFull  uint64 // not sent: too many waited for the device
-	NoRoute   uint64 // not sent: nobody answers for the address
+	NoRoute   uint64 // not sent: the address has no route or no neighbour
 	Resolving uint64 // not sent: too many addresses were being resolved
 }
 
@@ -161,8 +161,8 @@ func (m *Manager) release() error {
 	return errors.Join(err, m.pd.Close())
 }
 
-// settle tells what happened and sends what there is to send. The caller holds mu.
-func (m *Manager) settle() {
+// dispatch takes the machine's events to whom they concern and sends its MADs. The caller holds mu.
+func (m *Manager) dispatch() {
 	for e, ok := m.machine.NextEvent(); ok; e, ok = m.machine.NextEvent() {
 		m.tell(e)
 	}
@@ -183,11 +183,11 @@ func (m *Manager) tell(e cm.Event) {
 		m.refuse(e)
 		return
 	case cm.EventSIDRResponse:
-		m.answerLookup(e)
+		m.endLookup(e)
 		return
 	}
 	if m.lookups[e.ID] != nil {
-		m.answerLookup(e)
+		m.endLookup(e)
 		return
 	}
 	if r := m.requests[e.ID]; r != nil && e.Type != cm.EventTimewaitExit {
@@ -200,7 +200,7 @@ func (m *Manager) tell(e cm.Event) {
 	}
 }
 
-// refuse answers a request that came for a listener that has just been closed. The
+// refuse rejects a request that came for a listener that has just been closed. The
 // caller holds mu.
 func (m *Manager) refuse(e cm.Event) {
 	// Both are there, so this cannot be refused.
@@ -232,14 +232,14 @@ func (m *Manager) Lost() Lost {
 	return m.lost
 }
 
-// Held says how much the manager holds.
-func (m *Manager) Held() cm.Held {
+// Usage returns how many objects the manager's machine has.
+func (m *Manager) Usage() cm.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.machine.Held()
+	return m.machine.Usage()
 }
 
-// errorOf is what an event means to somebody who wants a connection.
+// errorOf returns the error of an attempt to connect that an event ended.
 func errorOf(e cm.Event) error {
 	switch {
 	case e.Type == cm.EventUnreachable:

@@ -68,7 +68,7 @@ func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
 	}
 }
 
-// forgetRoutes forgets those that nobody waits for. The caller holds mu.
+// forgetRoutes forgets those for which no MAD waits. The caller holds mu.
 func (m *Manager) forgetRoutes() {
 	for path, r := range m.routes.table {
 		if r.ah != nil {

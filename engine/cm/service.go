@@ -7,8 +7,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// batches is how often MADs are taken from the CQ before what they made is told and
-// sent: the answers to them are within what the machine holds by default.
+// batches is how often MADs are taken from the CQ before events are dispatched and MADs
+// sent: the machine's outbox has room for the answers to so many by default.
 const batches = 8
 
 // A service is a manager as the device calls it: it joins QP 1, the machine and time until
@@ -23,7 +23,7 @@ func (m service) HandleCompletions(roce.Time) (more bool) {
 		return false
 	}
 	more = m.poll()
-	m.settle()
+	m.dispatch()
 	return more
 }
 
@@ -47,7 +47,7 @@ func (m service) HandleDeadline(roce.Time) {
 	defer m.mu.Unlock()
 	if !m.ended {
 		m.machine.HandleDeadline(m.clock.Now())
-		m.settle()
+		m.dispatch()
 	}
 }
 
@@ -57,8 +57,8 @@ func (m service) HandleFailure(error) {
 	m.cancel()
 }
 
-// poll takes what came to QP 1, a bounded part of it: whoever sends all the time must
-// not keep everybody else waiting. It reports whether there may be more. The caller
+// poll takes what came to QP 1, a bounded part of it, so that a peer that sends all
+// the time does not keep others waiting. It reports whether there may be more. The caller
 // holds mu.
 func (m *Manager) poll() (more bool) {
 	m.machine.SetMTU(m.dev.ActiveMTU())
@@ -93,7 +93,7 @@ func (m *Manager) take(wc *roce.Completion) {
 	} else {
 		// A header that cannot be read leaves the path zero, which the machine
 		// counts as a wrong source. The flow label is the sender's to choose, and
-		// each one would be a way of its own to remember: answers have none.
+		// each value would make a route of its own: answers have none.
 		came, _ := wire.ParseReplyGRH(b)
 		m.machine.HandleMAD(m.clock.Now(), cm.Path{
 			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,

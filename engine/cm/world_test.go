@@ -202,9 +202,9 @@ func (h *host) forgotten(t testing.TB) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
-		held := h.manager.Held()
+		held := h.manager.Usage()
 		held.Listeners = 0
-		if held == (rcm.Held{}) {
+		if held == (rcm.Usage{}) {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -163,7 +163,7 @@ func (m *Machine) handleREP(now clock.Time, from Path, tid uint64, mad []byte) {
 		m.takeREP(now, from, tid, c, &r)
 	case c.state == StateREPRcvd:
 		m.count.Inc(rxDup(AttributeREP))
-		m.move(c, StateMRAREPSent)
+		m.setState(c, StateMRAREPSent)
 		m.sendKept(c, c.tid, m.newMRA(c, SubjectREP))
 	case c.active && (c.state == StateEstablished || c.state == StateMRAREPSent):
 		m.count.Inc(rxDup(AttributeREP))
@@ -183,7 +183,7 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 		return
 	}
 	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
-	m.move(c, StateREPRcvd)
+	m.setState(c, StateREPRcvd)
 	m.timers.set(&c.timer, now+requestLife)
 	p := &c.params
 	p.DestQPN, p.SQPSN = r.LocalQPN, r.StartingPSN
@@ -192,7 +192,7 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 	p.RNRRetry, p.FlowControl, p.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
 	c.life = p.Timeout
 	m.tell(Event{
-		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p, Private: own(r.Private[:]),
+		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p, Private: clone(r.Private[:]),
 	})
 }
 
@@ -207,7 +207,7 @@ func (m *Machine) Establish(id ID, private []byte) error {
 	if err := clip(private, PrivateRTU); err != nil {
 		return err
 	}
-	m.move(c, StateEstablished)
+	m.setState(c, StateEstablished)
 	m.timers.stop(&c.timer)
 	r := RTU{LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
 	copy(r.Private[:], private)

@@ -61,14 +61,15 @@ func (m *Machine) setPeer(c *conn, guid uint64, id, qpn uint32) {
 	m.peers[c.peer[0]], m.peerQPs[c.peer[1]] = c, c
 }
 
-// move changes the state, with what follows from that. Timers belong to states.
-func (m *Machine) move(c *conn, to State) {
+// setState changes the state and the counts that depend on it. The timer is that of a
+// state: the caller arms or stops it.
+func (m *Machine) setState(c *conn, to State) {
 	from := c.state
-	if !moves[from].has(to) {
+	if !transitions[from].has(to) {
 		panic(fmt.Sprintf("cm: connection goes from %s to %s", from, to))
 	}
 	c.state = to
-	if unanswered.has(from) && !unanswered.has(to) {
+	if inBacklog.has(from) && !inBacklog.has(to) {
 		c.listener.waiting--
 	}
 	if halfOpen.has(from) && !halfOpen.has(to) {
@@ -84,14 +85,14 @@ func (m *Machine) armTimer(now clock.Time, c *conn) {
 
 // enterTimewait begins the time-wait: packets of the connection may still be under way.
 func (m *Machine) enterTimewait(now clock.Time, c *conn) {
-	m.move(c, StateTimewait)
+	m.setState(c, StateTimewait)
 	c.kept = 0
 	m.timers.set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
 }
 
 // forget ends a connection.
 func (m *Machine) forget(c *conn) {
-	m.move(c, StateGone)
+	m.setState(c, StateGone)
 	m.timers.stop(&c.timer)
 	delete(m.conns, c.id)
 	if c.peerKnown {
@@ -103,7 +104,7 @@ func (m *Machine) forget(c *conn) {
 
 // finish ends a connection that failed: at once when no packet can be under way.
 func (m *Machine) finish(now clock.Time, c *conn) {
-	if unanswered.has(c.state) {
+	if inBacklog.has(c.state) {
 		m.forget(c)
 		return
 	}
@@ -177,8 +178,8 @@ func clip(private []byte, limit int) error {
 	return nil
 }
 
-// own copies a borrowed slice for an event.
-func own(b []byte) []byte { return slices.Clone(b) }
+// clone copies a borrowed slice for an event.
+func clone(b []byte) []byte { return slices.Clone(b) }
 
 // uint32FromData reads the first field of a message.
 func uint32FromData(mad []byte) uint32 { return binary.BigEndian.Uint32(mad[HeaderLen:]) }
@@ -191,5 +192,5 @@ func pathOf(p *PathFields) Path {
 	}
 }
 
-// reserved reports whether nobody can connect to a QP number.
+// reserved reports whether a QP number is none that can be connected to.
 func reserved(qpn uint32) bool { return qpn < 2 || qpn >= wire.MulticastQP }

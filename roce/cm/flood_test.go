@@ -43,17 +43,17 @@ func TestFloodOfOne(t *testing.T) {
 			_, err := r.m.Listen(cm.Listen{Service: service, Backlog: tt.backlog})
 			must(t, err)
 			others := []cm.ID{r.requestedFrom(100, 1), r.requestedFrom(101, 1)}
-			var own []cm.ID
+			var clone []cm.ID
 			for n := range uint32(6) {
-				own = append(own, r.requestedFrom(200, n))
+				clone = append(clone, r.requestedFrom(200, n))
 			}
 			for n := range uint32(100) {
 				r.from(200, 6+n)
-				if e := r.event(cm.EventUnreachable); e.ID != own[n] {
-					t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, own[n])
+				if e := r.event(cm.EventUnreachable); e.ID != clone[n] {
+					t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, clone[n])
 				}
 				r.event(cm.EventTimewaitExit)
-				own = append(own, r.event(cm.EventConnectRequest).ID)
+				clone = append(clone, r.event(cm.EventConnectRequest).ID)
 			}
 			r.counted(tt.counter, 100)
 			for _, id := range others {

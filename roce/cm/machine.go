@@ -66,8 +66,8 @@ func New(c Config) (*Machine, error) {
 // is of the requests that come; connections stay as they are.
 func (m *Machine) SetMTU(mtu wire.MTU) { m.config.MTU = mtu }
 
-// Held says how much a machine holds.
-type Held struct {
+// Usage is how many objects a machine has.
+type Usage struct {
 	Connections int // all, with those in time-wait
 	HalfOpen    int // of these, requests of peers that are not established
 	Lookups     int // SIDR, both ways
@@ -76,9 +76,9 @@ type Held struct {
 	Events      int // that wait to be taken
 }
 
-// Held returns how much the machine holds.
-func (m *Machine) Held() Held {
-	return Held{
+// Usage returns how many objects the machine has.
+func (m *Machine) Usage() Usage {
+	return Usage{
 		Connections: len(m.conns), HalfOpen: m.halfOpen.n, Lookups: len(m.queries),
 		Listeners: len(m.listeners), MADs: m.out.n, Events: len(m.events) - m.taken,
 	}

@@ -95,7 +95,7 @@ func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
 	}
 	switch c.state {
 	case StateREQRcvd:
-		m.move(c, StateMRAREQSent)
+		m.setState(c, StateMRAREQSent)
 		m.sendKept(c, c.tid, m.newMRA(c, SubjectREQ))
 	case StateMRAREQSent, StateREPSent:
 		m.repeat(c)
@@ -120,7 +120,7 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 	if l.waiting >= l.Backlog {
 		m.count.Inc(BacklogDropped)
 		m.evict(now, m.victim(func(c *conn) bool {
-			return c.listener == l && unanswered.has(c.state)
+			return c.listener == l && inBacklog.has(c.state)
 		}))
 	}
 	if m.halfOpen.n >= m.config.MaxHalfOpen {
@@ -131,7 +131,7 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 
 // evict drops a request for a newer one. The peer is not told if it heard nothing of
 // us: an answer to each request of a flood would double it, and a true peer asks
-// again. One that got an MRA would do so only after a minute.
+// again. One that got an MRA would ask again only after a minute, so it is told.
 func (m *Machine) evict(now clock.Time, c *conn) {
 	if c.state != StateREQRcvd {
 		m.reject(c, ReasonNoResources, nil, nil)
@@ -163,7 +163,7 @@ func (m *Machine) request(
 	m.timers.set(&c.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventConnectRequest, ID: c.id, Listener: l.id, Service: r.ServiceID, IP: h,
-		Path: from, Transport: r.Transport, Params: c.params, Private: own(private),
+		Path: from, Transport: r.Transport, Params: c.params, Private: clone(private),
 	})
 }
 
@@ -182,7 +182,7 @@ type Accept struct {
 // Accept answers a connection request with a REP. Our QP must be in RTS already:
 // data may come before EventEstablished does.
 func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
-	c, err := m.conn(id, unanswered)
+	c, err := m.conn(id, inBacklog)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 		return err
 	}
 	c.qpn = a.QPN
-	m.move(c, StateREPSent)
+	m.setState(c, StateREPSent)
 	r := REP{
 		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: a.QPN, StartingPSN: a.PSN,
 		ResponderRes: a.ResponderRes, InitiatorDepth: a.InitiatorDepth,
@@ -211,7 +211,7 @@ func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 // ReasonConsumer for one of the application's; additional information of at most
 // 72 bytes; and private data of at most 148.
 func (m *Machine) Reject(now clock.Time, id ID, reason Reason, info, private []byte) error {
-	c, err := m.conn(id, unanswered|of(StateREPRcvd, StateMRAREPSent))
+	c, err := m.conn(id, inBacklog|of(StateREPRcvd, StateMRAREPSent))
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (m *Machine) handleRTU(from Path, mad []byte) {
 	switch {
 	case c == nil:
 	case c.state == StateREPSent || c.state == StateMRAREPRcvd:
-		m.established(c, own(r.Private[:]))
+		m.established(c, clone(r.Private[:]))
 	case c.state == StateEstablished && !c.active:
 		m.count.Inc(rxDup(AttributeRTU))
 	default:
@@ -243,7 +243,7 @@ func (m *Machine) handleRTU(from Path, mad []byte) {
 
 // established notes that the active end is ready.
 func (m *Machine) established(c *conn, private []byte) {
-	m.move(c, StateEstablished)
+	m.setState(c, StateEstablished)
 	m.timers.stop(&c.timer)
 	c.kept = 0
 	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
@@ -270,9 +270,9 @@ func (m *Machine) handleMRA(now clock.Time, from Path, mad []byte) {
 	}
 	switch {
 	case r.Subject == SubjectREQ && c.state == StateREQSent:
-		m.move(c, StateMRAREQRcvd)
+		m.setState(c, StateMRAREQRcvd)
 	case r.Subject == SubjectREP && c.state == StateREPSent:
-		m.move(c, StateMRAREPRcvd)
+		m.setState(c, StateMRAREPRcvd)
 	case c.state == StateMRAREQRcvd || c.state == StateMRAREPRcvd:
 		m.count.Inc(rxDup(AttributeMRA))
 		return

@@ -169,7 +169,7 @@ func TestListenersByAddress(t *testing.T) {
 		from.Remote = wire.GIDFromAddr(netip.MustParseAddr(them))
 		req := r.req()
 		req.LocalCommID++
-		req.LocalQPN += uint32(r.m.Held().Connections)
+		req.LocalQPN += uint32(r.m.Usage().Connections)
 		req.Primary.LocalGID, req.Primary.RemoteGID = from.Remote, from.Local
 		cm.IPHeader{
 			Src: netip.AddrPortFrom(netip.MustParseAddr(them), 1), Dst: netip.MustParseAddr(us),
@@ -358,8 +358,8 @@ func TestFlood(t *testing.T) {
 	r.counted(cm.HalfOpenDropped, 1)
 	for n := range uint32(1000) {
 		ask(1000+n, service+1)
-		if held := r.m.Held(); held.HalfOpen > 8 || held.Connections > 9 {
-			t.Fatalf("%+v", held)
+		if usage := r.m.Usage(); usage.HalfOpen > 8 || usage.Connections > 9 {
+			t.Fatalf("%+v", usage)
 		}
 		for ok := true; ok; _, ok = r.m.NextEvent() {
 		}

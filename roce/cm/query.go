@@ -123,7 +123,7 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 		m.tell(Event{
 			Type: EventSIDRResponse, ID: q.id, Service: q.service, Path: q.path,
 			Status: r.Status, QPN: r.QPN, QKey: r.QKey,
-			Info: own(r.Info[:min(int(r.InfoLen), InfoSIDRREP)]), Private: own(r.Private[:]),
+			Info: clone(r.Info[:min(int(r.InfoLen), InfoSIDRREP)]), Private: clone(r.Private[:]),
 		})
 		m.endQuery(q)
 	}
@@ -165,7 +165,7 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 	m.timers.set(&q.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventSIDRRequest, ID: q.id, Listener: l.id, Service: r.ServiceID, IP: header,
-		Path: from, Private: own(private),
+		Path: from, Private: clone(private),
 	})
 }
 

@@ -34,7 +34,7 @@ func (m *Machine) Disconnect(now clock.Time, id ID, private []byte) error {
 
 // release asks the peer to end an established connection.
 func (m *Machine) release(now clock.Time, c *conn, private []byte) {
-	m.move(c, StateDREQSent)
+	m.setState(c, StateDREQSent)
 	r := DREQ{
 		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, RemoteQPN: c.params.DestQPN,
 	}
@@ -47,11 +47,11 @@ func (m *Machine) release(now clock.Time, c *conn, private []byte) {
 // gets a DREP as well: the peer repeats its DREQ until there is one.
 func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseDREQ(mad)
-	answer := DREP{LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID}
+	drep := DREP{LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID}
 	c := m.conns[ID(r.RemoteCommID)]
 	if c == nil || !c.peerKnown || c.remoteID != r.LocalCommID {
 		m.count.Inc(DropUnknown)
-		m.send(&from, tid, &answer)
+		m.send(&from, tid, &drep)
 		return
 	}
 	switch {
@@ -61,10 +61,10 @@ func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) 
 		m.count.Inc(DropWrongQPN)
 	case c.state == StateTimewait:
 		m.count.Inc(rxDup(AttributeDREQ))
-		m.send(&from, tid, &answer)
+		m.send(&from, tid, &drep)
 	case of(StateREPSent, StateMRAREPRcvd, StateEstablished, StateDREQSent).has(c.state):
-		m.send(&from, tid, &answer)
-		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
+		m.send(&from, tid, &drep)
+		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: clone(r.Private[:])})
 		m.enterTimewait(now, c)
 	default:
 		m.count.Inc(DropState)
@@ -78,7 +78,7 @@ func (m *Machine) handleDREP(now clock.Time, from Path, mad []byte) {
 	switch {
 	case c == nil:
 	case c.state == StateDREQSent:
-		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: own(r.Private[:])})
+		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: clone(r.Private[:])})
 		m.enterTimewait(now, c)
 	default:
 		m.count.Inc(DropState)
@@ -94,7 +94,7 @@ func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 	}
 	e := Event{
 		Type: EventRejected, ID: c.id, Reason: r.Reason,
-		Info: own(r.Info[:min(int(r.InfoLen), InfoREJ)]), Private: own(r.Private[:]),
+		Info: clone(r.Info[:min(int(r.InfoLen), InfoREJ)]), Private: clone(r.Private[:]),
 	}
 	switch c.state {
 	case StateTimewait:

@@ -148,10 +148,10 @@ func (r *rig) ends() {
 func (r *rig) gone() {
 	r.T.Helper()
 	r.silent()
-	held := r.m.Held()
-	held.Listeners = 0
-	if at, armed := r.m.NextDeadline(); held != (cm.Held{}) || armed {
-		r.T.Fatalf("still there: %+v, deadline %v %d", held, armed, at)
+	usage := r.m.Usage()
+	usage.Listeners = 0
+	if at, armed := r.m.NextDeadline(); usage != (cm.Usage{}) || armed {
+		r.T.Fatalf("still there: %+v, deadline %v %d", usage, armed, at)
 	}
 }
 

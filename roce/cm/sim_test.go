@@ -247,7 +247,7 @@ func (s *sim) until(stop func() bool) {
 	const bound = 50_000
 	for n := 0; !s.t.Failed() && !stop() && s.step(); n++ {
 		if n > bound {
-			s.failf("does not end: %+v and %+v", s.hosts[0].m.Held(), s.hosts[1].m.Held())
+			s.failf("does not end: %+v and %+v", s.hosts[0].m.Usage(), s.hosts[1].m.Usage())
 		}
 	}
 }
@@ -292,10 +292,10 @@ func (s *sim) last() {
 // check tests what must hold in the end.
 func (s *sim) check() {
 	for i, h := range s.hosts {
-		held := h.m.Held()
-		held.Listeners = 0
-		if at, armed := h.m.NextDeadline(); held != (cm.Held{}) || armed {
-			s.failf("host %d still has %+v, deadline %v %d", i, held, armed, at)
+		usage := h.m.Usage()
+		usage.Listeners = 0
+		if at, armed := h.m.NextDeadline(); usage != (cm.Usage{}) || armed {
+			s.failf("host %d still has %+v, deadline %v %d", i, usage, armed, at)
 		}
 		for id, e := range h.ends {
 			if !e.gone {

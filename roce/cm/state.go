@@ -52,12 +52,12 @@ func (s states) has(state State) bool { return s>>state&1 != 0 }
 var (
 	// halfOpen are those of a peer's request that count against the limit.
 	halfOpen = of(StateREQRcvd, StateMRAREQSent, StateREPSent, StateMRAREPRcvd)
-	// unanswered are those of a request whose listener's backlog it fills.
-	unanswered = of(StateREQRcvd, StateMRAREQSent)
+	// inBacklog are those of a request that counts against its listener's backlog.
+	inBacklog = of(StateREQRcvd, StateMRAREQSent)
 )
 
-// moves are the edges of the state graph: to which states each may go.
-var moves = [stateEnd]states{
+// transitions are the edges of the state graph: to which states each may go.
+var transitions = [stateEnd]states{
 	StateREQSent:     of(StateMRAREQRcvd, StateREPRcvd, StateTimewait, StateGone),
 	StateMRAREQRcvd:  of(StateREPRcvd, StateTimewait, StateGone),
 	StateREPRcvd:     of(StateMRAREPSent, StateEstablished, StateTimewait),

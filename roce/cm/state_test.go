@@ -18,7 +18,7 @@ func TestStatesGolden(t *testing.T) {
 	for from := range stateEnd {
 		fmt.Fprintf(&b, "%s:", from)
 		for to := range stateEnd {
-			if moves[from].has(to) {
+			if transitions[from].has(to) {
 				fmt.Fprintf(&b, " %s", to)
 			}
 		}
@@ -50,7 +50,7 @@ func TestIllegalMove(t *testing.T) {
 			t.Error("a connection went from REQ_SENT to ESTABLISHED")
 		}
 	}()
-	m.move(c, StateEstablished)
+	m.setState(c, StateEstablished)
 }
 
 // ones draws 1, 2, 3.

@@ -93,13 +93,16 @@ func TestNoAllocations(t *testing.T) {
 		ops   []roce.Opcode
 		small bool // eight bytes
 	}{
-		"RC":             {options{}, allOps, false},
-		"RC words":       {options{}, words, true},
-		"inline":         {options{Inline: 1000}, simUCOps, false},
-		"inline receive": {options{InlineRecv: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true},
-		"riding, XRC":    {options{InlineRecv: 64, Type: roce.TypeXRCSend}, words[:2], true},
+		"RC":       {options{}, allOps, false},
+		"RC words": {options{}, words, true},
+		"inline":   {options{Inline: 1000}, simUCOps, false},
+		"inline receive": {
+			options{InlineRecv: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true,
+		},
+		"riding, XRC": {options{InlineRecv: 64, Type: roce.TypeXRCSend}, words[:2], true},
 		"riding, selective": {
-			options{InlineRecv: 64, Ext: roce.ExtSelectiveRepeat}, append(words[:2:2], roce.OpSend), true,
+			options{InlineRecv: 64, Ext: roce.ExtSelectiveRepeat},
+			append(words[:2:2], roce.OpSend), true,
 		},
 		"XRC":              {options{Type: roce.TypeXRCSend}, allOps, false},
 		"XRC atomics":      {options{Type: roce.TypeXRCSend}, words[:2], true},

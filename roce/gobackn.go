@@ -20,16 +20,18 @@ func (goBackN) selective() bool { return false }
 func (goBackN) probing() bool   { return false }
 func (goBackN) skip()           {}
 
-func (goBackN) readEnd(_, end wire.PSN) wire.PSN                 { return end }
-func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)              {}
-func (goBackN) handleSelectiveAck(Time, *wire.Packet)            {}
-func (goBackN) advanced(Time)                                    {}
-func (goBackN) rearm(Time)                                       {}
-func (goBackN) wentBack()                                        {}
-func (goBackN) refused(wire.PSN)                                 {}
-func (goBackN) resultDropped()                                   {}
-func (g goBackN) timedOut(now Time)                              { g.r.retryFrom(now, g.r.una) }
-func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool { return g.r.acknowledge(now, psn) }
+func (goBackN) readEnd(_, end wire.PSN) wire.PSN      { return end }
+func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)   {}
+func (goBackN) handleSelectiveAck(Time, *wire.Packet) {}
+func (goBackN) advanced(Time)                         {}
+func (goBackN) rearm(Time)                            {}
+func (goBackN) wentBack()                             {}
+func (goBackN) refused(wire.PSN)                      {}
+func (goBackN) resultDropped()                        {}
+func (g goBackN) timedOut(now Time)                   { g.r.retryFrom(now, g.r.una) }
+func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool {
+	return g.r.acknowledge(now, psn)
+}
 
 func (g goBackN) acknowledged(now Time, psn wire.PSN) {
 	if g.r.resent {

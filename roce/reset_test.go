@@ -41,11 +41,11 @@ var disturbances = []disturbance{
 	}},
 	{"RNR wait", options{}, func(s *script) {
 		s.sendMany(3)
-		s.Recv(answerWith(s.us(1), wire.RNRSyndrome(20)))
+		s.Recv(ackWith(s.us(1), wire.RNRSyndrome(20)))
 	}},
 	{"sent again for a NAK", options{}, func(s *script) {
 		s.sendMany(3)
-		s.Recv(answerWith(s.us(1), wire.NAKPSNSequenceError))
+		s.Recv(ackWith(s.us(1), wire.NAKPSNSequenceError))
 		s.Expect(roctest.PSN(s.us(1)))
 		must(s.t, s.qp.Modify(s.now, &roce.Attr{State: roce.StateSQD}, roce.AttrState))
 	}},
@@ -64,7 +64,8 @@ var disturbances = []disturbance{
 	{"no credits", options{}, func(s *script) {
 		s.sendMany(1)
 		s.Recv(roctest.Packet{
-			Opcode: wire.RCAck, PSN: s.us(0), AETH: wire.AETH{Syndrome: wire.ACKSyndrome(0), MSN: 1},
+			Opcode: wire.RCAck, PSN: s.us(0),
+			AETH: wire.AETH{Syndrome: wire.ACKSyndrome(0), MSN: 1},
 		})
 		s.Recv(request(wire.RCWriteOnly, s.it(0), nil)) // and none to give
 	}},
@@ -133,7 +134,7 @@ var disturbances = []disturbance{
 	}},
 	{"failed", options{}, func(s *script) {
 		s.sendMany(3)
-		s.Recv(answerWith(s.us(1), wire.NAKInvalidRequest))
+		s.Recv(ackWith(s.us(1), wire.NAKInvalidRequest))
 		s.ExpectState(roce.StateErr)
 	}},
 	{"draining", options{}, func(s *script) {

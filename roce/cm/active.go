@@ -192,7 +192,8 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 	p.RNRRetry, p.FlowControl, p.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
 	c.life = p.Timeout
 	m.tell(Event{
-		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p, Private: clone(r.Private[:]),
+		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p,
+		Private: clone(r.Private[:]),
 	})
 }
 

@@ -15,10 +15,12 @@
 // on AF_XDP, under virtual time in a simulator and against a replayed capture.
 //
 // Behind both faces are two halves that never call each other: the requester, which
-// has the send queue (requester.go, completer.go), and the responder, which has the
-// receives (responder.go). What both need is in the transport (transport.go): state,
-// path, attributes, memory, counters. How a requester recovers from losses is a policy
-// with two implementations, see lossrecovery.go.
+// has the send queue (requester.go, transmit.go, completer.go), and the responder, which
+// has the receives (responder.go, execute.go, response.go). What both need is in the
+// transport (transport.go): state, path, attributes, memory, counters. The QP (qp.go)
+// stands before both. How a requester recovers from losses is a policy with two
+// implementations, see lossrecovery.go. An error moves the state at once; what was posted
+// is flushed when the call ends. The files of this package call each other one way.
 //
 // What a peer does wrong becomes a counter, a NAK or a completion status; what
 // the caller does wrong becomes an error; a broken invariant panics. What only one
@@ -26,7 +28,7 @@
 // atomic.go, flush.go and so on.
 //
 // The vocabulary is that of package verbs, and the queues are those of package queue; their
-// names are also ours, in api.go, so that who uses queue pairs needs one import.
+// names are also ours, in api.go, so that whoever uses queue pairs needs one import.
 //
 // The package imports the rooms below it (clock, counter, wire, mem, recovery, cc, verbs,
 // queue) and the standard library. It reaches memory through mem alone. Posting holds the

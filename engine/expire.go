@@ -3,12 +3,12 @@ package engine
 import "xroce/roce"
 
 // maxBacklog is how many frames a queue handles, beyond the burst of the round,
-// before it takes anything for lost: as many as may have come while it was away,
+// before it takes anything for lost: as many as may have come while it did not run,
 // which is what the receive ring of a link holds by default (xsk.DefaultRxFrames,
 // rounded up). If more come in that time, the timers do not wait for them.
 const maxBacklog = 1 << 14
 
-// now reads the clock, and notes when what was sent has left.
+// now reads the clock, and notes when the transmit ring has become empty.
 func (q *queue) now() roce.Time {
 	now := q.clock.Now()
 	if q.txDelay.open && !q.link.Pending() {
@@ -22,7 +22,7 @@ func (q *queue) now() roce.Time {
 func (q *queue) expire(now roce.Time) (expired, received bool) {
 	current := false // what came by now has been handled
 	for qp := q.timers.Pop(now); qp != nil; qp = q.timers.Pop(now) {
-		if _, overdue := qp.core.LossTimer(now); overdue && !current {
+		if _, expired := qp.core.LossTimer(now); expired && !current {
 			received, current = q.receiveBacklog(now), true
 		}
 		at, ok := qp.core.NextDeadline()
@@ -40,10 +40,10 @@ func (q *queue) expire(now roce.Time) (expired, received bool) {
 	return expired, received
 }
 
-// receiveBacklog receives and handles the frames that have come, and reports whether there
-// were any. A loop that was not scheduled for a while finds its timers run out and the
-// answers behind them in the ring; so does one that was stopped between looking at the
-// ring and looking at the clock.
+// receiveBacklog receives and handles the frames that have come, and reports whether
+// there were any. A loop that was not scheduled for a while finds its timers run out
+// and the acknowledges in the receive ring; so does one that was stopped between
+// looking at the ring and looking at the clock.
 func (q *queue) receiveBacklog(now roce.Time) bool {
 	forwarded := q.inbox.take()
 	q.handleForwarded(now, forwarded)
@@ -59,10 +59,10 @@ func (q *queue) receiveBacklog(now roce.Time) bool {
 	return true
 }
 
-// postpone puts off a timer that ran out before the peer could answer: the packet that
-// it is for waited here, or the loop was away. Where the interface is down packets
-// wait too, but there the peer is out of reach, and the QP has to learn that.
+// postpone puts off a timer that ran out before the peer could acknowledge: the packet
+// that it is for waited here, or the loop did not run. Where the interface is down
+// packets wait too, but there the peer is out of reach, and the QP has to learn that.
 func (q *queue) postpone(now roce.Time, qp *QP) bool {
-	since, overdue := qp.core.LossTimer(now)
-	return overdue && !q.down && qp.core.PostponeAckTimer(now, q.txDelay.by(since, now))
+	since, expired := qp.core.LossTimer(now)
+	return expired && !q.down && qp.core.PostponeAckTimer(now, q.txDelay.by(since, now))
 }

@@ -12,8 +12,8 @@ import (
 	"xroce/roce/mem"
 )
 
-// rides reports whether what a new QP of a device receives waits for the poll.
-func rides(t *testing.T, init engine.QPInit) bool {
+// usesInlineRecv reports whether what a new QP of a device receives is stored by the poll.
+func usesInlineRecv(t *testing.T, init engine.QPInit) bool {
 	t.Helper()
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], init)
@@ -49,8 +49,8 @@ func TestInlineRecvSwitches(t *testing.T) {
 		{"0", 64, false},
 	} {
 		t.Setenv(engine.ScatterToCQE, tt.env)
-		if got := rides(t, engine.QPInit{MaxInlineRecv: tt.max}); got != tt.want {
-			t.Errorf("%s=%q, MaxInlineRecv %d: rides %t", engine.ScatterToCQE, tt.env, tt.max, got)
+		if got := usesInlineRecv(t, engine.QPInit{MaxInlineRecv: tt.max}); got != tt.want {
+			t.Errorf("%s=%q, MaxInlineRecv %d: inline %t", engine.ScatterToCQE, tt.env, tt.max, got)
 		}
 	}
 	w := simWorld(t, 1, sim.Faults{}, engine.Options{})
@@ -65,7 +65,7 @@ func TestInlineRecvSwitches(t *testing.T) {
 	}
 }
 
-// TestInlineRecvDeregisterRace polls a CQ while the memory of what rides in it is
+// TestInlineRecvDeregisterRace polls a CQ while the memory of inline payload in it is
 // deregistered: when Deregister returns the payload is there, and nobody writes it
 // any more.
 func TestInlineRecvDeregisterRace(t *testing.T) {

@@ -174,7 +174,7 @@ func (l *latePair) failBy(end roce.Time) {
 }
 
 // settle lets both go on until what was sent has been answered.
-func (l *latePair) settle() {
+func (l *latePair) converge() {
 	for range 4 {
 		l.pass(lateDelay)
 		l.drive(1)
@@ -295,11 +295,11 @@ func TestTimerRunsFromWhenPacketsLeft(t *testing.T) {
 				l.pass(1)
 				l.drive(0)
 				l.expect(1, 1)
-				l.settle()
+				l.converge()
 				l.expectDone(l.a, 1)
 				continue
 			}
-			l.settle()
+			l.converge()
 			l.expectDone(l.a, 1)
 			l.expect(0, 0)
 		}
@@ -320,7 +320,7 @@ func TestTimerWaitsForTheDevice(t *testing.T) {
 	}
 	l.expect(0, 0)
 	l.link.stuck = false
-	l.settle()
+	l.converge()
 	l.expectDone(l.a, 1)
 	l.expect(0, 0)
 
@@ -363,7 +363,7 @@ func TestLateLoopCostsOneTry(t *testing.T) {
 	l.cut(false)
 	l.pass(lateTimeoutIs)
 	l.drive(0)
-	l.settle()
+	l.converge()
 	l.expectDone(l.a, 1)
 }
 

@@ -78,7 +78,7 @@ func openLink(port host.Port, o *Options) (steeredLink, error) {
 		return link, nil
 	}
 	link, err := xsk.Open(xsk.Config{
-		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillTarget: fillLevel,
+		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillTarget: minFillTarget,
 		BusyPoll: int(o.BusyPoll.Microseconds()),
 		SndBuf:   sendBuffer, Dedicated: o.CPU > 0,
 	})

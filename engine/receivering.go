@@ -11,10 +11,10 @@ import (
 // acknowledgements sends a window and then stops, so few frames suffice for few
 // connections, and their bytes stay in the second level of the cache.
 const (
-	// fillLevel is the least, some windows of a QP: the answers to READs have none.
-	fillLevel = 1024
-	// fillPerQP is two windows.
-	fillPerQP = 512
+	// minFillTarget is some windows of a QP: responses to READs are not bounded by one.
+	minFillTarget = 1024
+	// fillTargetPerQP is two windows.
+	fillTargetPerQP = 512
 )
 
 // sizeReceiveRing sees to it that there are frames for what peers of a type may send to a new QP
@@ -25,8 +25,8 @@ func (q *queue) sizeReceiveRing(t roce.QPType) {
 	switch {
 	case !ok:
 	case t == roce.TypeUC || t == roce.TypeUD || t == roce.TypeRawPacket:
-		f.Fill(math.MaxInt32)
+		f.RaiseFillTarget(math.MaxInt32)
 	default:
-		f.Fill(fillPerQP * q.members)
+		f.RaiseFillTarget(fillTargetPerQP * q.members)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // TestExpectedFrames: the link is told how many frames may come to the QPs there are.
 func TestExpectedFrames(t *testing.T) {
-	_, b, link := bookPair(t)
+	_, b, link := recordingPair(t)
 	filled := func(n int, typ roce.QPType) {
 		t.Helper()
 		link.filled = nil

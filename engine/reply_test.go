@@ -10,28 +10,28 @@ import (
 	"xroce/xsk"
 )
 
-// A bookLink is a port that notes what is asked of it, and where its transmit frames are.
-type bookLink struct {
+// A recordingLink is a port that notes what is asked of it, and where its transmit frames are.
+type recordingLink struct {
 	*simPort
 	calls    []string
 	reserves int
 	out      map[*byte]bool // transmit frames that are reserved
 	wrong    int            // frames that were not reserved, or twice
 	given    int            // frames reserved in all
-	filled   []int          // what Fill was told
+	filled   []int          // what RaiseFillTarget was told
 }
 
-func (l *bookLink) Receive(dst []xsk.RxFrame) int {
+func (l *recordingLink) Receive(dst []xsk.RxFrame) int {
 	l.calls = append(l.calls, "receive")
 	return l.simPort.Receive(dst)
 }
 
-func (l *bookLink) Flush() error {
+func (l *recordingLink) Flush() error {
 	l.calls = append(l.calls, "flush")
 	return l.simPort.Flush()
 }
 
-func (l *bookLink) Reserve(dst []xsk.TxFrame) int {
+func (l *recordingLink) Reserve(dst []xsk.TxFrame) int {
 	n := l.simPort.Reserve(dst)
 	l.reserves++
 	l.given += n
@@ -46,7 +46,7 @@ func (l *bookLink) Reserve(dst []xsk.TxFrame) int {
 }
 
 // back notes that frames are given back, sent or not.
-func (l *bookLink) back(frames []xsk.TxFrame) {
+func (l *recordingLink) back(frames []xsk.TxFrame) {
 	for i := range frames {
 		at := &frames[i].Data[0]
 		if !l.out[at] {
@@ -56,25 +56,25 @@ func (l *bookLink) back(frames []xsk.TxFrame) {
 	}
 }
 
-func (l *bookLink) Transmit(frames []xsk.TxFrame) {
+func (l *recordingLink) Transmit(frames []xsk.TxFrame) {
 	l.back(frames)
 	l.simPort.Transmit(frames)
 }
 
-func (l *bookLink) Return(frames []xsk.TxFrame) {
+func (l *recordingLink) Return(frames []xsk.TxFrame) {
 	l.back(frames)
 	l.simPort.Return(frames)
 }
 
-func (l *bookLink) Fill(frames int) { l.filled = append(l.filled, frames) }
+func (l *recordingLink) RaiseFillTarget(frames int) { l.filled = append(l.filled, frames) }
 
-// bookPair is two devices in direct mode, the second on a bookLink, and a connection.
-func bookPair(t *testing.T) (a, b *side, link *bookLink) {
+// recordingPair is two devices in direct mode, the second on a recordingLink, and a connection.
+func recordingPair(t *testing.T) (a, b *side, link *recordingLink) {
 	t.Helper()
 	network := newNetwork(t, 1, engine.NewSystemClock(), sim.Faults{})
 	o := engine.Options{Direct: true}
 	a = newSide(t, openPort(t, network, 0, o))
-	link = &bookLink{simPort: newPort(t, network, 1), out: map[*byte]bool{}}
+	link = &recordingLink{simPort: newPort(t, network, 1), out: map[*byte]bool{}}
 	dev, err := engine.OpenLink(link, link, o)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func (s *side) send(t *testing.T, n int) {
 // TestReplyLeavesFirst: on a device in direct mode the reply to what a poll returned
 // leaves before anything else is looked at, and only then.
 func TestReplyLeavesFirst(t *testing.T) {
-	a, b, link := bookPair(t)
+	a, b, link := recordingPair(t)
 	var done [4]roce.Completion
 	poll := func(s *side) int {
 		n, err := s.cq.Poll(done[:])
@@ -157,7 +157,7 @@ func TestReplyLeavesFirst(t *testing.T) {
 // TestTransmitFramesComeHome: of the frames that a device reserves each is sent or
 // given back once, and a short answer does not make it reserve anew; see bookPair.
 func TestTransmitFramesComeHome(t *testing.T) {
-	a, b, link := bookPair(t)
+	a, b, link := recordingPair(t)
 	var done [4]roce.Completion
 	for range 10 {
 		a.receives(t, 1)

@@ -7,10 +7,10 @@ import (
 	"xroce/roce"
 )
 
-// A standby is what the goroutine of the services knows of others who drive a device in
-// direct mode. While somebody polls or waits it stays away. Else it drives the device
-// itself, by sleeping in the link until a frame or a deadline comes, so that management
-// datagrams are answered and nothing is polled.
+// A standby is what the goroutine of the services knows of the callers that drive a
+// device in direct mode. While one polls or waits the goroutine does not touch the device.
+// Else it drives the device itself, by sleeping in the link until a frame or a deadline
+// comes, so that management datagrams are handled without polling.
 type standby struct {
 	polled   atomic.Bool  // somebody made progress since the goroutine looked
 	waiting  atomic.Int32 // those who drive the device in CQ.Wait or CompChannel.GetEvent
@@ -18,14 +18,14 @@ type standby struct {
 	asleep   atomic.Bool  // the goroutine is in, or about to enter, link.Wait
 }
 
-// standbyPause is how long the goroutine stays away from somebody who polls, before it
-// looks whether that goes on.
+// standbyPause is how long the goroutine leaves the device to a caller that polls, before
+// it looks whether that still does.
 const standbyPause = roce.Millisecond
 
-// enter counts in somebody who waits in direct mode.
+// enter counts a caller that waits in direct mode.
 func (b *standby) enter() { b.waiting.Add(1) }
 
-// leave counts it out. The goroutine drives again when it does not come back.
+// leave ends enter. The goroutine drives again unless another wait follows.
 func (s *services) leave() {
 	b := &s.standby
 	b.polled.Store(true)
@@ -34,7 +34,7 @@ func (s *services) leave() {
 	}
 }
 
-// notePoll notes that somebody makes progress in direct mode.
+// notePoll notes that a caller makes progress in direct mode.
 func (b *standby) notePoll() {
 	if !b.polled.Load() {
 		b.polled.Store(true)

@@ -83,7 +83,7 @@ type Config struct {
 	RxFrames int // receive frames; default DefaultRxFrames
 	TxFrames int // transmit frames; default DefaultTxFrames
 	// FillTarget is how many of the receive frames the kernel has until many of those
-	// are found waiting, or Fill asks for more; default RxFrames, all. Few stay in the
+	// are found waiting, or RaiseFillTarget asks for more; default RxFrames, all. Few stay in the
 	// cache, which is worth a lot where senders wait for the receiver. From those who
 	// do not, the first burst of more is lost. In zero-copy mode the kernel has all.
 	FillTarget int
@@ -114,8 +114,8 @@ type Config struct {
 	TxBudget int
 
 	// Dedicated says that the goroutine that waits has one of Go's processors
-	// (GOMAXPROCS) to itself. Wait then holds it for the first 5 ms of its sleep
-	// instead of giving it up, and answers bursts faster for that.
+	// (GOMAXPROCS) to itself. Wait then keeps it for the first 5 ms of its sleep
+	// instead of giving it up, and so wakes up faster.
 	Dedicated bool
 
 	// BindTimeout bounds how long Open waits for a queue that is still taken.

@@ -102,7 +102,7 @@
 //	a late kernel index costs nothing               TestTransmitBehindStaleIndex
 //	a held frame is not received into               TestHeldFrameIsNotReused
 //	the kernel has few frames while those suffice   TestFewFrames, TestMoreFrames,
-//	                                                TestKeptFrames, TestFill
+//	                                                TestKeptFrames, TestRaiseFillTarget
 //	a frame is handed out once                      TestReserveIsExclusive
 //	misuse is noticed                               TestOwnership
 //	impossible kernel entries are ignored           TestKernelFaults

@@ -100,19 +100,20 @@ func TestKeptFrames(t *testing.T) {
 	expectFilled(t, b, "in the end", 8)
 }
 
-// TestFill: who expects more frames gets them, as far as there are, and never fewer.
-func TestFill(t *testing.T) {
+// TestRaiseFillTarget: a link that is asked for more frames has them, as far as there
+// are, and never fewer.
+func TestRaiseFillTarget(t *testing.T) {
 	_, b := openFew(t, 8)
 	for _, tt := range []struct{ ask, want int }{
 		{20, 20}, {-1, 20}, {0, 20}, {19, 20}, {1 << 40, smallRx}, {1, smallRx},
 	} {
-		b.Fill(tt.ask)
-		expectFilled(t, b, "after Fill", tt.want)
+		b.RaiseFillTarget(tt.ask)
+		expectFilled(t, b, "after RaiseFillTarget", tt.want)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b.Fill(8)
+	b.RaiseFillTarget(8)
 }
 
 // TestFillZeroCopy: a driver that receives into the frames itself has all.

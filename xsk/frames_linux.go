@@ -61,14 +61,14 @@ func (s *Socket) take(descs []Desc, dst []RxFrame) int {
 	n := 0
 	for i := range descs {
 		d := descs[i] // one read: the memory is shared
-		if !s.umem.held(d.Addr, ownerFill) || !s.umem.isRx(s.umem.index(d.Addr)) {
+		if !s.umem.isOwnedBy(d.Addr, ownerFill) || !s.umem.isRx(s.umem.index(d.Addr)) {
 			s.stats.KernelFaults++
 			continue
 		}
 		s.fillTarget.withKernel--
 		more := d.Options&PktContd != 0
 		if s.part.pieces == 0 && !more {
-			s.umem.move(s.umem.index(d.Addr), ownerFill, ownerApp)
+			s.umem.setOwner(s.umem.index(d.Addr), ownerFill, ownerApp)
 			dst[n] = RxFrame{Head: s.umem.bytes(d.Addr, d.Len), Ref: [2]uint64{ref(d.Addr)}}
 			s.stats.RxBytes += uint64(d.Len)
 			n++
@@ -93,7 +93,7 @@ func (s *Socket) assemble(d Desc) bool {
 	k := p.pieces
 	p.pieces++
 	if k < len(p.addr) {
-		s.umem.move(s.umem.index(d.Addr), ownerFill, ownerRx)
+		s.umem.setOwner(s.umem.index(d.Addr), ownerFill, ownerRx)
 		p.addr[k], p.len[k] = d.Addr, d.Len
 		return true
 	}
@@ -115,7 +115,7 @@ func (s *Socket) refill(addr uint64, from owner) {
 		s.keepSpare(c, from)
 		return
 	}
-	s.umem.move(c, from, ownerFill)
+	s.umem.setOwner(c, from, ownerFill)
 	slot := s.fill.claim(1)
 	*slot.at(0) = addr
 	s.fill.submit(1)
@@ -127,7 +127,7 @@ func (s *Socket) finish() RxFrame {
 	p := &s.part
 	f := RxFrame{}
 	for i := range p.pieces {
-		s.umem.move(s.umem.index(p.addr[i]), ownerRx, ownerApp)
+		s.umem.setOwner(s.umem.index(p.addr[i]), ownerRx, ownerApp)
 		f.Ref[i] = ref(p.addr[i])
 		s.stats.RxBytes += uint64(p.len[i])
 	}
@@ -171,19 +171,19 @@ func (s *Socket) takeBack(addr uint64, slots span[uint64], k uint32) uint32 {
 		s.keepSpare(c, ownerApp)
 		return k
 	}
-	s.umem.move(c, ownerApp, ownerFill)
+	s.umem.setOwner(c, ownerApp, ownerFill)
 	*slots.at(k) = addr
 	return k + 1
 }
 
 // keepSpare makes a receive chunk a spare one.
 func (s *Socket) keepSpare(c uint32, from owner) {
-	s.umem.move(c, from, ownerFree)
+	s.umem.setOwner(c, from, ownerFree)
 	s.fillTarget.spare = append(s.fillTarget.spare, c)
 }
 
-// Fill implements Filler.
-func (s *Socket) Fill(frames int) {
+// RaiseFillTarget implements Filler.
+func (s *Socket) RaiseFillTarget(frames int) {
 	if s.closed {
 		return
 	}
@@ -199,7 +199,7 @@ func (s *Socket) fillSpare() {
 	for i := range n {
 		c := f.spare[len(f.spare)-1]
 		f.spare = f.spare[:len(f.spare)-1]
-		s.umem.move(c, ownerFree, ownerFill)
+		s.umem.setOwner(c, ownerFree, ownerFill)
 		*slots.at(i) = s.umem.addr(c)
 	}
 	s.fill.submit(n)
@@ -246,15 +246,15 @@ func (s *Socket) Transmit(frames []TxFrame) {
 		}
 		head := min(uint32(f.Len), s.umem.chunk)
 		tail := uint32(f.Len) - head
-		s.umem.move(c, ownerApp, ownerTx)
+		s.umem.setOwner(c, ownerApp, ownerTx)
 		*slots.at(k) = Desc{Addr: addr, Len: head}
 		if s.umem.perTx > 1 {
 			if tail == 0 {
-				s.umem.move(c+1, ownerApp, ownerFree)
+				s.umem.setOwner(c+1, ownerApp, ownerFree)
 			} else {
 				slots.at(k).Options = PktContd
 				k++
-				s.umem.move(c+1, ownerApp, ownerTx)
+				s.umem.setOwner(c+1, ownerApp, ownerTx)
 				*slots.at(k) = Desc{Addr: s.umem.addr(c + 1), Len: tail}
 			}
 		}
@@ -300,7 +300,7 @@ func (s *Socket) Forward(frames []RxFrame) int {
 			if len(pieces[j]) == 0 {
 				panic("xsk: forward of an empty piece")
 			}
-			s.umem.move(s.umem.index(addr), ownerApp, ownerTx)
+			s.umem.setOwner(s.umem.index(addr), ownerApp, ownerTx)
 			d := Desc{Addr: addr, Len: uint32(len(pieces[j]))}
 			if j+1 < n {
 				d.Options = PktContd
@@ -323,7 +323,7 @@ func (s *Socket) reap() uint32 {
 	n := done.len()
 	for i := range n {
 		addr := *done.at(i)
-		if !s.umem.held(addr, ownerTx) {
+		if !s.umem.isOwnedBy(addr, ownerTx) {
 			s.stats.KernelFaults++
 			continue
 		}

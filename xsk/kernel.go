@@ -59,9 +59,9 @@ type Kernel interface {
 	Notify(event int) error
 	Drain(event int) error
 	// Poll waits until the socket can receive, the event is readable or the
-	// time is over; for ever when timeout is negative. With hold the calling
+	// time is over; for ever when timeout is negative. With keepCPU the calling
 	// thread keeps its Go processor while it sleeps; the time should be short.
-	Poll(fd, event int, timeout time.Duration, hold bool) (Ready, error)
+	Poll(fd, event int, timeout time.Duration, keepCPU bool) (Ready, error)
 }
 
 // Device is what Open needs to know about an interface.

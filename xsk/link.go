@@ -64,9 +64,9 @@ type Link interface {
 
 // A Filler is a Link whose kernel does not have all receive frames at once.
 type Filler interface {
-	// Fill tells that so many frames may come before the next Receive. From then on
+	// RaiseFillTarget says that so many frames may come before the next Receive. From then on
 	// the kernel has at least as many to receive into, if there are.
-	Fill(frames int)
+	RaiseFillTarget(frames int)
 }
 
 // An RxFrame is one received frame: the bytes from the Ethernet header on,

@@ -103,7 +103,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	if s.waiter, err = NewWaiter(s.kernel, s.fd, s.rx.ready); err != nil {
 		return s.fail("eventfd", err)
 	}
-	s.waiter.hold = cfg.Dedicated
+	s.waiter.keepCPU = cfg.Dedicated
 	s.undo(s.waiter.Close)
 	if err := s.kernel.RegisterUMEM(s.fd, mem[:lay.umemSize], uint32(cfg.ChunkSize)); err != nil {
 		return s.fail("register UMEM", err)
@@ -125,7 +125,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	s.info.ZeroCopy = zc
 	if zc {
-		s.Fill(cfg.RxFrames) // the driver looks for more as long as its own ring has room
+		s.RaiseFillTarget(cfg.RxFrames) // the driver looks for more as long as its own ring has room
 	}
 	s.info.MultiBuffer = flags&BindMulti != 0
 	pieces := int(lay.perTx)

@@ -333,7 +333,7 @@ func (linux) Drain(event int) error {
 
 // Poll: EINTR, also from the Go runtime's preemption signals; ENOMEM.
 //
-// With hold the call is raw, as Send is. An announced poll of over 20 us loses
+// With keepCPU the call is raw, as Send is. An announced poll of over 20 us loses
 // its processor to another thread of the runtime, and the two then wake each
 // other for every burst. A garbage collection need not wait for it, since its
 // signal interrupts the call; other goroutines find one processor less.
@@ -341,7 +341,7 @@ func (linux) Drain(event int) error {
 // poll on a socket with a TX ring runs the TX ring whatever events are asked
 // for. That is harmless: what it sends is what Flush would send next. Frames
 // that the device drops in that run are not counted in TxBusy.
-func (linux) Poll(fd, event int, timeout time.Duration, hold bool) (Ready, error) {
+func (linux) Poll(fd, event int, timeout time.Duration, keepCPU bool) (Ready, error) {
 	fds := [2]unix.PollFd{
 		{Fd: int32(fd), Events: unix.POLLIN},
 		{Fd: int32(event), Events: unix.POLLIN},
@@ -352,7 +352,7 @@ func (linux) Poll(fd, event int, timeout time.Duration, hold bool) (Ready, error
 		ts = &t
 	}
 	var err error
-	if hold {
+	if keepCPU {
 		_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)),
 			uintptr(len(fds)), uintptr(unsafe.Pointer(ts)), 0, 0, 0)
 		err = errnoErr(errno)

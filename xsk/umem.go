@@ -79,16 +79,16 @@ func (u *umem) init(mem []byte, chunk, rxFrames, txFrames, perTx uint32) {
 	}
 }
 
-// move changes the owner of chunk c. It panics when the chunk is not from's,
+// setOwner changes the owner of chunk c. It panics when the chunk is not from's,
 // which is a bug in this package or a frame given back twice.
-func (u *umem) move(c uint32, from, to owner) {
+func (u *umem) setOwner(c uint32, from, to owner) {
 	if u.owners[c] != from {
 		u.wrongOwner(c, from, to)
 	}
 	u.owners[c] = to
 }
 
-// wrongOwner is apart so that move stays small enough to be inlined.
+// wrongOwner is apart so that setOwner stays small enough to be inlined.
 func (u *umem) wrongOwner(c uint32, from, to owner) {
 	panic(fmt.Sprintf("xsk: chunk %d moves from %v to %v, but its owner is %v",
 		c, from, to, u.owners[c]))
@@ -100,9 +100,9 @@ func (u *umem) index(addr uint64) uint32 { return uint32(addr >> u.shift) }
 // addr returns the address of the first byte of chunk c.
 func (u *umem) addr(c uint32) uint64 { return uint64(c) << u.shift }
 
-// held reports whether the chunk at addr exists and is o's. Addresses that come
+// isOwnedBy reports whether the chunk at addr exists and is o's. Addresses that come
 // from the kernel are checked with it before they are believed.
-func (u *umem) held(addr uint64, o owner) bool {
+func (u *umem) isOwnedBy(addr uint64, o owner) bool {
 	c := addr >> u.shift
 	return c < uint64(len(u.owners)) && u.owners[c] == o
 }
@@ -121,7 +121,7 @@ func (u *umem) pop() uint32 {
 	c := u.free[len(u.free)-1]
 	u.free = u.free[:len(u.free)-1]
 	for i := range u.perTx {
-		u.move(c+i, ownerFree, ownerApp)
+		u.setOwner(c+i, ownerFree, ownerApp)
 	}
 	return c
 }
@@ -129,7 +129,7 @@ func (u *umem) pop() uint32 {
 // push returns an unsent transmit frame from the application.
 func (u *umem) push(c uint32) {
 	for i := range u.perTx {
-		u.move(c+i, ownerApp, ownerFree)
+		u.setOwner(c+i, ownerApp, ownerFree)
 	}
 	u.free = append(u.free, c)
 }
@@ -137,7 +137,7 @@ func (u *umem) push(c uint32) {
 // sent takes transmit chunk c back from the kernel; its frame is free when none
 // of its chunks is on the way any more.
 func (u *umem) sent(c uint32) {
-	u.move(c, ownerTx, ownerFree)
+	u.setOwner(c, ownerTx, ownerFree)
 	first := u.rxChunks + (c-u.rxChunks)&^(u.perTx-1)
 	for i := range u.perTx {
 		if u.owners[first+i] != ownerFree {

@@ -29,22 +29,22 @@ const (
 // receive call tells. It is made whenever a poll ends with nothing, too.
 const deviceCheck = time.Second
 
-// heldPoll is the length of the first poll of a Wait that holds its processor.
-// Under traffic the next frame is nearer. It is longer than a tick: a timer that
+// keepCPUPoll is the length of the first poll of a Wait that keeps its processor.
+// Under traffic the next frame comes sooner. It is longer than a tick: a timer that
 // would be the next to expire is set in hardware, which on a virtual machine
 // costs as much as receiving a burst.
-const heldPoll = 5 * time.Millisecond
+const keepCPUPoll = 5 * time.Millisecond
 
 // A Waiter is the sleeping half of a Link on an AF_XDP socket: one goroutine
 // waits for frames, any goroutine wakes it. Socket has one; other owners of an
 // AF_XDP descriptor can have one, too.
 type Waiter struct {
-	kernel Kernel
-	fd     int // the socket, not ours
-	event  int
-	ready  func() bool
-	hold   bool // the first poll of a Wait holds its processor: Config.Dedicated
-	state  atomic.Uint32
+	kernel  Kernel
+	fd      int // the socket, not ours
+	event   int
+	ready   func() bool
+	keepCPU bool // the first poll of a Wait keeps its processor: Config.Dedicated
+	state   atomic.Uint32
 
 	// closing guards the event's descriptor against a Wake that comes with or
 	// after Close.
@@ -78,15 +78,15 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 	if timeout > 0 {
 		end = time.Now().Add(timeout)
 	}
-	for hold := w.hold; ; hold = false {
+	for keepCPU := w.keepCPU; ; keepCPU = false {
 		slice := deviceCheck
-		if hold {
-			slice = heldPoll
+		if keepCPU {
+			slice = keepCPUPoll
 		}
 		if timeout >= 0 {
 			slice = min(slice, timeout)
 		}
-		ready, err := w.kernel.Poll(w.fd, w.event, slice, hold)
+		ready, err := w.kernel.Poll(w.fd, w.event, slice, keepCPU)
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return err

@@ -126,13 +126,13 @@ func TestClosedSocket(t *testing.T) {
 // pollRecorder notes how each poll was made and lets it run out of time.
 type pollRecorder struct {
 	*xsktest.Kernel
-	held []bool
+	kept []bool
 	time []time.Duration
 }
 
-func (p *pollRecorder) Poll(_, _ int, t time.Duration, hold bool) (xsk.Ready, error) {
-	p.held, p.time = append(p.held, hold), append(p.time, t)
-	if len(p.held) < 3 {
+func (p *pollRecorder) Poll(_, _ int, t time.Duration, keepCPU bool) (xsk.Ready, error) {
+	p.kept, p.time = append(p.kept, keepCPU), append(p.time, t)
+	if len(p.kept) < 3 {
 		return xsk.Ready{}, nil
 	}
 	return xsk.Ready{Receive: true}, nil
@@ -154,9 +154,9 @@ func TestDedicatedHoldsTheFirstPollOnly(t *testing.T) {
 		if dedicated {
 			first = 5 * time.Millisecond
 		}
-		if want := []bool{dedicated, false, false}; !slices.Equal(p.held, want) ||
+		if want := []bool{dedicated, false, false}; !slices.Equal(p.kept, want) ||
 			!slices.Equal(p.time, []time.Duration{first, time.Second, time.Second}) {
-			t.Errorf("dedicated %t: polls held %v, of %v", dedicated, p.held, p.time)
+			t.Errorf("dedicated %t: polls kept %v, of %v", dedicated, p.kept, p.time)
 		}
 	}
 }

@@ -152,7 +152,8 @@ func (m *Manager) source(to, local netip.Addr) (gid wire.GID, err error) {
 		return gid, fmt.Errorf("%w: %w", ErrNoAddress, err)
 	}
 	if slices.Index(gids, entry.GID) != index {
-		// A path has no zone, so a link-local address would be looked up on the first link.
+		// A path names a GID and no network, so the first network with that GID would be
+		// used.
 		return gid, fmt.Errorf("%w: %s on %s is not the only network with %s", ErrNoAddress, to,
 			entry.Netdev, entry.GID.Addr())
 	}

@@ -16,7 +16,7 @@ const defaultHopLimit = 64
 // this domain go. The address may be a multicast group, which is sent to as
 // roce.SendWR.RemoteQPN wire.MulticastQP. A hop limit of 0 is 64; multicast
 // beyond the own network needs routers that know the group. The context bounds
-// the resolution of the neighbour; the error is ErrNoNeighbour when nobody
+// the resolution of the neighbour; the error is ErrNoNeighbour when no host
 // answers. A handle does not change, not even with the neighbour's MAC address, as
 // with adapters, and the garbage collector destroys it.
 func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.AH, error) {

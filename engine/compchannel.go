@@ -128,7 +128,7 @@ func (c *CompChannel) err() error {
 
 // Events returns a channel of the CQs that have events. From the first call on a
 // goroutine takes the events and acknowledges them itself, so it may hold a CQ
-// that is closed before somebody receives it. Close closes it.
+// that is closed before it is received. Close closes it.
 func (c *CompChannel) Events() <-chan *CQ {
 	c.mu.Lock()
 	defer c.mu.Unlock()

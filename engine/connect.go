@@ -65,7 +65,7 @@ func (o *ConnectOptions) setDefaults(d *Device) {
 // Connect brings a QP of type RC, UC or XRC in INIT to RTS, connected to a remote
 // QP; local is what the peer was told. The peer may send before this end is in
 // RTS, so receives are best posted before. The context bounds the resolution of
-// the neighbour; the error is ErrNoNeighbour when nobody answers, else that of
+// the neighbour; the error is ErrNoNeighbour when no host answers, else that of
 // Modify. The QP then is in INIT or RTR, and Modify to RESET begins anew.
 func (q *QP) Connect(ctx context.Context, local, remote Endpoint, o ConnectOptions) error {
 	o.setDefaults(q.device())
@@ -126,7 +126,7 @@ func (q *QP) Init(access mem.Access) error {
 // Start brings a QP of type UD or RAW_PACKET, or the QP number 1, from RESET to RTS.
 // Datagrams to a UD QP must carry its Q_Key, others are dropped and counted as
 // drop_bad_qkey; a raw QP has none, and that of QP 1 is roce.GSIQKey in any case.
-// Receives are posted afterwards, or in INIT by whoever needs them earlier and
+// Receives are posted afterwards, or in INIT by an application that needs them earlier and
 // moves the QP by Modify.
 func (q *QP) Start(qkey uint32) error {
 	psn := q.device().RandomPSN()

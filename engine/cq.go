@@ -36,7 +36,7 @@ type CQ struct {
 	events *eventSource // of the device's asyncEvents
 
 	// Under the channel's lock:
-	due      int // events that nobody took
+	due      int // events that were not taken
 	taken    int // events that were not acknowledged
 	nextDue  *CQ
 	detached bool // no event comes any more
@@ -129,7 +129,7 @@ func (c *CQ) AckEvents(n int) error {
 }
 
 // notify runs with the progress lock held and must not block: one event that
-// nobody took yet stands for all, but on a completion channel, which counts.
+// was not taken yet stands for all, but on a completion channel, which counts.
 func (c *CQ) notify() {
 	if c.channel != nil {
 		c.channel.raise(c)

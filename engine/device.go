@@ -203,8 +203,8 @@ func (d *Device) closeChannels() error {
 	return errors.Join(errs...)
 }
 
-// fail tells everybody that the device is of no more use, because one of its queues is
-// not. Others end with that one, the caller holds the progress lock of which.
+// fail ends the device because one of its queues has failed, the progress lock of which
+// the caller holds. The other queues fail with it.
 func (d *Device) fail(failing *queue, err error) {
 	if !d.cause.CompareAndSwap(nil, &err) {
 		return
@@ -216,7 +216,7 @@ func (d *Device) fail(failing *queue, err error) {
 	d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
 	for _, q := range d.queues {
 		if q != failing {
-			// Not here: one who holds a progress lock may not take any other.
+			// Not here: the holder of a progress lock may not take another.
 			d.watching.Go(func() {
 				q.lock()
 				defer q.mu.Unlock()

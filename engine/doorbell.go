@@ -29,7 +29,7 @@ func (q *queue) ringDoorbell(qp *QP) {
 		q.link.Wake()
 	}
 	if q.dead.Load() {
-		// Nobody drives any more: flush on the poster's thread.
+		// The queue is not driven any more: flush on the poster's thread.
 		q.mu.Lock()
 		q.progress()
 		q.mu.Unlock()

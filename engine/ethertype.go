@@ -25,7 +25,7 @@ type etherTypeHandler interface {
 	handleFrame(q *queue, now roce.Time, f *xsk.RxFrame, forwarded bool)
 }
 
-// addEtherType has a handler take the frames of an EtherType, which nobody else does. The
+// addEtherType has a handler take the frames of an EtherType, which no other handler takes. The
 // caller holds life.
 func (d *Device) addEtherType(etherType uint16, h etherTypeHandler) error {
 	switch {

@@ -19,7 +19,7 @@ type AsyncEvent struct {
 	SRQ  *SRQ
 }
 
-// asyncEvents are the events of a device that nobody took yet. An object is in
+// asyncEvents are the events of a device that were not taken yet. An object is in
 // the list at most once and each type of event at most once for it, however
 // often it happens, so the list is bounded by what exists.
 type asyncEvents struct {
@@ -46,7 +46,7 @@ func (a *asyncEvents) init() {
 	a.signal, a.done = notify.New(), make(chan struct{})
 }
 
-// raise notes that e happened, for whoever reads the device's events. It never
+// raise notes that e happened, for readers of the device's events. It never
 // blocks and is safe for concurrent use; events about a QP or a CQ need the
 // progress lock, under which these are closed.
 func (d *Device) raise(e AsyncEvent) {
@@ -193,7 +193,7 @@ func (d *Device) EventFD() (int, error) {
 
 // Events returns a channel of the device's asynchronous events, which Close
 // closes. From the first call on a goroutine takes them; it may hold one whose
-// object is closed before somebody receives it.
+// object is closed before it is received.
 func (d *Device) Events() <-chan AsyncEvent {
 	a := &d.async
 	a.mu.Lock()

@@ -34,5 +34,5 @@ const (
 	GIDTableLen = host.GIDTableLen
 )
 
-// ErrNoNeighbour says that nobody answered for an address.
+// ErrNoNeighbour says that no host answered for an address.
 var ErrNoNeighbour = host.ErrNoNeighbour

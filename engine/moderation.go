@@ -65,7 +65,7 @@ func (d *Device) moderateLocked(c *CQ, on bool) {
 }
 
 // unmoderate makes the events of all CQs with moderation, and ends it,
-// because nobody looks at the clock any more.
+// because the timers of the queue are not looked at any more.
 func (q *queue) unmoderate() {
 	for _, c := range q.moderated {
 		c.core.SetModeration(0, 0)

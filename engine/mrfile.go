@@ -48,7 +48,7 @@ func (d *Device) RegFile(pd *PD, f *os.File, off int64, n int, access mem.Access
 	}
 	mr, err := d.register(pd, m, access)
 	if err != nil {
-		// Nobody has seen the mapping.
+		// The mapping was not given to the caller yet.
 		_ = unix.Munmap(mapping)
 		return nil, err
 	}

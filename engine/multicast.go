@@ -76,7 +76,7 @@ func (q *QP) DetachMulticast(group wire.GID) error {
 	return d.leaveGroup(group)
 }
 
-// detach takes the QP out of a group and reports whether nobody is left in it.
+// detach takes the QP out of a group and reports whether it is empty then.
 func (q *QP) detach(group wire.GID) (empty bool, err error) {
 	d := q.device()
 	d.life.Lock()
@@ -182,7 +182,7 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 	fromHere := p.SrcMAC == q.loop.mac
 	members := q.device.groups.load()[p.Dst]
 	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
-		if !fromHere { // nobody here need care for what is sent from here
+		if !fromHere { // our own packets to groups without local members are no drops
 			q.count.Inc(counter.DropMulticast)
 		}
 		return

@@ -24,8 +24,8 @@ var ErrPermission = errors.New("engine: of another protection domain")
 //	}})
 //
 // and is free again after LOCAL_INV, after a SEND with invalidate from the peer of the
-// queue pair that bound it, or after Dealloc. When that queue pair is closed the
-// window is of use to nobody, until it is freed.
+// queue pair that bound it, or after Dealloc. When that queue pair is closed no peer can
+// use the window, until it is freed.
 type MW struct {
 	core   *mem.Window
 	device *Device

@@ -13,7 +13,8 @@ import (
 // paging is what a device has for on-demand paging.
 type paging struct {
 	pager pager.Pager
-	// used says that there was a region with paging: without one nobody pays.
+	// used says that there was a region with paging: without one the pager is not told
+	// the time.
 	used atomic.Bool
 
 	mu sync.Mutex

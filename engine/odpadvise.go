@@ -56,12 +56,12 @@ func (e *AdviseError) Unwrap() error { return e.Errno }
 //	ENOTSUP  the advice is not known
 //	EINVAL   a flag is not known, the PD is not the device's or not the region's, the key
 //	         is a memory window's
-//	EFAULT   the key is nobody's, or invalid; the range is not in the region; memory is not
+//	EFAULT   no region has the key, or it is invalid; the range is not in the region; memory is not
 //	         mapped or cannot be had (with AdviseFlush alone)
 //	ENOENT   the region is not one with on-demand paging
 //	EPERM    AdvicePrefetchWrite on a region without LOCAL_WRITE
 //
-// A key of another device cannot be told from one that nobody has.
+// A key of another device is one that no region has.
 func (d *Device) AdviseMR(pd *PD, advice Advice, flags AdviseFlags, list []roce.SGE) error {
 	switch {
 	case advice > AdvicePrefetchNoFault:

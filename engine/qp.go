@@ -122,8 +122,8 @@ func (q *QP) Snapshot() roce.Snapshot {
 }
 
 // Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
-// completions, and so do completions that nobody polled and events that nobody
-// took; what the peer still sends to it is dropped. It is idempotent.
+// completions, and so do completions that were not polled and events that were not
+// taken; what the peer still sends to it is dropped. It is idempotent.
 func (q *QP) Close() {
 	d := q.device()
 	if q.Type() == roce.TypeUD {
@@ -136,8 +136,8 @@ func (q *QP) Close() {
 	}
 }
 
-// close takes the QP out of the device. It returns the multicast groups in which
-// nobody is left.
+// close takes the QP out of the device. It returns the multicast groups that are
+// empty then.
 func (q *QP) close() (empty []wire.GID) {
 	d, queue := q.device(), q.queue
 	d.life.Lock()

@@ -58,8 +58,8 @@ type ServiceHandle struct {
 // and nobody else. It returns roce.ErrInvalid for a CQ that is closed, of another device,
 // on a completion channel or of another service.
 //
-// With a service, a device in direct mode moves packets also while nobody polls: a
-// goroutine stands by, sleeping in the link, and steps back as soon as somebody polls or
+// With a service, a device in direct mode moves packets also while the application does not poll: a
+// goroutine stands by, sleeping in the link, and stops that as soon as the application polls or
 // waits.
 func (d *Device) AddService(s Service, cqs ...*CQ) (*ServiceHandle, error) {
 	h := &ServiceHandle{device: d, service: s, cqs: cqs}

@@ -175,7 +175,7 @@ func (s *services) loop(stop <-chan struct{}) {
 		polled := s.standby.polled.Swap(false)
 		now := d.options.Clock.Now()
 		next, any := s.pass(now)
-		// In direct mode handlers poll; that was nobody who drives the device.
+		// In direct mode handlers poll, too; that does not count as driving the device.
 		s.standby.polled.Store(false)
 		if any && next <= now {
 			continue

@@ -21,7 +21,7 @@ func TestCloseAsksAgain(t *testing.T) {
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
-	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	must(t, err)
 	d := s.conn(t)
 	must(t, network.SetRules(sim.Rule{From: a.mac, DestQP: 1, Nth: 1, Times: 3}))
@@ -66,7 +66,7 @@ func TestCloseLongAfter(t *testing.T) {
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
-	_, err := a.manager.Dial(within(t, patience), to, a.setup())
+	_, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	must(t, err)
 	d := s.conn(t)
 	clock.skipped.Store(int64(roce.Second) * 3600)
@@ -87,11 +87,11 @@ func TestCloseRefuses(t *testing.T) {
 	must(t, err)
 	ended := make(chan error)
 	dial := func() {
-		_, err := a.manager.Dial(within(t, patience), to, a.setup())
+		_, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 		ended <- err
 	}
 	go dial()
-	r, err := l.Accept(within(t, patience))
+	r, err := l.Accept(within(t, testTimeout))
 	must(t, err)
 	go dial()
 	waits(t, func() bool { return l.Waiting() == 1 })
@@ -106,7 +106,7 @@ func TestCloseRefuses(t *testing.T) {
 	if err := r.Reject(nil); !errors.Is(err, cm.ErrClosed) {
 		t.Error(err)
 	}
-	if _, err := r.Accept(within(t, patience), b.setup()); !errors.Is(err, cm.ErrClosed) {
+	if _, err := r.Accept(within(t, testTimeout), b.setup()); !errors.Is(err, cm.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -118,7 +118,7 @@ func TestCloseIsBounded(t *testing.T) {
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
-	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	must(t, err)
 	s.conn(t)
 	must(t, network.SetFaults(sim.Faults{Blocked: true}))
@@ -136,7 +136,7 @@ func TestCloseIsBounded(t *testing.T) {
 // waits until a condition holds.
 func waits(t testing.TB, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); {
+	for deadline := time.Now().Add(testTimeout); !condition(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come about")
 		}

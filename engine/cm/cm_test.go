@@ -24,7 +24,7 @@ func say(t *testing.T, from, to *host, c *cm.Conn, words string) {
 	}))
 	for _, h := range []*host{from, to} {
 		var wcs [1]roce.Completion
-		if _, err := h.cq.Wait(within(t, patience), wcs[:]); err != nil {
+		if _, err := h.cq.Wait(within(t, testTimeout), wcs[:]); err != nil {
 			t.Fatal(err)
 		}
 		if wcs[0].Status != roce.StatusSuccess {
@@ -67,7 +67,7 @@ func testConnect(t *testing.T, hosts [2]*host, v6, activeEnds bool) {
 	s := b.serve(t, netip.AddrPortFrom(netip.Addr{}, 4791))
 	setup := a.setup()
 	setup.Private, setup.InitiatorDepth, setup.ResponderRes = []byte("ping"), 20, 3
-	c, err := a.manager.Dial(within(t, patience), to, setup)
+	c, err := a.manager.Dial(within(t, testTimeout), to, setup)
 	must(t, err)
 	d := s.conn(t)
 	if c.RemoteAddr() != to || c.LocalAddr().Addr() != from ||
@@ -122,7 +122,7 @@ func TestAckDelay(t *testing.T) {
 		t.Fatalf("the device says %d; the numbers below are of 15", delay)
 	}
 	s := b.serve(t, netip.AddrPortFrom(b.v4, 1))
-	c, err := a.manager.Dial(within(t, patience), netip.AddrPortFrom(b.v4, 1), a.setup())
+	c, err := a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(b.v4, 1), a.setup())
 	must(t, err)
 	// Twice the life is 15, our own delay makes it 16, the peer's 17.
 	if timeout := c.QP().Query().Timeout; timeout != 17 {
@@ -139,7 +139,7 @@ func TestOwnQP(t *testing.T) {
 	s := b.serve(t, netip.AddrPortFrom(b.v4, 1))
 	qp, err := a.dev.CreateQP(a.pd, a.setup().Init)
 	must(t, err)
-	c, err := a.manager.Dial(within(t, patience), netip.AddrPortFrom(b.v4, 1), cm.Setup{QP: qp})
+	c, err := a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(b.v4, 1), cm.Setup{QP: qp})
 	must(t, err)
 	d := s.conn(t)
 	d.Close()
@@ -152,7 +152,7 @@ func TestOwnQP(t *testing.T) {
 	}
 	// It can be connected again.
 	must(t, qp.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState))
-	c, err = a.manager.Dial(within(t, patience), netip.AddrPortFrom(b.v4, 1), cm.Setup{QP: qp})
+	c, err = a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(b.v4, 1), cm.Setup{QP: qp})
 	must(t, err)
 	say(t, a, b, c, "again")
 	s.conn(t).Close()
@@ -174,7 +174,7 @@ func rejected(t *testing.T, err error) *cm.RejectedError {
 func TestRefusals(t *testing.T) {
 	_, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
-	ctx := within(t, patience)
+	ctx := within(t, testTimeout)
 	port := func(n uint16) netip.AddrPort { return netip.AddrPortFrom(b.v4, n) }
 	_, err := a.manager.Dial(ctx, port(1), a.setup())
 	if r := rejected(t, err); r.Reason != rcm.ReasonInvalidServiceID {
@@ -252,7 +252,7 @@ func TestMTUChanges(t *testing.T) {
 		a.around.mtu.Store(max(tt.mtu, 1500))
 		setup := a.setup()
 		setup.PathMTU = tt.path
-		c, err := a.manager.Dial(within(t, patience), to, setup)
+		c, err := a.manager.Dial(within(t, testTimeout), to, setup)
 		if tt.want == rcm.ReasonNone {
 			must(t, err)
 			s.conn(t).Close()
@@ -270,7 +270,7 @@ func TestMTUChanges(t *testing.T) {
 func TestListenerCloses(t *testing.T) {
 	_, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
-	ctx, to := within(t, patience), netip.AddrPortFrom(b.v4, 2)
+	ctx, to := within(t, testTimeout), netip.AddrPortFrom(b.v4, 2)
 	l, err := b.manager.Listen(to)
 	must(t, err)
 	waiting := make(chan error)
@@ -317,7 +317,7 @@ func TestWrongDials(t *testing.T) {
 		{to, cm.Setup{QP: ud}, roce.ErrInvalid},
 		{netip.MustParseAddrPort("192.0.2.99:1"), a.setup(), engine.ErrNoNeighbour},
 	} {
-		c, err := a.manager.Dial(within(t, patience), tt.to, tt.setup)
+		c, err := a.manager.Dial(within(t, testTimeout), tt.to, tt.setup)
 		if !errors.Is(err, tt.want) || c != nil {
 			t.Errorf("row %d: %v, want %v", i, err, tt.want)
 		}
@@ -337,11 +337,11 @@ func TestNobodyAnswers(t *testing.T) {
 	a, b := hosts[0], hosts[1]
 	must(t, network.SetFaults(sim.Faults{Blocked: true}))
 	to := netip.AddrPortFrom(b.v4, 1)
-	_, err := a.manager.Dial(within(t, patience), to, a.setup())
+	_, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	if !errors.Is(err, cm.ErrTimeout) {
 		t.Error(err)
 	}
-	_, err = a.manager.Lookup(within(t, patience), a.pd, to, nil)
+	_, err = a.manager.Lookup(within(t, testTimeout), a.pd, to, nil)
 	if !errors.Is(err, cm.ErrTimeout) {
 		t.Error(err)
 	}
@@ -365,7 +365,7 @@ func TestNobodyAnswers(t *testing.T) {
 func TestDatagrams(t *testing.T) {
 	_, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
-	ctx := within(t, patience)
+	ctx := within(t, testTimeout)
 	ud := func(h *host) *engine.QP {
 		qp, err := h.dev.CreateQP(h.pd, engine.QPInit{
 			Type: roce.TypeUD, SendCQ: h.cq, RecvCQ: h.cq,

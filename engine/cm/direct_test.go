@@ -81,13 +81,13 @@ func TestDirectWithoutPolling(t *testing.T) {
 	must(t, err)
 	accepted := make(chan *cm.Conn)
 	go func() {
-		r, err := l.Accept(within(t, patience))
+		r, err := l.Accept(within(t, testTimeout))
 		if err != nil {
 			t.Error(err)
 			close(accepted)
 			return
 		}
-		c, err := r.Accept(within(t, patience), setup(b))
+		c, err := r.Accept(within(t, testTimeout), setup(b))
 		if err != nil {
 			t.Error(err)
 		}
@@ -95,7 +95,7 @@ func TestDirectWithoutPolling(t *testing.T) {
 	}()
 	linkA.atRest(t)
 	linkB.atRest(t)
-	c, err := a.manager.Dial(within(t, patience), to, setup(a))
+	c, err := a.manager.Dial(within(t, testTimeout), to, setup(a))
 	must(t, err)
 	d := <-accepted
 	if d == nil {

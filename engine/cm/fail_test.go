@@ -57,10 +57,10 @@ func TestAcceptFails(t *testing.T) {
 			must(t, err)
 			ended := make(chan error)
 			go func() {
-				_, err := a.manager.Dial(within(t, patience), to, a.setup())
+				_, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 				ended <- err
 			}()
-			r, err := l.Accept(within(t, patience))
+			r, err := l.Accept(within(t, testTimeout))
 			must(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -122,13 +122,13 @@ func TestRTUIsLost(t *testing.T) {
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
 	must(t, network.SetRules(sim.Rule{From: a.mac, DestQP: 1, Nth: 2})) // the first is the REQ
-	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	must(t, err)
 	must(t, c.QP().PostSend(&roce.SendWR{
 		Opcode: roce.OpSend, SGList: []roce.SGE{a.mr.SGE(0, 100)},
 	}))
 	var wcs [1]roce.Completion
-	n, err := b.cq.Wait(within(t, patience), wcs[:])
+	n, err := b.cq.Wait(within(t, testTimeout), wcs[:])
 	if err != nil || n != 1 || wcs[0].ByteLen != 100 {
 		t.Fatalf("%d completions, %+v, %v", n, wcs[0], err)
 	}

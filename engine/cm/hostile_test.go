@@ -62,7 +62,7 @@ func TestNoise(t *testing.T) {
 			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
 		}))
 		var wcs [1]roce.Completion
-		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+		if _, err := a.cq.Wait(within(t, testTimeout), wcs[:]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestNoise(t *testing.T) {
 	}
 	// A MAD longer than the receive is dropped by the queue pair.
 	const tooLong = 3
-	for deadline := time.Now().Add(patience); b.received() < uint64(total-tooLong); {
+	for deadline := time.Now().Add(testTimeout); b.received() < uint64(total-tooLong); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d are counted: %+v", b.received(), total, b.manager.Lost())
 		}
@@ -111,7 +111,7 @@ func TestNoise(t *testing.T) {
 	must(t, err)
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
-	c, err := a.manager.Dial(within(t, patience), to, a.setup())
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 	must(t, err)
 	s.conn(t).Close()
 	c.Close()
@@ -154,7 +154,7 @@ func TestBurst(t *testing.T) {
 			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
 		}))
 		var wcs [1]roce.Completion
-		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+		if _, err := a.cq.Wait(within(t, testTimeout), wcs[:]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -203,7 +203,7 @@ func TestFlowLabels(t *testing.T) {
 			RemoteQPN: 1, RemoteQKey: 1 << 31, // that of the QP
 		}))
 		var wcs [1]roce.Completion
-		if _, err := a.cq.Wait(within(t, patience), wcs[:]); err != nil {
+		if _, err := a.cq.Wait(within(t, testTimeout), wcs[:]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +247,7 @@ func TestDeviceCloses(t *testing.T) {
 			a, b := hosts[0], hosts[1]
 			to := netip.AddrPortFrom(b.v4, 1)
 			s := b.serve(t, to)
-			c, err := a.manager.Dial(within(t, patience), to, a.setup())
+			c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 			must(t, err)
 			d := s.conn(t)
 			l, err := a.manager.Listen(to)
@@ -256,9 +256,9 @@ func TestDeviceCloses(t *testing.T) {
 			_, err = b.manager.Listen(netip.AddrPortFrom(b.v4, 2))
 			must(t, err)
 			ended := make(chan error)
-			go func() { _, err := l.Accept(within(t, patience)); ended <- err }()
+			go func() { _, err := l.Accept(within(t, testTimeout)); ended <- err }()
 			go func() {
-				ctx, to := within(t, patience), netip.AddrPortFrom(b.v4, 2)
+				ctx, to := within(t, testTimeout), netip.AddrPortFrom(b.v4, 2)
 				_, err := a.manager.Dial(ctx, to, a.setup())
 				ended <- err
 			}()
@@ -275,7 +275,7 @@ func TestDeviceCloses(t *testing.T) {
 			if _, err := a.manager.Listen(to); !errors.Is(err, cm.ErrClosed) {
 				t.Error(err)
 			}
-			_, err = a.manager.Dial(within(t, patience), to, a.setup())
+			_, err = a.manager.Dial(within(t, testTimeout), to, a.setup())
 			if err == nil {
 				t.Error("a connection out of nothing")
 			}

@@ -45,7 +45,7 @@ func TestManyAtOnce(t *testing.T) {
 		to := netip.AddrPortFrom(hosts[1-i].v4, 1)
 		hosts[1-i].serve(t, to)
 		running.Go(func() {
-			conns, errs := h.many(within(t, patience), to, 100)
+			conns, errs := h.many(within(t, testTimeout), to, 100)
 			for _, err := range errs {
 				t.Error(err)
 			}
@@ -84,7 +84,7 @@ func TestLoss(t *testing.T) {
 	if testing.Short() {
 		n = 10
 	}
-	conns, errs := a.many(within(t, patience), to, n)
+	conns, errs := a.many(within(t, testTimeout), to, n)
 	for _, err := range errs {
 		var refused *cm.RejectedError
 		if !errors.Is(err, cm.ErrTimeout) && !errors.As(err, &refused) {
@@ -126,7 +126,7 @@ func TestFlood(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { a.many(ctx, to, 400) })
 	dropped := func() uint64 { return b.manager.Counters()[rcm.BacklogDropped] }
-	for deadline := time.Now().Add(patience); dropped() < 400-128; {
+	for deadline := time.Now().Add(testTimeout); dropped() < 400-128; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d requests were dropped", dropped())
 		}
@@ -161,7 +161,7 @@ func TestChurn(t *testing.T) {
 	if testing.Short() {
 		n = 300
 	}
-	ctx := within(t, 5*patience)
+	ctx := within(t, 5*testTimeout)
 	var running sync.WaitGroup
 	const workers = 8
 	for range workers {

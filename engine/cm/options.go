@@ -126,7 +126,7 @@ func (s *Setup) setDefaults() {
 }
 
 // ready makes the QP, if need be, and brings it to INIT. It is an error that the context
-// has ended by then: nobody need be told of what comes to nothing.
+// has ended by then: the peer need not see an attempt that cannot succeed.
 func (s *Setup) ready(ctx context.Context, dev *engine.Device) (*engine.QP, error) {
 	qp := s.QP
 	if qp == nil {

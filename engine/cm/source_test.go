@@ -84,7 +84,7 @@ func TestSource(t *testing.T) {
 		s := from.serve(t, netip.AddrPortFrom(tt.to, 1))
 		setup := a.setup()
 		setup.LocalAddr = tt.local
-		c, err := a.manager.Dial(within(t, patience), netip.AddrPortFrom(tt.to, 1), setup)
+		c, err := a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(tt.to, 1), setup)
 		must(t, err)
 		d := s.conn(t)
 		if got := d.RemoteAddr().Addr(); got != tt.want {
@@ -97,13 +97,13 @@ func TestSource(t *testing.T) {
 	// A path to these would leave by the port.
 	for _, zone := range []string{"vlan", "other"} {
 		to := netip.AddrPortFrom(linkLocal(b).WithZone(zone), 1)
-		_, err := a.manager.Dial(within(t, patience), to, a.setup())
+		_, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
 		if !errors.Is(err, cm.ErrNoAddress) {
 			t.Errorf("zone %s: %v", zone, err)
 		}
 	}
 	nowhere := netip.MustParseAddrPort("203.0.113.9:1")
-	_, err := a.manager.Dial(within(t, patience), nowhere, a.setup())
+	_, err := a.manager.Dial(within(t, testTimeout), nowhere, a.setup())
 	if !errors.Is(err, cm.ErrNoAddress) || !errors.Is(err, errRoute) {
 		t.Error(err)
 	}

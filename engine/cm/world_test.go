@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is longer than anything takes that does not hang.
-const patience = 60 * time.Second
+// testTimeout is longer than anything takes that does not hang.
+const testTimeout = 60 * time.Second
 
 // must ends a test.
 func must(t testing.TB, err error) {
@@ -150,7 +150,7 @@ func (h *host) serve(t testing.TB, at netip.AddrPort) *server {
 	s := &server{
 		Listener: l, conns: make(chan *cm.Conn, 1<<14), refused: make(chan error, 1<<14),
 	}
-	ctx := within(t, 10*patience)
+	ctx := within(t, 10*testTimeout)
 	s.running.Go(func() {
 		for {
 			r, err := l.Accept(ctx)
@@ -180,7 +180,7 @@ func (s *server) conn(t testing.TB) *cm.Conn {
 		return c
 	case err := <-s.refused:
 		t.Fatal("not accepted:", err)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("no connection comes")
 	}
 	return nil
@@ -191,7 +191,7 @@ func over(t testing.TB, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("it does not end")
 	}
 }
@@ -200,7 +200,7 @@ func over(t testing.TB, done <-chan struct{}) {
 // the device is held either.
 func (h *host) forgotten(t testing.TB) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for {
 		held := h.manager.Usage()
 		held.Listeners = 0

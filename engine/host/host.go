@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// ErrNoNeighbour says that nobody answered for an address.
+// ErrNoNeighbour says that no host answered for an address.
 var ErrNoNeighbour = errors.New("host: no neighbour answers for this address")
 
 // errClosed says that a host was used after its Close.

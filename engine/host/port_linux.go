@@ -67,9 +67,8 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 	return port, err
 }
 
-// readAddrs lists the addresses of an interface that may be used: not those of
-// which the kernel does not know yet that nobody else has them, or knows that
-// somebody has.
+// readAddrs lists the addresses of an interface that may be used: not those for
+// which duplicate address detection is not finished, or has failed.
 func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
 	var list []netlink.Addr
 	err := undisturbed(func() (err error) {

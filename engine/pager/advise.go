@@ -6,8 +6,8 @@ import "golang.org/x/sys/unix"
 // With wait it returns when they are there, or the error of the first that cannot be
 // had: ENOMEM where nothing is mapped, EFAULT for memory behind the end of a file, or that
 // is not the region's or not allowed, EINVAL for memory without the right. Without it the
-// work goes on behind all that is urgent, nobody learns of errors, and it is dropped where
-// too much is asked for.
+// pages are brought in after those that accesses wait for, errors are not reported, and
+// the request is dropped when too many are queued.
 func (r *Region) Prefetch(s Range, write, wait bool) error {
 	if s.Length == 0 {
 		return nil

@@ -3,7 +3,7 @@
 // A region names addresses of the process, and what is mapped there at the moment of an
 // access is what is accessed. No translation is kept, so none can be stale. Nothing is
 // pinned either, and nothing is registered with the kernel: the application's munmap,
-// madvise and mremap wait for nobody.
+// madvise and mremap do not wait for this package.
 //
 // An access asks mincore(2) first whether its pages are present. If they are, it copies;
 // if not, it asks a worker for them and fails with mem.FaultPage, without waiting. The
@@ -14,7 +14,7 @@
 //
 // One question is about a block of 64 pages and its answer holds for 100 us, if the pager
 // is told the time. Between the question and the copy a page may go again. Then the copy
-// takes an ordinary page fault, on the thread of whoever copies: a short one as a rule.
+// takes an ordinary page fault, on the thread that copies: a short one as a rule.
 // Memory that is unmapped or truncated under the copy raises SIGSEGV or SIGBUS, which
 // becomes mem.FaultUnmapped. The same short fault is taken for a page that is present but
 // not in the process's page tables, as one of the page cache, or not writable yet, as one

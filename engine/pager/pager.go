@@ -24,7 +24,7 @@ const (
 	// what is waited for.
 	maxAdvised = maxJobs / 2
 	// failureLasts is how long it is remembered that a page cannot be brought in, if
-	// nobody asks: longer than any wait until the next try, and not long enough to be
+	// no access asks: longer than any wait until the next try, and not long enough to be
 	// taken for what is mapped there next.
 	failureLasts = time.Second
 )
@@ -57,7 +57,7 @@ type job struct {
 	region     *Region
 	first, end uint64
 	write      bool
-	prefetch   bool // nobody waits for it
+	prefetch   bool // no access waits for it
 	running    bool
 	id         uint64
 	asked      int64 // pager time

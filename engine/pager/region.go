@@ -24,7 +24,7 @@ type Region struct {
 	seen   seen
 	recent recent
 	closed bool // guarded by pager.mu, as is what follows
-	busy   int  // who brings pages of the region in
+	busy   int  // how many workers and calls of Prefetch are at the region
 	failed [16]failure
 }
 
@@ -239,8 +239,8 @@ func (r *Region) bring(first, end uint64, write bool) (at, pages uint64, errno u
 	return at, pages, 0
 }
 
-// A failure is a page that could not be brought in. Whoever asked for it learns of it
-// at the next try, once: by then there may be something else.
+// A failure is a page that could not be brought in. The next try of the access is
+// told, once, because other memory may be mapped there later.
 type failure struct {
 	page  uint64
 	write bool
@@ -260,8 +260,8 @@ func (r *Region) failedIn(j *job, now int64) bool {
 	return false
 }
 
-// forget forgets what could not be brought in where not all is mapped any more: what comes
-// there next is another.
+// forget forgets failures in a range of which a part was unmapped: what is mapped there
+// next is other memory.
 func (r *Region) forget(first, end uint64) {
 	r.pager.mu.Lock()
 	defer r.pager.mu.Unlock()
@@ -273,8 +273,8 @@ func (r *Region) forget(first, end uint64) {
 }
 
 // fail remembers a page that could not be brought in. The caller holds pager.mu. Without
-// room it does not, and the page is asked for again. What is remembered is not given up
-// for it: then many who wait could make each other forget, and none would ever learn.
+// room it does not, and the page is asked for again. An older failure is not replaced by
+// it: else many accesses that wait could replace each other's, and none would be told.
 func (r *Region) fail(page uint64, write bool, now int64) {
 	for i := range r.failed {
 		if f := &r.failed[i]; f.until <= now {

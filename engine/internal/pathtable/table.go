@@ -44,7 +44,7 @@ func New[U comparable]() *Table[U] {
 
 // Added receives a value when a destination has come that was not in use; several
 // may be one value. What was resolved for it may have been overtaken by a change
-// before it came here, so whoever follows changes looks at it once.
+// before it came here, so the goroutine that follows changes resolves it once.
 func (t *Table[U]) Added() <-chan struct{} { return t.added }
 
 // Add makes a user one of a destination, and no longer of the one that it had.

@@ -37,8 +37,8 @@ func (e *Entity[T]) Charge(bytes int) { e.deficit -= int32(bytes) }
 // So entities that always have work send the same number of bytes, whatever the size
 // of their messages, and none waits for more than one quantum of each other one.
 //
-// Within a round those that are urgent come first: a queue pair that owes its peer an
-// answer, which somebody waits for. An entity that has used up its quantum may still
+// Within a round those that are urgent come first: a queue pair with a response to send,
+// for which the peer waits. An entity that has used up its quantum may still
 // send what is urgent, up to a quantum in advance of the next round: so an
 // acknowledgement does not wait for the data of all the others, and neither a flood
 // of urgent work nor one of the other kind stops the other.
@@ -60,7 +60,7 @@ const (
 // Empty reports whether no entity is on an active list.
 func (d *DRR[T]) Empty() bool { return d.over(d.round) && d.over(d.round+1) }
 
-// over reports whether nobody is left in a round.
+// over reports whether no entity is left in a round.
 func (d *DRR[T]) over(round uint32) bool {
 	lists := &d.lists[round&1]
 	return lists[urgentClass].head == nil && lists[normalClass].head == nil

@@ -69,7 +69,7 @@ type life struct {
 
 	before     roce.Snapshot // as it was when last looked at
 	progressAt roce.Time     // when the requester last made progress
-	patientAt  roce.Time     // when it last waited because the peer had no receive
+	stallSince roce.Time     // when it last waited because the peer had no receive
 	starvedAt  roce.Time     // when there was last no receive
 	notReadyAt roce.Time     // when it last sent an RNR NAK
 	notReady   int           // how many it sent

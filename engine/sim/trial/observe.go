@@ -30,7 +30,7 @@ func (e *endpoint) observe() {
 		e.progressed()
 	}
 	if s.RNRWaiting {
-		e.patientAt = now
+		e.stallSince = now
 	}
 	var peer roce.Snapshot
 	if !e.peer.dead && e.peer.qp != nil && !e.unreliable() {
@@ -136,8 +136,8 @@ func keptFor(before, s *roce.Snapshot) int {
 	return n
 }
 
-// patience is how long a requester with work may make no progress.
-func (e *endpoint) patience() roce.Time {
+// stallLimit is how long a requester with work may make no progress.
+func (e *endpoint) stallLimit() roce.Time {
 	k := e.conn.config
 	t := roce.Time(int(k.RetryCnt)+1)*4*ackTimeout(k.Timeout) + 10*e.w.roundTrip +
 		rnrTime(k.MinRNR)
@@ -156,9 +156,9 @@ func (e *endpoint) checkAlive(at roce.Time) {
 	if e.dead || e.qp == nil || len(e.sends) == 0 || e.before.SendPosted == 0 {
 		return
 	}
-	since := max(e.progressAt, e.patientAt, e.node.thawedAt)
-	if waited := at - since; waited > e.patience() {
+	since := max(e.progressAt, e.stallSince, e.node.thawedAt)
+	if waited := at - since; waited > e.stallLimit() {
 		e.w.fail(Liveness, "%s: no progress for %s, allowed are %s: %s; peer %v", e,
-			clockTime(waited), clockTime(e.patience()), e.before, e.peer.before)
+			clockTime(waited), clockTime(e.stallLimit()), e.before, e.peer.before)
 	}
 }

@@ -99,8 +99,8 @@ func TestNoAllocations(t *testing.T) {
 		"inline receive": {
 			options{InlineRecv: 64}, append(words[:2:2], roce.OpSend, roce.OpRead), true,
 		},
-		"riding, XRC": {options{InlineRecv: 64, Type: roce.TypeXRCSend}, words[:2], true},
-		"riding, selective": {
+		"inline receive, XRC": {options{InlineRecv: 64, Type: roce.TypeXRCSend}, words[:2], true},
+		"inline receive, selective": {
 			options{InlineRecv: 64, Ext: roce.ExtSelectiveRepeat},
 			append(words[:2:2], roce.OpSend), true,
 		},

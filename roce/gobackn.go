@@ -29,6 +29,7 @@ func (goBackN) wentBack()                             {}
 func (goBackN) refused(wire.PSN)                      {}
 func (goBackN) resultDropped()                        {}
 func (g goBackN) timedOut(now Time)                   { g.r.retryFrom(now, g.r.una) }
+
 func (g goBackN) requestsMissing(now Time, psn, _ wire.PSN) bool {
 	return g.r.acknowledge(now, psn)
 }

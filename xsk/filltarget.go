@@ -10,7 +10,7 @@ type fillTarget struct {
 	total      uint32   // receive chunks that there are
 	target     uint32   // how many of them the kernel is to have
 	withKernel uint32   // how many it has
-	spare      []uint32 // those that nobody has; the most recently used is the last
+	spare      []uint32 // those without an owner; the most recently used is the last
 }
 
 // fillGrowth is the factor by which the target rises when more than half of it is found
@@ -44,7 +44,7 @@ func (f *fillTarget) adapt(waiting uint32) bool {
 	switch {
 	case before == f.total || waiting <= before/2:
 		return false
-	case waiting >= f.withKernel: // it had no more, so nobody knows what was lost
+	case waiting >= f.withKernel: // it had no more, so frames may have been lost
 		f.target = f.total
 	default:
 		f.raiseTo(fillGrowth * before)

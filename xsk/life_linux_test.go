@@ -274,7 +274,7 @@ func TestVethDeviceDeleted(t *testing.T) {
 		if !errors.Is(err, unix.ENODEV) {
 			t.Errorf("wait: %v, want ENODEV", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("wait goes on without a device")
 	}
 	queue(t, a, 1, 64)

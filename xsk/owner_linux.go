@@ -26,8 +26,8 @@ const fillRingOffset = "100000000"
 // Owner asks the kernel for the AF_XDP socket on the queue (sock_diag) and
 // searches /proc for the process that has it open. A kernel without
 // CONFIG_XDP_SOCKETS_DIAG does not tell; then every process of this network
-// namespace that has a fill ring mapped may be it. It returns "" when nobody is
-// found, or nobody that we may look into.
+// namespace that has a fill ring mapped may be it. It returns "" when no
+// process is found, or none that we may look into.
 func (linux) Owner(ifindex, queue int) string {
 	inode, err := queueInode(uint32(ifindex), uint32(queue))
 	if err == nil && inode != 0 {

@@ -125,7 +125,8 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	s.info.ZeroCopy = zc
 	if zc {
-		s.RaiseFillTarget(cfg.RxFrames) // the driver looks for more as long as its own ring has room
+		// The driver looks for more as long as its own ring has room.
+		s.RaiseFillTarget(cfg.RxFrames)
 	}
 	s.info.MultiBuffer = flags&BindMulti != 0
 	pieces := int(lay.perTx)

@@ -28,7 +28,7 @@ const (
 type owner uint8
 
 const (
-	ownerFree owner = iota // nobody's: on the stack of free transmit frames, or spare
+	ownerFree owner = iota // without owner: on the stack of free transmit frames, or spare
 	ownerFill              // the kernel's, to receive into, until it is in the RX ring
 	ownerRx                // ours: head of a frame whose tail has not come yet
 	ownerTx                // the kernel's, to send from, until it is in the CQ

@@ -113,15 +113,15 @@ func flush(t testing.TB, s *xsk.Socket) {
 	}
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+// testTimeout is how long a test waits for what must happen.
+const testTimeout = 10 * time.Second
 
 // waitFor calls f until it returns true.
 func waitFor(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); {
+	for end := time.Now().Add(testTimeout); !f(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
+			t.Fatalf("waited %v for %s", testTimeout, what)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func waitFor(t testing.TB, what string, f func() bool) {
 func collect(t testing.TB, s *xsk.Socket, n int, check func(number uint32, frame []byte)) {
 	t.Helper()
 	frames := make([]xsk.RxFrame, 64)
-	for end := time.Now().Add(patience); n > 0; {
+	for end := time.Now().Add(testTimeout); n > 0; {
 		got := s.Receive(frames)
 		for i := range frames[:got] {
 			if number, ok := mine(&frames[i]); ok {
@@ -364,7 +364,7 @@ func TestVethIntegrity(t *testing.T) {
 	var sent, received [2]int
 	checks := [2]func(uint32, []byte){expect(t, 0, l...), expect(t, 0, l...)}
 	tx, rx := make([]xsk.TxFrame, 64), make([]xsk.RxFrame, 64)
-	end := time.Now().Add(10 * patience)
+	end := time.Now().Add(10 * testTimeout)
 	for received[0]+received[1] < 2*total {
 		for i, s := range ends {
 			window := 1024 - (sent[i] - received[1-i])

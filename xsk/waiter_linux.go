@@ -19,7 +19,7 @@ import (
 //	   |                 Wake
 //	   +-----------------------------------------> woken   no system call
 const (
-	wakeRunning  = iota // nobody waits
+	wakeRunning  = iota // no goroutine waits
 	wakeSleeping        // Wait is in poll or about to be
 	wakeWoken           // Wake came and Wait has not returned for it yet
 )

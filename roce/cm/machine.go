@@ -35,7 +35,7 @@ type Machine struct {
 }
 
 // peerKey names something of a peer: a communication ID or a queue pair. The
-// address is part of it, so that nobody can speak of another's.
+// address is part of it, so that no peer can name a connection of another.
 type peerKey struct {
 	gid    wire.GID
 	guid   uint64

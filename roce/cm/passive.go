@@ -88,7 +88,7 @@ func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint3
 }
 
 // repeatedREQ answers a REQ that came before and reports whether it is one: else
-// somebody who has lost the connection begins anew.
+// the peer has lost the connection and begins anew.
 func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
 	if c.active || c.params.DestQPN != r.LocalQPN || !c.matches(from) {
 		return false

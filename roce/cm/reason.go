@@ -15,7 +15,7 @@ const (
 	ReasonUnsupported         Reason = 5
 	ReasonInvalidCommID       Reason = 6
 	ReasonInvalidCommInstance Reason = 7
-	ReasonInvalidServiceID    Reason = 8 // nobody listens
+	ReasonInvalidServiceID    Reason = 8 // no listener
 	ReasonInvalidTransport    Reason = 9
 	ReasonStaleConn           Reason = 10
 	ReasonNoRDC               Reason = 11

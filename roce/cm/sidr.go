@@ -33,7 +33,7 @@ type SIDRStatus uint8
 // The statuses.
 const (
 	SIDRSuccess     SIDRStatus = 0
-	SIDRUnsupported SIDRStatus = 1 // nobody listens
+	SIDRUnsupported SIDRStatus = 1 // no listener
 	SIDRReject      SIDRStatus = 2 // the application said no
 	SIDRNoQP        SIDRStatus = 3
 	SIDRRedirect    SIDRStatus = 4

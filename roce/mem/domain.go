@@ -10,7 +10,7 @@ type Domain struct {
 
 // A Party is a queue pair as memory sees it: who alone may use a type 2 window.
 // Parties are compared by identity, so a window whose queue pair was destroyed
-// fits nobody, though the number of the queue pair may come again.
+// fits no queue pair, though the number of the queue pair may come again.
 type Party struct{ _ byte }
 
 // An Epoch counts the changes that keys have seen, from 1 on. The zero Epoch is

@@ -73,7 +73,7 @@ func (c *cell) mayInvalidate(a Accessor, v *view) bool {
 
 // Validate makes a region that was invalidated valid again, under a new key: the
 // old one with the variant, its low 8 bits, replaced (ib_update_fast_reg_key).
-// With another variant the old key is of no use to whoever still has it. It is
+// With another variant the old key is of no use to a peer that still has it. It is
 // for the owner of the region; no peer can cause it. The region stays as it is
 // when the error is ErrNotRegistered or ErrNotInvalidated.
 func (k *Keys) Validate(r *Region, variant uint8) error {

@@ -153,7 +153,7 @@ func (c *CQ) PushInline(wc *verbs.Completion, solicited bool, in *InlinePayload)
 	if c.full() {
 		if in != nil {
 			c.storeAllInline()
-			in.store() // nobody is told, of a fault neither
+			in.store() // no completion tells of it, nor of a fault
 		}
 		lost := c.overrun.Swap(true)
 		onError := c.onError

@@ -26,7 +26,7 @@ type moderation struct {
 // 0 or 1, or a period of 0, ends moderation, and raises an event that was held
 // back. A CQ armed for solicited completions only is not held back.
 //
-// Whoever sets this calls HandleDeadline when NextDeadline says so.
+// The caller then has to call HandleDeadline when NextDeadline says so.
 func (c *CQ) SetModeration(count uint16, period clock.Time) {
 	c.mu.Lock()
 	c.count, c.period = uint32(count), period

@@ -14,7 +14,7 @@ const inlinePieces = 4
 
 // An InlinePayload is the payload of a packet on its way to a completion queue entry
 // that is to carry it, with where it goes in the end. It borrows the packet: it is good
-// until the packet is given back, and belongs to whoever handles that.
+// until the packet is given back, and belongs to the goroutine that handles it.
 type InlinePayload struct {
 	keys       *mem.Keys
 	by         mem.Accessor

@@ -7,7 +7,7 @@
 // looks in packets, roce.QP does it. It imports the words of time, packets and memory
 // (clock, wire, mem) and nothing else.
 //
-// Values belong to whoever made them. The tables are written once, when the program
+// Values belong to the caller that made them. The tables are written once, when the program
 // starts, and may be read by any goroutine; an AH does not change.
 //
 // Sources: IBA volume 1, chapters 10 and 11; infiniband/verbs.h of rdma-core.

@@ -21,7 +21,7 @@ import (
 // One end of the wire is an xsk.Socket, the other an asavie.Socket:
 //
 //	namespace a: xsk -- xr0 ==== veth ==== xr0 -- asavie :namespace b
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // cross makes the wire.
 func cross(t testing.TB, o xsktest.Options) (*xsktest.Pair, *xsk.Socket, *asavie.Socket) {
@@ -102,7 +102,7 @@ func TestCrossBothWays(t *testing.T) {
 	ends := [2]xsk.Link{ours, theirs}
 	var sent, received [2]int
 	tx, rx := make([]xsk.TxFrame, 64), make([]xsk.RxFrame, 64)
-	for end := time.Now().Add(5 * patience); received[0]+received[1] < 2*total; {
+	for end := time.Now().Add(5 * testTimeout); received[0]+received[1] < 2*total; {
 		for i, l := range ends {
 			window := 1024 - (sent[i] - received[1-i])
 			n := max(0, min(window, total-sent[i]))
@@ -138,7 +138,7 @@ func TestManyFramesOneFlush(t *testing.T) {
 		t.Errorf("flush: %v, pending %t", err, theirs.Pending())
 	}
 	rx := make([]xsk.RxFrame, 64)
-	for end, got := time.Now().Add(patience), 0; got < 256; {
+	for end, got := time.Now().Add(testTimeout), 0; got < 256; {
 		got += take(t, ours, rx, uint32(got))
 		if time.Now().After(end) {
 			t.Fatalf("%d of 256 frames came", got)
@@ -150,7 +150,7 @@ func TestHeldFrames(t *testing.T) {
 	_, ours, theirs := cross(t, xsktest.Options{})
 	tx, rx := make([]xsk.TxFrame, 64), make([]xsk.RxFrame, 64)
 	receive := func(first uint32, n int, f []xsk.RxFrame) {
-		for end, got := time.Now().Add(patience), 0; got < n; {
+		for end, got := time.Now().Add(testTimeout), 0; got < n; {
 			got += theirs.Receive(f[got:n])
 			if time.Now().After(end) {
 				t.Fatalf("frames from %d on do not come", first)
@@ -212,7 +212,7 @@ func TestLinkDown(t *testing.T) {
 	if err := theirs.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for end, got := time.Now().Add(patience), 0; got < 16; {
+	for end, got := time.Now().Add(testTimeout), 0; got < 16; {
 		got += take(t, ours, rx, uint32(got))
 		if time.Now().After(end) {
 			t.Fatalf("%d of 16 frames came", got)

@@ -14,7 +14,7 @@ const (
 	targetFresh = "target-fresh"
 )
 
-// walkBytes is how much memory that nobody touched there is to write to: more than is
+// walkBytes is how much memory that was not touched there is to write to: more than is
 // written while it is measured. It is a multiple of all lengths of messages.
 const walkBytes = 1 << 30
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// patience is how long a worker may take to open its sockets, and how much
+// startTimeout is how long a worker may take to open its sockets, and how much
 // longer than its window it may run: a queue whose last owner is still leaving
 // is busy for up to five seconds.
-const patience = 15 * time.Second
+const startTimeout = 15 * time.Second
 
 // A Process is a running worker, seen from the harness. One goroutine drives it.
 type Process struct {
@@ -54,7 +54,7 @@ func Start(ctx context.Context, argv ...string) (*Process, error) {
 
 // Ready waits until the worker has opened its sockets, and returns its card.
 func (p *Process) Ready() (card string, err error) {
-	line, err := p.line(patience)
+	line, err := p.line(startTimeout)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func (p *Process) Go(card string) error {
 
 // Report waits for the end of a worker that works for about the given time.
 func (p *Process) Report(work time.Duration) (Report, error) {
-	line, err := p.line(work + patience)
+	line, err := p.line(work + startTimeout)
 	if err != nil {
 		return Report{}, err
 	}

@@ -64,13 +64,13 @@ func (a *agent) serve(r io.Reader) error {
 		return err
 	}
 	lines := bufio.NewReader(r)
-	patience := 5000
+	retries := 5000
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && patience > 0 {
+		if errors.Is(err, io.EOF) && retries > 0 {
 			// The port says so until the guest's driver knows that the host's end
 			// is open, which it learns by a message.
-			patience--
+			retries--
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -80,7 +80,7 @@ func (a *agent) serve(r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		patience = 0
+		retries = 0
 		var o order.Order
 		if err := json.Unmarshal(line, &o); err != nil {
 			return fmt.Errorf("order %q: %w", line, err)

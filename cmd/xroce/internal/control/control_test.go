@@ -47,14 +47,14 @@ func device(t *testing.T) *engine.Device {
 // listen starts a server in a directory of the test.
 func listen(t *testing.T) (s *Server, dir string) {
 	t.Helper()
-	return listenFor(t, patience)
+	return listenFor(t, clientTimeout)
 }
 
-// listenFor is listen with another patience.
-func listenFor(t *testing.T, patience time.Duration) (s *Server, dir string) {
+// listenFor is listen with another clientTimeout.
+func listenFor(t *testing.T, clientTimeout time.Duration) (s *Server, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "xroce")
-	s, err := listenWith(dir, patience)
+	s, err := listenWith(dir, clientTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ const (
 	MaxRows = 1 << 16
 )
 
-// patience is how long a client may take to ask, and to take its answer.
-const patience = 2 * time.Second
+// clientTimeout is how long a client may take to ask, and to take its answer.
+const clientTimeout = 2 * time.Second
 
 // A Request is what a client asks: the objects of all devices, at most Rows of a kind
 // and device.
@@ -47,12 +47,12 @@ type Answer struct {
 
 // A Server answers for the devices of this process.
 type Server struct {
-	listener *net.UnixListener
-	patience time.Duration
-	slots    chan struct{}
-	serving  sync.WaitGroup
-	ctx      context.Context // ends with Close
-	end      context.CancelFunc
+	listener      *net.UnixListener
+	clientTimeout time.Duration
+	slots         chan struct{}
+	serving       sync.WaitGroup
+	ctx           context.Context // ends with Close
+	end           context.CancelFunc
 
 	mu      sync.Mutex
 	devices []*engine.Device
@@ -60,10 +60,10 @@ type Server struct {
 
 // Listen makes the socket of this process in a directory, which is made if need be,
 // and answers on it until Close.
-func Listen(dir string) (*Server, error) { return listenWith(dir, patience) }
+func Listen(dir string) (*Server, error) { return listenWith(dir, clientTimeout) }
 
-// listenWith is Listen with another patience.
-func listenWith(dir string, patience time.Duration) (*Server, error) {
+// listenWith is Listen with another clientTimeout.
+func listenWith(dir string, clientTimeout time.Duration) (*Server, error) {
 	if err := makeDirectory(dir); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -79,7 +79,7 @@ func listenWith(dir string, patience time.Duration) (*Server, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
-	s := &Server{listener: l, patience: patience, slots: make(chan struct{}, maxClients)}
+	s := &Server{listener: l, clientTimeout: clientTimeout, slots: make(chan struct{}, maxClients)}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serving.Go(s.serve)
 	return s, nil
@@ -136,7 +136,7 @@ func (s *Server) serve() {
 
 // answer serves one client.
 func (s *Server) answer(conn net.Conn) error {
-	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
 		return err
 	}
 	var q Request
@@ -152,7 +152,7 @@ func (s *Server) answer(conn net.Conn) error {
 		a.Devices = s.resources(q)
 	}
 	// Anew, since looking may have waited for a busy device.
-	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
 		return err
 	}
 	return json.NewEncoder(conn).Encode(a)

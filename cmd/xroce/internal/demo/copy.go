@@ -36,7 +36,7 @@ func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) er
 	}
 	what := source
 	if filepath.Dir(source) == dir && !o.Keep {
-		what = "a file of random bytes" // whose name will be nobody's in a moment
+		what = "a file of random bytes" // whose name is removed in a moment
 	}
 	t.report.Copy = CopyFacts{
 		Source: what, Bytes: result.Size, Seconds: result.Duration.Seconds(),

@@ -20,9 +20,9 @@ const (
 	flightMessages = 64
 )
 
-// patience is how many empty polls pass between two looks at the clock, the
+// pollsPerLook is how many empty polls pass between two looks at the clock, the
 // context and the device.
-const patience = 256
+const pollsPerLook = 256
 
 // measure fills the table: each operation at each size, first its rate, then
 // its round trip. Both devices are in direct mode, each polled by a goroutine
@@ -201,7 +201,7 @@ func (m *meter) poll(ctx context.Context, host int, idle *int) (sent, received i
 		return 0, 0, err
 	}
 	if n == 0 {
-		if *idle++; *idle%patience == 0 {
+		if *idle++; *idle%pollsPerLook == 0 {
 			runtime.Gosched()
 			return 0, 0, errors.Join(ctx.Err(), m.dev[host].Err())
 		}

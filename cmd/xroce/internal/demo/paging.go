@@ -162,7 +162,7 @@ func (s *pagedScene) write(ctx context.Context, what string) error {
 	return s.fence()
 }
 
-// refused writes to what nobody may touch any more.
+// refused writes to memory that may not be accessed any more.
 func (s *pagedScene) refused(ctx context.Context) error {
 	const n = 64
 	if err := s.end[0].QP.PostSend(s.request(roce.OpWrite, n)); err != nil {

@@ -22,7 +22,7 @@ type talk struct {
 	qpn     [2]uint32   // of each host
 	first   [2]wire.PSN // of each host's first request
 	calls   []call
-	torn    bool // how much was carried before it ended nobody knows
+	torn    bool // it is unknown how much was carried before it ended
 }
 
 // carried notes an operation that was posted.

@@ -83,7 +83,7 @@ func (l *landlord) write(key uint32, n int) *roce.SendWR {
 }
 
 // revoke takes the window away while WRITEs come through it. It returns the key, which
-// is dead then. How many of the WRITEs arrive nobody knows.
+// is dead then. It is unknown how many of the WRITEs arrive.
 func (l *landlord) revoke(ctx context.Context) (dead uint32, err error) {
 	p, talk, err := l.join(ctx, allRights, both(roce.TypeRC))
 	if err != nil {

@@ -57,7 +57,7 @@ type Config struct {
 	CPUUtil  bool
 	Samples  Samples
 
-	// OtherDrives says that somebody else than the loop drives the device.
+	// OtherDrives says that another goroutine than the loop drives the device.
 	OtherDrives bool
 
 	// Progress, if not nil, is told how much is done: messages, or seconds in a run

@@ -176,7 +176,7 @@ func (m *Managed) Keys(local perftest.Endpoint) (remote perftest.Endpoint, err e
 	return remote, nil
 }
 
-// Done implements Connector: over rdma_cm nobody says so.
+// Done implements Connector: over rdma_cm no message says so.
 func (m *Managed) Done() error { return nil }
 
 // Watch implements Connector.

@@ -92,7 +92,7 @@ func (p *pingpong) post(f *flow) error {
 	return f.post(true)
 }
 
-// idle lets a device that nobody else drives make progress.
+// idle lets a device make progress that no other goroutine drives.
 func (e *end) idle() {
 	if !e.cfg.OtherDrives {
 		e.dev.Progress()

@@ -80,8 +80,8 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	if err := r.setup(ctx, dev); err != nil {
 		return nil, err
 	}
-	if s, ok := via.(interface{ Patient() }); ok {
-		s.Patient()
+	if s, ok := via.(interface{ EndSetup() }); ok {
+		s.EndSetup()
 	}
 	err := r.measure(ctx)
 	if r.dump != nil {

@@ -48,8 +48,8 @@ func NewSocket(ctx context.Context, dev *engine.Device, conn net.Conn, dial bool
 // Close lets go of the context.
 func (s *Socket) Close() { s.release() }
 
-// Patient ends the setup: from now on the peer may take its time.
-func (s *Socket) Patient() {
+// EndSetup ends the setup: from now on the peer may take its time.
+func (s *Socket) EndSetup() {
 	_ = s.conn.SetDeadline(time.Time{})
 	if s.ctx.Err() != nil {
 		_ = s.conn.SetDeadline(time.Unix(1, 0))

@@ -22,7 +22,7 @@ func Kinds() []Kind { return []Kind{RC, UC, UD, SRQ} }
 // Valid reports whether k is one of Kinds.
 func (k Kind) Valid() bool { return k == RC || k == UC || k == UD || k == SRQ }
 
-// DefaultSize is the size of a message in bytes when nobody says another.
+// DefaultSize is the size of a message in bytes by default.
 func (k Kind) DefaultSize() int {
 	if k == UD {
 		return 1024

@@ -75,7 +75,7 @@ func simple(at netip.AddrPort) *Cmatose {
 	return &Cmatose{Addr: at, Connections: 1, Count: 1, Size: simpleLen}
 }
 
-// simpleSetup gives a connection the numbers that rdma_cm takes when nobody says any.
+// simpleSetup gives a connection the numbers that rdma_cm takes by default.
 func simpleSetup(s cm.Setup) cm.Setup {
 	s.ResponderRes, s.InitiatorDepth, s.RetryCount = 0, 0, 0 // the defaults
 	return s

@@ -149,11 +149,11 @@ const reasonTime = time.Second
 // the context.
 func (h *hearing) reason(ctx context.Context, err error) error {
 	if errors.Is(err, peer.ErrStatus) {
-		patience := time.NewTimer(reasonTime)
-		defer patience.Stop()
+		timer := time.NewTimer(reasonTime)
+		defer timer.Stop()
 		select {
 		case <-h.over:
-		case <-patience.C:
+		case <-timer.C:
 		}
 	}
 	if cause := context.Cause(ctx); cause != nil {

@@ -154,3 +154,16 @@ func (q *QP) Start(qkey uint32) error {
 	}
 	return nil
 }
+
+// Endpoint makes what the peer must be told of a QP that it is to connect to: its
+// number, a random first PSN, the GID with this index in GIDTable, and the
+// extensions of QPInit.
+func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
+	e, err := d.gids.At(gidIndex)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	return Endpoint{
+		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: e.GID, Extensions: qp.extensions,
+	}, nil
+}

@@ -106,18 +106,6 @@ func (c *CQ) retire() (bool, error) {
 	return !was, nil
 }
 
-// check tests that the CQ is an open one of this device. The caller holds the
-// life lock.
-func (c *CQ) check(d *Device) error {
-	switch {
-	case c.device != d:
-		return fmt.Errorf("%w: the CQ is not of this device", roce.ErrInvalid)
-	case c.closed:
-		return fmt.Errorf("%w: the CQ is closed", roce.ErrInvalid)
-	}
-	return nil
-}
-
 // AckEvents says that n events that the completion channel gave for this CQ
 // will not be looked at any more (ibv_ack_cq_events). Close waits for that. It
 // returns an error when fewer were taken.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -61,117 +60,6 @@ type Device struct {
 	closeErr  error
 }
 
-// OpenLink makes a device of a link and a host. It owns both then, and closes
-// them, also when it fails. Open does this for a network interface.
-func OpenLink(link xsk.Link, host Host, o Options) (*Device, error) {
-	return openDevice([]xsk.Link{link}, host, nil, o)
-}
-
-// openDevice is OpenLink of links that a program steers packets to; nil is none. Each link
-// is a queue of the device. The program stays the caller's when it fails.
-func openDevice(
-	links []xsk.Link, host Host, program *bpf.Program, o Options,
-) (*Device, error) {
-	fail := func(err error) (*Device, error) {
-		errs := []error{err}
-		for _, link := range links {
-			errs = append(errs, link.Close())
-		}
-		return nil, errors.Join(append(errs, host.Close())...)
-	}
-	if err := o.check(); err != nil {
-		return fail(err)
-	}
-	o.setDefaults()
-	if mtu := wire.ActiveMTU(host.Port().MTU); mtu == 0 {
-		err := fmt.Errorf("engine: MTU %d of %s is too small: the smallest path MTU of 256 "+
-			"needs %d; raise it with: ip link set %s mtu 1500", host.Port().MTU,
-			host.Port().Name, 256+wire.MTUOverhead, host.Port().Name)
-		return fail(err)
-	}
-	if len(links) > 1 && o.Tap != nil {
-		o.Tap = &sharedTap{tap: o.Tap}
-	}
-	d := newDevice(host, program, o)
-	for _, link := range links {
-		d.addQueue(link, host.Port().MAC)
-	}
-	if _, err := d.followAddresses(); err != nil {
-		return fail(err)
-	}
-	if w, ok := host.(PortWatcher); ok {
-		d.watching.Go(func() { d.followPort(w) })
-	}
-	if r, ok := host.(Router); ok {
-		d.paths = pathtable.New[*QP]()
-		d.watching.Go(func() { d.followRouter(r) })
-	}
-	if !o.Direct {
-		for _, q := range d.queues {
-			d.drivers = append(d.drivers, startDriver(q, &o))
-		}
-	}
-	return d, nil
-}
-
-// newDevice makes a device that has no queue yet, of options with their defaults.
-func newDevice(host Host, program *bpf.Program, o Options) *Device {
-	d := &Device{
-		host: host, keys: mem.NewKeys(o.Rand), qps: newQPTable(o.Rand),
-		srqs: roce.NewNumberTable[SRQ](1, numbers24, o.Rand), options: o,
-		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
-		failed: make(chan struct{}),
-	}
-	if o.Windows2A {
-		d.keys.SetWindows2A()
-	}
-	d.async.init()
-	d.services.init(d)
-	d.channels.open = map[*CompChannel]struct{}{}
-	return d
-}
-
-// Close destroys everything and gives the link back. It is idempotent.
-func (d *Device) Close() error {
-	d.closeOnce.Do(func() {
-		for _, driver := range d.drivers {
-			driver.close()
-		}
-		d.services.halt()
-		// The links first: nothing raises an event any more then.
-		d.closeErr = errors.Join(d.closeLinks(), d.closeChannels())
-		d.services.halt() // one that began meanwhile
-		d.services.fail(d.failure())
-		d.watching.Wait()
-		d.paging.pager.Close()
-		d.closeErr = errors.Join(d.closeErr, d.async.close())
-	})
-	return d.closeErr
-}
-
-// closeLinks ends all QPs and gives the links and what is around them back.
-func (d *Device) closeLinks() error {
-	d.lockQueues()
-	defer d.unlockQueues()
-	// What the peer is owed goes out before the connections do.
-	for range 2 {
-		for _, q := range d.queues {
-			q.progress()
-		}
-	}
-	var errs []error
-	for _, q := range d.queues {
-		q.fail(errClosed)
-	}
-	if d.program != nil {
-		errs = append(errs, d.program.Close())
-	}
-	for _, q := range d.queues {
-		errs = append(errs, q.close())
-	}
-	return errors.Join(append(errs, d.host.Close())...)
-}
-
 // addChannel counts a completion channel in.
 func (d *Device) addChannel(c *CompChannel) error {
 	d.channels.Lock()
@@ -190,59 +78,12 @@ func (d *Device) removeChannel(c *CompChannel) {
 	delete(d.channels.open, c)
 }
 
-// closeChannels closes all completion channels, with CQs or without.
-func (d *Device) closeChannels() error {
-	d.channels.Lock()
-	open := d.channels.open
-	d.channels.open = nil
-	d.channels.Unlock()
-	var errs []error
-	for c := range open {
-		errs = append(errs, c.close())
-	}
-	return errors.Join(errs...)
-}
-
-// fail ends the device because one of its queues has failed, the progress lock of which
-// the caller holds. The other queues fail with it.
-func (d *Device) fail(failing *queue, err error) {
-	if !d.cause.CompareAndSwap(nil, &err) {
-		return
-	}
-	close(d.failed)
-	if errors.Is(err, errClosed) {
-		return
-	}
-	d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
-	for _, q := range d.queues {
-		if q != failing {
-			// Not here: the holder of a progress lock may not take another.
-			d.watching.Go(func() {
-				q.lock()
-				defer q.mu.Unlock()
-				q.fail(err)
-			})
-		}
-	}
-}
-
 // failure returns why the device is of no more use, nil while it is. It takes no lock.
 func (d *Device) failure() error {
 	if err := d.cause.Load(); err != nil {
 		return *err
 	}
 	return nil
-}
-
-// followPort raises the events of the port until the host is closed.
-func (d *Device) followPort(w PortWatcher) {
-	for up := range w.PortStates() {
-		if up {
-			d.raise(AsyncEvent{Type: roce.EventPortActive})
-		} else {
-			d.raise(AsyncEvent{Type: roce.EventPortErr})
-		}
-	}
 }
 
 // Done returns a channel that is closed when the device is closed or of no more
@@ -311,16 +152,3 @@ const (
 
 // RandomPSN returns an unpredictable first PSN for a connection.
 func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() & 0xffffff) }
-
-// Endpoint makes what the peer must be told of a QP that it is to connect to: its
-// number, a random first PSN, the GID with this index in GIDTable, and the
-// extensions of QPInit.
-func (d *Device) Endpoint(qp *QP, gidIndex int) (Endpoint, error) {
-	e, err := d.gids.At(gidIndex)
-	if err != nil {
-		return Endpoint{}, err
-	}
-	return Endpoint{
-		QPN: qp.QPN(), PSN: d.RandomPSN(), GID: e.GID, Extensions: qp.extensions,
-	}, nil
-}

@@ -15,27 +15,6 @@ type doorbells struct {
 	spare []*QP
 }
 
-// ringDoorbell tells the queue that qp has new work. It is safe for concurrent use.
-func (q *queue) ringDoorbell(qp *QP) {
-	if !qp.doorbell.CompareAndSwap(false, true) {
-		return
-	}
-	b := &q.doorbells
-	b.mu.Lock()
-	b.qps = append(b.qps, qp)
-	b.count.Store(int32(len(b.qps)))
-	b.mu.Unlock()
-	if q.sleeping.Load() {
-		q.link.Wake()
-	}
-	if q.dead.Load() {
-		// The queue is not driven any more: flush on the poster's thread.
-		q.mu.Lock()
-		q.progress()
-		q.mu.Unlock()
-	}
-}
-
 // drainDoorbells makes the QPs ready whose doorbells were rung, and reports whether there
 // were any. The caller holds mu.
 func (q *queue) drainDoorbells() bool {

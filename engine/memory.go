@@ -1,36 +1,10 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
-	"xroce/engine/pager"
-	"xroce/roce"
 	"xroce/roce/mem"
 )
-
-// An MR is a registered memory region (struct ibv_mr). Its methods are safe for
-// concurrent use.
-type MR struct {
-	core   *mem.Region
-	device *Device
-
-	mu   sync.Mutex // held while the region is changed or deregistered
-	pd   *PD
-	free func() error // gives memory back that is the region's own, may be nil
-	// constant is memory of the region's own that is mapped for reading: storing to it
-	// would end the process.
-	constant []byte
-	huge     bool   // AllocMR: of huge pages
-	number   uint32 // in the registry
-	// pdn is the number of pd, for Resources: whoever holds mu may wait for the
-	// progress lock.
-	pdn atomic.Uint32
-	// odp is the paging of a region that was registered with it.
-	odp *pager.Region
-}
 
 // MROptions say how to register memory beyond what ibv_reg_mr does. The zero value
 // is that.
@@ -79,48 +53,6 @@ func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) 
 	d.registry.add(resourceMR, r, &r.number)
 	return r, nil
 }
-
-// LKey returns the key for work requests.
-func (m *MR) LKey() uint32 { return m.core.LKey() }
-
-// RKey returns the key for the peer.
-func (m *MR) RKey() uint32 { return m.core.RKey() }
-
-// Addr returns the address by which work requests and the peer name the first
-// byte.
-func (m *MR) Addr() uint64 { return m.core.Addr() }
-
-// Len returns the length in bytes, of a layout that of all its pieces.
-func (m *MR) Len() uint64 { return m.core.Len() }
-
-// Bytes returns the registered memory, nil of a region that has a layout or was made
-// of addresses.
-func (m *MR) Bytes() []byte {
-	if m.odp != nil && m.core.Access()&mem.OnDemand != 0 {
-		return m.odp.Bytes()
-	}
-	return m.core.Bytes()
-}
-
-// Access returns the flags that the region has.
-func (m *MR) Access() mem.Access { return m.core.Access() }
-
-// PD returns the protection domain.
-func (m *MR) PD() *PD {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.pd
-}
-
-// SGE names n bytes of the region, off bytes behind its beginning.
-func (m *MR) SGE(off, n int) roce.SGE {
-	return roce.SGE{Addr: m.Addr() + uint64(off), Length: uint32(n), LKey: m.LKey()}
-}
-
-// Validate gives the region back a key after a peer's SEND with invalidate, or
-// LOCAL_INV, took it out of use: the old one with other low 8 bits. The error is
-// mem.ErrNotInvalidated when nobody did, mem.ErrNotRegistered after Deregister.
-func (m *MR) Validate(variant uint8) error { return m.device.keys.Validate(m.core, variant) }
 
 // Rereg changes the region under its keys (ibv_rereg_mr): with mem.ChangeTranslation
 // its memory to buf, with mem.ChangePD its domain, with mem.ChangeAccess its flags, or
@@ -189,30 +121,4 @@ func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 		m.device.forgetODP(m)
 	}
 	return nil
-}
-
-// Deregister takes the keys out of use. When it returns without an error, no packet
-// reads or writes the memory any more; work requests that name it fail. It is
-// idempotent, and waits for no peer and no work request. The error is mem.ErrBusy
-// while a memory window is bound to the region or a layout refers to it: then nothing
-// happened.
-func (m *MR) Deregister() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch err := m.device.keys.Deregister(m.core); {
-	case errors.Is(err, mem.ErrNotRegistered):
-		return nil
-	case err != nil:
-		return err
-	}
-	m.device.registry.remove(resourceMR, m, m.number)
-	m.pd.release()
-	m.device.quiesce()
-	if m.odp != nil {
-		m.device.forgetODP(m)
-	}
-	if m.free == nil {
-		return nil
-	}
-	return m.free()
 }

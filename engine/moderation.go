@@ -85,14 +85,3 @@ func (q *queue) notifyDue(now roce.Time) bool {
 	}
 	return any
 }
-
-// nextDeadline is when the queue wants to be driven in any case.
-func (q *queue) nextDeadline() (roce.Time, bool) {
-	at, ok := q.timers.Next()
-	for _, c := range q.moderated {
-		if t, armed := c.core.NextDeadline(); armed && (!ok || t < at) {
-			at, ok = t, true
-		}
-	}
-	return at, ok
-}

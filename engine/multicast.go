@@ -8,9 +8,7 @@ import (
 	"xroce/bpf"
 	"xroce/engine/host"
 	"xroce/roce"
-	"xroce/roce/counter"
 	"xroce/roce/wire"
-	"xroce/xsk"
 )
 
 // AttachMulticast lets a QP of type UD receive what is sent to a multicast group
@@ -174,42 +172,4 @@ func groupFraming(group wire.GID) wire.Framing {
 		return wire.FramingV2IPv4
 	}
 	return wire.FramingV2IPv6
-}
-
-// demuxMulticast hands a packet to every member of its group but the sender, and its
-// frame to each other queue that has members, once.
-func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, forwarded bool) {
-	fromHere := p.SrcMAC == q.loop.mac
-	members := q.device.groups.load()[p.Dst]
-	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
-		if !fromHere { // our own packets to groups without local members are no drops
-			q.count.Inc(counter.DropMulticast)
-		}
-		return
-	}
-	sender := p.DETH().SrcQP
-	if len(q.device.queues) > 1 && !forwarded {
-		q.forwardToMembers(members, f)
-	}
-	for _, qp := range members {
-		if qp.queue != q {
-			continue
-		}
-		if fromHere && qp.core.Num() == sender {
-			continue
-		}
-		qp.core.HandlePacket(now, p)
-		q.reschedule(qp)
-	}
-}
-
-// forwardToMembers gives a frame to each other queue on which members of its group live.
-func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) {
-	for _, other := range q.device.queues {
-		if other != q && slices.ContainsFunc(members, func(m *QP) bool {
-			return m.queue == other
-		}) {
-			other.forward(f)
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"xroce/roce"
 	"xroce/roce/mem"
 )
 
@@ -36,17 +35,6 @@ func (p *PD) Close() error {
 		return nil
 	}
 	return fmt.Errorf("%w: regions, windows, QPs or SRQs are of the protection domain", ErrBusy)
-}
-
-// check tests that the domain is an open one of this device.
-func (p *PD) check(d *Device) error {
-	switch {
-	case p == nil || p.device != d:
-		return fmt.Errorf("%w: the PD is not of this device", roce.ErrInvalid)
-	case p.users.Load() == pdClosed:
-		return fmt.Errorf("%w: the PD is closed", roce.ErrInvalid)
-	}
-	return nil
 }
 
 // retain counts a user in, if the domain is an open one of this device.

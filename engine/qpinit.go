@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"xroce/roce"
-	"xroce/roce/wire"
 )
 
 // QPInit says what a new QP is (struct ibv_qp_init_attr). Zero values get the
@@ -68,13 +67,6 @@ func (i *QPInit) check(d *Device) error {
 		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
 	}
 	return nil
-}
-
-// newQPTable makes an empty table of QPs.
-func newQPTable(rand roce.Rand) *roce.NumberTable[QP] {
-	// QPNs 0 and 1 are those of management, 0xffffff that of multicast; rxe gives none
-	// below 16 either.
-	return roce.NewNumberTable[QP](firstQPN, wire.MulticastQP-1, rand)
 }
 
 // gsiQPN is the number of the QP of management.

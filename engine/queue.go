@@ -94,61 +94,8 @@ func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
 	}
 }
 
-// progress makes one round and reports whether there was anything to do. The
-// caller holds mu.
-func (q *queue) progress() bool {
-	rung := q.drainDoorbells()
-	if q.err != nil {
-		return q.flushReady(q.clock.Now())
-	}
-	if q.sendDeferred && rung {
-		// The caller answered what it saw. That leaves before anything else is
-		// looked at.
-		q.sendDeferred = false
-		q.send(q.now())
-		return true
-	}
-	looped, forwarded := q.loop.take(), q.inbox.take()
-	n := q.link.Receive(q.rx[:])
-	if len(looped) == 0 && len(forwarded) == 0 && n == 0 && q.idles() {
-		return false
-	}
-	now := q.now()
-	q.device.paging.tick(now)
-	q.handle(now, looped)
-	q.handleForwarded(now, forwarded)
-	if n > 0 {
-		q.handle(now, q.rx[:n])
-		q.link.Release(q.rx[:n])
-	}
-	expired, late := q.expire(now)
-	received := n > 0 || len(looped) > 0 || len(forwarded) > 0 || late
-	notified := q.notifyDue(now)
-	if q.direct && received && !q.sendDeferred {
-		// Let the caller see what came before anything is sent: its own reply
-		// then leaves with our acknowledgement, in one system call.
-		q.sendDeferred = true
-		return true
-	}
-	q.sendDeferred = false
-	sent := q.send(now)
-	return received || expired || notified || sent
-}
-
 // idleRounds is how many rounds in which nothing comes look at the timers once.
 const idleRounds = 8
-
-// idles reports whether a round in which nothing came may end here. Reading the
-// clock is most of such a round, and a frame that comes meanwhile waits for its
-// end, so the timers are looked at in every eighth alone: some hundred nanoseconds
-// late at most. A clock that is not the machine's moves by rounds, and gets all.
-func (q *queue) idles() bool {
-	if !q.ready.Empty() || !q.spins || q.link.Pending() {
-		return false
-	}
-	q.idle++
-	return q.idle%idleRounds != 0
-}
 
 // enqueue puts qp on the active list of the scheduler. One that owes its peer an answer
 // is urgent.
@@ -169,36 +116,6 @@ func (q *queue) armTimer(qp *QP) {
 	if at, ok := qp.core.NextDeadline(); ok {
 		q.timers.Arm(&qp.timer, at)
 	}
-}
-
-// fail ends all QPs because the link is gone. The caller holds mu.
-func (q *queue) fail(err error) {
-	if q.err != nil {
-		return
-	}
-	q.err = err
-	q.dead.Store(true)
-	q.device.fail(q, err)
-	now := q.clock.Now()
-	for _, qp := range q.device.qps.All {
-		if qp.queue != q {
-			continue
-		}
-		// From any state to ERR: this cannot be refused.
-		_ = qp.core.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
-	}
-	q.unmoderate()
-}
-
-// flushReady lets QPs in ERR flush what was posted to them. They send nothing,
-// so they need no frame.
-func (q *queue) flushReady(now roce.Time) bool {
-	any := false
-	for qp := q.ready.Dequeue(); qp != nil; qp = q.ready.Dequeue() {
-		qp.core.NextPacket(now, nil)
-		any = true
-	}
-	return any
 }
 
 // forget takes a QP out of everything. The caller holds mu.

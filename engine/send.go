@@ -1,11 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
-
-	"golang.org/x/sys/unix"
-
 	"xroce/engine/capture"
 	"xroce/roce"
 	"xroce/roce/counter"
@@ -92,17 +87,4 @@ func (q *queue) flush() {
 		return
 	}
 	q.down = false
-}
-
-// linkError takes an error of the link. An interface that is down keeps what
-// is queued and comes back; any other error ends the queue and all its QPs.
-func (q *queue) linkError(err error) {
-	if !errors.Is(err, unix.ENETDOWN) {
-		q.fail(fmt.Errorf("engine: the link failed: %w", err))
-		return
-	}
-	if !q.down {
-		q.count.Inc(counter.LinkDowned)
-	}
-	q.down = true
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"xroce/roce"
 )
@@ -87,45 +86,6 @@ func (s *services) halt() {
 	s.endLoop()
 }
 
-// fail tells all services that the device is of no more use, once.
-func (s *services) fail(err error) {
-	if !s.any.Load() {
-		return
-	}
-	s.running.Lock()
-	defer s.running.Unlock()
-	if s.ended {
-		return
-	}
-	s.ended = true
-	for _, h := range s.list {
-		h.service.HandleFailure(err)
-	}
-	s.list = nil
-	s.any.Store(false)
-}
-
-// kick has the goroutine look again. It never blocks.
-func (s *services) kick() {
-	select {
-	case s.kicked <- struct{}{}:
-	default:
-	}
-	if s.standby.asleep.Load() {
-		s.device.queues[0].link.Wake()
-	}
-}
-
-// pass runs every service once. It returns when the next call is due.
-func (s *services) pass(now roce.Time) (next roce.Time, any bool) {
-	s.running.Lock()
-	defer s.running.Unlock()
-	for _, h := range s.list {
-		h.run(now)
-	}
-	return dueAt(s.list, now)
-}
-
 // progress runs those that are due in a simulation, and reports whether there were any.
 // In a handler, which polls and so makes progress, it does nothing.
 func (s *services) progress() (worked bool) {
@@ -156,82 +116,4 @@ func (s *services) nextDeadline() (roce.Time, bool) {
 	}
 	defer s.running.Unlock()
 	return dueAt(s.list, s.device.options.Clock.Now())
-}
-
-// loop calls the services until stop is closed or the device fails.
-func (s *services) loop(stop <-chan struct{}) {
-	d := s.device
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-d.failed:
-			s.fail(d.failure())
-			return
-		default:
-		}
-		polled := s.standby.polled.Swap(false)
-		now := d.options.Clock.Now()
-		next, any := s.pass(now)
-		// In direct mode handlers poll, too; that does not count as driving the device.
-		s.standby.polled.Store(false)
-		if any && next <= now {
-			continue
-		}
-		wait := nap{s: s, stop: stop, timer: timer, until: next, bounded: any}
-		switch {
-		case !d.direct:
-			wait.sleep()
-		case polled:
-			wait.sleepAtMost(now + standbyPause)
-		case s.standby.waiting.Load() > 0:
-			wait.sleepYielding()
-		case !d.standBy(stop, next, any):
-			wait.sleepAtMost(now + standbyPause)
-		}
-	}
-}
-
-// A nap is how the goroutine sleeps outside of the link.
-type nap struct {
-	s       *services
-	stop    <-chan struct{}
-	timer   *time.Timer
-	until   roce.Time
-	bounded bool // until is when it ends
-}
-
-// sleep waits for a kick, or until it is time.
-func (n nap) sleep() {
-	wait := time.Hour
-	if n.bounded {
-		wait = max(0, time.Duration(n.until-n.s.device.options.Clock.Now()))
-	}
-	n.timer.Reset(wait)
-	select {
-	case <-n.s.kicked:
-	case <-n.timer.C:
-	case <-n.stop:
-	case <-n.s.device.failed:
-	}
-}
-
-// sleepAtMost is sleep that ends at a time in any case.
-func (n nap) sleepAtMost(at roce.Time) {
-	if !n.bounded || at < n.until {
-		n.until, n.bounded = at, true
-	}
-	n.sleep()
-}
-
-// sleepYielding is sleep that ends when nobody waits in direct mode any more.
-func (n nap) sleepYielding() {
-	b := &n.s.standby
-	b.yielding.Store(true)
-	defer b.yielding.Store(false)
-	if b.waiting.Load() > 0 {
-		n.sleep()
-	}
 }

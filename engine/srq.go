@@ -148,15 +148,3 @@ func (s *SRQ) Close() error {
 	d.async.forget(s.events)
 	return nil
 }
-
-// check tests that the SRQ is an open one of this device. The caller holds the
-// life lock.
-func (s *SRQ) check(d *Device) error {
-	switch {
-	case s.device != d:
-		return fmt.Errorf("%w: the SRQ is not of this device", roce.ErrInvalid)
-	case s.closed:
-		return fmt.Errorf("%w: the SRQ is closed", roce.ErrInvalid)
-	}
-	return nil
-}

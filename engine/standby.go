@@ -97,3 +97,14 @@ func (d *Device) driveTimeout(q *queue, next roce.Time, any bool) time.Duration 
 	blocked := !q.ready.Empty() || q.link.Pending() || len(d.queues) > 1
 	return sleepTime(q.now(), deadline, armed, blocked)
 }
+
+// kick has the goroutine look again. It never blocks.
+func (s *services) kick() {
+	select {
+	case s.kicked <- struct{}{}:
+	default:
+	}
+	if s.standby.asleep.Load() {
+		s.device.queues[0].link.Wake()
+	}
+}

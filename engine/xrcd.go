@@ -32,15 +32,3 @@ func (x *XRCD) Close() error {
 	x.closed = true
 	return nil
 }
-
-// check tests that the domain is an open one of this device. The caller holds
-// the life lock.
-func (x *XRCD) check(d *Device) error {
-	switch {
-	case x.device != d:
-		return fmt.Errorf("%w: the XRC domain is not of this device", roce.ErrInvalid)
-	case x.closed:
-		return fmt.Errorf("%w: the XRC domain is closed", roce.ErrInvalid)
-	}
-	return nil
-}

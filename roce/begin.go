@@ -51,7 +51,7 @@ func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 		}
 		// A response that comes before those of earlier requests needs room in the
 		// reassembly buffer. A request that is alone has none before it.
-		span := goBackN{}.span()
+		span := uint32(maxSpan)
 		if r.max != r.una {
 			span = r.recovery.span()
 		}
@@ -133,4 +133,11 @@ func (r *requester) workLocally(w *sendWQE) Status {
 		return StatusLocQPOpErr
 	}
 	return StatusSuccess
+}
+
+// tooLong reports whether a work request is a datagram that does not fit one packet.
+// It is not sent and yet complete, as the architecture has it (IBA C10-93.1.1); a
+// counter tells.
+func (r *requester) tooLong(w *sendWQE) bool {
+	return r.typ.Datagram() && int(w.length) > r.portMTU.Bytes()
 }

@@ -33,28 +33,3 @@ func (c *credit) covers(ssn uint32) bool {
 // exceeded reports whether a begun work request was begun without a credit and the
 // peer has not granted one since. One that began with a credit may go on to its end.
 func (c *credit) exceeded(w *sendWQE) bool { return w.overCredit && !c.covers(w.ssn) }
-
-// credits is the syndrome of a positive acknowledge: how many receives are
-// posted, with the one that was taken, as its message is not in the MSN yet. A shared
-// receive queue serves others as well, so its count is not told.
-func (s *responder) credits() wire.Syndrome {
-	if s.srq != nil || !s.typ.HasRecv() {
-		return wire.ACKNoCredits
-	}
-	n := s.rq.Posted()
-	if noCredits := n == 0; noCredits != s.noCredits.Load() {
-		s.noCredits.Store(noCredits)
-		// A post between the two would not have seen the mark.
-		n = s.rq.Posted()
-	}
-	return wire.ACKSyndrome(wire.CreditCode(n))
-}
-
-// grantCredit writes an unsolicited acknowledge, because the last one said that no
-// receive was posted and now there is one.
-func (s *responder) grantCredit(frame []byte) int {
-	if s.rq.Empty() || !s.State().Receives() {
-		return 0
-	}
-	return s.putAck(s.psn.Sub(1), s.credits(), s.msn, frame)
-}

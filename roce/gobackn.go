@@ -14,8 +14,7 @@ func (goBackN) stop()               {}
 func (goBackN) deadline() Time      { return 0 }
 func (goBackN) handleDeadline(Time) {}
 
-// span is half of the PSN space (IBA 9.7.2).
-func (goBackN) span() uint32    { return 1 << 23 }
+func (goBackN) span() uint32    { return maxSpan }
 func (goBackN) selective() bool { return false }
 func (goBackN) probing() bool   { return false }
 func (goBackN) skip()           {}

@@ -56,3 +56,6 @@ type lossRecovery interface {
 	// resultDropped follows a response that could not be stored: it is requested again.
 	resultDropped()
 }
+
+// maxSpan is half of the PSN space: no more may be unanswered (IBA 9.7.2).
+const maxSpan = 1 << 23

@@ -1,6 +1,8 @@
 package roce
 
 import (
+	"fmt"
+
 	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/recovery"
@@ -196,4 +198,28 @@ func (q *QP) endError(now Time) {
 func (q *QP) flush(now Time) {
 	q.req.flush(now)
 	q.rsp.flush(now)
+}
+
+// HandleFrame gives a whole Ethernet frame, in its two parts, to a QP of type
+// RAW_PACKET. It borrows them. A frame without a receive, or too long for it, is
+// dropped and counted.
+func (q *QP) HandleFrame(now Time, head, tail []byte) error {
+	if q.typ != TypeRawPacket {
+		return fmt.Errorf("%w: a frame for a QP of type %s", ErrInvalid, q.typ)
+	}
+	q.traceAt(now)
+	s := &q.rsp
+	n := uint32(len(head) + len(tail))
+	switch {
+	case !q.State().Receives():
+		q.count.Inc(reasonState.counter())
+	case !q.rsp.takeReceive():
+		q.count.Inc(reasonNoReceive.counter())
+	case n > s.recv.Length:
+		q.count.Inc(reasonFit.counter())
+	default:
+		q.rsp.placeFrame(now, head, tail)
+	}
+	q.endCall(now)
+	return nil
 }

@@ -6,22 +6,6 @@ import (
 	"xroce/roce/wire"
 )
 
-// opcode puts an RC opcode into the service of the QP.
-func (t *transport) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode(t.service) }
-
-// putBTH writes the BTH of a packet of a connection, and the XRCETH of an XRC
-// request, and returns the opcode's row.
-func (t *transport) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
-	h.Opcode = t.opcode(h.Opcode)
-	h.M, h.PKey, h.DestQP = true, wire.DefaultPKey, t.attr.DestQPN
-	h.Put(b)
-	spec := h.Opcode.Spec()
-	if spec.Has(wire.HasXRCETH) {
-		wire.XRCETH{SRQN: srqn}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])
-	}
-	return spec
-}
-
 // putRequest writes the packet psn of a SEND, a WRITE or an ATOMIC WRITE.
 func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
@@ -85,19 +69,4 @@ func (r *requester) sent(next wire.PSN, w *sendWQE) {
 	if r.psn = next; next == w.last.Add(1) {
 		r.cur++
 	}
-}
-
-// seal pads the n bytes of payload behind the headers, which are headers bytes
-// from the BTH on, and closes the frame.
-func (t *transport) seal(path *wire.Template, frame []byte, headers int, n uint32) int {
-	end := headers + int(n)
-	pad := int(wire.PadCnt(int(n)))
-	clear(frame[path.Len()+end:][:pad])
-	t.ipID++
-	if t.trace != nil {
-		if h, err := wire.ParseBTH(frame[path.Len():]); err == nil {
-			t.trace.packet(TraceSent, h.Opcode, h.PSN)
-		}
-	}
-	return path.Seal(frame, end+pad, t.ipID)
 }

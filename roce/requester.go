@@ -4,8 +4,6 @@ import (
 	"xroce/roce/cc"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
-	"xroce/roce/recovery"
-	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -90,16 +88,6 @@ func (r *requester) init(t *transport, c *QPConfig) error {
 	return r.sq.Init("send queue", c.MaxSendWR, c.MaxSendSGE, c.MaxInline)
 }
 
-// extend chooses how losses are recovered from.
-func (r *requester) extend(e Extensions, pool *recovery.Pool) {
-	r.recovery.stop()
-	r.recovery, r.window = goBackN{r}, r.configured
-	if e != 0 {
-		r.recovery = newSelectiveRepeat(r, e, pool)
-		r.window = min(r.configured, recovery.Span)
-	}
-}
-
 // restart begins a connection at a PSN.
 func (r *requester) restart(psn wire.PSN) {
 	r.jump(psn)
@@ -128,113 +116,12 @@ func (r *requester) reset() {
 // ahead is how far p lies ahead of una.
 func (r *requester) ahead(p wire.PSN) uint32 { return uint32(p.Sub(uint32(r.una))) }
 
-// nextRequest writes the next request packet, if one may go now.
-func (r *requester) nextRequest(now Time, frame []byte) int {
-	if r.rnrWait || r.stalled || !r.State().Sends() {
-		return 0
-	}
-	r.recovery.skip()
-	if r.cur == r.new && !r.begin(now) {
-		return 0
-	}
-	w := r.sq.At(r.cur)
-	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
-		(r.psn != r.una && r.credit.exceeded(w)) {
-		return 0
-	}
-	if r.paced = r.pace.Early(now); r.paced {
-		return 0
-	}
-	psn, first := r.psn, r.psn == r.sentTop
-	n := r.putWork(now, w, frame)
-	if n == 0 {
-		return 0
-	}
-	r.pace.Spend(now, n)
-	if !r.typ.Reliable() {
-		r.forgetSent(now)
-	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !r.recovery.probing() {
-		// What is sent again may have waited for its turn since that was decided. At
-		// a low rate the rest of the message may take longer than the timer. A probe
-		// must not put the timer off: else a peer that is gone would never
-		// be found out.
-		r.startAckTimer(now)
-	}
-	r.recovery.sent(now, psn, w, first)
-	return n
-}
-
-// putWork writes the packet psn of a work request, 0 when it cannot be.
-func (r *requester) putWork(now Time, w *sendWQE, frame []byte) int {
-	switch op := w.opcode.Op(); {
-	case r.typ.Datagram():
-		return r.putDatagram(now, w, frame)
-	case r.typ == TypeRawPacket:
-		return r.putRaw(now, w, frame)
-	case w.opcode == OpRead:
-		return r.putReadRequest(w, frame)
-	case op.Reply == verbs.ReplyAtomic:
-		return r.putAtomic(w, frame)
-	case w.opcode == OpFlush:
-		return r.putFlush(w, frame)
-	default:
-		return r.putRequest(now, w, frame)
-	}
-}
-
-// forgetSent ends what was sent on a service without acknowledgements.
-func (r *requester) forgetSent(now Time) {
-	r.una = r.psn
-	if r.cur != r.sq.Head() {
-		r.completeSend(now, r.sq.At(r.sq.Head()), 0)
-	}
-}
-
 // oldest is the work request that una belongs to, if any is begun.
 func (r *requester) oldest() *sendWQE { return r.sq.At(r.sq.Head()) }
 
 // localAccess returns on whose behalf a work request accesses local memory.
 func (r *requester) localAccess(w *sendWQE) mem.Accessor {
 	return mem.Accessor{Domain: r.domain, Since: w.since}
-}
-
-// wantsAck decides whether the packet psn asks for an ACK (IBA 9.7.5.1.2). The
-// choice is the requester's: the last packet of a message asks, unless the next
-// message follows at once and its end will; every ackEvery-th packet asks; so
-// do the packet that closes the window and, since the first try was in vain,
-// the end of a message that is sent again. A packet that goes without credit asks,
-// too. Where only what was lost is sent again, each of those asks.
-func (r *requester) wantsAck(now Time, last bool) bool {
-	if !r.typ.Reliable() {
-		return false
-	}
-	r.sinceAck++
-	ack := uint32(r.sinceAck) >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
-	if !ack {
-		again := r.ahead(r.psn) < r.ahead(r.sentTop)
-		switch {
-		case again && r.recovery.selective():
-			ack = true
-		case last:
-			ack = again || !r.nextFollows(now)
-		default:
-			ack = r.credit.exceeded(r.sq.At(r.cur))
-		}
-	}
-	if ack {
-		r.sinceAck = 0
-	}
-	return ack
-}
-
-// ackEvery is how many packets may pass without one that asks for an ACK. An
-// acknowledge costs both hosts as much as a request.
-const ackEvery = 64
-
-// nextFollows reports whether the work request behind cur is sure to be sent.
-func (r *requester) nextFollows(now Time) bool {
-	next := r.cur + 1
-	return (next != r.new || r.begin(now)) && !(r.failed && r.failAt == next)
 }
 
 // draining reports whether what was begun is not finished, in SQD.

@@ -28,14 +28,6 @@ func (s *responder) nextResponse(now Time, frame []byte) int {
 	return s.putAck(psn, syndrome, msn, frame)
 }
 
-// putAck writes an acknowledge packet, positive or negative.
-func (s *responder) putAck(psn wire.PSN, syndrome wire.Syndrome, msn uint32, frame []byte) int {
-	b := frame[s.path.Len():]
-	spec := s.putBTH(b, wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
-	wire.AETH{Syndrome: syndrome, MSN: msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
-	return s.seal(&s.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
-}
-
 // putStored writes the next packet of the response in a resource.
 func (s *responder) putStored(now Time, a *response, frame []byte) int {
 	res := &s.resources[a.resource]

@@ -1,7 +1,6 @@
 package roce
 
 import (
-	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/recovery"
 	"xroce/roce/wire"
@@ -52,21 +51,6 @@ func (x *selectiveRepeat) stop() {
 	x.gap.Close()
 	x.probe.Disarm()
 	x.board.ForgetSacked()
-}
-
-func (x *selectiveRepeat) deadline() Time {
-	return clock.Sooner(x.probe.Deadline(), x.gap.Deadline())
-}
-
-// handleDeadline treats a gap that stayed open too long as a loss, and sends a tail
-// probe when nothing came for too long.
-func (x *selectiveRepeat) handleDeadline(now Time) {
-	if x.gap.Expired(now) {
-		x.repeatData(now)
-	}
-	if at := x.probe.Deadline(); at != 0 && now >= at {
-		x.probeTail(now)
-	}
 }
 
 // span is the number of PSNs that the buffers and the scoreboard cover.

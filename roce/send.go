@@ -81,3 +81,15 @@ func (s *responder) noMemory(now Time) wire.Syndrome {
 	s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
 	return wire.NAKRemoteOperationalError
 }
+
+// deliverPacket is scatterPacket for a message of one packet that makes a
+// completion: it reports whether the payload is in in, for the completion to carry.
+func (s *responder) deliverPacket(
+	in *queue.InlinePayload, by mem.Accessor, list []SGE, p *wire.Packet,
+) (bool, mem.Fault) {
+	if ok, fault := s.inlines(in, by, list, p.Payload, p.PayloadTail); ok || fault != mem.OK {
+		return ok, fault
+	}
+	s.receiveCQ().FlushInline()
+	return false, s.scatterPacket(by, list, 0, p)
+}

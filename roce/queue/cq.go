@@ -71,36 +71,6 @@ func (c *CQ) OnError(f func()) {
 	c.onError = f
 }
 
-// Resize makes room for at least depth completions (ibv_resize_cq). What was not
-// polled yet stays, in order; the error is ErrInvalid, and nothing changes, when
-// that is more than depth. An overrun is not made good by it.
-func (c *CQ) Resize(depth int) error {
-	ring, err := newCQRing(depth)
-	if err != nil {
-		return err
-	}
-	fire, err := c.move(ring, depth)
-	c.raise(fire)
-	return err
-}
-
-// move puts a ring for depth completions in the place of the old one.
-func (c *CQ) move(ring []verbs.Completion, depth int) (fire bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	head, tail := c.head.Load(), c.tail.Load()
-	if n := tail - head; n > uint32(depth) {
-		return false, fmt.Errorf("%w: CQ depth %d, but %d completions are in it",
-			verbs.ErrInvalid, depth, n)
-	}
-	mask := uint32(len(ring) - 1)
-	for i := head; i != tail; i++ {
-		ring[i&mask] = c.ring[i&c.mask]
-	}
-	c.ring, c.mask = ring, mask
-	return c.ripe(), nil
-}
-
 // Poll moves completions to dst, the oldest first, and returns how many. It
 // returns ErrOverrun when completions were lost because the CQ was full.
 func (c *CQ) Poll(dst []verbs.Completion) (int, error) {
@@ -133,46 +103,6 @@ func (c *CQ) Arm(solicitedOnly bool) (pending bool) {
 	c.solicited = solicitedOnly && (!c.armed || c.solicited)
 	c.armed = true
 	return c.tail.Load() != c.head.Load()
-}
-
-// Push adds a completion and reports whether there was room. Without room the completion
-// is lost, Poll returns ErrOverrun from then on, and the function of OnError is called for
-// the first. A completion that is solicited or failed fits an Arm for those alone.
-//
-// It is for queue pairs, under the progress lock of their queue: the functions of the CQ
-// are called from it.
-func (c *CQ) Push(wc *verbs.Completion, solicited bool) bool {
-	return c.PushInline(wc, solicited, nil)
-}
-
-// PushInline is Push of a completion that has an inline payload, nil for none. The payload
-// is copied. It is written when the completion is polled, or before: see FlushInline. When
-// its memory is not to be had any more by then, the completion says so instead.
-func (c *CQ) PushInline(wc *verbs.Completion, solicited bool, in *InlinePayload) bool {
-	c.mu.Lock()
-	if c.full() {
-		if in != nil {
-			c.storeAllInline()
-			in.store() // no completion tells of it, nor of a fault
-		}
-		lost := c.overrun.Swap(true)
-		onError := c.onError
-		c.mu.Unlock()
-		if !lost && onError != nil {
-			onError()
-		}
-		return false
-	}
-	if in != nil {
-		c.keepInline(in, wc)
-	}
-	tail := c.tail.Load()
-	c.ring[tail&c.mask] = *wc
-	c.tail.Store(tail + 1)
-	fire := c.armed && c.arrived(wc, solicited)
-	c.mu.Unlock()
-	c.raise(fire)
-	return true
 }
 
 // full reports whether there is no room for another completion. The caller holds

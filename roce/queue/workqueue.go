@@ -154,3 +154,9 @@ type RecvWQE struct {
 	Length uint32 // of all pieces, in bytes
 	NumSGE uint8
 }
+
+// newRing returns memory for at least depth entries and their pieces.
+func (w *WorkQueue[E]) newRing(depth int) ([]E, []verbs.SGE) {
+	n := ringSize(depth)
+	return make([]E, n), make([]verbs.SGE, n*int(w.maxSGE))
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/roce"
+	"xroce/roce/counter"
+)
+
+// This file is about links that are of no more use.
+
+// fail ends the device because one of its queues has failed, the progress lock of which
+// the caller holds. The other queues fail with it.
+func (d *Device) fail(failing *queue, err error) {
+	if !d.cause.CompareAndSwap(nil, &err) {
+		return
+	}
+	close(d.failed)
+	if errors.Is(err, errClosed) {
+		return
+	}
+	d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
+	for _, q := range d.queues {
+		if q != failing {
+			// Not here: the holder of a progress lock may not take another.
+			d.watching.Go(func() {
+				q.lock()
+				defer q.mu.Unlock()
+				q.fail(err)
+			})
+		}
+	}
+}
+
+// fail ends all QPs because the link is gone. The caller holds mu.
+func (q *queue) fail(err error) {
+	if q.err != nil {
+		return
+	}
+	q.err = err
+	q.dead.Store(true)
+	q.device.fail(q, err)
+	now := q.clock.Now()
+	for _, qp := range q.device.qps.All {
+		if qp.queue != q {
+			continue
+		}
+		// From any state to ERR: this cannot be refused.
+		_ = qp.core.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
+	}
+	q.unmoderate()
+}
+
+// linkError takes an error of the link. An interface that is down keeps what
+// is queued and comes back; any other error ends the queue and all its QPs.
+func (q *queue) linkError(err error) {
+	if !errors.Is(err, unix.ENETDOWN) {
+		q.fail(fmt.Errorf("engine: the link failed: %w", err))
+		return
+	}
+	if !q.down {
+		q.count.Inc(counter.LinkDowned)
+	}
+	q.down = true
+}

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+// This file moves and ends QPs.
+
+// Modify moves the QP to a.State, if that is in the mask, and sets the attributes
+// in the mask, all or nothing (ibv_modify_qp); a.Path comes from
+// Device.ResolvePath. Connect and Start do the usual sequence of it. The error is
+// roce.ErrInvalid or roce.ErrState and names the attribute that is missing,
+// superfluous or out of range.
+func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
+	if mask&roce.AttrPathMTU != 0 {
+		if active := q.device().ActiveMTU(); a.PathMTU > active {
+			return fmt.Errorf("%w: PATH_MTU %d is above the device's active MTU %d",
+				roce.ErrInvalid, a.PathMTU.Bytes(), active.Bytes())
+		}
+	}
+	queue := q.queue
+	queue.lock()
+	defer queue.mu.Unlock()
+	if q.closed {
+		return errClosed
+	}
+	err := q.core.Modify(queue.clock.Now(), a, mask)
+	if err == nil {
+		q.device().followPath(q)
+	}
+	queue.reschedule(q)
+	queue.wake()
+	return err
+}
+
+// Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
+// completions, and so do completions that were not polled and events that were not
+// taken; what the peer still sends to it is dropped. It is idempotent.
+func (q *QP) Close() {
+	d := q.device()
+	if q.Type() == roce.TypeUD {
+		d.memberships.Lock()
+		defer d.memberships.Unlock()
+	}
+	for _, group := range q.close() {
+		// What cannot be undone outside ends with the device.
+		_ = d.leaveGroup(group)
+	}
+}
+
+// close takes the QP out of the device. It returns the multicast groups that are
+// empty then.
+func (q *QP) close() (empty []wire.GID) {
+	d, queue := q.device(), q.queue
+	d.life.Lock()
+	defer d.life.Unlock()
+	queue.lock()
+	defer queue.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed = true
+	queue.members--
+	q.control.refs.release()
+	q.control.refs.pd.release()
+	for group, members := range d.groups.load() {
+		if slices.Contains(members, q) && d.detach(q, group) {
+			empty = append(empty, group)
+		}
+	}
+	d.removeEtherTypes(q)
+	d.qps.Delete(q.core.Num())
+	queue.forget(q)
+	d.forgetPath(q)
+	d.async.forget(q.control.events)
+	// To RESET from any state: this cannot be refused.
+	_ = q.core.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
+	return empty
+}

@@ -1,0 +1,42 @@
+package roce
+
+// This file decides which packets ask for an acknowledge.
+
+// ackEvery is how many packets may pass without one that asks for an ACK. An
+// acknowledge costs both hosts as much as a request.
+const ackEvery = 64
+
+// wantsAck decides whether the packet psn asks for an ACK (IBA 9.7.5.1.2). The
+// choice is the requester's: the last packet of a message asks, unless the next
+// message follows at once and its end will; every ackEvery-th packet asks; so
+// do the packet that closes the window and, since the first try was in vain,
+// the end of a message that is sent again. A packet that goes without credit asks,
+// too. Where only what was lost is sent again, each of those asks.
+func (r *requester) wantsAck(now Time, last bool) bool {
+	if !r.typ.Reliable() {
+		return false
+	}
+	r.sinceAck++
+	ack := uint32(r.sinceAck) >= min(ackEvery, r.window/2) || r.ahead(r.psn)+1 >= r.window
+	if !ack {
+		again := r.ahead(r.psn) < r.ahead(r.sentTop)
+		switch {
+		case again && r.recovery.selective():
+			ack = true
+		case last:
+			ack = again || !r.nextFollows(now)
+		default:
+			ack = r.credit.exceeded(r.sq.At(r.cur))
+		}
+	}
+	if ack {
+		r.sinceAck = 0
+	}
+	return ack
+}
+
+// nextFollows reports whether the work request behind cur is sure to be sent.
+func (r *requester) nextFollows(now Time) bool {
+	next := r.cur + 1
+	return (next != r.new || r.begin(now)) && !(r.failed && r.failAt == next)
+}

@@ -1,0 +1,26 @@
+package roce
+
+import "xroce/roce/recovery"
+
+// This file switches extensions on, in each half.
+
+// extend chooses how losses are recovered from.
+func (r *requester) extend(e Extensions, pool *recovery.Pool) {
+	r.recovery.stop()
+	r.recovery, r.window = goBackN{r}, r.configured
+	if e != 0 {
+		r.recovery = newSelectiveRepeat(r, e, pool)
+		r.window = min(r.configured, recovery.Span)
+	}
+}
+
+// extend says whether requests that come early wait.
+func (s *responder) extend(e Extensions, pool *recovery.Pool) {
+	if s.early != nil {
+		s.early.clear()
+		s.early = nil
+	}
+	if e != 0 {
+		s.early = newEarlyRequests(e, pool)
+	}
+}

@@ -1,0 +1,67 @@
+package roce
+
+import "xroce/roce/verbs"
+
+// This file decides which packet of the send queue goes next.
+
+// nextRequest writes the next request packet, if one may go now.
+func (r *requester) nextRequest(now Time, frame []byte) int {
+	if r.rnrWait || r.stalled || !r.State().Sends() {
+		return 0
+	}
+	r.recovery.skip()
+	if r.cur == r.new && !r.begin(now) {
+		return 0
+	}
+	w := r.sq.At(r.cur)
+	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
+		(r.psn != r.una && r.credit.exceeded(w)) {
+		return 0
+	}
+	if r.paced = r.pace.Early(now); r.paced {
+		return 0
+	}
+	psn, first := r.psn, r.psn == r.sentTop
+	n := r.putWork(now, w, frame)
+	if n == 0 {
+		return 0
+	}
+	r.pace.Spend(now, n)
+	if !r.typ.Reliable() {
+		r.forgetSent(now)
+	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !r.recovery.probing() {
+		// What is sent again may have waited for its turn since that was decided. At
+		// a low rate the rest of the message may take longer than the timer. A probe
+		// must not put the timer off: else a peer that is gone would never
+		// be found out.
+		r.startAckTimer(now)
+	}
+	r.recovery.sent(now, psn, w, first)
+	return n
+}
+
+// putWork writes the packet psn of a work request, 0 when it cannot be.
+func (r *requester) putWork(now Time, w *sendWQE, frame []byte) int {
+	switch op := w.opcode.Op(); {
+	case r.typ.Datagram():
+		return r.putDatagram(now, w, frame)
+	case r.typ == TypeRawPacket:
+		return r.putRaw(now, w, frame)
+	case w.opcode == OpRead:
+		return r.putReadRequest(w, frame)
+	case op.Reply == verbs.ReplyAtomic:
+		return r.putAtomic(w, frame)
+	case w.opcode == OpFlush:
+		return r.putFlush(w, frame)
+	default:
+		return r.putRequest(now, w, frame)
+	}
+}
+
+// forgetSent ends what was sent on a service without acknowledgements.
+func (r *requester) forgetSent(now Time) {
+	r.una = r.psn
+	if r.cur != r.sq.Head() {
+		r.completeSend(now, r.sq.At(r.sq.Head()), 0)
+	}
+}

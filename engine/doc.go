@@ -72,7 +72,7 @@
 //
 // The life of objects (create, close, who uses what) has a lock of the device, packets
 // have the progress lock of their queue. The life lock comes first, then the progress
-// locks in the order of the queues, then everything else; queues.go has the whole order.
+// locks in the order of the queues, then everything else; locks.go has the whole order.
 // What a queue looks up for a packet (QPs by number, members of groups, EtherTypes) is
 // the device's, and is read without a lock.
 //

@@ -29,7 +29,8 @@ func (r *requester) deadline() Time {
 	return clock.Sooner(at, r.recovery.deadline())
 }
 
-// handleDeadline acts on the requester's timers.
+// handleDeadline acts on the requester's timers, without those of the loss recovery: see
+// QP.HandleDeadline.
 func (r *requester) handleDeadline(now Time) {
 	if now >= r.pace.Due() {
 		r.paced = false // next waits again if need be
@@ -45,7 +46,6 @@ func (r *requester) handleDeadline(now Time) {
 		r.retried = false
 		r.recovery.timedOut(now)
 	}
-	r.recovery.handleDeadline(now)
 }
 
 // LossTimer reports whether HandleDeadline would now take something for lost that did

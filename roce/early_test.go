@@ -249,3 +249,20 @@ func TestEarlyResponseOfMany(t *testing.T) {
 	s.ExpectCQE(roce.Completion{WRID: 1, Opcode: roce.WCRead, ByteLen: uint32(8 * s.mtu())})
 	s.ExpectDeadline(0)
 }
+
+// TestBothGapsExpire: when requests and data are missing for too long in the same call,
+// the peer hears of the requests although the data was the last try.
+func TestBothGapsExpire(t *testing.T) {
+	s := newScript(t, options{
+		Ext: roce.ExtReorderWindow, Attr: func(a *roce.Attr) { a.RetryCnt = 0 },
+	})
+	s.Read(1, 4*s.mtu())
+	s.Expect()
+	s.Recv(request(wire.RCWriteOnly, s.it(1), nil),
+		response(wire.RCReadRespMiddle, s.us(1), make([]byte, s.mtu())))
+	s.Advance(100 * roce.Microsecond)
+	s.ExpectState(roce.StateErr)
+	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+	s.ExpectAck(s.it(0), wire.NAKPSNSequenceError, 0)
+	s.ExpectNothing()
+}

@@ -30,7 +30,7 @@ type options struct {
 
 	Type       roce.QPType
 	Ext        roce.Extensions
-	Pool       int        // packets that the hold pool takes
+	Pool       int        // packets that the early pool takes
 	Inline     int        // bytes of inline data
 	InlineRecv int        // bytes of inline receive
 	Rights     mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP

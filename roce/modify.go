@@ -49,7 +49,7 @@ func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more requests are being answered",
 			ErrState, a.MaxDestRdAtomic)
 	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.earlyPool == nil:
-		return fmt.Errorf("%w: EXTENSIONS %s on a QP without a hold pool", ErrInvalid,
+		return fmt.Errorf("%w: EXTENSIONS %s on a QP without an early pool", ErrInvalid,
 			a.Extensions)
 	}
 	return nil

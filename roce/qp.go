@@ -150,6 +150,8 @@ func (q *QP) HandleDeadline(now Time) {
 	}
 	q.req.handleDeadline(now)
 	q.rsp.handleDeadline(now)
+	// After the responder, whose gap the peer is to hear of though this may end the QP.
+	q.req.recovery.handleDeadline(now)
 	q.endCall(now)
 }
 

@@ -309,7 +309,7 @@ func TestExtensionsNeedAPool(t *testing.T) {
 	e.connect(qpnB, o, roce.StateInit)
 	a := o.attr(qpnB)
 	a.State, a.Extensions = roce.StateRTR, roce.ExtSelectiveRepeat
-	wantErr(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions), roce.ErrInvalid, "hold pool")
+	wantErr(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions), roce.ErrInvalid, "early pool")
 	a.Extensions = 4
 	wantErr(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions), roce.ErrInvalid, "EXTENSIONS")
 	a.Extensions = 0

@@ -49,7 +49,7 @@ type Device struct {
 	}
 	watching sync.WaitGroup // the goroutines that follow the host
 	// memberships is held while the membership in multicast groups changes, here
-	// and outside; see queues.go for the order of locks.
+	// and outside; see locks.go for the order of locks.
 	memberships sync.Mutex
 	// life is held while objects are made and closed, and while what uses what changes.
 	life       sync.Mutex

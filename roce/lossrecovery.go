@@ -24,7 +24,7 @@ type lossRecovery interface {
 	selective() bool
 	// probing reports whether the next packet is a tail probe.
 	probing() bool
-	// skip moves psn over what need not go again.
+	// skip moves psn, at which something was sent before, over what need not go again.
 	skip()
 	// readEnd returns the PSN behind the data that a READ asks for from psn on.
 	readEnd(psn, end wire.PSN) wire.PSN

@@ -159,6 +159,13 @@ func (q *QP) HandleDeadline(now Time) {
 // completion goes to ERR, one in ERR flushes what was posted meanwhile, one in SQE its
 // sends.
 func (q *QP) endCall(now Time) {
+	if q.overrun || q.State() >= StateSQD {
+		q.endWork(now)
+	}
+}
+
+// endWork is endCall for a QP in SQD, SQE or ERR, or one that lost a completion.
+func (q *QP) endWork(now Time) {
 	q.endError(now)
 	if q.overrun && !q.flags.fatal {
 		q.flags.fatal = true

@@ -191,9 +191,6 @@ func (x *selectiveRepeat) repeatUpTo(now Time, top wire.PSN) {
 // what was never sent.
 func (x *selectiveRepeat) skip() {
 	r := x.r
-	if r.psn == r.sentTop {
-		return
-	}
 	for r.psn != r.sentTop && x.board.RecoveryPoint().After(r.psn) {
 		w := r.sq.At(r.cur)
 		next := x.after(w, r.psn)

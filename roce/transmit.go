@@ -9,7 +9,9 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if r.rnrWait || r.stalled || !r.State().Sends() {
 		return 0
 	}
-	r.recovery.skip()
+	if r.psn != r.sentTop {
+		r.recovery.skip()
+	}
 	if r.cur == r.new && !r.begin(now) {
 		return 0
 	}

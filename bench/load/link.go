@@ -115,13 +115,13 @@ func send(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT,
 			return nil, 0, nil, err
 		}
 	}
-	unsent, err := settle(s)
+	unsent, err := drainTx(s)
 	return w, queued - unsent, nil, err
 }
 
-// settle waits until every frame is sent, and returns how many are not after
+// drainTx waits until every frame is sent, and returns how many are not after
 // all.
-func settle(s *xsk.Socket) (uint64, error) {
+func drainTx(s *xsk.Socket) (uint64, error) {
 	frames := make([]xsk.TxFrame, s.Info().TxFrames)
 	back := 0
 	for end := time.Now().Add(worker.Drain); back < len(frames) && time.Now().Before(end); {

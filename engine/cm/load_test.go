@@ -152,8 +152,8 @@ func TestFlood(t *testing.T) {
 // manager nor device holds more in the end than before.
 func TestChurn(t *testing.T) {
 	// Nothing is lost, so nothing has to be asked again, however late an answer is.
-	patient := cm.Options{Machine: rcm.Config{ResponseTimeout: 20, PacketLifeTime: 8}}
-	_, hosts := newWorld(t, patient, engine.Options{})
+	slowCM := cm.Options{Machine: rcm.Config{ResponseTimeout: 20, PacketLifeTime: 8}}
+	_, hosts := newWorld(t, slowCM, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)

@@ -217,14 +217,14 @@ func (k *Kernel) Close(fd int) error {
 	delete(k.files, fd)
 	if f.sock != nil {
 		f.sock.closed = true
-		k.settleSocket(f)
+		k.releaseSocket(f)
 	}
 	return nil
 }
 
-// settleSocket gives the queue back when neither a descriptor nor a mapping
+// releaseSocket gives the queue back when neither a descriptor nor a mapping
 // holds the socket any more.
-func (k *Kernel) settleSocket(f *file) {
+func (k *Kernel) releaseSocket(f *file) {
 	s := f.sock
 	if s.closed && s.mappings == 0 && s.bound {
 		s.bound = false

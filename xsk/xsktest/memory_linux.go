@@ -141,6 +141,6 @@ func (k *Kernel) UnmapRing(mapping []byte) error {
 	}
 	delete(k.memory, &mapping[0])
 	f.sock.mappings--
-	k.settleSocket(f)
+	k.releaseSocket(f)
 	return nil
 }

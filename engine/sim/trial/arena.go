@@ -164,10 +164,10 @@ type partial struct {
 	data []byte
 }
 
-// settle judges a slot that failed requests may have written to: each byte is
+// judge looks at a slot that failed requests may have written to: each byte is
 // what it was or what one of them brought. The model then takes over what is
 // there. It returns what is wrong, "" when nothing is.
-func (a *arena) settle(s *slot, partials []partial) string {
+func (a *arena) judge(s *slot, partials []partial) string {
 	if bytes.Equal(a.mem[s.off:s.off+s.n], a.want[s.off:s.off+s.n]) {
 		return ""
 	}

@@ -131,7 +131,7 @@ func (c *conn) end() {
 		e.checkOutcome()
 	}
 	for _, e := range c.ends {
-		e.settle()
+		e.judgeMemory()
 	}
 	for _, e := range c.ends {
 		e.vanish()
@@ -156,9 +156,9 @@ func (e *endpoint) checkOutcome() {
 	e.sends, e.recvs = nil, nil
 }
 
-// settle judges the memory of a dead end. What failed requests may have done to
+// judgeMemory looks at the memory of a dead end. What failed requests may have done to
 // it is taken over by the model, all else must be as the model says.
-func (e *endpoint) settle() {
+func (e *endpoint) judgeMemory() {
 	if e.deregistered() && !bytes.Equal(e.deregisterAt, e.arena.mem) {
 		e.w.fail(Memory, "%s: memory changed after it was deregistered", e)
 	}
@@ -171,7 +171,7 @@ func (e *endpoint) settle() {
 	}
 	for _, p := range []pool{poolWritable, poolReadable, poolTicket} {
 		for _, s := range e.arena.pools[p] {
-			e.settleSlot(s, e.written(s))
+			e.judgeSlot(s, e.written(s))
 			s.claims, s.locked = nil, false
 		}
 	}
@@ -189,11 +189,11 @@ func (e *endpoint) settle() {
 		default:
 			brought = []partial{{o.localAt, o.want}}
 		}
-		e.settleSlot(o.local, brought)
+		e.judgeSlot(o.local, brought)
 		o.local.taken = false
 	}
 	for i, r := range e.failedRecvs {
-		if wrong := r.arena.settle(r.slot, e.fetched(i, r)); wrong != "" {
+		if wrong := r.arena.judge(r.slot, e.fetched(i, r)); wrong != "" {
 			e.w.fail(Memory, "%s: at its end: %s", e, wrong)
 		}
 		r.slot.taken = false
@@ -203,8 +203,8 @@ func (e *endpoint) settle() {
 	}
 }
 
-func (e *endpoint) settleSlot(s *slot, brought []partial) {
-	if wrong := e.arena.settle(s, brought); wrong != "" {
+func (e *endpoint) judgeSlot(s *slot, brought []partial) {
+	if wrong := e.arena.judge(s, brought); wrong != "" {
 		e.w.fail(Memory, "%s: at its end: %s", e, wrong)
 	}
 }

@@ -56,11 +56,11 @@ type life struct {
 	failed      []*op      // completed with an error, or never
 	failedRecvs []*receive // likewise
 
-	heard       []*op // of the peer, on a UC: all that it sent to receives here
-	lost        int   // of these, that did not arrive
-	harmIn      int   // frames to this node that had faults
-	shuffled    bool  // one of these arrived twice, or out of order
-	starvedOnce bool  // a message may have found no receive
+	heard      []*op // of the peer, on a UC: all that it sent to receives here
+	lost       int   // of these, that did not arrive
+	harmIn     int   // frames to this node that had faults
+	shuffled   bool  // one of these arrived twice, or out of order
+	noRecvOnce bool  // a message may have found no receive
 
 	paidUntil roce.Time // when the rate limit allows the next request
 
@@ -70,7 +70,7 @@ type life struct {
 	before     roce.Snapshot // as it was when last looked at
 	progressAt roce.Time     // when the requester last made progress
 	stallSince roce.Time     // when it last waited because the peer had no receive
-	starvedAt  roce.Time     // when there was last no receive
+	noRecvAt   roce.Time     // when there was last no receive
 	notReadyAt roce.Time     // when it last sent an RNR NAK
 	notReady   int           // how many it sent
 	harm       uint64        // frames of this connection that had faults
@@ -137,7 +137,7 @@ func (e *endpoint) create() {
 	if e.conn.lives == 0 {
 		e.info.PSN = k.PSN[e.side]
 	}
-	e.progressAt, e.starvedAt = w.clock.Now(), w.clock.Now()
+	e.progressAt, e.noRecvAt = w.clock.Now(), w.clock.Now()
 }
 
 // init says what the queue pair is.
@@ -233,7 +233,7 @@ func (e *endpoint) postReceive() bool {
 		return false
 	}
 	if e.qp.Snapshot().RecvPosted == 0 {
-		e.starvedAt = e.w.clock.Now()
+		e.noRecvAt = e.w.clock.Now()
 	}
 	rv := &receive{
 		id: receiveID | e.ids, slot: s, arena: e.arena, size: k.MaxSize, at: r.IntN(9),

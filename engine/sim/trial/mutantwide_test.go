@@ -174,7 +174,7 @@ var wideMutants = []mutant{
 		// More than frames were harmed.
 		return tamper{after: func(w *world) {
 			for _, e := range live(w) {
-				if w.quiet && w.through() && e.unreliable() && !e.starvedOnce &&
+				if w.quiet && w.through() && e.unreliable() && !e.noRecvOnce &&
 					m.strike(true) {
 					e.lost += e.harmIn + 1
 				}

@@ -14,9 +14,9 @@ func (e *endpoint) observe() {
 	}
 	now, s := e.w.clock.Now(), e.qp.Snapshot()
 	if e.receivesPosted(&s) == 0 {
-		e.starvedAt, e.starvedOnce = now, e.starvedOnce || len(e.heard) > 0
+		e.noRecvAt, e.noRecvOnce = now, e.noRecvOnce || len(e.heard) > 0
 	}
-	if e.notReadyAt == now && e.starvedAt < now && e.node.thawedAt < now {
+	if e.notReadyAt == now && e.noRecvAt < now && e.node.thawedAt < now {
 		e.w.fail(Status, "%s: an RNR NAK with %d receives posted", e, s.RecvPosted)
 	}
 	if o := e.passed(&s); o != nil {

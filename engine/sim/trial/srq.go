@@ -28,7 +28,7 @@ type sharedQueue struct {
 	smallest   int
 	armed      bool // an event is to come when it runs low
 	unreported int  // receives that closed queue pairs may have taken and not completed
-	starved    roce.Time
+	emptied    roce.Time
 }
 
 // newSharedQueue makes the model of the SRQ of a node.
@@ -90,7 +90,7 @@ func (s *sharedQueue) fill() bool {
 	acted := false
 	posted := s.posted()
 	if posted == 0 {
-		s.starved = s.node.w.clock.Now()
+		s.emptied = s.node.w.clock.Now()
 	}
 	for ; posted < s.depth && s.post(); posted++ {
 		acted = true

@@ -64,7 +64,7 @@ func (e *endpoint) lose(*op) {
 func (e *endpoint) arriveUnreliable(o *op, r *receive) string {
 	if !o.remote {
 		fill(r.arena.want[r.slot.off+r.at:][:o.size], o.key)
-		return r.arena.settle(r.slot, e.scraps(r))
+		return r.arena.judge(r.slot, e.scraps(r))
 	}
 	s := o.distant
 	for i, c := range s.claims {
@@ -77,10 +77,10 @@ func (e *endpoint) arriveUnreliable(o *op, r *receive) string {
 			}
 		}
 	}
-	if wrong := r.arena.settle(r.slot, e.scraps(r)); wrong != "" {
+	if wrong := r.arena.judge(r.slot, e.scraps(r)); wrong != "" {
 		return wrong
 	}
-	return e.arena.settle(s, e.written(s))
+	return e.arena.judge(s, e.written(s))
 }
 
 // scraps are the parts of messages of a UC that may be in a receive.
@@ -104,16 +104,16 @@ func (e *endpoint) restUnreliable() {
 		e.lose(o)
 	}
 	e.expect = nil
-	unready := e.starvedOnce || e.shortest() < e.conn.config.MaxSize
+	unready := e.noRecvOnce || e.shortest() < e.conn.config.MaxSize
 	if e.lost > e.harmIn && !unready {
 		e.w.fail(Delivery, "%s: %d messages did not arrive, faults befell %d frames", e, e.lost,
 			e.harmIn)
 	}
 	for _, s := range e.arena.pools[poolWritable] {
-		e.settleSlot(s, e.written(s))
+		e.judgeSlot(s, e.written(s))
 	}
 	for _, r := range e.recvs {
-		if wrong := r.arena.settle(r.slot, e.scraps(r)); wrong != "" {
+		if wrong := r.arena.judge(r.slot, e.scraps(r)); wrong != "" {
 			e.w.fail(Memory, "%s at rest: %s", e, wrong)
 		}
 	}

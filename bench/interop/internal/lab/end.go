@@ -56,7 +56,7 @@ func Finish(ctx context.Context, ends [2]End) string {
 			wrong = s
 		}
 	}
-	var impatient <-chan time.Time
+	var graceOver <-chan time.Time
 	stop := func() {
 		for i := range left {
 			ends[i].Stop()
@@ -70,7 +70,7 @@ func Finish(ctx context.Context, ends [2]End) string {
 			which = 0
 		case <-ended(ends[1], left[1]):
 			which = 1
-		case <-impatient:
+		case <-graceOver:
 			stop()
 		case <-expired:
 			note("not done in time")
@@ -83,7 +83,7 @@ func Finish(ctx context.Context, ends [2]End) string {
 		delete(left, which)
 		if status := ends[which].Status(); status != 0 {
 			note(fmt.Sprintf("%s ended with status %d", ends[which].Name, status))
-			impatient = time.After(grace)
+			graceOver = time.After(grace)
 		}
 	}
 	return wrong

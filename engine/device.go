@@ -104,7 +104,7 @@ func (d *Device) Err() error {
 	for _, q := range d.queues {
 		// CQ.Wait asks, and comes back after each time that it was woken.
 		q.lockToDrive()
-		//lint:ignore SA2001 passing through is what makes stores seen
+		// Passing through is what makes stores seen.
 		q.mu.Unlock()
 	}
 	return d.failure()

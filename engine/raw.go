@@ -5,6 +5,7 @@ import (
 
 	"xroce/roce"
 	"xroce/roce/counter"
+	"xroce/roce/wire"
 	"xroce/xsk"
 )
 
@@ -37,7 +38,9 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 // handleFrame implements etherTypeHandler: the QP receives the frame, on its own queue.
 func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	if q.queue != at {
-		if !forwarded {
+		if forwarded { // for another QP, which gave the EtherType up meanwhile
+			at.drops[wire.NotRoCE]++
+		} else {
 			q.queue.forward(f)
 		}
 		return

@@ -46,9 +46,11 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		return
 	}
 	if qp.queue != q {
-		// A QP stays on its queue, so one that was forwarded is not forwarded again,
-		// unless its number went to another QP meanwhile.
-		if !forwarded {
+		// A QP stays on its queue, so the number of one that was forwarded to the wrong
+		// queue went to another QP meanwhile: the one that it was for is gone.
+		if forwarded {
+			q.count.Inc(counter.DropUnknownQPN)
+		} else {
 			qp.queue.forward(f)
 		}
 		return

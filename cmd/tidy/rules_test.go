@@ -52,6 +52,7 @@ var (
 	later  = "TO" + "DO"
 	shared = "/wo" + "rk/shared"
 	rooted = "/ro" + "ot"
+	lent   = "cap_net_" + "raw+ep"
 )
 
 var textSnippets = []snippet{
@@ -78,6 +79,10 @@ var textSnippets = []snippet{
 	{"unfinished work", "a.sh", "mktemp /tmp/x.XXXXXX # " + strings.ToLower(later) + "\n", 0},
 	{"machine paths", "a.md", "see " + shared + " and " + rooted + "\n", 1},
 	{"machine paths", "a.go", "package p\n\nconst x = `" + rooted + "/go`\n", 1},
+	{"capabilities", "a.md", "sudo setcap " + lent + " xroce\n", 1},
+	{"capabilities", "a.go", "package p\n\nconst x = `chgrp g x && setcap " + lent + " x`\n", 1},
+	{"capabilities", "a.md", "chgrp g x\nchmod 0750 x\nsetcap " + lent + " x\n", 0},
+	{"capabilities", "a.md", "needs cap_net_raw, see setcap(8)\n", 0},
 	{"machine paths", "a.md", "post/work, https://x.org/home/, ./root, /worker\n", 0},
 }
 

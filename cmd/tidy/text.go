@@ -20,6 +20,7 @@ var textRules = []rule{
 	{"columns", checkColumns},
 	{"unfinished work", checkMarks},
 	{"machine paths", checkPaths},
+	{"capabilities", checkCapabilities},
 }
 
 // wideFiles may have lines of any length.
@@ -115,6 +116,28 @@ func checkPaths(s *source, report report) {
 	for i, text := range s.lines() {
 		if m := paths.FindString(text); m != "" {
 			report(i+1, "path of one machine: %q", m)
+		}
+	}
+}
+
+// given matches file capabilities as setcap(8) takes them.
+var given = regexp.MustCompile(`\bcap_[a-z_]+[+=][eip]+`)
+
+// givenWithin is how many lines before the capabilities say who is to have them.
+const givenWithin = 3
+
+// checkCapabilities refuses advice to give capabilities to a program that anybody may
+// run: what says setcap says before which group has the program, and that others have
+// not.
+func checkCapabilities(s *source, report report) {
+	lines := s.lines()
+	for i, text := range lines {
+		if !given.MatchString(text) {
+			continue
+		}
+		near := strings.Join(lines[max(0, i-givenWithin):i+1], "\n")
+		if !strings.Contains(near, "chgrp") || !strings.Contains(near, "0750") {
+			report(i+1, "capabilities for every local user: chgrp and chmod 0750 come first")
 		}
 	}
 }

@@ -329,7 +329,9 @@ func TestAdviceSaysWhatToDo(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{unix.EPERM, []string{"CAP_NET_RAW", "setcap", "xroce check xr1"}},
+		{unix.EPERM, []string{
+			"CAP_NET_RAW", "chgrp GROUP ", "chmod 0750 ", "setcap", "xroce check xr1",
+		}},
 		{unix.EBUSY, []string{"queue 3 of xr1 is taken", "--queue", "ss --xdp"}},
 		{unix.ENOBUFS, []string{"ulimit -l"}},
 	} {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/bpf"
+	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
 	"xroce/xsk"
 )
@@ -88,9 +89,7 @@ func advise(err error, iface string, queue int) error {
 		return err // it says so itself
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+
-			"run as root, or once:\nsudo setcap "+
-			"cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep %s\n"+
-			"'xroce check %s' lists what is missing", err, executable(), iface)
+			"%s\n'xroce check %s' lists what is missing", err, host.Grant(executable()), iface)
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("%w\nqueue %d of %s is taken by another AF_XDP socket: choose another "+
 			"with --queue ('ethtool -l %s' tells how many there are), or end the program that "+

@@ -58,7 +58,7 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		},
 		{
 			"no capability", func(m *fakeMachine) { m.user.Caps["CAP_NET_RAW"] = false }, 3,
-			[]string{"no    CAP_NET_RAW", "setcap"},
+			[]string{"no    CAP_NET_RAW", "chgrp GROUP ", "chmod 0750 ", "setcap"},
 		},
 		{
 			"CAP_SYS_ADMIN for CAP_BPF", func(m *fakeMachine) { m.user.Caps["CAP_BPF"] = false }, 0,

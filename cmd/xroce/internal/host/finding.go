@@ -72,7 +72,7 @@ func General(m Machine, program string) ([]Finding, error) {
 	if !support.Load {
 		f.Verdict, f.Value = Missing, oneLine(support.Cause)
 		if len(support.Missing) > 0 {
-			f.Remedy = "give " + strings.Join(support.Missing, " and ") + ": " + grant(program)
+			f.Remedy = "give " + strings.Join(support.Missing, " and ") + ": " + Grant(program)
 		}
 	}
 	return append(list, f), nil
@@ -97,8 +97,12 @@ func judgeKernel(release string) Finding {
 	return f
 }
 
-func grant(program string) string {
-	return "run as root, or once: sudo setcap " +
+// Grant is how to give the program what a device needs, as commands in one line. A
+// file with capabilities gives them to whoever may run it, so who that is comes first;
+// setcap comes last because a change of group takes capabilities away (chown(2)).
+func Grant(program string) string {
+	return "run as root, or once, for the members of a GROUP that you trust with the network: " +
+		"sudo chgrp GROUP " + program + " && sudo chmod 0750 " + program + " && sudo setcap " +
 		"cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep " + program
 }
 
@@ -109,7 +113,7 @@ func capabilities(u User, program string) []Finding {
 		switch {
 		case u.Caps[c.Name]:
 		case c.Required && (c.Name != "CAP_BPF" || !u.Caps["CAP_SYS_ADMIN"]):
-			f.Verdict, f.Remedy = Missing, grant(program)
+			f.Verdict, f.Remedy = Missing, Grant(program)
 		default:
 			f.Verdict = Note
 			f.Value = "would allow to " + c.Use

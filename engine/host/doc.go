@@ -2,9 +2,9 @@
 // interface it runs on and with which addresses, which MAC address is the first
 // hop to somewhere, and that the interface is in a multicast group.
 //
-// Host is what every link has. PortWatcher, Router and GroupJoiner are what a host
-// may offer besides; who has one asks for them by type assertion. Kernel offers
-// all of them for an interface of this machine. It is there on Linux only; the
+// Host is what every link has. PortWatcher, RemovalWatcher, Router and GroupJoiner are
+// what a host may offer besides; who has one asks for them by type assertion. Kernel
+// offers all of them for an interface of this machine. It is there on Linux only; the
 // interfaces, Port and the GID table are on every system, for hosts that are no
 // kernel, such as a simulated port.
 //

@@ -31,6 +31,14 @@ type PortWatcher interface {
 	PortStates() <-chan bool
 }
 
+// A RemovalWatcher is a Host that notices that its interface is gone for good.
+type RemovalWatcher interface {
+	Host
+	// Removed is closed when the interface was deleted, or went to another network
+	// namespace. Close does not close it.
+	Removed() <-chan struct{}
+}
+
 // A Router is a Host that has routes and VLANs and notices when they, its
 // addresses or its neighbours change. Its methods are safe for concurrent use.
 type Router interface {

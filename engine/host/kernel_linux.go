@@ -22,9 +22,10 @@ type Kernel struct {
 }
 
 var (
-	_ Router      = (*Kernel)(nil)
-	_ PortWatcher = (*Kernel)(nil)
-	_ GroupJoiner = (*Kernel)(nil)
+	_ Router         = (*Kernel)(nil)
+	_ PortWatcher    = (*Kernel)(nil)
+	_ RemovalWatcher = (*Kernel)(nil)
+	_ GroupJoiner    = (*Kernel)(nil)
 )
 
 // Open finds an interface of the thread's network namespace by its name and begins to
@@ -101,6 +102,9 @@ func (h *Kernel) Leave(group netip.Addr) error { return h.groups.leave(group) }
 
 // PortStates implements PortWatcher.
 func (h *Kernel) PortStates() <-chan bool { return h.watch.states }
+
+// Removed implements RemovalWatcher.
+func (h *Kernel) Removed() <-chan struct{} { return h.watch.removed }
 
 // Changes implements Router.
 func (h *Kernel) Changes() <-chan struct{} { return h.watch.changes }

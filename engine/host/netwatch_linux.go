@@ -24,9 +24,14 @@ type netWatch struct {
 	missed     bool          // a change disturbed the reading of another
 	states     chan bool     // see PortWatcher
 	changes    chan struct{} // see Router; has room for one
+	removed    chan struct{} // see RemovalWatcher
+	gone       bool          // removed is closed
 	done       chan struct{}
 	running    sync.WaitGroup
 	once       sync.Once
+	// read is readPort, which asks the kernel for all interfaces: at the beginning, and
+	// when notifications were lost.
+	read func(handle *netlink.Handle, index int) (Port, error)
 }
 
 // netGroups are what the watch hears of.
@@ -51,7 +56,8 @@ func watchNet(index int) (*netWatch, error) {
 	}
 	w := &netWatch{
 		index: index, socket: socket, handle: handle, states: make(chan bool),
-		changes: make(chan struct{}, 1), done: make(chan struct{}),
+		changes: make(chan struct{}, 1), removed: make(chan struct{}),
+		done: make(chan struct{}), read: readPort,
 	}
 	if err := w.begin(); err != nil {
 		socket.Close()
@@ -104,81 +110,41 @@ func (w *netWatch) run() {
 		case from.Pid != nl.PidKernel:
 			continue
 		}
-		var port, other bool
+		changed := false
 		for _, m := range messages {
-			p, o := w.look(m.Header.Type, m.Data)
-			port, other = port || p, other || o
+			changed = w.look(m.Header.Type, m.Data) || changed
 		}
 		switch {
 		case w.missed:
 			w.lookAnew()
-		case port:
-			// What else cannot be read is gone, which the state of the link tells.
-			w.missed = disturbed(w.readPort())
-		}
-		if port || other {
+		case changed:
 			w.changed()
 		}
 	}
 }
 
-// look judges one notification: whether the port has to be read again, and whether
-// something else changed.
-func (w *netWatch) look(kind uint16, data []byte) (port, other bool) {
+// look takes a notification and reports whether it is about something of ours.
+func (w *netWatch) look(kind uint16, data []byte) (changed bool) {
 	switch kind {
 	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		return w.lookLink(kind, data), false
+		return w.lookLink(kind, data)
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		return w.ours(data), false
+		return w.lookAddr(data)
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-		return false, w.neighbours.tell(kind, data)
+		return w.neighbours.tell(kind, data)
 	}
-	return false, true // routes, rules and next hops
-}
-
-// lookLink judges a notification about an interface. Which one is a VLAN on the port
-// is known when the port is read again.
-func (w *netWatch) lookLink(kind uint16, data []byte) (port bool) {
-	if len(data) < unix.SizeofIfInfomsg {
-		return false
-	}
-	info := nl.DeserializeIfInfomsg(data)
-	if int(info.Index) != w.index {
-		return true
-	}
-	switch kind {
-	case unix.RTM_NEWLINK:
-		w.tell(running(info.Flags))
-	case unix.RTM_DELLINK:
-		w.tell(false)
-	}
-	return true
-}
-
-// ours reports whether an address is one of the port or a VLAN of it. Those of a VLAN
-// that is not known yet are read with it.
-func (w *netWatch) ours(data []byte) bool {
-	if len(data) < unix.SizeofIfAddrmsg {
-		return false
-	}
-	index := int(nl.DeserializeIfAddrmsg(data).Index)
-	port := w.now.Load()
-	if index == port.Index {
-		return true
-	}
-	for _, v := range port.VLANs {
-		if v.Index == index {
-			return true
-		}
-	}
-	return false
+	return true // routes, rules and next hops
 }
 
 // lookAnew reads everything. What cannot be read stays as it was until the next
 // notification, and there is one of whatever disturbed the reading.
 func (w *netWatch) lookAnew() {
 	w.missed = disturbed(w.neighbours.load(w.handle))
-	w.missed = disturbed(w.readPort()) || w.missed
+	err := w.readPort()
+	w.missed = disturbed(err) || w.missed
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		w.remove()
+	}
 	if up, err := w.askUp(); err == nil {
 		w.tell(up)
 	}
@@ -187,7 +153,7 @@ func (w *netWatch) lookAnew() {
 
 // readPort reads the port.
 func (w *netWatch) readPort() error {
-	port, err := readPort(w.handle, w.index)
+	port, err := w.read(w.handle, w.index)
 	if err != nil {
 		return err
 	}
@@ -200,6 +166,15 @@ func (w *netWatch) changed() {
 	select {
 	case w.changes <- struct{}{}:
 	default:
+	}
+}
+
+// remove tells that the interface is gone, once.
+func (w *netWatch) remove() {
+	w.tell(false)
+	if !w.gone {
+		w.gone = true
+		close(w.removed)
 	}
 }
 

@@ -46,12 +46,8 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 	if err != nil {
 		return Port{}, fmt.Errorf("host: interface %d: %w", index, err)
 	}
-	attrs := link.Attrs()
-	port := Port{
-		Name: attrs.Name, Index: attrs.Index, MTU: attrs.MTU,
-		Up: attrs.Flags&net.FlagUp != 0,
-	}
-	copy(port.MAC[:], attrs.HardwareAddr)
+	var port Port
+	describePort(&port, link.Attrs())
 	if port.Addrs, err = readAddrs(handle, link); err != nil {
 		return Port{}, err
 	}
@@ -65,6 +61,13 @@ func readPort(handle *netlink.Handle, index int) (Port, error) {
 	}
 	port.VLANs, err = readVLANs(handle, links, index)
 	return port, err
+}
+
+// describePort takes over what an interface says of itself.
+func describePort(port *Port, attrs *netlink.LinkAttrs) {
+	port.Name, port.Index, port.MTU = attrs.Name, attrs.Index, attrs.MTU
+	port.Up = attrs.Flags&net.FlagUp != 0
+	copy(port.MAC[:], attrs.HardwareAddr)
 }
 
 // readAddrs lists the addresses of an interface that may be used: not those for
@@ -96,18 +99,32 @@ func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) 
 func readVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, error) {
 	var list []VLAN
 	for _, link := range links {
-		vlan, ok := link.(*netlink.Vlan)
-		if !ok || vlan.ParentIndex != port || vlan.VlanProtocol == netlink.VLAN_PROTOCOL_8021AD {
+		v, ok := vlanOn(port, link)
+		if !ok {
 			continue
 		}
-		v := VLAN{ID: uint16(vlan.VlanId), Name: vlan.Name, Index: vlan.Index}
-		copy(v.MAC[:], vlan.HardwareAddr)
 		var err error
 		if v.Addrs, err = readAddrs(handle, link); err != nil {
 			return nil, err
 		}
 		list = append(list, v)
 	}
-	slices.SortFunc(list, func(a, b VLAN) int { return cmp.Compare(a.Index, b.Index) })
+	sortVLANs(list)
 	return list, nil
+}
+
+// vlanOn describes an 802.1Q interface on the port with this index, without addresses.
+func vlanOn(port int, link netlink.Link) (v VLAN, ok bool) {
+	vlan, ok := link.(*netlink.Vlan)
+	if !ok || vlan.ParentIndex != port || vlan.VlanProtocol == netlink.VLAN_PROTOCOL_8021AD {
+		return v, false
+	}
+	v = VLAN{ID: uint16(vlan.VlanId), Name: vlan.Name, Index: vlan.Index}
+	copy(v.MAC[:], vlan.HardwareAddr)
+	return v, true
+}
+
+// sortVLANs brings VLANs into the order in which they were made.
+func sortVLANs(list []VLAN) {
+	slices.SortFunc(list, func(a, b VLAN) int { return cmp.Compare(a.Index, b.Index) })
 }

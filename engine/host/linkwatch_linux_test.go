@@ -1,0 +1,234 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// A watched is the watch of an end of a pair, with what it was made of.
+type watched struct {
+	*netWatch
+	pair *vethpair.Pair
+	own  netlink.Link
+	t    *testing.T
+}
+
+// watch follows one end of a new pair.
+func watch(t *testing.T) *watched {
+	t.Helper()
+	xsktest.NeedRoot(t)
+	pair, err := vethpair.New(vethpair.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pair.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &watched{pair: pair, t: t}
+	w.do(func() (err error) {
+		if w.own, err = netlink.LinkByName(vethpair.IfName); err != nil {
+			return err
+		}
+		w.netWatch, err = watchNet(w.own.Attrs().Index)
+		return err
+	})
+	t.Cleanup(w.close)
+	go func() {
+		for range w.states {
+		}
+	}()
+	return w
+}
+
+// do does something where the port is.
+func (w *watched) do(f func() error) {
+	w.t.Helper()
+	if err := w.pair.Do(vethpair.B, f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// await waits for changes until the port is as it should be.
+func (w *watched) await(what string, good func(Port) bool) {
+	w.t.Helper()
+	late := time.After(10 * time.Second)
+	for !good(w.port()) {
+		select {
+		case <-w.changes:
+		case <-late:
+			w.t.Fatalf("%s: the port is %+v", what, w.port())
+		}
+	}
+}
+
+// settle changes the port and waits for that: what came before it is known then.
+func (w *watched) settle(mtu int) {
+	w.t.Helper()
+	w.do(func() error { return netlink.LinkSetMTU(w.own, mtu) })
+	w.await("MTU", func(p Port) bool { return p.MTU == mtu })
+}
+
+// TestWatchLeavesOthersAlone has other interfaces come, change and go: nothing is read
+// for them, nor for what a message about the port or a VLAN says by itself.
+func TestWatchLeavesOthersAlone(t *testing.T) {
+	w := watch(t)
+	w.settle(1400) // what vethpair did last may still have been on its way
+	reads := 0
+	// The goroutine of the watch is the only one to call it, and settle waits for that.
+	read := w.read
+	w.read = func(h *netlink.Handle, index int) (Port, error) {
+		reads++
+		return read(h, index)
+	}
+	for i := range 20 {
+		w.do(func() error {
+			other := &netlink.Veth{
+				LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("other", i)},
+				PeerName:  fmt.Sprint("end", i),
+			}
+			if err := netlink.LinkAdd(other); err != nil {
+				return err
+			}
+			if err := netlink.LinkSetUp(other); err != nil {
+				return err
+			}
+			return netlink.LinkDel(other)
+		})
+	}
+	w.settle(1410)
+	w.do(func() error { return netlink.LinkSetDown(w.own) })
+	w.await("down", func(p Port) bool { return !p.Up })
+	w.do(func() error { return netlink.LinkSetUp(w.own) })
+	w.await("up", func(p Port) bool { return p.Up })
+	w.close()
+	if reads != 0 {
+		t.Errorf("all interfaces were read %d times", reads)
+	}
+}
+
+// vlanMessage is what the kernel says of a VLAN on an interface, without its header.
+func vlanMessage(index, on int, name string, id uint16) []byte {
+	info := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	info.Index = int32(index)
+	b := info.Serialize()
+	attr := func(kind int, data []byte) *nl.RtAttr { return nl.NewRtAttr(kind, data) }
+	kind := attr(unix.IFLA_LINKINFO, nil)
+	kind.AddRtAttr(nl.IFLA_INFO_KIND, nl.ZeroTerminated("vlan"))
+	data := kind.AddRtAttr(nl.IFLA_INFO_DATA, nil)
+	data.AddRtAttr(nl.IFLA_VLAN_ID, nl.Uint16Attr(id))
+	for _, a := range []*nl.RtAttr{
+		attr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), attr(unix.IFLA_MTU, nl.Uint32Attr(1500)),
+		attr(unix.IFLA_ADDRESS, []byte{2, 0, 0, 0, 0, 7}),
+		attr(unix.IFLA_LINK, nl.Uint32Attr(uint32(on))), kind,
+	} {
+		b = append(b, a.Serialize()...)
+	}
+	return b
+}
+
+// TestLookVLANs has a VLAN come, change and go, by messages alone. A kernel without
+// CONFIG_VLAN_8021Q has none, so these are made here.
+func TestLookVLANs(t *testing.T) {
+	w := watch(t).netWatch
+	w.close() // what follows is for the goroutine of the watch
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	w.handle = handle
+	const index = 1 << 20 // of no interface: no address is found
+	look := func(kind uint16, data []byte) []VLAN {
+		t.Helper()
+		if !w.look(kind, data) {
+			t.Errorf("message %d is taken for none of ours", kind)
+		}
+		return w.port().VLANs
+	}
+	first := look(unix.RTM_NEWLINK, vlanMessage(index, w.index, "v7", 7))
+	want := []VLAN{{ID: 7, Name: "v7", Index: index, MAC: [6]byte{2, 0, 0, 0, 0, 7}}}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Error(diff)
+	}
+	// Another, made before, and one that is on another interface.
+	second := look(unix.RTM_NEWLINK, vlanMessage(index-1, w.index, "v9", 9))
+	if len(second) != 2 || second[0].ID != 9 || second[1].ID != 7 {
+		t.Errorf("two VLANs: %+v", second)
+	}
+	if w.look(unix.RTM_NEWLINK, vlanMessage(index+1, w.index+1, "v8", 8)) {
+		t.Error("a VLAN of another interface is taken for one of ours")
+	}
+	renamed := look(unix.RTM_NEWLINK, vlanMessage(index, w.index, "other", 7))
+	if len(renamed) != 2 || renamed[1].Name != "other" || second[1].Name != "v7" {
+		t.Errorf("renamed: %+v, and the list that was given out: %+v", renamed, second)
+	}
+	left := look(unix.RTM_DELLINK, vlanMessage(index, w.index, "other", 7))
+	if len(left) != 1 || left[0].ID != 9 || len(second) != 2 || second[0].ID != 9 {
+		t.Errorf("one is deleted: %+v, and the list that was given out: %+v", left, second)
+	}
+}
+
+// TestWatchRemoved deletes the port, and moves it to another namespace.
+func TestWatchRemoved(t *testing.T) {
+	for name, remove := range map[string]func(*watched) error{
+		"deleted": func(w *watched) error { return netlink.LinkDel(w.own) },
+		"moved": func(w *watched) error {
+			// The other namespace has an interface of the same name.
+			err := errors.Join(netlink.LinkSetDown(w.own), netlink.LinkSetName(w.own, "moved"))
+			if err != nil {
+				return err
+			}
+			ns, err := os.Open("/run/netns/" + w.pair.A.Namespace)
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
+			return netlink.LinkSetNsFd(w.own, int(ns.Fd()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(t)
+			w.do(func() error { return remove(w) })
+			select {
+			case <-w.removed:
+			case <-time.After(10 * time.Second):
+				t.Error("the watch does not notice")
+			}
+		})
+	}
+}
+
+// TestWatchLeavesBridge takes the port out of a bridge, which the bridge tells as if the
+// port were deleted.
+func TestWatchLeavesBridge(t *testing.T) {
+	w := watch(t)
+	w.do(func() error {
+		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "bridge"}}
+		if err := netlink.LinkAdd(bridge); err != nil {
+			return err
+		}
+		if err := netlink.LinkSetMaster(w.own, bridge); err != nil {
+			return err
+		}
+		return netlink.LinkSetNoMaster(w.own)
+	})
+	w.settle(1300)
+	select {
+	case <-w.removed:
+		t.Error("a port that left a bridge is taken for removed")
+	default:
+	}
+}

@@ -54,7 +54,7 @@ func (h *heap) lay(l *mem.Layout, m *roctest.Mirror, access mem.Access) error {
 func (h *heap) compare(
 	fatalf func(string, ...any), choose func(n int) int, m *roctest.Mirror, writable bool,
 ) {
-	off := choose(len(m.Bytes))
+	off := choose(len(m.Bytes) + 1)
 	n := choose(len(m.Bytes) - off + 1)
 	addr := m.Region.Addr() + uint64(off)
 	got := make([]byte, n)

@@ -182,8 +182,11 @@ func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
 // one returns the rest of a transfer as memory when it is part of one element of plain
 // memory, nil when it is not. Pieces longer than packets then cost hardly more than none.
 func (l *layoutSpace) one(p *place, n uint64) []byte {
+	if n == 0 {
+		return nil // the place may be the end, which is in no element
+	}
 	e := &l.lanes[p.lane]
-	if n == 0 || e.bytes == nil || n > e.n-p.in || !l.sources[e.source].alive() {
+	if e.bytes == nil || n > e.n-p.in || !l.sources[e.source].alive() {
 		return nil
 	}
 	in := p.in

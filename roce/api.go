@@ -46,6 +46,7 @@ type (
 // What a queue pair tells.
 type (
 	Completion = verbs.Completion
+	WorkError  = verbs.WorkError
 	Status     = verbs.Status
 	WCOpcode   = verbs.WCOpcode
 	WCFlags    = verbs.WCFlags
@@ -74,6 +75,7 @@ var (
 	ErrState     = verbs.ErrState
 	ErrQueueFull = verbs.ErrQueueFull
 	ErrOverrun   = verbs.ErrOverrun
+	ErrFailed    = verbs.ErrFailed
 )
 
 // The types of a QP.

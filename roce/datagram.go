@@ -42,7 +42,7 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 	}
 	if fault != mem.OK {
 		s.drop(p, reasonLocal)
-		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		s.failRecv(now, StatusLocProtErr)
 		s.enterError()
 		return
 	}

@@ -55,7 +55,7 @@ func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syn
 	}
 	switch {
 	case s.recvTaken:
-		s.completeRecv(&Completion{Status: status, Time: now}, true)
+		s.failRecv(now, status)
 	case reason == reasonLocal || reason == reasonFit:
 		// The receive that was too small, or not the QP's, has completed with the error
 		// already.

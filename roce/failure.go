@@ -29,8 +29,7 @@ func (r *requester) failWhenOldest(now Time) {
 
 // fail completes the oldest work request with a status and ends the QP.
 func (r *requester) fail(now Time, status Status) {
-	i := r.sq.Head()
-	wc := Completion{WRID: r.sq.At(i).wrID, Status: status, Time: now}
+	wc := r.failure(r.sq.At(r.sq.Head()), status, now)
 	r.sq.Pop()
 	r.complete(r.sendCQ, &wc, true)
 	if r.typ.Reliable() {
@@ -39,6 +38,11 @@ func (r *requester) fail(now Time, status Status) {
 	} else {
 		r.enterSQE(now)
 	}
+}
+
+// failure is the completion of a work request that failed.
+func (r *requester) failure(w *sendWQE, status Status, now Time) Completion {
+	return Completion{WRID: w.wrID, Status: status, Opcode: w.opcode.Op().WC, Time: now}
 }
 
 // enterSQE stops the send queue of an unreliable QP after a local error; the
@@ -55,7 +59,7 @@ func (r *requester) enterSQE(now Time) {
 // flush completes all sends with a flush error.
 func (r *requester) flush(now Time) {
 	for i := r.sq.Head(); i != r.sq.Tail(); i++ {
-		wc := Completion{WRID: r.sq.At(i).wrID, Status: StatusWRFlushErr, Time: now}
+		wc := r.failure(r.sq.At(i), StatusWRFlushErr, now)
 		r.sq.Pop()
 		r.complete(r.sendCQ, &wc, true)
 	}

@@ -24,7 +24,7 @@ func (s *responder) placeFrame(now Time, head, tail []byte) {
 		s.wantPages(s.recvAccess(), list, 0, n, mem.LocalWrite)
 		s.count.Inc(reasonPage.counter())
 	default:
-		s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+		s.failRecv(now, StatusLocProtErr)
 		s.enterError()
 	}
 }

@@ -49,6 +49,11 @@ func (s *responder) completeRecv(wc *Completion, solicited bool) {
 	s.deliverRecv(wc, solicited, nil)
 }
 
+// failRecv ends the receive in hand without success.
+func (s *responder) failRecv(now Time, status Status) {
+	s.completeRecv(&Completion{Status: status, Opcode: WCRecv, Time: now}, true)
+}
+
 // deliverRecv is completeRecv with the inline payload of the completion, nil for
 // none.
 func (s *responder) deliverRecv(wc *Completion, solicited bool, in *queue.InlinePayload) {

@@ -107,10 +107,12 @@ func (s *responder) stop() {
 // flush completes all receives with a flush error.
 func (s *responder) flush(now Time) {
 	if s.recvTaken {
-		s.completeRecv(&Completion{Status: StatusWRFlushErr, Time: now}, true)
+		s.failRecv(now, StatusWRFlushErr)
 	}
 	for i := s.rq.Head(); i != s.rq.Tail(); i++ {
-		wc := Completion{WRID: s.rq.At(i).WRID, Status: StatusWRFlushErr, Time: now}
+		wc := Completion{
+			WRID: s.rq.At(i).WRID, Status: StatusWRFlushErr, Opcode: WCRecv, Time: now,
+		}
 		s.rq.Pop()
 		s.complete(s.recvCQ, &wc, true)
 	}

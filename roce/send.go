@@ -72,13 +72,13 @@ func (s *responder) unfit(now Time) wire.Syndrome {
 	if s.typ == TypeUC {
 		return wire.NAKInvalidRequest // the receive serves the next message
 	}
-	s.completeRecv(&Completion{Status: StatusLocLenErr, Time: now}, true)
+	s.failRecv(now, StatusLocLenErr)
 	return wire.NAKInvalidRequest
 }
 
 // noMemory ends a SEND whose receive names memory that is not the QP's.
 func (s *responder) noMemory(now Time) wire.Syndrome {
-	s.completeRecv(&Completion{Status: StatusLocProtErr, Time: now}, true)
+	s.failRecv(now, StatusLocProtErr)
 	return wire.NAKRemoteOperationalError
 }
 

@@ -45,6 +45,9 @@ func (s *sim) sendDone(i int, e *simEnd, wc roce.Completion) {
 	}
 	op := e.sends[0]
 	e.sends = e.sends[1:]
+	if failed && wc.Opcode != wcOpcode[op.op] {
+		s.failf("end %d: %+v for %+v", i, wc, op)
+	}
 	switch {
 	case failed && e.status == 0:
 		// The end of the connection: a lost cause here, or the peer's end.
@@ -100,7 +103,8 @@ func (s *sim) recvDone(i int, e *simEnd, wc roce.Completion) {
 	rv := e.recvs[0]
 	e.recvs = e.recvs[1:]
 	if wc.Status != roce.StatusSuccess {
-		if wc.Status != roce.StatusWRFlushErr || e.qp.State() != roce.StateErr {
+		if wc.Status != roce.StatusWRFlushErr || e.qp.State() != roce.StateErr ||
+			wc.Opcode != roce.WCRecv {
 			s.failf("end %d: receive %+v", i, wc)
 		}
 		return

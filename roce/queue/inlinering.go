@@ -103,7 +103,8 @@ func (c *CQ) storeOldest(wc *verbs.Completion) {
 func failUnlessStored(wc *verbs.Completion, f mem.Fault) {
 	if f != mem.OK {
 		*wc = verbs.Completion{
-			WRID: wc.WRID, Status: verbs.StatusLocProtErr, QPN: wc.QPN, Time: wc.Time,
+			WRID: wc.WRID, Status: verbs.StatusLocProtErr, Opcode: wc.Opcode, QPN: wc.QPN,
+			Time: wc.Time,
 		}
 	}
 }

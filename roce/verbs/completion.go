@@ -48,7 +48,8 @@ const (
 )
 
 // A Completion is a completion queue entry (CQE, struct ibv_wc). When Status is
-// not success only WRID, Status and QPN are valid.
+// not success only WRID, Status, Opcode and QPN are valid; Err makes an error of them.
+// Opcode is valid then unlike in verbs: that of a receive is WCRecv, whatever came.
 type Completion struct {
 	WRID    uint64
 	Status  Status

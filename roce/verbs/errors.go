@@ -9,4 +9,6 @@ var (
 	ErrState     = errors.New("roce: not possible in this state")
 	ErrQueueFull = errors.New("roce: work queue is full")
 	ErrOverrun   = errors.New("roce: completion queue overran")
+	// ErrFailed says that a work request failed. It is in each WorkError.
+	ErrFailed = errors.New("work request failed")
 )

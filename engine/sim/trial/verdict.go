@@ -32,6 +32,9 @@ func (e *endpoint) sendDone(wc *roce.Completion) {
 	if wc.Status != roce.StatusSuccess {
 		e.sends = e.sends[1:]
 		e.failed = append(e.failed, o)
+		if wc.Opcode != o.done {
+			e.w.fail(Completion, "%s: %s %d fails as %s", e, o.name, o.id, wc.Opcode)
+		}
 		e.sendFailed(o, wc.Status)
 		return
 	}
@@ -203,6 +206,9 @@ func (e *endpoint) receiveDone(wc *roce.Completion) {
 	}
 	if wc.Status != roce.StatusSuccess {
 		e.failedRecvs = append(e.failedRecvs, r)
+		if wc.Opcode != roce.WCRecv {
+			e.w.fail(Completion, "%s: receive %d fails as %s", e, r.id&^receiveID, wc.Opcode)
+		}
 		e.receiveFailed(r, wc.Status)
 		return
 	}

@@ -1,0 +1,43 @@
+package verbs
+
+import "fmt"
+
+// A WorkError is a work request that ended without success. It wraps ErrFailed. verbs
+// has a vendor's syndrome besides the status; this transport has none, a status says all
+// that is known.
+type WorkError struct {
+	WRID   uint64   // as it was posted
+	Status Status   // what went wrong, never StatusSuccess
+	Opcode WCOpcode // what it was
+	QPN    uint32   // of the queue pair that it was posted to, or taken by
+}
+
+// hints say of a status what its name leaves open.
+var hints = map[Status]string{
+	StatusLocLenErr:    "a message was longer than the buffer that it was received to",
+	StatusRetryExcErr:  "the peer does not answer any more",
+	StatusRNRRetryExc:  "the peer posts no receives",
+	StatusRemInvReqErr: "the peer cannot take such a request; its own error says more",
+	StatusRemOpErr:     "the peer failed; its own error says more",
+	StatusWRFlushErr:   "the queue pair had failed before, or was closed",
+}
+
+// Error implements error.
+func (e *WorkError) Error() string {
+	s := fmt.Sprintf("%s of QP 0x%06x failed: %s", e.Opcode, e.QPN, e.Status)
+	if hint := hints[e.Status]; hint != "" {
+		s += ": " + hint
+	}
+	return s
+}
+
+// Unwrap returns ErrFailed.
+func (e *WorkError) Unwrap() error { return ErrFailed }
+
+// Err returns nil for a completion with success, else a *WorkError.
+func (c *Completion) Err() error {
+	if c.Status == StatusSuccess {
+		return nil
+	}
+	return &WorkError{WRID: c.WRID, Status: c.Status, Opcode: c.Opcode, QPN: c.QPN}
+}

@@ -188,7 +188,7 @@ func (k *keyBench) done() error {
 			return err
 		case n == 0:
 		case wc[0].Status != roce.StatusSuccess:
-			return fmt.Errorf("%w: %s", errBind, wc[0].Status)
+			return fmt.Errorf("%w: %w", errBind, wc[0].Err())
 		default:
 			return nil
 		}

@@ -135,8 +135,5 @@ func completion(ctx context.Context, cq *engine.CQ) (roce.Completion, error) {
 	if _, err := cq.Wait(ctx, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
-	if wcs[0].Status != roce.StatusSuccess {
-		return roce.Completion{}, fmt.Errorf("%s: %s", wcs[0].Opcode, wcs[0].Status)
-	}
-	return wcs[0], nil
+	return wcs[0], wcs[0].Err()
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 )
@@ -208,7 +207,7 @@ func (m *meter) poll(ctx context.Context, host int, idle *int) (sent, received i
 		return 0, 0, nil
 	}
 	for i := range wcs[:n] {
-		if err := peer.Check(&wcs[i]); err != nil {
+		if err := wcs[i].Err(); err != nil {
 			return sent, received, err
 		}
 		switch wcs[i].Opcode {

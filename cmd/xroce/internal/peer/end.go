@@ -2,16 +2,11 @@ package peer
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/mem"
 )
-
-// ErrStatus says that a work request failed. It is wrapped with its status.
-var ErrStatus = errors.New("work request failed")
 
 // Config says what an end is.
 type Config struct {
@@ -59,30 +54,19 @@ func (e *End) Connect(ctx context.Context, remote engine.Endpoint, o engine.Conn
 	return e.QP.Connect(ctx, e.Local, remote, o)
 }
 
-// Wait waits for completions and returns how many. A failed one is an
-// ErrStatus; the completions before it are then still in dst.
+// Wait waits for completions and returns how many. A failed one is a roce.WorkError;
+// the completions before it are then still in dst.
 func (e *End) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	n, err := e.CQ.Wait(ctx, dst)
 	if err != nil {
 		return n, err
 	}
 	for i := range dst[:n] {
-		if err := Check(&dst[i]); err != nil {
+		if err := dst[i].Err(); err != nil {
 			return i, err
 		}
 	}
 	return n, nil
-}
-
-// Check returns an ErrStatus for a completion that is no success.
-func Check(wc *roce.Completion) error {
-	switch wc.Status {
-	case roce.StatusSuccess:
-		return nil
-	case roce.StatusRetryExcErr:
-		return fmt.Errorf("%w: %s: the peer does not answer any more", ErrStatus, wc.Status)
-	}
-	return fmt.Errorf("%w: %s", ErrStatus, wc.Status)
 }
 
 // Close destroys the QP.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
@@ -201,7 +200,7 @@ func (e *end) check(n int, err error) error {
 		return err
 	}
 	for i := range e.wcs[:n] {
-		if err := peer.Check(&e.wcs[i]); err != nil {
+		if err := e.wcs[i].Err(); err != nil {
 			return err
 		}
 	}

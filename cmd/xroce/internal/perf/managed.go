@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -243,7 +242,7 @@ func (m *Managed) serve() error {
 		if wc.Status == roce.StatusWRFlushErr && m.talk.Err() != nil {
 			return fmt.Errorf("the peer closed the connection: %w", m.talk.Err())
 		}
-		if err := peer.Check(wc); err != nil {
+		if err := wc.Err(); err != nil {
 			return err
 		}
 		if wc.Opcode == roce.WCSend {

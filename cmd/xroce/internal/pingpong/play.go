@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/roce"
 )
 
@@ -104,7 +103,7 @@ func (g *game) wait(ctx context.Context, wcs []roce.Completion) (int, error) {
 				return 0, err
 			}
 			for i := range wcs[:n] {
-				if err := peer.Check(&wcs[i]); err != nil {
+				if err := wcs[i].Err(); err != nil {
 					return 0, err
 				}
 			}

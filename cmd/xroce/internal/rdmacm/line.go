@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -64,7 +63,7 @@ func (l *line) next(ctx context.Context) (roce.Completion, error) {
 			return wc, fmt.Errorf("the peer hung up: %w", err)
 		}
 	}
-	return wc, peer.Check(&wc)
+	return wc, wc.Err()
 }
 
 // hungUp reports whether an error says that the peer ended the connection in order.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 	machine "xroce/roce/cm"
@@ -145,5 +144,5 @@ func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
 	if wcs[0].Opcode == roce.WCSend && wcs[0].Status == roce.StatusSuccess {
 		b.sent++
 	}
-	return wcs[0], peer.Check(&wcs[0])
+	return wcs[0], wcs[0].Err()
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -148,7 +147,7 @@ const reasonTime = time.Second
 // more than that its QP is gone, which may be noticed first; so does what ended
 // the context.
 func (h *hearing) reason(ctx context.Context, err error) error {
-	if errors.Is(err, peer.ErrStatus) {
+	if errors.Is(err, roce.ErrFailed) {
 		timer := time.NewTimer(reasonTime)
 		defer timer.Stop()
 		select {

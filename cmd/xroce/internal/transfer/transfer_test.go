@@ -207,7 +207,7 @@ func TestNetworkBreaks(t *testing.T) {
 		},
 	}, ReceiveConfig{}, t.Context(), t.Context())
 	// Either end may be the first whose retries are used up.
-	if !errors.Is(sendErr, peer.ErrStatus) && !errors.Is(receiveErr, peer.ErrStatus) {
+	if !errors.Is(sendErr, roce.ErrFailed) && !errors.Is(receiveErr, roce.ErrFailed) {
 		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
 	}
 	if sendErr == nil || receiveErr == nil {

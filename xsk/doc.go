@@ -78,8 +78,8 @@
 //
 // # Concurrency
 //
-// One goroutine at a time drives a socket, best one that is locked to its thread;
-// see Link. Send calls are raw system calls of bounded length, which a garbage
+// One goroutine at a time drives a socket, best one that is locked to its thread,
+// and another may wait beside it; see Link. Send calls are raw system calls of bounded length, which a garbage
 // collection waits for; see Kernel.Send.
 //
 // # Defaults
@@ -123,6 +123,8 @@
 //	frames of two chunks, also across batches       TestVethMultiBuffer, TestReceiveMultiBuffer
 //	frames of more are dropped and counted          TestVethOversize, TestReceiveOversize
 //	forwarded frames go back to the fill ring       TestForward, TestVethForward
+//	Wait touches no ring                            TestWaitTouchesNoRing,
+//	                                                TestWaitBeside (-race), TestVethWaitBeside
 //	no wake-up is lost                              TestWakeBeforeWait, TestWakeEndsWait,
 //	                                                TestVethWake
 //	no allocation on the data path                  TestNoAllocations, TestVethNoAllocations

@@ -6,9 +6,10 @@ import "time"
 // engine sees it: frames in, frames out, a way to sleep and a way to be woken.
 // Socket implements it over AF_XDP; xsk/asavie and engine/sim implement it too.
 //
-// One goroutine at a time drives a Link. Only Wake, Info and Close may be
-// called concurrently with the others, and Close only after the driver left.
-// No method but Close and Wait blocks, and none allocates.
+// One goroutine at a time drives a Link, which is to call any method but Wait,
+// Wake and Info. Beside it one goroutine may be in Wait, and any may call Wake and
+// Info. Close comes after both have left. No method but Close and Wait blocks, and
+// none allocates.
 type Link interface {
 	// Info says what the link is. It does not change while the link is open.
 	Info() Info
@@ -50,6 +51,9 @@ type Link interface {
 	// that came before Wait makes it return at once. It may return early for no
 	// reason. An error is for good: the device was deleted (unix.ENODEV), or the
 	// link closed.
+	//
+	// It takes and gives back no frame, so another goroutine may drive the link
+	// meanwhile. Frames that were sent come back in Receive, Reserve and Flush.
 	Wait(timeout time.Duration) error
 
 	// Wake ends the current Wait, or the next. Safe for concurrent use.

@@ -224,6 +224,3 @@ func (r *txRing) needWakeup() bool { return r.mem.Flags.Load()&ringNeedWakeup !=
 // The kernel publishes its index late, so this may be too large, even larger
 // than the ring, and never too small.
 func (r *txRing) unsent() uint32 { return r.mem.Producer.Load() - r.mem.Consumer.Load() }
-
-// ready reports whether a descriptor waits, without taking it.
-func (r *rxRing) ready() bool { return r.mem.Producer.Load() != r.ours }

@@ -10,7 +10,7 @@ import (
 
 // A Socket is an AF_XDP socket on one queue of one device. It implements Link;
 // doc.go has the picture. The methods that move frames belong to one goroutine
-// at a time.
+// at a time, beside which another may be in Wait.
 type Socket struct {
 	// Read and written for each batch, by the driving goroutine only.
 	rx          rxRing
@@ -32,8 +32,8 @@ type Socket struct {
 
 	busyPoll bool
 
-	// closed is read by the driving goroutine, which has left when Close comes.
-	// closing orders two calls of Close.
+	// closed is read by the goroutines that drive and wait, which have left when Close
+	// comes. closing orders two calls of Close.
 	closed  bool
 	closing sync.Mutex
 }
@@ -100,7 +100,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 	}
 	fd := s.fd
 	s.undo(func() error { return s.kernel.Close(fd) })
-	if s.waiter, err = NewWaiter(s.kernel, s.fd, s.rx.ready); err != nil {
+	if s.waiter, err = NewWaiter(s.kernel, s.fd); err != nil {
 		return s.fail("eventfd", err)
 	}
 	s.waiter.keepCPU = cfg.Dedicated
@@ -236,7 +236,6 @@ func (s *Socket) Wait(timeout time.Duration) error {
 	if s.closed {
 		return ErrClosed
 	}
-	s.reap() // forwarded frames go back to the fill ring
 	if err := s.waiter.Wait(timeout); err != nil {
 		return s.fail("poll", err)
 	}

@@ -36,13 +36,13 @@ const deviceCheck = time.Second
 const keepCPUPoll = 5 * time.Millisecond
 
 // A Waiter is the sleeping half of a Link on an AF_XDP socket: one goroutine
-// waits for frames, any goroutine wakes it. Socket has one; other owners of an
-// AF_XDP descriptor can have one, too.
+// waits for frames, any goroutine wakes it. It asks the kernel alone whether there
+// is a frame: the rings belong to whoever moves frames, who may be another one.
+// Socket has one; other owners of an AF_XDP descriptor can have one, too.
 type Waiter struct {
 	kernel  Kernel
 	fd      int // the socket, not ours
 	event   int
-	ready   func() bool
 	keepCPU bool // the first poll of a Wait keeps its processor: Config.Dedicated
 	state   atomic.Uint32
 
@@ -52,17 +52,17 @@ type Waiter struct {
 	closed  bool
 }
 
-// NewWaiter makes a Waiter for the socket fd, for which ready tells without a
-// system call whether it has a frame. It makes one descriptor.
-func NewWaiter(k Kernel, fd int, ready func() bool) (*Waiter, error) {
+// NewWaiter makes a Waiter for the socket fd. It makes one descriptor.
+func NewWaiter(k Kernel, fd int) (*Waiter, error) {
 	event, err := k.Event()
 	if err != nil {
 		return nil, err
 	}
-	return &Waiter{kernel: k, fd: fd, event: event, ready: ready}, nil
+	return &Waiter{kernel: k, fd: fd, event: event}, nil
 }
 
-// Wait is Link.Wait. It returns ENODEV when the device was deleted, within a
+// Wait is Link.Wait. A frame that came before the poll ends it like a later one.
+// It returns ENODEV when the device was deleted, within a
 // second of that, and otherwise what poll gives.
 func (w *Waiter) Wait(timeout time.Duration) error {
 	if !w.state.CompareAndSwap(wakeRunning, wakeSleeping) {
@@ -70,10 +70,6 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 		return nil
 	}
 	defer w.state.Store(wakeRunning)
-	// A frame that came before this look is seen here, a later one ends poll.
-	if w.ready() {
-		return nil
-	}
 	var end time.Time
 	if timeout > 0 {
 		end = time.Now().Add(timeout)

@@ -119,8 +119,7 @@ func (s *Socket) open(cfg Config) error {
 		return s.fail("new socket", err)
 	}
 	opening.used[where] = true
-	ready := func() bool { return s.sock.NumReceived() > 0 }
-	s.waiter, err = xsk.NewWaiter(s.kernel, s.sock.FD(), ready)
+	s.waiter, err = xsk.NewWaiter(s.kernel, s.sock.FD())
 	if err != nil {
 		return errors.Join(s.fail("eventfd", err), s.sock.Close())
 	}

@@ -99,18 +99,25 @@ func newWorldAround(
 		h.dev, err = engine.OpenLink(port, kind(h.around), e)
 		must(t, err)
 		t.Cleanup(func() { must(t, h.dev.Close()) })
-		h.pd = h.dev.AllocPD()
-		h.cq, err = h.dev.CreateCQ(1 << 14)
-		must(t, err)
-		h.mr, err = h.dev.RegMR(h.pd, make([]byte, 1<<12),
-			mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
-		must(t, err)
-		h.manager, err = cm.Open(h.dev, o)
-		must(t, err)
-		t.Cleanup(func() { must(t, h.manager.Close()) })
+		h.equip(t, o)
 		hosts[i] = h
 	}
 	return network, hosts
+}
+
+// equip gives the device of a host what connections need, and a manager.
+func (h *host) equip(t testing.TB, o cm.Options) {
+	t.Helper()
+	var err error
+	h.pd = h.dev.AllocPD()
+	h.cq, err = h.dev.CreateCQ(1 << 14)
+	must(t, err)
+	h.mr, err = h.dev.RegMR(h.pd, make([]byte, 1<<12),
+		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+	must(t, err)
+	h.manager, err = cm.Open(h.dev, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, h.manager.Close()) })
 }
 
 // setup is what an end of a connection is.

@@ -208,6 +208,21 @@ func TestReturnedFramesAreFreeAgain(t *testing.T) {
 	}
 }
 
+// TestClosedPort: nobody sleeps in a port that is closed, where no wake-up would come.
+func TestClosedPort(t *testing.T) {
+	_, _, ports := testNetwork(t, 1, Faults{})
+	if err := ports[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"wait": ports[0].Wait(-1), "flush": ports[0].Flush(),
+	} {
+		if !errors.Is(err, xsk.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", name, err)
+		}
+	}
+}
+
 type idle struct{ deadline roce.Time }
 
 func (i *idle) Progress() bool                  { return false }

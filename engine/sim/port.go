@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -214,7 +213,7 @@ func (p *Port) Flush() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p.closed {
-		return errors.New("sim: the port is closed")
+		return errClosed
 	}
 	for i, frame := range p.queued {
 		n.forward(p, frame)
@@ -225,9 +224,16 @@ func (p *Port) Flush() error {
 	return nil
 }
 
+// errClosed is what a closed port says.
+var errClosed = fmt.Errorf("sim: port: %w", xsk.ErrClosed)
+
 // Wait implements xsk.Link, in real time: it is not for a virtual clock.
 func (p *Port) Wait(timeout time.Duration) error {
 	p.network.mu.Lock()
+	if p.closed {
+		p.network.mu.Unlock()
+		return errClosed
+	}
 	if len(p.arrivals) > 0 {
 		left := max(0, time.Duration(p.arrivals[0].at-p.network.clock.Now()))
 		if timeout < 0 || left < timeout {

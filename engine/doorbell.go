@@ -37,6 +37,15 @@ func (q *queue) drainDoorbells() bool {
 	return true
 }
 
+// wakeDriver has the background driver look at the deadlines again, after a round that
+// somebody else made: it may sleep until one that was the next before. In direct mode
+// who made the round looks itself. The caller holds mu.
+func (q *queue) wakeDriver() {
+	if !q.direct {
+		q.wake()
+	}
+}
+
 // wake makes whoever drives the queue look at it again, after something changed
 // that no doorbell tells. Unlike a doorbell it cannot rely on sleeping: who drives looks
 // at the deadlines first and announces its sleep afterwards. The caller holds mu,

@@ -25,6 +25,7 @@ func (d *Device) queueFor() *queue {
 
 // Progress makes one round of progress on each queue that nobody else drives just now,
 // and reports whether there was anything to do. In a simulation it runs the services, too.
+// It is safe beside the background driver.
 func (d *Device) Progress() bool {
 	worked := false
 	if d.services.any.Load() {
@@ -33,7 +34,10 @@ func (d *Device) Progress() bool {
 	for _, q := range d.queues {
 		switch {
 		case q.mu.TryLock():
-			worked = q.progress() || worked
+			if q.progress() {
+				worked = true
+				q.wakeDriver()
+			}
 			q.mu.Unlock()
 		case d.services.standby.asleep.Load():
 			q.link.Wake() // the next call finds it free

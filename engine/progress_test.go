@@ -1,0 +1,75 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/xsk"
+)
+
+// A deepSleep is a port in which the driver sleeps until it is woken, whatever comes.
+type deepSleep struct {
+	*simPort
+	asleep chan struct{} // gets a value each time that it falls asleep
+	woken  chan struct{}
+}
+
+func (d *deepSleep) Wait(time.Duration) error {
+	d.asleep <- struct{}{}
+	<-d.woken
+	return nil
+}
+
+func (d *deepSleep) Wake() {
+	select {
+	case d.woken <- struct{}{}:
+	default:
+	}
+}
+
+// TestProgressWakesTheDriver: a round that somebody else makes may leave a deadline that
+// is sooner than the one that the driver sleeps for.
+func TestProgressWakesTheDriver(t *testing.T) {
+	clock := engine.NewSystemClock()
+	network := newNetwork(t, 1, clock, sim.Faults{})
+	link := &deepSleep{
+		simPort: newPort(t, network, 0),
+		asleep:  make(chan struct{}, 16), woken: make(chan struct{}, 1),
+	}
+	dev, err := engine.OpenLink(link, link, engine.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	peer := newPort(t, network, 1)
+	await := func(what string) {
+		t.Helper()
+		select {
+		case <-link.asleep:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the driver", what)
+		}
+	}
+	await("does not fall asleep")
+	var frame [1]xsk.TxFrame
+	if peer.Reserve(frame[:]) != 1 {
+		t.Fatal("no free frame")
+	}
+	mac := dev.Port().MAC
+	copy(frame[0].Data, mac[:])
+	frame[0].Len = 60
+	peer.Transmit(frame[:])
+	if err := peer.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if !dev.Progress() {
+		t.Fatal("no frame came")
+	}
+	await("was not woken")
+}

@@ -17,7 +17,7 @@ func (r *requester) putAtomic(w *sendWQE, frame []byte) int {
 		h.SwapAdd, h.Compare = swap, compareAdd
 	}
 	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
-	r.sent(w.last.Add(1), w)
+	r.sent(w.last.Add(1), w, true)
 	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

@@ -19,6 +19,18 @@ func (q *QP) Fields() map[string]string {
 	return all
 }
 
+// Unasked reports whether the requester has stopped though the newest packet that it
+// sent counted on another to ask for an answer. It may while it waits for the peer's
+// receive, for a page, or for the rate limit.
+func (q *QP) Unasked() bool {
+	r := &q.req
+	if r.rnrWait || r.stalled || r.paced || !r.State().Sends() {
+		return false
+	}
+	_, is := r.unasked()
+	return is
+}
+
 // addFields adds a field, or the fields of a struct other than those that are one value.
 func addFields(all map[string]string, name string, v reflect.Value) {
 	whole := name == "qp.req.sq" || name == "qp.rsp.rq" ||

@@ -31,7 +31,7 @@ func (r *requester) putFlush(w *sendWQE, frame []byte) int {
 	h.Put(b[spec.Offsets[wire.HeaderFETH]:])
 	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: length}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	r.sent(w.last.Add(1), w)
+	r.sent(w.last.Add(1), w, true)
 	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

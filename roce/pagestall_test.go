@@ -20,10 +20,14 @@ func TestODPSendWaitsForPage(t *testing.T) {
 			for i := range at {
 				s.Expect(roctest.PSN(s.us(uint32(i))))
 			}
-			for _, wait := range []roce.Time{20, 40, 80} {
+			for round, wait := range []roce.Time{20, 40, 80} {
 				s.miss(256*at, 1)
 				for i := at + 1; i < 3; i++ {
 					s.miss(256*i, 1) // asked for together
+				}
+				if typ == roce.TypeRC && at > 0 && round == 0 {
+					// Nothing that was sent has asked for an ACK.
+					s.Expect(roctest.PSN(s.us(uint32(at-1))), roctest.AckReq(true))
 				}
 				s.ExpectNothing()
 				s.ExpectNothing()
@@ -66,6 +70,9 @@ func TestODPSendOfUnmappedMemory(t *testing.T) {
 		s.Send(1, 512)
 		s.Expect(roctest.PSN(s.us(0)))
 		s.miss(256, 2)
+		if typ == roce.TypeRC {
+			s.Expect(roctest.PSN(s.us(0)), roctest.AckReq(true))
+		}
 		s.ExpectNothing()
 		s.pages.gone[1] = true
 		s.Advance(20 * roce.Microsecond)
@@ -84,6 +91,7 @@ func TestODPWaitKeepsRetryTimer(t *testing.T) {
 	s.Send(1, 512)
 	s.Expect(roctest.PSN(s.us(0)))
 	s.miss(256, 2)
+	s.Expect(roctest.PSN(s.us(0)), roctest.AckReq(true))
 	s.ExpectNothing()
 	s.ExpectDeadline(16384)
 	s.miss(0, 100)

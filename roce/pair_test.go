@@ -100,6 +100,9 @@ func (p *pair) pump() {
 			n := e.qp.NextPacket(p.now, b)
 			if n == 0 {
 				p.spare = append(p.spare, b)
+				if e.qp.Unasked() {
+					p.tb.Errorf("end %d waits, and did not ask for an answer: %s", i, e.qp.Snapshot())
+				}
 				break
 			}
 			p.launch(i, b[:n])

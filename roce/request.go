@@ -12,11 +12,12 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	n := min(w.length-off, r.pmtu)
 	op := w.opcode.Op()
 	last, sinceAck := r.psn == w.last, r.sinceAck
+	asks := r.wantsAck(now, last, n)
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, wire.BTH{
 		Opcode: op.Packet(r.psn == w.first, last),
 		SE:     last && op.Notify && w.flags&SendSolicited != 0,
-		PadCnt: wire.PadCnt(int(n)), AckReq: r.wantsAck(now, last), PSN: r.psn,
+		PadCnt: wire.PadCnt(int(n)), AckReq: asks, PSN: r.psn,
 	}, w.srqn)
 	if spec.Has(wire.HasRETH) {
 		wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: w.length}.
@@ -33,7 +34,7 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 		r.sinceAck = sinceAck // nothing was sent, so nothing asked
 		return 0
 	}
-	r.sent(r.psn.Add(1), w)
+	r.sent(r.psn.Add(1), w, asks || w.needsResponse())
 	return r.seal(&r.path, frame, headers, n)
 }
 
@@ -59,12 +60,16 @@ func (r *requester) putPayload(now Time, w *sendWQE, off uint32, dst []byte) boo
 	return false
 }
 
-// sent moves psn on, to the next entry when w has no more PSNs.
-func (r *requester) sent(next wire.PSN, w *sendWQE) {
+// sent moves psn on, to the next entry when w has no more PSNs. The packet asks when the
+// peer is to answer it.
+func (r *requester) sent(next wire.PSN, w *sendWQE, asks bool) {
 	if r.ahead(r.psn) < r.ahead(r.sentTop) {
 		r.count.Inc(counter.Retransmits)
 	} else {
 		r.sentTop = next
+	}
+	if asks && next.After(r.asked) {
+		r.asked = next
 	}
 	if r.psn = next; next == w.last.Add(1) {
 		r.cur++

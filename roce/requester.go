@@ -37,6 +37,11 @@ type requestState struct {
 	cur uint32   // send queue entry that psn belongs to; new when psn == max
 	new uint32   // the first send queue entry that is not begun
 
+	// asked is the PSN behind the newest packet that asked for an answer, of those that
+	// go out since the requester last went back. What lies between it and psn was sent
+	// because something would follow that asks.
+	asked wire.PSN
+
 	window  uint32 // limit of psn - una for SEND and WRITE packets
 	sentTop wire.PSN
 	out     uint32 // READs, atomics and their like begun and not complete
@@ -95,7 +100,9 @@ func (r *requester) restart(psn wire.PSN) {
 }
 
 // jump moves to a PSN before which nothing is under way.
-func (r *requester) jump(psn wire.PSN) { r.psn, r.max, r.una, r.sentTop = psn, psn, psn, psn }
+func (r *requester) jump(psn wire.PSN) {
+	r.psn, r.max, r.una, r.sentTop, r.asked = psn, psn, psn, psn, psn
+}
 
 // stop turns the timers off, and gives back what waits.
 func (r *requester) stop() {

@@ -10,11 +10,20 @@ import (
 // goBack makes p, before which all is acknowledged or need not be sent again, the next
 // PSN to send.
 func (r *requester) goBack(p wire.PSN) {
+	r.psn, r.cur, r.sinceAck = p, r.entryOf(p), 0
+	if !r.recovery.selective() && r.asked.After(p) {
+		r.asked = p // nobody is to answer for what goes again before it asks again
+	}
+}
+
+// entryOf returns the send queue entry that a PSN belongs to, new for one that no entry
+// has.
+func (r *requester) entryOf(p wire.PSN) uint32 {
 	i := r.sq.Head()
 	for i != r.new && r.ahead(r.sq.At(i).last) < r.ahead(p) {
 		i++
 	}
-	r.psn, r.cur, r.sinceAck = p, i, 0
+	return i
 }
 
 // retryFrom sends everything from p on again, or fails the oldest work request

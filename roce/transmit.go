@@ -12,21 +12,17 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if r.psn != r.sentTop {
 		r.recovery.skip()
 	}
-	if r.cur == r.new && !r.begin(now) {
-		return 0
+	if !r.maySend(now) {
+		return r.ask(now, frame)
 	}
 	w := r.sq.At(r.cur)
-	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
-		(r.psn != r.una && r.credit.exceeded(w)) {
-		return 0
-	}
 	if r.paced = r.pace.Early(now); r.paced {
 		return 0
 	}
 	psn, first := r.psn, r.psn == r.sentTop
 	n := r.putWork(now, w, frame)
 	if n == 0 {
-		return 0
+		return r.ask(now, frame)
 	}
 	r.pace.Spend(now, n)
 	if !r.typ.Reliable() {
@@ -40,6 +36,14 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	}
 	r.recovery.sent(now, psn, w, first)
 	return n
+}
+
+// maySend reports whether a work request and its limits let the packet psn go. It begins
+// the next work request when all that are begun were sent.
+func (r *requester) maySend(now Time) bool {
+	return (r.cur != r.new || r.begin(now)) && r.ahead(r.psn) < r.window &&
+		(!r.failed || r.cur != r.failAt) &&
+		(r.psn == r.una || !r.credit.exceeded(r.sq.At(r.cur)))
 }
 
 // putWork writes the packet psn of a work request, 0 when it cannot be.

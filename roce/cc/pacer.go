@@ -35,6 +35,17 @@ func (p *Pacer) Next(now clock.Time) clock.Time {
 	return max(now, p.at)
 }
 
+// Pauses reports whether the frame behind one of n bytes, if that goes now, is to wait for
+// longer than the time that may be caught up with.
+func (p *Pacer) Pauses(now clock.Time, n int) bool {
+	if p.rate == 0 {
+		return false
+	}
+	after := *p
+	after.Spend(now, n)
+	return after.at > now+burst
+}
+
 // Spend notes a frame of n bytes.
 func (p *Pacer) Spend(now clock.Time, n int) {
 	if p.rate == 0 {

@@ -26,8 +26,19 @@ endif
 # Static, and the same bytes wherever the checkout lies.
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)'
 
-# The packages that talk to the kernel, or stand on one that does.
-ROOT_PKGS := ./xsk/... ./bpf/... ./engine/... ./cmd/xroce/... ./bench/...
+# Packages that start no goroutine, nor do their tests: cmd/tidy holds that, and what
+# they do in those of others is in the tests of engine and cmd. Of two packages some
+# tests do, and the race detector watches these alone.
+NO_RACE := ./roce ./roce/wire ./roce/cm ./engine/sim/trial ./cmd/tidy \
+	./bench/interop/internal/dialogue ./bench/interop/payload
+
+# packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY.
+packages = $(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(1))"
+
+# By how much limits of time grow, here and now: see .ci/calibrate. Limits of go test
+# for one package are minutes.
+scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIPLIER; \
+	minutes() { echo "$$(($$1 * XROCE_TIMEOUT_MULTIPLIER))m"; }
 
 # Hand-written Go files, tracked or new. The example is a module of its own, in
 # which gofumpt takes our packages for those of Go: cmd/tidy looks at its form.
@@ -72,23 +83,37 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
-	$(GO) test -shuffle=on $(TESTFLAGS) $(PKGS)
-	@if command -v $${CC:-gcc} >/dev/null; then \
-		echo simulator, seeds 1..200, under the race detector; \
-		CGO_ENABLED=1 $(GO) test -race -count=1 -run TestSeeds ./engine/sim/trial -seeds 1..200; \
-	else echo 'no C compiler: the simulator was not run under the race detector'; fi
+	$(scaled); $(GO) test -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $(PKGS)
 
+# The tests of bench measure, so they have the machine for themselves.
 .PHONY: test-root
-test-root: ## the tests that need root and AF_XDP: a skip is a failure
+test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
-	XROCE_ROOT_TESTS=1 $(GO) test -count=1 -p 1 -shuffle=on $(TESTFLAGS) $(ROOT_PKGS)
+	@$(scaled); XROCE_ROOT_TESTS=1; export XROCE_ROOT_TESTS; \
+	test="$(GO) test -count=1 -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
+	list=$$($(call packages,./bench)) || true; bad=0; \
+	test -z "$$list" || $$test $$list || bad=1; \
+	$$test ./bench || bad=1; exit $$bad
+
+.PHONY: need-cc
+need-cc:
+	@command -v $${CC:-gcc} >/dev/null || { \
+		echo 'this needs a C compiler. On Debian and Ubuntu: apt-get install gcc libc6-dev'; \
+		exit 1; } >&2
 
 .PHONY: race
-race: ## all tests under the race detector (needs a C compiler)
-	@command -v $${CC:-gcc} >/dev/null || { \
-		echo 'make race needs a C compiler. On Debian and Ubuntu: apt-get install gcc libc6-dev'; \
-		exit 1; } >&2
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m -shuffle=on $(TESTFLAGS) $(PKGS)
+race: need-cc ## tests of what has goroutines, under the race detector (needs a C compiler)
+	@$(scaled); CGO_ENABLED=1; export CGO_ENABLED; \
+	test="$(GO) test -race -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
+	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
+	test -z "$$list" || $$test $$list || bad=1; \
+	$$test -run Goroutines ./roce || bad=1; \
+	$$test -run 'TestSeeds$$' ./engine/sim/trial || bad=1; exit $$bad
+
+.PHONY: race-all
+race-all: need-cc ## all tests under the race detector
+	$(scaled); CGO_ENABLED=1 $(GO) test -race -timeout "$$(minutes 20)" -shuffle=on \
+		$(TESTFLAGS) $(PKGS)
 
 # One line per fuzz target: package, name. go test prints the names of a
 # package first and the package after them.
@@ -126,10 +151,10 @@ demo: build ## build, then show two endpoints talking (no sudo, no hardware)
 bench: ## measure us and others side by side; see BENCHFLAGS=-h
 	$(GO) run ./bench $(BENCHFLAGS)
 
+# The program takes the place of the shell, so that whoever ends make ends it.
 .PHONY: interop
 interop: ## run against rdma-core and perftest on Soft-RoCE in a VM (root, Debian)
-	@bin=$$(mktemp -d); trap 'rm -rf "$$bin"' EXIT; \
-		$(GO) build -o "$$bin/interop" ./bench/interop; "$$bin/interop" $(INTEROPFLAGS)
+	@$(GO) build -o bin/interop ./bench/interop; $(scaled); exec bin/interop $(INTEROPFLAGS)
 
 .PHONY: module
 module: ## rename the module, to publish it: PATH=host/owner/name

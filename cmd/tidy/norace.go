@@ -1,0 +1,82 @@
+package tidy
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// raced are the files that start goroutines in a package of which `make race` runs a
+// part only, each with what the tests are called that it is run by.
+var raced = map[string]string{
+	"roce/race_test.go":            "Goroutines",
+	"engine/sim/trial/campaign.go": "TestSeeds$$",
+}
+
+// noRace reads the list NO_RACE of the Makefile: the directories of the packages that
+// `make race` leaves out.
+func noRace(makefile *source) []string {
+	text := strings.ReplaceAll(string(makefile.data), "\\\n", " ")
+	m := regexp.MustCompile(`(?m)^NO_RACE := (.*)$`).FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	var dirs []string
+	for _, dir := range strings.Fields(m[1]) {
+		dirs = append(dirs, strings.TrimPrefix(dir, "./"))
+	}
+	return dirs
+}
+
+// startsGoroutines lists where a Go file does, whatever runs it: go statements, and the
+// calls that hide one.
+func startsGoroutines(s *source) []string {
+	var list []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		what := ""
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			what = "a go statement"
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			hidden := []string{"Go", "Parallel", "RunParallel", "AfterFunc"}
+			if ok && slices.Contains(hidden, sel.Sel.Name) {
+				what = "a call of " + sel.Sel.Name
+			}
+		}
+		if what != "" {
+			list = append(list, fmt.Sprintf("%s:%d: %s in a package that `make race` leaves out",
+				s.path, s.line(n.Pos()), what))
+		}
+		return true
+	})
+	return list
+}
+
+// unraced lists what is concurrent and not run under the race detector.
+func unraced(makefile *source, files []*source) []string {
+	dirs := noRace(makefile)
+	if len(dirs) == 0 {
+		return []string{"Makefile: there is no NO_RACE"}
+	}
+	var list []string
+	for _, s := range files {
+		if !s.isGo() || s.inTestdata() || !slices.Contains(dirs, s.dir()) {
+			continue
+		}
+		found := startsGoroutines(s)
+		name, some := raced[s.path]
+		switch {
+		case some && len(found) == 0:
+			list = append(list, s.path+" starts no goroutine: it needs no exception")
+		case some && !regexp.MustCompile(`(?m)^\s.*\$\$test -run '?`+
+			regexp.QuoteMeta(name)+`'? \./`+s.dir()+` `).Match(makefile.data):
+			list = append(list, "Makefile: race does not run "+name+" of "+s.dir())
+		case !some:
+			list = append(list, found...)
+		}
+	}
+	return list
+}

@@ -11,6 +11,7 @@ import (
 // flags are the command line.
 type flags struct {
 	only       *regexp.Regexp
+	short      bool
 	list       bool
 	json       bool
 	keep       string
@@ -25,6 +26,7 @@ func parseFlags(args []string) (flags, error) {
 	var only string
 	fs := flag.NewFlagSet("interop", flag.ContinueOnError)
 	fs.StringVar(&only, "only", "", "run the cases whose name `regexp` matches")
+	fs.BoolVar(&f.short, "short", false, "choose from the part that continuous integration runs")
 	fs.BoolVar(&f.list, "list", false, "list the cases and stop")
 	fs.BoolVar(&f.json, "json", false, "print the outcomes as JSON, progress on stderr")
 	fs.StringVar(&f.keep, "keep", "", "keep the capture, and the output of failed cases, in `dir`")
@@ -38,8 +40,9 @@ func parseFlags(args []string) (flags, error) {
 	if fs.NArg() > 0 {
 		return flags{}, fmt.Errorf("unexpected arguments %q", fs.Args())
 	}
-	if f.updateDocs && only != "" {
-		return flags{}, errors.New("--update-docs writes what came of all cases, without --only")
+	if f.updateDocs && (only != "" || f.short) {
+		return flags{}, errors.New(
+			"--update-docs writes what came of all cases, without --only and --short")
 	}
 	var err error
 	f.only, err = regexp.Compile(only)

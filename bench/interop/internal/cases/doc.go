@@ -11,6 +11,7 @@
 //	lines.go      the command lines of a case
 //	scenarios.go  the cases whose packets are compared with those of Soft-RoCE
 //	plan.go       all cases
+//	short.go      the part of them that continuous integration runs
 //
 // All of it is tables and text: nothing is run here, and nothing changes after start.
 package cases

@@ -8,8 +8,10 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"xroce/bench/softroce/order"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // ErrGone says that the agent of a VM does not answer any more.
@@ -23,8 +25,8 @@ type guest struct {
 
 	mu       sync.Mutex // of what follows
 	out      *json.Encoder
-	last     int // the number of the last command
-	commands map[int]*Command
+	last     int              // the number of the last command
+	commands map[int]*Command // those that run, nil when the agent is gone
 }
 
 func newGuest(conn net.Conn) *guest {
@@ -39,9 +41,10 @@ func newGuest(conn net.Conn) *guest {
 	return g
 }
 
-// listen takes the agent's notices until the connection ends.
+// listen takes the agent's notices until the connection ends. All that ran in the VM
+// has ended then.
 func (g *guest) listen() {
-	defer close(g.gone)
+	defer g.lose()
 	in := json.NewDecoder(g.conn)
 	for {
 		var n order.Notice
@@ -64,6 +67,17 @@ func (g *guest) listen() {
 	}
 }
 
+// lose notes that the agent is gone, with all commands.
+func (g *guest) lose() {
+	close(g.gone)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.commands {
+		close(c.done)
+	}
+	g.commands = nil
+}
+
 func (g *guest) awaitReady(ctx context.Context) error {
 	select {
 	case <-g.ready:
@@ -75,9 +89,16 @@ func (g *guest) awaitReady(ctx context.Context) error {
 	}
 }
 
+// tellTime is how long the agent may take to hear an order. One that does not is gone:
+// its VM stands still.
+const tellTime = 10 * time.Second
+
 func (g *guest) tell(o order.Order) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.conn.SetWriteDeadline(time.Now().Add(timeout.Scaled(tellTime))); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
 	if err := g.out.Encode(o); err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -95,11 +116,12 @@ func (g *guest) close() error {
 type Command struct {
 	guest *guest
 	id    int
-	done  chan struct{}
+	done  chan struct{} // closed when it has ended, with its VM if not before
 
 	mu     sync.Mutex // of what follows
 	output []byte
 	more   chan struct{} // closed when output has grown
+	ended  bool          // by itself, with a status
 	status int
 }
 
@@ -108,6 +130,10 @@ func (v *VM) Start(command string) (*Command, error) {
 	g := v.guest
 	c := &Command{guest: g, done: make(chan struct{}), more: make(chan struct{})}
 	g.mu.Lock()
+	if g.commands == nil {
+		g.mu.Unlock()
+		return nil, ErrGone
+	}
 	g.last++
 	c.id = g.last
 	g.commands[c.id] = c
@@ -137,7 +163,7 @@ func (c *Command) hear(n order.Notice) {
 	close(c.more)
 	c.more = make(chan struct{})
 	if n.Ended {
-		c.status = n.Status
+		c.ended, c.status = true, n.Status
 		close(c.done)
 	}
 }
@@ -149,7 +175,7 @@ func (c *Command) Output() string {
 	return string(c.output)
 }
 
-// Done is closed when the command has ended.
+// Done is closed when the command has ended, or its VM is gone.
 func (c *Command) Done() <-chan struct{} { return c.done }
 
 // Wait waits for the end of the command and returns its exit status, or 128 and
@@ -158,13 +184,14 @@ func (c *Command) Done() <-chan struct{} { return c.done }
 func (c *Command) Wait(ctx context.Context) (status int, err error) {
 	select {
 	case <-c.done:
-	case <-c.guest.gone:
-		return 0, ErrGone
 	case <-ctx.Done():
 		return 0, errors.Join(ctx.Err(), c.Signal(syscall.SIGKILL))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.ended {
+		return 0, ErrGone
+	}
 	return c.status, nil
 }
 
@@ -182,8 +209,6 @@ func (c *Command) Await(ctx context.Context, condition func(output string) bool)
 		case <-more:
 		case <-c.done:
 			return condition(c.Output())
-		case <-c.guest.gone:
-			return false
 		case <-ctx.Done():
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"xroce/bench/softroce/order"
 )
@@ -37,7 +38,7 @@ func fakeAgent(t *testing.T, answer func(o order.Order, tell func(order.Notice))
 			answer(o, tell)
 		}
 	}()
-	v = &VM{guest: newGuest(host)}
+	v = &VM{guest: newGuest(host), console: &tail{limit: 100}}
 	t.Cleanup(func() {
 		agent.Close()
 		if err := v.guest.close(); err != nil {
@@ -100,12 +101,38 @@ func TestVMThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := v.console.Write([]byte("Kernel panic")); err != nil {
+		t.Fatal(err)
+	}
 	agent.Close()
 	if _, err := c.Wait(t.Context()); !errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
+	<-c.Done() // who waits for this alone does not wait for ever
+	if err := v.Check(t.Context()); !errors.Is(err, ErrGone) ||
+		!strings.Contains(err.Error(), "Kernel panic") {
+		t.Error(err)
+	}
 	if _, err := v.Start("more"); !errors.Is(err, ErrGone) {
 		t.Error(err)
+	}
+}
+
+// TestVMThatStandsStill: one that is there and says nothing is gone as well.
+func TestVMThatStandsStill(t *testing.T) {
+	v, _ := fakeAgent(t, func(o order.Order, tell func(order.Notice)) {
+		if o.Signal == 0 && o.Start == "true" && o.ID > 1 {
+			return
+		}
+		tell(order.Notice{ID: o.ID, Ended: true})
+	})
+	if err := v.Check(t.Context()); err != nil {
+		t.Errorf("a VM that answers: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := v.Check(ctx); !errors.Is(err, ErrGone) {
+		t.Errorf("a VM that does not answer: %v", err)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // Config says what VM to boot.
@@ -182,6 +184,24 @@ func (v *VM) Port() *os.File { return v.port }
 
 // Console returns the end of what the guest's kernel printed.
 func (v *VM) Console() string { return v.console.String() }
+
+// checkTime is how long a VM may take for a command that does nothing.
+const checkTime = 20 * time.Second
+
+// Check returns nil when the VM still obeys, and else ErrGone with the end of what its
+// kernel said.
+func (v *VM) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(checkTime))
+	defer cancel()
+	_, _, err := v.Run(ctx, "true")
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, ErrGone) {
+		err = fmt.Errorf("%w: it does not answer: %w", ErrGone, err)
+	}
+	return fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(v.Console()))
+}
 
 // closeTime is how long QEMU may take to end before it is killed.
 const closeTime = 3 * time.Second

@@ -25,23 +25,20 @@ func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (in
 		outcomes = append(outcomes, o)
 		fmt.Fprintf(out, "[%d/%d] %s\n", len(outcomes), len(chosen), o.Line())
 	}
+	again := func(o cases.Outcome) { fmt.Fprintf(out, "tried again: %s\n", o.Line()) }
 	var traces []cases.Case
 	for _, c := range chosen {
 		if c.Trace {
 			traces = append(traces, c)
 			continue
 		}
-		o := play.Try(ctx, l, c)
-		if o.Verdict == cases.Failed && !o.Damaged && ctx.Err() == nil {
-			fmt.Fprintln(out, o.Line())
-			o = play.Try(ctx, l, c).After(o)
-		}
+		o, err := play.Play(ctx, l, c, again)
 		tell(o)
-		if ctx.Err() != nil {
-			return exitFailed, fmt.Errorf("stopped: %w", context.Cause(ctx))
+		if err != nil {
+			return exitFailed, err
 		}
 	}
-	if err := play.Trace(ctx, l, traces, tell); err != nil {
+	if err := play.Trace(ctx, l, traces, tell, again); err != nil {
 		return exitFailed, err
 	}
 	judged := l.Capture.Judge(ctx)
@@ -66,8 +63,11 @@ func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (in
 		}
 	}
 	for _, o := range outcomes {
-		if o.Verdict == cases.Failed {
+		switch {
+		case o.Verdict == cases.Failed:
 			fmt.Fprintln(out, "failed:", o.Case.Name())
+		case o.Tries > 1:
+			fmt.Fprintf(out, "passed at try %d: %s\n", o.Tries, o.Case.Name())
 		}
 	}
 	fmt.Fprintf(out, "interop: %.0f s, %s\n", time.Since(start).Seconds(), l.Image.Name)

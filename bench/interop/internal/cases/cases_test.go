@@ -77,16 +77,17 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestSecondTry: a case that was tried twice says so, whatever came of it.
+// TestSecondTry: a case that was tried more than once says so, whatever came of it.
 func TestSecondTry(t *testing.T) {
 	first := Outcome{Verdict: Failed, Reason: "retry counter exceeded"}
 	for _, v := range []Verdict{Passed, Failed} {
-		o := Outcome{Verdict: v}.After(first)
-		if o.First != first.Reason || !strings.HasSuffix(o.Line(), "at the second try") {
+		o := Outcome{Verdict: v}.After(first, 2)
+		if o.First != first.Reason ||
+			!strings.HasSuffix(o.Line(), " at try 2, the first one: retry counter exceeded") {
 			t.Errorf("%q, %q", o.First, o.Line())
 		}
 	}
-	if strings.Contains(first.Line(), "second") {
+	if strings.Contains(first.Line(), "at try") {
 		t.Error(first.Line())
 	}
 }

@@ -28,9 +28,13 @@ type Outcome struct {
 	Output  string  `json:"output,omitempty"`
 	// Compared is how many bytes on the cable were compared with the memory of xroce.
 	Compared int `json:"compared,omitempty"`
-	// Damaged says that this comparison is what failed: no second try excuses that.
+	// Damaged says that data or packets were wrong: no second try excuses that.
 	Damaged bool `json:"damaged,omitempty"`
-	// First is why the first of two tries failed, empty when there was only one.
+	// Late says that it failed for lack of time.
+	Late bool `json:"late,omitempty"`
+	// Tries is how often the case was tried when that was more than once, and First why
+	// the first try failed.
+	Tries int    `json:"tries,omitempty"`
 	First string `json:"first,omitempty"`
 	// Differences are those from two Soft-RoCE hosts, of a Trace.
 	Differences []dialogue.Difference `json:"differences,omitempty"`
@@ -49,8 +53,8 @@ func (o Outcome) Line() string {
 	if o.Reason != "" {
 		s += ": " + o.Reason
 	}
-	if o.First != "" {
-		s += " at the second try"
+	if o.Tries > 1 {
+		s += fmt.Sprintf(" at try %d, the first one: %s", o.Tries, o.First)
 	}
 	if o.Verdict == Failed && o.Output != "" {
 		s += "\n    " + strings.ReplaceAll(strings.TrimSpace(o.Output), "\n", "\n    ")
@@ -58,11 +62,10 @@ func (o Outcome) Line() string {
 	return s
 }
 
-// After marks an outcome as that of a second try. A host that is emulated in software
-// may be silent for longer than the retries of a connection last, when its processor
-// has other work: once is no verdict, but it is told.
-func (o Outcome) After(first Outcome) Outcome {
-	o.First = first.Reason
+// After marks an outcome as that of try n, and says why the first one failed: what came
+// of it is the verdict, but that it took more than once is told.
+func (o Outcome) After(first Outcome, n int) Outcome {
+	o.First, o.Tries = first.Reason, n
 	return o
 }
 

@@ -10,6 +10,7 @@ import (
 	"xroce/bench/softroce"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A Dialogue is what two ends said to each other, without repetitions: those
@@ -138,7 +139,7 @@ const restTime = 2 * time.Second
 // Rest waits until the connections that were made are ended by both sides, as hosts
 // do by themselves when their programs are over.
 func (d *Dialogue) Rest(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, restTime)
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(restTime))
 	defer cancel()
 	for {
 		d.mu.Lock()

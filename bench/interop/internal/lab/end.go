@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xroce/bench/softroce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // An End is one of the two programs of a case while it runs.
@@ -43,26 +44,37 @@ func InVM(vm *softroce.VM, name, command string) (End, *softroce.Command, error)
 	}, c, nil
 }
 
-// grace is how long an end may take to notice that the other one has failed.
-const grace = 2 * time.Second
+// Times of a machine at rest; variables for tests of what takes longer.
+var (
+	// grace is how long an end may take to notice that the other one has failed.
+	grace = 2 * time.Second
+	// killTime is how long an end may take to end when it was stopped. One in a VM that
+	// is gone or stands still never does.
+	killTime = 10 * time.Second
+)
 
-// Finish waits for both ends and says what went wrong, "" for nothing. An end
-// whose partner failed is stopped after a moment, and both when the context ends.
-func Finish(ctx context.Context, ends [2]End) string {
+// Kill stops an end, waits a while for that, and reports whether it has ended.
+func (e End) Kill() bool {
+	e.Stop()
+	select {
+	case <-e.Done:
+		return true
+	case <-time.After(timeout.Scaled(killTime)):
+		return false
+	}
+}
+
+// Finish waits for both ends and says what went wrong, "" for nothing. An end whose
+// partner failed is stopped after a moment, and both when the context ends. It returns
+// soon after that, whatever the ends do.
+func Finish(ctx context.Context, ends [2]End) (wrong string) {
 	left := map[int]bool{0: true, 1: true}
-	var wrong string
 	note := func(s string) {
 		if wrong == "" {
 			wrong = s
 		}
 	}
 	var graceOver <-chan time.Time
-	stop := func() {
-		for i := range left {
-			ends[i].Stop()
-		}
-	}
-	expired := ctx.Done()
 	for len(left) > 0 {
 		which := -1
 		select {
@@ -71,19 +83,21 @@ func Finish(ctx context.Context, ends [2]End) string {
 		case <-ended(ends[1], left[1]):
 			which = 1
 		case <-graceOver:
-			stop()
-		case <-expired:
+		case <-ctx.Done():
 			note("not done in time")
-			expired = nil
-			stop()
 		}
 		if which < 0 {
-			continue
+			for i := range left {
+				if !ends[i].Kill() {
+					wrong += "; " + ends[i].Name + " cannot be stopped"
+				}
+			}
+			return wrong
 		}
 		delete(left, which)
 		if status := ends[which].Status(); status != 0 {
 			note(fmt.Sprintf("%s ended with status %d", ends[which].Name, status))
-			graceOver = time.After(grace)
+			graceOver = time.After(timeout.Scaled(grace))
 		}
 	}
 	return wrong

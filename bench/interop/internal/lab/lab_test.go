@@ -33,6 +33,8 @@ func shell(t *testing.T, command string) End {
 }
 
 func TestFinish(t *testing.T) {
+	defer func(d time.Duration) { grace = d }(grace)
+	grace = time.Millisecond
 	if wrong := Finish(t.Context(), [2]End{shell(t, "true"), shell(t, "true")}); wrong != "" {
 		t.Error(wrong)
 	}
@@ -48,6 +50,27 @@ func TestFinish(t *testing.T) {
 	defer cancel()
 	ends := [2]End{shell(t, "sleep 1000"), shell(t, "sleep 1000")}
 	if wrong := Finish(ctx, ends); wrong != "not done in time" {
+		t.Error(wrong)
+	}
+}
+
+// TestFinishWithoutEnd: an end that cannot be stopped, because its VM is gone, is waited
+// for no longer than the run has time, and then is named.
+func TestFinishWithoutEnd(t *testing.T) {
+	defer func(d time.Duration) { killTime = d }(killTime)
+	killTime = time.Millisecond
+	gone := End{
+		Name: "rping", Done: make(chan struct{}), Stop: func() {},
+		Status: func() int { t.Error("it has not ended"); return 0 },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // as SIGTERM does
+	wrong := Finish(ctx, [2]End{shell(t, "sleep 1000"), gone})
+	if !strings.HasSuffix(wrong, "; rping cannot be stopped") {
+		t.Error(wrong)
+	}
+	wrong = Finish(t.Context(), [2]End{shell(t, "false"), gone})
+	if wrong != "false ended with status 1; rping cannot be stopped" {
 		t.Error(wrong)
 	}
 }

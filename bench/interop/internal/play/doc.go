@@ -11,6 +11,7 @@
 //	loss.go       the same on a cable that loses frames
 //	restart.go    the same, and the device is taken away in between
 //	try.go        a case
+//	insist.go     how often it is tried, and when there is nothing to try it on
 //	reference.go  a case between two Soft-RoCE hosts
 //	trace.go      the cases whose packets are compared with those
 //

@@ -32,8 +32,7 @@ func reference(
 	}
 	ends[0] = server
 	if err := awaitListener(ctx, servesAt, t, c, listener); err != nil {
-		server.Stop()
-		<-server.Done
+		server.Kill()
 		return err.Error(), ""
 	}
 	if ends[1], _, err = lab.InVM(other, "client", call); err != nil {

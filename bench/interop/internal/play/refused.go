@@ -27,8 +27,9 @@ func turnedAway(ctx context.Context, ends [2]lab.End) (wrong string) {
 		wrong = "not done in time"
 	}
 	for _, e := range ends {
-		e.Stop()
-		<-e.Done
+		if !e.Kill() {
+			wrong += "; " + e.Name + " cannot be stopped"
+		}
 	}
 	return wrong
 }

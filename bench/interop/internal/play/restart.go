@@ -53,26 +53,31 @@ func restart(
 	if c.Role == cases.TheyServe {
 		us = ends[client]
 	}
+	// What is left of it would meet the next case.
+	leave := func(wrong, output string) (string, string) {
+		for _, e := range ends {
+			e.Kill()
+		}
+		return wrong, output
+	}
 	select {
 	case <-middle:
 	case <-us.Done:
-		return "xroce ended before the device was removed", us.Output()
+		return leave("xroce ended before the device was removed", us.Output())
 	case <-ctx.Done():
-		return "no message of ours was under way in time", us.Output()
+		return leave("no message of ours was under way in time", us.Output())
 	}
 	text, status, err := l.VM.Run(ctx, remake)
 	w.mu.Lock()
 	w.each = nil
 	w.mu.Unlock()
 	if err != nil || status != 0 {
-		return fmt.Sprintf("rxe0 was not made anew: status %d, %v", status, err), text
+		return leave(fmt.Sprintf("rxe0 was not made anew: status %d, %v", status, err), text)
 	}
 	select {
 	case <-us.Done:
 	case <-ctx.Done():
-		us.Stop()
-		<-us.Done
-		return "xroce did not notice that its peer is gone", us.Output()
+		return leave("xroce did not notice that its peer is gone in time", us.Output())
 	}
 	if status := us.Status(); status != 1 || !strings.Contains(us.Output(), "does not answer") {
 		return fmt.Sprintf("xroce ended with status %d", status), us.Output()

@@ -24,8 +24,7 @@ func talk(ctx context.Context, l *lab.Lab, t *cases.Tool, c cases.Case) (wrong, 
 	if err != nil {
 		for _, e := range ends {
 			if e.Done != nil {
-				e.Stop()
-				<-e.Done
+				e.Kill()
 			}
 		}
 		return err.Error(), ""

@@ -12,13 +12,14 @@ import (
 	"xroce/bench/interop/internal/lab"
 	"xroce/bench/softroce"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // Trace runs each scenario between two Soft-RoCE hosts and between one and xroce, compares
-// what the end said that xroce took over, and tells what came of it. The error is about
-// the hosts, not about a case.
+// what the end said that xroce took over, and tells what came of it; again is told of
+// tries that are not the last. The error is about the hosts, not about a case.
 func Trace(
-	ctx context.Context, l *lab.Lab, list []cases.Case, tell func(cases.Outcome),
+	ctx context.Context, l *lab.Lab, list []cases.Case, tell, again func(cases.Outcome),
 ) (err error) {
 	if len(list) == 0 {
 		return nil
@@ -33,17 +34,14 @@ func Trace(
 		if err := errors.Join(l.SetMTU(ctx, mtu), pair.SetMTU(ctx, mtu)); err != nil {
 			return err
 		}
-		o := traceCase(ctx, l, pair, c)
-		if strings.HasPrefix(o.Reason, ofReference) && ctx.Err() == nil {
-			// perftest's client with rdma_cm crashes now and then.
-			o = traceCase(ctx, l, pair, c).After(o)
-		}
+		o, err := insist(ctx, func() cases.Outcome { return traceCase(ctx, l, pair, c) }, again,
+			l.VM, pair.VMs[0], pair.VMs[1])
 		tell(o)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // ofReference begins the reason of a case that failed without xroce.
@@ -59,7 +57,7 @@ func traceCase(ctx context.Context, l *lab.Lab, pair *lab.Pair, c cases.Case) ca
 		return o
 	}
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, usualLimit)
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(usualLimit))
 	defer cancel()
 	want, got := dialogue.New(), dialogue.New()
 	pair.Cable.Watch((&watch{each: into(want)}).see)
@@ -68,6 +66,7 @@ func traceCase(ctx context.Context, l *lab.Lab, pair *lab.Pair, c cases.Case) ca
 	pair.Cable.Watch(nil)
 	if wrong != "" {
 		o.Verdict, o.Reason, o.Output = cases.Failed, ofReference+wrong, output
+		o.Late = isLate(ctx, o)
 		return o
 	}
 	w := &watch{writer: l.Capture.Begin(o.Case.Name()), each: into(got)}
@@ -75,6 +74,9 @@ func traceCase(ctx context.Context, l *lab.Lab, pair *lab.Pair, c cases.Case) ca
 	wrong, output = talk(ctx, l, t, c)
 	got.Rest(ctx)
 	l.Cable.Watch(nil)
+	if faults := w.damage(); faults != "" {
+		wrong, o.Damaged = faults, true
+	}
 	if wrong == "" {
 		wrong = w.verdict(c)
 	}
@@ -85,6 +87,7 @@ func traceCase(ctx context.Context, l *lab.Lab, pair *lab.Pair, c cases.Case) ca
 	}
 	if wrong != "" {
 		o.Verdict, o.Reason, o.Output = cases.Failed, wrong, output
+		o.Late = !o.Damaged && isLate(ctx, o)
 	}
 	return o
 }

@@ -8,6 +8,7 @@ import (
 	"xroce/bench/interop/internal/cases"
 	"xroce/bench/interop/internal/lab"
 	"xroce/bench/interop/payload"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // The limits of a case. One on a lossy network waits for retransmissions, those of
@@ -17,8 +18,17 @@ const (
 	faultLimit = 60 * time.Second
 )
 
-// Try runs a case, for a limited time. Whatever goes wrong is in the outcome.
-func Try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
+// Play runs a case, more than once when it is late. Whatever goes wrong is in the outcome;
+// again is told of tries that are not the last. The error is insist's: there is no case
+// after this one.
+func Play(
+	ctx context.Context, l *lab.Lab, c cases.Case, again func(cases.Outcome),
+) (cases.Outcome, error) {
+	return insist(ctx, func() cases.Outcome { return try(ctx, l, c) }, again, l.VM)
+}
+
+// try runs a case once, for a limited time.
+func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	o := cases.Outcome{Case: c}
 	t := cases.ToolOf(c.Tool)
 	command, _ := t.Names(c.Role)
@@ -40,7 +50,7 @@ func Try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	if c.Fault != cases.NoFault {
 		limit = faultLimit
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(limit))
 	defer cancel()
 	w := &watch{}
 	if t.Dumps() {
@@ -61,6 +71,9 @@ func Try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	l.Cable.Watch(nil)
 	o.Seconds, o.Packets, o.Lost = time.Since(began).Seconds(), w.packets, w.lost
 	o.Verdict = cases.Passed
+	if faults := w.damage(); faults != "" {
+		wrong, o.Damaged = faults, true
+	}
 	if wrong == "" {
 		wrong = w.verdict(c)
 	}
@@ -73,5 +86,6 @@ func Try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 		return o
 	}
 	o.Verdict, o.Reason = cases.Failed, wrong
+	o.Late = !o.Damaged && isLate(ctx, o)
 	return o
 }

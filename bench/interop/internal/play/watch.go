@@ -77,13 +77,18 @@ func (w *watch) fault(format string, from softroce.End, what any) {
 	}
 }
 
-// verdict says what is wrong with the packets of a case, "" for nothing.
+// damage says which packets were not whole, "" for none.
+func (w *watch) damage() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.faults, "; ")
+}
+
+// verdict says what is wrong with the number of packets of a case, "" for nothing.
 func (w *watch) verdict(c cases.Case) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case len(w.faults) > 0:
-		return strings.Join(w.faults, "; ")
 	case w.packets == 0:
 		return "no packet was on the cable"
 	case c.Fault == cases.Loss && w.lost == 0:

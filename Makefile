@@ -11,6 +11,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 FUZZTIME ?= 10s
 SEEDS    ?= 1..1000
 PKGS     ?= ./...
+BIN      ?= bin
 
 # `make module PATH=...` is said to make in a variable that it would hand to all
 # programs as the place where programs are. They get the one that make was started
@@ -154,7 +155,7 @@ bench: ## measure us and others side by side; see BENCHFLAGS=-h
 # The program takes the place of the shell, so that whoever ends make ends it.
 .PHONY: interop
 interop: ## run against rdma-core and perftest on Soft-RoCE in a VM (root, Debian)
-	@$(GO) build -o bin/interop ./bench/interop; $(scaled); exec bin/interop $(INTEROPFLAGS)
+	@$(GO) build -o $(BIN)/interop ./bench/interop; $(scaled); exec $(BIN)/interop $(INTEROPFLAGS)
 
 .PHONY: module
 module: ## rename the module, to publish it: PATH=host/owner/name

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // flags are the command line.
@@ -21,6 +23,21 @@ type flags struct {
 	limit      time.Duration
 }
 
+// Of a run without --limit: what it takes to boot the VMs, to build the image when it is
+// not there, and twice what the mean case takes, on a machine at rest.
+const (
+	limitOfAll  = 10 * time.Minute
+	limitOfCase = 2 * time.Second
+)
+
+// limitOf is how long a run of some cases may take here and now.
+func (f flags) limitOf(n int) time.Duration {
+	if f.limit > 0 {
+		return f.limit
+	}
+	return timeout.Scaled(limitOfAll + time.Duration(n)*limitOfCase)
+}
+
 func parseFlags(args []string) (flags, error) {
 	var f flags
 	var only string
@@ -33,7 +50,8 @@ func parseFlags(args []string) (flags, error) {
 	fs.BoolVar(&f.updateDocs, "update-docs", false, "write the tables of docs/interop.md anew")
 	fs.StringVar(&f.exec, "exec", "", "run a shell `command` in the VM instead of the cases")
 	fs.StringVar(&f.xroce, "xroce", "", "run this `program` (default: that of this source)")
-	fs.DurationVar(&f.limit, "limit", 20*time.Minute, "give up after this `time`")
+	fs.DurationVar(&f.limit, "limit", 0,
+		"give up after this `time` (default: by the number of cases)")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err
 	}

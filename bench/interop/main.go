@@ -36,9 +36,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(),
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, cancel := context.WithTimeout(ctx, f.limit)
 	status, err := run(ctx, f)
-	cancel()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "interop:", err)
@@ -67,6 +65,8 @@ func run(ctx context.Context, f flags) (status int, err error) {
 		}
 		return exitOK, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, f.limitOf(len(chosen)))
+	defer cancel()
 	if err := lab.Prepare(ctx); err != nil {
 		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, unix.EPERM) {
 			return exitUnsupported, err

@@ -34,7 +34,7 @@ func (d *Device) closeLinks() error {
 	}
 	var errs []error
 	for _, q := range d.queues {
-		q.fail(errClosed)
+		q.fail(ErrClosed)
 	}
 	if d.program != nil {
 		errs = append(errs, d.program.Close())

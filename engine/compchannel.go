@@ -118,7 +118,7 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 func (c *CompChannel) err() error {
 	select {
 	case <-c.done:
-		return errClosed
+		return ErrClosed
 	case <-c.device.failed:
 		return c.device.Err()
 	default:

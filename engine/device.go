@@ -14,8 +14,9 @@ import (
 	"xroce/xsk"
 )
 
-// errClosed says that an object was used after its Close.
-var errClosed = errors.New("engine: used after Close")
+// ErrClosed says that an object was used after its Close. It is what Device.Err returns
+// after Close.
+var ErrClosed = errors.New("engine: used after Close")
 
 // A Device is an open RoCE device (struct ibv_context). Its methods are safe for
 // concurrent use.
@@ -65,7 +66,7 @@ func (d *Device) addChannel(c *CompChannel) error {
 	d.channels.Lock()
 	defer d.channels.Unlock()
 	if d.channels.open == nil {
-		return errClosed
+		return ErrClosed
 	}
 	d.channels.open[c] = struct{}{}
 	return nil

@@ -181,7 +181,7 @@ func (d *Device) EventFD() (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return -1, errClosed
+		return -1, ErrClosed
 	}
 	if a.signal.FD() < 0 {
 		if err := a.signal.Open(a.waiting); err != nil {

@@ -19,7 +19,7 @@ func (d *Device) fail(failing *queue, err error) {
 		return
 	}
 	close(d.failed)
-	if errors.Is(err, errClosed) {
+	if errors.Is(err, ErrClosed) {
 		return
 	}
 	d.raise(AsyncEvent{Type: roce.EventDeviceFatal})
@@ -54,10 +54,35 @@ func (q *queue) fail(err error) {
 	q.unmoderate()
 }
 
+// errRemoved is why a device ends whose interface is gone: deleted, or in another network
+// namespace.
+func (d *Device) errRemoved() error {
+	return fmt.Errorf("engine: interface %s was removed: %w", d.Name(), unix.ENODEV)
+}
+
+// followRemoval ends the device when its interface is removed. The link finds that out
+// too, but only while somebody waits for it or sends.
+func (d *Device) followRemoval(w RemovalWatcher) {
+	select {
+	case <-w.Removed():
+	case <-d.failed:
+		return
+	}
+	for _, q := range d.queues {
+		q.lock()
+		q.fail(d.errRemoved())
+		q.mu.Unlock()
+	}
+}
+
 // linkError takes an error of the link. An interface that is down keeps what
 // is queued and comes back; any other error ends the queue and all its QPs.
 func (q *queue) linkError(err error) {
-	if !errors.Is(err, unix.ENETDOWN) {
+	switch {
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO): // of poll, and of send
+		q.fail(q.device.errRemoved())
+		return
+	case !errors.Is(err, unix.ENETDOWN):
 		q.fail(fmt.Errorf("engine: the link failed: %w", err))
 		return
 	}

@@ -10,6 +10,8 @@ type (
 	Host = host.Host
 	// A PortWatcher is a Host that notices when its port goes down and comes up.
 	PortWatcher = host.PortWatcher
+	// A RemovalWatcher is a Host that notices that its interface is gone for good.
+	RemovalWatcher = host.RemovalWatcher
 	// A Router is a Host that has routes and VLANs and notices their changes.
 	Router = host.Router
 	// A GroupJoiner is a Host that can join multicast groups.

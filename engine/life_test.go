@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 	"xroce/engine/sim"
@@ -154,6 +156,39 @@ func TestDeviceDeleted(t *testing.T) {
 	}
 	if devs[0].Err() == nil || a.qp.State() != roce.StateErr {
 		t.Errorf("device error %v, QP %s", devs[0].Err(), a.qp.State())
+	}
+}
+
+// TestRemovalEndsIdleDevice deletes the interface of a device that nobody polls: it ends
+// all the same, and says why.
+func TestRemovalEndsIdleDevice(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{{Direct: true}, {}})
+	err := pair.Do(vethpair.A, func() error {
+		link, err := netlink.LinkByName(vethpair.IfName)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(link)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range devs { // deleting one end of a veth deletes the other
+		select {
+		case <-d.Done():
+		case <-time.After(20 * time.Second):
+			t.Fatalf("device %d lives on without its interface", i)
+		}
+		err := d.Err()
+		if !errors.Is(err, unix.ENODEV) || !strings.Contains(err.Error(), "xr0 was removed") {
+			t.Errorf("device %d ended with: %v", i, err)
+		}
+	}
+	if err := devs[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if err := devs[0].Err(); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("closing hides why the device ended: %v", err)
 	}
 }
 

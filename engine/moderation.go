@@ -27,7 +27,7 @@ func (c *CQ) Modify(count int, period time.Duration) error {
 	defer d.unlock()
 	switch {
 	case c.closed:
-		return errClosed
+		return ErrClosed
 	case d.failure() != nil:
 		return d.failure()
 	}

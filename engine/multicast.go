@@ -51,7 +51,7 @@ func (q *QP) mayAttach(group wire.GID) (first bool, err error) {
 	members := d.groups.load()[group]
 	switch {
 	case q.closed:
-		return false, errClosed
+		return false, ErrClosed
 	case d.failure() != nil:
 		return false, d.failure()
 	case slices.Contains(members, q):

@@ -55,6 +55,9 @@ func openDevice(
 	if w, ok := host.(PortWatcher); ok {
 		d.watching.Go(func() { d.followPort(w) })
 	}
+	if w, ok := host.(RemovalWatcher); ok {
+		d.watching.Go(func() { d.followRemoval(w) })
+	}
 	if r, ok := host.(Router); ok {
 		d.paths = pathtable.New[*QP]()
 		d.watching.Go(func() { d.followRouter(r) })

@@ -26,7 +26,7 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 	queue.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
-		return errClosed
+		return ErrClosed
 	}
 	err := q.core.Modify(queue.clock.Now(), a, mask)
 	if err == nil {

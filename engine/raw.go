@@ -30,7 +30,7 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 	d.life.Lock()
 	defer d.life.Unlock()
 	if q.closed {
-		return errClosed
+		return ErrClosed
 	}
 	return d.addEtherType(etherType, q)
 }

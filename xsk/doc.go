@@ -79,8 +79,8 @@
 // # Concurrency
 //
 // One goroutine at a time drives a socket, best one that is locked to its thread,
-// and another may wait beside it; see Link. Send calls are raw system calls of bounded length, which a garbage
-// collection waits for; see Kernel.Send.
+// and another may wait beside it; see Link. Send calls are raw system calls of
+// bounded length, which a garbage collection waits for; see Kernel.Send.
 //
 // # Defaults
 //

@@ -117,6 +117,11 @@ func (d *Device) Counters() ([]Counter, error) {
 	list = append(list, Counter{
 		"loopback_packets", t.looped, "packets", "sent by one QP of the device to another",
 	})
+	if d.lossyTap != nil {
+		list = append(list, Counter{
+			"tap_dropped", d.lossyTap.Dropped(), "frames", "missing in the capture, which is slow",
+		})
+	}
 	list = append(list, d.paging.counters()...)
 	for i, c := range linkCounters {
 		list = append(list, Counter{c.name, t.link[i], c.unit, c.help})

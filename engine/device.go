@@ -30,6 +30,7 @@ type Device struct {
 	drivers  []*driver              // of each queue, none in direct mode
 	program  *bpf.Program           // nil on a link that needs none
 	options  Options
+	lossyTap LossyTap // the tap, if it is one; else nil
 	direct   bool
 	// maxInlineRecv is the most that rides in a completion, 0 when it is turned off.
 	maxInlineRecv int

@@ -50,14 +50,11 @@ func tsharkAgrees(t *testing.T, frames [][]byte, filter string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	writer, err := capture.NewWriter(file, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := capture.NewWriter(file, "test", capture.DefaultBuffer)
 	for _, f := range frames {
 		writer.Frame(time.Unix(0, 0), capture.Inbound, f, nil)
 	}
-	if err := writer.Flush(); err != nil {
+	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(tshark, "-r", path, "-Y", "infiniband.bth && "+filter, "-T", "fields",

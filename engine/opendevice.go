@@ -42,10 +42,12 @@ func openDevice(
 			host.Port().Name, 256+wire.MTUOverhead, host.Port().Name)
 		return fail(err)
 	}
+	lossy, _ := o.Tap.(LossyTap)
 	if len(links) > 1 && o.Tap != nil {
 		o.Tap = &sharedTap{tap: o.Tap}
 	}
 	d := newDevice(host, program, o)
+	d.lossyTap = lossy
 	for _, link := range links {
 		d.addQueue(link, host.Port().MAC)
 	}

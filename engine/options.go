@@ -82,9 +82,18 @@ func (o *Options) setDefaults() {
 
 // A Tap sees frames as they pass, in the order in which they do. It is called
 // with a progress lock held: it must be quick, and copy what it keeps. One call is
-// over before the next begins, also those of several queues.
+// over before the next begins, also those of several queues. One that writes to what may
+// block is a LossyTap.
 type Tap interface {
 	Frame(dir capture.Direction, head, tail []byte)
+}
+
+// A LossyTap is a Tap that may miss frames rather than wait, such as a capture whose reader
+// is slow. Device.Counters has their number as tap_dropped.
+type LossyTap interface {
+	Tap
+	// Dropped returns how many frames are missing. It is safe for concurrent use.
+	Dropped() uint64
 }
 
 // A sharedTap is a tap on several queues.

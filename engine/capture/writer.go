@@ -1,34 +1,21 @@
 package capture
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
 
-// The format is little-endian pcapng (draft-ietf-opsawg-pcapng): one section,
-// one interface, and an enhanced packet block (EPB) a frame.
-const (
-	blockSection   = 0x0A0D0D0A
-	blockInterface = 1
-	blockPacket    = 6
-	byteOrderMagic = 0x1A2B3C4D
-	linkEthernet   = 1 // LINKTYPE_ETHERNET
+// DefaultBuffer is how many bytes wait for a slow reader, if nobody says otherwise.
+const DefaultBuffer = 16 << 20
 
-	optEnd       = 0
-	optUserAppl  = 4 // section: name of the program
-	optIfName    = 2 // interface: its name
-	optIfTsresol = 9 // interface: resolution of time stamps
-	optEPBFlags  = 2 // packet: direction
+// minBuffer has room for the headers and two frames of the largest MTU.
+const minBuffer = 1 << 18
 
-	nanoseconds = 9 // if_tsresol: 10^-9
-)
-
-// bufferSize is how much is gathered before the file is written to.
-const bufferSize = 1 << 20
+// closeTimeout is how long Close waits for somebody to take what was captured.
+const closeTimeout = 10 * time.Second
 
 // Direction says which way a frame went, as in epb_flags.
 type Direction uint32
@@ -39,67 +26,62 @@ const (
 	Outbound Direction = 2
 )
 
-// A Writer writes a capture. It is safe for concurrent use. After an error it
-// writes nothing more and Close returns the error.
+// A Writer writes a capture. What is added waits in memory for a goroutine of the Writer,
+// which writes it; frames for which there is no room are dropped and counted. It is safe
+// for concurrent use, and Close ends the goroutine.
+//
+// There are two buffers: one is filled while the other is written.
 type Writer struct {
-	mu     sync.Mutex
-	out    *bufio.Writer
-	head   [32]byte
-	frames uint64
-	err    error
+	out      io.Writer
+	patience time.Duration // of Close
+	ended    chan struct{} // closed when the goroutine is
+
+	mu      sync.Mutex
+	changed sync.Cond // filling has something, or closed is set
+	filling []byte    // whole blocks
+	other   []byte    // being written, or empty
+	closed  bool
+	last    int64  // the time of the last frame
+	frames  uint64 // that were added
+	dropped uint64 // that were not
+	missing uint64 // those of them since the last that was added
+	err     error  // of out
 }
 
-// NewWriter begins a capture of one Ethernet interface.
-func NewWriter(w io.Writer, iface string) (*Writer, error) {
-	c := &Writer{out: bufio.NewWriterSize(w, bufferSize)}
-	section := binary.LittleEndian.AppendUint32(nil, byteOrderMagic)
-	section = binary.LittleEndian.AppendUint16(section, 1) // version 1.0
-	section = binary.LittleEndian.AppendUint16(section, 0)
-	section = binary.LittleEndian.AppendUint64(section, ^uint64(0)) // length not given
-	section = appendOption(section, optUserAppl, []byte("xroce"))
-	section = appendOption(section, optEnd, nil)
-	c.block(blockSection, section)
-
-	desc := binary.LittleEndian.AppendUint16(nil, linkEthernet)
-	desc = binary.LittleEndian.AppendUint16(desc, 0)
-	desc = binary.LittleEndian.AppendUint32(desc, 0) // whole frames
-	desc = appendOption(desc, optIfName, []byte(iface))
-	desc = appendOption(desc, optIfTsresol, []byte{nanoseconds})
-	desc = appendOption(desc, optEnd, nil)
-	c.block(blockInterface, desc)
-	if c.err != nil {
-		return nil, fmt.Errorf("capture: %w", c.err)
+// NewWriter begins a capture of one Ethernet interface. At most so many bytes wait in memory:
+// DefaultBuffer is a good number, and there are 256 KiB at least. The caller closes the
+// Writer, and w after it.
+func NewWriter(w io.Writer, iface string, buffer int) *Writer {
+	half := max(buffer, minBuffer) / 2
+	c := &Writer{
+		out: w, patience: closeTimeout, ended: make(chan struct{}),
+		filling: make([]byte, 0, half), other: make([]byte, 0, half),
 	}
-	return c, nil
+	c.changed.L = &c.mu
+	c.filling = appendHeader(c.filling, iface)
+	go c.run()
+	return c
 }
 
-// Frame adds a frame, given in one or two pieces.
+// Frame adds a frame, given in one or two pieces, or drops it. It never waits for the writer
+// and allocates nothing. After Close it does nothing.
 func (c *Writer) Frame(at time.Time, dir Direction, head, tail []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := len(head) + len(tail)
-	pad := -n & 3
-	const options = 12 // epb_flags and the end of options
-	total := uint32(12 + 20 + n + pad + options)
-	ts := uint64(at.UnixNano())
-	b := c.head[:28]
-	for i, v := range [...]uint32{
-		blockPacket, total, 0, uint32(ts >> 32), uint32(ts),
-		uint32(n), uint32(n),
-	} {
-		binary.LittleEndian.PutUint32(b[4*i:], v)
+	if c.closed {
+		return
 	}
-	c.write(b)
-	c.write(head)
-	c.write(tail)
-	b = append(c.head[:0], 0, 0, 0)[:pad]
-	b = binary.LittleEndian.AppendUint16(b, optEPBFlags)
-	b = binary.LittleEndian.AppendUint16(b, 4)
-	b = binary.LittleEndian.AppendUint32(b, uint32(dir))
-	b = binary.LittleEndian.AppendUint32(b, optEnd)
-	b = binary.LittleEndian.AppendUint32(b, total)
-	c.write(b)
+	c.last = at.UnixNano()
+	f := frame{at: c.last, dir: dir, missing: c.missing, head: head, tail: tail}
+	if c.err != nil || len(c.filling)+f.size()+statisticsLen > cap(c.filling) {
+		c.dropped++
+		c.missing++
+		return
+	}
+	c.filling = f.append(c.filling)
 	c.frames++
+	c.missing = 0
+	c.changed.Signal()
 }
 
 // Frames returns how many frames were added.
@@ -109,38 +91,79 @@ func (c *Writer) Frames() uint64 {
 	return c.frames
 }
 
-// Flush writes out what is buffered and returns the first error of all.
-func (c *Writer) Flush() error {
+// Dropped returns how many frames are missing: the buffer was full, or writing had failed.
+func (c *Writer) Dropped() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = c.out.Flush()
+	return c.dropped
+}
+
+// Close writes the rest and how many frames are missing, and ends the goroutine. It returns
+// the first error of writing, after which nothing more was written. It is idempotent, and
+// does not close what is written to.
+//
+// It waits 10 s at most. A pipe or another file with deadlines is given up then, in the
+// middle of a block; the error is os.ErrDeadlineExceeded. A Write that has no deadline cannot
+// be ended: the goroutine is left in it.
+func (c *Writer) Close() error {
+	c.mu.Lock()
+	if !c.closed {
+		c.closed = true
+		c.filling = appendStatistics(c.filling, c.last, c.frames+c.dropped, c.dropped)
+		c.changed.Signal()
 	}
+	c.mu.Unlock()
+	if !c.await() {
+		return fmt.Errorf("capture: closed before all was written: %w", os.ErrDeadlineExceeded)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.err != nil {
 		return fmt.Errorf("capture: %w", c.err)
 	}
 	return nil
 }
 
-// block writes a block that has no packet in it.
-func (c *Writer) block(kind uint32, body []byte) {
-	total := uint32(12 + len(body))
-	b := binary.LittleEndian.AppendUint32(nil, kind)
-	b = binary.LittleEndian.AppendUint32(b, total)
-	b = append(b, body...)
-	c.write(binary.LittleEndian.AppendUint32(b, total))
-}
-
-func (c *Writer) write(b []byte) {
-	if c.err == nil {
-		_, c.err = c.out.Write(b)
+// await waits for the end of the goroutine and reports whether it came.
+func (c *Writer) await() bool {
+	if d, ok := c.out.(interface{ SetWriteDeadline(time.Time) error }); ok &&
+		d.SetWriteDeadline(time.Now().Add(c.patience)) == nil {
+		<-c.ended
+		// It is the caller's again, who may write to it.
+		_ = d.SetWriteDeadline(time.Time{})
+		return true
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
-// appendOption adds an option, padded to four bytes.
-func appendOption(b []byte, code uint16, value []byte) []byte {
-	b = binary.LittleEndian.AppendUint16(b, code)
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
-	b = append(b, value...)
-	return append(b, make([]byte, -len(value)&3)...)
+// run writes until all is written after Close, or until writing fails.
+func (c *Writer) run() {
+	defer close(c.ended)
+	for b := c.next(); len(b) > 0; b = c.next() {
+		if _, err := c.out.Write(b); err != nil {
+			c.mu.Lock()
+			c.err = err
+			c.mu.Unlock()
+			return
+		}
+	}
+}
+
+// next waits for something to write and returns it: nothing when the end has come. What it
+// returned before is written.
+func (c *Writer) next() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.filling) == 0 && !c.closed {
+		c.changed.Wait()
+	}
+	c.filling, c.other = c.other[:0], c.filling
+	return c.other
 }

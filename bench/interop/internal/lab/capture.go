@@ -40,9 +40,7 @@ func newCapture(dir string) (c *Capture, err error) {
 	if c.file, err = os.Create(filepath.Join(dir, captureName)); err != nil {
 		return nil, err
 	}
-	if c.writer, err = capture.NewWriter(c.file, softroce.TapName); err != nil {
-		return nil, errors.Join(err, c.file.Close())
-	}
+	c.writer = capture.NewWriter(c.file, softroce.TapName, capture.DefaultBuffer)
 	return c, nil
 }
 
@@ -62,7 +60,7 @@ func (c *Capture) copyTo(dir string) error {
 	return os.WriteFile(filepath.Join(dir, captureName), data, 0o644)
 }
 
-func (c *Capture) close() error { return c.file.Close() }
+func (c *Capture) close() error { return errors.Join(c.writer.Close(), c.file.Close()) }
 
 // Judge has tshark, a decoder that we did not write, read all packets that were
 // kept: each must be InfiniBand to it, and none malformed. Two of its guessers are
@@ -75,8 +73,11 @@ func (c *Capture) Judge(ctx context.Context) cases.Outcome {
 		o.Verdict, o.Reason = cases.Failed, fmt.Sprintf(format, args...)
 		return o
 	}
-	if err := c.writer.Flush(); err != nil {
-		return fail("capture: %v", err)
+	if err := c.writer.Close(); err != nil {
+		return fail("%v", err)
+	}
+	if n := c.writer.Dropped(); n > 0 {
+		return fail("%d packets are missing in the capture: the disk is too slow", n)
 	}
 	if c.writer.Frames() == 0 {
 		o.Verdict, o.Reason = cases.Skipped, "no packets were kept"

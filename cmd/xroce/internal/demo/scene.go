@@ -94,6 +94,10 @@ var services = map[roce.QPType]wire.Service{
 	roce.TypeXRCSend: wire.ServiceXRC,
 }
 
+// captureBuffer has room for all that the scenes send, some 10 MiB at most: every packet is
+// looked for afterwards.
+const captureBuffer = 64 << 20
+
 // A tap writes frames to a capture while it is on.
 type tap struct {
 	w  *capture.Writer
@@ -107,6 +111,9 @@ func (t *tap) Frame(dir capture.Direction, head, tail []byte) {
 	}
 }
 
+// Dropped implements engine.LossyTap.
+func (t *tap) Dropped() uint64 { return t.w.Dropped() }
+
 // showScenes plays all scenes. The packets go to the capture.
 func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*talk, err error) {
 	file, err := os.Create(o.Capture)
@@ -114,10 +121,8 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*ta
 		return nil, err
 	}
 	defer file.Close()
-	writer, err := capture.NewWriter(file, "xroce-demo")
-	if err != nil {
-		return nil, err
-	}
+	writer := capture.NewWriter(file, "xroce-demo", captureBuffer)
+	defer func() { err = errors.Join(err, writer.Close()) }()
 	tap := &tap{w: writer}
 	h, err := w.openBoth(o.Device, tap)
 	if err != nil {
@@ -141,7 +146,14 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*ta
 		c.notes = nil
 	}
 	tap.on.Store(false)
-	return c.talks, writer.Flush()
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	if n := writer.Dropped(); n > 0 {
+		return nil, fmt.Errorf("capture: %s is too slow: %d of %d packets are missing",
+			o.Capture, n, n+writer.Frames())
+	}
+	return c.talks, nil
 }
 
 // operations are those of a reliable connection that move any number of bytes.

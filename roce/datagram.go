@@ -42,8 +42,8 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 	}
 	if fault != mem.OK {
 		s.drop(p, reasonLocal)
-		s.failRecv(now, StatusLocProtErr)
 		s.enterError()
+		s.failRecv(now, StatusLocProtErr)
 		return
 	}
 	wc := Completion{

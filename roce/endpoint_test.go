@@ -96,6 +96,7 @@ type endpoint struct {
 	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
 	xrcd       *roce.XRCD
 	events     []roce.Event
+	told       func(what string) // of each asynchronous event and each event of a CQ, or nil
 }
 
 const allRights = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
@@ -122,9 +123,9 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 		e.domain = o.SRQ.Domain()
 	}
 	var err error
-	e.send, err = roce.NewCQ(o.CQDepth, nil)
+	e.send, err = roce.NewCQ(o.CQDepth, func() { e.tell("completion of a send") })
 	must(tb, err)
-	e.recv, err = roce.NewCQ(o.CQDepth, nil)
+	e.recv, err = roce.NewCQ(o.CQDepth, func() { e.tell("completion of a receive") })
 	must(tb, err)
 	if o.Type == roce.TypeXRCRecv {
 		e.xrcd = roce.NewXRCD()
@@ -150,6 +151,13 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 // srqNum is the number of the SRQ in the XRC domain of an XRC_RECV.
 const srqNum = 0x00abcd
 
+// tell calls told, if it is set.
+func (e *endpoint) tell(what string) {
+	if e.told != nil {
+		e.told(what)
+	}
+}
+
 // postRecv posts a receive to the SRQ or to the QP's own queue.
 func (e *endpoint) postRecv(wr *roce.RecvWR) error {
 	if e.srq != nil {
@@ -165,7 +173,10 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.InlineRecv,
 		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.pool, MTU: o.Link,
-		OnEvent: func(ev roce.Event) { e.events = append(e.events, ev) },
+		OnEvent: func(ev roce.Event) {
+			e.events = append(e.events, ev)
+			e.tell(ev.String())
+		},
 	}
 	if o.SRQ != nil {
 		c.MaxRecvWR = 0

@@ -49,6 +49,7 @@ func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syn
 	s.note(p, reason)
 	s.count.Inc(counter.SentFatalNAK)
 	s.responses.nak(s.psn, nak)
+	s.enterError() // before anybody is told
 	status, event := StatusRemInvReqErr, EventQPReqErr
 	if nak == wire.NAKRemoteAccessError {
 		status, event = StatusLocAccessErr, EventQPAccessErr
@@ -62,7 +63,6 @@ func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syn
 	default:
 		s.raise(event)
 	}
-	s.enterError()
 }
 
 // handleGap asks once for the packet that is missing.

@@ -27,16 +27,20 @@ func (r *requester) failWhenOldest(now Time) {
 	}
 }
 
-// fail completes the oldest work request with a status and ends the QP.
+// fail completes the oldest work request with a status and ends the QP. The state
+// changes first: who sees the completion finds the QP in ERR, or in SQE.
 func (r *requester) fail(now Time, status Status) {
 	wc := r.failure(r.sq.At(r.sq.Head()), status, now)
-	r.sq.Pop()
-	r.complete(r.sendCQ, &wc, true)
 	if r.typ.Reliable() {
-		r.stop()
 		r.enterError()
 	} else {
-		r.enterSQE(now)
+		r.enterSQE()
+	}
+	r.stop()
+	r.sq.Pop()
+	r.complete(r.sendCQ, &wc, true)
+	if r.State() == StateSQE {
+		r.flush(now)
 	}
 }
 
@@ -47,12 +51,10 @@ func (r *requester) failure(w *sendWQE, status Status, now Time) Completion {
 
 // enterSQE stops the send queue of an unreliable QP after a local error; the
 // receive queue keeps running (IBA 10.3.1.6).
-func (r *requester) enterSQE(now Time) {
+func (r *requester) enterSQE() {
 	if r.State() != StateErr {
 		r.setState(StateSQE)
-		r.stop()
 		r.jump(r.psn) // the next message begins where this one ended
-		r.flush(now)
 	}
 }
 

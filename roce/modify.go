@@ -87,7 +87,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		if from != StateErr {
 			q.rsp.responses.clear()
 			q.enterError()
-			q.endError(now)
+			q.endCall(now)
 		}
 		return
 	}

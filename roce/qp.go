@@ -167,13 +167,19 @@ func (q *QP) endCall(now Time) {
 // endWork is endCall for a QP in SQD, SQE or ERR, or one that lost a completion.
 func (q *QP) endWork(now Time) {
 	q.endError(now)
-	if q.overrun && !q.flags.fatal {
-		q.flags.fatal = true
-		q.raise(EventQPFatal)
-		q.enterError()
-		q.endError(now)
-		return
+	if !q.overrun || q.flags.fatal {
+		q.goOn(now)
 	}
+	if q.overrun && !q.flags.fatal { // by what was done just now, too
+		q.flags.fatal = true
+		q.enterError()
+		q.raise(EventQPFatal)
+		q.endError(now)
+	}
+}
+
+// goOn does what a QP in SQD, SQE or ERR does at the end of each call.
+func (q *QP) goOn(now Time) {
 	switch q.State() {
 	case StateErr:
 		q.flush(now)

@@ -24,7 +24,7 @@ func (s *responder) placeFrame(now Time, head, tail []byte) {
 		s.wantPages(s.recvAccess(), list, 0, n, mem.LocalWrite)
 		s.count.Inc(reasonPage.counter())
 	default:
-		s.failRecv(now, StatusLocProtErr)
 		s.enterError()
+		s.failRecv(now, StatusLocProtErr)
 	}
 }

@@ -145,8 +145,8 @@ func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
 	n := s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)
 	s.responses.clear()
 	if s.State() != StateErr {
-		s.raise(EventQPAccessErr)
 		s.enterError()
+		s.raise(EventQPAccessErr)
 	}
 	return n
 }

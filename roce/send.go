@@ -72,12 +72,15 @@ func (s *responder) unfit(now Time) wire.Syndrome {
 	if s.typ == TypeUC {
 		return wire.NAKInvalidRequest // the receive serves the next message
 	}
+	s.enterError()
 	s.failRecv(now, StatusLocLenErr)
 	return wire.NAKInvalidRequest
 }
 
-// noMemory ends a SEND whose receive names memory that is not the QP's.
+// noMemory ends a SEND whose receive names memory that is not the QP's, and with it the
+// QP: the receive queue itself is broken.
 func (s *responder) noMemory(now Time) wire.Syndrome {
+	s.enterError()
 	s.failRecv(now, StatusLocProtErr)
 	return wire.NAKRemoteOperationalError
 }

@@ -31,9 +31,6 @@ func (s *responder) handleUnreliable(now Time, p *wire.Packet) {
 	s.drop(p, unreliableReason(reason))
 	s.kind = msgNone
 	s.psn = p.BTH.PSN.Add(1)
-	if reason == reasonLocal {
-		s.enterError() // the receive queue itself is broken
-	}
 }
 
 // unreliableReason is the reason under which a packet is counted that a reliable

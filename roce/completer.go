@@ -113,7 +113,8 @@ func (r *requester) waitRNR(now Time, psn wire.PSN, code uint8) {
 	r.goBack(psn)
 	r.recovery.refused(psn)
 	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
-	r.stalled = false
+	// All goes again after the wait: a sequence NAK that comes then tells of a new loss.
+	r.stalled, r.retried = false, false
 }
 
 // rnrRetryForever is the RNR_RETRY that never runs out (IBA 9.7.5.2.8).

@@ -42,7 +42,8 @@ func (r *requester) checkSend(wr *SendWR) (w sendWQE, err error) {
 		length, err = r.checkInline(op, wr)
 	case len(wr.Inline) != 0:
 		err = fmt.Errorf("%w: inline data without SendInline", ErrInvalid)
-	case wr.RemoteSRQN >= 1<<24:
+	}
+	if err == nil && wr.RemoteSRQN >= 1<<24 {
 		err = fmt.Errorf("%w: SRQ number %#x has more than 24 bits", ErrInvalid, wr.RemoteSRQN)
 	}
 	if err != nil {

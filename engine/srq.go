@@ -109,7 +109,7 @@ func (s *SRQ) enter(init *SRQInit) error {
 // SRQN returns the SRQ's number, by which XRC peers name it.
 func (s *SRQ) SRQN() uint32 { return s.core.Num() }
 
-// PostRecv adds a receive (ibv_post_srq_recv). It returns roce.ErrQueueFull or
+// PostRecv adds a receive (ibv_post_srq_recv). It returns roce.ErrQueueFull, roce.ErrState or
 // roce.ErrInvalid, and then changed nothing.
 func (s *SRQ) PostRecv(wr *roce.RecvWR) error { return s.core.PostRecv(wr) }
 

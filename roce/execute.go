@@ -55,6 +55,8 @@ func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syn
 		status, event = StatusLocAccessErr, EventQPAccessErr
 	}
 	switch {
+	case reason == reasonSRQError:
+		s.raise(EventQPFatal) // it is not the peer's mistake
 	case s.recvTaken:
 		s.failRecv(now, status)
 	case reason == reasonLocal || reason == reasonFit:

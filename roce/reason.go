@@ -31,6 +31,7 @@ const (
 	reasonAlignment
 	reasonSync
 	reasonLocal
+	reasonSRQError
 	reasonPage
 	reasonResponse
 
@@ -65,6 +66,7 @@ var reasonInfo = [reasonCount]struct {
 	reasonAlignment: {"alignment", counter.SentFatalNAK},
 	reasonSync:      {"persistence", counter.SentFatalNAK},
 	reasonLocal:     {"local_memory", counter.DropLocalMemory},
+	reasonSRQError:  {"srq_error", counter.SentFatalNAK},
 	reasonPage:      {"page", counter.DropPageAbsent},
 	reasonResponse:  {"response_order", counter.DropOutOfWindow},
 }

@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/mem"
 	"xroce/roce/queue"
+	"xroce/roce/wire"
 )
 
 // This file is about the receive that a message takes, and on whose behalf memory is
@@ -62,7 +63,17 @@ func (s *responder) deliverRecv(wc *Completion, solicited bool, in *queue.Inline
 		s.rq.Pop()
 	}
 	s.recvTaken = false
-	s.deliver(s.receiveCQ(), wc, solicited, in)
+	if !s.deliver(s.receiveCQ(), wc, solicited, in) && s.typ == TypeXRCRecv {
+		s.srq.Fail() // the CQ is that of the SRQ, which serves others as well
+	}
+}
+
+// noReceive is how a message is refused for which there is no receive.
+func (s *responder) noReceive() (Reason, wire.Syndrome) {
+	if s.srq != nil && s.srq.Failed() {
+		return reasonSRQError, wire.NAKRemoteOperationalError
+	}
+	return reasonResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
 }
 
 // receiveCQ is where the receive in hand completes.

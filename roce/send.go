@@ -10,7 +10,7 @@ import (
 func (s *responder) executeSend(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	if s.kind == msgNone {
 		if !s.takeReceive() {
-			return reasonResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
+			return s.noReceive()
 		}
 		s.placed, s.since = 0, s.keys.Epoch()
 	}

@@ -110,7 +110,10 @@ func (t *transport) complete(cq *CQ, wc *Completion, solicited bool) {
 }
 
 // deliver is complete with the inline payload of the completion, nil for none.
-func (t *transport) deliver(cq *CQ, wc *Completion, solicited bool, in *queue.InlinePayload) {
+// It reports whether there was room.
+func (t *transport) deliver(
+	cq *CQ, wc *Completion, solicited bool, in *queue.InlinePayload,
+) bool {
 	wc.QPN = t.num
 	if t.trace != nil {
 		t.trace.completion(wc)
@@ -118,5 +121,7 @@ func (t *transport) deliver(cq *CQ, wc *Completion, solicited bool, in *queue.In
 	if !cq.PushInline(wc, solicited, in) {
 		t.count.Inc(counter.CQOverrun)
 		t.overrun = true
+		return false
 	}
+	return true
 }

@@ -18,7 +18,7 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 	}
 	consumes := spec.Is(wire.ClassReceive)
 	if consumes && !s.takeReceive() {
-		return reasonResources, wire.RNRSyndrome(s.attr.MinRNRTimer)
+		return s.noReceive()
 	}
 	last := spec.Is(wire.ClassLast)
 	if left > MaxMessage || !spec.Payload.Allows(int(n), int(s.pmtu)) ||

@@ -207,3 +207,27 @@ func TestXRCD(t *testing.T) {
 	wantErr(t, s.xrcd.Add(twin, cq), roce.ErrInvalid, "is in an XRC domain")
 	wantErr(t, roce.NewXRCD().Add(twin, nil), roce.ErrInvalid, "needs a CQ")
 }
+
+// TestXRCTargetOfFailedSRQ: a message for an SRQ that has failed ends the QP, for a reason
+// that is not the peer's, though there are receives; what needs no receive is served.
+func TestXRCTargetOfFailedSRQ(t *testing.T) {
+	for _, op := range []wire.Opcode{wire.RCSendFirst, wire.RCSendOnly, wire.RCWriteOnlyImm} {
+		s := newTarget(t, options{})
+		s.PostRecv(1, 0, 4096)
+		s.srq.Fail()
+		s.srq.Fail()
+		s.Recv(xrc(srqNum, s.writeRequest(wire.RCWriteOnly, s.it(0), 0, 1, []byte("x"))))
+		s.Expect(roctest.Opcode(wire.XRCAck), roctest.PSN(s.it(0)), roctest.MSN(1))
+		p := request(op, s.it(1), nil)
+		if op == wire.RCSendFirst {
+			p.Payload = make([]byte, s.mtu())
+		}
+		s.Recv(xrc(srqNum, p))
+		s.Expect(roctest.Opcode(wire.XRCAck), roctest.PSN(s.it(1)),
+			roctest.Syndrome(wire.NAKRemoteOperationalError))
+		s.ExpectState(roce.StateErr)
+		s.ExpectEvents(roce.EventQPFatal, roce.EventQPLastWQEReached)
+		s.ExpectNoCQE()
+		wantErr(t, s.postRecv(&roce.RecvWR{}), roce.ErrState, "SRQ has failed")
+	}
+}

@@ -12,9 +12,9 @@ type SRQConfig struct {
 	Domain *mem.Domain // of the LKeys in its receives
 	MaxWR  int         // receives in the queue, 1 to MaxWR
 	MaxSGE int         // pieces of a receive, 1 to MaxSGE
-	// OnEvent, which may be nil, gets EventSRQLimitReached. No lock of the SRQ is
-	// held, but the progress lock of the queue whose QP took a receive: it must
-	// not block.
+	// OnEvent, which may be nil, gets EventSRQLimitReached and EventSRQErr. No lock of
+	// the SRQ is held, but the progress lock of the queue whose QP took a receive: it
+	// must not block.
 	OnEvent func(verbs.Event)
 }
 
@@ -29,9 +29,10 @@ type SRQ struct {
 
 	// rq is used under its mu by both sides: more than one queue takes from it.
 	// Its memory comes with the first post.
-	rq    WorkQueue[RecvWQE]
-	maxWR int
-	limit int // 0 when not armed
+	rq     WorkQueue[RecvWQE]
+	maxWR  int
+	limit  int // 0 when not armed
+	failed bool
 }
 
 // NewSRQ returns an empty SRQ with this number (24 bits).
@@ -78,7 +79,7 @@ func (s *SRQ) CQ() *CQ { return s.cq }
 func (s *SRQ) MaxSGE() int { return int(s.rq.maxSGE) }
 
 // PostRecv adds a receive, or returns ErrQueueFull or ErrInvalid and changes
-// nothing.
+// nothing; ErrState when the SRQ has failed.
 func (s *SRQ) PostRecv(wr *verbs.RecvWR) error {
 	length, err := s.rq.CheckSGList(wr.SGList)
 	if err != nil {
@@ -88,7 +89,10 @@ func (s *SRQ) PostRecv(wr *verbs.RecvWR) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	tail := q.tail.Load()
-	if s.posted() >= s.maxWR {
+	switch {
+	case s.failed:
+		return fmt.Errorf("%w: the SRQ has failed", verbs.ErrState)
+	case s.posted() >= s.maxWR:
 		return verbs.ErrQueueFull
 	}
 	if q.ring == nil {
@@ -101,14 +105,14 @@ func (s *SRQ) PostRecv(wr *verbs.RecvWR) error {
 }
 
 // Take takes the oldest receive out and copies its pieces to list, which has
-// room for MaxSGE; ok is false when there is none. It is for queue pairs, under the progress
-// lock of their queue. When the number left falls
+// room for MaxSGE; ok is false when there is none, or the SRQ has failed. It is for queue
+// pairs, under the progress lock of their queue. When the number left falls
 // below the limit, the event is raised and the limit is 0 (IBA 10.2.9).
 func (s *SRQ) Take(list []verbs.SGE) (w RecvWQE, ok bool) {
 	q := &s.rq
 	q.mu.Lock()
 	head := q.head.Load()
-	if head == q.tail.Load() {
+	if head == q.tail.Load() || s.failed {
 		q.mu.Unlock()
 		return RecvWQE{}, false
 	}
@@ -124,6 +128,26 @@ func (s *SRQ) Take(list []verbs.SGE) (w RecvWQE, ok bool) {
 		s.onEvent(verbs.EventSRQLimitReached)
 	}
 	return w, true
+}
+
+// Fail says that a receive of the SRQ completed and that cannot be told any more, since
+// the CQ of the SRQ has overrun. It raises EventSRQErr, once, and no receive is taken or
+// posted from then on (IBA 11.6.3). It is for queue pairs, as Take is.
+func (s *SRQ) Fail() {
+	s.rq.mu.Lock()
+	before := s.failed
+	s.failed = true
+	s.rq.mu.Unlock()
+	if !before && s.onEvent != nil {
+		s.onEvent(verbs.EventSRQErr)
+	}
+}
+
+// Failed reports whether Fail was called.
+func (s *SRQ) Failed() bool {
+	s.rq.mu.Lock()
+	defer s.rq.mu.Unlock()
+	return s.failed
 }
 
 // posted returns how many receives are in the queue. The caller holds rq.mu.

@@ -363,3 +363,22 @@ func TestSRQDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations, %d taken", n, taken)
 	}
 }
+
+// TestSRQFails once, and then gives and takes nothing.
+func TestSRQFails(t *testing.T) {
+	s, events := newSRQ(t, 4, 1)
+	if err := s.PostRecv(&verbs.RecvWR{}); err != nil || s.Failed() {
+		t.Fatal(err, s.Failed())
+	}
+	s.Fail()
+	s.Fail()
+	if !slices.Equal(*events, []verbs.Event{verbs.EventSRQErr}) || !s.Failed() {
+		t.Errorf("events %v, failed %t", *events, s.Failed())
+	}
+	if _, ok := s.Take(make([]verbs.SGE, 1)); ok {
+		t.Error("a receive was taken")
+	}
+	if err := s.PostRecv(&verbs.RecvWR{}); !errors.Is(err, verbs.ErrState) {
+		t.Errorf("posted: %v", err)
+	}
+}

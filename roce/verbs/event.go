@@ -24,7 +24,8 @@ const (
 	EventPortActive Event = 9
 	// EventPortErr says that the link went down.
 	EventPortErr Event = 10
-	// EventSRQErr says that an SRQ is of no more use.
+	// EventSRQErr says that an SRQ is of no more use: its receives complete to a CQ of
+	// its own, being one for XRC, and that overran.
 	EventSRQErr Event = 14
 	// EventSRQLimitReached says that an SRQ has fewer receives than its limit.
 	EventSRQLimitReached Event = 15

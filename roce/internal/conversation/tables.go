@@ -281,6 +281,7 @@ var Tables = []Table{
 			{"QP_ACCESS_ERR", "the peer reached for memory that is not its", ""},
 			{"COMM_EST", "the first packet came in RTR", ""},
 			{"SQ_DRAINED", "SQD has finished what had begun", ""},
+			{"SRQ_ERR", "the CQ of an SRQ for XRC overran", ""},
 			{"SRQ_LIMIT_REACHED", "fewer receives than the armed limit", ""},
 			{"QP_LAST_WQE_REACHED", "a QP in ERR takes no more from its SRQ", ""},
 		},

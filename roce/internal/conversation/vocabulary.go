@@ -99,7 +99,7 @@ var events = map[string]roce.Event{
 	"cq_err": roce.EventCQErr, "qp_fatal": roce.EventQPFatal, "qp_req_err": roce.EventQPReqErr,
 	"qp_access_err": roce.EventQPAccessErr, "comm_est": roce.EventCommEst,
 	"sq_drained": roce.EventSQDrained, "qp_last_wqe_reached": roce.EventQPLastWQEReached,
-	"srq_limit_reached": roce.EventSRQLimitReached,
+	"srq_limit_reached": roce.EventSRQLimitReached, "srq_err": roce.EventSRQErr,
 }
 
 // anyCredits is the bit that ack has and no syndrome: in a packet that is sent,

@@ -12,6 +12,9 @@ FUZZTIME ?= 10s
 SEEDS    ?= 1..1000
 PKGS     ?= ./...
 BIN      ?= bin
+RUNS     ?= 20
+LOAD     ?= 4
+STEPS    ?=
 
 # `make module PATH=...` is said to make in a variable that it would hand to all
 # programs as the place where programs are. They get the one that make was started
@@ -54,8 +57,8 @@ all: build lint test ## build, lint and test
 help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS)'
-	@echo '           TESTFLAGS= BENCHFLAGS= INTEROPFLAGS='
+	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS) RUNS=$(RUNS) LOAD=$(LOAD)'
+	@echo '           TESTFLAGS= BENCHFLAGS= INTEROPFLAGS= STEPS='
 
 .PHONY: build
 build: ## build ./xroce, a static binary stamped with its version
@@ -164,6 +167,10 @@ module: ## rename the module, to publish it: PATH=host/owner/name
 .PHONY: ci
 ci: ## everything that continuous integration runs
 	.ci/run
+
+.PHONY: soak
+soak: ## all of it RUNS times beside LOAD programs that keep the machine busy
+	RUNS=$(RUNS) LOAD=$(LOAD) .ci/soak $(STEPS)
 
 .PHONY: clean
 clean: ## remove what building, testing and profiling left

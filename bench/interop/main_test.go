@@ -19,7 +19,8 @@ func TestLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if few, many := f.limitOf(1), f.limitOf(600); many < timeout.Scaled(25*time.Minute) || few >= many {
+	few, many := f.limitOf(1), f.limitOf(600)
+	if many < timeout.Scaled(25*time.Minute) || few >= many {
 		t.Errorf("one case has %v, 600 have %v", few, many)
 	}
 	if f, err = parseFlags([]string{"--limit=3m"}); err != nil || f.limitOf(600) != 3*time.Minute {

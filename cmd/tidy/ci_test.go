@@ -1,0 +1,72 @@
+package tidy
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ciRun is the script of continuous integration, where it runs.
+const ciRun = ".ci/run"
+
+// census asks the script what a run in a directory would call left behind.
+func census(t *testing.T, dir string) string {
+	t.Helper()
+	cmd := exec.Command("bash", ciRun, "--census")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CI_DIR="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// TestRunsDoNotMeet: a run of continuous integration blames nobody for what another one,
+// or a user of xroce, has at the same time; what is its own it finds.
+func TestRunsDoNotMeet(t *testing.T) {
+	files(t) // needs git
+	cat, err := exec.LookPath("cat")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	data, err := os.ReadFile(cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "xroce")
+	if err := os.WriteFile(program, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ours, others := t.TempDir(), t.TempDir()
+	cmd := exec.Command(program)
+	cmd.Env = []string{"CI_DIR=" + others}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	// It has its name and environment when it answers.
+	fmt.Fprintln(in, "ready")
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf("process %d\n", cmd.Process.Pid)
+	if got := census(t, ours); strings.Contains(got, line) {
+		t.Errorf("a process of another run is called left behind:\n%s", got)
+	}
+	if got := census(t, others); !strings.Contains(got, line) {
+		t.Errorf("a process of the run itself is not seen:\n%s", got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"xroce/engine/capture"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest"
 )
 
 // jain is the fairness index of Jain: 1 when all are equal, 1/n when one has
@@ -90,6 +91,10 @@ func (l *load) fill(t *testing.T) {
 // TestFairShares has QPs of one device send as much as they can, messages of
 // different sizes and the answers to READs, and compares the bytes of each.
 func TestFairShares(t *testing.T) {
+	rounds := 1000
+	if xsktest.RaceDetector {
+		rounds = 200
+	}
 	for _, tt := range []struct {
 		name   string
 		writes []int // sizes of the messages of each QP that writes
@@ -120,9 +125,9 @@ func TestFairShares(t *testing.T) {
 		for _, size := range tt.reads {
 			join(roce.OpRead, size)
 		}
-		keepBusy(t, devA, devB, loads, 200) // until all are at it
+		keepBusy(t, devA, devB, loads, rounds/5) // until all are at it
 		clear(m.bytes)
-		keepBusy(t, devA, devB, loads, 1000)
+		keepBusy(t, devA, devB, loads, rounds)
 		var shares []float64
 		for _, qpn := range peers {
 			shares = append(shares, float64(m.bytes[qpn]))
@@ -154,6 +159,10 @@ func keepBusy(t *testing.T, devA, devB *engine.Device, loads []load, rounds int)
 // waits for one turn of each of them.
 func TestFlood(t *testing.T) {
 	const flooding = 4
+	words := 100
+	if xsktest.RaceDetector {
+		words = 20
+	}
 	devA, devB, m := fairPair(t)
 	var loads []load
 	for range flooding {
@@ -165,7 +174,7 @@ func TestFlood(t *testing.T) {
 	connect(t, quiet, peer)
 	m.until = peer.qp.QPN()
 	keepBusy(t, devA, devB, loads, 100)
-	for range 100 {
+	for range words {
 		keepBusy(t, devA, devB, loads, 7)
 		clear(m.bytes)
 		postWrites(t, quiet, peer, 1, 64)

@@ -9,6 +9,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "run the fault simulation with this seed only")
@@ -27,7 +28,11 @@ func TestFaults(t *testing.T) {
 	seeds := []uint64{*seedFlag}
 	if *seedFlag == 0 {
 		seeds = seeds[:0]
-		for seed := range uint64(60) {
+		last := uint64(60)
+		if xsktest.RaceDetector {
+			last = 15
+		}
+		for seed := range last {
 			seeds = append(seeds, seed+1)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	rcm "xroce/roce/cm"
+	"xroce/xsk/xsktest"
 )
 
 // many dials so often at once and returns the connections and what else came.
@@ -158,8 +159,11 @@ func TestChurn(t *testing.T) {
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
 	n := 10_000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		n = 300
+	case xsktest.RaceDetector:
+		n = 2000
 	}
 	ctx := within(t, 5*testTimeout)
 	var running sync.WaitGroup

@@ -95,7 +95,7 @@ func take(t testing.TB, l xsk.Link, frames []xsk.RxFrame, first uint32) int {
 
 func TestCrossBothWays(t *testing.T) {
 	total := 100_000
-	if testing.Short() {
+	if testing.Short() || xsktest.RaceDetector {
 		total = 5000
 	}
 	_, ours, theirs := cross(t, xsktest.Options{})

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,7 @@ func TestPlan(t *testing.T) {
 
 // Both programs of a case must be told the same.
 func TestLines(t *testing.T) {
+	usual := strconv.Itoa(ackTimeout(NoFault))
 	for _, c := range []struct {
 		Case
 		our, their string
@@ -45,8 +47,8 @@ func TestLines(t *testing.T) {
 				Tool: "ib_write_bw", Role: WeServe, Transport: "RC", CM: true, Family: 6,
 				Size: 1 << 20,
 			},
-			"perf write-bw -d xr0 -x 2 -n 10 -F -s 1048576 -u 17 -R -v",
-			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -u 17 -R 2001:db8::1",
+			"perf write-bw -d xr0 -x 2 -n 10 -F -s 1048576 -u " + usual + " -R -v",
+			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -u " + usual + " -R 2001:db8::1",
 		},
 		{
 			Case{Tool: "rdma_client", Role: TheyServe, Family: 4},
@@ -74,6 +76,16 @@ func TestLines(t *testing.T) {
 	if serve != "rping -s -a 192.0.2.1 -V -v -S 9 -C 5" ||
 		call != "rping -c -a 192.0.2.1 -V -v -S 9 -C 5" {
 		t.Errorf("reference:\n%s\n%s", serve, call)
+	}
+}
+
+// TestAckTimeout: nobody gives up sooner than after half a second, but where somebody waits
+// for it after a loss.
+func TestAckTimeout(t *testing.T) {
+	for fault, least := range map[Fault]int{NoFault: 17, Loss: 14} {
+		if got := ackTimeout(fault); got < least || got > maxAckTimeout {
+			t.Errorf("%q: %d", fault, got)
+		}
 	}
 }
 

@@ -1,6 +1,11 @@
 package cases
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+
+	"xroce/xsk/xsktest/timeout"
+)
 
 // pings is rounds for the programs of rdma_cm, which wait for each.
 func pings(c Case) int {
@@ -35,3 +40,20 @@ func rounds(c Case) int {
 func DataPackets(c Case) int {
 	return rounds(c) * max(1, (c.Size+c.MTU-1)/c.MTU)
 }
+
+// ackTimeout is how long the programs of perftest wait for an acknowledgement, as the
+// exponent of IBA 9.7.6.1.3: 4096 ns times a power of two. An emulated host that has to
+// share its processor is late for their usual 67 ms, and what is sent again makes it
+// later: it is half a second, and more where limits grow. After a loss somebody waits
+// for it, so there it is the usual one, which grows as well.
+func ackTimeout(f Fault) int {
+	exponent := 17
+	if f != NoFault {
+		exponent = 14
+	}
+	// A calibration says 2 at rest.
+	return min(exponent+bits.Len(uint((timeout.Multiplier()-1)/2)), maxAckTimeout)
+}
+
+// maxAckTimeout are four seconds: with seven retries that is the limit of a case.
+const maxAckTimeout = 20

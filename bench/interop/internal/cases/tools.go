@@ -58,11 +58,7 @@ func perftest(test string) Tool {
 			if e.Size > 0 {
 				args = append(args, "-s", strconv.Itoa(e.Size))
 			}
-			if e.Fault == NoFault {
-				// Half a second: an emulated host that has to share its processor is
-				// late for the usual 67 ms, and what is sent again makes it later.
-				args = append(args, "-u", "17")
-			}
+			args = append(args, "-u", strconv.Itoa(ackTimeout(e.Fault)))
 			if e.Transport != "RC" {
 				args = append(args, "-c", e.Transport)
 			}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,11 +30,15 @@ type app struct {
 	now     func() time.Time
 	// runtime is the directory of control sockets, "" for none.
 	runtime string
-	control *control.Server // of this process, nil until a device is open
+	control *control.Server         // of this process, nil until a device is open
+	devices []*engine.Device        // that were opened
+	end     context.CancelCauseFunc // ends the command
+	waiting atomic.Bool             // a server waits: interrupting it is how it ends
 
 	// For tests, may be nil:
 	demoHook  func(demo.Stage) // a stage of the demonstration begins
 	listening func(net.Addr)   // a server listens
+	ready     func()           // a server waits
 
 	json      bool
 	logFormat string
@@ -53,12 +58,16 @@ func newApp(stdout, stderr io.Writer) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
-	ended, err := root.ExecuteContextC(ctx)
+	inner, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a.end = end
+	ended, err := root.ExecuteContextC(inner)
 	a.hide()
-	code := exitCode(ctx, err, a.ran)
+	err = a.blame(err)
+	code := a.exitCode(ctx, err)
 	var exit exitError
 	switch {
-	case err == nil, errors.As(err, &exit) && exit.err == nil:
+	case err == nil, code == exitOK, errors.As(err, &exit) && exit.err == nil:
 	case code == exitInterrupted:
 		fmt.Fprintln(a.stderr, "xroce: interrupted")
 	case code == exitUsage:
@@ -83,7 +92,8 @@ func (a *app) rootCommand() *cobra.Command {
 RDMA modules, which on the wire speaks what Linux Soft-RoCE and RoCE adapters do.
 
 Exit codes: 0 it worked, 1 it failed, 2 the command line is wrong, 3 this machine
-or this user cannot do it, 130 interrupted.`,
+or this user cannot do it, 130 interrupted. A server that is interrupted, or told to end
+by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		Example: `  xroce demo                # see it work: two hosts on this machine
   xroce check eth0          # what this machine and this interface can do
   xroce pingpong -d eth0 192.0.2.2`,

@@ -96,6 +96,7 @@ type invocation struct {
 	done           chan struct{}
 	cancel         context.CancelFunc
 	addr           chan net.Addr // where a server listens
+	ready          chan struct{} // closed when a server waits
 }
 
 // wait waits for the end of the command.
@@ -124,6 +125,18 @@ func (i *invocation) listenPort(t *testing.T) string {
 	return ""
 }
 
+// awaitReady waits until the command waits for a client.
+func (i *invocation) awaitReady(t *testing.T) {
+	t.Helper()
+	select {
+	case <-i.ready:
+	case <-i.done:
+		t.Fatalf("ended with code %d before it was ready: %s", i.code, i.stderr)
+	case <-time.After(time.Minute):
+		t.Fatal("is not ready")
+	}
+}
+
 // A bench makes invocations that see the same machine and network.
 type bench struct {
 	machine host.Machine
@@ -137,7 +150,7 @@ type bench struct {
 func (b bench) start(t *testing.T, args ...string) *invocation {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	i := &invocation{done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1)}
+	i := &invocation{done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1), ready: make(chan struct{})}
 	var stdout, stderr lockedBuffer
 	a := newApp(&stdout, &stderr)
 	a.machine, a.runtime = b.machine, b.runtime
@@ -145,6 +158,7 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 		a.open = b.open
 	}
 	a.listening = func(addr net.Addr) { i.addr <- addr }
+	a.ready = func() { close(i.ready) }
 	if b.change != nil {
 		b.change(a)
 	}
@@ -165,6 +179,12 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 func (b bench) run(t *testing.T, args ...string) *invocation {
 	t.Helper()
 	return b.start(t, args...).wait(t)
+}
+
+// quiet reports whether a command said nothing on stderr but that it was ready.
+func (i *invocation) quiet() bool {
+	line, rest, _ := strings.Cut(i.stderr, "\n")
+	return i.stderr == "" || strings.HasPrefix(line, "xroce: ready, ") && rest == ""
 }
 
 // lockedBuffer is a bytes.Buffer for several goroutines.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -32,10 +30,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := newApp(os.Stdout, os.Stderr).run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(execute(os.Args[1:]))
 }
 
 // child prepares a child process that is the program itself.

@@ -77,7 +77,7 @@ func TestCopy(t *testing.T) {
 		}
 	}
 	server.cancel()
-	if server.wait(t); server.code != exitInterrupted {
+	if server.wait(t); server.code != exitOK {
 		t.Errorf("server: code %d", server.code)
 	}
 	contains(t, server.stdout, "received empty", "received sub/named", "7 files")

@@ -78,6 +78,7 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 	if err != nil {
 		return nil, advise(err, iface, o.Queue)
 	}
+	a.watch(d)
 	a.show(d)
 	return d, nil
 }

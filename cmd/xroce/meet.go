@@ -21,7 +21,7 @@ type tcpLink struct {
 	host  string // server to connect to, "" to be the server
 	port  int
 
-	waiting func(net.Addr) // tells that a server waits for its client, may be nil
+	waiting func(net.Addr) // is told that a server waits for its client, may be nil
 }
 
 // keepAlive notices a peer that vanished without a word within some seconds.
@@ -80,18 +80,13 @@ func (a *app) meetClient(
 	if l.waiting != nil {
 		l.waiting(listener.Addr())
 	}
+	a.tellWaiting(listener.Addr())
 	if conn, err = listener.Accept(); err != nil {
 		dev.Close()
 		return nil, nil, errors.Join(ctx.Err(), err)
 	}
+	a.met()
 	return conn, dev, nil
-}
-
-// tellWaiting tells somebody at a terminal that a server has begun to wait, and where.
-func (a *app) tellWaiting(at net.Addr) {
-	if isTerminal(a.stderr) {
-		fmt.Fprintf(a.stderr, "xroce: waiting for a client at %s, Ctrl-C to end\n", at)
-	}
 }
 
 // listen makes the listener of a server.

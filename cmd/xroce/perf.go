@@ -197,7 +197,8 @@ func (a *app) perfManaged(
 	if err != nil {
 		return nil, err
 	}
-	return perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
+	managed, err := perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
+		a.tellWaiting(net.TCPAddrFromAddrPort(at))
 		a.logger.Info("listening", "address", at.String())
 		if link.waiting != nil {
 			link.waiting(net.TCPAddrFromAddrPort(at))
@@ -206,6 +207,10 @@ func (a *app) perfManaged(
 			a.listening(net.TCPAddrFromAddrPort(at))
 		}
 	})
+	if err == nil {
+		a.met()
+	}
+	return managed, err
 }
 
 // writePerfFile writes the report of --out_json.

@@ -153,7 +153,6 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 func (a *app) pingpong(
 	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
 ) error {
-	link.waiting = a.tellWaiting
 	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
 		return err

@@ -66,7 +66,9 @@ func (a *app) converse(
 	if a.json {
 		s.Say = func(string, ...any) {}
 	}
+	s.Met = a.met
 	s.Listening = func(at netip.AddrPort) {
+		a.tellWaiting(net.TCPAddrFromAddrPort(at))
 		if a.listening != nil {
 			a.listening(net.TCPAddrFromAddrPort(at))
 		}

@@ -162,6 +162,7 @@ func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
+		s.met()
 		t, err := s.newTalker(&c, func(setup cm.Setup) (*cm.Conn, error) {
 			return request.Accept(ctx, setup)
 		})

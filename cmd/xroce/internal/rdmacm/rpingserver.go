@@ -24,6 +24,7 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	s.met()
 	p, err := s.answer(ctx, c, request)
 	if err != nil {
 		return Result{}, err

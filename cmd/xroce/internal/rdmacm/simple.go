@@ -26,6 +26,7 @@ func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
+	s.met()
 	t, err := s.newTalker(simple(at), func(setup cm.Setup) (*cm.Conn, error) {
 		return request.Accept(ctx, simpleSetup(setup))
 	})

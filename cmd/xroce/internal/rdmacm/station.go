@@ -22,6 +22,8 @@ type Station struct {
 	Say func(format string, args ...any)
 	// Listening, if not nil, is told where a server begins to listen.
 	Listening func(netip.AddrPort)
+	// Met, if not nil, is told when a server that ends with its client has met it.
+	Met func()
 }
 
 // A Result is what a conversation came to.
@@ -59,5 +61,12 @@ func (s *Station) listening(at netip.AddrPort) {
 	s.Log.Info("listening", "address", at.String())
 	if s.Listening != nil {
 		s.Listening(at)
+	}
+}
+
+// met tells that a client has come.
+func (s *Station) met() {
+	if s.Met != nil {
+		s.Met()
 	}
 }

@@ -62,6 +62,7 @@ func (s *Station) ServeUdaddy(ctx context.Context, c Udaddy) (Result, error) {
 	case <-ctx.Done():
 		return Result{}, ctx.Err()
 	}
+	s.met()
 	if c.Count > 0 {
 		if err := s.correspond(ctx, &c, pd, box); err != nil {
 			return Result{}, err

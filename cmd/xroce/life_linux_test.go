@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"xroce/xsk/vethpair"
+)
+
+// servers are the command lines of all that wait for somebody, on device xr0.
+func servers(t *testing.T) [][]string {
+	t.Helper()
+	return [][]string{
+		{"serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir()},
+		{"pingpong", "-d", "xr0", "-p", "0"},
+		{"pingpong", "-d", "xr0", "-p", "0", "-e"},
+		{"perf", "send-bw", "-d", "xr0", "-p", "0"},
+		{"perf", "read-lat", "-d", "xr0", "-R"},
+		{"rping", "-d", "xr0", "-s"},
+		{"rping", "-d", "xr0", "-s", "-P"},
+		{"ucmatose", "-d", "xr0"},
+		{"udaddy", "-d", "xr0"},
+		{"rdma-server", "-d", "xr0"},
+	}
+}
+
+// TestRootInterfaceRemoved deletes the interface under each server that waits: it says
+// so and fails.
+func TestRootInterfaceRemoved(t *testing.T) {
+	for _, args := range servers(t) {
+		t.Run(strings.Join(args[:2], " "), func(t *testing.T) {
+			p, in := pair(t, vethpair.Options{})
+			server := in(vethpair.A).start(t, args...)
+			server.awaitReady(t)
+			err := p.Do(vethpair.A, func() error {
+				link, err := netlink.LinkByName(vethpair.IfName)
+				if err != nil {
+					return err
+				}
+				return netlink.LinkDel(link)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if server.wait(t); server.code != exitFailure {
+				t.Errorf("code %d", server.code)
+			}
+			contains(t, server.stderr, "interface xr0 was removed")
+		})
+	}
+}
+
+// TestRootTerminated sends SIGTERM to servers that wait: they end as they should.
+func TestRootTerminated(t *testing.T) {
+	p, _ := pair(t, vethpair.Options{})
+	for _, args := range [][]string{
+		{"serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir()},
+		{"rping", "-d", "xr0", "-s"},
+	} {
+		cmd := child(t, 0, args...)
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Do(vethpair.A, cmd.Start); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(stderr).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "xroce: ready, waiting for a client at ") {
+			t.Errorf("%v: says %q, %v", args, line, err)
+		}
+		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package bpf
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -19,40 +18,52 @@ type attached struct {
 // attach makes the link in the mode asked for. The link pins the program to
 // the interface for as long as its file descriptor is open.
 func attach(prog *ebpf.Program, ifindex int, dev device, mode Mode) (attached, error) {
-	try := func(m Mode, flags link.XDPAttachFlags) (link.Link, error) {
+	return choose(mode, func(m Mode) (link.Link, error) {
+		flags := link.XDPGenericMode
+		if m == Native {
+			flags = link.XDPDriverMode
+		}
 		l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: ifindex, Flags: flags})
 		if err != nil {
 			return nil, attachError(err, ifindex, dev, m)
 		}
 		return l, nil
-	}
+	})
+}
+
+// choose tries the mode asked for. Auto is Generic only where the driver has no native
+// mode for the interface as it is.
+func choose(mode Mode, try func(Mode) (link.Link, error)) (attached, error) {
 	var nativeErr error
 	if mode != Generic {
-		l, err := try(Native, link.XDPDriverMode)
+		l, err := try(Native)
 		if err == nil {
 			return attached{link: l, mode: Native}, nil
 		}
-		if mode == Native || !mayFallBack(err) {
+		if mode == Native || !unsupported(err) {
 			return attached{}, err
 		}
 		nativeErr = err
 	}
-	l, err := try(Generic, link.XDPGenericMode)
+	l, err := try(Generic)
 	if err != nil {
 		return attached{}, err
 	}
 	return attached{link: l, mode: Generic, nativeErr: nativeErr}, nil
 }
 
-// mayFallBack reports whether generic mode can work where native mode failed:
-// not when somebody else is there, the device is gone or we are not allowed.
-func mayFallBack(err error) bool {
-	for _, errno := range []error{unix.EBUSY, unix.EEXIST, unix.EPERM, unix.ENODEV} {
+// unsupported reports whether an error of attaching natively says that the driver does
+// not do that, here and tomorrow: EOPNOTSUPP and EINVAL of dev_xdp_attach and of most
+// drivers, ERANGE and ENOSPC of veth (kernel v6.18 net/core/dev.c, drivers/net/veth.c
+// veth_xdp_set). Others pass, as a lack of memory or descriptors does: to take the slow
+// mode for them would stay.
+func unsupported(err error) bool {
+	for _, errno := range []error{unix.EOPNOTSUPP, unix.EINVAL, unix.ERANGE, unix.ENOSPC} {
 		if errors.Is(err, errno) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // attachError explains what BPF_LINK_CREATE came back with. The kernel's own
@@ -92,27 +103,13 @@ func attachHint(err error, mode Mode) string {
 	case errors.Is(err, unix.EINVAL) && mode == Native:
 		return "the driver refuses; often the MTU is too large for XDP, LRO is on, " +
 			"or the driver knows no multi-buffer programs; use generic mode"
+	case errors.Is(err, unix.ENOMEM) && mode == Native:
+		return "no memory for it now, or the driver has too few queues for this many CPUs; " +
+			"try again, or use generic mode"
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return "too many files are open; raise the limit (ulimit -n)"
 	case errors.Is(err, unix.ENODEV):
 		return "the interface is gone from this network namespace"
 	}
 	return ""
-}
-
-// foreignError says who is in the way and how to get rid of it.
-func foreignError(dev device) error {
-	name := "of unknown name (reading it needs CAP_SYS_ADMIN)"
-	if prog, err := ebpf.NewProgramFromID(ebpf.ProgramID(dev.progID)); err == nil {
-		if info, err := prog.Info(); err == nil {
-			name = fmt.Sprintf("%q", info.Name)
-		}
-		prog.Close()
-	}
-	return &Error{
-		Op:        "attach to",
-		Interface: dev.name,
-		Err: fmt.Errorf("%w: program id %d %s: %w",
-			ErrForeignProgram, dev.progID, name, unix.EBUSY),
-		Hint: "stop the process that owns it, or, if none does, run: ip link set dev " +
-			dev.name + " xdp off",
-	}
 }

@@ -181,9 +181,17 @@ func TestForeignProgram(t *testing.T) {
 				if !errors.Is(err, ErrForeignProgram) || !errors.Is(err, unix.EBUSY) {
 					t.Fatalf("%v: %v, want ErrForeignProgram and EBUSY", mode, err)
 				}
-				for _, part := range []string{
-					"id " + fmt.Sprint(before.ProgId), strconv.Quote(name), "ours0", "ip link set",
-				} {
+				cure := "bpftool link detach id "
+				if c.name == "netlink" {
+					cure = "ip link set dev ours0 xdp off"
+				}
+				parts := []string{
+					"id " + fmt.Sprint(before.ProgId), strconv.Quote(name), "ours0", cure,
+				}
+				if c.name != "netlink" {
+					parts = append(parts, fmt.Sprintf("of pid %d (", os.Getpid()), ", link id ")
+				}
+				for _, part := range parts {
 					if !strings.Contains(err.Error(), part) {
 						t.Errorf("%q does not say %q", err, part)
 					}
@@ -271,6 +279,93 @@ func TestAttachArguments(t *testing.T) {
 	enterNamespace(t)
 	if _, err := Attach(12345, Options{}); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("no such interface: %v", err)
+	}
+}
+
+// TestChoose: generic mode is for drivers that have no native one, not for what passes.
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		native error
+		mode   Mode // 0 for an error
+	}{
+		{nil, Native},
+		{unix.EOPNOTSUPP, Generic},
+		{unix.EINVAL, Generic},
+		{unix.ERANGE, Generic},
+		{unix.ENOSPC, Generic},
+		{unix.ENOMEM, 0},
+		{unix.EMFILE, 0},
+		{unix.ENFILE, 0},
+		{unix.EBUSY, 0},
+		{unix.EEXIST, 0},
+		{unix.EPERM, 0},
+		{unix.ENODEV, 0},
+		{unix.EIO, 0},
+		{errors.New("unknown"), 0},
+	} {
+		native := c.native
+		if native != nil {
+			native = attachError(fmt.Errorf("create link: %w", native), 0, device{}, Native)
+		}
+		got, err := choose(Auto, func(m Mode) (link.Link, error) {
+			if m == Native {
+				return nil, native
+			}
+			return nil, nil
+		})
+		if got.mode != c.mode || (err != nil) != (c.mode == 0) || err != nil && err != native {
+			t.Errorf("native %v: mode %v, %v", c.native, got.mode, err)
+		}
+		if (c.mode == Generic) != (got.nativeErr != nil) {
+			t.Errorf("native %v: the reason is %v", c.native, got.nativeErr)
+		}
+	}
+}
+
+// TestHolder names a process with its command line, which is text of somebody.
+func TestHolder(t *testing.T) {
+	n := newNetwork(t, 1500, nil)
+	child := exec.Command(os.Args[0], "two words", "\x1b[2Jred")
+	child.Env = append(os.Environ(), childEnv+"="+strconv.Itoa(n.dev.Index))
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stdin.Close()
+		if err := child.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if said, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || said != "attached\n" {
+		t.Fatalf("child says %q, %v", said, err)
+	}
+	_, err = Attach(n.dev.Index, Options{})
+	want := fmt.Sprintf("another XDP program, of pid %d (%s two words \\x1b[2Jred): program id ",
+		child.Process.Pid, os.Args[0])
+	if !errors.Is(err, ErrForeignProgram) || !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("%v, want %q in it", err, want)
+	}
+}
+
+// TestLinkOf reads what kernels say of links.
+func TestLinkOf(t *testing.T) {
+	const xdp = "pos:\t0\nflags:\t02000000\nlink_type:\txdp\nlink_id:\t9\n" +
+		"prog_tag:\t123\nprog_id:\t77\nifindex:\t3\n"
+	for info, want := range map[string]uint32{
+		xdp: 9, strings.Replace(xdp, "xdp", "tcx", 1): 0, "": 0,
+		strings.Replace(xdp, "\t77", "\t78", 1): 0, strings.Replace(xdp, "\t9", "\tx", 1): 0,
+	} {
+		if id, ok := linkOf(info, 77); ok != (want != 0) || ok && id != want {
+			t.Errorf("%q: %d, %v", info, id, ok)
+		}
 	}
 }
 

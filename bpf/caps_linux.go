@@ -37,9 +37,10 @@ func permissionHint() string {
 	switch {
 	case err != nil:
 		return "needs CAP_BPF and CAP_NET_ADMIN"
-	case len(missing) > 0:
-		return "needs CAP_BPF and CAP_NET_ADMIN, and " +
-			strings.Join(missing, " and ") + " is missing"
+	case len(missing) == 1:
+		return missing[0] + " is missing"
+	case len(missing) > 1:
+		return strings.Join(missing, " and ") + " are missing"
 	}
 	return "the capabilities are there but do not count (user namespace) " +
 		"or the system forbids it (lockdown, seccomp, security module)"

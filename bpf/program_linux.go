@@ -81,8 +81,12 @@ func load(objs *xdpObjects, queues int) error {
 		case errors.Is(err, unix.EPERM):
 			// The library's message blames the limit on locked memory. Not here.
 			err, hint = unix.EPERM, permissionHint()
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.E2BIG):
+		case errors.Is(err, unix.EINVAL):
 			hint = "multi-buffer XDP programs need Linux 5.18"
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+			hint = "too many files are open; raise the limit (ulimit -n)"
+		case errors.Is(err, unix.ENOMEM):
+			hint = "no memory for the maps; a limit of the cgroup may be reached"
 		}
 		return &Error{Op: "load", Err: err, Hint: hint}
 	}
@@ -109,7 +113,11 @@ func (p *Program) Own(k Key) error {
 		return err
 	}
 	return p.do("own "+k.String()+" on", func() error {
-		return p.objs.Owned.Put(k, uint8(1))
+		err := p.objs.Owned.Put(k, uint8(1))
+		if errors.Is(err, unix.E2BIG) { // "argument list too long" is of execve(2)
+			return fullError{}
+		}
+		return err
 	})
 }
 
@@ -200,8 +208,6 @@ func (p *Program) do(op string, f func() error) error {
 		switch {
 		case errors.Is(err, unix.EPERM):
 			hint = permissionHint()
-		case errors.Is(err, unix.E2BIG):
-			hint = fmt.Sprintf("%d addresses are owned already", MaxKeys)
 		case errors.Is(err, unix.EOPNOTSUPP):
 			hint = "the file descriptor is not an AF_XDP socket"
 		}
@@ -209,6 +215,17 @@ func (p *Program) do(op string, f func() error) error {
 	}
 	return nil
 }
+
+// fullError says that a Program owns all that it can. It is unix.E2BIG.
+type fullError struct{}
+
+// Error says it in words of ours.
+func (fullError) Error() string {
+	return fmt.Sprintf("%d addresses are owned, which is all", MaxKeys)
+}
+
+// Unwrap returns the errno of the map.
+func (fullError) Unwrap() error { return unix.E2BIG }
 
 // ignore returns nil for the one error that is none.
 func ignore(err, harmless error) error {

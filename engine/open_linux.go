@@ -51,6 +51,10 @@ func Open(iface string, o Options) (*Device, error) {
 		return nil, errors.Join(err, program.Close())
 	}
 	info := link.Info()
+	if err := program.NativeErr(); err != nil {
+		o.Logger.Warn("the XDP program runs in generic mode, which is slower: the driver has "+
+			"no native one for this interface", "device", port.Name, "error", err.Error())
+	}
 	o.Logger.Info("device open", "device", port.Name, "queue", o.Queue,
 		"backend", info.Backend, "attach", program.Mode().String(),
 		"zero-copy", info.ZeroCopy, "multi-buffer", info.MultiBuffer)

@@ -25,6 +25,10 @@ type devinfo struct {
 	ActiveMTU int      `json:"active_mtu"` // bytes, 0 when the netdevice's MTU is too small
 	LinkLayer string   `json:"link_layer"`
 	GIDs      []gidRow `json:"gids"`
+	// XDP and XDPMode are the XDP program that is attached, ours or not, and where it
+	// runs: native is fast, generic works everywhere.
+	XDP     uint32 `json:"xdp_program,omitempty"`
+	XDPMode string `json:"xdp_mode,omitempty"`
 
 	// Limits have the names of struct ibv_device_attr, flags as numbers.
 	Limits map[string]uint64 `json:"limits"`
@@ -63,7 +67,7 @@ func newDevinfo(i host.Interface) devinfo {
 		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
 		NetdevMTU: i.MTU, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
 		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
-		Limits: limitValues(attr), attr: attr,
+		Limits: limitValues(attr), attr: attr, XDP: i.XDP, XDPMode: i.XDPMode,
 	}
 	d.MaxMTU, d.ActiveMTU = d.max.Bytes(), d.active.Bytes()
 	if i.Up && i.Carrier {
@@ -176,6 +180,9 @@ func (d *devinfo) text(verbose bool) string {
 	row(3, "port_lid", "%d", 0)
 	row(3, "port_lmc", "0x%02x", 0)
 	row(3, "link_layer", "%s", d.LinkLayer)
+	if d.XDP != 0 {
+		row(3, "xdp_program", "id %d, %s mode", d.XDP, d.XDPMode)
+	}
 	if verbose {
 		row(3, "max_msg_sz", "0x%x", roce.MaxMessage)
 		row(3, "netdev_mtu", "%d", d.NetdevMTU)

@@ -91,8 +91,12 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 			m.interfaces[1].Driver, m.interfaces[1].Qdisc = "veth", "noqueue"
 		}, 0, []string{"256 frames", "tc qdisc add dev eth0 root pfifo"}},
 		{
-			"foreign program", func(m *fakeMachine) { m.interfaces[1].XDP = 77 }, 3,
-			[]string{"id 77", "bpftool prog show id 77", "xdp off"},
+			"foreign program", func(m *fakeMachine) {
+				m.interfaces[1].XDP, m.interfaces[1].XDPMode = 77, "generic"
+			}, 3,
+			[]string{
+				"id 77", "in generic mode", "bpftool prog show id 77", "bpftool link detach", "xdp off",
+			},
 		},
 		{
 			"no address", func(m *fakeMachine) { m.interfaces[1].Addrs = nil }, 0,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -78,6 +79,40 @@ func TestRootTerminated(t *testing.T) {
 		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// TestRootGenericIsTold: who gets the slow mode of XDP although it was not asked for is
+// warned, and devinfo shows it.
+func TestRootGenericIsTold(t *testing.T) {
+	p, in := pair(t, vethpair.Options{Queues: 2})
+	// A veth whose peer has more transmit queues than it has receive queues refuses.
+	err := p.Do(vethpair.A, func() error {
+		tool, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer tool.Close()
+		_, err = tool.SetChannels(vethpair.IfName, ethtool.Channels{RxCount: 1, TxCount: 2})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, told := range map[string]bool{"auto": true, "generic": false} {
+		server := in(vethpair.A).start(t, "rping", "-d", "xr0", "-s", "--xdp-mode", mode)
+		server.awaitReady(t)
+		info := in(vethpair.A).run(t, "devinfo", "-d", "xr0")
+		contains(t, info.stdout, "xdp_program:", "generic mode")
+		server.cancel()
+		server.exited(t, exitOK)
+		if strings.Contains(server.stderr, "level=WARN") != told {
+			t.Errorf("--xdp-mode %s says %s", mode, server.stderr)
+		}
+		if told {
+			contains(t, server.stderr, "generic mode, which is slower", "device=xr0",
+				"more transmit queues")
 		}
 	}
 }

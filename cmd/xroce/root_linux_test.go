@@ -196,12 +196,15 @@ func TestRootOpenErrors(t *testing.T) {
 	if i.code != exitFailure {
 		t.Errorf("taken: code %d", i.code)
 	}
-	contains(t, i.stderr, "xr0", "another XDP program", "ip link set dev xr0 xdp off")
+	first, _, _ := strings.Cut(i.stderr, "\n")
+	contains(t, first, "xr0", "another XDP program", "bpftool link detach id ",
+		fmt.Sprintf("of pid %d (%s", os.Getpid(), os.Args[0]))
 	i = in(vethpair.A).run(t, "check", "xr0")
 	if i.code != exitUnsupported {
 		t.Errorf("check of a taken interface: code %d\n%s", i.code, i.stdout)
 	}
 	contains(t, i.stdout, "is attached already", "-> ", "ss --xdp")
+	contains(t, in(vethpair.A).run(t, "devinfo", "-d", "xr0").stdout, "xdp_program:", "native mode")
 	holder.cancel()
 	holder.wait(t)
 

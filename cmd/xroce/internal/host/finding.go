@@ -264,9 +264,11 @@ func judgeProgram(i Interface) Finding {
 		return Finding{What: "XDP program", Verdict: Good, Value: "none attached"}
 	}
 	return Finding{
-		"XDP program", Missing, fmt.Sprintf("id %d is attached already", i.XDP),
+		"XDP program", Missing,
+		fmt.Sprintf("id %d is attached already, in %s mode", i.XDP, i.XDPMode),
 		fmt.Sprintf("'bpftool prog show id %d' tells whose; end that program, or if nobody runs "+
-			"it: ip link set dev %s xdp off", i.XDP, i.Name),
+			"it, detach its link, which 'bpftool link' lists: bpftool link detach id ID; if it "+
+			"has none: ip link set dev %s xdp off", i.XDP, i.Name),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"xroce/bpf"
@@ -86,11 +87,25 @@ func describe(link netlink.Link) Interface {
 	}
 	if attrs.Xdp != nil && attrs.Xdp.Attached {
 		i.XDP = attrs.Xdp.ProgId
+		i.XDPMode = xdpMode(attrs.Xdp.AttachMode)
 	}
 	if qdisc, err := rootQdisc(link); err == nil && qdisc != "" {
 		i.Qdisc = qdisc
 	}
 	return i
+}
+
+// xdpMode is where an XDP program runs, as rtnetlink says it.
+func xdpMode(attached uint32) string {
+	switch attached {
+	case nl.XDP_ATTACHED_DRV:
+		return bpf.Native.String()
+	case nl.XDP_ATTACHED_SKB:
+		return bpf.Generic.String()
+	case nl.XDP_ATTACHED_HW:
+		return "offloaded"
+	}
+	return "several modes"
 }
 
 // rootQdisc is the kind of the root queueing discipline, "" for noqueue that

@@ -33,6 +33,7 @@ type Interface struct {
 	Queues   int    // receive queues that packets may come in on
 	Qdisc    string // queueing discipline
 	XDP      uint32 // id of the attached XDP program, 0 for none
+	XDPMode  string // where that runs: native, generic or offloaded
 }
 
 // A User is what the process may do.

@@ -66,22 +66,15 @@ func linkOf(info string, prog uint32) (id uint32, ok bool) {
 	return uint32(n), ok
 }
 
-// maxCommand bounds how much of a command line is told, in characters.
+// maxCommand bounds how much of a command line is told, in bytes.
 const maxCommand = 200
 
 // commandOf is the command line of a process, on one line whatever is in it.
 func commandOf(pid string) string {
-	b, err := os.ReadFile("/proc/" + pid + "/cmdline")
-	if err != nil || len(b) == 0 { // gone, or a thread of the kernel
-		b, _ = os.ReadFile("/proc/" + pid + "/comm")
-	}
-	text := strings.ReplaceAll(strings.TrimRight(string(b), "\x00\n"), "\x00", " ")
-	quoted := strconv.Quote(text)
-	runes := []rune(quoted[1 : len(quoted)-1])
-	if len(runes) > maxCommand {
-		return string(runes[:maxCommand]) + "..."
-	}
-	return string(runes)
+	line, _ := os.ReadFile("/proc/" + pid + "/cmdline") // gone: the number is all there is
+	text := strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
+	quoted := strconv.QuoteToASCII(text[:min(len(text), maxCommand)])
+	return quoted[1 : len(quoted)-1]
 }
 
 // cure says how to get rid of the program. One that is attached by a link goes with that

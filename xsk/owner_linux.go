@@ -91,10 +91,15 @@ func fillRings(maps string) int {
 	return n
 }
 
-// describe names a process.
+// maxCommand bounds how much of a command line is told, in bytes.
+const maxCommand = 200
+
+// describe names a process with its command line, on one line whatever is in that.
 func describe(pid string) string {
-	comm, _ := os.ReadFile("/proc/" + pid + "/comm")
-	return fmt.Sprintf("pid %s (%s)", pid, strings.TrimSpace(string(comm)))
+	line, _ := os.ReadFile("/proc/" + pid + "/cmdline") // gone: the number is all there is
+	text := strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
+	quoted := strconv.QuoteToASCII(text[:min(len(text), maxCommand)])
+	return fmt.Sprintf("pid %s (%s)", pid, quoted[1:len(quoted)-1])
 }
 
 // queueInode returns the inode of the AF_XDP socket on a queue, 0 for none.

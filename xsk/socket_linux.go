@@ -2,6 +2,7 @@ package xsk
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,8 +60,8 @@ func Open(cfg Config) (*Socket, error) {
 	dev, err := cfg.Kernel.Device(cfg.Interface, cfg.Ifindex)
 	if err != nil {
 		return nil, &Error{
-			Op: "look up " + cfg.Interface, Ifindex: cfg.Ifindex,
-			Queue: cfg.Queue, Err: err,
+			Op: strings.TrimSpace("look up interface " + cfg.Interface), Ifindex: cfg.Ifindex,
+			Queue: cfg.Queue, Err: err, Hint: filesHint(err),
 		}
 	}
 	lay, err := cfg.layout(dev.MTU)
@@ -292,9 +293,19 @@ func (s *Socket) fail(op string, err error) error {
 	return e
 }
 
+// filesHint says what helps against too many open files, nothing for other errors.
+func filesHint(err error) string {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return "too many files are open; raise the limit (ulimit -n)"
+	}
+	return ""
+}
+
 // hint says what usually helps.
 func (s *Socket) hint(op string, err error) string {
 	switch {
+	case filesHint(err) != "":
+		return filesHint(err)
 	case errors.Is(err, unix.EPERM) && op == "socket":
 		return "needs CAP_NET_RAW"
 	case errors.Is(err, unix.EPERM):

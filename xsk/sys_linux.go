@@ -47,7 +47,8 @@ type linux struct{}
 // Linux returns the operating system's kernel.
 func Linux() Kernel { return linux{} }
 
-// Device needs no privilege. An unknown interface gives ENODEV.
+// Device needs no privilege. An unknown interface gives ENODEV; EMFILE, ENFILE and
+// ENOMEM are of the asking.
 func (linux) Device(name string, ifindex int) (Device, error) {
 	var ifi *net.Interface
 	var err error
@@ -56,8 +57,12 @@ func (linux) Device(name string, ifindex int) (Device, error) {
 	} else {
 		ifi, err = net.InterfaceByIndex(ifindex)
 	}
+	var errno syscall.Errno
+	if err != nil && !errors.As(err, &errno) {
+		err = fmt.Errorf("%w: %w", unix.ENODEV, err)
+	}
 	if err != nil {
-		return Device{}, fmt.Errorf("%w: %w", unix.ENODEV, err)
+		return Device{}, err
 	}
 	return Device{Name: ifi.Name, Index: ifi.Index, MTU: ifi.MTU}, nil
 }

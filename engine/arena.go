@@ -34,10 +34,14 @@ func (d *Device) AllocMR(pd *PD, n int, access mem.Access) (*MR, error) {
 		_ = unmapArena(whole)
 		return nil, err
 	}
-	m.free, m.huge = func() error { return unmapArena(whole) }, huge
+	m.own = ownMemory{whole: whole, huge: huge, free: func() error { return unmapArena(whole) }}
 	return m, nil
 }
 
 // Huge reports whether the region is of huge pages that were reserved for it. Others
 // may be of huge pages, too, which the kernel does not tell.
-func (m *MR) Huge() bool { return m.huge }
+func (m *MR) Huge() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.own.huge
+}

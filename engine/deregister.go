@@ -26,8 +26,5 @@ func (m *MR) Deregister() error {
 	if m.odp != nil {
 		m.device.forgetODP(m)
 	}
-	if m.free == nil {
-		return nil
-	}
-	return m.free()
+	return m.own.release()
 }

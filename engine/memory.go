@@ -79,19 +79,15 @@ func (m *MR) Rereg(what mem.Change, buf []byte, pd *PD, access mem.Access) error
 	if what&mem.ChangeTranslation == 0 {
 		next = m.core.Bytes()
 	}
-	if access&mem.LocalWrite != 0 && overlap(next, m.constant) {
+	if m.own.forbids(next, access) {
 		return fmt.Errorf("%w: LOCAL_WRITE on memory that is mapped for reading",
 			mem.ErrAccess)
 	}
+	memory := mem.MemoryOf(buf, access)
+	memory.Guard = m.own.guardOf(buf)
 	return m.change(what, pd, func(d *mem.Domain) error {
-		return m.device.keys.Reregister(m.core, what, mem.MemoryOf(buf, access), d, access)
+		return m.device.keys.Reregister(m.core, what, memory, d, access)
 	})
-}
-
-// overlap reports whether two pieces of memory have bytes in common.
-func overlap(a, b []byte) bool {
-	x, y := mem.MemoryOf(a, 0).Addr, mem.MemoryOf(b, 0).Addr
-	return x < y+uint64(len(b)) && y < x+uint64(len(a))
 }
 
 // change re-registers the region by do, which gets the next domain, nil when that does

@@ -15,14 +15,10 @@ type MR struct {
 	core   *mem.Region
 	device *Device
 
-	mu   sync.Mutex // held while the region is changed or deregistered
-	pd   *PD
-	free func() error // gives memory back that is the region's own, may be nil
-	// constant is memory of the region's own that is mapped for reading: storing to it
-	// would end the process.
-	constant []byte
-	huge     bool   // AllocMR: of huge pages
-	number   uint32 // in the registry
+	mu     sync.Mutex // held while the region is changed or deregistered
+	pd     *PD
+	own    ownMemory
+	number uint32 // in the registry
 	// pdn is the number of pd, for Resources: whoever holds mu may wait for the
 	// progress lock.
 	pdn atomic.Uint32

@@ -145,6 +145,10 @@ func (p *paging) counters() []Counter {
 			"accesses that met such pages",
 		},
 		{"page_prefetch", s.PagePrefetch, "pages", "brought in on advice"},
+		{
+			"page_gone", p.pager.Gone(), "events",
+			"accesses stopped because memory was taken away under them",
+		},
 		{"page_queue_full", p.pager.QueueFull(), "events", "requests for pages that had to wait"},
 	}
 }

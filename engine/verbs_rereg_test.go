@@ -130,6 +130,16 @@ const transitSize = 4 << 20
 // was sent.
 func newTransit(t *testing.T, op roce.Opcode) *transit {
 	t.Helper()
+	return newTransitIn(t, op, func(s *seat) (*engine.MR, error) {
+		return s.dev.RegMR(s.pd, make([]byte, transitSize), rights)
+	})
+}
+
+// newTransitIn is newTransit with the memory that reg registers at either end.
+func newTransitIn(
+	t *testing.T, op roce.Opcode, reg func(*seat) (*engine.MR, error),
+) *transit {
+	t.Helper()
 	w := simWorld(t, 2, sim.Faults{Delay: roce.Microsecond, Rate: 1e9}, engine.Options{})
 	x := &transit{
 		w: w, a: seatOn(t, w.devs[0], engine.QPInit{}), b: seatOn(t, w.devs[1], engine.QPInit{}),
@@ -138,7 +148,7 @@ func newTransit(t *testing.T, op roce.Opcode) *transit {
 	for i, end := range []**engine.MR{&x.ours, &x.theirs} {
 		s := []*seat{x.a, x.b}[i]
 		var err error
-		if *end, err = s.dev.RegMR(s.pd, make([]byte, transitSize), rights); err != nil {
+		if *end, err = reg(s); err != nil {
 			t.Fatal(err)
 		}
 	}

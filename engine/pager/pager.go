@@ -40,6 +40,7 @@ type Pager struct {
 	began   time.Time
 	touches bool // the kernel does not know populate
 	clock   atomic.Int64
+	gone    atomic.Uint64
 
 	mu      sync.Mutex
 	started bool

@@ -89,7 +89,7 @@ func (r *Region) Load(addr uint64, dst []byte) mem.Fault {
 	if f := r.look(addr, uint64(len(dst)), false); f != mem.OK {
 		return f
 	}
-	return copyFrom(addr, dst)
+	return r.pager.met(copyFrom(addr, dst))
 }
 
 // Store copies to memory.
@@ -97,7 +97,7 @@ func (r *Region) Store(addr uint64, src []byte) mem.Fault {
 	if f := r.look(addr, uint64(len(src)), true); f != mem.OK {
 		return f
 	}
-	return copyTo(addr, src)
+	return r.pager.met(copyTo(addr, src))
 }
 
 // Word does an atomic operation.
@@ -105,7 +105,8 @@ func (r *Region) Word(addr uint64, op mem.WordOp, x, y uint64) (uint64, mem.Faul
 	if f := r.look(addr, 8, true); f != mem.OK {
 		return 0, f
 	}
-	return operate(addr, op, x, y)
+	old, f := operate(addr, op, x, y)
+	return old, r.pager.met(f)
 }
 
 // vector is how many pages are asked about in one system call, those of one block: it

@@ -66,6 +66,9 @@ func touch(addr uint64, write bool) (errno unix.Errno) {
 // AddressOf returns the address of a slice, 0 of an empty one.
 func AddressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
+// addressOfWord is AddressOf for a word.
+func addressOfWord(w *uint64) uint64 { return uint64(uintptr(unsafe.Pointer(w))) }
+
 // bytesAt is n bytes of the address space. The checks of checkptr are off for it: they
 // would refuse an address that is not in memory of Go's own.
 //

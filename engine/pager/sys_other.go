@@ -22,5 +22,7 @@ func operate(uint64, mem.WordOp, uint64, uint64) (uint64, mem.Fault) {
 	return 0, mem.FaultUnmapped
 }
 
+func addressOfWord(*uint64) uint64 { return 0 }
+
 // AddressOf returns 0.
 func AddressOf([]byte) uint64 { return 0 }

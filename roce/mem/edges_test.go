@@ -149,6 +149,16 @@ func (p presentPager) Word(addr uint64, op mem.WordOp, x, y uint64) (uint64, mem
 	return op.Do((*uint64)(unsafe.Pointer(&p[addr-1<<20])), x, y), mem.OK
 }
 
+// plainGuard accesses memory that nobody takes away.
+type plainGuard struct{}
+
+func (plainGuard) Load(dst, src []byte) mem.Fault  { copy(dst, src); return mem.OK }
+func (plainGuard) Store(dst, src []byte) mem.Fault { copy(dst, src); return mem.OK }
+
+func (plainGuard) Word(w *uint64, op mem.WordOp, x, y uint64) (uint64, mem.Fault) {
+	return op.Do(w, x, y), mem.OK
+}
+
 // everyKind makes keys of every kind, with pieces of no bytes and ends of every sort.
 func (e *edges) everyKind() {
 	const access = edgeRights | mem.MWBind
@@ -164,6 +174,7 @@ func (e *edges) everyKind() {
 	e.region("no bytes", 0, mem.Memory{Addr: 0x2000}, access)
 	e.region("persistent", 17, mem.Memory{Addr: 0x3000, Sync: synced},
 		access|mem.FlushPersistent)
+	guarded := e.region("guarded", 18, mem.Memory{Addr: 0x5000, Guard: plainGuard{}}, access)
 	paged := e.region("paged", 20, mem.Memory{Addr: 0x4000, Pager: presentPager{}},
 		access|mem.OnDemand)
 
@@ -171,13 +182,13 @@ func (e *edges) everyKind() {
 	two := e.pieces("two pieces", []*roctest.Mirror{plain, top}, [2]uint64{0, 8}, [2]uint64{3, 9})
 	e.pieces("pieces with none between", []*roctest.Mirror{plain, top, plain, paged},
 		[2]uint64{17, 0}, [2]uint64{0, 3}, [2]uint64{5, 0}, [2]uint64{2, 11})
-	many := []*roctest.Mirror{plain, top, paged, one, two, plain}
+	many := []*roctest.Mirror{plain, top, paged, one, two, guarded}
 	lots := e.pieces("many keys", many, [2]uint64{0, 2}, [2]uint64{1, 2}, [2]uint64{2, 9},
 		[2]uint64{3, 2}, [2]uint64{4, 3}, [2]uint64{9, 1})
 	below := e.pieces("of layouts", []*roctest.Mirror{two, lots}, [2]uint64{2, 15},
 		[2]uint64{1, 18})
 
-	for _, from := range []*roctest.Mirror{plain, top, paged, two, lots, below} {
+	for _, from := range []*roctest.Mirror{plain, top, guarded, paged, two, lots, below} {
 		at := func(off, n uint64, strides ...uint64) mem.Block {
 			r := from.Region
 			return mem.Block{Addr: r.Addr() + off, Bytes: n, Strides: strides, LKey: r.LKey()}

@@ -18,6 +18,8 @@ type Memory struct {
 	// Bytes stay in place and must not be freed before Deregister. None are
 	// allowed: such a region grants nothing but zero-length accesses.
 	Bytes []byte
+	// Guard makes every access to Bytes, nil for bytes that stay.
+	Guard Guard
 
 	Pager         Pager
 	Start, Length uint64
@@ -78,8 +80,11 @@ func (m *Memory) view(d *Domain, access Access) (*view, error) {
 		valid: true, access: access | localRead, domain: d, base: m.Addr, sync: m.Sync,
 		length: uint64(len(m.Bytes)), bytes: m.Bytes,
 	}
-	if m.Pager != nil {
+	switch {
+	case m.Pager != nil:
 		v.length, v.space, v.start = m.Length, pagedSpace{m.Pager}, m.Start
+	case m.Guard != nil:
+		v.space = &guardedSpace{m.Bytes, m.Guard}
 	}
 	if v.base+v.length < v.base || v.start+v.length < v.start {
 		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrRange, v.length, v.base)

@@ -90,8 +90,11 @@ func (m *Memory) rebase(was, is Access) {
 // memory is what a view of a region was made of.
 func (v *view) memory() Memory {
 	m := Memory{Bytes: v.bytes, Addr: v.base, Sync: v.sync}
-	if p, ok := v.space.(pagedSpace); ok {
-		m.Pager, m.Start, m.Length = p.Pager, v.start, v.length
+	switch s := v.space.(type) {
+	case pagedSpace:
+		m.Pager, m.Start, m.Length = s.Pager, v.start, v.length
+	case *guardedSpace:
+		m.Guard = s.guard
 	}
 	return m
 }

@@ -17,7 +17,7 @@ type view struct {
 	base   uint64 // the address by which requests name the first byte
 	length uint64 // in bytes
 
-	// The memory: these bytes, or length bytes from start on of a space.
+	// The memory: length bytes from start on of a space, or without one these bytes.
 	bytes []byte
 	space space
 	start uint64

@@ -70,7 +70,7 @@ var badInputRows = []featureRow{
 	},
 	{
 		"T-ZLEN", "nothing at an address and key that are wrong",
-		"TestHostileZeroLength",
+		"TestHostileZeroLength TestEdges TestBindEdges",
 	},
 	{
 		"T-ARITH", "addresses and lengths where 32 or 64 bits end",
@@ -120,10 +120,13 @@ var badInputRows = []featureRow{
 var memoryRows = []featureRow{
 	{
 		"D1", "re-registration: translation, domain, access, in all combinations",
-		"TestReregChangeSets TestReregDatagramNeverMixes TestReregErrorsLeaveRegionAsItWas " +
-			"TestReregErrorsNameArgument TestReregFile TestReregIgnoresUnnamedArguments " +
-			"TestReregNeverMixes TestReregNeverMixesUnderRace TestReregRefused " +
-			"TestReregSeenByPeer TestReregUnderWay TestReregZeroBased",
+		"TestRegFileCutOff TestRegFileCutOffAtRequester TestRegFileCutOffDatagrams " +
+			"TestRegFileCutOffUnderWay TestReregChangeSets TestReregDatagramNeverMixes " +
+			"TestReregErrorsLeaveRegionAsItWas TestReregErrorsNameArgument TestReregFile " +
+			"TestReregGuarded TestReregIOVA TestReregIgnoresUnnamedArguments " +
+			"TestReregNeverMixes TestReregNeverMixesUnderRace TestReregOptionsRefused " +
+			"TestReregRefused TestReregSeenByPeer TestReregSync TestReregUnderWay " +
+			"TestReregZeroBased",
 	},
 	{
 		"D2", "capabilities of memory windows are told, and true",
@@ -216,7 +219,8 @@ var memoryRows = []featureRow{
 	},
 	{
 		"D20", "memory that the library allocates",
-		"TestAllocMR TestAllocMRIsUnmapped TestAllocMRRefused TestAllocMRReregistered",
+		"TestAllocMR TestAllocMRIsUnmapped TestAllocMRRefused TestAllocMRReregistered " +
+			"TestReregAlloc TestReregAllocRefused TestReregAllocUnderWay",
 	},
 	{
 		"D21", "shared and device memory: refused",

@@ -113,7 +113,7 @@ func Attributes(o Options) DeviceAttr {
 		MaxMcastGrp: unbounded, MaxMcastQP: maxQP, MaxMcastSum: unbounded, MaxAH: unbounded,
 		MaxSRQ: numbers24, MaxSRQWR: roce.MaxWR, MaxSRQSGE: roce.MaxSGE, MaxPkeys: 1,
 		CAAckDelay: 15, PhysPorts: 1,
-		ODP: odpCaps, MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
+		ODP: odpCaps(), MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
 	}
 	if o.Windows2A {
 		a.Caps |= CapMWType2A

@@ -1,6 +1,9 @@
 package engine
 
-import "xroce/roce"
+import (
+	"xroce/engine/pager"
+	"xroce/roce"
+)
 
 // ODPGeneral says what on-demand paging there is (enum ibv_odp_general_caps).
 type ODPGeneral uint64
@@ -37,18 +40,25 @@ type ODPCaps struct {
 	XRC     ODPOps     `json:"xrc"`
 }
 
-// odpCaps are the operations that each kind of queue pair has: all of them page.
-var odpCaps = ODPCaps{
-	General: ODPSupport | ODPImplicit,
-	RC: ODPSend | ODPRecv | ODPWrite | ODPRead | ODPAtomic | ODPSRQRecv | ODPFlush |
-		ODPAtomicWrite,
-	UC:  ODPSend | ODPRecv | ODPWrite | ODPSRQRecv,
-	UD:  ODPSend | ODPRecv | ODPSRQRecv,
-	XRC: ODPSend | ODPWrite | ODPRead | ODPAtomic | ODPSRQRecv,
+// odpCaps are what the operating system allows, which is tried: the operations that each
+// kind of queue pair has, since all of them page, or none.
+func odpCaps() ODPCaps {
+	if pager.Supported() != nil {
+		return ODPCaps{}
+	}
+	return ODPCaps{
+		General: ODPSupport | ODPImplicit,
+		RC: ODPSend | ODPRecv | ODPWrite | ODPRead | ODPAtomic | ODPSRQRecv | ODPFlush |
+			ODPAtomicWrite,
+		UC:  ODPSend | ODPRecv | ODPWrite | ODPSRQRecv,
+		UD:  ODPSend | ODPRecv | ODPSRQRecv,
+		XRC: ODPSend | ODPWrite | ODPRead | ODPAtomic | ODPSRQRecv,
+	}
 }
 
-// ODPCaps returns what on-demand paging the device has.
-func (d *Device) ODPCaps() ODPCaps { return odpCaps }
+// ODPCaps returns what on-demand paging the device has, nothing where the operating
+// system does not allow it: pager.Supported says why.
+func (d *Device) ODPCaps() ODPCaps { return odpCaps() }
 
 // Of returns the operations of a type of queue pair, none of those that verbs has no bits
 // for.

@@ -1,9 +1,6 @@
 package pager
 
 import (
-	"errors"
-	"fmt"
-
 	"golang.org/x/sys/unix"
 
 	"xroce/roce/mem"
@@ -44,11 +41,11 @@ type RegionOptions struct {
 }
 
 // NewRegion makes a region. Nothing of it is touched, and nothing needs to be mapped
-// there, but for huge pages. The error is ErrRange, ErrNotHuge, ErrClosed, or
-// errors.ErrUnsupported where the operating system cannot do it.
+// there, but for huge pages. The error is ErrRange, ErrNotHuge, ErrClosed, or that of
+// Supported.
 func (p *Pager) NewRegion(o RegionOptions) (*Region, error) {
-	if !supported {
-		return nil, fmt.Errorf("pager: on-demand paging needs Linux: %w", errors.ErrUnsupported)
+	if err := Supported(); err != nil {
+		return nil, err
 	}
 	r := &Region{pager: p, span: o.Range, keep: o.Keep}
 	r.tally.device = &p.total

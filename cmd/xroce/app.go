@@ -17,6 +17,7 @@ import (
 	"xroce/cmd/xroce/internal/control"
 	"xroce/cmd/xroce/internal/demo"
 	"xroce/cmd/xroce/internal/host"
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine"
 )
@@ -75,10 +76,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		if ended.HasSubCommands() {
 			usage = ended.CommandPath() + " COMMAND"
 		}
-		fmt.Fprintf(a.stderr, "xroce: %v\nUsage: %s\nTry '%s --help'.\n", err, usage,
+		a.complain("%v\nUsage: %s\nTry '%s --help'.\n", err, usage,
 			ended.CommandPath())
 	default:
-		fmt.Fprintf(a.stderr, "xroce: %v\n", err)
+		a.complain("%v\n", err)
 	}
 	return code
 }
@@ -144,22 +145,32 @@ func (a *app) setLogger() error {
 	case "text":
 		a.logger = slog.New(slog.NewTextHandler(a.stderr, options))
 	case "json":
-		a.logger = slog.New(slog.NewJSONHandler(a.stderr, options))
+		a.logger = slog.New(slog.NewJSONHandler(plain.Writer{W: a.stderr}, options))
 	default:
 		return fmt.Errorf("no log format %q: there are text and json", a.logFormat)
 	}
 	return nil
 }
 
-// printJSON prints a result for programs.
+// printJSON prints a result for programs. Text of a peer in it cannot command a terminal.
 func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	document, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		_, err = a.stdout.Write(append(plain.JSON(document), '\n'))
+	}
+	return err
 }
 
-// printf prints a result for people.
-func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
+// printf prints a result for people. Text of a peer in it cannot command a terminal.
+func (a *app) printf(format string, args ...any) {
+	fmt.Fprint(a.stdout, plain.Lines(fmt.Sprintf(format, args...)))
+}
+
+// complain says on stderr what ended the command. Text of a peer in it cannot command a
+// terminal.
+func (a *app) complain(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "xroce: %s", plain.Lines(fmt.Sprintf(format, args...)))
+}
 
 // progress begins to tell about something that is measured in bytes, or in steps.
 func (a *app) progress(what string, steps bool) *progress.Line {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/control"
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine"
 )
 
@@ -97,11 +98,11 @@ func (a *app) res(f resFlags) error {
 		return a.printJSON(answers)
 	}
 	for _, answer := range answers {
-		owner := fmt.Sprintf("pid %d comm %s", answer.PID, answer.Comm)
+		owner := fmt.Sprintf("pid %d comm %s", answer.PID, plain.Text(answer.Comm))
 		for i := range answer.Devices {
 			d := &answer.Devices[i]
 			if f.kind == "" {
-				a.printf("%s: pd %d cq %d qp %d mr %d mw %d srq %d %s\n", d.Device,
+				a.printf("%s: pd %d cq %d qp %d mr %d mw %d srq %d %s\n", plain.Text(d.Device),
 					d.Total.PD, d.Total.CQ, d.Total.QP, d.Total.MR, d.Total.MW, d.Total.SRQ, owner)
 				continue
 			}
@@ -130,7 +131,8 @@ func resTable(r *engine.Resources, kind, owner string) string {
 	shown, total := 0, 0
 	line := func(format string, args ...any) {
 		shown++
-		fmt.Fprintf(&b, format+" %s\n", append(args, owner)...)
+		// What another process says of itself is a line, whatever is in it.
+		b.WriteString(plain.Text(fmt.Sprintf(format+" %s", append(args, owner)...)) + "\n")
 	}
 	switch kind {
 	case "pd":
@@ -166,7 +168,7 @@ func resTable(r *engine.Resources, kind, owner string) string {
 		}
 	}
 	if shown < total {
-		fmt.Fprintf(&b, "dev %s: %d more, see --rows\n", r.Device, total-shown)
+		fmt.Fprintf(&b, "dev %s: %d more, see --rows\n", plain.Text(r.Device), total-shown)
 	}
 	return b.String()
 }

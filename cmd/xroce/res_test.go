@@ -92,6 +92,20 @@ func TestResLines(t *testing.T) {
 	golden(t, "res.golden", all.String())
 }
 
+// TestResOfAHostileProcess: names that a process gives itself stay on their line.
+func TestResOfAHostileProcess(t *testing.T) {
+	r := engine.Resources{
+		Device: "eth0\x1b[2J\n", Total: engine.ResourceCount{PD: 1, QP: 1},
+		PDs: []engine.PDRow{{PDN: 1}}, QPs: []engine.QPRow{{Type: "RC\u009b", State: "\n\n"}},
+	}
+	for _, kind := range []string{"pd", "qp"} {
+		got := resTable(&r, kind, "pid 9 comm \r\n")
+		if strings.Count(got, "\n") != 1 || strings.ContainsAny(got, "\x1b\r\u009b") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestResOfAnotherProcess: one process serves, another one shows what it has, down
 // to the state and the peer of its queue pair.
 func TestResOfAnotherProcess(t *testing.T) {

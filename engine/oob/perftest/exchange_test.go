@@ -246,6 +246,7 @@ func TestRefuses(t *testing.T) {
 		{"empty", pad("", 16), versions, ErrMessage, "version"},
 		{"not ended", "6.06666666666666", versions, ErrMessage, "version"},
 		{"not a number", pad("1.2.3", 16), versions, ErrMessage, "1.2.3"},
+		{"escape codes", pad("6.0\x1b[2J", 16), versions, ErrMessage, `6.0\x1b[2J`},
 		{"huge cycle", "\xff\xff\xff\xff", system, ErrMessage, "buffer cycle of 4294967295"},
 		{"huge line", "\x00\x00\x10\x00\x7f\x00\x00\x00", system, ErrMessage, "cache line"},
 		{"MTU 0", "0\x00", mtu, ErrMessage, "path MTU"},

@@ -3,6 +3,7 @@ package perftest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,7 +51,11 @@ func parseVersion(b *[versionLen]byte) (Version, error) {
 		return "", fmt.Errorf("%w: %q is no version", ErrMessage, b[:])
 	}
 	v := Version(text)
-	if n, ok := v.number(); !ok || n <= 0 {
+	// It is shown to people: nothing in it may command a terminal.
+	printable := func(c byte) bool { return ' ' < c && c <= '~' }
+	if n, ok := v.number(); !ok || n <= 0 || slices.ContainsFunc(text, func(c byte) bool {
+		return !printable(c)
+	}) {
 		return "", fmt.Errorf("%w: %q is no version", ErrMessage, text)
 	}
 	return v, nil

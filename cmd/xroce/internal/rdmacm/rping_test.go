@@ -198,6 +198,27 @@ func TestRpingBadClient(t *testing.T) {
 	}
 }
 
+// The text of a client is shown, and does not command the terminal.
+func TestRpingTextIsSpelledOut(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	config := Rping{Addr: server.at(false, RpingPort), Size: 64, Verbose: true}
+	ended := server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
+	p, err := client.newPinger(config, true)
+	must(t, err)
+	p.conn, err = client.Manager.Dial(ctx, config.Addr, p.setup())
+	must(t, err)
+	copy(p.start.Bytes(), "\x1b[2J\n\u009bowned")
+	must(t, p.tell(info{p.start.Addr(), p.start.RKey(), 64}))
+	_, err = p.hear(ctx)
+	must(t, err)
+	p.conn.Close()
+	fails(t, (<-ended).err, "hung up")
+	if got := server.lines(); !strings.Contains(got, `: \x1b[2J\n\u009bowned`) {
+		t.Errorf("%q", got)
+	}
+}
+
 // A client that lets nobody READ is refused.
 func TestRpingNoReads(t *testing.T) {
 	server, client := newRig(t, sim.Faults{})

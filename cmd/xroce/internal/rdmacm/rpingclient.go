@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"xroce/cmd/xroce/internal/plain"
 )
 
 // errMismatch says that what came back is not what was sent.
@@ -52,7 +54,7 @@ func (p *pinger) ping(ctx context.Context) error {
 		return errMismatch
 	}
 	if p.Verbose {
-		p.station.Say("ping data: %s\n", text(back))
+		p.station.Say("ping data: %s\n", plain.Text(string(text(back))))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/cm"
 	"xroce/roce"
 )
@@ -105,7 +106,7 @@ func (p *pinger) pong(ctx context.Context, source info) error {
 		return fmt.Errorf("the client's %d bytes are no text: no zero byte ends them", source.size)
 	}
 	if p.Verbose {
-		p.station.Say("server ping data: %s\n", ping)
+		p.station.Say("server ping data: %s\n", plain.Text(string(ping)))
 	}
 	if err := p.tell(info{}); err != nil {
 		return err

@@ -273,7 +273,11 @@ func TestWrongCommandLines(t *testing.T) {
 		"check --queue -1", "version x", "version --log-format xml",
 		"pingpong a b", "pingpong -m 1000", "pingpong -s 0", "pingpong -s -1", "pingpong -n 0",
 		"pingpong -r 0", "pingpong -r 1000000", "pingpong -g -2", "pingpong -p 70000 -d xr1",
-		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 -p -5",
+		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 --dir . -p -5",
+		"serve", "serve --dir . --listen ::", "serve --dir . --listen localhost",
+		"serve --dir . --mode-mask 8", "serve --dir . --mode-mask 1777",
+		"serve --dir . --max-file 0", "serve --dir . --max-total 1X",
+		"serve --dir . --max-file 8589934592G",
 		"copy", "copy f", "copy f nohost", "copy f :p", "copy f host:../p", "copy f host:/p",
 		"copy f [::1]p", "copy f []:p", "copy f h: --queue -3",
 	} {

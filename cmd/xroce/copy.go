@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/peer"
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
 	"xroce/engine/oob"
@@ -20,17 +20,19 @@ func (a *app) copyCommand() *cobra.Command {
 	extensions := newExtensionsFlag()
 	var link tcpLink
 	var gid int
+	var tokenFile string
 	c := &cobra.Command{
 		Use:   "copy FILE HOST:[PATH]",
 		Short: "Send a file to 'xroce serve' by RDMA WRITE",
 		Long: `Send a file by RDMA WRITE to 'xroce serve' on another host and compare its SHA-256
 there. PATH is below the directory that is served; without one, or when it names a
-directory, the file keeps its name. An IPv6 address goes into brackets.
+directory, the file keeps its name. An IPv6 address goes into brackets. A server that
+asks for a token has to know the same one.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at
 either end, leaves the connection as the standard has it.`,
-		Example: `  xroce copy disk.img 192.0.2.1:
+		Example: `  xroce copy disk.img 192.0.2.1: --token-file token
   xroce copy disk.img 192.0.2.1:images/new.img -d eth0
   xroce copy disk.img '[2001:db8::1]:' -p 7000
   xroce copy disk.img 192.0.2.1: --extensions none`,
@@ -40,10 +42,15 @@ either end, leaves the connection as the standard has it.`,
 	flags.StringVarP(&link.iface, "device", "d", "", "interface (default: the one that fits)")
 	flags.IntVarP(&link.port, "port", "p", oob.Port, "TCP port of the server")
 	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	flags.StringVar(&tokenFile, "token-file", "", tokenUsage)
 	extensions.register(flags)
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
 		options, err := device.options(a)
+		if err != nil {
+			return err
+		}
+		token, err := a.token(tokenFile)
 		if err != nil {
 			return err
 		}
@@ -53,7 +60,8 @@ either end, leaves the connection as the standard has it.`,
 		}
 		link.host = host
 		return a.copy(ctx, link, options, transfer.SendConfig{
-			File: args[0], Path: path, GIDIndex: gid, Extensions: extensions.Extensions,
+			File: args[0], Path: path, Token: token, GIDIndex: gid,
+			Extensions: extensions.Extensions,
 		})
 	})
 }
@@ -82,9 +90,9 @@ func checkPath(path string) error {
 func (a *app) copy(
 	ctx context.Context, link tcpLink, o engine.Options, c transfer.SendConfig,
 ) error {
-	// A file that is not there is told before anything is opened.
-	if _, err := os.Stat(c.File); err != nil {
-		return err
+	// A file that cannot be sent is told before anything is opened.
+	if err := transfer.CheckSource(c.File); err != nil {
+		return fmt.Errorf("%s was not copied: %w", c.File, err)
 	}
 	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
@@ -92,7 +100,7 @@ func (a *app) copy(
 	}
 	defer dev.Close()
 	defer conn.Close()
-	line := a.progress(filepath.Base(c.File), false)
+	line := a.progress(plain.Text(filepath.Base(c.File)), false)
 	defer line.Close()
 	c.Progress = line.Update
 	result, err := transfer.Send(ctx, dev, conn, c)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"xroce/cmd/xroce/internal/transfer"
@@ -46,7 +47,8 @@ func TestCopy(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir)
+	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir, "--overwrite",
+		"--mode-mask", "0777")
 	port := server.listenPort(t)
 	for _, c := range []struct {
 		size       int
@@ -159,7 +161,7 @@ func TestCopyRefusals(t *testing.T) {
 	}{
 		{name, "missing/x", "create missing/x: no such file or directory"},
 		{name, "out/x", "create out/x"}, // a symbolic link that leads out
-		{filepath.Dir(name), "x", "no regular file"},
+		{name, ".x", "--dotfiles"},
 	} {
 		dir := t.TempDir()
 		if err := os.Symlink(outside, filepath.Join(dir, "out")); err != nil {
@@ -173,6 +175,10 @@ func TestCopyRefusals(t *testing.T) {
 		contains(t, i.stderr, c.want, "was not copied")
 		onlyFiles(t, outside)
 		onlyFiles(t, dir, "out")
+	}
+	if i := b.run(t, "copy", filepath.Dir(name), "127.0.0.1:"); i.code != exitFailure ||
+		!strings.Contains(i.stderr, "no regular file") {
+		t.Errorf("directory: code %d, %s", i.code, i.stderr)
 	}
 	if i := b.run(t, "copy", "nothing-there", "127.0.0.1:"); i.code != exitFailure {
 		t.Errorf("missing file: code %d", i.code)

@@ -39,9 +39,14 @@ func (a *app) blame(err error) error {
 	return err
 }
 
-// tellWaiting tells that a server is ready, and where. Until a client is met, or for ever
-// when that of one is not the end, to be interrupted is how it ends.
+// tellWaiting tells that a server is ready for a client, and where.
 func (a *app) tellWaiting(at net.Addr) {
+	a.tellReady(at, fmt.Sprintf(", waiting for a client at %s, Ctrl-C to end", at))
+}
+
+// tellReady tells that a server is ready, in words that follow "ready". Until a client is
+// met, or for ever when that of one is not the end, to be interrupted is how it ends.
+func (a *app) tellReady(at net.Addr, words string) {
 	a.waiting.Store(true)
 	if a.ready != nil {
 		a.ready()
@@ -50,7 +55,7 @@ func (a *app) tellWaiting(at net.Addr) {
 		slog.New(slog.NewJSONHandler(a.stderr, nil)).Info("ready", "address", at.String())
 		return
 	}
-	fmt.Fprintf(a.stderr, "xroce: ready, waiting for a client at %s, Ctrl-C to end\n", at)
+	fmt.Fprintf(a.stderr, "xroce: ready%s\n", words)
 }
 
 // met ends what tellWaiting began: from now on, to be interrupted is to fail.

@@ -89,13 +89,18 @@ func (a *app) meetClient(
 	return conn, dev, nil
 }
 
-// listen makes the listener of a server.
+// listen makes the listener of a server, at all addresses.
 func (a *app) listen(ctx context.Context, port int) (net.Listener, error) {
+	return a.listenAt(ctx, "", port)
+}
+
+// listenAt makes the listener of a server at an address.
+func (a *app) listenAt(ctx context.Context, address string, port int) (net.Listener, error) {
 	if port < 0 || port > 65535 {
 		return nil, usagef("TCP port %d is not in 0..65535", port)
 	}
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
-	listener, err := config.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	if errors.Is(err, unix.EADDRINUSE) {
 		err = fmt.Errorf("%w: another server has the port; choose another with -p", err)
 	}

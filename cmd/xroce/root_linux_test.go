@@ -43,10 +43,12 @@ func TestRootPingpong(t *testing.T) {
 func TestRootCopy(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	dir := t.TempDir()
-	server := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", dir)
+	token := tokenFile(t)
+	server := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", dir,
+		"--token-file", token)
 	name, content := randomFile(t, 50_000_001, 0o750)
 	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":file", "-p",
-		server.listenPort(t))
+		server.listenPort(t), "--token-file", token)
 	if i.code != exitOK || i.stderr != "" {
 		t.Fatalf("code %d, %s", i.code, i.stderr)
 	}
@@ -56,7 +58,7 @@ func TestRootCopy(t *testing.T) {
 	}
 	// The same over IPv6.
 	i = in(vethpair.B).run(t, "copy", name, "["+p.A.IPv6.Addr().String()+"]:file6", "-p",
-		server.listenPort(t))
+		server.listenPort(t), "--token-file", token)
 	if i.code != exitOK {
 		t.Errorf("IPv6: code %d, %s", i.code, i.stderr)
 	}
@@ -79,7 +81,7 @@ func TestRootPeerKilled(t *testing.T) {
 	const port = "18600"
 	for _, killed := range []string{"server", "client"} {
 		dir := t.TempDir()
-		serve := []string{"serve", "--once", "-d", "xr0", "-p", port, "--dir", dir}
+		serve := []string{"serve", "--once", "--insecure", "-d", "xr0", "-p", port, "--dir", dir}
 		target := p.A.IPv4.Addr().String() + ":half"
 		copyTo := []string{"copy", name, target, "-d", "xr0", "-p", port}
 		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
@@ -147,7 +149,7 @@ func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
 func awaitHalf(t *testing.T, dir string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		parts, err := filepath.Glob(filepath.Join(dir, ".half.*.part"))
+		parts, err := filepath.Glob(filepath.Join(dir, ".xroce-*.part"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,20 +173,21 @@ func TestRootDiskFull(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	server := in(vethpair.A).start(t, "serve", "--once", "-d", "xr0", "-p", "0", "--dir", dir)
+	server := in(vethpair.A).start(t, "serve", "--once", "--insecure", "-d", "xr0", "-p",
+		"0", "--dir", dir)
 	name, _ := randomFile(t, 10<<20, 0o600)
 	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-p",
 		server.listenPort(t))
 	if server.wait(t); i.code != exitFailure || server.code != exitFailure {
 		t.Errorf("client %d, server %d", i.code, server.code)
 	}
-	contains(t, i.stderr, "write f: no space left on device")
+	contains(t, i.stderr, "create f: no space left on device: 10485760 bytes, and ")
 	onlyFiles(t, dir)
 }
 
 func TestRootOpenErrors(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
-	i := in(vethpair.A).run(t, "serve", "-d", "xr7")
+	i := in(vethpair.A).run(t, "serve", "-d", "xr7", "--dir", t.TempDir())
 	if i.code != exitFailure {
 		t.Errorf("missing interface: code %d", i.code)
 	}
@@ -215,7 +218,8 @@ func TestRootOpenErrors(t *testing.T) {
 	contains(t, i.stdout, `"works": true`, "path MTU 4096")
 
 	// A queue beyond the last.
-	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--queue", "5", "-p", "0")
+	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--queue", "5", "-p", "0", "--dir",
+		t.TempDir())
 	if i.code == exitOK || i.code == exitInterrupted {
 		t.Errorf("queue 5: code %d", i.code)
 	}

@@ -2,65 +2,110 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/netip"
 	"os"
-	"sync"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/peer"
-	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
 	"xroce/engine/oob"
-	"xroce/roce"
 )
 
-// maxTransfers bounds how many files are received at once, each with some
-// megabytes of registered memory.
-const maxTransfers = 8
+// loopback is where a server listens whom everybody may send to.
+const loopback = "127.0.0.1"
 
-// A server receives files until its context ends.
-type server struct {
-	*app
-	dev  *engine.Device
-	root *os.Root
-	gid  int
-	ext  roce.Extensions
-	once bool
+// serveFlags say where files come from and go to.
+type serveFlags struct {
+	dir, iface, address string
+	port, gid           int
+	tokenFile           string
+	insecure, once      bool
+	mode                string
+	file, total         sizeFlag
+	store               transfer.StoreConfig
+}
 
-	mu    sync.Mutex // of what follows, and of stdout
-	files int
-	bytes int64
-	err   error // of the last transfer that failed
+func (f *serveFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.dir, "dir", "", "directory that files go to (needed)")
+	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
+	flags.StringVar(&f.address, "listen", "",
+		"address for the exchange (default: all with a token or --insecure, else "+loopback+")")
+	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
+	flags.IntVarP(&f.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	flags.StringVar(&f.tokenFile, "token-file", "", tokenUsage)
+	flags.BoolVar(&f.insecure, "insecure", false, "take files from whoever reaches the port")
+	flags.BoolVar(&f.once, "once", false, "end after one file")
+	flags.BoolVar(&f.store.Overwrite, "overwrite", false, "replace files that are there")
+	flags.BoolVar(&f.store.Dotfiles, "dotfiles", false, "take names that begin with a dot")
+	flags.StringVar(&f.mode, "mode-mask", fmt.Sprintf("%04o", transfer.DefaultMode),
+		"permissions that a file may get, less the umask")
+	flags.Var(&f.file, "max-file", "largest file, as 20G (default: what there is room for)")
+	flags.Var(&f.total, "max-total", "most of all files together (default: the same)")
+}
+
+// check completes the flags, or tells what is wrong with them.
+func (f *serveFlags) check(token transfer.Token) error {
+	if f.dir == "" {
+		return usagef("--dir is needed: a directory that files go to")
+	}
+	mode, err := strconv.ParseUint(f.mode, 8, 32)
+	if err != nil || mode == 0 || mode > 0o777 {
+		return usagef("--mode-mask %q is not in 0001..0777", f.mode)
+	}
+	f.store.Mode = fs.FileMode(mode)
+	f.store.MaxFile, f.store.MaxTotal = int64(f.file), int64(f.total)
+	open := token != nil || f.insecure
+	if f.address == "" && !open {
+		f.address = loopback
+	}
+	if addr, err := netip.ParseAddr(f.address); !open && (err != nil || !addr.IsLoopback()) {
+		return errOpen(f.address)
+	}
+	return nil
+}
+
+// errOpen refuses to take files from everybody.
+func errOpen(address string) error {
+	return usagef("whoever reaches %s could send files: give --token-file FILE here and to "+
+		"'xroce copy' (make one with 'umask 077; head -c 32 /dev/urandom | base64 > FILE'), or "+
+		"--listen %s, or --insecure", address, loopback)
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	var device deviceFlags
+	var f serveFlags
 	extensions := newExtensionsFlag()
-	var iface, dir string
-	var port, gid int
-	var once bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Receive files from 'xroce copy'",
 		Long: `Receive files that 'xroce copy' sends, by RDMA WRITE, until Ctrl-C. A file appears
 under its name when it is whole and its SHA-256 is right, never before. Nothing
-outside of the directory is touched. A server that is killed may leave a hidden
-file whose name ends in .part. Whoever reaches the TCP port may send: serve
-only in a network that you trust.`,
-		Example: `  xroce serve --dir incoming -d eth0
-  xroce serve --once -p 7000`,
+outside of the directory is touched, no symbolic link in it is followed, no file
+replaced, no hidden one made, unless the flags say so.
+
+Who may send knows the token: at least 16 bytes in a file of your own, or in
+XROCE_TOKEN, at both ends. It is not sent, and what is said once is of no use to who
+listens, but file and names are not encrypted. Without a token only this host can
+send, or with --insecure everybody who reaches the port.
+
+At most 8 files are received at a time, 4 of one host when there is no token. A
+server that was killed may leave hidden files .xroce-*.part; the next one removes
+them.`,
+		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
+  xroce serve --dir incoming -d eth0 --token-file token
+  xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
-	flags.StringVar(&dir, "dir", ".", "directory that files go to")
-	flags.StringVarP(&iface, "device", "d", "", "interface (default: the only one)")
-	flags.IntVarP(&port, "port", "p", oob.Port, "TCP port for the exchange")
-	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
-	flags.BoolVar(&once, "once", false, "end after one file")
+	f.register(flags)
 	extensions.register(flags)
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, _ []string) error {
@@ -68,111 +113,99 @@ only in a network that you trust.`,
 		if err != nil {
 			return err
 		}
-		if iface, err = a.chooseInterface(iface, nil); err != nil {
-			return err
-		}
-		root, err := os.OpenRoot(dir)
-		if err != nil {
-			return fmt.Errorf("directory to serve: %w", err)
-		}
-		defer root.Close()
-		dev, err := a.openDevice(iface, options)
+		token, err := a.token(f.tokenFile)
 		if err != nil {
 			return err
 		}
-		defer dev.Close()
-		listener, err := a.listen(ctx, port)
-		if err != nil {
+		if err := f.check(token); err != nil {
 			return err
 		}
-		a.tellWaiting(listener.Addr())
-		s := &server{
-			app: a, dev: dev, root: root, gid: gid, ext: extensions.Extensions, once: once,
-		}
-		return s.serve(ctx, listener)
-	})
-}
-
-// serve accepts until the context ends, and waits for the transfers that run.
-func (s *server) serve(ctx context.Context, listener net.Listener) error {
-	defer listener.Close()
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
-	var running sync.WaitGroup
-	slots := make(chan struct{}, maxTransfers)
-	var failed error
-	for {
-		slots <- struct{}{}
-		conn, err := listener.Accept()
-		if err != nil {
-			if failed = ctx.Err(); failed == nil {
-				failed = err
-			}
-			break
-		}
-		running.Go(func() {
-			defer func() { <-slots }()
-			s.receive(ctx, conn)
+		return a.serve(ctx, &f, options, transfer.ReceiveConfig{
+			Token: token, GIDIndex: f.gid, Extensions: extensions.Extensions,
 		})
-		if s.once {
-			break
-		}
-	}
-	running.Wait()
-	if s.once && failed == nil {
-		return s.err
-	}
-	if !s.json {
-		s.printf("%d files, %s received\n", s.files, progress.Bytes(s.bytes))
-	}
-	return failed
+	})
 }
 
-// receive takes one file.
-func (s *server) receive(ctx context.Context, conn net.Conn) {
-	defer conn.Close()
-	from := conn.RemoteAddr().String()
-	result, err := transfer.Receive(ctx, s.dev, conn, transfer.ReceiveConfig{
-		Root: s.root, GIDIndex: s.gid, Extensions: s.ext,
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// serve opens what a server needs and runs it.
+func (a *app) serve(
+	ctx context.Context, f *serveFlags, o engine.Options, c transfer.ReceiveConfig,
+) error {
+	iface, err := a.chooseInterface(f.iface, nil)
 	if err != nil {
-		s.err = fmt.Errorf("from %s: %w", from, err)
-		if !s.once && !errors.Is(err, context.Canceled) {
-			s.logger.Error("file not received", "from", from, "error", err.Error())
-		}
-		return
+		return err
 	}
-	s.files++
-	s.bytes += result.Size
-	if err := s.printTransfer("received", from, result); err != nil {
-		s.err = err
+	if c.Store, err = transfer.OpenStore(f.dir, f.store); err != nil {
+		return fmt.Errorf("directory to serve: %w", err)
+	}
+	defer c.Store.Close()
+	switch n, err := c.Store.Clear(); {
+	case err != nil:
+		return fmt.Errorf("what killed servers left in the directory to serve: %w", err)
+	case n > 0:
+		a.logger.Warn("removed what killed servers left", "files", n)
+	}
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	listener, err := a.listenAt(ctx, f.address, f.port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	a.warnLinkDown(iface)
+	a.tellServing(f, listener.Addr(), dev, c.Token != nil)
+	return newServer(a, dev, c, f.once).run(ctx, listener)
+}
+
+// tellServing tells that files can come, from where, and to where.
+func (a *app) tellServing(f *serveFlags, at net.Addr, dev *engine.Device, token bool) {
+	who := "from everybody"
+	switch {
+	case token:
+		who = "with the token"
+	case !f.insecure:
+		who = "from this host only, --token-file is for others"
+	}
+	a.tellReady(at, fmt.Sprintf(" for files to %s, %s, at %s, device %s", f.dir, who, at,
+		dev.Name()))
+}
+
+// warnLinkDown warns of an interface that nothing can come by.
+func (a *app) warnLinkDown(iface string) {
+	list, err := a.machine.Interfaces()
+	if err != nil {
+		return // of a machine that does not say nothing is known
+	}
+	switch i := host.Find(list, iface); {
+	case i == nil:
+	case !i.Up:
+		a.logger.Warn("the interface is down, nothing will come", "device", iface,
+			"remedy", "ip link set "+iface+" up")
+	case !i.Carrier:
+		a.logger.Warn("the link is down, nothing will come", "device", iface,
+			"remedy", "look at the cable and the other end")
 	}
 }
 
-// transferReport is a transferred file in JSON.
-type transferReport struct {
-	Path    string  `json:"path"`
-	Peer    string  `json:"peer"`
-	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"`
-	SHA256  string  `json:"sha256"`
-	// Extensions are those of the transport that the connection had.
-	Extensions string `json:"extensions"`
-}
+// tokenEnv is the environment variable that may have the token.
+const tokenEnv = "XROCE_TOKEN"
 
-// printTransfer prints one file that was transferred.
-func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
-	seconds := r.Duration.Seconds()
-	if a.json {
-		return a.printJSON(transferReport{
-			Path: r.Path, Peer: peer, Bytes: r.Size, Seconds: seconds, SHA256: r.SHA256,
-			Extensions: r.Extensions.String(),
-		})
+const tokenUsage = "file with the secret of both ends (default: " + tokenEnv + ")"
+
+// token reads the token that was given, nil for none.
+func (a *app) token(file string) (transfer.Token, error) {
+	if file != "" {
+		return transfer.ReadToken(file)
 	}
-	preposition := map[string]string{"received": "from", "copied": "to"}[verb]
-	a.printf("%s %s %s %s: %d bytes in %.2f s, %.2f Gb/s, SHA-256 %s\n", verb, r.Path,
-		preposition, peer, r.Size, seconds, float64(r.Size)*8/1e9/seconds, r.SHA256)
-	return nil
+	text, ok := os.LookupEnv(tokenEnv)
+	if !ok {
+		return nil, nil
+	}
+	token, err := transfer.ParseToken([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", tokenEnv, err)
+	}
+	return token, nil
 }

@@ -59,11 +59,11 @@ type delivery struct {
 
 // run opens the devices and sends the file.
 func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) {
-	root, err := os.OpenRoot(d.dir)
+	store, err := transfer.OpenStore(d.dir, transfer.StoreConfig{})
 	if err != nil {
 		return result, err
 	}
-	defer root.Close()
+	defer store.Close()
 	h, err := d.openBoth(d.options.Device, nil)
 	if err != nil {
 		return result, err
@@ -79,7 +79,7 @@ func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) 
 	received := make(chan error, 1)
 	go protect(received, func() error {
 		_, err := transfer.Receive(ctx, h.dev[1], to, transfer.ReceiveConfig{
-			Root: root, GIDIndex: peer.AutoGID, Extensions: d.ext,
+			Store: store, GIDIndex: peer.AutoGID, Extensions: d.ext,
 		})
 		if err != nil {
 			to.Close() // else the sender would wait for an answer

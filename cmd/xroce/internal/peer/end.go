@@ -27,9 +27,13 @@ type End struct {
 }
 
 // New makes an end with its QP in INIT: it can be posted receives to.
-func New(dev *engine.Device, c Config) (*End, error) {
+func New(dev *engine.Device, c Config) (_ *End, err error) {
 	e := &End{Dev: dev, PD: dev.AllocPD()}
-	var err error
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
 	if e.CQ, err = dev.CreateCQ(c.SendWR + c.RecvWR); err != nil {
 		return nil, err
 	}
@@ -42,7 +46,6 @@ func New(dev *engine.Device, c Config) (*End, error) {
 	err = e.QP.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: c.Access},
 		roce.AttrState|roce.AttrPKeyIndex|roce.AttrPort|roce.AttrAccess)
 	if err != nil {
-		e.QP.Close()
 		return nil, err
 	}
 	return e, nil
@@ -69,5 +72,15 @@ func (e *End) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	return n, nil
 }
 
-// Close destroys the QP.
-func (e *End) Close() { e.QP.Close() }
+// Close destroys the QP, the completion queue and the protection domain: regions of the
+// domain must be deregistered before. All that an error could say is that one of them
+// is still in use, which the end of the device settles.
+func (e *End) Close() {
+	if e.QP != nil {
+		e.QP.Close()
+	}
+	if e.CQ != nil {
+		_ = e.CQ.Close()
+	}
+	_ = e.PD.Close()
+}

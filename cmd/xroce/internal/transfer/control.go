@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,24 +11,16 @@ import (
 	"net"
 	"time"
 
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
 
 // protocol is the version of the control messages.
-const protocol = 1
+const protocol = 2
 
-// Chunks of the sender and the slots of the receiver.
-const (
-	ChunkSize = 1 << 20 // bytes of a chunk, but the last of a file
-	Slots     = 8       // chunks that each end holds
-
-	maxChunkSize = 16 << 20 // that a sender takes from a receiver
-	maxSlots     = 64
-)
-
-// controlLimit bounds what the other end may say on one connection.
+// controlLimit bounds what the other end may say on one connection, in bytes.
 const controlLimit = 64 << 10
 
 // ErrPeer says that the other end gave up. It is wrapped with its reason.
@@ -37,13 +31,18 @@ var ErrPeer = errors.New("the peer gave up")
 type message struct {
 	Error string `json:"error,omitempty"`
 
-	// offer
-	Protocol int      `json:"protocol,omitempty"`
-	Path     string   `json:"path,omitempty"` // where to; in accept: where it will be
-	Name     string   `json:"name,omitempty"` // what it is called at the sender
-	Size     int64    `json:"size,omitempty"` // bytes
-	Mode     uint32   `json:"mode,omitempty"` // permission bits
-	MTU      wire.MTU `json:"mtu,omitempty"`  // largest of the sender; in accept: to be used
+	// hello and challenge
+	Protocol int    `json:"protocol,omitempty"`
+	Nonce    []byte `json:"nonce,omitempty"`
+	Token    bool   `json:"token,omitempty"` // what follows has codes
+
+	// offer; the first two in accept, too
+	Endpoint string   `json:"endpoint,omitempty"` // in the form of engine/oob
+	MTU      wire.MTU `json:"mtu,omitempty"`      // largest of the sender; in accept: to be used
+	Path     string   `json:"path,omitempty"`     // where to; in accept: where it will be
+	Name     string   `json:"name,omitempty"`     // what it is called at the sender
+	Size     int64    `json:"size,omitempty"`     // bytes
+	Mode     uint32   `json:"mode,omitempty"`     // permission bits
 
 	// Extensions are those that the sender can do; in accept: those to be used.
 	// An end that knows none leaves them out.
@@ -59,11 +58,16 @@ type message struct {
 	SHA256 string `json:"sha256,omitempty"` // hexadecimal
 }
 
-// A control is the TCP connection as a stream of messages.
+// A control is the TCP connection as a stream of messages, a line of JSON each, with a
+// code in front once there is a seal.
 type control struct {
 	conn net.Conn
-	out  *json.Encoder
-	in   *json.Decoder
+	in   *bufio.Reader
+	seal *seal // of what comes from now on, nil for none
+
+	// trusted says that what leaves has codes, too. A receiver gives none to a peer
+	// that did not show that it knows the token: they would help it to guess.
+	trusted bool
 }
 
 // How long the other end may keep us from writing by not reading.
@@ -73,18 +77,22 @@ const (
 )
 
 func newControl(conn net.Conn) *control {
-	return &control{
-		conn: conn, out: json.NewEncoder(conn),
-		in: json.NewDecoder(io.LimitReader(conn, controlLimit)),
-	}
+	return &control{conn: conn, in: bufio.NewReader(io.LimitReader(conn, controlLimit))}
 }
 
 func (c *control) send(m message) error { return c.sendWithin(m, sendTime) }
 
 func (c *control) sendWithin(m message, d time.Duration) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if c.trusted {
+		text = append([]byte(c.seal.code(0, text)), text...)
+	}
 	// A deadline that cannot be set is that of a closed connection.
 	_ = c.conn.SetWriteDeadline(time.Now().Add(d))
-	if err := c.out.Encode(m); err != nil {
+	if _, err := c.conn.Write(append(text, '\n')); err != nil {
 		return fmt.Errorf("control connection: %w", err)
 	}
 	return nil
@@ -96,18 +104,36 @@ func (c *control) sendError(err error) {
 }
 
 // receive reads the next message. An error that the other end reported is an
-// ErrPeer.
+// ErrPeer, also without a code: all that a forged one does is to end the conversation,
+// which can be had by cutting the connection.
 func (c *control) receive() (message, error) {
 	var m message
-	err := c.in.Decode(&m)
+	line, err := c.in.ReadBytes('\n')
 	switch {
 	case oob.HungUp(err):
 		return m, fmt.Errorf("%w: it closed the connection", ErrPeer)
 	case err != nil:
 		return m, fmt.Errorf("control connection: %w", err)
-	case m.Error != "":
-		return m, fmt.Errorf("%w: %s", ErrPeer, m.Error)
 	}
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	text, sealed := line, true
+	if c.seal != nil {
+		if text, sealed = c.seal.open(line); !sealed {
+			text = line
+		}
+	}
+	if err := json.Unmarshal(text, &m); err != nil && sealed {
+		return m, fmt.Errorf("control connection: not a message of xroce copy: %s",
+			plain.Brief(err.Error()))
+	}
+	switch {
+	case m.Error != "":
+		return m, fmt.Errorf("%w: %s", ErrPeer, plain.Brief(m.Error))
+	case !sealed:
+		return message{}, fmt.Errorf("%w: that of the peer is another one: both ends need "+
+			"the same --token-file", ErrToken)
+	}
+	c.trusted = c.seal != nil
 	return m, nil
 }
 
@@ -132,6 +158,20 @@ func (c *control) hear(cancel context.CancelCauseFunc) *hearing {
 		h.message <- m
 	}()
 	return h
+}
+
+// wait waits for the message, for so long at most.
+func (h *hearing) wait(ctx context.Context, patience time.Duration) (message, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case m := <-h.message:
+		return m, nil
+	case <-ctx.Done():
+		return message{}, context.Cause(ctx)
+	case <-timer.C:
+		return message{}, fmt.Errorf("%w: no word for %v", ErrSilent, patience)
+	}
 }
 
 // stop ends the waiting and returns when it is over.
@@ -159,12 +199,4 @@ func (h *hearing) reason(ctx context.Context, err error) error {
 		return cause
 	}
 	return err
-}
-
-// chunksOf is the number of chunks of a file, the last of which may be shorter.
-func chunksOf(size int64, chunk int) int64 { return (size + int64(chunk) - 1) / int64(chunk) }
-
-// chunkLen is the length of chunk n of a file.
-func chunkLen(size int64, chunk int, n int64) int {
-	return int(min(int64(chunk), size-n*int64(chunk)))
 }

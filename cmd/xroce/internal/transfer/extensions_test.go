@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -35,7 +34,7 @@ func TestExtensionsAreAgreedOn(t *testing.T) {
 		if sendErr != nil || receiveErr != nil {
 			t.Fatalf("%s, %s: %v, %v", c.sender, c.receiver, sendErr, receiveErr)
 		}
-		got, err := os.ReadFile(filepath.Join(r.root.Name(), result.Path))
+		got, err := os.ReadFile(filepath.Join(r.dir, result.Path))
 		if err != nil || !bytes.Equal(got, r.content) {
 			t.Errorf("%s, %s: the file differs, %v", c.sender, c.receiver, err)
 		}
@@ -71,17 +70,13 @@ func TestForcedExtensions(t *testing.T) {
 	from, to := net.Pipe()
 	defer to.Close()
 	go func() {
-		const endpoint = "0000:000011:28a720:00000000000000000000ffffc0000202\x00"
-		_, _ = to.Read(make([]byte, len(endpoint)))
-		_, _ = to.Write([]byte(endpoint))
-		var offer message
-		if err := json.NewDecoder(to).Decode(&offer); err != nil || offer.Extensions != 1 {
-			t.Errorf("offer of extensions %d, %v", offer.Extensions, err)
+		offer := hearOffer(t, to)
+		if offer.Extensions != 1 {
+			t.Errorf("offer of extensions %d", offer.Extensions)
 		}
-		_ = json.NewEncoder(to).Encode(message{
-			Path: "x", MTU: offer.MTU, Addr: 1, RKey: 1, ChunkSize: ChunkSize, Slots: Slots,
-			Extensions: all,
-		})
+		m := accept(offer)
+		m.Extensions = all
+		say(to, m)
 		_, _ = to.Read(make([]byte, 1024))
 	}()
 	_, err := Send(t.Context(), r.dev[0], from, SendConfig{

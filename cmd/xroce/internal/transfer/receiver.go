@@ -2,14 +2,9 @@ package transfer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io/fs"
 	"net"
-	"os"
 	"time"
 
 	"xroce/cmd/xroce/internal/peer"
@@ -18,13 +13,20 @@ import (
 	"xroce/roce/mem"
 )
 
-// ReceiveConfig says where files go.
+// ReceiveConfig says where files go and from whom.
 type ReceiveConfig struct {
-	Root     *os.Root // nothing outside of it is touched
-	GIDIndex int      // peer.AutoGID to have one chosen
+	Store    *Store
+	Token    Token // that senders must know, nil for none
+	GIDIndex int   // peer.AutoGID to have one chosen
 	Progress func(done, total int64)
 
+	// Admit, if not nil, is asked when the sender has shown that it knows the token and
+	// has said what it wants, before anything is made for it. Its error refuses.
+	Admit func() error
+
 	Extensions roce.Extensions // that may be used when the sender can do them
+
+	patience patience
 }
 
 // creditWR is the depth of the send queue for credits. A credit may still wait
@@ -36,10 +38,10 @@ type receiver struct {
 	*peer.End
 	ReceiveConfig
 	*control
-	offer message
-	mr    *engine.MR // the slots
-	part  *partial
-	hash  hash.Hash
+	offer  message
+	remote engine.Endpoint
+	mr     *engine.MR // the slots
+	part   *partial
 
 	got     int64 // chunks that are in the file
 	due     int64 // credits not posted yet
@@ -47,69 +49,91 @@ type receiver struct {
 	credits uint32
 }
 
-// Receive receives one file over a TCP connection that was accepted.
+// Receive receives one file over a TCP connection that was accepted. When it returns,
+// nothing is left of it at the device; the connection is the caller's to close.
 func Receive(
 	ctx context.Context, dev *engine.Device, conn net.Conn, c ReceiveConfig,
-) (Result, error) {
-	end, err := peer.New(dev, peer.Config{
-		SendWR: creditWR, RecvWR: Slots, Access: mem.LocalWrite | mem.RemoteWrite,
-	})
-	if err != nil {
-		return Result{}, err
-	}
-	defer end.Close()
-	r := &receiver{
-		End: end, ReceiveConfig: c, control: newControl(conn), hash: sha256.New(),
-	}
-	r.mr, err = dev.RegMR(end.PD, make([]byte, Slots*ChunkSize), mem.LocalWrite|mem.RemoteWrite)
-	if err != nil {
-		return Result{}, err
-	}
-	defer r.mr.Deregister()
-	if err := r.connect(ctx, conn); err != nil {
+) (result Result, err error) {
+	c.patience = c.patience.orOrdinary()
+	r := &receiver{ReceiveConfig: c, control: newControl(conn)}
+	defer func() {
+		if r.part != nil {
+			err = errors.Join(err, r.part.close())
+		}
+	}()
+	if err := r.prepare(ctx, dev, conn); err != nil {
 		r.sendError(err)
-		return Result{}, errors.Join(err, r.discard())
+		return Result{}, err
 	}
-	result, err := r.run(ctx)
-	return result, errors.Join(err, r.discard())
+	defer r.close()
+	return r.run(ctx)
 }
 
-// discard removes a file that did not become whole.
-func (r *receiver) discard() error {
-	if r.part == nil {
-		return nil
-	}
-	return r.part.discard()
-}
-
-// connect agrees with the sender on the transfer and brings the QP to RTS.
-func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
+// prepare agrees with the sender on the transfer. Without an error, the QP is in RTS
+// and close must be called.
+func (r *receiver) prepare(ctx context.Context, dev *engine.Device, conn net.Conn) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.patience.exchange)
+	defer cancel()
 	release := peer.Guard(ctx, conn)
 	defer release()
-	remote, err := peer.Hear(conn)
+	if err := r.meet(); err != nil {
+		return err
+	}
+	if r.part, err = r.Store.create(&r.offer); err != nil {
+		return err
+	}
+	const access = mem.LocalWrite | mem.RemoteWrite
+	r.End, err = peer.New(dev, peer.Config{SendWR: creditWR, RecvWR: Slots, Access: access})
 	if err != nil {
 		return err
 	}
-	if err := r.ChooseGID(r.GIDIndex, conn, &remote.GID); err != nil {
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if r.mr, err = dev.RegMR(r.PD, make([]byte, Slots*ChunkSize), access); err != nil {
 		return err
 	}
-	if err := r.Tell(conn); err != nil {
+	return r.connect(ctx, conn)
+}
+
+// close gives back what is of the device.
+func (r *receiver) close() {
+	if r.mr != nil {
+		_ = r.mr.Deregister() // no window is bound to it: it cannot fail
+	}
+	r.End.Close()
+}
+
+// meet hears who comes and what for. Nothing is made for a peer before it is admitted.
+func (r *receiver) meet() (err error) {
+	if err := r.challenge(r.Token); err != nil {
 		return err
 	}
 	if r.offer, err = r.receive(); err != nil {
 		return err
 	}
-	o := &r.offer
-	if o.Protocol != protocol || o.Size < 0 || o.MTU.Bytes() == 0 {
-		return fmt.Errorf("offer of protocol %d, not %d, %d bytes, MTU %d: is the peer of "+
-			"another version?", o.Protocol, protocol, o.Size, o.MTU)
+	if r.offer.MTU.Bytes() == 0 {
+		return fmt.Errorf("offer of path MTU %d, which is none", r.offer.MTU)
 	}
-	if r.part, err = create(r.Root, o.Path, o.Name); err != nil {
+	if r.remote, err = parseEndpoint(r.offer.Endpoint); err != nil {
 		return err
 	}
-	mtu := min(o.MTU, r.Dev.ActiveMTU())
-	r.Local.Extensions, remote.Extensions = r.Extensions, o.Extensions
-	if err := r.Connect(ctx, remote, engine.ConnectOptions{PathMTU: mtu}); err != nil {
+	if r.Admit != nil {
+		return r.Admit()
+	}
+	return nil
+}
+
+// connect brings the QP to RTS and tells the sender where to write to.
+func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
+	if err := r.ChooseGID(r.GIDIndex, conn, &r.remote.GID); err != nil {
+		return err
+	}
+	mtu := min(r.offer.MTU, r.Dev.ActiveMTU())
+	r.Local.Extensions, r.remote.Extensions = r.Extensions, r.offer.Extensions
+	if err := r.Connect(ctx, r.remote, engine.ConnectOptions{PathMTU: mtu}); err != nil {
 		return err
 	}
 	for range Slots {
@@ -118,8 +142,8 @@ func (r *receiver) connect(ctx context.Context, conn net.Conn) error {
 		}
 	}
 	return r.send(message{
-		Path: r.part.final, MTU: mtu, Addr: r.mr.Addr(), RKey: r.mr.RKey(),
-		ChunkSize: ChunkSize, Slots: Slots, Extensions: r.extensions(),
+		Endpoint: formatEndpoint(r.Local), Path: r.part.path, MTU: mtu, Addr: r.mr.Addr(),
+		RKey: r.mr.RKey(), ChunkSize: ChunkSize, Slots: Slots, Extensions: r.extensions(),
 	})
 }
 
@@ -134,11 +158,11 @@ func (r *receiver) run(ctx context.Context) (Result, error) {
 	defer finish.stop()
 
 	start := time.Now()
-	result, err := r.complete(ctx, finish.message)
+	result, err := r.complete(ctx, finish)
 	if err != nil {
 		err = finish.reason(ctx, err)
 		r.sendError(err)
-		return Result{}, fmt.Errorf("%s, after %d of %d bytes: %w", r.part.final, r.done(),
+		return Result{}, fmt.Errorf("%s, after %d of %d bytes: %w", r.part.path, r.done(),
 			r.offer.Size, err)
 	}
 	result.Duration = time.Since(start)
@@ -146,25 +170,23 @@ func (r *receiver) run(ctx context.Context) (Result, error) {
 }
 
 // complete takes the chunks, compares the digests and makes the file appear.
-func (r *receiver) complete(ctx context.Context, finish <-chan message) (Result, error) {
+func (r *receiver) complete(ctx context.Context, finish *hearing) (Result, error) {
 	if err := r.stream(ctx); err != nil {
 		return Result{}, err
 	}
-	var m message
-	select {
-	case m = <-finish:
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
+	m, err := finish.wait(ctx, r.patience.chunk)
+	if err != nil {
+		return Result{}, err
 	}
-	digest := hex.EncodeToString(r.hash.Sum(nil))
+	digest := r.part.sum()
 	if m.SHA256 != digest {
-		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %s there", digest, m.SHA256)
+		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %q there", digest, m.SHA256)
 	}
-	if err := r.part.commit(fs.FileMode(r.offer.Mode)); err != nil {
+	if err := r.part.commit(); err != nil {
 		return Result{}, err
 	}
 	return Result{
-		Path: r.part.final, Size: r.offer.Size, SHA256: digest, Extensions: r.extensions(),
+		Path: r.part.path, Size: r.offer.Size, SHA256: digest, Extensions: r.extensions(),
 	}, nil
 }
 
@@ -176,7 +198,7 @@ func (r *receiver) stream(ctx context.Context) error {
 	chunks := chunksOf(r.offer.Size, ChunkSize)
 	var wcs [Slots + creditWR]roce.Completion
 	for r.got < chunks || r.due > 0 || r.flying > 0 {
-		n, err := r.Wait(ctx, wcs[:])
+		n, err := await(ctx, r.End, wcs[:], r.patience.chunk)
 		if err != nil {
 			return err
 		}
@@ -209,10 +231,9 @@ func (r *receiver) store(wc *roce.Completion) error {
 	}
 	slot := int(r.got % Slots)
 	buf := r.mr.Bytes()[slot*ChunkSize:][:want]
-	if err := r.part.write(buf); err != nil {
+	if err := r.part.add(buf); err != nil {
 		return err
 	}
-	r.hash.Write(buf)
 	r.got++
 	r.due++
 	return r.QP.PostRecv(&roce.RecvWR{})

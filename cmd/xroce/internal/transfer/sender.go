@@ -26,15 +26,18 @@ var ErrChanged = errors.New("the file changed while it was being copied")
 type SendConfig struct {
 	File     string // file to read
 	Path     string // path at the receiver, below its directory
+	Token    Token  // that the receiver must know, too, nil for none
 	GIDIndex int    // peer.AutoGID to have one chosen
 	Progress func(done, total int64)
 
 	Extensions roce.Extensions // that may be used when the receiver can do them
+
+	patience patience
 }
 
 // Result is a file that was transferred.
 type Result struct {
-	Path     string        // at the receiver, below its directory
+	Path     string        // at the receiver, below its directory; in the words of the peer
 	Size     int64         // bytes
 	Duration time.Duration // of the data, without the connection set-up
 	SHA256   string        // hexadecimal, the same at both ends
@@ -61,55 +64,62 @@ type sender struct {
 }
 
 // Send sends a file over a TCP connection to a receiver and the RDMA connection
-// that it sets up.
-func Send(ctx context.Context, dev *engine.Device, conn net.Conn, c SendConfig) (Result, error) {
-	file, err := os.Open(c.File)
+// that it sets up. When it returns, nothing is left of it at the device; the TCP
+// connection is the caller's to close.
+func Send(
+	ctx context.Context, dev *engine.Device, conn net.Conn, c SendConfig,
+) (Result, error) {
+	c.patience = c.patience.orOrdinary()
+	if err := c.checkNames(); err != nil {
+		return Result{}, err
+	}
+	file, info, err := openSource(c.File)
 	if err != nil {
 		return Result{}, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return Result{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return Result{}, fmt.Errorf("%s is no regular file (%s)", c.File, info.Mode())
-	}
 	end, err := peer.New(dev, peer.Config{
 		SendWR: maxSlots, RecvWR: maxSlots, Access: mem.LocalWrite,
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	defer end.Close()
 	s := &sender{
 		End: end, SendConfig: c, control: newControl(conn), file: file, info: info,
 		hash: sha256.New(),
 	}
+	defer s.close()
 	if err := s.connect(ctx, conn); err != nil {
+		s.sendError(err)
 		return Result{}, err
 	}
-	defer s.mr.Deregister()
 	return s.run(ctx)
+}
+
+// close gives back what is of the device.
+func (s *sender) close() {
+	if s.mr != nil {
+		_ = s.mr.Deregister() // no window is bound to it: it cannot fail
+	}
+	s.End.Close()
 }
 
 // connect agrees with the receiver on the transfer and brings the QP to RTS.
 func (s *sender) connect(ctx context.Context, conn net.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience.exchange)
+	defer cancel()
 	release := peer.Guard(ctx, conn)
 	defer release()
+	if err := s.greet(s.Token); err != nil {
+		return err
+	}
 	if err := s.ChooseGID(s.GIDIndex, conn, nil); err != nil {
 		return err
 	}
-	if err := s.Tell(conn); err != nil {
-		return err
-	}
-	remote, err := peer.Hear(conn)
-	if err != nil {
-		return err
-	}
-	err = s.send(message{
-		Protocol: protocol, Path: s.Path, Name: filepath.Base(s.File), Size: s.info.Size(),
-		Mode: uint32(s.info.Mode().Perm()), MTU: s.Dev.ActiveMTU(), Extensions: s.Extensions,
+	err := s.send(message{
+		Endpoint: formatEndpoint(s.Local), MTU: s.Dev.ActiveMTU(), Path: s.Path,
+		Name: filepath.Base(s.File), Size: s.info.Size(), Mode: uint32(s.info.Mode().Perm()),
+		Extensions: s.Extensions,
 	})
 	if err != nil {
 		return err
@@ -117,21 +127,33 @@ func (s *sender) connect(ctx context.Context, conn net.Conn) error {
 	if s.remote, err = s.receive(); err != nil {
 		return err
 	}
-	r := &s.remote
-	if r.ChunkSize < 1 || r.ChunkSize > maxChunkSize || r.Slots < 1 || r.Slots > maxSlots {
-		return fmt.Errorf("%w: it offers %d slots of %d bytes", ErrPeer, r.Slots, r.ChunkSize)
-	}
-	if r.Extensions&^s.Extensions != 0 {
-		return fmt.Errorf("%w: it wants %s and was offered %s", ErrPeer, r.Extensions,
-			s.Extensions)
-	}
-	s.Local.Extensions, remote.Extensions = s.Extensions, r.Extensions
-	s.chunkSize, s.chunks = r.ChunkSize, chunksOf(s.info.Size(), r.ChunkSize)
-	if err := s.Connect(ctx, remote, engine.ConnectOptions{PathMTU: r.MTU}); err != nil {
+	remote, err := s.accepted()
+	if err != nil {
 		return err
 	}
-	s.mr, err = s.Dev.RegMR(s.PD, make([]byte, r.Slots*r.ChunkSize), 0)
+	if err := s.Connect(ctx, remote, engine.ConnectOptions{PathMTU: s.remote.MTU}); err != nil {
+		return err
+	}
+	s.mr, err = s.Dev.RegMR(s.PD, make([]byte, s.remote.Slots*s.remote.ChunkSize), 0)
 	return err
+}
+
+// accepted judges what the receiver accepted and returns its endpoint.
+func (s *sender) accepted() (engine.Endpoint, error) {
+	r := &s.remote
+	if r.ChunkSize < 1 || r.Slots < 1 || r.Slots > maxSlots || r.ChunkSize > maxWindow/r.Slots {
+		return engine.Endpoint{}, fmt.Errorf("%w: it wants %d slots of %d bytes, and at most %d "+
+			"slots and %d bytes together are lent to it", ErrPeer, r.Slots, r.ChunkSize, maxSlots,
+			maxWindow)
+	}
+	if r.Extensions&^s.Extensions != 0 {
+		return engine.Endpoint{}, fmt.Errorf("%w: it wants %s and was offered %s", ErrPeer,
+			r.Extensions, s.Extensions)
+	}
+	remote, err := parseEndpoint(r.Endpoint)
+	s.Local.Extensions, remote.Extensions = s.Extensions, r.Extensions
+	s.chunkSize, s.chunks = r.ChunkSize, chunksOf(s.info.Size(), r.ChunkSize)
+	return remote, err
 }
 
 // run sends the data and learns the verdict.
@@ -152,13 +174,12 @@ func (s *sender) run(ctx context.Context) (Result, error) {
 	if err := s.send(message{SHA256: digest}); err != nil {
 		return Result{}, err
 	}
-	select {
-	case m := <-verdict.message:
-		if m.SHA256 != digest {
-			return Result{}, fmt.Errorf("SHA-256 differs: %s here, %s there", digest, m.SHA256)
-		}
-	case <-ctx.Done():
-		return Result{}, context.Cause(ctx)
+	m, err := verdict.wait(ctx, s.patience.verdict)
+	if err != nil {
+		return Result{}, err
+	}
+	if m.SHA256 != digest {
+		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %q there", digest, m.SHA256)
 	}
 	return Result{
 		Path: s.remote.Path, Size: s.info.Size(), Duration: time.Since(start), SHA256: digest,
@@ -186,7 +207,7 @@ func (s *sender) stream(ctx context.Context) (string, error) {
 				return "", err
 			}
 		}
-		n, err := s.Wait(ctx, wcs)
+		n, err := await(ctx, s.End, wcs, s.patience.chunk)
 		if err != nil {
 			return "", err
 		}

@@ -1,102 +1,178 @@
 package transfer
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
-// ErrPath says that a path does not lie below the receiver's directory.
+// ErrPath says that a path does not lie below the receiver's directory, or names what a
+// peer may not.
 var ErrPath = errors.New("path is not below the directory that is served")
 
-// A file that is being received: under a temporary name beside its final one
-// until it is complete.
-type partial struct {
-	root        *os.Root
-	file        *os.File
-	temp, final string // below root
+// DefaultMode are the permission bits that a file may get when StoreConfig says nothing.
+const DefaultMode fs.FileMode = 0o644
+
+// maxPath is the longest path that a peer may name, in bytes: PATH_MAX.
+const maxPath = 4096
+
+// StoreConfig says what peers may do. The zero value lets them do least.
+type StoreConfig struct {
+	Overwrite bool        // replace a regular file
+	Dotfiles  bool        // name what begins with a dot
+	Mode      fs.FileMode // the permission bits that a file may get, 0 for DefaultMode
+	MaxFile   int64       // bytes of a file, 0 for MaxSize
+	MaxTotal  int64       // bytes of all files that are received, 0 for no bound
 }
 
-// create opens a temporary file for what shall become path. A path that is
-// empty, ends with a slash or names a directory stands for name in it.
-func create(root *os.Root, path, name string) (*partial, error) {
+// A Store is a directory that files are received into. Nothing outside of it is
+// touched, and no symbolic link in it is followed. It is safe for concurrent use.
+type Store struct {
+	StoreConfig
+	dir *os.File
+
+	// For tests: fsync(2), and how many bytes are free for files in a directory.
+	sync func(*os.File) error
+	free func(*os.File) (int64, error)
+
+	mu      sync.Mutex
+	total   int64 // bytes of files that were received or are being received
+	missing int64 // of these, bytes that are not written yet
+}
+
+// OpenStore opens a directory. Symbolic links on the way to it are followed: the user
+// names it, not a peer.
+func OpenStore(dir string, c StoreConfig) (*Store, error) {
+	if c.Mode == 0 {
+		c.Mode = DefaultMode
+	}
+	if c.MaxFile == 0 {
+		c.MaxFile = MaxSize
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &Store{
+		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, free: freeBytes,
+	}, nil
+}
+
+// Close closes the directory. No file is being received.
+func (s *Store) Close() error { return s.dir.Close() }
+
+// walk opens a directory below the store, component by component.
+func (s *Store) walk(path string) (*os.File, error) {
+	at, err := openDir(s.dir, ".")
+	if err != nil || path == "." {
+		return at, err
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		next, err := openDir(at, name)
+		at.Close()
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// openDir opens a directory in a directory, and no symbolic link.
+func openDir(at *os.File, name string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(at.Fd()), name, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(at.Name(), name)), nil
+}
+
+// A place is where a file shall be.
+type place struct {
+	dir  *os.File
+	base string
+	path string // below the store, for people
+}
+
+// find finds the place that a peer names. A path that is empty, ends with a slash or
+// names a directory stands for name in it.
+func (s *Store) find(path, name string) (place, error) {
 	if path == "" {
 		path = "."
 	}
-	dir := strings.HasSuffix(path, "/")
-	if !filepath.IsLocal(path) || name != filepath.Base(name) {
-		return nil, fmt.Errorf("%w: %q", ErrPath, path)
-	}
-	if info, err := root.Stat(path); err == nil && info.IsDir() || dir {
-		path = filepath.Join(path, name)
+	slash := strings.HasSuffix(path, "/")
+	if !filepath.IsLocal(path) || len(path) > maxPath || !isName(name) {
+		return place{}, fmt.Errorf("%w: %q, %q", ErrPath, path, name)
 	}
 	path = filepath.Clean(path)
-	if !filepath.IsLocal(path) || path == "." {
-		return nil, fmt.Errorf("%w: %q", ErrPath, path)
+	if err := s.allowed(path); err != nil {
+		return place{}, err
 	}
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:8]+".part")
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		// The temporary name is of no use to the user, nor is the receiver's
-		// directory any business of the sender.
-		var pathErr *fs.PathError
-		if errors.As(err, &pathErr) {
-			err = pathErr.Err
+	dir, err := s.walk(path)
+	if err == nil || slash {
+		path = filepath.Join(path, name)
+		if err := s.allowed(path); err != nil {
+			return place{}, errors.Join(err, closed(dir))
 		}
-		return nil, fmt.Errorf("create %s: %w", path, err)
+	} else {
+		dir, err = s.walk(filepath.Dir(path))
 	}
-	return &partial{root: root, file: file, temp: temp, final: path}, nil
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		err = fmt.Errorf("%w, or a symbolic link, which is not followed", err)
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("create %s: %w", path, err)
+	}
+	return place{dir, filepath.Base(path), path}, nil
 }
 
-// write adds a chunk.
-func (p *partial) write(b []byte) error {
-	if _, err := p.file.Write(b); err != nil {
-		return p.fault("write", err)
-	}
-	return nil
+// isName reports whether a name can be that of a file.
+func isName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsRune(name, '/')
 }
 
-// commit gives the file its permissions and its name, on disk.
-func (p *partial) commit(mode fs.FileMode) error {
-	if err := p.file.Chmod(mode.Perm()); err != nil {
-		return p.fault("chmod", err)
-	}
-	if err := p.file.Sync(); err != nil {
-		return p.fault("sync", err)
-	}
-	if err := p.file.Close(); err != nil {
-		return p.fault("close", err)
-	}
-	if err := p.root.Rename(p.temp, p.final); err != nil {
-		return p.fault("rename", err)
-	}
-	p.temp = ""
-	return nil
-}
-
-// discard removes what was not committed.
-func (p *partial) discard() error {
-	if p.temp == "" {
+// allowed judges the names on a path.
+func (s *Store) allowed(path string) error {
+	if path == "." {
 		return nil
 	}
-	// After a failed commit it is closed already; the removal is what counts.
-	_ = p.file.Close()
-	return p.root.Remove(p.temp)
+	for name := range strings.SplitSeq(path, "/") {
+		switch {
+		case isPart(name):
+			return fmt.Errorf("%w: %q is a name of files that are not whole", ErrPath, path)
+		case strings.HasPrefix(name, ".") && !s.Dotfiles:
+			return fmt.Errorf("%w: %q has a name that begins with a dot (serve --dotfiles "+
+				"allows it)", ErrPath, path)
+		}
+	}
+	return nil
 }
 
-// fault is an error about the final file, without the temporary name.
-func (p *partial) fault(op string, err error) error {
-	var pathErr *fs.PathError
-	var linkErr *os.LinkError
+// errExists is the refusal to replace a file.
+func errExists(path string) error {
+	return fmt.Errorf("%s: %w (serve --overwrite replaces files)", path, fs.ErrExist)
+}
+
+// vacant refuses a place where something is that may not be replaced.
+func (s *Store) vacant(p place) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(p.dir.Fd()), p.base, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
-	case errors.As(err, &pathErr):
-		err = pathErr.Err
-	case errors.As(err, &linkErr):
-		err = linkErr.Err
+	case err == unix.ENOENT:
+		return nil
+	case err != nil:
+		return fmt.Errorf("create %s: %w", p.path, err)
+	case !s.Overwrite:
+		return errExists(p.path)
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("%s: %w, and is no regular file", p.path, fs.ErrExist)
 	}
-	return fmt.Errorf("%s %s: %w", op, p.final, err)
+	return nil
 }

@@ -1,0 +1,47 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/roce"
+)
+
+// ErrSilent says that the other end did nothing for too long.
+var ErrSilent = errors.New("the peer is silent")
+
+// A patience is how long one end waits for the other.
+type patience struct {
+	exchange time.Duration // for all messages before the data together
+	chunk    time.Duration // for the next chunk, credit, or message behind the data
+	verdict  time.Duration // of a sender: the receiver has yet to write it all to disk
+}
+
+// ordinary is the patience of the commands.
+var ordinary = patience{
+	exchange: 10 * time.Second, chunk: 30 * time.Second, verdict: 10 * time.Minute,
+}
+
+// orOrdinary is what a test wants, or the patience of the commands.
+func (p patience) orOrdinary() patience {
+	if p == (patience{}) {
+		return ordinary
+	}
+	return p
+}
+
+// await waits for completions, for so long at most.
+func await(
+	ctx context.Context, end *peer.End, dst []roce.Completion, patience time.Duration,
+) (int, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	n, err := end.Wait(limited, dst)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = fmt.Errorf("%w: nothing moved for %v", ErrSilent, patience)
+	}
+	return n, err
+}

@@ -1,0 +1,61 @@
+package transfer
+
+import (
+	"fmt"
+	"math"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// promise sets bytes aside for a file in a directory, or says why it cannot be had.
+func (s *Store) promise(dir *os.File, size int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free, err := s.free(dir)
+	switch {
+	case err != nil:
+		return err
+	case size > s.MaxFile:
+		return fmt.Errorf("%d bytes, and a file has at most %d here (serve --max-file)", size,
+			s.MaxFile)
+	case s.MaxTotal > 0 && size > s.MaxTotal-s.total:
+		return fmt.Errorf("%d bytes, and %d more are taken (serve --max-total)", size,
+			max(0, s.MaxTotal-s.total))
+	case size > free-s.missing:
+		return fmt.Errorf("%w: %d bytes, and %d are free for it", unix.ENOSPC, size,
+			max(0, free-s.missing))
+	}
+	s.total += size
+	s.missing += size
+	return nil
+}
+
+// wrote counts bytes of a promise that are in the file.
+func (s *Store) wrote(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missing -= n
+}
+
+// forget takes back a promise of which some bytes were not written.
+func (s *Store) forget(size, unwritten int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total -= size
+	s.missing -= unwritten
+}
+
+// freeBytes is how much fits into the file system of a directory for who is not root.
+// A file system that does not know how large it is has no end.
+func freeBytes(dir *os.File) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
+		return 0, fmt.Errorf("statfs: %w", err)
+	}
+	blocks, size := uint64(st.Bavail), uint64(st.Bsize)
+	if st.Blocks == 0 || size == 0 || blocks > math.MaxInt64/size {
+		return math.MaxInt64, nil
+	}
+	return int64(blocks * size), nil
+}

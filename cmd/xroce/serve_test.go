@@ -1,0 +1,319 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/cmd/xroce/internal/host"
+	"xroce/engine"
+)
+
+// tokenFile makes a file with a token.
+func tokenFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(name, []byte("a token for two ends\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// kept makes a bench remember the devices that it opens.
+func (b *bench) kept() func(name string) *engine.Device {
+	var mu sync.Mutex
+	devices := map[string]*engine.Device{}
+	open := b.open
+	b.open = func(name string, o engine.Options) (*engine.Device, error) {
+		d, err := open(name, o)
+		mu.Lock()
+		defer mu.Unlock()
+		devices[name] = d
+		return d, err
+	}
+	return func(name string) *engine.Device {
+		mu.Lock()
+		defer mu.Unlock()
+		return devices[name]
+	}
+}
+
+// dial connects to a server.
+func dial(t *testing.T, port string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestStrangersHoldNothing: many who connect and say nothing, or only half of what they
+// should, take no place from others and cost the device nothing.
+func TestStrangersHoldNothing(t *testing.T) {
+	b, _ := simBench(t)
+	device := b.kept()
+	token := tokenFile(t)
+	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir(), "--token-file",
+		token, "--listen", "127.0.0.1")
+	port := server.listenPort(t)
+	for n := range 3 * maxWaiting {
+		conn := dial(t, port)
+		if n%2 == 0 {
+			fmt.Fprintf(conn, `{"protocol":2,"nonce":"%s`, strings.Repeat("A", n))
+		}
+	}
+	name, _ := randomFile(t, 5000, 0o600)
+	for n := range 3 {
+		i := b.run(t, "copy", name, fmt.Sprintf("127.0.0.1:x%d", n), "-d", "xr2", "-p", port,
+			"--token-file", token)
+		if i.code != exitOK {
+			t.Errorf("behind strangers: code %d, %s", i.code, i.stderr)
+		}
+	}
+	// The last client is through before the server has given all back.
+	for end := time.Now().Add(time.Minute); ; {
+		got := device("xr1").Resources(0).Total
+		if got == (engine.ResourceCount{}) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left at the device: %+v", got)
+		}
+	}
+}
+
+// TestServeOnceIsNotForStrangers: who is refused at the door does not end a server that
+// waits for one file.
+func TestServeOnceIsNotForStrangers(t *testing.T) {
+	b, _ := simBench(t)
+	token, name := tokenFile(t), ""
+	server := b.start(t, "serve", "--once", "-d", "xr1", "-p", "0", "--dir", t.TempDir(),
+		"--token-file", token)
+	port := server.listenPort(t)
+	fmt.Fprint(dial(t, port), "GET / HTTP/1.1\r\n\r\n")
+	dial(t, port).Close()
+	name, _ = randomFile(t, 10, 0o600)
+	copyTo := []string{"copy", name, "127.0.0.1:x", "-d", "xr2", "-p", port}
+	i := b.run(t, copyTo...)
+	if i.code != exitFailure {
+		t.Errorf("without the token: code %d", i.code)
+	}
+	contains(t, i.stderr, "--token-file, or XROCE_TOKEN")
+	t.Setenv(tokenEnv, "a token of another kind")
+	i = b.run(t, copyTo...)
+	contains(t, i.stderr, "that of the peer is another one")
+	t.Setenv(tokenEnv, "too short")
+	if i = b.run(t, copyTo...); i.code != exitFailure {
+		t.Errorf("a short token: code %d", i.code)
+	}
+	contains(t, i.stderr, "XROCE_TOKEN: token of 9 bytes")
+	i = b.run(t, append(copyTo, "--token-file", token)...)
+	if server.wait(t); i.code != exitOK || server.code != exitOK {
+		t.Errorf("with the token: code %d, %s, server %d, %s", i.code, i.stderr, server.code,
+			server.stderr)
+	}
+}
+
+// TestServeNeedsAToken: without one it is for this host, or says how to get one.
+func TestServeNeedsAToken(t *testing.T) {
+	b, _ := simBench(t)
+	args := []string{"serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+	for _, c := range []struct {
+		more     string
+		loopback bool
+		ready    string
+	}{
+		{"", true, "from this host only"},
+		{"--listen ::1", true, "from this host only"},
+		{"--insecure", false, "from everybody"},
+		{"--token-file " + tokenFile(t), false, "with the token"},
+	} {
+		i := b.start(t, append(args, strings.Fields(c.more)...)...)
+		i.listenPort(t)
+		addr := (<-i.addr).(*net.TCPAddr)
+		i.cancel()
+		i.wait(t)
+		if addr.IP.IsLoopback() != c.loopback {
+			t.Errorf("%q listens at %s", c.more, addr)
+		}
+		contains(t, i.stderr, "xroce: ready for files to ", c.ready, "at "+addr.String(), "xr1")
+	}
+	i := b.run(t, append(args, "--listen", "0.0.0.0")...)
+	if i.code != exitUsage {
+		t.Errorf("at all addresses without a token: code %d", i.code)
+	}
+	contains(t, i.stderr, "--token-file FILE", "umask 077; head -c 32", "--insecure")
+}
+
+// TestServeDefaults: nothing is replaced or hidden, and modes are those of the mask.
+func TestServeDefaults(t *testing.T) {
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir, "--max-file", "1K",
+		"--max-total", "1500")
+	port := server.listenPort(t)
+	for _, c := range []struct {
+		size       int
+		path, want string // want is in stderr, "" for success
+	}{
+		{1000, "x", ""},
+		{1000, "x", "file already exists (serve --overwrite"},
+		{1, ".bashrc", "serve --dotfiles"},
+		{1025, "y", "serve --max-file"},
+		{501, "y", "500 more are taken (serve --max-total)"},
+	} {
+		name, _ := randomFile(t, c.size, 0o777)
+		i := b.run(t, "copy", name, "127.0.0.1:"+c.path, "-d", "xr2", "-p", port)
+		if ok := c.want == ""; ok != (i.code == exitOK) || !strings.Contains(i.stderr, c.want) {
+			t.Errorf("%+v: code %d, %s", c, i.code, i.stderr)
+		}
+	}
+	onlyFiles(t, dir, "x")
+	info, err := os.Stat(filepath.Join(dir, "x"))
+	if err != nil || info.Size() != 1000 || info.Mode() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// TestTerminalIsNotCommanded: what peers say is printed by both ends, as logs, results
+// and JSON, and none of it is obeyed.
+func TestTerminalIsNotCommanded(t *testing.T) {
+	const evil = "\x1b]0;owned\x07\u009b2J\u202e\r\nxroce: all is well"
+	b, _ := simBench(t)
+	quiet := func(name string, i *invocation) {
+		t.Helper()
+		for _, c := range []string{"\x1b", "\x07", "\u009b", "\u202e", "\r", "\nxroce: all"} {
+			if strings.Contains(i.stdout+i.stderr, c) {
+				t.Errorf("%s: %q in %q %q", name, c, i.stdout, i.stderr)
+			}
+		}
+	}
+	name, _ := randomFile(t, 10, 0o600)
+	for _, form := range []string{"text", "json"} {
+		args := []string{"serve", "-vv", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+		args = append(args, "--log-format", form)
+		if form == "json" {
+			args = append(args, "-j")
+		}
+		server := b.start(t, args...)
+		port := server.listenPort(t)
+		conn := dial(t, port)
+		text, err := json.Marshal(map[string]any{"error": evil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "%s\n", text)
+		if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
+			t.Error(err)
+		}
+		i := b.run(t, "copy", name, "127.0.0.1:"+evil, "-d", "xr2", "-p", port)
+		quiet("client", i)
+		server.cancel()
+		quiet("server", server.wait(t))
+		contains(t, i.stdout+server.stdout+server.stderr, "owned")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = bufio.NewReader(conn).ReadString('\n')
+		_ = json.NewEncoder(conn).Encode(map[string]any{"error": evil})
+	}()
+	i := b.run(t, "copy", name, "127.0.0.1:", "-d", "xr2", "-p",
+		fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+	quiet("client of a hostile server", i)
+	contains(t, i.stderr, `\x1b]0;owned\a`)
+}
+
+// TestCopyOfNoRegularFile: a FIFO and a device are refused without being opened, which
+// would wait for ever, and before the server is met.
+func TestCopyOfNoRegularFile(t *testing.T) {
+	b, _ := simBench(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(fifo, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{fifo, link, os.DevNull} {
+		i := b.run(t, "copy", file, "127.0.0.1:", "-d", "xr2", "-p", "1")
+		if i.code != exitFailure || !strings.Contains(i.stderr, "no regular file") {
+			t.Errorf("%s: code %d, %s", file, i.code, i.stderr)
+		}
+	}
+}
+
+// TestServeWarnsOfALinkThatIsDown, and of an interface that is.
+func TestServeWarnsOfALinkThatIsDown(t *testing.T) {
+	b, _ := simBench(t)
+	for _, c := range []struct {
+		up, carrier bool
+		want        string // "" for no warning
+	}{
+		{true, true, ""},
+		{false, false, "the interface is down"},
+		{true, false, "the link is down"},
+	} {
+		m := goodMachine()
+		m.interfaces = []host.Interface{m.interfaces[1]}
+		m.interfaces[0].Name, m.interfaces[0].Up, m.interfaces[0].Carrier = "xr1", c.up, c.carrier
+		b.machine = m
+		i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir())
+		i.listenPort(t)
+		i.cancel()
+		i.wait(t)
+		if strings.Contains(i.stderr, "is down") != (c.want != "") {
+			t.Errorf("%+v: %s", c, i.stderr)
+		}
+		contains(t, i.stderr, c.want)
+	}
+}
+
+// TestServeEndsWithItsDevice, and says so by its code.
+func TestServeEndsWithItsDevice(t *testing.T) {
+	b, _ := simBench(t)
+	device := b.kept()
+	i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir())
+	i.listenPort(t)
+	if err := device("xr1").Close(); err != nil {
+		t.Fatal(err)
+	}
+	if i.wait(t); i.code != exitFailure {
+		t.Errorf("code %d, %s", i.code, i.stderr)
+	}
+}
+
+// TestServeClears what a killed server left, before it waits.
+func TestServeClears(t *testing.T) {
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".xroce-"+strings.Repeat("A", 26)+".part")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir)
+	i.listenPort(t)
+	onlyFiles(t, dir)
+	i.cancel()
+	contains(t, i.wait(t).stderr, "killed servers left")
+}

@@ -68,15 +68,18 @@ func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 	if w.flags&SendInline == 0 {
 		w.since = r.keys.Epoch()
-		switch r.mayAccess(w, op) {
-		case mem.OK:
-		case mem.FaultPage:
+		switch f, more := r.mayAccess(w, op); {
+		case more:
+			r.lookOn(now)
+			return false
+		case f == mem.FaultPage:
 			r.stall(now)
 			return false
-		default:
+		case f != mem.OK:
 			r.failRequest(now, r.new, StatusLocProtErr)
 			return false
 		}
+		r.looked = 0
 	}
 	w.first, w.last = r.max, r.max.Add(r.packets(w)-1)
 	r.max = w.last.Add(1)
@@ -92,10 +95,11 @@ func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 
 // mayAccess checks the memory of the work request that is to begin. The pages
 // that a response is written to must be present as well, or it would have to be dropped.
-func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
+// There may be more of them to look at than it could in one turn.
+func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) (f mem.Fault, more bool) {
 	list := r.sq.SGList(r.new, int(w.numSGE))
 	if op.Write {
-		return r.ready(r.localAccess(w), list)
+		return r.lookAtResult(w, list)
 	}
 	for i := range list {
 		s := &list[i]
@@ -103,10 +107,10 @@ func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) mem.Fault {
 			continue
 		}
 		if f := r.keys.Check(r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
-			return f
+			return f, false
 		}
 	}
-	return mem.OK
+	return mem.OK, false
 }
 
 // packets is how many PSNs a work request takes.

@@ -18,6 +18,7 @@ type fakePager struct {
 	misses []int
 	gone   []bool
 	asked  int
+	looks  int // how often it was asked about memory
 	// leave takes pages away at random, if it is not nil: it tells how often the page is
 	// to be found absent from now on.
 	leave func() int
@@ -31,6 +32,7 @@ func newFakePager(buf []byte, base uint64) *fakePager {
 // look finds the pages of n bytes at addr.
 func (f *fakePager) look(addr, n uint64) (off uint64, fault mem.Fault) {
 	off = addr - f.base
+	f.looks++
 	for p := off / fakePage; p*fakePage < off+n; p++ {
 		if f.leave != nil && f.misses[p] == 0 {
 			f.misses[p] = f.leave()

@@ -18,23 +18,3 @@ func (t *transport) wantPages(by mem.Accessor, list []SGE, off, n uint32, need m
 		n, off = n-m, 0
 	}
 }
-
-// ready reports whether a result can be written to pieces, all of which are checked. All
-// pages that are absent have been asked for then.
-func (t *transport) ready(by mem.Accessor, list []SGE) mem.Fault {
-	result := mem.OK
-	for i := range list {
-		s := &list[i]
-		if s.Length == 0 {
-			continue
-		}
-		switch f := t.keys.Ready(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite); f {
-		case mem.OK:
-		case mem.FaultPage:
-			result = f
-		default:
-			return f
-		}
-	}
-	return result
-}

@@ -81,6 +81,11 @@ var disturbances = []disturbance{
 		s.miss(0, 5)
 		s.ExpectNothing()
 	}},
+	{"looking at a result", options{Paged: true}, func(s *script) {
+		_, piece := s.bytesApart(16 << 10)
+		s.Post(roce.SendWR{WRID: 1, Opcode: roce.OpRead, SGList: []roce.SGE{piece}})
+		s.ExpectNothing()
+	}},
 	{"page wait of a READ", options{Paged: true}, func(s *script) {
 		s.Recv(s.readRequest(s.it(0), 0, 64))
 		s.miss(0, 5)

@@ -7,7 +7,40 @@ import (
 	"xroce/roce/wire"
 )
 
-// This file is about results that cannot be stored.
+// This file is about the memory that results are stored in.
+
+// lookAtResult reports whether the result of the work request that is to begin can be stored
+// in pieces, all of which are checked. What is absent has been asked for then. Of a layout
+// with very many elements it looks at a part alone: there is more, from r.looked on.
+func (r *requester) lookAtResult(w *sendWQE, list []SGE) (f mem.Fault, more bool) {
+	by, before, result := r.localAccess(w), r.looked, mem.OK
+	for i := range list {
+		s := &list[i]
+		seen := min(before, s.Length)
+		before -= seen
+		if seen > 0 { // the key may have changed since
+			f = r.keys.Check(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite)
+		}
+		n, looked := int(s.Length-seen), 0
+		if n > 0 && f == mem.OK {
+			looked, f = r.keys.Look(by, s.LKey, s.Addr+uint64(seen), n, mem.LocalWrite)
+		}
+		switch {
+		case f == mem.FaultPage:
+			result, f = f, mem.OK
+		case f != mem.OK:
+			return f, false
+		case result == mem.OK:
+			if r.looked += uint32(looked); looked < n {
+				return mem.OK, true
+			}
+		}
+	}
+	return result, false
+}
+
+// lookOn lets the send queue wait for its next turn. Others have theirs before.
+func (r *requester) lookOn(now Time) { r.stalled, r.rnrAt = true, now+Nanosecond }
 
 // missResult takes the fault that keeps the response p from being stored, off bytes
 // into its work request. For want of a page the response is dropped and requested again

@@ -53,13 +53,23 @@ func (k *Keys) Check(a Accessor, key uint32, addr uint64, n int, need Access) Fa
 
 // Ready is Check, and reports whether the bytes can be accessed at once: FaultPage
 // says that some are absent and have been asked for. Of more than a Pager brings in
-// at once the first ones count.
+// at once, and behind so many elements of a layout as Look looks at, the first ones count.
 func (k *Keys) Ready(a Accessor, key uint32, addr uint64, n int, need Access) Fault {
+	_, f := k.Look(a, key, addr, n, need)
+	return f
+}
+
+// Look is Ready, and tells at how many of the bytes it looked, from the first on: all of
+// them, but for a layout of more than 1024 elements, or of which more than 256 are absent.
+// Who wants to know of all looks again behind those: the work of a call is bounded,
+// because the queue that makes it serves others too.
+func (k *Keys) Look(a Accessor, key uint32, addr uint64, n int, need Access) (looked int, f Fault) {
 	v, off, f := k.resolve(a, key, addr, n, need)
 	if f != OK {
-		return f
+		return 0, f
 	}
-	return v.ready(off, uint64(n), need&writes != 0)
+	m, f := v.ready(off, uint64(n), need&writes != 0)
+	return int(m), f
 }
 
 // Load copies len(dst) bytes from memory to dst, all or nothing.

@@ -122,7 +122,7 @@ func TestLayoutOfWhatIsGone(t *testing.T) {
 		if _, f := old.word(16, FetchAddOp, 1, 0); f != FaultInvalid {
 			t.Error(f)
 		}
-		if f := old.ready(0, 0, true); f != OK && count > few {
+		if _, f := old.ready(0, 0, true); f != OK && count > few {
 			t.Error(f)
 		}
 		regions[2] = s.region(8, 0, rw)

@@ -41,10 +41,10 @@ func (l *layoutSpace) steady(_, _ uint64) bool { return !l.paged }
 // few is how many sources are looked at whether an access needs them or not.
 const few = 4
 
-// alive reports whether all sources of an access are what they were. Only an access
-// that found its own key before that was changed can see that they are not. What a
-// source is in need not be looked at: as long as it is what it was, it holds that.
-func (l *layoutSpace) alive(off, n uint64) bool {
+// alive reports whether all sources of an access are what they were, or of so many elements
+// of it. Only an access that found its own key before that was changed can see that they are
+// not. What a source is in need not be looked at: as long as it is what it was, it holds that.
+func (l *layoutSpace) alive(off, n, elements uint64) bool {
 	if len(l.sources) <= few {
 		for i := range l.sources {
 			if !l.sources[i].alive() {
@@ -58,7 +58,7 @@ func (l *layoutSpace) alive(off, n uint64) bool {
 	}
 	p := l.find(off)
 	i, in := p.lane, p.in+l.begin(p.lane)
-	for range len(l.lanes) + 1 {
+	for range min(uint64(len(l.lanes))+1, elements) {
 		switch {
 		case !l.sources[l.lanes[i].source].alive():
 			return false
@@ -160,23 +160,42 @@ func (e *lane) at(p *position) (off uint64) {
 	return off
 }
 
-// ready reports whether n bytes can be accessed at once. Absent pages are all asked
-// for, wherever they are.
-func (l *layoutSpace) ready(off, n uint64, write bool) Fault {
+// How far a look at a layout goes: at so many elements, and of those that are absent at so
+// many as a pager likes to be asked for at once.
+const (
+	maxLook   = 1024
+	maxAbsent = 256
+)
+
+// ready reports whether bytes can be accessed at once, of n the first ones. Absent pages are
+// asked for, wherever they are.
+func (l *layoutSpace) ready(off, n uint64, write bool) (looked uint64, f Fault) {
+	return l.look(off, n, write, maxLook)
+}
+
+// look is ready that looks at so many elements.
+func (l *layoutSpace) look(off, n uint64, write bool, elements uint64) (looked uint64, f Fault) {
 	switch {
-	case !l.alive(off, n):
-		return FaultInvalid
+	case !l.alive(off, n, elements):
+		return 0, FaultInvalid
 	case !l.paged:
-		return OK
+		return n, OK
 	}
-	p, t := l.find(off), transfer{left: n, write: write, probe: true}
-	if f := l.walk(&p, &t); f != OK {
-		return f
+	p, t := l.find(off), transfer{left: n, write: write, probe: true, elements: elements}
+	f = l.walk(&p, &t)
+	switch {
+	case t.absent > 0 && (f == OK || f == FaultPage):
+		f = FaultPage
+	case f == FaultPage: // it looked at as many as it may
+		f = OK
 	}
-	if t.absent {
-		return FaultPage
-	}
-	return OK
+	return n - t.left, f
+}
+
+// present is ready for all of an access, which is as long as a packet.
+func (l *layoutSpace) present(off, n uint64, write bool) Fault {
+	_, f := l.look(off, n, write, n+1) // elements have one byte at least
+	return f
 }
 
 // one returns the rest of a transfer as memory when it is part of one element of plain
@@ -210,7 +229,7 @@ func (l *layoutSpace) load(off uint64, dst []byte) Fault {
 		copy(dst, b)
 		return OK
 	}
-	if f := l.ready(off, n, false); f != OK {
+	if f := l.present(off, n, false); f != OK {
 		return f
 	}
 	t := transfer{buf: dst, left: n}
@@ -226,7 +245,7 @@ func (l *layoutSpace) store(off uint64, src []byte) Fault {
 		copy(b, src)
 		return OK
 	}
-	if f := l.ready(off, n, true); f != OK {
+	if f := l.present(off, n, true); f != OK {
 		return f
 	}
 	t := transfer{buf: src, left: n, write: true}

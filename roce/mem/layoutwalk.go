@@ -9,8 +9,10 @@ type transfer struct {
 	left  uint64 // its length, also when there is no other side
 	write bool   // to the layout
 	probe bool   // only ask
-	// absent says that a page was, and was asked for.
-	absent bool
+	// Of a probe: at how many elements it may look yet, and how many were absent and asked
+	// for. It ends with FaultPage when it may look no further; left is what it did not see.
+	elements uint64
+	absent   uint64
 }
 
 // walk takes a transfer through the layout, from a place on. Everything but pages that
@@ -140,7 +142,10 @@ func (l *layoutSpace) move(t *transfer, e *lane, off, n uint64) (f Fault) {
 	switch {
 	case e.bytes != nil:
 		switch {
+		case t.probe && t.elements == 0:
+			return FaultPage
 		case t.probe:
+			t.elements--
 		case t.write:
 			copyPiece(e.bytes[off:], t.buf[:n])
 		default:
@@ -155,8 +160,8 @@ func (l *layoutSpace) move(t *transfer, e *lane, off, n uint64) (f Fault) {
 		t.left += rest
 		return f
 	case t.probe:
-		if f = s.view.ready(e.off+off, n, t.write); f == FaultPage {
-			t.absent, f = true, OK
+		if f = t.look(s.view, e.off+off, n); f != OK {
+			return f
 		}
 	case t.write:
 		f = s.view.store(e.off+off, t.buf[:n])
@@ -164,6 +169,20 @@ func (l *layoutSpace) move(t *transfer, e *lane, off, n uint64) (f Fault) {
 		f = s.view.load(e.off+off, t.buf[:n])
 	}
 	t.pass(n)
+	return f
+}
+
+// look asks for n bytes of a view. It ends the probe where that may look no further.
+func (t *transfer) look(v *view, off, n uint64) Fault {
+	if t.elements == 0 || t.absent == maxAbsent {
+		return FaultPage
+	}
+	t.elements--
+	_, f := v.ready(off, n, t.write)
+	if f == FaultPage {
+		t.absent++
+		f = OK
+	}
 	return f
 }
 

@@ -23,9 +23,12 @@ type Pager interface {
 // A pagedSpace is the address space of a pager; offsets in it are addresses.
 type pagedSpace struct{ Pager }
 
-func (p pagedSpace) ready(off, n uint64, write bool) Fault { return p.Present(off, n, write) }
-func (p pagedSpace) load(off uint64, dst []byte) Fault     { return p.Load(off, dst) }
-func (p pagedSpace) store(off uint64, src []byte) Fault    { return p.Store(off, src) }
+func (p pagedSpace) load(off uint64, dst []byte) Fault  { return p.Load(off, dst) }
+func (p pagedSpace) store(off uint64, src []byte) Fault { return p.Store(off, src) }
+
+func (p pagedSpace) ready(off, n uint64, write bool) (looked uint64, f Fault) {
+	return n, p.Present(off, n, write)
+}
 
 func (p pagedSpace) word(off uint64, op WordOp, x, y uint64) (old uint64, f Fault) {
 	if off%wordSize != 0 {

@@ -30,9 +30,10 @@ type view struct {
 // A space is memory that is not one slice: it has to be asked for each access.
 // Offsets and lengths were compared with the length of the view that has it.
 type space interface {
-	// ready reports whether n bytes from off on can be accessed at once. A fault
-	// of FaultPage goes away by itself; others stay.
-	ready(off, n uint64, write bool) Fault
+	// ready reports whether n bytes from off on can be accessed at once, of many the
+	// first ones alone, and how many it looked at. A fault of FaultPage goes away by
+	// itself; others stay.
+	ready(off, n uint64, write bool) (looked uint64, f Fault)
 	// load and store copy, all or nothing but for memory that is taken away under
 	// the copy.
 	load(off uint64, dst []byte) Fault
@@ -81,10 +82,11 @@ func (v *view) within(addr, n uint64) (off uint64, f Fault) {
 	return off, OK
 }
 
-// ready reports whether n bytes from off on can be accessed at once.
-func (v *view) ready(off, n uint64, write bool) Fault {
+// ready reports whether n bytes from off on can be accessed at once, of many the first
+// ones alone, and how many it looked at.
+func (v *view) ready(off, n uint64, write bool) (looked uint64, f Fault) {
 	if v.space == nil {
-		return OK
+		return n, OK
 	}
 	return v.space.ready(v.start+off, n, write)
 }

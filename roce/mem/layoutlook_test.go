@@ -1,0 +1,68 @@
+package mem
+
+import "testing"
+
+// A lookCounter is memory without end that counts the questions about it, and of which
+// every byte is absent until it was asked for so many times.
+type lookCounter struct {
+	pagedHeap
+	looks  int
+	absent int
+	misses int
+	seen   map[uint64]int
+}
+
+func (l *lookCounter) Present(addr, n uint64, _ bool) Fault {
+	l.looks++
+	if l.seen[addr]++; l.seen[addr] <= l.misses {
+		l.absent++
+		return FaultPage
+	}
+	return OK
+}
+
+// TestLookIsBounded: one look at a layout asks about 1024 elements, or 256 that are absent,
+// and tells how far it came; looks from there on see all, once each.
+func TestLookIsBounded(t *testing.T) {
+	const n, stride = 5000, 1 << 20
+	for _, deep := range []bool{false, true} {
+		for misses := range 2 {
+			s := newStand(t)
+			p := &lookCounter{seen: map[uint64]int{}, misses: misses}
+			mr, err := s.RegisterMemory(s.d,
+				Memory{Pager: p, Start: 1 << 20, Length: n * stride, Addr: 1 << 20}, rw|OnDemand)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := NewInterleaved([]uint64{n}, []Block{{
+				LKey: mr.LKey(), Addr: 1 << 20, Bytes: 2, Strides: []uint64{stride},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := s.indirect(l, rw)
+			if deep {
+				key = s.indirect(s.list(Piece{0, 3, key.LKey()}, Piece{3, 2*n - 3, key.LKey()}), rw)
+			}
+			calls := 0
+			for at := 0; at < 2*n; calls++ {
+				before := p.looks
+				looked, f := s.Look(s.d.Local(), key.LKey(), uint64(at), 2*n-at, LocalWrite)
+				got := p.looks - before
+				if f != OK && f != FaultPage || got > 1024 || p.absent > 256 || looked == 0 {
+					t.Fatalf("%d misses: %d elements were looked at, %d were absent; %d bytes, %s",
+						misses, got, p.absent, looked, f)
+				}
+				p.absent = 0
+				if f == OK {
+					at += looked
+				}
+			}
+			most := (n+1023)/1024 + misses*(n+255)/256 + 2
+			if calls > most || len(p.seen) < n {
+				t.Errorf("%d misses: saw %d elements in %d calls, want %d in %d", misses, len(p.seen),
+					calls, n, most)
+			}
+		}
+	}
+}

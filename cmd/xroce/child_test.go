@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -12,9 +13,12 @@ import (
 	"xroce/xsk/xsktest"
 )
 
-// childUser in the environment makes the test binary the program itself, as the
-// user of that number.
-const childUser = "XROCE_TEST_CHILD_USER"
+// In the environment childUser makes the test binary the program itself, as the user of
+// that number, and childRuntime is the directory of its control socket.
+const (
+	childUser    = "XROCE_TEST_CHILD_USER"
+	childRuntime = "XROCE_TEST_CHILD_RUNTIME"
+)
 
 func TestMain(m *testing.M) {
 	user := os.Getenv(childUser)
@@ -30,7 +34,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	os.Exit(execute(os.Args[1:]))
+	a := newApp(os.Stdout, os.Stderr)
+	a.runtime = os.Getenv(childRuntime)
+	os.Exit(execute(a, os.Args[1:]))
 }
 
 // child prepares a child process that is the program itself.
@@ -42,7 +48,7 @@ func child(t *testing.T, user int, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childUser, user),
-		"XDG_RUNTIME_DIR="+t.TempDir())
+		childRuntime+"="+filepath.Join(t.TempDir(), "xroce"))
 	return cmd
 }
 

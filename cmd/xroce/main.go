@@ -11,13 +11,13 @@ import (
 // version is stamped by the linker: -X main.version=...
 var version = "unknown"
 
-func main() { os.Exit(execute(os.Args[1:])) }
+func main() { os.Exit(execute(newApp(os.Stdout, os.Stderr), os.Args[1:])) }
 
 // execute runs a command line, which Ctrl-C and SIGTERM end, and returns the exit code.
-func execute(args []string) int {
+func execute(a *app, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	// A second Ctrl-C ends a program that is stuck in cleaning up.
 	context.AfterFunc(ctx, stop)
-	return newApp(os.Stdout, os.Stderr).run(ctx, args)
+	return a.run(ctx, args)
 }

@@ -33,8 +33,9 @@ have, or with a kind each of them, in the form of 'rdma res show'. With -v also
 memory keys and addresses, with which a peer could use the memory. Nothing in memory
 is ever shown.
 
-Processes answer on sockets in $XDG_RUNTIME_DIR/xroce, for root in /run/xroce, which
-nobody else can enter.`,
+Processes answer on sockets in $XDG_RUNTIME_DIR/xroce, for root always in /run/xroce,
+which nobody else can enter. Those of other PID namespaces that share the directory are
+shown with the numbers that they have there.`,
 		Example: `  xroce res
   xroce res show qp
   xroce res mr --pid 1234 -v

@@ -19,7 +19,7 @@ type guardedSpace struct {
 }
 
 // ready reports OK: what is gone is found out by accessing it.
-func (g *guardedSpace) ready(_, _ uint64, _ bool) Fault { return OK }
+func (g *guardedSpace) ready(_, n uint64, _ bool) (looked uint64, f Fault) { return n, OK }
 
 func (g *guardedSpace) load(off uint64, dst []byte) Fault {
 	return g.guard.Load(dst, g.bytes[off:][:len(dst)])

@@ -4,23 +4,23 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce/mem"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// path is that of the socket.
+func (s *Server) path() string { return filepath.Join(s.directory.Name(), s.name) }
 
 // device opens a device on a simulated network.
 func device(t *testing.T) *engine.Device {
@@ -105,7 +105,7 @@ func TestAsk(t *testing.T) {
 
 func TestSocketIsPrivateAndGoes(t *testing.T) {
 	s, dir := listen(t)
-	path := socketOf(dir, os.Getpid())
+	path := s.path()
 	for name, want := range map[string]os.FileMode{dir: 0o700, path: 0o600} {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm() != want {
@@ -120,38 +120,62 @@ func TestSocketIsPrivateAndGoes(t *testing.T) {
 	}
 }
 
-// TestStaleSockets: the sockets of dead processes are skipped and removed; those of
-// others that do not listen stay, and what is no socket is left alone.
+// deaf leaves a socket in a directory at which nobody listens any more.
+func deaf(t *testing.T, dir, name string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+}
+
+// TestStaleSockets: the sockets of dead processes are skipped and removed, also when
+// their number is that of a living one now; what only looks like one is left alone.
 func TestStaleSockets(t *testing.T) {
 	s, dir := listen(t)
 	s.Add(device(t))
-	ended := exec.Command("true")
-	if err := ended.Run(); err != nil {
+	stale := []string{newName(1), newName(1<<22 + 1), newName(os.Getpid())}
+	others := []string{"1.sock", "0-" + stale[0][2:], newPrefix + "AAAA", stale[0] + "x"}
+	for _, name := range append(stale, others...) {
+		deaf(t, dir, name)
+	}
+	file := newName(1)
+	if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
 		t.Fatal(err)
-	}
-	for _, pid := range []int{ended.Process.Pid, 1} {
-		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketOf(dir, pid), Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.SetUnlinkOnClose(false)
-		l.Close()
-	}
-	for _, name := range []string{"7.sock", "notes.txt", "x.sock"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	answers, err := Ask(dir, 0, 1, false)
 	if err != nil || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
-	for name, want := range map[string]bool{
-		socketOf(dir, ended.Process.Pid): false, socketOf(dir, 1): true,
-		filepath.Join(dir, "7.sock"): true, filepath.Join(dir, "notes.txt"): true,
-	} {
-		if _, err := os.Lstat(name); (err == nil) != want {
+	for _, name := range append(stale, append(others, file)...) {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if gone := slices.Contains(stale, name); gone != (err != nil) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTwoOfOneNumber: processes of two PID namespaces may have the same number, and
+// both are seen as long as they live.
+func TestTwoOfOneNumber(t *testing.T) {
+	first, dir := listen(t)
+	first.Add(device(t))
+	second, err := Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want := 2; want >= 0; want-- {
+		answers, err := Ask(dir, os.Getpid(), 1, false)
+		if err != nil || len(answers) != want {
+			t.Errorf("%d of %d: %+v, %v", len(answers), want, answers, err)
+		}
+		if want > 0 {
+			if err := []*Server{second, first}[2-want].Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -182,22 +206,28 @@ func TestDirectoryOfOthers(t *testing.T) {
 	}
 }
 
-// TestDirectory: the environment decides, and only with a path that is whole.
+// TestDirectory: the environment decides for others than root, and only with a path
+// that is whole.
 func TestDirectory(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", "/somewhere")
-	if got := Directory(); got != "/somewhere/xroce" {
-		t.Error(got)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", "relative")
-	if got := Directory(); strings.Contains(got, "relative") || !filepath.IsAbs(got) {
-		t.Error(got)
+	for _, xdg := range []string{"/somewhere", "relative", ""} {
+		t.Setenv("XDG_RUNTIME_DIR", xdg)
+		want := filepath.Join(os.TempDir(), fmt.Sprintf("xroce-%d", os.Geteuid()))
+		switch {
+		case os.Geteuid() == 0:
+			want = "/run/xroce"
+		case xdg == "/somewhere":
+			want = "/somewhere/xroce"
+		}
+		if got := Directory(); got != want {
+			t.Errorf("%q: %s, not %s", xdg, got, want)
+		}
 	}
 }
 
 // talk sends bytes and returns the answer, an empty one when there is none.
-func talk(t *testing.T, dir, request string) (a Answer) {
+func talk(t *testing.T, s *Server, request string) (a Answer) {
 	t.Helper()
-	conn, err := net.Dial("unix", socketOf(dir, os.Getpid()))
+	conn, err := net.Dial("unix", s.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +251,7 @@ func TestHostileClients(t *testing.T) {
 		"endless":      {`{"get":"` + strings.Repeat("x", 1<<20), "not a request"},
 		"deep":         {strings.Repeat("[", 1<<16), "not a request"},
 	} {
-		if a := talk(t, dir, tt.request); !strings.Contains(a.Error, tt.want) || a.Devices != nil {
+		if a := talk(t, s, tt.request); !strings.Contains(a.Error, tt.want) || a.Devices != nil {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
@@ -233,9 +263,9 @@ func TestHostileClients(t *testing.T) {
 // TestSilentClients: those who ask nothing hold all places, until their time is over;
 // Close does not wait for it.
 func TestSilentClients(t *testing.T) {
-	_, dir := listenFor(t, 200*time.Millisecond)
+	s, dir := listenFor(t, 200*time.Millisecond)
 	for range 3 * maxClients {
-		conn, err := net.Dial("unix", socketOf(dir, os.Getpid()))
+		conn, err := net.Dial("unix", s.path())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,8 +274,8 @@ func TestSilentClients(t *testing.T) {
 	if answers, err := Ask(dir, 0, 1, false); err != nil || len(answers) != 1 {
 		t.Errorf("behind silent ones: %+v, %v", answers, err)
 	}
-	s2, dir2 := listenFor(t, time.Hour)
-	conn, err := net.Dial("unix", socketOf(dir2, os.Getpid()))
+	s2, _ := listenFor(t, time.Hour)
+	conn, err := net.Dial("unix", s2.path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +290,8 @@ func TestSilentClients(t *testing.T) {
 func TestHostileServer(t *testing.T) {
 	s, dir := listen(t)
 	s.Add(device(t))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketOf(dir, 1), Net: "unix"})
+	pose := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
+	l, err := net.ListenUnix("unix", pose)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +308,7 @@ func TestHostileServer(t *testing.T) {
 		}
 	}()
 	answers, err := Ask(dir, 0, 1, false)
-	if err == nil || !strings.Contains(err.Error(), "process 1: ") || len(answers) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "process 1: no answer") || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
 	l.Close()

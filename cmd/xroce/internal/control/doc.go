@@ -2,10 +2,10 @@
 // socket in a directory that only the user can enter, one socket for each process.
 // A connection carries one request and one answer, each a JSON document.
 //
-// Whoever connects may be anybody who runs as the same user, so nothing that comes
-// is trusted: requests have a size and a deadline, and no more than a few are served
-// at once. Answers hold numbers of objects, never their contents, and keys only for
-// who asks for them.
+// Whoever connects may be anybody who runs as the same user, which the kernel vouches
+// for at both ends, so nothing that comes is trusted: requests have a size and a
+// deadline, and no more than a few are served at once. Answers hold numbers of objects,
+// never their contents, and keys only for who asks for them.
 //
 // A Server has one goroutine that listens and one for each client that is served; it asks
 // the devices that it was told of and changes nothing there. Its Close removes the socket.

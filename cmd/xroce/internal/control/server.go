@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 )
@@ -47,42 +51,66 @@ type Answer struct {
 
 // A Server answers for the devices of this process.
 type Server struct {
+	directory     *os.File
+	name          string // of the socket
 	listener      *net.UnixListener
 	clientTimeout time.Duration
 	slots         chan struct{}
 	serving       sync.WaitGroup
 	ctx           context.Context // ends with Close
 	end           context.CancelFunc
+	remove        sync.Once
 
 	mu      sync.Mutex
 	devices []*engine.Device
 }
 
-// Listen makes the socket of this process in a directory, which is made if need be,
-// and answers on it until Close.
+// Listen makes a socket of this process in a directory, which is made if need be, and
+// answers on it until Close.
 func Listen(dir string) (*Server, error) { return listenWith(dir, clientTimeout) }
 
 // listenWith is Listen with another clientTimeout.
 func listenWith(dir string, clientTimeout time.Duration) (*Server, error) {
-	if err := makeDirectory(dir); err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	path := socketOf(dir, os.Getpid())
-	// The number was another process's before, which did not clean up.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	d, err := openDirectory(dir, true)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	l, name, err := bind(d)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
-	s := &Server{listener: l, clientTimeout: clientTimeout, slots: make(chan struct{}, maxClients)}
+	s := &Server{
+		directory: d, name: name, listener: l, clientTimeout: clientTimeout,
+		slots: make(chan struct{}, maxClients),
+	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serving.Go(s.serve)
 	return s, nil
+}
+
+// bind makes a socket of this process in a directory, which listens from when it has a
+// name that anybody looks for.
+func bind(d *os.File) (l *net.UnixListener, name string, err error) {
+	// The mode of the socket is that of the file which bind(2) makes (unix(7) does not
+	// say so, net/unix/af_unix.c does), less the umask. So there is no moment when
+	// others could connect, and no change of mode by name.
+	private := func(_, _ string, c syscall.RawConn) (err error) {
+		controlErr := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
+		return errors.Join(controlErr, err)
+	}
+	config := net.ListenConfig{Control: private}
+	temp := newPrefix + rand.Text()
+	listener, err := config.Listen(context.Background(), "unix", within(d, temp))
+	if err != nil {
+		return nil, "", err
+	}
+	l = listener.(*net.UnixListener)
+	l.SetUnlinkOnClose(false) // its name will be another one
+	name = newName(os.Getpid())
+	if err := unix.Renameat(int(d.Fd()), temp, int(d.Fd()), name); err != nil {
+		return nil, "", errors.Join(err, l.Close(), unix.Unlinkat(int(d.Fd()), temp, 0))
+	}
+	return l, name, nil
 }
 
 // Add has the server answer for a device, too, until the device fails or is closed.
@@ -92,14 +120,15 @@ func (s *Server) Add(d *engine.Device) {
 	s.devices = append(s.devices, d)
 }
 
-// Close removes the socket and waits for the answers that are under way.
-func (s *Server) Close() error {
+// Close removes the socket and waits for the answers that are under way. It is
+// idempotent.
+func (s *Server) Close() (err error) {
 	s.end()
-	err := s.listener.Close() // and removes the file
+	s.remove.Do(func() {
+		err = errors.Join(s.listener.Close(), unix.Unlinkat(int(s.directory.Fd()), s.name, 0),
+			s.directory.Close())
+	})
 	s.serving.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
 	return err
 }
 
@@ -118,6 +147,10 @@ func (s *Server) serve() {
 			}
 			continue
 		}
+		if !ours(conn) {
+			conn.Close()
+			continue
+		}
 		select {
 		case s.slots <- struct{}{}:
 		case <-s.ctx.Done():
@@ -132,6 +165,13 @@ func (s *Server) serve() {
 			_ = s.answer(conn)
 		})
 	}
+}
+
+// ours reports whether a client is of the same user, or root. Nobody else can enter the
+// directory, unless somebody changed its mode after it was looked at.
+func ours(conn *net.UnixConn) bool {
+	who, err := credentialsOf(conn)
+	return err == nil && (who.uid == os.Geteuid() || who.uid == 0)
 }
 
 // answer serves one client.

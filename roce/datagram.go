@@ -48,6 +48,7 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 	}
 	wc := Completion{
 		Opcode: WCRecv, Flags: WCGRH, ByteLen: grhLen + n, SrcQP: p.DETH().SrcQP, Time: now,
+		SrcMAC: p.SrcMAC, VLAN: p.VLANID(),
 	}
 	if p.Spec.Has(wire.HasImmDt) {
 		wc.Flags |= WCWithImm

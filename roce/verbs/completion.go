@@ -59,6 +59,10 @@ type Completion struct {
 	ByteLen uint32 // RECV: bytes of the message, of a datagram with its 40; READ: bytes read
 	Imm     uint32 // immediate data, read big-endian
 	SrcQP   uint32 // RECV of a datagram: the QP that sent
+	// Of a datagram, what its frame says (struct ib_wc of the kernel): who sent it on this
+	// link, which is the sender or the last router, and the ID of the VLAN, 0 for no tag.
+	SrcMAC [6]byte
+	VLAN   uint16
 
 	InvalidatedKey uint32     // the key that the peer took out of use
 	Time           clock.Time // of the burst in which its last packet came, or was acknowledged

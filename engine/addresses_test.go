@@ -48,6 +48,10 @@ func (h *movingHost) Lookup(_ uint16, _, dst netip.Addr) (engine.Hop, error) {
 	return hop, nil
 }
 
+func (h *movingHost) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+	return h.Lookup(vlan, src, dst)
+}
+
 func (h *movingHost) ResolveOn(_ context.Context, vlan uint16, src, dst netip.Addr) (
 	engine.Hop, error,
 ) {

@@ -36,5 +36,9 @@ const (
 	GIDTableLen = host.GIDTableLen
 )
 
-// ErrNoNeighbour says that no host answered for an address.
-var ErrNoNeighbour = host.ErrNoNeighbour
+// Errors of a way to an address: no host answered for it, or the machine has no route to
+// it by the device's interface.
+var (
+	ErrNoNeighbour = host.ErrNoNeighbour
+	ErrNoRoute     = host.ErrNoRoute
+)

@@ -46,6 +46,10 @@ func (r *router) ResolveOn(
 	return hop, err
 }
 
+func (r *router) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+	return r.Lookup(vlan, src, dst)
+}
+
 func (r *router) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
 	return r.ResolveOn(context.Background(), vlan, src, dst)
 }

@@ -172,9 +172,24 @@ func (t *GIDTable) Find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
 	return GIDEntry{}, false
 }
 
+// Get returns the entry of type RoCE v2 with an address on a VLAN, false for none.
+func (t *GIDTable) Get(gid wire.GID, vlan uint16) (GIDEntry, bool) {
+	if gid.IsZero() {
+		return GIDEntry{}, false // that of the slots that are empty
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i := range t.slots {
+		if s := &t.slots[i]; s.gid == gid && s.vlan == vlan {
+			return s.entry(i, GIDRoCEv2), true
+		}
+	}
+	return GIDEntry{}, false
+}
+
 // Has reports whether an address is in the table, on this VLAN.
 func (t *GIDTable) Has(gid wire.GID, vlan uint16) bool {
-	_, ok := t.Find(GIDRoCEv2, func(e GIDEntry) bool { return e.GID == gid && e.VLAN == vlan })
+	_, ok := t.Get(gid, vlan)
 	return ok
 }
 

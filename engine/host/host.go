@@ -9,6 +9,9 @@ import (
 // ErrNoNeighbour says that no host answered for an address.
 var ErrNoNeighbour = errors.New("host: no neighbour answers for this address")
 
+// ErrNoRoute says that the machine has no route to an address by the interface.
+var ErrNoRoute = errors.New("host: no route to this address")
+
 // errClosed says that a host was used after its Close.
 var errClosed = errors.New("host: used after Close")
 
@@ -53,6 +56,10 @@ type Router interface {
 	// what is known of it is old, it has the network asked; the answer is a
 	// change. The error is ErrNoNeighbour when the neighbour is not known.
 	Lookup(vlan uint16, src, dst netip.Addr) (Hop, error)
+	// Known is Lookup without asking: whoever makes us call it makes the machine do
+	// nothing and remember nothing. The error is ErrNoRoute when packets to dst do not
+	// leave by the interface.
+	Known(vlan uint16, src, dst netip.Addr) (Hop, error)
 	// Source tells from which address, on which VLAN, packets to dst leave. It is
 	// an error that they do not leave by the port or a VLAN of it.
 	Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)

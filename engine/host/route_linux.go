@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // How the kernel is asked to resolve a neighbour: it sends three probes, one a
@@ -79,6 +80,19 @@ func (h *Kernel) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
 	return Hop{MAC: n.mac, Gateway: gateway}, nil
 }
 
+// Known implements Router.
+func (h *Kernel) Known(vlan uint16, src, dst netip.Addr) (Hop, error) {
+	via, gateway, err := h.nextHop(vlan, src, dst)
+	if err != nil {
+		return Hop{}, err
+	}
+	n, ok := h.watch.neighbours.get(via)
+	if !ok {
+		return Hop{}, fmt.Errorf("%w: %s", ErrNoNeighbour, via.addr)
+	}
+	return Hop{MAC: n.mac, Gateway: gateway}, nil
+}
+
 // nextHop is the neighbour to which a packet goes first; gateway is its address
 // when it is not the destination.
 func (h *Kernel) nextHop(vlan uint16, src, dst netip.Addr) (
@@ -100,13 +114,20 @@ func (h *Kernel) nextHop(vlan uint16, src, dst netip.Addr) (
 		return err
 	})
 	if err != nil {
-		return via, gateway, fmt.Errorf("host: no route from %s to %s by %s: %w",
+		return via, gateway, fmt.Errorf("%w: from %s to %s by %s: %w", ErrNoRoute,
 			src, dst, h.nameOf(index), err)
 	}
 	for _, r := range routes {
 		if r.LinkIndex != index {
-			return via, gateway, fmt.Errorf("host: the route to %s does not leave by %s",
+			return via, gateway, fmt.Errorf("%w: that to %s does not leave by %s", ErrNoRoute,
 				dst, h.nameOf(index))
+		}
+		if r.Table == unix.RT_TABLE_UNSPEC {
+			// Asked for an interface, the kernel takes an IPv4 address that no route
+			// leads to for one on its link (net/ipv4/route.c,
+			// ip_route_output_key_hash_rcu), and it would be asked for there by ARP.
+			return via, gateway, fmt.Errorf("%w: from %s to %s by %s", ErrNoRoute, src, dst,
+				h.nameOf(index))
 		}
 		if gw, ok := gatewayOf(r); ok && gw != dst {
 			via.addr, gateway = gw, gw

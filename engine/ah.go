@@ -30,7 +30,15 @@ func (d *Device) CreateAH(ctx context.Context, pd *PD, av AddressVector) (*roce.
 	if err != nil {
 		return nil, err
 	}
-	return roce.NewAH(&pd.core, path)
+	return pd.NewAH(path)
+}
+
+// NewAH makes an address handle of a path that is resolved, see ResolvePath and PathVia.
+func (p *PD) NewAH(path wire.Path) (*roce.AH, error) {
+	if err := p.check(p.device); err != nil {
+		return nil, err
+	}
+	return roce.NewAH(&p.core, path)
 }
 
 // ReplyVector says how to answer a datagram (ibv_init_ah_from_wc): grh is the

@@ -137,6 +137,12 @@ func (d *Device) GIDs() []wire.GID { return d.gids.GIDs() }
 // changes with the addresses of the interface, see roce.EventGIDChange.
 func (d *Device) GIDTable() []GIDEntry { return d.gids.Entries() }
 
+// FindGID returns the entry of type RoCE v2 that has a GID, on the interface of a VLAN or,
+// for 0, on the port itself.
+func (d *Device) FindGID(gid wire.GID, vlan uint16) (GIDEntry, bool) {
+	return d.gids.Get(gid, vlan)
+}
+
 // QueryGID returns the entry of the GID table with this index (ibv_query_gid_ex).
 // The error is roce.ErrInvalid when it is empty.
 func (d *Device) QueryGID(index int) (GIDEntry, error) { return d.gids.At(index) }

@@ -27,6 +27,38 @@ type AddressVector struct {
 // RoCE v1 is not routed. Our own addresses are those of our own MAC address:
 // packets to it do not leave the device.
 func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, error) {
+	return d.pathOf(av, func(to pathtable.Destination) (host.Hop, error) {
+		return d.resolve(ctx, to)
+	})
+}
+
+// KnownPath is ResolvePath without asking the network: nobody is made to do or remember
+// anything, so it is the one to use for an address that a stranger names. The error is
+// ErrNoNeighbour when the first hop is not known, and when the host is no Router, which
+// alone can tell without asking; ErrNoRoute when there is none.
+func (d *Device) KnownPath(av AddressVector) (wire.Path, error) {
+	return d.pathOf(av, func(to pathtable.Destination) (host.Hop, error) {
+		r, ok := d.host.(host.Router)
+		if !ok {
+			return host.Hop{}, ErrNoNeighbour
+		}
+		return r.Known(to.VLAN, to.Src.Addr(), to.Dst.Addr())
+	})
+}
+
+// PathVia is ResolvePath of a first hop that the caller knows, such as the one that a
+// datagram came from, by Completion.SrcMAC. Who sent that may have written there what it
+// liked: such a path is one for an answer to it, not for a connection.
+func (d *Device) PathVia(av AddressVector, hop [6]byte) (wire.Path, error) {
+	return d.pathOf(av, func(pathtable.Destination) (host.Hop, error) {
+		return host.Hop{MAC: hop}, nil
+	})
+}
+
+// pathOf turns an address vector into a path, with the first hop that a function finds.
+func (d *Device) pathOf(
+	av AddressVector, find func(pathtable.Destination) (host.Hop, error),
+) (wire.Path, error) {
 	from, err := d.gids.At(av.SGIDIndex)
 	switch {
 	case err != nil:
@@ -52,7 +84,7 @@ func (d *Device) ResolvePath(ctx context.Context, av AddressVector) (wire.Path, 
 		path.DstMAC = mac
 		return path, nil
 	}
-	hop, err := d.resolve(ctx, to)
+	hop, err := find(to)
 	if err != nil {
 		return wire.Path{}, err
 	}

@@ -34,7 +34,9 @@ type conn struct {
 	kept  Attribute // the message that is repeated, 0 for none
 	mad   [MADLen]byte
 	queue link[*conn]
-	host  *hostRequests // of the peer, while half open
+	// While half open, as the request of a peer:
+	host, link *source // what came from the same GID, and from the same station
+	rank       Rank    // what is known of the peer
 }
 
 func (c *conn) links() *link[*conn] { return &c.queue }

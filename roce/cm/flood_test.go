@@ -103,3 +103,67 @@ func TestDroppedAfterMRA(t *testing.T) {
 	r.event(cm.EventTimewaitExit)
 	r.event(cm.EventConnectRequest)
 }
+
+// TestFloodOfStrangers lets strangers ask who come by one station and name many hosts: they
+// take the place of each other, not of a request that came by another station, nor of one
+// whose host is known.
+func TestFloodOfStrangers(t *testing.T) {
+	r := newRig(t, cm.Config{MaxHalfOpen: 4})
+	r.listen()
+	r.path.Via = cm.Via{MAC: [6]byte{2, 1}, VLAN: 5}
+	elsewhere := r.requestedFrom(100, 1)
+	r.path.Via = cm.Via{MAC: [6]byte{2, 2}}
+	known, best := r.requestedFrom(101, 1), r.requestedFrom(102, 1)
+	must(t, r.m.Vouch(known, cm.RankKnown))
+	must(t, r.m.Vouch(best, cm.RankNeighbour))
+	stranger := r.requestedFrom(103, 1)
+	for n := range 20 {
+		r.from(104+byte(n), 1)
+		if e := r.event(cm.EventUnreachable); e.ID != stranger {
+			t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, stranger)
+		}
+		r.event(cm.EventTimewaitExit)
+		stranger = r.event(cm.EventConnectRequest).ID
+	}
+	for _, id := range []cm.ID{elsewhere, known, best} {
+		if s := r.m.State(id); s != cm.StateREQRcvd {
+			t.Errorf("%d is in %s", id, s)
+		}
+	}
+	// When only those are left of whom something is known, least counts least.
+	must(t, r.m.Vouch(elsewhere, cm.RankNeighbour))
+	must(t, r.m.Vouch(stranger, cm.RankNeighbour))
+	r.from(200, 1)
+	if e := r.event(cm.EventUnreachable); e.ID != known {
+		t.Errorf("%d makes room, want %d", e.ID, known)
+	}
+}
+
+// TestAnswerGoesBack: what is answered goes to the station that asked, until the connection
+// is established; then it goes where its addresses lead.
+func TestAnswerGoesBack(t *testing.T) {
+	r := newRig(t, cm.Config{})
+	r.listen()
+	there := r.path
+	r.path.Via = cm.Via{MAC: [6]byte{2, 1}, VLAN: 5}
+	id := r.requested()
+	must(t, r.m.Accept(r.now, id, cm.Accept{QPN: ourQPN, PSN: ourPSN}))
+	r.sent(cm.AttributeREP, r.path)
+	r.give(&cm.RTU{LocalCommID: theirID, RemoteCommID: uint32(id)})
+	r.event(cm.EventEstablished)
+	r.path.Via.MAC[0] = 6 // somebody else
+	r.give(r.req())
+	must(t, r.m.Disconnect(r.now, id, nil))
+	r.sent(cm.AttributeDREQ, there)
+}
+
+// sent takes the next MAD: it must be this message, on this path.
+func (r *rig) sent(want cm.Attribute, to cm.Path) {
+	r.T.Helper()
+	mad := make([]byte, cm.MADLen)
+	got, ok := r.m.NextMAD(mad)
+	h, _ := cm.ParseHeader(mad)
+	if !ok || h.Attribute != want || got != to {
+		r.T.Errorf("%s to %+v (%v), want %s to %+v", h.Attribute, got, ok, want, to)
+	}
+}

@@ -1,40 +1,78 @@
 package cm
 
-import "xroce/roce/wire"
+// A Rank says what is known of the host that a request claims to come from. A request of a
+// lower rank makes room for a newer one before those of a higher rank do.
+type Rank uint8
 
-// A hostRequests is how many half-open requests a host has here.
-type hostRequests struct {
-	gid wire.GID
-	n   int
-}
+// The ranks.
+const (
+	// RankStranger is a host that might not be there: it is the rank of each request that
+	// comes.
+	RankStranger Rank = iota
+	// RankKnown is one with a known way to it, which is not that of the request.
+	RankKnown
+	// RankNeighbour is one whose request came by the way that leads to it.
+	RankNeighbour
+
+	rankEnd
+)
+
+// A source is where half-open requests came from: a GID, or a station on a link.
+type source struct{ n int }
 
 // addHalfOpen counts a request that is half open from now on.
 func (m *Machine) addHalfOpen(c *conn) {
 	m.halfOpen.push(c)
-	gid := c.path.Remote
-	if m.hosts[gid] == nil {
-		m.hosts[gid] = &hostRequests{gid: gid}
-	}
-	c.host = m.hosts[gid]
-	c.host.n++
+	c.host = enter(m.hosts, c.path.Remote)
+	c.link = enter(m.links, c.path.Via)
 }
 
 // removeHalfOpen takes out a request that is half open no more.
 func (m *Machine) removeHalfOpen(c *conn) {
 	m.halfOpen.remove(c)
-	if c.host.n--; c.host.n == 0 {
-		delete(m.hosts, c.host.gid)
+	leave(m.hosts, c.path.Remote)
+	leave(m.links, c.path.Via)
+}
+
+// enter counts one more from a source, which it returns.
+func enter[K comparable](of map[K]*source, key K) *source {
+	s := of[key]
+	if s == nil {
+		s = new(source)
+		of[key] = s
+	}
+	s.n++
+	return s
+}
+
+// leave counts one less.
+func leave[K comparable](of map[K]*source, key K) {
+	s := of[key]
+	if s.n--; s.n == 0 {
+		delete(of, key)
 	}
 }
 
 // victim chooses, among those that may be evicted, of which there is one, the request
-// that makes room for a newer one: the oldest one of the host that has the most, so that
-// a host that asks often evicts its own requests and not those of others.
+// that makes room for a newer one: of the lowest rank, of the station that has sent the
+// most, of the host that has the most, the oldest. Whoever asks often evicts requests of
+// its own and not those of others.
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
 	for c := m.halfOpen.first; c != nil; c = c.queue.next {
-		if mayEvict(c) && (victim == nil || c.host.n > victim.host.n) {
+		if mayEvict(c) && (victim == nil || c.before(victim)) {
 			victim = c
 		}
 	}
 	return victim
+}
+
+// before reports whether a request makes room before one that came earlier.
+func (c *conn) before(earlier *conn) bool {
+	switch {
+	case c.rank != earlier.rank:
+		return c.rank < earlier.rank
+	case c.link.n != earlier.link.n:
+		return c.link.n > earlier.link.n
+	}
+	return c.host.n > earlier.host.n
 }

@@ -19,8 +19,9 @@ type Machine struct {
 	// the peer's queue pair: neither may be that of two.
 	peers    map[peerKey]*conn
 	peerQPs  map[peerKey]*conn
-	halfOpen queue[*conn]               // requests of peers, the oldest first
-	hosts    map[wire.GID]*hostRequests // how many of these, by host
+	halfOpen queue[*conn]         // requests of peers, the oldest first
+	hosts    map[wire.GID]*source // how many of these, by host
+	links    map[Via]*source      // the same, by station on the link
 
 	queries      map[ID]*query      // SIDR, both ways
 	sidrRequests map[sidrKey]*query // SIDR requests of peers
@@ -54,7 +55,8 @@ func New(c Config) (*Machine, error) {
 		conns:        map[ID]*conn{},
 		peers:        map[peerKey]*conn{},
 		peerQPs:      map[peerKey]*conn{},
-		hosts:        map[wire.GID]*hostRequests{},
+		hosts:        map[wire.GID]*source{},
+		links:        map[Via]*source{},
 		queries:      map[ID]*query{},
 		sidrRequests: map[sidrKey]*query{},
 		out:          outbox{limit: c.MaxOutbox},

@@ -167,6 +167,19 @@ func (m *Machine) request(
 	})
 }
 
+// Vouch says what is known of the host that a connection request came from, if anything.
+func (m *Machine) Vouch(id ID, rank Rank) error {
+	c, err := m.conn(id, inBacklog)
+	if err != nil {
+		return err
+	}
+	if rank >= rankEnd {
+		return fmt.Errorf("%w: rank %d", ErrInvalid, rank)
+	}
+	c.rank = rank
+	return nil
+}
+
 // Accept says how a request is accepted.
 type Accept struct {
 	QPN            uint32
@@ -245,7 +258,7 @@ func (m *Machine) handleRTU(from Path, mad []byte) {
 func (m *Machine) established(c *conn, private []byte) {
 	m.setState(c, StateEstablished)
 	m.timers.stop(&c.timer)
-	c.kept = 0
+	c.kept, c.path.Via = 0, Via{}
 	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
 }
 

@@ -72,7 +72,9 @@ func (r *rig) giveTID(tid uint64, m putter) {
 	r.T.Helper()
 	mad := make([]byte, cm.MADLen)
 	m.Put(mad, tid)
-	r.m.HandleMAD(r.now, cm.Path{Local: r.path.Local, Remote: r.path.Remote, HopLimit: 9}, mad)
+	r.m.HandleMAD(r.now, cm.Path{
+		Local: r.path.Local, Remote: r.path.Remote, HopLimit: 9, Via: r.path.Via,
+	}, mad)
 }
 
 // want takes the next MAD of the machine: it must be this one.

@@ -40,6 +40,7 @@ func (m *Manager) hangUp() {
 	}
 	for _, r := range m.requests {
 		r.fail(ErrClosed)
+		m.giveUp(r)
 		m.refuse(r.event)
 	}
 	now := m.clock.Now()
@@ -64,7 +65,7 @@ func (m *Manager) hangUp() {
 
 // checkLeft closes left when no peer has to be told any more. The caller holds mu.
 func (m *Manager) checkLeft() {
-	if !m.closed || len(m.leaving) > 0 || m.routes.resolving > 0 {
+	if !m.closed || len(m.leaving) > 0 || m.routes.running > 0 {
 		return
 	}
 	select {

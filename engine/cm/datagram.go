@@ -70,7 +70,7 @@ func (m *Manager) Lookup(
 	if err != nil {
 		return nil, err
 	}
-	av, err := m.vector(path)
+	av, err := m.vector(&path)
 	if err != nil {
 		return nil, err
 	}

@@ -25,11 +25,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	av, err := m.vector(path)
-	if err != nil {
-		return nil, err
-	}
-	way, err := m.dev.ResolvePath(ctx, av)
+	way, err := m.resolve(ctx, path)
 	if err != nil {
 		return nil, err
 	}

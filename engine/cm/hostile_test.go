@@ -218,9 +218,11 @@ func TestFlowLabels(t *testing.T) {
 }
 
 // packets is how many frames the device has received.
-func (h *host) packets(t testing.TB) uint64 {
+func (h *host) packets(t testing.TB) uint64 { t.Helper(); return packets(t, h.dev) }
+
+func packets(t testing.TB, dev *engine.Device) uint64 {
 	t.Helper()
-	counters, err := h.dev.Counters()
+	counters, err := dev.Counters()
 	must(t, err)
 	for _, c := range counters {
 		if c.Name == "rx_packets" {

@@ -59,7 +59,9 @@ type Manager struct {
 // Lost counts MADs that the machine does not know of.
 type Lost struct {
 	NotQP1    uint64 // received from another QP than number 1
+	Martian   uint64 // received from another station in the name of an address of ours
 	SendFull  uint64 // not sent: too many waited for the device
+	Refusals  uint64 // not sent: REJs, of which fewer may wait
 	NoRoute   uint64 // not sent: the address has no route or no neighbour
 	Resolving uint64 // not sent: too many addresses were being resolved
 }
@@ -193,6 +195,7 @@ func (m *Manager) tell(e cm.Event) {
 	if r := m.requests[e.ID]; r != nil && e.Type != cm.EventTimewaitExit {
 		r.fail(errorOf(e))
 		r.listener.drop(r)
+		m.giveUp(r)
 	}
 	delete(m.requests, e.ID)
 	if c := m.conns[e.ID]; c != nil {

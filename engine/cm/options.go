@@ -52,7 +52,7 @@ type Options struct {
 	Clock engine.Clock
 	// Rand is the source of communication IDs and PSNs; nil for crypto/rand.
 	Rand roce.Rand
-	// Receives is how many MADs may arrive at once, default 256.
+	// Receives is how many MADs may arrive at once, default 2048.
 	Receives int
 	// Linger is how long Close waits at most until peers have confirmed that their
 	// connections are over, default 5 s: they are asked twice with the other
@@ -62,8 +62,10 @@ type Options struct {
 
 const defaultLinger = 5 * time.Second
 
-// defaultReceives is a burst of every half-open request that a machine holds.
-const defaultReceives = 256
+// defaultReceives is a flood of 20,000 requests a second for as long as the goroutine of
+// the services may have to wait for a processor, 0.1 s: what peers ask meanwhile is not
+// lost among them, which would cost each some seconds.
+const defaultReceives = 2048
 
 // Implementation constants: the defaults of Setup, those of engine.ConnectOptions.
 const (

@@ -3,149 +3,108 @@ package cm
 import (
 	"context"
 	"slices"
-	"time"
 
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
+	"xroce/roce/wire"
 )
 
 // Implementation constants of routes.
 const (
-	maxRoutes    = 1024             // remembered
-	maxResolving = 64               // being asked for at once
-	maxWaiting   = 256              // MADs for one of them: a burst of requests
-	routeLife    = 30 * roce.Second // a neighbour may get another MAC address
-	resolveTime  = 3 * time.Second
+	maxRoutes = 1024             // remembered
+	routeLife = 30 * roce.Second // a neighbour may get another MAC address
 )
 
-// A route is where MADs that take a path go.
+// A destination is what the first hop of a path depends on.
+type destination struct {
+	local, remote wire.GID
+	vlan          uint16
+}
+
+func destinationOf(p *cm.Path) destination {
+	return destination{p.Local, p.Remote, p.Via.VLAN}
+}
+
+// A route is the first hop to a destination.
 type route struct {
-	ah      *roce.AH // nil while it is resolved
-	until   roce.Time
-	waiting [][cm.MADLen]byte
+	mac   [6]byte
+	until roce.Time
 }
 
-// routes are those that are known or asked for.
+// routes are those that are known, bounded by maxRoutes, and those that are asked for. It
+// is of the manager's lock.
 type routes struct {
-	table     map[cm.Path]*route
-	resolving int
+	table map[destination]route
+	searches
 }
 
-func (r *routes) init() { r.table = map[cm.Path]*route{} }
+func (r *routes) init() {
+	r.table, r.asked = map[destination]route{}, map[destination]*search{}
+}
 
-// transmit sends what the machine has to send. The caller holds mu.
+// get returns a route that is still believed.
+func (r *routes) get(to destination, now roce.Time) (route, bool) {
+	known, ok := r.table[to]
+	return known, ok && now < known.until
+}
+
+// learn notes the first hop to a destination.
+func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
+	if len(r.table) >= maxRoutes {
+		clear(r.table)
+	}
+	r.table[to] = route{mac, now + routeLife}
+}
+
+// transmit sends what the machine has to send. Strangers who are refused again and again
+// must not fill the send queue, so refusals get half of it. The caller holds mu.
 func (m *Manager) transmit() {
-	var mad [cm.MADLen]byte
-	for to, ok := m.machine.NextMAD(mad[:]); ok; to, ok = m.machine.NextMAD(mad[:]) {
-		m.sendTo(to, &mad)
-	}
-}
-
-// sendTo sends a MAD, or keeps it until its neighbour is known. The caller holds
-// mu.
-func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
-	r := m.routes.table[to]
-	if r != nil && r.ah != nil && m.clock.Now() >= r.until {
-		delete(m.routes.table, to)
-		r = nil
-	}
-	switch {
-	case r != nil && r.ah != nil:
-		m.post(r.ah, mad)
-	case r != nil && len(r.waiting) < maxWaiting:
-		r.waiting = append(r.waiting, *mad)
-	case r != nil || m.routes.resolving >= maxResolving || m.ended:
-		m.lost.Resolving++
-	default:
-		if len(m.routes.table) >= maxRoutes {
-			m.forgetRoutes()
-		}
-		r = &route{waiting: [][cm.MADLen]byte{*mad}}
-		m.routes.table[to] = r
-		m.routes.resolving++
-		m.running.Go(func() { m.resolve(to, r) })
-	}
-}
-
-// forgetRoutes forgets those for which no MAD waits. The caller holds mu.
-func (m *Manager) forgetRoutes() {
-	for path, r := range m.routes.table {
-		if r.ah != nil {
-			delete(m.routes.table, path)
-		}
-	}
-}
-
-// resolve finds the neighbour on a path and sends what waits for it.
-func (m *Manager) resolve(to cm.Path, r *route) {
-	ctx, cancel := context.WithTimeout(m.ctx, resolveTime)
-	defer cancel()
-	av, err := m.vector(to)
-	var ah *roce.AH
-	if err == nil {
-		ah, err = m.dev.CreateAH(ctx, m.pd, av)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	defer m.checkLeft()
-	m.routes.resolving--
-	if err != nil {
-		m.lost.NoRoute += uint64(len(r.waiting))
-		delete(m.routes.table, to)
+	if m.machine.Usage().MADs == 0 {
 		return
 	}
-	m.know(r, ah)
-}
-
-// know completes a route. The caller holds mu.
-func (m *Manager) know(r *route, ah *roce.AH) {
-	r.ah, r.until = ah, m.clock.Now()+routeLife
-	for i := range r.waiting {
-		m.post(ah, &r.waiting[i])
-	}
-	r.waiting = nil
-}
-
-// learn adds a route that somebody resolved.
-func (m *Manager) learn(ctx context.Context, to cm.Path) error {
-	av, err := m.vector(to)
-	if err != nil {
-		return err
-	}
-	ah, err := m.dev.CreateAH(ctx, m.pd, av)
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.routes.table[to]
-	if r == nil {
-		if len(m.routes.table) >= maxRoutes {
-			m.forgetRoutes()
+	var mad [cm.MADLen]byte
+	room := sendWRs - m.qp.Snapshot().SendPosted
+	for to, ok := m.machine.NextMAD(mad[:]); ok; to, ok = m.machine.NextMAD(mad[:]) {
+		h, _ := cm.ParseHeader(mad[:])
+		if h.Attribute == cm.AttributeREJ && room <= sendWRs/2 {
+			m.lost.Refusals++
+			continue
 		}
-		r = new(route)
-		m.routes.table[to] = r
+		m.sendTo(to, &mad)
+		room--
 	}
-	m.know(r, ah)
-	return nil
 }
 
-// vector is a path as the device has it.
-func (m *Manager) vector(p cm.Path) (engine.AddressVector, error) {
-	index := slices.Index(m.dev.GIDs(), p.Local)
-	if index < 0 {
-		return engine.AddressVector{}, ErrNoAddress
+// sendTo sends a MAD: an answer to where the question came from, for which nobody is asked,
+// another MAD to its first hop, which it has to wait for if that is not known. The caller
+// holds mu.
+func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
+	if to.Via != (cm.Via{}) {
+		m.post(&to, to.Via.MAC, mad)
+	} else if r, ok := m.routes.get(destinationOf(&to), m.clock.Now()); ok {
+		m.post(&to, r.mac, mad)
+	} else {
+		m.sendWhenFound(to, mad)
 	}
-	return engine.AddressVector{
-		DGID: p.Remote, SGIDIndex: index, FlowLabel: p.FlowLabel, TClass: p.TClass,
-		HopLimit: p.HopLimit,
-	}, nil
 }
 
 // post gives a MAD to the device. The caller holds mu.
-func (m *Manager) post(ah *roce.AH, mad *[cm.MADLen]byte) {
-	err := m.qp.PostSend(&roce.SendWR{
+func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) {
+	av, err := m.vector(to)
+	var path wire.Path
+	if err == nil {
+		path, err = m.dev.PathVia(av, hop)
+	}
+	var ah *roce.AH
+	if err == nil {
+		ah, err = m.pd.NewAH(path)
+	}
+	if err != nil {
+		m.lost.NoRoute++ // the address was ours and is no more
+		return
+	}
+	err = m.qp.PostSend(&roce.SendWR{
 		Opcode: roce.OpSend, Flags: roce.SendInline, Inline: mad[:], AH: ah,
 		RemoteQPN: m.qp.QPN(), RemoteQKey: roce.GSIQKey,
 	})
@@ -154,18 +113,44 @@ func (m *Manager) post(ah *roce.AH, mad *[cm.MADLen]byte) {
 	}
 }
 
-// source draws communication IDs and PSNs, by default from what the device draws
-// its own from.
-type source struct {
-	from roce.Rand
-	dev  *engine.Device
+// learn resolves a path for who waits for it.
+func (m *Manager) learn(ctx context.Context, to cm.Path) error {
+	way, err := m.resolve(ctx, to)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.routes.learn(destinationOf(&to), way.DstMAC, m.clock.Now())
+	return nil
 }
 
-// Uint64 implements roce.Rand.
-func (s *source) Uint64() uint64 {
-	if s.from != nil {
-		return s.from.Uint64()
+// resolve turns a path into that of packets, and asks the network if need be.
+func (m *Manager) resolve(ctx context.Context, to cm.Path) (wire.Path, error) {
+	av, err := m.vector(&to)
+	if err != nil {
+		return wire.Path{}, err
 	}
-	return uint64(s.dev.RandomPSN())<<48 ^ uint64(s.dev.RandomPSN())<<24 ^
-		uint64(s.dev.RandomPSN())
+	return m.dev.ResolvePath(ctx, av)
+}
+
+// vector is a path as the device has it. One that came by a VLAN is from our address there,
+// another one from the first address with its GID.
+func (m *Manager) vector(p *cm.Path) (engine.AddressVector, error) {
+	av := engine.AddressVector{
+		DGID: p.Remote, FlowLabel: p.FlowLabel, TClass: p.TClass, HopLimit: p.HopLimit,
+	}
+	if p.Via != (cm.Via{}) {
+		e, ok := m.dev.FindGID(p.Local, p.Via.VLAN)
+		if !ok {
+			return av, ErrNoAddress
+		}
+		av.SGIDIndex = e.Index
+		return av, nil
+	}
+	av.SGIDIndex = slices.Index(m.dev.GIDs(), p.Local)
+	if av.SGIDIndex < 0 {
+		return av, ErrNoAddress
+	}
+	return av, nil
 }

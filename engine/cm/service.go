@@ -32,6 +32,9 @@ func (m service) NextDeadline() (roce.Time, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at, ok := m.machine.NextDeadline()
+	if turn, waits := m.routes.deadline(); waits && (!ok || turn < at) {
+		at, ok = turn, true
+	}
 	switch {
 	case m.ended || !ok:
 		return 0, false
@@ -47,6 +50,7 @@ func (m service) HandleDeadline(roce.Time) {
 	defer m.mu.Unlock()
 	if !m.ended {
 		m.machine.HandleDeadline(m.clock.Now())
+		m.nextSearches()
 		m.dispatch()
 	}
 }
@@ -88,15 +92,20 @@ func (m *Manager) take(wc *roce.Completion) {
 	}
 	slot := int(wc.WRID)
 	b := m.mr.Bytes()[slot*slotLen:][:wc.ByteLen]
-	if wc.SrcQP != m.qp.QPN() {
+	// A header that cannot be read leaves the path zero, which the machine counts as a
+	// wrong source.
+	came, _ := wire.ParseReplyGRH(b)
+	ours, isOurs := m.dev.FindGID(came.Src, wc.VLAN)
+	switch {
+	case wc.SrcQP != m.qp.QPN():
 		m.lost.NotQP1++
-	} else {
-		// A header that cannot be read leaves the path zero, which the machine
-		// counts as a wrong source. The flow label is the sender's to choose, and
-		// each value would make a route of its own: answers have none.
-		came, _ := wire.ParseReplyGRH(b)
+	case isOurs && ours.MAC != wc.SrcMAC:
+		m.lost.Martian++
+	default:
+		// Answers have no flow label: that is of the sender's choice.
 		m.machine.HandleMAD(m.clock.Now(), cm.Path{
 			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,
+			Via: cm.Via{MAC: wc.SrcMAC, VLAN: wc.VLAN},
 		}, b[grhLen:])
 	}
 	// It was posted before, so only the end of the device can refuse it.

@@ -1,0 +1,175 @@
+package cm_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce/mem"
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// BenchmarkFlood measures how long a peer takes to connect to a sequential accept loop
+// while a stranger sends requests in the names of others, beside the same without them:
+// over a veth pair, through the kernel's routes and neighbours.
+//
+//	go test ./engine/cm -run '^$' -bench Flood -benchtime 20x
+//
+// It prints the median and the longest of both, their ratio, and what the flood left
+// behind at its target: goroutines, bytes of heap, entries of the neighbour table.
+func BenchmarkFlood(b *testing.B) {
+	for _, near := range []bool{true, false} {
+		for _, listens := range []bool{true, false} {
+			for _, rate := range []int{50, 2000, 20_000} {
+				name := fmt.Sprintf("near=%v/listener=%v/rate=%d", near, listens, rate)
+				b.Run(name, func(b *testing.B) { flood(b, near, listens, rate) })
+			}
+		}
+	}
+}
+
+const goodPort, otherPort = 7174, 7175
+
+// flood sends requests from addresses on the link that nobody has, or from those that the
+// target has no route to.
+func flood(b *testing.B, near, listens bool, rate int) {
+	xsktest.NeedRoot(b)
+	pair, err := vethpair.New(vethpair.Options{})
+	must(b, err)
+	b.Cleanup(func() { must(b, pair.Close()) })
+	target, peer := openHost(b, pair, vethpair.A), openHost(b, pair, vethpair.B)
+	at := netip.AddrPortFrom(pair.A.IPv4.Addr(), goodPort)
+	l, err := target.manager.Listen(at)
+	must(b, err)
+	var serving sync.WaitGroup
+	serving.Go(func() { acceptAll(l, target) })
+	b.Cleanup(func() { l.Close(); serving.Wait() })
+
+	before := connectTimes(b, peer, at)
+	goroutines, heap := runtime.NumGoroutine(), liveHeap()
+	port := uint16(otherPort)
+	if listens {
+		port = goodPort
+	}
+	s := newStranger(b, peer.dev, at.Addr(), [6]byte(pair.A.MAC), port)
+	var stop atomic.Bool
+	var flooding sync.WaitGroup
+	most, sent := 0, 0
+	begin := time.Now()
+	flooding.Go(func() {
+		for !stop.Load() {
+			due := int(time.Since(begin).Seconds()*float64(rate)) - sent
+			s.burst(b, min(due, strangersAt), func() netip.Addr {
+				sent++
+				if near {
+					return numbered(at.Addr(), 16+uint32(sent%200))
+				}
+				return numbered(netip.AddrFrom4([4]byte{203}), uint32(sent)%(1<<24))
+			})
+			if due > strangersAt {
+				continue
+			}
+			most = max(most, runtime.NumGoroutine())
+			time.Sleep(time.Millisecond)
+		}
+	})
+	time.Sleep(time.Second)
+	during := connectTimes(b, peer, at)
+	stop.Store(true)
+	flooding.Wait()
+	b.ReportMetric(float64(sent)/time.Since(begin).Seconds(), "REQ/s")
+	entries := neighbourEntries(b, pair)
+	report := func(name string, d []time.Duration) time.Duration {
+		slices.Sort(d)
+		median := d[len(d)/2]
+		b.ReportMetric(float64(median.Microseconds())/1000, name+"-median-ms")
+		b.ReportMetric(float64(d[len(d)-1].Microseconds())/1000, name+"-longest-ms")
+		return median
+	}
+	quiet, flooded := report("quiet", before), report("flood", during)
+	b.ReportMetric(float64(flooded)/float64(quiet), "ratio")
+	b.ReportMetric(float64(most-goroutines), "more-goroutines")
+	b.ReportMetric(float64(int64(liveHeap())-int64(heap))/1e6, "more-MB")
+	b.ReportMetric(float64(entries), "neighbours")
+	b.ReportMetric(0, "ns/op")
+}
+
+// acceptAll is a sequential accept loop.
+func acceptAll(l *cm.Listener, h *host) {
+	for {
+		r, err := l.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		if c, err := r.Accept(ctx, h.setup()); err == nil {
+			go func() { <-c.Done(); c.Close() }()
+		}
+		cancel()
+	}
+}
+
+// connectTimes connects again and again, one after the other.
+func connectTimes(b *testing.B, h *host, to netip.AddrPort) (times []time.Duration) {
+	for range b.N {
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		c, err := h.manager.Dial(ctx, to, h.setup())
+		cancel()
+		times = append(times, time.Since(begin))
+		if err != nil {
+			b.Log(err)
+			continue
+		}
+		c.Close()
+	}
+	return times
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func neighbourEntries(b *testing.B, pair *vethpair.Pair) (n int) {
+	must(b, pair.Do(vethpair.A, func() error {
+		list, err := netlink.NeighList(0, netlink.FAMILY_V4)
+		n = len(list)
+		return err
+	}))
+	return n
+}
+
+// openHost opens the device of an end of a pair, with a manager.
+func openHost(b *testing.B, pair *vethpair.Pair, side vethpair.Side) *host {
+	h := &host{v4: pair.End(side).IPv4.Addr(), mac: [6]byte(pair.End(side).MAC)}
+	must(b, pair.Do(side, func() (err error) {
+		h.dev, err = engine.Open(vethpair.IfName, engine.Options{RawPackets: true})
+		return err
+	}))
+	b.Cleanup(func() { must(b, h.dev.Close()) })
+	h.pd = h.dev.AllocPD()
+	var err error
+	h.cq, err = h.dev.CreateCQ(1 << 14)
+	must(b, err)
+	h.mr, err = h.dev.RegMR(h.pd, make([]byte, 1<<12),
+		mem.LocalWrite|mem.RemoteWrite|mem.RemoteRead)
+	must(b, err)
+	h.manager, err = cm.Open(h.dev, cm.Options{})
+	must(b, err)
+	b.Cleanup(func() { must(b, h.manager.Close()) })
+	return h
+}

@@ -1,0 +1,209 @@
+package cm
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// A Request is a connection that a peer wants. Its methods are safe for concurrent
+// use.
+type Request struct {
+	manager  *Manager
+	listener *Listener
+	event    cm.Event
+	way      wire.Path // of the connection, once it is shown to the application
+
+	// Under the manager's lock:
+	search *search // for the way
+	taken  bool    // by the application
+	err    error   // why it cannot be accepted any more
+}
+
+// takeRequest takes a request that came, for a listener. The application sees it when the way back
+// to the host is known from which it claims to come: one that is there. Addresses of hosts
+// that are not are cheap, so they are asked for at a bounded rate, and those that the
+// machine has no route to never are. The caller holds mu.
+func (m *Manager) takeRequest(l *Listener, e cm.Event) {
+	r := &Request{manager: m, listener: l, event: e}
+	m.requests[e.ID] = r
+	_, err := m.known(r)
+	if errors.Is(err, engine.ErrNoNeighbour) {
+		m.showWhenFound(r)
+		return
+	}
+	m.show(r, err)
+}
+
+// known finds the way back to a host, without asking for it. The caller holds mu.
+func (m *Manager) known(r *Request) (way wire.Path, err error) {
+	path := r.event.Params.Path
+	path.Via = r.event.Path.Via
+	av, err := m.vector(&path)
+	if err != nil {
+		return way, err
+	}
+	way, err = m.dev.KnownPath(av)
+	if errors.Is(err, engine.ErrNoNeighbour) {
+		if hop, ok := m.routes.get(destinationOf(&path), m.clock.Now()); ok {
+			return m.dev.PathVia(av, hop.mac)
+		}
+	}
+	return way, err
+}
+
+// show shows a request to the application, unless there is no way back to its host. The
+// caller holds mu.
+func (m *Manager) show(r *Request, err error) {
+	if err == nil {
+		r.way, err = m.known(r)
+	}
+	if err != nil {
+		r.fail(err)
+		delete(m.requests, r.event.ID)
+		local := r.event.Path.Local
+		// It is there, so this cannot be refused.
+		_ = m.machine.Reject(m.clock.Now(), r.event.ID, cm.ReasonInvalidGID, local[:], nil)
+		return
+	}
+	rank := cm.RankKnown
+	if r.way.DstMAC == r.event.Path.Via.MAC {
+		rank = cm.RankNeighbour
+	}
+	_ = m.machine.Vouch(r.event.ID, rank) // as above
+	r.listener.queue = append(r.listener.queue, r)
+	r.listener.wake()
+}
+
+// LocalAddr returns the address and port that the request is for.
+func (r *Request) LocalAddr() netip.AddrPort {
+	return netip.AddrPortFrom(r.event.IP.Dst, r.event.Service.Port())
+}
+
+// RemoteAddr returns the peer's address and port.
+func (r *Request) RemoteAddr() netip.AddrPort { return r.event.IP.Src }
+
+// Private returns the peer's private data: 56 bytes, padded with zeros.
+func (r *Request) Private() []byte { return r.event.Private }
+
+// Params returns the attributes that the peer proposes; RQPSN is missing.
+func (r *Request) Params() cm.QPParams { return r.event.Params }
+
+// fail ends a request that was not accepted yet. The caller holds the manager's lock.
+func (r *Request) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Reject refuses the request, with private data of at most 148 bytes.
+func (r *Request) Reject(private []byte) error {
+	return r.RejectFor(cm.ReasonConsumer, nil, private)
+}
+
+// RejectFor refuses the request for another reason than that of the application,
+// with what information that calls for.
+func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
+	m := r.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.err != nil {
+		return r.err
+	}
+	err := m.machine.Reject(m.clock.Now(), r.event.ID, reason, info, private)
+	if err == nil {
+		r.fail(ErrClosed)
+		m.dispatch()
+		m.wake()
+	}
+	return err
+}
+
+// Accept makes the connection and waits until the peer is ready, too. What the
+// peer wants to have outstanding is lowered to what the setup allows. The context
+// bounds all that. When it fails the request is refused.
+func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
+	s.setDefaults()
+	c, err := r.accept(ctx, &s)
+	if err != nil {
+		// A peer that refused it already, or gave up, need not be told.
+		_ = r.RejectFor(cm.ReasonNoResources, nil, nil)
+		return nil, err
+	}
+	select {
+	case <-c.up:
+		return c, nil
+	case <-c.done:
+		err = c.Err()
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	c.Close()
+	return nil, err
+}
+
+// accept brings a queue pair to RTS and sends the REP.
+func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
+	if err := r.over(); err != nil {
+		return nil, err
+	}
+	m := r.manager
+	p := r.event.Params
+	p.RQPSN, p.MinRNRTimer = m.dev.RandomPSN(), s.MinRNRTimer
+	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
+	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
+	qp, err := s.ready(ctx, m.dev)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.reply(qp, &p, s, connect(qp, &p, r.way))
+	if err != nil && s.QP == nil {
+		qp.Close()
+	}
+	return c, err
+}
+
+// over says why the request cannot be accepted any more, nil if it can: nothing is made for
+// one that had to make room.
+func (r *Request) over() error {
+	r.manager.mu.Lock()
+	defer r.manager.mu.Unlock()
+	return r.err
+}
+
+// reply sends the REP for a queue pair that is in RTS, unless it could not go there.
+func (r *Request) reply(
+	qp *engine.QP, p *cm.QPParams, s *Setup, failed error,
+) (*Conn, error) {
+	if failed != nil {
+		return nil, failed
+	}
+	m := r.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	err := m.machine.Accept(m.clock.Now(), r.event.ID, cm.Accept{
+		QPN: qp.QPN(), PSN: p.RQPSN, ResponderRes: p.MaxDestRdAtomic,
+		InitiatorDepth: p.MaxRdAtomic, RNRRetryCount: s.RNRRetry, SRQ: s.Init.SRQ != nil,
+		Private: s.Private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.fail(ErrClosed)
+	delete(m.requests, r.event.ID)
+	c := m.newConn(r.event.ID, qp, s.QP == nil)
+	c.local, c.remote, c.private = r.LocalAddr(), r.RemoteAddr(), r.Private()
+	m.dispatch()
+	m.wake()
+	return c, nil
+}

@@ -1,0 +1,267 @@
+package cm_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+// A town is a host with routes to the networks of its addresses. It knows who is there, and
+// who asks for somebody else waits as long as he likes.
+type town struct {
+	*router
+	asking atomic.Int64 // those that wait now
+	asked  atomic.Int64 // those that ever asked
+}
+
+func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
+
+func (w *town) Known(_ uint16, src, dst netip.Addr) (hop engine.Hop, err error) {
+	if _, _, err := w.Source(dst); err != nil {
+		return hop, fmt.Errorf("%w: %w", engine.ErrNoRoute, err)
+	}
+	hop.MAC, err = w.Host.Resolve(context.Background(), src, dst)
+	return hop, err
+}
+
+func (w *town) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+	return w.Known(vlan, src, dst)
+}
+
+func (w *town) ResolveOn(
+	ctx context.Context, vlan uint16, src, dst netip.Addr,
+) (engine.Hop, error) {
+	hop, err := w.Known(vlan, src, dst)
+	if err == nil {
+		return hop, nil
+	}
+	w.asked.Add(1)
+	w.asking.Add(1)
+	defer w.asking.Add(-1)
+	<-ctx.Done()
+	return hop, err
+}
+
+// A heldClock stands still until it is moved.
+type heldClock struct{ now atomic.Int64 }
+
+func (c *heldClock) Now() roce.Time { return roce.Time(c.now.Load()) }
+
+// A siege is a host with strangers around, and a peer.
+type siege struct {
+	*host
+	town     *town
+	peer     *host
+	stranger *stranger
+	clock    heldClock // of the host's manager
+	listener *cm.Listener
+	at       netip.AddrPort
+}
+
+func newSiege(t *testing.T) *siege {
+	t.Helper()
+	s := new(siege)
+	var towns []*town
+	network, hosts := newWorldAround(t, quick, engine.Options{}, func(x *surroundings) engine.Host {
+		towns = append(towns, newTown(x).(*town))
+		return towns[len(towns)-1]
+	})
+	s.host, s.town, s.peer = hosts[0], towns[0], hosts[1]
+	must(t, s.manager.Close())
+	var err error
+	s.manager, err = cm.Open(s.dev, cm.Options{Clock: &s.clock})
+	must(t, err)
+	s.at = netip.AddrPortFrom(s.v4, 1)
+	s.listener, err = s.manager.Listen(s.at)
+	must(t, err)
+	port, err := network.NewPort(sim.PortConfig{MAC: [6]byte{2, 0, 0, 0, 0, 66}, MTU: 1500})
+	must(t, err)
+	dev, err := engine.OpenLink(port, port, engine.Options{
+		Clock: engine.NewSystemClock(), RawPackets: true,
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, dev.Close()) })
+	s.stranger = newStranger(t, dev, s.v4, s.mac, 1)
+	return s
+}
+
+// flood lets strangers ask, each from an address of its own, and waits until the host has
+// counted them.
+func (s *siege) flood(t *testing.T, base string, n uint32) {
+	t.Helper()
+	before := s.received()
+	for i := range n {
+		src := numbered(netip.MustParseAddr(base), s.stranger.n)
+		s.stranger.send(t, src, s.stranger.request(src))
+		if i%64 == 63 {
+			waits(t, func() bool { return s.received() == before+uint64(i)+1 })
+		}
+	}
+	waits(t, func() bool { return s.received() == before+uint64(n) })
+}
+
+// connects lets the peer connect to a loop that accepts one request after the other, which
+// must not cost more messages than on a quiet network.
+func (s *siege) connects(t *testing.T) {
+	t.Helper()
+	ctx := within(t, testTimeout)
+	accepted := make(chan error, 1)
+	go func() {
+		r, err := s.listener.Accept(ctx)
+		if err == nil {
+			_, err = r.Accept(ctx, s.setup())
+		}
+		accepted <- err
+	}()
+	c, err := s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	must(t, err)
+	must(t, <-accepted)
+	if n := s.peer.counted("cm_tx_retries_req"); n != 0 {
+		t.Errorf("the peer had to ask %d times more", n)
+	}
+	c.Close()
+}
+
+// nearby are addresses in a network of the host that nobody has, and faraway some that it
+// has no route to.
+const nearby, faraway = "192.0.2.16", "203.0.113.0"
+
+// TestStrangersNearby: what is claimed to come from addresses on the link that nobody has
+// is not shown to the application, and makes the host ask for so many and no more.
+func TestStrangersNearby(t *testing.T) {
+	s := newSiege(t)
+	s.flood(t, "192.0.2.4", 200)
+	const burst, aSecond = 32, 16
+	if n := s.town.asked.Load(); n > burst {
+		t.Errorf("%d addresses were asked for at once", n)
+	}
+	waits(t, func() bool { return s.town.asked.Load() == burst })
+	// Requests that had to make room are not asked for any more.
+	waits(t, func() bool { return s.town.asking.Load() == 0 })
+	s.clock.now.Add(int64(roce.Second))
+	s.flood(t, "192.0.2.4", 200)
+	if n := s.town.asked.Load(); n > burst+aSecond {
+		t.Errorf("%d addresses were asked for in a second", n)
+	}
+	if held := s.manager.Usage(); held.HalfOpen > 128 || held.Connections > 128 {
+		t.Errorf("held: %+v", held)
+	}
+	if n := s.listener.Waiting(); n != 0 {
+		t.Errorf("%d strangers are shown to the application", n)
+	}
+	s.connects(t)
+	if lost := s.manager.Lost(); lost != (cm.Lost{}) {
+		t.Errorf("lost %+v", lost)
+	}
+}
+
+// TestStrangersFarAway: nobody is asked for an address without a route, and nothing is
+// kept.
+func TestStrangersFarAway(t *testing.T) {
+	s := newSiege(t)
+	s.flood(t, faraway, 250)
+	waits(t, func() bool { return s.manager.Usage().Connections == 0 })
+	if n := s.counted("cm_tx_msgs_rej"); n != 250 {
+		t.Errorf("%d were refused", n)
+	}
+	if n := s.town.asked.Load(); n != 0 {
+		t.Errorf("%d addresses were asked for", n)
+	}
+	s.connects(t)
+}
+
+// TestStrangersWithoutListener: who is refused is told by the way that he came, and nobody
+// is asked.
+func TestStrangersWithoutListener(t *testing.T) {
+	s := newSiege(t)
+	s.stranger.port = 9
+	s.flood(t, nearby, 200)
+	waits(t, func() bool { return s.counted("cm_no_listener") == 200 })
+	waits(t, func() bool {
+		return packets(t, s.stranger.dev) == 200
+	})
+	if n := s.town.asked.Load(); n != 0 {
+		t.Errorf("%d addresses were asked for", n)
+	}
+	if lost := s.manager.Lost(); lost != (cm.Lost{}) {
+		t.Errorf("lost %+v", lost)
+	}
+	s.connects(t)
+}
+
+// TestStrangerInMyName: what another station sends in the name of the host itself is not
+// taken.
+func TestStrangerInMyName(t *testing.T) {
+	s := newSiege(t)
+	s.stranger.send(t, s.v4, s.stranger.request(s.v4))
+	waits(t, func() bool { return s.manager.Lost().Martian == 1 })
+	if n := s.listener.Waiting(); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	s.connects(t)
+}
+
+// TestStrangerInThePeersName: a stranger who asks in the name of a peer gets the answer,
+// and no connection: neither that which the peer has, nor the new one, whose packets go to
+// the peer.
+func TestStrangerInThePeersName(t *testing.T) {
+	s := newSiege(t)
+	ctx := within(t, testTimeout)
+	accept := func() <-chan *cm.Conn {
+		conns := make(chan *cm.Conn, 1)
+		go func() {
+			r, err := s.listener.Accept(ctx)
+			must(t, err)
+			c, _ := r.Accept(ctx, s.setup())
+			conns <- c
+		}()
+		return conns
+	}
+	accepted := accept()
+	c, err := s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	must(t, err)
+	d := <-accepted
+	accepted = accept()
+	s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	waits(t, func() bool { return s.counted("cm_tx_msgs_rep") == 2 })
+	waits(t, func() bool { return packets(t, s.stranger.dev) == 1 })
+	if got := d.QP().Query().Path.DstMAC; got != s.peer.mac {
+		t.Errorf("the peer's connection goes to % x", got)
+	}
+	d.Close()
+	over(t, c.Done()) // the peer was told
+	s.listener.Close()
+	go s.manager.Close()
+	if stolen := <-accepted; stolen != nil {
+		t.Error("the stranger is connected")
+	}
+	c.Close()
+}
+
+// TestEvictedRequest accepts a request that had to make room: nothing is made for it.
+func TestEvictedRequest(t *testing.T) {
+	s := newSiege(t)
+	ctx := within(t, testTimeout)
+	s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	r, err := s.listener.Accept(ctx)
+	must(t, err)
+	for range 200 {
+		s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	}
+	waits(t, func() bool { return s.counted("cm_backlog_dropped") > 0 })
+	setup := s.setup()
+	setup.Prepare = func(*engine.QP) error {
+		t.Error("a queue pair was made")
+		return nil
+	}
+	if _, err := r.Accept(ctx, setup); err == nil {
+		t.Error("a request that made room was accepted")
+	}
+}

@@ -12,9 +12,10 @@ func (s *responder) putAck(psn wire.PSN, syndrome wire.Syndrome, msn uint32, fra
 
 // credits is the syndrome of a positive acknowledge: how many receives are
 // posted, with the one that was taken, as its message is not in the MSN yet. A shared
-// receive queue serves others as well, so its count is not told.
+// receive queue serves others as well, so its count is not told; nor is any without
+// end-to-end flow control.
 func (s *responder) credits() wire.Syndrome {
-	if s.srq != nil || !s.typ.HasRecv() {
+	if s.srq != nil || !s.typ.HasRecv() || s.attr.NoFlowControl {
 		return wire.ACKNoCredits
 	}
 	n := s.rq.Posted()

@@ -124,6 +124,7 @@ const (
 	AttrCap              = verbs.AttrCap
 	AttrDestQPN          = verbs.AttrDestQPN
 	AttrRateLimit        = verbs.AttrRateLimit
+	AttrFlowControl      = verbs.AttrFlowControl
 	AttrExtensions       = verbs.AttrExtensions
 )
 

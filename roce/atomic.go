@@ -29,7 +29,7 @@ func (r *requester) takeAtomicAck(now Time, p *wire.Packet) {
 		r.badResponse(now)
 		return
 	}
-	r.credit.update(p.AETH())
+	r.takeCredits(p.AETH())
 	r.takeSmall(now, w, p, p.OrigData(), nil)
 }
 

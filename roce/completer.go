@@ -35,6 +35,13 @@ func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	}
 }
 
+// takeCredits takes the credit count of an acknowledge, if the two ends count.
+func (r *requester) takeCredits(h wire.AETH) {
+	if !r.attr.NoFlowControl {
+		r.credit.update(h)
+	}
+}
+
 // takeGrant takes the credits of an acknowledge that repeats the last one, and
 // reports whether it brought any: then it is no ghost acknowledge.
 func (r *requester) takeGrant(p *wire.Packet) bool {
@@ -52,7 +59,7 @@ func (r *requester) takeGrant(p *wire.Packet) bool {
 func (r *requester) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 	switch s := h.Syndrome; s.Kind() {
 	case wire.KindACK:
-		r.credit.update(h)
+		r.takeCredits(h)
 		r.recovery.acknowledged(now, psn.Add(1))
 	case wire.KindRNRNAK:
 		r.count.Inc(counter.RcvdRNR)

@@ -56,6 +56,8 @@ func extreme(a *roce.Attr, bit roce.AttrMask, n int) {
 		a.RateLimit = large
 	case roce.AttrExtensions:
 		a.Extensions = roce.Extensions(small)
+	case roce.AttrFlowControl:
+		a.NoFlowControl = small != 0
 	}
 }
 
@@ -148,7 +150,8 @@ var changes = []change{
 // refusals are what every QP under traffic refuses.
 var refusals = []roce.AttrMask{
 	roce.AttrPathMTU, roce.AttrRQPSN, roce.AttrSQPSN, roce.AttrDestQPN, roce.AttrQKey,
-	roce.AttrAltPath, roce.AttrPathMigState, roce.AttrCap, roce.AttrExtensions, 1 << 21, 1 << 31,
+	roce.AttrAltPath, roce.AttrPathMigState, roce.AttrCap, roce.AttrExtensions,
+	roce.AttrFlowControl, 1 << 21, 1 << 31,
 }
 
 // TestHostileModifyUnderTraffic: each change at every few events of a run with

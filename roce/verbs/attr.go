@@ -34,6 +34,9 @@ type Attr struct {
 	RNRRetry        uint8  // 0 to 7, 7 is for ever
 	RateLimit       uint32 // of requests, in kbit/s of frames, 0 for none
 	Extensions      Extensions
+	// NoFlowControl says that one of the ends has no end-to-end flow control (IBA
+	// 12.7.26): no credits are told to the peer, and those that it tells are no limit.
+	NoFlowControl bool
 }
 
 // Check tests the ranges of the attributes in the mask. The error is ErrInvalid and names
@@ -92,4 +95,5 @@ func (a *Attr) Take(from *Attr, mask AttrMask) {
 	set(AttrQKey, func() { a.QKey = from.QKey })
 	set(AttrRateLimit, func() { a.RateLimit = from.RateLimit })
 	set(AttrExtensions, func() { a.Extensions = from.Extensions })
+	set(AttrFlowControl, func() { a.NoFlowControl = from.NoFlowControl })
 }

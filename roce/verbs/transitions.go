@@ -59,6 +59,7 @@ var transitionRows = []struct {
 	{StateInit, StateRTR, udTypes, 0, AttrPKeyIndex | AttrQKey},
 	{StateInit, StateRTR, rawTypes, 0, 0},
 	{StateInit, StateRTR, rcTypes, 0, AttrExtensions},
+	{StateInit, StateRTR, rcTypes | xsTypes | xrTypes, 0, AttrFlowControl},
 
 	{
 		StateRTR, StateRTS, rcTypes | xsTypes,

@@ -138,6 +138,16 @@ var attributes = []attribute{
 		func(a *roce.Attr) uint64 { return uint64(a.RateLimit) },
 		func(a *roce.Attr, v uint64) { a.RateLimit = uint32(v) },
 	},
+	{
+		"no_flow_control", roce.AttrFlowControl, parseNumber,
+		func(a *roce.Attr) uint64 {
+			if a.NoFlowControl {
+				return 1
+			}
+			return 0
+		},
+		func(a *roce.Attr, v uint64) { a.NoFlowControl = v != 0 },
+	},
 }
 
 // parseState reads the name of a state, or a number that may be none.

@@ -183,7 +183,11 @@ func (p *player) connect(attr roce.Attr, to roce.State) error {
 			return nil
 		}
 		attr.State = leg.state
-		if err := p.qp.Modify(p.now, &attr, roce.AttrState|maskOf(leg.names)); err != nil {
+		mask := roce.AttrState | maskOf(leg.names)
+		if attr.NoFlowControl && leg.state == roce.StateRTR {
+			mask |= roce.AttrFlowControl
+		}
+		if err := p.qp.Modify(p.now, &attr, mask); err != nil {
 			return fmt.Errorf("on the way to %s: %w", to, err)
 		}
 	}

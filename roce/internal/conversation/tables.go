@@ -293,6 +293,7 @@ var Tables = []Table{
 			{"limit", "no SEND beyond MSN + credits", ""},
 			{"question", "but one, which asks for an ACK", ""},
 			{"srq", "receives of an SRQ are not counted", ""},
+			{"off", "none are told or heeded when one end has no flow control", ""},
 		},
 	},
 	{

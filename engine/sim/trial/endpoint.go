@@ -59,6 +59,7 @@ type life struct {
 	heard      []*op // of the peer, on a UC: all that it sent to receives here
 	lost       int   // of these, that did not arrive
 	harmIn     int   // frames to this node that had faults
+	movedIn    int   // of these, those that came behind others
 	shuffled   bool  // one of these arrived twice, or out of order
 	noRecvOnce bool  // a message may have found no receive
 

@@ -171,12 +171,12 @@ var wideMutants = []mutant{
 		})
 	}},
 	{"UC messages vanish", []Invariant{Delivery}, func(m *mutation) tamper {
-		// More than frames were harmed.
+		// More than faults can have lost.
 		return tamper{after: func(w *world) {
 			for _, e := range live(w) {
 				if w.quiet && w.through() && e.unreliable() && !e.noRecvOnce &&
 					m.strike(true) {
-					e.lost += e.harmIn + 1
+					e.lost += e.mayLose() + 1
 				}
 			}
 		}}

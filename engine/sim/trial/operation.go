@@ -143,6 +143,7 @@ type op struct {
 	inline     bool
 	complete   bool // with success, here
 	received   bool // at the peer
+	missed     bool // by the peer, on a UC: later ones came before it
 	afterwards bool // it is behind a request that must fail
 }
 

@@ -30,13 +30,25 @@ func (e *endpoint) nextUnreliable(r *receive, wc *roce.Completion) *op {
 		}
 	}
 	if e.shuffled {
-		for _, o := range e.heard {
-			if e.brought(o, r, wc) {
-				return o
-			}
-		}
+		return e.late(r, wc)
 	}
 	return nil
+}
+
+// late finds a message that came behind later ones, or once more. One that was taken for
+// lost is not.
+func (e *endpoint) late(r *receive, wc *roce.Completion) (found *op) {
+	for _, o := range e.heard {
+		if (found == nil || o.missed && !found.missed) && e.brought(o, r, wc) {
+			found = o
+		}
+	}
+	if found != nil && found.missed {
+		found.missed = false
+		e.lost--
+		e.w.stats.Lost--
+	}
+	return found
 }
 
 // brought reports whether a receive has a message in it.
@@ -53,8 +65,9 @@ func (e *endpoint) brought(o *op, r *receive, wc *roce.Completion) bool {
 	return bytes.Equal(r.arena.mem[r.slot.off+r.at:][:o.size], data)
 }
 
-// lose notes that a message will not come any more.
-func (e *endpoint) lose(*op) {
+// lose takes a message for lost.
+func (e *endpoint) lose(o *op) {
+	o.missed = true
 	e.lost++
 	e.w.stats.Lost++
 }
@@ -96,18 +109,24 @@ func (e *endpoint) scraps(r *receive) []partial {
 	return list
 }
 
+// mayLose is how many messages the faults can have lost. A frame that is lost or damaged
+// loses its message, a copy the message that it comes into, and one that comes behind
+// others may do both: its own has ended without it, and it ends the one that is under way
+// by then (IBA 9.8.2).
+func (e *endpoint) mayLose() int { return e.harmIn + e.movedIn }
+
 // restUnreliable takes what did not arrive for lost on a UC where nothing is under way,
-// and compares its number with that of frames that faults changed: each loses one message
-// at most. A receive that is missing, or too small, loses one as well.
+// and compares its number with the most that the faults can have lost. A receive that is
+// missing, or too small, loses a message as well.
 func (e *endpoint) restUnreliable() {
 	for _, o := range e.expect {
 		e.lose(o)
 	}
 	e.expect = nil
 	unready := e.noRecvOnce || e.shortest() < e.conn.config.MaxSize
-	if e.lost > e.harmIn && !unready {
-		e.w.fail(Delivery, "%s: %d messages did not arrive, faults befell %d frames", e, e.lost,
-			e.harmIn)
+	if e.lost > e.mayLose() && !unready {
+		e.w.fail(Delivery, "%s: %d messages did not arrive, faults befell %d frames, %d of which "+
+			"came behind others", e, e.lost, e.harmIn, e.movedIn)
 	}
 	for _, s := range e.arena.pools[poolWritable] {
 		e.judgeSlot(s, e.written(s))

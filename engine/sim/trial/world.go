@@ -275,6 +275,9 @@ func (w *world) frame(ev *sim.Event) {
 		if e.unreliable() {
 			// Of any connection: the number may be what was damaged.
 			e.harmIn++
+			if ev.Kind == sim.Reordered || ev.Kind == sim.Held {
+				e.movedIn++
+			}
 			e.shuffled = e.shuffled || shuffles[ev.Kind]
 		}
 		if e.info.QPN == f.destQP {

@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A network is two namespaces with a veth pair between them. The goroutine of
@@ -177,7 +179,7 @@ func (n *network) echo(t *testing.T, ourAddr string, port, size int) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(timeout.Scaled(10 * time.Second))
 	server.SetDeadline(deadline)
 	client.SetDeadline(deadline)
 
@@ -211,7 +213,7 @@ func (n *network) ping(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	conn.SetDeadline(time.Now().Add(timeout.Scaled(10 * time.Second)))
 
 	msg := []byte{request, 0, 0, 0, 0x12, 0xb7, 0, 1} // identifier, sequence number
 	binary.BigEndian.PutUint16(msg[2:], ^(uint16(request)<<8 + 0x12b7 + 1))
@@ -281,7 +283,8 @@ func (n *network) linkForeign(t *testing.T, flags link.XDPAttachFlags) {
 // eventually waits until f is true. The deadline is for broken code only.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
+	end := time.Now().Add(timeout.Scaled(10 * time.Second))
+	for ; !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never happened: %s", what)
 		}

@@ -15,6 +15,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A movingHost is the Router of a link, whose addresses and neighbours the test
@@ -190,7 +191,7 @@ func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
 // eventually waits for what another goroutine does.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); {
+	for deadline := time.Now().Add(timeout.Scaled(20 * time.Second)); !done(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never happens: %s", what)
 		}

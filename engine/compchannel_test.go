@@ -14,6 +14,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // newSideOn makes a side whose CQ is on a completion channel.
@@ -195,7 +196,7 @@ func TestCompChannelHammer(t *testing.T) {
 				}
 			})
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 		for left := pairs * messages; left > 0; {
 			cq := nextCQ(ctx, t, channel, adapter)
 			cq.Arm(false)
@@ -336,7 +337,7 @@ func TestGetEventDrives(t *testing.T) {
 	if err := a.qp.PostSend(&roce.SendWR{Opcode: roce.OpSend}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	if cq, err := channel.GetEvent(ctx); cq != b.cq || err != nil {
 		t.Fatalf("%p, %v", cq, err)

@@ -16,6 +16,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A side is one end of a connection between two devices of a test.
@@ -118,7 +119,7 @@ func openPort(t *testing.T, network *sim.Network, i int, o engine.Options) *engi
 // wait takes n completions of success.
 func (s *side) wait(t *testing.T, n int) []roce.Completion {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	wcs := make([]roce.Completion, n)
 	for got := 0; got < n; {
@@ -245,7 +246,7 @@ func TestDeregister(t *testing.T) {
 	postWrites(t, a, b, 100, regionSize)
 	b.mr.Deregister()
 	clear(b.mr.Bytes())
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	var statuses []roce.Status
 	for len(statuses) < 100 {

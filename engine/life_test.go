@@ -19,6 +19,7 @@ import (
 	"xroce/roce"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -91,7 +92,7 @@ func TestPortEvents(t *testing.T) {
 			if e != (engine.AsyncEvent{Type: want}) {
 				t.Fatalf("%+v, want %s", e, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(timeout.Scaled(20 * time.Second)):
 			t.Fatalf("no event, want %s", want)
 		}
 	}
@@ -134,7 +135,7 @@ func TestDeviceDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	flushed := 0
 	for flushed == 0 {
@@ -325,7 +326,7 @@ func pingPong(t *testing.T, s *side, first bool, rounds int) {
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	for i := range rounds {
 		var wcs [1]roce.Completion

@@ -14,6 +14,7 @@ import (
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // in runs f in the namespace of one end, with the end's interface.
@@ -168,7 +169,7 @@ func TestRemovedAddressIsTheKernels(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := server.SetReadDeadline(time.Now().Add(timeout.Scaled(20 * time.Second))); err != nil {
 		t.Fatal(err)
 	}
 	if n, _, err := server.ReadFrom(make([]byte, 64)); n != 13 || err != nil {

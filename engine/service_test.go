@@ -15,6 +15,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // An echo is a service that says back what a QP receives, and ticks.
@@ -198,7 +199,7 @@ func TestServiceWake(t *testing.T) {
 // comesAbout waits for a condition.
 func comesAbout(t *testing.T, good func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !good(); {
+	for deadline := time.Now().Add(timeout.Scaled(20 * time.Second)); !good(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come about")
 		}
@@ -249,7 +250,7 @@ func echoDevices(t *testing.T, direct bool) (a, b *engine.Device, link *countedL
 // hear waits for the answer of a service.
 func hear(t *testing.T, s *seat, words string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
 	defer cancel()
 	for {
 		var wcs [1]roce.Completion
@@ -316,7 +317,7 @@ func TestServiceStepsBack(t *testing.T) {
 		ask(t, other, "by waiting")
 		hear(t, other, "by waiting")
 		ask(t, other, "by polling")
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(timeout.Scaled(20 * time.Second))
 		for got := 0; got == 0; {
 			var wcs [1]roce.Completion
 			if n, err := other.cq.Poll(wcs[:]); err != nil || time.Now().After(deadline) {

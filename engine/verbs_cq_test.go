@@ -8,6 +8,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestResizeUnderTraffic changes the room of both CQs while messages fly: every
@@ -183,7 +184,7 @@ func moderated(t *testing.T) (b *side, channel *engine.CompChannel) {
 	return b, channel
 }
 
-const soon = 20 * time.Second
+var soon = timeout.Scaled(20 * time.Second)
 
 // TestModerationWakesAPoller has poll(2) return when the period is over, and when
 // moderation changes while the device sleeps.

@@ -14,6 +14,7 @@ import (
 	"xroce/roce"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A closer is an object that cannot be closed while others use it.
@@ -285,7 +286,8 @@ func liveHeap() int {
 // goroutinesLeft counts goroutines, and gives those that were told to end the time
 // to do so, up to a limit that only one that stays reaches.
 func goroutinesLeft(want int) int {
-	for limit := time.Now().Add(10 * time.Second); time.Now().Before(limit); runtime.Gosched() {
+	limit := time.Now().Add(timeout.Scaled(10 * time.Second))
+	for ; time.Now().Before(limit); runtime.Gosched() {
 		if n := runtime.NumGoroutine(); n <= want {
 			return n
 		}

@@ -11,6 +11,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A lane is a connection of its own between two devices that run by themselves.
@@ -75,7 +76,7 @@ func TestKeysUnderTraffic(t *testing.T) {
 	clock := engine.NewSystemClock()
 	network := newNetwork(t, 1, clock, sim.Faults{})
 	devA, devB := simPair(t, network, engine.Options{Clock: clock})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	var wg sync.WaitGroup
 	for name, run := range map[string]func(*lane) error{

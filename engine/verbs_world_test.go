@@ -12,6 +12,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A world is some devices in direct mode on one network, which the test itself
@@ -86,7 +87,7 @@ func vethWorld(t *testing.T, v vethpair.Options, o engine.Options) *world {
 func spinUntil(t *testing.T, w *world) func(done func() bool) {
 	return func(done func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !done(); {
+		for deadline := time.Now().Add(timeout.Scaled(20 * time.Second)); !done(); {
 			worked := false
 			for _, d := range w.devs {
 				worked = d.Progress() || worked

@@ -10,6 +10,7 @@ import (
 	"xroce/xsk"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // The tests of this file and its neighbours on a veth pair:
@@ -114,7 +115,7 @@ func flush(t testing.TB, s *xsk.Socket) {
 }
 
 // testTimeout is how long a test waits for what must happen.
-const testTimeout = 10 * time.Second
+var testTimeout = timeout.Scaled(10 * time.Second)
 
 // waitFor calls f until it returns true.
 func waitFor(t testing.TB, what string, f func() bool) {

@@ -196,7 +196,9 @@ var importSnippets = []snippet{
 // that come close, and demands both kinds of every rule.
 func TestRulesCanFail(t *testing.T) {
 	snippets := map[string][]snippet{}
-	for _, list := range [][]snippet{textSnippets, formSnippets, pureSnippets, importSnippets} {
+	for _, list := range [][]snippet{
+		textSnippets, formSnippets, pureSnippets, importSnippets, timeoutSnippets,
+	} {
 		for _, sn := range list {
 			snippets[sn.rule] = append(snippets[sn.rule], sn)
 		}

@@ -20,7 +20,7 @@ import (
 const root = "../.."
 
 // allRules is every rule that judges one file.
-var allRules = slices.Concat(textRules, formRules, pureRules, importRules)
+var allRules = slices.Concat(textRules, formRules, pureRules, importRules, timeoutRules)
 
 // tree is the repository as git lists it: the names of all files, and the
 // text files among them, read and parsed once for all tests.

@@ -24,6 +24,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // fakeMachine is a host.Machine of plain data.
@@ -104,7 +105,7 @@ func (i *invocation) wait(t *testing.T) *invocation {
 	t.Helper()
 	select {
 	case <-i.done:
-	case <-time.After(time.Minute):
+	case <-time.After(timeout.Scaled(time.Minute)):
 		t.Fatal("the command does not end")
 	}
 	return i
@@ -119,7 +120,7 @@ func (i *invocation) listenPort(t *testing.T) string {
 		return fmt.Sprint(addr.(*net.TCPAddr).Port)
 	case <-i.done:
 		t.Fatalf("ended with code %d before it listened: %s", i.code, i.stderr)
-	case <-time.After(time.Minute):
+	case <-time.After(timeout.Scaled(time.Minute)):
 		t.Fatal("does not listen")
 	}
 	return ""

@@ -18,6 +18,7 @@ import (
 	"xroce/engine"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 func TestRootPingpong(t *testing.T) {
@@ -129,7 +130,7 @@ func TestRootPeerKilled(t *testing.T) {
 // awaitListener waits until a server listens in namespace A.
 func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); time.Now().Before(end); {
 		var out []byte
 		err := p.Do(vethpair.A, func() (err error) {
 			out, err = exec.Command("ss", "-Hltn", "sport", "=", ":"+port).Output()
@@ -148,7 +149,7 @@ func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
 // awaitHalf waits until a file in the making has some bytes.
 func awaitHalf(t *testing.T, dir string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); time.Now().Before(end); {
 		parts, err := filepath.Glob(filepath.Join(dir, ".xroce-*.part"))
 		if err != nil {
 			t.Fatal(err)

@@ -16,12 +16,13 @@ import (
 	"xroce/roce"
 	rcm "xroce/roce/cm"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/timeout"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testTimeout is longer than anything takes that does not hang.
-const testTimeout = 60 * time.Second
+var testTimeout = timeout.Scaled(60 * time.Second)
 
 // must ends a test.
 func must(t testing.TB, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // testAddr is an address in use at once.
@@ -116,7 +117,7 @@ func TestWatchUndisturbed(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := netip.AddrFrom4([4]byte{10, 3, 0, round})
-		for deadline := time.Now().Add(10 * time.Second); ; {
+		for deadline := time.Now().Add(timeout.Scaled(10 * time.Second)); ; {
 			if slices.Contains(w.port().Addrs, want) {
 				break
 			}

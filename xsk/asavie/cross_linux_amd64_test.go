@@ -16,12 +16,13 @@ import (
 	"xroce/xsk/asavie"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // One end of the wire is an xsk.Socket, the other an asavie.Socket:
 //
 //	namespace a: xsk -- xr0 ==== veth ==== xr0 -- asavie :namespace b
-const testTimeout = 20 * time.Second
+var testTimeout = timeout.Scaled(20 * time.Second)
 
 // cross makes the wire.
 func cross(t testing.TB, o xsktest.Options) (*xsktest.Pair, *xsk.Socket, *asavie.Socket) {

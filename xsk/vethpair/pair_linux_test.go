@@ -14,6 +14,7 @@ import (
 
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // exists reports whether a namespace is there under its name.
@@ -47,7 +48,7 @@ func TestPairTalks(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if err := server.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := server.SetDeadline(time.Now().Add(timeout.Scaled(10 * time.Second))); err != nil {
 			t.Fatal(err)
 		}
 		b := make([]byte, 64)

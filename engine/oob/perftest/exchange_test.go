@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A line is one message of a recording.
@@ -180,7 +181,7 @@ func TestBothEnds(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(timeout.Scaled(time.Minute))
 	for _, c := range []net.Conn{a, b} {
 		if err := c.SetDeadline(deadline); err != nil {
 			t.Fatal(err)

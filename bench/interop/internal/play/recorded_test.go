@@ -13,6 +13,7 @@ import (
 	"xroce/bench/interop/internal/recordtest"
 	"xroce/bench/softroce"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestAsRecorded has xroce talk to itself as two Soft-RoCE hosts did when they were
@@ -79,7 +80,7 @@ func TestAsRecorded(t *testing.T) {
 // runBoth runs a server and a client of ours to their end.
 func runBoth(t *testing.T, xroce string, sites [2]*softroce.Site, server, client string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	run := func(s *softroce.Site, line string) *lab.Process {
 		argv := append([]string{xroce}, strings.Fields(line)...)

@@ -12,6 +12,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 type systemClock struct{ start time.Time }
@@ -69,7 +70,7 @@ func playWith(t *testing.T, c Config, dumps *[2]perfdump.Dump) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	a, b := tcpPair(t)
 	failed := make(chan error, 2)

@@ -18,6 +18,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // realClock is the time since a moment.
@@ -61,7 +62,7 @@ func converse(
 	}
 	heard := &ears{}
 	network.Observe(func(e *sim.Event) { heard.hear(t, e) })
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

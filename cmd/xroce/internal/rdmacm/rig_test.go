@@ -14,6 +14,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	machine "xroce/roce/cm"
+	"xroce/xsk/xsktest/timeout"
 )
 
 func must(t testing.TB, err error) {
@@ -87,7 +88,7 @@ func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
 // within is a context for what must not hang.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -20,7 +20,8 @@
 // A Site is a network namespace with a tap device. Everything has names of its
 // own and is gone after Close. When this process is killed the agent finds its
 // port closed and powers the VM off, and the tap goes with its descriptor; the
-// namespace's name stays until Sweep.
+// namespace's name and the files stay until Sweep, which knows by their names whose
+// they were. Two processes may do all of this at once.
 //
 // A Site needs root. Building needs apt-get, dpkg-deb and xz; booting needs
 // qemu-system-x86_64.

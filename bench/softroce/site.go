@@ -37,7 +37,11 @@ type Site struct {
 
 // NewSite makes a site with addresses on its interface.
 func NewSite(ctx context.Context, mtu int, addrs ...netip.Prefix) (*Site, error) {
-	s := &Site{Namespace: fmt.Sprintf("%s%d-%d", sitePrefix, os.Getpid(), sites.Add(1))}
+	name, err := ownName()
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Namespace: name + strconv.FormatInt(sites.Add(1), 10)}
 	if err := ip(ctx, "netns", "add", s.Namespace); err != nil {
 		return nil, err
 	}
@@ -165,28 +169,4 @@ func (s *Site) do(f func() error) error {
 		done <- f()
 	}()
 	return <-done
-}
-
-// sitePrefix begins the name of every site; the process id is next.
-const sitePrefix = "xroce-vm-"
-
-// Sweep removes the namespaces of processes that were killed.
-func Sweep() error {
-	entries, err := os.ReadDir("/run/netns")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("softroce: %w", err)
-	}
-	var failed error
-	for _, e := range entries {
-		rest, ok := strings.CutPrefix(e.Name(), sitePrefix)
-		pid, _, _ := strings.Cut(rest, "-")
-		if n, err := strconv.Atoi(pid); !ok || err != nil || unix.Kill(n, 0) == nil {
-			continue
-		}
-		failed = errors.Join(failed, netns.DeleteNamed(e.Name()))
-	}
-	return failed
 }

@@ -57,7 +57,11 @@ type VM struct {
 // seconds. It builds the agent, so it must be called within this module, where
 // there is Go.
 func Boot(ctx context.Context, image Image, c Config) (*VM, error) {
-	dir, err := os.MkdirTemp("", "xroce-vm-")
+	name, err := ownName()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", name)
 	if err != nil {
 		return nil, fmt.Errorf("softroce: %w", err)
 	}

@@ -55,6 +55,10 @@ func Open(iface string, o Options) (*Device, error) {
 		o.Logger.Warn("the XDP program runs in generic mode, which is slower: the driver has "+
 			"no native one for this interface", "device", port.Name, "error", err.Error())
 	}
+	if info.Limited != "" {
+		o.Logger.Warn("there are fewer frames than by default, so bursts are lost sooner",
+			"device", port.Name, "transmit", info.TxFrames, "because", info.Limited)
+	}
 	o.Logger.Info("device open", "device", port.Name, "queue", o.Queue,
 		"backend", info.Backend, "attach", program.Mode().String(),
 		"zero-copy", info.ZeroCopy, "multi-buffer", info.MultiBuffer)

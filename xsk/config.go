@@ -80,8 +80,11 @@ type Config struct {
 	Ifindex   int    // interface index; used when Interface is empty
 	Queue     int    // queue number of the device
 
-	RxFrames int // receive frames; default DefaultRxFrames
-	TxFrames int // transmit frames; default DefaultTxFrames
+	// RxFrames and TxFrames are the frames to receive and to send. When both are 0 they
+	// are DefaultRxFrames and DefaultTxFrames, or half as many, and again, as far as a
+	// sixteenth, where the process may not lock that much memory or its cgroup has not so
+	// much left: Info.Limited tells.
+	RxFrames, TxFrames int
 	// FillTarget is how many of the receive frames the kernel has until many of those
 	// are found waiting, or RaiseFillTarget asks for more; default RxFrames, all. Few stay in the
 	// cache, which is worth a lot where senders wait for the receiver. From those who

@@ -50,3 +50,10 @@ func freeChunks(s *Socket) (n int) {
 
 // Chunks is the number of chunks of a socket.
 func (s *Socket) Chunks() int { return len(s.umem.owners) }
+
+// CgroupLimits are the limits of a process that is in these cgroups, mounted at root.
+func CgroupLimits(groups, root string) MemoryLimits {
+	m := MemoryLimits{Locked: Unlimited, Charged: Unlimited}
+	m.charge(groups, root)
+	return m
+}

@@ -18,6 +18,9 @@ type Kernel interface {
 	Socket() (fd int, err error)
 	Close(fd int) error
 
+	// MemoryLimits says how much more memory the process may have.
+	MemoryLimits() MemoryLimits
+
 	// MapUMEM allocates page-aligned zeroed memory of at least size bytes that
 	// the kernel may pin; UnmapUMEM frees it.
 	MapUMEM(size int) ([]byte, error)

@@ -104,6 +104,8 @@ type Info struct {
 	ZeroCopy    bool   // the driver reads and writes our frames itself
 	MultiBuffer bool   // a frame may span two chunks
 	TxFrames    int    // transmit frames in all
+	// Limited says why there are fewer frames than by default, "" when there are not.
+	Limited string
 }
 
 // Stats are the counters of a link since it was opened.

@@ -45,14 +45,15 @@ var _ Link = (*Socket)(nil)
 // the socket is registered in the XSKMAP of an XDP program, under FD; sending
 // works at once.
 //
-// Needs CAP_NET_RAW; CAP_IPC_LOCK when the frames exceed the locked-memory
-// limit; CAP_NET_ADMIN for BusyPoll. Blocks for up to BindTimeout when the
+// Needs CAP_NET_RAW; CAP_IPC_LOCK, or fewer frames, when those exceed the
+// locked-memory limit; CAP_NET_ADMIN for BusyPoll. Blocks for up to BindTimeout when the
 // queue is taken. A failure is an *Error, or a plain error for a configuration
 // that cannot be; nothing is left open.
 func Open(cfg Config) (*Socket, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	counted := cfg.RxFrames != 0 || cfg.TxFrames != 0
 	cfg = cfg.withDefaults()
 	if cfg.Kernel == nil {
 		cfg.Kernel = Linux()
@@ -64,6 +65,25 @@ func Open(cfg Config) (*Socket, error) {
 			Queue: cfg.Queue, Err: err, Hint: filesHint(err),
 		}
 	}
+	if counted {
+		return openSocket(cfg, dev, "")
+	}
+	limited, err := cfg.fit(dev.MTU, cfg.Kernel.MemoryLimits())
+	if err != nil {
+		return nil, &Error{Op: "allocate UMEM", Ifindex: dev.Index, Queue: cfg.Queue, Err: err}
+	}
+	for {
+		s, err := openSocket(cfg, dev, limited)
+		// What others of this user have locked counts, too, and nobody tells how much.
+		if !errors.Is(err, unix.ENOBUFS) || !cfg.halve() {
+			return s, err
+		}
+		limited = "what this user may lock (ulimit -l) is locked by others"
+	}
+}
+
+// openSocket is Open with as many frames as the configuration says.
+func openSocket(cfg Config, dev Device, limited string) (*Socket, error) {
 	lay, err := cfg.layout(dev.MTU)
 	if err != nil {
 		return nil, err
@@ -76,6 +96,7 @@ func Open(cfg Config) (*Socket, error) {
 		Queue:     cfg.Queue,
 		MTU:       dev.MTU,
 		TxFrames:  cfg.TxFrames,
+		Limited:   limited,
 	}
 	if err := s.open(cfg, lay); err != nil {
 		if closeErr := s.Close(); closeErr != nil {

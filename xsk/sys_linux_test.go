@@ -17,7 +17,8 @@ func TestOpenWithoutFiles(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: before.Max}); err != nil {
+	few := unix.Rlimit{Cur: 1, Max: before.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
 	byName, nameErr := xsk.Open(xsk.Config{Interface: "lo", RxFrames: 64, TxFrames: 64})

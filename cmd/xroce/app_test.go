@@ -53,7 +53,8 @@ func goodMachine() *fakeMachine {
 	m := &fakeMachine{
 		release: "6.18.0",
 		user: host.User{
-			Caps: map[string]bool{}, LockedBytes: ^uint64(0), CPUs: 8, HugeKiB: 2048,
+			Caps: map[string]bool{}, LockedBytes: ^uint64(0), ChargedBytes: xsk.Unlimited, CPUs: 8,
+			HugeKiB: 2048,
 		},
 		bpf: bpf.Support{Load: true},
 		support: xsk.Support{
@@ -151,7 +152,10 @@ type bench struct {
 func (b bench) start(t *testing.T, args ...string) *invocation {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	i := &invocation{done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1), ready: make(chan struct{})}
+	i := &invocation{
+		done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1),
+		ready: make(chan struct{}),
+	}
 	var stdout, stderr lockedBuffer
 	a := newApp(&stdout, &stderr)
 	a.machine, a.runtime = b.machine, b.runtime
@@ -359,6 +363,7 @@ func TestAdviceSaysWhatToDo(t *testing.T) {
 		}},
 		{unix.EBUSY, []string{"queue 3 of xr1 is taken", "--queue", "ss --xdp"}},
 		{unix.ENOBUFS, []string{"ulimit -l"}},
+		{unix.ENOMEM, []string{"memory.max", "xroce check"}},
 	} {
 		err := advise(fmt.Errorf("open: %w", c.err), "xr1", 3)
 		if !errors.Is(err, c.err) {

@@ -95,7 +95,10 @@ func advise(err error, iface string, queue int) error {
 		return fmt.Errorf("%w\nqueue %d of %s is taken by another AF_XDP socket: choose another "+
 			"with --queue ('ethtool -l %s' tells how many there are), or end the program that "+
 			"holds it ('ss --xdp -p' lists them)", err, queue, iface, iface)
-	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
+	case errors.Is(err, unix.ENOMEM):
+		return fmt.Errorf("%w\nfree memory, or raise the limit of the cgroup (memory.max): "+
+			"'xroce check' shows what is left", err)
+	case errors.Is(err, unix.ENOBUFS):
 		return fmt.Errorf("%w\nthe limit of locked memory may be too small: "+
 			"'ulimit -l unlimited', or give CAP_IPC_LOCK", err)
 	}

@@ -66,7 +66,17 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		},
 		{"little memory", func(m *fakeMachine) {
 			m.user.Caps["CAP_IPC_LOCK"], m.user.LockedBytes = false, 8<<20
-		}, 3, []string{"limit 8192 KiB", "ulimit -l unlimited"}},
+		}, 0, []string{"limit 8192 KiB", "ulimit -l unlimited"}},
+		{"too little memory", func(m *fakeMachine) {
+			m.user.Caps["CAP_IPC_LOCK"], m.user.LockedBytes = false, 64<<10
+		}, 3, []string{"no    locked memory", "limit 64 KiB", "ulimit -l unlimited"}},
+		{"small cgroup", func(m *fakeMachine) {
+			m.user.ChargedBytes, m.user.Cgroup = 24<<20, "/small"
+		}, 0, []string{"warn  memory cgroup", "/small has 24 MiB left", "memory.max"}},
+		{
+			"tiny cgroup", func(m *fakeMachine) { m.user.ChargedBytes = 7 << 20 }, 3,
+			[]string{"no    memory cgroup"},
+		},
 		{"no BPF", func(m *fakeMachine) {
 			m.bpf = bpf.Support{Cause: unix.EPERM, Missing: []string{"CAP_BPF"}}
 		}, 3, []string{"load the XDP program", "give CAP_BPF"}},
@@ -95,7 +105,8 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 				m.interfaces[1].XDP, m.interfaces[1].XDPMode = 77, "generic"
 			}, 3,
 			[]string{
-				"id 77", "in generic mode", "bpftool prog show id 77", "bpftool link detach", "xdp off",
+				"id 77", "in generic mode", "bpftool prog show id 77", "bpftool link detach",
+				"xdp off",
 			},
 		},
 		{

@@ -26,6 +26,9 @@ type KernelOptions struct {
 	ZeroCopy bool // the device can do zero-copy: no need to call it for sending
 	OldTx    bool // there is no XDP_MAX_TX_SKB_BUDGET
 
+	// Limits are what MemoryLimits returns; the zero value is none.
+	Limits xsk.MemoryLimits
+
 	// Lag is how many sent descriptors are kept back from the completion ring;
 	// Settle brings them.
 	Lag int

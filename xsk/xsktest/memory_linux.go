@@ -10,6 +10,14 @@ import (
 
 // The memory that a socket shares with its user: frames and rings.
 
+// MemoryLimits implements xsk.Kernel with those of the options.
+func (k *Kernel) MemoryLimits() xsk.MemoryLimits {
+	if k.o.Limits == (xsk.MemoryLimits{}) {
+		return xsk.MemoryLimits{Locked: xsk.Unlimited, Charged: xsk.Unlimited}
+	}
+	return k.o.Limits
+}
+
 // MapUMEM implements xsk.Kernel.
 func (k *Kernel) MapUMEM(size int) ([]byte, error) {
 	err := k.enter("MapUMEM")

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/roce/wire"
+	"xroce/xsk"
 )
 
 // A Verdict says what a finding means for a device.
@@ -39,8 +40,12 @@ func Works(list []Finding) bool {
 	return true
 }
 
-// umemBytes is what a device locks at most: the frames for a path MTU of 4096.
-const umemBytes = 64 << 20
+// umemBytes is what a device locks: the frames for a path MTU of 4096. It makes do with
+// less, down to leastBytes.
+const (
+	umemBytes  = 64 << 20
+	leastBytes = umemBytes / 16
+)
 
 // General judges the machine and the user. The program's path is for remedies.
 func General(m Machine, program string) ([]Finding, error) {
@@ -60,7 +65,7 @@ func General(m Machine, program string) ([]Finding, error) {
 		list[1].Remedy = "the packet loop and the application share one CPU; do not use --busy"
 	}
 	list = append(list, capabilities(u, program)...)
-	list = append(list, judgeMemory(u), Finding{
+	list = append(list, judgeMemory(u), judgeCgroup(u), Finding{
 		What: "huge pages", Verdict: Note,
 		Value: fmt.Sprintf("%d free of %d KiB (not needed)", u.HugePages, u.HugeKiB),
 	})
@@ -134,9 +139,31 @@ func judgeMemory(u User) Finding {
 	case u.Caps["CAP_IPC_LOCK"]:
 		f.Value += ", which CAP_IPC_LOCK lifts"
 	case u.LockedBytes < umemBytes:
-		f.Verdict = Missing
-		f.Remedy = fmt.Sprintf("a device locks up to %d MiB: ulimit -l unlimited, or give "+
-			"CAP_IPC_LOCK", umemBytes>>20)
+		f.Verdict = Warning
+		if u.LockedBytes < leastBytes {
+			f.Verdict = Missing
+		}
+		f.Remedy = fmt.Sprintf("a device locks up to %d MiB, and with less loses bursts sooner: "+
+			"ulimit -l unlimited, or give CAP_IPC_LOCK", umemBytes>>20)
+	}
+	return f
+}
+
+// judgeCgroup looks at what the memory cgroups have left, half of which a device takes at
+// most.
+func judgeCgroup(u User) Finding {
+	f := Finding{What: "memory cgroup", Verdict: Good, Value: "no limit"}
+	if u.ChargedBytes == xsk.Unlimited {
+		return f
+	}
+	f.Value = fmt.Sprintf("%s has %d MiB left", u.Cgroup, u.ChargedBytes>>20)
+	if u.ChargedBytes < 2*umemBytes {
+		f.Verdict = Warning
+		if u.ChargedBytes < 2*leastBytes {
+			f.Verdict = Missing
+		}
+		f.Remedy = fmt.Sprintf("a device takes half of it for frames, up to %d MiB, and with less "+
+			"loses bursts sooner: raise memory.max", umemBytes>>20)
 	}
 	return f
 }

@@ -152,6 +152,8 @@ func (Local) User() (User, error) {
 		return u, fmt.Errorf("getrlimit: %w", err)
 	}
 	u.LockedBytes = limit.Cur
+	memory := xsk.Linux().MemoryLimits()
+	u.ChargedBytes, u.Cgroup = memory.Charged, memory.Cgroup
 	u.HugePages, u.HugeKiB = hugePages("/sys/kernel/mm/hugepages")
 	return u, nil
 }

@@ -41,9 +41,13 @@ type User struct {
 	UID         int
 	Caps        map[string]bool // effective capabilities out of Capabilities
 	LockedBytes uint64          // limit of locked memory, ^0 for none
-	CPUs        int
-	HugePages   int // free ones
-	HugeKiB     int // size of each
+	// ChargedBytes is what the memory cgroups have left, xsk.Unlimited for no limit, and
+	// Cgroup the one that has least.
+	ChargedBytes int64
+	Cgroup       string
+	CPUs         int
+	HugePages    int // free ones
+	HugeKiB      int // size of each
 }
 
 // Capabilities are the capabilities that xroce can use, with what needs them.

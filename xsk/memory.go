@@ -1,0 +1,76 @@
+package xsk
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// Unlimited is a limit of MemoryLimits that there is none of.
+const Unlimited = math.MaxInt64
+
+// MemoryLimits is how much more memory a process may have. The kernel refuses to lock
+// beyond the one; whoever touches memory beyond the other is killed.
+type MemoryLimits struct {
+	Locked  int64  // bytes that may be locked (RLIMIT_MEMLOCK)
+	Charged int64  // bytes that its memory cgroups have left, with what can be reclaimed
+	Cgroup  string // the cgroup that has least left, "" where Charged is Unlimited
+}
+
+// The fewest frames that a socket makes do with, when the configuration says nothing.
+const (
+	minRxFrames = DefaultRxFrames / 16
+	minTxFrames = DefaultTxFrames / 16
+)
+
+// frames is how many bytes of frames are within the limits, and the error of more. Of what
+// a cgroup has left half is kept: rings, queue pairs and the program need memory, too.
+func (m MemoryLimits) frames() (most int64, why error) {
+	if m.Locked <= m.Charged/2 {
+		return m.Locked, limitError{unix.ENOBUFS, fmt.Sprintf(
+			"%d KiB may be locked (ulimit -l, or CAP_IPC_LOCK)", m.Locked>>10)}
+	}
+	return m.Charged / 2, limitError{unix.ENOMEM, fmt.Sprintf(
+		"half of the %d KiB that the memory cgroup %s has left may be taken", m.Charged>>10,
+		m.Cgroup)}
+}
+
+// A limitError says what limits the frames. It is the errno that the kernel has for that.
+type limitError struct {
+	errno unix.Errno
+	text  string
+}
+
+// Error implements error.
+func (e limitError) Error() string { return e.text }
+
+// Unwrap returns the errno.
+func (e limitError) Unwrap() error { return e.errno }
+
+// fit halves the frames, those of a configuration that does not say how many there shall
+// be, until they are within the limits, and returns what limited them, "" for nothing.
+// The error tells how much is missing.
+func (c *Config) fit(mtu int, limits MemoryLimits) (limited string, err error) {
+	most, why := limits.frames()
+	for {
+		lay, err := c.layout(mtu)
+		if err != nil || int64(lay.umemSize) <= most {
+			return limited, err
+		}
+		if limited = why.Error(); !c.halve() {
+			return "", fmt.Errorf("the frames of a socket need %d KiB at least, and %w",
+				lay.umemSize>>10, why)
+		}
+	}
+}
+
+// halve takes half of the frames away, unless too few would be left.
+func (c *Config) halve() bool {
+	if c.RxFrames/2 < minRxFrames || c.TxFrames/2 < minTxFrames {
+		return false
+	}
+	c.RxFrames, c.TxFrames = c.RxFrames/2, c.TxFrames/2
+	c.FillTarget = min(c.FillTarget, c.RxFrames)
+	return true
+}

@@ -102,7 +102,8 @@ func TestOwnAndDisown(t *testing.T) {
 		if full := i == MaxKeys; full != errors.Is(err, unix.E2BIG) || !full && err != nil {
 			t.Fatalf("address %d: %v", i+1, err)
 		}
-		if err != nil && !strings.HasSuffix(err.Error(), ": 4096 addresses are owned, which is all") {
+		const all = ": 4096 addresses are owned, which is all"
+		if err != nil && !strings.HasSuffix(err.Error(), all) {
 			t.Errorf("one too many: %v", err)
 		}
 	}

@@ -151,3 +151,30 @@ func lowerLink(attrs []byte) int {
 	}
 	return 0
 }
+
+// remove tells that the interface is gone, once.
+func (w *netWatch) remove() {
+	w.tell(false)
+	if !w.gone {
+		w.gone = true
+		close(w.removed)
+	}
+}
+
+// tell passes a state on if it is another.
+func (w *netWatch) tell(up bool) {
+	if up == w.up {
+		return
+	}
+	w.up = up
+	select {
+	case w.states <- up:
+	case <-w.done:
+	}
+}
+
+// running reports whether an interface is up and has a carrier.
+func running(flags uint32) bool {
+	const both = unix.IFF_UP | unix.IFF_RUNNING
+	return flags&both == both
+}

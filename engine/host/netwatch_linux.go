@@ -169,27 +169,6 @@ func (w *netWatch) changed() {
 	}
 }
 
-// remove tells that the interface is gone, once.
-func (w *netWatch) remove() {
-	w.tell(false)
-	if !w.gone {
-		w.gone = true
-		close(w.removed)
-	}
-}
-
-// tell passes a state on if it is another.
-func (w *netWatch) tell(up bool) {
-	if up == w.up {
-		return
-	}
-	w.up = up
-	select {
-	case w.states <- up:
-	case <-w.done:
-	}
-}
-
 // askUp reads the state.
 func (w *netWatch) askUp() (up bool, err error) {
 	link, err := w.handle.LinkByIndex(w.index)
@@ -197,10 +176,4 @@ func (w *netWatch) askUp() (up bool, err error) {
 		return false, fmt.Errorf("host: interface %d: %w", w.index, err)
 	}
 	return running(link.Attrs().RawFlags), nil
-}
-
-// running reports whether an interface is up and has a carrier.
-func running(flags uint32) bool {
-	const both = unix.IFF_UP | unix.IFF_RUNNING
-	return flags&both == both
 }

@@ -47,7 +47,14 @@ type DeviceAttr struct {
 	MaxInline    int // bytes of inline data of a send
 	MaxInlineRcv int // bytes that ride in a completion, 0 when turned off
 
-	ODP ODPCaps // of ON_DEMAND regions
+	ODP          ODPCaps // of ON_DEMAND regions
+	CQModeration CQModerationCaps
+	Pacing       PacingCaps
+
+	// TimestampMask are the bits of Completion.Time that count (completion_timestamp_mask),
+	// and CoreClock is how fast they do, in kHz (hca_core_clock): nanoseconds.
+	TimestampMask uint64
+	CoreClock     uint64
 }
 
 // AtomicCap says with what atomics of peers are atomic, with the values of enum
@@ -56,30 +63,6 @@ type AtomicCap uint8
 
 // AtomicGlob is atomic with the CPUs of this machine, too.
 const AtomicGlob AtomicCap = 2
-
-// CapFlags are capabilities, with the values of enum ib_uverbs_device_cap_flags.
-type CapFlags uint64
-
-// The capabilities that a device may have.
-const (
-	CapBadPKeyCounter  CapFlags = 1 << 1
-	CapBadQKeyCounter  CapFlags = 1 << 2
-	CapCurrQPStateMod  CapFlags = 1 << 7
-	CapPortActiveEvent CapFlags = 1 << 10
-	CapSysImageGUID    CapFlags = 1 << 11
-	CapRCRNRNAKGen     CapFlags = 1 << 12
-	CapSRQResize       CapFlags = 1 << 13
-	CapMemWindow       CapFlags = 1 << 17
-	CapXRC             CapFlags = 1 << 20
-	CapMWType2A        CapFlags = 1 << 23
-	CapMWType2B        CapFlags = 1 << 24
-	CapFlushGlobal     CapFlags = 1 << 38
-	CapAtomicWrite     CapFlags = 1 << 40
-
-	capsOfAll = CapBadPKeyCounter | CapBadQKeyCounter | CapCurrQPStateMod | CapPortActiveEvent |
-		CapSysImageGUID | CapRCRNRNAKGen | CapSRQResize | CapMemWindow | CapXRC |
-		CapFlushGlobal | CapAtomicWrite
-)
 
 const (
 	// maxQP is how many QP numbers there are: 16 are left to services that have
@@ -97,10 +80,14 @@ const (
 func (d *Device) Query() DeviceAttr {
 	a := Attributes(d.options)
 	a.MaxInlineRcv = d.maxInlineRecv
+	if _, ok := d.host.(PortWatcher); !ok {
+		a.Caps &^= CapPortActiveEvent
+	}
 	return a
 }
 
-// Attributes returns what a device opened with these options can do.
+// Attributes returns what a device opened with these options can do on an interface of the
+// kernel's.
 func Attributes(o Options) DeviceAttr {
 	a := DeviceAttr{
 		MaxMRSize: math.MaxInt64, PageSizeCap: ^uint64(1<<12 - 1),
@@ -113,7 +100,9 @@ func Attributes(o Options) DeviceAttr {
 		MaxMcastGrp: unbounded, MaxMcastQP: maxQP, MaxMcastSum: unbounded, MaxAH: unbounded,
 		MaxSRQ: numbers24, MaxSRQWR: roce.MaxWR, MaxSRQSGE: roce.MaxSGE, MaxPkeys: 1,
 		CAAckDelay: 15, PhysPorts: 1,
-		ODP: odpCaps(), MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
+		ODP: odpCaps(), CQModeration: moderationCaps, Pacing: pacingCaps,
+		TimestampMask: math.MaxInt64, CoreClock: 1e6,
+		MaxInline: roce.MaxInline, MaxInlineRcv: maxInlineRecv(),
 	}
 	if o.Windows2A {
 		a.Caps |= CapMWType2A
@@ -122,6 +111,8 @@ func Attributes(o Options) DeviceAttr {
 	}
 	if o.RawPackets {
 		a.MaxRawEthQP = maxQP
+	} else {
+		a.Pacing.Types &^= 1 << roce.TypeRawPacket
 	}
 	return a
 }

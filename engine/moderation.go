@@ -9,6 +9,18 @@ import (
 	"xroce/roce"
 )
 
+// CQModerationCaps says how far CQ.Modify goes (struct ibv_cq_moderation_caps).
+type CQModerationCaps struct {
+	MaxCount  int
+	MaxPeriod time.Duration
+}
+
+// moderationCaps are those of every device. A period may be longer, but verbs has no
+// number for it.
+var moderationCaps = CQModerationCaps{
+	MaxCount: math.MaxUint16, MaxPeriod: math.MaxUint16 * time.Microsecond,
+}
+
 // Modify sets the moderation of events (ibv_modify_cq): an armed CQ makes its
 // event after count completions, or period after the first of them, whichever is
 // sooner. It also makes it when it is full, when it is armed for solicited

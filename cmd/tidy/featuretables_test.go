@@ -195,7 +195,8 @@ var memoryRows = []featureRow{
 	},
 	{
 		"D15", "on-demand capabilities by transport and operation",
-		"TestAttrODP TestODPCapabilitiesHold TestODPUCLosesMessageAtAbsentPage",
+		"TestAttrODP TestODPCapabilitiesHold TestODPCapsFollowKernel " +
+			"TestODPUCLosesMessageAtAbsentPage",
 	},
 	{
 		"D16", "an on-demand region is deregistered like any",

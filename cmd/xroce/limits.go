@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"xroce/engine"
+	"xroce/roce"
 )
 
 // A limit is a line of `devinfo -v`: what a device can do at most, under its name in
@@ -87,7 +89,41 @@ var limits = []limit{
 		"device_cap_flags_ex", func(a engine.DeviceAttr) uint64 { return uint64(a.Caps) },
 		flagLines(deviceCapsEx, "0x%X"),
 	},
+	{
+		"completion_timestamp_mask",
+		func(a engine.DeviceAttr) uint64 { return a.TimestampMask },
+		func(v uint64) string { return fmt.Sprintf("0x%016x", v) },
+	},
+	{
+		"hca_core_clock", func(a engine.DeviceAttr) uint64 { return a.CoreClock },
+		func(v uint64) string { return fmt.Sprintf("%dkHZ", v) },
+	},
+	// Of packet_pacing_caps.
+	{
+		"qp_rate_limit_min", func(a engine.DeviceAttr) uint64 { return uint64(a.Pacing.MinRate) },
+		kbps,
+	},
+	{
+		"qp_rate_limit_max", func(a engine.DeviceAttr) uint64 { return uint64(a.Pacing.MaxRate) },
+		kbps,
+	},
+	{
+		"qp_rate_limit_qps", func(a engine.DeviceAttr) uint64 { return uint64(a.Pacing.Types) },
+		flagLines(qpTypes, "0x%x"),
+	},
+	// Of cq moderation caps.
+	{"max_cq_count", count(func(a engine.DeviceAttr) int { return a.CQModeration.MaxCount }), nil},
+	{
+		"max_cq_period",
+		func(a engine.DeviceAttr) uint64 {
+			return uint64(a.CQModeration.MaxPeriod / time.Microsecond)
+		},
+		func(v uint64) string { return fmt.Sprintf("%d us", v) },
+	},
 }
+
+// kbps prints a rate as ibv_devinfo does.
+func kbps(v uint64) string { return fmt.Sprintf("%dkbps", v) }
 
 // A capability is a flag with its name.
 type capability struct {
@@ -108,11 +144,13 @@ var (
 		{uint64(engine.CapSRQResize), "SRQ_RESIZE"},
 		{uint64(engine.CapMemWindow), "MEM_WINDOW"},
 		{uint64(engine.CapXRC), "XRC"},
+		{uint64(engine.CapMemMgtExtensions), "MEM_MGT_EXTENSIONS"},
 		{uint64(engine.CapMWType2A), "MEM_WINDOW_TYPE_2A"},
 		{uint64(engine.CapMWType2B), "MEM_WINDOW_TYPE_2B"},
 	}
 	deviceCapsEx = []capability{
 		{uint64(engine.CapFlushGlobal), "FLUSH_GLOBAL"},
+		{uint64(engine.CapFlushPersistent), "FLUSH_PERSISTENT"},
 		{uint64(engine.CapAtomicWrite), "ATOMIC_WRITE"},
 	}
 	odpGeneral   = []capability{{1, "ODP_SUPPORT"}, {2, "ODP_SUPPORT_IMPLICIT"}}
@@ -125,6 +163,13 @@ var (
 		{32, "SUPPORT_SRQ"},
 		{64, "SUPPORT_FLUSH"},
 		{128, "SUPPORT_ATOMIC_WRITE"},
+	}
+	qpTypes = []capability{
+		{1 << roce.TypeRC, "SUPPORT_RC"},
+		{1 << roce.TypeUC, "SUPPORT_UC"},
+		{1 << roce.TypeUD, "SUPPORT_UD"},
+		{1 << roce.TypeRawPacket, "SUPPORT_RAW_PACKET"},
+		{1 << roce.TypeXRCSend, "SUPPORT_XRC_INI"},
 	}
 )
 

@@ -177,7 +177,7 @@ func TestRemovalEndsIdleDevice(t *testing.T) {
 	for i, d := range devs { // deleting one end of a veth deletes the other
 		select {
 		case <-d.Done():
-		case <-time.After(20 * time.Second):
+		case <-time.After(timeout.Scaled(20 * time.Second)):
 			t.Fatalf("device %d lives on without its interface", i)
 		}
 		err := d.Err()

@@ -7,6 +7,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A deepSleep is a port in which the driver sleeps until it is woken, whatever comes.
@@ -52,7 +53,7 @@ func TestProgressWakesTheDriver(t *testing.T) {
 		t.Helper()
 		select {
 		case <-link.asleep:
-		case <-time.After(10 * time.Second):
+		case <-time.After(timeout.Scaled(10 * time.Second)):
 			t.Fatal("the driver", what)
 		}
 	}

@@ -134,7 +134,7 @@ func (i *invocation) awaitReady(t *testing.T) {
 	case <-i.ready:
 	case <-i.done:
 		t.Fatalf("ended with code %d before it was ready: %s", i.code, i.stderr)
-	case <-time.After(time.Minute):
+	case <-time.After(timeout.Scaled(time.Minute)):
 		t.Fatal("is not ready")
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // tokenFile makes a file with a token.
@@ -82,7 +83,7 @@ func TestStrangersHoldNothing(t *testing.T) {
 		}
 	}
 	// The last client is through before the server has given all back.
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(timeout.Scaled(time.Minute)); ; {
 		got := device("xr1").Resources(0).Total
 		if got == (engine.ResourceCount{}) {
 			break

@@ -18,6 +18,7 @@ import (
 	"xroce/roce/mem"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // BenchmarkFlood measures how long a peer takes to connect to a sequential accept loop
@@ -112,7 +113,7 @@ func acceptAll(l *cm.Listener, h *host) {
 		if err != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout.Scaled(15*time.Second))
 		if c, err := r.Accept(ctx, h.setup()); err == nil {
 			go func() { <-c.Done(); c.Close() }()
 		}
@@ -124,7 +125,7 @@ func acceptAll(l *cm.Listener, h *host) {
 func connectTimes(b *testing.B, h *host, to netip.AddrPort) (times []time.Duration) {
 	for range b.N {
 		begin := time.Now()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout.Scaled(10*time.Second))
 		c, err := h.manager.Dial(ctx, to, h.setup())
 		cancel()
 		times = append(times, time.Since(begin))

@@ -14,6 +14,7 @@ import (
 
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A watched is the watch of an end of a pair, with what it was made of.
@@ -64,7 +65,7 @@ func (w *watched) do(f func() error) {
 // await waits for changes until the port is as it should be.
 func (w *watched) await(what string, good func(Port) bool) {
 	w.t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(timeout.Scaled(10 * time.Second))
 	for !good(w.port()) {
 		select {
 		case <-w.changes:
@@ -204,7 +205,7 @@ func TestWatchRemoved(t *testing.T) {
 			w.do(func() error { return remove(w) })
 			select {
 			case <-w.removed:
-			case <-time.After(10 * time.Second):
+			case <-time.After(timeout.Scaled(10 * time.Second)):
 				t.Error("the watch does not notice")
 			}
 		})

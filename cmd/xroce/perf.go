@@ -154,9 +154,8 @@ func (a *app) perfMeet(
 		if err != nil {
 			return nil, nil, leave, err
 		}
-		socket := perf.NewSocket(ctx, dev, conn, c.Dial)
-		undo = append(undo, func() { dev.Close() }, func() { conn.Close() }, socket.Close)
-		return dev, socket, leave, nil
+		undo = append(undo, func() { dev.Close() }, func() { conn.Close() })
+		return dev, perf.NewSocket(dev, conn, c.Dial), leave, nil
 	}
 	iface, err := a.chooseInterface(link.iface, nil)
 	if err != nil {

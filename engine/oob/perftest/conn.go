@@ -40,7 +40,12 @@ func (c *Conn) swap(what string, out, in []byte) error {
 }
 
 func (c *Conn) write(what string, b []byte) error {
-	if _, err := c.rw.Write(b); err != nil {
+	_, err := c.rw.Write(b)
+	switch {
+	case oob.HungUp(err):
+		return fmt.Errorf("perftest: send %s: the peer has closed the connection, and its own "+
+			"message says why: %w", what, err)
+	case err != nil:
 		return fmt.Errorf("perftest: send %s: %w", what, err)
 	}
 	return nil
@@ -60,24 +65,25 @@ func (c *Conn) read(what string, b []byte) error {
 }
 
 // Versions tells the peer our version and learns its own. A peer that is too old
-// is an error that names both.
-func (c *Conn) Versions(local Version) (Version, error) {
+// is an error that names both. With plans it also tells that this end knows Plan, where
+// the tools do not look; both reports whether the peer does too.
+func (c *Conn) Versions(local Version, plans bool) (remote Version, both bool, err error) {
 	var out, in [versionLen]byte
-	if err := local.put(&out); err != nil {
-		return "", err
+	if err := local.put(&out, plans); err != nil {
+		return "", false, err
 	}
 	if err := c.swap("version", out[:], in[:]); err != nil {
-		return "", err
+		return "", false, err
 	}
-	remote, err := parseVersion(&in)
+	remote, both, err = parseVersion(&in)
 	if err != nil {
-		return "", fmt.Errorf("%w; we are version %s", err, local)
+		return "", false, fmt.Errorf("%w; we are version %s", err, local)
 	}
 	if n, _ := remote.number(); n < oldestVersion {
-		return "", fmt.Errorf("perftest: the peer is version %s, we are %s and talk to %.2f or "+
-			"later: %w", remote, local, oldestVersion, errors.ErrUnsupported)
+		return "", false, fmt.Errorf("perftest: the peer is version %s, we are %s and talk to "+
+			"%.2f or later: %w", remote, local, oldestVersion, errors.ErrUnsupported)
 	}
-	return remote, nil
+	return remote, both && plans, nil
 }
 
 // A System is what an end tells of its machine; both then use the larger values.

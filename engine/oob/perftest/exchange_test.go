@@ -85,7 +85,7 @@ func speak(c *Conn, shape string, mine [][]byte) (heard []any, err error) {
 		var got any
 		switch step {
 		case 'V':
-			got, err = c.Versions(OurVersion)
+			got, _, err = c.Versions(OurVersion, false)
 		case 'S':
 			got, err = c.System(System{Cycle: 4096, CacheLine: 64})
 			mine = mine[1:]
@@ -197,7 +197,7 @@ func TestBothEnds(t *testing.T) {
 	}
 	play := func(conn net.Conn, client bool, s System, m wire.MTU, r Report) (o outcome) {
 		c := New(conn, client)
-		if _, o.err = c.Versions("5.70"); o.err != nil {
+		if _, _, o.err = c.Versions("5.70", false); o.err != nil {
 			return o
 		}
 		if o.system, o.err = c.System(s); o.err != nil {
@@ -230,7 +230,7 @@ func hear(b string, step func(c *Conn) error) error {
 }
 
 func TestRefuses(t *testing.T) {
-	versions := func(c *Conn) error { _, err := c.Versions(OurVersion); return err }
+	versions := func(c *Conn) error { _, _, err := c.Versions(OurVersion, true); return err }
 	system := func(c *Conn) error { _, err := c.System(System{4096, 64}); return err }
 	mtu := func(c *Conn) error { _, err := c.MTU(wire.MTU1024); return err }
 	keys := func(c *Conn) error { _, err := c.Keys(Endpoint{}); return err }
@@ -275,8 +275,8 @@ func TestRefuses(t *testing.T) {
 func pad(text string, n int) string { return text + strings.Repeat("\x00", n-len(text)) }
 
 func TestVersionTooLongToSend(t *testing.T) {
-	if _, err := New(replay{strings.NewReader(""), io.Discard}, true).
-		Versions("6.0666666666666666"); !errors.Is(err, ErrMessage) {
+	if _, _, err := New(replay{strings.NewReader(""), io.Discard}, true).
+		Versions("6.0666666666666666", false); !errors.Is(err, ErrMessage) {
 		t.Errorf("%v", err)
 	}
 }
@@ -307,7 +307,8 @@ func TestDeadlineEndsTheExchange(t *testing.T) {
 	if err := a.SetDeadline(time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(a, false).Versions(OurVersion); !errors.Is(err, os.ErrDeadlineExceeded) {
+	_, _, err := New(a, false).Versions(OurVersion, true)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }

@@ -34,29 +34,40 @@ func (v Version) number() (float64, bool) {
 	return n, err == nil
 }
 
-// put writes the message.
-func (v Version) put(b *[versionLen]byte) error {
-	if len(v) >= versionLen {
+// planMark is at the end of the message of who knows Plan, behind the version and its
+// NUL, where the tools have NULs and do not look.
+const planMark = "xroce-1"
+
+// put writes the message, with the mark of Plan or without.
+func (v Version) put(b *[versionLen]byte, plans bool) error {
+	most := versionLen - 1
+	if plans {
+		most -= len(planMark)
+	}
+	if len(v) > most {
 		return fmt.Errorf("%w: version %q is longer than %d characters", ErrMessage, string(v),
-			versionLen-1)
+			most)
 	}
 	clear(b[copy(b[:], v):])
+	if plans {
+		copy(b[versionLen-len(planMark):], planMark)
+	}
 	return nil
 }
 
-// parseVersion reads the message.
-func parseVersion(b *[versionLen]byte) (Version, error) {
-	text, _, ok := bytes.Cut(b[:], []byte{0})
+// parseVersion reads the message and reports whether its sender knows Plan.
+func parseVersion(b *[versionLen]byte) (v Version, plans bool, err error) {
+	text, rest, ok := bytes.Cut(b[:], []byte{0})
 	if !ok || len(text) == 0 {
-		return "", fmt.Errorf("%w: %q is no version", ErrMessage, b[:])
+		return "", false, fmt.Errorf("%w: %q is no version", ErrMessage, b[:])
 	}
-	v := Version(text)
+	v = Version(text)
 	// It is shown to people: nothing in it may command a terminal.
 	printable := func(c byte) bool { return ' ' < c && c <= '~' }
 	if n, ok := v.number(); !ok || n <= 0 || slices.ContainsFunc(text, func(c byte) bool {
 		return !printable(c)
 	}) {
-		return "", fmt.Errorf("%w: %q is no version", ErrMessage, text)
+		return "", false, fmt.Errorf("%w: %q is no version", ErrMessage, text)
 	}
-	return v, nil
+	return v, bytes.HasSuffix(rest, []byte(planMark)), nil
 }

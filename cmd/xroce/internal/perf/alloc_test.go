@@ -90,9 +90,7 @@ func playWith(t *testing.T, c Config, dumps *[2]perfdump.Dump) uint64 {
 			o.Dump = &dumps[i]
 		}
 		go func() {
-			socket := NewSocket(ctx, dev, conn, own.Dial)
-			defer socket.Close()
-			_, err := Run(ctx, dev, socket, o)
+			_, err := Run(ctx, dev, NewSocket(dev, conn, own.Dial), o)
 			failed <- err
 		}()
 	}

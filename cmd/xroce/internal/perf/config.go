@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"strconv"
 	"time"
 
 	"xroce/roce"
@@ -122,6 +123,17 @@ func (c *Config) sizes(mtu wire.MTU) []int {
 		list = append(list, n)
 	}
 	return list
+}
+
+// whole says how much a run is, for errors: messages, or a time.
+func (c *Config) whole() string {
+	switch {
+	case c.Infinite:
+		return "a run without an end"
+	case c.Duration > 0:
+		return c.Duration.String()
+	}
+	return strconv.Itoa(c.total())
 }
 
 // total is the number of messages that all QPs send, 0 in a run by duration.

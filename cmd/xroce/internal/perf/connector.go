@@ -14,12 +14,15 @@ import (
 // how their queue pairs get connected. Socket is the one over TCP, Managed that over
 // rdma_cm. The steps of the exchange are those of perftest.Conn.
 type Connector interface {
-	// Versions tells what this end speaks and returns what the peer does.
-	Versions(local perftest.Version) (perftest.Version, error)
+	// Versions tells what this end speaks, and whether it tells its plan, and returns
+	// what the peer does and whether both tell their plans.
+	Versions(local perftest.Version, plans bool) (perftest.Version, bool, error)
 	// System tells about this machine and returns what both ends use.
 	System(local perftest.System) (perftest.System, error)
 	// MTU tells the largest path MTU here and returns that which both ends use.
 	MTU(local wire.MTU) (wire.MTU, error)
+	// Plan tells what this end is about to do and returns what the peer is.
+	Plan(local string) (string, error)
 	// Keys tells of a queue pair and returns one of the peer. It is a barrier.
 	Keys(local perftest.Endpoint) (perftest.Endpoint, error)
 	// Reports tells a result and returns that of the peer.
@@ -29,6 +32,10 @@ type Connector interface {
 
 	// Connect brings a queue pair of type RC or UC from INIT to RTS.
 	Connect(ctx context.Context, l Link) error
+
+	// Interrupt ends the step that is waited for and all that come after it with an
+	// error. It may be called at any time and by anybody.
+	Interrupt(err error)
 
 	// Watch begins to listen for the peer while nothing is said, and calls gone
 	// when it hangs up. The next step of the exchange ends it. Heard reports whether

@@ -116,9 +116,8 @@ func perform(
 		return err
 	}
 	defer conn.Close()
-	socket := perf.NewSocket(ctx, dev, conn, c.Dial)
-	defer socket.Close()
-	_, err = perf.Run(ctx, dev, socket, perf.Options{Config: c, Tell: &perf.Record{}, Dump: d})
+	_, err = perf.Run(ctx, dev, perf.NewSocket(dev, conn, c.Dial),
+		perf.Options{Config: c, Tell: &perf.Record{}, Dump: d})
 	return err
 }
 

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"xroce/engine"
@@ -26,6 +27,7 @@ type end struct {
 	at     layout
 	flows  []flow
 	wcs    [64]roce.Completion
+	length uint32 // that each message received must have in its receive, 0 for any
 
 	gid           int
 	mtu           wire.MTU
@@ -134,6 +136,10 @@ const hopLimit = 64
 
 // prepare fills in the work requests for messages of a size.
 func (e *end) prepare(size int) {
+	// With -a an unreliable message of one size may come among those of the next.
+	if e.length = uint32(size + e.cfg.header()); e.cfg.All && e.cfg.Type != roce.TypeRC {
+		e.length = 0
+	}
 	for i := range e.flows {
 		e.flows[i].prepare(e, i, size)
 	}
@@ -168,9 +174,13 @@ func (e *end) supply() error {
 
 // await returns completions, which are the first of wcs, as soon as there are some.
 // It returns 0 now and then when there are none, for the caller to look at the time.
+// With an error, that one of them failed for example, none of them counts.
 func (e *end) await(ctx context.Context) (int, error) {
 	if e.cfg.Events {
 		n, err := e.cq.Wait(ctx, e.wcs[:])
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return n, e.check(n, err)
 	}
 	for range pollsInARow {
@@ -194,17 +204,44 @@ func (e *end) alive(ctx context.Context) error {
 	return e.dev.Err()
 }
 
-// check finds a failed completion among the first n.
+// check finds a failed completion among the first n, or a message of another length than
+// all have.
 func (e *end) check(n int, err error) error {
 	if err != nil {
 		return err
 	}
 	for i := range e.wcs[:n] {
-		if err := e.wcs[i].Err(); err != nil {
+		wc := &e.wcs[i]
+		if err := wc.Err(); err != nil {
 			return err
+		}
+		if wc.Opcode == roce.WCRecv && wc.ByteLen != e.length && e.length != 0 {
+			return fmt.Errorf("a message has %d bytes, not %d: start both ends with the same -s",
+				int(wc.ByteLen)-e.cfg.header(), int(e.length)-e.cfg.header())
 		}
 	}
 	return nil
+}
+
+// cause is why a run failed with err: work that failed here, or a request that was
+// refused here, tells more than that the peer has gone.
+func (e *end) cause(err error) error {
+	if errors.Is(err, roce.ErrFailed) {
+		return err
+	}
+	for n := 1; n > 0; {
+		var failed error
+		n, failed = e.cq.Poll(e.wcs[:])
+		if failed = e.check(n, failed); failed != nil {
+			return fmt.Errorf("%w; then %w", failed, err)
+		}
+	}
+	for i := range e.flows {
+		if qp := e.flows[i].qp; qp.State() == roce.StateErr {
+			return fmt.Errorf("QP 0x%06x refused a request of the peer; then %w", qp.QPN(), err)
+		}
+	}
+	return err
 }
 
 // close destroys everything.

@@ -36,13 +36,17 @@ type Managed struct {
 	over    chan struct{} // closed when err is there
 	pending []byte        // of a message that came
 
-	mu   sync.Mutex  // guards what follows
-	gone func(error) // called when the peer hangs up during a watch
-	err  error
+	interrupted chan struct{} // closed when reason is there
+
+	mu     sync.Mutex  // guards what follows
+	gone   func(error) // called when the peer hangs up during a watch
+	err    error
+	reason error // of the interruption
 }
 
-// messageLen is the longest message of the exchange: that of Keys.
-const messageLen = keysLen
+// messageLen is the longest message of the exchange: that of Plan, and of the tool that
+// of Keys.
+const messageLen = max(keysLen, perftest.PlanLen)
 
 // inboxLen is how many messages may wait. Both ends take turns, so one does.
 const inboxLen = 4
@@ -55,7 +59,7 @@ func NewManaged(
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
-		sent: make(chan struct{}, 1), over: make(chan struct{}),
+		sent: make(chan struct{}, 1), over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)
 	pd := dev.AllocPD()
@@ -178,6 +182,16 @@ func (m *Managed) Keys(local perftest.Endpoint) (remote perftest.Endpoint, err e
 // Done implements Connector: over rdma_cm no message says so.
 func (m *Managed) Done() error { return nil }
 
+// Interrupt implements Connector.
+func (m *Managed) Interrupt(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.reason == nil {
+		m.reason = err
+		close(m.interrupted)
+	}
+}
+
 // Watch implements Connector.
 func (m *Managed) Watch(gone func(error)) {
 	m.mu.Lock()
@@ -275,6 +289,8 @@ func (m *Managed) write(b []byte) error {
 		return nil
 	case <-m.over:
 		return m.err
+	case <-m.interrupted:
+		return m.reason
 	}
 }
 
@@ -290,6 +306,8 @@ func (m *Managed) read() ([]byte, error) {
 		return b, nil
 	case <-m.over:
 		return nil, m.err
+	case <-m.interrupted:
+		return nil, m.reason
 	}
 }
 

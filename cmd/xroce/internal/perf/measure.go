@@ -52,16 +52,19 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 		return err
 	}
 	if c.All && c.Test.Verb == Send {
-		return r.barrier(ctx)
+		if err := r.barrier(ctx); err != nil {
+			return err
+		}
+		r.release()
 	}
 	return nil
 }
 
-// tellBandwidth tells the result, of both ends together if both have sent.
+// tellBandwidth holds the result to be told, of both ends together if both have sent.
 func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
 	c := r.cfg
 	if !c.Both || c.Test.Verb == Send && c.Duration > 0 {
-		r.tell.Row(&r.info, row)
+		r.hold(func() { r.tell.Row(&r.info, row) })
 		return nil
 	}
 	remote, err := r.reports(ctx)
@@ -72,10 +75,12 @@ func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
 	both.Peak += remote.Peak
 	both.Average += remote.Average
 	both.MsgRate += remote.MsgRate
-	r.tell.Row(&r.info, &both)
-	if c.Separate {
-		r.tell.Both(&r.info, row, &Row{Report: remote})
-	}
+	r.hold(func() {
+		r.tell.Row(&r.info, &both)
+		if c.Separate {
+			r.tell.Both(&r.info, row, &Row{Report: remote})
+		}
+	})
 	return nil
 }
 
@@ -136,7 +141,7 @@ func (r *run) measureLatency(ctx context.Context, size int) error {
 		}
 		row.setLatency(c, &p.timer, p.counted, p.at, 2)
 	}
-	r.tell.Row(&r.info, &row)
+	r.hold(func() { r.tell.Row(&r.info, &row) })
 	return nil
 }
 

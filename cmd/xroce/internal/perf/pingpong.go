@@ -58,7 +58,8 @@ func (p *pingpong) run(ctx context.Context) error {
 			continue
 		}
 		if err := step(ctx, f); err != nil {
-			return fmt.Errorf("after %d of %d round trips: %w", min(p.sent, p.rcvd), p.limit, err)
+			return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd),
+				p.cfg.whole(), err)
 		}
 	}
 	return nil
@@ -191,7 +192,7 @@ func (r *roundtrip) run(ctx context.Context) error {
 		}
 		n, err := r.await(ctx)
 		if err != nil {
-			return fmt.Errorf("after %d of %d round trips: %w", f.completed, r.limit, err)
+			return fmt.Errorf("after %d round trips of %s: %w", f.completed, r.cfg.whole(), err)
 		}
 		f.completed += uint64(n)
 		if n > 0 && r.counts() {

@@ -55,9 +55,11 @@ type run struct {
 	dog    watchdog
 	sized  bool
 	direct bool
+	asTool bool
 	last   perftest.Report // what this end measured last
 	began  time.Time       // of the loop
 	dump   *perfdump.Dump  // nil to keep nothing
+	held   func()          // tells the result that was measured last, nil when it is told
 }
 
 // Options are what Run needs besides the test.
@@ -68,22 +70,31 @@ type Options struct {
 	// Dump, if not nil, gets the memory of the test. It needs one size, and receives
 	// that are not shared.
 	Dump *perfdump.Dump
+
+	// For tests: what bounds each time that is waited for the peer, 0 for nothing, and
+	// whether to tell no plan, like the tool.
+	hurry  time.Duration
+	asTool bool
 }
 
 // Run makes a test on a device with the peer of a connector. It returns when both
-// ends are through.
+// ends are through, or this one has failed: nothing waits for ever for a peer. The end of
+// the context ends all waiting.
 func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*Info, error) {
 	r := &run{
 		info: Info{Config: o.Config, Device: dev.Name(), Backend: dev.Link().Backend},
 		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives, dump: o.Dump,
+		asTool: o.asTool,
 	}
+	r.dog.patience = patience{setupTime, silence, throughTime}.within(o.hurry)
+	defer interrupts(ctx, via)()
 	if err := r.setup(ctx, dev); err != nil {
 		return nil, err
 	}
-	if s, ok := via.(interface{ EndSetup() }); ok {
-		s.EndSetup()
-	}
 	err := r.measure(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = r.cause(err)
+	}
 	if r.dump != nil {
 		describeDump(r.dump, r.end)
 	}
@@ -97,11 +108,32 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	return &r.info, nil
 }
 
-// setup learns what the peer is and connects.
+// interrupts has the end of a context interrupt a connector, until the returned function
+// is called, which reports whether it has not.
+func interrupts(ctx context.Context, via Connector) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { via.Interrupt(context.Cause(ctx)) })
+}
+
+// setup learns what the peer is and connects, in limited time.
 func (r *run) setup(ctx context.Context, dev *engine.Device) error {
+	late := fmt.Errorf("%w within %s", errSetup, r.dog.setup)
+	within, cancel := context.WithTimeoutCause(ctx, r.dog.setup, late)
+	defer cancel()
+	stop := interrupts(within, r.via)
+	err := r.agree(within, dev)
+	if !stop() {
+		return context.Cause(within)
+	}
+	return err
+}
+
+// agree is setup for as long as it may take.
+func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 	c := &r.info.Config
 	var err error
-	if r.info.RemoteVersion, err = r.via.Versions(perftest.OurVersion); err != nil {
+	var plans bool
+	r.info.RemoteVersion, plans, err = r.via.Versions(perftest.OurVersion, !r.asTool)
+	if err != nil {
 		return err
 	}
 	system, err := r.via.System(perftest.System{Cycle: pageSize, CacheLine: cacheLine})
@@ -117,6 +149,11 @@ func (r *run) setup(ctx context.Context, dev *engine.Device) error {
 	}
 	if err := c.fitMTU(r.info.PathMTU, r.sized); err != nil {
 		return err
+	}
+	if plans {
+		if err := r.comparePlans(); err != nil {
+			return err
+		}
 	}
 	if r.info.GID, err = chooseGID(dev, c); err != nil {
 		return err
@@ -236,9 +273,12 @@ func (r *run) barrier(ctx context.Context) error {
 	})
 }
 
-// talk makes steps of the exchange. A device that nobody else drives is driven
-// meanwhile.
+// talk makes steps of the exchange under the watchdog: the peer may take its time as
+// long as packets come. A device that nobody else drives is driven meanwhile.
 func (r *run) talk(ctx context.Context, f func() error) error {
+	ctx = r.dog.begin(ctx, r.end, nil)
+	defer r.dog.stop()
+	defer interrupts(ctx, r.via)()
 	if !r.direct {
 		return f()
 	}
@@ -250,9 +290,8 @@ func (r *run) talk(ctx context.Context, f func() error) error {
 		cancel()
 	}()
 	var none [1]roce.Completion
-	_, err := r.rest.Wait(over, none[:])
-	if over.Err() == nil {
-		return err // the device failed; the connection ends with the run
+	if _, err := r.rest.Wait(over, none[:]); over.Err() == nil {
+		r.via.Interrupt(err) // the device failed
 	}
 	return <-said
 }
@@ -260,9 +299,24 @@ func (r *run) talk(ctx context.Context, f func() error) error {
 // watched runs a loop under the watchdog.
 func (r *run) watched(ctx context.Context, loop func(context.Context) error) error {
 	r.began = time.Now()
-	ctx = r.dog.watch(ctx, r.cfg, r.via)
+	ctx = r.dog.watch(ctx, r.end, r.via)
 	defer r.dog.stop()
 	return loop(ctx)
+}
+
+// hold keeps a result, and tells the one before: what the exchange does not come to its
+// end with is no result.
+func (r *run) hold(tell func()) {
+	r.release()
+	r.held = tell
+}
+
+// release tells the result that is held, if there is one.
+func (r *run) release() {
+	if r.held != nil {
+		r.held()
+		r.held = nil
+	}
 }
 
 // happened is how loops tell that something happened.
@@ -294,6 +348,7 @@ func (r *run) measure(ctx context.Context) error {
 	if err := r.farewell(ctx); err != nil {
 		return err
 	}
+	r.release()
 	r.tell.Ends(&r.info)
 	return nil
 }
@@ -314,7 +369,7 @@ func (r *run) farewell(ctx context.Context) error {
 			return err
 		}
 		if c.passive() {
-			r.tell.Row(&r.info, &Row{Report: remote})
+			r.hold(func() { r.tell.Row(&r.info, &Row{Report: remote}) })
 		}
 	}
 	return r.talk(ctx, func() error {

@@ -13,10 +13,6 @@ import (
 	"xroce/engine/oob/perftest"
 )
 
-// setupTime bounds what comes before the test: a connection that says nothing is
-// not a peer.
-const setupTime = 30 * time.Second
-
 // A Socket is the Connector over a TCP connection.
 type Socket struct {
 	*perftest.Conn
@@ -24,40 +20,45 @@ type Socket struct {
 	conn    net.Conn
 	in      *bufio.Reader
 	watched chan struct{} // closed when a watch is over, nil without one
-	ctx     context.Context
-	release func() bool
 
-	mu   sync.Mutex  // guards what follows
-	gone func(error) // called when the peer hangs up during a watch
-	err  error       // why a watch failed
+	mu          sync.Mutex  // guards what follows
+	gone        func(error) // called when the peer hangs up during a watch
+	err         error       // why a watch failed
+	interrupted error       // why no step is waited for any more
 }
 
 // NewSocket makes the Connector of a connection, which this end made (dial) or
-// accepted. The end of the context ends all waiting on it. Close must be called; it
-// leaves the connection open.
-func NewSocket(ctx context.Context, dev *engine.Device, conn net.Conn, dial bool) *Socket {
-	s := &Socket{dev: dev, conn: conn, in: bufio.NewReader(conn), ctx: ctx}
+// accepted. It leaves the connection open, and its deadline when interrupted.
+func NewSocket(dev *engine.Device, conn net.Conn, dial bool) *Socket {
+	s := &Socket{dev: dev, conn: conn, in: bufio.NewReader(conn)}
 	s.Conn = perftest.New(socketStream{s}, dial)
-	// A deadline that cannot be set is that of a closed connection, on which
-	// reading and writing fail by themselves.
-	_ = conn.SetDeadline(time.Now().Add(setupTime))
-	s.release = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	return s
-}
-
-// Close lets go of the context.
-func (s *Socket) Close() { s.release() }
-
-// EndSetup ends the setup: from now on the peer may take its time.
-func (s *Socket) EndSetup() {
-	_ = s.conn.SetDeadline(time.Time{})
-	if s.ctx.Err() != nil {
-		_ = s.conn.SetDeadline(time.Unix(1, 0))
-	}
 }
 
 // Connect implements Connector.
 func (s *Socket) Connect(ctx context.Context, l Link) error { return connect(ctx, s.dev, l) }
+
+// Interrupt implements Connector.
+func (s *Socket) Interrupt(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.interrupted == nil {
+		s.interrupted = err
+	}
+	// A deadline that cannot be set is that of a closed connection, on which
+	// reading and writing fail by themselves.
+	_ = s.conn.SetDeadline(time.Unix(1, 0))
+}
+
+// interruption is why reading or writing failed with err.
+func (s *Socket) interruption(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.interrupted != nil {
+		return s.interrupted
+	}
+	return err
+}
 
 // Watch implements Connector. One watch lasts until the peer speaks, over several
 // loops if need be.
@@ -109,7 +110,11 @@ func (r socketStream) Read(b []byte) (int, error) {
 		<-r.s.watched
 		r.s.watched = nil
 	}
-	return r.s.in.Read(b)
+	n, err := r.s.in.Read(b)
+	return n, r.s.interruption(err)
 }
 
-func (r socketStream) Write(b []byte) (int, error) { return r.s.conn.Write(b) }
+func (r socketStream) Write(b []byte) (int, error) {
+	n, err := r.s.conn.Write(b)
+	return n, r.s.interruption(err)
+}

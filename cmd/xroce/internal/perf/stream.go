@@ -69,7 +69,7 @@ func (s *stream) run(ctx context.Context) error {
 			}
 		}
 		n, err := s.take(ctx)
-		if err != nil && n == 0 {
+		if err != nil {
 			s.last = s.now()
 			return s.explain(err)
 		}
@@ -112,8 +112,8 @@ func (s *stream) explain(err error) error {
 	if errors.Is(err, errLost) {
 		return err
 	}
-	return fmt.Errorf("after %d sends and %d receives of %d: %w", s.completed, s.delivered,
-		s.total, err)
+	return fmt.Errorf("after %d sends and %d receives of %s: %w", s.completed, s.delivered,
+		s.cfg.whole(), err)
 }
 
 // finished reports whether all is done, or the time is up.

@@ -12,42 +12,74 @@ import (
 
 // How long nothing may happen.
 const (
-	// silence is how long any test waits for something to happen.
+	// setupTime bounds what comes before the test: who says nothing is not a peer.
+	setupTime = 30 * time.Second
+	// silence is how long any test waits for something to happen, the tool's time.
 	silence = 120 * time.Second
 	// lossTime is how long an unreliable one waits for messages: they are lost.
 	lossTime = 10 * time.Second
 	// afterword is how long it waits after the peer has said that it is through.
 	afterword = time.Second
+	// throughTime is the same for a reliable one, of which nothing is on its way then: for
+	// a loop that has to share its processor.
+	throughTime = 5 * time.Second
+	// glance is how often the watchdog looks.
+	glance = 100 * time.Millisecond
+	// look is how often it looks at the queue pairs while no message completes.
+	look = 5 * glance
 )
 
-// errLost says that messages were lost on the way, which is no failure of a service
-// that loses messages.
-var errLost = errors.New("messages were lost")
+var (
+	// errLost says that messages were lost on the way, which is no failure of a service
+	// that loses messages.
+	errLost = errors.New("messages were lost")
+	// errThrough says that the peer has ended the test, and this end has not.
+	errThrough = errors.New("the peer is through with the test and this end is not: start both " +
+		"with the same test, -s, -n, -q and -b")
+	// errSetup says that the peer did not get as far as the test.
+	errSetup = errors.New("the peer did not finish the setup")
+)
 
-// A watchdog ends a loop when the peer has gone or nothing happens any more.
+// A patience is how long this end waits for the peer in each case.
+type patience struct{ setup, silence, through time.Duration }
+
+// within bounds all times, by nothing when that is 0.
+func (p patience) within(most time.Duration) patience {
+	if most == 0 {
+		return p
+	}
+	return patience{min(p.setup, most), min(p.silence, most), min(p.through, most)}
+}
+
+// A watchdog ends a wait for the peer when that has gone or nothing happens any more.
 type watchdog struct {
+	patience
 	progress atomic.Uint64 // anything that changes when something happens
 	cancel   context.CancelCauseFunc
 	stopped  chan struct{}
 }
 
-// watch begins to watch over a loop, which must run under the returned context and
-// call stop in the end.
-func (w *watchdog) watch(ctx context.Context, c *Config, via Connector) context.Context {
+// A watched is how long nothing has happened to what is watched over.
+type watched struct {
+	messages uint64        // how far it is
+	quiet    time.Duration // since a message was complete
+	still    time.Duration // since the queue pairs have come further, too
+}
+
+// begin begins to watch over something that runs under the returned context, until stop
+// is called. It ends that when the device fails, when nothing happens for too long, and
+// when judge, if not nil, returns an error.
+func (w *watchdog) begin(
+	ctx context.Context, e *end, judge func(watched) error,
+) context.Context {
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	w.stopped = make(chan struct{})
 	w.progress.Store(0)
-	via.Watch(func(err error) {
-		if c.Test.Latency && c.Test.Verb == Write {
-			// These part without a word, and the last one needs a moment longer.
-			time.AfterFunc(afterword, func() { w.cancel(err) })
-			return
-		}
-		w.cancel(err)
-	})
 	go func() {
 		defer close(w.stopped)
-		w.patrol(ctx, c, via)
+		if err := w.patrol(ctx, e, judge); err != nil {
+			w.cancel(err)
+		}
 	}()
 	return ctx
 }
@@ -57,31 +89,93 @@ func (w *watchdog) stop() {
 	<-w.stopped
 }
 
-// patrol looks once in a while whether something has happened.
-func (w *watchdog) patrol(ctx context.Context, c *Config, via Connector) {
-	const interval = 100 * time.Millisecond
-	every := time.NewTicker(interval)
+// patrol looks once in a while whether something has happened, and returns why there is
+// nothing more to wait for.
+func (w *watchdog) patrol(ctx context.Context, e *end, judge func(watched) error) error {
+	every := time.NewTicker(glance)
 	defer every.Stop()
-	var seen uint64
-	var quiet time.Duration
+	var now watched
+	at := e.position()
+	most := max(w.silence, 2*e.cfg.Gap)
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-every.C:
 		}
-		if now := w.progress.Load(); now != seen {
-			seen, quiet = now, 0
+		if e.dev.Failed() {
+			return e.dev.Err()
+		}
+		if n := w.progress.Load(); n != now.messages {
+			now = watched{messages: n}
 			continue
 		}
-		quiet += interval
-		unreliable := c.Type != roce.TypeRC && seen > 0
-		switch {
-		case unreliable && (quiet >= lossTime || via.Heard() && quiet >= afterword):
-			w.cancel(errLost)
-		case quiet >= max(silence, 2*c.Duration):
-			w.cancel(fmt.Errorf("nothing happened for %s: were both ends started with the same "+
-				"flags?", quiet.Round(time.Second)))
+		now.quiet += glance
+		now.still += glance
+		if now.quiet%look != 0 {
+			continue
+		}
+		if p := e.position(); p != at {
+			at, now.still = p, 0
+		}
+		if judge != nil {
+			if err := judge(now); err != nil {
+				return err
+			}
+		}
+		if now.still >= most {
+			return fmt.Errorf("nothing happened for %s: were both ends started with the same "+
+				"flags?", now.still)
 		}
 	}
+}
+
+// position is a number that is another one when something was acknowledged, or a
+// request has come: a long message is on its way.
+func (e *end) position() (sum uint64) {
+	for i := range e.flows {
+		s := e.flows[i].qp.Snapshot()
+		sum += uint64(s.UnackedPSN) + uint64(s.ExpectedPSN) + uint64(s.MSN)
+	}
+	return sum
+}
+
+// sending reports whether work of a send queue is not complete.
+func (e *end) sending() bool {
+	for i := range e.flows {
+		if e.flows[i].qp.Snapshot().SendPosted > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// watch watches over a loop: besides what ends any wait, the peer may hang up, or be
+// through before this end is.
+func (w *watchdog) watch(ctx context.Context, e *end, via Connector) context.Context {
+	c := e.cfg
+	ctx = w.begin(ctx, e, func(now watched) error {
+		switch {
+		case c.Type != roce.TypeRC:
+			if now.messages > 0 &&
+				(now.quiet >= lossTime || via.Heard() && now.quiet >= afterword) {
+				return errLost
+			}
+		case c.Duration == 0 && c.receives() && via.Heard() && now.still >= w.through &&
+			!e.sending():
+			// What the peer sent was acknowledged before it went on: no more will come.
+			return errThrough
+		}
+		return nil
+	})
+	cancel := w.cancel
+	via.Watch(func(err error) {
+		if c.Test.Latency && c.Test.Verb == Write {
+			// These part without a word, and the last one needs a moment longer.
+			time.AfterFunc(afterword, func() { cancel(err) })
+			return
+		}
+		cancel(err)
+	})
+	return ctx
 }

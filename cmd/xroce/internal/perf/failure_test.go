@@ -30,6 +30,7 @@ func TestFailedWork(t *testing.T) {
 			t.Run(test.Name()+" "+mode.name, func(t *testing.T) {
 				t.Parallel()
 				c := brief(test)
+				c.Timeout = 10 // its retries run out soon
 				mode.change(&c)
 				p := newPair(t, c)
 				for i := range p.ends {

@@ -95,11 +95,11 @@ func (p *pair) hurries(most time.Duration) {
 	}
 }
 
-// brief is a test of few messages whose retries run out soon.
+// brief is a test of few messages.
 func brief(test Test) Config {
 	c := Config{
 		Test: test, Type: roce.TypeRC, QPs: 1, Size: 4096, Iters: 200, TxDepth: 16, RxDepth: 32,
-		CQMod: 4, PostList: 1, RecvPostList: 1, Timeout: 10, GIDIndex: AutoGID,
+		CQMod: 4, PostList: 1, RecvPostList: 1, Timeout: 20, GIDIndex: AutoGID,
 		Atomic: FetchAndAdd, NoPeak: true,
 	}
 	if test.Verb == Atomic {

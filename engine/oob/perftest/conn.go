@@ -92,13 +92,15 @@ type System struct {
 	CacheLine int // bytes by which they are apart at least
 }
 
-// Bounds of what a peer may ask for: a huge page, and some cache lines.
+// Bounds of what a peer may ask for: the tools tell a page, of 64 KiB at most where there
+// is Linux, and a cache line.
 const (
-	maxCycle     = 1 << 30
-	maxCacheLine = 1 << 16
+	maxCycle     = 1 << 20
+	maxCacheLine = 1 << 12
 )
 
-// System tells the peer about our machine and returns what both use.
+// System tells the peer about our machine and returns what both use. What a peer tells
+// makes the memory of a test larger, so it is bounded; more is ErrMessage.
 func (c *Conn) System(local System) (System, error) {
 	agreed := local
 	for _, f := range []struct {
@@ -116,7 +118,8 @@ func (c *Conn) System(local System) (System, error) {
 		}
 		remote := binary.BigEndian.Uint32(in[:])
 		if remote > f.most {
-			return System{}, fmt.Errorf("%w: a %s of %d bytes", ErrMessage, f.what, remote)
+			return System{}, fmt.Errorf("%w: the peer asks for a %s of %d bytes, %d are the most",
+				ErrMessage, f.what, remote, f.most)
 		}
 		*f.v = max(*f.v, int(remote))
 	}

@@ -248,8 +248,15 @@ func TestRefuses(t *testing.T) {
 		{"not ended", "6.06666666666666", versions, ErrMessage, "version"},
 		{"not a number", pad("1.2.3", 16), versions, ErrMessage, "1.2.3"},
 		{"escape codes", pad("6.0\x1b[2J", 16), versions, ErrMessage, `6.0\x1b[2J`},
-		{"huge cycle", "\xff\xff\xff\xff", system, ErrMessage, "buffer cycle of 4294967295"},
-		{"huge line", "\x00\x00\x10\x00\x7f\x00\x00\x00", system, ErrMessage, "cache line"},
+		{
+			"huge cycle", "\xff\xff\xff\xff", system, ErrMessage,
+			"buffer cycle of 4294967295 bytes, 1048576 are the most",
+		},
+		{"a huge page", "\x00\x20\x00\x00", system, ErrMessage, "2097152 bytes, 1048576 are"},
+		{
+			"huge line", "\x00\x00\x10\x00\x00\x00\x10\x01", system, ErrMessage,
+			"cache line size of 4097 bytes, 4096 are the most",
+		},
 		{"MTU 0", "0\x00", mtu, ErrMessage, "path MTU"},
 		{"MTU 6", "6\x00", mtu, ErrMessage, "path MTU"},
 		{"MTU 33", "33", mtu, ErrMessage, "path MTU"},

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"xroce/cmd/perfdump"
-	"xroce/engine/oob/perftest"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -43,7 +42,7 @@ func TestCountBegins(t *testing.T) {
 		{Test: Test{Write, true}, QPs: 1, Size: 1000},
 		{Test: Test{Write, true}, QPs: 1, Size: 1 << maxSizeLog, All: true},
 	} {
-		l, err := newLayout(&c, perftest.System{Cycle: pageSize, CacheLine: cacheLine})
+		l, err := newLayout(&c, ownSystem)
 		if err != nil {
 			t.Fatal(err)
 		}

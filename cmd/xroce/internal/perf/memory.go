@@ -21,17 +21,34 @@ type layout struct {
 	line  int // bytes by which they are apart at least
 }
 
-// maxMemory bounds what a test registers.
-const maxMemory = 1 << 36
+const (
+	// maxMemory bounds what a test registers, by what the user asked for.
+	maxMemory = 1 << 36
+	// maxForPeer bounds by how much a peer can make that larger.
+	maxForPeer = 64 << 20
+)
 
+// newLayout makes the layout for what both ends use. A peer whose pages or cache lines
+// are larger than ours makes it larger, within bounds.
 func newLayout(c *Config, s perftest.System) (layout, error) {
-	l := layout{qps: c.QPs, cycle: s.Cycle, line: max(s.CacheLine, 8)}
-	l.part = l.aligned(max(c.Size+c.header(), s.Cycle))
-	if l.size() > maxMemory {
+	own, l := layoutOf(c, ownSystem), layoutOf(c, s)
+	if own.size() > maxMemory {
 		return l, fmt.Errorf("%w: %d QPs with messages of %d bytes need %d bytes of memory: "+
-			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, l.size())
+			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, own.size())
+	}
+	if more := l.size() - own.size(); more > maxForPeer {
+		return l, fmt.Errorf("%w: the peer asks for a buffer cycle of %d bytes and a cache line of "+
+			"%d, which makes the memory of %d QPs larger by %d bytes; %d are the most: choose a "+
+			"smaller -q", roce.ErrInvalid, s.Cycle, s.CacheLine, c.QPs, more, maxForPeer)
 	}
 	return l, nil
+}
+
+// layoutOf is the layout for machines of one sort.
+func layoutOf(c *Config, s perftest.System) layout {
+	l := layout{qps: c.QPs, cycle: s.Cycle, line: max(s.CacheLine, 8)}
+	l.part = l.aligned(max(c.Size+c.header(), s.Cycle))
+	return l
 }
 
 // newMemory makes the memory of a layout, filled so that bytes that came from the wrong

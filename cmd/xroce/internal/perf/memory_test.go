@@ -2,11 +2,17 @@ package perf
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"xroce/engine"
 	"xroce/engine/oob/perftest"
+	"xroce/engine/sim"
 	"xroce/roce"
 )
 
@@ -36,6 +42,62 @@ func TestSlotsStayInTheirPart(t *testing.T) {
 			t.Errorf("%+v: parts overlap", l)
 		}
 	})
+}
+
+// TestPeerMakesLittleMemory: whatever a peer may say of its machine, it makes the memory
+// of a test larger by no more than the bound, and a refusal names both.
+func TestPeerMakesLittleMemory(t *testing.T) {
+	for _, qps := range []int{1, 16, 1000, 16384} {
+		for _, s := range []perftest.System{
+			{Cycle: 4096, CacheLine: 64}, {Cycle: 1 << 16, CacheLine: 64},
+			{Cycle: 1 << 16, CacheLine: 4096}, {Cycle: 1 << 20, CacheLine: 4096},
+		} {
+			for _, size := range []int{1, 5000, 1 << 20} {
+				c := Config{QPs: qps, Size: size}
+				l, err := newLayout(&c, s)
+				more := l.size() - layoutOf(&c, ownSystem).size()
+				if (err != nil) != (more > 64<<20) {
+					t.Errorf("%d QPs, %+v: %d bytes more, %v", qps, s, more, err)
+				}
+				if err != nil && (!errors.Is(err, roce.ErrInvalid) ||
+					!strings.Contains(err.Error(), fmt.Sprint(more)) ||
+					!strings.Contains(err.Error(), "67108864 are the most")) {
+					t.Errorf("%v", err)
+				}
+				if qps == 1 && err != nil {
+					t.Errorf("one QP, %+v: %v", s, err)
+				}
+			}
+		}
+	}
+}
+
+// TestStrangerAllocatesNothing: a client that asks for a cycle of 1 GiB is refused
+// before memory is made.
+func TestStrangerAllocatesNothing(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := tcpPair(t)
+	dev := device(t, network, 1, engine.Options{Direct: true})
+	o := Options{Config: brief(Test{Verb: Send}), Tell: &Record{}}
+	o.QPs = 16
+	// Version 6.06, and a cycle of 1 GiB.
+	said := "6.06" + strings.Repeat("\x00", 12) + "@\x00\x00\x00"
+	if _, err := theirs.Write([]byte(said)); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = Run(t.Context(), dev, NewSocket(dev, ours, false), o)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, perftest.ErrMessage) {
+		t.Errorf("%v", err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes were allocated", n)
+	}
 }
 
 func TestTooMuchMemory(t *testing.T) {

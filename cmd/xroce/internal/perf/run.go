@@ -136,7 +136,7 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 	if err != nil {
 		return err
 	}
-	system, err := r.via.System(perftest.System{Cycle: pageSize, CacheLine: cacheLine})
+	system, err := r.via.System(ownSystem)
 	if err != nil {
 		return err
 	}
@@ -196,11 +196,8 @@ func (r *run) join(ctx context.Context, m *Managed) error {
 	return m.Join(ctx, qps, s)
 }
 
-// What this end tells of its machine.
-const (
-	pageSize  = 4096
-	cacheLine = 64
-)
+// ownSystem is what this end tells of its machine.
+var ownSystem = perftest.System{Cycle: 4096, CacheLine: 64}
 
 // chooseGID returns the index of the GID to use.
 func chooseGID(dev *engine.Device, c *Config) (int, error) {

@@ -281,7 +281,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 --dir . -p -5",
 		"serve", "serve --dir . --listen ::", "serve --dir . --listen localhost",
 		"serve --dir . --mode-mask 8", "serve --dir . --mode-mask 1777",
-		"serve --dir . --max-file 0", "serve --dir . --max-total 1X",
+		"serve --dir . --max-files -1", "serve --dir . --max-file 0", "serve --dir . --max-total 1X",
 		"serve --dir . --max-file 8589934592G",
 		"copy", "copy f", "copy f nohost", "copy f :p", "copy f host:../p", "copy f host:/p",
 		"copy f [::1]p", "copy f []:p", "copy f h: --queue -3",

@@ -49,6 +49,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 		"permissions that a file may get, less the umask")
 	flags.Var(&f.file, "max-file", "largest file, as 20G (default: what there is room for)")
 	flags.Var(&f.total, "max-total", "most of all files together (default: the same)")
+	flags.IntVar(&f.store.MaxFiles, "max-files", 0, "how many files are taken, 0 for any number")
 }
 
 // check completes the flags, or tells what is wrong with them.
@@ -59,6 +60,9 @@ func (f *serveFlags) check(token transfer.Token) error {
 	mode, err := strconv.ParseUint(f.mode, 8, 32)
 	if err != nil || mode == 0 || mode > 0o777 {
 		return usagef("--mode-mask %q is not in 0001..0777", f.mode)
+	}
+	if f.store.MaxFiles < 0 {
+		return usagef("--max-files %d is negative", f.store.MaxFiles)
 	}
 	f.store.Mode = fs.FileMode(mode)
 	f.store.MaxFile, f.store.MaxTotal = int64(f.file), int64(f.total)

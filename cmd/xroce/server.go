@@ -171,7 +171,7 @@ func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
 	}
 	preposition := map[string]string{"received": "from", "copied": "to"}[verb]
 	a.printf("%s %s %s %s: %d bytes in %.2f s, %.2f Gb/s, SHA-256 %s\n", verb,
-		plain.Text(r.Path), preposition, peer, r.Size, seconds, float64(r.Size)*8/1e9/seconds,
+		plain.Brief(r.Path), preposition, peer, r.Size, seconds, float64(r.Size)*8/1e9/seconds,
 		r.SHA256)
 	return nil
 }

@@ -32,7 +32,7 @@ func clearDir(dir *os.File) (removed int, err error) {
 			switch {
 			case e.IsDir():
 				below = append(below, e.Name())
-			case isPart(e.Name()) && clearPart(dir, e.Name()):
+			case e.Type().IsRegular() && isPart(e.Name()) && clearPart(dir, e.Name()):
 				removed++
 			}
 		}

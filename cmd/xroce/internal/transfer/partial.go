@@ -83,11 +83,15 @@ func (p *partial) open(mode fs.FileMode) error {
 			return err
 		}
 		file := os.NewFile(uintptr(fd), name)
-		if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil && named(p.dir, name, file) {
+		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && named(p.dir, name, file) {
 			p.file, p.temp = file, name
 			return nil
 		}
 		file.Close()
+		if err != nil && err != unix.EWOULDBLOCK {
+			return fmt.Errorf("flock: %w", errors.Join(err, unix.Unlinkat(int(p.dir.Fd()), name, 0)))
+		}
 	}
 	return errors.New("the files are removed as soon as they are made")
 }

@@ -22,10 +22,13 @@ func (s *Store) promise(dir *os.File, size int64) error {
 	case s.MaxTotal > 0 && size > s.MaxTotal-s.total:
 		return fmt.Errorf("%d bytes, and %d more are taken (serve --max-total)", size,
 			max(0, s.MaxTotal-s.total))
+	case s.MaxFiles > 0 && s.files >= s.MaxFiles:
+		return fmt.Errorf("%d files were taken, and no more are (serve --max-files)", s.files)
 	case size > free-s.missing:
 		return fmt.Errorf("%w: %d bytes, and %d are free for it", unix.ENOSPC, size,
 			max(0, free-s.missing))
 	}
+	s.files++
 	s.total += size
 	s.missing += size
 	return nil
@@ -42,6 +45,7 @@ func (s *Store) wrote(n int64) {
 func (s *Store) forget(size, unwritten int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.files--
 	s.total -= size
 	s.missing -= unwritten
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,7 @@ type StoreConfig struct {
 	Mode      fs.FileMode // the permission bits that a file may get, 0 for DefaultMode
 	MaxFile   int64       // bytes of a file, 0 for MaxSize
 	MaxTotal  int64       // bytes of all files that are received, 0 for no bound
+	MaxFiles  int         // how many files are received, 0 for no bound
 }
 
 // A Store is a directory that files are received into. Nothing outside of it is
@@ -42,7 +44,8 @@ type Store struct {
 	free func(*os.File) (int64, error)
 
 	mu      sync.Mutex
-	total   int64 // bytes of files that were received or are being received
+	files   int   // that were received or are being received
+	total   int64 // bytes of these
 	missing int64 // of these, bytes that are not written yet
 }
 
@@ -145,6 +148,8 @@ func (s *Store) allowed(path string) error {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		switch {
+		case strings.ContainsFunc(name, unicode.IsControl):
+			return fmt.Errorf("%w: %q has control characters", ErrPath, path)
 		case isPart(name):
 			return fmt.Errorf("%w: %q is a name of files that are not whole", ErrPath, path)
 		case strings.HasPrefix(name, ".") && !s.Dotfiles:

@@ -121,7 +121,10 @@ func TestStoreRefuses(t *testing.T) {
 		{"out/", "secret", unix.ENOTDIR},
 		{"file/x", "n", unix.ENOTDIR},
 		{"missing/x", "n", unix.ENOENT},
-		{"a\x00b", "n", unix.EINVAL},
+		{"a\x00b", "n", ErrPath},
+		{"a\nb", "n", ErrPath},
+		{"", "\x1b[2J", ErrPath},
+		{"sub/\u009b", "n", ErrPath},
 		{strings.Repeat("x", 256), "n", unix.ENAMETOOLONG},
 	} {
 		if path, err := put(s, message{Path: c.path, Name: c.name}, "x"); !errors.Is(err, c.want) {
@@ -153,6 +156,35 @@ func TestStoreAllows(t *testing.T) {
 	if after := snapshot(t, outside); after != before {
 		t.Errorf("outside: %s", after)
 	}
+}
+
+// FuzzStore asks for any path: what comes of it is one regular file below the directory,
+// which was not there, or nothing.
+func FuzzStore(f *testing.F) {
+	for _, path := range []string{"x", "sub/", "../x", "out/x", ".x", "tosub/../x", "sub/./x"} {
+		f.Add(path, "n", false)
+	}
+	f.Fuzz(func(t *testing.T, path, name string, dotfiles bool) {
+		s, dir, outside := store(t, StoreConfig{Dotfiles: dotfiles})
+		before := snapshot(t, outside)
+		files := strings.Count(snapshot(t, dir), "\n")
+		got, err := put(s, message{Path: path, Name: name}, "new")
+		if after := snapshot(t, outside); after != before {
+			t.Errorf("outside: %s", after)
+		}
+		if more := strings.Count(snapshot(t, dir), "\n") - files; more != 0 && err != nil ||
+			more != 1 && err == nil {
+			t.Errorf("%d files more, %v", more, err)
+		}
+		if err != nil {
+			return
+		}
+		content, err := os.ReadFile(filepath.Join(dir, got))
+		if err != nil || string(content) != "new" || !filepath.IsLocal(got) ||
+			!dotfiles && strings.Contains("/"+got, "/.") {
+			t.Errorf("%q: %q, %v", got, content, err)
+		}
+	})
 }
 
 // TestLateArrivals are files that somebody else makes while one is received.
@@ -229,7 +261,7 @@ func TestLongNames(t *testing.T) {
 
 // TestQuota counts what is there, what is promised, and what is given back.
 func TestQuota(t *testing.T) {
-	s, _, _ := store(t, StoreConfig{MaxFile: 100, MaxTotal: 150})
+	s, _, _ := store(t, StoreConfig{MaxFile: 100, MaxTotal: 150, MaxFiles: 3})
 	free := int64(math.MaxInt64)
 	s.free = func(*os.File) (int64, error) { return free, nil }
 	try := func(name string, size int64, want string) *partial {
@@ -254,11 +286,13 @@ func TestQuota(t *testing.T) {
 	}
 	free = 70
 	c := try("c", 70, "")
-	if err := errors.Join(b.commit(), b.close(), c.close()); err != nil {
+	d := try("d", 0, "")
+	try("e", 0, "3 files were taken, and no more are (serve --max-files)")
+	if err := errors.Join(b.commit(), b.close(), c.close(), d.close()); err != nil {
 		t.Fatal(err)
 	}
-	if s.total != 50 || s.missing != 0 {
-		t.Errorf("total %d, missing %d", s.total, s.missing)
+	if s.files != 1 || s.total != 50 || s.missing != 0 {
+		t.Errorf("%d files, total %d, missing %d", s.files, s.total, s.missing)
 	}
 	if n, err := freeBytes(s.dir); err != nil || n <= 0 {
 		t.Errorf("free: %d, %v", n, err)

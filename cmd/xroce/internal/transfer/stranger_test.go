@@ -230,6 +230,48 @@ func TestGreedyReceivers(t *testing.T) {
 	}
 }
 
+// TestHostileAccepts are answers to an offer that no receiver gives: the sender ends with
+// an error, and nothing is left.
+func TestHostileAccepts(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	for name, change := range map[string]func(*message){
+		"no MTU":        func(m *message) { m.MTU = 0 },
+		"strange MTU":   func(m *message) { m.MTU = 99 },
+		"no endpoint":   func(m *message) { m.Endpoint = "" },
+		"no GID":        func(m *message) { m.Endpoint = endpoint[:19] + strings.Repeat("0", 32) },
+		"long one":      func(m *message) { m.Endpoint += "0" },
+		"reserved QPN":  func(m *message) { m.Endpoint = strings.Replace(endpoint, "11:", "01:", 1) },
+		"nobody there":  func(m *message) { m.Endpoint = strings.Replace(endpoint, "0201", "0299", 1) },
+		"end of memory": func(m *message) { m.Addr, m.RKey = 1<<64-1, 1<<32-1 },
+		"an offer":      func(m *message) { *m = message{Size: 10, Name: "x"} },
+		"a verdict":     func(m *message) { *m = message{SHA256: "00"} },
+		"nothing":       func(m *message) { *m = message{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := net.Pipe()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				m := accept(hearOffer(t, to))
+				change(&m)
+				say(to, m)
+				<-hearAll(to)
+			}()
+			_, err := Send(t.Context(), r.dev[0], from, SendConfig{
+				File: r.file, Path: "x", GIDIndex: peer.AutoGID, patience: impatient,
+			})
+			from.Close()
+			<-done
+			if err == nil {
+				t.Error("it was sent")
+			}
+			if got := count(r.dev[0]); got != (engine.ResourceCount{}) {
+				t.Errorf("left at the device: %+v", got)
+			}
+		})
+	}
+}
+
 // TestNothingIsLeft counts the objects of both devices before and after transfers that
 // succeed and that fail, however they do.
 func TestNothingIsLeft(t *testing.T) {

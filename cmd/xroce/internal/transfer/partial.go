@@ -90,7 +90,8 @@ func (p *partial) open(mode fs.FileMode) error {
 		}
 		file.Close()
 		if err != nil && err != unix.EWOULDBLOCK {
-			return fmt.Errorf("flock: %w", errors.Join(err, unix.Unlinkat(int(p.dir.Fd()), name, 0)))
+			removeErr := unix.Unlinkat(int(p.dir.Fd()), name, 0)
+			return fmt.Errorf("flock: %w", errors.Join(err, removeErr))
 		}
 	}
 	return errors.New("the files are removed as soon as they are made")

@@ -234,14 +234,17 @@ func TestGreedyReceivers(t *testing.T) {
 // an error, and nothing is left.
 func TestHostileAccepts(t *testing.T) {
 	r := newRig(t, 10, sim.Faults{})
+	swap := func(m *message, from, to string) {
+		m.Endpoint = strings.Replace(endpoint, from, to, 1)
+	}
 	for name, change := range map[string]func(*message){
 		"no MTU":        func(m *message) { m.MTU = 0 },
 		"strange MTU":   func(m *message) { m.MTU = 99 },
 		"no endpoint":   func(m *message) { m.Endpoint = "" },
 		"no GID":        func(m *message) { m.Endpoint = endpoint[:19] + strings.Repeat("0", 32) },
 		"long one":      func(m *message) { m.Endpoint += "0" },
-		"reserved QPN":  func(m *message) { m.Endpoint = strings.Replace(endpoint, "11:", "01:", 1) },
-		"nobody there":  func(m *message) { m.Endpoint = strings.Replace(endpoint, "0201", "0299", 1) },
+		"reserved QPN":  func(m *message) { swap(m, "11:", "01:") },
+		"nobody there":  func(m *message) { swap(m, "0201", "0299") },
 		"end of memory": func(m *message) { m.Addr, m.RKey = 1<<64-1, 1<<32-1 },
 		"an offer":      func(m *message) { *m = message{Size: 10, Name: "x"} },
 		"a verdict":     func(m *message) { *m = message{SHA256: "00"} },

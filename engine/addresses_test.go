@@ -53,6 +53,11 @@ func (h *movingHost) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error)
 	return h.Lookup(vlan, src, dst)
 }
 
+func (h *movingHost) HasNeighbour(_ uint16, addr netip.Addr) bool {
+	_, err := h.Lookup(0, netip.Addr{}, addr)
+	return err == nil
+}
+
 func (h *movingHost) ResolveOn(_ context.Context, vlan uint16, src, dst netip.Addr) (
 	engine.Hop, error,
 ) {

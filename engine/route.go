@@ -46,6 +46,17 @@ func (d *Device) KnownPath(av AddressVector) (wire.Path, error) {
 	})
 }
 
+// HasNeighbour reports whether the MAC address of a GID on a VLAN is known, so that KnownPath
+// is worth its system call. It costs none.
+func (d *Device) HasNeighbour(gid wire.GID, vlan uint16) bool {
+	to := pathtable.Destination{Framing: wire.FramingV2IPv6, VLAN: vlan, Dst: gid}
+	if _, ok := d.knownMAC(to); ok {
+		return true
+	}
+	r, ok := d.host.(host.Router)
+	return ok && r.HasNeighbour(vlan, gid.Addr())
+}
+
 // PathVia is ResolvePath of a first hop that the caller knows, such as the one that a
 // datagram came from, by Completion.SrcMAC. Who sent that may have written there what it
 // liked: such a path is one for an answer to it, not for a connection.

@@ -25,7 +25,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	way, err := m.resolve(ctx, path)
+	way, err := m.resolve(ctx, &path)
 	if err != nil {
 		return nil, err
 	}

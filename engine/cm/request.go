@@ -2,7 +2,6 @@ package cm
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 
 	"xroce/engine"
@@ -24,44 +23,36 @@ type Request struct {
 	err    error   // why it cannot be accepted any more
 }
 
-// takeRequest takes a request that came, for a listener. The application sees it when the way back
-// to the host is known from which it claims to come: one that is there. Addresses of hosts
-// that are not are cheap, so they are asked for at a bounded rate, and those that the
-// machine has no route to never are. The caller holds mu.
+// takeRequest takes a request that came, for a listener. The application sees it when the way
+// back to the host is known from which it claims to come: one that is there. Addresses of
+// hosts that are not are cheap, so all but what is known already has to wait for its turn.
+// The caller holds mu.
 func (m *Manager) takeRequest(l *Listener, e cm.Event) {
 	r := &Request{manager: m, listener: l, event: e}
 	m.requests[e.ID] = r
-	_, err := m.known(r)
-	if errors.Is(err, engine.ErrNoNeighbour) {
+	path := r.path()
+	hop, ok := m.routes.get(destinationOf(&path), m.clock.Now())
+	switch {
+	case ok:
+		way, err := m.pathVia(&path, hop.mac)
+		m.show(r, way, err)
+	case m.dev.HasNeighbour(path.Remote, path.Via.VLAN):
+		m.look(&search{path: path, requests: []*Request{r}})
+	default:
 		m.showWhenFound(r)
-		return
 	}
-	m.show(r, err)
 }
 
-// known finds the way back to a host, without asking for it. The caller holds mu.
-func (m *Manager) known(r *Request) (way wire.Path, err error) {
+// path is that of the connection, and the station that asked.
+func (r *Request) path() cm.Path {
 	path := r.event.Params.Path
 	path.Via = r.event.Path.Via
-	av, err := m.vector(&path)
-	if err != nil {
-		return way, err
-	}
-	way, err = m.dev.KnownPath(av)
-	if errors.Is(err, engine.ErrNoNeighbour) {
-		if hop, ok := m.routes.get(destinationOf(&path), m.clock.Now()); ok {
-			return m.dev.PathVia(av, hop.mac)
-		}
-	}
-	return way, err
+	return path
 }
 
 // show shows a request to the application, unless there is no way back to its host. The
 // caller holds mu.
-func (m *Manager) show(r *Request, err error) {
-	if err == nil {
-		r.way, err = m.known(r)
-	}
+func (m *Manager) show(r *Request, way wire.Path, err error) {
 	if err != nil {
 		r.fail(err)
 		delete(m.requests, r.event.ID)
@@ -70,6 +61,7 @@ func (m *Manager) show(r *Request, err error) {
 		_ = m.machine.Reject(m.clock.Now(), r.event.ID, cm.ReasonInvalidGID, local[:], nil)
 		return
 	}
+	r.way = way
 	rank := cm.RankKnown
 	if r.way.DstMAC == r.event.Path.Via.MAC {
 		rank = cm.RankNeighbour

@@ -40,7 +40,8 @@ type routes struct {
 }
 
 func (r *routes) init() {
-	r.table, r.asked = map[destination]route{}, map[destination]*search{}
+	r.table = map[destination]route{}
+	r.searches.init()
 }
 
 // get returns a route that is still believed.
@@ -91,11 +92,7 @@ func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
 
 // post gives a MAD to the device. The caller holds mu.
 func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) {
-	av, err := m.vector(to)
-	var path wire.Path
-	if err == nil {
-		path, err = m.dev.PathVia(av, hop)
-	}
+	path, err := m.pathVia(to, hop)
 	var ah *roce.AH
 	if err == nil {
 		ah, err = m.pd.NewAH(path)
@@ -113,9 +110,18 @@ func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) {
 	}
 }
 
+// pathVia is a path as packets have it, by a first hop.
+func (m *Manager) pathVia(p *cm.Path, hop [6]byte) (wire.Path, error) {
+	av, err := m.vector(p)
+	if err != nil {
+		return wire.Path{}, err
+	}
+	return m.dev.PathVia(av, hop)
+}
+
 // learn resolves a path for who waits for it.
 func (m *Manager) learn(ctx context.Context, to cm.Path) error {
-	way, err := m.resolve(ctx, to)
+	way, err := m.resolve(ctx, &to)
 	if err != nil {
 		return err
 	}
@@ -126,8 +132,8 @@ func (m *Manager) learn(ctx context.Context, to cm.Path) error {
 }
 
 // resolve turns a path into that of packets, and asks the network if need be.
-func (m *Manager) resolve(ctx context.Context, to cm.Path) (wire.Path, error) {
-	av, err := m.vector(&to)
+func (m *Manager) resolve(ctx context.Context, to *cm.Path) (wire.Path, error) {
+	av, err := m.vector(to)
 	if err != nil {
 		return wire.Path{}, err
 	}

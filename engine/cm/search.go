@@ -2,9 +2,11 @@ package cm
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
@@ -16,20 +18,26 @@ const (
 	maxWaiting  = 256 // MADs for one of them: a burst of requests
 	searchTime  = 3 * time.Second
 
-	// For requests of strangers so many searches begin at once, and one more each interval.
-	// The kernel remembers a neighbour that nobody has for some 20 s, in a table of 1024
-	// that all of the machine share (gc_thresh3).
+	// For requests of strangers so many routes are looked up at once, and one more each
+	// interval, which keeps a processor busy for 2 % of the time.
+	lookBurst    = 256
+	lookInterval = roce.Second / 1024
+
+	// The same of searches. The kernel remembers a neighbour that nobody has for some 20 s,
+	// in a table of 1024 that all of the machine share (gc_thresh3).
 	searchBurst    = 32
 	searchInterval = roce.Second / 16
 )
 
-// A search asks the network for the first hop to a destination: for MADs of ours, and for
-// requests that are shown to the application when it is found.
+// A search is for the first hop to a destination: for MADs of ours, and for requests that are
+// shown to the application when it is found. It looks at what the machine knows, then asks
+// the network.
 type search struct {
 	path     cm.Path
 	mads     []waitingMAD
 	requests []*Request
-	cancel   context.CancelFunc // nil while it waits for its turn
+	line     *line              // in which it waits for its turn
+	cancel   context.CancelFunc // while the network is asked
 }
 
 // A waitingMAD is one that leaves when its first hop was found.
@@ -38,13 +46,18 @@ type waitingMAD struct {
 	mad [cm.MADLen]byte
 }
 
-// searches are those for destinations of the manager. What strangers can make it ask for is
-// bounded by a budget. It is of the manager's lock.
+// searches are those for destinations of the manager. What strangers can make it look up and
+// ask for is bounded by the lines. It is of the manager's lock.
 type searches struct {
-	asked   map[destination]*search
-	queue   []*search // those that wait for their turn, the oldest first
-	running int       // goroutines
-	budget  roce.Time // by when the searches that began are paid for
+	asked     map[destination]*search
+	look, ask line
+	running   int // goroutines
+}
+
+func (s *searches) init() {
+	s.asked = map[destination]*search{}
+	s.look = line{burst: lookBurst, interval: lookInterval}
+	s.ask = line{burst: searchBurst, interval: searchInterval}
 }
 
 // sendWhenFound keeps a MAD until its first hop is known. MADs with no station to answer to
@@ -62,21 +75,20 @@ func (m *Manager) sendWhenFound(to cm.Path, mad *[cm.MADLen]byte) {
 	}
 	s.mads = append(s.mads, waitingMAD{to, *mad})
 	if s.cancel == nil {
-		r.queue = slices.DeleteFunc(r.queue, func(x *search) bool { return x == s })
+		s.leave()
 		m.begin(s)
 	}
 }
 
 // showWhenFound keeps a request until the first hop to its peer is known.
 func (m *Manager) showWhenFound(r *Request) {
-	path := r.event.Params.Path
-	path.Via = r.event.Path.Via
+	path := r.path()
 	key := destinationOf(&path)
 	s := m.routes.asked[key]
 	if s == nil {
 		s = &search{path: path}
 		m.routes.asked[key] = s
-		m.routes.queue = append(m.routes.queue, s)
+		m.routes.look.join(s)
 	}
 	r.search = s
 	s.requests = append(s.requests, r)
@@ -95,42 +107,58 @@ func (m *Manager) giveUp(r *Request) {
 		return
 	}
 	delete(m.routes.asked, destinationOf(&s.path))
+	s.leave()
 	if s.cancel != nil {
 		s.cancel()
-		return
 	}
-	m.routes.queue = slices.DeleteFunc(m.routes.queue, func(x *search) bool { return x == s })
 }
 
-// nextSearches begins those whose turn it is.
+// nextSearches goes on with those whose turn it is.
 func (m *Manager) nextSearches() {
 	r, now := &m.routes, m.clock.Now()
-	for len(r.queue) > 0 && r.running < maxSearches && now >= r.turn() && !m.ended {
-		r.budget = max(r.budget, now) + searchInterval
-		m.begin(r.next())
+	for !m.ended && r.look.ready(now) {
+		m.look(r.look.next(now))
+	}
+	for !m.ended && r.ask.ready(now) && r.running < maxSearches {
+		m.begin(r.ask.next(now))
 	}
 }
-
-// turn is when the budget allows another search.
-func (s *searches) turn() roce.Time { return s.budget - (searchBurst-1)*searchInterval }
 
 // deadline is when nextSearches is to be called, false for never.
-func (s *searches) deadline() (roce.Time, bool) {
-	return s.turn(), len(s.queue) > 0 && s.running < maxSearches
+func (s *searches) deadline() (at roce.Time, ok bool) {
+	if len(s.look.waiting) > 0 {
+		at, ok = s.look.turn(), true
+	}
+	if turn := s.ask.turn(); len(s.ask.waiting) > 0 && s.running < maxSearches {
+		if !ok || turn < at {
+			at, ok = turn, true
+		}
+	}
+	return at, ok
 }
 
-// next takes the search whose turn it is: of those that wait, the oldest one of the station
-// that has the fewest.
-func (s *searches) next() *search {
-	waiting := map[cm.Via]int{}
-	for _, x := range s.queue {
-		waiting[x.path.Via]++
+// look ends a search with what the machine knows, or has it wait until the network is asked.
+func (m *Manager) look(s *search) {
+	av, err := m.vector(&s.path)
+	var way wire.Path
+	if err == nil {
+		way, err = m.dev.KnownPath(av)
 	}
-	first := slices.MinFunc(s.queue, func(a, b *search) int {
-		return waiting[a.path.Via] - waiting[b.path.Via]
-	})
-	s.queue = slices.DeleteFunc(s.queue, func(x *search) bool { return x == first })
-	return first
+	if !errors.Is(err, engine.ErrNoNeighbour) {
+		m.found(s, way, err)
+		return
+	}
+	key := destinationOf(&s.path)
+	if other := m.routes.asked[key]; other != nil && other != s {
+		other.requests = append(other.requests, s.requests...)
+		s = other
+	} else if s.cancel == nil {
+		m.routes.asked[key] = s
+		m.routes.ask.join(s)
+	}
+	for _, r := range s.requests {
+		r.search = s
+	}
 }
 
 // begin begins a search.
@@ -140,7 +168,7 @@ func (m *Manager) begin(s *search) {
 	m.routes.running++
 	m.running.Go(func() {
 		defer cancel()
-		way, err := m.resolve(ctx, s.path)
+		way, err := m.resolve(ctx, &s.path)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.routes.running--
@@ -169,6 +197,10 @@ func (m *Manager) found(s *search, way wire.Path, err error) {
 	}
 	for _, r := range s.requests {
 		r.search = nil
-		m.show(r, err)
+		if path := r.path(); err == nil && path != s.path {
+			// Of the same peer, but with another traffic class or so.
+			way, err = m.pathVia(&path, way.DstMAC)
+		}
+		m.show(r, way, err)
 	}
 }

@@ -50,6 +50,11 @@ func (r *router) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
 	return r.Lookup(vlan, src, dst)
 }
 
+func (r *router) HasNeighbour(_ uint16, addr netip.Addr) bool {
+	_, err := r.Host.Resolve(context.Background(), addr, addr)
+	return err == nil
+}
+
 func (r *router) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
 	return r.ResolveOn(context.Background(), vlan, src, dst)
 }

@@ -60,6 +60,9 @@ type Router interface {
 	// nothing and remember nothing. The error is ErrNoRoute when packets to dst do not
 	// leave by the interface.
 	Known(vlan uint16, src, dst netip.Addr) (Hop, error)
+	// HasNeighbour reports whether a MAC address is known for addr itself. It is for who
+	// has to ask for very many: it answers from a copy, without asking for the route.
+	HasNeighbour(vlan uint16, addr netip.Addr) bool
 	// Source tells from which address, on which VLAN, packets to dst leave. It is
 	// an error that they do not leave by the port or a VLAN of it.
 	Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)

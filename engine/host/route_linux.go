@@ -93,6 +93,16 @@ func (h *Kernel) Known(vlan uint16, src, dst netip.Addr) (Hop, error) {
 	return Hop{MAC: n.mac, Gateway: gateway}, nil
 }
 
+// HasNeighbour implements Router.
+func (h *Kernel) HasNeighbour(vlan uint16, addr netip.Addr) bool {
+	index, err := h.ifindexOf(vlan)
+	if err != nil {
+		return false
+	}
+	_, ok := h.watch.neighbours.get(neighbourKey{index, addr})
+	return ok
+}
+
 // nextHop is the neighbour to which a packet goes first; gateway is its address
 // when it is not the destination.
 func (h *Kernel) nextHop(vlan uint16, src, dst netip.Addr) (

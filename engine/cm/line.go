@@ -1,0 +1,52 @@
+package cm
+
+import (
+	"slices"
+
+	"xroce/roce"
+	"xroce/roce/cm"
+)
+
+// A line is where searches for strangers wait for their turn. There are so many turns at
+// once, and one more each interval.
+type line struct {
+	waiting  []*search // the oldest first
+	burst    roce.Time
+	interval roce.Time
+	paid     roce.Time // by when the turns that were taken are paid for
+}
+
+// join adds a search.
+func (l *line) join(s *search) {
+	s.line = l
+	l.waiting = append(l.waiting, s)
+}
+
+// leave takes a search out of the line in which it waits, if any.
+func (s *search) leave() {
+	if s.line != nil {
+		s.line.waiting = slices.DeleteFunc(s.line.waiting, func(x *search) bool { return x == s })
+		s.line = nil
+	}
+}
+
+// turn is when there is another turn.
+func (l *line) turn() roce.Time { return l.paid - (l.burst-1)*l.interval }
+
+// ready reports whether it is the turn of a search.
+func (l *line) ready(now roce.Time) bool { return len(l.waiting) > 0 && now >= l.turn() }
+
+// next takes the search whose turn it is: the oldest one of the station that has the fewest
+// waiting, so that nobody waits longer for a station that asks all the time.
+func (l *line) next(now roce.Time) *search {
+	l.paid = max(l.paid, now) + l.interval
+	from := map[cm.Via]int{}
+	for _, x := range l.waiting {
+		from[x.path.Via]++
+	}
+	first := slices.MinFunc(l.waiting, func(a, b *search) int {
+		return from[a.path.Via] - from[b.path.Via]
+	})
+	first.leave()
+	return first
+}

@@ -47,7 +47,7 @@ func (d *Datagrams) response(m *Manager, e cm.Event) {
 		a = cm.SIDRResponse{Status: cm.SIDRReject}
 	}
 	// It came just now and all was checked, so this cannot be refused.
-	_ = m.machine.RespondSIDR(e.ID, a)
+	_ = m.machine.RespondSIDR(m.clock.Now(), e.ID, a)
 }
 
 // A Peer is where datagrams of a service go.

@@ -208,7 +208,7 @@ func (m *Manager) tell(e cm.Event) {
 func (m *Manager) refuse(e cm.Event) {
 	// Both are there, so this cannot be refused.
 	if e.Type == cm.EventSIDRRequest {
-		_ = m.machine.RespondSIDR(e.ID, cm.SIDRResponse{Status: cm.SIDRUnsupported})
+		_ = m.machine.RespondSIDR(m.clock.Now(), e.ID, cm.SIDRResponse{Status: cm.SIDRUnsupported})
 		return
 	}
 	_ = m.machine.Reject(m.clock.Now(), e.ID, cm.ReasonInvalidServiceID, nil, nil)

@@ -50,7 +50,7 @@ func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
 	c.tid = m.tid(c.id)
 	c.params = QPParams{
 		Path: p.Path, PathMTU: p.PathMTU, RQPSN: p.PSN, RetryCnt: p.RetryCount,
-		Timeout: p.AckTimeout,
+		Timeout: p.AckTimeout, MaxRdAtomic: p.InitiatorDepth, MaxDestRdAtomic: p.ResponderRes,
 	}
 	c.retries = m.config.MaxRetries
 	c.interval = 2*timeoutOf(m.config.PacketLifeTime) + timeoutOf(m.config.ResponseTimeout)
@@ -184,10 +184,19 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 	}
 	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	m.setState(c, StateREPRcvd)
+	if reason := checkREP(r); reason != ReasonNone {
+		m.count.Inc(RequestsRefused)
+		m.reject(c, reason, nil, nil)
+		m.tell(Event{Type: EventRejected, ID: c.id, Reason: reason})
+		m.finish(now, c)
+		return
+	}
 	m.timers.set(&c.timer, now+requestLife)
 	p := &c.params
 	p.DestQPN, p.SQPSN = r.LocalQPN, r.StartingPSN
-	p.MaxRdAtomic, p.MaxDestRdAtomic = r.ResponderRes, r.InitiatorDepth
+	// It answers what we offer and want, so more than that is none of its (IBA 12.7.29, 30).
+	p.MaxRdAtomic = min(p.MaxRdAtomic, r.ResponderRes)
+	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, r.InitiatorDepth)
 	p.Timeout = AckTimeout(max(p.Timeout, 1)-1, r.TargetAckDelay)
 	p.RNRRetry, p.FlowControl, p.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
 	c.life = p.Timeout
@@ -195,6 +204,14 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p,
 		Private: clone(r.Private[:]),
 	})
+}
+
+// checkREP says what is wrong with a REP.
+func checkREP(r *REP) Reason {
+	if reserved(r.LocalQPN) {
+		return ReasonNoQP
+	}
+	return ReasonNone
 }
 
 // Establish says that the QP of an active connection is in RTS, after

@@ -303,3 +303,32 @@ func TestCrossedConnects(t *testing.T) {
 	}
 	r.silent()
 }
+
+// TestWrongREP is answered by a REP with a number that no QP has, which is refused, and by
+// one that offers and wants more than it was asked for.
+func TestWrongREP(t *testing.T) {
+	for _, qpn := range []uint32{0, 1, 0xffffff} {
+		r := newRig(t, cm.Config{})
+		id, _ := r.connect()
+		answer := rep(id)
+		answer.LocalQPN = qpn
+		r.give(answer)
+		r.want(tidOf(id), ourREJ(id, theirID, cm.SubjectREP, cm.ReasonNoQP))
+		if e := r.event(cm.EventRejected); e.ID != id || e.Reason != cm.ReasonNoQP {
+			t.Errorf("QPN %x: %+v", qpn, e)
+		}
+		r.pass(timewait)
+		r.pass(clock.Second)
+		r.event(cm.EventTimewaitExit)
+		r.gone()
+	}
+	r := newRig(t, cm.Config{})
+	id, _ := r.connect()
+	answer := rep(id)
+	answer.ResponderRes, answer.InitiatorDepth = 200, 200
+	r.give(answer)
+	p := r.event(cm.EventConnectResponse).Params
+	if p.MaxRdAtomic != 5 || p.MaxDestRdAtomic != 4 {
+		t.Errorf("%d READs of ours and %d of theirs", p.MaxRdAtomic, p.MaxDestRdAtomic)
+	}
+}

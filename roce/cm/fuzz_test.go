@@ -131,7 +131,7 @@ func (z *fuzzed) message(op byte) {
 		m = &cm.LAP{LocalCommID: theirs, RemoteCommID: ours, RemoteQPN: uint32(z.next())}
 	default:
 		for _, id := range z.asked {
-			_ = z.m.RespondSIDR(id, cm.SIDRResponse{QPN: uint32(z.next())})
+			_ = z.m.RespondSIDR(z.now, id, cm.SIDRResponse{QPN: uint32(z.next())})
 		}
 		return
 	}

@@ -25,7 +25,8 @@ type Machine struct {
 
 	queries      map[ID]*query      // SIDR, both ways
 	sidrRequests map[sidrKey]*query // SIDR requests of peers
-	sidrWaiting  queue[*query]      // the same, the oldest first
+	sidrWaiting  queue[*query]      // those that wait for the application, the oldest first
+	sidrAnswered queue[*query]      // those that were answered, the oldest first
 
 	timers timers
 	out    outbox
@@ -71,7 +72,7 @@ func (m *Machine) SetMTU(mtu wire.MTU) { m.config.MTU = mtu }
 type Usage struct {
 	Connections int // all, with those in time-wait
 	HalfOpen    int // of these, requests of peers that are not established
-	Lookups     int // SIDR, both ways
+	Lookups     int // SIDR, both ways, with those that were answered lately
 	Listeners   int
 	MADs        int // that wait to be sent
 	Events      int // that wait to be taken

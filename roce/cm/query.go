@@ -16,9 +16,10 @@ type query struct {
 	key     sidrKey // of a peer's
 	tid     uint64  // the same
 
-	timer timer
-	mad   [MADLen]byte // of ours
-	queue link[*query] // of peers'
+	timer    timer
+	mad      [MADLen]byte // of ours; of a peer's the response
+	queue    link[*query] // of peers'
+	answered bool         // the response stays for those that come again
 }
 
 func (q *query) links() *link[*query] { return &q.queue }
@@ -94,16 +95,24 @@ func (m *Machine) endQuery(q *query) {
 	m.timers.stop(&q.timer)
 	delete(m.queries, q.id)
 	if q.queue.in {
-		m.sidrWaiting.remove(q)
+		m.sidrQueueOf(q).remove(q)
 		delete(m.sidrRequests, q.key)
 	}
+}
+
+// sidrQueueOf is that of the requests of peers in which one stands.
+func (m *Machine) sidrQueueOf(q *query) *queue[*query] {
+	if q.answered {
+		return &m.sidrAnswered
+	}
+	return &m.sidrWaiting
 }
 
 // CancelLookup forgets a request of ours, without an event, or one of a peer,
 // without a SIDR_REP.
 func (m *Machine) CancelLookup(id ID) error {
 	q := m.queries[id]
-	if q == nil {
+	if q == nil || q.answered {
 		return fmt.Errorf("%w: lookup 0x%08x", ErrUnknown, uint32(id))
 	}
 	m.endQuery(q)
@@ -115,11 +124,14 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 	r, _ := ParseSIDRREP(mad)
 	q := m.queries[ID(r.RequestID)]
 	switch {
-	case q == nil || q.queue.in:
+	case q == nil || q.queue.in, r.Status == SIDRSuccess && r.ServiceID != q.service:
 		m.count.Inc(DropUnknown)
 	case q.path.Remote != from.Remote || q.path.Local != from.Local:
 		m.count.Inc(DropWrongSource)
 	default:
+		if r.Status == SIDRSuccess && reserved(r.QPN) {
+			r.Status = SIDRNoQP // it names none that datagrams can go to
+		}
 		m.tell(Event{
 			Type: EventSIDRResponse, ID: q.id, Service: q.service, Path: q.path,
 			Status: r.Status, QPN: r.QPN, QKey: r.QKey,
@@ -133,8 +145,7 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseSIDRREQ(mad)
 	key := sidrKey{from.Remote, r.RequestID}
-	if m.sidrRequests[key] != nil {
-		m.count.Inc(rxDup(AttributeSIDRREQ))
+	if m.repeatedSIDR(&from, tid, key, r.ServiceID) {
 		return
 	}
 	no := SIDRREP{RequestID: r.RequestID, ServiceID: r.ServiceID, Status: SIDRUnsupported}
@@ -145,7 +156,7 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 		return
 	}
 	header, private, ok := splitIPHeader(r.ServiceID, &from, r.Private[:])
-	if !ok {
+	if !ok || r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase {
 		no.Status = SIDRReject
 		m.count.Inc(RequestsRefused)
 		m.send(&from, tid, &no)
@@ -169,6 +180,29 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 	})
 }
 
+// repeatedSIDR reports whether a request came before, and answers it again if it was
+// answered: the response was lost. A request ID that is used anew asks anew.
+func (m *Machine) repeatedSIDR(from *Path, tid uint64, key sidrKey, s ServiceID) bool {
+	q := m.sidrRequests[key]
+	switch {
+	case q == nil:
+		return false
+	case q.path.Local != from.Local || q.tid != tid || q.service != s:
+		if q.answered {
+			m.endQuery(q)
+		} else {
+			m.dropSIDRRequest(q, ReasonNoResources)
+		}
+		return false
+	}
+	m.count.Inc(rxDup(AttributeSIDRREQ))
+	if q.answered {
+		m.count.Inc(txRetries(AttributeSIDRREP))
+		m.post(from, &q.mad)
+	}
+	return true
+}
+
 // dropSIDRRequest ends a peer's request that the application has not answered. The
 // peer repeats it.
 func (m *Machine) dropSIDRRequest(q *query, reason Reason) {
@@ -185,10 +219,11 @@ type SIDRResponse struct {
 	Private []byte // at most 136 bytes
 }
 
-// RespondSIDR sends the SIDR_REP to a request of EventSIDRRequest, which it ends.
-func (m *Machine) RespondSIDR(id ID, p SIDRResponse) error {
+// RespondSIDR sends the SIDR_REP to a request of EventSIDRRequest. Its ID is free; the
+// response is sent again, without an event, when the peer repeats the request.
+func (m *Machine) RespondSIDR(now clock.Time, id ID, p SIDRResponse) error {
 	q := m.queries[id]
-	if q == nil || !q.queue.in {
+	if q == nil || !q.queue.in || q.answered {
 		return fmt.Errorf("%w: SIDR request 0x%08x", ErrUnknown, uint32(id))
 	}
 	if p.QPN > max24 || len(p.Info) > InfoSIDRREP {
@@ -203,7 +238,22 @@ func (m *Machine) RespondSIDR(id ID, p SIDRResponse) error {
 	}
 	r.InfoLen = uint8(copy(r.Info[:], p.Info))
 	copy(r.Private[:], p.Private)
-	m.send(&q.path, q.tid, &r)
-	m.endQuery(q)
+	putMessage(q.mad[:], q.tid, &r)
+	m.count.Inc(txMsgs(AttributeSIDRREP))
+	m.post(&q.path, &q.mad)
+	m.keepSIDRResponse(now, q)
 	return nil
+}
+
+// keepSIDRResponse remembers a response as long as the peer may repeat its request because it
+// did not come. A peer that asks more often than others drives out responses at most.
+func (m *Machine) keepSIDRResponse(now clock.Time, q *query) {
+	m.sidrWaiting.remove(q)
+	if m.sidrAnswered.n >= m.config.MaxHalfOpen {
+		m.endQuery(m.sidrAnswered.first)
+	}
+	q.answered = true
+	m.sidrAnswered.push(q)
+	q.timer.run = func(clock.Time) { m.endQuery(q) }
+	m.timers.set(&q.timer, now+2*timeoutOf(m.config.ResponseTimeout))
 }

@@ -107,11 +107,11 @@ func TestRespondSIDR(t *testing.T) {
 	}
 	t.Run("yes", func(t *testing.T) {
 		r, id := begin(t)
-		err := r.m.RespondSIDR(id, cm.SIDRResponse{QPN: 1 << 24})
+		err := r.m.RespondSIDR(r.now, id, cm.SIDRResponse{QPN: 1 << 24})
 		if !errors.Is(err, cm.ErrInvalid) {
 			t.Error(err)
 		}
-		must(t, r.m.RespondSIDR(id, cm.SIDRResponse{
+		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{
 			QPN: ourQPN, QKey: cm.QKeyUDP, Private: []byte("here"),
 		}))
 		want := &cm.SIDRREP{
@@ -119,17 +119,56 @@ func TestRespondSIDR(t *testing.T) {
 		}
 		copy(want.Private[:], "here")
 		r.want(theirTID, want)
-		r.gone()
 		r.give(sidrREQ()) // the answer was lost
+		r.want(theirTID, want)
+		r.silent()
+		err = r.m.RespondSIDR(r.now, id, cm.SIDRResponse{QPN: ourQPN})
+		if !errors.Is(err, cm.ErrUnknown) || !errors.Is(r.m.CancelLookup(id), cm.ErrUnknown) {
+			t.Error(err)
+		}
+		r.forgets()
+		r.give(sidrREQ())
 		r.event(cm.EventSIDRRequest)
+	})
+	t.Run("ID used anew", func(t *testing.T) {
+		r, id := begin(t)
+		r.giveTID(1, sidrREQ()) // before there was an answer
+		if e := r.event(cm.EventUnreachable); e.ID != id {
+			t.Errorf("%d makes room, want %d", e.ID, id)
+		}
+		id = r.event(cm.EventSIDRRequest).ID
+		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
+		r.want(1, &cm.SIDRREP{RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams})
+		r.giveTID(2, sidrREQ()) // after it
+		if e := r.event(cm.EventSIDRRequest); e.ID == id {
+			t.Error("it is the same request")
+		}
+	})
+	t.Run("many answered", func(t *testing.T) {
+		r, id := begin(t)
+		req := sidrREQ()
+		for range 20 {
+			must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
+			r.want(theirTID, &cm.SIDRREP{
+				RequestID: req.RequestID, Status: cm.SIDRReject, ServiceID: datagrams,
+			})
+			req.RequestID++
+			r.give(req)
+			id = r.event(cm.EventSIDRRequest).ID
+		}
+		if held := r.m.Usage().Lookups; held > 3 {
+			t.Errorf("%d requests are remembered", held)
+		}
 	})
 	t.Run("no", func(t *testing.T) {
 		r, id := begin(t)
-		must(t, r.m.RespondSIDR(id, cm.SIDRResponse{Status: cm.SIDRReject, QPN: ourQPN, QKey: 1}))
+		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{
+			Status: cm.SIDRReject, QPN: ourQPN, QKey: 1,
+		}))
 		r.want(theirTID, &cm.SIDRREP{
 			RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams,
 		})
-		r.gone()
+		r.forgets()
 	})
 	t.Run("never", func(t *testing.T) {
 		r, id := begin(t)
@@ -171,6 +210,22 @@ func TestRefusedSIDR(t *testing.T) {
 		r.gone()
 		r.counted(cm.NoListener, 2)
 	})
+	t.Run("of another partition", func(t *testing.T) {
+		r := newRig(t, cm.Config{})
+		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
+		must(t, err)
+		req := sidrREQ()
+		req.PKey = 0x8001
+		r.give(req)
+		r.want(theirTID, &cm.SIDRREP{
+			RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams,
+		})
+		r.gone()
+		r.counted(cm.RequestsRefused, 1)
+		req.PKey = 0x7fff // a limited member of ours
+		r.give(req)
+		r.event(cm.EventSIDRRequest)
+	})
 	t.Run("forged", func(t *testing.T) {
 		r := newRig(t, cm.Config{})
 		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
@@ -184,4 +239,34 @@ func TestRefusedSIDR(t *testing.T) {
 		r.gone()
 		r.counted(cm.RequestsRefused, 1)
 	})
+}
+
+// forgets lets the time pass in which a response is kept for a request that comes again.
+func (r *rig) forgets() {
+	r.T.Helper()
+	r.pass(2*repTime - 1)
+	if r.m.Usage().Lookups != 1 {
+		r.T.Error("the response is forgotten early")
+	}
+	r.pass(1)
+	r.gone()
+}
+
+// TestWrongSIDRREP takes responses that name no QP that datagrams can go to, and drops one
+// about another service.
+func TestWrongSIDRREP(t *testing.T) {
+	for _, qpn := range []uint32{0, 1, 0xffffff} {
+		r := newRig(t, cm.Config{})
+		id, req := r.lookup()
+		rep := &cm.SIDRREP{RequestID: uint32(id), ServiceID: req.ServiceID + 1, QPN: ourQPN}
+		r.give(rep)
+		r.silent()
+		r.counted(cm.DropUnknown, 1)
+		rep.ServiceID, rep.QPN = req.ServiceID, qpn
+		r.give(rep)
+		if e := r.event(cm.EventSIDRResponse); e.Status != cm.SIDRNoQP {
+			t.Errorf("QPN %x: %s", qpn, e.Status)
+		}
+		r.gone()
+	}
 }

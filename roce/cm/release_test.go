@@ -378,8 +378,8 @@ func TestWrongCalls(t *testing.T) {
 	}
 	for i, err := range []error{
 		r.m.Accept(r.now, 99, cm.Accept{}), r.m.Establish(99, nil), r.m.Disconnect(r.now, 99, nil),
-		r.m.Reject(r.now, 99, cm.ReasonConsumer, nil, nil), r.m.RespondSIDR(id, cm.SIDRResponse{}),
-		r.m.CancelLookup(id),
+		r.m.Reject(r.now, 99, cm.ReasonConsumer, nil, nil),
+		r.m.RespondSIDR(r.now, id, cm.SIDRResponse{}), r.m.CancelLookup(id),
 	} {
 		if !errors.Is(err, cm.ErrUnknown) {
 			t.Errorf("call %d: %v", i, err)

@@ -201,7 +201,7 @@ func (r *replay) act(h cm.Header, d datagram) {
 		return
 	case cm.AttributeSIDRREP:
 		q, _ := cm.ParseSIDRREP(d.mad)
-		must(r.T, r.m.RespondSIDR(r.conn, cm.SIDRResponse{
+		must(r.T, r.m.RespondSIDR(r.now, r.conn, cm.SIDRResponse{
 			Status: q.Status, QPN: q.QPN, QKey: q.QKey, Private: q.Private[:],
 		}))
 		return

@@ -384,7 +384,7 @@ func (h *simHost) take(ev cm.Event) {
 	e := h.ends[id]
 	switch ev.Type {
 	case cm.EventSIDRRequest:
-		h.later(h.pause(), func() { _ = h.m.RespondSIDR(id, cm.SIDRResponse{QPN: 1}) })
+		h.later(h.pause(), func() { _ = h.m.RespondSIDR(h.now, id, cm.SIDRResponse{QPN: 1}) })
 		return
 	case cm.EventSIDRResponse:
 		h.endLookup(id)

@@ -56,7 +56,7 @@ func (r *requester) unasked() (end wire.PSN, is bool) {
 // complete, and its timer would find a peer silent that owes nothing. No retry is used
 // for it.
 func (r *requester) ask(now Time, frame []byte) int {
-	for {
+	for r.State().Sends() {
 		end, is := r.unasked()
 		if !is {
 			return 0
@@ -82,6 +82,7 @@ func (r *requester) ask(now Time, frame []byte) int {
 			return 0
 		}
 	}
+	return 0 // that one cannot be sent was the end
 }
 
 // nextFollows reports whether the work request behind cur is sure to be sent.

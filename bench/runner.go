@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"xroce/bench/machine"
 	"xroce/bench/ratio"
 	"xroce/bench/result"
 	"xroce/bench/stage"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A bench is the harness: what the measured processes are made from.
@@ -132,43 +134,90 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	out.Settings = st.Settings()
-	var failures []error
+	r := &rounds{bench: b, c: c, stage: st, able: able, out: &out, progress: progress}
 	for round := range c.rounds(b.pairs) {
 		for _, i := range ratio.Order(len(able), round) {
-			row := result.Row{Round: round, Variant: able[i].name, Load: machine.Load()}
-			m, err := able[i].run(ctx, &place{bench: b, Stage: st, c: c})
-			if ctx.Err() != nil {
-				return out, errors.Join(failures...)
-			}
-			row.Value, row.Loss, row.Workers = m.value, m.loss, m.workers
-			if err != nil {
-				row.Void = err.Error()
-			}
-			// A starved machine may leave one short window empty, or make a connection
-			// give up; not in all rounds.
-			if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errGaveUp) {
-				failures = append(failures, fmt.Errorf("%s: %w", able[i].name, err))
-			}
-			out.Rows = append(out.Rows, row)
-			progress.done(c, &row)
+			r.measure(ctx, i, round)
 		}
 	}
-	failures = append(failures, silent(&out)...)
-	out.Judge()
-	return out, errors.Join(failures...)
+	r.again(ctx, timeout.Multiplier()-1)
+	if ctx.Err() == nil {
+		r.failures = append(r.failures, silent(&out)...)
+		out.Judge()
+	}
+	return out, errors.Join(r.failures...)
 }
 
-// silent names the variants of a case that never moved a packet.
-func silent(c *result.Case) []error {
-	var failures []error
-	for _, name := range c.Variants {
-		moved := false
-		for _, r := range c.Rows {
-			moved = moved || r.Variant == name && r.Value > 0
+// rounds are those of one case on its stage.
+type rounds struct {
+	bench    *bench
+	c        *benchCase
+	stage    *stage.Stage
+	able     []variant
+	out      *result.Case // gets the rows
+	progress *progress
+	failures []error
+}
+
+// measure measures one variant once, unless the context has ended.
+func (r *rounds) measure(ctx context.Context, i, round int) {
+	if ctx.Err() != nil {
+		return
+	}
+	v := r.able[i]
+	row := result.Row{Round: round, Variant: v.name, Load: machine.Load()}
+	m, err := v.run(ctx, &place{bench: r.bench, Stage: r.stage, c: r.c})
+	if ctx.Err() != nil {
+		return
+	}
+	row.Value, row.Loss, row.Workers = m.value, m.loss, m.workers
+	if err != nil {
+		row.Void = err.Error()
+	}
+	// A starved machine may leave one short window empty, or make a connection
+	// give up; not in all rounds.
+	if err != nil && !errors.Is(err, errNothing) && !errors.Is(err, errGaveUp) {
+		r.failures = append(r.failures, fmt.Errorf("%s: %w", v.name, err))
+	}
+	r.out.Rows = append(r.out.Rows, row)
+	r.progress.done(r.c, &row)
+}
+
+// again measures the variants that never moved a packet some more times, until each did,
+// and says so: where limits grow the machine is known to be busy.
+func (r *rounds) again(ctx context.Context, times int) {
+	for try := range times {
+		names := silentVariants(r.out)
+		if len(names) == 0 || ctx.Err() != nil {
+			return
 		}
-		if !moved {
-			failures = append(failures, fmt.Errorf("%s: %w in any round", name, errNothing))
+		for i, v := range r.able {
+			if slices.Contains(names, v.name) {
+				r.progress.say("%s: %s moved no packet in any round: tried again", r.c.name, v.name)
+				r.measure(ctx, i, r.c.rounds(r.bench.pairs)+try)
+			}
 		}
 	}
+}
+
+// silent says which variants of a case never moved a packet.
+func silent(c *result.Case) []error {
+	var failures []error
+	for _, name := range silentVariants(c) {
+		failures = append(failures, fmt.Errorf("%s: %w in any round", name, errNothing))
+	}
 	return failures
+}
+
+// silentVariants names them.
+func silentVariants(c *result.Case) []string {
+	var names []string
+	for _, name := range c.Variants {
+		if !slices.ContainsFunc(c.Rows, func(r result.Row) bool {
+			return r.Variant == name && r.Value > 0
+		}) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -35,19 +36,17 @@ func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (in
 		o, err := play.Play(ctx, l, c, again)
 		tell(o)
 		if err != nil {
-			return exitFailed, err
+			return exitFailed, errors.Join(err, keep(l, f, outcomes))
 		}
 	}
 	if err := play.Trace(ctx, l, traces, tell, again); err != nil {
-		return exitFailed, err
+		return exitFailed, errors.Join(err, keep(l, f, outcomes))
 	}
 	judged := l.Capture.Judge(ctx)
 	fmt.Fprintln(out, judged.Line())
 	outcomes = append(outcomes, judged)
-	if f.keep != "" {
-		if err := l.Keep(f.keep, outcomes); err != nil {
-			return exitFailed, err
-		}
+	if err := keep(l, f, outcomes); err != nil {
+		return exitFailed, err
 	}
 	if f.updateDocs {
 		if err := report.Update(outcomes); err != nil {
@@ -79,4 +78,12 @@ func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (in
 		return exitFailed, nil
 	}
 	return exitOK, nil
+}
+
+// keep keeps what --keep asks for, also of a run that ends early.
+func keep(l *lab.Lab, f flags, outcomes []cases.Outcome) error {
+	if f.keep == "" {
+		return nil
+	}
+	return l.Keep(f.keep, outcomes)
 }

@@ -204,7 +204,15 @@ func (v *VM) Check(ctx context.Context) error {
 	if !errors.Is(err, ErrGone) {
 		err = fmt.Errorf("%w: it does not answer: %w", ErrGone, err)
 	}
-	return fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(v.Console()))
+	select {
+	case <-v.exited:
+		err = fmt.Errorf("%w: QEMU has ended: %v", err, v.qemu.ProcessState)
+	default:
+	}
+	if text := strings.TrimSpace(v.Console()); text != "" {
+		err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))
+	}
+	return err
 }
 
 // closeTime is how long QEMU may take to end before it is killed.

@@ -87,9 +87,9 @@ func Finish(ctx context.Context, ends [2]End) (wrong string) {
 			note("not done in time")
 		}
 		if which < 0 {
-			for i := range left {
-				if !ends[i].Kill() {
-					wrong += "; " + ends[i].Name + " cannot be stopped"
+			for i, e := range ends {
+				if left[i] && !e.Kill() {
+					wrong += "; " + e.Name + " cannot be stopped"
 				}
 			}
 			return wrong

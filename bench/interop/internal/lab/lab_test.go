@@ -57,8 +57,8 @@ func TestFinish(t *testing.T) {
 // TestFinishWithoutEnd: an end that cannot be stopped, because its VM is gone, is waited
 // for no longer than the run has time, and then is named.
 func TestFinishWithoutEnd(t *testing.T) {
-	defer func(d time.Duration) { killTime = d }(killTime)
-	killTime = time.Millisecond
+	defer func(g, k time.Duration) { grace, killTime = g, k }(grace, killTime)
+	grace, killTime = time.Millisecond, time.Millisecond
 	gone := End{
 		Name: "rping", Done: make(chan struct{}), Stop: func() {},
 		Status: func() int { t.Error("it has not ended"); return 0 },
@@ -66,7 +66,8 @@ func TestFinishWithoutEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // as SIGTERM does
 	wrong := Finish(ctx, [2]End{shell(t, "sleep 1000"), gone})
-	if !strings.HasSuffix(wrong, "; rping cannot be stopped") {
+	if !strings.HasPrefix(wrong, "not done in time; ") ||
+		!strings.HasSuffix(wrong, "rping cannot be stopped") {
 		t.Error(wrong)
 	}
 	wrong = Finish(t.Context(), [2]End{shell(t, "false"), gone})

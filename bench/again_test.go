@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/bench/result"
+)
+
+// TestAgain: what a busy machine left empty in all rounds is measured again, as often as
+// told and no longer than it takes, and that is said.
+func TestAgain(t *testing.T) {
+	for _, tt := range []struct{ empty, times, runs int }{
+		{0, 3, 0}, {1, 3, 2}, {2, 3, 3}, {9, 3, 3}, {9, 0, 0},
+	} {
+		ran := 0
+		late := variant{name: "late", run: func(context.Context, *place) (measurement, error) {
+			if ran++; ran <= tt.empty {
+				return measurement{}, errNothing
+			}
+			return measurement{value: 1}, nil
+		}}
+		var said bytes.Buffer
+		out := result.Case{Variants: []string{"good", "late"}, Rows: []result.Row{
+			{Variant: "good", Value: 1}, {Variant: "late"},
+		}}
+		if tt.empty == 0 {
+			out.Rows[1].Value = 1
+		}
+		r := &rounds{
+			bench: &bench{pairs: 1}, c: &benchCase{name: "c"},
+			able: []variant{{name: "good"}, late},
+			out:  &out, progress: newProgress(&said, 2, time.Second),
+		}
+		r.again(t.Context(), tt.times)
+		if ran != tt.runs || strings.Count(said.String(), "tried again") != tt.runs {
+			t.Errorf("%+v: %d runs:\n%s", tt, ran, &said)
+		}
+		if dead := tt.empty >= tt.times && tt.empty > 0; (len(silent(&out)) == 1) != dead {
+			t.Errorf("%+v: silent %v", tt, silent(&out))
+		}
+	}
+}

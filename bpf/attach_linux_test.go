@@ -72,7 +72,7 @@ func TestAttachModes(t *testing.T) {
 			if x := n.xdpOf(t); x.Attached {
 				t.Errorf("still attached after Close: %+v", x)
 			}
-			if err := p.Own(MACKey(ownMAC)); !errors.Is(err, ErrClosed) {
+			if err := p.Own(V1Key(ownMAC)); !errors.Is(err, ErrClosed) {
 				t.Errorf("Own after Close: %v", err)
 			}
 			if _, err := p.Counters(); !errors.Is(err, ErrClosed) {

@@ -68,9 +68,9 @@ func classify(frame []byte, owns func(Key) bool) Reason {
 	case ethPIPv6:
 		return classifyIPv6(rest, owns)
 	case ethPIBoE:
-		return ifOwned(MACKey([6]byte(frame)), owns, RedirectV1)
+		return ifOwned(V1Key([6]byte(frame)), owns, RedirectV1)
 	case ethPNative:
-		return ifOwned(MACKey([6]byte(frame)), owns, RedirectNative)
+		return ifOwned(NativeKey([6]byte(frame)), owns, RedirectNative)
 	}
 	return PassNotRoCE
 }

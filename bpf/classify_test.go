@@ -70,7 +70,8 @@ func TestKeys(t *testing.T) {
 		{ip("::ffff:192.0.2.1"), KindIPv4, "192.0.2.1"},
 		{ip("fe80::1%eth0"), KindIPv6, "fe80::1"},
 		{ip("ff0e::1"), KindIPv6, "ff0e::1"},
-		{MACKey(ownMAC), KindMAC, "02:00:00:00:00:01"},
+		{V1Key(ownMAC), KindV1, "02:00:00:00:00:01"},
+		{NativeKey(ownMAC), KindNative, "02:00:00:00:00:01"},
 	} {
 		if c.key.Kind != c.kind || c.key.String() != c.text {
 			t.Errorf("%v of kind %d, want %s of kind %d", c.key, c.key.Kind, c.text, c.kind)

@@ -14,7 +14,8 @@
 //
 // Multicast groups, IP or MAC, are owned like any other address. 0x88B5 is the
 // IEEE's first EtherType for local experiments; here it carries InfiniBand
-// link-layer packets.
+// link-layer packets. A MAC address is owned for one of the two EtherTypes, so
+// that frames of a kind that nobody here wants go on to the kernel.
 //
 // Everything else passes to the kernel as if there were no program: ARP,
 // neighbour discovery, ping, SSH, and RoCE for addresses of others, so the
@@ -39,8 +40,8 @@
 //	                           addr[16], kind, zero[3]
 //	counters  PERCPU_ARRAY   u32 reason                 u64 packets, u64 bytes
 //
-// kind is 1 for IPv4, mapped to ::ffff:a.b.c.d, 2 for IPv6, and 3 for a MAC
-// address followed by zeros.
+// kind is 1 for IPv4, mapped to ::ffff:a.b.c.d, 2 for IPv6, and 3 and 4 for a MAC
+// address followed by zeros, for RoCE v1 and for native InfiniBand.
 //
 // # Counters
 //

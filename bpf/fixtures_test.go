@@ -25,13 +25,19 @@ var (
 
 	ownMAC   = [6]byte{0x02, 0, 0, 0, 0, 0x01}
 	otherMAC = [6]byte{0x02, 0, 0, 0, 0, 0x09}
+
+	v1MAC     = [6]byte{0x02, 0, 0, 0, 0, 0x0a} // owned for RoCE v1 alone
+	nativeMAC = [6]byte{0x02, 0, 0, 0, 0, 0x0b} // owned for native InfiniBand alone
 	groupMAC = [6]byte{0x33, 0x33, 0, 0, 0, 0x01}
 	allMAC   = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 )
 
 // ownedKeys are the keys that the program under test owns.
 func ownedKeys() map[Key]bool {
-	keys := map[Key]bool{MACKey(ownMAC): true, MACKey(groupMAC): true}
+	keys := map[Key]bool{
+		V1Key(ownMAC): true, V1Key(groupMAC): true, V1Key(v1MAC): true,
+		NativeKey(ownMAC): true, NativeKey(groupMAC): true, NativeKey(nativeMAC): true,
+	}
 	for _, addr := range []netip.Addr{ownIPv4, groupIPv4, ownIPv6, groupIPv6} {
 		k, err := AddrKey(addr)
 		if err != nil {
@@ -321,6 +327,13 @@ func macFixtures() []fixture {
 		},
 		{"v1_vlan", cat(ether(ownMAC, ethP8021Q, ethPIBoE), v1), RedirectV1, "tagged"},
 		{"v1_empty", ether(ownMAC, ethPIBoE), RedirectV1, "no GRH: for the engine to count"},
+		{"v1_only", cat(ether(v1MAC, ethPIBoE), v1), RedirectV1, "RoCE v1 is wanted"},
+		{"v1_unwanted", cat(ether(nativeMAC, ethPIBoE), v1), PassNotOurs, "only native is wanted"},
+		{"native_only", cat(ether(nativeMAC, ethPNative), lrh), RedirectNative, "native is wanted"},
+		{
+			"native_unwanted", cat(ether(v1MAC, ethPNative), lrh), PassNotOurs,
+			"only RoCE v1 is wanted",
+		},
 		{"native_own", cat(ether(ownMAC, ethPNative), lrh), RedirectNative, "the plain case"},
 		{
 			"native_group", cat(ether(groupMAC, ethPNative), lrh), RedirectNative,

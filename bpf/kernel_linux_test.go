@@ -146,7 +146,7 @@ func TestKernelVerdicts(t *testing.T) {
 			t.Errorf("%s: too short to be run", f.name)
 		}
 	}
-	if err := objs.Owned.Delete(MACKey(ownMAC)); err != nil {
+	if err := objs.Owned.Delete(V1Key(ownMAC)); err != nil {
 		t.Fatal(err)
 	}
 	judge(t, objs, ether(ownMAC, ethPIBoE), -1, Pass, PassNotOurs)

@@ -14,9 +14,10 @@ type Kind uint8
 
 // The kinds, with the numbers of enum kind in xdp.c.
 const (
-	KindIPv4 Kind = 1 // RoCE v2 over IPv4
-	KindIPv6 Kind = 2 // RoCE v2 over IPv6
-	KindMAC  Kind = 3 // RoCE v1 and native InfiniBand
+	KindIPv4   Kind = 1 // RoCE v2 over IPv4
+	KindIPv6   Kind = 2 // RoCE v2 over IPv6
+	KindV1     Kind = 3 // RoCE v1, by MAC address
+	KindNative Kind = 4 // native InfiniBand, by MAC address
 )
 
 // A Key is a destination address that packets can be taken for, unicast or
@@ -47,9 +48,14 @@ func AddrKey(addr netip.Addr) (Key, error) {
 	return Key{Addr: addr.As16(), Kind: KindIPv6}, nil
 }
 
-// MACKey returns the key of a MAC address.
-func MACKey(mac [6]byte) Key {
-	k := Key{Kind: KindMAC}
+// V1Key returns the key of a MAC address for frames of RoCE v1, EtherType 0x8915.
+func V1Key(mac [6]byte) Key { return macKey(KindV1, mac) }
+
+// NativeKey returns the key of a MAC address for frames of EtherType 0x88B5.
+func NativeKey(mac [6]byte) Key { return macKey(KindNative, mac) }
+
+func macKey(kind Kind, mac [6]byte) Key {
+	k := Key{Kind: kind}
 	copy(k.Addr[:], mac[:])
 	return k
 }
@@ -63,7 +69,7 @@ func (k Key) String() string {
 			addr = addr.Unmap()
 		}
 		return addr.String()
-	case KindMAC:
+	case KindV1, KindNative:
 		a := k.Addr
 		return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3], a[4], a[5])
 	}
@@ -72,8 +78,8 @@ func (k Key) String() string {
 
 // check refuses keys that no packet can match.
 func (k Key) check() error {
-	if k.Kind < KindIPv4 || k.Kind > KindMAC {
-		return fmt.Errorf("bpf: key of unknown kind %d: use AddrKey or MACKey", k.Kind)
+	if k.Kind < KindIPv4 || k.Kind > KindNative {
+		return fmt.Errorf("bpf: key of unknown kind %d: use AddrKey, V1Key or NativeKey", k.Kind)
 	}
 	return nil
 }

@@ -107,7 +107,8 @@ func (p *Program) Queues() int { return int(p.objs.Xsks.MaxEntries()) }
 // address twice is no error. The error is unix.E2BIG beyond MaxKeys addresses.
 //
 // For RoCE v2 the key is the IP address, whatever the MAC address of the
-// packet. For RoCE v1 and native InfiniBand the key is the MAC address.
+// packet. For RoCE v1 and native InfiniBand it is the MAC address, and one of the
+// two.
 func (p *Program) Own(k Key) error {
 	if err := k.check(); err != nil {
 		return err

@@ -62,7 +62,7 @@ func TestHostTrafficPasses(t *testing.T) {
 func TestOwnAndDisown(t *testing.T) {
 	n := newNetwork(t, 1500, nil)
 	p := n.attach(t, Options{})
-	key := MACKey(ownMAC)
+	key := V1Key(ownMAC)
 	frame := cat(ether(ownMAC, ethPIBoE), make([]byte, 60))
 	expect := func(r Reason, packets uint64) {
 		t.Helper()
@@ -98,7 +98,7 @@ func TestOwnAndDisown(t *testing.T) {
 	mac := [6]byte{2}
 	for i := range MaxKeys + 1 {
 		binary.BigEndian.PutUint32(mac[2:], uint32(i))
-		err := p.Own(MACKey(mac))
+		err := p.Own(V1Key(mac))
 		if full := i == MaxKeys; full != errors.Is(err, unix.E2BIG) || !full && err != nil {
 			t.Fatalf("address %d: %v", i+1, err)
 		}

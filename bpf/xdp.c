@@ -38,7 +38,8 @@ enum reason {
 enum kind {
 	KIND_IPV4 = 1, /* addr is ::ffff:a.b.c.d, as in a GID */
 	KIND_IPV6 = 2,
-	KIND_MAC = 3, /* addr begins with the MAC address, then zeros */
+	KIND_V1 = 3, /* addr begins with the MAC address, then zeros */
+	KIND_NATIVE = 4, /* the same */
 };
 
 struct key {
@@ -107,9 +108,10 @@ static __always_inline enum reason if_owned(const struct key *key, enum reason r
 	return bpf_map_lookup_elem(&owned, key) ? redirect : PASS_NOT_OURS;
 }
 
-static __always_inline enum reason classify_mac(const struct ethhdr *eth, enum reason redirect)
+static __always_inline enum reason classify_mac(const struct ethhdr *eth, enum kind kind,
+						enum reason redirect)
 {
-	struct key key = { .kind = KIND_MAC };
+	struct key key = { .kind = kind };
 
 	__builtin_memcpy(key.addr.mac, eth->h_dest, sizeof(eth->h_dest));
 	return if_owned(&key, redirect);
@@ -204,9 +206,9 @@ static __always_inline enum reason classify_type(struct xdp_md *ctx, const struc
 	case bpf_htons(ETH_P_IPV6):
 		return classify_ipv6(ctx, off, len);
 	case bpf_htons(ETH_P_IBOE):
-		return classify_mac(eth, REDIRECT_V1);
+		return classify_mac(eth, KIND_V1, REDIRECT_V1);
 	case bpf_htons(ETH_P_802_EX1):
-		return classify_mac(eth, REDIRECT_NATIVE);
+		return classify_mac(eth, KIND_NATIVE, REDIRECT_NATIVE);
 	}
 	return PASS_NOT_ROCE;
 }

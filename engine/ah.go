@@ -38,6 +38,11 @@ func (p *PD) NewAH(path wire.Path) (*roce.AH, error) {
 	if err := p.check(p.device); err != nil {
 		return nil, err
 	}
+	if path.Framing == wire.FramingV1 {
+		if err := p.device.wantV1Always(); err != nil {
+			return nil, err
+		}
+	}
 	return roce.NewAH(&p.core, path)
 }
 

@@ -57,6 +57,7 @@ type Device struct {
 	life       sync.Mutex
 	groups     cowMap[wire.GID, []*QP] // members of multicast groups
 	etherTypes cowMap[uint16, etherTypeHandler]
+	steering   steering
 
 	closeOnce sync.Once
 	closeErr  error

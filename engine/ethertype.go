@@ -39,14 +39,17 @@ func (d *Device) addEtherType(etherType uint16, h etherTypeHandler) error {
 	return nil
 }
 
-// removeEtherTypes takes a handler out. It may be in the middle of a frame on a queue whose
-// progress lock the caller does not hold. The caller holds life.
-func (d *Device) removeEtherTypes(h etherTypeHandler) {
+// removeEtherTypes takes a handler out, and reports whether it was one. It may be in the
+// middle of a frame on a queue whose progress lock the caller does not hold. The caller
+// holds life.
+func (d *Device) removeEtherTypes(h etherTypeHandler) (found bool) {
 	for etherType, other := range d.etherTypes.load() {
 		if other == h {
 			d.etherTypes.remove(etherType)
+			found = true
 		}
 	}
+	return found
 }
 
 // demuxEtherType hands a frame that is no RoCE packet to the handler of its EtherType, and

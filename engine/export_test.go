@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"xroce/bpf"
 	"xroce/xsk"
 )
 
@@ -19,3 +20,6 @@ func LockQueue(d *Device, i int) (unlock func()) {
 	d.queues[i].mu.Lock()
 	return d.queues[i].mu.Unlock
 }
+
+// ProgramCounters are the counters of the XDP program of a device.
+func ProgramCounters(d *Device) (bpf.Counters, error) { return d.program.Counters() }

@@ -73,7 +73,6 @@ func (d *Device) addressesChanged() {
 // the queue takes those of the port. Of an address that comes, packets are let
 // through before anybody can be told of it; of one that goes, the last.
 func (d *Device) followAddresses() (changed bool, err error) {
-	before := d.ownKeys()
 	port := d.host.Port()
 	changed, left := d.gids.Update(port)
 	if left > 0 {
@@ -82,37 +81,7 @@ func (d *Device) followAddresses() (changed bool, err error) {
 	if !changed {
 		return false, nil
 	}
-	after := d.ownKeys()
-	if d.program != nil {
-		for key := range after {
-			if !before[key] {
-				err = errors.Join(err, d.program.Own(key))
-			}
-		}
-	}
-	locals := d.gids.Addrs()
-	d.setLocal(locals, port.MAC)
-	if d.program != nil {
-		for key := range before {
-			if !after[key] {
-				err = errors.Join(err, d.program.Disown(key))
-			}
-		}
-	}
-	return true, err
-}
-
-// ownKeys are what the XDP program lets through for the GID table.
-func (d *Device) ownKeys() map[bpf.Key]bool {
-	keys := map[bpf.Key]bool{}
-	for _, e := range d.gids.Entries() {
-		keys[bpf.MACKey(e.MAC)] = true
-		// Only the unspecified address is none to own, and it has no entry.
-		if key, err := bpf.AddrKey(e.GID.Addr()); err == nil {
-			keys[key] = true
-		}
-	}
-	return keys
+	return true, d.steer(func() { d.setLocal(d.gids.Addrs(), port.MAC) })
 }
 
 // followPath notes where a QP goes now, for reroute; one without an address vector goes

@@ -10,6 +10,7 @@ package engine
 //	                      it may be held for as long as the kernel takes
 //	Device.life           the life of objects: create, close, who uses what, and the
 //	                      tables that queues read without a lock (QPs, groups, handlers)
+//	Device.steering.mu    what the XDP program lets through
 //	queue.mu              the progress locks, those of several queues in the order of
 //	                      Device.queues: packets, and the state of QPs
 //	all others            of what raises events (channels, asyncEvents), the path

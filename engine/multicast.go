@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"xroce/bpf"
 	"xroce/engine/host"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -37,8 +36,16 @@ func (q *QP) AttachMulticast(group wire.GID) error {
 		}
 	}
 	d.life.Lock()
-	defer d.life.Unlock()
 	d.attach(q, group)
+	d.life.Unlock()
+	if !first {
+		return nil
+	}
+	if err := d.steer(nil); err != nil {
+		// It is attached: the QP was, and memberships is held.
+		_, _ = q.detach(group)
+		return errors.Join(err, d.leaveGroup(group))
+	}
 	return nil
 }
 
@@ -103,67 +110,26 @@ func (d *Device) detach(qp *QP, group wire.GID) (empty bool) {
 	return true
 }
 
-// joinGroup has the packets of a group sent to us, or changes nothing. The caller holds
-// memberships, and not the progress lock: joining waits for the kernel.
+// joinGroup has the packets of a group sent to the interface, or changes nothing. The
+// caller holds memberships, and not the progress lock: joining waits for the kernel.
 func (d *Device) joinGroup(group wire.GID) error {
 	if j, ok := d.host.(host.GroupJoiner); ok {
 		if err := j.Join(group.Addr()); err != nil {
 			return err
 		}
 	}
-	if d.program == nil {
-		return nil
-	}
-	keys, err := groupKeys(group)
-	for _, key := range keys {
-		if err == nil {
-			err = d.program.Own(key)
-		}
-	}
-	if err != nil {
-		return errors.Join(err, d.leaveGroup(group))
-	}
 	return nil
 }
 
-// leaveGroup ends joinGroup, or what it did of it. Nobody is in the group any more. The
-// caller holds memberships.
+// leaveGroup ends joinGroup, and has the XDP program leave the group to the kernel. Nobody
+// is in it any more. The caller holds memberships.
 func (d *Device) leaveGroup(group wire.GID) error {
 	var errs []error
-	if d.program != nil {
-		keys, err := groupKeys(group)
-		errs = append(errs, err)
-		for _, key := range keys {
-			if !d.needs(key) {
-				errs = append(errs, d.program.Disown(key))
-			}
-		}
-	}
+	errs = append(errs, d.steer(nil))
 	if j, ok := d.host.(host.GroupJoiner); ok {
 		errs = append(errs, j.Leave(group.Addr()))
 	}
 	return errors.Join(errs...)
-}
-
-// needs reports whether a group with members has a key: groups share MAC addresses.
-func (d *Device) needs(key bpf.Key) bool {
-	for group := range d.groups.load() {
-		// Its keys were made when it was joined.
-		if keys, _ := groupKeys(group); slices.Contains(keys, key) {
-			return true
-		}
-	}
-	return false
-}
-
-// groupKeys are what the XDP program must own to let a group through: its IP
-// address for RoCE v2, its MAC address for raw frames.
-func groupKeys(group wire.GID) ([]bpf.Key, error) {
-	key, err := bpf.AddrKey(group.Addr())
-	if err != nil {
-		return nil, err
-	}
-	return []bpf.Key{key, bpf.MACKey(group.MulticastMAC(groupFraming(group)))}, nil
 }
 
 // groupFraming is that of RoCE v2 packets to a group.

@@ -79,6 +79,9 @@ func newDevice(host Host, program *bpf.Program, o Options) *Device {
 		srqs: roce.NewNumberTable[SRQ](1, numbers24, o.Rand), options: o,
 		direct: o.Direct, maxInlineRecv: maxInlineRecv(), program: program,
 		failed: make(chan struct{}),
+		steering: steering{
+			owned: map[bpf.Key]bool{}, v1: map[*QP]bool{}, always: o.RoCEv1,
+		},
 	}
 	if o.Windows2A {
 		d.keys.SetWindows2A()

@@ -34,6 +34,11 @@ type Options struct {
 	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
+	// RoCEv1 takes RoCE v1 packets that are addressed to the interface from the beginning.
+	// Without it they are left to the kernel until a GID of that type is used: by a QP that
+	// is connected with it, or an address handle. It is for those who are to hear such
+	// datagrams, or requests of connections, before they have sent any.
+	RoCEv1 bool
 	// Windows2A makes type 2 memory windows those of type 2A, which are compared with
 	// the queue pair alone; by default they are of type 2B. A device has one of them.
 	Windows2A bool

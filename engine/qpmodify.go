@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,19 +23,29 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 				roce.ErrInvalid, a.PathMTU.Bytes(), active.Bytes())
 		}
 	}
+	if mask&roce.AttrAV != 0 && a.Path.Framing == wire.FramingV1 {
+		if err := q.device().wantV1(q, true); err != nil {
+			return err
+		}
+	}
+	v1, err := q.modify(a, mask)
+	return errors.Join(err, q.device().wantV1(q, v1))
+}
+
+// modify is Modify, and reports whether the path of the QP is one of RoCE v1 now.
+func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
 	queue := q.queue
 	queue.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
-		return ErrClosed
+		return false, ErrClosed
 	}
-	err := q.core.Modify(queue.clock.Now(), a, mask)
-	if err == nil {
+	if err = q.core.Modify(queue.clock.Now(), a, mask); err == nil {
 		q.device().followPath(q)
 	}
 	queue.reschedule(q)
 	queue.wake()
-	return err
+	return q.core.Attr().Path.Framing == wire.FramingV1, err
 }
 
 // Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
@@ -46,22 +57,27 @@ func (q *QP) Close() {
 		d.memberships.Lock()
 		defer d.memberships.Unlock()
 	}
-	for _, group := range q.close() {
-		// What cannot be undone outside ends with the device.
+	groups, handler := q.close()
+	// What cannot be undone outside ends with the device.
+	for _, group := range groups {
 		_ = d.leaveGroup(group)
+	}
+	_ = d.wantV1(q, false)
+	if handler {
+		_ = d.steer(nil)
 	}
 }
 
 // close takes the QP out of the device. It returns the multicast groups that are
-// empty then.
-func (q *QP) close() (empty []wire.GID) {
+// empty then, and whether it was the handler of an EtherType.
+func (q *QP) close() (empty []wire.GID, handler bool) {
 	d, queue := q.device(), q.queue
 	d.life.Lock()
 	defer d.life.Unlock()
 	queue.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
-		return nil
+		return nil, false
 	}
 	q.closed = true
 	queue.members--
@@ -72,12 +88,12 @@ func (q *QP) close() (empty []wire.GID) {
 			empty = append(empty, group)
 		}
 	}
-	d.removeEtherTypes(q)
+	handler = d.removeEtherTypes(q)
 	d.qps.Delete(q.core.Num())
 	queue.forget(q)
 	d.forgetPath(q)
 	d.async.forget(q.control.events)
 	// To RESET from any state: this cannot be refused.
 	_ = q.core.Modify(queue.clock.Now(), &roce.Attr{State: roce.StateReset}, roce.AttrState)
-	return empty
+	return empty, handler
 }

@@ -15,7 +15,8 @@ import (
 //
 // The XDP program hands over frames of EtherType 0x88b5 (IEEE 802 local
 // experimental 1) that are addressed to the interface's MAC address, or to that of
-// a group to which a QP is attached; what else a link brings depends on it. A
+// a group to which a QP is attached, while a QP is attached to that EtherType; what
+// else a link brings depends on it. A
 // frame without a receive is dropped and counted as out_of_buffer, one that is
 // longer than its receive as drop_too_long.
 //
@@ -32,7 +33,14 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 	if q.closed {
 		return ErrClosed
 	}
-	return d.addEtherType(etherType, q)
+	if err := d.addEtherType(etherType, q); err != nil {
+		return err
+	}
+	if err := d.steer(nil); err != nil {
+		d.etherTypes.remove(etherType)
+		return err
+	}
+	return nil
 }
 
 // handleFrame implements etherTypeHandler: the QP receives the frame, on its own queue.

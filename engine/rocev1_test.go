@@ -14,10 +14,13 @@ func v1(index int) int { return index + engine.GIDTableLen/2 }
 
 // v1Worlds runs a test with two devices on the simulated wire and over AF_XDP. The tap
 // sees what comes to either.
-func v1Worlds(t *testing.T, test func(*testing.T, *world, *frameTap)) {
+func v1Worlds(
+	t *testing.T, o engine.Options, test func(*testing.T, *world, *frameTap),
+) {
 	t.Helper()
 	tap := &frameTap{}
-	inWorlds(t, engine.Options{Tap: tap}, func(t *testing.T, w *world) {
+	o.Tap = tap
+	inWorlds(t, o, func(t *testing.T, w *world) {
 		tap.take()
 		test(t, w, tap)
 	})
@@ -39,7 +42,7 @@ func onlyV1(t *testing.T, frames [][]byte) {
 
 // TestRoCEv1 runs connections between GIDs of type RoCE v1, of each kind of address.
 func TestRoCEv1(t *testing.T) {
-	v1Worlds(t, func(t *testing.T, w *world, tap *frameTap) {
+	v1Worlds(t, engine.Options{}, func(t *testing.T, w *world, tap *frameTap) {
 		for _, index := range []int{0, gidIPv4, gidIPv6} {
 			a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 			join(t, a, b, engine.ConnectOptions{SGIDIndex: v1(index)})
@@ -60,7 +63,7 @@ func TestRoCEv1(t *testing.T) {
 
 // TestRoCEv1Datagrams come with their GRH, are answered by RoCE v1, and reach groups.
 func TestRoCEv1Datagrams(t *testing.T) {
-	v1Worlds(t, func(t *testing.T, w *world, tap *frameTap) {
+	v1Worlds(t, engine.Options{RoCEv1: true}, func(t *testing.T, w *world, tap *frameTap) {
 		a := datagramSeat(t, w.devs[0], engine.QPInit{})
 		b := datagramSeat(t, w.devs[1], engine.QPInit{})
 		group := wire.MulticastGID(netip.MustParseAddr("239.193.2.3"), wire.FramingV1)
@@ -95,7 +98,7 @@ func TestRoCEv1Datagrams(t *testing.T) {
 
 // TestTypesOfGIDMustAgree: RoCE v1 and v2 do not understand each other.
 func TestTypesOfGIDMustAgree(t *testing.T) {
-	v1Worlds(t, func(t *testing.T, w *world, _ *frameTap) {
+	v1Worlds(t, engine.Options{RoCEv1: true}, func(t *testing.T, w *world, _ *frameTap) {
 		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
 		joinFrom(t, a, b, [2]int{v1(gidIPv4), gidIPv4},
 			engine.ConnectOptions{Timeout: 8, RetryCnt: 2})

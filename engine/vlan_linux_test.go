@@ -86,7 +86,7 @@ func taggedWorld(t *testing.T, o engine.Options) *world {
 			host := newMovingHost(i, port, [6]byte(other.MAC), program)
 			for _, e := range host.Port().GIDTable() {
 				key, err := bpf.AddrKey(e.GID.Addr())
-				err = errors.Join(err, program.Own(key), program.Own(bpf.MACKey(e.MAC)))
+				err = errors.Join(err, program.Own(key))
 				if err != nil {
 					return errors.Join(err, link.Close(), host.Close())
 				}

@@ -95,10 +95,8 @@ func (v veth) host(host int, o engine.Options) (*vethHost, error) {
 	if h.program, err = bpf.Attach(own.Ifindex, bpf.Options{Mode: o.Attach}); err != nil {
 		return nil, err
 	}
-	for _, k := range []bpf.Key{bpf.MACKey(h.port.MAC), key} {
-		if err := h.program.Own(k); err != nil {
-			return nil, errors.Join(err, h.Close())
-		}
+	if err := h.program.Own(key); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }

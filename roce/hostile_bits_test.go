@@ -10,11 +10,11 @@ import (
 	"xroce/roce/wire"
 )
 
-// eachFlip calls f with every frame that differs from a right one in one bit
-// between the IP header and the payload.
-func eachFlip(frame []byte, headers int, f func(bit int, frame []byte)) {
+// eachFlip calls f with every frame that differs from a right one in one bit of its
+// first n bytes, from the IP header on.
+func eachFlip(frame []byte, n int, f func(bit int, frame []byte)) {
 	damaged := bytes.Clone(frame)
-	for bit := 8 * frameIP; bit < 8*(frameBTH+headers); bit++ {
+	for bit := 8 * frameIP; bit < 8*n; bit++ {
 		copy(damaged, frame)
 		damaged[bit/8] ^= 1 << (bit % 8)
 		f(bit, damaged)
@@ -28,24 +28,26 @@ func masked(at int) bool {
 	return at == frameUDP+6 || at == frameUDP+7 || at == frameBTH+4
 }
 
-// TestHostileBitWithOldICRC: one wrong bit in any header of any opcode, with
-// the ICRC as it was: the packet never reaches the QP.
+// TestHostileBitWithOldICRC: one wrong bit in any header of any opcode, in the payload
+// or in the ICRC itself, that is else as it was: the packet never reaches the QP.
 func TestHostileBitWithOldICRC(t *testing.T) {
+	flips := 0
 	for _, k := range kinds {
 		if k.typ == roce.TypeRawPacket || k.srq && k.typ != roce.TypeXRCRecv {
 			continue
 		}
 		s := newStand(t, k, roce.StateRTS)
-		for op, spec := range wire.Opcodes() {
+		for op := range wire.Opcodes() {
 			if takes, _ := meets(k, roce.StateRTS, op); !takes {
 				continue
 			}
 			frame := s.frameOf(op)
 			s.frozen(fmt.Sprintf("%s with a bit wrong", op), func() {
-				eachFlip(frame, wire.BTHLen+int(spec.HeaderLen), func(bit int, f []byte) {
+				eachFlip(frame, len(frame), func(bit int, f []byte) {
 					if masked(bit / 8) {
 						return
 					}
+					flips++
 					before := s.count[counter.RcvdPkts]
 					if s.giveFrame(f); s.count[counter.RcvdPkts] != before {
 						t.Fatalf("%s: %s with bit %d of byte %d wrong was taken", k.name, op, bit%8,
@@ -54,6 +56,9 @@ func TestHostileBitWithOldICRC(t *testing.T) {
 				})
 			})
 		}
+	}
+	if flips < 100_000 {
+		t.Errorf("only %d bits were wrong", flips)
 	}
 }
 
@@ -75,9 +80,9 @@ func TestHostileBitOutsideICRC(t *testing.T) {
 	}
 }
 
-// TestHostileBitWithNewICRC: the same with all checksums made right again:
-// whoever did it is an attacker, not noise. The fields decide, and nothing that
-// the QP does goes beyond its rights.
+// TestHostileBitWithNewICRC: the same with all checksums made right again, in the headers
+// and the first bytes behind them: whoever did it is an attacker, not noise. The fields
+// decide, and nothing that the QP does goes beyond its rights.
 func TestHostileBitWithNewICRC(t *testing.T) {
 	for _, k := range kinds {
 		if k.typ == roce.TypeRawPacket {
@@ -98,7 +103,8 @@ func sealedFlips(t *testing.T, k kind, state roce.State, op wire.Opcode) {
 	s := newStand(t, k, state)
 	frame := s.frameOf(op)
 	fresh := s.qp.Snapshot()
-	eachFlip(frame, wire.BTHLen+int(op.Spec().HeaderLen), func(bit int, f []byte) {
+	headers := frameBTH + wire.BTHLen + int(op.Spec().HeaderLen)
+	eachFlip(frame, min(headers+8, len(frame)-wire.ICRCLen), func(bit int, f []byte) {
 		if testing.Short() && bit%7 != 0 {
 			return
 		}

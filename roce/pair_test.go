@@ -101,7 +101,7 @@ func (p *pair) pump() {
 			if n == 0 {
 				p.spare = append(p.spare, b)
 				if e.qp.Unasked() {
-					p.tb.Errorf("end %d waits, and did not ask for an answer: %s", i, e.qp.Snapshot())
+					p.tb.Errorf("end %d waits and has asked for nothing: %s", i, e.qp.Snapshot())
 				}
 				break
 			}

@@ -107,7 +107,7 @@ var badInputRows = []featureRow{
 		"TestHostileGarbage TestHostileGarbageToDevice",
 	},
 	{
-		"T-BITS", "one wrong bit in any header, with the old ICRC and with one that fits it",
+		"T-BITS", "one wrong bit in any header, payload or ICRC; and with an ICRC that fits it",
 		"TestHostileBitWithOldICRC TestHostileBitOutsideICRC TestHostileBitWithNewICRC",
 	},
 	{

@@ -28,8 +28,8 @@ var (
 
 	v1MAC     = [6]byte{0x02, 0, 0, 0, 0, 0x0a} // owned for RoCE v1 alone
 	nativeMAC = [6]byte{0x02, 0, 0, 0, 0, 0x0b} // owned for native InfiniBand alone
-	groupMAC = [6]byte{0x33, 0x33, 0, 0, 0, 0x01}
-	allMAC   = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	groupMAC  = [6]byte{0x33, 0x33, 0, 0, 0, 0x01}
+	allMAC    = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 )
 
 // ownedKeys are the keys that the program under test owns.

@@ -71,12 +71,12 @@ func (d *Device) wantedKeys() map[bpf.Key]bool {
 	v1 := d.steering.always || len(d.steering.v1) > 0
 	native := d.etherTypes.load()[etherTypeNative] != nil
 	keys := map[bpf.Key]bool{}
-	mac := func(mac [6]byte) {
+	macs := func(ofV1, ofNative [6]byte) {
 		if v1 {
-			keys[bpf.V1Key(mac)] = true
+			keys[bpf.V1Key(ofV1)] = true
 		}
 		if native {
-			keys[bpf.NativeKey(mac)] = true
+			keys[bpf.NativeKey(ofNative)] = true
 		}
 	}
 	// Only the unspecified address is none to own, and that has no entry and no group.
@@ -87,11 +87,11 @@ func (d *Device) wantedKeys() map[bpf.Key]bool {
 	}
 	for _, e := range d.gids.Entries() {
 		ip(e.GID)
-		mac(e.MAC)
+		macs(e.MAC, e.MAC)
 	}
 	for group := range d.groups.load() {
 		ip(group)
-		mac(group.MulticastMAC(groupFraming(group)))
+		macs(group.MulticastMAC(wire.FramingV1), group.MulticastMAC(groupFraming(group)))
 	}
 	return keys
 }

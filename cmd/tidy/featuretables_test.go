@@ -195,8 +195,8 @@ var memoryRows = []featureRow{
 	},
 	{
 		"D15", "on-demand capabilities by transport and operation",
-		"TestAttrODP TestODPCapabilitiesHold TestODPCapsFollowKernel " +
-			"TestODPUCLosesMessageAtAbsentPage",
+		"TestAttrODP TestODPCapabilitiesAreUsed TestODPCapabilitiesHold " +
+			"TestODPCapsFollowKernel TestODPUCLosesMessageAtAbsentPage",
 	},
 	{
 		"D16", "an on-demand region is deregistered like any",

@@ -15,7 +15,8 @@ func blockEnd(addr uint64) uint64 { return addr - addr%(vector*pageSize) + vecto
 
 // recent remembers the last looks, a block in each place. It is safe for concurrent use.
 type recent [8]struct {
-	until   atomic.Int64 // 0 while the rest changes
+	version atomic.Uint64 // odd while the rest changes
+	until   atomic.Int64
 	block   atomic.Uint64
 	present atomic.Uint64 // a bit for each page
 }
@@ -26,13 +27,13 @@ func (c *recent) has(now int64, addr, n uint64) bool {
 	block := addr / (vector * pageSize)
 	first, last := addr/pageSize, (addr+n-1)/pageSize
 	e := &c[block%uint64(len(c))]
-	until := e.until.Load()
-	if now >= until || now == 0 || last/vector != block {
+	version := e.version.Load()
+	if now >= e.until.Load() || now == 0 || last/vector != block {
 		return false
 	}
 	want := (uint64(2)<<(last-first) - 1) << (first % vector)
 	same := e.block.Load() == block && e.present.Load()&want == want
-	return same && e.until.Load() == until
+	return same && version&1 == 0 && e.version.Load() == version
 }
 
 // bitsOf are the pages of one block that a look found present, of those from at on.
@@ -49,8 +50,12 @@ func (c *recent) learn(now int64, block, present uint64) {
 		return
 	}
 	e := &c[block%uint64(len(c))]
-	e.until.Store(0)
+	version := e.version.Load()
+	if version&1 != 0 || !e.version.CompareAndSwap(version, version+1) {
+		return // somebody else's look is being noted
+	}
 	e.block.Store(block)
 	e.present.Store(present)
 	e.until.Store(now + trust)
+	e.version.Store(version + 2)
 }

@@ -108,12 +108,16 @@ func (d *Device) wantV1(q *QP, uses bool) error {
 	if s.v1[q] == uses {
 		return nil
 	}
-	if uses {
-		s.v1[q] = true
-	} else {
+	if !uses {
 		delete(s.v1, q)
+		return ended(d.steerLocked(nil))
 	}
-	return ended(d.steerLocked(nil))
+	s.v1[q] = true
+	err := ended(d.steerLocked(nil))
+	if err != nil {
+		delete(s.v1, q) // so it is tried again
+	}
+	return err
 }
 
 // wantV1Always has RoCE v1 let through until the device closes.
@@ -124,7 +128,9 @@ func (d *Device) wantV1Always() error {
 		return nil
 	}
 	d.steering.always = true
-	return ended(d.steerLocked(nil))
+	err := ended(d.steerLocked(nil))
+	d.steering.always = err == nil // else it is tried again
+	return err
 }
 
 // ended drops the error of a program whose device is being closed: nothing is let through

@@ -61,6 +61,10 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if config.File, err = f.openMapped(); err != nil {
+			return err
+		}
+		defer config.File.Close()
 		notes, err := config.Settle(c.Flags().Changed("cq-mod"))
 		if err != nil {
 			return usagef("%v", err)

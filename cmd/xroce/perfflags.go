@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"xroce/cmd/xroce/internal/perf"
+	"xroce/engine"
 	"xroce/engine/oob"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -24,6 +25,8 @@ type perfFlags struct {
 	rateUnits, rateType, forceLink                         string
 	port, ibPort, mtu, timeout, tclass, flowLabel          int
 	duration, margin, sl, pkey, gap                        int
+	hopLimit, inlineRecv                                   int
+	mmap                                                   string
 	histogram, unsorted, outJSON, version, ignored         bool
 	limitBW, limitMsgRate                                  float64
 	level                                                  perf.Output
@@ -72,6 +75,13 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.timeout, "qp-timeout", "u", 14, "local ACK timeout, 4.096 us * 2^N")
 	flags.IntVar(&f.tclass, "tclass", 0, "traffic class: DSCP and ECN")
 	flags.IntVar(&f.flowLabel, "flow_label", 0, "flow label, 20 bits; 0 chooses the path by QP")
+	flags.IntVarP(&f.hopLimit, "hop_limit", "L", perf.DefaultHopLimit,
+		"hop limit of what is sent, the TTL of IPv4")
+	flags.BoolVar(&c.ODP, "odp", false, "page memory on demand, do not touch it to register it")
+	flags.BoolVar(&c.HugePages, "use_hugepages", false, "memory of reserved huge pages of 2 MiB")
+	flags.StringVar(&f.mmap, "mmap", "",
+		"use this `file`, mapped, as the memory; its content is lost")
+	flags.Int64Var(&c.FileOffset, "mmap-offset", 0, "where the memory begins in that file")
 	flags.StringVar(&f.output, "output", "",
 		"print only a number: bandwidth, message_rate or latency")
 	flags.BoolVar(&c.CPUUtil, "cpu_util", false, "tell the load of the CPUs, with -D")
@@ -90,6 +100,8 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	}
 	if f.test.Verb != perf.Write {
 		flags.BoolVarP(&c.Events, "events", "e", false, "sleep on completion events, not poll")
+		flags.IntVar(&f.inlineRecv, "inline_recv", roce.MaxInlineRecv,
+			"longest message received inline, in its completion")
 	}
 	if f.test.Answered() {
 		flags.IntVarP(&c.OutReads, "outs", "o", 0, "READs and atomics outstanding (default 128)")
@@ -178,6 +190,8 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 		{"--tclass", f.tclass, 0, 255},
 		{"--flow_label", f.flowLabel, 0, 1<<20 - 1},
 		{"-x", c.GIDIndex, perf.AutoGID, 255},
+		{"-L", f.hopLimit, 1, 255},
+		{"--inline_recv", f.inlineRecv, 0, roce.MaxInlineRecv},
 		{"-i", f.ibPort, 1, 1},
 		{"-D", f.duration, 0, 1 << 20},
 		{"-f", f.margin, -1, 1 << 20},
@@ -188,6 +202,10 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 		}
 	}
 	c.Timeout, c.TClass, c.FlowLabel = uint8(f.timeout), uint8(f.tclass), uint32(f.flowLabel)
+	c.HopLimit = uint8(f.hopLimit)
+	if c.InlineRecv = f.inlineRecv; c.InlineRecv == 0 && f.test.Verb != perf.Write {
+		c.InlineRecv = engine.NoInlineRecv
+	}
 	c.Gap = time.Duration(f.gap) * time.Microsecond
 	f.setDuration(&c)
 	if err := f.setRate(&c); err != nil {

@@ -24,7 +24,6 @@ var perfRefused = []struct {
 }{
 	{"tos", "T", true, "the type of service is for queue pairs of -R; --tclass marks others"},
 	{"vector", "X", true, "there is one completion vector"},
-	{"hop_limit", "L", true, "only the raw Ethernet tests of perftest have it"},
 	{"report-cycles", "C", false, "no cycle counter is read; times are microseconds"},
 	{"report-counters", "W", true, "'xroce ... --json' tells all counters"},
 	{"mcg", "g", false, "there is no multicast test"},
@@ -34,12 +33,8 @@ var perfRefused = []struct {
 	{"dlid", "", true, "RoCE has no LIDs"},
 	{"dont_xchg_versions", "", false, "perftest itself refuses peers without a version"},
 	{"source_ip", "", true, "the routing table decides"},
-	{"inline_recv", "", true, "receives are never inline"},
-	{"mmap", "", true, "memory is that of this process"},
-	{"mmap-offset", "", true, "memory is that of this process"},
+	{"inline_recv", "", true, "a WRITE makes no completion that could carry it"},
 	{"mr_per_qp", "", false, "one region is for all QPs"},
-	{"odp", "", false, "paging on demand is no mode of its own here: memory is never pinned"},
-	{"use_hugepages", "", false, "memory is that of the Go runtime"},
 	{"retry_count", "", true, "it is for queue pairs of -R; others try 7 times"},
 	{"wait_destroy", "", true, "nothing outlives the test"},
 	{"typical_pkt_size", "", true, "it is for the packet pacing of raw Ethernet tests"},
@@ -95,7 +90,8 @@ func (f *perfFlags) refuse(flags *pflag.FlagSet) error {
 		return exitError{exitUnsupported, errManagedRC}
 	}
 	for _, r := range perfRefused {
-		if flags.Changed(r.name) {
+		// One that is shown is a flag of this test.
+		if flag := flags.Lookup(r.name); flag.Hidden && flag.Changed {
 			return usagef("--%s: %s", r.name, r.why)
 		}
 	}

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"os"
 	"strconv"
 	"time"
 
@@ -42,12 +43,22 @@ type Config struct {
 	Events                 bool          // sleep until completions come
 	Gap                    time.Duration // before each message of a latency test
 
+	// Where the memory is: of its own, in reserved huge pages, or a file at an offset,
+	// whose content is lost. ODP registers it for paging on demand.
+	ODP, HugePages bool
+	File           *os.File // nil for none; it is only used, not closed
+	FileOffset     int64
+	// InlineRecv bounds what a completion may carry of what was received, in bytes: 0 for
+	// what there is, engine.NoInlineRecv for nothing.
+	InlineRecv int
+
 	GIDIndex  int // AutoGID to have one chosen
 	IPv6      bool
 	MTU       wire.MTU // 0 for that of the interface
 	Timeout   uint8    // local ACK timeout, 4.096 us * 2^Timeout
 	TClass    uint8
 	FlowLabel uint32
+	HopLimit  uint8 // TTL of IPv4, 0 for DefaultHopLimit
 
 	Rate Rate
 

@@ -41,5 +41,5 @@ func peerOf(qp *engine.QP, told uint32) uint32 {
 	return qp.Query().DestQPN
 }
 
-// finishDump notes the memory of an end that is closed, so that nobody changes it.
+// finishDump notes the memory of an end without queue pairs, so that nobody changes it.
 func finishDump(d *perfdump.Dump, e *end) { d.After = bytes.Clone(e.memory) }

@@ -46,7 +46,8 @@ func TestCountBegins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		memory := newMemory(&c, l, wire.MTU4096)
+		memory := make([]byte, l.size())
+		initMemory(memory, &c, l, wire.MTU4096)
 		for _, n := range c.sizes(wire.MTU4096) {
 			if v := memory[l.in(0)+n-1]; v != 0 {
 				t.Errorf("the last byte of a message of %d bytes begins as %d", n, v)

@@ -23,7 +23,8 @@ type end struct {
 	rest   *engine.CQ
 	srq    *engine.SRQ
 	mr     *engine.MR
-	memory []byte // that of mr
+	source *engine.MR // that mr has its memory from, nil when that is its own or Go's
+	memory []byte     // that of mr
 	at     layout
 	flows  []flow
 	wcs    [64]roce.Completion
@@ -38,8 +39,8 @@ type end struct {
 // newEnd makes the queue pairs, ready to be posted receives to, and the memory.
 func newEnd(
 	dev *engine.Device, c *Config, s perftest.System, mtu wire.MTU, gid int,
-) (e *end, err error) {
-	e = &end{cfg: c, dev: dev, pd: dev.AllocPD(), mtu: mtu, gid: gid, outReads: 1}
+) (_ *end, err error) {
+	e := &end{cfg: c, dev: dev, pd: dev.AllocPD(), mtu: mtu, gid: gid, outReads: 1}
 	defer func() {
 		if err != nil {
 			e.close()
@@ -53,11 +54,10 @@ func newEnd(
 	if e.at, err = newLayout(c, s); err != nil {
 		return nil, err
 	}
-	access := mem.LocalWrite | verbs[c.Test.Verb].access
-	e.memory = newMemory(c, e.at, mtu)
-	if e.mr, err = dev.RegMR(e.pd, e.memory, access); err != nil {
+	if err = e.register(mem.LocalWrite | verbs[c.Test.Verb].access); err != nil {
 		return nil, err
 	}
+	initMemory(e.memory, c, e.at, mtu)
 	depth := c.QPs * (c.TxDepth + c.PostList + c.RxDepth)
 	if e.cq, err = dev.CreateCQ(min(depth, roce.MaxCQDepth)); err != nil {
 		return nil, err
@@ -87,6 +87,7 @@ func (e *end) newQP(f *flow) error {
 	init := engine.QPInit{
 		Type: c.Type, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq, MaxSendWR: c.TxDepth + c.PostList,
 		MaxRecvWR: c.RxDepth, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: c.Inline,
+		MaxInlineRecv: c.InlineRecv,
 	}
 	if e.srq != nil {
 		init.MaxRecvWR, init.MaxRecvSGE = 0, 0
@@ -108,7 +109,7 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 		f := &e.flows[i]
 		vector := engine.AddressVector{
 			DGID: e.remote[i].GID, SGIDIndex: e.gid, TClass: e.cfg.TClass,
-			FlowLabel: e.cfg.FlowLabel, HopLimit: hopLimit,
+			FlowLabel: e.cfg.FlowLabel, HopLimit: e.cfg.HopLimit,
 		}
 		if e.local[i].GID.IsIPv4() != e.remote[i].GID.IsIPv4() {
 			return fmt.Errorf("%w: GID %s cannot reach %s: choose the same IP version at both "+
@@ -130,9 +131,6 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 	}
 	return nil
 }
-
-// hopLimit is the TTL of what is sent.
-const hopLimit = 64
 
 // prepare fills in the work requests for messages of a size.
 func (e *end) prepare(size int) {
@@ -246,12 +244,15 @@ func (e *end) cause(err error) error {
 
 // close destroys everything.
 func (e *end) close() {
+	e.closeQPs()
+	e.deregister()
+}
+
+// closeQPs destroys the queue pairs: then nobody changes the memory any more.
+func (e *end) closeQPs() {
 	for i := range e.flows {
 		if e.flows[i].qp != nil {
 			e.flows[i].qp.Close()
 		}
-	}
-	if e.mr != nil {
-		e.mr.Deregister()
 	}
 }

@@ -37,8 +37,8 @@ func newLayout(c *Config, s perftest.System) (layout, error) {
 			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, own.size())
 	}
 	if more := l.size() - own.size(); more > maxForPeer {
-		return l, fmt.Errorf("%w: the peer asks for a buffer cycle of %d bytes and a cache line of "+
-			"%d, which makes the memory of %d QPs larger by %d bytes; %d are the most: choose a "+
+		return l, fmt.Errorf("%w: the peer asks for a buffer cycle of %d bytes and a cache line "+
+			"of %d, which makes the memory of %d QPs larger by %d bytes; %d are the most: choose a "+
 			"smaller -q", roce.ErrInvalid, s.Cycle, s.CacheLine, c.QPs, more, maxForPeer)
 	}
 	return l, nil
@@ -51,18 +51,16 @@ func layoutOf(c *Config, s perftest.System) layout {
 	return l
 }
 
-// newMemory makes the memory of a layout, filled so that bytes that came from the wrong
-// place, or went to one, are seen. ib_write_lat counts its messages in the last byte
-// of each, from 1 on, so that byte begins as 0.
-func newMemory(c *Config, l layout, mtu wire.MTU) []byte {
-	b := make([]byte, l.size())
+// initMemory fills the memory of a layout so that bytes that came from the wrong place,
+// or went to one, are seen. ib_write_lat counts its messages in the last byte of each,
+// from 1 on, so that byte begins as 0.
+func initMemory(b []byte, c *Config, l layout, mtu wire.MTU) {
 	fill(b)
 	if c.Test.Latency && c.Test.Verb == Write {
 		for _, n := range c.sizes(mtu) {
 			b[l.in(0)+n-1] = 0
 		}
 	}
-	return b
 }
 
 // fill gives every eight bytes a value of their own, a hash of their offset: the

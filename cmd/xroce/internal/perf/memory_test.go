@@ -49,8 +49,10 @@ func TestSlotsStayInTheirPart(t *testing.T) {
 func TestPeerMakesLittleMemory(t *testing.T) {
 	for _, qps := range []int{1, 16, 1000, 16384} {
 		for _, s := range []perftest.System{
-			{Cycle: 4096, CacheLine: 64}, {Cycle: 1 << 16, CacheLine: 64},
-			{Cycle: 1 << 16, CacheLine: 4096}, {Cycle: 1 << 20, CacheLine: 4096},
+			{Cycle: 4096, CacheLine: 64},
+			{Cycle: 1 << 16, CacheLine: 64},
+			{Cycle: 1 << 16, CacheLine: 4096},
+			{Cycle: 1 << 20, CacheLine: 4096},
 		} {
 			for _, size := range []int{1, 5000, 1 << 20} {
 				c := Config{QPs: qps, Size: size}
@@ -97,6 +99,29 @@ func TestStrangerAllocatesNothing(t *testing.T) {
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
 		t.Errorf("%d bytes were allocated", n)
+	}
+}
+
+// TestStrangerAsksTooMuch: a peer whose pages are too large for so many queue pairs is
+// refused, by a server that lives on to say so.
+func TestStrangerAsksTooMuch(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := tcpPair(t)
+	dev := device(t, network, 1, engine.Options{Direct: true})
+	o := Options{Config: brief(Test{Verb: Send}), Tell: &Record{}}
+	o.QPs, o.Size = 1000, 1
+	// Version 6.06, a cycle of 1 MiB, a cache line of 64 bytes, an MTU of 1024 bytes.
+	said := "6.06" + strings.Repeat("\x00", 12) + "\x00\x10\x00\x00\x00\x00\x00@3\x00"
+	if _, err := theirs.Write([]byte(said)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(t.Context(), dev, NewSocket(dev, ours, false), o)
+	if !errors.Is(err, roce.ErrInvalid) ||
+		!strings.Contains(err.Error(), "buffer cycle of 1048576") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -39,7 +39,9 @@ func TestPlansDiffer(t *testing.T) {
 		},
 		{"test", Test{Verb: Send}, func(c *Config) { c.Test.Verb = Write }, "send-bw", "write-bw"},
 		{
-			"kind", Test{Write, true}, func(c *Config) { c.Test.Latency = false },
+			"kind",
+			Test{Write, true},
+			func(c *Config) { c.Test.Latency = false },
 			"write-lat", "write-bw",
 		},
 	} {

@@ -98,7 +98,8 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	if r.dump != nil {
 		describeDump(r.dump, r.end)
 	}
-	r.close()
+	r.closeQPs()
+	defer r.deregister()
 	if err != nil {
 		return nil, err
 	}

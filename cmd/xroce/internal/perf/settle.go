@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -12,6 +13,9 @@ import (
 // from others, and some do not go together. It returns what it changed that the
 // user should know, and an error that says what is wrong.
 func (c *Config) Settle(cqModSet bool) (notes []string, err error) {
+	if c.HopLimit == 0 {
+		c.HopLimit = DefaultHopLimit
+	}
 	if c.Size > largestCQMod && c.Type != roce.TypeUD && !c.All && !c.Events && !cqModSet {
 		c.CQMod = 1
 	}
@@ -45,14 +49,15 @@ func (c *Config) Settle(cqModSet bool) (notes []string, err error) {
 
 // Bounds of the settings, those of the tool.
 const (
-	DefaultRxDepth = 512
-	minIters       = 5
-	maxIters       = 100000000
-	maxTxDepth     = 15000
-	maxRxDepth     = 16000
-	maxQPs         = 16384
-	maxCQMod       = 1024
-	maxSize        = roce.MaxMessage
+	DefaultRxDepth  = 512
+	DefaultHopLimit = 64
+	minIters        = 5
+	maxIters        = 100000000
+	maxTxDepth      = 15000
+	maxRxDepth      = 16000
+	maxQPs          = 16384
+	maxCQMod        = 1024
+	maxSize         = roce.MaxMessage
 )
 
 // check finds settings that are out of range or do not go together.
@@ -71,6 +76,7 @@ func (c *Config) check() error {
 		{"-I", c.Inline, 0, roce.MaxInline},
 		{"-o", c.OutReads, 0, roce.MaxRdAtomic},
 		{"-u", int(c.Timeout), 0, 31},
+		{"--inline_recv", c.InlineRecv, engine.NoInlineRecv, roce.MaxInlineRecv},
 	} {
 		if b.value < b.least || b.value > b.most {
 			return fmt.Errorf("%s %d is not in %d..%d", b.flag, b.value, b.least, b.most)
@@ -110,6 +116,14 @@ func (c *Config) check() error {
 		},
 		{c.PostList%c.CQMod != 0 && c.PostList > 1, "-l must be a multiple of -Q"},
 		{c.QPs > 1 && c.Test.Latency, "-q is for bandwidth tests"},
+		{
+			c.File != nil && c.HugePages,
+			"--mmap does not go with --use_hugepages: the file says where its pages are",
+		},
+		{
+			c.Managed && c.HopLimit != DefaultHopLimit,
+			"-L does not go with -R: rdma_cm decides",
+		},
 	} {
 		if rule.broken {
 			return fmt.Errorf("%s", rule.text)

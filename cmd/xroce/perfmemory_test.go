@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"xroce/engine/sim"
+	"xroce/roce/wire"
+)
+
+// TestPerfHopLimit: -L is in the packets of the end that was given it, whatever it is
+// sent over.
+func TestPerfHopLimit(t *testing.T) {
+	for _, flags := range []string{"", "-c UC", "-c UD -s 100", "--ipv6"} {
+		b, network := simBench(t)
+		seen := map[int]int{}
+		network.Observe(func(e *sim.Event) {
+			var p wire.Packet
+			if e.Kind == sim.Sent && p.Decode(e.Frame, nil) == wire.OK {
+				seen[int(p.HopLimit)]++
+			}
+		})
+		server, client := perfPair(t, b, "send-lat", "-n 20 "+flags, "-L 7")
+		if client.code != exitOK || server.code != exitOK {
+			t.Fatalf("%s%s", client.stderr, server.stderr)
+		}
+		network.Observe(nil)
+		if len(seen) != 2 || seen[7] == 0 || seen[64] == 0 {
+			t.Errorf("%s: packets by hop limit: %v", flags, seen)
+		}
+	}
+}
+
+// TestPerfMapped: with --mmap the data lands in the file, behind the offset; what is too
+// short, or no file, is refused.
+func TestPerfMapped(t *testing.T) {
+	b, _ := simBench(t)
+	name := filepath.Join(t.TempDir(), "memory")
+	const offset, length = 5000, 1 << 15
+	if err := os.WriteFile(name, make([]byte, offset+length), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := "--mmap " + name + " --mmap-offset " + strconv.Itoa(offset)
+	for _, odp := range []string{"", " --odp"} {
+		_, client := perfPair(t, b, "read-bw", "-n 20 -s 10000", flags+odp)
+		client.exited(t, exitOK)
+		got, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got[:offset], make([]byte, offset)) ||
+			bytes.Equal(got[offset:][:length/4], make([]byte, length/4)) {
+			t.Errorf("the memory is not in the file behind its offset%s", odp)
+		}
+	}
+	_, client := perfPair(t, b, "read-bw", "-n 20 -s 100000", flags)
+	client.exited(t, exitFailure)
+	contains(t, client.stderr, "--mmap", "which has "+strconv.Itoa(offset+length))
+	device := b.run(t, "perf", "read-bw", "-d", "xr1", "--mmap", "/dev/null")
+	device.exited(t, exitFailure)
+	contains(t, device.stderr, "/dev/null is no regular file")
+}
+
+// TestPerfHugePages: memory of huge pages, or the reason why there is none.
+func TestPerfHugePages(t *testing.T) {
+	b, _ := simBench(t)
+	_, client := perfPair(t, b, "write-bw", "-n 20 -s 3000000", "--use_hugepages")
+	if client.code == exitOK {
+		return // there are some here
+	}
+	client.exited(t, exitUnsupported)
+	contains(t, client.stderr, "too few reserved huge pages", "vm.nr_hugepages")
+	free, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+	if n, _ := strconv.Atoi(strings.TrimSpace(string(free))); err == nil && n >= 6 {
+		t.Errorf("%d huge pages are free", n)
+	}
+}

@@ -37,9 +37,9 @@ func newLayout(c *Config, s perftest.System) (layout, error) {
 			"choose a smaller -q or -s", roce.ErrInvalid, c.QPs, c.Size, own.size())
 	}
 	if more := l.size() - own.size(); more > maxForPeer {
-		return l, fmt.Errorf("%w: the peer asks for a buffer cycle of %d bytes and a cache line "+
-			"of %d, which makes the memory of %d QPs larger by %d bytes; %d are the most: choose a "+
-			"smaller -q", roce.ErrInvalid, s.Cycle, s.CacheLine, c.QPs, more, maxForPeer)
+		return l, fmt.Errorf("%w: the peer asks for a buffer cycle of %d bytes and a cache "+
+			"line of %d, which makes the memory of %d QPs larger by %d bytes; %d are the most: "+
+			"choose a smaller -q", roce.ErrInvalid, s.Cycle, s.CacheLine, c.QPs, more, maxForPeer)
 	}
 	return l, nil
 }

@@ -48,8 +48,8 @@ type pinger struct {
 // rpingSends is the depth of the send queue, that of rping.
 const rpingSends = 16
 
-func (s *Station) newPinger(c Rping, client bool) (p *pinger, err error) {
-	p = &pinger{Rping: c, station: s}
+func (s *Station) newPinger(c Rping, client bool) (_ *pinger, err error) {
+	p := &pinger{Rping: c, station: s}
 	if p.line, err = s.newLine(2 * rpingSends); err != nil {
 		return nil, err
 	}

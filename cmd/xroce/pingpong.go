@@ -60,7 +60,8 @@ over, and what of rdma-core the other end may be:
   srq  reliable connections that share receives      ibv_srq_pingpong
 
 Start that with -g INDEX of a RoCE v2 GID, and both with the same -s, -m, -n and
--q. What an unreliable message loses is not sent again: then both ends wait.`,
+-q. What an unreliable message loses is not sent again: then both ends wait, and give
+up after 30 to 60 seconds.`,
 		Example: `  xroce pingpong -d eth0                        # server
   xroce pingpong -d eth0 192.0.2.1              # client
   ibv_rc_pingpong -d rxe0 -g 1 192.0.2.1        # client on a verbs device

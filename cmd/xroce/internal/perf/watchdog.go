@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/roce"
 )
 
@@ -134,8 +135,7 @@ func (w *watchdog) patrol(ctx context.Context, e *end, judge func(watched) error
 // request has come: a long message is on its way.
 func (e *end) position() (sum uint64) {
 	for i := range e.flows {
-		s := e.flows[i].qp.Snapshot()
-		sum += uint64(s.UnackedPSN) + uint64(s.ExpectedPSN) + uint64(s.MSN)
+		sum += peer.Position(e.flows[i].qp)
 	}
 	return sum
 }

@@ -10,6 +10,8 @@
 // With a shared receive queue there are several QPs that do so side by side. Their
 // endpoints are exchanged before the first message, always 256 of them.
 //
+// The originals wait for ever for what does not come; a run ends with an error.
+//
 // A run uses the device and the TCP connection that it is given, on the goroutine that
 // called it, and prints nothing: results are values.
 package pingpong

@@ -1,10 +1,13 @@
 package pingpong
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine"
 	"xroce/roce"
 )
 
@@ -57,9 +60,24 @@ func (g *game) postSend(p *player) error {
 	return p.QP.PostSend(&wr)
 }
 
+// defaultSilence is how long nothing may come from the peer.
+const defaultSilence = 30 * time.Second
+
+// patient returns a context that ends when nothing has come for too long.
+func (g *game) patient(ctx context.Context) (_ context.Context, stop func()) {
+	qps := make([]*engine.QP, len(g.players))
+	for i, p := range g.players {
+		qps[i] = p.QP
+	}
+	return peer.Patience(ctx, cmp.Or(g.Silence, defaultSilence), qps...)
+}
+
 // play runs the conversation. The end that sends first is pending a send.
 func (g *game) play(ctx context.Context, pending int) (Result, error) {
 	start := time.Now()
+	whole := ctx
+	ctx, stop := g.patient(ctx)
+	defer stop()
 	for _, p := range g.players {
 		if g.Connected != nil {
 			g.Connected(p.Local, p.remote)
@@ -75,6 +93,9 @@ func (g *game) play(ctx context.Context, pending int) (Result, error) {
 	for g.rcnt < g.Iters || g.scnt < g.Iters {
 		n, err := g.wait(ctx, wcs[:])
 		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			return Result{}, fmt.Errorf("after %d of %d round trips: %w",
 				min(g.rcnt, g.scnt), g.Iters, err)
 		}
@@ -87,7 +108,8 @@ func (g *game) play(ctx context.Context, pending int) (Result, error) {
 	r := Result{
 		Bytes: 2 * int64(g.Size) * int64(g.Iters), Iters: g.Iters, Duration: time.Since(start),
 	}
-	g.linger(ctx)
+	stop()
+	g.linger(whole)
 	return r, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
@@ -26,6 +27,10 @@ type Config struct {
 	GIDIndex int      // peer.AutoGID to have one chosen
 	Events   bool     // sleep until completions come instead of polling
 	Check    bool     // compare every byte received; both ends must say so
+
+	// Silence is how long nothing may come from the peer, 0 for 30 s. The originals wait
+	// for ever.
+	Silence time.Duration
 
 	// Connected, if not nil, is told the two endpoints of each QP before the
 	// first message.

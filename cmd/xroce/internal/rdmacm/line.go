@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -53,7 +54,7 @@ func (l *line) init(sends, receives int) engine.QPInit {
 // cm.ErrHungUp.
 func (l *line) next(ctx context.Context) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if _, err := l.cq.Wait(ctx, wcs[:]); err != nil {
+	if err := await(ctx, l.cq, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
 	wc := wcs[0]
@@ -64,6 +65,21 @@ func (l *line) next(ctx context.Context) (roce.Completion, error) {
 		}
 	}
 	return wc, wc.Err()
+}
+
+// silence is how long a peer may be waited for: the originals wait for ever.
+const silence = 120 * time.Second
+
+// await waits for a completion, not for ever.
+func await(ctx context.Context, cq *engine.CQ, wcs []roce.Completion) error {
+	within, cancel := context.WithTimeoutCause(ctx, silence,
+		fmt.Errorf("%w for %s", peer.ErrSilence, silence))
+	defer cancel()
+	_, err := cq.Wait(within, wcs)
+	if err != nil && within.Err() != nil {
+		return context.Cause(within)
+	}
+	return err
 }
 
 // hungUp reports whether an error says that the peer ended the connection in order.

@@ -138,7 +138,7 @@ func (b *mailbox) flush(ctx context.Context) error {
 // next waits for a completion and counts those of sends.
 func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if _, err := b.cq.Wait(ctx, wcs[:]); err != nil {
+	if err := await(ctx, b.cq, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
 	if wcs[0].Opcode == roce.WCSend && wcs[0].Status == roce.StatusSuccess {

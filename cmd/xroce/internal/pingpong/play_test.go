@@ -1,0 +1,140 @@
+package pingpong
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/wire"
+)
+
+type systemClock struct{ start time.Time }
+
+func (c systemClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
+
+// device makes one of two hosts on a simulated wire, driven by who polls.
+func device(t *testing.T, network *sim.Network, n byte) *engine.Device {
+	t.Helper()
+	port, err := network.NewPort(sim.PortConfig{
+		Name: "xr" + string('0'+n), MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200,
+		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := engine.OpenLink(port, port, engine.Options{Direct: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	return dev
+}
+
+// converse plays a game of two ends, the client's configuration first, and returns how
+// each ended. after, if not nil, is called when both are connected.
+func converse(t *testing.T, configs [2]Config, after func(*sim.Network)) (errs [2]error) {
+	t.Helper()
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var connected, running sync.WaitGroup
+	connected.Add(2)
+	for i, conn := range []net.Conn{client, server} {
+		c := configs[i]
+		c.Connected = func(_, _ engine.Endpoint) {
+			connected.Done()
+			connected.Wait()
+			if after != nil {
+				after(network)
+			}
+		}
+		play := Dial
+		if i == 1 {
+			play = Serve
+		}
+		dev := device(t, network, byte(i+1))
+		running.Go(func() {
+			defer conn.Close()
+			_, errs[i] = play(ctx, dev, conn, c)
+		})
+	}
+	running.Wait()
+	if ctx.Err() != nil {
+		t.Errorf("not over in time: client %v, server %v", errs[0], errs[1])
+	}
+	return errs
+}
+
+// testConfig is a configuration of few messages, which waits for half a second.
+func testConfig(k Kind) Config {
+	return Config{
+		Kind: k, Size: 100, MTU: wire.MTU1024, RxDepth: 50, Iters: 20, QPs: 1,
+		GIDIndex: peer.AutoGID, Silence: 500 * time.Millisecond,
+	}
+}
+
+// TestNothingComes: what never comes is not waited for for ever, and a reliable end that
+// sent says which work failed.
+func TestNothingComes(t *testing.T) {
+	for _, k := range Kinds() {
+		for _, events := range []bool{false, true} {
+			c := testConfig(k)
+			c.Events = events
+			client := c
+			if k == RC || k == SRQ {
+				client.Silence = 30 * time.Second // its retries run out before
+			}
+			errs := converse(t, [2]Config{client, c}, func(n *sim.Network) {
+				if err := n.SetFaults(sim.Faults{Drop: 1}); err != nil {
+					t.Error(err)
+				}
+			})
+			var failed *roce.WorkError
+			if reliable := k == RC || k == SRQ; reliable != errors.As(errs[0], &failed) ||
+				!reliable && !errors.Is(errs[0], peer.ErrSilence) {
+				t.Errorf("%s, events %v: client %v", k, events, errs[0])
+			}
+			if !errors.Is(errs[1], peer.ErrSilence) {
+				t.Errorf("%s, events %v: server %v", k, events, errs[1])
+			}
+		}
+	}
+}
+
+// TestFewerRounds: a server that was told of more rounds than its client gives up.
+func TestFewerRounds(t *testing.T) {
+	c := testConfig(RC)
+	more := c
+	more.Iters *= 2
+	if errs := converse(t, [2]Config{c, more}, nil); errs[0] != nil ||
+		!errors.Is(errs[1], peer.ErrSilence) {
+		t.Errorf("client %v, server %v", errs[0], errs[1])
+	}
+	if errs := converse(t, [2]Config{c, c}, nil); errs != [2]error{} {
+		t.Errorf("client %v, server %v", errs[0], errs[1])
+	}
+}

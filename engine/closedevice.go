@@ -16,6 +16,7 @@ func (d *Device) Close() error {
 		d.services.halt() // one that began meanwhile
 		d.services.fail(d.failure())
 		d.watching.Wait()
+		d.syncs.close()
 		d.paging.pager.Close()
 		d.closeErr = errors.Join(d.closeErr, d.async.close())
 	})

@@ -8,7 +8,8 @@ import (
 
 // Deregister takes the keys out of use. When it returns without an error, no packet
 // reads or writes the memory any more; work requests that name it fail. It is
-// idempotent, and waits for no peer and no work request. The error is mem.ErrBusy
+// idempotent, and waits for no peer and no work request, but for FLUSHes to persistence
+// that are under way here. The error is mem.ErrBusy
 // while a memory window is bound to the region or a layout refers to it: then nothing
 // happened.
 func (m *MR) Deregister() error {
@@ -22,7 +23,7 @@ func (m *MR) Deregister() error {
 	}
 	m.device.registry.remove(resourceMR, m, m.number)
 	m.pd.release()
-	m.device.quiesce()
+	m.quiesce()
 	if m.odp != nil {
 		m.device.forgetODP(m)
 	}

@@ -41,6 +41,7 @@ type Device struct {
 	cause    atomic.Pointer[error] // why, nil while none is
 	events   *eventSource          // of the device and its port
 	paging   paging
+	syncs    syncs
 	async    asyncEvents
 	services services
 

@@ -144,7 +144,7 @@ func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 		m.pd = pd
 		m.pdn.Store(pd.number)
 	}
-	m.device.quiesce()
+	m.quiesce()
 	if what&mem.ChangeTranslation != 0 && m.odp != nil {
 		m.device.forgetODP(m)
 	}

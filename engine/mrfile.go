@@ -13,7 +13,7 @@ import (
 
 // RegFile registers n bytes of a file from off on, mapped and shared: what peers write
 // is in the file, and other processes that map it see it. With FLUSH_PERSISTENT a FLUSH
-// writes the pages back (msync with MS_SYNC), with the queue's progress lock held. The
+// writes the pages back (msync with MS_SYNC), beside the queue. The
 // address is that of the mapping, or 0 with ZERO_BASED; off needs no alignment. The
 // mapping ends with Deregister or ReregAlloc, whatever Rereg makes of the region before.
 //

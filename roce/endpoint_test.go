@@ -36,6 +36,7 @@ type options struct {
 	Rights     mem.Access // of the region, and REMOTE_* and FLUSH_* of the QP
 	SRQ        *roce.SRQ
 	Sync       mem.Sync // makes the region a persistent one
+	Beside     bool     // and is called when the test says so
 	Paged      bool     // the region has pages that may be absent
 	Link       wire.MTU // of the port
 
@@ -92,6 +93,7 @@ type endpoint struct {
 	region     *mem.Region
 	buf        []byte
 	pool       *roce.EarlyPool
+	syncs      syncBench
 	pages      *fakePager
 	srq        *roce.SRQ // where receives are posted, nil for the QP's own queue
 	xrcd       *roce.XRCD
@@ -177,6 +179,9 @@ func (e *endpoint) config(o options) roce.QPConfig {
 			e.events = append(e.events, ev)
 			e.tell(ev.String())
 		},
+	}
+	if o.Beside {
+		c.Syncer = &e.syncs
 	}
 	if o.SRQ != nil {
 		c.MaxRecvWR = 0

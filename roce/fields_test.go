@@ -43,7 +43,10 @@ func addFields(all map[string]string, name string, v reflect.Value) {
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Func:
 		all[name] = fmt.Sprint("nil: ", v.IsNil())
 	case v.Kind() == reflect.Interface:
-		all[name] = fmt.Sprint(v.Elem().Type())
+		all[name] = "nil"
+		if !v.IsNil() {
+			all[name] = fmt.Sprint(v.Elem().Type())
+		}
 	case v.Kind() == reflect.Slice:
 		all[name] = fmt.Sprint(v.Len(), " of nil: ", v.IsNil())
 	default:

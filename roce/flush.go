@@ -3,6 +3,7 @@ package roce
 import (
 	"fmt"
 
+	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -40,7 +41,23 @@ var flushRights = [4]mem.Access{
 	0, mem.FlushGlobal, mem.FlushPersistent, mem.FlushGlobal | mem.FlushPersistent,
 }
 
-// executeFlush makes earlier data visible, or durable.
+// A Syncer carries out what FLUSHes to persistence ask for, beside the queue: a disk takes as
+// long as it likes. Its methods are called with the progress lock held, and must not block.
+type Syncer interface {
+	// StartSync begins a job, and reports whether there is room for it. When the job is over,
+	// QP.SyncDone is to be called.
+	StartSync(job *mem.SyncJob) bool
+	// CancelSync says that nobody waits for a job any more. It need not be begun then.
+	CancelSync(job *mem.SyncJob)
+}
+
+// flushRNR is the RNR timer of requests behind a FLUSH, 10 us: the NAK leaves when that is
+// done.
+const flushRNR = 1
+
+// executeFlush makes earlier data visible, or durable. That may take time: then the answer
+// waits, and what comes behind it is refused until it has left, since an ATOMIC WRITE, say,
+// is to tell that the data before it is durable (IBA annex A19).
 func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	h, reth := p.FETH(), p.RETH()
 	if h.PLT == 0 || h.PLT > 3 || h.SEL > wire.FlushRegion {
@@ -59,15 +76,78 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 			return s.refusal(f)
 		}
 	}
+	var job mem.SyncJob
 	for _, plt := range [...]uint8{wire.FlushGlobal, wire.FlushPersistent} {
 		if h.PLT&plt == 0 {
 			continue
 		}
-		if fault := s.keys.Flush(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen),
-			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); fault != mem.OK {
-			return s.refusal(fault)
+		var f mem.Fault
+		if job, f = s.keys.Flush(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen),
+			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); f != mem.OK {
+			return s.refusal(f)
 		}
 	}
-	s.addResource(resource{kind: resourceDone}, 1)
+	if !job.None() {
+		if reason, nak := s.startSync(job); nak != 0 {
+			return reason, nak
+		}
+	}
+	s.addResource(resource{kind: resourceDone, unsynced: s.sync != nil}, 1)
 	return reasonAdmitted, 0
+}
+
+// startSync has a job carried out, at once if there is no Syncer.
+func (s *responder) startSync(job mem.SyncJob) (Reason, wire.Syndrome) {
+	if s.syncer == nil {
+		if job.Run() != nil {
+			return s.refusal(mem.FaultSync)
+		}
+		return reasonAdmitted, 0
+	}
+	later := new(mem.SyncJob)
+	*later = job
+	if !s.syncer.StartSync(later) {
+		return reasonFlush, wire.RNRSyndrome(firstPageRNR)
+	}
+	s.sync = later
+	return reasonAdmitted, 0
+}
+
+// cancelSync gives up a FLUSH that waits.
+func (s *responder) cancelSync() {
+	if s.sync != nil {
+		s.syncer.CancelSync(s.sync)
+		s.sync = nil
+	}
+}
+
+// SyncDone tells the QP that a job of its Syncer is over, and how. It reports whether the QP
+// waited for it: then it may have something to send. It needs the progress lock.
+func (q *QP) SyncDone(now Time, job *mem.SyncJob, err error) (waited bool) {
+	s := &q.rsp
+	if s.sync == nil || s.sync != job {
+		return false
+	}
+	q.traceAt(now)
+	s.sync = nil
+	s.newest(0).unsynced = false // behind it nothing was executed
+	if err != nil {
+		s.failFlush()
+	}
+	q.endCall(now)
+	return true
+}
+
+// failFlush refuses the newest request, a FLUSH whose memory could not be made persistent,
+// and with it the QP.
+func (s *responder) failFlush() {
+	i := s.newestIndex(0)
+	s.responses.truncate(i)
+	s.resources[i] = resource{}
+	s.psn, s.msn = s.psn.Sub(1), (s.msn-1)&0xffffff
+	s.lastDrop = reasonSync
+	s.count.Inc(counter.SentFatalNAK)
+	s.responses.nak(s.psn, wire.NAKRemoteOperationalError)
+	s.raise(EventQPReqErr)
+	s.enterError()
 }

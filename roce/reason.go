@@ -21,6 +21,7 @@ const (
 	reasonReplay
 	reasonNoReceive
 	reasonRefused
+	reasonFlush // behind a FLUSH that is not done
 	reasonSequence
 	reasonSRQ
 	reasonRights
@@ -56,6 +57,7 @@ var reasonInfo = [reasonCount]struct {
 	reasonReplay:    {"replay", counter.DropUnmatchedDuplicate},
 	reasonNoReceive: {"no_receive", counter.OutOfBuffer},
 	reasonRefused:   {"refused", counter.DropRefused},
+	reasonFlush:     {"flush", counter.SendRNR},
 	reasonSequence:  {"opcode_sequence", counter.SentFatalNAK},
 	reasonSRQ:       {"srq", counter.SentFatalNAK},
 	reasonRights:    {"qp_rights", counter.SentFatalNAK},

@@ -18,7 +18,7 @@ var givenFields = []string{
 	"qp.transport.inline", "qp.transport.party._", "qp.transport.count", "qp.transport.trace",
 	"qp.transport.keys", "qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
-	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
+	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd", "qp.rsp.syncer",
 	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
 	"qp.rsp.sges",
 }
@@ -84,6 +84,10 @@ var disturbances = []disturbance{
 	{"looking at a result", options{Paged: true}, func(s *script) {
 		_, piece := s.bytesApart(16 << 10)
 		s.Post(roce.SendWR{WRID: 1, Opcode: roce.OpRead, SGList: []roce.SGE{piece}})
+		s.ExpectNothing()
+	}},
+	{"FLUSH under way", flushBeside, func(s *script) {
+		s.Recv(s.flushRequest(s.it(0), wire.FlushPersistent, wire.FlushRange, 0, 8))
 		s.ExpectNothing()
 	}},
 	{"page wait of a READ", options{Paged: true}, func(s *script) {

@@ -14,6 +14,7 @@ type resource struct {
 	kind        resourceKind
 	queued      bool // a response is in the queue
 	responded   bool // one left, to its end
+	unsynced    bool // of a FLUSH: its memory is not persistent yet
 
 	value uint64 // atomic: the old value
 

@@ -20,7 +20,8 @@ type responder struct {
 	rq     queue.WorkQueue[queue.RecvWQE]
 	recvCQ *CQ
 	xrcd   *XRCD
-	sges   []SGE // room for the pieces of a shared receive
+	syncer Syncer // may be nil
+	sges   []SGE  // room for the pieces of a shared receive
 	// noCredits says that the peer was told that no receive is posted.
 	noCredits atomic.Bool
 }
@@ -43,6 +44,8 @@ type receiveState struct {
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the response in front waits for a page
 	missed       uint8   // how often in a row pages of psn, or of that response, were absent
+	// sync is what the newest request waits for, a FLUSH to persistence; nil when none does.
+	sync *mem.SyncJob
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -60,7 +63,7 @@ type receiveState struct {
 
 // init makes the receive queue that a new QP is to have.
 func (s *responder) init(t *transport, c *QPConfig) error {
-	s.transport, s.recvCQ, s.srq, s.xrcd = t, c.RecvCQ, c.SRQ, c.XRCD
+	s.transport, s.recvCQ, s.srq, s.xrcd, s.syncer = t, c.RecvCQ, c.SRQ, c.XRCD, c.Syncer
 	switch {
 	case c.SRQ != nil:
 		s.sges = make([]SGE, c.SRQ.MaxSGE())
@@ -97,8 +100,9 @@ func (s *responder) handleDeadline(now Time) {
 	}
 }
 
-// stop gives back what waits for a gap to close.
+// stop gives back what waits for a gap to close, and gives up a FLUSH.
 func (s *responder) stop() {
+	s.cancelSync()
 	if s.early != nil {
 		s.early.clear()
 	}
@@ -127,6 +131,7 @@ func (s *responder) reset() {
 		s.early.clear()
 		s.early = nil
 	}
+	s.cancelSync()
 	s.rq.Clear()
 	if s.typ == TypeXRCRecv {
 		s.xrcd.Purge(s.num)

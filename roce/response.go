@@ -38,6 +38,9 @@ func (s *responder) putStored(now Time, a *response, frame []byte) int {
 		}
 		return s.putReadResponse(now, a, res, frame)
 	}
+	if res.unsynced {
+		return 0
+	}
 	b := frame[s.path.Len():]
 	op := wire.RCReadRespOnly
 	if res.kind == resourceAtomic {

@@ -80,6 +80,16 @@ func (f *responseQueue) cancel(resource int) {
 	}
 }
 
+// truncate takes out the response in a resource, and all behind it.
+func (f *responseQueue) truncate(resource int) {
+	for f.n > 0 {
+		f.n--
+		if a := f.at(int(f.n)); a.stored && int(a.resource) == resource {
+			return
+		}
+	}
+}
+
 // remove takes out the response i places behind the front.
 func (f *responseQueue) remove(i int) {
 	for ; i < int(f.n)-1; i++ {

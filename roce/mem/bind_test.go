@@ -362,12 +362,12 @@ var boundsCalls = []struct {
 		return k.StoreWord(by, key, addr, 1)
 	}},
 	{"Flush", FlushGlobal, 16, func(k *Keys, by Accessor, key uint32, addr uint64) Fault {
-		return k.Flush(by, key, addr, 16, false, false)
+		return flush(k, by, key, addr, 16, false, false)
 	}},
 	{"Flush persistent", FlushPersistent, 16, func(
 		k *Keys, by Accessor, key uint32, addr uint64,
 	) Fault {
-		return k.Flush(by, key, addr, 16, false, true)
+		return flush(k, by, key, addr, 16, false, true)
 	}},
 }
 
@@ -384,10 +384,10 @@ func checkSynced(t *testing.T, k *Keys, by Accessor, w *Window, base uint64, gra
 		return
 	}
 	*synced = nil
-	if f := k.Flush(by, w.RKey(), base+8, 24, false, true); f != OK {
+	if f := flush(k, by, w.RKey(), base+8, 24, false, true); f != OK {
 		t.Error(f)
 	}
-	if f := k.Flush(by, w.RKey(), 0, -1, true, true); f != OK {
+	if f := flush(k, by, w.RKey(), 0, -1, true, true); f != OK {
 		t.Error(f)
 	}
 	if len(*synced) != 2 || (*synced)[0] != [2]int{1024 + 8, 24} ||

@@ -48,16 +48,16 @@ var calls = []call{
 		return k.StoreWord(d.Local(), key, addr, 1)
 	}, RemoteWrite, 8, true, true},
 	{"Flush", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d.Local(), key, addr, 16, false, false)
+		return flush(k, d.Local(), key, addr, 16, false, false)
 	}, FlushGlobal, 16, false, false},
 	{"Flush persistent", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d.Local(), key, addr, 16, false, true)
+		return flush(k, d.Local(), key, addr, 16, false, true)
 	}, FlushPersistent, 16, false, false},
 	{"Flush whole", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d.Local(), key, addr, -1, true, false)
+		return flush(k, d.Local(), key, addr, -1, true, false)
 	}, FlushGlobal, 0, false, false},
 	{"Flush whole persistent", func(k *Keys, d *Domain, key uint32, addr uint64) Fault {
-		return k.Flush(d.Local(), key, addr, -1, true, true)
+		return flush(k, d.Local(), key, addr, -1, true, true)
 	}, FlushPersistent, 0, false, false},
 	{"Invalidate", func(k *Keys, d *Domain, key uint32, _ uint64) Fault {
 		return k.Invalidate(d.Local(), key)
@@ -190,7 +190,7 @@ func TestArithmetic(t *testing.T) {
 					}
 				}
 				for _, n := range lengths {
-					f := k.Flush(d.Local(), r.RKey(), addr, n, false, true)
+					f := flush(k, d.Local(), r.RKey(), addr, n, false, true)
 					if (f == OK) != inside(addr, base, size, int64(n)) {
 						t.Errorf("flush of %d at %#x of %#x: %s", n, addr, base, f)
 					}
@@ -219,7 +219,7 @@ func TestNothingAllocates(t *testing.T) {
 			return f
 		},
 		"StoreWord": func() Fault { return k.StoreWord(d.Local(), r.RKey(), 8, 1) },
-		"Flush":     func() Fault { return k.Flush(d.Local(), r.RKey(), 1, 2, false, true) },
+		"Flush":     func() Fault { return flush(k, d.Local(), r.RKey(), 1, 2, false, true) },
 	} {
 		fault := OK
 		if n := testing.AllocsPerRun(100, func() { fault = f() }); n != 0 || fault != OK {

@@ -1,40 +1,60 @@
 package mem
 
 // A Sync makes n bytes, above 0, beginning off bytes into a region, outlast a loss of
-// power, as msync with MS_SYNC does. It runs with the progress lock of the queue
-// that got the FLUSH, so it should be quick; an error refuses the FLUSH. Several
-// queues may call it at once.
+// power, as msync with MS_SYNC does. It may take its time; the memory stays meanwhile. An
+// error refuses the FLUSH. It may be called several times at once.
 type Sync func(off, n int) error
 
+// A SyncJob is the call of a Sync that is left to do of a FLUSH; the zero SyncJob is none.
+// Who carries it out sees to it that the region is not let go of before it is over.
+type SyncJob struct {
+	sync   Sync
+	off, n int
+	region *cell
+}
+
+// None reports whether nothing is left to do.
+func (j *SyncJob) None() bool { return j.sync == nil }
+
+// Run carries the job out.
+func (j *SyncJob) Run() error { return j.sync(j.off, j.n) }
+
+// Of reports whether the job is about memory of a region.
+func (j *SyncJob) Of(r *Region) bool { return j.region == &r.cell }
+
 // Flush does what the FLUSH operation asks for (IBA annex A19): what was written
-// to the n bytes at addr before is globally visible when it returns, or
-// persistent. With whole the range is all of the region, and addr and n are not
-// looked at; key, domain and rights are. Needs FLUSH_GLOBAL or FLUSH_PERSISTENT.
-// A request that asks for both takes two calls.
+// to the n bytes at addr before is globally visible when it returns, or persistent when
+// the job that it returns has been carried out. With whole the range is all
+// of the region, and addr and n are not looked at; key, domain and rights are. Needs
+// FLUSH_GLOBAL or FLUSH_PERSISTENT. A request that asks for both takes two calls.
 func (k *Keys) Flush(
 	a Accessor, key uint32, addr uint64, n int, whole, persistent bool,
-) Fault {
+) (job SyncJob, f Fault) {
 	need := FlushGlobal
 	if persistent {
 		need = FlushPersistent
 	}
 	v, f := k.grant(a, key, need)
 	if f != OK {
-		return f
+		return job, f
 	}
 	off, length := uint64(0), v.length
 	if !whole {
 		length = uint64(n)
 		if off, f = v.within(addr, length); f != OK {
-			return f
+			return job, f
 		}
 	}
 	// Payload is stored by this CPU into coherent memory, so what is left to do is
 	// to order the stores: an atomic read-modify-write is a full fence on amd64,
 	// and a release on arm64, where whoever sees it sees what came before.
 	k.fence.Add(1)
-	if persistent && length > 0 && v.sync(int(v.syncOff+off), int(length)) != nil {
-		return FaultSync
+	if !persistent || length == 0 {
+		return job, OK
 	}
-	return OK
+	job = SyncJob{sync: v.sync, off: int(v.syncOff + off), n: int(length), region: v.target}
+	if job.region == nil {
+		job.region = k.cells.Lookup(key >> variantBits)
+	}
+	return job, OK
 }

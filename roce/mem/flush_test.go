@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// flush carries a FLUSH out to its end.
+func flush(k *Keys, a Accessor, key uint32, addr uint64, n int, whole, persistent bool) Fault {
+	job, f := k.Flush(a, key, addr, n, whole, persistent)
+	if f == OK && !job.None() && job.Run() != nil {
+		return FaultSync
+	}
+	return f
+}
+
 // TestFlushSyncs what was asked for, and only when it was.
 func TestFlushSyncs(t *testing.T) {
 	const base, size = 0x1000, 64
@@ -35,13 +44,13 @@ func TestFlushSyncs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := k.Flush(d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		f := flush(k, d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
 		if (f == OK) != (tt.name != "outside") || len(got) != len(tt.want) ||
 			len(got) > 0 && got[0] != tt.want[0] {
 			t.Errorf("%s: synced %v, want %v, %s", tt.name, got, tt.want, f)
 		}
 		broken = errors.New("disk is gone")
-		f = k.Flush(d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
+		f = flush(k, d.Local(), r.RKey(), tt.addr, tt.n, tt.whole, tt.persistent)
 		if (f == FaultSync) != (len(tt.want) > 0) {
 			t.Errorf("%s: %s after sync failed", tt.name, f)
 		}
@@ -56,10 +65,10 @@ func TestFlushRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, whole := range []bool{false, true} {
-		if f := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, whole, false); f != OK {
+		if f := flush(k, d.Local(), r.RKey(), r.Addr(), 8, whole, false); f != OK {
 			t.Errorf("global, whole %t: %s", whole, f)
 		}
-		if f := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, whole, true); f != FaultRights {
+		if f := flush(k, d.Local(), r.RKey(), r.Addr(), 8, whole, true); f != FaultRights {
 			t.Errorf("persistent, whole %t: %s", whole, f)
 		}
 	}
@@ -77,7 +86,7 @@ func TestFlushOrders(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		f := k.Store(d.Local(), r.RKey(), r.Addr(), []byte("flushed!"), RemoteWrite)
-		if g := k.Flush(d.Local(), r.RKey(), r.Addr(), 8, false, false); f != OK || g != OK {
+		if g := flush(k, d.Local(), r.RKey(), r.Addr(), 8, false, false); f != OK || g != OK {
 			t.Errorf("store: %s, flush: %s", f, g)
 		}
 	})

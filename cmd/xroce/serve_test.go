@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/cmd/xroce/internal/host"
+	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -187,14 +189,41 @@ func TestServeDefaults(t *testing.T) {
 	}
 }
 
+// evil is what a peer may say.
+const evil = "\x1b]0;owned\x07\u009b2J\u202e\r\nxroce: all is well"
+
+// obeyed are pieces of evil that a terminal obeys, or a reader believes.
+var obeyed = []string{"\x1b", "\x07", "\u009b", "\u202e", "\r", "\nxroce: all"}
+
+// TestResultsAreNotCommands: a hostile server names the file that it received as it
+// likes. What of it is printed as a result, as JSON and as an error is spelled out.
+func TestResultsAreNotCommands(t *testing.T) {
+	for _, inJSON := range []bool{false, true} {
+		var stdout, stderr bytes.Buffer
+		a := newApp(&stdout, &stderr)
+		a.json = inJSON
+		if err := a.printTransfer("copied", "host", transfer.Result{Path: evil}); err != nil {
+			t.Fatal(err)
+		}
+		a.printf("%s\n", strings.TrimSuffix(evil, "\nxroce: all is well"))
+		a.complain("%s\n", strings.TrimSuffix(evil, "\nxroce: all is well"))
+		for _, c := range obeyed {
+			if strings.Contains(stdout.String()+stderr.String(), c) {
+				t.Errorf("%q in %q, %q", c, &stdout, &stderr)
+			}
+		}
+		contains(t, stdout.String(), "owned")
+		contains(t, stderr.String(), "owned")
+	}
+}
+
 // TestTerminalIsNotCommanded: what peers say is printed by both ends, as logs, results
 // and JSON, and none of it is obeyed.
 func TestTerminalIsNotCommanded(t *testing.T) {
-	const evil = "\x1b]0;owned\x07\u009b2J\u202e\r\nxroce: all is well"
 	b, _ := simBench(t)
 	quiet := func(name string, i *invocation) {
 		t.Helper()
-		for _, c := range []string{"\x1b", "\x07", "\u009b", "\u202e", "\r", "\nxroce: all"} {
+		for _, c := range obeyed {
 			if strings.Contains(i.stdout+i.stderr, c) {
 				t.Errorf("%s: %q in %q %q", name, c, i.stdout, i.stderr)
 			}

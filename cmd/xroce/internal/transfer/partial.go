@@ -133,11 +133,11 @@ func (p *partial) commit() error {
 // rename gives the file its final name. One that is there stays, unless it may be
 // replaced.
 func (p *partial) rename() error {
-	if err := p.store.vacant(p.place); err != nil {
-		return err
-	}
 	fd := int(p.dir.Fd())
 	if p.store.Overwrite {
+		if err := p.store.vacant(p.place); err != nil {
+			return err
+		}
 		return p.fault("rename", unix.Renameat(fd, p.temp, fd, p.base))
 	}
 	err := renameNew(fd, p.temp, p.base)

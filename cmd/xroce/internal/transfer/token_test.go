@@ -155,6 +155,39 @@ func TestManInTheMiddle(t *testing.T) {
 	}
 }
 
+// TestSeal: no two messages have the same code, whatever is in them, and a code is good
+// once, at its place.
+func TestSeal(t *testing.T) {
+	pair := func(token Token, nonce byte) (sender, receiver *seal) {
+		theirs, ours := bytes.Repeat([]byte{nonce}, nonceLen), make([]byte, nonceLen)
+		return newSeal(token, true, theirs, ours), newSeal(token, false, theirs, ours)
+	}
+	known := map[string]bool{}
+	for _, token := range []Token{right, wrong} {
+		for nonce := range byte(2) {
+			sender, receiver := pair(token, nonce)
+			for range 3 {
+				for _, s := range []*seal{sender, receiver} {
+					known[s.code(0, []byte("x"))] = true
+				}
+			}
+		}
+	}
+	if len(known) != 2*2*2*3 {
+		t.Errorf("%d different codes", len(known))
+	}
+	sender, receiver := pair(right, 1)
+	line := []byte(sender.code(0, []byte("x")) + "x")
+	for n, want := range []bool{true, false} {
+		if text, ok := receiver.open(line); ok != want || string(text) != "x" {
+			t.Errorf("time %d: %q, %t", n, text, ok)
+		}
+	}
+	if _, ok := receiver.open(line[:codeLen-1]); ok {
+		t.Error("half a code is taken")
+	}
+}
+
 // TestNoCodesForStrangers: who does not know the token gets nothing from a receiver that
 // was made with it, which would help to guess it at leisure.
 func TestNoCodesForStrangers(t *testing.T) {

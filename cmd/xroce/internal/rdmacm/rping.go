@@ -2,9 +2,12 @@ package rdmacm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -32,7 +35,15 @@ type Rping struct {
 	Validate bool
 	// Verbose says the text of each round.
 	Verbose bool
+
+	silence time.Duration // how long the peer may say nothing, 0 for maxSilence
 }
+
+// maxSilence is how long a peer may say nothing in a round. None of rping pauses.
+const maxSilence = time.Minute
+
+// errSilent says that the peer said nothing for too long.
+var errSilent = errors.New("the peer is silent")
 
 // A pinger is one end of a ping.
 type pinger struct {
@@ -93,7 +104,12 @@ func (p *pinger) tell(i info) error {
 
 // hear receives an info.
 func (p *pinger) hear(ctx context.Context) (info, error) {
-	wc, err := p.await(ctx, roce.WCRecv)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(p.silence, maxSilence))
+	defer cancel()
+	wc, err := p.await(limited, roce.WCRecv)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = fmt.Errorf("%w for %v", errSilent, cmp.Or(p.silence, maxSilence))
+	}
 	if err != nil {
 		return info{}, err
 	}

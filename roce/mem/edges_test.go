@@ -228,6 +228,17 @@ func (e *edges) everyKind() {
 	}
 }
 
+// flush makes a FLUSH, and what is left to do of it.
+func (e *edges) flush(k *edgeKey, addr uint64, n int, whole, persistent bool) mem.Fault {
+	job, f := e.keys.Flush(e.by, k.key, addr, n, whole, persistent)
+	if !job.None() {
+		if err := job.Run(); err != nil {
+			e.Errorf("%s: flush of %d bytes at %#x: %v", k.name, n, addr, err)
+		}
+	}
+	return f
+}
+
 // access makes every call about n bytes at addr, off bytes into a key.
 func (e *edges) access(k *edgeKey, off int, n int) {
 	addr, want := k.base+uint64(off), mem.OK
@@ -241,8 +252,8 @@ func (e *edges) access(k *edgeKey, off int, n int) {
 		"check":  e.keys.Check(e.by, k.key, addr, n, mem.RemoteRead),
 		"ready":  e.keys.Ready(e.by, k.key, addr, n, mem.RemoteWrite),
 		"steady": steady,
-		"flush":  e.keys.Flush(e.by, k.key, addr, n, false, false),
-		"whole":  e.keys.Flush(e.by, k.key, addr, n, true, false),
+		"flush":  e.flush(k, addr, n, false, false),
+		"whole":  e.flush(k, addr, n, true, false),
 		"load":   e.keys.Load(e.by, k.key, addr, buf, mem.RemoteRead),
 	} {
 		if f != want && (name != "whole" || f != mem.OK) {
@@ -250,7 +261,7 @@ func (e *edges) access(k *edgeKey, off int, n int) {
 		}
 	}
 	if k.persistent {
-		if f := e.keys.Flush(e.by, k.key, addr, n, false, true); f != want {
+		if f := e.flush(k, addr, n, false, true); f != want {
 			e.Errorf("%s: flush of %d bytes at %d: %s, want %s", k.name, n, off, f, want)
 		}
 	}

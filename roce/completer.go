@@ -35,13 +35,6 @@ func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	}
 }
 
-// takeCredits takes the credit count of an acknowledge, if the two ends count.
-func (r *requester) takeCredits(h wire.AETH) {
-	if !r.attr.NoFlowControl {
-		r.credit.update(h)
-	}
-}
-
 // takeGrant takes the credits of an acknowledge that repeats the last one, and
 // reports whether it brought any: then it is no ghost acknowledge.
 func (r *requester) takeGrant(p *wire.Packet) bool {

@@ -33,3 +33,10 @@ func (c *credit) covers(ssn uint32) bool {
 // exceeded reports whether a begun work request was begun without a credit and the
 // peer has not granted one since. One that began with a credit may go on to its end.
 func (c *credit) exceeded(w *sendWQE) bool { return w.overCredit && !c.covers(w.ssn) }
+
+// takeCredits takes the credit count of an acknowledge, if the two ends count.
+func (r *requester) takeCredits(h wire.AETH) {
+	if !r.attr.NoFlowControl {
+		r.credit.update(h)
+	}
+}

@@ -38,6 +38,40 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	return n
 }
 
+// ask sends the newest packet again, with AckReq, when the requester has to wait though
+// that one counted on another to ask: without an answer what was sent would not
+// complete, and its timer would find a peer silent that owes nothing. No retry is used
+// for it.
+func (r *requester) ask(now Time, frame []byte) int {
+	for r.State().Sends() {
+		end, is := r.unasked()
+		if !is {
+			return 0
+		}
+		if r.paced = r.pace.Early(now); r.paced {
+			return 0
+		}
+		psn, cur, stalls := r.psn, r.cur, r.stalls
+		r.psn = end.Sub(1)
+		r.cur = r.entryOf(r.psn)
+		w := r.sq.At(r.cur)
+		r.sinceAck = ackEvery // so this one asks
+		n := r.putWork(now, w, frame)
+		if n > 0 {
+			r.stalls = stalls
+			r.pace.Spend(now, n)
+			r.startAckTimer(now)
+			r.recovery.sent(now, end.Sub(1), w, false)
+			return n
+		}
+		if !r.failed || r.failAt != r.cur {
+			r.psn, r.cur = psn, cur // it waits for a page, too
+			return 0
+		}
+	}
+	return 0 // that one cannot be sent was the end
+}
+
 // maySend reports whether a work request and its limits let the packet psn go. It begins
 // the next work request when all that are begun were sent.
 func (r *requester) maySend(now Time) bool {

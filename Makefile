@@ -119,13 +119,15 @@ race-all: need-cc ## all tests under the race detector
 	$(scaled); CGO_ENABLED=1 $(GO) test -race -timeout "$$(minutes 20)" -shuffle=on \
 		$(TESTFLAGS) $(PKGS)
 
-# One line per fuzz target: package, name. go test prints the names of a
-# package first and the package after them.
+# One line per fuzz target: package, name. It is read from the files: to ask each test
+# binary would build them all.
+test_files := {{$$p := .}}{{range .TestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}
+test_files += {{range .XTestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}
 .PHONY: fuzz-list
 fuzz-list:
-	@$(GO) test -run '^$$' -list '^Fuzz' $(PKGS) | awk \
-		'/^Fuzz/ { names[n++] = $$1 } \
-		 /^ok/   { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }'
+	@$(GO) list -f '$(test_files)' $(PKGS) | while read -r pkg file; do \
+		[[ -z $$pkg ]] || sed -nE 's/^func (Fuzz[[:alnum:]_]*)\(.*/\1/p' "$$file" | \
+			while read -r name; do echo "$$pkg $$name"; done; done
 
 # Go before 1.27 sometimes ends a target whose time is up with nothing but
 # "context deadline exceeded" (https://go.dev/issue/75804). That is no finding.

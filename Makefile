@@ -39,6 +39,9 @@ NO_RACE := ./roce ./roce/wire ./roce/cm ./engine/sim/trial ./cmd/tidy \
 # packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY.
 packages = $(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(1))"
 
+# Packages that are tested at once: two for each processor, because many tests wait.
+AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 # By how much limits of time grow, here and now: see .ci/calibrate. Limits of go test
 # for one package are minutes.
 scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIPLIER; \
@@ -87,14 +90,14 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
-	$(scaled); $(GO) test -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $(PKGS)
+	$(scaled); $(GO) test -p $(AT_ONCE) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $(PKGS)
 
 # The tests of bench measure, so they have the machine for themselves.
 .PHONY: test-root
 test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
 	@$(scaled); XROCE_ROOT_TESTS=1; export XROCE_ROOT_TESTS; \
-	test="$(GO) test -count=1 -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
+	test="$(GO) test -count=1 -p $(AT_ONCE) -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
 	list=$$($(call packages,./bench)) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test ./bench || bad=1; exit $$bad
@@ -108,7 +111,7 @@ need-cc:
 .PHONY: race
 race: need-cc ## tests of what has goroutines, under the race detector (needs a C compiler)
 	@$(scaled); CGO_ENABLED=1; export CGO_ENABLED; \
-	test="$(GO) test -race -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
+	test="$(GO) test -race -p $(AT_ONCE) -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
 	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test -run Goroutines ./roce || bad=1; \
@@ -116,8 +119,8 @@ race: need-cc ## tests of what has goroutines, under the race detector (needs a 
 
 .PHONY: race-all
 race-all: need-cc ## all tests under the race detector
-	$(scaled); CGO_ENABLED=1 $(GO) test -race -timeout "$$(minutes 20)" -shuffle=on \
-		$(TESTFLAGS) $(PKGS)
+	$(scaled); CGO_ENABLED=1 $(GO) test -race -p $(AT_ONCE) -shuffle=on \
+		-timeout "$$(minutes 20)" $(TESTFLAGS) $(PKGS)
 
 # One line per fuzz target: package, name. It is read from the files: to ask each test
 # binary would build them all.

@@ -331,6 +331,7 @@ func TestPerfManaged(t *testing.T) {
 				// -R that is another goroutine's doing.
 				t.Skip("looking at memory that a peer writes is a race by design")
 			}
+			t.Parallel() // each waits for seconds until its connection is forgotten
 			b, _ := simBench(t)
 			// Nothing is lost: 4.3 s of patience with a busy machine.
 			args := append([]string{"perf"}, strings.Fields(line+" -u 20")...)

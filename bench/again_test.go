@@ -17,7 +17,11 @@ func TestAgain(t *testing.T) {
 		{0, 3, 0}, {1, 3, 2}, {2, 3, 3}, {9, 3, 3}, {9, 0, 0},
 	} {
 		ran := 0
-		late := variant{name: "late", run: func(context.Context, *place) (measurement, error) {
+		window := time.Second
+		late := variant{name: "late", run: func(_ context.Context, p *place) (measurement, error) {
+			if window *= 2; p.window != window {
+				t.Errorf("%+v: a window of %v, want %v", tt, p.window, window)
+			}
 			if ran++; ran <= tt.empty {
 				return measurement{}, errNothing
 			}
@@ -31,7 +35,7 @@ func TestAgain(t *testing.T) {
 			out.Rows[1].Value = 1
 		}
 		r := &rounds{
-			bench: &bench{pairs: 1}, c: &benchCase{name: "c"},
+			bench: &bench{pairs: 1, window: time.Second}, c: &benchCase{name: "c"},
 			able: []variant{{name: "good"}, late},
 			out:  &out, progress: newProgress(&said, 2, time.Second),
 		}

@@ -21,6 +21,7 @@ type bench struct {
 	dir    string // scratch directory
 	peers  peers
 	pairs  int
+	quick  bool // the numbers mean nothing
 	warmup time.Duration
 	window time.Duration
 }
@@ -35,7 +36,7 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	b := &bench{
-		self: self, dir: dir, pairs: f.pairs,
+		self: self, dir: dir, pairs: f.pairs, quick: f.quick,
 		warmup: min(f.duration/4, 300*time.Millisecond).Round(time.Millisecond),
 		window: f.duration.Round(time.Millisecond),
 	}
@@ -137,10 +138,12 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 	r := &rounds{bench: b, c: c, stage: st, able: able, out: &out, progress: progress}
 	for round := range c.rounds(b.pairs) {
 		for _, i := range ratio.Order(len(able), round) {
-			r.measure(ctx, i, round)
+			r.measure(ctx, b, i, round)
 		}
 	}
-	r.again(ctx, timeout.Multiplier()-1)
+	if b.quick {
+		r.again(ctx, min(timeout.Multiplier()-1, againTimes))
+	}
 	if ctx.Err() == nil {
 		r.failures = append(r.failures, silent(&out)...)
 		out.Judge()
@@ -159,14 +162,14 @@ type rounds struct {
 	failures []error
 }
 
-// measure measures one variant once, unless the context has ended.
-func (r *rounds) measure(ctx context.Context, i, round int) {
+// measure measures one variant once, as a bench says, unless the context has ended.
+func (r *rounds) measure(ctx context.Context, b *bench, i, round int) {
 	if ctx.Err() != nil {
 		return
 	}
 	v := r.able[i]
 	row := result.Row{Round: round, Variant: v.name, Load: machine.Load()}
-	m, err := v.run(ctx, &place{bench: r.bench, Stage: r.stage, c: r.c})
+	m, err := v.run(ctx, &place{bench: b, Stage: r.stage, c: r.c})
 	if ctx.Err() != nil {
 		return
 	}
@@ -183,18 +186,26 @@ func (r *rounds) measure(ctx context.Context, i, round int) {
 	r.progress.done(r.c, &row)
 }
 
+// againTimes is how often a variant is measured again at most: the last window is 64
+// times as long, 13 seconds of a quick run.
+const againTimes = 6
+
 // again measures the variants that never moved a packet some more times, until each did,
-// and says so: where limits grow the machine is known to be busy.
+// and says so: where limits grow the machine is known to be busy. Each time the window is
+// twice as long.
 func (r *rounds) again(ctx context.Context, times int) {
+	longer := *r.bench
 	for try := range times {
 		names := silentVariants(r.out)
 		if len(names) == 0 || ctx.Err() != nil {
 			return
 		}
+		longer.window *= 2
 		for i, v := range r.able {
 			if slices.Contains(names, v.name) {
-				r.progress.say("%s: %s moved no packet in any round: tried again", r.c.name, v.name)
-				r.measure(ctx, i, r.c.rounds(r.bench.pairs)+try)
+				r.progress.say("%s: %s moved no packet in any round: tried again for %v", r.c.name,
+					v.name, longer.window)
+				r.measure(ctx, &longer, i, r.c.rounds(r.bench.pairs)+try)
 			}
 		}
 	}

@@ -69,6 +69,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	var exit exitError
 	switch {
 	case err == nil, code == exitOK, errors.As(err, &exit) && exit.err == nil:
+	case a.asksForJSON(args):
+		a.printJSONError(code, err)
 	case code == exitInterrupted:
 		fmt.Fprintln(a.stderr, "xroce: interrupted")
 	case code == exitUsage:
@@ -107,7 +109,7 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	flags := root.PersistentFlags()
-	flags.BoolVarP(&a.json, "json", "j", false, "print results as JSON")
+	flags.BoolVarP(&a.json, "json", "j", false, "print results and errors as JSON")
 	flags.StringVar(&a.logFormat, "log-format", "text", "format of logs: text or json")
 	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
 	root.AddCommand(

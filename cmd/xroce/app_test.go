@@ -215,7 +215,7 @@ type realClock struct{ start time.Time }
 func (c realClock) Now() roce.Time { return roce.Time(time.Since(c.start)) }
 
 // simBench has a simulated network whose ports are opened by name: xr1, xr2 and
-// so on.
+// so on. From xr51 on they have an MTU of 1500.
 func simBench(t *testing.T) (bench, *sim.Network) {
 	t.Helper()
 	network, err := sim.NewNetwork(1, realClock{time.Now()}, sim.Faults{})
@@ -227,8 +227,12 @@ func simBench(t *testing.T) (bench, *sim.Network) {
 		if _, err := fmt.Sscanf(name, "xr%d", &n); err != nil {
 			return nil, fmt.Errorf("no interface %s", name)
 		}
+		mtu := 4200
+		if n > 50 {
+			mtu = 1500
+		}
 		port, err := network.NewPort(sim.PortConfig{
-			Name: name, MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200,
+			Name: name, MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu,
 			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
 		})
 		if err != nil {
@@ -299,6 +303,43 @@ func TestWrongCommandLines(t *testing.T) {
 		}
 		contains(t, i.stderr, "xroce: ", "\nUsage: "+usage, "Try '"+command+" --help'")
 	}
+}
+
+// TestErrorsAreJSON: who reads JSON gets errors as that, too, on stderr and one a line.
+func TestErrorsAreJSON(t *testing.T) {
+	b, _ := simBench(t)
+	for line, want := range map[string]failure{
+		"nonsense --json":                   {"unknown command", exitUsage},
+		"demo --nonsense -j":                {"unknown flag: --nonsense", exitUsage},
+		"pingpong --json -m 1000":           {"-m 1000", exitUsage},
+		"check eth9 --json":                 {"no interface eth9", exitFailure},
+		"devinfo -j -d eth9":                {"no device eth9", exitFailure},
+		"rping -j -d none -c -a 192.0.2.9":  {"no interface none", exitFailure},
+		"perf send-bw --json -d none":       {"no interface none", exitFailure},
+		"serve --json -d xr1 --dir /none/x": {"/none/x", exitFailure},
+	} {
+		i := b.run(t, strings.Fields(line)...)
+		var got failure
+		if err := json.Unmarshal([]byte(i.stderr), &got); err != nil {
+			t.Errorf("%s: %v in %q", line, err, i.stderr)
+		}
+		if i.code != want.Code || got.Code != want.Code || i.stdout != "" ||
+			!strings.Contains(got.Error, want.Error) || strings.Count(i.stderr, "\n") != 1 {
+			t.Errorf("%s: code %d, %+v, want %+v; stdout %q", line, i.code, got, want, i.stdout)
+		}
+	}
+	server := b.start(t, "pingpong", "-j", "-d", "xr1", "-p", "0")
+	client := b.start(t, "pingpong", "-j", "-d", "xr2", "-n", "1000000000", "-e", "-p",
+		server.listenPort(t), "127.0.0.1")
+	server.awaitReady(t)
+	client.cancel()
+	client.wait(t)
+	var got failure
+	if err := json.Unmarshal([]byte(client.stderr), &got); err != nil || got.Code != exitInterrupted ||
+		got.Error != "interrupted" {
+		t.Errorf("interrupted: %v, %+v in %q", err, got, client.stderr)
+	}
+	server.cancel()
 }
 
 func TestEveryCommandHasHelpWithExamples(t *testing.T) {

@@ -94,6 +94,7 @@ func (a *app) copy(
 	if err := transfer.CheckSource(c.File); err != nil {
 		return fmt.Errorf("%s was not copied: %w", c.File, err)
 	}
+	link.check = func(dev *engine.Device) error { return checkGID(dev, c.GIDIndex) }
 	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,20 +173,20 @@ func TestChooseInterface(t *testing.T) {
 	m := goodMachine()
 	a := newApp(nil, nil)
 	a.machine = m
-	if got, err := a.chooseInterface("", nil); got != "eth0" || err != nil {
+	if got, err := a.chooseInterface("", netip.Addr{}); got != "eth0" || err != nil {
 		t.Errorf("of one that is up: %q, %v", got, err)
 	}
 	m.interfaces[2].Up = true
-	if got, err := a.chooseInterface("", nil); err == nil {
+	if got, err := a.chooseInterface("", netip.Addr{}); err == nil {
 		t.Errorf("of two that are up: %q", got)
 	} else {
 		contains(t, err.Error(), "-d", "eth0, eth1")
 	}
-	if got, err := a.chooseInterface("xr7", nil); got != "xr7" || err != nil {
+	if got, err := a.chooseInterface("xr7", netip.Addr{}); got != "xr7" || err != nil {
 		t.Errorf("named: %q, %v", got, err)
 	}
 	m.interfaces = m.interfaces[:1]
-	if got, err := a.chooseInterface("", nil); err == nil {
+	if got, err := a.chooseInterface("", netip.Addr{}); err == nil {
 		t.Errorf("of none: %q", got)
 	}
 }

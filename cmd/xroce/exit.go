@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +42,29 @@ func (e exitError) Error() string {
 	return e.err.Error()
 }
 func (e exitError) Unwrap() error { return e.err }
+
+// A failure is an error in JSON.
+type failure struct {
+	Error string `json:"error"`
+	Code  int    `json:"exit_code"`
+}
+
+// asksForJSON reports whether errors are to be JSON: also those of a command line that was
+// refused before its flags were read.
+func (a *app) asksForJSON(args []string) bool {
+	return a.json || slices.Contains(args, "--json") || slices.Contains(args, "-j")
+}
+
+// printJSONError says for programs what ended the command, in one line on stderr: on
+// stdout are results.
+func (a *app) printJSONError(code int, err error) {
+	text := err.Error()
+	if code == exitInterrupted {
+		text = "interrupted"
+	}
+	// It has nothing that JSON could not say, and nobody to tell that stderr is closed.
+	_ = json.NewEncoder(a.stderr).Encode(failure{text, code})
+}
 
 // unsupported are the causes that a script may skip on: not a failure of ours,
 // but this machine or this user cannot do it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type tcpLink struct {
 	host  string // server to connect to, "" to be the server
 	port  int
 
+	// check, if not nil, finds mistakes of this end that only the device shows.
+	check func(*engine.Device) error
+
 	waiting func(net.Addr) // is told that a server waits for its client, may be nil
 }
 
@@ -32,14 +36,19 @@ var keepAlive = net.KeepAliveConfig{
 // dialTime bounds how long a server may take to accept.
 const dialTime = 10 * time.Second
 
-// meet makes the TCP connection and opens the device. A server opens its device
-// before it waits: what is wrong with it is told now, not when a client comes. A
-// client connects first, which may tell the interface.
+// meet opens the device and makes the TCP connection, in this order: what is wrong with
+// this end is told before the other one is met.
 func (a *app) meet(
 	ctx context.Context, l tcpLink, o engine.Options,
 ) (conn net.Conn, dev *engine.Device, err error) {
 	if l.host == "" {
 		return a.meetClient(ctx, l, o)
+	}
+	if err := checkPort(l.port); err != nil {
+		return nil, nil, err
+	}
+	if dev, err = a.openFor(ctx, l, o); err != nil {
+		return nil, nil, err
 	}
 	dialer := net.Dialer{Timeout: dialTime, KeepAliveConfig: keepAlive}
 	conn, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
@@ -47,26 +56,39 @@ func (a *app) meet(
 		err = fmt.Errorf("%w: nobody listens there; start the server first", err)
 	}
 	if err != nil {
-		return nil, nil, err
-	}
-	iface, err := a.chooseInterface(l.iface, conn)
-	if err == nil {
-		dev, err = a.openDevice(iface, o)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, conn.Close())
+		return nil, nil, errors.Join(err, dev.Close())
 	}
 	return conn, dev, nil
+}
+
+// openFor opens the device that was asked for, or that from which a server is reached, and
+// checks what there is to check.
+func (a *app) openFor(
+	ctx context.Context, l tcpLink, o engine.Options,
+) (dev *engine.Device, err error) {
+	var from netip.Addr
+	if l.iface == "" && l.host != "" {
+		if from, err = sourceOf(ctx, l.host, l.port); err != nil {
+			return nil, err
+		}
+	}
+	iface, err := a.chooseInterface(l.iface, from)
+	if err != nil {
+		return nil, err
+	}
+	if dev, err = a.openDevice(iface, o); err != nil || l.check == nil {
+		return dev, err
+	}
+	if err := l.check(dev); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return dev, nil
 }
 
 // meetClient is meet for a server.
 func (a *app) meetClient(
 	ctx context.Context, l tcpLink, o engine.Options,
 ) (conn net.Conn, dev *engine.Device, err error) {
-	iface, err := a.chooseInterface(l.iface, nil)
-	if err != nil {
-		return nil, nil, err
-	}
 	listener, err := a.listen(ctx, l.port)
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +96,7 @@ func (a *app) meetClient(
 	defer listener.Close()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
-	if dev, err = a.openDevice(iface, o); err != nil {
+	if dev, err = a.openFor(ctx, l, o); err != nil {
 		return nil, nil, err
 	}
 	if l.waiting != nil {
@@ -96,8 +118,8 @@ func (a *app) listen(ctx context.Context, port int) (net.Listener, error) {
 
 // listenAt makes the listener of a server at an address.
 func (a *app) listenAt(ctx context.Context, address string, port int) (net.Listener, error) {
-	if port < 0 || port > 65535 {
-		return nil, usagef("TCP port %d is not in 0..65535", port)
+	if err := checkPort(port); err != nil {
+		return nil, err
 	}
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
@@ -114,9 +136,17 @@ func (a *app) listenAt(ctx context.Context, address string, port int) (net.Liste
 	return listener, nil
 }
 
-// chooseInterface takes the interface that was asked for, that of the TCP
-// connection, or the only one there is.
-func (a *app) chooseInterface(name string, conn net.Conn) (string, error) {
+// checkPort refuses what is no TCP port.
+func checkPort(port int) error {
+	if port < 0 || port > 65535 {
+		return usagef("TCP port %d is not in 0..65535", port)
+	}
+	return nil
+}
+
+// chooseInterface takes the interface that was asked for, that which has an address, if
+// one is given, or the only one there is.
+func (a *app) chooseInterface(name string, from netip.Addr) (string, error) {
 	if name != "" {
 		return name, nil
 	}
@@ -124,12 +154,9 @@ func (a *app) chooseInterface(name string, conn net.Conn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if conn != nil {
-		if tcp, ok := conn.LocalAddr().(*net.TCPAddr); ok {
-			i := host.WithAddr(list, tcp.AddrPort().Addr())
-			if i != nil && i.Ethernet {
-				return i.Name, nil
-			}
+	if from.IsValid() {
+		if i := host.WithAddr(list, from); i != nil && i.Ethernet {
+			return i.Name, nil
 		}
 	}
 	var names []string

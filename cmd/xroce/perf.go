@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 
@@ -153,6 +154,9 @@ func (a *app) perfMeet(
 			f()
 		}
 	}
+	link.check = func(dev *engine.Device) error {
+		return errors.Join(checkGID(dev, c.GIDIndex), checkMTU(dev, c.MTU))
+	}
 	if !c.Managed {
 		conn, dev, err := a.meet(ctx, link, o)
 		if err != nil {
@@ -161,7 +165,7 @@ func (a *app) perfMeet(
 		undo = append(undo, func() { dev.Close() }, func() { conn.Close() })
 		return dev, perf.NewSocket(dev, conn, c.Dial), leave, nil
 	}
-	iface, err := a.chooseInterface(link.iface, nil)
+	iface, err := a.chooseInterface(link.iface, netip.Addr{})
 	if err != nil {
 		return nil, nil, leave, err
 	}
@@ -170,6 +174,9 @@ func (a *app) perfMeet(
 		return nil, nil, leave, err
 	}
 	undo = append(undo, func() { dev.Close() })
+	if err := link.check(dev); err != nil {
+		return nil, nil, leave, err
+	}
 	manager, err := cm.Open(dev, cm.Options{})
 	if err != nil {
 		return nil, nil, leave, err

@@ -115,7 +115,7 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 		return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", mtu)
 	}
 	if !c.Kind.Valid() {
-		return usagef("--type %q: there are %v", c.Kind, pingpong.Kinds())
+		return usagef("--type %q: there are %s", c.Kind, words(pingpong.Kinds()))
 	}
 	if defaultSize {
 		c.Size = c.Kind.DefaultSize()
@@ -150,23 +150,33 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 	return nil
 }
 
+// checkPingpong completes what depends on the device, and refuses what it cannot do.
+func checkPingpong(dev *engine.Device, c *pingpong.Config) error {
+	if err := checkGID(dev, c.GIDIndex); err != nil {
+		return err
+	}
+	if c.Kind != pingpong.UD {
+		return checkMTU(dev, c.MTU)
+	}
+	c.MTU = dev.ActiveMTU()
+	if c.Size > c.MTU.Bytes() {
+		return usagef("-s %d: a datagram on %s has at most %d bytes", c.Size, dev.Name(),
+			c.MTU.Bytes())
+	}
+	return nil
+}
+
 // pingpong plays one game and prints it as the examples of rdma-core do.
 func (a *app) pingpong(
 	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
 ) error {
+	link.check = func(dev *engine.Device) error { return checkPingpong(dev, &c) }
 	conn, dev, err := a.meet(ctx, link, o)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
 	defer conn.Close()
-	if c.Kind == pingpong.UD {
-		c.MTU = dev.ActiveMTU()
-		if c.Size > c.MTU.Bytes() {
-			return usagef("-s %d: a datagram on %s has at most %d bytes", c.Size,
-				dev.Name(), c.MTU.Bytes())
-		}
-	}
 	report := pingpongReport{
 		Type: string(c.Kind), QPs: c.QPs, Device: dev.Name(), Backend: dev.Link().Backend,
 		Size: c.Size, MTU: c.MTU.Bytes(),

@@ -98,7 +98,7 @@ func TestPingpongQPsDiffer(t *testing.T) {
 func TestPingpongUsage(t *testing.T) {
 	b, _ := simBench(t)
 	for _, c := range []struct{ flags, says string }{
-		{"--type xx", "there are [rc uc ud srq]"},
+		{"--type xx", "there are rc, uc, ud and srq"},
 		{"-q 2", "only --type srq"},
 		{"--type srq -q 300", "not in 1..256"},
 		{"--type srq -q 8 -r 4", "not enough"},

@@ -48,7 +48,7 @@ func (a *app) converse(
 	if err != nil {
 		return err
 	}
-	iface, err := a.chooseInterface(f.iface, nil)
+	iface, err := a.chooseInterface(f.iface, netip.Addr{})
 	if err != nil {
 		return err
 	}

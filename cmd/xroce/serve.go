@@ -134,7 +134,7 @@ them.`,
 func (a *app) serve(
 	ctx context.Context, f *serveFlags, o engine.Options, c transfer.ReceiveConfig,
 ) error {
-	iface, err := a.chooseInterface(f.iface, nil)
+	iface, err := a.chooseInterface(f.iface, netip.Addr{})
 	if err != nil {
 		return err
 	}

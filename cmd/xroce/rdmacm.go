@@ -25,6 +25,15 @@ type conversationReport struct {
 	Connections int     `json:"connections"`
 	Messages    int     `json:"messages"` // each way, or rounds
 	Seconds     float64 `json:"seconds"`  // of a server with the time that it waited
+	// RoundTrip is of a client of rping, in microseconds.
+	RoundTrip *roundTripJSON `json:"round_trip_usec,omitempty"`
+}
+
+// A roundTripJSON is how long the rounds of rping took.
+type roundTripJSON struct {
+	Min float64 `json:"min"`
+	Avg float64 `json:"avg"`
+	Max float64 `json:"max"`
 }
 
 // conversationFlags are those of all commands that are examples of rdma_cm.
@@ -75,17 +84,35 @@ func (a *app) converse(
 	}
 	start := time.Now()
 	result, err := do(s)
-	if err != nil {
-		return err
-	}
 	if !a.json {
-		return nil
+		a.sayPings(report, result, err)
+	}
+	if err != nil || !a.json {
+		return err
 	}
 	report.Device, report.Backend = dev.Name(), dev.Link().Backend
 	report.Connections, report.Messages = result.Connections, result.Messages
+	if t := result.RoundTrip; t != nil {
+		report.RoundTrip = &roundTripJSON{usec(t.Min), usec(t.Mean), usec(t.Max)}
+	}
 	report.Seconds = time.Since(start).Seconds()
 	return a.printJSON(report)
 }
+
+// sayPings tells how rping ended, as ping(8) does: the original says nothing at all. Of a
+// client that failed the rounds before are told.
+func (a *app) sayPings(report conversationReport, result rdmacm.Result, err error) {
+	switch t := result.RoundTrip; {
+	case t != nil:
+		a.printf("%d pings of %s, round trip min/avg/max %.1f/%.1f/%.1f us\n", result.Messages,
+			report.Address, usec(t.Min), usec(t.Mean), usec(t.Max))
+	case err == nil && report.Tool == "rping" && report.Role == role(true):
+		a.printf("%d pings answered\n", result.Messages)
+	}
+}
+
+// usec is a time in microseconds.
+func usec(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // role names an end in a report.
 func role(server bool) string {

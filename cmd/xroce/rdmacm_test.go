@@ -28,13 +28,15 @@ func TestRping(t *testing.T) {
 	client := b.run(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -C 2 -V -v")...)
 	client.exited(t, exitOK)
 	server.exited(t, exitOK)
-	// What rping prints.
+	// What rping prints, and a line of ours.
 	const lines = "ping data: rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr\n" +
 		"ping data: rdma-ping-1: BCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrs\n"
-	if client.stdout != lines {
+	if rest, ok := strings.CutPrefix(client.stdout, lines); !ok || strings.Count(rest, "\n") != 1 ||
+		!strings.HasPrefix(rest, "2 pings of 192.0.2.1:7174, round trip min/avg/max ") {
 		t.Errorf("client:\n%s", client.stdout)
 	}
-	if want := strings.ReplaceAll(lines, "ping data", "server ping data"); server.stdout != want {
+	want := strings.ReplaceAll(lines, "ping data", "server ping data") + "2 pings answered\n"
+	if server.stdout != want {
 		t.Errorf("server:\n%s", server.stdout)
 	}
 }
@@ -50,7 +52,8 @@ func TestRpingJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
 			t.Fatalf("%s: %v in %s", name, err, i.stdout)
 		}
-		if r.Tool != "rping" || r.Role != name || r.Messages != 3 || r.Connections != 1 {
+		if r.Tool != "rping" || r.Role != name || r.Messages != 3 || r.Connections != 1 ||
+			(r.RoundTrip != nil) != (name == "client") {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -219,10 +219,10 @@ func (s *Station) DialCmatose(ctx context.Context, c Cmatose) (Result, error) {
 	defer func() { ts.hangUp(ctx) }()
 	for range c.Connections {
 		t, err := s.newTalker(&c, func(setup cm.Setup) (*cm.Conn, error) {
-			return s.Manager.Dial(ctx, c.Addr, setup)
+			return s.dial(ctx, c.Addr, setup)
 		})
 		if err != nil {
-			return Result{}, rejected(c.Addr, err)
+			return Result{}, err
 		}
 		ts = append(ts, t)
 	}

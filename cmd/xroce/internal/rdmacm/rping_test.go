@@ -79,6 +79,10 @@ func TestRping(t *testing.T) {
 			config.Addr = server.at(c.v6, RpingPort)
 			got, err := client.DialRping(ctx, config)
 			must(t, err)
+			if trip := got.RoundTrip; trip == nil || trip.Min > trip.Mean || trip.Mean > trip.Max {
+				t.Errorf("round trip %+v", trip)
+			}
+			got.RoundTrip = nil
 			want := Result{Connections: 1, Messages: c.count}
 			if o := <-ended; o.err != nil || o.Result != want || got != want {
 				t.Errorf("client %+v, server %+v, want %+v", got, o, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"xroce/cmd/xroce/internal/plain"
 )
@@ -12,23 +13,27 @@ import (
 // errMismatch says that what came back is not what was sent.
 var errMismatch = errors.New("data mismatch")
 
-// DialRping is the client of a server.
+// DialRping is the client of a server. With an error, too, it tells of the rounds before.
 func (s *Station) DialRping(ctx context.Context, c Rping) (Result, error) {
 	p, err := s.newPinger(c, true)
 	if err != nil {
 		return Result{}, err
 	}
-	if p.conn, err = s.Manager.Dial(ctx, c.Addr, p.setup()); err != nil {
-		return Result{}, rejected(c.Addr, err)
+	if p.conn, err = s.dial(ctx, c.Addr, p.setup()); err != nil {
+		return Result{}, err
 	}
 	defer p.hangUp(ctx)
+	var times roundTrips
 	for c.Count == 0 || p.rounds < c.Count {
-		if err := p.ping(ctx); err != nil {
-			return Result{}, fmt.Errorf("ping %d: %w", p.rounds, err)
+		start := time.Now()
+		if err = p.ping(ctx); err != nil {
+			err = fmt.Errorf("ping %d: %w", p.rounds, err)
+			break
 		}
+		times.add(time.Since(start))
 		p.rounds++
 	}
-	return Result{Connections: 1, Messages: p.rounds}, nil
+	return Result{Connections: 1, Messages: p.rounds, RoundTrip: times.result()}, err
 }
 
 // ping is one round of a client.

@@ -54,10 +54,10 @@ func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, e
 func (s *Station) DialSimple(ctx context.Context, to netip.AddrPort) (Result, error) {
 	s.Say("rdma_client: start\n")
 	t, err := s.newTalker(simple(to), func(setup cm.Setup) (*cm.Conn, error) {
-		return s.Manager.Dial(ctx, to, simpleSetup(setup))
+		return s.dial(ctx, to, simpleSetup(setup))
 	})
 	if err != nil {
-		return Result{}, rejected(to, err)
+		return Result{}, err
 	}
 	defer t.hangUp(ctx)
 	if err := t.send(); err != nil {

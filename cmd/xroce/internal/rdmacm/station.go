@@ -1,14 +1,12 @@
 package rdmacm
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
-	machine "xroce/roce/cm"
 )
 
 // A Station is the device and the connection manager of one end. Its methods may be
@@ -22,6 +20,8 @@ type Station struct {
 	Say func(format string, args ...any)
 	// Listening, if not nil, is told where a server begins to listen.
 	Listening func(netip.AddrPort)
+	// Patience is how long a client waits for an answer, 0 for ConnectTime.
+	Patience time.Duration
 	// Met, if not nil, is told when a server that ends with its client has met it.
 	Met func()
 }
@@ -30,18 +30,8 @@ type Station struct {
 type Result struct {
 	Connections int // peers talked to
 	Messages    int // rounds of Rping, else messages each way, of all connections
-}
-
-// rejected makes the error of a connection attempt readable.
-func rejected(to netip.AddrPort, err error) error {
-	var refused *cm.RejectedError
-	nobody := errors.As(err, &refused) && (refused.Reason == machine.ReasonInvalidServiceID ||
-		refused.Status == machine.SIDRUnsupported)
-	if nobody {
-		return fmt.Errorf("connect to %s: %w: nobody listens there; start the server first",
-			to, err)
-	}
-	return fmt.Errorf("connect to %s: %w", to, err)
+	// RoundTrip is what a client of Rping measured, nil when there was no round.
+	RoundTrip *RoundTrip
 }
 
 // anyAddress lists what a server listens at for an address: a wildcard stands for

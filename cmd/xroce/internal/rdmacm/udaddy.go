@@ -182,9 +182,9 @@ func (s *Station) newWriter(ctx context.Context, c *Udaddy) (writer, error) {
 	if err != nil {
 		return writer{}, err
 	}
-	peer, err := s.Manager.Lookup(ctx, pd, c.Addr, nil)
+	peer, err := s.lookup(ctx, pd, c.Addr)
 	if err != nil {
-		return writer{}, rejected(c.Addr, err)
+		return writer{}, err
 	}
 	w := writer{mailbox: box, to: peer.AH, qpn: peer.QPN, qkey: peer.QKey}
 	if c.TClass != 0 {

@@ -118,6 +118,7 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
 		a.copyCommand(), a.resCommand(), a.simCommand(), a.versionCommand(),
 	)
+	a.completions(root)
 	return root
 }
 

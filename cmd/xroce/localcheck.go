@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
-	"xroce/roce"
 	"xroce/roce/wire"
 )
 
@@ -22,8 +24,8 @@ func checkGID(dev *engine.Device, index int) error {
 		return nil
 	}
 	if _, err := dev.QueryGID(index); err != nil {
-		return fmt.Errorf("%s: %w: 'xroce devinfo -v -d %s' lists them", dev.Name(), err,
-			dev.Name())
+		return fmt.Errorf("GID index %d of %s is empty: 'xroce devinfo -v -d %s' lists them",
+			index, dev.Name(), dev.Name())
 	}
 	return nil
 }
@@ -31,8 +33,8 @@ func checkGID(dev *engine.Device, index int) error {
 // checkMTU tests that packets of a path MTU fit the interface; 0 is that of the interface.
 func checkMTU(dev *engine.Device, mtu wire.MTU) error {
 	if active := dev.ActiveMTU(); mtu > active {
-		return fmt.Errorf("%w: a path MTU of %d does not fit the MTU of %s, %d: use -m %d, or "+
-			"raise it at both ends and in between with: ip link set %s mtu %d", roce.ErrInvalid,
+		return fmt.Errorf("a path MTU of %d does not fit the MTU of %s, %d: use -m %d, or "+
+			"raise it at both ends and in between with: ip link set %s mtu %d",
 			mtu.Bytes(), dev.Name(), dev.Port().MTU, active.Bytes(), dev.Name(),
 			mtu.Bytes()+wire.MTUOverhead)
 	}
@@ -45,9 +47,32 @@ func sourceOf(ctx context.Context, host string, port int) (netip.Addr, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return netip.Addr{}, err
+		var op *net.OpError
+		if errors.As(err, &op) { // "dial udp" is not what the user asked for
+			err = op.Err
+		}
+		return netip.Addr{}, fmt.Errorf("which interface leads to %s is not known; -d chooses "+
+			"one: %w", host, err)
 	}
 	defer conn.Close()
 	addr, _ := netip.ParseAddrPort(conn.LocalAddr().String()) // of a UDP socket it is one
 	return addr.Addr(), nil
+}
+
+// explainDial adds to the error of a TCP connection what the cause may be.
+func explainDial(err error, host string) error {
+	var late net.Error
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("%w: nobody listens there; start the server first", err)
+	case errors.Is(err, unix.ENETUNREACH):
+		return fmt.Errorf("%w: no route leads there; is the interface up? 'ip route get %s' tells",
+			err, host)
+	case errors.Is(err, unix.EHOSTUNREACH):
+		return fmt.Errorf("%w: no host has this address, or it is down", err)
+	case errors.As(err, &late) && late.Timeout():
+		return fmt.Errorf("%w: nobody answers; is the address right, and does a firewall let TCP "+
+			"through?", err)
+	}
+	return err
 }

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestOwnMistakesMeetNobody: what is wrong at this end is told before the other end hears
@@ -32,13 +36,13 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, _ := randomFile(t, 100, 0o600)
-	gid := []string{"GID index 7 is empty", "'xroce devinfo -v -d xr1' lists them"}
+	gid := []string{"GID index 7 of xr1 is empty", "'xroce devinfo -v -d xr1' lists them"}
 	mtu := []string{"path MTU of 4096", "use -m 1024", "ip link set xr51 mtu 4176"}
 	device := []string{"no interface eth9"}
 	for line, want := range map[string][]string{
 		"pingpong -g 7 -d xr1":                     gid,
 		"pingpong -d eth9":                         device,
-		"pingpong -g 999 -d xr1":                   {"GID index 999", "the table has"},
+		"pingpong -g 999 -d xr1":                   {"GID index 999"},
 		"pingpong --type ud -s 4097 -d xr1":        {"-s 4097", "at most 4096 bytes"},
 		"pingpong -m 4096 -d xr51":                 mtu,
 		"perf read-bw -m 2048 -d xr51":             {"2048", "MTU of xr51, 1500", "use -m 1024"},
@@ -71,4 +75,22 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 	}
 	listener.Close()
 	<-met
+}
+
+// TestExplainDial says more than the errno does.
+func TestExplainDial(t *testing.T) {
+	for errno, want := range map[unix.Errno]string{
+		unix.ECONNREFUSED: "start the server first", unix.ENETUNREACH: "'ip route get h' tells",
+		unix.EHOSTUNREACH: "no host has this address", unix.ETIMEDOUT: "is the address right",
+	} {
+		cause := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)}
+		err := explainDial(cause, "h")
+		if !errors.Is(err, errno) {
+			t.Errorf("%v hides its cause", err)
+		}
+		contains(t, err.Error(), "dial tcp", want)
+	}
+	if err := errors.New("other"); explainDial(err, "h") != err {
+		t.Error("an error is explained that is not known")
+	}
 }

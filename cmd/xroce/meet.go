@@ -52,11 +52,8 @@ func (a *app) meet(
 	}
 	dialer := net.Dialer{Timeout: dialTime, KeepAliveConfig: keepAlive}
 	conn, err = dialer.DialContext(ctx, "tcp", net.JoinHostPort(l.host, strconv.Itoa(l.port)))
-	if errors.Is(err, unix.ECONNREFUSED) {
-		err = fmt.Errorf("%w: nobody listens there; start the server first", err)
-	}
 	if err != nil {
-		return nil, nil, errors.Join(err, dev.Close())
+		return nil, nil, errors.Join(explainDial(err, l.host), dev.Close())
 	}
 	return conn, dev, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,8 +47,9 @@ there. Both ends need the same -s, -n, -c, -q, -a, -b and -D. A Soft-RoCE peer n
 func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 	f := newPerfFlags(test)
 	c := &cobra.Command{
-		Use:   test.Name() + " [flags] [HOST]",
-		Short: "Measure like " + test.Tool() + ", which may be the other end",
+		Use:     test.Name() + " [flags] [HOST]",
+		Aliases: []string{test.Tool(), strings.TrimPrefix(test.Tool(), "ib_")},
+		Short:   "Measure like " + test.Tool() + ", which may be the other end",
 		Example: fmt.Sprintf("  xroce perf %s -d eth0                 # server\n"+
 			"  xroce perf %[1]s -d eth0 192.0.2.1       # client", test.Name()),
 		Args: cobra.MaximumNArgs(1),

@@ -20,10 +20,11 @@ import (
 // a queue pair of its own, and rdma_cm connects the others as well.
 type Managed struct {
 	*perftest.Conn
-	ctx     context.Context
-	manager *cm.Manager
-	at      netip.AddrPort // of the server
-	dial    bool
+	ctx      context.Context
+	manager  *cm.Manager
+	at       netip.AddrPort // of the server
+	dial     bool
+	patience time.Duration // of a client with a server that does not answer
 
 	listener *cm.Listener // of a server
 	talk     *cm.Conn     // what the exchange goes over
@@ -59,7 +60,8 @@ func NewManaged(
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
-		sent: make(chan struct{}, 1), over: make(chan struct{}), interrupted: make(chan struct{}),
+		patience: connectTime,
+		sent:     make(chan struct{}, 1), over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)
 	pd := dev.AllocPD()
@@ -99,8 +101,19 @@ func (m *Managed) join(ctx context.Context, s cm.Setup) (*cm.Conn, error) {
 		}
 		return request.Accept(ctx, s)
 	}
-	return m.manager.Dial(ctx, m.at, s)
+	limited, cancel := context.WithTimeout(ctx, m.patience)
+	defer cancel()
+	c, err := m.manager.Dial(limited, m.at, s)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = fmt.Errorf("%w within %v: is that the address of the server, and does it run with "+
+			"-R, too?", cm.ErrTimeout, m.patience)
+	}
+	return c, err
 }
+
+// connectTime is how long a client waits for the answer of a server. Where nobody speaks
+// rdma_cm the retries of that take more than a minute.
+const connectTime = 15 * time.Second
 
 // How often a client tries again while the server does not listen, and after what
 // time: the tool stops listening after each connection of the exchange.

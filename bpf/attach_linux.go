@@ -107,7 +107,7 @@ func attachHint(err error, mode Mode) string {
 		return "no memory for it now, or the driver has too few queues for this many CPUs; " +
 			"try again, or use generic mode"
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return "too many files are open; raise the limit (ulimit -n)"
+		return "raise the limit (ulimit -n)"
 	case errors.Is(err, unix.ENODEV):
 		return "the interface is gone from this network namespace"
 	}

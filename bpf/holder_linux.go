@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,8 +105,12 @@ func (e foreignProgram) Unwrap() []error { return []error{ErrForeignProgram, uni
 
 // foreignError says who is in the way and how to get rid of it.
 func foreignError(dev device) error {
-	name := "of unknown name (reading it needs CAP_SYS_ADMIN)"
-	if prog, err := ebpf.NewProgramFromID(ebpf.ProgramID(dev.progID)); err == nil {
+	name := "of unknown name"
+	prog, err := ebpf.NewProgramFromID(ebpf.ProgramID(dev.progID))
+	switch {
+	case errors.Is(err, unix.EPERM):
+		name += " (reading it needs CAP_SYS_ADMIN)"
+	case err == nil:
 		if info, err := prog.Info(); err == nil {
 			name = strconv.Quote(info.Name)
 		}

@@ -84,7 +84,7 @@ func load(objs *xdpObjects, queues int) error {
 		case errors.Is(err, unix.EINVAL):
 			hint = "multi-buffer XDP programs need Linux 5.18"
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-			hint = "too many files are open; raise the limit (ulimit -n)"
+			hint = "raise the limit (ulimit -n)"
 		case errors.Is(err, unix.ENOMEM):
 			hint = "no memory for the maps; a limit of the cgroup may be reached"
 		}

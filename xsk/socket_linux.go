@@ -317,7 +317,7 @@ func (s *Socket) fail(op string, err error) error {
 // filesHint says what helps against too many open files, nothing for other errors.
 func filesHint(err error) string {
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return "too many files are open; raise the limit (ulimit -n)"
+		return "raise the limit (ulimit -n)"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -58,9 +59,12 @@ func (m *MR) PD() *PD {
 	return m.pd
 }
 
-// SGE names n bytes of the region, off bytes behind its beginning.
+// SGE names n bytes of the region, off bytes behind its beginning. One has no more than
+// math.MaxUint32 bytes, which is more than a message may have: whoever asks for more, or
+// for less than none, gets so many, and is refused where it is posted or used.
 func (m *MR) SGE(off, n int) roce.SGE {
-	return roce.SGE{Addr: m.Addr() + uint64(off), Length: uint32(n), LKey: m.LKey()}
+	length := uint32(min(uint64(n), math.MaxUint32))
+	return roce.SGE{Addr: m.Addr() + uint64(off), Length: length, LKey: m.LKey()}
 }
 
 // Validate gives the region back a key after a peer's SEND with invalidate, or

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -302,5 +303,22 @@ func TestQuery(t *testing.T) {
 		got.Path.TClass != 8 || got.Path.HopLimit != 3 || got.Path.FlowLabel != 99 ||
 		got.Path.Dst != w.devs[1].GIDs()[gidIPv4] {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSGEOfImpossibleLength: a length that an SGE has no room for does not become a short
+// one: the work is refused.
+func TestSGEOfImpossibleLength(t *testing.T) {
+	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	for _, n := range []int{1<<32 + 8, 1 << 32, -1, math.MinInt + 8} {
+		for _, op := range []roce.Opcode{roce.OpSend, roce.OpWrite, roce.OpRead} {
+			wr := writeTo(a, b, op, 8)
+			wr.SGList = []roce.SGE{a.mr.SGE(0, n)}
+			if err := a.qp.PostSend(&wr); !errors.Is(err, roce.ErrInvalid) {
+				t.Errorf("a %s of %d bytes: %v", op, n, err)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -20,7 +21,10 @@ func mapArena(n int) (whole []byte, huge bool, err error) {
 		whole, err = unix.Mmap(-1, 0, roundUp(n, hugePage), prot,
 			flags|unix.MAP_HUGETLB|unix.MAP_HUGE_2MB)
 		if err == nil {
-			return whole, true, nil
+			if err = bringIn(whole); err == nil {
+				return whole, true, nil
+			}
+			_ = unix.Munmap(whole)
 		}
 	}
 	if whole, err = unix.Mmap(-1, 0, roundUp(n, os.Getpagesize()), prot, flags); err != nil {
@@ -31,6 +35,17 @@ func mapArena(n int) (whole []byte, huge bool, err error) {
 		_ = unix.Madvise(whole, unix.MADV_HUGEPAGE)
 	}
 	return whole, false, nil
+}
+
+// bringIn brings in memory, so that what cannot be had is known now. Huge pages that are
+// reserved may still be denied by a limit of the process's group, and then SIGBUS would be
+// the answer to whoever touches them first.
+func bringIn(whole []byte) error {
+	err := unix.Madvise(whole, unix.MADV_POPULATE_WRITE)
+	if errors.Is(err, unix.EINVAL) {
+		return nil // Linux before 5.14 has no such advice
+	}
+	return err
 }
 
 // unmapArena gives back what mapArena returned.

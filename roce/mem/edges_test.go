@@ -297,7 +297,7 @@ func (e *edges) restore(all []byte) {
 // is done to the eight bytes of the mirror.
 func (e *edges) word(k *edgeKey, off int) {
 	addr, before := k.base+uint64(off), bytes.Join(e.memory, nil)
-	outside := off < 0 || off+8 > len(k.Bytes)
+	outside := off < 0 || off > len(k.Bytes)-8
 	for name, f := range map[string]mem.Fault{
 		"fetch and add": second(e.keys.FetchAdd(e.by, k.key, addr, 0)),
 		"swap":          second(e.keys.CompareSwap(e.by, k.key, addr, 1, 1)),
@@ -388,5 +388,43 @@ func (e *edges) bind(k *edgeKey, typ mem.WindowType, off, n int) {
 	}
 	if err := e.keys.DeallocWindow(w); err != nil {
 		e.Error(err)
+	}
+}
+
+// TestEdgesFarAway makes accesses whose address or length is where 31, 32, 63 and 64 bits
+// end, through keys of every kind: what is not inside is refused, and nothing is touched.
+func TestEdgesFarAway(t *testing.T) {
+	e := newEdges(t)
+	e.everyKind()
+	corners := []uint64{1 << 31, 1 << 32, 1 << 47, 1 << 62, 1 << 63, 0}
+	before := bytes.Join(e.memory, nil)
+	for i := range e.list {
+		k := &e.list[i]
+		length := uint64(len(k.Bytes))
+		for _, corner := range corners {
+			for delta := range uint64(5) {
+				far, n := corner+delta-2, int(corner+delta-2)
+				for _, addr := range []uint64{k.base, k.base + length, k.base + far} {
+					inside := addr-k.base <= length && uint64(n) <= length-(addr-k.base)
+					_, steady := e.keys.Steady(e.by, k.key, addr, n, mem.RemoteWrite)
+					for name, f := range map[string]mem.Fault{
+						"check":  e.keys.Check(e.by, k.key, addr, n, mem.RemoteRead),
+						"ready":  e.keys.Ready(e.by, k.key, addr, n, mem.RemoteWrite),
+						"steady": steady,
+						"flush":  e.keys.Flush(e.by, k.key, addr, n, false, false),
+					} {
+						if (f == mem.OK) != inside || !inside && f != mem.FaultOutOfRange {
+							t.Errorf("%s: %s of %d bytes at %#x: %s", k.name, name, n, addr, f)
+						}
+					}
+				}
+				if far > length {
+					e.word(k, int(far))
+				}
+			}
+		}
+	}
+	if !bytes.Equal(before, bytes.Join(e.memory, nil)) {
+		t.Error("memory was written")
 	}
 }

@@ -26,6 +26,10 @@
 // counted when an access meets it. Of one region no more than 4096 pieces of 128 MiB are
 // remembered; behind those nothing is counted, and all else works.
 //
+// Memory that is mapped all the time but may lose what is behind it, as the mapping of a
+// file that is cut off, needs no such question: a Guard makes the copy alone, with the same
+// end of SIGBUS. Supported tells whether the kernel has what paging is made of.
+//
 // A Pager serves one device and is safe for concurrent use. Its workers start with its
 // first region and end with Close.
 package pager

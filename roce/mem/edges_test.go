@@ -411,7 +411,7 @@ func TestEdgesFarAway(t *testing.T) {
 						"check":  e.keys.Check(e.by, k.key, addr, n, mem.RemoteRead),
 						"ready":  e.keys.Ready(e.by, k.key, addr, n, mem.RemoteWrite),
 						"steady": steady,
-						"flush":  e.keys.Flush(e.by, k.key, addr, n, false, false),
+						"flush":  e.flush(k, addr, n, false, false),
 					} {
 						if (f == mem.OK) != inside || !inside && f != mem.FaultOutOfRange {
 							t.Errorf("%s: %s of %d bytes at %#x: %s", k.name, name, n, addr, f)

@@ -51,6 +51,12 @@ func (q *QP) Query() roce.Attr {
 	return q.core.Attr()
 }
 
+// Extensions returns those that the QP offers its peer; Query has those that are in use.
+func (q *QP) Extensions() roce.Extensions { return q.extensions }
+
+// HasSRQ reports whether the QP takes its receives from a shared receive queue.
+func (q *QP) HasSRQ() bool { return q.control.refs.srq != nil }
+
 // QPN returns the QP number.
 func (q *QP) QPN() uint32 { return q.core.Num() }
 

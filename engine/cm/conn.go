@@ -52,6 +52,10 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 // zeros: 56 bytes on the passive side, 196 on the active.
 func (c *Conn) Private() []byte { return c.private }
 
+// Extensions returns those that both ends use: of those that both offer in their QPInit all,
+// with a peer that is not one of ours none.
+func (c *Conn) Extensions() roce.Extensions { return c.qp.Query().Extensions }
+
 // Done returns a channel that is closed when the connection is over: the queue
 // pair is in ERR then, and Err says why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
@@ -135,8 +139,8 @@ func (c *Conn) release() {
 
 // connect brings a queue pair from INIT to RTS.
 func connect(qp *engine.QP, p *cm.QPParams, path wire.Path) error {
-	if err := qp.Modify(p.RTR(path)); err != nil {
+	if err := qp.Modify(p.RTR(qp.Type(), path)); err != nil {
 		return err
 	}
-	return qp.Modify(p.RTS())
+	return qp.Modify(p.RTS(qp.Type()))
 }

@@ -37,7 +37,7 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 			len(d.Private), cm.PrivateSIDRREP)
 	}
 	d.qkey = d.QP.Query().QKey
-	return m.listen(at, cm.PortSpaceUDP, &d)
+	return m.listen(at, cm.PortSpaceUDP, 0, &d)
 }
 
 // respond responds to a lookup. The caller holds the manager's lock.

@@ -6,12 +6,14 @@ import (
 	"net/netip"
 	"slices"
 
+	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
-// Dial connects to a port of rdma_cm's TCP space. The context bounds the attempt.
+// Dial connects to a port of rdma_cm's TCP space, or, with a queue pair of type XRC_SEND, to
+// one of its IB space, as the examples of librdmacm do. The context bounds the attempt.
 // The error is a *RejectedError when the peer refuses, ErrTimeout when it does not
 // answer, engine.ErrNoNeighbour when nobody has its address. A queue pair of the
 // caller's is then in ERR, if the attempt got that far.
@@ -29,13 +31,11 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(ctx, m.dev)
+	qp, err := s.ready(ctx, m.dev, roce.TypeRC, roce.TypeXRCSend)
 	if err != nil {
 		return nil, err
 	}
-	c, err := m.request(path, to, port, &s, func(id cm.ID) *Conn {
-		return m.newConn(id, qp, s.QP == nil)
-	}, qp.QPN())
+	c, err := m.request(path, to, port, &s, qp)
 	if err != nil {
 		if s.QP == nil {
 			qp.Close()
@@ -59,29 +59,38 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 
 // request sends the REQ.
 func (m *Manager) request(
-	path cm.Path, to netip.AddrPort, port uint16, s *Setup, add func(cm.ID) *Conn, qpn uint32,
+	path cm.Path, to netip.AddrPort, port uint16, s *Setup, qp *engine.QP,
 ) (*Conn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, ErrClosed
 	}
+	transport, space := cm.TransportRC, cm.PortSpace(cm.PortSpaceTCP)
+	if qp.Type() == roce.TypeXRCSend {
+		transport, space = cm.TransportXRC, cm.PortSpaceIB
+	}
 	id, err := m.machine.Connect(m.clock.Now(), cm.Connect{
-		Path: path, Service: cm.ServiceIDOf(cm.PortSpaceTCP, to.Port()), SrcPort: port, QPN: qpn,
-		PSN: m.dev.RandomPSN(), PathMTU: s.PathMTU, ResponderRes: s.ResponderRes,
-		InitiatorDepth: s.InitiatorDepth, RetryCount: s.RetryCount, RNRRetryCount: s.RNRRetry,
-		AckTimeout: s.AckTimeout, SRQ: s.Init.SRQ != nil, Private: s.Private,
+		Path: path, Service: cm.ServiceIDOf(space, to.Port()), SrcPort: port,
+		Transport: transport, QPN: qp.QPN(), PSN: m.dev.RandomPSN(), PathMTU: s.PathMTU,
+		ResponderRes: s.ResponderRes, InitiatorDepth: s.InitiatorDepth,
+		RetryCount: s.RetryCount, RNRRetryCount: s.RNRRetry, AckTimeout: s.AckTimeout,
+		FlowControl: counts(qp), SRQ: qp.HasSRQ(), Extensions: qp.Extensions(),
+		Private: s.Private,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := add(id)
+	c := m.newConn(id, qp, s.QP == nil)
 	c.local = netip.AddrPortFrom(path.Local.Addr(), port)
 	c.remote = netip.AddrPortFrom(path.Remote.Addr(), to.Port())
 	m.dispatch()
 	m.wake()
 	return c, nil
 }
+
+// counts reports whether the acknowledges of a queue pair tell how many receives it has.
+func counts(qp *engine.QP) bool { return qp.Type() == roce.TypeRC && !qp.HasSRQ() }
 
 // establish brings the queue pair to RTS with the peer's attributes, and sends the RTU.
 func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {

@@ -158,7 +158,9 @@ func TestBurst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	question := rcm.SIDRREQ{ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, 1)}
+	question := rcm.SIDRREQ{
+		PKey: wire.DefaultPKey, ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, 1),
+	}
 	rcm.IPHeader{Src: netip.AddrPortFrom(a.v4, 7), Dst: b.v4}.Put(question.Private[:])
 	question.Put(mad, 1)
 	send()

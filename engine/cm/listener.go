@@ -26,10 +26,18 @@ type Listener struct {
 // the host that has the most. The error is
 // cm.ErrInUse of roce/cm when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
-	return m.listen(at, cm.PortSpaceTCP, nil)
+	return m.listen(at, cm.PortSpaceTCP, cm.TransportRC, nil)
 }
 
-func (m *Manager) listen(at netip.AddrPort, ps cm.PortSpace, s *Datagrams) (*Listener, error) {
+// ListenXRC is Listen for connections of XRC to a port of rdma_cm's IB space. Queue pairs of
+// type XRC_RECV take them, which only receive.
+func (m *Manager) ListenXRC(at netip.AddrPort) (*Listener, error) {
+	return m.listen(at, cm.PortSpaceIB, cm.TransportXRC, nil)
+}
+
+func (m *Manager) listen(
+	at netip.AddrPort, ps cm.PortSpace, transport cm.Transport, s *Datagrams,
+) (*Listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -37,6 +45,7 @@ func (m *Manager) listen(at netip.AddrPort, ps cm.PortSpace, s *Datagrams) (*Lis
 	}
 	id, err := m.machine.Listen(cm.Listen{
 		Service: cm.ServiceIDOf(ps, at.Port()), Addr: at.Addr(), Datagram: s != nil,
+		Transport: transport,
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"xroce/engine"
@@ -77,9 +78,10 @@ const (
 
 // A Setup says what our end of a connection is.
 type Setup struct {
-	// QP is an RC queue pair in RESET or INIT to connect, which stays the
-	// caller's. When it is nil the manager makes one, of PD, Init and Access, and
-	// gives it back after Conn.Close.
+	// QP is a queue pair in RESET or INIT to connect, which stays the caller's. When it
+	// is nil the manager makes one, of PD, Init and Access, and gives it back after
+	// Conn.Close. Its type is RC, of Dial also XRC_SEND, and of a request to ListenXRC
+	// XRC_RECV.
 	QP     *engine.QP
 	PD     *engine.PD
 	Init   engine.QPInit
@@ -90,7 +92,7 @@ type Setup struct {
 	Prepare func(*engine.QP) error
 
 	// Private is private data for the peer, at most 56 bytes in Dial, 196 in
-	// Accept. It arrives padded with zeros.
+	// Accept. It arrives padded with zeros. Of XRC it tells which SRQ to send to.
 	Private []byte
 
 	ResponderRes   uint8 // READs and atomics of the peer at once, default 16
@@ -129,12 +131,20 @@ func (s *Setup) setDefaults() {
 
 // ready makes the QP, if need be, and brings it to INIT. It is an error that the context
 // has ended by then: the peer need not see an attempt that cannot succeed.
-func (s *Setup) ready(ctx context.Context, dev *engine.Device) (*engine.QP, error) {
-	qp := s.QP
+func (s *Setup) ready(
+	ctx context.Context, dev *engine.Device, types ...roce.QPType,
+) (*engine.QP, error) {
+	qp, is := s.QP, s.Init.Type
+	if qp != nil {
+		is = qp.Type()
+	} else if is == 0 {
+		is = roce.TypeRC
+	}
+	if !slices.Contains(types, is) {
+		return nil, fmt.Errorf("%w: a connection of %v, the QP is of type %s", roce.ErrInvalid,
+			types, is)
+	}
 	if qp == nil {
-		if s.Init.Type != 0 && s.Init.Type != roce.TypeRC {
-			return nil, fmt.Errorf("%w: a connection has QPs of type RC", roce.ErrInvalid)
-		}
 		var err error
 		if qp, err = dev.CreateQP(s.PD, s.Init); err != nil {
 			return nil, err
@@ -151,9 +161,6 @@ func (s *Setup) ready(ctx context.Context, dev *engine.Device) (*engine.QP, erro
 }
 
 func (s *Setup) prepare(qp *engine.QP) error {
-	if qp.Type() != roce.TypeRC {
-		return fmt.Errorf("%w: a connection has QPs of type RC", roce.ErrInvalid)
-	}
 	if qp.State() == roce.StateReset {
 		if err := qp.Init(s.Access); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"xroce/engine"
+	"xroce/roce"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
@@ -148,10 +149,15 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	p.RQPSN, p.MinRNRTimer = m.dev.RandomPSN(), s.MinRNRTimer
 	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
-	qp, err := s.ready(ctx, m.dev)
+	want := roce.TypeRC
+	if p.Transport == cm.TransportXRC {
+		want = roce.TypeXRCRecv
+	}
+	qp, err := s.ready(ctx, m.dev, want)
 	if err != nil {
 		return nil, err
 	}
+	p.Extensions &= qp.Extensions()
 	c, err := r.reply(qp, &p, s, connect(qp, &p, r.way))
 	if err != nil && s.QP == nil {
 		qp.Close()
@@ -185,8 +191,8 @@ func (r *Request) reply(
 	}
 	err := m.machine.Accept(m.clock.Now(), r.event.ID, cm.Accept{
 		QPN: qp.QPN(), PSN: p.RQPSN, ResponderRes: p.MaxDestRdAtomic,
-		InitiatorDepth: p.MaxRdAtomic, RNRRetryCount: s.RNRRetry, SRQ: s.Init.SRQ != nil,
-		Private: s.Private,
+		InitiatorDepth: p.MaxRdAtomic, RNRRetryCount: s.RNRRetry, FlowControl: counts(qp),
+		SRQ: qp.HasSRQ(), Extensions: p.Extensions, Private: s.Private,
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"xroce/roce/clock"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -28,6 +29,8 @@ type Connect struct {
 	PacketRate     uint8 // IBA rate code, 0 for any
 	FlowControl    bool  // we count credits
 	SRQ            bool  // our QP has a shared receive queue
+	// Extensions are those that we offer, of TransportRC.
+	Extensions verbs.Extensions
 
 	// Private is private data for the peer, at most 92 bytes, 56 to a service of
 	// rdma_cm.
@@ -49,7 +52,8 @@ func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
 	c.active, c.qpn, c.life = true, p.QPN, p.AckTimeout
 	c.tid = m.tid(c.id)
 	c.params = QPParams{
-		Path: p.Path, PathMTU: p.PathMTU, RQPSN: p.PSN, RetryCnt: p.RetryCount,
+		Transport: p.Transport, Path: p.Path, PathMTU: p.PathMTU, RQPSN: p.PSN,
+		RetryCnt: p.RetryCount, Extensions: p.Extensions,
 		Timeout: p.AckTimeout, MaxRdAtomic: p.InitiatorDepth, MaxDestRdAtomic: p.ResponderRes,
 	}
 	c.retries = m.config.MaxRetries
@@ -69,11 +73,13 @@ func (p *Connect) check() error {
 	case p.QPN > max24 || p.PSN > max24 || p.Path.FlowLabel >= 1<<20:
 		return fmt.Errorf("%w: QPN 0x%x, PSN 0x%x, flow label 0x%x", ErrInvalid, p.QPN,
 			uint32(p.PSN), p.Path.FlowLabel)
-	case p.Transport > TransportUC || p.PathMTU.Bytes() == 0 || p.RetryCount > 7 ||
+	case !p.Transport.offered() || p.Extensions&^extensionsKnown != 0:
+		return fmt.Errorf("%w: transport %d, extensions %s", ErrInvalid, p.Transport, p.Extensions)
+	case p.PathMTU.Bytes() == 0 || p.RetryCount > 7 ||
 		p.RNRRetryCount > 7 || p.AckTimeout > 31 || p.PacketRate > 0x3f:
-		return fmt.Errorf("%w: transport %d, path MTU code %d, retries %d and %d, ACK timeout %d, "+
-			"rate %d", ErrInvalid, p.Transport, uint8(p.PathMTU), p.RetryCount, p.RNRRetryCount,
-			p.AckTimeout, p.PacketRate)
+		return fmt.Errorf("%w: path MTU code %d, retries %d and %d, ACK timeout %d, rate %d",
+			ErrInvalid, uint8(p.PathMTU), p.RetryCount, p.RNRRetryCount, p.AckTimeout,
+			p.PacketRate)
 	}
 	if err := p.Path.check(); err != nil {
 		return err
@@ -113,7 +119,9 @@ func (p *Connect) request(m *Machine, id ID) REQ {
 		LocalCommID: uint32(id), ServiceID: p.Service, LocalCAGUID: m.config.CAGUID,
 		LocalQPN: p.QPN, ResponderRes: p.ResponderRes, InitiatorDepth: p.InitiatorDepth,
 		RemoteTimeout: m.config.ResponseTimeout, LocalTimeout: m.config.ResponseTimeout,
-		Transport: p.Transport, FlowControl: p.FlowControl, StartingPSN: p.PSN,
+		Transport:         p.Transport & TransportExtended,
+		ExtendedTransport: uint8(p.Transport >> extendedShift),
+		FlowControl:       p.FlowControl, StartingPSN: p.PSN,
 		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, PKey: wire.DefaultPKey,
 		PathMTU: p.PathMTU, MaxCMRetries: m.config.MaxRetries, SRQ: p.SRQ,
 		Primary: PathFields{
@@ -121,6 +129,12 @@ func (p *Connect) request(m *Machine, id ID) REQ {
 			PacketRate: p.PacketRate, TrafficClass: p.Path.TClass, HopLimit: p.Path.HopLimit,
 			LocalAckTimeout: p.AckTimeout,
 		},
+	}
+	r.VendorID, r.Options = optionsOf(p.Extensions)
+	if p.Transport == TransportXRC {
+		// It only asks: what is of a responder has no meaning (IBA A14.4), and Linux says
+		// nothing of retries either (kernel drivers/infiniband/core/cm.c, cm_format_req).
+		r.ResponderRes, r.RetryCount, r.RNRRetryCount, r.SRQ = 0, 0, 0, false
 	}
 	// RoCE has no LIDs; the architecture's are the permissive one beyond the
 	// subnet and none within it (IBA A17.10.1).
@@ -175,16 +189,18 @@ func (m *Machine) handleREP(now clock.Time, from Path, tid uint64, mad []byte) {
 
 // takeREP takes the first answer.
 func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP) {
-	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
+	p := &c.params
+	qpn := r.qpn(p.Transport)
+	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, qpn) {
 		m.send(&from, tid, &REJ{
 			LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID, Subject: SubjectREP,
 			Reason: ReasonStaleConn,
 		})
 		return
 	}
-	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, qpn)
 	m.setState(c, StateREPRcvd)
-	if reason := checkREP(r); reason != ReasonNone {
+	if reason := checkREP(p, r); reason != ReasonNone {
 		m.count.Inc(RequestsRefused)
 		m.reject(c, reason, nil, nil)
 		m.tell(Event{Type: EventRejected, ID: c.id, Reason: reason})
@@ -192,8 +208,8 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 		return
 	}
 	m.timers.set(&c.timer, now+requestLife)
-	p := &c.params
-	p.DestQPN, p.SQPSN = r.LocalQPN, r.StartingPSN
+	p.DestQPN, p.SQPSN = qpn, r.StartingPSN
+	p.Extensions = extensionsOf(r.VendorID, r.Options)
 	// It answers what we offer and want, so more than that is none of its (IBA 12.7.29, 30).
 	p.MaxRdAtomic = min(p.MaxRdAtomic, r.ResponderRes)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, r.InitiatorDepth)
@@ -206,10 +222,13 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 	})
 }
 
-// checkREP says what is wrong with a REP.
-func checkREP(r *REP) Reason {
-	if reserved(r.LocalQPN) {
+// checkREP says what is wrong with a REP to what we asked for.
+func checkREP(p *QPParams, r *REP) Reason {
+	switch {
+	case reserved(r.qpn(p.Transport)):
 		return ReasonNoQP
+	case extensionsOf(r.VendorID, r.Options)&^p.Extensions != 0:
+		return ReasonVendorOption // the peer would use what we did not offer
 	}
 	return ReasonNone
 }

@@ -37,10 +37,7 @@ var codecs = []codec{
 	{cm.AttributeREQ, codecOf(cm.ParseREQ), reservedREQ()},
 	{cm.AttributeMRA, codecOf(cm.ParseMRA), map[int]byte{8: 0x3f, 9: 7}},
 	{cm.AttributeREJ, codecOf(cm.ParseREJ), map[int]byte{8: 0x3f, 9: 1}},
-	{
-		cm.AttributeREP, codecOf(cm.ParseREP),
-		map[int]byte{15: 0xff, 19: 0xff, 23: 0xff, 27: 0xf},
-	},
+	{cm.AttributeREP, codecOf(cm.ParseREP), map[int]byte{27: 0xf}},
 	{cm.AttributeRTU, codecOf(cm.ParseRTU), nil},
 	{cm.AttributeDREQ, codecOf(cm.ParseDREQ), map[int]byte{11: 0xff}},
 	{cm.AttributeDREP, codecOf(cm.ParseDREP), nil},
@@ -61,7 +58,7 @@ var codecs = []codec{
 
 func reservedREQ() map[int]byte {
 	m := map[int]byte{}
-	for _, i := range []int{4, 5, 6, 7, 24, 25, 26, 27} {
+	for _, i := range []int{4, 24, 25, 26, 27} {
 		m[i] = 0xff
 	}
 	for _, path := range []int{52, 96} {

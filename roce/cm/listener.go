@@ -19,7 +19,7 @@ type Listen struct {
 	Addr netip.Addr
 	// Datagram listens for SIDR requests instead of connection requests.
 	Datagram  bool
-	Transport Transport // that requests must ask for, TransportRC or TransportUC
+	Transport Transport // that requests must ask for: of RC, UC or XRC
 	// Backlog is how many requests may wait for the application at once, default
 	// 128; a new one takes the place of the oldest one of the host that has the
 	// most.
@@ -36,7 +36,7 @@ type listener struct {
 // to the one for its address family, else to the one for any. It returns ErrInUse
 // when the service has a listener for this address.
 func (m *Machine) Listen(l Listen) (ListenerID, error) {
-	if l.Backlog < 0 || l.Transport > TransportUC {
+	if l.Backlog < 0 || !l.Transport.offered() {
 		return 0, fmt.Errorf("%w: backlog %d, transport %d", ErrInvalid, l.Backlog, l.Transport)
 	}
 	if l.Backlog == 0 {

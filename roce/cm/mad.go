@@ -151,4 +151,17 @@ func begin(b []byte, tid uint64, a Attribute) *[DataLen]byte {
 }
 
 // putMessage writes a whole MAD to b, which must have MADLen bytes.
-func putMessage(b []byte, tid uint64, m message) { m.put(begin(b, tid, m.attribute())) }
+func putMessage(b []byte, tid uint64, m message) {
+	m.put(begin(b, tid, m.attribute()))
+	switch r := m.(type) {
+	case *REQ:
+		putOptions(b, r.Options)
+	case *REP:
+		putOptions(b, r.Options)
+	}
+}
+
+// putOptions writes the attribute modifier.
+func putOptions(b []byte, options uint32) {
+	binary.BigEndian.PutUint32(b[madOffModifier:], options)
+}

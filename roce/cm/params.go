@@ -28,6 +28,7 @@ type Via struct {
 // attributes). A PSN that a message carries is the first that its sender expects,
 // so each side begins to send with the number that it got.
 type QPParams struct {
+	Transport       Transport
 	Path            Path
 	PathMTU         wire.MTU
 	DestQPN         uint32
@@ -41,31 +42,46 @@ type QPParams struct {
 	MinRNRTimer     uint8
 	FlowControl     bool // the peer counts credits
 	SRQ             bool // the peer's QP has a shared receive queue
+	// Extensions are those that the peer offers, of a CONNECT_REQUEST, or those that both
+	// ends are to use.
+	Extensions verbs.Extensions
 }
 
-// What moves an RC QP to the states in which it receives and sends.
+// What moves a QP to the states in which it receives and sends, by what it does.
 const (
 	maskRTR = verbs.AttrState | verbs.AttrAV | verbs.AttrPathMTU | verbs.AttrDestQPN |
-		verbs.AttrRQPSN | verbs.AttrMaxDestRdAtomic | verbs.AttrMinRNRTimer
-	maskRTS = verbs.AttrState | verbs.AttrSQPSN | verbs.AttrTimeout | verbs.AttrRetryCnt |
-		verbs.AttrRNRRetry | verbs.AttrMaxRdAtomic
+		verbs.AttrRQPSN
+	maskRTRResponder = verbs.AttrMaxDestRdAtomic | verbs.AttrMinRNRTimer
+	maskRTS          = verbs.AttrState | verbs.AttrSQPSN
+	maskRTSRequester = verbs.AttrTimeout | verbs.AttrRetryCnt | verbs.AttrRNRRetry |
+		verbs.AttrMaxRdAtomic
 )
 
-// RTR returns what moves an RC QP from INIT to RTR; the path is Path, resolved.
-func (p *QPParams) RTR(path wire.Path) (*verbs.Attr, verbs.AttrMask) {
+// RTR returns what moves a QP of a type, RC or one of XRC, from INIT to RTR; the path is
+// Path, resolved.
+func (p *QPParams) RTR(t verbs.QPType, path wire.Path) (*verbs.Attr, verbs.AttrMask) {
 	a := &verbs.Attr{
 		State: verbs.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
 		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, verbs.MaxRdAtomic),
-		MinRNRTimer: p.MinRNRTimer,
+		MinRNRTimer: p.MinRNRTimer, NoCredits: !p.FlowControl, Extensions: p.Extensions,
 	}
-	return a, maskRTR
+	switch t {
+	case verbs.TypeXRCSend:
+		return a, maskRTR | verbs.AttrFlowControl
+	case verbs.TypeXRCRecv:
+		return a, maskRTR | maskRTRResponder
+	}
+	return a, maskRTR | maskRTRResponder | verbs.AttrFlowControl | verbs.AttrExtensions
 }
 
-// RTS returns what moves an RC QP from RTR to RTS.
-func (p *QPParams) RTS() (*verbs.Attr, verbs.AttrMask) {
+// RTS returns what moves a QP of a type from RTR to RTS.
+func (p *QPParams) RTS(t verbs.QPType) (*verbs.Attr, verbs.AttrMask) {
 	a := &verbs.Attr{
 		State: verbs.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
 		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, verbs.MaxRdAtomic),
 	}
-	return a, maskRTS
+	if t == verbs.TypeXRCRecv {
+		return a, maskRTS | verbs.AttrTimeout
+	}
+	return a, maskRTS | maskRTSRequester
 }

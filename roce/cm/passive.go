@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xroce/roce/clock"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -55,7 +56,7 @@ const pkeyBase = 0x7fff
 // checkREQ says what is wrong with a REQ, and what would be right.
 func (m *Machine) checkREQ(l *listener, from *Path, r *REQ) (Reason, []byte) {
 	switch {
-	case r.Transport != l.Transport:
+	case r.service() != l.Transport:
 		return ReasonInvalidTransport, nil
 	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local,
 		r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase:
@@ -150,10 +151,12 @@ func (m *Machine) request(
 	m.addHalfOpen(c)
 	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	c.params = QPParams{
-		Path: pathOf(&r.Primary), PathMTU: r.PathMTU, DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,
+		Transport: r.service(), Path: pathOf(&r.Primary), PathMTU: r.PathMTU,
+		DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,
 		MaxRdAtomic: r.ResponderRes, MaxDestRdAtomic: r.InitiatorDepth,
 		Timeout:  AckTimeout(max(r.Primary.LocalAckTimeout, 1)-1, m.config.AckDelay),
 		RetryCnt: r.RetryCount, RNRRetry: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
+		Extensions: extensionsOf(r.VendorID, r.Options),
 	}
 	c.life = c.params.Timeout
 	c.retries, c.interval = r.MaxCMRetries, timeoutOf(min(r.LocalTimeout, maxTimeout))
@@ -163,7 +166,7 @@ func (m *Machine) request(
 	m.timers.set(&c.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventConnectRequest, ID: c.id, Listener: l.id, Service: r.ServiceID, IP: h,
-		Path: from, Transport: r.Transport, Params: c.params, Private: clone(private),
+		Path: from, Transport: c.params.Transport, Params: c.params, Private: clone(private),
 	})
 }
 
@@ -190,6 +193,8 @@ type Accept struct {
 	FlowControl    bool     // we count credits
 	SRQ            bool     // our QP has a shared receive queue
 	Private        []byte   // at most 196 bytes
+	// Extensions are those that both ends are to use, of those that the peer offers.
+	Extensions verbs.Extensions
 }
 
 // Accept answers a connection request with a REP. Our QP must be in RTS already:
@@ -206,13 +211,23 @@ func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 	if err := clip(a.Private, PrivateREP); err != nil {
 		return err
 	}
+	if a.Extensions&^c.params.Extensions != 0 {
+		return fmt.Errorf("%w: extensions %s, the peer offers %s", ErrInvalid, a.Extensions,
+			c.params.Extensions)
+	}
 	c.qpn = a.QPN
 	m.setState(c, StateREPSent)
 	r := REP{
-		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: a.QPN, StartingPSN: a.PSN,
+		LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, StartingPSN: a.PSN,
 		ResponderRes: a.ResponderRes, InitiatorDepth: a.InitiatorDepth,
 		TargetAckDelay: m.config.AckDelay, Failover: c.failover, FlowControl: a.FlowControl,
 		RNRRetryCount: a.RNRRetryCount, SRQ: a.SRQ, LocalCAGUID: m.config.CAGUID,
+	}
+	r.setQPN(c.params.Transport, a.QPN)
+	r.VendorID, r.Options = optionsOf(a.Extensions)
+	if c.params.Transport == TransportXRC {
+		// It only answers, and all that it receives is for shared receive queues.
+		r.InitiatorDepth, r.FlowControl, r.SRQ = 0, false, true
 	}
 	copy(r.Private[:], a.Private)
 	m.sendKept(c, c.tid, &r)

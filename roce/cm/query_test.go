@@ -87,26 +87,29 @@ func TestLookup(t *testing.T) {
 	})
 }
 
+// asked makes a SIDR request that waits for its answer, of two that may wait.
+func asked(t *testing.T) (*rig, cm.ID) {
+	t.Helper()
+	r := newRig(t, cm.Config{MaxHalfOpen: 2})
+	_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
+	must(t, err)
+	r.give(sidrREQ())
+	e := r.event(cm.EventSIDRRequest)
+	if e.IP.Src.Addr() != theirAddr || len(e.Private) != 180 ||
+		string(e.Private[:6]) != "hello\x00" {
+		t.Errorf("event %+v", e)
+	}
+	r.give(sidrREQ()) // again
+	r.silent()
+	r.give(&cm.SIDRREP{RequestID: uint32(e.ID)}) // this is no question of ours
+	r.silent()
+	return r, e.ID
+}
+
 // TestRespondSIDR answers SIDR requests of peers.
 func TestRespondSIDR(t *testing.T) {
-	begin := func(t *testing.T) (*rig, cm.ID) {
-		r := newRig(t, cm.Config{MaxHalfOpen: 2})
-		_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
-		must(t, err)
-		r.give(sidrREQ())
-		e := r.event(cm.EventSIDRRequest)
-		if e.IP.Src.Addr() != theirAddr || len(e.Private) != 180 ||
-			string(e.Private[:6]) != "hello\x00" {
-			t.Errorf("event %+v", e)
-		}
-		r.give(sidrREQ()) // again
-		r.silent()
-		r.give(&cm.SIDRREP{RequestID: uint32(e.ID)}) // this is no question of ours
-		r.silent()
-		return r, e.ID
-	}
 	t.Run("yes", func(t *testing.T) {
-		r, id := begin(t)
+		r, id := asked(t)
 		err := r.m.RespondSIDR(r.now, id, cm.SIDRResponse{QPN: 1 << 24})
 		if !errors.Is(err, cm.ErrInvalid) {
 			t.Error(err)
@@ -130,38 +133,8 @@ func TestRespondSIDR(t *testing.T) {
 		r.give(sidrREQ())
 		r.event(cm.EventSIDRRequest)
 	})
-	t.Run("ID used anew", func(t *testing.T) {
-		r, id := begin(t)
-		r.giveTID(1, sidrREQ()) // before there was an answer
-		if e := r.event(cm.EventUnreachable); e.ID != id {
-			t.Errorf("%d makes room, want %d", e.ID, id)
-		}
-		id = r.event(cm.EventSIDRRequest).ID
-		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
-		r.want(1, &cm.SIDRREP{RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams})
-		r.giveTID(2, sidrREQ()) // after it
-		if e := r.event(cm.EventSIDRRequest); e.ID == id {
-			t.Error("it is the same request")
-		}
-	})
-	t.Run("many answered", func(t *testing.T) {
-		r, id := begin(t)
-		req := sidrREQ()
-		for range 20 {
-			must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
-			r.want(theirTID, &cm.SIDRREP{
-				RequestID: req.RequestID, Status: cm.SIDRReject, ServiceID: datagrams,
-			})
-			req.RequestID++
-			r.give(req)
-			id = r.event(cm.EventSIDRRequest).ID
-		}
-		if held := r.m.Usage().Lookups; held > 3 {
-			t.Errorf("%d requests are remembered", held)
-		}
-	})
 	t.Run("no", func(t *testing.T) {
-		r, id := begin(t)
+		r, id := asked(t)
 		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{
 			Status: cm.SIDRReject, QPN: ourQPN, QKey: 1,
 		}))
@@ -171,7 +144,7 @@ func TestRespondSIDR(t *testing.T) {
 		r.forgets()
 	})
 	t.Run("never", func(t *testing.T) {
-		r, id := begin(t)
+		r, id := asked(t)
 		r.pass(180 * clock.Second)
 		if e := r.event(cm.EventUnreachable); e.ID != id || e.Reason != cm.ReasonTimeout {
 			t.Errorf("event %+v", e)
@@ -179,7 +152,7 @@ func TestRespondSIDR(t *testing.T) {
 		r.gone()
 	})
 	t.Run("too many", func(t *testing.T) {
-		r, id := begin(t)
+		r, id := asked(t)
 		req := sidrREQ()
 		for range 2 {
 			req.RequestID++
@@ -269,4 +242,38 @@ func TestWrongSIDRREP(t *testing.T) {
 		}
 		r.gone()
 	}
+}
+
+// TestRepeatedSIDR asks with a request ID again, for something else, and keeps few answers.
+func TestRepeatedSIDR(t *testing.T) {
+	t.Run("ID used anew", func(t *testing.T) {
+		r, id := asked(t)
+		r.giveTID(1, sidrREQ()) // before there was an answer
+		if e := r.event(cm.EventUnreachable); e.ID != id {
+			t.Errorf("%d makes room, want %d", e.ID, id)
+		}
+		id = r.event(cm.EventSIDRRequest).ID
+		must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
+		r.want(1, &cm.SIDRREP{RequestID: 0x77, Status: cm.SIDRReject, ServiceID: datagrams})
+		r.giveTID(2, sidrREQ()) // after it
+		if e := r.event(cm.EventSIDRRequest); e.ID == id {
+			t.Error("it is the same request")
+		}
+	})
+	t.Run("many answered", func(t *testing.T) {
+		r, id := asked(t)
+		req := sidrREQ()
+		for range 20 {
+			must(t, r.m.RespondSIDR(r.now, id, cm.SIDRResponse{Status: cm.SIDRReject}))
+			r.want(theirTID, &cm.SIDRREP{
+				RequestID: req.RequestID, Status: cm.SIDRReject, ServiceID: datagrams,
+			})
+			req.RequestID++
+			r.give(req)
+			id = r.event(cm.EventSIDRRequest).ID
+		}
+		if held := r.m.Usage().Lookups; held > 3 {
+			t.Errorf("%d requests are remembered", held)
+		}
+	})
 }

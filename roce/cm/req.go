@@ -8,7 +8,7 @@ import (
 
 // REQ, the request for communication (IBA 12.6.5).
 //
-//	byte  0 local comm ID (32)      4 reserved   5 vendor ID (24), ignored
+//	byte  0 local comm ID (32)      4 reserved   5 vendor ID (24)
 //	      8 service ID (64)
 //	     16 local CA GUID (64)     24 reserved  28 local Q_Key (32)
 //	     32 local QPN (24)         35 responder resources
@@ -32,11 +32,30 @@ const (
 	TransportRC       Transport = 0
 	TransportUC       Transport = 1
 	TransportRD       Transport = 2
-	TransportExtended Transport = 3 // see REQ.ExtendedTransport
+	TransportExtended Transport = 3 // of a REQ: see REQ.ExtendedTransport
+
+	// TransportXRC is what Connect and Listen call XRC: TransportExtended with ExtendedXRC.
+	TransportXRC = TransportExtended | ExtendedXRC<<extendedShift
 )
 
-// ExtendedXRC is the extended transport of XRC.
+// ExtendedXRC is the extended transport of XRC (IBA A14.3).
 const ExtendedXRC = 1
+
+// extendedShift is where a Transport has the extended one.
+const extendedShift = 2
+
+// offered reports whether connections of a transport are made here.
+func (t Transport) offered() bool {
+	return t == TransportRC || t == TransportUC || t == TransportXRC
+}
+
+// service is the transport that a REQ asks for, with the extended one.
+func (r *REQ) service() Transport {
+	if r.Transport != TransportExtended {
+		return r.Transport
+	}
+	return r.Transport | Transport(r.ExtendedTransport)<<extendedShift
+}
 
 // REQ is the request for communication.
 type REQ struct {
@@ -58,10 +77,12 @@ type REQ struct {
 	PKey              uint16
 	PathMTU           wire.MTU // 4 bits on the wire
 	RDCExists         bool
-	RNRRetryCount     uint8 // 0 to 7
-	MaxCMRetries      uint8 // 0 to 15
-	SRQ               bool  // the sender's QP has a shared receive queue
-	ExtendedTransport uint8 // 3 bits
+	RNRRetryCount     uint8  // 0 to 7
+	MaxCMRetries      uint8  // 0 to 15
+	SRQ               bool   // the sender's QP has a shared receive queue
+	ExtendedTransport uint8  // 3 bits
+	VendorID          uint32 // 24 bits: who defined Options, 0 for none
+	Options           uint32 // the attribute modifier of the MAD
 	Primary           PathFields
 	Alternate         PathFields // all zero for none
 	Private           [PrivateREQ]byte
@@ -76,6 +97,7 @@ func ParseREQ(mad []byte) (REQ, error) {
 	}
 	be := binary.BigEndian
 	return REQ{
+		VendorID: uint24(b[5:]), Options: be.Uint32(mad[madOffModifier:]),
 		LocalCommID: be.Uint32(b[0:]), ServiceID: ServiceID(be.Uint64(b[8:])),
 		LocalCAGUID: be.Uint64(b[16:]), LocalQKey: be.Uint32(b[28:]),
 		LocalQPN: uint24(b[32:]), ResponderRes: b[35],
@@ -92,13 +114,17 @@ func ParseREQ(mad []byte) (REQ, error) {
 
 // Put writes the REQ as a MAD with a transaction ID to b, which must have MADLen
 // bytes.
-func (r *REQ) Put(b []byte, tid uint64) { r.put(begin(b, tid, r.attribute())) }
+func (r *REQ) Put(b []byte, tid uint64) {
+	r.put(begin(b, tid, r.attribute()))
+	putOptions(b, r.Options)
+}
 
 func (*REQ) attribute() Attribute { return AttributeREQ }
 
 func (r *REQ) put(b *[DataLen]byte) {
 	be := binary.BigEndian
 	be.PutUint32(b[0:], r.LocalCommID)
+	putUint24(b[5:], r.VendorID)
 	be.PutUint64(b[8:], uint64(r.ServiceID))
 	be.PutUint64(b[16:], r.LocalCAGUID)
 	be.PutUint32(b[28:], r.LocalQKey)

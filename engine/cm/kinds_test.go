@@ -1,0 +1,155 @@
+package cm_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+)
+
+// pair accepts the one connection that another host makes.
+func pair(
+	t *testing.T, l *cm.Listener, from *host, dial, accept cm.Setup,
+) (active, passive *cm.Conn) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	type result struct {
+		conn *cm.Conn
+		err  error
+	}
+	accepted := make(chan result, 1)
+	go func() {
+		r, err := l.Accept(ctx)
+		if err != nil {
+			accepted <- result{nil, err}
+			return
+		}
+		c, err := r.Accept(ctx, accept)
+		accepted <- result{c, err}
+	}()
+	active, err := from.manager.Dial(ctx, l.Addr(), dial)
+	must(t, err)
+	got := <-accepted
+	must(t, got.err)
+	return active, got.conn
+}
+
+// TestExtensions: both ends use what both offer.
+func TestExtensions(t *testing.T) {
+	const all = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	l, err := b.manager.Listen(netip.AddrPortFrom(b.v4, 1))
+	must(t, err)
+	for _, tt := range []struct{ active, passive, want roce.Extensions }{
+		{0, 0, 0},
+		{all, 0, 0},
+		{0, all, 0},
+		{all, all, all},
+		{all, roce.ExtSelectiveRepeat, roce.ExtSelectiveRepeat},
+		{roce.ExtSelectiveRepeat, roce.ExtReorderWindow, 0},
+	} {
+		dial, accept := a.setup(), b.setup()
+		dial.Init.Extensions, accept.Init.Extensions = tt.active, tt.passive
+		c, d := pair(t, l, a, dial, accept)
+		if c.Extensions() != tt.want || d.Extensions() != tt.want {
+			t.Errorf("%s and %s: %s and %s, want %s", tt.active, tt.passive, c.Extensions(),
+				d.Extensions(), tt.want)
+		}
+		c.Close()
+		over(t, d.Done())
+		d.Close()
+	}
+}
+
+// TestFlowControl: an end counts receives unless they are shared, and says so; its peer
+// keeps to that.
+func TestFlowControl(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	l, err := b.manager.Listen(netip.AddrPortFrom(b.v4, 1))
+	must(t, err)
+	srq, err := b.dev.CreateSRQ(b.pd, engine.SRQInit{MaxWR: 4, MaxSGE: 1})
+	must(t, err)
+	for _, shared := range []bool{false, true} {
+		accept := b.setup()
+		if shared {
+			accept.Init.SRQ, accept.Prepare = srq, nil
+		}
+		c, d := pair(t, l, a, a.setup(), accept)
+		if got := c.QP().Query().NoCredits; got != shared {
+			t.Errorf("the receives are shared (%v), and count for nothing (%v)", shared, got)
+		}
+		if d.QP().Query().NoCredits {
+			t.Error("the active end counts its receives and is not heeded")
+		}
+		c.Close()
+		over(t, d.Done())
+		d.Close()
+		over(t, d.Released())
+	}
+	must(t, srq.Close())
+}
+
+// TestXRC connects as the XRC examples of librdmacm do: the end that receives tells in the
+// private data of its REP which shared receive queue a message is for.
+func TestXRC(t *testing.T) {
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	domain := b.dev.OpenXRCD()
+	srq, err := b.dev.CreateSRQ(b.pd, engine.SRQInit{
+		MaxWR: 4, MaxSGE: 1, XRCD: domain, CQ: b.cq,
+	})
+	must(t, err)
+	must(t, srq.PostRecv(&roce.RecvWR{WRID: 9, SGList: []roce.SGE{b.mr.SGE(0, 64)}}))
+	at := netip.AddrPortFrom(b.v4, 1)
+	rc, err := b.manager.Listen(at)
+	must(t, err)
+	l, err := b.manager.ListenXRC(at) // another port space
+	must(t, err)
+	dial := cm.Setup{PD: a.pd, Init: engine.QPInit{
+		Type: roce.TypeXRCSend, SendCQ: a.cq, MaxSendWR: 4, MaxSendSGE: 1, SignalAll: true,
+	}}
+	accept := cm.Setup{
+		PD: b.pd, Init: engine.QPInit{Type: roce.TypeXRCRecv, XRCD: domain},
+		Private: binary.BigEndian.AppendUint32(nil, srq.SRQN()),
+	}
+	c, d := pair(t, l, a, dial, accept)
+	copy(a.mr.Bytes(), "by XRC")
+	must(t, c.QP().PostSend(&roce.SendWR{
+		Opcode: roce.OpSend, SGList: []roce.SGE{a.mr.SGE(0, 6)},
+		RemoteSRQN: binary.BigEndian.Uint32(c.Private()),
+	}))
+	var wcs [1]roce.Completion
+	for _, cq := range []*engine.CQ{a.cq, b.cq} {
+		if _, err := cq.Wait(within(t, testTimeout), wcs[:]); err != nil {
+			t.Fatal(err)
+		}
+		if wcs[0].Status != roce.StatusSuccess {
+			t.Fatal(wcs[0].Status)
+		}
+	}
+	if wcs[0].WRID != 9 || string(b.mr.Bytes()[:6]) != "by XRC" {
+		t.Errorf("%+v, %q", wcs[0], b.mr.Bytes()[:6])
+	}
+	c.Close()
+	over(t, d.Done())
+	d.Close()
+	over(t, d.Released())
+
+	// An end of another kind is refused, here or by the other one.
+	if _, err := a.manager.Dial(within(t, testTimeout), at, accept); err == nil {
+		t.Error("a queue pair that only receives has dialled")
+	}
+	rc.Close()
+	if _, err := a.manager.Dial(within(t, testTimeout), at, a.setup()); err == nil {
+		t.Error("a listener for XRC took an RC connection")
+	}
+	must(t, srq.Close())
+	must(t, domain.Close())
+}

@@ -82,10 +82,10 @@ func TestFlowControl(t *testing.T) {
 			accept.Init.SRQ, accept.Prepare = srq, nil
 		}
 		c, d := pair(t, l, a, a.setup(), accept)
-		if got := c.QP().Query().NoCredits; got != shared {
+		if got := c.QP().Query().NoFlowControl; got != shared {
 			t.Errorf("the receives are shared (%v), and count for nothing (%v)", shared, got)
 		}
-		if d.QP().Query().NoCredits {
+		if d.QP().Query().NoFlowControl {
 			t.Error("the active end counts its receives and is not heeded")
 		}
 		c.Close()

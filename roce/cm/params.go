@@ -63,7 +63,7 @@ func (p *QPParams) RTR(t verbs.QPType, path wire.Path) (*verbs.Attr, verbs.AttrM
 	a := &verbs.Attr{
 		State: verbs.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
 		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, verbs.MaxRdAtomic),
-		MinRNRTimer: p.MinRNRTimer, NoCredits: !p.FlowControl, Extensions: p.Extensions,
+		MinRNRTimer: p.MinRNRTimer, NoFlowControl: !p.FlowControl, Extensions: p.Extensions,
 	}
 	switch t {
 	case verbs.TypeXRCSend:

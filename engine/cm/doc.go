@@ -17,6 +17,8 @@
 // ends agreed on. When the peer hangs up the queue pair goes to ERR, what was
 // posted is flushed, and Conn.Done is closed.
 //
+// Dial and ListenXRC connect queue pairs of XRC, too: an XRC_SEND to an XRC_RECV.
+//
 // ListenDatagram and Lookup do the same for UD: who asks learns the number and the
 // Q_Key of a queue pair, and gets an address handle.
 //
@@ -27,7 +29,11 @@
 // machine of roce/cm, whose timers and time these are. All its methods are safe for
 // concurrent use. It ends with Close, which tells the peers, or when its device does.
 // It has one lock, which is taken before those of the device, and no goroutine but short
-// ones that resolve addresses, so that nothing else waits for a neighbour.
+// ones that resolve addresses, 64 at most, so that nothing else waits for a neighbour.
+//
+// Requests may come in anybody's name. Answers go back to the station that asked, and a
+// request is shown to the application when the way to its host is known; what is not known
+// is asked for at a bounded rate.
 //
 // On a device in direct mode packets move while somebody polls or waits there. With a
 // manager they move at other times as well, because a goroutine of the device stands by.

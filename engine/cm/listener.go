@@ -108,7 +108,8 @@ func (l *Listener) wake() {
 	}
 }
 
-// Accept waits for a request. It must be answered, by Request.Accept or
+// Accept waits for a request, and returns the oldest one; one that came by another way than
+// the one that leads to its host waits for the others. It must be answered, by Request.Accept or
 // Request.Reject.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for {
@@ -125,17 +126,16 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	}
 }
 
-// next takes the oldest request, nil when there is none.
+// next takes the oldest request of those of whose hosts most is known, nil when there is none.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
 	if len(l.queue) == 0 {
 		return nil
 	}
-	r := l.queue[0]
+	r := slices.MaxFunc(l.queue, func(a, b *Request) int { return int(a.rank) - int(b.rank) })
 	r.taken = true
-	l.queue[0] = nil
-	l.queue = l.queue[1:]
+	l.drop(r)
 	if len(l.queue) > 0 {
 		l.wake() // for another call of Accept
 	}

@@ -20,6 +20,7 @@ type Request struct {
 
 	// Under the manager's lock:
 	search *search // for the way
+	rank   cm.Rank // of its host
 	taken  bool    // by the application
 	err    error   // why it cannot be accepted any more
 }
@@ -63,11 +64,11 @@ func (m *Manager) show(r *Request, way wire.Path, err error) {
 		return
 	}
 	r.way = way
-	rank := cm.RankKnown
+	r.rank = cm.RankKnown
 	if r.way.DstMAC == r.event.Path.Via.MAC {
-		rank = cm.RankNeighbour
+		r.rank = cm.RankNeighbour
 	}
-	_ = m.machine.Vouch(r.event.ID, rank) // as above
+	_ = m.machine.Vouch(r.event.ID, r.rank) // as above
 	r.listener.queue = append(r.listener.queue, r)
 	r.listener.wake()
 }

@@ -247,6 +247,33 @@ func TestStrangerInThePeersName(t *testing.T) {
 	c.Close()
 }
 
+// TestStrangersComeLast: a request in the name of a neighbour, from another station, waits
+// until those of neighbours were accepted.
+func TestStrangersComeLast(t *testing.T) {
+	s := newSiege(t)
+	for range 3 {
+		s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	}
+	waits(t, func() bool { return s.listener.Waiting() == 3 })
+	ctx, cancel := context.WithCancel(t.Context())
+	dialled := make(chan struct{})
+	go func() {
+		defer close(dialled)
+		_, _ = s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	}()
+	waits(t, func() bool { return s.listener.Waiting() == 4 })
+	for i := range 4 {
+		r, err := s.listener.Accept(ctx)
+		must(t, err)
+		if peers := r.RemoteAddr().Port() != 7; peers != (i == 0) {
+			t.Errorf("request %d is of the peer (%v)", i, peers)
+		}
+		must(t, r.Reject(nil))
+	}
+	cancel()
+	<-dialled
+}
+
 // TestEvictedRequest accepts a request that had to make room: nothing is made for it.
 func TestEvictedRequest(t *testing.T) {
 	s := newSiege(t)

@@ -14,9 +14,7 @@ const ackEvery = 64
 // do the packet that closes the window and, since the first try was in vain,
 // the end of a message that is sent again. A packet that goes without credit asks,
 // too. Where only what was lost is sent again, each of those asks.
-//
-// The packet has n bytes of payload.
-func (r *requester) wantsAck(now Time, last bool, n uint32) bool {
+func (r *requester) wantsAck(now Time, last bool) bool {
 	if !r.typ.Reliable() {
 		return false
 	}
@@ -28,15 +26,31 @@ func (r *requester) wantsAck(now Time, last bool, n uint32) bool {
 		case again && r.recovery.selective():
 			ack = true
 		case last:
-			ack = again || !r.nextFollows(now) || r.pace.Pauses(now, r.path.Len()+int(n))
+			ack = again || !r.nextFollows(now) ||
+				r.pace.Limited() && r.pausesAfter(now, r.sq.At(r.cur))
 		default:
 			ack = r.credit.exceeded(r.sq.At(r.cur))
 		}
 	}
 	if ack {
 		r.sinceAck = 0
+		r.asks(r.psn.Add(1))
 	}
 	return ack
+}
+
+// asks notes that a packet asks for an answer, and that next is the PSN behind it.
+func (r *requester) asks(next wire.PSN) {
+	if next.After(r.asked) {
+		r.asked = next
+	}
+}
+
+// pausesAfter reports whether the rate limit lets what follows the last packet of a work
+// request go only much later.
+func (r *requester) pausesAfter(now Time, w *sendWQE) bool {
+	n := w.length - uint32(w.last.Sub(uint32(w.first)))*r.pmtu
+	return r.pace.Pauses(now, r.path.Len()+int(n))
 }
 
 // unasked returns the PSN behind those that were sent, of work requests that can be sent

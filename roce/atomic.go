@@ -17,7 +17,8 @@ func (r *requester) putAtomic(w *sendWQE, frame []byte) int {
 		h.SwapAdd, h.Compare = swap, compareAdd
 	}
 	h.Put(b[spec.Offsets[wire.HeaderAtomicETH]:])
-	r.sent(w.last.Add(1), w, true)
+	r.asks(w.last.Add(1))
+	r.sent(w.last.Add(1), w)
 	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

@@ -32,7 +32,8 @@ func (r *requester) putFlush(w *sendWQE, frame []byte) int {
 	h.Put(b[spec.Offsets[wire.HeaderFETH]:])
 	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: length}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	r.sent(w.last.Add(1), w, true)
+	r.asks(w.last.Add(1))
+	r.sent(w.last.Add(1), w)
 	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

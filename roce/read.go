@@ -18,7 +18,8 @@ func (r *requester) putReadRequest(w *sendWQE, frame []byte) int {
 	spec := r.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
 	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
-	r.sent(w.last.Add(1), w, true)
+	r.asks(w.last.Add(1))
+	r.sent(w.last.Add(1), w)
 	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }
 

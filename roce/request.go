@@ -3,6 +3,7 @@ package roce
 import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -11,13 +12,12 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
 	n := min(w.length-off, r.pmtu)
 	op := w.opcode.Op()
-	last, sinceAck := r.psn == w.last, r.sinceAck
-	asks := r.wantsAck(now, last, n)
+	last, sinceAck, asked := r.psn == w.last, r.sinceAck, r.asked
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, wire.BTH{
 		Opcode: op.Packet(r.psn == w.first, last),
 		SE:     last && op.Notify && w.flags&SendSolicited != 0,
-		PadCnt: wire.PadCnt(int(n)), AckReq: asks, PSN: r.psn,
+		PadCnt: wire.PadCnt(int(n)), AckReq: r.wantsAck(now, last), PSN: r.psn,
 	}, w.srqn)
 	if spec.Has(wire.HasRETH) {
 		wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: w.length}.
@@ -31,10 +31,13 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	}
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	if !r.putPayload(now, w, off, b[headers:][:n]) {
-		r.sinceAck = sinceAck // nothing was sent, so nothing asked
+		r.sinceAck, r.asked = sinceAck, asked // nothing was sent, so nothing asked
 		return 0
 	}
-	r.sent(r.psn.Add(1), w, asks || w.needsResponse())
+	if op.Reply != verbs.ReplyAck {
+		r.asks(r.psn.Add(1))
+	}
+	r.sent(r.psn.Add(1), w)
 	return r.seal(&r.path, frame, headers, n)
 }
 
@@ -60,16 +63,12 @@ func (r *requester) putPayload(now Time, w *sendWQE, off uint32, dst []byte) boo
 	return false
 }
 
-// sent moves psn on, to the next entry when w has no more PSNs. The packet asks when the
-// peer is to answer it.
-func (r *requester) sent(next wire.PSN, w *sendWQE, asks bool) {
+// sent moves psn on, to the next entry when w has no more PSNs.
+func (r *requester) sent(next wire.PSN, w *sendWQE) {
 	if r.ahead(r.psn) < r.ahead(r.sentTop) {
 		r.count.Inc(counter.Retransmits)
 	} else {
 		r.sentTop = next
-	}
-	if asks && next.After(r.asked) {
-		r.asked = next
 	}
 	if r.psn = next; next == w.last.Add(1) {
 		r.cur++

@@ -44,7 +44,7 @@ func (r *requester) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	if !r.putPayload(now, w, 0, b[headers:][:w.length]) {
 		return 0
 	}
-	r.sent(r.psn.Add(1), w, false)
+	r.sent(r.psn.Add(1), w)
 	return r.seal(path, frame, headers, w.length)
 }
 

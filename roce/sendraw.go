@@ -11,6 +11,6 @@ func (r *requester) putRaw(now Time, w *sendWQE, frame []byte) int {
 	if !r.putPayload(now, w, 0, frame[:w.length]) {
 		return 0
 	}
-	r.sent(r.psn.Add(1), w, false)
+	r.sent(r.psn.Add(1), w)
 	return int(w.length)
 }

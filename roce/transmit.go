@@ -12,10 +12,14 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if r.psn != r.sentTop {
 		r.recovery.skip()
 	}
-	if !r.maySend(now) {
+	if r.cur == r.new && !r.begin(now) {
 		return r.ask(now, frame)
 	}
 	w := r.sq.At(r.cur)
+	if r.ahead(r.psn) >= r.window || (r.failed && r.cur == r.failAt) ||
+		(r.psn != r.una && r.credit.exceeded(w)) {
+		return r.ask(now, frame)
+	}
 	if r.paced = r.pace.Early(now); r.paced {
 		return 0
 	}
@@ -70,14 +74,6 @@ func (r *requester) ask(now Time, frame []byte) int {
 		}
 	}
 	return 0 // that one cannot be sent was the end
-}
-
-// maySend reports whether a work request and its limits let the packet psn go. It begins
-// the next work request when all that are begun were sent.
-func (r *requester) maySend(now Time) bool {
-	return (r.cur != r.new || r.begin(now)) && r.ahead(r.psn) < r.window &&
-		(!r.failed || r.cur != r.failAt) &&
-		(r.psn == r.una || !r.credit.exceeded(r.sq.At(r.cur)))
 }
 
 // putWork writes the packet psn of a work request, 0 when it cannot be.

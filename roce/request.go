@@ -32,6 +32,9 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	if !r.putPayload(now, w, off, b[headers:][:n]) {
 		r.sinceAck, r.asked = sinceAck, asked // nothing was sent, so nothing asked
+		if !asked.After(r.una) {
+			r.ackAt = 0 // nothing is under way that the peer is to acknowledge
+		}
 		return 0
 	}
 	if op.Reply != verbs.ReplyAck {

@@ -19,7 +19,7 @@ type host interface {
 // now and then: once is no verdict.
 const (
 	tries     = 2
-	lateTries = 3
+	lateTries = 5
 )
 
 // insist tries a case until it does not fail, as often as it may, and says so with each

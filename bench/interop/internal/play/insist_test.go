@@ -49,7 +49,7 @@ func TestInsist(t *testing.T) {
 		"skips":               {[]cases.Outcome{skipped}, cases.Skipped, 0},
 		"is late":             {[]cases.Outcome{late, passed}, cases.Passed, 2},
 		"is late twice":       {[]cases.Outcome{late, late, passed}, cases.Passed, 3},
-		"is always late":      {[]cases.Outcome{late, late, late}, cases.Failed, 3},
+		"is always late":      {[]cases.Outcome{late, late, late, late, late}, cases.Failed, 5},
 		"fails":               {[]cases.Outcome{wrong, passed}, cases.Passed, 2},
 		"always fails":        {[]cases.Outcome{wrong, wrong}, cases.Failed, 2},
 		"is damaged":          {[]cases.Outcome{damaged}, cases.Failed, 0},

@@ -335,8 +335,8 @@ func TestErrorsAreJSON(t *testing.T) {
 	client.cancel()
 	client.wait(t)
 	var got failure
-	if err := json.Unmarshal([]byte(client.stderr), &got); err != nil || got.Code != exitInterrupted ||
-		got.Error != "interrupted" {
+	err := json.Unmarshal([]byte(client.stderr), &got)
+	if err != nil || got != (failure{"interrupted", exitInterrupted}) {
 		t.Errorf("interrupted: %v, %+v in %q", err, got, client.stderr)
 	}
 	server.cancel()

@@ -18,9 +18,9 @@ func TestManagedSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, server := device(t, network, 1, engine.Options{}), device(t, network, 2, engine.Options{})
+	client := device(t, network, 1, engine.Options{})
 	defer client.Close()
-	defer server.Close()
+	defer device(t, network, 2, engine.Options{}).Close()
 	manager, err := cm.Open(client, cm.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,8 @@ func TestSimple(t *testing.T) {
 		})
 		got, err := client.DialSimple(ctx, server.at(v6, SimplePort))
 		must(t, err)
-		if o := <-ended; o.err != nil || o.Result != got || got != (Result{Connections: 1, Messages: 1}) {
+		want := Result{Connections: 1, Messages: 1}
+		if o := <-ended; o.err != nil || o.Result != got || got != want {
 			t.Errorf("client %+v, server %+v", got, o)
 		}
 		if s := server.lines(); s != "rdma_server: start\nrdma_server: end 0\n" {

@@ -131,11 +131,3 @@ func (d *Device) leaveGroup(group wire.GID) error {
 	}
 	return errors.Join(errs...)
 }
-
-// groupFraming is that of RoCE v2 packets to a group.
-func groupFraming(group wire.GID) wire.Framing {
-	if group.IsIPv4() {
-		return wire.FramingV2IPv4
-	}
-	return wire.FramingV2IPv6
-}

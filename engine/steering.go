@@ -96,6 +96,14 @@ func (d *Device) wantedKeys() map[bpf.Key]bool {
 	return keys
 }
 
+// groupFraming is that of RoCE v2 packets to a group.
+func groupFraming(group wire.GID) wire.Framing {
+	if group.IsIPv4() {
+		return wire.FramingV2IPv4
+	}
+	return wire.FramingV2IPv6
+}
+
 // wantV1 notes whether the path of a QP is one of RoCE v1. Before it becomes one, the
 // program must let the packets through.
 func (d *Device) wantV1(q *QP, uses bool) error {

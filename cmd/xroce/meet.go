@@ -28,9 +28,10 @@ type tcpLink struct {
 	waiting func(net.Addr) // is told that a server waits for its client, may be nil
 }
 
-// keepAlive notices a peer that vanished without a word within some seconds.
+// keepAlive notices a peer that vanished without a word within half a minute. A host that
+// does RDMA in software may be too busy to answer for several seconds.
 var keepAlive = net.KeepAliveConfig{
-	Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3,
+	Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 5,
 }
 
 // dialTime bounds how long a server may take to accept.

@@ -42,6 +42,9 @@ const (
 	Loss    Fault = "loss"    // the cable loses one frame in a hundred
 	Restart Fault = "restart" // rxe0 is removed and made again
 	Refused Fault = "refused" // nobody listens where the client goes, of a Trace
+	Larger  Fault = "larger"  // the client's messages are larger than the server expects
+	Fewer   Fault = "fewer"   // the client sends fewer than the server expects
+	Cut     Fault = "cut"     // the cable loses everything after some packets
 )
 
 // Name names a case, for people and for --only.

@@ -51,6 +51,22 @@ func TestLines(t *testing.T) {
 			"ib_write_bw -d rxe0 -x 2 -n 10 -F -s 1048576 -u " + usual + " -R 2001:db8::1",
 		},
 		{
+			Case{
+				Tool: "ib_send_bw", Transport: "RC", Role: TheyServe, Family: 4, Size: 8192,
+				Fault: Larger,
+			},
+			"perf send-bw -d xr0 -x 1 -n 200 -F -s 32768 192.0.2.2",
+			"ib_send_bw -d rxe0 -x 1 -n 200 -F -s 8192",
+		},
+		{
+			Case{
+				Tool: "ib_send_bw", Transport: "RC", Role: WeServe, Family: 4, Size: 8192,
+				Fault: Fewer,
+			},
+			"perf send-bw -d xr0 -x 1 -n 200 -F -s 8192 -v",
+			"ib_send_bw -d rxe0 -x 1 -n 100 -F -s 8192 192.0.2.1",
+		},
+		{
 			Case{Tool: "rdma_client", Role: TheyServe, Family: 4},
 			"rdma-client -d xr0 -s 192.0.2.2", "rdma_server -s 192.0.2.2",
 		},

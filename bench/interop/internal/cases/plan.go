@@ -16,7 +16,8 @@ func Plan() []Case {
 			cases = append(cases, connections(mtu, family)...)
 		}
 	}
-	return append(append(cases, faults()...), scenarios()...)
+	cases = append(append(cases, crowds()...), faults()...)
+	return append(append(cases, ailing()...), scenarios()...)
 }
 
 // pingpongs are the cases of the examples of rdma-core.

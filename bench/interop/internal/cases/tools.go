@@ -52,8 +52,9 @@ func perftest(test string) Tool {
 		Name: "ib_" + test, transport: "RC",
 		command: []string{"perf", strings.ReplaceAll(test, "_", "-")},
 		args: func(e ending) []string {
+			e = e.amiss()
 			args := []string{
-				"-d", e.device, "-x", strconv.Itoa(e.gid), "-n", strconv.Itoa(rounds(e.Case)), "-F",
+				"-d", e.device, "-x", strconv.Itoa(e.gid), "-n", strconv.Itoa(e.rounds()), "-F",
 			}
 			if e.Size > 0 {
 				args = append(args, "-s", strconv.Itoa(e.Size))

@@ -32,6 +32,9 @@ func talk(ctx context.Context, l *lab.Lab, t *cases.Tool, c cases.Case) (wrong, 
 	if c.Fault == cases.Refused {
 		return turnedAway(ctx, ends), ""
 	}
+	if c.Fault.Fails() {
+		return failing(ctx, ends, c.Role), ""
+	}
 	wrong = lab.Finish(ctx, ends)
 	for i, e := range ends {
 		if wrong == "" {

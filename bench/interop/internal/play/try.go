@@ -63,6 +63,11 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	switch c.Fault {
 	case cases.NoFault:
 		wrong, o.Output = talk(ctx, l, t, c)
+	case cases.Larger, cases.Fewer, cases.Cut:
+		if c.Fault == cases.Cut {
+			w.cut()
+		}
+		wrong, o.Output = talk(ctx, l, t, c)
 	case cases.Loss:
 		wrong, o.Output = lossy(ctx, l, t, c, w)
 	case cases.Restart:
@@ -77,7 +82,7 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	if wrong == "" {
 		wrong = w.verdict(c)
 	}
-	if wrong == "" && t.Dumps() {
+	if wrong == "" && t.Dumps() && !c.Fault.Fails() { // else there is no dump
 		o.Compared, wrong = compare(l, w)
 		o.Damaged = wrong != ""
 	}

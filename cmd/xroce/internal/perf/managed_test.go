@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,5 +40,56 @@ func TestManagedSilence(t *testing.T) {
 	}})
 	if !errors.Is(err, cm.ErrTimeout) || !strings.Contains(err.Error(), "does it run with -R") {
 		t.Errorf("%v, want ErrTimeout and a question", err)
+	}
+}
+
+// TestManagedPeerSaysNothing: a peer that connects by rdma_cm and says nothing is not
+// waited for for ever, by either end.
+func TestManagedPeerSaysNothing(t *testing.T) {
+	for _, dial := range []bool{false, true} {
+		network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := netip.MustParseAddrPort("192.0.2.1:18515")
+		var devs [2]*engine.Device
+		ends := [2]chan *Managed{make(chan *Managed, 1), make(chan *Managed, 1)}
+		listening := make(chan struct{})
+		for i := range devs {
+			devs[i] = device(t, network, byte(i+1), engine.Options{})
+			manager, err := cm.Open(devs[i], cm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer manager.Close()
+			go func() {
+				if i == 1 {
+					<-listening
+				}
+				m, err := NewManaged(t.Context(), devs[i], manager, at, i == 1,
+					func() { close(listening) })
+				if err != nil {
+					t.Error(err)
+				}
+				ends[i] <- m
+			}()
+		}
+		server, client := <-ends[0], <-ends[1]
+		if server == nil || client == nil {
+			t.FailNow()
+		}
+		ours, dev := server, devs[0]
+		if dial {
+			ours, dev = client, devs[1]
+		}
+		o := Options{Config: brief(Test{Verb: Send}), Tell: &Record{}, hurry: time.Second}
+		o.Dial, o.Managed, o.OtherDrives = dial, true, true
+		if _, err := Run(t.Context(), dev, ours, o); !errors.Is(err, errSetup) {
+			t.Errorf("dial %v: %v", dial, err)
+		}
+		var parting sync.WaitGroup
+		parting.Go(client.Close)
+		parting.Go(server.Close)
+		parting.Wait()
 	}
 }

@@ -65,6 +65,24 @@ func TestPerfMapped(t *testing.T) {
 	contains(t, device.stderr, "/dev/null is no regular file")
 }
 
+// TestPerfEndsDiffer: two ends that were told different things both fail with the reason,
+// and neither prints a result, nor writes one to a file.
+func TestPerfEndsDiffer(t *testing.T) {
+	b, _ := simBench(t)
+	file := filepath.Join(t.TempDir(), "out.json")
+	server, client := perfPair(t, b, "send-bw", "-s 100", "-n 1234 --out_json --out_json_file="+file)
+	for _, i := range []*invocation{server, client} {
+		i.exited(t, exitFailure)
+		contains(t, i.stderr, "the ends were started differently", "-n 1000", "-n 1234")
+		if strings.Contains(i.stdout, "#bytes") {
+			t.Errorf("printed %q", i.stdout)
+		}
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%s: %v", file, err)
+	}
+}
+
 // TestPerfHugePages: memory of huge pages, or the reason why there is none.
 func TestPerfHugePages(t *testing.T) {
 	b, _ := simBench(t)

@@ -244,6 +244,7 @@ func TestRefuses(t *testing.T) {
 		{"old", pad("5.31", 16), versions, errors.ErrUnsupported, "5.31, we are 6.06"},
 		{"no number", pad("hello", 16), versions, ErrMessage, "hello"},
 		{"web browser", "GET / HTTP/1.1\r\n", versions, ErrMessage, "we are version 6.06"},
+		{"for a terminal", pad("5.1\x1b[2J", 16), versions, ErrMessage, `5.1\x1b[2J`},
 		{"empty", pad("", 16), versions, ErrMessage, "version"},
 		{"not ended", "6.06666666666666", versions, ErrMessage, "version"},
 		{"not a number", pad("1.2.3", 16), versions, ErrMessage, "1.2.3"},

@@ -21,7 +21,7 @@ func (c *Conn) Plan(local string) (string, error) {
 		return "", err
 	}
 	text, _, ok := bytes.Cut(in[:], []byte{0})
-	if !ok || bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if !ok || !printable(text) {
 		return "", fmt.Errorf("%w: %q instead of a plan", ErrMessage, in[:])
 	}
 	return string(text), nil

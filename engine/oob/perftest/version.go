@@ -34,6 +34,11 @@ func (v Version) number() (float64, bool) {
 	return n, err == nil
 }
 
+// printable reports whether text is of printable ASCII characters: it is shown to people.
+func printable(text []byte) bool {
+	return !bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
 // planMark is at the end of the message of who knows Plan, behind the version and its
 // NUL, where the tools have NULs and do not look.
 const planMark = "xroce-1"
@@ -58,7 +63,7 @@ func (v Version) put(b *[versionLen]byte, plans bool) error {
 // parseVersion reads the message and reports whether its sender knows Plan.
 func parseVersion(b *[versionLen]byte) (v Version, plans bool, err error) {
 	text, rest, ok := bytes.Cut(b[:], []byte{0})
-	if !ok || len(text) == 0 {
+	if !ok || len(text) == 0 || !printable(text) {
 		return "", false, fmt.Errorf("%w: %q is no version", ErrMessage, b[:])
 	}
 	v = Version(text)

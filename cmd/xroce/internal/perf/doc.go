@@ -18,6 +18,10 @@
 // While an end waits for the other on the connection it still drives its device:
 // the peer may need an acknowledgement again.
 //
+// Nothing waits for ever for the peer (watchdog.go), and work that failed is an error of
+// the end where it failed. Two ends of ours compare what both must have been told alike
+// before they begin (plan.go). A result is told when the exchange has come to its end.
+//
 // What is printed, which steps the exchange takes, and how results come from
 // samples is that of perftest 4.5 (src/perftest_parameters.c,
 // src/perftest_resources.c).

@@ -70,7 +70,8 @@ func TestPerfMapped(t *testing.T) {
 func TestPerfEndsDiffer(t *testing.T) {
 	b, _ := simBench(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	server, client := perfPair(t, b, "send-bw", "-s 100", "-n 1234 --out_json --out_json_file="+file)
+	server, client := perfPair(t, b, "send-bw", "-s 100",
+		"-n 1234 --out_json --out_json_file="+file)
 	for _, i := range []*invocation{server, client} {
 		i.exited(t, exitFailure)
 		contains(t, i.stderr, "the ends were started differently", "-n 1000", "-n 1234")

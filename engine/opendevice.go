@@ -88,7 +88,7 @@ func newDevice(host Host, program *bpf.Program, o Options) *Device {
 	}
 	d.async.init()
 	d.services.init(d)
-	d.syncs.init(o.Clock)
+	d.syncs.init(d)
 	d.channels.open = map[*CompChannel]struct{}{}
 	return d
 }

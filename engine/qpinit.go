@@ -157,9 +157,6 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 func (q *QP) enter(init *QPInit) error {
 	config := init.config(q.queue, q.control.refs.pd)
 	config.OnEvent = q.raise
-	if d := q.device(); d.syncs.beside {
-		config.Syncer = qpSyncer{q}
-	}
 	qps := q.device().qps
 	if init.Type == roce.TypeGSI {
 		var err error

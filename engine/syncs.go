@@ -21,9 +21,7 @@ const (
 // a disk takes as long as it likes and a queue serves others too; they end when there is
 // nothing to do. mu is one of the last locks.
 type syncs struct {
-	// beside says that there are such goroutines. In a simulation there are none: a run can
-	// be repeated.
-	beside bool
+	device *Device
 
 	mu      sync.Mutex
 	over    sync.Cond // a job has ended, or will not begin
@@ -36,16 +34,20 @@ type syncs struct {
 // A syncJob is what a QP waits for.
 type syncJob struct {
 	job *mem.SyncJob
-	qp  *QP
+	qpn uint32
 }
 
-func (s *syncs) init(c Clock) {
-	_, s.beside = c.(systemClock)
-	s.over.L = &s.mu
+// init has FLUSHes carried out here, but in a simulation, where a run can be repeated.
+func (s *syncs) init(d *Device) {
+	s.device, s.over.L = d, &s.mu
+	if _, real := d.options.Clock.(systemClock); real {
+		d.keys.SetSyncer(s)
+	}
 }
 
-// add has a job carried out, if there is room for it.
-func (s *syncs) add(j syncJob) bool {
+// StartSync implements mem.Syncer.
+func (s *syncs) StartSync(job *mem.SyncJob, qpn uint32) bool {
+	j := syncJob{job, qpn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -66,7 +68,7 @@ func (s *syncs) work(j syncJob) {
 		err := j.job.Run()
 		done := j
 		j, more = s.next(done)
-		done.qp.syncDone(done.job, err)
+		s.tell(done, err)
 	}
 }
 
@@ -86,8 +88,8 @@ func (s *syncs) next(done syncJob) (j syncJob, more bool) {
 	return j, true
 }
 
-// cancel takes a job out that has not begun.
-func (s *syncs) cancel(job *mem.SyncJob) {
+// CancelSync implements mem.Syncer: it takes a job out that has not begun.
+func (s *syncs) CancelSync(job *mem.SyncJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(j syncJob) bool { return j.job == job })
@@ -120,23 +122,17 @@ func (m *MR) quiesce() {
 	m.device.syncs.wait(m.core)
 }
 
-// A qpSyncer is a QP as its transport has memory made persistent.
-type qpSyncer struct{ qp *QP }
-
-// StartSync implements roce.Syncer.
-func (s qpSyncer) StartSync(job *mem.SyncJob) bool {
-	return s.qp.device().syncs.add(syncJob{job, s.qp})
-}
-
-// CancelSync implements roce.Syncer.
-func (s qpSyncer) CancelSync(job *mem.SyncJob) { s.qp.device().syncs.cancel(job) }
-
-// syncDone tells the QP how a job has ended, which it may not wait for any more.
-func (q *QP) syncDone(job *mem.SyncJob, err error) {
+// tell tells a QP how its job has ended, if it still waits for that. Another one may have
+// its number by now.
+func (s *syncs) tell(j syncJob, err error) {
+	q := s.device.qps.Lookup(j.qpn)
+	if q == nil {
+		return
+	}
 	queue := q.queue
 	queue.lock()
 	defer queue.mu.Unlock()
-	if q.core.SyncDone(queue.clock.Now(), job, err) {
+	if q.core.SyncDone(queue.clock.Now(), j.job, err) {
 		queue.reschedule(q)
 		queue.wake()
 	}

@@ -9,25 +9,26 @@ import (
 // TestSyncsAreBounded: while all workers are busy 256 FLUSHes wait; one that is given up
 // makes room, and at the end there is none.
 func TestSyncsAreBounded(t *testing.T) {
-	var s syncs
-	s.init(NewSystemClock())
+	o := Options{Clock: NewSystemClock()}
+	o.setDefaults()
+	s := &newDevice(nullHost{}, nil, o).syncs
 	s.running = make([]syncJob, syncWorkers)
 	var last *mem.SyncJob
 	for range maxSyncs {
 		last = new(mem.SyncJob)
-		if !s.add(syncJob{job: last}) {
+		if !s.StartSync(last, 17) {
 			t.Fatal("no room")
 		}
 	}
-	if s.add(syncJob{job: new(mem.SyncJob)}) {
+	if s.StartSync(new(mem.SyncJob), 17) {
 		t.Error("room for more than there may be")
 	}
-	s.cancel(last)
-	if !s.add(syncJob{job: new(mem.SyncJob)}) || s.add(syncJob{job: new(mem.SyncJob)}) {
+	s.CancelSync(last)
+	if !s.StartSync(new(mem.SyncJob), 17) || s.StartSync(new(mem.SyncJob), 17) {
 		t.Error("the place of one that was given up is not one place")
 	}
 	s.close()
-	if s.add(syncJob{job: new(mem.SyncJob)}) {
+	if s.StartSync(new(mem.SyncJob), 17) {
 		t.Error("room after the end")
 	}
 }

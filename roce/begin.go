@@ -79,7 +79,6 @@ func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 			r.failRequest(now, r.new, StatusLocProtErr)
 			return false
 		}
-		r.looked = 0
 	}
 	w.first, w.last = r.max, r.max.Add(r.packets(w)-1)
 	r.max = w.last.Add(1)

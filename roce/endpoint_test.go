@@ -121,6 +121,9 @@ func newEndpoint(tb testing.TB, num uint32, o options) *endpoint {
 		count: new(counter.Set), buf: make([]byte, o.Memory),
 		pool: roce.NewEarlyPool(o.Pool, 4096+128),
 	}
+	if o.Beside {
+		e.keys.SetSyncer(&e.syncs)
+	}
 	if e.srq = o.SRQ; o.SRQ != nil {
 		e.domain = o.SRQ.Domain()
 	}
@@ -179,9 +182,6 @@ func (e *endpoint) config(o options) roce.QPConfig {
 			e.events = append(e.events, ev)
 			e.tell(ev.String())
 		},
-	}
-	if o.Beside {
-		c.Syncer = &e.syncs
 	}
 	if o.SRQ != nil {
 		c.MaxRecvWR = 0

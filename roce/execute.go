@@ -83,7 +83,7 @@ func (s *responder) handleGap(p *wire.Packet) {
 // syndrome to refuse it with, 0 when it was executed.
 func (s *responder) execute(now Time, p *wire.Packet) (Reason, wire.Syndrome) {
 	c := p.Spec.Class
-	if s.sync != nil {
+	if s.syncing {
 		return reasonFlush, wire.RNRSyndrome(flushRNR)
 	}
 	if !s.inSequence(c) {

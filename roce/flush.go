@@ -42,16 +42,6 @@ var flushRights = [4]mem.Access{
 	0, mem.FlushGlobal, mem.FlushPersistent, mem.FlushGlobal | mem.FlushPersistent,
 }
 
-// A Syncer carries out what FLUSHes to persistence ask for, beside the queue: a disk takes as
-// long as it likes. Its methods are called with the progress lock held, and must not block.
-type Syncer interface {
-	// StartSync begins a job, and reports whether there is room for it. When the job is over,
-	// QP.SyncDone is to be called.
-	StartSync(job *mem.SyncJob) bool
-	// CancelSync says that nobody waits for a job any more. It need not be begun then.
-	CancelSync(job *mem.SyncJob)
-}
-
 // flushRNR is the RNR timer of requests behind a FLUSH, 10 us: the NAK leaves when that is
 // done.
 const flushRNR = 1
@@ -89,17 +79,18 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 		}
 	}
 	if !job.None() {
-		if reason, nak := s.startSync(job); nak != 0 {
+		if reason, nak := s.startSync(job); nak != 0 || s.syncing {
 			return reason, nak
 		}
 	}
-	s.addResource(resource{kind: resourceDone, unsynced: s.sync != nil}, 1)
+	s.addResource(resource{kind: resourceDone}, 1)
 	return reasonAdmitted, 0
 }
 
 // startSync has a job carried out, at once if there is no Syncer.
 func (s *responder) startSync(job mem.SyncJob) (Reason, wire.Syndrome) {
-	if s.syncer == nil {
+	syncer := s.keys.Syncer()
+	if syncer == nil {
 		if job.Run() != nil {
 			return s.refusal(mem.FaultSync)
 		}
@@ -107,35 +98,32 @@ func (s *responder) startSync(job mem.SyncJob) (Reason, wire.Syndrome) {
 	}
 	later := new(mem.SyncJob)
 	*later = job
-	if !s.syncer.StartSync(later) {
+	if !syncer.StartSync(later, s.num) {
 		return reasonFlush, wire.RNRSyndrome(firstPageRNR)
 	}
-	s.sync = later
+	s.addResource(resource{kind: resourceDone, sync: later}, 1)
+	s.syncing = true
 	return reasonAdmitted, 0
 }
 
 // cancelSync gives up a FLUSH that waits.
 func (s *responder) cancelSync() {
-	if s.sync != nil {
-		s.syncer.CancelSync(s.sync)
-		s.sync = nil
+	if s.syncing {
+		s.syncing = false
+		s.keys.Syncer().CancelSync(s.newest(0).sync)
 	}
 }
 
-// SyncDone tells the QP that a job of its Syncer is over, and how. It reports whether the QP
-// waited for it: then it may have something to send. It needs the progress lock.
-func (q *QP) SyncDone(now Time, job *mem.SyncJob, err error) (waited bool) {
-	s := &q.rsp
-	if s.sync == nil || s.sync != job {
+// endSync ends the wait for a job, and reports whether there was one. Behind the FLUSH nothing
+// was executed, so it is the newest request.
+func (s *responder) endSync(job *mem.SyncJob, err error) (waited bool) {
+	if !s.syncing || s.newest(0).sync != job {
 		return false
 	}
-	q.traceAt(now)
-	s.sync = nil
-	s.newest(0).unsynced = false // behind it nothing was executed
+	s.syncing, s.newest(0).sync = false, nil
 	if err != nil {
 		s.failFlush()
 	}
-	q.endCall(now)
 	return true
 }
 

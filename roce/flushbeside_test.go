@@ -23,15 +23,15 @@ type syncBench struct {
 	full               bool
 }
 
-// StartSync implements roce.Syncer.
-func (b *syncBench) StartSync(job *mem.SyncJob) bool {
+// StartSync implements mem.Syncer.
+func (b *syncBench) StartSync(job *mem.SyncJob, _ uint32) bool {
 	if !b.full {
 		b.started = append(b.started, job)
 	}
 	return !b.full
 }
 
-// CancelSync implements roce.Syncer.
+// CancelSync implements mem.Syncer.
 func (b *syncBench) CancelSync(job *mem.SyncJob) { b.cancelled = append(b.cancelled, job) }
 
 // done ends the n-th job.

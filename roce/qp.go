@@ -5,6 +5,7 @@ import (
 
 	"xroce/roce/clock"
 	"xroce/roce/counter"
+	"xroce/roce/mem"
 	"xroce/roce/recovery"
 	"xroce/roce/wire"
 )
@@ -153,6 +154,16 @@ func (q *QP) HandleDeadline(now Time) {
 	// After the responder, whose gap the peer is to hear of though this may end the QP.
 	q.req.recovery.handleDeadline(now)
 	q.endCall(now)
+}
+
+// SyncDone tells the QP that a job of the keys' Syncer is over, and how. It reports whether
+// the QP waited for it: then it may have something to send. It needs the progress lock.
+func (q *QP) SyncDone(now Time, job *mem.SyncJob, err error) (waited bool) {
+	q.traceAt(now)
+	if waited = q.rsp.endSync(job, err); waited {
+		q.endCall(now)
+	}
+	return waited
 }
 
 // endCall ends every call: an error that the call met ends the work, a QP that lost a

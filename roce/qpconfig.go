@@ -40,10 +40,6 @@ type QPConfig struct {
 	Counters      *counter.Set   // of the queue that drives the QP
 	EarlyPool     *recovery.Pool // where early packets wait; nil refuses Extensions
 
-	// Syncer makes memory persistent for FLUSH. Without one that is done in the call that
-	// gets the FLUSH, as long as it takes.
-	Syncer Syncer
-
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.
 	OnEvent func(Event)

@@ -61,9 +61,6 @@ type requestState struct {
 	// is how often in a row.
 	stalled bool
 	stalls  uint8
-	// looked is how many bytes for the result of the request that is to begin were found
-	// present.
-	looked uint32
 
 	// retried says that everything from una on was sent again for a NAK and
 	// nothing was acknowledged since: more NAKs for the same loss are old.
@@ -110,7 +107,7 @@ func (r *requester) jump(psn wire.PSN) {
 // stop turns the timers off, and gives back what waits.
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
-	r.paced, r.stalled, r.looked = false, false, 0
+	r.paced, r.stalled = false, false
 	r.recovery.stop()
 }
 

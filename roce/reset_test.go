@@ -18,7 +18,7 @@ var givenFields = []string{
 	"qp.transport.inline", "qp.transport.party._", "qp.transport.count", "qp.transport.trace",
 	"qp.transport.keys", "qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
-	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd", "qp.rsp.syncer",
+	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
 	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
 	"qp.rsp.sges",
 }

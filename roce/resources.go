@@ -14,9 +14,9 @@ type resource struct {
 	kind        resourceKind
 	queued      bool // a response is in the queue
 	responded   bool // one left, to its end
-	unsynced    bool // of a FLUSH: its memory is not persistent yet
 
-	value uint64 // atomic: the old value
+	value uint64       // atomic: the old value
+	sync  *mem.SyncJob // FLUSH: what its answer waits for, or nil
 
 	// READ:
 	by         mem.Accessor

@@ -20,8 +20,7 @@ type responder struct {
 	rq     queue.WorkQueue[queue.RecvWQE]
 	recvCQ *CQ
 	xrcd   *XRCD
-	syncer Syncer // may be nil
-	sges   []SGE  // room for the pieces of a shared receive
+	sges   []SGE // room for the pieces of a shared receive
 	// noCredits says that the peer was told that no receive is posted.
 	noCredits atomic.Bool
 }
@@ -44,8 +43,7 @@ type receiveState struct {
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the response in front waits for a page
 	missed       uint8   // how often in a row pages of psn, or of that response, were absent
-	// sync is what the newest request waits for, a FLUSH to persistence; nil when none does.
-	sync *mem.SyncJob
+	syncing      bool    // the newest request is a FLUSH that waits for persistence
 
 	// The message that is under way, of first or middle packets received.
 	placed uint32 // bytes of it already placed
@@ -63,7 +61,7 @@ type receiveState struct {
 
 // init makes the receive queue that a new QP is to have.
 func (s *responder) init(t *transport, c *QPConfig) error {
-	s.transport, s.recvCQ, s.srq, s.xrcd, s.syncer = t, c.RecvCQ, c.SRQ, c.XRCD, c.Syncer
+	s.transport, s.recvCQ, s.srq, s.xrcd = t, c.RecvCQ, c.SRQ, c.XRCD
 	switch {
 	case c.SRQ != nil:
 		s.sges = make([]SGE, c.SRQ.MaxSGE())

@@ -38,7 +38,7 @@ func (s *responder) putStored(now Time, a *response, frame []byte) int {
 		}
 		return s.putReadResponse(now, a, res, frame)
 	}
-	if res.unsynced {
+	if res.sync != nil {
 		return 0
 	}
 	b := frame[s.path.Len():]

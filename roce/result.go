@@ -11,9 +11,9 @@ import (
 
 // lookAtResult reports whether the result of the work request that is to begin can be stored
 // in pieces, all of which are checked. What is absent has been asked for then. Of a layout
-// with very many elements it looks at a part alone: there is more, from r.looked on.
+// with very many elements it looks at a part alone: there is more, which comes next time.
 func (r *requester) lookAtResult(w *sendWQE, list []SGE) (f mem.Fault, more bool) {
-	by, before, result := r.localAccess(w), r.looked, mem.OK
+	by, before, result := r.localAccess(w), w.looked(), mem.OK
 	for i := range list {
 		s := &list[i]
 		seen := min(before, s.Length)
@@ -31,7 +31,7 @@ func (r *requester) lookAtResult(w *sendWQE, list []SGE) (f mem.Fault, more bool
 		case f != mem.OK:
 			return f, false
 		case result == mem.OK:
-			if r.looked += uint32(looked); looked < n {
+			if w.passLooked(looked); looked < n {
 				return mem.OK, true
 			}
 		}

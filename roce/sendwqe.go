@@ -13,8 +13,9 @@ import (
 // opcode says what they hold:
 //
 //	operation              remoteAddr  rkey    srqn     imm        pair                   pointer
-//	SEND, WRITE, READ,     address     key     SRQ      data, key  -                      -
+//	SEND, WRITE,           address     key     SRQ      data, key  -                      -
 //	ATOMIC WRITE
+//	READ                   address     key     SRQ      -          looked at, -           -
 //	FETCH_ADD, CMP_SWP     address     key     SRQ      -          compare or add, swap   -
 //	FLUSH                  address     key     SRQ      FETH       length, -              -
 //	SEND of a datagram     -           -       -        data       QP, Q_Key              ah
@@ -54,6 +55,22 @@ func (w *sendWQE) needsResponse() bool { return w.opcode.Op().Reply != verbs.Rep
 func want(is bool) {
 	if !is {
 		panic("roce: arguments of another operation")
+	}
+}
+
+// looked is how many bytes for the result of a READ that is to begin were found present. That
+// of an atomic is short enough to be looked at in one turn.
+func (w *sendWQE) looked() uint32 {
+	if w.opcode != OpRead {
+		return 0
+	}
+	return uint32(w.pair[0])
+}
+
+// passLooked adds n bytes to looked.
+func (w *sendWQE) passLooked(n int) {
+	if w.opcode == OpRead {
+		w.pair[0] += uint64(n)
 	}
 }
 

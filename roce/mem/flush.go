@@ -22,6 +22,23 @@ func (j *SyncJob) Run() error { return j.sync(j.off, j.n) }
 // Of reports whether the job is about memory of a region.
 func (j *SyncJob) Of(r *Region) bool { return j.region == &r.cell }
 
+// A Syncer carries jobs out beside the queue that has them, since they may take long. Its
+// methods are called with the progress lock held, and must not block.
+type Syncer interface {
+	// StartSync begins a job of a queue pair, and reports whether there is room for it. When
+	// the job is over, the queue pair is to be told.
+	StartSync(job *SyncJob, qpn uint32) bool
+	// CancelSync says that nobody waits for a job any more. It need not be begun then.
+	CancelSync(job *SyncJob)
+}
+
+// SetSyncer sets who carries jobs out, before there is any. Without one they are carried out
+// in the call that has them, as long as it takes.
+func (k *Keys) SetSyncer(s Syncer) { k.syncer = s }
+
+// Syncer returns who carries jobs out, nil for nobody.
+func (k *Keys) Syncer() Syncer { return k.syncer }
+
 // Flush does what the FLUSH operation asks for (IBA annex A19): what was written
 // to the n bytes at addr before is globally visible when it returns, or persistent when
 // the job that it returns has been carried out. With whole the range is all

@@ -29,6 +29,7 @@ type Keys struct {
 	deferred writeBackers
 	// anyDomain says that type 2 windows are of type 2A.
 	anyDomain bool
+	syncer    Syncer
 }
 
 // NewKeys returns an empty set of keys that draws them from rand, a source of

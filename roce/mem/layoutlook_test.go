@@ -60,8 +60,8 @@ func TestLookIsBounded(t *testing.T) {
 			}
 			most := (n+1023)/1024 + misses*(n+255)/256 + 2
 			if calls > most || len(p.seen) < n {
-				t.Errorf("%d misses: saw %d elements in %d calls, want %d in %d", misses, len(p.seen),
-					calls, n, most)
+				t.Errorf("%d misses: saw %d elements in %d calls, want %d in %d", misses,
+					len(p.seen), calls, n, most)
 			}
 		}
 	}

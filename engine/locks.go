@@ -15,7 +15,8 @@ package engine
 //	                      Device.queues: packets, and the state of QPs
 //	all others            of what raises events (channels, asyncEvents), the path
 //	                      table, the registry, the doorbells and inbox of a queue,
-//	                      and those of package roce; under these, none
+//	                      the FLUSHes under way, and those of package roce; under
+//	                      these, none
 //
 // A progress lock may be held by somebody who sleeps in direct mode: queue.lock wakes it.
 

@@ -48,7 +48,9 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 	}
 	wc := Completion{
 		Opcode: WCRecv, Flags: WCGRH, ByteLen: grhLen + n, SrcQP: p.DETH().SrcQP, Time: now,
-		SrcMAC: p.SrcMAC, VLAN: p.VLANID(),
+	}
+	if s.typ == TypeGSI {
+		wc.SrcMAC, wc.VLAN = p.SrcMAC, p.VLANID()
 	}
 	if p.Spec.Has(wire.HasImmDt) {
 		wc.Flags |= WCWithImm

@@ -91,8 +91,17 @@ func TestDatagramQKey(t *testing.T) {
 		s.ExpectNoCQE()
 		s.ExpectCount(counter.DropBadQKey, 1)
 		s.Recv(datagram(wire.UDSendOnly, own, nil))
-		s.ExpectRecvCQE(gramDone(1, 40))
+		s.ExpectRecvCQE(gramDoneOn(tt.typ, 1, 40))
 	}
+}
+
+// gramDoneOn is gramDone on a QP of a type: QP 1 is told which station sent the frame.
+func gramDoneOn(typ roce.QPType, id uint64, n uint32) roce.Completion {
+	wc := gramDone(id, n)
+	if typ == roce.TypeGSI {
+		wc.SrcMAC = pathTo(qpnA, wire.FramingV2IPv4).SrcMAC
+	}
+	return wc
 }
 
 // gramDone is the completion of a received datagram.
@@ -224,7 +233,7 @@ func TestDatagramSQE(t *testing.T) {
 			qkey = roce.GSIQKey
 		}
 		s.Recv(datagram(wire.UDSendOnly, qkey, nil))
-		s.ExpectRecvCQE(gramDone(9, 40))
+		s.ExpectRecvCQE(gramDoneOn(typ, 9, 40))
 		s.move(roce.StateRTS)
 		for i := range uint64(3) {
 			s.Post(s.gram(4+i, 2, 0))

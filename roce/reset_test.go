@@ -159,6 +159,14 @@ var disturbances = []disturbance{
 		s.ExpectNothing()
 		s.ExpectState(roce.StateSQE)
 	}},
+	{"no flow control", options{}, func(s *script) {
+		s.move(roce.StateReset)
+		a := s.o.attr(qpnB)
+		a.NoCredits, a.State = true, roce.StateInit
+		must(s.t, s.qp.Modify(0, &a, maskInit))
+		a.State = roce.StateRTR
+		must(s.t, s.qp.Modify(0, &a, maskRTR|roce.AttrFlowControl))
+	}},
 	{"SRQ of XRC", options{Type: roce.TypeXRCRecv}, func(s *script) {
 		s.PostRecv(1, 0, 64)
 		s.Recv(xrc(srqNum, request(wire.RCSendOnly, s.it(0), nil)))

@@ -59,8 +59,9 @@ type Completion struct {
 	ByteLen uint32 // RECV: bytes of the message, of a datagram with its 40; READ: bytes read
 	Imm     uint32 // immediate data, read big-endian
 	SrcQP   uint32 // RECV of a datagram: the QP that sent
-	// Of a datagram, what its frame says (struct ib_wc of the kernel): who sent it on this
-	// link, which is the sender or the last router, and the ID of the VLAN, 0 for no tag.
+	// RECV of QP 1: what the frame says (smac and vlan_id of the kernel's struct ib_wc). It is
+	// who sent it on this link, the sender or the last router, and the ID of the VLAN, 0 for
+	// no tag.
 	SrcMAC [6]byte
 	VLAN   uint16
 

@@ -162,7 +162,7 @@ var disturbances = []disturbance{
 	{"no flow control", options{}, func(s *script) {
 		s.move(roce.StateReset)
 		a := s.o.attr(qpnB)
-		a.NoCredits, a.State = true, roce.StateInit
+		a.NoFlowControl, a.State = true, roce.StateInit
 		must(s.t, s.qp.Modify(0, &a, maskInit))
 		a.State = roce.StateRTR
 		must(s.t, s.qp.Modify(0, &a, maskRTR|roce.AttrFlowControl))

@@ -12,6 +12,7 @@ import (
 	"xroce/engine"
 	"xroce/roce/wire"
 	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestAddressWithoutRoute looks for addresses that no route leads to: the kernel would ask
@@ -28,7 +29,7 @@ func TestAddressWithoutRoute(t *testing.T) {
 		return n
 	}
 	before := entries()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	for _, far := range []string{"203.0.113.9", "198.51.100.1", "8.8.8.8"} {
 		av := engine.AddressVector{

@@ -60,8 +60,8 @@ func NewManaged(
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
-		patience: connectTime,
-		sent:     make(chan struct{}, 1), over: make(chan struct{}), interrupted: make(chan struct{}),
+		patience: connectTime, sent: make(chan struct{}, 1),
+		over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)
 	pd := dev.AllocPD()

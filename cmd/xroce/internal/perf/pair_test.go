@@ -10,6 +10,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A pair is two ends that are to run a test with each other on a simulated network.
@@ -46,7 +47,7 @@ func (p *pair) run(t *testing.T) [2]error {
 // start is run that does not wait: the returned function does.
 func (p *pair) start(t *testing.T) (wait func() [2]error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	var conns [2]net.Conn
 	conns[0], conns[1] = tcpPair(t)
 	var errs [2]error

@@ -14,6 +14,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 type systemClock struct{ start time.Time }
@@ -59,7 +60,7 @@ func converse(t *testing.T, configs [2]Config, after func(*sim.Network)) (errs [
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	var connected, running sync.WaitGroup
 	connected.Add(2)

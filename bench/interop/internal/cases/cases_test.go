@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 
 // Both programs of a case must be told the same.
 func TestLines(t *testing.T) {
-	usual := strconv.Itoa(ackTimeout(NoFault))
+	usual, brief := strconv.Itoa(ackTimeout(NoFault)), strconv.Itoa(ackTimeout(Larger))
 	for _, c := range []struct {
 		Case
 		our, their string
@@ -55,16 +55,16 @@ func TestLines(t *testing.T) {
 				Tool: "ib_send_bw", Transport: "RC", Role: TheyServe, Family: 4, Size: 8192,
 				Fault: Larger,
 			},
-			"perf send-bw -d xr0 -x 1 -n 200 -F -s 32768 192.0.2.2",
-			"ib_send_bw -d rxe0 -x 1 -n 200 -F -s 8192",
+			"perf send-bw -d xr0 -x 1 -n 200 -F -s 32768 -u " + brief + " 192.0.2.2",
+			"ib_send_bw -d rxe0 -x 1 -n 200 -F -s 8192 -u " + brief,
 		},
 		{
 			Case{
 				Tool: "ib_send_bw", Transport: "RC", Role: WeServe, Family: 4, Size: 8192,
 				Fault: Fewer,
 			},
-			"perf send-bw -d xr0 -x 1 -n 200 -F -s 8192 -v",
-			"ib_send_bw -d rxe0 -x 1 -n 100 -F -s 8192 192.0.2.1",
+			"perf send-bw -d xr0 -x 1 -n 200 -F -s 8192 -u " + brief + " -v",
+			"ib_send_bw -d rxe0 -x 1 -n 100 -F -s 8192 -u " + brief + " 192.0.2.1",
 		},
 		{
 			Case{Tool: "rdma_client", Role: TheyServe, Family: 4},

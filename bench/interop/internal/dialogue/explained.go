@@ -64,6 +64,15 @@ var Explained = []Explanation{
 			"server be first.",
 	},
 	{
+		"REQ.FlowControl", "false", "true", nil,
+		"The bit says whether the sender counts its receives in acknowledgements (IBA 12.7.26). " +
+			"librdmacm sends what the program says, and these leave it 0. We count, and say so.",
+	},
+	{
+		"REP.FlowControl", "false", "true", nil,
+		"The same of who accepts.",
+	},
+	{
 		"REQ.RNRRetryCount", "0", "7",
 		[]string{"ucmatose"},
 		"ucmatose leaves the count of its rdma_connect at 0, and a receive that is late by " +

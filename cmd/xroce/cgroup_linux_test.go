@@ -50,6 +50,9 @@ func inCgroup(t *testing.T, dir string, args ...string) *exec.Cmd {
 // TestRootSmallCgroup runs a conversation in a cgroup of 24 MiB, less than the frames of a
 // device by default.
 func TestRootSmallCgroup(t *testing.T) {
+	if raceDetector {
+		t.Skip("SKIPPED: the race detector alone needs more than the limit")
+	}
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	args := strings.Fields("pingpong -d xr0 -p 18610 -m 4096 -s 65536 -n 500")
 	var stderr bytes.Buffer

@@ -191,8 +191,8 @@ func TestLimitsOfMemoryWindows(t *testing.T) {
 }
 
 // TestCapabilitiesHaveNames: every flag that a device may have is printed by its name, and
-// once. That the device has what it says is shown in xroce/engine, but for the GUID, which
-// is made here.
+// once. That the device has what it says is shown by the tests of engine, but for the GUID,
+// which is made here.
 func TestCapabilitiesHaveNames(t *testing.T) {
 	for _, o := range []engine.Options{{}, {Windows2A: true}} {
 		rest := uint64(engine.Attributes(o).Caps)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"xroce/cmd/xroce/internal/plain"
@@ -67,7 +68,8 @@ type control struct {
 
 	// trusted says that what leaves has codes, too. A receiver gives none to a peer
 	// that did not show that it knows the token: they would help it to guess.
-	trusted bool
+	// Who hears the peer sets it while others may send.
+	trusted atomic.Bool
 }
 
 // How long the other end may keep us from writing by not reading.
@@ -87,7 +89,7 @@ func (c *control) sendWithin(m message, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if c.trusted {
+	if c.trusted.Load() {
 		text = append([]byte(c.seal.code(0, text)), text...)
 	}
 	// A deadline that cannot be set is that of a closed connection.
@@ -133,7 +135,7 @@ func (c *control) receive() (message, error) {
 		return message{}, fmt.Errorf("%w: that of the peer is another one: both ends need "+
 			"the same --token-file", ErrToken)
 	}
-	c.trusted = c.seal != nil
+	c.trusted.Store(c.seal != nil)
 	return m, nil
 }
 

@@ -22,7 +22,8 @@ func (c *control) greet(token Token) error {
 		return fmt.Errorf("%w: the server has none, so it may be any: start it with the same "+
 			"--token-file, or copy without one", ErrToken)
 	case m.Token:
-		c.seal, c.trusted = newSeal(token, true, nonce, m.Nonce), true
+		c.seal = newSeal(token, true, nonce, m.Nonce)
+		c.trusted.Store(true)
 	}
 	return nil
 }

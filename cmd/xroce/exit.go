@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/cmd/xroce/internal/plain"
 )
 
 // Exit codes.
@@ -56,14 +58,14 @@ func (a *app) asksForJSON(args []string) bool {
 }
 
 // printJSONError says for programs what ended the command, in one line on stderr: on
-// stdout are results.
+// stdout are results. Text of a peer in it cannot command a terminal.
 func (a *app) printJSONError(code int, err error) {
 	text := err.Error()
 	if code == exitInterrupted {
 		text = "interrupted"
 	}
 	// It has nothing that JSON could not say, and nobody to tell that stderr is closed.
-	_ = json.NewEncoder(a.stderr).Encode(failure{text, code})
+	_ = json.NewEncoder(plain.Writer{W: a.stderr}).Encode(failure{text, code})
 }
 
 // unsupported are the causes that a script may skip on: not a failure of ours,

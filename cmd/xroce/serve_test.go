@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -207,6 +208,7 @@ func TestResultsAreNotCommands(t *testing.T) {
 		}
 		a.printf("%s\n", strings.TrimSuffix(evil, "\nxroce: all is well"))
 		a.complain("%s\n", strings.TrimSuffix(evil, "\nxroce: all is well"))
+		a.printJSONError(exitFailure, errors.New(evil))
 		for _, c := range obeyed {
 			if strings.Contains(stdout.String()+stderr.String(), c) {
 				t.Errorf("%q in %q, %q", c, &stdout, &stderr)

@@ -63,8 +63,14 @@ func (q *QP) Attr() Attr {
 	return a
 }
 
-// setPath makes the header template. Both ends compute the same source port.
+// setPath makes the header template. Both ends compute the same source port. A path to a
+// group is for datagrams alone, which name it in each (IBTA 10.5): over a connection
+// whoever tells us where he is reached could have a whole network sent to.
 func (q *QP) setPath(a *Attr) error {
+	if a.Path.Dst.IsMulticast() || a.Path.DstMAC[0]&1 != 0 {
+		return fmt.Errorf("%w: AV: %s at %x is a group, and no peer", ErrInvalid, a.Path.Dst,
+			a.Path.DstMAC)
+	}
 	if a.Path.SrcPort == 0 {
 		a.Path.SrcPort = wire.SourcePort(a.Path.FlowLabel, q.num, a.DestQPN)
 	}

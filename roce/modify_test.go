@@ -73,6 +73,20 @@ var refusedMoves = []struct {
 		[]string{"DEST_QPN 16777216"},
 	},
 	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) {
+			a.Path.Dst = wire.GID{10: 0xff, 0xff, 239, 1, 1, 1}
+		}), maskRTR,
+		roce.ErrInvalid,
+		[]string{"AV", "239.1.1.1", "group"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) {
+			a.Path.DstMAC = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		}), maskRTR,
+		roce.ErrInvalid,
+		[]string{"AV", "ffffffffffff is a group"},
+	},
+	{
 		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.MinRNRTimer = 32 }), maskRTR,
 		roce.ErrInvalid,
 		[]string{"MIN_RNR_TIMER 32"},

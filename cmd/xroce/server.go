@@ -105,20 +105,35 @@ func (s *server) accept(
 		}
 		guest := s.lobby.Enter(conn)
 		running.Go(func() {
-			defer guest.Leave()
-			defer conn.Close()
-			if s.receive(ctx, conn, guest) && s.once {
+			if s.handle(ctx, conn, guest) && s.once {
 				listener.Close()
 			}
 		})
 	}
 }
 
+// handle takes one file, if the guest is admitted, and reports whether it was. With once,
+// its place is never given back: nobody is admitted while the server ends.
+func (s *server) handle(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
+	admitted := s.receive(ctx, conn, guest)
+	conn.Close()
+	if !admitted || !s.once {
+		guest.Leave()
+	}
+	return admitted
+}
+
 // receive takes one file and reports whether it was admitted.
 func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
 	from := conn.RemoteAddr().String()
 	config := s.config
-	config.Admit = guest.Admit
+	config.Admit = func() error {
+		err := guest.Admit()
+		if err == nil && s.once {
+			s.met()
+		}
+		return err
+	}
 	result, err := transfer.Receive(ctx, s.dev, conn, config)
 	admitted := guest.Admitted()
 	s.mu.Lock()
@@ -136,16 +151,16 @@ func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Gue
 	return admitted
 }
 
-// failed tells of a file that was not received. What strangers do is of less interest,
-// and they could do a lot of it.
+// failed tells of a file that was not received, also when the server was told to end.
+// What strangers do is of less interest, and they could do a lot of it.
 func (s *server) failed(from string, err error, admitted bool) {
 	if !admitted {
-		s.logger.Info("refused", "from", from, "error", plain.Text(err.Error()))
+		s.logger.Info("refused", "from", from, "error", plain.Brief(err.Error()))
 		return
 	}
 	s.err = fmt.Errorf("from %s: %w", from, err)
-	if !s.once && !errors.Is(err, context.Canceled) {
-		s.logger.Error("file not received", "from", from, "error", plain.Text(err.Error()))
+	if !s.once {
+		s.logger.Error("file not received", "from", from, "error", plain.Brief(err.Error()))
 	}
 }
 

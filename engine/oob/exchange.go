@@ -42,7 +42,7 @@ func (e Endpoint) AppendText(b []byte) []byte {
 func Parse(text string) (Endpoint, error) {
 	fields := strings.Split(text, ":")
 	if len(fields) != 4 || len(fields[0]) != 4 || len(fields[1]) != 6 || len(fields[2]) != 6 {
-		return Endpoint{}, fmt.Errorf("%w: %q", ErrMessage, text)
+		return Endpoint{}, fmt.Errorf("%w: %.100q", ErrMessage, text)
 	}
 	var e Endpoint
 	lid, err1 := strconv.ParseUint(fields[0], 16, 16)
@@ -50,10 +50,10 @@ func Parse(text string) (Endpoint, error) {
 	psn, err3 := strconv.ParseUint(fields[2], 16, 24)
 	gid, err4 := hex.DecodeString(fields[3])
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return Endpoint{}, fmt.Errorf("%w: %q: %w", ErrMessage, text, err)
+		return Endpoint{}, fmt.Errorf("%w: %.100q: %w", ErrMessage, text, err)
 	}
 	if len(gid) != len(e.GID) {
-		return Endpoint{}, fmt.Errorf("%w: %q", ErrMessage, text)
+		return Endpoint{}, fmt.Errorf("%w: %.100q", ErrMessage, text)
 	}
 	e.LID, e.QPN, e.PSN = uint16(lid), uint32(qpn), wire.PSN(psn)
 	copy(e.GID[:], gid)

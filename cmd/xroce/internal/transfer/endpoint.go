@@ -16,7 +16,7 @@ func formatEndpoint(e engine.Endpoint) string {
 func parseEndpoint(text string) (engine.Endpoint, error) {
 	e, err := oob.Parse(text)
 	if err == nil && e.GID.IsZero() {
-		err = fmt.Errorf("%w: no GID in %q", oob.ErrMessage, text)
+		err = fmt.Errorf("%w: no GID in %.100q", oob.ErrMessage, text)
 	}
 	return engine.Endpoint{QPN: e.QPN, PSN: e.PSN, GID: e.GID}, err
 }

@@ -120,8 +120,8 @@ func TestHostileSenders(t *testing.T) {
 			if _, err := s.stream(ctx); err != nil {
 				return err
 			}
-			return s.send(message{SHA256: "\x1b[2J"})
-		}, `"\x1b[2J" there`},
+			return s.send(message{SHA256: "\x1b[2J" + strings.Repeat("x", controlLimit/2)})
+		}, `"\x1b[2Jxxx`},
 		"gone": {ordinary, func(_ context.Context, s *sender) error {
 			return s.conn.Close()
 		}, "closed the connection"},
@@ -136,6 +136,8 @@ func TestHostileSenders(t *testing.T) {
 			}
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v: no %q", err, c.want)
+			} else if len(err.Error()) > maxError {
+				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 			<-said
 			if got := count(r.dev[1]); got != (engine.ResourceCount{}) {

@@ -180,7 +180,7 @@ func (r *receiver) complete(ctx context.Context, finish *hearing) (Result, error
 	}
 	digest := r.part.sum()
 	if m.SHA256 != digest {
-		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %q there", digest, m.SHA256)
+		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
 	}
 	if err := r.part.commit(); err != nil {
 		return Result{}, err

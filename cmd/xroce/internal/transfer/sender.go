@@ -179,7 +179,7 @@ func (s *sender) run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	if m.SHA256 != digest {
-		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %q there", digest, m.SHA256)
+		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
 	}
 	return Result{
 		Path: s.remote.Path, Size: s.info.Size(), Duration: time.Since(start), SHA256: digest,

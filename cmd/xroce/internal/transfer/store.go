@@ -20,8 +20,12 @@ var ErrPath = errors.New("path is not below the directory that is served")
 // DefaultMode are the permission bits that a file may get when StoreConfig says nothing.
 const DefaultMode fs.FileMode = 0o644
 
-// maxPath is the longest path that a peer may name, in bytes: PATH_MAX.
-const maxPath = 4096
+// The longest path and name that a peer may name, in bytes: PATH_MAX and NAME_MAX. Of
+// one that is refused, an error shows the beginning.
+const (
+	maxPath = 4096
+	maxName = 255
+)
 
 // StoreConfig says what peers may do. The zero value lets them do least.
 type StoreConfig struct {
@@ -112,7 +116,7 @@ func (s *Store) find(path, name string) (place, error) {
 	}
 	slash := strings.HasSuffix(path, "/")
 	if !filepath.IsLocal(path) || len(path) > maxPath || !isName(name) {
-		return place{}, fmt.Errorf("%w: %q, %q", ErrPath, path, name)
+		return place{}, fmt.Errorf("%w: %.100q, %.100q", ErrPath, path, name)
 	}
 	path = filepath.Clean(path)
 	if err := s.allowed(path); err != nil {
@@ -138,7 +142,8 @@ func (s *Store) find(path, name string) (place, error) {
 
 // isName reports whether a name can be that of a file.
 func isName(name string) bool {
-	return name != "" && name != "." && name != ".." && !strings.ContainsRune(name, '/')
+	return name != "" && name != "." && name != ".." && len(name) <= maxName &&
+		!strings.ContainsRune(name, '/')
 }
 
 // allowed judges the names on a path.
@@ -149,11 +154,11 @@ func (s *Store) allowed(path string) error {
 	for name := range strings.SplitSeq(path, "/") {
 		switch {
 		case strings.ContainsFunc(name, unicode.IsControl):
-			return fmt.Errorf("%w: %q has control characters", ErrPath, path)
+			return fmt.Errorf("%w: %.100q has control characters", ErrPath, path)
 		case isPart(name):
-			return fmt.Errorf("%w: %q is a name of files that are not whole", ErrPath, path)
+			return fmt.Errorf("%w: %.100q is a name of files that are not whole", ErrPath, path)
 		case strings.HasPrefix(name, ".") && !s.Dotfiles:
-			return fmt.Errorf("%w: %q has a name that begins with a dot (serve --dotfiles "+
+			return fmt.Errorf("%w: %.100q has a name that begins with a dot (serve --dotfiles "+
 				"allows it)", ErrPath, path)
 		}
 	}

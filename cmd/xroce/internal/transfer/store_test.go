@@ -126,15 +126,25 @@ func TestStoreRefuses(t *testing.T) {
 		{"", "\x1b[2J", ErrPath},
 		{"sub/\u009b", "n", ErrPath},
 		{strings.Repeat("x", 256), "n", unix.ENAMETOOLONG},
+		{strings.Repeat("\x01", maxPath), "n", ErrPath},
+		{strings.Repeat("\x01", controlLimit), "n", ErrPath},
+		{"", strings.Repeat("\x01", controlLimit), ErrPath},
+		{"sub/", strings.Repeat("x", maxName+1), ErrPath},
 	} {
 		if path, err := put(s, message{Path: c.path, Name: c.name}, "x"); !errors.Is(err, c.want) {
 			t.Errorf("%q, %q: %q, %v, not %v", c.path, c.name, path, err, c.want)
+		} else if len(err.Error()) > maxError {
+			t.Errorf("%.20q, %.20q: an error of %d bytes", c.path, c.name, len(err.Error()))
 		}
 	}
 	if after := snapshot(t, dir) + snapshot(t, outside); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
 }
+
+// maxError is how long an error that has words of a peer in it may be, in bytes: not
+// much longer than a path.
+const maxError = maxPath + 1<<10
 
 // TestStoreAllows is what a peer may do when the flags say so, and no more.
 func TestStoreAllows(t *testing.T) {

@@ -91,6 +91,7 @@ func TestStrangers(t *testing.T) {
 		"its own error": {hello + `{"error":"\u001b[2J"}` + "\n", `\x1b[2J`},
 		"no endpoint":   {change(endpoint, ""), "not a connection message"},
 		"no GID":        {change("ffffc0000201", "000000000000"), "no GID"},
+		"endless":       {change(endpoint, strings.Repeat("0", controlLimit/2)), "not a conn"},
 		"a group":       {change("c0000201", "ef010101"), "is a group"},
 		"no MTU":        {change(`"mtu":3`, `"mtu":0`), "path MTU"},
 		"huge MTU":      {change(`"mtu":3`, `"mtu":4000000000`), "not a message"},
@@ -112,6 +113,8 @@ func TestStrangers(t *testing.T) {
 			to.Close()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v: no %q", err, c.want)
+			} else if len(err.Error()) > maxError {
+				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 			if text := <-said; !strings.Contains(text, `"error":`) {
 				t.Errorf("it is told %q", text)

@@ -3,11 +3,16 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/transfer"
@@ -91,4 +96,41 @@ func TestOnceIsForOne(t *testing.T) {
 		}
 	}
 	contains(t, fmt.Sprint(s.err), "no regular end")
+}
+
+// A closing listener has errors instead of connections, and then is closed.
+type closing struct {
+	net.Listener
+	errors []error
+}
+
+func (c *closing) Accept() (net.Conn, error) {
+	if len(c.errors) == 0 {
+		return nil, net.ErrClosed
+	}
+	err := c.errors[0]
+	c.errors = c.errors[1:]
+	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
+}
+
+// TestAcceptGoesOn when something was used up for a moment, and not when the listener is
+// at fault.
+func TestAcceptGoesOn(t *testing.T) {
+	b, _ := simBench(t)
+	dev, err := b.open("xr1", engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	s := newServer(newApp(io.Discard, io.Discard), dev, transfer.ReceiveConfig{}, false)
+	for err, want := range map[error]error{
+		unix.EMFILE: nil, unix.ENFILE: nil, unix.ENOBUFS: nil, unix.ENOMEM: nil,
+		unix.ECONNABORTED: nil, unix.EINVAL: unix.EINVAL,
+	} {
+		var running sync.WaitGroup
+		l := &closing{errors: []error{err, err}}
+		if got := s.accept(t.Context(), l, &running); !errors.Is(got, want) {
+			t.Errorf("after %v: %v", err, got)
+		}
+	}
 }

@@ -95,9 +95,8 @@ func (s *server) accept(
 			return s.dev.Err()
 		case errors.Is(err, net.ErrClosed):
 			return nil // by finish
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
-			errors.Is(err, unix.ECONNABORTED):
-			// Others may give descriptors back; a stranger must not end the server.
+		case passing(err):
+			// Others may give back what there is none of; a stranger must not end the server.
 			time.Sleep(acceptPause)
 			continue
 		default:
@@ -110,6 +109,19 @@ func (s *server) accept(
 			}
 		})
 	}
+}
+
+// passing reports whether no connection could be accepted because of that connection, or
+// because something is used up (accept(2)).
+func passing(err error) bool {
+	for _, cause := range []error{
+		unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // handle takes one file, if the guest is admitted, and reports whether it was. With once,

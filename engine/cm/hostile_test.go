@@ -20,7 +20,7 @@ import (
 // received is how many MADs the manager has counted.
 func (h *host) received() uint64 {
 	c, lost := h.manager.Counters(), h.manager.Lost()
-	n := c[rcm.DropNotCM] + lost.NotQP1
+	n := c[rcm.DropNotCM] + lost.NotQP1 + lost.Martian
 	for id := range rcm.CounterCount {
 		if strings.HasPrefix(id.String(), "cm_rx_msgs_") {
 			n += c[id]

@@ -99,7 +99,7 @@ func (m *Manager) take(wc *roce.Completion) {
 	switch {
 	case wc.SrcQP != m.qp.QPN():
 		m.lost.NotQP1++
-	case isOurs && ours.MAC != wc.SrcMAC:
+	case isOurs && ours.MAC != wc.SrcMAC, !isOurs && !isStation(wc.SrcMAC):
 		m.lost.Martian++
 	default:
 		// Answers have no flow label: that is of the sender's choice.
@@ -111,6 +111,10 @@ func (m *Manager) take(wc *roce.Completion) {
 	// It was posted before, so only the end of the device can refuse it.
 	_ = m.receive(slot)
 }
+
+// isStation reports whether a MAC address can be that of a sender: neither of a group nor all
+// zeros (IEEE 802.3, 3.2.3). Nothing can be answered to another one.
+func isStation(mac [6]byte) bool { return mac[0]&1 == 0 && mac != [6]byte{} }
 
 // ecnBits are what the way of a packet said, not its sender.
 const ecnBits = 3

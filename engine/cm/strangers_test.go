@@ -17,8 +17,9 @@ import (
 // who asks for somebody else waits as long as he likes.
 type town struct {
 	*router
-	asking atomic.Int64 // those that wait now
-	asked  atomic.Int64 // those that ever asked
+	asking  atomic.Int64 // those that wait now
+	asked   atomic.Int64 // those that ever asked
+	distant atomic.Bool  // nobody is a neighbour: there are routes alone
 }
 
 func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
@@ -29,6 +30,10 @@ func (w *town) Known(_ uint16, src, dst netip.Addr) (hop engine.Hop, err error) 
 	}
 	hop.MAC, err = w.Host.Resolve(context.Background(), src, dst)
 	return hop, err
+}
+
+func (w *town) HasNeighbour(vlan uint16, addr netip.Addr) bool {
+	return !w.distant.Load() && w.router.HasNeighbour(vlan, addr)
 }
 
 func (w *town) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {

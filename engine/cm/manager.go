@@ -165,11 +165,16 @@ func (m *Manager) release() error {
 
 // dispatch takes the machine's events to whom they concern and sends its MADs. The caller holds mu.
 func (m *Manager) dispatch() {
+	m.tellAll()
+	m.transmit()
+	m.checkLeft()
+}
+
+// tellAll takes the machine's events to whom they concern. The caller holds mu.
+func (m *Manager) tellAll() {
 	for e, ok := m.machine.NextEvent(); ok; e, ok = m.machine.NextEvent() {
 		m.tell(e)
 	}
-	m.transmit()
-	m.checkLeft()
 }
 
 // tell takes an event to whom it concerns. The caller holds mu.

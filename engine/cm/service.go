@@ -7,8 +7,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// batches is how often MADs are taken from the CQ before events are dispatched and MADs
-// sent: the machine's outbox has room for the answers to so many by default.
+// batches is how often MADs are taken from the CQ before MADs are sent: the machine's outbox
+// has room for the answers to so many by default.
 const batches = 8
 
 // A service is a manager as the device calls it: it joins QP 1, the machine and time until
@@ -75,6 +75,7 @@ func (m *Manager) poll() (more bool) {
 		for i := range wcs[:n] {
 			m.take(&wcs[i])
 		}
+		m.tellAll() // before a request of a peer may have to make room, its host is known
 		if err != nil {
 			return false // the CQ has room for all: this is the end of the device
 		}

@@ -1,6 +1,16 @@
 package cm_test
 
-import "testing"
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	rcm "xroce/roce/cm"
+	"xroce/roce/wire"
+)
 
 // TestNoStation: frames from MAC addresses that no station has, all zeros or a group, are not
 // taken. There is nobody to answer to: were it looked for, strangers had neighbours asked for
@@ -24,5 +34,64 @@ func TestNoStation(t *testing.T) {
 			}
 			s.connects(t)
 		})
+	}
+}
+
+// hold makes the manager wait, so that what comes meanwhile comes at once. The returned
+// function lets it go on.
+func (s *siege) hold(t *testing.T) (release func()) {
+	t.Helper()
+	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
+	must(t, err)
+	busy, let := make(chan struct{}), make(chan struct{})
+	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{
+		QP: qp,
+		Allow: func(netip.AddrPort, []byte) bool {
+			close(busy)
+			<-let
+			return false
+		},
+	})
+	must(t, err)
+	question := rcm.SIDRREQ{
+		PKey: wire.DefaultPKey, ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
+	}
+	rcm.IPHeader{Src: netip.AddrPortFrom(s.peer.v4, 7), Dst: s.v4}.Put(question.Private[:])
+	s.stranger.send(t, s.peer.v4, &question)
+	<-busy
+	return func() { close(let) }
+}
+
+// TestStationsAtOnce: a peer asks, and before it is served strangers do, each from a station
+// of its own. They make room before the peer does, although all came at once.
+func TestStationsAtOnce(t *testing.T) {
+	s := newSiege(t)
+	ctx := within(t, testTimeout)
+	release := s.hold(t)
+	before := packets(t, s.dev)
+	dialled := make(chan error, 1)
+	go func() {
+		c, err := s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+		if err == nil {
+			c.Close()
+		}
+		dialled <- err
+	}()
+	waits(t, func() bool { return packets(t, s.dev) == before+1 })
+	const strangers = 200
+	for i := range uint32(strangers) {
+		src := numbered(netip.MustParseAddr(nearby), i)
+		binary.BigEndian.PutUint32(s.stranger.from[2:], i+1000)
+		s.stranger.send(t, src, s.stranger.request(src))
+	}
+	waits(t, func() bool { return packets(t, s.dev) == before+1+strangers })
+	release()
+	r, err := s.listener.Accept(ctx)
+	must(t, err)
+	_, err = r.Accept(ctx, s.setup())
+	must(t, err)
+	must(t, <-dialled)
+	if n := s.peer.counted("cm_tx_retries_req"); n != 0 {
+		t.Errorf("the peer had to ask %d times more", n)
 	}
 }

@@ -197,10 +197,11 @@ func (m *Manager) found(s *search, way wire.Path, err error) {
 	}
 	for _, r := range s.requests {
 		r.search = nil
+		own, failed := way, err
 		if path := r.path(); err == nil && path != s.path {
 			// Of the same peer, but with another traffic class or so.
-			way, err = m.pathVia(&path, way.DstMAC)
+			own, failed = m.pathVia(&path, way.DstMAC)
 		}
-		m.show(r, way, err)
+		m.show(r, own, failed)
 	}
 }

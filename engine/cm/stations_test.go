@@ -1,6 +1,7 @@
 package cm_test
 
 import (
+	"context"
 	"encoding/binary"
 	"net/netip"
 	"testing"
@@ -93,5 +94,49 @@ func TestStationsAtOnce(t *testing.T) {
 	must(t, <-dialled)
 	if n := s.peer.counted("cm_tx_retries_req"); n != 0 {
 		t.Errorf("the peer had to ask %d times more", n)
+	}
+}
+
+// TestWaysOfOneHost: requests from one host wait for the same search, and each gets the way
+// that it asked for.
+func TestWaysOfOneHost(t *testing.T) {
+	s := newSiege(t)
+	s.flood(t, faraway, 256) // all the looks there are
+	s.town.distant.Store(true)
+	classes := []uint8{0, 8, 0, 16}
+	for _, class := range classes {
+		r := s.stranger.request(s.peer.v4)
+		r.Primary.TrafficClass = class
+		s.stranger.send(t, s.peer.v4, r)
+	}
+	waits(t, func() bool { return s.received() == 256+uint64(len(classes)) })
+	if n := s.listener.Waiting(); n != 0 {
+		t.Fatalf("%d requests were looked for at once", n)
+	}
+	s.clock.now.Add(int64(roce.Second))
+	s.stranger.port = 9
+	s.flood(t, nearby, 1) // wakes the manager
+	ctx, cancel := context.WithCancel(within(t, testTimeout))
+	defer cancel()
+	for i, class := range classes {
+		r, err := s.listener.Accept(ctx)
+		must(t, err)
+		setup := s.setup()
+		qp, err := s.dev.CreateQP(s.pd, setup.Init)
+		must(t, err)
+		setup.QP = qp
+		over := make(chan struct{})
+		accepting, end := context.WithCancel(ctx)
+		go func() {
+			defer close(over)
+			_, _ = r.Accept(accepting, setup)
+		}()
+		waits(t, func() bool { return qp.State() == roce.StateRTS })
+		if got := qp.Query().Path.TClass; got != class {
+			t.Errorf("request %d: traffic class %d, want %d", i, got, class)
+		}
+		end()
+		<-over
+		qp.Close()
 	}
 }

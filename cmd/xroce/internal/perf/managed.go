@@ -92,14 +92,19 @@ func NewManaged(
 	return m, nil
 }
 
-// join makes one connection.
+// join makes one connection, of a server with the host that the exchange is with: the queue
+// pairs of a test are not for whoever asks first.
 func (m *Managed) join(ctx context.Context, s cm.Setup) (*cm.Conn, error) {
-	if !m.dial {
+	for !m.dial {
 		request, err := m.listener.Accept(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return request.Accept(ctx, s)
+		if m.talk == nil || request.RemoteAddr().Addr() == m.talk.RemoteAddr().Addr() {
+			return request.Accept(ctx, s)
+		}
+		// Who gave up need not be told.
+		_ = request.Reject(nil)
 	}
 	limited, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()

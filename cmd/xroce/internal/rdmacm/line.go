@@ -19,6 +19,7 @@ type line struct {
 	pd   *engine.PD
 	cq   *engine.CQ
 	mrs  []*engine.MR
+	qp   *engine.QP // nil when it is the manager's
 	conn *cm.Conn
 }
 
@@ -113,9 +114,12 @@ func (l *line) release(ctx context.Context) {
 	l.free()
 }
 
-// free gives back what a line without a queue pair has. All that an error could say
+// free gives back what a line has whose queue pair nobody needs any more. All that an error could say
 // is that something is in use, which the end of the device settles.
 func (l *line) free() {
+	if l.qp != nil {
+		l.qp.Close()
+	}
 	for _, mr := range l.mrs {
 		_ = mr.Deregister()
 	}

@@ -102,13 +102,19 @@ func (p *pinger) tell(i info) error {
 	})
 }
 
+// patient is a context that ends when the peer has said nothing for too long.
+func (p *pinger) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	most := cmp.Or(p.silence, maxSilence)
+	return context.WithTimeoutCause(ctx, most, fmt.Errorf("%w for %v", errSilent, most))
+}
+
 // hear receives an info.
 func (p *pinger) hear(ctx context.Context) (info, error) {
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(p.silence, maxSilence))
+	limited, cancel := p.patient(ctx)
 	defer cancel()
 	wc, err := p.await(limited, roce.WCRecv)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = fmt.Errorf("%w for %v", errSilent, cmp.Or(p.silence, maxSilence))
+		err = context.Cause(limited)
 	}
 	if err != nil {
 		return info{}, err

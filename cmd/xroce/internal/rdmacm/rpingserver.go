@@ -86,7 +86,7 @@ func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, 
 	if err != nil {
 		return nil, errors.Join(err, r.Reject(nil))
 	}
-	if p.conn, err = r.Accept(ctx, p.setup()); err != nil {
+	if err := p.accept(ctx, r); err != nil {
 		return p, fmt.Errorf("accept %s: %w", r.RemoteAddr(), err)
 	}
 	defer p.hangUp(ctx)
@@ -104,6 +104,22 @@ func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, 
 		}
 		p.rounds++
 	}
+}
+
+// accept connects to a client, which may not take longer than between two words: who asks
+// may not be there. The queue pair is ours, so that it can be given back if that fails.
+func (p *pinger) accept(ctx context.Context, r *cm.Request) (err error) {
+	limited, cancel := p.patient(ctx)
+	defer cancel()
+	setup := p.setup()
+	if p.qp, err = p.dev.CreateQP(p.pd, setup.Init); err != nil {
+		return errors.Join(err, r.Reject(nil))
+	}
+	setup.QP = p.qp
+	if p.conn, err = r.Accept(limited, setup); err != nil && limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	return err
 }
 
 // pong is what a server does in a round after it has heard of the client's text.

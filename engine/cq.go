@@ -177,7 +177,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		if err := c.device.Err(); err != nil {
+		if err := c.device.errToDrive(); err != nil {
 			// What the failure flushed came after the poll above.
 			if n, _ := c.core.Poll(dst); n > 0 {
 				return n, nil

@@ -103,10 +103,20 @@ func (d *Device) Failed() bool { return d.failure() != nil }
 // Err says why the device is of no more use, nil while it is. It takes the progress
 // lock: what the device stored before is seen by the caller, and what the caller wrote
 // by the device, in the sense of the Go memory model, which knows nothing of packets.
-// Who only spins asks Failed.
+// In direct mode it wakes who sleeps with that lock. Who only spins asks Failed.
 func (d *Device) Err() error {
 	for _, q := range d.queues {
-		// CQ.Wait asks, and comes back after each time that it was woken.
+		q.lock()
+		// Passing through is what makes stores seen.
+		q.mu.Unlock()
+	}
+	return d.failure()
+}
+
+// errToDrive is Err for CQ.Wait, which comes back after each time that it was woken: two
+// that wait would wake each other for ever.
+func (d *Device) errToDrive() error {
+	for _, q := range d.queues {
 		q.lockToDrive()
 		// Passing through is what makes stores seen.
 		q.mu.Unlock()

@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/roce"
 	"xroce/xsk"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -73,4 +76,48 @@ func TestProgressWakesTheDriver(t *testing.T) {
 		t.Fatal("no frame came")
 	}
 	await("was not woken")
+}
+
+// TestErrWakesWhoSleeps: in direct mode somebody may sleep with the progress lock, for as long
+// as nothing comes. Who asks how the device is does not wait for that.
+func TestErrWakesWhoSleeps(t *testing.T) {
+	clock := engine.NewSystemClock()
+	network := newNetwork(t, 1, clock, sim.Faults{})
+	link := &deepSleep{
+		simPort: newPort(t, network, 0),
+		asleep:  make(chan struct{}, 16), woken: make(chan struct{}, 1),
+	}
+	dev, err := engine.OpenLink(link, link, engine.Options{Clock: clock, Direct: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cq, err := dev.CreateCQ(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		var wcs [1]roce.Completion
+		_, err := cq.Wait(ctx, wcs[:])
+		waited <- err
+	}()
+	<-link.asleep
+	told := make(chan error, 1)
+	go func() { told <- dev.Err() }()
+	select {
+	case err := <-told:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(timeout.Scaled(10 * time.Second)):
+		t.Error("Err waits for who sleeps")
+	}
+	stop()
+	if err := <-waited; !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait ended with %v", err)
+	}
+	if err := dev.Close(); err != nil {
+		t.Error(err)
+	}
 }

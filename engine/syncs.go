@@ -27,6 +27,7 @@ type syncs struct {
 	over    sync.Cond // a job has ended, or will not begin
 	waiting []syncJob // the oldest first
 	running []syncJob
+	begun   uint64 // how many have come
 	closed  bool
 	workers sync.WaitGroup
 }
@@ -35,6 +36,7 @@ type syncs struct {
 type syncJob struct {
 	job *mem.SyncJob
 	qpn uint32
+	n   uint64 // how many had come, with it
 }
 
 // init has FLUSHes carried out here, but in a simulation, where a run can be repeated.
@@ -47,18 +49,19 @@ func (s *syncs) init(d *Device) {
 
 // StartSync implements mem.Syncer.
 func (s *syncs) StartSync(job *mem.SyncJob, qpn uint32) bool {
-	j := syncJob{job, qpn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed || len(s.waiting) == maxSyncs:
+	if s.closed || len(s.waiting) == maxSyncs {
 		return false
-	case len(s.running) < syncWorkers:
-		s.running = append(s.running, j)
-		s.workers.Go(func() { s.work(j) })
-	default:
-		s.waiting = append(s.waiting, j)
 	}
+	s.begun++
+	j := syncJob{job, qpn, s.begun}
+	if len(s.running) == syncWorkers {
+		s.waiting = append(s.waiting, j)
+		return true
+	}
+	s.running = append(s.running, j)
+	s.workers.Go(func() { s.work(j) })
 	return true
 }
 
@@ -96,11 +99,13 @@ func (s *syncs) CancelSync(job *mem.SyncJob) {
 	s.over.Broadcast()
 }
 
-// wait waits until no job is about a region, whose key nobody can use any more.
+// wait waits until the jobs about a region are over that there are. Those that come
+// meanwhile are about what its key stands for by now, and peers may have no end of them.
 func (s *syncs) wait(r *mem.Region) {
-	about := func(j syncJob) bool { return j.job.Of(r) }
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	last := s.begun
+	about := func(j syncJob) bool { return j.n <= last && j.job.Of(r) }
 	for slices.ContainsFunc(s.running, about) || slices.ContainsFunc(s.waiting, about) {
 		s.over.Wait()
 	}

@@ -245,15 +245,18 @@ func (s *Station) DialCmatose(ctx context.Context, c Cmatose) (Result, error) {
 }
 
 // farewell waits until the server hangs up, which it does when it has heard all. It
-// may do so before its last acknowledgement is here.
+// may do so before its last acknowledgement is here, and is not waited for for ever: one
+// that lost its power says nothing.
 func (t *talker) farewell(ctx context.Context) error {
 	if err := t.await(ctx, t.Count, t.Count); err != nil && !hungUp(err) {
 		return err
 	}
+	within, stop := t.station.patience(ctx)
+	defer stop()
 	select {
 	case <-t.conn.Done():
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-within.Done():
+		return context.Cause(within)
 	}
 	if err := t.conn.Err(); !errors.Is(err, cm.ErrHungUp) {
 		return err

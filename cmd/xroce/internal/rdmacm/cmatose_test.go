@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"xroce/engine/cm"
 	"xroce/engine/sim"
@@ -122,6 +123,36 @@ func TestCmatosePeerGone(t *testing.T) {
 	ended = server.begin(t, func() (Result, error) { return serveFew(ctx, server, config) })
 	_, err = client.DialCmatose(ctx, config)
 	fails(t, err, "hung up")
+	must(t, (<-ended).err)
+}
+
+// A server that has said all and does not hang up, because it lost its power, is not waited
+// for for ever.
+func TestCmatoseServerSilent(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	client.Silence = 50 * time.Millisecond
+	config := Cmatose{Addr: server.at(false, CmatosePort), Connections: 1}
+	over := make(chan struct{})
+	ended := server.begin(t, func() (Result, error) {
+		l, err := server.listen(config.Addr)
+		if err != nil {
+			return Result{}, err
+		}
+		defer l.close()
+		request, err := l.accept(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		_, err = server.newTalker(&config, func(s cm.Setup) (*cm.Conn, error) {
+			return request.Accept(ctx, s)
+		})
+		<-over
+		return Result{}, err
+	})
+	_, err := client.DialCmatose(ctx, config)
+	close(over)
+	fails(t, err, "nothing came from the peer for 50ms")
 	must(t, (<-ended).err)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -15,17 +14,17 @@ import (
 
 // A line is one end of a reliable connection with all that it needs.
 type line struct {
-	dev  *engine.Device
-	pd   *engine.PD
-	cq   *engine.CQ
-	mrs  []*engine.MR
-	qp   *engine.QP // nil when it is the manager's
-	conn *cm.Conn
+	station *Station
+	pd      *engine.PD
+	cq      *engine.CQ
+	mrs     []*engine.MR
+	qp      *engine.QP // nil when it is the manager's
+	conn    *cm.Conn
 }
 
 // newLine makes a line to be connected, with room for some completions.
 func (s *Station) newLine(depth int) (*line, error) {
-	l := &line{dev: s.Dev, pd: s.Dev.AllocPD()}
+	l := &line{station: s, pd: s.Dev.AllocPD()}
 	var err error
 	if l.cq, err = s.Dev.CreateCQ(depth); err != nil {
 		l.free()
@@ -36,7 +35,7 @@ func (s *Station) newLine(depth int) (*line, error) {
 
 // register makes a region of n bytes, at least 1.
 func (l *line) register(n int, access mem.Access) (*engine.MR, error) {
-	mr, err := l.dev.RegMR(l.pd, make([]byte, max(n, 1)), access)
+	mr, err := l.station.Dev.RegMR(l.pd, make([]byte, max(n, 1)), access)
 	if err == nil {
 		l.mrs = append(l.mrs, mr)
 	}
@@ -55,7 +54,7 @@ func (l *line) init(sends, receives int) engine.QPInit {
 // cm.ErrHungUp.
 func (l *line) next(ctx context.Context) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if err := await(ctx, l.cq, wcs[:]); err != nil {
+	if err := l.station.await(ctx, l.cq, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
 	wc := wcs[0]
@@ -66,21 +65,6 @@ func (l *line) next(ctx context.Context) (roce.Completion, error) {
 		}
 	}
 	return wc, wc.Err()
-}
-
-// silence is how long a peer may be waited for: the originals wait for ever.
-const silence = 120 * time.Second
-
-// await waits for a completion, not for ever.
-func await(ctx context.Context, cq *engine.CQ, wcs []roce.Completion) error {
-	within, cancel := context.WithTimeoutCause(ctx, silence,
-		fmt.Errorf("%w for %s", peer.ErrSilence, silence))
-	defer cancel()
-	_, err := cq.Wait(within, wcs)
-	if err != nil && within.Err() != nil {
-		return context.Cause(within)
-	}
-	return err
 }
 
 // hungUp reports whether an error says that the peer ended the connection in order.

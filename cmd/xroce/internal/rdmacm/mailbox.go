@@ -14,6 +14,7 @@ import (
 // A mailbox is a datagram queue pair. Each receive has a place of its own, because
 // the 40 bytes before a datagram say who sent it.
 type mailbox struct {
+	station  *Station
 	size     int // bytes of a datagram
 	cq       *engine.CQ
 	qp       *engine.QP
@@ -27,7 +28,7 @@ type mailbox struct {
 // newMailbox makes a mailbox for so many datagrams to receive, with its receives
 // posted.
 func (s *Station) newMailbox(pd *engine.PD, datagrams, size int) (*mailbox, error) {
-	b := &mailbox{size: size, receives: datagrams, depth: max(1, min(datagrams, roce.MaxWR))}
+	b := &mailbox{station: s, size: size, receives: datagrams, depth: max(1, min(datagrams, roce.MaxWR))}
 	var err error
 	if b.cq, err = s.Dev.CreateCQ(2 * b.depth); err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (b *mailbox) flush(ctx context.Context) error {
 // next waits for a completion and counts those of sends.
 func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if err := await(ctx, b.cq, wcs[:]); err != nil {
+	if err := b.station.await(ctx, b.cq, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
 	if wcs[0].Opcode == roce.WCSend && wcs[0].Status == roce.StatusSuccess {

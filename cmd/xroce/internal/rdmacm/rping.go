@@ -2,12 +2,9 @@ package rdmacm
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -35,21 +32,12 @@ type Rping struct {
 	Validate bool
 	// Verbose says the text of each round.
 	Verbose bool
-
-	silence time.Duration // how long the peer may say nothing, 0 for maxSilence
 }
-
-// maxSilence is how long a peer may say nothing in a round. None of rping pauses.
-const maxSilence = time.Minute
-
-// errSilent says that the peer said nothing for too long.
-var errSilent = errors.New("the peer is silent")
 
 // A pinger is one end of a ping.
 type pinger struct {
 	Rping
 	*line
-	station *Station
 	control *engine.MR // the info received, the info sent
 	data    *engine.MR // the server's copy, the client's echo
 	start   *engine.MR // the client's text, nil for a server
@@ -60,7 +48,7 @@ type pinger struct {
 const rpingSends = 16
 
 func (s *Station) newPinger(c Rping, client bool) (_ *pinger, err error) {
-	p := &pinger{Rping: c, station: s}
+	p := &pinger{Rping: c}
 	if p.line, err = s.newLine(2 * rpingSends); err != nil {
 		return nil, err
 	}
@@ -102,20 +90,9 @@ func (p *pinger) tell(i info) error {
 	})
 }
 
-// patient is a context that ends when the peer has said nothing for too long.
-func (p *pinger) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	most := cmp.Or(p.silence, maxSilence)
-	return context.WithTimeoutCause(ctx, most, fmt.Errorf("%w for %v", errSilent, most))
-}
-
 // hear receives an info.
 func (p *pinger) hear(ctx context.Context) (info, error) {
-	limited, cancel := p.patient(ctx)
-	defer cancel()
-	wc, err := p.await(limited, roce.WCRecv)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = context.Cause(limited)
-	}
+	wc, err := p.await(ctx, roce.WCRecv)
 	if err != nil {
 		return info{}, err
 	}

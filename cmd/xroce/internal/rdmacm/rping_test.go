@@ -234,11 +234,12 @@ func TestRpingSilentClients(t *testing.T) {
 	}
 	server, client = newRig(t, sim.Faults{})
 	ctx = within(t)
-	config = Rping{Addr: server.at(false, RpingPort), Size: 64, silence: 50 * time.Millisecond}
+	config = Rping{Addr: server.at(false, RpingPort), Size: 64}
+	server.Silence = 50 * time.Millisecond
 	ended = server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
 	_, err = dial()
 	must(t, err)
-	fails(t, (<-ended).err, "the peer is silent for 50ms")
+	fails(t, (<-ended).err, "nothing came from the peer for 50ms")
 }
 
 // The text of a client is shown, and does not command the terminal.

@@ -109,10 +109,10 @@ func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, 
 // accept connects to a client, which may not take longer than between two words: who asks
 // may not be there. The queue pair is ours, so that it can be given back if that fails.
 func (p *pinger) accept(ctx context.Context, r *cm.Request) (err error) {
-	limited, cancel := p.patient(ctx)
+	limited, cancel := p.station.patience(ctx)
 	defer cancel()
 	setup := p.setup()
-	if p.qp, err = p.dev.CreateQP(p.pd, setup.Init); err != nil {
+	if p.qp, err = p.station.Dev.CreateQP(p.pd, setup.Init); err != nil {
 		return errors.Join(err, r.Reject(nil))
 	}
 	setup.QP = p.qp

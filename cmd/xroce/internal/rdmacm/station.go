@@ -1,12 +1,17 @@
 package rdmacm
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
+	"xroce/roce"
 )
 
 // A Station is the device and the connection manager of one end. Its methods may be
@@ -22,6 +27,9 @@ type Station struct {
 	Listening func(netip.AddrPort)
 	// Patience is how long a client waits for an answer, 0 for ConnectTime.
 	Patience time.Duration
+	// Silence is how long a peer that was met may say nothing, 0 for two minutes: the
+	// originals wait for ever.
+	Silence time.Duration
 	// Met, if not nil, is told when a server that ends with its client has met it.
 	Met func()
 }
@@ -32,6 +40,27 @@ type Result struct {
 	Messages    int // rounds of Rping, else messages each way, of all connections
 	// RoundTrip is what a client of Rping measured, nil when there was no round.
 	RoundTrip *RoundTrip
+}
+
+// silence is how long a peer may be waited for.
+const silence = 120 * time.Second
+
+// patience returns a context that ends, with peer.ErrSilence as its cause, when the peer has
+// been waited for long enough, and when ctx ends. stop must be called.
+func (s *Station) patience(ctx context.Context) (_ context.Context, stop func()) {
+	most := cmp.Or(s.Silence, silence)
+	return context.WithTimeoutCause(ctx, most, fmt.Errorf("%w for %s", peer.ErrSilence, most))
+}
+
+// await waits for a completion, not for ever.
+func (s *Station) await(ctx context.Context, cq *engine.CQ, wcs []roce.Completion) error {
+	within, stop := s.patience(ctx)
+	defer stop()
+	_, err := cq.Wait(within, wcs)
+	if err != nil && within.Err() != nil {
+		return context.Cause(within)
+	}
+	return err
 }
 
 // anyAddress lists what a server listens at for an address: a wildcard stands for

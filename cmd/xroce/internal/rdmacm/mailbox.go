@@ -28,7 +28,9 @@ type mailbox struct {
 // newMailbox makes a mailbox for so many datagrams to receive, with its receives
 // posted.
 func (s *Station) newMailbox(pd *engine.PD, datagrams, size int) (*mailbox, error) {
-	b := &mailbox{station: s, size: size, receives: datagrams, depth: max(1, min(datagrams, roce.MaxWR))}
+	b := &mailbox{
+		station: s, size: size, receives: datagrams, depth: max(1, min(datagrams, roce.MaxWR)),
+	}
 	var err error
 	if b.cq, err = s.Dev.CreateCQ(2 * b.depth); err != nil {
 		return nil, err

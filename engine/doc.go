@@ -38,7 +38,9 @@
 // Objects close in the reverse order of their making: QPs first, then SRQs, then
 // CQs and XRC domains, then completion channels, regions and the PD. What is
 // closed too early says ErrBusy and stays. Closing the device ends everything at
-// once, and what is left of the objects may still be closed, in any time.
+// once, and what is left of the objects may still be closed, in any time. A device ends
+// by itself when its interface is removed or its link fails: Device.Done is closed then,
+// and Device.Err says why.
 //
 // # Progress
 //
@@ -82,7 +84,7 @@
 // be used after its Close. Deregister and Close return only when no packet can
 // touch the object any more. In direct mode, a call that needs the progress lock
 // wakes a goroutine that sleeps in CQ.Wait or CompChannel.GetEvent, which then waits
-// on; Device.Err alone waits for it.
+// on.
 //
 // # Other systems
 //

@@ -14,7 +14,7 @@ import (
 
 // Udaddy says how to exchange datagrams: Count of Size bytes from each connection of
 // the client to the server, then as many back. A datagram that is lost is not sent
-// again: then both ends wait. Without messages there are only lookups.
+// again: then both ends wait until they give up. Without messages there are only lookups.
 type Udaddy struct {
 	Addr        netip.AddrPort // of the server
 	Connections int

@@ -74,9 +74,9 @@ func (g GID) IsMulticast() bool {
 }
 
 // MAC is the MAC address that a link-local GID was made from. ok is false when
-// the GID does not contain one.
+// the GID does not contain one, or that of a group, which is nobody's.
 func (g GID) MAC() (mac [6]byte, ok bool) {
-	if !g.IsLinkLocal() || g[11] != 0xff || g[12] != 0xfe {
+	if !g.IsLinkLocal() || g[11] != 0xff || g[12] != 0xfe || g[8]&1 != 0 {
 		return mac, false
 	}
 	return [6]byte{g[8] ^ 2, g[9], g[10], g[13], g[14], g[15]}, true

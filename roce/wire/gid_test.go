@@ -54,7 +54,7 @@ func TestLinkLocalGID(t *testing.T) {
 	if back, ok := g.MAC(); !ok || back != mac {
 		t.Errorf("MAC %x, %t", back, ok)
 	}
-	for _, s := range []string{"fe80::1", "fd77::ff:fe00:1", "192.0.2.1"} {
+	for _, s := range []string{"fe80::1", "fd77::ff:fe00:1", "192.0.2.1", "fe80::100:ff:fe00:1"} {
 		if mac, ok := GIDFromAddr(netip.MustParseAddr(s)).MAC(); ok {
 			t.Errorf("%s has the MAC address %x", s, mac)
 		}

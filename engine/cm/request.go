@@ -65,7 +65,9 @@ func (m *Manager) show(r *Request, way wire.Path, err error) {
 	}
 	r.way = way
 	r.rank = cm.RankKnown
-	if r.way.DstMAC == r.event.Path.Via.MAC {
+	// A MAC address that is part of the address is known without anybody being there.
+	_, told := r.event.Path.Remote.MAC()
+	if !told && r.way.DstMAC == r.event.Path.Via.MAC {
 		r.rank = cm.RankNeighbour
 	}
 	_ = m.machine.Vouch(r.event.ID, r.rank) // as above

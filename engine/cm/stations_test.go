@@ -140,3 +140,37 @@ func TestWaysOfOneHost(t *testing.T) {
 		qp.Close()
 	}
 }
+
+// TestInventedNeighbours: strangers that ask from stations that are not there, and from the
+// link-local addresses that follow from those, wait until those who were looked for were
+// accepted: that the way to them is known says nothing.
+func TestInventedNeighbours(t *testing.T) {
+	s := newSiege(t)
+	at := netip.AddrPortFrom(s.v6, 2)
+	l, err := s.manager.Listen(netip.AddrPortFrom(netip.IPv6Unspecified(), 2))
+	must(t, err)
+	s.stranger.target, s.stranger.port = linkLocal(s.host), 2
+	for i := range 3 {
+		s.stranger.from = [6]byte{2, 0, 0, 0, 1, byte(i)}
+		src := wire.LinkLocalGID(s.stranger.from).Addr()
+		s.stranger.send(t, src, s.stranger.request(src))
+	}
+	waits(t, func() bool { return l.Waiting() == 3 })
+	ctx, cancel := context.WithCancel(t.Context())
+	dialled := make(chan struct{})
+	go func() {
+		defer close(dialled)
+		_, _ = s.peer.manager.Dial(ctx, at, s.peer.setup())
+	}()
+	waits(t, func() bool { return l.Waiting() == 4 })
+	for i := range 4 {
+		r, err := l.Accept(ctx)
+		must(t, err)
+		if peers := r.RemoteAddr().Port() != 7; peers != (i == 0) {
+			t.Errorf("request %d is of the peer (%v)", i, peers)
+		}
+		must(t, r.Reject(nil))
+	}
+	cancel()
+	<-dialled
+}

@@ -9,9 +9,10 @@ const (
 	// RankStranger is a host that might not be there: it is the rank of each request that
 	// comes.
 	RankStranger Rank = iota
-	// RankKnown is one with a known way to it, which is not that of the request.
+	// RankKnown is one with a known way to it, which is not that of the request or proves
+	// nothing.
 	RankKnown
-	// RankNeighbour is one whose request came by the way that leads to it.
+	// RankNeighbour is one whose request came by the way on which it was found.
 	RankNeighbour
 
 	rankEnd

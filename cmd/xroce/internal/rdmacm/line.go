@@ -98,8 +98,8 @@ func (l *line) release(ctx context.Context) {
 	l.free()
 }
 
-// free gives back what a line has whose queue pair nobody needs any more. All that an error could say
-// is that something is in use, which the end of the device settles.
+// free gives back what a line has whose queue pair nobody needs any more. All that an
+// error could say is that something is in use, which the end of the device settles.
 func (l *line) free() {
 	if l.qp != nil {
 		l.qp.Close()

@@ -84,8 +84,11 @@ func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
 	return nil
 }
 
-// warmUp sends once what fits into the queue, for the caches.
+// warmUp sends once what fits into the queue, for the caches. The peer, which is passive, may
+// answer nothing of that.
 func (r *run) warmUp(ctx context.Context) error {
+	ctx = r.dog.begin(ctx, r.end, nil)
+	defer r.dog.stop()
 	for i := range r.flows {
 		f := &r.flows[i]
 		for n := range r.cfg.TxDepth {

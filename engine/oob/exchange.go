@@ -38,7 +38,8 @@ func (e Endpoint) AppendText(b []byte) []byte {
 	return hex.AppendEncode(b, e.GID[:])
 }
 
-// Parse reads a message without its NUL.
+// Parse reads a message without its NUL. The error is ErrMessage, also of one with the GID of
+// a group: a peer could have us send to all of that.
 func Parse(text string) (Endpoint, error) {
 	fields := strings.Split(text, ":")
 	if len(fields) != 4 || len(fields[0]) != 4 || len(fields[1]) != 6 || len(fields[2]) != 6 {
@@ -56,7 +57,9 @@ func Parse(text string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%w: %.100q", ErrMessage, text)
 	}
 	e.LID, e.QPN, e.PSN = uint16(lid), uint32(qpn), wire.PSN(psn)
-	copy(e.GID[:], gid)
+	if copy(e.GID[:], gid); e.GID.IsMulticast() {
+		return Endpoint{}, fmt.Errorf("%w: %q has the GID of a group", ErrMessage, text)
+	}
 	return e, nil
 }
 

@@ -35,6 +35,7 @@ func TestParseRefuses(t *testing.T) {
 		"", sampleText[:50], sampleText + "0", strings.Replace(sampleText, ":", "-", 1),
 		strings.Replace(sampleText, "c", "x", 1), strings.Replace(sampleText, "0000:", "00:00", 1),
 		strings.Replace(sampleText, "28a720:0", "28a7200:", 1),
+		strings.Replace(sampleText, "c00002", "e00000", 1), // a group
 	} {
 		if e, err := Parse(text); !errors.Is(err, ErrMessage) {
 			t.Errorf("%q: parsed as %+v, %v", text, e, err)

@@ -47,7 +47,8 @@ func (e Endpoint) AppendText(b []byte) []byte {
 	return fmt.Appendf(b, "%08x:", e.SRQN)
 }
 
-// ParseEndpoint reads a message without its NUL. The error is ErrMessage.
+// ParseEndpoint reads a message without its NUL. The error is ErrMessage, also of one with
+// the GID of a group: a peer could have us send to all of that.
 func ParseEndpoint(text string) (Endpoint, error) {
 	wrong := func() (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%w: %q instead of keys", ErrMessage, text)
@@ -75,6 +76,9 @@ func ParseEndpoint(text string) (Endpoint, error) {
 			return wrong()
 		}
 		e.GID[i] = octet[0]
+	}
+	if e.GID.IsMulticast() {
+		return Endpoint{}, fmt.Errorf("%w: keys with the GID of a group, %s", ErrMessage, e.GID)
 	}
 	srqn, err := strconv.ParseUint(fields[len(fields)-1], 16, 32)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -60,7 +61,7 @@ func NewManaged(
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
-		patience: connectTime, sent: make(chan struct{}, 1),
+		patience: peer.ConnectTime, sent: make(chan struct{}, 1),
 		over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)
@@ -86,7 +87,7 @@ func NewManaged(
 		},
 	}
 	if m.talk, err = m.join(ctx, setup); err != nil {
-		return nil, fmt.Errorf("connect by rdma_cm at %s: %w", at, err)
+		return nil, fmt.Errorf("rdma_cm: %w", err)
 	}
 	go m.listen()
 	return m, nil
@@ -94,11 +95,11 @@ func NewManaged(
 
 // join makes one connection, of a server with the host that the exchange is with: the queue
 // pairs of a test are not for whoever asks first.
-func (m *Managed) join(ctx context.Context, s cm.Setup) (*cm.Conn, error) {
+func (m *Managed) join(ctx context.Context, s cm.Setup) (c *cm.Conn, err error) {
 	for !m.dial {
 		request, err := m.listener.Accept(ctx)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("accept at %s: %w", m.at, err)
 		}
 		if m.talk == nil || request.RemoteAddr().Addr() == m.talk.RemoteAddr().Addr() {
 			return request.Accept(ctx, s)
@@ -106,19 +107,15 @@ func (m *Managed) join(ctx context.Context, s cm.Setup) (*cm.Conn, error) {
 		// Who gave up need not be told.
 		_ = request.Reject(nil)
 	}
-	limited, cancel := context.WithTimeout(ctx, m.patience)
-	defer cancel()
-	c, err := m.manager.Dial(limited, m.at, s)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = fmt.Errorf("%w within %v: is that the address of the server, and does it run with "+
-			"-R, too?", cm.ErrTimeout, m.patience)
+	err = peer.Ask(ctx, m.at, m.patience, func(ctx context.Context) (err error) {
+		c, err = m.manager.Dial(ctx, m.at, s)
+		return err
+	})
+	if errors.Is(err, cm.ErrTimeout) {
+		err = fmt.Errorf("%w Does it run with -R, too?", err)
 	}
 	return c, err
 }
-
-// connectTime is how long a client waits for the answer of a server. Where nobody speaks
-// rdma_cm the retries of that take more than a minute.
-const connectTime = 15 * time.Second
 
 // How often a client tries again while the server does not listen, and after what
 // time: the tool stops listening after each connection of the exchange.

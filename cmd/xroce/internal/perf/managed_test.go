@@ -23,7 +23,8 @@ func TestManagedSilence(t *testing.T) {
 	}
 	client := device(t, network, 1, engine.Options{})
 	defer client.Close()
-	defer device(t, network, 2, engine.Options{}).Close()
+	server := device(t, network, 2, engine.Options{})
+	defer server.Close()
 	manager, err := cm.Open(client, cm.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,11 +38,22 @@ func TestManagedSilence(t *testing.T) {
 		manager: manager, at: netip.MustParseAddrPort("192.0.2.2:18515"), dial: true,
 		patience: time.Millisecond,
 	}
-	_, err = m.join(t.Context(), cm.Setup{PD: client.AllocPD(), Init: engine.QPInit{
+	setup := cm.Setup{PD: client.AllocPD(), Init: engine.QPInit{
 		SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1,
-	}})
-	if !errors.Is(err, cm.ErrTimeout) || !strings.Contains(err.Error(), "does it run with -R") {
+	}}
+	_, err = m.join(t.Context(), setup)
+	if !errors.Is(err, cm.ErrTimeout) || !strings.Contains(err.Error(), "Does it run with -R") {
 		t.Errorf("%v, want ErrTimeout and a question", err)
+	}
+	deaf, err := cm.Open(server, cm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	m.patience = time.Minute
+	_, err = m.join(t.Context(), setup)
+	if err == nil || !strings.Contains(err.Error(), "start the server first") {
+		t.Errorf("%v, want advice", err)
 	}
 }
 

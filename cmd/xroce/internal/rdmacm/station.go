@@ -25,7 +25,7 @@ type Station struct {
 	Say func(format string, args ...any)
 	// Listening, if not nil, is told where a server begins to listen.
 	Listening func(netip.AddrPort)
-	// Patience is how long a client waits for an answer, 0 for ConnectTime.
+	// Patience is how long a client waits for an answer, 0 for peer.ConnectTime.
 	Patience time.Duration
 	// Silence is how long a peer that was met may say nothing, 0 for two minutes: the
 	// originals wait for ever.

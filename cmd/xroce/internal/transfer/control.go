@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/oob"
 	"xroce/roce"
@@ -172,7 +173,7 @@ func (h *hearing) wait(ctx context.Context, patience time.Duration) (message, er
 	case <-ctx.Done():
 		return message{}, context.Cause(ctx)
 	case <-timer.C:
-		return message{}, fmt.Errorf("%w: no word for %v", ErrSilent, patience)
+		return message{}, fmt.Errorf("%w for %v", peer.ErrSilence, patience)
 	}
 }
 

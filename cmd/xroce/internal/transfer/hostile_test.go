@@ -99,13 +99,13 @@ func TestHostileSenders(t *testing.T) {
 			read.SGList = []roce.SGE{s.mr.SGE(0, 8)}
 			read.RemoteAddr, read.RKey = s.remote.Addr, s.remote.RKey
 			return s.QP.PostSend(read)
-		}, "silent"},
+		}, "nothing came from the peer"},
 		"no data": {stalled, func(_ context.Context, s *sender) error {
 			return s.send(message{SHA256: strings.Repeat("0", 64)})
-		}, "silent"},
+		}, "nothing came from the peer"},
 		"half of it": {stalled, func(_ context.Context, s *sender) error {
 			return s.writeImm(0, ChunkSize, 0)
-		}, "silent"},
+		}, "nothing came from the peer"},
 		"other data": {ordinary, func(ctx context.Context, s *sender) error {
 			if _, err := s.stream(ctx); err != nil {
 				return err
@@ -115,7 +115,7 @@ func TestHostileSenders(t *testing.T) {
 		"no digest": {stalled, func(ctx context.Context, s *sender) error {
 			_, err := s.stream(ctx)
 			return err
-		}, "silent"},
+		}, "nothing came from the peer"},
 		"escape codes for one": {ordinary, func(ctx context.Context, s *sender) error {
 			if _, err := s.stream(ctx); err != nil {
 				return err

@@ -2,16 +2,12 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/roce"
 )
-
-// ErrSilent says that the other end did nothing for too long.
-var ErrSilent = errors.New("the peer is silent")
 
 // A patience is how long one end waits for the other.
 type patience struct {
@@ -41,7 +37,7 @@ func await(
 	defer cancel()
 	n, err := end.Wait(limited, dst)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		err = fmt.Errorf("%w: nothing moved for %v", ErrSilent, patience)
+		err = fmt.Errorf("%w for %v", peer.ErrSilence, patience)
 	}
 	return n, err
 }

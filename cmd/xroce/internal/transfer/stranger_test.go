@@ -320,7 +320,7 @@ func TestSecondReceiveIsBounded(t *testing.T) {
 	defer from.Close()
 	h := newControl(to).hear(cancel)
 	defer h.stop()
-	if _, err := h.wait(ctx, time.Millisecond); !errors.Is(err, ErrSilent) {
+	if _, err := h.wait(ctx, time.Millisecond); !errors.Is(err, peer.ErrSilence) {
 		t.Error(err)
 	}
 }

@@ -51,6 +51,11 @@ func (k *Keys) Flush(
 	if persistent {
 		need = FlushPersistent
 	}
+	// Before the view: a region that is deregistered after that is waited for by who does it.
+	c := k.cells.Lookup(key >> variantBits)
+	if c == nil {
+		return job, FaultNoKey
+	}
 	v, f := k.grant(a, key, need)
 	if f != OK {
 		return job, f
@@ -71,7 +76,7 @@ func (k *Keys) Flush(
 	}
 	job = SyncJob{sync: v.sync, off: int(v.syncOff + off), n: int(length), region: v.target}
 	if job.region == nil {
-		job.region = k.cells.Lookup(key >> variantBits)
+		job.region = c
 	}
 	return job, OK
 }

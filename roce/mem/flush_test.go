@@ -98,3 +98,38 @@ func TestFlushOrders(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestFlushWhileDeregistered: a job names its region, also when the key is taken out of use
+// at the same time: who lets go of the memory has to find it.
+func TestFlushWhileDeregistered(t *testing.T) {
+	const tries = 5000
+	var d Domain
+	k := newKeys(1)
+	m := Memory{Bytes: make([]byte, 8), Sync: func(int, int) error { return nil }}
+	for range tries {
+		r, err := k.RegisterMemory(&d, m, FlushPersistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, began := r.RKey(), make(chan struct{})
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			close(began)
+			if err := k.Deregister(r); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-began
+		for f := OK; f == OK; {
+			var job SyncJob
+			if job, f = k.Flush(d.Local(), key, 0, 0, true, true); f == OK && !job.Of(r) {
+				t.Error("the job is about no region")
+			}
+		}
+		<-over
+		if t.Failed() {
+			return
+		}
+	}
+}

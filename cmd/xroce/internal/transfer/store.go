@@ -108,13 +108,13 @@ type place struct {
 	path string // below the store, for people
 }
 
-// find finds the place that a peer names. A path that is empty, ends with a slash or
-// names a directory stands for name in it.
+// find finds the place that a peer names. A path that is empty, ends with a slash or a
+// dot behind one, or names a directory stands for name in it.
 func (s *Store) find(path, name string) (place, error) {
 	if path == "" {
 		path = "."
 	}
-	slash := strings.HasSuffix(path, "/")
+	slash := strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.")
 	if !filepath.IsLocal(path) || len(path) > maxPath || !isName(name) {
 		return place{}, fmt.Errorf("%w: %.100q, %.100q", ErrPath, path, name)
 	}

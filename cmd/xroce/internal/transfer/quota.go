@@ -57,9 +57,14 @@ func freeBytes(dir *os.File) (int64, error) {
 	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
 		return 0, fmt.Errorf("statfs: %w", err)
 	}
-	blocks, size := uint64(st.Bavail), uint64(st.Bsize)
+	return freeOf(&st), nil
+}
+
+// freeOf is freeBytes, as the file system has it.
+func freeOf(st *unix.Statfs_t) int64 {
+	blocks, size := uint64(st.Bavail), blockSize(st)
 	if st.Blocks == 0 || size == 0 || blocks > math.MaxInt64/size {
-		return math.MaxInt64, nil
+		return math.MaxInt64
 	}
-	return int64(blocks * size), nil
+	return int64(blocks * size)
 }

@@ -49,11 +49,16 @@ func (p *PD) NewAH(path wire.Path) (*roce.AH, error) {
 // ReplyVector says how to answer a datagram (ibv_init_ah_from_wc): grh is the
 // first 40 bytes of its receive. The completion's SrcQP is the QP to answer to. A
 // datagram to a multicast group is answered from an address of the device. It
-// returns wire.ErrShort or wire.ErrGRH when grh is no such thing.
+// returns wire.ErrShort or wire.ErrGRH when grh is no such thing, roce.ErrInvalid when
+// the datagram says that it comes from a group: an answer would go to all of that.
 func (d *Device) ReplyVector(grh []byte) (AddressVector, error) {
 	path, err := wire.ParseReplyGRH(grh)
 	if err != nil {
 		return AddressVector{}, err
+	}
+	if path.Src.IsMulticast() {
+		return AddressVector{}, fmt.Errorf("%w: nobody is %s, which is a group", roce.ErrInvalid,
+			path.Src)
 	}
 	from, ok := d.replyFrom(path)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"xroce/engine"
@@ -204,6 +205,12 @@ func TestDatagramMisuse(t *testing.T) {
 	}
 	if _, err := w.devs[0].ReplyVector(make([]byte, 40)); !errors.Is(err, wire.ErrGRH) {
 		t.Errorf("zeros to reply to: %v", err)
+	}
+	group := wire.GIDFromAddr(netip.MustParseAddr("ff02::1"))
+	came := make([]byte, wire.GRHLen)
+	wire.GRH{IPVer: 6, NxtHdr: 17, SGID: group, DGID: w.devs[0].GIDs()[0]}.Put(came)
+	if av, err := w.devs[0].ReplyVector(came); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("a datagram from a group is answered to %s: %v", av.DGID, err)
 	}
 	if err := a.qp.Init(rights); !errors.Is(err, roce.ErrInvalid) {
 		t.Errorf("Init of a UD QP: %v", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -56,27 +57,58 @@ func TestServeInterrupted(t *testing.T) {
 	}
 }
 
-// TestOnceIsForOne: who waits in the lobby when the one transfer is over does not get
-// one of its own before the server has ended.
-func TestOnceIsForOne(t *testing.T) {
+// testServer makes a server of a new directory, which logs to stderr.
+func testServer(t *testing.T, once bool) (s *server, dir string, stderr *bytes.Buffer) {
+	t.Helper()
 	b, _ := simBench(t)
 	dev, err := b.open("xr1", engine.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dev.Close()
-	store, err := transfer.OpenStore(t.TempDir(), transfer.StoreConfig{})
+	t.Cleanup(func() { dev.Close() })
+	dir = t.TempDir()
+	store, err := transfer.OpenStore(dir, transfer.StoreConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	var stdout, stderr bytes.Buffer
-	a := newApp(&stdout, &stderr)
+	t.Cleanup(func() { store.Close() })
+	stderr = new(bytes.Buffer)
+	a := newApp(io.Discard, stderr)
 	if a.logFormat = "text"; a.setLogger() != nil {
 		t.Fatal("no logger")
 	}
 	config := transfer.ReceiveConfig{Store: store, GIDIndex: peer.AutoGID}
-	s := newServer(a, dev, config, true)
+	return newServer(a, dev, config, once), dir, stderr
+}
+
+// TestSenderHangsUp when it has said all, and does not wait for the answer: the file is
+// received, and the server does not deny it.
+func TestSenderHangsUp(t *testing.T) {
+	s, dir, stderr := testServer(t, true)
+	from, to := net.Pipe()
+	go func() {
+		defer from.Close()
+		fmt.Fprint(from, strings.Replace(offer, `:10`, `:0`, 1))
+		fmt.Fprintf(from, `{"sha256":"%x"}`+"\n", sha256.Sum256(nil))
+	}()
+	answers := bufio.NewReader(from)
+	go func() {
+		for range 2 {
+			_, _ = answers.ReadString('\n') // what is missing is seen in the log
+		}
+	}()
+	admitted := s.handle(t.Context(), to, s.lobby.Enter(to))
+	if !admitted || s.files != 1 || s.err != nil {
+		t.Errorf("admitted is %v, %d files, %v", admitted, s.files, s.err)
+	}
+	onlyFiles(t, dir, "x")
+	contains(t, stderr.String(), "file received, and its sender may not know")
+}
+
+// TestOnceIsForOne: who waits in the lobby when the one transfer is over does not get
+// one of its own before the server has ended.
+func TestOnceIsForOne(t *testing.T) {
+	s, _, _ := testServer(t, true)
 	for n, want := range []string{"no regular end", "the server is busy"} {
 		from, to := net.Pipe()
 		guest, said := s.lobby.Enter(to), make(chan string)
@@ -116,13 +148,7 @@ func (c *closing) Accept() (net.Conn, error) {
 // TestAcceptGoesOn when something was used up for a moment, and not when the listener is
 // at fault.
 func TestAcceptGoesOn(t *testing.T) {
-	b, _ := simBench(t)
-	dev, err := b.open("xr1", engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	s := newServer(newApp(io.Discard, io.Discard), dev, transfer.ReceiveConfig{}, false)
+	s, _, _ := testServer(t, false)
 	for err, want := range map[error]error{
 		unix.EMFILE: nil, unix.ENFILE: nil, unix.ENOBUFS: nil, unix.ENOMEM: nil,
 		unix.ECONNABORTED: nil, unix.EINVAL: unix.EINVAL,

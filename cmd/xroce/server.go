@@ -151,9 +151,13 @@ func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Gue
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = s.done || admitted
-	if err != nil {
+	switch {
+	case err == nil:
+	case result.Path == "":
 		s.failed(from, err, admitted)
 		return admitted
+	default:
+		s.logger.Warn("file received, and its sender may not know", "from", from, "error", plain.Brief(err.Error()))
 	}
 	s.files++
 	s.bytes += result.Size

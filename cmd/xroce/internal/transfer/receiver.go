@@ -50,7 +50,9 @@ type receiver struct {
 }
 
 // Receive receives one file over a TCP connection that was accepted. When it returns,
-// nothing is left of it at the device; the connection is the caller's to close.
+// nothing is left of it at the device; the connection is the caller's to close. An error
+// beside a result that has a path says that the file is there, and that its sender may
+// not know.
 func Receive(
 	ctx context.Context, dev *engine.Device, conn net.Conn, c ReceiveConfig,
 ) (result Result, err error) {
@@ -166,7 +168,11 @@ func (r *receiver) run(ctx context.Context) (Result, error) {
 			r.offer.Size, err)
 	}
 	result.Duration = time.Since(start)
-	return result, r.send(message{SHA256: result.SHA256})
+	if err := r.send(message{SHA256: result.SHA256}); err != nil {
+		return result, fmt.Errorf("%s is received, and its sender was not told: %w",
+			r.part.path, err)
+	}
+	return result, nil
 }
 
 // complete takes the chunks, compares the digests and makes the file appear.

@@ -160,3 +160,22 @@ func TestAcceptGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoGivesWay: slow transfers of those whom nobody knows, unless it is the only one.
+func TestWhoGivesWay(t *testing.T) {
+	for _, c := range []struct {
+		once  bool
+		token string
+		want  int64
+	}{
+		{false, "", slowTransfer}, {true, "", 0}, {false, "known", 0}, {true, "known", 0},
+	} {
+		config := transfer.ReceiveConfig{}
+		if c.token != "" {
+			config.Token = transfer.Token(c.token)
+		}
+		if got := newServer(nil, nil, config, c.once).lobby.Slow; got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}

@@ -24,6 +24,10 @@ const (
 	maxWaiting   = 64 // connections that have not said what they want
 )
 
+// slowTransfer is a rate, in bytes a second, below which the transfer of somebody without
+// a token gives way to another one.
+const slowTransfer = 1 << 20
+
 // A server receives files until its context ends.
 type server struct {
 	*app
@@ -48,6 +52,8 @@ func newServer(a *app, dev *engine.Device, c transfer.ReceiveConfig, once bool) 
 		s.lobby.Transfers, s.lobby.PerSource = 1, 1
 	case c.Token != nil:
 		s.lobby.PerSource = maxTransfers
+	default:
+		s.lobby.Slow = slowTransfer
 	}
 	return s
 }
@@ -139,6 +145,7 @@ func (s *server) handle(ctx context.Context, conn net.Conn, guest *transfer.Gues
 func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
 	from := conn.RemoteAddr().String()
 	config := s.config
+	config.Progress = guest.Progress
 	config.Admit = func() error {
 		err := guest.Admit()
 		if err == nil && s.once {

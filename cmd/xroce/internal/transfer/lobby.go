@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ErrBusy says that a receiver has as many transfers as it wants at a time.
@@ -15,12 +16,15 @@ var ErrBusy = errors.New("the server is busy")
 // A Lobby is where connections wait until they have said who they are and what they
 // want. It has a bounded number of places and is never full: who comes when all are
 // taken gets the place of one of the source that has most, so a stranger who opens
-// many drives out his own. The transfers that are admitted are bounded as well. It is
-// safe for concurrent use.
+// many drives out his own. The transfers that are admitted are bounded as well, and a
+// slow one gives way when there are enough. It is safe for concurrent use.
 type Lobby struct {
-	Places    int // for connections that wait
-	Transfers int // at a time
-	PerSource int // transfers of one source at a time, at most Transfers
+	Places    int   // for connections that wait
+	Transfers int   // at a time
+	PerSource int   // transfers of one source at a time, at most Transfers
+	Slow      int64 // bytes a second, 0 to let no transfer give way
+
+	now func() time.Time // for tests, may be nil
 
 	mu       sync.Mutex
 	waiting  []*Guest // the one that came first is first
@@ -32,6 +36,10 @@ type Guest struct {
 	lobby  *Lobby
 	conn   net.Conn
 	source netip.Prefix
+
+	admitted bool
+	since    time.Time // when it was admitted
+	done     int64     // bytes that were received since
 }
 
 // Enter gives a connection a place. Leave must be called.
@@ -65,31 +73,73 @@ func (g *Guest) Admit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.waiting, g)
-	ofSource := 0
-	for _, other := range l.admitted {
-		if other.source == g.source {
-			ofSource++
-		}
-	}
+	same := func(other *Guest) bool { return other.source == g.source }
+	all := func(*Guest) bool { return true }
 	switch {
 	case i < 0:
 		return fmt.Errorf("%w: others came", ErrBusy)
-	case len(l.admitted) >= l.Transfers:
-		return fmt.Errorf("%w: it has %d transfers, try again later", ErrBusy, l.Transfers)
-	case ofSource >= l.PerSource:
+	case l.count(same) >= l.PerSource && !l.giveWay(same):
 		return fmt.Errorf("%w: %s has %d transfers, try again later", ErrBusy, g.source,
 			l.PerSource)
+	case len(l.admitted) >= l.Transfers && !l.giveWay(all):
+		return fmt.Errorf("%w: it has %d transfers, try again later", ErrBusy, l.Transfers)
 	}
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.admitted = append(l.admitted, g)
+	g.admitted, g.since = true, l.time()
 	return nil
 }
 
-// Admitted reports whether the guest has a transfer.
+// count is how many transfers there are of some sources.
+func (l *Lobby) count(of func(*Guest) bool) (n int) {
+	for _, g := range l.admitted {
+		if of(g) {
+			n++
+		}
+	}
+	return n
+}
+
+// slowGrace is how long a transfer may be slow before it gives way.
+const slowGrace = 5 * time.Second
+
+// giveWay hangs up on the slowest transfer of some sources, if it is slow, and reports
+// whether there was one: who holds a place for nothing holds it from others.
+func (l *Lobby) giveWay(of func(*Guest) bool) bool {
+	slowest, least := -1, float64(l.Slow)
+	for i, g := range l.admitted {
+		age := l.time().Sub(g.since)
+		if rate := float64(g.done) / age.Seconds(); of(g) && age > slowGrace && rate < least {
+			slowest, least = i, rate
+		}
+	}
+	if slowest < 0 {
+		return false
+	}
+	l.admitted[slowest].conn.Close()
+	l.admitted = slices.Delete(l.admitted, slowest, slowest+1)
+	return true
+}
+
+func (l *Lobby) time() time.Time {
+	if l.now == nil {
+		return time.Now()
+	}
+	return l.now()
+}
+
+// Progress takes note of how many bytes of a guest's file were received.
+func (g *Guest) Progress(done, _ int64) {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	g.done = done
+}
+
+// Admitted reports whether the guest got a transfer.
 func (g *Guest) Admitted() bool {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
-	return slices.Contains(g.lobby.admitted, g)
+	return g.admitted
 }
 
 // Leave gives back what the guest has.

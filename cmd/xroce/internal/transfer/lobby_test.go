@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A caller is a connection from somewhere.
@@ -78,6 +79,58 @@ func TestLobbyBounds(t *testing.T) {
 	if err := fifth.Admit(); err != nil {
 		t.Errorf("after one left: %v", err)
 	}
+}
+
+// TestSlowTransfersGiveWay when others want their places, the slowest first and none that
+// is fast, or that has just begun; and of a source that has enough, only its own.
+func TestSlowTransfersGiveWay(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &Lobby{
+		Places: 4, Transfers: 3, PerSource: 2, Slow: 1000, now: func() time.Time { return now },
+	}
+	conns, guests := map[string]*caller{}, map[string]*Guest{}
+	admit := func(name, addr string, ok bool) {
+		t.Helper()
+		conns[name] = from(addr)
+		guests[name] = l.Enter(conns[name])
+		if err := guests[name].Admit(); ok != (err == nil) || !ok && !errors.Is(err, ErrBusy) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !ok {
+			guests[name].Leave()
+		}
+	}
+	gone := func(want ...string) {
+		t.Helper()
+		for name, c := range conns {
+			if c.closed != slices.Contains(want, name) {
+				t.Errorf("%s: closed is %v", name, c.closed)
+			}
+		}
+		if n := l.count(func(*Guest) bool { return true }); n > l.Transfers {
+			t.Errorf("%d transfers", n)
+		}
+	}
+	admit("silent", "127.0.0.2", true)
+	admit("slow", "127.0.0.2", true)
+	admit("fast", "127.0.0.3", true)
+	admit("early", "127.0.0.1", false)
+	gone()
+	now = now.Add(2 * slowGrace)
+	guests["slow"].Progress(1000, 1<<40)
+	guests["fast"].Progress(10_000, 1<<40)
+	admit("same", "127.0.0.2", true)
+	gone("silent")
+	if !guests["silent"].Admitted() {
+		t.Error("it was not admitted")
+	}
+	guests["silent"].Leave()
+	admit("other", "127.0.0.1", true)
+	gone("silent", "slow")
+	admit("late", "127.0.0.4", false)
+	now, l.Slow = now.Add(time.Hour), 0
+	admit("never", "127.0.0.4", false)
+	gone("silent", "slow")
 }
 
 // TestSources: IPv6 networks are one, IPv4 in IPv6 is IPv4.

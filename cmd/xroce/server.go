@@ -161,10 +161,11 @@ func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Gue
 	switch {
 	case err == nil:
 	case result.Path == "":
-		s.failed(from, err, admitted)
+		s.failed(from, guest.Reason(err), admitted)
 		return admitted
 	default:
-		s.logger.Warn("file received, and its sender may not know", "from", from, "error", plain.Brief(err.Error()))
+		s.logger.Warn("file received, and its sender may not know", "from", from, "error",
+			plain.Brief(err.Error()))
 	}
 	s.files++
 	s.bytes += result.Size

@@ -13,6 +13,9 @@ import (
 // ErrBusy says that a receiver has as many transfers as it wants at a time.
 var ErrBusy = errors.New("the server is busy")
 
+// ErrSlow says that a transfer gave way to another one.
+var ErrSlow = errors.New("too slow while others wait")
+
 // A Lobby is where connections wait until they have said who they are and what they
 // want. It has a bounded number of places and is never full: who comes when all are
 // taken gets the place of one of the source that has most, so a stranger who opens
@@ -38,6 +41,7 @@ type Guest struct {
 	source netip.Prefix
 
 	admitted bool
+	gaveWay  bool
 	since    time.Time // when it was admitted
 	done     int64     // bytes that were received since
 }
@@ -116,6 +120,7 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 	if slowest < 0 {
 		return false
 	}
+	l.admitted[slowest].gaveWay = true
 	l.admitted[slowest].conn.Close()
 	l.admitted = slices.Delete(l.admitted, slowest, slowest+1)
 	return true
@@ -133,6 +138,17 @@ func (g *Guest) Progress(done, _ int64) {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
 	g.done = done
+}
+
+// Reason is why a guest's transfer failed with err: ErrSlow when it gave way, since what
+// it noticed is that it was hung up on.
+func (g *Guest) Reason(err error) error {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	if g.gaveWay {
+		return ErrSlow
+	}
+	return err
 }
 
 // Admitted reports whether the guest got a transfer.

@@ -121,8 +121,11 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	guests["fast"].Progress(10_000, 1<<40)
 	admit("same", "127.0.0.2", true)
 	gone("silent")
-	if !guests["silent"].Admitted() {
-		t.Error("it was not admitted")
+	if g := guests["silent"]; !g.Admitted() || g.Reason(net.ErrClosed) != ErrSlow {
+		t.Error("it does not know that it was admitted, and gave way")
+	}
+	if err := guests["fast"].Reason(net.ErrClosed); err != net.ErrClosed {
+		t.Error(err)
 	}
 	guests["silent"].Leave()
 	admit("other", "127.0.0.1", true)

@@ -115,7 +115,7 @@ func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 }
 
 // rejected finds the connection that a REJ is about. A peer that gave up before it
-// knew our ID names itself instead. One without an ID of its own says 0.
+// knew our ID names itself instead. One that knows nothing of our REP may say 0 for its own.
 func (m *Machine) rejected(from *Path, r *REJ) *conn {
 	if r.RemoteCommID == 0 && r.Reason == ReasonTimeout && r.InfoLen >= 8 {
 		guid := binary.BigEndian.Uint64(r.Info[:])
@@ -126,7 +126,8 @@ func (m *Machine) rejected(from *Path, r *REJ) *conn {
 		return nil
 	}
 	id := r.LocalCommID
-	if c := m.conns[ID(r.RemoteCommID)]; c != nil && id == 0 {
+	if c := m.conns[ID(r.RemoteCommID)]; c != nil && id == 0 &&
+		of(StateREPSent, StateMRAREPRcvd).has(c.state) {
 		id = c.remoteID
 	}
 	return m.find(from, r.RemoteCommID, id)

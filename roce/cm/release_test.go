@@ -97,6 +97,27 @@ func TestRejectedByName(t *testing.T) {
 	r.gone()
 }
 
+// TestRejectedWithoutNameLater: what is established ends by no REJ of a host that does not tell
+// both IDs: half as many bits are guessed in hours.
+func TestRejectedWithoutNameLater(t *testing.T) {
+	for name, begin := range map[string]func(*rig) cm.ID{
+		"active": (*rig).connected, "passive": (*rig).accepted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, cm.Config{})
+			id := begin(r)
+			rej := theirREJ(id, cm.ReasonInvalidCommID)
+			rej.LocalCommID = 0
+			r.give(rej)
+			r.silent()
+			r.counted(cm.DropUnknown, 1)
+			if s := r.m.State(id); s != cm.StateEstablished {
+				t.Errorf("the connection is in %s", s)
+			}
+		})
+	}
+}
+
 // TestRejectedWithoutName takes the REJ of a host that knows nothing of the
 // connection: it says 0 for its own ID.
 func TestRejectedWithoutName(t *testing.T) {

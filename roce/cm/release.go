@@ -119,7 +119,8 @@ func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 func (m *Machine) rejected(from *Path, r *REJ) *conn {
 	if r.RemoteCommID == 0 && r.Reason == ReasonTimeout && r.InfoLen >= 8 {
 		guid := binary.BigEndian.Uint64(r.Info[:])
-		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil && c.matches(from) {
+		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil &&
+			c.matches(from) && halfOpen.has(c.state) {
 			return c
 		}
 		m.count.Inc(DropUnknown)

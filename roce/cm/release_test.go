@@ -110,7 +110,11 @@ func TestRejectedWithoutNameLater(t *testing.T) {
 			rej.LocalCommID = 0
 			r.give(rej)
 			r.silent()
-			r.counted(cm.DropUnknown, 1)
+			rej = theirREJ(0, cm.ReasonTimeout)
+			rej.InfoLen, rej.Info[7] = 8, theirGUID
+			r.give(rej)
+			r.silent()
+			r.counted(cm.DropUnknown, 2)
 			if s := r.m.State(id); s != cm.StateEstablished {
 				t.Errorf("the connection is in %s", s)
 			}

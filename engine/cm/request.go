@@ -121,7 +121,8 @@ func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
 
 // Accept makes the connection and waits until the peer is ready, too. What the
 // peer wants to have outstanding is lowered to what the setup allows. The context
-// bounds all that. When it fails the request is refused.
+// bounds all that. When it fails the request is refused, and a queue pair of the caller's is
+// in ERR, if the attempt got that far.
 func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
 	c, err := r.accept(ctx, &s)
@@ -162,8 +163,13 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	}
 	p.Extensions &= qp.Extensions()
 	c, err := r.reply(qp, &p, s, connect(qp, &p, r.way))
-	if err != nil && s.QP == nil {
+	switch {
+	case err == nil:
+	case s.QP == nil:
 		qp.Close()
+	default:
+		// From any state to ERR: only a queue pair that is closed refuses it.
+		_ = qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
 	}
 	return c, err
 }

@@ -174,3 +174,30 @@ func TestInventedNeighbours(t *testing.T) {
 	cancel()
 	<-dialled
 }
+
+// TestEvictedInTheMiddle accepts a request that makes room while its queue pair is made: that
+// one is not left connected to a stranger.
+func TestEvictedInTheMiddle(t *testing.T) {
+	s := newSiege(t)
+	ctx := within(t, testTimeout)
+	s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	r, err := s.listener.Accept(ctx)
+	must(t, err)
+	setup := s.setup()
+	setup.QP, err = s.dev.CreateQP(s.pd, setup.Init)
+	must(t, err)
+	defer setup.QP.Close()
+	setup.Prepare = func(*engine.QP) error {
+		for range 200 {
+			s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+		}
+		waits(t, func() bool { return s.counted("cm_backlog_dropped") > 0 })
+		return nil
+	}
+	if _, err := r.Accept(ctx, setup); err == nil {
+		t.Error("a request that made room was accepted")
+	}
+	if state := setup.QP.State(); state != roce.StateErr {
+		t.Errorf("the queue pair is in %s", state)
+	}
+}

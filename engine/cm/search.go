@@ -18,6 +18,9 @@ const (
 	maxWaiting  = 256 // MADs for one of them: a burst of requests
 	searchTime  = 3 * time.Second
 
+	// So many of them for strangers, who would else leave none for connections of ours.
+	maxForStrangers = 48
+
 	// For requests of strangers so many routes are looked up at once, and one more each
 	// interval, which keeps a processor busy for 2 % of the time.
 	lookBurst    = 256
@@ -119,7 +122,7 @@ func (m *Manager) nextSearches() {
 	for !m.ended && r.look.ready(now) {
 		m.look(r.look.next(now))
 	}
-	for !m.ended && r.ask.ready(now) && r.running < maxSearches {
+	for !m.ended && r.ask.ready(now) && r.running < maxForStrangers {
 		m.begin(r.ask.next(now))
 	}
 }
@@ -129,7 +132,7 @@ func (s *searches) deadline() (at roce.Time, ok bool) {
 	if len(s.look.waiting) > 0 {
 		at, ok = s.look.turn(), true
 	}
-	if turn := s.ask.turn(); len(s.ask.waiting) > 0 && s.running < maxSearches {
+	if turn := s.ask.turn(); len(s.ask.waiting) > 0 && s.running < maxForStrangers {
 		if !ok || turn < at {
 			at, ok = turn, true
 		}

@@ -201,3 +201,30 @@ func TestEvictedInTheMiddle(t *testing.T) {
 		t.Errorf("the queue pair is in %s", state)
 	}
 }
+
+// TestSearchesForOurOwn: however many strangers are looked for, a peer is told at once that a
+// connection is over, to whom the way has to be looked for again.
+func TestSearchesForOurOwn(t *testing.T) {
+	s := newSiege(t)
+	ctx := within(t, testTimeout)
+	accepted := make(chan *cm.Conn, 1)
+	go func() {
+		r, err := s.listener.Accept(ctx)
+		must(t, err)
+		c, err := r.Accept(ctx, s.setup())
+		must(t, err)
+		accepted <- c
+	}()
+	c, err := s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	must(t, err)
+	accepts := <-accepted
+	for range 2 {
+		s.flood(t, nearby, 64)
+		s.clock.now.Add(int64(60 * roce.Second)) // routes are forgotten, too
+	}
+	accepts.Close()
+	over(t, c.Done())
+	if n := s.manager.Lost().Resolving; n != 0 {
+		t.Errorf("%d messages were lost", n)
+	}
+}

@@ -92,7 +92,7 @@ func TestStrangers(t *testing.T) {
 		"no endpoint":   {change(endpoint, ""), "not a connection message"},
 		"no GID":        {change("ffffc0000201", "000000000000"), "no GID"},
 		"endless":       {change(endpoint, strings.Repeat("0", controlLimit/2)), "not a conn"},
-		"a group":       {change("c0000201", "ef010101"), "is a group"},
+		"a group":       {change("c0000201", "ef010101"), "group"},
 		"no MTU":        {change(`"mtu":3`, `"mtu":0`), "path MTU"},
 		"huge MTU":      {change(`"mtu":3`, `"mtu":4000000000`), "not a message"},
 		"negative size": {change(`:10`, `:-1`), "a file of -1 bytes"},

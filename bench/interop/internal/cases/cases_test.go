@@ -32,7 +32,8 @@ func TestPlan(t *testing.T) {
 
 // Both programs of a case must be told the same.
 func TestLines(t *testing.T) {
-	usual, brief := strconv.Itoa(ackTimeout(NoFault)), strconv.Itoa(ackTimeout(Larger))
+	usual := strconv.Itoa(ackTimeout(Case{}))
+	brief := strconv.Itoa(ackTimeout(Case{Fault: Larger}))
 	for _, c := range []struct {
 		Case
 		our, their string
@@ -99,9 +100,12 @@ func TestLines(t *testing.T) {
 // for it after a loss.
 func TestAckTimeout(t *testing.T) {
 	for fault, least := range map[Fault]int{NoFault: 17, Loss: 14} {
-		if got := ackTimeout(fault); got < least || got > maxAckTimeout {
+		if got := ackTimeout(Case{Fault: fault}); got < least || got > maxAckTimeout {
 			t.Errorf("%q: %d", fault, got)
 		}
+	}
+	if got := ackTimeout(Case{Trace: true}); got != 17 {
+		t.Errorf("in a trace %d, and rdma_cm says 17", got)
 	}
 }
 

@@ -45,15 +45,23 @@ func DataPackets(c Case) int {
 // exponent of IBA 9.7.6.1.3: 4096 ns times a power of two. An emulated host that has to
 // share its processor is late for their usual 67 ms, and what is sent again makes it
 // later: it is half a second, and more where limits grow. After a loss somebody waits
-// for it, so there it is the usual one, which grows as well.
-func ackTimeout(f Fault) int {
-	exponent := 17
-	if f != NoFault {
+// for it, so there it is the usual one, which grows as well. In a trace it is what the
+// kernel's rdma_cm says in its REQ whatever the program wants, or the two would differ.
+func ackTimeout(c Case) int {
+	exponent := kernelAckTimeout
+	switch {
+	case c.Trace:
+		return kernelAckTimeout
+	case c.Fault != NoFault:
 		exponent = 14
 	}
 	// A calibration says 2 at rest.
 	return min(exponent+bits.Len(uint((timeout.Multiplier()-1)/2)), maxAckTimeout)
 }
+
+// kernelAckTimeout is that of rdma_cm over RoCE (CMA_IBOE_PACKET_LIFETIME and one more, in
+// the kernel's drivers/infiniband/core/cma.c): half a second.
+const kernelAckTimeout = 17
 
 // maxAckTimeout are four seconds: with seven retries that is the limit of a case.
 const maxAckTimeout = 20

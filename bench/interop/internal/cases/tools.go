@@ -59,7 +59,7 @@ func perftest(test string) Tool {
 			if e.Size > 0 {
 				args = append(args, "-s", strconv.Itoa(e.Size))
 			}
-			args = append(args, "-u", strconv.Itoa(ackTimeout(e.Fault)))
+			args = append(args, "-u", strconv.Itoa(ackTimeout(e.Case)))
 			if e.Transport != "RC" {
 				args = append(args, "-c", e.Transport)
 			}

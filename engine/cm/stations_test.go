@@ -155,24 +155,7 @@ func TestInventedNeighbours(t *testing.T) {
 		src := wire.LinkLocalGID(s.stranger.from).Addr()
 		s.stranger.send(t, src, s.stranger.request(src))
 	}
-	waits(t, func() bool { return l.Waiting() == 3 })
-	ctx, cancel := context.WithCancel(t.Context())
-	dialled := make(chan struct{})
-	go func() {
-		defer close(dialled)
-		_, _ = s.peer.manager.Dial(ctx, at, s.peer.setup())
-	}()
-	waits(t, func() bool { return l.Waiting() == 4 })
-	for i := range 4 {
-		r, err := l.Accept(ctx)
-		must(t, err)
-		if peers := r.RemoteAddr().Port() != 7; peers != (i == 0) {
-			t.Errorf("request %d is of the peer (%v)", i, peers)
-		}
-		must(t, r.Reject(nil))
-	}
-	cancel()
-	<-dialled
+	s.peerComesFirst(t, l, at)
 }
 
 // TestEvictedInTheMiddle accepts a request that makes room while its queue pair is made: that

@@ -259,16 +259,23 @@ func TestStrangersComeLast(t *testing.T) {
 	for range 3 {
 		s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
 	}
-	waits(t, func() bool { return s.listener.Waiting() == 3 })
+	s.peerComesFirst(t, s.listener, s.at)
+}
+
+// peerComesFirst has the peer ask a listener at which three strangers wait: it is accepted
+// before them.
+func (s *siege) peerComesFirst(t *testing.T, l *cm.Listener, at netip.AddrPort) {
+	t.Helper()
+	waits(t, func() bool { return l.Waiting() == 3 })
 	ctx, cancel := context.WithCancel(t.Context())
 	dialled := make(chan struct{})
 	go func() {
 		defer close(dialled)
-		_, _ = s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+		_, _ = s.peer.manager.Dial(ctx, at, s.peer.setup())
 	}()
-	waits(t, func() bool { return s.listener.Waiting() == 4 })
+	waits(t, func() bool { return l.Waiting() == 4 })
 	for i := range 4 {
-		r, err := s.listener.Accept(ctx)
+		r, err := l.Accept(ctx)
 		must(t, err)
 		if peers := r.RemoteAddr().Port() != 7; peers != (i == 0) {
 			t.Errorf("request %d is of the peer (%v)", i, peers)

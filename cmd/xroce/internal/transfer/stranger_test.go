@@ -171,25 +171,32 @@ func TestSilentReceivers(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, to := net.Pipe()
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				play(to)
-				<-hearAll(to)
-			}()
-			_, err := Send(t.Context(), r.dev[0], from, SendConfig{
-				File: r.file, Path: "x", GIDIndex: peer.AutoGID, patience: impatient,
-			})
-			from.Close()
-			<-done
-			if err == nil {
-				t.Error("it was sent")
-			}
-			if got := count(r.dev[0]); got != (engine.ResourceCount{}) {
-				t.Errorf("left at the device: %+v", got)
-			}
+			r.sendInVain(t, play)
 		})
+	}
+}
+
+// sendInVain sends to a receiver who plays a part and says no more: nothing is sent, and
+// nothing is left of it.
+func (r *rig) sendInVain(t *testing.T, play func(conn net.Conn)) {
+	t.Helper()
+	from, to := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		play(to)
+		<-hearAll(to)
+	}()
+	_, err := Send(t.Context(), r.dev[0], from, SendConfig{
+		File: r.file, Path: "x", GIDIndex: peer.AutoGID, patience: impatient,
+	})
+	from.Close()
+	<-done
+	if err == nil {
+		t.Error("it was sent")
+	}
+	if got := count(r.dev[0]); got != (engine.ResourceCount{}) {
+		t.Errorf("left at the device: %+v", got)
 	}
 }
 
@@ -252,26 +259,11 @@ func TestHostileAccepts(t *testing.T) {
 		"nothing":       func(m *message) { *m = message{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, to := net.Pipe()
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				m := accept(hearOffer(to))
+			r.sendInVain(t, func(conn net.Conn) {
+				m := accept(hearOffer(conn))
 				change(&m)
-				say(to, m)
-				<-hearAll(to)
-			}()
-			_, err := Send(t.Context(), r.dev[0], from, SendConfig{
-				File: r.file, Path: "x", GIDIndex: peer.AutoGID, patience: impatient,
+				say(conn, m)
 			})
-			from.Close()
-			<-done
-			if err == nil {
-				t.Error("it was sent")
-			}
-			if got := count(r.dev[0]); got != (engine.ResourceCount{}) {
-				t.Errorf("left at the device: %+v", got)
-			}
 		})
 	}
 }

@@ -137,6 +137,6 @@ func (s *responder) failFlush() {
 	s.lastDrop = reasonSync
 	s.count.Inc(counter.SentFatalNAK)
 	s.responses.nak(s.psn, wire.NAKRemoteOperationalError)
+	s.enterError() // before anybody is told
 	s.raise(EventQPReqErr)
-	s.enterError()
 }

@@ -1,6 +1,7 @@
 package roce_test
 
 import (
+	"errors"
 	"testing"
 
 	"xroce/roce"
@@ -86,6 +87,10 @@ var mishaps = []mishap{
 		s.Recv(s.readRequest(s.it(0), 0, 64))
 		s.keys.Deregister(s.region)
 		s.Expect(roctest.Opcode(wire.RCAck))
+	}},
+	{"FLUSH that cannot be made persistent", flushBeside, func(s *script) {
+		s.Recv(s.flush(0))
+		s.done(0, errors.New("no disk"))
 	}},
 	{"Modify", options{}, func(s *script) {
 		s.Send(1, 64)

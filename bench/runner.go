@@ -12,7 +12,6 @@ import (
 	"xroce/bench/ratio"
 	"xroce/bench/result"
 	"xroce/bench/stage"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // A bench is the harness: what the measured processes are made from.
@@ -142,7 +141,7 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 		}
 	}
 	if b.quick {
-		r.again(ctx, min(timeout.Multiplier()-1, againTimes))
+		r.again(ctx, againTimes)
 	}
 	if ctx.Err() == nil {
 		r.failures = append(r.failures, silent(&out)...)
@@ -191,8 +190,8 @@ func (r *rounds) measure(ctx context.Context, b *bench, i, round int) {
 const againTimes = 6
 
 // again measures the variants that never moved a packet some more times, until each did,
-// and says so: where limits grow the machine is known to be busy. Each time the window is
-// twice as long.
+// and says so. Each time the window is twice as long. It does not ask how busy the machine
+// was when the run began: it may have become so since, and at rest nothing is silent.
 func (r *rounds) again(ctx context.Context, times int) {
 	longer := *r.bench
 	for try := range times {

@@ -180,7 +180,7 @@ func (r *receiver) complete(ctx context.Context, finish *hearing) (Result, error
 	if err := r.stream(ctx); err != nil {
 		return Result{}, err
 	}
-	m, err := finish.wait(ctx, r.patience.chunk)
+	m, err := finish.wait(ctx, r.patience.digest)
 	if err != nil {
 		return Result{}, err
 	}

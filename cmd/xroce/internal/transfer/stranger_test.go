@@ -57,7 +57,8 @@ func count(d *engine.Device) engine.ResourceCount { return d.Resources(0).Total 
 
 // impatient waits just long enough for what does not happen.
 var impatient = patience{
-	exchange: 50 * time.Millisecond, chunk: 50 * time.Millisecond, verdict: 50 * time.Millisecond,
+	exchange: 50 * time.Millisecond, chunk: 50 * time.Millisecond,
+	digest: 50 * time.Millisecond, verdict: 50 * time.Millisecond,
 }
 
 // hearAll reads what a receiver says, so that it does not wait for us, until it hangs up,

@@ -258,7 +258,8 @@ func (s *sender) completed(wc *roce.Completion) error {
 	return s.QP.PostRecv(&roce.RecvWR{})
 }
 
-// unchanged reports whether the file is still what it was at the beginning.
+// unchanged says how the file is not what it was at the beginning. One that the kernel
+// makes up, as those of /proc, has a size of 0 and more to read: it would arrive empty.
 func (s *sender) unchanged() error {
 	now, err := s.file.Stat()
 	if err != nil {
@@ -269,5 +270,13 @@ func (s *sender) unchanged() error {
 			s.info.Size(), s.info.ModTime().Format(time.StampNano), now.Size(),
 			now.ModTime().Format(time.StampNano))
 	}
-	return nil
+	n, err := s.file.Read(make([]byte, 1))
+	switch {
+	case n > 0:
+		return fmt.Errorf("%w, or the kernel makes it up: there is more than its size of %d "+
+			"bytes; 'cat' makes a file of it that can be sent", ErrChanged, s.info.Size())
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	return err
 }

@@ -145,7 +145,7 @@ func (s *server) handle(ctx context.Context, conn net.Conn, guest *transfer.Gues
 func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
 	from := conn.RemoteAddr().String()
 	config := s.config
-	config.Progress = guest.Progress
+	config.Progress, config.Whole = guest.Progress, guest.Whole
 	config.Admit = func() error {
 		err := guest.Admit()
 		if err == nil && s.once {

@@ -32,6 +32,7 @@ type Lobby struct {
 	mu       sync.Mutex
 	waiting  []*Guest // the one that came first is first
 	admitted []*Guest
+	leaving  []*Guest // that gave way, and have not noticed yet
 }
 
 // A Guest is a connection in a lobby. Its methods are for one goroutine.
@@ -42,6 +43,7 @@ type Guest struct {
 
 	admitted bool
 	gaveWay  bool
+	whole    bool      // all has come
 	since    time.Time // when it was admitted
 	done     int64     // bytes that were received since
 }
@@ -108,12 +110,18 @@ func (l *Lobby) count(of func(*Guest) bool) (n int) {
 const slowGrace = 5 * time.Second
 
 // giveWay hangs up on the slowest transfer of some sources, if it is slow, and reports
-// whether there was one: who holds a place for nothing holds it from others.
+// whether there was one: who holds a place for nothing holds it from others. Those that
+// wait for a disk which does not answer notice nothing, so there may be no more of them
+// than there are transfers.
 func (l *Lobby) giveWay(of func(*Guest) bool) bool {
+	if len(l.leaving) >= l.Transfers {
+		return false
+	}
 	slowest, least := -1, float64(l.Slow)
 	for i, g := range l.admitted {
 		age := l.time().Sub(g.since)
-		if rate := float64(g.done) / age.Seconds(); of(g) && age > slowGrace && rate < least {
+		rate := float64(g.done) / age.Seconds()
+		if of(g) && !g.whole && age > slowGrace && rate < least {
 			slowest, least = i, rate
 		}
 	}
@@ -122,6 +130,7 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 	}
 	l.admitted[slowest].gaveWay = true
 	l.admitted[slowest].conn.Close()
+	l.leaving = append(l.leaving, l.admitted[slowest])
 	l.admitted = slices.Delete(l.admitted, slowest, slowest+1)
 	return true
 }
@@ -138,6 +147,14 @@ func (g *Guest) Progress(done, _ int64) {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
 	g.done = done
+}
+
+// Whole takes note that all of a guest's file has come: what is still to be done is for
+// us, and it does not give way any more.
+func (g *Guest) Whole() {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	g.whole = true
 }
 
 // Reason is why a guest's transfer failed with err: ErrSlow when it gave way, since what
@@ -166,6 +183,7 @@ func (g *Guest) Leave() {
 	same := func(other *Guest) bool { return other == g }
 	l.waiting = slices.DeleteFunc(l.waiting, same)
 	l.admitted = slices.DeleteFunc(l.admitted, same)
+	l.leaving = slices.DeleteFunc(l.leaving, same)
 }
 
 // networkBits is how much of an IPv6 address says whose it is: a host can have all

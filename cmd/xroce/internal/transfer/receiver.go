@@ -24,6 +24,10 @@ type ReceiveConfig struct {
 	// has said what it wants, before anything is made for it. Its error refuses.
 	Admit func() error
 
+	// Whole, if not nil, is called when all data has come and its digest is right: from
+	// then on the sender waits for us.
+	Whole func()
+
 	Extensions roce.Extensions // that may be used when the sender can do them
 
 	patience patience
@@ -187,6 +191,9 @@ func (r *receiver) complete(ctx context.Context, finish *hearing) (Result, error
 	digest := r.part.sum()
 	if m.SHA256 != digest {
 		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
+	}
+	if r.Whole != nil {
+		r.Whole()
 	}
 	if err := r.part.commit(); err != nil {
 		return Result{}, err

@@ -124,8 +124,11 @@ func (p *partial) commit() error {
 		return err
 	}
 	p.temp = ""
-	if err := p.store.sync(p.dir); err != nil {
-		return p.fault("sync the directory of", err)
+	// Where a directory has no fsync(2), the kernel says that it is no file for that, and
+	// there is nothing to do (fs/sync.c, vfs_fsync_range): vboxsf and AFS, for example.
+	if err := p.store.sync(p.dir); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%s has its name, which may be lost when the machine crashes: %w",
+			p.path, p.fault("sync the directory of", err))
 	}
 	return nil
 }

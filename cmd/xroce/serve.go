@@ -142,11 +142,8 @@ func (a *app) serve(
 		return fmt.Errorf("directory to serve: %w", err)
 	}
 	defer c.Store.Close()
-	switch n, err := c.Store.Clear(); {
-	case err != nil:
-		return fmt.Errorf("what killed servers left in the directory to serve: %w", err)
-	case n > 0:
-		a.logger.Warn("removed what killed servers left", "files", n)
+	if err := a.clear(ctx, c.Store); err != nil {
+		return err
 	}
 	dev, err := a.openDevice(iface, o)
 	if err != nil {
@@ -161,6 +158,21 @@ func (a *app) serve(
 	a.warnLinkDown(iface)
 	a.tellServing(f, listener.Addr(), dev, c.Token != nil)
 	return newServer(a, dev, c, f.once).run(ctx, listener)
+}
+
+// clear removes what killed servers left. What of that cannot be looked at, which may be a
+// directory of somebody else, keeps nobody from sending files. The error is that of the
+// context.
+func (a *app) clear(ctx context.Context, store *transfer.Store) error {
+	n, err := store.Clear(ctx)
+	if n > 0 {
+		a.logger.Warn("removed what killed servers left", "files", n)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.logger.Warn("not all that killed servers may have left was looked at", "error",
+			err.Error())
+	}
+	return ctx.Err()
 }
 
 // tellServing tells that files can come, from where, and to where.

@@ -1,8 +1,11 @@
 package transfer
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -10,51 +13,68 @@ import (
 
 // Clear removes the partial files that servers left when they were killed, in all
 // directories of the store, and returns how many. Those of a living server are locked
-// and stay; so does whatever has another name, another owner or is no regular file.
-func (s *Store) Clear() (removed int, err error) {
+// and stay; so does whatever has another name, another owner or is no regular file. The
+// error is the first of a directory that could not be read, or that of the context, which
+// ends it: others were cleared all the same.
+func (s *Store) Clear(ctx context.Context) (removed int, err error) {
 	at, err := openDir(s.dir, ".")
 	if err != nil {
 		return 0, err
 	}
-	return clearDir(at)
+	var c clearing
+	c.clear(ctx, at, maxPath)
+	return c.removed, cmp.Or(ctx.Err(), c.err)
 }
 
 // listed is how many names are read from a directory at a time.
-const listed = 1024
+const listed = 128
 
-// clearDir clears a directory and those in it, and closes it.
-func clearDir(dir *os.File) (removed int, err error) {
+// A clearing is what came of clearing directories.
+type clearing struct {
+	removed int
+	err     error // the first one
+}
+
+// clear clears a directory and those in it, and closes it. Below it are only as many
+// bytes of path as a peer could have named: others may have made directories of any depth.
+func (c *clearing) clear(ctx context.Context, dir *os.File, bytes int) {
 	defer dir.Close()
-	var below []string
-	for {
+	for ctx.Err() == nil {
 		entries, err := dir.ReadDir(listed)
 		for _, e := range entries {
 			switch {
+			case ctx.Err() != nil:
 			case e.IsDir():
-				below = append(below, e.Name())
+				c.below(ctx, dir, e.Name(), bytes-len(e.Name())-1)
 			case e.Type().IsRegular() && isPart(e.Name()) && clearPart(dir, e.Name()):
-				removed++
+				c.removed++
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return removed, err
-		}
-	}
-	for _, name := range below {
-		next, err := openDir(dir, name)
-		if err != nil {
-			continue // removed meanwhile, or not for us to read: not for us to write to
-		}
-		n, err := clearDir(next)
-		removed += n
-		if err != nil {
-			return removed, err
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			return
+		default:
+			c.err = cmp.Or(c.err, err)
+			return
 		}
 	}
-	return removed, nil
+}
+
+// below clears a directory in a directory, if there may be as many bytes below that.
+func (c *clearing) below(ctx context.Context, dir *os.File, name string, bytes int) {
+	if bytes < 0 {
+		return
+	}
+	next, err := openDir(dir, name)
+	switch err {
+	case nil:
+		c.clear(ctx, next, bytes)
+	case unix.ENOENT, unix.ENOTDIR, unix.ELOOP: // something else by now
+	case unix.EACCES: // not for us to read, and not to write to
+	default:
+		c.err = cmp.Or(c.err, error(&fs.PathError{Op: "open", Path: name, Err: err}))
+	}
 }
 
 // clearPart removes a partial file that nobody holds and reports whether it did.

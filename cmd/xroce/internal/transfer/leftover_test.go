@@ -77,7 +77,7 @@ func TestLeftOvers(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := s.Clear(); n != 0 || err != nil {
+	if n, err := s.Clear(t.Context()); n != 0 || err != nil {
 		t.Errorf("of a living server: %d removed, %v", n, err)
 	}
 	if err := child.Process.Kill(); err != nil {
@@ -87,7 +87,7 @@ func TestLeftOvers(t *testing.T) {
 	if after := snapshot(t, dir) + snapshot(t, outside); after == before {
 		t.Error("the child left nothing")
 	}
-	if n, err := s.Clear(); n != 1 || err != nil {
+	if n, err := s.Clear(t.Context()); n != 1 || err != nil {
 		t.Errorf("of a dead server: %d removed, %v", n, err)
 	}
 	if after := snapshot(t, dir) + snapshot(t, outside); after != before {

@@ -33,6 +33,10 @@ type neighbourTable struct {
 const neighbourKnown = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE |
 	netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
 
+// groupBit is in the first byte of the MAC address of a group, such as all (IEEE 802.3,
+// 3.2.3).
+const groupBit = 1
+
 // get looks a neighbour up.
 func (t *neighbourTable) get(k neighbourKey) (neighbour, bool) {
 	t.mu.Lock()
@@ -65,7 +69,8 @@ func (t *neighbourTable) load(handle *netlink.Handle) error {
 	return nil
 }
 
-// usable is the key of an entry, and the entry if it may be used.
+// usable is the key of an entry, and the entry if it may be used. One of a group is not of
+// a neighbour: who sent to the broadcast address of a network has one for that, too.
 func usable(e *netlink.Neigh) (k neighbourKey, n neighbour, ok bool) {
 	addr, ok := netip.AddrFromSlice(e.IP)
 	if !ok || len(e.HardwareAddr) != len(n.mac) {
@@ -73,7 +78,8 @@ func usable(e *netlink.Neigh) (k neighbourKey, n neighbour, ok bool) {
 	}
 	copy(n.mac[:], e.HardwareAddr)
 	n.stale = e.State&netlink.NUD_STALE != 0
-	return neighbourKey{e.LinkIndex, addr.Unmap()}, n, e.State&neighbourKnown != 0
+	ok = e.State&neighbourKnown != 0 && n.mac[0]&groupBit == 0
+	return neighbourKey{e.LinkIndex, addr.Unmap()}, n, ok
 }
 
 // tell takes a notification (RTM_NEWNEIGH, RTM_DELNEIGH) and reports whether a

@@ -57,6 +57,8 @@ func newApp(stdout, stderr io.Writer) *app {
 
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
+	out := &output{w: a.stdout}
+	a.stdout = out
 	root := a.rootCommand()
 	root.SetArgs(args)
 	inner, end := context.WithCancelCause(ctx)
@@ -66,6 +68,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.hide()
 	err = a.blame(err)
 	code := a.exitCode(ctx, err)
+	if lost := out.lost(); lost != nil && code == exitOK {
+		err, code = lost, exitFailure
+	}
 	var exit exitError
 	switch {
 	case err == nil, code == exitOK, errors.As(err, &exit) && exit.err == nil:

@@ -186,11 +186,11 @@ func (h *hearing) stop() {
 // reasonTime is how long to wait for the other end's reason.
 const reasonTime = time.Second
 
-// reason is why moving the data failed with err. What the other end says tells
-// more than that its QP is gone, which may be noticed first; so does what ended
-// the context.
+// reason is why something failed with err. What the other end says tells more than
+// that its QP or the connection is gone, which may be noticed first; so does what
+// ended the context.
 func (h *hearing) reason(ctx context.Context, err error) error {
-	if errors.Is(err, roce.ErrFailed) {
+	if errors.Is(err, roce.ErrFailed) || oob.HungUp(err) {
 		timer := time.NewTimer(reasonTime)
 		defer timer.Stop()
 		select {

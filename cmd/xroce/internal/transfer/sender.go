@@ -172,7 +172,7 @@ func (s *sender) run(ctx context.Context) (Result, error) {
 			s.done(), s.info.Size(), err)
 	}
 	if err := s.send(message{SHA256: digest}); err != nil {
-		return Result{}, err
+		return Result{}, verdict.reason(ctx, err)
 	}
 	m, err := verdict.wait(ctx, s.patience.verdict)
 	if err != nil {

@@ -30,7 +30,8 @@ func TestBroadcastIsNoNeighbour(t *testing.T) {
 	everybody := netip.AddrFrom4(last)
 	var h *Kernel
 	err = pair.Do(vethpair.B, func() error {
-		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(everybody, 9)))
+		to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(everybody, 9))
+		conn, err := net.DialUDP("udp4", nil, to)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"math"
 	"slices"
 
 	"xroce/roce"
@@ -37,16 +38,25 @@ func (l *line) turn() roce.Time { return l.paid - (l.burst-1)*l.interval }
 func (l *line) ready(now roce.Time) bool { return len(l.waiting) > 0 && now >= l.turn() }
 
 // next takes the search whose turn it is: the oldest one of the station that has the fewest
-// waiting, so that nobody waits longer for a station that asks all the time.
+// requests waiting, so that nobody waits longer for a station that asks all the time. A search
+// that several stations wait for is one of each: who asks first in the name of somebody else
+// does not make him wait.
 func (l *line) next(now roce.Time) *search {
 	l.paid = max(l.paid, now) + l.interval
 	from := map[cm.Via]int{}
 	for _, x := range l.waiting {
-		from[x.path.Via]++
+		for _, r := range x.requests {
+			from[r.event.Path.Via]++
+		}
 	}
-	first := slices.MinFunc(l.waiting, func(a, b *search) int {
-		return from[a.path.Via] - from[b.path.Via]
-	})
+	fewest := func(x *search) int {
+		n := math.MaxInt
+		for _, r := range x.requests {
+			n = min(n, from[r.event.Path.Via])
+		}
+		return n
+	}
+	first := slices.MinFunc(l.waiting, func(a, b *search) int { return fewest(a) - fewest(b) })
 	first.leave()
 	return first
 }

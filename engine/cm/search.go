@@ -14,8 +14,9 @@ import (
 
 // Implementation constants of searches.
 const (
-	maxSearches = 64  // at once, each with a goroutine
-	maxWaiting  = 256 // MADs for one of them: a burst of requests
+	maxSearches = 64   // at once, each with a goroutine
+	maxOwn      = 4096 // of connections of ours, which wait for one of these to end
+	maxWaiting  = 256  // MADs for one of them: a burst of requests
 	searchTime  = 3 * time.Second
 
 	// So many of them for strangers, who would else leave none for connections of ours.
@@ -53,23 +54,26 @@ type waitingMAD struct {
 // ask for is bounded by the lines. It is of the manager's lock.
 type searches struct {
 	asked     map[destination]*search
+	own       line // for connections of ours, which wait for a goroutine alone
 	look, ask line
 	running   int // goroutines
 }
 
 func (s *searches) init() {
 	s.asked = map[destination]*search{}
+	s.own = line{burst: 1}
 	s.look = line{burst: lookBurst, interval: lookInterval}
 	s.ask = line{burst: searchBurst, interval: searchInterval}
 }
 
 // sendWhenFound keeps a MAD until its first hop is known. MADs with no station to answer to
-// are of connections that the application wants, so they do not wait for a turn.
+// are of connections that the application wants, so they go before what strangers ask for.
 func (m *Manager) sendWhenFound(to cm.Path, mad *[cm.MADLen]byte) {
 	r, key := &m.routes, destinationOf(&to)
 	s := r.asked[key]
+	first := s == nil || len(s.mads) == 0
 	switch {
-	case m.ended, s == nil && r.running >= maxSearches, s != nil && len(s.mads) >= maxWaiting:
+	case m.ended, first && len(r.own.waiting) >= maxOwn, !first && len(s.mads) >= maxWaiting:
 		m.lost.Resolving++
 		return
 	case s == nil:
@@ -77,9 +81,18 @@ func (m *Manager) sendWhenFound(to cm.Path, mad *[cm.MADLen]byte) {
 		r.asked[key] = s
 	}
 	s.mads = append(s.mads, waitingMAD{to, *mad})
-	if s.cancel == nil {
+	if first && s.cancel == nil {
 		s.leave()
-		m.begin(s)
+		r.own.join(s)
+		m.beginOwn()
+	}
+}
+
+// beginOwn begins the searches for connections of ours.
+func (m *Manager) beginOwn() {
+	r, now := &m.routes, m.clock.Now()
+	for !m.ended && r.own.ready(now) && r.running < maxSearches {
+		m.begin(r.own.next(now))
 	}
 }
 
@@ -118,6 +131,7 @@ func (m *Manager) giveUp(r *Request) {
 
 // nextSearches goes on with those whose turn it is.
 func (m *Manager) nextSearches() {
+	m.beginOwn()
 	r, now := &m.routes, m.clock.Now()
 	for !m.ended && r.look.ready(now) {
 		m.look(r.look.next(now))

@@ -1,0 +1,58 @@
+package cm_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+// TestCloseTellsMany closes a manager of more connections than addresses are resolved at
+// once, so old that each way is to be found out again: every peer is told, and none is
+// asked twice.
+func TestCloseTellsMany(t *testing.T) {
+	const many = 100
+	clock := &skipClock{Clock: engine.NewSystemClock()}
+	o := cm.Options{Clock: clock, Linger: testTimeout}
+	network, hosts := newWorldAround(t, o, engine.Options{}, newRouter)
+	b := hosts[1]
+	addrs := make([]netip.Addr, many)
+	for i := range addrs {
+		addrs[i] = netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 10)})
+	}
+	a := &host{}
+	port, err := network.NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, 9}, MTU: 1500, Addrs: addrs,
+	})
+	must(t, err)
+	a.dev, err = engine.OpenLink(port, port, engine.Options{Clock: engine.NewSystemClock()})
+	must(t, err)
+	t.Cleanup(func() { must(t, a.dev.Close()) })
+	a.equip(t, cm.Options{})
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	ctx := within(t, testTimeout)
+	conns := make([]*cm.Conn, many)
+	for i := range conns {
+		setup := a.setup()
+		setup.LocalAddr = addrs[i]
+		conns[i], err = a.manager.Dial(ctx, to, setup)
+		must(t, err)
+		s.conn(t)
+	}
+	clock.skipped.Store(int64(roce.Second) * 3600)
+	must(t, b.manager.Close())
+	for _, c := range conns {
+		over(t, c.Done())
+		c.Close()
+	}
+	if lost := b.manager.Lost(); lost != (cm.Lost{}) {
+		t.Errorf("lost %+v", lost)
+	}
+	if n := b.counted("cm_tx_retries_dreq"); n != 0 {
+		t.Errorf("asked again %d times", n)
+	}
+}

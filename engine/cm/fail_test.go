@@ -139,3 +139,46 @@ func TestRTUIsLost(t *testing.T) {
 	c.Close()
 	d.Close()
 }
+
+// A lateContext is looked at only when something has happened.
+type lateContext struct {
+	context.Context
+	happened func()
+}
+
+func (c *lateContext) Done() <-chan struct{} {
+	c.happened()
+	return c.Context.Done()
+}
+
+// TestAcceptAndHungUp: a peer connects and hangs up at once. The passive end gets the
+// connection, although it is over: something may have come by it.
+func TestAcceptAndHungUp(t *testing.T) {
+	_, hosts := newWorld(t, cm.Options{}, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	to := netip.AddrPortFrom(b.v4, 1)
+	l, err := b.manager.Listen(to)
+	must(t, err)
+	for round := range uint64(16) { // the end may be seen first, or the beginning
+		go func() {
+			c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		}()
+		r, err := l.Accept(within(t, testTimeout))
+		must(t, err)
+		c, err := r.Accept(&lateContext{within(t, testTimeout), func() {
+			waits(t, func() bool { return b.counted("cm_rx_msgs_dreq") == round+1 })
+		}}, b.setup())
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := c.Err(); !errors.Is(err, cm.ErrHungUp) {
+			t.Error(err)
+		}
+		c.Close()
+	}
+}

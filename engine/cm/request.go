@@ -119,9 +119,9 @@ func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
 	return err
 }
 
-// Accept makes the connection and waits until the peer is ready, too. What the
-// peer wants to have outstanding is lowered to what the setup allows. The context
-// bounds all that. When it fails the request is refused, and a queue pair of the caller's is
+// Accept makes the connection and waits until the peer is ready, too, which may have hung
+// up by then. What the peer wants to have outstanding is lowered to what the setup allows.
+// The context bounds all that. When it fails the request is refused, and a queue pair of the caller's is
 // in ERR, if the attempt got that far.
 func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
@@ -135,6 +135,11 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	case <-c.up:
 		return c, nil
 	case <-c.done:
+		select {
+		case <-c.up:
+			return c, nil // something may have come by it
+		default:
+		}
 		err = c.Err()
 	case <-ctx.Done():
 		err = ctx.Err()

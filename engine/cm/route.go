@@ -81,7 +81,7 @@ func (m *Manager) transmit() {
 // another MAD to its first hop, which it has to wait for if that is not known. The caller
 // holds mu.
 func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
-	if to.Via != (cm.Via{}) {
+	if to.Via.MAC != [6]byte{} {
 		m.post(&to, to.Via.MAC, mad)
 	} else if r, ok := m.routes.get(destinationOf(&to), m.clock.Now()); ok {
 		m.post(&to, r.mac, mad)

@@ -140,11 +140,12 @@ func TestFloodOfStrangers(t *testing.T) {
 }
 
 // TestAnswerGoesBack: what is answered goes to the station that asked, until the connection
-// is established; then it goes where its addresses lead.
+// is established; then it goes where its addresses lead, on the same VLAN.
 func TestAnswerGoesBack(t *testing.T) {
 	r := newRig(t, cm.Config{})
 	r.listen()
 	there := r.path
+	there.Via.VLAN = 5
 	r.path.Via = cm.Via{MAC: [6]byte{2, 1}, VLAN: 5}
 	id := r.requested()
 	must(t, r.m.Accept(r.now, id, cm.Accept{QPN: ourQPN, PSN: ourPSN}))

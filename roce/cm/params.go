@@ -11,14 +11,15 @@ type Path struct {
 	FlowLabel     uint32   // 20 bits
 	TClass        uint8
 	HopLimit      uint8
-	// Via is where the frame of a MAD came from, and its answer goes back to. It is zero
+	// Via is where the frame of a MAD came from, and its answer goes back to. Its MAC is zero
 	// for what is on its way to where its addresses lead.
 	Via Via
 }
 
 // A Via is the next station on a link: the MAC address, and the ID of the VLAN or 0. Who
-// sent a frame may have written there what it liked, so it is a way for answers alone; a
-// connection that is established has none.
+// sent a frame may have written there what it liked, so the MAC address is a way for answers
+// alone: a connection that is established has none. Its VLAN stays, because an address of
+// ours may be on several.
 type Via struct {
 	MAC  [6]byte
 	VLAN uint16

@@ -273,7 +273,7 @@ func (m *Machine) handleRTU(from Path, mad []byte) {
 func (m *Machine) established(c *conn, private []byte) {
 	m.setState(c, StateEstablished)
 	m.timers.stop(&c.timer)
-	c.kept, c.path.Via = 0, Via{}
+	c.kept, c.path.Via.MAC = 0, [6]byte{}
 	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
 }
 

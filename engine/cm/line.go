@@ -49,14 +49,14 @@ func (l *line) next(now roce.Time) *search {
 			from[r.event.Path.Via]++
 		}
 	}
-	fewest := func(x *search) int {
-		n := math.MaxInt
+	first, least := l.waiting[0], math.MaxInt
+	for _, x := range l.waiting {
 		for _, r := range x.requests {
-			n = min(n, from[r.event.Path.Via])
+			if n := from[r.event.Path.Via]; n < least {
+				first, least = x, n
+			}
 		}
-		return n
 	}
-	first := slices.MinFunc(l.waiting, func(a, b *search) int { return fewest(a) - fewest(b) })
 	first.leave()
 	return first
 }

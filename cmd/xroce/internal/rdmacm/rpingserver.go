@@ -33,7 +33,7 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	return Result{Connections: 1, Messages: p.rounds}, nil
 }
 
-// MaxPingers is how many clients ServeRpings has at a time.
+// MaxPingers is how many clients ServeRpings has at a time, of one host half of them.
 const MaxPingers = 64
 
 // ServeRpings serves all clients that come, each on its own and at most MaxPingers at a
@@ -47,23 +47,22 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer l.close()
-	places := make(chan struct{}, MaxPingers)
+	var places places
 	for {
 		request, err := l.accept(ctx)
 		if err != nil {
 			return err
 		}
-		select {
-		case places <- struct{}{}:
-		default:
+		host := request.RemoteAddr().Addr()
+		if !places.take(host) {
 			// Who gave up need not be told.
 			_ = request.Reject(nil)
 			s.Log.Info("client refused", "address", request.RemoteAddr().String(),
-				"clients", MaxPingers)
+				"clients", MaxPingers, "of one host", maxOfHost)
 			continue
 		}
 		running.Go(func() {
-			defer func() { <-places }()
+			defer places.leave(host)
 			p, err := s.answer(ctx, c, request)
 			if err != nil && ctx.Err() == nil {
 				s.Log.Warn("client failed", "address", request.RemoteAddr().String(), "error", err)

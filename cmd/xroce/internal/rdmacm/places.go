@@ -1,0 +1,59 @@
+package rdmacm
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// places are those of a server's clients: MaxPingers, of one host maxOfHost. They are safe for
+// concurrent use.
+type places struct {
+	mu    sync.Mutex
+	taken int
+	of    map[netip.Prefix]int // by host
+}
+
+// maxOfHost leaves half of the places to others: who connects and says nothing has them for as
+// long as a peer may be silent.
+const maxOfHost = MaxPingers / 2
+
+// hostBits is how much of an IPv6 address says whose it is: a host can have all addresses of a
+// network.
+const hostBits = 64
+
+// hostOf is who is at an address.
+func hostOf(addr netip.Addr) netip.Prefix {
+	addr = addr.Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = hostBits
+	}
+	return netip.PrefixFrom(addr, bits).Masked()
+}
+
+// take takes a place for somebody at an address, if there is one.
+func (p *places) take(addr netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	host := hostOf(addr)
+	if p.taken == MaxPingers || p.of[host] == maxOfHost {
+		return false
+	}
+	if p.of == nil {
+		p.of = map[netip.Prefix]int{}
+	}
+	p.taken++
+	p.of[host]++
+	return true
+}
+
+// leave gives it back.
+func (p *places) leave(addr netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	host := hostOf(addr)
+	p.taken--
+	if p.of[host]--; p.of[host] == 0 {
+		delete(p.of, host)
+	}
+}

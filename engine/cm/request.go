@@ -121,8 +121,8 @@ func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
 
 // Accept makes the connection and waits until the peer is ready, too, which may have hung
 // up by then. What the peer wants to have outstanding is lowered to what the setup allows.
-// The context bounds all that. When it fails the request is refused, and a queue pair of the caller's is
-// in ERR, if the attempt got that far.
+// The context bounds all that. When it fails the request is refused, and a queue pair of
+// the caller's is in ERR, if the attempt got that far.
 func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
 	c, err := r.accept(ctx, &s)

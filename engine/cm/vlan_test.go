@@ -57,8 +57,8 @@ func (m *madTap) sent(t *testing.T, kind rcm.Attribute) (mad []byte, to rcm.Via)
 // as the link-local one of a VLAN interface is. It is told on the VLAN that we hang up.
 func TestHangUpOnVLAN(t *testing.T) {
 	tap := newMADTap()
-	_, hosts := newWorldAround(t, cm.Options{Linger: -1}, engine.Options{Tap: tap, RawPackets: true},
-		newRouter)
+	e := engine.Options{Tap: tap, RawPackets: true}
+	_, hosts := newWorldAround(t, cm.Options{Linger: -1}, e, newRouter)
 	a, b := hosts[0], hosts[1]
 	must(t, a.manager.Close()) // what comes to it is not answered
 	at := netip.AddrPortFrom(netip.IPv6Unspecified(), 1)

@@ -299,13 +299,32 @@ func (m *Managed) write(b []byte) error {
 	if err != nil {
 		return err
 	}
+	return m.acknowledged()
+}
+
+// acknowledged waits until the peer has a message. It may hang up at once when it has.
+func (m *Managed) acknowledged() error {
 	select {
 	case <-m.sent:
 		return nil
 	case <-m.over:
-		return m.err
+	case <-m.interrupted:
+	}
+	select {
+	case <-m.sent:
+		return nil
+	default:
+		return m.ended()
+	}
+}
+
+// ended is why there will be no more.
+func (m *Managed) ended() error {
+	select {
 	case <-m.interrupted:
 		return m.reason
+	default:
+		return m.err
 	}
 }
 
@@ -314,15 +333,14 @@ func (m *Managed) read() ([]byte, error) {
 	select {
 	case b := <-m.inbox:
 		return b, nil
-	default:
+	case <-m.over:
+	case <-m.interrupted:
 	}
 	select {
 	case b := <-m.inbox:
-		return b, nil
-	case <-m.over:
-		return nil, m.err
-	case <-m.interrupted:
-		return nil, m.reason
+		return b, nil // it came before the end
+	default:
+		return nil, m.ended()
 	}
 }
 

@@ -174,3 +174,30 @@ func TestManagedStranger(t *testing.T) {
 		t.Errorf("the server is connected to %s", got)
 	}
 }
+
+// TestManagedLastWord: a peer that has the last message hangs up at once. The message was
+// sent, and what it said before is heard, whatever is seen first.
+func TestManagedLastWord(t *testing.T) {
+	for range 64 {
+		m := &Managed{
+			inbox: make(chan []byte, inboxLen), sent: make(chan struct{}, 1),
+			over: make(chan struct{}), interrupted: make(chan struct{}), err: cm.ErrHungUp,
+		}
+		m.inbox <- []byte("last")
+		m.sent <- struct{}{}
+		close(m.over)
+		if err := m.acknowledged(); err != nil {
+			t.Fatalf("sent: %v", err)
+		}
+		if b, err := m.read(); err != nil || string(b) != "last" {
+			t.Fatalf("heard %q, %v", b, err)
+		}
+		if _, err := m.read(); !errors.Is(err, cm.ErrHungUp) {
+			t.Fatalf("afterwards: %v", err)
+		}
+		m.Interrupt(context.Canceled)
+		if err := m.acknowledged(); !errors.Is(err, context.Canceled) {
+			t.Fatalf("interrupted: %v", err)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package perf
+
+import (
+	"testing"
+	"time"
+
+	"xroce/roce"
+)
+
+// TestPeerWithLessTime: an end that receives by time receives for all of it, also of a service
+// that loses messages and of a tool that ends before: none of how many was lost.
+func TestPeerWithLessTime(t *testing.T) {
+	for _, typ := range []roce.QPType{roce.TypeRC, roce.TypeUC, roce.TypeUD} {
+		t.Run(typ.String(), func(t *testing.T) {
+			t.Parallel()
+			c := brief(Test{Verb: Send})
+			c.Type, c.Size = typ, 1024
+			p := newPair(t, c)
+			for i, d := range []time.Duration{100 * time.Millisecond, 3 * time.Second} {
+				p.ends[i].Duration, p.ends[i].asTool = d, true
+			}
+			if errs := p.run(t); errs[0] != nil || errs[1] != nil {
+				t.Fatalf("client %v, server %v", errs[0], errs[1])
+			}
+			for i, r := range p.records {
+				if len(r.Rows) != 1 || r.Rows[0].Lost != 0 || r.Rows[0].Average <= 0 {
+					t.Errorf("end %d: %+v", i, r.Rows)
+				}
+			}
+		})
+	}
+}

@@ -1,9 +1,11 @@
 package perf
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"xroce/engine/sim"
 	"xroce/roce"
 )
 
@@ -26,6 +28,29 @@ func TestPeerWithLessTime(t *testing.T) {
 				if len(r.Rows) != 1 || r.Rows[0].Lost != 0 || r.Rows[0].Average <= 0 {
 					t.Errorf("end %d: %+v", i, r.Rows)
 				}
+			}
+		})
+	}
+}
+
+// TestLatencyByTimeWithLoss: what waits for a message that was lost measures no latency: the
+// time that passed meanwhile is no part of a result.
+func TestLatencyByTimeWithLoss(t *testing.T) {
+	for _, typ := range []roce.QPType{roce.TypeUC, roce.TypeUD} {
+		t.Run(typ.String(), func(t *testing.T) {
+			t.Parallel()
+			c := brief(Test{Send, true})
+			c.Type, c.Size, c.Duration = typ, 64, 3*time.Second
+			p := newPair(t, c)
+			p.ends[0].Progress = func(int64, int64) {
+				if err := p.network.SetFaults(sim.Faults{Drop: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+			errs := p.run(t)
+			p.wantsNoResult(t, errs)
+			if !errors.Is(errs[0], errLost) && !errors.Is(errs[1], errLost) {
+				t.Errorf("client %v, server %v", errs[0], errs[1])
 			}
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"xroce/roce"
 )
 
 // A pingpong is the loop of the latency tests whose messages go there and back:
@@ -20,6 +22,7 @@ type pingpong struct {
 	sent    uint64
 	rcvd    uint64
 	counted uint64  // round trips in the sample of a run by duration
+	came    int64   // when the last message of such a run did
 	at      []int64 // when each message was posted
 	size    int
 }
@@ -48,7 +51,7 @@ func (p *pingpong) run(ctx context.Context) error {
 	for p.limit == 0 || p.sent < p.limit || p.rcvd < p.limit || f.completed < p.limit {
 		if p.timer.state != phaseIdle {
 			if p.tick(p.now()); p.over() {
-				return nil
+				return p.verdict()
 			}
 		}
 		if p.myTurn() {
@@ -63,6 +66,17 @@ func (p *pingpong) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// verdict is what a run by duration has come to when its time is over. Over an unreliable
+// service a message that was lost ends the conversation, and the time that passes then is
+// no latency.
+func (p *pingpong) verdict() error {
+	still := max(min(int64(afterword), p.window/2), 2*int64(p.cfg.Gap))
+	if p.cfg.Type == roce.TypeRC || p.to-p.came < still {
+		return nil
+	}
+	return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd), p.cfg.whole(), errLost)
 }
 
 // myTurn reports whether to send: when the last message has been answered and is
@@ -127,6 +141,9 @@ func (p *pingpong) arrived() {
 	p.rcvd++
 	if p.counts() {
 		p.counted++
+	}
+	if p.limit == 0 {
+		p.came = p.now()
 	}
 	p.progress(p.rcvd)
 }

@@ -156,13 +156,14 @@ func (w *watchdog) watch(ctx context.Context, e *end, via Connector) context.Con
 	c := e.cfg
 	ctx = w.begin(ctx, e, func(now watched) error {
 		switch {
-		case c.Duration > 0: // its time ends the loop, and nobody knows how many were to come
+		case c.Duration > 0 && !c.Test.Latency:
+			// Its time ends the loop, and nobody knows how many were to come.
 		case c.Type != roce.TypeRC:
 			if now.messages > 0 &&
 				(now.quiet >= lossTime || via.Heard() && now.quiet >= afterword) {
 				return errLost
 			}
-		case c.receives() && via.Heard() && now.still >= w.through &&
+		case c.Duration == 0 && c.receives() && via.Heard() && now.still >= w.through &&
 			!e.sending():
 			// What the peer sent was acknowledged before it went on: no more will come.
 			return errThrough

@@ -1,6 +1,9 @@
 package perftest
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A Report is the result of a bandwidth test (struct bw_report_data). Bandwidths
 // are in the unit that both ends were told to print: MiB/s, or Gb/s with
@@ -30,4 +33,19 @@ func reportOf(v [reportFields]uint64) Report {
 		Size: v[0], Iters: v[1], Peak: math.Float64frombits(v[2]),
 		Average: math.Float64frombits(v[3]), MsgRate: math.Float64frombits(v[4]),
 	}
+}
+
+// Check returns ErrMessage for what no measurement has as its result. Who measured nothing
+// has something else in there than numbers, so a report is checked where it is used. A peak
+// that is none was not measured.
+func (r *Report) Check() error {
+	measured := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+	if !measured(r.Average) || !measured(r.MsgRate) {
+		return fmt.Errorf("%w: a bandwidth of %g and a message rate of %g are no result",
+			ErrMessage, r.Average, r.MsgRate)
+	}
+	if !measured(r.Peak) {
+		r.Peak = 0
+	}
+	return nil
 }

@@ -378,12 +378,15 @@ func (r *run) farewell(ctx context.Context) error {
 	})
 }
 
-// reports exchanges results.
+// reports exchanges results. That of a peer which only answered is never looked at.
 func (r *run) reports(ctx context.Context) (remote perftest.Report, err error) {
 	err = r.talk(ctx, func() error {
 		remote, err = r.via.Reports(r.last)
 		return err
 	})
+	if err == nil && (r.cfg.passive() || r.cfg.Both) {
+		err = remote.Check()
+	}
 	return remote, err
 }
 

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -20,6 +21,8 @@ type pair struct {
 	records [2]Record
 	// wrap, if not nil, is given the connection of each end.
 	wrap func(end int, conn net.Conn) net.Conn
+	// ctx, if not nil, is what the ends run under.
+	ctx context.Context
 }
 
 // newPair makes two ends with the same configuration.
@@ -47,7 +50,10 @@ func (p *pair) run(t *testing.T) [2]error {
 // start is run that does not wait: the returned function does.
 func (p *pair) start(t *testing.T) (wait func() [2]error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+	if p.ctx == nil {
+		p.ctx = t.Context()
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, timeout.Scaled(time.Minute))
 	var conns [2]net.Conn
 	conns[0], conns[1] = tcpPair(t)
 	var errs [2]error
@@ -72,7 +78,7 @@ func (p *pair) start(t *testing.T) (wait func() [2]error) {
 		t.Helper()
 		defer cancel()
 		running.Wait()
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("not over in time: client %v, server %v", errs[0], errs[1])
 		}
 		return errs

@@ -55,7 +55,7 @@ func (p *pingpong) run(ctx context.Context) error {
 			}
 		}
 		if p.myTurn() {
-			if err := p.post(f); err != nil {
+			if err := p.post(ctx, f); err != nil {
 				return err
 			}
 			continue
@@ -91,10 +91,10 @@ func (p *pingpong) myTurn() bool {
 	return p.rcvd > p.sent
 }
 
-func (p *pingpong) post(f *flow) error {
+func (p *pingpong) post(ctx context.Context, f *flow) error {
 	if p.cfg.Gap > 0 {
-		for until := p.now() + int64(p.cfg.Gap); p.now() < until; {
-			p.idle()
+		if err := p.spin(ctx); err != nil {
+			return err
 		}
 	}
 	if p.limit != 0 {
@@ -105,6 +105,21 @@ func (p *pingpong) post(f *flow) error {
 		p.mr.Bytes()[p.end.at.out(0)+p.size-1] = byte(p.sent)
 	}
 	return f.post(true)
+}
+
+// spin lets the gap before a message pass.
+func (p *pingpong) spin(ctx context.Context) error {
+	for until := p.now() + int64(p.cfg.Gap); p.now() < until; {
+		for range pollsInARow {
+			if p.idle(); p.now() >= until {
+				return nil
+			}
+		}
+		if err := p.alive(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // idle lets a device make progress that no other goroutine drives.
@@ -180,7 +195,8 @@ type roundtrip struct {
 
 	limit   uint64
 	counted uint64
-	at      []int64 // when each message was posted
+	at      []int64     // when each message was posted
+	gap     *time.Timer // of what passes before each, stopped; nil for nothing
 }
 
 func newRoundtrip(e *end, progress func(uint64)) *roundtrip {
@@ -188,7 +204,23 @@ func newRoundtrip(e *end, progress func(uint64)) *roundtrip {
 		end: e, timer: newTimer(e.cfg), progress: progress, limit: uint64(e.cfg.total()),
 	}
 	r.at = make([]int64, r.limit)
+	if e.cfg.Gap > 0 {
+		r.gap = time.NewTimer(e.cfg.Gap)
+		r.gap.Stop()
+	}
 	return r
+}
+
+// sleep lets the gap before a message pass.
+func (r *roundtrip) sleep(ctx context.Context) error {
+	r.gap.Reset(r.cfg.Gap)
+	defer r.gap.Stop()
+	select {
+	case <-r.gap.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (r *roundtrip) run(ctx context.Context) error {
@@ -198,7 +230,9 @@ func (r *roundtrip) run(ctx context.Context) error {
 	for r.limit == 0 || f.completed < r.limit {
 		if f.posted == f.completed {
 			if r.cfg.Gap > 0 {
-				time.Sleep(r.cfg.Gap)
+				if err := r.sleep(ctx); err != nil {
+					return err
+				}
 			}
 			if r.limit != 0 {
 				r.at[f.posted] = r.now()

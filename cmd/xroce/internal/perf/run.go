@@ -200,31 +200,6 @@ func (r *run) join(ctx context.Context, m *Managed) error {
 // ownSystem is what this end tells of its machine.
 var ownSystem = perftest.System{Cycle: 4096, CacheLine: 64}
 
-// chooseGID returns the index of the GID to use.
-func chooseGID(dev *engine.Device, c *Config) (int, error) {
-	table := dev.GIDs()
-	if c.GIDIndex != AutoGID {
-		if c.GIDIndex < 0 || c.GIDIndex >= len(table) {
-			return 0, fmt.Errorf("%w: -x %d: %s has %d GIDs", roce.ErrInvalid, c.GIDIndex,
-				dev.Name(), len(table))
-		}
-		return c.GIDIndex, nil
-	}
-	best := 0
-	for i, g := range table {
-		if g.IsLinkLocal() {
-			continue
-		}
-		if g.IsIPv4() != c.IPv6 {
-			return i, nil
-		}
-		if table[best].IsLinkLocal() {
-			best = i
-		}
-	}
-	return best, nil
-}
-
 // meet exchanges keys and connects. When is when differs from test to test, and so
 // does which keys serve as a barrier.
 func (r *run) meet(ctx context.Context) error {

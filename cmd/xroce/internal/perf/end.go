@@ -76,7 +76,11 @@ func newEnd(
 		if err := e.newQP(&e.flows[i]); err != nil {
 			return nil, fmt.Errorf("QP %d of %d: %w", i+1, c.QPs, err)
 		}
-		e.local = append(e.local, e.endpoint(i, 0))
+		local, err := e.endpoint(i)
+		if err != nil {
+			return nil, err
+		}
+		e.local = append(e.local, local)
 	}
 	e.remote = make([]perftest.Endpoint, c.QPs)
 	return e, nil

@@ -105,10 +105,11 @@ func (f *flow) supply() error {
 }
 
 // endpoint is what the peer must be told of a QP.
-func (e *end) endpoint(qp int, lid uint16) perftest.Endpoint {
+func (e *end) endpoint(qp int) (perftest.Endpoint, error) {
+	// The address may be gone since it was chosen.
+	own, err := e.dev.Endpoint(e.flows[qp].qp, e.gid)
 	return perftest.Endpoint{
-		LID: lid, OutReads: uint16(e.outReads), QPN: e.flows[qp].qp.QPN(),
-		PSN: e.dev.RandomPSN(), RKey: e.mr.RKey(), VAddr: e.mr.Addr() + uint64(e.at.in(qp)),
-		GID: e.dev.GIDs()[e.gid],
-	}
+		OutReads: uint16(e.outReads), QPN: own.QPN, PSN: own.PSN, RKey: e.mr.RKey(),
+		VAddr: e.mr.Addr() + uint64(e.at.in(qp)), GID: own.GID,
+	}, err
 }

@@ -61,3 +61,17 @@ func TestChooseGID(t *testing.T) {
 		}
 	}
 }
+
+// TestGIDGone: an address that is removed while the test is prepared ends it with an error.
+func TestGIDGone(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := device(t, network, 1, engine.Options{})
+	c := brief(Test{Verb: Send})
+	const gone = 2 // of a table of two
+	if _, err := newEnd(dev, &c, ownSystem, wire.MTU1024, gone); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}

@@ -298,6 +298,11 @@ func TestHostileSharedCreateArguments(t *testing.T) {
 		"native": {Framing: wire.FramingNative},
 		"mixed":  {Framing: wire.FramingV2IPv6, Src: wire.GIDFromIPv4([4]byte{1})},
 		"label":  {Framing: wire.FramingV1, FlowLabel: 1 << 20},
+		"broadcast": {
+			Framing: wire.FramingV2IPv4, DstMAC: [6]byte{255, 255, 255, 255, 255, 255},
+			Src: wire.GIDFromIPv4([4]byte{192, 0, 2, 1}),
+			Dst: wire.GIDFromIPv4([4]byte{192, 0, 2, 255}),
+		},
 	} {
 		if _, err := roce.NewAH(d, path); !errors.Is(err, roce.ErrInvalid) {
 			t.Errorf("an address handle of path %s: %v", name, err)

@@ -16,10 +16,16 @@ type AH struct {
 }
 
 // NewAH makes an address handle of a resolved path (ibv_create_ah). A path
-// without a source port gets one from its flow label.
+// without a source port gets one from its flow label. One that leads to all stations of a
+// network must name a group: the address that a peer tells of itself may be the broadcast
+// address, and datagrams to the peer are not for everybody.
 func NewAH(d *mem.Domain, path wire.Path) (*AH, error) {
 	if d == nil {
 		return nil, fmt.Errorf("%w: an address handle needs a protection domain", ErrInvalid)
+	}
+	if path.DstMAC[0]&1 != 0 && !path.Dst.IsMulticast() {
+		return nil, fmt.Errorf("%w: %s at %x is no host, and no multicast group", ErrInvalid,
+			path.Dst, path.DstMAC)
 	}
 	if path.SrcPort == 0 {
 		path.SrcPort = wire.SourcePort(path.FlowLabel, 0, 0)

@@ -9,7 +9,9 @@ import (
 )
 
 // beginDump notes the memory as it is now, before anybody can send.
-func beginDump(d *perfdump.Dump, memory []byte) { d.Before = bytes.Clone(memory) }
+func beginDump(d *perfdump.Dump, e *end) error {
+	return touch(func() { d.Before = bytes.Clone(e.memory) })
+}
 
 // describeDump notes what is where, while the queue pairs are still there.
 func describeDump(d *perfdump.Dump, e *end) {
@@ -42,4 +44,6 @@ func peerOf(qp *engine.QP, told uint32) uint32 {
 }
 
 // finishDump notes the memory of an end without queue pairs, so that nobody changes it.
-func finishDump(d *perfdump.Dump, e *end) { d.After = bytes.Clone(e.memory) }
+func finishDump(d *perfdump.Dump, e *end) error {
+	return touch(func() { d.After = bytes.Clone(e.memory) })
+}

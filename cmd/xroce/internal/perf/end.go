@@ -57,7 +57,9 @@ func newEnd(
 	if err = e.register(mem.LocalWrite | verbs[c.Test.Verb].access); err != nil {
 		return nil, err
 	}
-	initMemory(e.memory, c, e.at, mtu)
+	if err = e.initMemory(mtu); err != nil {
+		return nil, err
+	}
 	depth := c.QPs * (c.TxDepth + c.PostList + c.RxDepth)
 	if e.cq, err = dev.CreateCQ(min(depth, roce.MaxCQDepth)); err != nil {
 		return nil, err

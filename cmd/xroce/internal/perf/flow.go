@@ -21,6 +21,7 @@ type flow struct {
 	slots, stride     uint64
 	inSlots, inStride uint64
 	inline            []byte // what is sent when it is inline, all slots
+	staged            []byte // one of them, where those may be gone
 	size              int
 
 	posted, completed   uint64 // sends
@@ -48,10 +49,13 @@ func (f *flow) prepare(e *end, qp, size int) {
 	f.slots, f.stride = e.slots(size)
 	f.inSlots, f.inStride = e.slots(size + c.header())
 	f.sendWR = roce.SendWR{Opcode: c.opcode(), RKey: remote.RKey}
-	f.inline = nil
+	f.inline, f.staged = nil, nil
 	f.sendSGE[0] = roce.SGE{Length: uint32(size), LKey: e.mr.LKey()}
 	if size <= c.Inline && !c.Test.Answered() {
-		f.inline = e.mr.Bytes()[e.at.out(qp):][:e.at.part]
+		f.inline = e.memory[e.at.out(qp):][:e.at.part]
+		if c.File != nil {
+			f.staged = make([]byte, size)
+		}
 		f.sendWR.Flags = roce.SendInline
 	} else {
 		f.sendWR.SGList = f.sendSGE[:]
@@ -81,6 +85,12 @@ func (f *flow) post(signaled bool) error {
 	f.sendSGE[0].Addr = f.out + at
 	if f.inline != nil {
 		f.sendWR.Inline = f.inline[at:][:f.size]
+	}
+	if f.staged != nil {
+		if err := touch(func() { copy(f.staged, f.sendWR.Inline) }); err != nil {
+			return err
+		}
+		f.sendWR.Inline = f.staged
 	}
 	if signaled {
 		f.sendWR.Flags |= roce.SendSignaled

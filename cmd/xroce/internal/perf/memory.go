@@ -51,6 +51,12 @@ func layoutOf(c *Config, s perftest.System) layout {
 	return l
 }
 
+// initMemory fills the memory so that bytes that came from the wrong place, or went to one,
+// are seen.
+func (e *end) initMemory(mtu wire.MTU) error {
+	return touch(func() { initMemory(e.memory, e.cfg, e.at, mtu) })
+}
+
 // initMemory fills the memory of a layout so that bytes that came from the wrong place,
 // or went to one, are seen. ib_write_lat counts its messages in the last byte of each,
 // from 1 on, so that byte begins as 0.

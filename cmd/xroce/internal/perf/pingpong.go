@@ -102,7 +102,9 @@ func (p *pingpong) post(ctx context.Context, f *flow) error {
 	}
 	p.sent++
 	if p.cfg.Test.Verb == Write {
-		p.mr.Bytes()[p.end.at.out(0)+p.size-1] = byte(p.sent)
+		if err := p.setByte(p.end.at.out(0)+p.size-1, byte(p.sent)); err != nil {
+			return err
+		}
 	}
 	return f.post(true)
 }
@@ -166,15 +168,19 @@ func (p *pingpong) arrived() {
 // stepWrite looks for a completion and at the last byte of the message. Polling is
 // what drives the device, so nobody else writes to the memory meanwhile.
 func (p *pingpong) stepWrite(ctx context.Context, f *flow) error {
-	last := &p.mr.Bytes()[p.end.at.in(0)+p.size-1]
+	last := p.end.at.in(0) + p.size - 1
 	for range pollsInARow {
 		n, err := p.cq.Poll(p.wcs[:])
 		if err := p.check(n, err); err != nil {
 			return err
 		}
 		f.completed += uint64(n)
+		now, err := p.byteAt(last)
+		if err != nil {
+			return err
+		}
 		came := (p.limit == 0 || p.rcvd < p.limit) && (p.sent > 0 || !p.first) &&
-			*last == byte(p.rcvd+1)
+			now == byte(p.rcvd+1)
 		if came {
 			p.arrived()
 		}

@@ -104,7 +104,9 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 		return nil, err
 	}
 	if r.dump != nil {
-		finishDump(r.dump, r.end)
+		if err := finishDump(r.dump, r.end); err != nil {
+			return nil, err
+		}
 	}
 	return &r.info, nil
 }
@@ -163,7 +165,10 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 		return err
 	}
 	if r.dump != nil {
-		beginDump(r.dump, r.memory)
+		if err := beginDump(r.dump, r.end); err != nil {
+			r.close()
+			return err
+		}
 	}
 	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
 	if m, ok := r.via.(*Managed); ok {

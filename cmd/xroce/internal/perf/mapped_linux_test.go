@@ -1,0 +1,117 @@
+package perf
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"xroce/cmd/perfdump"
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// mappedFile is a file as long as the memory of a test.
+func mappedFile(t *testing.T, c *Config) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "memory"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	l, err := newLayout(c, ownSystem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(int64(l.size())); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// A cutter is a Reporter that cuts a file off when the test begins.
+type cutter struct {
+	Record
+	t    *testing.T
+	file *os.File
+}
+
+// Begins implements Reporter.
+func (r *cutter) Begins(*Info) {
+	if err := r.file.Truncate(0); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// TestMappedCutOff: the file of --mmap gets shorter by somebody else's doing. The test fails,
+// with a reason and without a result; the process lives.
+func TestMappedCutOff(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		test   Test
+		end    int // whose memory it is
+		change func(c *Config)
+	}{
+		{"send-lat", Test{Send, true}, 0, func(*Config) {}},
+		{"send-lat inline", Test{Send, true}, 0, func(c *Config) { c.Inline, c.Size = 100, 100 }},
+		{"write-lat", Test{Write, true}, 0, func(*Config) {}},
+		{"write-lat server", Test{Write, true}, 1, func(*Config) {}},
+		{"write-lat inline", Test{Write, true}, 1, func(c *Config) { c.Inline, c.Size = 100, 100 }},
+		{"send-bw inline", Test{Verb: Send}, 0, func(c *Config) { c.Inline, c.Size = 100, 100 }},
+		{"send-bw UD", Test{Verb: Send}, 0, func(c *Config) { c.Type, c.Size = roce.TypeUD, 1000 }},
+		{"write-bw", Test{Verb: Write}, 1, func(*Config) {}},
+		{"read-bw", Test{Verb: Read}, 0, func(*Config) {}},
+		{"read-lat", Test{Read, true}, 1, func(*Config) {}},
+		{"atomic-lat", Test{Atomic, true}, 0, func(*Config) {}},
+		{"write-bw --odp", Test{Verb: Write}, 0, func(c *Config) { c.ODP = true }},
+		{"write-lat --odp", Test{Write, true}, 0, func(c *Config) { c.ODP = true }},
+		{"write-bw warm", Test{Verb: Write}, 0, func(c *Config) { c.WarmUp = true }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := brief(tt.test)
+			tt.change(&c)
+			p := newPair(t, c)
+			p.hurries(2 * time.Second)
+			o := &p.ends[tt.end]
+			o.File = mappedFile(t, &c)
+			o.Tell = &cutter{Record: p.records[tt.end], t: t, file: o.File}
+			p.wantsNoResult(t, p.run(t))
+		})
+	}
+}
+
+// TestMappedCutOffBefore: the same before the memory is filled, and where it is kept.
+func TestMappedCutOffBefore(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := brief(Test{Write, true})
+	c.File = mappedFile(t, &c)
+	dev := device(t, network, 1, engine.Options{})
+	e := &end{cfg: &c, dev: dev, pd: dev.AllocPD()}
+	if e.at, err = newLayout(&c, ownSystem); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.register(mem.LocalWrite); err != nil {
+		t.Fatal(err)
+	}
+	defer e.deregister()
+	if err := c.File.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"filled":      e.initMemory(wire.MTU1024),
+		"kept before": beginDump(&perfdump.Dump{}, e),
+		"kept after":  finishDump(&perfdump.Dump{}, e),
+	} {
+		if !errors.Is(err, errMemoryGone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -227,15 +228,21 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 	if c.Type == roce.TypeUD && c.Test.Latency && !flags.Changed("inline_size") {
 		c.Inline = 188
 	}
+	return c, errors.Join(f.checkLimits(&c), f.setOutput(&c))
+}
+
+// setOutput decides what is told.
+func (f *perfFlags) setOutput(c *perf.Config) error {
 	if f.dump != "" && (c.All || c.UseSRQ) {
-		return c, usagef("--dump is for one size (not -a) and for receives of each QP " +
+		return usagef("--dump is for one size (not -a) and for receives of each QP " +
 			"(not --use-srq): else nobody can tell what is where")
 	}
+	var ok bool
 	if f.level, ok = perfOutputs[f.output]; !ok || !f.fits(f.level) {
-		return c, usagef("--output %s: there are bandwidth and message_rate for bandwidth tests, "+
+		return usagef("--output %s: there are bandwidth and message_rate for bandwidth tests, "+
 			"latency for latency tests", f.output)
 	}
-	return c, nil
+	return nil
 }
 
 // perfOutputs are the values of --output.
@@ -299,6 +306,23 @@ func parseSize(text string) (int, error) {
 		return 0, fmt.Errorf("%q is no size", text)
 	}
 	return n * unit, nil
+}
+
+// checkLimits refuses limits that no result is below, and where there is no result.
+func (f *perfFlags) checkLimits(c *perf.Config) error {
+	for _, limit := range []struct {
+		flag  string
+		value float64
+	}{{"--limit_bw", f.limitBW}, {"--limit_msgrate", f.limitMsgRate}} {
+		switch {
+		case !(limit.value >= 0):
+			return usagef("%s %g is no limit", limit.flag, limit.value)
+		case limit.value > 0 && c.Infinite:
+			return usagef("%s does not go with --run_infinitely, which never ends by itself",
+				limit.flag)
+		}
+	}
+	return nil
 }
 
 // limits fails when the result is below what was asked for.

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -20,8 +21,8 @@ func (r Rate) On() bool { return r.Value > 0 }
 
 func (r Rate) check(c *Config) error {
 	switch {
-	case r.Value < 0:
-		return fmt.Errorf("--rate_limit %g is negative", r.Value)
+	case !(r.Value >= 0) || math.IsInf(r.Value, 1):
+		return fmt.Errorf("--rate_limit %g is no rate", r.Value)
 	case r.Burst < 0:
 		return fmt.Errorf("--burst_size %d is negative", r.Burst)
 	case r.Burst > 0 && !r.On():
@@ -32,6 +33,8 @@ func (r Rate) check(c *Config) error {
 		return fmt.Errorf("--rate_units %c: there are M, g and p", r.Units)
 	case r.Paced && r.Units == 'p':
 		return fmt.Errorf("--rate_units p does not go with --rate_limit_type HW")
+	case r.Paced && r.bits() < 1000*float64(c.QPs):
+		return fmt.Errorf("--rate_limit %g is less than 1 kbit/s of each QP", r.Value)
 	case !r.Paced && (c.Test.Latency || c.Test.Verb == Atomic || c.Test.Verb == Send && c.Both):
 		return fmt.Errorf("--rate_limit by software is for bandwidth tests, " +
 			"not for atomics and not for -b of send")
@@ -39,17 +42,24 @@ func (r Rate) check(c *Config) error {
 	return nil
 }
 
+// bits is a rate in bit/s.
+func (r Rate) bits() float64 {
+	if r.Units == 'M' {
+		return r.Value * 8 * (1 << 20)
+	}
+	return r.Value * 1e9
+}
+
 // kbits is the rate of one of n QPs in kbit/s, as a paced QP is told.
 func (r Rate) kbits(n int) uint32 {
 	if !r.On() || !r.Paced {
 		return 0
 	}
-	bits := r.Value * 1e9
-	if r.Units == 'M' {
-		bits = r.Value * 8 * (1 << 20)
-	}
-	return uint32(min(max(bits/1000/float64(n), 1), 1<<32-1))
+	return uint32(min(max(r.bits()/1000/float64(n), 1), 1<<32-1))
 }
+
+// maxGap is longer than any test, and not too long for a time.
+const maxGap time.Duration = 1 << 62
 
 // gap is the time from the beginning of a burst to that of the next one.
 func (r Rate) gap(size, burst int) time.Duration {
@@ -63,7 +73,7 @@ func (r Rate) gap(size, burst int) time.Duration {
 	case 'g':
 		messages = r.Value * 1e9 / 8 / float64(size)
 	}
-	return time.Duration(float64(burst) / messages * float64(time.Second))
+	return time.Duration(min(float64(burst)/messages*float64(time.Second), float64(maxGap)))
 }
 
 // A pacer lets a loop send one burst in each gap. The zero pacer lets all through.

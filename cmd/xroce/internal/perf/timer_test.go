@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -67,6 +68,8 @@ func TestRates(t *testing.T) {
 		{Rate{Value: 1000.0 / (1 << 20), Units: 'M'}, 10 * time.Second},
 		{Rate{}, 0},
 		{Rate{Value: 8, Units: 'g', Paced: true}, 0},
+		{Rate{Value: 1e-12, Units: 'p'}, maxGap}, // not a gap of less than nothing
+		{Rate{Value: math.SmallestNonzeroFloat64, Units: 'M'}, maxGap},
 	} {
 		if got := c.r.gap(1000, 10); got != c.want {
 			t.Errorf("%+v: %s, not %s", c.r, got, c.want)

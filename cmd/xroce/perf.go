@@ -119,30 +119,42 @@ func (a *app) perf(
 	if f.dump != "" {
 		t.Dump = &perfdump.Dump{}
 	}
-	if _, err := perf.Run(ctx, dev, via, t); err != nil {
+	_, err = perf.Run(ctx, dev, via, t)
+	line.Close()
+	switch {
+	case err == nil:
+	case t.Infinite && len(record.Rows) > 0:
+		// It ends by an interruption, here or there: what was measured until then is told.
+		return errors.Join(err, a.perfReport(dev, record, f))
+	default:
 		return err
 	}
-	line.Close()
 	if f.dump != "" {
 		if err := writePerfDump(f.dump, t.Dump); err != nil {
 			return err
 		}
 	}
+	if err := a.perfReport(dev, record, f); err != nil {
+		return err
+	}
+	return f.limits(record.Rows)
+}
+
+// perfReport tells what a test has come to where programs read it.
+func (a *app) perfReport(dev *engine.Device, record *perf.Record, f *perfFlags) error {
 	if f.outJSON {
 		if err := writePerfFile(f.outFile, record.File()); err != nil {
 			return err
 		}
 	}
-	if a.json {
-		counters, err := dev.Counters()
-		if err != nil {
-			return err
-		}
-		if err := a.printJSON(record.Document(counters)); err != nil {
-			return err
-		}
+	if !a.json {
+		return nil
 	}
-	return f.limits(record.Rows)
+	counters, err := dev.Counters()
+	if err != nil {
+		return err
+	}
+	return a.printJSON(record.Document(counters))
 }
 
 // perfMeet opens the device and finds the peer. The returned function gives all back

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"xroce/engine/sim"
+)
+
+// TestPerfInfiniteJSON: a run without an end is interrupted, and what it has measured until
+// then is told, also as JSON and in a file.
+func TestPerfInfiniteJSON(t *testing.T) {
+	b, network := simBench(t)
+	file := filepath.Join(t.TempDir(), "out.json")
+	flags := []string{"perf", "send-bw", "--run_infinitely", "-D", "1"}
+	server := b.start(t, append(flags, "-d", "xr1", "-p", "0")...)
+	port := server.listenPort(t)
+	var first time.Time
+	var once sync.Once
+	enough := make(chan struct{})
+	network.Observe(func(e *sim.Event) {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if time.Since(first) > 2500*time.Millisecond {
+			once.Do(func() { close(enough) })
+		}
+	})
+	client := b.start(t, append(flags, "-d", "xr2", "-p", port, "--json", "--out_json",
+		"--out_json_file", file, "127.0.0.1")...)
+	select {
+	case <-enough:
+	case <-client.done:
+	}
+	client.cancel()
+	client.wait(t).exited(t, exitInterrupted)
+	server.wait(t).exited(t, exitFailure)
+	var document struct {
+		Results []struct {
+			Average float64 `json:"BW_average"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal([]byte(client.stdout), &document); err != nil {
+		t.Fatalf("%v in %q", err, client.stdout)
+	}
+	if len(document.Results) == 0 || document.Results[0].Average <= 0 {
+		t.Errorf("%+v", document)
+	}
+	report, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(report), `"BW_average"`) {
+		t.Errorf("%q, %v", report, err)
+	}
+}

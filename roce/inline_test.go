@@ -39,6 +39,25 @@ func TestInline(t *testing.T) {
 	}
 }
 
+// TestInlineOfNothing: an empty message may be inline also where nothing else may.
+func TestInlineOfNothing(t *testing.T) {
+	for _, op := range []roce.Opcode{
+		roce.OpSend, roce.OpSendImm, roce.OpSendInv, roce.OpWrite, roce.OpWriteImm,
+	} {
+		s := newScript(t, options{})
+		s.Post(roce.SendWR{WRID: 1, Opcode: op, Flags: roce.SendInline})
+		s.Expect(roctest.Payload(nil))
+		s.Recv(ack(s.us(0)))
+		s.ExpectCQE(done(1, wcOpcode[op]))
+	}
+	s := newUD(t, options{})
+	gram := s.gram(1, 0, 0)
+	gram.SGList, gram.Flags = nil, gram.Flags|roce.SendInline
+	s.Post(gram)
+	s.Expect(roctest.Payload(nil))
+	s.ExpectCQE(done(1, roce.WCSend))
+}
+
 // TestInlineRefused: what cannot be inline is an error at post.
 func TestInlineRefused(t *testing.T) {
 	s := newScript(t, options{Inline: 16})

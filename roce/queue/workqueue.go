@@ -92,8 +92,12 @@ func (w *WorkQueue[E]) SGList(i uint32, n int) []verbs.SGE {
 	return w.sges[base : base+n]
 }
 
-// InlineData returns the first n bytes of inline data of entry i.
+// InlineData returns the first n bytes of inline data of entry i, nil for none, which an
+// entry may have of any queue.
 func (w *WorkQueue[E]) InlineData(i uint32, n uint32) []byte {
+	if n == 0 {
+		return nil
+	}
 	base := int(i&w.mask) * int(w.maxInline)
 	return (*w.inline)[base : base+int(n)]
 }

@@ -117,7 +117,10 @@ func TestDialFails(t *testing.T) {
 // TestRTUIsLost loses the word that the active end is ready: its data is served all the
 // same, and the passive end asks again until it has the word.
 func TestRTUIsLost(t *testing.T) {
-	network, hosts := newWorld(t, quick, engine.Options{})
+	// The REP is asked for again after 0.3 s, the REQ after 9 s, however late anybody is:
+	// what comes second is the RTU.
+	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 16, PacketLifeTime: 20}}
+	network, hosts := newWorld(t, o, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)

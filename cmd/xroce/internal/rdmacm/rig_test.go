@@ -47,15 +47,25 @@ func (p *party) lines() string {
 	return p.said.String()
 }
 
-// quick is a manager that asks again after 70 ms and forgets after 67 ms. An
-// acknowledgement may take that long: one of a busy machine does.
+// quick is a manager that asks again after 70 ms and forgets after 67 ms. Its queue pairs
+// send again after 134 ms: for a wire that loses.
 var quick = cm.Options{Machine: machine.Config{
 	ResponseTimeout: 13, PacketLifeTime: 13, AckDelay: 1,
+}}
+
+// patient is a manager whose queue pairs wait 17 s for a peer, and itself as long: where
+// nothing is lost, what is late is on a machine that is busy.
+var patient = cm.Options{Machine: machine.Config{
+	ResponseTimeout: 13, PacketLifeTime: 17, AckDelay: 1,
 }}
 
 // newRig makes a server and a client on a simulated network.
 func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
 	t.Helper()
+	options := quick
+	if faults == (sim.Faults{}) {
+		options = patient
+	}
 	clock := engine.NewSystemClock()
 	network, err := sim.NewNetwork(3, clock, faults)
 	must(t, err)
@@ -73,7 +83,7 @@ func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
 		dev, err := engine.OpenLink(port, port, engine.Options{Clock: clock})
 		must(t, err)
 		t.Cleanup(func() { must(t, dev.Close()) })
-		manager, err := cm.Open(dev, quick)
+		manager, err := cm.Open(dev, options)
 		must(t, err)
 		t.Cleanup(func() { must(t, manager.Close()) })
 		p.Station = &Station{

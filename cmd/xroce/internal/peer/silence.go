@@ -34,8 +34,9 @@ func position(qps []*engine.QP) (sum uint64) {
 }
 
 // Patience returns a context that ends, with ErrSilence as its cause, when the position of
-// the queue pairs has stayed the same for most to twice as long, and when ctx ends. stop
-// must be called.
+// the queue pairs has stayed the same for most to twice as long, and when ctx ends. Time in
+// which this process was not scheduled is not counted: what came then is yet to be looked
+// at. stop must be called.
 func Patience(
 	ctx context.Context, most time.Duration, qps ...*engine.QP,
 ) (_ context.Context, stop func()) {
@@ -43,23 +44,42 @@ func Patience(
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		every := time.NewTicker(most)
-		defer every.Stop()
-		for before := position(qps); ; {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		for w := newWatch(most, time.Now(), position(qps)); ; timer.Reset(most) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-every.C:
+			case <-timer.C:
 			}
-			now := position(qps)
-			if now == before {
+			if w.silent(time.Now(), position(qps)) {
 				cancel(fmt.Errorf("%w for %s", ErrSilence, most))
 			}
-			before = now
 		}
 	}()
 	return ctx, func() {
 		cancel(context.Canceled)
 		<-over
 	}
+}
+
+// A watch is a look at a position every so often.
+type watch struct {
+	every    time.Duration
+	at       time.Time // of the last look
+	position uint64    // as it was then
+}
+
+// newWatch begins with a first look.
+func newWatch(every time.Duration, now time.Time, position uint64) *watch {
+	return &watch{every, now, position}
+}
+
+// silent takes the next look, and reports whether nothing has changed. A look that is late
+// by half of the time does not tell: who was to change it was not scheduled either.
+func (w *watch) silent(now time.Time, position uint64) bool {
+	late := now.Sub(w.at) > w.every+w.every/2
+	same := position == w.position
+	w.at, w.position = now, position
+	return same && !late
 }

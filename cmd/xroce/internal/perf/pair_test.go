@@ -98,7 +98,7 @@ func (p *pair) wantsNoResult(t *testing.T, errs [2]error) {
 // hurries bounds all that the ends wait for each other.
 func (p *pair) hurries(most time.Duration) {
 	for i := range p.ends {
-		p.ends[i].hurry = most
+		p.ends[i].hurry = patience{most, most, most}
 	}
 }
 

@@ -71,9 +71,9 @@ type Options struct {
 	// that are not shared.
 	Dump *perfdump.Dump
 
-	// For tests: what bounds each time that is waited for the peer, 0 for nothing, and
-	// whether to tell no plan, like the tool.
-	hurry  time.Duration
+	// For tests: what bounds each time that is waited for the peer, where it is not 0,
+	// and whether to tell no plan, like the tool.
+	hurry  patience
 	asTool bool
 }
 

@@ -16,7 +16,7 @@ func TestWarmUpUnanswered(t *testing.T) {
 	c := brief(Test{Verb: Write})
 	c.WarmUp, c.Timeout = true, 0
 	p := newPair(t, c)
-	p.hurries(time.Second)
+	p.ends[0].hurry.silence, p.ends[1].hurry.silence = time.Second, time.Second
 	if err := p.network.SetFaults(sim.Faults{Drop: 1}); err != nil {
 		t.Fatal(err)
 	}

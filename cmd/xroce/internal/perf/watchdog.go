@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,12 +45,12 @@ var (
 // A patience is how long this end waits for the peer in each case.
 type patience struct{ setup, silence, through time.Duration }
 
-// within bounds all times, by nothing when that is 0.
-func (p patience) within(most time.Duration) patience {
-	if most == 0 {
-		return p
+// within bounds each time, by nothing where that is 0.
+func (p patience) within(most patience) patience {
+	bound := func(d, most time.Duration) time.Duration { return min(d, cmp.Or(most, d)) }
+	return patience{
+		bound(p.setup, most.setup), bound(p.silence, most.silence), bound(p.through, most.through),
 	}
-	return patience{min(p.setup, most), min(p.silence, most), min(p.through, most)}
 }
 
 // A watchdog ends a wait for the peer when that has gone or nothing happens any more.

@@ -155,7 +155,9 @@ func joinFrom(t *testing.T, a, b *seat, from [2]int, o engine.ConnectOptions) {
 		}
 	}
 	for i, s := range []*seat{a, b} {
-		o.SGIDIndex = from[i]
+		if o.SGIDIndex = from[i]; o.Timeout == 0 {
+			o.Timeout = patientTimeout
+		}
 		if err := s.qp.Connect(t.Context(), ends[i], ends[1-i], o); err != nil {
 			t.Fatal(err)
 		}

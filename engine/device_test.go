@@ -71,9 +71,16 @@ func connect(t *testing.T, a, b *side) {
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1})
 }
 
+// patientTimeout is the local ACK timeout of connections whose test says nothing of it:
+// 1.07 s, eight times. The other end is a thread of the same machine, which may be busy.
+const patientTimeout = 18
+
 // connectWith is connect with options of both ends.
 func connectWith(t *testing.T, a, b *side, o engine.ConnectOptions) {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = patientTimeout
+	}
 	for _, c := range []struct{ from, to *side }{{a, b}, {b, a}} {
 		if err := c.from.qp.Connect(t.Context(), c.from.end, c.to.end, o); err != nil {
 			t.Fatal(err)

@@ -200,7 +200,7 @@ func TestPeerKilled(t *testing.T) {
 	network := newNetwork(t, 1, clock, sim.Faults{Delay: roce.Microsecond})
 	devA, devB := simPair(t, network, engine.Options{Clock: clock, Direct: true})
 	a, b := newSide(t, devA), newSide(t, devB)
-	connect(t, a, b)
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 14})
 	postWrites(t, a, b, 10, regionSize)
 	var wcs []roce.Completion
 	poll := func() {

@@ -141,7 +141,7 @@ func TestThroughARouter(t *testing.T) {
 	routerMAC := [6]byte(near.B.MAC)
 	for _, index := range []int{gidIPv4, gidIPv6} {
 		a, b := newSide(t, devs[0]), newSide(t, devs[1])
-		o := engine.ConnectOptions{SGIDIndex: index}
+		o := engine.ConnectOptions{SGIDIndex: index, Timeout: patientTimeout}
 		for _, c := range []struct{ from, to *side }{{a, b}, {b, a}} {
 			to := c.to.end
 			to.GID = c.to.dev.GIDs()[index]

@@ -63,7 +63,7 @@ func (l *lane) reconnect() error {
 			return err
 		}
 	}
-	o := engine.ConnectOptions{SGIDIndex: 1}
+	o := engine.ConnectOptions{SGIDIndex: 1, Timeout: patientTimeout}
 	return errors.Join(l.a.qp.Connect(l.ctx, l.a.end, l.b.end, o),
 		l.b.qp.Connect(l.ctx, l.b.end, l.a.end, o))
 }

@@ -216,6 +216,9 @@ func join(t *testing.T, a, b *seat, o engine.ConnectOptions) {
 	if o.SGIDIndex == 0 {
 		o.SGIDIndex = gidIPv4
 	}
+	if o.Timeout == 0 {
+		o.Timeout = patientTimeout
+	}
 	ends := [2]engine.Endpoint{}
 	for i, s := range []*seat{a, b} {
 		var err error

@@ -110,7 +110,9 @@ func TestResOfAHostileProcess(t *testing.T) {
 func TestResOfAnotherProcess(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	runtime := filepath.Join(t.TempDir(), "xroce")
-	server := child(t, 0, "pingpong", "-d", "xr0", "-p", "0", "-n", "1000000000", "-e", "-v")
+	// Either end waits for the other for minutes: they are processes of a busy machine.
+	test := []string{"perf", "send-lat", "-d", "xr0", "-D", "1000", "-v", "-u", "22", "-p"}
+	server := child(t, 0, append(test, "0")...)
 	server.Env = append(server.Env, childRuntime+"="+runtime)
 	stderr, err := server.StderrPipe()
 	if err != nil {
@@ -136,8 +138,7 @@ func TestResOfAnotherProcess(t *testing.T) {
 		for lines.Scan() {
 		}
 	}()
-	client := in(vethpair.B).start(t, "pingpong", "-d", "xr0", "-p", port, "-n", "1000000000", "-e",
-		p.A.IPv4.Addr().String())
+	client := in(vethpair.B).start(t, append(test, port, p.A.IPv4.Addr().String())...)
 	show := func(args ...string) string {
 		t.Helper()
 		cmd := child(t, 0, append([]string{"res"}, args...)...)
@@ -159,7 +160,7 @@ func TestResOfAnotherProcess(t *testing.T) {
 	}
 	owner := fmt.Sprintf(" pid %d comm ", server.Process.Pid)
 	contains(t, qp, "link xr0/1 lqpn ", " rqpn ", " type RC state RTS ", owner)
-	contains(t, show(), "xr0: pd 1 cq 1 qp 1 mr 1 mw 0 srq 0"+owner)
+	contains(t, show(), "xr0: pd 1 cq 2 qp 1 mr 1 mw 0 srq 0"+owner)
 	mr := show("mr")
 	contains(t, mr, "dev xr0 mrn 1 mrlen ", owner)
 	if strings.Contains(mr, "key") || !strings.Contains(show("mr", "-v"), " rkey 0x") {

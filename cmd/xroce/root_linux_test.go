@@ -114,7 +114,7 @@ func TestRootPeerKilled(t *testing.T) {
 		if survivor.wait(t); survivor.code != exitFailure {
 			t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
 		}
-		if took := time.Since(begin); took > 20*time.Second {
+		if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
 			t.Errorf("%s killed: noticed after %v", killed, took)
 		}
 		contains(t, survivor.stderr, "of 1073741824 bytes: ")

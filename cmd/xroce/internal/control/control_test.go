@@ -17,6 +17,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // path is that of the socket.
@@ -271,8 +272,15 @@ func TestSilentClients(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	if answers, err := Ask(dir, 0, 1, false); err != nil || len(answers) != 1 {
-		t.Errorf("behind silent ones: %+v, %v", answers, err)
+	// One who is late himself, because the machine is busy, asks again.
+	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); ; {
+		answers, err := Ask(dir, 0, 1, false)
+		if err == nil && len(answers) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("behind silent ones: %+v, %v", answers, err)
+		}
 	}
 	s2, _ := listenFor(t, time.Hour)
 	conn, err := net.Dial("unix", s2.path())

@@ -299,48 +299,31 @@ func (m *Managed) write(b []byte) error {
 	if err != nil {
 		return err
 	}
-	return m.acknowledged()
-}
-
-// acknowledged waits until the peer has a message. It may hang up at once when it has.
-func (m *Managed) acknowledged() error {
-	select {
-	case <-m.sent:
-		return nil
-	case <-m.over:
-	case <-m.interrupted:
-	}
-	select {
-	case <-m.sent:
-		return nil
-	default:
-		return m.ended()
-	}
-}
-
-// ended is why there will be no more.
-func (m *Managed) ended() error {
-	select {
-	case <-m.interrupted:
-		return m.reason
-	default:
-		return m.err
-	}
+	_, err = await(m, m.sent)
+	return err
 }
 
 // read waits for a message.
 func (m *Managed) read() ([]byte, error) {
+	return await(m, m.inbox)
+}
+
+// await waits for what comes by a channel. What was there when the connection ended has
+// come: a peer that is through hangs up behind its last word.
+func await[T any](m *Managed, c <-chan T) (v T, err error) {
 	select {
-	case b := <-m.inbox:
-		return b, nil
+	case v = <-c:
+		return v, nil
 	case <-m.over:
+		err = m.err
 	case <-m.interrupted:
+		err = m.reason
 	}
 	select {
-	case b := <-m.inbox:
-		return b, nil // it came before the end
+	case v = <-c:
+		return v, nil
 	default:
-		return nil, m.ended()
+		return v, err
 	}
 }
 

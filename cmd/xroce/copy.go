@@ -27,7 +27,8 @@ func (a *app) copyCommand() *cobra.Command {
 		Long: `Send a file by RDMA WRITE to 'xroce serve' on another host and compare its SHA-256
 there. PATH is below the directory that is served; without one, or when it names a
 directory, the file keeps its name. An IPv6 address goes into brackets. With a
-token both ends need the same one, and a server without one is not believed.
+token both ends need the same one, and a server without one is not believed. A file
+that changes meanwhile, or has more than its size says, as those of /proc, is refused.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at

@@ -101,8 +101,9 @@ listens, but file and names are not encrypted. Without a token only this host ca
 send, or with --insecure everybody who reaches the port.
 
 At most 8 files are received at a time. When there is no token, 4 of them may be of
-one host, and one that comes slower than 1 MiB/s gives way to another. A server that
-was killed may leave hidden files .xroce-*.part; the next one removes them.`,
+one host, and one that comes slower than 1 MiB/s gives way to another, unless all of
+it has come. A server that was killed may leave hidden files .xroce-*.part; the next one
+removes them.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
   xroce serve --dir incoming -d eth0 --token-file token
   xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,

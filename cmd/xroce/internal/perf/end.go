@@ -219,7 +219,12 @@ func (e *end) check(n int, err error) error {
 		if err := wc.Err(); err != nil {
 			return err
 		}
-		if wc.Opcode == roce.WCRecv && wc.ByteLen != e.length && e.length != 0 {
+		switch {
+		case wc.WRID&wridRecv == 0:
+		case wc.Opcode != roce.WCRecv:
+			return fmt.Errorf("a receive ended with %s: start both ends with the same test",
+				wc.Opcode)
+		case wc.ByteLen != e.length && e.length != 0:
 			return fmt.Errorf("a message has %d bytes, not %d: start both ends with the same -s",
 				int(wc.ByteLen)-e.cfg.header(), int(e.length)-e.cfg.header())
 		}
@@ -240,12 +245,20 @@ func (e *end) cause(err error) error {
 			return fmt.Errorf("%w; then %w", failed, err)
 		}
 	}
-	for i := range e.flows {
-		if qp := e.flows[i].qp; qp.State() == roce.StateErr {
-			return fmt.Errorf("QP 0x%06x refused a request of the peer; then %w", qp.QPN(), err)
-		}
+	if refused := e.refused(); refused != nil {
+		return fmt.Errorf("%w; then %w", refused, err)
 	}
 	return err
+}
+
+// refused says that a request of the peer was refused, if one was.
+func (e *end) refused() error {
+	for i := range e.flows {
+		if qp := e.flows[i].qp; qp.State() == roce.StateErr {
+			return fmt.Errorf("QP 0x%06x refused a request of the peer", qp.QPN())
+		}
+	}
+	return nil
 }
 
 // close destroys everything.

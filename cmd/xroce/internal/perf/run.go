@@ -347,6 +347,9 @@ func (r *run) farewell(ctx context.Context) error {
 			return err
 		}
 		if c.passive() {
+			if err := r.refused(); err != nil {
+				return err // whatever the peer says
+			}
 			r.hold(func() { r.tell.Row(&r.info, &Row{Report: remote}) })
 		}
 	}

@@ -92,7 +92,7 @@ func clearPart(dir *os.File, name string) bool {
 	defer file.Close()
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-		int(st.Uid) != os.Geteuid() || unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		int(st.Uid) != os.Geteuid() || lock(file) != nil {
 		return false
 	}
 	return named(dir, name, file) && unix.Unlinkat(int(dir.Fd()), name, 0) == nil

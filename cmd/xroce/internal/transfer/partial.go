@@ -70,7 +70,7 @@ func (s *Store) create(o *message) (_ *partial, err error) {
 }
 
 // tries is how often a temporary file is made: who clears the directory may take one
-// for left over before it is locked.
+// for left over before it is locked, and whoever can read it may lock it.
 const tries = 8
 
 // open makes the temporary file with the mode that it is to have, less the umask.
@@ -83,18 +83,27 @@ func (p *partial) open(mode fs.FileMode) error {
 			return err
 		}
 		file := os.NewFile(uintptr(fd), name)
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		err = p.store.lock(file)
 		if err == nil && named(p.dir, name, file) {
 			p.file, p.temp = file, name
 			return nil
 		}
 		file.Close()
-		if err != nil && err != unix.EWOULDBLOCK {
-			removeErr := unix.Unlinkat(int(p.dir.Fd()), name, 0)
+		// The name was drawn for this file, so nobody else's is removed.
+		removeErr := unix.Unlinkat(int(p.dir.Fd()), name, 0)
+		if removeErr == unix.ENOENT { // by who clears
+			removeErr = nil
+		}
+		if err != nil && err != unix.EWOULDBLOCK || removeErr != nil {
 			return fmt.Errorf("flock: %w", errors.Join(err, removeErr))
 		}
 	}
-	return errors.New("the files are removed as soon as they are made")
+	return errors.New("the files are removed or locked as soon as they are made")
+}
+
+// lock locks a file that nobody has locked.
+func lock(file *os.File) error {
+	return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 }
 
 // named reports whether a name in a directory is that of an open file.

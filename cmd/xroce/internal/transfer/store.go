@@ -43,8 +43,9 @@ type Store struct {
 	StoreConfig
 	dir *os.File
 
-	// For tests: fsync(2), and how many bytes are free for files in a directory.
+	// For tests: fsync(2), flock(2), and how many bytes are free for files in a directory.
 	sync func(*os.File) error
+	lock func(*os.File) error
 	free func(*os.File) (int64, error)
 
 	mu      sync.Mutex
@@ -67,7 +68,8 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	return &Store{
-		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, free: freeBytes,
+		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
+		free: freeBytes,
 	}, nil
 }
 

@@ -51,6 +51,7 @@ func (m *Manager) hangUp() {
 		if m.machine.State(id) == cm.StateDREQSent {
 			m.leaving[id] = struct{}{}
 		}
+		m.transmit() // the machine has no room for the words to all
 	}
 	for id, response := range m.lookups {
 		close(response)
@@ -65,7 +66,7 @@ func (m *Manager) hangUp() {
 
 // checkLeft closes left when no peer has to be told any more. The caller holds mu.
 func (m *Manager) checkLeft() {
-	if !m.closed || len(m.leaving) > 0 || m.routes.running > 0 {
+	if !m.closed || len(m.leaving) > 0 || m.routes.running > 0 || m.machine.Usage().MADs > 0 {
 		return
 	}
 	select {

@@ -21,6 +21,10 @@ const (
 	grhLen  = wire.GRHLen        // before each datagram
 	slotLen = grhLen + cm.MADLen // of a receive
 	sendWRs = 512                // MADs that wait for the device
+
+	// So many of them there are from one that tells when it is sent to the next: there is one
+	// whenever the send queue is full.
+	sendSignal = sendWRs / 8
 )
 
 // A Manager makes and ends the connections of a device. Its methods are safe for
@@ -53,6 +57,7 @@ type Manager struct {
 	listeners map[cm.ListenerID]*Listener
 	lookups   map[cm.ID]chan cm.Event
 	routes    routes
+	posted    uint64 // MADs that were given to the device
 	lost      Lost
 }
 

@@ -58,40 +58,46 @@ func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
 	r.table[to] = route{mac, now + routeLife}
 }
 
-// transmit sends what the machine has to send. Strangers who are refused again and again
-// must not fill the send queue, so refusals get half of it. The caller holds mu.
+// transmit sends what the machine has to send, as much as the send queue has room for: a
+// completion tells when there is more. Strangers who are refused again and again must not fill
+// the send queue, so refusals get half of it. The caller holds mu.
 func (m *Manager) transmit() {
 	if m.machine.Usage().MADs == 0 {
 		return
 	}
 	var mad [cm.MADLen]byte
-	room := sendWRs - m.qp.Snapshot().SendPosted
-	for to, ok := m.machine.NextMAD(mad[:]); ok; to, ok = m.machine.NextMAD(mad[:]) {
+	for room := sendWRs - m.qp.Snapshot().SendPosted; room > 0; {
+		to, ok := m.machine.NextMAD(mad[:])
+		if !ok {
+			return
+		}
 		h, _ := cm.ParseHeader(mad[:])
 		if h.Attribute == cm.AttributeREJ && room <= sendWRs/2 {
 			m.lost.Refusals++
 			continue
 		}
-		m.sendTo(to, &mad)
-		room--
+		if m.sendTo(to, &mad) {
+			room--
+		}
 	}
 }
 
 // sendTo sends a MAD: an answer to where the question came from, for which nobody is asked,
-// another MAD to its first hop, which it has to wait for if that is not known. The caller
-// holds mu.
-func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) {
+// another MAD to its first hop, which it has to wait for if that is not known. It reports
+// whether the device has it. The caller holds mu.
+func (m *Manager) sendTo(to cm.Path, mad *[cm.MADLen]byte) bool {
 	if to.Via.MAC != [6]byte{} {
-		m.post(&to, to.Via.MAC, mad)
-	} else if r, ok := m.routes.get(destinationOf(&to), m.clock.Now()); ok {
-		m.post(&to, r.mac, mad)
-	} else {
-		m.sendWhenFound(to, mad)
+		return m.post(&to, to.Via.MAC, mad)
 	}
+	if r, ok := m.routes.get(destinationOf(&to), m.clock.Now()); ok {
+		return m.post(&to, r.mac, mad)
+	}
+	m.sendWhenFound(to, mad)
+	return false
 }
 
-// post gives a MAD to the device. The caller holds mu.
-func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) {
+// post gives a MAD to the device, and reports whether that takes it. The caller holds mu.
+func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) bool {
 	path, err := m.pathVia(to, hop)
 	var ah *roce.AH
 	if err == nil {
@@ -99,15 +105,21 @@ func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) {
 	}
 	if err != nil {
 		m.lost.NoRoute++ // the address was ours and is no more
-		return
+		return false
 	}
-	err = m.qp.PostSend(&roce.SendWR{
+	wr := roce.SendWR{
 		Opcode: roce.OpSend, Flags: roce.SendInline, Inline: mad[:], AH: ah,
 		RemoteQPN: m.qp.QPN(), RemoteQKey: roce.GSIQKey,
-	})
-	if err != nil {
-		m.lost.SendFull++
 	}
+	if m.posted%sendSignal == 0 {
+		wr.Flags |= roce.SendSignaled
+	}
+	if err := m.qp.PostSend(&wr); err != nil {
+		m.lost.SendFull++
+		return false
+	}
+	m.posted++
+	return true
 }
 
 // pathVia is a path as packets have it, by a first hop.

@@ -119,10 +119,10 @@ func (r *Request) RejectFor(reason cm.Reason, info, private []byte) error {
 	return err
 }
 
-// Accept makes the connection and waits until the peer is ready, too, which may have hung
-// up by then. What the peer wants to have outstanding is lowered to what the setup allows.
-// The context bounds all that. When it fails the request is refused, and a queue pair of
-// the caller's is in ERR, if the attempt got that far.
+// Accept makes the connection and waits until the peer is ready, too. What the
+// peer wants to have outstanding is lowered to what the setup allows. The context
+// bounds all that. When it fails the request is refused, and a queue pair of the caller's is
+// in ERR, if the attempt got that far.
 func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
 	c, err := r.accept(ctx, &s)
@@ -131,21 +131,29 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 		_ = r.RejectFor(cm.ReasonNoResources, nil, nil)
 		return nil, err
 	}
+	if err := c.ready(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// ready waits until the peer is ready. One that was, and has hung up since, was: what it
+// sent meanwhile is there.
+func (c *Conn) ready(ctx context.Context) error {
 	select {
 	case <-c.up:
-		return c, nil
+		return nil
 	case <-c.done:
-		select {
-		case <-c.up:
-			return c, nil // something may have come by it
-		default:
-		}
-		err = c.Err()
 	case <-ctx.Done():
-		err = ctx.Err()
+		return ctx.Err()
 	}
-	c.Close()
-	return nil, err
+	select {
+	case <-c.up:
+		return nil
+	default:
+		return c.Err()
+	}
 }
 
 // accept brings a queue pair to RTS and sends the REP.

@@ -173,6 +173,11 @@ func (h *hearing) wait(ctx context.Context, patience time.Duration) (message, er
 	case <-ctx.Done():
 		return message{}, context.Cause(ctx)
 	case <-timer.C:
+	}
+	select {
+	case m := <-h.message: // it was there in time, and we were not scheduled
+		return m, nil
+	default:
 		return message{}, fmt.Errorf("%w for %v", peer.ErrSilence, patience)
 	}
 }

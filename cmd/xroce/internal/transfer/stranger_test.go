@@ -317,3 +317,15 @@ func TestSecondReceiveIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMessageInTime: a message that was there when time ran out has come, though the one
+// who waits was not scheduled.
+func TestMessageInTime(t *testing.T) {
+	for range 64 { // a select of two that are ready takes any
+		h := &hearing{message: make(chan message, 1)}
+		h.message <- message{Path: "x"}
+		if m, err := h.wait(t.Context(), 0); err != nil || m.Path != "x" {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+}

@@ -288,9 +288,8 @@ func TestServiceAnswers(t *testing.T) {
 }
 
 // quiet tests that a device comes to do nothing. What was said last is acknowledged first,
-// and the timers of QPs, which are longer than 67 ms and lazy, find out that there is
-// nothing to do; then nobody looks at the link for as long as this does. Whoever polled
-// would.
+// and a timer of a QP, which is lazy, may find out that there is nothing to do; then nobody
+// looks at the link for as long as this does. Whoever polled would.
 func quiet(t *testing.T, link *countedLink) {
 	t.Helper()
 	comesAbout(t, func() bool {

@@ -96,7 +96,8 @@ func TestManagedPeerSaysNothing(t *testing.T) {
 		if dial {
 			ours, dev = client, devs[1]
 		}
-		o := Options{Config: brief(Test{Verb: Send}), Tell: &Record{}, hurry: patience{setup: time.Second}}
+		o := Options{Config: brief(Test{Verb: Send}), Tell: &Record{}}
+		o.hurry.setup = time.Second
 		o.Dial, o.Managed, o.OtherDrives = dial, true, true
 		if _, err := Run(t.Context(), dev, ours, o); !errors.Is(err, errSetup) {
 			t.Errorf("dial %v: %v", dial, err)

@@ -54,7 +54,8 @@ func TestRootSmallCgroup(t *testing.T) {
 		t.Skip("SKIPPED: the race detector alone needs more than the limit")
 	}
 	p, in := pair(t, vethpair.Options{MTU: 4200})
-	args := strings.Fields("pingpong -d xr0 -p 18610 -m 4096 -s 65536 -n 500")
+	// Either end waits long for the other: they are processes of a busy machine.
+	args := strings.Fields("perf send-lat -d xr0 -p 18610 -m 4096 -s 65536 -n 500 -u 22")
 	var stderr bytes.Buffer
 	server := inCgroup(t, memoryCgroup(t, 24<<20), args...)
 	server.Stderr = &stderr

@@ -106,7 +106,7 @@ func TestDemoJSON(t *testing.T) {
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
 		r.Copy.Bytes < 3000000 || len(r.Scenes) != 10 || len(r.Loss) != 2 {
-		t.Errorf("code %d, %+v", i.code, r)
+		t.Fatalf("code %d, %+v, %s", i.code, r, i.stderr)
 	}
 	checks := 0
 	for _, s := range r.Scenes {

@@ -34,7 +34,7 @@ func against(t *testing.T, c Config, do func(ctx context.Context, r *run)) (*Rec
 	host := device(t, network, 2, engine.Options{})
 	go func() {
 		_, err := Run(ctx, host, NewSocket(host, ours, false),
-			Options{Config: server, Tell: record, hurry: 3 * time.Second})
+			Options{Config: server, Tell: record})
 		ours.Close()
 		failed <- err
 	}()

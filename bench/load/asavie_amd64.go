@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/bench/worker"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // maxTxSkbBudget is XDP_MAX_TX_SKB_BUDGET (kernel include/uapi/linux/if_xdp.h).
@@ -92,7 +93,7 @@ func asavieOpen(o worker.Options) (*xdp.Socket, error) {
 	var s *xdp.Socket
 	// The last owner of the queue may still be leaving. The package hides the
 	// errno, so every error is tried again for as long as xsk.Open would.
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(timeout.Scaled(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		if s, err = xdp.NewSocket(nic.Index, o.Queue, options); err == nil {
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // Queue depths, in work requests.
@@ -152,7 +153,7 @@ func (c *conn) connect(o worker.Options, peer string) error {
 	}
 	options := connectOptions(o)
 	options.SGIDIndex = c.gid
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout.Scaled(10*time.Second))
 	defer cancel()
 	gid := wire.GIDFromAddr(c.remote.gid)
 	for i, remote := range c.remote.qps {
@@ -270,7 +271,7 @@ func (c *conn) check(n int, err error) ([]roce.Completion, error) {
 const noteID = 1 << 63
 
 // noteLimit is how long the other end may take to connect its queue pairs.
-const noteLimit = 15 * time.Second
+var noteLimit = timeout.Scaled(15 * time.Second)
 
 // note sends a message over the first queue pair, behind what is posted there, and
 // waits until it arrived.

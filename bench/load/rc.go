@@ -8,6 +8,7 @@ import (
 
 	"xroce/bench/worker"
 	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // Bytes of a packet of a reliable connection beside its payload.
@@ -166,7 +167,7 @@ func rcTarget(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, e
 			return w, 0, nil, nil
 		}
 	}
-	if err := c.awaitNote(5 * time.Second); err != nil {
+	if err := c.awaitNote(timeout.Scaled(5 * time.Second)); err != nil {
 		return nil, 0, nil, err
 	}
 	c.linger()

@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // startTimeout is how long a worker may take to open its sockets, and how much
 // longer than its window it may run: a queue whose last owner is still leaving
-// is busy for up to five seconds.
-const startTimeout = 15 * time.Second
+// is busy for up to five seconds. It grows on a machine that is busy otherwise.
+var startTimeout = timeout.Scaled(15 * time.Second)
 
 // A Process is a running worker, seen from the harness. One goroutine drives it.
 type Process struct {

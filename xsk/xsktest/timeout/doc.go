@@ -6,5 +6,5 @@
 // when it is not set. What is late by its own account, such as a retry counter
 // that a protocol defines, does not grow.
 //
-// It is for tests, and for programs that are tests as a whole: bench/interop.
+// It is for tests, and for programs that are tests as a whole: bench and bench/interop.
 package timeout

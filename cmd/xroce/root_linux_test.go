@@ -50,7 +50,7 @@ func TestRootCopy(t *testing.T) {
 	name, content := randomFile(t, 50_000_001, 0o750)
 	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":file", "-p",
 		server.listenPort(t), "--token-file", token)
-	if i.code != exitOK || i.stderr != "" {
+	if i.code != exitOK || !i.quiet() {
 		t.Fatalf("code %d, %s", i.code, i.stderr)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "file"))

@@ -93,7 +93,8 @@ func asavieOpen(o worker.Options) (*xdp.Socket, error) {
 	var s *xdp.Socket
 	// The last owner of the queue may still be leaving. The package hides the
 	// errno, so every error is tried again for as long as xsk.Open would.
-	for end := time.Now().Add(timeout.Scaled(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
+	end := time.Now().Add(timeout.Scaled(5 * time.Second))
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		if s, err = xdp.NewSocket(nic.Index, o.Queue, options); err == nil {
 			break
 		}

@@ -294,3 +294,20 @@ func deadTestdata(files []*source, all []string) []string {
 	}
 	return list
 }
+
+// objectFiles are binaries that are not data of a test.
+var objectFiles = map[string]string{
+	"bpf/xdp_bpfeb.o": "the XDP program, which is built without a compiler for it",
+	"bpf/xdp_bpfel.o": "the same for the other byte order",
+}
+
+// strayBinaries names the binaries of a tree that nobody wants there.
+func strayBinaries(binaries []string) []string {
+	var list []string
+	for _, p := range binaries {
+		if s := (source{path: p}); !s.inTestdata() && objectFiles[p] == "" {
+			list = append(list, p+": a binary that is neither data of a test nor an object file")
+		}
+	}
+	return list
+}

@@ -288,3 +288,14 @@ func TestClimbsCanFail(t *testing.T) {
 		t.Errorf("climbs = %q, want one of each package", got)
 	}
 }
+
+func TestStrayBinaries(t *testing.T) {
+	wanted := []string{"p/testdata/one.bin", "testdata/two.pcap", "bpf/xdp_bpfel.o"}
+	if got := strayBinaries(wanted); len(got) != 0 {
+		t.Errorf("strayBinaries = %q, want none", got)
+	}
+	stray := []string{"p/p", "p/p.test", "p/xdp_bpfel.o"}
+	if got := strayBinaries(stray); len(got) != len(stray) {
+		t.Errorf("strayBinaries = %q, want all of %q", got, stray)
+	}
+}

@@ -22,11 +22,12 @@ const root = "../.."
 // allRules is every rule that judges one file.
 var allRules = slices.Concat(textRules, formRules, pureRules, importRules, timeoutRules)
 
-// tree is the repository as git lists it: the names of all files, and the
-// text files among them, read and parsed once for all tests.
+// tree is the repository as git lists it: the names of all files, those of what
+// is no text, and the text files among them, read and parsed once for all tests.
 type tree struct {
-	names []string
-	files []*source
+	names    []string
+	binaries []string
+	files    []*source
 }
 
 var loadTree = sync.OnceValues(func() (*tree, error) {
@@ -47,7 +48,8 @@ var loadTree = sync.OnceValues(func() (*tree, error) {
 			return nil, err
 		}
 		if bytes.IndexByte(data, 0) >= 0 {
-			continue // an object file, a capture, a picture
+			t.binaries = append(t.binaries, name) // an object file, a capture
+			continue
 		}
 		s, err := newSource(name, data)
 		if err != nil {
@@ -108,6 +110,14 @@ func TestPackagesHaveDocs(t *testing.T) {
 	}
 }
 
+// TestBinariesAreWanted: what a build left behind is not in the tree. No other rule sees
+// it, since there are no lines in it.
+func TestBinariesAreWanted(t *testing.T) {
+	for _, finding := range strayBinaries(files(t).binaries) {
+		t.Error(finding)
+	}
+}
+
 func TestTestdataIsUsed(t *testing.T) {
 	tree := files(t)
 	for _, finding := range deadTestdata(tree.files, tree.names) {
@@ -135,6 +145,9 @@ func TestExceptionsExist(t *testing.T) {
 		exists(file)
 	}
 	for name := range fenced {
+		exists(name)
+	}
+	for name := range objectFiles {
 		exists(name)
 	}
 }

@@ -150,11 +150,15 @@ func (g *Guest) Progress(done, _ int64) {
 }
 
 // Whole takes note that all of a guest's file has come: what is still to be done is for
-// us, and it does not give way any more.
-func (g *Guest) Whole() {
+// us, and it does not give way any more. ErrSlow says that it has given way before.
+func (g *Guest) Whole() error {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
+	if g.gaveWay {
+		return ErrSlow
+	}
 	g.whole = true
+	return nil
 }
 
 // Reason is why a guest's transfer failed with err: ErrSlow when it gave way, since what

@@ -80,3 +80,36 @@ func TestGivingWayIsBounded(t *testing.T) {
 		t.Errorf("%d are still leaving", len(l.leaving))
 	}
 }
+
+// TestHungUpOnAtTheLastMoment: who gave way before it was known that all had come hears of
+// a failure, so there is no file.
+func TestHungUpOnAtTheLastMoment(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &Lobby{
+		Places: 4, Transfers: 1, PerSource: 1, Slow: 1 << 20,
+		now: func() time.Time { return now },
+	}
+	r := newRig(t, 10, sim.Faults{})
+	sender, receiver := net.Pipe()
+	guest := l.Enter(receiver)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Receive(t.Context(), r.dev[1], receiver, ReceiveConfig{
+			Store: r.store, GIDIndex: peer.AutoGID, Admit: guest.Admit, Progress: guest.Progress,
+			Whole: func() error {
+				now = now.Add(time.Hour)
+				return errors.Join(l.Enter(from("192.0.2.9")).Admit(), guest.Whole())
+			},
+		})
+		receiver.Close()
+		ended <- err
+	}()
+	_, sendErr := Send(t.Context(), r.dev[0], sender, SendConfig{
+		File: r.file, Path: "x", GIDIndex: peer.AutoGID,
+	})
+	sender.Close()
+	if err := <-ended; !errors.Is(err, ErrSlow) || errors.Is(err, ErrBusy) || sendErr == nil {
+		t.Errorf("sender %v, receiver %v", sendErr, err)
+	}
+	r.empty(t)
+}

@@ -25,8 +25,8 @@ type ReceiveConfig struct {
 	Admit func() error
 
 	// Whole, if not nil, is called when all data has come and its digest is right: from
-	// then on the sender waits for us.
-	Whole func()
+	// then on the sender waits for us. Its error says that the sender was hung up on.
+	Whole func() error
 
 	Extensions roce.Extensions // that may be used when the sender can do them
 
@@ -193,7 +193,9 @@ func (r *receiver) complete(ctx context.Context, finish *hearing) (Result, error
 		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
 	}
 	if r.Whole != nil {
-		r.Whole()
+		if err := r.Whole(); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := r.part.commit(); err != nil {
 		return Result{}, err

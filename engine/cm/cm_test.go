@@ -172,9 +172,12 @@ func rejected(t *testing.T, err error) *cm.RejectedError {
 
 // TestRefusals is refused in each way.
 func TestRefusals(t *testing.T) {
-	_, hosts := newWorld(t, quick, engine.Options{})
+	network, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	ctx := within(t, testTimeout)
+	// The second REQ is repeated, and the repetition comes when it has been refused.
+	late := sim.Rule{From: a.mac, DestQP: 1, Nth: 3, Delay: 50 * roce.Millisecond}
+	must(t, network.SetRules(late))
 	port := func(n uint16) netip.AddrPort { return netip.AddrPortFrom(b.v4, n) }
 	_, err := a.manager.Dial(ctx, port(1), a.setup())
 	if r := rejected(t, err); r.Reason != rcm.ReasonInvalidServiceID {
@@ -185,22 +188,28 @@ func TestRefusals(t *testing.T) {
 	if _, err := b.manager.Listen(l.Addr()); !errors.Is(err, rcm.ErrInUse) {
 		t.Error(err)
 	}
+	// A repetition of a REQ that comes when that was refused is a request like any other, so
+	// all that come are answered in the same way.
 	response := func(f func(*cm.Request)) error {
+		answering, cancel := context.WithCancel(ctx)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r, err := l.Accept(ctx)
-			if err != nil {
-				t.Error(err)
-				return
+			for {
+				r, err := l.Accept(answering)
+				if err != nil {
+					return
+				}
+				f(r)
 			}
-			f(r)
 		}()
 		_, err := a.manager.Dial(ctx, port(2), a.setup())
+		cancel()
 		<-done
 		return err
 	}
 	err = response(func(r *cm.Request) {
+		waits(t, func() bool { return a.counted("cm_tx_retries_req") > 0 })
 		if err := r.Reject(make([]byte, 149)); !errors.Is(err, rcm.ErrInvalid) {
 			t.Error(err)
 		}
@@ -217,6 +226,7 @@ func TestRefusals(t *testing.T) {
 	if r := rejected(t, err); r.Reason != rcm.ReasonConsumer || string(r.Private[:3]) != "no\x00" {
 		t.Error(r)
 	}
+	waits(t, func() bool { return b.counted("cm_rx_msgs_req") >= 3 })
 	err = response(func(r *cm.Request) {
 		setup := b.setup()
 		setup.Prepare = func(*engine.QP) error { return errors.New("out of paper") }
@@ -227,6 +237,7 @@ func TestRefusals(t *testing.T) {
 	if r := rejected(t, err); r.Reason != rcm.ReasonNoResources {
 		t.Error(r)
 	}
+	l.Close()
 	a.forgotten(t)
 	b.forgotten(t)
 }

@@ -22,7 +22,7 @@ func (s *Store) Clear(ctx context.Context) (removed int, err error) {
 		return 0, err
 	}
 	var c clearing
-	c.clear(ctx, at, maxPath)
+	c.clear(ctx, at, maxPath+1) // below counts a slash with each name, and a path has one less
 	return c.removed, cmp.Or(ctx.Err(), c.err)
 }
 

@@ -33,15 +33,17 @@ func TestLeftOversOfAnyDepth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const deepest = maxPath / 2 // of directories with names of one byte
+	const deepest = maxPath / 2 // the path of which is as long as a peer may name
+	path := "dd" + strings.Repeat("/d", deepest-1)
 	for depth := range deepest + 2 {
+		name := path[:2-min(depth, 1)]
 		if depth == deepest || depth == deepest+1 {
 			leave(t, at)
 		}
-		if err := unix.Mkdirat(int(at.Fd()), "d", 0o700); err != nil {
+		if err := unix.Mkdirat(int(at.Fd()), name, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		next, err := openDir(at, "d")
+		next, err := openDir(at, name)
 		at.Close()
 		if err != nil {
 			t.Fatal(err)
@@ -49,6 +51,9 @@ func TestLeftOversOfAnyDepth(t *testing.T) {
 		at = next
 	}
 	at.Close()
+	if _, err := put(s, message{Path: path, Name: "n"}, "x"); err != nil {
+		t.Errorf("of a peer: %v", err)
+	}
 	if n, err := s.Clear(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}

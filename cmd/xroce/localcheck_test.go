@@ -52,11 +52,13 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 		"perf write-bw -x 7 -d xr1 -R":             gid,
 		"copy " + file + " 127.0.0.1: -g 7 -d xr1": gid,
 		"copy " + file + " 127.0.0.1: -d eth9":     device,
+		"serve -g 7 -d xr1 --dir " + t.TempDir():   gid,
+		"serve -d eth9 --dir " + t.TempDir():       device,
 	} {
 		for _, client := range []bool{true, false} {
 			args := append(strings.Fields(line), "-p", port)
 			switch isCopy := args[0] == "copy"; {
-			case isCopy && !client:
+			case isCopy && !client, args[0] == "serve" && client:
 				continue
 			case !client:
 				args[len(args)-1] = "0"

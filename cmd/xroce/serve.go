@@ -151,6 +151,9 @@ func (a *app) serve(
 		return err
 	}
 	defer dev.Close()
+	if err := checkGID(dev, f.gid); err != nil {
+		return err
+	}
 	listener, err := a.listenAt(ctx, f.address, f.port)
 	if err != nil {
 		return err

@@ -43,15 +43,9 @@ func (m *Manager) hangUp() {
 		m.giveUp(r)
 		m.refuse(r.event)
 	}
-	now := m.clock.Now()
 	for id, c := range m.conns {
 		c.finish(ErrClosed)
-		// It is there, so this cannot be refused.
-		_ = m.machine.Disconnect(now, id, nil)
-		if m.machine.State(id) == cm.StateDREQSent {
-			m.leaving[id] = struct{}{}
-		}
-		m.transmit() // the machine has no room for the words to all
+		m.parting = append(m.parting, id)
 	}
 	for id, response := range m.lookups {
 		close(response)
@@ -64,9 +58,28 @@ func (m *Manager) hangUp() {
 	m.wake()
 }
 
+// part disconnects those peers that were not told yet, as many as there is room for in the
+// send queue: a completion tells when there is more. The caller holds mu.
+func (m *Manager) part() {
+	for len(m.parting) > 0 {
+		if m.transmit(); m.machine.Usage().MADs > 0 {
+			return
+		}
+		id := m.parting[0]
+		m.parting = m.parting[1:]
+		// Only one that has ended meanwhile refuses it.
+		_ = m.machine.Disconnect(m.clock.Now(), id, nil)
+		if m.machine.State(id) == cm.StateDREQSent {
+			m.leaving[id] = struct{}{}
+		}
+	}
+}
+
 // checkLeft closes left when no peer has to be told any more. The caller holds mu.
 func (m *Manager) checkLeft() {
-	if !m.closed || len(m.leaving) > 0 || m.routes.running > 0 || m.machine.Usage().MADs > 0 {
+	r := &m.routes
+	if !m.closed || len(m.parting) > 0 || len(m.leaving) > 0 || r.running > 0 ||
+		len(r.ready) > 0 || m.machine.Usage().MADs > 0 {
 		return
 	}
 	select {

@@ -54,26 +54,37 @@ func TestCloseTellsMany(t *testing.T) {
 }
 
 // TestCloseTellsAll closes a manager of more connections than the device has room for
-// messages, and the machine, too: all wait for their turn.
+// messages, and the machine, too: all wait for their turn, also where the way to the peer is
+// to be found out again.
 func TestCloseTellsAll(t *testing.T) {
-	_, hosts := newWorldAround(t, cm.Options{Linger: testTimeout}, engine.Options{}, newRouter)
+	for name, age := range map[string]roce.Time{"new": 0, "old": 3600 * roce.Second} {
+		t.Run(name, func(t *testing.T) { closeTellsAll(t, age) })
+	}
+}
+
+func closeTellsAll(t *testing.T, age roce.Time) {
+	clock := &skipClock{Clock: engine.NewSystemClock()}
+	o := cm.Options{Clock: clock, Linger: testTimeout}
+	_, hosts := newWorldAround(t, o, engine.Options{}, newRouter)
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
 	ctx := within(t, testTimeout)
-	conns := make([]*cm.Conn, 1200)
+	conns := make([]*cm.Conn, 2000)
 	for i := range conns {
 		var err error
 		conns[i], err = a.manager.Dial(ctx, to, a.setup())
 		must(t, err)
 		s.conn(t)
 	}
+	clock.skipped.Store(int64(age))
 	must(t, b.manager.Close())
 	for _, c := range conns {
 		over(t, c.Done())
 		c.Close()
 	}
-	if lost, full := b.manager.Lost(), b.counted("cm_outbox_full"); lost.SendFull+full != 0 {
-		t.Errorf("no room for %d messages, nor for %d", lost.SendFull, full)
+	if lost, full := b.manager.Lost(), b.counted("cm_outbox_full"); lost != (cm.Lost{}) ||
+		full != 0 {
+		t.Errorf("lost %+v, and no room for %d", lost, full)
 	}
 }

@@ -51,7 +51,8 @@ type Manager struct {
 	machine   *cm.Machine
 	closed    bool               // nothing new begins
 	ended     bool               // nothing goes on
-	leaving   map[cm.ID]struct{} // once closed, connections whose peers have to confirm
+	parting   []cm.ID            // once closed, connections whose peers are to be told
+	leaving   map[cm.ID]struct{} // those whose peers have to confirm
 	conns     map[cm.ID]*Conn
 	requests  map[cm.ID]*Request
 	listeners map[cm.ListenerID]*Listener
@@ -170,6 +171,7 @@ func (m *Manager) release() error {
 
 // dispatch takes the machine's events to whom they concern and sends its MADs. The caller holds mu.
 func (m *Manager) dispatch() {
+	m.part()
 	m.tellAll()
 	m.transmit()
 	m.checkLeft()

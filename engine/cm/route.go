@@ -62,11 +62,21 @@ func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
 // completion tells when there is more. Strangers who are refused again and again must not fill
 // the send queue, so refusals get half of it. The caller holds mu.
 func (m *Manager) transmit() {
-	if m.machine.Usage().MADs == 0 {
+	r := &m.routes
+	if len(r.ready) == 0 && m.machine.Usage().MADs == 0 {
 		return
 	}
+	room := sendWRs - m.qp.Snapshot().SendPosted
+	for ; room > 0 && len(r.ready) > 0; r.ready = r.ready[1:] {
+		if w := &r.ready[0]; m.post(&w.to, w.hop, &w.mad) {
+			room--
+		}
+	}
+	if len(r.ready) == 0 {
+		r.ready = nil // also its memory
+	}
 	var mad [cm.MADLen]byte
-	for room := sendWRs - m.qp.Snapshot().SendPosted; room > 0; {
+	for room > 0 {
 		to, ok := m.machine.NextMAD(mad[:])
 		if !ok {
 			return

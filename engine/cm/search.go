@@ -16,7 +16,7 @@ import (
 const (
 	maxSearches = 64   // at once, each with a goroutine
 	maxOwn      = 4096 // of connections of ours, which wait for one of these to end
-	maxWaiting  = 256  // MADs for one of them: a burst of requests
+	maxWaiting  = 256  // MADs for one of them, and one of each connection
 	searchTime  = 3 * time.Second
 
 	// So many of them for strangers, who would else leave none for connections of ours.
@@ -44,9 +44,10 @@ type search struct {
 	cancel   context.CancelFunc // while the network is asked
 }
 
-// A waitingMAD is one that leaves when its first hop was found.
+// A waitingMAD is one that leaves when its first hop was found, and the send queue has room.
 type waitingMAD struct {
 	to  cm.Path
+	hop [6]byte // once found
 	mad [cm.MADLen]byte
 }
 
@@ -56,7 +57,8 @@ type searches struct {
 	asked     map[destination]*search
 	own       line // for connections of ours, which wait for a goroutine alone
 	look, ask line
-	running   int // goroutines
+	running   int          // goroutines
+	ready     []waitingMAD // whose first hop was found
 }
 
 func (s *searches) init() {
@@ -73,14 +75,15 @@ func (m *Manager) sendWhenFound(to cm.Path, mad *[cm.MADLen]byte) {
 	s := r.asked[key]
 	first := s == nil || len(s.mads) == 0
 	switch {
-	case m.ended, first && len(r.own.waiting) >= maxOwn, !first && len(s.mads) >= maxWaiting:
+	case m.ended, first && len(r.own.waiting) >= maxOwn,
+		!first && len(s.mads) >= maxWaiting+m.machine.Usage().Connections:
 		m.lost.Resolving++
 		return
 	case s == nil:
 		s = &search{path: to}
 		r.asked[key] = s
 	}
-	s.mads = append(s.mads, waitingMAD{to, *mad})
+	s.mads = append(s.mads, waitingMAD{to: to, mad: *mad})
 	if first && s.cancel == nil {
 		s.leave()
 		r.own.join(s)
@@ -196,7 +199,7 @@ func (m *Manager) begin(s *search) {
 	})
 }
 
-// found ends a search.
+// found ends a search. What waited for it leaves with the next dispatch.
 func (m *Manager) found(s *search, way wire.Path, err error) {
 	key, now := destinationOf(&s.path), m.clock.Now()
 	if m.routes.asked[key] == s {
@@ -204,13 +207,12 @@ func (m *Manager) found(s *search, way wire.Path, err error) {
 	}
 	if err == nil {
 		m.routes.learn(key, way.DstMAC, now)
-	}
-	for i := range s.mads {
-		if err != nil {
-			m.lost.NoRoute++
-		} else {
-			m.post(&s.mads[i].to, way.DstMAC, &s.mads[i].mad)
+		for i := range s.mads {
+			s.mads[i].hop = way.DstMAC
 		}
+		m.routes.ready = append(m.routes.ready, s.mads...)
+	} else {
+		m.lost.NoRoute += uint64(len(s.mads))
 	}
 	for _, r := range s.requests {
 		r.search = nil

@@ -143,6 +143,34 @@ func TestRTUIsLost(t *testing.T) {
 	d.Close()
 }
 
+// TestRTUIsLostAndHungUp loses the word that the active end is ready, and it sends and hangs
+// up before it is asked for that again: the passive end gets the connection all the same, and
+// what came by it.
+func TestRTUIsLostAndHungUp(t *testing.T) {
+	network, hosts := newWorld(t, cm.Options{}, engine.Options{}) // which asks again in 4.6 s
+	a, b := hosts[0], hosts[1]
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	must(t, network.SetRules(sim.Rule{From: a.mac, DestQP: 1, Nth: 2})) // the first is the REQ
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
+	must(t, err)
+	must(t, c.QP().PostSend(&roce.SendWR{
+		Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: []roce.SGE{a.mr.SGE(0, 100)},
+	}))
+	var wcs [1]roce.Completion
+	if n, err := a.cq.Wait(within(t, testTimeout), wcs[:]); err != nil || n != 1 ||
+		wcs[0].Status != roce.StatusSuccess {
+		t.Fatalf("%d completions, %+v, %v", n, wcs[0], err)
+	}
+	c.Close()
+	d := s.conn(t)
+	over(t, d.Done())
+	if n, err := b.cq.Poll(wcs[:]); err != nil || n != 1 || wcs[0].ByteLen != 100 {
+		t.Errorf("%d completions, %+v, %v", n, wcs[0], err)
+	}
+	d.Close()
+}
+
 // A lateContext is looked at only when something has happened.
 type lateContext struct {
 	context.Context

@@ -86,6 +86,9 @@ func TestDisconnectedByPeer(t *testing.T) {
 			r.giveTID(5, dreq)
 			r.path.FlowLabel = 0 // answers go the way that the message came
 			r.want(5, ourDREP(id))
+			if tt.name == "before the RTU" {
+				r.event(cm.EventEstablished) // the peer was ready
+			}
 			if e := r.event(cm.EventDisconnected); string(e.Private[:4]) != "bye\x00" {
 				t.Errorf("private data %q", e.Private)
 			}

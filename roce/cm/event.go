@@ -16,8 +16,8 @@ const (
 	// EventConnectResponse says that the peer accepted: move the QP to RTS and
 	// call Establish, or Reject.
 	EventConnectResponse
-	// EventEstablished says that the active end is ready, too. It may be missing
-	// before EventDisconnected.
+	// EventEstablished says that the active end is ready, too, or was: to the passive end
+	// it comes before each EventDisconnected. Private data of an RTU that was lost is missing.
 	EventEstablished
 	// EventRejected says that the peer refused, Event.Reason tells why.
 	EventRejected

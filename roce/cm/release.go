@@ -64,6 +64,9 @@ func (m *Machine) handleDREQ(now clock.Time, from Path, tid uint64, mad []byte) 
 		m.send(&from, tid, &drep)
 	case of(StateREPSent, StateMRAREPRcvd, StateEstablished, StateDREQSent).has(c.state):
 		m.send(&from, tid, &drep)
+		if halfOpen.has(c.state) {
+			m.established(c, nil) // who asks for the end was ready: the RTU is late or lost
+		}
 		m.tell(Event{Type: EventDisconnected, ID: c.id, Private: clone(r.Private[:])})
 		m.enterTimewait(now, c)
 	default:

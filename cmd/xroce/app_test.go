@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -195,7 +196,31 @@ func (i *invocation) quiet() bool {
 }
 
 // progressLine is what something says that has run for seconds.
-var progressLine = regexp.MustCompile(`(?m)^.* of .*b/s, \d+ %, ETA .*\n`)
+var progressLine = regexp.MustCompile(`(?m)^.*: .* of .*/s, \d+ %, ETA .*\n`)
+
+// TestQuiet: neither of the lines that tell how far something is makes a command loud, and
+// whatever else it says does.
+func TestQuiet(t *testing.T) {
+	var now time.Time
+	a := newApp(io.Discard, io.Discard)
+	a.now = func() time.Time { return now }
+	for _, steps := range []bool{false, true} {
+		var far bytes.Buffer
+		a.stderr = &far
+		line := a.progress("write-lat", steps)
+		now = now.Add(time.Minute)
+		line.Update(10, 40)
+		for text, want := range map[string]bool{
+			"":                              true,
+			"xroce: ready, waiting\n":       true,
+			"xroce: 10 of 40 are missing\n": false,
+		} {
+			if i := (&invocation{stderr: text + far.String()}); far.Len() == 0 || i.quiet() != want {
+				t.Errorf("%q: quiet is %t", i.stderr, !want)
+			}
+		}
+	}
+}
 
 // lockedBuffer is a bytes.Buffer for several goroutines.
 type lockedBuffer struct {

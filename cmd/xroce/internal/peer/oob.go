@@ -15,17 +15,23 @@ import (
 const exchangeTime = 10 * time.Second
 
 // Guard makes the end of the context end all reading and writing on conn, and
-// bounds the exchange that follows. The returned function lifts both; it must
-// be called.
+// bounds the exchange that follows. The returned function lifts both, unless the
+// context has ended: then all has been woken when it returns. It must be called, once.
 func Guard(ctx context.Context, conn net.Conn) (release func()) {
 	// A deadline that cannot be set is that of a closed connection, on which
 	// reading and writing fail by themselves.
 	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		_ = conn.SetDeadline(time.Unix(1, 0))
+	})
 	return func() {
 		if stop() {
 			_ = conn.SetDeadline(time.Time{})
+			return
 		}
+		<-over // else it could undo the deadline of who says why it gives up
 	}
 }
 

@@ -203,6 +203,11 @@ func (h *hearing) reason(ctx context.Context, err error) error {
 		case <-timer.C:
 		}
 	}
+	return endOf(ctx, err)
+}
+
+// endOf is what ended the context, or err: what fails then is by that.
+func endOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -1,6 +1,9 @@
 package transfer
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -39,5 +42,43 @@ func TestReasonBehindABrokenPipe(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
 		t.Error(err)
+	}
+}
+
+// TestReasonOfTheEnd: who is told to end while it waits for the other end says so, and not
+// that reading took too long, by which it was woken.
+func TestReasonOfTheEnd(t *testing.T) {
+	r := newRig(t, 0, sim.Faults{})
+	for name, end := range map[string]func(ctx context.Context, conn net.Conn) error{
+		"receiver": func(ctx context.Context, conn net.Conn) error {
+			_, err := Receive(ctx, r.dev[1], conn, ReceiveConfig{
+				Store: r.store, GIDIndex: peer.AutoGID,
+			})
+			return err
+		},
+		"sender": func(ctx context.Context, conn net.Conn) error {
+			_, err := Send(ctx, r.dev[0], conn, SendConfig{
+				File: r.file, Path: "x", GIDIndex: peer.AutoGID,
+			})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		here, there := net.Pipe()
+		said := make(chan string)
+		go func() {
+			if name == "sender" {
+				_, _ = newControl(there).receive()
+			}
+			cancel(errors.New("the house is on fire"))
+			text, _ := io.ReadAll(there)
+			said <- string(text)
+		}()
+		err := end(ctx, here)
+		here.Close()
+		if text := <-said; err == nil || !strings.Contains(err.Error(), "the house is on fire") ||
+			!strings.Contains(text, "the house is on fire") {
+			t.Errorf("%s: %v, and says %q", name, err, text)
+		}
 	}
 }

@@ -68,6 +68,7 @@ func Receive(
 		}
 	}()
 	if err := r.prepare(ctx, dev, conn); err != nil {
+		err = endOf(ctx, err)
 		r.sendError(err)
 		return Result{}, err
 	}

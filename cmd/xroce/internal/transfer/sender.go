@@ -90,6 +90,7 @@ func Send(
 	}
 	defer s.close()
 	if err := s.connect(ctx, conn); err != nil {
+		err = endOf(ctx, err)
 		s.sendError(err)
 		return Result{}, err
 	}

@@ -215,7 +215,8 @@ func TestQuiet(t *testing.T) {
 			"xroce: ready, waiting\n":       true,
 			"xroce: 10 of 40 are missing\n": false,
 		} {
-			if i := (&invocation{stderr: text + far.String()}); far.Len() == 0 || i.quiet() != want {
+			i := &invocation{stderr: text + far.String()}
+			if far.Len() == 0 || i.quiet() != want {
 				t.Errorf("%q: quiet is %t", i.stderr, !want)
 			}
 		}

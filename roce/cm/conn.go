@@ -85,6 +85,14 @@ func (m *Machine) armTimer(now clock.Time, c *conn) {
 	m.timers.set(&c.timer, now+c.interval)
 }
 
+// established notes that the active end is ready.
+func (m *Machine) established(c *conn, private []byte) {
+	m.setState(c, StateEstablished)
+	m.timers.stop(&c.timer)
+	c.kept, c.path.Via.MAC = 0, [6]byte{}
+	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
+}
+
 // enterTimewait begins the time-wait: packets of the connection may still be under way.
 func (m *Machine) enterTimewait(now clock.Time, c *conn) {
 	m.setState(c, StateTimewait)

@@ -269,14 +269,6 @@ func (m *Machine) handleRTU(from Path, mad []byte) {
 	}
 }
 
-// established notes that the active end is ready.
-func (m *Machine) established(c *conn, private []byte) {
-	m.setState(c, StateEstablished)
-	m.timers.stop(&c.timer)
-	c.kept, c.path.Via.MAC = 0, [6]byte{}
-	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
-}
-
 // CommEst says that the QP of a passive connection received something while it
 // waits for the RTU (verbs.EventCommEst): that is as good as one.
 func (m *Machine) CommEst(id ID) error {

@@ -61,7 +61,11 @@ func (o *op) spoiled(e *endpoint, wr *roce.SendWR) {
 	p := e.peer
 	switch o.bad {
 	case badRKey:
-		wr.RKey ^= 1 << e.w.rng.IntN(32)
+		bit := e.w.rng.IntN(32)
+		if bit < 8 && p.ticket.mw != nil && wr.RKey == p.ticket.key {
+			bit += 8 // only the variant differs from bind to bind: it may be right by then
+		}
+		wr.RKey ^= 1 << bit
 	case badRights:
 		// What is for the peer's own use, and what it may read only.
 		mr, pool := p.local, poolSource

@@ -136,7 +136,12 @@ func TestDeviceDeleted(t *testing.T) {
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	connect(t, a, b)
 	postWrites(t, a, b, 60, regionSize)
-	err := pair.Do(vethpair.A, func() error {
+	// One that has to wait is there however late the interface goes: a SEND without receive.
+	err := a.qp.PostSend(&roce.SendWR{WRID: 60, Opcode: roce.OpSend, Flags: roce.SendSignaled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = pair.Do(vethpair.A, func() error {
 		link, err := netlink.LinkByName(vethpair.IfName)
 		if err != nil {
 			return err

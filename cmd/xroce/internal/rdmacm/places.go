@@ -3,6 +3,8 @@ package rdmacm
 import (
 	"net/netip"
 	"sync"
+
+	"xroce/cmd/xroce/internal/peer"
 )
 
 // places are those of a server's clients: MaxPingers, of one host maxOfHost. They are safe for
@@ -17,25 +19,11 @@ type places struct {
 // long as a peer may be silent.
 const maxOfHost = MaxPingers / 2
 
-// hostBits is how much of an IPv6 address says whose it is: a host can have all addresses of a
-// network.
-const hostBits = 64
-
-// hostOf is who is at an address.
-func hostOf(addr netip.Addr) netip.Prefix {
-	addr = addr.Unmap().WithZone("")
-	bits := addr.BitLen()
-	if addr.Is6() {
-		bits = hostBits
-	}
-	return netip.PrefixFrom(addr, bits).Masked()
-}
-
 // take takes a place for somebody at an address, if there is one.
 func (p *places) take(addr netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	host := hostOf(addr)
+	host := peer.Host(addr)
 	if p.taken == MaxPingers || p.of[host] == maxOfHost {
 		return false
 	}
@@ -51,7 +39,7 @@ func (p *places) take(addr netip.Addr) bool {
 func (p *places) leave(addr netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	host := hostOf(addr)
+	host := peer.Host(addr)
 	p.taken--
 	if p.of[host]--; p.of[host] == 0 {
 		delete(p.of, host)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"xroce/cmd/xroce/internal/peer"
 )
 
 // ErrBusy says that a receiver has as many transfers as it wants at a time.
@@ -190,24 +192,11 @@ func (g *Guest) Leave() {
 	l.leaving = slices.DeleteFunc(l.leaving, same)
 }
 
-// networkBits is how much of an IPv6 address says whose it is: a host can have all
-// addresses of a network.
-const networkBits = 64
-
 // sourceOf is who is at an address. Those without an IP address are one.
 func sourceOf(addr net.Addr) netip.Prefix {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return netip.Prefix{}
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = networkBits
-	}
-	source, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return source
+	return peer.Host(tcp.AddrPort().Addr())
 }

@@ -1,0 +1,28 @@
+// Package msg is messages over a reliable connection, without any I/O: eager, rendezvous, and
+// receive buffers that are provisioned while connected.
+//
+// # Wire
+//
+// Hello says in the private data of REQ and REP what each end wants. Data travels in frames:
+// each is written by RDMA WRITE WITH IMMEDIATE into a slot of a ring that the receiver announced,
+// and holds records. An Immediate names the slot. All else is said by control messages, which are
+// SENDs of 48 bytes and a little more with several rails. All numbers are big-endian, as those of
+// IBA headers are. What is reserved is sent as zero; whether it is looked at is said at each.
+//
+//	hello.go        Hello, and what two of them agree on
+//	immediate.go    Immediate
+//	frame.go        FrameHeader, Frame
+//	record.go       the records in a frame: RecordHeader, Record, Records
+//	framewriter.go  FrameWriter builds a frame in place
+//	control.go      Control, its layout
+//	controltype.go  which message has which fields: the one table
+//	status.go       Status: what came of something
+//
+// A frame lies in memory that the peer may write to at any time, so each of its fields is read
+// once and checked as read: a peer that changes it meanwhile spoils its own frame and no other.
+//
+// Parsing and putting allocate nothing. What a peer sent wrong is one of the errors of this
+// package; which is enough for a counter. Values belong to one caller at a time.
+//
+// The package imports the standard library only.
+package msg

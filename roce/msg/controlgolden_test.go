@@ -44,7 +44,7 @@ var controlGoldens = []struct {
 	{
 		"RTS", "584d 01 04 01 00 0000 00000007 01020304 00007f0000002000 0000000000100000" +
 			"0000000000000005 00000001 00000002",
-		"03 00 0000" + all4 + all4 + all8 + all8 + all8 + always,
+		"0b 00 0000" + all4 + all4 + all8 + all8 + all8 + always,
 		"RTS flags=GET id=7 len=1048576 addr=0x7f0000002000 rkey=0x1020304 tag=0x5 " +
 			"seq=1 released=2",
 		msg.Control{
@@ -55,7 +55,7 @@ var controlGoldens = []struct {
 	{
 		"RTS", "584d 01 04 02 00 0003 00000007 00000000" + none8 + "0000000000100000" +
 			"0000000000000005 00000001 00000002",
-		"03 00 ffff" + all4 + "00000000" + none8 + all8 + all8 + always,
+		"0b 00 ffff" + all4 + "00000000" + none8 + all8 + all8 + always,
 		"RTS flags=ACTIVE id=7 handler=3 len=1048576 tag=0x5 seq=1 released=2",
 		msg.Control{
 			Type: msg.TypeRTS, Flags: msg.FlagActive, Number: 3, ID: 7, Len: 1 << 20,

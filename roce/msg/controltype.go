@@ -42,14 +42,15 @@ const (
 	FlagGet     Flags = 1 << 0 // of RTS: its memory may be read, with this key
 	FlagActive  Flags = 1 << 1 // of RTS: for a handler
 	FlagReplace Flags = 1 << 2 // of PROVISION_REQ: the small slots may go
+	FlagPut     Flags = 1 << 3 // of RTS: it can be written to where the receiver wants it
 
-	flagEnd = 1 << 3
+	flagEnd = 1 << 4
 )
 
 var flagNames = []struct {
 	flag Flags
 	name string
-}{{FlagGet, "GET"}, {FlagActive, "ACTIVE"}, {FlagReplace, "REPLACE"}}
+}{{FlagGet, "GET"}, {FlagActive, "ACTIVE"}, {FlagReplace, "REPLACE"}, {FlagPut, "PUT"}}
 
 // String returns the names of the flags that are set.
 func (f Flags) String() string {
@@ -135,7 +136,7 @@ var specs = [typeEnd]spec{
 			{Name: "rkey", Place: PlaceRKey, With: FlagGet, Hex: true},
 			{Name: "tag", Place: PlaceTag, Hex: true},
 		},
-		flags: FlagGet | FlagActive, rails: true, railsWith: FlagGet,
+		flags: FlagGet | FlagActive | FlagPut, rails: true, railsWith: FlagGet,
 	},
 	TypeRTR: {
 		name: "RTR", fields: []Field{fieldID, fieldOffset, fieldGrant, fieldAddr, fieldRKey},

@@ -35,3 +35,50 @@ var (
 	// ErrRails says that the entries of further rails are not in rising order.
 	ErrRails = errors.New("msg: rails out of order")
 )
+
+// Errors of an endpoint and its connections.
+var (
+	// ErrInvalid says that an argument is out of range.
+	ErrInvalid = errors.New("msg: invalid argument")
+	// ErrQueued says that a message or a receive is under way already.
+	ErrQueued = errors.New("msg: under way already")
+	// ErrClosed says that the connection was closed.
+	ErrClosed = errors.New("msg: closed")
+	// ErrCancelled says that the application took it back.
+	ErrCancelled = errors.New("msg: cancelled")
+	// ErrOwner says that the owner of the machine broke its rules.
+	ErrOwner = errors.New("msg: the machine is driven wrongly")
+)
+
+// Errors of peers, wrapped in a PeerError.
+var (
+	// ErrNoRing says that a frame is for slots that are not there.
+	ErrNoRing = errors.New("msg: no such slots")
+	// ErrSlot says that a frame is not in the slot that is next, or that is taken.
+	ErrSlot = errors.New("msg: wrong slot")
+	// ErrEpoch says that a frame or a message is of another epoch than it can be.
+	ErrEpoch = errors.New("msg: wrong epoch")
+	// ErrSequence says that a frame or a control message is not the next one.
+	ErrSequence = errors.New("msg: wrong sequence")
+	// ErrCredit says that more slots were given back than were used.
+	ErrCredit = errors.New("msg: wrong credit")
+	// ErrState says that a control message is for what is not there, or not so far.
+	ErrState = errors.New("msg: unexpected control message")
+	// ErrFlood says that a peer wants more done at once than it may.
+	ErrFlood = errors.New("msg: too much at once")
+)
+
+// A PeerError says that the peer broke the protocol, and how.
+type PeerError struct{ Err error }
+
+// Error implements error.
+func (e *PeerError) Error() string { return "msg: the peer broke the protocol: " + e.Err.Error() }
+
+// Unwrap returns what it did.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// A StatusError is what a peer says that came of a message or of the connection.
+type StatusError struct{ Status Status }
+
+// Error implements error.
+func (e *StatusError) Error() string { return "msg: the peer says: " + e.Status.String() }

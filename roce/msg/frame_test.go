@@ -186,7 +186,7 @@ func TestFrameRefuses(t *testing.T) {
 		{"half of the last header not used", used, "00000048", msg.ErrShort, 3},
 		{"type 0", first, "00", msg.ErrType, 0},
 		{"type 4", first, "04", msg.ErrType, 0},
-		{"flag", first + 1, "02", msg.ErrFlags, 0},
+		{"flag", first + 1, "04", msg.ErrFlags, 0},
 		{"number", first + 2, "0001", msg.ErrReserved, 0},
 		{"longer than the frame", first + 4, "00000041", msg.ErrLength, 0},
 		{"4 GiB long", first + 4, "ffffffff", msg.ErrLength, 0},

@@ -15,9 +15,9 @@ import (
 //	     16 payload, then zeros
 //
 //	type        flags
-//	1 EAGER     SYNC    a whole message
-//	2 FRAGMENT  -       a part of a message that an RTS announced
-//	3 ACTIVE    SYNC    a whole message for a handler of the peer
+//	1 EAGER     SYNC, TELL    a whole message
+//	2 FRAGMENT  -             a part of a message that an RTS announced
+//	3 ACTIVE    SYNC, TELL    a whole message for a handler of the peer
 
 // RecordHeaderLen is the length of the header of a record in bytes.
 const RecordHeaderLen = 16
@@ -40,7 +40,21 @@ type RecordFlags uint8
 // The flags of records.
 const (
 	RecordSync RecordFlags = 1 << 0 // the sender wants to be told when it is matched, by MATCHED
+	RecordTell RecordFlags = 1 << 1 // and when its slot was given back, soon
 )
+
+// String returns the names of the flags that are set.
+func (f RecordFlags) String() string {
+	switch f {
+	case RecordSync:
+		return "SYNC"
+	case RecordTell:
+		return "TELL"
+	case RecordSync | RecordTell:
+		return "SYNC+TELL"
+	}
+	return fmt.Sprintf("0x%02x", uint8(f))
+}
 
 // recordSpecs is what there is to know of each type.
 var recordSpecs = [recordTypeEnd]struct {
@@ -50,9 +64,9 @@ var recordSpecs = [recordTypeEnd]struct {
 	maxTag uint64
 	flags  RecordFlags // that it may have
 }{
-	RecordEager:    {"EAGER", "", "tag", math.MaxUint64, RecordSync},
+	RecordEager:    {"EAGER", "", "tag", math.MaxUint64, RecordSync | RecordTell},
 	RecordFragment: {"FRAGMENT", "id", "offset", math.MaxInt64, 0},
-	RecordActive:   {"ACTIVE", "handler", "tag", math.MaxUint64, RecordSync},
+	RecordActive:   {"ACTIVE", "handler", "tag", math.MaxUint64, RecordSync | RecordTell},
 }
 
 // known reports whether there is such a type.
@@ -118,8 +132,8 @@ func (h *RecordHeader) String() string {
 	}
 	s := &recordSpecs[h.Type]
 	text := s.name
-	if h.Flags&RecordSync != 0 {
-		text += " flags=SYNC"
+	if h.Flags != 0 {
+		text += " flags=" + h.Flags.String()
 	}
 	if s.number != "" {
 		text += fmt.Sprintf(" %s=%d", s.number, h.Number)

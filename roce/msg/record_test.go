@@ -15,7 +15,7 @@ var recordGoldens = []struct {
 }{
 	{
 		"EAGER", "01 01 0000 00000400 00000000000000ab",
-		"00 01 0000 ffffffff ffffffffffffffff", "EAGER flags=SYNC len=1024 tag=0xab",
+		"00 03 0000 ffffffff ffffffffffffffff", "EAGER flags=SYNC len=1024 tag=0xab",
 		msg.RecordHeader{Type: msg.RecordEager, Flags: msg.RecordSync, Len: 1024, Tag: 0xab},
 	},
 	{
@@ -25,7 +25,7 @@ var recordGoldens = []struct {
 	},
 	{
 		"ACTIVE", "03 00 0003 00000007 8000000000000000",
-		"00 01 ffff ffffffff ffffffffffffffff", "ACTIVE handler=3 len=7 tag=0x8000000000000000",
+		"00 03 ffff ffffffff ffffffffffffffff", "ACTIVE handler=3 len=7 tag=0x8000000000000000",
 		msg.RecordHeader{Type: msg.RecordActive, Number: 3, Len: 7, Tag: 1 << 63},
 	},
 }

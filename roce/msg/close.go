@@ -1,0 +1,172 @@
+package msg
+
+import "xroce/roce/clock"
+
+// Close sends what was posted, says goodbye and takes no more messages to send. NextClosed
+// tells when the peer has all of it.
+func (c *Conn) Close(now clock.Time) {
+	if c.state == connOpen {
+		c.state = connEnding
+		c.pump(now)
+	}
+}
+
+// Abort ends the connection at once: everything that is under way fails with err.
+func (c *Conn) Abort(now clock.Time, err error) { c.fail(now, err) }
+
+// sayLast says goodbye once everything else is said.
+func (c *Conn) sayLast() {
+	if c.saidLast || c.fragments.n > 0 || c.puts.n > 0 || c.announcedSends() > 0 {
+		return
+	}
+	c.saidLast = true
+	c.sayInOrder(Control{Type: TypeFIN})
+}
+
+// closeIfDone ends the connection in order once both ends have said all, and all of ours has
+// arrived.
+func (c *Conn) closeIfDone(now clock.Time) {
+	if c.saidLast && c.finished && c.out.n == 0 && c.flights.n == 0 && c.arrivals.n == 0 {
+		c.fail(now, ErrClosed)
+	}
+}
+
+// announcedSends is how many messages were announced and have not ended.
+func (c *Conn) announcedSends() int {
+	n := 0
+	for _, s := range c.sends {
+		if s != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// broken ends the connection because the peer broke the protocol.
+func (c *Conn) broken(err error) {
+	if c.state == connDead {
+		return
+	}
+	c.endpoint.count[ProtocolErrors]++
+	c.fail(c.heard, &PeerError{Err: err})
+}
+
+// bye: the peer has ended the connection.
+func (c *Conn) bye(now clock.Time, why Status) { c.fail(now, &StatusError{Status: why}) }
+
+// fail ends the connection. Each message that is under way ends with the error, as soon as no
+// packet touches its memory; what has arrived whole can still be received.
+func (c *Conn) fail(now clock.Time, err error) {
+	if c.state == connDead {
+		return
+	}
+	e := c.endpoint
+	c.state, c.err = connDead, err
+	e.ready.remove(c)
+	e.throttled.remove(c)
+	e.timers.stop(&c.keepalive)
+	e.timers.stop(&c.asking.patience)
+	e.timers.stop(&c.asking.idle)
+	c.failSends()
+	c.failReceives()
+	c.freeMemory()
+	e.setBlocked(c, false)
+	e.closed = append(e.closed, c)
+}
+
+// failSends ends all messages to the peer.
+func (c *Conn) failSends() {
+	for _, l := range []*list[*Send]{
+		&c.pending, &c.lanes[small].flying, &c.lanes[small].landing,
+		&c.lanes[large].flying, &c.lanes[large].landing,
+	} {
+		for s := l.pop(); s != nil; s = l.pop() {
+			if s.state == sendPending || s.state == sendInSlot {
+				c.finish(s, c.err)
+			}
+		}
+	}
+	for key, s := range c.syncs {
+		delete(c.syncs, key)
+		c.finish(s, c.err)
+	}
+	for _, l := range []*list[*Send]{&c.puts, &c.fragments} {
+		for l.pop() != nil {
+		}
+	}
+	for _, s := range c.sends {
+		// Whose key is being made or taken away ends when that is done.
+		if s != nil && s.state != sendExposing && s.state != sendHiding {
+			c.hide(s)
+		}
+	}
+}
+
+// failReceives ends the receives that have begun, and those that wait for this peer alone.
+// Messages that came whole stay.
+func (c *Conn) failReceives() {
+	e := c.endpoint
+	for f := range c.flights.all() {
+		if f.kind == flightRead {
+			e.pulling -= f.n
+		}
+	}
+	for other := e.throttled.pop(); other != nil; other = e.throttled.pop() {
+		other.wake()
+	}
+	for c.pulls.pop() != nil {
+	}
+	var whole []*arrival
+	err := e.match.Forget(&c.source, func(a *arrival) {
+		if a.kind == arrivalEager {
+			whole = append(whole, a)
+			return
+		}
+		c.incoming[a.id&idIndex] = nil
+		e.retireArrival(a)
+	}, func(r *Receive) {
+		r.Err = c.err
+		e.received.push(r)
+	})
+	if err == nil {
+		err = e.match.Add(&c.source)
+	}
+	for _, a := range whole {
+		if err == nil { // no receive waits for it: it would have it
+			_, err = e.match.Arrive(&a.node, &c.source, a.tag, uint32(a.length))
+		}
+	}
+	for _, a := range c.incoming {
+		if a != nil && !a.request.asked {
+			c.end(a)
+		}
+	}
+}
+
+// freeMemory gives back all slots, here and our copies of the peer's. What arrived and was
+// not looked at is lost with them.
+func (c *Conn) freeMemory() {
+	for c.arrivals.n > 0 {
+		c.arrivals.pop()
+	}
+	for len(c.in) > 0 {
+		r := c.in[len(c.in)-1]
+		if r.state == ringAsked {
+			c.dropRing(r) // its memory is given back when it comes
+			continue
+		}
+		c.freeRing(r)
+	}
+	for i := range c.lanes {
+		l := &c.lanes[i]
+		l.replace(nil)
+		for _, r := range l.old {
+			c.endpoint.giveBack(c, r.stage)
+		}
+		l.old = nil
+	}
+	if c.asking.stage.Bytes != nil {
+		c.endpoint.giveBack(c, c.asking.stage)
+		c.asking.stage = Memory{}
+	}
+}

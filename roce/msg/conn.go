@@ -1,0 +1,165 @@
+package msg
+
+import (
+	"fmt"
+
+	"xroce/roce/clock"
+	"xroce/roce/msg/match"
+)
+
+// MinDepth is how many work requests the send queue of a connection has room for, at least.
+const MinDepth = 4
+
+// A Conn is a peer of an endpoint. Its methods are called as the endpoint's are.
+type Conn struct {
+	endpoint *Endpoint
+	User     any // the owner's
+
+	links   link[*Conn] // of those that may have work, or wait for the pull window
+	source  match.Peer[Receive, arrival]
+	ours    Hello
+	agreed  Agreement
+	state   connState
+	err     error
+	started bool // the queue pair can send
+	blocked bool // what arrived waits for a receive
+
+	// What goes out.
+	pending      list[*Send] // in the order of their posts
+	puts         list[*Send]
+	fragments    list[*Send]
+	sends        []*Send // that were announced, by ID
+	lastID       uint32
+	generation   uint32
+	syncs        map[uint64]*Send
+	tooLong      int // messages that did not fit a small slot
+	out          fifo[item]
+	flights      fifo[flight]
+	depth        int    // work requests that the send queue takes
+	posted       uint64 // work requests
+	frames       uint32 // that were begun
+	controls     uint32 // that were posted
+	framesFlying int
+	open         openFrame
+	lanes        [2]lane
+	announced    bool // the peer's slots are there
+	offered      *offer
+	asking       asking
+	scratch      [MaxControlLen]byte
+	probe        bool
+
+	// What comes in.
+	in           []*inRing
+	epoch        uint32 // of the newest small slots
+	asked        uint32 // epoch of the newest large slots that the peer wants
+	arrivals     fifo[arrived]
+	incoming     []*arrival // that were announced, by ID
+	pulls        list[*arrival]
+	peerFrames   uint32
+	peerControls uint32
+	consumed     [2]uint32 // frames that were taken out
+	told         [2]uint32 // of these, those that the peer was told of
+	credit       bool      // a message that tells it waits
+	tell         bool      // the peer wants to be told soon
+	finished     bool      // the peer sends no more
+	saidLast     bool      // and we neither
+	heard        clock.Time
+	keepalive    timer
+}
+
+func (c *Conn) chain() *link[*Conn] { return &c.links }
+
+// A connState is where a connection stands.
+type connState uint8
+
+const (
+	connOpen   connState = iota
+	connEnding           // Close was called
+	connDead
+)
+
+// Open adds a peer with which hellos were exchanged. Its queue pair has room for depth work
+// requests in its send queue, and is used for nothing else. The small slots are asked for at
+// once, without a call of the application. The error is ErrInvalid, or that of Agree.
+func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, error) {
+	if depth < MinDepth {
+		return nil, fmt.Errorf("%w: a send queue of %d: want %d", ErrInvalid, depth, MinDepth)
+	}
+	agreed, err := Agree(ours, theirs)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{
+		endpoint: e, ours: *ours, agreed: agreed, depth: depth, heard: now,
+		sends:    make([]*Send, clamp(int(theirs.Rendezvous), e.config.Rendezvous)),
+		incoming: make([]*arrival, e.config.Rendezvous),
+		syncs:    map[uint64]*Send{},
+	}
+	c.asking.conn = c
+	c.asking.patience.run = func(now clock.Time) { c.asking.giveUp(now, 0) }
+	c.asking.idle.run = c.shrink
+	c.keepalive.run = c.keepAlive
+	if err := e.match.Add(&c.source); err != nil {
+		return nil, err
+	}
+	slots := e.config.Slots
+	c.makeRing(0, 0, slots, int(SlotLen(uint32(e.config.EagerLimit))))
+	if e.config.Keepalive > 0 {
+		e.timers.set(&c.keepalive, now+e.config.Keepalive)
+	}
+	return c, nil
+}
+
+// clamp is what a peer allows, within 1 and what we would use.
+func clamp(allowed, own int) int { return max(1, min(allowed, own)) }
+
+// Start says that the queue pair can send.
+func (c *Conn) Start() {
+	c.started = true
+	c.wake()
+}
+
+// Err returns why the connection is over, nil while it is not.
+func (c *Conn) Err() error { return c.err }
+
+// Send posts a message. It goes behind those that were posted before, whatever protocol each
+// takes. The error is ErrQueued when s is under way, ErrInvalid, or why the connection is over.
+func (c *Conn) Send(now clock.Time, s *Send) error {
+	switch {
+	case c.state == connDead:
+		return c.err
+	case c.state == connEnding:
+		return ErrClosed
+	case s.state != sendIdle || s.links.in:
+		return ErrQueued
+	}
+	s.measure()
+	if s.length > MaxMessage {
+		return fmt.Errorf("%w: a message of %d bytes: at most %d", ErrInvalid, s.length, MaxMessage)
+	}
+	s.conn, s.state, s.posted = c, sendPending, now
+	s.Err, s.Choice, s.Sent = nil, Choice{}, 0
+	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
+	if s.length > c.endpoint.config.EagerLimit {
+		c.tooLong++
+	}
+	c.pending.push(s)
+	if c.pending.n == 1 {
+		c.pump(now)
+	}
+	return nil
+}
+
+// keepAlive asks a silent peer whether it is there.
+func (c *Conn) keepAlive(now clock.Time) {
+	if c.state == connDead {
+		return
+	}
+	due := c.heard + c.endpoint.config.Keepalive
+	if now >= due {
+		c.probe = true
+		c.wake()
+		due = now + c.endpoint.config.Keepalive
+	}
+	c.endpoint.timers.set(&c.keepalive, due)
+}

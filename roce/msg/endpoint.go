@@ -1,0 +1,138 @@
+package msg
+
+import (
+	"xroce/roce/clock"
+	"xroce/roce/msg/match"
+)
+
+// MaxMessage is the longest message in bytes.
+const MaxMessage = 1 << 40
+
+// An Endpoint is the messages of an application and its peers: the connections, what is to be
+// received from them, and what they sent that nobody wanted yet. It is not safe for concurrent
+// use. The package comment says how it is driven.
+type Endpoint struct {
+	config Config
+	match  *match.Matcher[Receive, arrival]
+
+	ready      list[*Conn] // that may have work
+	throttled  list[*Conn] // that wait for the pull window
+	waiting    []*Conn     // whose messages wait for receives in their slots
+	requests   list[*Request]
+	sent       list[*Send]
+	received   list[*Receive]
+	closed     []*Conn
+	timers     timers
+	pulling    int   // bytes of READs that are not complete
+	registered int64 // bytes of slots for peers
+	spare      list[*arrival]
+	count      CounterSet
+}
+
+// New makes an endpoint without peers. The error is ErrInvalid.
+func New(c Config) (*Endpoint, error) {
+	if err := c.setDefaults(); err != nil {
+		return nil, err
+	}
+	seed := [2]uint64{c.Rand.Uint64(), c.Rand.Uint64()}
+	return &Endpoint{config: c, match: match.New[Receive, arrival](seed)}, nil
+}
+
+// NextSent returns a message that is complete, nil when there is none: Err says whether it
+// was sent.
+func (e *Endpoint) NextSent() *Send { return e.sent.pop() }
+
+// NextReceived returns a receive that is complete, nil when there is none.
+func (e *Endpoint) NextReceived() *Receive { return e.received.pop() }
+
+// NextClosed returns a connection that is over, nil when there is none; its Err says why. Its
+// queue pair may be closed.
+func (e *Endpoint) NextClosed() *Conn {
+	if len(e.closed) == 0 {
+		return nil
+	}
+	c := e.closed[0]
+	e.closed = e.closed[1:]
+	return c
+}
+
+// NextRequest returns what is wanted of memory, nil when nothing is. It must be answered.
+func (e *Endpoint) NextRequest() *Request {
+	r := e.requests.pop()
+	if r != nil {
+		r.asked = true
+	}
+	return r
+}
+
+// Answer answers a request: with memory, or why there is none. That of Release is no memory
+// and no error.
+func (e *Endpoint) Answer(now clock.Time, r *Request, m Memory, err error) {
+	r.asked = false
+	r.asker.answer(now, r, m, err)
+}
+
+// giveBack releases memory that nobody waits for.
+func (e *Endpoint) giveBack(c *Conn, m Memory) {
+	e.requests.push(&Request{Kind: Release, Conn: c, Given: m, asker: nobody{}})
+}
+
+// nobody waits for an answer.
+type nobody struct{}
+
+func (nobody) answer(clock.Time, *Request, Memory, error) {}
+
+// setBlocked notes whether the messages of a peer wait for receives.
+func (e *Endpoint) setBlocked(c *Conn, blocked bool) {
+	switch {
+	case blocked && !c.blocked:
+		e.waiting = append(e.waiting, c)
+	case !blocked && c.blocked:
+		for i, other := range e.waiting {
+			if other == c {
+				e.waiting = append(e.waiting[:i], e.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+	c.blocked = blocked
+}
+
+// unblock looks again at what waits for receives: of a peer, or of all when it is nil.
+func (e *Endpoint) unblock(now clock.Time, from *Conn) {
+	if from != nil {
+		if from.blocked {
+			from.process(now)
+		}
+		return
+	}
+	for i := 0; i < len(e.waiting); {
+		c := e.waiting[i]
+		if c.process(now); i < len(e.waiting) && e.waiting[i] == c {
+			i++
+		}
+	}
+}
+
+// NextDeadline returns when HandleDeadline wants to be called, false for never.
+func (e *Endpoint) NextDeadline() (clock.Time, bool) {
+	if len(e.timers) == 0 {
+		return 0, false
+	}
+	return e.timers[0].at, true
+}
+
+// HandleDeadline does what is due. It may be called at any time.
+func (e *Endpoint) HandleDeadline(now clock.Time) {
+	for len(e.timers) > 0 && e.timers[0].at <= now {
+		due := e.timers[0]
+		e.timers.stop(due)
+		due.run(now)
+	}
+}
+
+// arrivalLimit is how many frames and announcements of a peer may wait to be looked at: all
+// that its slots and its rendezvous allow.
+func (e *Endpoint) arrivalLimit() int {
+	return 2*MaxSlots + 2*e.config.LargeSlots + 2*e.config.Rendezvous
+}

@@ -1,0 +1,50 @@
+package msg
+
+import "iter"
+
+// A fifo is a queue of values in a ring that grows and stays. The zero value is empty.
+type fifo[T any] struct {
+	ring  []T // a power of 2 long
+	first int
+	n     int
+}
+
+// push adds a value at the end.
+func (f *fifo[T]) push(x T) {
+	if f.n == len(f.ring) {
+		f.grow()
+	}
+	f.ring[(f.first+f.n)&(len(f.ring)-1)] = x
+	f.n++
+}
+
+// pop takes the first value out; there must be one.
+func (f *fifo[T]) pop() T {
+	var none T
+	x := f.ring[f.first]
+	f.ring[f.first] = none
+	f.first = (f.first + 1) & (len(f.ring) - 1)
+	f.n--
+	return x
+}
+
+// head is the first value, which may be changed in place; there must be one.
+func (f *fifo[T]) head() *T { return &f.ring[f.first] }
+
+func (f *fifo[T]) grow() {
+	ring := make([]T, max(8, 2*len(f.ring)))
+	n := copy(ring, f.ring[f.first:])
+	copy(ring[n:], f.ring[:f.first])
+	f.ring, f.first = ring, 0
+}
+
+// all goes through the values, the first one first.
+func (f *fifo[T]) all() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range f.n {
+			if !yield(&f.ring[(f.first+i)&(len(f.ring)-1)]) {
+				return
+			}
+		}
+	}
+}

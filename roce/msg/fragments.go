@@ -1,0 +1,76 @@
+package msg
+
+import "xroce/roce/clock"
+
+// fragmentFrames is how many frames of fragments the sender may be ahead of what the receiver
+// has said.
+const fragmentFrames = 8
+
+// clear lets the peer send the next part of a message through slots.
+func (c *Conn) clear(a *arrival) {
+	ahead := max(fragmentFrames*c.endpoint.config.EagerLimit, 1)
+	a.asked = a.done + min(a.want-a.done, ahead)
+	c.say(Control{Type: TypeCTS, ID: a.id, Len: uint64(a.asked)})
+}
+
+// takeCTS: the peer lets us send a message in fragments, up to a place in it.
+func (c *Conn) takeCTS(m *Control) error {
+	s := c.sending(m.ID)
+	switch {
+	case s == nil || s.state != sendAnnounced && s.state != sendFragments:
+		return ErrState
+	case m.Len > uint64(s.length) || m.Len <= uint64(s.window):
+		return ErrRange
+	}
+	s.Choice.Protocol = Fragments // whatever we would have liked
+	s.state, s.window = sendFragments, int(m.Len)
+	c.fragments.push(s)
+	return nil
+}
+
+// sendFragments sends the next parts of messages that go in fragments, a frame of each in
+// turn, as long as there are slots.
+func (c *Conn) sendFragments(now clock.Time) {
+	l := &c.lanes[small]
+	for s := c.fragments.first; s != nil; s = c.fragments.first {
+		n := min(s.window-s.off, l.ring.payload())
+		h := RecordHeader{
+			Type: RecordFragment, Number: uint16(s.id), Len: uint32(n), Tag: uint64(s.off),
+		}
+		payload, ok := c.record(now, l, &h)
+		if !ok {
+			return
+		}
+		gather(payload, s.Pieces, s.off)
+		s.off += n
+		c.fragments.remove(s)
+		if s.off < s.window {
+			c.fragments.push(s)
+		}
+	}
+}
+
+// takeFragment places a part of a message.
+func (c *Conn) takeFragment(rec *Record) bool {
+	var a *arrival
+	if i := int(rec.Number & idIndex); i < len(c.incoming) {
+		a = c.incoming[i]
+	}
+	if a == nil || uint16(a.id) != rec.Number || a.way != Fragments || a.receive == nil {
+		c.broken(ErrState)
+		return true
+	}
+	if rec.Tag != uint64(a.done) || rec.Len == 0 || int(rec.Len) > a.asked-a.done {
+		c.broken(ErrRange)
+		return true
+	}
+	scatter(a.receive.Pieces, a.done, rec.Payload)
+	a.done += int(rec.Len)
+	switch {
+	case a.done == a.want:
+		c.end(a)
+	case a.asked < a.want && a.asked-a.done <= fragmentFrames*c.endpoint.config.EagerLimit/2:
+		c.clear(a)
+	}
+	return true
+}

@@ -1,0 +1,78 @@
+package msg
+
+import "xroce/roce/clock"
+
+// takeControl does what a control message says. The error breaks the connection.
+func (c *Conn) takeControl(now clock.Time, b []byte) error {
+	m, err := ParseControl(b)
+	if err != nil {
+		return err
+	}
+	if m.Sequence != c.peerControls {
+		return ErrSequence
+	}
+	c.peerControls++
+	freedLarge := uint32(c.lanes[large].freed)
+	if m.Type == TypeCredit {
+		freedLarge = uint32(m.Tag)
+	}
+	if err := c.freed(m.Released, freedLarge); err != nil {
+		return err
+	}
+	if c.finished && m.Type == TypeRTS {
+		return ErrState
+	}
+	switch m.Type {
+	case TypeAdvert:
+		return c.takeAdvert(&m)
+	case TypeAdvertAck:
+		return c.takeAdvertAck(&m)
+	case TypeRTS:
+		if c.arrivals.n >= c.endpoint.arrivalLimit() {
+			return ErrFlood
+		}
+		c.arrivals.push(arrived{rts: m})
+	case TypeRTR:
+		return c.takeRTR(&m)
+	case TypeATS:
+		return c.takeATS(&m)
+	case TypeATP:
+		return c.takeATP(&m)
+	case TypeCTS:
+		return c.takeCTS(&m)
+	case TypeRTSCancel:
+		return c.takeCancel(&m)
+	case TypeProvisionReq:
+		return c.takeProvisionReq(&m)
+	case TypeProvisionAck:
+		return c.takeProvisionAck(now, &m)
+	case TypeProvisionNak:
+		return c.takeProvisionNak(now, &m)
+	case TypeRelease:
+		return c.takeRelease(&m)
+	case TypeReleaseAck:
+		return nil // what was behind it is gone already
+	case TypeMatched:
+		return c.takeMatched(&m)
+	case TypeFIN:
+		c.arrivals.push(arrived{fin: true})
+	case TypeBye:
+		c.bye(now, m.Status)
+	case TypeCredit:
+	default:
+		return ErrType
+	}
+	return nil
+}
+
+// takeMatched completes a message whose sender waits for that.
+func (c *Conn) takeMatched(m *Control) error {
+	key := syncKey(m.ID, int(m.Number))
+	s := c.syncs[key]
+	if s == nil {
+		return ErrState
+	}
+	delete(c.syncs, key)
+	c.finish(s, nil)
+	return nil
+}

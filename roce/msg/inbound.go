@@ -1,0 +1,204 @@
+package msg
+
+import (
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
+)
+
+// An arrived is a frame or an RTS that came and was not looked at yet. They are looked at in
+// their order; all other control messages at once, so that a message that nobody receives
+// holds up nothing but those behind it.
+type arrived struct {
+	ring    *inRing // of a frame
+	records Records
+	frame   uint32 // its sequence
+	record  int    // of the next record
+	rts     Control
+	fin     bool // the peer sends no more
+}
+
+// HandleArrival takes the completion of a receive of a connection. Of a SEND, control is the
+// bytes that came. The receive is to be posted again before anything else.
+func (e *Endpoint) HandleArrival(
+	now clock.Time, c *Conn, wc *verbs.Completion, control []byte,
+) {
+	if c.state == connDead {
+		return
+	}
+	if err := wc.Err(); err != nil {
+		c.fail(now, err)
+		return
+	}
+	c.heard = now
+	var err error
+	switch wc.Opcode {
+	case verbs.WCRecvRDMAWithImm:
+		err = c.takeFrame(wc)
+	case verbs.WCRecv:
+		err = c.takeControl(now, control)
+	default:
+		err = ErrType
+	}
+	if err != nil {
+		c.broken(err)
+		return
+	}
+	c.process(now)
+	c.pump(now)
+	c.closeIfDone(now)
+}
+
+// takeFrame judges a frame that was written to a slot, and queues it.
+func (c *Conn) takeFrame(wc *verbs.Completion) error {
+	imm := ParseImmediate(wc.Imm)
+	r := c.ringOf(imm)
+	if r == nil {
+		return ErrNoRing
+	}
+	if !r.take(imm.Slot, wc.ByteLen) {
+		return ErrSlot
+	}
+	f, err := ParseFrame(r.slot(imm.Slot, wc.ByteLen))
+	switch {
+	case err != nil:
+		return err
+	case f.Epoch != r.epoch:
+		return ErrEpoch
+	case f.Sequence != c.peerFrames:
+		return ErrSequence
+	}
+	c.peerFrames++
+	if err := c.freed(f.ReleasedSmall, f.ReleasedLarge); err != nil {
+		return err
+	}
+	c.arrivals.push(arrived{ring: r, records: f.Iterate(), frame: f.Sequence})
+	return nil
+}
+
+// ringOf finds the ring that an immediate names.
+func (c *Conn) ringOf(imm Immediate) *inRing {
+	for _, r := range c.in {
+		if r.class == int(imm.Class) && imm.OfEpoch(r.epoch) && r.state != ringFreeing {
+			return r
+		}
+	}
+	return nil
+}
+
+// freed takes how many frames the peer has taken out.
+func (c *Conn) freed(smallFrames, largeFrames uint32) error {
+	if !c.lanes[small].release(smallFrames) || !c.lanes[large].release(largeFrames) {
+		return ErrCredit
+	}
+	c.landed(&c.lanes[small])
+	c.landed(&c.lanes[large])
+	return nil
+}
+
+// process looks at what arrived, in its order, until something has to wait for a receive.
+func (c *Conn) process(now clock.Time) {
+	for c.arrivals.n > 0 && c.state != connDead {
+		a := c.arrivals.head()
+		if a.ring == nil {
+			if a.fin {
+				c.finished = true
+			} else {
+				c.takeRTS(&a.rts)
+			}
+			c.arrivals.pop()
+			continue
+		}
+		if !c.processFrame(a) {
+			break
+		}
+		ring := a.ring
+		if err := a.records.Err(); err != nil {
+			c.broken(err)
+			return
+		}
+		c.arrivals.pop()
+		ring.freed++
+		c.consumed[ring.kind()]++
+		c.vacate(ring)
+	}
+	c.endpoint.setBlocked(c, c.arrivals.n > 0)
+	c.tellCredit()
+}
+
+// processFrame takes the records out of a frame. It reports whether all are out, or the next
+// one is wrong.
+func (c *Conn) processFrame(a *arrived) bool {
+	for {
+		var rec Record
+		before := a.records
+		if !a.records.Next(&rec) {
+			return true
+		}
+		ok := true
+		if rec.Type == RecordFragment {
+			ok = c.takeFragment(&rec)
+		} else {
+			ok = c.takeEager(&rec, a.frame, a.record)
+		}
+		if c.state == connDead {
+			return true
+		}
+		if !ok {
+			a.records = before
+			return false
+		}
+		a.record++
+	}
+}
+
+// tellCredit tells the peer which slots are free again, when it may be short of them and
+// nothing else goes there that tells.
+func (c *Conn) tellCredit() {
+	if c.state == connDead || c.credit {
+		return
+	}
+	due := c.consumed[large] != c.told[large] ||
+		c.tell && c.consumed[small] != c.told[small] ||
+		c.consumed[small]-c.told[small] >= uint32(c.endpoint.config.Slots/2)
+	c.tell = false
+	if due {
+		c.credit = true
+		c.say(Control{Type: TypeCredit})
+	}
+}
+
+// takeEager delivers a message that came whole, or keeps it. It returns false when there is
+// no room to keep it in.
+func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
+	e := c.endpoint
+	if rec.Flags&RecordTell != 0 {
+		c.tell = true
+	}
+	a := e.newArrival(c)
+	a.kind, a.tag, a.length = arrivalEager, rec.Tag, uint64(rec.Len)
+	a.sync, a.frame, a.record = rec.Flags&RecordSync != 0, frame, record
+	r, err := e.match.Arrive(&a.node, &c.source, rec.Tag, rec.Len)
+	if err != nil {
+		c.broken(err)
+		return false
+	}
+	if r != nil {
+		e.deliver(a, r, rec.Payload)
+		return true
+	}
+	if !c.mayKeep(rec.Len) {
+		e.match.Withdraw(&a.node)
+		e.retireArrival(a)
+		return false
+	}
+	a.data = append(a.data[:0], rec.Payload...)
+	e.count[Unexpected]++
+	return true
+}
+
+// mayKeep reports whether a message, which is counted already, stays within what is kept for
+// a peer. What it costs beside its data is counted, too.
+func (c *Conn) mayKeep(n uint32) bool {
+	messages, bytes := c.source.Unexpected()
+	return messages == 1 || bytes+uint64(messages)*arrivalCost <= uint64(c.endpoint.config.Unexpected)
+}

@@ -1,0 +1,140 @@
+package msg
+
+import (
+	"xroce/roce/clock"
+	"xroce/roce/msg/match"
+)
+
+// A Level is how far a message has to be for its sender to be told that it is complete.
+type Level uint8
+
+// The levels. Each includes those before it.
+const (
+	Buffered    Level = iota // its memory may be used again
+	Transmitted              // the peer's adapter has it
+	Delivered                // it was taken out of the peer's slot, or is in its place
+	Matched                  // a receive was there for it: a synchronous send
+)
+
+// A Send is a message to a peer. The caller sets the exported fields and leaves it alone
+// until Endpoint.NextSent returns it; then it may be used again.
+type Send struct {
+	Pieces   [][]byte // the message, in order; not to be changed meanwhile
+	Tag      uint64
+	Protocol Protocol // Auto for that of the configuration
+	Level    Level    // when it is complete
+	User     any      // the caller's
+
+	// Results:
+	Err    error // nil, or why it was not sent, or *StatusError: what the peer says
+	Choice Choice
+	Sent   int // bytes that the peer took, fewer than there were when it had no room
+
+	conn    *Conn
+	links   link[*Send]
+	state   sendState
+	length  int
+	longest int
+	posted  clock.Time
+	at      uint64 // in a slot: frames of the lane up to its own
+
+	// Of one that is announced:
+	id       uint32
+	request  Request
+	shown    Memory // with our key for it
+	hasKey   bool
+	remote   Memory // where the peer wants it
+	begin    int    // of what the peer has asked for last, as a place in the message
+	window   int    // the end of that
+	off      int    // what was sent
+	flying   int    // WRITEs that are not complete
+	answered bool   // ATS came
+	status   Status
+}
+
+func (s *Send) chain() *link[*Send] { return &s.links }
+
+// A sendState is where a message stands.
+type sendState uint8
+
+const (
+	sendIdle      sendState = iota
+	sendPending             // waits for its turn
+	sendInSlot              // in a frame
+	sendExposing            // waits for its key
+	sendExposed             // has it, or does without
+	sendAnnounced           // RTS is out
+	sendWriting             // WRITEs are going
+	sendFragments           // fragments are going
+	sendEnding              // the peer has it; a WRITE is not complete
+	sendHiding              // its key is being taken out of use
+)
+
+// measure notes how long the message and the longest of its pieces are.
+func (s *Send) measure() {
+	s.length, s.longest = 0, 0
+	for _, p := range s.Pieces {
+		s.length += len(p)
+		s.longest = max(s.longest, len(p))
+	}
+}
+
+// A Receive asks for a message. The caller sets the exported fields and leaves it alone
+// until Endpoint.NextReceived returns it; then it may be used again.
+type Receive struct {
+	Pieces [][]byte // where the message goes
+	Tag    uint64
+	Mask   uint64 // the bits of the tag that count
+	From   *Conn  // nil for any peer
+	User   any    // the caller's
+
+	// Results:
+	Err       error
+	Length    int // bytes in Pieces
+	Whole     int // bytes that the message had: more when it was cut off
+	SentTag   uint64
+	Source    *Conn
+	Protocol  Protocol
+	Truncated bool
+
+	node  match.Receive[Receive, arrival]
+	links link[*Receive]
+	size  int
+	taken bool // it has a message, which is not here yet
+}
+
+func (r *Receive) chain() *link[*Receive] { return &r.links }
+
+// scatter copies data to a place in the pieces and returns how much had room.
+func scatter(pieces [][]byte, off int, data []byte) int {
+	done := 0
+	for _, p := range pieces {
+		if off >= len(p) {
+			off -= len(p)
+			continue
+		}
+		n := copy(p[off:], data[done:])
+		off = 0
+		if done += n; done == len(data) {
+			break
+		}
+	}
+	return done
+}
+
+// gather copies from a place in the pieces and returns how much there was.
+func gather(dst []byte, pieces [][]byte, off int) int {
+	done := 0
+	for _, p := range pieces {
+		if off >= len(p) {
+			off -= len(p)
+			continue
+		}
+		n := copy(dst[done:], p[off:])
+		off = 0
+		if done += n; done == len(dst) {
+			break
+		}
+	}
+	return done
+}

@@ -1,0 +1,186 @@
+package msg
+
+import "xroce/roce/clock"
+
+// idleFrames is how many frames may be on their way for a further one to leave before it is
+// full. Behind so many, messages are gathered until one of them has arrived: a connection with
+// little to say does not wait, one with much fills its frames. It needs no timer.
+const idleFrames = 2
+
+// openFrame is the frame that still takes records.
+type openFrame struct {
+	writer FrameWriter
+	lane   *lane
+	ring   *outRing
+	slot   int
+}
+
+// record adds a record to the frames of a lane, and returns where its payload goes. It
+// returns false when there is no slot for it now.
+func (c *Conn) record(now clock.Time, l *lane, h *RecordHeader) (payload []byte, ok bool) {
+	if c.open.lane != nil && (c.open.lane != l || c.open.writer.Room() < int(h.Len)) {
+		c.closeFrame()
+	}
+	if c.open.lane == nil {
+		if l.free() == 0 {
+			return nil, false
+		}
+		l.written++
+		slot := l.ring.slot(l.written)
+		c.open.lane, c.open.ring, c.open.slot = l, l.ring, slot
+		c.open.writer.Reset(l.ring.bytes(slot))
+		l.used = now
+	}
+	return c.open.writer.Append(h)
+}
+
+// closeFrame puts the open frame, if there is one, behind what goes out.
+func (c *Conn) closeFrame() {
+	o := &c.open
+	if o.lane == nil {
+		return
+	}
+	i := item{
+		lane: o.lane, ring: o.ring, slot: o.slot, count: o.lane.written,
+		header: FrameHeader{Epoch: o.ring.epoch, Sequence: c.frames},
+	}
+	i.length = len(o.writer.Finish(&i.header))
+	c.frames++
+	c.out.push(i)
+	o.lane, o.ring = nil, nil
+}
+
+// say puts a control message behind what goes out. A message that must not overtake those
+// in the open frame closes it first.
+func (c *Conn) say(m Control) {
+	if c.state == connDead {
+		return
+	}
+	if c.out.n >= c.endpoint.arrivalLimit() {
+		c.broken(ErrFlood)
+		return
+	}
+	c.out.push(item{control: m})
+	c.wake()
+}
+
+// sayInOrder is say behind all messages that were sent before.
+func (c *Conn) sayInOrder(m Control) {
+	c.closeFrame()
+	c.say(m)
+}
+
+// launch sends the message at the head of those that wait, or begins to. It reports whether
+// the next one may go.
+func (c *Conn) launch(now clock.Time, s *Send) bool {
+	if !c.announced {
+		return false // how long a slot is, the peer has not said yet
+	}
+	if s.state == sendPending {
+		s.Choice = c.choose(s)
+	}
+	switch s.Choice.Protocol {
+	case Eager:
+		return c.launchInSlot(now, &c.lanes[small], s)
+	case Provisioned:
+		if l := &c.lanes[large]; l.ring.payload() >= s.length {
+			return c.launchInSlot(now, l, s)
+		}
+		c.provision(now, s.Choice.Slot)
+		return false
+	}
+	return c.announce(s)
+}
+
+// choose says how a message travels, as things are now.
+func (c *Conn) choose(s *Send) Choice {
+	e := &c.endpoint.config
+	forced := s.Protocol
+	if forced == Auto {
+		forced = e.Protocol
+	}
+	now := Situation{
+		EagerLimit: c.lanes[small].ring.payload(), Forced: forced, Policy: e.Policy, After: e.After,
+		Seen: c.tooLong, Large: c.sizes(), Ready: c.lanes[large].ring.payload(),
+		Refused: c.asking.refused, Keys: true, Reads: c.agreed.Capabilities&CapabilityGet != 0,
+	}
+	return now.Choose(s.length, s.longest)
+}
+
+// launchInSlot copies a message into a frame.
+func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
+	h := RecordHeader{Type: RecordEager, Len: uint32(s.length), Tag: s.Tag}
+	switch s.Level {
+	case Delivered:
+		h.Flags = RecordTell
+	case Matched:
+		h.Flags = RecordSync
+	}
+	payload, ok := c.record(now, l, &h)
+	if !ok {
+		return false
+	}
+	gather(payload, s.Pieces, 0)
+	c.pending.remove(s)
+	s.state, s.at, s.Sent = sendInSlot, l.written, s.length
+	switch s.Level {
+	case Buffered:
+		c.finish(s, nil)
+	case Transmitted:
+		l.flying.push(s)
+	case Delivered:
+		l.landing.push(s)
+	case Matched:
+		c.syncs[syncKey(c.frames, c.open.writer.Records()-1)] = s
+	}
+	return true
+}
+
+// syncKey names a record of a frame.
+func syncKey(frame uint32, record int) uint64 { return uint64(frame)<<16 | uint64(record) }
+
+// pump sends what waits, in its order, as far as it goes.
+func (c *Conn) pump(now clock.Time) {
+	if c.state == connDead {
+		return
+	}
+	c.sendFragments(now)
+	for s := c.pending.first; s != nil && c.launch(now, s); s = c.pending.first {
+	}
+	if c.pending.n == 0 && c.state == connEnding {
+		c.sayLast()
+	}
+	c.wake()
+}
+
+// landed completes what waited for frames of a lane to be complete, or to be taken out.
+func (c *Conn) landed(l *lane) {
+	for s := l.flying.first; s != nil && s.at <= l.flown; s = l.flying.first {
+		l.flying.remove(s)
+		c.finish(s, nil)
+	}
+	for s := l.landing.first; s != nil && s.at <= l.freed; s = l.landing.first {
+		l.landing.remove(s)
+		c.finish(s, nil)
+	}
+}
+
+// finish gives a message back to who sent it.
+func (c *Conn) finish(s *Send, err error) {
+	s.state, s.Err = sendIdle, err
+	c.endpoint.sent.push(s)
+}
+
+// sizes are those of large slots that there may be.
+func (c *Conn) sizes() []int {
+	if c.agreed.Capabilities&CapabilityProvision == 0 {
+		return nil
+	}
+	return c.endpoint.config.Large
+}
+
+// stopWriting forgets what the peer has asked for of a message.
+func (c *Conn) stopWriting(s *Send) {
+	c.puts.remove(s)
+	c.fragments.remove(s)
+}

@@ -1,0 +1,158 @@
+package msg
+
+import "xroce/roce/clock"
+
+// asking is the sender's part of provisioning: it makes a larger buffer of its own, asks the
+// peer for one, and uses both when the peer's is there. Messages behind the one that was too
+// long wait meanwhile, because order is kept.
+type asking struct {
+	conn    *Conn
+	state   askingState
+	epoch   uint32 // of the last one
+	class   int
+	size    int // of a slot
+	refused int // the smallest size that the peer has refused, 0 for none
+	stage   Memory
+	request Request
+	patience,
+	idle timer
+}
+
+type askingState uint8
+
+const (
+	askingNothing    askingState = iota
+	askingAllocating             // memory of ours
+	askingPeer                   // the REQ is out
+)
+
+// provision begins to make large slots for messages of that size.
+func (c *Conn) provision(now clock.Time, slot int) {
+	a := &c.asking
+	if a.state != askingNothing {
+		return
+	}
+	config := &c.endpoint.config
+	for i, size := range config.Large {
+		if size == slot {
+			a.class = i + 1
+		}
+	}
+	a.state, a.size = askingAllocating, int(SlotLen(uint32(slot)))
+	a.request = Request{Kind: Allocate, Conn: c, Size: config.LargeSlots * a.size, asker: a}
+	c.endpoint.requests.push(&a.request)
+}
+
+// answer is told that our own large buffer is there.
+func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
+	c := a.conn
+	config := &c.endpoint.config
+	switch {
+	case c.state == connDead:
+		if err == nil {
+			c.endpoint.giveBack(c, m)
+		}
+		return
+	case err != nil:
+		c.endpoint.count[ProvisionFailed]++
+		a.giveUp(now, 0)
+		return
+	case len(m.Bytes) != config.LargeSlots*a.size:
+		c.fail(now, ErrOwner)
+		return
+	}
+	a.stage, a.state = m, askingPeer
+	a.epoch++
+	c.endpoint.count[ProvisionRequests]++
+	c.say(Control{
+		Type: TypeProvisionReq, Class: uint8(a.class), ID: a.epoch,
+		Number: uint16(config.LargeSlots), Len: uint64(a.size),
+	})
+	c.endpoint.timers.set(&a.patience, now+config.Patience)
+}
+
+// giveUp goes on without large slots of the size; refused is the smallest that would be
+// refused again, 0 for this one.
+func (a *asking) giveUp(now clock.Time, refused int) {
+	c := a.conn
+	c.endpoint.timers.stop(&a.patience)
+	if a.stage.Bytes != nil {
+		c.endpoint.giveBack(c, a.stage)
+	}
+	if refused == 0 {
+		refused = c.endpoint.config.Large[a.class-1]
+	}
+	a.state, a.stage, a.refused = askingNothing, Memory{}, refused
+	c.pump(now)
+}
+
+// takeProvisionAck uses the large slots that the peer has made.
+func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
+	a := &c.asking
+	late := a.state != askingPeer || m.ID != a.epoch
+	switch {
+	case late && m.ID == a.epoch || late && m.ID == a.epoch-1:
+		// We did not wait any longer. Nothing was written there.
+		c.say(Control{Type: TypeRelease, Class: m.Class, ID: m.ID})
+		return nil
+	case late:
+		return ErrEpoch
+	case int(m.Class) != a.class, m.Len != uint64(a.size),
+		int(m.Number) > c.endpoint.config.LargeSlots:
+		return ErrRange
+	}
+	c.endpoint.timers.stop(&a.patience)
+	l := &c.lanes[large]
+	c.leaveLarge()
+	l.replace(&outRing{
+		class: a.class, epoch: m.ID, slots: int(m.Number), size: a.size, stage: a.stage,
+		remote: Memory{Addr: m.Addr, RKey: m.RKey},
+	})
+	c.retire(l)
+	a.state, a.stage, a.refused = askingNothing, Memory{}, 0
+	l.used = now
+	c.endpoint.timers.set(&a.idle, now+c.endpoint.config.Idle)
+	c.pump(now)
+	return nil
+}
+
+// takeProvisionNak goes on without.
+func (c *Conn) takeProvisionNak(now clock.Time, m *Control) error {
+	a := &c.asking
+	if a.state != askingPeer || m.ID != a.epoch {
+		return nil // we did not wait any longer
+	}
+	c.endpoint.count[ProvisionRefused]++
+	refused := 0
+	for _, size := range c.endpoint.config.Large {
+		if SlotLen(uint32(size)) > m.Len {
+			refused = size
+			break
+		}
+	}
+	a.giveUp(now, refused)
+	return nil
+}
+
+// leaveLarge says that no more frame comes to the large slots in use.
+func (c *Conn) leaveLarge() {
+	if r := c.lanes[large].ring; r != nil {
+		c.sayInOrder(Control{Type: TypeRelease, Class: uint8(r.class), ID: r.epoch})
+	}
+}
+
+// shrink gives up large slots that nobody has used for long.
+func (c *Conn) shrink(now clock.Time) {
+	l := &c.lanes[large]
+	switch due := l.used + c.endpoint.config.Idle; {
+	case l.ring == nil || c.state != connOpen:
+	case now < due:
+		c.endpoint.timers.set(&c.asking.idle, due)
+	default:
+		c.leaveLarge()
+		l.replace(nil)
+		c.retire(l)
+		c.asking.refused = 0
+		c.endpoint.count[Shrunk]++
+	}
+}

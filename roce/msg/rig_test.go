@@ -1,0 +1,257 @@
+package msg
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"xroce/roce/clock"
+	"xroce/roce/mem"
+	"xroce/roce/verbs"
+)
+
+// A world is endpoints, joined by queue pairs that never lose anything, and memory with real
+// keys. What happens next is drawn: a work request is executed, a completion is told, a
+// request for memory is answered or refused.
+type world struct {
+	t      *testing.T
+	rand   *rand.Rand
+	now    clock.Time
+	nodes  []*node
+	pipes  []*pipe
+	stingy int // of 100 requests for memory, how many are refused
+}
+
+// A node is an endpoint with the keys of its device.
+type node struct {
+	world    *world
+	endpoint *Endpoint
+	keys     *mem.Keys
+	domain   mem.Domain
+	requests []*Request
+	regions  map[*mem.Region]bool
+}
+
+// A pipe is one direction of a queue pair.
+type pipe struct {
+	from, to *node
+	conn     *Conn // of from
+	peer     *pipe // the other direction
+	queue    []verbs.SendWR
+	done     []verbs.Completion // of its work requests, not told yet
+	came     []arrivedWC        // at to, not told yet
+	dead     bool
+	party    mem.Party
+}
+
+type arrivedWC struct {
+	wc      verbs.Completion
+	control []byte
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	return &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), now: clock.Second}
+}
+
+func (w *world) node(c Config) *node {
+	w.t.Helper()
+	c.Rand = w.rand
+	e, err := New(c)
+	must(w.t, err)
+	n := &node{
+		world: w, endpoint: e, keys: mem.NewKeys(w.rand), regions: map[*mem.Region]bool{},
+	}
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+// hello is what the nodes of tests say.
+func (n *node) hello(caps Capabilities) *Hello {
+	c := &n.endpoint.config
+	return &Hello{
+		Version: Version, MinVersion: MinVersion, Capabilities: caps, Service: ServiceEndpoint,
+		Payload: uint32(c.EagerLimit), Slots: uint16(c.Slots), Rendezvous: uint16(c.Rendezvous),
+	}
+}
+
+const allCapabilities = CapabilityGet | CapabilityPut | CapabilityProvision
+
+// join connects two nodes and returns both ends.
+func (w *world) join(a, b *node, caps Capabilities) (*Conn, *Conn) {
+	w.t.Helper()
+	ha, hb := a.hello(caps), b.hello(caps)
+	ca, err := a.endpoint.Open(w.now, ha, hb, 16)
+	must(w.t, err)
+	cb, err := b.endpoint.Open(w.now, hb, ha, 16)
+	must(w.t, err)
+	pa, pb := &pipe{from: a, to: b, conn: ca}, &pipe{from: b, to: a, conn: cb}
+	pa.peer, pb.peer = pb, pa
+	ca.User, cb.User = pa, pb
+	w.pipes = append(w.pipes, pa, pb)
+	ca.Start()
+	cb.Start()
+	return ca, cb
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step does one thing that is there to be done, drawn, and reports whether there was any.
+func (w *world) step() bool {
+	var todo []func()
+	for _, n := range w.nodes {
+		for {
+			var wr verbs.SendWR
+			c := n.endpoint.NextWork(w.now, &wr)
+			if c == nil {
+				break
+			}
+			p := c.User.(*pipe)
+			wr.Inline = append([]byte(nil), wr.Inline...)
+			p.queue = append(p.queue, wr)
+		}
+		for c := n.endpoint.NextClosed(); c != nil; c = n.endpoint.NextClosed() {
+			p := c.User.(*pipe)
+			p.dead, p.peer.dead = true, true // its queue pair goes to ERR
+		}
+		for r := n.endpoint.NextRequest(); r != nil; r = n.endpoint.NextRequest() {
+			n.requests = append(n.requests, r)
+		}
+		for i := range n.requests {
+			todo = append(todo, func() { n.answer(i) })
+		}
+	}
+	for _, p := range w.pipes {
+		if len(p.queue) > 0 {
+			todo = append(todo, p.execute)
+		}
+		if len(p.done) > 0 {
+			todo = append(todo, func() {
+				wc := p.done[0]
+				p.done = p.done[1:]
+				p.from.endpoint.HandleWork(w.now, p.conn, &wc)
+			})
+		}
+		if len(p.came) > 0 {
+			todo = append(todo, func() {
+				a := p.came[0]
+				p.came = p.came[1:]
+				p.to.endpoint.HandleArrival(w.now, p.peer.conn, &a.wc, a.control)
+			})
+		}
+	}
+	if len(todo) == 0 {
+		return false
+	}
+	w.now += clock.Microsecond
+	todo[w.rand.IntN(len(todo))]()
+	return true
+}
+
+// settle goes on until nothing more happens.
+func (w *world) settle() {
+	for n := 0; w.step(); n++ {
+		if n > 1_000_000 {
+			w.t.Fatal("it never ends")
+		}
+	}
+}
+
+var errNoMemory = errors.New("no memory")
+
+// answer answers a request.
+func (n *node) answer(i int) {
+	w := n.world
+	r := n.requests[i]
+	n.requests = append(n.requests[:i], n.requests[i+1:]...)
+	if r.Kind == Release {
+		region := r.Given.Owner.(*mem.Region)
+		must(w.t, n.keys.Deregister(region))
+		delete(n.regions, region)
+		n.endpoint.Answer(w.now, r, Memory{}, nil)
+		return
+	}
+	if w.rand.IntN(100) < w.stingy && (r.Kind == Expose || r.Size > 40_000) {
+		n.endpoint.Answer(w.now, r, Memory{}, errNoMemory)
+		return
+	}
+	access := mem.LocalWrite
+	if r.Remote {
+		access |= mem.RemoteWrite
+	}
+	if r.ToRead {
+		access = mem.RemoteRead
+	}
+	var b []byte
+	if r.Kind == Allocate {
+		b = make([]byte, r.Size)
+	} else if len(r.Pieces) == 1 {
+		b = r.Pieces[0]
+	} else {
+		n.endpoint.Answer(w.now, r, Memory{}, errNoMemory)
+		return
+	}
+	region, err := n.keys.Register(&n.domain, b, access)
+	must(w.t, err)
+	n.regions[region] = true
+	m := Memory{Addr: region.Addr(), LKey: region.LKey(), RKey: region.RKey(), Owner: region}
+	if r.Kind == Allocate {
+		m.Bytes = b
+	}
+	n.endpoint.Answer(w.now, r, m, nil)
+}
+
+// execute does what the next work request of a queue pair says.
+func (p *pipe) execute() {
+	wr := p.queue[0]
+	p.queue = p.queue[1:]
+	if p.dead {
+		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Status: verbs.StatusWRFlushErr})
+		return
+	}
+	data := wr.Inline
+	for _, s := range wr.SGList {
+		b := make([]byte, s.Length)
+		if wr.Opcode != verbs.OpRead {
+			if f := p.from.keys.Load(mem.Accessor{Domain: &p.from.domain}, s.LKey, s.Addr, b, 0); f != mem.OK {
+				panic(fmt.Sprint(f, wr, ParseImmediate(wr.Imm), p.conn.err, p.conn.flights.n))
+			}
+		}
+		data = append(data, b...)
+	}
+	peer := mem.Accessor{Domain: &p.to.domain, Party: &p.party}
+	wc := verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC}
+	came := verbs.Completion{ByteLen: uint32(len(data)), Imm: wr.Imm}
+	switch wr.Opcode {
+	case verbs.OpSend:
+		came.Opcode = verbs.WCRecv
+		p.came = append(p.came, arrivedWC{came, data})
+	case verbs.OpWriteImm:
+		p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
+		came.Opcode = verbs.WCRecvRDMAWithImm
+		p.came = append(p.came, arrivedWC{wc: came})
+	case verbs.OpWrite:
+		if len(data) > 0 {
+			p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
+		}
+	case verbs.OpRead:
+		p.check(&wr, p.to.keys.Load(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteRead))
+		s := wr.SGList[0]
+		p.check(&wr, p.from.keys.Store(mem.Accessor{Domain: &p.from.domain}, s.LKey, s.Addr, data,
+			mem.LocalWrite))
+	default:
+		p.from.world.t.Fatalf("%v", wr.Opcode)
+	}
+	p.done = append(p.done, wc)
+}
+
+func (p *pipe) check(wr *verbs.SendWR, f mem.Fault) {
+	if f != mem.OK {
+		panic(fmt.Sprint("fault ", f, " ", wr.Opcode, ParseImmediate(wr.Imm), wr.RKey))
+	}
+}

@@ -1,0 +1,174 @@
+package msg
+
+import (
+	"slices"
+
+	"xroce/roce/clock"
+)
+
+// small and large are the kinds of slots, which have a lane each.
+const (
+	small = iota
+	large
+)
+
+// maxAdvert is how many bytes all slots of a ring may have that a peer announces: our copy of
+// them is as long.
+const maxAdvert = 1 << 20
+
+// makeRing asks for the memory of slots for the peer.
+func (c *Conn) makeRing(class int, epoch uint32, slots, size int) {
+	r := &inRing{conn: c, class: class, epoch: epoch, slots: slots, size: size}
+	c.in = append(c.in, r)
+	c.endpoint.registered += int64(slots) * int64(size)
+	r.request = Request{Kind: Allocate, Conn: c, Size: slots * size, Remote: true, asker: r}
+	c.endpoint.requests.push(&r.request)
+}
+
+// ringMade has the memory of slots, or not, and tells the peer.
+func (c *Conn) ringMade(now clock.Time, r *inRing, m Memory, err error) {
+	r.memory = m
+	switch {
+	case c.state == connDead:
+		if err == nil {
+			c.freeRing(r)
+		}
+		return
+	case err != nil:
+		c.dropRing(r)
+		if r.class == 0 {
+			c.fail(now, err) // the peer cannot send anything
+			return
+		}
+		c.nak(r.epoch, StatusNoMemory, 0)
+		return
+	case len(m.Bytes) != r.slots*r.size:
+		c.fail(now, ErrOwner)
+		return
+	}
+	r.state = ringOffered
+	answer := Control{
+		Type: TypeAdvert, Class: uint8(r.class), ID: r.epoch, Number: uint16(r.slots),
+		Len: uint64(r.size), Addr: m.Addr, RKey: m.RKey,
+	}
+	if r.class != 0 {
+		answer.Type = TypeProvisionAck
+	}
+	c.say(answer)
+}
+
+// vacate frees a ring that the peer has left, once all of it was taken out.
+func (c *Conn) vacate(r *inRing) {
+	if r.state == ringLeft && r.arrived == r.freed {
+		c.freeRing(r)
+		if r.class != 0 {
+			c.say(Control{Type: TypeReleaseAck, Class: uint8(r.class), ID: r.epoch})
+		}
+	}
+}
+
+// freeRing takes the key of a ring out of use and frees its memory.
+func (c *Conn) freeRing(r *inRing) {
+	c.dropRing(r)
+	r.state = ringFreeing
+	c.endpoint.giveBack(c, r.memory)
+}
+
+// dropRing forgets a ring.
+func (c *Conn) dropRing(r *inRing) {
+	for i, other := range c.in {
+		if other == r {
+			c.in = append(c.in[:i], c.in[i+1:]...)
+			c.endpoint.registered -= int64(r.slots) * int64(r.size)
+			return
+		}
+	}
+}
+
+// takeAdvert makes our copy of small slots that the peer announces; when it is there, they
+// are used.
+func (c *Conn) takeAdvert(m *Control) error {
+	size, slots := m.Len, uint64(m.Number)
+	switch {
+	case m.Class != 0:
+		return ErrRange
+	case c.offered != nil, c.lanes[small].ring != nil && m.ID != c.lanes[small].ring.epoch+1:
+		return ErrEpoch
+	case slots > MaxSlots, size > maxAdvert, size*slots > maxAdvert:
+		return ErrRange
+	}
+	r := &outRing{
+		epoch: m.ID, slots: int(slots), size: int(size), remote: Memory{Addr: m.Addr, RKey: m.RKey},
+	}
+	c.offered = &offer{conn: c, ring: r}
+	c.offered.request = Request{Kind: Allocate, Conn: c, Size: r.slots * r.size, asker: c.offered}
+	c.endpoint.requests.push(&c.offered.request)
+	return nil
+}
+
+// An offer is slots of the peer that we make our copy of.
+type offer struct {
+	conn    *Conn
+	ring    *outRing
+	request Request
+}
+
+func (o *offer) answer(now clock.Time, _ *Request, m Memory, err error) {
+	c := o.conn
+	c.offered = nil
+	switch {
+	case c.state == connDead:
+		if err == nil {
+			c.endpoint.giveBack(c, m)
+		}
+		return
+	case err != nil:
+		c.fail(now, err)
+		return
+	case len(m.Bytes) != o.ring.slots*o.ring.size:
+		c.fail(now, ErrOwner)
+		return
+	}
+	o.ring.stage = m
+	c.closeFrame()
+	c.lanes[small].replace(o.ring)
+	c.announced = true
+	c.say(Control{Type: TypeAdvertAck, ID: o.ring.epoch})
+	c.retire(&c.lanes[small])
+	c.pump(now)
+}
+
+// takeAdvertAck: no frame comes to small slots of an earlier epoch any more.
+func (c *Conn) takeAdvertAck(m *Control) error {
+	i := slices.IndexFunc(c.in, func(r *inRing) bool {
+		return r.class == 0 && r.epoch == m.ID && r.state == ringOffered
+	})
+	if m.Class != 0 || i < 0 {
+		return ErrEpoch
+	}
+	c.in[i].state = ringInUse
+	for i := len(c.in) - 1; i >= 0; i-- {
+		if r := c.in[i]; r.class == 0 && r.epoch != m.ID && r.state <= ringInUse {
+			r.state = ringLeft
+			c.vacate(r)
+		}
+	}
+	return nil
+}
+
+// Renew gives the peer other small slots under a new key, as many as there are to be: more or
+// fewer, or as many when the key may be known to others. The old ones stay until the peer has
+// said that it has left them and the last message in them was taken out.
+func (c *Conn) Renew(slots int) error {
+	if c.state != connOpen || slots < 2 || slots > MaxSlots {
+		return ErrInvalid
+	}
+	for _, r := range c.in {
+		if r.class == 0 && r.state != ringInUse {
+			return ErrState // one after the other
+		}
+	}
+	c.epoch++
+	c.makeRing(0, c.epoch, slots, int(SlotLen(uint32(c.endpoint.config.EagerLimit))))
+	return nil
+}

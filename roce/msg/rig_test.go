@@ -20,7 +20,8 @@ type world struct {
 	now    clock.Time
 	nodes  []*node
 	pipes  []*pipe
-	stingy int // of 100 requests for memory, how many are refused
+	said   []Control // all control messages
+	stingy int       // of 100 requests for memory, how many are refused
 }
 
 // A node is an endpoint with the keys of its device.
@@ -230,6 +231,9 @@ func (p *pipe) execute() {
 	switch wr.Opcode {
 	case verbs.OpSend:
 		came.Opcode = verbs.WCRecv
+		m, err := ParseControl(data)
+		must(p.from.world.t, err)
+		p.from.world.said = append(p.from.world.said, m)
 		p.came = append(p.came, arrivedWC{came, data})
 	case verbs.OpWriteImm:
 		p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))

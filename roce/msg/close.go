@@ -26,9 +26,20 @@ func (c *Conn) sayLast() {
 // closeIfDone ends the connection in order once both ends have said all, and all of ours has
 // arrived.
 func (c *Conn) closeIfDone(now clock.Time) {
-	if c.saidLast && c.finished && c.out.n == 0 && c.flights.n == 0 && c.arrivals.n == 0 {
+	if c.saidLast && c.finished && c.out.n == 0 && c.flights.n == 0 && c.arrivals.n == 0 &&
+		c.allLanded() {
 		c.fail(now, ErrClosed)
 	}
+}
+
+// allLanded reports whether nobody waits for what the peer has yet to say of a message.
+func (c *Conn) allLanded() bool {
+	for i := range c.lanes {
+		if l := &c.lanes[i]; l.flying.n > 0 || l.landing.n > 0 {
+			return false
+		}
+	}
+	return len(c.syncs) == 0 && c.announcedSends() == 0
 }
 
 // announcedSends is how many messages were announced and have not ended.
@@ -137,7 +148,7 @@ func (c *Conn) failReceives() {
 		}
 	}
 	for _, a := range c.incoming {
-		if a != nil && !a.request.asked {
+		if a != nil && !a.request.busy() {
 			c.end(a)
 		}
 	}

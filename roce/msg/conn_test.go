@@ -2,6 +2,7 @@ package msg
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -118,6 +119,102 @@ func exchange(t *testing.T, w *world, ends ...*Conn) {
 		}
 		if got != messages {
 			t.Errorf("%d of %d messages are received", got, messages)
+		}
+	}
+	for _, c := range ends {
+		c.Close(w.now)
+	}
+	w.settle()
+	for _, c := range ends {
+		if !errors.Is(c.err, ErrClosed) {
+			t.Errorf("closed: %v", c.err)
+		}
+	}
+	w.nothingLeft()
+}
+
+// nothingLeft tests that connections that are over have left no memory, and no message under
+// way.
+func (w *world) nothingLeft() {
+	w.t.Helper()
+	for i, n := range w.nodes {
+		e := n.endpoint
+		if len(n.regions) != 0 || e.registered != 0 || e.pulling != 0 || e.ready.n != 0 ||
+			e.throttled.n != 0 || len(e.waiting) != 0 || len(e.timers) != 0 || len(n.requests) != 0 {
+			w.t.Errorf("node %d: %d regions, %d bytes of slots, %d being read, %d timers", i,
+				len(n.regions), e.registered, e.pulling, len(e.timers))
+		}
+	}
+}
+
+// TestAbort ends connections at a random moment, from either end: each message and each
+// receive comes back once, and nothing is left.
+func TestAbort(t *testing.T) {
+	for seed := range uint64(300) {
+		w := newWorld(t, seed)
+		config := Config{Protocol: Protocol(w.rand.IntN(int(protocolCount))), Slots: 4}
+		a, b := w.node(config), w.node(config)
+		ca, cb := w.join(a, b, allCapabilities)
+		ends := [2]*Conn{ca, cb}
+		out := map[any]bool{}
+		post := func() {
+			i := w.rand.IntN(2)
+			if w.rand.IntN(2) == 0 {
+				s := &Send{
+					Pieces: [][]byte{make([]byte, w.rand.IntN(100_000))}, Level: Level(w.rand.IntN(4)),
+				}
+				if ends[i].Send(w.now, s) == nil {
+					out[s] = true
+				}
+				return
+			}
+			r := &Receive{Pieces: [][]byte{make([]byte, 100_000)}, From: ends[i]}
+			if ends[i].endpoint.Receive(w.now, r) == nil {
+				out[r] = true
+			}
+		}
+		for range w.rand.IntN(1000) {
+			if w.rand.IntN(8) == 0 {
+				post()
+			}
+			w.step()
+		}
+		ends[w.rand.IntN(2)].Abort(w.now, errNoMemory)
+		for range 5 {
+			post()
+		}
+		w.settle()
+		for i, c := range ends {
+			if c.Err() == nil {
+				t.Fatalf("seed %d: end %d lives", seed, i)
+			}
+			e := c.endpoint
+			for s := e.NextSent(); s != nil; s = e.NextSent() {
+				if !out[s] {
+					t.Fatalf("seed %d: a message came back twice", seed)
+				}
+				delete(out, s)
+			}
+			for r := e.NextReceived(); r != nil; r = e.NextReceived() {
+				if !out[r] {
+					t.Fatalf("seed %d: a receive came back twice", seed)
+				}
+				delete(out, r)
+			}
+		}
+		if len(out) > 0 {
+			for x := range out {
+				switch x := x.(type) {
+				case *Send:
+					t.Errorf("seed %d: a message of %d bytes by %v is in state %d", seed, x.length, x.Choice, x.state)
+				case *Receive:
+					t.Errorf("seed %d: a receive, taken %v, queued %v", seed, x.taken, x.node.Queued())
+				}
+			}
+		}
+		w.nothingLeft()
+		if t.Failed() {
+			t.Fatalf("seed %d, %v", seed, config.Protocol)
 		}
 	}
 }

@@ -50,4 +50,7 @@ type asker interface {
 	answer(now clock.Time, r *Request, m Memory, err error)
 }
 
+// busy reports whether it was made and not answered.
+func (r *Request) busy() bool { return r.asked || r.links.in }
+
 func (r *Request) chain() *link[*Request] { return &r.links }

@@ -43,6 +43,7 @@ type pipe struct {
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
+	over     bool // the peer has hung up, which was not told yet
 	party    mem.Party
 }
 
@@ -119,6 +120,7 @@ func (w *world) step() bool {
 		for c := n.endpoint.NextClosed(); c != nil; c = n.endpoint.NextClosed() {
 			p := c.User.(*pipe)
 			p.dead, p.peer.dead = true, true // its queue pair goes to ERR
+			p.peer.over = true
 		}
 		for r := n.endpoint.NextRequest(); r != nil; r = n.endpoint.NextRequest() {
 			n.requests = append(n.requests, r)
@@ -130,6 +132,12 @@ func (w *world) step() bool {
 	for _, p := range w.pipes {
 		if len(p.queue) > 0 {
 			todo = append(todo, p.execute)
+		}
+		if p.over {
+			todo = append(todo, func() { // what connection management tells
+				p.over = false
+				p.conn.Abort(w.now, errHungUp)
+			})
 		}
 		if len(p.done) > 0 {
 			todo = append(todo, func() {
@@ -157,13 +165,25 @@ func (w *world) step() bool {
 // settle goes on until nothing more happens.
 func (w *world) settle() {
 	for n := 0; w.step(); n++ {
-		if n > 1_000_000 {
+		if n > 100_000 {
+			for _, n := range w.nodes {
+				w.t.Logf("%d requests", len(n.requests))
+				for _, r := range n.requests {
+					w.t.Logf("%v", r.Kind)
+				}
+			}
+			for _, p := range w.pipes {
+				w.t.Logf("queue %d done %d came %d dead %v over %v state %v", len(p.queue), len(p.done), len(p.came), p.dead, p.over, p.conn.state)
+			}
 			w.t.Fatal("it never ends")
 		}
 	}
 }
 
-var errNoMemory = errors.New("no memory")
+var (
+	errNoMemory = errors.New("no memory")
+	errHungUp   = errors.New("hung up")
+)
 
 // answer answers a request.
 func (n *node) answer(i int) {

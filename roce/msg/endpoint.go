@@ -136,3 +136,6 @@ func (e *Endpoint) HandleDeadline(now clock.Time) {
 func (e *Endpoint) arrivalLimit() int {
 	return 2*MaxSlots + 2*e.config.LargeSlots + 2*e.config.Rendezvous
 }
+
+// Config returns the configuration with its defaults.
+func (e *Endpoint) Config() Config { return e.config }

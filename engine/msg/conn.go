@@ -1,0 +1,171 @@
+package msg
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	"xroce/roce/msg"
+)
+
+// A Conn is a peer of an endpoint. Its methods are safe for concurrent use.
+type Conn struct {
+	endpoint *Endpoint
+	cm       *cm.Conn
+	qp       *engine.QP
+	control  *engine.MR // of the receives
+	sge      [1]roce.SGE
+	scratch  [slotLen]byte
+
+	// Under the endpoint's lock:
+	core  *msg.Conn
+	early []roce.Completion // that came before core was there
+	err   error
+	done  chan struct{}
+}
+
+// prepare makes the receives of a queue pair and makes the connection known.
+func (c *Conn) prepare(qp *engine.QP) (err error) {
+	e := c.endpoint
+	n := e.receives()
+	if c.control, err = e.dev.AllocMR(e.pd, n*slotLen, recvAccess); err != nil {
+		return err
+	}
+	c.qp = qp
+	for i := range n {
+		if err := c.receive(i); err != nil {
+			return errors.Join(err, c.control.Deregister())
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return errors.Join(e.err, c.control.Deregister())
+	}
+	e.conns[qp.QPN()] = c
+	return nil
+}
+
+// open joins the connection with the machine, now that both hellos are known.
+func (c *Conn) open(ours, theirs *msg.Hello) error {
+	e := c.endpoint
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.dev.Now()
+	core, err := e.machine.Open(now, ours, theirs, e.options.Depth)
+	if err != nil {
+		return err
+	}
+	core.User, c.core = c, core
+	for i := range c.early {
+		c.take(now, &c.early[i])
+	}
+	c.early = nil
+	e.progress()
+	return nil
+}
+
+// start lets the machine send.
+func (c *Conn) start() {
+	e := c.endpoint
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.core.Start()
+	e.progress()
+}
+
+// watch ends the connection when the peer has hung up.
+func (c *Conn) watch() {
+	select {
+	case <-c.done:
+		return
+	case <-c.cm.Done():
+	}
+	e := c.endpoint
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = e.poll() // what had come before
+	c.core.Abort(e.dev.Now(), c.cm.Err())
+	e.progress()
+}
+
+// over is told that the connection has ended. The caller holds the endpoint's lock.
+func (c *Conn) over(err error) {
+	c.err = err
+	delete(c.endpoint.conns, c.qp.QPN())
+	close(c.done)
+	c.endpoint.leaving.Go(c.dismantle)
+}
+
+// dismantle gives back what is of the device.
+func (c *Conn) dismantle() {
+	c.cm.Close()
+	<-c.cm.Released()
+	_ = c.control.Deregister() // no window is bound to it: it cannot fail
+	c.endpoint.leave()
+}
+
+// RemoteAddr returns the address and port of the peer.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.cm.RemoteAddr() }
+
+// LocalAddr returns ours.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.cm.LocalAddr() }
+
+// Done returns a channel that is closed when the connection is over; Err says why.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err says why the connection is over, nil while it is not: ErrClosed when both ends have
+// closed it.
+func (c *Conn) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Send sends a message and returns when its memory may be used again.
+func (c *Conn) Send(ctx context.Context, data []byte) error {
+	s := &Send{Buffers: [][]byte{data}}
+	if err := c.PostSend(s); err != nil {
+		return err
+	}
+	return s.Wait(ctx)
+}
+
+// Receive takes the next message of the peer into buf. One that is longer is cut off.
+func (c *Conn) Receive(ctx context.Context, buf []byte) (int, error) {
+	r := &Receive{Buffers: [][]byte{buf}, From: c}
+	if err := c.endpoint.PostReceive(r); err != nil {
+		return 0, err
+	}
+	err := r.Wait(ctx)
+	return r.Length, err
+}
+
+// Close sends what was posted, tells the peer, and waits until the peer has closed, too, or
+// the context ends, which ends the connection at once.
+func (c *Conn) Close(ctx context.Context) error {
+	e := c.endpoint
+	e.mu.Lock()
+	c.core.Close(e.dev.Now())
+	e.progress()
+	e.mu.Unlock()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		e.mu.Lock()
+		c.core.Abort(e.dev.Now(), ctx.Err())
+		e.progress()
+		e.mu.Unlock()
+		<-c.done
+	}
+	if errors.Is(c.err, ErrClosed) {
+		return nil
+	}
+	return c.err
+}

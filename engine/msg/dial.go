@@ -1,0 +1,141 @@
+package msg
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"xroce/engine/cm"
+	"xroce/roce/mem"
+	"xroce/roce/msg"
+)
+
+// recvAccess is that of the memory of receives.
+const recvAccess = mem.LocalWrite
+
+// hello is what this endpoint says of itself.
+func (e *Endpoint) hello() *msg.Hello {
+	c := &e.options.Machine
+	return &msg.Hello{
+		Version: msg.Version, MinVersion: msg.MinVersion,
+		Capabilities: msg.CapabilityGet | msg.CapabilityPut | msg.CapabilityProvision,
+		Service:      msg.ServiceEndpoint, Payload: uint32(c.EagerLimit), Slots: uint16(c.Slots),
+		Rendezvous: uint16(c.Rendezvous), Receives: uint32(e.receives()),
+	}
+}
+
+// setup is our end of a connection.
+func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
+	s := cm.Setup{
+		PD: e.pd, Init: e.init(), Access: access, Prepare: c.prepare,
+		Private: make([]byte, msg.HelloLen),
+	}
+	ours.Put(s.Private)
+	return s
+}
+
+// Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial.
+func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	if err := e.admit(); err != nil {
+		return nil, err
+	}
+	c := &Conn{endpoint: e, done: make(chan struct{})}
+	ours := e.hello()
+	var err error
+	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
+		c.forget()
+		return nil, fmt.Errorf("msg: %v: %w", to, err)
+	}
+	theirs, err := msg.ParseHello(c.cm.Private())
+	if err == nil {
+		err = c.open(ours, &theirs)
+	}
+	if err != nil {
+		c.cm.Close()
+		c.forget()
+		return nil, fmt.Errorf("msg: %v: %w", to, err)
+	}
+	c.start()
+	go c.watch()
+	return c, nil
+}
+
+// forget gives back what a connection has that did not come about.
+func (c *Conn) forget() {
+	e := c.endpoint
+	e.mu.Lock()
+	if c.qp != nil {
+		delete(e.conns, c.qp.QPN())
+	}
+	e.mu.Unlock()
+	if c.control != nil {
+		_ = c.control.Deregister()
+	}
+	e.leave()
+}
+
+// A Listener takes connections of peers. Its methods are safe for concurrent use.
+type Listener struct {
+	endpoint *Endpoint
+	core     *cm.Listener
+}
+
+// Listen takes connections at an address and port of the device: see cm.Manager.Listen.
+func (e *Endpoint) Listen(at netip.AddrPort) (*Listener, error) {
+	l, err := e.manager.Listen(at)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{endpoint: e, core: l}, nil
+}
+
+// Close ends it.
+func (l *Listener) Close() { l.core.Close() }
+
+// Accept waits for a peer and connects with it. Who does not speak messages is refused.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	for {
+		request, err := l.core.Accept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c, err := l.accept(ctx, request); err == nil {
+			return c, nil
+		} else if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+func (l *Listener) accept(ctx context.Context, r *cm.Request) (*Conn, error) {
+	e := l.endpoint
+	ours := e.hello()
+	theirs, err := msg.ParseHello(r.Private())
+	if err == nil {
+		_, err = msg.Agree(ours, &theirs)
+	}
+	if err != nil {
+		ours.Status = msg.StatusService
+		private := make([]byte, msg.HelloLen)
+		ours.Put(private)
+		_ = r.Reject(private)
+		return nil, err
+	}
+	if err := e.admit(); err != nil {
+		_ = r.Reject(nil)
+		return nil, err
+	}
+	c := &Conn{endpoint: e, done: make(chan struct{})}
+	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
+		c.forget()
+		return nil, err
+	}
+	if err := c.open(ours, &theirs); err != nil {
+		c.cm.Close()
+		c.forget()
+		return nil, err
+	}
+	c.start()
+	go c.watch()
+	return c, nil
+}

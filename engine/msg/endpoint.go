@@ -1,0 +1,150 @@
+package msg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/msg"
+)
+
+// ErrClosed says that the endpoint, the listener or the connection was closed.
+var ErrClosed = msg.ErrClosed
+
+// Options say how to open an endpoint. The zero value is a good choice.
+type Options struct {
+	// Machine says how messages are sent and how much is held. Its source of random numbers
+	// is crypto/rand when it is nil.
+	Machine msg.Config
+	// Depth is how many work requests a connection may have under way, default 64.
+	Depth int
+	// Extensions are offered to peers: see roce.Extensions.
+	Extensions roce.Extensions
+}
+
+// An Endpoint is the messages of an application: it has connections to many peers, and receives
+// from any of them.
+type Endpoint struct {
+	dev     *engine.Device
+	manager *cm.Manager
+	options Options
+	pd      *engine.PD
+	cq      *engine.CQ
+	handle  *engine.ServiceHandle
+	memory  registrar
+	leaving sync.WaitGroup // connections that are over and not given back
+
+	mu      sync.Mutex
+	machine *msg.Endpoint
+	conns   map[uint32]*Conn // by QPN
+	entries int              // of the CQ that connections may need
+	wr      roce.SendWR
+	wcs     [64]roce.Completion
+	err     error // why there is no more
+	done    chan struct{}
+}
+
+// Open makes an endpoint on a device, with connections of a manager of it.
+func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err error) {
+	if o.Depth == 0 {
+		o.Depth = 64
+	}
+	if o.Machine.Rand == nil {
+		o.Machine.Rand = random{}
+	}
+	e := &Endpoint{
+		dev: dev, manager: manager, options: o, pd: dev.AllocPD(), conns: map[uint32]*Conn{},
+		done: make(chan struct{}),
+	}
+	defer func() {
+		if err != nil {
+			_ = e.pd.Close()
+		}
+	}()
+	if e.machine, err = msg.New(o.Machine); err != nil {
+		return nil, err
+	}
+	e.options.Machine = e.machine.Config()
+	if e.cq, err = dev.CreateCQ(2 * e.receives()); err != nil {
+		return nil, err
+	}
+	e.memory.start(e)
+	if e.handle, err = dev.AddService(service{e}, e.cq); err != nil {
+		e.memory.stop()
+		return nil, errors.Join(err, e.cq.Close())
+	}
+	return e, nil
+}
+
+// receives is how many receives a connection has: what a peer may send without being told
+// that there is room.
+func (e *Endpoint) receives() int {
+	c := &e.options.Machine
+	return c.Slots + 2*c.LargeSlots + 4*c.Rendezvous + 32
+}
+
+// admit has room made in the CQ for one more connection.
+func (e *Endpoint) admit() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
+	e.entries += e.receives() + e.options.Depth
+	if e.entries <= e.cq.Depth() {
+		return nil
+	}
+	if err := e.cq.Resize(max(e.entries, 2*e.cq.Depth())); err != nil {
+		e.entries -= e.receives() + e.options.Depth
+		return fmt.Errorf("msg: room for one more connection: %w", err)
+	}
+	return nil
+}
+
+// leave gives the room of a connection back.
+func (e *Endpoint) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.entries -= e.receives() + e.options.Depth
+}
+
+// init says what the queue pairs of connections are.
+func (e *Endpoint) init() engine.QPInit {
+	return engine.QPInit{
+		SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: e.options.Depth, MaxRecvWR: e.receives(),
+		MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: msg.MaxControlLen,
+		Extensions: e.options.Extensions,
+	}
+}
+
+const access = mem.RemoteRead | mem.RemoteWrite
+
+// Close ends all connections at once, and the endpoint. What is under way fails with
+// ErrClosed. It waits for the time-wait of the connections. It is idempotent.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	if e.err == nil {
+		e.end(ErrClosed)
+	}
+	e.mu.Unlock()
+	<-e.done
+	e.leaving.Wait()
+	e.handle.Close()
+	e.memory.stop()
+	return errors.Join(e.cq.Close(), e.pd.Close())
+}
+
+// Receive takes the next message of any peer into buf, and says whose it is.
+func (e *Endpoint) Receive(ctx context.Context, buf []byte) (n int, from *Conn, err error) {
+	r := &Receive{Buffers: [][]byte{buf}}
+	if err := e.PostReceive(r); err != nil {
+		return 0, nil, err
+	}
+	err = r.Wait(ctx)
+	return r.Length, r.From, err
+}

@@ -1,0 +1,160 @@
+package msg
+
+import (
+	"errors"
+	"sync"
+
+	"xroce/engine"
+	"xroce/roce/mem"
+	"xroce/roce/msg"
+)
+
+// A registrar answers what the machine wants of memory, on a goroutine of its own: to register
+// and to take keys away may wait for those who move packets.
+type registrar struct {
+	endpoint *Endpoint
+
+	mu      sync.Mutex
+	waiting []*msg.Request
+	wake    chan struct{}
+	quit    chan struct{}
+	gone    chan struct{}
+}
+
+func (m *registrar) start(e *Endpoint) {
+	m.endpoint, m.wake = e, make(chan struct{}, 1)
+	m.quit, m.gone = make(chan struct{}), make(chan struct{})
+	go m.run()
+}
+
+// stop ends it once all that was asked for is answered.
+func (m *registrar) stop() {
+	close(m.quit)
+	<-m.gone
+}
+
+// ask queues a request. It never blocks, and may be called with any lock held.
+func (m *registrar) ask(r *msg.Request) {
+	m.mu.Lock()
+	m.waiting = append(m.waiting, r)
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *registrar) run() {
+	defer close(m.gone)
+	for {
+		m.mu.Lock()
+		list := m.waiting
+		m.waiting = nil
+		m.mu.Unlock()
+		for _, r := range list {
+			m.answer(r)
+		}
+		if len(list) > 0 {
+			continue
+		}
+		select {
+		case <-m.wake:
+		case <-m.quit:
+			return
+		}
+	}
+}
+
+// answer answers one request, and lets the machine go on.
+func (m *registrar) answer(r *msg.Request) {
+	e := m.endpoint
+	memory, err := m.do(r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.machine.Answer(e.dev.Now(), r, memory, err)
+	e.progress()
+}
+
+// errEmpty says that there is no memory to give a key to.
+var errEmpty = errors.New("msg: a message without bytes has no key")
+
+func (m *registrar) do(r *msg.Request) (msg.Memory, error) {
+	dev, pd := m.endpoint.dev, m.endpoint.pd
+	var rights mem.Access
+	switch {
+	case r.Remote:
+		rights = mem.LocalWrite | mem.RemoteWrite
+	case r.ToRead:
+		rights = mem.RemoteRead
+	default:
+		rights = mem.LocalWrite
+	}
+	switch {
+	case r.Kind == msg.Release:
+		return msg.Memory{}, r.Given.Owner.(owner).free()
+	case r.Kind == msg.Allocate:
+		mr, err := dev.AllocMR(pd, r.Size, rights)
+		if err != nil {
+			return msg.Memory{}, err
+		}
+		return described(mr, mr.Bytes(), owner{mr}), nil
+	}
+	return expose(dev, pd, r.Pieces, rights)
+}
+
+// expose gives one key to all pieces.
+func expose(
+	dev *engine.Device, pd *engine.PD, pieces [][]byte, rights mem.Access,
+) (_ msg.Memory, err error) {
+	var o owner
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.free())
+		}
+	}()
+	var parts []mem.Piece
+	for _, p := range pieces {
+		if len(p) == 0 {
+			continue
+		}
+		mr, err := dev.RegMR(pd, p, rights)
+		if err != nil {
+			return msg.Memory{}, err
+		}
+		o = append(o, mr)
+		parts = append(parts, mr.Piece(0, uint64(len(p))))
+	}
+	switch len(o) {
+	case 0:
+		return msg.Memory{}, errEmpty
+	case 1:
+		return described(o[0], nil, o), nil
+	}
+	all, err := dev.RegIndirect(pd, len(parts))
+	if err != nil {
+		return msg.Memory{}, err
+	}
+	o = append(o, all)
+	what := mem.ChangeTranslation | mem.ChangeAccess
+	if err := all.ReregSG(what, pd, rights, parts); err != nil {
+		return msg.Memory{}, err
+	}
+	return described(all, nil, o), nil
+}
+
+// described is a region as the machine knows it.
+func described(mr *engine.MR, b []byte, o owner) msg.Memory {
+	return msg.Memory{Bytes: b, Addr: mr.Addr(), LKey: mr.LKey(), RKey: mr.RKey(), Owner: o}
+}
+
+// An owner is the regions that one key stands for, that of the key last.
+type owner []*engine.MR
+
+// free deregisters them: no packet touches them when it returns.
+func (o owner) free() error {
+	var err error
+	for i := len(o) - 1; i >= 0; i-- {
+		err = errors.Join(err, o[i].Deregister())
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package msg
+
+import (
+	"fmt"
+
+	"xroce/roce"
+	"xroce/roce/msg"
+)
+
+// A service is an endpoint as the device calls it.
+type service struct{ *Endpoint }
+
+// batches is how often completions are taken from the CQ in one call.
+const batches = 16
+
+// HandleCompletions implements engine.Service.
+func (e service) HandleCompletions(roce.Time) (more bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return false
+	}
+	more = e.poll()
+	e.progress()
+	return more
+}
+
+// NextDeadline implements engine.Service.
+func (e service) NextDeadline() (roce.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.NextDeadline()
+}
+
+// HandleDeadline implements engine.Service.
+func (e service) HandleDeadline(now roce.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.machine.HandleDeadline(now)
+		e.progress()
+	}
+}
+
+// HandleFailure implements engine.Service.
+func (e service) HandleFailure(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.end(fmt.Errorf("msg: %w", err))
+	}
+}
+
+// poll takes what is complete, a bounded part of it, and reports whether there may be more. The
+// caller holds mu.
+func (e *Endpoint) poll() (more bool) {
+	for range batches {
+		n, err := e.cq.Poll(e.wcs[:])
+		now := e.dev.Now()
+		for i := range e.wcs[:n] {
+			wc := &e.wcs[i]
+			c := e.conns[wc.QPN]
+			switch {
+			case c == nil: // its queue pair is closed
+			case c.core == nil:
+				c.early = append(c.early, *wc)
+			default:
+				c.take(now, wc)
+			}
+		}
+		if err != nil {
+			e.end(fmt.Errorf("msg: %w", err))
+			return false
+		}
+		if n == 0 && !e.cq.Arm(false) {
+			return false
+		}
+	}
+	return true
+}
+
+// progress does what the machine wants done, and tells who waits. The caller holds mu.
+func (e *Endpoint) progress() {
+	now := e.dev.Now()
+	for c := e.machine.NextWork(now, &e.wr); c != nil; c = e.machine.NextWork(now, &e.wr) {
+		if err := c.User.(*Conn).qp.PostSend(&e.wr); err != nil {
+			c.Abort(now, err)
+		}
+	}
+	for r := e.machine.NextRequest(); r != nil; r = e.machine.NextRequest() {
+		e.memory.ask(r)
+	}
+	for s := e.machine.NextSent(); s != nil; s = e.machine.NextSent() {
+		s.User.(*Send).complete(s)
+	}
+	for r := e.machine.NextReceived(); r != nil; r = e.machine.NextReceived() {
+		r.User.(*Receive).complete(r)
+	}
+	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
+		c.User.(*Conn).over(c.Err())
+	}
+}
+
+// end ends everything. The caller holds mu.
+func (e *Endpoint) end(err error) {
+	e.err = err
+	now := e.dev.Now()
+	for _, c := range e.conns {
+		if c.core != nil {
+			c.core.Abort(now, err)
+		}
+	}
+	e.progress()
+	close(e.done)
+}
+
+// take hands a completion of a connection to the machine.
+func (c *Conn) take(now roce.Time, wc *roce.Completion) {
+	e := c.endpoint
+	if wc.WRID&receiveID == 0 {
+		e.machine.HandleWork(now, c.core, wc)
+		return
+	}
+	slot := int(wc.WRID &^ receiveID)
+	var control []byte
+	if wc.Status == roce.StatusSuccess && wc.Opcode == roce.WCRecv {
+		control = append(c.scratch[:0], c.slot(slot)[:wc.ByteLen]...)
+	}
+	if wc.Status == roce.StatusSuccess {
+		_ = c.receive(slot) // only the end of the queue pair can refuse it, which is told
+	}
+	e.machine.HandleArrival(now, c.core, wc, control)
+}
+
+// receiveID marks the work request IDs of receives.
+const receiveID = 1 << 63
+
+// slotLen is the length of a receive: a control message.
+const slotLen = msg.MaxControlLen
+
+// slot is the memory of a receive.
+func (c *Conn) slot(i int) []byte { return c.control.Bytes()[i*slotLen:][:slotLen] }
+
+// receive posts a receive.
+func (c *Conn) receive(i int) error {
+	c.sge[0] = c.control.SGE(i*slotLen, slotLen)
+	return c.qp.PostRecv(&roce.RecvWR{WRID: receiveID | uint64(i), SGList: c.sge[:]})
+}

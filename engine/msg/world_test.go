@@ -1,0 +1,110 @@
+package msg_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/msg"
+	"xroce/engine/sim"
+	rcm "xroce/roce/cm"
+	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/timeout"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within is a context that ends when something hangs.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(60*time.Second))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// quick is a manager that asks again after 34 ms and forgets after 3 ms.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 8, AckDelay: 1}}
+
+// newNode makes a host with an endpoint on a simulated wire, under real time.
+func newNode(t testing.TB, network *sim.Network, n byte, o msg.Options) (*msg.Endpoint, netip.Addr) {
+	t.Helper()
+	addr := netip.AddrFrom4([4]byte{192, 0, 2, n})
+	port, err := network.NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200, Addrs: []netip.Addr{addr},
+	})
+	must(t, err)
+	dev, err := engine.OpenLink(port, port, engine.Options{})
+	must(t, err)
+	t.Cleanup(func() { must(t, dev.Close()) })
+	manager, err := cm.Open(dev, quick)
+	must(t, err)
+	t.Cleanup(func() { must(t, manager.Close()) })
+	e, err := msg.Open(dev, manager, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	return e, addr
+}
+
+// newPair makes two endpoints that are connected.
+func newPair(t testing.TB, f sim.Faults, o msg.Options) (a, b *msg.Endpoint, ca, cb *msg.Conn) {
+	t.Helper()
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), f)
+	must(t, err)
+	a, _ = newNode(t, network, 1, o)
+	b, addr := newNode(t, network, 2, o)
+	at := netip.AddrPortFrom(addr, 7471)
+	l, err := b.Listen(at)
+	must(t, err)
+	t.Cleanup(l.Close)
+	accepted := make(chan error, 1)
+	ctx := within(t)
+	go func() {
+		var err error
+		cb, err = l.Accept(ctx)
+		accepted <- err
+	}()
+	ca, err = a.Dial(ctx, at)
+	must(t, err)
+	must(t, <-accepted)
+	return a, b, ca, cb
+}
+
+// TestMessages sends messages of many lengths by each protocol.
+func TestMessages(t *testing.T) {
+	for p := rmsg.Auto; p <= rmsg.Fragments; p++ {
+		t.Run(p.String(), func(t *testing.T) {
+			_, _, ca, cb := newPair(t, sim.Faults{}, msg.Options{Machine: rmsg.Config{Protocol: p}})
+			ctx := within(t)
+			for _, n := range []int{0, 1, 64, 1024, 1025, 60_000, 1 << 20} {
+				data := bytes.Repeat([]byte(fmt.Sprint(n, "/")), n/3+1)[:n]
+				s := &msg.Send{Buffers: [][]byte{data}}
+				must(t, ca.PostSend(s))
+				buf := make([]byte, n)
+				got, err := cb.Receive(ctx, buf)
+				must(t, err)
+				must(t, s.Wait(ctx))
+				if got != n || !bytes.Equal(buf, data) {
+					t.Errorf("%d bytes by %v: %d came, equal %v", n, s.Choice, got, bytes.Equal(buf, data))
+				}
+				t.Logf("%d bytes by %v: %v", n, s.Choice.Protocol, s.Choice.Why)
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- cb.Close(ctx) }()
+			must(t, ca.Close(ctx))
+			must(t, <-closed)
+		})
+	}
+}

@@ -100,29 +100,37 @@ func (c *Conn) process(now clock.Time) {
 	for c.arrivals.n > 0 && c.state != connDead {
 		a := c.arrivals.head()
 		if a.ring == nil {
-			if a.fin {
-				c.finished = true
-			} else {
-				c.takeRTS(&a.rts)
+			if c.takeInTurn(c.arrivals.pop()); c.state == connDead {
+				return
 			}
-			c.arrivals.pop()
 			continue
 		}
 		if !c.processFrame(a) {
 			break
 		}
-		ring := a.ring
+		if c.state == connDead {
+			return // and what had arrived is gone
+		}
 		if err := a.records.Err(); err != nil {
 			c.broken(err)
 			return
 		}
-		c.arrivals.pop()
+		ring := c.arrivals.pop().ring
 		ring.freed++
 		c.consumed[ring.kind()]++
 		c.vacate(ring)
 	}
 	c.endpoint.setBlocked(c, c.arrivals.n > 0)
 	c.tellCredit()
+}
+
+// takeInTurn does what a control message says that has its place among the messages.
+func (c *Conn) takeInTurn(a arrived) {
+	if a.fin {
+		c.finished = true
+		return
+	}
+	c.takeRTS(&a.rts)
 }
 
 // processFrame takes the records out of a frame. It reports whether all are out, or the next

@@ -43,6 +43,7 @@ type pipe struct {
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
+	lies     bool // its from is played by a test
 	over     bool // the peer has hung up, which was not told yet
 	party    mem.Party
 }
@@ -231,7 +232,11 @@ func (n *node) answer(i int) {
 func (p *pipe) execute() {
 	wr := p.queue[0]
 	p.queue = p.queue[1:]
-	if p.dead {
+	if p.peer.lies { // what goes to a liar goes nowhere
+		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC})
+		return
+	}
+	if p.dead || p.lies {
 		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Status: verbs.StatusWRFlushErr})
 		return
 	}

@@ -40,6 +40,8 @@ var pureRooms = []string{
 	"roce/verbs",
 	"roce/queue",
 	"roce/cm",
+	"roce/msg/match",
+	"roce/msg",
 	"roce",
 	"encap",
 	"roce/roctest",

@@ -16,7 +16,7 @@
 // # Who drives
 //
 // An Endpoint is an engine.Service: the device calls it when work is complete and when it is
-// time, also while the application computes or sleeps. It has a lock, which is taken before those of the
-// device, and one goroutine of its own, which registers memory, so that no connection waits
-// for that of another. All methods are safe for concurrent use.
+// time, also while the application computes or sleeps. It has a lock, which is taken before
+// those of the device, and one goroutine of its own, which registers memory, so that no
+// connection waits for that of another. All methods are safe for concurrent use.
 package msg

@@ -39,7 +39,9 @@ func within(t testing.TB) context.Context {
 var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 8, AckDelay: 1}}
 
 // newNode makes a host with an endpoint on a simulated wire, under real time.
-func newNode(t testing.TB, network *sim.Network, n byte, o msg.Options) (*msg.Endpoint, netip.Addr) {
+func newNode(
+	t testing.TB, network *sim.Network, n byte, o msg.Options,
+) (*msg.Endpoint, netip.Addr) {
 	t.Helper()
 	addr := netip.AddrFrom4([4]byte{192, 0, 2, n})
 	port, err := network.NewPort(sim.PortConfig{
@@ -97,7 +99,8 @@ func TestMessages(t *testing.T) {
 				must(t, err)
 				must(t, s.Wait(ctx))
 				if got != n || !bytes.Equal(buf, data) {
-					t.Errorf("%d bytes by %v: %d came, equal %v", n, s.Choice, got, bytes.Equal(buf, data))
+					t.Errorf("%d bytes by %v: %d came, equal %v", n, s.Choice, got,
+						bytes.Equal(buf, data))
 				}
 				t.Logf("%d bytes by %v: %v", n, s.Choice.Protocol, s.Choice.Why)
 			}

@@ -99,7 +99,8 @@ func TestNothingLargeBeforeItIsNeeded(t *testing.T) {
 				largest = max(largest, int(r.Len()))
 			}
 			if largest < least || largest > most {
-				t.Errorf("%s: the largest region has %d bytes, not %d to %d", what, largest, least, most)
+				t.Errorf("%s: the largest region has %d bytes, not %d to %d", what, largest, least,
+					most)
 			}
 		}
 	}
@@ -131,7 +132,8 @@ func TestLadder(t *testing.T) {
 		if got := d.heard(TypeProvisionAck); got != 1 {
 			t.Errorf("%d bytes: %d acknowledgements", n, got)
 		}
-		if n := len(d.b.regions); n != 3 { // small and large slots, and a copy of the small ones of a
+		// Small and large slots, and a copy of the small ones of a.
+		if n := len(d.b.regions); n != 3 {
 			t.Errorf("%d regions", n)
 		}
 	}

@@ -168,7 +168,8 @@ func (c *Config) check() error {
 		{"mode", int(c.Mode), 0, int(modeCount) - 1},
 	} {
 		if r.value < r.low || r.value > r.high {
-			return fmt.Errorf("%w: %s %d: want %d to %d", ErrInvalid, r.name, r.value, r.low, r.high)
+			return fmt.Errorf("%w: %s %d: want %d to %d", ErrInvalid, r.name, r.value, r.low,
+				r.high)
 		}
 	}
 	last := c.EagerLimit

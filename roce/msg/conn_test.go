@@ -38,7 +38,9 @@ func TestEveryProtocol(t *testing.T) {
 func exchange(t *testing.T, w *world, ends ...*Conn) {
 	t.Helper()
 	const messages = 60
-	lengths := []int{0, 1, 8, 100, 1023, 1024, 1025, 3000, 8192, 8193, 65536, 70000, 200000, 300000}
+	lengths := []int{
+		0, 1, 8, 100, 1023, 1024, 1025, 3000, 8192, 8193, 65536, 70000, 200000, 300000,
+	}
 	type sent struct {
 		Send
 		data []byte
@@ -140,7 +142,8 @@ func (w *world) nothingLeft() {
 	for i, n := range w.nodes {
 		e := n.endpoint
 		if len(n.regions) != 0 || e.registered != 0 || e.pulling != 0 || e.ready.n != 0 ||
-			e.throttled.n != 0 || len(e.waiting) != 0 || len(e.timers) != 0 || len(n.requests) != 0 {
+			e.throttled.n != 0 || len(e.waiting) != 0 || len(e.timers) != 0 ||
+			len(n.requests) != 0 {
 			w.t.Errorf("node %d: %d regions, %d bytes of slots, %d being read, %d timers", i,
 				len(n.regions), e.registered, e.pulling, len(e.timers))
 		}
@@ -161,7 +164,8 @@ func TestAbort(t *testing.T) {
 			i := w.rand.IntN(2)
 			if w.rand.IntN(2) == 0 {
 				s := &Send{
-					Pieces: [][]byte{make([]byte, w.rand.IntN(100_000))}, Level: Level(w.rand.IntN(4)),
+					Pieces: [][]byte{make([]byte, w.rand.IntN(100_000))},
+					Level:  Level(w.rand.IntN(4)),
 				}
 				if ends[i].Send(w.now, s) == nil {
 					out[s] = true
@@ -206,9 +210,11 @@ func TestAbort(t *testing.T) {
 			for x := range out {
 				switch x := x.(type) {
 				case *Send:
-					t.Errorf("seed %d: a message of %d bytes by %v is in state %d", seed, x.length, x.Choice, x.state)
+					t.Errorf("seed %d: a message of %d bytes by %v is in state %d", seed, x.length,
+						x.Choice, x.state)
 				case *Receive:
-					t.Errorf("seed %d: a receive, taken %v, queued %v", seed, x.taken, x.node.Queued())
+					t.Errorf("seed %d: a receive, taken %v, queued %v", seed, x.taken,
+						x.node.Queued())
 				}
 			}
 		}

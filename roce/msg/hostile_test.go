@@ -27,8 +27,9 @@ func (l *liar) next() byte {
 func (l *liar) say() {
 	c := l.c
 	m := Control{
-		Type: Type(1 + l.next()%uint8(typeEnd-1)), ID: uint32(l.next() % 4), Number: uint16(l.next()),
-		Len: uint64(l.next()) << (l.next() % 56), RKey: uint32(l.next()), Tag: uint64(l.next()),
+		Type: Type(1 + l.next()%uint8(typeEnd-1)), ID: uint32(l.next() % 4),
+		Number: uint16(l.next()),
+		Len:    uint64(l.next()) << (l.next() % 56), RKey: uint32(l.next()), Tag: uint64(l.next()),
 		Sequence: c.peerControls, Released: uint32(l.next() % 3),
 	}
 	switch l.next() % 8 {
@@ -64,8 +65,8 @@ func (l *liar) write() {
 	w.Reset(r.slot(slot, uint32(r.size)))
 	for range 1 + l.next()%2 {
 		w.Append(&RecordHeader{
-			Type: RecordType(1 + l.next()%2), Flags: RecordFlags(l.next() % 4), Len: uint32(l.next()),
-			Tag: uint64(l.next() % 4), Number: uint16(l.next() % 2),
+			Type: RecordType(1 + l.next()%2), Flags: RecordFlags(l.next() % 4),
+			Len: uint32(l.next()), Tag: uint64(l.next() % 4), Number: uint16(l.next() % 2),
 		})
 	}
 	h := FrameHeader{Epoch: r.epoch, Sequence: c.peerFrames, ReleasedSmall: uint32(l.next() % 2)}
@@ -103,12 +104,14 @@ func FuzzLiar(f *testing.F) {
 				l.write()
 			case 5:
 				_ = ca.Send(w.now, &Send{
-					Pieces: [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
-					Level:  Level(l.next() % 4), Protocol: Protocol(l.next() % uint8(protocolCount)),
+					Pieces:   [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
+					Level:    Level(l.next() % 4),
+					Protocol: Protocol(l.next() % uint8(protocolCount)),
 				})
 			case 6:
 				r := &Receive{
-					Pieces: [][]byte{make([]byte, int(l.next())<<(l.next()%10))}, Tag: uint64(l.next() % 4),
+					Pieces: [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
+					Tag:    uint64(l.next() % 4),
 				}
 				_ = a.endpoint.Receive(w.now, r)
 			default:
@@ -120,8 +123,9 @@ func FuzzLiar(f *testing.F) {
 			if bytes > 4096+256 || messages > 16 || ca.arrivals.n > a.endpoint.arrivalLimit() ||
 				ca.out.n > a.endpoint.arrivalLimit() || len(ca.in) > 8 ||
 				a.endpoint.registered > 8<<20 {
-				t.Fatalf("%d unexpected messages of %d bytes, %d arrivals, %d to say, %d rings of %d bytes",
-					messages, bytes, ca.arrivals.n, ca.out.n, len(ca.in), a.endpoint.registered)
+				t.Fatalf("%d unexpected messages of %d bytes, %d arrivals, %d to say, "+
+					"%d rings of %d bytes", messages, bytes, ca.arrivals.n, ca.out.n, len(ca.in),
+					a.endpoint.registered)
 			}
 		}
 		ca.Abort(w.now, errHungUp)

@@ -208,5 +208,6 @@ func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 // a peer. What it costs beside its data is counted, too.
 func (c *Conn) mayKeep(n uint32) bool {
 	messages, bytes := c.source.Unexpected()
-	return messages == 1 || bytes+uint64(messages)*arrivalCost <= uint64(c.endpoint.config.Unexpected)
+	most := uint64(c.endpoint.config.Unexpected)
+	return messages == 1 || bytes+uint64(messages)*arrivalCost <= most
 }

@@ -167,15 +167,6 @@ func (w *world) step() bool {
 func (w *world) settle() {
 	for n := 0; w.step(); n++ {
 		if n > 100_000 {
-			for _, n := range w.nodes {
-				w.t.Logf("%d requests", len(n.requests))
-				for _, r := range n.requests {
-					w.t.Logf("%v", r.Kind)
-				}
-			}
-			for _, p := range w.pipes {
-				w.t.Logf("queue %d done %d came %d dead %v over %v state %v", len(p.queue), len(p.done), len(p.came), p.dead, p.over, p.conn.state)
-			}
 			w.t.Fatal("it never ends")
 		}
 	}
@@ -240,13 +231,12 @@ func (p *pipe) execute() {
 		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Status: verbs.StatusWRFlushErr})
 		return
 	}
+	own := mem.Accessor{Domain: &p.from.domain}
 	data := wr.Inline
 	for _, s := range wr.SGList {
 		b := make([]byte, s.Length)
 		if wr.Opcode != verbs.OpRead {
-			if f := p.from.keys.Load(mem.Accessor{Domain: &p.from.domain}, s.LKey, s.Addr, b, 0); f != mem.OK {
-				panic(fmt.Sprint(f, wr, ParseImmediate(wr.Imm), p.conn.err, p.conn.flights.n))
-			}
+			p.check(&wr, p.from.keys.Load(own, s.LKey, s.Addr, b, 0))
 		}
 		data = append(data, b...)
 	}
@@ -271,8 +261,7 @@ func (p *pipe) execute() {
 	case verbs.OpRead:
 		p.check(&wr, p.to.keys.Load(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteRead))
 		s := wr.SGList[0]
-		p.check(&wr, p.from.keys.Store(mem.Accessor{Domain: &p.from.domain}, s.LKey, s.Addr, data,
-			mem.LocalWrite))
+		p.check(&wr, p.from.keys.Store(own, s.LKey, s.Addr, data, mem.LocalWrite))
 	default:
 		p.from.world.t.Fatalf("%v", wr.Opcode)
 	}

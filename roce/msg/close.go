@@ -1,6 +1,9 @@
 package msg
 
-import "xroce/roce/clock"
+import (
+	"xroce/roce/clock"
+	"xroce/roce/verbs"
+)
 
 // Close sends what was posted, says goodbye and takes no more messages to send. NextClosed
 // tells when the peer has all of it.
@@ -26,16 +29,22 @@ func (c *Conn) sayLast() {
 // closeIfDone ends the connection in order once both ends have said all, and all of ours has
 // arrived.
 func (c *Conn) closeIfDone(now clock.Time) {
-	if c.saidLast && c.finished && c.out.n == 0 && c.flights.n == 0 && c.arrivals.n == 0 &&
-		c.allLanded() {
+	if !c.over() && c.allSaid() && c.out.n == 0 && c.flights.n == 0 {
 		c.fail(now, ErrClosed)
 	}
 }
 
-// allLanded reports whether nobody waits for what the peer has yet to say of a message.
+// allSaid reports whether both ends have said all, and nobody waits for anything. The peer may
+// hang up then: what is still on its way there, as slots that are free again, it needs no more.
+func (c *Conn) allSaid() bool {
+	return c.saidLast && c.finished && c.arrivals.n == 0 && c.allLanded()
+}
+
+// allLanded reports whether the peer has taken out all messages, also those whose senders were
+// told long ago, and whether it has said what was asked of it.
 func (c *Conn) allLanded() bool {
 	for i := range c.lanes {
-		if l := &c.lanes[i]; l.flying.n > 0 || l.landing.n > 0 {
+		if l := &c.lanes[i]; l.flown != l.written || l.freed != l.written {
 			return false
 		}
 	}
@@ -53,13 +62,28 @@ func (c *Conn) announcedSends() int {
 	return n
 }
 
-// broken ends the connection because the peer broke the protocol.
+// broken ends the connection because the peer broke the protocol. It is told before; until that
+// is done, nothing that a packet may still name is given back.
 func (c *Conn) broken(err error) {
-	if c.state == connDead {
+	if c.over() {
 		return
 	}
 	c.endpoint.count[ProtocolErrors]++
-	c.fail(c.heard, &PeerError{Err: err})
+	err = &PeerError{Err: err}
+	if !c.started {
+		c.fail(c.heard, err)
+		return
+	}
+	c.wake()
+	c.state, c.err, c.farewell = connBroken, err, true
+	c.endpoint.setBlocked(c, false)
+	c.endpoint.timers.set(&c.goodbye, c.heard+c.endpoint.config.Patience)
+}
+
+// sayFarewell fills in the last work request of a connection.
+func (c *Conn) sayFarewell(wr *verbs.SendWR) flight {
+	c.farewell = false
+	return c.post(wr, &item{control: Control{Type: TypeBye, Status: StatusProtocolError}})
 }
 
 // bye: the peer has ended the connection.
@@ -71,11 +95,17 @@ func (c *Conn) fail(now clock.Time, err error) {
 	if c.state == connDead {
 		return
 	}
+	switch {
+	case c.state == connBroken:
+		err = c.err
+	case c.allSaid():
+		err = ErrClosed
+	}
 	e := c.endpoint
 	c.state, c.err = connDead, err
 	e.ready.remove(c)
-	e.throttled.remove(c)
 	e.timers.stop(&c.keepalive)
+	e.timers.stop(&c.goodbye)
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
 	c.failSends()
@@ -122,9 +152,7 @@ func (c *Conn) failReceives() {
 			e.pulling -= f.n
 		}
 	}
-	for other := e.throttled.pop(); other != nil; other = e.throttled.pop() {
-		other.wake()
-	}
+	e.unthrottle()
 	for c.pulls.pop() != nil {
 	}
 	var whole []*arrival

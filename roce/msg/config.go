@@ -172,6 +172,10 @@ func (c *Config) check() error {
 				r.high)
 		}
 	}
+	if n := uint64(c.Slots) * SlotLen(uint32(c.EagerLimit)); n > maxAdvert {
+		return fmt.Errorf("%w: small slots of %d bytes together: at most %d", ErrInvalid, n,
+			maxAdvert)
+	}
 	last := c.EagerLimit
 	for _, size := range c.Large {
 		if size < lowLarge || size > highLarge || size <= last {

@@ -15,7 +15,7 @@ type Conn struct {
 	endpoint *Endpoint
 	User     any // the owner's
 
-	links   link[*Conn] // of those that may have work, or wait for the pull window
+	links   link[*Conn] // of those that may have work
 	source  match.Peer[Receive, arrival]
 	ours    Hello
 	agreed  Agreement
@@ -55,16 +55,20 @@ type Conn struct {
 	arrivals     fifo[arrived]
 	incoming     []*arrival // that were announced, by ID
 	pulls        list[*arrival]
+	throttled    bool // they wait for the pull window
 	peerFrames   uint32
 	peerControls uint32
 	consumed     [2]uint32 // frames that were taken out
 	told         [2]uint32 // of these, those that the peer was told of
 	credit       bool      // a message that tells it waits
 	tell         bool      // the peer wants to be told soon
-	finished     bool      // the peer sends no more
+	heardLast    bool      // the peer has said that it sends no more
+	finished     bool      // and what it sent was looked at
 	saidLast     bool      // and we neither
 	heard        clock.Time
 	keepalive    timer
+	farewell     bool  // BYE waits
+	goodbye      timer // until when it has to be there
 }
 
 func (c *Conn) chain() *link[*Conn] { return &c.links }
@@ -75,8 +79,12 @@ type connState uint8
 const (
 	connOpen   connState = iota
 	connEnding           // Close was called
+	connBroken           // the peer broke the protocol, and is being told
 	connDead
 )
+
+// over reports whether nothing is taken from the peer any more, and nothing given to it.
+func (c *Conn) over() bool { return c.state >= connBroken }
 
 // Open adds a peer with which hellos were exchanged. Its queue pair has room for depth work
 // requests in its send queue, and is used for nothing else. The small slots are asked for at
@@ -99,6 +107,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.asking.patience.run = func(now clock.Time) { c.asking.giveUp(now, 0) }
 	c.asking.idle.run = c.shrink
 	c.keepalive.run = c.keepAlive
+	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
 	if err := e.match.Add(&c.source); err != nil {
 		return nil, err
 	}
@@ -126,7 +135,7 @@ func (c *Conn) Err() error { return c.err }
 // takes. The error is ErrQueued when s is under way, ErrInvalid, or why the connection is over.
 func (c *Conn) Send(now clock.Time, s *Send) error {
 	switch {
-	case c.state == connDead:
+	case c.over():
 		return c.err
 	case c.state == connEnding:
 		return ErrClosed
@@ -152,7 +161,7 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 
 // keepAlive asks a silent peer whether it is there.
 func (c *Conn) keepAlive(now clock.Time) {
-	if c.state == connDead {
+	if c.over() {
 		return
 	}
 	due := c.heard + c.endpoint.config.Keepalive

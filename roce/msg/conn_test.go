@@ -142,7 +142,7 @@ func (w *world) nothingLeft() {
 	for i, n := range w.nodes {
 		e := n.endpoint
 		if len(n.regions) != 0 || e.registered != 0 || e.pulling != 0 || e.ready.n != 0 ||
-			e.throttled.n != 0 || len(e.waiting) != 0 || len(e.timers) != 0 ||
+			len(e.throttled) != 0 || len(e.waiting) != 0 || len(e.timers) != 0 ||
 			len(n.requests) != 0 {
 			w.t.Errorf("node %d: %d regions, %d bytes of slots, %d being read, %d timers", i,
 				len(n.regions), e.registered, e.pulling, len(e.timers))

@@ -12,11 +12,16 @@ const (
 	ProvisionAsked
 	ProvisionDenied
 	ProvisionStale
+	ProvisionLate
 	Shrunk
 	ProtocolErrors
+	RenewFailed
 
 	CounterCount // the number of counters, not one of them
 )
 
 // A CounterSet is the counters of an endpoint.
 type CounterSet [CounterCount]uint64
+
+// Counters returns the values.
+func (e *Endpoint) Counters() CounterSet { return e.count }

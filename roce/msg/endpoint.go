@@ -16,7 +16,7 @@ type Endpoint struct {
 	match  *match.Matcher[Receive, arrival]
 
 	ready      list[*Conn] // that may have work
-	throttled  list[*Conn] // that wait for the pull window
+	throttled  []*Conn     // that wait for the pull window
 	waiting    []*Conn     // whose messages wait for receives in their slots
 	requests   list[*Request]
 	sent       list[*Send]

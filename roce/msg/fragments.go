@@ -42,6 +42,7 @@ func (c *Conn) sendFragments(now clock.Time) {
 			return
 		}
 		gather(payload, s.Pieces, s.off)
+		c.closeFull()
 		s.off += n
 		c.fragments.remove(s)
 		if s.off < s.window {

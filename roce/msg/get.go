@@ -12,7 +12,10 @@ func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
 	}
 	n := min(a.want-a.asked, e.config.Chunk, e.config.PullWindow-e.pulling)
 	if n <= 0 {
-		e.throttled.push(c)
+		if !c.throttled {
+			c.throttled = true
+			e.throttled = append(e.throttled, c)
+		}
 		return false
 	}
 	off := uint64(a.asked)
@@ -36,10 +39,17 @@ func (c *Conn) hasRead(a *arrival, n int) {
 	e := c.endpoint
 	e.pulling -= n
 	a.done += n
-	for other := e.throttled.pop(); other != nil; other = e.throttled.pop() {
-		other.wake()
-	}
+	e.unthrottle()
 	if a.done == a.want {
 		c.end(a)
 	}
+}
+
+// unthrottle lets all go on that wait for the pull window.
+func (e *Endpoint) unthrottle() {
+	for i, c := range e.throttled {
+		c.throttled, e.throttled[i] = false, nil
+		c.wake()
+	}
+	e.throttled = e.throttled[:0]
 }

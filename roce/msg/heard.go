@@ -19,7 +19,7 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	if err := c.freed(m.Released, freedLarge); err != nil {
 		return err
 	}
-	if c.finished && m.Type == TypeRTS {
+	if c.heardLast && (m.Type == TypeRTS || m.Type == TypeFIN) {
 		return ErrState
 	}
 	switch m.Type {
@@ -55,6 +55,7 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	case TypeMatched:
 		return c.takeMatched(&m)
 	case TypeFIN:
+		c.heardLast = true
 		c.arrivals.push(arrived{fin: true})
 	case TypeBye:
 		c.bye(now, m.Status)

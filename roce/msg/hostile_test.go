@@ -2,6 +2,7 @@ package msg
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"xroce/roce/verbs"
@@ -25,12 +26,11 @@ func (l *liar) next() byte {
 
 // say sends a control message whose fields are near what may be right.
 func (l *liar) say() {
-	c := l.c
 	m := Control{
 		Type: Type(1 + l.next()%uint8(typeEnd-1)), ID: uint32(l.next() % 4),
 		Number: uint16(l.next()),
 		Len:    uint64(l.next()) << (l.next() % 56), RKey: uint32(l.next()), Tag: uint64(l.next()),
-		Sequence: c.peerControls, Released: uint32(l.next() % 3),
+		Released: uint32(l.next() % 3),
 	}
 	switch l.next() % 8 {
 	case 0:
@@ -46,8 +46,58 @@ func (l *liar) say() {
 		m.ID = m.ID<<10 | uint32(l.next())
 		m.Flags = FlagGet
 	}
+	l.control(m)
+}
+
+// control sends a control message, in its place.
+func (l *liar) control(m Control) {
 	var b [MaxControlLen]byte
-	l.c.endpoint.HandleArrival(l.now, c, &verbs.Completion{Opcode: verbs.WCRecv}, m.Put(b[:]))
+	m.Sequence = l.c.peerControls
+	l.c.endpoint.HandleArrival(l.now, l.c, &verbs.Completion{Opcode: verbs.WCRecv}, m.Put(b[:]))
+}
+
+// frame writes a frame with one record to the slot that is next of a ring.
+func (l *liar) frame(r *inRing, rec RecordHeader) {
+	slot := uint16(r.arrived % uint64(r.slots))
+	var w FrameWriter
+	w.Reset(r.slot(slot, uint32(r.size)))
+	w.Append(&rec)
+	n := len(w.Finish(&FrameHeader{Epoch: r.epoch, Sequence: l.c.peerFrames}))
+	l.c.endpoint.HandleArrival(l.now, l.c, &verbs.Completion{
+		Opcode: verbs.WCRecvRDMAWithImm, ByteLen: uint32(n),
+		Imm: ImmediateOf(uint8(r.class), r.epoch, slot).Uint32(),
+	}, nil)
+}
+
+// newLiar joins an endpoint with a peer that the test plays, which has used its small slots.
+func newLiar(t *testing.T, c Config) *liar {
+	t.Helper()
+	w := newWorld(t, 1)
+	a, b := w.node(c), w.node(Config{})
+	ca, _ := w.join(a, b, allCapabilities)
+	w.settle()
+	w.pipes[1].lies = true
+	w.said = nil
+	return &liar{world: w, c: ca}
+}
+
+// wantBroken tests that the connection ends because of what the peer did, that it says so
+// before, and that nothing is left.
+func (l *liar) wantBroken(want error) {
+	l.t.Helper()
+	w := l.world
+	w.settle()
+	if p := new(PeerError); !errors.As(l.c.Err(), &p) || !errors.Is(l.c.Err(), want) {
+		w.t.Errorf("the connection ends with %v, not %v", l.c.Err(), want)
+	}
+	if n := l.c.endpoint.Counters()[ProtocolErrors]; n != 1 {
+		w.t.Errorf("%d errors are counted", n)
+	}
+	if n := len(w.said); n == 0 || w.said[n-1].Type != TypeBye ||
+		w.said[n-1].Status != StatusProtocolError {
+		w.t.Errorf("the last words are %v", w.said)
+	}
+	w.nothingLeft()
 }
 
 // write writes a frame to the slot that is next, with a record or two.
@@ -90,12 +140,9 @@ func FuzzLiar(f *testing.F) {
 	f.Add([]byte("\x03\x00\x01"))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		w := newWorld(t, 1)
-		a, other := w.node(Config{Slots: 4, Rendezvous: 4, Unexpected: 4096}), w.node(Config{})
-		ca, _ := w.join(a, other, allCapabilities)
-		w.settle()
-		w.pipes[1].lies = true
-		l := &liar{w, ca, b}
+		l := newLiar(t, Config{Slots: 4, Rendezvous: 4, Unexpected: 4096})
+		w, ca, a := l.world, l.c, l.nodes[0]
+		l.bytes = b
 		for len(l.bytes) > 0 {
 			switch l.next() % 8 {
 			case 0, 1, 2:

@@ -22,7 +22,7 @@ type arrived struct {
 func (e *Endpoint) HandleArrival(
 	now clock.Time, c *Conn, wc *verbs.Completion, control []byte,
 ) {
-	if c.state == connDead {
+	if c.over() {
 		return
 	}
 	if err := wc.Err(); err != nil {
@@ -50,6 +50,9 @@ func (e *Endpoint) HandleArrival(
 
 // takeFrame judges a frame that was written to a slot, and queues it.
 func (c *Conn) takeFrame(wc *verbs.Completion) error {
+	if c.heardLast {
+		return ErrState
+	}
 	imm := ParseImmediate(wc.Imm)
 	r := c.ringOf(imm)
 	if r == nil {
@@ -97,10 +100,10 @@ func (c *Conn) freed(smallFrames, largeFrames uint32) error {
 
 // process looks at what arrived, in its order, until something has to wait for a receive.
 func (c *Conn) process(now clock.Time) {
-	for c.arrivals.n > 0 && c.state != connDead {
+	for c.arrivals.n > 0 && !c.over() {
 		a := c.arrivals.head()
 		if a.ring == nil {
-			if c.takeInTurn(c.arrivals.pop()); c.state == connDead {
+			if c.takeInTurn(c.arrivals.pop()); c.over() {
 				return
 			}
 			continue
@@ -108,7 +111,7 @@ func (c *Conn) process(now clock.Time) {
 		if !c.processFrame(a) {
 			break
 		}
-		if c.state == connDead {
+		if c.over() {
 			return // and what had arrived is gone
 		}
 		if err := a.records.Err(); err != nil {
@@ -148,7 +151,7 @@ func (c *Conn) processFrame(a *arrived) bool {
 		} else {
 			ok = c.takeEager(&rec, a.frame, a.record)
 		}
-		if c.state == connDead {
+		if c.over() {
 			return true
 		}
 		if !ok {
@@ -162,12 +165,12 @@ func (c *Conn) processFrame(a *arrived) bool {
 // tellCredit tells the peer which slots are free again, when it may be short of them and
 // nothing else goes there that tells.
 func (c *Conn) tellCredit() {
-	if c.state == connDead || c.credit {
+	if c.over() || c.credit {
 		return
 	}
 	due := c.consumed[large] != c.told[large] ||
-		c.tell && c.consumed[small] != c.told[small] ||
-		c.consumed[small]-c.told[small] >= uint32(c.endpoint.config.Slots/2)
+		(c.tell || c.heardLast) && c.consumed[small] != c.told[small] ||
+		c.consumed[small]-c.told[small] >= uint32(c.fewestSlots()/2)
 	c.tell = false
 	if due {
 		c.credit = true

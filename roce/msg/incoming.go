@@ -45,9 +45,9 @@ func (e *Endpoint) begin(a *arrival, r *Receive) {
 	case a.want == 0:
 		c.end(a)
 		return
-	case a.flags&FlagGet != 0 && c.ours.Capabilities&CapabilityGet != 0:
+	case a.flags&FlagGet != 0 && c.agreed.Capabilities&CapabilityGet != 0:
 		a.way = Get
-	case a.flags&(FlagPut|FlagGet) != 0:
+	case a.flags&(FlagPut|FlagGet) != 0 && c.agreed.Capabilities&CapabilityPut != 0:
 		a.way = Put
 	default:
 		a.way = Fragments

@@ -33,9 +33,10 @@ func (r *inRing) slot(slot uint16, n uint32) []byte {
 }
 
 // take counts a frame that arrived, and reports whether it is in the slot that is next, and
-// that slot was free.
+// that slot was free. Of small slots the peer says that it uses them, of large ones it does not.
 func (r *inRing) take(slot uint16, n uint32) bool {
-	if r.state != ringOffered && r.state != ringInUse || int(n) > r.size ||
+	used := r.state == ringInUse || r.state == ringOffered && r.class != 0
+	if !used || int(n) > r.size ||
 		r.arrived-r.freed == uint64(r.slots) || r.arrived%uint64(r.slots) != uint64(slot) {
 		return false
 	}

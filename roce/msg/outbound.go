@@ -50,10 +50,17 @@ func (c *Conn) closeFrame() {
 	o.lane, o.ring = nil, nil
 }
 
+// closeFull closes the open frame when nothing more has room in it.
+func (c *Conn) closeFull() {
+	if c.open.writer.Room() <= 0 {
+		c.closeFrame()
+	}
+}
+
 // say puts a control message behind what goes out. A message that must not overtake those
 // in the open frame closes it first.
 func (c *Conn) say(m Control) {
-	if c.state == connDead {
+	if c.over() {
 		return
 	}
 	if c.out.n >= c.endpoint.arrivalLimit() {
@@ -77,7 +84,7 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 		return false // how long a slot is, the peer has not said yet
 	}
 	if s.state == sendPending {
-		s.Choice = c.choose(s)
+		s.Choice = c.choose(now, s)
 	}
 	switch s.Choice.Protocol {
 	case Eager:
@@ -93,18 +100,22 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 }
 
 // choose says how a message travels, as things are now.
-func (c *Conn) choose(s *Send) Choice {
+func (c *Conn) choose(now clock.Time, s *Send) Choice {
 	e := &c.endpoint.config
 	forced := s.Protocol
 	if forced == Auto {
 		forced = e.Protocol
 	}
-	now := Situation{
+	if now >= c.asking.until {
+		c.asking.refused = 0 // it may have memory again
+	}
+	is := Situation{
 		EagerLimit: c.lanes[small].ring.payload(), Forced: forced, Policy: e.Policy, After: e.After,
 		Seen: c.tooLong, Large: c.sizes(), Ready: c.lanes[large].ring.payload(),
-		Refused: c.asking.refused, Keys: true, Reads: c.agreed.Capabilities&CapabilityGet != 0,
+		Refused: c.asking.refused, Keys: c.agreed.Capabilities&(CapabilityGet|CapabilityPut) != 0,
+		Reads: c.agreed.Capabilities&CapabilityGet != 0,
 	}
-	return now.Choose(s.length, s.longest)
+	return is.Choose(s.length, s.longest)
 }
 
 // launchInSlot copies a message into a frame.
@@ -133,6 +144,7 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	case Matched:
 		c.syncs[syncKey(c.frames, c.open.writer.Records()-1)] = s
 	}
+	c.closeFull()
 	return true
 }
 
@@ -141,7 +153,7 @@ func syncKey(frame uint32, record int) uint64 { return uint64(frame)<<16 | uint6
 
 // pump sends what waits, in its order, as far as it goes.
 func (c *Conn) pump(now clock.Time) {
-	if c.state == connDead {
+	if c.over() {
 		return
 	}
 	c.sendFragments(now)

@@ -44,13 +44,14 @@ type lane struct {
 	landing list[*Send] // that wait for freed
 }
 
-// free returns how many frames may be written now. Those of earlier rings are in memory of
-// their own.
+// free returns how many frames may be written now: the peer has taken out what was in their
+// slots, and no packet of it can be sent again. Those of earlier rings are in memory of their
+// own.
 func (l *lane) free() int {
 	if l.ring == nil {
 		return 0
 	}
-	return l.ring.slots - int(l.written-max(l.freed, l.ring.began))
+	return l.ring.slots - int(l.written-max(min(l.freed, l.flown), l.ring.began))
 }
 
 // release takes how many frames the peer says it has taken out, modulo 2^32. It reports

@@ -10,8 +10,9 @@ type asking struct {
 	state   askingState
 	epoch   uint32 // of the last one
 	class   int
-	size    int // of a slot
-	refused int // the smallest size that the peer has refused, 0 for none
+	size    int        // of a slot
+	refused int        // the smallest size that the peer has refused, 0 for none
+	until   clock.Time // it is not asked again before
 	stage   Memory
 	request Request
 	patience,
@@ -83,6 +84,7 @@ func (a *asking) giveUp(now clock.Time, refused int) {
 		refused = c.endpoint.config.Large[a.class-1]
 	}
 	a.state, a.stage, a.refused = askingNothing, Memory{}, refused
+	a.until = now + c.endpoint.config.Idle
 	c.pump(now)
 }
 
@@ -91,12 +93,13 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 	a := &c.asking
 	late := a.state != askingPeer || m.ID != a.epoch
 	switch {
-	case late && m.ID == a.epoch || late && m.ID == a.epoch-1:
+	case m.ID == 0 || int32(m.ID-a.epoch) > 0:
+		return ErrEpoch // that was never asked for
+	case late:
 		// We did not wait any longer. Nothing was written there.
+		c.endpoint.count[ProvisionLate]++
 		c.say(Control{Type: TypeRelease, Class: m.Class, ID: m.ID})
 		return nil
-	case late:
-		return ErrEpoch
 	case int(m.Class) != a.class, m.Len != uint64(a.size),
 		int(m.Number) > c.endpoint.config.LargeSlots:
 		return ErrRange

@@ -36,9 +36,6 @@ func (c *Conn) announce(s *Send) bool {
 		m.Flags = FlagPut
 	}
 	c.sayInOrder(m)
-	if s.Level == Buffered && s.Choice.Protocol == Fragments {
-		s.Level = Transmitted // its memory is in use until the last fragment
-	}
 	return true
 }
 

@@ -15,13 +15,15 @@ import (
 // keys. What happens next is drawn: a work request is executed, a completion is told, a
 // request for memory is answered or refused.
 type world struct {
-	t      *testing.T
-	rand   *rand.Rand
-	now    clock.Time
-	nodes  []*node
-	pipes  []*pipe
-	said   []Control // all control messages
-	stingy int       // of 100 requests for memory, how many are refused
+	t     *testing.T
+	rand  *rand.Rand
+	now   clock.Time
+	nodes []*node
+	pipes []*pipe
+	said  []Control // all control messages
+	// hold says of a work request that it is never executed.
+	hold   func(c *Conn, wr *verbs.SendWR) bool
+	stingy int // of 100 requests for memory, how many are refused
 }
 
 // A node is an endpoint with the keys of its device.
@@ -114,6 +116,9 @@ func (w *world) step() bool {
 			if c == nil {
 				break
 			}
+			if w.hold != nil && w.hold(c, &wr) {
+				continue
+			}
 			p := c.User.(*pipe)
 			wr.Inline = append([]byte(nil), wr.Inline...)
 			p.queue = append(p.queue, wr)
@@ -134,8 +139,9 @@ func (w *world) step() bool {
 		if len(p.queue) > 0 {
 			todo = append(todo, p.execute)
 		}
-		if p.over {
-			todo = append(todo, func() { // what connection management tells
+		// What connection management tells comes behind what came before.
+		if p.over && len(p.queue) == 0 && len(p.done) == 0 && len(p.peer.came) == 0 {
+			todo = append(todo, func() {
 				p.over = false
 				p.conn.Abort(w.now, errHungUp)
 			})
@@ -224,6 +230,11 @@ func (p *pipe) execute() {
 	wr := p.queue[0]
 	p.queue = p.queue[1:]
 	if p.peer.lies { // what goes to a liar goes nowhere
+		if wr.Opcode == verbs.OpSend {
+			m, err := ParseControl(wr.Inline)
+			must(p.from.world.t, err)
+			p.from.world.said = append(p.from.world.said, m)
+		}
 		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC})
 		return
 	}

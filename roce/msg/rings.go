@@ -14,7 +14,7 @@ const (
 
 // maxAdvert is how many bytes all slots of a ring may have that a peer announces: our copy of
 // them is as long.
-const maxAdvert = 1 << 20
+const maxAdvert = 4 << 20
 
 // makeRing asks for the memory of slots for the peer.
 func (c *Conn) makeRing(class int, epoch uint32, slots, size int) {
@@ -37,7 +37,7 @@ func (c *Conn) ringMade(now clock.Time, r *inRing, m Memory, err error) {
 	case err != nil:
 		c.dropRing(r)
 		if r.class == 0 {
-			c.fail(now, err) // the peer cannot send anything
+			c.ringRefused(now, err)
 			return
 		}
 		c.nak(r.epoch, StatusNoMemory, 0)
@@ -55,6 +55,16 @@ func (c *Conn) ringMade(now clock.Time, r *inRing, m Memory, err error) {
 		answer.Type = TypeProvisionAck
 	}
 	c.say(answer)
+}
+
+// ringRefused goes on with the small slots that the peer has. Without any it cannot send.
+func (c *Conn) ringRefused(now clock.Time, err error) {
+	if !slices.ContainsFunc(c.in, func(r *inRing) bool { return r.class == 0 }) {
+		c.fail(now, err)
+		return
+	}
+	c.epoch-- // the peer has not heard of it
+	c.endpoint.count[RenewFailed]++
 }
 
 // vacate frees a ring that the peer has left, once all of it was taken out.
@@ -156,11 +166,23 @@ func (c *Conn) takeAdvertAck(m *Control) error {
 	return nil
 }
 
+// fewestSlots is how many small slots the peer has, of two rings the fewer.
+func (c *Conn) fewestSlots() int {
+	fewest := MaxSlots
+	for _, r := range c.in {
+		if r.class == 0 {
+			fewest = min(fewest, r.slots)
+		}
+	}
+	return fewest
+}
+
 // Renew gives the peer other small slots under a new key, as many as there are to be: more or
 // fewer, or as many when the key may be known to others. The old ones stay until the peer has
 // said that it has left them and the last message in them was taken out.
 func (c *Conn) Renew(slots int) error {
-	if c.state != connOpen || slots < 2 || slots > MaxSlots {
+	size := int(SlotLen(uint32(c.endpoint.config.EagerLimit)))
+	if c.state != connOpen || slots < 2 || slots > MaxSlots || slots*size > maxAdvert {
 		return ErrInvalid
 	}
 	for _, r := range c.in {
@@ -169,6 +191,6 @@ func (c *Conn) Renew(slots int) error {
 		}
 	}
 	c.epoch++
-	c.makeRing(0, c.epoch, slots, int(SlotLen(uint32(c.endpoint.config.EagerLimit))))
+	c.makeRing(0, c.epoch, slots, size)
 	return nil
 }

@@ -62,10 +62,11 @@ func (c *Conn) wake() {
 // nextWork fills in the next work request: control messages and frames in their order, then
 // what is read and written, then a frame that still has room.
 func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
-	if c.state == connDead || !c.started || c.flights.n == c.depth {
+	if c.state == connDead || !c.started || c.flights.n == c.depth ||
+		c.state == connBroken && !c.farewell {
 		return false
 	}
-	if c.out.n == 0 && c.framesFlying < idleFrames {
+	if c.state != connBroken && c.out.n == 0 && c.framesFlying < idleFrames {
 		c.closeFrame()
 	}
 	*wr = verbs.SendWR{
@@ -73,6 +74,8 @@ func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
 	}
 	var f flight
 	switch {
+	case c.farewell:
+		f = c.sayFarewell(wr)
 	case c.out.n > 0:
 		i := c.out.pop()
 		f = c.post(wr, &i)
@@ -131,6 +134,10 @@ func (e *Endpoint) HandleWork(now clock.Time, c *Conn, wc *verbs.Completion) {
 		return
 	}
 	f := c.flights.pop()
+	if c.state == connBroken {
+		c.completeBroken(now, &f)
+		return
+	}
 	c.heard = now
 	switch f.kind {
 	case flightFrame:
@@ -145,6 +152,21 @@ func (e *Endpoint) HandleWork(now clock.Time, c *Conn, wc *verbs.Completion) {
 	}
 	c.pump(now)
 	c.closeIfDone(now)
+}
+
+// completeBroken counts a work request of a connection that says goodbye. Behind the last one no
+// packet of any is sent again.
+func (c *Conn) completeBroken(now clock.Time, f *flight) {
+	switch {
+	case c.flights.n == 0 && !c.farewell:
+		c.fail(now, c.err)
+	case c.farewell:
+		c.wake() // there may have been no room for it
+	}
+	if f.kind == flightRead {
+		c.endpoint.pulling -= f.n
+		c.endpoint.unthrottle()
+	}
 }
 
 // retire gives back copies of slots that are not used any more.

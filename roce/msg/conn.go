@@ -149,6 +149,7 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 	s.conn, s.state, s.posted = c, sendPending, now
 	s.Err, s.Choice, s.Sent = nil, Choice{}, 0
 	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
+	s.cancelled, s.status = false, StatusOK
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
 	}

@@ -28,6 +28,17 @@ func (f *fifo[T]) pop() T {
 	return x
 }
 
+// remove takes out the value that is i places behind the first one.
+func (f *fifo[T]) remove(i int) {
+	at := func(i int) *T { return &f.ring[(f.first+i)&(len(f.ring)-1)] }
+	for ; i < f.n-1; i++ {
+		*at(i) = *at(i + 1)
+	}
+	var none T
+	*at(f.n - 1) = none
+	f.n--
+}
+
 // head is the first value, which may be changed in place; there must be one.
 func (f *fifo[T]) head() *T { return &f.ring[f.first] }
 

@@ -41,7 +41,7 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	case TypeCTS:
 		return c.takeCTS(&m)
 	case TypeRTSCancel:
-		return c.takeCancel(&m)
+		c.takeCancel(&m)
 	case TypeProvisionReq:
 		return c.takeProvisionReq(&m)
 	case TypeProvisionAck:

@@ -112,17 +112,3 @@ func (e *Endpoint) complete(a *arrival) {
 	}
 	e.hand(a, r, err)
 }
-
-// takeCancel takes back a message that nobody has received.
-func (c *Conn) takeCancel(m *Control) error {
-	a := c.comes(m.ID)
-	if a == nil {
-		return nil // it ended meanwhile
-	}
-	if c.endpoint.match.Withdraw(&a.node) {
-		c.incoming[m.ID&idIndex] = nil
-		c.say(Control{Type: TypeATS, ID: a.id, Status: StatusCancelled})
-		c.endpoint.retireArrival(a)
-	}
-	return nil
-}

@@ -39,17 +39,18 @@ type Send struct {
 	at      uint64 // in a slot: frames of the lane up to its own
 
 	// Of one that is announced:
-	id       uint32
-	request  Request
-	shown    Memory // with our key for it
-	hasKey   bool
-	remote   Memory // where the peer wants it
-	begin    int    // of what the peer has asked for last, as a place in the message
-	window   int    // the end of that
-	off      int    // what was sent
-	flying   int    // WRITEs that are not complete
-	answered bool   // ATS came
-	status   Status
+	id        uint32
+	request   Request
+	shown     Memory // with our key for it
+	hasKey    bool
+	remote    Memory // where the peer wants it
+	begin     int    // of what the peer has asked for last, as a place in the message
+	window    int    // the end of that
+	off       int    // what was sent
+	flying    int    // WRITEs that are not complete
+	answered  bool   // ATS came
+	cancelled bool   // the application wants it back
+	status    Status
 }
 
 func (s *Send) chain() *link[*Send] { return &s.links }

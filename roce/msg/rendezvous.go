@@ -77,6 +77,10 @@ func (s *Send) answer(now clock.Time, q *Request, m Memory, err error) {
 	case c.state == connDead:
 		c.hide(s)
 		return
+	case s.cancelled:
+		c.unsend(s)
+		c.pump(now)
+		return
 	case err != nil:
 		s.Choice = Choice{Protocol: Fragments, Why: NoKeys}
 	}
@@ -124,6 +128,8 @@ func (c *Conn) settle(s *Send) {
 	switch {
 	case !s.answered:
 		c.finish(s, c.err)
+	case s.cancelled && s.status == StatusCancelled:
+		c.finish(s, ErrCancelled)
 	case s.status != StatusOK && s.status != StatusTruncated:
 		c.finish(s, &StatusError{Status: s.status})
 	default:

@@ -29,6 +29,8 @@ type arrival struct {
 	length uint64
 	data   []byte
 
+	claim uint64 // who has taken it out of the matcher, 0 for nobody
+
 	sync   bool // the sender wants to be told that it was matched, by the place where it was
 	frame  uint32
 	record int
@@ -75,10 +77,15 @@ func (e *Endpoint) retireArrival(a *arrival) {
 func (e *Endpoint) deliver(a *arrival, r *Receive, data []byte) {
 	r.Length = scatter(r.Pieces, 0, data)
 	r.Protocol = Eager
-	if a.sync {
-		a.conn.say(Control{Type: TypeMatched, ID: a.frame, Number: uint16(a.record)})
-	}
+	a.conn.sayMatched(a)
 	e.hand(a, r, nil)
+}
+
+// sayMatched tells the sender of a message that it was matched, if it wants that.
+func (c *Conn) sayMatched(a *arrival) {
+	if a.sync {
+		c.say(Control{Type: TypeMatched, ID: a.frame, Number: uint16(a.record)})
+	}
 }
 
 // hand gives a receive back to who asked, and is done with its message.
@@ -92,20 +99,11 @@ func (e *Endpoint) hand(a *arrival, r *Receive, err error) {
 // Receive asks for a message, of which it takes the first one that fits. r must not be
 // waiting already.
 func (e *Endpoint) Receive(now clock.Time, r *Receive) error {
-	if r.node.Queued() || r.links.in || r.taken {
+	if r.busy() {
 		return ErrQueued
 	}
-	r.node.Init(r)
-	r.Err, r.Length, r.Whole, r.Truncated, r.Source = nil, 0, 0, false, nil
-	r.size = 0
-	for _, p := range r.Pieces {
-		r.size += len(p)
-	}
-	var from *match.Peer[Receive, arrival]
-	if r.From != nil {
-		from = &r.From.source
-	}
-	a, err := e.match.Post(&r.node, r.Tag, r.Mask, from)
+	r.reset()
+	a, err := e.match.Post(&r.node, r.Tag, r.Mask, r.From.peer())
 	switch {
 	case err != nil:
 		return err

@@ -175,8 +175,12 @@ func (c *Conn) failReceives() {
 			_, err = e.match.Arrive(&a.node, &c.source, a.tag, uint32(a.length))
 		}
 	}
-	for _, a := range c.incoming {
-		if a != nil && !a.request.busy() {
+	for i, a := range c.incoming {
+		switch {
+		case a == nil || a.request.busy():
+		case a.receive == nil:
+			c.incoming[i] = nil // it was claimed: ReceiveClaimed will say so
+		default:
 			c.end(a)
 		}
 	}

@@ -71,6 +71,14 @@ type Conn struct {
 	goodbye      timer // until when it has to be there
 }
 
+// peer is the connection as a source of messages, nil for any.
+func (c *Conn) peer() *match.Peer[Receive, arrival] {
+	if c == nil {
+		return nil
+	}
+	return &c.source
+}
+
 func (c *Conn) chain() *link[*Conn] { return &c.links }
 
 // A connState is where a connection stands.

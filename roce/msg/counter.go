@@ -16,6 +16,7 @@ const (
 	Shrunk
 	ProtocolErrors
 	RenewFailed
+	ActiveUnknown
 
 	CounterCount // the number of counters, not one of them
 )

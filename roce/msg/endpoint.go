@@ -27,6 +27,9 @@ type Endpoint struct {
 	registered int64 // bytes of slots for peers
 	spare      list[*arrival]
 	count      CounterSet
+	handlers   map[uint16]Handler
+	active     Active // what a handler is called with
+	claims     uint64
 }
 
 // New makes an endpoint without peers. The error is ErrInvalid.

@@ -103,12 +103,12 @@ func (c *Conn) process(now clock.Time) {
 	for c.arrivals.n > 0 && !c.over() {
 		a := c.arrivals.head()
 		if a.ring == nil {
-			if c.takeInTurn(c.arrivals.pop()); c.over() {
+			if c.takeInTurn(now, c.arrivals.pop()); c.over() {
 				return
 			}
 			continue
 		}
-		if !c.processFrame(a) {
+		if !c.processFrame(now, a) {
 			break
 		}
 		if c.over() {
@@ -128,17 +128,17 @@ func (c *Conn) process(now clock.Time) {
 }
 
 // takeInTurn does what a control message says that has its place among the messages.
-func (c *Conn) takeInTurn(a arrived) {
+func (c *Conn) takeInTurn(now clock.Time, a arrived) {
 	if a.fin {
 		c.finished = true
 		return
 	}
-	c.takeRTS(&a.rts)
+	c.takeRTS(now, &a.rts)
 }
 
 // processFrame takes the records out of a frame. It reports whether all are out, or the next
 // one is wrong.
-func (c *Conn) processFrame(a *arrived) bool {
+func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 	for {
 		var rec Record
 		before := a.records
@@ -146,9 +146,12 @@ func (c *Conn) processFrame(a *arrived) bool {
 			return true
 		}
 		ok := true
-		if rec.Type == RecordFragment {
+		switch rec.Type {
+		case RecordFragment:
 			ok = c.takeFragment(&rec)
-		} else {
+		case RecordActive:
+			c.takeActive(now, &rec, a.frame, a.record)
+		default:
 			ok = c.takeEager(&rec, a.frame, a.record)
 		}
 		if c.over() {

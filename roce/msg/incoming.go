@@ -3,7 +3,7 @@ package msg
 import "xroce/roce/clock"
 
 // takeRTS matches a message that was announced.
-func (c *Conn) takeRTS(m *Control) {
+func (c *Conn) takeRTS(now clock.Time, m *Control) {
 	e := c.endpoint
 	i := int(m.ID & idIndex)
 	if i >= len(c.incoming) || c.incoming[i] != nil {
@@ -14,6 +14,10 @@ func (c *Conn) takeRTS(m *Control) {
 	a.kind, a.tag, a.length = arrivalAnnounced, m.Tag, m.Len
 	a.id, a.flags, a.remote = m.ID, m.Flags, Memory{Addr: m.Addr, RKey: m.RKey}
 	c.incoming[i] = a
+	if m.Flags&FlagActive != 0 {
+		c.takeActiveRTS(now, m, a)
+		return
+	}
 	r, err := e.match.Arrive(&a.node, &c.source, m.Tag, 0)
 	switch {
 	case err != nil:

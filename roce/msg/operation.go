@@ -23,7 +23,9 @@ type Send struct {
 	Tag      uint64
 	Protocol Protocol // Auto for that of the configuration
 	Level    Level    // when it is complete
-	User     any      // the caller's
+	Active   bool     // for the handler of the peer with the number that Handler is
+	Handler  uint16
+	User     any // the caller's
 
 	// Results:
 	Err    error // nil, or why it was not sent, or *StatusError: what the peer says
@@ -102,6 +104,19 @@ type Receive struct {
 	links link[*Receive]
 	size  int
 	taken bool // it has a message, which is not here yet
+}
+
+// busy reports whether it is under way.
+func (r *Receive) busy() bool { return r.node.Queued() || r.links.in || r.taken }
+
+// reset makes it ready for a message.
+func (r *Receive) reset() {
+	r.node.Init(r)
+	r.Err, r.Length, r.Whole, r.Truncated, r.Source = nil, 0, 0, false, nil
+	r.size = 0
+	for _, p := range r.Pieces {
+		r.size += len(p)
+	}
 }
 
 func (r *Receive) chain() *link[*Receive] { return &r.links }

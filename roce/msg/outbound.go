@@ -121,6 +121,9 @@ func (c *Conn) choose(now clock.Time, s *Send) Choice {
 // launchInSlot copies a message into a frame.
 func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	h := RecordHeader{Type: RecordEager, Len: uint32(s.length), Tag: s.Tag}
+	if s.Active {
+		h.Type, h.Number = RecordActive, s.Handler
+	}
 	switch s.Level {
 	case Delivered:
 		h.Flags = RecordTell

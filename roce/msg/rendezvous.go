@@ -35,6 +35,9 @@ func (c *Conn) announce(s *Send) bool {
 	case Put:
 		m.Flags = FlagPut
 	}
+	if s.Active {
+		m.Flags, m.Number = m.Flags|FlagActive, s.Handler
+	}
 	c.sayInOrder(m)
 	return true
 }

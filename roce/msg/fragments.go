@@ -31,7 +31,10 @@ func (c *Conn) takeCTS(m *Control) error {
 // sendFragments sends the next parts of messages that go in fragments, a frame of each in
 // turn, as long as there are slots.
 func (c *Conn) sendFragments(now clock.Time) {
-	l := &c.lanes[small]
+	l := c.slots()
+	if l.ring == nil {
+		return
+	}
 	for s := c.fragments.first; s != nil; s = c.fragments.first {
 		n := min(s.window-s.off, l.ring.payload())
 		h := RecordHeader{

@@ -14,7 +14,11 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 		most = int(SlotLen(uint32(e.config.Large[n-1])))
 	}
 	rings := 0
+	replace := m.Flags&FlagReplace != 0
 	for _, r := range c.in {
+		if replace && r.class == 0 && r.state != ringInUse {
+			rings = 2 // it has not begun to use it
+		}
 		if r.class != 0 {
 			rings++
 			if r.state == ringAsked || r.epoch == m.ID {
@@ -32,7 +36,7 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 		could := max(0, e.config.Registered-e.registered) / int64(slots)
 		c.nak(m.ID, StatusQuota, int(could))
 	default:
-		c.makeRing(int(m.Class), m.ID, slots, int(m.Len))
+		c.makeRing(int(m.Class), m.ID, slots, int(m.Len)).replaces = replace
 	}
 	return nil
 }

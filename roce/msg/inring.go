@@ -14,6 +14,9 @@ type inRing struct {
 	freed   uint64 // of these, those that were taken out
 	state   ringState
 	request Request
+
+	replaces   bool    // the small slots, which the peer may not use from then on
+	replacedBy *inRing // what is offered when the key of this one is out of use
 }
 
 // A ringState is where a ring of ours stands.
@@ -55,7 +58,10 @@ func (r *inRing) kind() int {
 
 // answer is told that the memory is there, or that it is gone.
 func (r *inRing) answer(now clock.Time, q *Request, m Memory, err error) {
-	if q.Kind == Allocate {
+	switch {
+	case q.Kind == Allocate:
 		r.conn.ringMade(now, r, m, err)
+	case r.replacedBy != nil:
+		r.conn.offer(r.replacedBy)
 	}
 }

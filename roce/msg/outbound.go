@@ -22,7 +22,7 @@ func (c *Conn) record(now clock.Time, l *lane, h *RecordHeader) (payload []byte,
 		c.closeFrame()
 	}
 	if c.open.lane == nil {
-		if l.free() == 0 {
+		if l.free() == 0 || c.asking.replacing && l == &c.lanes[small] {
 			return nil, false
 		}
 		l.written++
@@ -32,6 +32,15 @@ func (c *Conn) record(now clock.Time, l *lane, h *RecordHeader) (payload []byte,
 		l.used = now
 	}
 	return c.open.writer.Append(h)
+}
+
+// slots is the lane of short messages and of fragments: that of small slots, unless large ones
+// have replaced them.
+func (c *Conn) slots() *lane {
+	if c.lanes[small].ring == nil && c.lanes[large].ring != nil {
+		return &c.lanes[large]
+	}
+	return &c.lanes[small]
 }
 
 // closeFrame puts the open frame, if there is one, behind what goes out.
@@ -88,7 +97,7 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 	}
 	switch s.Choice.Protocol {
 	case Eager:
-		return c.launchInSlot(now, &c.lanes[small], s)
+		return c.launchInSlot(now, c.slots(), s)
 	case Provisioned:
 		if l := &c.lanes[large]; l.ring.payload() >= s.length {
 			return c.launchInSlot(now, l, s)

@@ -13,8 +13,11 @@ type asking struct {
 	size    int        // of a slot
 	refused int        // the smallest size that the peer has refused, 0 for none
 	until   clock.Time // it is not asked again before
-	stage   Memory
-	request Request
+	// replacing says that the peer may take the small slots away: until it has answered, nothing
+	// is written there, however long that takes.
+	replacing bool
+	stage     Memory
+	request   Request
 	patience,
 	idle timer
 }
@@ -65,10 +68,16 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 	a.stage, a.state = m, askingPeer
 	a.epoch++
 	c.endpoint.count[ProvisionRequests]++
-	c.say(Control{
+	req := Control{
 		Type: TypeProvisionReq, Class: uint8(a.class), ID: a.epoch,
 		Number: uint16(config.LargeSlots), Len: uint64(a.size),
-	})
+	}
+	if config.Mode == Replace && c.lanes[small].ring != nil {
+		req.Flags, a.replacing = FlagReplace, true
+		c.sayInOrder(req)
+		return
+	}
+	c.say(req)
 	c.endpoint.timers.set(&a.patience, now+config.Patience)
 }
 
@@ -83,7 +92,7 @@ func (a *asking) giveUp(now clock.Time, refused int) {
 	if refused == 0 {
 		refused = c.endpoint.config.Large[a.class-1]
 	}
-	a.state, a.stage, a.refused = askingNothing, Memory{}, refused
+	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, refused, false
 	a.until = now + c.endpoint.config.Idle
 	c.pump(now)
 }
@@ -112,7 +121,11 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		remote: Memory{Addr: m.Addr, RKey: m.RKey},
 	})
 	c.retire(l)
-	a.state, a.stage, a.refused = askingNothing, Memory{}, 0
+	if a.replacing {
+		c.lanes[small].replace(nil)
+		c.retire(&c.lanes[small])
+	}
+	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, 0, false
 	l.used = now
 	c.endpoint.timers.set(&a.idle, now+c.endpoint.config.Idle)
 	c.pump(now)
@@ -156,6 +169,7 @@ func (c *Conn) shrink(now clock.Time) {
 		l.replace(nil)
 		c.retire(l)
 		c.asking.refused = 0
+		c.announced = c.lanes[small].ring != nil // else the peer announces others
 		c.endpoint.count[Shrunk]++
 	}
 }

@@ -23,7 +23,8 @@ type world struct {
 	said  []Control // all control messages
 	// hold says of a work request that it is never executed.
 	hold   func(c *Conn, wr *verbs.SendWR) bool
-	stingy int // of 100 requests for memory, how many are refused
+	idle   bool // now and then so much time goes by that timers run
+	stingy int  // of 100 requests for memory, how many are refused
 }
 
 // A node is an endpoint with the keys of its device.
@@ -165,6 +166,12 @@ func (w *world) step() bool {
 		return false
 	}
 	w.now += clock.Microsecond
+	if w.idle && w.rand.IntN(100) == 0 {
+		w.now += clock.Time(w.rand.IntN(20)) * clock.Second
+		for _, n := range w.nodes {
+			n.endpoint.HandleDeadline(w.now)
+		}
+	}
 	todo[w.rand.IntN(len(todo))]()
 	return true
 }

@@ -17,12 +17,13 @@ const (
 const maxAdvert = 4 << 20
 
 // makeRing asks for the memory of slots for the peer.
-func (c *Conn) makeRing(class int, epoch uint32, slots, size int) {
+func (c *Conn) makeRing(class int, epoch uint32, slots, size int) *inRing {
 	r := &inRing{conn: c, class: class, epoch: epoch, slots: slots, size: size}
 	c.in = append(c.in, r)
 	c.endpoint.registered += int64(slots) * int64(size)
 	r.request = Request{Kind: Allocate, Conn: c, Size: slots * size, Remote: true, asker: r}
 	c.endpoint.requests.push(&r.request)
+	return r
 }
 
 // ringMade has the memory of slots, or not, and tells the peer.
@@ -41,15 +42,26 @@ func (c *Conn) ringMade(now clock.Time, r *inRing, m Memory, err error) {
 			return
 		}
 		c.nak(r.epoch, StatusNoMemory, 0)
+		c.makeSmall()
 		return
 	case len(m.Bytes) != r.slots*r.size:
 		c.fail(now, ErrOwner)
 		return
 	}
 	r.state = ringOffered
+	if old := c.smallRing(); r.replaces && old != nil {
+		old.state, old.replacedBy = ringLeft, r
+		c.vacate(old)
+		return
+	}
+	c.offer(r)
+}
+
+// offer tells the peer of slots.
+func (c *Conn) offer(r *inRing) {
 	answer := Control{
 		Type: TypeAdvert, Class: uint8(r.class), ID: r.epoch, Number: uint16(r.slots),
-		Len: uint64(r.size), Addr: m.Addr, RKey: m.RKey,
+		Len: uint64(r.size), Addr: r.memory.Addr, RKey: r.memory.RKey,
 	}
 	if r.class != 0 {
 		answer.Type = TypeProvisionAck
@@ -69,12 +81,43 @@ func (c *Conn) ringRefused(now clock.Time, err error) {
 
 // vacate frees a ring that the peer has left, once all of it was taken out.
 func (c *Conn) vacate(r *inRing) {
-	if r.state == ringLeft && r.arrived == r.freed {
+	switch {
+	case r.state != ringLeft || r.arrived != r.freed:
+	case r.replacedBy != nil:
+		c.dropRing(r)
+		r.state = ringFreeing
+		r.request = Request{Kind: Release, Conn: c, Given: r.memory, asker: r}
+		c.endpoint.requests.push(&r.request)
+	case r.class != 0:
 		c.freeRing(r)
-		if r.class != 0 {
-			c.say(Control{Type: TypeReleaseAck, Class: uint8(r.class), ID: r.epoch})
+		c.say(Control{Type: TypeReleaseAck, Class: uint8(r.class), ID: r.epoch})
+		c.makeSmall()
+	default:
+		c.freeRing(r)
+	}
+}
+
+// smallRing is the small slots that the peer uses, nil when there are none.
+func (c *Conn) smallRing() *inRing {
+	for _, r := range c.in {
+		if r.class == 0 && r.state == ringInUse {
+			return r
 		}
 	}
+	return nil
+}
+
+// makeSmall makes small slots again for a peer that has none of any kind: it has left the large
+// ones that had replaced them.
+func (c *Conn) makeSmall() {
+	for _, r := range c.in {
+		if r.state != ringLeft {
+			return
+		}
+	}
+	config := &c.endpoint.config
+	c.epoch++
+	c.makeRing(0, c.epoch, config.Slots, int(SlotLen(uint32(config.EagerLimit))))
 }
 
 // freeRing takes the key of a ring out of use and frees its memory.
@@ -186,7 +229,7 @@ func (c *Conn) Renew(slots int) error {
 		return ErrInvalid
 	}
 	for _, r := range c.in {
-		if r.class == 0 && r.state != ringInUse {
+		if r.class == 0 && r.state != ringInUse || r.replaces && r.state == ringAsked {
 			return ErrState // one after the other
 		}
 	}

@@ -208,6 +208,7 @@ func (c *Conn) freeMemory() {
 		}
 		l.old = nil
 	}
+	c.setLocal(nil)
 	if c.asking.stage.Bytes != nil {
 		c.endpoint.giveBack(c, c.asking.stage)
 		c.asking.stage = Memory{}

@@ -45,6 +45,8 @@ type Conn struct {
 	announced    bool // the peer's slots are there
 	offered      *offer
 	asking       asking
+	local        *localRing // of mode LocalOnly
+	localUsed    clock.Time
 	scratch      [MaxControlLen]byte
 	probe        bool
 

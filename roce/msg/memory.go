@@ -18,7 +18,8 @@ type RequestKind uint8
 // The kinds of request.
 const (
 	// Allocate is for Size bytes that are registered, and that this peer alone may WRITE
-	// to when Remote is set: its key must be one that was not drawn before.
+	// to when Remote is set, or READ when ToRead is: its key must be one that was not drawn
+	// before.
 	Allocate RequestKind = iota
 	// Expose gives a key to the pieces of a message, which are the application's, and lets
 	// this peer READ (ToRead) or WRITE them (Remote); else they are for our own requests.

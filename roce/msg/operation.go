@@ -45,13 +45,15 @@ type Send struct {
 	request   Request
 	shown     Memory // with our key for it
 	hasKey    bool
-	remote    Memory // where the peer wants it
-	begin     int    // of what the peer has asked for last, as a place in the message
-	window    int    // the end of that
-	off       int    // what was sent
-	flying    int    // WRITEs that are not complete
-	answered  bool   // ATS came
-	cancelled bool   // the application wants it back
+	remote    Memory     // where the peer wants it
+	begin     int        // of what the peer has asked for last, as a place in the message
+	window    int        // the end of that
+	off       int        // what was sent
+	local     *localRing // where its copy is
+	localSlot int
+	flying    int  // WRITEs that are not complete
+	answered  bool // ATS came
+	cancelled bool // the application wants it back
 	status    Status
 }
 

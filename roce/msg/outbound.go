@@ -99,6 +99,9 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 	case Eager:
 		return c.launchInSlot(now, c.slots(), s)
 	case Provisioned:
+		if c.endpoint.config.Mode == LocalOnly {
+			return c.launchLocal(now, s)
+		}
 		if l := &c.lanes[large]; l.ring.payload() >= s.length {
 			return c.launchInSlot(now, l, s)
 		}
@@ -120,8 +123,8 @@ func (c *Conn) choose(now clock.Time, s *Send) Choice {
 	}
 	is := Situation{
 		EagerLimit: c.lanes[small].ring.payload(), Forced: forced, Policy: e.Policy, After: e.After,
-		Seen: c.tooLong, Large: c.sizes(), Ready: c.lanes[large].ring.payload(),
-		Refused: c.asking.refused, Keys: c.agreed.Capabilities&(CapabilityGet|CapabilityPut) != 0,
+		Seen: c.tooLong, Large: c.sizes(), Ready: max(c.lanes[large].ring.payload(), c.localSize()),
+		Refused: c.asking.refused, Keys: c.agreed.Capabilities&rendezvousByKey != 0,
 		Reads: c.agreed.Capabilities&CapabilityGet != 0,
 	}
 	return is.Choose(s.length, s.longest)
@@ -197,7 +200,11 @@ func (c *Conn) finish(s *Send, err error) {
 
 // sizes are those of large slots that there may be.
 func (c *Conn) sizes() []int {
-	if c.agreed.Capabilities&CapabilityProvision == 0 {
+	needed := CapabilityProvision
+	if c.endpoint.config.Mode == LocalOnly {
+		needed = rendezvousByKey
+	}
+	if c.agreed.Capabilities&needed == 0 {
 		return nil
 	}
 	return c.endpoint.config.Large

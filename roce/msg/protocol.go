@@ -53,7 +53,7 @@ const (
 	BeyondLarge                  // longer than the largest slot there may be
 	PolicyNever                  // the policy says to make none
 	PolicyWaits                  // the policy says to make one later
-	Refused                      // the peer has no memory for a large slot
+	Refused                      // the peer has no memory for a large slot, or this end
 	NoKeys                       // memory of one of the ends cannot be named by a key
 	NoReads                      // the peer lets nobody READ
 	Measured                     // it has cost the least until now
@@ -71,7 +71,7 @@ var reasonTexts = [reasonCount]string{
 	"longer than the largest slot",
 	"no large slots by policy",
 	"a large slot is made later by policy",
-	"the peer has no memory for a large slot",
+	"there is no memory for a large slot",
 	"memory without a key",
 	"the peer allows no READ",
 	"cheapest as measured",

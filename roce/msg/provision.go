@@ -43,7 +43,13 @@ func (c *Conn) provision(now clock.Time, slot int) {
 		}
 	}
 	a.state, a.size = askingAllocating, int(SlotLen(uint32(slot)))
-	a.request = Request{Kind: Allocate, Conn: c, Size: config.LargeSlots * a.size, asker: a}
+	if config.Mode == LocalOnly {
+		a.size = slot // there is nothing but the message in it
+	}
+	a.request = Request{
+		Kind: Allocate, Conn: c, Size: config.LargeSlots * a.size, asker: a,
+		ToRead: config.Mode == LocalOnly,
+	}
 	c.endpoint.requests.push(&a.request)
 }
 
@@ -63,6 +69,14 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 		return
 	case len(m.Bytes) != config.LargeSlots*a.size:
 		c.fail(now, ErrOwner)
+		return
+	}
+	if config.Mode == LocalOnly {
+		a.state, a.refused = askingNothing, 0
+		c.setLocal(&localRing{memory: m, size: a.size, taken: make([]bool, config.LargeSlots)})
+		c.localUsed = now
+		c.endpoint.timers.set(&a.idle, now+config.Idle)
+		c.pump(now)
 		return
 	}
 	a.stage, a.state = m, askingPeer
@@ -160,10 +174,13 @@ func (c *Conn) leaveLarge() {
 // shrink gives up large slots that nobody has used for long.
 func (c *Conn) shrink(now clock.Time) {
 	l := &c.lanes[large]
-	switch due := l.used + c.endpoint.config.Idle; {
-	case l.ring == nil || c.state != connOpen:
+	switch due := max(l.used, c.localUsed) + c.endpoint.config.Idle; {
+	case l.ring == nil && c.local == nil || c.state != connOpen:
 	case now < due:
 		c.endpoint.timers.set(&c.asking.idle, due)
+	case c.local != nil:
+		c.setLocal(nil)
+		c.endpoint.count[Shrunk]++
 	default:
 		c.leaveLarge()
 		l.replace(nil)

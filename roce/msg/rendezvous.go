@@ -6,6 +6,9 @@ import "xroce/roce/clock"
 // the rest tells those apart that were there one after the other.
 const idIndex = MaxRendezvous - 1
 
+// rendezvousByKey is what one of must be agreed for memory to be named by keys.
+const rendezvousByKey = CapabilityGet | CapabilityPut
+
 // announce sends the RTS of a message, or begins to: its memory needs a key first. It reports
 // whether the next message may go.
 func (c *Conn) announce(s *Send) bool {
@@ -29,10 +32,10 @@ func (c *Conn) announce(s *Send) bool {
 	c.pending.remove(s)
 	s.state = sendAnnounced
 	m := Control{Type: TypeRTS, ID: s.id, Len: uint64(s.length), Tag: s.Tag}
-	switch s.Choice.Protocol {
-	case Get:
+	switch p := s.Choice.Protocol; {
+	case p == Get, p == Provisioned && c.agreed.Capabilities&CapabilityGet != 0:
 		m.Flags, m.Addr, m.RKey = FlagGet, s.shown.Addr, s.shown.RKey
-	case Put:
+	case p != Fragments:
 		m.Flags = FlagPut
 	}
 	if s.Active {
@@ -119,6 +122,11 @@ func (c *Conn) hide(s *Send) {
 		return
 	}
 	s.hasKey = false
+	if s.local != nil {
+		c.leaveLocal(s)
+		c.settle(s)
+		return
+	}
 	s.request = Request{Kind: Release, Conn: c, Given: s.shown, asker: s}
 	c.endpoint.requests.push(&s.request)
 }

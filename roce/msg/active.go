@@ -38,7 +38,7 @@ func (e *Endpoint) Handle(number uint16, h Handler) {
 func (e *Endpoint) handle(now clock.Time, m Active) *Receive {
 	h := e.handlers[m.Handler]
 	if h == nil {
-		e.count[ActiveUnknown]++
+		e.count.Inc(ActiveUnknown)
 		return nil
 	}
 	e.active = m

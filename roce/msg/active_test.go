@@ -91,7 +91,7 @@ func TestActiveMessageWithoutHandler(t *testing.T) {
 		want.Status != StatusCancelled {
 		t.Errorf("the long one: %v", announced.Err)
 	}
-	if n := d.b.endpoint.Counters()[ActiveUnknown]; n != 2 {
+	if n := d.b.endpoint.Snapshot()[ActiveUnknown]; n != 2 {
 		t.Errorf("counted %d times", n)
 	}
 	if d.b.endpoint.NextReceived() != nil {

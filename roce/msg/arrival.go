@@ -76,6 +76,7 @@ func (e *Endpoint) retireArrival(a *arrival) {
 // deliver copies a message that is here to the receive that it has, and ends both.
 func (e *Endpoint) deliver(a *arrival, r *Receive, data []byte) {
 	r.Length = scatter(r.Pieces, 0, data)
+	e.count.Add(BytesCopiedIn, r.Length)
 	r.Protocol = Eager
 	a.conn.sayMatched(a)
 	e.hand(a, r, nil)
@@ -91,7 +92,9 @@ func (c *Conn) sayMatched(a *arrival) {
 // hand gives a receive back to who asked, and is done with its message.
 func (e *Endpoint) hand(a *arrival, r *Receive, err error) {
 	r.Err, r.Whole, r.SentTag, r.Source = err, int(a.length), a.tag, a.conn
-	r.Truncated = err == nil && a.length > uint64(r.Length)
+	if r.Truncated = err == nil && a.length > uint64(r.Length); r.Truncated {
+		e.count.Inc(Truncated)
+	}
 	e.received.push(r)
 	e.retireArrival(a)
 }

@@ -68,7 +68,7 @@ func (c *Conn) broken(err error) {
 	if c.over() {
 		return
 	}
-	c.endpoint.count[ProtocolErrors]++
+	c.endpoint.count.Inc(ProtocolErrors)
 	err = &PeerError{Err: err}
 	if !c.started {
 		c.fail(c.heard, err)
@@ -87,7 +87,10 @@ func (c *Conn) sayFarewell(wr *verbs.SendWR) flight {
 }
 
 // bye: the peer has ended the connection.
-func (c *Conn) bye(now clock.Time, why Status) { c.fail(now, &StatusError{Status: why}) }
+func (c *Conn) bye(now clock.Time, why Status) {
+	c.endpoint.count.Inc(ByesReceived)
+	c.fail(now, &StatusError{Status: why})
+}
 
 // fail ends the connection. Each message that is under way ends with the error, as soon as no
 // packet touches its memory; what has arrived whole can still be received.
@@ -106,6 +109,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 	e.ready.remove(c)
 	e.timers.stop(&c.keepalive)
 	e.timers.stop(&c.goodbye)
+	e.timers.stop(&c.crowd)
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
 	c.failSends()

@@ -47,6 +47,8 @@ type Conn struct {
 	asking       asking
 	local        *localRing // of mode LocalOnly
 	localUsed    clock.Time
+	costs        costs
+	crowd        timer // when the message at the head has waited too long for a slot
 	scratch      [MaxControlLen]byte
 	probe        bool
 
@@ -117,6 +119,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.asking.patience.run = func(now clock.Time) { c.asking.giveUp(now, 0) }
 	c.asking.idle.run = c.shrink
 	c.keepalive.run = c.keepAlive
+	c.crowd.run = c.announceCrowded
 	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
 	if err := e.match.Add(&c.source); err != nil {
 		return nil, err
@@ -159,7 +162,7 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 	s.conn, s.state, s.posted = c, sendPending, now
 	s.Err, s.Choice, s.Sent = nil, Choice{}, 0
 	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
-	s.cancelled, s.status = false, StatusOK
+	s.cancelled, s.crowded, s.way, s.status = false, false, 0, StatusOK
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
 	}

@@ -24,5 +24,25 @@
 // Parsing and putting allocate nothing. What a peer sent wrong is one of the errors of this
 // package; which is enough for a counter. Values belong to one caller at a time.
 //
-// The package imports the standard library only.
+// # Machine
+//
+// An Endpoint has connections to many peers. It knows no queue pair and registers no memory: its
+// owner hands it what happens and does what it wants, under one lock.
+//
+//	application  Conn.Send, Endpoint.CancelSend, Receive, Cancel, Probe, Claim, ReceiveClaimed,
+//	             Handle; results by NextSent, NextReceived and NextClosed
+//	wire         NextWork gives work requests, HandleWork and HandleArrival take completions
+//	memory       NextRequest asks for it, Answer has it, whenever that is
+//	time         NextDeadline, HandleDeadline
+//
+//	endpoint.go, conn.go   what there is          close.go    how it ends
+//	select.go, protocol.go which way, and why     learn.go    what each way has cost
+//	outbound.go, work.go   what leaves            outring.go  slots of the peer
+//	inbound.go, heard.go   what comes             inring.go   slots for the peer
+//	rings.go               slots that are announced
+//	provision.go, grant.go slots that are asked for: the sender's part, the receiver's
+//	local.go               a larger buffer of the sender alone
+//	rendezvous.go, incoming.go, get.go, put.go, fragments.go, cancel.go
+//	active.go, probe.go    messages without a receive
+//	counter.go             what is counted
 package msg

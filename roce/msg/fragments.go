@@ -45,6 +45,7 @@ func (c *Conn) sendFragments(now clock.Time) {
 			return
 		}
 		gather(payload, s.Pieces, s.off)
+		c.endpoint.count.Add(BytesCopiedOut, n)
 		c.closeFull()
 		s.off += n
 		c.fragments.remove(s)
@@ -69,6 +70,7 @@ func (c *Conn) takeFragment(rec *Record) bool {
 		return true
 	}
 	scatter(a.receive.Pieces, a.done, rec.Payload)
+	c.endpoint.count.Add(BytesCopiedIn, len(rec.Payload))
 	a.done += int(rec.Len)
 	switch {
 	case a.done == a.want:

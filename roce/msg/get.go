@@ -39,6 +39,7 @@ func (c *Conn) hasRead(a *arrival, n int) {
 	e := c.endpoint
 	e.pulling -= n
 	a.done += n
+	e.count.Add(BytesRead, n)
 	e.unthrottle()
 	if a.done == a.want {
 		c.end(a)

@@ -4,11 +4,11 @@ package msg
 func (c *Conn) takeProvisionReq(m *Control) error {
 	e := c.endpoint
 	if c.asked != 0 && int32(m.ID-c.asked) <= 0 {
-		e.count[ProvisionStale]++
+		e.count.Inc(ProvisionStale)
 		return nil // it was answered
 	}
 	c.asked = m.ID
-	e.count[ProvisionAsked]++
+	e.count.Inc(ProvisionAsked)
 	most := 0
 	if n := len(e.config.Large); n > 0 {
 		most = int(SlotLen(uint32(e.config.Large[n-1])))
@@ -43,7 +43,7 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 
 // nak refuses large slots; slots of so many bytes there could have been.
 func (c *Conn) nak(epoch uint32, why Status, could int) {
-	c.endpoint.count[ProvisionDenied]++
+	c.endpoint.count.Inc(ProvisionDenied)
 	c.say(Control{Type: TypeProvisionNak, ID: epoch, Status: why, Len: uint64(could)})
 }
 

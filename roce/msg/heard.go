@@ -12,6 +12,7 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 		return ErrSequence
 	}
 	c.peerControls++
+	c.endpoint.count.Inc(RecvControl)
 	freedLarge := uint32(c.lanes[large].freed)
 	if m.Type == TypeCredit {
 		freedLarge = uint32(m.Tag)

@@ -90,7 +90,7 @@ func (l *liar) wantBroken(want error) {
 	if p := new(PeerError); !errors.As(l.c.Err(), &p) || !errors.Is(l.c.Err(), want) {
 		w.t.Errorf("the connection ends with %v, not %v", l.c.Err(), want)
 	}
-	if n := l.c.endpoint.Counters()[ProtocolErrors]; n != 1 {
+	if n := l.c.endpoint.Snapshot()[ProtocolErrors]; n != 1 {
 		w.t.Errorf("%d errors are counted", n)
 	}
 	if n := len(w.said); n == 0 || w.said[n-1].Type != TypeBye ||

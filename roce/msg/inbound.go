@@ -71,6 +71,7 @@ func (c *Conn) takeFrame(wc *verbs.Completion) error {
 		return ErrSequence
 	}
 	c.peerFrames++
+	c.endpoint.count.Inc(RecvFrames)
 	if err := c.freed(f.ReleasedSmall, f.ReleasedLarge); err != nil {
 		return err
 	}
@@ -95,6 +96,7 @@ func (c *Conn) freed(smallFrames, largeFrames uint32) error {
 	}
 	c.landed(&c.lanes[small])
 	c.landed(&c.lanes[large])
+	c.watched()
 	return nil
 }
 
@@ -206,7 +208,7 @@ func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 		return false
 	}
 	a.data = append(a.data[:0], rec.Payload...)
-	e.count[Unexpected]++
+	e.count.Inc(Unexpected)
 	return true
 }
 

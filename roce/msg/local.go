@@ -49,6 +49,7 @@ func (c *Conn) launchLocal(now clock.Time, s *Send) bool {
 	off := slot * r.size
 	gather(r.memory.Bytes[off:][:s.length], s.Pieces, 0)
 	s.local, s.localSlot = r, slot
+	c.endpoint.count.Add(BytesCopiedOut, s.length)
 	s.shown = Memory{
 		Addr: r.memory.Addr + uint64(off), LKey: r.memory.LKey, RKey: r.memory.RKey,
 	}

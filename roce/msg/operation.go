@@ -51,9 +51,12 @@ type Send struct {
 	off       int        // what was sent
 	local     *localRing // where its copy is
 	localSlot int
-	flying    int  // WRITEs that are not complete
-	answered  bool // ATS came
-	cancelled bool // the application wants it back
+	flying    int        // WRITEs that are not complete
+	crowded   bool       // no slot was free for long
+	way       uint8      // of EnlargeAuto, plus one
+	left      clock.Time // when it was looked at last before it left
+	answered  bool       // ATS came
+	cancelled bool       // the application wants it back
 	status    Status
 }
 

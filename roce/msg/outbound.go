@@ -1,6 +1,10 @@
 package msg
 
-import "xroce/roce/clock"
+import (
+	"errors"
+
+	"xroce/roce/clock"
+)
 
 // idleFrames is how many frames may be on their way for a further one to leave before it is
 // full. Behind so many, messages are gathered until one of them has arrived: a connection with
@@ -93,7 +97,7 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 		return false // how long a slot is, the peer has not said yet
 	}
 	if s.state == sendPending {
-		s.Choice = c.choose(now, s)
+		s.Choice, s.left = c.choose(now, s), now
 	}
 	switch s.Choice.Protocol {
 	case Eager:
@@ -121,11 +125,12 @@ func (c *Conn) choose(now clock.Time, s *Send) Choice {
 	if now >= c.asking.until {
 		c.asking.refused = 0 // it may have memory again
 	}
+	caps := c.agreed.Capabilities
 	is := Situation{
 		EagerLimit: c.lanes[small].ring.payload(), Forced: forced, Policy: e.Policy, After: e.After,
 		Seen: c.tooLong, Large: c.sizes(), Ready: max(c.lanes[large].ring.payload(), c.localSize()),
-		Refused: c.asking.refused, Keys: c.agreed.Capabilities&rendezvousByKey != 0,
-		Reads: c.agreed.Capabilities&CapabilityGet != 0,
+		Refused: c.asking.refused, Keys: caps&rendezvousByKey != 0,
+		Reads: caps&CapabilityGet != 0, Crowded: s.crowded, Measured: c.measured(s),
 	}
 	return is.Choose(s.length, s.longest)
 }
@@ -148,6 +153,8 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	}
 	gather(payload, s.Pieces, 0)
 	c.pending.remove(s)
+	c.countSent(s)
+	c.endpoint.count.Add(BytesCopiedOut, s.length)
 	s.state, s.at, s.Sent = sendInSlot, l.written, s.length
 	switch s.Level {
 	case Buffered:
@@ -159,8 +166,23 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	case Matched:
 		c.syncs[syncKey(c.frames, c.open.writer.Records()-1)] = s
 	}
+	if l == &c.lanes[large] && c.endpoint.config.Policy == EnlargeAuto {
+		c.watch(now, s)
+	}
 	c.closeFull()
 	return true
+}
+
+// countSent counts a message that leaves.
+func (c *Conn) countSent(s *Send) {
+	e := c.endpoint
+	e.count.Inc(sentBy[s.Choice.Protocol])
+	if s.Active {
+		e.count.Inc(SentActive)
+	}
+	if s.Choice.Why == Crowded {
+		e.count.Inc(CrowdedSends)
+	}
 }
 
 // syncKey names a record of a frame.
@@ -174,10 +196,23 @@ func (c *Conn) pump(now clock.Time) {
 	c.sendFragments(now)
 	for s := c.pending.first; s != nil && c.launch(now, s); s = c.pending.first {
 	}
+	if s := c.pending.first; s != nil && s.Choice.Protocol == Eager && c.crowd.slot == 0 {
+		c.endpoint.timers.set(&c.crowd, max(now, s.posted)+c.endpoint.config.Crowded)
+	}
 	if c.pending.n == 0 && c.state == connEnding {
 		c.sayLast()
 	}
 	c.wake()
+}
+
+// announceCrowded has the message at the head announce itself, if it has waited too long for a
+// slot: the receiver may want another one first.
+func (c *Conn) announceCrowded(now clock.Time) {
+	if s := c.pending.first; s != nil && s.state == sendPending && s.Choice.Protocol == Eager &&
+		now >= s.posted+c.endpoint.config.Crowded {
+		s.crowded = true
+	}
+	c.pump(now)
 }
 
 // landed completes what waited for frames of a lane to be complete, or to be taken out.
@@ -194,6 +229,13 @@ func (c *Conn) landed(l *lane) {
 
 // finish gives a message back to who sent it.
 func (c *Conn) finish(s *Send, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrCancelled):
+		c.endpoint.count.Inc(CancelledSends)
+	case c.err == nil:
+		c.endpoint.count.Inc(RefusedSends)
+	}
 	s.state, s.Err = sendIdle, err
 	c.endpoint.sent.push(s)
 }

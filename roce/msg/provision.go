@@ -64,7 +64,7 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 		}
 		return
 	case err != nil:
-		c.endpoint.count[ProvisionFailed]++
+		c.endpoint.count.Inc(ProvisionFailed)
 		a.giveUp(now, 0)
 		return
 	case len(m.Bytes) != config.LargeSlots*a.size:
@@ -81,7 +81,7 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 	}
 	a.stage, a.state = m, askingPeer
 	a.epoch++
-	c.endpoint.count[ProvisionRequests]++
+	c.endpoint.count.Inc(ProvisionRequests)
 	req := Control{
 		Type: TypeProvisionReq, Class: uint8(a.class), ID: a.epoch,
 		Number: uint16(config.LargeSlots), Len: uint64(a.size),
@@ -120,7 +120,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		return ErrEpoch // that was never asked for
 	case late:
 		// We did not wait any longer. Nothing was written there.
-		c.endpoint.count[ProvisionLate]++
+		c.endpoint.count.Inc(ProvisionLate)
 		c.say(Control{Type: TypeRelease, Class: m.Class, ID: m.ID})
 		return nil
 	case int(m.Class) != a.class, m.Len != uint64(a.size),
@@ -152,7 +152,7 @@ func (c *Conn) takeProvisionNak(now clock.Time, m *Control) error {
 	if a.state != askingPeer || m.ID != a.epoch {
 		return nil // we did not wait any longer
 	}
-	c.endpoint.count[ProvisionRefused]++
+	c.endpoint.count.Inc(ProvisionRefused)
 	refused := 0
 	for _, size := range c.endpoint.config.Large {
 		if SlotLen(uint32(size)) > m.Len {
@@ -180,13 +180,13 @@ func (c *Conn) shrink(now clock.Time) {
 		c.endpoint.timers.set(&c.asking.idle, due)
 	case c.local != nil:
 		c.setLocal(nil)
-		c.endpoint.count[Shrunk]++
+		c.endpoint.count.Inc(Shrunk)
 	default:
 		c.leaveLarge()
 		l.replace(nil)
 		c.retire(l)
 		c.asking.refused = 0
 		c.announced = c.lanes[small].ring != nil // else the peer announces others
-		c.endpoint.count[Shrunk]++
+		c.endpoint.count.Inc(Shrunk)
 	}
 }

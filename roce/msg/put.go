@@ -48,7 +48,8 @@ func (c *Conn) nextWrite(wr *verbs.SendWR, f *flight) bool {
 }
 
 // hasWritten counts a WRITE that is complete.
-func (c *Conn) hasWritten(s *Send, _ int) {
+func (c *Conn) hasWritten(s *Send, n int) {
+	c.endpoint.count.Add(BytesWritten, n)
 	s.flying--
 	if s.state == sendEnding && s.flying == 0 {
 		c.hide(s)

@@ -31,6 +31,7 @@ func (c *Conn) announce(s *Send) bool {
 	}
 	c.pending.remove(s)
 	s.state = sendAnnounced
+	c.countSent(s)
 	m := Control{Type: TypeRTS, ID: s.id, Len: uint64(s.length), Tag: s.Tag}
 	switch p := s.Choice.Protocol; {
 	case p == Get, p == Provisioned && c.agreed.Capabilities&CapabilityGet != 0:
@@ -106,6 +107,9 @@ func (c *Conn) takeATS(m *Control) error {
 		return ErrState
 	}
 	s.answered, s.status, s.Sent = true, m.Status, int(m.Len)
+	if class := c.endpoint.classOf(s.length); class >= 0 && s.way == 1+byRendezvous {
+		c.costs.classes[class].add(byRendezvous, c.heard-s.left)
+	}
 	c.stopWriting(s)
 	s.state = sendEnding
 	if s.flying == 0 {

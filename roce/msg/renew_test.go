@@ -81,7 +81,7 @@ func TestOldSlotsStayWithoutMemoryForNew(t *testing.T) {
 	r := d.b.endpoint.NextRequest()
 	d.b.endpoint.Answer(d.now, r, Memory{}, errNoMemory)
 	d.send(pattern(1, 100))
-	if n := d.b.endpoint.Counters()[RenewFailed]; n != 1 {
+	if n := d.b.endpoint.Snapshot()[RenewFailed]; n != 1 {
 		t.Errorf("counted %d times", n)
 	}
 	must(t, d.cb.Renew(16))

@@ -76,7 +76,7 @@ func (c *Conn) ringRefused(now clock.Time, err error) {
 		return
 	}
 	c.epoch-- // the peer has not heard of it
-	c.endpoint.count[RenewFailed]++
+	c.endpoint.count.Inc(RenewFailed)
 }
 
 // vacate frees a ring that the peer has left, once all of it was taken out.
@@ -235,5 +235,6 @@ func (c *Conn) Renew(slots int) error {
 	}
 	c.epoch++
 	c.makeRing(0, c.epoch, slots, size)
+	c.endpoint.count.Inc(Renewed)
 	return nil
 }

@@ -12,6 +12,10 @@ type Situation struct {
 	Refused    int   // the smallest size that the peer had no memory for, 0 for none
 	Keys       bool  // memory of both ends can be named by keys
 	Reads      bool  // the peer lets us have it READ
+	Crowded    bool  // it has waited too long for a slot
+	// Measured is what has cost the least until now, Provisioned or Get for any rendezvous;
+	// Auto when that is not to decide.
+	Measured Protocol
 }
 
 // A Choice is a protocol and why.
@@ -37,7 +41,10 @@ func (s *Situation) Choose(length, longest int) Choice {
 	if s.Forced != Auto {
 		return s.force(length, small)
 	}
-	if small {
+	switch {
+	case small && s.Crowded && length > 0 && s.Keys:
+		return s.rendezvous(Crowded)
+	case small:
 		return Choice{Protocol: Eager, Why: why}
 	}
 	c, enlarge := s.large(length)
@@ -49,6 +56,9 @@ func (s *Situation) Choose(length, longest int) Choice {
 
 // large says whether large slots are for a message of that length, or else why they are not.
 func (s *Situation) large(length int) (c Choice, enlarge bool) {
+	if s.Measured == Get {
+		return Choice{Why: Measured}, false
+	}
 	if length <= s.Ready {
 		return Choice{Protocol: Provisioned, Why: HasLarge, Slot: s.Ready}, true
 	}
@@ -63,7 +73,11 @@ func (s *Situation) large(length int) (c Choice, enlarge bool) {
 	case s.Policy == EnlargeAfter && s.Seen < s.After:
 		return Choice{Why: PolicyWaits}, false
 	}
-	return Choice{Protocol: Provisioned, Why: Enlarge, Slot: size}, true
+	why := Enlarge
+	if s.Measured == Provisioned {
+		why = Measured
+	}
+	return Choice{Protocol: Provisioned, Why: why, Slot: size}, true
 }
 
 // class returns the smallest size of large slots that such a message fits, 0 when none does.

@@ -82,6 +82,7 @@ func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
 	case c.nextWrite(wr, &f), c.nextRead(wr, &f):
 	case c.probe:
 		c.probe = false
+		c.endpoint.count.Inc(KeepaliveProbes)
 		wr.Opcode, f.kind = verbs.OpWrite, flightProbe
 	default:
 		return false
@@ -94,6 +95,7 @@ func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
 // post makes a work request of an item.
 func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 	if i.ring == nil {
+		c.endpoint.count.Inc(SentControl)
 		i.control.Sequence, i.control.Released = c.controls, c.consumed[small]
 		c.controls++
 		c.told[small] = c.consumed[small]
@@ -106,6 +108,7 @@ func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 		wr.Inline = i.control.Put(c.scratch[:])
 		return flight{kind: flightControl}
 	}
+	c.endpoint.count.Inc(SentFrames)
 	i.header.ReleasedSmall, i.header.ReleasedLarge = c.consumed[small], c.consumed[large]
 	i.header.Put(i.ring.bytes(i.slot))
 	c.told = c.consumed

@@ -141,7 +141,8 @@ func TestLadder(t *testing.T) {
 	if got := d.heard(provisioning...); got != 0 {
 		t.Errorf("%d messages for one that fits", got)
 	}
-	if s := d.send(pattern(9, 200_000)); s.Choice != (Choice{Protocol: Get, Why: BeyondLarge}) {
+	want := Choice{Protocol: Get, Why: BeyondLarge, Rule: ElementTooLong}
+	if s := d.send(pattern(9, 200_000)); s.Choice != want {
 		t.Errorf("200000 bytes go by %v", s.Choice)
 	}
 }

@@ -22,30 +22,36 @@ type Situation struct {
 type Choice struct {
 	Protocol Protocol
 	Why      Reason
-	Slot     int // of Provisioned: the size of the slots that are to be there, at least
+	Rule     Reason // Fits, TooLong or ElementTooLong: what the threshold says of it
+	Slot     int    // of Provisioned: the size of the slots that are to be there, at least
 }
 
 // Choose says how a message travels that is length bytes long, the longest of whose pieces
 // has longest bytes. It is deterministic and depends on its arguments alone.
 func (s *Situation) Choose(length, longest int) Choice {
-	why, small := TooLong, false
+	rule := Fits
+	switch {
+	case longest > s.EagerLimit:
+		rule = ElementTooLong
+	case length > s.EagerLimit:
+		rule = TooLong
+	}
+	c := s.choose(length, rule == Fits)
+	c.Rule = rule
+	return c
+}
+
+// choose is Choose for a message that fits a small slot, or does not.
+func (s *Situation) choose(length int, small bool) Choice {
 	switch {
 	case length == 0:
 		return Choice{Protocol: Eager, Why: Fits}
-	case length <= s.EagerLimit && longest <= s.EagerLimit:
-		why, small = Fits, true
-	case length <= s.EagerLimit:
-		// A message of one piece never comes here.
-		why = ElementTooLong
-	}
-	if s.Forced != Auto {
+	case s.Forced != Auto:
 		return s.force(length, small)
-	}
-	switch {
-	case small && s.Crowded && length > 0 && s.Keys:
+	case small && s.Crowded && s.Keys:
 		return s.rendezvous(Crowded)
 	case small:
-		return Choice{Protocol: Eager, Why: why}
+		return Choice{Protocol: Eager, Why: Fits}
 	}
 	c, enlarge := s.large(length)
 	if enlarge {

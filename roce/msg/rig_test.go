@@ -23,8 +23,9 @@ type world struct {
 	said  []Control // all control messages
 	// hold says of a work request that it is never executed.
 	hold   func(c *Conn, wr *verbs.SendWR) bool
-	idle   bool // now and then so much time goes by that timers run
-	stingy int  // of 100 requests for memory, how many are refused
+	slow   func(r *Request) bool // a request for memory that is not answered now
+	idle   bool                  // now and then so much time goes by that timers run
+	stingy int                   // of 100 requests for memory, how many are refused
 }
 
 // A node is an endpoint with the keys of its device.
@@ -130,7 +131,9 @@ func (w *world) step() bool {
 			p.peer.over = true
 		}
 		for r := n.endpoint.NextRequest(); r != nil; r = n.endpoint.NextRequest() {
-			n.requests = append(n.requests, r)
+			if w.slow == nil || !w.slow(r) {
+				n.requests = append(n.requests, r)
+			}
 		}
 		for i := range n.requests {
 			todo = append(todo, func() { n.answer(i) })

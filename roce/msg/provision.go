@@ -140,6 +140,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		c.retire(&c.lanes[small])
 	}
 	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, 0, false
+	c.announced = true // also when those before were given up meanwhile
 	l.used = now
 	c.endpoint.timers.set(&a.idle, now+c.endpoint.config.Idle)
 	c.pump(now)

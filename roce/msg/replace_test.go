@@ -2,8 +2,10 @@ package msg
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
+	"xroce/roce/clock"
 	"xroce/roce/mem"
 	"xroce/roce/verbs"
 )
@@ -88,5 +90,55 @@ func TestReplaceUnderTraffic(t *testing.T) {
 		a, b := w.node(c), w.node(Config{Slots: 4, Mode: Mode(seed % uint64(modeCount))})
 		ca, cb := w.join(a, b, allCapabilities)
 		exchange(t, w, ca, cb)
+	}
+}
+
+// TestRenewWaitsForReplacement: small slots that are on their way out are not renewed: the ADVERT
+// would reach the sender before the acknowledgement that takes the old ones from it.
+func TestRenewWaitsForReplacement(t *testing.T) {
+	d := newDuo(t, Config{Mode: Replace})
+	var freeing *Request
+	d.slow = func(r *Request) bool {
+		if r.Kind == Release && freeing == nil {
+			freeing = r
+		}
+		return r == freeing
+	}
+	must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{make([]byte, 5000)}}))
+	d.settle()
+	if freeing == nil || d.heard(TypeProvisionAck) != 0 {
+		t.Fatal("the old slots are not on their way out")
+	}
+	if err := d.cb.Renew(4); !errors.Is(err, ErrState) {
+		t.Errorf("renewed: %v", err)
+	}
+}
+
+// TestLargeSlotsAreGivenUpWhileLargerOnesAreMade: with the old ones gone and no small ones there,
+// messages go through the larger ones as soon as those are there.
+func TestLargeSlotsAreGivenUpWhileLargerOnesAreMade(t *testing.T) {
+	d := newDuo(t, Config{Mode: Replace, Patience: 100 * clock.Second})
+	d.send(pattern(1, 5000))
+	var making *Request
+	d.slow = func(r *Request) bool {
+		if r.Kind == Allocate && r.Remote && making == nil {
+			making = r
+		}
+		return r == making
+	}
+	s := &Send{Pieces: [][]byte{make([]byte, 60_000)}}
+	must(t, d.ca.Send(d.now, s))
+	d.settle()
+	d.now += d.a.endpoint.config.Idle
+	d.a.endpoint.HandleDeadline(d.now)
+	d.settle()
+	if making == nil || d.heard(TypeRelease) != 1 || d.ca.lanes[large].ring != nil {
+		t.Fatal("the old slots are not given up")
+	}
+	d.slow = nil
+	d.b.requests = append(d.b.requests, making)
+	d.settle()
+	if d.a.endpoint.NextSent() != s || s.Err != nil || s.Choice.Protocol != Provisioned {
+		t.Errorf("%v by %v", s.Err, s.Choice)
 	}
 }

@@ -23,9 +23,10 @@ type world struct {
 	said  []Control // all control messages
 	// hold says of a work request that it is never executed.
 	hold   func(c *Conn, wr *verbs.SendWR) bool
-	slow   func(r *Request) bool // a request for memory that is not answered now
-	idle   bool                  // now and then so much time goes by that timers run
-	stingy int                   // of 100 requests for memory, how many are refused
+	stored func(c *Conn, imm Immediate) // a frame of c is in the peer's slot
+	slow   func(r *Request) bool        // a request for memory that is not answered now
+	idle   bool                         // now and then so much time goes by that timers run
+	stingy int                          // of 100 requests for memory, how many are refused
 }
 
 // A node is an endpoint with the keys of its device.
@@ -140,7 +141,8 @@ func (w *world) step() bool {
 		}
 	}
 	for _, p := range w.pipes {
-		if len(p.queue) > 0 {
+		// What is flushed is told behind what came before: there is one CQ.
+		if len(p.queue) > 0 && !(p.dead && len(p.peer.came) > 0) {
 			todo = append(todo, p.execute)
 		}
 		// What connection management tells comes behind what came before.
@@ -274,6 +276,9 @@ func (p *pipe) execute() {
 	case verbs.OpWriteImm:
 		p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
 		came.Opcode = verbs.WCRecvRDMAWithImm
+		if stored := p.from.world.stored; stored != nil {
+			stored(p.conn, ParseImmediate(wr.Imm))
+		}
 		p.came = append(p.came, arrivedWC{wc: came})
 	case verbs.OpWrite:
 		if len(data) > 0 {

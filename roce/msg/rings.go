@@ -228,6 +228,9 @@ func (c *Conn) Renew(slots int) error {
 	if c.state != connOpen || slots < 2 || slots > MaxSlots || slots*size > maxAdvert {
 		return ErrInvalid
 	}
+	if c.smallRing() == nil {
+		return ErrState // it has large ones in their place, or is about to
+	}
 	for _, r := range c.in {
 		if r.class == 0 && r.state != ringInUse || r.replaces && r.state == ringAsked {
 			return ErrState // one after the other

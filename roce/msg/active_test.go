@@ -12,7 +12,7 @@ import (
 // and in order with all others, with no receive posted.
 func TestActiveMessages(t *testing.T) {
 	for p := Auto; p < protocolCount; p++ {
-		for seed := range uint64(10) {
+		for seed := range uint64(4) {
 			w := newWorld(t, seed)
 			a, b := w.node(Config{Protocol: p}), w.node(Config{Protocol: p})
 			ca, cb := w.join(a, b, allCapabilities)

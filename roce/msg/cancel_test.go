@@ -10,7 +10,7 @@ import (
 // order of the others holds.
 func TestCancelledOrReceived(t *testing.T) {
 	outcomes := map[string]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(120) {
 		w := newWorld(t, seed)
 		c := Config{Slots: 4, Unexpected: 3000, Protocol: Protocol(seed % uint64(protocolCount))}
 		a, b := w.node(c), w.node(c)

@@ -1,10 +1,12 @@
 package msg
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
 
+	"xroce/roce/clock"
 	"xroce/roce/verbs"
 )
 
@@ -13,6 +15,8 @@ type liar struct {
 	*world
 	c     *Conn
 	bytes []byte
+	sent  *Send    // the last one
+	taken *Message // that was claimed
 }
 
 func (l *liar) next() byte {
@@ -115,7 +119,7 @@ func (l *liar) write() {
 	w.Reset(r.slot(slot, uint32(r.size)))
 	for range 1 + l.next()%2 {
 		w.Append(&RecordHeader{
-			Type: RecordType(1 + l.next()%2), Flags: RecordFlags(l.next() % 4),
+			Type: RecordType(1 + l.next()%3), Flags: RecordFlags(l.next() % 4),
 			Len: uint32(l.next()), Tag: uint64(l.next() % 4), Number: uint16(l.next() % 2),
 		})
 	}
@@ -134,49 +138,97 @@ func (l *liar) write() {
 	}, nil)
 }
 
+// meddle does what an application may do while messages are under way.
+func (l *liar) meddle() {
+	e := l.c.endpoint
+	switch l.next() % 8 {
+	case 0:
+		if l.sent != nil {
+			e.CancelSend(l.now, l.sent)
+		}
+	case 1:
+		if m, ok := e.Claim(l.now, 0, 0, nil); ok && l.taken == nil {
+			l.taken = &m
+		} else if ok {
+			_ = e.ReceiveClaimed(&m, &Receive{Pieces: [][]byte{make([]byte, 100)}})
+		}
+	case 2:
+		if l.taken != nil {
+			_ = e.ReceiveClaimed(l.taken, &Receive{Pieces: [][]byte{make([]byte, 100)}})
+			l.taken = nil
+		}
+	case 3:
+		_ = l.c.Renew(2 + int(l.next()%4))
+	case 4:
+		l.now += clock.Time(l.next()) * clock.Second / 8
+		e.HandleDeadline(l.now)
+	case 5:
+		e.Handle(uint16(l.next()%2), func(_ clock.Time, m *Active) *Receive {
+			if m.Tag == 0 {
+				return nil
+			}
+			return &Receive{Pieces: [][]byte{make([]byte, 100)}}
+		})
+	case 6:
+		l.c.Close(l.now)
+	}
+}
+
 // FuzzLiar plays a peer that says and writes anything: nothing panics, what it makes an
 // endpoint hold is bounded, and when it is gone nothing is left.
 func FuzzLiar(f *testing.F) {
 	f.Add([]byte("\x03\x00\x01"))
+	for mode := range byte(modeCount) { // all modes, with what a program does
+		f.Add(append([]byte{mode}, bytes.Repeat([]byte{5, 9, 5, 1, 3, 6, 1, 1, 0, 3, 7, 30}, 9)...))
+	}
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		l := newLiar(t, Config{Slots: 4, Rendezvous: 4, Unexpected: 4096})
-		w, ca, a := l.world, l.c, l.nodes[0]
-		l.bytes = b
-		for len(l.bytes) > 0 {
-			switch l.next() % 8 {
-			case 0, 1, 2:
-				l.say()
-			case 3, 4:
-				l.write()
-			case 5:
-				_ = ca.Send(w.now, &Send{
-					Pieces:   [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
-					Level:    Level(l.next() % 4),
-					Protocol: Protocol(l.next() % uint8(protocolCount)),
-				})
-			case 6:
-				r := &Receive{
-					Pieces: [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
-					Tag:    uint64(l.next() % 4),
-				}
-				_ = a.endpoint.Receive(w.now, r)
-			default:
-				for range l.next() {
-					w.step()
-				}
+	f.Fuzz(liarRun)
+}
+
+// liarRun plays a peer that says what the bytes have it say.
+func liarRun(t *testing.T, b []byte) {
+	mode := Keep
+	if len(b) > 0 {
+		mode = Mode(b[0] % byte(modeCount))
+	}
+	l := newLiar(t, Config{Slots: 4, Rendezvous: 4, Unexpected: 4096, Mode: mode})
+	w, ca, a := l.world, l.c, l.nodes[0]
+	l.bytes = b
+	for len(l.bytes) > 0 {
+		switch l.next() % 8 {
+		case 0, 1, 2:
+			l.say()
+		case 3, 4:
+			l.write()
+		case 5:
+			l.sent = &Send{
+				Pieces:   [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
+				Level:    Level(l.next() % 4),
+				Protocol: Protocol(l.next() % uint8(protocolCount)),
 			}
-			messages, bytes := ca.source.Unexpected()
-			if bytes > 4096+256 || messages > 16 || ca.arrivals.n > a.endpoint.arrivalLimit() ||
-				ca.out.n > a.endpoint.arrivalLimit() || len(ca.in) > 8 ||
-				a.endpoint.registered > 8<<20 {
-				t.Fatalf("%d unexpected messages of %d bytes, %d arrivals, %d to say, "+
-					"%d rings of %d bytes", messages, bytes, ca.arrivals.n, ca.out.n, len(ca.in),
-					a.endpoint.registered)
+			_ = ca.Send(w.now, l.sent)
+		case 6:
+			r := &Receive{
+				Pieces: [][]byte{make([]byte, int(l.next())<<(l.next()%10))},
+				Tag:    uint64(l.next() % 4),
+			}
+			_ = a.endpoint.Receive(w.now, r)
+			l.meddle()
+		default:
+			for range l.next() {
+				w.step()
 			}
 		}
-		ca.Abort(w.now, errHungUp)
-		w.settle()
-		w.nothingLeft()
-	})
+		messages, kept := ca.source.Unexpected()
+		if kept > 4096+256 || messages > 16 || ca.arrivals.n > a.endpoint.arrivalLimit() ||
+			ca.out.n > a.endpoint.arrivalLimit() || len(ca.in) > 8 ||
+			a.endpoint.registered > 8<<20 {
+			t.Fatalf("%d unexpected messages of %d bytes, %d arrivals, %d to say, "+
+				"%d rings of %d bytes", messages, kept, ca.arrivals.n, ca.out.n, len(ca.in),
+				a.endpoint.registered)
+		}
+	}
+	ca.Abort(w.now, errHungUp)
+	w.settle()
+	w.nothingLeft()
 }

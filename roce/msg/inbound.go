@@ -125,7 +125,7 @@ func (c *Conn) process(now clock.Time) {
 		c.consumed[ring.kind()]++
 		c.vacate(ring)
 	}
-	c.endpoint.setBlocked(c, c.arrivals.n > 0)
+	c.endpoint.setBlocked(c, c.arrivals.n > 0 && !c.over())
 	c.tellCredit()
 }
 

@@ -191,7 +191,7 @@ func (m *model) finish() {
 func TestModel(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	t.Logf("seeds from %d on", first)
-	for seed := first; seed < first+150; seed++ {
+	for seed := first; seed < first+100; seed++ {
 		modelRun(t, seed)
 	}
 }
@@ -203,7 +203,8 @@ func modelRun(t *testing.T, seed uint64) {
 	config := func() Config {
 		return Config{
 			Slots: 2 + w.rand.IntN(6), Mode: Mode(w.rand.IntN(int(modeCount))),
-			Policy: Policy(w.rand.IntN(int(policyCount))), After: 3, Unexpected: 1 << w.rand.IntN(20),
+			Policy: Policy(w.rand.IntN(int(policyCount))), After: 3,
+			Unexpected: 1 << w.rand.IntN(20),
 			Rendezvous: 1 + w.rand.IntN(4), PullWindow: 5000, Chunk: 2000,
 			Keepalive: clock.Second, LargeSlots: 1 + w.rand.IntN(3),
 		}

@@ -103,7 +103,8 @@ func TestRequestAgainMakesNothing(t *testing.T) {
 			answers++
 		}
 	}
-	if s := l.c.endpoint.Snapshot(); answers != 1 || s[ProvisionStale] != 2 || s[ProvisionAsked] != 1 {
+	s := l.c.endpoint.Snapshot()
+	if answers != 1 || s[ProvisionStale] != 2 || s[ProvisionAsked] != 1 {
 		t.Errorf("%d answers, %d of %d stale", answers, s[ProvisionStale], s[ProvisionAsked])
 	}
 }
@@ -137,7 +138,8 @@ func TestLateAcknowledgementIsReleased(t *testing.T) {
 		}
 		for d.b.endpoint.NextReceived() != nil {
 		}
-		if !bytes.Equal(r.Pieces[0], pattern(1, 50_000)) || s.Err != nil || s.Choice.Why != Refused {
+		if !bytes.Equal(r.Pieces[0], pattern(1, 50_000)) || s.Err != nil ||
+			s.Choice.Why != Refused {
 			t.Fatalf("without it: %v by %v", s.Err, s.Choice)
 		}
 		must(t, d.b.endpoint.Receive(d.now, r))

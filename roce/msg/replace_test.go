@@ -82,7 +82,7 @@ func TestReplaceRevokesBeforeTheAcknowledgement(t *testing.T) {
 // TestReplaceUnderTraffic: messages of all lengths and protocols both ways, while small slots go
 // and come, also without memory.
 func TestReplaceUnderTraffic(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		w := newWorld(t, seed)
 		w.stingy = int(seed%3) * 15
 		w.idle = true

@@ -18,10 +18,12 @@ func TestChoose(t *testing.T) {
 		length, longest int
 		want            Choice
 	}{
-		"nothing":            {usual, 0, 0, eager},
-		"as long as a slot":  {usual, 1024, 1024, eager},
-		"a byte more":        {usual, 1025, 1000, Choice{Provisioned, Enlarge, TooLong, 8192}},
-		"in one piece":       {usual, 1025, 1025, Choice{Provisioned, Enlarge, ElementTooLong, 8192}},
+		"nothing":           {usual, 0, 0, eager},
+		"as long as a slot": {usual, 1024, 1024, eager},
+		"a byte more":       {usual, 1025, 1000, Choice{Provisioned, Enlarge, TooLong, 8192}},
+		"in one piece": {
+			usual, 1025, 1025, Choice{Provisioned, Enlarge, ElementTooLong, 8192},
+		},
 		"of the next class":  {usual, 8193, 1, Choice{Provisioned, Enlarge, TooLong, 65536}},
 		"beyond all classes": {usual, 65537, 1, Choice{Get, BeyondLarge, TooLong, 0}},
 		"slots that are here": {

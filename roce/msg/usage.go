@@ -1,0 +1,25 @@
+package msg
+
+// A Usage is what an endpoint holds: all of it is 0 when each connection is over, nothing waits
+// for a receive, and what was asked of memory is answered.
+type Usage struct {
+	Slots      int64  // bytes of slots for peers
+	Reading    int    // bytes that were asked for by READ and are not here
+	Requests   int    // of memory, that nobody has taken
+	Timers     int    // that are set
+	Receives   int    // that wait for messages
+	Unexpected int    // messages that wait for receives
+	Kept       uint64 // bytes of these
+	Waiting    int    // connections whose messages wait in their slots
+	Ready      int    // connections that may have work
+}
+
+// Usage counts what the endpoint holds.
+func (e *Endpoint) Usage() Usage {
+	messages, bytes := e.match.Unexpected()
+	return Usage{
+		Slots: e.registered, Reading: e.pulling, Requests: e.requests.n, Timers: len(e.timers),
+		Receives: e.match.Posted(), Unexpected: messages, Kept: bytes, Waiting: len(e.waiting),
+		Ready: e.ready.n + len(e.throttled),
+	}
+}

@@ -68,7 +68,7 @@ func (m *registrar) run() {
 // answer answers one request, and lets the machine go on.
 func (m *registrar) answer(r *msg.Request) {
 	e := m.endpoint
-	memory, err := m.do(r)
+	memory, err := Provide(e.dev, e.pd, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.machine.Answer(e.dev.Now(), r, memory, err)
@@ -78,8 +78,10 @@ func (m *registrar) answer(r *msg.Request) {
 // errEmpty says that there is no memory to give a key to.
 var errEmpty = errors.New("msg: a message without bytes has no key")
 
-func (m *registrar) do(r *msg.Request) (msg.Memory, error) {
-	dev, pd := m.endpoint.dev, m.endpoint.pd
+// Provide does what a machine of messages asks for, with memory of a device: what an Endpoint
+// does on a goroutine, for those who drive a machine themselves. It may wait for those who move
+// packets. The errors are those of engine.Device.AllocMR and RegMR.
+func Provide(dev *engine.Device, pd *engine.PD, r *msg.Request) (msg.Memory, error) {
 	var rights mem.Access
 	switch {
 	case r.Remote:

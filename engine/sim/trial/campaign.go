@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
+
+	"xroce/engine/sim"
 )
 
 // A Campaign is a range of seeds.
@@ -34,38 +35,24 @@ type Summary struct {
 // Run runs the seeds, each on one worker, until all are done or the context
 // ends.
 func (c *Campaign) Run(ctx context.Context) *Summary {
-	var (
-		mu  sync.Mutex
-		sum Summary
-		wg  sync.WaitGroup
-		// The next seed, less From.
-		next atomic.Uint64
-	)
-	for range max(1, c.Workers) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				n := next.Add(1) - 1
-				if n > c.To-c.From {
-					return
-				}
-				r := c.one(ctx, c.From+n)
-				mu.Lock()
-				sum.Seeds++
-				sum.Stats.Add(&r.Stats)
-				if r.Violation != nil {
-					sum.Failed = append(sum.Failed, r.Seed)
-					if c.Failed != nil {
-						c.Failed(r)
-					}
-				}
-				if c.Done != nil {
-					c.Done(sum.Seeds)
-				}
-				mu.Unlock()
+	var mu sync.Mutex
+	var sum Summary
+	sim.EachSeed(ctx, c.From, c.To, c.Workers, func(seed uint64) {
+		r := c.one(ctx, seed)
+		mu.Lock()
+		defer mu.Unlock()
+		sum.Seeds++
+		sum.Stats.Add(&r.Stats)
+		if r.Violation != nil {
+			sum.Failed = append(sum.Failed, r.Seed)
+			if c.Failed != nil {
+				c.Failed(r)
 			}
-		})
-	}
-	wg.Wait()
+		}
+		if c.Done != nil {
+			c.Done(sum.Seeds)
+		}
+	})
 	return &sum
 }
 

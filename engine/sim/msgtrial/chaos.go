@@ -1,0 +1,160 @@
+package msgtrial
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"xroce/engine/sim"
+	"xroce/roce"
+)
+
+// A Havoc is something that goes wrong beside the frames.
+type Havoc uint8
+
+// What goes wrong.
+const (
+	// Partition lets nothing pass from node A to node B.
+	Partition Havoc = iota
+	// Restart closes the device of node A and opens it anew.
+	Restart
+	// Freeze stops node A: neither its engine nor its owner nor its application runs.
+	Freeze
+	// Deaf has the application of node A post no receives.
+	Deaf
+	// Abort ends one end of pair A from above.
+	Abort
+	// Sever moves the queue pair of one end of pair A to ERR.
+	Sever
+
+	numHavocs
+)
+
+var havocNames = [numHavocs]string{"partition", "restart", "freeze", "deaf", "abort", "sever"}
+
+// String returns what it is called.
+func (h Havoc) String() string { return havocNames[h] }
+
+// Chaos is one such event.
+type Chaos struct {
+	At, For roce.Time
+	What    Havoc
+	A, B    int
+}
+
+// String says what happens when.
+func (c Chaos) String() string {
+	return fmt.Sprintf("%s %d %d at %s for %s", c.What, c.A, c.B, clockTime(c.At),
+		clockTime(c.For))
+}
+
+func deriveChaos(r *rand.Rand, c *Config) []Chaos {
+	var list []Chaos
+	for range choose(r, 0, 0, 1, 2, 4) {
+		e := Chaos{
+			At: roce.Time(r.Int64N(int64(c.Phase))), What: Havoc(r.IntN(int(numHavocs))),
+			For: c.Phase / choose[roce.Time](r, 2, 5, 20), A: r.IntN(len(c.Nodes)),
+		}
+		switch e.What {
+		case Partition:
+			e.B = (e.A + 1 + r.IntN(len(c.Nodes)-1)) % len(c.Nodes)
+		case Abort, Sever:
+			e.A, e.B = r.IntN(len(c.Pairs)), r.IntN(2)
+		}
+		list = append(list, e)
+	}
+	slices.SortStableFunc(list, func(a, b Chaos) int { return int(a.At - b.At) })
+	return list
+}
+
+// An undo ends an event of chaos.
+type undo struct {
+	at roce.Time
+	do func()
+}
+
+// applyChaos begins the events of chaos that are due, and ends those that are over.
+func (w *world) applyChaos() {
+	now := w.clock.Now()
+	w.undos = slices.DeleteFunc(w.undos, func(u undo) bool {
+		if u.at > now && !w.quiet {
+			return false
+		}
+		u.do()
+		return true
+	})
+	for len(w.chaos) > 0 && !w.quiet && w.chaos[0].At <= now {
+		e := w.chaos[0]
+		w.chaos = w.chaos[1:]
+		w.say("chaos: %s", e)
+		w.stats.Chaos[e.What]++
+		w.happen(e)
+	}
+}
+
+// happen makes one event of chaos.
+func (w *world) happen(e Chaos) {
+	later := func(do func()) { w.undos = append(w.undos, undo{e.At + e.For, do}) }
+	switch e.What {
+	case Partition:
+		w.block(e.A, e.B, true)
+		w.nodes[e.A].harm, w.nodes[e.B].harm = w.nodes[e.A].harm+1, w.nodes[e.B].harm+1
+		later(func() { w.block(e.A, e.B, false) })
+	case Restart:
+		if n := w.nodes[e.A]; n.up {
+			n.crash()
+			later(n.open)
+		}
+	case Freeze:
+		n := w.nodes[e.A]
+		n.frozen++
+		n.harm++
+		later(func() { n.frozen-- })
+	case Deaf:
+		n := w.nodes[e.A]
+		n.deaf++
+		later(func() { n.deaf-- })
+	case Abort:
+		if end := w.pairs[e.A].ends[e.B]; end != nil && end.node.running() && end.core != nil {
+			end.blame("it was aborted")
+			end.core.Abort(w.clock.Now(), errAborted)
+			end.node.progress()
+		}
+	case Sever:
+		if end := w.pairs[e.A].ends[e.B]; end != nil && end.node.running() && !end.over {
+			end.blame("its queue pair was moved to ERR")
+			end.peer.blame("the queue pair of the peer was moved to ERR")
+			w.must(end.qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState))
+		}
+	}
+}
+
+// block lets nothing pass from a node to another, or lets it pass again.
+func (w *world) block(from, to int, blocked bool) {
+	if w.quiet {
+		return
+	}
+	f := w.config.Faults
+	f.Blocked = blocked
+	w.must(w.network.SetDirection(macOf(from), macOf(to), f))
+}
+
+// calm begins the quiet phase: no faults, no chaos, no slow applications, memory for all.
+func (w *world) calm() {
+	w.quiet, w.quietAt = true, w.clock.Now()
+	w.changes++
+	w.say("quiet: the faults end")
+	w.must(w.network.SetFaults(sim.Faults{Delay: w.config.Faults.Delay}))
+	for _, p := range w.pairs {
+		for _, e := range p.ends {
+			if e != nil {
+				e.nextPost = 0
+			}
+		}
+		p.todo[0] += quietMessages
+		p.todo[1] += quietMessages
+	}
+}
+
+// quietMessages is how many messages each end sends in the quiet phase at least.
+const quietMessages = 2

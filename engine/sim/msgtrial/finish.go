@@ -1,0 +1,141 @@
+package msgtrial
+
+import (
+	"errors"
+	"fmt"
+
+	"xroce/roce"
+	"xroce/roce/msg"
+)
+
+// through reports whether all was sent and received that there is to send.
+func (w *world) through() bool {
+	if w.looked == w.changes {
+		return false
+	}
+	w.looked = w.changes
+	return w.unfinished() == ""
+}
+
+// unfinished says what is not done, "" when all is.
+func (w *world) unfinished() string {
+	for _, p := range w.pairs {
+		if p.todo != [2]int{} && !w.ending && !p.closing() {
+			return fmt.Sprintf("pair %d has %v messages to send", p.index, p.todo)
+		}
+	}
+	for _, m := range w.messages {
+		switch {
+		case m.out && !m.end.lost():
+			return fmt.Sprintf("%s: message %d of %d bytes by %v is out", m.end, m.id, m.size,
+				m.op.Choice.Protocol)
+		case m.due():
+			return fmt.Sprintf("%s: message %d of %d bytes by %v was not received", m.end, m.id,
+				m.size, m.op.Choice.Protocol)
+		}
+	}
+	if w.ending {
+		for _, n := range w.nodes {
+			for _, e := range n.ends {
+				return fmt.Sprintf("%s: not over", e)
+			}
+		}
+	}
+	return ""
+}
+
+// closing reports whether an end of the pair has closed: the other one is to follow.
+func (p *pair) closing() bool {
+	for _, e := range p.ends {
+		if e != nil && !e.over && e.closing {
+			return true
+		}
+	}
+	return false
+}
+
+// hangUp has all connections closed in order, and takes back the receives that got nothing.
+func (w *world) hangUp() {
+	w.ending = true
+	for _, n := range w.nodes {
+		for len(n.pending) > 0 && w.violation == nil {
+			r := n.pending[0]
+			if r.mustHave != none {
+				w.fail(Matching, "node %d: receive %d was passed over", n.index, r.index)
+			}
+			if r.cancelled = n.machine.Cancel(&r.op); !r.cancelled {
+				w.fail(Liveness, "node %d: receive %d is under way", n.index, r.index)
+				return
+			}
+			n.progress()
+		}
+	}
+}
+
+// over reports whether all connections have ended.
+func (w *world) over() bool {
+	for _, n := range w.nodes {
+		if len(n.ends) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// finish checks the world at rest, and takes it apart.
+func (w *world) finish() {
+	if w.violation != nil {
+		return
+	}
+	for _, n := range w.nodes {
+		u := n.machine.Usage()
+		if u != (msg.Usage{}) || n.given != 0 || len(n.asked) != 0 {
+			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u, n.given,
+				len(n.asked))
+		}
+		for _, r := range n.receives {
+			if r.message != nil && !r.intact() {
+				w.fail(Bytes, "node %d: receive %d was changed when it was back", n.index, r.index)
+			}
+		}
+		w.must(n.device.Close())
+		n.checkFrames()
+	}
+	for _, m := range w.messages {
+		if !m.out && !blanked(m.data) {
+			w.fail(Bytes, "%s: message %d was changed after it came back", m.end, m.id)
+		}
+	}
+}
+
+// judgeEnd holds that a connection ends for a reason.
+func (w *world) judgeEnd(e *end) {
+	var peer *msg.PeerError
+	var work *roce.WorkError
+	switch err := e.err; {
+	case errors.As(err, &peer), errors.Is(err, msg.ErrOwner):
+		w.fail(Excuse, "%s: %v", e, err)
+	case errors.Is(err, errRefused):
+		if !e.refused {
+			w.fail(Excuse, "%s: %v, and nothing was refused", e, err)
+		}
+	case e.cause != "":
+	case errors.As(err, &work) &&
+		e.harm != [2]uint64{e.node.harm, e.peer.node.harm}: // its retries ran out
+	default:
+		w.fail(Excuse, "%s: %v", e, err)
+	}
+	if w.ending && !errors.Is(e.err, msg.ErrClosed) {
+		w.fail(Excuse, "%s: it was closed in order, and ended with %v", e, e.err)
+	}
+	w.stats.Ended++
+}
+
+// notReady judges an RNR NAK.
+func (w *world) notReady(f *frameEvent) {
+	for _, e := range w.nodes[f.from].ends {
+		if e.peer.info.QPN == f.destQP && !e.broken && !e.over {
+			w.fail(Ready, "%s: no receive for what came", e)
+		}
+	}
+}

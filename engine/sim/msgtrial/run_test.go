@@ -1,0 +1,102 @@
+package msgtrial
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"xroce/engine/sim"
+	"xroce/roce/msg"
+)
+
+var seedsFlag = flag.String("seeds", "1..100", "seeds of TestSeeds: A..B")
+
+// TestPlain runs seeds in which nothing goes wrong: no message may fail.
+func TestPlain(t *testing.T) {
+	for seed := range uint64(50) {
+		r := Run(t.Context(), seed, Options{Plain: true})
+		if r.Violation != nil {
+			t.Fatal(r)
+		}
+		if s := &r.Stats; s.Failed != 0 || s.Messages != s.Received || s.Messages == 0 {
+			t.Errorf("seed %d: %d messages sent, %d received, %d failed", seed, s.Messages,
+				s.Received, s.Failed)
+		}
+	}
+}
+
+// TestSeeds runs a campaign. Every invariant must hold in each seed.
+func TestSeeds(t *testing.T) {
+	c := Campaign{Workers: runtime.GOMAXPROCS(0), Twice: 16}
+	if _, err := fmt.Sscanf(*seedsFlag, "%d..%d", &c.From, &c.To); err != nil || c.To < c.From {
+		t.Fatalf("-seeds=%s: want A..B", *seedsFlag)
+	}
+	shown := 0
+	c.Failed = func(r *Result) {
+		if shown++; shown > 3 {
+			t.Errorf("seed %d: %s", r.Seed, r.Violation)
+			return
+		}
+		t.Error(r)
+	}
+	sum := c.Run(t.Context())
+	if want := c.To - c.From + 1; sum.Seeds != want {
+		t.Errorf("%d seeds were run, want %d", sum.Seeds, want)
+	}
+	t.Logf("%+v", sum.Stats)
+	if c.To-c.From >= 99 {
+		checkVariety(t, &sum.Stats)
+	}
+}
+
+// checkVariety wants a campaign in which all happened that there is: else it proves nothing.
+func checkVariety(t *testing.T, s *Stats) {
+	t.Helper()
+	for p := msg.Eager; p <= msg.Fragments; p++ {
+		if s.Protocols[p] == 0 {
+			t.Errorf("no message went by %v", p)
+		}
+	}
+	for h, n := range s.Chaos {
+		if n == 0 {
+			t.Errorf("there was never a %s", Havoc(h))
+		}
+	}
+	for _, k := range []sim.Kind{
+		sim.Dropped, sim.Duplicated, sim.Reordered, sim.Corrupted, sim.Staled, sim.Blocked,
+	} {
+		if s.Network[k] == 0 {
+			t.Errorf("no frame was ever %s", k)
+		}
+	}
+	if s.Failed == 0 || s.Refused == 0 {
+		t.Errorf("%d messages failed, %d requests for memory were refused", s.Failed, s.Refused)
+	}
+}
+
+// TestSameSeedSameRun holds what makes a failing seed worth printing.
+func TestSameSeedSameRun(t *testing.T) {
+	a, b := Run(t.Context(), 42, Options{}), Run(t.Context(), 42, Options{})
+	if a.Hash != b.Hash || a.Stats != b.Stats {
+		t.Errorf("two runs of a seed: %#x and %#x", a.Hash, b.Hash)
+	}
+	if c := Run(t.Context(), 43, Options{}); c.Hash == a.Hash {
+		t.Errorf("two seeds have one hash: %#x", c.Hash)
+	}
+}
+
+// TestLogHasEverything writes the events of a seed.
+func TestLogHasEverything(t *testing.T) {
+	var b bytes.Buffer
+	Run(t.Context(), 3, Options{Log: &b})
+	for _, want := range []string{
+		"seed 3:", "network", "pair 0", "delivered", "sends", "hears ADVERT", "quiet", "is back",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+}

@@ -155,6 +155,7 @@ fuzz: ## run every fuzz target for FUZZTIME, one after the other
 .PHONY: sim
 sim: build ## run the simulator over SEEDS
 	./xroce sim --seeds $(SEEDS)
+	./xroce sim --messages --seeds $(SEEDS)
 
 .PHONY: demo
 demo: build ## build, then show two endpoints talking (no sudo, no hardware)

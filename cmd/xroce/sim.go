@@ -14,6 +14,7 @@ import (
 
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine/sim"
+	"xroce/engine/sim/msgtrial"
 	"xroce/engine/sim/trial"
 	"xroce/roce"
 )
@@ -53,6 +54,7 @@ const maxShown = 3
 func (a *app) simCommand() *cobra.Command {
 	var seeds string
 	var workers int
+	var messages bool
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Put the engine on trial in a simulated network, one run a seed",
@@ -62,13 +64,19 @@ partitions, restarts and slow applications; then quiet, in which everything must
 finish. A seed decides all of it. An independent model checks every completion
 and every byte. Needs no privileges and no hardware.
 
+With --messages it is the messages that are on trial, on 2 to 8 nodes: all protocols
+and modes, receives from any peer with tags and masks, cancels, closes, memory that
+comes late or is refused. The model says which receive has which message.
+
 A seed that fails is printed with its configuration, the invariant that did not
 hold, the last events, and the command that runs it again. With --verbose every
 event of every seed is printed: for a single seed.`,
-		Example: "  xroce sim --seeds 1..1000\n  xroce sim --seeds 17 --verbose",
-		Args:    cobra.NoArgs,
+		Example: "  xroce sim --seeds 1..1000\n  xroce sim --seeds 17 --verbose\n" +
+			"  xroce sim --messages --seeds 1..20000",
+		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&seeds, "seeds", "1..1000", "seeds to run: A..B or one")
+	c.Flags().BoolVar(&messages, "messages", false, "put messages on trial")
 	c.Flags().IntVar(&workers, "workers", runtime.GOMAXPROCS(0), "seeds to run at a time")
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		from, to, err := parseSeeds(seeds)
@@ -77,6 +85,11 @@ event of every seed is printed: for a single seed.`,
 		}
 		if workers < 1 {
 			return usagef("%d workers are too few", workers)
+		}
+		if messages {
+			return a.simMessages(ctx, &msgtrial.Campaign{
+				From: from, To: to, Workers: workers, Twice: 32,
+			})
 		}
 		return a.sim(ctx, &trial.Campaign{From: from, To: to, Workers: workers, Twice: 32})
 	})
@@ -197,13 +210,7 @@ func (a *app) printSim(r *simReport) {
 	a.printf("virtual time   %.1f s\n", r.Virtual)
 	a.printf("time           %.1f s, %.0f seeds/s\n", r.Seconds,
 		float64(r.Seeds)/max(r.Seconds, 1e-9))
-	if hidden := len(r.Failed) - maxShown; hidden > 0 {
-		a.printf("not shown      seeds")
-		for _, f := range r.Failed[maxShown:] {
-			a.printf(" %d", f.Seed)
-		}
-		a.printf("\n")
-	}
+	a.printf("%s", hiddenFailures(r.Failed))
 	a.printf("sim: %d seeds, %d failed\n", r.Seeds, len(r.Failed))
 }
 

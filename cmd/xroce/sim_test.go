@@ -38,6 +38,38 @@ func TestSimReportsACampaign(t *testing.T) {
 	}
 }
 
+// TestSimMessages runs a few seeds of messages and reads both forms of the report.
+func TestSimMessages(t *testing.T) {
+	text := bench{machine: goodMachine()}.run(t, "sim", "--messages", "--seeds", "1..20")
+	if text.code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", text.code, text.stdout, text.stderr)
+	}
+	for _, want := range []string{
+		`(?m)^packets +[1-9]`, `(?m)^faults .*dropped [1-9]`,
+		`(?m)^protocols .*eager [1-9].*put [1-9]`,
+		`(?m)^time .* seeds/s$`, `(?m)^sim: 20 seeds, 0 failed\n\z`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text.stdout) {
+			t.Errorf("no %s in\n%s", want, text.stdout)
+		}
+	}
+	data := bench{machine: goodMachine()}.run(t, "sim", "--messages", "--seeds", "1..20", "--json")
+	var r simMessagesReport
+	if err := json.Unmarshal([]byte(data.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Seeds != 20 || len(r.Failed) != 0 || r.Received == 0 || r.Protocols["frag"] == 0 ||
+		r.Virtual <= 0 {
+		t.Errorf("report %+v", r)
+	}
+	i := bench{machine: goodMachine()}.run(t, "sim", "--messages", "--seeds", "3", "--verbose")
+	for _, want := range []string{"seed 3:", "delivered RC_", "sim: 1 seeds, 0 failed"} {
+		if i.code != exitOK || !strings.Contains(i.stdout, want) {
+			t.Errorf("exit code %d, no %q", i.code, want)
+		}
+	}
+}
+
 func TestSimShowsEveryEvent(t *testing.T) {
 	i := bench{machine: goodMachine()}.run(t, "sim", "--seeds", "3", "--verbose")
 	for _, want := range []string{"seed 3:", "delivered RC_", "sim: 1 seeds, 0 failed"} {

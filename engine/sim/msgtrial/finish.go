@@ -89,8 +89,8 @@ func (w *world) finish() {
 	}
 	for _, n := range w.nodes {
 		u := n.machine.Usage()
-		if u != (msg.Usage{}) || n.given != 0 || len(n.asked) != 0 {
-			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u, n.given,
+		if u != (msg.Usage{}) || len(n.given) != 0 || len(n.asked) != 0 {
+			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u, len(n.given),
 				len(n.asked))
 		}
 		for _, r := range n.receives {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"xroce/engine"
 	emsg "xroce/engine/msg"
@@ -35,7 +36,7 @@ type node struct {
 	machine *msg.Endpoint
 	ends    []*end // whose queue pairs are not closed, in the order of their making
 	asked   []question
-	given   int // answers to requests for memory that were not released
+	given   []msg.Memory // that was not released
 	wr      roce.SendWR
 	wcs     [32]roce.Completion
 
@@ -82,7 +83,7 @@ func (n *node) open() {
 	w.must(err)
 	n.cq, err = n.device.CreateCQ(1)
 	w.must(err)
-	n.up, n.entries, n.ends, n.asked, n.given = true, 0, nil, nil, 0
+	n.up, n.entries, n.ends, n.asked, n.given = true, 0, nil, nil, nil
 	n.application.begin(n)
 	w.say("node %d: up", n.index)
 }
@@ -96,6 +97,10 @@ func (n *node) crash() {
 	}
 	n.up = false
 	n.w.must(n.device.Close())
+	for _, m := range n.given { // which the kernel does when a process ends
+		_, err := emsg.Provide(n.device, n.pd, &msg.Request{Kind: msg.Release, Given: m})
+		n.w.must(err)
+	}
 	n.checkFrames()
 }
 
@@ -182,9 +187,11 @@ func (n *node) provide(now roce.Time, r *msg.Request) {
 	switch {
 	case r.Kind == msg.Release:
 		n.w.must(err)
-		n.given--
+		n.given = slices.DeleteFunc(n.given, func(m msg.Memory) bool {
+			return m.LKey == r.Given.LKey
+		})
 	case err == nil:
-		n.given++
+		n.given = append(n.given, m)
 	}
 	n.machine.Answer(now, r, m, err)
 }

@@ -1,6 +1,9 @@
 package msgtrial
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // fill writes the pattern of a key: two keys share no eight bytes in a row but by chance.
 func fill(dst []byte, key uint64) {
@@ -40,17 +43,15 @@ const blank = 0xa5
 
 // blanked reports whether bytes were not touched.
 func blanked(b []byte) bool {
-	for _, x := range b {
-		if x != blank {
-			return false
-		}
-	}
-	return true
+	return len(b) == 0 || b[0] == blank && bytes.Equal(b[1:], b[:len(b)-1])
 }
 
 // wipe makes memory such that nobody may write to it.
 func wipe(b []byte) {
-	for i := range b {
-		b[i] = blank
+	if len(b) > 0 {
+		b[0] = blank
+	}
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
 	}
 }

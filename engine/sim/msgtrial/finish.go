@@ -88,6 +88,11 @@ func (w *world) finish() {
 		return
 	}
 	for _, n := range w.nodes {
+		// What connections that broke have left is here as a whole.
+		for range n.machine.Usage().Unexpected {
+			n.receive(w.clock.Now(), &receive{size: n.longest()})
+			n.progress()
+		}
 		u := n.machine.Usage()
 		if u != (msg.Usage{}) || len(n.given) != 0 || len(n.asked) != 0 {
 			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u, len(n.given),

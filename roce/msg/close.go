@@ -17,9 +17,11 @@ func (c *Conn) Close(now clock.Time) {
 // Abort ends the connection at once: everything that is under way fails with err.
 func (c *Conn) Abort(now clock.Time, err error) { c.fail(now, err) }
 
-// sayLast says goodbye once everything else is said.
+// sayLast says goodbye once everything else is said, and the peer has no more to say of it: what
+// is behind may end the connection.
 func (c *Conn) sayLast() {
-	if c.saidLast || c.fragments.n > 0 || c.puts.n > 0 || c.announcedSends() > 0 {
+	if c.saidLast || c.fragments.n > 0 || c.puts.n > 0 || c.announcedSends() > 0 ||
+		len(c.syncs) > 0 {
 		return
 	}
 	c.saidLast = true

@@ -20,6 +20,9 @@ func (c *Conn) Abort(now clock.Time, err error) { c.fail(now, err) }
 // sayLast says goodbye once everything else is said, and the peer has no more to say of it: what
 // is behind may end the connection.
 func (c *Conn) sayLast() {
+	if c.holdsLast() {
+		return
+	}
 	if c.saidLast || c.fragments.n > 0 || c.puts.n > 0 || c.announcedSends() > 0 ||
 		len(c.syncs) > 0 {
 		return
@@ -29,17 +32,22 @@ func (c *Conn) sayLast() {
 }
 
 // closeIfDone ends the connection in order once both ends have said all, and all of ours has
-// arrived.
+// arrived; or of a stream that nobody reads any more, once all of ours has.
 func (c *Conn) closeIfDone(now clock.Time) {
-	if !c.over() && c.allSaid() && c.out.n == 0 && c.flights.n == 0 {
+	if c.over() || !c.saidLast || c.out.n > 0 || c.flights.n > 0 {
+		return
+	}
+	if c.stream.hungUp || c.finished && c.allSaid() {
 		c.fail(now, ErrClosed)
 	}
 }
 
 // allSaid reports whether both ends have said all, and nobody waits for anything. The peer may
 // hang up then: what is still on its way there, as slots that are free again, it needs no more.
+// Who reads a stream may be behind with that.
 func (c *Conn) allSaid() bool {
-	return c.saidLast && c.finished && c.arrivals.n == 0 && c.allLanded()
+	heard := c.finished && c.arrivals.n == 0 || c.stream.on && c.heardLast
+	return c.saidLast && heard && c.allLanded()
 }
 
 // allLanded reports whether the peer has taken out all messages, also those whose senders were
@@ -80,6 +88,7 @@ func (c *Conn) broken(err error) {
 	c.state, c.err, c.farewell = connBroken, err, true
 	c.endpoint.setBlocked(c, false)
 	c.endpoint.timers.set(&c.goodbye, c.heard+c.endpoint.config.Patience)
+	c.stir()
 }
 
 // sayFarewell fills in the last work request of a connection.
@@ -114,11 +123,16 @@ func (c *Conn) fail(now clock.Time, err error) {
 	e.timers.stop(&c.crowd)
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
+	e.timers.stop(&c.stream.linger)
 	c.failSends()
 	c.failReceives()
-	c.freeMemory()
+	c.freeOut()
+	if !c.stream.on || c.stream.hungUp || c.arrivals.n == 0 {
+		c.freeIn()
+	}
 	e.setBlocked(c, false)
 	e.closed = append(e.closed, c)
+	c.stir()
 }
 
 // failSends ends all messages to the peer.
@@ -161,6 +175,9 @@ func (c *Conn) failReceives() {
 	e.unthrottle()
 	for c.pulls.pop() != nil {
 	}
+	if c.stream.on {
+		return
+	}
 	var whole []*arrival
 	err := e.match.Forget(&c.source, func(a *arrival) {
 		if a.kind == arrivalEager {
@@ -192,9 +209,12 @@ func (c *Conn) failReceives() {
 	}
 }
 
-// freeMemory gives back all slots, here and our copies of the peer's. What arrived and was
-// not looked at is lost with them.
-func (c *Conn) freeMemory() {
+// freeIn gives back the slots of the peer. What arrived and was not looked at is lost with them.
+func (c *Conn) freeIn() {
+	if c.stream.holdsIn() {
+		return
+	}
+	c.stream.rest = nil
 	for c.arrivals.n > 0 {
 		c.arrivals.pop()
 	}
@@ -206,11 +226,21 @@ func (c *Conn) freeMemory() {
 		}
 		c.freeRing(r)
 	}
+}
+
+// freeOut gives back our copies of the peer's slots.
+func (c *Conn) freeOut() {
+	if o := c.offered; o != nil && o.ring.stage.Bytes != nil {
+		c.endpoint.giveBack(c, o.ring.stage)
+	}
+	c.offered = nil
 	for i := range c.lanes {
 		l := &c.lanes[i]
 		l.replace(nil)
 		for _, r := range l.old {
-			c.endpoint.giveBack(c, r.stage)
+			if !c.stream.holdsOut(r) {
+				c.endpoint.giveBack(c, r.stage)
+			}
 		}
 		l.old = nil
 	}

@@ -64,6 +64,9 @@ type Config struct {
 	Large []int
 	// LargeSlots is how many large slots a peer gets, default 2.
 	LargeSlots int
+	// StreamSlot is how many bytes a large slot of a stream has, default 32 KiB; StreamSlots
+	// is how many such slots a peer gets that writes more than fits a small one, default 8.
+	StreamSlot, StreamSlots int
 	// AnySize lets sizes leave the ranges above.
 	AnySize bool
 
@@ -105,6 +108,8 @@ func (c *Config) setDefaults() error {
 	setInt(&c.EagerLimit, 1024)
 	setInt(&c.Slots, 32)
 	setInt(&c.LargeSlots, 2)
+	setInt(&c.StreamSlot, 32<<10)
+	setInt(&c.StreamSlots, 8)
 	setInt(&c.Rendezvous, 64)
 	setInt(&c.Unexpected, 1<<20)
 	setInt(&c.PullWindow, 4<<20)
@@ -157,6 +162,8 @@ func (c *Config) check() error {
 		{"eager limit", c.EagerLimit, low, high},
 		{"number of slots", c.Slots, 2, MaxSlots},
 		{"number of large slots", c.LargeSlots, 1, MaxSlots},
+		{"bytes of a large slot of a stream", c.StreamSlot, 1, MaxSlotSize},
+		{"number of large slots of a stream", c.StreamSlots, 2, MaxSlots},
 		{"number of large sizes", len(c.Large), 0, MaxClasses},
 		{"number of rendezvous", c.Rendezvous, 1, MaxRendezvous},
 		{"limit of unexpected bytes", c.Unexpected, 0, MaxSlotSize},

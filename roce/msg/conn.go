@@ -73,6 +73,8 @@ type Conn struct {
 	keepalive    timer
 	farewell     bool  // BYE waits
 	goodbye      timer // until when it has to be there
+
+	stream stream
 }
 
 // peer is the connection as a source of messages, nil for any.
@@ -121,7 +123,9 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.keepalive.run = c.keepAlive
 	c.crowd.run = c.announceCrowded
 	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
-	if err := e.match.Add(&c.source); err != nil {
+	if ours.Service == ServiceStream {
+		c.stream.init(c)
+	} else if err := e.match.Add(&c.source); err != nil {
 		return nil, err
 	}
 	slots := e.config.Slots
@@ -152,6 +156,8 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 		return c.err
 	case c.state == connEnding:
 		return ErrClosed
+	case c.stream.on:
+		return fmt.Errorf("%w: a stream takes no messages", ErrInvalid)
 	case s.state != sendIdle || s.links.in:
 		return ErrQueued
 	}

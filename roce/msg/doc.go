@@ -21,6 +21,12 @@
 // A frame lies in memory that the peer may write to at any time, so each of its fields is read
 // once and checked as read: a peer that changes it meanwhile spoils its own frame and no other.
 //
+// # Streams
+//
+// A connection of ServiceStream carries bytes: records of type EAGER without tag and flags, in
+// frames as above, and FIN when a direction is done. There are no rendezvous. Conn.Reserve and
+// Conn.Commit, Conn.Peek and Conn.Consume lend slots to who writes and reads: see stream.go.
+//
 // Parsing and putting allocate nothing. What a peer sent wrong is one of the errors of this
 // package; which is enough for a counter. Values belong to one caller at a time.
 //

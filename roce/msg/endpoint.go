@@ -22,6 +22,7 @@ type Endpoint struct {
 	sent       list[*Send]
 	received   list[*Receive]
 	closed     []*Conn
+	moved      fifo[*Conn] // streams that may go on
 	timers     timers
 	pulling    int   // bytes of READs that are not complete
 	registered int64 // bytes of slots for peers
@@ -30,6 +31,8 @@ type Endpoint struct {
 	handlers   map[uint16]Handler
 	active     Active // what a handler is called with
 	claims     uint64
+
+	streamClasses [1]int
 }
 
 // New makes an endpoint without peers. The error is ErrInvalid.
@@ -38,7 +41,9 @@ func New(c Config) (*Endpoint, error) {
 		return nil, err
 	}
 	seed := [2]uint64{c.Rand.Uint64(), c.Rand.Uint64()}
-	return &Endpoint{config: c, match: match.New[Receive, arrival](seed)}, nil
+	return &Endpoint{
+		config: c, match: match.New[Receive, arrival](seed), streamClasses: [1]int{c.StreamSlot},
+	}, nil
 }
 
 // NextSent returns a message that is complete, nil when there is none: Err says whether it

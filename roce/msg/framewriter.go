@@ -28,6 +28,17 @@ func (w *FrameWriter) Room() int {
 	return int(end - begin)
 }
 
+// Payload is where the payload of the next record will go, all the room that there is, nil when
+// the frame can have no more records. What is there stays when the record is added.
+func (w *FrameWriter) Payload() []byte {
+	room := w.Room()
+	if room < 0 {
+		return nil
+	}
+	begin := FrameHeaderLen + int(w.used) + RecordHeaderLen
+	return w.slot[begin:][:room:room]
+}
+
 // Append adds a record to the frame and returns where its payload goes, h.Len bytes, which the
 // caller fills before Finish. It returns false and changes nothing when there is no room.
 func (w *FrameWriter) Append(h *RecordHeader) (payload []byte, ok bool) {

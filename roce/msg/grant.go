@@ -10,8 +10,8 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 	c.asked = m.ID
 	e.count.Inc(ProvisionAsked)
 	most := 0
-	if n := len(e.config.Large); n > 0 {
-		most = int(SlotLen(uint32(e.config.Large[n-1])))
+	if classes := c.classes(); len(classes) > 0 {
+		most = int(SlotLen(uint32(classes[len(classes)-1])))
 	}
 	rings := 0
 	replace := m.Flags&FlagReplace != 0
@@ -26,7 +26,7 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 			}
 		}
 	}
-	slots := min(int(m.Number), e.config.LargeSlots)
+	slots := min(int(m.Number), c.largeSlots())
 	switch {
 	case m.Len > uint64(most):
 		c.nak(m.ID, StatusTooLarge, most)

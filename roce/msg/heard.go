@@ -20,6 +20,9 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	if err := c.freed(m.Released, freedLarge); err != nil {
 		return err
 	}
+	if c.stream.on && m.Type == TypeRTS {
+		return ErrState // bytes are not announced
+	}
 	if c.heardLast && (m.Type == TypeRTS || m.Type == TypeFIN) {
 		return ErrState
 	}

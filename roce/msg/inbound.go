@@ -46,6 +46,7 @@ func (e *Endpoint) HandleArrival(
 	c.process(now)
 	c.pump(now)
 	c.closeIfDone(now)
+	c.stir()
 }
 
 // takeFrame judges a frame that was written to a slot, and queues it.
@@ -102,6 +103,10 @@ func (c *Conn) freed(smallFrames, largeFrames uint32) error {
 
 // process looks at what arrived, in its order, until something has to wait for a receive.
 func (c *Conn) process(now clock.Time) {
+	if c.stream.on {
+		c.advance()
+		return
+	}
 	for c.arrivals.n > 0 && !c.over() {
 		a := c.arrivals.head()
 		if a.ring == nil {
@@ -120,13 +125,17 @@ func (c *Conn) process(now clock.Time) {
 			c.broken(err)
 			return
 		}
-		ring := c.arrivals.pop().ring
-		ring.freed++
-		c.consumed[ring.kind()]++
-		c.vacate(ring)
+		c.release(c.arrivals.pop().ring)
 	}
 	c.endpoint.setBlocked(c, c.arrivals.n > 0 && !c.over())
 	c.tellCredit()
+}
+
+// release counts a slot that is free again.
+func (c *Conn) release(ring *inRing) {
+	ring.freed++
+	c.consumed[ring.kind()]++
+	c.vacate(ring)
 }
 
 // takeInTurn does what a control message says that has its place among the messages.

@@ -29,11 +29,7 @@ func (c *Conn) record(now clock.Time, l *lane, h *RecordHeader) (payload []byte,
 		if l.free() == 0 || c.asking.replacing && l == &c.lanes[small] {
 			return nil, false
 		}
-		l.written++
-		slot := l.ring.slot(l.written)
-		c.open.lane, c.open.ring, c.open.slot = l, l.ring, slot
-		c.open.writer.Reset(l.ring.bytes(slot))
-		l.used = now
+		c.openFrame(now, l)
 	}
 	return c.open.writer.Append(h)
 }
@@ -47,10 +43,23 @@ func (c *Conn) slots() *lane {
 	return &c.lanes[small]
 }
 
+// openFrame begins a frame in a lane, which has a free slot.
+func (c *Conn) openFrame(now clock.Time, l *lane) {
+	l.written++
+	slot := l.ring.slot(l.written)
+	c.open.lane, c.open.ring, c.open.slot = l, l.ring, slot
+	c.open.writer.Reset(l.ring.bytes(slot))
+	l.used = now
+}
+
 // closeFrame puts the open frame, if there is one, behind what goes out.
 func (c *Conn) closeFrame() {
 	o := &c.open
 	if o.lane == nil {
+		return
+	}
+	if o.writer.Records() == 0 { // of a stream that had nothing to say after all
+		c.abandonFrame()
 		return
 	}
 	i := item{
@@ -68,6 +77,12 @@ func (c *Conn) closeFull() {
 	if c.open.writer.Room() <= 0 {
 		c.closeFrame()
 	}
+}
+
+// abandonFrame takes back the open frame, which has no records.
+func (c *Conn) abandonFrame() {
+	c.open.lane.written--
+	c.open.lane, c.open.ring = nil, nil
 }
 
 // say puts a control message behind what goes out. A message that must not overtake those
@@ -103,7 +118,7 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 	case Eager:
 		return c.launchInSlot(now, c.slots(), s)
 	case Provisioned:
-		if c.endpoint.config.Mode == LocalOnly {
+		if c.mode() == LocalOnly {
 			return c.launchLocal(now, s)
 		}
 		if l := &c.lanes[large]; l.ring.payload() >= s.length {
@@ -243,13 +258,13 @@ func (c *Conn) finish(s *Send, err error) {
 // sizes are those of large slots that there may be.
 func (c *Conn) sizes() []int {
 	needed := CapabilityProvision
-	if c.endpoint.config.Mode == LocalOnly {
+	if c.mode() == LocalOnly {
 		needed = rendezvousByKey
 	}
 	if c.agreed.Capabilities&needed == 0 {
 		return nil
 	}
-	return c.endpoint.config.Large
+	return c.classes()
 }
 
 // stopWriting forgets what the peer has asked for of a message.

@@ -30,25 +30,48 @@ const (
 	askingPeer                   // the REQ is out
 )
 
+// classes are the sizes of large slots that there may be, here and at the peer.
+func (c *Conn) classes() []int {
+	if c.stream.on {
+		return c.endpoint.streamClasses[:]
+	}
+	return c.endpoint.config.Large
+}
+
+// largeSlots is how many large slots there are of a size.
+func (c *Conn) largeSlots() int {
+	if c.stream.on {
+		return c.endpoint.config.StreamSlots
+	}
+	return c.endpoint.config.LargeSlots
+}
+
+// mode is what large slots are to small ones. Those of a stream are beside them always.
+func (c *Conn) mode() Mode {
+	if c.stream.on {
+		return Keep
+	}
+	return c.endpoint.config.Mode
+}
+
 // provision begins to make large slots for messages of that size.
 func (c *Conn) provision(now clock.Time, slot int) {
 	a := &c.asking
 	if a.state != askingNothing {
 		return
 	}
-	config := &c.endpoint.config
-	for i, size := range config.Large {
+	for i, size := range c.classes() {
 		if size == slot {
 			a.class = i + 1
 		}
 	}
 	a.state, a.size = askingAllocating, int(SlotLen(uint32(slot)))
-	if config.Mode == LocalOnly {
+	if c.mode() == LocalOnly {
 		a.size = slot // there is nothing but the message in it
 	}
 	a.request = Request{
-		Kind: Allocate, Conn: c, Size: config.LargeSlots * a.size, asker: a,
-		ToRead: config.Mode == LocalOnly,
+		Kind: Allocate, Conn: c, Size: c.largeSlots() * a.size, asker: a,
+		ToRead: c.mode() == LocalOnly,
 	}
 	c.endpoint.requests.push(&a.request)
 }
@@ -67,11 +90,11 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 		c.endpoint.count.Inc(ProvisionFailed)
 		a.giveUp(now, 0)
 		return
-	case len(m.Bytes) != config.LargeSlots*a.size:
+	case len(m.Bytes) != c.largeSlots()*a.size:
 		c.fail(now, ErrOwner)
 		return
 	}
-	if config.Mode == LocalOnly {
+	if c.mode() == LocalOnly {
 		a.state, a.refused = askingNothing, 0
 		c.setLocal(&localRing{memory: m, size: a.size, taken: make([]bool, config.LargeSlots)})
 		c.localUsed = now
@@ -84,9 +107,9 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 	c.endpoint.count.Inc(ProvisionRequests)
 	req := Control{
 		Type: TypeProvisionReq, Class: uint8(a.class), ID: a.epoch,
-		Number: uint16(config.LargeSlots), Len: uint64(a.size),
+		Number: uint16(c.largeSlots()), Len: uint64(a.size),
 	}
-	if config.Mode == Replace && c.lanes[small].ring != nil {
+	if c.mode() == Replace && c.lanes[small].ring != nil {
 		req.Flags, a.replacing = FlagReplace, true
 		c.sayInOrder(req)
 		return
@@ -104,7 +127,7 @@ func (a *asking) giveUp(now clock.Time, refused int) {
 		c.endpoint.giveBack(c, a.stage)
 	}
 	if refused == 0 {
-		refused = c.endpoint.config.Large[a.class-1]
+		refused = c.classes()[a.class-1]
 	}
 	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, refused, false
 	a.until = now + c.endpoint.config.Idle
@@ -124,7 +147,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		c.say(Control{Type: TypeRelease, Class: m.Class, ID: m.ID})
 		return nil
 	case int(m.Class) != a.class, m.Len != uint64(a.size),
-		int(m.Number) > c.endpoint.config.LargeSlots:
+		int(m.Number) > c.largeSlots():
 		return ErrRange
 	}
 	c.endpoint.timers.stop(&a.patience)
@@ -155,7 +178,7 @@ func (c *Conn) takeProvisionNak(now clock.Time, m *Control) error {
 	}
 	c.endpoint.count.Inc(ProvisionRefused)
 	refused := 0
-	for _, size := range c.endpoint.config.Large {
+	for _, size := range c.classes() {
 		if SlotLen(uint32(size)) > m.Len {
 			refused = size
 			break
@@ -182,6 +205,8 @@ func (c *Conn) shrink(now clock.Time) {
 	case c.local != nil:
 		c.setLocal(nil)
 		c.endpoint.count.Inc(Shrunk)
+	case c.stream.lender == l: // somebody fills a slot, however long that takes
+		c.endpoint.timers.set(&c.asking.idle, now+c.endpoint.config.Idle)
 	default:
 		c.leaveLarge()
 		l.replace(nil)

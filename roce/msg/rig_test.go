@@ -88,7 +88,19 @@ const allCapabilities = CapabilityGet | CapabilityPut | CapabilityProvision
 // join connects two nodes and returns both ends.
 func (w *world) join(a, b *node, caps Capabilities) (*Conn, *Conn) {
 	w.t.Helper()
-	ha, hb := a.hello(caps), b.hello(caps)
+	return w.joinWith(a, b, a.hello(caps), b.hello(caps))
+}
+
+// joinStream connects two nodes by a stream.
+func (w *world) joinStream(a, b *node) (*Conn, *Conn) {
+	w.t.Helper()
+	ha, hb := a.hello(allCapabilities), b.hello(allCapabilities)
+	ha.Service, hb.Service = ServiceStream, ServiceStream
+	return w.joinWith(a, b, ha, hb)
+}
+
+func (w *world) joinWith(a, b *node, ha, hb *Hello) (*Conn, *Conn) {
+	w.t.Helper()
 	ca, err := a.endpoint.Open(w.now, ha, hb, 16)
 	must(w.t, err)
 	cb, err := b.endpoint.Open(w.now, hb, ha, 16)

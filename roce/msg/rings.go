@@ -168,7 +168,6 @@ type offer struct {
 
 func (o *offer) answer(now clock.Time, _ *Request, m Memory, err error) {
 	c := o.conn
-	c.offered = nil
 	switch {
 	case c.state == connDead:
 		if err == nil {
@@ -183,12 +182,22 @@ func (o *offer) answer(now clock.Time, _ *Request, m Memory, err error) {
 		return
 	}
 	o.ring.stage = m
+	if !c.stream.lent() { // else once the slot is back
+		o.use(now)
+	}
+}
+
+// use writes to the slots from now on.
+func (o *offer) use(now clock.Time) {
+	c := o.conn
+	c.offered = nil
 	c.closeFrame()
 	c.lanes[small].replace(o.ring)
 	c.announced = true
 	c.say(Control{Type: TypeAdvertAck, ID: o.ring.epoch})
 	c.retire(&c.lanes[small])
 	c.pump(now)
+	c.stir()
 }
 
 // takeAdvertAck: no frame comes to small slots of an earlier epoch any more.

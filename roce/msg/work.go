@@ -66,7 +66,8 @@ func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
 		c.state == connBroken && !c.farewell {
 		return false
 	}
-	if c.state != connBroken && c.out.n == 0 && c.framesFlying < idleFrames {
+	if c.state != connBroken && c.out.n == 0 && c.framesFlying < idleFrames &&
+		!c.stream.lent() {
 		c.closeFrame()
 	}
 	*wr = verbs.SendWR{

@@ -78,6 +78,7 @@ var guests = []struct {
 // testGuests may be imported by tests and by packages made for them.
 var testGuests = []string{
 	"pgregory.net/rapid", "github.com/google/go-cmp", "go.uber.org/goleak",
+	"golang.org/x/net/nettest",
 }
 
 // fenced are the only hand-written files that use unsafe and raw system calls, each

@@ -19,6 +19,8 @@ type Conn struct {
 	control  *engine.MR // of the receives
 	sge      [1]roce.SGE
 	scratch  [slotLen]byte
+	service  msg.Service
+	stream   *Stream // of one that carries bytes
 
 	// Under the endpoint's lock:
 	core  *msg.Conn
@@ -59,7 +61,10 @@ func (c *Conn) open(ours, theirs *msg.Hello) error {
 	if err != nil {
 		return err
 	}
-	core.User, c.core = c, core
+	if core.User, c.core = c, core; c.service == msg.ServiceStream {
+		c.stream = newStream(c)
+		e.streams[c.stream] = struct{}{}
+	}
 	for i := range c.early {
 		c.take(now, &c.early[i])
 	}
@@ -97,6 +102,10 @@ func (c *Conn) over(err error) {
 	c.err = err
 	delete(c.endpoint.conns, c.qp.QPN())
 	close(c.done)
+	if c.stream != nil && c.stream.hungUp {
+		c.endpoint.hungUp--
+		c.endpoint.changed.Broadcast()
+	}
 	c.endpoint.leaving.Go(c.dismantle)
 }
 

@@ -14,12 +14,12 @@ import (
 const recvAccess = mem.LocalWrite
 
 // hello is what this endpoint says of itself.
-func (e *Endpoint) hello() *msg.Hello {
+func (e *Endpoint) hello(service msg.Service) *msg.Hello {
 	c := &e.options.Machine
 	return &msg.Hello{
 		Version: msg.Version, MinVersion: msg.MinVersion,
 		Capabilities: msg.CapabilityGet | msg.CapabilityPut | msg.CapabilityProvision,
-		Service:      msg.ServiceEndpoint, Payload: uint32(c.EagerLimit), Slots: uint16(c.Slots),
+		Service:      service, Payload: uint32(c.EagerLimit), Slots: uint16(c.Slots),
 		Rendezvous: uint16(c.Rendezvous), Receives: uint32(e.receives()),
 	}
 }
@@ -36,15 +36,25 @@ func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
 
 // Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial.
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
+	c, err := e.dial(ctx, to, msg.ServiceEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("msg: %v: %w", to, err)
+	}
+	return c, nil
+}
+
+func (e *Endpoint) dial(
+	ctx context.Context, to netip.AddrPort, service msg.Service,
+) (*Conn, error) {
 	if err := e.admit(); err != nil {
 		return nil, err
 	}
-	c := &Conn{endpoint: e, done: make(chan struct{})}
-	ours := e.hello()
+	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
+	ours := e.hello(service)
 	var err error
 	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
 		c.forget()
-		return nil, fmt.Errorf("msg: %v: %w", to, err)
+		return nil, err
 	}
 	theirs, err := msg.ParseHello(c.cm.Private())
 	if err == nil {
@@ -53,7 +63,7 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	if err != nil {
 		c.cm.Close()
 		c.forget()
-		return nil, fmt.Errorf("msg: %v: %w", to, err)
+		return nil, err
 	}
 	c.start()
 	go c.watch()
@@ -99,7 +109,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c, err := l.accept(ctx, request); err == nil {
+		if c, err := l.endpoint.accept(ctx, request, msg.ServiceEndpoint); err == nil {
 			return c, nil
 		} else if ctx.Err() != nil {
 			return nil, err
@@ -107,9 +117,10 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-func (l *Listener) accept(ctx context.Context, r *cm.Request) (*Conn, error) {
-	e := l.endpoint
-	ours := e.hello()
+func (e *Endpoint) accept(
+	ctx context.Context, r *cm.Request, service msg.Service,
+) (*Conn, error) {
+	ours := e.hello(service)
 	theirs, err := msg.ParseHello(r.Private())
 	if err == nil {
 		_, err = msg.Agree(ours, &theirs)
@@ -125,7 +136,7 @@ func (l *Listener) accept(ctx context.Context, r *cm.Request) (*Conn, error) {
 		_ = r.Reject(nil)
 		return nil, err
 	}
-	c := &Conn{endpoint: e, done: make(chan struct{})}
+	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
 	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
 		c.forget()
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -23,6 +24,9 @@ type Options struct {
 	Machine msg.Config
 	// Depth is how many work requests a connection may have under way, default 64.
 	Depth int
+	// Linger is how long a stream that was closed may take to bring what was written to the
+	// peer, default 10 s.
+	Linger time.Duration
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
 }
@@ -38,6 +42,8 @@ type Endpoint struct {
 	handle  *engine.ServiceHandle
 	memory  registrar
 	leaving sync.WaitGroup // connections that are over and not given back
+	closing sync.Once
+	closed  error // what Close returned
 
 	mu      sync.Mutex
 	machine *msg.Endpoint
@@ -47,6 +53,14 @@ type Endpoint struct {
 	wcs     [64]roce.Completion
 	err     error // why there is no more
 	done    chan struct{}
+	due     roce.Time // when the device was told last to call, if waits
+	waits   bool
+
+	streams map[*Stream]struct{} // that were not closed
+	changed *sync.Cond           // of what follows
+	ending  bool                 // Close was called
+	lends   int                  // slots that somebody reads or writes
+	hungUp  int                  // streams that were closed and are not over
 }
 
 // Open makes an endpoint on a device, with connections of a manager of it.
@@ -57,10 +71,14 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 	if o.Machine.Rand == nil {
 		o.Machine.Rand = random{}
 	}
+	if o.Linger == 0 {
+		o.Linger = 10 * time.Second
+	}
 	e := &Endpoint{
 		dev: dev, manager: manager, options: o, pd: dev.AllocPD(), conns: map[uint32]*Conn{},
-		done: make(chan struct{}),
+		done: make(chan struct{}), streams: map[*Stream]struct{}{},
 	}
+	e.changed = sync.NewCond(&e.mu)
 	defer func() {
 		if err != nil {
 			_ = e.pd.Close()
@@ -85,15 +103,18 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 // that there is room.
 func (e *Endpoint) receives() int {
 	c := &e.options.Machine
-	return c.Slots + 2*c.LargeSlots + 4*c.Rendezvous + 32
+	return c.Slots + 2*max(c.LargeSlots, c.StreamSlots) + 4*c.Rendezvous + 32
 }
 
 // admit has room made in the CQ for one more connection.
 func (e *Endpoint) admit() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil {
+	switch {
+	case e.err != nil:
 		return e.err
+	case e.ending:
+		return ErrClosed
 	}
 	e.entries += e.receives() + e.options.Depth
 	if e.entries <= e.cq.Depth() {
@@ -125,11 +146,25 @@ func (e *Endpoint) init() engine.QPInit {
 const access = mem.RemoteRead | mem.RemoteWrite
 
 // Close ends all connections at once, and the endpoint. What is under way fails with
-// ErrClosed. It waits for the time-wait of the connections. It is idempotent.
+// ErrClosed. It waits for streams that were closed before, for Options.Linger at most, for
+// readers and writers that are in the memory of one, and for the time-wait of the connections.
+// It is idempotent.
 func (e *Endpoint) Close() error {
+	e.closing.Do(func() { e.closed = e.close() })
+	return e.closed
+}
+
+func (e *Endpoint) close() error {
 	e.mu.Lock()
+	e.ending = true
+	for e.hungUp > 0 && e.err == nil {
+		e.changed.Wait()
+	}
 	if e.err == nil {
 		e.end(ErrClosed)
+	}
+	for e.lends > 0 {
+		e.changed.Wait()
 	}
 	e.mu.Unlock()
 	<-e.done

@@ -29,7 +29,8 @@ func (e service) HandleCompletions(roce.Time) (more bool) {
 func (e service) NextDeadline() (roce.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.machine.NextDeadline()
+	e.due, e.waits = e.machine.NextDeadline()
+	return e.due, e.waits
 }
 
 // HandleDeadline implements engine.Service.
@@ -96,8 +97,15 @@ func (e *Endpoint) progress() {
 	for r := e.machine.NextReceived(); r != nil; r = e.machine.NextReceived() {
 		r.User.(*Receive).complete(r)
 	}
+	for c := e.machine.NextMoved(); c != nil; c = e.machine.NextMoved() {
+		c.User.(*Conn).stream.wake()
+	}
 	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
 		c.User.(*Conn).over(c.Err())
+	}
+	if at, ok := e.machine.NextDeadline(); ok && (!e.waits || at < e.due) {
+		e.due, e.waits = at, true
+		e.handle.Wake() // nobody asks for it outside of handlers
 	}
 }
 
@@ -110,7 +118,12 @@ func (e *Endpoint) end(err error) {
 			c.core.Abort(now, err)
 		}
 	}
+	for s := range e.streams {
+		s.conn.core.HangUp(now, 0)
+	}
+	clear(e.streams)
 	e.progress()
+	e.changed.Broadcast()
 	close(e.done)
 }
 

@@ -40,14 +40,18 @@ func (s *stream) init(c *Conn) {
 // lent reports whether somebody writes into a slot.
 func (s *stream) lent() bool { return s.lender != nil }
 
-// Reserve lends memory that goes to the peer next, until Commit: all of a slot, or n bytes and
-// more of one that has been begun. It returns nil without an error when there is none now; see
-// Endpoint.NextMoved. The error is ErrClosed after Close, ErrQueued when there is memory lent
-// already, or why the connection is over.
-//
-// With n as long as what it returned last, whole slots are lent, which may be kept for long:
-// nothing waits for them but what the same stream has to say after them.
-func (c *Conn) Reserve(now clock.Time, n int) ([]byte, error) {
+// Reserve lends memory that goes to the peer next, until Commit, which is to come soon: a slot,
+// fewer than n bytes when that is shorter, or the rest of a slot that has been begun. It returns
+// nil without an error when there is none now; see Endpoint.NextMoved. The error is ErrClosed
+// after Close, ErrQueued when there is memory lent already, or why the connection is over.
+func (c *Conn) Reserve(now clock.Time, n int) ([]byte, error) { return c.lend(now, n, false) }
+
+// ReserveSlot is Reserve for who fills memory slowly: it lends a whole slot, which nothing
+// waits for but what is written to the stream later. It is a large one if there is one and n
+// bytes have no room in a small one.
+func (c *Conn) ReserveSlot(now clock.Time, n int) ([]byte, error) { return c.lend(now, n, true) }
+
+func (c *Conn) lend(now clock.Time, n int, whole bool) ([]byte, error) {
 	s := &c.stream
 	switch {
 	case !s.on:
@@ -65,12 +69,13 @@ func (c *Conn) Reserve(now clock.Time, n int) ([]byte, error) {
 	if long {
 		c.enlarge(now)
 	}
-	if c.open.lane == nil || c.open.writer.Room() < n {
+	if whole || c.open.lane == nil || c.open.writer.Room() < n {
+		c.closeFrame()
 		l := c.laneFor(long)
 		if l == nil {
+			c.wake()
 			return nil, nil
 		}
-		c.closeFrame()
 		c.openFrame(now, l)
 	}
 	s.lender, s.lentRing = c.open.lane, c.open.ring
@@ -80,9 +85,11 @@ func (c *Conn) Reserve(now clock.Time, n int) ([]byte, error) {
 // enlarge has large slots made, unless there are some or there will be none.
 func (c *Conn) enlarge(now clock.Time) {
 	size := c.classes()[0]
-	if c.lanes[large].ring == nil && c.asking.refused == 0 && size > c.lanes[small].ring.payload() &&
-		c.agreed.Capabilities&CapabilityProvision != 0 &&
-		c.endpoint.config.Policy != EnlargeNever {
+	switch {
+	case c.lanes[large].ring != nil, c.asking.refused != 0,
+		size <= c.lanes[small].ring.payload(), c.endpoint.config.Policy == EnlargeNever,
+		c.agreed.Capabilities&CapabilityProvision == 0:
+	default:
 		c.provision(now, size)
 	}
 }

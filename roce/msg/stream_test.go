@@ -29,7 +29,11 @@ func newParties(w *world, config Config) (a, b *party) {
 func (p *party) reserve(n int) {
 	p.w.t.Helper()
 	var err error
-	p.out, err = p.Reserve(p.w.now, n)
+	lend := p.Reserve
+	if n%2 == 0 {
+		lend = p.ReserveSlot
+	}
+	p.out, err = lend(p.w.now, n)
 	if err != nil && p.Err() == nil {
 		p.w.t.Fatal(err)
 	}

@@ -56,6 +56,9 @@ func (c *Conn) open(ours, theirs *msg.Hello) error {
 	e := c.endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
 	now := e.dev.Now()
 	core, err := e.machine.Open(now, ours, theirs, e.options.Depth)
 	if err != nil {

@@ -46,12 +46,13 @@ func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 func (e *Endpoint) dial(
 	ctx context.Context, to netip.AddrPort, service msg.Service,
 ) (*Conn, error) {
-	if err := e.admit(); err != nil {
+	ctx, settled, err := e.attempt(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer settled()
 	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
 	ours := e.hello(service)
-	var err error
 	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
 		c.forget()
 		return nil, err
@@ -70,6 +71,26 @@ func (e *Endpoint) dial(
 	return c, nil
 }
 
+// attempt makes room for a connection. The context ends with the endpoint, too, which waits for
+// settled.
+func (e *Endpoint) attempt(
+	ctx context.Context,
+) (bound context.Context, settled func(), err error) {
+	if err := e.admit(); err != nil {
+		return nil, nil, err
+	}
+	bound, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	return bound, func() {
+		stop()
+		cancel()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.attempts--
+		e.changed.Broadcast()
+	}, nil
+}
+
 // forget gives back what a connection has that did not come about.
 func (c *Conn) forget() {
 	e := c.endpoint
@@ -78,6 +99,9 @@ func (c *Conn) forget() {
 		delete(e.conns, c.qp.QPN())
 	}
 	e.mu.Unlock()
+	if c.qp != nil {
+		c.qp.Close() // the manager would, after the time-wait
+	}
 	if c.control != nil {
 		_ = c.control.Deregister()
 	}
@@ -132,10 +156,12 @@ func (e *Endpoint) accept(
 		_ = r.Reject(private)
 		return nil, err
 	}
-	if err := e.admit(); err != nil {
+	ctx, settled, err := e.attempt(ctx)
+	if err != nil {
 		_ = r.Reject(nil)
 		return nil, err
 	}
+	defer settled()
 	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
 	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
 		c.forget()

@@ -41,7 +41,9 @@ type Endpoint struct {
 	cq      *engine.CQ
 	handle  *engine.ServiceHandle
 	memory  registrar
-	leaving sync.WaitGroup // connections that are over and not given back
+	leaving sync.WaitGroup  // connections that are over and not given back
+	ctx     context.Context // of attempts to connect
+	cancel  context.CancelFunc
 	closing sync.Once
 	closed  error // what Close returned
 
@@ -56,11 +58,12 @@ type Endpoint struct {
 	due     roce.Time // when the device was told last to call, if waits
 	waits   bool
 
-	streams map[*Stream]struct{} // that were not closed
-	changed *sync.Cond           // of what follows
-	ending  bool                 // Close was called
-	lends   int                  // slots that somebody reads or writes
-	hungUp  int                  // streams that were closed and are not over
+	streams  map[*Stream]struct{} // that were not closed
+	changed  *sync.Cond           // of what follows
+	ending   bool                 // Close was called
+	attempts int                  // to connect
+	lends    int                  // slots that somebody reads or writes
+	hungUp   int                  // streams that were closed and are not over
 }
 
 // Open makes an endpoint on a device, with connections of a manager of it.
@@ -79,6 +82,7 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 		done: make(chan struct{}), streams: map[*Stream]struct{}{},
 	}
 	e.changed = sync.NewCond(&e.mu)
+	e.ctx, e.cancel = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			_ = e.pd.Close()
@@ -117,11 +121,13 @@ func (e *Endpoint) admit() error {
 		return ErrClosed
 	}
 	e.entries += e.receives() + e.options.Depth
+	e.attempts++
 	if e.entries <= e.cq.Depth() {
 		return nil
 	}
 	if err := e.cq.Resize(max(e.entries, 2*e.cq.Depth())); err != nil {
 		e.entries -= e.receives() + e.options.Depth
+		e.attempts--
 		return fmt.Errorf("msg: room for one more connection: %w", err)
 	}
 	return nil
@@ -157,6 +163,10 @@ func (e *Endpoint) Close() error {
 func (e *Endpoint) close() error {
 	e.mu.Lock()
 	e.ending = true
+	e.cancel()
+	for e.attempts > 0 {
+		e.changed.Wait()
+	}
 	for e.hungUp > 0 && e.err == nil {
 		e.changed.Wait()
 	}

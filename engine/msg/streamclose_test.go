@@ -14,6 +14,7 @@ import (
 
 	"xroce/engine/msg"
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest/timeout"
 )
 
 var errBad = errors.New("bad")
@@ -162,7 +163,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 		done <- n
 	}()
 	must(t, sa.SetWriteDeadline(time.Now().Add(time.Hour)))
-	must(t, sa.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+	must(t, sa.SetWriteDeadline(time.Now().Add(timeout.Scaled(50*time.Millisecond))))
 	n := <-done
 	if most := 32*1024 + 8*32<<10; n > most {
 		t.Errorf("%d bytes without a reader, of %d", n, most)
@@ -243,4 +244,36 @@ func TestListenerCloses(t *testing.T) {
 		t.Errorf("dial on an endpoint that is closed: %v", err)
 	}
 	must(t, nodes[0].Close())
+}
+
+// TestSlowPeer: one that asks for a connection and does not hear the answer holds up no other.
+func TestSlowPeer(t *testing.T) {
+	network, hosts := newNetwork(t, msg.Options{})
+	slow, _ := newNode(t, network, 3, msg.Options{})
+	server, client := [6]byte{2, 0, 0, 0, 0, 2}, [6]byte{2, 0, 0, 0, 0, 3}
+	must(t, network.SetDirection(server, client, sim.Faults{Blocked: true}))
+	answered := make(chan struct{}, 1)
+	network.Observe(func(e *sim.Event) {
+		if e.From == server && e.To == client {
+			select {
+			case answered <- struct{}{}:
+			default:
+			}
+		}
+	})
+	l := listen(t, hosts)
+	ctx, cancel := context.WithCancel(within(t))
+	dialled := make(chan error, 1)
+	go func() {
+		_, err := slow.DialStream(ctx, netip.AddrPort(l.Addr().(msg.Addr)))
+		dialled <- err
+	}()
+	<-answered
+	sa, sb := connectStreams(t, hosts[0].Endpoint, l)
+	must(t, errors.Join(sa.Close(), sb.Close()))
+	cancel()
+	if err := <-dialled; !errors.Is(err, context.Canceled) {
+		t.Errorf("the slow one: %v", err)
+	}
+	must(t, l.Close())
 }

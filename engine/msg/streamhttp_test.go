@@ -49,7 +49,8 @@ func serve(
 // ask sends a request and compares the answer.
 func ask(t *testing.T, client *http.Client, url, proto string, body []byte) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(within(t), http.MethodPost, url, bytes.NewReader(body))
+	send := bytes.NewReader(body)
+	request, err := http.NewRequestWithContext(within(t), http.MethodPost, url, send)
 	must(t, err)
 	response, err := client.Do(request)
 	if err != nil {

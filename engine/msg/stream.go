@@ -143,13 +143,9 @@ func (s *Stream) consume(n int, more bool) (b []byte) {
 // reserve borrows memory for n bytes to the peer, or fewer, and waits for some; or a whole slot.
 func (s *Stream) reserve(n int, whole bool) ([]byte, error) {
 	e := s.conn.endpoint
-	lend := s.conn.core.Reserve
-	if whole {
-		lend = s.conn.core.ReserveSlot
-	}
 	for {
 		e.mu.Lock()
-		b, err := lend(e.dev.Now(), n)
+		b, err := s.lend(n, whole)
 		switch {
 		case b != nil:
 			e.lends++
@@ -166,6 +162,14 @@ func (s *Stream) reserve(n int, whole bool) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+func (s *Stream) lend(n int, whole bool) ([]byte, error) {
+	now := s.conn.endpoint.dev.Now()
+	if whole {
+		return s.conn.core.ReserveSlot(now, n)
+	}
+	return s.conn.core.Reserve(now, n)
 }
 
 // commit sends n bytes of what was borrowed.

@@ -6,30 +6,6 @@ import (
 	"testing"
 )
 
-// TestStreamAllocations: bytes cost no memory. The simulated wire does, so it is between two
-// namespaces.
-func TestStreamAllocations(t *testing.T) {
-	hosts := newVeth(t)
-	l := listen(t, hosts)
-	sa, sb := connectStreams(t, hosts[0].Endpoint, l)
-	must(t, l.Close())
-	for _, n := range []int{100, 20_000} {
-		data, buf := numbers(n), make([]byte, n)
-		run := func() {
-			_, err := sa.Write(data)
-			must(t, err)
-			_, err = io.ReadFull(sb, buf)
-			must(t, err)
-		}
-		for range 200 {
-			run()
-		}
-		if got := testing.AllocsPerRun(500, run); got > 0 {
-			t.Errorf("%v allocations for %d bytes", got, n)
-		}
-	}
-}
-
 // BenchmarkStream measures bytes one way and a round trip, between two namespaces.
 func BenchmarkStream(b *testing.B) {
 	hosts := newVeth(b)

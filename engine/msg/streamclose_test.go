@@ -162,7 +162,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 		}
 		done <- n
 	}()
-	must(t, sa.SetWriteDeadline(time.Now().Add(time.Hour)))
+	must(t, sa.SetWriteDeadline(time.Now().Add(timeout.Scaled(time.Hour))))
 	must(t, sa.SetWriteDeadline(time.Now().Add(timeout.Scaled(50*time.Millisecond))))
 	n := <-done
 	if most := 32*1024 + 8*32<<10; n > most {

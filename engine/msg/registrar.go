@@ -60,9 +60,18 @@ func (m *registrar) run() {
 		select {
 		case <-m.wake:
 		case <-m.quit:
-			return
+			if m.idle() {
+				return
+			}
 		}
 	}
+}
+
+// idle reports whether nothing waits.
+func (m *registrar) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiting) == 0
 }
 
 // answer answers one request, and lets the machine go on.

@@ -151,9 +151,8 @@ func (s *Stream) reserve(n int, whole bool) ([]byte, error) {
 			e.lends++
 		case err == nil:
 			e.progress() // a frame that was not full goes
-		case s.halfEnded && !s.ended && s.conn.core.Err() == nil:
-			err = syscall.EPIPE
 		}
+		err = s.writeError(err)
 		e.mu.Unlock()
 		if b != nil || err != nil {
 			return b, err
@@ -180,6 +179,15 @@ func (s *Stream) commit(n int) error {
 	err := s.conn.core.Commit(e.dev.Now(), n)
 	e.returned()
 	e.progress()
+	return s.writeError(err)
+}
+
+// writeError is an error of the machine, told from that of a direction that we have ended. The
+// caller holds the endpoint's lock.
+func (s *Stream) writeError(err error) error {
+	if err == ErrClosed && s.halfEnded && s.conn.endpoint.err == nil {
+		return syscall.EPIPE
+	}
 	return err
 }
 

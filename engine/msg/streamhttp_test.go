@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -34,6 +35,8 @@ func serve(
 	s := httptest.NewUnstartedServer(http.HandlerFunc(echo))
 	must(t, s.Listener.Close())
 	s.Listener = listen(t, hosts)
+	// Connections that the client had no use for after all are no news.
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	start(s)
 	t.Cleanup(s.Close)
 	client := s.Client()

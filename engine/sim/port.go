@@ -71,6 +71,7 @@ type Port struct {
 
 	arrivals []arrival // a heap by time, then by order of sending
 	wake     chan struct{}
+	timer    *time.Timer // of Wait, which one caller at a time is in
 
 	tx     [][]byte // buffers of free transmit frames
 	queued [][]byte
@@ -227,7 +228,8 @@ func (p *Port) Flush() error {
 // errClosed is what a closed port says.
 var errClosed = fmt.Errorf("sim: port: %w", xsk.ErrClosed)
 
-// Wait implements xsk.Link, in real time: it is not for a virtual clock.
+// Wait implements xsk.Link, in real time: it is not for a virtual clock. It allocates nothing but
+// the first time, so that a test of allocations sees those of what it tests.
 func (p *Port) Wait(timeout time.Duration) error {
 	p.network.mu.Lock()
 	if p.closed {
@@ -246,9 +248,13 @@ func (p *Port) Wait(timeout time.Duration) error {
 	}
 	var expired <-chan time.Time
 	if timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		expired = timer.C
+		if p.timer == nil {
+			p.timer = time.NewTimer(timeout)
+		} else {
+			p.timer.Reset(timeout)
+		}
+		defer p.timer.Stop()
+		expired = p.timer.C
 	}
 	select {
 	case <-p.wake:

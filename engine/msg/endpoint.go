@@ -17,6 +17,9 @@ import (
 // ErrClosed says that the endpoint, the listener or the connection was closed.
 var ErrClosed = msg.ErrClosed
 
+// ErrQueued says that a message or a receive was posted again while it is under way.
+var ErrQueued = msg.ErrQueued
+
 // Options say how to open an endpoint. The zero value is a good choice.
 type Options struct {
 	// Machine says how messages are sent and how much is held. Its source of random numbers
@@ -29,7 +32,14 @@ type Options struct {
 	Linger time.Duration
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
+	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
+	// negative for not at all, which a device with a simulated clock needs: there a call must
+	// not drive. On a device in direct mode it moves packets meanwhile.
+	Spin time.Duration
 }
+
+// defaultSpin is about what it costs to sleep and to be woken.
+const defaultSpin = 20 * time.Microsecond
 
 // An Endpoint is the messages of an application: it has connections to many peers, and receives
 // from any of them.
@@ -51,6 +61,7 @@ type Endpoint struct {
 	machine *msg.Endpoint
 	conns   map[uint32]*Conn // by QPN
 	entries int              // of the CQ that connections may need
+	drive   drive
 	wr      roce.SendWR
 	wcs     [64]roce.Completion
 	err     error // why there is no more
@@ -70,6 +81,9 @@ type Endpoint struct {
 func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err error) {
 	if o.Depth == 0 {
 		o.Depth = 64
+	}
+	if o.Spin == 0 {
+		o.Spin = defaultSpin
 	}
 	if o.Machine.Rand == nil {
 		o.Machine.Rand = random{}

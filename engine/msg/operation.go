@@ -18,19 +18,25 @@ type Send struct {
 	Choice msg.Choice
 	Err    error
 
-	core msg.Send
-	done chan struct{}
+	core     msg.Send
+	conn     *Conn
+	progress waiting
 }
 
-// PostSend sends a message behind those that were posted before, and does not wait.
+// PostSend sends a message behind those that were posted before, and does not wait. It returns
+// ErrQueued when s is under way, or why the connection is over.
 func (c *Conn) PostSend(s *Send) error {
 	e := c.endpoint
-	s.done = make(chan struct{})
+	if !s.progress.begin() {
+		return ErrQueued
+	}
+	s.conn = c
 	s.core.Pieces, s.core.Tag = s.Buffers, s.Tag
 	s.core.Protocol, s.core.Level, s.core.User = s.Protocol, s.Level, s
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := c.core.Send(e.dev.Now(), &s.core); err != nil {
+		s.progress.forgo()
 		return err
 	}
 	e.progress()
@@ -39,20 +45,20 @@ func (c *Conn) PostSend(s *Send) error {
 
 func (s *Send) complete(core *msg.Send) {
 	s.Err, s.Choice = core.Err, core.Choice
-	close(s.done)
+	s.progress.end()
 }
 
-// Done returns a channel that is closed when the message is complete.
-func (s *Send) Done() <-chan struct{} { return s.done }
+// Done returns a channel that is closed when the message is complete. It is for one that was
+// posted.
+func (s *Send) Done() <-chan struct{} { return s.progress.channel() }
 
-// Wait waits until the message is complete, and returns its error.
+// Wait waits until the message, which was posted, is complete, and returns its error. When the
+// context ends first, it returns the error of that, and the message is still under way.
 func (s *Send) Wait(ctx context.Context) error {
-	select {
-	case <-s.done:
-		return s.Err
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.conn.endpoint.await(ctx, &s.progress); err != nil {
+		return err
 	}
+	return s.Err
 }
 
 // A Receive asks for a message in the background. The caller sets the exported fields and
@@ -69,13 +75,18 @@ type Receive struct {
 	Protocol msg.Protocol
 	Err      error
 
-	core msg.Receive
-	done chan struct{}
+	core     msg.Receive
+	endpoint *Endpoint
+	progress waiting
 }
 
-// PostReceive asks for a message, and does not wait.
+// PostReceive asks for a message, and does not wait. It returns ErrQueued when r is under way, or
+// why the connection it is for is over.
 func (e *Endpoint) PostReceive(r *Receive) error {
-	r.done = make(chan struct{})
+	if !r.progress.begin() {
+		return ErrQueued
+	}
+	r.endpoint = e
 	r.core.Pieces, r.core.Tag, r.core.Mask, r.core.User = r.Buffers, r.Tag, r.Mask, r
 	r.core.From = nil
 	if r.From != nil {
@@ -84,6 +95,7 @@ func (e *Endpoint) PostReceive(r *Receive) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.machine.Receive(e.dev.Now(), &r.core); err != nil {
+		r.progress.forgo()
 		return err
 	}
 	e.progress()
@@ -96,19 +108,28 @@ func (r *Receive) complete(core *msg.Receive) {
 	if core.Source != nil {
 		r.From = core.Source.User.(*Conn)
 	}
-	close(r.done)
+	r.progress.end()
 }
 
-// Done returns a channel that is closed when the message is there.
-func (r *Receive) Done() <-chan struct{} { return r.done }
+// Done returns a channel that is closed when the message is there. It is for one that was posted.
+func (r *Receive) Done() <-chan struct{} { return r.progress.channel() }
 
-// Wait waits for the message, and returns its error. When the context ends first the receive
-// is taken back, or has a message all the same.
+// Wait waits for the message, which was posted, and returns its error. When the context ends first
+// the receive is taken back, and it returns the error of the context; one that has its message
+// already, whole or in part, waits for the rest.
 func (r *Receive) Wait(ctx context.Context) error {
-	select {
-	case <-r.done:
+	e := r.endpoint
+	err := e.await(ctx, &r.progress)
+	if err == nil {
 		return r.Err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	e.mu.Lock()
+	cancelled := e.machine.Cancel(&r.core)
+	e.progress()
+	e.mu.Unlock()
+	if cancelled {
+		return err
+	}
+	_ = r.progress.sleep(context.Background()) // the end of the connection ends it
+	return r.Err
 }

@@ -17,7 +17,7 @@ const batches = 16
 func (e service) HandleCompletions(roce.Time) (more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil {
+	if e.err != nil || e.drive.unarmed {
 		return false
 	}
 	more = e.poll()
@@ -30,6 +30,9 @@ func (e service) NextDeadline() (roce.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.due, e.waits = e.machine.NextDeadline()
+	if e.err == nil && e.drive.unarmed && (!e.waits || e.drive.due() < e.due) {
+		e.due, e.waits = e.drive.due(), true
+	}
 	return e.due, e.waits
 }
 
@@ -39,6 +42,7 @@ func (e service) HandleDeadline(now roce.Time) {
 	defer e.mu.Unlock()
 	if e.err == nil {
 		e.machine.HandleDeadline(now)
+		e.relieve(now)
 		e.progress()
 	}
 }
@@ -52,32 +56,39 @@ func (e service) HandleFailure(err error) {
 	}
 }
 
-// poll takes what is complete, a bounded part of it, and reports whether there may be more. The
-// caller holds mu.
+// poll takes what is complete, a bounded part of it, and reports whether there may be more. When
+// there is not the CQ is armed. The caller holds mu.
 func (e *Endpoint) poll() (more bool) {
 	for range batches {
-		n, err := e.cq.Poll(e.wcs[:])
-		now := e.dev.Now()
-		for i := range e.wcs[:n] {
-			wc := &e.wcs[i]
-			c := e.conns[wc.QPN]
-			switch {
-			case c == nil: // its queue pair is closed
-			case c.core == nil:
-				c.early = append(c.early, *wc)
-			default:
-				c.take(now, wc)
-			}
-		}
-		if err != nil {
-			e.end(fmt.Errorf("msg: %w", err))
+		if e.err != nil {
 			return false
 		}
-		if n == 0 && !e.cq.Arm(false) {
+		if e.take() == 0 && !e.cq.Arm(false) {
 			return false
 		}
 	}
 	return true
+}
+
+// take takes some of what is complete, and returns how many. The caller holds mu.
+func (e *Endpoint) take() int {
+	n, err := e.cq.Poll(e.wcs[:])
+	now := e.dev.Now()
+	for i := range e.wcs[:n] {
+		wc := &e.wcs[i]
+		c := e.conns[wc.QPN]
+		switch {
+		case c == nil: // its queue pair is closed
+		case c.core == nil:
+			c.early = append(c.early, *wc)
+		default:
+			c.take(now, wc)
+		}
+	}
+	if err != nil && e.err == nil {
+		e.end(fmt.Errorf("msg: %w", err))
+	}
+	return n
 }
 
 // progress does what the machine wants done, and tells who waits. The caller holds mu.

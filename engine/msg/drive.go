@@ -1,0 +1,89 @@
+package msg
+
+import (
+	"context"
+
+	"xroce/roce"
+)
+
+// This file is about who takes completions while somebody waits for a message: whoever waits, for
+// a while, then the goroutine of the services.
+
+// driverPause is how long that goroutine leaves completions to callers, after one of them has
+// looked.
+const driverPause = 500 * roce.Microsecond
+
+// A drive is what is known of callers that take completions. While they do the CQ is not armed, so
+// nobody is woken for what they see by themselves.
+type drive struct {
+	callers int       // that are at it
+	unarmed bool      // the CQ is
+	looked  roce.Time // when a caller looked last
+}
+
+// due is when the goroutine of the services is to look whether callers still do.
+func (d *drive) due() roce.Time { return d.looked + driverPause }
+
+// await waits until a message is complete, or for the end of the context, whose error it returns.
+func (e *Endpoint) await(ctx context.Context, w *waiting) error {
+	if !w.over.Load() && e.options.Spin > 0 {
+		e.spin(ctx, w)
+	}
+	return w.sleep(ctx)
+}
+
+// spin takes completions until something is complete, the context ends, or it has taken too long.
+func (e *Endpoint) spin(ctx context.Context, w *waiting) {
+	d := &e.drive
+	end := e.dev.Now() + roce.Time(e.options.Spin)
+	e.mu.Lock()
+	d.callers++
+	wake := !d.unarmed
+	d.unarmed = true
+	for e.err == nil && !w.over.Load() {
+		e.take()
+		e.progress()
+		d.looked = e.dev.Now()
+		if d.looked >= end || ctx.Err() != nil {
+			break
+		}
+		e.mu.Unlock()
+		if wake { // it asks for our deadline
+			wake = false
+			e.handle.Wake()
+		}
+		e.mu.Lock()
+	}
+	d.callers--
+	if e.err == nil && !w.over.Load() {
+		e.arm() // nobody looks any more
+	}
+	e.mu.Unlock()
+}
+
+// arm leaves completions to the goroutine of the services, unless other callers take them. The
+// caller holds mu.
+func (e *Endpoint) arm() {
+	if e.drive.callers > 0 || !e.drive.unarmed {
+		return
+	}
+	e.drive.unarmed = false
+	if e.poll() {
+		e.handle.Wake()
+	}
+	e.progress()
+}
+
+// relieve arms the CQ again when no caller has looked for a while. The caller holds mu.
+func (e *Endpoint) relieve(now roce.Time) {
+	d := &e.drive
+	if !d.unarmed || now < d.due() {
+		return
+	}
+	if d.callers > 0 { // who is at it was not scheduled
+		d.looked = now
+		e.take()
+		return
+	}
+	e.arm()
+}

@@ -36,6 +36,8 @@ func (e *Endpoint) await(ctx context.Context, w *waiting) error {
 func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 	d := &e.drive
 	end := e.dev.Now() + roce.Time(e.options.Spin)
+	e.memory.enter()
+	defer e.memory.leave()
 	e.mu.Lock()
 	d.callers++
 	wake := !d.unarmed
@@ -51,6 +53,9 @@ func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 		if wake { // it asks for our deadline
 			wake = false
 			e.handle.Wake()
+		}
+		if r := e.memory.next(); r != nil {
+			e.memory.answer(r)
 		}
 		e.mu.Lock()
 	}

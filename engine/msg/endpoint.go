@@ -207,3 +207,6 @@ func (e *Endpoint) Receive(ctx context.Context, buf []byte) (n int, from *Conn, 
 	err = r.Wait(ctx)
 	return r.Length, r.From, err
 }
+
+// Config returns how messages are sent, with the defaults.
+func (e *Endpoint) Config() msg.Config { return e.options.Machine }

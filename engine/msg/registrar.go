@@ -9,13 +9,15 @@ import (
 	"xroce/roce/msg"
 )
 
-// A registrar answers what the machine wants of memory, on a goroutine of its own: to register
-// and to take keys away may wait for those who move packets.
+// A registrar answers what the machine wants of memory, without the lock of the endpoint: to
+// register and to take keys away may wait for those who move packets. A goroutine of its own does
+// it, or whoever waits for a message, see drive.
 type registrar struct {
 	endpoint *Endpoint
 
 	mu      sync.Mutex
 	waiting []*msg.Request
+	callers int // that look for requests by themselves
 	wake    chan struct{}
 	quit    chan struct{}
 	gone    chan struct{}
@@ -37,24 +39,57 @@ func (m *registrar) stop() {
 func (m *registrar) ask(r *msg.Request) {
 	m.mu.Lock()
 	m.waiting = append(m.waiting, r)
+	served := m.callers > 0
 	m.mu.Unlock()
+	if !served {
+		m.kick()
+	}
+}
+
+// kick wakes the goroutine. It never blocks.
+func (m *registrar) kick() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
 }
 
+// enter counts a caller that will look for requests, until leave.
+func (m *registrar) enter() {
+	m.mu.Lock()
+	m.callers++
+	m.mu.Unlock()
+}
+
+// leave ends enter, and leaves what is not answered to the goroutine.
+func (m *registrar) leave() {
+	m.mu.Lock()
+	m.callers--
+	left := m.callers == 0 && len(m.waiting) > 0
+	m.mu.Unlock()
+	if left {
+		m.kick()
+	}
+}
+
+// next takes the oldest request, nil when there is none.
+func (m *registrar) next() *msg.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.waiting) == 0 {
+		return nil
+	}
+	r := m.waiting[0]
+	m.waiting[0] = nil
+	m.waiting = m.waiting[1:]
+	return r
+}
+
 func (m *registrar) run() {
 	defer close(m.gone)
 	for {
-		m.mu.Lock()
-		list := m.waiting
-		m.waiting = nil
-		m.mu.Unlock()
-		for _, r := range list {
+		if r := m.next(); r != nil {
 			m.answer(r)
-		}
-		if len(list) > 0 {
 			continue
 		}
 		select {

@@ -40,19 +40,26 @@ func position(qps []*engine.QP) (sum uint64) {
 func Patience(
 	ctx context.Context, most time.Duration, qps ...*engine.QP,
 ) (_ context.Context, stop func()) {
+	return PatienceWith(ctx, most, func() uint64 { return position(qps) })
+}
+
+// PatienceWith is Patience with a position of the caller's, which is asked for on a goroutine.
+func PatienceWith(
+	ctx context.Context, most time.Duration, position func() uint64,
+) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		timer := time.NewTimer(most)
 		defer timer.Stop()
-		for w := newWatch(most, time.Now(), position(qps)); ; timer.Reset(most) {
+		for w := newWatch(most, time.Now(), position()); ; timer.Reset(most) {
 			select {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
 			}
-			if w.silent(time.Now(), position(qps)) {
+			if w.silent(time.Now(), position()) {
 				cancel(fmt.Errorf("%w for %s", ErrSilence, most))
 			}
 		}

@@ -16,16 +16,24 @@ type Latency struct {
 // tail is how many of the largest samples are outliers.
 const tail = 2
 
+// MinSamples is how few samples have a result.
+const MinSamples = tail + 1
+
 // latency makes the result of when messages were posted. A sample is the time from
 // one to the next, divided by the ways of a round trip.
-//
-// The largest two samples do not count, the typical one is the median, and the
-// percentiles are samples, not interpolated: the tool's print_report_lat.
 func latency(posted []int64, ways int, keep Samples) Latency {
 	samples := make([]float64, len(posted)-1)
 	for i := range samples {
 		samples[i] = float64(posted[i+1]-posted[i]) / 1000 / float64(ways)
 	}
+	return Summarize(samples, keep)
+}
+
+// Summarize makes the result of samples in microseconds, MinSamples at least, which it sorts.
+//
+// The largest two samples do not count, the typical one is the median, and the
+// percentiles are samples, not interpolated: the tool's print_report_lat.
+func Summarize(samples []float64, keep Samples) Latency {
 	var l Latency
 	if keep == SamplesUnsorted {
 		l.Samples = slices.Clone(samples)

@@ -112,7 +112,10 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 		return false // how long a slot is, the peer has not said yet
 	}
 	if s.state == sendPending {
-		s.Choice, s.left = c.choose(now, s), now
+		enlarges := s.Choice.Why == Enlarge
+		if s.Choice, s.left = c.choose(now, s), now; enlarges && s.Choice.Why == HasLarge {
+			s.Choice.Why = Enlarge // it is there because of this message
+		}
 	}
 	switch s.Choice.Protocol {
 	case Eager:

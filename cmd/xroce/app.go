@@ -119,7 +119,7 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 	flags.CountVarP(&a.verbose, "verbose", "v", "more output; twice for debugging")
 	root.AddCommand(
 		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
-		a.pingpongCommand(), a.perfCommand(), a.rpingCommand(), a.ucmatoseCommand(),
+		a.pingpongCommand(), a.perfCommand(), a.msgCommand(), a.rpingCommand(), a.ucmatoseCommand(),
 		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
 		a.copyCommand(), a.resCommand(), a.simCommand(), a.versionCommand(),
 	)

@@ -101,6 +101,7 @@ type invocation struct {
 	cancel         context.CancelFunc
 	addr           chan net.Addr // where a server listens
 	ready          chan struct{} // closed when a server waits
+	out            *lockedBuffer // stdout as it is now
 }
 
 // wait waits for the end of the command.
@@ -141,6 +142,21 @@ func (i *invocation) awaitReady(t *testing.T) {
 	}
 }
 
+// awaitStdout waits until the command has printed something.
+func (i *invocation) awaitStdout(t *testing.T, piece string) {
+	t.Helper()
+	late := time.After(timeout.Scaled(time.Minute))
+	for !strings.Contains(i.out.String(), piece) {
+		select {
+		case <-i.done:
+			t.Fatalf("ended with code %d before it printed %q: %s", i.code, piece, i.stderr)
+		case <-late:
+			t.Fatalf("does not print %q", piece)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // A bench makes invocations that see the same machine and network.
 type bench struct {
 	machine host.Machine
@@ -159,6 +175,7 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 		ready: make(chan struct{}),
 	}
 	var stdout, stderr lockedBuffer
+	i.out = &stdout
 	a := newApp(&stdout, &stderr)
 	a.machine, a.runtime = b.machine, b.runtime
 	if b.open != nil {
@@ -377,9 +394,9 @@ func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	b, _ := simBench(t)
 	for _, c := range []string{
 		"demo", "check", "devices", "devinfo", "pingpong", "serve", "copy", "version", "rping",
-		"ucmatose", "udaddy", "rdma-server", "rdma-client",
+		"ucmatose", "udaddy", "rdma-server", "rdma-client", "msg", "msg explain", "msg stream",
 	} {
-		i := b.run(t, c, "--help")
+		i := b.run(t, append(strings.Fields(c), "--help")...)
 		if i.code != exitOK || i.stderr != "" {
 			t.Errorf("%s --help: code %d, stderr %q", c, i.code, i.stderr)
 		}

@@ -1,0 +1,92 @@
+package message
+
+import "xroce/roce/msg"
+
+// A Cost is what one message takes, of both ends, headers of the wire not counted.
+type Cost struct {
+	Choice     msg.Choice
+	Frames     int            // writes into slots
+	FrameBytes int            // with the headers of frames and of records
+	Reads      int            // RDMA READs, of ReadBytes
+	ReadBytes  int            //
+	Writes     int            // RDMA WRITEs to where the message goes, of WriteBytes
+	WriteBytes int            //
+	Control    map[string]int // control messages by name, of both ends
+	Copied     int            // bytes that processors copied, of both ends together
+	Allocated  [2]int         // bytes that were made and registered to stay: sender, receiver
+	Exposed    [2]int         // bytes that were registered for this message alone
+	Keys       [2]int         // regions that were made for that
+	Ways       int            // times that the wire was crossed until the message was there
+}
+
+// The methods below count, and do nothing for a nil Cost.
+
+func side(sends bool) int {
+	if sends {
+		return 0
+	}
+	return 1
+}
+
+func (c *Cost) allocated(sends bool, n int) {
+	if c != nil {
+		c.Allocated[side(sends)] += n
+	}
+}
+
+func (c *Cost) exposed(sends bool, pieces [][]byte) {
+	if c == nil {
+		return
+	}
+	regions := 0
+	for _, p := range pieces {
+		c.Exposed[side(sends)] += len(p)
+		if len(p) > 0 {
+			regions++
+		}
+	}
+	if regions > 1 {
+		regions++ // the key that stands for all
+	}
+	c.Keys[side(sends)] += regions
+}
+
+func (c *Cost) said(_ bool, b []byte) {
+	if c == nil {
+		return
+	}
+	if m, err := msg.ParseControl(b); err == nil {
+		c.Control[m.Type.String()]++
+	}
+}
+
+// framed counts a frame, whose payload is copied into the slot here and out of it there.
+func (c *Cost) framed(b []byte) {
+	if c == nil {
+		return
+	}
+	c.Frames++
+	c.FrameBytes += len(b)
+	f, err := msg.ParseFrame(b)
+	if err != nil {
+		return
+	}
+	var rec msg.Record
+	for records := f.Iterate(); records.Next(&rec); {
+		c.Copied += 2 * int(rec.Len)
+	}
+}
+
+func (c *Cost) read(n int) {
+	if c != nil {
+		c.Reads++
+		c.ReadBytes += n
+	}
+}
+
+func (c *Cost) wrote(n int) {
+	if c != nil {
+		c.Writes++
+		c.WriteBytes += n
+	}
+}

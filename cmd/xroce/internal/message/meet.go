@@ -1,0 +1,142 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine/msg"
+)
+
+// meet makes all connections, and agrees over each on what is to come before the next is made.
+func (r *run) meet(ctx context.Context) error {
+	next := r.dial
+	if r.config.Server {
+		d, err := r.listen()
+		if err != nil {
+			return err
+		}
+		defer d.close()
+		next = d.accept
+		if r.hooks.Listening != nil {
+			r.hooks.Listening(r.config.Addr)
+		}
+	}
+	for i := range r.config.Peers {
+		within, cancel := ctx, func() {}
+		if i > 0 {
+			within, cancel = context.WithTimeoutCause(ctx, r.setup(), errSetup)
+		}
+		conn, err := next(within)
+		if err != nil {
+			err = cause(within, err)
+			cancel()
+			return r.which(i, err)
+		}
+		cancel()
+		if i == 0 && r.config.Server && r.hooks.Met != nil {
+			r.hooks.Met()
+		}
+		r.links = append(r.links, &link{run: r, conn: conn})
+		if err := r.agree(ctx, conn); err != nil {
+			return r.which(i, err)
+		}
+	}
+	return nil
+}
+
+// which says over which connection it went wrong, where there are several.
+func (r *run) which(i int, err error) error {
+	if r.config.Peers == 1 {
+		return err
+	}
+	return fmt.Errorf("connection %d of %d: %w", i+1, r.config.Peers, err)
+}
+
+// dial connects to the server.
+func (r *run) dial(ctx context.Context) (conn *msg.Conn, err error) {
+	to := r.config.Addr
+	err = peer.Ask(ctx, to, cmp.Or(r.config.Dial, peer.ConnectTime),
+		func(ctx context.Context) (err error) {
+			conn, err = r.endpoint.Dial(ctx, to)
+			return err
+		})
+	return conn, err
+}
+
+// A door is where a server takes connections: at an address, or at all of the device.
+type door struct {
+	of      []*msg.Listener
+	came    chan accepted
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// An accepted is a connection, or why there is none.
+type accepted struct {
+	conn *msg.Conn
+	err  error
+}
+
+// listen opens the door. close must be called.
+func (r *run) listen() (*door, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &door{came: make(chan accepted), cancel: cancel}
+	at := []netip.AddrPort{r.config.Addr}
+	if port := at[0].Port(); at[0].Addr().IsUnspecified() {
+		at = []netip.AddrPort{
+			netip.AddrPortFrom(netip.IPv4Unspecified(), port),
+			netip.AddrPortFrom(netip.IPv6Unspecified(), port),
+		}
+	}
+	for _, addr := range at {
+		l, err := r.endpoint.Listen(addr)
+		if err != nil {
+			d.close()
+			return nil, err
+		}
+		d.of = append(d.of, l)
+		d.running.Go(func() { d.take(ctx, l) })
+	}
+	return d, nil
+}
+
+// take takes connections of a listener until the door is closed.
+func (d *door) take(ctx context.Context, l *msg.Listener) {
+	for {
+		conn, err := l.Accept(ctx)
+		select {
+		case d.came <- accepted{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close(ctx) // one too many, which is told by hanging up
+			}
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// accept waits for a connection.
+func (d *door) accept(ctx context.Context) (*msg.Conn, error) {
+	select {
+	case a := <-d.came:
+		return a.conn, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// close refuses who comes from now on.
+func (d *door) close() {
+	d.cancel()
+	d.running.Wait()
+	for _, l := range d.of {
+		l.Close()
+	}
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/internal/message"
+	"xroce/roce/msg"
+)
+
+// Words of flags, in the order of their values.
+var (
+	msgPolicies = []string{"first", "after", "never", "auto"}
+	msgLevels   = []string{"buffered", "transmitted", "delivered", "matched"}
+)
+
+// msgProtocols are the values of --protocol.
+var msgProtocols = []string{
+	msg.Auto.String(), msg.Eager.String(), msg.Get.String(), msg.Put.String(),
+	msg.Fragments.String(), msg.Provisioned.String(),
+}
+
+// machineFlags say how messages are sent and how much is held for them.
+type machineFlags struct {
+	protocol, policy                     string
+	eagerLimit, slots, largeSlots, after int
+	large                                []int
+	anySize                              bool
+}
+
+func (f *machineFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.protocol, "protocol", msg.Auto.String(),
+		"how messages travel: "+strings.Join(msgProtocols, ", "))
+	flags.StringVar(&f.policy, "policy", msgPolicies[0],
+		"when large slots are made: "+strings.Join(msgPolicies, ", "))
+	flags.IntVar(&f.after, "after", 0, "messages before that, of --policy after")
+	flags.IntVar(&f.eagerLimit, "eager-limit", 1024, "bytes of payload of a small slot")
+	flags.IntVar(&f.slots, "slots", 32, "small slots that a peer gets, a power of 2")
+	flags.IntSliceVar(&f.large, "large", nil, "sizes of large slots, rising (default "+
+		"8192,32768,65536,196608)")
+	flags.IntVar(&f.largeSlots, "large-slots", 2, "large slots that a peer gets")
+	flags.BoolVar(&f.anySize, "any-size", false, "let slots be of any size")
+}
+
+// config is what the flags say; package roce/msg checks the sizes.
+func (f *machineFlags) config() (msg.Config, error) {
+	c := msg.Config{
+		EagerLimit: f.eagerLimit, Slots: f.slots, LargeSlots: f.largeSlots, Large: f.large,
+		AnySize: f.anySize, After: f.after,
+	}
+	var err error
+	if c.Protocol, err = msg.ParseProtocol(f.protocol); err != nil {
+		return c, usagef("--protocol: %v", err)
+	}
+	policy := slices.Index(msgPolicies, f.policy)
+	switch {
+	case policy < 0:
+		return c, usagef("--policy %q: there are %s", f.policy, words(msgPolicies))
+	case f.after != 0 && msg.Policy(policy) != msg.EnlargeAfter:
+		return c, usagef("--after is of --policy after")
+	}
+	c.Policy = msg.Policy(policy)
+	for flag, value := range map[string]int{
+		"--eager-limit": f.eagerLimit, "--slots": f.slots, "--large-slots": f.largeSlots,
+	} {
+		if value < 1 {
+			return c, usagef("%s %d is less than 1", flag, value)
+		}
+	}
+	return c, nil
+}
+
+// msgFlags are those of a test of messages.
+type msgFlags struct {
+	device  deviceFlags
+	machine machineFlags
+	config  message.Config
+	iface   string
+	level   string
+	port    int
+	events  bool
+}
+
+// msgPort is the port of rdma_cm at which a server waits.
+const msgPort = 7480
+
+func newMsgFlags(test message.Test) *msgFlags {
+	f := &msgFlags{config: message.Config{Test: test, Size: 64, Iters: 1000, Reply: 64, Depth: 16}}
+	if test == message.Stream {
+		f.config.Size, f.config.Iters, f.config.Reply, f.config.Depth = 65536, 5000, 0, 128
+	}
+	return f
+}
+
+func (f *msgFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
+	c := &f.config
+	flags.IntVarP(&c.Size, "size", "s", c.Size, "bytes of a message")
+	flags.IntVarP(&c.Iters, "iters", "n", c.Iters, "messages of the client over each connection")
+	flags.IntVar(&c.Warmup, "warmup", 100, "messages before those that count")
+	flags.IntVar(&c.Peers, "peers", 1, "connections")
+	if c.Test == message.RPC {
+		flags.IntVar(&c.Reply, "reply", c.Reply, "bytes of an answer")
+	}
+	if c.Test != message.Pingpong {
+		flags.IntVar(&c.Depth, "depth", c.Depth, "messages under way at once over a connection")
+	}
+	flags.StringVar(&f.level, "level", msgLevels[0],
+		"when a message is complete: "+strings.Join(msgLevels, ", "))
+	flags.BoolVar(&c.Unverified, "unverified", false, "do not compare what comes")
+	flags.BoolVarP(&f.events, "events", "e", false, "sleep until something comes, not poll")
+	flags.IntVarP(&f.port, "port", "p", msgPort, "port of the server")
+	f.machine.register(flags)
+	f.device.register(flags)
+}
+
+// test is what the flags say.
+func (f *msgFlags) test() (message.Config, msg.Config, error) {
+	c := f.config
+	if c.Test == message.Pingpong {
+		c.Reply = c.Size
+	}
+	level := slices.Index(msgLevels, f.level)
+	if level < 0 {
+		return c, msg.Config{}, usagef("--level %q: there are %s", f.level, words(msgLevels))
+	}
+	c.Level = msg.Level(level)
+	machine, err := f.machine.config()
+	if err != nil {
+		return c, machine, err
+	}
+	c.Protocol = machine.Protocol
+	if err := c.Check(); err != nil {
+		return c, machine, usagef("%v", err)
+	}
+	return c, machine, nil
+}

@@ -182,14 +182,26 @@ func (c *Conn) tellCredit() {
 	if c.over() || c.credit {
 		return
 	}
-	due := c.consumed[large] != c.told[large] ||
-		(c.tell || c.heardLast) && c.consumed[small] != c.told[small] ||
+	due := (c.tell || c.heardLast) && c.consumed != c.told ||
+		c.consumed[large]-c.told[large] >= c.mayOweLarge() ||
 		c.consumed[small]-c.told[small] >= uint32(c.fewestSlots()/2)
 	c.tell = false
 	if due {
 		c.credit = true
 		c.say(Control{Type: TypeCredit})
 	}
+}
+
+// mayOweLarge is of how many large slots the peer has to be told that they are free: of half of
+// those that it has, and of the first at least.
+func (c *Conn) mayOweLarge() uint32 {
+	n := 2 * MaxSlots
+	for _, r := range c.in {
+		if r.class != 0 {
+			n = min(n, r.slots)
+		}
+	}
+	return uint32(max(n/2, 1))
 }
 
 // takeEager delivers a message that came whole, or keeps it. It returns false when there is

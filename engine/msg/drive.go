@@ -13,6 +13,10 @@ import (
 // looked.
 const driverPause = 500 * roce.Microsecond
 
+// idleRounds is after how many looks for completions a caller looks at the clock: that costs more
+// than they do.
+const idleRounds = 16
+
 // A drive is what is known of callers that take completions. While they do the CQ is not armed, so
 // nobody is woken for what they see by themselves.
 type drive struct {
@@ -42,12 +46,15 @@ func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 	d.callers++
 	wake := !d.unarmed
 	d.unarmed = true
-	for e.err == nil && !w.over.Load() {
-		e.take()
-		e.progress()
-		d.looked = e.dev.Now()
-		if d.looked >= end || ctx.Err() != nil {
-			break
+	for round := 0; e.err == nil && !w.over.Load(); round++ {
+		if e.take() > 0 {
+			e.progress()
+		}
+		if round%idleRounds == 0 {
+			d.looked = e.dev.Now()
+			if round > 0 && d.looked >= end || ctx.Err() != nil {
+				break
+			}
 		}
 		e.mu.Unlock()
 		if wake { // it asks for our deadline

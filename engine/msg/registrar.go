@@ -3,6 +3,7 @@ package msg
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"xroce/engine"
 	"xroce/roce/mem"
@@ -17,7 +18,8 @@ type registrar struct {
 
 	mu      sync.Mutex
 	waiting []*msg.Request
-	callers int // that look for requests by themselves
+	callers int          // that look for requests by themselves
+	count   atomic.Int32 // of waiting, to look at without the lock
 	wake    chan struct{}
 	quit    chan struct{}
 	gone    chan struct{}
@@ -39,6 +41,7 @@ func (m *registrar) stop() {
 func (m *registrar) ask(r *msg.Request) {
 	m.mu.Lock()
 	m.waiting = append(m.waiting, r)
+	m.count.Add(1)
 	served := m.callers > 0
 	m.mu.Unlock()
 	if !served {
@@ -74,6 +77,9 @@ func (m *registrar) leave() {
 
 // next takes the oldest request, nil when there is none.
 func (m *registrar) next() *msg.Request {
+	if m.count.Load() == 0 {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.waiting) == 0 {
@@ -82,6 +88,7 @@ func (m *registrar) next() *msg.Request {
 	r := m.waiting[0]
 	m.waiting[0] = nil
 	m.waiting = m.waiting[1:]
+	m.count.Add(-1)
 	return r
 }
 

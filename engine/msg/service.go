@@ -73,6 +73,9 @@ func (e *Endpoint) poll() (more bool) {
 // take takes some of what is complete, and returns how many. The caller holds mu.
 func (e *Endpoint) take() int {
 	n, err := e.cq.Poll(e.wcs[:])
+	if n == 0 && err == nil {
+		return 0
+	}
 	now := e.dev.Now()
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]

@@ -72,7 +72,7 @@ func (c *Conn) open(ours, theirs *msg.Hello) error {
 		c.take(now, &c.early[i])
 	}
 	c.early = nil
-	e.progress()
+	e.progress(e.dev.Now())
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (c *Conn) start() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c.core.Start()
-	e.progress()
+	e.progress(e.dev.Now())
 }
 
 // watch ends the connection when the peer has hung up.
@@ -97,7 +97,7 @@ func (c *Conn) watch() {
 	defer e.mu.Unlock()
 	_ = e.poll() // what had come before
 	c.core.Abort(e.dev.Now(), c.cm.Err())
-	e.progress()
+	e.progress(e.dev.Now())
 }
 
 // over is told that the connection has ended. The caller holds the endpoint's lock.
@@ -165,14 +165,14 @@ func (c *Conn) Close(ctx context.Context) error {
 	e := c.endpoint
 	e.mu.Lock()
 	c.core.Close(e.dev.Now())
-	e.progress()
+	e.progress(e.dev.Now())
 	e.mu.Unlock()
 	select {
 	case <-c.done:
 	case <-ctx.Done():
 		e.mu.Lock()
 		c.core.Abort(e.dev.Now(), ctx.Err())
-		e.progress()
+		e.progress(e.dev.Now())
 		e.mu.Unlock()
 		<-c.done
 	}

@@ -48,7 +48,7 @@ func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 	d.unarmed = true
 	for round := 0; e.err == nil && !w.over.Load(); round++ {
 		if e.take() > 0 {
-			e.progress()
+			e.progress(e.dev.Now())
 		}
 		if round%idleRounds == 0 {
 			d.looked = e.dev.Now()
@@ -83,7 +83,7 @@ func (e *Endpoint) arm() {
 	if e.poll() {
 		e.handle.Wake()
 	}
-	e.progress()
+	e.progress(e.dev.Now())
 }
 
 // relieve arms the CQ again when no caller has looked for a while. The caller holds mu.

@@ -35,11 +35,12 @@ func (c *Conn) PostSend(s *Send) error {
 	s.core.Protocol, s.core.Level, s.core.User = s.Protocol, s.Level, s
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := c.core.Send(e.dev.Now(), &s.core); err != nil {
+	now := e.dev.Now()
+	if err := c.core.Send(now, &s.core); err != nil {
 		s.progress.forgo()
 		return err
 	}
-	e.progress()
+	e.progress(now)
 	return nil
 }
 
@@ -94,11 +95,12 @@ func (e *Endpoint) PostReceive(r *Receive) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.machine.Receive(e.dev.Now(), &r.core); err != nil {
+	now := e.dev.Now()
+	if err := e.machine.Receive(now, &r.core); err != nil {
 		r.progress.forgo()
 		return err
 	}
-	e.progress()
+	e.progress(now)
 	return nil
 }
 
@@ -125,7 +127,7 @@ func (r *Receive) Wait(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	cancelled := e.machine.Cancel(&r.core)
-	e.progress()
+	e.progress(e.dev.Now())
 	e.mu.Unlock()
 	if cancelled {
 		return err

@@ -122,8 +122,9 @@ func (m *registrar) answer(r *msg.Request) {
 	memory, err := Provide(e.dev, e.pd, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.machine.Answer(e.dev.Now(), r, memory, err)
-	e.progress()
+	now := e.dev.Now()
+	e.machine.Answer(now, r, memory, err)
+	e.progress(now)
 }
 
 // errEmpty says that there is no memory to give a key to.

@@ -21,7 +21,7 @@ func (e service) HandleCompletions(roce.Time) (more bool) {
 		return false
 	}
 	more = e.poll()
-	e.progress()
+	e.progress(e.dev.Now())
 	return more
 }
 
@@ -43,7 +43,7 @@ func (e service) HandleDeadline(now roce.Time) {
 	if e.err == nil {
 		e.machine.HandleDeadline(now)
 		e.relieve(now)
-		e.progress()
+		e.progress(now)
 	}
 }
 
@@ -94,9 +94,8 @@ func (e *Endpoint) take() int {
 	return n
 }
 
-// progress does what the machine wants done, and tells who waits. The caller holds mu.
-func (e *Endpoint) progress() {
-	now := e.dev.Now()
+// progress does what the machine wants done now, and tells who waits. The caller holds mu.
+func (e *Endpoint) progress(now roce.Time) {
 	for c := e.machine.NextWork(now, &e.wr); c != nil; c = e.machine.NextWork(now, &e.wr) {
 		if err := c.User.(*Conn).qp.PostSend(&e.wr); err != nil {
 			c.Abort(now, err)
@@ -136,7 +135,7 @@ func (e *Endpoint) end(err error) {
 		s.conn.core.HangUp(now, 0)
 	}
 	clear(e.streams)
-	e.progress()
+	e.progress(now)
 	e.changed.Broadcast()
 	close(e.done)
 }

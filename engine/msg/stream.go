@@ -136,7 +136,7 @@ func (s *Stream) consume(n int, more bool) (b []byte) {
 	if b == nil {
 		e.returned()
 	}
-	e.progress()
+	e.progress(e.dev.Now())
 	return b
 }
 
@@ -150,7 +150,7 @@ func (s *Stream) reserve(n int, whole bool) ([]byte, error) {
 		case b != nil:
 			e.lends++
 		case err == nil:
-			e.progress() // a frame that was not full goes
+			e.progress(e.dev.Now()) // a frame that was not full goes
 		}
 		err = s.writeError(err)
 		e.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Stream) commit(n int) error {
 	defer e.mu.Unlock()
 	err := s.conn.core.Commit(e.dev.Now(), n)
 	e.returned()
-	e.progress()
+	e.progress(e.dev.Now())
 	return s.writeError(err)
 }
 
@@ -239,7 +239,7 @@ func (s *Stream) CloseWrite() error {
 	s.halfEnded = true
 	core.Close(e.dev.Now())
 	s.out.wake()
-	e.progress()
+	e.progress(e.dev.Now())
 	return nil
 }
 
@@ -264,6 +264,6 @@ func (s *Stream) Close() error {
 		e.hungUp++
 	}
 	s.conn.core.HangUp(e.dev.Now(), roce.Time(e.options.Linger))
-	e.progress()
+	e.progress(e.dev.Now())
 	return nil
 }

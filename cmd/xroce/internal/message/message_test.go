@@ -23,7 +23,8 @@ func TestPattern(t *testing.T) {
 		}
 		at := rand.IntN(len(got))
 		got[at] ^= 1 << rand.IntN(8)
-		if err := p.check(n, got); err == nil || !strings.Contains(err.Error(), "differs at byte ") {
+		err := p.check(n, got)
+		if err == nil || !strings.Contains(err.Error(), "differs at byte ") {
 			t.Fatalf("byte %d of message %d: %v", at, n, err)
 		}
 		if err := p.check(n, got[:999]); err == nil || !strings.Contains(err.Error(), "999 bytes") {

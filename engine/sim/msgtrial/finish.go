@@ -97,8 +97,8 @@ func (w *world) finish() {
 		}
 		u := n.machine.Usage()
 		if u != (msg.Usage{}) || len(n.given) != 0 || len(n.asked) != 0 {
-			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u, len(n.given),
-				len(n.asked))
+			w.fail(Residue, "node %d: %+v, memory given %d times, asked %d", n.index, u,
+				len(n.given), len(n.asked))
 		}
 		for _, r := range n.receives {
 			if r.message != nil && !r.intact() {

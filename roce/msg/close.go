@@ -1,6 +1,9 @@
 package msg
 
 import (
+	"maps"
+	"slices"
+
 	"xroce/roce/clock"
 	"xroce/roce/verbs"
 )
@@ -147,7 +150,8 @@ func (c *Conn) failSends() {
 			}
 		}
 	}
-	for key, s := range c.syncs {
+	for _, key := range slices.Sorted(maps.Keys(c.syncs)) { // in an order that is always the same
+		s := c.syncs[key]
 		delete(c.syncs, key)
 		c.finish(s, c.err)
 	}

@@ -125,3 +125,21 @@ func TestLateProvision(t *testing.T) {
 		}
 	}
 }
+
+// TestAbortInOrder: messages that wait to be matched fail in the order in which they were sent.
+func TestAbortInOrder(t *testing.T) {
+	w, ca, _ := join2(t, 1, Config{}, Config{})
+	var sends []*Send
+	for i := range 20 {
+		s := &Send{Pieces: [][]byte{pattern(i, 8)}, Level: Matched}
+		must(t, ca.Send(w.now, s))
+		sends = append(sends, s)
+	}
+	w.settle()
+	ca.Abort(w.now, errHungUp)
+	for i, want := range sends {
+		if s := ca.endpoint.NextSent(); s != want || !errors.Is(s.Err, errHungUp) {
+			t.Fatalf("message %d is not the next that fails", i)
+		}
+	}
+}

@@ -29,3 +29,6 @@ func (m *MR) Deregister() error {
 	}
 	return m.own.release()
 }
+
+// Close is Deregister, by the name of io.Closer.
+func (m *MR) Close() error { return m.Deregister() }

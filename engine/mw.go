@@ -162,3 +162,9 @@ func (w *MW) Dealloc() {
 	w.pd.release()
 	w.device.quiesce()
 }
+
+// Close is Dealloc, by the name of io.Closer. The error is always nil.
+func (w *MW) Close() error {
+	w.Dealloc()
+	return nil
+}

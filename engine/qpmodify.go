@@ -50,8 +50,9 @@ func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
 
 // Close destroys the QP (ibv_destroy_qp). Outstanding work vanishes without
 // completions, and so do completions that were not polled and events that were not
-// taken; what the peer still sends to it is dropped. It is idempotent.
-func (q *QP) Close() {
+// taken; what the peer still sends to it is dropped. It is idempotent, and the error is
+// always nil: a QP is an io.Closer.
+func (q *QP) Close() error {
 	d := q.device()
 	if q.Type() == roce.TypeUD {
 		d.memberships.Lock()
@@ -66,6 +67,7 @@ func (q *QP) Close() {
 	if handler {
 		_ = d.steer(nil)
 	}
+	return nil
 }
 
 // close takes the QP out of the device. It returns the multicast groups that are

@@ -108,8 +108,10 @@ func (h *ServiceHandle) Wake() {
 }
 
 // Close ends the calls. When it returns no handler runs, so it must not be called in one,
-// nor with a lock that handlers take. It is idempotent, and may come after Device.Close.
-func (h *ServiceHandle) Close() {
+// nor with a lock that handlers take. It is idempotent, may come after Device.Close, and
+// the error is always nil: a handle is an io.Closer.
+func (h *ServiceHandle) Close() error {
 	h.device.services.remove(h)
 	h.detach()
+	return nil
 }

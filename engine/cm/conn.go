@@ -74,24 +74,26 @@ func (c *Conn) Err() error {
 
 // Close hangs up. It does not wait for the peer: what is to be known to have
 // arrived must be complete before. The queue pair goes to ERR and, if the manager
-// made it, is given back after the time-wait; see Released. It is idempotent.
-func (c *Conn) Close() {
+// made it, is given back after the time-wait; see Released. It is idempotent, and the error
+// is always nil: a Conn is an io.Closer.
+func (c *Conn) Close() error {
 	m := c.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.closed {
-		return
+		return nil
 	}
 	c.closed = true
 	if c.exited {
 		c.release()
-		return
+		return nil
 	}
 	c.finish(ErrClosed)
 	// It is there, so this cannot be refused.
 	_ = m.machine.Disconnect(m.clock.Now(), c.id, nil)
 	m.dispatch()
 	m.wake()
+	return nil
 }
 
 // take handles an event of the connection. The caller holds mu.

@@ -39,7 +39,7 @@ var failures = []failure{
 		qp, err := h.dev.CreateQP(h.pd, s.Init)
 		must(t, err)
 		must(t, qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState))
-		t.Cleanup(qp.Close)
+		t.Cleanup(func() { must(t, qp.Close()) })
 		s.QP, s.Prepare = qp, nil
 		return s
 	}, nil},

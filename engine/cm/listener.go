@@ -61,13 +61,14 @@ func (m *Manager) listen(
 // Addr returns the address that it listens at.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// Close ends it. Requests that were not taken by Accept are refused. It is idempotent.
-func (l *Listener) Close() {
+// Close ends it. Requests that were not taken by Accept are refused. It is idempotent, and the
+// error is always nil: a Listener is an io.Closer.
+func (l *Listener) Close() error {
 	m := l.manager
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.listeners[l.id] != l {
-		return
+		return nil
 	}
 	delete(m.listeners, l.id)
 	close(l.done)
@@ -84,6 +85,7 @@ func (l *Listener) Close() {
 	l.queue = nil
 	m.dispatch()
 	m.wake()
+	return nil
 }
 
 // take takes a request. The caller holds the manager's lock.

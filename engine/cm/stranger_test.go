@@ -52,7 +52,7 @@ func newStranger(
 	})
 	must(t, err)
 	must(t, s.qp.Start(0))
-	t.Cleanup(s.qp.Close)
+	t.Cleanup(func() { must(t, s.qp.Close()) })
 	return s
 }
 

@@ -95,6 +95,10 @@ func counts(qp *engine.QP) bool { return qp.Type() == roce.TypeRC && !qp.HasSRQ(
 // establish brings the queue pair to RTS with the peer's attributes, and sends the RTU.
 func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	p := e.Params
+	if err := s.agrees(p.Extensions); err != nil {
+		c.refuse(cm.ReasonVendorOption)
+		return err
+	}
 	p.MinRNRTimer = s.MinRNRTimer
 	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
@@ -116,6 +120,17 @@ func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	m.dispatch()
 	m.wake()
 	return nil
+}
+
+// refuse tells the peer why its answer is not taken. Close, which follows, only ends our side.
+func (c *Conn) refuse(reason cm.Reason) {
+	m := c.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	// Only a connection that has ended meanwhile refuses it.
+	_ = m.machine.Reject(m.clock.Now(), c.id, reason, nil, nil)
+	m.dispatch()
+	m.wake()
 }
 
 // pathTo is the way to a peer, whose neighbour it resolves.

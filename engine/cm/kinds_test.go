@@ -3,6 +3,7 @@ package cm_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -65,6 +66,62 @@ func TestExtensions(t *testing.T) {
 		over(t, d.Done())
 		d.Close()
 	}
+}
+
+// TestExtensionsRequired: an end that must have extensions has them, or there is no
+// connection and both ends learn why. A peer that offers none is as any program on librdmacm.
+func TestExtensionsRequired(t *testing.T) {
+	const all = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	l, err := b.manager.Listen(netip.AddrPortFrom(b.v4, 1))
+	must(t, err)
+	for _, tt := range []struct {
+		active, passive           roce.Extensions // offered
+		activeMust, passiveMust   roce.Extensions
+		activeKnows, passiveKnows error
+	}{
+		{all, all, all, all, nil, nil},
+		{all, all, roce.ExtSelectiveRepeat, 0, nil, nil},
+		{all, 0, roce.ExtSelectiveRepeat, 0, cm.ErrExtensions, cm.ErrExtensions},
+		{0, all, 0, roce.ExtSelectiveRepeat, cm.ErrExtensions, cm.ErrExtensions},
+		{all, roce.ExtReorderWindow, all, 0, cm.ErrExtensions, cm.ErrExtensions},
+		{0, all, all, 0, roce.ErrInvalid, nil}, // required and not offered: nobody is asked
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		dial, accept := a.setup(), b.setup()
+		dial.Init.Extensions, dial.Require = tt.active, tt.activeMust
+		accept.Init.Extensions, accept.Require = tt.passive, tt.passiveMust
+		accepted := make(chan error, 1)
+		if errors.Is(tt.activeKnows, roce.ErrInvalid) {
+			accepted <- nil
+		} else {
+			go func() {
+				r, err := l.Accept(ctx)
+				if err == nil {
+					var d *cm.Conn
+					if d, err = r.Accept(ctx, accept); err == nil {
+						err = d.Close()
+					}
+				}
+				accepted <- err
+			}()
+		}
+		c, err := a.manager.Dial(ctx, l.Addr(), dial)
+		if !errors.Is(err, tt.activeKnows) { // nil is nil alone
+			t.Errorf("%+v: the active end has %v", tt, err)
+		}
+		if err := <-accepted; !errors.Is(err, tt.passiveKnows) {
+			t.Errorf("%+v: the passive end has %v", tt, err)
+		}
+		if c != nil {
+			must(t, c.Close())
+		}
+		cancel()
+	}
+	must(t, l.Close())
+	a.forgotten(t)
+	b.forgotten(t)
 }
 
 // TestFlowControl: an end counts receives unless they are shared, and says so; its peer

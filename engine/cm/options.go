@@ -26,6 +26,9 @@ var (
 	ErrNoAddress = errors.New("cm: the device has no address for this peer")
 	// ErrHungUp says that the connection ended in order.
 	ErrHungUp = errors.New("cm: connection ended")
+	// ErrExtensions says that there is no connection because an end must have extensions
+	// that the other one does not offer: see Setup.Require. Both ends get it.
+	ErrExtensions = errors.New("cm: the ends do not agree on extensions")
 )
 
 // A RejectedError says that the peer refused.
@@ -41,6 +44,12 @@ func (e *RejectedError) Error() string {
 		return fmt.Sprintf("cm: rejected: %s", e.Status)
 	}
 	return fmt.Sprintf("cm: rejected: %s", e.Reason)
+}
+
+// Is reports whether the reason is that of an error of this package: ErrExtensions for a peer
+// that must have extensions.
+func (e *RejectedError) Is(target error) bool {
+	return target == ErrExtensions && e.Reason == cm.ReasonVendorOption
 }
 
 // Options say how to open a manager. The zero value is a good choice.
@@ -90,6 +99,12 @@ type Setup struct {
 	// Prepare is called with the QP in INIT, to post receives before the peer can
 	// send. It may be nil. An error ends the attempt.
 	Prepare func(*engine.QP) error
+
+	// Require are those of the extensions of the queue pair (engine.QPInit.Extensions)
+	// without which there is to be no connection: the error is ErrExtensions then. Others
+	// are used if the peer has them, too, which Conn.Extensions tells; a peer that is not
+	// one of ours has none.
+	Require roce.Extensions
 
 	// Private is private data for the peer, at most 56 bytes in Dial, 196 in
 	// Accept. It arrives padded with zeros. Of XRC it tells which SRQ to send to.
@@ -150,7 +165,14 @@ func (s *Setup) ready(
 			return nil, err
 		}
 	}
-	err := s.prepare(qp)
+	var err error
+	if missing := s.Require &^ qp.Extensions(); missing != 0 {
+		err = fmt.Errorf("%w: extensions %s are required, and not offered", roce.ErrInvalid,
+			missing)
+	}
+	if err == nil {
+		err = s.prepare(qp)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -168,6 +190,15 @@ func (s *Setup) prepare(qp *engine.QP) error {
 	}
 	if s.Prepare != nil {
 		return s.Prepare(qp)
+	}
+	return nil
+}
+
+// agrees is nil when what is used has what is required.
+func (s *Setup) agrees(used roce.Extensions) error {
+	if missing := s.Require &^ used; missing != 0 {
+		return fmt.Errorf("%w: %s must be used, and the peer does not offer that",
+			ErrExtensions, missing)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cm
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"xroce/engine"
@@ -127,8 +128,12 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 	s.setDefaults()
 	c, err := r.accept(ctx, &s)
 	if err != nil {
+		reason := cm.ReasonNoResources
+		if errors.Is(err, ErrExtensions) {
+			reason = cm.ReasonVendorOption
+		}
 		// A peer that refused it already, or gave up, need not be told.
-		_ = r.RejectFor(cm.ReasonNoResources, nil, nil)
+		_ = r.RejectFor(reason, nil, nil)
 		return nil, err
 	}
 	if err := c.ready(ctx); err != nil {
@@ -163,6 +168,9 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	}
 	m := r.manager
 	p := r.event.Params
+	if err := s.agrees(p.Extensions); err != nil {
+		return nil, err
+	}
 	p.RQPSN, p.MinRNRTimer = m.dev.RandomPSN(), s.MinRNRTimer
 	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)

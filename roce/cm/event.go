@@ -60,7 +60,7 @@ type Event struct {
 	// Of a request:
 	Listener ListenerID
 	Service  ServiceID
-	IP       IPHeader // when Service.IP
+	IP       IPHeader // when Service.IP; the addresses are those of Path
 	Path     Path     // where the request came from, and the answer goes
 
 	// Of a connection request:

@@ -14,6 +14,9 @@ type ListenerID uint32
 // Listen says what a listener listens for.
 type Listen struct {
 	Service ServiceID
+	// Mask are the bits of a service ID that count, 0 for all: with it a listener takes a
+	// range, as with the service mask of the kernel's ib_cm. Service has no other bit.
+	Mask ServiceID
 	// Addr is the address that requests must be for: one of ours, 0.0.0.0 for
 	// any IPv4 address, :: for any IPv6 address, the zero Addr for any.
 	Addr netip.Addr
@@ -26,6 +29,16 @@ type Listen struct {
 	Backlog int
 }
 
+// wholeMask is that of one service ID.
+const wholeMask = ^ServiceID(0)
+
+// overlaps reports whether a request could be for either (kernel
+// drivers/infiniband/core/cm.c, cm_insert_listen).
+func (l *Listen) overlaps(other *Listen) bool {
+	return (l.Service^other.Service)&l.Mask&other.Mask == 0 &&
+		l.Addr == other.Addr && l.Datagram == other.Datagram
+}
+
 type listener struct {
 	Listen
 	id      ListenerID
@@ -34,7 +47,7 @@ type listener struct {
 
 // Listen adds a listener. A request goes to the one with its exact address, else
 // to the one for its address family, else to the one for any. It returns ErrInUse
-// when the service has a listener for this address.
+// when a service ID of it has a listener for this address.
 func (m *Machine) Listen(l Listen) (ListenerID, error) {
 	if l.Backlog < 0 || !l.Transport.offered() {
 		return 0, fmt.Errorf("%w: backlog %d, transport %d", ErrInvalid, l.Backlog, l.Transport)
@@ -42,9 +55,16 @@ func (m *Machine) Listen(l Listen) (ListenerID, error) {
 	if l.Backlog == 0 {
 		l.Backlog = defaultBacklog
 	}
+	if l.Mask == 0 {
+		l.Mask = wholeMask
+	}
+	if l.Service&^l.Mask != 0 {
+		return 0, fmt.Errorf("%w: service %s has bits beside the mask %s", ErrInvalid, l.Service,
+			l.Mask)
+	}
 	l.Addr = l.Addr.Unmap().WithZone("")
-	for _, other := range m.services[l.Service] {
-		if other.Addr == l.Addr && other.Datagram == l.Datagram {
+	for _, other := range m.listeners {
+		if l.overlaps(&other.Listen) {
 			return 0, fmt.Errorf("%w: %s on %s", ErrInUse, l.Service, l.Addr)
 		}
 	}
@@ -54,6 +74,9 @@ func (m *Machine) Listen(l Listen) (ListenerID, error) {
 	added := &listener{Listen: l, id: m.lastListener}
 	m.listeners[added.id] = added
 	m.services[l.Service] = append(m.services[l.Service], added)
+	if l.Mask != wholeMask {
+		m.masks[l.Mask]++
+	}
 	return added.id, nil
 }
 
@@ -65,6 +88,9 @@ func (m *Machine) Unlisten(id ListenerID) error {
 		return fmt.Errorf("%w: listener %d", ErrUnknown, id)
 	}
 	delete(m.listeners, id)
+	if m.masks[l.Mask]--; m.masks[l.Mask] <= 0 { // a whole one was not counted
+		delete(m.masks, l.Mask)
+	}
 	rest := slices.DeleteFunc(m.services[l.Service], func(x *listener) bool { return x == l })
 	if len(rest) == 0 {
 		delete(m.services, l.Service)
@@ -80,12 +106,25 @@ func (m *Machine) listenerFor(s ServiceID, datagram bool, dst netip.Addr) *liste
 	if dst.Is4() {
 		family = netip.IPv4Unspecified()
 	}
-	list := m.services[s]
 	for _, addr := range []netip.Addr{dst, family, {}} {
-		for _, l := range list {
-			if l.Addr == addr && l.Datagram == datagram {
+		if l := m.listenerAt(s, wholeMask, datagram, addr); l != nil {
+			return l
+		}
+		for mask := range m.masks {
+			// No two of them are for the same address, so it does not matter which is first.
+			if l := m.listenerAt(s, mask, datagram, addr); l != nil {
 				return l
 			}
+		}
+	}
+	return nil
+}
+
+// listenerAt finds the listener that has exactly a mask and an address.
+func (m *Machine) listenerAt(s, mask ServiceID, datagram bool, addr netip.Addr) *listener {
+	for _, l := range m.services[s&mask] {
+		if l.Mask == mask && l.Addr == addr && l.Datagram == datagram {
+			return l
 		}
 	}
 	return nil

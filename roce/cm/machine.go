@@ -12,6 +12,7 @@ type Machine struct {
 
 	listeners    map[ListenerID]*listener
 	services     map[ServiceID][]*listener
+	masks        map[ServiceID]int // how many listeners have one that is not whole
 	lastListener ListenerID
 
 	conns map[ID]*conn
@@ -53,6 +54,7 @@ func New(c Config) (*Machine, error) {
 		config:       c,
 		listeners:    map[ListenerID]*listener{},
 		services:     map[ServiceID][]*listener{},
+		masks:        map[ServiceID]int{},
 		conns:        map[ID]*conn{},
 		peers:        map[peerKey]*conn{},
 		peerQPs:      map[peerKey]*conn{},

@@ -17,6 +17,7 @@ type Conn struct {
 	made    bool // the manager made qp
 	local   netip.AddrPort
 	remote  netip.AddrPort
+	service cm.ServiceID
 	private []byte // of the peer
 
 	response chan cm.Event // the CONNECT_RESPONSE, of an active connection
@@ -42,14 +43,19 @@ func (m *Manager) newConn(id cm.ID, qp *engine.QP, made bool) *Conn {
 // QP returns the queue pair.
 func (c *Conn) QP() *engine.QP { return c.qp }
 
-// LocalAddr returns our address and port.
+// LocalAddr returns our address and port. Ports of a connection to a service ID that is none of
+// rdma_cm are 0.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
 // RemoteAddr returns the peer's address and port.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
+// Service returns the service ID that the connection was asked for.
+func (c *Conn) Service() cm.ServiceID { return c.service }
+
 // Private returns the private data of the peer's request or answer, padded with
-// zeros: 56 bytes on the passive side, 196 on the active.
+// zeros: 196 bytes on the active side, on the passive 56, or 92 of a service ID that is none
+// of rdma_cm.
 func (c *Conn) Private() []byte { return c.private }
 
 // Extensions returns those that both ends use: of those that both offer in their QPInit all,

@@ -37,7 +37,7 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 			len(d.Private), cm.PrivateSIDRREP)
 	}
 	d.qkey = d.QP.Query().QKey
-	return m.listen(at, cm.PortSpaceUDP, 0, &d)
+	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceUDP, at.Port())}, &d)
 }
 
 // respond responds to a lookup. The caller holds the manager's lock.
@@ -65,8 +65,8 @@ type Peer struct {
 func (m *Manager) Lookup(
 	ctx context.Context, pd *engine.PD, to netip.AddrPort, private []byte,
 ) (*Peer, error) {
-	port := m.ephemeral()
-	path, err := m.pathTo(ctx, to, netip.Addr{}, port, 0)
+	port, service := m.ephemeral(), cm.ServiceIDOf(cm.PortSpaceUDP, to.Port())
+	path, err := m.pathTo(ctx, to.Addr(), netip.Addr{}, 0, flowLabel(port, service))
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,7 @@ func (m *Manager) Lookup(
 		return nil, err
 	}
 	id, response, err := m.ask(cm.Lookup{
-		Path: path, Service: cm.ServiceIDOf(cm.PortSpaceUDP, to.Port()), SrcPort: port,
-		Private: private,
+		Path: path, Service: service, SrcPort: port, Private: private,
 	})
 	if err != nil {
 		return nil, err

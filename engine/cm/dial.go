@@ -18,12 +18,28 @@ import (
 // answer, engine.ErrNoNeighbour when nobody has its address. A queue pair of the
 // caller's is then in ERR, if the attempt got that far.
 func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, error) {
+	space := cm.PortSpaceTCP
+	if s.qpType() == roce.TypeXRCSend {
+		space = cm.PortSpaceIB
+	}
+	return m.DialService(ctx, to.Addr(), cm.ServiceIDOf(space, to.Port()), s)
+}
+
+// DialService is Dial to a service ID: one of a port space of rdma_cm, as RDMA_PS_IB, or any
+// other of 64 bits, as kernel users of ib_cm have. The latter have no ports, and 92 bytes of
+// private data.
+func (m *Manager) DialService(
+	ctx context.Context, to netip.Addr, service cm.ServiceID, s Setup,
+) (*Conn, error) {
 	s.setDefaults()
 	if s.PathMTU == 0 {
 		s.PathMTU = m.dev.ActiveMTU()
 	}
-	port := m.ephemeral()
-	path, err := m.pathTo(ctx, to, s.LocalAddr, port, s.TClass)
+	var port uint16
+	if service.IP() {
+		port = m.ephemeral()
+	}
+	path, err := m.pathTo(ctx, to, s.LocalAddr, s.TClass, flowLabel(port, service))
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +51,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := m.request(path, to, port, &s, qp)
+	c, err := m.request(path, service, port, &s, qp)
 	if err != nil {
 		if s.QP == nil {
 			qp.Close()
@@ -59,19 +75,19 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 
 // request sends the REQ.
 func (m *Manager) request(
-	path cm.Path, to netip.AddrPort, port uint16, s *Setup, qp *engine.QP,
+	path cm.Path, service cm.ServiceID, port uint16, s *Setup, qp *engine.QP,
 ) (*Conn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, ErrClosed
 	}
-	transport, space := cm.TransportRC, cm.PortSpace(cm.PortSpaceTCP)
+	transport := cm.TransportRC
 	if qp.Type() == roce.TypeXRCSend {
-		transport, space = cm.TransportXRC, cm.PortSpaceIB
+		transport = cm.TransportXRC
 	}
 	id, err := m.machine.Connect(m.clock.Now(), cm.Connect{
-		Path: path, Service: cm.ServiceIDOf(space, to.Port()), SrcPort: port,
+		Path: path, Service: service, SrcPort: port,
 		Transport: transport, QPN: qp.QPN(), PSN: m.dev.RandomPSN(), PathMTU: s.PathMTU,
 		ResponderRes: s.ResponderRes, InitiatorDepth: s.InitiatorDepth,
 		RetryCount: s.RetryCount, RNRRetryCount: s.RNRRetry, AckTimeout: s.AckTimeout,
@@ -82,8 +98,9 @@ func (m *Manager) request(
 		return nil, err
 	}
 	c := m.newConn(id, qp, s.QP == nil)
+	c.service = service
 	c.local = netip.AddrPortFrom(path.Local.Addr(), port)
-	c.remote = netip.AddrPortFrom(path.Remote.Addr(), to.Port())
+	c.remote = netip.AddrPortFrom(path.Remote.Addr(), portOf(service))
 	m.dispatch()
 	m.wake()
 	return c, nil
@@ -135,19 +152,18 @@ func (c *Conn) refuse(reason cm.Reason) {
 
 // pathTo is the way to a peer, whose neighbour it resolves.
 func (m *Manager) pathTo(
-	ctx context.Context, to netip.AddrPort, local netip.Addr, port uint16, tclass uint8,
+	ctx context.Context, to, local netip.Addr, tclass uint8, label uint32,
 ) (cm.Path, error) {
-	remote := wire.GIDFromAddr(to.Addr())
-	if remote.IsZero() || remote.IsMulticast() || to.Addr().IsUnspecified() {
+	remote := wire.GIDFromAddr(to)
+	if remote.IsZero() || remote.IsMulticast() || to.IsUnspecified() {
 		return cm.Path{}, fmt.Errorf("%w: nobody can be at %s", roce.ErrInvalid, to)
 	}
-	source, err := m.source(to.Addr(), local)
+	source, err := m.source(to, local)
 	if err != nil {
 		return cm.Path{}, err
 	}
 	path := cm.Path{
-		Local: source, Remote: remote, TClass: tclass, HopLimit: hopLimit,
-		FlowLabel: cm.FlowLabelOf(port, to.Port()),
+		Local: source, Remote: remote, FlowLabel: label, TClass: tclass, HopLimit: hopLimit,
 	}
 	return path, m.learn(ctx, path)
 }
@@ -178,6 +194,23 @@ func (m *Manager) source(to, local netip.Addr) (gid wire.GID, err error) {
 			entry.Netdev, entry.GID.Addr())
 	}
 	return entry.GID, nil
+}
+
+// portOf is the port of a service ID, 0 of one that is none of rdma_cm.
+func portOf(service cm.ServiceID) uint16 {
+	if !service.IP() {
+		return 0
+	}
+	return service.Port()
+}
+
+// flowLabel is that of a path to a service: of both ports, as with rdma_cm. Where there are
+// none the QP numbers choose the path of the connection.
+func flowLabel(port uint16, service cm.ServiceID) uint32 {
+	if !service.IP() {
+		return 0
+	}
+	return cm.FlowLabelOf(port, service.Port())
 }
 
 // hopLimit is that of all MADs and connections.

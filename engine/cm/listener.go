@@ -10,12 +10,13 @@ import (
 
 // A Listener takes requests to a port. Its methods are safe for concurrent use.
 type Listener struct {
-	manager *Manager
-	id      cm.ListenerID
-	addr    netip.AddrPort
-	service *Datagrams // answers lookups, nil for connections
-	some    chan struct{}
-	done    chan struct{}
+	manager   *Manager
+	id        cm.ListenerID
+	addr      netip.AddrPort
+	service   cm.ServiceID
+	datagrams *Datagrams // answers lookups, nil for connections
+	some      chan struct{}
+	done      chan struct{}
 
 	queue []*Request // under the manager's lock, bounded by the machine's backlog
 }
@@ -26,40 +27,52 @@ type Listener struct {
 // the host that has the most. The error is
 // cm.ErrInUse of roce/cm when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
-	return m.listen(at, cm.PortSpaceTCP, cm.TransportRC, nil)
+	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceTCP, at.Port())}, nil)
 }
 
 // ListenXRC is Listen for connections of XRC to a port of rdma_cm's IB space. Queue pairs of
 // type XRC_RECV take them, which only receive.
 func (m *Manager) ListenXRC(at netip.AddrPort) (*Listener, error) {
-	return m.listen(at, cm.PortSpaceIB, cm.TransportXRC, nil)
+	return m.listen(at.Addr(), cm.Listen{
+		Service: cm.ServiceIDOf(cm.PortSpaceIB, at.Port()), Transport: cm.TransportXRC,
+	}, nil)
 }
 
-func (m *Manager) listen(
-	at netip.AddrPort, ps cm.PortSpace, transport cm.Transport, s *Datagrams,
+// ListenService is Listen for a service ID: one of a port space of rdma_cm, as RDMA_PS_IB, or
+// any other of 64 bits, as kernel users of ib_cm have. mask says which of its bits count, 0 for
+// all: a listener for a range learns from Request.Service which one a peer asks for.
+func (m *Manager) ListenService(
+	at netip.Addr, service, mask cm.ServiceID,
 ) (*Listener, error) {
+	return m.listen(at, cm.Listen{Service: service, Mask: mask}, nil)
+}
+
+func (m *Manager) listen(at netip.Addr, what cm.Listen, s *Datagrams) (*Listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		return nil, ErrClosed
 	}
-	id, err := m.machine.Listen(cm.Listen{
-		Service: cm.ServiceIDOf(ps, at.Port()), Addr: at.Addr(), Datagram: s != nil,
-		Transport: transport,
-	})
+	what.Addr, what.Datagram = at, s != nil
+	id, err := m.machine.Listen(what)
 	if err != nil {
 		return nil, err
 	}
 	l := &Listener{
-		manager: m, id: id, addr: at, service: s, some: make(chan struct{}, 1),
+		manager: m, id: id, addr: netip.AddrPortFrom(at, portOf(what.Service)),
+		service: what.Service, datagrams: s, some: make(chan struct{}, 1),
 		done: make(chan struct{}),
 	}
 	m.listeners[id] = l
 	return l, nil
 }
 
-// Addr returns the address that it listens at.
+// Addr returns the address that it listens at. The port of a service ID that is none of rdma_cm
+// is 0.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
+
+// Service returns the service ID that it listens for.
+func (l *Listener) Service() cm.ServiceID { return l.service }
 
 // Close ends it. Requests that were not taken by Accept are refused. It is idempotent, and the
 // error is always nil: a Listener is an io.Closer.
@@ -91,7 +104,7 @@ func (l *Listener) Close() error {
 // take takes a request. The caller holds the manager's lock.
 func (l *Listener) take(e cm.Event) {
 	if e.Type == cm.EventSIDRRequest {
-		l.service.response(l.manager, e)
+		l.datagrams.response(l.manager, e)
 		return
 	}
 	l.manager.takeRequest(l, e)

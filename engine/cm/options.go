@@ -106,8 +106,8 @@ type Setup struct {
 	// one of ours has none.
 	Require roce.Extensions
 
-	// Private is private data for the peer, at most 56 bytes in Dial, 196 in
-	// Accept. It arrives padded with zeros. Of XRC it tells which SRQ to send to.
+	// Private is private data for the peer, at most 56 bytes in Dial, 92 to a service ID
+	// that is none of rdma_cm, 196 in Accept. It arrives padded with zeros. Of XRC it tells which SRQ to send to.
 	Private []byte
 
 	ResponderRes   uint8 // READs and atomics of the peer at once, default 16
@@ -144,17 +144,23 @@ func (s *Setup) setDefaults() {
 	}
 }
 
+// qpType is that of the QP that there is, or is to be made.
+func (s *Setup) qpType() roce.QPType {
+	switch {
+	case s.QP != nil:
+		return s.QP.Type()
+	case s.Init.Type == 0:
+		return roce.TypeRC
+	}
+	return s.Init.Type
+}
+
 // ready makes the QP, if need be, and brings it to INIT. It is an error that the context
 // has ended by then: the peer need not see an attempt that cannot succeed.
 func (s *Setup) ready(
 	ctx context.Context, dev *engine.Device, types ...roce.QPType,
 ) (*engine.QP, error) {
-	qp, is := s.QP, s.Init.Type
-	if qp != nil {
-		is = qp.Type()
-	} else if is == 0 {
-		is = roce.TypeRC
-	}
+	qp, is := s.QP, s.qpType()
 	if !slices.Contains(types, is) {
 		return nil, fmt.Errorf("%w: a connection of %v, the QP is of type %s", roce.ErrInvalid,
 			types, is)

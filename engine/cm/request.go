@@ -76,15 +76,22 @@ func (m *Manager) show(r *Request, way wire.Path, err error) {
 	r.listener.wake()
 }
 
-// LocalAddr returns the address and port that the request is for.
+// LocalAddr returns the address and port that the request is for, port 0 of a service ID that
+// is none of rdma_cm.
 func (r *Request) LocalAddr() netip.AddrPort {
-	return netip.AddrPortFrom(r.event.IP.Dst, r.event.Service.Port())
+	return netip.AddrPortFrom(r.event.Path.Local.Addr(), portOf(r.event.Service))
 }
 
-// RemoteAddr returns the peer's address and port.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.event.IP.Src }
+// RemoteAddr returns the peer's address and port, the latter as above.
+func (r *Request) RemoteAddr() netip.AddrPort {
+	return netip.AddrPortFrom(r.event.Path.Remote.Addr(), r.event.IP.Src.Port())
+}
 
-// Private returns the peer's private data: 56 bytes, padded with zeros.
+// Service returns the service ID that the request is for.
+func (r *Request) Service() cm.ServiceID { return r.event.Service }
+
+// Private returns the peer's private data, padded with zeros: 56 bytes, 92 of a service ID that
+// is none of rdma_cm.
 func (r *Request) Private() []byte { return r.event.Private }
 
 // Params returns the attributes that the peer proposes; RQPSN is missing.
@@ -231,6 +238,7 @@ func (r *Request) reply(
 	delete(m.requests, r.event.ID)
 	c := m.newConn(r.event.ID, qp, s.QP == nil)
 	c.local, c.remote, c.private = r.LocalAddr(), r.RemoteAddr(), r.Private()
+	c.service = r.Service()
 	m.dispatch()
 	m.wake()
 	return c, nil

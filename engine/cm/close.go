@@ -18,7 +18,8 @@ func (m *Manager) Close() error {
 		m.await()
 		m.end()
 		m.cancel()
-		m.handle.Load().Close()
+		m.endWork()
+		_ = m.handle.Load().Close() // never fails
 		m.running.Wait()
 		m.failed = m.release()
 	})

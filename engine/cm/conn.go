@@ -14,7 +14,8 @@ type Conn struct {
 	manager *Manager
 	id      cm.ID
 	qp      *engine.QP
-	made    bool // the manager made qp
+	made    bool   // the manager made qp
+	calls   *calls // nil when the completion queues are the application's
 	local   netip.AddrPort
 	remote  netip.AddrPort
 	service cm.ServiceID
@@ -31,12 +32,16 @@ type Conn struct {
 }
 
 // newConn adds a connection. The caller holds mu.
-func (m *Manager) newConn(id cm.ID, qp *engine.QP, made bool) *Conn {
+func (m *Manager) newConn(id cm.ID, qp *engine.QP, s *Setup) *Conn {
 	c := &Conn{
-		manager: m, id: id, qp: qp, made: made, response: make(chan cm.Event, 1),
-		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
+		manager: m, id: id, qp: qp, made: s.QP == nil, calls: s.calls,
+		response: make(chan cm.Event, 1), up: make(chan struct{}),
+		done: make(chan struct{}), released: make(chan struct{}),
 	}
 	m.conns[id] = c
+	if c.calls != nil {
+		c.calls.begin(c)
+	}
 	return c
 }
 
@@ -94,12 +99,27 @@ func (c *Conn) Close() error {
 		c.release()
 		return nil
 	}
-	c.finish(ErrClosed)
+	c.hangUp(ErrClosed)
+	return nil
+}
+
+// abort ends the connection for a reason, unless it is over.
+func (c *Conn) abort(err error) {
+	c.manager.mu.Lock()
+	defer c.manager.mu.Unlock()
+	if c.err == nil && !c.exited {
+		c.hangUp(err)
+	}
+}
+
+// hangUp ends our side and tells the peer. The caller holds the manager's lock.
+func (c *Conn) hangUp(err error) {
+	m := c.manager
+	c.finish(err)
 	// It is there, so this cannot be refused.
 	_ = m.machine.Disconnect(m.clock.Now(), c.id, nil)
 	m.dispatch()
 	m.wake()
-	return nil
 }
 
 // take handles an event of the connection. The caller holds mu.
@@ -125,9 +145,9 @@ func (c *Conn) finish(err error) {
 		return
 	}
 	c.err = err
-	close(c.done)
 	// From any state to ERR: only a queue pair that is closed refuses it.
 	_ = c.qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
+	close(c.done)
 }
 
 // exit ends the time-wait. The caller holds mu.
@@ -140,7 +160,10 @@ func (c *Conn) exit() {
 // release gives the queue pair back. The caller holds mu.
 func (c *Conn) release() {
 	if c.made {
-		c.qp.Close()
+		_ = c.qp.Close() // never fails
+	}
+	if c.calls != nil {
+		c.calls.end()
 	}
 	close(c.released)
 }

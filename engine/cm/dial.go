@@ -47,15 +47,13 @@ func (m *Manager) DialService(
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(ctx, m.dev, roce.TypeRC, roce.TypeXRCSend)
+	qp, err := s.ready(ctx, m, roce.TypeRC, roce.TypeXRCSend)
 	if err != nil {
 		return nil, err
 	}
 	c, err := m.request(path, service, port, &s, qp)
 	if err != nil {
-		if s.QP == nil {
-			qp.Close()
-		}
+		s.discard(qp)
 		return nil, err
 	}
 	select {
@@ -97,7 +95,7 @@ func (m *Manager) request(
 	if err != nil {
 		return nil, err
 	}
-	c := m.newConn(id, qp, s.QP == nil)
+	c := m.newConn(id, qp, s)
 	c.service = service
 	c.local = netip.AddrPortFrom(path.Local.Addr(), port)
 	c.remote = netip.AddrPortFrom(path.Remote.Addr(), portOf(service))

@@ -47,6 +47,10 @@ type Manager struct {
 	once    sync.Once     // of Close
 	failed  error         // what Close returns
 
+	working   sync.Mutex // before mu
+	worker    *worker    // nil until a connection needs it
+	workEnded bool
+
 	mu        sync.Mutex
 	machine   *cm.Machine
 	closed    bool               // nothing new begins

@@ -26,6 +26,9 @@ var (
 	ErrNoAddress = errors.New("cm: the device has no address for this peer")
 	// ErrHungUp says that the connection ended in order.
 	ErrHungUp = errors.New("cm: connection ended")
+	// ErrAborted says that the connection is over because a call was given up while its work
+	// request was under way: see Conn.Write.
+	ErrAborted = errors.New("cm: connection ended with a call that was given up")
 	// ErrExtensions says that there is no connection because an end must have extensions
 	// that the other one does not offer: see Setup.Require. Both ends get it.
 	ErrExtensions = errors.New("cm: the ends do not agree on extensions")
@@ -91,6 +94,10 @@ type Setup struct {
 	// is nil the manager makes one, of PD, Init and Access, and gives it back after
 	// Conn.Close. Its type is RC, of Dial also XRC_SEND, and of a request to ListenXRC
 	// XRC_RECV.
+	//
+	// An RC queue pair for which Init has no completion queues gets those of the manager,
+	// and Conn.Write, Read, FetchAdd, CompareSwap, Send and Receive are its calls. The
+	// application posts nothing to it then.
 	QP     *engine.QP
 	PD     *engine.PD
 	Init   engine.QPInit
@@ -107,7 +114,8 @@ type Setup struct {
 	Require roce.Extensions
 
 	// Private is private data for the peer, at most 56 bytes in Dial, 92 to a service ID
-	// that is none of rdma_cm, 196 in Accept. It arrives padded with zeros. Of XRC it tells which SRQ to send to.
+	// that is none of rdma_cm, 196 in Accept. It arrives padded with zeros. Of XRC it tells
+	// which SRQ to send to.
 	Private []byte
 
 	ResponderRes   uint8 // READs and atomics of the peer at once, default 16
@@ -122,6 +130,8 @@ type Setup struct {
 	TClass     uint8      // traffic class: DSCP and ECN
 	PathMTU    wire.MTU   // default: the device's active MTU
 	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
+
+	calls *calls // of a connection without completion queues of the application
 }
 
 func (s *Setup) setDefaults() {
@@ -158,20 +168,19 @@ func (s *Setup) qpType() roce.QPType {
 // ready makes the QP, if need be, and brings it to INIT. It is an error that the context
 // has ended by then: the peer need not see an attempt that cannot succeed.
 func (s *Setup) ready(
-	ctx context.Context, dev *engine.Device, types ...roce.QPType,
+	ctx context.Context, m *Manager, types ...roce.QPType,
 ) (*engine.QP, error) {
 	qp, is := s.QP, s.qpType()
 	if !slices.Contains(types, is) {
 		return nil, fmt.Errorf("%w: a connection of %v, the QP is of type %s", roce.ErrInvalid,
 			types, is)
 	}
+	var err error
 	if qp == nil {
-		var err error
-		if qp, err = dev.CreateQP(s.PD, s.Init); err != nil {
+		if qp, err = s.create(m, is); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if missing := s.Require &^ qp.Extensions(); missing != 0 {
 		err = fmt.Errorf("%w: extensions %s are required, and not offered", roce.ErrInvalid,
 			missing)
@@ -182,10 +191,34 @@ func (s *Setup) ready(
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err != nil && s.QP == nil {
-		qp.Close()
+	if err != nil {
+		s.discard(qp)
 	}
 	return qp, err
+}
+
+// create makes the QP.
+func (s *Setup) create(m *Manager, is roce.QPType) (qp *engine.QP, err error) {
+	if is == roce.TypeRC && s.Init.SendCQ == nil && s.Init.RecvCQ == nil {
+		if s.calls, err = m.newCalls(s.PD, &s.Init); err != nil {
+			return nil, err
+		}
+	}
+	if qp, err = m.dev.CreateQP(s.PD, s.Init); err != nil && s.calls != nil {
+		s.calls.end()
+	}
+	return qp, err
+}
+
+// discard gives a QP back that was not connected, if the manager made it.
+func (s *Setup) discard(qp *engine.QP) {
+	if s.QP != nil {
+		return
+	}
+	_ = qp.Close() // never fails
+	if s.calls != nil {
+		s.calls.end()
+	}
 }
 
 func (s *Setup) prepare(qp *engine.QP) error {

@@ -185,7 +185,7 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	if p.Transport == cm.TransportXRC {
 		want = roce.TypeXRCRecv
 	}
-	qp, err := s.ready(ctx, m.dev, want)
+	qp, err := s.ready(ctx, m, want)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	switch {
 	case err == nil:
 	case s.QP == nil:
-		qp.Close()
+		s.discard(qp)
 	default:
 		// From any state to ERR: only a queue pair that is closed refuses it.
 		_ = qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
@@ -236,7 +236,7 @@ func (r *Request) reply(
 	}
 	r.fail(ErrClosed)
 	delete(m.requests, r.event.ID)
-	c := m.newConn(r.event.ID, qp, s.QP == nil)
+	c := m.newConn(r.event.ID, qp, s)
 	c.local, c.remote, c.private = r.LocalAddr(), r.RemoteAddr(), r.Private()
 	c.service = r.Service()
 	m.dispatch()

@@ -13,7 +13,7 @@ func TestNoAllocations(t *testing.T) {
 	refused := make([]byte, msg.ControlLen)
 	rts := msg.Control{
 		Type: msg.TypeRTS, Flags: msg.FlagGet, Len: 1 << 20, RailCount: 2,
-		Rails: [msg.MaxFurtherRails]msg.Rail{{Rail: 1}, {Rail: 2}},
+		Rails: [msg.MaxFurtherRails]msg.RailKey{{Rail: 1}, {Rail: 2}},
 	}
 	h := hello
 	n := testing.AllocsPerRun(100, func() {

@@ -44,7 +44,7 @@ type Control struct {
 
 	// RailCount is how many of Rails there are: the same memory by further rails.
 	RailCount uint8
-	Rails     [MaxFurtherRails]Rail
+	Rails     [MaxFurtherRails]RailKey
 }
 
 // Size is the length of the message in bytes, at most MaxControlLen.
@@ -147,7 +147,7 @@ func (c *Control) parseRails(b []byte) error {
 		return ErrLength
 	}
 	for i := range n {
-		r, err := ParseRail(b[i*RailLen:])
+		r, err := ParseRailKey(b[i*RailLen:])
 		if err != nil {
 			return err
 		}

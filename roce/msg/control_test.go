@@ -138,6 +138,7 @@ func TestFieldsOfFlags(t *testing.T) {
 		{msg.Control{Type: msg.TypeRTS, RailCount: 1}, msg.ErrLength},
 		{msg.Control{Type: msg.TypeRTS, Flags: msg.FlagGet, RailCount: 1}, nil},
 		{msg.Control{Type: msg.TypeRTR, Len: 1, RailCount: 1}, nil},
+		{msg.Control{Type: msg.TypeCTS, Len: 1, RailCount: 1}, msg.ErrLength},
 		{msg.Control{Type: msg.TypeFIN, RailCount: 1}, msg.ErrLength},
 	} {
 		b := c.control.Put(make([]byte, msg.MaxControlLen))
@@ -277,7 +278,7 @@ func drawControl(t *rapid.T) msg.Control {
 	if c.Type.Rails(c.Flags) {
 		c.RailCount = uint8(rapid.IntRange(0, msg.MaxFurtherRails).Draw(t, "rails"))
 		for i := range c.Rails[:c.RailCount] {
-			c.Rails[i] = msg.Rail{
+			c.Rails[i] = msg.RailKey{
 				Rail: uint8(i*40) + rapid.Uint8Max(39).Draw(t, "rail"),
 				RKey: rapid.Uint32().Draw(t, "rkey"), Addr: rapid.Uint64().Draw(t, "addr"),
 			}

@@ -172,10 +172,12 @@ var controlGoldens = []struct {
 		msg.Control{Type: msg.TypeBye, Status: msg.StatusClosed, Sequence: 1, Released: 2},
 	},
 	{
-		"RESUME", "584d 01 12 00 00 0000 00000304 00000000" + none8 + "0000000000000506" +
+		"RESUME", "584d 01 12 00 00 0102 00000304 00000000" + none8 + "0000000000000506" +
 			"0000000000000708 00000000 00000002",
-		"00 00 0000" + all4 + "00000000" + none8 + all8 + all8 + always,
-		"RESUME control=772 frame=1286 large=1800 seq=0 released=2",
-		msg.Control{Type: msg.TypeResume, ID: 0x304, Len: 0x506, Tag: 0x708, Released: 2},
+		"00 00 ffff" + all4 + "00000000" + none8 + all8 + all8 + always,
+		"RESUME switch=258 control=772 frame=1286 large=1800 seq=0 released=2",
+		msg.Control{
+			Type: msg.TypeResume, Number: 0x102, ID: 0x304, Len: 0x506, Tag: 0x708, Released: 2,
+		},
 	},
 }

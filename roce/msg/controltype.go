@@ -124,7 +124,7 @@ const (
 var specs = [typeEnd]spec{
 	TypeAdvert: {name: "ADVERT", fields: []Field{
 		fieldClass, fieldEpoch, fieldSlots, fieldSize, fieldAddr, fieldRKey,
-	}},
+	}, rails: true},
 	TypeAdvertAck: {name: "ADVERT_ACK", fields: []Field{fieldClass, fieldEpoch}},
 	TypeCredit:    {name: "CREDIT", fields: []Field{fieldReleased}},
 	TypeRTS: {
@@ -161,7 +161,7 @@ var specs = [typeEnd]spec{
 	},
 	TypeProvisionAck: {name: "PROVISION_ACK", fields: []Field{
 		fieldLarge, fieldEpoch, fieldSlots, fieldSize, fieldAddr, fieldRKey,
-	}},
+	}, rails: true},
 	TypeProvisionNak: {
 		name: "PROVISION_NAK", fields: []Field{
 			fieldEpoch, fieldStatus, {Name: "could", Place: PlaceLen, Max: maxSlot},
@@ -180,6 +180,7 @@ var specs = [typeEnd]spec{
 			StatusTimeout, StatusClosed, StatusBusy),
 	},
 	TypeResume: {name: "RESUME", fields: []Field{
+		{Name: "switch", Place: PlaceNumber},
 		{Name: "control", Place: PlaceID},
 		{Name: "frame", Place: PlaceLen, Max: math.MaxUint32},
 		fieldReleased,

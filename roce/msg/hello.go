@@ -17,7 +17,8 @@ import (
 //	     20 session token (128)
 //	     36 receives that the peer may count on (32)
 //	     40 incarnation (64)
-//	     48 status (8)                    49 reserved (56), ignored
+//	     48 status (8)                    49 rails (8)
+//	     50 reserved (48), ignored
 //
 // The first 12 bytes stand so in every version: with them it is decided whether the rest can be
 // read. Private data is longer than a hello in the REP and the REJ; what is behind is ignored.
@@ -64,7 +65,7 @@ type Hello struct {
 	MinVersion   uint8        // spoken at least
 	Capabilities Capabilities // what the sender can do
 	Required     Capabilities // what the peer must be able to do
-	Rail         uint8        // 0 for a new connection, else which further one this is
+	Rail         uint8        // by which of the rails of the sender this goes, from 0
 	Service      Service
 	Payload      uint32 // bytes of payload in a slot of the peer that are wanted; it decides
 	Slots        uint16 // slots of the peer that are wanted; it decides
@@ -73,6 +74,7 @@ type Hello struct {
 	Receives     uint32 // receives that are always posted: the peer may have as many on the way
 	Incarnation  uint64 // of the endpoint: drawn when it is opened
 	Status       Status // why a REJ refuses, else StatusOK
+	Rails        uint8  // how many rails the sender has, with CapabilityRails
 }
 
 // ParseHello reads a hello from private data. It returns ErrNotHello when that is shorter than
@@ -89,7 +91,7 @@ func ParseHello(private []byte) (Hello, error) {
 		Rail: b[10], Service: Service(b[11]),
 		Payload: be.Uint32(b[12:]), Slots: be.Uint16(b[16:]), Rendezvous: be.Uint16(b[18:]),
 		Session: Token(b[20:36]), Receives: be.Uint32(b[36:]), Incarnation: be.Uint64(b[40:]),
-		Status: Status(b[48]),
+		Status: Status(b[48]), Rails: b[49],
 	}, nil
 }
 
@@ -109,8 +111,8 @@ func (h *Hello) Put(private []byte) {
 	copy(b[20:36], h.Session[:])
 	be.PutUint32(b[36:], h.Receives)
 	be.PutUint64(b[40:], h.Incarnation)
-	b[48] = uint8(h.Status)
-	clear(b[49:])
+	b[48], b[49] = uint8(h.Status), h.Rails
+	clear(b[50:])
 }
 
 // Agreement is what the hellos of two ends have in common.
@@ -141,7 +143,7 @@ func Agree(ours, theirs *Hello) (Agreement, error) {
 // String prints the hello as the decoder does, without the session, which is a secret of two.
 func (h *Hello) String() string {
 	return fmt.Sprintf("HELLO version=%d..%d capabilities=0x%04x required=0x%04x rail=%d "+
-		"service=%d payload=%d slots=%d rendezvous=%d receives=%d incarnation=0x%016x status=%s",
+		"service=%d payload=%d slots=%d rendezvous=%d receives=%d incarnation=0x%016x status=%s rails=%d",
 		h.MinVersion, h.Version, uint16(h.Capabilities), uint16(h.Required), h.Rail,
-		uint8(h.Service), h.Payload, h.Slots, h.Rendezvous, h.Receives, h.Incarnation, h.Status)
+		uint8(h.Service), h.Payload, h.Slots, h.Rendezvous, h.Receives, h.Incarnation, h.Status, h.Rails)
 }

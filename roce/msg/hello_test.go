@@ -13,7 +13,7 @@ import (
 
 // goldenHello is hello as it stands in private data.
 const goldenHello = "786d7367 02 01 000d 0004 03 02 00000400 0040 0010 " +
-	"000102030405060708090a0b0c0d0e0f 00000080 1122334455667788 0a 00000000000000"
+	"000102030405060708090a0b0c0d0e0f 00000080 1122334455667788 0a 02 000000000000"
 
 var hello = msg.Hello{
 	Version: 2, MinVersion: 1,
@@ -21,7 +21,7 @@ var hello = msg.Hello{
 	Required:     msg.CapabilityProvision, Rail: 3, Service: msg.ServiceEndpoint,
 	Payload: 1024, Slots: 64, Rendezvous: 16,
 	Session:  msg.Token{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
-	Receives: 128, Incarnation: 0x1122334455667788, Status: msg.StatusBusy,
+	Receives: 128, Incarnation: 0x1122334455667788, Status: msg.StatusBusy, Rails: 2,
 }
 
 func TestHelloGolden(t *testing.T) {
@@ -36,7 +36,7 @@ func TestHelloGolden(t *testing.T) {
 	}
 	const text = "HELLO version=1..2 capabilities=0x000d required=0x0004 rail=3 service=2 " +
 		"payload=1024 slots=64 rendezvous=16 receives=128 incarnation=0x1122334455667788 " +
-		"status=busy"
+		"status=busy rails=2"
 	if got := hello.String(); got != text {
 		t.Errorf("hello prints as\n%s, want\n%s", got, text)
 	}
@@ -75,7 +75,7 @@ func TestHelloBits(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("bit %d: %v", i, err)
-		case (got == hello) != (i >= 49*8):
+		case (got == hello) != (i >= 50*8):
 			t.Errorf("bit %d: %v", i, &got)
 		}
 	}

@@ -22,8 +22,9 @@ const (
 	StatusBusy          Status = 10 // not now
 	StatusCapability    Status = 11 // a capability that is required is missing
 	StatusService       Status = 12 // another service is spoken
+	StatusSession       Status = 13 // there is no such session
 
-	statusEnd Status = 13
+	statusEnd Status = 14
 )
 
 var statusNames = [statusEnd]string{
@@ -40,6 +41,7 @@ var statusNames = [statusEnd]string{
 	StatusBusy:          "busy",
 	StatusCapability:    "capability",
 	StatusService:       "service",
+	StatusSession:       "session",
 }
 
 // String returns the status in words.

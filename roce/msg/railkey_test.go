@@ -16,8 +16,8 @@ const goldenRails = "584d 01 04 01 00 0000 00000007 01020304 00007f0000002000 00
 func TestRailsGolden(t *testing.T) {
 	want := controlGoldens[goldenOf("RTS")].control
 	want.RailCount = 2
-	want.Rails[0] = msg.Rail{Rail: 1, RKey: 10, Addr: 0x1000}
-	want.Rails[1] = msg.Rail{Rail: 255, RKey: 11, Addr: 0x2000}
+	want.Rails[0] = msg.RailKey{Rail: 1, RKey: 10, Addr: 0x1000}
+	want.Rails[1] = msg.RailKey{Rail: 255, RKey: 11, Addr: 0x2000}
 	b := unhex(t, goldenRails)
 	if got, err := msg.ParseControl(b); err != nil || got != want {
 		t.Errorf("%v, %v", &got, err)
@@ -51,7 +51,7 @@ func TestRailsRefused(t *testing.T) {
 		}
 	}
 	for n := range msg.RailLen {
-		if _, err := msg.ParseRail(make([]byte, n)); !errors.Is(err, msg.ErrShort) {
+		if _, err := msg.ParseRailKey(make([]byte, n)); !errors.Is(err, msg.ErrShort) {
 			t.Errorf("rail of %d bytes: %v", n, err)
 		}
 	}

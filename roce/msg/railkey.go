@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Rail, an entry of a control message for a further rail.
+// RailKey, an entry of a control message for a further rail.
 //
 //	byte  0 rail (8)        1 zero (24)
 //	      4 rkey (32)       8 address (64)
@@ -17,15 +17,15 @@ const RailLen = 16
 // by has none: its key and address stand in the message.
 const MaxFurtherRails = 5
 
-// Rail says how the memory that a control message names is reached by a further rail.
-type Rail struct {
+// RailKey says how the memory that a control message names is reached by a further rail.
+type RailKey struct {
 	Rail uint8 // its number, as the Hello has it
 	RKey uint32
 	Addr uint64
 }
 
 // Put writes the entry to b, which must have RailLen bytes.
-func (r *Rail) Put(b []byte) {
+func (r *RailKey) Put(b []byte) {
 	_ = b[RailLen-1]
 	be := binary.BigEndian
 	be.PutUint32(b, uint32(r.Rail)<<24)
@@ -33,21 +33,21 @@ func (r *Rail) Put(b []byte) {
 	be.PutUint64(b[8:], r.Addr)
 }
 
-// ParseRail reads an entry. It returns ErrShort when b has fewer than RailLen bytes, ErrReserved
+// ParseRailKey reads an entry. It returns ErrShort when b has fewer than RailLen bytes, ErrReserved
 // when what must be zero is not.
-func ParseRail(b []byte) (Rail, error) {
+func ParseRailKey(b []byte) (RailKey, error) {
 	if len(b) < RailLen {
-		return Rail{}, ErrShort
+		return RailKey{}, ErrShort
 	}
 	be := binary.BigEndian
 	first := be.Uint32(b)
 	if first<<8 != 0 {
-		return Rail{}, ErrReserved
+		return RailKey{}, ErrReserved
 	}
-	return Rail{Rail: uint8(first >> 24), RKey: be.Uint32(b[4:]), Addr: be.Uint64(b[8:])}, nil
+	return RailKey{Rail: uint8(first >> 24), RKey: be.Uint32(b[4:]), Addr: be.Uint64(b[8:])}, nil
 }
 
 // String prints the entry as the decoder does.
-func (r *Rail) String() string {
+func (r *RailKey) String() string {
 	return fmt.Sprintf("rail=%d addr=0x%x rkey=0x%x", r.Rail, r.Addr, r.RKey)
 }

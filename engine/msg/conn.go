@@ -126,6 +126,9 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.cm.RemoteAddr() }
 // LocalAddr returns ours.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.cm.LocalAddr() }
 
+// Extensions returns those of the transport that both ends use.
+func (c *Conn) Extensions() roce.Extensions { return c.cm.Extensions() }
+
 // Done returns a channel that is closed when the connection is over; Err says why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 

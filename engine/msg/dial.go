@@ -129,11 +129,11 @@ func (l *Listener) Close() { l.core.Close() }
 // Accept waits for a peer and connects with it. Who does not speak messages is refused.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
-		request, err := l.core.Accept(ctx)
+		request, err := l.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if c, err := l.endpoint.accept(ctx, request, msg.ServiceEndpoint); err == nil {
+		if c, err := request.Accept(ctx); err == nil {
 			return c, nil
 		} else if ctx.Err() != nil {
 			return nil, err

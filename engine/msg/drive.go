@@ -30,7 +30,7 @@ func (d *drive) due() roce.Time { return d.looked + driverPause }
 
 // await waits until a message is complete, or for the end of the context, whose error it returns.
 func (e *Endpoint) await(ctx context.Context, w *waiting) error {
-	if !w.over.Load() && e.options.Spin > 0 {
+	if !w.over() && e.options.Spin > 0 {
 		e.spin(ctx, w)
 	}
 	return w.sleep(ctx)
@@ -46,7 +46,7 @@ func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 	d.callers++
 	wake := !d.unarmed
 	d.unarmed = true
-	for round := 0; e.err == nil && !w.over.Load(); round++ {
+	for round := 0; e.err == nil && !w.over(); round++ {
 		if e.take() > 0 {
 			e.progress(e.dev.Now())
 		}
@@ -67,7 +67,7 @@ func (e *Endpoint) spin(ctx context.Context, w *waiting) {
 		e.mu.Lock()
 	}
 	d.callers--
-	if e.err == nil && !w.over.Load() {
+	if e.err == nil && !w.over() {
 		e.arm() // nobody looks any more
 	}
 	e.mu.Unlock()

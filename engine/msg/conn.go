@@ -15,6 +15,7 @@ import (
 type Conn struct {
 	endpoint *Endpoint
 	cm       *cm.Conn
+	pd       *engine.PD // of its own: see registrar.answer
 	qp       *engine.QP
 	control  *engine.MR // of the receives
 	sge      [1]roce.SGE
@@ -33,7 +34,7 @@ type Conn struct {
 func (c *Conn) prepare(qp *engine.QP) (err error) {
 	e := c.endpoint
 	n := e.receives()
-	if c.control, err = e.dev.AllocMR(e.pd, n*slotLen, recvAccess); err != nil {
+	if c.control, err = e.dev.AllocMR(c.pd, n*slotLen, recvAccess); err != nil {
 		return err
 	}
 	c.qp = qp
@@ -117,8 +118,13 @@ func (c *Conn) dismantle() {
 	c.cm.Close()
 	<-c.cm.Released()
 	_ = c.control.Deregister() // no window is bound to it: it cannot fail
+	c.closePD()
 	c.endpoint.leave()
 }
+
+// closePD closes the protection domain of a connection that is over, unless memory or a queue pair
+// is of it: then who gives back the last of these calls again.
+func (c *Conn) closePD() { _ = c.pd.Close() }
 
 // RemoteAddr returns the address and port of the peer.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.cm.RemoteAddr() }

@@ -13,6 +13,13 @@ import (
 // recvAccess is that of the memory of receives.
 const recvAccess = mem.LocalWrite
 
+// newConn makes a connection without a peer.
+func (e *Endpoint) newConn(service msg.Service) *Conn {
+	return &Conn{
+		endpoint: e, service: service, pd: e.dev.AllocPD(), done: make(chan struct{}),
+	}
+}
+
 // hello is what this endpoint says of itself.
 func (e *Endpoint) hello(service msg.Service) *msg.Hello {
 	c := &e.options.Machine
@@ -27,7 +34,7 @@ func (e *Endpoint) hello(service msg.Service) *msg.Hello {
 // setup is our end of a connection.
 func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
 	s := cm.Setup{
-		PD: e.pd, Init: e.init(), Access: access, Prepare: c.prepare,
+		PD: c.pd, Init: e.init(), Access: access, Prepare: c.prepare,
 		Private: make([]byte, msg.HelloLen),
 	}
 	ours.Put(s.Private)
@@ -51,7 +58,7 @@ func (e *Endpoint) dial(
 		return nil, err
 	}
 	defer settled()
-	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
+	c := e.newConn(service)
 	ours := e.hello(service)
 	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
 		c.forget()
@@ -105,6 +112,7 @@ func (c *Conn) forget() {
 	if c.control != nil {
 		_ = c.control.Deregister()
 	}
+	c.closePD()
 	e.leave()
 }
 
@@ -162,7 +170,7 @@ func (e *Endpoint) accept(
 		return nil, err
 	}
 	defer settled()
-	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
+	c := e.newConn(service)
 	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
 		c.forget()
 		return nil, err

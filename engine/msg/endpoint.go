@@ -47,7 +47,6 @@ type Endpoint struct {
 	dev     *engine.Device
 	manager *cm.Manager
 	options Options
-	pd      *engine.PD
 	cq      *engine.CQ
 	handle  *engine.ServiceHandle
 	memory  registrar
@@ -92,16 +91,11 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 		o.Linger = 10 * time.Second
 	}
 	e := &Endpoint{
-		dev: dev, manager: manager, options: o, pd: dev.AllocPD(), conns: map[uint32]*Conn{},
+		dev: dev, manager: manager, options: o, conns: map[uint32]*Conn{},
 		done: make(chan struct{}), streams: map[*Stream]struct{}{},
 	}
 	e.changed = sync.NewCond(&e.mu)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	defer func() {
-		if err != nil {
-			_ = e.pd.Close()
-		}
-	}()
 	if e.machine, err = msg.New(o.Machine); err != nil {
 		return nil, err
 	}
@@ -195,7 +189,7 @@ func (e *Endpoint) close() error {
 	e.leaving.Wait()
 	e.handle.Close()
 	e.memory.stop()
-	return errors.Join(e.cq.Close(), e.pd.Close())
+	return e.cq.Close()
 }
 
 // Receive takes the next message of any peer into buf, and says whose it is.

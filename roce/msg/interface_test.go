@@ -89,7 +89,7 @@ func TestSlotsAreAnnouncedToEachPeer(t *testing.T) {
 func TestForgedFrames(t *testing.T) {
 	l := newLiar(t, Config{})
 	ring := l.c.in[0]
-	peer := mem.Accessor{Domain: &l.nodes[0].domain, Party: &l.pipes[1].party}
+	peer := mem.Accessor{Domain: &l.pipes[0].domain}
 	before := bytes.Clone(ring.memory.Bytes)
 	for bit := range 32 {
 		key := ring.memory.RKey ^ 1<<bit

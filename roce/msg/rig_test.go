@@ -34,7 +34,6 @@ type node struct {
 	world    *world
 	endpoint *Endpoint
 	keys     *mem.Keys
-	domain   mem.Domain
 	requests []*Request
 	regions  map[*mem.Region]bool
 }
@@ -50,7 +49,7 @@ type pipe struct {
 	dead     bool
 	lies     bool // its from is played by a test
 	over     bool // the peer has hung up, which was not told yet
-	party    mem.Party
+	domain   mem.Domain // of from, for this peer alone
 }
 
 type arrivedWC struct {
@@ -239,7 +238,7 @@ func (n *node) answer(i int) {
 		n.endpoint.Answer(w.now, r, Memory{}, errNoMemory)
 		return
 	}
-	region, err := n.keys.Register(&n.domain, b, access)
+	region, err := n.keys.Register(&r.Conn.User.(*pipe).domain, b, access)
 	must(w.t, err)
 	n.regions[region] = true
 	m := Memory{Addr: region.Addr(), LKey: region.LKey(), RKey: region.RKey(), Owner: region}
@@ -266,7 +265,7 @@ func (p *pipe) execute() {
 		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Status: verbs.StatusWRFlushErr})
 		return
 	}
-	own := mem.Accessor{Domain: &p.from.domain}
+	own := p.domain.Local()
 	data := wr.Inline
 	for _, s := range wr.SGList {
 		b := make([]byte, s.Length)
@@ -275,7 +274,7 @@ func (p *pipe) execute() {
 		}
 		data = append(data, b...)
 	}
-	peer := mem.Accessor{Domain: &p.to.domain, Party: &p.party}
+	peer := mem.Accessor{Domain: &p.peer.domain}
 	wc := verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC}
 	came := verbs.Completion{ByteLen: uint32(len(data)), Imm: wr.Imm}
 	switch wr.Opcode {

@@ -32,6 +32,7 @@ type end struct {
 	host uint64 // life of the node
 	peer *end
 
+	pd      *engine.PD
 	qp      *engine.QP
 	info    engine.Endpoint
 	control *engine.MR // of the receives
@@ -95,7 +96,9 @@ func (e *end) create() {
 	e.count = 2*c.Slots + 2*c.LargeSlots + 4*c.Rendezvous + 32
 	n.admit(e.count + n.config.Depth)
 	var err error
-	e.qp, err = n.device.CreateQP(n.pd, engine.QPInit{
+	e.pd = n.device.AllocPD()
+	n.domains = append(n.domains, e.pd)
+	e.qp, err = n.device.CreateQP(e.pd, engine.QPInit{
 		SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: n.config.Depth, MaxRecvWR: e.count,
 		MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: msg.MaxControlLen,
 		Extensions: e.pair.config.Extensions,
@@ -104,7 +107,7 @@ func (e *end) create() {
 	w.must(e.qp.Init(mem.RemoteRead | mem.RemoteWrite))
 	e.info, err = n.device.Endpoint(e.qp, 1)
 	w.must(err)
-	e.control, err = n.device.RegMR(n.pd, make([]byte, e.count*msg.MaxControlLen), mem.LocalWrite)
+	e.control, err = n.device.RegMR(e.pd, make([]byte, e.count*msg.MaxControlLen), mem.LocalWrite)
 	w.must(err)
 	for i := range e.count {
 		w.must(e.receive(i))

@@ -105,6 +105,11 @@ func (w *world) finish() {
 				w.fail(Bytes, "node %d: receive %d was changed when it was back", n.index, r.index)
 			}
 		}
+		for _, pd := range n.domains {
+			if err := pd.Close(); err != nil {
+				w.fail(Residue, "node %d: %v", n.index, err)
+			}
+		}
 		w.must(n.device.Close())
 		n.checkFrames()
 	}

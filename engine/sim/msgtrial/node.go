@@ -30,13 +30,13 @@ type node struct {
 	opened  uint64 // how often
 	port    *sim.Port
 	device  *engine.Device
-	pd      *engine.PD
 	cq      *engine.CQ
 	entries int // of the CQ that connections may need
 	machine *msg.Endpoint
 	ends    []*end // whose queue pairs are not closed, in the order of their making
 	asked   []question
 	given   []msg.Memory // that was not released
+	domains []*engine.PD // of all connections
 	wr      roce.SendWR
 	wcs     [32]roce.Completion
 
@@ -76,14 +76,13 @@ func (n *node) open() {
 		Clock: w.clock, Direct: true, Rand: random,
 	})
 	w.must(err)
-	n.pd = n.device.AllocPD()
 	c := n.config.Machine
 	c.Rand = random
 	n.machine, err = msg.New(c)
 	w.must(err)
 	n.cq, err = n.device.CreateCQ(1)
 	w.must(err)
-	n.up, n.entries, n.ends, n.asked, n.given = true, 0, nil, nil, nil
+	n.up, n.entries, n.ends, n.asked, n.given, n.domains = true, 0, nil, nil, nil, nil
 	n.application.begin(n)
 	w.say("node %d: up", n.index)
 }
@@ -98,7 +97,7 @@ func (n *node) crash() {
 	n.up = false
 	n.w.must(n.device.Close())
 	for _, m := range n.given { // which the kernel does when a process ends
-		_, err := emsg.Provide(n.device, n.pd, &msg.Request{Kind: msg.Release, Given: m})
+		_, err := emsg.Provide(n.device, nil, &msg.Request{Kind: msg.Release, Given: m})
 		n.w.must(err)
 	}
 	n.checkFrames()
@@ -183,7 +182,7 @@ func (n *node) provide(now roce.Time, r *msg.Request) {
 		n.machine.Answer(now, r, msg.Memory{}, errRefused)
 		return
 	}
-	m, err := emsg.Provide(n.device, n.pd, r)
+	m, err := emsg.Provide(n.device, r.Conn.User.(*end).pd, r)
 	switch {
 	case r.Kind == msg.Release:
 		n.w.must(err)

@@ -47,8 +47,8 @@ type pipe struct {
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
-	lies     bool // its from is played by a test
-	over     bool // the peer has hung up, which was not told yet
+	lies     bool       // its from is played by a test
+	over     bool       // the peer has hung up, which was not told yet
 	domain   mem.Domain // of from, for this peer alone
 }
 

@@ -42,6 +42,7 @@ var pureRooms = []string{
 	"roce/cm",
 	"roce/msg/match",
 	"roce/msg",
+	"roce/msg/dissect",
 	"roce",
 	"encap",
 	"roce/roctest",

@@ -1,0 +1,173 @@
+package dissect
+
+import (
+	"errors"
+
+	"xroce/roce/msg"
+	"xroce/roce/wire"
+)
+
+// ErrCut says that a message is longer than what is kept of one.
+var ErrCut = errors.New("dissect: the message is longer than what is kept of one")
+
+// A flow is what comes to a queue pair.
+type flow struct {
+	speaks  bool     // a hello of its owner was there
+	first   wire.PSN // of the connection, if it speaks
+	begun   bool     // next is meant
+	next    wire.PSN // of requests
+	request assembly
+	// response is the answer to a READ of the owner: its PSNs are those of his requests.
+	response assembly
+}
+
+// An assembly is a message of which some packets have come.
+type assembly struct {
+	open   bool
+	next   wire.PSN // of the packet that goes on with it
+	reth   wire.RETH
+	length int // bytes that have come
+	bytes  []byte
+	cut    bool // bytes lacks some of them
+	again  bool // it began with a packet that was sent before
+}
+
+// maxSpare is how much memory of a message is kept for the next of its flow.
+const maxSpare = 4 << 10
+
+// drop forgets a message.
+func (d *Decoder) drop(a *assembly) {
+	d.held -= len(a.bytes)
+	spare := a.bytes[:0]
+	if cap(spare) > maxSpare {
+		spare = nil
+	}
+	*a = assembly{bytes: spare}
+}
+
+// take adds a packet to the message that it is a part of, and reports whether it is the last one.
+// The message is dropped by the caller then. A packet that does not go on where the message stands
+// is left out: it is a repetition, or what is before it is missing.
+func (d *Decoder) take(a *assembly, p *wire.Packet, keep bool) (complete bool) {
+	class := p.BTH.Opcode.Spec().Class
+	switch psn := p.BTH.PSN; {
+	case class&wire.ClassFirst != 0:
+		d.drop(a)
+		*a = assembly{open: true, next: psn, bytes: a.bytes}
+		if p.BTH.Opcode.Spec().Headers&wire.HasRETH != 0 {
+			a.reth = p.RETH()
+		}
+	case !a.open || psn != a.next:
+		return false
+	}
+	a.next = a.next.Add(1)
+	n := p.PayloadLen()
+	a.length += n
+	switch {
+	case !keep || a.cut:
+	case len(a.bytes)+n > maxFrame || d.held+n > maxHeld:
+		a.cut = true
+	default:
+		a.bytes = append(append(a.bytes, p.Payload...), p.PayloadTail...)
+		d.held += n
+	}
+	return class&wire.ClassLast != 0
+}
+
+// transport reads a packet of a reliable connection.
+func (d *Decoder) transport(p *wire.Packet, m *Message) bool {
+	class := p.BTH.Opcode.Spec().Class
+	f := d.flowTo(place{p.Dst, p.BTH.DestQP})
+	m.Perhaps = !f.speaks
+	switch {
+	case class&wire.ClassRequest != 0:
+		return d.requested(f, p, m)
+	case class&wire.ClassRead != 0 && f.speaks:
+		if !d.take(&f.response, p, false) {
+			return false
+		}
+		m.Kind, m.Len = ReadResponse, uint64(f.response.length)
+		d.drop(&f.response)
+		return true
+	}
+	return false
+}
+
+// requested reads a request.
+func (d *Decoder) requested(f *flow, p *wire.Packet, m *Message) bool {
+	psn := p.BTH.PSN
+	again := f.begun && psn.Before(f.next)
+	if !again {
+		f.begun, f.next = true, psn.Add(1)
+	}
+	spec := p.BTH.Opcode.Spec()
+	if spec.Class&wire.ClassRead != 0 {
+		// A READ takes a PSN for each packet of its answer, which is not known here.
+		m.Again = again
+		return f.speaks && d.oneSided(Read, p.RETH(), uint64(p.RETH().DMALen), m)
+	}
+	a := &f.request
+	complete := d.take(a, p, true)
+	a.again = a.again || again
+	if !complete {
+		return false
+	}
+	defer d.drop(a)
+	m.Again, m.Len = a.again, uint64(a.length)
+	switch {
+	case spec.Class&wire.ClassSend != 0:
+		return d.control(f, a, m)
+	case spec.Class&wire.ClassWrite != 0 && spec.Headers&wire.HasImmDt != 0:
+		return d.frame(f, a, p.ImmDt().Data, m)
+	case spec.Class&wire.ClassWrite != 0:
+		return f.speaks && d.oneSided(Write, a.reth, uint64(a.length), m)
+	}
+	return false
+}
+
+// control reads a SEND.
+func (d *Decoder) control(f *flow, a *assembly, m *Message) bool {
+	m.Kind = Control
+	m.Control, m.Err = msg.ParseControl(a.bytes)
+	if a.cut {
+		m.Err = ErrCut
+	}
+	if m.Err != nil {
+		return f.speaks
+	}
+	c := &m.Control
+	if c.Type == msg.TypeRTS && c.Flags&msg.FlagGet != 0 || c.Type == msg.TypeRTR {
+		d.keys.put(key{m.Src, c.RKey}, c.ID, maxKeys)
+	}
+	return true
+}
+
+// frame reads a WRITE WITH IMMEDIATE.
+func (d *Decoder) frame(f *flow, a *assembly, immediate uint32, m *Message) bool {
+	m.Kind, m.Immediate = Frame, msg.ParseImmediate(immediate)
+	m.Addr, m.RKey = a.reth.VA, a.reth.RKey
+	frame, err := msg.ParseFrame(a.bytes)
+	if err == nil {
+		m.Frame = frame.FrameHeader
+		var r msg.Record
+		it := frame.Iterate()
+		for it.Next(&r) {
+			m.Count++
+			if len(m.Records) < maxRecords {
+				m.Records = append(m.Records, r.RecordHeader)
+			}
+		}
+		err = it.Err()
+	}
+	if m.Err = err; a.cut {
+		m.Err = ErrCut
+	}
+	return m.Err == nil || f.speaks
+}
+
+// oneSided is a READ or a WRITE, of a rendezvous if the key is known.
+func (d *Decoder) oneSided(k Kind, h wire.RETH, length uint64, m *Message) bool {
+	m.Kind, m.Addr, m.RKey, m.Len = k, h.VA, h.RKey, length
+	m.ID, m.Known = d.keys.get(key{m.Dst, h.RKey})
+	return true
+}

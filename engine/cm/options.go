@@ -199,7 +199,7 @@ func (s *Setup) ready(
 
 // create makes the QP.
 func (s *Setup) create(m *Manager, is roce.QPType) (qp *engine.QP, err error) {
-	if is == roce.TypeRC && s.Init.SendCQ == nil && s.Init.RecvCQ == nil {
+	if is == roce.TypeRC && s.Init.SendCQ == nil && s.Init.RecvCQ == nil && s.Init.SRQ == nil {
 		if s.calls, err = m.newCalls(s.PD, &s.Init); err != nil {
 			return nil, err
 		}

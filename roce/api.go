@@ -125,6 +125,7 @@ const (
 	AttrDestQPN          = verbs.AttrDestQPN
 	AttrRateLimit        = verbs.AttrRateLimit
 	AttrFlowControl      = verbs.AttrFlowControl
+	AttrKeepalive        = verbs.AttrKeepalive
 	AttrExtensions       = verbs.AttrExtensions
 )
 

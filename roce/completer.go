@@ -17,7 +17,7 @@ func (r *requester) handleResponse(now Time, p *wire.Packet) {
 	if d >= r.ahead(r.sentTop) {
 		reason := reasonFuture
 		if d >= 1<<23 {
-			if r.takeGrant(p) {
+			if r.takeGrant(p) || r.answersProbe(p) {
 				return
 			}
 			reason = reasonGhost

@@ -26,7 +26,7 @@ func (r *requester) deadline() Time {
 	if r.paced {
 		at = clock.Sooner(at, r.pace.Due())
 	}
-	return clock.Sooner(at, r.recovery.deadline())
+	return clock.Sooner(clock.Sooner(at, r.recovery.deadline()), r.keepaliveAt())
 }
 
 // handleDeadline acts on the requester's timers, without those of the loss recovery: see
@@ -45,6 +45,8 @@ func (r *requester) handleDeadline(now Time) {
 		r.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
 		r.recovery.timedOut(now)
+	case r.keepaliveExpired(now):
+		r.checkPeer(now)
 	}
 }
 
@@ -53,12 +55,13 @@ func (r *requester) handleDeadline(now Time) {
 // timer was started, and now itself when the peer cannot be to blame: nothing was sent
 // since the last retry, or the timer is found so late that another whole timeout has
 // passed, and with the driver the peer may have been kept from running. It is 0 when
-// only a gap has been open for too long. It needs the progress lock.
+// only a gap has been open for too long, or the keepalive is to act. It needs the progress
+// lock.
 func (q *QP) LossTimer(now Time) (started Time, expired bool) {
 	r := &q.req
 	if !r.ackTimerExpired(now) {
 		gap := clock.Sooner(r.recovery.deadline(), q.rsp.gapDeadline())
-		return 0, gap != 0 && now >= gap
+		return 0, gap != 0 && now >= gap || r.keepaliveExpired(now)
 	}
 	t := ackTimeout(q.attr.Timeout)
 	if r.psn == r.una || (r.postponed == 0 && now-r.ackAt >= t) {

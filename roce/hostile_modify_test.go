@@ -56,6 +56,8 @@ func extreme(a *roce.Attr, bit roce.AttrMask, n int) {
 		a.RateLimit = large
 	case roce.AttrExtensions:
 		a.Extensions = roce.Extensions(small)
+	case roce.AttrKeepalive:
+		a.Keepalive = roce.Time(int32(large))
 	case roce.AttrFlowControl:
 		a.NoFlowControl = small != 0
 	}

@@ -123,6 +123,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 			q.req.startAckTimer(now)
 		}
 	}
+	if mask&AttrKeepalive != 0 {
+		q.req.alive = keepalive{idle: next.Keepalive, heard: now}
+	}
 	if mask&AttrExtensions != 0 {
 		if next.Extensions != 0 {
 			q.earlyPool.Reserve()

@@ -93,6 +93,9 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	default:
 		q.rsp.handleRequest(now, p)
 	}
+	if q.req.alive.idle != 0 {
+		q.req.alive.hear(now)
+	}
 	q.endCall(now)
 }
 

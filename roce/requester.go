@@ -73,6 +73,8 @@ type requestState struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
+
+	alive keepalive
 }
 
 // init makes the send queue that a new QP is to have.

@@ -167,10 +167,35 @@ var disturbances = []disturbance{
 		a.State = roce.StateRTR
 		must(s.t, s.qp.Modify(0, &a, maskRTR|roce.AttrFlowControl))
 	}},
+	{"keepalive that asks", options{}, func(s *script) {
+		s.now = roce.Second
+		s.askPeer(0)
+	}},
+	{"keepalive that has asked", options{}, func(s *script) { s.askPeer(1) }},
+	{"keepalive that was not answered", options{}, func(s *script) { s.askPeer(100) }},
 	{"SRQ of XRC", options{Type: roce.TypeXRCRecv}, func(s *script) {
 		s.PostRecv(1, 0, 64)
 		s.Recv(xrc(srqNum, request(wire.RCSendOnly, s.it(0), nil)))
 	}},
+}
+
+// askPeer has a keepalive send so many probes at most, and become due once more.
+func (s *script) askPeer(probes int) {
+	s.t.Helper()
+	must(s.t, s.qp.Modify(s.now, &roce.Attr{Keepalive: roce.Second}, roce.AttrKeepalive))
+	for n := 0; ; n++ {
+		at, ok := s.qp.NextDeadline()
+		if !ok {
+			return // it is in ERR
+		}
+		s.now = at
+		s.qp.HandleDeadline(s.now)
+		if n == probes {
+			return
+		}
+		for s.qp.NextPacket(s.now, s.frame) > 0 {
+		}
+	}
 }
 
 // TestResetForgetsEachField: whatever happened to a QP, RESET leaves every field as it

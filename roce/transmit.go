@@ -6,6 +6,11 @@ import "xroce/roce/verbs"
 
 // nextRequest writes the next request packet, if one may go now.
 func (r *requester) nextRequest(now Time, frame []byte) int {
+	if r.alive.due {
+		if n := r.putProbe(now, frame); n > 0 {
+			return n
+		}
+	}
 	if r.rnrWait || r.stalled || !r.State().Sends() {
 		return 0
 	}

@@ -31,6 +31,7 @@ const (
 	OutOfBuffer
 	HeldEarly
 	TailProbes
+	Keepalives
 	DatagramTooLong
 	PageRNR
 	PageStalls
@@ -92,6 +93,7 @@ var specs = [Count]Spec{
 	OutOfBuffer:            {"out_of_buffer", "packets", "dropped because no receive was posted"},
 	HeldEarly:              {"held_early", "packets", "packets kept until those before them came"},
 	TailProbes:             {"tail_probes", "packets", "packets sent again only to be answered"},
+	Keepalives:             {"keepalives", "packets", "packets that ask a silent peer whether it is there"},
 	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
 	PageRNR:                {"page_rnr", "packets", "RNR NAKs sent because a page was absent"},
 	PageStalls:             {"page_stalls", "events", "times a QP waited for a page of its own"},

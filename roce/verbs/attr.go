@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 
+	"xroce/roce/clock"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -37,7 +38,15 @@ type Attr struct {
 	// NoFlowControl says that one of the ends has no end-to-end flow control (IBA
 	// 12.7.26): no credits are told to the peer, and those that it tells are no limit.
 	NoFlowControl bool
+	// Keepalive is how long an RC QP in RTS may hear nothing of its peer before it asks
+	// whether that is there, in vain once and RETRY_CNT times more, each for the time of the
+	// local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is never to
+	// ask; the shortest is MinKeepalive.
+	Keepalive clock.Time
 }
+
+// MinKeepalive is the shortest time after which a silent peer is asked.
+const MinKeepalive = clock.Millisecond
 
 // Check tests the ranges of the attributes in the mask. The error is ErrInvalid and names
 // the first that is out of range. What depends on the QP is not looked at.
@@ -67,6 +76,10 @@ func (a *Attr) Check(mask AttrMask) error {
 	if mask&AttrPathMTU != 0 && a.PathMTU.Bytes() == 0 {
 		return fmt.Errorf("%w: PATH_MTU code %d is not in 1..5", ErrInvalid, uint8(a.PathMTU))
 	}
+	if mask&AttrKeepalive != 0 && a.Keepalive != 0 && a.Keepalive < MinKeepalive {
+		return fmt.Errorf("%w: KEEPALIVE of %d ns is neither 0 nor %d or more", ErrInvalid,
+			a.Keepalive, MinKeepalive)
+	}
 	return nil
 }
 
@@ -95,5 +108,6 @@ func (a *Attr) Take(from *Attr, mask AttrMask) {
 	set(AttrQKey, func() { a.QKey = from.QKey })
 	set(AttrRateLimit, func() { a.RateLimit = from.RateLimit })
 	set(AttrExtensions, func() { a.Extensions = from.Extensions })
+	set(AttrKeepalive, func() { a.Keepalive = from.Keepalive })
 	set(AttrFlowControl, func() { a.NoFlowControl = from.NoFlowControl })
 }

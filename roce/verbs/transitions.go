@@ -70,11 +70,13 @@ var transitionRows = []struct {
 	{StateRTR, StateRTS, ucTypes, AttrSQPSN, AttrCurState | AttrAccess},
 	{StateRTR, StateRTS, udTypes, AttrSQPSN, AttrCurState | AttrQKey},
 	{StateRTR, StateRTS, allTypes &^ xrTypes, 0, AttrRateLimit},
+	{StateRTR, StateRTS, rcTypes, 0, AttrKeepalive},
 
 	{StateRTS, StateRTS, rcTypes | xrTypes, 0, AttrMinRNRTimer},
 	{StateRTS, StateRTS, rcTypes | ucTypes | xsTypes | xrTypes, 0, AttrCurState | AttrAccess},
 	{StateRTS, StateRTS, udTypes, 0, AttrCurState | AttrQKey},
 	{StateRTS, StateRTS, allTypes &^ xrTypes, 0, AttrRateLimit},
+	{StateRTS, StateRTS, rcTypes, 0, AttrKeepalive},
 
 	{StateSQD, StateRTS, rcTypes | xrTypes, 0, AttrMinRNRTimer},
 	{StateSQD, StateRTS, rcTypes | ucTypes | xsTypes | xrTypes, 0, AttrCurState | AttrAccess},

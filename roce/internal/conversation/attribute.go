@@ -30,6 +30,8 @@ func (t *attribute) format(v uint64) string {
 		return mem.Access(v).String()
 	case "pmtu":
 		return wire.MTU(v).String()
+	case "keepalive":
+		return formatTime(roce.Time(v))
 	}
 	return strconv.FormatUint(v, 10)
 }
@@ -137,6 +139,11 @@ var attributes = []attribute{
 		"rate_limit", roce.AttrRateLimit, parseNumber,
 		func(a *roce.Attr) uint64 { return uint64(a.RateLimit) },
 		func(a *roce.Attr, v uint64) { a.RateLimit = uint32(v) },
+	},
+	{
+		"keepalive", roce.AttrKeepalive, parseDuration,
+		func(a *roce.Attr) uint64 { return uint64(a.Keepalive) },
+		func(a *roce.Attr, v uint64) { a.Keepalive = roce.Time(v) },
 	},
 	{
 		"no_flow_control", roce.AttrFlowControl, parseNumber,

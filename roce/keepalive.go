@@ -1,0 +1,97 @@
+package roce
+
+import (
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+)
+
+// A connection on which nothing is asked for hears nothing, also when its peer is gone. With a
+// keepalive the requester asks then: it sends an RDMA WRITE of no bytes with the PSN before the
+// oldest unacknowledged one. That was executed before, or was never used, so the peer only
+// acknowledges it (IBA 9.7.5.1.4), as a host answers the keepalive of TCP, whose sequence
+// number is one too old as well (RFC 9293, 3.8.4). No PSN, no work request and no completion
+// is spent, and any peer answers. While something is unacknowledged the local ACK timer finds
+// out.
+
+// keepalive is what a requester knows of a peer that may be silent.
+type keepalive struct {
+	idle   Time  // for how long nothing may be heard; 0 for no keepalive
+	heard  Time  // when something came last
+	asked  Time  // when a probe was sent that is not answered, 0 for none
+	probes uint8 // that were sent since something came
+	due    bool  // one is to be sent
+	silent bool  // the QP is in ERR because no probe was answered
+}
+
+// hear notes that a packet of the peer came.
+func (k *keepalive) hear(now Time) {
+	k.heard, k.asked, k.probes, k.due = now, 0, 0, false
+}
+
+// keepaliveAt is when the keepalive is to act, 0 for never.
+func (r *requester) keepaliveAt() Time {
+	k := &r.alive
+	switch {
+	case k.idle == 0 || k.due || r.ackAt != 0 || r.rnrWait || r.State() != StateRTS:
+		return 0
+	case k.asked == 0:
+		return k.heard + k.idle
+	case r.attr.Timeout == 0:
+		return k.asked + k.idle
+	}
+	return k.asked + ackTimeout(r.attr.Timeout)
+}
+
+// keepaliveExpired reports whether the keepalive is to act.
+func (r *requester) keepaliveExpired(now Time) bool {
+	at := r.keepaliveAt()
+	return at != 0 && now >= at
+}
+
+// checkPeer has the peer asked whether it is there. One that left RETRY_CNT repetitions
+// unanswered, too, is not, and the QP ends: by a work request that waits for it, or by
+// EventQPFatal.
+func (r *requester) checkPeer(now Time) {
+	k := &r.alive
+	if k.probes <= r.attr.RetryCnt {
+		k.due = true
+		return
+	}
+	r.count.Inc(counter.RetryExceeded)
+	k.silent = true
+	if r.draining() {
+		r.fail(now, StatusRetryExcErr)
+		return
+	}
+	r.enterError()
+	r.raise(EventQPFatal)
+}
+
+// putProbe writes the question, unless there is no need for it any more.
+func (r *requester) putProbe(now Time, frame []byte) int {
+	k := &r.alive
+	k.due = false
+	if r.ackAt != 0 || r.rnrWait || r.State() != StateRTS {
+		return 0
+	}
+	k.asked = now
+	k.probes++
+	r.count.Inc(counter.Keepalives)
+	b := frame[r.path.Len():]
+	spec := r.putBTH(b, wire.BTH{
+		Opcode: wire.RCWriteOnly, AckReq: true, PSN: r.una.Sub(1),
+	}, 0)
+	wire.RETH{}.Put(b[spec.Offsets[wire.HeaderRETH]:])
+	return r.seal(&r.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
+}
+
+// answersProbe reports whether a response is the one to a probe: an acknowledge of what was
+// acknowledged before.
+func (r *requester) answersProbe(p *wire.Packet) bool {
+	return r.alive.asked != 0 && p.BTH.PSN == r.una.Sub(1) && p.Spec.Is(wire.ClassAck) &&
+		p.AETH().Syndrome.IsACK()
+}
+
+// Silent reports whether the keepalive ended the QP: the peer answers no more. It needs the
+// progress lock.
+func (q *QP) Silent() bool { return q.req.alive.silent }

@@ -40,7 +40,7 @@ func (f *machineFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.slots, "slots", 32, "small slots that a peer gets, a power of 2")
 	flags.IntSliceVar(&f.large, "large", nil, "sizes of large slots, rising (default "+
 		"8192,32768,65536,196608)")
-	flags.IntVar(&f.largeSlots, "large-slots", 2, "large slots that a peer gets")
+	flags.IntVar(&f.largeSlots, "large-slots", 4, "large slots that a peer gets")
 	flags.BoolVar(&f.anySize, "any-size", false, "let slots be of any size")
 }
 

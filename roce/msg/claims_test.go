@@ -90,7 +90,7 @@ func TestThresholdIsTheSlot(t *testing.T) {
 // TestNothingLargeBeforeItIsNeeded: there is no large region before the first message that needs
 // one, there is one behind it, and it goes when it was not used for long; nothing is left.
 func TestNothingLargeBeforeItIsNeeded(t *testing.T) {
-	d := newDuo(t, Config{})
+	d := newDuo(t, Config{LargeSlots: 2})
 	check := func(what string, least, most int) {
 		t.Helper()
 		for _, n := range []*node{d.a, d.b} {

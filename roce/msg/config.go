@@ -62,7 +62,7 @@ type Config struct {
 	// Large are the sizes of large slots, ascending, each from 1000 to 200000 bytes and
 	// longer than EagerLimit. Default 8192, 32768, 65536 and 196608. Empty but not nil: none.
 	Large []int
-	// LargeSlots is how many large slots a peer gets, default 2.
+	// LargeSlots is how many large slots a peer gets, default 4.
 	LargeSlots int
 	// StreamSlot is how many bytes a large slot of a stream has, default 32 KiB; StreamSlots
 	// is how many such slots a peer gets that writes more than fits a small one, default 8.
@@ -107,7 +107,7 @@ func (c *Config) setDefaults() error {
 	}
 	setInt(&c.EagerLimit, 1024)
 	setInt(&c.Slots, 32)
-	setInt(&c.LargeSlots, 2)
+	setInt(&c.LargeSlots, 4)
 	setInt(&c.StreamSlot, 32<<10)
 	setInt(&c.StreamSlots, 8)
 	setInt(&c.Rendezvous, 64)

@@ -39,6 +39,7 @@ type Conn struct {
 	posted       uint64 // work requests
 	frames       uint32 // that were begun
 	controls     uint32 // that were posted
+	framesOut    int    // that are in out
 	framesFlying int
 	open         openFrame
 	lanes        [2]lane

@@ -10,7 +10,9 @@ import (
 // not when the protocol is forced.
 func TestCrowdedMessageAnnouncesItself(t *testing.T) {
 	for _, forced := range []Protocol{Auto, Eager} {
-		d := newDuo(t, Config{Slots: 4, Unexpected: 1, Protocol: forced})
+		d := newDuo(t, Config{
+			Slots: 4, Unexpected: 1, Protocol: forced, Policy: EnlargeNever,
+		})
 		const messages = 20
 		for n := range messages {
 			must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{pattern(n, 1000)}}))

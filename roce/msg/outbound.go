@@ -43,6 +43,47 @@ func (c *Conn) slots() *lane {
 	return &c.lanes[small]
 }
 
+// laneOfShort is where a short message goes: into the open frame if it has room there, else to a
+// small slot. One of many, which are gathered, goes to a large slot if there are some and one is
+// free: more of them fit a frame.
+func (c *Conn) laneOfShort(n int) *lane {
+	l, other := c.slots(), &c.lanes[large]
+	many := c.framesFlying+c.framesOut >= idleFrames || l.free() == 0
+	switch {
+	case c.open.lane == other && c.open.writer.Room() >= n:
+		return other
+	case c.open.lane == l && c.open.writer.Room() >= n:
+		return l
+	case many && other.free() > 0:
+		return other
+	}
+	return l
+}
+
+// bulkSlot is about how long the slots are that short messages have made when there are many.
+const bulkSlot = 32 << 10
+
+// enlargeForMany has large slots made for short messages that wait because all small slots are in
+// use, as the first message that is too long for those would. They do not wait for it.
+func (c *Conn) enlargeForMany(now clock.Time) {
+	config := &c.endpoint.config
+	sizes := c.sizes()
+	switch {
+	case c.lanes[large].ring != nil, c.lanes[small].ring == nil, len(sizes) == 0,
+		c.mode() != Keep, c.asking.refused != 0, c.state != connOpen,
+		config.Policy != EnlargeFirst && config.Policy != EnlargeAuto:
+		return
+	}
+	size := sizes[len(sizes)-1]
+	for _, n := range sizes {
+		if n >= bulkSlot {
+			size = n
+			break
+		}
+	}
+	c.provision(now, size)
+}
+
 // openFrame begins a frame in a lane, which has a free slot.
 func (c *Conn) openFrame(now clock.Time, l *lane) {
 	l.written++
@@ -68,6 +109,7 @@ func (c *Conn) closeFrame() {
 	}
 	i.length = len(o.writer.Finish(&i.header))
 	c.frames++
+	c.framesOut++
 	c.out.push(i)
 	o.lane, o.ring = nil, nil
 }
@@ -119,7 +161,11 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 	}
 	switch s.Choice.Protocol {
 	case Eager:
-		return c.launchInSlot(now, c.slots(), s)
+		if c.launchInSlot(now, c.laneOfShort(s.length), s) {
+			return true
+		}
+		c.enlargeForMany(now)
+		return false
 	case Provisioned:
 		if c.mode() == LocalOnly {
 			return c.launchLocal(now, s)
@@ -184,7 +230,7 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	case Matched:
 		c.syncs[syncKey(c.frames, c.open.writer.Records()-1)] = s
 	}
-	if l == &c.lanes[large] && c.endpoint.config.Policy == EnlargeAuto {
+	if s.Choice.Protocol == Provisioned && c.endpoint.config.Policy == EnlargeAuto {
 		c.watch(now, s)
 	}
 	c.closeFull()

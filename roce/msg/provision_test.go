@@ -211,7 +211,7 @@ func TestWithoutMemoryForLargeSlots(t *testing.T) {
 			b[BytesCopiedIn])
 	}
 	// Above what all peers may have together.
-	d = newDuo(t, Config{Registered: 100_000})
+	d = newDuo(t, Config{Registered: 100_000, LargeSlots: 2})
 	d.send(pattern(1, 50_000))
 	if a := d.a.endpoint.Snapshot(); a[ProvisionRefused] != 1 || d.heard(TypeProvisionNak) != 1 {
 		t.Errorf("%d refusals", a[ProvisionRefused])

@@ -12,7 +12,7 @@ import (
 func TestSlotsAreRenewedUnderTraffic(t *testing.T) {
 	for seed := range uint64(50) {
 		w := newWorld(t, seed)
-		a, b := w.node(Config{Slots: 4}), w.node(Config{Slots: 8})
+		a, b := w.node(Config{Slots: 4, Policy: EnlargeNever}), w.node(Config{Slots: 8})
 		ca, cb := w.join(a, b, allCapabilities)
 		keys := map[uint32]bool{}
 		sent, received, renewed := 0, 0, 0

@@ -113,6 +113,7 @@ func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 	i.header.ReleasedSmall, i.header.ReleasedLarge = c.consumed[small], c.consumed[large]
 	i.header.Put(i.ring.bytes(i.slot))
 	c.told = c.consumed
+	c.framesOut--
 	c.framesFlying++
 	wr.Opcode = verbs.OpWriteImm
 	wr.Imm = ImmediateOf(uint8(i.ring.class), i.ring.epoch, uint16(i.slot)).Uint32()

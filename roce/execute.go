@@ -53,6 +53,7 @@ func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syn
 	status, event := StatusRemInvReqErr, EventQPReqErr
 	if nak == wire.NAKRemoteAccessError {
 		status, event = StatusLocAccessErr, EventQPAccessErr
+		s.badKey = true
 	}
 	switch {
 	case reason == reasonSRQError:

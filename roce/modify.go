@@ -149,6 +149,6 @@ func (q *QP) reset() {
 		}
 	}
 	q.setAttr(&Attr{})
-	q.lastDrop, q.overrun = reasonAdmitted, false
+	q.lastDrop, q.overrun, q.badKey = reasonAdmitted, false, false
 	q.flags = qpFlags{}
 }

@@ -141,7 +141,7 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 
 // refuseRead ends a READ whose memory is gone, and with it the QP.
 func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
-	s.lastDrop = reasonRKey
+	s.lastDrop, s.badKey = reasonRKey, true
 	s.count.Inc(counter.SentFatalNAK)
 	n := s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)
 	s.responses.clear()

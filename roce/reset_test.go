@@ -146,6 +146,10 @@ var disturbances = []disturbance{
 		s.Recv(ackWith(s.us(1), wire.NAKInvalidRequest))
 		s.ExpectState(roce.StateErr)
 	}},
+	{"wrong key", options{}, func(s *script) {
+		s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(0), 1<<40, 64, make([]byte, 64)))
+		s.ExpectState(roce.StateErr)
+	}},
 	{"draining", options{}, func(s *script) {
 		s.sendMany(1)
 		s.modify(roce.AttrState|roce.AttrEnSQDAsyncNotify, func(a *roce.Attr) {

@@ -23,6 +23,8 @@ type transport struct {
 	inline uint8
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
+	// badKey says that the QP ended because of the key of a request of the peer.
+	badKey bool
 	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
 

@@ -204,3 +204,17 @@ func (e *Endpoint) Receive(ctx context.Context, buf []byte) (n int, from *Conn, 
 
 // Config returns how messages are sent, with the defaults.
 func (e *Endpoint) Config() msg.Config { return e.options.Machine }
+
+// Counters returns what the endpoint has counted, over all its connections.
+func (e *Endpoint) Counters() msg.CounterSet {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.Snapshot()
+}
+
+// Usage returns what the endpoint holds.
+func (e *Endpoint) Usage() msg.Usage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.Usage()
+}

@@ -143,6 +143,10 @@ func (e *Endpoint) end(err error) {
 // take hands a completion of a connection to the machine.
 func (c *Conn) take(now roce.Time, wc *roce.Completion) {
 	e := c.endpoint
+	if wc.Status != roce.StatusSuccess && c.core.Err() == nil && c.qp.Snapshot().BadKey {
+		e.machine.HandleBadKey(now, c.core) // else all that is known is that work was flushed
+		return
+	}
 	if wc.WRID&receiveID == 0 {
 		e.machine.HandleWork(now, c.core, wc)
 		return

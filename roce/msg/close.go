@@ -94,6 +94,18 @@ func (c *Conn) broken(err error) {
 	c.stir()
 }
 
+// HandleBadKey takes that the device refused a request of the peer because of its key (IBA 9.9.3),
+// which has ended the queue pair: nothing can be said to the peer any more.
+func (e *Endpoint) HandleBadKey(now clock.Time, c *Conn) {
+	if c.state == connDead {
+		return
+	}
+	if c.state != connBroken {
+		e.count.Inc(ProtocolErrors)
+	}
+	c.fail(now, &PeerError{Err: ErrKey})
+}
+
 // sayFarewell fills in the last work request of a connection.
 func (c *Conn) sayFarewell(wr *verbs.SendWR) flight {
 	c.farewell = false

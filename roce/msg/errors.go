@@ -64,6 +64,9 @@ var (
 	ErrCredit = errors.New("msg: wrong credit")
 	// ErrState says that a control message is for what is not there, or not so far.
 	ErrState = errors.New("msg: unexpected control message")
+	// ErrKey says that a request of the peer has a key that is not its own, or that names
+	// something else.
+	ErrKey = errors.New("msg: wrong key")
 	// ErrFlood says that a peer wants more done at once than it may.
 	ErrFlood = errors.New("msg: too much at once")
 )

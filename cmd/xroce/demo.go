@@ -28,8 +28,9 @@ on a simulated network and says why.
 It carries out every operation of reliable and unreliable connections at several
 sizes, atomics, memory windows that are revoked, matrix columns under one key,
 datagrams, shared receive queues and XRC, with every byte and every completion
-compared, writes to memory whose pages come and go, and reads its own packets back
-with another decoder. Then it copies a file, copies one over a cable that loses 5 %
+compared, writes to memory whose pages come and go, sends a message by each protocol
+of messages, and reads its own packets back with another decoder, which shows what
+control messages each message caused. Then it copies a file, copies one over a cable that loses 5 %
 of the frames, and measures.
 Everything it makes is removed at the end.`,
 		Example: `  sudo xroce demo                       # over AF_XDP
@@ -131,6 +132,9 @@ func (a *app) printDemo(r *demo.Report) {
 			a.printf("read it: tshark --disable-protocol rpcordma -r %s\n", r.Capture.File)
 		}
 	}
+	if len(r.Messages) > 0 {
+		a.printf("%s", messagePictures(r.Messages))
+	}
 	if r.Copy.Bytes > 0 {
 		a.printf("copy: %s, %s in %.2f s, %.2f Gb/s, SHA-256 %s\n", r.Copy.Source,
 			progress.Bytes(r.Copy.Bytes), r.Copy.Seconds, r.Copy.GbPerSecond(), r.Copy.SHA256[:16])
@@ -148,6 +152,24 @@ func (a *app) printDemo(r *demo.Report) {
 		a.printf("kept; to remove it:\n  %s\n", strings.Join(r.Kept, "\n  "))
 	}
 	a.printf("demo: %d passed, %d failed\n", r.Passed, r.Failed)
+}
+
+// messagePictures prints what messages said on the wire.
+func messagePictures(speeches []demo.Speech) string {
+	var b strings.Builder
+	arrows := [2]string{"-->", "<--"}
+	b.WriteString("what messages said, read back from the capture:\n")
+	for _, s := range speeches {
+		fmt.Fprintf(&b, "  %s", s.What)
+		if s.Protocol != "" {
+			fmt.Fprintf(&b, ", %d bytes: %s", s.Size, s.Why)
+		}
+		b.WriteString("\n")
+		for _, line := range s.Lines {
+			fmt.Fprintf(&b, "    %s %s\n", arrows[line.From], line.Text)
+		}
+	}
+	return b.String()
 }
 
 // lossTable prints what the loss of frames cost.

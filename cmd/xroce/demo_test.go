@@ -32,12 +32,57 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 	}
 	contains(t, i.stdout, "SEND_WITH_IMM ", "RDMA_WRITE_WITH_IMM ", "RDMA_READ ", "1048576",
 		"ATOMIC_FETCH_AND_ADD ", "packets in "+file, "\nRC ", "\natomics ", "\nkeys ", "\nlayouts ",
-		"\nUC ", "\nUD ", "\nSRQ ", "\nXRC ", "\ngo-back-N ", "\nselective repeat ")
+		"\nUC ", "\nUD ", "\nSRQ ", "\nXRC ", "\nmessages ", "\ngo-back-N ",
+		"\nselective repeat ")
+	for _, picture := range messagePicture {
+		contains(t, i.stdout, picture)
+	}
 	judgeByTshark(t, file)
 }
 
+// messagePicture is what the capture has of messages. The IDs of operations are those of the
+// first of a connection.
+var messagePicture = []string{
+	`
+  eager, 64 bytes: fits a slot
+    --> FRAME class=0 slot=0; EAGER len=64
+  eager, told when received, 64 bytes: fits a slot
+    --> FRAME class=0 slot=0; EAGER SYNC len=64
+    <-- MATCHED frame=0 record=0
+  provisioned, 20000 bytes: longer than the threshold: a large slot is made
+    --> PROVISION_REQ class=2 epoch=1 slots=2 need=32808
+    <-- PROVISION_ACK class=2 epoch=1 slots=2 size=32808
+    --> FRAME class=2 slot=0; EAGER len=20000
+  provisioned, 20000 bytes: fits the large slot that is there
+    --> FRAME class=2 slot=1; EAGER len=20000
+  get, 262144 bytes: longer than the largest slot
+    --> RTS GET id=1025 len=262144
+    <-- READ id=1025 len=262144
+    --> READ_RESPONSE len=262144
+    <-- ATS id=1025 ok len=262144
+  put, 262144 bytes: forced
+    --> RTS PUT id=1025 len=262144
+    <-- RTR id=1025 offset=0 len=262144
+    --> WRITE id=1025 len=262144
+    --> ATP id=1025 offset=0 len=262144
+    <-- ATS id=1025 ok len=262144
+  fragments, 2000 bytes: forced
+    --> RTS id=1025 len=2000
+    <-- CTS id=1025 limit=2000
+    --> FRAME class=0 slot=0; FRAGMENT offset=0 len=1024
+    --> FRAME class=0 slot=1; FRAGMENT offset=1024 len=976
+    <-- ATS id=1025 ok len=2000
+  closing
+`,
+	"    --> REQ HELLO payload=1024 slots=32 rendezvous=64\n",
+	"    <-- REP HELLO payload=1024 slots=32 rendezvous=64\n",
+	"    <-- ADVERT class=0 epoch=0 slots=32 size=1064\n",
+	"    --> ADVERT_ACK class=0 epoch=0\n",
+	"    --> FIN\n",
+}
+
 // demoPassed is the last line when everything that is shown works.
-const demoPassed = "demo: 626 passed, 0 failed"
+const demoPassed = "demo: 653 passed, 0 failed"
 
 // unknownToTshark are the opcodes that tshark 4.0 does not know: FLUSH, ATOMIC WRITE
 // and all of XRC. It shows their BTH and no more.
@@ -105,7 +150,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
-		r.Copy.Bytes < 3000000 || len(r.Scenes) != 10 || len(r.Loss) != 2 {
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 11 || len(r.Loss) != 2 {
 		t.Fatalf("code %d, %+v, %s", i.code, r, i.stderr)
 	}
 	checks := 0
@@ -117,6 +162,17 @@ func TestDemoJSON(t *testing.T) {
 	}
 	if checks == 0 || r.Passed <= checks {
 		t.Errorf("%d checks passed, the scenes have %d", r.Passed, checks)
+	}
+	if n := len(r.Messages); n != 9 || r.Messages[0].What != "connecting" ||
+		r.Messages[n-1].What != "closing" || r.Messages[1].Protocol != "eager" {
+		t.Errorf("messages: %+v", r.Messages)
+	}
+	for _, m := range r.Messages {
+		for _, l := range m.Lines {
+			if l.Text == "" || len(l.Full) < len(l.Text) || l.From != 0 && l.From != 1 {
+				t.Errorf("%s: %+v", m.What, l)
+			}
+		}
 	}
 	for _, l := range r.Loss {
 		if l.Bytes != 3000000 || l.Lost == 0 || l.Retransmits == 0 || l.Frames < 3000000/4096 ||

@@ -186,6 +186,12 @@ func TestRendezvous(t *testing.T) {
 			Opcode: op, PSN: firstPSN.Add(uint32(i)), DestQP: qpnB, Payload: make([]byte, n),
 		}), says)
 	}
+	read.VA, read.DMALen = read.VA+4096, 904
+	want(t, r.next(1, roctest.Packet{Opcode: wire.RCReadRequest, RETH: read}),
+		"READ id=12 len=904 addr=0x1040 rkey=0x9 (again)")
+	want(t, r.give(0, roctest.Packet{
+		Opcode: wire.RCReadRespOnly, PSN: firstPSN.Add(1), DestQP: qpnB, Payload: make([]byte, 904),
+	}), "READ_RESPONSE len=904 (again)")
 	r.say(0, msg.Control{Type: msg.TypeRTR, ID: 13, Len: 100, Addr: 640, RKey: 10})
 	put := roctest.Packet{
 		Opcode: wire.RCWriteOnly, RETH: wire.RETH{VA: 640, RKey: 10, DMALen: 100},
@@ -221,4 +227,30 @@ func TestAgain(t *testing.T) {
 	want(t, r.next(0, last), "")
 	other := roctest.Packet{Opcode: wire.UCSendOnly, Payload: c.Put(make([]byte, c.Size()))}
 	want(t, r.next(0, other), "")
+}
+
+// TestShort: what people look at first, in a line.
+func TestShort(t *testing.T) {
+	r := newRig(t)
+	r.manage(0, req())
+	want(t, r.m.Short(), "REQ HELLO payload=1024 slots=32 rendezvous=64")
+	r.manage(1, rep())
+	for _, typ := range types() {
+		c := example(typ)
+		r.say(0, c)
+		short := r.m.Short()
+		if !strings.HasPrefix(short, typ.String()) || strings.Contains(short, "0x") ||
+			len(short) > len(c.String()) {
+			t.Errorf("%s in short: %s", &c, short)
+		}
+	}
+	r.say(0, msg.Control{Type: msg.TypeATS, ID: 4, Status: msg.StatusNoMemory, Len: 7})
+	want(t, r.m.Short(), "ATS id=4 no memory len=7")
+	r.next(0, roctest.Packet{Opcode: wire.RCWriteOnlyImm, Payload: frameOf(t, 1, 2, 3, 4, 5)})
+	want(t, r.m.Short(), "FRAME class=0 slot=0; EAGER len=1; EAGER len=2; EAGER len=3; "+
+		"EAGER len=4; and 1 more")
+	r.next(0, roctest.Packet{Opcode: wire.RCWriteOnly})
+	want(t, r.m.Short(), "WRITE len=0")
+	r.next(0, roctest.Packet{Opcode: wire.RCSendOnly})
+	want(t, r.m.Short(), "SEND len=0: msg: bytes end inside the header")
 }

@@ -17,8 +17,12 @@ type flow struct {
 	begun   bool     // next is meant
 	next    wire.PSN // of requests
 	request assembly
+	read    wire.RETH // the last one that was asked for
 	// response is the answer to a READ of the owner: its PSNs are those of his requests.
 	response assembly
+	answered bool // nextResponse is meant
+	// nextResponse is the PSN behind those of all answers.
+	nextResponse wire.PSN
 }
 
 // An assembly is a message of which some packets have come.
@@ -83,14 +87,34 @@ func (d *Decoder) transport(p *wire.Packet, m *Message) bool {
 	case class&wire.ClassRequest != 0:
 		return d.requested(f, p, m)
 	case class&wire.ClassRead != 0 && f.speaks:
-		if !d.take(&f.response, p, false) {
-			return false
-		}
-		m.Kind, m.Len = ReadResponse, uint64(f.response.length)
-		d.drop(&f.response)
-		return true
+		return d.responded(f, p, m)
 	}
 	return false
+}
+
+// responded reads a packet that answers a READ.
+func (d *Decoder) responded(f *flow, p *wire.Packet, m *Message) bool {
+	a, psn := &f.response, p.BTH.PSN
+	again := f.answered && psn.Before(f.nextResponse)
+	if !again {
+		f.answered, f.nextResponse = true, psn.Add(1)
+	}
+	if !d.take(a, p, false) {
+		return false
+	}
+	m.Kind, m.Len, m.Again = ReadResponse, uint64(a.length), again
+	d.drop(a)
+	return true
+}
+
+// asked notes a READ, and reports whether it asks for a part of the last one again, as who missed
+// some of the answer does. Its PSN does not tell: a READ takes one for each packet of the answer.
+func (f *flow) asked(h wire.RETH) (again bool) {
+	last := f.read
+	f.read = h
+	off := h.VA - last.VA
+	return last.DMALen > 0 && h.RKey == last.RKey && off < uint64(last.DMALen) &&
+		off+uint64(h.DMALen) == uint64(last.DMALen)
 }
 
 // requested reads a request.
@@ -102,8 +126,7 @@ func (d *Decoder) requested(f *flow, p *wire.Packet, m *Message) bool {
 	}
 	spec := p.BTH.Opcode.Spec()
 	if spec.Class&wire.ClassRead != 0 {
-		// A READ takes a PSN for each packet of its answer, which is not known here.
-		m.Again = again
+		m.Again = f.asked(p.RETH()) || again
 		return f.speaks && d.oneSided(Read, p.RETH(), uint64(p.RETH().DMALen), m)
 	}
 	a := &f.request

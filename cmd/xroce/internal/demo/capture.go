@@ -26,73 +26,85 @@ type seen struct {
 type stream []seen
 
 // verifyCapture reads the capture with another decoder and checks that it has
-// exactly the packets that the calls must produce.
-func verifyCapture(file string, talks []*talk, t tally) (packets, again int, err error) {
-	streams, packets, err := readCapture(file, talks, t)
-	if err != nil {
-		return packets, 0, err
+// exactly the packets that the calls must produce, and what the speeches must say.
+func verifyCapture(file string, talks []*talk, speeches []*speech, t tally) error {
+	r := reading{tally: t, streams: map[uint32]stream{}}
+	for _, talk := range talks {
+		r.streams[talk.qpn[0]], r.streams[talk.qpn[1]] = nil, nil
+	}
+	facts := &t.report.Capture
+	if err := r.file(file, &facts.Packets); err != nil {
+		return err
 	}
 	for _, talk := range talks {
 		if talk.torn {
 			continue
 		}
 		// What host 0 sent went to the QP of host 1.
-		again += talk.verify([2]stream{streams[talk.qpn[1]], streams[talk.qpn[0]]}, t)
+		facts.Retransmits += talk.verify(
+			[2]stream{r.streams[talk.qpn[1]], r.streams[talk.qpn[0]]}, t)
 	}
-	return packets, again, nil
+	facts.Retransmits += r.messages.again
+	t.report.Messages = r.messages.verify(speeches, t)
+	return nil
 }
 
-// readCapture decodes every packet twice, by gopacket and by package wire, and
-// returns what was sent to each QP of a talk.
-func readCapture(
-	file string, talks []*talk, t tally,
-) (streams map[uint32]stream, packets int, err error) {
+// A reading is what is found in a capture.
+type reading struct {
+	tally
+	streams         map[uint32]stream // what was sent to each QP of a talk
+	messages        transcript
+	icrc, malformed int
+}
+
+// file reads a capture and counts its packets.
+func (r *reading) file(name string, packets *int) error {
 	gopacketlayer.Register()
-	f, err := os.Open(file)
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer f.Close()
-	r, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	source, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	streams = map[uint32]stream{}
-	for _, talk := range talks {
-		streams[talk.qpn[0]], streams[talk.qpn[1]] = nil, nil
-	}
-	var icrc, malformed int
 	for {
-		data, _, err := r.ReadPacketData()
+		data, _, err := source.ReadPacketData()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, packets, fmt.Errorf("%s: packet %d: %w", file, packets+1, err)
+			return fmt.Errorf("%s: packet %d: %w", name, *packets+1, err)
 		}
-		packets++
-		var p wire.Packet
-		other := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.NoCopy)
-		bth, ok := other.Layer(gopacketlayer.LayerTypeBTH).(*gopacketlayer.BTH)
-		if p.Decode(data, nil) != wire.OK || !ok || other.ErrorLayer() != nil || bth.BTH != p.BTH {
-			malformed++
-			continue
-		}
-		if !p.VerifyICRC() {
-			icrc++
-		}
-		to := p.BTH.DestQP
-		if _, ours := streams[to]; !ours {
-			malformed++
-			continue
-		}
-		streams[to] = append(streams[to], look(&p))
+		*packets++
+		r.packet(data)
 	}
-	t.check(packets > 0, "the capture is empty")
-	t.check(malformed == 0, "%d of %d captured packets: gopacket and we do not agree",
-		malformed, packets)
-	t.check(icrc == 0, "%d of %d captured packets have a wrong ICRC", icrc, packets)
-	return streams, packets, nil
+	r.check(*packets > 0, "the capture is empty")
+	r.check(r.malformed == 0, "%d of %d captured packets: gopacket and we do not agree",
+		r.malformed, *packets)
+	r.check(r.icrc == 0, "%d of %d captured packets have a wrong ICRC", r.icrc, *packets)
+	return nil
+}
+
+// packet decodes a packet twice, by gopacket and by package wire.
+func (r *reading) packet(data []byte) {
+	var p wire.Packet
+	other := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.NoCopy)
+	bth, ok := other.Layer(gopacketlayer.LayerTypeBTH).(*gopacketlayer.BTH)
+	if p.Decode(data, nil) != wire.OK || !ok || other.ErrorLayer() != nil || bth.BTH != p.BTH {
+		r.malformed++
+		return
+	}
+	if !p.VerifyICRC() {
+		r.icrc++
+	}
+	to := p.BTH.DestQP
+	if _, ours := r.streams[to]; ours {
+		r.streams[to] = append(r.streams[to], look(&p))
+	} else if !r.messages.packet(&p) {
+		r.malformed++
+	}
 }
 
 // look takes from a packet what the verification needs.

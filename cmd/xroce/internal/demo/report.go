@@ -13,6 +13,7 @@ type Report struct {
 	Failures []string     `json:"failures,omitempty"`
 	Scenes   []Scene      `json:"scenes"`
 	Capture  CaptureFacts `json:"capture"`
+	Messages []Speech     `json:"messages"`
 	Copy     CopyFacts    `json:"copy"`
 	Loss     []LossRow    `json:"loss"`
 	Rows     []Row        `json:"rows"`
@@ -59,6 +60,23 @@ type CaptureFacts struct {
 	File        string `json:"file,omitempty"` // empty when it was removed
 	Packets     int    `json:"packets"`
 	Retransmits int    `json:"retransmits"` // packets that were sent more than once
+}
+
+// A Speech is what was said for a message, as the capture has it. The first tells how a connection
+// begins, the last how it ends.
+type Speech struct {
+	What     string `json:"what"`
+	Size     int    `json:"size,omitempty"` // bytes
+	Protocol string `json:"protocol,omitempty"`
+	Why      string `json:"why,omitempty"`
+	Lines    []Line `json:"lines"`
+}
+
+// A Line is a control message, a frame, a READ or a WRITE.
+type Line struct {
+	From int    `json:"from"` // the host
+	Text string `json:"text"`
+	Full string `json:"full"` // with all fields
 }
 
 // CopyFacts say what file was copied.

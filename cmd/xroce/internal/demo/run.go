@@ -104,13 +104,12 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 // show goes through the stages.
 func show(ctx context.Context, o *Options, w *cable, dir string, report *Report) error {
 	t := tally{report}
-	talks, err := showScenes(ctx, o, w, t)
+	played, err := showScenes(ctx, o, w, t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", StageOperations, err)
 	}
 	o.Hook(StageCapture)
-	report.Capture.Packets, report.Capture.Retransmits, err = verifyCapture(o.Capture, talks, t)
-	if err != nil {
+	if err := verifyCapture(o.Capture, played.talks, played.speeches, t); err != nil {
 		return fmt.Errorf("%s: %w", StageCapture, err)
 	}
 	o.Hook(StageCopy)

@@ -50,6 +50,7 @@ var scenes = []scene{
 	{"UD", "datagrams both ways, answered by their GRH; a wrong Q_Key is dropped", playUD},
 	{"SRQ", "three QPs take from one shared receive queue, which tells when it runs low", playSRQ},
 	{"XRC", "one connection fills two shared receive queues of the peer, and reads", playXRC},
+	{"messages", "of any size, by each protocol: every byte", playMessages},
 }
 
 // The cast is the two hosts and what is noted of their play.
@@ -59,6 +60,8 @@ type cast struct {
 	sizes []int
 	notes []string // what a scene has to tell
 	talks []*talk  // what must be in the capture
+
+	speeches []*speech // of messages, which must be there, too
 }
 
 // join connects a QP of each host for a scene.
@@ -115,7 +118,7 @@ func (t *tap) Frame(dir capture.Direction, head, tail []byte) {
 func (t *tap) Dropped() uint64 { return t.w.Dropped() }
 
 // showScenes plays all scenes. The packets go to the capture.
-func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*talk, err error) {
+func showScenes(ctx context.Context, o *Options, w *cable, t tally) (_ *cast, err error) {
 	file, err := os.Create(o.Capture)
 	if err != nil {
 		return nil, err
@@ -153,7 +156,7 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (talks []*ta
 		return nil, fmt.Errorf("capture: %s is too slow: %d of %d packets are missing",
 			o.Capture, n, n+writer.Frames())
 	}
-	return c.talks, nil
+	return c, nil
 }
 
 // operations are those of a reliable connection that move any number of bytes.

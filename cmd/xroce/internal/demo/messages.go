@@ -97,13 +97,13 @@ func playMessages(ctx context.Context, c *cast) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := ends[1].Listen(netip.AddrPortFrom(at, messagePort))
+	listener, err := ends[1].Listen(at)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
 	for _, s := range speeches() {
-		if err := s.hold(ctx, c, ends[0], listener, netip.AddrPortFrom(at, messagePort)); err != nil {
+		if err := s.hold(ctx, c, ends[0], listener, at); err != nil {
 			return fmt.Errorf("%s: %w", s.what, err)
 		}
 		c.speeches = append(c.speeches, s)
@@ -111,14 +111,14 @@ func playMessages(ctx context.Context, c *cast) (err error) {
 	return nil
 }
 
-// addressOf returns an IPv4 address of a device.
-func addressOf(dev *engine.Device) (netip.Addr, error) {
+// addressOf returns where a device can listen for messages.
+func addressOf(dev *engine.Device) (netip.AddrPort, error) {
 	for _, gid := range dev.GIDs() {
 		if a := gid.Addr().Unmap(); a.Is4() {
-			return a, nil
+			return netip.AddrPortFrom(a, messagePort), nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("device %s has no IPv4 address", dev.Name())
+	return netip.AddrPort{}, fmt.Errorf("device %s has no IPv4 address", dev.Name())
 }
 
 // hold connects, sends the messages, and closes.

@@ -73,6 +73,10 @@ func (d *Device) AddService(s Service, cqs ...*CQ) (*ServiceHandle, error) {
 	return h, nil
 }
 
+// Simulated reports whether the device is in direct mode with a clock that is not the machine's:
+// Device.Progress runs its services then.
+func (d *Device) Simulated() bool { return d.services.inline }
+
 // attach makes the CQs those of the service.
 func (h *ServiceHandle) attach() error {
 	d := h.device

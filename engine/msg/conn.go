@@ -86,7 +86,8 @@ func (c *Conn) start() {
 	e.progress(e.dev.Now())
 }
 
-// watch ends the connection when the peer has hung up.
+// watch has the connection end when the peer has hung up. The service does it, behind what had
+// come before: only there may completions be taken on every device.
 func (c *Conn) watch() {
 	select {
 	case <-c.done:
@@ -96,9 +97,8 @@ func (c *Conn) watch() {
 	e := c.endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_ = e.poll() // what had come before
-	c.core.Abort(e.dev.Now(), c.cm.Err())
-	e.progress(e.dev.Now())
+	e.hangUps = append(e.hangUps, c)
+	e.handle.Wake()
 }
 
 // over is told that the connection has ended. The caller holds the endpoint's lock.

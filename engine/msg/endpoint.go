@@ -33,8 +33,9 @@ type Options struct {
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
 	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
-	// negative for not at all, which a device with a simulated clock needs: there a call must
-	// not drive. On a device in direct mode it moves packets meanwhile.
+	// negative for not at all. On a device in direct mode it moves packets meanwhile. On one
+	// whose services Device.Progress runs, in a simulation, nobody spins, and Open refuses
+	// more than 0: a call there must not drive.
 	Spin time.Duration
 }
 
@@ -60,6 +61,7 @@ type Endpoint struct {
 	machine *msg.Endpoint
 	conns   map[uint32]*Conn // by QPN
 	entries int              // of the CQ that connections may need
+	hangUps []*Conn          // whose peers have hung up, which the machine was not told
 	drive   drive
 	wr      roce.SendWR
 	wcs     [64]roce.Completion
@@ -81,7 +83,10 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 	if o.Depth == 0 {
 		o.Depth = 64
 	}
-	if o.Spin == 0 {
+	switch {
+	case o.Spin > 0 && dev.Simulated():
+		return nil, fmt.Errorf("%w: to spin on a device that is simulated", msg.ErrInvalid)
+	case o.Spin == 0 && !dev.Simulated():
 		o.Spin = defaultSpin
 	}
 	if o.Machine.Rand == nil {

@@ -17,12 +17,30 @@ const batches = 16
 func (e service) HandleCompletions(roce.Time) (more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || e.drive.unarmed {
+	if e.err != nil {
 		return false
 	}
-	more = e.poll()
+	switch {
+	case !e.drive.unarmed:
+		more = e.poll()
+	case len(e.hangUps) > 0:
+		more = e.drain()
+	}
+	if !more {
+		e.endHungUp()
+	}
 	e.progress(e.dev.Now())
 	return more
+}
+
+// endHungUp ends the connections whose peers have hung up, now that all that had come is taken.
+// The caller holds mu.
+func (e *Endpoint) endHungUp() {
+	for _, c := range e.hangUps {
+		c.core.Abort(e.dev.Now(), c.cm.Err())
+	}
+	clear(e.hangUps)
+	e.hangUps = e.hangUps[:0]
 }
 
 // NextDeadline implements engine.Service.
@@ -64,6 +82,16 @@ func (e *Endpoint) poll() (more bool) {
 			return false
 		}
 		if e.take() == 0 && !e.cq.Arm(false) {
+			return false
+		}
+	}
+	return true
+}
+
+// drain is poll while callers take completions, so that nothing is armed.
+func (e *Endpoint) drain() (more bool) {
+	for range batches {
+		if e.err != nil || e.take() == 0 {
 			return false
 		}
 	}

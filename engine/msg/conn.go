@@ -149,16 +149,27 @@ func (c *Conn) Err() error {
 	}
 }
 
-// Send sends a message and returns when its memory may be used again.
+// Send sends a message and returns when its memory may be used again. When the context ends first
+// the message is taken back, as Send.Cancel does, and Send waits for what comes of that, for
+// Options.CancelTimeout at most: nil says that the message was sent all the same, an error
+// that wraps that of the context that nobody has received it, or that the connection has ended.
 func (c *Conn) Send(ctx context.Context, data []byte) error {
 	s := &Send{Buffers: [][]byte{data}}
 	if err := c.PostSend(s); err != nil {
 		return err
 	}
-	return s.Wait(ctx)
+	err := c.endpoint.await(ctx, &s.progress)
+	if err == nil {
+		return s.Err
+	}
+	s.Cancel()
+	c.endpoint.sleepOrEnd(&s.progress, func() *msg.Conn { return c.core })
+	return outcome(err, s.Err)
 }
 
-// Receive takes the next message of the peer into buf. One that is longer is cut off.
+// Receive takes the next message of the peer into buf, and returns how many bytes of it are there.
+// One that is longer is cut off: the error is ErrTruncated then. A context that ends is as it is
+// for Receive.Wait.
 func (c *Conn) Receive(ctx context.Context, buf []byte) (int, error) {
 	r := &Receive{Buffers: [][]byte{buf}, From: c}
 	if err := c.endpoint.PostReceive(r); err != nil {

@@ -30,6 +30,10 @@ type Options struct {
 	// Linger is how long a stream that was closed may take to bring what was written to the
 	// peer, default 10 s.
 	Linger time.Duration
+	// CancelTimeout is how long a message may still be on its way whose context has ended, before
+	// its connection is ended with ErrStalled, default 5 s: Conn.Send and Receive.Wait return
+	// when its memory is the caller's again, and not before.
+	CancelTimeout time.Duration
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
 	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
@@ -91,6 +95,9 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 	}
 	if o.Machine.Rand == nil {
 		o.Machine.Rand = random{}
+	}
+	if o.CancelTimeout == 0 {
+		o.CancelTimeout = defaultCancelTimeout
 	}
 	if o.Linger == 0 {
 		o.Linger = 10 * time.Second

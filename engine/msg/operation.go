@@ -17,7 +17,7 @@ type Send struct {
 
 	// Results:
 	Choice msg.Choice
-	Err    error
+	Err    error // nil, ErrCancelled, *msg.StatusError of the peer, or why the connection is over
 
 	core     msg.Send
 	conn     *Conn
@@ -77,7 +77,8 @@ func (s *Send) complete(core *msg.Send) {
 func (s *Send) Done() <-chan struct{} { return s.progress.channel() }
 
 // Wait waits until the message, which was posted, is complete, and returns its error. When the
-// context ends first, it returns the error of that, and the message is still under way.
+// context ends first, it returns the error of that, and the message is still under way: its memory
+// is not to be changed. Cancel takes it back.
 func (s *Send) Wait(ctx context.Context) error {
 	if err := s.conn.endpoint.await(ctx, &s.progress); err != nil {
 		return err
@@ -97,7 +98,7 @@ type Receive struct {
 	Length   int // bytes that are in Buffers
 	Whole    int // bytes that the message had
 	Protocol msg.Protocol
-	Err      error
+	Err      error // nil, *TruncatedError, ErrCancelled, or why the connection is over
 
 	core     msg.Receive
 	endpoint *Endpoint
@@ -150,6 +151,9 @@ func (e *Endpoint) post(now roce.Time, r *Receive) error {
 
 func (r *Receive) complete(core *msg.Receive) {
 	r.Err, r.Length, r.Whole = core.Err, core.Length, core.Whole
+	if core.Truncated {
+		r.Err = &TruncatedError{Length: r.Length, Whole: r.Whole}
+	}
 	r.Tag, r.Protocol = core.SentTag, core.Protocol
 	if core.Source != nil {
 		r.From = core.Source.User.(*Conn)
@@ -161,21 +165,17 @@ func (r *Receive) complete(core *msg.Receive) {
 func (r *Receive) Done() <-chan struct{} { return r.progress.channel() }
 
 // Wait waits for the message, which was posted, and returns its error. When the context ends first
-// the receive is taken back, and it returns the error of the context; one that has its message
-// already, whole or in part, waits for the rest.
+// the receive is taken back, as Cancel does, and it returns the error of the context. For one that
+// has a message already, which is on its way, it waits for Options.CancelTimeout at most: nil, or
+// ErrTruncated, says that the message is here, an error that wraps that of the context that the
+// connection has ended. So the memory is the caller's when it returns.
 func (r *Receive) Wait(ctx context.Context) error {
 	e := r.endpoint
 	err := e.await(ctx, &r.progress)
 	if err == nil {
 		return r.Err
 	}
-	e.mu.Lock()
-	cancelled := e.machine.Cancel(&r.core)
-	e.progress(e.dev.Now())
-	e.mu.Unlock()
-	if cancelled {
-		return err
-	}
-	_ = r.progress.sleep(context.Background()) // the end of the connection ends it
-	return r.Err
+	r.Cancel()
+	e.sleepOrEnd(&r.progress, func() *msg.Conn { return r.core.Source })
+	return outcome(err, r.Err)
 }

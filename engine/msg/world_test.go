@@ -64,14 +64,19 @@ func newNode(
 // newPair makes two endpoints that are connected.
 func newPair(t testing.TB, f sim.Faults, o msg.Options) (a, b *msg.Endpoint, ca, cb *msg.Conn) {
 	t.Helper()
-	network, err := sim.NewNetwork(1, engine.NewSystemClock(), f)
+	network, hosts := newNetwork(t, o)
+	must(t, network.SetFaults(f))
+	ca, cb = connect(t, hosts)
+	return hosts[0].Endpoint, hosts[1].Endpoint, ca, cb
+}
+
+// connect connects two hosts.
+func connect(t testing.TB, hosts [2]*host) (ca, cb *msg.Conn) {
+	t.Helper()
+	at := netip.AddrPortFrom(hosts[1].addr, 7471)
+	l, err := hosts[1].Listen(at)
 	must(t, err)
-	a, _ = newNode(t, network, 1, o)
-	b, addr := newNode(t, network, 2, o)
-	at := netip.AddrPortFrom(addr, 7471)
-	l, err := b.Listen(at)
-	must(t, err)
-	t.Cleanup(l.Close)
+	defer l.Close()
 	accepted := make(chan error, 1)
 	ctx := within(t)
 	go func() {
@@ -79,10 +84,10 @@ func newPair(t testing.TB, f sim.Faults, o msg.Options) (a, b *msg.Endpoint, ca,
 		cb, err = l.Accept(ctx)
 		accepted <- err
 	}()
-	ca, err = a.Dial(ctx, at)
+	ca, err = hosts[0].Dial(ctx, at)
 	must(t, err)
 	must(t, <-accepted)
-	return a, b, ca, cb
+	return ca, cb
 }
 
 // TestMessages sends messages of many lengths by each protocol.

@@ -40,7 +40,7 @@ func (c *Conn) comes(id uint32) *arrival {
 func (e *Endpoint) begin(a *arrival, r *Receive) {
 	c := a.conn
 	a.receive, a.want, a.asked, a.done = r, int(min(a.length, uint64(r.size))), 0, 0
-	r.taken = true
+	r.taken, r.Source = true, c
 	a.status = StatusOK
 	if uint64(a.want) < a.length {
 		a.status = StatusTruncated

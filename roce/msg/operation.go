@@ -101,7 +101,7 @@ type Receive struct {
 	Length    int // bytes in Pieces
 	Whole     int // bytes that the message had: more when it was cut off
 	SentTag   uint64
-	Source    *Conn
+	Source    *Conn // set when the message has begun to come
 	Protocol  Protocol
 	Truncated bool
 

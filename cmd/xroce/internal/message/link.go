@@ -3,6 +3,7 @@ package message
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -94,7 +95,7 @@ func (l *link) receive(v *msg.Receive) error {
 
 // received waits for message n of the peer, and compares it.
 func (l *link) received(ctx context.Context, v *msg.Receive, n int) error {
-	if err := v.Wait(ctx); err != nil {
+	if err := v.Wait(ctx); err != nil && !errors.Is(err, msg.ErrTruncated) {
 		return fmt.Errorf("after %d messages of the peer: %w", n, cause(ctx, err))
 	}
 	l.run.done.Add(1)

@@ -120,7 +120,7 @@ func (r *run) agree(ctx context.Context, conn *msg.Conn) error {
 	if err := r.endpoint.PostReceive(v); err != nil {
 		return err
 	}
-	if err := v.Wait(within); err != nil {
+	if err := v.Wait(within); err != nil && !errors.Is(err, msg.ErrTruncated) {
 		return cause(within, err)
 	}
 	if err := s.Wait(within); err != nil {

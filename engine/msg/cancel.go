@@ -50,7 +50,7 @@ func (s *Send) Cancel() bool {
 	e := s.conn.endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s.progress.over.Load() {
+	if s.progress.over() {
 		return false
 	}
 	cancelled := e.machine.CancelSend(e.dev.Now(), &s.core)
@@ -67,7 +67,7 @@ func (r *Receive) Cancel() bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.progress.over.Load() {
+	if r.progress.over() {
 		return false
 	}
 	cancelled := e.machine.Cancel(&r.core)
@@ -85,7 +85,7 @@ func (e *Endpoint) sleepOrEnd(w *waiting, of func() *msg.Conn) {
 		return
 	}
 	e.mu.Lock()
-	if c := of(); c != nil && !w.over.Load() {
+	if c := of(); c != nil && !w.over() {
 		c.Abort(e.dev.Now(), ErrStalled)
 	}
 	e.progress(e.dev.Now())

@@ -14,8 +14,9 @@ type Conn struct {
 	manager *Manager
 	id      cm.ID
 	qp      *engine.QP
-	made    bool   // the manager made qp
-	calls   *calls // nil when the completion queues are the application's
+	made    bool      // the manager made qp
+	calls   *calls    // nil when the completion queues are the application's
+	alive   roce.Time // Setup.Keepalive
 	local   netip.AddrPort
 	remote  netip.AddrPort
 	service cm.ServiceID
@@ -35,8 +36,8 @@ type Conn struct {
 func (m *Manager) newConn(id cm.ID, qp *engine.QP, s *Setup) *Conn {
 	c := &Conn{
 		manager: m, id: id, qp: qp, made: s.QP == nil, calls: s.calls,
-		response: make(chan cm.Event, 1), up: make(chan struct{}),
-		done: make(chan struct{}), released: make(chan struct{}),
+		alive: roce.Time(s.Keepalive), response: make(chan cm.Event, 1),
+		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
 	}
 	m.conns[id] = c
 	if c.calls != nil {
@@ -129,6 +130,7 @@ func (c *Conn) take(e cm.Event) {
 		c.private = e.Private
 		c.response <- e // it has room for the one event
 	case cm.EventEstablished:
+		c.watch()
 		close(c.up)
 	case cm.EventTimewaitExit:
 		delete(c.manager.conns, c.id)

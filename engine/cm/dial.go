@@ -132,6 +132,7 @@ func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	if err := m.machine.Establish(c.id, nil); err != nil {
 		return err
 	}
+	c.watch()
 	m.dispatch()
 	m.wake()
 	return nil

@@ -47,6 +47,7 @@ type Manager struct {
 	once    sync.Once     // of Close
 	failed  error         // what Close returns
 
+	quiet     quiet
 	working   sync.Mutex // before mu
 	worker    *worker    // nil until a connection needs it
 	workEnded bool

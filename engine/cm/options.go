@@ -26,6 +26,9 @@ var (
 	ErrNoAddress = errors.New("cm: the device has no address for this peer")
 	// ErrHungUp says that the connection ended in order.
 	ErrHungUp = errors.New("cm: connection ended")
+	// ErrKeepalive says that the connection is over because the peer was silent and did not
+	// answer when it was asked: see Setup.Keepalive. It wraps ErrTimeout.
+	ErrKeepalive = fmt.Errorf("%w when it was asked by the keepalive", ErrTimeout)
 	// ErrAborted says that the connection is over because a call was given up while its work
 	// request was under way: see Conn.Write.
 	ErrAborted = errors.New("cm: connection ended with a call that was given up")
@@ -125,6 +128,13 @@ type Setup struct {
 	MinRNRTimer    uint8 // RNR timer code of ours, default 12: 0.64 ms
 	Exact          bool  // take zeros as they are
 
+	// Keepalive is how long nothing may be heard of the peer before it is asked whether it is
+	// there; 0, the default, is never to ask. When it does not answer, nor as many
+	// repetitions as the retry count says, each for the local ACK timeout, the connection ends
+	// with ErrKeepalive. Any peer answers, also one that has no keepalive: see
+	// roce.Attr.Keepalive. It is of queue pairs of type RC, and at least roce.MinKeepalive.
+	Keepalive time.Duration
+
 	// Of Dial:
 	LocalAddr  netip.Addr // ours, the zero Addr for what the machine's routes say
 	TClass     uint8      // traffic class: DSCP and ECN
@@ -176,6 +186,11 @@ func (s *Setup) ready(
 			types, is)
 	}
 	var err error
+	keepalive := roce.Time(s.Keepalive)
+	if keepalive != 0 && (keepalive < roce.MinKeepalive || is != roce.TypeRC) {
+		return nil, fmt.Errorf("%w: a keepalive of %s on a QP of type %s", roce.ErrInvalid,
+			s.Keepalive, is)
+	}
 	if qp == nil {
 		if qp, err = s.create(m, is); err != nil {
 			return nil, err

@@ -202,6 +202,9 @@ func (w *worker) take(wc *roce.Completion) {
 		l, number = &c.recvs, wc.WRID&^recvID
 	}
 	if err := wc.Err(); err != nil {
+		if wc.Status == roce.StatusWRFlushErr && c.qp.Silent() {
+			err = ErrKeepalive
+		}
 		c.conn.abort(err)
 	}
 	if number < uint64(len(l.done)) && l.done[number] != nil { // else the application posted it

@@ -54,9 +54,6 @@ func (e *Endpoint) handle(now clock.Time, m Active) *Receive {
 // takeActive hands an active message that came whole to its handler.
 func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int) {
 	e := c.endpoint
-	if rec.Flags&RecordTell != 0 {
-		c.tell = true
-	}
 	r := e.handle(now, Active{
 		From: c, Handler: rec.Number, Tag: rec.Tag, Length: int(rec.Len), Data: rec.Payload,
 	})

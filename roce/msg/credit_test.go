@@ -34,3 +34,28 @@ func TestCreditsOfLargeSlots(t *testing.T) {
 		t.Errorf("%d credits of messages there and back", n)
 	}
 }
+
+// TestDeliveredIsToldThoughItsFrameWaits: a message whose sender waits for it to be delivered shares
+// a frame with one that nobody has asked for yet and that cannot be kept. Once that one is taken,
+// too, the sender is told.
+func TestDeliveredIsToldThoughItsFrameWaits(t *testing.T) {
+	d := newDuo(t, Config{Unexpected: 1})
+	must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{{1}}, Tag: 1})) // all that is kept
+	d.settle()
+	r := &Receive{Pieces: [][]byte{make([]byte, 1)}, Tag: 2, Mask: ^uint64(0)}
+	must(t, d.b.endpoint.Receive(d.now, r))
+	told := &Send{Pieces: [][]byte{{2}}, Tag: 2, Level: Delivered}
+	must(t, d.ca.Send(d.now, told))
+	must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{{3}}, Tag: 3}))
+	d.settle()
+	if d.b.endpoint.NextReceived() != r || d.cb.arrivals.n != 1 {
+		t.Fatalf("%d frames wait", d.cb.arrivals.n)
+	}
+	last := &Receive{Pieces: [][]byte{make([]byte, 1)}, Tag: 3, Mask: ^uint64(0)}
+	must(t, d.b.endpoint.Receive(d.now, last))
+	must(t, d.b.endpoint.Receive(d.now, &Receive{Pieces: [][]byte{make([]byte, 1)}}))
+	d.settle()
+	if told.state != sendIdle || told.Err != nil {
+		t.Errorf("the sender was not told: %v", told.Err)
+	}
+}

@@ -13,6 +13,7 @@ type arrived struct {
 	records Records
 	frame   uint32 // its sequence
 	record  int    // of the next record
+	tell    bool   // its sender waits until the slot is free
 	rts     Control
 	fin     bool // the peer sends no more
 }
@@ -125,6 +126,7 @@ func (c *Conn) process(now clock.Time) {
 			c.broken(err)
 			return
 		}
+		c.tell = c.tell || a.tell
 		c.release(c.arrivals.pop().ring)
 	}
 	c.endpoint.setBlocked(c, c.arrivals.n > 0 && !c.over())
@@ -157,6 +159,7 @@ func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 			return true
 		}
 		ok := true
+		a.tell = a.tell || rec.Flags&RecordTell != 0
 		switch rec.Type {
 		case RecordFragment:
 			ok = c.takeFragment(&rec)
@@ -208,9 +211,6 @@ func (c *Conn) mayOweLarge() uint32 {
 // no room to keep it in.
 func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 	e := c.endpoint
-	if rec.Flags&RecordTell != 0 {
-		c.tell = true
-	}
 	a := e.newArrival(c)
 	a.kind, a.tag, a.length = arrivalEager, rec.Tag, uint64(rec.Len)
 	a.sync, a.frame, a.record = rec.Flags&RecordSync != 0, frame, record

@@ -107,6 +107,10 @@ func (f *msgFlags) register(flags *pflag.FlagSet) {
 	if c.Test != message.Pingpong {
 		flags.IntVar(&c.Depth, "depth", c.Depth, "messages under way at once over a connection")
 	}
+	if c.Test == message.Stream {
+		flags.IntVarP(&c.PostList, "post-list", "l", c.PostList,
+			"messages that are posted at once (default: a quarter of --depth)")
+	}
 	flags.StringVar(&f.level, "level", msgLevels[0],
 		"when a message is complete: "+strings.Join(msgLevels, ", "))
 	flags.BoolVar(&c.Unverified, "unverified", false, "do not compare what comes")

@@ -89,8 +89,13 @@ func (l *link) sent(ctx context.Context, s *msg.Send, n int) error {
 
 // receive posts a receive for the next message of the peer.
 func (l *link) receive(v *msg.Receive) error {
+	return l.run.endpoint.PostReceive(l.prepared(v))
+}
+
+// prepared is a receive for the next message of the peer.
+func (l *link) prepared(v *msg.Receive) *msg.Receive {
 	v.From, v.Tag, v.Mask = l.conn, 0, ^uint64(0)
-	return l.run.endpoint.PostReceive(v)
+	return v
 }
 
 // received waits for message n of the peer, and compares it.

@@ -2,7 +2,10 @@ package message
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"xroce/engine/msg"
 )
 
 // peakParts is into how many parts a stream is divided, the fastest of which is its peak.
@@ -14,18 +17,24 @@ func (l *link) pour(ctx context.Context) error {
 	c := &l.run.config
 	depth, total := l.depth(), c.total()
 	sends := l.newSends(depth)
-	for n := range total {
-		s := &sends[n%depth]
-		if n >= depth {
-			if err := l.sent(ctx, s, n-depth); err != nil {
-				return err
+	list := make([]*msg.Send, 0, l.posted())
+	for n := 0; n < total; {
+		list = list[:0]
+		for end := min(n+cap(list), total); n < end; n++ {
+			s := &sends[n%depth]
+			if n >= depth {
+				if err := l.sent(ctx, s, n-depth); err != nil {
+					return err
+				}
 			}
+			if n == c.Warmup {
+				l.begin = time.Now()
+			}
+			s.Buffers[0] = l.run.out.of(n)
+			list = append(list, s)
 		}
-		if n == c.Warmup {
-			l.begin = time.Now()
-		}
-		if err := l.send(s, n); err != nil {
-			return err
+		if _, err := l.conn.PostSends(list); err != nil {
+			return fmt.Errorf("message %d: %w", n-len(list)+1, err)
 		}
 	}
 	if err := l.drain(ctx, sends, total); err != nil {
@@ -36,40 +45,68 @@ func (l *link) pour(ctx context.Context) error {
 	return err
 }
 
+// posted is how many messages of a stream are posted at once.
+func (l *link) posted() int {
+	n := l.run.config.PostList
+	if n == 0 {
+		n = l.depth() / 4 // that the others are under way meanwhile
+	}
+	return max(1, min(n, l.depth()))
+}
+
 // take takes the messages of the peer, and says what it has.
 func (l *link) take(ctx context.Context) error {
 	c := &l.run.config
 	depth, total := l.depth(), c.total()
 	receives := l.newReceives(depth, c.Size)
+	list := make([]*msg.Receive, 0, depth)
 	for i := range receives {
-		if err := l.receive(&receives[i]); err != nil {
-			return err
-		}
+		list = append(list, l.prepared(&receives[i]))
 	}
-	part := max(c.Iters/peakParts, 2)
-	var mark time.Time
+	if _, err := l.run.endpoint.PostReceives(list); err != nil {
+		return err
+	}
+	m := meter{link: l, part: max(c.Iters/peakParts, 2)}
+	list = list[:0]
 	for n := range total {
 		v := &receives[n%depth]
 		if err := l.received(ctx, v, n); err != nil {
 			return err
 		}
 		if n+depth < total {
-			if err := l.receive(v); err != nil {
+			list = append(list, l.prepared(v))
+		}
+		if len(list) == l.posted() || n+depth == total-1 {
+			if _, err := l.run.endpoint.PostReceives(list); err != nil {
 				return err
 			}
+			list = list[:0]
 		}
-		if n < c.Warmup {
-			continue
-		}
-		if at := n - c.Warmup; at%part == 0 || at == c.Iters-1 {
-			l.end = time.Now()
-			if at == 0 {
-				l.begin = l.end
-			} else if took := l.end.Sub(mark).Seconds(); at%part == 0 && took > 0 {
-				l.peak = max(l.peak, float64(part)/took)
-			}
-			mark = l.end
+		if n >= c.Warmup {
+			m.count(n - c.Warmup)
 		}
 	}
 	return l.tellReport(ctx, report{total, l.peak})
+}
+
+// A meter measures how fast messages come.
+type meter struct {
+	link *link
+	part int // messages
+	mark time.Time
+}
+
+// count is told of message n of those that count.
+func (m *meter) count(n int) {
+	l := m.link
+	if n%m.part != 0 && n != l.run.config.Iters-1 {
+		return
+	}
+	l.end = time.Now()
+	if n == 0 {
+		l.begin = l.end
+	} else if took := l.end.Sub(m.mark).Seconds(); n%m.part == 0 && took > 0 {
+		l.peak = max(l.peak, float64(m.part)/took)
+	}
+	m.mark = l.end
 }

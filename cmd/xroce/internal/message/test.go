@@ -44,6 +44,7 @@ type Config struct {
 	Iters      int // messages of the client over each connection, of RPC calls
 	Warmup     int // messages before those that count
 	Depth      int // messages under way at once, of Stream and RPC
+	PostList   int // messages of Stream that are posted at once, 0 for a quarter of Depth
 	Peers      int // connections
 	Unverified bool
 	Protocol   msg.Protocol
@@ -68,6 +69,7 @@ func (c *Config) Check() error {
 		{"-n", c.Iters, MinIters, MaxIters},
 		{"--warmup", c.Warmup, 0, MaxIters},
 		{"--depth", c.Depth, 1, MaxDepth},
+		{"--post-list", c.PostList, 0, MaxDepth},
 		{"--peers", c.Peers, 1, MaxPeers},
 	} {
 		if r.value < r.min || r.value > r.max {

@@ -57,15 +57,12 @@ func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int)
 	r := e.handle(now, Active{
 		From: c, Handler: rec.Number, Tag: rec.Tag, Length: int(rec.Len), Data: rec.Payload,
 	})
-	a := e.newArrival(c)
-	a.tag, a.length = rec.Tag, uint64(rec.Len)
-	a.sync, a.frame, a.record = rec.Flags&RecordSync != 0, frame, record
-	if r == nil {
-		c.sayMatched(a)
-		e.retireArrival(a)
-		return
+	if rec.Flags&RecordSync != 0 {
+		c.sayMatched(frame, record)
 	}
-	e.deliver(a, r, rec.Payload)
+	if r != nil {
+		e.deliver(c, r, rec.Tag, rec.Payload)
+	}
 }
 
 // takeActiveRTS asks a handler where a message goes.

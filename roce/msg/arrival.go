@@ -73,30 +73,36 @@ func (e *Endpoint) retireArrival(a *arrival) {
 	e.spare.push(a)
 }
 
-// deliver copies a message that is here to the receive that it has, and ends both.
-func (e *Endpoint) deliver(a *arrival, r *Receive, data []byte) {
+// deliver copies a message that is here to the receive that it has, and gives that back to who
+// asked.
+func (e *Endpoint) deliver(c *Conn, r *Receive, tag uint64, data []byte) {
 	r.Length = scatter(r.Pieces, 0, data)
 	e.count.Add(BytesCopiedIn, r.Length)
 	r.Protocol = Eager
-	a.conn.sayMatched(a)
-	e.hand(a, r, nil)
+	e.hand(c, r, tag, uint64(len(data)), nil)
 }
 
-// sayMatched tells the sender of a message that it was matched, if it wants that.
-func (c *Conn) sayMatched(a *arrival) {
+// deliverKept is deliver of a message that waited, and is done with it.
+func (e *Endpoint) deliverKept(a *arrival, r *Receive) {
 	if a.sync {
-		c.say(Control{Type: TypeMatched, ID: a.frame, Number: uint16(a.record)})
+		a.conn.sayMatched(a.frame, a.record)
 	}
+	e.deliver(a.conn, r, a.tag, a.data)
+	e.retireArrival(a)
 }
 
-// hand gives a receive back to who asked, and is done with its message.
-func (e *Endpoint) hand(a *arrival, r *Receive, err error) {
-	r.Err, r.Whole, r.SentTag, r.Source = err, int(a.length), a.tag, a.conn
-	if r.Truncated = err == nil && a.length > uint64(r.Length); r.Truncated {
+// sayMatched tells the sender of a message that it was matched: one that wants that.
+func (c *Conn) sayMatched(frame uint32, record int) {
+	c.say(Control{Type: TypeMatched, ID: frame, Number: uint16(record)})
+}
+
+// hand gives a receive back to who asked, with a message of so many bytes, or a part of it.
+func (e *Endpoint) hand(c *Conn, r *Receive, tag, whole uint64, err error) {
+	r.Err, r.Whole, r.SentTag, r.Source = err, int(whole), tag, c
+	if r.Truncated = err == nil && whole > uint64(r.Length); r.Truncated {
 		e.count.Inc(Truncated)
 	}
 	e.received.push(r)
-	e.retireArrival(a)
 }
 
 // Receive asks for a message, of which it takes the first one that fits. r must not be
@@ -117,7 +123,7 @@ func (e *Endpoint) Receive(now clock.Time, r *Receive) error {
 		e.unblock(now, r.From)
 		return nil
 	case a.kind == arrivalEager:
-		e.deliver(a, r, a.data)
+		e.deliverKept(a, r)
 		e.unblock(now, nil)
 	default:
 		e.begin(a, r)

@@ -173,6 +173,10 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
 	}
+	if c.pending.n == 0 && c.fragments.n == 0 && c.launch(now, s) {
+		c.wake() // which is most of them, and nothing else has changed
+		return nil
+	}
 	c.pending.push(s)
 	if c.pending.n == 1 {
 		c.pump(now)

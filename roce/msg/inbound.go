@@ -211,17 +211,24 @@ func (c *Conn) mayOweLarge() uint32 {
 // no room to keep it in.
 func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 	e := c.endpoint
+	r, err := e.match.Take(&c.source, rec.Tag)
+	switch {
+	case err != nil:
+		c.broken(err)
+		return false
+	case r != nil:
+		if rec.Flags&RecordSync != 0 {
+			c.sayMatched(frame, record)
+		}
+		e.deliver(c, r, rec.Tag, rec.Payload)
+		return true
+	}
 	a := e.newArrival(c)
 	a.kind, a.tag, a.length = arrivalEager, rec.Tag, uint64(rec.Len)
 	a.sync, a.frame, a.record = rec.Flags&RecordSync != 0, frame, record
-	r, err := e.match.Arrive(&a.node, &c.source, rec.Tag, rec.Len)
-	if err != nil {
+	if _, err := e.match.Arrive(&a.node, &c.source, rec.Tag, rec.Len); err != nil {
 		c.broken(err)
 		return false
-	}
-	if r != nil {
-		e.deliver(a, r, rec.Payload)
-		return true
 	}
 	if !c.mayKeep(rec.Len) {
 		e.match.Withdraw(&a.node)

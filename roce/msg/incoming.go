@@ -114,5 +114,6 @@ func (e *Endpoint) complete(a *arrival) {
 	if a.done < a.want {
 		err = a.conn.err
 	}
-	e.hand(a, r, err)
+	e.hand(a.conn, r, a.tag, a.length, err)
+	e.retireArrival(a)
 }

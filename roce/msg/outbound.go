@@ -186,12 +186,16 @@ func (c *Conn) choose(now clock.Time, s *Send) Choice {
 	if forced == Auto {
 		forced = e.Protocol
 	}
+	limit := c.lanes[small].ring.payload()
+	if forced == Auto && s.length <= limit && !s.crowded {
+		return Choice{Protocol: Eager, Why: Fits, Rule: Fits} // as Choose says, of most messages
+	}
 	if now >= c.asking.until {
 		c.asking.refused = 0 // it may have memory again
 	}
 	caps := c.agreed.Capabilities
 	is := Situation{
-		EagerLimit: c.lanes[small].ring.payload(), Forced: forced, Policy: e.Policy, After: e.After,
+		EagerLimit: limit, Forced: forced, Policy: e.Policy, After: e.After,
 		Seen: c.tooLong, Large: c.sizes(), Ready: max(c.lanes[large].ring.payload(), c.localSize()),
 		Refused: c.asking.refused, Keys: caps&rendezvousByKey != 0,
 		Reads: caps&CapabilityGet != 0, Crowded: s.crowded, Measured: c.measured(s),

@@ -57,7 +57,7 @@ func (e *Endpoint) ReceiveClaimed(m *Message, r *Receive) error {
 	r.reset()
 	switch {
 	case a.kind == arrivalEager:
-		e.deliver(a, r, a.data)
+		e.deliverKept(a, r)
 	case a.conn.state == connDead:
 		err := a.conn.err
 		e.retireArrival(a)

@@ -55,6 +55,20 @@ func (x *Matcher[R, M]) Arrive(
 	return nil, nil
 }
 
+// Take is Arrive of a message that is not to be queued: it takes out the receive that was posted
+// first of all that fit and returns it, nil if there is none. The error is ErrPeer.
+func (x *Matcher[R, M]) Take(peer *Peer[R, M], tag uint64) (*R, error) {
+	if peer == nil || peer.in != x {
+		return nil, ErrPeer
+	}
+	r := x.firstReceive(peer, tag)
+	if r == nil {
+		return nil, nil
+	}
+	x.takeReceive(r)
+	return r.owner, nil
+}
+
 // Probe returns the message that a receive with these values would take, and leaves it
 // there. It returns nil if there is none, or no such peer.
 func (x *Matcher[R, M]) Probe(tag, mask uint64, source *Peer[R, M]) *M {
@@ -107,8 +121,11 @@ func (x *Matcher[R, M]) probe(tag, mask uint64, source *Peer[R, M]) *Message[R, 
 
 // firstMessage returns the message that arrived first of all in a scope that fit.
 func (x *Matcher[R, M]) firstMessage(s *Peer[R, M], tag, mask uint64) *Message[R, M] {
-	if mask == Exact && s.unexpected.head != nil {
-		if p := x.messages.find(key{s.id, tag}); p != nil {
+	if p := s.unexpected.head; mask == Exact && p != nil {
+		if p.key.tag == tag {
+			return p.of // the first of all is the first of the tag
+		}
+		if p = x.messages.find(key{s.id, tag}); p != nil {
 			return p.of
 		}
 		return nil

@@ -20,6 +20,13 @@ type place[T any] struct {
 	first         bool
 }
 
+// follow puts a place at the end of the ring that begins with first.
+func (p *place[T]) follow(first *place[T]) {
+	p.first = false
+	p.after, p.before = first, first.before
+	first.before.after, first.before = p, p
+}
+
 // A list has places in the order in which they came.
 type list[T any] struct{ head, tail *place[T] }
 

@@ -84,8 +84,10 @@ func (x *Matcher[R, M]) firstReceive(peer *Peer[R, M], tag uint64) *Receive[R, M
 	var first *Receive[R, M]
 	number := uint64(math.MaxUint64) // of the first one so far
 	for _, s := range [...]*Peer[R, M]{peer, &x.any} {
-		if s.exact.head != nil {
-			p := x.receives.find(key{s.id, tag})
+		if p := s.exact.head; p != nil {
+			if p.key.tag != tag { // else the first of all is the first of the tag
+				p = x.receives.find(key{s.id, tag})
+			}
 			if p != nil && p.of.number < number {
 				first, number = p.of, p.of.number
 			}

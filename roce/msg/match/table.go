@@ -43,13 +43,17 @@ func (t *table[T]) search(k key, hash uint64) *place[T] {
 	return nil
 }
 
-// insert puts a place behind those of its key.
+// insert puts a place behind those of its key. The place before it in its list, if there is one,
+// is the last of its own key: of the same, which is common, nothing has to be looked up.
 func (t *table[T]) insert(p *place[T]) {
+	if last := p.prev; last != nil && last.key == p.key {
+		p.hash = last.hash
+		p.follow(last.after)
+		return
+	}
 	p.hash = t.seed.hash(p.key)
 	if f := t.search(p.key, p.hash); f != nil {
-		p.first = false
-		p.after, p.before = f, f.before
-		f.before.after, f.before = p, p
+		p.follow(f)
 		return
 	}
 	p.first = true

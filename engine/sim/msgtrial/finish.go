@@ -10,13 +10,16 @@ import (
 
 // through reports whether all was sent and received that there is to send.
 func (w *world) through() bool {
-	// A late copy of a READ whose key is gone breaks a connection, which then was not closed in
-	// order: copies arrive before.
-	if w.looked == w.changes || w.network.UnderWay() > 0 {
-		return false
+	if w.looked != w.changes {
+		w.looked = w.changes
+		if w.doneAt = 0; w.unfinished() == "" {
+			w.doneAt = w.clock.Now()
+		}
 	}
-	w.looked = w.changes
-	return w.unfinished() == ""
+	// A late copy of a READ whose key is gone breaks a connection, which then was not closed in
+	// order: copies arrive before. Peers that are asked whether they are there send without end.
+	return w.doneAt != 0 &&
+		(w.network.UnderWay() == 0 || w.clock.Now() > w.doneAt+w.config.Faults.Delay)
 }
 
 // unfinished says what is not done, "" when all is.

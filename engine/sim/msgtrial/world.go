@@ -35,6 +35,7 @@ type world struct {
 	posts    uint64     // messages and receives that were posted
 	changes  uint64     // of the model, from 1
 	looked   uint64     // changes that through has seen
+	doneAt   roce.Time  // when through saw first that all is done, 0 for not yet
 	chaos    []Chaos
 	undos    []undo
 	quiet    bool

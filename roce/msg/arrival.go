@@ -48,6 +48,8 @@ type arrival struct {
 	request Request
 	status  Status
 	way     Protocol
+	mark    int        // bytes that were here when it was looked at, see lookAfter
+	markAt  clock.Time // since when it has as many, 0 for not known
 }
 
 func (a *arrival) chain() *link[*arrival] { return &a.links }

@@ -36,6 +36,9 @@ func TestBrokenProtocolIsNamed(t *testing.T) {
 		{"an RTS beyond what is agreed", ErrState, func(l *liar) {
 			l.control(Control{Type: TypeRTS, ID: 4, Len: 5000})
 		}},
+		{"an RTS of more than a message may have", ErrRange, func(l *liar) {
+			l.control(Control{Type: TypeRTS, ID: 1, Len: 1 << 62, Flags: FlagPut})
+		}},
 		{"a grant for nothing", ErrState, func(l *liar) {
 			l.control(Control{Type: TypeCTS, ID: 1, Len: 1})
 		}},

@@ -16,8 +16,14 @@ type duo struct {
 
 func newDuo(t *testing.T, config Config) *duo {
 	t.Helper()
+	return newDuoOf(t, config, config)
+}
+
+// newDuoOf is newDuo with two that differ.
+func newDuoOf(t *testing.T, a, b Config) *duo {
+	t.Helper()
 	d := &duo{world: newWorld(t, 1)}
-	d.a, d.b = d.node(config), d.node(config)
+	d.a, d.b = d.node(a), d.node(b)
 	d.ca, d.cb = d.join(d.a, d.b, allCapabilities)
 	d.settle()
 	d.said = nil

@@ -81,16 +81,25 @@ func (c *Conn) broken(err error) {
 	if c.over() {
 		return
 	}
+	if err == ErrQuota {
+		c.endpoint.count.Inc(QuotaEnds)
+		c.part(c.heard, err, StatusQuota)
+		return
+	}
 	c.endpoint.count.Inc(ProtocolErrors)
-	err = &PeerError{Err: err}
+	c.part(c.heard, &PeerError{Err: err}, StatusProtocolError)
+}
+
+// part ends the connection once the peer was told why.
+func (c *Conn) part(now clock.Time, err error, why Status) {
 	if !c.started {
-		c.fail(c.heard, err)
+		c.fail(now, err)
 		return
 	}
 	c.wake()
-	c.state, c.err, c.farewell = connBroken, err, true
+	c.state, c.err, c.farewell, c.why = connBroken, err, true, why
 	c.endpoint.setBlocked(c, false)
-	c.endpoint.timers.set(&c.goodbye, c.heard+c.endpoint.config.Patience)
+	c.endpoint.timers.set(&c.goodbye, now+c.endpoint.config.Patience)
 	c.stir()
 }
 
@@ -109,7 +118,7 @@ func (e *Endpoint) HandleBadKey(now clock.Time, c *Conn) {
 // sayFarewell fills in the last work request of a connection.
 func (c *Conn) sayFarewell(wr *verbs.SendWR) flight {
 	c.farewell = false
-	return c.post(wr, &item{control: Control{Type: TypeBye, Status: StatusProtocolError}})
+	return c.post(wr, &item{control: Control{Type: TypeBye, Status: c.why}})
 }
 
 // bye: the peer has ended the connection.
@@ -135,6 +144,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 	e.ready.remove(c)
 	e.timers.stop(&c.keepalive)
 	e.timers.stop(&c.goodbye)
+	e.timers.stop(&c.stall)
 	e.timers.stop(&c.crowd)
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
@@ -186,6 +196,7 @@ func (c *Conn) failReceives() {
 	for f := range c.flights.all() {
 		if f.kind == flightRead {
 			e.pulling -= f.n
+			c.pulling -= f.n
 		}
 	}
 	e.unthrottle()

@@ -81,10 +81,13 @@ type Config struct {
 	// Unexpected is how many bytes of messages that nobody has asked for are kept for
 	// each peer; more stay in its slots, default 1 MiB.
 	Unexpected int
-	// Registered is how many bytes of slots all peers may have together, default 1 GiB.
+	// Registered is how many bytes of slots there may be, those that peers have and our
+	// copies of theirs together, default 1 GiB. Beyond it there are no large slots, and no
+	// peer may announce more slots than are wanted of it; the first small ones there are always.
 	Registered int64
 	// PullWindow is how many bytes may be asked for by READ at once, of all peers
-	// together, default 4 MiB; Chunk is how many with one request, default 256 KiB.
+	// together, default 4 MiB, and 4 KiB beyond that of each; no peer has more of it than is
+	// left for others. Chunk is how many with one request, default 256 KiB.
 	PullWindow, Chunk int
 
 	// Patience is how long an answer to a request for large slots may take before the
@@ -96,6 +99,10 @@ type Config struct {
 	// Keepalive is after which silence of a peer it is asked whether it is there, 0 for
 	// never.
 	Keepalive clock.Time
+	// Stall is how long a message that is being received may bring no byte before its sender
+	// is given up, default 30 s. Of one that the sender writes by itself, which tells nothing
+	// until its end, it is a second more for each MiB.
+	Stall clock.Time
 	// Idle is how long large slots stay that nobody uses, default 10 s.
 	Idle clock.Time
 }
@@ -123,6 +130,7 @@ func (c *Config) setDefaults() error {
 	}{
 		{&c.Patience, clock.Second},
 		{&c.Crowded, 10 * clock.Millisecond},
+		{&c.Stall, 30 * clock.Second},
 		{&c.Idle, 10 * clock.Second},
 	} {
 		if *d.field == 0 {

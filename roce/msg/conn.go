@@ -61,6 +61,7 @@ type Conn struct {
 	incoming     []*arrival // that were announced, by ID
 	pulls        list[*arrival]
 	throttled    bool // they wait for the pull window
+	pulling      int  // bytes of READs that are not complete
 	peerFrames   uint32
 	peerControls uint32
 	consumed     [2]uint32 // frames that were taken out
@@ -72,8 +73,10 @@ type Conn struct {
 	saidLast     bool      // and we neither
 	heard        clock.Time
 	keepalive    timer
-	farewell     bool  // BYE waits
-	goodbye      timer // until when it has to be there
+	farewell     bool   // BYE waits
+	why          Status // what it says
+	goodbye      timer  // until when it has to be there
+	stall        timer  // when messages that are received are looked after
 
 	stream stream
 }
@@ -123,6 +126,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.asking.idle.run = c.shrink
 	c.keepalive.run = c.keepAlive
 	c.crowd.run = c.announceCrowded
+	c.stall.run = c.lookAfter
 	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
 	if ours.Service == ServiceStream {
 		c.stream.init(c)

@@ -39,6 +39,9 @@ const (
 	KeepaliveProbes
 	ActiveUnknown
 	ProtocolErrors
+	QuotaEnds
+	StallEnds
+	HellosRefused
 	ByesReceived
 
 	CounterCount // the number of counters, not one of them
@@ -78,6 +81,9 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	KeepaliveProbes:   {"keepalive_probes", "requests", "to silent peers"},
 	ActiveUnknown:     {"active_unknown", "messages", "for a handler that is not there"},
 	ProtocolErrors:    {"protocol_errors", "connections", "ended by what the peer did wrong"},
+	QuotaEnds:         {"quota_ends", "connections", "ended because the peer wants too much memory"},
+	StallEnds:         {"stall_ends", "connections", "ended because a message did not come"},
+	HellosRefused:     {"hellos_refused", "connections", "not made: the peer speaks something else"},
 	ByesReceived:      {"byes_received", "connections", "that the peer ended, and said why"},
 }
 

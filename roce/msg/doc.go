@@ -49,6 +49,7 @@
 //	provision.go, grant.go slots that are asked for: the sender's part, the receiver's
 //	local.go               a larger buffer of the sender alone
 //	rendezvous.go, incoming.go, get.go, put.go, fragments.go, cancel.go
+//	stall.go               who does not send what it announced
 //	active.go, probe.go    messages without a receive
 //	counter.go             what is counted
 package msg

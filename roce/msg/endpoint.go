@@ -26,6 +26,7 @@ type Endpoint struct {
 	timers     timers
 	pulling    int   // bytes of READs that are not complete
 	registered int64 // bytes of slots for peers
+	held       int64 // bytes that were asked for by Allocate and not given back
 	spare      list[*arrival]
 	count      CounterSet
 	handlers   map[uint16]Handler
@@ -64,6 +65,17 @@ func (e *Endpoint) NextClosed() *Conn {
 	return c
 }
 
+// ask wants something of memory.
+func (e *Endpoint) ask(r *Request) {
+	if r.Kind == Allocate {
+		e.held += int64(r.Size)
+	}
+	e.requests.push(r)
+}
+
+// exceeds reports whether so many bytes more are beyond what there may be.
+func (e *Endpoint) exceeds(n int64) bool { return e.held+n > e.config.Registered }
+
 // NextRequest returns what is wanted of memory, nil when nothing is. It must be answered.
 func (e *Endpoint) NextRequest() *Request {
 	r := e.requests.pop()
@@ -77,12 +89,18 @@ func (e *Endpoint) NextRequest() *Request {
 // and no error.
 func (e *Endpoint) Answer(now clock.Time, r *Request, m Memory, err error) {
 	r.asked = false
+	switch {
+	case r.Kind == Release:
+		e.held -= int64(len(r.Given.Bytes))
+	case r.Kind == Allocate && err != nil:
+		e.held -= int64(r.Size)
+	}
 	r.asker.answer(now, r, m, err)
 }
 
 // giveBack releases memory that nobody waits for.
 func (e *Endpoint) giveBack(c *Conn, m Memory) {
-	e.requests.push(&Request{Kind: Release, Conn: c, Given: m, asker: nobody{}})
+	e.ask(&Request{Kind: Release, Conn: c, Given: m, asker: nobody{}})
 }
 
 // nobody waits for an answer.

@@ -46,6 +46,10 @@ var (
 	ErrClosed = errors.New("msg: closed")
 	// ErrCancelled says that the application took it back.
 	ErrCancelled = errors.New("msg: cancelled")
+	// ErrQuota says that a peer wants more memory here than there may be for peers.
+	ErrQuota = errors.New("msg: no memory for more slots of peers")
+	// ErrStalled says that a peer has not sent what it was asked for, for Config.Stall.
+	ErrStalled = errors.New("msg: the peer does not send what it announced")
 	// ErrOwner says that the owner of the machine broke its rules.
 	ErrOwner = errors.New("msg: the machine is driven wrongly")
 )

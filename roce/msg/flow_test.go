@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -40,54 +41,71 @@ func TestSlotIsWrittenAgainBehindItsCompletion(t *testing.T) {
 	}
 }
 
-// TestPullWindowStopsReadsOnly: a connection whose READs wait for those of others sends all else
-// meanwhile, and goes on with them later.
-func TestPullWindowStopsReadsOnly(t *testing.T) {
+// TestSlowPeerLeavesThePullWindow: READs of one peer are never answered. It has half of the window
+// and no more, sends all else meanwhile, and of the others each comes to its messages.
+func TestSlowPeerLeavesThePullWindow(t *testing.T) {
+	const window, size = 64 << 10, 100_000
 	w := newWorld(t, 1)
-	hub := w.node(Config{PullWindow: 1000, Chunk: 1000, Protocol: Get})
+	hub := w.node(Config{PullWindow: window, Chunk: 8 << 10, Protocol: Get})
 	var ends []*Conn
-	for range 2 {
+	for range 4 {
 		_, c := w.join(w.node(Config{Protocol: Get}), hub, allCapabilities)
 		ends = append(ends, c)
 	}
 	w.settle()
-	for _, c := range ends {
+	slow := ends[0]
+	w.hold = func(c *Conn, wr *verbs.SendWR) bool { return wr.Opcode == verbs.OpRead && c == slow }
+	for i, c := range ends {
 		peer := c.User.(*pipe).peer.conn
-		must(t, peer.Send(w.now, &Send{Pieces: [][]byte{make([]byte, 5000)}}))
-		must(t, hub.endpoint.Receive(w.now, &Receive{Pieces: [][]byte{make([]byte, 5000)}}))
-	}
-	var reader *Conn // whose READ is never answered
-	w.hold = func(c *Conn, wr *verbs.SendWR) bool {
-		if wr.Opcode == verbs.OpRead && reader == nil {
-			reader = c
-		}
-		return wr.Opcode == verbs.OpRead && c == reader
-	}
-	w.settle()
-	for _, c := range ends {
-		if c == reader {
+		must(t, peer.Send(w.now, &Send{Pieces: [][]byte{pattern(i, size)}}))
+		r := &Receive{Pieces: [][]byte{make([]byte, size)}, From: c}
+		must(t, hub.endpoint.Receive(w.now, r))
+		if w.settle(); c == slow {
+			if !c.throttled || c.pulling < window/2-leastRead || c.pulling > window/2 {
+				t.Errorf("it reads %d bytes, throttled %v", c.pulling, c.throttled)
+			}
 			continue
 		}
-		if !c.throttled {
-			t.Fatal("the other one does not wait")
-		}
-		s := &Send{Pieces: [][]byte{make([]byte, 10)}, Protocol: Eager, Level: Transmitted}
-		must(t, c.Send(w.now, s))
-		w.settle()
-		if hub.endpoint.NextSent() != s || s.Err != nil {
-			t.Errorf("a small message waits for READs of others")
+		if hub.endpoint.NextReceived() != r || !bytes.Equal(r.Pieces[0], pattern(i, size)) {
+			t.Errorf("the message of peer %d waits: %v", i, r.Err)
 		}
 	}
-	reader.Abort(w.now, errHungUp)
+	must(t, slow.Send(w.now, &Send{Pieces: [][]byte{make([]byte, 10)}, Protocol: Eager}))
 	w.settle()
-	got := 0
-	for r := hub.endpoint.NextReceived(); r != nil; r = hub.endpoint.NextReceived() {
-		if r.Err == nil {
-			got++
+	if n := slow.User.(*pipe).to.endpoint.Usage().Unexpected; n != 1 {
+		t.Errorf("a small message waits for READs")
+	}
+	slow.Abort(w.now, errHungUp)
+	w.settle()
+	if u := hub.endpoint.Usage(); u.Reading != 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestEachPeerReadsSomething: whatever the others have of the pull window, each peer is asked for
+// something at once, and all of them together for little more than the window.
+func TestEachPeerReadsSomething(t *testing.T) {
+	const window, peers, size = 64 << 10, 30, 50_000
+	w := newWorld(t, 1)
+	hub := w.node(Config{PullWindow: window, Chunk: 8 << 10, Protocol: Get})
+	var ends []*Conn
+	for range peers {
+		_, c := w.join(w.node(Config{Protocol: Get}), hub, allCapabilities)
+		ends = append(ends, c)
+	}
+	w.hold = func(_ *Conn, wr *verbs.SendWR) bool { return wr.Opcode == verbs.OpRead }
+	for _, c := range ends {
+		peer := c.User.(*pipe).peer.conn
+		must(t, peer.Send(w.now, &Send{Pieces: [][]byte{make([]byte, size)}}))
+		must(t, hub.endpoint.Receive(w.now, &Receive{
+			Pieces: [][]byte{make([]byte, size)}, From: c,
+		}))
+		if w.settle(); c.pulling < leastRead {
+			t.Errorf("%d bytes are read", c.pulling)
 		}
 	}
-	if got != 1 {
-		t.Errorf("%d messages came", got)
+	if n := hub.endpoint.Usage().Reading; n < window || n > window+peers*leastRead {
+		t.Errorf("%d bytes are read, of a window of %d", n, window)
 	}
 }
 

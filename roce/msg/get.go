@@ -2,6 +2,22 @@ package msg
 
 import "xroce/roce/verbs"
 
+// leastRead is how many bytes a peer may be asked for when others have the whole window.
+const leastRead = 4096
+
+// mayRead is how many bytes more this peer may be asked for: as many as stay free for others, so
+// that no peer, however slow it is, has all of the window, and one that comes later has a share
+// at once. (A queue of a shared buffer is bounded so: dynamic thresholds of Choudhury and Hahne.)
+// A little there is for each, whatever the others have.
+func (c *Conn) mayRead() int {
+	e := c.endpoint
+	share := (e.config.PullWindow - e.pulling - c.pulling) / 2
+	if c.pulling == 0 {
+		return max(share, leastRead)
+	}
+	return share
+}
+
 // nextRead asks for a part of a message that the peer lets us READ. Messages take turns, and
 // so do peers; all of them together have so much on the way at once.
 func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
@@ -10,14 +26,15 @@ func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
 	if a == nil {
 		return false
 	}
-	n := min(a.want-a.asked, e.config.Chunk, e.config.PullWindow-e.pulling)
-	if n <= 0 {
+	n, may := min(a.want-a.asked, e.config.Chunk), c.mayRead()
+	if may < n && may < leastRead { // the rest of a share is not worth a READ
 		if !c.throttled {
 			c.throttled = true
 			e.throttled = append(e.throttled, c)
 		}
 		return false
 	}
+	n = min(n, may)
 	off := uint64(a.asked)
 	wr.Opcode = verbs.OpRead
 	wr.SGList = append(wr.SGList, verbs.SGE{
@@ -27,6 +44,7 @@ func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
 	*f = flight{kind: flightRead, pull: a, n: n}
 	a.asked += n
 	e.pulling += n
+	c.pulling += n
 	c.pulls.remove(a)
 	if a.asked < a.want {
 		c.pulls.push(a)
@@ -38,6 +56,7 @@ func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
 func (c *Conn) hasRead(a *arrival, n int) {
 	e := c.endpoint
 	e.pulling -= n
+	c.pulling -= n
 	a.done += n
 	e.count.Add(BytesRead, n)
 	e.unthrottle()

@@ -32,8 +32,8 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 		c.nak(m.ID, StatusTooLarge, most)
 	case rings >= 2:
 		c.nak(m.ID, StatusBusy, 0) // it has not left the one before
-	case e.registered+int64(slots)*int64(m.Len) > e.config.Registered:
-		could := max(0, e.config.Registered-e.registered) / int64(slots)
+	case e.exceeds(int64(slots) * int64(m.Len)):
+		could := max(0, e.config.Registered-e.held) / int64(slots)
 		c.nak(m.ID, StatusQuota, int(could))
 	default:
 		c.makeRing(int(m.Class), m.ID, slots, int(m.Len)).replaces = replace

@@ -32,6 +32,9 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	case TypeAdvertAck:
 		return c.takeAdvertAck(&m)
 	case TypeRTS:
+		if m.Len > MaxMessage {
+			return ErrRange
+		}
 		if c.arrivals.n >= c.endpoint.arrivalLimit() {
 			return ErrFlood
 		}

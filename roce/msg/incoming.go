@@ -40,15 +40,18 @@ func (c *Conn) comes(id uint32) *arrival {
 func (e *Endpoint) begin(a *arrival, r *Receive) {
 	c := a.conn
 	a.receive, a.want, a.asked, a.done = r, int(min(a.length, uint64(r.size))), 0, 0
+	a.mark, a.markAt = 0, 0
 	r.taken, r.Source = true, c
 	a.status = StatusOK
 	if uint64(a.want) < a.length {
 		a.status = StatusTruncated
 	}
-	switch {
-	case a.want == 0:
+	if a.want == 0 {
 		c.end(a)
 		return
+	}
+	c.lookAfterLater()
+	switch {
 	case a.flags&FlagGet != 0 && c.agreed.Capabilities&CapabilityGet != 0:
 		a.way = Get
 	case a.flags&(FlagPut|FlagGet) != 0 && c.agreed.Capabilities&CapabilityPut != 0:
@@ -61,7 +64,7 @@ func (e *Endpoint) begin(a *arrival, r *Receive) {
 	a.request = Request{
 		Kind: Expose, Conn: c, Pieces: r.Pieces, Size: a.want, Remote: a.way == Put, asker: a,
 	}
-	e.requests.push(&a.request)
+	e.ask(&a.request)
 }
 
 // answer is told the key of where a message goes, or that it is out of use.
@@ -102,7 +105,7 @@ func (c *Conn) end(a *arrival) {
 	}
 	a.hasKey = false
 	a.request = Request{Kind: Release, Conn: c, Given: a.local, asker: a}
-	c.endpoint.requests.push(&a.request)
+	c.endpoint.ask(&a.request)
 }
 
 // complete gives the receive of a message that was announced back to who asked.

@@ -69,11 +69,16 @@ func (c *Conn) provision(now clock.Time, slot int) {
 	if c.mode() == LocalOnly {
 		a.size = slot // there is nothing but the message in it
 	}
-	a.request = Request{
-		Kind: Allocate, Conn: c, Size: c.largeSlots() * a.size, asker: a,
-		ToRead: c.mode() == LocalOnly,
+	n := c.largeSlots() * a.size
+	if c.endpoint.exceeds(int64(n)) {
+		c.endpoint.count.Inc(ProvisionFailed)
+		a.giveUp(now, 0)
+		return
 	}
-	c.endpoint.requests.push(&a.request)
+	a.request = Request{
+		Kind: Allocate, Conn: c, Size: n, asker: a, ToRead: c.mode() == LocalOnly,
+	}
+	c.endpoint.ask(&a.request)
 }
 
 // answer is told that our own large buffer is there.

@@ -210,8 +210,8 @@ func TestWithoutMemoryForLargeSlots(t *testing.T) {
 		t.Errorf("%d and %d refusals, %d bytes copied", a[ProvisionFailed], a[ProvisionRefused],
 			b[BytesCopiedIn])
 	}
-	// Above what all peers may have together.
-	d = newDuo(t, Config{Registered: 100_000, LargeSlots: 2})
+	// Above what there may be of all peers.
+	d = newDuoOf(t, Config{LargeSlots: 2}, Config{Registered: 140_000, LargeSlots: 2})
 	d.send(pattern(1, 50_000))
 	if a := d.a.endpoint.Snapshot(); a[ProvisionRefused] != 1 || d.heard(TypeProvisionNak) != 1 {
 		t.Errorf("%d refusals", a[ProvisionRefused])
@@ -219,5 +219,16 @@ func TestWithoutMemoryForLargeSlots(t *testing.T) {
 	d.now += clock.Millisecond
 	if s := d.send(pattern(1, 20_000)); s.Choice.Protocol != Provisioned {
 		t.Errorf("what there is memory for: %v", s.Choice)
+	}
+	// And above what the sender has for its own part: it does not ask.
+	d = newDuoOf(t, Config{Registered: 140_000}, Config{})
+	if s := d.send(pattern(1, 50_000)); s.Choice.Protocol == Provisioned ||
+		d.heard(TypeProvisionReq) != 0 || d.a.endpoint.Snapshot()[ProvisionFailed] != 1 {
+		t.Errorf("beyond the sender's own: %v", s.Choice)
+	}
+	for _, n := range []*node{d.a, d.b} {
+		if u := n.endpoint.Usage(); u.Memory != 2*u.Slots || u.Slots != 32*int64(SlotLen(1024)) {
+			t.Errorf("%+v", u)
+		}
 	}
 }

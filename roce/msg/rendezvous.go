@@ -24,7 +24,7 @@ func (c *Conn) announce(s *Send) bool {
 		s.request = Request{
 			Kind: Expose, Conn: c, Pieces: s.Pieces, ToRead: s.Choice.Protocol == Get, asker: s,
 		}
-		c.endpoint.requests.push(&s.request)
+		c.endpoint.ask(&s.request)
 		return false
 	case sendExposing:
 		return false
@@ -132,7 +132,7 @@ func (c *Conn) hide(s *Send) {
 		return
 	}
 	s.request = Request{Kind: Release, Conn: c, Given: s.shown, asker: s}
-	c.endpoint.requests.push(&s.request)
+	c.endpoint.ask(&s.request)
 }
 
 // settle ends a message that was announced and has no key any more.

@@ -21,7 +21,7 @@ type world struct {
 	nodes []*node
 	pipes []*pipe
 	said  []Control // all control messages
-	// hold says of a work request that it is never executed.
+	// hold says of a work request that it is never executed, and so none behind it complete.
 	hold   func(c *Conn, wr *verbs.SendWR) bool
 	stored func(c *Conn, imm Immediate) // a frame of c is in the peer's slot
 	slow   func(r *Request) bool        // a request for memory that is not answered now
@@ -47,6 +47,7 @@ type pipe struct {
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
+	held     bool       // none of its work requests complete any more
 	lies     bool       // its from is played by a test
 	over     bool       // the peer has hung up, which was not told yet
 	domain   mem.Domain // of from, for this peer alone
@@ -64,6 +65,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) node(c Config) *node {
 	w.t.Helper()
 	c.Rand = w.rand
+	if w.idle && c.Stall == 0 {
+		c.Stall = clock.Second << 20 // it is as if peers took as long
+	}
 	e, err := New(c)
 	must(w.t, err)
 	n := &node{
@@ -130,10 +134,11 @@ func (w *world) step() bool {
 			if c == nil {
 				break
 			}
+			p := c.User.(*pipe)
 			if w.hold != nil && w.hold(c, &wr) {
+				p.held = true
 				continue
 			}
-			p := c.User.(*pipe)
 			wr.Inline = append([]byte(nil), wr.Inline...)
 			p.queue = append(p.queue, wr)
 		}
@@ -302,7 +307,9 @@ func (p *pipe) execute() {
 	default:
 		p.from.world.t.Fatalf("%v", wr.Opcode)
 	}
-	p.done = append(p.done, wc)
+	if !p.held {
+		p.done = append(p.done, wc)
+	}
 }
 
 func (p *pipe) check(wr *verbs.SendWR, f mem.Fault) {

@@ -22,7 +22,7 @@ func (c *Conn) makeRing(class int, epoch uint32, slots, size int) *inRing {
 	c.in = append(c.in, r)
 	c.endpoint.registered += int64(slots) * int64(size)
 	r.request = Request{Kind: Allocate, Conn: c, Size: slots * size, Remote: true, asker: r}
-	c.endpoint.requests.push(&r.request)
+	c.endpoint.ask(&r.request)
 	return r
 }
 
@@ -87,7 +87,7 @@ func (c *Conn) vacate(r *inRing) {
 		c.dropRing(r)
 		r.state = ringFreeing
 		r.request = Request{Kind: Release, Conn: c, Given: r.memory, asker: r}
-		c.endpoint.requests.push(&r.request)
+		c.endpoint.ask(&r.request)
 	case r.class != 0:
 		c.freeRing(r)
 		c.say(Control{Type: TypeReleaseAck, Class: uint8(r.class), ID: r.epoch})
@@ -149,15 +149,20 @@ func (c *Conn) takeAdvert(m *Control) error {
 		return ErrEpoch
 	case slots > MaxSlots, size > maxAdvert, size*slots > maxAdvert:
 		return ErrRange
+	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
+		return ErrQuota
 	}
 	r := &outRing{
 		epoch: m.ID, slots: int(slots), size: int(size), remote: Memory{Addr: m.Addr, RKey: m.RKey},
 	}
 	c.offered = &offer{conn: c, ring: r}
 	c.offered.request = Request{Kind: Allocate, Conn: c, Size: r.slots * r.size, asker: c.offered}
-	c.endpoint.requests.push(&c.offered.request)
+	c.endpoint.ask(&c.offered.request)
 	return nil
 }
+
+// wanted is how many bytes of slots our hello asks for.
+func (c *Conn) wanted() uint64 { return uint64(c.ours.Slots) * SlotLen(c.ours.Payload) }
 
 // An offer is slots of the peer that we make our copy of.
 type offer struct {

@@ -74,7 +74,8 @@ func TestStreamsThatStaySmall(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, 1)
-			na, nb := w.node(c.config), w.node(c.config)
+			na, nb := w.node(Config{Policy: c.config.Policy, StreamSlot: c.config.StreamSlot}),
+				w.node(c.config)
 			ha, hb := na.hello(c.caps), nb.hello(c.caps)
 			ha.Service, hb.Service = ServiceStream, ServiceStream
 			ca, cb := w.joinWith(na, nb, ha, hb)

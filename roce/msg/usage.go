@@ -4,6 +4,7 @@ package msg
 // for a receive, and what was asked of memory is answered.
 type Usage struct {
 	Slots      int64  // bytes of slots for peers
+	Memory     int64  // bytes of these, of our copies of slots of peers, and of larger buffers
 	Reading    int    // bytes that were asked for by READ and are not here
 	Requests   int    // of memory, that nobody has taken
 	Timers     int    // that are set
@@ -18,7 +19,7 @@ type Usage struct {
 func (e *Endpoint) Usage() Usage {
 	messages, bytes := e.match.Unexpected()
 	return Usage{
-		Slots: e.registered, Reading: e.pulling, Requests: e.requests.n, Timers: len(e.timers),
+		Slots: e.registered, Memory: e.held, Reading: e.pulling, Requests: e.requests.n, Timers: len(e.timers),
 		Receives: e.match.Posted(), Unexpected: messages, Kept: bytes, Waiting: len(e.waiting),
 		Ready: e.ready.n + len(e.throttled),
 	}

@@ -170,6 +170,7 @@ func (c *Conn) completeBroken(now clock.Time, f *flight) {
 	}
 	if f.kind == flightRead {
 		c.endpoint.pulling -= f.n
+		c.pulling -= f.n
 		c.endpoint.unthrottle()
 	}
 }

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -62,9 +63,9 @@ func (e *Endpoint) dial(
 	ours := e.hello(service)
 	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
 		c.forget()
-		return nil, err
+		return nil, e.refused(ours, err)
 	}
-	theirs, err := msg.ParseHello(c.cm.Private())
+	theirs, err := e.hear(ours, c.cm.Private())
 	if err == nil {
 		err = c.open(ours, &theirs)
 	}
@@ -76,6 +77,26 @@ func (e *Endpoint) dial(
 	c.start()
 	go c.watch()
 	return c, nil
+}
+
+// hear judges what a peer says of itself.
+func (e *Endpoint) hear(ours *msg.Hello, private []byte) (msg.Hello, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.Hear(ours, private)
+}
+
+// refused adds to the error of a connection that the peer rejected why it did, if it said so.
+func (e *Endpoint) refused(ours *msg.Hello, err error) error {
+	var rejected *cm.RejectedError
+	if !errors.As(err, &rejected) {
+		return err
+	}
+	why := new(msg.StatusError)
+	if _, said := e.hear(ours, rejected.Private); errors.As(said, &why) {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
 }
 
 // attempt makes room for a connection. The context ends with the endpoint, too, which waits for
@@ -153,12 +174,9 @@ func (e *Endpoint) accept(
 	ctx context.Context, r *cm.Request, service msg.Service,
 ) (*Conn, error) {
 	ours := e.hello(service)
-	theirs, err := msg.ParseHello(r.Private())
-	if err == nil {
-		_, err = msg.Agree(ours, &theirs)
-	}
+	theirs, err := e.hear(ours, r.Private())
 	if err != nil {
-		ours.Status = msg.StatusService
+		ours.Status = msg.Refusal(err)
 		private := make([]byte, msg.HelloLen)
 		ours.Put(private)
 		_ = r.Reject(private)

@@ -2,8 +2,10 @@ package msg_test
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 
+	"xroce/engine/cm"
 	"xroce/engine/msg"
 	"xroce/roce"
 	rmsg "xroce/roce/msg"
@@ -52,4 +54,64 @@ func TestKeyOfOnePeerEndsAnother(t *testing.T) {
 	if n := hub.Counters()[rmsg.ProtocolErrors]; n != times {
 		t.Errorf("%d connections are counted", n)
 	}
+}
+
+// TestHelloThatDoesNotFit: who speaks another version, wants what we have not, another service, or
+// no messages at all, is refused at once, told why by what we speak, and counted. Others are taken
+// meanwhile.
+func TestHelloThatDoesNotFit(t *testing.T) {
+	network, hub, at, conns := newHub(t, msg.Options{})
+	host := newStrangerHost(t, network, 2)
+	cases := []struct {
+		name   string
+		change func(h *rmsg.Hello)
+		want   rmsg.Status
+	}{
+		{
+			"a later version", func(h *rmsg.Hello) { h.Version, h.MinVersion = 3, 2 },
+			rmsg.StatusVersion,
+		},
+		{
+			"an earlier version", func(h *rmsg.Hello) { h.Version, h.MinVersion = 0, 0 },
+			rmsg.StatusVersion,
+		},
+		{"what nobody has", func(h *rmsg.Hello) { h.Required = 1 << 15 }, rmsg.StatusCapability},
+		{"a stream", func(h *rmsg.Hello) { h.Service = rmsg.ServiceStream }, rmsg.StatusService},
+		{"a refusal", func(h *rmsg.Hello) { h.Status = rmsg.StatusBusy }, rmsg.StatusProtocolError},
+		{"no messages", nil, rmsg.StatusProtocolError},
+	}
+	for _, c := range cases {
+		private := make([]byte, rmsg.HelloLen)
+		if c.change != nil {
+			h := hello()
+			c.change(h)
+			h.Put(private)
+		}
+		_, err := host.dial(t, at, private)
+		rejected := new(cm.RejectedError)
+		if !errors.As(err, &rejected) {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		answer, err := rmsg.ParseHello(rejected.Private)
+		must(t, err)
+		if answer.Status != c.want || answer.Version != rmsg.Version {
+			t.Errorf("%s: the answer is %v", c.name, &answer)
+		}
+	}
+	if n := hub.Counters()[rmsg.HellosRefused]; n != uint64(len(cases)) {
+		t.Errorf("%d are counted", n)
+	}
+	host.mustDial(t, at)
+	<-conns
+}
+
+// TestRefusalIsToldByName: who dials a listener for streams, and wants messages, is told so.
+func TestRefusalIsToldByName(t *testing.T) {
+	_, hosts := newNetwork(t, msg.Options{})
+	l := listen(t, hosts)
+	_, err := hosts[0].Dial(within(t), netip.AddrPort(l.Addr().(msg.Addr)))
+	if why := new(rmsg.StatusError); !errors.As(err, &why) || why.Status != rmsg.StatusService {
+		t.Errorf("refused with %v", err)
+	}
+	must(t, l.Close())
 }

@@ -47,6 +47,22 @@ func New(c Config) (*Endpoint, error) {
 	}, nil
 }
 
+// Hear judges the private data of a peer that wants a connection, or of one that took one. The
+// error is that of ParseHello or Agree, or a *StatusError with which the peer refuses; it is
+// counted.
+func (e *Endpoint) Hear(ours *Hello, private []byte) (theirs Hello, err error) {
+	if theirs, err = ParseHello(private); err == nil && theirs.Status != StatusOK {
+		err = &StatusError{Status: theirs.Status}
+	}
+	if err == nil {
+		_, err = Agree(ours, &theirs)
+	}
+	if err != nil {
+		e.count.Inc(HellosRefused)
+	}
+	return theirs, err
+}
+
 // NextSent returns a message that is complete, nil when there is none: Err says whether it
 // was sent.
 func (e *Endpoint) NextSent() *Send { return e.sent.pop() }

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -138,6 +139,19 @@ func Agree(ours, theirs *Hello) (Agreement, error) {
 		return Agreement{}, ErrService
 	}
 	return a, nil
+}
+
+// Refusal is the status that tells a peer of an error of ParseHello or Agree.
+func Refusal(err error) Status {
+	switch {
+	case errors.Is(err, ErrVersion):
+		return StatusVersion
+	case errors.Is(err, ErrCapability):
+		return StatusCapability
+	case errors.Is(err, ErrService):
+		return StatusService
+	}
+	return StatusProtocolError
 }
 
 // String prints the hello as the decoder does, without the session, which is a secret of two.

@@ -113,10 +113,15 @@ func (c *Conn) over(err error) {
 	c.endpoint.leaving.Go(c.dismantle)
 }
 
-// dismantle gives back what is of the device.
+// dismantle gives back what is of the device, after the time-wait, or when the endpoint is closed
+// and has waited for long enough.
 func (c *Conn) dismantle() {
 	c.cm.Close()
-	<-c.cm.Released()
+	select {
+	case <-c.cm.Released():
+	case <-c.endpoint.hurry:
+		c.qp.Close()
+	}
 	_ = c.control.Deregister() // no window is bound to it: it cannot fail
 	c.closePD()
 	c.endpoint.leave()
@@ -200,4 +205,25 @@ func (c *Conn) Close(ctx context.Context) error {
 		return nil
 	}
 	return c.err
+}
+
+// Abort ends the connection at once and waits for nobody: what is under way fails with ErrClosed,
+// and with an error of its own at the peer, which is told that it is over. Messages that the
+// peer had sent, and that nobody has received, can still be received if they are here. Done tells
+// when no memory of a message is in use any more. It is idempotent.
+func (c *Conn) Abort() {
+	e := c.endpoint
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c.core.Abort(e.dev.Now(), ErrClosed)
+	e.progress(e.dev.Now())
+}
+
+// drop ends a connection that nobody has accepted.
+func (c *Conn) drop() {
+	if c.stream != nil {
+		_ = c.stream.Close() // it was not closed before
+		return
+	}
+	c.Abort()
 }

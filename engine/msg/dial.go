@@ -42,7 +42,9 @@ func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
 	return s
 }
 
-// Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial.
+// Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial; when the peer
+// refuses and says why, also a *msg.StatusError of package roce/msg, which is ErrVersion, ErrCapability
+// or ErrService if it is for that.
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	c, err := e.dial(ctx, to, msg.ServiceEndpoint)
 	if err != nil {
@@ -135,70 +137,4 @@ func (c *Conn) forget() {
 	}
 	c.closePD()
 	e.leave()
-}
-
-// A Listener takes connections of peers. Its methods are safe for concurrent use.
-type Listener struct {
-	endpoint *Endpoint
-	core     *cm.Listener
-}
-
-// Listen takes connections at an address and port of the device: see cm.Manager.Listen.
-func (e *Endpoint) Listen(at netip.AddrPort) (*Listener, error) {
-	l, err := e.manager.Listen(at)
-	if err != nil {
-		return nil, err
-	}
-	return &Listener{endpoint: e, core: l}, nil
-}
-
-// Close ends it.
-func (l *Listener) Close() { l.core.Close() }
-
-// Accept waits for a peer and connects with it. Who does not speak messages is refused.
-func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	for {
-		request, err := l.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if c, err := request.Accept(ctx); err == nil {
-			return c, nil
-		} else if ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-func (e *Endpoint) accept(
-	ctx context.Context, r *cm.Request, service msg.Service,
-) (*Conn, error) {
-	ours := e.hello(service)
-	theirs, err := e.hear(ours, r.Private())
-	if err != nil {
-		ours.Status = msg.Refusal(err)
-		private := make([]byte, msg.HelloLen)
-		ours.Put(private)
-		_ = r.Reject(private)
-		return nil, err
-	}
-	ctx, settled, err := e.attempt(ctx)
-	if err != nil {
-		_ = r.Reject(nil)
-		return nil, err
-	}
-	defer settled()
-	c := e.newConn(service)
-	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
-		c.forget()
-		return nil, err
-	}
-	if err := c.open(ours, &theirs); err != nil {
-		c.cm.Close()
-		c.forget()
-		return nil, err
-	}
-	c.start()
-	go c.watch()
-	return c, nil
 }

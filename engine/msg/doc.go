@@ -26,7 +26,7 @@
 // memory where it arrived; ReadFrom and WriteTo lend that memory to a reader or a writer. It is all
 // that a stream has: when the peer does not read, Write waits. A stream has the goroutine of its
 // connection and no other. A peer that is silent because it is gone is noticed by who writes, and
-// by who reads only with Options.Machine.Keepalive.
+// by who reads after Options.Machine.Keepalive and what its device needs to give the peer up.
 //
 // # Who drives
 //

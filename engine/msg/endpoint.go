@@ -23,12 +23,16 @@ var ErrQueued = msg.ErrQueued
 // Options say how to open an endpoint. The zero value is a good choice.
 type Options struct {
 	// Machine says how messages are sent and how much is held. Its source of random numbers
-	// is crypto/rand when it is nil.
+	// is crypto/rand when it is nil. Its Keepalive is 10 s by default, negative for never: a
+	// peer of which nothing was heard for so long is asked whether it is there, by the
+	// reliable connection, which gives it up after some seconds (cm.Setup: 4 s). So a peer
+	// whose host has died is noticed also by who sends nothing.
 	Machine msg.Config
 	// Depth is how many work requests a connection may have under way, default 64.
 	Depth int
 	// Linger is how long a stream that was closed may take to bring what was written to the
-	// peer, default 10 s.
+	// peer, and how long Endpoint.Close waits until peers agree that connections are over,
+	// default 10 s.
 	Linger time.Duration
 	// CancelTimeout is how long a message may still be on its way whose context has ended, before
 	// its connection is ended with ErrStalled, default 5 s: Conn.Send and Receive.Wait return
@@ -42,6 +46,9 @@ type Options struct {
 	// more than 0: a call there must not drive.
 	Spin time.Duration
 }
+
+// defaultKeepalive costs a packet each way over a connection that is idle.
+const defaultKeepalive = 10 * roce.Second
 
 // defaultSpin is about what it costs to sleep and to be woken.
 const defaultSpin = 20 * time.Microsecond
@@ -58,6 +65,7 @@ type Endpoint struct {
 	leaving sync.WaitGroup  // connections that are over and not given back
 	ctx     context.Context // of attempts to connect
 	cancel  context.CancelFunc
+	hurry   chan struct{} // closed when Close has waited for Linger
 	closing sync.Once
 	closed  error // what Close returned
 
@@ -96,6 +104,12 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 	if o.Machine.Rand == nil {
 		o.Machine.Rand = random{}
 	}
+	switch {
+	case o.Machine.Keepalive == 0:
+		o.Machine.Keepalive = defaultKeepalive
+	case o.Machine.Keepalive < 0:
+		o.Machine.Keepalive = 0
+	}
 	if o.CancelTimeout == 0 {
 		o.CancelTimeout = defaultCancelTimeout
 	}
@@ -106,6 +120,7 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 		dev: dev, manager: manager, options: o, conns: map[uint32]*Conn{},
 		done: make(chan struct{}), streams: map[*Stream]struct{}{},
 	}
+	e.hurry = make(chan struct{})
 	e.changed = sync.NewCond(&e.mu)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if e.machine, err = msg.New(o.Machine); err != nil {
@@ -172,15 +187,17 @@ func (e *Endpoint) init() engine.QPInit {
 const access = mem.RemoteRead | mem.RemoteWrite
 
 // Close ends all connections at once, and the endpoint. What is under way fails with
-// ErrClosed. It waits for streams that were closed before, for Options.Linger at most, for
-// readers and writers that are in the memory of one, and for the time-wait of the connections.
-// It is idempotent.
+// ErrClosed. It waits for streams that were closed before and for the time-wait of the
+// connections, for Options.Linger at most, also when peers are dead; and for readers and writers
+// that are in the memory of a stream. It is idempotent.
 func (e *Endpoint) Close() error {
 	e.closing.Do(func() { e.closed = e.close() })
 	return e.closed
 }
 
 func (e *Endpoint) close() error {
+	hurry := time.AfterFunc(e.options.Linger, func() { close(e.hurry) })
+	defer hurry.Stop()
 	e.mu.Lock()
 	e.ending = true
 	e.cancel()
@@ -212,6 +229,14 @@ func (e *Endpoint) Receive(ctx context.Context, buf []byte) (n int, from *Conn, 
 	}
 	err = r.Wait(ctx)
 	return r.Length, r.From, err
+}
+
+// Snapshot returns the counters of the endpoint as they are now, over all connections that there
+// are or were. Spec of each says what it counts.
+func (e *Endpoint) Snapshot() msg.CounterSet {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.machine.Snapshot()
 }
 
 // Config returns how messages are sent, with the defaults.

@@ -78,7 +78,7 @@ func TestHelloThatDoesNotFit(t *testing.T) {
 		{"what nobody has", func(h *rmsg.Hello) { h.Required = 1 << 15 }, rmsg.StatusCapability},
 		{"a stream", func(h *rmsg.Hello) { h.Service = rmsg.ServiceStream }, rmsg.StatusService},
 		{"a refusal", func(h *rmsg.Hello) { h.Status = rmsg.StatusBusy }, rmsg.StatusProtocolError},
-		{"no messages", nil, rmsg.StatusProtocolError},
+		{"no messages", nil, rmsg.StatusService},
 	}
 	for _, c := range cases {
 		private := make([]byte, rmsg.HelloLen)

@@ -21,7 +21,7 @@ func TestRequests(t *testing.T) {
 	client, from := newNode(t, network, 1, options)
 	server, addr := newNode(t, network, 2, options)
 	at := netip.AddrPortFrom(addr, 7471)
-	l, err := server.Listen(at)
+	l, err := server.ListenRequests(at)
 	must(t, err)
 	defer l.Close()
 	ctx := within(t)

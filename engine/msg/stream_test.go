@@ -24,7 +24,9 @@ const streamPort = 7471
 // A host is an endpoint with its address.
 type host struct {
 	*msg.Endpoint
-	addr netip.Addr
+	addr    netip.Addr
+	dev     *engine.Device
+	manager *cm.Manager
 }
 
 // newNetwork makes two hosts on a simulated wire.
@@ -34,8 +36,7 @@ func newNetwork(t testing.TB, o msg.Options) (*sim.Network, [2]*host) {
 	must(t, err)
 	var hosts [2]*host
 	for i := range hosts {
-		e, addr := newNode(t, network, byte(1+i), o)
-		hosts[i] = &host{e, addr}
+		hosts[i] = newHost(t, network, byte(1+i), quick, o)
 	}
 	return network, hosts
 }

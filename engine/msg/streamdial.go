@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"xroce/engine/cm"
 	"xroce/roce/msg"
 )
 
@@ -73,20 +72,11 @@ func lookUp(ctx context.Context, family, address string) ([]netip.AddrPort, erro
 	return list, nil
 }
 
-// handshakes is how many peers of a listener may be connecting, or be connected and not be
-// accepted, beside those that wait for that: so one that is slow holds up no others.
-const handshakes = 16
-
 // A StreamListener takes connections that carry bytes: a net.Listener. Its methods are safe for
-// concurrent use.
+// concurrent use. It connects with peers as a Listener does.
 type StreamListener struct {
-	endpoint *Endpoint
-	core     *cm.Listener
-	accepted chan *Stream
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	under    sync.WaitGroup
-	closing  sync.Once
+	lobby   *lobby
+	closing sync.Once
 }
 
 var _ net.Listener = (*StreamListener)(nil)
@@ -95,57 +85,23 @@ var _ net.Listener = (*StreamListener)(nil)
 // The error is a *net.OpError with the address.
 func (e *Endpoint) ListenStream(at netip.AddrPort) (*StreamListener, error) {
 	core, err := e.manager.Listen(at)
+	var l *lobby
+	if err == nil {
+		l, err = e.receive(core, msg.ServiceStream)
+	}
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: Addr(at), Err: err}
 	}
-	l := &StreamListener{endpoint: e, core: core, accepted: make(chan *Stream)}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.under.Go(l.run)
-	return l, nil
-}
-
-// run connects with who asks.
-func (l *StreamListener) run() {
-	places := make(chan struct{}, handshakes)
-	for {
-		select {
-		case places <- struct{}{}:
-		case <-l.ctx.Done():
-			return
-		}
-		r, err := l.core.Accept(l.ctx)
-		if err != nil {
-			l.cancel() // the manager has ended, if not we
-			return
-		}
-		l.under.Go(func() {
-			l.connect(r)
-			<-places
-		})
-	}
-}
-
-// connect connects with a peer, and waits until somebody takes the stream. Who speaks no
-// streams is refused.
-func (l *StreamListener) connect(r *cm.Request) {
-	c, err := l.endpoint.accept(l.ctx, r, msg.ServiceStream)
-	if err != nil {
-		return // which the peer was told
-	}
-	select {
-	case l.accepted <- c.stream:
-	case <-l.ctx.Done():
-		_ = c.stream.Close() // it was not closed before
-	}
+	return &StreamListener{lobby: l}, nil
 }
 
 // Accept waits for a peer and returns the connection with it, a *Stream. The error wraps
 // net.ErrClosed.
 func (l *StreamListener) Accept() (net.Conn, error) {
 	select {
-	case s := <-l.accepted:
-		return s, nil
-	case <-l.ctx.Done():
+	case c := <-l.lobby.accepted:
+		return c.stream, nil
+	case <-l.lobby.ctx.Done():
 		return nil, l.opError("accept")
 	}
 }
@@ -155,9 +111,7 @@ func (l *StreamListener) Accept() (net.Conn, error) {
 func (l *StreamListener) Close() error {
 	err := l.opError("close")
 	l.closing.Do(func() {
-		l.cancel()
-		l.core.Close()
-		l.under.Wait()
+		l.lobby.close()
 		err = nil
 	})
 	return err
@@ -168,4 +122,4 @@ func (l *StreamListener) opError(op string) error {
 }
 
 // Addr returns the address that it listens at.
-func (l *StreamListener) Addr() net.Addr { return Addr(l.core.Addr()) }
+func (l *StreamListener) Addr() net.Addr { return Addr(l.lobby.core.Addr()) }

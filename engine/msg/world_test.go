@@ -44,21 +44,30 @@ func newNode(
 	t testing.TB, network *sim.Network, n byte, o msg.Options,
 ) (*msg.Endpoint, netip.Addr) {
 	t.Helper()
-	addr := netip.AddrFrom4([4]byte{192, 0, 2, n})
+	h := newHost(t, network, n, quick, o)
+	return h.Endpoint, h.addr
+}
+
+// newHost is newNode that says how its manager is.
+func newHost(
+	t testing.TB, network *sim.Network, n byte, how cm.Options, o msg.Options,
+) *host {
+	t.Helper()
+	h := &host{addr: netip.AddrFrom4([4]byte{192, 0, 2, n})}
 	port, err := network.NewPort(sim.PortConfig{
-		MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200, Addrs: []netip.Addr{addr},
+		MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200, Addrs: []netip.Addr{h.addr},
 	})
 	must(t, err)
-	dev, err := engine.OpenLink(port, port, engine.Options{})
+	h.dev, err = engine.OpenLink(port, port, engine.Options{})
 	must(t, err)
-	t.Cleanup(func() { must(t, dev.Close()) })
-	manager, err := cm.Open(dev, quick)
+	t.Cleanup(func() { must(t, h.dev.Close()) })
+	h.manager, err = cm.Open(h.dev, how)
 	must(t, err)
-	t.Cleanup(func() { must(t, manager.Close()) })
-	e, err := msg.Open(dev, manager, o)
+	t.Cleanup(func() { must(t, h.manager.Close()) })
+	h.Endpoint, err = msg.Open(h.dev, h.manager, o)
 	must(t, err)
-	t.Cleanup(func() { must(t, e.Close()) })
-	return e, addr
+	t.Cleanup(func() { must(t, h.Close()) })
+	return h
 }
 
 // newPair makes two endpoints that are connected.

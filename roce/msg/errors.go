@@ -89,3 +89,17 @@ type StatusError struct{ Status Status }
 
 // Error implements error.
 func (e *StatusError) Error() string { return "msg: the peer says: " + e.Status.String() }
+
+// Is reports whether the status is that of an error of this package: of ErrVersion, ErrCapability
+// or ErrService, when a peer refuses to connect.
+func (e *StatusError) Is(target error) bool {
+	switch e.Status {
+	case StatusVersion:
+		return target == ErrVersion
+	case StatusCapability:
+		return target == ErrCapability
+	case StatusService:
+		return target == ErrService
+	}
+	return false
+}

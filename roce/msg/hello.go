@@ -141,17 +141,23 @@ func Agree(ours, theirs *Hello) (Agreement, error) {
 	return a, nil
 }
 
-// Refusal is the status that tells a peer of an error of ParseHello or Agree.
+// Refusal is the status that tells a peer why it is not connected: by an error of ParseHello or
+// Agree, or of the end that refuses.
 func Refusal(err error) Status {
+	var refused *StatusError
 	switch {
+	case errors.As(err, &refused):
+		return StatusProtocolError // who asks does not refuse
 	case errors.Is(err, ErrVersion):
 		return StatusVersion
 	case errors.Is(err, ErrCapability):
 		return StatusCapability
-	case errors.Is(err, ErrService):
+	case errors.Is(err, ErrService), errors.Is(err, ErrNotHello):
 		return StatusService
+	case errors.Is(err, ErrClosed):
+		return StatusClosed
 	}
-	return StatusProtocolError
+	return StatusNoMemory
 }
 
 // String prints the hello as the decoder does, without the session, which is a secret of two.

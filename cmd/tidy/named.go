@@ -166,10 +166,19 @@ func (x *index) wrongComments(s *source, report report) {
 	}
 }
 
-// wrongTests names the commands that would test nothing: `go test` of a package that there
-// is not, or with a pattern that no test there matches. PACKAGE stands for any.
+// testName matches the name of a test, or what those of several begin with.
+var testName = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
+
+// wrongTests names the tests in backquotes that there are not, and the commands that would test
+// nothing: `go test` of a package that there is not, or with a pattern that no test there matches.
+// PACKAGE stands for any.
 func (x *index) wrongTests(s *source, report report) {
 	for _, sec := range s.sections() {
+		for _, sp := range sec.spans {
+			if testName.MatchString(sp.text) && !x.isTest(sp.text) {
+				report(sp.line, "there is no test %s", sp.text)
+			}
+		}
 		for _, sp := range slices.Concat(sec.spans, sec.block) {
 			if cmd, ok := strings.CutPrefix(sp.text, "go test "); ok {
 				if wrong := x.wrongTest(strings.Fields(cmd)); wrong != "" {
@@ -178,6 +187,16 @@ func (x *index) wrongTests(s *source, report report) {
 			}
 		}
 	}
+}
+
+// isTest reports whether there is a test whose name begins so.
+func (x *index) isTest(name string) bool {
+	for _, tests := range x.tests {
+		if slices.ContainsFunc(tests, func(t string) bool { return strings.HasPrefix(t, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *index) wrongTest(args []string) string {

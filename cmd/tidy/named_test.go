@@ -59,6 +59,8 @@ func TestWrongNamesCanFail(t *testing.T) {
 		{"an open ` here\n\n`roce/gone.go`\n", 1},
 		{"`keys.go` of `roce`\n", 1},
 		{"`roce/mem`\n\n## Other\n\n`keys.go`\n", 1},
+		{"`TestSim`, `TestS`, `Testing`, TestGone\n", 0},
+		{"| `TestGone` | `FuzzGone`, `TestSimX` |\n", 3},
 		{"`go test -run TestGone ./roce`, `go test -run TestSim ./gone`\n", 2},
 		{"`go test -run 'TestGone/x' ./...`, `go test ./roce/mem`\n", 2},
 		{"```\ngo test -fuzz FuzzGone ./roce\n```\n", 1},

@@ -28,16 +28,24 @@ type drive struct {
 // due is when the goroutine of the services is to look whether callers still do.
 func (d *drive) due() roce.Time { return d.looked + driverPause }
 
+// A goal is what somebody who waits wants. The endpoint's lock is held when it is asked.
+type goal interface {
+	over() bool // reports whether there is nothing to wait for any more
+}
+
 // await waits until a message is complete, or for the end of the context, whose error it returns.
 func (e *Endpoint) await(ctx context.Context, w *waiting) error {
-	if !w.over() && e.options.Spin > 0 {
+	if !w.over() {
 		e.spin(ctx, w)
 	}
 	return w.sleep(ctx)
 }
 
-// spin takes completions until something is complete, the context ends, or it has taken too long.
-func (e *Endpoint) spin(ctx context.Context, w *waiting) {
+// spin takes completions until something is over, the context ends, or it has taken too long.
+func (e *Endpoint) spin(ctx context.Context, w goal) {
+	if e.options.Spin <= 0 {
+		return
+	}
 	d := &e.drive
 	end := e.dev.Now() + roce.Time(e.options.Spin)
 	e.memory.enter()

@@ -90,13 +90,15 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 		return 0, s.opError("write", err)
 	}
 	defer s.out.give()
+	var b []byte
 	for n < len(p) {
-		b, err := s.reserve(len(p)-n, false)
-		if err != nil {
-			return n, s.opError("write", err)
+		if b == nil {
+			if b, err = s.reserve(len(p)-n, false); err != nil {
+				return n, s.opError("write", err)
+			}
 		}
 		m := copy(b, p[n:])
-		if err := s.commit(m); err != nil {
+		if b, err = s.commit(m, len(p)-n-m); err != nil {
 			return n, s.opError("write", err)
 		}
 		n += m
@@ -117,7 +119,7 @@ func (s *Stream) next() ([]byte, error) {
 		if b != nil || err != nil {
 			return b, err
 		}
-		if err := s.in.wait(s); err != nil {
+		if err := s.in.wait(s, toRead{s}); err != nil {
 			return nil, err
 		}
 	}
@@ -129,14 +131,15 @@ func (s *Stream) consume(n int, more bool) (b []byte) {
 	e := s.conn.endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.conn.core.Consume(e.dev.Now(), n)
+	now := e.dev.Now()
+	s.conn.core.Consume(now, n)
 	if more {
 		b, _ = s.conn.core.Peek() // who reads again is told the error
 	}
 	if b == nil {
 		e.returned()
 	}
-	e.progress(e.dev.Now())
+	e.progress(now)
 	return b
 }
 
@@ -157,7 +160,7 @@ func (s *Stream) reserve(n int, whole bool) ([]byte, error) {
 		if b != nil || err != nil {
 			return b, err
 		}
-		if err := s.out.wait(s); err != nil {
+		if err := s.out.wait(s, toWrite{s}); err != nil {
 			return nil, err
 		}
 	}
@@ -171,15 +174,21 @@ func (s *Stream) lend(n int, whole bool) ([]byte, error) {
 	return s.conn.core.Reserve(now, n)
 }
 
-// commit sends n bytes of what was borrowed.
-func (s *Stream) commit(n int) error {
+// commit sends n bytes of what was borrowed; with more to come, it borrows memory for that, if there
+// is some at once.
+func (s *Stream) commit(n, more int) (b []byte, err error) {
 	e := s.conn.endpoint
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := s.conn.core.Commit(e.dev.Now(), n)
-	e.returned()
-	e.progress(e.dev.Now())
-	return s.writeError(err)
+	now := e.dev.Now()
+	if err = s.conn.core.Commit(now, n); err == nil && more > 0 {
+		b, _ = s.conn.core.Reserve(now, more) // who reserves again is told the error
+	}
+	if b == nil {
+		e.returned()
+	}
+	e.progress(now)
+	return b, s.writeError(err)
 }
 
 // writeError is an error of the machine, told from that of a direction that we have ended. The

@@ -44,8 +44,14 @@ func newNetwork(t testing.TB, o msg.Options) (*sim.Network, [2]*host) {
 // newVeth makes two hosts in namespaces of the kernel.
 func newVeth(t testing.TB) [2]*host {
 	t.Helper()
+	_, hosts := newVethPair(t, vethpair.Options{})
+	return hosts
+}
+
+func newVethPair(t testing.TB, o vethpair.Options) (*vethpair.Pair, [2]*host) {
+	t.Helper()
 	xsktest.NeedRoot(t)
-	pair, err := vethpair.New(vethpair.Options{})
+	pair, err := vethpair.New(o)
 	must(t, err)
 	t.Cleanup(func() { must(t, pair.Close()) })
 	var hosts [2]*host
@@ -65,7 +71,7 @@ func newVeth(t testing.TB) [2]*host {
 		t.Cleanup(func() { must(t, h.Close()) })
 		hosts[i] = h
 	}
-	return hosts
+	return pair, hosts
 }
 
 // onBoth runs a test on a simulated wire and between two namespaces.

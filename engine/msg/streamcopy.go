@@ -49,7 +49,7 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 
 // fill reads into memory of the stream, and sends it.
 func (s *Stream) fill(r io.Reader, b []byte) (n int, readErr, err error) {
-	defer func() { err = s.commit(n) }() // also when r panics
+	defer func() { _, err = s.commit(n, 0) }() // also when r panics
 	m, readErr := r.Read(b)
 	if m < 0 || m > len(b) {
 		return 0, errCount, nil

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"context"
 	"net"
 	"os"
 	"sync"
@@ -42,8 +43,30 @@ func (h *half) take(s *Stream) error {
 // give lets the next one go.
 func (h *half) give() { <-h.turn }
 
-// wait waits until there may be something, until the deadline or Close.
-func (h *half) wait(s *Stream) error {
+// A toRead and a toWrite are what who waits for a stream wants.
+type (
+	toRead  struct{ *Stream }
+	toWrite struct{ *Stream }
+)
+
+func (w toRead) over() bool  { return w.conn.core.Readable() || w.in.ends(w.Stream) }
+func (w toWrite) over() bool { return w.conn.core.Writable() || w.out.ends(w.Stream) }
+
+// ends reports whether the deadline has passed or Close was called.
+func (h *half) ends(s *Stream) bool {
+	select {
+	case <-s.closed:
+	case <-h.limit.channel():
+	default:
+		return false
+	}
+	return true
+}
+
+// wait waits until there may be something, until the deadline or Close. At first it looks for
+// completions by itself, as those do who wait for messages.
+func (h *half) wait(s *Stream, w goal) error {
+	s.conn.endpoint.spin(context.Background(), w)
 	select {
 	case <-h.ready:
 		return nil

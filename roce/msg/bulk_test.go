@@ -27,8 +27,12 @@ func TestManyShortMessagesHaveLargeSlotsMade(t *testing.T) {
 		policy         Policy
 		messages, want int
 	}{
-		{EnlargeFirst, fit, 0}, {EnlargeFirst, fit + 1, 1}, {EnlargeFirst, 3000, 1},
-		{EnlargeAuto, 3000, 1}, {EnlargeNever, 3000, 0}, {EnlargeAfter, 3000, 0},
+		{EnlargeFirst, fit, 0},
+		{EnlargeFirst, fit + 1, 1},
+		{EnlargeFirst, 3000, 1},
+		{EnlargeAuto, 3000, 1},
+		{EnlargeNever, 3000, 0},
+		{EnlargeAfter, 3000, 0},
 	} {
 		d := newDuo(t, Config{Slots: 4, Policy: c.policy, After: 1})
 		d.heard()

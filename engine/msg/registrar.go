@@ -204,7 +204,8 @@ func expose(
 
 // described is a region as the machine knows it.
 func described(mr *engine.MR, b []byte, o owner) msg.Memory {
-	return msg.Memory{Bytes: b, Addr: mr.Addr(), LKey: mr.LKey(), RKey: mr.RKey(), Owner: o}
+	key := msg.Key{Addr: mr.Addr(), LKey: mr.LKey(), RKey: mr.RKey()}
+	return msg.Memory{Bytes: b, Key: key, Owner: o}
 }
 
 // An owner is the regions that one key stands for, that of the key last.

@@ -124,9 +124,9 @@ func (e *Endpoint) take() int {
 
 // progress does what the machine wants done now, and tells who waits. The caller holds mu.
 func (e *Endpoint) progress(now roce.Time) {
-	for c := e.machine.NextWork(now, &e.wr); c != nil; c = e.machine.NextWork(now, &e.wr) {
-		if err := c.User.(*Conn).qp.PostSend(&e.wr); err != nil {
-			c.Abort(now, err)
+	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
+		if err := r.Conn().User.(*Conn).qp.PostSend(&e.wr); err != nil {
+			r.Conn().Abort(now, err)
 		}
 	}
 	for r := e.machine.NextRequest(); r != nil; r = e.machine.NextRequest() {
@@ -176,7 +176,7 @@ func (c *Conn) take(now roce.Time, wc *roce.Completion) {
 		return
 	}
 	if wc.WRID&receiveID == 0 {
-		e.machine.HandleWork(now, c.core, wc)
+		e.machine.HandleWork(now, c.core.First(), wc)
 		return
 	}
 	slot := int(wc.WRID &^ receiveID)
@@ -187,7 +187,7 @@ func (c *Conn) take(now roce.Time, wc *roce.Completion) {
 	if wc.Status == roce.StatusSuccess {
 		_ = c.receive(slot) // only the end of the queue pair can refuse it, which is told
 	}
-	e.machine.HandleArrival(now, c.core, wc, control)
+	e.machine.HandleArrival(now, c.core.First(), wc, control)
 }
 
 // receiveID marks the work request IDs of receives.

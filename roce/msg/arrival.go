@@ -41,9 +41,10 @@ type arrival struct {
 	flags   Flags
 	remote  Memory // the sender's
 	receive *Receive
-	want    int // bytes that fit the receive
-	asked   int // of these, those that the sender was asked for
-	done    int // and that are here
+	want    int    // bytes that fit the receive
+	asked   int    // of these, those that the sender was asked for
+	done    int    // and that are here
+	again   []span // those that were lost with a rail
 	local   Memory
 	request Request
 	status  Status

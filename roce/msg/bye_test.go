@@ -76,7 +76,7 @@ func TestBrokenProtocolIsNamed(t *testing.T) {
 		}},
 		{"a work request of another kind", ErrType, func(l *liar) {
 			wc := verbs.Completion{Opcode: verbs.WCRead}
-			l.c.endpoint.HandleArrival(l.now, l.c, &wc, nil)
+			l.c.endpoint.HandleArrival(l.now, l.c.First(), &wc, nil)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -118,18 +118,18 @@ func TestNothingIsGivenBackBeforeGoodbye(t *testing.T) {
 	e := l.c.endpoint
 	must(t, l.c.Send(l.now, &Send{Pieces: [][]byte{{1}}}))
 	var wr verbs.SendWR
-	if e.NextWork(l.now, &wr) != l.c || wr.Opcode != verbs.OpWriteImm {
+	if e.NextWork(l.now, &wr) != l.c.First() || wr.Opcode != verbs.OpWriteImm {
 		t.Fatalf("%v", wr.Opcode)
 	}
 	l.control(Control{Type: TypeMatched})
-	if e.NextWork(l.now, &wr) != l.c || wr.Opcode != verbs.OpSend {
+	if e.NextWork(l.now, &wr) != l.c.First() || wr.Opcode != verbs.OpSend {
 		t.Fatalf("%v", wr.Opcode)
 	}
 	if e.NextWork(l.now, &wr) != nil {
 		t.Fatal("work behind the last words")
 	}
 	ok := verbs.Completion{}
-	e.HandleWork(l.now, l.c, &ok)
+	e.HandleWork(l.now, l.c.First(), &ok)
 	if e.NextRequest() != nil || e.NextClosed() != nil || l.c.Err() == nil {
 		t.Fatal("memory is given back while BYE is on its way")
 	}

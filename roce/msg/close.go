@@ -37,7 +37,7 @@ func (c *Conn) sayLast() {
 // closeIfDone ends the connection in order once both ends have said all, and all of ours has
 // arrived; or of a stream that nobody reads any more, once all of ours has.
 func (c *Conn) closeIfDone(now clock.Time) {
-	if c.over() || !c.saidLast || c.out.n > 0 || c.flights.n > 0 {
+	if c.over() || !c.saidLast || c.out.n > 0 || c.flying() > 0 || c.resume.underWay {
 		return
 	}
 	if c.stream.hungUp || c.finished && c.allSaid() {
@@ -83,16 +83,16 @@ func (c *Conn) broken(err error) {
 	}
 	if err == ErrQuota {
 		c.endpoint.count.Inc(QuotaEnds)
-		c.part(c.heard, err, StatusQuota)
+		c.farewellFor(c.heard, err, StatusQuota)
 		return
 	}
 	c.endpoint.count.Inc(ProtocolErrors)
-	c.part(c.heard, &PeerError{Err: err}, StatusProtocolError)
+	c.farewellFor(c.heard, &PeerError{Err: err}, StatusProtocolError)
 }
 
-// part ends the connection once the peer was told why.
-func (c *Conn) part(now clock.Time, err error, why Status) {
-	if !c.started {
+// farewellFor ends the connection once the peer was told why.
+func (c *Conn) farewellFor(now clock.Time, err error, why Status) {
+	if c.control == nil || !c.control.started {
 		c.fail(now, err)
 		return
 	}
@@ -145,6 +145,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 	e.timers.stop(&c.keepalive)
 	e.timers.stop(&c.goodbye)
 	e.timers.stop(&c.stall)
+	e.timers.stop(&c.stranded)
 	e.timers.stop(&c.crowd)
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
@@ -193,10 +194,12 @@ func (c *Conn) failSends() {
 // Messages that came whole stay.
 func (c *Conn) failReceives() {
 	e := c.endpoint
-	for f := range c.flights.all() {
-		if f.kind == flightRead {
-			e.pulling -= f.n
-			c.pulling -= f.n
+	for _, r := range c.rails {
+		for f := range r.flights.all() {
+			if f.kind == flightRead {
+				e.pulling -= f.n
+				c.pulling -= f.n
+			}
 		}
 	}
 	e.unthrottle()

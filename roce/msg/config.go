@@ -103,6 +103,12 @@ type Config struct {
 	// is given up, default 30 s. Of one that the sender writes by itself, which tells nothing
 	// until its end, it is a second more for each MiB.
 	Stall clock.Time
+	// Rails is how many adapters the owner has memory registered with, for connections of as
+	// many rails, 1 to 6, default 1.
+	Rails int
+	// Grace is how long a connection of several rails that has lost the last one waits for
+	// another one, default 0: it is over at once.
+	Grace clock.Time
 	// Idle is how long large slots stay that nobody uses, default 10 s.
 	Idle clock.Time
 }
@@ -121,6 +127,7 @@ func (c *Config) setDefaults() error {
 	setInt(&c.Unexpected, 1<<20)
 	setInt(&c.PullWindow, 4<<20)
 	setInt(&c.Chunk, 256<<10)
+	setInt(&c.Rails, 1)
 	if c.Registered == 0 {
 		c.Registered = 1 << 30
 	}
@@ -136,7 +143,7 @@ func (c *Config) setDefaults() error {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
-		if *d.field < 0 {
+		if *d.field < 0 || c.Grace < 0 {
 			return fmt.Errorf("%w: a time is negative", ErrInvalid)
 		}
 	}
@@ -178,6 +185,7 @@ func (c *Config) check() error {
 		{"pull window", c.PullWindow, 1, MaxSlotSize},
 		{"chunk", c.Chunk, 1, c.PullWindow},
 		{"number of messages before a large slot", c.After, 0, MaxSlotSize},
+		{"number of rails", c.Rails, 1, MaxRails},
 		{"protocol", int(c.Protocol), 0, int(protocolCount) - 1},
 		{"policy", int(c.Policy), 0, int(policyCount) - 1},
 		{"mode", int(c.Mode), 0, int(modeCount) - 1},

@@ -21,8 +21,18 @@ type Conn struct {
 	agreed  Agreement
 	state   connState
 	err     error
-	started bool // the queue pair can send
 	blocked bool // what arrived waits for a receive
+
+	// The rails, see rail.go.
+	rails      []*Rail
+	first      *Rail
+	control    *Rail // that of frames and control messages, nil while there is none
+	several    bool  // there may be more than one
+	leads      bool  // this end has dialled
+	theirRails uint8
+	resume     resume
+	stranded   timer // until when one has to come back
+	strandedBy error
 
 	// What goes out.
 	pending      list[*Send] // in the order of their posts
@@ -34,12 +44,11 @@ type Conn struct {
 	syncs        map[uint64]*Send
 	tooLong      int // messages that did not fit a small slot
 	out          fifo[item]
-	flights      fifo[flight]
-	depth        int    // work requests that the send queue takes
-	posted       uint64 // work requests
-	frames       uint32 // that were begun
-	controls     uint32 // that were posted
-	framesOut    int    // that are in out
+	unseen       fifo[item] // of several rails: what was posted and is not complete
+	posted       uint64     // work requests
+	frames       uint32     // that were begun
+	controls     uint32     // that were posted
+	framesOut    int        // that are in out
 	framesFlying int
 	open         openFrame
 	lanes        [2]lane
@@ -51,7 +60,7 @@ type Conn struct {
 	costs        costs
 	crowd        timer // when the message at the head has waited too long for a slot
 	scratch      [MaxControlLen]byte
-	probe        bool
+	wire         Control // in the form of the rail by which it goes
 
 	// What comes in.
 	in           []*inRing
@@ -105,8 +114,9 @@ const (
 func (c *Conn) over() bool { return c.state >= connBroken }
 
 // Open adds a peer with which hellos were exchanged. Its queue pair has room for depth work
-// requests in its send queue, and is used for nothing else. The small slots are asked for at
-// once, without a call of the application. The error is ErrInvalid, or that of Agree.
+// requests in its send queue, and is used for nothing else; it is the first of Conn.Rails. The
+// small slots are asked for at once, without a call of the application. The error is ErrInvalid,
+// ErrRails for hellos with rails that cannot be, or that of Agree.
 func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, error) {
 	if depth < MinDepth {
 		return nil, fmt.Errorf("%w: a send queue of %d: want %d", ErrInvalid, depth, MinDepth)
@@ -116,10 +126,13 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 		return nil, err
 	}
 	c := &Conn{
-		endpoint: e, ours: *ours, agreed: agreed, depth: depth, heard: now,
+		endpoint: e, ours: *ours, agreed: agreed, heard: now,
 		sends:    make([]*Send, clamp(int(theirs.Rendezvous), e.config.Rendezvous)),
 		incoming: make([]*arrival, e.config.Rendezvous),
 		syncs:    map[uint64]*Send{},
+	}
+	if err := c.firstRail(now, theirs, depth); err != nil {
+		return nil, err
 	}
 	c.asking.conn = c
 	c.asking.patience.run = func(now clock.Time) { c.asking.giveUp(now, 0) }
@@ -127,6 +140,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.keepalive.run = c.keepAlive
 	c.crowd.run = c.announceCrowded
 	c.stall.run = c.lookAfter
+	c.stranded.run = func(now clock.Time) { c.fail(now, c.strandedBy) }
 	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
 	if ours.Service == ServiceStream {
 		c.stream.init(c)
@@ -144,10 +158,40 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 // clamp is what a peer allows, within 1 and what we would use.
 func clamp(allowed, own int) int { return max(1, min(allowed, own)) }
 
-// Start says that the queue pair can send.
-func (c *Conn) Start() {
-	c.started = true
-	c.wake()
+// firstRail makes the rail by which the hellos came.
+func (c *Conn) firstRail(now clock.Time, theirs *Hello, depth int) error {
+	r := Rail{}
+	c.several = c.agreed.Capabilities&CapabilityRails != 0
+	if c.several {
+		c.leads, c.theirRails = c.ours.Session == Token{}, max(theirs.Rails, 1)
+		switch {
+		case c.theirRails > MaxRails, theirs.Rail >= c.theirRails,
+			c.leads == (theirs.Session == Token{}):
+			return ErrRails
+		}
+		r.theirs = theirs.Rail // else the peer has one key for anything
+	}
+	if r.ours = c.ours.Rail; int(r.ours) >= c.endpoint.config.Rails {
+		return ErrRails
+	}
+	c.first = c.addRail(now, r.ours, r.theirs, depth)
+	c.control, c.first.ordered = c.first, true
+	return nil
+}
+
+// Start says that the queue pair of the first rail can send.
+func (c *Conn) Start() { c.first.Start(c.heard) }
+
+// First returns the rail by which the hellos came, also when it is lost.
+func (c *Conn) First() *Rail { return c.first }
+
+// Adapters says which adapters the memory of the connection is for, a bit each from the lowest
+// on: all when it may have several rails, else that of its own.
+func (c *Conn) Adapters() uint8 {
+	if c.several {
+		return 1<<c.endpoint.config.Rails - 1
+	}
+	return 1 << c.ours.Rail
 }
 
 // Err returns why the connection is over, nil while it is not.
@@ -173,6 +217,7 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 	s.conn, s.state, s.posted = c, sendPending, now
 	s.Err, s.Choice, s.Sent = nil, Choice{}, 0
 	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
+	s.again = s.again[:0]
 	s.cancelled, s.crowded, s.way, s.status = false, false, 0, StatusOK
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
@@ -193,11 +238,15 @@ func (c *Conn) keepAlive(now clock.Time) {
 	if c.over() {
 		return
 	}
-	due := c.heard + c.endpoint.config.Keepalive
-	if now >= due {
-		c.probe = true
+	interval := c.endpoint.config.Keepalive
+	next := now + interval
+	for r := range c.live() {
+		if due := r.heard + interval; now < due {
+			next = min(next, due)
+			continue
+		}
+		r.probe = true
 		c.wake()
-		due = now + c.endpoint.config.Keepalive
 	}
-	c.endpoint.timers.set(&c.keepalive, due)
+	c.endpoint.timers.set(&c.keepalive, next)
 }

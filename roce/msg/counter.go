@@ -43,6 +43,10 @@ const (
 	StallEnds
 	HellosRefused
 	ByesReceived
+	RailsLost
+	Resumed
+	SentAgain
+	ChunksAgain
 
 	CounterCount // the number of counters, not one of them
 )
@@ -85,6 +89,10 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	StallEnds:         {"stall_ends", "connections", "ended because a message did not come"},
 	HellosRefused:     {"hellos_refused", "connections", "not made: the peer speaks something else"},
 	ByesReceived:      {"byes_received", "connections", "that the peer ended, and said why"},
+	RailsLost:         {"rails_lost", "rails", "lost, of connections with several"},
+	Resumed:           {"resumed", "changes", "of the rail of frames and control messages"},
+	SentAgain:         {"sent_again", "items", "frames and control messages, by another rail"},
+	ChunksAgain:       {"chunks_again", "chunks", "of long messages, by another rail"},
 }
 
 // Spec returns what the counter counts.

@@ -35,9 +35,9 @@ func TestCreditsOfLargeSlots(t *testing.T) {
 	}
 }
 
-// TestDeliveredIsToldThoughItsFrameWaits: a message whose sender waits for it to be delivered shares
-// a frame with one that nobody has asked for yet and that cannot be kept. Once that one is taken,
-// too, the sender is told.
+// TestDeliveredIsToldThoughItsFrameWaits: a message whose sender waits for it to be delivered
+// shares a frame with one that nobody has asked for yet and that cannot be kept. Once that one is
+// taken, too, the sender is told.
 func TestDeliveredIsToldThoughItsFrameWaits(t *testing.T) {
 	d := newDuo(t, Config{Unexpected: 1})
 	must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{{1}}, Tag: 1})) // all that is kept

@@ -38,6 +38,7 @@
 //	application  Conn.Send, Endpoint.CancelSend, Receive, Cancel, Probe, Claim, ReceiveClaimed,
 //	             Handle; results by NextSent, NextReceived and NextClosed
 //	wire         NextWork gives work requests, HandleWork and HandleArrival take completions
+//	rails        Conn.AddRail, Rail.Start, Rail.Lose, Rail.Gone; NextLost
 //	memory       NextRequest asks for it, Answer has it, whenever that is
 //	time         NextDeadline, HandleDeadline
 //
@@ -51,5 +52,7 @@
 //	rendezvous.go, incoming.go, get.go, put.go, fragments.go, cancel.go
 //	stall.go               who does not send what it announced
 //	active.go, probe.go    messages without a receive
+//	rail.go, resume.go     several queue pairs, of which any may be lost
+//	stripe.go, name.go     long messages by all of them, a key for each
 //	counter.go             what is counted
 package msg

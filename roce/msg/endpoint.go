@@ -22,6 +22,7 @@ type Endpoint struct {
 	sent       list[*Send]
 	received   list[*Receive]
 	closed     []*Conn
+	lost       list[*Rail]
 	moved      fifo[*Conn] // streams that may go on
 	timers     timers
 	pulling    int   // bytes of READs that are not complete

@@ -15,7 +15,7 @@ func TestSlotIsWrittenAgainBehindItsCompletion(t *testing.T) {
 	l := newLiar(t, Config{})
 	e := l.c.endpoint
 	slots := l.c.lanes[small].ring.slots
-	l.c.depth = slots + 2
+	l.c.First().depth = slots + 2
 	posted := 0
 	pump := func() {
 		var wr verbs.SendWR
@@ -35,7 +35,7 @@ func TestSlotIsWrittenAgainBehindItsCompletion(t *testing.T) {
 	if pump(); posted != slots {
 		t.Fatalf("a slot is written again, whose work request is not complete")
 	}
-	e.HandleWork(l.now, l.c, &verbs.Completion{})
+	e.HandleWork(l.now, l.c.First(), &verbs.Completion{})
 	if pump(); posted != slots+1 {
 		t.Fatalf("%d slots are written", posted)
 	}

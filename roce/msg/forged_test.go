@@ -23,7 +23,7 @@ func TestKeysOfOnePeerAreOfNoUseToAnother(t *testing.T) {
 	w.settle()
 	theirs, own := ca.in[0], cb.in[0]
 	before := bytes.Clone(theirs.memory.Bytes)
-	liar := mem.Accessor{Domain: &cb.User.(*pipe).domain}
+	liar := mem.Accessor{Domain: cb.User.(*pipe).domain}
 	frame := make([]byte, own.size)
 	var fw FrameWriter
 	fw.Reset(frame)
@@ -120,7 +120,7 @@ func TestForgedMessagesChangeNothing(t *testing.T) {
 		h.Put(frame)
 		rec.Put(frame[FrameHeaderLen:])
 		copy(ring.slot(0, uint32(len(frame))), frame)
-		e.HandleArrival(l.now, c, &verbs.Completion{
+		e.HandleArrival(l.now, c.First(), &verbs.Completion{
 			Opcode: verbs.WCRecvRDMAWithImm, ByteLen: size,
 			Imm: ImmediateOf(imm.Class, uint32(imm.Epoch), imm.Slot).Uint32(),
 		}, nil)

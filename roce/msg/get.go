@@ -20,33 +20,35 @@ func (c *Conn) mayRead() int {
 
 // nextRead asks for a part of a message that the peer lets us READ. Messages take turns, and
 // so do peers; all of them together have so much on the way at once.
-func (c *Conn) nextRead(wr *verbs.SendWR, f *flight) bool {
+func (c *Conn) nextRead(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	e := c.endpoint
 	a := c.pulls.first
 	if a == nil {
 		return false
 	}
-	n, may := min(a.want-a.asked, e.config.Chunk), c.mayRead()
-	if may < n && may < leastRead { // the rest of a share is not worth a READ
+	most, may := c.part(a.want-a.asked), c.mayRead()
+	if len(a.again) > 0 {
+		most = e.config.Chunk
+	}
+	if may < most && may < leastRead { // the rest of a share is not worth a READ
 		if !c.throttled {
 			c.throttled = true
 			e.throttled = append(e.throttled, c)
 		}
 		return false
 	}
-	n = min(n, may)
-	off := uint64(a.asked)
+	at := cut(&a.again, &a.asked, a.want, min(most, may))
+	here, there := a.local.By(r.ours), a.remote.By(r.theirs)
 	wr.Opcode = verbs.OpRead
 	wr.SGList = append(wr.SGList, verbs.SGE{
-		Addr: a.local.Addr + off, Length: uint32(n), LKey: a.local.LKey,
+		Addr: here.Addr + uint64(at.off), Length: uint32(at.n), LKey: here.LKey,
 	})
-	wr.RemoteAddr, wr.RKey = a.remote.Addr+off, a.remote.RKey
-	*f = flight{kind: flightRead, pull: a, n: n}
-	a.asked += n
-	e.pulling += n
-	c.pulling += n
+	wr.RemoteAddr, wr.RKey = there.Addr+uint64(at.off), there.RKey
+	*f = flight{kind: flightRead, pull: a, off: at.off, n: at.n}
+	e.pulling += at.n
+	c.pulling += at.n
 	c.pulls.remove(a)
-	if a.asked < a.want {
+	if a.asked < a.want || len(a.again) > 0 {
 		c.pulls.push(a)
 	}
 	return true

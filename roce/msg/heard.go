@@ -2,10 +2,19 @@ package msg
 
 import "xroce/roce/clock"
 
-// takeControl does what a control message says. The error breaks the connection.
-func (c *Conn) takeControl(now clock.Time, b []byte) error {
+// takeControl judges a control message, and does what it says. The error breaks the connection.
+func (c *Conn) takeControl(now clock.Time, r *Rail, b []byte) error {
 	m, err := ParseControl(b)
 	if err != nil {
+		return err
+	}
+	if m.Type == TypeResume {
+		return c.hearResume(now, r, &m)
+	}
+	if err := c.orderedBy(r); err != nil {
+		return err
+	}
+	if err := c.fromRail(r.theirs, &m); err != nil {
 		return err
 	}
 	if m.Sequence != c.peerControls {
@@ -26,11 +35,16 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 	if c.heardLast && (m.Type == TypeRTS || m.Type == TypeFIN) {
 		return ErrState
 	}
+	return c.obey(now, &m)
+}
+
+// obey does what a control message says.
+func (c *Conn) obey(now clock.Time, m *Control) error {
 	switch m.Type {
 	case TypeAdvert:
-		return c.takeAdvert(&m)
+		return c.takeAdvert(m)
 	case TypeAdvertAck:
-		return c.takeAdvertAck(&m)
+		return c.takeAdvertAck(m)
 	case TypeRTS:
 		if m.Len > MaxMessage {
 			return ErrRange
@@ -38,29 +52,29 @@ func (c *Conn) takeControl(now clock.Time, b []byte) error {
 		if c.arrivals.n >= c.endpoint.arrivalLimit() {
 			return ErrFlood
 		}
-		c.arrivals.push(arrived{rts: m})
+		c.arrivals.push(arrived{rts: *m})
 	case TypeRTR:
-		return c.takeRTR(&m)
+		return c.takeRTR(m)
 	case TypeATS:
-		return c.takeATS(&m)
+		return c.takeATS(m)
 	case TypeATP:
-		return c.takeATP(&m)
+		return c.takeATP(m)
 	case TypeCTS:
-		return c.takeCTS(&m)
+		return c.takeCTS(m)
 	case TypeRTSCancel:
-		c.takeCancel(&m)
+		c.takeCancel(m)
 	case TypeProvisionReq:
-		return c.takeProvisionReq(&m)
+		return c.takeProvisionReq(m)
 	case TypeProvisionAck:
-		return c.takeProvisionAck(now, &m)
+		return c.takeProvisionAck(now, m)
 	case TypeProvisionNak:
-		return c.takeProvisionNak(now, &m)
+		return c.takeProvisionNak(now, m)
 	case TypeRelease:
-		return c.takeRelease(&m)
+		return c.takeRelease(m)
 	case TypeReleaseAck:
 		return nil // what was behind it is gone already
 	case TypeMatched:
-		return c.takeMatched(&m)
+		return c.takeMatched(m)
 	case TypeFIN:
 		c.heardLast = true
 		c.arrivals.push(arrived{fin: true})

@@ -163,7 +163,9 @@ func Refusal(err error) Status {
 // String prints the hello as the decoder does, without the session, which is a secret of two.
 func (h *Hello) String() string {
 	return fmt.Sprintf("HELLO version=%d..%d capabilities=0x%04x required=0x%04x rail=%d "+
-		"service=%d payload=%d slots=%d rendezvous=%d receives=%d incarnation=0x%016x status=%s rails=%d",
+		"service=%d payload=%d slots=%d rendezvous=%d receives=%d incarnation=0x%016x "+
+		"status=%s rails=%d",
 		h.MinVersion, h.Version, uint16(h.Capabilities), uint16(h.Required), h.Rail,
-		uint8(h.Service), h.Payload, h.Slots, h.Rendezvous, h.Receives, h.Incarnation, h.Status, h.Rails)
+		uint8(h.Service), h.Payload, h.Slots, h.Rendezvous, h.Receives, h.Incarnation, h.Status,
+		h.Rails)
 }

@@ -57,7 +57,8 @@ func (l *liar) say() {
 func (l *liar) control(m Control) {
 	var b [MaxControlLen]byte
 	m.Sequence = l.c.peerControls
-	l.c.endpoint.HandleArrival(l.now, l.c, &verbs.Completion{Opcode: verbs.WCRecv}, m.Put(b[:]))
+	wc := verbs.Completion{Opcode: verbs.WCRecv}
+	l.c.endpoint.HandleArrival(l.now, l.c.First(), &wc, m.Put(b[:]))
 }
 
 // frame writes a frame with one record to the slot that is next of a ring.
@@ -67,7 +68,7 @@ func (l *liar) frame(r *inRing, rec RecordHeader) {
 	w.Reset(r.slot(slot, uint32(r.size)))
 	w.Append(&rec)
 	n := len(w.Finish(&FrameHeader{Epoch: r.epoch, Sequence: l.c.peerFrames}))
-	l.c.endpoint.HandleArrival(l.now, l.c, &verbs.Completion{
+	l.c.endpoint.HandleArrival(l.now, l.c.First(), &verbs.Completion{
 		Opcode: verbs.WCRecvRDMAWithImm, ByteLen: uint32(n),
 		Imm: ImmediateOf(uint8(r.class), r.epoch, slot).Uint32(),
 	}, nil)
@@ -132,7 +133,7 @@ func (l *liar) write() {
 	if l.next()%32 == 0 {
 		slot++
 	}
-	l.c.endpoint.HandleArrival(l.now, c, &verbs.Completion{
+	l.c.endpoint.HandleArrival(l.now, c.First(), &verbs.Completion{
 		Opcode: verbs.WCRecvRDMAWithImm, ByteLen: uint32(n),
 		Imm: ImmediateOf(uint8(r.class), r.epoch, slot).Uint32(),
 	}, nil)

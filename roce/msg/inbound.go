@@ -1,6 +1,8 @@
 package msg
 
 import (
+	"errors"
+
 	"xroce/roce/clock"
 	"xroce/roce/verbs"
 )
@@ -18,27 +20,33 @@ type arrived struct {
 	fin     bool // the peer sends no more
 }
 
-// HandleArrival takes the completion of a receive of a connection. Of a SEND, control is the
-// bytes that came. The receive is to be posted again before anything else.
+// HandleArrival takes the completion of a receive of a rail. Of a SEND, control is the bytes that
+// came. The receive is to be posted again before anything else.
 func (e *Endpoint) HandleArrival(
-	now clock.Time, c *Conn, wc *verbs.Completion, control []byte,
+	now clock.Time, r *Rail, wc *verbs.Completion, control []byte,
 ) {
+	c := r.conn
 	if c.over() {
 		return
 	}
 	if err := wc.Err(); err != nil {
-		c.fail(now, err)
+		c.lastArrival(now, r, wc.Status, err)
 		return
 	}
-	c.heard = now
+	c.heard, r.heard = now, now
 	var err error
 	switch wc.Opcode {
 	case verbs.WCRecvRDMAWithImm:
-		err = c.takeFrame(wc)
+		if err = c.orderedBy(r); err == nil {
+			err = c.takeFrame(wc)
+		}
 	case verbs.WCRecv:
-		err = c.takeControl(now, control)
+		err = c.takeControl(now, r, control)
 	default:
 		err = ErrType
+	}
+	if err == errBehind {
+		return
 	}
 	if err != nil {
 		c.broken(err)
@@ -48,6 +56,35 @@ func (e *Endpoint) HandleArrival(
 	c.pump(now)
 	c.closeIfDone(now)
 	c.stir()
+}
+
+// lastArrival is told by a receive that failed that no other one of the rail succeeds.
+func (c *Conn) lastArrival(now clock.Time, r *Rail, status verbs.Status, err error) {
+	if !c.several || !survives(status) {
+		c.fail(now, err)
+		return
+	}
+	c.lose(now, r, err)
+	r.flushed = true
+	c.drained(now, r)
+	c.pump(now)
+	c.closeIfDone(now)
+}
+
+// errBehind is what comes from a rail that was given up for another one before it carried
+// anything in order: the peer sends it again.
+var errBehind = errors.New("msg: from a rail that is not in use")
+
+// orderedBy reports as an error that a rail is not the one of frames and control messages, and
+// was not the last one before.
+func (c *Conn) orderedBy(r *Rail) error {
+	switch {
+	case r == c.control, r.ordered && r == c.resume.fencing:
+		return nil
+	case r.lost:
+		return errBehind
+	}
+	return ErrState
 }
 
 // takeFrame judges a frame that was written to a slot, and queues it.

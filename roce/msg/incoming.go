@@ -12,7 +12,7 @@ func (c *Conn) takeRTS(now clock.Time, m *Control) {
 	}
 	a := e.newArrival(c)
 	a.kind, a.tag, a.length = arrivalAnnounced, m.Tag, m.Len
-	a.id, a.flags, a.remote = m.ID, m.Flags, Memory{Addr: m.Addr, RKey: m.RKey}
+	a.id, a.flags, a.remote = m.ID, m.Flags, named(m)
 	c.incoming[i] = a
 	if m.Flags&FlagActive != 0 {
 		c.takeActiveRTS(now, m, a)
@@ -81,9 +81,9 @@ func (a *arrival) answer(now clock.Time, q *Request, m Memory, err error) {
 		c.clear(a)
 	case a.way == Put:
 		a.local, a.hasKey = m, true
-		c.say(Control{
-			Type: TypeRTR, ID: a.id, Len: uint64(a.want), Addr: m.Addr, RKey: m.RKey,
-		})
+		answer := Control{Type: TypeRTR, ID: a.id, Len: uint64(a.want)}
+		c.name(&answer, &m)
+		c.say(answer)
 	default:
 		a.local, a.hasKey = m, true
 		c.pulls.push(a)

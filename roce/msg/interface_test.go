@@ -89,7 +89,7 @@ func TestSlotsAreAnnouncedToEachPeer(t *testing.T) {
 func TestForgedFrames(t *testing.T) {
 	l := newLiar(t, Config{})
 	ring := l.c.in[0]
-	peer := mem.Accessor{Domain: &l.pipes[0].domain}
+	peer := mem.Accessor{Domain: l.pipes[0].domain}
 	before := bytes.Clone(ring.memory.Bytes)
 	for bit := range 32 {
 		key := ring.memory.RKey ^ 1<<bit
@@ -132,7 +132,7 @@ func TestForgedFrames(t *testing.T) {
 			n := uint32(len(w.Finish(&h)))
 			test.do(&h, &imm, &n)
 			h.Put(ring.slot(0, uint32(ring.size)))
-			l.c.endpoint.HandleArrival(l.now, l.c, &verbs.Completion{
+			l.c.endpoint.HandleArrival(l.now, l.c.First(), &verbs.Completion{
 				Opcode: verbs.WCRecvRDMAWithImm, ByteLen: n,
 				Imm: ImmediateOf(imm.Class, uint32(imm.Epoch), imm.Slot).Uint32(),
 			}, nil)

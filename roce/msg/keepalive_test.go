@@ -53,7 +53,7 @@ func TestSilentPeerIsAsked(t *testing.T) {
 	// The peer is gone: the queue pair says so.
 	d.hold = func(c *Conn, _ *verbs.SendWR) bool { return c == d.ca }
 	tick()
-	d.a.endpoint.HandleWork(d.now, d.ca, &verbs.Completion{Status: verbs.StatusRetryExcErr})
+	d.a.endpoint.HandleWork(d.now, d.ca.First(), &verbs.Completion{Status: verbs.StatusRetryExcErr})
 	if d.ca.Err() == nil || d.a.endpoint.NextClosed() != d.ca {
 		t.Errorf("%v", d.ca.Err())
 	}

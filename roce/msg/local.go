@@ -50,9 +50,7 @@ func (c *Conn) launchLocal(now clock.Time, s *Send) bool {
 	gather(r.memory.Bytes[off:][:s.length], s.Pieces, 0)
 	s.local, s.localSlot = r, slot
 	c.endpoint.count.Add(BytesCopiedOut, s.length)
-	s.shown = Memory{
-		Addr: r.memory.Addr + uint64(off), LKey: r.memory.LKey, RKey: r.memory.RKey,
-	}
+	s.shown = r.memory.from(uint64(off))
 	s.hasKey, s.state = true, sendExposed
 	c.localUsed = now
 	return c.announce(s)

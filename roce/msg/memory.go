@@ -5,11 +5,34 @@ import "xroce/roce/clock"
 // Memory is bytes that a device knows: what it is to the machine, and how work requests
 // name it.
 type Memory struct {
-	Bytes []byte // of Allocate; nil for what was exposed
-	Addr  uint64
-	LKey  uint32
-	RKey  uint32
-	Owner any // the owner's name for it, which the machine hands back
+	Bytes   []byte // of Allocate; nil for what was exposed
+	Key            // by the first adapter
+	Further [MaxFurtherRails]Key
+	Owner   any // the owner's name for it, which the machine hands back
+}
+
+// A Key is memory as an adapter knows it.
+type Key struct {
+	Addr uint64
+	LKey uint32
+	RKey uint32
+}
+
+// By returns the key by the adapter of a number, from 0 to MaxRails-1.
+func (m *Memory) By(adapter uint8) *Key {
+	if adapter == 0 {
+		return &m.Key
+	}
+	return &m.Further[adapter-1]
+}
+
+// from is the memory from a place in it on, without its bytes and its owner.
+func (m *Memory) from(off uint64) Memory {
+	part := Memory{Key: m.Key, Further: m.Further}
+	for i := range uint8(MaxRails) {
+		part.By(i).Addr += off
+	}
+	return part
 }
 
 // A RequestKind is what a machine wants of memory.
@@ -17,11 +40,11 @@ type RequestKind uint8
 
 // The kinds of request.
 const (
-	// Allocate is for Size bytes that are registered, and that this peer alone may WRITE
-	// to when Remote is set, or READ when ToRead is: its key must be one that was not drawn
-	// before.
+	// Allocate is for Size bytes that are registered with the adapters of Conn.Adapters, and
+	// that this peer alone may WRITE to when Remote is set, or READ when ToRead is: its keys
+	// must be such that were not drawn before.
 	Allocate RequestKind = iota
-	// Expose gives a key to the pieces of a message, which are the application's, and lets
+	// Expose gives keys, as many, to the pieces of a message, which are the application's, and lets
 	// this peer READ (ToRead) or WRITE them (Remote); else they are for our own requests.
 	Expose
 	// Release takes the key of Memory out of use, and frees what Allocate made. When it is

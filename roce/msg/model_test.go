@@ -161,8 +161,10 @@ func (m *model) finish() {
 			m.receive(y, &Receive{Pieces: [][]byte{make([]byte, 1<<19)}})
 		}
 	}
-	for m.w.step() {
-		m.check()
+	for n := 0; m.w.step(); n++ {
+		if m.check(); n > 200_000 {
+			m.t.Fatalf("seed %d: it never ends", m.seed)
+		}
 	}
 	for _, y := range m.ways {
 		last, received := -1, 0

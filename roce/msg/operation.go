@@ -49,6 +49,7 @@ type Send struct {
 	begin     int        // of what the peer has asked for last, as a place in the message
 	window    int        // the end of that
 	off       int        // what was sent
+	again     []span     // of it, what was lost with a rail
 	local     *localRing // where its copy is
 	localSlot int
 	flying    int        // WRITEs that are not complete

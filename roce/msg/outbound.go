@@ -324,4 +324,5 @@ func (c *Conn) sizes() []int {
 func (c *Conn) stopWriting(s *Send) {
 	c.puts.remove(s)
 	c.fragments.remove(s)
+	s.again = s.again[:0]
 }

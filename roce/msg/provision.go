@@ -160,7 +160,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 	c.leaveLarge()
 	l.replace(&outRing{
 		class: a.class, epoch: m.ID, slots: int(m.Number), size: a.size, stage: a.stage,
-		remote: Memory{Addr: m.Addr, RKey: m.RKey},
+		remote: named(m),
 	})
 	c.retire(l)
 	if a.replacing {

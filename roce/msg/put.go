@@ -12,47 +12,60 @@ func (c *Conn) takeRTR(m *Control) error {
 		return ErrRange
 	}
 	s.state = sendWriting
-	s.remote, s.window = Memory{Addr: m.Addr, RKey: m.RKey}, s.off+int(m.Len)
+	s.remote, s.window = named(m), s.off+int(m.Len)
 	s.begin = s.off
 	c.puts.push(s)
 	c.wake()
 	return nil
 }
 
-// nextWrite writes a part of a message to where the peer wants it, and says so behind the
-// last one.
-func (c *Conn) nextWrite(wr *verbs.SendWR, f *flight) bool {
+// nextWrite writes a part of a message to where the peer wants it.
+func (c *Conn) nextWrite(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	s := c.puts.first
 	if s == nil {
 		return false
 	}
-	n := min(s.window-s.off, c.endpoint.config.Chunk)
+	most := c.part(s.window - s.off)
+	if len(s.again) > 0 {
+		most = c.endpoint.config.Chunk
+	}
+	at := cut(&s.again, &s.off, s.window, most)
+	here, there := s.shown.By(r.ours), s.remote.By(r.theirs)
 	wr.Opcode = verbs.OpWrite
 	wr.SGList = append(wr.SGList, verbs.SGE{
-		Addr: s.shown.Addr + uint64(s.off), Length: uint32(n), LKey: s.shown.LKey,
+		Addr: here.Addr + uint64(at.off), Length: uint32(at.n), LKey: here.LKey,
 	})
-	wr.RemoteAddr, wr.RKey = s.remote.Addr+uint64(s.off-s.begin), s.remote.RKey
-	*f = flight{kind: flightWrite, send: s, n: n}
-	s.off += n
+	wr.RemoteAddr, wr.RKey = there.Addr+uint64(at.off-s.begin), there.RKey
+	*f = flight{kind: flightWrite, send: s, off: at.off, n: at.n}
 	s.flying++
 	c.puts.remove(s)
-	if s.off < s.window {
+	switch {
+	case s.off < s.window || len(s.again) > 0:
 		c.puts.push(s)
-		return true
+	case !c.several: // nothing of it comes after what goes by the same rail
+		c.sayPut(s)
 	}
+	return true
+}
+
+// sayPut says that all is written that the peer has asked for.
+func (c *Conn) sayPut(s *Send) {
 	s.state = sendAnnounced // for the next window, or the end
 	c.say(Control{
 		Type: TypeATP, ID: s.id, Tag: uint64(s.begin), Len: uint64(s.off - s.begin),
 	})
-	return true
 }
 
 // hasWritten counts a WRITE that is complete.
 func (c *Conn) hasWritten(s *Send, n int) {
 	c.endpoint.count.Add(BytesWritten, n)
 	s.flying--
-	if s.state == sendEnding && s.flying == 0 {
+	switch {
+	case s.flying > 0:
+	case s.state == sendEnding:
 		c.hide(s)
+	case s.state == sendWriting && s.off == s.window && len(s.again) == 0:
+		c.sayPut(s)
 	}
 }
 

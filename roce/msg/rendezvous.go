@@ -35,7 +35,8 @@ func (c *Conn) announce(s *Send) bool {
 	m := Control{Type: TypeRTS, ID: s.id, Len: uint64(s.length), Tag: s.Tag}
 	switch p := s.Choice.Protocol; {
 	case p == Get, p == Provisioned && c.agreed.Capabilities&CapabilityGet != 0:
-		m.Flags, m.Addr, m.RKey = FlagGet, s.shown.Addr, s.shown.RKey
+		m.Flags = FlagGet
+		c.name(&m, &s.shown)
 	case p != Fragments:
 		m.Flags = FlagPut
 	}

@@ -33,7 +33,8 @@ type world struct {
 type node struct {
 	world    *world
 	endpoint *Endpoint
-	keys     *mem.Keys
+	keys     *mem.Keys   // of the first adapter
+	tables   []*mem.Keys // of all
 	requests []*Request
 	regions  map[*mem.Region]bool
 }
@@ -41,16 +42,19 @@ type node struct {
 // A pipe is one direction of a queue pair.
 type pipe struct {
 	from, to *node
-	conn     *Conn // of from
-	peer     *pipe // the other direction
+	conn     *Conn          // of from
+	rail     *Rail          // of that
+	cut      bool           // nothing passes
+	late     []verbs.SendWR // on the way, while from has given up
+	peer     *pipe          // the other direction
 	queue    []verbs.SendWR
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
-	held     bool       // none of its work requests complete any more
-	lies     bool       // its from is played by a test
-	over     bool       // the peer has hung up, which was not told yet
-	domain   mem.Domain // of from, for this peer alone
+	held     bool        // none of its work requests complete any more
+	lies     bool        // its from is played by a test
+	over     bool        // the peer has hung up, which was not told yet
+	domain   *mem.Domain // of conn alone
 }
 
 type arrivedWC struct {
@@ -70,9 +74,11 @@ func (w *world) node(c Config) *node {
 	}
 	e, err := New(c)
 	must(w.t, err)
-	n := &node{
-		world: w, endpoint: e, keys: mem.NewKeys(w.rand), regions: map[*mem.Region]bool{},
+	n := &node{world: w, endpoint: e, regions: map[*mem.Region]bool{}}
+	for range e.config.Rails {
+		n.tables = append(n.tables, mem.NewKeys(w.rand))
 	}
+	n.keys = n.tables[0]
 	w.nodes = append(w.nodes, n)
 	return n
 }
@@ -108,13 +114,28 @@ func (w *world) joinWith(a, b *node, ha, hb *Hello) (*Conn, *Conn) {
 	must(w.t, err)
 	cb, err := b.endpoint.Open(w.now, hb, ha, 16)
 	must(w.t, err)
-	pa, pb := &pipe{from: a, to: b, conn: ca}, &pipe{from: b, to: a, conn: cb}
-	pa.peer, pb.peer = pb, pa
-	ca.User, cb.User = pa, pb
-	w.pipes = append(w.pipes, pa, pb)
+	pa, _ := w.lay(ca.First(), cb.First(), a, b)
+	ca.User, cb.User = pa, pa.peer
 	ca.Start()
 	cb.Start()
 	return ca, cb
+}
+
+// lay joins two ends of a rail by a queue pair.
+func (w *world) lay(ra, rb *Rail, a, b *node) (pa, pb *pipe) {
+	pa = &pipe{from: a, to: b, conn: ra.conn, rail: ra}
+	pb = &pipe{from: b, to: a, conn: rb.conn, rail: rb}
+	pa.peer, pb.peer = pb, pa
+	for _, p := range []*pipe{pa, pb} {
+		if first, further := p.conn.User.(*pipe); further {
+			p.domain = first.domain
+		} else {
+			p.domain = new(mem.Domain)
+		}
+	}
+	ra.User, rb.User = pa, pb
+	w.pipes = append(w.pipes, pa, pb)
+	return pa, pb
 }
 
 func must(t *testing.T, err error) {
@@ -130,12 +151,12 @@ func (w *world) step() bool {
 	for _, n := range w.nodes {
 		for {
 			var wr verbs.SendWR
-			c := n.endpoint.NextWork(w.now, &wr)
-			if c == nil {
+			r := n.endpoint.NextWork(w.now, &wr)
+			if r == nil {
 				break
 			}
-			p := c.User.(*pipe)
-			if w.hold != nil && w.hold(c, &wr) {
+			p := r.User.(*pipe)
+			if w.hold != nil && w.hold(r.conn, &wr) {
 				p.held = true
 				continue
 			}
@@ -143,9 +164,10 @@ func (w *world) step() bool {
 			p.queue = append(p.queue, wr)
 		}
 		for c := n.endpoint.NextClosed(); c != nil; c = n.endpoint.NextClosed() {
-			p := c.User.(*pipe)
-			p.dead, p.peer.dead = true, true // its queue pair goes to ERR
-			p.peer.over = true
+			w.hangUp(c)
+		}
+		for r := n.endpoint.NextLost(); r != nil; r = n.endpoint.NextLost() {
+			r.User.(*pipe).kill()
 		}
 		for r := n.endpoint.NextRequest(); r != nil; r = n.endpoint.NextRequest() {
 			if w.slow == nil || !w.slow(r) {
@@ -165,21 +187,24 @@ func (w *world) step() bool {
 		if p.over && len(p.queue) == 0 && len(p.done) == 0 && len(p.peer.came) == 0 {
 			todo = append(todo, func() {
 				p.over = false
-				p.conn.Abort(w.now, errHungUp)
+				p.rail.Lose(w.now, errHungUp)
 			})
+		}
+		if len(p.late) > 0 {
+			todo = append(todo, p.arriveLate)
 		}
 		if len(p.done) > 0 {
 			todo = append(todo, func() {
 				wc := p.done[0]
 				p.done = p.done[1:]
-				p.from.endpoint.HandleWork(w.now, p.conn, &wc)
+				p.from.endpoint.HandleWork(w.now, p.rail, &wc)
 			})
 		}
 		if len(p.came) > 0 {
 			todo = append(todo, func() {
 				a := p.came[0]
 				p.came = p.came[1:]
-				p.to.endpoint.HandleArrival(w.now, p.peer.conn, &a.wc, a.control)
+				p.to.endpoint.HandleArrival(w.now, p.peer.rail, &a.wc, a.control)
 			})
 		}
 	}
@@ -217,9 +242,7 @@ func (n *node) answer(i int) {
 	r := n.requests[i]
 	n.requests = append(n.requests[:i], n.requests[i+1:]...)
 	if r.Kind == Release {
-		region := r.Given.Owner.(*mem.Region)
-		must(w.t, n.keys.Deregister(region))
-		delete(n.regions, region)
+		n.free(r.Given.Owner)
 		n.endpoint.Answer(w.now, r, Memory{}, nil)
 		return
 	}
@@ -243,10 +266,7 @@ func (n *node) answer(i int) {
 		n.endpoint.Answer(w.now, r, Memory{}, errNoMemory)
 		return
 	}
-	region, err := n.keys.Register(&r.Conn.User.(*pipe).domain, b, access)
-	must(w.t, err)
-	n.regions[region] = true
-	m := Memory{Addr: region.Addr(), LKey: region.LKey(), RKey: region.RKey(), Owner: region}
+	m := n.register(r.Conn, b, access)
 	if r.Kind == Allocate {
 		m.Bytes = b
 	}
@@ -270,16 +290,28 @@ func (p *pipe) execute() {
 		p.done = append(p.done, verbs.Completion{WRID: wr.WRID, Status: verbs.StatusWRFlushErr})
 		return
 	}
+	if p.cut || p.peer.dead {
+		p.giveUp(wr)
+		return
+	}
+	if wc := p.pass(wr); !p.held {
+		p.done = append(p.done, wc)
+	}
+}
+
+// pass has the peer take a work request, and returns its completion.
+func (p *pipe) pass(wr verbs.SendWR) verbs.Completion {
+	here, there := p.tables()
 	own := p.domain.Local()
 	data := wr.Inline
 	for _, s := range wr.SGList {
 		b := make([]byte, s.Length)
 		if wr.Opcode != verbs.OpRead {
-			p.check(&wr, p.from.keys.Load(own, s.LKey, s.Addr, b, 0))
+			p.check(&wr, here.Load(own, s.LKey, s.Addr, b, 0))
 		}
 		data = append(data, b...)
 	}
-	peer := mem.Accessor{Domain: &p.peer.domain}
+	peer := mem.Accessor{Domain: p.peer.domain}
 	wc := verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC}
 	came := verbs.Completion{ByteLen: uint32(len(data)), Imm: wr.Imm}
 	switch wr.Opcode {
@@ -290,7 +322,7 @@ func (p *pipe) execute() {
 		p.from.world.said = append(p.from.world.said, m)
 		p.came = append(p.came, arrivedWC{came, data})
 	case verbs.OpWriteImm:
-		p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
+		p.check(&wr, there.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
 		came.Opcode = verbs.WCRecvRDMAWithImm
 		if stored := p.from.world.stored; stored != nil {
 			stored(p.conn, ParseImmediate(wr.Imm))
@@ -298,18 +330,16 @@ func (p *pipe) execute() {
 		p.came = append(p.came, arrivedWC{wc: came})
 	case verbs.OpWrite:
 		if len(data) > 0 {
-			p.check(&wr, p.to.keys.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
+			p.check(&wr, there.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))
 		}
 	case verbs.OpRead:
-		p.check(&wr, p.to.keys.Load(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteRead))
+		p.check(&wr, there.Load(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteRead))
 		s := wr.SGList[0]
-		p.check(&wr, p.from.keys.Store(own, s.LKey, s.Addr, data, mem.LocalWrite))
+		p.check(&wr, here.Store(own, s.LKey, s.Addr, data, mem.LocalWrite))
 	default:
 		p.from.world.t.Fatalf("%v", wr.Opcode)
 	}
-	if !p.held {
-		p.done = append(p.done, wc)
-	}
+	return wc
 }
 
 func (p *pipe) check(wr *verbs.SendWR, f mem.Fault) {

@@ -61,8 +61,9 @@ func (c *Conn) ringMade(now clock.Time, r *inRing, m Memory, err error) {
 func (c *Conn) offer(r *inRing) {
 	answer := Control{
 		Type: TypeAdvert, Class: uint8(r.class), ID: r.epoch, Number: uint16(r.slots),
-		Len: uint64(r.size), Addr: r.memory.Addr, RKey: r.memory.RKey,
+		Len: uint64(r.size),
 	}
+	c.name(&answer, &r.memory)
 	if r.class != 0 {
 		answer.Type = TypeProvisionAck
 	}
@@ -152,9 +153,7 @@ func (c *Conn) takeAdvert(m *Control) error {
 	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
 		return ErrQuota
 	}
-	r := &outRing{
-		epoch: m.ID, slots: int(slots), size: int(size), remote: Memory{Addr: m.Addr, RKey: m.RKey},
-	}
+	r := &outRing{epoch: m.ID, slots: int(slots), size: int(size), remote: named(m)}
 	c.offered = &offer{conn: c, ring: r}
 	c.offered.request = Request{Kind: Allocate, Conn: c, Size: r.slots * r.size, asker: c.offered}
 	c.endpoint.ask(&c.offered.request)

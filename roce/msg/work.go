@@ -8,6 +8,7 @@ import (
 // An item is what goes out by SEND or into a slot, in the order in which it was made.
 type item struct {
 	control Control // when ring is nil
+	sent    bool    // and it has its sequence
 	lane    *lane
 	ring    *outRing
 	slot    int
@@ -19,12 +20,14 @@ type item struct {
 // A flight is a work request that is not complete. They complete in the order in which they
 // were posted.
 type flight struct {
-	kind  flightKind
-	lane  *lane
-	count uint64   // of a frame
-	send  *Send    // of a WRITE
-	pull  *arrival // of a READ
-	n     int      // its bytes
+	kind   flightKind
+	lane   *lane
+	count  uint64   // of a frame
+	send   *Send    // of a WRITE
+	pull   *arrival // of a READ
+	off    int      // of a WRITE or a READ, as a place in the message
+	n      int      // its bytes
+	resume bool     // of a control message: it is outside of the order
 }
 
 type flightKind uint8
@@ -37,16 +40,16 @@ const (
 	flightProbe // a WRITE of nothing: is the peer there?
 )
 
-// NextWork fills in the next work request for the queue pair of a connection, and returns that
-// connection, nil when there is none now. It must be posted, in this order; what it names
-// inline is the machine's until the next call, what it names by key until HandleWork. The rest
-// of wr is overwritten, but for the memory of its list.
-func (e *Endpoint) NextWork(now clock.Time, wr *verbs.SendWR) *Conn {
+// NextWork fills in the next work request for the queue pair of a rail, and returns that rail,
+// nil when there is none now. It must be posted, in this order; what it names inline is the
+// machine's until the next call, what it names by key until HandleWork. The rest of wr is
+// overwritten, but for the memory of its list.
+func (e *Endpoint) NextWork(now clock.Time, wr *verbs.SendWR) *Rail {
 	for c := e.ready.first; c != nil; c = e.ready.first {
 		e.ready.remove(c)
-		if c.nextWork(now, wr) {
+		if r := c.nextWork(now, wr); r != nil {
 			e.ready.push(c) // the others first
-			return c
+			return r
 		}
 	}
 	return nil
@@ -59,46 +62,86 @@ func (c *Conn) wake() {
 	}
 }
 
-// nextWork fills in the next work request: control messages and frames in their order, then
-// what is read and written, then a frame that still has room.
-func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) bool {
-	if c.state == connDead || !c.started || c.flights.n == c.depth ||
-		c.state == connBroken && !c.farewell {
-		return false
-	}
-	if c.state != connBroken && c.out.n == 0 && c.framesFlying < idleFrames &&
-		!c.stream.lent() {
-		c.closeFrame()
+// nextWork fills in the next work request: control messages and frames in their order, a frame
+// that still has room behind them, then what is read and written.
+func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) *Rail {
+	if c.state == connDead || c.state == connBroken && !c.farewell {
+		return nil
 	}
 	*wr = verbs.SendWR{
 		WRID: c.posted, Flags: verbs.SendSignaled, SGList: wr.SGList[:0],
 	}
 	var f flight
-	switch {
-	case c.farewell:
-		f = c.sayFarewell(wr)
-	case c.out.n > 0:
-		i := c.out.pop()
-		f = c.post(wr, &i)
-	case c.nextWrite(wr, &f), c.nextRead(wr, &f):
-	case c.probe:
-		c.probe = false
-		c.endpoint.count.Inc(KeepaliveProbes)
-		wr.Opcode, f.kind = verbs.OpWrite, flightProbe
-	default:
-		return false
+	r := c.nextInOrder(wr, &f)
+	if r == nil && c.state != connBroken {
+		r = c.nextPayload(wr, &f)
 	}
-	c.flights.push(f)
+	if r == nil {
+		return nil
+	}
+	r.flights.push(f)
 	c.posted++
-	return true
+	return r
 }
 
-// post makes a work request of an item.
+// nextInOrder is nextWork of what goes in order, by one rail.
+func (c *Conn) nextInOrder(wr *verbs.SendWR, f *flight) *Rail {
+	if r := c.resume.on; r != nil {
+		if !r.room() {
+			return nil
+		}
+		*f = c.postResume(wr)
+		r.usage.Control++
+		return r
+	}
+	r := c.control
+	if r == nil || !r.room() {
+		return nil
+	}
+	if c.farewell {
+		*f = c.sayFarewell(wr)
+		return r
+	}
+	if c.out.n == 0 && c.framesFlying < idleFrames && !c.stream.lent() {
+		c.closeFrame()
+	}
+	if c.out.n == 0 {
+		return nil
+	}
+	i := c.out.pop()
+	*f = c.post(wr, &i)
+	return r
+}
+
+// nextPayload is nextWork of what takes any rail.
+func (c *Conn) nextPayload(wr *verbs.SendWR, f *flight) *Rail {
+	if r := c.emptiest(); r != nil && (c.nextWrite(r, wr, f) || c.nextRead(r, wr, f)) {
+		r.load += f.n
+		return r
+	}
+	for r := range c.live() {
+		if r.probe && r.room() {
+			r.probe = false
+			c.endpoint.count.Inc(KeepaliveProbes)
+			wr.Opcode, f.kind = verbs.OpWrite, flightProbe
+			return r
+		}
+	}
+	return nil
+}
+
+// post makes a work request of an item, for the rail of those.
 func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
+	r := c.control
 	if i.ring == nil {
 		c.endpoint.count.Inc(SentControl)
-		i.control.Sequence, i.control.Released = c.controls, c.consumed[small]
-		c.controls++
+		r.usage.Control++
+		if !i.sent {
+			i.control.Sequence = c.controls
+			c.controls++
+		}
+		i.sent = true
+		i.control.Released = c.consumed[small]
 		c.told[small] = c.consumed[small]
 		if i.control.Type == TypeCredit {
 			i.control.Tag = uint64(c.consumed[large])
@@ -106,10 +149,12 @@ func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 		}
 		wr.Opcode = verbs.OpSend
 		wr.Flags |= verbs.SendInline
-		wr.Inline = i.control.Put(c.scratch[:])
+		wr.Inline = c.byRail(r.ours, &i.control).Put(c.scratch[:])
+		c.keep(i)
 		return flight{kind: flightControl}
 	}
 	c.endpoint.count.Inc(SentFrames)
+	r.usage.Frames++
 	i.header.ReleasedSmall, i.header.ReleasedLarge = c.consumed[small], c.consumed[large]
 	i.header.Put(i.ring.bytes(i.slot))
 	c.told = c.consumed
@@ -118,32 +163,62 @@ func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 	wr.Opcode = verbs.OpWriteImm
 	wr.Imm = ImmediateOf(uint8(i.ring.class), i.ring.epoch, uint16(i.slot)).Uint32()
 	off := uint64(i.slot * i.ring.size)
+	here, there := i.ring.stage.By(r.ours), i.ring.remote.By(r.theirs)
 	wr.SGList = append(wr.SGList, verbs.SGE{
-		Addr: i.ring.stage.Addr + off, Length: uint32(i.length), LKey: i.ring.stage.LKey,
+		Addr: here.Addr + off, Length: uint32(i.length), LKey: here.LKey,
 	})
-	wr.RemoteAddr, wr.RKey = i.ring.remote.Addr+off, i.ring.remote.RKey
+	wr.RemoteAddr, wr.RKey = there.Addr+off, there.RKey
+	c.keep(i)
 	return flight{kind: flightFrame, lane: i.lane, count: i.count}
 }
 
-// HandleWork takes the completion of a work request of a connection.
-func (e *Endpoint) HandleWork(now clock.Time, c *Conn, wc *verbs.Completion) {
+// keep holds what was posted, in case that it has to go again by another rail.
+func (c *Conn) keep(i *item) {
+	if c.several {
+		c.unseen.push(*i)
+	}
+}
+
+// HandleWork takes the completion of a work request of a rail.
+func (e *Endpoint) HandleWork(now clock.Time, r *Rail, wc *verbs.Completion) {
+	c := r.conn
 	if c.state == connDead {
 		return
 	}
-	if err := wc.Err(); err != nil {
+	err := wc.Err()
+	switch {
+	case err != nil && (!c.several || !survives(wc.Status)):
 		c.fail(now, err)
-		return
-	}
-	if c.flights.n == 0 {
+	case r.flights.n == 0:
 		c.fail(now, ErrOwner)
+	case err != nil:
+		c.lose(now, r, err)
+	}
+	if c.state == connDead {
 		return
 	}
-	f := c.flights.pop()
-	if c.state == connBroken {
+	f := r.flights.pop()
+	switch {
+	case c.state == connBroken:
 		c.completeBroken(now, &f)
 		return
+	case err != nil:
+		c.redo(r, &f)
+	default:
+		c.heard, r.heard = now, now
+		c.completeFlight(r, &f)
 	}
-	c.heard = now
+	c.drained(now, r)
+	c.pump(now)
+	c.closeIfDone(now)
+}
+
+// completeFlight takes the success of a work request.
+func (c *Conn) completeFlight(r *Rail, f *flight) {
+	if c.several && !f.resume && (f.kind == flightControl || f.kind == flightFrame) {
+		c.unseen.pop()
+	}
+	r.load -= f.n
 	switch f.kind {
 	case flightFrame:
 		f.lane.flown = f.count
@@ -151,19 +226,19 @@ func (e *Endpoint) HandleWork(now clock.Time, c *Conn, wc *verbs.Completion) {
 		c.landed(f.lane)
 		c.retire(f.lane)
 	case flightWrite:
+		r.usage.Written += uint64(f.n)
 		c.hasWritten(f.send, f.n)
 	case flightRead:
+		r.usage.Read += uint64(f.n)
 		c.hasRead(f.pull, f.n)
 	}
-	c.pump(now)
-	c.closeIfDone(now)
 }
 
 // completeBroken counts a work request of a connection that says goodbye. Behind the last one no
 // packet of any is sent again.
 func (c *Conn) completeBroken(now clock.Time, f *flight) {
 	switch {
-	case c.flights.n == 0 && !c.farewell:
+	case c.flying() == 0 && !c.farewell:
 		c.fail(now, c.err)
 	case c.farewell:
 		c.wake() // there may have been no room for it

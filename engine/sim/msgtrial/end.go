@@ -160,7 +160,7 @@ func (e *end) complete(wc *roce.Completion) {
 	}
 	now := e.pair.w.clock.Now()
 	if wc.WRID&receiveID == 0 {
-		e.node.machine.HandleWork(now, e.core, wc)
+		e.node.machine.HandleWork(now, e.core.First(), wc)
 		return
 	}
 	slot := int(wc.WRID &^ receiveID)
@@ -175,7 +175,7 @@ func (e *end) complete(wc *roce.Completion) {
 		}
 		_ = e.receive(slot) // only the end of the queue pair can refuse it, which is told
 	}
-	e.node.machine.HandleArrival(now, e.core, wc, control)
+	e.node.machine.HandleArrival(now, e.core.First(), wc, control)
 }
 
 // tend does what is due, and reports whether there was anything.

@@ -198,9 +198,9 @@ func (n *node) provide(now roce.Time, r *msg.Request) {
 // progress does what the machine wants done, and takes what is complete of it.
 func (n *node) progress() bool {
 	worked, now := false, n.w.clock.Now()
-	for c := n.machine.NextWork(now, &n.wr); c != nil; c = n.machine.NextWork(now, &n.wr) {
+	for r := n.machine.NextWork(now, &n.wr); r != nil; r = n.machine.NextWork(now, &n.wr) {
 		worked = true
-		if e := c.User.(*end); !e.broken {
+		if e := r.Conn().User.(*end); !e.broken {
 			n.w.mix(0xd0, uint64(n.wr.Opcode), n.wr.WRID, uint64(len(n.wr.Inline)))
 			if err := e.qp.PostSend(&n.wr); err != nil {
 				n.w.fail(Excuse, "%s: posting %v: %v", e, n.wr.Opcode, err)

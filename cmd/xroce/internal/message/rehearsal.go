@@ -146,7 +146,7 @@ func (a *actor) act() {
 
 // answer gives memory at once. What was exposed is never looked at.
 func (a *actor) answer(q *msg.Request) {
-	m := msg.Memory{Addr: a.top, LKey: 1, RKey: 1}
+	m := msg.Memory{Key: msg.Key{Addr: a.top, LKey: 1, RKey: 1}}
 	switch q.Kind {
 	case msg.Allocate:
 		m.Bytes = make([]byte, q.Size)
@@ -197,8 +197,10 @@ func (a *actor) post(wr roce.SendWR) {
 		r.count.wrote(length)
 	}
 	if came.Opcode != 0 {
-		r.later(1, func() { a.other.endpoint.HandleArrival(r.now, a.other.conn, &came, control) })
+		r.later(1, func() {
+			a.other.endpoint.HandleArrival(r.now, a.other.conn.First(), &came, control)
+		})
 	}
 	done := roce.Completion{WRID: wr.WRID}
-	r.later(2, func() { a.endpoint.HandleWork(r.now, a.conn, &done) })
+	r.later(2, func() { a.endpoint.HandleWork(r.now, a.conn.First(), &done) })
 }

@@ -232,3 +232,57 @@ func TestWithoutMemoryForLargeSlots(t *testing.T) {
 		}
 	}
 }
+
+// TestProvisioningStallsNobody: the memory of large slots is long in coming, at both ends of a
+// connection. Meanwhile messages of others flow, also those that need memory, and on the
+// connection itself what goes the other way.
+func TestProvisioningStallsNobody(t *testing.T) {
+	w := newWorld(t, 1)
+	hub := w.node(Config{})
+	slow, there := w.join(hub, w.node(Config{}), allCapabilities)
+	other, _ := w.join(hub, w.node(Config{}), allCapabilities)
+	w.settle()
+	var late []*Request
+	w.slow = func(r *Request) bool {
+		if r.Kind != Allocate || r.Conn != slow && r.Conn != there {
+			return false
+		}
+		late = append(late, r)
+		return true
+	}
+	s := &Send{Pieces: [][]byte{pattern(1, 50_000)}}
+	must(t, slow.Send(w.now, s))
+	must(t, there.endpoint.Receive(w.now, &Receive{Pieces: [][]byte{make([]byte, 50_000)}}))
+	flows := func() {
+		t.Helper()
+		for n, c := range []*Conn{other, other.User.(*pipe).peer.conn, there} {
+			size := 60_000
+			if c == there {
+				size = 100
+			}
+			to := c.User.(*pipe).peer.conn
+			r := &Receive{Pieces: [][]byte{make([]byte, size)}, From: to}
+			must(t, to.endpoint.Receive(w.now, r))
+			must(t, c.Send(w.now, &Send{Pieces: [][]byte{pattern(n, size)}}))
+			w.settle()
+			if to.endpoint.NextReceived() != r || !bytes.Equal(r.Pieces[0], pattern(n, size)) {
+				t.Errorf("message %d waits: %v", n, r.Err)
+			}
+		}
+	}
+	w.settle()
+	for end := range 2 { // the sender's memory, then the receiver's
+		if len(late) != 1 || (late[0].Conn == slow) != (end == 0) {
+			t.Fatalf("%d requests", len(late))
+		}
+		flows()
+		n := late[0].Conn.User.(*pipe).from
+		n.requests = append(n.requests, late[0])
+		late = nil
+		w.settle()
+	}
+	got := there.endpoint.NextReceived()
+	if got == nil || got.Length != 50_000 || s.Choice.Protocol != Provisioned {
+		t.Errorf("it does not arrive: %v", s.Choice)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"xroce/engine/msg"
 	"xroce/engine/sim"
+	rmsg "xroce/roce/msg"
 )
 
 // TestReuse: a Send and a Receive can be used again, not while they are under way, and whoever
@@ -82,5 +83,36 @@ func TestNoAllocations(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, round); n > 0 {
 		t.Errorf("%v allocations a message", n)
+	}
+}
+
+// TestAnnouncedWhileTheApplicationSleeps: behind PostSend its caller does nothing at all, and waits
+// for something else. The message is announced, given a key, read by the peer and completed
+// meanwhile.
+func TestAnnouncedWhileTheApplicationSleeps(t *testing.T) {
+	for _, p := range []rmsg.Protocol{rmsg.Get, rmsg.Put, rmsg.Provisioned, rmsg.Fragments} {
+		a, _, ca, cb := newPair(t, sim.Faults{}, msg.Options{})
+		const size = 150_000
+		received := make(chan error)
+		post := make(chan error, 1)
+		s := &msg.Send{Buffers: [][]byte{make([]byte, size)}, Protocol: p, Level: rmsg.Delivered}
+		go func() {
+			post <- ca.PostSend(s)
+			<-received // blocked, and not in a call of the endpoint
+		}()
+		must(t, <-post)
+		n, err := cb.Receive(within(t), make([]byte, size))
+		if err != nil || n != size {
+			t.Errorf("%v: %d bytes: %v", p, n, err)
+		}
+		select {
+		case <-s.Done():
+		case <-within(t).Done():
+			t.Errorf("%v: it is not complete", p)
+		}
+		received <- nil
+		if n := a.Usage().Requests; n != 0 {
+			t.Errorf("%v: %d requests", p, n)
+		}
 	}
 }

@@ -1,0 +1,116 @@
+package msg_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/msg"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// A virtual is two endpoints under a clock that a test moves.
+type virtual struct {
+	t        *testing.T
+	clock    *sim.VirtualClock
+	network  *sim.Network
+	devices  [2]*engine.Device
+	ends     [2]*msg.Endpoint
+	managers [2]*cm.Manager
+	addrs    [2]netip.Addr
+}
+
+func newVirtual(t *testing.T) *virtual {
+	t.Helper()
+	v := &virtual{t: t, clock: &sim.VirtualClock{}}
+	var err error
+	v.network, err = sim.NewNetwork(1, v.clock, sim.Faults{Delay: roce.Microsecond})
+	must(t, err)
+	for i := range v.ends {
+		v.addrs[i] = netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)})
+		port, err := v.network.NewPort(sim.PortConfig{
+			MAC: [6]byte{2, 0, 0, 0, 0, byte(1 + i)}, MTU: 4200, Addrs: v.addrs[i : i+1],
+		})
+		must(t, err)
+		v.devices[i], err = engine.OpenLink(port, port,
+			engine.Options{Clock: v.clock, Direct: true})
+		must(t, err)
+		t.Cleanup(func() { must(t, v.devices[i].Close()) })
+		v.managers[i], err = cm.Open(v.devices[i], quick)
+		must(t, err)
+		t.Cleanup(func() { v.wait(v.managers[i].Close) })
+		v.ends[i], err = msg.Open(v.devices[i], v.managers[i], msg.Options{Spin: -1})
+		must(t, err)
+		t.Cleanup(func() { v.wait(v.ends[i].Close) })
+	}
+	return v
+}
+
+// wait moves the clock until a function, on a goroutine of its own, has returned.
+func (v *virtual) wait(f func() error) {
+	v.t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- f() }()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout.Scaled(60*time.Second))
+	defer cancel()
+	for ctx.Err() == nil {
+		select {
+		case err := <-result:
+			must(v.t, err)
+			return
+		default:
+		}
+		next := v.clock.Now() + 10*roce.Microsecond
+		never := func() bool { return false }
+		_ = v.network.Run(v.clock, next, never, v.devices[0], v.devices[1])
+		v.clock.AdvanceTo(next)
+		runtime.Gosched()
+	}
+	v.t.Fatal("it never ends")
+}
+
+// TestHungUpUnderVirtualTime: the peer hangs up while completions wait. Where a poll runs services,
+// because the clock does not move by itself, that is noticed all the same.
+func TestHungUpUnderVirtualTime(t *testing.T) {
+	for range 20 {
+		v := newVirtual(t)
+		at := netip.AddrPortFrom(v.addrs[1], 7471)
+		l, err := v.ends[1].Listen(at)
+		must(t, err)
+		var conns [2]*msg.Conn
+		ctx := within(t)
+		accepted := make(chan error, 1)
+		go func() {
+			var err error
+			conns[1], err = l.Accept(ctx)
+			accepted <- err
+		}()
+		v.wait(func() (err error) {
+			conns[0], err = v.ends[0].Dial(ctx, at)
+			return errors.Join(err, <-accepted)
+		})
+		l.Close()
+		for range 20 {
+			must(t, conns[0].PostSend(&msg.Send{Buffers: [][]byte{make([]byte, 100)}}))
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		v.wait(func() error {
+			if err := conns[1].Close(ended); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			<-conns[0].Done()
+			return nil
+		})
+		if conns[0].Err() == nil {
+			t.Error("it is not over")
+		}
+	}
+}

@@ -172,7 +172,8 @@ func (e *Endpoint) end(err error) {
 func (c *Conn) take(now roce.Time, wc *roce.Completion) {
 	e := c.endpoint
 	if wc.Status != roce.StatusSuccess && c.core.Err() == nil && c.qp.Snapshot().BadKey {
-		e.machine.HandleBadKey(now, c.core) // else all that is known is that work was flushed
+		// Else all that is known is that work was flushed.
+		e.machine.HandleBadKey(now, c.core.First())
 		return
 	}
 	if wc.WRID&receiveID == 0 {

@@ -83,15 +83,15 @@ func (c *Conn) broken(err error) {
 	}
 	if err == ErrQuota {
 		c.endpoint.count.Inc(QuotaEnds)
-		c.farewellFor(c.heard, err, StatusQuota)
+		c.part(c.heard, err, StatusQuota)
 		return
 	}
 	c.endpoint.count.Inc(ProtocolErrors)
-	c.farewellFor(c.heard, &PeerError{Err: err}, StatusProtocolError)
+	c.part(c.heard, &PeerError{Err: err}, StatusProtocolError)
 }
 
-// farewellFor ends the connection once the peer was told why.
-func (c *Conn) farewellFor(now clock.Time, err error, why Status) {
+// part ends the connection once the peer was told why.
+func (c *Conn) part(now clock.Time, err error, why Status) {
 	if c.control == nil || !c.control.started {
 		c.fail(now, err)
 		return
@@ -104,9 +104,15 @@ func (c *Conn) farewellFor(now clock.Time, err error, why Status) {
 }
 
 // HandleBadKey takes that the device refused a request of the peer because of its key (IBA 9.9.3),
-// which has ended the queue pair: nothing can be said to the peer any more.
-func (e *Endpoint) HandleBadKey(now clock.Time, c *Conn) {
-	if c.state == connDead {
+// which has ended the queue pair: nothing can be said to the peer any more. Of several rails that
+// one is lost and no more: it may be a late WRITE of a message that came by another one since.
+func (e *Endpoint) HandleBadKey(now clock.Time, r *Rail) {
+	c := r.conn
+	switch {
+	case c.state == connDead:
+		return
+	case c.several:
+		c.lose(now, r, &PeerError{Err: ErrKey})
 		return
 	}
 	if c.state != connBroken {

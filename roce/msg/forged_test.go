@@ -23,7 +23,7 @@ func TestKeysOfOnePeerAreOfNoUseToAnother(t *testing.T) {
 	w.settle()
 	theirs, own := ca.in[0], cb.in[0]
 	before := bytes.Clone(theirs.memory.Bytes)
-	liar := mem.Accessor{Domain: cb.User.(*pipe).domain}
+	liar := mem.Accessor{Domain: &cb.User.(*pipe).domain}
 	frame := make([]byte, own.size)
 	var fw FrameWriter
 	fw.Reset(frame)

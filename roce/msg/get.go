@@ -26,18 +26,18 @@ func (c *Conn) nextRead(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	if a == nil {
 		return false
 	}
-	most, may := c.part(a.want-a.asked), c.mayRead()
+	n, may := c.stripe(a.want-a.asked), c.mayRead()
 	if len(a.again) > 0 {
-		most = e.config.Chunk
+		n = a.again[len(a.again)-1].n
 	}
-	if may < most && may < leastRead { // the rest of a share is not worth a READ
+	if may < n && may < leastRead { // the rest of a share is not worth a READ
 		if !c.throttled {
 			c.throttled = true
 			e.throttled = append(e.throttled, c)
 		}
 		return false
 	}
-	at := cut(&a.again, &a.asked, a.want, min(most, may))
+	at := cut(&a.again, &a.asked, a.want, min(n, may))
 	here, there := a.local.By(r.ours), a.remote.By(r.theirs)
 	wr.Opcode = verbs.OpRead
 	wr.SGList = append(wr.SGList, verbs.SGE{

@@ -89,7 +89,7 @@ func TestSlotsAreAnnouncedToEachPeer(t *testing.T) {
 func TestForgedFrames(t *testing.T) {
 	l := newLiar(t, Config{})
 	ring := l.c.in[0]
-	peer := mem.Accessor{Domain: l.pipes[0].domain}
+	peer := mem.Accessor{Domain: &l.pipes[0].domain}
 	before := bytes.Clone(ring.memory.Bytes)
 	for bit := range 32 {
 		key := ring.memory.RKey ^ 1<<bit

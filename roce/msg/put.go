@@ -25,7 +25,7 @@ func (c *Conn) nextWrite(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	if s == nil {
 		return false
 	}
-	most := c.part(s.window - s.off)
+	most := c.stripe(s.window - s.off)
 	if len(s.again) > 0 {
 		most = c.endpoint.config.Chunk
 	}

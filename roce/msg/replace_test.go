@@ -42,7 +42,7 @@ func TestReplaceRevokesBeforeTheAcknowledgement(t *testing.T) {
 	if n := d.heard(TypeProvisionAck); n != 1 {
 		t.Errorf("%d acknowledgements", n)
 	}
-	peer := mem.Accessor{Domain: d.pipes[1].domain}
+	peer := mem.Accessor{Domain: &d.pipes[1].domain}
 	f := d.b.keys.Store(peer, ring.memory.RKey, ring.memory.Addr, []byte{1}, mem.RemoteWrite)
 	if f == mem.OK {
 		t.Error("the old key still works")

@@ -186,6 +186,11 @@ func (c *Conn) resumed(now clock.Time, r *Rail, m *Control) error {
 	s.underWay, c.control = false, r
 	c.endpoint.count.Inc(Resumed)
 	c.endpoint.count.Add(SentAgain, c.unseen.n)
+	for i := range c.unseen.all() {
+		if i.ring != nil {
+			c.framesOut++
+		}
+	}
 	for range c.out.n { // what was never sent goes behind
 		c.unseen.push(c.out.pop())
 	}

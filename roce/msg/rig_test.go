@@ -51,10 +51,10 @@ type pipe struct {
 	done     []verbs.Completion // of its work requests, not told yet
 	came     []arrivedWC        // at to, not told yet
 	dead     bool
-	held     bool        // none of its work requests complete any more
-	lies     bool        // its from is played by a test
-	over     bool        // the peer has hung up, which was not told yet
-	domain   *mem.Domain // of conn alone
+	held     bool       // none of its work requests complete any more
+	lies     bool       // its from is played by a test
+	over     bool       // the peer has hung up, which was not told yet
+	domain   mem.Domain // of from, for this peer alone
 }
 
 type arrivedWC struct {
@@ -126,13 +126,6 @@ func (w *world) lay(ra, rb *Rail, a, b *node) (pa, pb *pipe) {
 	pa = &pipe{from: a, to: b, conn: ra.conn, rail: ra}
 	pb = &pipe{from: b, to: a, conn: rb.conn, rail: rb}
 	pa.peer, pb.peer = pb, pa
-	for _, p := range []*pipe{pa, pb} {
-		if first, further := p.conn.User.(*pipe); further {
-			p.domain = first.domain
-		} else {
-			p.domain = new(mem.Domain)
-		}
-	}
 	ra.User, rb.User = pa, pb
 	w.pipes = append(w.pipes, pa, pb)
 	return pa, pb
@@ -302,7 +295,7 @@ func (p *pipe) execute() {
 // pass has the peer take a work request, and returns its completion.
 func (p *pipe) pass(wr verbs.SendWR) verbs.Completion {
 	here, there := p.tables()
-	own := p.domain.Local()
+	own := p.home().domain.Local()
 	data := wr.Inline
 	for _, s := range wr.SGList {
 		b := make([]byte, s.Length)
@@ -311,7 +304,7 @@ func (p *pipe) pass(wr verbs.SendWR) verbs.Completion {
 		}
 		data = append(data, b...)
 	}
-	peer := mem.Accessor{Domain: p.peer.domain}
+	peer := mem.Accessor{Domain: &p.peer.home().domain}
 	wc := verbs.Completion{WRID: wr.WRID, Opcode: wr.Opcode.Op().WC}
 	came := verbs.Completion{ByteLen: uint32(len(data)), Imm: wr.Imm}
 	switch wr.Opcode {

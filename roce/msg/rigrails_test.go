@@ -11,16 +11,16 @@ type part struct {
 	region *mem.Region
 }
 
-// register makes memory known to adapters.
+// register makes memory known to the adapters of a connection.
 func (n *node) register(c *Conn, b []byte, access mem.Access) Memory {
-	adapters := c.Adapters()
+	domain := &c.User.(*pipe).domain
 	var m Memory
 	var parts []part
 	for i, table := range n.tables {
-		if adapters>>i&1 == 0 {
+		if c.Adapters()>>i&1 == 0 {
 			continue
 		}
-		region, err := table.Register(c.User.(*pipe).domain, b, access)
+		region, err := table.Register(domain, b, access)
 		must(n.world.t, err)
 		n.regions[region] = true
 		parts = append(parts, part{table, region})
@@ -43,6 +43,9 @@ func (n *node) free(owner any) {
 		delete(n.regions, p.region)
 	}
 }
+
+// home is the pipe of the first rail of the connection, which has its domain.
+func (p *pipe) home() *pipe { return p.conn.User.(*pipe) }
 
 // tables are the keys of the adapters at both ends.
 func (p *pipe) tables() (from, to *mem.Keys) {
@@ -98,7 +101,7 @@ func (p *pipe) gathered(wr verbs.SendWR) verbs.SendWR {
 	from, _ := p.tables()
 	for _, s := range wr.SGList {
 		b := make([]byte, s.Length)
-		p.check(&wr, from.Load(p.domain.Local(), s.LKey, s.Addr, b, 0))
+		p.check(&wr, from.Load(p.home().domain.Local(), s.LKey, s.Addr, b, 0))
 		wr.Inline = append(wr.Inline, b...)
 	}
 	wr.SGList = nil
@@ -115,7 +118,7 @@ func (p *pipe) arriveLate() {
 	}
 	if wr.Opcode != verbs.OpSend { // what was in the message has been read by then
 		_, to := p.tables()
-		peer := mem.Accessor{Domain: p.peer.domain}
+		peer := mem.Accessor{Domain: &p.peer.home().domain}
 		if to.Load(peer, wr.RKey, wr.RemoteAddr, nil, mem.RemoteWrite) != mem.OK {
 			p.late = nil
 			p.peer.kill() // a key that is out of use

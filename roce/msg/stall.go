@@ -36,7 +36,7 @@ func (c *Conn) lookAfter(now clock.Time) {
 		}
 		if now-a.markAt >= c.allowance(a) {
 			c.endpoint.count.Inc(StallEnds)
-			c.farewellFor(now, ErrStalled, StatusTimeout)
+			c.part(now, ErrStalled, StatusTimeout)
 			return
 		}
 	}

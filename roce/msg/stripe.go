@@ -33,9 +33,9 @@ func (c *Conn) emptiest() *Rail {
 	return least
 }
 
-// part is how many bytes are read or written at once, of those that are left: the fewer, the
+// stripe is how many bytes are read or written at once, of those that are left: the fewer, the
 // shorter, so that all rails are done about the same time.
-func (c *Conn) part(left int) int {
+func (c *Conn) stripe(left int) int {
 	n := min(left, c.endpoint.config.Chunk)
 	if !c.several {
 		return n

@@ -15,11 +15,17 @@ type Active struct {
 // A Handler is called with each active message of its number, in order with all messages of the
 // peer. One that is here it may take from Data and return nil; or return a Receive, not in use,
 // that the message is copied to. Of one that was announced, the Receive says where it goes; nil
-// refuses it, and its sender is told StatusCancelled. NextReceived returns such a Receive when it
-// is complete.
+// refuses it, and its sender is told the status, StatusCancelled if that is none of a refusal.
+// NextReceived returns such a Receive when it is complete.
+//
+// A handler that returns StatusBusy has not taken the message: that stays where it is, and all
+// behind it of the same peer wait, until Endpoint.Resume.
 //
 // A handler may call Conn.Send, and nothing else of the machine.
-type Handler func(now clock.Time, m *Active) *Receive
+type Handler func(now clock.Time, m *Active) (*Receive, Status)
+
+// Resume calls handlers again that have said StatusBusy.
+func (e *Endpoint) Resume(now clock.Time) { e.unblock(now, nil) }
 
 // Handle has active messages of a number handled, by none when h is nil. Those of a number without
 // a handler are dropped and counted; those that were announced are refused.
@@ -34,46 +40,63 @@ func (e *Endpoint) Handle(number uint16, h Handler) {
 	e.handlers[number] = h
 }
 
-// handle calls the handler of a message. It returns where that goes, nil for nowhere.
-func (e *Endpoint) handle(now clock.Time, m Active) *Receive {
+// handle calls the handler of a message. It returns where that goes, nil for nowhere, and what the
+// sender is told, StatusBusy for nothing yet.
+func (e *Endpoint) handle(now clock.Time, m Active) (*Receive, Status) {
 	h := e.handlers[m.Handler]
 	if h == nil {
 		e.count.Inc(ActiveUnknown)
-		return nil
+		return nil, StatusCancelled
 	}
 	e.active = m
-	r := h(now, &e.active)
+	r, status := h(now, &e.active)
 	e.active = Active{}
-	if r == nil || r.busy() {
-		return nil
+	switch {
+	case status == StatusBusy:
+		return nil, status
+	case r == nil || r.busy():
+		if status == StatusOK || !specs[TypeATS].statuses.has(status) {
+			status = StatusCancelled
+		}
+		return nil, status
 	}
 	r.reset()
-	return r
+	return r, StatusOK
 }
 
-// takeActive hands an active message that came whole to its handler.
-func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int) {
+// takeActive hands an active message that came whole to its handler. It returns false when that
+// does not take it now.
+func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int) bool {
 	e := c.endpoint
-	r := e.handle(now, Active{
+	r, status := e.handle(now, Active{
 		From: c, Handler: rec.Number, Tag: rec.Tag, Length: int(rec.Len), Data: rec.Payload,
 	})
+	if status == StatusBusy {
+		return false
+	}
 	if rec.Flags&RecordSync != 0 {
 		c.sayMatched(frame, record)
 	}
 	if r != nil {
 		e.deliver(c, r, rec.Tag, rec.Payload)
 	}
+	return true
 }
 
-// takeActiveRTS asks a handler where a message goes.
-func (c *Conn) takeActiveRTS(now clock.Time, m *Control, a *arrival) {
+// takeActiveRTS asks a handler where a message goes. It returns false when that does not take it
+// now.
+func (c *Conn) takeActiveRTS(now clock.Time, m *Control, a *arrival) bool {
 	e := c.endpoint
-	r := e.handle(now, Active{From: c, Handler: m.Number, Tag: m.Tag, Length: int(m.Len)})
-	if r == nil {
-		c.incoming[m.ID&idIndex] = nil
-		c.say(Control{Type: TypeATS, ID: m.ID, Status: StatusCancelled})
-		e.retireArrival(a)
-		return
+	r, status := e.handle(now, Active{From: c, Handler: m.Number, Tag: m.Tag, Length: int(m.Len)})
+	if r != nil {
+		e.begin(a, r)
+		return true
 	}
-	e.begin(a, r)
+	c.incoming[m.ID&idIndex] = nil
+	e.retireArrival(a)
+	if status == StatusBusy {
+		return false
+	}
+	c.say(Control{Type: TypeATS, ID: m.ID, Status: status})
+	return true
 }

@@ -164,11 +164,15 @@ func (l *liar) meddle() {
 		l.now += clock.Time(l.next()) * clock.Second / 8
 		e.HandleDeadline(l.now)
 	case 5:
-		e.Handle(uint16(l.next()%2), func(_ clock.Time, m *Active) *Receive {
-			if m.Tag == 0 {
-				return nil
+		e.Resume(l.now)
+		e.Handle(uint16(l.next()%2), func(_ clock.Time, m *Active) (*Receive, Status) {
+			switch m.Tag {
+			case 0:
+				return nil, StatusOK
+			case 1:
+				return nil, Status(l.next())
 			}
-			return &Receive{Pieces: [][]byte{make([]byte, 100)}}
+			return &Receive{Pieces: [][]byte{make([]byte, 100)}}, StatusOK
 		})
 	case 6:
 		l.c.Close(l.now)

@@ -148,9 +148,14 @@ func (c *Conn) process(now clock.Time) {
 	for c.arrivals.n > 0 && !c.over() {
 		a := c.arrivals.head()
 		if a.ring == nil {
-			if c.takeInTurn(now, c.arrivals.pop()); c.over() {
+			took := c.takeInTurn(now, a)
+			if c.over() {
 				return
 			}
+			if !took {
+				break
+			}
+			c.arrivals.pop()
 			continue
 		}
 		if !c.processFrame(now, a) {
@@ -177,13 +182,14 @@ func (c *Conn) release(ring *inRing) {
 	c.vacate(ring)
 }
 
-// takeInTurn does what a control message says that has its place among the messages.
-func (c *Conn) takeInTurn(now clock.Time, a arrived) {
+// takeInTurn does what a control message says that has its place among the messages. It returns
+// false when that has to wait.
+func (c *Conn) takeInTurn(now clock.Time, a *arrived) bool {
 	if a.fin {
 		c.finished = true
-		return
+		return true
 	}
-	c.takeRTS(now, &a.rts)
+	return c.takeRTS(now, &a.rts)
 }
 
 // processFrame takes the records out of a frame. It reports whether all are out, or the next
@@ -201,7 +207,7 @@ func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 		case RecordFragment:
 			ok = c.takeFragment(&rec)
 		case RecordActive:
-			c.takeActive(now, &rec, a.frame, a.record)
+			ok = c.takeActive(now, &rec, a.frame, a.record)
 		default:
 			ok = c.takeEager(&rec, a.frame, a.record)
 		}

@@ -2,21 +2,20 @@ package msg
 
 import "xroce/roce/clock"
 
-// takeRTS matches a message that was announced.
-func (c *Conn) takeRTS(now clock.Time, m *Control) {
+// takeRTS matches a message that was announced. It returns false when its handler is busy.
+func (c *Conn) takeRTS(now clock.Time, m *Control) bool {
 	e := c.endpoint
 	i := int(m.ID & idIndex)
 	if i >= len(c.incoming) || c.incoming[i] != nil {
 		c.broken(ErrState)
-		return
+		return true
 	}
 	a := e.newArrival(c)
 	a.kind, a.tag, a.length = arrivalAnnounced, m.Tag, m.Len
 	a.id, a.flags, a.remote = m.ID, m.Flags, named(m)
 	c.incoming[i] = a
 	if m.Flags&FlagActive != 0 {
-		c.takeActiveRTS(now, m, a)
-		return
+		return c.takeActiveRTS(now, m, a)
 	}
 	r, err := e.match.Arrive(&a.node, &c.source, m.Tag, 0)
 	switch {
@@ -25,6 +24,7 @@ func (c *Conn) takeRTS(now clock.Time, m *Control) {
 	case r != nil:
 		e.begin(a, r)
 	}
+	return true
 }
 
 // comes finds the message of the peer that an ID names.

@@ -171,7 +171,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 func (c *Conn) failSends() {
 	for _, l := range []*list[*Send]{
 		&c.pending, &c.lanes[small].flying, &c.lanes[small].landing,
-		&c.lanes[large].flying, &c.lanes[large].landing,
+		&c.lanes[large].flying, &c.lanes[large].landing, &c.marks,
 	} {
 		for s := l.pop(); s != nil; s = l.pop() {
 			if s.state == sendPending || s.state == sendInSlot {

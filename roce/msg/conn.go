@@ -38,7 +38,9 @@ type Conn struct {
 	pending      list[*Send] // in the order of their posts
 	puts         list[*Send]
 	fragments    list[*Send]
-	sends        []*Send // that were announced, by ID
+	marks        list[*Send] // of Flush, in the order of their posts
+	order        uint64      // of the last that was posted
+	sends        []*Send     // that were announced, by ID
 	lastID       uint32
 	generation   uint32
 	syncs        map[uint64]*Send
@@ -200,25 +202,14 @@ func (c *Conn) Err() error { return c.err }
 // Send posts a message. It goes behind those that were posted before, whatever protocol each
 // takes. The error is ErrQueued when s is under way, ErrInvalid, or why the connection is over.
 func (c *Conn) Send(now clock.Time, s *Send) error {
-	switch {
-	case c.over():
-		return c.err
-	case c.state == connEnding:
-		return ErrClosed
-	case c.stream.on:
-		return fmt.Errorf("%w: a stream takes no messages", ErrInvalid)
-	case s.state != sendIdle || s.links.in:
-		return ErrQueued
+	if err := c.maySend(s); err != nil {
+		return err
 	}
 	s.measure()
 	if s.length > MaxMessage {
 		return fmt.Errorf("%w: a message of %d bytes: at most %d", ErrInvalid, s.length, MaxMessage)
 	}
-	s.conn, s.state, s.posted = c, sendPending, now
-	s.Err, s.Choice, s.Sent = nil, Choice{}, 0
-	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
-	s.again = s.again[:0]
-	s.cancelled, s.crowded, s.way, s.status = false, false, 0, StatusOK
+	c.prepare(now, s)
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
 	}
@@ -231,6 +222,31 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 		c.pump(now)
 	}
 	return nil
+}
+
+// maySend says why a message cannot be posted, nil if it can.
+func (c *Conn) maySend(s *Send) error {
+	switch {
+	case c.over():
+		return c.err
+	case c.state == connEnding:
+		return ErrClosed
+	case c.stream.on:
+		return fmt.Errorf("%w: a stream takes no messages", ErrInvalid)
+	case s.state != sendIdle || s.links.in:
+		return ErrQueued
+	}
+	return nil
+}
+
+// prepare makes a message one that was posted now.
+func (c *Conn) prepare(now clock.Time, s *Send) {
+	c.order++
+	s.conn, s.state, s.posted, s.order = c, sendPending, now, c.order
+	s.Err, s.Choice, s.Sent, s.mark = nil, Choice{}, 0, false
+	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
+	s.again = s.again[:0]
+	s.cancelled, s.crowded, s.way, s.status = false, false, 0, StatusOK
 }
 
 // keepAlive asks a silent peer whether it is there.

@@ -36,7 +36,7 @@
 // owner hands it what happens and does what it wants, under one lock.
 //
 //	application  Conn.Send, Endpoint.CancelSend, Receive, Cancel, Probe, Claim, ReceiveClaimed,
-//	             Handle; results by NextSent, NextReceived and NextClosed
+//	             Handle, Flush; results by NextSent, NextReceived and NextClosed
 //	wire         NextWork gives work requests, HandleWork and HandleArrival take completions
 //	rails        Conn.AddRail, Rail.Start, Rail.Lose, Rail.Gone; NextLost
 //	memory       NextRequest asks for it, Answer has it, whenever that is
@@ -54,5 +54,6 @@
 //	active.go, probe.go    messages without a receive
 //	rail.go, resume.go     several queue pairs, of which any may be lost
 //	stripe.go, name.go     long messages by all of them, a key for each
+//	flush.go               what says that all before it is at the peer
 //	counter.go             what is counted
 package msg

@@ -38,7 +38,11 @@ type Send struct {
 	length  int
 	longest int
 	posted  clock.Time
+	order   uint64 // among all that were posted
 	at      uint64 // in a slot: frames of the lane up to its own
+
+	mark   bool      // it is no message, but of Flush
+	marked [2]uint64 // frames of each lane up to it
 
 	// Of one that is announced:
 	id        uint32

@@ -150,6 +150,10 @@ func (c *Conn) sayInOrder(m Control) {
 // launch sends the message at the head of those that wait, or begins to. It reports whether
 // the next one may go.
 func (c *Conn) launch(now clock.Time, s *Send) bool {
+	if s.mark {
+		c.passMark(s)
+		return true
+	}
 	if !c.announced {
 		return false // how long a slot is, the peer has not said yet
 	}
@@ -264,6 +268,7 @@ func (c *Conn) pump(now clock.Time) {
 	c.sendFragments(now)
 	for s := c.pending.first; s != nil && c.launch(now, s); s = c.pending.first {
 	}
+	c.passed()
 	if s := c.pending.first; s != nil && s.Choice.Protocol == Eager && c.crowd.slot == 0 {
 		c.endpoint.timers.set(&c.crowd, max(now, s.posted)+c.endpoint.config.Crowded)
 	}

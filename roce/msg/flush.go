@@ -1,0 +1,45 @@
+package msg
+
+import "xroce/roce/clock"
+
+// Flush posts a mark behind all messages that were posted before, of which nothing but s.User is
+// looked at. NextSent returns it when each of them is at the peer: in a slot there, or in its place
+// if it was announced; or has failed. It says nothing of whether the peer has looked at what is in
+// its slots: that is Level. The errors are those of Send.
+func (c *Conn) Flush(now clock.Time, s *Send) error {
+	if err := c.maySend(s); err != nil {
+		return err
+	}
+	c.prepare(now, s)
+	s.mark = true
+	c.pending.push(s)
+	c.pump(now)
+	return nil
+}
+
+// passMark has a mark wait for what is before it.
+func (c *Conn) passMark(s *Send) {
+	c.closeFrame()
+	c.pending.remove(s)
+	s.state = sendInSlot
+	s.marked = [2]uint64{c.lanes[small].written, c.lanes[large].written}
+	c.marks.push(s)
+}
+
+// passed completes marks all before which is at the peer.
+func (c *Conn) passed() {
+	for s := c.marks.first; s != nil; s = c.marks.first {
+		for i := range c.lanes {
+			if c.lanes[i].flown < s.marked[i] {
+				return
+			}
+		}
+		for _, before := range c.sends {
+			if before != nil && before.order < s.order {
+				return
+			}
+		}
+		c.marks.remove(s)
+		c.finish(s, nil)
+	}
+}

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"context"
+	"runtime"
 
 	"xroce/roce"
 )
@@ -16,6 +17,9 @@ const driverPause = 500 * roce.Microsecond
 // idleRounds is after how many looks for completions a caller looks at the clock: that costs more
 // than they do.
 const idleRounds = 16
+
+// yieldRounds is after how many a caller lets other goroutines run.
+const yieldRounds = 64
 
 // A drive is what is known of callers that take completions. While they do the CQ is not armed, so
 // nobody is woken for what they see by themselves.
@@ -71,6 +75,9 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 		}
 		if r := e.memory.next(); r != nil {
 			e.memory.answer(r)
+		}
+		if round%yieldRounds == yieldRounds-1 {
+			runtime.Gosched() // others may be what we wait for
 		}
 		e.mu.Lock()
 	}

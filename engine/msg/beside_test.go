@@ -216,9 +216,9 @@ func (o *owner) take(now roce.Time, wc *roce.Completion) {
 	switch {
 	case j == nil:
 	case wc.Status != roce.StatusSuccess && j.qp.Snapshot().BadKey:
-		o.machine.HandleBadKey(now, j.core)
+		o.machine.HandleBadKey(now, j.core.First())
 	case wc.WRID&sent == 0:
-		o.machine.HandleWork(now, j.core, wc)
+		o.machine.HandleWork(now, j.core.First(), wc)
 	default:
 		i := int(wc.WRID &^ sent)
 		var control []byte
@@ -229,7 +229,7 @@ func (o *owner) take(now roce.Time, wc *roce.Completion) {
 			}
 			_ = j.receive(i)
 		}
-		o.machine.HandleArrival(now, j.core, wc, control)
+		o.machine.HandleArrival(now, j.core.First(), wc, control)
 	}
 }
 
@@ -247,8 +247,9 @@ func (o *owner) provide(now roce.Time) {
 
 // progress does what the machine wants.
 func (o *owner) progress(now roce.Time) {
-	for c := o.machine.NextWork(now, &o.wr); c != nil; c = o.machine.NextWork(now, &o.wr) {
+	for r := o.machine.NextWork(now, &o.wr); r != nil; r = o.machine.NextWork(now, &o.wr) {
 		o.busy += costOfPost
+		c := r.Conn()
 		if err := c.User.(*joint).qp.PostSend(&o.wr); err != nil {
 			c.Abort(now, err)
 		}

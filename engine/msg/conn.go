@@ -28,6 +28,11 @@ type Conn struct {
 	early []roce.Completion // that came before core was there
 	err   error
 	done  chan struct{}
+
+	actives     []*delivery  // that wait for their handlers, in order
+	activeBytes int          // of these
+	injections  []*injection // that are not in use
+	injecting   int          // that are
 }
 
 // prepare makes the receives of a queue pair and makes the connection known.
@@ -159,7 +164,10 @@ func (c *Conn) Err() error {
 // Options.CancelTimeout at most: nil says that the message was sent all the same, an error
 // that wraps that of the context that nobody has received it, or that the connection has ended.
 func (c *Conn) Send(ctx context.Context, data []byte) error {
-	s := &Send{Buffers: [][]byte{data}}
+	return c.send(ctx, &Send{Buffers: [][]byte{data}})
+}
+
+func (c *Conn) send(ctx context.Context, s *Send) error {
 	if err := c.PostSend(s); err != nil {
 		return err
 	}

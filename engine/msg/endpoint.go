@@ -38,6 +38,9 @@ type Options struct {
 	// its connection is ended with ErrStalled, default 5 s: Conn.Send and Receive.Wait return
 	// when its memory is the caller's again, and not before.
 	CancelTimeout time.Duration
+	// ActiveLimit is how many bytes an active message to this end may have, default 1 MiB: a
+	// peer has memory made for it here.
+	ActiveLimit int
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
 	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
@@ -46,6 +49,9 @@ type Options struct {
 	// more than 0: a call there must not drive.
 	Spin time.Duration
 }
+
+// defaultActiveLimit is what is kept of messages that nobody has asked for, too.
+const defaultActiveLimit = 1 << 20
 
 // defaultKeepalive costs a packet each way over a connection that is idle.
 const defaultKeepalive = 10 * roce.Second
@@ -75,6 +81,8 @@ type Endpoint struct {
 	entries int              // of the CQ that connections may need
 	hangUps []*Conn          // whose peers have hung up, which the machine was not told
 	drive   drive
+	active  actives
+	probes  []*probe // that wait for messages
 	wr      roce.SendWR
 	wcs     [64]roce.Completion
 	err     error // why there is no more
@@ -109,6 +117,9 @@ func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err 
 		o.Machine.Keepalive = defaultKeepalive
 	case o.Machine.Keepalive < 0:
 		o.Machine.Keepalive = 0
+	}
+	if o.ActiveLimit == 0 {
+		o.ActiveLimit = defaultActiveLimit
 	}
 	if o.CancelTimeout == 0 {
 		o.CancelTimeout = defaultCancelTimeout
@@ -215,6 +226,7 @@ func (e *Endpoint) close() error {
 	}
 	e.mu.Unlock()
 	<-e.done
+	e.active.running.Wait()
 	e.leaving.Wait()
 	e.handle.Close()
 	e.memory.stop()

@@ -14,6 +14,8 @@ type Send struct {
 	Tag      uint64
 	Protocol msg.Protocol // msg.Auto lets the machine choose
 	Level    msg.Level    // when it is complete
+	Active   bool         // for the handler of the peer with the number that Handler is
+	Handler  uint16
 
 	// Results:
 	Choice msg.Choice
@@ -60,6 +62,7 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 	s.conn = c
 	s.core.Pieces, s.core.Tag = s.Buffers, s.Tag
 	s.core.Protocol, s.core.Level, s.core.User = s.Protocol, s.Level, s
+	s.core.Active, s.core.Handler = s.Active, s.Handler
 	if err := c.core.Send(now, &s.core); err != nil {
 		s.progress.forgo()
 		return err

@@ -124,6 +124,9 @@ func (e *Endpoint) take() int {
 
 // progress does what the machine wants done now, and tells who waits. The caller holds mu.
 func (e *Endpoint) progress(now roce.Time) {
+	if len(e.probes) > 0 {
+		e.answerProbes()
+	}
 	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
 		if err := r.Conn().User.(*Conn).qp.PostSend(&e.wr); err != nil {
 			r.Conn().Abort(now, err)
@@ -133,10 +136,20 @@ func (e *Endpoint) progress(now roce.Time) {
 		e.memory.ask(r)
 	}
 	for s := e.machine.NextSent(); s != nil; s = e.machine.NextSent() {
-		s.User.(*Send).complete(s)
+		switch u := s.User.(type) {
+		case *Send:
+			u.complete(s)
+		case *injection:
+			u.conn.giveInjection(u)
+		}
 	}
 	for r := e.machine.NextReceived(); r != nil; r = e.machine.NextReceived() {
-		r.User.(*Receive).complete(r)
+		switch u := r.User.(type) {
+		case *Receive:
+			u.complete(r)
+		case *delivery:
+			u.complete()
+		}
 	}
 	for c := e.machine.NextMoved(); c != nil; c = e.machine.NextMoved() {
 		c.User.(*Conn).stream.wake()

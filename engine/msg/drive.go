@@ -73,9 +73,7 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 			wake = false
 			e.handle.Wake()
 		}
-		if r := e.memory.next(); r != nil {
-			e.memory.answer(r)
-		}
+		e.memory.serve()
 		if round%yieldRounds == yieldRounds-1 {
 			runtime.Gosched() // others may be what we wait for
 		}

@@ -29,29 +29,38 @@ type Send struct {
 // PostSend sends a message behind those that were posted before, and does not wait. It returns
 // ErrQueued when s is under way, or why the connection is over.
 func (c *Conn) PostSend(s *Send) error {
-	e := c.endpoint
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.dev.Now()
-	err := c.post(now, s)
-	e.progress(now)
-	return err
+	now := c.endpoint.begin()
+	defer c.endpoint.finish(now)
+	return c.post(now, s)
 }
 
 // PostSends is PostSend of each, in their order, at less cost: short ones share frames from the
 // first on. It returns how many were posted; the error is that of the next one.
 func (c *Conn) PostSends(list []*Send) (n int, err error) {
-	e := c.endpoint
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.dev.Now()
+	now := c.endpoint.begin()
+	defer c.endpoint.finish(now)
 	for n < len(list) && err == nil {
 		if err = c.post(now, list[n]); err == nil {
 			n++
 		}
 	}
-	e.progress(now)
 	return n, err
+}
+
+// begin takes the lock for who posts, and returns the time.
+func (e *Endpoint) begin() roce.Time {
+	e.memory.enter()
+	e.mu.Lock()
+	return e.dev.Now()
+}
+
+// finish ends begin. What was posted leaves, and memory that it needs is registered here, not on
+// a goroutine that would have to wake first.
+func (e *Endpoint) finish(now roce.Time) {
+	e.progress(now)
+	e.mu.Unlock()
+	e.memory.serve()
+	e.memory.leave()
 }
 
 // post hands a message to the machine. The caller holds the endpoint's lock.
@@ -111,26 +120,21 @@ type Receive struct {
 // PostReceive asks for a message, and does not wait. It returns ErrQueued when r is under way, or
 // why the connection it is for is over.
 func (e *Endpoint) PostReceive(r *Receive) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.dev.Now()
-	err := e.post(now, r)
-	e.progress(now)
-	return err
+	now := e.begin()
+	defer e.finish(now)
+	return e.post(now, r)
 }
 
 // PostReceives is PostReceive of each, in their order, at less cost. It returns how many were
 // posted; the error is that of the next one.
 func (e *Endpoint) PostReceives(list []*Receive) (n int, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := e.dev.Now()
+	now := e.begin()
+	defer e.finish(now)
 	for n < len(list) && err == nil {
 		if err = e.post(now, list[n]); err == nil {
 			n++
 		}
 	}
-	e.progress(now)
 	return n, err
 }
 

@@ -16,10 +16,10 @@ import (
 type registrar struct {
 	endpoint *Endpoint
 
+	callers atomic.Int32 // that look for requests by themselves
+	count   atomic.Int32 // of waiting
 	mu      sync.Mutex
 	waiting []*msg.Request
-	callers int          // that look for requests by themselves
-	count   atomic.Int32 // of waiting, to look at without the lock
 	wake    chan struct{}
 	quit    chan struct{}
 	gone    chan struct{}
@@ -42,9 +42,8 @@ func (m *registrar) ask(r *msg.Request) {
 	m.mu.Lock()
 	m.waiting = append(m.waiting, r)
 	m.count.Add(1)
-	served := m.callers > 0
 	m.mu.Unlock()
-	if !served {
+	if m.callers.Load() == 0 {
 		m.kick()
 	}
 }
@@ -58,20 +57,19 @@ func (m *registrar) kick() {
 }
 
 // enter counts a caller that will look for requests, until leave.
-func (m *registrar) enter() {
-	m.mu.Lock()
-	m.callers++
-	m.mu.Unlock()
-}
+func (m *registrar) enter() { m.callers.Add(1) }
 
 // leave ends enter, and leaves what is not answered to the goroutine.
 func (m *registrar) leave() {
-	m.mu.Lock()
-	m.callers--
-	left := m.callers == 0 && len(m.waiting) > 0
-	m.mu.Unlock()
-	if left {
+	if m.callers.Add(-1) == 0 && m.count.Load() > 0 {
 		m.kick()
+	}
+}
+
+// serve answers what is asked for now, for a caller between enter and leave.
+func (m *registrar) serve() {
+	for r := m.next(); r != nil; r = m.next() {
+		m.answer(r)
 	}
 }
 

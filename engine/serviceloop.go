@@ -11,6 +11,7 @@ func (s *services) loop(stop <-chan struct{}) {
 	d := s.device
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var left roce.Time // until when the device is left to a caller that polled, kicked or not
 	for {
 		select {
 		case <-stop:
@@ -20,8 +21,10 @@ func (s *services) loop(stop <-chan struct{}) {
 			return
 		default:
 		}
-		polled := s.standby.polled.Swap(false)
 		now := d.options.Clock.Now()
+		if s.standby.polled.Swap(false) {
+			left = now + standbyPause
+		}
 		next, any := s.pass(now)
 		// In direct mode handlers poll, too; that does not count as driving the device.
 		s.standby.polled.Store(false)
@@ -32,8 +35,8 @@ func (s *services) loop(stop <-chan struct{}) {
 		switch {
 		case !d.direct:
 			wait.sleep()
-		case polled:
-			wait.sleepAtMost(now + standbyPause)
+		case now < left:
+			wait.sleepAtMost(left)
 		case s.standby.waiting.Load() > 0:
 			wait.sleepYielding()
 		case !d.standBy(stop, next, any):

@@ -27,6 +27,7 @@ var flagValues = map[string][]string{
 	"backend":         {engine.BackendXSK, engine.BackendAsavie},
 	"connection":      {"RC", "UC", "UD"},
 	"extensions":      {"all", "selective", "reorder", "none"},
+	"large-mode":      msgModes,
 	"level":           msgLevels,
 	"log-format":      {"text", "json"},
 	"mode":            {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},

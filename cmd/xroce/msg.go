@@ -13,7 +13,6 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
-	"xroce/roce"
 	rmsg "xroce/roce/msg"
 )
 
@@ -25,7 +24,8 @@ func (a *app) msgCommand() *cobra.Command {
 		Long: `Measure messages of any size between two ends, and say how a message would travel.
 Without HOST a test waits for a client, with HOST it is the client of the server there.
 Both ends need the same --size, -n, --warmup, --reply, --peers, --protocol and
---unverified, and say so when they differ. Every byte is compared.`,
+--unverified, and say so when they differ. Every byte is compared. With --json the
+counters of this end are told, too.`,
 		Example: `  xroce msg pingpong -d eth0                      # server
   xroce msg pingpong -d eth0 192.0.2.1            # client
   xroce msg stream -d eth0 --size 1048576 --protocol get 192.0.2.1
@@ -76,8 +76,8 @@ func (a *app) msgTestCommand(test message.Test) *cobra.Command {
 
 // Times of a test of messages.
 const (
-	msgKeepalive = roce.Time(2 * time.Second) // a peer that vanished is noticed soon after
-	msgPolling   = time.Hour                  // who polls never sleeps
+	msgKeepalive = 2 * time.Second // a peer that vanished is noticed soon after
+	msgPolling   = time.Hour       // who polls never sleeps
 )
 
 // measureMessages makes one test and tells what came of it.
@@ -113,7 +113,7 @@ func (a *app) measureMessages(
 		return err
 	}
 	if a.json {
-		return a.printJSON(text.document(result))
+		return a.printJSON(text.document(result, e.endpoint.Snapshot()))
 	}
 	text.result(a.printf, result)
 	return nil
@@ -163,7 +163,6 @@ func (a *app) openMessages(
 		// Before the endpoint: that waits until its peers have answered, this for not so long.
 		undo = append(undo, manager.Close)
 	}()
-	machine.Keepalive = msgKeepalive
 	o.endpoint, err = msg.Open(o.dev, manager, msg.Options{
 		Machine: machine, Extensions: allExtensions, Spin: spin,
 	})

@@ -79,6 +79,9 @@ func TestMsgJSON(t *testing.T) {
 			if test == message.Stream && name == "server" {
 				continue // it sends none
 			}
+			if n := d.Counters["msg_sent_eager"]; n < 150 {
+				t.Errorf("%s %s: counters %v", test, name, d.Counters)
+			}
 			if len(d.Ways) != 1 || d.Ways[0] != (msgWayJSON{"eager", "fits a slot", 150}) {
 				t.Errorf("%s %s: %+v", test, name, d.Ways)
 			}
@@ -162,6 +165,12 @@ func TestMsgUsage(t *testing.T) {
 		{"stream -d xr1 --policy x", "there are first, after, never and auto"},
 		{"stream -d xr1 --level x", "buffered, transmitted, delivered and matched"},
 		{"stream -d xr1 --after 3", "--after is of --policy after"},
+		{"stream -d xr1 --large-mode x", "there are keep, replace and local"},
+		{"stream -d xr1 --idle -1s", "--idle -1s is not more than 0"},
+		{"stream -d xr1 --pull-window 0", "--pull-window 0 is less than 1"},
+		{"stream -d xr1 --chunk 9000000", "chunk 9000000: want 1 to"},
+		{"stream -d xr1 --keepalive -1s", "--keepalive -1s is negative"},
+		{"explain --size 4 --mtu 0", "packets of 0 bytes"},
 		{"stream -d xr1 --eager-limit 99", "eager limit 99: want 100 to 2000"},
 		{"stream -d xr1 --slots 0", "--slots 0 is less than 1"},
 		{"stream -d xr1 -p 0", "port 0"},

@@ -16,14 +16,15 @@ import (
 
 func (a *app) msgExplainCommand() *cobra.Command {
 	var machine machineFlags
-	var size int
+	var size, mtu int
 	var pieces []int
 	c := &cobra.Command{
 		Use:   "explain --size N",
 		Short: "Say how a message would travel, why, and what that costs",
 		Long: `Say how a message would travel over a new connection, why, and what that costs
-both ends. Two ends in memory send it to each other, so that nothing is said of them that
-they do not do. No device is needed.`,
+both ends, and what each other protocol would cost, once all that it needs is made.
+Two ends in memory send it to each other, so that nothing is said of them that they do
+not do. Packets are counted without acknowledges. No device is needed.`,
 		Example: `  xroce msg explain --size 20000
   xroce msg explain --iov 100,5000,100 --eager-limit 2000
   xroce msg explain --size 1048576 --protocol put --json`,
@@ -32,6 +33,7 @@ they do not do. No device is needed.`,
 	flags := c.Flags()
 	flags.IntVarP(&size, "size", "s", 0, "bytes of the message")
 	flags.IntSliceVar(&pieces, "iov", nil, "lengths of its pieces, which are its size")
+	flags.IntVar(&mtu, "mtu", 1024, "path MTU: bytes that a packet carries")
 	machine.register(flags)
 	return a.command(c, func(context.Context, []string) error {
 		sized := flags.Changed("size")
@@ -51,7 +53,7 @@ they do not do. No device is needed.`,
 		if err != nil {
 			return err
 		}
-		e, err := message.Explain(config, pieces)
+		e, err := message.Explain(config, pieces, mtu)
 		switch {
 		case errors.Is(err, message.ErrConfig), errors.Is(err, rmsg.ErrInvalid):
 			return usagef("%v", err)
@@ -72,6 +74,7 @@ func (a *app) sayExplanation(e *message.Explanation) {
 	a.printf("  slots of %d bytes, %d of them; large ones of %v, %d of them, by policy %s\n",
 		c.EagerLimit, c.Slots, c.Large, c.LargeSlots, msgPolicies[c.Policy])
 	a.printf("  a connection registers %d bytes at each end\n", e.Connection.Allocated[0])
+	defer a.sayForced(e)
 	for i := range e.Plans {
 		p := &e.Plans[i]
 		which := fmt.Sprintf("Message %d", p.First)
@@ -87,6 +90,18 @@ func (a *app) sayExplanation(e *message.Explanation) {
 		for _, line := range costLines(&p.Cost) {
 			a.printf("  %s\n", line)
 		}
+	}
+}
+
+// sayForced compares the protocols.
+func (a *app) sayForced(e *message.Explanation) {
+	a.printf("By protocol, a message once all is made:\n")
+	a.printf("  %-10s %-10s %9s %9s %12s %12s %6s\n", "forced", "goes by", "crossings", "packets",
+		"copied[B]", "exposed[B]", "keys")
+	for i, p := range message.Forced {
+		c := &e.Forced[i].Cost
+		a.printf("  %-10s %-10s %9d %9d %12d %12d %6d\n", p, c.Choice.Protocol, c.Ways, c.Packets,
+			c.Copied, c.Exposed[0]+c.Exposed[1], c.Keys[0]+c.Keys[1])
 	}
 }
 
@@ -125,7 +140,8 @@ func costLines(c *message.Cost) []string {
 		lines = append(lines, fmt.Sprintf("%s: %s", counted(total, "control message"),
 			strings.Join(control, ", ")))
 	}
-	lines = append(lines, fmt.Sprintf("%d bytes copied by processors", c.Copied))
+	lines = append(lines, fmt.Sprintf("%s, without acknowledges", counted(c.Packets, "packet")),
+		fmt.Sprintf("%d bytes copied by processors", c.Copied))
 	for i, end := range []string{"sender", "receiver"} {
 		if n := c.Allocated[i]; n > 0 {
 			lines = append(lines, fmt.Sprintf("%d bytes made and registered at the %s, to stay", n,
@@ -152,7 +168,9 @@ type explainDocument struct {
 	LargeSlots int         `json:"large_slots"`
 	Policy     string      `json:"policy"`
 	Connection endsJSON    `json:"connection_registered"`
+	MTU        int         `json:"mtu"`
 	Messages   []explained `json:"messages"`
+	Forced     []explained `json:"by_protocol"` // once all that it needs is made
 }
 
 // endsJSON is bytes, or keys, of both ends.
@@ -165,6 +183,7 @@ type endsJSON struct {
 type explained struct {
 	First      int            `json:"first"`
 	Last       int            `json:"last"`
+	Forced     string         `json:"forced,omitempty"`
 	Protocol   string         `json:"protocol"`
 	Why        string         `json:"why"`
 	Crossings  int            `json:"crossings"`
@@ -175,6 +194,7 @@ type explained struct {
 	Writes     int            `json:"writes"`
 	WriteBytes int            `json:"write_bytes"`
 	Control    map[string]int `json:"control"`
+	Packets    int            `json:"packets"`
 	Copied     int            `json:"copied_bytes"`
 	Made       endsJSON       `json:"made_and_registered"`
 	Registered endsJSON       `json:"registered_for_message"`
@@ -183,22 +203,31 @@ type explained struct {
 
 func newExplainDocument(e *message.Explanation) explainDocument {
 	c := &e.Config
-	ends := func(pair [2]int) endsJSON { return endsJSON{pair[0], pair[1]} }
 	d := explainDocument{
 		Size: e.Size, Pieces: e.Pieces, EagerLimit: c.EagerLimit, Slots: c.Slots, Large: c.Large,
 		LargeSlots: c.LargeSlots, Policy: msgPolicies[c.Policy],
-		Connection: ends(e.Connection.Allocated),
+		Connection: endsJSON{e.Connection.Allocated[0], e.Connection.Allocated[1]},
+		MTU:        e.MTU,
 		Protocol:   e.Plans[0].Choice.Protocol.String(), Why: e.Plans[0].Choice.Why.String(),
 	}
 	for i := range e.Plans {
-		p := &e.Plans[i]
-		d.Messages = append(d.Messages, explained{
-			First: p.First, Last: p.Last, Protocol: p.Choice.Protocol.String(),
-			Why: p.Choice.Why.String(), Crossings: p.Ways, Frames: p.Frames,
-			FrameBytes: p.FrameBytes, Reads: p.Reads, ReadBytes: p.ReadBytes, Writes: p.Writes,
-			WriteBytes: p.WriteBytes, Control: p.Control, Copied: p.Copied,
-			Made: ends(p.Allocated), Registered: ends(p.Exposed), Keys: ends(p.Keys),
-		})
+		d.Messages = append(d.Messages, newExplained(&e.Plans[i]))
+	}
+	for i := range e.Forced {
+		p := newExplained(&e.Forced[i])
+		p.Forced = message.Forced[i].String()
+		d.Forced = append(d.Forced, p)
 	}
 	return d
+}
+
+func newExplained(p *message.Plan) explained {
+	ends := func(pair [2]int) endsJSON { return endsJSON{pair[0], pair[1]} }
+	return explained{
+		First: p.First, Last: p.Last, Protocol: p.Choice.Protocol.String(),
+		Why: p.Choice.Why.String(), Crossings: p.Ways, Frames: p.Frames,
+		FrameBytes: p.FrameBytes, Reads: p.Reads, ReadBytes: p.ReadBytes, Writes: p.Writes,
+		WriteBytes: p.WriteBytes, Control: p.Control, Packets: p.Packets, Copied: p.Copied,
+		Made: ends(p.Allocated), Registered: ends(p.Exposed), Keys: ends(p.Keys),
+	}
 }

@@ -3,16 +3,19 @@ package main
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"xroce/cmd/xroce/internal/message"
+	"xroce/roce"
 	"xroce/roce/msg"
 )
 
 // Words of flags, in the order of their values.
 var (
 	msgPolicies = []string{"first", "after", "never", "auto"}
+	msgModes    = []string{"keep", "replace", "local"}
 	msgLevels   = []string{"buffered", "transmitted", "delivered", "matched"}
 )
 
@@ -24,8 +27,12 @@ var msgProtocols = []string{
 
 // machineFlags say how messages are sent and how much is held for them.
 type machineFlags struct {
-	protocol, policy                     string
+	protocol, policy, mode               string
 	eagerLimit, slots, largeSlots, after int
+	rendezvous, unexpected               int
+	pullWindow, chunk                    int
+	registered                           int64
+	patience, crowded, idle              time.Duration
 	large                                []int
 	anySize                              bool
 }
@@ -41,6 +48,20 @@ func (f *machineFlags) register(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.large, "large", nil, "sizes of large slots, rising (default "+
 		"8192,32768,65536,196608)")
 	flags.IntVar(&f.largeSlots, "large-slots", 4, "large slots that a peer gets")
+	flags.StringVar(&f.mode, "large-mode", msgModes[0], "what large slots do to the small ones, or that "+
+		"the sender alone makes larger buffers: "+strings.Join(msgModes, ", "))
+	flags.IntVar(&f.rendezvous, "rendezvous", 64, "messages that a peer may have announced")
+	flags.IntVar(&f.unexpected, "unexpected", 1<<20,
+		"bytes that are kept for a peer of messages without a receive")
+	flags.Int64Var(&f.registered, "registered", 1<<30, "bytes of slots for all peers together")
+	flags.IntVar(&f.pullWindow, "pull-window", 4<<20, "bytes that are asked for by READ at once")
+	flags.IntVar(&f.chunk, "chunk", 256<<10, "bytes of one READ or WRITE")
+	flags.DurationVar(&f.patience, "patience", time.Second,
+		"how long a message waits for an answer to a request for large slots")
+	flags.DurationVar(&f.crowded, "crowded", 10*time.Millisecond,
+		"how long a message waits for a slot before it is announced")
+	flags.DurationVar(&f.idle, "idle", 10*time.Second,
+		"how long large slots stay that nobody uses")
 	flags.BoolVar(&f.anySize, "any-size", false, "let slots be of any size")
 }
 
@@ -49,6 +70,9 @@ func (f *machineFlags) config() (msg.Config, error) {
 	c := msg.Config{
 		EagerLimit: f.eagerLimit, Slots: f.slots, LargeSlots: f.largeSlots, Large: f.large,
 		AnySize: f.anySize, After: f.after,
+		Rendezvous: f.rendezvous, Unexpected: f.unexpected, Registered: f.registered,
+		PullWindow: f.pullWindow, Chunk: f.chunk, Patience: roce.Time(f.patience),
+		Crowded: roce.Time(f.crowded), Idle: roce.Time(f.idle),
 	}
 	var err error
 	if c.Protocol, err = msg.ParseProtocol(f.protocol); err != nil {
@@ -62,11 +86,26 @@ func (f *machineFlags) config() (msg.Config, error) {
 		return c, usagef("--after is of --policy after")
 	}
 	c.Policy = msg.Policy(policy)
-	for flag, value := range map[string]int{
-		"--eager-limit": f.eagerLimit, "--slots": f.slots, "--large-slots": f.largeSlots,
+	mode := slices.Index(msgModes, f.mode)
+	if mode < 0 {
+		return c, usagef("--large-mode %q: there are %s", f.mode, words(msgModes))
+	}
+	c.Mode = msg.Mode(mode)
+	for flag, value := range map[string]int64{ // of which 0 would be the default
+		"--eager-limit": int64(f.eagerLimit), "--slots": int64(f.slots),
+		"--large-slots": int64(f.largeSlots), "--rendezvous": int64(f.rendezvous),
+		"--unexpected": int64(f.unexpected), "--registered": f.registered,
+		"--pull-window": int64(f.pullWindow), "--chunk": int64(f.chunk),
 	} {
 		if value < 1 {
 			return c, usagef("%s %d is less than 1", flag, value)
+		}
+	}
+	for flag, value := range map[string]time.Duration{
+		"--patience": f.patience, "--crowded": f.crowded, "--idle": f.idle,
+	} {
+		if value <= 0 {
+			return c, usagef("%s %v is not more than 0", flag, value)
 		}
 	}
 	return c, nil
@@ -81,6 +120,7 @@ type msgFlags struct {
 	level   string
 	port    int
 	events  bool
+	alive   time.Duration
 }
 
 // msgPort is the port of rdma_cm at which a server waits.
@@ -115,6 +155,8 @@ func (f *msgFlags) register(flags *pflag.FlagSet) {
 		"when a message is complete: "+strings.Join(msgLevels, ", "))
 	flags.BoolVar(&c.Unverified, "unverified", false, "do not compare what comes")
 	flags.BoolVarP(&f.events, "events", "e", false, "sleep until something comes, not poll")
+	flags.DurationVar(&f.alive, "keepalive", msgKeepalive,
+		"after which silence a peer is asked whether it is there, 0 for never")
 	flags.IntVarP(&f.port, "port", "p", msgPort, "port of the server")
 	f.machine.register(flags)
 	f.device.register(flags)
@@ -134,6 +176,12 @@ func (f *msgFlags) test() (message.Config, msg.Config, error) {
 	machine, err := f.machine.config()
 	if err != nil {
 		return c, machine, err
+	}
+	switch machine.Keepalive = roce.Time(f.alive); {
+	case f.alive < 0:
+		return c, machine, usagef("--keepalive %v is negative", f.alive)
+	case f.alive == 0:
+		machine.Keepalive = -1
 	}
 	c.Protocol = machine.Protocol
 	if err := c.Check(); err != nil {

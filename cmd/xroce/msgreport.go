@@ -85,6 +85,8 @@ type msgDocument struct {
 	Ways       []msgWayJSON    `json:"ways"`
 	Latency    *msgLatencyJSON `json:"latency_usec,omitempty"`
 	Rate       *msgRateJSON    `json:"rate,omitempty"`
+	// Counters of this end, over all connections, by their names.
+	Counters map[string]uint64 `json:"counters"`
 }
 
 // A msgWayJSON is how messages of this end travelled.
@@ -114,7 +116,7 @@ type msgRateJSON struct {
 }
 
 // document is all of it for programs.
-func (r *msgReport) document(res *message.Result) msgDocument {
+func (r *msgReport) document(res *message.Result, count rmsg.CounterSet) msgDocument {
 	c, m := &r.config, &r.machine
 	d := msgDocument{
 		Tool: "msg", Test: c.Test, Role: role(c.Server), Device: r.dev.Name(),
@@ -122,6 +124,10 @@ func (r *msgReport) document(res *message.Result) msgDocument {
 		Iterations: c.Iters, Peers: c.Peers, Depth: c.Depth, Level: msgLevels[c.Level],
 		Verified: !c.Unverified, Protocol: m.Protocol.String(), Policy: msgPolicies[m.Policy],
 		EagerLimit: m.EagerLimit, Slots: m.Slots, Ways: []msgWayJSON{},
+		Counters: map[string]uint64{},
+	}
+	for id, n := range count {
+		d.Counters[rmsg.CounterID(id).String()] = n
 	}
 	for _, w := range res.Ways {
 		d.Ways = append(d.Ways, msgWayJSON{w.Protocol.String(), w.Why.String(), w.Messages})

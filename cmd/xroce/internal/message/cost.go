@@ -12,12 +12,18 @@ type Cost struct {
 	Writes     int            // RDMA WRITEs to where the message goes, of WriteBytes
 	WriteBytes int            //
 	Control    map[string]int // control messages by name, of both ends
+	Packets    int            // of all these, of both ends; acknowledges are not counted
 	Copied     int            // bytes that processors copied, of both ends together
 	Allocated  [2]int         // bytes that were made and registered to stay: sender, receiver
 	Exposed    [2]int         // bytes that were registered for this message alone
 	Keys       [2]int         // regions that were made for that
 	Ways       int            // times that the wire was crossed until the message was there
+
+	mtu int // of the path
 }
+
+// packets counts those that carry n bytes: at least one.
+func (c *Cost) packets(n int) { c.Packets += max(1, (n+c.mtu-1)/c.mtu) }
 
 // The methods below count, and do nothing for a nil Cost.
 
@@ -55,25 +61,17 @@ func (c *Cost) said(_ bool, b []byte) {
 	if c == nil {
 		return
 	}
+	c.packets(len(b))
 	if m, err := msg.ParseControl(b); err == nil {
 		c.Control[m.Type.String()]++
 	}
 }
 
-// framed counts a frame, whose payload is copied into the slot here and out of it there.
 func (c *Cost) framed(b []byte) {
-	if c == nil {
-		return
-	}
-	c.Frames++
-	c.FrameBytes += len(b)
-	f, err := msg.ParseFrame(b)
-	if err != nil {
-		return
-	}
-	var rec msg.Record
-	for records := f.Iterate(); records.Next(&rec); {
-		c.Copied += 2 * int(rec.Len)
+	if c != nil {
+		c.Frames++
+		c.FrameBytes += len(b)
+		c.packets(len(b))
 	}
 }
 
@@ -81,6 +79,8 @@ func (c *Cost) read(n int) {
 	if c != nil {
 		c.Reads++
 		c.ReadBytes += n
+		c.Packets++ // the request
+		c.packets(n)
 	}
 }
 
@@ -88,5 +88,6 @@ func (c *Cost) wrote(n int) {
 	if c != nil {
 		c.Writes++
 		c.WriteBytes += n
+		c.packets(n)
 	}
 }

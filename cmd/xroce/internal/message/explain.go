@@ -19,8 +19,12 @@ type Explanation struct {
 	Config     msg.Config // with its defaults
 	Size       int
 	Pieces     []int
+	MTU        int  // payload of a packet
 	Connection Cost // before the first message
 	Plans      []Plan
+	// Forced is the last of the plans by each protocol that messages may be forced to take. One
+	// that such a message cannot take is another one in there, which says so.
+	Forced []Plan
 }
 
 // maxRehearsed is how many messages are looked at, at most.
@@ -29,10 +33,32 @@ const maxRehearsed = 64
 // MaxPieces is how many pieces a message may have.
 const MaxPieces = 1 << 10
 
+// Forced are the protocols of Explanation.Forced.
+var Forced = []msg.Protocol{msg.Eager, msg.Provisioned, msg.Get, msg.Put, msg.Fragments}
+
 // Explain says how messages travel whose pieces have these lengths, each sent after the one before
-// it has arrived, and its receive posted before it. The error is ErrConfig, or that of msg.New.
-func Explain(c msg.Config, pieces []int) (*Explanation, error) {
-	e := &Explanation{Pieces: pieces}
+// it has arrived, and its receive posted before it. A packet carries mtu bytes. The error is
+// ErrConfig, or that of msg.New.
+func Explain(c msg.Config, pieces []int, mtu int) (*Explanation, error) {
+	e, err := explain(c, pieces, mtu)
+	if err != nil {
+		return nil, err
+	}
+	for _, c.Protocol = range Forced {
+		forced, err := explain(c, pieces, mtu)
+		if err != nil {
+			return nil, err
+		}
+		e.Forced = append(e.Forced, forced.Plans[len(forced.Plans)-1])
+	}
+	return e, nil
+}
+
+func explain(c msg.Config, pieces []int, mtu int) (*Explanation, error) {
+	e := &Explanation{Pieces: pieces, MTU: mtu}
+	if mtu < 1 {
+		return nil, fmt.Errorf("%w: packets of %d bytes", ErrConfig, mtu)
+	}
 	if len(pieces) > MaxPieces {
 		return nil, fmt.Errorf("%w: %d pieces: at most %d", ErrConfig, len(pieces), MaxPieces)
 	}
@@ -48,14 +74,14 @@ func Explain(c msg.Config, pieces []int) (*Explanation, error) {
 		return nil, err
 	}
 	r.count = &e.Connection
-	e.Connection.Control = map[string]int{}
+	e.Connection.Control, e.Connection.mtu = map[string]int{}, mtu
 	if err := r.run(); err != nil {
 		return nil, err
 	}
 	e.Config = r.ends[0].endpoint.Config()
 	from, to := split(pieces, e.Size), split([]int{e.Size}, e.Size)
 	for n := 1; n <= min(e.Config.After+3, maxRehearsed); n++ {
-		cost, err := r.message(from, to)
+		cost, err := r.message(from, to, mtu)
 		if err != nil {
 			return nil, err
 		}
@@ -86,9 +112,10 @@ func (c *Cost) equal(other *Cost) bool {
 }
 
 // message sends one message and says what it cost.
-func (r *rehearsal) message(from, to [][]byte) (Cost, error) {
-	cost := Cost{Control: map[string]int{}}
+func (r *rehearsal) message(from, to [][]byte, mtu int) (Cost, error) {
+	cost := Cost{Control: map[string]int{}, mtu: mtu}
 	r.count = &cost
+	copied := r.copied()
 	sender, receiver := r.ends[0], r.ends[1]
 	s, v := &msg.Send{Pieces: from}, &msg.Receive{Pieces: to}
 	begin, arrived := r.now, clock.Time(0)
@@ -107,6 +134,16 @@ func (r *rehearsal) message(from, to [][]byte) (Cost, error) {
 	case sender.sent != s || s.Err != nil || receiver.received != v || v.Err != nil:
 		return cost, fmt.Errorf("%w: %w, %w", errEndless, s.Err, v.Err)
 	}
+	cost.Copied = r.copied() - copied
 	cost.Choice, cost.Ways = s.Choice, int((arrived-begin)/step)
 	return cost, nil
+}
+
+// copied is how many bytes the processors of both ends have copied.
+func (r *rehearsal) copied() (n int) {
+	for _, a := range r.ends {
+		count := a.endpoint.Snapshot()
+		n += int(count[msg.BytesCopiedOut] + count[msg.BytesCopiedIn])
+	}
+	return n
 }

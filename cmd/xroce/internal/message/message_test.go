@@ -75,7 +75,7 @@ func TestExplainChoice(t *testing.T) {
 		msg.Auto, msg.Eager, msg.Get, msg.Put, msg.Fragments, msg.Provisioned,
 	} {
 		for _, pieces := range [][]int{{0}, {1024}, {1025}, {500, 500}, {2000, 9000}, {300_000}} {
-			e, err := Explain(msg.Config{Protocol: protocol}, pieces)
+			e, err := Explain(msg.Config{Protocol: protocol}, pieces, 1024)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,11 +104,11 @@ func TestExplainRefuses(t *testing.T) {
 	for _, pieces := range [][]int{
 		{-1}, {MaxSize + 1}, {MaxSize, 1}, make([]int, MaxPieces+1),
 	} {
-		if _, err := Explain(msg.Config{}, pieces); !errors.Is(err, ErrConfig) {
+		if _, err := Explain(msg.Config{}, pieces, 1024); !errors.Is(err, ErrConfig) {
 			t.Errorf("%d pieces: %v", len(pieces), err)
 		}
 	}
-	if _, err := Explain(msg.Config{EagerLimit: 1}, []int{1}); !errors.Is(err, msg.ErrInvalid) {
+	if _, err := Explain(msg.Config{EagerLimit: 1}, []int{1}, 1024); !errors.Is(err, msg.ErrInvalid) {
 		t.Error(err)
 	}
 }

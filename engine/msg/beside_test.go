@@ -15,8 +15,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// What things cost an owner, in virtual time: it has a processor for messages, as endpoints have the
-// goroutine of the services, and one to register memory.
+// What things cost an owner, in virtual time: it has a processor for messages, as endpoints have
+// the goroutine of the services, and one to register memory.
 const (
 	costOfCompletion = 250 * roce.Nanosecond
 	costOfPost       = 100 * roce.Nanosecond
@@ -58,8 +58,8 @@ type owner struct {
 	busy    roce.Time // until then it has something to do
 	// registering is until when memory is being registered.
 	registering roce.Time
-	wr      roce.SendWR
-	wcs     [1]roce.Completion
+	wr          roce.SendWR
+	wcs         [1]roce.Completion
 }
 
 // A joint is one end of a connection.

@@ -72,8 +72,8 @@ func TestNothingIsLeftOfConnections(t *testing.T) {
 	}
 }
 
-// TestDomainOutlivesQueuePair: bytes that were not read stay when the connection of a stream and its
-// queue pair are over. The protection domain of that goes with them, not before.
+// TestDomainOutlivesQueuePair: bytes that were not read stay when the connection of a stream and
+// its queue pair are over. The protection domain of that goes with them, not before.
 func TestDomainOutlivesQueuePair(t *testing.T) {
 	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
 	must(t, err)

@@ -118,7 +118,8 @@ var crimes = []crime{
 		},
 	},
 	{
-		name: "storm of provisioning", ends: rmsg.ErrFlood, counter: rmsg.ProvisionDenied, atMost: 2 << 20,
+		name: "storm of provisioning", ends: rmsg.ErrFlood, counter: rmsg.ProvisionDenied,
+		atMost: 2 << 20,
 		act: func(v *villain) bool {
 			v.step++
 			return v.say(rmsg.Control{
@@ -172,7 +173,8 @@ var crimes = []crime{
 			for _, m := range v.last {
 				freed = max(freed, m.Released)
 			}
-			return v.frames < freed+32 && v.frame(rmsg.RecordHeader{Type: rmsg.RecordEager, Len: 1000})
+			return v.frames < freed+32 &&
+				v.frame(rmsg.RecordHeader{Type: rmsg.RecordEager, Len: 1000})
 		},
 	},
 	{

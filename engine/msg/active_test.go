@@ -108,7 +108,8 @@ func TestActiveIsBounded(t *testing.T) {
 		t.Errorf("one for nobody: %v", err)
 	}
 	must(t, b.Close())
-	if err := b.Handle(1, func(*msg.Active) {}); !errors.Is(err, msg.ErrClosed) || handled != messages {
+	err := b.Handle(1, func(*msg.Active) {})
+	if !errors.Is(err, msg.ErrClosed) || handled != messages {
 		t.Errorf("%v, %d handled", err, handled)
 	}
 }

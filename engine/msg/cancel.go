@@ -15,7 +15,7 @@ var ErrCancelled = msg.ErrCancelled
 // ErrStalled says that a connection was ended because a message of which the context had ended was
 // on its way for longer than Options.CancelTimeout: the memory of a message is free when
 // nobody can touch it any more, and only the peer, or this, sees to that.
-var ErrStalled = errors.New("msg: a message was on its way for too long after its context had ended")
+var ErrStalled = errors.New("msg: a message whose context had ended was on its way for too long")
 
 // ErrTruncated says that a message is longer than its receive: the first part of it was received.
 // The error is a *TruncatedError.

@@ -43,8 +43,8 @@ func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
 }
 
 // Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial; when the peer
-// refuses and says why, also a *msg.StatusError of package roce/msg, which is ErrVersion, ErrCapability
-// or ErrService if it is for that.
+// refuses and says why, also a *msg.StatusError of package roce/msg, which is ErrVersion,
+// ErrCapability or ErrService of that package if it is for that.
 func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	c, err := e.dial(ctx, to, msg.ServiceEndpoint)
 	if err != nil {

@@ -45,10 +45,10 @@ type injection struct {
 }
 
 // Inject sends a short message, whose memory may be used again when it returns, and never waits
-// (fi_inject). It is copied to a slot of the peer, or, when none is free, to memory of the endpoint.
-// It returns roce.ErrQueueFull when 64 of the connection wait like that, msg.ErrInvalid of
-// package roce/msg for a message that is longer than Options.Machine.EagerLimit, or why
-// the connection is over. What comes of it is not told: Flush waits for it.
+// (fi_inject). It is copied to a slot of the peer, or, when none is free, to memory of the
+// endpoint. It returns roce.ErrQueueFull when 64 of the connection wait like that, msg.ErrInvalid
+// of package roce/msg for a message that is longer than Options.Machine.EagerLimit, or why the
+// connection is over. What comes of it is not told: Flush waits for it.
 func (c *Conn) Inject(tag uint64, data []byte) error {
 	e := c.endpoint
 	if limit := e.options.Machine.EagerLimit; len(data) > limit {

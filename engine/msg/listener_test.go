@@ -37,6 +37,11 @@ func changedHello(change func(h *rmsg.Hello)) []byte {
 	return b
 }
 
+// refusal is what a peer says that refuses.
+func refusal(why rmsg.Status) []byte {
+	return changedHello(func(h *rmsg.Hello) { h.Status = why })
+}
+
 // TestRefusals: who does not speak messages, or not so that this end understands it, is told why.
 func TestRefusals(t *testing.T) {
 	_, hosts := newNetwork(t, msg.Options{})
@@ -80,11 +85,11 @@ func TestDialNamesTheRefusal(t *testing.T) {
 		want    error
 		says    rmsg.Status
 	}{
-		{changedHello(func(h *rmsg.Hello) { h.Status = rmsg.StatusVersion }), rmsg.ErrVersion, rmsg.StatusVersion},
-		{changedHello(func(h *rmsg.Hello) { h.Status = rmsg.StatusCapability }), rmsg.ErrCapability, rmsg.StatusCapability},
-		{changedHello(func(h *rmsg.Hello) { h.Status = rmsg.StatusService }), rmsg.ErrService, rmsg.StatusService},
-		{changedHello(func(h *rmsg.Hello) { h.Status = 200 }), nil, 200},
-		{changedHello(func(h *rmsg.Hello) {}), nil, rmsg.StatusOK},
+		{refusal(rmsg.StatusVersion), rmsg.ErrVersion, rmsg.StatusVersion},
+		{refusal(rmsg.StatusCapability), rmsg.ErrCapability, rmsg.StatusCapability},
+		{refusal(rmsg.StatusService), rmsg.ErrService, rmsg.StatusService},
+		{refusal(200), nil, 200},
+		{refusal(rmsg.StatusOK), nil, rmsg.StatusOK},
 		{[]byte("no"), nil, rmsg.StatusOK},
 		{nil, nil, rmsg.StatusOK},
 	} {

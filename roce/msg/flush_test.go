@@ -28,9 +28,8 @@ func TestFlush(t *testing.T) {
 					continue
 				}
 				must(t, b.endpoint.Receive(w.now, &Receive{Pieces: [][]byte{make([]byte, 50_000)}}))
-				must(t, ca.Send(w.now, &Send{
-					Pieces: [][]byte{make([]byte, w.rand.IntN(2)*w.rand.IntN(50_000))}, Tag: uint64(n),
-				}))
+				data := make([]byte, w.rand.IntN(2)*w.rand.IntN(50_000))
+				must(t, ca.Send(w.now, &Send{Pieces: [][]byte{data}, Tag: uint64(n)}))
 			}
 			passed := 0
 			for w.step() {

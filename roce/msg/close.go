@@ -156,6 +156,9 @@ func (c *Conn) fail(now clock.Time, err error) {
 	e.timers.stop(&c.asking.patience)
 	e.timers.stop(&c.asking.idle)
 	e.timers.stop(&c.stream.linger)
+	if c.several && !c.leads {
+		delete(e.sessions, c.ours.Session)
+	}
 	c.failSends()
 	c.failReceives()
 	c.freeOut()

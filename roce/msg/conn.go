@@ -171,6 +171,9 @@ func (c *Conn) firstRail(now clock.Time, theirs *Hello, depth int) error {
 			c.leads == (theirs.Session == Token{}):
 			return ErrRails
 		}
+		if !c.leads {
+			c.endpoint.join(c.ours.Session, c)
+		}
 		r.theirs = theirs.Rail // else the peer has one key for anything
 	}
 	if r.ours = c.ours.Rail; int(r.ours) >= c.endpoint.config.Rails {

@@ -43,6 +43,7 @@ const (
 	StallEnds
 	HellosRefused
 	ByesReceived
+	RailsRefused
 	RailsLost
 	Resumed
 	SentAgain
@@ -89,6 +90,7 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	StallEnds:         {"stall_ends", "connections", "ended because a message did not come"},
 	HellosRefused:     {"hellos_refused", "connections", "not made: the peer speaks otherwise"},
 	ByesReceived:      {"byes_received", "connections", "that the peer ended, and said why"},
+	RailsRefused:      {"rails_refused", "rails", "of no session that there is"},
 	RailsLost:         {"rails_lost", "rails", "lost, of connections with several"},
 	Resumed:           {"resumed", "changes", "of the rail of frames and control messages"},
 	SentAgain:         {"sent_again", "items", "frames and control messages, by another rail"},

@@ -23,7 +23,8 @@ type Endpoint struct {
 	received   list[*Receive]
 	closed     []*Conn
 	lost       list[*Rail]
-	moved      fifo[*Conn] // streams that may go on
+	sessions   map[Token]*Conn // that peers may add rails to
+	moved      fifo[*Conn]     // streams that may go on
 	timers     timers
 	pulling    int   // bytes of READs that are not complete
 	registered int64 // bytes of slots for peers

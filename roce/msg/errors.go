@@ -12,6 +12,8 @@ var (
 	ErrVersion = errors.New("msg: version is not spoken")
 	// ErrCapability says that one end requires a capability that the other has not.
 	ErrCapability = errors.New("msg: required capability is missing")
+	// ErrSession says that there is no connection that a further rail could be of.
+	ErrSession = errors.New("msg: no such session")
 	// ErrService says that the two ends of a connection want different services.
 	ErrService = errors.New("msg: another service is spoken")
 

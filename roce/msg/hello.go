@@ -156,6 +156,8 @@ func Refusal(err error) Status {
 		return StatusService
 	case errors.Is(err, ErrClosed):
 		return StatusClosed
+	case errors.Is(err, ErrSession):
+		return StatusSession
 	}
 	return StatusNoMemory
 }

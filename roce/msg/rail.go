@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
 
@@ -46,6 +47,12 @@ func (r *Rail) chain() *link[*Rail] { return &r.links }
 // Conn returns the connection.
 func (r *Rail) Conn() *Conn { return r.conn }
 
+// Several reports whether the connection may have further rails.
+func (c *Conn) Several() bool { return c.several }
+
+// Leads reports whether this end has dialled, and dials further rails.
+func (c *Conn) Leads() bool { return c.leads }
+
 // Number returns the number of the rail at this end.
 func (r *Rail) Number() uint8 { return r.ours }
 
@@ -88,6 +95,33 @@ func (c *Conn) AddRail(now clock.Time, ours, theirs *Hello, depth int) (*Rail, e
 		return nil, ErrFlood
 	}
 	return c.addRail(now, ours.Rail, theirs.Rail, depth), nil
+}
+
+// join makes a session known, for further rails of it.
+func (e *Endpoint) join(session Token, c *Conn) {
+	if e.sessions == nil {
+		e.sessions = map[Token]*Conn{}
+	}
+	e.sessions[session] = c
+}
+
+// NewSession draws the token of a session, for the hello of who is dialled.
+func (e *Endpoint) NewSession() (t Token) {
+	binary.BigEndian.PutUint64(t[:], e.config.Rand.Uint64())
+	binary.BigEndian.PutUint64(t[8:], e.config.Rand.Uint64())
+	t[0] |= 1 // a new connection has none
+	return t
+}
+
+// Session returns the connection that a further rail is for, by the hello of a peer. The error
+// is ErrSession when there is none, or not any more, or it is of another service; it is counted.
+func (e *Endpoint) Session(theirs *Hello) (*Conn, error) {
+	c := e.sessions[theirs.Session]
+	if c == nil || c.over() || c.ours.Service != theirs.Service {
+		e.count.Inc(RailsRefused)
+		return nil, ErrSession
+	}
+	return c, nil
 }
 
 // maxQueuePairs is how many queue pairs a connection may have: those of its rails, and as many
@@ -158,7 +192,7 @@ func (c *Conn) lose(now clock.Time, r *Rail, err error) {
 	switch grace := c.endpoint.config.Grace; {
 	case ordered && (c.state == connBroken || c.allSaid()):
 		c.fail(now, err)
-	case c.alive():
+	case c.Alive():
 		c.wake()
 	case grace > 0 && !c.allSaid():
 		c.strandedBy = err
@@ -168,8 +202,8 @@ func (c *Conn) lose(now clock.Time, r *Rail, err error) {
 	}
 }
 
-// alive reports whether a rail is in use.
-func (c *Conn) alive() bool {
+// Alive reports whether a rail is in use.
+func (c *Conn) Alive() bool {
 	for range c.live() {
 		return true
 	}

@@ -193,6 +193,7 @@ func TestMsgExplain(t *testing.T) {
 		"pieces":    "--iov 100,2000,100 --policy never",
 		"provision": "--size 20000 --policy after --after 3",
 		"fragments": "--size 100000 --protocol frag",
+		"long":      "--size 100000000",
 		"put":       "--size 1048576 --protocol put --json",
 	} {
 		i := b.run(t, append([]string{"msg", "explain"}, strings.Fields(flags)...)...)

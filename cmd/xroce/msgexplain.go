@@ -95,11 +95,15 @@ func (a *app) sayExplanation(e *message.Explanation) {
 
 // sayForced compares the protocols.
 func (a *app) sayForced(e *message.Explanation) {
+	if len(e.Forced) == 0 {
+		a.printf("No comparison of protocols for more than %d bytes\n", message.MaxCompared)
+		return
+	}
 	a.printf("By protocol, a message once all is made:\n")
 	a.printf("  %-10s %-10s %9s %9s %12s %12s %6s\n", "forced", "goes by", "crossings", "packets",
 		"copied[B]", "exposed[B]", "keys")
-	for i, p := range message.Forced {
-		c := &e.Forced[i].Cost
+	for i := range e.Forced {
+		p, c := message.Forced[i], &e.Forced[i].Cost
 		a.printf("  %-10s %-10s %9d %9d %12d %12d %6d\n", p, c.Choice.Protocol, c.Ways, c.Packets,
 			c.Copied, c.Exposed[0]+c.Exposed[1], c.Keys[0]+c.Keys[1])
 	}
@@ -170,7 +174,7 @@ type explainDocument struct {
 	Connection endsJSON    `json:"connection_registered"`
 	MTU        int         `json:"mtu"`
 	Messages   []explained `json:"messages"`
-	Forced     []explained `json:"by_protocol"` // once all that it needs is made
+	Forced     []explained `json:"by_protocol"` // once all that it needs is made; none of a long one
 }
 
 // endsJSON is bytes, or keys, of both ends.

@@ -23,7 +23,8 @@ type Explanation struct {
 	Connection Cost // before the first message
 	Plans      []Plan
 	// Forced is the last of the plans by each protocol that messages may be forced to take. One
-	// that such a message cannot take is another one in there, which says so.
+	// that such a message cannot take is another one in there, which says so. There are none of
+	// more than MaxCompared bytes.
 	Forced []Plan
 }
 
@@ -32,6 +33,10 @@ const maxRehearsed = 64
 
 // MaxPieces is how many pieces a message may have.
 const MaxPieces = 1 << 10
+
+// MaxCompared is of how many bytes a message is sent by all protocols, to compare them: its data is
+// there and is copied.
+const MaxCompared = 16 << 20
 
 // Forced are the protocols of Explanation.Forced.
 var Forced = []msg.Protocol{msg.Eager, msg.Provisioned, msg.Get, msg.Put, msg.Fragments}
@@ -43,6 +48,9 @@ func Explain(c msg.Config, pieces []int, mtu int) (*Explanation, error) {
 	e, err := explain(c, pieces, mtu)
 	if err != nil {
 		return nil, err
+	}
+	if e.Size > MaxCompared {
+		return e, nil
 	}
 	for _, c.Protocol = range Forced {
 		forced, err := explain(c, pieces, mtu)

@@ -212,6 +212,7 @@ func newExplainDocument(e *message.Explanation) explainDocument {
 		LargeSlots: c.LargeSlots, Policy: msgPolicies[c.Policy],
 		Connection: endsJSON{e.Connection.Allocated[0], e.Connection.Allocated[1]},
 		MTU:        e.MTU,
+		Forced:     []explained{},
 		Protocol:   e.Plans[0].Choice.Protocol.String(), Why: e.Plans[0].Choice.Why.String(),
 	}
 	for i := range e.Plans {

@@ -13,6 +13,61 @@
 // How a message travels is chosen for each: see roce/msg. Memory needs no registration by the
 // caller; what is sent is not to be changed until Send returns.
 //
+// # Names
+//
+// What others call the same:
+//
+//	PostSend, Send.Wait      MPI_Isend, MPI_Wait     ucp_tag_send_nbx    fi_tsendv
+//	Send with Matched        MPI_Ssend               ..._sync_nbx        FI_MATCH_COMPLETE
+//	Inject                   -                       -                   fi_tinject
+//	PostReceive              MPI_Irecv               ucp_tag_recv_nbx    fi_trecvv
+//	Probe, TryProbe          MPI_Probe, MPI_Iprobe   ucp_tag_probe_nb    FI_PEEK
+//	Claim, TryClaim          MPI_Mprobe, MPI_Improbe ..., remove = 1     FI_PEEK with FI_CLAIM
+//	Message.Receive          MPI_Mrecv               ucp_tag_msg_recv_nbx FI_CLAIM
+//	Send.Cancel              MPI_Cancel              ucp_request_cancel  fi_cancel
+//	SendActive, Handle       -                       ucp_am_send_nbx     -
+//	Flush                    -                       ucp_ep_flush_nbx    -
+//	Close, Abort             MPI_Comm_disconnect     ucp_ep_close_nbx    fi_shutdown
+//
+// The 64 bits of a tag go with the message and are told to who receives it, under any mask: they
+// are its immediate data, too. A receive that is shorter than its message gets the first part and
+// ErrTruncated. There is no put, get or atomic here: package cm has them, on a connection of
+// its own.
+//
+// # When a message is complete
+//
+// Send.Level says it: Buffered, when its memory may be used again; Transmitted, when the peer's
+// device has it; Delivered, when it was taken out of the slots there, or is in its place; Matched,
+// when a receive was there for it. Each includes those before it. Flush waits for Transmitted of
+// all that was posted before. Messages that nobody asks for are kept at the receiver up to
+// msg.Config.Unexpected bytes of each peer; then they stay in their slots, which are not
+// given back, so that the sender waits: memory at the receiver does not grow.
+//
+// # Order
+//
+// Messages of a connection are matched in the order in which they were posted, whatever protocol
+// each takes and whatever their tags: a receive takes the first one that fits, of several receives
+// the one that was posted first. They need not be complete in that order, since a long one takes
+// longer. Posts of several goroutines are in some order, that of the endpoint's lock: who wants a
+// certain one has one post return before the next begins. There is no order between connections,
+// nor between receives and handlers of active messages, which are called in the order of the
+// posts of each peer. Results, such as Receive.Length, may be read by any goroutine once Wait
+// has returned or Done is closed.
+//
+// # Waiting
+//
+// To wait for one of many things, or to be woken by a select, there is Done, of a Send, a Receive
+// and a Conn; these are channels, and there is no descriptor for poll(2): a goroutine that waits
+// costs no thread.
+//
+// # The end
+//
+// A context that ends takes back what waited for it: Conn.Send and Receive.Wait return when the
+// memory is the caller's again, after Options.CancelTimeout at the latest and then at the price
+// of the connection. Conn.Close sends what was posted and waits for the peer to close;
+// Conn.Abort ends it at once. Conn.Done and Conn.Err tell of each peer when and why it has ended,
+// also of one that is dead and to which nobody sends: see Options.Machine.
+//
 // # Streams
 //
 // A Stream is a net.Conn, a StreamListener a net.Listener, for programs that want bytes:

@@ -96,6 +96,72 @@ func answerOne(listener *msg.Listener) error {
 	return conn.Close(ctx)
 }
 
+// A server that answers calls by a handler, and posts no receive.
+func ExampleEndpoint_Handle() {
+	server, endpoint, end := twoEndpoints()
+	defer end()
+	listener, err := server.Listen(at)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer listener.Close()
+	go func() { _, _ = listener.Accept(context.Background()) }()
+
+	const greet = 1 // the number of the handler
+	err = server.Handle(greet, func(m *msg.Active) {
+		_ = m.From.Inject(m.Tag, fmt.Appendf(nil, "hello, %s", m.Data)) // does not wait
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	conn, err := endpoint.Dial(ctx, at)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := conn.SendActive(ctx, greet, []byte("world")); err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]byte, 100)
+	n, err := conn.Receive(ctx, buf)
+	fmt.Printf("%s %v\n", buf[:n], err)
+	// Output: hello, world <nil>
+}
+
+// Messages whose length is not known before: who receives looks first. One with another tag is
+// left for others.
+func ExampleEndpoint_Claim() {
+	server, endpoint, end := twoEndpoints()
+	defer end()
+	listener, err := server.Listen(at)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer listener.Close()
+	ctx := context.Background()
+	conn, err := endpoint.Dial(ctx, at)
+	if err != nil {
+		log.Fatal(err)
+	}
+	other := &msg.Send{Buffers: [][]byte{make([]byte, 10)}, Tag: 8}
+	text := &msg.Send{Buffers: [][]byte{[]byte("two "), []byte("pieces")}, Tag: 7}
+	if err := errors.Join(conn.PostSend(other), conn.PostSend(text)); err != nil {
+		log.Fatal(err)
+	}
+	m, err := server.Claim(ctx, 7, ^uint64(0), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]byte, m.Length)
+	n, err := m.Receive(ctx, buf)
+	fmt.Printf("tag %d: %d bytes, %s, %v\n", m.Tag, n, buf, err)
+	rest, _ := server.TryProbe(0, 0, m.From)
+	fmt.Printf("tag %d: %d bytes\n", rest.Tag, rest.Length)
+	// Output:
+	// tag 7: 10 bytes, two pieces, <nil>
+	// tag 8: 10 bytes
+}
+
 // A server of net/http, and a client that reaches it.
 func ExampleEndpoint_ListenStream() {
 	endpoint, other, end := twoEndpoints()

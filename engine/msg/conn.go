@@ -217,8 +217,8 @@ func (c *Conn) Close(ctx context.Context) error {
 
 // Abort ends the connection at once and waits for nobody: what is under way fails with ErrClosed,
 // and with an error of its own at the peer, which is told that it is over. Messages that the
-// peer had sent, and that nobody has received, can still be received if they are here. Done tells
-// when no memory of a message is in use any more. It is idempotent.
+// peer had sent, and that nobody has received, can still be received if they are here. Each Send
+// and Receive tells when its memory is the caller's again. It is idempotent.
 func (c *Conn) Abort() {
 	e := c.endpoint
 	e.mu.Lock()

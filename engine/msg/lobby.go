@@ -156,7 +156,8 @@ func (l *lobby) leave(g *guest) {
 	}
 }
 
-// connect connects with a peer, and waits until somebody accepts it.
+// connect connects with a peer, and waits until somebody accepts it, also one that has gone then:
+// what it had sent can be received.
 func (l *lobby) connect(ctx context.Context, g *guest, r *cm.Request, theirs *msg.Hello) {
 	c, err := l.endpoint.accept(ctx, r, theirs, l.service)
 	if err != nil {
@@ -167,7 +168,6 @@ func (l *lobby) connect(ctx context.Context, g *guest, r *cm.Request, theirs *ms
 	l.mu.Unlock()
 	select {
 	case l.accepted <- c:
-	case <-c.done: // it is over: nobody need be told
 	case <-l.ctx.Done():
 		c.drop()
 	}

@@ -50,6 +50,28 @@ func TestCloseDelivers(t *testing.T) {
 	}
 }
 
+// TestAcceptAfterTheEnd: who accepts a peer that has gone meanwhile has what that had sent.
+func TestAcceptAfterTheEnd(t *testing.T) {
+	_, hosts := newNetwork(t, msg.Options{})
+	l := listen(t, hosts)
+	s, err := hosts[0].DialStream(within(t), netip.AddrPort(l.Addr().(msg.Addr)))
+	must(t, err)
+	data := numbers(1000)
+	_, err = s.Write(data)
+	must(t, err)
+	must(t, s.Close())
+	must(t, hosts[0].Close())
+	accepted, err := l.Accept()
+	must(t, err)
+	got, err := io.ReadAll(accepted)
+	must(t, err)
+	if !bytes.Equal(got, data) {
+		t.Errorf("%d bytes", len(got))
+	}
+	must(t, accepted.Close())
+	must(t, l.Close())
+}
+
 // TestCloseLosesNothingOnABadWire: also when packets are lost, and the peer reads slowly.
 func TestCloseLosesNothingOnABadWire(t *testing.T) {
 	bad := sim.Faults{Drop: 0.02, Dup: 0.02, Reorder: 0.05, ReorderBy: 1e5}

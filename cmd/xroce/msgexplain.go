@@ -174,7 +174,7 @@ type explainDocument struct {
 	Connection endsJSON    `json:"connection_registered"`
 	MTU        int         `json:"mtu"`
 	Messages   []explained `json:"messages"`
-	Forced     []explained `json:"by_protocol"` // once all that it needs is made; none of a long one
+	Forced     []explained `json:"by_protocol"` // once all is made, none of a long one
 }
 
 // endsJSON is bytes, or keys, of both ends.

@@ -48,8 +48,9 @@ func (f *machineFlags) register(flags *pflag.FlagSet) {
 	flags.IntSliceVar(&f.large, "large", nil, "sizes of large slots, rising (default "+
 		"8192,32768,65536,196608)")
 	flags.IntVar(&f.largeSlots, "large-slots", 4, "large slots that a peer gets")
-	flags.StringVar(&f.mode, "large-mode", msgModes[0], "what large slots do to the small ones, or that "+
-		"the sender alone makes larger buffers: "+strings.Join(msgModes, ", "))
+	flags.StringVar(&f.mode, "large-mode", msgModes[0],
+		"what large slots do to the small ones, or that the sender alone makes larger buffers: "+
+			strings.Join(msgModes, ", "))
 	flags.IntVar(&f.rendezvous, "rendezvous", 64, "messages that a peer may have announced")
 	flags.IntVar(&f.unexpected, "unexpected", 1<<20,
 		"bytes that are kept for a peer of messages without a receive")

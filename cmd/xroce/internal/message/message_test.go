@@ -104,11 +104,13 @@ func TestExplainRefuses(t *testing.T) {
 	for _, pieces := range [][]int{
 		{-1}, {MaxSize + 1}, {MaxSize, 1}, make([]int, MaxPieces+1),
 	} {
-		if _, err := Explain(msg.Config{}, pieces, 1024); !errors.Is(err, ErrConfig) {
+		_, err := Explain(msg.Config{}, pieces, 1024)
+		if !errors.Is(err, ErrConfig) {
 			t.Errorf("%d pieces: %v", len(pieces), err)
 		}
 	}
-	if _, err := Explain(msg.Config{EagerLimit: 1}, []int{1}, 1024); !errors.Is(err, msg.ErrInvalid) {
+	_, err := Explain(msg.Config{EagerLimit: 1}, []int{1}, 1024)
+	if !errors.Is(err, msg.ErrInvalid) {
 		t.Error(err)
 	}
 }

@@ -71,8 +71,8 @@ not do. Packets are counted without acknowledges. No device is needed.`,
 func (a *app) sayExplanation(e *message.Explanation) {
 	c := &e.Config
 	a.printf("A message of %d bytes in %s\n", e.Size, counted(len(e.Pieces), "piece"))
-	a.printf("  slots of %d bytes, %d of them; large ones of %v, %d of them, by policy %s\n",
-		c.EagerLimit, c.Slots, c.Large, c.LargeSlots, msgPolicies[c.Policy])
+	a.printf("  %d slots of %d bytes; %d large ones of a size of %v, by policy %s\n", c.Slots,
+		c.EagerLimit, c.LargeSlots, c.Large, msgPolicies[c.Policy])
 	a.printf("  a connection registers %d bytes at each end\n", e.Connection.Allocated[0])
 	defer a.sayForced(e)
 	for i := range e.Plans {

@@ -60,20 +60,9 @@ func ExampleEndpoint_Dial() {
 	done := make(chan error)
 	go func() { done <- answerOne(listener) }()
 
-	ctx := context.Background()
-	conn, err := endpoint.Dial(ctx, at)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := conn.Send(ctx, []byte("world")); err != nil {
-		log.Fatal(err)
-	}
-	buf := make([]byte, 100)
-	n, err := conn.Receive(ctx, buf)
-	fmt.Printf("%s %v\n", buf[:n], err)
-	fmt.Println(conn.Close(ctx), <-done)
+	fmt.Println(askOne(context.Background(), endpoint, at), <-done)
 	// Output:
-	// hello, world <nil>
+	// hello, world
 	// <nil> <nil>
 }
 

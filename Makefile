@@ -47,9 +47,9 @@ AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIPLIER; \
 	minutes() { echo "$$(($$1 * XROCE_TIMEOUT_MULTIPLIER))m"; }
 
-# Hand-written Go files, tracked or new. The example is a module of its own, in
-# which gofumpt takes our packages for those of Go: cmd/tidy looks at its form.
-GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' ':!docs/example' \
+# Hand-written Go files, tracked or new. The examples are modules of their own, in
+# which gofumpt takes our packages for those of Go: cmd/tidy looks at their form.
+GO_FILES = $(shell git ls-files -co --exclude-standard -- '*.go' ':!docs/example' ':!docs/grpc' \
 	| xargs -r ls -d 2>/dev/null \
 	| xargs -r grep -L '^// Code generated .* DO NOT EDIT\.$$')
 

@@ -15,13 +15,13 @@ var module = strings.TrimSuffix(reflect.TypeFor[source]().PkgPath(), "cmd/tidy")
 
 // floors are the floors of the house from the ground up, each a list of the
 // directories on it. A package imports its own floor and those below. On the last
-// one is a module of its own, which uses this one as anybody may.
+// one are modules of their own, which use this one as anybody may.
 var floors = [][]string{
 	{"roce", "encap"},
 	{"xsk", "bpf"},
 	{"engine"},
 	{"cmd", "bench"},
-	{"docs/example"},
+	{"docs/example", "docs/grpc"},
 }
 
 // speaking are the floors that speak to people.
@@ -74,6 +74,7 @@ var guests = []struct {
 	{"github.com/HdrHistogram", []string{"cmd", "bench"}},
 	{"gonum.org/v1/plot", []string{"bench"}},
 	{"golang.org/x/perf", []string{"bench"}},
+	{"google.golang.org", []string{"docs/grpc"}},
 }
 
 // testGuests may be imported by tests and by packages made for them.

@@ -173,6 +173,8 @@ var importSnippets = []snippet{
 	{"guests", "roce/wire/a_test.go", in("", "github.com/google/gopacket"), 0},
 	{"guests", "engine/a.go", in("", "github.com/spf13/cobra"), 1},
 	{"guests", "cmd/xroce/a.go", in("", "github.com/spf13/cobra"), 0},
+	{"guests", "docs/grpc/a.go", in("", "google.golang.org/grpc"), 0},
+	{"guests", "engine/a.go", in("", "google.golang.org/grpc"), 1},
 	{"guests", "engine/a.go", in("", "pgregory.net/rapid"), 1},
 	{"guests", "roce/roctest/a.go", in("", "pgregory.net/rapid"), 0},
 	{"guests", "engine/a.go", in("", "example.org/new"), 1},

@@ -20,8 +20,9 @@ import (
 func (a *app) msgCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "msg",
-		Short: "Measure messages with a peer, and say how one would travel",
-		Long: `Measure messages of any size between two ends, and say how a message would travel.
+		Short: "Measure messages with a peer, say how one would travel, read captures of them",
+		Long: `Measure messages of any size between two ends, say how a message would travel, and
+what messages say in a capture.
 Without HOST a test waits for a client, with HOST it is the client of the server there.
 Both ends need the same --size, -n, --warmup, --reply, --peers, --protocol and
 --unverified, and say so when they differ. Every byte is compared. With --json the
@@ -29,14 +30,15 @@ counters of this end are told, too.`,
 		Example: `  xroce msg pingpong -d eth0                      # server
   xroce msg pingpong -d eth0 192.0.2.1            # client
   xroce msg stream -d eth0 --size 1048576 --protocol get 192.0.2.1
-  xroce msg explain --size 20000`,
+  xroce msg explain --size 20000
+  xroce msg decode demo.pcapng`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, test := range message.Tests {
 		c.AddCommand(a.msgTestCommand(test))
 	}
-	c.AddCommand(a.msgExplainCommand())
+	c.AddCommand(a.msgExplainCommand(), a.msgDecodeCommand())
 	return c
 }
 

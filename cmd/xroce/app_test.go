@@ -333,7 +333,9 @@ func TestWrongCommandLines(t *testing.T) {
 		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 --dir . -p -5",
 		"serve", "serve --dir . --listen ::", "serve --dir . --listen localhost",
 		"serve --dir . --mode-mask 8", "serve --dir . --mode-mask 1777",
-		"serve --dir . --max-files -1",
+		"serve --dir . --max-files -1", "serve --dir . --keep-partial -1s",
+		"serve --dir . --insecure --listen localhost", "serve --dir . --insecure -p 0",
+		"copy x y: --retry -1s",
 		"serve --dir . --max-file 0", "serve --dir . --max-total 1X",
 		"serve --dir . --max-file 8589934592G",
 		"copy", "copy f", "copy f nohost", "copy f :p", "copy f host:../p", "copy f host:/p",
@@ -357,14 +359,14 @@ func TestWrongCommandLines(t *testing.T) {
 func TestErrorsAreJSON(t *testing.T) {
 	b, _ := simBench(t)
 	for line, want := range map[string]failure{
-		"nonsense --json":                   {"unknown command", exitUsage},
-		"demo --nonsense -j":                {"unknown flag: --nonsense", exitUsage},
-		"pingpong --json -m 1000":           {"-m 1000", exitUsage},
-		"check eth9 --json":                 {"no interface eth9", exitFailure},
-		"devinfo -j -d eth9":                {"no device eth9", exitFailure},
-		"rping -j -d none -c -a 192.0.2.9":  {"no interface none", exitFailure},
-		"perf send-bw --json -d none":       {"no interface none", exitFailure},
-		"serve --json -d xr1 --dir /none/x": {"/none/x", exitFailure},
+		"nonsense --json":                              {"unknown command", exitUsage},
+		"demo --nonsense -j":                           {"unknown flag: --nonsense", exitUsage},
+		"pingpong --json -m 1000":                      {"-m 1000", exitUsage},
+		"check eth9 --json":                            {"no interface eth9", exitFailure},
+		"devinfo -j -d eth9":                           {"no device eth9", exitFailure},
+		"rping -j -d none -c -a 192.0.2.9":             {"no interface none", exitFailure},
+		"perf send-bw --json -d none":                  {"no interface none", exitFailure},
+		"serve --json -d xr1 --insecure --dir /none/x": {"/none/x", exitFailure},
 	} {
 		i := b.run(t, strings.Fields(line)...)
 		var got failure

@@ -2,69 +2,99 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
+	"xroce/engine/cm"
 	"xroce/engine/oob"
+	"xroce/roce"
 )
 
 func (a *app) copyCommand() *cobra.Command {
 	var device deviceFlags
 	extensions := newExtensionsFlag()
-	var link tcpLink
-	var gid int
-	var tokenFile string
+	var f copyFlags
 	c := &cobra.Command{
 		Use:   "copy FILE HOST:[PATH]",
-		Short: "Send a file to 'xroce serve' by RDMA WRITE",
-		Long: `Send a file by RDMA WRITE to 'xroce serve' on another host and compare its SHA-256
-there. PATH is below the directory that is served; without one, or when it names a
-directory, the file keeps its name. An IPv6 address goes into brackets. With a
-token both ends need the same one, and a server without one is not believed. A file
-that changes meanwhile, or has more than its size says, as those of /proc, is refused.
+		Short: "Send a file to 'xroce serve'",
+		Long: `Send a file, as messages, to 'xroce serve' on another host and compare its SHA-256
+there. HOST is an address of the device there, an IPv6 address in brackets. PATH is
+below the directory that is served; without one, or when it names a directory, the
+file keeps its name. With a token both ends need the same one, and a server without
+one is not believed. A file that changes meanwhile, or has more than its size says, as
+those of /proc, is refused.
+
+When the connection is lost, or the server restarted, another one is made, until nothing
+got through for as long as --retry says. It goes on behind what the server has, once
+both agree on that by its SHA-256; so does another 'xroce copy' of the same file to the
+same place, within the time that the server keeps it.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at
 either end, leaves the connection as the standard has it.`,
 		Example: `  xroce copy disk.img 192.0.2.1: --token-file token
-  xroce copy disk.img 192.0.2.1:images/new.img -d eth0
+  xroce copy disk.img 192.0.2.1:images/new.img -d eth0 --retry 1h
   xroce copy disk.img '[2001:db8::1]:' -p 7000
   xroce copy disk.img 192.0.2.1: --extensions none`,
 		Args: cobra.ExactArgs(2),
 	}
 	flags := c.Flags()
-	flags.StringVarP(&link.iface, "device", "d", "", "interface (default: the one that fits)")
-	flags.IntVarP(&link.port, "port", "p", oob.Port, "TCP port of the server")
-	flags.IntVarP(&gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
-	flags.StringVar(&tokenFile, "token-file", "", tokenUsage)
+	f.register(flags)
 	extensions.register(flags)
 	device.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
-		options, err := device.options(a)
-		if err != nil {
+		var err error
+		if f.options, err = device.options(a); err != nil {
 			return err
 		}
-		token, err := a.token(tokenFile)
-		if err != nil {
+		if f.token, err = a.token(f.tokenFile); err != nil {
 			return err
 		}
 		host, path, err := splitTarget(args[1])
 		if err != nil {
 			return err
 		}
-		link.host = host
-		return a.copy(ctx, link, options, transfer.SendConfig{
-			File: args[0], Path: path, Token: token, GIDIndex: gid,
-			Extensions: extensions.Extensions,
-		})
+		if err := f.check(); err != nil {
+			return err
+		}
+		f.host, f.extensions = host, extensions.Extensions
+		return a.copy(ctx, &f, transfer.SendConfig{File: args[0], Path: path})
 	})
+}
+
+// copyFlags say how to find the server and what both ends know.
+type copyFlags struct {
+	iface, host, tokenFile string
+	port                   int
+	retry                  time.Duration
+
+	options    engine.Options
+	token      transfer.Token
+	extensions roce.Extensions
+}
+
+func (f *copyFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the one that fits)")
+	flags.IntVarP(&f.port, "port", "p", oob.Port, "port of rdma_cm of the server")
+	flags.StringVar(&f.tokenFile, "token-file", "", tokenUsage)
+	flags.DurationVar(&f.retry, "retry", time.Minute,
+		"for how long nothing may get through until it fails; 0 to try once")
+}
+
+func (f *copyFlags) check() error {
+	if f.retry < 0 {
+		return usagef("--retry %v is negative", f.retry)
+	}
+	return nil
 }
 
 // splitTarget takes HOST:PATH apart.
@@ -88,27 +118,54 @@ func checkPath(path string) error {
 }
 
 // copy sends one file and prints what came of it.
-func (a *app) copy(
-	ctx context.Context, link tcpLink, o engine.Options, c transfer.SendConfig,
-) error {
+func (a *app) copy(ctx context.Context, f *copyFlags, c transfer.SendConfig) error {
 	// A file that cannot be sent is told before anything is opened.
 	if err := transfer.CheckSource(c.File); err != nil {
 		return fmt.Errorf("%s was not copied: %w", c.File, err)
 	}
-	link.check = func(dev *engine.Device) error { return checkGID(dev, c.GIDIndex) }
-	conn, dev, err := a.meet(ctx, link, o)
+	ctx, client, leave, err := a.openClient(ctx, f)
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
-	defer conn.Close()
 	line := a.progress(plain.Text(filepath.Base(c.File)), false)
-	defer line.Close()
 	c.Progress = line.Update
-	result, err := transfer.Send(ctx, dev, conn, c)
+	result, err := client.Send(ctx, c)
 	line.Close()
-	if err != nil {
+	if err := errors.Join(err, leave()); err != nil {
 		return fmt.Errorf("%s was not copied: %w", c.File, err)
 	}
-	return a.printTransfer("copied", link.host, result)
+	return a.printTransfer("copied", f.host, result)
+}
+
+// openClient opens what a client needs. Without an error, leave must be called.
+func (a *app) openClient(
+	ctx context.Context, f *copyFlags,
+) (_ context.Context, c *transfer.Client, leave func() error, err error) {
+	to, err := addressOf(ctx, f.host, f.port)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	link := tcpLink{iface: f.iface, host: to.Addr().String(), port: f.port}
+	dev, err := a.openFor(ctx, link, f.options)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := transfer.OpenStation(dev, f.extensions, cm.Options{})
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, dev.Close())
+	}
+	ctx, unbind := s.Bind(ctx)
+	c = &transfer.Client{
+		Token: f.token, Retry: f.retry,
+		Dial: func(ctx context.Context) (*transfer.Link, error) { return s.Dial(ctx, to) },
+		Lost: func(err error) {
+			a.logger.Warn("the connection is lost, another one is tried", "error",
+				plain.Brief(err.Error()))
+		},
+	}
+	return ctx, c, func() error {
+		c.Close()
+		unbind()
+		return errors.Join(s.Close(), dev.Close())
+	}, nil
 }

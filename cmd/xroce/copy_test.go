@@ -47,9 +47,9 @@ func TestCopy(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir, "--overwrite",
+	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", dir, "--overwrite",
 		"--mode-mask", "0777")
-	port := server.listenPort(t)
+	server.listenPort(t)
 	for _, c := range []struct {
 		size       int
 		mode       os.FileMode
@@ -64,11 +64,11 @@ func TestCopy(t *testing.T) {
 		{100, 0o644, "full", "full"}, // over what is there
 	} {
 		name, content := randomFile(t, c.size, c.mode)
-		i := b.run(t, "copy", name, "127.0.0.1:"+c.path, "-d", "xr2", "-p", port)
+		i := b.run(t, "copy", name, "192.0.2.1:"+c.path, "-d", "xr2")
 		if i.code != exitOK || !i.quiet() {
 			t.Fatalf("%d bytes to %q: code %d, stderr %s", c.size, c.path, i.code, i.stderr)
 		}
-		contains(t, i.stdout, "copied "+c.want+" to 127.0.0.1", fmt.Sprintf("%d bytes", c.size))
+		contains(t, i.stdout, "copied "+c.want+" to 192.0.2.1", fmt.Sprintf("%d bytes", c.size))
 		got, err := os.ReadFile(filepath.Join(dir, c.want))
 		if err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%d bytes to %q: differs, %v", c.size, c.path, err)
@@ -90,9 +90,10 @@ func TestCopy(t *testing.T) {
 func TestCopyJSONOnce(t *testing.T) {
 	b, _ := simBench(t)
 	dir := t.TempDir()
-	server := b.start(t, "serve", "--once", "-j", "-d", "xr1", "-p", "0", "--dir", dir)
+	server := b.start(t, "serve", "--once", "-j", "-d", "xr1", "-p", "7000", "--insecure", "--dir",
+		dir)
 	name, _ := randomFile(t, 5000, 0o600)
-	client := b.run(t, "copy", "--json", name, "127.0.0.1:x", "-d", "xr2",
+	client := b.run(t, "copy", "--json", name, "192.0.2.1:x", "-d", "xr2",
 		"-p", server.listenPort(t))
 	if server.wait(t); server.code != exitOK || client.code != exitOK {
 		t.Fatalf("server %d %s, client %d %s", server.code, server.stderr, client.code,
@@ -127,10 +128,12 @@ func TestExtensionsFlag(t *testing.T) {
 			}
 			return append(args, "--extensions", value)
 		}
-		serve := []string{"serve", "--once", "-j", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+		serve := []string{
+			"serve", "--once", "-j", "-d", "xr1", "--insecure", "--dir", t.TempDir(),
+		}
 		server := b.start(t, flag(serve, c.server)...)
 		copyTo := []string{
-			"copy", "-j", name, "127.0.0.1:x", "-d", "xr2", "-p", server.listenPort(t),
+			"copy", "-j", name, "192.0.2.1:x", "-d", "xr2", "-p", server.listenPort(t),
 		}
 		client := b.run(t, flag(copyTo, c.client)...)
 		server.wait(t)
@@ -144,7 +147,7 @@ func TestExtensionsFlag(t *testing.T) {
 			}
 		}
 	}
-	i := b.run(t, "copy", name, "127.0.0.1:x", "--extensions", "some")
+	i := b.run(t, "copy", name, "192.0.2.1:x", "--extensions", "some")
 	if i.code != exitUsage {
 		t.Errorf("unknown extensions: code %d", i.code)
 	}
@@ -167,8 +170,9 @@ func TestCopyRefusals(t *testing.T) {
 		if err := os.Symlink(outside, filepath.Join(dir, "out")); err != nil {
 			t.Fatal(err)
 		}
-		server := b.start(t, "serve", "--once", "-d", "xr1", "-p", "0", "--dir", dir)
-		i := b.run(t, "copy", c.file, "127.0.0.1:"+c.path, "-d", "xr2", "-p", server.listenPort(t))
+		server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--dir", dir)
+		server.listenPort(t)
+		i := b.run(t, "copy", c.file, "192.0.2.1:"+c.path, "-d", "xr2")
 		if server.wait(t); i.code != exitFailure || server.code != exitFailure {
 			t.Errorf("%s: client %d, server %d", c.path, i.code, server.code)
 		}
@@ -176,14 +180,15 @@ func TestCopyRefusals(t *testing.T) {
 		onlyFiles(t, outside)
 		onlyFiles(t, dir, "out")
 	}
-	if i := b.run(t, "copy", filepath.Dir(name), "127.0.0.1:"); i.code != exitFailure ||
+	if i := b.run(t, "copy", filepath.Dir(name), "192.0.2.1:"); i.code != exitFailure ||
 		!strings.Contains(i.stderr, "no regular file") {
 		t.Errorf("directory: code %d, %s", i.code, i.stderr)
 	}
-	if i := b.run(t, "copy", "nothing-there", "127.0.0.1:"); i.code != exitFailure {
+	if i := b.run(t, "copy", "nothing-there", "192.0.2.1:"); i.code != exitFailure {
 		t.Errorf("missing file: code %d", i.code)
 	}
-	if i := b.run(t, "serve", "-d", "xr1", "--dir", "nothing-there"); i.code != exitFailure {
+	serve := []string{"serve", "-d", "xr1", "--insecure", "--dir", "nothing-there"}
+	if i := b.run(t, serve...); i.code != exitFailure {
 		t.Errorf("missing directory: code %d", i.code)
 	}
 }

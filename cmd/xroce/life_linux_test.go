@@ -16,7 +16,7 @@ import (
 func servers(t *testing.T) [][]string {
 	t.Helper()
 	return [][]string{
-		{"serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir()},
+		{"serve", "-d", "xr0", "--insecure", "--dir", t.TempDir()},
 		{"pingpong", "-d", "xr0", "-p", "0"},
 		{"pingpong", "-d", "xr0", "-p", "0", "-e"},
 		{"perf", "send-bw", "-d", "xr0", "-p", "0"},
@@ -59,7 +59,7 @@ func TestRootInterfaceRemoved(t *testing.T) {
 func TestRootTerminated(t *testing.T) {
 	p, _ := pair(t, vethpair.Options{})
 	for _, args := range [][]string{
-		{"serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir()},
+		{"serve", "-d", "xr0", "--insecure", "--dir", t.TempDir()},
 		{"rping", "-d", "xr0", "-s"},
 	} {
 		cmd := child(t, 0, args...)

@@ -182,7 +182,7 @@ func TestServerOpensItsDeviceBeforeItWaits(t *testing.T) {
 		{"pingpong", "-d", "eth0", "-p", "0"},
 		{"perf", "send-bw", "-d", "eth0", "-p", "0"},
 		{"perf", "send-bw", "-R", "-d", "eth0"},
-		{"serve", "-d", "eth0", "-p", "0", "--dir", t.TempDir()},
+		{"serve", "-d", "eth0", "--insecure", "--dir", t.TempDir()},
 	} {
 		i := b.run(t, args...)
 		if i.code != exitUnsupported || i.stdout != "" {
@@ -232,7 +232,7 @@ func TestInterruptedServerSucceeds(t *testing.T) {
 	b, _ := simBench(t)
 	for _, args := range [][]string{
 		{"pingpong", "-d", "xr1", "-p", "0"},
-		{"serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir()},
+		{"serve", "-d", "xr1", "--insecure", "--dir", t.TempDir()},
 		{"perf", "send-bw", "-d", "xr1", "-p", "0"},
 		{"perf", "write-lat", "-d", "xr1", "-R"},
 		{"rping", "-d", "xr1", "-s"},

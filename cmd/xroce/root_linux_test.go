@@ -41,92 +41,6 @@ func TestRootPingpong(t *testing.T) {
 	}
 }
 
-func TestRootCopy(t *testing.T) {
-	p, in := pair(t, vethpair.Options{MTU: 4200})
-	dir := t.TempDir()
-	token := tokenFile(t)
-	server := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", dir,
-		"--token-file", token)
-	name, content := randomFile(t, 50_000_001, 0o750)
-	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":file", "-p",
-		server.listenPort(t), "--token-file", token)
-	if i.code != exitOK || !i.quiet() {
-		t.Fatalf("code %d, %s", i.code, i.stderr)
-	}
-	got, err := os.ReadFile(filepath.Join(dir, "file"))
-	if err != nil || !bytes.Equal(got, content) {
-		t.Errorf("the copy differs, %v", err)
-	}
-	// The same over IPv6.
-	i = in(vethpair.B).run(t, "copy", name, "["+p.A.IPv6.Addr().String()+"]:file6", "-p",
-		server.listenPort(t), "--token-file", token)
-	if i.code != exitOK {
-		t.Errorf("IPv6: code %d, %s", i.code, i.stderr)
-	}
-	onlyFiles(t, dir, "file", "file6")
-}
-
-// slowFile is so large that a copy can be killed half way.
-const slowFile = 1 << 30
-
-// TestRootPeerKilled kills the receiver, then the sender, in the middle.
-func TestRootPeerKilled(t *testing.T) {
-	p, in := pair(t, vethpair.Options{MTU: 4200})
-	name := filepath.Join(t.TempDir(), "sparse")
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(name, slowFile); err != nil {
-		t.Fatal(err)
-	}
-	const port = "18600"
-	for _, killed := range []string{"server", "client"} {
-		dir := t.TempDir()
-		serve := []string{"serve", "--once", "--insecure", "-d", "xr0", "-p", port, "--dir", dir}
-		target := p.A.IPv4.Addr().String() + ":half"
-		copyTo := []string{"copy", name, target, "-d", "xr0", "-p", port}
-		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
-		if killed == "client" {
-			victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
-		}
-		startVictim := func() {
-			if err := p.Do(side, victim.Start); err != nil {
-				t.Fatal(err)
-			}
-		}
-		other := in(1 - side)
-		var survivor *invocation
-		if killed == "server" {
-			startVictim()
-			awaitListener(t, p, port)
-			survivor = other.start(t, args...)
-		} else {
-			survivor = other.start(t, args...)
-			survivor.listenPort(t)
-			startVictim()
-		}
-		awaitHalf(t, dir)
-		if err := victim.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		_ = victim.Wait() // killed: an error, as it should be
-		if survivor.wait(t); survivor.code != exitFailure {
-			t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
-		}
-		if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
-			t.Errorf("%s killed: noticed after %v", killed, took)
-		}
-		contains(t, survivor.stderr, "of 1073741824 bytes: ")
-		if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s killed: half a file has the final name (%v)", killed, err)
-		}
-		if killed == "client" {
-			onlyFiles(t, dir) // the server lives, and cleans up
-		}
-	}
-}
-
 // awaitListener waits until a server listens in namespace A.
 func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
 	t.Helper()
@@ -146,23 +60,6 @@ func awaitListener(t *testing.T, p *vethpair.Pair, port string) {
 	t.Fatal("the server does not listen")
 }
 
-// awaitHalf waits until a file in the making has some bytes.
-func awaitHalf(t *testing.T, dir string) {
-	t.Helper()
-	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); time.Now().Before(end); {
-		parts, err := filepath.Glob(filepath.Join(dir, ".xroce-*.part"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(parts) == 1 {
-			if info, err := os.Stat(parts[0]); err == nil && info.Size() > 4<<20 {
-				return
-			}
-		}
-	}
-	t.Fatal("no transfer begins")
-}
-
 func TestRootDiskFull(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	dir := t.TempDir()
@@ -174,11 +71,10 @@ func TestRootDiskFull(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	server := in(vethpair.A).start(t, "serve", "--once", "--insecure", "-d", "xr0", "-p",
-		"0", "--dir", dir)
+	server := in(vethpair.A).start(t, "serve", "--once", "--insecure", "-d", "xr0", "--dir", dir)
+	server.listenPort(t)
 	name, _ := randomFile(t, 10<<20, 0o600)
-	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-p",
-		server.listenPort(t))
+	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":f")
 	if server.wait(t); i.code != exitFailure || server.code != exitFailure {
 		t.Errorf("client %d, server %d", i.code, server.code)
 	}
@@ -188,15 +84,15 @@ func TestRootDiskFull(t *testing.T) {
 
 func TestRootOpenErrors(t *testing.T) {
 	p, in := pair(t, vethpair.Options{MTU: 4200})
-	i := in(vethpair.A).run(t, "serve", "-d", "xr7", "--dir", t.TempDir())
+	i := in(vethpair.A).run(t, "serve", "-d", "xr7", "--insecure", "--dir", t.TempDir())
 	if i.code != exitFailure {
 		t.Errorf("missing interface: code %d", i.code)
 	}
 	contains(t, i.stderr, "xr7", "no such interface", "ip link")
 
-	holder := in(vethpair.A).start(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	holder := in(vethpair.A).start(t, "serve", "-d", "xr0", "--insecure", "--dir", t.TempDir())
 	holder.listenPort(t)
-	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--insecure", "--dir", t.TempDir())
 	if i.code != exitFailure {
 		t.Errorf("taken: code %d", i.code)
 	}
@@ -219,7 +115,7 @@ func TestRootOpenErrors(t *testing.T) {
 	contains(t, i.stdout, `"works": true`, "path MTU 4096")
 
 	// A queue beyond the last.
-	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--queue", "5", "-p", "0", "--dir",
+	i = in(vethpair.A).run(t, "serve", "-d", "xr0", "--queue", "5", "--insecure", "--dir",
 		t.TempDir())
 	if i.code == exitOK || i.code == exitInterrupted {
 		t.Errorf("queue 5: code %d", i.code)
@@ -227,7 +123,7 @@ func TestRootOpenErrors(t *testing.T) {
 	contains(t, i.stderr, "queue")
 
 	var out bytes.Buffer
-	cmd := child(t, 65534, "serve", "-d", "xr0", "-p", "0", "--dir", "/tmp")
+	cmd := child(t, 65534, "serve", "-d", "xr0", "--insecure", "--dir", "/tmp")
 	cmd.Stderr = &out
 	err := p.Do(vethpair.A, cmd.Run)
 	var exit *exec.ExitError
@@ -239,7 +135,7 @@ func TestRootOpenErrors(t *testing.T) {
 
 func TestRootMTUTooSmall(t *testing.T) {
 	_, in := pair(t, vethpair.Options{MTU: 300, NoAddrs: true})
-	i := in(vethpair.A).run(t, "serve", "-d", "xr0", "-p", "0", "--dir", t.TempDir())
+	i := in(vethpair.A).run(t, "serve", "-d", "xr0", "--insecure", "--dir", t.TempDir())
 	if i.code != exitFailure {
 		t.Errorf("code %d", i.code)
 	}

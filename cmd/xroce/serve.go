@@ -2,30 +2,30 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"xroce/cmd/xroce/internal/host"
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
+	"xroce/engine/cm"
 	"xroce/engine/oob"
+	"xroce/roce"
 )
-
-// loopback is where a server listens whom everybody may send to.
-const loopback = "127.0.0.1"
 
 // serveFlags say where files come from and go to.
 type serveFlags struct {
 	dir, iface, address string
-	port, gid           int
+	port                int
 	tokenFile           string
 	insecure, once      bool
 	mode                string
@@ -36,13 +36,11 @@ type serveFlags struct {
 func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dir, "dir", "", "directory that files go to (needed)")
 	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
-	flags.StringVar(&f.address, "listen", "",
-		"address for the exchange (default: all with a token or --insecure, else "+loopback+")")
-	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
-	flags.IntVarP(&f.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	flags.StringVar(&f.address, "listen", "", "address of the device (default: all it has)")
+	flags.IntVarP(&f.port, "port", "p", oob.Port, "port of rdma_cm to wait at")
 	flags.StringVar(&f.tokenFile, "token-file", "", tokenUsage)
 	flags.BoolVar(&f.insecure, "insecure", false, "take files from whoever reaches the port")
-	flags.BoolVar(&f.once, "once", false, "end after one file")
+	flags.BoolVar(&f.once, "once", false, "end after one connection that sent something")
 	flags.BoolVar(&f.store.Overwrite, "overwrite", false, "replace files that are there")
 	flags.BoolVar(&f.store.Dotfiles, "dotfiles", false, "take names that begin with a dot")
 	flags.StringVar(&f.mode, "mode-mask", fmt.Sprintf("%04o", transfer.DefaultMode),
@@ -50,6 +48,8 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.Var(&f.file, "max-file", "largest file, as 20G (default: what there is room for)")
 	flags.Var(&f.total, "max-total", "most of all files together (default: the same)")
 	flags.IntVar(&f.store.MaxFiles, "max-files", 0, "how many files are taken, 0 for any number")
+	flags.DurationVar(&f.store.Keep, "keep-partial", 24*time.Hour,
+		"how long a part is kept whose sender was lost, for it to go on; 0 for not at all")
 }
 
 // check completes the flags, or tells what is wrong with them.
@@ -66,22 +66,39 @@ func (f *serveFlags) check(token transfer.Token) error {
 	}
 	f.store.Mode = fs.FileMode(mode)
 	f.store.MaxFile, f.store.MaxTotal = int64(f.file), int64(f.total)
-	open := token != nil || f.insecure
-	if f.address == "" && !open {
-		f.address = loopback
+	if f.store.Keep < 0 {
+		return usagef("--keep-partial %v is negative", f.store.Keep)
 	}
-	if addr, err := netip.ParseAddr(f.address); !open && (err != nil || !addr.IsLoopback()) {
-		return errOpen(f.address)
+	if token == nil && !f.insecure {
+		return errOpen
 	}
 	return nil
 }
 
-// errOpen refuses to take files from everybody.
-func errOpen(address string) error {
-	return usagef("whoever reaches %s could send files: give --token-file FILE here and to "+
-		"'xroce copy' (make one with 'umask 077; head -c 32 /dev/urandom | base64 > FILE'), or "+
-		"--listen %s, or --insecure", address, loopback)
+// places are where to wait.
+func (f *serveFlags) places() ([]netip.AddrPort, error) {
+	if f.port < 1 || f.port > 65535 {
+		return nil, usagef("port %d is not in 1..65535", f.port)
+	}
+	addrs := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	if f.address != "" {
+		addr, err := netip.ParseAddr(f.address)
+		if err != nil {
+			return nil, usagef("--listen %q is no address", f.address)
+		}
+		addrs = []netip.Addr{addr.Unmap()}
+	}
+	var at []netip.AddrPort
+	for _, addr := range addrs {
+		at = append(at, netip.AddrPortFrom(addr, uint16(f.port)))
+	}
+	return at, nil
 }
+
+// errOpen refuses to take files from everybody.
+var errOpen = usagef("whoever reaches the device could send files: give --token-file FILE here " +
+	"and to 'xroce copy' (make one with 'umask 077; head -c 32 /dev/urandom | base64 > FILE'), " +
+	"or --insecure")
 
 func (a *app) serveCommand() *cobra.Command {
 	var device deviceFlags
@@ -90,20 +107,24 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Receive files from 'xroce copy'",
-		Long: `Receive files that 'xroce copy' sends, by RDMA WRITE, until Ctrl-C. A file appears
+		Long: `Receive files that 'xroce copy' sends, as messages, until Ctrl-C. A file appears
 under its name when it is whole and its SHA-256 is right, never before. Nothing
 outside of the directory is touched, no symbolic link in it is followed, no file
 replaced, no hidden one made, unless the flags say so.
 
 Who may send knows the token: at least 16 bytes in a file of your own, or in
 XROCE_TOKEN, at both ends. It is not sent, and what is said once is of no use to who
-listens, but file and names are not encrypted. Without a token only this host can
-send, or with --insecure everybody who reaches the port.
+listens, but file and names are not encrypted. Without a token everybody can send who
+reaches the device, and --insecure has to say so.
 
-At most 8 files are received at a time. When there is no token, 4 of them may be of
-one host, and one that comes slower than 1 MiB/s gives way to another, unless all of
-it has come. A server that was killed may leave hidden files .xroce-*.part; the next one
-removes them.`,
+What there is of a file whose sender was lost is kept for a day, hidden, as
+.xroce-*.part: the sender goes on there when it comes back, also when the server was
+killed meanwhile, once both agree on what is there by its SHA-256. At most 16 such parts
+are kept, and they make room for files.
+
+At most 8 connections send at a time. When there is no token, 4 of them may be of
+one host, and one that is slower than 1 MiB/s gives way to another, unless all of
+its file has come.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
   xroce serve --dir incoming -d eth0 --token-file token
   xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,
@@ -125,16 +146,20 @@ removes them.`,
 		if err := f.check(token); err != nil {
 			return err
 		}
-		return a.serve(ctx, &f, options, transfer.ReceiveConfig{
-			Token: token, GIDIndex: f.gid, Extensions: extensions.Extensions,
-		})
+		return a.serve(ctx, &f, options, transfer.ReceiveConfig{Token: token},
+			extensions.Extensions)
 	})
 }
 
 // serve opens what a server needs and runs it.
 func (a *app) serve(
 	ctx context.Context, f *serveFlags, o engine.Options, c transfer.ReceiveConfig,
-) error {
+	extensions roce.Extensions,
+) (err error) {
+	at, err := f.places()
+	if err != nil {
+		return err
+	}
 	iface, err := a.chooseInterface(f.iface, netip.Addr{})
 	if err != nil {
 		return err
@@ -151,17 +176,18 @@ func (a *app) serve(
 		return err
 	}
 	defer dev.Close()
-	if err := checkGID(dev, f.gid); err != nil {
-		return err
-	}
-	listener, err := a.listenAt(ctx, f.address, f.port)
+	station, err := transfer.OpenStation(dev, extensions, cm.Options{})
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { err = errors.Join(err, station.Close()) }()
+	listeners, err := station.Listen(at)
+	if err != nil {
+		return err
+	}
 	a.warnLinkDown(iface)
-	a.tellServing(f, listener.Addr(), dev, c.Token != nil)
-	return newServer(a, dev, c, f.once).run(ctx, listener)
+	a.tellServing(f, at, dev, c.Token != nil)
+	return newServer(a, station, c, f.once).run(ctx, listeners)
 }
 
 // clear removes what killed servers left. What of that cannot be looked at, which may be a
@@ -180,16 +206,21 @@ func (a *app) clear(ctx context.Context, store *transfer.Store) error {
 }
 
 // tellServing tells that files can come, from where, and to where.
-func (a *app) tellServing(f *serveFlags, at net.Addr, dev *engine.Device, token bool) {
+func (a *app) tellServing(f *serveFlags, at []netip.AddrPort, dev *engine.Device, token bool) {
 	who := "from everybody"
-	switch {
-	case token:
+	if token {
 		who = "with the token"
-	case !f.insecure:
-		who = "from this host only, --token-file is for others"
 	}
-	a.tellReady(at, fmt.Sprintf(" for files to %s, %s, at %s, device %s", f.dir, who, at,
-		dev.Name()))
+	where := fmt.Sprintf("port %d", f.port)
+	if f.address != "" {
+		where = at[0].String()
+	}
+	a.logger.Info("listening", "address", at[0].String())
+	if a.listening != nil {
+		a.listening(net.TCPAddrFromAddrPort(at[0]))
+	}
+	a.tellReady(net.TCPAddrFromAddrPort(at[0]), fmt.Sprintf(
+		" for files to %s, %s, at %s, device %s", f.dir, who, where, dev.Name()))
 }
 
 // warnLinkDown warns of an interface that nothing can come by.

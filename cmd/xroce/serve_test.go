@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +19,10 @@ import (
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/msg"
+	"xroce/engine/oob"
+	rcm "xroce/roce/cm"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -51,48 +55,101 @@ func (b *bench) kept() func(name string) *engine.Device {
 	}
 }
 
-// dial connects to a server.
-func dial(t *testing.T, port string) net.Conn {
+// dial connects to a server as a host of its own.
+func (b bench) dial(t *testing.T, from string) *transfer.Link {
 	t.Helper()
-	conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+	s := b.station(t, from)
+	link, err := s.Dial(t.Context(), netip.MustParseAddrPort(fmt.Sprint("192.0.2.1:", oob.Port)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
+	return link
+}
+
+// station opens a device with what files are sent over.
+func (b bench) station(t *testing.T, name string) *transfer.Station {
+	t.Helper()
+	dev, err := b.open(name, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	s, err := transfer.OpenStation(dev, 0, cm.Options{Linger: -1, Machine: rcm.Config{
+		ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// say says something to the other end.
+func say(t *testing.T, link *transfer.Link, text string) {
+	t.Helper()
+	err := link.Conn.PostSend(&msg.Send{Buffers: [][]byte{[]byte(text)}, Tag: controlTag})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// controlTag is that of what ends say to each other, dataTag that of files.
+const (
+	controlTag = 1
+	dataTag    = 2
+)
+
+// chunk is a part of a file.
+func chunk(b []byte) *msg.Send { return &msg.Send{Buffers: [][]byte{b}, Tag: dataTag} }
+
+// hear waits for what the other end says, "" when the connection is over.
+func hear(link *transfer.Link) string {
+	r := &msg.Receive{
+		Buffers: [][]byte{make([]byte, 16<<10)}, From: link.Conn, Tag: controlTag, Mask: ^uint64(0),
+	}
+	if link.Endpoint.PostReceive(r) != nil {
+		return ""
+	}
+	<-r.Done()
+	return string(r.Buffers[0][:r.Length])
 }
 
 // TestStrangersHoldNothing: many who connect and say nothing, or only half of what they
-// should, take no place from others and cost the device nothing.
+// should, take no place from others and leave nothing at the device.
 func TestStrangersHoldNothing(t *testing.T) {
 	b, _ := simBench(t)
 	device := b.kept()
 	token := tokenFile(t)
-	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir(), "--token-file",
-		token, "--listen", "127.0.0.1")
-	port := server.listenPort(t)
-	for n := range 3 * maxWaiting {
-		conn := dial(t, port)
+	server := b.start(t, "serve", "-d", "xr1", "--dir", t.TempDir(), "--token-file", token)
+	server.listenPort(t)
+	idle := device("xr1").Resources(0).Total
+	strangers := b.station(t, "xr9")
+	for n := range 2 * maxWaiting {
+		link, err := strangers.Dial(t.Context(),
+			netip.MustParseAddrPort(fmt.Sprint("192.0.2.1:", oob.Port)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n%2 == 0 {
-			fmt.Fprintf(conn, `{"protocol":2,"nonce":"%s`, strings.Repeat("A", n))
+			say(t, link, `{"protocol":3,"nonce":"`+strings.Repeat("A", n))
 		}
 	}
 	name, _ := randomFile(t, 5000, 0o600)
 	for n := range 3 {
-		i := b.run(t, "copy", name, fmt.Sprintf("127.0.0.1:x%d", n), "-d", "xr2", "-p", port,
+		i := b.run(t, "copy", name, fmt.Sprintf("192.0.2.1:x%d", n), "-d", "xr2",
 			"--token-file", token)
 		if i.code != exitOK {
 			t.Errorf("behind strangers: code %d, %s", i.code, i.stderr)
 		}
 	}
 	// The last client is through before the server has given all back.
-	for end := time.Now().Add(timeout.Scaled(time.Minute)); ; {
+	for end := time.Now().Add(timeout.Scaled(time.Minute)); ; runtime.Gosched() {
 		got := device("xr1").Resources(0).Total
-		if got == (engine.ResourceCount{}) {
+		if got == idle {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("left at the device: %+v", got)
+			t.Fatalf("left at the device: %+v, not %+v", got, idle)
 		}
 	}
 }
@@ -102,13 +159,14 @@ func TestStrangersHoldNothing(t *testing.T) {
 func TestServeOnceIsNotForStrangers(t *testing.T) {
 	b, _ := simBench(t)
 	token, name := tokenFile(t), ""
-	server := b.start(t, "serve", "--once", "-d", "xr1", "-p", "0", "--dir", t.TempDir(),
-		"--token-file", token)
-	port := server.listenPort(t)
-	fmt.Fprint(dial(t, port), "GET / HTTP/1.1\r\n\r\n")
-	dial(t, port).Close()
+	server := b.start(t, "serve", "--once", "-d", "xr1", "--dir", t.TempDir(), "--token-file",
+		token)
+	server.listenPort(t)
+	link := b.dial(t, "xr9")
+	say(t, link, "GET / HTTP/1.1\r\n")
+	link.Close()
 	name, _ = randomFile(t, 10, 0o600)
-	copyTo := []string{"copy", name, "127.0.0.1:x", "-d", "xr2", "-p", port}
+	copyTo := []string{"copy", name, "192.0.2.1:x", "-d", "xr2"}
 	i := b.run(t, copyTo...)
 	if i.code != exitFailure {
 		t.Errorf("without the token: code %d", i.code)
@@ -129,44 +187,45 @@ func TestServeOnceIsNotForStrangers(t *testing.T) {
 	}
 }
 
-// TestServeNeedsAToken: without one it is for this host, or says how to get one.
+// TestServeNeedsAToken: without one it is for everybody, if that is said, or says how to get
+// one.
 func TestServeNeedsAToken(t *testing.T) {
 	b, _ := simBench(t)
-	args := []string{"serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+	args := []string{"serve", "-d", "xr1", "--dir", t.TempDir()}
 	for _, c := range []struct {
-		more     string
-		loopback bool
+		more, at string
 		ready    string
 	}{
-		{"", true, "from this host only"},
-		{"--listen ::1", true, "from this host only"},
-		{"--insecure", false, "from everybody"},
-		{"--token-file " + tokenFile(t), false, "with the token"},
+		{"--insecure", "0.0.0.0:18515", "from everybody, at port 18515"},
+		{"--token-file " + tokenFile(t), "0.0.0.0:18515", "with the token"},
+		{"--insecure --listen 192.0.2.1 -p 7", "192.0.2.1:7", "at 192.0.2.1:7"},
 	} {
 		i := b.start(t, append(args, strings.Fields(c.more)...)...)
 		i.listenPort(t)
-		addr := (<-i.addr).(*net.TCPAddr)
+		addr := (<-i.addr).String()
 		i.cancel()
 		i.wait(t)
-		if addr.IP.IsLoopback() != c.loopback {
+		if addr != c.at {
 			t.Errorf("%q listens at %s", c.more, addr)
 		}
-		contains(t, i.stderr, "xroce: ready for files to ", c.ready, "at "+addr.String(), "xr1")
+		contains(t, i.stderr, "xroce: ready for files to ", c.ready, "xr1")
 	}
-	i := b.run(t, append(args, "--listen", "0.0.0.0")...)
-	if i.code != exitUsage {
-		t.Errorf("at all addresses without a token: code %d", i.code)
+	for _, more := range []string{"", "--listen 0.0.0.0", "--listen 127.0.0.1"} {
+		i := b.run(t, append(args, strings.Fields(more)...)...)
+		if i.code != exitUsage {
+			t.Errorf("%q without a token: code %d", more, i.code)
+		}
+		contains(t, i.stderr, "--token-file FILE", "umask 077; head -c 32", "--insecure")
 	}
-	contains(t, i.stderr, "--token-file FILE", "umask 077; head -c 32", "--insecure")
 }
 
 // TestServeDefaults: nothing is replaced or hidden, and modes are those of the mask.
 func TestServeDefaults(t *testing.T) {
 	b, _ := simBench(t)
 	dir := t.TempDir()
-	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir, "--max-file", "1K",
+	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", dir, "--max-file", "1K",
 		"--max-total", "1500")
-	port := server.listenPort(t)
+	server.listenPort(t)
 	for _, c := range []struct {
 		size       int
 		path, want string // want is in stderr, "" for success
@@ -178,7 +237,7 @@ func TestServeDefaults(t *testing.T) {
 		{501, "y", "500 more are taken (serve --max-total)"},
 	} {
 		name, _ := randomFile(t, c.size, 0o777)
-		i := b.run(t, "copy", name, "127.0.0.1:"+c.path, "-d", "xr2", "-p", port)
+		i := b.run(t, "copy", name, "192.0.2.1:"+c.path, "-d", "xr2")
 		if ok := c.want == ""; ok != (i.code == exitOK) || !strings.Contains(i.stderr, c.want) {
 			t.Errorf("%+v: code %d, %s", c, i.code, i.stderr)
 		}
@@ -233,44 +292,47 @@ func TestTerminalIsNotCommanded(t *testing.T) {
 	}
 	name, _ := randomFile(t, 10, 0o600)
 	for _, form := range []string{"text", "json"} {
-		args := []string{"serve", "-vv", "-d", "xr1", "-p", "0", "--dir", t.TempDir()}
+		args := []string{"serve", "-vv", "-d", "xr1", "--insecure", "--dir", t.TempDir()}
 		args = append(args, "--log-format", form)
 		if form == "json" {
 			args = append(args, "-j")
 		}
 		server := b.start(t, args...)
-		port := server.listenPort(t)
-		conn := dial(t, port)
+		server.listenPort(t)
+		link := b.dial(t, "xr"+map[string]string{"text": "8", "json": "9"}[form])
 		text, err := json.Marshal(map[string]any{"error": evil})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(conn, "%s\n", text)
-		if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
-			t.Error(err)
+		say(t, link, string(text))
+		if hear(link) == "" {
+			t.Error("no answer")
 		}
-		i := b.run(t, "copy", name, "127.0.0.1:"+evil, "-d", "xr2", "-p", port)
+		link.Close()
+		i := b.run(t, "copy", name, "192.0.2.1:"+evil, "-d", "xr2")
 		quiet("client", i)
 		server.cancel()
 		quiet("server", server.wait(t))
 		contains(t, i.stdout+server.stdout+server.stderr, "owned")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	hostile := b.station(t, "xr1")
+	l, err := hostile.Endpoint.Listen(netip.MustParseAddrPort("192.0.2.1:7000"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	go func() {
-		conn, err := l.Accept()
+		conn, err := l.Accept(t.Context())
 		if err != nil {
 			return
 		}
-		defer conn.Close()
-		_, _ = bufio.NewReader(conn).ReadString('\n')
-		_ = json.NewEncoder(conn).Encode(map[string]any{"error": evil})
+		link := &transfer.Link{Endpoint: hostile.Endpoint, Conn: conn}
+		hear(link)
+		text, _ := json.Marshal(map[string]any{"error": evil})
+		say(t, link, string(text))
+		link.Close()
 	}()
-	i := b.run(t, "copy", name, "127.0.0.1:", "-d", "xr2", "-p",
-		fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+	i := b.run(t, "copy", name, "192.0.2.1:", "-d", "xr2", "-p", "7000")
 	quiet("client of a hostile server", i)
 	contains(t, i.stderr, `\x1b]0;owned\a`)
 }
@@ -288,7 +350,7 @@ func TestCopyOfNoRegularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{fifo, link, os.DevNull} {
-		i := b.run(t, "copy", file, "127.0.0.1:", "-d", "xr2", "-p", "1")
+		i := b.run(t, "copy", file, "192.0.2.1:", "-d", "xr2", "-p", "1")
 		if i.code != exitFailure || !strings.Contains(i.stderr, "no regular file") {
 			t.Errorf("%s: code %d, %s", file, i.code, i.stderr)
 		}
@@ -310,7 +372,7 @@ func TestServeWarnsOfALinkThatIsDown(t *testing.T) {
 		m.interfaces = []host.Interface{m.interfaces[1]}
 		m.interfaces[0].Name, m.interfaces[0].Up, m.interfaces[0].Carrier = "xr1", c.up, c.carrier
 		b.machine = m
-		i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir())
+		i := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", t.TempDir())
 		i.listenPort(t)
 		i.cancel()
 		i.wait(t)
@@ -325,7 +387,7 @@ func TestServeWarnsOfALinkThatIsDown(t *testing.T) {
 func TestServeEndsWithItsDevice(t *testing.T) {
 	b, _ := simBench(t)
 	device := b.kept()
-	i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir())
+	i := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", t.TempDir())
 	i.listenPort(t)
 	if err := device("xr1").Close(); err != nil {
 		t.Fatal(err)
@@ -339,11 +401,24 @@ func TestServeEndsWithItsDevice(t *testing.T) {
 func TestServeClears(t *testing.T) {
 	b, _ := simBench(t)
 	dir := t.TempDir()
-	left := filepath.Join(dir, ".xroce-"+strings.Repeat("A", 26)+".part")
-	if err := os.WriteFile(left, nil, 0o600); err != nil {
+	old := ".xroce-" + strings.Repeat("A", 26) + ".part"
+	fresh := ".xroce-" + strings.Repeat("B", 26) + ".part"
+	for _, name := range []string{old, fresh} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Unix(1_000_000_000, 0)
+	if err := os.Chtimes(filepath.Join(dir, old), past, past); err != nil {
 		t.Fatal(err)
 	}
-	i := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", dir)
+	serve := []string{"serve", "-d", "xr1", "--insecure", "--dir", dir, "--keep-partial"}
+	i := b.start(t, append(serve, "30m")...)
+	i.listenPort(t)
+	onlyFiles(t, dir, fresh)
+	i.cancel()
+	contains(t, i.wait(t).stderr, "killed servers left")
+	i = b.start(t, append(serve, "0")...)
 	i.listenPort(t)
 	onlyFiles(t, dir)
 	i.cancel()

@@ -1,36 +1,35 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/transfer"
-	"xroce/engine"
 )
 
-// offer is what a sender without a token says until it is admitted: that it has ten
-// bytes. It is reached at the server's own address.
-const offer = `{"protocol":2,"nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
-{"endpoint":"0000:000011:28a720:00000000000000000000ffffc0000201","mtu":3,"name":"x","size":10}
-`
+// What a sender without a token says until it is admitted: that it has ten bytes.
+var offer = []string{
+	`{"protocol":3,"nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`,
+	`{"ask":"put","name":"x","size":10}`,
+}
+
+// offers makes an offer, and returns the answer.
+func offers(t *testing.T, link *transfer.Link, size int) (answer string) {
+	t.Helper()
+	for _, text := range offer {
+		say(t, link, strings.Replace(text, ":10", fmt.Sprint(":", size), 1))
+		answer = hear(link)
+	}
+	return answer
+}
 
 // TestServeInterrupted while it receives a file: for a server of one file that is a
 // failure, for another one the end, and both say what became of the file.
 func TestServeInterrupted(t *testing.T) {
 	b, _ := simBench(t)
-	for _, c := range []struct {
+	for n, c := range []struct {
 		once string
 		code int
 		want string
@@ -39,16 +38,17 @@ func TestServeInterrupted(t *testing.T) {
 		{"--once=false", exitOK, "file not received"},
 	} {
 		dir := t.TempDir()
-		server := b.start(t, "serve", c.once, "-d", "xr1", "-p", "0", "--dir", dir)
-		conn := dial(t, server.listenPort(t))
-		fmt.Fprint(conn, offer)
-		answers := bufio.NewReader(conn)
-		for _, want := range []string{`"nonce"`, `"rkey"`} {
-			if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, want) {
-				t.Fatalf("%q, %v", line, err)
-			}
+		server := b.start(t, "serve", c.once, "-d", "xr1", "--insecure", "--dir", dir)
+		server.listenPort(t)
+		link := b.dial(t, fmt.Sprint("xr", 8+n))
+		if answer := offers(t, link, 10); !strings.Contains(answer, `"path":"x"`) {
+			t.Fatalf("%q", answer)
 		}
 		server.cancel()
+		if answer := hear(link); !strings.Contains(answer, `"again":true`) {
+			t.Errorf("%s: it is told %q", c.once, answer)
+		}
+		link.Close()
 		if server.wait(t); server.code != c.code {
 			t.Errorf("%s: code %d, %s", c.once, server.code, server.stderr)
 		}
@@ -57,108 +57,47 @@ func TestServeInterrupted(t *testing.T) {
 	}
 }
 
-// testServer makes a server of a new directory, which logs to stderr.
-func testServer(t *testing.T, once bool) (s *server, dir string, stderr *bytes.Buffer) {
-	t.Helper()
-	b, _ := simBench(t)
-	dev, err := b.open("xr1", engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { dev.Close() })
-	dir = t.TempDir()
-	store, err := transfer.OpenStore(dir, transfer.StoreConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	stderr = new(bytes.Buffer)
-	a := newApp(io.Discard, stderr)
-	if a.logFormat = "text"; a.setLogger() != nil {
-		t.Fatal("no logger")
-	}
-	config := transfer.ReceiveConfig{Store: store, GIDIndex: peer.AutoGID}
-	return newServer(a, dev, config, once), dir, stderr
-}
-
 // TestSenderHangsUp when it has said all, and does not wait for the answer: the file is
 // received, and the server does not deny it.
 func TestSenderHangsUp(t *testing.T) {
-	s, dir, stderr := testServer(t, true)
-	from, to := net.Pipe()
-	go func() {
-		defer from.Close()
-		fmt.Fprint(from, strings.Replace(offer, `:10`, `:0`, 1))
-		fmt.Fprintf(from, `{"sha256":"%x"}`+"\n", sha256.Sum256(nil))
-	}()
-	answers := bufio.NewReader(from)
-	go func() {
-		for range 2 {
-			_, _ = answers.ReadString('\n') // what is missing is seen in the log
-		}
-	}()
-	admitted := s.handle(t.Context(), to, s.lobby.Enter(to))
-	if !admitted || s.files != 1 || s.err != nil {
-		t.Errorf("admitted is %v, %d files, %v", admitted, s.files, s.err)
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--dir", dir)
+	server.listenPort(t)
+	link := b.dial(t, "xr9")
+	offers(t, link, 0)
+	if err := link.Conn.PostSend(chunk(nil)); err != nil {
+		t.Fatal(err)
 	}
+	say(t, link, fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256(nil)))
+	link.Close()
+	server.wait(t)
 	onlyFiles(t, dir, "x")
-	contains(t, stderr.String(), "file received, and its sender may not know")
+	contains(t, server.stdout, "received x from 192.0.2.9")
 }
 
-// TestOnceIsForOne: who waits in the lobby when the one transfer is over does not get
-// one of its own before the server has ended.
+// TestOnceIsForOne: who comes when the one connection is over does not get a transfer of its own
+// before the server has ended.
 func TestOnceIsForOne(t *testing.T) {
-	s, _, _ := testServer(t, true)
-	for n, want := range []string{"no regular end", "the server is busy"} {
-		from, to := net.Pipe()
-		guest, said := s.lobby.Enter(to), make(chan string)
-		go func() {
-			fmt.Fprint(from, offer)
-			fmt.Fprintln(from, `{"error":"no regular end"}`)
-		}()
-		go func() {
-			text, _ := io.ReadAll(from)
-			said <- string(text)
-		}()
-		admitted := s.handle(t.Context(), to, guest)
-		text := <-said
-		from.Close()
-		if first := n == 0; admitted != first || !first && !strings.Contains(text, want) {
-			t.Errorf("guest %d: admitted is %v, told %s", n, admitted, text)
-		}
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--dir", dir)
+	server.listenPort(t)
+	first, second := b.dial(t, "xr8"), b.dial(t, "xr9")
+	if answer := offers(t, first, 10); !strings.Contains(answer, `"path":"x"`) {
+		t.Fatalf("%q", answer)
 	}
-	contains(t, fmt.Sprint(s.err), "no regular end")
-}
-
-// A closing listener has errors instead of connections, and then is closed.
-type closing struct {
-	net.Listener
-	errors []error
-}
-
-func (c *closing) Accept() (net.Conn, error) {
-	if len(c.errors) == 0 {
-		return nil, net.ErrClosed
+	if answer := offers(t, second, 10); !strings.Contains(answer, "the server is busy") {
+		t.Errorf("the second is told %q", answer)
 	}
-	err := c.errors[0]
-	c.errors = c.errors[1:]
-	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", err)}
-}
-
-// TestAcceptGoesOn when something was used up for a moment, and not when the listener is
-// at fault.
-func TestAcceptGoesOn(t *testing.T) {
-	s, _, _ := testServer(t, false)
-	for err, want := range map[error]error{
-		unix.EMFILE: nil, unix.ENFILE: nil, unix.ENOBUFS: nil, unix.ENOMEM: nil,
-		unix.ECONNABORTED: nil, unix.EINVAL: unix.EINVAL,
-	} {
-		var running sync.WaitGroup
-		l := &closing{errors: []error{err, err}}
-		if got := s.accept(t.Context(), l, &running); !errors.Is(got, want) {
-			t.Errorf("after %v: %v", err, got)
-		}
+	second.Close()
+	say(t, first, `{"error":"no regular end"}`)
+	first.Close()
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("code %d, %s", server.code, server.stderr)
 	}
+	contains(t, server.stderr, "no regular end")
+	onlyFiles(t, dir)
 }
 
 // TestWhoGivesWay: slow transfers of those whom nobody knows, unless it is the only one.

@@ -1,25 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
-	"xroce/engine"
+	"xroce/engine/msg"
 )
 
-// Bounds of a server. Each transfer has some megabytes of registered memory, each
-// connection that waits a few kilobytes.
+// Bounds of a server. Each transfer has some megabytes of memory, each connection that waits
+// some tens of kilobytes.
 const (
-	maxTransfers = 8  // files that are received at once
+	maxTransfers = 8  // connections that send files at once
 	maxOfSource  = 4  // of them from one host, without a token
 	maxWaiting   = 64 // connections that have not said what they want
 )
@@ -31,121 +29,121 @@ const slowTransfer = 1 << 20
 // A server receives files until its context ends.
 type server struct {
 	*app
-	dev    *engine.Device
-	config transfer.ReceiveConfig
-	lobby  transfer.Lobby
-	once   bool
+	station *transfer.Station
+	config  transfer.ReceiveConfig
+	lobby   transfer.Lobby
+	once    bool
+	places  chan struct{} // of connections, also those that are ending
 
 	mu    sync.Mutex // of what follows, and of stdout
-	done  bool       // the one file of once was received, or was not
+	done  bool       // the one connection of once has sent something, or was to
 	files int
 	bytes int64
 	err   error // of the last transfer that failed
 }
 
-func newServer(a *app, dev *engine.Device, c transfer.ReceiveConfig, once bool) *server {
-	s := &server{app: a, dev: dev, config: c, once: once, lobby: transfer.Lobby{
-		Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
-	}}
+func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool) *server {
+	v := &server{
+		app: a, station: s, config: c, once: once, places: make(chan struct{}, 2*maxWaiting),
+		lobby: transfer.Lobby{
+			Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
+		},
+	}
 	switch {
 	case once:
-		s.lobby.Transfers, s.lobby.PerSource = 1, 1
+		v.lobby.Transfers, v.lobby.PerSource = 1, 1
 	case c.Token != nil:
-		s.lobby.PerSource = maxTransfers
+		v.lobby.PerSource = maxTransfers
 	default:
-		s.lobby.Slow = slowTransfer
+		v.lobby.Slow = slowTransfer
 	}
-	return s
+	return v
 }
 
-// run accepts until the context or the device ends, or with once after one transfer,
+// run accepts until the context or the device ends, or with once after one connection,
 // and waits for the transfers that run.
-func (s *server) run(ctx context.Context, listener net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (s *server) run(ctx context.Context, listeners []*msg.Listener) error {
+	bound, unbind := s.station.Bind(ctx)
+	defer unbind()
+	serving, end := context.WithCancel(bound)
+	defer end()
 	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-s.dev.Done():
-		}
-		listener.Close()
-	})
-	ended := s.accept(ctx, listener, &running)
-	cancel()
+	for _, l := range listeners {
+		running.Go(func() { s.accept(serving, end, l, &running) })
+	}
 	running.Wait()
+	for _, l := range listeners {
+		l.Close()
+	}
 	if s.once && s.done {
 		return s.err
 	}
 	if !s.json {
 		s.printf("%d files, %s received\n", s.files, progress.Bytes(s.bytes))
 	}
-	return ended
+	return cmp.Or(s.station.Err(), context.Cause(bound))
 }
 
-// acceptPause is how long to wait when no connection can be accepted for now.
-const acceptPause = 10 * time.Millisecond
-
-// accept accepts connections and says why it ended.
+// accept takes connections of a listener until the context ends.
 func (s *server) accept(
-	ctx context.Context, listener net.Listener, running *sync.WaitGroup,
-) error {
+	ctx context.Context, end context.CancelFunc, listener *msg.Listener, running *sync.WaitGroup,
+) {
 	for {
-		conn, err := listener.Accept()
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case s.dev.Failed():
-			return s.dev.Err()
-		case errors.Is(err, net.ErrClosed):
-			return nil // by finish
-		case passing(err):
-			// Others may give back what there is none of; a stranger must not end the server.
-			time.Sleep(acceptPause)
-			continue
-		default:
-			return err
+		select {
+		case s.places <- struct{}{}:
+		case <-ctx.Done():
+			return
 		}
-		guest := s.lobby.Enter(conn)
+		request, err := listener.Next(ctx)
+		if err != nil {
+			end() // if it has not ended, the device has
+			return
+		}
 		running.Go(func() {
-			if s.handle(ctx, conn, guest) && s.once {
-				listener.Close()
+			defer func() { <-s.places }()
+			if s.handle(ctx, request) && s.once {
+				end()
 			}
 		})
 	}
 }
 
-// passing reports whether no connection could be accepted because of that connection, or
-// because something is used up (accept(2)).
-func passing(err error) bool {
-	for _, cause := range []error{
-		unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED,
-	} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
-}
+// connectTime is how long a client may take to connect.
+const connectTime = 10 * time.Second
 
-// handle takes one file, if the guest is admitted, and reports whether it was. With once,
+// handle takes the files of one connection, and reports whether it was admitted. With once,
 // its place is never given back: nobody is admitted while the server ends.
-func (s *server) handle(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
-	admitted := s.receive(ctx, conn, guest)
-	conn.Close()
+func (s *server) handle(ctx context.Context, request *msg.Request) bool {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	from := request.RemoteAddr()
+	sender := transfer.Sender{Host: peer.Host(from.Addr()), GiveUp: giveUp}
+	guest := s.lobby.Enter(sender.Host, giveUp)
+	connecting, cancel := context.WithTimeout(ctx, connectTime)
+	conn, err := request.Accept(connecting)
+	cancel()
+	if err != nil {
+		s.logger.Info("not connected", "from", from.String(), "error", plain.Brief(err.Error()))
+		guest.Leave()
+		return false
+	}
+	link := &transfer.Link{Endpoint: s.station.Endpoint, Conn: conn}
+	s.receive(ctx, link, guest, sender, from.String())
+	link.Close()
+	admitted := guest.Admitted()
 	if !admitted || !s.once {
 		guest.Leave()
 	}
 	return admitted
 }
 
-// receive takes one file and reports whether it was admitted.
-func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Guest) bool {
-	from := conn.RemoteAddr().String()
+// receive takes the files of one connection.
+func (s *server) receive(
+	ctx context.Context, link *transfer.Link, guest *transfer.Guest, sender transfer.Sender,
+	from string,
+) {
 	config := s.config
-	config.Progress, config.Whole = guest.Progress, guest.Whole
+	config.From, config.Progress, config.Whole = sender, guest.Progress, guest.Whole
 	config.Admit = func() error {
 		err := guest.Admit()
 		if err == nil && s.once {
@@ -153,16 +151,30 @@ func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Gue
 		}
 		return err
 	}
-	result, err := transfer.Receive(ctx, s.dev, conn, config)
-	admitted := guest.Admitted()
+	told := false
+	config.Ended = func(result transfer.Result, err error) {
+		told = err != nil
+		s.ended(from, result, err)
+	}
+	err := transfer.Receive(ctx, link, config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	admitted := guest.Admitted()
 	s.done = s.done || admitted
+	if err != nil && !told {
+		s.failed(from, err, admitted)
+	}
+}
+
+// ended tells what came of a file.
+func (s *server) ended(from string, result transfer.Result, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case err == nil:
 	case result.Path == "":
-		s.failed(from, guest.Reason(err), admitted)
-		return admitted
+		s.failed(from, err, true)
+		return
 	default:
 		s.logger.Warn("file received, and its sender may not know", "from", from, "error",
 			plain.Brief(err.Error()))
@@ -172,11 +184,10 @@ func (s *server) receive(ctx context.Context, conn net.Conn, guest *transfer.Gue
 	if err := s.printTransfer("received", from, result); err != nil {
 		s.err = err
 	}
-	return admitted
 }
 
 // failed tells of a file that was not received, also when the server was told to end.
-// What strangers do is of less interest, and they could do a lot of it.
+// What strangers do is of less interest, and they could do a lot of it. The caller holds mu.
 func (s *server) failed(from string, err error, admitted bool) {
 	if !admitted {
 		s.logger.Info("refused", "from", from, "error", plain.Brief(err.Error()))
@@ -194,7 +205,9 @@ type transferReport struct {
 	Peer    string  `json:"peer"`
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	SHA256  string  `json:"sha256"`
+	// Resumed is how many of the bytes were there from before.
+	Resumed int64  `json:"resumed"`
+	SHA256  string `json:"sha256"`
 	// Extensions are those of the transport that the connection had.
 	Extensions string `json:"extensions"`
 }
@@ -204,13 +217,17 @@ func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
 	seconds := r.Duration.Seconds()
 	if a.json {
 		return a.printJSON(transferReport{
-			Path: r.Path, Peer: peer, Bytes: r.Size, Seconds: seconds, SHA256: r.SHA256,
-			Extensions: r.Extensions.String(),
+			Path: r.Path, Peer: peer, Bytes: r.Size, Seconds: seconds, Resumed: r.Resumed,
+			SHA256: r.SHA256, Extensions: r.Extensions.String(),
 		})
 	}
 	preposition := map[string]string{"received": "from", "copied": "to"}[verb]
-	a.printf("%s %s %s %s: %d bytes in %.2f s, %.2f Gb/s, SHA-256 %s\n", verb,
-		plain.Brief(r.Path), preposition, peer, r.Size, seconds, float64(r.Size)*8/1e9/seconds,
-		r.SHA256)
+	resumed := ""
+	if r.Resumed > 0 {
+		resumed = fmt.Sprintf(" (%d were there)", r.Resumed)
+	}
+	a.printf("%s %s %s %s: %d bytes%s in %.2f s, %.2f Gb/s, SHA-256 %s\n", verb,
+		plain.Brief(r.Path), preposition, peer, r.Size, resumed, seconds,
+		float64(r.Size-r.Resumed)*8/1e9/seconds, r.SHA256)
 	return nil
 }

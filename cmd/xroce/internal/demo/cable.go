@@ -1,10 +1,8 @@
 package demo
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -23,8 +21,6 @@ type cable struct {
 	hostsAre string
 	// open opens the device of a host.
 	open func(host int, o engine.Options) (*engine.Device, error)
-	// dial makes a TCP connection, or what stands for one, from host 0 to 1.
-	dial func(ctx context.Context) (from, to net.Conn, err error)
 	// lossy makes a bad cable between the same two hosts, or ones like them. It
 	// loses that share of the frames in each direction, which ones the seed
 	// decides. It is closed when its devices and this cable are.
@@ -66,10 +62,6 @@ func simulatedLossy(share float64, seed uint64) (*cable, *loss, error) {
 				return nil, err
 			}
 			return engine.OpenLink(port, port, o)
-		},
-		dial: func(context.Context) (net.Conn, net.Conn, error) {
-			from, to := net.Pipe()
-			return from, to, nil
 		},
 		lossy:  simulatedLossy,
 		close:  func() error { return nil },

@@ -9,13 +9,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/engine/cm"
+	"xroce/engine/oob"
 	"xroce/roce"
+	machine "xroce/roce/cm"
 )
 
 // showCopy copies a file from host 0 to host 1 as `xroce copy` and `xroce
@@ -69,37 +73,63 @@ func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) 
 		return result, err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	from, to, err := d.dial(ctx)
-	if err != nil {
-		return result, err
-	}
-	defer from.Close()
-	defer to.Close()
-
-	received := make(chan error, 1)
-	go protect(received, func() error {
-		_, err := transfer.Receive(ctx, h.dev[1], to, transfer.ReceiveConfig{
-			Store: store, GIDIndex: peer.AutoGID, Extensions: d.ext,
-		})
-		if err != nil {
-			to.Close() // else the sender would wait for an answer
-		}
-		return err
-	})
-	result, err = transfer.Send(ctx, h.dev[0], from, transfer.SendConfig{
-		File: d.source, Path: "copy", GIDIndex: peer.AutoGID, Extensions: d.ext,
-		Progress: func(done, total int64) {
-			d.options.Progress(d.stage, done, total, 1<<10)
-		},
-	})
-	if err != nil {
-		from.Close()
-	}
-	if err := errors.Join(err, <-received); err != nil {
+	if result, err = d.send(ctx, h, store); err != nil {
 		return result, err
 	}
 	d.retransmits, err = h.retransmitted()
 	return result, err
+}
+
+// prompt is a connection manager that asks again after 34 ms, as on a cable that is bad.
+var prompt = cm.Options{
+	Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1},
+	Linger:  time.Second,
+}
+
+// send sends the file over messages.
+func (d *delivery) send(
+	ctx context.Context, h *hosts, store *transfer.Store,
+) (result transfer.Result, err error) {
+	var stations [2]*transfer.Station
+	for host, dev := range h.dev {
+		s, err := transfer.OpenStation(dev, d.ext, prompt)
+		if err != nil {
+			return result, err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		stations[host] = s
+	}
+	at := netip.AddrPortFrom(h.dev[1].Port().Addrs[0], oob.Port)
+	listener, err := stations[1].Endpoint.Listen(at)
+	if err != nil {
+		return result, err
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	received := make(chan error, 1)
+	go protect(received, func() error {
+		conn, err := listener.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		link := &transfer.Link{Endpoint: stations[1].Endpoint, Conn: conn}
+		defer link.Close()
+		return transfer.Receive(ctx, link, transfer.ReceiveConfig{Store: store})
+	})
+	client := transfer.Client{Dial: func(ctx context.Context) (*transfer.Link, error) {
+		return stations[0].Dial(ctx, at)
+	}}
+	result, err = client.Send(ctx, transfer.SendConfig{
+		File: d.source, Path: "copy", Progress: func(done, total int64) {
+			d.options.Progress(d.stage, done, total, 1<<10)
+		},
+	})
+	client.Close()
+	if err != nil {
+		cancel() // else the receiver might wait for who comes
+	}
+	return result, errors.Join(err, <-received)
 }
 
 // compare reads both files again and checks that they are the same.

@@ -1,12 +1,6 @@
 package demo
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/netip"
-
 	"xroce/engine"
 	"xroce/xsk"
 	"xroce/xsk/vethpair"
@@ -34,7 +28,6 @@ func namespaces() (*cable, error) {
 			})
 			return d, err
 		},
-		dial:  func(ctx context.Context) (net.Conn, net.Conn, error) { return dial(ctx, p) },
 		close: p.Close,
 		remove: func() []string {
 			return []string{"ip netns del " + p.A.Namespace, "ip netns del " + p.B.Namespace}
@@ -44,31 +37,4 @@ func namespaces() (*cable, error) {
 		return veth{p}.lossy(w, share, seed)
 	}
 	return w, nil
-}
-
-// dial makes a TCP connection from one namespace to the other, through the
-// kernel's own network stack: the XDP program lets it pass.
-func dial(ctx context.Context, p *vethpair.Pair) (from, to net.Conn, err error) {
-	var l *net.TCPListener
-	err = p.Do(vethpair.B, func() error {
-		addr := netip.AddrPortFrom(p.B.IPv4.Addr(), 0)
-		l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
-		return err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("in %s: %w", p.B.Namespace, err)
-	}
-	defer l.Close()
-	err = p.Do(vethpair.A, func() error {
-		from, err = new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-		return err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("in %s: %w", p.A.Namespace, err)
-	}
-	// The connection is established: it waits to be accepted.
-	if to, err = l.Accept(); err != nil {
-		return nil, nil, errors.Join(err, from.Close())
-	}
-	return from, to, nil
 }

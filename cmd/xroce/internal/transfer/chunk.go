@@ -1,31 +1,161 @@
 package transfer
 
-// Chunks of the sender and the slots of the receiver.
-const (
-	ChunkSize = 1 << 20 // bytes of a chunk, but the last of a file
-	Slots     = 8       // chunks that each end holds
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"xroce/engine/msg"
 )
 
-// Bounds of what a sender lends its memory to: a receiver that holds more chunks than
-// these gets nothing.
+// A file travels as messages of ChunkSize bytes and one that is shorter, which ends it and
+// may be empty.
 const (
-	maxWindow = 16 << 20 // bytes of all chunks
-	maxSlots  = 64
+	ChunkSize = 1 << 20
+	Slots     = 8 // chunks that each end holds
 )
 
-// MaxSize is the size of the largest file in bytes: the number of a chunk has 32 bits.
+// MaxSize is the size of the largest file in bytes.
 const MaxSize = ChunkSize << 32
 
-// chunksOf is the number of chunks of a file, the last of which may be shorter.
-func chunksOf(size int64, chunk int) int64 {
-	n := size / int64(chunk)
-	if size%int64(chunk) != 0 {
-		n++
-	}
-	return n
+// An outgoing is a chunk that leaves.
+type outgoing struct {
+	msg.Send
+	busy bool
 }
 
-// chunkLen is the length of chunk n of a file.
-func chunkLen(size int64, chunk int, n int64) int {
-	return int(min(int64(chunk), size-n*int64(chunk)))
+// sendChunks sends what a reader has, and counts it in a digest. Each chunk is told of when
+// the other end has taken it.
+func (c *control) sendChunks(
+	ctx context.Context, from io.Reader, digest hash.Hash, sent func(n int),
+) error {
+	if c.out == nil {
+		c.out = make([]outgoing, Slots)
+	}
+	n := 0
+	for last := false; !last; n++ {
+		o := &c.out[n%Slots]
+		if err := c.taken(ctx, o, sent); err != nil {
+			return err
+		}
+		if o.Buffers == nil {
+			o.Buffers = [][]byte{make([]byte, ChunkSize)}
+		}
+		chunk := o.Buffers[0][:ChunkSize]
+		k, err := io.ReadFull(from, chunk)
+		last = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return err
+		}
+		digest.Write(chunk[:k])
+		o.Buffers[0], o.busy = chunk[:k], true
+		if err := c.post(&o.Send, tagData); err != nil {
+			return c.reason(err)
+		}
+	}
+	for i := range Slots {
+		if err := c.taken(ctx, &c.out[(n+i)%Slots], sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taken waits until the other end has a chunk. What the other end says meanwhile can only be
+// that it gives up.
+func (c *control) taken(ctx context.Context, o *outgoing, sent func(n int)) error {
+	if !o.busy {
+		return nil
+	}
+	said, err := c.listen()
+	if err != nil {
+		return err
+	}
+	if err := await(ctx, o.Done(), said, c.patience.chunk); err != nil {
+		return err
+	}
+	if !isOver(o.Done()) {
+		if _, err := c.take(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: it says something before it has all", ErrPeer)
+	}
+	if o.Err != nil {
+		return c.reason(lost(o.Err))
+	}
+	o.busy = false
+	sent(len(o.Buffers[0]))
+	return nil
+}
+
+// An incoming is the receives for chunks, which are posted while there are files to come.
+type incoming struct {
+	ring []msg.Receive
+	next int
+}
+
+// receiveChunks takes chunks up to one that is short. They are the peer's to fill only
+// before they are given to add.
+func (c *control) receiveChunks(ctx context.Context, add func(chunk []byte) error) error {
+	in := &c.in
+	if in.ring == nil {
+		in.ring = make([]msg.Receive, Slots)
+		for i := range in.ring {
+			in.ring[i].Buffers = [][]byte{make([]byte, ChunkSize)}
+			if err := c.expect(&in.ring[i], tagData); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		r := &in.ring[in.next%Slots]
+		if err := c.arrived(ctx, r); err != nil {
+			return err
+		}
+		switch {
+		case r.Err != nil:
+			return c.reason(lost(r.Err))
+		case r.Whole > ChunkSize:
+			return fmt.Errorf("%w: a chunk of %d bytes", ErrPeer, r.Whole)
+		}
+		if err := add(r.Buffers[0][:r.Length]); err != nil {
+			return err
+		}
+		last := r.Length < ChunkSize
+		in.next++
+		if err := c.expect(r, tagData); err != nil {
+			return err
+		}
+		if last {
+			return nil
+		}
+	}
+}
+
+// arrived waits for a chunk. What the other end says meanwhile is that it gives up, or what
+// comes behind the data, which may overtake a chunk that is on its way.
+func (c *control) arrived(ctx context.Context, r *msg.Receive) error {
+	for !isOver(r.Done()) {
+		var said <-chan struct{}
+		if c.early == nil {
+			var err error
+			if said, err = c.listen(); err != nil {
+				return err
+			}
+		}
+		if err := await(ctx, r.Done(), said, c.patience.chunk); err != nil {
+			return err
+		}
+		if said == nil || !isOver(said) {
+			continue
+		}
+		m, err := c.take()
+		if err != nil {
+			return err
+		}
+		c.early = &m
+	}
+	return nil
 }

@@ -1,124 +1,86 @@
 package transfer
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"sync/atomic"
 	"time"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
-	"xroce/engine/oob"
-	"xroce/roce"
-	"xroce/roce/wire"
+	"xroce/engine/msg"
 )
 
-// protocol is the version of the control messages.
-const protocol = 2
-
-// controlLimit bounds what the other end may say on one connection, in bytes.
-const controlLimit = 64 << 10
-
-// ErrPeer says that the other end gave up. It is wrapped with its reason.
-var ErrPeer = errors.New("the peer gave up")
-
-// A message is what one end tells the other. Which fields are set depends on
-// its place in the conversation; Error ends the conversation at any place.
-type message struct {
-	Error string `json:"error,omitempty"`
-
-	// hello and challenge
-	Protocol int    `json:"protocol,omitempty"`
-	Nonce    []byte `json:"nonce,omitempty"`
-	Token    bool   `json:"token,omitempty"` // what follows has codes
-
-	// offer; the first two in accept, too
-	Endpoint string   `json:"endpoint,omitempty"` // in the form of engine/oob
-	MTU      wire.MTU `json:"mtu,omitempty"`      // largest of the sender; in accept: to be used
-	Path     string   `json:"path,omitempty"`     // where to; in accept: where it will be
-	Name     string   `json:"name,omitempty"`     // what it is called at the sender
-	Size     int64    `json:"size,omitempty"`     // bytes
-	Mode     uint32   `json:"mode,omitempty"`     // permission bits
-
-	// Extensions are those that the sender can do; in accept: those to be used.
-	// An end that knows none leaves them out.
-	Extensions roce.Extensions `json:"extensions,omitempty"`
-
-	// accept
-	Addr      uint64 `json:"addr,omitempty"`
-	RKey      uint32 `json:"rkey,omitempty"`
-	ChunkSize int    `json:"chunk_size,omitempty"`
-	Slots     int    `json:"slots,omitempty"`
-
-	// finish and verdict
-	SHA256 string `json:"sha256,omitempty"` // hexadecimal
-}
-
-// A control is the TCP connection as a stream of messages, a line of JSON each, with a
-// code in front once there is a seal.
+// A control is a link as a conversation: messages of JSON, with a code in front once there is
+// a seal, and chunks of files between them. It is for one goroutine.
 type control struct {
-	conn net.Conn
-	in   *bufio.Reader
-	seal *seal // of what comes from now on, nil for none
+	*Link
+	patience patience
+	seal     *seal // of what comes from now on, nil for none
 
 	// trusted says that what leaves has codes, too. A receiver gives none to a peer
 	// that did not show that it knows the token: they would help it to guess.
-	// Who hears the peer sets it while others may send.
-	trusted atomic.Bool
+	trusted bool
+
+	next  *msg.Receive // for the next message of the peer, nil when none is posted
+	early *message     // that came while chunks were on their way
+	out   []outgoing   // chunks that leave, made when the first does
+	in    incoming
 }
 
-// How long the other end may keep us from writing by not reading.
-const (
-	sendTime      = 10 * time.Second
-	sendErrorTime = time.Second
-)
-
-func newControl(conn net.Conn) *control {
-	return &control{conn: conn, in: bufio.NewReader(io.LimitReader(conn, controlLimit))}
+func newControl(l *Link, p patience) *control {
+	return &control{Link: l, patience: p.orOrdinary()}
 }
 
-func (c *control) send(m message) error { return c.sendWithin(m, sendTime) }
-
-func (c *control) sendWithin(m message, d time.Duration) error {
+// send says something, and does not wait until the other end has heard it.
+func (c *control) send(m message) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if c.trusted.Load() {
+	if c.trusted {
 		text = append([]byte(c.seal.code(0, text)), text...)
 	}
-	// A deadline that cannot be set is that of a closed connection.
-	_ = c.conn.SetWriteDeadline(time.Now().Add(d))
-	if _, err := c.conn.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("control connection: %w", err)
-	}
-	return nil
+	return c.post(&msg.Send{Buffers: [][]byte{text}}, tagControl)
 }
 
 // sendError tells the other end why this one gives up, when it still listens.
 func (c *control) sendError(err error) {
-	_ = c.sendWithin(message{Error: err.Error()}, sendErrorTime)
+	// Who does not listen any more needs no reason.
+	_ = c.send(message{Error: plain.Brief(err.Error()), Again: again(err)})
 }
 
-// receive reads the next message. An error that the other end reported is an
+// listen returns a channel that is closed when there is a message to take.
+func (c *control) listen() (<-chan struct{}, error) {
+	if c.next == nil {
+		r := &msg.Receive{Buffers: [][]byte{make([]byte, maxMessage)}}
+		if err := c.expect(r, tagControl); err != nil {
+			return nil, err
+		}
+		c.next = r
+	}
+	return c.next.Done(), nil
+}
+
+// take takes the message that listen told of. An error that the other end reported is an
 // ErrPeer, also without a code: all that a forged one does is to end the conversation,
 // which can be had by cutting the connection.
-func (c *control) receive() (message, error) {
-	var m message
-	line, err := c.in.ReadBytes('\n')
+func (c *control) take() (message, error) {
+	r := c.next
+	c.next = nil
 	switch {
-	case oob.HungUp(err):
-		return m, fmt.Errorf("%w: it closed the connection", ErrPeer)
-	case err != nil:
-		return m, fmt.Errorf("control connection: %w", err)
+	case r.Err != nil:
+		return message{}, lost(r.Err)
+	case r.Whole > maxMessage:
+		return message{}, fmt.Errorf("%w: a message of %d bytes, and one has at most %d", ErrPeer,
+			r.Whole, maxMessage)
 	}
-	line = bytes.TrimSuffix(line, []byte("\n"))
+	return c.read(r.Buffers[0][:r.Length])
+}
+
+// read reads a message.
+func (c *control) read(line []byte) (m message, err error) {
 	text, sealed := line, true
 	if c.seal != nil {
 		if text, sealed = c.seal.open(line); !sealed {
@@ -126,90 +88,90 @@ func (c *control) receive() (message, error) {
 		}
 	}
 	if err := json.Unmarshal(text, &m); err != nil && sealed {
-		return m, fmt.Errorf("control connection: not a message of xroce copy: %s",
+		return m, fmt.Errorf("%w: not a message of xroce copy: %s", ErrPeer,
 			plain.Brief(err.Error()))
 	}
 	switch {
 	case m.Error != "":
-		return m, fmt.Errorf("%w: %s", ErrPeer, plain.Brief(m.Error))
+		return m, &peerError{plain.Brief(m.Error), m.Again}
 	case !sealed:
 		return message{}, fmt.Errorf("%w: that of the peer is another one: both ends need "+
 			"the same --token-file", ErrToken)
 	}
-	c.trusted.Store(c.seal != nil)
+	c.trusted = c.seal != nil
 	return m, nil
 }
 
-// A hearing waits for the other end's next message while data is moved.
-type hearing struct {
-	conn    net.Conn
-	message chan message
-	over    chan struct{} // closed when the message or an error came
+// receive waits for the next message, for so long at most.
+func (c *control) receive(ctx context.Context, most time.Duration) (message, error) {
+	if m := c.early; m != nil {
+		c.early = nil
+		return *m, nil
+	}
+	over, err := c.listen()
+	if err != nil {
+		return message{}, err
+	}
+	if err := await(ctx, over, nil, most); err != nil {
+		return message{}, err
+	}
+	return c.take()
 }
 
-// hear begins to wait. An error, also one that the other end reports, cancels
-// the context with it.
-func (c *control) hear(cancel context.CancelCauseFunc) *hearing {
-	h := &hearing{conn: c.conn, message: make(chan message, 1), over: make(chan struct{})}
-	go func() {
-		defer close(h.over)
-		m, err := c.receive()
-		if err != nil {
-			cancel(err)
-			return
-		}
-		h.message <- m
-	}()
-	return h
+// ask says something and waits for the answer, for so long at most.
+func (c *control) ask(ctx context.Context, m message, most time.Duration) (message, error) {
+	if err := c.send(m); err != nil {
+		return message{}, c.reason(err)
+	}
+	return c.receive(ctx, most)
 }
 
-// wait waits for the message, for so long at most.
-func (h *hearing) wait(ctx context.Context, patience time.Duration) (message, error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case m := <-h.message:
-		return m, nil
-	case <-ctx.Done():
-		return message{}, context.Cause(ctx)
-	case <-timer.C:
+// reason is why something failed with err: what the other end said before it hung up tells
+// more than that it did.
+func (c *control) reason(err error) error {
+	if !errors.Is(err, ErrLost) || c.next == nil {
+		return err
 	}
 	select {
-	case m := <-h.message: // it was there in time, and we were not scheduled
-		return m, nil
-	default:
-		return message{}, fmt.Errorf("%w for %v", peer.ErrSilence, patience)
+	case <-c.next.Done(): // the end of the connection ends it, and all came before that
+	case <-time.After(reasonTime):
+		return err
 	}
-}
-
-// stop ends the waiting and returns when it is over.
-func (h *hearing) stop() {
-	_ = h.conn.SetReadDeadline(time.Unix(1, 0))
-	<-h.over
+	if _, said := c.take(); errors.Is(said, ErrPeer) {
+		return said
+	}
+	return err
 }
 
 // reasonTime is how long to wait for the other end's reason.
 const reasonTime = time.Second
 
-// reason is why something failed with err. What the other end says tells more than
-// that its QP or the connection is gone, which may be noticed first; so does what
-// ended the context.
-func (h *hearing) reason(ctx context.Context, err error) error {
-	if errors.Is(err, roce.ErrFailed) || oob.HungUp(err) {
-		timer := time.NewTimer(reasonTime)
-		defer timer.Stop()
-		select {
-		case <-h.over:
-		case <-timer.C:
-		}
+// await waits until over or also is closed, for so long at most. What is over in time counts,
+// however late it is looked at.
+func await(ctx context.Context, over, also <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-also:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
 	}
-	return endOf(ctx, err)
+	if isOver(over) || isOver(also) {
+		return nil
+	}
+	return fmt.Errorf("%w for %v", peer.ErrSilence, most)
 }
 
-// endOf is what ended the context, or err: what fails then is by that.
-func endOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+// isOver reports whether a channel is closed.
+func isOver(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
-	return err
 }

@@ -1,31 +1,34 @@
-// Package transfer moves a file from one machine to another by RDMA WRITE.
+// Package transfer moves files from one machine to another as messages (package engine/msg),
+// which the engine sends eagerly, through large slots or by rendezvous, as their size asks for.
 //
-// The two ends talk over TCP, in messages that are a line of JSON each:
+// What the two ends say is JSON, in messages of one tag:
 //
-//	sender                                  receiver
+//	client                                  server
 //	  hello: protocol, nonce  ---------------->
 //	  <----------  challenge: nonce, is a token needed
-//	  offer: endpoint, path, size, mode, MTU ->   admits, opens a temporary file
-//	  <---------  accept: endpoint, address, key   its QP is connected
-//	  ====== RDMA WRITE with immediate =======>   one chunk a slot
-//	  <===== SEND with immediate: credit ======   the chunk is in the file
-//	  finish: SHA-256  ----------------------->   compares, syncs, renames
-//	  <----------------------------  verdict
+//	  put: path, size, mode, time  ----------->   admits, opens a temporary file
+//	  <---------------  path, bytes that are held
+//	  [digest of these bytes  ---------------->   compares]
+//	  [<-------------  bytes that are gone on behind]
+//	  ========= chunks, of another tag =======>   written as they come
+//	  SHA-256  ------------------------------->   compares, syncs, renames
+//	  <-----------------------------------  SHA-256
+//	  ... more files ...
+//	  end  ----------------------------------->
 //
-// With a token, each message from the offer on has a code in front that only those can
-// make who know it (type seal); the SHA-256 in finish so vouches for the data. Nothing
+// With a token, each message from the put on has a code in front that only those can
+// make who know it (type seal); the SHA-256 behind the data so vouches for that. Nothing
 // is encrypted.
 //
-// Both ends keep a few registered chunks, never the file. The immediate value of
-// a WRITE is the number of its chunk, which also names its slot; a slot is
-// written again only when its credit has come back. The file appears under its
-// name whole or not at all.
+// Both ends keep a few chunks, never the file. A receiver posts a receive when the chunk before
+// is in the file, so a sender goes as fast as the slower of disk and wire. The file appears under
+// its name whole or not at all.
 //
-// The offer names the extensions of the transport that the sender can do, accept
-// those of them that the receiver can do too: these the connection has.
+// What a lost connection leaves of a file has a name by which its sender finds it again (type
+// remnant). It is gone on with only when both ends make the same digest of it. A Client makes
+// another connection and does that by itself.
 //
-// The sender reads one file, the receiver writes one to the Store that it is given, which
-// says what a peer may do there. Each uses the device and the TCP connection that it is
-// given, on the goroutine that called it, and waits for the other end a bounded time at
-// each step. A server keeps connections of strangers in a Lobby.
+// The Store says what a peer may do with a directory. A server keeps connections of strangers in a
+// Lobby. Functions run on the goroutine that called them, and wait for the other end a bounded
+// time at each step.
 package transfer

@@ -2,14 +2,10 @@ package transfer
 
 import (
 	"bytes"
-	"errors"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/sim"
 	"xroce/roce"
 )
@@ -28,9 +24,10 @@ func TestExtensionsAreAgreedOn(t *testing.T) {
 		{roce.ExtReorderWindow, all, roce.ExtReorderWindow},
 		{roce.ExtReorderWindow, roce.ExtSelectiveRepeat, 0},
 	} {
-		r := newRig(t, 2*ChunkSize+17, sim.Faults{Drop: 0.05})
-		result, sendErr, receiveErr := r.run(t, SendConfig{Path: "x", Extensions: c.sender},
-			ReceiveConfig{Extensions: c.receiver}, t.Context(), t.Context())
+		r := newRigWith(t, 2*ChunkSize+17, sim.Faults{Drop: 0.05},
+			[nodes]roce.Extensions{client: c.sender, server: c.receiver})
+		result, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{},
+			t.Context(), t.Context())
 		if sendErr != nil || receiveErr != nil {
 			t.Fatalf("%s, %s: %v, %v", c.sender, c.receiver, sendErr, receiveErr)
 		}
@@ -51,7 +48,7 @@ func TestExtensionsAreAgreedOn(t *testing.T) {
 // count reads a counter of the receiver's device.
 func (r *rig) count(t *testing.T, name string) uint64 {
 	t.Helper()
-	counters, err := r.dev[1].Counters()
+	counters, err := r.node[server].dev.Counters()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,28 +59,4 @@ func (r *rig) count(t *testing.T, name string) uint64 {
 	}
 	t.Fatalf("no counter %s", name)
 	return 0
-}
-
-// TestForcedExtensions has a receiver that wants what it was not offered.
-func TestForcedExtensions(t *testing.T) {
-	r := newRig(t, 1, sim.Faults{})
-	from, to := net.Pipe()
-	defer to.Close()
-	go func() {
-		offer := hearOffer(to)
-		if offer.Extensions != 1 {
-			t.Errorf("offer of extensions %d", offer.Extensions)
-		}
-		m := accept(offer)
-		m.Extensions = all
-		say(to, m)
-		_, _ = to.Read(make([]byte, 1024))
-	}()
-	_, err := Send(t.Context(), r.dev[0], from, SendConfig{
-		File: r.file, Path: "x", GIDIndex: peer.AutoGID, Extensions: roce.ExtSelectiveRepeat,
-	})
-	from.Close()
-	if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "offered selective_repeat") {
-		t.Errorf("%v", err)
-	}
 }

@@ -29,7 +29,7 @@ func TestGrabbers(t *testing.T) {
 			}
 			return lock(file)
 		}
-		p, err := s.create(&message{Path: "x", Name: "n", Size: 1})
+		p, err := s.create(t.Context(), &message{Path: "x", Name: "n", Size: 1}, Sender{})
 		if (err == nil) != c.ok || made != min(c.grabbed+1, tries) && c.by == unix.EWOULDBLOCK {
 			t.Errorf("%+v: %d made, %v", c, made, err)
 		}

@@ -1,14 +1,14 @@
 package transfer
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
-// greet begins the conversation of a sender.
-func (c *control) greet(token Token) error {
+// greet begins the conversation of a client.
+func (c *control) greet(ctx context.Context, token Token) error {
 	nonce := newNonce()
-	if err := c.send(message{Protocol: protocol, Nonce: nonce}); err != nil {
-		return err
-	}
-	m, err := c.receive()
+	m, err := c.ask(ctx, message{Protocol: protocol, Nonce: nonce}, c.patience.exchange)
 	if err == nil {
 		err = m.checkHello()
 	}
@@ -23,15 +23,15 @@ func (c *control) greet(token Token) error {
 			"--token-file, or copy without one", ErrToken)
 	case m.Token:
 		c.seal = newSeal(token, true, nonce, m.Nonce)
-		c.trusted.Store(true)
+		c.trusted = true
 	}
 	return nil
 }
 
-// challenge begins the conversation of a receiver. With a token, what the sender says
+// challenge begins the conversation of a server. With a token, what the client says
 // next shows whether it knows it.
-func (c *control) challenge(token Token) error {
-	m, err := c.receive()
+func (c *control) challenge(ctx context.Context, token Token) error {
+	m, err := c.receive(ctx, c.patience.exchange)
 	if err == nil {
 		err = m.checkHello()
 	}

@@ -6,13 +6,15 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
 // Clear removes the partial files that servers left when they were killed, in all
-// directories of the store, and returns how many. Those of a living server are locked
+// directories of the store, and returns how many. Those that were written to less than
+// StoreConfig.Keep ago stay for their senders to go on; those of a living server are locked
 // and stay; so does whatever has another name, another owner or is no regular file. The
 // error is the first of a directory that could not be read, or that of the context, which
 // ends it: others were cleared all the same.
@@ -21,7 +23,7 @@ func (s *Store) Clear(ctx context.Context) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var c clearing
+	c := clearing{before: s.oldest()}
 	c.clear(ctx, at, maxPath+1) // below counts a slash with each name, and a path has one less
 	return c.removed, cmp.Or(ctx.Err(), c.err)
 }
@@ -31,6 +33,7 @@ const listed = 128
 
 // A clearing is what came of clearing directories.
 type clearing struct {
+	before  unix.Timespec // what was written to later stays
 	removed int
 	err     error // the first one
 }
@@ -46,7 +49,8 @@ func (c *clearing) clear(ctx context.Context, dir *os.File, bytes int) {
 			case ctx.Err() != nil:
 			case e.IsDir():
 				c.below(ctx, dir, e.Name(), bytes-len(e.Name())-1)
-			case e.Type().IsRegular() && isPart(e.Name()) && clearPart(dir, e.Name()):
+			case e.Type().IsRegular() && isPart(e.Name()) &&
+				clearPart(dir, e.Name(), c.before):
 				c.removed++
 			}
 		}
@@ -77,8 +81,20 @@ func (c *clearing) below(ctx context.Context, dir *os.File, name string, bytes i
 	}
 }
 
-// clearPart removes a partial file that nobody holds and reports whether it did.
-func clearPart(dir *os.File, name string) bool {
+// always is later than any file was written to.
+var always = unix.Timespec{Sec: math.MaxInt64}
+
+// oldest is when a partial file was written to that is just kept.
+func (s *Store) oldest() unix.Timespec {
+	if s.Keep == 0 {
+		return always
+	}
+	return unix.NsecToTimespec(s.now().Add(-s.Keep).UnixNano())
+}
+
+// clearPart removes a partial file that nobody holds and that was written to before a time, and
+// reports whether it did.
+func clearPart(dir *os.File, name string, before unix.Timespec) bool {
 	const flags = unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Openat(int(dir.Fd()), name, flags, 0)
 	if err == unix.EACCES {
@@ -92,8 +108,13 @@ func clearPart(dir *os.File, name string) bool {
 	defer file.Close()
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-		int(st.Uid) != os.Geteuid() || lock(file) != nil {
+		int(st.Uid) != os.Geteuid() || !earlier(st.Mtim, before) || lock(file) != nil {
 		return false
 	}
 	return named(dir, name, file) && unix.Unlinkat(int(dir.Fd()), name, 0) == nil
+}
+
+// earlier reports whether a is before b.
+func earlier(a, b unix.Timespec) bool {
+	return a.Sec < b.Sec || a.Sec == b.Sec && a.Nsec < b.Nsec
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,8 @@ func TestMain(m *testing.M) {
 	}
 	s, err := OpenStore(dir, StoreConfig{})
 	if err == nil {
-		_, err = s.create(&message{Path: "sub/x", Name: "n", Mode: 0o200, Size: 1})
+		half := &message{Path: "sub/x", Name: "n", Mode: 0o200, Size: 1}
+		_, err = s.create(context.Background(), half, Sender{})
 	}
 	if err != nil {
 		panic(err)
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 // living server has, nor what only looks like it.
 func TestLeftOvers(t *testing.T) {
 	s, dir, outside := store(t, StoreConfig{})
-	own, err := s.create(&message{Path: "mine", Name: "n", Size: 1})
+	own, err := s.create(t.Context(), &message{Path: "mine", Name: "n", Size: 1}, Sender{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,17 +3,17 @@ package transfer
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
-
-	"xroce/cmd/xroce/internal/peer"
 )
 
 // ErrBusy says that a receiver has as many transfers as it wants at a time.
 var ErrBusy = errors.New("the server is busy")
+
+// errOthers says that somebody lost its place to others.
+var errOthers = fmt.Errorf("%w: others came", ErrBusy)
 
 // ErrSlow says that a transfer gave way to another one.
 var ErrSlow = errors.New("too slow while others wait")
@@ -40,19 +40,21 @@ type Lobby struct {
 // A Guest is a connection in a lobby. Its methods are for one goroutine.
 type Guest struct {
 	lobby  *Lobby
-	conn   net.Conn
+	hangUp func(error) // says why; does not wait
 	source netip.Prefix
 
 	admitted bool
 	gaveWay  bool
 	whole    bool      // all has come
 	since    time.Time // when it was admitted
-	done     int64     // bytes that were received since
+	before   int64     // bytes of files that it sent since
+	done     int64     // and of this one
 }
 
-// Enter gives a connection a place. Leave must be called.
-func (l *Lobby) Enter(conn net.Conn) *Guest {
-	g := &Guest{lobby: l, conn: conn, source: sourceOf(conn.RemoteAddr())}
+// Enter gives a connection of a host a place, whose end does not wait and is told why. Leave
+// must be called.
+func (l *Lobby) Enter(source netip.Prefix, hangUp func(error)) *Guest {
+	g := &Guest{lobby: l, hangUp: hangUp, source: source}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, g)
@@ -71,21 +73,29 @@ func (l *Lobby) evict() {
 		most = max(most, counts[g.source])
 	}
 	i := slices.IndexFunc(l.waiting, func(g *Guest) bool { return counts[g.source] == most })
-	l.waiting[i].conn.Close()
+	l.waiting[i].hangUp(errOthers)
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 }
 
-// Admit makes a guest one that has a transfer. ErrBusy says that there are enough.
+// Admit makes a guest one that has a transfer, or begins the next of one that has. ErrBusy
+// says that there are enough.
 func (g *Guest) Admit() error {
 	l := g.lobby
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	switch {
+	case g.gaveWay:
+		return ErrSlow
+	case g.admitted:
+		g.whole, g.done, g.before = false, 0, g.before+g.done
+		return nil
+	}
 	i := slices.Index(l.waiting, g)
 	same := func(other *Guest) bool { return other.source == g.source }
 	all := func(*Guest) bool { return true }
 	switch {
 	case i < 0:
-		return fmt.Errorf("%w: others came", ErrBusy)
+		return errOthers
 	case l.count(same) >= l.PerSource && !l.giveWay(same):
 		return fmt.Errorf("%w: %s has %d transfers, try again later", ErrBusy, g.source,
 			l.PerSource)
@@ -122,7 +132,7 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 	slowest, least := -1, float64(l.Slow)
 	for i, g := range l.admitted {
 		age := l.time().Sub(g.since)
-		rate := float64(g.done) / age.Seconds()
+		rate := float64(g.before+g.done) / age.Seconds()
 		if of(g) && !g.whole && age > slowGrace && rate < least {
 			slowest, least = i, rate
 		}
@@ -131,7 +141,7 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 		return false
 	}
 	l.admitted[slowest].gaveWay = true
-	l.admitted[slowest].conn.Close()
+	l.admitted[slowest].hangUp(ErrSlow)
 	l.leaving = append(l.leaving, l.admitted[slowest])
 	l.admitted = slices.Delete(l.admitted, slowest, slowest+1)
 	return true
@@ -163,17 +173,6 @@ func (g *Guest) Whole() error {
 	return nil
 }
 
-// Reason is why a guest's transfer failed with err: ErrSlow when it gave way, since what
-// it noticed is that it was hung up on.
-func (g *Guest) Reason(err error) error {
-	g.lobby.mu.Lock()
-	defer g.lobby.mu.Unlock()
-	if g.gaveWay {
-		return ErrSlow
-	}
-	return err
-}
-
 // Admitted reports whether the guest got a transfer.
 func (g *Guest) Admitted() bool {
 	g.lobby.mu.Lock()
@@ -190,13 +189,4 @@ func (g *Guest) Leave() {
 	l.waiting = slices.DeleteFunc(l.waiting, same)
 	l.admitted = slices.DeleteFunc(l.admitted, same)
 	l.leaving = slices.DeleteFunc(l.leaving, same)
-}
-
-// sourceOf is who is at an address. Those without an IP address are one.
-func sourceOf(addr net.Addr) netip.Prefix {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return netip.Prefix{}
-	}
-	return peer.Host(tcp.AddrPort().Addr())
 }

@@ -2,41 +2,40 @@ package transfer
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
+
+	"xroce/cmd/xroce/internal/peer"
 )
 
 // A caller is a connection from somewhere.
 type caller struct {
-	net.Conn
-	from   netip.Addr
+	from   netip.Prefix
 	closed bool
+	why    error
 }
 
-func (c *caller) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.from, 1))
+func (c *caller) hangUp(why error) { c.closed, c.why = true, why }
+
+func from(addr string) *caller {
+	return &caller{from: peer.Host(netip.MustParseAddr(addr))}
 }
 
-func (c *caller) Close() error {
-	c.closed = true
-	return nil
-}
-
-func from(addr string) *caller { return &caller{from: netip.MustParseAddr(addr)} }
+// enter gives a caller a place.
+func (l *Lobby) enter(c *caller) *Guest { return l.Enter(c.from, c.hangUp) }
 
 // TestLobbyIsNeverFull: strangers who take all places lose them to others, and nobody
 // else does.
 func TestLobbyIsNeverFull(t *testing.T) {
 	l := &Lobby{Places: 4, Transfers: 2, PerSource: 2}
 	good := from("192.0.2.1")
-	guest := l.Enter(good)
+	guest := l.enter(good)
 	var bad []*caller
 	for range 100 {
 		bad = append(bad, from("198.51.100.1"))
-		l.Enter(bad[len(bad)-1])
+		l.enter(bad[len(bad)-1])
 	}
 	if open := slices.DeleteFunc(bad, func(c *caller) bool { return c.closed }); len(open) != 3 {
 		t.Errorf("%d places are the stranger's", len(open))
@@ -45,10 +44,10 @@ func TestLobbyIsNeverFull(t *testing.T) {
 		t.Error("the good one lost its place")
 	}
 	for range 100 { // one host, many addresses
-		l.Enter(from("2001:db8::" + string("123456789"[len(l.waiting)%9])))
+		l.enter(from("2001:db8::" + string("123456789"[len(l.waiting)%9])))
 	}
 	other := from("192.0.2.2")
-	if guest := l.Enter(other); other.closed || guest.Admit() != nil {
+	if guest := l.enter(other); other.closed || guest.Admit() != nil {
 		t.Error("another good one lost its place")
 	}
 }
@@ -56,7 +55,7 @@ func TestLobbyIsNeverFull(t *testing.T) {
 // TestLobbyBounds are those of transfers, of all and of one source.
 func TestLobbyBounds(t *testing.T) {
 	l := &Lobby{Places: 4, Transfers: 3, PerSource: 2}
-	enter := func(addr string) *Guest { return l.Enter(from(addr)) }
+	enter := func(addr string) *Guest { return l.enter(from(addr)) }
 	admitted := []*Guest{enter("192.0.2.1"), enter("192.0.2.1")}
 	for _, g := range admitted {
 		if err := g.Admit(); err != nil {
@@ -92,7 +91,7 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	admit := func(name, addr string, ok bool) {
 		t.Helper()
 		conns[name] = from(addr)
-		guests[name] = l.Enter(conns[name])
+		guests[name] = l.enter(conns[name])
 		if err := guests[name].Admit(); ok != (err == nil) || !ok && !errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -121,11 +120,9 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	guests["fast"].Progress(10_000, 1<<40)
 	admit("same", "127.0.0.2", true)
 	gone("silent")
-	if g := guests["silent"]; !g.Admitted() || g.Reason(net.ErrClosed) != ErrSlow {
+	if g := guests["silent"]; !g.Admitted() || conns["silent"].why != ErrSlow ||
+		g.Admit() != ErrSlow {
 		t.Error("it does not know that it was admitted, and gave way")
-	}
-	if err := guests["fast"].Reason(net.ErrClosed); err != net.ErrClosed {
-		t.Error(err)
 	}
 	guests["silent"].Leave()
 	admit("other", "127.0.0.1", true)
@@ -136,14 +133,33 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 	gone("silent", "slow")
 }
 
-// TestSources: IPv6 networks are one, IPv4 in IPv6 is IPv4.
-func TestSources(t *testing.T) {
-	for addr, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32",
-		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
-	} {
-		if got := sourceOf(from(addr).RemoteAddr()); got.String() != want {
-			t.Errorf("%s: %s, not %s", addr, got, want)
+// TestNextOfManyFiles: what was sent before counts, so who sends one small file after the other
+// is slow as well.
+func TestNextOfManyFiles(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &Lobby{
+		Places: 4, Transfers: 1, PerSource: 1, Slow: 1000, now: func() time.Time { return now },
+	}
+	many := from("192.0.2.1")
+	guest := l.enter(many)
+	for range 10 {
+		if err := guest.Admit(); err != nil {
+			t.Fatal(err)
 		}
+		guest.Progress(5000, 5000)
+		if err := guest.Whole(); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(4 * time.Second)
+	}
+	if err := guest.Admit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.enter(from("192.0.2.2")).Admit(); !errors.Is(err, ErrBusy) || many.closed {
+		t.Errorf("1250 bytes a second: %v", err)
+	}
+	now = now.Add(time.Minute)
+	if err := l.enter(from("192.0.2.2")).Admit(); err != nil || !many.closed {
+		t.Errorf("500 bytes a second: %v", err)
 	}
 }

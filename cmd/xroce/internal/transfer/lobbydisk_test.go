@@ -3,12 +3,10 @@ package transfer
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"testing"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/sim"
 )
 
@@ -24,26 +22,15 @@ func TestOurDiskIsNotTheirFault(t *testing.T) {
 	var other error
 	r.store.sync = func(*os.File) error {
 		now = now.Add(time.Hour)
-		other = l.Enter(from("192.0.2.9")).Admit()
+		other = l.enter(from("192.0.2.9")).Admit()
 		return nil
 	}
-	sender, receiver := net.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		guest := l.Enter(receiver)
-		_, err := Receive(t.Context(), r.dev[1], receiver, ReceiveConfig{
-			Store: r.store, GIDIndex: peer.AutoGID, Admit: guest.Admit, Progress: guest.Progress,
-			Whole: guest.Whole,
-		})
-		receiver.Close()
-		ended <- err
-	}()
-	_, sendErr := Send(t.Context(), r.dev[0], sender, SendConfig{
-		File: r.file, Path: "x", GIDIndex: peer.AutoGID,
-	})
-	sender.Close()
-	if err := <-ended; err != nil || sendErr != nil {
-		t.Errorf("sender %v, receiver %v", sendErr, err)
+	guest := l.enter(from("192.0.2.1"))
+	_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{
+		Admit: guest.Admit, Progress: guest.Progress, Whole: guest.Whole,
+	}, t.Context(), t.Context())
+	if sendErr != nil || receiveErr != nil {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
 	}
 	if !errors.Is(other, ErrBusy) {
 		t.Errorf("the other: %v", other)
@@ -59,7 +46,7 @@ func TestGivingWayIsBounded(t *testing.T) {
 	}
 	var stuck []*Guest
 	for n := range 100 {
-		g := l.Enter(from(fmt.Sprintf("192.0.2.%d", n)))
+		g := l.enter(from(fmt.Sprintf("192.0.2.%d", n)))
 		if g.Admit() == nil {
 			stuck = append(stuck, g)
 		} else {
@@ -73,7 +60,7 @@ func TestGivingWayIsBounded(t *testing.T) {
 	for _, g := range stuck {
 		g.Leave()
 	}
-	if err := l.Enter(from("192.0.2.1")).Admit(); err != nil {
+	if err := l.enter(from("192.0.2.1")).Admit(); err != nil {
 		t.Errorf("when they are gone: %v", err)
 	}
 	if len(l.leaving) != 0 {
@@ -90,26 +77,16 @@ func TestHungUpOnAtTheLastMoment(t *testing.T) {
 		now: func() time.Time { return now },
 	}
 	r := newRig(t, 10, sim.Faults{})
-	sender, receiver := net.Pipe()
-	guest := l.Enter(receiver)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := Receive(t.Context(), r.dev[1], receiver, ReceiveConfig{
-			Store: r.store, GIDIndex: peer.AutoGID, Admit: guest.Admit, Progress: guest.Progress,
-			Whole: func() error {
-				now = now.Add(time.Hour)
-				return errors.Join(l.Enter(from("192.0.2.9")).Admit(), guest.Whole())
-			},
-		})
-		receiver.Close()
-		ended <- err
-	}()
-	_, sendErr := Send(t.Context(), r.dev[0], sender, SendConfig{
-		File: r.file, Path: "x", GIDIndex: peer.AutoGID,
-	})
-	sender.Close()
-	if err := <-ended; !errors.Is(err, ErrSlow) || errors.Is(err, ErrBusy) || sendErr == nil {
-		t.Errorf("sender %v, receiver %v", sendErr, err)
+	guest := l.enter(from("192.0.2.1"))
+	_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{
+		Admit: guest.Admit, Progress: guest.Progress,
+		Whole: func() error {
+			now = now.Add(time.Hour)
+			return errors.Join(l.enter(from("192.0.2.9")).Admit(), guest.Whole())
+		},
+	}, t.Context(), t.Context())
+	if !errors.Is(receiveErr, ErrSlow) || errors.Is(receiveErr, ErrBusy) || sendErr == nil {
+		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
 	}
 	r.empty(t)
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,50 +36,108 @@ type partial struct {
 	file      *os.File
 	temp      string // "" when there is nothing to remove
 	size      int64
+	open      bool  // the size is not known, and is that of what has come
+	held      int64 // bytes that are there from before
 	unwritten int64
+	lasting   string // the name by which its sender finds it again, "" for none
+	release   func() // of that name, nil for none
 	ledger
 }
 
-// create opens a temporary file for what shall become path, with room for it promised.
-func (s *Store) create(o *message) (_ *partial, err error) {
-	if o.Size < 0 || o.Size > MaxSize {
+// UnknownSize is that of a file which ends when it ends.
+const UnknownSize = -1
+
+// create opens a temporary file for what shall become path, with room for it promised. It may
+// have a part of it: see held.
+func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial, err error) {
+	if o.Size < UnknownSize || o.Size > MaxSize {
 		return nil, fmt.Errorf("a file of %d bytes, which is not in 0..%d", o.Size, int64(MaxSize))
 	}
 	at, err := s.find(o.Path, o.Name)
 	if err != nil {
 		return nil, err
 	}
+	p := &partial{
+		place: at, store: s, size: max(0, o.Size), open: o.Size == UnknownSize,
+	}
 	defer func() {
 		if err != nil {
-			at.dir.Close()
+			p.abandon()
 		}
 	}()
 	if err := s.vacant(at); err != nil {
 		return nil, err
 	}
-	if err := s.promise(at.dir, o.Size); err != nil {
-		return nil, fmt.Errorf("create %s: %w", at.path, err)
-	}
-	p := &partial{place: at, store: s, size: o.Size, unwritten: o.Size}
 	// Its owner can always read it: else nobody could clear it when we are killed.
-	if err := p.open(s.Mode&fs.FileMode(o.Mode).Perm() | 0o400); err != nil {
-		s.forget(o.Size, o.Size)
+	if err := p.begin(ctx, o, from, s.Mode&fs.FileMode(o.Mode).Perm()|0o400); err != nil {
 		return nil, fmt.Errorf("create %s: %w", at.path, err)
 	}
 	p.ledger = newLedger(p.file)
 	return p, nil
 }
 
+// begin has room promised, and goes on with what there is of the file from before, or makes it.
+func (p *partial) begin(ctx context.Context, o *message, from Sender, mode fs.FileMode) error {
+	name := ""
+	if p.store.Keep > 0 && !p.open {
+		var err error
+		name = partialName(from, o, p.path)
+		p.lasting = name
+		if p.release, err = p.store.claim(ctx, name, from); err != nil {
+			return err
+		}
+		p.store.resume(name)
+		if p.file, err = p.reopen(name); err == nil {
+			p.temp = name
+		} else if err == unix.EACCES { // its mode keeps us from going on
+			clearPart(p.dir, name, always)
+		}
+	}
+	if err := p.store.promise(p.dir, p.size, p.held); err != nil {
+		return err
+	}
+	p.unwritten = p.size - p.held
+	if p.file != nil {
+		return nil
+	}
+	err := p.make(name, mode)
+	if err != nil {
+		p.store.forget(p.size, p.unwritten)
+	}
+	return err
+}
+
+// abandon gives back what a file has that did not come about.
+func (p *partial) abandon() {
+	if p.file != nil {
+		// Of before: it did not fit any more, and makes room.
+		_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
+		p.file.Close()
+	}
+	if p.release != nil {
+		p.release()
+	}
+	p.dir.Close()
+}
+
 // tries is how often a temporary file is made: who clears the directory may take one
 // for left over before it is locked, and whoever can read it may lock it.
 const tries = 8
 
-// open makes the temporary file with the mode that it is to have, less the umask.
-func (p *partial) open(mode fs.FileMode) error {
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+// make makes the temporary file with the mode that it is to have, less the umask, and under
+// the name that was asked for, if that is to be had.
+func (p *partial) make(wanted string, mode fs.FileMode) error {
+	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	for range tries {
-		name := partPrefix + rand.Text() + partSuffix
+		name := wanted
+		if wanted == "" {
+			name = partPrefix + rand.Text() + partSuffix
+		}
+		wanted = ""
 		fd, err := unix.Openat(int(p.dir.Fd()), name, flags, uint32(mode))
+		if err == unix.EEXIST { // somebody else has the name, and keeps it
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -89,7 +148,7 @@ func (p *partial) open(mode fs.FileMode) error {
 			return nil
 		}
 		file.Close()
-		// The name was drawn for this file, so nobody else's is removed.
+		// The name was made for this file, so nobody else's is removed.
 		removeErr := unix.Unlinkat(int(p.dir.Fd()), name, 0)
 		if removeErr == unix.ENOENT { // by who clears
 			removeErr = nil
@@ -118,10 +177,44 @@ func named(dir *os.File, name string, file *os.File) bool {
 
 // add writes a chunk.
 func (p *partial) add(chunk []byte) error {
+	more := int64(len(chunk))
+	if p.open {
+		if err := p.store.extend(p.dir, more, p.size); err != nil {
+			return p.fault("write", err)
+		}
+		p.size += more
+		p.unwritten += more
+	}
+	if more > p.unwritten {
+		return fmt.Errorf("%w: it sent more than the %d bytes of %s", ErrPeer, p.size, p.path)
+	}
 	n, err := p.ledger.add(chunk)
 	p.unwritten -= int64(n)
 	p.store.wrote(int64(n))
 	return p.fault("write", err)
+}
+
+// done is the number of bytes that are in the file.
+func (p *partial) done() int64 { return p.size - p.unwritten }
+
+// recall counts what is there from before in the digest.
+func (p *partial) recall(ctx context.Context) error {
+	err := digestOf(ctx, p.file, p.held, p.hash)
+	return p.fault("read what there is of", err)
+}
+
+// restart drops what is there from before.
+func (p *partial) restart() error {
+	if err := p.file.Truncate(0); err != nil {
+		return p.fault("truncate", err)
+	}
+	if _, err := p.file.Seek(0, io.SeekStart); err != nil {
+		return p.fault("seek", err)
+	}
+	p.hash.Reset()
+	p.store.wrote(-p.held)
+	p.unwritten, p.held = p.size, 0
+	return nil
 }
 
 // commit gives the file its name, on disk.
@@ -174,7 +267,29 @@ func (p *partial) close() (err error) {
 		err = p.fault("remove what there is of", unix.Unlinkat(int(p.dir.Fd()), p.temp, 0))
 		p.store.forget(p.size, p.unwritten)
 	}
-	return errors.Join(err, p.fault("close", p.file.Close()), closed(p.dir))
+	err = errors.Join(err, p.fault("close", p.file.Close()), closed(p.dir))
+	p.yield()
+	return err
+}
+
+// leave closes the file for its sender to go on later, when there is a part that it would find
+// again; otherwise it is close.
+func (p *partial) leave() error {
+	if p.temp == "" || p.temp != p.lasting || p.done() == 0 {
+		return p.close()
+	}
+	err := p.fault("sync", p.store.sync(p.file))
+	err = errors.Join(err, p.fault("close", p.file.Close()))
+	p.store.keep(p)
+	p.yield()
+	return err
+}
+
+// yield lets others have the name.
+func (p *partial) yield() {
+	if p.release != nil {
+		p.release()
+	}
 }
 
 // closed closes a directory if there is one.

@@ -3,42 +3,21 @@ package transfer
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/sim"
 )
 
-// A cut connection takes so many messages, and has been hung up on for the next.
-type cut struct {
-	net.Conn
-	after int
-}
-
-func (c *cut) Write(b []byte) (int, error) {
-	if c.after--; c.after < 0 {
-		return 0, &net.OpError{Op: "write", Err: unix.EPIPE}
-	}
-	return c.Conn.Write(b)
-}
-
-// TestReasonBehindABrokenPipe: a receiver that said why it gives up before it hung up is
-// quoted, although what is noticed first is that nothing can be sent to it.
-func TestReasonBehindABrokenPipe(t *testing.T) {
-	r := newRig(t, 0, sim.Faults{})
-	from, to := net.Pipe()
-	defer to.Close()
-	go func() {
-		say(to, accept(hearOffer(to)))
-		say(to, message{Error: "the disk is on fire"})
-	}()
-	_, err := Send(t.Context(), r.dev[0], &cut{from, 2}, SendConfig{
-		File: r.file, Path: "x", GIDIndex: peer.AutoGID,
+// TestReasonBehindALostConnection: a server that said why it gives up before it hung up is
+// quoted, although what is noticed first may be that nothing can be sent to it.
+func TestReasonBehindALostConnection(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	err := r.sendInVain(t, patience{}, func(link *Link) {
+		hearOffer(link)
+		sayMessage(link, message{Path: "x"})
+		sayMessage(link, message{Error: "the disk is on fire"})
+		link.Close()
 	})
 	if err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
 		t.Error(err)
@@ -49,36 +28,38 @@ func TestReasonBehindABrokenPipe(t *testing.T) {
 // that reading took too long, by which it was woken.
 func TestReasonOfTheEnd(t *testing.T) {
 	r := newRig(t, 0, sim.Faults{})
-	for name, end := range map[string]func(ctx context.Context, conn net.Conn) error{
-		"receiver": func(ctx context.Context, conn net.Conn) error {
-			_, err := Receive(ctx, r.dev[1], conn, ReceiveConfig{
-				Store: r.store, GIDIndex: peer.AutoGID,
-			})
-			return err
+	fire := errors.New("the house is on fire")
+	type play func(context.Context, context.CancelCauseFunc) (string, error)
+	for name, play := range map[string]play{
+		"receiver": func(ctx context.Context, end context.CancelCauseFunc) (string, error) {
+			from, to := r.connect(t, client, server)
+			over := r.received(ctx, to, ReceiveConfig{})
+			said := hearAll(from)
+			end(fire)
+			err := <-over
+			return <-said, err
 		},
-		"sender": func(ctx context.Context, conn net.Conn) error {
-			_, err := Send(ctx, r.dev[0], conn, SendConfig{
-				File: r.file, Path: "x", GIDIndex: peer.AutoGID,
-			})
-			return err
+		"sender": func(ctx context.Context, end context.CancelCauseFunc) (string, error) {
+			said := make(chan string)
+			go func() {
+				link, err := r.accept(t.Context(), server)
+				if err != nil {
+					t.Error(err)
+				}
+				_, _ = newControl(link, patience{}).receive(t.Context(), ordinary.exchange)
+				heard := hearAll(link)
+				end(fire)
+				said <- <-heard
+			}()
+			c := r.client()
+			_, err := c.Send(ctx, SendConfig{File: r.file, Path: "x"})
+			return <-said, err
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		here, there := net.Pipe()
-		said := make(chan string)
-		go func() {
-			if name == "sender" {
-				_, _ = newControl(there).receive()
-			}
-			cancel(errors.New("the house is on fire"))
-			text, _ := io.ReadAll(there)
-			said <- string(text)
-		}()
-		err := end(ctx, here)
-		here.Close()
-		if text := <-said; err == nil || !strings.Contains(err.Error(), "the house is on fire") ||
-			!strings.Contains(text, "the house is on fire") {
-			t.Errorf("%s: %v, and says %q", name, err, text)
+		said, err := play(ctx, cancel)
+		if !errors.Is(err, fire) || !strings.Contains(said, fire.Error()) {
+			t.Errorf("%s: %v, and says %q", name, err, said)
 		}
 	}
 }

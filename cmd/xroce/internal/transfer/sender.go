@@ -8,15 +8,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
-	"xroce/engine"
 	"xroce/roce"
-	"xroce/roce/mem"
 )
 
 // ErrChanged says that the file was written to while it was being sent.
@@ -25,157 +21,77 @@ var ErrChanged = errors.New("the file changed while it was being copied")
 // SendConfig says what to send and where to.
 type SendConfig struct {
 	File     string // file to read
-	Path     string // path at the receiver, below its directory
-	Token    Token  // that the receiver must know, too, nil for none
-	GIDIndex int    // peer.AutoGID to have one chosen
+	Path     string // path at the server, below its directory
 	Progress func(done, total int64)
-
-	Extensions roce.Extensions // that may be used when the receiver can do them
-
-	patience patience
 }
 
 // Result is a file that was transferred.
 type Result struct {
-	Path     string        // at the receiver, below its directory; in the words of the peer
+	Path     string        // at the server, below its directory; in the words of the peer
 	Size     int64         // bytes
+	Resumed  int64         // of these, what was there from before
 	Duration time.Duration // of the data, without the connection set-up
 	SHA256   string        // hexadecimal, the same at both ends
 
-	Extensions roce.Extensions // that both ends used
+	Extensions roce.Extensions // of the transport, that both ends used
 }
 
-// A sender is the sending end of one transfer.
+// A sender sends one file, over one connection after the other.
 type sender struct {
-	*peer.End
 	SendConfig
-	*control
 	file *os.File
 	info os.FileInfo
+	hash hash.Hash
+	done int64 // bytes that the server has taken
 
-	mr        *engine.MR // the chunks
-	remote    message    // what the receiver accepted
-	hash      hash.Hash
-	read      int64 // chunks read and posted
-	written   int64 // chunks whose WRITE is complete
-	credited  int64 // chunks that are in the receiver's file
-	chunks    int64
-	chunkSize int
+	began time.Time // when it was taken first
 }
 
-// Send sends a file over a TCP connection to a receiver and the RDMA connection
-// that it sets up. When it returns, nothing is left of it at the device; the TCP
-// connection is the caller's to close.
-func Send(
-	ctx context.Context, dev *engine.Device, conn net.Conn, c SendConfig,
-) (Result, error) {
-	c.patience = c.patience.orOrdinary()
+// newSender opens the file. close must be called.
+func newSender(c SendConfig) (*sender, error) {
 	if err := c.checkNames(); err != nil {
-		return Result{}, err
+		return nil, err
 	}
 	file, info, err := openSource(c.File)
 	if err != nil {
+		return nil, err
+	}
+	return &sender{SendConfig: c, file: file, info: info, hash: sha256.New()}, nil
+}
+
+func (s *sender) close() { s.file.Close() }
+
+// offer says what there is.
+func (s *sender) offer() message {
+	return message{
+		Ask: askPut, Path: s.Path, Name: filepath.Base(s.File), Size: s.info.Size(),
+		Mode: uint32(s.info.Mode().Perm()), MTime: s.info.ModTime().UnixNano(),
+	}
+}
+
+// push sends the file over a connection, or what the server does not have of it.
+func (s *sender) push(ctx context.Context, c *control) (Result, error) {
+	s.hash.Reset()
+	s.done = 0
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return Result{}, err
 	}
-	defer file.Close()
-	end, err := peer.New(dev, peer.Config{
-		SendWR: maxSlots, RecvWR: maxSlots, Access: mem.LocalWrite,
-	})
+	place, err := c.ask(ctx, s.offer(), c.patience.exchange)
+	if err != nil {
+		return Result{}, refused(err)
+	}
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	held, err := s.goOn(ctx, c, place.Held)
 	if err != nil {
 		return Result{}, err
 	}
-	s := &sender{
-		End: end, SendConfig: c, control: newControl(conn), file: file, info: info,
-		hash: sha256.New(),
-	}
-	defer s.close()
-	if err := s.connect(ctx, conn); err != nil {
-		err = endOf(ctx, err)
-		s.sendError(err)
-		return Result{}, err
-	}
-	return s.run(ctx)
-}
-
-// close gives back what is of the device.
-func (s *sender) close() {
-	if s.mr != nil {
-		_ = s.mr.Deregister() // no window is bound to it: it cannot fail
-	}
-	s.End.Close()
-}
-
-// connect agrees with the receiver on the transfer and brings the QP to RTS.
-func (s *sender) connect(ctx context.Context, conn net.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patience.exchange)
-	defer cancel()
-	release := peer.Guard(ctx, conn)
-	defer release()
-	if err := s.greet(s.Token); err != nil {
-		return err
-	}
-	if err := s.ChooseGID(s.GIDIndex, conn, nil); err != nil {
-		return err
-	}
-	err := s.send(message{
-		Endpoint: formatEndpoint(s.Local), MTU: s.Dev.ActiveMTU(), Path: s.Path,
-		Name: filepath.Base(s.File), Size: s.info.Size(), Mode: uint32(s.info.Mode().Perm()),
-		Extensions: s.Extensions,
-	})
+	digest, err := s.stream(ctx, c)
 	if err != nil {
-		return err
+		return Result{}, fmt.Errorf("after %d of %d bytes: %w", s.done, s.info.Size(), err)
 	}
-	if s.remote, err = s.receive(); err != nil {
-		return err
-	}
-	remote, err := s.accepted()
-	if err != nil {
-		return err
-	}
-	if err := s.Connect(ctx, remote, engine.ConnectOptions{PathMTU: s.remote.MTU}); err != nil {
-		return err
-	}
-	s.mr, err = s.Dev.RegMR(s.PD, make([]byte, s.remote.Slots*s.remote.ChunkSize), 0)
-	return err
-}
-
-// accepted judges what the receiver accepted and returns its endpoint.
-func (s *sender) accepted() (engine.Endpoint, error) {
-	r := &s.remote
-	if r.ChunkSize < 1 || r.Slots < 1 || r.Slots > maxSlots || r.ChunkSize > maxWindow/r.Slots {
-		return engine.Endpoint{}, fmt.Errorf("%w: it wants %d slots of %d bytes, and at most %d "+
-			"slots and %d bytes together are lent to it", ErrPeer, r.Slots, r.ChunkSize, maxSlots,
-			maxWindow)
-	}
-	if r.Extensions&^s.Extensions != 0 {
-		return engine.Endpoint{}, fmt.Errorf("%w: it wants %s and was offered %s", ErrPeer,
-			r.Extensions, s.Extensions)
-	}
-	remote, err := parseEndpoint(r.Endpoint)
-	s.Local.Extensions, remote.Extensions = s.Extensions, r.Extensions
-	s.chunkSize, s.chunks = r.ChunkSize, chunksOf(s.info.Size(), r.ChunkSize)
-	return remote, err
-}
-
-// run sends the data and learns the verdict.
-func (s *sender) run(ctx context.Context) (Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	verdict := s.hear(cancel)
-	defer verdict.stop()
-
-	start := time.Now()
-	digest, err := s.stream(ctx)
-	if err != nil {
-		err = verdict.reason(ctx, err)
-		s.sendError(err)
-		return Result{}, fmt.Errorf("after %d of %d bytes: %w",
-			s.done(), s.info.Size(), err)
-	}
-	if err := s.send(message{SHA256: digest}); err != nil {
-		return Result{}, verdict.reason(ctx, err)
-	}
-	m, err := verdict.wait(ctx, s.patience.verdict)
+	m, err := c.ask(ctx, message{SHA256: digest, Size: s.info.Size()}, c.patience.verdict)
 	if err != nil {
 		return Result{}, err
 	}
@@ -183,80 +99,65 @@ func (s *sender) run(ctx context.Context) (Result, error) {
 		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
 	}
 	return Result{
-		Path: s.remote.Path, Size: s.info.Size(), Duration: time.Since(start), SHA256: digest,
-		Extensions: s.remote.Extensions,
+		Path: place.Path, Size: s.info.Size(), Resumed: held, Duration: time.Since(s.began),
+		SHA256: digest, Extensions: c.Conn.Extensions(),
 	}, nil
 }
 
-// done is the number of bytes that are in the receiver's file.
-func (s *sender) done() int64 {
-	return min(s.credited*int64(s.chunkSize), s.info.Size())
+// goOn goes behind what the server says that it has, if that is the beginning of the file, and
+// returns how much it is.
+func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error) {
+	switch {
+	case held == 0:
+		return 0, nil
+	case held < 0 || held > s.info.Size():
+		return 0, fmt.Errorf("%w: it has %d bytes of %d", ErrPeer, held, s.info.Size())
+	}
+	if err := digestOf(ctx, s.file, held, s.hash); err != nil {
+		return 0, s.shorter(err)
+	}
+	m, err := c.ask(ctx, message{SHA256: s.sum()}, c.patience.verdict)
+	switch {
+	case err != nil:
+		return 0, err
+	case m.Held == held:
+		s.done = held
+		return held, nil
+	case m.Held != 0:
+		return 0, fmt.Errorf("%w: it has %d bytes, and then %d", ErrPeer, held, m.Held)
+	}
+	s.hash.Reset()
+	_, err = s.file.Seek(0, io.SeekStart)
+	return 0, err
 }
 
-// stream moves all chunks and returns the digest of what it read.
-func (s *sender) stream(ctx context.Context) (string, error) {
-	slots := int64(s.remote.Slots)
-	for range slots {
-		if err := s.QP.PostRecv(&roce.RecvWR{}); err != nil {
-			return "", err
-		}
-	}
-	wcs := make([]roce.Completion, 2*maxSlots)
-	for s.credited < s.chunks || s.written < s.chunks {
-		for s.read < s.chunks && s.read < min(s.written, s.credited)+slots {
-			if err := s.sendChunk(); err != nil {
-				return "", err
-			}
-		}
-		n, err := await(ctx, s.End, wcs, s.patience.chunk)
-		if err != nil {
-			return "", err
-		}
-		for i := range wcs[:n] {
-			if err := s.completed(&wcs[i]); err != nil {
-				return "", err
-			}
-		}
+// sum is the SHA-256 of what was read, in hexadecimal.
+func (s *sender) sum() string { return hex.EncodeToString(s.hash.Sum(nil)) }
+
+// stream sends all that is left and returns the digest of the file.
+func (s *sender) stream(ctx context.Context, c *control) (string, error) {
+	left := &io.LimitedReader{R: s.file, N: s.info.Size() - s.done}
+	err := c.sendChunks(ctx, left, s.hash, func(n int) {
+		s.done += int64(n)
 		if s.Progress != nil {
-			s.Progress(s.done(), s.info.Size())
+			s.Progress(s.done, s.info.Size())
 		}
-	}
-	return hex.EncodeToString(s.hash.Sum(nil)), s.unchanged()
-}
-
-// sendChunk reads the next chunk and posts it.
-func (s *sender) sendChunk() error {
-	slot := int(s.read % int64(s.remote.Slots))
-	n := chunkLen(s.info.Size(), s.chunkSize, s.read)
-	buf := s.mr.Bytes()[slot*s.chunkSize:][:n]
-	if _, err := io.ReadFull(s.file, buf); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("%w: it became shorter", ErrChanged)
-		}
-		return err
-	}
-	s.hash.Write(buf)
-	err := s.QP.PostSend(&roce.SendWR{
-		WRID: uint64(s.read), Opcode: roce.OpWriteImm, Imm: uint32(s.read),
-		SGList:     []roce.SGE{s.mr.SGE(slot*s.chunkSize, n)},
-		RemoteAddr: s.remote.Addr + uint64(slot*s.chunkSize), RKey: s.remote.RKey,
 	})
-	s.read++
-	return err
+	if err == nil && left.N > 0 {
+		err = s.shorter(io.EOF)
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.sum(), s.unchanged()
 }
 
-// completed takes a WRITE that is through or a credit.
-func (s *sender) completed(wc *roce.Completion) error {
-	if wc.Opcode == roce.WCWrite {
-		s.written++
-		return nil
+// shorter says of a file that ended early that it did.
+func (s *sender) shorter(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: it became shorter", ErrChanged)
 	}
-	if wc.Opcode != roce.WCRecv || wc.Imm != uint32(s.credited) || s.credited >= s.read {
-		return fmt.Errorf("%w: credit %d (%s) came for chunk %d", ErrPeer, wc.Imm, wc.Opcode,
-			s.credited)
-	}
-	s.credited++
-	return s.QP.PostRecv(&roce.RecvWR{})
+	return err
 }
 
 // unchanged says how the file is not what it was at the beginning. One that the kernel

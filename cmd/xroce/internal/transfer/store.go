@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,10 @@ type StoreConfig struct {
 	MaxFile   int64       // bytes of a file, 0 for MaxSize
 	MaxTotal  int64       // bytes of all files that are received, 0 for no bound
 	MaxFiles  int         // how many files are received, 0 for no bound
+
+	// Keep is how long what there is of a file is kept whose sender was lost, for that to go
+	// on; 0 to keep nothing.
+	Keep time.Duration
 }
 
 // A Store is a directory that files are received into. Nothing outside of it is
@@ -47,11 +52,14 @@ type Store struct {
 	sync func(*os.File) error
 	lock func(*os.File) error
 	free func(*os.File) (int64, error)
+	now  func() time.Time
 
 	mu      sync.Mutex
 	files   int   // that were received or are being received
 	total   int64 // bytes of these
 	missing int64 // of these, bytes that are not written yet
+	kept    []*remnant
+	owners  map[string]*claim // who writes to partial files that can be found again
 }
 
 // OpenStore opens a directory. Symbolic links on the way to it are followed: the user
@@ -69,12 +77,21 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 	}
 	return &Store{
 		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
-		free: freeBytes,
+		free: freeBytes, now: time.Now, owners: map[string]*claim{},
 	}, nil
 }
 
-// Close closes the directory. No file is being received.
-func (s *Store) Close() error { return s.dir.Close() }
+// Close closes the directory. No file is being received. What is kept of others stays there.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.dir.Close()
+	for _, r := range s.kept {
+		err = errors.Join(err, r.dir.Close())
+	}
+	s.kept = nil
+	return err
+}
 
 // walk opens a directory below the store, component by component.
 func (s *Store) walk(path string) (*os.File, error) {

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,7 +44,7 @@ func store(t *testing.T, c StoreConfig) (s *Store, dir, outside string) {
 // put makes a file of a store as a receiver does.
 func put(s *Store, m message, content string) (path string, err error) {
 	m.Size = int64(len(content))
-	p, err := s.create(&m)
+	p, err := s.create(context.Background(), &m, Sender{})
 	if err != nil {
 		return "", err
 	}
@@ -131,8 +132,8 @@ func TestStoreRefuses(t *testing.T) {
 		{"sub/\u009b", "n", ErrPath},
 		{strings.Repeat("x", 256), "n", unix.ENAMETOOLONG},
 		{strings.Repeat("\x01", maxPath), "n", ErrPath},
-		{strings.Repeat("\x01", controlLimit), "n", ErrPath},
-		{"", strings.Repeat("\x01", controlLimit), ErrPath},
+		{strings.Repeat("\x01", 64<<10), "n", ErrPath},
+		{"", strings.Repeat("\x01", 64<<10), ErrPath},
 		{"sub/", strings.Repeat("x", maxName+1), ErrPath},
 	} {
 		if path, err := put(s, message{Path: c.path, Name: c.name}, "x"); !errors.Is(err, c.want) {
@@ -210,7 +211,7 @@ func TestLateArrivals(t *testing.T) {
 			"b": func(to string) error { return os.Symlink(filepath.Join(outside, "new"), to) },
 			"c": func(to string) error { return os.Mkdir(to, 0o700) },
 		} {
-			p, err := s.create(&message{Path: name, Name: "n", Size: 1})
+			p, err := s.create(t.Context(), &message{Path: name, Name: "n", Size: 1}, Sender{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +281,7 @@ func TestQuota(t *testing.T) {
 	s.free = func(*os.File) (int64, error) { return free, nil }
 	try := func(name string, size int64, want string) *partial {
 		t.Helper()
-		p, err := s.create(&message{Path: name, Name: "n", Size: size})
+		p, err := s.create(t.Context(), &message{Path: name, Name: "n", Size: size}, Sender{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Fatalf("%s of %d bytes: %v, not %q", name, size, err, want)
 		}

@@ -88,19 +88,19 @@ type seal struct {
 
 // Letters of the two ends.
 const (
-	sendingSide   = 'S'
-	receivingSide = 'R'
+	clientSide = 'C'
+	serverSide = 'S'
 )
 
-// newSeal makes the seal of the sender or the receiver.
-func newSeal(token Token, sender bool, sendersNonce, receiversNonce []byte) *seal {
+// newSeal makes the seal of the client or the server.
+func newSeal(token Token, client bool, clientsNonce, serversNonce []byte) *seal {
 	h := hmac.New(sha256.New, token)
 	fmt.Fprintf(h, "xroce copy, protocol %d\x00", protocol)
-	h.Write(sendersNonce)
-	h.Write(receiversNonce)
-	s := &seal{key: h.Sum(nil), sides: [2]byte{receivingSide, sendingSide}}
-	if sender {
-		s.sides = [2]byte{sendingSide, receivingSide}
+	h.Write(clientsNonce)
+	h.Write(serversNonce)
+	s := &seal{key: h.Sum(nil), sides: [2]byte{serverSide, clientSide}}
+	if client {
+		s.sides = [2]byte{clientSide, serverSide}
 	}
 	return s
 }

@@ -2,17 +2,15 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"errors"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"xroce/cmd/xroce/internal/peer"
-	"xroce/engine"
+	"xroce/engine/msg"
 	"xroce/engine/sim"
 )
 
@@ -35,8 +33,9 @@ func TestTokens(t *testing.T) {
 		"none but not empty": {Token{}, right, "that of the peer is another one"},
 	} {
 		r := newRig(t, 10, sim.Faults{})
-		_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x", Token: c.send},
-			ReceiveConfig{Token: c.receive}, t.Context(), t.Context())
+		r.token = c.send
+		_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{Token: c.receive},
+			t.Context(), t.Context())
 		if c.want == "" {
 			if sendErr != nil || receiveErr != nil {
 				t.Errorf("%s: %v, %v", name, sendErr, receiveErr)
@@ -50,37 +49,44 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A tap is a man in the middle, who sees each line and may change it.
+// A tap is a man in the middle, who sees each message and may change it.
 type tap struct {
 	mu    sync.Mutex
-	lines [2][]string // of the sender, of the receiver
+	lines [2][]string // of the client, of the server
 }
 
-// between joins two connections by the tap. change is given who speaks (0 is the
-// sender), the number of the line, and the line.
-func (p *tap) between(
-	from, to net.Conn, change func(who, n int, line string) string,
-) (done *sync.WaitGroup) {
-	done = new(sync.WaitGroup)
-	for who, ends := range [][2]net.Conn{{from, to}, {to, from}} {
-		done.Go(func() {
-			defer ends[1].Close()
-			in := newControl(ends[0]).in
-			for n := 0; ; n++ {
-				line, err := in.ReadString('\n')
-				if err != nil {
-					return
-				}
-				p.mu.Lock()
-				p.lines[who] = append(p.lines[who], line)
-				p.mu.Unlock()
-				if _, err := io.WriteString(ends[1], change(who, n, line)); err != nil {
-					return
-				}
-			}
-		})
+// data stands for the number of a message that is a chunk.
+const data = -1
+
+// relay hands on what one end says until the connection ends. change is given who speaks (0 is
+// the client), the number of the message or data, and what it is.
+func (p *tap) relay(
+	who int, from, to *Link, change func(who, n int, line string) string,
+) {
+	for n := 0; ; {
+		r := &msg.Receive{Buffers: [][]byte{make([]byte, ChunkSize)}, From: from.Conn}
+		if from.Endpoint.PostReceive(r) != nil {
+			return
+		}
+		if <-r.Done(); r.Err != nil {
+			return
+		}
+		line, number := string(r.Buffers[0][:r.Length]), data
+		if r.Tag == tagControl {
+			number = n
+			n++
+			p.mu.Lock()
+			p.lines[who] = append(p.lines[who], line)
+			p.mu.Unlock()
+		}
+		text := change(who, number, line)
+		if to.post(&msg.Send{Buffers: [][]byte{[]byte(text)}}, r.Tag) != nil {
+			return
+		}
+		if strings.Contains(line, `"error":`) || strings.Contains(line, `"end"`) {
+			return
+		}
 	}
-	return done
 }
 
 // tapped is a transfer through a tap.
@@ -88,21 +94,30 @@ func (r *rig) tapped(
 	t *testing.T, p *tap, change func(who, n int, line string) string,
 ) (sendErr, receiveErr error) {
 	t.Helper()
-	sender, left := net.Pipe()
-	right2, receiver := net.Pipe()
-	done := p.between(left, right2, change)
-	done.Go(func() {
-		_, receiveErr = Receive(t.Context(), r.dev[1], receiver, ReceiveConfig{
-			Store: r.store, Token: right, GIDIndex: peer.AutoGID,
-		})
-		receiver.Close()
-	})
-	_, sendErr = Send(t.Context(), r.dev[0], sender, SendConfig{
-		File: r.file, Path: "x", Token: right, GIDIndex: peer.AutoGID,
-	})
-	sender.Close()
+	r.token = right
+	stop := r.listen(t.Context(), ReceiveConfig{Token: right})
+	c := r.client()
+	var done sync.WaitGroup
+	c.Dial = func(ctx context.Context) (*Link, error) {
+		near, left := r.connect(t, client, middle)
+		onward, err := r.dial(ctx, middle, server)
+		if err != nil {
+			return nil, err
+		}
+		for who, ends := range [][2]*Link{{left, onward}, {onward, left}} {
+			done.Go(func() {
+				p.relay(who, ends[0], ends[1], change)
+				ends[1].Close() // behind what was said last
+				ends[0].Close()
+			})
+		}
+		return near, nil
+	}
+	_, sendErr = c.Send(t.Context(), SendConfig{File: r.file, Path: "x"})
+	c.Close()
+	errs := stop()
 	done.Wait()
-	return sendErr, receiveErr
+	return sendErr, errors.Join(errs...)
 }
 
 // TestManInTheMiddle: with a token, what is said can be cut off but not changed, and the
@@ -119,9 +134,21 @@ func TestManInTheMiddle(t *testing.T) {
 			t.Error("the token is said")
 		}
 	}
-	if len(whole.lines[0]) != 3 || len(whole.lines[1]) != 3 {
+	if len(whole.lines[0]) != 4 || len(whole.lines[1]) != 3 { // the last is the end
 		t.Fatalf("%q", whole.lines)
 	}
+	r.serve(t, StoreConfig{})
+	sendErr, receiveErr := r.tapped(t, new(tap), func(_, n int, line string) string {
+		if n == data && line != "" {
+			return line[1:] + "x"
+		}
+		return line
+	})
+	if sendErr == nil || receiveErr == nil ||
+		!strings.Contains(receiveErr.Error(), "SHA-256 differs") {
+		t.Errorf("other data: %v, %v", sendErr, receiveErr)
+	}
+	r.empty(t)
 	null := strings.Repeat("0", codeLen)
 	for who := range 2 {
 		for n := range 3 {
@@ -192,20 +219,17 @@ func TestSeal(t *testing.T) {
 // was made with it, which would help to guess it at leisure.
 func TestNoCodesForStrangers(t *testing.T) {
 	r := newRig(t, 1, sim.Faults{})
-	from, to := net.Pipe()
-	defer from.Close()
+	from, to := r.connect(t, client, server)
 	said := hearAll(from)
-	go func() { _, _ = from.Write([]byte(hello + strings.Repeat("0", codeLen) + offer10)) }()
-	_, err := Receive(t.Context(), r.dev[1], to, ReceiveConfig{
-		Store: r.store, Token: right, GIDIndex: peer.AutoGID,
-	})
-	to.Close()
+	over := r.received(t.Context(), to, ReceiveConfig{Token: right})
+	must(t, say(from, strings.TrimSpace(hello)))
+	must(t, say(from, strings.Repeat("0", codeLen)+strings.TrimSpace(offer10)))
+	err := <-over
 	if text := <-said; !errors.Is(err, ErrToken) || !strings.HasPrefix(text, `{"error":"token: `) {
 		t.Errorf("%v, %q", err, text)
 	}
-	if got := count(r.dev[1]); got != (engine.ResourceCount{}) {
-		t.Errorf("left at the device: %+v", got)
-	}
+	r.settled(t, server)
+	r.empty(t)
 }
 
 func TestReadToken(t *testing.T) {

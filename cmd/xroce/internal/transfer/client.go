@@ -1,0 +1,147 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Client sends files to a server, over one connection as long as that holds, and over another
+// when it is lost. Its methods are for one goroutine.
+type Client struct {
+	Token Token // that the server must know, too, nil for none
+
+	// Dial makes a connection. Its error is final when there was none before.
+	Dial func(ctx context.Context) (*Link, error)
+
+	// Retry is for how long nothing may get through until a transfer fails, 0 to let it fail
+	// at once.
+	Retry time.Duration
+
+	// Lost, if not nil, is told that a connection was lost, and why, before another is made.
+	Lost func(err error)
+
+	patience patience
+	control  *control // nil while there is no connection
+	met      bool     // there was one
+}
+
+// A dialError says why there is no connection.
+type dialError struct{ error }
+
+func (e dialError) Unwrap() error { return e.error }
+
+// How long to wait before another connection is tried.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// Send sends a file.
+func (c *Client) Send(ctx context.Context, f SendConfig) (Result, error) {
+	s, err := newSender(f)
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.close()
+	return c.persist(ctx, func(conn *control) (Result, int64, error) {
+		result, err := s.push(ctx, conn)
+		return result, s.done, err
+	})
+}
+
+// persist does something over one connection after the other until it is done or fails for
+// good. It goes on as long as each gets further than all before, or for Retry.
+func (c *Client) persist(
+	ctx context.Context, do func(*control) (result Result, done int64, err error),
+) (Result, error) {
+	most, since, pause := int64(0), time.Now(), firstPause
+	for {
+		result, done, err := c.once(ctx, do)
+		if err == nil {
+			return result, nil
+		}
+		if done > most {
+			most, since, pause = done, time.Now(), firstPause
+		}
+		if ctx.Err() != nil || !c.passes(err) {
+			return Result{}, err
+		}
+		if waited := time.Since(since); waited+pause > c.Retry {
+			if c.Retry > 0 {
+				err = fmt.Errorf("nothing got through for %v (--retry %v): %w",
+					waited.Round(time.Second/10), c.Retry, err)
+			}
+			return Result{}, err
+		}
+		if c.Lost != nil {
+			c.Lost(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// passes reports whether what failed with err may go well later.
+func (c *Client) passes(err error) bool {
+	var dial dialError
+	if errors.As(err, &dial) {
+		return c.met
+	}
+	return again(err)
+}
+
+// once does something over the connection that there is, or another one.
+func (c *Client) once(
+	ctx context.Context, do func(*control) (Result, int64, error),
+) (result Result, done int64, err error) {
+	if err := c.connect(ctx); err != nil {
+		return Result{}, 0, err
+	}
+	if result, done, err = do(c.control); err == nil {
+		return result, done, nil
+	}
+	var no refusal
+	if errors.As(err, &no) {
+		return Result{}, done, err
+	}
+	err = endOf(ctx, err)
+	c.control.sendError(err)
+	c.control.Close()
+	c.control = nil
+	return Result{}, done, err
+}
+
+// connect makes a connection, if there is none.
+func (c *Client) connect(ctx context.Context) error {
+	if c.control != nil {
+		return nil
+	}
+	link, err := c.Dial(ctx)
+	if err != nil {
+		return endOf(ctx, dialError{err})
+	}
+	conn := newControl(link, c.patience)
+	if err := conn.greet(ctx, c.Token); err != nil {
+		err = endOf(ctx, err)
+		conn.sendError(err)
+		link.Close()
+		return err
+	}
+	c.control, c.met = conn, true
+	return nil
+}
+
+// Close hangs up.
+func (c *Client) Close() {
+	if c.control != nil {
+		_ = c.control.send(message{Ask: askEnd}) // else it would notice by itself, a second later
+		c.control.Close()
+		c.control = nil
+	}
+}

@@ -1,0 +1,58 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"xroce/engine/msg"
+)
+
+// ErrLost says that the connection broke: another one may go on where it ended.
+var ErrLost = errors.New("the connection is lost")
+
+// A Link is a connection that carries messages, with the endpoint that it is of.
+type Link struct {
+	Endpoint *msg.Endpoint
+	Conn     *msg.Conn
+}
+
+// Tags of messages: what the ends say, and what is in files.
+const (
+	tagControl = 1
+	tagData    = 2
+)
+
+// closeTime is how long the other end may take to hear what was said last, and to hang up.
+const closeTime = time.Second
+
+// Close hangs up when the other end has heard what was said, or a second later.
+func (l *Link) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = l.Conn.Close(ctx) // what there is to know was said before
+}
+
+// post sends a message, whose memory is not to be changed until it is done.
+func (l *Link) post(s *msg.Send, tag uint64) error {
+	s.Tag = tag
+	return lost(l.Conn.PostSend(s))
+}
+
+// expect asks for a message.
+func (l *Link) expect(r *msg.Receive, tag uint64) error {
+	r.From, r.Tag, r.Mask = l.Conn, tag, ^uint64(0)
+	return lost(l.Endpoint.PostReceive(r))
+}
+
+// lost is an error of the connection. No error stays none.
+func lost(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, msg.ErrClosed):
+		return fmt.Errorf("%w: the peer closed it", ErrLost)
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}

@@ -1,0 +1,145 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxKept is how many files a store keeps a part of whose sender was lost.
+const maxKept = 16
+
+// A remnant is what is kept of a file whose sender was lost. It counts as a file as long as it
+// is there, and makes room for whoever needs some.
+type remnant struct {
+	name  string
+	dir   *os.File
+	size  int64 // that was promised
+	since time.Time
+}
+
+// A Sender is who sends a file.
+type Sender struct {
+	Host netip.Prefix // nobody else goes on with what it began
+	// GiveUp ends its transfer, because another connection of it goes on with that. It does
+	// not wait. It may be nil for one that cannot be ended.
+	GiveUp func(error)
+}
+
+// ErrAgain says that another connection goes on with the same file.
+var ErrAgain = errors.New("another connection sends the same file")
+
+// partialName is the name of what there is of a file: the same whenever the same host sends what
+// looks like the same file to the same place, and not to be mistaken for that of another.
+func partialName(from Sender, o *message, path string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q %d %d %o", from.Host, path, o.Size, o.MTime, o.Mode)
+	return partPrefix + base32.StdEncoding.EncodeToString(h.Sum(nil))[:26] + partSuffix
+}
+
+// A claim is who writes to a partial file.
+type claim struct {
+	giveUp func(error)
+	over   chan struct{}
+}
+
+// claim makes a partial file that of a sender. One that has it, of a connection that is lost
+// and has not noticed, is told to give it up and waited for.
+func (s *Store) claim(ctx context.Context, key string, from Sender) (release func(), err error) {
+	c := &claim{from.GiveUp, make(chan struct{})}
+	for {
+		s.mu.Lock()
+		before := s.owners[key]
+		if before == nil {
+			s.owners[key] = c
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				delete(s.owners, key)
+				close(c.over)
+			}, nil
+		}
+		s.mu.Unlock()
+		if before.giveUp == nil {
+			return nil, ErrAgain
+		}
+		before.giveUp(ErrAgain)
+		if err := await(ctx, before.over, nil, ordinary.exchange); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keep remembers what there is of a file. The directory is its own from now on.
+func (s *Store) keep(p *partial) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missing -= p.unwritten
+	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now()})
+	if len(s.kept) > maxKept {
+		s.dropOldest()
+	}
+}
+
+// resume takes a partial file out of those that are kept, and drops those that are too old.
+func (s *Store) resume(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
+		s.dropOldest()
+	}
+	for i, r := range s.kept {
+		if r.name == name {
+			s.release(i)
+			r.dir.Close()
+			return
+		}
+	}
+}
+
+// dropOldest removes what is kept for longest, and reports whether there was something. The
+// caller holds mu.
+func (s *Store) dropOldest() bool {
+	if len(s.kept) == 0 {
+		return false
+	}
+	r := s.kept[0]
+	clearPart(r.dir, r.name, always)
+	s.release(0)
+	r.dir.Close()
+	return true
+}
+
+// release gives back what is promised for something that is kept. The caller holds mu.
+func (s *Store) release(i int) {
+	s.files--
+	s.total -= s.kept[i].size
+	s.kept = append(s.kept[:i], s.kept[i+1:]...)
+}
+
+// reopen opens what there is of a file from before, unless it is not ours alone.
+func (p *partial) reopen(name string) (*os.File, error) {
+	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(p.dir.Fd()), name, flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), name)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
+		int(st.Uid) != os.Geteuid() || st.Nlink != 1 || st.Size > p.size ||
+		p.store.lock(file) != nil || !named(p.dir, name, file) {
+		file.Close()
+		return nil, errors.Join(err, unix.EEXIST)
+	}
+	p.held = st.Size
+	return file, nil
+}

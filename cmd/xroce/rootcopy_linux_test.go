@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest/timeout"
+)
+
+func TestRootCopy(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	dir := t.TempDir()
+	token := tokenFile(t)
+	server := in(vethpair.A).start(t, "serve", "-d", "xr0", "--dir", dir, "--token-file", token)
+	server.listenPort(t)
+	name, content := randomFile(t, 50_000_001, 0o750)
+	i := in(vethpair.B).run(t, "copy", name, p.A.IPv4.Addr().String()+":file",
+		"--token-file", token)
+	if i.code != exitOK || !i.quiet() {
+		t.Fatalf("code %d, %s", i.code, i.stderr)
+	}
+	sameFile(t, filepath.Join(dir, "file"), content)
+	// The same over IPv6.
+	i = in(vethpair.B).run(t, "copy", name, "["+p.A.IPv6.Addr().String()+"]:file6",
+		"--token-file", token)
+	if i.code != exitOK {
+		t.Errorf("IPv6: code %d, %s", i.code, i.stderr)
+	}
+	onlyFiles(t, dir, "file", "file6")
+}
+
+// sameFile fails the test unless a file has a content.
+func sameFile(t *testing.T, name string, content []byte) {
+	t.Helper()
+	got, err := os.ReadFile(name)
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%s differs: %d bytes, %v", name, len(got), err)
+	}
+}
+
+// slowFile is so large that a copy can be killed half way.
+const slowFile = 1 << 30
+
+// sparseFile makes a file of that size, and takes no room for it.
+func sparseFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "sparse")
+	if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Truncate(name, slowFile)); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestRootPeerKilled kills the receiver, then the sender, in the middle: the other end, told
+// not to wait for it, fails and leaves nothing.
+func TestRootPeerKilled(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	name := sparseFile(t)
+	for _, killed := range []string{"server", "client"} {
+		dir := t.TempDir()
+		serve := []string{
+			"serve", "--once", "--insecure", "-d", "xr0", "--dir", dir, "--keep-partial", "0",
+		}
+		target := p.A.IPv4.Addr().String() + ":half"
+		copyTo := []string{"copy", name, target, "-d", "xr0", "--retry", "0"}
+		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
+		if killed == "client" {
+			victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
+		}
+		other := in(1 - side)
+		var survivor *invocation
+		if killed == "server" {
+			startReady(t, p, victim)
+			survivor = other.start(t, args...)
+		} else {
+			survivor = other.start(t, args...)
+			survivor.listenPort(t)
+			if err := p.Do(side, victim.Start); err != nil {
+				t.Fatal(err)
+			}
+		}
+		awaitHalf(t, dir)
+		if err := victim.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		_ = victim.Wait() // killed: an error, as it should be
+		if survivor.wait(t); survivor.code != exitFailure {
+			t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
+		}
+		if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
+			t.Errorf("%s killed: noticed after %v", killed, took)
+		}
+		contains(t, survivor.stderr, "of 1073741824 bytes: ")
+		if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s killed: half a file has the final name (%v)", killed, err)
+		}
+		if killed == "client" {
+			onlyFiles(t, dir) // the server lives, and cleans up
+		}
+	}
+}
+
+// TestRootServerRestarted kills the server in the middle and starts it again: the copy goes on
+// where it was. Then the client is, and another one goes on.
+func TestRootServerRestarted(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	name, content := randomFile(t, 200<<20, 0o600)
+	dir := t.TempDir()
+	serve := []string{"serve", "--insecure", "-d", "xr0", "--dir", dir}
+	copyTo := []string{"copy", name, p.A.IPv4.Addr().String() + ":f", "-d", "xr0", "--json"}
+	server := child(t, 0, serve...)
+	startReady(t, p, server)
+	client := in(vethpair.B).start(t, copyTo...)
+	awaitHalf(t, dir)
+	kill(t, server)
+	server = child(t, 0, serve...)
+	startReady(t, p, server)
+	client.wait(t).exited(t, exitOK)
+	if strings.Contains(client.stdout, `"resumed": 0,`) {
+		t.Errorf("it began again: %s", client.stdout)
+	}
+	onlyFiles(t, dir, "f")
+	sameFile(t, filepath.Join(dir, "f"), content)
+
+	copyTo[2] += "2"
+	killed := child(t, 0, copyTo...)
+	if err := p.Do(vethpair.B, killed.Start); err != nil {
+		t.Fatal(err)
+	}
+	awaitHalf(t, dir)
+	kill(t, killed)
+	client = in(vethpair.B).run(t, copyTo...)
+	client.exited(t, exitOK)
+	if strings.Contains(client.stdout, `"resumed": 0,`) {
+		t.Errorf("another run began again: %s", client.stdout)
+	}
+	onlyFiles(t, dir, "f", "f2")
+	sameFile(t, filepath.Join(dir, "f2"), content)
+	kill(t, server)
+}
+
+// TestRootLinkDown takes the link down for two seconds in the middle: the copy goes on, and is one
+// file with every byte.
+func TestRootLinkDown(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	name, content := randomFile(t, 200<<20, 0o600)
+	dir := t.TempDir()
+	server := in(vethpair.A).start(t, "serve", "--insecure", "-d", "xr0", "--dir", dir)
+	server.listenPort(t)
+	client := in(vethpair.B).start(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-d", "xr0")
+	awaitHalf(t, dir)
+	set := func(change func(netlink.Link) error) {
+		t.Helper()
+		err := p.Do(vethpair.B, func() error {
+			link, err := netlink.LinkByName(vethpair.IfName)
+			return errors.Join(err, change(link))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(netlink.LinkSetDown)
+	select {
+	case <-client.done:
+		t.Errorf("it ended while the link was down: code %d, %s", client.code, client.stderr)
+	case <-time.After(timeout.Scaled(2 * time.Second)): // what is tested
+	}
+	set(netlink.LinkSetUp)
+	client.wait(t).exited(t, exitOK)
+	onlyFiles(t, dir, "f")
+	sameFile(t, filepath.Join(dir, "f"), content)
+}
+
+// A readiness is where a child tells that it is ready.
+type readiness struct {
+	once  sync.Once
+	ready chan struct{}
+	mu    sync.Mutex
+	text  bytes.Buffer
+}
+
+func (r *readiness) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text.Write(b)
+	if bytes.Contains(r.text.Bytes(), []byte("xroce: ready")) {
+		r.once.Do(func() { close(r.ready) })
+	}
+	return len(b), nil
+}
+
+// startReady starts a server in namespace A and waits until it is ready.
+func startReady(t *testing.T, p *vethpair.Pair, server *exec.Cmd) {
+	t.Helper()
+	told := &readiness{ready: make(chan struct{})}
+	server.Stderr = told
+	if err := p.Do(vethpair.A, server.Start); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-told.ready:
+	case <-time.After(timeout.Scaled(20 * time.Second)):
+		t.Fatalf("the server is not ready: %s", &told.text)
+	}
+}
+
+// kill kills a child.
+func kill(t *testing.T, child *exec.Cmd) {
+	t.Helper()
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // killed: an error, as it should be
+}
+
+// awaitHalf waits until a file in the making has some bytes.
+func awaitHalf(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); time.Now().Before(end); {
+		parts, err := filepath.Glob(filepath.Join(dir, ".xroce-*.part"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(parts) == 1 {
+			if info, err := os.Stat(parts[0]); err == nil && info.Size() > 4<<20 {
+				return
+			}
+		}
+	}
+	t.Fatal("no transfer begins")
+}

@@ -24,6 +24,7 @@ import (
 
 // An app is one invocation. Tests replace what it takes from the machine.
 type app struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 
 	open    func(iface string, o engine.Options) (*engine.Device, error)
@@ -50,7 +51,7 @@ type app struct {
 
 func newApp(stdout, stderr io.Writer) *app {
 	return &app{
-		stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Local{},
+		stdin: os.Stdin, stdout: stdout, stderr: stderr, open: engine.Open, machine: host.Local{},
 		now: time.Now, runtime: control.Directory(),
 	}
 }

@@ -89,7 +89,7 @@ func (a *app) completions(c *cobra.Command) {
 
 // completeDevice offers the interfaces that can be devices, once.
 func (a *app) completeDevice(
-	_ *cobra.Command, args []string, _ string,
+	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	list, err := a.machine.Interfaces()
 	if err != nil || len(args) > 0 {
@@ -100,10 +100,7 @@ func (a *app) completeDevice(
 
 // completeCopy offers a file, and then nothing: who serves is not known.
 func completeCopy(
-	_ *cobra.Command, args []string, _ string,
+	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
+	return nil, cobra.ShellCompDirectiveDefault
 }

@@ -37,7 +37,7 @@ func TestCompletion(t *testing.T) {
 		"serve --xdp-mode ":          {"auto", "native", "generic", none},
 		"serve --dir ":               {dirs},
 		"copy ":                      {files},
-		"copy file ":                 {none},
+		"copy file ":                 {files},
 		"pingpong ":                  {none},
 		"pingpong --size ":           {none},
 		"perf read-bw --connection ": {"RC", "UC", "UD", none},

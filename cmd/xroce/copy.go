@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,28 +23,37 @@ func (a *app) copyCommand() *cobra.Command {
 	extensions := newExtensionsFlag()
 	var f copyFlags
 	c := &cobra.Command{
-		Use:   "copy FILE HOST:[PATH]",
-		Short: "Send a file to 'xroce serve'",
-		Long: `Send a file, as messages, to 'xroce serve' on another host and compare its SHA-256
+		Use:   "copy FILE... HOST:[PATH]",
+		Short: "Send files to 'xroce serve'",
+		Long: `Send files, as messages, to 'xroce serve' on another host and compare their SHA-256
 there. HOST is an address of the device there, an IPv6 address in brackets. PATH is
-below the directory that is served; without one, or when it names a directory, the
-file keeps its name. With a token both ends need the same one, and a server without
-one is not believed. A file that changes meanwhile, or has more than its size says, as
-those of /proc, is refused.
+below the directory that is served; without one, or when it names a directory, and
+for several files, each keeps its name. With a token both ends need the same one, and a
+server without one is not believed. A file that changes meanwhile, or has more than its
+size says, as those of /proc, is refused. FILE - is standard input, which needs a PATH.
+
+With -r directories are sent as well, with all that is in them but symbolic links,
+devices, and names that begin with a dot, unless --dotfiles asks for these. A directory
+becomes PATH, or goes below it when that is empty or ends with a slash. What cannot be
+sent is told, and does not keep the rest from it.
 
 When the connection is lost, or the server restarted, another one is made, until nothing
 got through for as long as --retry says. It goes on behind what the server has, once
 both agree on that by its SHA-256; so does another 'xroce copy' of the same file to the
-same place, within the time that the server keeps it.
+same place, within the time that the server keeps it. What was read from standard input
+cannot be read again, so there is nothing to go on with.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at
 either end, leaves the connection as the standard has it.`,
 		Example: `  xroce copy disk.img 192.0.2.1: --token-file token
   xroce copy disk.img 192.0.2.1:images/new.img -d eth0 --retry 1h
+  xroce copy *.iso notes.txt 192.0.2.1:images/
+  xroce copy -r project 192.0.2.1: --token-file token
+  tar c project | xroce copy - 192.0.2.1:project.tar
   xroce copy disk.img '[2001:db8::1]:' -p 7000
   xroce copy disk.img 192.0.2.1: --extensions none`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.MinimumNArgs(2),
 	}
 	flags := c.Flags()
 	f.register(flags)
@@ -59,7 +67,7 @@ either end, leaves the connection as the standard has it.`,
 		if f.token, err = a.token(f.tokenFile); err != nil {
 			return err
 		}
-		host, path, err := splitTarget(args[1])
+		host, path, err := splitTarget(args[len(args)-1])
 		if err != nil {
 			return err
 		}
@@ -67,15 +75,17 @@ either end, leaves the connection as the standard has it.`,
 			return err
 		}
 		f.host, f.extensions = host, extensions.Extensions
-		return a.copy(ctx, &f, transfer.SendConfig{File: args[0], Path: path})
+		f.path = path
+		return a.copy(ctx, &f, args[:len(args)-1])
 	})
 }
 
 // copyFlags say how to find the server and what both ends know.
 type copyFlags struct {
-	iface, host, tokenFile string
-	port                   int
-	retry                  time.Duration
+	iface, host, path, tokenFile string
+	port                         int
+	retry                        time.Duration
+	recursive, dotfiles          bool
 
 	options    engine.Options
 	token      transfer.Token
@@ -88,6 +98,8 @@ func (f *copyFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "token-file", "", tokenUsage)
 	flags.DurationVar(&f.retry, "retry", time.Minute,
 		"for how long nothing may get through until it fails; 0 to try once")
+	flags.BoolVarP(&f.recursive, "recursive", "r", false, "send directories, too")
+	flags.BoolVar(&f.dotfiles, "dotfiles", false, "with -r, send names that begin with a dot")
 }
 
 func (f *copyFlags) check() error {
@@ -115,26 +127,6 @@ func checkPath(path string) error {
 		return usagef("path %q is not below the directory that is served", path)
 	}
 	return nil
-}
-
-// copy sends one file and prints what came of it.
-func (a *app) copy(ctx context.Context, f *copyFlags, c transfer.SendConfig) error {
-	// A file that cannot be sent is told before anything is opened.
-	if err := transfer.CheckSource(c.File); err != nil {
-		return fmt.Errorf("%s was not copied: %w", c.File, err)
-	}
-	ctx, client, leave, err := a.openClient(ctx, f)
-	if err != nil {
-		return err
-	}
-	line := a.progress(plain.Text(filepath.Base(c.File)), false)
-	c.Progress = line.Update
-	result, err := client.Send(ctx, c)
-	line.Close()
-	if err := errors.Join(err, leave()); err != nil {
-		return fmt.Errorf("%s was not copied: %w", c.File, err)
-	}
-	return a.printTransfer("copied", f.host, result)
 }
 
 // openClient opens what a client needs. Without an error, leave must be called.

@@ -77,10 +77,7 @@ func (c *control) taken(ctx context.Context, o *outgoing, sent func(n int)) erro
 		return err
 	}
 	if !isOver(o.Done()) {
-		if _, err := c.take(); err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: it says something before it has all", ErrPeer)
+		return c.interrupted()
 	}
 	if o.Err != nil {
 		return c.reason(lost(o.Err))
@@ -88,6 +85,14 @@ func (c *control) taken(ctx context.Context, o *outgoing, sent func(n int)) erro
 	o.busy = false
 	sent(len(o.Buffers[0]))
 	return nil
+}
+
+// interrupted is why the other end says something before it has all.
+func (c *control) interrupted() error {
+	if _, err := c.take(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it says something before it has all", ErrPeer)
 }
 
 // An incoming is the receives for chunks, which are posted while there are files to come.
@@ -155,7 +160,9 @@ func (c *control) arrived(ctx context.Context, r *msg.Receive) error {
 		if err != nil {
 			return err
 		}
-		c.early = &m
+		if !m.Wait || !c.slow {
+			c.early = &m
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -23,6 +25,7 @@ type Client struct {
 	Lost func(err error)
 
 	patience patience
+	waits    func()   // for tests: the server is told that a reader is slow
 	control  *control // nil while there is no connection
 	met      bool     // there was one
 }
@@ -44,7 +47,24 @@ func (c *Client) Send(ctx context.Context, f SendConfig) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	return c.send(ctx, s)
+}
+
+// sendOpen sends a file that is open, and closes it.
+func (c *Client) sendOpen(
+	ctx context.Context, f SendConfig, file *os.File, info os.FileInfo,
+) (Result, error) {
+	return c.send(ctx, newOpenSender(f, file, info))
+}
+
+// send sends what a sender has, and closes it.
+func (c *Client) send(ctx context.Context, s *sender) (Result, error) {
 	defer s.close()
+	for _, name := range []string{s.Path, filepath.Base(s.File)} {
+		if err := checkName(name); err != nil {
+			return Result{}, err
+		}
+	}
 	return c.persist(ctx, func(conn *control) (Result, int64, error) {
 		result, err := s.push(ctx, conn)
 		return result, s.done, err
@@ -133,6 +153,7 @@ func (c *Client) connect(ctx context.Context) error {
 		link.Close()
 		return err
 	}
+	conn.waits = c.waits
 	c.control, c.met = conn, true
 	return nil
 }

@@ -23,8 +23,11 @@ type control struct {
 	// that did not show that it knows the token: they would help it to guess.
 	trusted bool
 
+	waits func() // for tests, may be nil
+
 	next  *msg.Receive // for the next message of the peer, nil when none is posted
 	early *message     // that came while chunks were on their way
+	slow  bool         // the peer may say that it waits for what it is to send
 	out   []outgoing   // chunks that leave, made when the first does
 	in    incoming
 }
@@ -108,14 +111,18 @@ func (c *control) receive(ctx context.Context, most time.Duration) (message, err
 		c.early = nil
 		return *m, nil
 	}
-	over, err := c.listen()
-	if err != nil {
-		return message{}, err
+	for end := time.Now().Add(most); ; {
+		over, err := c.listen()
+		if err != nil {
+			return message{}, err
+		}
+		if err := await(ctx, over, nil, time.Until(end)); err != nil {
+			return message{}, err
+		}
+		if m, err := c.take(); err != nil || !m.Wait {
+			return m, err
+		}
 	}
-	if err := await(ctx, over, nil, most); err != nil {
-		return message{}, err
-	}
-	return c.take()
 }
 
 // ask says something and waits for the answer, for so long at most.

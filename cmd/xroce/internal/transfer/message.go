@@ -39,11 +39,19 @@ func refused(err error) error {
 	return err
 }
 
+// A lasting error is one that would pass, but not for who has it.
+type lasting struct{ error }
+
+func (l lasting) Unwrap() error { return l.error }
+
 // again reports whether something failed for a reason that passes: another connection may go
 // on where this one ended.
 func again(err error) bool {
 	var said *peerError
+	var stays lasting
 	switch {
+	case errors.As(err, &stays):
+		return false
 	case errors.As(err, &said):
 		return said.again
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrSlow), errors.Is(err, ErrLost),
@@ -56,6 +64,7 @@ func again(err error) bool {
 // What a client asks for.
 const (
 	askPut = "put" // to take a file
+	askDir = "dir" // to make a directory
 	askEnd = "end" // nothing more
 )
 
@@ -82,6 +91,9 @@ type message struct {
 	// Held is how many bytes of the file the receiver has from before; in the answer to
 	// their digest, how many of them count: all or none.
 	Held int64 `json:"held,omitempty"`
+
+	// Wait says behind a chunk that it may take a while until there is another.
+	Wait bool `json:"wait,omitempty"`
 
 	SHA256 string `json:"sha256,omitempty"` // hexadecimal
 }

@@ -57,13 +57,16 @@ func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 
 // serve does what a client asks for. The error ends the connection.
 func (r *receiver) serve(ctx context.Context, m *message) error {
-	if m.Ask != askPut {
+	if m.Ask != askPut && m.Ask != askDir {
 		return fmt.Errorf("%w: it asks for %.20q", ErrPeer, m.Ask)
 	}
 	if r.Admit != nil {
 		if err := r.Admit(); err != nil {
 			return err
 		}
+	}
+	if m.Ask == askDir {
+		return r.makeDir(m)
 	}
 	part, err := r.Store.create(ctx, m, r.From)
 	if err != nil {
@@ -79,6 +82,15 @@ func (r *receiver) serve(ctx context.Context, m *message) error {
 	}
 	r.ended(result, err)
 	return err
+}
+
+// makeDir makes a directory. That it cannot be made is the client's to judge.
+func (r *receiver) makeDir(m *message) error {
+	if err := r.Store.makeDir(m.Path); err != nil {
+		r.sendError(err)
+		return nil
+	}
+	return r.send(message{Path: m.Path})
 }
 
 // goesOn reports whether the sender of a file that failed with err may go on with it: over this
@@ -117,6 +129,7 @@ func (r *receiver) complete(ctx context.Context, m *message, part *partial) (Res
 		return Result{}, err
 	}
 	held := part.held
+	r.slow = part.open
 	err := r.receiveChunks(ctx, func(chunk []byte) error {
 		err := part.add(chunk)
 		if r.Progress != nil {

@@ -23,6 +23,10 @@ type SendConfig struct {
 	File     string // file to read
 	Path     string // path at the server, below its directory
 	Progress func(done, total int64)
+
+	// Reader, if not nil, is read until its end instead of File, once: what it had when the
+	// connection was lost cannot be had again. File is then the name of it.
+	Reader io.Reader
 }
 
 // Result is a file that was transferred.
@@ -39,9 +43,10 @@ type Result struct {
 // A sender sends one file, over one connection after the other.
 type sender struct {
 	SendConfig
-	file *os.File
+	file *os.File // nil of a reader
 	info os.FileInfo
 	hash hash.Hash
+	size int64 // UnknownSize of a reader
 	done int64 // bytes that the server has taken
 
 	began time.Time // when it was taken first
@@ -49,31 +54,58 @@ type sender struct {
 
 // newSender opens the file. close must be called.
 func newSender(c SendConfig) (*sender, error) {
-	if err := c.checkNames(); err != nil {
-		return nil, err
+	if c.Reader != nil {
+		return &sender{SendConfig: c, size: UnknownSize, hash: sha256.New()}, nil
 	}
 	file, info, err := openSource(c.File)
 	if err != nil {
 		return nil, err
 	}
-	return &sender{SendConfig: c, file: file, info: info, hash: sha256.New()}, nil
+	return newOpenSender(c, file, info), nil
 }
 
-func (s *sender) close() { s.file.Close() }
+// newOpenSender is newSender for a file that is open.
+func newOpenSender(c SendConfig, file *os.File, info os.FileInfo) *sender {
+	return &sender{SendConfig: c, file: file, info: info, size: info.Size(), hash: sha256.New()}
+}
 
-// offer says what there is.
-func (s *sender) offer() message {
-	return message{
-		Ask: askPut, Path: s.Path, Name: filepath.Base(s.File), Size: s.info.Size(),
-		Mode: uint32(s.info.Mode().Perm()), MTime: s.info.ModTime().UnixNano(),
+func (s *sender) close() {
+	if s.file != nil {
+		s.file.Close()
 	}
 }
 
-// push sends the file over a connection, or what the server does not have of it.
-func (s *sender) push(ctx context.Context, c *control) (Result, error) {
+// offer says what there is.
+func (s *sender) offer() message {
+	m := message{
+		Ask: askPut, Path: s.Path, Name: filepath.Base(s.File), Size: s.size, Mode: defaultMode,
+	}
+	if s.file != nil {
+		m.Mode, m.MTime = uint32(s.info.Mode().Perm()), s.info.ModTime().UnixNano()
+	}
+	return m
+}
+
+// defaultMode is that of a file that is made of a reader.
+const defaultMode = 0o666
+
+// rewind goes back to the beginning.
+func (s *sender) rewind() error {
+	if s.file == nil {
+		return nil
+	}
 	s.hash.Reset()
 	s.done = 0
-	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+	_, err := s.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// ErrGone says that what was read cannot be read again.
+var ErrGone = errors.New("what was read from it cannot be had again")
+
+// push sends the file over a connection, or what the server does not have of it.
+func (s *sender) push(ctx context.Context, c *control) (Result, error) {
+	if err := s.rewind(); err != nil {
 		return Result{}, err
 	}
 	place, err := c.ask(ctx, s.offer(), c.patience.exchange)
@@ -89,19 +121,35 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	}
 	digest, err := s.stream(ctx, c)
 	if err != nil {
-		return Result{}, fmt.Errorf("after %d of %d bytes: %w", s.done, s.info.Size(), err)
+		return Result{}, s.failed(err)
 	}
-	m, err := c.ask(ctx, message{SHA256: digest, Size: s.info.Size()}, c.patience.verdict)
+	m, err := c.ask(ctx, message{SHA256: digest, Size: s.done}, c.patience.verdict)
 	if err != nil {
-		return Result{}, err
+		return Result{}, s.gone(err)
 	}
 	if m.SHA256 != digest {
 		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
 	}
 	return Result{
-		Path: place.Path, Size: s.info.Size(), Resumed: held, Duration: time.Since(s.began),
+		Path: place.Path, Size: s.done, Resumed: held, Duration: time.Since(s.began),
 		SHA256: digest, Extensions: c.Conn.Extensions(),
 	}, nil
+}
+
+// failed says how far it got.
+func (s *sender) failed(err error) error {
+	if s.file == nil {
+		return s.gone(fmt.Errorf("after %d bytes: %w", s.done, err))
+	}
+	return fmt.Errorf("after %d of %d bytes: %w", s.done, s.size, err)
+}
+
+// gone says of what passes that it cannot be tried again, if that is so.
+func (s *sender) gone(err error) error {
+	if s.file == nil && again(err) && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w, and %w", lasting{err}, ErrGone)
+	}
+	return err
 }
 
 // goOn goes behind what the server says that it has, if that is the beginning of the file, and
@@ -110,8 +158,8 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 	switch {
 	case held == 0:
 		return 0, nil
-	case held < 0 || held > s.info.Size():
-		return 0, fmt.Errorf("%w: it has %d bytes of %d", ErrPeer, held, s.info.Size())
+	case held < 0 || held > s.size:
+		return 0, fmt.Errorf("%w: it has %d bytes of %d", ErrPeer, held, s.size)
 	}
 	if err := digestOf(ctx, s.file, held, s.hash); err != nil {
 		return 0, s.shorter(err)
@@ -126,9 +174,7 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 	case m.Held != 0:
 		return 0, fmt.Errorf("%w: it has %d bytes, and then %d", ErrPeer, held, m.Held)
 	}
-	s.hash.Reset()
-	_, err = s.file.Seek(0, io.SeekStart)
-	return 0, err
+	return 0, s.rewind()
 }
 
 // sum is the SHA-256 of what was read, in hexadecimal.
@@ -136,13 +182,20 @@ func (s *sender) sum() string { return hex.EncodeToString(s.hash.Sum(nil)) }
 
 // stream sends all that is left and returns the digest of the file.
 func (s *sender) stream(ctx context.Context, c *control) (string, error) {
-	left := &io.LimitedReader{R: s.file, N: s.info.Size() - s.done}
-	err := c.sendChunks(ctx, left, s.hash, func(n int) {
+	sent := func(n int) {
 		s.done += int64(n)
 		if s.Progress != nil {
-			s.Progress(s.done, s.info.Size())
+			s.Progress(s.done, max(s.done, s.size))
 		}
-	})
+	}
+	if s.file == nil {
+		from, stop := newSlow(ctx, s.Reader, c)
+		defer stop()
+		err := c.sendChunks(ctx, from, s.hash, sent)
+		return s.sum(), err
+	}
+	left := &io.LimitedReader{R: s.file, N: s.size - s.done}
+	err := c.sendChunks(ctx, left, s.hash, sent)
 	if err == nil && left.N > 0 {
 		err = s.shorter(io.EOF)
 	}

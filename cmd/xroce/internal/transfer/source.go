@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +17,9 @@ func CheckSource(name string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file (%s)", name, info.Mode())
+		return &fs.PathError{
+			Op: "send", Path: name, Err: fmt.Errorf("it is no regular file (%s)", info.Mode()),
+		}
 	}
 	return nil
 }
@@ -32,9 +33,26 @@ func openSource(name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return regular(file, name)
+}
+
+// openSourceAt opens a file of a directory to send, and no symbolic link.
+func openSourceAt(at *os.File, name string) (*os.File, fs.FileInfo, error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(at.Fd()), name, flags, 0)
+	if err != nil {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return regular(os.NewFile(uintptr(fd), name), name)
+}
+
+// regular returns an open file if it is a regular one, and closes any other.
+func regular(file *os.File, name string) (*os.File, fs.FileInfo, error) {
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file (%s)", name, info.Mode())
+		err = &fs.PathError{
+			Op: "send", Path: name, Err: fmt.Errorf("it is no regular file (%s)", info.Mode()),
+		}
 	}
 	if err != nil {
 		file.Close()
@@ -43,12 +61,17 @@ func openSource(name string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-// checkNames refuses names that JSON cannot carry: they would arrive as others.
-func (c *SendConfig) checkNames() error {
-	for _, name := range []string{c.Path, filepath.Base(c.File)} {
-		if !utf8.ValidString(name) {
-			return fmt.Errorf("the name %q is not UTF-8 and cannot be sent: rename the file", name)
-		}
+// A nameError is a name that cannot be sent.
+type nameError string
+
+func (n nameError) Error() string {
+	return fmt.Sprintf("the name %q is not UTF-8 and cannot be sent: rename the file", string(n))
+}
+
+// checkName refuses a name that JSON cannot carry: it would arrive as another one.
+func checkName(name string) error {
+	if !utf8.ValidString(name) {
+		return nameError(name)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (a *app) completions(c *cobra.Command) {
 
 // completeDevice offers the interfaces that can be devices, once.
 func (a *app) completeDevice(
-	*cobra.Command, []string, string,
+	_ *cobra.Command, args []string, _ string,
 ) ([]string, cobra.ShellCompDirective) {
 	list, err := a.machine.Interfaces()
 	if err != nil || len(args) > 0 {
@@ -98,7 +98,7 @@ func (a *app) completeDevice(
 	return names(host.Devices(list)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCopy offers a file, and then nothing: who serves is not known.
+// completeCopy offers files: who serves is not known.
 func completeCopy(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {

@@ -43,7 +43,8 @@ func TestCopyOfSeveral(t *testing.T) {
 		documents = append(documents, d)
 	}
 	if len(documents) != 3 || documents[0]["path"] != "sub/f0" ||
-		documents[1]["path"] != "sub/f2" || documents[2]["files"] != 2.0 || documents[2]["failed"] != 1.0 {
+		documents[1]["path"] != "sub/f2" || documents[2]["files"] != 2.0 ||
+		documents[2]["failed"] != 1.0 {
 		t.Errorf("%s", i.stdout)
 	}
 	onlyFiles(t, filepath.Join(dir, "sub"), "f0", "f1", "f2")

@@ -23,14 +23,17 @@ func (a *app) copyCommand() *cobra.Command {
 	extensions := newExtensionsFlag()
 	var f copyFlags
 	c := &cobra.Command{
-		Use:   "copy FILE... HOST:[PATH]",
-		Short: "Send files to 'xroce serve'",
+		Use:   "copy FILE... HOST:[PATH] | HOST:PATH FILE",
+		Short: "Send files to 'xroce serve', or have one sent",
 		Long: `Send files, as messages, to 'xroce serve' on another host and compare their SHA-256
 there. HOST is an address of the device there, an IPv6 address in brackets. PATH is
 below the directory that is served; without one, or when it names a directory, and
 for several files, each keeps its name. With a token both ends need the same one, and a
 server without one is not believed. A file that changes meanwhile, or has more than its
 size says, as those of /proc, is refused. FILE - is standard input, which needs a PATH.
+
+When HOST:PATH comes first the server sends that file, if it was told to by --allow-read,
+to FILE, which may be a directory, or - for standard output.
 
 With -r directories are sent as well, with all that is in them but symbolic links,
 devices, and names that begin with a dot, unless --dotfiles asks for these. A directory
@@ -51,6 +54,7 @@ either end, leaves the connection as the standard has it.`,
   xroce copy *.iso notes.txt 192.0.2.1:images/
   xroce copy -r project 192.0.2.1: --token-file token
   tar c project | xroce copy - 192.0.2.1:project.tar
+  xroce copy 192.0.2.1:project.tar - | tar x
   xroce copy disk.img '[2001:db8::1]:' -p 7000
   xroce copy disk.img 192.0.2.1: --extensions none`,
 		Args: cobra.MinimumNArgs(2),
@@ -67,17 +71,27 @@ either end, leaves the connection as the standard has it.`,
 		if f.token, err = a.token(f.tokenFile); err != nil {
 			return err
 		}
-		host, path, err := splitTarget(args[len(args)-1])
-		if err != nil {
-			return err
-		}
 		if err := f.check(); err != nil {
 			return err
 		}
-		f.host, f.extensions = host, extensions.Extensions
-		f.path = path
-		return a.copy(ctx, &f, args[:len(args)-1])
+		f.extensions = extensions.Extensions
+		return a.copyOrFetch(ctx, &f, args)
 	})
+}
+
+// copyOrFetch does what the arguments say: the last names the server, or the first of two.
+func (a *app) copyOrFetch(ctx context.Context, f *copyFlags, args []string) (err error) {
+	last := len(args) - 1
+	if f.host, f.path, err = splitTarget(args[last]); err == nil {
+		return a.copy(ctx, f, args[:last])
+	}
+	if last == 1 {
+		var back error
+		if f.host, f.path, back = splitTarget(args[0]); back == nil {
+			return a.fetch(ctx, f, args[1])
+		}
+	}
+	return err
 }
 
 // copyFlags say how to find the server and what both ends know.
@@ -86,6 +100,7 @@ type copyFlags struct {
 	port                         int
 	retry                        time.Duration
 	recursive, dotfiles          bool
+	overwrite                    bool
 
 	options    engine.Options
 	token      transfer.Token
@@ -99,6 +114,7 @@ func (f *copyFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.retry, "retry", time.Minute,
 		"for how long nothing may get through until it fails; 0 to try once")
 	flags.BoolVarP(&f.recursive, "recursive", "r", false, "send directories, too")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "replace FILE; 'xroce serve' has its own")
 	flags.BoolVar(&f.dotfiles, "dotfiles", false, "with -r, send names that begin with a dot")
 }
 

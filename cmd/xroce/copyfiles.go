@@ -14,8 +14,8 @@ import (
 	"xroce/cmd/xroce/internal/transfer"
 )
 
-// standardInput is what stands for it on a command line.
-const standardInput = "-"
+// standardStream stands for standard input or output on a command line.
+const standardStream = "-"
 
 // A copying is what came of the files of one command.
 type copying struct {
@@ -72,7 +72,7 @@ func (a *app) copy(ctx context.Context, f *copyFlags, files []string) error {
 // checkFiles says what cannot be sent of what was asked for.
 func (f *copyFlags) checkFiles(files []string) error {
 	for _, file := range files {
-		if file == standardInput {
+		if file == standardStream {
 			if len(files) > 1 || f.path == "" || strings.HasSuffix(f.path, "/") {
 				return usagef("standard input (-) is one file alone and has no name: " +
 					"give it a PATH")
@@ -100,7 +100,7 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 	if several && to != "" {
 		to = strings.TrimSuffix(to, "/") + "/"
 	}
-	if file == standardInput {
+	if file == standardStream {
 		result, err := c.client.Send(ctx, transfer.SendConfig{
 			File: path.Base(to), Path: to, Reader: c.stdin, Progress: c.progress("standard input"),
 		})

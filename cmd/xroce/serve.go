@@ -42,6 +42,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.insecure, "insecure", false, "take files from whoever reaches the port")
 	flags.BoolVar(&f.once, "once", false, "end after one connection that sent something")
 	flags.BoolVar(&f.store.Overwrite, "overwrite", false, "replace files that are there")
+	flags.BoolVar(&f.store.Read, "allow-read", false, "send files, too, to who may send")
 	flags.BoolVar(&f.store.Dotfiles, "dotfiles", false, "take names that begin with a dot")
 	flags.StringVar(&f.mode, "mode-mask", fmt.Sprintf("%04o", transfer.DefaultMode),
 		"permissions that a file may get, less the umask")
@@ -110,7 +111,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Receive files that 'xroce copy' sends, as messages, until Ctrl-C. A file appears
 under its name when it is whole and its SHA-256 is right, never before. Nothing
 outside of the directory is touched, no symbolic link in it is followed, no file
-replaced, no hidden one made, unless the flags say so.
+replaced, no hidden one made, no file sent back, unless the flags say so.
 
 Who may send knows the token: at least 16 bytes in a file of your own, or in
 XROCE_TOKEN, at both ends. It is not sent, and what is said once is of no use to who

@@ -156,6 +156,10 @@ func (s *server) receive(
 		told = err != nil
 		s.ended(from, result, err)
 	}
+	config.Given = func(result transfer.Result, err error) {
+		told = err != nil
+		s.given(from, result, err)
+	}
 	err := transfer.Receive(ctx, link, config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,6 +188,18 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 	if err := s.printTransfer("received", from, result); err != nil {
 		s.err = err
 	}
+}
+
+// given tells what came of a file that was asked for.
+func (s *server) given(from string, result transfer.Result, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = fmt.Errorf("to %s: %w", from, err)
+		s.logger.Error("file not sent", "to", from, "error", plain.Brief(err.Error()))
+		return
+	}
+	s.logger.Info("file sent", "to", from, "file", plain.Brief(result.Path), "bytes", result.Size)
 }
 
 // failed tells of a file that was not received, also when the server was told to end.
@@ -221,7 +237,7 @@ func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
 			SHA256: r.SHA256, Extensions: r.Extensions.String(),
 		})
 	}
-	preposition := map[string]string{"received": "from", "copied": "to"}[verb]
+	preposition := map[string]string{"received": "from", "copied": "to", "fetched": "from"}[verb]
 	resumed := ""
 	if r.Resumed > 0 {
 		resumed = fmt.Sprintf(" (%d were there)", r.Resumed)

@@ -13,8 +13,11 @@
 //	  ========= chunks, of another tag =======>   written as they come
 //	  SHA-256  ------------------------------->   compares, syncs, renames
 //	  <-----------------------------------  SHA-256
-//	  ... more files ...
+//	  ... more files, and directories (dir) ...
 //	  end  ----------------------------------->
+//
+// A get turns the roles around: the server says what there is, the client what it holds and the
+// digest of that, and the chunks come from the server, if its Store lets files be read.
 //
 // With a token, each message from the put on has a code in front that only those can
 // make who know it (type seal); the SHA-256 behind the data so vouches for that. Nothing

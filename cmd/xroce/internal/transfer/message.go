@@ -64,6 +64,7 @@ func again(err error) bool {
 // What a client asks for.
 const (
 	askPut = "put" // to take a file
+	askGet = "get" // to send a file
 	askDir = "dir" // to make a directory
 	askEnd = "end" // nothing more
 )

@@ -197,6 +197,9 @@ func (p *partial) add(chunk []byte) error {
 // done is the number of bytes that are in the file.
 func (p *partial) done() int64 { return p.size - p.unwritten }
 
+// has implements sink.
+func (p *partial) has() int64 { return p.done() }
+
 // recall counts what is there from before in the digest.
 func (p *partial) recall(ctx context.Context) error {
 	err := digestOf(ctx, p.file, p.held, p.hash)

@@ -26,6 +26,9 @@ type ReceiveConfig struct {
 	// path says that the file is there, and that its sender may not know.
 	Ended func(Result, error)
 
+	// Given, if not nil, is told what came of each file that a client asked for.
+	Given func(Result, error)
+
 	patience patience
 }
 
@@ -57,7 +60,10 @@ func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 
 // serve does what a client asks for. The error ends the connection.
 func (r *receiver) serve(ctx context.Context, m *message) error {
-	if m.Ask != askPut && m.Ask != askDir {
+	do := map[string]func(context.Context, *message) error{
+		askPut: r.put, askGet: r.give, askDir: r.makeDir,
+	}[m.Ask]
+	if do == nil {
 		return fmt.Errorf("%w: it asks for %.20q", ErrPeer, m.Ask)
 	}
 	if r.Admit != nil {
@@ -65,9 +71,11 @@ func (r *receiver) serve(ctx context.Context, m *message) error {
 			return err
 		}
 	}
-	if m.Ask == askDir {
-		return r.makeDir(m)
-	}
+	return do(ctx, m)
+}
+
+// put takes a file.
+func (r *receiver) put(ctx context.Context, m *message) error {
 	part, err := r.Store.create(ctx, m, r.From)
 	if err != nil {
 		r.ended(Result{}, endOf(ctx, err))
@@ -85,7 +93,7 @@ func (r *receiver) serve(ctx context.Context, m *message) error {
 }
 
 // makeDir makes a directory. That it cannot be made is the client's to judge.
-func (r *receiver) makeDir(m *message) error {
+func (r *receiver) makeDir(_ context.Context, m *message) error {
 	if err := r.Store.makeDir(m.Path); err != nil {
 		r.sendError(err)
 		return nil

@@ -32,6 +32,7 @@ const (
 type StoreConfig struct {
 	Overwrite bool        // replace a regular file
 	Dotfiles  bool        // name what begins with a dot
+	Read      bool        // have files sent
 	Mode      fs.FileMode // the permission bits that a file may get, 0 for DefaultMode
 	MaxFile   int64       // bytes of a file, 0 for MaxSize
 	MaxTotal  int64       // bytes of all files that are received, 0 for no bound

@@ -193,7 +193,9 @@ func TestHostileGivers(t *testing.T) {
 				<-said
 			}()
 			p := ordinary
-			p.chunk = 200 * time.Millisecond
+			if c.chunks == nil {
+				p.chunk = impatient.chunk
+			}
 			client := r.client()
 			client.patience = p
 			_, err := client.Fetch(t.Context(), FetchConfig{

@@ -72,7 +72,9 @@ func hearAll(link *Link) <-chan string {
 				break
 			}
 		}
-		link.Close()
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = link.Conn.Close(ended) // at once: nothing is to be heard of us
 		last <- text
 	}()
 	return last
@@ -124,7 +126,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := r.connect(t, client, server)
 			said := hearAll(from)
-			over := r.received(t.Context(), to, ReceiveConfig{patience: impatient})
+			over := r.received(t.Context(), to, ReceiveConfig{})
 			for line := range strings.SplitAfterSeq(c.says, "\n") {
 				if line != "" {
 					must(t, say(from, line))

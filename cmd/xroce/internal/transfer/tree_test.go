@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // sendTree sends a directory to a server and returns what it told: of each file, "" or why it was
@@ -203,7 +205,7 @@ func TestReaderIsNotReadAgain(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	r := newRig(t, 0, sim.Faults{})
 	hasty := ordinary
-	hasty.chunk = impatient.chunk
+	hasty.chunk = timeout.Scaled(time.Second)
 	stop := r.listen(t.Context(), ReceiveConfig{patience: hasty})
 	c := r.client()
 	c.patience = hasty
@@ -216,7 +218,7 @@ func TestSlowReader(t *testing.T) {
 	}()
 	n := 0
 	c.waits = func() {
-		if n++; n == 9 { // three times as long as the server waits
+		if n++; n == 6 { // twice as long as the server waits
 			close(said)
 		}
 	}

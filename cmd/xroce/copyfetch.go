@@ -26,7 +26,7 @@ func (a *app) fetch(ctx context.Context, f *copyFlags, to string) error {
 	line := a.progress(plain.Text(path.Base(f.path)), false)
 	c := transfer.FetchConfig{
 		Path: path.Clean(f.path), To: to, Overwrite: f.overwrite, Keep: keepFetched,
-		Progress: line.Update,
+		Progress: line.Update, Held: line.From,
 	}
 	if to == standardStream {
 		c.To, c.Writer = "", a.stdout

@@ -101,16 +101,18 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 		to = strings.TrimSuffix(to, "/") + "/"
 	}
 	if file == standardStream {
+		progress, _ := c.progress("standard input")
 		result, err := c.client.Send(ctx, transfer.SendConfig{
-			File: path.Base(to), Path: to, Reader: c.stdin, Progress: c.progress("standard input"),
+			File: path.Base(to), Path: to, Reader: c.stdin, Progress: progress,
 		})
 		return c.ended(file, result, err, true)
 	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		return c.tree(ctx, file, to)
 	}
+	progress, held := c.progress(filepath.Base(file))
 	result, err := c.client.Send(ctx, transfer.SendConfig{
-		File: file, Path: to, Progress: c.progress(filepath.Base(file)),
+		File: file, Path: to, Progress: progress, Held: held,
 	})
 	return c.ended(file, result, err, !several || !transfer.Passable(err))
 }
@@ -140,10 +142,10 @@ func (c *copying) tree(ctx context.Context, dir, to string) error {
 }
 
 // progress tells of a file from now on.
-func (c *copying) progress(name string) func(done, total int64) {
+func (c *copying) progress(name string) (progress func(done, total int64), held func(int64)) {
 	c.endLine()
 	c.line = c.app.progress(plain.Text(name), false)
-	return c.line.Update
+	return c.line.Update, c.line.From
 }
 
 func (c *copying) endLine() {

@@ -24,6 +24,7 @@ type Line struct {
 	steps    bool // counts steps, not bytes
 	now      func() time.Time
 	start    time.Time
+	base     int64 // what was there at the start: it is not of the rate
 	next     time.Time
 	width    int // of the line that is on the terminal
 }
@@ -41,6 +42,9 @@ func New(out io.Writer, terminal bool, what string, steps bool, now func() time.
 	return l
 }
 
+// From says that so much was there before, and that what comes is measured from now on.
+func (l *Line) From(done int64) { l.start, l.base = l.now(), done }
+
 // Update tells that done of total bytes are through.
 func (l *Line) Update(done, total int64) {
 	now := l.now()
@@ -48,9 +52,9 @@ func (l *Line) Update(done, total int64) {
 		return
 	}
 	elapsed := now.Sub(l.start)
-	rate := float64(done) / elapsed.Seconds()
+	rate := float64(done-l.base) / elapsed.Seconds()
 	eta := "unknown"
-	if done > 0 {
+	if done > l.base {
 		left := time.Duration(float64(total-done) / rate * float64(time.Second))
 		eta = left.Round(time.Second).String()
 	}

@@ -32,6 +32,20 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestFrom: what was there before is not of the rate.
+func TestFrom(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var log strings.Builder
+	l := New(&log, false, "f", true, func() time.Time { return now })
+	now = now.Add(5 * time.Second)
+	l.From(1000)
+	now = now.Add(5 * time.Second)
+	l.Update(1010, 1020)
+	if want := "f: 1010 of 1020, 2.0/s, 99 %, ETA 5s\n"; log.String() != want {
+		t.Errorf("%q, not %q", log.String(), want)
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 64 << 20: "64.0 MiB",

@@ -20,6 +20,7 @@ type FetchConfig struct {
 	To       string // file to make, or a directory for it to keep its name
 	Writer   io.Writer
 	Progress func(done, total int64)
+	Held     func(done int64) // is told what is gone on behind, and may be nil
 
 	Overwrite bool          // replace a regular file
 	Keep      time.Duration // as StoreConfig.Keep
@@ -118,6 +119,9 @@ func (f *FetchConfig) take(
 		held = 0
 	case m.Held != held:
 		return Result{}, fmt.Errorf("%w: it goes on behind %d bytes of %d", ErrPeer, m.Held, held)
+	}
+	if f.Held != nil && held > 0 {
+		f.Held(held)
 	}
 	err = c.receiveChunks(ctx, func(chunk []byte) error {
 		if int64(len(chunk)) > offer.Size-to.has() {

@@ -23,6 +23,7 @@ type SendConfig struct {
 	File     string // file to read
 	Path     string // path at the server, below its directory
 	Progress func(done, total int64)
+	Held     func(done int64) // is told what is gone on behind, and may be nil
 
 	// Reader, if not nil, is read until its end instead of File, once: what it had when the
 	// connection was lost cannot be had again. File is then the name of it.
@@ -170,6 +171,9 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 		return 0, err
 	case m.Held == held:
 		s.done = held
+		if s.Held != nil {
+			s.Held(held)
+		}
 		return held, nil
 	case m.Held != 0:
 		return 0, fmt.Errorf("%w: it has %d bytes, and then %d", ErrPeer, held, m.Held)

@@ -30,8 +30,9 @@ type TreeConfig struct {
 	Path     string // path at the server, below its directory, "" for that
 	Dotfiles bool   // send what begins with a dot
 
-	// Progress returns what is told of a file, and may be nil.
-	Progress func(name string) func(done, total int64)
+	// Progress returns what is told of a file, and what of what is gone on behind; it may be
+	// nil.
+	Progress func(name string) (progress func(done, total int64), held func(int64))
 	// Sent is told what came of each file.
 	Sent func(name string, result Result, err error)
 	// Skipped is told of what is no regular file and no directory, and of hidden ones.
@@ -113,7 +114,7 @@ func (w *walk) entry(
 	if err == nil {
 		c := SendConfig{File: e.Name(), Path: path.Join(w.Path, rel)}
 		if w.Progress != nil {
-			c.Progress = w.Progress(rel)
+			c.Progress, c.Held = w.Progress(rel)
 		}
 		result, err = w.client.sendOpen(ctx, c, file, info)
 	}

@@ -16,22 +16,25 @@ type backend int
 
 // The backends.
 const (
-	ours    backend = iota // package xsk
-	libxdp                 // bench/cpeer, in C
-	asavie                 // github.com/asavie/xdp
-	sink                   // an XDP program that counts and drops
-	sockets                // bench/cpeer/udppeer.c: UDP sockets, in C
-	rc                     // package engine: reliable connections
-	micro                  // single steps of package wire
-	keys                   // changes of memory keys, on a device without a kernel
-	pass                   // an XDP program that lets everything pass
-	iperf3                 // kernel TCP; not a worker
+	ours      backend = iota // package xsk
+	libxdp                   // bench/cpeer, in C
+	asavie                   // github.com/asavie/xdp
+	sink                     // an XDP program that counts and drops
+	sockets                  // bench/cpeer/udppeer.c: UDP sockets, in C
+	rc                       // package engine: reliable connections
+	micro                    // single steps of package wire
+	keys                     // changes of memory keys, on a device without a kernel
+	pass                     // an XDP program that lets everything pass
+	messaging                // package engine/msg: messages and streams
+	goTCP                    // package net: TCP
+	iperf3                   // kernel TCP; not a worker
+	ucx                      // ucx_perftest over kernel TCP; not a worker
 )
 
 var backendNames = [...]string{
 	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop",
 	sockets: "UDP sockets", rc: "ours", micro: "ours", keys: "ours", pass: "XDP pass",
-	iperf3: "iperf3",
+	messaging: "ours", goTCP: "TCP of Go", iperf3: "iperf3", ucx: "UCX over TCP",
 }
 
 func (b backend) String() string { return backendNames[b] }
@@ -47,6 +50,7 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	name := map[backend]string{
 		ours: "ours", asavie: "asavie", sink: "sink",
 		rc: "rc", micro: "micro", keys: "keys", pass: "pass",
+		messaging: "messages", goTCP: "tcp",
 	}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
@@ -76,7 +80,11 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 			return nil, err
 		}
 	}
-	if err := p.Settle(ctx); err != nil {
+	settle := p.Settle
+	if p.kernel {
+		settle = p.Unsettle
+	}
+	if err := settle(ctx); err != nil {
 		return nil, err
 	}
 	for i := len(procs) - 1; i >= 0; i-- {
@@ -84,15 +92,27 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 			return nil, err
 		}
 	}
+	return p.collect(procs)
+}
+
+// collect takes the reports. That an end has lost its peer is often all that one says when the
+// other has failed, so what the others say is told, too.
+func (p *place) collect(procs []*worker.Process) ([]worker.Report, error) {
 	reports := make([]worker.Report, len(procs))
+	var gaveUp, failures []error
 	for i, proc := range procs {
 		var err error
 		if reports[i], err = proc.Report(p.warmup + p.window); err != nil {
-			return nil, err
+			failures = append(failures, err)
+		} else if why := reports[i].GaveUp; why != "" {
+			gaveUp = append(gaveUp, fmt.Errorf("%w: %s", errGaveUp, why))
 		}
-		if why := reports[i].GaveUp; why != "" {
-			return nil, fmt.Errorf("%w: %s", errGaveUp, why)
-		}
+	}
+	if len(gaveUp) > 0 { // and then the others may fail
+		return nil, gaveUp[0]
+	}
+	if len(failures) > 0 {
+		return nil, errors.Join(failures...)
 	}
 	return reports, nil
 }
@@ -118,7 +138,8 @@ func (p *place) usual(r role) worker.Options {
 		Mode: r.mode, Size: s.Frame, Batch: s.Batch, SendBuf: s.SendBuf,
 		Warmup: p.warmup, Window: p.window,
 	}
-	if r.who == sockets || r.who == rc {
+	switch r.who {
+	case sockets, rc, messaging, goTCP:
 		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
 	}
 	if r.who == sockets {
@@ -129,7 +150,8 @@ func (p *place) usual(r role) worker.Options {
 		return o
 	}
 	o.Interface = p.Interface(r.side)
-	if r.who == rc || r.who == micro || r.who == keys {
+	switch r.who {
+	case rc, micro, keys, messaging, goTCP:
 		o.Message = s.Message
 	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames

@@ -57,6 +57,9 @@ type place struct {
 	*stage.Stage
 	c    *benchCase
 	tune func(stage.Side, *worker.Options) // what is special to the variant, or nil
+	// kernel leaves NAPI to the softirq, as the kernel has it by default, also where there is
+	// an XDP program.
+	kernel bool
 }
 
 // with is run with options that are special to a variant.
@@ -69,8 +72,8 @@ func (run runFunc) with(tune func(stage.Side, *worker.Options)) runFunc {
 
 // allCases is every case, in the order of running: what the goals are about first.
 func allCases() []benchCase {
-	return slices.Concat(sendCases(), writeCases(), rttCases(), goodputCases(), layoutCases(),
-		manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(),
+	return slices.Concat(sendCases(), writeCases(), rttCases(), goodputCases(), messageCases(),
+		layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(),
 		configureCases(), keyCases(), sizeCases(), rawSendCases(), rawReceiveCases(),
 		rawForwardCases(), rawRTTCases())
 }

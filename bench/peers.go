@@ -78,6 +78,8 @@ func (b *bench) missing(who backend) string {
 		return b.peers.udppeerMissing
 	case iperf3:
 		return iperfMissing()
+	case ucx:
+		return ucxMissing()
 	}
 	return ""
 }

@@ -21,22 +21,31 @@ func kernelTCP(ctx context.Context, p *place) (measurement, error) { return p.ip
 // tcpBesideXDP is kernelTCP with an XDP program on both ends that passes
 // everything: what an application pays that lives beside AF_XDP. veth turns
 // segmentation offload off then.
-func tcpBesideXDP(ctx context.Context, p *place) (m measurement, err error) {
-	for _, side := range []stage.Side{stage.A, stage.B} {
-		r := role{side, pass, "pass"}
-		proc, err := p.Start(ctx, side, p.argv(pass, p.options(r))...)
-		if err != nil {
-			return m, err
+func tcpBesideXDP(ctx context.Context, p *place) (measurement, error) {
+	return besideXDP(kernelTCP)(ctx, p)
+}
+
+// besideXDP is run with an XDP program on both ends that passes everything, and NAPI as the kernel
+// has it by default.
+func besideXDP(run runFunc) runFunc {
+	return func(ctx context.Context, p *place) (measurement, error) {
+		for _, side := range []stage.Side{stage.A, stage.B} {
+			r := role{side, pass, "pass"}
+			proc, err := p.Start(ctx, side, p.argv(pass, p.options(r))...)
+			if err != nil {
+				return measurement{}, err
+			}
+			defer proc.Close() // the program goes with the process
+			if _, err := proc.Ready(); err != nil {
+				return measurement{}, err
+			}
 		}
-		defer proc.Close() // the program goes with the process
-		if _, err := proc.Ready(); err != nil {
-			return m, err
+		if err := p.Unsettle(ctx); err != nil {
+			return measurement{}, err
 		}
+		p.kernel = true
+		return run(ctx, p)
 	}
-	if err := p.Unsettle(ctx); err != nil {
-		return m, err
-	}
-	return p.iperf(ctx)
 }
 
 // iperf runs a server on B and a client on A.

@@ -24,6 +24,9 @@ var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Repo
 	"rc":     load.RC,
 	"micro":  load.Micro,
 	"keys":   load.Keys,
+
+	"messages": load.Messages,
+	"tcp":      load.TCP,
 }
 
 // runWorker is the main function of a measured process.

@@ -2,10 +2,13 @@
 /*
  * The kernel's own way: connected UDP sockets, batched with sendmmsg and
  * recvmmsg for rate, one blocking or spinning exchange at a time for latency.
+ * tx-gso and rx-gro hand many datagrams to the kernel, and take them from it,
+ * as one (UDP_SEGMENT, UDP_GRO).
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,16 @@
 
 #define BATCH_MAX 512U
 #define PAYLOAD_MAX 65536U
+#define SEGMENTS 64U /* UDP_MAX_SEGMENTS of kernels before 6.9 */
+#define GSO_MAX 65507U /* bytes of payload that one IPv4 datagram may have */
+#define GSO_BATCH 16U
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 struct batch {
 	struct mmsghdr msg[BATCH_MAX];
@@ -47,46 +60,64 @@ static int udp_open(const struct options *o)
 	return fd;
 }
 
-static struct batch *batch_new(const struct options *o)
+static struct batch *batch_new(uint32_t n, uint32_t size)
 {
 	struct batch *b = calloc(1, sizeof(*b));
 
 	if (b)
-		b->bytes = calloc(o->batch, o->size);
+		b->bytes = calloc(n, size);
 	if (!b || !b->bytes)
 		die("no memory", 0);
-	for (uint32_t i = 0; i < o->batch; i++) {
-		b->iov[i] = (struct iovec){ b->bytes + (size_t)i * o->size, o->size };
+	for (uint32_t i = 0; i < n; i++) {
+		b->iov[i] = (struct iovec){ b->bytes + (size_t)i * size, size };
 		b->msg[i].msg_hdr.msg_iov = &b->iov[i];
 		b->msg[i].msg_hdr.msg_iovlen = 1;
 	}
 	return b;
 }
 
-static void run_tx(int fd, const struct options *o)
+/* Sends batches of n buffers, each of which is so many datagrams of o->size bytes. */
+static void send_batches(int fd, const struct options *o, uint32_t n, uint32_t segments,
+			 const char *mode)
 {
-	struct batch *b = batch_new(o);
+	struct batch *b = batch_new(n, segments * o->size);
 	struct counter counters[] = { { "tx_again", 0 }, { NULL, 0 } };
 	struct window w;
 	uint64_t total = 0;
 
 	window_plan(&w, o);
 	while (window_tick(&w, total)) {
-		int n = sendmmsg(fd, b->msg, o->batch, 0);
+		int sent = sendmmsg(fd, b->msg, n, 0);
 
-		if (n > 0)
-			total += (uint64_t)n;
+		if (sent > 0)
+			total += (uint64_t)sent * segments;
 		else if (errno == EAGAIN || errno == ENOBUFS || errno == ECONNREFUSED)
 			counters[0].value++;
 		else
 			die("sendmmsg", errno);
 	}
-	report(o, &w, total, "udp sendmmsg", NULL, counters);
+	report(o, &w, total, mode, NULL, counters);
+}
+
+static void run_tx(int fd, const struct options *o)
+{
+	send_batches(fd, o, o->batch, 1, "udp sendmmsg");
+}
+
+/* The kernel cuts each buffer into datagrams, as late as it can. */
+static void run_tx_gso(int fd, const struct options *o)
+{
+	uint32_t fit = GSO_MAX / o->size;
+	int size = (int)o->size;
+
+	if (setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size)))
+		die("UDP_SEGMENT", errno);
+	send_batches(fd, o, GSO_BATCH, fit < SEGMENTS ? fit : SEGMENTS, "udp sendmmsg, UDP_SEGMENT");
 }
 
 static void run_rx(int fd, const struct options *o)
 {
-	struct batch *b = batch_new(o);
+	struct batch *b = batch_new(o->batch, o->size);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	uint64_t total = 0, last = 0;
 	struct window w;
@@ -108,6 +139,59 @@ static void run_rx(int fd, const struct options *o)
 		poll(&p, 1, 10);
 	}
 	report(o, &w, total, "udp recvmmsg", NULL, NULL);
+}
+
+/* How many datagrams the kernel has joined in a buffer: all but the last are as long as it says. */
+static uint32_t segments_of(struct msghdr *m, uint32_t len)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		int size;
+
+		if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO)
+			continue;
+		memcpy(&size, CMSG_DATA(c), sizeof(size));
+		if (size > 0)
+			return (len + (uint32_t)size - 1) / (uint32_t)size;
+	}
+	return 1; /* it came alone */
+}
+
+static void run_rx_gro(int fd, const struct options *o)
+{
+	static union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control[GSO_BATCH];
+	struct batch *b = batch_new(GSO_BATCH, PAYLOAD_MAX);
+	struct counter counters[] = { { "rx_buffers", 0 }, { NULL, 0 } };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t total = 0, last = 0;
+	struct window w;
+
+	window_plan(&w, o);
+	for (;;) {
+		bool open = window_tick(&w, total);
+		int n;
+
+		for (uint32_t i = 0; i < GSO_BATCH; i++) {
+			b->msg[i].msg_hdr.msg_control = control[i].bytes;
+			b->msg[i].msg_hdr.msg_controllen = sizeof(control[i].bytes);
+		}
+		n = recvmmsg(fd, b->msg, GSO_BATCH, MSG_DONTWAIT, NULL);
+		for (int i = 0; i < n; i++)
+			total += segments_of(&b->msg[i].msg_hdr, b->msg[i].msg_len);
+		if (n > 0) {
+			counters[0].value += (uint64_t)n;
+			last = now_ns();
+			continue;
+		}
+		if (errno != EAGAIN && errno != ECONNREFUSED)
+			die("recvmmsg", errno);
+		if (!open && now_ns() > last + QUIET_NS)
+			break;
+		poll(&p, 1, 10);
+	}
+	report(o, &w, total, "udp recvmmsg, UDP_GRO", NULL, counters);
 }
 
 /* One datagram, spinning or asleep; 0 when none came before the deadline. */
@@ -160,22 +244,28 @@ static void run_exchange(int fd, const struct options *o, bool spin, bool ping)
 int main(int argc, char **argv)
 {
 	struct options o;
-	int fd;
+	int fd, on = 1;
 
 	options_parse(&o, argc, argv);
 	if (o.batch > BATCH_MAX || o.size > PAYLOAD_MAX || !o.size)
 		die("a batch or a payload that is too large", 0);
 	fd = udp_open(&o);
+	if (!strcmp(o.mode, "rx-gro") && setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)))
+		die("UDP_GRO", errno);
 	ready_and_wait();
 	if (!strcmp(o.mode, "tx"))
 		run_tx(fd, &o);
 	else if (!strcmp(o.mode, "rx"))
 		run_rx(fd, &o);
+	else if (!strcmp(o.mode, "tx-gso"))
+		run_tx_gso(fd, &o);
+	else if (!strcmp(o.mode, "rx-gro"))
+		run_rx_gro(fd, &o);
 	else if (!strcmp(o.mode, "ping") || !strcmp(o.mode, "ping-spin"))
 		run_exchange(fd, &o, o.mode[4], true);
 	else if (!strcmp(o.mode, "echo") || !strcmp(o.mode, "echo-spin"))
 		run_exchange(fd, &o, o.mode[4], false);
 	else
-		die("modes: tx, rx, ping, ping-spin, echo, echo-spin", 0);
+		die("modes: tx, rx, tx-gso, rx-gro, ping, ping-spin, echo, echo-spin", 0);
 	return 0;
 }

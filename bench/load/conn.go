@@ -326,7 +326,19 @@ func (c *conn) linger() {
 // counters are those of the device that counted something, and the losses that
 // were made on purpose.
 func (c *conn) counters() (map[string]uint64, error) {
-	list, err := c.device.Counters()
+	counts, err := deviceCounters(c.device)
+	if err != nil {
+		return nil, err
+	}
+	if c.link != nil {
+		counts[worker.DroppedOnPurpose] = c.link.dropped
+	}
+	return counts, nil
+}
+
+// deviceCounters are those of a device that counted something.
+func deviceCounters(d *engine.Device) (map[string]uint64, error) {
+	list, err := d.Counters()
 	if err != nil {
 		return nil, err
 	}
@@ -335,9 +347,6 @@ func (c *conn) counters() (map[string]uint64, error) {
 		if one.Value > 0 {
 			counts[one.Name] = one.Value
 		}
-	}
-	if c.link != nil {
-		counts[worker.DroppedOnPurpose] = c.link.dropped
 	}
 	return counts, nil
 }

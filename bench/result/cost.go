@@ -134,16 +134,16 @@ func (d *Document) noCycles() string {
 	return ""
 }
 
-// heaps calls f for the heap of every window of our reliable connections that
-// counts, with the messages of that window.
-func (d *Document) heaps(f func(c *Case, h *worker.Heap, messages float64)) {
+// heaps calls f for the heap of every window that counts, of workers whose mode begins so, with
+// the messages of that window.
+func (d *Document) heaps(mode string, f func(c *Case, h *worker.Heap, messages float64)) {
 	for i := range d.Cases {
 		c := &d.Cases[i]
 		for k := range c.Rows {
 			r := &c.Rows[k]
 			for _, w := range r.Workers {
 				if r.Void != "" || w.Cost == nil || w.Cost.Heap == nil ||
-					!strings.HasPrefix(w.Mode, worker.RC) {
+					!strings.HasPrefix(w.Mode, mode) {
 					continue
 				}
 				if share, ok := perMessage(r, &w, 1); ok {

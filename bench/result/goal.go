@@ -77,14 +77,14 @@ func ofIdeal(c *Case, g *Goal) ratio.Spread {
 	return c.shareOfIdeal(g.Variant, ppm/1e6)
 }
 
-// heapOf collects a number of each window of our reliable connections, of the
-// cases whose name begins with prefix. The largest takes the place of the third
+// heapOf collects a number of each window of workers of a mode, of the cases whose name
+// begins with prefix. The largest takes the place of the third
 // quartile: one bad window is one too many.
-func heapOf(prefix string, of func(h *worker.Heap, messages float64) float64,
+func heapOf(mode, prefix string, of func(h *worker.Heap, messages float64) float64,
 ) func(*Document, *Goal) ratio.Spread {
 	return func(d *Document, _ *Goal) ratio.Spread {
 		var v []float64
-		d.heaps(func(c *Case, h *worker.Heap, messages float64) {
+		d.heaps(mode, func(c *Case, h *worker.Heap, messages float64) {
 			if strings.HasPrefix(c.Name, prefix) {
 				v = append(v, of(h, messages))
 			}
@@ -138,6 +138,7 @@ func Goals() []Goal {
 			})
 		}
 	}
+	goals = append(goals, messageGoals()...)
 	return append(goals, []Goal{
 		{"SEND rate of 64 B, of raw", 0.55, false, "send-64", ours, raw, in(against)},
 		{"half round trip of 64 B, of raw", 1.5, true, "rtt-64", ours, raw, in(against)},
@@ -162,9 +163,15 @@ func Goals() []Goal {
 			"write headers and ICRC, 64 B, ns", 60, true,
 			"packet-64", "write headers and ICRC", "", in(amounts),
 		},
-		{"allocations a message, both ends", 0, true, "", "", "", heapOf("", allocations)},
-		{"… with loss", 0, true, "", "", "", heapOf(lossPrefix, allocations)},
-		{"garbage collections in a window", 0, true, "", "", "", heapOf("", collected)},
+		{
+			"allocations a message, both ends", 0, true, "", "", "",
+			heapOf(worker.RC, "", allocations),
+		},
+		{"… with loss", 0, true, "", "", "", heapOf(worker.RC, lossPrefix, allocations)},
+		{
+			"garbage collections in a window", 0, true, "", "", "",
+			heapOf(worker.RC, "", collected),
+		},
 	}...)
 }
 

@@ -33,6 +33,7 @@ type Options struct {
 	LossPPM   int           // packets in a million that such a link drops on their way out
 	Selective bool          // resend only what was lost
 	Block     int           // bytes of a block, of messages that lie in memory as blocks
+	Protocol  string        // how messages travel, "" for the machine's choice
 }
 
 // Args renders the options as the flags that Parse and the C peers read.
@@ -67,6 +68,7 @@ func (o Options) Args() []string {
 	number("-e", o.Seed)
 	number("-L", o.LossPPM)
 	number("-B", o.Block)
+	text("-P", o.Protocol)
 	if o.Selective {
 		args = append(args, "-k")
 	}
@@ -99,6 +101,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.Seed, "e", 0, "")
 	fs.IntVar(&o.LossPPM, "L", 0, "")
 	fs.IntVar(&o.Block, "B", 0, "")
+	fs.StringVar(&o.Protocol, "P", "", "")
 	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {
 		return Options{}, fmt.Errorf("worker: %w", err)

@@ -13,6 +13,8 @@ import (
 const (
 	// RC begins Report.Mode of reliable connections of ours.
 	RC = "RC"
+	// Messages begins Report.Mode of messages of ours.
+	Messages = "messages"
 	// DroppedOnPurpose counts the frames that a lossy link dropped on their way
 	// out.
 	DroppedOnPurpose = "dropped_on_purpose"
@@ -26,6 +28,7 @@ type Report struct {
 	Total    uint64            `json:"total"`              // packets in all, warm-up and drain too
 	Mode     string            `json:"mode"`               // what was used, for people
 	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
+	Nth      []Nth             `json:"nth,omitempty"`      // of the first messages
 	Cost     *Cost             `json:"cost,omitempty"`     // of the window
 	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
 	GaveUp   string            `json:"gave_up,omitempty"`  // why there is nothing to report
@@ -39,6 +42,12 @@ type RTT struct {
 	P99     int64  `json:"p99"`
 	P999    int64  `json:"p999"`
 	Max     int64  `json:"max"`
+}
+
+// Nth are the round trips of the n-th message of each of many connections.
+type Nth struct {
+	Message int `json:"message"` // counted from 1
+	RTT     RTT `json:"rtt"`
 }
 
 // PerSecond is the packet rate in the window, 0 when there was none.

@@ -39,6 +39,7 @@ func TestOptionsRoundTrip(t *testing.T) {
 			Seed:      count.Draw(t, "seed"),
 			LossPPM:   count.Draw(t, "loss"),
 			Selective: rapid.Bool().Draw(t, "selective"),
+			Protocol:  rapid.SampledFrom([]string{"", "get"}).Draw(t, "protocol"),
 		}
 		got, err := Parse(want.Args())
 		if err != nil {

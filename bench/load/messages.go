@@ -1,0 +1,207 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"xroce/bench/worker"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/msg"
+	rmsg "xroce/roce/msg"
+	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// messagesPort is where the receiving end waits for the other.
+const messagesPort = 7471
+
+// messageModes are the works over messages, each with that of the other end. Who listens answers.
+var messageModes = map[string]struct {
+	listens    bool
+	background bool // the device has its own loop, and the worker sleeps
+	run        func(*messenger, worker.Options) (done, error)
+}{
+	"post":  {false, false, (*messenger).pour},
+	"take":  {true, false, (*messenger).take},
+	"ping":  {false, false, (*messenger).ping},
+	"echo":  {true, false, (*messenger).echo},
+	"first": {false, false, (*messenger).first},
+	"early": {true, false, (*messenger).early},
+
+	"stream-post": {false, true, (*messenger).streamOut},
+	"stream-take": {true, true, (*messenger).streamIn},
+	"stream-ping": {false, true, (*messenger).streamPing},
+	"stream-echo": {true, true, (*messenger).streamEcho},
+}
+
+// done is what came of a run.
+type done struct {
+	window *worker.Window
+	total  uint64
+	rtt    *worker.RTT
+	nth    []worker.Nth
+}
+
+// A messenger is an endpoint on a device, for one connection at a time.
+type messenger struct {
+	ctx      context.Context // ends when the peer takes far too long
+	device   *engine.Device
+	manager  *cm.Manager
+	endpoint *msg.Endpoint
+	at       netip.AddrPort // of who listens
+	listener *msg.Listener
+	streams  *msg.StreamListener
+}
+
+// messageSpare is how much longer than its window a run with messages may take: less than the
+// harness waits for its report.
+var messageSpare = timeout.Scaled(12 * time.Second)
+
+// Messages does the work of o.Mode with messages of o.Message bytes, which travel by o.Protocol.
+// But for streams the device is in direct mode: the worker's one thread does everything.
+func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err error) {
+	mode, ok := messageModes[o.Mode]
+	if !ok {
+		return r, fmt.Errorf("load: no mode %q of messages", o.Mode)
+	}
+	m, err := openMessenger(o, mode.background)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if mode.listens {
+		if err := m.listen(o); err != nil {
+			return r, err
+		}
+	}
+	if err := worker.Ready(in, out); err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.Warmup+o.Window+messageSpare)
+	defer cancel()
+	m.ctx = ctx
+	d, err := mode.run(m, o)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return worker.Report{GaveUp: err.Error()}, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	counts, err := deviceCounters(m.device)
+	if err != nil {
+		return r, err
+	}
+	r = report(o, d.window, d.total, worker.Messages+" over RC, copy", counts)
+	r.Bytes = d.window.Packets() * uint64(o.Message)
+	r.RTT, r.Nth = d.rtt, d.nth
+	return r, nil
+}
+
+// openMessenger opens a device with an endpoint on it.
+func openMessenger(o worker.Options, background bool) (m *messenger, err error) {
+	remote := o.Remote
+	if messageModes[o.Mode].listens {
+		remote = o.Local
+	}
+	m = &messenger{}
+	addr, err := netip.ParseAddr(remote)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	m.at = netip.AddrPortFrom(addr, messagesPort)
+	var machine rmsg.Config
+	if o.Protocol != "" {
+		if machine.Protocol, err = rmsg.ParseProtocol(o.Protocol); err != nil {
+			return nil, fmt.Errorf("load: %q: %w", o.Protocol, err)
+		}
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	m.device, err = engine.Open(o.Interface, engine.Options{
+		Mode: xsk.ModeCopy, Direct: !background, Queue: o.Queue,
+	})
+	if err != nil {
+		return m, err
+	}
+	if m.manager, err = cm.Open(m.device, cm.Options{}); err != nil {
+		return m, err
+	}
+	options := msg.Options{Machine: machine}
+	if !background {
+		options.Spin = time.Hour // who polls never sleeps
+	}
+	m.endpoint, err = msg.Open(m.device, m.manager, options)
+	return m, err
+}
+
+// listen makes the end that waits ready for its peer.
+func (m *messenger) listen(o worker.Options) (err error) {
+	if messageModes[o.Mode].background {
+		m.streams, err = m.endpoint.ListenStream(m.at)
+	} else {
+		m.listener, err = m.endpoint.Listen(m.at)
+	}
+	return err
+}
+
+// connect makes the connection: who listens waits for it.
+func (m *messenger) connect() (*msg.Conn, error) {
+	if m.listener != nil {
+		return m.listener.Accept(m.ctx)
+	}
+	return m.endpoint.Dial(m.ctx, m.at)
+}
+
+// close gives back what there is, the manager before the endpoint: so that does not wait for
+// peers that may be gone.
+func (m *messenger) close() (err error) {
+	if m.listener != nil {
+		m.listener.Close()
+	}
+	if m.streams != nil {
+		err = errors.Join(err, m.streams.Close())
+	}
+	if m.manager != nil {
+		err = errors.Join(err, m.manager.Close())
+	}
+	if m.endpoint != nil {
+		err = errors.Join(err, m.endpoint.Close())
+	}
+	if m.device != nil {
+		err = errors.Join(err, m.device.Close())
+	}
+	return err
+}
+
+// parting is how long an end waits for the other to close a connection as well.
+var parting = timeout.Scaled(2 * time.Second)
+
+// part closes a connection. What the peer makes of it is not our work.
+func (m *messenger) part(c *msg.Conn) {
+	ctx, cancel := context.WithTimeout(m.ctx, parting)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// ticks is how many messages go between two looks at the clock: the look takes as long as a tenth
+// of a short one.
+func ticks(o worker.Options) int {
+	if o.Message > 4096 {
+		return 1
+	}
+	return 32
+}
+
+// depth is how many messages are under way at once: as many as work requests of a WRITE while they
+// are short, and some megabytes of long ones.
+func depth(o worker.Options) int {
+	return max(8, min(sendDepth, (8<<20)/max(1, o.Message)))
+}

@@ -32,7 +32,7 @@ const messagePrefix = "msg-"
 // messageCases are all cases of messages.
 func messageCases() []benchCase {
 	return slices.Concat([]benchCase{messageRateCase(), messageRTTCase(), messageGoodputCase()},
-		streamCases(), protocolCases(), firstCases())
+		streamCases(), protocolCases(), firstCases(), overlapCases(), guardCases())
 }
 
 // messageSockets are the settings of messages of a length, and of the packets of our own verbs
@@ -219,7 +219,7 @@ func protocolCases() []benchCase {
 }
 
 // firstSizes are the lengths of messages that are the first of their connection.
-var firstSizes = []int{2 << 10, 8 << 10, 32 << 10, 128 << 10}
+var firstSizes = []int{256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, largeSlot}
 
 // firstCases measure the first messages of new connections, by each protocol.
 func firstCases() []benchCase {
@@ -245,4 +245,90 @@ func firstCases() []benchCase {
 		cases = append(cases, c)
 	}
 	return cases
+}
+
+// meanwhile are the things an application may do behind a message that it has posted.
+var meanwhile = []struct{ name, mode string }{
+	{"ours", "nothing"}, {"asleep meanwhile", "sleep"}, {"computing meanwhile", "busy"},
+}
+
+// overlapCases measure what goes on while the application is away for a millisecond: the message
+// itself, and when its announcement leaves.
+func overlapCases() []benchCase {
+	all := messageCase("overlap", "1 MiB posted, 1 ms of something else, then waited for, median",
+		longLength, false)
+	all.unit, all.lowerIsBetter, all.full = "ns", true, true
+	announced := messageCase("announce", "from Send to the announcement on the wire, median",
+		longLength, false)
+	announced.unit, announced.lowerIsBetter, announced.full = "ns", true, true
+	for _, one := range meanwhile {
+		all.variants = append(all.variants, awayVariant(one.name, "overlap-"+one.mode))
+		if one.mode == "nothing" {
+			continue
+		}
+		name := one.name
+		if len(announced.variants) == 0 {
+			name = messaging.String()
+		}
+		announced.variants = append(announced.variants, awayVariant(name, "announce-"+one.mode))
+	}
+	return []benchCase{all, announced}
+}
+
+// awayVariant measures the median of what a sender does on its own; the other end takes messages.
+func awayVariant(name, mode string) variant {
+	return variant{
+		name: name, needs: []backend{messaging},
+		run: func(ctx context.Context, p *place) (measurement, error) {
+			m, err := p.pingPong(ctx, messaging, mode, "take")
+			m.value *= 2 // the whole time
+			return m, err
+		},
+	}
+}
+
+// copyLength is how much is copied at once.
+const copyLength = 64 << 10
+
+// pinSizes are the lengths of memory that is pinned.
+var pinSizes = []int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
+
+// guardCases measure what keys cost, and what pinning would that we do not need.
+func guardCases() []benchCase {
+	key := messageCase("key", fmt.Sprintf("storing %d bytes that a peer sends", shortLength),
+		shortLength, false)
+	key.unit, key.lowerIsBetter, key.full = "ns", true, true
+	key.control, key.reference = "no key", "no key"
+	for _, step := range []struct{ name, mode string }{
+		{"its key", "store-key"}, {"forged keys", "store-forged"}, {"no key", "store-copy"},
+	} {
+		key.variants = append(key.variants, microVariant(step.name, step.mode, shortLength))
+	}
+	pin := messageCase("pin", "pinning memory (mlock), as an adapter needs it", pinSizes[0], false)
+	pin.unit, pin.lowerIsBetter, pin.full, pin.axis = "ns", true, true, "bytes"
+	for _, n := range pinSizes {
+		v := microVariant(fmt.Sprint(n), "pin", n)
+		v.at = float64(n)
+		pin.variants = append(pin.variants, v)
+	}
+	pin.control, pin.reference = pin.variants[0].name, pin.variants[0].name
+	copied := messageCase("copy", "copying 64 KiB to memory that is in no cache", copyLength, false)
+	copied.unit, copied.lowerIsBetter, copied.full = "ns", true, true
+	copied.control, copied.reference = "in a cache", "in a cache"
+	copied.variants = []variant{
+		microVariant("in no cache", "copy-cold", copyLength),
+		microVariant("in a cache", "store-copy", copyLength),
+	}
+	return []benchCase{key, pin, copied}
+}
+
+// microVariant does a step of load.Micro with so many bytes.
+func microVariant(name, mode string, bytes int) variant {
+	run := runFunc(func(ctx context.Context, p *place) (measurement, error) {
+		return p.step(ctx, mode)
+	})
+	return variant{
+		name: name, needs: []backend{micro},
+		run: run.with(func(_ stage.Side, o *worker.Options) { o.Message = bytes }),
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"xroce/bench/worker"
@@ -33,6 +34,12 @@ var messageModes = map[string]struct {
 	"first": {false, false, (*messenger).first},
 	"early": {true, false, (*messenger).early},
 
+	"announce-sleep":  {false, true, announce(sleeps)},
+	"announce-busy":   {false, true, announce(computes)},
+	"overlap-nothing": {false, true, overlap(nil)},
+	"overlap-sleep":   {false, true, overlap(sleeps)},
+	"overlap-busy":    {false, true, overlap(computes)},
+
 	"stream-post": {false, true, (*messenger).streamOut},
 	"stream-take": {true, true, (*messenger).streamIn},
 	"stream-ping": {false, true, (*messenger).streamPing},
@@ -56,6 +63,7 @@ type messenger struct {
 	at       netip.AddrPort // of who listens
 	listener *msg.Listener
 	streams  *msg.StreamListener
+	stamped  *stampLink // of the modes that look at what leaves, else nil
 }
 
 // messageSpare is how much longer than its window a run with messages may take: less than the
@@ -63,7 +71,8 @@ type messenger struct {
 var messageSpare = timeout.Scaled(12 * time.Second)
 
 // Messages does the work of o.Mode with messages of o.Message bytes, which travel by o.Protocol.
-// But for streams the device is in direct mode: the worker's one thread does everything.
+// The device is in direct mode, where the worker's one thread does everything, but for streams and
+// for what the machine is to do without it.
 func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err error) {
 	mode, ok := messageModes[o.Mode]
 	if !ok {
@@ -125,9 +134,12 @@ func openMessenger(o worker.Options, background bool) (m *messenger, err error) 
 			err = errors.Join(err, m.close())
 		}
 	}()
-	m.device, err = engine.Open(o.Interface, engine.Options{
-		Mode: xsk.ModeCopy, Direct: !background, Queue: o.Queue,
-	})
+	how := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queue: o.Queue}
+	if strings.HasPrefix(o.Mode, "announce") {
+		m.device, m.stamped, err = openStamped(o, how)
+	} else {
+		m.device, err = engine.Open(o.Interface, how)
+	}
 	if err != nil {
 		return m, err
 	}

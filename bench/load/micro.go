@@ -26,7 +26,7 @@ var errStep = errors.New("load: the step went wrong")
 // beside copying the payload; "crc" is CRC-32 alone over as many bytes, from Go's
 // library, to compare with. "configure-list" and "configure-column" give a key a
 // layout. "transmit-layout" and its like make the packets of a WRITE of o.Message bytes
-// from blocks of o.Block.
+// from blocks of o.Block. "pin" is pinStep, "store-key" and its like are keyStep.
 func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
 	step, err := microStep(o)
 	if err != nil {
@@ -36,7 +36,7 @@ func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error)
 		return worker.Report{}, err
 	}
 	batch := microBatch
-	if strings.HasPrefix(o.Mode, "configure") || strings.HasPrefix(o.Mode, transmitPrefix) {
+	if strings.HasPrefix(o.Mode, "configure") || o.Mode == "pin" || strings.HasPrefix(o.Mode, transmitPrefix) {
 		batch = longBatch
 	}
 	var total uint64
@@ -83,6 +83,10 @@ func microStep(o worker.Options) (func(times int) bool, error) {
 		return configureStep(listed)
 	case "configure-column":
 		return configureStep(columned)
+	case "pin":
+		return pinStep(o.Message)
+	case "store-key", "store-forged", "store-copy", "copy-cold":
+		return keyStep(o.Mode, o.Message)
 	}
 	if strings.HasPrefix(o.Mode, transmitPrefix) {
 		return transmitStep(o)

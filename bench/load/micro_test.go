@@ -64,3 +64,21 @@ func TestMicroSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardSteps: the steps of keys and of pinning do what they say, and no forged key stores
+// anything, which the step looks at by itself.
+func TestGuardSteps(t *testing.T) {
+	for _, mode := range []string{"store-key", "store-forged", "store-copy", "copy-cold", "pin"} {
+		step, err := microStep(worker.Options{Mode: mode, Message: 64})
+		if err != nil {
+			if mode == "pin" {
+				t.Logf("SKIPPED, no memory was pinned: %v", err)
+				continue
+			}
+			t.Fatal(err)
+		}
+		if !step(1000) {
+			t.Errorf("%s went wrong", mode)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package load
+
+import (
+	"testing"
+	"time"
+
+	"xroce/xsk"
+)
+
+// nowhere is a link that takes frames and does nothing with them.
+type nowhere struct{ xsk.Link }
+
+func (nowhere) Transmit([]xsk.TxFrame) {}
+
+// TestStamp: what counts is the first frame behind arm, and no frame at all is none.
+func TestStamp(t *testing.T) {
+	l := &stampLink{Link: nowhere{}, start: time.Now().Add(-time.Second)}
+	frame := make([]xsk.TxFrame, 1)
+	l.Transmit(frame)
+	if at := l.at.Load(); at != 0 {
+		t.Errorf("a frame before arm was noted at %d", at)
+	}
+	l.arm()
+	l.Transmit(nil)
+	if at := l.at.Load(); at != 0 {
+		t.Errorf("no frame was noted at %d", at)
+	}
+	l.Transmit(frame)
+	first := l.at.Load()
+	if first < int64(time.Second) {
+		t.Errorf("noted at %d, a second after the start", first)
+	}
+	l.Transmit(frame)
+	if l.at.Load() != first {
+		t.Error("the second frame was noted, too")
+	}
+	l.arm()
+	if l.at.Load() != 0 {
+		t.Error("arm has forgotten nothing")
+	}
+}

@@ -70,12 +70,8 @@ func sleeps(d time.Duration) { time.Sleep(d) }
 // computes keeps the processor, on which the device has its loop as well.
 func computes(d time.Duration) {
 	for begin := time.Now(); time.Since(begin) < d; {
-		spun++
 	}
 }
-
-// spun keeps the loop from being nothing.
-var spun uint64
 
 // announce measures how long after Send the announcement of a message leaves, while the
 // application does something else.

@@ -8,8 +8,8 @@ import (
 
 // keyStep stores o.Message bytes in memory of ours as a packet of a peer does: "store-key" with
 // the key of the memory, "store-forged" with keys that are drawn at random, none of which may
-// change a byte, "store-copy" without any key, to compare with. "copy-cold" copies from and to memory
-// that is in no cache.
+// change a byte, "store-copy" without any key, to compare with. "copy-cold" copies from and to
+// memory that is in no cache.
 func keyStep(mode string, n int) (func(times int) bool, error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	keys := mem.NewKeys(random)

@@ -36,7 +36,8 @@ func Micro(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error)
 		return worker.Report{}, err
 	}
 	batch := microBatch
-	if strings.HasPrefix(o.Mode, "configure") || o.Mode == "pin" || strings.HasPrefix(o.Mode, transmitPrefix) {
+	if strings.HasPrefix(o.Mode, "configure") || strings.HasPrefix(o.Mode, transmitPrefix) ||
+		o.Mode == "pin" || o.Mode == "copy-cold" {
 		batch = longBatch
 	}
 	var total uint64

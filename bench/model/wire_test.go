@@ -9,7 +9,9 @@ import (
 )
 
 // testCosts are such that each step can be told from the others.
-var testCosts = Costs{Delay: 100 * clock.Microsecond, Step: clock.Microsecond, PerByte: 1, Copy: 0.5}
+var testCosts = Costs{
+	Delay: 100 * clock.Microsecond, Step: clock.Microsecond, PerByte: 1, Copy: 0.5,
+}
 
 func newWire(t *testing.T, c msg.Config, costs Costs, connections int) *Wire {
 	t.Helper()

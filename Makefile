@@ -165,6 +165,15 @@ demo: build ## build, then show two endpoints talking (no sudo, no hardware)
 bench: ## measure us and others side by side; see BENCHFLAGS=-h
 	$(GO) run ./bench $(BENCHFLAGS)
 
+# The newest result that has what the plots are made of.
+RESULT ?= $(shell grep -l '"name": "msg-size-64"' bench/results/*.json 2>/dev/null | tail -n 1)
+
+.PHONY: plots
+plots: ## draw docs/plots from RESULT=FILE of the bench, by default the newest
+	@test -n '$(RESULT)' || { \
+		echo 'no result to draw: make bench BENCHFLAGS="--only msg-,register"' >&2; exit 1; }
+	$(GO) run ./bench/plots --from $(RESULT) --out docs/plots
+
 # The program takes the place of the shell, so that whoever ends make ends it.
 .PHONY: interop
 interop: ## run against rdma-core and perftest on Soft-RoCE in a VM (root, Debian)

@@ -64,6 +64,9 @@ func TCP(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err er
 	}
 	defer c.Close()
 	d, err := carried(c, o, mode.run)
+	if starved(err) {
+		return worker.Report{GaveUp: err.Error()}, nil
+	}
 	if err != nil {
 		return r, err
 	}
@@ -121,7 +124,17 @@ func bytesOut(c net.Conn, o worker.Options) (d done, err error) {
 		}
 		d.total++
 	}
-	return d, nil
+	return d, finish(c)
+}
+
+// finish says that nothing more is written, and waits until the peer has read all of it and has
+// closed. How that ends is the peer's: it may be gone.
+func finish(c net.Conn) error {
+	err := c.(interface{ CloseWrite() error }).CloseWrite()
+	if err == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
+	return err
 }
 
 // bytesIn reads to the end. What it counts is pieces of o.Message bytes.
@@ -165,7 +178,7 @@ func bytesPing(c net.Conn, o worker.Options) (d done, err error) {
 		}
 	}
 	d.rtt = roundTrips(hist)
-	return d, nil
+	return d, finish(c)
 }
 
 // bytesEcho sends back what comes, o.Message bytes at a time, until the end.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
+	"xroce/roce"
 	rmsg "xroce/roce/msg"
 	"xroce/xsk"
 	"xroce/xsk/xsktest/timeout"
@@ -95,7 +97,7 @@ func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, e
 	defer cancel()
 	m.ctx = ctx
 	d, err := mode.run(m, o)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if starved(err) {
 		return worker.Report{GaveUp: err.Error()}, nil
 	}
 	if err != nil {
@@ -109,6 +111,14 @@ func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, e
 	r.Bytes = d.window.Packets() * uint64(o.Message)
 	r.RTT, r.Nth = d.rtt, d.nth
 	return r, nil
+}
+
+// starved reports whether an error is that of a peer that was not scheduled for too long. That
+// tells the other end that the connection is gone, which then looks like its own failure.
+func starved(err error) bool {
+	var work *roce.WorkError
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &work) && work.Status == roce.StatusRetryExcErr
 }
 
 // openMessenger opens a device with an endpoint on it.

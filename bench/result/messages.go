@@ -122,3 +122,24 @@ func (d *Document) protocolTable() table {
 	}
 	return t
 }
+
+// Ratio is a variant by another one, one for each round that counts.
+func (c *Case) Ratio(variant, peer string) ratio.Spread { return c.compare(variant, peer).Ratio }
+
+// RTT is where the 50th, 90th, 99th and 99.9th percentiles of a variant lie, in nanoseconds.
+func (c *Case) RTT(variant string) (list []ratio.Spread) {
+	for _, of := range []func(*worker.RTT) int64{
+		func(r *worker.RTT) int64 { return r.P50 },
+		func(r *worker.RTT) int64 { return r.P90 },
+		func(r *worker.RTT) int64 { return r.P99 },
+		func(r *worker.RTT) int64 { return r.P999 },
+	} {
+		list = append(list, c.spread(variant, func(r *Row) (float64, bool) {
+			if len(r.Workers) == 0 || r.Workers[0].RTT == nil || r.Workers[0].RTT.Samples == 0 {
+				return 0, false
+			}
+			return float64(of(r.Workers[0].RTT)), true
+		}))
+	}
+	return list
+}

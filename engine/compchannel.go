@@ -10,7 +10,7 @@ import (
 	"xroce/roce"
 )
 
-// ErrBusy says that something cannot be closed because others use it.
+// ErrBusy says that something cannot be closed, or changed, because others use it.
 var ErrBusy = errors.New("engine: still in use")
 
 // A CompChannel tells which of its CQs have something to poll (struct

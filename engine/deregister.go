@@ -9,8 +9,8 @@ import (
 // Deregister takes the keys out of use. When it returns without an error, no packet
 // reads or writes the memory any more; work requests that name it fail. It is
 // idempotent, and waits for no peer and no work request, but for FLUSHes to persistence
-// that are under way here. The error is mem.ErrBusy
-// while a memory window is bound to the region or a layout refers to it: then nothing
+// that are under way here. The error is ErrBusy, and
+// mem.ErrBusy, while a memory window is bound to the region or a layout refers to it: then nothing
 // happened.
 func (m *MR) Deregister() error {
 	m.mu.Lock()
@@ -19,7 +19,7 @@ func (m *MR) Deregister() error {
 	case errors.Is(err, mem.ErrNotRegistered):
 		return nil
 	case err != nil:
-		return err
+		return busy(err)
 	}
 	m.device.registry.remove(resourceMR, m, m.number)
 	m.pd.release()

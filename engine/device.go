@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -13,10 +12,6 @@ import (
 	"xroce/roce/wire"
 	"xroce/xsk"
 )
-
-// ErrClosed says that an object was used after its Close. It is what Device.Err returns
-// after Close.
-var ErrClosed = errors.New("engine: used after Close")
 
 // A Device is an open RoCE device (struct ibv_context). Its methods are safe for
 // concurrent use.

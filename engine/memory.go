@@ -85,7 +85,7 @@ func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) 
 // region again: it is never made of both. So is a peer's READ that is asked for again.
 //
 // With an error the region is as it was: mem.ErrChange for flags that are none or
-// unknown, for no bytes and for an invalidated region, mem.ErrBusy while windows are
+// unknown, for no bytes and for an invalidated region, ErrBusy and mem.ErrBusy while windows are
 // bound to it or layouts refer to it, mem.ErrAccess, roce.ErrInvalid for a PD that is
 // closed or of another device, mem.ErrNotRegistered after Deregister. The error says
 // which argument it is about.
@@ -137,7 +137,7 @@ func (m *MR) change(what mem.Change, pd *PD, do func(*mem.Domain) error) error {
 		if domain != nil {
 			pd.release()
 		}
-		return err
+		return busy(err)
 	}
 	if domain != nil {
 		m.pd.release()

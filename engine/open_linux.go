@@ -20,7 +20,7 @@ type steeredLink interface {
 // opens an AF_XDP socket on one queue, and takes the RoCE packets that are
 // addressed to the interface. Everything else still goes to the kernel. It must
 // run in the network namespace of the interface; what it returns may be used
-// anywhere.
+// anywhere. The error wraps fs.ErrNotExist when there is no such interface.
 //
 // It needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and CAP_IPC_LOCK where the
 // locked-memory limit is small.

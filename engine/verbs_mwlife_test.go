@@ -85,7 +85,8 @@ func TestMWOfClosedQP(t *testing.T) {
 	}
 	join(t, a, next, engine.ConnectOptions{})
 	refusedAccess(t, w, a, next, through(a, roce.OpWrite, mw.RKey(), mw.Addr(), 64))
-	if err := b.region.Deregister(); !errors.Is(err, mem.ErrBusy) {
+	if err := b.region.Deregister(); !errors.Is(err, mem.ErrBusy) ||
+		!errors.Is(err, engine.ErrBusy) {
 		t.Errorf("deregistered under the window: %v", err)
 	}
 	next.send(t, roce.SendWR{
@@ -130,7 +131,8 @@ func TestMWKeepsRegionBusy(t *testing.T) {
 	if err := b.region.Deregister(); !errors.Is(err, mem.ErrBusy) {
 		t.Errorf("deregistered: %v", err)
 	}
-	if err := b.region.Rereg(mem.ChangeAccess, nil, nil, 0); !errors.Is(err, mem.ErrBusy) {
+	err := b.region.Rereg(mem.ChangeAccess, nil, nil, 0)
+	if !errors.Is(err, mem.ErrBusy) || !errors.Is(err, engine.ErrBusy) {
 		t.Errorf("re-registered: %v", err)
 	}
 	a.send(t, through(a, roce.OpWrite, mw.RKey(), mw.Addr(), 64))

@@ -65,8 +65,17 @@ type Peer struct {
 func (m *Manager) Lookup(
 	ctx context.Context, pd *engine.PD, to netip.AddrPort, private []byte,
 ) (*Peer, error) {
-	port, service := m.ephemeral(), cm.ServiceIDOf(cm.PortSpaceUDP, to.Port())
-	path, err := m.pathTo(ctx, to.Addr(), netip.Addr{}, 0, flowLabel(port, service))
+	service := cm.ServiceIDOf(cm.PortSpaceUDP, to.Port())
+	peer, err := m.lookup(ctx, pd, to.Addr(), service, private)
+	return peer, opError("lookup", addressOf(to.Addr(), service), err)
+}
+
+// lookup is Lookup without the address in the error.
+func (m *Manager) lookup(
+	ctx context.Context, pd *engine.PD, to netip.Addr, service cm.ServiceID, private []byte,
+) (*Peer, error) {
+	port := m.ephemeral()
+	path, err := m.pathTo(ctx, to, netip.Addr{}, 0, flowLabel(port, service))
 	if err != nil {
 		return nil, err
 	}

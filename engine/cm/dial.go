@@ -31,6 +31,14 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 func (m *Manager) DialService(
 	ctx context.Context, to netip.Addr, service cm.ServiceID, s Setup,
 ) (*Conn, error) {
+	c, err := m.dial(ctx, to, service, &s)
+	return c, opError("dial", addressOf(to, service), err)
+}
+
+// dial is DialService without the address in the error.
+func (m *Manager) dial(
+	ctx context.Context, to netip.Addr, service cm.ServiceID, s *Setup,
+) (*Conn, error) {
 	s.setDefaults()
 	if s.PathMTU == 0 {
 		s.PathMTU = m.dev.ActiveMTU()
@@ -51,14 +59,14 @@ func (m *Manager) DialService(
 	if err != nil {
 		return nil, err
 	}
-	c, err := m.request(path, service, port, &s, qp)
+	c, err := m.request(path, service, port, s, qp)
 	if err != nil {
 		s.discard(qp)
 		return nil, err
 	}
 	select {
 	case e := <-c.response:
-		err = c.establish(&e, way, &s)
+		err = c.establish(&e, way, s)
 	case <-c.done:
 		err = c.Err()
 	case <-ctx.Done():

@@ -2,6 +2,7 @@ package cm
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 
@@ -25,7 +26,7 @@ type Listener struct {
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
 // that are not accepted yet wait, 128 of them; then the oldest are dropped, first those of
 // the host that has the most. The error is
-// cm.ErrInUse of roce/cm when the port has a listener already.
+// cm.ErrInUse of roce/cm, and syscall.EADDRINUSE, when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceTCP, at.Port())}, nil)
 }
@@ -47,7 +48,19 @@ func (m *Manager) ListenService(
 	return m.listen(at, cm.Listen{Service: service, Mask: mask}, nil)
 }
 
+// listen adds a listener.
 func (m *Manager) listen(at netip.Addr, what cm.Listen, s *Datagrams) (*Listener, error) {
+	l, err := m.newListener(at, what, s)
+	if errors.Is(err, cm.ErrInUse) {
+		err = inUse{err}
+	}
+	return l, opError("listen", addressOf(at, what.Service), err)
+}
+
+// newListener is listen without the address in the error.
+func (m *Manager) newListener(
+	at netip.Addr, what cm.Listen, s *Datagrams,
+) (*Listener, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {

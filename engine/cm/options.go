@@ -2,7 +2,6 @@ package cm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,49 +13,6 @@ import (
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
-
-// Errors of this package. Errors of a call wrap one of them, or one of the device.
-var (
-	// ErrClosed says that the manager, its device, the listener or the connection
-	// was closed.
-	ErrClosed = errors.New("cm: closed")
-	// ErrTimeout says that the peer did not answer, however often it was asked.
-	ErrTimeout = errors.New("cm: no answer from the peer")
-	// ErrNoAddress says that the device has no address of the peer's family.
-	ErrNoAddress = errors.New("cm: the device has no address for this peer")
-	// ErrHungUp says that the connection ended in order.
-	ErrHungUp = errors.New("cm: connection ended")
-	// ErrKeepalive says that the connection is over because the peer was silent and did not
-	// answer when it was asked: see Setup.Keepalive. It wraps ErrTimeout.
-	ErrKeepalive = fmt.Errorf("%w when it was asked by the keepalive", ErrTimeout)
-	// ErrAborted says that the connection is over because a call was given up while its work
-	// request was under way: see Conn.Write.
-	ErrAborted = errors.New("cm: connection ended with a call that was given up")
-	// ErrExtensions says that there is no connection because an end must have extensions
-	// that the other one does not offer: see Setup.Require. Both ends get it.
-	ErrExtensions = errors.New("cm: the ends do not agree on extensions")
-)
-
-// A RejectedError says that the peer refused.
-type RejectedError struct {
-	Reason  cm.Reason     // of a connection
-	Status  cm.SIDRStatus // of a lookup
-	Private []byte        // what its application said, padded with zeros
-}
-
-// Error implements error.
-func (e *RejectedError) Error() string {
-	if e.Status != cm.SIDRSuccess {
-		return fmt.Sprintf("cm: rejected: %s", e.Status)
-	}
-	return fmt.Sprintf("cm: rejected: %s", e.Reason)
-}
-
-// Is reports whether the reason is that of an error of this package: ErrExtensions for a peer
-// that must have extensions.
-func (e *RejectedError) Is(target error) bool {
-	return target == ErrExtensions && e.Reason == cm.ReasonVendorOption
-}
 
 // Options say how to open a manager. The zero value is a good choice.
 type Options struct {

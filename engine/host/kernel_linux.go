@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"sync"
 
@@ -29,7 +30,7 @@ var (
 )
 
 // Open finds an interface of the thread's network namespace by its name and begins to
-// follow it. It needs no privilege; Lookup and Resolve need CAP_NET_ADMIN to have a
+// follow it; the error wraps fs.ErrNotExist when there is none. It needs no privilege; Lookup and Resolve need CAP_NET_ADMIN to have a
 // neighbour resolved that the kernel does not know. What it returns may be used in any
 // namespace, and the caller closes it.
 func Open(iface string) (*Kernel, error) {
@@ -49,7 +50,7 @@ func (h *Kernel) open(iface string) error {
 	link, err := h.handle.LinkByName(iface)
 	if err != nil {
 		if errors.As(err, &netlink.LinkNotFoundError{}) {
-			err = fmt.Errorf("there is no such interface; ip link lists them: %w", err)
+			err = noInterfaceError{err}
 		}
 		return fmt.Errorf("host: interface %s: %w", iface, err)
 	}
@@ -62,6 +63,21 @@ func (h *Kernel) open(iface string) error {
 	h.groups, err = openGroupSockets(h.Port())
 	return err
 }
+
+// A noInterfaceError says that there is no interface of a name. To errors.Is it is
+// fs.ErrNotExist.
+type noInterfaceError struct{ cause error }
+
+// Error implements error.
+func (e noInterfaceError) Error() string {
+	return "there is no such interface; ip link lists them: " + e.cause.Error()
+}
+
+// Is reports whether another error says that something is missing.
+func (noInterfaceError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// Unwrap returns what the kernel said.
+func (e noInterfaceError) Unwrap() error { return e.cause }
 
 // Port implements Host. It answers from a copy, without asking the kernel.
 func (h *Kernel) Port() Port { return h.watch.port() }

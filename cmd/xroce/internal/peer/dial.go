@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -24,6 +25,10 @@ func Ask(
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ask(limited)
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err // the address is in what is said below
+	}
 	var refused *cm.RejectedError
 	switch {
 	case err == nil:

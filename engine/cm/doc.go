@@ -17,6 +17,20 @@
 // ends agreed on. When the peer hangs up the queue pair goes to ERR, what was
 // posted is flushed, and Conn.Done is closed.
 //
+// Who wants remote memory and no more leaves out the completion queues, and calls:
+//
+//	conn, err := manager.Dial(ctx, addr, cm.Setup{PD: pd})
+//	to, err := cm.ParseRemote(conn.Private()) // made by cm.RemoteOf, sent in Setup.Private
+//	err = conn.Write(ctx, to, mr.SGE(0, n))   // Read, FetchAdd, CompareSwap, Send, Receive
+//
+// Such a call waits. It may be made by many goroutines at once, and when it has returned,
+// also because its context ended, nothing touches its memory any more: Conn.Write says what
+// that costs.
+//
+// DialService and ListenService are for service IDs that are no ports of the TCP space.
+// Setup.Require is for extensions that must be used, Setup.Keepalive for peers that may die
+// while nothing is asked of them.
+//
 // Dial and ListenXRC connect queue pairs of XRC, too: an XRC_SEND to an XRC_RECV.
 //
 // ListenDatagram and Lookup do the same for UD: who asks learns the number and the

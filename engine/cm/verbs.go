@@ -9,22 +9,27 @@ import (
 	"xroce/roce"
 )
 
-// The calls of this file are for connections whose Setup has no completion queues: the manager
-// has one for them. They wait until the work request is complete, and may be called by many
-// goroutines at once: what one goroutine calls is executed in its order, and so many work
-// requests as the queues have room for are under way, others wait for their turn.
-//
-// A work request that is under way cannot be taken back. When the context ends first, the
-// queue pair goes to ERR, which ends the connection with ErrAborted; the call waits until the
-// work request is flushed, which needs no peer, and returns the error of the context. So when
-// a call has returned, however it ended, nothing touches the caller's memory because of it any
-// more. What the peer's memory has of a WRITE that failed is not known.
-//
-// The error is a *roce.WorkError when the work request failed, which ends the connection, too,
-// or says why the connection is over, as Conn.Err does.
+// This file has the calls of connections whose Setup has no completion queues: the manager has
+// one for them.
 
-// Write writes to memory of the peer (RDMA WRITE). It is complete when the peer has it: the
-// acknowledge says that it will be seen by whoever is told afterwards.
+// Write writes to memory of the peer (RDMA WRITE). It is complete when the peer has it: whoever
+// is told afterwards will see it.
+//
+// It is one of the calls for connections without completion queues of the application: Write,
+// Read, Send, FetchAdd, CompareSwap and Receive. They wait until their work request is complete,
+// and may be made by many goroutines at once: those of one goroutine are executed in its order,
+// and as many are under way as the queues of the queue pair have room for (QPInit.MaxSendWR,
+// MaxRecvWR), others wait for their turn.
+//
+// What is under way cannot be taken back. When the context ends first, the queue pair goes to
+// ERR and the connection is over with ErrAborted; the call waits until its work request is
+// flushed, which needs no peer, and returns the error of the context. So when a call has
+// returned, however it ended, nothing touches the caller's memory because of it. What the
+// memory of the peer has of a WRITE that failed is not known.
+//
+// The error is a *roce.WorkError when the work request failed, which ends the connection, too;
+// roce.ErrInvalid or that of the context when nothing was posted, and the connection goes on;
+// or what Conn.Err says of a connection that is over.
 func (c *Conn) Write(ctx context.Context, to Remote, local ...roce.SGE) error {
 	return c.send(ctx, &roce.SendWR{
 		Opcode: roce.OpWrite, SGList: local, RemoteAddr: to.Addr, RKey: to.RKey,

@@ -30,9 +30,10 @@ var (
 )
 
 // Open finds an interface of the thread's network namespace by its name and begins to
-// follow it; the error wraps fs.ErrNotExist when there is none. It needs no privilege; Lookup and Resolve need CAP_NET_ADMIN to have a
+// follow it. It needs no privilege; Lookup and Resolve need CAP_NET_ADMIN to have a
 // neighbour resolved that the kernel does not know. What it returns may be used in any
-// namespace, and the caller closes it.
+// namespace, and the caller closes it. The error is fs.ErrNotExist, to errors.Is, when there is
+// no such interface.
 func Open(iface string) (*Kernel, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {

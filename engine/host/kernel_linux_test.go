@@ -10,7 +10,8 @@ import (
 // TestOpenNothing: an interface that is not there is something that does not exist.
 func TestOpenNothing(t *testing.T) {
 	_, err := Open("xr-nothing")
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "xr-nothing: there is no") {
+	if !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "xr-nothing: there is no such interface") {
 		t.Error(err)
 	}
 }

@@ -147,6 +147,9 @@ func (s *Setup) ready(
 		return nil, fmt.Errorf("%w: a keepalive of %s on a QP of type %s", roce.ErrInvalid,
 			s.Keepalive, is)
 	}
+	if qp == nil && s.PD == nil {
+		return nil, fmt.Errorf("%w: a setup without a protection domain", roce.ErrInvalid)
+	}
 	if qp == nil {
 		if qp, err = s.create(m, is); err != nil {
 			return nil, err

@@ -287,6 +287,10 @@ func TestVerbsMisused(t *testing.T) {
 	if _, err := p.a.FetchAdd(ctx, p.far.Add(1), 1); !errors.Is(err, roce.ErrInvalid) {
 		t.Errorf("not a multiple of 8: %v", err)
 	}
+	_, err := p.hosts[0].manager.Dial(ctx, netip.AddrPortFrom(p.hosts[1].v4, 1), cm.Setup{})
+	if !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("no protection domain: %v", err)
+	}
 	done, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := p.a.Write(done, p.far, near.SGE(0, 8)); !errors.Is(err, context.Canceled) {

@@ -63,10 +63,8 @@ func (m *Machine) Listen(l Listen) (ListenerID, error) {
 			l.Mask)
 	}
 	l.Addr = l.Addr.Unmap().WithZone("")
-	for _, other := range m.listeners {
-		if l.overlaps(&other.Listen) {
-			return 0, fmt.Errorf("%w: %s on %s", ErrInUse, l.Service, l.Addr)
-		}
+	if m.inUse(&l) {
+		return 0, fmt.Errorf("%w: %s on %s", ErrInUse, l.Service, l.Addr)
 	}
 	for m.lastListener++; m.lastListener == 0 || m.listeners[m.lastListener] != nil; {
 		m.lastListener++
@@ -78,6 +76,23 @@ func (m *Machine) Listen(l Listen) (ListenerID, error) {
 		m.masks[l.Mask]++
 	}
 	return added.id, nil
+}
+
+// inUse reports whether a listener could take a request that is for a new one.
+func (m *Machine) inUse(l *Listen) bool {
+	if l.Mask == wholeMask {
+		same := m.listenerAt(l.Service, wholeMask, l.Datagram, l.Addr) != nil
+		for mask := range m.masks {
+			same = same || m.listenerAt(l.Service, mask, l.Datagram, l.Addr) != nil
+		}
+		return same
+	}
+	for _, other := range m.listeners {
+		if l.overlaps(&other.Listen) {
+			return true
+		}
+	}
+	return false
 }
 
 // Unlisten removes a listener. Requests that it has told of stay; they can still

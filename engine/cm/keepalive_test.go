@@ -131,12 +131,21 @@ func TestKeepalive(t *testing.T) {
 		name string
 		end  int // that has the keepalive
 		easy bool
-	}{{"active", 0, false}, {"passive", 1, false}, {"calls", 0, true}} {
+		ext  roce.Extensions
+	}{
+		{"active", 0, false, 0},
+		{"passive", 1, false, 0},
+		{"calls", 0, true, 0},
+		{"selective repeat", 0, false, roce.ExtSelectiveRepeat | roce.ExtReorderWindow},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newVirtualWorld(t, cm.Options{})
 			setups := [2]cm.Setup{w.hosts[0].setup(), w.hosts[1].setup()}
 			if tt.easy {
 				setups[tt.end] = cm.Setup{PD: w.hosts[tt.end].pd}
+			}
+			for i := range setups {
+				setups[i].Init.Extensions, setups[i].Require = tt.ext, tt.ext
 			}
 			setups[tt.end].Keepalive = idle
 			setups[0].AckTimeout = 17

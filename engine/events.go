@@ -40,6 +40,8 @@ type eventSource struct {
 	// down and came back, the last says how it is.
 	types   []roce.Event
 	element *list.Element // nil when not in the list
+	// onFatal is called when a QP has roce.EventQPFatal; nil for nobody.
+	onFatal func()
 }
 
 func (a *asyncEvents) init() {
@@ -82,6 +84,9 @@ func (a *asyncEvents) raise(place **eventSource, e AsyncEvent) {
 		*place = &eventSource{about: e}
 	}
 	s := *place
+	if s.onFatal != nil && e.Type == roce.EventQPFatal {
+		s.onFatal()
+	}
 	if i := slices.Index(s.types, e.Type); i >= 0 {
 		s.types = append(slices.Delete(s.types, i, i+1), e.Type)
 		return
@@ -92,6 +97,16 @@ func (a *asyncEvents) raise(place **eventSource, e AsyncEvent) {
 	}
 	a.waiting++
 	a.signal.Raise()
+}
+
+// onFatal has a function called for roce.EventQPFatal of a source, beside the event.
+func (a *asyncEvents) onFatal(place **eventSource, about AsyncEvent, f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if *place == nil {
+		*place = &eventSource{about: about}
+	}
+	(*place).onFatal = f
 }
 
 // take returns the oldest event of the source whose turn it is.

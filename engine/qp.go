@@ -30,28 +30,24 @@ type QP struct {
 // A qpControl is the part of a QP that no packet looks at, apart from it to keep what
 // packets do look at close together.
 type qpControl struct {
-	refs    references
-	events  *eventSource // of the device's asyncEvents
-	onFatal atomic.Pointer[func()]
+	refs   references
+	events *eventSource // of the device's asyncEvents
 }
 
 // device is the one that the QP is of.
 func (q *QP) device() *Device { return q.queue.device }
 
 // raise reports an event of the QP. The caller holds the progress lock.
-func (q *QP) raise(e roce.Event) {
-	if f := q.control.onFatal.Load(); f != nil && e == roce.EventQPFatal {
-		(*f)()
-	}
-	q.device().raise(AsyncEvent{Type: e, QP: q})
-}
+func (q *QP) raise(e roce.Event) { q.device().raise(AsyncEvent{Type: e, QP: q}) }
 
 // OnFatal has a function called, beside the event, when the QP goes to ERR for a reason that no
 // completion tells (roce.EventQPFatal), as with a keepalive that nobody answers. It is for a
 // Service, which need not take the events of the device for that. The function is called with
 // locks of the device held: it must not block, nor call the device but for
 // ServiceHandle.Wake, nor take a lock that is held over a call of the device.
-func (q *QP) OnFatal(f func()) { q.control.onFatal.Store(&f) }
+func (q *QP) OnFatal(f func()) {
+	q.device().async.onFatal(&q.control.events, AsyncEvent{QP: q}, f)
+}
 
 // Silent reports whether the QP is in ERR because its peer did not answer the keepalive
 // (roce.Attr.Keepalive).

@@ -232,10 +232,9 @@ const (
 
 // Limits, and the Q_Key of every GSI QP.
 const (
-	MaxMessage   = verbs.MaxMessage
-	MaxRdAtomic  = verbs.MaxRdAtomic
-	MinKeepalive = verbs.MinKeepalive
-	GSIQKey      = verbs.GSIQKey
+	MaxMessage  = verbs.MaxMessage
+	MaxRdAtomic = verbs.MaxRdAtomic
+	GSIQKey     = verbs.GSIQKey
 )
 
 // NewAH makes an address handle of a resolved path; see verbs.NewAH.

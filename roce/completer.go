@@ -112,7 +112,7 @@ func (r *requester) waitRNR(now Time, psn wire.PSN, code uint8) {
 	}
 	r.goBack(psn)
 	r.recovery.refused(psn)
-	r.rnrWait, r.rnrAt, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
+	r.rnrWait, r.mark, r.ackAt = true, now+Time(wire.RNRTimerNanos(code)), 0
 	// All goes again after the wait: a sequence NAK that comes then tells of a new loss.
 	r.stalled, r.retried = false, false
 }

@@ -19,9 +19,9 @@ const maxPostponed = 3
 func (r *requester) deadline() Time {
 	at := r.ackAt
 	if r.rnrWait {
-		at = r.rnrAt
+		at = r.mark
 	} else if r.stalled {
-		at = clock.Sooner(at, r.rnrAt)
+		at = clock.Sooner(at, r.mark)
 	}
 	if r.paced {
 		at = clock.Sooner(at, r.pace.Due())
@@ -35,11 +35,11 @@ func (r *requester) handleDeadline(now Time) {
 	if now >= r.pace.Due() {
 		r.paced = false // next waits again if need be
 	}
-	if r.stalled && now >= r.rnrAt {
+	if r.stalled && now >= r.mark {
 		r.stalled = false
 	}
 	switch {
-	case r.rnrWait && now >= r.rnrAt:
+	case r.rnrWait && now >= r.mark:
 		r.rnrWait = false
 	case r.ackTimerExpired(now):
 		r.count.Inc(counter.LocalAckTimeout)

@@ -57,7 +57,7 @@ func extreme(a *roce.Attr, bit roce.AttrMask, n int) {
 	case roce.AttrExtensions:
 		a.Extensions = roce.Extensions(small)
 	case roce.AttrKeepalive:
-		a.Keepalive = roce.Time(int32(large))
+		a.Keepalive = large
 	case roce.AttrFlowControl:
 		a.NoFlowControl = small != 0
 	}

@@ -13,33 +13,40 @@ import (
 // is spent, and any peer answers. While something is unacknowledged the local ACK timer finds
 // out.
 
-// keepalive is what a requester knows of a peer that may be silent.
+// keepalive is what a requester knows of a peer that may be silent, beside requestState.mark.
+// It is small: a QP without a keepalive has it, too.
 type keepalive struct {
-	idle   Time  // for how long nothing may be heard; 0 for no keepalive
-	heard  Time  // when something came last
-	asked  Time  // when a probe was sent that is not answered, 0 for none
-	probes uint8 // that were sent since something came
-	due    bool  // one is to be sent
-	silent bool  // the QP is in ERR because no probe was answered
+	probes uint8 // that were sent since something was heard
+	state  keepaliveState
 }
 
+type keepaliveState uint8
+
+const (
+	keepaliveQuiet  keepaliveState = iota
+	keepaliveDue                   // a probe is to be sent
+	keepaliveSilent                // the QP is in ERR because no probe was answered
+)
+
 // hear notes that a packet of the peer came.
-func (k *keepalive) hear(now Time) {
-	k.heard, k.asked, k.probes, k.due = now, 0, 0, false
+func (r *requester) hear(now Time) {
+	r.alive = keepalive{}
+	if !r.rnrWait && !r.stalled {
+		r.mark = now
+	}
 }
 
 // keepaliveAt is when the keepalive is to act, 0 for never.
 func (r *requester) keepaliveAt() Time {
-	k := &r.alive
+	idle := Time(r.attr.Keepalive) * Millisecond
 	switch {
-	case k.idle == 0 || k.due || r.ackAt != 0 || r.rnrWait || r.State() != StateRTS:
+	case idle == 0 || r.alive.state != keepaliveQuiet || r.ackAt != 0 || r.rnrWait ||
+		r.stalled || r.State() != StateRTS:
 		return 0
-	case k.asked == 0:
-		return k.heard + k.idle
-	case r.attr.Timeout == 0:
-		return k.asked + k.idle
+	case r.alive.probes == 0 || r.attr.Timeout == 0:
+		return r.mark + idle
 	}
-	return k.asked + ackTimeout(r.attr.Timeout)
+	return r.mark + ackTimeout(r.attr.Timeout)
 }
 
 // keepaliveExpired reports whether the keepalive is to act.
@@ -52,13 +59,12 @@ func (r *requester) keepaliveExpired(now Time) bool {
 // unanswered, too, is not, and the QP ends: by a work request that waits for it, or by
 // EventQPFatal.
 func (r *requester) checkPeer(now Time) {
-	k := &r.alive
-	if k.probes <= r.attr.RetryCnt {
-		k.due = true
+	if r.alive.probes <= r.attr.RetryCnt {
+		r.alive.state = keepaliveDue
 		return
 	}
 	r.count.Inc(counter.RetryExceeded)
-	k.silent = true
+	r.alive.state = keepaliveSilent
 	if r.draining() {
 		r.fail(now, StatusRetryExcErr)
 		return
@@ -69,13 +75,12 @@ func (r *requester) checkPeer(now Time) {
 
 // putProbe writes the question, unless there is no need for it any more.
 func (r *requester) putProbe(now Time, frame []byte) int {
-	k := &r.alive
-	k.due = false
-	if r.ackAt != 0 || r.rnrWait || r.State() != StateRTS {
+	r.alive.state = keepaliveQuiet
+	if r.ackAt != 0 || r.rnrWait || r.stalled || r.State() != StateRTS {
 		return 0
 	}
-	k.asked = now
-	k.probes++
+	r.mark = now
+	r.alive.probes++
 	r.count.Inc(counter.Keepalives)
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, wire.BTH{
@@ -88,10 +93,10 @@ func (r *requester) putProbe(now Time, frame []byte) int {
 // answersProbe reports whether a response is the one to a probe: an acknowledge of what was
 // acknowledged before.
 func (r *requester) answersProbe(p *wire.Packet) bool {
-	return r.alive.asked != 0 && p.BTH.PSN == r.una.Sub(1) && p.Spec.Is(wire.ClassAck) &&
+	return r.alive.probes != 0 && p.BTH.PSN == r.una.Sub(1) && p.Spec.Is(wire.ClassAck) &&
 		p.AETH().Syndrome.IsACK()
 }
 
 // Silent reports whether the keepalive ended the QP: the peer answers no more. It needs the
 // progress lock.
-func (q *QP) Silent() bool { return q.req.alive.silent }
+func (q *QP) Silent() bool { return q.req.alive.state == keepaliveSilent }

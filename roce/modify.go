@@ -124,7 +124,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		}
 	}
 	if mask&AttrKeepalive != 0 {
-		q.req.alive = keepalive{idle: next.Keepalive, heard: now}
+		q.req.hear(now)
 	}
 	if mask&AttrExtensions != 0 {
 		if next.Extensions != 0 {

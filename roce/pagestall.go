@@ -13,7 +13,7 @@ func (r *requester) stall(now Time) {
 		return
 	}
 	r.count.Inc(counter.PageStalls)
-	r.stalled, r.rnrAt = true, now+stallTime(r.stalls)
+	r.stalled, r.mark = true, now+stallTime(r.stalls)
 	r.stalls = min(r.stalls+1, mostMisses)
 	if r.psn == r.una {
 		r.ackAt = 0 // nothing is under way that the peer could acknowledge

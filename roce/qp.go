@@ -93,8 +93,8 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	default:
 		q.rsp.handleRequest(now, p)
 	}
-	if q.req.alive.idle != 0 {
-		q.req.alive.hear(now)
+	if q.attr.Keepalive != 0 {
+		q.req.hear(now)
 	}
 	q.endCall(now)
 }

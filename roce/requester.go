@@ -27,6 +27,7 @@ type requester struct {
 	configured uint32 // the window of QPConfig
 	sigAll     bool
 	portMTU    wire.MTU
+	alive      keepalive
 }
 
 // requestState is what RESET forgets of a requester.
@@ -48,7 +49,9 @@ type requestState struct {
 	credit  credit
 	pace    cc.Pacer
 
-	rnrAt     Time  // end of the wait after an RNR NAK, or for a page
+	// mark is the end of the wait after an RNR NAK, or for a page; without one, and with a
+	// keepalive, when the peer was heard last, or asked.
+	mark      Time
 	ackAt     Time  // when the local ACK timer expires, 0 when it is off
 	retry     uint8 // left of RETRY_CNT
 	rnrRetry  uint8 // left of RNR_RETRY
@@ -57,7 +60,7 @@ type requestState struct {
 	rnrWait   bool
 	paced     bool // a request waits for the rate limit
 
-	// stalled says that no request is sent until rnrAt, for want of a page here; stalls
+	// stalled says that no request is sent until mark, for want of a page here; stalls
 	// is how often in a row.
 	stalled bool
 	stalls  uint8
@@ -73,8 +76,6 @@ type requestState struct {
 	failed     bool
 	failStatus Status
 	failAt     uint32
-
-	alive keepalive
 }
 
 // init makes the send queue that a new QP is to have.
@@ -120,6 +121,7 @@ func (r *requester) reset() {
 	r.sq.Clear()
 	head := r.sq.Head()
 	r.requestState = requestState{window: r.configured, cur: head, new: head}
+	r.alive = keepalive{}
 }
 
 // ahead is how far p lies ahead of una.

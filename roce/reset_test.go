@@ -186,7 +186,7 @@ var disturbances = []disturbance{
 // askPeer has a keepalive send so many probes at most, and become due once more.
 func (s *script) askPeer(probes int) {
 	s.t.Helper()
-	must(s.t, s.qp.Modify(s.now, &roce.Attr{Keepalive: roce.Second}, roce.AttrKeepalive))
+	must(s.t, s.qp.Modify(s.now, &roce.Attr{Keepalive: 1000}, roce.AttrKeepalive))
 	for n := 0; ; n++ {
 		at, ok := s.qp.NextDeadline()
 		if !ok {

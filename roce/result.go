@@ -40,7 +40,7 @@ func (r *requester) lookAtResult(w *sendWQE, list []SGE) (f mem.Fault, more bool
 }
 
 // lookOn lets the send queue wait for its next turn. Others have theirs before.
-func (r *requester) lookOn(now Time) { r.stalled, r.rnrAt = true, now+Nanosecond }
+func (r *requester) lookOn(now Time) { r.stalled, r.mark = true, now+Nanosecond }
 
 // missResult takes the fault that keeps the response p from being stored, off bytes
 // into its work request. For want of a page the response is dropped and requested again

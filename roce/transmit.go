@@ -6,7 +6,7 @@ import "xroce/roce/verbs"
 
 // nextRequest writes the next request packet, if one may go now.
 func (r *requester) nextRequest(now Time, frame []byte) int {
-	if r.alive.due {
+	if r.alive.state == keepaliveDue {
 		if n := r.putProbe(now, frame); n > 0 {
 			return n
 		}

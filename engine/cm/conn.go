@@ -14,9 +14,9 @@ type Conn struct {
 	manager *Manager
 	id      cm.ID
 	qp      *engine.QP
-	made    bool      // the manager made qp
-	calls   *calls    // nil when the completion queues are the application's
-	alive   roce.Time // Setup.Keepalive
+	made    bool   // the manager made qp
+	calls   *calls // nil when the completion queues are the application's
+	alive   uint32 // Setup.Keepalive, in ms
 	local   netip.AddrPort
 	remote  netip.AddrPort
 	service cm.ServiceID
@@ -36,7 +36,7 @@ type Conn struct {
 func (m *Manager) newConn(id cm.ID, qp *engine.QP, s *Setup) *Conn {
 	c := &Conn{
 		manager: m, id: id, qp: qp, made: s.QP == nil, calls: s.calls,
-		alive: roce.Time(s.Keepalive), response: make(chan cm.Event, 1),
+		alive: uint32(s.Keepalive.Milliseconds()), response: make(chan cm.Event, 1),
 		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
 	}
 	m.conns[id] = c

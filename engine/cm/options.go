@@ -3,6 +3,7 @@ package cm
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -88,7 +89,7 @@ type Setup struct {
 	// there; 0, the default, is never to ask. When it does not answer, nor as many
 	// repetitions as the retry count says, each for the local ACK timeout, the connection ends
 	// with ErrKeepalive. Any peer answers, also one that has no keepalive: see
-	// roce.Attr.Keepalive. It is of queue pairs of type RC, and at least roce.MinKeepalive.
+	// roce.Attr.Keepalive. It is of queue pairs of type RC, in whole milliseconds.
 	Keepalive time.Duration
 
 	// Of Dial:
@@ -142,8 +143,8 @@ func (s *Setup) ready(
 			types, is)
 	}
 	var err error
-	keepalive := roce.Time(s.Keepalive)
-	if keepalive != 0 && (keepalive < roce.MinKeepalive || is != roce.TypeRC) {
+	if ms := s.Keepalive.Milliseconds(); s.Keepalive != 0 &&
+		(ms < 1 || ms > math.MaxUint32 || is != roce.TypeRC) {
 		return nil, fmt.Errorf("%w: a keepalive of %s on a QP of type %s", roce.ErrInvalid,
 			s.Keepalive, is)
 	}

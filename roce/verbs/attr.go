@@ -3,7 +3,6 @@ package verbs
 import (
 	"fmt"
 
-	"xroce/roce/clock"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -27,26 +26,23 @@ type Attr struct {
 	DestQPN         uint32
 	RQPSN           wire.PSN
 	SQPSN           wire.PSN
-	MaxRdAtomic     uint8  // READs and atomics that we may have outstanding, 0 to MaxRdAtomic
-	MaxDestRdAtomic uint8  // READs and atomics of the peer that are remembered, as above
-	MinRNRTimer     uint8  // RNR timer code, 0 to 31
-	Timeout         uint8  // local ACK timeout 4.096 us * 2^Timeout, 0 for none, 0 to 31
-	RetryCnt        uint8  // 0 to 7
-	RNRRetry        uint8  // 0 to 7, 7 is for ever
-	RateLimit       uint32 // of requests, in kbit/s of frames, 0 for none
+	MaxRdAtomic     uint8 // READs and atomics that we may have outstanding, 0 to MaxRdAtomic
+	MaxDestRdAtomic uint8 // READs and atomics of the peer that are remembered, as above
+	MinRNRTimer     uint8 // RNR timer code, 0 to 31
+	Timeout         uint8 // local ACK timeout 4.096 us * 2^Timeout, 0 for none, 0 to 31
+	RetryCnt        uint8 // 0 to 7
+	RNRRetry        uint8 // 0 to 7, 7 is for ever
 	Extensions      Extensions
 	// NoFlowControl says that one of the ends has no end-to-end flow control (IBA
 	// 12.7.26): no credits are told to the peer, and those that it tells are no limit.
 	NoFlowControl bool
-	// Keepalive is how long an RC QP in RTS may hear nothing of its peer before it asks
-	// whether that is there, in vain once and RETRY_CNT times more, each for the time of the
-	// local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is never to
-	// ask; the shortest is MinKeepalive.
-	Keepalive clock.Time
+	RateLimit     uint32 // of requests, in kbit/s of frames, 0 for none
+	// Keepalive is how many milliseconds an RC QP in RTS may hear nothing of its peer before
+	// it asks whether that is there, in vain once and RETRY_CNT times more, each for the time
+	// of the local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is
+	// never to ask.
+	Keepalive uint32
 }
-
-// MinKeepalive is the shortest time after which a silent peer is asked.
-const MinKeepalive = clock.Millisecond
 
 // Check tests the ranges of the attributes in the mask. The error is ErrInvalid and names
 // the first that is out of range. What depends on the QP is not looked at.
@@ -75,10 +71,6 @@ func (a *Attr) Check(mask AttrMask) error {
 	}
 	if mask&AttrPathMTU != 0 && a.PathMTU.Bytes() == 0 {
 		return fmt.Errorf("%w: PATH_MTU code %d is not in 1..5", ErrInvalid, uint8(a.PathMTU))
-	}
-	if mask&AttrKeepalive != 0 && a.Keepalive != 0 && a.Keepalive < MinKeepalive {
-		return fmt.Errorf("%w: KEEPALIVE of %d ns is neither 0 nor %d or more", ErrInvalid,
-			a.Keepalive, MinKeepalive)
 	}
 	return nil
 }

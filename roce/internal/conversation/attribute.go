@@ -30,8 +30,6 @@ func (t *attribute) format(v uint64) string {
 		return mem.Access(v).String()
 	case "pmtu":
 		return wire.MTU(v).String()
-	case "keepalive":
-		return formatTime(roce.Time(v))
 	}
 	return strconv.FormatUint(v, 10)
 }
@@ -141,9 +139,9 @@ var attributes = []attribute{
 		func(a *roce.Attr, v uint64) { a.RateLimit = uint32(v) },
 	},
 	{
-		"keepalive", roce.AttrKeepalive, parseDuration,
+		"keepalive", roce.AttrKeepalive, parseNumber,
 		func(a *roce.Attr) uint64 { return uint64(a.Keepalive) },
-		func(a *roce.Attr, v uint64) { a.Keepalive = roce.Time(v) },
+		func(a *roce.Attr, v uint64) { a.Keepalive = uint32(v) },
 	},
 	{
 		"no_flow_control", roce.AttrFlowControl, parseNumber,

@@ -220,7 +220,8 @@ func (k *call) judge(wc *roce.Completion, ended error) (roce.Completion, error) 
 	case ended != nil:
 		return roce.Completion{}, ended
 	case wc.Status == roce.StatusWRFlushErr:
-		return roce.Completion{}, k.conn.Err() // something else ended the connection
+		// Something else ended the connection, which is known by now: see worker.take.
+		err = k.conn.Err()
 	}
 	return roce.Completion{}, err
 }

@@ -209,7 +209,7 @@ func (e *end) act() {
 // answer gives memory once it is registered. What was exposed is never looked at.
 func (e *end) answer(q *msg.Request) {
 	w := e.wire
-	m := msg.Memory{Addr: e.top, LKey: 1, RKey: 1}
+	m := msg.Memory{Key: msg.Key{Addr: e.top, LKey: 1, RKey: 1}}
 	size := int64(q.Size)
 	switch q.Kind {
 	case msg.Allocate:
@@ -279,7 +279,7 @@ func (e *end) post(connection int, wr roce.SendWR) {
 		length = int(wr.SGList[0].Length)
 	}
 	done := roce.Completion{WRID: wr.WRID}
-	complete := func() { e.endpoint.HandleWork(w.now, e.conns[connection], &done) }
+	complete := func() { e.endpoint.HandleWork(w.now, e.conns[connection].First(), &done) }
 	came := roce.Completion{Imm: wr.Imm}
 	switch wr.Opcode {
 	case roce.OpSend:
@@ -287,7 +287,7 @@ func (e *end) post(connection int, wr roce.SendWR) {
 		came.Opcode, came.ByteLen = roce.WCRecv, uint32(len(control))
 		there := e.leave(len(control), false) + w.costs.Delay
 		w.at(there, func() {
-			other.endpoint.HandleArrival(w.now, other.conns[connection], &came, control)
+			other.endpoint.HandleArrival(w.now, other.conns[connection].First(), &came, control)
 		})
 		w.at(there+w.costs.Delay, complete)
 	case roce.OpWriteImm:
@@ -296,7 +296,7 @@ func (e *end) post(connection int, wr roce.SendWR) {
 		there := e.leave(length, true) + w.costs.Delay
 		w.at(there, func() { copy(other.find(wr.RemoteAddr, length), frame) })
 		w.at(there+clock.Time(w.costs.Copy*float64(length)), func() {
-			other.endpoint.HandleArrival(w.now, other.conns[connection], &came, nil)
+			other.endpoint.HandleArrival(w.now, other.conns[connection].First(), &came, nil)
 		})
 		w.at(there+w.costs.Delay, complete)
 	case roce.OpRead: // the request, and the bytes behind it

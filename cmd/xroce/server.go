@@ -62,7 +62,7 @@ func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool)
 
 // run accepts until the context or the device ends, or with once after one connection,
 // and waits for the transfers that run.
-func (s *server) run(ctx context.Context, listeners []*msg.Listener) error {
+func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) error {
 	bound, unbind := s.station.Bind(ctx)
 	defer unbind()
 	serving, end := context.WithCancel(bound)
@@ -86,7 +86,7 @@ func (s *server) run(ctx context.Context, listeners []*msg.Listener) error {
 
 // accept takes connections of a listener until the context ends.
 func (s *server) accept(
-	ctx context.Context, end context.CancelFunc, listener *msg.Listener, running *sync.WaitGroup,
+	ctx context.Context, end context.CancelFunc, listener *msg.RequestListener, running *sync.WaitGroup,
 ) {
 	for {
 		select {

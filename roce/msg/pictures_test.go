@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"xroce/roce/clock"
-	"xroce/roce/mem"
 	"xroce/roce/verbs"
 )
 
@@ -134,10 +133,10 @@ func (p *picture) once() bool {
 		p.look(end, pipe, &pipe.queue[0])
 		pipe.execute()
 		for _, a := range pipe.came {
-			pipe.to.endpoint.HandleArrival(p.now, pipe.peer.conn, &a.wc, a.control)
+			pipe.to.endpoint.HandleArrival(p.now, pipe.peer.rail, &a.wc, a.control)
 		}
 		for _, wc := range pipe.done {
-			pipe.from.endpoint.HandleWork(p.now, pipe.conn, &wc)
+			pipe.from.endpoint.HandleWork(p.now, pipe.rail, &wc)
 		}
 		pipe.came, pipe.done = nil, nil
 		return true
@@ -158,8 +157,7 @@ func (p *picture) look(end int, pipe *pipe, wr *verbs.SendWR) {
 		p.arrow(end, c.Short())
 	case verbs.OpWriteImm:
 		data := make([]byte, length)
-		own := mem.Accessor{Domain: &pipe.from.domain}
-		pipe.check(wr, pipe.from.keys.Load(own, wr.SGList[0].LKey, wr.SGList[0].Addr, data, 0))
+		pipe.check(wr, pipe.from.keys.Load(pipe.domain.Local(), wr.SGList[0].LKey, wr.SGList[0].Addr, data, 0))
 		f, err := ParseFrame(data)
 		must(p.t, err)
 		i := ParseImmediate(wr.Imm)

@@ -135,12 +135,12 @@ var scenes = []scene{
 	{
 		name: "active",
 		play: func(p *picture) {
-			p.right.endpoint.Handle(7, func(_ clock.Time, m *Active) *Receive {
+			p.right.endpoint.Handle(7, func(_ clock.Time, m *Active) (*Receive, Status) {
 				p.does(1, "handler 7, %d bytes", m.Length)
 				if m.Data != nil {
-					return nil
+					return nil, StatusOK
 				}
-				return &Receive{Pieces: [][]byte{make([]byte, m.Length)}}
+				return &Receive{Pieces: [][]byte{make([]byte, m.Length)}}, StatusOK
 			})
 			p.send(&Send{Active: true, Handler: 7}, 64)
 			p.send(&Send{Active: true, Handler: 7}, 300_000)

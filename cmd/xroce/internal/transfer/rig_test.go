@@ -34,7 +34,7 @@ const (
 type node struct {
 	dev      *engine.Device
 	endpoint *msg.Endpoint
-	listener *msg.Listener
+	listener *msg.RequestListener
 	at       netip.AddrPort
 	idle     engine.ResourceCount // what it has without connections
 }
@@ -100,7 +100,7 @@ func (n *node) open(t *testing.T, port *sim.Port, ext roce.Extensions) {
 	must(t, err)
 	t.Cleanup(func() { must(t, n.endpoint.Close()) })
 	n.at = netip.AddrPortFrom(port.Port().Addrs[0], 7471)
-	n.listener, err = n.endpoint.Listen(n.at)
+	n.listener, err = n.endpoint.ListenRequests(n.at)
 	must(t, err)
 	n.idle = n.dev.Resources(0).Total
 }

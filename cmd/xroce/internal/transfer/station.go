@@ -51,9 +51,9 @@ func (s *Station) Close() error {
 }
 
 // Listen waits for connections at several addresses.
-func (s *Station) Listen(at []netip.AddrPort) (all []*msg.Listener, err error) {
+func (s *Station) Listen(at []netip.AddrPort) (all []*msg.RequestListener, err error) {
 	for _, addr := range at {
-		l, err := s.Endpoint.Listen(addr)
+		l, err := s.Endpoint.ListenRequests(addr)
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,11 @@ func (r *rig) dial(ctx context.Context, from, to int) (*Link, error) {
 
 // accept takes a connection.
 func (r *rig) accept(ctx context.Context, at int) (*Link, error) {
-	conn, err := r.node[at].listener.Accept(ctx)
+	request, err := r.node[at].listener.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := request.Accept(ctx)
 	if err != nil {
 		return nil, err
 	}

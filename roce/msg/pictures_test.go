@@ -116,13 +116,13 @@ func (p *picture) once() bool {
 			n.answer(0)
 		}
 		var wr verbs.SendWR
-		for c := n.endpoint.NextWork(p.now, &wr); c != nil; c = n.endpoint.NextWork(p.now, &wr) {
+		for r := n.endpoint.NextWork(p.now, &wr); r != nil; r = n.endpoint.NextWork(p.now, &wr) {
 			wr.Inline = append([]byte(nil), wr.Inline...)
-			pipe := c.User.(*pipe)
+			pipe := r.User.(*pipe)
 			pipe.queue = append(pipe.queue, wr)
 			wr = verbs.SendWR{}
 		}
-		for n.endpoint.NextClosed() != nil {
+		for n.endpoint.NextClosed() != nil || n.endpoint.NextLost() != nil {
 		}
 	}
 	p.now += clock.Microsecond
@@ -157,7 +157,8 @@ func (p *picture) look(end int, pipe *pipe, wr *verbs.SendWR) {
 		p.arrow(end, c.Short())
 	case verbs.OpWriteImm:
 		data := make([]byte, length)
-		pipe.check(wr, pipe.from.keys.Load(pipe.domain.Local(), wr.SGList[0].LKey, wr.SGList[0].Addr, data, 0))
+		own, list := pipe.domain.Local(), wr.SGList
+		pipe.check(wr, pipe.from.keys.Load(own, list[0].LKey, list[0].Addr, data, 0))
 		f, err := ParseFrame(data)
 		must(p.t, err)
 		i := ParseImmediate(wr.Imm)

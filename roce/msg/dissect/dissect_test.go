@@ -21,8 +21,7 @@ func want(t *testing.T, got, want string) {
 // TestHellos: both ends of a connection are known by what they say of themselves.
 func TestHellos(t *testing.T) {
 	r := newRig(t)
-	const says = "HELLO version=1..1 capabilities=0x0000 required=0x0000 rail=0 service=2 " +
-		"payload=1024 slots=32 rendezvous=64 receives=100 incarnation=0x0000000000000000 status=ok"
+	says := hello.String()
 	want(t, r.manage(0, req()), "REQ qpn=0x111111 "+says)
 	want(t, r.manage(0, req()), "REQ qpn=0x111111 "+says+" (again)")
 	want(t, r.manage(1, rep()), "REP qpn=0x222222 "+says)

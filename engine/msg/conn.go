@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"xroce/engine"
-	"xroce/engine/cm"
 	"xroce/roce"
 	"xroce/roce/msg"
 )
@@ -14,18 +13,16 @@ import (
 // A Conn is a peer of an endpoint. Its methods are safe for concurrent use.
 type Conn struct {
 	endpoint *Endpoint
-	cm       *cm.Conn
-	pd       *engine.PD // of its own: see registrar.answer
-	qp       *engine.QP
-	control  *engine.MR // of the receives
-	sge      [1]roce.SGE
-	scratch  [slotLen]byte
+	*rail                 // the first one
+	pds      []*engine.PD // of its own, a device each: see Endpoint.provide
 	service  msg.Service
-	stream   *Stream // of one that carries bytes
+	stream   *Stream   // of one that carries bytes
+	session  msg.Token // of several rails
 
 	// Under the endpoint's lock:
 	core  *msg.Conn
-	early []roce.Completion // that came before core was there
+	rails []*rail                     // all that there were, until they are given back
+	past  [msg.MaxRails]msg.RailUsage // of those that were
 	err   error
 	done  chan struct{}
 
@@ -33,28 +30,6 @@ type Conn struct {
 	activeBytes int          // of these
 	injections  []*injection // that are not in use
 	injecting   int          // that are
-}
-
-// prepare makes the receives of a queue pair and makes the connection known.
-func (c *Conn) prepare(qp *engine.QP) (err error) {
-	e := c.endpoint
-	n := e.receives()
-	if c.control, err = e.dev.AllocMR(c.pd, n*slotLen, recvAccess); err != nil {
-		return err
-	}
-	c.qp = qp
-	for i := range n {
-		if err := c.receive(i); err != nil {
-			return errors.Join(err, c.control.Deregister())
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return errors.Join(e.err, c.control.Deregister())
-	}
-	e.conns[qp.QPN()] = c
-	return nil
 }
 
 // open joins the connection with the machine, now that both hellos are known.
@@ -74,10 +49,7 @@ func (c *Conn) open(ours, theirs *msg.Hello) error {
 		c.stream = newStream(c)
 		e.streams[c.stream] = struct{}{}
 	}
-	for i := range c.early {
-		c.take(now, &c.early[i])
-	}
-	c.early = nil
+	c.begin(now, core.First())
 	e.progress(e.dev.Now())
 	return nil
 }
@@ -91,50 +63,26 @@ func (c *Conn) start() {
 	e.progress(e.dev.Now())
 }
 
-// watch has the connection end when the peer has hung up. The service does it, behind what had
-// come before: only there may completions be taken on every device.
-func (c *Conn) watch() {
-	select {
-	case <-c.done:
-		return
-	case <-c.cm.Done():
-	}
-	e := c.endpoint
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.hangUps = append(e.hangUps, c)
-	e.handle.Wake()
-}
-
 // over is told that the connection has ended. The caller holds the endpoint's lock.
 func (c *Conn) over(err error) {
 	c.err = err
-	delete(c.endpoint.conns, c.qp.QPN())
+	for _, r := range c.rails {
+		r.leave()
+	}
 	close(c.done)
 	if c.stream != nil && c.stream.hungUp {
 		c.endpoint.hungUp--
 		c.endpoint.changed.Broadcast()
 	}
-	c.endpoint.leaving.Go(c.dismantle)
 }
 
-// dismantle gives back what is of the device, after the time-wait, or when the endpoint is closed
-// and has waited for long enough.
-func (c *Conn) dismantle() {
-	c.cm.Close()
-	select {
-	case <-c.cm.Released():
-	case <-c.endpoint.hurry:
-		c.qp.Close()
+// closePDs closes the protection domains of a connection that is over, but for those that memory
+// or a queue pair is of: then who gives back the last of these calls again.
+func (c *Conn) closePDs() {
+	for _, pd := range c.pds {
+		_ = pd.Close()
 	}
-	_ = c.control.Deregister() // no window is bound to it: it cannot fail
-	c.closePD()
-	c.endpoint.leave()
 }
-
-// closePD closes the protection domain of a connection that is over, unless memory or a queue pair
-// is of it: then who gives back the last of these calls again.
-func (c *Conn) closePD() { _ = c.pd.Close() }
 
 // RemoteAddr returns the address and port of the peer.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.cm.RemoteAddr() }

@@ -16,58 +16,106 @@ const recvAccess = mem.LocalWrite
 
 // newConn makes a connection without a peer.
 func (e *Endpoint) newConn(service msg.Service) *Conn {
-	return &Conn{
-		endpoint: e, service: service, pd: e.dev.AllocPD(), done: make(chan struct{}),
+	c := &Conn{endpoint: e, service: service, done: make(chan struct{})}
+	for _, n := range e.nics {
+		c.pds = append(c.pds, n.dev.AllocPD())
 	}
+	return c
 }
 
-// hello is what this endpoint says of itself.
-func (e *Endpoint) hello(service msg.Service) *msg.Hello {
+// hello is what this endpoint says of itself by a device.
+func (e *Endpoint) hello(n *nic, service msg.Service) *msg.Hello {
 	c := &e.options.Machine
-	return &msg.Hello{
+	h := &msg.Hello{
 		Version: msg.Version, MinVersion: msg.MinVersion,
 		Capabilities: msg.CapabilityGet | msg.CapabilityPut | msg.CapabilityProvision,
 		Service:      service, Payload: uint32(c.EagerLimit), Slots: uint16(c.Slots),
-		Rendezvous: uint16(c.Rendezvous), Receives: uint32(e.receives()),
+		Rendezvous: uint16(c.Rendezvous), Receives: uint32(e.receives()), Rail: n.number,
 	}
+	if len(e.nics) > 1 {
+		h.Capabilities |= msg.CapabilityRails
+		h.Rails = uint8(len(e.nics))
+	}
+	return h
 }
 
-// setup is our end of a connection.
-func (e *Endpoint) setup(c *Conn, ours *msg.Hello) cm.Setup {
+// railTimeout is the local ACK timeout of queue pairs of which there are several, 67 ms: a rail
+// that is gone is given up after half a second, since there is another one.
+const railTimeout = 14
+
+// setup is our end of a rail.
+func (e *Endpoint) setup(r *rail, ours *msg.Hello) cm.Setup {
 	s := cm.Setup{
-		PD: c.pd, Init: e.init(), Access: access, Prepare: c.prepare,
+		PD: r.conn.pds[r.nic.number], Init: e.init(r.nic), Access: access, Prepare: r.prepare,
 		Private: make([]byte, msg.HelloLen),
+	}
+	if len(e.nics) > 1 {
+		s.AckTimeout = railTimeout
 	}
 	ours.Put(s.Private)
 	return s
 }
 
-// Dial connects to an endpoint that listens. The error wraps that of cm.Manager.Dial; when the peer
-// refuses and says why, also a *msg.StatusError of package roce/msg, which is ErrVersion,
-// ErrCapability or ErrService of that package if it is for that.
-func (e *Endpoint) Dial(ctx context.Context, to netip.AddrPort) (*Conn, error) {
-	c, err := e.dial(ctx, to, msg.ServiceEndpoint)
+// Dial connects to an endpoint that listens, by the first of the rails of this one to the first
+// address, by the second one to the next, and so on: whichever is there first begins the
+// connection, and the others join it in the background. A rail that is lost is dialled again
+// until the connection is over. The error wraps that of cm.Manager.Dial, of the last address; when
+// the peer refuses and says why, also a *msg.StatusError of package roce/msg, which is ErrVersion,
+// ErrCapability or ErrService if it is for that.
+func (e *Endpoint) Dial(
+	ctx context.Context, to netip.AddrPort, further ...netip.AddrPort,
+) (*Conn, error) {
+	return e.dialRails(ctx, msg.ServiceEndpoint, append([]netip.AddrPort{to}, further...))
+}
+
+func (e *Endpoint) dialRails(
+	ctx context.Context, service msg.Service, to []netip.AddrPort,
+) (c *Conn, err error) {
+	if len(to) > len(e.nics) {
+		return nil, fmt.Errorf("msg: %w: %d addresses, %d rails", msg.ErrRails, len(to),
+			len(e.nics))
+	}
+	first := 0
+	for i, at := range to {
+		if c, err = e.dial(ctx, e.nics[i], at, service); err == nil {
+			first = i
+			break
+		}
+		err = fmt.Errorf("msg: %v: %w", at, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("msg: %v: %w", to, err)
+		return nil, err
+	}
+	if !c.core.Several() {
+		return c, nil
+	}
+	for i, at := range to {
+		var r *rail
+		if i == first {
+			r = c.rail
+		}
+		e.keepers.Go(func() { c.keep(e.nics[i], at, r) })
 	}
 	return c, nil
 }
 
 func (e *Endpoint) dial(
-	ctx context.Context, to netip.AddrPort, service msg.Service,
+	ctx context.Context, n *nic, to netip.AddrPort, service msg.Service,
 ) (*Conn, error) {
-	ctx, settled, err := e.attempt(ctx)
+	ctx, settled, err := e.attempt(ctx, n)
 	if err != nil {
 		return nil, err
 	}
 	defer settled()
 	c := e.newConn(service)
-	ours := e.hello(service)
-	if c.cm, err = e.manager.Dial(ctx, to, e.setup(c, ours)); err != nil {
+	c.rail = c.newRail(n)
+	ours := e.hello(n, service)
+	if c.cm, err = n.manager.Dial(ctx, to, e.setup(c.rail, ours)); err != nil {
 		c.forget()
 		return nil, e.refused(ours, err)
 	}
 	theirs, err := e.hear(ours, c.cm.Private())
+	c.session = theirs.Session
 	if err == nil {
 		err = c.open(ours, &theirs)
 	}
@@ -104,9 +152,9 @@ func (e *Endpoint) refused(ours *msg.Hello, err error) error {
 // attempt makes room for a connection. The context ends with the endpoint, too, which waits for
 // settled.
 func (e *Endpoint) attempt(
-	ctx context.Context,
+	ctx context.Context, n *nic,
 ) (bound context.Context, settled func(), err error) {
-	if err := e.admit(); err != nil {
+	if err := e.admit(n); err != nil {
 		return nil, nil, err
 	}
 	bound, cancel := context.WithCancel(ctx)
@@ -123,18 +171,6 @@ func (e *Endpoint) attempt(
 
 // forget gives back what a connection has that did not come about.
 func (c *Conn) forget() {
-	e := c.endpoint
-	e.mu.Lock()
-	if c.qp != nil {
-		delete(e.conns, c.qp.QPN())
-	}
-	e.mu.Unlock()
-	if c.qp != nil {
-		c.qp.Close() // the manager would, after the time-wait
-	}
-	if c.control != nil {
-		_ = c.control.Deregister()
-	}
-	c.closePD()
-	e.leave()
+	c.rail.forget()
+	c.closePDs()
 }

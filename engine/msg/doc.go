@@ -83,6 +83,14 @@
 // connection and no other. A peer that is silent because it is gone is noticed by who writes, and
 // by who reads after Options.Machine.Keepalive and what its device needs to give the peer up.
 //
+// # Rails
+//
+// An endpoint that OpenRails makes has several devices, and so have its connections: long
+// messages take all of them, and when one is lost the others go on.
+//
+//	endpoint, err := msg.OpenRails(msg.Options{}, msg.Rail{dev0, m0}, msg.Rail{dev1, m1})
+//	conn, err := endpoint.Dial(ctx, addr0, addr1)
+//
 // # Who drives
 //
 // An Endpoint is an engine.Service: the device calls it when work is complete and when it is

@@ -71,7 +71,7 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 		e.mu.Unlock()
 		if wake { // it asks for our deadline
 			wake = false
-			e.handle.Wake()
+			e.wakeAll()
 		}
 		e.memory.serve()
 		if round%yieldRounds == yieldRounds-1 {
@@ -94,7 +94,7 @@ func (e *Endpoint) arm() {
 	}
 	e.drive.unarmed = false
 	if e.poll() {
-		e.handle.Wake()
+		e.wakeAll()
 	}
 	e.progress(e.dev.Now())
 }

@@ -43,6 +43,9 @@ type Options struct {
 	ActiveLimit int
 	// Extensions are offered to peers: see roce.Extensions.
 	Extensions roce.Extensions
+	// Redial is how long after a rail was lost, or did not come about, it is dialled again,
+	// default 100 ms; of further attempts twice as long each, up to 16 times.
+	Redial time.Duration
 	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
 	// negative for not at all. On a device in direct mode it moves packets meanwhile. On one
 	// whose services Device.Progress runs, in a simulation, nobody spins, and Open refuses
@@ -62,11 +65,10 @@ const defaultSpin = 20 * time.Microsecond
 // An Endpoint is the messages of an application: it has connections to many peers, and receives
 // from any of them.
 type Endpoint struct {
-	dev     *engine.Device
-	manager *cm.Manager
+	*nic                   // the first one
+	nics    []*nic         // a rail each
+	keepers sync.WaitGroup // of rails that are dialled again
 	options Options
-	cq      *engine.CQ
-	handle  *engine.ServiceHandle
 	memory  registrar
 	leaving sync.WaitGroup  // connections that are over and not given back
 	ctx     context.Context // of attempts to connect
@@ -77,9 +79,7 @@ type Endpoint struct {
 
 	mu      sync.Mutex
 	machine *msg.Endpoint
-	conns   map[uint32]*Conn // by QPN
-	entries int              // of the CQ that connections may need
-	hangUps []*Conn          // whose peers have hung up, which the machine was not told
+	hangUps []*rail // whose peers have hung up, which the machine was not told
 	drive   drive
 	active  actives
 	probes  []*probe // that wait for messages
@@ -99,54 +99,85 @@ type Endpoint struct {
 }
 
 // Open makes an endpoint on a device, with connections of a manager of it.
-func Open(dev *engine.Device, manager *cm.Manager, o Options) (_ *Endpoint, err error) {
-	if o.Depth == 0 {
-		o.Depth = 64
-	}
-	switch {
-	case o.Spin > 0 && dev.Simulated():
-		return nil, fmt.Errorf("%w: to spin on a device that is simulated", msg.ErrInvalid)
-	case o.Spin == 0 && !dev.Simulated():
-		o.Spin = defaultSpin
-	}
-	if o.Machine.Rand == nil {
-		o.Machine.Rand = random{}
-	}
-	switch {
-	case o.Machine.Keepalive == 0:
-		o.Machine.Keepalive = defaultKeepalive
-	case o.Machine.Keepalive < 0:
-		o.Machine.Keepalive = 0
-	}
-	if o.ActiveLimit == 0 {
-		o.ActiveLimit = defaultActiveLimit
-	}
-	if o.CancelTimeout == 0 {
-		o.CancelTimeout = defaultCancelTimeout
-	}
-	if o.Linger == 0 {
-		o.Linger = 10 * time.Second
+func Open(dev *engine.Device, manager *cm.Manager, o Options) (*Endpoint, error) {
+	return OpenRails(o, Rail{dev, manager})
+}
+
+// OpenRails makes an endpoint on several devices, up to msg.MaxRails of roce/msg, which have the
+// same clock. Its connections take as many as both ends have: see Dial. Unless it is set,
+// Options.Machine.Keepalive is a second with more than one, so that a rail that is gone is
+// noticed also when nothing goes there.
+func OpenRails(o Options, rails ...Rail) (_ *Endpoint, err error) {
+	if err := o.setDefaults(rails); err != nil {
+		return nil, err
 	}
 	e := &Endpoint{
-		dev: dev, manager: manager, options: o, conns: map[uint32]*Conn{},
-		done: make(chan struct{}), streams: map[*Stream]struct{}{},
+		options: o, done: make(chan struct{}), streams: map[*Stream]struct{}{},
+		hurry: make(chan struct{}),
 	}
-	e.hurry = make(chan struct{})
 	e.changed = sync.NewCond(&e.mu)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if e.machine, err = msg.New(o.Machine); err != nil {
 		return nil, err
 	}
 	e.options.Machine = e.machine.Config()
-	if e.cq, err = dev.CreateCQ(2 * e.receives()); err != nil {
-		return nil, err
+	for _, r := range rails {
+		if err := e.addNIC(r); err != nil {
+			return nil, errors.Join(err, e.leaveNICs())
+		}
 	}
 	e.memory.start(e)
-	if e.handle, err = dev.AddService(service{e}, e.cq); err != nil {
+	if err = e.serve(); err != nil {
 		e.memory.stop()
-		return nil, errors.Join(err, e.cq.Close())
+		return nil, errors.Join(err, e.leaveNICs())
 	}
 	return e, nil
+}
+
+// setDefaults checks the options and fills in what is zero.
+func (o *Options) setDefaults(rails []Rail) error {
+	if len(rails) == 0 || len(rails) > msg.MaxRails {
+		return fmt.Errorf("%w: %d rails: want 1 to %d", msg.ErrInvalid, len(rails), msg.MaxRails)
+	}
+	simulated := rails[0].Device.Simulated()
+	switch {
+	case o.Spin > 0 && simulated:
+		return fmt.Errorf("%w: to spin on a device that is simulated", msg.ErrInvalid)
+	case o.Spin == 0 && !simulated:
+		o.Spin = defaultSpin
+	}
+	if o.Depth == 0 {
+		o.Depth = 64
+	}
+	if o.Machine.Rand == nil {
+		o.Machine.Rand = random{}
+	}
+	o.Machine.Rails = len(rails)
+	switch {
+	case o.Machine.Keepalive < 0:
+		o.Machine.Keepalive = 0
+	case o.Machine.Keepalive > 0:
+	case len(rails) > 1:
+		o.Machine.Keepalive = roce.Second
+	default:
+		o.Machine.Keepalive = defaultKeepalive
+	}
+	if o.ActiveLimit == 0 {
+		o.ActiveLimit = defaultActiveLimit
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.CancelTimeout, defaultCancelTimeout},
+		{&o.Linger, 10 * time.Second},
+		{&o.Redial, defaultRedial},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return nil
 }
 
 // receives is how many receives a connection has: what a peer may send without being told
@@ -156,40 +187,43 @@ func (e *Endpoint) receives() int {
 	return c.Slots + 2*max(c.LargeSlots, c.StreamSlots) + 4*c.Rendezvous + 32
 }
 
-// admit has room made in the CQ for one more connection.
-func (e *Endpoint) admit() error {
+// admit has room made in the CQ of a device for one more rail.
+func (e *Endpoint) admit(n *nic) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.err != nil:
 		return e.err
+	case n.err != nil:
+		return n.err
 	case e.ending:
 		return ErrClosed
 	}
-	e.entries += e.receives() + e.options.Depth
+	more := e.receives() + e.options.Depth
+	n.entries += more
 	e.attempts++
-	if e.entries <= e.cq.Depth() {
+	if n.entries <= n.cq.Depth() {
 		return nil
 	}
-	if err := e.cq.Resize(max(e.entries, 2*e.cq.Depth())); err != nil {
-		e.entries -= e.receives() + e.options.Depth
+	if err := n.cq.Resize(max(n.entries, 2*n.cq.Depth())); err != nil {
+		n.entries -= more
 		e.attempts--
 		return fmt.Errorf("msg: room for one more connection: %w", err)
 	}
 	return nil
 }
 
-// leave gives the room of a connection back.
-func (e *Endpoint) leave() {
+// leave gives the room of a rail back.
+func (e *Endpoint) leave(n *nic) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.entries -= e.receives() + e.options.Depth
+	n.entries -= e.receives() + e.options.Depth
 }
 
 // init says what the queue pairs of connections are.
-func (e *Endpoint) init() engine.QPInit {
+func (e *Endpoint) init(n *nic) engine.QPInit {
 	return engine.QPInit{
-		SendCQ: e.cq, RecvCQ: e.cq, MaxSendWR: e.options.Depth, MaxRecvWR: e.receives(),
+		SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: e.options.Depth, MaxRecvWR: e.receives(),
 		MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: msg.MaxControlLen,
 		Extensions: e.options.Extensions,
 	}
@@ -227,10 +261,11 @@ func (e *Endpoint) close() error {
 	e.mu.Unlock()
 	<-e.done
 	e.active.running.Wait()
+	e.keepers.Wait()
 	e.leaving.Wait()
-	e.handle.Close()
+	e.closeHandles()
 	e.memory.stop()
-	return e.cq.Close()
+	return e.leaveNICs()
 }
 
 // Receive takes the next message of any peer into buf, and says whose it is.

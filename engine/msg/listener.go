@@ -15,13 +15,11 @@ import (
 // understands it, is refused before anything is made for it, and told why.
 type Listener struct{ lobby *lobby }
 
-// Listen takes connections at an address and port of the device: see cm.Manager.Listen.
-func (e *Endpoint) Listen(at netip.AddrPort) (*Listener, error) {
-	core, err := e.manager.Listen(at)
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.receive(core, msg.ServiceEndpoint)
+// Listen takes connections at an address and port of the first rail: see cm.Manager.Listen. With
+// more addresses it is at the second of the second rail, and so on. Until Close further rails join
+// their connections, which are none that Accept returns.
+func (e *Endpoint) Listen(at netip.AddrPort, further ...netip.AddrPort) (*Listener, error) {
+	l, err := e.receive(append([]netip.AddrPort{at}, further...), msg.ServiceEndpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -49,21 +47,27 @@ func (l *Listener) Close() error {
 }
 
 // Addr returns the address that it listens at.
-func (l *Listener) Addr() netip.AddrPort { return l.lobby.core.Addr() }
+func (l *Listener) Addr() netip.AddrPort { return l.lobby.cores[0].Addr() }
 
 // accept connects with a peer whose hello is theirs.
 func (e *Endpoint) accept(
-	ctx context.Context, r *cm.Request, theirs *msg.Hello, service msg.Service,
+	ctx context.Context, n *nic, r *cm.Request, theirs *msg.Hello, service msg.Service,
 ) (*Conn, error) {
-	ctx, settled, err := e.attempt(ctx)
+	ctx, settled, err := e.attempt(ctx, n)
 	if err != nil {
-		e.refuse(r, service, err)
+		e.refuse(n, r, service, err)
 		return nil, err
 	}
 	defer settled()
 	c := e.newConn(service)
-	ours := e.hello(service)
-	if c.cm, err = r.Accept(ctx, e.setup(c, ours)); err != nil {
+	c.rail = c.newRail(n)
+	ours := e.hello(n, service)
+	if ours.Capabilities&theirs.Capabilities&msg.CapabilityRails != 0 {
+		e.mu.Lock()
+		ours.Session = e.machine.NewSession()
+		e.mu.Unlock()
+	}
+	if c.cm, err = r.Accept(ctx, e.setup(c.rail, ours)); err != nil {
 		c.forget()
 		return nil, err
 	}
@@ -78,17 +82,17 @@ func (e *Endpoint) accept(
 }
 
 // judge reads what a peer says of itself, and refuses it if that does not suit.
-func (e *Endpoint) judge(r *cm.Request, service msg.Service) (msg.Hello, bool) {
-	theirs, err := e.hear(e.hello(service), r.Private())
+func (e *Endpoint) judge(n *nic, r *cm.Request, service msg.Service) (msg.Hello, bool) {
+	theirs, err := e.hear(e.hello(n, service), r.Private())
 	if err != nil {
-		e.refuse(r, service, err)
+		e.refuse(n, r, service, err)
 	}
 	return theirs, err == nil
 }
 
 // refuse tells a peer why it is not connected.
-func (e *Endpoint) refuse(r *cm.Request, service msg.Service, why error) {
-	ours := e.hello(service)
+func (e *Endpoint) refuse(n *nic, r *cm.Request, service msg.Service, why error) {
+	ours := e.hello(n, service)
 	ours.Status = msg.Refusal(why)
 	private := make([]byte, msg.HelloLen)
 	ours.Put(private)

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -23,7 +24,7 @@ const handshakeGrace = time.Second
 // the peer gives way that has been connecting for longest, of the source that has most.
 type lobby struct {
 	endpoint *Endpoint
-	core     *cm.Listener
+	cores    []*cm.Listener // of the rails
 	service  msg.Service
 	accepted chan *Conn
 	ctx      context.Context // ends with close
@@ -31,8 +32,9 @@ type lobby struct {
 	under    sync.WaitGroup
 	left     chan struct{} // holds one when a place was given back
 
-	mu     sync.Mutex
-	guests []*guest // the one that came first is first
+	mu        sync.Mutex
+	guests    []*guest // the one that came first is first
+	listening int      // rails on which it does
 }
 
 // A guest is a peer that has a place.
@@ -43,22 +45,53 @@ type guest struct {
 	connected bool // and waits for Accept
 }
 
-// receive connects with peers of a listener, which it closes with an error: ErrClosed.
-func (e *Endpoint) receive(core *cm.Listener, service msg.Service) (*lobby, error) {
+// receive connects with peers who ask at an address of each rail. The error is that of
+// cm.Manager.Listen, ErrRails of roce/msg, or ErrClosed.
+func (e *Endpoint) receive(at []netip.AddrPort, service msg.Service) (*lobby, error) {
+	cores, err := e.listen(at)
+	if err != nil {
+		return nil, err
+	}
 	l := &lobby{
-		endpoint: e, core: core, service: service, accepted: make(chan *Conn),
+		endpoint: e, cores: cores, service: service, accepted: make(chan *Conn),
 		left: make(chan struct{}, 1),
 	}
 	l.ctx, l.cancel = context.WithCancel(e.ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ending || e.err != nil {
-		_ = core.Close() // never fails
+		closeAll(cores)
 		return nil, ErrClosed
 	}
-	l.under.Go(l.run)
+	l.listening = len(cores)
+	for i, core := range cores {
+		l.under.Go(func() { l.run(e.nics[i], core) })
+	}
 	e.leaving.Go(l.under.Wait)
 	return l, nil
+}
+
+// listen listens on the rails, at an address each.
+func (e *Endpoint) listen(at []netip.AddrPort) (cores []*cm.Listener, err error) {
+	if len(at) > len(e.nics) {
+		return nil, fmt.Errorf("msg: %w: %d addresses, %d rails", msg.ErrRails, len(at),
+			len(e.nics))
+	}
+	for i, where := range at {
+		core, err := e.nics[i].manager.Listen(where)
+		if err != nil {
+			closeAll(cores)
+			return nil, err
+		}
+		cores = append(cores, core)
+	}
+	return cores, nil
+}
+
+func closeAll(cores []*cm.Listener) {
+	for _, core := range cores {
+		_ = core.Close() // never fails
+	}
 }
 
 // close ends it, and every connection that was not accepted.
@@ -67,27 +100,27 @@ func (l *lobby) close() {
 	l.under.Wait()
 }
 
-// run takes requests, those first of which most is known.
-func (l *lobby) run() {
-	defer l.core.Close()
+// run takes requests of a rail, those first of which most is known.
+func (l *lobby) run(n *nic, core *cm.Listener) {
+	defer core.Close()
 	for {
-		r, err := l.core.Accept(l.ctx)
+		r, err := core.Accept(l.ctx)
 		if err != nil {
-			l.cancel() // the manager has ended, if not we
+			l.leaveRail() // the manager has ended, if not we
 			return
 		}
-		theirs, ok := l.endpoint.judge(r, l.service)
+		theirs, ok := l.endpoint.judge(n, r, l.service)
 		if !ok {
 			continue
 		}
 		g, ctx := l.enter(r.RemoteAddr().Addr())
 		if g == nil {
-			l.endpoint.refuse(r, l.service, ErrClosed)
+			l.endpoint.refuse(n, r, l.service, ErrClosed)
 			return
 		}
 		l.under.Go(func() {
 			defer l.leave(g)
-			l.connect(ctx, g, r, &theirs)
+			l.connect(ctx, g, n, r, &theirs)
 		})
 	}
 }
@@ -156,10 +189,25 @@ func (l *lobby) leave(g *guest) {
 	}
 }
 
+// leaveRail ends it when there is no rail left.
+func (l *lobby) leaveRail() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listening--; l.listening == 0 {
+		l.cancel()
+	}
+}
+
 // connect connects with a peer, and waits until somebody accepts it, also one that has gone then:
-// what it had sent can be received.
-func (l *lobby) connect(ctx context.Context, g *guest, r *cm.Request, theirs *msg.Hello) {
-	c, err := l.endpoint.accept(ctx, r, theirs, l.service)
+// what it had sent can be received. A further rail joins its connection.
+func (l *lobby) connect(
+	ctx context.Context, g *guest, n *nic, r *cm.Request, theirs *msg.Hello,
+) {
+	if theirs.Session != (msg.Token{}) {
+		l.endpoint.admitRail(ctx, n, r, theirs)
+		return
+	}
+	c, err := l.endpoint.accept(ctx, n, r, theirs, l.service)
 	if err != nil {
 		return // which the peer was told
 	}

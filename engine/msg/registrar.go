@@ -114,19 +114,16 @@ func (m *registrar) idle() bool {
 	return len(m.waiting) == 0
 }
 
-// answer answers one request, and lets the machine go on. Memory is of the protection domain of
-// the connection that wants it, which has no queue pair but that of this peer: so a device refuses
-// the key of one peer to every other (IBA 10.6.3.4). A window of type 2 for each region would do
-// the same, for a second key, a work request and its completion.
+// answer answers one request, and lets the machine go on.
 func (m *registrar) answer(r *msg.Request) {
 	e, c := m.endpoint, r.Conn.User.(*Conn)
-	memory, err := Provide(e.dev, c.pd, r)
+	memory, err := e.provide(c, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.dev.Now()
 	e.machine.Answer(now, r, memory, err)
 	if r.Kind == msg.Release && c.err != nil {
-		c.closePD()
+		c.closePDs()
 	}
 	e.progress(now)
 }

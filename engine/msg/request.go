@@ -16,7 +16,8 @@ type RequestListener struct {
 	core     *cm.Listener
 }
 
-// ListenRequests takes requests at an address and port of the device: see cm.Manager.Listen.
+// ListenRequests takes requests at an address and port of the first rail: see cm.Manager.Listen.
+// Further rails are refused.
 func (e *Endpoint) ListenRequests(at netip.AddrPort) (*RequestListener, error) {
 	core, err := e.manager.Listen(at)
 	if err != nil {
@@ -34,8 +35,14 @@ func (l *RequestListener) Next(ctx context.Context) (*Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if theirs, ok := l.endpoint.judge(r, msg.ServiceEndpoint); ok {
-			return &Request{endpoint: l.endpoint, core: r, theirs: theirs}, nil
+		e := l.endpoint
+		theirs, ok := e.judge(e.nic, r, msg.ServiceEndpoint)
+		switch {
+		case !ok:
+		case theirs.Session != (msg.Token{}):
+			e.refuse(e.nic, r, msg.ServiceEndpoint, msg.ErrSession)
+		default:
+			return &Request{endpoint: e, core: r, theirs: theirs}, nil
 		}
 	}
 }
@@ -58,7 +65,7 @@ func (r *Request) RemoteAddr() netip.AddrPort { return r.core.RemoteAddr() }
 
 // Accept connects, and waits until the peer is ready, too, or the context ends.
 func (r *Request) Accept(ctx context.Context) (*Conn, error) {
-	return r.endpoint.accept(ctx, r.core, &r.theirs, msg.ServiceEndpoint)
+	return r.endpoint.accept(ctx, r.endpoint.nic, r.core, &r.theirs, msg.ServiceEndpoint)
 }
 
 // Reject refuses the peer.

@@ -1,14 +1,15 @@
 package msg
 
 import (
-	"fmt"
-
 	"xroce/roce"
 	"xroce/roce/msg"
 )
 
 // A service is an endpoint as the device calls it.
-type service struct{ *Endpoint }
+type service struct {
+	*Endpoint
+	of *nic
+}
 
 // batches is how often completions are taken from the CQ in one call.
 const batches = 16
@@ -36,8 +37,8 @@ func (e service) HandleCompletions(roce.Time) (more bool) {
 // endHungUp ends the connections whose peers have hung up, now that all that had come is taken.
 // The caller holds mu.
 func (e *Endpoint) endHungUp() {
-	for _, c := range e.hangUps {
-		c.core.Abort(e.dev.Now(), c.cm.Err())
+	for _, r := range e.hangUps {
+		r.core.Lose(e.dev.Now(), r.cm.Err())
 	}
 	clear(e.hangUps)
 	e.hangUps = e.hangUps[:0]
@@ -69,9 +70,7 @@ func (e service) HandleDeadline(now roce.Time) {
 func (e service) HandleFailure(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil {
-		e.end(fmt.Errorf("msg: %w", err))
-	}
+	e.lose(e.of, err)
 }
 
 // poll takes what is complete, a bounded part of it, and reports whether there may be more. When
@@ -81,7 +80,7 @@ func (e *Endpoint) poll() (more bool) {
 		if e.err != nil {
 			return false
 		}
-		if e.take() == 0 && !e.cq.Arm(false) {
+		if e.take() == 0 && !e.armAll() {
 			return false
 		}
 	}
@@ -100,24 +99,35 @@ func (e *Endpoint) drain() (more bool) {
 
 // take takes some of what is complete, and returns how many. The caller holds mu.
 func (e *Endpoint) take() int {
-	n, err := e.cq.Poll(e.wcs[:])
+	n := 0
+	for _, from := range e.nics {
+		if from.err == nil {
+			n += e.takeFrom(from)
+		}
+	}
+	return n
+}
+
+// takeFrom is take of a device.
+func (e *Endpoint) takeFrom(from *nic) int {
+	n, err := from.cq.Poll(e.wcs[:])
 	if n == 0 && err == nil {
 		return 0
 	}
 	now := e.dev.Now()
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]
-		c := e.conns[wc.QPN]
+		r := from.rails[wc.QPN]
 		switch {
-		case c == nil: // its queue pair is closed
-		case c.core == nil:
-			c.early = append(c.early, *wc)
+		case r == nil: // its queue pair is closed
+		case r.core == nil:
+			r.early = append(r.early, *wc)
 		default:
-			c.take(now, wc)
+			r.take(now, wc)
 		}
 	}
-	if err != nil && e.err == nil {
-		e.end(fmt.Errorf("msg: %w", err))
+	if err != nil {
+		e.lose(from, err)
 	}
 	return n
 }
@@ -128,9 +138,12 @@ func (e *Endpoint) progress(now roce.Time) {
 		e.answerProbes()
 	}
 	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
-		if err := r.Conn().User.(*Conn).qp.PostSend(&e.wr); err != nil {
-			r.Conn().Abort(now, err)
+		if err := r.User.(*rail).qp.PostSend(&e.wr); err != nil {
+			r.Lose(now, err)
 		}
+	}
+	for r := e.machine.NextLost(); r != nil; r = e.machine.NextLost() {
+		r.User.(*rail).leave()
 	}
 	for r := e.machine.NextRequest(); r != nil; r = e.machine.NextRequest() {
 		e.memory.ask(r)
@@ -159,7 +172,7 @@ func (e *Endpoint) progress(now roce.Time) {
 	}
 	if at, ok := e.machine.NextDeadline(); ok && (!e.waits || at < e.due) {
 		e.due, e.waits = at, true
-		e.handle.Wake() // nobody asks for it outside of handlers
+		e.wakeAll() // nobody asks for it outside of handlers
 	}
 }
 
@@ -167,9 +180,11 @@ func (e *Endpoint) progress(now roce.Time) {
 func (e *Endpoint) end(err error) {
 	e.err = err
 	now := e.dev.Now()
-	for _, c := range e.conns {
-		if c.core != nil {
-			c.core.Abort(now, err)
+	for _, n := range e.nics {
+		for _, r := range n.rails {
+			if r.core != nil {
+				r.conn.core.Abort(now, err)
+			}
 		}
 	}
 	for s := range e.streams {
@@ -181,27 +196,26 @@ func (e *Endpoint) end(err error) {
 	close(e.done)
 }
 
-// take hands a completion of a connection to the machine.
-func (c *Conn) take(now roce.Time, wc *roce.Completion) {
-	e := c.endpoint
-	if wc.Status != roce.StatusSuccess && c.core.Err() == nil && c.qp.Snapshot().BadKey {
+// take hands a completion of a rail to the machine.
+func (r *rail) take(now roce.Time, wc *roce.Completion) {
+	e := r.conn.endpoint
+	if wc.Status != roce.StatusSuccess && !r.core.Lost() && r.qp.Snapshot().BadKey {
 		// Else all that is known is that work was flushed.
-		e.machine.HandleBadKey(now, c.core.First())
-		return
+		e.machine.HandleBadKey(now, r.core)
 	}
 	if wc.WRID&receiveID == 0 {
-		e.machine.HandleWork(now, c.core.First(), wc)
+		e.machine.HandleWork(now, r.core, wc)
 		return
 	}
 	slot := int(wc.WRID &^ receiveID)
 	var control []byte
 	if wc.Status == roce.StatusSuccess && wc.Opcode == roce.WCRecv {
-		control = append(c.scratch[:0], c.slot(slot)[:wc.ByteLen]...)
+		control = append(r.scratch[:0], r.slot(slot)[:wc.ByteLen]...)
 	}
 	if wc.Status == roce.StatusSuccess {
-		_ = c.receive(slot) // only the end of the queue pair can refuse it, which is told
+		_ = r.receive(slot) // only the end of the queue pair can refuse it, which is told
 	}
-	e.machine.HandleArrival(now, c.core.First(), wc, control)
+	e.machine.HandleArrival(now, r.core, wc, control)
 }
 
 // receiveID marks the work request IDs of receives.
@@ -211,10 +225,10 @@ const receiveID = 1 << 63
 const slotLen = msg.MaxControlLen
 
 // slot is the memory of a receive.
-func (c *Conn) slot(i int) []byte { return c.control.Bytes()[i*slotLen:][:slotLen] }
+func (r *rail) slot(i int) []byte { return r.control.Bytes()[i*slotLen:][:slotLen] }
 
 // receive posts a receive.
-func (c *Conn) receive(i int) error {
-	c.sge[0] = c.control.SGE(i*slotLen, slotLen)
-	return c.qp.PostRecv(&roce.RecvWR{WRID: receiveID | uint64(i), SGList: c.sge[:]})
+func (r *rail) receive(i int) error {
+	r.sge[0] = r.control.SGE(i*slotLen, slotLen)
+	return r.qp.PostRecv(&roce.RecvWR{WRID: receiveID | uint64(i), SGList: r.sge[:]})
 }

@@ -21,10 +21,13 @@ func (Addr) Network() string { return network }
 // String returns the address and the port.
 func (a Addr) String() string { return netip.AddrPort(a).String() }
 
-// DialStream connects to an endpoint that listens for streams. The error is a *net.OpError with
-// the address, which wraps that of cm.Manager.Dial.
-func (e *Endpoint) DialStream(ctx context.Context, to netip.AddrPort) (*Stream, error) {
-	c, err := e.dial(ctx, to, msg.ServiceStream)
+// DialStream connects to an endpoint that listens for streams, by one rail or several, as Dial
+// does. The error is a *net.OpError with the address, which wraps that of cm.Manager.Dial.
+func (e *Endpoint) DialStream(
+	ctx context.Context, to netip.AddrPort, further ...netip.AddrPort,
+) (*Stream, error) {
+	all := append([]netip.AddrPort{to}, further...)
+	c, err := e.dialRails(ctx, msg.ServiceStream, all)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: Addr(to), Err: err}
 	}
@@ -81,14 +84,12 @@ type StreamListener struct {
 
 var _ net.Listener = (*StreamListener)(nil)
 
-// ListenStream takes connections at an address and port of the device: see cm.Manager.Listen.
-// The error is a *net.OpError with the address.
-func (e *Endpoint) ListenStream(at netip.AddrPort) (*StreamListener, error) {
-	core, err := e.manager.Listen(at)
-	var l *lobby
-	if err == nil {
-		l, err = e.receive(core, msg.ServiceStream)
-	}
+// ListenStream takes connections at an address and port of the first rail, or of several: see
+// Listen. The error is a *net.OpError with the address.
+func (e *Endpoint) ListenStream(
+	at netip.AddrPort, further ...netip.AddrPort,
+) (*StreamListener, error) {
+	l, err := e.receive(append([]netip.AddrPort{at}, further...), msg.ServiceStream)
 	if err != nil {
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: Addr(at), Err: err}
 	}
@@ -122,4 +123,4 @@ func (l *StreamListener) opError(op string) error {
 }
 
 // Addr returns the address that it listens at.
-func (l *StreamListener) Addr() net.Addr { return Addr(l.lobby.core.Addr()) }
+func (l *StreamListener) Addr() net.Addr { return Addr(l.lobby.cores[0].Addr()) }

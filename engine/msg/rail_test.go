@@ -1,0 +1,231 @@
+package msg_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/msg"
+	"xroce/engine/sim"
+	"xroce/roce"
+	rmsg "xroce/roce/msg"
+)
+
+// wires are networks that two hosts are on, with a device each.
+type wires struct {
+	nets      []*sim.Network
+	endpoints [2]*msg.Endpoint
+	at        []netip.AddrPort // of the second host
+	ca, cb    *msg.Conn
+}
+
+// newWires connects two hosts by so many rails.
+func newWires(t *testing.T, rails int, o msg.Options) *wires {
+	t.Helper()
+	w := &wires{}
+	var devices [2][]msg.Rail
+	for i := range rails {
+		network, err := sim.NewNetwork(uint64(i), engine.NewSystemClock(), sim.Faults{})
+		must(t, err)
+		w.nets = append(w.nets, network)
+		for host := range devices {
+			addr := netip.AddrFrom4([4]byte{10, 0, byte(i), byte(host + 1)})
+			port, err := network.NewPort(sim.PortConfig{
+				MAC: [6]byte{2, 0, 0, 0, byte(i), byte(host + 1)}, MTU: 4200,
+				Addrs: []netip.Addr{addr},
+			})
+			must(t, err)
+			dev, err := engine.OpenLink(port, port, engine.Options{})
+			must(t, err)
+			t.Cleanup(func() { must(t, dev.Close()) })
+			manager, err := cm.Open(dev, quick)
+			must(t, err)
+			t.Cleanup(func() { must(t, manager.Close()) })
+			devices[host] = append(devices[host], msg.Rail{Device: dev, Manager: manager})
+			if host == 1 {
+				w.at = append(w.at, netip.AddrPortFrom(addr, 7471))
+			}
+		}
+	}
+	for host := range devices {
+		e, err := msg.OpenRails(o, devices[host]...)
+		must(t, err)
+		t.Cleanup(func() { must(t, e.Close()) })
+		w.endpoints[host] = e
+	}
+	l, err := w.endpoints[1].Listen(w.at[0], w.at[1:]...)
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close()) })
+	accepted := make(chan error, 1)
+	go func() {
+		var err error
+		w.cb, err = l.Accept(within(t))
+		accepted <- err
+	}()
+	w.ca, err = w.endpoints[0].Dial(within(t), w.at[0], w.at[1:]...)
+	must(t, err)
+	must(t, <-accepted)
+	return w
+}
+
+// cut has nothing pass on a wire any more, or all again.
+func (w *wires) cut(t *testing.T, i int, cut bool) {
+	t.Helper()
+	must(t, w.nets[i].SetFaults(sim.Faults{Blocked: cut}))
+}
+
+// up waits until as many rails are up at both ends.
+func (w *wires) up(t *testing.T, want int) {
+	t.Helper()
+	ctx := within(t)
+	for _, c := range []*msg.Conn{w.ca, w.cb} {
+		for {
+			n := 0
+			for _, r := range c.Rails() {
+				if r.Up {
+					n++
+				}
+			}
+			if n == want {
+				break
+			}
+			if ctx.Err() != nil || c.Err() != nil {
+				t.Fatalf("%d rails, not %d: %v", n, want, c.Err())
+			}
+			runtime.Gosched()
+		}
+	}
+}
+
+// TestRails: messages of all lengths go both ways while one rail after the other is cut and heals.
+// Each arrives once, whole, in its order.
+func TestRails(t *testing.T) {
+	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+	w.up(t, 2)
+	stop := make(chan struct{})
+	results := make(chan error, 4)
+	for _, ends := range [2][2]*msg.Conn{{w.ca, w.cb}, {w.cb, w.ca}} {
+		total := make(chan uint64, 1)
+		go func() { results <- sayNumbered(t, ends[0], stop, total) }()
+		go func() { results <- hearNumbered(t, ends[1], total) }()
+	}
+	for round := range 4 {
+		w.cut(t, round%2, true)
+		w.up(t, 1)
+		w.cut(t, round%2, false)
+		w.up(t, 2)
+	}
+	close(stop)
+	for range cap(results) {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	for host, e := range w.endpoints {
+		n := e.Counters()
+		t.Logf("host %d: %d rails lost, %d changes, %d items and %d parts again", host,
+			n[rmsg.RailsLost], n[rmsg.Resumed], n[rmsg.SentAgain], n[rmsg.ChunksAgain])
+		if n[rmsg.RailsLost] < 4 || n[rmsg.Resumed] == 0 {
+			t.Errorf("host %d: %d rails lost, %d changes", host, n[rmsg.RailsLost], n[rmsg.Resumed])
+		}
+	}
+	for i, r := range w.ca.Rails() {
+		t.Logf("rail %d: %+v", i, r)
+		if r.Usage.Frames == 0 || r.Usage.Read == 0 {
+			t.Errorf("rail %d: %+v", i, r)
+		}
+	}
+}
+
+var lengths = []int{8, 64, 1000, 5000, 70_000, 300_000}
+
+// sayNumbered sends messages that say their number, until it is told to stop, and tells how many.
+func sayNumbered(t *testing.T, c *msg.Conn, stop chan struct{}, total chan uint64) error {
+	defer close(total)
+	for n := uint64(0); ; n++ {
+		select {
+		case <-stop:
+			total <- n
+			return c.Send(within(t), binary.BigEndian.AppendUint64(nil, ^uint64(0)))
+		default:
+		}
+		if err := c.Send(within(t), numbered(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// numbered is the message of a number.
+func numbered(n uint64) []byte {
+	data := bytes.Repeat([]byte{byte(n)}, lengths[n%uint64(len(lengths))])
+	binary.BigEndian.PutUint64(data, n)
+	return data
+}
+
+// hearNumbered takes those messages.
+func hearNumbered(t *testing.T, c *msg.Conn, total chan uint64) error {
+	buf := make([]byte, 1<<20)
+	for want := uint64(0); ; want++ {
+		n, err := c.Receive(within(t), buf)
+		switch {
+		case err != nil:
+			return err
+		case n == 8 && binary.BigEndian.Uint64(buf) == ^uint64(0):
+			if sent := <-total; sent != want {
+				t.Errorf("%d messages came of %d", want, sent)
+			}
+			return nil
+		case !bytes.Equal(buf[:n], numbered(want)):
+			t.Errorf("message %d of %d bytes in the place of %d", binary.BigEndian.Uint64(buf), n,
+				want)
+			return nil
+		}
+	}
+}
+
+// TestRailOfNoSession: who does not know the token of a session gets no rail of it, is told, and
+// is counted.
+func TestRailOfNoSession(t *testing.T) {
+	w := newWires(t, 2, msg.Options{})
+	w.up(t, 2)
+	h := hello()
+	h.Capabilities |= rmsg.CapabilityRails
+	h.Rails, h.Session = 2, rmsg.Token{1}
+	private := make([]byte, rmsg.HelloLen)
+	h.Put(private)
+	addr := netip.AddrFrom4([4]byte{10, 0, 1, 3})
+	port, err := w.nets[1].NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 1, 3}, MTU: 4200, Addrs: []netip.Addr{addr},
+	})
+	must(t, err)
+	dev, err := engine.OpenLink(port, port, engine.Options{})
+	must(t, err)
+	defer func() { must(t, dev.Close()) }()
+	manager, err := cm.Open(dev, quick)
+	must(t, err)
+	defer func() { must(t, manager.Close()) }()
+	cq, err := dev.CreateCQ(64)
+	must(t, err)
+	pd := dev.AllocPD()
+	_, err = manager.Dial(within(t), w.at[1], cm.Setup{
+		PD: pd, Private: private,
+		Init: engine.QPInit{SendCQ: cq, RecvCQ: cq, MaxSendWR: 4, MaxRecvWR: 4},
+	})
+	var rejected *cm.RejectedError
+	if !errors.As(err, &rejected) {
+		t.Fatal(err)
+	}
+	theirs, err := rmsg.ParseHello(rejected.Private)
+	if err != nil || theirs.Status != rmsg.StatusSession {
+		t.Errorf("%v, %v", &theirs, err)
+	}
+	if n := w.endpoints[1].Counters()[rmsg.RailsRefused]; n != 1 {
+		t.Errorf("%d rails refused", n)
+	}
+	must(t, w.ca.Send(within(t), []byte("still here")))
+}

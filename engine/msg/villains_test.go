@@ -6,6 +6,7 @@ import (
 
 	"xroce/roce"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest"
 )
 
 // A crime is what a bad peer does, and what is to come of it.
@@ -216,6 +217,9 @@ const stageTime = 20 * roce.Millisecond
 // counted, and leaves another peer four fifths at least of the messages that it has beside one that
 // does nothing. It is under virtual time: each run is the same.
 func TestGoodPeerKeepsItsRate(t *testing.T) {
+	if xsktest.RaceDetector {
+		t.Skip("it is one goroutine, and takes minutes with the race detector")
+	}
 	quiet := newStage(t, rmsg.Config{})
 	quiet.run(stageTime)
 	if t.Logf("%d messages beside nobody", quiet.came); quiet.came < 100 {

@@ -174,8 +174,8 @@ func (s *Stream) lend(n int, whole bool) ([]byte, error) {
 	return s.conn.core.Reserve(now, n)
 }
 
-// commit sends n bytes of what was borrowed; with more to come, it borrows memory for that, if there
-// is some at once.
+// commit sends n bytes of what was borrowed; with more to come, it borrows memory for that, if
+// there is some at once.
 func (s *Stream) commit(n, more int) (b []byte, err error) {
 	e := s.conn.endpoint
 	e.mu.Lock()

@@ -17,9 +17,9 @@ func (d *duo) burst(t *testing.T, messages, n int) []*Receive {
 	return receives
 }
 
-// TestManyShortMessagesHaveLargeSlotsMade: when all small slots are in use and messages wait, larger
-// ones are made, once, and more messages share a frame; not for as many as the small slots hold,
-// and not when the policy is to make none. All arrive in their order.
+// TestManyShortMessagesHaveLargeSlotsMade: when all small slots are in use and messages wait,
+// larger ones are made, once, and more messages share a frame; not for as many as the small slots
+// hold, and not when the policy is to make none. All arrive in their order.
 func TestManyShortMessagesHaveLargeSlotsMade(t *testing.T) {
 	const n, record = 64, RecordHeaderLen + 64
 	fit := 4 * ((int(SlotLen(1024)) - FrameHeaderLen) / record)

@@ -36,7 +36,9 @@ type modelSend struct {
 func newModel(t *testing.T, w *world, seed uint64, a, b *Conn) *model {
 	m := &model{t: t, w: w, seed: seed}
 	for i, ends := range [2][2]*Conn{{a, b}, {b, a}} {
-		m.ways[i] = &way{from: ends[0], to: ends[1], done: map[any]bool{}, stored: map[uint64]bool{}}
+		m.ways[i] = &way{
+			from: ends[0], to: ends[1], done: map[any]bool{}, stored: map[uint64]bool{},
+		}
 	}
 	w.stored = func(c *Conn, imm Immediate) {
 		for _, y := range m.ways {

@@ -86,7 +86,9 @@ func (c *Conn) tryResume(now clock.Time) {
 	if r := s.heard; r != nil {
 		if r.started {
 			c.sayResume(r)
-			c.resumed(now, r, &s.message)
+			if err := c.resumed(now, r, &s.message); err != nil {
+				c.broken(err)
+			}
 		}
 		return
 	}

@@ -127,3 +127,12 @@ func (p *pipe) arriveLate() {
 	}
 	p.pass(wr)
 }
+
+// checkFence tests, when an end says RESUME, that it takes nothing more from the rails before.
+func (p *pipe) checkFence() {
+	for _, q := range p.from.world.pipes {
+		if q.conn == p.conn && q != p && q.rail.ordered && (!q.dead || len(q.peer.came) > 0) {
+			panic("RESUME before the rail that was lost is fenced")
+		}
+	}
+}

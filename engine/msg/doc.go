@@ -97,4 +97,9 @@
 // time, also while the application computes or sleeps. It has a lock, which is taken before
 // those of the device, and one goroutine of its own, which registers memory, so that no
 // connection waits for that of another. All methods are safe for concurrent use.
+//
+// Who calls does that work by itself where it can: who posts a message registers what that needs,
+// and who waits, for a message or in a stream, takes completions for Options.Spin before it sleeps.
+// On a device in direct mode it moves the packets, too. To post many short messages, PostSends and
+// PostReceives cost less than a call for each.
 package msg

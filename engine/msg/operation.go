@@ -26,8 +26,9 @@ type Send struct {
 	progress waiting
 }
 
-// PostSend sends a message behind those that were posted before, and does not wait. It returns
-// ErrQueued when s is under way, or why the connection is over.
+// PostSend sends a message behind those that were posted before, and does not wait for it, but
+// gives its memory a key where it needs one. It returns ErrQueued when s is under way, or why the
+// connection is over.
 func (c *Conn) PostSend(s *Send) error {
 	now := c.endpoint.begin()
 	defer c.endpoint.finish(now)
@@ -117,8 +118,8 @@ type Receive struct {
 	progress waiting
 }
 
-// PostReceive asks for a message, and does not wait. It returns ErrQueued when r is under way, or
-// why the connection it is for is over.
+// PostReceive asks for a message, and does not wait for it. It returns ErrQueued when r is under
+// way, or why the connection it is for is over.
 func (e *Endpoint) PostReceive(r *Receive) error {
 	now := e.begin()
 	defer e.finish(now)

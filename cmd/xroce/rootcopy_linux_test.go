@@ -39,6 +39,43 @@ func TestRootCopy(t *testing.T) {
 	onlyFiles(t, dir, "file", "file6")
 }
 
+// TestRootCopyManyWays sends a directory and standard input, and has both sent back, between two
+// processes in two namespaces.
+func TestRootCopyManyWays(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	dir, back, tree := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "tree")
+	small, large := bytes.Repeat([]byte("s"), 700), bytes.Repeat([]byte("large"), 1<<20)
+	if err := errors.Join(os.MkdirAll(filepath.Join(tree, "sub"), 0o755),
+		os.WriteFile(filepath.Join(tree, "sub", "small"), small, 0o644),
+		os.WriteFile(filepath.Join(tree, "large"), large, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	server := child(t, 0, "serve", "--insecure", "--allow-read", "-d", "xr0", "--dir", dir)
+	startReady(t, p, server)
+	host := p.A.IPv4.Addr().String()
+	b := in(vethpair.B)
+	b.change = func(a *app) { a.stdin = bytes.NewReader(large) }
+	for _, args := range [][]string{
+		{"-r", tree, host + ":"},
+		{"-", host + ":tree/stdin"},
+		{host + ":tree/stdin", back},
+		{host + ":tree/sub/small", back},
+	} {
+		b.run(t, append([]string{"copy", "-d", "xr0"}, args...)...).exited(t, exitOK)
+	}
+	i := b.run(t, "copy", "-d", "xr0", host+":tree/large", "-")
+	if i.exited(t, exitOK); i.stdout != string(large) {
+		t.Errorf("%d bytes on standard output", len(i.stdout))
+	}
+	kill(t, server)
+	onlyFiles(t, filepath.Join(dir, "tree"), "large", "stdin", "sub")
+	onlyFiles(t, back, "small", "stdin")
+	sameFile(t, filepath.Join(dir, "tree", "sub", "small"), small)
+	sameFile(t, filepath.Join(dir, "tree", "large"), large)
+	sameFile(t, filepath.Join(back, "small"), small)
+	sameFile(t, filepath.Join(back, "stdin"), large)
+}
+
 // sameFile fails the test unless a file has a content.
 func sameFile(t *testing.T, name string, content []byte) {
 	t.Helper()

@@ -94,7 +94,7 @@ var crimes = []crime{
 	},
 	{
 		name: "grants that are never used", ends: rmsg.ErrStalled, counter: rmsg.StallEnds,
-		config: rmsg.Config{Stall: roce.Millisecond}, hub: receiveOne,
+		config: rmsg.Config{Stall: 5 * roce.Millisecond}, hub: receiveOne,
 		act: once(func(v *villain) bool {
 			return v.say(rmsg.Control{
 				Type: rmsg.TypeRTS, ID: 1, Len: 50_000, Flags: rmsg.FlagPut,
@@ -103,7 +103,7 @@ var crimes = []crime{
 	},
 	{
 		name: "a sender that never completes", ends: rmsg.ErrStalled, counter: rmsg.StallEnds,
-		config: rmsg.Config{Stall: roce.Millisecond}, hub: receiveOne,
+		config: rmsg.Config{Stall: 5 * roce.Millisecond}, hub: receiveOne,
 		act: func(v *villain) bool {
 			switch v.step++; {
 			case v.step == 1:

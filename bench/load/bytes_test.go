@@ -51,8 +51,8 @@ func TestBytes(t *testing.T) {
 		if said.total == 0 || got.total != said.total {
 			t.Errorf("%s: %d went, %d came", ask, said.total, got.total)
 		}
-		if ping := ask == "ping"; ping != (said.rtt != nil) || got.window.Seconds() <= 0 {
-			t.Errorf("%s: round trips %+v, a window of %v s", ask, said.rtt, got.window.Seconds())
+		if ping := ask == "ping"; ping != (said.rtt != nil) || said.window.Seconds() <= 0 {
+			t.Errorf("%s: round trips %+v, a window of %v s", ask, said.rtt, said.window.Seconds())
 		}
 	}
 }

@@ -18,39 +18,45 @@ func (m *messenger) pour(o worker.Options) (d done, err error) {
 		return d, err
 	}
 	defer m.part(c)
-	sends := make([]msg.Send, depth(o))
+	sends, list := make([]msg.Send, depth(o)), make([]*msg.Send, depth(o))
 	data := [][]byte{make([]byte, o.Message)}
 	data[0][0] = 1
 	for i := range sends {
-		sends[i].Buffers = data
+		sends[i].Buffers, list[i] = data, &sends[i]
 	}
-	burst := ticks(o)
 	d.window = worker.NewWindow(o)
 	end := o.Warmup + o.Window + overtime
-	at := 0
+	rest := list
 	for now := d.window.Now(); d.window.Tick(now, d.total) || now < end; now = d.window.Now() {
-		for range burst {
-			s := &sends[at]
-			if d.total >= uint64(len(sends)) {
-				if err := s.Wait(m.ctx); err != nil {
-					return d, err
-				}
-			}
-			if err := c.PostSend(s); err != nil {
+		burst := rest[:ticks(o)]
+		if d.total >= uint64(len(sends)) {
+			if err := m.sent(burst); err != nil {
 				return d, err
 			}
-			d.total++
-			if at++; at == len(sends) {
-				at = 0
-			}
 		}
-	}
-	for i := range min(d.total, uint64(len(sends))) {
-		if err := sends[i].Wait(m.ctx); err != nil {
+		n, err := c.PostSends(burst)
+		d.total += uint64(n)
+		if err != nil {
 			return d, err
 		}
+		if rest = rest[n:]; len(rest) == 0 {
+			rest = list
+		}
+	}
+	if err := m.sent(list[:min(d.total, uint64(len(list)))]); err != nil {
+		return d, err
 	}
 	return d, m.goodbye(c)
+}
+
+// sent waits until the memory of messages may be used again.
+func (m *messenger) sent(list []*msg.Send) error {
+	for _, s := range list {
+		if err := s.Wait(m.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // goodbye sends a message without a byte, which is the last one.
@@ -63,21 +69,19 @@ func (m *messenger) take(o worker.Options) (d done, err error) {
 		return d, err
 	}
 	defer m.part(c)
-	receives := make([]msg.Receive, depth(o))
+	receives, list := make([]msg.Receive, depth(o)), make([]*msg.Receive, depth(o))
 	room := [][]byte{make([]byte, o.Message)}
 	for i := range receives {
-		receives[i].Buffers = room
-		receives[i].From = c
-		if err := m.endpoint.PostReceive(&receives[i]); err != nil {
-			return d, err
-		}
+		receives[i].Buffers, receives[i].From, list[i] = room, c, &receives[i]
 	}
-	burst := ticks(o)
+	if _, err := m.endpoint.PostReceives(list); err != nil {
+		return d, err
+	}
 	d.window = worker.NewWindow(o)
-	for at := 0; ; {
+	for rest := list; ; {
 		d.window.Tick(d.window.Now(), d.total)
-		for range burst {
-			r := &receives[at]
+		burst := rest[:ticks(o)]
+		for _, r := range burst {
 			if err := r.Wait(m.ctx); err != nil {
 				return d, err
 			}
@@ -86,12 +90,12 @@ func (m *messenger) take(o worker.Options) (d done, err error) {
 				return d, check(room[0], d.total)
 			}
 			d.total++
-			if err := m.endpoint.PostReceive(r); err != nil {
-				return d, err
-			}
-			if at++; at == len(receives) {
-				at = 0
-			}
+		}
+		if _, err := m.endpoint.PostReceives(burst); err != nil {
+			return d, err
+		}
+		if rest = rest[len(burst):]; len(rest) == 0 {
+			rest = list
 		}
 	}
 }

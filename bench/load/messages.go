@@ -213,8 +213,8 @@ func (m *messenger) part(c *msg.Conn) {
 	_ = c.Close(ctx)
 }
 
-// ticks is how many messages go between two looks at the clock: the look takes as long as a tenth
-// of a short one.
+// ticks is how many messages are posted at once, and go between two looks at the clock. It divides
+// the depth.
 func ticks(o worker.Options) int {
 	if o.Message > 4096 {
 		return 1

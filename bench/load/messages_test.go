@@ -37,8 +37,10 @@ func TestMessageDepth(t *testing.T) {
 	for length, want := range map[int]int{
 		0: sendDepth, 64: sendDepth, 64 << 10: 128, 1 << 20: 8, 1 << 24: 8,
 	} {
-		if got := depth(worker.Options{Message: length}); got != want {
-			t.Errorf("%d messages of %d bytes, want %d", got, length, want)
+		o := worker.Options{Message: length}
+		if got := depth(o); got != want || got%ticks(o) != 0 {
+			t.Errorf("%d messages of %d bytes, want %d, of which %d at once", got, length, want,
+				ticks(o))
 		}
 	}
 }

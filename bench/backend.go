@@ -80,11 +80,7 @@ func (p *place) play(ctx context.Context, roles ...role) ([]worker.Report, error
 			return nil, err
 		}
 	}
-	settle := p.Settle
-	if p.kernel {
-		settle = p.Unsettle
-	}
-	if err := settle(ctx); err != nil {
+	if err := p.Settle(ctx); err != nil {
 		return nil, err
 	}
 	for i := len(procs) - 1; i >= 0; i-- {

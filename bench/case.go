@@ -57,9 +57,6 @@ type place struct {
 	*stage.Stage
 	c    *benchCase
 	tune func(stage.Side, *worker.Options) // what is special to the variant, or nil
-	// kernel leaves NAPI to the softirq, as the kernel has it by default, also where there is
-	// an XDP program.
-	kernel bool
 }
 
 // with is run with options that are special to a variant.

@@ -43,13 +43,14 @@ func messageSockets(length int) result.Sockets {
 	return s
 }
 
-// messageCase is what the cases have in common.
-func messageCase(name, title string, length int, throughput bool) benchCase {
+// messageCase is what the cases have in common. NAPI runs in the sender's softirq for all of them:
+// that is how the kernel's sockets have it, and of ours no more is under way than rings hold.
+func messageCase(name, title string, length int) benchCase {
 	return benchCase{
 		name:    messagePrefix + name,
 		title:   fmt.Sprintf("%s, path MTU %d", title, messagePathMTU),
 		control: messaging.String(),
-		stage:   stage.Options{MTU: 1500, Threaded: throughput},
+		stage:   stage.Options{MTU: 1500},
 		sockets: messageSockets(length),
 	}
 }
@@ -57,7 +58,7 @@ func messageCase(name, title string, length int, throughput bool) benchCase {
 // messageRateCase measures short messages that are posted in bulk.
 func messageRateCase() benchCase {
 	c := messageCase(fmt.Sprint(shortLength),
-		fmt.Sprintf("messages of %d bytes, posted in bulk", shortLength), shortLength, true)
+		fmt.Sprintf("messages of %d bytes, posted in bulk", shortLength), shortLength)
 	c.unit = "messages/s"
 	c.control = sendName
 	gso := datagrams(shortLength)
@@ -90,7 +91,7 @@ func ucxRate(l ucxLine) float64 { return l.perSecond }
 func messageRTTCase() benchCase {
 	c := messageCase(fmt.Sprintf("rtt-%d", shortLength),
 		fmt.Sprintf("half round trip of a message of %d bytes, spinning, median", shortLength),
-		shortLength, false)
+		shortLength)
 	c.unit, c.lowerIsBetter, c.control = "ns", true, sendName
 	c.variants = exchangeVariants([]exchange{
 		{messaging.String(), messaging, "ping", "echo"}, {sendName, rc, "ping", "echo"},
@@ -106,7 +107,7 @@ func messageRTTCase() benchCase {
 
 // messageGoodputCase measures long messages.
 func messageGoodputCase() benchCase {
-	c := messageCase("1m", "goodput of messages of 1 MiB", longLength, true)
+	c := messageCase("1m", "goodput of messages of 1 MiB", longLength)
 	c.unit, c.control = "bit/s", writeName
 	c.variants = []variant{
 		{
@@ -136,7 +137,7 @@ func sentMessages(protocol string) runFunc {
 // streamCases measure connections that carry bytes beside those of package net.
 func streamCases() []benchCase {
 	const piece = 64 << 10
-	bulk := messageCase("stream", "goodput of a net.Conn, writes of 64 KiB", piece, true)
+	bulk := messageCase("stream", "goodput of a net.Conn, writes of 64 KiB", piece)
 	bulk.unit, bulk.control = "bit/s", goTCP.String()
 	bulk.variants = []variant{
 		{
@@ -145,27 +146,18 @@ func streamCases() []benchCase {
 		},
 		{
 			name: goTCP.String(), needs: []backend{goTCP},
-			run: onKernel(messages(goTCP, "post", "take")).times(8 * piece),
+			run: messages(goTCP, "post", "take").times(8 * piece),
 		},
 	}
 	rtt := messageCase(fmt.Sprintf("stream-rtt-%d", shortLength),
 		fmt.Sprintf("half round trip of %d bytes over a net.Conn, median", shortLength),
-		shortLength, false)
+		shortLength)
 	rtt.unit, rtt.lowerIsBetter, rtt.control = "ns", true, goTCP.String()
 	rtt.variants = exchangeVariants([]exchange{
 		{messaging.String(), messaging, "stream-ping", "stream-echo"},
 		{goTCP.String(), goTCP, "ping", "echo"},
 	})
-	rtt.variants[1].run = onKernel(rtt.variants[1].run)
 	return []benchCase{bulk, rtt}
-}
-
-// onKernel is run with NAPI as the kernel has it by default.
-func onKernel(run runFunc) runFunc {
-	return func(ctx context.Context, p *place) (measurement, error) {
-		p.kernel = true
-		return run(ctx, p)
-	}
 }
 
 // What a small slot takes, and the largest of the large ones, by default.
@@ -199,7 +191,7 @@ func protocolCases() []benchCase {
 	var cases []benchCase
 	for _, length := range protocolSizes {
 		c := messageCase(sizeName(length),
-			fmt.Sprintf("goodput of messages of %d bytes by protocol", length), length, true)
+			fmt.Sprintf("goodput of messages of %d bytes by protocol", length), length)
 		c.unit = "bit/s"
 		c.axis = "bytes of a message"
 		c.full = true
@@ -227,7 +219,7 @@ func firstCases() []benchCase {
 	for _, length := range firstSizes {
 		c := messageCase(fmt.Sprintf("first-%d", length),
 			fmt.Sprintf("half round trip of the first message of %d bytes of a connection, "+
-				"by protocol, median", length), length, false)
+				"by protocol, median", length), length)
 		c.unit, c.lowerIsBetter = "ns", true
 		c.axis = "bytes of a message"
 		c.full = true
@@ -256,10 +248,10 @@ var meanwhile = []struct{ name, mode string }{
 // itself, and when its announcement leaves.
 func overlapCases() []benchCase {
 	all := messageCase("overlap", "1 MiB posted, 1 ms of something else, then waited for, median",
-		longLength, false)
+		longLength)
 	all.unit, all.lowerIsBetter, all.full = "ns", true, true
 	announced := messageCase("announce", "from Send to the announcement on the wire, median",
-		longLength, false)
+		longLength)
 	announced.unit, announced.lowerIsBetter, announced.full = "ns", true, true
 	for _, one := range meanwhile {
 		all.variants = append(all.variants, awayVariant(one.name, "overlap-"+one.mode))
@@ -296,7 +288,7 @@ var pinSizes = []int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 // guardCases measure what keys cost, and what pinning would that we do not need.
 func guardCases() []benchCase {
 	key := messageCase("key", fmt.Sprintf("storing %d bytes that a peer sends", shortLength),
-		shortLength, false)
+		shortLength)
 	key.unit, key.lowerIsBetter, key.full = "ns", true, true
 	key.control, key.reference = "no key", "no key"
 	for _, step := range []struct{ name, mode string }{
@@ -304,7 +296,7 @@ func guardCases() []benchCase {
 	} {
 		key.variants = append(key.variants, microVariant(step.name, step.mode, shortLength))
 	}
-	pin := messageCase("pin", "pinning memory (mlock), as an adapter needs it", pinSizes[0], false)
+	pin := messageCase("pin", "pinning memory (mlock), as an adapter needs it", pinSizes[0])
 	pin.unit, pin.lowerIsBetter, pin.full, pin.axis = "ns", true, true, "bytes"
 	for _, n := range pinSizes {
 		v := microVariant(fmt.Sprint(n), "pin", n)
@@ -312,7 +304,7 @@ func guardCases() []benchCase {
 		pin.variants = append(pin.variants, v)
 	}
 	pin.control, pin.reference = pin.variants[0].name, pin.variants[0].name
-	copied := messageCase("copy", "copying 64 KiB to memory that is in no cache", copyLength, false)
+	copied := messageCase("copy", "copying 64 KiB to memory that is in no cache", copyLength)
 	copied.unit, copied.lowerIsBetter, copied.full = "ns", true, true
 	copied.control, copied.reference = "in a cache", "in a cache"
 	copied.variants = []variant{

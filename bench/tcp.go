@@ -43,7 +43,6 @@ func besideXDP(run runFunc) runFunc {
 		if err := p.Unsettle(ctx); err != nil {
 			return measurement{}, err
 		}
-		p.kernel = true
 		return run(ctx, p)
 	}
 }

@@ -20,6 +20,7 @@ type Costs struct {
 	Copy      float64    // nanoseconds a byte that a processor copies
 	Register  clock.Time // to give a key to memory, or to make some
 	PinByte   float64    // nanoseconds a byte more for that, of memory that has to be pinned
+	Rails     int        // of each connection, 0 for one
 	EndOfTime clock.Time // a run that is not over by then fails, 0 for an hour
 }
 
@@ -34,6 +35,7 @@ type Wire struct {
 	due   agenda
 	order int
 	err   error
+	pairs map[*msg.Rail]*track
 }
 
 // An end is one endpoint.
@@ -42,11 +44,12 @@ type end struct {
 	index    int
 	endpoint *msg.Endpoint
 	conns    []*msg.Conn
-	memory   []block    // what there is, in the order of addresses
-	top      uint64     // of the addresses
-	free     clock.Time // until when the wire from here is taken
+	memory   []block // what there is, in the order of addresses
+	top      uint64  // of the addresses
 	sent     *msg.Send
 	received *msg.Receive
+	arrived  func(*msg.Receive)       // is told of each, nil for nobody
+	wires    [msg.MaxRails]clock.Time // until when the wire of each rail from here is taken
 	// registered is what has a key now, and most what ever had at once.
 	registered, most int64
 	sizes            map[uint64]int64 // of what was exposed
@@ -87,7 +90,8 @@ func New(c msg.Config, costs Costs, connections int) (*Wire, error) {
 	if costs.EndOfTime == 0 {
 		costs.EndOfTime = 3600 * clock.Second
 	}
-	w := &Wire{costs: costs, now: clock.Second}
+	w := &Wire{costs: costs, now: clock.Second, pairs: map[*msg.Rail]*track{}}
+	c.Rails = max(1, costs.Rails)
 	c.Rand = rand.New(rand.NewPCG(1, 2)) // nothing is secret here
 	for i := range w.ends {
 		e, err := msg.New(c)
@@ -96,26 +100,9 @@ func New(c msg.Config, costs Costs, connections int) (*Wire, error) {
 		}
 		w.ends[i] = &end{wire: w, index: i, endpoint: e, top: 1 << 20, sizes: map[uint64]int64{}}
 	}
-	config := w.ends[0].endpoint.Config()
-	hello := msg.Hello{
-		Version: msg.Version, MinVersion: msg.MinVersion, Service: msg.ServiceEndpoint,
-		Capabilities: msg.CapabilityGet | msg.CapabilityPut | msg.CapabilityProvision,
-		Payload:      uint32(config.EagerLimit), Slots: uint16(config.Slots),
-		Rendezvous: uint16(config.Rendezvous),
-	}
 	for range connections {
-		for _, e := range w.ends {
-			conn, err := e.endpoint.Open(w.now, &hello, &hello, 64)
-			if err != nil {
-				return nil, err
-			}
-			conn.User = len(e.conns)
-			e.conns = append(e.conns, conn)
-		}
-	}
-	for _, e := range w.ends {
-		for _, conn := range e.conns {
-			conn.Start()
+		if err := w.connect(); err != nil {
+			return nil, err
 		}
 	}
 	return w, w.rest(func() bool { return false })
@@ -187,11 +174,11 @@ func (e *end) act() {
 		}
 		for {
 			var wr roce.SendWR // a list of its own for each
-			conn := e.endpoint.NextWork(w.now, &wr)
-			if conn == nil {
+			rail := e.endpoint.NextWork(w.now, &wr)
+			if rail == nil {
 				break
 			}
-			e.post(conn.User.(int), wr)
+			e.post(rail, wr)
 			busy = true
 		}
 	}
@@ -199,7 +186,12 @@ func (e *end) act() {
 		e.sent = s
 	}
 	for r := e.endpoint.NextReceived(); r != nil; r = e.endpoint.NextReceived() {
-		e.received = r
+		if e.received = r; e.arrived != nil {
+			e.arrived(r)
+		}
+	}
+	for r := e.endpoint.NextLost(); r != nil; r = e.endpoint.NextLost() {
+		w.pairs[r].die(w)
 	}
 	for c := e.endpoint.NextClosed(); c != nil; c = e.endpoint.NextClosed() {
 		w.err = errors.Join(w.err, c.Err())
@@ -210,6 +202,9 @@ func (e *end) act() {
 func (e *end) answer(q *msg.Request) {
 	w := e.wire
 	m := msg.Memory{Key: msg.Key{Addr: e.top, LKey: 1, RKey: 1}}
+	for i := range m.Further {
+		m.Further[i] = m.Key
+	}
 	size := int64(q.Size)
 	switch q.Kind {
 	case msg.Allocate:
@@ -260,50 +255,61 @@ func (e *end) find(addr uint64, n int) []byte {
 }
 
 // leave is when n bytes that are posted now have left, behind what left before them.
-func (e *end) leave(n int, copied bool) clock.Time {
-	w := e.wire
-	at := max(w.now+w.costs.Step, e.free)
+func (e *end) leave(rail *msg.Rail, n int, copied bool) clock.Time {
+	w, wire := e.wire, &e.wires[rail.Number()]
+	at := max(w.now+w.costs.Step, *wire)
 	took := w.costs.PerByte * float64(n)
 	if copied { // by the same processor that sends
 		took += w.costs.Copy * float64(n)
 	}
-	e.free = at + clock.Time(took)
-	return e.free
+	*wire = at + clock.Time(took)
+	return *wire
 }
 
 // post executes a work request.
-func (e *end) post(connection int, wr roce.SendWR) {
-	w, other := e.wire, e.wire.ends[1-e.index]
+func (e *end) post(rail *msg.Rail, wr roce.SendWR) {
+	w, other, here := e.wire, e.wire.ends[1-e.index], e.wire.pairs[rail]
+	here.posted++
 	length := 0
 	if len(wr.SGList) > 0 {
 		length = int(wr.SGList[0].Length)
 	}
 	done := roce.Completion{WRID: wr.WRID}
-	complete := func() { e.endpoint.HandleWork(w.now, e.conns[connection].First(), &done) }
+	complete := func() {
+		if here.dead {
+			done.Status = roce.StatusWRFlushErr
+		}
+		e.endpoint.HandleWork(w.now, rail, &done)
+		here.posted--
+		here.settle(w)
+	}
 	came := roce.Completion{Imm: wr.Imm}
+	arrive := func(control []byte) {
+		if !here.dead && !here.peer.dead {
+			other.endpoint.HandleArrival(w.now, here.peer.rail, &came, control)
+		}
+	}
 	switch wr.Opcode {
 	case roce.OpSend:
 		control := slices.Clone(wr.Inline)
 		came.Opcode, came.ByteLen = roce.WCRecv, uint32(len(control))
-		there := e.leave(len(control), false) + w.costs.Delay
-		w.at(there, func() {
-			other.endpoint.HandleArrival(w.now, other.conns[connection].First(), &came, control)
-		})
-		w.at(there+w.costs.Delay, complete)
+		arrival := e.leave(rail, len(control), false) + w.costs.Delay
+		w.at(arrival, func() { arrive(control) })
+		w.at(arrival+w.costs.Delay, complete)
 	case roce.OpWriteImm:
 		frame := slices.Clone(e.find(wr.SGList[0].Addr, length))
 		came.Opcode, came.ByteLen = roce.WCRecvRDMAWithImm, uint32(length)
-		there := e.leave(length, true) + w.costs.Delay
-		w.at(there, func() { copy(other.find(wr.RemoteAddr, length), frame) })
-		w.at(there+clock.Time(w.costs.Copy*float64(length)), func() {
-			other.endpoint.HandleArrival(w.now, other.conns[connection].First(), &came, nil)
-		})
-		w.at(there+w.costs.Delay, complete)
+		arrival := e.leave(rail, length, true) + w.costs.Delay
+		w.at(arrival, func() { copy(other.find(wr.RemoteAddr, length), frame) })
+		w.at(arrival+clock.Time(w.costs.Copy*float64(length)), func() { arrive(nil) })
+		w.at(arrival+w.costs.Delay, complete)
 	case roce.OpRead: // the request, and the bytes behind it
-		asked := e.leave(0, false) + w.costs.Delay
-		w.at(asked, func() { w.at(other.leave(length, false)+w.costs.Delay, complete) })
+		asked := e.leave(rail, 0, false) + w.costs.Delay
+		w.at(asked, func() {
+			w.at(other.leave(here.peer.rail, length, false)+w.costs.Delay, complete)
+		})
 	default:
-		there := e.leave(length, false) + w.costs.Delay
-		w.at(there+w.costs.Delay, complete)
+		arrival := e.leave(rail, length, false) + w.costs.Delay
+		w.at(arrival+w.costs.Delay, complete)
 	}
 }

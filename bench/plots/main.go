@@ -25,6 +25,7 @@ var figures = []figure{
 	{"registered", registeredPanels},
 	{"overlap", overlapPanels},
 	{"guard", guardPanels},
+	{"rails", railPanels},
 }
 
 // errMissing says that a result file does not have what a plot needs.

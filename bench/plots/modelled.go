@@ -62,8 +62,8 @@ func latency(costs model.Costs, n int, by msg.Protocol) (float64, error) {
 	return float64(took) / 1e3, nil
 }
 
-// crossover is the shortest message, to a sixteenth, that goes sooner by get than by a
-// provisioned slot; 0 when there is none of up to most bytes.
+// crossover is the shortest message, to an eighth, that goes sooner by get than by a provisioned
+// slot; 0 when there is none of up to most bytes.
 func crossover(costs model.Costs, most int) (int, error) {
 	sooner := func(n int) (bool, error) {
 		slot, err := latency(costs, n, msg.Provisioned)
@@ -73,11 +73,18 @@ func crossover(costs model.Costs, most int) (int, error) {
 		get, err := latency(costs, n, msg.Get)
 		return get < slot, err
 	}
-	low, high := 1<<10, most
-	if ok, err := sooner(high); err != nil || !ok {
-		return 0, err
+	low, high := 1<<10, 2<<10
+	for ; ; low, high = high, 2*high {
+		if high > most {
+			return 0, nil
+		}
+		if ok, err := sooner(high); err != nil {
+			return 0, err
+		} else if ok {
+			break
+		}
 	}
-	for high-low > low/16 {
+	for high-low > low/8 {
 		middle := int(math.Sqrt(float64(low) * float64(high)))
 		ok, err := sooner(middle)
 		if err != nil {
@@ -146,7 +153,7 @@ func crossoverPanels(d *result.Document) ([]*panel, error) {
 	} {
 		costs.PinByte = v.pin
 		var at plotter.XYs
-		for _, us := range []clock.Time{0, 1, 2, 5, 10, 20, 50, 100} {
+		for _, us := range []clock.Time{0, 5, 10, 20, 50, 100} {
 			costs.Delay = us * clock.Microsecond
 			n, err := crossover(costs, mostCrossover)
 			if err != nil {

@@ -42,7 +42,10 @@ func TestMsg(t *testing.T) {
 		{"pingpong", "pingpong", "-n 20 --warmup 3"},
 		{"pingpong_peers", "pingpong", "-n 10 --peers 3 -e --size 1000 --level matched"},
 		{"stream", "stream", "-n 200 --warmup 0 --size 3000 --policy never"},
-		{"stream_eager", "stream", "-n 50 --protocol eager --size 1024 --level delivered --unverified"},
+		{
+			"stream_eager", "stream",
+			"-n 50 --protocol eager --size 1024 --level delivered --unverified",
+		},
 		{"rpc", "rpc", "-n 100 --size 100 --reply 9000 --depth 3 --protocol put"},
 		{"stream_fragments", "stream", "-n 9 --size 100000 --protocol frag -e --depth 2"},
 	} {

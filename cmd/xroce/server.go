@@ -86,7 +86,8 @@ func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) erro
 
 // accept takes connections of a listener until the context ends.
 func (s *server) accept(
-	ctx context.Context, end context.CancelFunc, listener *msg.RequestListener, running *sync.WaitGroup,
+	ctx context.Context, end context.CancelFunc, listener *msg.RequestListener,
+	running *sync.WaitGroup,
 ) {
 	for {
 		select {

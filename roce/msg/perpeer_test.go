@@ -34,7 +34,7 @@ func TestMemoryOfAPeer(t *testing.T) {
 	}
 	// Both ends are here, and so is the memory of their slots, as the allocator rounds it up.
 	rounded := int64(cap(append([]byte(nil), make([]byte, slots)...)))
-	if beside := int64(heap()-before)/peers/2 - 2*rounded; beside > 8<<10 {
+	if beside := int64(heap()-before)/peers/2 - 2*rounded; beside > 9<<10 {
 		t.Errorf("a peer costs %d bytes beside its slots", beside)
 	} else {
 		t.Logf("a peer costs %d bytes of slots and copies, and %d beside", 2*slots, beside)
@@ -46,11 +46,12 @@ func TestMemoryOfAPeer(t *testing.T) {
 		must(t, ends[i].Send(w.now, &Send{Pieces: [][]byte{make([]byte, 60_000)}}))
 		w.settle()
 	}
-	grown := int64(peers/large) * 2 * int64(SlotLen(65_536))
+	each := int64(hub.endpoint.config.LargeSlots) * int64(SlotLen(65_536))
+	grown := int64(peers/large) * each
 	if got := hub.endpoint.Usage().Memory; got != 2*peers*slots+grown {
 		t.Errorf("%d bytes when ten peers send large messages", got)
 	}
-	if fixed := peers * 2 * int64(SlotLen(65_536)); 10*grown > fixed {
+	if fixed := peers * each; 10*grown > fixed {
 		t.Errorf("%d bytes, %d if each peer had large slots", grown, fixed)
 	}
 	w.now += hub.endpoint.config.Idle * 2

@@ -110,7 +110,12 @@ func (r *rail) dismantle() {
 	e.progress(e.dev.Now())
 	e.mu.Unlock()
 	_ = r.control.Deregister() // no window is bound to it: it cannot fail
-	c.closePDs()
+	e.mu.Lock()
+	over := c.err != nil
+	e.mu.Unlock()
+	if over {
+		c.closePDs()
+	}
 	e.leave(r.nic)
 }
 

@@ -78,7 +78,7 @@ func (l *link) take(ctx context.Context) error {
 		}
 		if len(list) == l.posted() || n+depth == total-1 {
 			if _, err := l.run.endpoint.PostReceives(list); err != nil {
-				return fmt.Errorf("after %d messages of the peer: %w", n+1, err)
+				return fmt.Errorf("after %d messages of the peer: %w", n+1, cause(ctx, err))
 			}
 			list = list[:0]
 		}

@@ -64,7 +64,7 @@ func (l *link) take(ctx context.Context) error {
 		list = append(list, l.prepared(&receives[i]))
 	}
 	if _, err := l.run.endpoint.PostReceives(list); err != nil {
-		return err
+		return fmt.Errorf("after 0 messages of the peer: %w", cause(ctx, err))
 	}
 	m := meter{link: l, part: max(c.Iters/peakParts, 2)}
 	list = list[:0]

@@ -301,11 +301,16 @@ var objectFiles = map[string]string{
 	"bpf/xdp_bpfel.o": "the same for the other byte order",
 }
 
+// isPlot reports whether a binary is a picture that make plots draws.
+func isPlot(p string) bool {
+	return path.Dir(p) == "docs/plots" && path.Ext(p) == ".png"
+}
+
 // strayBinaries names the binaries of a tree that nobody wants there.
 func strayBinaries(binaries []string) []string {
 	var list []string
 	for _, p := range binaries {
-		if s := (source{path: p}); !s.inTestdata() && objectFiles[p] == "" {
+		if s := (source{path: p}); !s.inTestdata() && objectFiles[p] == "" && !isPlot(p) {
 			list = append(list, p+": a binary that is neither data of a test nor an object file")
 		}
 	}

@@ -292,11 +292,13 @@ func TestClimbsCanFail(t *testing.T) {
 }
 
 func TestStrayBinaries(t *testing.T) {
-	wanted := []string{"p/testdata/one.bin", "testdata/two.pcap", "bpf/xdp_bpfel.o"}
+	wanted := []string{
+		"p/testdata/one.bin", "testdata/two.pcap", "bpf/xdp_bpfel.o", "docs/plots/first.png",
+	}
 	if got := strayBinaries(wanted); len(got) != 0 {
 		t.Errorf("strayBinaries = %q, want none", got)
 	}
-	stray := []string{"p/p", "p/p.test", "p/xdp_bpfel.o"}
+	stray := []string{"p/p", "p/p.test", "p/xdp_bpfel.o", "docs/first.png", "docs/plots/first"}
 	if got := strayBinaries(stray); len(got) != len(stray) {
 		t.Errorf("strayBinaries = %q, want all of %q", got, stray)
 	}

@@ -40,20 +40,18 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 	mtu := []string{"path MTU of 4096", "use -m 1024", "ip link set xr51 mtu 4176"}
 	device := []string{"no interface eth9"}
 	for line, want := range map[string][]string{
-		"pingpong -g 7 -d xr1":                     gid,
-		"pingpong -d eth9":                         device,
-		"pingpong -g 999 -d xr1":                   {"GID index 999"},
-		"pingpong --type ud -s 4097 -d xr1":        {"-s 4097", "at most 4096 bytes"},
-		"pingpong -m 4096 -d xr51":                 mtu,
-		"perf read-bw -m 2048 -d xr51":             {"2048", "MTU of xr51, 1500", "use -m 1024"},
-		"perf send-bw -m 4096 -d xr51 -R":          mtu,
-		"perf send-bw -x 7 -d xr1":                 gid,
-		"perf read-lat -d eth9":                    device,
-		"perf write-bw -x 7 -d xr1 -R":             gid,
-		"copy " + file + " 127.0.0.1: -g 7 -d xr1": gid,
-		"copy " + file + " 127.0.0.1: -d eth9":     device,
-		"serve -g 7 -d xr1 --dir " + t.TempDir():   gid,
-		"serve -d eth9 --dir " + t.TempDir():       device,
+		"pingpong -g 7 -d xr1":                          gid,
+		"pingpong -d eth9":                              device,
+		"pingpong -g 999 -d xr1":                        {"GID index 999"},
+		"pingpong --type ud -s 4097 -d xr1":             {"-s 4097", "at most 4096 bytes"},
+		"pingpong -m 4096 -d xr51":                      mtu,
+		"perf read-bw -m 2048 -d xr51":                  {"2048", "MTU of xr51, 1500", "use -m 1024"},
+		"perf send-bw -m 4096 -d xr51 -R":               mtu,
+		"perf send-bw -x 7 -d xr1":                      gid,
+		"perf read-lat -d eth9":                         device,
+		"perf write-bw -x 7 -d xr1 -R":                  gid,
+		"copy " + file + " 127.0.0.1: -d eth9":          device,
+		"serve --insecure -d eth9 --dir " + t.TempDir(): device,
 	} {
 		for _, client := range []bool{true, false} {
 			args := append(strings.Fields(line), "-p", port)
@@ -62,7 +60,7 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 				continue
 			case !client:
 				args[len(args)-1] = "0"
-				if slices.Contains(args, "-R") {
+				if slices.Contains(args, "-R") || args[0] == "serve" {
 					args[len(args)-1] = "1"
 				}
 			case !isCopy:

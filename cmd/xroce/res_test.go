@@ -19,11 +19,11 @@ import (
 func TestResOfThisProcess(t *testing.T) {
 	b, _ := simBench(t)
 	b.runtime = filepath.Join(t.TempDir(), "xroce")
-	server := b.start(t, "serve", "-d", "xr1", "-p", "0", "--dir", t.TempDir())
+	server := b.start(t, "serve", "-d", "xr1", "--insecure", "--dir", t.TempDir())
 	server.listenPort(t)
 	pid := os.Getpid()
 	i := b.run(t, "res")
-	want := fmt.Sprintf("xr1: pd 0 cq 0 qp 0 mr 0 mw 0 srq 0 pid %d comm ", pid)
+	want := fmt.Sprintf("xr1: pd 1 cq 2 qp 1 mr 1 mw 0 srq 0 pid %d comm ", pid)
 	if i.code != exitOK || i.stderr != "" || !strings.HasPrefix(i.stdout, want) {
 		t.Errorf("code %d, %q, %q", i.code, i.stdout, i.stderr)
 	}

@@ -120,10 +120,10 @@ func (c *control) receiveChunks(ctx context.Context, add func(chunk []byte) erro
 			return err
 		}
 		switch {
+		case errors.Is(r.Err, msg.ErrTruncated):
+			return fmt.Errorf("%w: a chunk of %d bytes", ErrPeer, r.Whole)
 		case r.Err != nil:
 			return c.reason(lost(r.Err))
-		case r.Whole > ChunkSize:
-			return fmt.Errorf("%w: a chunk of %d bytes", ErrPeer, r.Whole)
 		}
 		if err := add(r.Buffers[0][:r.Length]); err != nil {
 			return err

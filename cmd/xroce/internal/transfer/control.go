@@ -73,11 +73,11 @@ func (c *control) take() (message, error) {
 	r := c.next
 	c.next = nil
 	switch {
-	case r.Err != nil:
-		return message{}, lost(r.Err)
-	case r.Whole > maxMessage:
+	case errors.Is(r.Err, msg.ErrTruncated):
 		return message{}, fmt.Errorf("%w: a message of %d bytes, and one has at most %d", ErrPeer,
 			r.Whole, maxMessage)
+	case r.Err != nil:
+		return message{}, lost(r.Err)
 	}
 	return c.read(r.Buffers[0][:r.Length])
 }

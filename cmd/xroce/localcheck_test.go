@@ -39,19 +39,20 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 	gid := []string{"GID index 7 of xr1 is empty", "'xroce devinfo -v -d xr1' lists them"}
 	mtu := []string{"path MTU of 4096", "use -m 1024", "ip link set xr51 mtu 4176"}
 	device := []string{"no interface eth9"}
+	serve := "serve --insecure -d eth9 --dir " + t.TempDir()
 	for line, want := range map[string][]string{
-		"pingpong -g 7 -d xr1":                          gid,
-		"pingpong -d eth9":                              device,
-		"pingpong -g 999 -d xr1":                        {"GID index 999"},
-		"pingpong --type ud -s 4097 -d xr1":             {"-s 4097", "at most 4096 bytes"},
-		"pingpong -m 4096 -d xr51":                      mtu,
-		"perf read-bw -m 2048 -d xr51":                  {"2048", "MTU of xr51, 1500", "use -m 1024"},
-		"perf send-bw -m 4096 -d xr51 -R":               mtu,
-		"perf send-bw -x 7 -d xr1":                      gid,
-		"perf read-lat -d eth9":                         device,
-		"perf write-bw -x 7 -d xr1 -R":                  gid,
-		"copy " + file + " 127.0.0.1: -d eth9":          device,
-		"serve --insecure -d eth9 --dir " + t.TempDir(): device,
+		"pingpong -g 7 -d xr1":                 gid,
+		"pingpong -d eth9":                     device,
+		"pingpong -g 999 -d xr1":               {"GID index 999"},
+		"pingpong --type ud -s 4097 -d xr1":    {"-s 4097", "at most 4096 bytes"},
+		"pingpong -m 4096 -d xr51":             mtu,
+		"perf read-bw -m 2048 -d xr51":         {"2048", "MTU of xr51, 1500", "use -m 1024"},
+		"perf send-bw -m 4096 -d xr51 -R":      mtu,
+		"perf send-bw -x 7 -d xr1":             gid,
+		"perf read-lat -d eth9":                device,
+		"perf write-bw -x 7 -d xr1 -R":         gid,
+		"copy " + file + " 127.0.0.1: -d eth9": device,
+		serve:                                  device,
 	} {
 		for _, client := range []bool{true, false} {
 			args := append(strings.Fields(line), "-p", port)

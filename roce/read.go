@@ -140,7 +140,18 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 }
 
 // refuseRead ends a READ whose memory is gone, and with it the QP.
+//
+// Not if all of the response has left before, and the READ is repeated: as a rule the peer has it,
+// and the key has gone because it said so. A peer that has not is told, and fails; one that has
+// takes the NAK for an old one. This end goes on in either case, where rxe gives up its queue pair.
 func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
+	if res.responded {
+		s.lastDrop = reasonRKey
+		s.count.Inc(counter.SentFatalNAK)
+		res.queued = false
+		s.responses.pop()
+		return s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)
+	}
 	s.lastDrop, s.badKey = reasonRKey, true
 	s.count.Inc(counter.SentFatalNAK)
 	n := s.putAck(res.cur, wire.NAKRemoteAccessError, s.msn, frame)

@@ -183,13 +183,16 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 		}
 		return fmt.Sprintf("the peer sent only %d RNR NAKs", p.notReady)
 	}
-	if !p.dead {
+	gone := (o.remote || o.key32 != 0) && p.deregistered() || p.ticket.wasRevoked(o)
+	// A READ that is repeated because its response was lost finds its key gone: the peer says so,
+	// and goes on, because another response would not have been lost.
+	repeated := status == roce.StatusRemAccessErr && o.code == roce.OpRead && gone && e.harm > 0
+	if !p.dead && !repeated {
 		return "the peer's queue pair lives"
 	}
 	e.excused = "the peer refused"
 	switch {
-	case status == roce.StatusRemAccessErr && (o.bad != fine && !o.bad.local() ||
-		(o.remote || o.key32 != 0) && p.deregistered() || p.ticket.wasRevoked(o)):
+	case status == roce.StatusRemAccessErr && (o.bad != fine && !o.bad.local() || gone):
 	case status == roce.StatusRemInvReqErr && o.consumes && p.shortest() < o.size:
 	case status == roce.StatusRemOpErr && o.consumes && p.deregistered():
 	default:

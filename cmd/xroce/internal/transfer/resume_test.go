@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,22 +38,18 @@ func (r *rig) whole(t *testing.T, name string) {
 func TestResumeAfterLoss(t *testing.T) {
 	r := newRig(t, 4*Slots*ChunkSize+5, sim.Faults{})
 	r.serve(t, StoreConfig{Keep: time.Hour})
-	stop := r.listen(t.Context(), ReceiveConfig{})
+	var cut sync.Once
+	stop := r.listen(t.Context(), ReceiveConfig{Progress: func(int64, int64) {
+		cut.Do(func() { must(t, r.network.SetFaults(sim.Faults{Drop: 1})) })
+	}})
 	c := r.client()
 	c.Retry = time.Hour
-	cut, lost := false, 0
+	lost := 0
 	c.Lost = func(error) {
 		lost++
 		must(t, r.network.SetFaults(sim.Faults{}))
 	}
-	result, err := c.Send(t.Context(), SendConfig{
-		File: r.file, Path: "x", Progress: func(int64, int64) {
-			if !cut {
-				cut = true
-				must(t, r.network.SetFaults(sim.Faults{Drop: 1}))
-			}
-		},
-	})
+	result, err := c.Send(t.Context(), SendConfig{File: r.file, Path: "x"})
 	c.Close()
 	errs := stop()
 	if err != nil || lost == 0 || result.Resumed == 0 || result.Resumed%ChunkSize != 0 {
@@ -62,13 +59,13 @@ func TestResumeAfterLoss(t *testing.T) {
 	r.whole(t, "x")
 }
 
-// half sends the file until the server has some of it, and ends as kill does or as Ctrl-C.
+// half sends the file until the server has written some of it, and ends as kill does or as Ctrl-C:
+// what has arrived and was not written is not there for who goes on.
 func (r *rig) half(t *testing.T, receive ReceiveConfig) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, sendErr, receiveErr := r.run(t, SendConfig{
-		Path: "x", Progress: func(int64, int64) { cancel() },
-	}, receive, ctx, t.Context())
+	receive.Progress = func(int64, int64) { cancel() }
+	_, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, receive, ctx, t.Context())
 	if sendErr == nil || receiveErr == nil {
 		t.Fatal(sendErr, receiveErr)
 	}

@@ -22,6 +22,9 @@ func TestAgain(t *testing.T) {
 			if window *= 2; p.window != window {
 				t.Errorf("%+v: a window of %v, want %v", tt, p.window, window)
 			}
+			if p.patience != ran+1 {
+				t.Errorf("%+v: patience %d at try %d", tt, p.patience, ran)
+			}
 			if ran++; ran <= tt.empty {
 				return measurement{}, errNothing
 			}

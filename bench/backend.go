@@ -138,6 +138,9 @@ func (p *place) usual(r role) worker.Options {
 	case sockets, rc, messaging, goTCP:
 		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
 	}
+	if r.who == rc {
+		o.Patience = p.patience
+	}
 	if r.who == sockets {
 		o.Port = socketPort
 		if o.Size -= headersLen; s.Message > 0 {

@@ -21,6 +21,7 @@ import (
 	"xroce/bench/result"
 	"xroce/bench/stage"
 	"xroce/bench/worker"
+	"xroce/roce/counter"
 )
 
 // TestMain lets the test binary be a worker, as the harness under test starts
@@ -457,13 +458,20 @@ func TestReliableRun(t *testing.T) {
 func TestLossyRun(t *testing.T) {
 	needMachine(t)
 	for _, c := range quickly(t, "loss-gbn-data", 3).Cases {
+		lost := map[string]float64{} // in a million
+		for _, p := range c.At {
+			lost[p.Variant] = p.At
+		}
 		for _, r := range c.Rows {
 			if len(r.Workers) == 0 {
 				continue // it gave up
 			}
-			dropped := r.Workers[0].Counters[worker.DroppedOnPurpose]
-			if lossy := r.Variant != "0 % loss"; lossy != (dropped > 0) {
-				t.Errorf("%s: %d packets dropped", r.Variant, dropped)
+			count := r.Workers[0].Counters
+			dropped, sent := count[worker.DroppedOnPurpose], count[counter.SentPkts.String()]
+			// Of the few packets of a sender that is starved, all may have got through.
+			want := float64(sent) * lost[r.Variant] / 1e6
+			if sent == 0 || want == 0 && dropped > 0 || want > 20 && dropped == 0 {
+				t.Errorf("%s: %d of %d packets dropped", r.Variant, dropped, sent)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"xroce/bench/ratio"
 	"xroce/bench/result"
 	"xroce/bench/stage"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A bench is the harness: what the measured processes are made from.
@@ -23,6 +25,8 @@ type bench struct {
 	quick  bool // the numbers mean nothing
 	warmup time.Duration
 	window time.Duration
+
+	patience int // doublings of the local ACK timeout, of a quick run on a busy machine
 }
 
 func newBench(ctx context.Context, f flags) (*bench, error) {
@@ -38,6 +42,9 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 		self: self, dir: dir, pairs: f.pairs, quick: f.quick,
 		warmup: min(f.duration/4, 300*time.Millisecond).Round(time.Millisecond),
 		window: f.duration.Round(time.Millisecond),
+	}
+	if b.quick {
+		b.patience = bits.Len(uint(timeout.Multiplier() - 1))
 	}
 	if b.peers, err = buildPeers(ctx, dir); err != nil {
 		b.close()
@@ -128,7 +135,9 @@ func (b *bench) measureCase(ctx context.Context, c *benchCase, progress *progres
 	if len(able) == 0 {
 		return out, nil
 	}
-	st, err := stage.Open(ctx, c.stage)
+	options := c.stage
+	options.Even = b.quick
+	st, err := stage.Open(ctx, options)
 	if err != nil {
 		return out, err
 	}
@@ -190,8 +199,9 @@ func (r *rounds) measure(ctx context.Context, b *bench, i, round int) {
 const againTimes = 6
 
 // again measures the variants that never moved a packet some more times, until each did,
-// and says so. Each time the window is twice as long. It does not ask how busy the machine
-// was when the run began: it may have become so since, and at rest nothing is silent.
+// and says so. Each time the window is twice as long, and so is what a connection waits for an
+// acknowledgement. It does not ask how busy the machine was when the run began: it may have
+// become so since, and at rest nothing is silent.
 func (r *rounds) again(ctx context.Context, times int) {
 	longer := *r.bench
 	for try := range times {
@@ -200,6 +210,7 @@ func (r *rounds) again(ctx context.Context, times int) {
 			return
 		}
 		longer.window *= 2
+		longer.patience++
 		for i, v := range r.able {
 			if slices.Contains(names, v.name) {
 				r.progress.say("%s: %s moved no packet in any round: tried again for %v", r.c.name,

@@ -180,12 +180,16 @@ const lossyTimeout = 10
 // nothing else makes a timeout.
 const usualTimeout = 16
 
+// longestTimeout bounds both for an end with patience: 4 s, so half a minute with all retries.
+const longestTimeout = 20
+
 // connectOptions are the attributes of all connections of a run.
 func connectOptions(o worker.Options) engine.ConnectOptions {
 	options := engine.ConnectOptions{PathMTU: pathMTU(o.Size), Timeout: usualTimeout}
 	if o.Seed != 0 {
 		options.Timeout = lossyTimeout
 	}
+	options.Timeout = uint8(min(int(options.Timeout)+o.Patience, longestTimeout))
 	return options
 }
 

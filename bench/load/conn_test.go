@@ -18,6 +18,13 @@ func TestConnectOptions(t *testing.T) {
 	if lossy.Timeout != lossyTimeout {
 		t.Errorf("over a lossy link: %+v", lossy)
 	}
+	patient := connectOptions(worker.Options{Size: 1024 + RCOverhead, Seed: 1, Patience: 3})
+	if patient.Timeout != lossyTimeout+3 {
+		t.Errorf("with patience: %+v", patient)
+	}
+	if o := connectOptions(worker.Options{Patience: 31}); o.Timeout != longestTimeout {
+		t.Errorf("with all patience: %+v", o)
+	}
 	if e := extensions(worker.Options{Selective: true}); e != roce.ExtSelectiveRepeat {
 		t.Errorf("selective repeat asks for %s", e)
 	}

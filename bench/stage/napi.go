@@ -18,6 +18,14 @@ import (
 // in the veth ring and holds the sender back.
 const niceness = 10
 
+// niceness is that of the NAPI thread of a stage.
+func (o Options) niceness() int {
+	if o.Even {
+		return 0
+	}
+	return niceness
+}
+
 // Settle makes the receiving of B threaded, if the stage wants that, and pins the
 // thread to B's processor. An end of a veth pair has NAPI only while an XDP
 // program is attached to it, so Settle is called when all workers are ready; a
@@ -33,7 +41,7 @@ func (s *Stage) Settle(ctx context.Context) error {
 	if err := s.inside(ctx, B, "sh", "-c", "echo 1 > "+file); err != nil {
 		return err
 	}
-	return pinThreads(s.Interface(B), s.cpus[B])
+	return pinThreads(s.Interface(B), s.cpus[B], s.options.niceness())
 }
 
 // Unsettle gives B's receiving back to the softirq, for workers that are not ours
@@ -52,9 +60,9 @@ func (s *Stage) hasProgram(ctx context.Context, side Side) bool {
 	return err == nil && strings.Contains(string(out), "prog/xdp")
 }
 
-// pinThreads moves the NAPI threads of an interface to a processor. The kernel
-// names them napi/INTERFACE-ID (net/core/dev.c, napi_kthread_create).
-func pinThreads(ifname string, cpu int) error {
+// pinThreads moves the NAPI threads of an interface to a processor and says how nice they are.
+// The kernel names them napi/INTERFACE-ID (net/core/dev.c, napi_kthread_create).
+func pinThreads(ifname string, cpu, nice int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
 	comms, err := filepath.Glob("/proc/[0-9]*/comm")
@@ -74,7 +82,7 @@ func pinThreads(ifname string, cpu int) error {
 		if err := unix.SchedSetaffinity(pid, &set); err != nil {
 			return fmt.Errorf("stage: pin the NAPI thread of %s: %w", ifname, err)
 		}
-		if err := unix.Setpriority(unix.PRIO_PROCESS, pid, niceness); err != nil {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, pid, nice); err != nil {
 			return fmt.Errorf("stage: niceness of the NAPI thread of %s: %w", ifname, err)
 		}
 		pinned++

@@ -42,6 +42,10 @@ var serial atomic.Int64
 type Options struct {
 	MTU      int  // of both ends, in bytes without the Ethernet header
 	Threaded bool // threaded NAPI at B, on B's processor
+
+	// Even gives that thread the priority of its reader. Beside programs that only compute
+	// it would otherwise hardly ever run, and nothing would arrive.
+	Even bool
 }
 
 // Settings are the facts of a stage that belong beside a number.
@@ -156,7 +160,7 @@ func (s *Stage) Settings() Settings {
 	napi := "in the sender's softirq"
 	if s.options.Threaded {
 		napi = fmt.Sprintf("threaded at B, on B's processor, nice %d; in the sender's softirq at A",
-			niceness)
+			s.options.niceness())
 	}
 	return Settings{
 		Driver: "veth", MTU: s.options.MTU, Qdisc: fmt.Sprintf("%s limit %d", qdisc, qdiscLimit),

@@ -83,10 +83,14 @@ func TestSettingsSayWhichNAPI(t *testing.T) {
 	if a == b || !strings.Contains(a, "nice") {
 		t.Errorf("threaded %q, not threaded %q", a, b)
 	}
+	even := &Stage{options: Options{Threaded: true, Even: true}}
+	if c := even.Settings().NAPI; c == a || !strings.Contains(c, "nice 0") {
+		t.Errorf("even %q, threaded %q", c, a)
+	}
 }
 
 func TestPinThreadsWantsOne(t *testing.T) {
-	if err := pinThreads("no-such-interface", 0); err == nil {
+	if err := pinThreads("no-such-interface", 0, 0); err == nil {
 		t.Error("a NAPI thread of no interface was pinned")
 	}
 }

@@ -34,6 +34,7 @@ type Options struct {
 	Selective bool          // resend only what was lost
 	Block     int           // bytes of a block, of messages that lie in memory as blocks
 	Protocol  string        // how messages travel, "" for the machine's choice
+	Patience  int           // doublings of the local ACK timeout
 }
 
 // Args renders the options as the flags that Parse and the C peers read.
@@ -69,6 +70,7 @@ func (o Options) Args() []string {
 	number("-L", o.LossPPM)
 	number("-B", o.Block)
 	text("-P", o.Protocol)
+	number("-a", o.Patience)
 	if o.Selective {
 		args = append(args, "-k")
 	}
@@ -102,6 +104,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.LossPPM, "L", 0, "")
 	fs.IntVar(&o.Block, "B", 0, "")
 	fs.StringVar(&o.Protocol, "P", "", "")
+	fs.IntVar(&o.Patience, "a", 0, "")
 	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {
 		return Options{}, fmt.Errorf("worker: %w", err)

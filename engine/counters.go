@@ -93,6 +93,10 @@ var linkCounters = [...]struct {
 		"tx_net_down", "calls", "send calls on an interface that is down (ENETDOWN)",
 		func(s *xsk.Stats) uint64 { return s.TxNetDown },
 	},
+	{
+		"tx_outstanding_descs", "descriptors", "given to the link and not back, now",
+		func(s *xsk.Stats) uint64 { return s.TxOutstanding },
+	},
 }
 
 // Counters reads every counter of the device: the transport's, the decoder's,
@@ -116,6 +120,8 @@ func (d *Device) Counters() ([]Counter, error) {
 	}
 	list = append(list, Counter{
 		"loopback_packets", t.looped, "packets", "sent by one QP of the device to another",
+	}, Counter{
+		"sq_posted", t.posted, "work requests", "posted to send queues and not complete, now",
 	})
 	if d.lossyTap != nil {
 		list = append(list, Counter{
@@ -145,6 +151,7 @@ type totals struct {
 	count  counter.Set
 	drops  [wire.NumReasons]uint64
 	looped uint64
+	posted uint64 // work requests in send queues
 	link   [len(linkCounters)]uint64
 }
 
@@ -155,6 +162,9 @@ func (d *Device) totals() (*totals, error) {
 		if err := t.add(q); err != nil {
 			return nil, err
 		}
+	}
+	for _, qp := range d.qps.All {
+		t.posted += uint64(qp.Snapshot().SendPosted)
 	}
 	return t, nil
 }

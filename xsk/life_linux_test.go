@@ -187,12 +187,20 @@ func TestVethLinkDown(t *testing.T) {
 	if st, _ := a.Stats(); st.TxNetDown != 3 || !a.Pending() {
 		t.Errorf("ENETDOWN counted %d times, want 3; pending %t", st.TxNetDown, a.Pending())
 	}
+	if st, _ := a.Stats(); st.TxOutstanding != uint64(len(l)) {
+		t.Errorf("%d descriptors outstanding, want %d", st.TxOutstanding, len(l))
+	}
 	setUp(t, p, xsktest.A, true)
 	flush(t, a)
 	collect(t, b, len(l), expect(t, 0, l...))
 	if st, _ := a.Stats(); st.TxBusy != 0 {
 		t.Errorf("%d frames were dropped", st.TxBusy)
 	}
+	waitFor(t, "all descriptors to come back", func() bool {
+		a.Reserve(nil)
+		st, _ := a.Stats()
+		return st.TxOutstanding == 0
+	})
 }
 
 // TestVethBusyIsLoss sends into a wire whose far end is down: each frame is one

@@ -115,6 +115,10 @@ type Stats struct {
 
 	KernelStats // zero on a link that has no kernel
 
+	// TxOutstanding is the number of descriptors, one or two a frame, that Transmit took and
+	// that have not come back: now, not since the link was opened.
+	TxOutstanding uint64
+
 	// What the send calls of Flush came back with.
 	TxKicks   uint64 // send calls
 	TxAgain   uint64 // EAGAIN: budget or buffer used up, called again

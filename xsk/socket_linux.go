@@ -278,6 +278,7 @@ func (s *Socket) Stats() (Stats, error) {
 	}
 	st := s.stats
 	st.KernelStats = k
+	st.TxOutstanding = uint64(s.outstanding)
 	return st, nil
 }
 

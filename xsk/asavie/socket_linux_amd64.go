@@ -199,6 +199,7 @@ func (s *Socket) Stats() (xsk.Stats, error) {
 	}
 	st := s.stats
 	st.KernelStats = k
+	st.TxOutstanding = uint64(s.sock.NumTransmitted())
 	return st, nil
 }
 

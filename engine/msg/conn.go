@@ -25,6 +25,7 @@ type Conn struct {
 	past  [msg.MaxRails]msg.RailUsage // of those that were
 	err   error
 	done  chan struct{}
+	trace *trace // nil unless it was started
 
 	actives     []*delivery  // that wait for their handlers, in order
 	activeBytes int          // of these

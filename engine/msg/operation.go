@@ -77,11 +77,18 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 		s.progress.forgo()
 		return err
 	}
+	c.note(TraceEvent{Kind: TracePosted, Tag: s.Tag, Length: s.core.Length()})
 	return nil
 }
 
 func (s *Send) complete(core *msg.Send) {
 	s.Err, s.Choice = core.Err, core.Choice
+	if s.conn.trace != nil && !core.IsFlush() {
+		s.conn.note(TraceEvent{
+			Kind: TraceSent, Tag: s.Tag, Length: core.Length(), Protocol: s.Choice.Protocol,
+			Why: s.Choice.Why, Err: s.Err,
+		})
+	}
 	s.progress.end()
 }
 
@@ -165,6 +172,9 @@ func (r *Receive) complete(core *msg.Receive) {
 	r.Tag, r.Protocol = core.SentTag, core.Protocol
 	if core.Source != nil {
 		r.From = core.Source.User.(*Conn)
+		r.From.note(TraceEvent{
+			Kind: TraceReceived, Tag: r.Tag, Length: r.Whole, Protocol: r.Protocol, Err: r.Err,
+		})
 	}
 	r.progress.end()
 }

@@ -65,6 +65,12 @@ type Send struct {
 	status    Status
 }
 
+// Length is the length of the message in bytes, once it was posted.
+func (s *Send) Length() int { return s.length }
+
+// IsFlush reports whether it is no message, but was posted by Flush.
+func (s *Send) IsFlush() bool { return s.mark }
+
 func (s *Send) chain() *link[*Send] { return &s.links }
 
 // A sendState is where a message stands.

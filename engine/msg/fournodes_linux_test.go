@@ -23,48 +23,61 @@ const fabricNodes = 4
 
 // A citizen is a node of a fabric: an endpoint that is connected to each other one.
 type citizen struct {
-	dev   *engine.Device
-	end   *msg.Endpoint
-	conns [fabricNodes]*msg.Conn
-	peers map[*msg.Conn]int
+	devs   []*engine.Device // a rail each
+	before []engine.ResourceCount
+	end    *msg.Endpoint
+	conns  [fabricNodes]*msg.Conn
+	peers  map[*msg.Conn]int
 }
 
-// settle opens an endpoint on each node, and connects each with each other.
-func (f *fabric) settle() []*citizen {
+// settle opens an endpoint on each node, on its interfaces of so many rails, and connects each
+// with each other.
+func (f *fabric) settle(rails int, o msg.Options) []*citizen {
 	t := f.t
 	t.Helper()
 	var all []*citizen
 	for _, p := range f.nodes {
 		c := &citizen{peers: map[*msg.Conn]int{}}
-		p.do(t, func() (err error) {
-			c.dev, err = engine.Open("xr0", engine.Options{})
-			return err
-		})
-		t.Cleanup(func() { must(t, c.dev.Close()) })
-		manager, err := cm.Open(c.dev, quick)
-		must(t, err)
-		t.Cleanup(func() { must(t, manager.Close()) })
-		c.end, err = msg.Open(c.dev, manager, msg.Options{})
+		var on []msg.Rail
+		for rail := range rails {
+			var dev *engine.Device
+			p.do(t, func() (err error) {
+				dev, err = engine.Open(fmt.Sprint("xr", rail), engine.Options{})
+				return err
+			})
+			t.Cleanup(func() { must(t, dev.Close()) })
+			manager, err := cm.Open(dev, quick)
+			must(t, err)
+			t.Cleanup(func() { must(t, manager.Close()) })
+			on = append(on, msg.Rail{Device: dev, Manager: manager})
+			c.devs = append(c.devs, dev)
+			c.before = append(c.before, dev.Resources(0).Total)
+		}
+		var err error
+		c.end, err = msg.OpenRails(o, on...)
 		must(t, err)
 		t.Cleanup(func() { must(t, c.end.Close()) })
 		all = append(all, c)
 	}
 	for i, a := range all {
-		at := netip.AddrPortFrom(addrOf(i, 0), 7471)
-		l, err := a.end.Listen(at)
+		var at []netip.AddrPort
+		for rail := range rails {
+			at = append(at, netip.AddrPortFrom(addrOf(i, rail), 7471))
+		}
+		l, err := a.end.Listen(at[0], at[1:]...)
 		must(t, err)
+		t.Cleanup(func() { must(t, l.Close()) }) // further rails come as long as it listens
 		for j := range i {
 			var g errgroup.Group
 			g.Go(func() (err error) {
 				a.conns[j], err = l.Accept(within(t))
 				return err
 			})
-			all[j].conns[i], err = all[j].end.Dial(within(t), at)
+			all[j].conns[i], err = all[j].end.Dial(within(t), at[0], at[1:]...)
 			must(t, err)
 			must(t, g.Wait())
 			a.peers[a.conns[j]], all[j].peers[all[j].conns[i]] = j, i
 		}
-		l.Close()
 	}
 	return all
 }
@@ -172,19 +185,19 @@ func rest(t *testing.T, all []*citizen) {
 // out and in.
 func TestFourNodes(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
-		all := newFabric(t, fabricNodes, 2).settle()
+		all := newFabric(t, fabricNodes, 1).settle(1, msg.Options{})
 		must(t, talk(within(t), all, 2*len(fabricSizes)))
 		rest(t, all)
 	})
 	t.Run("loss", func(t *testing.T) {
 		f := newFabric(t, fabricNodes, 1)
-		all := f.settle()
+		all := f.settle(1, msg.Options{})
 		f.lose(200)
 		must(t, talk(within(t), all, len(fabricSizes)))
 		rest(t, all)
 		again := uint64(0)
 		for _, c := range all {
-			again += count(t, c.dev, "retransmits")
+			again += count(t, c.devs[0], "retransmits")
 		}
 		if again == 0 {
 			t.Error("nothing was lost")
@@ -192,7 +205,7 @@ func TestFourNodes(t *testing.T) {
 	})
 	t.Run("netem", func(t *testing.T) {
 		f := newFabric(t, fabricNodes, 1)
-		all := f.settle()
+		all := f.settle(1, msg.Options{})
 		if err := f.reorder(); err != nil {
 			t.Skipf("SKIPPED, needs CONFIG_NET_SCH_NETEM: %v", err)
 		}
@@ -201,7 +214,7 @@ func TestFourNodes(t *testing.T) {
 	})
 	t.Run("plugged out and in", func(t *testing.T) {
 		f := newFabric(t, fabricNodes, 1)
-		all := f.settle()
+		all := f.settle(1, msg.Options{})
 		var g errgroup.Group
 		ctx, end := context.WithCancelCause(within(t))
 		g.Go(func() error {
@@ -212,8 +225,8 @@ func TestFourNodes(t *testing.T) {
 		missed := 0
 		for n := range 3 {
 			f.setUp(n, 0, false)
-			before := count(t, all[n].dev, "local_ack_timeout_err")
-			for ctx.Err() == nil && count(t, all[n].dev, "local_ack_timeout_err") == before {
+			before := count(t, all[n].devs[0], "local_ack_timeout_err")
+			for ctx.Err() == nil && count(t, all[n].devs[0], "local_ack_timeout_err") == before {
 				runtime.Gosched() // until it has noticed, or all was sent before
 			}
 			if ctx.Err() == nil {

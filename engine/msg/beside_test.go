@@ -238,7 +238,7 @@ func (o *owner) provide(now roce.Time) {
 	r := o.asked[0]
 	o.asked = o.asked[1:]
 	j := r.Conn.User.(*joint)
-	m, err := msg.Provide(o.dev, j.pd, r)
+	m, err := msg.Provide([]msg.Domain{{Device: o.dev, PD: j.pd}}, r)
 	if r.Remote && r.Kind == rmsg.Allocate {
 		j.memory = append(j.memory, m)
 	}

@@ -114,32 +114,19 @@ func (e *Endpoint) lose(n *nic, err error) {
 	e.end(n.err)
 }
 
-// provide answers what the machine wants of memory, on every device of the connection. All that
-// it has on a device is of one protection domain, which has no queue pair but those of this peer:
-// so a device refuses the key of one peer to every other (IBA 10.6.3.4). A window of type 2 for
-// each region would do the same, for a second key, a work request and its completion.
+// provide answers what the machine wants of memory, on every device of the connection but those
+// that are gone. All that it has on a device is of one protection domain, which has no queue pair
+// but those of this peer: so a device refuses the key of one peer to every other (IBA 10.6.3.4). A
+// window of type 2 for each region would do the same, for a second key, a work request and its
+// completion.
 func (e *Endpoint) provide(c *Conn, r *msg.Request) (msg.Memory, error) {
-	if len(e.nics) == 1 || r.Kind == msg.Release {
-		return Provide(e.dev, c.pds[0], r)
-	}
-	var all msg.Memory
-	var regions owner
-	want := *r
+	var on [msg.MaxRails]Domain
+	e.mu.Lock()
 	for _, n := range e.nics {
-		if r.Conn.Adapters()>>n.number&1 == 0 {
-			continue
-		}
-		m, err := Provide(n.dev, c.pds[n.number], &want)
-		if err != nil {
-			return msg.Memory{}, errors.Join(err, regions.free())
-		}
-		regions = append(regions, m.Owner.(owner)...)
-		*all.By(n.number) = m.Key
-		if want.Kind == msg.Allocate { // the others know the same memory
-			all.Bytes = m.Bytes
-			want.Kind, want.Pieces = msg.Expose, [][]byte{m.Bytes}
+		if n.err == nil {
+			on[n.number] = Domain{n.dev, c.pds[n.number]}
 		}
 	}
-	all.Owner = regions
-	return all, nil
+	e.mu.Unlock()
+	return Provide(on[:], r)
 }

@@ -19,6 +19,7 @@ import (
 // wires are networks that two hosts are on, with a device each.
 type wires struct {
 	nets      []*sim.Network
+	devices   [2][]*engine.Device
 	endpoints [2]*msg.Endpoint
 	at        []netip.AddrPort // of the second host
 	ca, cb    *msg.Conn
@@ -47,6 +48,7 @@ func newWires(t *testing.T, rails int, o msg.Options) *wires {
 			must(t, err)
 			t.Cleanup(func() { must(t, manager.Close()) })
 			devices[host] = append(devices[host], msg.Rail{Device: dev, Manager: manager})
+			w.devices[host] = append(w.devices[host], dev)
 			if host == 1 {
 				w.at = append(w.at, netip.AddrPortFrom(addr, 7471))
 			}
@@ -229,4 +231,26 @@ func TestRailOfNoSession(t *testing.T) {
 		t.Errorf("%d rails refused", n)
 	}
 	must(t, w.ca.Send(within(t), []byte("still here")))
+}
+
+// TestRailWithoutItsDevice: a device of one end is closed. Long messages go on by the other one, by
+// the protocol that was chosen: memory needs no key of a device that is gone.
+func TestRailWithoutItsDevice(t *testing.T) {
+	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Policy: rmsg.EnlargeNever}})
+	w.up(t, 2)
+	must(t, w.devices[0][0].Close())
+	w.up(t, 1)
+	buf, ctx := make([]byte, 300_000), within(t)
+	for _, ends := range [2][2]*msg.Conn{{w.ca, w.cb}, {w.cb, w.ca}} {
+		for _, p := range []rmsg.Protocol{rmsg.Get, rmsg.Put} {
+			s := &msg.Send{Buffers: [][]byte{numbered(5)}, Protocol: p}
+			must(t, ends[0].PostSend(s))
+			n, err := ends[1].Receive(ctx, buf)
+			must(t, err)
+			must(t, s.Wait(ctx))
+			if !bytes.Equal(buf[:n], numbered(5)) || s.Choice.Protocol != p {
+				t.Errorf("%d bytes by %v, not by %v", n, s.Choice, p)
+			}
+		}
+	}
 }

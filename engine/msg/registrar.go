@@ -131,10 +131,54 @@ func (m *registrar) answer(r *msg.Request) {
 // errEmpty says that there is no memory to give a key to.
 var errEmpty = errors.New("msg: a message without bytes has no key")
 
-// Provide does what a machine of messages asks for, with memory of a device: what an Endpoint
-// does on a goroutine, for those who drive a machine themselves. It may wait for those who move
-// packets. The errors are those of engine.Device.AllocMR and RegMR.
-func Provide(dev *engine.Device, pd *engine.PD, r *msg.Request) (msg.Memory, error) {
+// A Domain is a protection domain of a device: that of the connections with a peer.
+type Domain struct {
+	Device *engine.Device // nil for one that is gone, which is asked for nothing
+	PD     *engine.PD
+}
+
+// Provide does what a machine of messages asks for, with memory of devices, whose numbers are
+// those of the machine's adapters: what an Endpoint does on a goroutine, for those who drive a
+// machine themselves. It may wait for those who move packets. The errors are those of
+// engine.Device.AllocMR and RegMR; no device has anything of the memory then.
+func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
+	if r.Kind == msg.Release {
+		return msg.Memory{}, r.Given.Owner.(owner).free()
+	}
+	var regions owner
+	kind, pieces := r.Kind, r.Pieces
+	for number, d := range on {
+		if d.Device == nil || r.Conn.Adapters()>>number&1 == 0 {
+			continue
+		}
+		m, err := provide(d, r, kind, pieces)
+		if err != nil {
+			return msg.Memory{}, errors.Join(err, regions.free())
+		}
+		if *all.By(uint8(number)) = m.Key; regions == nil {
+			regions = m.Owner.(owner)
+		} else {
+			regions = append(regions, m.Owner.(owner)...)
+		}
+		if kind == msg.Allocate { // the others know the same memory
+			all.Bytes = m.Bytes
+			kind, pieces = msg.Expose, [][]byte{m.Bytes}
+		}
+	}
+	if regions == nil {
+		return msg.Memory{}, errNoDevice
+	}
+	all.Owner = regions
+	return all, nil
+}
+
+// errNoDevice says that all devices of a connection are gone.
+var errNoDevice = errors.New("msg: no device is left to register memory with")
+
+// provide is Provide on one device.
+func provide(
+	d Domain, r *msg.Request, kind msg.RequestKind, pieces [][]byte,
+) (msg.Memory, error) {
 	var rights mem.Access
 	switch {
 	case r.Remote:
@@ -144,17 +188,14 @@ func Provide(dev *engine.Device, pd *engine.PD, r *msg.Request) (msg.Memory, err
 	default:
 		rights = mem.LocalWrite
 	}
-	switch {
-	case r.Kind == msg.Release:
-		return msg.Memory{}, r.Given.Owner.(owner).free()
-	case r.Kind == msg.Allocate:
-		mr, err := dev.AllocMR(pd, r.Size, rights)
-		if err != nil {
-			return msg.Memory{}, err
-		}
-		return described(mr, mr.Bytes(), owner{mr}), nil
+	if kind == msg.Expose {
+		return expose(d.Device, d.PD, pieces, rights)
 	}
-	return expose(dev, pd, r.Pieces, rights)
+	mr, err := d.Device.AllocMR(d.PD, r.Size, rights)
+	if err != nil {
+		return msg.Memory{}, err
+	}
+	return described(mr, mr.Bytes(), owner{mr}), nil
 }
 
 // expose gives one key to all pieces.

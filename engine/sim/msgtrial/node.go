@@ -97,7 +97,7 @@ func (n *node) crash() {
 	n.up = false
 	n.w.must(n.device.Close())
 	for _, m := range n.given { // which the kernel does when a process ends
-		_, err := emsg.Provide(n.device, nil, &msg.Request{Kind: msg.Release, Given: m})
+		_, err := emsg.Provide(nil, &msg.Request{Kind: msg.Release, Given: m})
 		n.w.must(err)
 	}
 	n.checkFrames()
@@ -182,7 +182,7 @@ func (n *node) provide(now roce.Time, r *msg.Request) {
 		n.machine.Answer(now, r, msg.Memory{}, errRefused)
 		return
 	}
-	m, err := emsg.Provide(n.device, r.Conn.User.(*end).pd, r)
+	m, err := emsg.Provide([]emsg.Domain{{Device: n.device, PD: r.Conn.User.(*end).pd}}, r)
 	switch {
 	case r.Kind == msg.Release:
 		n.w.must(err)

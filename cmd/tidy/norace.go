@@ -41,7 +41,7 @@ func startsGoroutines(s *source) []string {
 			what = "a go statement"
 		case *ast.CallExpr:
 			sel, ok := n.Fun.(*ast.SelectorExpr)
-			hidden := []string{"Go", "Parallel", "RunParallel", "AfterFunc", "EachSeed"}
+			hidden := []string{"Go", "Parallel", "RunParallel", "AfterFunc", "EachSeed", "RunSeeds"}
 			if ok && slices.Contains(hidden, sel.Sel.Name) {
 				what = "a call of " + sel.Sel.Name
 			}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -90,30 +93,55 @@ func TestSimRefuses(t *testing.T) {
 	}
 }
 
-// TestSimTellsHowToReplay reports a seed that failed.
+// TestSimTellsHowToReplay reports a campaign in which seeds failed.
 func TestSimTellsHowToReplay(t *testing.T) {
-	r := &simReport{}
-	r.fail(&trial.Result{
-		Seed: 17, Config: "a configuration", Last: []string{"an event"},
-		Violation: &trial.Violation{Invariant: trial.Memory, What: "a byte"},
-	})
-	r.total(&trial.Summary{Seeds: 20, Failed: []uint64{17}}, 0)
-	want := simFailure{
-		Seed: 17, Invariant: "I2 memory", What: "a byte", Config: "a configuration",
-		Replay: "xroce sim --seeds 17 --verbose",
+	var out, logs strings.Builder
+	a := newApp(&out, &logs)
+	bad := func(seed uint64) *trial.Result {
+		return &trial.Result{
+			Seed: seed, Config: "a configuration\n", Last: []string{"an event"},
+			Replay:    "xroce sim --seeds 17 --verbose",
+			Violation: &trial.Violation{Invariant: trial.Memory, What: "a byte"},
+		}
 	}
-	got := r.Failed[0]
-	if got.Last = nil; got.Seed != want.Seed || got.Invariant != want.Invariant ||
-		got.Replay != want.Replay || got.What != want.What || got.Config != want.Config {
+	totals, stats, err := runSim(t.Context(), a, &trial.Campaign{From: 1, To: 20},
+		func(_ context.Context, c *trial.Campaign) *trial.Summary {
+			for seed := uint64(17); seed <= 20; seed++ {
+				c.Failed(bad(seed))
+			}
+			return &trial.Summary{Seeds: 20, Stats: trial.Stats{Messages: 5}}
+		})
+	if err != nil || stats.Messages != 5 || totals.Seeds != 20 {
+		t.Fatalf("%+v, %+v, %v", totals, stats, err)
+	}
+	want := simFailure{
+		Seed: 17, Invariant: "I2 memory", What: "a byte", Config: "a configuration\n",
+		Last: []string{"an event"}, Replay: "xroce sim --seeds 17 --verbose",
+	}
+	if got := totals.Failed[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if code := exitCode(t.Context(), r.verdict(), true); code != exitFailure {
+	err = a.reportSim(&totals, &totals, func() { a.printf("the totals\n") })
+	if code := exitCode(t.Context(), err, true); code != exitFailure {
 		t.Errorf("exit code %d", code)
 	}
-	var out strings.Builder
-	a := newApp(&out, &out)
-	a.printSim(r)
-	if !strings.HasSuffix(out.String(), "sim: 20 seeds, 1 failed\n") {
-		t.Errorf("%s", out.String())
+	text := out.String()
+	if strings.Count(text, "replay: ") != maxShown || !strings.Contains(text, "seeds 20\n") ||
+		!strings.HasSuffix(text, "sim: 20 seeds, 4 failed\n") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestSimThatIsInterrupted reports nothing of a campaign that did not come to its end.
+func TestSimThatIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, logs strings.Builder
+	_, _, err := runSim(ctx, newApp(&out, &logs), &trial.Campaign{From: 1, To: 20},
+		func(context.Context, *trial.Campaign) *trial.Summary {
+			cancel()
+			return &trial.Summary{Seeds: 19}
+		})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }

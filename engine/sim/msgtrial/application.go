@@ -83,7 +83,7 @@ func (e *end) send(now roce.Time) {
 		id: w.posts, end: e, index: len(e.messages), before: none,
 		data: make([]byte, choose(w.rng, k.Sizes...)),
 	}
-	fill(m.data, m.id)
+	pattern(m.id).Fill(m.data)
 	m.size = len(m.data)
 	m.op = msg.Send{
 		Pieces: w.pieces(m.data),

@@ -1,11 +1,10 @@
 package msgtrial
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -36,17 +35,7 @@ var havocNames = [numHavocs]string{"partition", "restart", "freeze", "deaf", "ab
 func (h Havoc) String() string { return havocNames[h] }
 
 // Chaos is one such event.
-type Chaos struct {
-	At, For roce.Time
-	What    Havoc
-	A, B    int
-}
-
-// String says what happens when.
-func (c Chaos) String() string {
-	return fmt.Sprintf("%s %d %d at %s for %s", c.What, c.A, c.B, clockTime(c.At),
-		clockTime(c.For))
-}
+type Chaos = campaign.Chaos[Havoc]
 
 func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 	var list []Chaos
@@ -63,38 +52,15 @@ func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 		}
 		list = append(list, e)
 	}
-	slices.SortStableFunc(list, func(a, b Chaos) int { return int(a.At - b.At) })
+	campaign.Sort(list)
 	return list
-}
-
-// An undo ends an event of chaos.
-type undo struct {
-	at roce.Time
-	do func()
-}
-
-// applyChaos begins the events of chaos that are due, and ends those that are over.
-func (w *world) applyChaos() {
-	now := w.clock.Now()
-	w.undos = slices.DeleteFunc(w.undos, func(u undo) bool {
-		if u.at > now && !w.quiet {
-			return false
-		}
-		u.do()
-		return true
-	})
-	for len(w.chaos) > 0 && !w.quiet && w.chaos[0].At <= now {
-		e := w.chaos[0]
-		w.chaos = w.chaos[1:]
-		w.say("chaos: %s", e)
-		w.stats.Chaos[e.What]++
-		w.happen(e)
-	}
 }
 
 // happen makes one event of chaos.
 func (w *world) happen(e Chaos) {
-	later := func(do func()) { w.undos = append(w.undos, undo{e.At + e.For, do}) }
+	w.say("chaos: %s", e)
+	w.stats.Chaos[e.What]++
+	later := func(do func()) { w.schedule.Later(e.At+e.For, do) }
 	switch e.What {
 	case Partition:
 		w.block(e.A, e.B, true)
@@ -136,7 +102,7 @@ func (w *world) block(from, to int, blocked bool) {
 	}
 	f := w.config.Faults
 	f.Blocked = blocked
-	w.must(w.network.SetDirection(macOf(from), macOf(to), f))
+	w.must(w.network.SetDirection(campaign.MAC(from), campaign.MAC(to), f))
 }
 
 // calm begins the quiet phase: no faults, no chaos, no slow applications, memory for all.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/msg"
 	"xroce/roce/wire"
@@ -180,7 +181,7 @@ func deriveFaults(r *rand.Rand) sim.Faults {
 // String prints the configuration, every option of it, on several lines.
 func (c *Config) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: faults for %s\n", c.Seed, clockTime(c.Phase))
+	fmt.Fprintf(&b, "seed %d: faults for %s\n", c.Seed, campaign.ClockTime(c.Phase))
 	fmt.Fprintf(&b, "  network  %+v\n", c.Faults)
 	for i := range c.Nodes {
 		n := c.Nodes[i]
@@ -195,6 +196,3 @@ func (c *Config) String() string {
 	}
 	return b.String()
 }
-
-// clockTime prints a virtual time in microseconds.
-func clockTime(t roce.Time) string { return fmt.Sprintf("%.3fus", float64(t)/1000) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/msg"
 )
@@ -147,9 +148,9 @@ func (w *world) judgeEnd(e *end) {
 }
 
 // notReady judges an RNR NAK.
-func (w *world) notReady(f *frameEvent) {
-	for _, e := range w.nodes[f.from].ends {
-		if e.peer.info.QPN == f.destQP && !e.broken && !e.over {
+func (w *world) notReady(f *campaign.Frame) {
+	for _, e := range w.nodes[f.From].ends {
+		if e.peer.info.QPN == f.DestQP && !e.broken && !e.over {
 			w.fail(Ready, "%s: no receive for what came", e)
 		}
 	}

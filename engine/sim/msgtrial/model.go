@@ -75,7 +75,7 @@ func (w *world) sent(m *message) {
 		w.tamper.sent(w, m)
 	}
 	w.changes++
-	w.mix(0xe0, m.id, uint64(m.op.Sent))
+	w.Mix(0xe0, m.id, uint64(m.op.Sent))
 	if !m.out {
 		w.fail(Once, "%s: message %d came back twice", e, m.id)
 		return
@@ -92,7 +92,7 @@ func (w *world) sent(m *message) {
 		w.stats.Failed++
 		w.judgeError(m)
 	}
-	if !filled(m.data, m.id) {
+	if !pattern(m.id).Fills(m.data) {
 		w.fail(Bytes, "%s: message %d was changed where it was sent from", e, m.id)
 	}
 	wipe(m.data) // its memory may be used again
@@ -137,7 +137,7 @@ func (w *world) received(r *receive) {
 		w.tamper.received(w, r)
 	}
 	w.changes++
-	w.mix(0xe1, uint64(r.index), uint64(r.op.Length), r.op.SentTag)
+	w.Mix(0xe1, uint64(r.index), uint64(r.op.Length), r.op.SentTag)
 	if r.back {
 		w.fail(Once, "node %d: receive %d came back twice", n.index, r.index)
 		return
@@ -223,7 +223,8 @@ func (e *end) find(r *receive) *message {
 // intact reports whether the memory of a receive holds its message, and nothing else.
 func (r *receive) intact() bool {
 	b := r.memory[guard:]
-	return filled(b[:r.length], r.message.id) && blanked(b[r.length:]) && blanked(r.memory[:guard])
+	return pattern(r.message.id).Fills(b[:r.length]) && blanked(b[r.length:]) &&
+		blanked(r.memory[:guard])
 }
 
 // order notes what follows for others of a receive that has a message: messages of the same

@@ -129,7 +129,7 @@ func TestChecksSee(t *testing.T) {
 				t.Fatalf("the violation is %v, want %v", r.Violation, c.want)
 			}
 			for _, want := range []string{
-				"seed 7: ", c.want.String(), "node 0 ", "replay: xroce sim --messages --seeds 7 ",
+				"seed 7: ", string(c.want), "node 0 ", "replay: xroce sim --messages --seeds 7 ",
 			} {
 				if !strings.Contains(r.String(), want) {
 					t.Errorf("no %q in\n%s", want, r)

@@ -10,6 +10,7 @@ import (
 	"xroce/engine"
 	emsg "xroce/engine/msg"
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/msg"
 )
@@ -55,18 +56,12 @@ type question struct {
 	at      roce.Time
 }
 
-// macOf is the MAC address of a node.
-func macOf(index int) [6]byte { return [6]byte{2, 0, 0, 0, 0, byte(index + 1)} }
-
-// nodeOf is the node that has a MAC address.
-func nodeOf(mac [6]byte) int { return int(mac[5]) - 1 }
-
 // open makes the device and the machine, for the first time or after a crash.
 func (n *node) open() {
 	w := n.w
 	var err error
 	n.port, err = w.network.NewPort(sim.PortConfig{
-		Name: fmt.Sprintf("node%d", n.index), MAC: macOf(n.index), MTU: 4200,
+		Name: fmt.Sprintf("node%d", n.index), MAC: campaign.MAC(n.index), MTU: 4200,
 		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(n.index + 1)})},
 	})
 	w.must(err)
@@ -144,7 +139,7 @@ func (n *node) poll() bool {
 	}
 	for i := range n.wcs[:got] {
 		wc := &n.wcs[i]
-		n.w.mix(0xc0, uint64(wc.Time), wc.WRID, uint64(wc.Status), uint64(wc.ByteLen),
+		n.w.Mix(0xc0, uint64(wc.Time), wc.WRID, uint64(wc.Status), uint64(wc.ByteLen),
 			uint64(wc.QPN))
 		for _, e := range n.ends {
 			if e.info.QPN == wc.QPN {
@@ -201,7 +196,7 @@ func (n *node) progress() bool {
 	for r := n.machine.NextWork(now, &n.wr); r != nil; r = n.machine.NextWork(now, &n.wr) {
 		worked = true
 		if e := r.Conn().User.(*end); !e.broken {
-			n.w.mix(0xd0, uint64(n.wr.Opcode), n.wr.WRID, uint64(len(n.wr.Inline)))
+			n.w.Mix(0xd0, uint64(n.wr.Opcode), n.wr.WRID, uint64(len(n.wr.Inline)))
 			if err := e.qp.PostSend(&n.wr); err != nil {
 				n.w.fail(Excuse, "%s: posting %v: %v", e, n.wr.Opcode, err)
 			}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"strings"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -61,30 +60,6 @@ func (s *Stats) Add(o *Stats) {
 	}
 }
 
-// A Result is how a run ended.
-type Result struct {
-	Seed      uint64
-	Config    string     // every option, for people
-	Violation *Violation // nil when every invariant held
-	Hash      uint64     // of all events: the same seed has the same
-	Last      []string   // the last events before a violation
-	Stats     Stats
-}
-
-// Replay is the command that runs the seed again, and prints every event.
-func (r *Result) Replay() string {
-	return fmt.Sprintf("xroce sim --messages --seeds %d --verbose", r.Seed)
-}
-
-// String tells what failed and how to see it again, "" when nothing did.
-func (r *Result) String() string {
-	if r.Violation == nil {
-		return ""
-	}
-	return fmt.Sprintf("seed %d: %s\n%s%s\nreplay: %s\n", r.Seed, r.Violation, r.Config,
-		strings.Join(r.Last, "\n"), r.Replay())
-}
-
 // Run runs one seed. It is safe for concurrent use; a run itself is one goroutine.
 func Run(ctx context.Context, seed uint64, o Options) *Result {
 	c := derive(seed, o.Plain)
@@ -93,26 +68,26 @@ func Run(ctx context.Context, seed uint64, o Options) *Result {
 
 // runConfig runs a configuration. A panic ends it as a violation.
 func runConfig(ctx context.Context, c *Config, o *Options, t tamper) *Result {
-	r := &Result{Seed: c.Seed, Config: c.String()}
+	r := &Result{
+		Seed: c.Seed, Config: c.String(),
+		Replay: fmt.Sprintf("xroce sim --messages --seeds %d --verbose", c.Seed),
+	}
 	if o.Log != nil {
 		fmt.Fprint(o.Log, r.Config)
 	}
 	var w *world
-	func() {
-		defer func() {
-			if p := recover(); p != nil {
-				r.Violation = &Violation{Panic, 0, fmt.Sprintf("%v\n%s", p, debug.Stack())}
-			}
-		}()
+	r.Violation = campaign.Protect(Panic, func() {
 		w = newWorld(ctx, c, o, t)
 		w.run()
-		r.Violation = w.violation
-	}()
+	})
 	if w != nil {
-		r.Hash, r.Stats = w.hash, w.stats
+		r.Hash, r.Stats = w.Hash(), w.stats
 		r.Stats.Virtual = w.clock.Now()
+		if r.Violation == nil {
+			r.Violation = w.violation
+		}
 		if r.Violation != nil {
-			r.Last = w.last()
+			r.Last = w.Last()
 		}
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -36,15 +37,14 @@ type world struct {
 	changes  uint64     // of the model, from 1
 	looked   uint64     // changes that through has seen
 	doneAt   roce.Time  // when through saw first that all is done, 0 for not yet
-	chaos    []Chaos
-	undos    []undo
+	schedule campaign.Schedule[Havoc]
 	quiet    bool
 	quietAt  roce.Time
 	ending   bool // nobody connects any more
 	steps    int
 
 	tamper tamper
-	trace
+	campaign.Trace
 	stats     Stats
 	violation *Violation
 }
@@ -53,10 +53,11 @@ type world struct {
 func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
 	w := &world{
 		ctx: ctx, config: *c, rng: rand.New(rand.NewPCG(c.Seed, 0x61707073)),
-		clock: &sim.VirtualClock{}, chaos: c.Chaos, changes: 1, tamper: t,
+		clock:    &sim.VirtualClock{},
+		schedule: campaign.Schedule[Havoc]{Chaos: c.Chaos}, changes: 1, tamper: t,
 	}
 	w.clock.AdvanceTo(1)
-	w.trace.verbose = o.Log
+	w.Trace.Log = o.Log
 	var err error
 	w.network, err = sim.NewNetwork(c.Seed, w.clock, c.Faults)
 	w.must(err)
@@ -76,7 +77,9 @@ func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
 // fail notes the first violation; the run ends with it.
 func (w *world) fail(i Invariant, format string, args ...any) {
 	if w.violation == nil {
-		w.violation = &Violation{i, w.clock.Now(), fmt.Sprintf(format, args...)}
+		w.violation = &Violation{
+			Invariant: i, At: w.clock.Now(), What: fmt.Sprintf(format, args...),
+		}
 		w.say("VIOLATION: %s", w.violation)
 	}
 }
@@ -104,7 +107,7 @@ func (w *world) until(done func() bool) {
 			w.fail(Liveness, "the run does not end: %s", w.unfinished())
 			return
 		}
-		w.applyChaos()
+		w.schedule.Apply(w.clock.Now(), w.quiet, w.happen)
 		if w.round() {
 			continue
 		}
@@ -165,13 +168,8 @@ func (w *world) advance() bool {
 			n.nextTime(at)
 		}
 	}
-	for _, u := range w.undos {
-		at(u.at)
-	}
+	w.schedule.Times(w.quiet, at)
 	if !w.quiet {
-		if len(w.chaos) > 0 {
-			at(w.chaos[0].At)
-		}
 		at(w.config.Phase)
 	}
 	if !any {

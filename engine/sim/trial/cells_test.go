@@ -12,6 +12,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -53,7 +54,7 @@ func newRig(t *testing.T) *rig {
 	r.must(err)
 	r.network.Observe(func(ev *sim.Event) {
 		if ev.Kind == sim.Sent {
-			r.sent[nodeOf(ev.From)]++
+			r.sent[campaign.NodeOf(ev.From)]++
 		}
 	})
 	for i := range r.ends {
@@ -72,7 +73,8 @@ func newRig(t *testing.T) *rig {
 func (r *rig) open(i int) {
 	e := &r.ends[i]
 	port, err := r.network.NewPort(sim.PortConfig{
-		MAC: macOf(i), MTU: 1500, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})},
+		MAC: campaign.MAC(i), MTU: 1500,
+		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})},
 	})
 	r.must(err)
 	e.device, err = engine.OpenLink(port, port, engine.Options{
@@ -218,7 +220,7 @@ func (r *rig) clean(o *operation, size int) [2]int {
 }
 
 // fromEnd is a rule about the n-th frame that an end sends.
-func fromEnd(end, n int) sim.Rule { return sim.Rule{From: macOf(end), Nth: n} }
+func fromEnd(end, n int) sim.Rule { return sim.Rule{From: campaign.MAC(end), Nth: n} }
 
 // TestEachPacketLost loses each packet of a message of 16 packets alone, and
 // each answer.
@@ -301,7 +303,7 @@ func TestEachPacketTwice(t *testing.T) {
 					{Copies: 1, Delay: roce.Millisecond},
 				} {
 					rule := change
-					rule.From, rule.Nth = macOf(end), n
+					rule.From, rule.Nth = campaign.MAC(end), n
 					if err := r.message(o, rigSize, rule); err != nil {
 						t.Fatalf("%s: frame %d of end %d, %+v: %v", o.name, n, end, change, err)
 					}
@@ -346,8 +348,9 @@ func TestEachHeaderBit(t *testing.T) {
 func opcodesOf(r *rig, o *operation, size int) []wire.Opcode {
 	var list []wire.Opcode
 	r.network.Observe(func(ev *sim.Event) {
-		if f := readFrame(ev); ev.Kind == sim.Sent && !slices.Contains(list, f.opcode) {
-			list = append(list, f.opcode)
+		if f := campaign.ReadFrame(ev); ev.Kind == sim.Sent &&
+			!slices.Contains(list, f.Opcode) {
+			list = append(list, f.Opcode)
 		}
 	})
 	r.clean(o, size)

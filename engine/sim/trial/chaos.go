@@ -1,11 +1,10 @@
 package trial
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -44,17 +43,7 @@ var havocNames = [numHavocs]string{
 func (h Havoc) String() string { return havocNames[h] }
 
 // Chaos is one such event.
-type Chaos struct {
-	At, For roce.Time
-	What    Havoc
-	A, B    int
-}
-
-// String says what happens when.
-func (c Chaos) String() string {
-	return fmt.Sprintf("%s %d %d at %s for %s", c.What, c.A, c.B, clockTime(c.At),
-		clockTime(c.For))
-}
+type Chaos = campaign.Chaos[Havoc]
 
 func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 	var list []Chaos
@@ -74,41 +63,14 @@ func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 		}
 		list = append(list, e)
 	}
-	sortChaos(list)
+	campaign.Sort(list)
 	return list
-}
-
-func sortChaos(list []Chaos) {
-	slices.SortStableFunc(list, func(a, b Chaos) int { return int(a.At - b.At) })
-}
-
-// An undo ends an event of chaos.
-type undo struct {
-	at roce.Time
-	do func()
-}
-
-// applyChaos begins the events of chaos that are due, and ends those that are over.
-func (w *world) applyChaos() {
-	now := w.clock.Now()
-	w.undos = slices.DeleteFunc(w.undos, func(u undo) bool {
-		if u.at > now && !w.quiet {
-			return false
-		}
-		u.do()
-		return true
-	})
-	for len(w.chaos) > 0 && !w.quiet && w.chaos[0].At <= now {
-		e := w.chaos[0]
-		w.chaos = w.chaos[1:]
-		w.say("chaos: %s", e)
-		w.stats.Chaos[e.What]++
-		w.happen(e)
-	}
 }
 
 // happen makes one event of chaos.
 func (w *world) happen(e Chaos) {
+	w.say("chaos: %s", e)
+	w.stats.Chaos[e.What]++
 	until := e.At + e.For
 	switch e.What {
 	case Partition:
@@ -119,15 +81,15 @@ func (w *world) happen(e Chaos) {
 		n := w.nodes[e.A]
 		if n.up {
 			n.crash()
-			w.undos = append(w.undos, undo{until, n.open})
+			w.schedule.Later(until, n.open)
 		}
 	case Freeze, Starve:
 		n := w.nodes[e.A]
 		n.frozen++
-		w.undos = append(w.undos, undo{until, func() {
+		w.schedule.Later(until, func() {
 			n.frozen--
 			n.thawedAt = w.clock.Now()
-		}})
+		})
 	case Deregister:
 		w.conns[e.A].ends[e.B].deregister()
 	case ModifyErr:
@@ -139,13 +101,13 @@ func (w *world) happen(e Chaos) {
 
 // change changes one direction for a time.
 func (w *world) change(from, to int, until roce.Time, how func(*sim.Faults)) {
-	a, b := macOf(from), macOf(to)
+	a, b := campaign.MAC(from), campaign.MAC(to)
 	f := w.config.way(from, to)
-	w.undos = append(w.undos, undo{until, func() {
+	w.schedule.Later(until, func() {
 		if !w.quiet {
 			w.must(w.network.SetDirection(a, b, f))
 		}
-	}})
+	})
 	how(&f)
 	w.must(w.network.SetDirection(a, b, f))
 }

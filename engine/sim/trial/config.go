@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -245,8 +246,8 @@ func deriveConn(r *rand.Rand, c *Config) ConnConfig {
 // String prints the configuration, every option of it, on several lines.
 func (c *Config) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: faults for %s, MTU %d, IPv6 %t\n", c.Seed, clockTime(c.Phase),
-		c.MTU, c.IPv6)
+	fmt.Fprintf(&b, "seed %d: faults for %s, MTU %d, IPv6 %t\n", c.Seed,
+		campaign.ClockTime(c.Phase), c.MTU, c.IPv6)
 	fmt.Fprintf(&b, "  network  %+v\n", c.Faults)
 	for _, w := range c.Ways {
 		fmt.Fprintf(&b, "  %d to %d   %+v\n", w.From, w.To, w.Faults)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -46,7 +47,7 @@ func (w *world) rest() bool {
 			w.fail(Liveness, "it does not come to rest")
 			return false
 		}
-		w.applyChaos()
+		w.schedule.Apply(w.clock.Now(), w.quiet, w.happen)
 		if !w.round() && !w.advance() {
 			break
 		}
@@ -80,7 +81,8 @@ func (w *world) checkRest() {
 	}
 	for _, n := range w.nodes {
 		if at, ok := n.device.NextDeadline(); ok {
-			w.fail(Conservation, "node %d at rest: a timer runs until %s", n.index, clockTime(at))
+			w.fail(Conservation, "node %d at rest: a timer runs until %s", n.index,
+				campaign.ClockTime(at))
 		}
 		if n.words != nil {
 			if wrong := n.words.check(); wrong != "" {

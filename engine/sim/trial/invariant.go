@@ -1,75 +1,43 @@
 package trial
 
-import (
-	"fmt"
+import "xroce/engine/sim/campaign"
 
-	"xroce/roce"
+// An Invariant is a promise that must hold in every run, and a Violation one that did not hold.
+type (
+	Invariant = campaign.Invariant
+	Violation = campaign.Violation
 )
-
-// An Invariant is a promise that must hold in every run.
-type Invariant uint8
 
 // The invariants.
 const (
 	// Completion: every work request makes exactly one completion, in the
 	// order of its queue; an unsignaled one none, unless it fails.
-	Completion Invariant = iota
+	Completion Invariant = "I1 completion"
 	// Memory: every byte is what the model says, and the bytes around what may
 	// be written were not touched.
-	Memory
+	Memory Invariant = "I2 memory"
 	// Delivery: messages arrive in order, each once, with their length and
 	// immediate data; what was acknowledged has arrived.
-	Delivery
+	Delivery Invariant = "I3 delivery"
 	// Atomics: each is executed exactly once.
-	Atomics
+	Atomics Invariant = "I4 atomics"
 	// Read: the data of a READ is what the peer's memory held in between.
-	Read
+	Read Invariant = "I5 read"
 	// Status: an error has a cause that calls for it, both ends know, and all
 	// later requests are flushed.
-	Status
+	Status Invariant = "I6 status"
 	// Liveness: work finishes or fails within the time that the attributes of
 	// the connection allow, and no timer acts before what came by then was looked at.
-	Liveness
+	Liveness Invariant = "I7 liveness"
 	// Conservation: windows and queues stay within their bounds, and at rest
 	// both ends agree and hold nothing.
-	Conservation
+	Conservation Invariant = "I8 conservation"
 	// Residue: nothing is left after Close.
-	Residue
+	Residue Invariant = "I9 residue"
 	// Counters: they equal what the network saw, to the packet.
-	Counters
+	Counters Invariant = "I10 counters"
 	// Panic: nothing panics.
-	Panic
+	Panic Invariant = "I11 panic"
 	// Determinism: the same seed makes the same run.
-	Determinism
-
-	numInvariants
+	Determinism Invariant = "I12 determinism"
 )
-
-var invariantNames = [numInvariants]string{
-	"I1 completion", "I2 memory", "I3 delivery", "I4 atomics", "I5 read", "I6 status",
-	"I7 liveness", "I8 conservation", "I9 residue", "I10 counters", "I11 panic",
-	"I12 determinism",
-}
-
-// String returns the number and the name.
-func (i Invariant) String() string {
-	if i >= numInvariants {
-		return "unknown invariant"
-	}
-	return invariantNames[i]
-}
-
-// A Violation is an invariant that did not hold.
-type Violation struct {
-	Invariant Invariant
-	At        roce.Time
-	What      string
-}
-
-// String says what was violated, when, and how.
-func (v *Violation) String() string {
-	return fmt.Sprintf("%s at %s: %s", v.Invariant, clockTime(v.At), v.What)
-}
-
-// clockTime prints a virtual time in microseconds.
-func clockTime(t roce.Time) string { return fmt.Sprintf("%.3fus", float64(t)/1000) }

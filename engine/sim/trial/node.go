@@ -7,6 +7,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/counter"
 )
@@ -39,18 +40,12 @@ type queue struct {
 	tiny  bool // too small for what may complete
 }
 
-// macOf is the MAC address of a node.
-func macOf(index int) [6]byte { return [6]byte{2, 0, 0, 0, 0, byte(index + 1)} }
-
-// nodeOf is the node that has a MAC address.
-func nodeOf(mac [6]byte) int { return int(mac[5]) - 1 }
-
 // open makes the device, for the first time or after a crash.
 func (n *node) open() {
 	c := n.config
 	var err error
 	n.port, err = n.w.network.NewPort(sim.PortConfig{
-		Name: fmt.Sprintf("node%d", n.index), MAC: macOf(n.index), MTU: n.w.config.MTU,
+		Name: fmt.Sprintf("node%d", n.index), MAC: campaign.MAC(n.index), MTU: n.w.config.MTU,
 		Addrs:    []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(n.index + 1)})},
 		TxFrames: c.TxFrames, RxBurst: c.RxBurst, RxQueue: c.RxQueue, Chunk: c.Chunk,
 	})
@@ -187,7 +182,7 @@ func (n *node) resize() {
 // poll takes at most so many completions from each CQ and hands them to their
 // endpoints. It reports whether there were any.
 func (n *node) poll(batch int) bool {
-	any, events := false, n.w.trace.n
+	any, events := false, n.w.Events()
 	for _, e := range n.endpoints {
 		// Looking at one CQ may complete requests of another, which was looked
 		// at before: only what is done by now must show.
@@ -217,7 +212,7 @@ func (n *node) poll(batch int) bool {
 		}
 		any = any || int(e.before.SendPosted) < e.undone
 		// On a UC nobody waits for what may have come to a CQ looked at before.
-		any = any || e.unreliable() && n.w.trace.n != events
+		any = any || e.unreliable() && n.w.Events() != events
 	}
 	return any
 }
@@ -237,7 +232,7 @@ func (n *node) overrun(q *queue) {
 
 // dispatch hands a completion to the endpoint that it is for.
 func (n *node) dispatch(q *queue, wc *roce.Completion) {
-	n.w.mix(0xc0, uint64(wc.Time), wc.WRID, uint64(wc.Status), uint64(wc.ByteLen), uint64(wc.QPN))
+	n.w.Mix(0xc0, uint64(wc.Time), wc.WRID, uint64(wc.Status), uint64(wc.ByteLen), uint64(wc.QPN))
 	for _, e := range n.endpoints {
 		if e.sendCQ != q && e.recvCQ != q {
 			continue
@@ -247,7 +242,7 @@ func (n *node) dispatch(q *queue, wc *roce.Completion) {
 			return
 		}
 		e.drainedAtLast = false
-		if n.w.logging() {
+		if n.w.Log != nil {
 			n.w.say("%s: %s %d: %s", e, wc.Opcode, wc.WRID&^receiveID, wc.Status)
 		}
 		if wc.WRID&receiveID != 0 {

@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -159,6 +160,7 @@ func (e *endpoint) checkAlive(at roce.Time) {
 	since := max(e.progressAt, e.stallSince, e.node.thawedAt)
 	if waited := at - since; waited > e.stallLimit() {
 		e.w.fail(Liveness, "%s: no progress for %s, allowed are %s: %s; peer %v", e,
-			clockTime(waited), clockTime(e.stallLimit()), e.before, e.peer.before)
+			campaign.ClockTime(waited), campaign.ClockTime(e.stallLimit()), e.before,
+			e.peer.before)
 	}
 }

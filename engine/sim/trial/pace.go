@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -10,14 +11,14 @@ const paceSlack = 50 * roce.Microsecond
 
 // pace holds the requests of a queue pair to its rate limit: over any time they
 // take no more than the rate allows for that time, the slack and one frame.
-func (e *endpoint) pace(f *frameEvent) {
+func (e *endpoint) pace(f *campaign.Frame) {
 	rate := roce.Time(e.conn.config.RateLimit)
-	if rate == 0 || e.qp == nil || !f.opcode.Spec().Is(wire.ClassRequest) {
+	if rate == 0 || e.qp == nil || !f.Opcode.Spec().Is(wire.ClassRequest) {
 		return
 	}
-	if f.at+roce.Microsecond < e.paidUntil {
+	if f.At+roce.Microsecond < e.paidUntil {
 		e.w.fail(Conservation, "%s: a request %s before its rate of %d kbit/s allows", e,
-			clockTime(e.paidUntil-f.at), rate)
+			campaign.ClockTime(e.paidUntil-f.At), rate)
 	}
-	e.paidUntil = max(e.paidUntil, f.at-paceSlack) + roce.Time(f.n)*8*roce.Millisecond/rate
+	e.paidUntil = max(e.paidUntil, f.At-paceSlack) + roce.Time(f.Len)*8*roce.Millisecond/rate
 }

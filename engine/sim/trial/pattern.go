@@ -1,23 +1,15 @@
 package trial
 
 import (
-	"encoding/binary"
 	"sync"
+
+	"xroce/engine/sim/campaign"
 )
 
 // fill writes the pattern of a key: the key itself, then numbers that follow
 // from it. Two keys share no eight bytes in a row but by chance.
 func fill(dst []byte, key uint64) {
-	x := key
-	for len(dst) >= 8 {
-		binary.LittleEndian.PutUint64(dst, x)
-		dst = dst[8:]
-		x = x*6364136223846793005 + 1442695040888963407
-		x ^= x >> 29
-	}
-	for i := range dst {
-		dst[i] = byte(x >> (8 * i))
-	}
+	campaign.Pattern(key).Fill(dst)
 }
 
 // messageKey is the key of the payload of a message: it tells whose it is.

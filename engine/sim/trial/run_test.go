@@ -41,7 +41,7 @@ func TestSeeds(t *testing.T) {
 		}
 		t.Error(r)
 	}
-	sum := c.Run(t.Context())
+	sum := RunCampaign(t.Context(), &c)
 	if want := c.To - c.From + 1; sum.Seeds != want {
 		t.Errorf("%d seeds were run, want %d", sum.Seeds, want)
 	}

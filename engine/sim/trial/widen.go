@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -83,7 +84,7 @@ func (c *Config) starve() {
 			break
 		}
 	}
-	sortChaos(c.Chaos)
+	campaign.Sort(c.Chaos)
 }
 
 // weigh makes an operation at least so likely.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"xroce/engine/sim"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/wire"
 )
@@ -33,14 +34,13 @@ type world struct {
 	network   *sim.Network
 	nodes     []*node
 	conns     []*conn
-	chaos     []Chaos
-	undos     []undo
+	schedule  campaign.Schedule[Havoc]
 	quiet     bool
 	steps     int
 
 	tamper      tamper
 	completions [64]roce.Completion
-	trace
+	campaign.Trace
 	stats     Stats
 	violation *Violation
 }
@@ -49,15 +49,16 @@ type world struct {
 func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
 	w := &world{
 		ctx: ctx, config: *c, roundTrip: c.roundTrip(),
-		rng:   rand.New(rand.NewPCG(c.Seed, 0x61707073)),
-		clock: &sim.VirtualClock{}, chaos: c.Chaos, tamper: t,
+		rng:      rand.New(rand.NewPCG(c.Seed, 0x61707073)),
+		clock:    &sim.VirtualClock{},
+		schedule: campaign.Schedule[Havoc]{Chaos: c.Chaos}, tamper: t,
 	}
-	w.trace.verbose = o.Log
+	w.Trace.Log = o.Log
 	var err error
 	w.network, err = sim.NewNetwork(c.Seed, w.clock, c.Faults)
 	w.must(err)
 	for _, way := range c.Ways {
-		w.must(w.network.SetDirection(macOf(way.From), macOf(way.To), way.Faults))
+		w.must(w.network.SetDirection(campaign.MAC(way.From), campaign.MAC(way.To), way.Faults))
 	}
 	w.network.Observe(w.frame)
 	for i := range w.config.Nodes {
@@ -74,9 +75,16 @@ func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
 // fail notes the first violation; the run ends with it.
 func (w *world) fail(i Invariant, format string, args ...any) {
 	if w.violation == nil {
-		w.violation = &Violation{i, w.clock.Now(), fmt.Sprintf(format, args...)}
+		w.violation = &Violation{
+			Invariant: i, At: w.clock.Now(), What: fmt.Sprintf(format, args...),
+		}
 		w.say("VIOLATION: %s", w.violation)
 	}
+}
+
+// say takes an event as text, which is made at once: what it tells of may change.
+func (w *world) say(format string, args ...any) {
+	w.Note(w.clock.Now(), "%s", fmt.Sprintf(format, args...))
 }
 
 // must ends the run when the harness itself is at fault.
@@ -93,7 +101,7 @@ func (w *world) run() {
 			w.fail(Liveness, "the run does not end")
 			return
 		}
-		w.applyChaos()
+		w.schedule.Apply(w.clock.Now(), w.quiet, w.happen)
 		if w.round() {
 			continue
 		}
@@ -199,13 +207,8 @@ func (w *world) advance() bool {
 			at(n.lookAt)
 		}
 	}
-	for _, u := range w.undos {
-		at(u.at)
-	}
+	w.schedule.Times(w.quiet, at)
 	if !w.quiet {
-		if len(w.chaos) > 0 {
-			at(w.chaos[0].At)
-		}
 		for _, c := range w.conns {
 			for _, e := range c.ends {
 				if e.todo > 0 {
@@ -253,25 +256,25 @@ func (w *world) calm() {
 // frame takes what happened to a frame: into the trace, and as harm to the
 // connection that it belongs to.
 func (w *world) frame(ev *sim.Event) {
-	f := readFrame(ev)
-	w.trace.frame(&f)
+	f := campaign.ReadFrame(ev)
+	w.Frame(&f)
 	w.stats.Network[ev.Kind]++
 	made := ev.Kind == sim.Sent || ev.Kind == sim.Duplicated || ev.Kind == sim.Staled
-	if made && f.acknowledges() && f.syndrome.IsRNRNAK() {
+	if made && f.Acknowledges() && f.Syndrome.IsRNRNAK() {
 		w.rnr(&f)
 	}
-	if ev.Kind == sim.Sent && f.from >= 0 && f.from < len(w.nodes) {
-		for _, e := range w.nodes[f.from].endpoints {
-			if e.peer.info.QPN == f.destQP {
+	if ev.Kind == sim.Sent && f.From >= 0 && f.From < len(w.nodes) {
+		for _, e := range w.nodes[f.From].endpoints {
+			if e.peer.info.QPN == f.DestQP {
 				e.pace(&f)
 			}
 		}
 	}
 	// A copy may be answered, and its answer be taken for that of another.
-	if !ev.Kind.Fault() || f.to >= len(w.nodes) || f.to < 0 {
+	if !ev.Kind.Fault() || f.To >= len(w.nodes) || f.To < 0 {
 		return
 	}
-	for _, e := range w.nodes[f.to].endpoints {
+	for _, e := range w.nodes[f.To].endpoints {
 		if e.unreliable() {
 			// Of any connection: the number may be what was damaged.
 			e.harmIn++
@@ -280,7 +283,7 @@ func (w *world) frame(ev *sim.Event) {
 			}
 			e.shuffled = e.shuffled || shuffles[ev.Kind]
 		}
-		if e.info.QPN == f.destQP {
+		if e.info.QPN == f.DestQP {
 			e.harm++
 			e.peer.harm++
 		}
@@ -288,11 +291,11 @@ func (w *world) frame(ev *sim.Event) {
 }
 
 // rnr notes who sent an RNR NAK, or of whom the network made a copy.
-func (w *world) rnr(f *frameEvent) {
-	for _, e := range w.nodes[f.from].endpoints {
-		if e.peer.info.QPN == f.destQP {
+func (w *world) rnr(f *campaign.Frame) {
+	for _, e := range w.nodes[f.From].endpoints {
+		if e.peer.info.QPN == f.DestQP {
 			e.notReady++
-			e.notReadyAt = f.at
+			e.notReadyAt = f.At
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"xroce/roce/clock"
 )
@@ -87,10 +86,10 @@ func (x *railed) cut() {
 // TestRailsModel is TestModel over several rails, which are cut and dialled again all the time:
 // what was sent is received once, whole, in its order, and no level is told too early.
 func TestRailsModel(t *testing.T) {
-	first := uint64(time.Now().UnixNano())
-	t.Logf("seeds from %d on", first)
 	var total CounterSet
-	for seed := first; seed < first+150 && !t.Failed(); seed++ {
+	// A RESUME that was given up arrives when there is another rail again.
+	railsRun(t, 1795379568759246242, &total)
+	for seed := *firstSeed; seed < *firstSeed+150 && !t.Failed(); seed++ {
 		railsRun(t, seed, &total)
 	}
 	for _, id := range []CounterID{RailsLost, Resumed, SentAgain, ChunksAgain} {

@@ -149,6 +149,7 @@ func (w *world) step() bool {
 				break
 			}
 			p := r.User.(*pipe)
+			p.checkFence(&wr)
 			if w.hold != nil && w.hold(r.conn, &wr) {
 				p.held = true
 				continue
@@ -313,9 +314,6 @@ func (p *pipe) pass(wr verbs.SendWR) verbs.Completion {
 		m, err := ParseControl(data)
 		must(p.from.world.t, err)
 		p.from.world.said = append(p.from.world.said, m)
-		if m.Type == TypeResume {
-			p.checkFence()
-		}
 		p.came = append(p.came, arrivedWC{came, data})
 	case verbs.OpWriteImm:
 		p.check(&wr, there.Store(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteWrite))

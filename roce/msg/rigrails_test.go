@@ -128,8 +128,15 @@ func (p *pipe) arriveLate() {
 	p.pass(wr)
 }
 
-// checkFence tests, when an end says RESUME, that it takes nothing more from the rails before.
-func (p *pipe) checkFence() {
+// checkFence tests, when an end says RESUME, that it takes nothing more from the rails before. One
+// that was given up may arrive later, when there is another rail again.
+func (p *pipe) checkFence(wr *verbs.SendWR) {
+	if wr.Opcode != verbs.OpSend {
+		return
+	}
+	if m, err := ParseControl(wr.Inline); err != nil || m.Type != TypeResume {
+		return
+	}
 	for _, q := range p.from.world.pipes {
 		if q.conn == p.conn && q != p && q.rail.ordered && (!q.dead || len(q.peer.came) > 0) {
 			panic("RESUME before the rail that was lost is fenced")

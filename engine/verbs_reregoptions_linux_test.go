@@ -156,21 +156,29 @@ func TestReregAlloc(t *testing.T) {
 				return b.dev.AllocMR(b.pd, 64, rights)
 			},
 			"file": func(b *seat) (*engine.MR, error) {
-				return b.dev.RegFile(b.pd, odpFile(t, 1), 0, odpPage, mem.RemoteRead)
+				f := odpFile(t, 1)
+				_, err := f.WriteAt(mark, 0)
+				must(t, err)
+				return b.dev.RegFile(b.pd, f, 0, odpPage, mem.RemoteRead)
 			},
 		} {
 			a, b := pairOn(t, w)
 			mr, err := reg(b)
 			must(t, err)
 			key, first := mr.RKey(), mr.Addr()
+			if name != "file" {
+				copy(mr.Bytes(), mark)
+			}
+			if !marked(t, first) {
+				t.Fatalf("%s: not marked", name)
+			}
 			for _, n := range []int{1, odpPage + 1, 5 << 20} {
-				last := mr.Addr()
 				must(t, mr.ReregAlloc(relaid, n, nil, rights))
 				if mr.RKey() != key || len(mr.Bytes()) != n || cap(mr.Bytes()) != n ||
 					mr.Addr()%uint64(odpPage) != 0 || slices.Max(mr.Bytes()) != 0 {
 					t.Errorf("%s: key %#x, %d bytes at %#x", name, mr.RKey(), mr.Len(), mr.Addr())
 				}
-				if name != "slice" && last != mr.Addr() && mapped(t, first) {
+				if name != "slice" && marked(t, first) {
 					t.Errorf("%s: what it had is still mapped", name)
 				}
 				a.mr.Bytes()[0] = 7
@@ -181,8 +189,9 @@ func TestReregAlloc(t *testing.T) {
 				}
 			}
 			addr := mr.Addr()
+			copy(mr.Bytes(), mark)
 			must(t, mr.Deregister())
-			if mapped(t, addr) {
+			if marked(t, addr) {
 				t.Errorf("%s: still mapped", name)
 			}
 			if err := mr.ReregAlloc(relaid, 1, nil, 0); !errors.Is(err, mem.ErrNotRegistered) {

@@ -254,3 +254,30 @@ func TestRailWithoutItsDevice(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceEndsUnderTraffic: a device is closed while messages come by it. What its adapter has
+// acknowledged, and nobody has looked at, is not lost with it: the peer does not send it again.
+func TestDeviceEndsUnderTraffic(t *testing.T) {
+	for range 5 {
+		w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+		w.up(t, 2)
+		stop := make(chan struct{})
+		results := make(chan error, 4)
+		for _, ends := range [2][2]*msg.Conn{{w.ca, w.cb}, {w.cb, w.ca}} {
+			total := make(chan uint64, 1)
+			go func() { results <- sayNumbered(t, ends[0], stop, total) }()
+			go func() { results <- hearNumbered(t, ends[1], total) }()
+		}
+		for ctx := within(t); w.cb.Rails()[0].Usage.Frames < 100; runtime.Gosched() {
+			must(t, ctx.Err())
+		}
+		must(t, w.devices[1][0].Close())
+		w.up(t, 1)
+		close(stop)
+		for range cap(results) {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

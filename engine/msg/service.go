@@ -66,10 +66,13 @@ func (e service) HandleDeadline(now roce.Time) {
 	}
 }
 
-// HandleFailure implements engine.Service.
+// HandleFailure implements engine.Service. What had come by the device before is looked at first:
+// it was acknowledged, so the peer does not send it again by another one.
 func (e service) HandleFailure(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for e.err == nil && e.of.err == nil && e.takeFrom(e.of) > 0 {
+	}
 	e.lose(e.of, err)
 }
 

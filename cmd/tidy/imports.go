@@ -34,6 +34,8 @@ var pureRooms = []string{
 	"roce/counter",
 	"roce/wire",
 	"roce/internal/handle",
+	"roce/internal/list",
+	"roce/internal/timer",
 	"roce/mem",
 	"roce/recovery",
 	"roce/cc",

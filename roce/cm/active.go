@@ -207,7 +207,7 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 		m.finish(now, c)
 		return
 	}
-	m.timers.set(&c.timer, now+requestLife)
+	m.timers.Set(&c.timer, now+requestLife)
 	p.DestQPN, p.SQPSN = qpn, r.StartingPSN
 	p.Extensions = extensionsOf(r.VendorID, r.Options)
 	// It answers what we offer and want, so more than that is none of its (IBA 12.7.29, 30).
@@ -245,7 +245,7 @@ func (m *Machine) Establish(id ID, private []byte) error {
 		return err
 	}
 	m.setState(c, StateEstablished)
-	m.timers.stop(&c.timer)
+	m.timers.Stop(&c.timer)
 	r := RTU{LocalCommID: uint32(c.id), RemoteCommID: c.remoteID}
 	copy(r.Private[:], private)
 	m.sendKept(c, c.tid, &r)

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+	"xroce/roce/internal/timer"
 	"xroce/roce/wire"
 )
 
@@ -30,16 +32,14 @@ type conn struct {
 	left     uint8      // of these
 	interval clock.Time // between them
 
-	timer timer
+	timer timer.Timer
 	kept  Attribute // the message that is repeated, 0 for none
 	mad   [MADLen]byte
-	queue link[*conn]
+	queue list.Link[conn]
 	// While half open, as the request of a peer:
 	host, link *source // what came from the same GID, and from the same station
 	rank       Rank    // what is known of the peer
 }
-
-func (c *conn) links() *link[*conn] { return &c.queue }
 
 // matches reports whether a MAD came from where those of the connection go.
 func (c *conn) matches(from *Path) bool {
@@ -49,7 +49,7 @@ func (c *conn) matches(from *Path) bool {
 // newConn adds a connection.
 func (m *Machine) newConn(path Path, state State) *conn {
 	c := &conn{id: m.draw(), path: path, state: state}
-	c.timer.run = func(now clock.Time) { m.expire(now, c) }
+	c.timer.Run = func(now clock.Time) { m.expire(now, c) }
 	m.conns[c.id] = c
 	return c
 }
@@ -82,13 +82,13 @@ func (m *Machine) setState(c *conn, to State) {
 // armTimer arms the timer of a message that wants an answer.
 func (m *Machine) armTimer(now clock.Time, c *conn) {
 	c.left = c.retries
-	m.timers.set(&c.timer, now+c.interval)
+	m.timers.Set(&c.timer, now+c.interval)
 }
 
 // established notes that the active end is ready.
 func (m *Machine) established(c *conn, private []byte) {
 	m.setState(c, StateEstablished)
-	m.timers.stop(&c.timer)
+	m.timers.Stop(&c.timer)
 	c.kept, c.path.Via.MAC = 0, [6]byte{}
 	m.tell(Event{Type: EventEstablished, ID: c.id, Private: private})
 }
@@ -97,13 +97,13 @@ func (m *Machine) established(c *conn, private []byte) {
 func (m *Machine) enterTimewait(now clock.Time, c *conn) {
 	m.setState(c, StateTimewait)
 	c.kept = 0
-	m.timers.set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
+	m.timers.Set(&c.timer, now+timeoutOf(min(c.life, maxTimeout))+timewaitExtra)
 }
 
 // forget ends a connection.
 func (m *Machine) forget(c *conn) {
 	m.setState(c, StateGone)
-	m.timers.stop(&c.timer)
+	m.timers.Stop(&c.timer)
 	delete(m.conns, c.id)
 	if c.peerKnown {
 		delete(m.peers, c.peer[0])
@@ -130,7 +130,7 @@ func (m *Machine) expire(now clock.Time, c *conn) {
 	case StateREQSent, StateMRAREQRcvd, StateREPSent, StateMRAREPRcvd, StateDREQSent:
 		if c.left > 0 {
 			c.left--
-			m.timers.set(&c.timer, now+c.interval)
+			m.timers.Set(&c.timer, now+c.interval)
 			m.repeat(c)
 			return
 		}

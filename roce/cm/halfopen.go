@@ -23,14 +23,14 @@ type source struct{ n int }
 
 // addHalfOpen counts a request that is half open from now on.
 func (m *Machine) addHalfOpen(c *conn) {
-	m.halfOpen.push(c)
+	m.halfOpen.Push(&c.queue, c)
 	c.host = enter(m.hosts, c.path.Remote)
 	c.link = enter(m.links, c.path.Via)
 }
 
 // removeHalfOpen takes out a request that is half open no more.
 func (m *Machine) removeHalfOpen(c *conn) {
-	m.halfOpen.remove(c)
+	m.halfOpen.Remove(&c.queue)
 	leave(m.hosts, c.path.Remote)
 	leave(m.links, c.path.Via)
 }
@@ -59,7 +59,7 @@ func leave[K comparable](of map[K]*source, key K) {
 // most, of the host that has the most, the oldest. Whoever asks often evicts requests of
 // its own and not those of others.
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
-	for c := m.halfOpen.first; c != nil; c = c.queue.next {
+	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
 		if mayEvict(c) && (victim == nil || c.before(victim)) {
 			victim = c
 		}

@@ -3,6 +3,8 @@ package cm
 import (
 	"math/bits"
 
+	"xroce/roce/internal/list"
+	"xroce/roce/internal/timer"
 	"xroce/roce/wire"
 )
 
@@ -20,16 +22,16 @@ type Machine struct {
 	// the peer's queue pair: neither may be that of two.
 	peers    map[peerKey]*conn
 	peerQPs  map[peerKey]*conn
-	halfOpen queue[*conn]         // requests of peers, the oldest first
+	halfOpen list.List[conn]      // requests of peers, the oldest first
 	hosts    map[wire.GID]*source // how many of these, by host
 	links    map[Via]*source      // the same, by station on the link
 
 	queries      map[ID]*query      // SIDR, both ways
 	sidrRequests map[sidrKey]*query // SIDR requests of peers
-	sidrWaiting  queue[*query]      // those that wait for the application, the oldest first
-	sidrAnswered queue[*query]      // those that were answered, the oldest first
+	sidrWaiting  list.List[query]   // those that wait for the application, the oldest first
+	sidrAnswered list.List[query]   // those that were answered, the oldest first
 
-	timers timers
+	timers timer.Set
 	out    outbox
 	events []Event
 	taken  int // events at the front that were taken
@@ -83,7 +85,7 @@ type Usage struct {
 // Usage returns how many objects the machine has.
 func (m *Machine) Usage() Usage {
 	return Usage{
-		Connections: len(m.conns), HalfOpen: m.halfOpen.n, Lookups: len(m.queries),
+		Connections: len(m.conns), HalfOpen: m.halfOpen.Len(), Lookups: len(m.queries),
 		Listeners: len(m.listeners), MADs: m.out.n, Events: len(m.events) - m.taken,
 	}
 }

@@ -124,7 +124,7 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 			return c.listener == l && inBacklog.has(c.state)
 		}))
 	}
-	if m.halfOpen.n >= m.config.MaxHalfOpen {
+	if m.halfOpen.Len() >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
 		m.evict(now, m.victim(func(*conn) bool { return true }))
 	}
@@ -163,7 +163,7 @@ func (m *Machine) request(
 	if r.Alternate != (PathFields{}) {
 		c.failover = 1 // there are no alternate paths here
 	}
-	m.timers.set(&c.timer, now+requestLife)
+	m.timers.Set(&c.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventConnectRequest, ID: c.id, Listener: l.id, Service: r.ServiceID, IP: h,
 		Path: from, Transport: c.params.Transport, Params: c.params, Private: clone(private),
@@ -300,5 +300,5 @@ func (m *Machine) handleMRA(now clock.Time, from Path, mad []byte) {
 		m.count.Inc(DropState)
 		return
 	}
-	m.timers.set(&c.timer, now+timeoutOf(min(r.ServiceTimeout, maxService))+c.interval)
+	m.timers.Set(&c.timer, now+timeoutOf(min(r.ServiceTimeout, maxService))+c.interval)
 }

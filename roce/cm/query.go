@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+	"xroce/roce/internal/timer"
 	"xroce/roce/wire"
 )
 
@@ -16,13 +18,11 @@ type query struct {
 	key     sidrKey // of a peer's
 	tid     uint64  // the same
 
-	timer    timer
-	mad      [MADLen]byte // of ours; of a peer's the response
-	queue    link[*query] // of peers'
-	answered bool         // the response stays for those that come again
+	timer    timer.Timer
+	mad      [MADLen]byte     // of ours; of a peer's the response
+	queue    list.Link[query] // of peers'
+	answered bool             // the response stays for those that come again
 }
-
-func (q *query) links() *link[*query] { return &q.queue }
 
 // sidrKey names a SIDR request of a peer.
 type sidrKey struct {
@@ -60,7 +60,7 @@ func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 		p.Path.HopLimit = defaultHopLimit
 	}
 	q := &query{id: m.draw(), path: p.Path, service: p.Service, left: m.config.MaxRetries}
-	q.timer.run = func(now clock.Time) { m.expireLookup(now, q) }
+	q.timer.Run = func(now clock.Time) { m.expireLookup(now, q) }
 	m.queries[q.id] = q
 	r := SIDRREQ{RequestID: uint32(q.id), PKey: wire.DefaultPKey, ServiceID: p.Service}
 	private := r.Private[:]
@@ -72,7 +72,7 @@ func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 	putMessage(q.mad[:], m.tid(q.id), &r)
 	m.count.Inc(txMsgs(AttributeSIDRREQ))
 	m.post(&q.path, &q.mad)
-	m.timers.set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
+	m.timers.Set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
 	return q.id, nil
 }
 
@@ -82,7 +82,7 @@ func (m *Machine) expireLookup(now clock.Time, q *query) {
 		q.left--
 		m.count.Inc(txRetries(AttributeSIDRREQ))
 		m.post(&q.path, &q.mad)
-		m.timers.set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
+		m.timers.Set(&q.timer, now+timeoutOf(m.config.ResponseTimeout))
 		return
 	}
 	m.count.Inc(Timeouts)
@@ -92,20 +92,11 @@ func (m *Machine) expireLookup(now clock.Time, q *query) {
 
 // endQuery forgets a query.
 func (m *Machine) endQuery(q *query) {
-	m.timers.stop(&q.timer)
+	m.timers.Stop(&q.timer)
 	delete(m.queries, q.id)
-	if q.queue.in {
-		m.sidrQueueOf(q).remove(q)
+	if m.sidrWaiting.Remove(&q.queue) || m.sidrAnswered.Remove(&q.queue) {
 		delete(m.sidrRequests, q.key)
 	}
-}
-
-// sidrQueueOf is that of the requests of peers in which one stands.
-func (m *Machine) sidrQueueOf(q *query) *queue[*query] {
-	if q.answered {
-		return &m.sidrAnswered
-	}
-	return &m.sidrWaiting
 }
 
 // CancelLookup forgets a request of ours, without an event, or one of a peer,
@@ -124,7 +115,7 @@ func (m *Machine) handleSIDRREP(from Path, mad []byte) {
 	r, _ := ParseSIDRREP(mad)
 	q := m.queries[ID(r.RequestID)]
 	switch {
-	case q == nil || q.queue.in, r.Status == SIDRSuccess && r.ServiceID != q.service:
+	case q == nil || q.queue.In(), r.Status == SIDRSuccess && r.ServiceID != q.service:
 		m.count.Inc(DropUnknown)
 	case q.path.Remote != from.Remote || q.path.Local != from.Local:
 		m.count.Inc(DropWrongSource)
@@ -162,18 +153,18 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 		m.send(&from, tid, &no)
 		return
 	}
-	if m.sidrWaiting.n >= m.config.MaxHalfOpen {
+	if m.sidrWaiting.Len() >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.dropSIDRRequest(m.sidrWaiting.first, ReasonNoResources)
+		m.dropSIDRRequest(m.sidrWaiting.First(), ReasonNoResources)
 	}
 	q := &query{id: m.draw(), path: from, service: r.ServiceID, key: key, tid: tid}
-	q.timer.run = func(clock.Time) {
+	q.timer.Run = func(clock.Time) {
 		m.count.Inc(RequestsExpired)
 		m.dropSIDRRequest(q, ReasonTimeout)
 	}
 	m.queries[q.id], m.sidrRequests[key] = q, q
-	m.sidrWaiting.push(q)
-	m.timers.set(&q.timer, now+requestLife)
+	m.sidrWaiting.Push(&q.queue, q)
+	m.timers.Set(&q.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventSIDRRequest, ID: q.id, Listener: l.id, Service: r.ServiceID, IP: header,
 		Path: from, Private: clone(private),
@@ -223,7 +214,7 @@ type SIDRResponse struct {
 // response is sent again, without an event, when the peer repeats the request.
 func (m *Machine) RespondSIDR(now clock.Time, id ID, p SIDRResponse) error {
 	q := m.queries[id]
-	if q == nil || !q.queue.in || q.answered {
+	if q == nil || !q.queue.In() || q.answered {
 		return fmt.Errorf("%w: SIDR request 0x%08x", ErrUnknown, uint32(id))
 	}
 	if p.QPN > max24 || len(p.Info) > InfoSIDRREP {
@@ -248,12 +239,12 @@ func (m *Machine) RespondSIDR(now clock.Time, id ID, p SIDRResponse) error {
 // keepSIDRResponse remembers a response as long as the peer may repeat its request because it
 // did not come. A peer that asks more often than others drives out responses at most.
 func (m *Machine) keepSIDRResponse(now clock.Time, q *query) {
-	m.sidrWaiting.remove(q)
-	if m.sidrAnswered.n >= m.config.MaxHalfOpen {
-		m.endQuery(m.sidrAnswered.first)
+	m.sidrWaiting.Remove(&q.queue)
+	if m.sidrAnswered.Len() >= m.config.MaxHalfOpen {
+		m.endQuery(m.sidrAnswered.First())
 	}
 	q.answered = true
-	m.sidrAnswered.push(q)
-	q.timer.run = func(clock.Time) { m.endQuery(q) }
-	m.timers.set(&q.timer, now+2*timeoutOf(m.config.ResponseTimeout))
+	m.sidrAnswered.Push(&q.queue, q)
+	q.timer.Run = func(clock.Time) { m.endQuery(q) }
+	m.timers.Set(&q.timer, now+2*timeoutOf(m.config.ResponseTimeout))
 }

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
 	"xroce/roce/msg/match"
 )
 
@@ -21,7 +22,7 @@ const (
 // An arrival is a message of a peer, from when it came or was announced until it is received.
 type arrival struct {
 	node  match.Message[Receive, arrival]
-	links link[*arrival]
+	links list.Link[arrival]
 	conn  *Conn
 	kind  arrivalKind
 	tag   uint64
@@ -53,11 +54,9 @@ type arrival struct {
 	markAt  clock.Time // since when it has as many, 0 for not known
 }
 
-func (a *arrival) chain() *link[*arrival] { return &a.links }
-
 // newArrival returns one for a message of a peer.
 func (e *Endpoint) newArrival(c *Conn) *arrival {
-	a := e.spare.pop()
+	a := e.spare.Pop()
 	if a == nil {
 		a = &arrival{}
 		a.node.Init(a)
@@ -73,7 +72,7 @@ func (e *Endpoint) retireArrival(a *arrival) {
 		data = nil
 	}
 	*a = arrival{node: node, data: data}
-	e.spare.push(a)
+	e.spare.Push(&a.links, a)
 }
 
 // deliver copies a message that is here to the receive that it has, and gives that back to who
@@ -105,7 +104,7 @@ func (e *Endpoint) hand(c *Conn, r *Receive, tag, whole uint64, err error) {
 	if r.Truncated = err == nil && whole > uint64(r.Length); r.Truncated {
 		e.count.Inc(Truncated)
 	}
-	e.received.push(r)
+	e.received.Push(&r.links, r)
 }
 
 // Receive asks for a message, of which it takes the first one that fits. r must not be
@@ -141,6 +140,6 @@ func (e *Endpoint) Cancel(r *Receive) bool {
 		return false
 	}
 	r.Err = ErrCancelled
-	e.received.push(r)
+	e.received.Push(&r.links, r)
 	return true
 }

@@ -17,13 +17,13 @@ func (e *Endpoint) CancelSend(now clock.Time, s *Send) bool {
 	}
 	switch s.state {
 	case sendPending:
-		c.pending.remove(s)
+		c.pending.Remove(&s.links)
 		c.finish(s, ErrCancelled)
 	case sendExposing:
-		c.pending.remove(s)
+		c.pending.Remove(&s.links)
 		s.cancelled = true
 	case sendExposed:
-		c.pending.remove(s)
+		c.pending.Remove(&s.links)
 		c.unsend(s)
 	case sendAnnounced:
 		s.cancelled = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
 	"xroce/roce/verbs"
 )
 
@@ -26,7 +27,7 @@ func (c *Conn) sayLast() {
 	if c.holdsLast() {
 		return
 	}
-	if c.saidLast || c.fragments.n > 0 || c.puts.n > 0 || c.announcedSends() > 0 ||
+	if c.saidLast || c.fragments.Len() > 0 || c.puts.Len() > 0 || c.announcedSends() > 0 ||
 		len(c.syncs) > 0 {
 		return
 	}
@@ -99,7 +100,7 @@ func (c *Conn) part(now clock.Time, err error, why Status) {
 	c.wake()
 	c.state, c.err, c.farewell, c.why = connBroken, err, true, why
 	c.endpoint.setBlocked(c, false)
-	c.endpoint.timers.set(&c.goodbye, now+c.endpoint.config.Patience)
+	c.endpoint.timers.Set(&c.goodbye, now+c.endpoint.config.Patience)
 	c.stir()
 }
 
@@ -147,15 +148,15 @@ func (c *Conn) fail(now clock.Time, err error) {
 	}
 	e := c.endpoint
 	c.state, c.err = connDead, err
-	e.ready.remove(c)
-	e.timers.stop(&c.keepalive)
-	e.timers.stop(&c.goodbye)
-	e.timers.stop(&c.stall)
-	e.timers.stop(&c.stranded)
-	e.timers.stop(&c.crowd)
-	e.timers.stop(&c.asking.patience)
-	e.timers.stop(&c.asking.idle)
-	e.timers.stop(&c.stream.linger)
+	e.ready.Remove(&c.links)
+	e.timers.Stop(&c.keepalive)
+	e.timers.Stop(&c.goodbye)
+	e.timers.Stop(&c.stall)
+	e.timers.Stop(&c.stranded)
+	e.timers.Stop(&c.crowd)
+	e.timers.Stop(&c.asking.patience)
+	e.timers.Stop(&c.asking.idle)
+	e.timers.Stop(&c.stream.linger)
 	if c.several && !c.leads {
 		delete(e.sessions, c.ours.Session)
 	}
@@ -172,11 +173,11 @@ func (c *Conn) fail(now clock.Time, err error) {
 
 // failSends ends all messages to the peer.
 func (c *Conn) failSends() {
-	for _, l := range []*list[*Send]{
+	for _, l := range []*list.List[Send]{
 		&c.pending, &c.lanes[small].flying, &c.lanes[small].landing,
 		&c.lanes[large].flying, &c.lanes[large].landing, &c.marks,
 	} {
-		for s := l.pop(); s != nil; s = l.pop() {
+		for s := l.Pop(); s != nil; s = l.Pop() {
 			if s.state == sendPending || s.state == sendInSlot {
 				c.finish(s, c.err)
 			}
@@ -187,8 +188,8 @@ func (c *Conn) failSends() {
 		delete(c.syncs, key)
 		c.finish(s, c.err)
 	}
-	for _, l := range []*list[*Send]{&c.puts, &c.fragments} {
-		for l.pop() != nil {
+	for _, l := range []*list.List[Send]{&c.puts, &c.fragments} {
+		for l.Pop() != nil {
 		}
 	}
 	for _, s := range c.sends {
@@ -212,7 +213,7 @@ func (c *Conn) failReceives() {
 		}
 	}
 	e.unthrottle()
-	for c.pulls.pop() != nil {
+	for c.pulls.Pop() != nil {
 	}
 	if c.stream.on {
 		return
@@ -227,7 +228,7 @@ func (c *Conn) failReceives() {
 		e.retireArrival(a)
 	}, func(r *Receive) {
 		r.Err = c.err
-		e.received.push(r)
+		e.received.Push(&r.links, r)
 	})
 	if err == nil {
 		err = e.match.Add(&c.source)

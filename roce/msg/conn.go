@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+	"xroce/roce/internal/timer"
 	"xroce/roce/msg/match"
 )
 
@@ -15,7 +17,7 @@ type Conn struct {
 	endpoint *Endpoint
 	User     any // the owner's
 
-	links   link[*Conn] // of those that may have work
+	links   list.Link[Conn] // of those that may have work
 	source  match.Peer[Receive, arrival]
 	ours    Hello
 	agreed  Agreement
@@ -31,16 +33,16 @@ type Conn struct {
 	leads      bool  // this end has dialled
 	theirRails uint8
 	resume     resume
-	stranded   timer // until when one has to come back
+	stranded   timer.Timer // until when one has to come back
 	strandedBy error
 
 	// What goes out.
-	pending      list[*Send] // in the order of their posts
-	puts         list[*Send]
-	fragments    list[*Send]
-	marks        list[*Send] // of Flush, in the order of their posts
-	order        uint64      // of the last that was posted
-	sends        []*Send     // that were announced, by ID
+	pending      list.List[Send] // in the order of their posts
+	puts         list.List[Send]
+	fragments    list.List[Send]
+	marks        list.List[Send] // of Flush, in the order of their posts
+	order        uint64          // of the last that was posted
+	sends        []*Send         // that were announced, by ID
 	lastID       uint32
 	generation   uint32
 	syncs        map[uint64]*Send
@@ -60,7 +62,7 @@ type Conn struct {
 	local        *localRing // of mode LocalOnly
 	localUsed    clock.Time
 	costs        costs
-	crowd        timer // when the message at the head has waited too long for a slot
+	crowd        timer.Timer // when the message at the head has waited too long for a slot
 	scratch      [MaxControlLen]byte
 	wire         Control // in the form of the rail by which it goes
 
@@ -70,7 +72,7 @@ type Conn struct {
 	asked        uint32 // epoch of the newest large slots that the peer wants
 	arrivals     fifo[arrived]
 	incoming     []*arrival // that were announced, by ID
-	pulls        list[*arrival]
+	pulls        list.List[arrival]
 	throttled    bool // they wait for the pull window
 	pulling      int  // bytes of READs that are not complete
 	peerFrames   uint32
@@ -83,11 +85,11 @@ type Conn struct {
 	finished     bool      // and what it sent was looked at
 	saidLast     bool      // and we neither
 	heard        clock.Time
-	keepalive    timer
-	farewell     bool   // BYE waits
-	why          Status // what it says
-	goodbye      timer  // until when it has to be there
-	stall        timer  // when messages that are received are looked after
+	keepalive    timer.Timer
+	farewell     bool        // BYE waits
+	why          Status      // what it says
+	goodbye      timer.Timer // until when it has to be there
+	stall        timer.Timer // when messages that are received are looked after
 
 	stream stream
 }
@@ -99,8 +101,6 @@ func (c *Conn) peer() *match.Peer[Receive, arrival] {
 	}
 	return &c.source
 }
-
-func (c *Conn) chain() *link[*Conn] { return &c.links }
 
 // A connState is where a connection stands.
 type connState uint8
@@ -137,13 +137,13 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 		return nil, err
 	}
 	c.asking.conn = c
-	c.asking.patience.run = func(now clock.Time) { c.asking.giveUp(now, 0) }
-	c.asking.idle.run = c.shrink
-	c.keepalive.run = c.keepAlive
-	c.crowd.run = c.announceCrowded
-	c.stall.run = c.lookAfter
-	c.stranded.run = func(now clock.Time) { c.fail(now, c.strandedBy) }
-	c.goodbye.run = func(now clock.Time) { c.fail(now, c.err) }
+	c.asking.patience.Run = func(now clock.Time) { c.asking.giveUp(now, 0) }
+	c.asking.idle.Run = c.shrink
+	c.keepalive.Run = c.keepAlive
+	c.crowd.Run = c.announceCrowded
+	c.stall.Run = c.lookAfter
+	c.stranded.Run = func(now clock.Time) { c.fail(now, c.strandedBy) }
+	c.goodbye.Run = func(now clock.Time) { c.fail(now, c.err) }
 	if ours.Service == ServiceStream {
 		c.stream.init(c)
 	} else if err := e.match.Add(&c.source); err != nil {
@@ -152,7 +152,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	slots := e.config.Slots
 	c.makeRing(0, 0, slots, int(SlotLen(uint32(e.config.EagerLimit))))
 	if e.config.Keepalive > 0 {
-		e.timers.set(&c.keepalive, now+e.config.Keepalive)
+		e.timers.Set(&c.keepalive, now+e.config.Keepalive)
 	}
 	return c, nil
 }
@@ -216,12 +216,12 @@ func (c *Conn) Send(now clock.Time, s *Send) error {
 	if s.length > c.endpoint.config.EagerLimit {
 		c.tooLong++
 	}
-	if c.pending.n == 0 && c.fragments.n == 0 && c.launch(now, s) {
+	if c.pending.Len() == 0 && c.fragments.Len() == 0 && c.launch(now, s) {
 		c.wake() // which is most of them, and nothing else has changed
 		return nil
 	}
-	c.pending.push(s)
-	if c.pending.n == 1 {
+	c.pending.Push(&s.links, s)
+	if c.pending.Len() == 1 {
 		c.pump(now)
 	}
 	return nil
@@ -236,7 +236,7 @@ func (c *Conn) maySend(s *Send) error {
 		return ErrClosed
 	case c.stream.on:
 		return fmt.Errorf("%w: a stream takes no messages", ErrInvalid)
-	case s.state != sendIdle || s.links.in:
+	case s.state != sendIdle || s.links.In():
 		return ErrQueued
 	}
 	return nil
@@ -267,5 +267,5 @@ func (c *Conn) keepAlive(now clock.Time) {
 		r.probe = true
 		c.wake()
 	}
-	c.endpoint.timers.set(&c.keepalive, next)
+	c.endpoint.timers.Set(&c.keepalive, next)
 }

@@ -27,7 +27,7 @@ func TestCrowdedMessageAnnouncesItself(t *testing.T) {
 		if n := d.heard(TypeRTS); n != 0 {
 			t.Errorf("%d messages are announced before their time", n)
 		}
-		for d.now = at; d.ca.pending.n > 0; d.now = at {
+		for d.now = at; d.ca.pending.Len() > 0; d.now = at {
 			d.a.endpoint.HandleDeadline(d.now)
 			d.settle()
 			if at, ok = d.a.endpoint.NextDeadline(); !ok || forced != Auto {

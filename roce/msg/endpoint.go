@@ -2,6 +2,8 @@ package msg
 
 import (
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+	"xroce/roce/internal/timer"
 	"xroce/roce/msg/match"
 )
 
@@ -15,21 +17,21 @@ type Endpoint struct {
 	config Config
 	match  *match.Matcher[Receive, arrival]
 
-	ready      list[*Conn] // that may have work
-	throttled  []*Conn     // that wait for the pull window
-	waiting    []*Conn     // whose messages wait for receives in their slots
-	requests   list[*Request]
-	sent       list[*Send]
-	received   list[*Receive]
+	ready      list.List[Conn] // that may have work
+	throttled  []*Conn         // that wait for the pull window
+	waiting    []*Conn         // whose messages wait for receives in their slots
+	requests   list.List[Request]
+	sent       list.List[Send]
+	received   list.List[Receive]
 	closed     []*Conn
-	lost       list[*Rail]
+	lost       list.List[Rail]
 	sessions   map[Token]*Conn // that peers may add rails to
 	moved      fifo[*Conn]     // streams that may go on
-	timers     timers
+	timers     timer.Set
 	pulling    int   // bytes of READs that are not complete
 	registered int64 // bytes of slots for peers
 	held       int64 // bytes that were asked for by Allocate and not given back
-	spare      list[*arrival]
+	spare      list.List[arrival]
 	count      CounterSet
 	handlers   map[uint16]Handler
 	active     Active // what a handler is called with
@@ -67,10 +69,10 @@ func (e *Endpoint) Hear(ours *Hello, private []byte) (theirs Hello, err error) {
 
 // NextSent returns a message that is complete, nil when there is none: Err says whether it
 // was sent.
-func (e *Endpoint) NextSent() *Send { return e.sent.pop() }
+func (e *Endpoint) NextSent() *Send { return e.sent.Pop() }
 
 // NextReceived returns a receive that is complete, nil when there is none.
-func (e *Endpoint) NextReceived() *Receive { return e.received.pop() }
+func (e *Endpoint) NextReceived() *Receive { return e.received.Pop() }
 
 // NextClosed returns a connection that is over, nil when there is none; its Err says why. Its
 // queue pair may be closed.
@@ -88,7 +90,7 @@ func (e *Endpoint) ask(r *Request) {
 	if r.Kind == Allocate {
 		e.held += int64(r.Size)
 	}
-	e.requests.push(r)
+	e.requests.Push(&r.links, r)
 }
 
 // exceeds reports whether so many bytes more are beyond what there may be.
@@ -96,7 +98,7 @@ func (e *Endpoint) exceeds(n int64) bool { return e.held+n > e.config.Registered
 
 // NextRequest returns what is wanted of memory, nil when nothing is. It must be answered.
 func (e *Endpoint) NextRequest() *Request {
-	r := e.requests.pop()
+	r := e.requests.Pop()
 	if r != nil {
 		r.asked = true
 	}
@@ -159,21 +161,10 @@ func (e *Endpoint) unblock(now clock.Time, from *Conn) {
 }
 
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
-func (e *Endpoint) NextDeadline() (clock.Time, bool) {
-	if len(e.timers) == 0 {
-		return 0, false
-	}
-	return e.timers[0].at, true
-}
+func (e *Endpoint) NextDeadline() (clock.Time, bool) { return e.timers.Next() }
 
 // HandleDeadline does what is due. It may be called at any time.
-func (e *Endpoint) HandleDeadline(now clock.Time) {
-	for len(e.timers) > 0 && e.timers[0].at <= now {
-		due := e.timers[0]
-		e.timers.stop(due)
-		due.run(now)
-	}
-}
+func (e *Endpoint) HandleDeadline(now clock.Time) { e.timers.Expire(now) }
 
 // arrivalLimit is how many frames and announcements of a peer may wait to be looked at: all
 // that its slots and its rendezvous allow.

@@ -12,7 +12,7 @@ func (c *Conn) Flush(now clock.Time, s *Send) error {
 	}
 	c.prepare(now, s)
 	s.mark = true
-	c.pending.push(s)
+	c.pending.Push(&s.links, s)
 	c.pump(now)
 	return nil
 }
@@ -20,15 +20,15 @@ func (c *Conn) Flush(now clock.Time, s *Send) error {
 // passMark has a mark wait for what is before it.
 func (c *Conn) passMark(s *Send) {
 	c.closeFrame()
-	c.pending.remove(s)
+	c.pending.Remove(&s.links)
 	s.state = sendInSlot
 	s.marked = [2]uint64{c.lanes[small].written, c.lanes[large].written}
-	c.marks.push(s)
+	c.marks.Push(&s.links, s)
 }
 
 // passed completes marks all before which is at the peer.
 func (c *Conn) passed() {
-	for s := c.marks.first; s != nil; s = c.marks.first {
+	for s := c.marks.First(); s != nil; s = c.marks.First() {
 		for i := range c.lanes {
 			if c.lanes[i].flown < s.marked[i] {
 				return
@@ -39,7 +39,7 @@ func (c *Conn) passed() {
 				return
 			}
 		}
-		c.marks.remove(s)
+		c.marks.Remove(&s.links)
 		c.finish(s, nil)
 	}
 }

@@ -147,6 +147,6 @@ func (c *Conn) revive(ring *inRing) {
 	for c.arrivals.n > 0 {
 		c.arrivals.pop()
 	}
-	c.endpoint.timers.stop(&c.goodbye)
-	c.endpoint.ready.remove(c)
+	c.endpoint.timers.Stop(&c.goodbye)
+	c.endpoint.ready.Remove(&c.links)
 }

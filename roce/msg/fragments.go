@@ -24,7 +24,7 @@ func (c *Conn) takeCTS(m *Control) error {
 	}
 	s.Choice.Protocol = Fragments // whatever we would have liked
 	s.state, s.window = sendFragments, int(m.Len)
-	c.fragments.push(s)
+	c.fragments.Push(&s.links, s)
 	return nil
 }
 
@@ -35,7 +35,7 @@ func (c *Conn) sendFragments(now clock.Time) {
 	if l.ring == nil {
 		return
 	}
-	for s := c.fragments.first; s != nil; s = c.fragments.first {
+	for s := c.fragments.First(); s != nil; s = c.fragments.First() {
 		n := min(s.window-s.off, l.ring.payload())
 		h := RecordHeader{
 			Type: RecordFragment, Number: uint16(s.id), Len: uint32(n), Tag: uint64(s.off),
@@ -48,9 +48,9 @@ func (c *Conn) sendFragments(now clock.Time) {
 		c.endpoint.count.Add(BytesCopiedOut, n)
 		c.closeFull()
 		s.off += n
-		c.fragments.remove(s)
+		c.fragments.Remove(&s.links)
 		if s.off < s.window {
-			c.fragments.push(s)
+			c.fragments.Push(&s.links, s)
 		}
 	}
 }

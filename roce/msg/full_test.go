@@ -30,7 +30,7 @@ func TestFullFramesLeave(t *testing.T) {
 				must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{make([]byte, c.length)}}))
 			}
 			if c.protocol == Fragments { // until the receiver has said how far
-				for d.ca.fragments.n == 0 && d.ca.frames == 0 && d.step() {
+				for d.ca.fragments.Len() == 0 && d.ca.frames == 0 && d.step() {
 				}
 			}
 			if frames := d.frames(d.ca); frames != c.want {

@@ -22,7 +22,7 @@ func (c *Conn) mayRead() int {
 // so do peers; all of them together have so much on the way at once.
 func (c *Conn) nextRead(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	e := c.endpoint
-	a := c.pulls.first
+	a := c.pulls.First()
 	if a == nil {
 		return false
 	}
@@ -47,9 +47,9 @@ func (c *Conn) nextRead(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	*f = flight{kind: flightRead, pull: a, off: at.off, n: at.n}
 	e.pulling += at.n
 	c.pulling += at.n
-	c.pulls.remove(a)
+	c.pulls.Remove(&a.links)
 	if a.asked < a.want || len(a.again) > 0 {
-		c.pulls.push(a)
+		c.pulls.Push(&a.links, a)
 	}
 	return true
 }

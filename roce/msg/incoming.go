@@ -86,7 +86,7 @@ func (a *arrival) answer(now clock.Time, q *Request, m Memory, err error) {
 		c.say(answer)
 	default:
 		a.local, a.hasKey = m, true
-		c.pulls.push(a)
+		c.pulls.Push(&a.links, a)
 		c.wake()
 	}
 	c.pump(now)

@@ -1,6 +1,9 @@
 package msg
 
-import "xroce/roce/clock"
+import (
+	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+)
 
 // Memory is bytes that a device knows: what it is to the machine, and how work requests
 // name it.
@@ -65,7 +68,7 @@ type Request struct {
 	Given  Memory // of Release
 
 	asker asker
-	links link[*Request]
+	links list.Link[Request]
 	asked bool // and not answered
 }
 
@@ -75,6 +78,4 @@ type asker interface {
 }
 
 // busy reports whether it was made and not answered.
-func (r *Request) busy() bool { return r.asked || r.links.in }
-
-func (r *Request) chain() *link[*Request] { return &r.links }
+func (r *Request) busy() bool { return r.asked || r.links.In() }

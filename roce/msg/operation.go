@@ -2,6 +2,7 @@ package msg
 
 import (
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
 	"xroce/roce/msg/match"
 )
 
@@ -33,7 +34,7 @@ type Send struct {
 	Sent   int // bytes that the peer took, fewer than there were when it had no room
 
 	conn    *Conn
-	links   link[*Send]
+	links   list.Link[Send]
 	state   sendState
 	length  int
 	longest int
@@ -70,8 +71,6 @@ func (s *Send) Length() int { return s.length }
 
 // IsFlush reports whether it is no message, but was posted by Flush.
 func (s *Send) IsFlush() bool { return s.mark }
-
-func (s *Send) chain() *link[*Send] { return &s.links }
 
 // A sendState is where a message stands.
 type sendState uint8
@@ -117,13 +116,13 @@ type Receive struct {
 	Truncated bool
 
 	node  match.Receive[Receive, arrival]
-	links link[*Receive]
+	links list.Link[Receive]
 	size  int
 	taken bool // it has a message, which is not here yet
 }
 
 // busy reports whether it is under way.
-func (r *Receive) busy() bool { return r.node.Queued() || r.links.in || r.taken }
+func (r *Receive) busy() bool { return r.node.Queued() || r.links.In() || r.taken }
 
 // reset makes it ready for a message.
 func (r *Receive) reset() {
@@ -134,8 +133,6 @@ func (r *Receive) reset() {
 		r.size += len(p)
 	}
 }
-
-func (r *Receive) chain() *link[*Receive] { return &r.links }
 
 // scatter copies data to a place in the pieces and returns how much had room.
 func scatter(pieces [][]byte, off int, data []byte) int {

@@ -224,7 +224,7 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 		return false
 	}
 	gather(payload, s.Pieces, 0)
-	c.pending.remove(s)
+	c.pending.Remove(&s.links)
 	c.countSent(s)
 	c.endpoint.count.Add(BytesCopiedOut, s.length)
 	s.state, s.at, s.Sent = sendInSlot, l.written, s.length
@@ -232,9 +232,9 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	case Buffered:
 		c.finish(s, nil)
 	case Transmitted:
-		l.flying.push(s)
+		l.flying.Push(&s.links, s)
 	case Delivered:
-		l.landing.push(s)
+		l.landing.Push(&s.links, s)
 	case Matched:
 		c.syncs[syncKey(c.frames, c.open.writer.Records()-1)] = s
 	}
@@ -266,13 +266,13 @@ func (c *Conn) pump(now clock.Time) {
 		return
 	}
 	c.sendFragments(now)
-	for s := c.pending.first; s != nil && c.launch(now, s); s = c.pending.first {
+	for s := c.pending.First(); s != nil && c.launch(now, s); s = c.pending.First() {
 	}
 	c.passed()
-	if s := c.pending.first; s != nil && s.Choice.Protocol == Eager && c.crowd.slot == 0 {
-		c.endpoint.timers.set(&c.crowd, max(now, s.posted)+c.endpoint.config.Crowded)
+	if s := c.pending.First(); s != nil && s.Choice.Protocol == Eager && !c.crowd.IsSet() {
+		c.endpoint.timers.Set(&c.crowd, max(now, s.posted)+c.endpoint.config.Crowded)
 	}
-	if c.pending.n == 0 && c.state == connEnding {
+	if c.pending.Len() == 0 && c.state == connEnding {
 		c.sayLast()
 	}
 	c.wake()
@@ -281,7 +281,7 @@ func (c *Conn) pump(now clock.Time) {
 // announceCrowded has the message at the head announce itself, if it has waited too long for a
 // slot: the receiver may want another one first.
 func (c *Conn) announceCrowded(now clock.Time) {
-	if s := c.pending.first; s != nil && s.state == sendPending && s.Choice.Protocol == Eager &&
+	if s := c.pending.First(); s != nil && s.state == sendPending && s.Choice.Protocol == Eager &&
 		now >= s.posted+c.endpoint.config.Crowded {
 		s.crowded = true
 	}
@@ -290,12 +290,12 @@ func (c *Conn) announceCrowded(now clock.Time) {
 
 // landed completes what waited for frames of a lane to be complete, or to be taken out.
 func (c *Conn) landed(l *lane) {
-	for s := l.flying.first; s != nil && s.at <= l.flown; s = l.flying.first {
-		l.flying.remove(s)
+	for s := l.flying.First(); s != nil && s.at <= l.flown; s = l.flying.First() {
+		l.flying.Remove(&s.links)
 		c.finish(s, nil)
 	}
-	for s := l.landing.first; s != nil && s.at <= l.freed; s = l.landing.first {
-		l.landing.remove(s)
+	for s := l.landing.First(); s != nil && s.at <= l.freed; s = l.landing.First() {
+		l.landing.Remove(&s.links)
 		c.finish(s, nil)
 	}
 }
@@ -310,7 +310,7 @@ func (c *Conn) finish(s *Send, err error) {
 		c.endpoint.count.Inc(RefusedSends)
 	}
 	s.state, s.Err = sendIdle, err
-	c.endpoint.sent.push(s)
+	c.endpoint.sent.Push(&s.links, s)
 }
 
 // sizes are those of large slots that there may be.
@@ -327,7 +327,7 @@ func (c *Conn) sizes() []int {
 
 // stopWriting forgets what the peer has asked for of a message.
 func (c *Conn) stopWriting(s *Send) {
-	c.puts.remove(s)
-	c.fragments.remove(s)
+	c.puts.Remove(&s.links)
+	c.fragments.Remove(&s.links)
 	s.again = s.again[:0]
 }

@@ -1,6 +1,9 @@
 package msg
 
-import "xroce/roce/clock"
+import (
+	"xroce/roce/clock"
+	"xroce/roce/internal/list"
+)
 
 // An outRing is the slots that a peer made for us, and our copy of them: what goes into
 // slot i of the peer is gathered in slot i here, which is free again when that one is.
@@ -40,8 +43,8 @@ type lane struct {
 	freed   uint64     // that the peer has taken out
 	used    clock.Time // when a frame was begun last
 
-	flying  list[*Send] // that wait for flown
-	landing list[*Send] // that wait for freed
+	flying  list.List[Send] // that wait for flown
+	landing list.List[Send] // that wait for freed
 }
 
 // free returns how many frames may be written now: the peer has taken out what was in their

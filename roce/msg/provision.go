@@ -1,6 +1,9 @@
 package msg
 
-import "xroce/roce/clock"
+import (
+	"xroce/roce/clock"
+	"xroce/roce/internal/timer"
+)
 
 // asking is the sender's part of provisioning: it makes a larger buffer of its own, asks the
 // peer for one, and uses both when the peer's is there. Messages behind the one that was too
@@ -19,7 +22,7 @@ type asking struct {
 	stage     Memory
 	request   Request
 	patience,
-	idle timer
+	idle timer.Timer
 }
 
 type askingState uint8
@@ -103,7 +106,7 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 		a.state, a.refused = askingNothing, 0
 		c.setLocal(&localRing{memory: m, size: a.size, taken: make([]bool, config.LargeSlots)})
 		c.localUsed = now
-		c.endpoint.timers.set(&a.idle, now+config.Idle)
+		c.endpoint.timers.Set(&a.idle, now+config.Idle)
 		c.pump(now)
 		return
 	}
@@ -120,14 +123,14 @@ func (a *asking) answer(now clock.Time, _ *Request, m Memory, err error) {
 		return
 	}
 	c.say(req)
-	c.endpoint.timers.set(&a.patience, now+config.Patience)
+	c.endpoint.timers.Set(&a.patience, now+config.Patience)
 }
 
 // giveUp goes on without large slots of the size; refused is the smallest that would be
 // refused again, 0 for this one.
 func (a *asking) giveUp(now clock.Time, refused int) {
 	c := a.conn
-	c.endpoint.timers.stop(&a.patience)
+	c.endpoint.timers.Stop(&a.patience)
 	if a.stage.Bytes != nil {
 		c.endpoint.giveBack(c, a.stage)
 	}
@@ -155,7 +158,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		int(m.Number) > c.largeSlots():
 		return ErrRange
 	}
-	c.endpoint.timers.stop(&a.patience)
+	c.endpoint.timers.Stop(&a.patience)
 	l := &c.lanes[large]
 	c.leaveLarge()
 	l.replace(&outRing{
@@ -170,7 +173,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, 0, false
 	c.announced = true // also when those before were given up meanwhile
 	l.used = now
-	c.endpoint.timers.set(&a.idle, now+c.endpoint.config.Idle)
+	c.endpoint.timers.Set(&a.idle, now+c.endpoint.config.Idle)
 	c.pump(now)
 	return nil
 }
@@ -206,12 +209,12 @@ func (c *Conn) shrink(now clock.Time) {
 	switch due := max(l.used, c.localUsed) + c.endpoint.config.Idle; {
 	case l.ring == nil && c.local == nil || c.state != connOpen:
 	case now < due:
-		c.endpoint.timers.set(&c.asking.idle, due)
+		c.endpoint.timers.Set(&c.asking.idle, due)
 	case c.local != nil:
 		c.setLocal(nil)
 		c.endpoint.count.Inc(Shrunk)
 	case c.stream.lender == l: // somebody fills a slot, however long that takes
-		c.endpoint.timers.set(&c.asking.idle, now+c.endpoint.config.Idle)
+		c.endpoint.timers.Set(&c.asking.idle, now+c.endpoint.config.Idle)
 	default:
 		c.leaveLarge()
 		l.replace(nil)

@@ -14,14 +14,14 @@ func (c *Conn) takeRTR(m *Control) error {
 	s.state = sendWriting
 	s.remote, s.window = named(m), s.off+int(m.Len)
 	s.begin = s.off
-	c.puts.push(s)
+	c.puts.Push(&s.links, s)
 	c.wake()
 	return nil
 }
 
 // nextWrite writes a part of a message to where the peer wants it.
 func (c *Conn) nextWrite(r *Rail, wr *verbs.SendWR, f *flight) bool {
-	s := c.puts.first
+	s := c.puts.First()
 	if s == nil {
 		return false
 	}
@@ -38,10 +38,10 @@ func (c *Conn) nextWrite(r *Rail, wr *verbs.SendWR, f *flight) bool {
 	wr.RemoteAddr, wr.RKey = there.Addr+uint64(at.off-s.begin), there.RKey
 	*f = flight{kind: flightWrite, send: s, off: at.off, n: at.n}
 	s.flying++
-	c.puts.remove(s)
+	c.puts.Remove(&s.links)
 	switch {
 	case s.off < s.window || len(s.again) > 0:
-		c.puts.push(s)
+		c.puts.Push(&s.links, s)
 	case !c.several: // nothing of it comes after what goes by the same rail
 		c.sayPut(s)
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/list"
 	"xroce/roce/verbs"
 )
 
@@ -31,7 +32,7 @@ type Rail struct {
 	ordered bool // the peer sends or has sent frames and control messages here
 	lost    bool // its queue pair is to be in the state ERR
 	flushed bool // and nothing more comes from it
-	links   link[*Rail]
+	links   list.Link[Rail]
 }
 
 // A RailUsage is what went by a rail.
@@ -41,8 +42,6 @@ type RailUsage struct {
 	Read    uint64 // bytes
 	Written uint64 // bytes, without those of frames
 }
-
-func (r *Rail) chain() *link[*Rail] { return &r.links }
 
 // Conn returns the connection.
 func (r *Rail) Conn() *Conn { return r.conn }
@@ -131,7 +130,7 @@ const maxQueuePairs = 2 * MaxRails
 func (c *Conn) addRail(now clock.Time, ours, theirs uint8, depth int) *Rail {
 	r := &Rail{conn: c, ours: ours, theirs: theirs, depth: depth, heard: now}
 	c.rails = append(c.rails, r)
-	c.endpoint.timers.stop(&c.stranded)
+	c.endpoint.timers.Stop(&c.stranded)
 	return r
 }
 
@@ -186,7 +185,7 @@ func (c *Conn) lose(now clock.Time, r *Rail, err error) {
 		return
 	}
 	r.lost, r.probe = true, false
-	c.endpoint.lost.push(r)
+	c.endpoint.lost.Push(&r.links, r)
 	c.endpoint.count.Inc(RailsLost)
 	ordered := c.unseat(r)
 	switch grace := c.endpoint.config.Grace; {
@@ -196,7 +195,7 @@ func (c *Conn) lose(now clock.Time, r *Rail, err error) {
 		c.wake()
 	case grace > 0 && !c.allSaid():
 		c.strandedBy = err
-		c.endpoint.timers.set(&c.stranded, now+grace)
+		c.endpoint.timers.Set(&c.stranded, now+grace)
 	default:
 		c.fail(now, err)
 	}
@@ -260,4 +259,4 @@ func (c *Conn) Rails() iter.Seq[*Rail] {
 // NextLost returns a rail that is out of use, nil when there is none. Its queue pair must go to
 // the state ERR at once, unless it is there; what comes from it until it is closed is handed
 // over as before, then Rail.Gone is called. Of a connection that is over NextClosed alone tells.
-func (e *Endpoint) NextLost() *Rail { return e.lost.pop() }
+func (e *Endpoint) NextLost() *Rail { return e.lost.Pop() }

@@ -29,7 +29,7 @@ func (c *Conn) announce(s *Send) bool {
 	case sendExposing:
 		return false
 	}
-	c.pending.remove(s)
+	c.pending.Remove(&s.links)
 	s.state = sendAnnounced
 	c.countSent(s)
 	m := Control{Type: TypeRTS, ID: s.id, Len: uint64(s.length), Tag: s.Tag}

@@ -13,8 +13,8 @@ const slowest = 1 << 20
 
 // lookAfterLater has messages that are being received looked after, from now on.
 func (c *Conn) lookAfterLater() {
-	if e := c.endpoint; c.stall.slot == 0 && c.state != connDead {
-		e.timers.set(&c.stall, c.heard+e.config.Stall/stallLooks)
+	if e := c.endpoint; !c.stall.IsSet() && c.state != connDead {
+		e.timers.Set(&c.stall, c.heard+e.config.Stall/stallLooks)
 	}
 }
 
@@ -41,7 +41,7 @@ func (c *Conn) lookAfter(now clock.Time) {
 		}
 	}
 	if open {
-		c.endpoint.timers.set(&c.stall, now+c.endpoint.config.Stall/stallLooks)
+		c.endpoint.timers.Set(&c.stall, now+c.endpoint.config.Stall/stallLooks)
 	}
 }
 

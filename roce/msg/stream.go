@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"xroce/roce/clock"
+	"xroce/roce/internal/timer"
 )
 
 // A stream is what a connection of ServiceStream has beside slots: bytes instead of messages.
@@ -27,14 +28,14 @@ type stream struct {
 	rest   []byte // of the record that is read
 	peeked bool   // it is lent
 	hungUp bool   // nobody reads any more
-	linger timer
+	linger timer.Timer
 
 	moved bool // is in Endpoint.moved
 }
 
 func (s *stream) init(c *Conn) {
 	s.on = true
-	s.linger.run = func(now clock.Time) { c.fail(now, ErrClosed) }
+	s.linger.Run = func(now clock.Time) { c.fail(now, ErrClosed) }
 }
 
 // lent reports whether somebody writes into a slot.
@@ -245,7 +246,7 @@ func (c *Conn) HangUp(now clock.Time, linger clock.Time) {
 		c.freeIn()
 		return
 	}
-	c.endpoint.timers.set(&s.linger, now+linger)
+	c.endpoint.timers.Set(&s.linger, now+linger)
 	c.Close(now)
 	c.closeIfDone(now)
 }

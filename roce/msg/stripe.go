@@ -77,7 +77,7 @@ func (c *Conn) redo(r *Rail, f *flight) {
 		switch {
 		case s.state == sendWriting:
 			s.again = append(s.again, lost)
-			c.puts.push(s)
+			c.puts.Push(&s.links, s)
 			c.endpoint.count.Inc(ChunksAgain)
 		case s.state == sendEnding && s.flying == 0:
 			c.hide(s)
@@ -87,7 +87,7 @@ func (c *Conn) redo(r *Rail, f *flight) {
 		e.pulling -= f.n
 		c.pulling -= f.n
 		f.pull.again = append(f.pull.again, lost)
-		c.pulls.push(f.pull)
+		c.pulls.Push(&f.pull.links, f.pull)
 		e.count.Inc(ChunksAgain)
 		e.unthrottle()
 	}

@@ -19,8 +19,8 @@ type Usage struct {
 func (e *Endpoint) Usage() Usage {
 	messages, bytes := e.match.Unexpected()
 	return Usage{
-		Slots: e.registered, Memory: e.held, Reading: e.pulling, Requests: e.requests.n,
-		Timers: len(e.timers), Receives: e.match.Posted(), Unexpected: messages, Kept: bytes,
-		Waiting: len(e.waiting), Ready: e.ready.n + len(e.throttled),
+		Slots: e.registered, Memory: e.held, Reading: e.pulling, Requests: e.requests.Len(),
+		Timers: e.timers.Len(), Receives: e.match.Posted(), Unexpected: messages, Kept: bytes,
+		Waiting: len(e.waiting), Ready: e.ready.Len() + len(e.throttled),
 	}
 }

@@ -45,10 +45,10 @@ const (
 // machine's until the next call, what it names by key until HandleWork. The rest of wr is
 // overwritten, but for the memory of its list.
 func (e *Endpoint) NextWork(now clock.Time, wr *verbs.SendWR) *Rail {
-	for c := e.ready.first; c != nil; c = e.ready.first {
-		e.ready.remove(c)
+	for c := e.ready.First(); c != nil; c = e.ready.First() {
+		e.ready.Remove(&c.links)
 		if r := c.nextWork(now, wr); r != nil {
-			e.ready.push(c) // the others first
+			e.ready.Push(&c.links, c) // the others first
 			return r
 		}
 	}
@@ -58,7 +58,7 @@ func (e *Endpoint) NextWork(now clock.Time, wr *verbs.SendWR) *Rail {
 // wake says that there may be work for a connection.
 func (c *Conn) wake() {
 	if c.state != connDead {
-		c.endpoint.ready.push(c)
+		c.endpoint.ready.Push(&c.links, c)
 	}
 }
 

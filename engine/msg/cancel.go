@@ -12,10 +12,10 @@ import (
 // ErrCancelled says that a message or a receive was taken back by the application.
 var ErrCancelled = msg.ErrCancelled
 
-// ErrStalled says that a connection was ended because a message of which the context had ended was
-// on its way for longer than Options.CancelTimeout: the memory of a message is free when
+// ErrCancelTimeout says that a connection was ended because a message of which the context had
+// ended was on its way for longer than Options.CancelTimeout: the memory of a message is free when
 // nobody can touch it any more, and only the peer, or this, sees to that.
-var ErrStalled = errors.New("msg: a message whose context had ended was on its way for too long")
+var ErrCancelTimeout = errors.New("msg: a message was under way long after its context had ended")
 
 // ErrTruncated says that a message is longer than its receive: the first part of it was received.
 // The error is a *TruncatedError.
@@ -86,7 +86,7 @@ func (e *Endpoint) sleepOrEnd(w *waiting, of func() *msg.Conn) {
 	}
 	e.mu.Lock()
 	if c := of(); c != nil && !w.over() {
-		c.Abort(e.dev.Now(), ErrStalled)
+		c.Abort(e.dev.Now(), ErrCancelTimeout)
 	}
 	e.progress(e.dev.Now())
 	e.mu.Unlock()

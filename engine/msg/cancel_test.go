@@ -64,11 +64,11 @@ func TestSendEndsWithoutAPeer(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	err := ca.Send(ended, make([]byte, 1<<20))
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, msg.ErrStalled) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, msg.ErrCancelTimeout) {
 		t.Error(err)
 	}
 	<-ca.Done()
-	if err := ca.Err(); !errors.Is(err, msg.ErrStalled) {
+	if err := ca.Err(); !errors.Is(err, msg.ErrCancelTimeout) {
 		t.Error(err)
 	}
 	must(t, network.SetFaults(sim.Faults{}))
@@ -88,7 +88,7 @@ func TestReceiveEndsWithoutAPeer(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := cb.Receive(ended, make([]byte, 1<<20))
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, msg.ErrStalled) {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, msg.ErrCancelTimeout) {
 		t.Error(err)
 	}
 	<-cb.Done()

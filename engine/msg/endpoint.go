@@ -35,7 +35,7 @@ type Options struct {
 	// default 10 s.
 	Linger time.Duration
 	// CancelTimeout is how long a message may still be on its way whose context has ended, before
-	// its connection is ended with ErrStalled, default 5 s: Conn.Send and Receive.Wait return
+	// its connection is ended with ErrCancelTimeout, default 5 s: Conn.Send and Receive.Wait return
 	// when its memory is the caller's again, and not before.
 	CancelTimeout time.Duration
 	// ActiveLimit is how many bytes an active message to this end may have, default 1 MiB: a

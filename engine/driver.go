@@ -90,8 +90,8 @@ func (d *driver) sleep(timeout time.Duration) {
 	q := d.queue
 	// Announce the sleep first and look for doorbells and forwarded frames after:
 	// whoever comes later sees the announcement and wakes the link.
-	q.sleeping.Store(true)
-	defer q.sleeping.Store(false)
+	q.sleeping.Add(1)
+	defer q.sleeping.Add(-1)
 	if q.doorbells.count.Load() != 0 || q.inbox.count.Load() != 0 {
 		return
 	}

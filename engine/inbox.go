@@ -65,7 +65,7 @@ func (b *inbox) dropped() uint64 {
 // the queue that has it.
 func (q *queue) forward(f *xsk.RxFrame) {
 	q.inbox.put(f)
-	if q.sleeping.Load() {
+	if q.sleeping.Load() > 0 {
 		q.link.Wake()
 	}
 }

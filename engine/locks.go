@@ -18,7 +18,8 @@ package engine
 //	                      the FLUSHes under way, and those of package roce; under
 //	                      these, none
 //
-// A progress lock may be held by somebody who sleeps in direct mode: queue.lock wakes it.
+// A progress lock may be held by somebody who sleeps in direct mode, in CQ.Wait: queue.lock
+// wakes it. The goroutine that stands by sleeps without: standby.link comes before that lock.
 
 // lock takes the progress lock for a moment. Whoever sleeps with it, in direct mode, is
 // woken, and does not sleep again before: it announces its sleep, and looks at callers
@@ -29,22 +30,7 @@ func (q *queue) lock() {
 	}
 	q.callers.Add(1)
 	defer q.callers.Add(-1)
-	if q.sleeping.Load() {
-		q.link.Wake()
-	}
-	q.mu.Lock()
-}
-
-// lockToDrive takes the progress lock for somebody who may then sleep with it, or who is
-// about to. It waits for others of that kind, lest they wake each other for ever, but not
-// for the goroutine that stands by.
-func (q *queue) lockToDrive() {
-	if q.mu.TryLock() {
-		return
-	}
-	q.heirs.Add(1)
-	defer q.heirs.Add(-1)
-	if q.device.services.standby.asleep.Load() {
+	if q.sleeping.Load() > 0 {
 		q.link.Wake()
 	}
 	q.mu.Lock()

@@ -51,10 +51,9 @@ type queue struct {
 
 	doorbells doorbells
 	inbox     inbox
-	sleeping  atomic.Bool  // whoever drives is in, or about to enter, link.Wait
+	sleeping  atomic.Int32 // those who drive and are in, or about to enter, link.Wait
 	dead      atomic.Bool  // err is set
 	callers   atomic.Int32 // those who wait in lock
-	heirs     atomic.Int32 // those who wait in lockToDrive
 	members   int          // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex

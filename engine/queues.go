@@ -32,16 +32,14 @@ func (d *Device) Progress() bool {
 		d.services.standby.notePoll()
 	}
 	for _, q := range d.queues {
-		switch {
-		case q.mu.TryLock():
-			if q.progress() {
-				worked = true
-				q.wakeDriver()
-			}
-			q.mu.Unlock()
-		case d.services.standby.asleep.Load():
-			q.link.Wake() // the next call finds it free
+		if !q.mu.TryLock() {
+			continue
 		}
+		if q.progress() {
+			worked = true
+			q.wakeDriver()
+		}
+		q.mu.Unlock()
 	}
 	return d.services.progress() || worked
 }
@@ -64,17 +62,18 @@ func (d *Device) NextDeadline() (at roce.Time, any bool) {
 // do. It is for direct mode. A device with several queues has as many links and one
 // thread here: that sleeps in the first, and not for long.
 func (d *Device) driveOnce(ctx context.Context) {
+	d.services.dismiss()
 	worked := false
 	for _, q := range d.queues[1:] {
-		q.lockToDrive()
+		q.mu.Lock()
 		worked = q.progress() || worked
 		q.mu.Unlock()
 	}
 	q := d.queues[0]
-	q.lockToDrive()
+	q.mu.Lock() // after others who sleep with it, and does not wake them
 	defer q.mu.Unlock()
-	q.sleeping.Store(true)
-	defer q.sleeping.Store(false)
+	q.sleeping.Add(1)
+	defer q.sleeping.Add(-1)
 	if q.progress() || worked || ctx.Err() != nil || q.callers.Load() != 0 {
 		return
 	}

@@ -78,7 +78,7 @@ func (q *queue) ringDoorbell(qp *QP) {
 	b.qps = append(b.qps, qp)
 	b.count.Store(int32(len(b.qps)))
 	b.mu.Unlock()
-	if q.sleeping.Load() {
+	if q.sleeping.Load() > 0 {
 		q.link.Wake()
 	}
 	if q.dead.Load() {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ type standby struct {
 	waiting  atomic.Int32 // those who drive the device in CQ.Wait or CompChannel.GetEvent
 	yielding atomic.Bool  // the goroutine sleeps until they have left
 	asleep   atomic.Bool  // the goroutine is in, or about to enter, link.Wait
+	link     sync.Mutex   // which it holds meanwhile
 }
 
 // standbyPause is how long the goroutine leaves the device to a caller that polls, before
@@ -41,11 +43,23 @@ func (b *standby) notePoll() {
 	}
 }
 
+// dismiss returns when the goroutine is not in the link, for a caller that is about to sleep
+// there: between enter and leave it does not go there again.
+func (s *services) dismiss() {
+	b := &s.standby
+	if !b.asleep.Load() {
+		return
+	}
+	s.device.queues[0].link.Wake()
+	b.link.Lock()
+	// It has left when it gives this back.
+	b.link.Unlock()
+}
+
 // standBy makes a round of progress and sleeps in the link if there was nothing to do,
 // until the next call of a service is due at most. It reports whether it could: somebody
 // else may be at it just now.
 func (d *Device) standBy(stop <-chan struct{}, next roce.Time, any bool) bool {
-	b := &d.services.standby
 	worked := false
 	for _, q := range d.queues[1:] {
 		if q.mu.TryLock() {
@@ -53,25 +67,30 @@ func (d *Device) standBy(stop <-chan struct{}, next roce.Time, any bool) bool {
 			q.mu.Unlock()
 		}
 	}
-	q := d.queues[0]
+	b, q := &d.services.standby, d.queues[0]
+	b.link.Lock()
+	defer b.link.Unlock()
 	if !q.mu.TryLock() {
 		return false
 	}
-	defer q.mu.Unlock()
 	// Announce the sleep first and look for reasons not to after: whoever comes later
 	// sees the announcement and wakes the link.
 	b.asleep.Store(true)
 	defer b.asleep.Store(false)
-	q.sleeping.Store(true)
-	defer q.sleeping.Store(false)
-	if q.progress() || worked || b.polled.Load() || b.waiting.Load() > 0 ||
-		q.callers.Load() != 0 || q.heirs.Load() != 0 || d.services.called(stop) {
+	q.sleeping.Add(1)
+	defer q.sleeping.Add(-1)
+	q.idle |= idleRounds - 1 // a deadline may be why it was woken
+	worked = q.progress() || worked
+	timeout := d.driveTimeout(q, next, any)
+	q.mu.Unlock()
+	if worked || b.polled.Load() || b.waiting.Load() > 0 || d.services.called(stop) {
 		return true
 	}
-	if err := q.link.Wait(d.driveTimeout(q, next, any)); err != nil {
+	if err := q.link.Wait(timeout); err != nil {
+		q.mu.Lock()
 		q.linkError(err)
+		q.mu.Unlock()
 	}
-	q.idle |= idleRounds - 1 // it may have been a deadline
 	return true
 }
 

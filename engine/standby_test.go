@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// A heavySleeper is a link whose Wait goes on when it is woken, until the test lets it end.
+type heavySleeper struct {
+	*sim.Port
+	asleep, up chan struct{}
+}
+
+func (l *heavySleeper) Wait(time.Duration) error {
+	select {
+	case l.asleep <- struct{}{}:
+	default:
+	}
+	<-l.up
+	return nil
+}
+
+// TestStandbyHoldsNobodyUp: who polls in direct mode drives the device at once, although the
+// goroutine that stands by does not wake, as one does not that gets no processor.
+func TestStandbyHoldsNobodyUp(t *testing.T) {
+	clock := engine.NewSystemClock()
+	network := newNetwork(t, 1, clock, sim.Faults{})
+	a := openPort(t, network, 0, engine.Options{Clock: clock})
+	port := newPort(t, network, 1)
+	link := &heavySleeper{port, make(chan struct{}, 1), make(chan struct{})}
+	b, err := engine.OpenLink(link, port, engine.Options{Clock: clock, Direct: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	e := &echo{}
+	echoPair(t, a, b, e)
+	client, peer := seatOn(t, b, engine.QPInit{MaxInline: 64}), &echo{t: t}
+	peer.seat = seatOn(t, a, engine.QPInit{MaxInline: 64})
+	join(t, client, peer.seat, engine.ConnectOptions{})
+	peer.begin()
+	<-link.asleep
+	ask(t, client, "by polling")
+	late := time.Now().Add(timeout.Scaled(20 * time.Second))
+	for got := 0; got == 0; {
+		var wcs [1]roce.Completion
+		n, err := client.cq.Poll(wcs[:])
+		if err != nil || time.Now().After(late) {
+			t.Error("nothing comes: ", err)
+			break
+		}
+		if n > 0 && wcs[0].Opcode == roce.WCRecv {
+			got++
+		}
+	}
+	close(link.up)
+}

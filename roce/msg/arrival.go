@@ -9,8 +9,11 @@ import (
 // arrivalCost is about what is kept of a message beside its data, in bytes.
 const arrivalCost = 512
 
-// keptData is the longest memory of a message that is kept for a later one.
-const keptData = 4096
+// keptData is the longest memory of a message that is kept for a later one, maxSpare for how many.
+const (
+	keptData = 4096
+	maxSpare = 1024
+)
 
 type arrivalKind uint8
 
@@ -72,7 +75,9 @@ func (e *Endpoint) retireArrival(a *arrival) {
 		data = nil
 	}
 	*a = arrival{node: node, data: data}
-	e.spare.Push(&a.links, a)
+	if e.spare.Len() < maxSpare {
+		e.spare.Push(&a.links, a)
+	}
 }
 
 // deliver copies a message that is here to the receive that it has, and gives that back to who

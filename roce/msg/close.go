@@ -238,6 +238,7 @@ func (c *Conn) failReceives() {
 			_, err = e.match.Arrive(&a.node, &c.source, a.tag, uint32(a.length))
 		}
 	}
+	e.leave(c)
 	for i, a := range c.incoming {
 		switch {
 		case a == nil || a.request.busy():

@@ -79,7 +79,8 @@ type Config struct {
 	// complete, in each direction, default 64.
 	Rendezvous int
 	// Unexpected is how many bytes of messages that nobody has asked for are kept for
-	// each peer; more stay in its slots, default 1 MiB.
+	// each peer; more stay in its slots, default 1 MiB. Of all connections together that are over
+	// it is 64 times as much, and at least 4 MiB: then the oldest are dropped.
 	Unexpected int
 	// Registered is how many bytes of slots there may be, those that peers have and our
 	// copies of theirs together, default 1 GiB. Beyond it there are no large slots, and no

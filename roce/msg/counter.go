@@ -22,6 +22,7 @@ const (
 	BytesRead
 	BytesWritten
 	Unexpected
+	DroppedLate
 	Truncated
 	CrowdedSends
 	CancelledSends
@@ -69,6 +70,7 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	BytesRead:         {"read_bytes", "bytes", "of messages, by RDMA READ to their receive"},
 	BytesWritten:      {"written_bytes", "bytes", "of messages, by RDMA WRITE to their receive"},
 	Unexpected:        {"unexpected", "messages", "kept because no receive was there"},
+	DroppedLate:       {"dropped_late", "messages", "that nobody received of peers that are gone"},
 	Truncated:         {"truncated", "messages", "longer than their receive"},
 	CrowdedSends:      {"crowded", "messages", "announced because no slot was free for long"},
 	CancelledSends:    {"cancelled", "messages", "taken back before they were received"},

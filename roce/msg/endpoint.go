@@ -32,6 +32,8 @@ type Endpoint struct {
 	registered int64 // bytes of slots for peers
 	held       int64 // bytes that were asked for by Allocate and not given back
 	spare      list.List[arrival]
+	over       []*Conn // that have ended, with messages that nobody has received
+	left       int64   // what these cost at most
 	count      CounterSet
 	handlers   map[uint16]Handler
 	active     Active // what a handler is called with

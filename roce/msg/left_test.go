@@ -37,7 +37,9 @@ func TestMessagesOfPeersThatAreGone(t *testing.T) {
 	if n := hub.endpoint.Snapshot()[DroppedLate]; n == 0 {
 		t.Error("what was dropped is not counted")
 	}
-	r := &Receive{Pieces: [][]byte{make([]byte, 500)}, Mask: ^uint64(0), Tag: visits - 1, From: last}
+	r := &Receive{
+		Pieces: [][]byte{make([]byte, 500)}, Mask: ^uint64(0), Tag: visits - 1, From: last,
+	}
 	must(t, hub.endpoint.Receive(w.now, r))
 	if hub.endpoint.NextReceived() != r || r.Err != nil || r.Length != 500 {
 		t.Errorf("the last one: %v, %d bytes", r.Err, r.Length)

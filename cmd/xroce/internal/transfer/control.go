@@ -25,6 +25,7 @@ type control struct {
 
 	waits func() // for tests, may be nil
 
+	said  *msg.Send    // what was said last, nil for nothing
 	next  *msg.Receive // for the next message of the peer, nil when none is posted
 	early *message     // that came while chunks were on their way
 	slow  bool         // the peer may say that it waits for what it is to send
@@ -45,7 +46,17 @@ func (c *control) send(m message) error {
 	if c.trusted {
 		text = append([]byte(c.seal.code(0, text)), text...)
 	}
-	return c.post(&msg.Send{Buffers: [][]byte{text}}, tagControl)
+	c.said = &msg.Send{Buffers: [][]byte{text}}
+	return c.post(c.said, tagControl)
+}
+
+// heard waits until the other end has room for what was said last: who asks and does not
+// listen to the answers would have them pile up here.
+func (c *control) heard(ctx context.Context) error {
+	if c.said == nil {
+		return nil
+	}
+	return await(ctx, c.said.Done(), nil, c.patience.exchange)
 }
 
 // sendError tells the other end why this one gives up, when it still listens.
@@ -119,8 +130,15 @@ func (c *control) receive(ctx context.Context, most time.Duration) (message, err
 		if err := await(ctx, over, nil, time.Until(end)); err != nil {
 			return message{}, err
 		}
-		if m, err := c.take(); err != nil || !m.Wait {
+		m, err := c.take()
+		switch {
+		case err != nil || !m.Wait:
 			return m, err
+		case !c.slow:
+			return message{}, fmt.Errorf("%w: it says that it waits, and has nothing to send",
+				ErrPeer)
+		case time.Now().After(end): // what comes in time may be late, but not for ever
+			return message{}, fmt.Errorf("%w for %v", peer.ErrSilence, most)
 		}
 	}
 }

@@ -45,7 +45,9 @@ func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 	err := r.challenge(ctx, r.Token)
 	for err == nil {
 		var m message
-		m, err = r.receive(ctx, r.control.patience.exchange)
+		if err = r.heard(ctx); err == nil {
+			m, err = r.receive(ctx, r.control.patience.exchange)
+		}
 		if err == nil && m.Ask == askEnd {
 			return nil
 		}

@@ -128,6 +128,7 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 		guest.Leave()
 		return false
 	}
+	guest.Connected()
 	link := &transfer.Link{Endpoint: s.station.Endpoint, Conn: conn}
 	s.receive(ctx, link, guest, sender, from.String())
 	link.Close()

@@ -21,7 +21,8 @@ var ErrSlow = errors.New("too slow while others wait")
 // A Lobby is where connections wait until they have said who they are and what they
 // want. It has a bounded number of places and is never full: who comes when all are
 // taken gets the place of one of the source that has most, so a stranger who opens
-// many drives out his own. The transfers that are admitted are bounded as well, and a
+// many drives out his own. Those who are not connected yet may be anybody's invention, and have at
+// most half of the places when others want them. The transfers that are admitted are bounded as well, and a
 // slow one gives way when there are enough. It is safe for concurrent use.
 type Lobby struct {
 	Places    int   // for connections that wait
@@ -43,12 +44,13 @@ type Guest struct {
 	hangUp func(error) // says why; does not wait
 	source netip.Prefix
 
-	admitted bool
-	gaveWay  bool
-	whole    bool      // all has come
-	since    time.Time // when it was admitted
-	before   int64     // bytes of files that it sent since
-	done     int64     // and of this one
+	connected bool // it is there, at the address that it says
+	admitted  bool
+	gaveWay   bool
+	whole     bool      // all has come
+	since     time.Time // when it was admitted
+	before    int64     // bytes of files that it sent since
+	done      int64     // and of this one
 }
 
 // Enter gives a connection of a host a place, whose end does not wait and is told why. Leave
@@ -64,17 +66,35 @@ func (l *Lobby) Enter(source netip.Prefix, hangUp func(error)) *Guest {
 	return g
 }
 
-// evict hangs up on who came first of the source that has most places.
+// evict hangs up on who came first of the source that has most places: of those who are not
+// connected if these have more than half of all, else of the others.
 func (l *Lobby) evict() {
 	counts := map[netip.Prefix]int{}
-	most := 0
+	strangers, most := 0, 0
 	for _, g := range l.waiting {
-		counts[g.source]++
-		most = max(most, counts[g.source])
+		if !g.connected {
+			strangers++
+		}
 	}
-	i := slices.IndexFunc(l.waiting, func(g *Guest) bool { return counts[g.source] == most })
+	among := func(g *Guest) bool { return g.connected != (strangers > l.Places/2) }
+	for _, g := range l.waiting {
+		if among(g) {
+			counts[g.source]++
+			most = max(most, counts[g.source])
+		}
+	}
+	i := slices.IndexFunc(l.waiting, func(g *Guest) bool {
+		return among(g) && counts[g.source] == most
+	})
 	l.waiting[i].hangUp(errOthers)
 	l.waiting = slices.Delete(l.waiting, i, i+1)
+}
+
+// Connected takes note that the guest is where it says that it is.
+func (g *Guest) Connected() {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	g.connected = true
 }
 
 // Admit makes a guest one that has a transfer, or begins the next of one that has. ErrBusy

@@ -52,6 +52,41 @@ func TestLobbyIsNeverFull(t *testing.T) {
 	}
 }
 
+// TestInventedSources: requests in the names of as many hosts as there are drive out nobody who is
+// there, and who is there does not keep others from becoming so.
+func TestInventedSources(t *testing.T) {
+	l := &Lobby{Places: 8, Transfers: 2, PerSource: 2}
+	invented := func(n int) (all []*caller) {
+		for i := range n {
+			all = append(all, from(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}).String()))
+			l.enter(all[i])
+		}
+		return all
+	}
+	invented(100)
+	good := from("192.0.2.1")
+	guest := l.enter(good)
+	invented(2)
+	guest.Connected()
+	invented(1000)
+	if good.closed || guest.Admit() != nil {
+		t.Error("who was there lost its place")
+	}
+	var silent []*caller
+	for i := range 100 { // hosts that are there and say nothing
+		silent = append(silent, from(netip.AddrFrom4([4]byte{10, 1, 0, byte(i)}).String()))
+		l.enter(silent[i]).Connected()
+	}
+	other := from("192.0.2.2")
+	guest = l.enter(other)
+	if guest.Connected(); other.closed || guest.Admit() != nil {
+		t.Error("silent ones keep others out")
+	}
+	if n := len(l.waiting); n > l.Places {
+		t.Errorf("%d places", n)
+	}
+}
+
 // TestLobbyBounds are those of transfers, of all and of one source.
 func TestLobbyBounds(t *testing.T) {
 	l := &Lobby{Places: 4, Transfers: 3, PerSource: 2}

@@ -181,7 +181,7 @@ func (r *receiver) give(ctx context.Context, m *message) error {
 		r.sendError(err)
 		return nil
 	}
-	s := newOpenSender(SendConfig{File: m.Path, Progress: r.Progress}, file, info)
+	s := newOpenSender(SendConfig{File: m.Path}, file, info)
 	defer s.close()
 	err = r.hand(ctx, s)
 	if r.Given != nil {
@@ -210,6 +210,10 @@ func (r *receiver) hand(ctx context.Context, s *sender) error {
 	}
 	if err := r.send(message{Held: s.done}); err != nil {
 		return err
+	}
+	if held := s.done; r.Progress != nil {
+		// What the client had costs it nothing, and is no reason to keep a place.
+		s.Progress = func(done, total int64) { r.Progress(done-held, total-held) }
 	}
 	digest, err := s.stream(ctx, r.control)
 	if err != nil {

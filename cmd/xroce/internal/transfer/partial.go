@@ -81,7 +81,7 @@ func (p *partial) begin(ctx context.Context, o *message, from Sender, mode fs.Fi
 	name := ""
 	if p.store.Keep > 0 && !p.open {
 		var err error
-		name = partialName(from, o, p.path)
+		name = partialName(from, o, p.path, mode)
 		p.lasting = name
 		if p.release, err = p.store.claim(ctx, name, from); err != nil {
 			return err

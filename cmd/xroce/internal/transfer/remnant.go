@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"time"
@@ -37,10 +38,11 @@ type Sender struct {
 var ErrAgain = errors.New("another connection sends the same file")
 
 // partialName is the name of what there is of a file: the same whenever the same host sends what
-// looks like the same file to the same place, and not to be mistaken for that of another.
-func partialName(from Sender, o *message, path string) string {
+// looks like the same file to the same place, and not to be mistaken for that of another. What was
+// begun when files got another mode is not gone on with.
+func partialName(from Sender, o *message, path string, mode fs.FileMode) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %q %d %d %o", from.Host, path, o.Size, o.MTime, o.Mode)
+	fmt.Fprintf(h, "%s %q %d %d %o", from.Host, path, o.Size, o.MTime, mode)
 	return partPrefix + base32.StdEncoding.EncodeToString(h.Sum(nil))[:26] + partSuffix
 }
 

@@ -58,7 +58,7 @@ func (c *Conn) allSaid() bool {
 // told long ago, and whether it has said what was asked of it.
 func (c *Conn) allLanded() bool {
 	for i := range c.lanes {
-		if l := &c.lanes[i]; l.flown != l.written || l.freed != l.written {
+		if l := &c.lanes[i]; l.freed != l.written {
 			return false
 		}
 	}

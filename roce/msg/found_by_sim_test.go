@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"xroce/roce/clock"
 	"xroce/roce/verbs"
 )
 
@@ -138,6 +139,29 @@ func TestAbortInOrder(t *testing.T) {
 	for i, want := range sends {
 		if s := ca.endpoint.NextSent(); s != want || !errors.Is(s.Err, errHungUp) {
 			t.Fatalf("message %d is not the next that fails", i)
+		}
+	}
+}
+
+// TestClosedBeforeTheAcknowledgement: the peer has taken all that was sent, has said so, and hangs
+// up; the acknowledgement of the last frame is lost. The connection was closed in order, over one
+// rail and over two, which nobody waits for then.
+func TestClosedBeforeTheAcknowledgement(t *testing.T) {
+	for rails := 1; rails <= 2; rails++ {
+		c := Config{Rails: rails, Grace: 1000 * clock.Second}
+		x := newRailed(t, 1, allCapabilities, c, c)
+		x.settle()
+		for _, p := range x.pipes {
+			p.held = p.from == x.b
+		}
+		must(t, x.cb.Send(x.now, &Send{Pieces: [][]byte{{1}}, Level: Delivered}))
+		must(t, x.a.endpoint.Receive(x.now, &Receive{Pieces: [][]byte{make([]byte, 8)}}))
+		x.settle()
+		x.ca.Close(x.now)
+		x.cb.Close(x.now)
+		x.settle()
+		if !errors.Is(x.ca.Err(), ErrClosed) || !errors.Is(x.cb.Err(), ErrClosed) {
+			t.Errorf("%d rails: %v, %v", rails, x.ca.Err(), x.cb.Err())
 		}
 	}
 }

@@ -24,9 +24,6 @@ type Active struct {
 // A handler may call Conn.Send, and nothing else of the machine.
 type Handler func(now clock.Time, m *Active) (*Receive, Status)
 
-// Resume calls handlers again that have said StatusBusy.
-func (e *Endpoint) Resume(now clock.Time) { e.unblock(now, nil) }
-
 // Handle has active messages of a number handled, by none when h is nil. Those of a number without
 // a handler are dropped and counted; those that were announced are refused.
 func (e *Endpoint) Handle(number uint16, h Handler) {
@@ -72,6 +69,7 @@ func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int)
 		From: c, Handler: rec.Number, Tag: rec.Tag, Length: int(rec.Len), Data: rec.Payload,
 	})
 	if status == StatusBusy {
+		c.awaitHandler()
 		return false
 	}
 	if rec.Flags&RecordSync != 0 {
@@ -95,6 +93,7 @@ func (c *Conn) takeActiveRTS(now clock.Time, m *Control, a *arrival) bool {
 	c.incoming[m.ID&idIndex] = nil
 	e.retireArrival(a)
 	if status == StatusBusy {
+		c.awaitHandler()
 		return false
 	}
 	c.say(Control{Type: TypeATS, ID: m.ID, Status: status})

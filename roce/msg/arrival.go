@@ -127,13 +127,16 @@ func (e *Endpoint) Receive(now clock.Time, r *Receive) error {
 		e.match.Cancel(&r.node)
 		return r.From.err
 	case a == nil:
-		e.unblock(now, r.From)
+		e.offer(now, r)
 		return nil
 	case a.kind == arrivalEager:
+		c := a.conn
 		e.deliverKept(a, r)
-		e.unblock(now, nil)
+		c.retry(now)
 	default:
+		c := a.conn
 		e.begin(a, r)
+		c.retry(now)
 	}
 	return nil
 }

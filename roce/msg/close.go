@@ -99,7 +99,7 @@ func (c *Conn) part(now clock.Time, err error, why Status) {
 	}
 	c.wake()
 	c.state, c.err, c.farewell, c.why = connBroken, err, true, why
-	c.endpoint.setBlocked(c, false)
+	c.goOn()
 	c.endpoint.timers.Set(&c.goodbye, now+c.endpoint.config.Patience)
 	c.stir()
 }
@@ -166,7 +166,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 	if !c.stream.on || c.stream.hungUp || c.arrivals.n == 0 {
 		c.freeIn()
 	}
-	e.setBlocked(c, false)
+	c.goOn()
 	e.closed = append(e.closed, c)
 	c.stir()
 }

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"errors"
 	"fmt"
 
 	"xroce/roce/clock"
@@ -17,13 +18,13 @@ type Conn struct {
 	endpoint *Endpoint
 	User     any // the owner's
 
-	links   list.Link[Conn] // of those that may have work
-	source  match.Peer[Receive, arrival]
-	ours    Hello
-	agreed  Agreement
-	state   connState
-	err     error
-	blocked bool // what arrived waits for a receive
+	links  list.Link[Conn] // of those that may have work
+	source match.Peer[Receive, arrival]
+	ours   Hello
+	agreed Agreement
+	state  connState
+	err    error
+	slot   inSlot
 
 	// The rails, see rail.go.
 	rails      []*Rail
@@ -146,7 +147,7 @@ func (e *Endpoint) Open(now clock.Time, ours, theirs *Hello, depth int) (*Conn, 
 	c.goodbye.Run = func(now clock.Time) { c.fail(now, c.err) }
 	if ours.Service == ServiceStream {
 		c.stream.init(c)
-	} else if err := e.match.Add(&c.source); err != nil {
+	} else if err := errors.Join(e.match.Add(&c.source), c.slot.init(c)); err != nil {
 		return nil, err
 	}
 	slots := e.config.Slots

@@ -142,7 +142,7 @@ func (w *world) nothingLeft() {
 	for i, n := range w.nodes {
 		e := n.endpoint
 		if len(n.regions) != 0 || e.registered != 0 || e.pulling != 0 || e.ready.Len() != 0 ||
-			len(e.throttled) != 0 || len(e.waiting) != 0 || e.timers.Len() != 0 ||
+			len(e.throttled) != 0 || e.Usage().Waiting != 0 || e.timers.Len() != 0 ||
 			len(n.requests) != 0 {
 			w.t.Errorf("node %d: %d regions, %d bytes of slots, %d being read, %d timers", i,
 				len(n.regions), e.registered, e.pulling, e.timers.Len())

@@ -17,9 +17,10 @@ type Endpoint struct {
 	config Config
 	match  *match.Matcher[Receive, arrival]
 
-	ready      list.List[Conn] // that may have work
-	throttled  []*Conn         // that wait for the pull window
-	waiting    []*Conn         // whose messages wait for receives in their slots
+	ready      list.List[Conn]               // that may have work
+	throttled  []*Conn                       // that wait for the pull window
+	slots      *match.Matcher[Receive, Conn] // messages that wait there for a receive
+	busy       list.List[Conn]               // whose messages wait there for their handler
 	requests   list.List[Request]
 	sent       list.List[Send]
 	received   list.List[Receive]
@@ -49,7 +50,8 @@ func New(c Config) (*Endpoint, error) {
 	}
 	seed := [2]uint64{c.Rand.Uint64(), c.Rand.Uint64()}
 	return &Endpoint{
-		config: c, match: match.New[Receive, arrival](seed), streamClasses: [1]int{c.StreamSlot},
+		config: c, match: match.New[Receive, arrival](seed),
+		slots: match.New[Receive, Conn](seed), streamClasses: [1]int{c.StreamSlot},
 	}, nil
 }
 
@@ -129,38 +131,6 @@ func (e *Endpoint) giveBack(c *Conn, m Memory) {
 type nobody struct{}
 
 func (nobody) answer(clock.Time, *Request, Memory, error) {}
-
-// setBlocked notes whether the messages of a peer wait for receives.
-func (e *Endpoint) setBlocked(c *Conn, blocked bool) {
-	switch {
-	case blocked && !c.blocked:
-		e.waiting = append(e.waiting, c)
-	case !blocked && c.blocked:
-		for i, other := range e.waiting {
-			if other == c {
-				e.waiting = append(e.waiting[:i], e.waiting[i+1:]...)
-				break
-			}
-		}
-	}
-	c.blocked = blocked
-}
-
-// unblock looks again at what waits for receives: of a peer, or of all when it is nil.
-func (e *Endpoint) unblock(now clock.Time, from *Conn) {
-	if from != nil {
-		if from.blocked {
-			from.process(now)
-		}
-		return
-	}
-	for i := 0; i < len(e.waiting); {
-		c := e.waiting[i]
-		if c.process(now); i < len(e.waiting) && e.waiting[i] == c {
-			i++
-		}
-	}
-}
 
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
 func (e *Endpoint) NextDeadline() (clock.Time, bool) { return e.timers.Next() }

@@ -155,6 +155,7 @@ func (c *Conn) process(now clock.Time) {
 			if !took {
 				break
 			}
+			c.goOn()
 			c.arrivals.pop()
 			continue
 		}
@@ -171,7 +172,9 @@ func (c *Conn) process(now clock.Time) {
 		c.tell = c.tell || a.tell
 		c.release(c.arrivals.pop().ring)
 	}
-	c.endpoint.setBlocked(c, c.arrivals.n > 0 && !c.over())
+	if c.arrivals.n == 0 {
+		c.goOn()
+	}
 	c.tellCredit()
 }
 
@@ -218,6 +221,7 @@ func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 			a.records = before
 			return false
 		}
+		c.goOn()
 		a.record++
 	}
 }
@@ -276,6 +280,7 @@ func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 	if !c.mayKeep(rec.Len) {
 		e.match.Withdraw(&a.node)
 		e.retireArrival(a)
+		c.await(rec.Tag)
 		return false
 	}
 	a.data = append(a.data[:0], rec.Payload...)

@@ -38,7 +38,7 @@ func (e *Endpoint) Claim(now clock.Time, tag, mask uint64, from *Conn) (Message,
 	e.claims++
 	a.claim = e.claims
 	m := a.message()
-	e.unblock(now, a.conn) // there is room for one more
+	a.conn.retry(now) // there is room for one more
 	return m, true
 }
 

@@ -18,9 +18,10 @@ type Usage struct {
 // Usage counts what the endpoint holds.
 func (e *Endpoint) Usage() Usage {
 	messages, bytes := e.match.Unexpected()
+	waiting, _ := e.slots.Unexpected()
 	return Usage{
 		Slots: e.registered, Memory: e.held, Reading: e.pulling, Requests: e.requests.Len(),
 		Timers: e.timers.Len(), Receives: e.match.Posted(), Unexpected: messages, Kept: bytes,
-		Waiting: len(e.waiting), Ready: e.ready.Len() + len(e.throttled),
+		Waiting: waiting + e.busy.Len(), Ready: e.ready.Len() + len(e.throttled),
 	}
 }

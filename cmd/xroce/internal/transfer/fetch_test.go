@@ -172,14 +172,7 @@ func TestHostileGivers(t *testing.T) {
 		"no space":   {message{Size: MaxSize}, nil, "no space left"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				link, err := r.accept(t.Context(), server)
-				if err != nil {
-					t.Error(err)
-					return
-				}
+			done := r.play(t, func(link *Link) {
 				hearOffer(link)
 				sayMessage(link, c.offer)
 				said := hearAll(link)
@@ -191,7 +184,7 @@ func TestHostileGivers(t *testing.T) {
 					sayMessage(link, message{SHA256: "00"})
 				}
 				<-said
-			}()
+			})
 			p := ordinary
 			if c.chunks == nil {
 				p.chunk = impatient.chunk

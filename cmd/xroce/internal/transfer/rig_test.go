@@ -127,6 +127,21 @@ func (r *rig) accept(ctx context.Context, at int) (*Link, error) {
 	return &Link{r.node[at].endpoint, conn}, nil
 }
 
+// play has the test be the server of one link. It is over when the channel is closed.
+func (r *rig) play(t *testing.T, part func(link *Link)) (over <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		link, err := r.accept(t.Context(), server)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		part(link)
+	}()
+	return done
+}
+
 // connect makes both ends of a connection.
 func (r *rig) connect(t *testing.T, from, to int) (near, far *Link) {
 	t.Helper()

@@ -191,17 +191,10 @@ func TestSilentReceivers(t *testing.T) {
 // nothing is left of it. It returns why.
 func (r *rig) sendInVain(t *testing.T, p patience, play func(*Link)) error {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		link, err := r.accept(t.Context(), server)
-		if err != nil {
-			t.Error(err)
-			return
-		}
+	done := r.play(t, func(link *Link) {
 		play(link)
 		<-hearAll(link)
-	}()
+	})
 	c := r.client()
 	c.patience = p
 	_, err := c.Send(t.Context(), SendConfig{File: r.file, Path: "x"})

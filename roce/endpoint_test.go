@@ -107,8 +107,8 @@ const allRights = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
 const remoteRights = mem.RemoteWrite | mem.RemoteRead
 
 func must(tb testing.TB, err error) {
-	tb.Helper()
 	if err != nil {
+		tb.Helper() // only now: it costs more than most of what is checked
 		tb.Fatal(err)
 	}
 }
@@ -292,12 +292,12 @@ func fill(b []byte, seed uint64) {
 
 // drain polls everything from a CQ.
 func drain(tb testing.TB, cq *roce.CQ) []roce.Completion {
-	tb.Helper()
-	var all, some []roce.Completion
-	some = make([]roce.Completion, 16)
+	var all []roce.Completion
+	var some [16]roce.Completion
 	for {
-		n, err := cq.Poll(some)
+		n, err := cq.Poll(some[:])
 		if err != nil {
+			tb.Helper()
 			tb.Fatalf("poll: %v", err)
 		}
 		if n == 0 {

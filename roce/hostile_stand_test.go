@@ -262,7 +262,6 @@ func (s *stand) postWork() {
 
 // sendAll takes all that the QP sends, which must be well-formed, and returns it.
 func (s *stand) sendAll() (sent []wire.Packet) {
-	s.tb.Helper()
 	for range 1 << 12 {
 		n := s.qp.NextPacket(s.now, s.frame)
 		if n == 0 {
@@ -273,12 +272,14 @@ func (s *stand) sendAll() (sent []wire.Packet) {
 			continue
 		}
 		if err := roctest.Frame(s.frame[:n]); err != nil {
+			s.tb.Helper()
 			s.tb.Fatal(err)
 		}
 		var p wire.Packet
 		p.Decode(bytes.Clone(s.frame[:n]), nil)
 		sent = append(sent, p)
 	}
+	s.tb.Helper()
 	s.tb.Fatal("the QP does not stop to send")
 	return nil
 }
@@ -321,7 +322,6 @@ func (s *stand) tick() bool {
 
 // poll takes the completions: those of each queue must come once, in order.
 func (s *stand) poll() {
-	s.tb.Helper()
 	for _, q := range []struct {
 		cq   *roce.CQ
 		done *uint64
@@ -329,6 +329,7 @@ func (s *stand) poll() {
 	}{{s.send, &s.sendDone, "send"}, {s.recv, &s.recvDone, "receive"}} {
 		for _, wc := range drain(s.tb, q.cq) {
 			if wc.WRID != *q.done || wc.QPN != s.qp.Num() {
+				s.tb.Helper()
 				s.tb.Fatalf("%s: %s completion %+v, want request %d", s.kind.name, q.what, wc,
 					*q.done)
 			}

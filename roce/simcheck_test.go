@@ -10,7 +10,6 @@ import (
 
 // check holds the invariants after each event.
 func (s *sim) check() {
-	s.t.Helper()
 	for i, e := range s.ends {
 		for _, wc := range drain(s.t, e.send) {
 			s.sendDone(i, e, wc)
@@ -33,7 +32,6 @@ func (s *sim) check() {
 // sendDone takes a send completion: requests complete in order, each once;
 // only unsignaled ones in silence, and only as success.
 func (s *sim) sendDone(i int, e *simEnd, wc roce.Completion) {
-	s.t.Helper()
 	failed := wc.Status != roce.StatusSuccess
 	for len(e.sends) > 0 && e.sends[0].id != wc.WRID && !e.sends[0].signaled {
 		s.sendRetired(i, e, e.sends[0])
@@ -73,7 +71,6 @@ func (s *sim) sendDone(i int, e *simEnd, wc roce.Completion) {
 
 // sendRetired checks what a successful request left here.
 func (s *sim) sendRetired(i int, e *simEnd, op simOp) {
-	s.t.Helper()
 	if e.status != 0 {
 		return
 	}
@@ -95,7 +92,6 @@ func (s *sim) sendRetired(i int, e *simEnd, op simOp) {
 
 // recvDone takes a receive completion: messages arrive in order, each once.
 func (s *sim) recvDone(i int, e *simEnd, wc roce.Completion) {
-	s.t.Helper()
 	if len(e.recvs) == 0 || e.recvs[0].id != wc.WRID {
 		s.failf("end %d: receive %+v, posted %+v", i, wc, e.recvs)
 		return
@@ -151,7 +147,6 @@ func (e *simEnd) isMsg(wc roce.Completion, rv simRecv, m simMsg) bool {
 
 // checkWindows compares the PSNs of both ends and the bounds of all queues.
 func (s *sim) checkWindows(i int, e *simEnd) {
-	s.t.Helper()
 	a, b := e.qp.Snapshot(), e.peer.qp.Snapshot()
 	if a.State != roce.StateRTS || b.State != roce.StateRTS {
 		return
@@ -186,7 +181,6 @@ func (s *sim) checkWindows(i int, e *simEnd) {
 
 // checkMemory compares all memory with the model at the end.
 func (s *sim) checkMemory() {
-	s.t.Helper()
 	for i, e := range s.ends {
 		want := make([]byte, simConst)
 		fill(want, s.seed+uint64(i))
@@ -213,7 +207,6 @@ func (s *sim) checkMemory() {
 // checkHolds wants every kept packet back: when all is done by itself, and else
 // when the QPs are reset.
 func (s *sim) checkPool() {
-	s.t.Helper()
 	for i, e := range s.ends {
 		if s.broken != 0 {
 			must(s.t, e.qp.Modify(s.p.now, &roce.Attr{}, roce.AttrState))

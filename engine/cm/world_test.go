@@ -26,8 +26,8 @@ var testTimeout = timeout.Scaled(60 * time.Second)
 
 // must ends a test.
 func must(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // only now: it costs more than most of what is checked
 		t.Fatal(err)
 	}
 }

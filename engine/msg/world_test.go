@@ -22,8 +22,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func must(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // only now: it costs more than most of what is checked
 		t.Fatal(err)
 	}
 }

@@ -17,8 +17,8 @@ func unhex(tb testing.TB, s string) []byte {
 }
 
 func must(tb testing.TB, err error) {
-	tb.Helper()
 	if err != nil {
+		tb.Helper() // only now: it costs more than most of what is checked
 		tb.Fatal(err)
 	}
 }

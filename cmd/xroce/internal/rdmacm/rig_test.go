@@ -18,8 +18,8 @@ import (
 )
 
 func must(t testing.TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // only now: it costs more than most of what is checked
 		t.Fatal(err)
 	}
 }

@@ -80,8 +80,8 @@ func newRigWith(t *testing.T, size int, faults sim.Faults, ext [nodes]roce.Exten
 }
 
 func must(t *testing.T, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // only now: it costs more than most of what is checked
 		t.Fatal(err)
 	}
 }

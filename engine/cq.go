@@ -152,6 +152,11 @@ func (c *CQ) Poll(dst []roce.Completion) (int, error) {
 	return n, err
 }
 
+// Take is Poll that makes no progress: for the handlers of a Service, which the goroutine calls
+// that stands by for the device. If they drove it, too, whoever polls would have to wait for
+// them, for as long as the system leaves that goroutine without a processor.
+func (c *CQ) Take(dst []roce.Completion) (int, error) { return c.core.Poll(dst) }
+
 // Arm asks for one event on Events at the next completion, or at the next
 // solicited or failed one. It returns true when the CQ is not empty: poll
 // again, since no event may come for what is already there.

@@ -44,6 +44,21 @@ func (d *Device) Progress() bool {
 	return d.services.progress() || worked
 }
 
+// SendPosted makes a round of progress, in direct mode, on each queue that was posted to and that
+// nobody else drives just now: what was posted leaves at once, and not when somebody polls. It
+// does nothing when a background driver does it.
+func (d *Device) SendPosted() {
+	if !d.direct {
+		return
+	}
+	for _, q := range d.queues {
+		if q.doorbells.count.Load() > 0 && q.mu.TryLock() {
+			q.progress()
+			q.mu.Unlock()
+		}
+	}
+}
+
 // NextDeadline returns when the device wants to make progress even if no packet
 // comes, false for never. A simulator needs it; others have no use for it.
 func (d *Device) NextDeadline() (at roce.Time, any bool) {

@@ -25,9 +25,9 @@ import (
 // round, in the order in which they were added, so that a run can be repeated.
 type Service interface {
 	// HandleCompletions is called when a CQ of the service may have completions, when
-	// the service was woken, and once after it was added. It polls until there is
-	// nothing and then arms the CQs, or reports that there may be more, and is called
-	// again after the other services.
+	// the service was woken, and once after it was added. It takes them (CQ.Take, since
+	// who polls counts as driving the device) until there is nothing and then arms the
+	// CQs, or reports that there may be more, and is called again after the other services.
 	HandleCompletions(now roce.Time) (more bool)
 	// NextDeadline returns when HandleDeadline wants to be called, false for never. It is
 	// asked after each other call; Wake has it asked again.

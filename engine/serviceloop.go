@@ -26,8 +26,7 @@ func (s *services) loop(stop <-chan struct{}) {
 			left = now + standbyPause
 		}
 		next, any := s.pass(now)
-		// In direct mode handlers poll, too; that does not count as driving the device.
-		s.standby.polled.Store(false)
+		d.SendPosted() // also while the device is left to somebody who polls
 		if any && next <= now {
 			continue
 		}

@@ -70,7 +70,7 @@ func (d *Device) standBy(stop <-chan struct{}, next roce.Time, any bool) bool {
 	b, q := &d.services.standby, d.queues[0]
 	b.link.Lock()
 	defer b.link.Unlock()
-	if !q.mu.TryLock() {
+	if b.polled.Load() || !q.mu.TryLock() {
 		return false
 	}
 	// Announce the sleep first and look for reasons not to after: whoever comes later

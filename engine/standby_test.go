@@ -60,3 +60,32 @@ func TestStandbyHoldsNobodyUp(t *testing.T) {
 	}
 	close(link.up)
 }
+
+// TestTakeDrivesNobody: Take gives what is complete and looks at no link, SendPosted has what was
+// posted leave without a poll.
+func TestTakeDrivesNobody(t *testing.T) {
+	a, b, link := echoDevices(t, true)
+	seat, peer := seatOn(t, b, engine.QPInit{MaxInline: 64}), seatOn(t, a, engine.QPInit{MaxInline: 64})
+	join(t, seat, peer, engine.ConnectOptions{})
+	peer.recv(t, 1, 0, 64)
+	looks := link.looks.Load()
+	seat.send(t, roce.SendWR{
+		Opcode: roce.OpSend, Flags: roce.SendInline | roce.SendSignaled, Inline: []byte("hello"),
+	})
+	var wcs [1]roce.Completion
+	if n, err := seat.cq.Take(wcs[:]); n != 0 || err != nil || link.looks.Load() != looks {
+		t.Errorf("%d, %v, %d looks", n, err, link.looks.Load()-looks)
+	}
+	b.SendPosted()
+	hear(t, peer, "hello")
+	comesAbout(t, func() bool {
+		b.Progress() // for the acknowledgement
+		n, err := seat.cq.Take(wcs[:])
+		return n == 1 && err == nil && wcs[0].Status == roce.StatusSuccess
+	})
+	looks = link.looks.Load()
+	b.SendPosted()
+	if link.looks.Load() != looks {
+		t.Error("nothing was posted")
+	}
+}

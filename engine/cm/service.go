@@ -72,7 +72,7 @@ func (m *Manager) poll() (more bool) {
 		if m.ended {
 			return false
 		}
-		n, err := m.cq.Poll(wcs[:])
+		n, err := m.cq.Take(wcs[:])
 		for i := range wcs[:n] {
 			m.take(&wcs[i])
 		}

@@ -157,7 +157,7 @@ func (c *calls) end() {
 // HandleCompletions implements engine.Service.
 func (w *worker) HandleCompletions(roce.Time) (more bool) {
 	for range batches {
-		if n := w.poll(); n == 0 && !w.cq.Arm(false) {
+		if n := w.deliver(false); n == 0 && !w.cq.Arm(false) {
 			return false
 		}
 	}
@@ -173,16 +173,23 @@ func (*worker) HandleDeadline(roce.Time) {}
 // HandleFailure implements engine.Service. All queue pairs are in ERR: what was posted is
 // complete.
 func (w *worker) HandleFailure(error) {
-	for w.poll() > 0 {
+	for w.deliver(false) > 0 {
 	}
 }
 
 // poll gives some completions to who waits for them, and returns how many there were. It may
-// be called by anybody who holds no lock.
-func (w *worker) poll() int {
+// be called by anybody who holds no lock, and drives a device in direct mode.
+func (w *worker) poll() int { return w.deliver(true) }
+
+// deliver is poll that drives the device or, for a handler, does not.
+func (w *worker) deliver(drives bool) (n int) {
 	var wcs [32]roce.Completion
 	// The error is of a CQ that overran, which has room for all: its queue pairs are in ERR.
-	n, _ := w.cq.Poll(wcs[:])
+	if drives {
+		n, _ = w.cq.Poll(wcs[:])
+	} else {
+		n, _ = w.cq.Take(wcs[:])
+	}
 	for i := range wcs[:n] {
 		w.take(&wcs[i])
 	}

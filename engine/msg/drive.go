@@ -45,26 +45,28 @@ func (e *Endpoint) await(ctx context.Context, w *waiting) error {
 	return w.sleep(ctx)
 }
 
-// spin takes completions until something is over, the context ends, or it has taken too long.
+// spin takes completions until something is over, the context ends, or it has taken too long. On
+// a device in direct mode it moves packets meanwhile.
 func (e *Endpoint) spin(ctx context.Context, w goal) {
 	if e.options.Spin <= 0 {
 		return
 	}
 	d := &e.drive
-	end := e.dev.Now() + roce.Time(e.options.Spin)
+	now := e.dev.Now()
+	end := now + roce.Time(e.options.Spin)
 	e.memory.enter()
 	defer e.memory.leave()
 	e.mu.Lock()
 	d.callers++
+	d.looked = now
 	wake := !d.unarmed
 	d.unarmed = true
-	for round := 0; e.err == nil && !w.over(); round++ {
-		if e.take() > 0 {
-			e.progress(e.dev.Now())
-		}
-		if round%idleRounds == 0 {
-			d.looked = e.dev.Now()
-			if round > 0 && d.looked >= end || ctx.Err() != nil {
+	for round := 1; e.err == nil && !w.over(); round++ {
+		if at, n := e.look(); n > 0 {
+			d.looked = at
+			e.progress(at)
+		} else if round%idleRounds == 0 {
+			if d.looked = e.dev.Now(); d.looked >= end || ctx.Err() != nil {
 				break
 			}
 		}
@@ -74,7 +76,7 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 			e.wakeAll()
 		}
 		e.memory.serve()
-		if round%yieldRounds == yieldRounds-1 {
+		if round%yieldRounds == 0 {
 			runtime.Gosched() // others may be what we wait for
 		}
 		e.mu.Lock()
@@ -84,6 +86,24 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 		e.arm() // nobody looks any more
 	}
 	e.mu.Unlock()
+}
+
+// look is take for who waits: when nothing is complete it has devices in direct mode move packets.
+func (e *Endpoint) look() (now roce.Time, n int) {
+	if now, n = e.take(); n > 0 {
+		return now, n
+	}
+	direct := false
+	for _, from := range e.nics {
+		if from.err == nil && from.dev.Direct() {
+			direct = true
+			from.dev.Progress()
+		}
+	}
+	if !direct {
+		return 0, 0
+	}
+	return e.take()
 }
 
 // arm leaves completions to the goroutine of the services, unless other callers take them. The

@@ -62,6 +62,11 @@ func (e *Endpoint) finish(now roce.Time) {
 	e.mu.Unlock()
 	e.memory.serve()
 	e.memory.leave()
+	if e.options.Spin > 0 {
+		for _, n := range e.nics {
+			n.dev.SendPosted()
+		}
+	}
 }
 
 // post hands a message to the machine. The caller holds the endpoint's lock.

@@ -83,7 +83,7 @@ func (e *Endpoint) poll() (more bool) {
 		if e.err != nil {
 			return false
 		}
-		if e.take() == 0 && !e.armAll() {
+		if _, n := e.take(); n == 0 && !e.armAll() {
 			return false
 		}
 	}
@@ -93,31 +93,37 @@ func (e *Endpoint) poll() (more bool) {
 // drain is poll while callers take completions, so that nothing is armed.
 func (e *Endpoint) drain() (more bool) {
 	for range batches {
-		if e.err != nil || e.take() == 0 {
+		if e.err != nil {
+			return false
+		}
+		if _, n := e.take(); n == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// take takes some of what is complete, and returns how many. The caller holds mu.
-func (e *Endpoint) take() int {
-	n := 0
+// take takes some of what is complete, and returns how many and, if there were any, the time. It
+// moves no packets. The caller holds mu.
+func (e *Endpoint) take() (now roce.Time, n int) {
 	for _, from := range e.nics {
-		if from.err == nil {
-			n += e.takeFrom(from)
+		if from.err != nil {
+			continue
+		}
+		if at, m := e.takeFrom(from); m > 0 {
+			now, n = at, n+m
 		}
 	}
-	return n
+	return now, n
 }
 
 // takeFrom is take of a device.
-func (e *Endpoint) takeFrom(from *nic) int {
-	n, err := from.cq.Poll(e.wcs[:])
+func (e *Endpoint) takeFrom(from *nic) (now roce.Time, n int) {
+	n, err := from.cq.Take(e.wcs[:])
 	if n == 0 && err == nil {
-		return 0
+		return 0, 0
 	}
-	now := e.dev.Now()
+	now = e.dev.Now()
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]
 		r := from.rails[wc.QPN]
@@ -132,7 +138,7 @@ func (e *Endpoint) takeFrom(from *nic) int {
 	if err != nil {
 		e.lose(from, err)
 	}
-	return n
+	return now, n
 }
 
 // progress does what the machine wants done now, and tells who waits. The caller holds mu.

@@ -26,6 +26,13 @@ const (
 // a token gives way to another one.
 const slowTransfer = 1 << 20
 
+// How many lines are logged of files that were not received, in what time, when there is no
+// token: who sends them can have as many refused as he likes.
+const (
+	maxComplaints = 100
+	complaintSpan = time.Minute
+)
+
 // A server receives files until its context ends.
 type server struct {
 	*app
@@ -40,6 +47,8 @@ type server struct {
 	files int
 	bytes int64
 	err   error // of the last transfer that failed
+
+	complaints ration
 }
 
 func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool) *server {
@@ -48,6 +57,7 @@ func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool)
 		lobby: transfer.Lobby{
 			Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
 		},
+		complaints: ration{lines: maxComplaints, span: complaintSpan},
 	}
 	switch {
 	case once:
@@ -75,6 +85,7 @@ func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) erro
 	for _, l := range listeners {
 		l.Close()
 	}
+	s.tellLeft(s.complaints.take())
 	if s.once && s.done {
 		return s.err
 	}
@@ -212,8 +223,23 @@ func (s *server) failed(from string, err error, admitted bool) {
 		return
 	}
 	s.err = fmt.Errorf("from %s: %w", from, err)
-	if !s.once {
-		s.logger.Error("file not received", "from", from, "error", plain.Brief(err.Error()))
+	if s.once {
+		return
+	}
+	if s.config.Token == nil {
+		ok, left := s.complaints.spend(s.now())
+		s.tellLeft(left)
+		if !ok {
+			return
+		}
+	}
+	s.logger.Error("file not received", "from", from, "error", plain.Brief(err.Error()))
+}
+
+// tellLeft tells of files that were not received and not told of.
+func (s *server) tellLeft(n int) {
+	if n > 0 {
+		s.logger.Error("more were not received, without a line for each", "files", n)
 	}
 }
 

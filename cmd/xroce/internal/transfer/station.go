@@ -27,6 +27,7 @@ type Station struct {
 // are few: chunks announce themselves, and small files find large slots as soon as one needs them.
 var machine = rmsg.Config{
 	Slots: 16, Rendezvous: 2 * Slots, Registered: 64 << 20, Keepalive: roce.Time(5 * time.Second),
+	Unexpected: 2 * maxMessage, // what comes before it is asked for may wait in its slots
 }
 
 // OpenStation makes a station of a device, with extensions of the transport that it offers.

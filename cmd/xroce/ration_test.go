@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/cmd/xroce/internal/transfer"
+)
+
+// TestStrangersFillNoLog: whoever may send files can have as many refused as he likes, and has a
+// bounded number of lines logged in a time, and the rest counted; who knows a token has them all.
+func TestStrangersFillNoLog(t *testing.T) {
+	for _, token := range []transfer.Token{nil, transfer.Token(strings.Repeat("t", 16))} {
+		now := time.Unix(0, 0)
+		var log bytes.Buffer
+		a := &app{
+			stderr: &log, now: func() time.Time { return now },
+			logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		s := newServer(a, nil, transfer.ReceiveConfig{Token: token}, false)
+		const refused = 1000
+		for i := range refused {
+			s.ended("192.0.2.9:1", transfer.Result{}, fmt.Errorf("%d: %w", i, transfer.ErrPath))
+		}
+		lines := strings.Count(log.String(), "file not received")
+		if want := min(refused, maxComplaints); token == nil && lines != want ||
+			token != nil && lines != refused {
+			t.Errorf("%d files were refused, and %d lines logged", refused, lines)
+		}
+		if !errors.Is(s.err, transfer.ErrPath) {
+			t.Errorf("the last error is %v", s.err)
+		}
+		log.Reset()
+		now = now.Add(complaintSpan)
+		s.ended("192.0.2.9:1", transfer.Result{}, transfer.ErrPath)
+		if token == nil {
+			contains(t, log.String(), "file not received", fmt.Sprint("files=", refused-lines))
+		}
+	}
+}

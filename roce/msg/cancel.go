@@ -55,6 +55,7 @@ func (c *Conn) takeCancel(m *Control) {
 	for a := range c.arrivals.all() { // behind messages that wait for receives
 		if a.ring == nil && !a.fin && a.rts.ID == m.ID {
 			c.arrivals.remove(i)
+			c.announcements--
 			c.say(Control{Type: TypeATS, ID: m.ID, Status: StatusCancelled})
 			return
 		}

@@ -68,29 +68,31 @@ type Conn struct {
 	wire         Control // in the form of the rail by which it goes
 
 	// What comes in.
-	in           []*inRing
-	epoch        uint32 // of the newest small slots
-	asked        uint32 // epoch of the newest large slots that the peer wants
-	arrivals     fifo[arrived]
-	incoming     []*arrival // that were announced, by ID
-	pulls        list.List[arrival]
-	throttled    bool // they wait for the pull window
-	pulling      int  // bytes of READs that are not complete
-	peerFrames   uint32
-	peerControls uint32
-	consumed     [2]uint32 // frames that were taken out
-	told         [2]uint32 // of these, those that the peer was told of
-	credit       bool      // a message that tells it waits
-	tell         bool      // the peer wants to be told soon
-	heardLast    bool      // the peer has said that it sends no more
-	finished     bool      // and what it sent was looked at
-	saidLast     bool      // and we neither
-	heard        clock.Time
-	keepalive    timer.Timer
-	farewell     bool        // BYE waits
-	why          Status      // what it says
-	goodbye      timer.Timer // until when it has to be there
-	stall        timer.Timer // when messages that are received are looked after
+	in            []*inRing
+	epoch         uint32 // of the newest small slots
+	asked         uint32 // epoch of the newest large slots that the peer wants
+	arrivals      fifo[arrived]
+	announcements int        // of these
+	muted         bool       // they wait for what is to be said
+	incoming      []*arrival // that were announced, by ID
+	pulls         list.List[arrival]
+	throttled     bool // they wait for the pull window
+	pulling       int  // bytes of READs that are not complete
+	peerFrames    uint32
+	peerControls  uint32
+	consumed      [2]uint32 // frames that were taken out
+	told          [2]uint32 // of these, those that the peer was told of
+	credit        bool      // a message that tells it waits
+	tell          bool      // the peer wants to be told soon
+	heardLast     bool      // the peer has said that it sends no more
+	finished      bool      // and what it sent was looked at
+	saidLast      bool      // and we neither
+	heard         clock.Time
+	keepalive     timer.Timer
+	farewell      bool        // BYE waits
+	why           Status      // what it says
+	goodbye       timer.Timer // until when it has to be there
+	stall         timer.Timer // when messages that are received are looked after
 
 	stream stream
 }

@@ -138,11 +138,5 @@ func (e *Endpoint) NextDeadline() (clock.Time, bool) { return e.timers.Next() }
 // HandleDeadline does what is due. It may be called at any time.
 func (e *Endpoint) HandleDeadline(now clock.Time) { e.timers.Expire(now) }
 
-// arrivalLimit is how many frames and announcements of a peer may wait to be looked at: all
-// that its slots and its rendezvous allow.
-func (e *Endpoint) arrivalLimit() int {
-	return 2*MaxSlots + 2*e.config.LargeSlots + 2*e.config.Rendezvous
-}
-
 // Config returns the configuration with its defaults.
 func (e *Endpoint) Config() Config { return e.config }

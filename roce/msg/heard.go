@@ -49,9 +49,10 @@ func (c *Conn) obey(now clock.Time, m *Control) error {
 		if m.Len > MaxMessage {
 			return ErrRange
 		}
-		if c.arrivals.n >= c.endpoint.arrivalLimit() {
+		if c.announcements == len(c.incoming) {
 			return ErrFlood
 		}
+		c.announcements++
 		c.arrivals.push(arrived{rts: *m})
 	case TypeRTR:
 		return c.takeRTR(m)

@@ -145,7 +145,7 @@ func (c *Conn) process(now clock.Time) {
 		c.advance()
 		return
 	}
-	for c.arrivals.n > 0 && !c.over() {
+	for c.arrivals.n > 0 && !c.over() && !c.mute() {
 		a := c.arrivals.head()
 		if a.ring == nil {
 			took := c.takeInTurn(now, a)
@@ -175,6 +175,7 @@ func (c *Conn) process(now clock.Time) {
 	if c.arrivals.n == 0 {
 		c.goOn()
 	}
+	c.muted = c.arrivals.n > 0 && !c.over() && c.mute()
 	c.tellCredit()
 }
 
@@ -192,13 +193,20 @@ func (c *Conn) takeInTurn(now clock.Time, a *arrived) bool {
 		c.finished = true
 		return true
 	}
-	return c.takeRTS(now, &a.rts)
+	took := c.takeRTS(now, &a.rts)
+	if took {
+		c.announcements--
+	}
+	return took
 }
 
 // processFrame takes the records out of a frame. It reports whether all are out, or the next
 // one is wrong.
 func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 	for {
+		if c.mute() {
+			return false
+		}
 		var rec Record
 		before := a.records
 		if !a.records.Next(&rec) {

@@ -133,7 +133,7 @@ func (c *Conn) say(m Control) {
 	if c.over() {
 		return
 	}
-	if c.out.n >= c.endpoint.arrivalLimit() {
+	if c.toSay() >= c.mostToSay() {
 		c.broken(ErrFlood)
 		return
 	}

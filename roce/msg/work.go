@@ -209,6 +209,9 @@ func (e *Endpoint) HandleWork(now clock.Time, r *Rail, wc *verbs.Completion) {
 		c.completeFlight(r, &f)
 	}
 	c.drained(now, r)
+	if c.muted && !c.mute() {
+		c.process(now)
+	}
 	c.pump(now)
 	c.closeIfDone(now)
 }

@@ -31,8 +31,8 @@ func (e *Endpoint) TryProbe(tag, mask uint64, from *Conn) (Message, bool) {
 	return e.tryProbe(&probe{tag: tag, mask: mask, from: from})
 }
 
-// Claim is Probe that takes the message out: it is for Message.Receive or PostReceive alone, and
-// must be given to one of them (MPI_Mprobe). Its sender cannot take it back any more. Of those who
+// Claim is Probe that takes the message out: it is for Message.Receive, PostReceive or Discard
+// alone, and must be given to one of them (MPI_Mprobe). Its sender cannot take it back any more. Of those who
 // wait, the first one gets the first message.
 func (e *Endpoint) Claim(ctx context.Context, tag, mask uint64, from *Conn) (Message, error) {
 	return e.probe(ctx, &probe{tag: tag, mask: mask, from: from, claim: true})
@@ -76,6 +76,10 @@ func (m *Message) Receive(ctx context.Context, buf []byte) (int, error) {
 	err := r.Wait(ctx)
 	return r.Length, err
 }
+
+// Discard receives a message that was claimed into nothing, and does not wait: to its sender it is
+// as if it had been received, and cut off. The errors are those of PostReceive.
+func (m *Message) Discard() error { return m.PostReceive(&Receive{}) }
 
 // A probe is somebody who looks for a message.
 type probe struct {

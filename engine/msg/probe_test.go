@@ -67,6 +67,36 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestDiscard: a claimed message that nobody wants is gone, its sender is done with it, whatever
+// way it came, and nothing of it is kept.
+func TestDiscard(t *testing.T) {
+	for _, size := range []int{0, 100, 1 << 20} {
+		_, b, ca, cb := newPair(t, sim.Faults{}, msg.Options{})
+		ctx := within(t)
+		s := &msg.Send{Buffers: [][]byte{make([]byte, size)}, Level: rmsg.Matched}
+		must(t, ca.PostSend(s))
+		m, err := b.Claim(ctx, 0, 0, cb)
+		must(t, err)
+		must(t, m.Discard())
+		if err := m.Discard(); !errors.Is(err, rmsg.ErrInvalid) {
+			t.Errorf("discarded twice: %v", err)
+		}
+		must(t, s.Wait(ctx))
+		must(t, ca.Send(ctx, []byte("next")))
+		buf := make([]byte, 10)
+		if n, err := cb.Receive(ctx, buf); string(buf[:n]) != "next" || err != nil {
+			t.Errorf("behind it comes %q, %v", buf[:n], err)
+		}
+		if u := b.Usage(); u.Unexpected != 0 || u.Kept != 0 {
+			t.Errorf("%d messages of %d bytes are kept", u.Unexpected, u.Kept)
+		}
+	}
+	var none msg.Message
+	if err := none.Discard(); !errors.Is(err, rmsg.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
 // TestProbeEnds: who waits is told that the context has ended, and that there will be no message.
 func TestProbeEnds(t *testing.T) {
 	a, b, ca, cb := newPair(t, sim.Faults{}, msg.Options{})

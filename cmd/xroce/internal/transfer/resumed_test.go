@@ -2,8 +2,12 @@ package transfer
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +32,44 @@ func TestOtherModeIsNotGoneOnWith(t *testing.T) {
 	if must(t, err); info.Mode().Perm()&^0o600 != 0 {
 		t.Errorf("the file has mode %v", info.Mode())
 	}
+}
+
+// TestKeptByAnEarlierServer: what a server finds that was kept before it began is bounded, counts,
+// and makes room for files, as what it keeps itself.
+func TestKeptByAnEarlierServer(t *testing.T) {
+	before, dir, _ := store(t, StoreConfig{Keep: time.Hour})
+	now := time.Now()
+	var last *partial
+	for n := range maxKept + 3 { // as many as several servers that were killed leave
+		p, err := before.create(t.Context(), &message{
+			Path: fmt.Sprint("p", n), Name: "n", Size: 10, Mode: 0o600,
+		}, Sender{})
+		must(t, err)
+		must(t, p.add([]byte("12345")))
+		at := now.Add(time.Duration(n-100) * time.Second)
+		must(t, os.Chtimes(filepath.Join(dir, p.temp), at, at))
+		last = p
+		if n < maxKept+2 {
+			must(t, p.file.Close()) // as kill does
+		}
+	}
+	s, err := OpenStore(dir, StoreConfig{Keep: time.Hour, MaxTotal: 100})
+	must(t, err)
+	defer s.Close()
+	s.free = func(*os.File) (int64, error) { return math.MaxInt64, nil }
+	parts := func() int { return strings.Count(snapshot(t, dir), partSuffix) }
+	removed, err := s.Clear(t.Context())
+	if err != nil || removed != 2 || parts() != maxKept+1 || s.files != maxKept ||
+		s.total != 5*maxKept {
+		t.Errorf("%d removed, %v: %d parts, %d files, %d bytes", removed, err, parts(), s.files,
+			s.total)
+	}
+	p, err := s.create(t.Context(), &message{Path: "large", Name: "n", Size: 100}, Sender{})
+	must(t, err)
+	if parts() != 2 || s.files != 1 || s.total != 100 {
+		t.Errorf("%d parts, %d files, %d bytes", parts(), s.files, s.total)
+	}
+	must(t, errors.Join(p.close(), last.close()))
 }
 
 // TestProgressOfTheRest: what a client had of a file that it goes on with is no progress of the

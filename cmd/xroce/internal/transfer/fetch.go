@@ -23,7 +23,7 @@ type FetchConfig struct {
 	Held     func(done int64) // is told what is gone on behind, and may be nil
 
 	Overwrite bool          // replace a regular file
-	Keep      time.Duration // as StoreConfig.Keep
+	Keep      time.Duration // as StoreConfig.Keep; older parts in the same directory go
 }
 
 // A sink is where a file goes that is fetched: it has a part of it from before.
@@ -61,6 +61,10 @@ func (c *Client) Fetch(ctx context.Context, f FetchConfig) (Result, error) {
 		return Result{}, err
 	}
 	defer store.Close()
+	if f.Keep > 0 {
+		// Nobody else does it here. What cannot be looked at keeps no file from coming.
+		_, _ = store.clear(ctx, 0)
+	}
 	return c.persist(ctx, func(conn *control) (Result, int64, error) {
 		return f.toFile(ctx, conn, store, name)
 	})

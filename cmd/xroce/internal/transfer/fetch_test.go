@@ -102,6 +102,34 @@ func TestFetchGoesOn(t *testing.T) {
 	}
 }
 
+// TestFetchClearsItsDirectory of parts that nobody has gone on with for long, and no other one.
+func TestFetchClearsItsDirectory(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	r.offered(t, StoreConfig{Read: true})
+	stop := r.listen(t.Context(), ReceiveConfig{})
+	dir, long := t.TempDir(), time.Now().Add(-2*time.Hour)
+	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
+	part := func(in, letter string, at time.Time) string {
+		name := filepath.Join(dir, in, partPrefix+strings.Repeat(letter, 26)+partSuffix)
+		must(t, os.WriteFile(name, nil, 0o600))
+		must(t, os.Chtimes(name, at, at))
+		return name
+	}
+	old, recent, other := part("", "A", long), part("", "B", time.Now()), part("sub", "A", long)
+	c := r.client()
+	_, err := c.Fetch(t.Context(), FetchConfig{
+		Path: "f", To: filepath.Join(dir, "f"), Keep: time.Hour,
+	})
+	must(t, err)
+	c.Close()
+	stop()
+	for name, stays := range map[string]bool{old: false, recent: true, other: true} {
+		if _, err := os.Stat(name); stays != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestOnlyWhatMayBeRead is sent: nothing without leave, and with it no more than may be written.
 func TestOnlyWhatMayBeRead(t *testing.T) {
 	s, _, _ := store(t, StoreConfig{})

@@ -138,7 +138,7 @@ func TestRails(t *testing.T) {
 	}
 	for i, r := range w.ca.Rails() {
 		t.Logf("rail %d: %+v", i, r)
-		if r.Usage.Frames == 0 || r.Usage.Read == 0 {
+		if r.Usage.Frames == 0 || r.Usage.FrameBytes == 0 || r.Usage.Read == 0 {
 			t.Errorf("rail %d: %+v", i, r)
 		}
 	}

@@ -21,17 +21,10 @@ func (c *Conn) Rails() []RailState {
 	for _, r := range c.rails {
 		s := &states[r.nic.number]
 		s.Up = s.Up || !r.core.Lost()
-		add(&s.Usage, r.core.Usage())
+		s.Usage.Add(r.core.Usage())
 	}
 	return states
 }
 
 // count keeps what went by a rail that is given back. The caller holds the endpoint's lock.
-func (c *Conn) count(r *rail) { add(&c.past[r.nic.number], r.core.Usage()) }
-
-func add(to *msg.RailUsage, u msg.RailUsage) {
-	to.Frames += u.Frames
-	to.Control += u.Control
-	to.Read += u.Read
-	to.Written += u.Written
-}
+func (c *Conn) count(r *rail) { c.past[r.nic.number].Add(r.core.Usage()) }

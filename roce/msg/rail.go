@@ -37,10 +37,20 @@ type Rail struct {
 
 // A RailUsage is what went by a rail.
 type RailUsage struct {
-	Frames  uint64 // written to slots of the peer
-	Control uint64 // control messages sent
-	Read    uint64 // bytes
-	Written uint64 // bytes, without those of frames
+	Frames     uint64 // written to slots of the peer
+	FrameBytes uint64 // of these
+	Control    uint64 // control messages sent
+	Read       uint64 // bytes of messages
+	Written    uint64 // bytes of messages, without those of frames
+}
+
+// Add adds what went by another rail.
+func (u *RailUsage) Add(o RailUsage) {
+	u.Frames += o.Frames
+	u.FrameBytes += o.FrameBytes
+	u.Control += o.Control
+	u.Read += o.Read
+	u.Written += o.Written
 }
 
 // Conn returns the connection.

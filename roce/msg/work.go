@@ -155,6 +155,7 @@ func (c *Conn) post(wr *verbs.SendWR, i *item) flight {
 	}
 	c.endpoint.count.Inc(SentFrames)
 	r.usage.Frames++
+	r.usage.FrameBytes += uint64(i.length)
 	i.header.ReleasedSmall, i.header.ReleasedLarge = c.consumed[small], c.consumed[large]
 	i.header.Put(i.ring.bytes(i.slot))
 	c.told = c.consumed

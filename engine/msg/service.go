@@ -71,7 +71,8 @@ func (e service) HandleDeadline(now roce.Time) {
 func (e service) HandleFailure(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.err == nil && e.of.err == nil && e.takeFrom(e.of) > 0 {
+	for n := 1; n > 0 && e.err == nil && e.of.err == nil; {
+		_, n = e.takeFrom(e.of)
 	}
 	e.lose(e.of, err)
 }

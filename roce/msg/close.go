@@ -28,7 +28,7 @@ func (c *Conn) sayLast() {
 		return
 	}
 	if c.saidLast || c.fragments.Len() > 0 || c.puts.Len() > 0 || c.announcedSends() > 0 ||
-		len(c.syncs) > 0 {
+		len(c.syncs) > 0 || c.rma.open > 0 {
 		return
 	}
 	c.saidLast = true
@@ -161,6 +161,7 @@ func (c *Conn) fail(now clock.Time, err error) {
 		delete(e.sessions, c.ours.Session)
 	}
 	c.failSends()
+	c.failRMAs()
 	c.failReceives()
 	c.freeOut()
 	if !c.stream.on || c.stream.hungUp || c.arrivals.n == 0 {

@@ -76,6 +76,7 @@ type Conn struct {
 	muted         bool       // they wait for what is to be said
 	incoming      []*arrival // that were announced, by ID
 	pulls         list.List[arrival]
+	rma           rmas
 	throttled     bool // they wait for the pull window
 	pulling       int  // bytes of READs that are not complete
 	peerFrames    uint32

@@ -26,6 +26,7 @@ type Endpoint struct {
 	received   list.List[Receive]
 	closed     []*Conn
 	lost       list.List[Rail]
+	rmas       list.List[RMA]
 	sessions   map[Token]*Conn // that peers may add rails to
 	moved      fifo[*Conn]     // streams that may go on
 	timers     timer.Set

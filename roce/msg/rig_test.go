@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -330,6 +331,18 @@ func (p *pipe) pass(wr verbs.SendWR) verbs.Completion {
 		p.check(&wr, there.Load(peer, wr.RKey, wr.RemoteAddr, data, mem.RemoteRead))
 		s := wr.SGList[0]
 		p.check(&wr, here.Store(own, s.LKey, s.Addr, data, mem.LocalWrite))
+	case verbs.OpFetchAdd, verbs.OpCmpSwap:
+		old, fault := uint64(0), mem.OK
+		if wr.Opcode == verbs.OpFetchAdd {
+			old, fault = there.FetchAdd(peer, wr.RKey, wr.RemoteAddr, wr.CompareAdd)
+		} else {
+			old, fault = there.CompareSwap(peer, wr.RKey, wr.RemoteAddr, wr.CompareAdd, wr.Swap)
+		}
+		p.check(&wr, fault)
+		binary.NativeEndian.PutUint64(data, old)
+		for _, s := range wr.SGList { // there is none of one that was given up
+			p.check(&wr, here.Store(own, s.LKey, s.Addr, data, mem.LocalWrite))
+		}
 	default:
 		p.from.world.t.Fatalf("%v", wr.Opcode)
 	}

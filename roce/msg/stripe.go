@@ -82,6 +82,8 @@ func (c *Conn) redo(r *Rail, f *flight) {
 		case s.state == sendEnding && s.flying == 0:
 			c.hide(s)
 		}
+	case flightRMA:
+		f.rma.redo(lost)
 	case flightRead:
 		e := c.endpoint
 		e.pulling -= f.n

@@ -25,9 +25,10 @@ type flight struct {
 	count  uint64   // of a frame
 	send   *Send    // of a WRITE
 	pull   *arrival // of a READ
-	off    int      // of a WRITE or a READ, as a place in the message
-	n      int      // its bytes
-	resume bool     // of a control message: it is outside of the order
+	rma    *RMA
+	off    int  // of a WRITE or a READ, as a place in the message
+	n      int  // its bytes
+	resume bool // of a control message: it is outside of the order
 }
 
 type flightKind uint8
@@ -37,6 +38,7 @@ const (
 	flightFrame
 	flightWrite
 	flightRead
+	flightRMA
 	flightProbe // a WRITE of nothing: is the peer there?
 )
 
@@ -115,7 +117,7 @@ func (c *Conn) nextInOrder(wr *verbs.SendWR, f *flight) *Rail {
 
 // nextPayload is nextWork of what takes any rail.
 func (c *Conn) nextPayload(wr *verbs.SendWR, f *flight) *Rail {
-	if r := c.emptiest(); r != nil && (c.nextWrite(r, wr, f) || c.nextRead(r, wr, f)) {
+	if r := c.emptiest(); r != nil && c.nextPart(r, wr, f) {
 		r.load += f.n
 		return r
 	}
@@ -128,6 +130,13 @@ func (c *Conn) nextPayload(wr *verbs.SendWR, f *flight) *Rail {
 		}
 	}
 	return nil
+}
+
+// nextPart fills in a part of a message or of an RMA, in turns.
+func (c *Conn) nextPart(r *Rail, wr *verbs.SendWR, f *flight) bool {
+	c.rma.turn = !c.rma.turn
+	return c.rma.turn && c.nextRMA(r, wr, f) || c.nextWrite(r, wr, f) || c.nextRead(r, wr, f) ||
+		c.nextRMA(r, wr, f)
 }
 
 // post makes a work request of an item, for the rail of those.
@@ -235,6 +244,8 @@ func (c *Conn) completeFlight(r *Rail, f *flight) {
 	case flightRead:
 		r.usage.Read += uint64(f.n)
 		c.hasRead(f.pull, f.n)
+	case flightRMA:
+		f.rma.hasFlown()
 	}
 }
 
@@ -246,6 +257,9 @@ func (c *Conn) completeBroken(now clock.Time, f *flight) {
 		c.fail(now, c.err)
 	case c.farewell:
 		c.wake() // there may have been no room for it
+	}
+	if f.kind == flightRMA && f.rma.state == rmaActive { // which ends with the connection
+		c.rma.waiting.Push(&f.rma.links, f.rma)
 	}
 	if f.kind == flightRead {
 		c.endpoint.pulling -= f.n

@@ -28,6 +28,7 @@ type end struct {
 	at     layout
 	flows  []flow
 	wcs    [64]roce.Completion
+	polls  uint // how often the loop has looked, see pollOn
 	length uint32 // that each message received must have in its receive, 0 for any
 
 	gid           int
@@ -187,7 +188,7 @@ func (e *end) await(ctx context.Context) (int, error) {
 		}
 		return n, e.check(n, err)
 	}
-	for range pollsInARow {
+	for e.pollOn() {
 		n, err := e.cq.Poll(e.wcs[:])
 		if n > 0 || err != nil {
 			return n, e.check(n, err)
@@ -199,6 +200,13 @@ func (e *end) await(ctx context.Context) (int, error) {
 // pollsInARow is how often to poll before the context and the device are asked,
 // which would cost more than the poll.
 const pollsInARow = 256
+
+// pollOn counts a poll, and reports whether it may come before those are asked. Polls that
+// bring something count, too: a stream that never pauses can be interrupted.
+func (e *end) pollOn() bool {
+	e.polls++
+	return e.polls%pollsInARow != 0
+}
 
 // alive tells why there is nothing more to wait for.
 func (e *end) alive(ctx context.Context) error {

@@ -169,7 +169,7 @@ func (p *pingpong) arrived() {
 // what drives the device, so nobody else writes to the memory meanwhile.
 func (p *pingpong) stepWrite(ctx context.Context, f *flow) error {
 	last := p.end.at.in(0) + p.size - 1
-	for range pollsInARow {
+	for p.pollOn() {
 		n, err := p.cq.Poll(p.wcs[:])
 		if err := p.check(n, err); err != nil {
 			return err

@@ -282,6 +282,7 @@ func simBench(t *testing.T) (bench, *sim.Network) {
 		port, err := network.NewPort(sim.PortConfig{
 			Name: name, MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu,
 			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
+			Yield: true,
 		})
 		if err != nil {
 			return nil, err

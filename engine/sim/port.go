@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	maxMTU         = maxFrame - 22
 	portQueue      = 1 << 14 // frames under way to one port
 	txFrames       = 256
+	yields         = 100                   // how often an idle port lets other goroutines run
+	nap            = 50 * time.Microsecond // and then how long other programs
 	ethernetHeader = 14
 )
 
@@ -33,6 +36,12 @@ type PortConfig struct {
 	RxBurst  int // frames that one Receive hands out at most, default no limit
 	RxQueue  int // frames under way to the port, default 16384; more are lost
 	Chunk    int // bytes of a frame's first piece, default all; at least 128
+
+	// Yield makes a Receive that finds nothing give its processor away: to other goroutines
+	// at first, and when nothing came or went for long, in real time, to other programs. It
+	// is for ports whose owners poll and are more than the processors: else each polls for
+	// as long as the scheduler lets it, 10 ms, while its peer has the answer.
+	Yield bool
 }
 
 // minChunk has room for every header of a RoCE packet.
@@ -76,6 +85,7 @@ type Port struct {
 	tx     [][]byte // buffers of free transmit frames
 	queued [][]byte
 	taken  int // received frames that were not released
+	idle   int // how often Receive has found nothing since frames came or went
 	stats  xsk.Stats
 	closed bool
 }
@@ -146,6 +156,27 @@ func (p *Port) Info() xsk.Info {
 
 // Receive implements xsk.Link: it hands out the frames whose time has come.
 func (p *Port) Receive(dst []xsk.RxFrame) int {
+	got := p.receive(dst)
+	if p.config.Yield {
+		p.yield(got)
+	}
+	return got
+}
+
+// yield gives the processor away when nothing has come.
+func (p *Port) yield(got int) {
+	switch {
+	case got > 0:
+		p.idle = 0
+	case p.idle < yields:
+		p.idle++
+		runtime.Gosched()
+	default:
+		time.Sleep(nap)
+	}
+}
+
+func (p *Port) receive(dst []xsk.RxFrame) int {
 	n := p.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -203,6 +234,7 @@ func (p *Port) Transmit(frames []xsk.TxFrame) {
 		p.stats.TxPackets++
 		p.stats.TxBytes += uint64(frames[i].Len)
 	}
+	p.idle = 0
 }
 
 // Pending implements xsk.Link: a flush leaves nothing.

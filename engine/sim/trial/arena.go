@@ -83,17 +83,14 @@ func layOut(counts [numPools]int, size int) *arena {
 		off += 2 * canary
 	}
 	a.bound[numPools] = off
-	a.mem, a.want = make([]byte, off+canary), make([]byte, off+canary)
-	for i := range a.mem {
-		a.mem[i] = 0xa5
-	}
+	a.mem = bytes.Repeat([]byte{0xa5}, off+canary)
 	for p := range numPools {
 		for _, s := range a.pools[p] {
 			a.idle++
 			rest(a.mem[s.off:s.off+s.n], a.idle)
 		}
 	}
-	copy(a.want, a.mem)
+	a.want = bytes.Clone(a.mem)
 	return a
 }
 

@@ -25,6 +25,7 @@ func device(t *testing.T, network *sim.Network, n byte, o engine.Options) *engin
 	port, err := network.NewPort(sim.PortConfig{
 		Name: "xr" + string('0'+n), MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200,
 		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
+		Yield: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,6 +82,7 @@ func converse(
 		port, err := network.NewPort(sim.PortConfig{
 			Name: fmt.Sprintf("xr%d", i), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
 			Addrs: []netip.Addr{netip.MustParseAddr(addrs[i])},
+			Yield: true,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -115,8 +115,26 @@ func (a *app) decodeMessages(in io.Reader, short bool) error {
 // errNoCapture says that a file has no packets that could be read.
 var errNoCapture = errors.New("no pcap or pcapng capture of an Ethernet")
 
+// A guarded source is a reader of captures of which a file may be made that it does not survive:
+// pcapgo divides by a resolution of time that a pcapng file says, for one.
+type guarded struct{ gopacket.PacketDataSource }
+
+// ReadPacketData implements gopacket.PacketDataSource.
+func (g guarded) ReadPacketData() (data []byte, info gopacket.CaptureInfo, err error) {
+	defer survive(&err)
+	return g.PacketDataSource.ReadPacketData()
+}
+
+// survive makes an error of a panic of who reads a file.
+func survive(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v", errNoCapture, p)
+	}
+}
+
 // openCapture reads the header of a capture in either format.
-func openCapture(in io.Reader) (gopacket.PacketDataSource, error) {
+func openCapture(in io.Reader) (_ gopacket.PacketDataSource, err error) {
+	defer survive(&err)
 	const pcapng = 0x0a0d0d0a // the same in either byte order
 	r := bufio.NewReader(in)
 	magic, err := r.Peek(4)
@@ -128,11 +146,11 @@ func openCapture(in io.Reader) (gopacket.PacketDataSource, error) {
 		if err != nil || source.LinkType() != layers.LinkTypeEthernet {
 			return nil, errNoCapture
 		}
-		return source, nil
+		return guarded{source}, nil
 	}
 	source, err := pcapgo.NewReader(r)
 	if err != nil || source.LinkType() != layers.LinkTypeEthernet {
 		return nil, errNoCapture
 	}
-	return source, nil
+	return guarded{source}, nil
 }

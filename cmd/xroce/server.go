@@ -166,6 +166,7 @@ func (s *server) receive(
 	}
 	told := false
 	config.Ended = func(result transfer.Result, err error) {
+		guest.Ended()
 		told = err != nil
 		s.ended(from, result, err)
 	}

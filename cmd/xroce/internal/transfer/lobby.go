@@ -193,6 +193,14 @@ func (g *Guest) Whole() error {
 	return nil
 }
 
+// Ended takes note that all is done of a guest's file: what comes next is up to the guest again,
+// who may be slow with that.
+func (g *Guest) Ended() {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	g.whole = false
+}
+
 // Admitted reports whether the guest got a transfer.
 func (g *Guest) Admitted() bool {
 	g.lobby.mu.Lock()

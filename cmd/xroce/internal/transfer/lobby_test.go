@@ -198,3 +198,30 @@ func TestNextOfManyFiles(t *testing.T) {
 		t.Errorf("500 bytes a second: %v", err)
 	}
 }
+
+// TestBetweenFiles: who has sent all of a file, and is slow to ask for the next, gives way.
+func TestBetweenFiles(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &Lobby{
+		Places: 4, Transfers: 1, PerSource: 1, Slow: 1000, now: func() time.Time { return now },
+	}
+	idle := from("192.0.2.1")
+	guest := l.enter(idle)
+	for range 10 {
+		if err := guest.Admit(); err != nil {
+			t.Fatal(err)
+		}
+		guest.Progress(1, 1)
+		if err := guest.Whole(); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(9 * time.Second)
+		if err := l.enter(from("192.0.2.3")).Admit(); !errors.Is(err, ErrBusy) {
+			t.Fatalf("while its file is being written: %v", err)
+		}
+		guest.Ended()
+	}
+	if err := l.enter(from("192.0.2.2")).Admit(); err != nil || !idle.closed {
+		t.Errorf("ten bytes in a minute and a half: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vishvananda/netns"
 )
@@ -65,8 +66,9 @@ type End struct {
 type Pair struct {
 	A, B End
 
-	once sync.Once
-	err  error
+	further atomic.Uint32 // wires beside the first
+	once    sync.Once
+	err     error
 }
 
 // End returns the given end.

@@ -20,6 +20,43 @@ var number atomic.Uint32
 
 // New makes a pair, up and with addresses. Nothing is left of a failed try.
 func New(o Options) (*Pair, error) {
+	o.setDefaults()
+	n := number.Add(1)
+	p := &Pair{}
+	for side := range Side(2) {
+		e := p.End(side)
+		e.ns = netns.None()
+		e.Namespace = name(os.Getpid(), n, side)
+		e.Name = IfName
+		e.address(n, side, o)
+	}
+	if err := p.build(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("vethpair: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+// AddWire joins the namespaces by one more wire, up and with addresses of its own, and returns its
+// ends, A and B: interfaces xr1 in both namespaces, xr2 the next time, and so on. They go with the
+// pair. Of a failed try an interface may be left until then.
+func (p *Pair) AddWire(o Options) (ends [2]End, err error) {
+	o.setDefaults()
+	n := number.Add(1)
+	w := &Pair{}
+	ifName := fmt.Sprint("xr", p.further.Add(1))
+	for side := range Side(2) {
+		e := w.End(side)
+		e.Namespace, e.ns, e.Name = p.End(side).Namespace, p.End(side).ns, ifName
+		e.address(n, side, o)
+	}
+	if err := w.join(o); err != nil {
+		return ends, fmt.Errorf("vethpair: %w", err)
+	}
+	return [2]End{w.A, w.B}, nil
+}
+
+// setDefaults fills in what is zero.
+func (o *Options) setDefaults() {
 	if o.MTU == 0 {
 		o.MTU = DefaultMTU
 	}
@@ -29,25 +66,18 @@ func New(o Options) (*Pair, error) {
 	if o.PfifoLimit == 0 {
 		o.PfifoLimit = DefaultPfifoLimit
 	}
-	n := number.Add(1)
-	p := &Pair{}
-	for side := range Side(2) {
-		e := p.End(side)
-		e.ns = netns.None()
-		e.Namespace = name(os.Getpid(), n, side)
-		e.Name = IfName
-		if !o.NoAddrs {
-			v4 := netip.AddrFrom4([4]byte{10, 200 + byte(n>>8)%50, byte(n), 1 + byte(side)})
-			v6 := netip.AddrFrom16([16]byte{
-				0: 0xfd, 5: byte(n >> 8), 6: byte(n), 15: 1 + byte(side),
-			})
-			e.IPv4, e.IPv6 = netip.PrefixFrom(v4, 24), netip.PrefixFrom(v6, 64)
-		}
+}
+
+// address gives an end of a wire the addresses that follow from the number of that.
+func (e *End) address(n uint32, side Side, o Options) {
+	if o.NoAddrs {
+		return
 	}
-	if err := p.build(o); err != nil {
-		return nil, errors.Join(fmt.Errorf("vethpair: %w", err), p.Close())
-	}
-	return p, nil
+	v4 := netip.AddrFrom4([4]byte{10, 200 + byte(n>>8)%50, byte(n), 1 + byte(side)})
+	v6 := netip.AddrFrom16([16]byte{
+		0: 0xfd, 5: byte(n >> 8), 6: byte(n), 15: 1 + byte(side),
+	})
+	e.IPv4, e.IPv6 = netip.PrefixFrom(v4, 24), netip.PrefixFrom(v6, 64)
 }
 
 // build makes the namespaces and what is in them.
@@ -57,6 +87,11 @@ func (p *Pair) build(o Options) error {
 			return err
 		}
 	}
+	return p.join(o)
+}
+
+// join makes a wire between the namespaces.
+func (p *Pair) join(o Options) error {
 	if err := p.link(o); err != nil {
 		return err
 	}

@@ -25,9 +25,17 @@ func exists(name string) bool {
 
 func TestPairTalks(t *testing.T) {
 	p := xsktest.NewPair(t, xsktest.Options{})
+	further, err := p.AddWire(vethpair.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if further[1].Name != "xr1" || further[1].Namespace != p.B.Namespace {
+		t.Errorf("a further wire: %+v", further)
+	}
 	for _, network := range []struct{ name, a, b string }{
 		{"udp4", p.A.IPv4.Addr().String(), p.B.IPv4.Addr().String()},
 		{"udp6", p.A.IPv6.Addr().String(), p.B.IPv6.Addr().String()},
+		{"udp4", further[0].IPv4.Addr().String(), further[1].IPv4.Addr().String()},
 	} {
 		var server net.PacketConn
 		p.Do(xsktest.B, func() {

@@ -13,6 +13,9 @@ var errOther = fmt.Errorf("vethpair: network namespaces: %w", errors.ErrUnsuppor
 // New fails with errors.ErrUnsupported.
 func New(Options) (*Pair, error) { return nil, errOther }
 
+// AddWire fails with errors.ErrUnsupported.
+func (p *Pair) AddWire(Options) (ends [2]End, err error) { return ends, errOther }
+
 // Do fails with errors.ErrUnsupported.
 func (p *Pair) Do(Side, func() error) error { return errOther }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,10 +27,14 @@ what messages say in a capture.
 Without HOST a test waits for a client, with HOST it is the client of the server there.
 Both ends need the same --size, -n, --warmup, --reply, --peers, --protocol and
 --unverified, and say so when they differ. Every byte is compared. With --json the
-counters of this end are told, too.`,
+counters of this end are told, too.
+With several interfaces, -d eth0,eth1, the connections have a rail over each: the client
+gives an address of the server for each, in its order. A rail that is lost is dialled
+again, and its part goes by the others meanwhile.`,
 		Example: `  xroce msg pingpong -d eth0                      # server
   xroce msg pingpong -d eth0 192.0.2.1            # client
   xroce msg stream -d eth0 --size 1048576 --protocol get 192.0.2.1
+  xroce msg stream -d eth0,eth1 192.0.2.1,198.51.100.1
   xroce msg explain --size 20000
   xroce msg decode demo.pcapng`,
 		Args: cobra.NoArgs,
@@ -65,11 +70,12 @@ func (a *app) msgTestCommand(test message.Test) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		host := anywhere
-		if config.Server = len(args) == 0; !config.Server {
-			host = args[0]
+		if config.Server = len(args) == 0; config.Server {
+			args = nil
+		} else {
+			args = strings.Split(args[0], ",")
 		}
-		if config.Addr, err = addressOf(ctx, host, f.port); err != nil {
+		if err := f.addresses(ctx, &config, args); err != nil {
 			return err
 		}
 		return a.measureMessages(ctx, f, config, machine)
@@ -91,7 +97,7 @@ func (a *app) measureMessages(
 	if err != nil {
 		return err
 	}
-	text := &msgReport{config: c, machine: e.machine, dev: e.dev}
+	text := &msgReport{config: c, machine: e.machine, devices: e.devices}
 	line := a.progress("msg "+string(c.Test), true)
 	defer line.Close()
 	result, err := message.Run(ctx, e.endpoint, c, message.Hooks{
@@ -123,12 +129,12 @@ func (a *app) measureMessages(
 
 // openMsg is what a test of messages needs.
 type openMsg struct {
-	dev      *engine.Device
+	devices  []*engine.Device
 	endpoint *msg.Endpoint
 	machine  rmsg.Config // with its defaults
 }
 
-// openMessages opens a device with an endpoint. leave gives all back and must be called, with an
+// openMessages opens devices with an endpoint on them. leave gives all back and must be called, with an
 // error too.
 func (a *app) openMessages(
 	ctx context.Context, f *msgFlags, c message.Config, machine rmsg.Config,
@@ -149,25 +155,31 @@ func (a *app) openMessages(
 	if f.events {
 		spin = -1
 	}
-	link := tcpLink{iface: f.iface, port: f.port}
-	if !c.Server {
-		link.host = c.Addr.Addr().String()
+	var rails []msg.Rail
+	for _, iface := range f.interfaces() {
+		link := tcpLink{iface: iface, port: f.port}
+		if !c.Server {
+			link.host = c.Addr.Addr().String()
+		}
+		dev, err := a.openFor(ctx, link, options)
+		if err != nil {
+			return o, leave, err
+		}
+		o.devices = append(o.devices, dev)
+		undo = append(undo, dev.Close)
+		manager, err := cm.Open(dev, cm.Options{})
+		if err != nil {
+			return o, leave, err
+		}
+		defer func() {
+			// Before the endpoint: that waits until its peers have answered, this for not so long.
+			undo = append(undo, manager.Close)
+		}()
+		rails = append(rails, msg.Rail{Device: dev, Manager: manager})
 	}
-	if o.dev, err = a.openFor(ctx, link, options); err != nil {
-		return o, leave, err
-	}
-	undo = append(undo, o.dev.Close)
-	manager, err := cm.Open(o.dev, cm.Options{})
-	if err != nil {
-		return o, leave, err
-	}
-	defer func() {
-		// Before the endpoint: that waits until its peers have answered, this for not so long.
-		undo = append(undo, manager.Close)
-	}()
-	o.endpoint, err = msg.Open(o.dev, manager, msg.Options{
+	o.endpoint, err = msg.OpenRails(msg.Options{
 		Machine: machine, Extensions: allExtensions, Spin: spin,
-	})
+	}, rails...)
 	if errors.Is(err, rmsg.ErrInvalid) {
 		return o, leave, usagef("%v", err)
 	}

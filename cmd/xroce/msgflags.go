@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -122,6 +124,7 @@ type msgFlags struct {
 	port    int
 	events  bool
 	alive   time.Duration
+	grace   time.Duration
 }
 
 // msgPort is the port of rdma_cm at which a server waits.
@@ -136,7 +139,10 @@ func newMsgFlags(test message.Test) *msgFlags {
 }
 
 func (f *msgFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
+	flags.StringVarP(&f.iface, "device", "d", "",
+		"interface, or several with a comma between: a rail each (default: the only one)")
+	flags.DurationVar(&f.grace, "grace", 0,
+		"how long a connection of several rails waits for one when it has none")
 	c := &f.config
 	flags.IntVarP(&c.Size, "size", "s", c.Size, "bytes of a message")
 	flags.IntVarP(&c.Iters, "iters", "n", c.Iters, "messages of the client over each connection")
@@ -163,6 +169,42 @@ func (f *msgFlags) register(flags *pflag.FlagSet) {
 	f.device.register(flags)
 }
 
+// interfaces are those of -d, one at least.
+func (f *msgFlags) interfaces() []string { return strings.Split(f.iface, ",") }
+
+// addresses fills in those of the server: of a client hosts, one for each interface.
+func (f *msgFlags) addresses(ctx context.Context, c *message.Config, hosts []string) error {
+	interfaces := f.interfaces()
+	if len(interfaces) > msg.MaxRails {
+		return usagef("-d %s: at most %d interfaces", f.iface, msg.MaxRails)
+	}
+	for i, name := range interfaces {
+		if slices.Contains(interfaces[:i], name) {
+			return usagef("-d %s: %q twice", f.iface, name)
+		}
+		if name == "" && len(interfaces) > 1 {
+			return usagef("-d %s: an interface without a name", f.iface)
+		}
+	}
+	if c.Server {
+		hosts = slices.Repeat([]string{anywhere}, len(interfaces))
+	}
+	if len(hosts) != len(interfaces) {
+		return usagef("%s for %s: want an address of the server for each",
+			counted(len(hosts), "HOST"), counted(len(interfaces), "interface"))
+	}
+	var at []netip.AddrPort
+	for _, host := range hosts {
+		to, err := addressOf(ctx, host, f.port)
+		if err != nil {
+			return err
+		}
+		at = append(at, to)
+	}
+	c.Addr, c.Further = at[0], at[1:]
+	return nil
+}
+
 // test is what the flags say.
 func (f *msgFlags) test() (message.Config, msg.Config, error) {
 	c := f.config
@@ -183,6 +225,9 @@ func (f *msgFlags) test() (message.Config, msg.Config, error) {
 		return c, machine, usagef("--keepalive %v is negative", f.alive)
 	case f.alive == 0:
 		machine.Keepalive = -1
+	}
+	if machine.Grace = roce.Time(f.grace); f.grace < 0 {
+		return c, machine, usagef("--grace %v is negative", f.grace)
 	}
 	c.Protocol = machine.Protocol
 	if err := c.Check(); err != nil {

@@ -12,8 +12,8 @@ import (
 type msgReport struct {
 	config  message.Config
 	machine rmsg.Config
-	dev     *engine.Device
-	peer    string // address and port
+	devices []*engine.Device // a rail each
+	peer    string           // address and port
 }
 
 // msgRuler divides what a test prints, as in perftest.
@@ -27,7 +27,8 @@ func (r *msgReport) heading(printf func(string, ...any)) {
 		data = "not compared"
 	}
 	printf("%s                    Message %s Test\n", msgRuler, c.Test)
-	printf(" Device          : %s\t\tBackend        : %s\n", r.dev.Name(), r.dev.Link().Backend)
+	printf(" Device          : %s\t\tBackend        : %s\n", r.names(),
+		r.devices[0].Link().Backend)
 	printf(" Peer            : %s\tConnections    : %d\n", r.peer, c.Peers)
 	printf(" Protocol        : %s\t\tPolicy         : %s\n", m.Protocol, msgPolicies[m.Policy])
 	printf(" Eager limit     : %d[B]\tSlots          : %d\n", m.EagerLimit, m.Slots)
@@ -61,6 +62,26 @@ func (r *msgReport) result(printf func(string, ...any), res *message.Result) {
 	for _, w := range res.Ways {
 		printf(" %s by %s: %s\n", counted(w.Messages, "message"), w.Protocol, w.Why)
 	}
+	if len(res.Rails) < 2 {
+		return
+	}
+	for i, rail := range res.Rails {
+		up, u := "up", rail.Usage
+		if !rail.Up {
+			up = "down"
+		}
+		printf(" Rail %s, %s: %d bytes in slots, %d read, %d written\n", r.devices[i].Name(), up,
+			u.FrameBytes, u.Read, u.Written)
+	}
+}
+
+// names are those of the devices, with commas.
+func (r *msgReport) names() string {
+	var list []string
+	for _, dev := range r.devices {
+		list = append(list, dev.Name())
+	}
+	return strings.Join(list, ",")
 }
 
 // A msgDocument is what a test of messages prints with --json.
@@ -83,6 +104,7 @@ type msgDocument struct {
 	EagerLimit int             `json:"eager_limit"`
 	Slots      int             `json:"slots"`
 	Ways       []msgWayJSON    `json:"ways"`
+	Rails      []msgRailJSON   `json:"rails"`
 	Latency    *msgLatencyJSON `json:"latency_usec,omitempty"`
 	Rate       *msgRateJSON    `json:"rate,omitempty"`
 	// Counters of this end, over all connections, by their names.
@@ -94,6 +116,18 @@ type msgWayJSON struct {
 	Protocol string `json:"protocol"`
 	Why      string `json:"why"`
 	Messages int    `json:"messages"`
+}
+
+// A msgRailJSON is a rail of this end, over all connections, and what this end has sent by it, or
+// read. One of which nothing went by may be one that the peer has not.
+type msgRailJSON struct {
+	Device     string `json:"device"`
+	Up         bool   `json:"up"` // at the end of the test, in all connections
+	Frames     uint64 `json:"frames"`
+	FrameBytes uint64 `json:"frame_bytes"`
+	Control    uint64 `json:"control_messages"`
+	Read       uint64 `json:"read_bytes"`
+	Written    uint64 `json:"written_bytes"`
 }
 
 // A msgLatencyJSON has the names of perftest.
@@ -119,8 +153,8 @@ type msgRateJSON struct {
 func (r *msgReport) document(res *message.Result, count rmsg.CounterSet) msgDocument {
 	c, m := &r.config, &r.machine
 	d := msgDocument{
-		Tool: "msg", Test: c.Test, Role: role(c.Server), Device: r.dev.Name(),
-		Backend: r.dev.Link().Backend, Peer: r.peer, Size: c.Size, Reply: c.Reply,
+		Tool: "msg", Test: c.Test, Role: role(c.Server), Device: r.names(),
+		Backend: r.devices[0].Link().Backend, Peer: r.peer, Size: c.Size, Reply: c.Reply,
 		Iterations: c.Iters, Peers: c.Peers, Depth: c.Depth, Level: msgLevels[c.Level],
 		Verified: !c.Unverified, Protocol: m.Protocol.String(), Policy: msgPolicies[m.Policy],
 		EagerLimit: m.EagerLimit, Slots: m.Slots, Ways: []msgWayJSON{},
@@ -131,6 +165,12 @@ func (r *msgReport) document(res *message.Result, count rmsg.CounterSet) msgDocu
 	}
 	for _, w := range res.Ways {
 		d.Ways = append(d.Ways, msgWayJSON{w.Protocol.String(), w.Why.String(), w.Messages})
+	}
+	for i, rail := range res.Rails {
+		u := rail.Usage
+		d.Rails = append(d.Rails, msgRailJSON{
+			r.devices[i].Name(), rail.Up, u.Frames, u.FrameBytes, u.Control, u.Read, u.Written,
+		})
 	}
 	if l := res.Latency; l != nil {
 		d.Latency = &msgLatencyJSON{l.Min, l.Max, l.Typical, l.Average, l.Stdev, l.P99, l.P999}

@@ -15,12 +15,11 @@ import (
 func (r *run) meet(ctx context.Context) error {
 	next := r.dial
 	if r.config.Server {
-		d, err := r.listen()
-		if err != nil {
+		var err error
+		if r.door, err = r.listen(); err != nil {
 			return err
 		}
-		defer d.close()
-		next = d.accept
+		next = r.door.accept
 		if r.hooks.Listening != nil {
 			r.hooks.Listening(r.config.Addr)
 		}
@@ -61,16 +60,18 @@ func (r *run) dial(ctx context.Context) (conn *msg.Conn, err error) {
 	to := r.config.Addr
 	err = peer.Ask(ctx, to, cmp.Or(r.config.Dial, peer.ConnectTime),
 		func(ctx context.Context) (err error) {
-			conn, err = r.endpoint.Dial(ctx, to)
+			conn, err = r.endpoint.Dial(ctx, to, r.config.Further...)
 			return err
 		})
 	return conn, err
 }
 
-// A door is where a server takes connections: at an address, or at all of the device.
+// A door is where a server takes connections: at an address of each device, or at all of it.
 type door struct {
+	rails   bool // there are several devices: further rails may come as long as it is open
 	of      []*msg.Listener
 	came    chan accepted
+	full    chan struct{} // closed when nobody else is wanted
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -84,16 +85,19 @@ type accepted struct {
 // listen opens the door. close must be called.
 func (r *run) listen() (*door, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &door{came: make(chan accepted), cancel: cancel}
-	at := []netip.AddrPort{r.config.Addr}
-	if port := at[0].Port(); at[0].Addr().IsUnspecified() {
-		at = []netip.AddrPort{
-			netip.AddrPortFrom(netip.IPv4Unspecified(), port),
-			netip.AddrPortFrom(netip.IPv6Unspecified(), port),
+	further := r.config.Further
+	d := &door{
+		rails: len(further) > 0, came: make(chan accepted), full: make(chan struct{}),
+		cancel: cancel,
+	}
+	at := [][]netip.AddrPort{append([]netip.AddrPort{r.config.Addr}, further...)}
+	if r.config.Addr.Addr().IsUnspecified() {
+		at = [][]netip.AddrPort{
+			anywhere(netip.IPv4Unspecified(), at[0]), anywhere(netip.IPv6Unspecified(), at[0]),
 		}
 	}
-	for _, addr := range at {
-		l, err := r.endpoint.Listen(addr)
+	for _, addrs := range at {
+		l, err := r.endpoint.Listen(addrs[0], addrs[1:]...)
 		if err != nil {
 			d.close()
 			return nil, err
@@ -104,15 +108,38 @@ func (r *run) listen() (*door, error) {
 	return d, nil
 }
 
+// anywhere are the ports of addresses, at another address.
+func anywhere(addr netip.Addr, ports []netip.AddrPort) []netip.AddrPort {
+	var at []netip.AddrPort
+	for _, p := range ports {
+		at = append(at, netip.AddrPortFrom(addr, p.Port()))
+	}
+	return at
+}
+
+// enough has nobody else come in. Where rails may come back the door stays open for those, until
+// close.
+func (d *door) enough() {
+	if d.rails {
+		close(d.full)
+		return
+	}
+	d.close()
+}
+
 // take takes connections of a listener until the door is closed.
 func (d *door) take(ctx context.Context, l *msg.Listener) {
 	for {
 		conn, err := l.Accept(ctx)
 		select {
 		case d.came <- accepted{conn, err}:
+		case <-d.full:
+			if err == nil {
+				conn.Abort() // one too many, which is told by hanging up
+			}
 		case <-ctx.Done():
 			if err == nil {
-				_ = conn.Close(ctx) // one too many, which is told by hanging up
+				conn.Abort()
 			}
 			return
 		}
@@ -132,7 +159,7 @@ func (d *door) accept(ctx context.Context) (*msg.Conn, error) {
 	}
 }
 
-// close refuses who comes from now on.
+// close refuses who comes from now on. It is idempotent.
 func (d *door) close() {
 	d.cancel()
 	d.running.Wait()

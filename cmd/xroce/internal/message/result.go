@@ -2,15 +2,17 @@ package message
 
 import (
 	"xroce/cmd/xroce/internal/perf"
-	"xroce/roce/msg"
+	"xroce/engine/msg"
+	rmsg "xroce/roce/msg"
 )
 
 // A Result is what a test came to, of all connections.
 type Result struct {
 	// Latency is of a client, in microseconds: of RPC the round trip, of Pingpong half of it.
 	Latency *perf.Latency
-	Rate    *Rate // of Stream and RPC; of a server of Stream what it saw
-	Ways    []Way // of the messages of this end
+	Rate    *Rate           // of Stream and RPC; of a server of Stream what it saw
+	Ways    []Way           // of the messages of this end
+	Rails   []msg.RailState // a device each: of all connections, before they were closed
 }
 
 // A Rate is how fast messages went.
@@ -21,14 +23,14 @@ type Rate struct {
 
 // A Way is how messages of this end travelled.
 type Way struct {
-	Protocol msg.Protocol
-	Why      msg.Reason
+	Protocol rmsg.Protocol
+	Why      rmsg.Reason
 	Messages int
 }
 
 // result puts together what the connections have measured.
 func (r *run) result() *Result {
-	res := &Result{Ways: r.ways()}
+	res := &Result{Ways: r.ways(), Rails: r.rails}
 	c := &r.config
 	if c.Server && c.Test != Stream {
 		return res
@@ -59,6 +61,18 @@ func (r *run) result() *Result {
 	return res
 }
 
+// railStates adds up what each rail is in all connections: up when it is in all of them.
+func (r *run) railStates() []msg.RailState {
+	all := r.links[0].conn.Rails()
+	for _, l := range r.links[1:] {
+		for i, s := range l.conn.Rails() {
+			all[i].Up = all[i].Up && s.Up
+			all[i].Usage.Add(s.Usage)
+		}
+	}
+	return all
+}
+
 // latency is that of the calls of all connections.
 func (r *run) latency() *perf.Latency {
 	var samples []float64
@@ -84,7 +98,7 @@ func (r *run) ways() []Way {
 				n += l.ways[p][why]
 			}
 			if n > 0 {
-				list = append(list, Way{msg.Protocol(p), msg.Reason(why), n})
+				list = append(list, Way{rmsg.Protocol(p), rmsg.Reason(why), n})
 			}
 		}
 	}

@@ -39,6 +39,8 @@ type run struct {
 	hooks    Hooks
 	links    []*link
 	out, in  pattern
+	door     *door // of a server, nil for none
+	rails    []msg.RailState
 	done     atomic.Int64 // messages that came or went, of all connections
 }
 
@@ -55,11 +57,18 @@ func Run(ctx context.Context, e *msg.Endpoint, c Config, h Hooks) (*Result, erro
 		r.out, r.in = r.in, r.out
 	}
 	err := r.meet(ctx)
+	if r.door != nil {
+		defer r.door.close()
+		r.door.enough()
+	}
 	if err == nil {
 		if h.Agreed != nil {
 			h.Agreed(r.links[0].conn.RemoteAddr().String())
 		}
 		err = r.measure(ctx)
+	}
+	if err == nil {
+		r.rails = r.railStates()
 	}
 	if parting := r.part(ctx, err == nil); err == nil {
 		err = parting

@@ -36,8 +36,11 @@ const (
 // A Config is one test, of an end. Test, Size, Reply, Iters, Warmup, Peers and Unverified are to
 // be the same at the other end, and so is what it asks of the protocol.
 type Config struct {
-	Test       Test
-	Addr       netip.AddrPort // of the server
+	Test Test
+	Addr netip.AddrPort // of the server
+	// Further are its addresses of further rails, one for each further device of the endpoint, in
+	// its order. A server gives the same address for each.
+	Further    []netip.AddrPort
 	Server     bool
 	Size       int // bytes of a message of the client
 	Reply      int // bytes of one of the server: of RPC and Pingpong

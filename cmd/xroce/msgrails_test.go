@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"xroce/engine/sim"
+	"xroce/xsk/vethpair"
+)
+
+// railsDocument reads what an end has printed, and wants it to have as many rails.
+func railsDocument(t *testing.T, i *invocation, devices string) msgDocument {
+	t.Helper()
+	i.exited(t, exitOK)
+	var d msgDocument
+	if err := json.Unmarshal([]byte(i.stdout), &d); err != nil {
+		t.Fatalf("%v in %s", err, i.stdout)
+	}
+	var names []string
+	for _, r := range d.Rails {
+		names = append(names, r.Device)
+	}
+	if got := strings.Join(names, ","); got != devices || d.Device != devices {
+		t.Errorf("rails over %s, devices %s, not %s", got, d.Device, devices)
+	}
+	return d
+}
+
+// TestMsgRails: a test over two interfaces at each end tells what went by each.
+func TestMsgRails(t *testing.T) {
+	b, _ := simBench(t)
+	for _, c := range []struct{ test, flags string }{
+		{"pingpong", "-e -n 100 --size 300000 --protocol put"},
+		{"stream", "-n 100 --size 300000 --protocol get --depth 4 --peers 2"},
+		{"rpc", "-n 100 --size 300000 --protocol put --depth 2 -e"},
+	} {
+		flags := strings.Fields("msg " + c.test + " --json " + c.flags)
+		server := b.startListening(t, append(flags, "-d", "xr1,xr2")...)
+		client := b.run(t, append(flags, "-d", "xr3,xr4", "192.0.2.1,192.0.2.2")...)
+		moved := [2]uint64{}
+		for _, d := range []msgDocument{
+			railsDocument(t, client, "xr3,xr4"), railsDocument(t, server.wait(t), "xr1,xr2"),
+		} {
+			for i, r := range d.Rails {
+				if moved[i] += r.Read + r.Written; !r.Up {
+					t.Errorf("%s: %+v", c.test, d.Rails)
+				}
+			}
+		}
+		if moved[0] == 0 || moved[1] == 0 {
+			t.Errorf("%s: %d bytes by rail", c.test, moved)
+		}
+	}
+}
+
+// TestMsgRailIsCut: a rail is cut while a test runs, which goes on by the other one to its end.
+func TestMsgRailIsCut(t *testing.T) {
+	b, network := simBench(t)
+	flags := strings.Fields("msg stream -e -n 20000 --size 200 --grace 60s")
+	server := b.startListening(t, append(flags, "-d", "xr1,xr2")...)
+	client := b.start(t, append(flags, "-d", "xr3,xr4", "192.0.2.1,192.0.2.2")...)
+	client.awaitStdout(t, "Depth")
+	for _, way := range [][2]byte{{1, 3}, {3, 1}} {
+		from, to := [6]byte{2, 0, 0, 0, 0, way[0]}, [6]byte{2, 0, 0, 0, 0, way[1]}
+		if err := network.SetDirection(from, to, sim.Faults{Blocked: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []*invocation{client.wait(t), server.wait(t)} {
+		i.exited(t, exitOK)
+		contains(t, i.stdout, ", down: ", ", up: ")
+	}
+}
+
+// TestRootMsgRails does each test between two namespaces with two interfaces each.
+func TestRootMsgRails(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 4200})
+	wire, err := p.AddWire(vethpair.Options{MTU: 4200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []string{"pingpong", "stream", "rpc"} {
+		flags := strings.Fields("msg " + test + " --json -e -n 100 --size 300000 --protocol get " +
+			"-d xr0,xr1 --grace 60s")
+		server := in(vethpair.A).startListening(t, flags...)
+		client := in(vethpair.B).run(t, append(flags,
+			fmt.Sprintf("%s,%s", p.A.IPv4.Addr(), wire[vethpair.A].IPv4.Addr()))...)
+		railsDocument(t, client, "xr0,xr1")
+		for _, r := range railsDocument(t, server.wait(t), "xr0,xr1").Rails {
+			if r.Read == 0 {
+				t.Errorf("%s: %+v", test, r)
+			}
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (c *Conn) passMark(s *Send) {
 func (c *Conn) passed() {
 	for s := c.marks.First(); s != nil; s = c.marks.First() {
 		for i := range c.lanes {
-			if c.lanes[i].flown < s.marked[i] {
+			if c.lanes[i].arrived() < s.marked[i] {
 				return
 			}
 		}

@@ -154,7 +154,9 @@ func TestClosedBeforeTheAcknowledgement(t *testing.T) {
 		for _, p := range x.pipes {
 			p.held = p.from == x.b
 		}
-		must(t, x.cb.Send(x.now, &Send{Pieces: [][]byte{{1}}, Level: Delivered}))
+		mark, s := &Send{}, &Send{Pieces: [][]byte{{1}}, Level: Transmitted}
+		must(t, x.cb.Send(x.now, s))
+		must(t, x.cb.Flush(x.now, mark))
 		must(t, x.a.endpoint.Receive(x.now, &Receive{Pieces: [][]byte{make([]byte, 8)}}))
 		x.settle()
 		x.ca.Close(x.now)
@@ -162,6 +164,9 @@ func TestClosedBeforeTheAcknowledgement(t *testing.T) {
 		x.settle()
 		if !errors.Is(x.ca.Err(), ErrClosed) || !errors.Is(x.cb.Err(), ErrClosed) {
 			t.Errorf("%d rails: %v, %v", rails, x.ca.Err(), x.cb.Err())
+		}
+		if s.Err != nil || mark.Err != nil {
+			t.Errorf("%d rails: sent: %v, all before the mark: %v", rails, s.Err, mark.Err)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func (c *Conn) announceCrowded(now clock.Time) {
 
 // landed completes what waited for frames of a lane to be complete, or to be taken out.
 func (c *Conn) landed(l *lane) {
-	for s := l.flying.First(); s != nil && s.at <= l.flown; s = l.flying.First() {
+	for s := l.flying.First(); s != nil && s.at <= l.arrived(); s = l.flying.First() {
 		l.flying.Remove(&s.links)
 		c.finish(s, nil)
 	}

@@ -43,9 +43,13 @@ type lane struct {
 	freed   uint64     // that the peer has taken out
 	used    clock.Time // when a frame was begun last
 
-	flying  list.List[Send] // that wait for flown
+	flying  list.List[Send] // that wait for arrived
 	landing list.List[Send] // that wait for freed
 }
+
+// arrived is how many frames are known to be at the peer: acknowledged, or taken out, which may
+// be heard first.
+func (l *lane) arrived() uint64 { return max(l.flown, l.freed) }
 
 // free returns how many frames may be written now: the peer has taken out what was in their
 // slots, and no packet of it can be sent again. Those of earlier rings are in memory of their

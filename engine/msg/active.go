@@ -2,6 +2,7 @@ package msg
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"xroce/roce"
@@ -19,7 +20,9 @@ type Active struct {
 type Handler func(m *Active)
 
 // Handle has active messages of a number handled, which no receive is asked for (UCX
-// ucp_worker_set_am_recv_handler), by none when h is nil. It returns ErrClosed after Close.
+// ucp_worker_set_am_recv_handler), by none when h is nil. It returns ErrClosed after Close, and
+// msg.ErrInvalid of package roce/msg for the numbers 65534 and 65535, which are the endpoint's own:
+// see Export.
 //
 // All handlers of an endpoint run on one goroutine of it, one call after the other, without any
 // lock: those of a peer in the order in which it sent, those of several peers in turn. A handler
@@ -35,6 +38,9 @@ type Handler func(m *Active)
 // handler, the sender is told by an error if it was announced (msg.StatusError), and not if it
 // went in a slot: that is dropped and counted.
 func (e *Endpoint) Handle(number uint16, h Handler) error {
+	if number >= reservedHandler {
+		return fmt.Errorf("%w: handler %d is the endpoint's own", msg.ErrInvalid, number)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil || e.ending {
@@ -44,11 +50,7 @@ func (e *Endpoint) Handle(number uint16, h Handler) error {
 		e.machine.Handle(number, nil)
 		return nil
 	}
-	a := &e.active
-	if a.wake == nil {
-		a.wake = make(chan struct{}, 1)
-		a.running.Go(e.runHandlers)
-	}
+	e.active.start(e)
 	e.machine.Handle(number, func(_ roce.Time, m *msg.Active) (*msg.Receive, msg.Status) {
 		return e.takeActive(m, h)
 	})
@@ -68,6 +70,14 @@ type actives struct {
 	ready   []*Conn       // whose first message is whole
 	spare   []*delivery
 	refused bool // a message was not taken, because too many wait
+}
+
+// start begins to call handlers. The caller holds the endpoint's lock, and it has not ended.
+func (a *actives) start(e *Endpoint) {
+	if a.wake == nil {
+		a.wake = make(chan struct{}, 1)
+		a.running.Go(e.runHandlers)
+	}
 }
 
 // A delivery is an active message from when its handler is known until that returns.

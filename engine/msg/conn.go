@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync/atomic"
 
 	"xroce/engine"
 	"xroce/roce"
@@ -31,6 +32,10 @@ type Conn struct {
 	activeBytes int          // of these
 	injections  []*injection // that are not in use
 	injecting   int          // that are
+	imports     map[uint64]*importing
+	lastImport  uint64
+
+	shared atomic.Bool // it may have keys of exports
 }
 
 // open joins the connection with the machine, now that both hellos are known.
@@ -71,6 +76,13 @@ func (c *Conn) over(err error) {
 		r.leave()
 	}
 	close(c.done)
+	c.failImports()
+	if c.shared.Load() {
+		c.endpoint.leaving.Go(func() {
+			c.unshare()
+			c.closePDs() // unless others are later
+		})
+	}
 	if c.stream != nil && c.stream.hungUp {
 		c.endpoint.hungUp--
 		c.endpoint.changed.Broadcast()

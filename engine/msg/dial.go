@@ -46,7 +46,7 @@ const railTimeout = 14
 // setup is our end of a rail.
 func (e *Endpoint) setup(r *rail, ours *msg.Hello) cm.Setup {
 	s := cm.Setup{
-		PD: r.conn.pds[r.nic.number], Init: e.init(r.nic), Access: access, Prepare: r.prepare,
+		PD: r.conn.pds[r.nic.number], Init: e.init(r.nic), Access: rights, Prepare: r.prepare,
 		Private: make([]byte, msg.HelloLen),
 	}
 	if len(e.nics) > 1 {

@@ -27,12 +27,15 @@
 //	Send.Cancel              MPI_Cancel              ucp_request_cancel  fi_cancel
 //	SendActive, Handle       -                       ucp_am_send_nbx     -
 //	Flush                    -                       ucp_ep_flush_nbx    -
+//	Export, Import           MPI_Win_create          ucp_rkey_pack, ..._unpack fi_mr_reg
+//	Remote.Put, Get          MPI_Put, MPI_Get        ucp_put_nbx, ucp_get_nbx fi_write, fi_read
+//	Remote.FetchAdd          MPI_Fetch_and_op        ucp_atomic_op_nbx   fi_fetch_atomic
+//	Remote.CompareSwap       MPI_Compare_and_swap    ucp_atomic_op_nbx   fi_compare_atomic
 //	Close, Abort             MPI_Comm_disconnect     ucp_ep_close_nbx    fi_shutdown
 //
 // The 64 bits of a tag go with the message and are told to who receives it, under any mask: they
 // are its immediate data, too. A receive that is shorter than its message gets the first part and
-// ErrTruncated. There is no put, get or atomic here: package cm has them, on a connection of
-// its own.
+// ErrTruncated.
 //
 // # When a message is complete
 //
@@ -42,6 +45,13 @@
 // all that was posted before. Messages that nobody asks for are kept at the receiver up to
 // msg.Config.Unexpected bytes of each peer; then they stay in their slots, which are not
 // given back, so that the sender waits: memory at the receiver does not grow.
+//
+// # Memory of the peer
+//
+// Who exports memory by a name lets its peers read and write it, and do atomics there, without
+// being asked each time: Endpoint.Export, Conn.Import. That goes by the queue pairs of messages,
+// but in no order with these: a call returns when it is done, and what is sent then finds it done.
+// Memory of each peer has keys of its own, so no peer can use those of another one.
 //
 // # Order
 //

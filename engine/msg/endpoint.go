@@ -70,6 +70,7 @@ type Endpoint struct {
 	keepers sync.WaitGroup // of rails that are dialled again
 	options Options
 	memory  registrar
+	exports exports
 	leaving sync.WaitGroup  // connections that are over and not given back
 	ctx     context.Context // of attempts to connect
 	cancel  context.CancelFunc
@@ -126,6 +127,7 @@ func OpenRails(o Options, rails ...Rail) (_ *Endpoint, err error) {
 			return nil, errors.Join(err, e.leaveNICs())
 		}
 	}
+	e.hearImports()
 	e.memory.start(e)
 	if err = e.serve(); err != nil {
 		e.memory.stop()
@@ -229,7 +231,8 @@ func (e *Endpoint) init(n *nic) engine.QPInit {
 	}
 }
 
-const access = mem.RemoteRead | mem.RemoteWrite
+// rights are those that regions may give a peer, each its own.
+const rights = mem.RemoteRead | mem.RemoteWrite | mem.RemoteAtomic
 
 // Close ends all connections at once, and the endpoint. What is under way fails with
 // ErrClosed. It waits for streams that were closed before and for the time-wait of the

@@ -49,7 +49,10 @@ type injection struct {
 // endpoint. It returns roce.ErrQueueFull when 64 of the connection wait like that, msg.ErrInvalid
 // of package roce/msg for a message that is longer than Options.Machine.EagerLimit, or why the
 // connection is over. What comes of it is not told: Flush waits for it.
-func (c *Conn) Inject(tag uint64, data []byte) error {
+func (c *Conn) Inject(tag uint64, data []byte) error { return c.inject(tag, data, false, 0) }
+
+// inject is Inject, also of an active message.
+func (c *Conn) inject(tag uint64, data []byte, active bool, handler uint16) error {
 	e := c.endpoint
 	if limit := e.options.Machine.EagerLimit; len(data) > limit {
 		return fmt.Errorf("%w: %d bytes to inject: at most %d", msg.ErrInvalid, len(data), limit)
@@ -63,6 +66,7 @@ func (c *Conn) Inject(tag uint64, data []byte) error {
 	s := &i.core
 	i.bufs[0] = data
 	s.Pieces, s.Tag, s.Protocol, s.User = i.bufs[:], tag, msg.Eager, i
+	s.Active, s.Handler = active, handler
 	now := e.dev.Now()
 	if err := c.core.Send(now, s); err != nil {
 		c.giveInjection(i)

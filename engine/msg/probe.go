@@ -32,8 +32,8 @@ func (e *Endpoint) TryProbe(tag, mask uint64, from *Conn) (Message, bool) {
 }
 
 // Claim is Probe that takes the message out: it is for Message.Receive, PostReceive or Discard
-// alone, and must be given to one of them (MPI_Mprobe). Its sender cannot take it back any more. Of those who
-// wait, the first one gets the first message.
+// alone, and must be given to one of them (MPI_Mprobe). Its sender cannot take it back any more.
+// Of those who wait, the first one gets the first message.
 func (e *Endpoint) Claim(ctx context.Context, tag, mask uint64, from *Conn) (Message, error) {
 	return e.probe(ctx, &probe{tag: tag, mask: mask, from: from, claim: true})
 }

@@ -174,6 +174,9 @@ func (e *Endpoint) progress(now roce.Time) {
 			u.complete()
 		}
 	}
+	for x := e.machine.NextRMA(); x != nil; x = e.machine.NextRMA() {
+		x.User.(*access).progress.end()
+	}
 	for c := e.machine.NextMoved(); c != nil; c = e.machine.NextMoved() {
 		c.User.(*Conn).stream.wake()
 	}

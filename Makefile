@@ -31,16 +31,33 @@ endif
 BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)'
 
 # Packages that start no goroutine, nor do their tests: cmd/tidy holds that, and what
-# they do in those of others is in the tests of engine and cmd. Of two packages some
+# they do in those of others is in the tests of engine and cmd. Of three packages some
 # tests do, and the race detector watches these alone.
-NO_RACE := ./roce ./roce/wire ./roce/cm ./engine/sim/trial ./cmd/tidy \
-	./bench/interop/internal/dialogue ./bench/interop/payload
+NO_RACE := ./bench/interop ./bench/interop/internal/cases ./bench/interop/internal/dialogue \
+	./bench/interop/internal/report ./bench/interop/payload ./bench/machine ./bench/model \
+	./bench/plots ./bench/ratio ./bench/result ./bench/stage ./cmd/perfdump ./cmd/tidy \
+	./cmd/xroce/internal/plain ./cmd/xroce/internal/progress ./engine/gopacketlayer \
+	./engine/internal/notify ./engine/internal/pathtable ./engine/internal/sched ./engine/oob \
+	./engine/sim/msgtrial ./engine/sim/trial ./roce ./roce/cc ./roce/clock ./roce/cm \
+	./roce/counter ./roce/internal/conversation ./roce/msg ./roce/msg/dissect \
+	./roce/msg/match ./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire \
+	./xsk/xsktest/timeout
 
-# packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY.
-packages = $(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(1))"
+# Those that take longest begin first: else the last of them would run alone.
+LONGEST := ./cmd/xroce ./roce ./engine ./engine/sim/trial ./engine/msg \
+	./cmd/xroce/internal/perf ./cmd/xroce/internal/transfer ./xsk ./roce/msg \
+	./cmd/xroce/internal/rdmacm ./engine/cm ./engine/host ./bench/plots ./cmd/tidy
 
-# Packages that are tested at once: two for each processor, because many tests wait.
+# packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY: of
+# those that are left, the longest first.
+packages = all=$$($(GO) list $(PKGS) $(if $(1),| grep -vxF "$$($(GO) list $(1))")); \
+	first=$$($(GO) list $(LONGEST) | grep -xF "$$all"); \
+	[[ -z $$first ]] || echo "$$first"; grep -vxF "$$first" <<<"$$all"
+
+# Packages that are tested at once, and tests of one that may run beside each other: two for
+# each processor, because many wait.
 AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+at_once := -p $(AT_ONCE) -parallel $(AT_ONCE)
 
 # By how much limits of time grow, here and now: see .ci/calibrate. Limits of go test
 # for one package are minutes.
@@ -90,14 +107,15 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
-	$(scaled); $(GO) test -p $(AT_ONCE) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $(PKGS)
+	@$(scaled); list=$$($(call packages)) || true; \
+	$(GO) test $(at_once) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
 
 # The tests of bench measure, so they have the machine for themselves.
 .PHONY: test-root
 test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
 	@$(scaled); XROCE_ROOT_TESTS=1; export XROCE_ROOT_TESTS; \
-	test="$(GO) test -count=1 -p $(AT_ONCE) -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
+	test="$(GO) test -count=1 $(at_once) -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
 	list=$$($(call packages,./bench)) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test ./bench || bad=1; exit $$bad
@@ -111,15 +129,16 @@ need-cc:
 .PHONY: race
 race: need-cc ## tests of what has goroutines, under the race detector (needs a C compiler)
 	@$(scaled); CGO_ENABLED=1; export CGO_ENABLED; \
-	test="$(GO) test -race -p $(AT_ONCE) -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
+	test="$(GO) test -race $(at_once) -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
 	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test -run Goroutines ./roce || bad=1; \
-	$$test -run 'TestSeeds$$' ./engine/sim/trial || bad=1; exit $$bad
+	$$test -run 'TestSeeds$$' ./engine/sim/trial || bad=1; \
+	$$test -run 'TestSeeds$$' ./engine/sim/msgtrial || bad=1; exit $$bad
 
 .PHONY: race-all
 race-all: need-cc ## all tests under the race detector
-	$(scaled); CGO_ENABLED=1 $(GO) test -race -p $(AT_ONCE) -shuffle=on \
+	$(scaled); CGO_ENABLED=1 $(GO) test -race $(at_once) -shuffle=on \
 		-timeout "$$(minutes 20)" $(TESTFLAGS) $(PKGS)
 
 # One line per fuzz target: package, name. It is read from the files: to ask each test
@@ -132,25 +151,9 @@ fuzz-list:
 		[[ -z $$pkg ]] || sed -nE 's/^func (Fuzz[[:alnum:]_]*)\(.*/\1/p' "$$file" | \
 			while read -r name; do echo "$$pkg $$name"; done; done
 
-# Go before 1.27 sometimes ends a target whose time is up with nothing but
-# "context deadline exceeded" (https://go.dev/issue/75804). That is no finding, and is not
-# printed as one: what comes from "--- FAIL" on is held back until it is known.
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME, one after the other
-	@list=$$($(MAKE) -s fuzz-list); test -n "$$list" || { echo 'no fuzz targets' >&2; exit 1; }; \
-	log=$$(mktemp); trap 'rm -f "$$log"' EXIT; bad=0; \
-	while read -r pkg name; do \
-		echo "fuzz $$pkg $$name"; : >"$$log"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null 2>&1 \
-			| awk -v log_file="$$log" '/^--- FAIL/ { held = 1 } \
-				held { print >log_file; next } { print; fflush() }' && continue; \
-		if grep -qx ' *context deadline exceeded' "$$log" && \
-			! grep -qE 'Failing input|panic|hung|build failed' "$$log"; then \
-			echo "time is up, nothing found"; \
-		else \
-			cat "$$log"; bad=1; \
-		fi; \
-	done <<<"$$list"; exit $$bad
+fuzz: ## run every fuzz target for FUZZTIME, one on each processor at a time
+	@list=$$($(MAKE) -s fuzz-list); GO=$(GO) .ci/fuzz $(FUZZTIME) <<<"$$list"
 
 .PHONY: sim
 sim: build ## run the simulator over SEEDS

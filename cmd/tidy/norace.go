@@ -11,8 +11,9 @@ import (
 // raced are the files that start goroutines in a package of which `make race` runs a
 // part only, each with what the tests are called that it is run by.
 var raced = map[string]string{
-	"roce/race_test.go":            "Goroutines",
-	"engine/sim/trial/campaign.go": "TestSeeds$$",
+	"roce/race_test.go":               "Goroutines",
+	"engine/sim/trial/campaign.go":    "TestSeeds$$",
+	"engine/sim/msgtrial/campaign.go": "TestSeeds$$",
 }
 
 // noRace reads the list NO_RACE of the Makefile: the directories of the packages that

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -65,7 +66,8 @@ func TestStandbyHoldsNobodyUp(t *testing.T) {
 // posted leave without a poll.
 func TestTakeDrivesNobody(t *testing.T) {
 	a, b, link := echoDevices(t, true)
-	seat, peer := seatOn(t, b, engine.QPInit{MaxInline: 64}), seatOn(t, a, engine.QPInit{MaxInline: 64})
+	inline := engine.QPInit{MaxInline: 64}
+	seat, peer := seatOn(t, b, inline), seatOn(t, a, inline)
 	join(t, seat, peer, engine.ConnectOptions{})
 	peer.recv(t, 1, 0, 64)
 	looks := link.looks.Load()
@@ -88,4 +90,39 @@ func TestTakeDrivesNobody(t *testing.T) {
 	if link.looks.Load() != looks {
 		t.Error("nothing was posted")
 	}
+}
+
+// TestDriveSleepsInTheLink: Drive sleeps for as long as nothing comes, and not beside others who
+// do, nor where a driver moves packets.
+func TestDriveSleepsInTheLink(t *testing.T) {
+	a, b, link := echoDevices(t, true)
+	if a.Drive(time.Hour) {
+		t.Error("it drives a device that has a driver")
+	}
+	waits := link.waits.Load()
+	b.Rouse() // ends the next one
+	if !b.Drive(time.Hour) || link.waits.Load() != waits+1 {
+		t.Errorf("it slept %d times", link.waits.Load()-waits)
+	}
+	inline := engine.QPInit{MaxInline: 64}
+	seat, peer := seatOn(t, b, inline), seatOn(t, a, inline)
+	join(t, seat, peer, engine.ConnectOptions{})
+	ask(t, peer, "wake up")
+	seat.recv(t, 1, 0, 64)
+	comesAbout(t, func() bool {
+		var wcs [1]roce.Completion
+		driven := b.Drive(time.Hour)
+		n, err := seat.cq.Take(wcs[:])
+		return driven && n == 1 && err == nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	waits = link.waits.Load()
+	go func() {
+		defer close(over)
+		_, _ = seat.cq.Wait(ctx, make([]roce.Completion, 1)) // the context ends it
+	}()
+	comesAbout(t, func() bool { return link.waits.Load() > waits && !b.Drive(time.Nanosecond) })
+	cancel()
+	<-over
 }

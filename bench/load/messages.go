@@ -25,28 +25,37 @@ const messagesPort = 7471
 
 // messageModes are the works over messages, each with that of the other end. Who listens answers.
 var messageModes = map[string]struct {
-	listens    bool
-	background bool // the device has its own loop, and the worker sleeps
-	run        func(*messenger, worker.Options) (done, error)
+	listens bool
+	how     waiting
+	run     func(*messenger, worker.Options) (done, error)
 }{
-	"post":  {false, false, (*messenger).pour},
-	"take":  {true, false, (*messenger).take},
-	"ping":  {false, false, (*messenger).ping},
-	"echo":  {true, false, (*messenger).echo},
-	"first": {false, false, (*messenger).first},
-	"early": {true, false, (*messenger).early},
+	"post":  {false, always, (*messenger).pour},
+	"take":  {true, always, (*messenger).take},
+	"ping":  {false, always, (*messenger).ping},
+	"echo":  {true, always, (*messenger).echo},
+	"first": {false, always, (*messenger).first},
+	"early": {true, always, (*messenger).early},
 
-	"announce-sleep":  {false, true, announce(sleeps)},
-	"announce-busy":   {false, true, announce(computes)},
-	"overlap-nothing": {false, true, overlap(nil)},
-	"overlap-sleep":   {false, true, overlap(sleeps)},
-	"overlap-busy":    {false, true, overlap(computes)},
+	"announce-sleep":  {false, inBackground, announce(sleeps)},
+	"announce-busy":   {false, inBackground, announce(computes)},
+	"overlap-nothing": {false, inBackground, overlap(nil)},
+	"overlap-sleep":   {false, inBackground, overlap(sleeps)},
+	"overlap-busy":    {false, inBackground, overlap(computes)},
 
-	"stream-post": {false, true, (*messenger).streamOut},
-	"stream-take": {true, true, (*messenger).streamIn},
-	"stream-ping": {false, true, (*messenger).streamPing},
-	"stream-echo": {true, true, (*messenger).streamEcho},
+	"stream-post": {false, asUsual, (*messenger).streamOut},
+	"stream-take": {true, asUsual, (*messenger).streamIn},
+	"stream-ping": {false, asUsual, (*messenger).streamPing},
+	"stream-echo": {true, asUsual, (*messenger).streamEcho},
 }
+
+// A waiting is who moves packets while a worker waits for messages.
+type waiting int
+
+const (
+	always       waiting = iota // the worker, which never sleeps: one thread does everything
+	asUsual                     // as it is by default on a device in direct mode
+	inBackground                // the device's own loop, and the worker sleeps
+)
 
 // done is what came of a run.
 type done struct {
@@ -73,14 +82,14 @@ type messenger struct {
 var messageSpare = timeout.Scaled(12 * time.Second)
 
 // Messages does the work of o.Mode with messages of o.Message bytes, which travel by o.Protocol.
-// The device is in direct mode, where the worker's one thread does everything, but for streams and
-// for what the machine is to do without it.
+// The device is in direct mode, where the worker's one thread does everything, but for what the
+// machine is to do without it; streams are as they are by default.
 func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err error) {
 	mode, ok := messageModes[o.Mode]
 	if !ok {
 		return r, fmt.Errorf("load: no mode %q of messages", o.Mode)
 	}
-	m, err := openMessenger(o, mode.background)
+	m, err := openMessenger(o, mode.how)
 	if err != nil {
 		return r, err
 	}
@@ -122,7 +131,7 @@ func starved(err error) bool {
 }
 
 // openMessenger opens a device with an endpoint on it.
-func openMessenger(o worker.Options, background bool) (m *messenger, err error) {
+func openMessenger(o worker.Options, how waiting) (m *messenger, err error) {
 	remote := o.Remote
 	if messageModes[o.Mode].listens {
 		remote = o.Local
@@ -144,11 +153,11 @@ func openMessenger(o worker.Options, background bool) (m *messenger, err error) 
 			err = errors.Join(err, m.close())
 		}
 	}()
-	how := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queue: o.Queue}
+	device := engine.Options{Mode: xsk.ModeCopy, Direct: how != inBackground, Queue: o.Queue}
 	if strings.HasPrefix(o.Mode, "announce") {
-		m.device, m.stamped, err = openStamped(o, how)
+		m.device, m.stamped, err = openStamped(o, device)
 	} else {
-		m.device, err = engine.Open(o.Interface, how)
+		m.device, err = engine.Open(o.Interface, device)
 	}
 	if err != nil {
 		return m, err
@@ -157,7 +166,7 @@ func openMessenger(o worker.Options, background bool) (m *messenger, err error) 
 		return m, err
 	}
 	options := msg.Options{Machine: machine}
-	if !background {
+	if how == always {
 		options.Spin = time.Hour // who polls never sleeps
 	}
 	m.endpoint, err = msg.Open(m.device, m.manager, options)
@@ -166,7 +175,7 @@ func openMessenger(o worker.Options, background bool) (m *messenger, err error) 
 
 // listen makes the end that waits ready for its peer.
 func (m *messenger) listen(o worker.Options) (err error) {
-	if messageModes[o.Mode].background {
+	if strings.HasPrefix(o.Mode, "stream") {
 		m.streams, err = m.endpoint.ListenStream(m.at)
 	} else {
 		m.listener, err = m.endpoint.Listen(m.at)

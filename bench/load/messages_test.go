@@ -47,16 +47,16 @@ func TestMessageDepth(t *testing.T) {
 
 // TestMessageModesMeet: each work has another one at the other end, of the same kind.
 func TestMessageModesMeet(t *testing.T) {
-	listening := map[bool]int{}
+	listening := map[waiting]int{}
 	for name, mode := range messageModes {
 		if mode.run == nil {
 			t.Errorf("%s does nothing", name)
 		}
 		if mode.listens {
-			listening[mode.background]++
+			listening[mode.how]++
 		}
 	}
-	if listening[true] == 0 || listening[false] == 0 {
+	if listening[always] == 0 || listening[asUsual] == 0 {
 		t.Errorf("who listens: %v", listening)
 	}
 }

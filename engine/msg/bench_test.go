@@ -46,7 +46,15 @@ func newLoop(b testing.TB) *loop {
 // messages connects an endpoint with itself: who waits for one end does what the other is to do.
 func (l *loop) messages(b testing.TB) (e *msg.Endpoint, ca, cb *msg.Conn) {
 	b.Helper()
-	e, err := msg.Open(l.dev, l.manager, msg.Options{Spin: time.Hour})
+	return l.messagesSpinning(b, time.Hour)
+}
+
+// messagesSpinning is messages for ends that spin for so long, and sleep then.
+func (l *loop) messagesSpinning(b testing.TB, spin time.Duration) (
+	e *msg.Endpoint, ca, cb *msg.Conn,
+) {
+	b.Helper()
+	e, err := msg.Open(l.dev, l.manager, msg.Options{Spin: spin})
 	must(b, err)
 	b.Cleanup(func() { must(b, e.Close()) })
 	ctx, at := within(b), netip.AddrPortFrom(l.addr, 7471)

@@ -3,12 +3,13 @@ package msg
 import (
 	"context"
 	"runtime"
+	"time"
 
 	"xroce/roce"
 )
 
 // This file is about who takes completions while somebody waits for a message: whoever waits, for
-// a while, then the goroutine of the services.
+// a while, spinning and then asleep in the link; after that the goroutine of the services.
 
 // driverPause is how long that goroutine leaves completions to callers, after one of them has
 // looked.
@@ -21,12 +22,22 @@ const idleRounds = 16
 // yieldRounds is after how many a caller lets other goroutines run.
 const yieldRounds = 64
 
+// Who waits on a device in direct mode sleeps in its link for some milliseconds before it leaves
+// that to the goroutine of the services, which would have to wake it. It looks around now and then:
+// what ends other than by a message, a context for one, ends it so much later at most.
+const (
+	napLength = roce.Millisecond
+	napping   = 8 * napLength
+)
+
 // A drive is what is known of callers that take completions. While they do the CQ is not armed, so
 // nobody is woken for what they see by themselves.
 type drive struct {
 	callers int       // that are at it
 	unarmed bool      // the CQ is
-	looked  roce.Time // when a caller looked last
+	looked  roce.Time // when a caller looked last, or is to look
+	napping bool      // a caller sleeps in the link from time to time
+	asleep  bool      // it does now, or is about to
 }
 
 // due is when the goroutine of the services is to look whether callers still do.
@@ -40,56 +51,63 @@ type goal interface {
 // await waits until a message is complete, or for the end of the context, whose error it returns.
 func (e *Endpoint) await(ctx context.Context, w *waiting) error {
 	if !w.over() {
-		e.spin(ctx, w)
+		e.look(ctx, w)
 	}
 	return w.sleep(ctx)
 }
 
-// spin takes completions until something is over, the context ends, or it has taken too long. On
-// a device in direct mode it moves packets meanwhile.
-func (e *Endpoint) spin(ctx context.Context, w goal) {
+// look has whoever waits take completions itself for a while.
+func (e *Endpoint) look(ctx context.Context, w goal) {
 	if e.options.Spin <= 0 {
 		return
 	}
-	d := &e.drive
-	now := e.dev.Now()
-	end := now + roce.Time(e.options.Spin)
 	e.memory.enter()
 	defer e.memory.leave()
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := &e.drive
 	d.callers++
-	d.looked = now
 	wake := !d.unarmed
 	d.unarmed = true
+	if wake {
+		e.mu.Unlock()
+		e.wakeAll() // they ask for our deadline
+		e.mu.Lock()
+	}
+	e.spin(ctx, w)
+	e.nap(ctx, w)
+	d.callers--
+	if e.err == nil && !w.over() {
+		e.arm() // nobody looks any more
+	}
+}
+
+// spin takes completions until something is over, the context ends, or it has taken too long. On
+// a device in direct mode it moves packets meanwhile. The caller holds mu.
+func (e *Endpoint) spin(ctx context.Context, w goal) {
+	d := &e.drive
+	d.looked = e.dev.Now()
+	end := d.looked + roce.Time(e.options.Spin)
 	for round := 1; e.err == nil && !w.over(); round++ {
-		if at, n := e.look(); n > 0 {
-			d.looked = at
-			e.progress(at)
+		if now, n := e.poke(); n > 0 {
+			d.looked = now
+			e.progress(now)
 		} else if round%idleRounds == 0 {
 			if d.looked = e.dev.Now(); d.looked >= end || ctx.Err() != nil {
-				break
+				return
 			}
 		}
 		e.mu.Unlock()
-		if wake { // it asks for our deadline
-			wake = false
-			e.wakeAll()
-		}
 		e.memory.serve()
 		if round%yieldRounds == 0 {
 			runtime.Gosched() // others may be what we wait for
 		}
 		e.mu.Lock()
 	}
-	d.callers--
-	if e.err == nil && !w.over() {
-		e.arm() // nobody looks any more
-	}
-	e.mu.Unlock()
 }
 
-// look is take for who waits: when nothing is complete it has devices in direct mode move packets.
-func (e *Endpoint) look() (now roce.Time, n int) {
+// poke is take for who waits: when nothing is complete it has devices in direct mode move packets.
+func (e *Endpoint) poke() (now roce.Time, n int) {
 	if now, n = e.take(); n > 0 {
 		return now, n
 	}
@@ -104,6 +122,33 @@ func (e *Endpoint) look() (now roce.Time, n int) {
 		return 0, 0
 	}
 	return e.take()
+}
+
+// nap takes completions as spin does, asleep in the link in between. One caller does it: when that
+// leaves, the others are served by the goroutine of the services. The caller holds mu.
+func (e *Endpoint) nap(ctx context.Context, w goal) {
+	d := &e.drive
+	if d.napping || len(e.nics) > 1 || !e.dev.Direct() {
+		return
+	}
+	d.napping = true
+	defer func() { d.napping = false }()
+	now := e.dev.Now()
+	for end := now + napping; e.err == nil && !w.over() && ctx.Err() == nil && now < end; {
+		d.looked, d.asleep = now+napLength, true
+		e.mu.Unlock()
+		drove := e.dev.Drive(time.Duration(napLength))
+		e.memory.serve()
+		e.mu.Lock()
+		d.asleep = false
+		if !drove {
+			return
+		}
+		now = e.dev.Now()
+		for at, n := e.take(); n > 0; at, n = e.take() {
+			e.progress(at)
+		}
+	}
 }
 
 // arm leaves completions to the goroutine of the services, unless other callers take them. The

@@ -47,7 +47,8 @@ type Options struct {
 	// default 100 ms; of further attempts twice as long each, up to 16 times.
 	Redial time.Duration
 	// Spin is how long who waits for a message looks for it without sleeping, default 20 us,
-	// negative for not at all. On a device in direct mode it moves packets meanwhile. On one
+	// negative for not at all. On a device in direct mode it moves packets meanwhile, and sleeps
+	// in the link for some milliseconds after that, before others have to wake it. On one
 	// whose services Device.Progress runs, in a simulation, nobody spins, and Open refuses
 	// more than 0: a call there must not drive.
 	Spin time.Duration

@@ -62,6 +62,12 @@ func (e *Endpoint) finish(now roce.Time) {
 	e.mu.Unlock()
 	e.memory.serve()
 	e.memory.leave()
+	e.sendPosted()
+}
+
+// sendPosted has leave what was posted. Who does not spin has a simulated device, or leaves all of
+// that to others.
+func (e *Endpoint) sendPosted() {
 	if e.options.Spin > 0 {
 		for _, n := range e.nics {
 			n.dev.SendPosted()

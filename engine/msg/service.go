@@ -187,6 +187,9 @@ func (e *Endpoint) progress(now roce.Time) {
 		e.due, e.waits = at, true
 		e.wakeAll() // nobody asks for it outside of handlers
 	}
+	if e.drive.asleep {
+		e.dev.Rouse() // what it waits for may be over
+	}
 }
 
 // end ends everything. The caller holds mu.

@@ -178,6 +178,7 @@ func (s *Stream) lend(n int, whole bool) ([]byte, error) {
 // there is some at once.
 func (s *Stream) commit(n, more int) (b []byte, err error) {
 	e := s.conn.endpoint
+	defer e.sendPosted()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.dev.Now()

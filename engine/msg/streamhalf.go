@@ -66,7 +66,7 @@ func (h *half) ends(s *Stream) bool {
 // wait waits until there may be something, until the deadline or Close. At first it looks for
 // completions by itself, as those do who wait for messages.
 func (h *half) wait(s *Stream, w goal) error {
-	s.conn.endpoint.spin(context.Background(), w)
+	s.conn.endpoint.look(context.Background(), w)
 	select {
 	case <-h.ready:
 		return nil

@@ -48,7 +48,7 @@ type server struct {
 	bytes int64
 	err   error // of the last transfer that failed
 
-	complaints ration
+	complaints plain.Ration
 }
 
 func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool) *server {
@@ -57,7 +57,7 @@ func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool)
 		lobby: transfer.Lobby{
 			Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
 		},
-		complaints: ration{lines: maxComplaints, span: complaintSpan},
+		complaints: plain.Ration{Lines: maxComplaints, Span: complaintSpan},
 	}
 	switch {
 	case once:
@@ -85,7 +85,7 @@ func (s *server) run(ctx context.Context, listeners []*msg.RequestListener) erro
 	for _, l := range listeners {
 		l.Close()
 	}
-	s.tellLeft(s.complaints.take())
+	s.tellLeft(s.complaints.Left())
 	if s.once && s.done {
 		return s.err
 	}
@@ -228,7 +228,7 @@ func (s *server) failed(from string, err error, admitted bool) {
 		return
 	}
 	if s.config.Token == nil {
-		ok, left := s.complaints.spend(s.now())
+		ok, left := s.complaints.Spend(s.now())
 		s.tellLeft(left)
 		if !ok {
 			return

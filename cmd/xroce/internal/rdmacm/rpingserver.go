@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/cm"
@@ -48,6 +49,7 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	defer running.Wait()
 	defer l.close()
 	var places places
+	ration := plain.Ration{Lines: maxComplaints, Span: complaintSpan}
 	for {
 		request, err := l.accept(ctx)
 		if err != nil {
@@ -65,12 +67,29 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 			defer places.leave(host)
 			p, err := s.answer(ctx, c, request)
 			if err != nil && ctx.Err() == nil {
-				s.Log.Warn("client failed", "address", request.RemoteAddr().String(), "error", err)
+				s.complain(&ration, request.RemoteAddr().String(), err)
 			}
 			if p != nil {
 				p.release(ctx)
 			}
 		})
+	}
+}
+
+// How many lines are logged of clients that failed, in what time: anybody can be one.
+const (
+	maxComplaints = 100
+	complaintSpan = time.Minute
+)
+
+// complain logs that a client failed.
+func (s *Station) complain(r *plain.Ration, address string, err error) {
+	ok, left := r.Spend(time.Now())
+	if left > 0 {
+		s.Log.Warn("more clients failed, without a line for each", "clients", left)
+	}
+	if ok {
+		s.Log.Warn("client failed", "address", address, "error", err)
 	}
 }
 

@@ -86,7 +86,8 @@ func TestExportRefuses(t *testing.T) {
 		if _, err := b.Export(name, memory, allRights); !errors.Is(err, want) {
 			t.Errorf("%q: %v", name, err)
 		}
-		if _, err := ca.Import(ctx, name); want != msg.ErrQueued && !errors.Is(err, fs.ErrNotExist) {
+		_, err := ca.Import(ctx, name)
+		if want != msg.ErrQueued && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q is there: %v", name, err)
 		}
 	}

@@ -36,7 +36,8 @@
 // owner hands it what happens and does what it wants, under one lock.
 //
 //	application  Conn.Send, Endpoint.CancelSend, Receive, Cancel, Probe, Claim, ReceiveClaimed,
-//	             Handle, Flush; results by NextSent, NextReceived and NextClosed
+//	             Handle, Resume, Flush, StartRMA; results by NextSent, NextReceived, NextRMA
+//	             and NextClosed
 //	wire         NextWork gives work requests, HandleWork and HandleArrival take completions
 //	rails        Conn.AddRail, Rail.Start, Rail.Lose, Rail.Gone; NextLost
 //	memory       NextRequest asks for it, Answer has it, whenever that is
@@ -52,6 +53,8 @@
 //	rendezvous.go, incoming.go, get.go, put.go, fragments.go, cancel.go
 //	stall.go               who does not send what it announced
 //	active.go, probe.go    messages without a receive
+//	slot.go                messages that stay in their slots until somebody wants them
+//	rma.go                 memory of the peer, without a message
 //	rail.go, resume.go     several queue pairs, of which any may be lost
 //	stripe.go, name.go     long messages by all of them, a key for each
 //	flush.go               what says that all before it is at the peer

@@ -28,7 +28,7 @@ type end struct {
 	at     layout
 	flows  []flow
 	wcs    [64]roce.Completion
-	polls  uint // how often the loop has looked, see pollOn
+	polls  uint   // how often the loop has looked, see pollOn
 	length uint32 // that each message received must have in its receive, 0 for any
 
 	gid           int

@@ -122,6 +122,7 @@ func TestMsgEndsDiffer(t *testing.T) {
 // TestMsgPeerVanishes: an end whose peer is gone says so and fails, whether it hung up or the wire
 // is cut, in which case it is the idle end that has to find out.
 func TestMsgPeerVanishes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	b, network := simBench(t)
 	for _, cut := range []bool{false, true} {
 		server := startMsg(t, b, "stream", "-n 100000000 -e")

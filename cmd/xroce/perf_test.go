@@ -338,6 +338,7 @@ func TestPerfRefuses(t *testing.T) {
 
 // With -R there is no TCP: all goes over rdma_cm.
 func TestPerfManaged(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, line := range []string{
 		"send-bw -n 100 -s 5000", "send-bw -n 100 -q 3 -b", "send-lat -n 50 -s 64",
 		"write-bw -n 100 -q 2", "write-lat -n 50", "read-bw -n 100 -o 4", "read-lat -n 50 -e",

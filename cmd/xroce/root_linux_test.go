@@ -83,6 +83,7 @@ func TestRootDiskFull(t *testing.T) {
 }
 
 func TestRootOpenErrors(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	i := in(vethpair.A).run(t, "serve", "-d", "xr7", "--insecure", "--dir", t.TempDir())
 	if i.code != exitFailure {

@@ -101,6 +101,7 @@ func sparseFile(t *testing.T) string {
 // TestRootPeerKilled kills the receiver, then the sender, in the middle: the other end, told
 // not to wait for it, fails and leaves nothing.
 func TestRootPeerKilled(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name := sparseFile(t)
 	for _, killed := range []string{"server", "client"} {
@@ -151,6 +152,7 @@ func TestRootPeerKilled(t *testing.T) {
 // TestRootServerRestarted kills the server in the middle and starts it again: the copy goes on
 // where it was. Then the client is, and another one goes on.
 func TestRootServerRestarted(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name, content := randomFile(t, 200<<20, 0o600)
 	dir := t.TempDir()
@@ -190,6 +192,7 @@ func TestRootServerRestarted(t *testing.T) {
 // TestRootLinkDown takes the link down for two seconds in the middle: the copy goes on, and is one
 // file with every byte.
 func TestRootLinkDown(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name, content := randomFile(t, 200<<20, 0o600)
 	dir := t.TempDir()

@@ -117,6 +117,7 @@ func hear(link *transfer.Link) string {
 // TestStrangersHoldNothing: many who connect and say nothing, or only half of what they
 // should, take no place from others and leave nothing at the device.
 func TestStrangersHoldNothing(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	b, _ := simBench(t)
 	device := b.kept()
 	token := tokenFile(t)

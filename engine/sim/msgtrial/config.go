@@ -108,7 +108,7 @@ func deriveNode(r *rand.Rand, phase roce.Time, plain bool) NodeConfig {
 	m.After = choose(r, 0, 1, 3)
 	m.Rendezvous = choose(r, 64, 1, 2, 5)
 	m.Unexpected = choose(r, 1<<20, 0, 1000, 20_000)
-	m.Registered = choose[int64](r, 1<<30, 1<<30, 300_000)
+	m.Registered = choose[int64](r, plentyOfSlots, plentyOfSlots, 300_000)
 	m.PullWindow = choose(r, 4<<20, 10_000, 1000)
 	m.Chunk = min(m.PullWindow, choose(r, 256<<10, 5000, 700))
 	m.Patience = choose[roce.Time](r, 1_000_000, 100, 10) * roce.Microsecond
@@ -123,6 +123,9 @@ func deriveNode(r *rand.Rand, phase roce.Time, plain bool) NodeConfig {
 	n.Cancel, n.Short = choose(r, 0, 0, 5, 30), choose(r, 0, 1, 5)
 	return n
 }
+
+// plentyOfSlots is a bound of memory for slots that no run reaches.
+const plentyOfSlots = 1 << 30
 
 const allCaps = msg.CapabilityGet | msg.CapabilityPut | msg.CapabilityProvision
 

@@ -128,6 +128,7 @@ func (w *world) finish() {
 func (w *world) judgeEnd(e *end) {
 	var peer *msg.PeerError
 	var work *roce.WorkError
+	var said *msg.StatusError
 	switch err := e.err; {
 	case errors.As(err, &peer), errors.Is(err, msg.ErrOwner):
 		w.fail(Excuse, "%s: %v", e, err)
@@ -136,6 +137,9 @@ func (w *world) judgeEnd(e *end) {
 			w.fail(Excuse, "%s: %v, and nothing was refused", e, err)
 		}
 	case e.cause != "":
+	// Of two that want slots of different lengths one may have no room for those of the other.
+	case errors.Is(err, msg.ErrQuota) && e.node.hasQuota():
+	case errors.As(err, &said) && said.Status == msg.StatusQuota && e.peer.node.hasQuota():
 	case errors.As(err, &work) &&
 		e.harm != [2]uint64{e.node.harm, e.peer.node.harm}: // its retries ran out
 	default:
@@ -145,6 +149,12 @@ func (w *world) judgeEnd(e *end) {
 		w.fail(Excuse, "%s: it was closed in order, and ended with %v", e, e.err)
 	}
 	w.stats.Ended++
+}
+
+// hasQuota reports whether the slots of a node have a bound that a run reaches.
+func (n *node) hasQuota() bool {
+	bound := n.config.Machine.Registered
+	return bound != 0 && bound < plentyOfSlots
 }
 
 // notReady judges an RNR NAK.

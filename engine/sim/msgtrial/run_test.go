@@ -28,6 +28,16 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestQuotaIsAReason: in each of these seeds the slots of a peer are longer than was wanted, and
+// beyond what there is memory for, which ends a connection.
+func TestQuotaIsAReason(t *testing.T) {
+	for _, seed := range []uint64{100054, 101905} {
+		if r := Run(t.Context(), seed, Options{}); r.Violation != nil {
+			t.Error(r)
+		}
+	}
+}
+
 // TestSeeds runs a campaign. Every invariant must hold in each seed.
 func TestSeeds(t *testing.T) {
 	c := Campaign{Workers: runtime.GOMAXPROCS(0), Twice: 16}

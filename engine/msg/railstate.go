@@ -26,5 +26,8 @@ func (c *Conn) Rails() []RailState {
 	return states
 }
 
+// Rails returns the rails of the stream, as Conn.Rails does.
+func (s *Stream) Rails() []RailState { return s.conn.Rails() }
+
 // count keeps what went by a rail that is given back. The caller holds the endpoint's lock.
 func (c *Conn) count(r *rail) { c.past[r.nic.number].Add(r.core.Usage()) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -284,6 +285,51 @@ func TestDeviceEndsUnderTraffic(t *testing.T) {
 			if err := <-results; err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestOneDeviceDoesNotRegister: memory that one of several devices does not register is known to
+// none of them.
+func TestOneDeviceDoesNotRegister(t *testing.T) {
+	w := newWires(t, 2, msg.Options{})
+	w.up(t, 2)
+	devices := w.devices[0]
+	before := [2]engine.ResourceCount{}
+	var on []msg.Domain
+	for i, dev := range devices {
+		pd := dev.AllocPD()
+		t.Cleanup(func() { must(t, pd.Close()) })
+		on = append(on, msg.Domain{Device: dev, PD: pd})
+		before[i] = dev.Resources(0).Total
+	}
+	machine, err := rmsg.New(rmsg.Config{Rails: 2, Rand: rand.New(rand.NewPCG(1, 1))})
+	must(t, err)
+	ours, theirs := hello(), hello()
+	for _, h := range []*rmsg.Hello{ours, theirs} {
+		h.Capabilities |= rmsg.CapabilityRails
+		h.Rails = 2
+	}
+	theirs.Session = rmsg.Token{1}
+	conn, err := machine.Open(devices[0].Now(), ours, theirs, 64)
+	must(t, err)
+	want := &rmsg.Request{
+		Kind: rmsg.Expose, Conn: conn, Pieces: [][]byte{make([]byte, 100), make([]byte, 100)},
+	}
+	m, err := msg.Provide(on, want)
+	must(t, err)
+	if m.LKey == 0 || m.Further[0].LKey == 0 {
+		t.Errorf("%+v", m)
+	}
+	_, err = msg.Provide(on, &rmsg.Request{Kind: rmsg.Release, Given: m})
+	must(t, err)
+	on[1].PD = on[0].PD // which is of another device
+	if _, err := msg.Provide(on, want); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("registered: %v", err)
+	}
+	for i, dev := range devices {
+		if now := dev.Resources(0).Total; now != before[i] {
+			t.Errorf("device %d: %+v, before %+v", i, now, before[i])
 		}
 	}
 }

@@ -27,6 +27,7 @@ const (
 	CrowdedSends
 	CancelledSends
 	RefusedSends
+	NotRegistered
 	ProvisionRequests
 	ProvisionRefused
 	ProvisionFailed
@@ -75,6 +76,7 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	CrowdedSends:      {"crowded", "messages", "announced because no slot was free for long"},
 	CancelledSends:    {"cancelled", "messages", "taken back before they were received"},
 	RefusedSends:      {"refused", "messages", "that the peer did not take"},
+	NotRegistered:     {"not_registered", "messages", "in parts, as no memory was registered here"},
 	ProvisionRequests: {"provision_requests", "requests", "for large slots, to peers"},
 	ProvisionRefused:  {"provision_refused", "requests", "for large slots that peers refused"},
 	ProvisionFailed:   {"provision_failed", "requests", "for large slots, no memory here"},

@@ -22,7 +22,9 @@ func (c *Conn) takeCTS(m *Control) error {
 	case m.Len > uint64(s.length) || m.Len <= uint64(s.window):
 		return ErrRange
 	}
-	s.Choice.Protocol = Fragments // whatever we would have liked
+	if s.Choice.Protocol != Fragments { // whatever we would have liked
+		s.Choice.Protocol, s.Choice.Why = Fragments, PeerUnregistered
+	}
 	s.state, s.window = sendFragments, int(m.Len)
 	c.fragments.Push(&s.links, s)
 	return nil

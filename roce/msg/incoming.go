@@ -78,6 +78,7 @@ func (a *arrival) answer(now clock.Time, q *Request, m Memory, err error) {
 		c.end(a)
 	case err != nil:
 		a.way = Fragments // which needs no key
+		c.endpoint.count.Inc(NotRegistered)
 		c.clear(a)
 	case a.way == Put:
 		a.local, a.hasKey = m, true

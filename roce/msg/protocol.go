@@ -44,20 +44,22 @@ type Reason uint8
 
 // The reasons.
 const (
-	Forced         Reason = iota // the caller or the configuration asks for it
-	Fits                         // no longer than the threshold, as a whole and in each piece
-	ElementTooLong               // a piece is longer than the threshold
-	TooLong                      // the message is longer than the threshold
-	HasLarge                     // a large slot is there that it fits
-	Enlarge                      // the policy says to make a large slot
-	BeyondLarge                  // longer than the largest slot there may be
-	PolicyNever                  // the policy says to make none
-	PolicyWaits                  // the policy says to make one later
-	Refused                      // the peer has no memory for a large slot, or this end
-	NoKeys                       // memory of one of the ends cannot be named by a key
-	NoReads                      // the peer lets nobody READ
-	Measured                     // it has cost the least until now
-	Crowded                      // too long without a free slot
+	Forced           Reason = iota // the caller or the configuration asks for it
+	Fits                           // no longer than the threshold, as a whole and in each piece
+	ElementTooLong                 // a piece is longer than the threshold
+	TooLong                        // the message is longer than the threshold
+	HasLarge                       // a large slot is there that it fits
+	Enlarge                        // the policy says to make a large slot
+	BeyondLarge                    // longer than the largest slot there may be
+	PolicyNever                    // the policy says to make none
+	PolicyWaits                    // the policy says to make one later
+	Refused                        // the peer has no memory for a large slot, or this end
+	NoKeys                         // memory of one of the ends cannot be named by a key
+	NoReads                        // the peer lets nobody READ
+	Measured                       // it has cost the least until now
+	Crowded                        // too long without a free slot
+	Unregistered                   // a device here did not register its memory
+	PeerUnregistered               // a device of the peer did not register that of the receive
 	reasonCount
 )
 
@@ -76,6 +78,8 @@ var reasonTexts = [reasonCount]string{
 	"the peer allows no READ",
 	"cheapest as measured",
 	"no slot was free for long",
+	"its memory could not be registered",
+	"the peer could not register memory for it",
 }
 
 // String returns the reason in a few words.

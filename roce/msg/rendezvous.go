@@ -90,7 +90,8 @@ func (s *Send) answer(now clock.Time, q *Request, m Memory, err error) {
 		c.pump(now)
 		return
 	case err != nil:
-		s.Choice = Choice{Protocol: Fragments, Why: NoKeys}
+		s.Choice.Protocol, s.Choice.Why = Fragments, Unregistered
+		c.endpoint.count.Inc(NotRegistered)
 	}
 	s.state = sendExposed
 	c.pump(now)

@@ -30,7 +30,7 @@ type Stats struct {
 	Network     [sim.NumKinds]uint64
 	Chaos       [numHavocs]uint64
 	Protocols   [8]uint64  // messages sent with success, by msg.Protocol
-	Reasons     [16]uint64 // by msg.Reason
+	Reasons     [32]uint64 // by msg.Reason
 }
 
 // Add adds what happened in other runs.

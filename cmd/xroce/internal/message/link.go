@@ -21,7 +21,7 @@ type link struct {
 	begin   time.Time // of what counts
 	end     time.Time
 	peak    float64 // messages a second
-	ways    [8][16]int
+	ways    [8][32]int
 }
 
 // measure does this end's part of the test.

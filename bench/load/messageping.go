@@ -35,24 +35,22 @@ func (t *talk) say() error {
 	return t.send.Wait(t.m.ctx)
 }
 
-// hear takes a message, and asks for the next one.
-func (t *talk) hear() error {
-	if err := t.receive.Wait(t.m.ctx); err != nil {
-		return err
-	}
-	return t.m.endpoint.PostReceive(&t.receive)
-}
-
-// ask sends a message and waits for the answer. That it was sent is looked at behind that: a
-// rendezvous is over when the peer has read it.
-func (t *talk) ask() error {
+// ask sends a message, waits for the answer and says how long that took. What comes behind it
+// takes its time while no answer is awaited, as that of SENDs beside it: to ask for the next one,
+// and to see that the message was sent, since a rendezvous is over when the peer has read it.
+func (t *talk) ask() (took time.Duration, err error) {
+	began := time.Now()
 	if err := t.c.PostSend(&t.send); err != nil {
-		return err
+		return 0, err
 	}
-	if err := t.hear(); err != nil {
-		return err
+	if err := t.receive.Wait(t.m.ctx); err != nil {
+		return 0, err
 	}
-	return t.send.Wait(t.m.ctx)
+	took = time.Since(began)
+	if err := t.m.endpoint.PostReceive(&t.receive); err != nil {
+		return 0, err
+	}
+	return took, t.send.Wait(t.m.ctx)
 }
 
 // ping sends a message and waits for the answer, again and again.
@@ -70,11 +68,10 @@ func (m *messenger) ping(o worker.Options) (d done, err error) {
 	w := worker.NewWindow(o)
 	d.window = w
 	for w.Tick(w.Now(), d.total) {
-		sent := w.Now()
-		if err := t.ask(); err != nil {
+		rtt, err := t.ask()
+		if err != nil {
 			return d, err
 		}
-		rtt := w.Now() - sent
 		d.total++
 		if w.Open() {
 			_ = hist.RecordValue(rtt.Nanoseconds()) // the context ends before the histogram does
@@ -167,16 +164,16 @@ func (m *messenger) few(o worker.Options, took func(n int, rtt time.Duration)) e
 	}
 	whole := t.send.Buffers[0]
 	t.send.Buffers[0] = whole[:1]
-	if err := t.ask(); err != nil {
+	if _, err := t.ask(); err != nil {
 		return err
 	}
 	t.send.Buffers[0] = whole
 	for n := 1; n <= ordinals[len(ordinals)-1]; n++ {
-		sent := time.Now()
-		if err := t.ask(); err != nil {
+		rtt, err := t.ask()
+		if err != nil {
 			return err
 		}
-		took(n, time.Since(sent))
+		took(n, rtt)
 	}
 	return m.goodbye(c)
 }

@@ -91,7 +91,7 @@ func (x *Export) Close() error {
 	}
 	var err error
 	for c, m := range x.shares {
-		err = errors.Join(err, m.Owner.(owner).free())
+		err = errors.Join(err, free(m.Owner))
 		delete(x.shares, c)
 	}
 	return err
@@ -130,7 +130,7 @@ func (e *Endpoint) expose(c *Conn, x *Export) (all msg.Memory, err error) {
 		if err != nil {
 			return msg.Memory{}, errors.Join(err, regions.free())
 		}
-		regions = append(regions, m.Owner.(owner)...)
+		regions = regions.add(m.Owner)
 		*all.By(n.number) = m.Key
 	}
 	all.Owner = regions
@@ -144,7 +144,7 @@ func (c *Conn) unshare() {
 	defer all.mu.Unlock()
 	for _, x := range all.byName {
 		if m, ok := x.shares[c]; ok {
-			_ = m.Owner.(owner).free() // nothing is bound to it: it cannot fail
+			_ = free(m.Owner) // nothing is bound to it: it cannot fail
 			delete(x.shares, c)
 		}
 	}

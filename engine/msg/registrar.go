@@ -20,6 +20,7 @@ type registrar struct {
 	count   atomic.Int32 // of waiting
 	mu      sync.Mutex
 	waiting []*msg.Request
+	taken   int // of these
 	wake    chan struct{}
 	quit    chan struct{}
 	gone    chan struct{}
@@ -40,6 +41,11 @@ func (m *registrar) stop() {
 // ask queues a request. It never blocks, and may be called with any lock held.
 func (m *registrar) ask(r *msg.Request) {
 	m.mu.Lock()
+	if m.taken > 0 && len(m.waiting) == cap(m.waiting) { // there is room in front
+		n := copy(m.waiting, m.waiting[m.taken:])
+		clear(m.waiting[n:])
+		m.waiting, m.taken = m.waiting[:n], 0
+	}
 	m.waiting = append(m.waiting, r)
 	m.count.Add(1)
 	m.mu.Unlock()
@@ -80,12 +86,14 @@ func (m *registrar) next() *msg.Request {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.waiting) == 0 {
+	if m.taken == len(m.waiting) {
 		return nil
 	}
-	r := m.waiting[0]
-	m.waiting[0] = nil
-	m.waiting = m.waiting[1:]
+	r := m.waiting[m.taken]
+	m.waiting[m.taken] = nil
+	if m.taken++; m.taken == len(m.waiting) {
+		m.waiting, m.taken = m.waiting[:0], 0
+	}
 	m.count.Add(-1)
 	return r
 }
@@ -111,7 +119,7 @@ func (m *registrar) run() {
 func (m *registrar) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.waiting) == 0
+	return m.taken == len(m.waiting)
 }
 
 // answer answers one request, and lets the machine go on.
@@ -143,9 +151,8 @@ type Domain struct {
 // engine.Device.AllocMR and RegMR; no device has anything of the memory then.
 func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
 	if r.Kind == msg.Release {
-		return msg.Memory{}, r.Given.Owner.(owner).free()
+		return msg.Memory{}, free(r.Given.Owner)
 	}
-	var regions owner
 	kind, pieces := r.Kind, r.Pieces
 	for number, d := range on {
 		if d.Device == nil || r.Conn.Adapters()>>number&1 == 0 {
@@ -153,22 +160,21 @@ func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
 		}
 		m, err := provide(d, r, kind, pieces)
 		if err != nil {
-			return msg.Memory{}, errors.Join(err, regions.free())
+			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
-		if *all.By(uint8(number)) = m.Key; regions == nil {
-			regions = m.Owner.(owner)
+		if *all.By(uint8(number)) = m.Key; all.Owner == nil {
+			all.Owner = m.Owner
 		} else {
-			regions = append(regions, m.Owner.(owner)...)
+			all.Owner = owner{}.add(all.Owner).add(m.Owner)
 		}
 		if kind == msg.Allocate { // the others know the same memory
 			all.Bytes = m.Bytes
 			kind, pieces = msg.Expose, [][]byte{m.Bytes}
 		}
 	}
-	if regions == nil {
+	if all.Owner == nil {
 		return msg.Memory{}, errNoDevice
 	}
-	all.Owner = regions
 	return all, nil
 }
 
@@ -195,20 +201,44 @@ func provide(
 	if err != nil {
 		return msg.Memory{}, err
 	}
-	return described(mr, mr.Bytes(), owner{mr}), nil
+	return described(mr, mr.Bytes(), mr), nil
 }
 
 // expose gives one key to all pieces.
 func expose(
 	dev *engine.Device, pd *engine.PD, pieces [][]byte, rights mem.Access,
+) (msg.Memory, error) {
+	var only []byte
+	filled := 0
+	for _, p := range pieces {
+		if len(p) > 0 {
+			only = p
+			filled++
+		}
+	}
+	switch filled {
+	case 0:
+		return msg.Memory{}, errEmpty
+	case 1:
+		mr, err := dev.RegMR(pd, only, rights)
+		if err != nil {
+			return msg.Memory{}, err
+		}
+		return described(mr, nil, mr), nil
+	}
+	return exposeMany(dev, pd, pieces, filled, rights)
+}
+
+// exposeMany is expose of more than one piece that is not empty.
+func exposeMany(
+	dev *engine.Device, pd *engine.PD, pieces [][]byte, filled int, rights mem.Access,
 ) (_ msg.Memory, err error) {
-	var o owner
+	o, parts := make(owner, 0, filled+1), make([]mem.Piece, 0, filled)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.free())
 		}
 	}()
-	var parts []mem.Piece
 	for _, p := range pieces {
 		if len(p) == 0 {
 			continue
@@ -219,12 +249,6 @@ func expose(
 		}
 		o = append(o, mr)
 		parts = append(parts, mr.Piece(0, uint64(len(p))))
-	}
-	switch len(o) {
-	case 0:
-		return msg.Memory{}, errEmpty
-	case 1:
-		return described(o[0], nil, o), nil
 	}
 	all, err := dev.RegIndirect(pd, len(parts))
 	if err != nil {
@@ -238,16 +262,35 @@ func expose(
 	return described(all, nil, o), nil
 }
 
-// described is a region as the machine knows it.
-func described(mr *engine.MR, b []byte, o owner) msg.Memory {
+// described is a region as the machine knows it. Its owner is the region, or an owner of several.
+func described(mr *engine.MR, b []byte, of any) msg.Memory {
 	key := msg.Key{Addr: mr.Addr(), LKey: mr.LKey(), RKey: mr.RKey()}
-	return msg.Memory{Bytes: b, Key: key, Owner: o}
+	return msg.Memory{Bytes: b, Key: key, Owner: of}
+}
+
+// free deregisters what Memory.Owner stands for: no packet touches it when it returns.
+func free(of any) error {
+	switch of := of.(type) {
+	case *engine.MR:
+		return of.Deregister()
+	case owner:
+		return of.free()
+	}
+	return nil
 }
 
 // An owner is the regions that one key stands for, that of the key last.
 type owner []*engine.MR
 
-// free deregisters them: no packet touches them when it returns.
+// add puts those of Memory.Owner behind.
+func (o owner) add(of any) owner {
+	if mr, one := of.(*engine.MR); one {
+		return append(o, mr)
+	}
+	return append(o, of.(owner)...)
+}
+
+// free deregisters them.
 func (o owner) free() error {
 	var err error
 	for i := len(o) - 1; i >= 0; i-- {

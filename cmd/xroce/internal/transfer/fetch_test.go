@@ -107,7 +107,8 @@ func TestFetchClearsItsDirectory(t *testing.T) {
 	r := newRig(t, 10, sim.Faults{})
 	r.offered(t, StoreConfig{Read: true})
 	stop := r.listen(t.Context(), ReceiveConfig{})
-	dir, long := t.TempDir(), time.Now().Add(-2*time.Hour)
+	dir, now := t.TempDir(), time.Now()
+	long := now.Add(-2 * time.Hour)
 	must(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
 	part := func(in, letter string, at time.Time) string {
 		name := filepath.Join(dir, in, partPrefix+strings.Repeat(letter, 26)+partSuffix)
@@ -115,7 +116,7 @@ func TestFetchClearsItsDirectory(t *testing.T) {
 		must(t, os.Chtimes(name, at, at))
 		return name
 	}
-	old, recent, other := part("", "A", long), part("", "B", time.Now()), part("sub", "A", long)
+	old, recent, other := part("", "A", long), part("", "B", now), part("sub", "A", long)
 	c := r.client()
 	_, err := c.Fetch(t.Context(), FetchConfig{
 		Path: "f", To: filepath.Join(dir, "f"), Keep: time.Hour,

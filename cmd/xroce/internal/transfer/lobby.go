@@ -18,12 +18,12 @@ var errOthers = fmt.Errorf("%w: others came", ErrBusy)
 // ErrSlow says that a transfer gave way to another one.
 var ErrSlow = errors.New("too slow while others wait")
 
-// A Lobby is where connections wait until they have said who they are and what they
-// want. It has a bounded number of places and is never full: who comes when all are
-// taken gets the place of one of the source that has most, so a stranger who opens
-// many drives out his own. Those who are not connected yet may be anybody's invention, and have at
-// most half of the places when others want them. The transfers that are admitted are bounded as well, and a
-// slow one gives way when there are enough. It is safe for concurrent use.
+// A Lobby is where connections wait until they have said who they are and what they want. It has a
+// bounded number of places and is never full: who comes when all are taken gets the place of one
+// of the source that has most, so a stranger who opens many drives out his own. Those who are not
+// connected yet may be anybody's invention, and have at most half of the places when others want
+// them. The transfers that are admitted are bounded as well, and a slow one gives way when there
+// are enough. It is safe for concurrent use.
 type Lobby struct {
 	Places    int   // for connections that wait
 	Transfers int   // at a time

@@ -1,7 +1,5 @@
 package wire
 
-import "encoding/binary"
-
 // DecodeNative parses a native InfiniBand packet from its LRH through its VCRC,
 // or through its ICRC when the VCRC was cut off, and tells why it is not a
 // well-formed transport packet, or OK. Raw packets (LNHRaw, LNHIPv6) have no
@@ -55,10 +53,10 @@ func (p *Packet) VerifyVCRC() bool {
 		p.end+VCRCLen > len(p.head)+len(p.tail) {
 		return false
 	}
-	crc := updateVCRC(0xffff, p.head[:min(p.end, len(p.head))])
+	var tail []byte
 	if n := p.end - len(p.head); n > 0 {
-		crc = updateVCRC(crc, p.tail[:n])
+		tail = p.tail[:n]
 	}
 	carried := []byte{p.byteAt(p.end), p.byteAt(p.end + 1)}
-	return ^crc == binary.LittleEndian.Uint16(carried)
+	return CheckVCRC(p.head[:min(p.end, len(p.head))], tail, carried)
 }

@@ -104,6 +104,9 @@ func TestVCRCUpdate(t *testing.T) {
 			t.Fatalf("%d bytes: 0x%04x, want 0x%04x", n, got, want)
 		}
 	}
+	if n := testing.AllocsPerRun(10, func() { VCRC(b) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 9*vcrcFold).Draw(t, "bytes")
 		crc := rapid.Uint16().Draw(t, "register")

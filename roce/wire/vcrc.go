@@ -8,7 +8,7 @@ const VCRCLen = 2
 // vcrcPoly is x^16 + x^12 + x^3 + x + 1 with the bits reversed.
 const vcrcPoly = 0xD008
 
-// vcrcSlices is how many bytes updateVCRC looks up at once.
+// vcrcSlices is how many bytes lookUpVCRC looks up at once.
 const vcrcSlices = 16
 
 // vcrcTables[k][b] is the register that byte b leaves behind itself and k zero bytes.
@@ -56,6 +56,11 @@ func updateVCRC(crc uint16, b []byte) uint16 {
 	if len(b) >= vcrcWorth {
 		crc, b = foldVCRC(crc, b)
 	}
+	return lookUpVCRC(crc, b)
+}
+
+// lookUpVCRC is updateVCRC by tables alone.
+func lookUpVCRC(crc uint16, b []byte) uint16 {
 	t := vcrcTables
 	for len(b) >= vcrcSlices {
 		p := (*[vcrcSlices]byte)(b)
@@ -112,7 +117,7 @@ func foldVCRC(crc uint16, b []byte) (reg uint16, rest []byte) {
 		w ^= binary.LittleEndian.Uint64(b[8*i:])
 		binary.LittleEndian.PutUint64(last[8*i:], w)
 	}
-	return updateVCRC(0, last[:]), b[vcrcFold:]
+	return lookUpVCRC(0, last[:]), b[vcrcFold:]
 }
 
 // foldBlock takes the words of a block out.

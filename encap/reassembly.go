@@ -166,7 +166,7 @@ func (r *Reassembler) Add(now clock.Time, source uint64, p *Packet) (frame []byt
 
 // find returns the frame that a segment is of, or a new one.
 func (r *Reassembler) find(now clock.Time, source uint64, p *Packet) *partial {
-	var free, oldest *partial // the oldest of this source
+	var found, free, oldest *partial // the oldest of this source
 	mine := 0
 	for i := range r.parts {
 		q := &r.parts[i]
@@ -180,7 +180,7 @@ func (r *Reassembler) find(now clock.Time, source uint64, p *Packet) *partial {
 		if q.vswitch == p.Switch {
 			switch ahead := int16(p.Segment.ID - q.id); {
 			case ahead == 0:
-				return q
+				found = q
 			case ahead > staleAfter:
 				r.stats.Stale++
 				q.used, free = false, q
@@ -192,6 +192,8 @@ func (r *Reassembler) find(now clock.Time, source uint64, p *Packet) *partial {
 		}
 	}
 	switch {
+	case found != nil:
+		return found
 	case mine >= r.config.PerSource:
 		r.stats.CrowdedOut++
 		free = oldest

@@ -57,7 +57,7 @@ func TestGoldenSegment(t *testing.T) {
 	frame := unhex(t, goldenFrame)
 	want := unhex(t, "30500002 00080001 000788b6"+ // the EtherType of segments
 		"c5 01 1234"+ // word: no more, offset 1, ID
-		"0002c0011389000b0000616263 000000")
+		"0002c0019c40000b0000616263 000000")
 	want = nativeOf(want)
 	c, r := tp.Cut(Ethernet, frame, 0x1234)
 	if r != OK || c.Packets() != 2 {

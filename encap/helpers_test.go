@@ -77,27 +77,27 @@ var vectors = []struct {
 		"Ethernet in a raw packet", Raw, Ethernet, goldenFrame,
 		"30 50 0002 000f 0001" + // VL 3, LVer 0; SL 5, LNH 0; DLID; 15 words; SLID (IBA 7.7)
 			"00 07 6558" + // RWH: pad count 3 is told (ours); transparent bridging (RFC 1701)
-			goldenFrame + "000000" + "35c4", // padding; VCRC (IBA 7.8.2)
+			goldenFrame + "000000" + "7449", // padding; VCRC (IBA 7.8.2)
 	},
 	{
 		"IPv4 in a raw packet", Raw, IPv4, goldenIPv4,
-		"30 50 0002 000b 0001" + "00 05 0800" + goldenIPv4 + "00" + "d423",
+		"30 50 0002 000b 0001" + "00 05 0800" + goldenIPv4 + "00" + "b858",
 	},
 	{
 		"raw IPv6", RawIPv6, IPv6, goldenIPv6,
 		"30 51 0002 000f 0001" + // LNH 1
-			goldenIPv6 + "00" + "1041",
+			goldenIPv6 + "00" + "e844",
 	},
 	{
 		"Ethernet behind a GRH", RawGRH, Ethernet, goldenFrame,
 		"30 53 0002 0018 0001" + // LNH 3
 			"6 28 12345 002d 8f 40" + // GRH (IBA 8.3): next header 143, Ethernet (RFC 8986)
-			goldenGIDs + goldenFrame + "000000" + "862e",
+			goldenGIDs + goldenFrame + "000000" + "c7a3",
 	},
 	{
 		"IPv4 behind a GRH", RawGRH, IPv4, goldenIPv4,
 		"30 53 0002 0014 0001" + "6 28 12345 001f 04 40" + // 4: IPv4 (RFC 2003)
-			goldenGIDs + goldenIPv4 + "00" + "4a69",
+			goldenGIDs + goldenIPv4 + "00" + "2612",
 	},
 	{
 		"Ethernet over InfiniBand", EoIB, Ethernet, goldenFrame,
@@ -122,9 +122,9 @@ var vectors = []struct {
 const (
 	// An Ethernet header (0x0800), IPv4 with its checksum, UDP without, "abc".
 	goldenFrame = "020000000002 020000000001 0800" + goldenIPv4
-	goldenIPv4  = "4500001f 00004000 401126cc 0a000001 0a000002 c0011389000b0000 616263"
+	goldenIPv4  = "4500001f 00004000 401126cc 0a000001 0a000002 c0019c40000b0000 616263"
 	goldenIPv6  = "60000000 000b1140 fd000000000000000000000000000001" +
-		"fd000000000000000000000000000002 c0011389000b6de6 616263"
+		"fd000000000000000000000000000002 c0019c40000be52e 616263"
 	goldenGIDs = "fe8000000000000000000000000000aa fe8000000000000000000000000000bb"
 )
 

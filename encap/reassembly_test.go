@@ -207,9 +207,11 @@ func TestContradictions(t *testing.T) {
 		packets []*Packet
 		want    Reason
 	}{
-		"the same":            {[]*Packet{seg(1, 0, true, a), seg(1, 0, true, a)}, Duplicate},
-		"the same last":       {[]*Packet{seg(1, 2, false, a), seg(1, 2, false, a)}, Duplicate},
-		"the same, placed":    {[]*Packet{seg(1, 0, true, a), seg(1, 2, false, a), seg(1, 2, false, a)}, Duplicate},
+		"the same":      {[]*Packet{seg(1, 0, true, a), seg(1, 0, true, a)}, Duplicate},
+		"the same last": {[]*Packet{seg(1, 2, false, a), seg(1, 2, false, a)}, Duplicate},
+		"the same, placed": {
+			[]*Packet{seg(1, 0, true, a), seg(1, 2, false, a), seg(1, 2, false, a)}, Duplicate,
+		},
 		"other bytes":         {[]*Packet{seg(1, 0, true, a), seg(1, 0, true, b)}, Conflict},
 		"other bytes of last": {[]*Packet{seg(1, 2, false, a), seg(1, 2, false, b)}, Conflict},
 		"other length":        {[]*Packet{seg(1, 0, true, a), seg(1, 0, true, short)}, Conflict},
@@ -227,7 +229,9 @@ func TestContradictions(t *testing.T) {
 		"last too far":        {[]*Packet{seg(1, 0, true, a), seg(1, 26, false, a)}, TooLong},
 		"last was too far":    {[]*Packet{seg(1, 26, false, a), seg(1, 0, true, a)}, TooLong},
 		"last too long":       {[]*Packet{seg(1, 1, false, make([]byte, 1001))}, TooLong},
-		"no frame":            {[]*Packet{seg(1, 0, true, short[:6]), seg(1, 1, false, short[:6])}, TooShort},
+		"no frame": {
+			[]*Packet{seg(1, 0, true, short[:6]), seg(1, 1, false, short[:6])}, TooShort,
+		},
 	} {
 		r := newReassembler(t, ReassemblerConfig{Largest: 1000})
 		for i, p := range tt.packets {

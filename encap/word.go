@@ -97,6 +97,12 @@ func (w Word) Put(b []byte) {
 
 // String prints the word with tshark's names (eoib.*).
 func (w Word) String() string {
-	return fmt.Sprintf("eoib.version=0 tcp_chk=%d ip_chk=%d fcs=%t ms=%t seg_off=%d seg_id=%d",
-		w.Checks>>2, w.Checks&3, w.FCS, w.More, w.Index, w.ID)
+	bit := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return fmt.Sprintf("eoib.tcp_chk=%d ip_chk=%d fcs=%d ms=%d ip_seg_offset=%d ip_seg_id=%d",
+		w.Checks>>2, w.Checks&3, bit(w.FCS), bit(w.More), w.Index, w.ID)
 }

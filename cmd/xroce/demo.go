@@ -29,9 +29,10 @@ It carries out every operation of reliable and unreliable connections at several
 sizes, atomics, memory windows that are revoked, matrix columns under one key,
 datagrams, shared receive queues and XRC, with every byte and every completion
 compared, writes to memory whose pages come and go, sends a message by each protocol
-of messages, and reads its own packets back with another decoder, which shows what
-control messages each message caused. Then it copies a file, copies one over a cable that loses 5 %
-of the frames, and measures.
+of messages, carries Ethernet frames and IP packets in the headers of InfiniBand, and
+reads its own packets back with another decoder, which shows what control messages each
+message caused. Then it copies a file, copies one over a cable that loses 5 % of the
+frames, and measures.
 Everything it makes is removed at the end.`,
 		Example: `  sudo xroce demo                       # over AF_XDP
   xroce demo                            # on the simulated network

@@ -32,11 +32,13 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 	}
 	contains(t, i.stdout, "SEND_WITH_IMM ", "RDMA_WRITE_WITH_IMM ", "RDMA_READ ", "1048576",
 		"ATOMIC_FETCH_AND_ADD ", "packets in "+file, "\nRC ", "\natomics ", "\nkeys ", "\nlayouts ",
-		"\nUC ", "\nUD ", "\nSRQ ", "\nXRC ", "\nmessages ", "\ngo-back-N ",
+		"\nUC ", "\nUD ", "\nSRQ ", "\nXRC ", "\nmessages ", "\nencap ", "\ngo-back-N ",
 		"\nselective repeat ")
 	for _, picture := range messagePicture {
 		contains(t, i.stdout, picture)
 	}
+	contains(t, i.stdout, "an Ethernet frame of 61 bytes in format raw:\n", "lrh.vl=0 lver=0 sl=0 "+
+		"lnh=0 dlid=0x0002 pktlen=19 slid=0x0001\n", " rwh.etype=0x6558 pad=3\n", "\n           VCRC ")
 	judgeByTshark(t, file)
 }
 
@@ -82,14 +84,14 @@ var messagePicture = []string{
 }
 
 // demoPassed is the last line when everything that is shown works.
-const demoPassed = "demo: 653 passed, 0 failed"
+const demoPassed = "demo: 789 passed, 0 failed"
 
 // unknownToTshark are the opcodes that tshark 4.0 does not know: FLUSH, ATOMIC WRITE
 // and all of XRC. It shows their BTH and no more.
 func unknownToTshark(op int) bool { return op == 0x1c || op == 0x1d || op>>5 == 5 }
 
 // judgeByTshark lets Wireshark's dissector read the capture: every packet is
-// InfiniBand, and none is malformed. RPC over RDMA is off: tshark 4.0 reads eight
+// InfiniBand, or native behind an Ethernet header, and none is malformed. RPC over RDMA is off: tshark 4.0 reads eight
 // bytes of any SEND, also of one byte.
 func judgeByTshark(t *testing.T, file string) {
 	t.Helper()
@@ -114,14 +116,22 @@ func judgeByTshark(t *testing.T, file string) {
 		t.Errorf("tshark sees %d packets", len(packets))
 	}
 	opcodes := map[int]bool{}
+	native := 0
 	for n, line := range packets {
 		f := strings.Split(line, "\t")
+		if f[0] == "eth:ethertype:data" && f[1] == "" {
+			native++ // it knows no native packets on Ethernet
+			continue
+		}
 		op, err := strconv.Atoi(f[3])
 		if !strings.Contains(f[0], ":infiniband") || f[1] != "" || err != nil ||
 			!strings.HasPrefix(f[2], "0x") && !unknownToTshark(op) {
 			t.Errorf("packet %d: tshark sees %q", n+1, line)
 		}
 		opcodes[op] = true
+	}
+	if native != 15 {
+		t.Errorf("tshark sees %d native packets", native)
 	}
 	for _, op := range []wire.Opcode{
 		wire.RCSendOnlyInv, wire.RCFetchAdd, wire.RCCmpSwap, wire.RCAtomicWrite, wire.RCFlush,
@@ -150,7 +160,7 @@ func TestDemoJSON(t *testing.T) {
 		t.Fatalf("%v in %s %s", err, i.stdout, i.stderr)
 	}
 	if i.code != exitOK || r.Failed != 0 || len(r.Rows) != 6 || r.Wire.Backend != "sim" ||
-		r.Copy.Bytes < 3000000 || len(r.Scenes) != 11 || len(r.Loss) != 2 {
+		r.Copy.Bytes < 3000000 || len(r.Scenes) != 12 || len(r.Loss) != 2 {
 		t.Fatalf("code %d, %+v, %s", i.code, r, i.stderr)
 	}
 	checks := 0

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,17 +27,18 @@ type seen struct {
 type stream []seen
 
 // verifyCapture reads the capture with another decoder and checks that it has
-// exactly the packets that the calls must produce, and what the speeches must say.
-func verifyCapture(file string, talks []*talk, speeches []*speech, t tally) error {
-	r := reading{tally: t, streams: map[uint32]stream{}}
-	for _, talk := range talks {
+// exactly the packets that the calls must produce, what the speeches must say, and the native
+// packets.
+func verifyCapture(file string, c *cast, t tally) error {
+	r := reading{tally: t, streams: map[uint32]stream{}, natives: c.natives}
+	for _, talk := range c.talks {
 		r.streams[talk.qpn[0]], r.streams[talk.qpn[1]] = nil, nil
 	}
 	facts := &t.report.Capture
 	if err := r.file(file, &facts.Packets); err != nil {
 		return err
 	}
-	for _, talk := range talks {
+	for _, talk := range c.talks {
 		if talk.torn {
 			continue
 		}
@@ -45,7 +47,7 @@ func verifyCapture(file string, talks []*talk, speeches []*speech, t tally) erro
 			[2]stream{r.streams[talk.qpn[1]], r.streams[talk.qpn[0]]}, t)
 	}
 	facts.Retransmits += r.messages.again
-	t.report.Messages = r.messages.verify(speeches, t)
+	t.report.Messages = r.messages.verify(c.speeches, t)
 	return nil
 }
 
@@ -54,6 +56,7 @@ type reading struct {
 	tally
 	streams         map[uint32]stream // what was sent to each QP of a talk
 	messages        transcript
+	natives         [][]byte // frames that are still to come, in their order
 	icrc, malformed int
 }
 
@@ -81,6 +84,7 @@ func (r *reading) file(name string, packets *int) error {
 		r.packet(data)
 	}
 	r.check(*packets > 0, "the capture is empty")
+	r.check(len(r.natives) == 0, "%d native packets are missing", len(r.natives))
 	r.check(r.malformed == 0, "%d of %d captured packets: gopacket and we do not agree",
 		r.malformed, *packets)
 	r.check(r.icrc == 0, "%d of %d captured packets have a wrong ICRC", r.icrc, *packets)
@@ -89,6 +93,10 @@ func (r *reading) file(name string, packets *int) error {
 
 // packet decodes a packet twice, by gopacket and by package wire.
 func (r *reading) packet(data []byte) {
+	if len(r.natives) > 0 && bytes.HasPrefix(data, r.natives[0]) { // padding may be behind it
+		r.natives = r.natives[1:]
+		return
+	}
 	var p wire.Packet
 	other := gopacket.NewPacket(data, layers.LayerTypeEthernet, gopacket.NoCopy)
 	bth, ok := other.Layer(gopacketlayer.LayerTypeBTH).(*gopacketlayer.BTH)

@@ -228,7 +228,8 @@ func (p *pair) expect(
 // wait waits for completions. What is lost on an unreliable service never comes.
 func (p *pair) wait(ctx context.Context, host int, wcs []roce.Completion) (int, error) {
 	e := p.end[host]
-	if t := e.QP.Type(); t == roce.TypeUC || t == roce.TypeUD {
+	switch e.QP.Type() {
+	case roce.TypeUC, roce.TypeUD, roce.TypeRawPacket:
 		limited, cancel := context.WithTimeout(ctx, unreliableTime)
 		defer cancel()
 		n, err := e.CQ.Wait(limited, wcs)

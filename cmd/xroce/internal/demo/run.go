@@ -109,7 +109,7 @@ func show(ctx context.Context, o *Options, w *cable, dir string, report *Report)
 		return fmt.Errorf("%s: %w", StageOperations, err)
 	}
 	o.Hook(StageCapture)
-	if err := verifyCapture(o.Capture, played.talks, played.speeches, t); err != nil {
+	if err := verifyCapture(o.Capture, played, t); err != nil {
 		return fmt.Errorf("%s: %w", StageCapture, err)
 	}
 	o.Hook(StageCopy)

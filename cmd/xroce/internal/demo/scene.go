@@ -51,6 +51,7 @@ var scenes = []scene{
 	{"SRQ", "three QPs take from one shared receive queue, which tells when it runs low", playSRQ},
 	{"XRC", "one connection fills two shared receive queues of the peer, and reads", playXRC},
 	{"messages", "of any size, by each protocol: every byte", playMessages},
+	{"encap", "Ethernet frames and IP packets in the headers of InfiniBand: every byte", playEncap},
 }
 
 // The cast is the two hosts and what is noted of their play.
@@ -62,6 +63,7 @@ type cast struct {
 	talks []*talk  // what must be in the capture
 
 	speeches []*speech // of messages, which must be there, too
+	natives  [][]byte  // and frames with native packets
 }
 
 // join connects a QP of each host for a scene.
@@ -127,7 +129,9 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (_ *cast, er
 	writer := capture.NewWriter(file, "xroce-demo", captureBuffer)
 	defer func() { err = errors.Join(err, writer.Close()) }()
 	tap := &tap{w: writer}
-	h, err := w.openBoth(o.Device, tap)
+	device := o.Device
+	device.RawPackets = true // native packets are frames of their own EtherType
+	h, err := w.openBoth(device, tap)
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,13 @@ func TestTruncated(t *testing.T) {
 			r := decode(&p, v.format, b[:n:n])
 			switch {
 			case r != OK && p.Datagram == nil:
-			case r == OK && v.format > RawGRH && v.format != VNIC && bytes.HasPrefix(inner, p.Datagram):
+			case r == OK && v.format > RawGRH && v.format != VNIC &&
+				bytes.HasPrefix(inner, p.Datagram):
 			case r == OK && v.format == VNIC && n%vnicAlign == 0:
 				// The last byte of a part is taken for the tail: nothing but the ICRC of
 				// the packet tells.
 			default:
-				t.Errorf("%s: %d of %d bytes: %s, %d bytes of datagram", v.name, n, len(b), r, p.Len())
+				t.Errorf("%s: %d of %d bytes: %s, datagram of %d", v.name, n, len(b), r, p.Len())
 			}
 			if v.format <= RawGRH && r != Truncated {
 				t.Errorf("%s: %d of %d bytes: %s", v.name, n, len(b), r)
@@ -122,7 +123,7 @@ func TestRefused(t *testing.T) {
 		want Reason
 	}{
 		{"empty", Raw, nil, Truncated},
-		{"version of the link", Raw, native([]byte{1}, lrh(0, 7)[1:], rwh(4, 0x6558), frame), BadLRH},
+		{"link version", Raw, native([]byte{1}, lrh(0, 7)[1:], rwh(4, 0x6558), frame), BadLRH},
 		{"IBA local", Raw, native(lrh(2, 7), rwh(4, 0x6558), frame), NotRaw},
 		{"IBA global", Raw, native(lrh(3, 16), grh(6, 0x1b, 16), frame), NotRaw},
 		{"GRH of version 5", Raw, native(lrh(3, 16), grh(5, 143, 16), frame), BadGRH},
@@ -141,10 +142,10 @@ func TestRefused(t *testing.T) {
 		{"IPv6 header cut", Raw, native(lrh(1, 11), ipv6[:36]), TooShort},
 		{"segment without word", Raw, native(lrh(0, 3), rwh(4, 0x88b6)), Truncated},
 		{
-			"segment without bytes", Raw, native(lrh(0, 4), rwh(4, 0x88b6), []byte{0xc0, 0x20, 0, 1}),
+			"empty segment", Raw, native(lrh(0, 4), rwh(4, 0x88b6), []byte{0xc0, 0x20, 0, 1}),
 			TooShort,
 		},
-		{"segment of another kind", Raw, native(lrh(0, 4), rwh(4, 0x88b6), frame[:4]), BadSignature},
+		{"segment of what", Raw, native(lrh(0, 4), rwh(4, 0x88b6), frame[:4]), BadSignature},
 		{"word cut", EoIB, []byte{0xc0, 0, 0}, Truncated},
 		{"signature", EoIB, append([]byte{0x80, 0, 0, 0}, frame...), BadSignature},
 		{"version", EoIB, append([]byte{0xd0, 0, 0, 0}, frame...), BadVersion},
@@ -160,7 +161,8 @@ func TestRefused(t *testing.T) {
 		{"VNIC of EoIB", VNIC, append([]byte{0xc0, 0, 0, 1}, frame[:12]...), BadSignature},
 		{"VNIC version", VNIC, append([]byte{0, 0, 0, 1, 0xd0, 0, 0, 0}, frame...), BadVersion},
 		{
-			"VNIC all padding", VNIC, append([]byte{0, 0, 0, 1, 0xc0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 7),
+			"VNIC all padding", VNIC,
+			[]byte{0, 0, 0, 1, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7},
 			TooShort,
 		},
 		{"native as a payload", Raw, nil, Truncated},

@@ -21,8 +21,8 @@ func formatTable() string {
 		return fmt.Sprint(n)
 	}
 	var b strings.Builder
-	b.WriteString("| format | travels in | EtherType | headers | trailers | carries, by | in a packet |" +
-		" in segments | in a message | length is told by | specified in |\n" +
+	b.WriteString("| format | travels in | EtherType | headers | trailers | carries, by |" +
+		" in a packet | in segments | in a message | length is told by | specified in |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range Formats() {
 		etherType := "RoCE's"
@@ -44,9 +44,9 @@ func formatTable() string {
 		if s.CodeField != "" {
 			what += "; " + s.CodeField
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", s.Name, s.Carriers,
-			etherType, strings.Join(s.Headers, ", "), strings.Join(s.Trailers, ", "), what,
-			number(s.Whole), number(s.Segmented), number(s.Connected), s.Length, s.Source)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", s.Name,
+			s.Carriers, etherType, strings.Join(s.Headers, ", "), strings.Join(s.Trailers, ", "),
+			what, number(s.Whole), number(s.Segmented), number(s.Connected), s.Length, s.Source)
 	}
 	return b.String()
 }
@@ -116,8 +116,8 @@ func TestDocument(t *testing.T) {
 			t.Fatalf("%s has no place for %s", document, part.mark)
 		}
 		if have != part.want && !*writeTables {
-			t.Errorf("%s of %s is out of date: go test ./encap -write-tables\n%s", part.mark, document,
-				part.want)
+			t.Errorf("%s of %s is out of date: go test ./encap -write-tables\n%s", part.mark,
+				document, part.want)
 		}
 		text = head + begin + part.want + end + tail
 	}

@@ -158,7 +158,8 @@ func FuzzReassembler(f *testing.F) {
 			p.FCS = b[2]&0x40 != 0
 			now += clock.Time(b[0] >> 4)
 			frame, reason := r.Add(now, uint64(b[0]&3), p)
-			if frame != nil && (reason != OK || len(frame) < 14 || len(frame) > 64) || r.Held() > 4 {
+			if frame != nil && (reason != OK || len(frame) < 14 || len(frame) > 64) ||
+				r.Held() > 4 {
 				t.Fatalf("%s, %d bytes, %d held", reason, len(frame), r.Held())
 			}
 			b = b[4+n:]

@@ -138,8 +138,8 @@ func TestReassemblyModel(t *testing.T) {
 				t.Fatalf("%s", reason)
 			}
 			if (got == nil) != (want == nil) || !bytes.Equal(got, want) {
-				t.Fatalf("frame %d of %d: %d bytes, want %d", s.packet.Segment.ID, s.source, len(got),
-					len(want))
+				t.Fatalf("frame %d of %d: %d bytes, want %d", s.packet.Segment.ID, s.source,
+					len(got), len(want))
 			}
 			if got != nil && !bytes.Equal(got, s.frame) {
 				t.Fatalf("frame %d of %d is another", s.packet.Segment.ID, s.source)

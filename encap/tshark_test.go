@@ -88,6 +88,7 @@ func TestTshark(t *testing.T) {
 	const (
 		erf    = "erf:infiniband"
 		roce   = "eth:ethertype:ip:udp:infiniband:"
+		eoib   = "infiniband.eoib:"
 		inside = "eth:ethertype:ip:udp:data"
 	)
 	want := map[string]string{
@@ -96,7 +97,7 @@ func TestTshark(t *testing.T) {
 		"raw IPv6":                        ";" + erf + ":ipv6:udp:data;0x01;15;;;;;",
 		"Ethernet behind a GRH":           ";" + erf + ";0x03;24;;143;45;;",
 		"IPv4 behind a GRH":               ";" + erf + ";0x03;20;;4;31;;",
-		"Ethernet over InfiniBand":        ";" + roce + "infiniband.eoib:" + inside + ";;;;;;0x0001;",
+		"Ethernet over InfiniBand":        ";" + roce + eoib + inside + ";;;;;;0x0001;",
 		"IPv4 over InfiniBand":            ";" + roce + "ethertype:ip:udp:data;;;0x0800;;;;",
 		"IPv6 over InfiniBand, connected": ";" + roce + "ethertype:ipv6:udp:data;;;0x86dd;;;;",
 		"virtual switch":                  ";" + roce + "data;;;;;;;",

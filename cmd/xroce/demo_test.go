@@ -37,8 +37,9 @@ func TestDemoOnTheSimulatedWire(t *testing.T) {
 	for _, picture := range messagePicture {
 		contains(t, i.stdout, picture)
 	}
-	contains(t, i.stdout, "an Ethernet frame of 61 bytes in format raw:\n", "lrh.vl=0 lver=0 sl=0 "+
-		"lnh=0 dlid=0x0002 pktlen=19 slid=0x0001\n", " rwh.etype=0x6558 pad=3\n", "\n           VCRC ")
+	contains(t, i.stdout, "an Ethernet frame of 61 bytes in format raw:\n",
+		"lrh.vl=0 lver=0 sl=0 lnh=0 dlid=0x0002 pktlen=19 slid=0x0001\n",
+		" rwh.etype=0x6558 pad=3\n", "\n           VCRC ")
 	judgeByTshark(t, file)
 }
 
@@ -90,9 +91,9 @@ const demoPassed = "demo: 789 passed, 0 failed"
 // and all of XRC. It shows their BTH and no more.
 func unknownToTshark(op int) bool { return op == 0x1c || op == 0x1d || op>>5 == 5 }
 
-// judgeByTshark lets Wireshark's dissector read the capture: every packet is
-// InfiniBand, or native behind an Ethernet header, and none is malformed. RPC over RDMA is off: tshark 4.0 reads eight
-// bytes of any SEND, also of one byte.
+// judgeByTshark lets Wireshark's dissector read the capture: every packet is InfiniBand, or
+// a native one behind an Ethernet header, and none is malformed. RPC over RDMA is off: tshark
+// 4.0 reads eight bytes of any SEND, also of one byte.
 func judgeByTshark(t *testing.T, file string) {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")

@@ -51,8 +51,9 @@ UC. No device is needed.`,
 			f := newEncapFormat(&formats[i])
 			a.printf("%-9s %-10s %-9s %-30s %-24s %6s %8s %7s  %s\n", f.Name,
 				strings.Join(f.Carriers, ", "), f.EtherType,
-				strings.Join(slices.Concat(f.Headers, f.Trailers), ", "), strings.Join(f.Carries, " "),
-				bytesOrNone(f.Packet), bytesOrNone(f.Segments), bytesOrNone(f.Message), f.Source)
+				strings.Join(slices.Concat(f.Headers, f.Trailers), ", "),
+				strings.Join(f.Carries, " "), bytesOrNone(f.Packet),
+				bytesOrNone(f.Segments), bytesOrNone(f.Message), f.Source)
 		}
 		return nil
 	})

@@ -145,6 +145,10 @@ func TestRefused(t *testing.T) {
 			"empty segment", Raw, native(lrh(0, 4), rwh(4, 0x88b6), []byte{0xc0, 0x20, 0, 1}),
 			TooShort,
 		},
+		{
+			"segment without a pad count", Raw,
+			native(lrh(0, 5), rwh(0, 0x88b6), []byte{0xc0, 0x20, 0, 1, 1, 2, 3, 4}), BadLength,
+		},
 		{"segment of what", Raw, native(lrh(0, 4), rwh(4, 0x88b6), frame[:4]), BadSignature},
 		{"word cut", EoIB, []byte{0xc0, 0, 0}, Truncated},
 		{"signature", EoIB, append([]byte{0x80, 0, 0, 0}, frame...), BadSignature},

@@ -9,7 +9,8 @@
 //
 // A sender keeps one [Template] a peer. [Template.Put] copies a datagram into a packet with its
 // headers, which is the only copy; [Template.Seal] makes the packet around a datagram that lies
-// in its place already; [Template.Cut] makes as many packets as a datagram takes. A receiver
+// in its place already; [Template.Cut] makes as many packets as a datagram takes, or only what is
+// around its pieces, for who gathers them. A receiver
 // reuses one [Packet]: [Packet.DecodeNative] reads a native packet, [Packet.Decode] a payload
 // of a queue pair, both without a copy: what they point to is the caller's frame. Segments go
 // through a [Reassembler].
@@ -24,5 +25,5 @@
 //
 // Nothing here does I/O, reads a clock or starts a goroutine, and nothing on the way of a
 // packet allocates. A Packet, a Cut and a Reassembler belong to one caller at a time; a
-// Template does not change and may be used by any goroutine.
+// Template may be used by any goroutine while nobody changes it.
 package encap

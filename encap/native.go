@@ -104,7 +104,7 @@ func (p *Packet) decodeRWH(head, tail []byte, end int) Reason {
 	}
 	reserved := head[off+rwhOffPad]
 	if reserved&rwhPadTold == 0 {
-		return p.trimForeign()
+		return p.trimForeign(rwh.EtherType)
 	}
 	n := p.Len() - int(reserved&rwhPadMask)
 	if n < 0 {
@@ -157,8 +157,11 @@ func (p *Packet) trim() Reason {
 
 // trimForeign cuts the padding off a datagram of a sender that does not tell how much there is:
 // where the datagram does not either, padding stays behind it, as that of Ethernet does.
-func (p *Packet) trimForeign() Reason {
-	if p.Kind == Ethernet {
+func (p *Packet) trimForeign(etherType uint16) Reason {
+	switch etherType {
+	case EtherTypeSegment: // nobody else has these
+		return BadLength
+	case etherTypeTEB:
 		return OK
 	}
 	return p.trim()

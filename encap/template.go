@@ -43,7 +43,8 @@ const (
 )
 
 // A Template is what the headers say to one peer, besides what each datagram says. It is the
-// caller's to fill in, then Validate looks at it.
+// caller's to fill in, then Validate looks at it. TClass, FlowLabel and Checks may be others for
+// each datagram, by one caller at a time.
 type Template struct {
 	Format Format
 	// Room is the most bytes that a packet may have, with all headers of the format: what
@@ -54,7 +55,7 @@ type Template struct {
 	// Of native packets.
 	VL, SL     uint8  // virtual lane and service level, 4 bits each
 	DLID, SLID uint16 // local identifiers
-	// Of raw packets behind a GRH; the first two may be changed for each datagram.
+	// Of raw packets behind a GRH.
 	TClass     uint8
 	FlowLabel  uint32 // 20 bits
 	HopLimit   uint8
@@ -186,31 +187,37 @@ func (t *Template) Seal(frame []byte, k Kind, n int) (int, Reason) {
 
 // wrap writes the headers before n bytes and what is behind them.
 func (t *Template) wrap(frame []byte, k Kind, header, n int, s Segment) int {
+	if t.Format <= RawGRH {
+		return t.wrapNative(frame, k, header, n, s)
+	}
+	t.putHeader(frame, k, s)
+	end := header + n
+	return end + t.putTail(frame[end:], end)
+}
+
+// putHeader writes what is before a datagram in the payload of a queue pair.
+func (t *Template) putHeader(b []byte, k Kind, s Segment) {
 	switch t.Format {
 	case EoIB:
-		Word{Checks: t.Checks, Segment: s}.Put(frame)
-		return header + n
-	case IPoIB, IPoIBConnected:
-		code, _ := t.Format.Spec().code(k)
-		binary.BigEndian.PutUint16(frame[ipoibOffType:], code)
-		frame[2], frame[3] = 0, 0
-		return header + n
+		Word{Checks: t.Checks, Segment: s}.Put(b)
 	case VNIC:
-		return t.wrapVNIC(frame, n, s)
+		binary.BigEndian.PutUint32(b, uint32(t.Switch))
+		Word{Checks: t.Checks, Segment: s}.Put(b[vnicOffWord:])
 	default:
-		return t.wrapNative(frame, k, header, n, s)
+		code, _ := t.Format.Spec().code(k)
+		binary.BigEndian.PutUint32(b, uint32(code)<<16)
 	}
 }
 
-// wrapVNIC writes the header of the virtual switch, padding and tail.
-func (t *Template) wrapVNIC(frame []byte, n int, s Segment) int {
-	binary.BigEndian.PutUint32(frame, uint32(t.Switch))
-	Word{Checks: t.Checks, Segment: s}.Put(frame[vnicOffWord:])
-	end := VNICLen + n
-	pad := -(end + vnicTail) & vnicPadMask
-	clear(frame[end:][:pad])
-	frame[end+pad] = byte(pad)
-	return end + pad + vnicTail
+// putTail writes what is behind it, when there are so many bytes before that.
+func (t *Template) putTail(b []byte, before int) int {
+	if t.Format != VNIC {
+		return 0
+	}
+	pad := -(before + vnicTail) & vnicPadMask
+	clear(b[:pad])
+	b[pad] = byte(pad)
+	return pad + vnicTail
 }
 
 // wrapNative writes the headers of a native packet, padding and VCRC.

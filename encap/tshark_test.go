@@ -48,7 +48,9 @@ func pcap(link uint32, packets [][]byte) []byte {
 }
 
 // tshark decodes a capture and returns what it says in each field of each packet.
-func tshark(t *testing.T, link uint32, packets [][]byte, fields []string) [][]string {
+func tshark(
+	t *testing.T, link uint32, packets [][]byte, fields []string, options ...string,
+) [][]string {
 	t.Helper()
 	program, err := exec.LookPath("tshark")
 	if err != nil {
@@ -58,7 +60,7 @@ func tshark(t *testing.T, link uint32, packets [][]byte, fields []string) [][]st
 	if err := os.WriteFile(name, pcap(link, packets), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", name, "-T", "fields", "-E", "separator=;", "-E", "occurrence=f"}
+	args := append([]string{"-r", name, "-T", "fields", "-E", "separator=;"}, options...)
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
@@ -119,9 +121,50 @@ func TestTshark(t *testing.T) {
 		packets[link], names[link] = append(packets[link], b), append(names[link], v.name)
 	}
 	for link, list := range packets {
-		for i, row := range tshark(t, link, list, fields) {
+		for i, row := range tshark(t, link, list, fields, "-E", "occurrence=f") {
 			if name, got := names[link][i], strings.Join(row, ";"); got != want[name] {
 				t.Errorf("%s:\n tshark %s\n want   %s", name, got, want[name])
+			}
+		}
+	}
+}
+
+// TestTsharkScript: with docs/encap.lua tshark shows the datagram in every format, and that of
+// native packets also behind an Ethernet header, with padding behind them.
+func TestTsharkScript(t *testing.T) {
+	program, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Skip("tshark is not installed")
+	}
+	if version, err := exec.Command(program, "-v").Output(); err != nil ||
+		!strings.Contains(string(version), "with Lua") {
+		t.Skipf("tshark has no Lua: %v", err)
+	}
+	fields := []string{"_ws.malformed", "ip.dst", "ipv6.dst", "udp.dstport", "data.data"}
+	const ipv4, ipv6 = ";10.0.0.2;;40000;616263", ";;fd00::2;40000;616263"
+	packets, want := map[uint32][][]byte{}, map[uint32][]string{}
+	add := func(link uint32, b []byte, text string) {
+		packets[link], want[link] = append(packets[link], b), append(want[link], text)
+	}
+	for _, v := range vectors {
+		b, text := unhex(t, v.packet), ipv4
+		if v.kind == IPv6 {
+			text = ipv6
+		}
+		if v.format > RawGRH {
+			add(linkEthernet, overRoCE(t, wire.FramingV1, wire.UDSendOnly, b), text)
+			continue
+		}
+		add(linkERF, b, text)
+		padded := append(onEthernet(EtherTypeNative, 1, b), make([]byte, 20)...)
+		add(linkEthernet, padded, text)
+	}
+	for link, list := range packets {
+		rows := tshark(t, link, list, fields, "-E", "occurrence=l", "-X",
+			"lua_script:../docs/encap.lua")
+		for i, row := range rows {
+			if got := strings.Join(row, ";"); got != want[link][i] {
+				t.Errorf("packet %d of link type %d: %s, want %s", i+1, link, got, want[link][i])
 			}
 		}
 	}

@@ -23,65 +23,65 @@ const etherLen = 14
 // largestMessage has room for an IP packet of connected mode.
 const largestMessage = 1 << 16
 
-// A road carries the packets of formats: frames of a raw QP, datagrams or messages, from host 0
+// A carrier carries the packets of formats: frames of a raw QP, datagrams or messages, from host 0
 // to host 1.
-type road struct {
+type carrier struct {
 	*pair
 	tally
-	*talk      // nil for frames, of which the capture has no transport packet
-	mr         [2]*engine.MR
-	before     int // bytes before a packet where it is sent: an Ethernet header
-	arrival    int // the same where it arrives: a header, or a GRH
-	room       int // the most bytes of a packet
-	flags      roce.WCFlags
-	to         *roce.AH // of datagrams
-	frames     [][]byte // that were sent
-	packets    int      // of the datagram in hand
-	reassembly *encap.Reassembler
+	*talk    // nil for frames, of which the capture has no transport packet
+	mr       [2]*engine.MR
+	before   int // bytes before a packet where it is sent: an Ethernet header
+	arrival  int // the same where it arrives: a header, or a GRH
+	room     int // the most bytes of a packet
+	flags    roce.WCFlags
+	to       *roce.AH // of datagrams
+	frames   [][]byte // that were sent
+	sent     int      // datagrams
+	segments *encap.Reassembler
 }
 
 // playEncap carries an Ethernet frame and IP packets in each format, and shows the bytes of
 // one.
 func playEncap(ctx context.Context, c *cast) error {
-	roads := map[encap.Carrier]*road{}
-	for _, r := range []struct {
-		carrier encap.Carrier
-		open    func(context.Context, *cast) (*road, error)
+	carriers := map[encap.Carrier]*carrier{}
+	for _, kind := range []struct {
+		encap.Carrier
+		open func(context.Context, *cast) (*carrier, error)
 	}{
 		{encap.Native, openFrames},
 		{encap.Datagrams, openDatagrams},
 		{encap.Connections, openMessages},
 	} {
-		road, err := r.open(ctx, c)
+		r, err := kind.open(ctx, c)
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.carrier, err)
+			return fmt.Errorf("%s: %w", kind, err)
 		}
-		defer road.disconnect()
-		if road.reassembly, err = encap.NewReassembler(encap.ReassemblerConfig{}); err != nil {
-			return err
-		}
-		roads[r.carrier] = road
+		defer r.close()
+		carriers[kind.Carrier] = r
 	}
 	for _, spec := range encap.Formats() {
-		r := roads[encap.Connections]
+		r := carriers[encap.Connections]
 		for _, better := range []encap.Carrier{encap.Datagrams, encap.Native} {
 			if spec.Carriers&better != 0 {
-				r = roads[better]
+				r = carriers[better]
 			}
 		}
 		if err := r.show(ctx, c, &spec); err != nil {
 			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
 	}
-	c.natives = roads[encap.Native].frames
+	c.natives = carriers[encap.Native].frames
 	return nil
 }
 
-// openRoad registers what a road sends from and receives to.
-func (c *cast) openRoad(p *pair, talk *talk) (*road, error) {
-	r := &road{pair: p, tally: c.tally, talk: talk}
+// openCarrier registers what a carrier sends from and receives to.
+func (c *cast) openCarrier(p *pair, talk *talk) (*carrier, error) {
+	segments, err := encap.NewReassembler(encap.ReassemblerConfig{})
+	if err != nil {
+		return nil, err
+	}
+	r := &carrier{pair: p, tally: c.tally, talk: talk, segments: segments}
 	for host, dev := range c.dev {
-		var err error
 		r.mr[host], err = dev.RegMR(c.pd[host], make([]byte, 2*largestMessage), mem.LocalWrite)
 		if err != nil {
 			return nil, err
@@ -90,8 +90,16 @@ func (c *cast) openRoad(p *pair, talk *talk) (*road, error) {
 	return r, nil
 }
 
+// close gives back what it has.
+func (r *carrier) close() {
+	r.disconnect()
+	for _, mr := range r.mr {
+		mr.Deregister()
+	}
+}
+
 // openFrames makes a QP for raw Ethernet frames at each host.
-func openFrames(_ context.Context, c *cast) (*road, error) {
+func openFrames(_ context.Context, c *cast) (*carrier, error) {
 	p, err := c.create(both(roce.TypeRawPacket))
 	if err != nil {
 		return nil, err
@@ -104,7 +112,7 @@ func openFrames(_ context.Context, c *cast) (*road, error) {
 			return nil, err
 		}
 	}
-	r, err := c.openRoad(p, nil)
+	r, err := c.openCarrier(p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +124,7 @@ func openFrames(_ context.Context, c *cast) (*road, error) {
 }
 
 // openDatagrams makes a QP for datagrams at each host.
-func openDatagrams(ctx context.Context, c *cast) (*road, error) {
+func openDatagrams(ctx context.Context, c *cast) (*carrier, error) {
 	p, err := c.create(both(roce.TypeUD))
 	if err != nil {
 		return nil, err
@@ -126,7 +134,7 @@ func openDatagrams(ctx context.Context, c *cast) (*road, error) {
 			return nil, err
 		}
 	}
-	r, err := c.openRoad(p, c.listen(p))
+	r, err := c.openCarrier(p, c.listen(p))
 	if err != nil {
 		return nil, err
 	}
@@ -138,12 +146,12 @@ func openDatagrams(ctx context.Context, c *cast) (*road, error) {
 }
 
 // openMessages connects a reliable QP of each host.
-func openMessages(ctx context.Context, c *cast) (*road, error) {
+func openMessages(ctx context.Context, c *cast) (*carrier, error) {
 	p, talk, err := c.join(ctx, mem.LocalWrite, both(roce.TypeRC))
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.openRoad(p, talk)
+	r, err := c.openCarrier(p, talk)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +169,7 @@ const (
 )
 
 // show carries a short and a long datagram of each kind in a format.
-func (r *road) show(ctx context.Context, c *cast, spec *encap.Spec) error {
+func (r *carrier) show(ctx context.Context, c *cast, spec *encap.Spec) error {
 	t := &encap.Template{
 		Format: spec.Format, Room: min(spec.Room, r.room), DLID: 2, SLID: 1, HopLimit: hopLimit,
 		SGID: r.end[0].Local.GID, DGID: r.end[1].Local.GID, Switch: 7,
@@ -194,11 +202,11 @@ func (r *road) show(ctx context.Context, c *cast, spec *encap.Spec) error {
 
 // carry sends a datagram in as many packets as it takes and compares what comes. It returns
 // the first packet.
-func (r *road) carry(
+func (r *carrier) carry(
 	ctx context.Context, t *encap.Template, k encap.Kind, d []byte,
 ) (first []byte, err error) {
-	r.packets++
-	cut, reason := t.Cut(k, d, uint16(r.packets))
+	r.sent++
+	cut, reason := t.Cut(k, d, uint16(r.sent))
 	if reason != encap.OK {
 		return nil, reason
 	}
@@ -220,7 +228,7 @@ func (r *road) carry(
 			reason = p.Decode(t.Format, b)
 		}
 		if reason == encap.OK && !p.Segment.Whole() {
-			got, reason = r.reassembly.Add(clock.Nanosecond, 0, &p)
+			got, reason = r.segments.Add(clock.Nanosecond, 0, &p)
 		} else {
 			got = p.Datagram
 		}
@@ -231,8 +239,8 @@ func (r *road) carry(
 	return first, nil
 }
 
-// send sends a packet of n bytes and returns what came behind the headers of the road.
-func (r *road) send(ctx context.Context, what string, n int) ([]byte, error) {
+// send sends a packet of n bytes and returns what came behind the headers of the carrier.
+func (r *carrier) send(ctx context.Context, what string, n int) ([]byte, error) {
 	room := largestMessage + r.arrival
 	err := r.end[1].QP.PostRecv(&roce.RecvWR{SGList: []roce.SGE{r.mr[1].SGE(0, room)}})
 	if err != nil {

@@ -74,7 +74,7 @@ func checkDecoded(t *testing.T, f Format, b []byte, p *Packet, r Reason) {
 	var again Packet
 	if r != OK || decode(&again, p.Format, frame[:n]) != OK || again.Kind != p.Kind ||
 		!bytes.Equal(again.Datagram, p.Datagram) || again.GRH.SGID != p.GRH.SGID ||
-		again.Switch != p.Switch || again.Checks != p.Checks {
+		again.Switch != p.Switch || again.Checks != p.Checks && p.Format != Raw {
 		t.Fatalf("%s: %+v came back as %+v", r, p, again)
 	}
 }

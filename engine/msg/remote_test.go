@@ -12,6 +12,7 @@ import (
 
 	"xroce/engine/msg"
 	"xroce/engine/sim"
+	"xroce/roce"
 	"xroce/roce/mem"
 	rmsg "xroce/roce/msg"
 )
@@ -184,4 +185,61 @@ func TestRemoteWithoutAPeer(t *testing.T) {
 	}
 	<-ca.Done()
 	must(t, network.SetFaults(sim.Faults{}))
+}
+
+// TestRemoteOfRails: memory is used by all rails, also when one is lost and comes back: what was
+// being read is read by the other one, what was being written says that nobody knows.
+func TestRemoteOfRails(t *testing.T) {
+	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+	w.up(t, 2)
+	memory := bytes.Repeat([]byte("memory"), 100_000)
+	ctx := within(t)
+	_, err := w.endpoints[1].Export("table", memory, allRights)
+	must(t, err)
+	remote, err := w.ca.Import(ctx, "table")
+	must(t, err)
+	stop, results := make(chan struct{}), make(chan error, 2)
+	use := func(do func() error) {
+		for {
+			select {
+			case <-stop:
+				results <- nil
+				return
+			default:
+			}
+			if err := do(); err != nil {
+				results <- err
+				return
+			}
+		}
+	}
+	got := make([]byte, len(memory)/2)
+	go use(func() error {
+		clear(got)
+		err := remote.Get(ctx, 0, got)
+		if err == nil && !bytes.Equal(got, memory[:len(got)]) {
+			return errors.New("other bytes were read")
+		}
+		return err
+	})
+	unknown := 0
+	go use(func() error {
+		err := remote.Put(ctx, len(got), make([]byte, 200_000))
+		if errors.Is(err, rmsg.ErrUnknown) {
+			unknown++
+			return nil
+		}
+		return err
+	})
+	for round := range 2 {
+		w.cut(t, round, true)
+		w.up(t, 1)
+		w.cut(t, round, false)
+		w.up(t, 2)
+	}
+	close(stop)
+	for range cap(results) {
+		must(t, <-results)
+	}
+	t.Logf("%d calls of Put ended with a rail", unknown)
 }

@@ -45,21 +45,6 @@ func (d *Device) Progress() bool {
 	return d.services.progress() || worked
 }
 
-// SendPosted makes a round of progress, in direct mode, on each queue that was posted to and that
-// nobody else drives just now: what was posted leaves at once, and not when somebody polls. It
-// does nothing when a background driver does it.
-func (d *Device) SendPosted() {
-	if !d.direct {
-		return
-	}
-	for _, q := range d.queues {
-		if q.doorbells.count.Load() > 0 && q.mu.TryLock() {
-			q.progress()
-			q.mu.Unlock()
-		}
-	}
-}
-
 // Drive makes a round of progress and, when there was nothing to do, sleeps in the link until
 // something comes, until Rouse, or for limit at most. It is for who waits for completions in
 // direct mode and takes them by itself: nobody else has to wake first. It reports whether it

@@ -134,8 +134,8 @@ type openMsg struct {
 	machine  rmsg.Config // with its defaults
 }
 
-// openMessages opens devices with an endpoint on them. leave gives all back and must be called, with an
-// error too.
+// openMessages opens devices with an endpoint on them. leave gives all back and must be called,
+// with an error too.
 func (a *app) openMessages(
 	ctx context.Context, f *msgFlags, c message.Config, machine rmsg.Config,
 ) (o openMsg, leave func() error, err error) {

@@ -49,7 +49,7 @@ func TestSimMessages(t *testing.T) {
 	}
 	for _, want := range []string{
 		`(?m)^packets +[1-9]`, `(?m)^faults .*dropped [1-9]`,
-		`(?m)^protocols .*eager [1-9].*put [1-9]`,
+		`(?m)^protocols .*eager [1-9].*put [1-9]`, `(?m)^rails +[1-9]\d*, [1-9]\d* lost; `,
 		`(?m)^time .* seeds/s$`, `(?m)^sim: 20 seeds, 0 failed\n\z`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text.stdout) {
@@ -62,7 +62,7 @@ func TestSimMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Seeds != 20 || len(r.Failed) != 0 || r.Received == 0 || r.Protocols["frag"] == 0 ||
-		r.Virtual <= 0 {
+		r.RailsLost == 0 || r.Virtual <= 0 {
 		t.Errorf("report %+v", r)
 	}
 	i := bench{machine: goodMachine()}.run(t, "sim", "--messages", "--seeds", "3", "--verbose")

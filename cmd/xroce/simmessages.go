@@ -11,11 +11,16 @@ import (
 // simMessagesReport is what `xroce sim --messages --json` prints.
 type simMessagesReport struct {
 	simTotals
-	Lost      uint64            `json:"messages_failed"`
-	Received  uint64            `json:"received"`
-	Refused   uint64            `json:"memory_refused"`
-	Protocols map[string]uint64 `json:"protocols"`
-	Reasons   map[string]uint64 `json:"reasons"`
+	Rails       uint64            `json:"rails"`
+	RailsLost   uint64            `json:"rails_lost"`
+	Resumed     uint64            `json:"rails_resumed"`
+	SentAgain   uint64            `json:"sent_again"`
+	ChunksAgain uint64            `json:"chunks_again"`
+	Lost        uint64            `json:"messages_failed"`
+	Received    uint64            `json:"received"`
+	Refused     uint64            `json:"memory_refused"`
+	Protocols   map[string]uint64 `json:"protocols"`
+	Reasons     map[string]uint64 `json:"reasons"`
 }
 
 // simMessages runs a campaign of messages and reports.
@@ -33,6 +38,8 @@ func (a *app) simMessages(ctx context.Context, c *msgtrial.Campaign) error {
 func (r *simMessagesReport) count(s *msgtrial.Stats) {
 	r.simTotals.count(&s.Network, s.Virtual)
 	r.Connections, r.Messages, r.Bytes = s.Connections, s.Messages, s.Bytes
+	r.Rails, r.RailsLost, r.Resumed = s.Rails, s.RailsLost, s.Resumed
+	r.SentAgain, r.ChunksAgain = s.SentAgain, s.ChunksAgain
 	r.Lost, r.Received, r.Refused = s.Failed, s.Received, s.Refused
 	r.Protocols = countsByName[msg.Protocol](s.Protocols[:])
 	r.Reasons = countsByName[msg.Reason](s.Reasons[:])
@@ -42,6 +49,8 @@ func (r *simMessagesReport) count(s *msgtrial.Stats) {
 // printSimMessages prints the totals.
 func (a *app) printSimMessages(r *simMessagesReport) {
 	a.printf("connections    %d\n", r.Connections)
+	a.printf("rails          %d, %d lost; %d changes, %d items and %d parts sent again\n", r.Rails,
+		r.RailsLost, r.Resumed, r.SentAgain, r.ChunksAgain)
 	a.printf("messages       %d, %s; %d failed with their connection\n", r.Messages,
 		progress.Bytes(int64(r.Bytes)), r.Lost)
 	a.printf("received       %d\n", r.Received)

@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"fmt"
+	"strconv"
 
 	"xroce/engine/sim"
 	"xroce/roce"
@@ -10,15 +11,17 @@ import (
 
 // A Frame is what a trace keeps of a frame, and of what happened to it.
 type Frame struct {
-	Kind     sim.Kind
-	At       roce.Time
-	From, To int // nodes, see NodeOf
-	Len      int // bytes
-	Opcode   wire.Opcode
-	DestQP   uint32
-	PSN      wire.PSN
-	AckReq   bool
-	Syndrome wire.Syndrome // of an acknowledge
+	Kind        sim.Kind
+	At          roce.Time
+	From, To    int // nodes, see NodeOf
+	FromAdapter int // of these, see AdapterOf
+	ToAdapter   int
+	Len         int // bytes
+	Opcode      wire.Opcode
+	DestQP      uint32
+	PSN         wire.PSN
+	AckReq      bool
+	Syndrome    wire.Syndrome // of an acknowledge
 }
 
 // ReadFrame reads the fields that matter of a frame, which may be damaged.
@@ -26,6 +29,7 @@ func ReadFrame(ev *sim.Event) Frame {
 	const ipv4, ipv6 = 14 + 20 + 8, 14 + 40 + 8
 	f := Frame{
 		Kind: ev.Kind, At: ev.At, From: NodeOf(ev.From), To: NodeOf(ev.To), Len: len(ev.Frame),
+		FromAdapter: AdapterOf(ev.From), ToAdapter: AdapterOf(ev.To),
 	}
 	at := ipv4
 	if len(ev.Frame) > 12 && ev.Frame[12] == 0x86 {
@@ -52,8 +56,8 @@ func (f *Frame) Acknowledges() bool {
 
 // String says what happened to which frame.
 func (f *Frame) String() string {
-	s := fmt.Sprintf("%d->%d %s %s qp 0x%06x psn 0x%06x %d bytes", f.From, f.To, f.Kind, f.Opcode,
-		f.DestQP, f.PSN, f.Len)
+	s := fmt.Sprintf("%s->%s %s %s qp 0x%06x psn 0x%06x %d bytes", place(f.From, f.FromAdapter),
+		place(f.To, f.ToAdapter), f.Kind, f.Opcode, f.DestQP, f.PSN, f.Len)
 	if f.Acknowledges() {
 		s += " " + f.Syndrome.String()
 	}
@@ -61,4 +65,12 @@ func (f *Frame) String() string {
 		s += " AckReq"
 	}
 	return s
+}
+
+// place names an adapter of a node: "2.1", and "2" for the first one.
+func place(node, adapter int) string {
+	if adapter == 0 {
+		return strconv.Itoa(node)
+	}
+	return fmt.Sprintf("%d.%d", node, adapter)
 }

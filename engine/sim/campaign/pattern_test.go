@@ -20,11 +20,15 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestMAC finds the node of an address.
+// TestMAC finds the node and the adapter of an address.
 func TestMAC(t *testing.T) {
 	for node := range 8 {
-		if got := NodeOf(MAC(node)); got != node {
-			t.Errorf("node %d is %d", node, got)
+		for adapter := range 3 {
+			mac := MAC(node, adapter)
+			if NodeOf(mac) != node || AdapterOf(mac) != adapter {
+				t.Errorf("adapter %d of node %d is %d of %d", adapter, node, AdapterOf(mac),
+					NodeOf(mac))
+			}
 		}
 	}
 }

@@ -53,7 +53,8 @@ func (t *Trace) Hash() uint64 { return t.hash }
 
 // Frame takes what happened to a frame, and mixes it in but for payload and checksums.
 func (t *Trace) Frame(f *Frame) {
-	t.Mix(uint64(f.Kind)<<32|uint64(f.From)<<16|uint64(f.To), uint64(f.At), uint64(f.Len),
+	t.Mix(uint64(f.FromAdapter)<<56|uint64(f.ToAdapter)<<48|
+		uint64(f.Kind)<<32|uint64(f.From)<<16|uint64(f.To), uint64(f.At), uint64(f.Len),
 		uint64(f.Opcode)<<32|uint64(f.DestQP), uint64(f.PSN)<<8|uint64(f.Syndrome))
 	t.add(entry{at: f.At, frame: *f})
 }

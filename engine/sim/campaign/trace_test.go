@@ -44,10 +44,10 @@ func TestReadFrame(t *testing.T) {
 		}
 		frame = append(frame, byte(wire.RCAck), 0, 0, 0, 0, 0, 0x12, 0x34, 0x80, 0, 0, 9, 0x60,
 			0, 0, 1)
-		ev := &sim.Event{Kind: sim.Dropped, At: 5, From: MAC(3), To: MAC(0), Frame: frame}
+		ev := &sim.Event{Kind: sim.Dropped, At: 5, From: MAC(3, 2), To: MAC(0, 0), Frame: frame}
 		want := Frame{
-			Kind: sim.Dropped, At: 5, From: 3, Len: len(frame), Opcode: wire.RCAck, DestQP: 0x1234,
-			PSN: 9, AckReq: true, Syndrome: 0x60,
+			Kind: sim.Dropped, At: 5, From: 3, FromAdapter: 2, Len: len(frame), Opcode: wire.RCAck,
+			DestQP: 0x1234, PSN: 9, AckReq: true, Syndrome: 0x60,
 		}
 		f := ReadFrame(ev)
 		if f != want || !f.Acknowledges() {
@@ -57,7 +57,7 @@ func TestReadFrame(t *testing.T) {
 		a.Frame(&f)
 		f.PSN++
 		b.Frame(&f)
-		if a.Hash() == b.Hash() || !strings.Contains(a.Last()[0], "3->0 dropped") {
+		if a.Hash() == b.Hash() || !strings.Contains(a.Last()[0], "3.2->0 dropped") {
 			t.Errorf("frames in the trace: %#x and %#x, %q", a.Hash(), b.Hash(), a.Last())
 		}
 		ev.Frame = frame[:len(frame)-1]

@@ -23,13 +23,24 @@ const (
 	Deaf
 	// Abort ends one end of pair A from above.
 	Abort
-	// Sever moves the queue pair of one end of pair A to ERR.
+	// Sever moves a queue pair of one end of pair A to ERR.
 	Sever
+	// Cut lets nothing pass from or to adapter B of node A.
+	Cut
+	// CutTx lets nothing pass from it.
+	CutTx
+	// CutRx lets nothing pass to it.
+	CutRx
+	// Unplug takes adapter B of node A away until the node restarts.
+	Unplug
 
 	numHavocs
 )
 
-var havocNames = [numHavocs]string{"partition", "restart", "freeze", "deaf", "abort", "sever"}
+var havocNames = [numHavocs]string{
+	"partition", "restart", "freeze", "deaf", "abort", "sever", "cut", "cut-tx", "cut-rx",
+	"unplug",
+}
 
 // String returns what it is called.
 func (h Havoc) String() string { return havocNames[h] }
@@ -41,7 +52,7 @@ func deriveChaos(r *rand.Rand, c *Config) []Chaos {
 	var list []Chaos
 	for range choose(r, 0, 0, 1, 2, 4) {
 		e := Chaos{
-			At: roce.Time(r.Int64N(int64(c.Phase))), What: Havoc(r.IntN(int(numHavocs))),
+			At: roce.Time(r.Int64N(int64(c.Phase))), What: Havoc(r.IntN(int(Sever) + 1)),
 			For: c.Phase / choose[roce.Time](r, 2, 5, 20), A: r.IntN(len(c.Nodes)),
 		}
 		switch e.What {
@@ -88,9 +99,57 @@ func (w *world) happen(e Chaos) {
 		}
 	case Sever:
 		if end := w.pairs[e.A].ends[e.B]; end != nil && end.node.running() && !end.over {
-			end.blame("its queue pair was moved to ERR")
-			end.peer.blame("the queue pair of the peer was moved to ERR")
-			w.must(end.qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState))
+			end.sever()
+		}
+	case Cut, CutTx, CutRx:
+		w.cut(e, true)
+		later(func() { w.cut(e, false) })
+	case Unplug:
+		if n := w.nodes[e.A]; n.running() {
+			n.unplug(e.B)
+		}
+	}
+}
+
+// sever moves a queue pair to ERR.
+func (e *end) sever() {
+	var live []*rail
+	for _, r := range e.rails {
+		if !r.left && r.on.up {
+			live = append(live, r)
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	r := live[0]
+	if len(live) > 1 {
+		r = choose(e.pair.w.rng, live...)
+	}
+	r.blame("its queue pair was moved to ERR")
+	r.peer.blame("the queue pair of the peer was moved to ERR")
+	if !e.several {
+		e.blame(r.cause)
+		e.peer.blame(r.peer.cause)
+	}
+	e.pair.w.must(r.qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState))
+}
+
+// cut cuts the wire of an adapter, or heals it.
+func (w *world) cut(c Chaos, blocked bool) {
+	for _, n := range w.nodes {
+		n.harm++
+		if n.index == c.A {
+			continue
+		}
+		for i := range n.config.adapters() {
+			here, there := campaign.MAC(c.A, c.B), campaign.MAC(n.index, i)
+			if c.What != CutRx {
+				w.blockWay(here, there, blocked)
+			}
+			if c.What != CutTx {
+				w.blockWay(there, here, blocked)
+			}
 		}
 	}
 }
@@ -100,9 +159,21 @@ func (w *world) block(from, to int, blocked bool) {
 	if w.quiet {
 		return
 	}
+	for i := range w.nodes[from].config.adapters() {
+		for j := range w.nodes[to].config.adapters() {
+			w.blockWay(campaign.MAC(from, i), campaign.MAC(to, j), blocked)
+		}
+	}
+}
+
+// blockWay lets nothing pass in one direction between two adapters, or lets it pass again.
+func (w *world) blockWay(from, to [6]byte, blocked bool) {
+	if w.quiet {
+		return
+	}
 	f := w.config.Faults
 	f.Blocked = blocked
-	w.must(w.network.SetDirection(campaign.MAC(from), campaign.MAC(to), f))
+	w.must(w.network.SetDirection(from, to, f))
 }
 
 // calm begins the quiet phase: no faults, no chaos, no slow applications, memory for all.

@@ -85,6 +85,7 @@ func derive(seed uint64, plain bool) Config {
 	}
 	if !plain {
 		c.Chaos = deriveChaos(r, &c)
+		deriveRails(&c)
 	}
 	return c
 }

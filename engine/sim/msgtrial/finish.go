@@ -114,8 +114,11 @@ func (w *world) finish() {
 				w.fail(Residue, "node %d: %v", n.index, err)
 			}
 		}
-		w.must(n.device.Close())
-		n.checkFrames()
+		n.count()
+		for _, a := range n.adapters {
+			a.close()
+			a.checkFrames()
+		}
 	}
 	for _, m := range w.messages {
 		if !m.out && !blanked(m.data) {
@@ -133,19 +136,22 @@ func (w *world) judgeEnd(e *end) {
 	case errors.As(err, &peer), errors.Is(err, msg.ErrOwner):
 		w.fail(Excuse, "%s: %v", e, err)
 	case errors.Is(err, errRefused):
-		if !e.refused {
+		if !e.noMemory {
 			w.fail(Excuse, "%s: %v, and nothing was refused", e, err)
 		}
 	case e.cause != "":
 	// Of two that want slots of different lengths one may have no room for those of the other.
 	case errors.Is(err, msg.ErrQuota) && e.node.hasQuota():
 	case errors.As(err, &said) && said.Status == msg.StatusQuota && e.peer.node.hasQuota():
-	case errors.As(err, &work) &&
-		e.harm != [2]uint64{e.node.harm, e.peer.node.harm}: // its retries ran out
+	case e.several:
+		w.judgeStranded(e)
+	case errors.As(err, &work) && e.harm != e.harmNow(): // its retries ran out
 	default:
 		w.fail(Excuse, "%s: %v", e, err)
 	}
-	if w.ending && !errors.Is(e.err, msg.ErrClosed) {
+	// Of several rails an end may not have noticed before that it is alone.
+	alone := e.several && e.peer.over && !errors.Is(e.peer.err, msg.ErrClosed)
+	if w.ending && !errors.Is(e.err, msg.ErrClosed) && !alone {
 		w.fail(Excuse, "%s: it was closed in order, and ended with %v", e, e.err)
 	}
 	w.stats.Ended++
@@ -157,11 +163,26 @@ func (n *node) hasQuota() bool {
 	return bound != 0 && bound < plentyOfSlots
 }
 
+// judgeStranded holds that a connection of several rails ends by itself when none is left, and
+// none came back in time.
+func (w *world) judgeStranded(e *end) {
+	grace := e.node.machine.Config().Grace
+	switch {
+	case e.alive():
+		w.fail(Excuse, "%s: a rail is left, and it ended with %v", e, e.err)
+	case grace > 0 && w.clock.Now() < e.strandedAt+grace && !e.closing && !e.peer.closing:
+		w.fail(Excuse, "%s: without a rail since %s, and ended with %v", e,
+			campaign.ClockTime(e.strandedAt), e.err)
+	}
+}
+
 // notReady judges an RNR NAK.
 func (w *world) notReady(f *campaign.Frame) {
 	for _, e := range w.nodes[f.From].ends {
-		if e.peer.info.QPN == f.DestQP && !e.broken && !e.over {
-			w.fail(Ready, "%s: no receive for what came", e)
+		for _, r := range e.rails {
+			if r.peer.info.QPN == f.DestQP && !r.broken && !e.over {
+				w.fail(Ready, "%s: no receive for what came", r)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"xroce/roce"
 	"xroce/roce/msg"
 )
 
@@ -137,4 +138,82 @@ func TestChecksSee(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRailChecksSee is TestChecksSee for connections of two rails, of which one is cut: what the
+// ends say of it to each other is spoilt, or a rail is given up that carries.
+func TestRailChecksSee(t *testing.T) {
+	errWrong := errors.New("wrong")
+	for _, c := range []struct {
+		name   string
+		tamper tamper
+	}{
+		{"a frame is sent twice", tamper{heard: once(func(_ *world, control []byte) bool {
+			m, err := msg.ParseControl(control)
+			if err != nil || m.Type != msg.TypeResume || m.Len == 0 {
+				return false
+			}
+			m.Len--
+			m.Put(control)
+			return true
+		})}},
+		{"a control message is lost", tamper{heard: once(func(_ *world, control []byte) bool {
+			m, err := msg.ParseControl(control)
+			if err != nil || m.Type != msg.TypeResume {
+				return false
+			}
+			m.ID++
+			m.Put(control)
+			return true
+		})}},
+		{"a rail is lost for no reason", tamper{posted: once(func(w *world, m *message) bool {
+			for r := range m.end.core.Rails() {
+				r.Lose(w.clock.Now(), errWrong)
+				return true
+			}
+			return false
+		})}},
+		{"a connection ends with a rail left", tamper{posted: once(
+			func(w *world, m *message) bool {
+				if m.end.core.Alive() {
+					m.end.core.Abort(w.clock.Now(), errWrong)
+				}
+				return true
+			})}},
+	} {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			config := twoRails()
+			if c.tamper.heard == nil {
+				config.Chaos = nil
+			}
+			r := runConfig(t.Context(), &config, &Options{}, c.tamper)
+			if r.Violation == nil || r.Violation.Invariant != Excuse {
+				t.Fatalf("the violation is %v, want %v", r.Violation, Excuse)
+			}
+		})
+	}
+	config := twoRails()
+	r := runConfig(t.Context(), &config, &Options{}, tamper{})
+	if r.Violation != nil || r.Stats.RailsLost == 0 || r.Stats.Failed != 0 {
+		t.Errorf("without a change: %d rails lost, %d messages failed, %v", r.Stats.RailsLost,
+			r.Stats.Failed, r)
+	}
+}
+
+// twoRails is a plain run of two rails, each of which is cut once.
+func twoRails() Config {
+	config := derive(7, true)
+	config.Phase = 10 * roce.Millisecond
+	for i := range config.Nodes {
+		m := &config.Nodes[i].Machine
+		m.Rails, m.Keepalive, m.Grace = 2, roce.Millisecond, roce.Second
+	}
+	config.Pairs[0].Timeout = 5
+	config.Pairs[0].Messages = [2]int{40, 40}
+	for i := range 2 {
+		config.Chaos = append(config.Chaos, Chaos{
+			At: roce.Time(1+5*i) * roce.Millisecond, For: 2 * roce.Millisecond, What: Cut, B: i,
+		})
+	}
+	return config
 }

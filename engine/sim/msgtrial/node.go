@@ -2,44 +2,39 @@ package msgtrial
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 
 	"xroce/engine"
 	emsg "xroce/engine/msg"
-	"xroce/engine/sim"
-	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/roce/msg"
 )
 
 // Errors that the trial ends connections and requests with.
 var (
-	errAborted = errors.New("msgtrial: aborted")
-	errHungUp  = errors.New("msgtrial: the peer has hung up")
-	errRefused = errors.New("msgtrial: memory refused")
+	errAborted   = errors.New("msgtrial: aborted")
+	errHungUp    = errors.New("msgtrial: the peer has hung up")
+	errRefused   = errors.New("msgtrial: memory refused")
+	errUnplugged = errors.New("msgtrial: the adapter is gone")
+	errNoSession = errors.New("msgtrial: the peer knows no such session")
 )
 
-// A node is a host: a device, which restarts now and then, the owner of a machine of messages,
+// A node is a host: devices, which restart now and then, the owner of a machine of messages,
 // and an application.
 type node struct {
-	w       *world
-	index   int
-	config  *NodeConfig
-	opened  uint64 // how often
-	port    *sim.Port
-	device  *engine.Device
-	cq      *engine.CQ
-	entries int // of the CQ that connections may need
-	machine *msg.Endpoint
-	ends    []*end // whose queue pairs are not closed, in the order of their making
-	asked   []question
-	given   []msg.Memory // that was not released
-	domains []*engine.PD // of all connections
-	wr      roce.SendWR
-	wcs     [32]roce.Completion
+	w        *world
+	index    int
+	config   *NodeConfig
+	opened   uint64 // how often
+	adapters []*adapter
+	machine  *msg.Endpoint
+	ends     []*end // whose queue pairs are not closed, in the order of their making
+	asked    []question
+	given    []msg.Memory // that was not released
+	domains  []*engine.PD // of all connections
+	wr       roce.SendWR
+	wcs      [32]roce.Completion
 
 	up     bool
 	frozen int // so many causes hold it
@@ -56,33 +51,26 @@ type question struct {
 	at      roce.Time
 }
 
-// open makes the device and the machine, for the first time or after a crash.
+// open makes the devices and the machine, for the first time or after a crash.
 func (n *node) open() {
 	w := n.w
-	var err error
-	n.port, err = w.network.NewPort(sim.PortConfig{
-		Name: fmt.Sprintf("node%d", n.index), MAC: campaign.MAC(n.index), MTU: 4200,
-		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(n.index + 1)})},
-	})
-	w.must(err)
 	n.opened++
 	random := rand.New(rand.NewPCG(w.config.Seed, uint64(n.index)<<32|n.opened))
-	n.device, err = engine.OpenLink(n.port, n.port, engine.Options{
-		Clock: w.clock, Direct: true, Rand: random,
-	})
-	w.must(err)
+	n.adapters = nil
+	for i := range n.config.adapters() {
+		n.adapters = append(n.adapters, n.openAdapter(i, random))
+	}
 	c := n.config.Machine
 	c.Rand = random
+	var err error
 	n.machine, err = msg.New(c)
 	w.must(err)
-	n.cq, err = n.device.CreateCQ(1)
-	w.must(err)
-	n.up, n.entries, n.ends, n.asked, n.given, n.domains = true, 0, nil, nil, nil, nil
+	n.up, n.ends, n.asked, n.given, n.domains = true, nil, nil, nil, nil
 	n.application.begin(n)
 	w.say("node %d: up", n.index)
 }
 
-// crash closes the device under its connections, and forgets the machine and all it had.
+// crash closes the devices under their connections, and forgets the machine and all it had.
 func (n *node) crash() {
 	n.w.say("node %d: down", n.index)
 	for _, e := range n.ends {
@@ -90,12 +78,25 @@ func (n *node) crash() {
 		e.lose()
 	}
 	n.up = false
-	n.w.must(n.device.Close())
+	n.count()
+	for _, a := range n.adapters {
+		a.close()
+	}
 	for _, m := range n.given { // which the kernel does when a process ends
 		_, err := emsg.Provide(nil, &msg.Request{Kind: msg.Release, Given: m})
 		n.w.must(err)
 	}
-	n.checkFrames()
+	for _, a := range n.adapters {
+		a.checkFrames()
+	}
+}
+
+// count adds what the machine has counted of rails to what happened.
+func (n *node) count() {
+	s, c := &n.w.stats, n.machine.Snapshot()
+	s.Resumed += c[msg.Resumed]
+	s.SentAgain += c[msg.SentAgain]
+	s.ChunksAgain += c[msg.ChunksAgain]
 }
 
 // running reports whether the node does anything at all.
@@ -114,7 +115,10 @@ func (n *node) turn() bool {
 			n.lookAt = now + 1 + roce.Time(n.w.rng.Int64N(int64(2*gap)))
 		}
 	}
-	return n.device.Progress() || worked
+	for _, a := range n.adapters {
+		worked = a.up && a.device.Progress() || worked
+	}
+	return worked
 }
 
 // look is what the owner does.
@@ -132,23 +136,11 @@ func (n *node) look(now roce.Time) bool {
 
 // poll takes what is complete.
 func (n *node) poll() bool {
-	got, err := n.cq.Poll(n.wcs[:])
-	if err != nil {
-		n.w.fail(Ready, "node %d: its CQ: %v", n.index, err)
-		return false
+	got := false
+	for _, a := range n.adapters {
+		got = a.poll() || got
 	}
-	for i := range n.wcs[:got] {
-		wc := &n.wcs[i]
-		n.w.Mix(0xc0, uint64(wc.Time), wc.WRID, uint64(wc.Status), uint64(wc.ByteLen),
-			uint64(wc.QPN))
-		for _, e := range n.ends {
-			if e.info.QPN == wc.QPN {
-				e.complete(wc)
-				break
-			}
-		}
-	}
-	return got > 0
+	return got
 }
 
 // answer gives the machine the memory that is there by now.
@@ -171,18 +163,18 @@ func (n *node) answer(now roce.Time) bool {
 func (n *node) provide(now roce.Time, r *msg.Request) {
 	if r.Kind != msg.Release && n.w.rng.IntN(1000) < n.config.Refuse && !n.w.quiet {
 		if e := r.Conn.User.(*end); r.Kind == msg.Allocate {
-			e.refused = true
+			e.noMemory = true
 		}
 		n.w.stats.Refused++
 		n.machine.Answer(now, r, msg.Memory{}, errRefused)
 		return
 	}
-	m, err := emsg.Provide([]emsg.Domain{{Device: n.device, PD: r.Conn.User.(*end).pd}}, r)
+	m, err := emsg.Provide(r.Conn.User.(*end).domains(), r)
 	switch {
 	case r.Kind == msg.Release:
 		n.w.must(err)
 		n.given = slices.DeleteFunc(n.given, func(m msg.Memory) bool {
-			return m.LKey == r.Given.LKey
+			return m.Key == r.Given.Key && m.Further == r.Given.Further
 		})
 	case err == nil:
 		n.given = append(n.given, m)
@@ -195,12 +187,16 @@ func (n *node) progress() bool {
 	worked, now := false, n.w.clock.Now()
 	for r := n.machine.NextWork(now, &n.wr); r != nil; r = n.machine.NextWork(now, &n.wr) {
 		worked = true
-		if e := r.Conn().User.(*end); !e.broken {
+		if r := r.User.(*rail); !r.broken {
 			n.w.Mix(0xd0, uint64(n.wr.Opcode), n.wr.WRID, uint64(len(n.wr.Inline)))
-			if err := e.qp.PostSend(&n.wr); err != nil {
-				n.w.fail(Excuse, "%s: posting %v: %v", e, n.wr.Opcode, err)
+			if err := r.qp.PostSend(&n.wr); err != nil {
+				n.w.fail(Excuse, "%s: posting %v: %v", r, n.wr.Opcode, err)
 			}
 		}
+	}
+	for r := n.machine.NextLost(); r != nil; r = n.machine.NextLost() {
+		worked = true
+		r.User.(*rail).lost(now)
 	}
 	for r := n.machine.NextRequest(); r != nil; r = n.machine.NextRequest() {
 		worked = true
@@ -240,11 +236,8 @@ func (n *node) tend(now roce.Time) bool {
 
 // nextTime is when the node has to do something of itself.
 func (n *node) nextTime(at func(roce.Time)) {
-	if t, ok := n.port.NextArrival(); ok {
-		at(t)
-	}
-	if t, ok := n.device.NextDeadline(); ok {
-		at(t)
+	for _, a := range n.adapters {
+		a.nextTime(at)
 	}
 	if n.lookAt > n.w.clock.Now() && !n.w.quiet {
 		at(n.lookAt)
@@ -257,23 +250,33 @@ func (n *node) nextTime(at func(roce.Time)) {
 		at(q.at)
 	}
 	for _, e := range n.ends {
-		at(e.openAt)
-		at(e.hearAt)
-		at(e.closeAt)
 		at(e.nextPost)
+		for _, r := range e.rails {
+			at(r.openAt)
+			at(r.hearAt)
+			at(r.closeAt)
+		}
+		if e.several && e.side == 0 && !e.over {
+			for i, a := range e.node.adapters {
+				if a.up && !e.has(a) {
+					at(e.nextDial[i])
+				}
+			}
+		}
 	}
 	at(n.nextReceive)
 }
 
-// admit has room made in the CQ for one more connection.
-func (n *node) admit(entries int) {
-	n.entries += entries
-	n.w.must(n.cq.Resize(max(1, n.entries)))
-}
-
-// checkFrames wants every frame back from a device that was closed.
-func (n *node) checkFrames() {
-	if tx, rx := n.port.Held(); tx != 0 || rx != 0 {
-		n.w.fail(Residue, "node %d: %d transmit and %d receive frames are gone", n.index, tx, rx)
+// pick draws the adapter by which a connection begins, of those that are there.
+func (n *node) pick() *adapter {
+	var up []*adapter
+	for _, a := range n.adapters {
+		if a.up {
+			up = append(up, a)
+		}
 	}
+	if len(up) == 1 {
+		return up[0]
+	}
+	return choose(n.w.rng, up...)
 }

@@ -19,6 +19,11 @@ type Options struct {
 // Stats are what happened in a run, or in several.
 type Stats struct {
 	Connections uint64 // made
+	Rails       uint64 // made, of these
+	RailsLost   uint64 // of connections of several
+	Resumed     uint64 // changes of the rail of what goes in order
+	SentAgain   uint64 // frames and control messages, by another rail
+	ChunksAgain uint64 // parts of long messages
 	Ended       uint64 // ends of connections that ended, as their machine said
 	Messages    uint64 // sent with success
 	Failed      uint64 // that ended with an error
@@ -37,6 +42,11 @@ type Stats struct {
 func (s *Stats) Add(o *Stats) {
 	for _, f := range []struct{ to, from *uint64 }{
 		{&s.Connections, &o.Connections},
+		{&s.Rails, &o.Rails},
+		{&s.RailsLost, &o.RailsLost},
+		{&s.Resumed, &o.Resumed},
+		{&s.SentAgain, &o.SentAgain},
+		{&s.ChunksAgain, &o.ChunksAgain},
 		{&s.Ended, &o.Ended},
 		{&s.Messages, &o.Messages},
 		{&s.Failed, &o.Failed},

@@ -82,6 +82,10 @@ func checkVariety(t *testing.T, s *Stats) {
 			t.Errorf("no frame was ever %s", k)
 		}
 	}
+	if s.RailsLost == 0 || s.Resumed == 0 || s.SentAgain == 0 || s.ChunksAgain == 0 {
+		t.Errorf("%d rails lost, %d changes, %d items and %d parts again", s.RailsLost, s.Resumed,
+			s.SentAgain, s.ChunksAgain)
+	}
 	if s.Failed == 0 || s.Refused == 0 {
 		t.Errorf("%d messages failed, %d requests for memory were refused", s.Failed, s.Refused)
 	}
@@ -89,12 +93,19 @@ func checkVariety(t *testing.T, s *Stats) {
 
 // TestSameSeedSameRun holds what makes a failing seed worth printing.
 func TestSameSeedSameRun(t *testing.T) {
-	a, b := Run(t.Context(), 42, Options{}), Run(t.Context(), 42, Options{})
-	if a.Hash != b.Hash || a.Stats != b.Stats {
-		t.Errorf("two runs of a seed: %#x and %#x", a.Hash, b.Hash)
+	lost := uint64(0)
+	for _, seed := range []uint64{42, 130, 574} { // the last two have rails
+		a, b := Run(t.Context(), seed, Options{}), Run(t.Context(), seed, Options{})
+		if a.Hash != b.Hash || a.Stats != b.Stats {
+			t.Errorf("two runs of a seed: %#x and %#x", a.Hash, b.Hash)
+		}
+		if c := Run(t.Context(), seed+1, Options{}); c.Hash == a.Hash {
+			t.Errorf("two seeds have one hash: %#x", c.Hash)
+		}
+		lost += a.Stats.RailsLost
 	}
-	if c := Run(t.Context(), 43, Options{}); c.Hash == a.Hash {
-		t.Errorf("two seeds have one hash: %#x", c.Hash)
+	if lost == 0 {
+		t.Error("no rail was lost")
 	}
 }
 

@@ -18,9 +18,10 @@ const (
 
 // A tamper is how tests make the checks fail. All may be nil.
 type tamper struct {
-	received func(w *world, r *receive) // before a receive that came back is judged
-	sent     func(w *world, m *message) // before a message that came back is
-	posted   func(w *world, m *message) // after it was posted
+	received func(w *world, r *receive)     // before a receive that came back is judged
+	sent     func(w *world, m *message)     // before a message that came back is
+	posted   func(w *world, m *message)     // after it was posted
+	heard    func(w *world, control []byte) // before the machine is told of a control message
 }
 
 // A world is a run.
@@ -83,6 +84,9 @@ func (w *world) fail(i Invariant, format string, args ...any) {
 		w.say("VIOLATION: %s", w.violation)
 	}
 }
+
+// upTo draws a time that is shorter than d, which is not 0.
+func (w *world) upTo(d roce.Time) roce.Time { return roce.Time(w.rng.Int64N(int64(d))) }
 
 // must ends the run when the harness itself is at fault.
 func (w *world) must(err error) {

@@ -73,7 +73,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) open(i int) {
 	e := &r.ends[i]
 	port, err := r.network.NewPort(sim.PortConfig{
-		MAC: campaign.MAC(i), MTU: 1500,
+		MAC: campaign.MAC(i, 0), MTU: 1500,
 		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})},
 	})
 	r.must(err)
@@ -220,7 +220,7 @@ func (r *rig) clean(o *operation, size int) [2]int {
 }
 
 // fromEnd is a rule about the n-th frame that an end sends.
-func fromEnd(end, n int) sim.Rule { return sim.Rule{From: campaign.MAC(end), Nth: n} }
+func fromEnd(end, n int) sim.Rule { return sim.Rule{From: campaign.MAC(end, 0), Nth: n} }
 
 // TestEachPacketLost loses each packet of a message of 16 packets alone, and
 // each answer.
@@ -303,7 +303,7 @@ func TestEachPacketTwice(t *testing.T) {
 					{Copies: 1, Delay: roce.Millisecond},
 				} {
 					rule := change
-					rule.From, rule.Nth = campaign.MAC(end), n
+					rule.From, rule.Nth = campaign.MAC(end, 0), n
 					if err := r.message(o, rigSize, rule); err != nil {
 						t.Fatalf("%s: frame %d of end %d, %+v: %v", o.name, n, end, change, err)
 					}

@@ -101,7 +101,7 @@ func (w *world) happen(e Chaos) {
 
 // change changes one direction for a time.
 func (w *world) change(from, to int, until roce.Time, how func(*sim.Faults)) {
-	a, b := campaign.MAC(from), campaign.MAC(to)
+	a, b := campaign.MAC(from, 0), campaign.MAC(to, 0)
 	f := w.config.way(from, to)
 	w.schedule.Later(until, func() {
 		if !w.quiet {

@@ -247,7 +247,7 @@ var mutants = []mutant{
 				return
 			}
 			m.struck = true
-			to := campaign.MAC(1)
+			to := campaign.MAC(1, 0)
 			tx[0].Len = 60
 			copy(tx[0].Data, to[:])
 			n.port.Transmit(tx[:])

@@ -45,7 +45,7 @@ func (n *node) open() {
 	c := n.config
 	var err error
 	n.port, err = n.w.network.NewPort(sim.PortConfig{
-		Name: fmt.Sprintf("node%d", n.index), MAC: campaign.MAC(n.index), MTU: n.w.config.MTU,
+		Name: fmt.Sprintf("node%d", n.index), MAC: campaign.MAC(n.index, 0), MTU: n.w.config.MTU,
 		Addrs:    []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(n.index + 1)})},
 		TxFrames: c.TxFrames, RxBurst: c.RxBurst, RxQueue: c.RxQueue, Chunk: c.Chunk,
 	})

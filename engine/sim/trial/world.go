@@ -58,7 +58,8 @@ func newWorld(ctx context.Context, c *Config, o *Options, t tamper) *world {
 	w.network, err = sim.NewNetwork(c.Seed, w.clock, c.Faults)
 	w.must(err)
 	for _, way := range c.Ways {
-		w.must(w.network.SetDirection(campaign.MAC(way.From), campaign.MAC(way.To), way.Faults))
+		from, to := campaign.MAC(way.From, 0), campaign.MAC(way.To, 0)
+		w.must(w.network.SetDirection(from, to, way.Faults))
 	}
 	w.network.Observe(w.frame)
 	for i := range w.config.Nodes {

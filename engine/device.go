@@ -112,9 +112,7 @@ func (d *Device) Err() error {
 // that wait would wake each other for ever.
 func (d *Device) errToDrive() error {
 	for _, q := range d.queues {
-		q.mu.Lock()
-		// Passing through is what makes stores seen.
-		q.mu.Unlock()
+		q.pass()
 	}
 	return d.failure()
 }

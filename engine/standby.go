@@ -51,9 +51,8 @@ func (s *services) dismiss() {
 		return
 	}
 	s.device.queues[0].link.Wake()
-	b.link.Lock()
-	// It has left when it gives this back.
-	b.link.Unlock()
+	b.link.Lock() // it has left when it gives this back
+	defer b.link.Unlock()
 }
 
 // standBy makes a round of progress and sleeps in the link if there was nothing to do,

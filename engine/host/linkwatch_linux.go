@@ -124,13 +124,12 @@ func (w *netWatch) lookAddr(data []byte) (ours bool) {
 }
 
 // addrsOf reads the addresses of an interface. Where they cannot be read it returns
-// those before: when another change disturbs the reading, everything is read again, and
-// what is gone is told by a message about the link.
+// those before, and everything is read again.
 func (w *netWatch) addrsOf(index int, before []netip.Addr) []netip.Addr {
 	link := &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
-	addrs, err := readAddrs(w.handle, link)
+	addrs, err := w.addrs(w.handle, link)
 	if err != nil {
-		w.missed = w.missed || disturbed(err)
+		w.missed = true
 		return before
 	}
 	return addrs

@@ -3,7 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +30,12 @@ type watched struct {
 // watch follows one end of a new pair.
 func watch(t *testing.T) *watched {
 	t.Helper()
+	return watchAs(t, func(*netWatch) {})
+}
+
+// watchAs is watch by what change makes of a watch.
+func watchAs(t *testing.T, change func(*netWatch)) *watched {
+	t.Helper()
 	xsktest.NeedRoot(t)
 	pair, err := vethpair.New(vethpair.Options{})
 	if err != nil {
@@ -43,9 +51,11 @@ func watch(t *testing.T) *watched {
 		if w.own, err = netlink.LinkByName(vethpair.IfName); err != nil {
 			return err
 		}
-		w.netWatch, err = watchNet(w.own.Attrs().Index)
+		w.netWatch, err = newNetWatch(w.own.Attrs().Index)
 		return err
 	})
+	change(w.netWatch)
+	w.running.Go(w.run)
 	t.Cleanup(w.close)
 	go func() {
 		for range w.states {
@@ -80,6 +90,30 @@ func (w *watched) settle(mtu int) {
 	w.t.Helper()
 	w.do(func() error { return netlink.LinkSetMTU(w.own, mtu) })
 	w.await("MTU", func(p Port) bool { return p.MTU == mtu })
+}
+
+// TestWatchLooksAgain: what cannot be read is read again, though nothing more happens.
+func TestWatchLooksAgain(t *testing.T) {
+	addrs, read := 0, 0 // calls by the goroutine of the watch
+	w := watchAs(t, func(w *netWatch) {
+		w.addrs = func(h *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
+			addrs++
+			return nil, unix.EIO
+		}
+		w.read = func(h *netlink.Handle, index int) (Port, error) {
+			if read++; read < 3 {
+				return Port{}, unix.EIO
+			}
+			return readPort(h, index)
+		}
+	})
+	w.do(func() error { return netlink.AddrAdd(w.own, testAddr(10, 4, 0, 1)) })
+	want := netip.AddrFrom4([4]byte{10, 4, 0, 1})
+	w.await("the address", func(p Port) bool { return slices.Contains(p.Addrs, want) })
+	w.close()
+	if addrs == 0 || read < 3 {
+		t.Errorf("addresses were read %d times, everything %d times", addrs, read)
+	}
 }
 
 // TestWatchLeavesOthersAlone has other interfaces come, change and go: nothing is read

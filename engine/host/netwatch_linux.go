@@ -3,8 +3,10 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -21,7 +23,7 @@ type netWatch struct {
 	now        atomic.Pointer[Port]
 	neighbours neighbourTable
 	up         bool          // what states told last
-	missed     bool          // a change disturbed the reading of another
+	missed     bool          // something could not be read, and is read again
 	states     chan bool     // see PortWatcher
 	changes    chan struct{} // see Router; has room for one
 	removed    chan struct{} // see RemovalWatcher
@@ -32,7 +34,13 @@ type netWatch struct {
 	// read is readPort, which asks the kernel for all interfaces: at the beginning, and
 	// when notifications were lost.
 	read func(handle *netlink.Handle, index int) (Port, error)
+	// addrs is readAddrs.
+	addrs func(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error)
 }
+
+// lookAgain is after how long what could not be read is read again, when there is no notification
+// before.
+const lookAgain = 100 * time.Millisecond
 
 // netGroups are what the watch hears of.
 var netGroups = []uint{
@@ -44,6 +52,15 @@ var netGroups = []uint{
 
 // watchNet begins to follow an interface.
 func watchNet(index int) (*netWatch, error) {
+	w, err := newNetWatch(index)
+	if err == nil {
+		w.running.Go(w.run)
+	}
+	return w, err
+}
+
+// newNetWatch reads how everything is, and hears what changes, for run.
+func newNetWatch(index int) (*netWatch, error) {
 	// Listen first and look then, so that nothing happens unseen in between.
 	socket, err := nl.Subscribe(unix.NETLINK_ROUTE, netGroups...)
 	if err != nil {
@@ -57,14 +74,13 @@ func watchNet(index int) (*netWatch, error) {
 	w := &netWatch{
 		index: index, socket: socket, handle: handle, states: make(chan bool),
 		changes: make(chan struct{}, 1), removed: make(chan struct{}),
-		done: make(chan struct{}), read: readPort,
+		done: make(chan struct{}), read: readPort, addrs: readAddrs,
 	}
 	if err := w.begin(); err != nil {
 		socket.Close()
 		handle.Close()
 		return nil, err
 	}
-	w.running.Go(w.run)
 	return w, nil
 }
 
@@ -97,10 +113,16 @@ func (w *netWatch) run() {
 	defer close(w.states)
 	defer close(w.changes)
 	for {
+		// Not for long while something is to be read again. No socket refuses that.
+		limit := unix.Timeval{}
+		if w.missed {
+			limit = unix.NsecToTimeval(int64(lookAgain))
+		}
+		_ = w.socket.SetReceiveTimeout(&limit)
 		messages, from, err := w.socket.Receive()
 		switch {
-		case errors.Is(err, unix.ENOBUFS):
-			// The kernel had more to say than the socket holds.
+		case errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.EAGAIN) && w.missed:
+			// The kernel had more to say than the socket holds, or it is time to look again.
 			w.lookAnew()
 			continue
 		case errors.Is(err, unix.EINTR):
@@ -136,14 +158,15 @@ func (w *netWatch) look(kind uint16, data []byte) (changed bool) {
 	return true // routes, rules and next hops
 }
 
-// lookAnew reads everything. What cannot be read stays as it was until the next
-// notification, and there is one of whatever disturbed the reading.
+// lookAnew reads everything. What cannot be read stays as it was until the next notification, or
+// until it is time to look again.
 func (w *netWatch) lookAnew() {
-	w.missed = disturbed(w.neighbours.load(w.handle))
-	err := w.readPort()
-	w.missed = disturbed(err) || w.missed
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
+	w.missed = w.neighbours.load(w.handle) != nil
+	switch err := w.readPort(); {
+	case errors.As(err, &netlink.LinkNotFoundError{}):
 		w.remove()
+	case err != nil:
+		w.missed = true
 	}
 	if up, err := w.askUp(); err == nil {
 		w.tell(up)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +114,65 @@ func TestWatchLooksAgain(t *testing.T) {
 	w.close()
 	if addrs == 0 || read < 3 {
 		t.Errorf("addresses were read %d times, everything %d times", addrs, read)
+	}
+}
+
+// TestWatchCatchesUp: the kernel has so much to say of others that notifications are lost, and an
+// address comes while everything is read for that.
+func TestWatchCatchesUp(t *testing.T) {
+	var once, first sync.Once
+	flood, flooded := make(chan struct{}), make(chan struct{})
+	reading, added := make(chan struct{}), make(chan struct{})
+	w := watchAs(t, func(w *netWatch) {
+		w.addrs = func(h *netlink.Handle, link netlink.Link) ([]netip.Addr, error) {
+			once.Do(func() {
+				close(flood)
+				wait(t, flooded)
+			})
+			return readAddrs(h, link)
+		}
+		w.read = func(h *netlink.Handle, index int) (Port, error) {
+			port, err := readPort(h, index)
+			first.Do(func() {
+				close(reading)
+				wait(t, added)
+			})
+			return port, err
+		}
+	})
+	add := func(n byte) error { return netlink.AddrAdd(w.own, testAddr(10, 4, 0, n)) }
+	other := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "other"}, PeerName: "end"}
+	w.do(func() error { return errors.Join(netlink.LinkAdd(other), add(1)) })
+	w.reached(flood)
+	w.do(func() (err error) {
+		for n := 0; n < 2000 && err == nil; n++ { // more than the socket holds
+			err = netlink.LinkSetMTU(other, 1000+n%2)
+		}
+		return err
+	})
+	close(flooded)
+	w.reached(reading)
+	w.do(func() error { return add(2) })
+	close(added)
+	want := netip.AddrFrom4([4]byte{10, 4, 0, 2})
+	w.await("the address", func(p Port) bool { return slices.Contains(p.Addrs, want) })
+}
+
+// wait is for the goroutine of the watch, which a test that fails leaves.
+func wait(t *testing.T, there <-chan struct{}) {
+	select {
+	case <-there:
+	case <-t.Context().Done():
+	}
+}
+
+// reached waits for the goroutine of the watch.
+func (w *watched) reached(there <-chan struct{}) {
+	w.t.Helper()
+	select {
+	case <-there:
+	case <-time.After(timeout.Scaled(10 * time.Second)):
+		w.t.Fatal("the watch never comes there")
 	}
 }
 

@@ -24,6 +24,7 @@ type netWatch struct {
 	neighbours neighbourTable
 	up         bool          // what states told last
 	missed     bool          // something could not be read, and is read again
+	overrun    time.Time     // since when notifications are lost, zero when they are not
 	states     chan bool     // see PortWatcher
 	changes    chan struct{} // see Router; has room for one
 	removed    chan struct{} // see RemovalWatcher
@@ -121,8 +122,14 @@ func (w *netWatch) run() {
 		_ = w.socket.SetReceiveTimeout(&limit)
 		messages, from, err := w.socket.Receive()
 		switch {
-		case errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.EAGAIN) && w.missed:
-			// The kernel had more to say than the socket holds, or it is time to look again.
+		case errors.Is(err, unix.ENOBUFS):
+			// The kernel had more to say than the socket holds.
+			if w.overrun.IsZero() {
+				w.overrun = time.Now()
+			}
+			w.catchUp()
+			continue
+		case errors.Is(err, unix.EAGAIN) && w.missed:
 			w.lookAnew()
 			continue
 		case errors.Is(err, unix.EINTR):
@@ -137,12 +144,30 @@ func (w *netWatch) run() {
 			changed = w.look(m.Header.Type, m.Data) || changed
 		}
 		switch {
+		case !w.overrun.IsZero():
+			w.catchUp()
 		case w.missed:
 			w.lookAnew()
 		case changed:
 			w.changed()
 		}
 	}
+}
+
+// catchUp reads everything after notifications were lost, once the socket is empty: until then the
+// kernel loses further ones, and does not say so again (net/netlink/af_netlink.c,
+// netlink_overrun). Where it does not become empty, everything is read now and then.
+func (w *netWatch) catchUp() {
+	_, _, err := unix.Recvfrom(w.socket.GetFd(), nil, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	switch now := time.Now(); {
+	case errors.Is(err, unix.EAGAIN):
+		w.overrun = time.Time{}
+	case now.Sub(w.overrun) < lookAgain:
+		return
+	default:
+		w.overrun = now
+	}
+	w.lookAnew()
 }
 
 // look takes a notification and reports whether it is about something of ours.

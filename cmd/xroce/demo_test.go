@@ -263,7 +263,7 @@ func TestDemoKeeps(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	i := bench{machine: goodMachine()}.run(t, append(quick, "--keep", "--size", "64")...)
 	if i.code != exitOK {
-		t.Fatal(i.stderr)
+		t.Fatal(i.stderr, i.stdout)
 	}
 	contains(t, i.stdout, "to remove it:\n  rm -r "+os.TempDir())
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), "xroce-demo-*", "demo.pcapng"))

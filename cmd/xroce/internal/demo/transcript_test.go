@@ -24,6 +24,8 @@ func TestTranscript(t *testing.T) {
 		"as it must be":        {join(begin, eager, end), 0},
 		"a credit at any time": {join(begin, []Line{line(1, "CREDIT large=0")}, eager, end), 0},
 		"another order":        {join(end, eager, begin), 0},
+		"slots without use":    {join(begin[:5], eager, end), 0},
+		"slots without word":   {join(begin[:4], begin[5:], eager, end), 1},
 		"no message":           {join(begin, end), 1},
 		"the wrong direction":  {join(begin, []Line{line(1, "FRAME")}, end), 1},
 		"one more":             {join(begin, eager, eager, end), 1},

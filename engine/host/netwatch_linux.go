@@ -116,7 +116,7 @@ func (w *netWatch) run() {
 	for {
 		// Not for long while something is to be read again. No socket refuses that.
 		limit := unix.Timeval{}
-		if w.missed {
+		if w.missed || !w.overrun.IsZero() {
 			limit = unix.NsecToTimeval(int64(lookAgain))
 		}
 		_ = w.socket.SetReceiveTimeout(&limit)
@@ -127,6 +127,9 @@ func (w *netWatch) run() {
 			if w.overrun.IsZero() {
 				w.overrun = time.Now()
 			}
+			w.catchUp()
+			continue
+		case errors.Is(err, unix.EAGAIN) && !w.overrun.IsZero():
 			w.catchUp()
 			continue
 		case errors.Is(err, unix.EAGAIN) && w.missed:

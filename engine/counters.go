@@ -163,9 +163,6 @@ func (d *Device) totals() (*totals, error) {
 			return nil, err
 		}
 	}
-	for _, qp := range d.qps.All {
-		t.posted += uint64(qp.Snapshot().SendPosted)
-	}
 	return t, nil
 }
 
@@ -183,6 +180,11 @@ func (t *totals) add(q *queue) error {
 		t.drops[reason] += n
 	}
 	t.looped += q.loop.total
+	for _, qp := range q.device.qps.All {
+		if qp.queue == q {
+			t.posted += uint64(qp.core.Snapshot().SendPosted)
+		}
+	}
 	for i, c := range linkCounters {
 		t.link[i] += c.value(&stats)
 	}

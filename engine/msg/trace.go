@@ -2,6 +2,7 @@ package msg
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"xroce/roce"
@@ -18,8 +19,15 @@ const (
 	TraceReceived                  // a receive has its message, or failed
 )
 
+var traceKindNames = [...]string{"posted", "sent", "received"}
+
 // String returns the kind's name.
-func (k TraceKind) String() string { return [...]string{"posted", "sent", "received"}[k] }
+func (k TraceKind) String() string {
+	if int(k) >= len(traceKindNames) {
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+	return traceKindNames[k]
+}
 
 // A TraceEvent is what happened to one message of a connection. Fields that a kind does not name
 // are zero.

@@ -84,6 +84,9 @@ func TestTraceIsBounded(t *testing.T) {
 		events[2].Kind != msg.TraceSent {
 		t.Errorf("%+v, %d lost", events, lost)
 	}
+	if s := msg.TraceKind(9).String(); s != "kind 9" {
+		t.Error(s)
+	}
 	ca.StartTrace(0)
 	if events, lost := ca.Trace(); events != nil || lost != 0 {
 		t.Errorf("when it was stopped: %v, %d", events, lost)

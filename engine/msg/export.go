@@ -119,21 +119,24 @@ func (e *Endpoint) share(c *Conn, name string) (x *Export, m msg.Memory, status 
 	return x, m, msg.StatusOK
 }
 
-// expose registers the memory of an export for a peer, on every device of the connection.
+// expose registers the memory of an export for a peer, on every device of the connection but those
+// that are gone.
 func (e *Endpoint) expose(c *Conn, x *Export) (all msg.Memory, err error) {
-	var regions owner
-	for _, n := range e.nics {
-		if c.core.Adapters()>>n.number&1 == 0 {
+	on, adapters := e.domains(c), c.core.Adapters()
+	for number, d := range on {
+		if d.Device == nil || adapters>>number&1 == 0 {
 			continue
 		}
-		m, err := expose(n.dev, c.pds[n.number], [][]byte{x.memory}, x.rights)
+		m, err := expose(d.Device, d.PD, [][]byte{x.memory}, x.rights)
 		if err != nil {
-			return msg.Memory{}, errors.Join(err, regions.free())
+			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
-		regions = regions.add(m.Owner)
-		*all.By(n.number) = m.Key
+		*all.By(uint8(number)) = m.Key
+		all.Owner = together(all.Owner, m.Owner)
 	}
-	all.Owner = regions
+	if all.Owner == nil {
+		return msg.Memory{}, errNoDevice
+	}
 	return all, nil
 }
 

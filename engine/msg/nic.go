@@ -120,7 +120,12 @@ func (e *Endpoint) lose(n *nic, err error) {
 // window of type 2 for each region would do the same, for a second key, a work request and its
 // completion.
 func (e *Endpoint) provide(c *Conn, r *msg.Request) (msg.Memory, error) {
-	var on [msg.MaxRails]Domain
+	on := e.domains(c)
+	return Provide(on[:], r)
+}
+
+// domains are those of a connection, by the number of the device.
+func (e *Endpoint) domains(c *Conn) (on [msg.MaxRails]Domain) {
 	e.mu.Lock()
 	for _, n := range e.nics {
 		if n.err == nil {
@@ -128,5 +133,5 @@ func (e *Endpoint) provide(c *Conn, r *msg.Request) (msg.Memory, error) {
 		}
 	}
 	e.mu.Unlock()
-	return Provide(on[:], r)
+	return on
 }

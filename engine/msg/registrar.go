@@ -162,11 +162,8 @@ func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
 		if err != nil {
 			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
-		if *all.By(uint8(number)) = m.Key; all.Owner == nil {
-			all.Owner = m.Owner
-		} else {
-			all.Owner = owner{}.add(all.Owner).add(m.Owner)
-		}
+		*all.By(uint8(number)) = m.Key
+		all.Owner = together(all.Owner, m.Owner)
 		if kind == msg.Allocate { // the others know the same memory
 			all.Bytes = m.Bytes
 			kind, pieces = msg.Expose, [][]byte{m.Bytes}
@@ -281,6 +278,14 @@ func free(of any) error {
 
 // An owner is the regions that one key stands for, that of the key last.
 type owner []*engine.MR
+
+// together is the owner of what two stand for, of which the first may be nil.
+func together(a, b any) any {
+	if a == nil {
+		return b
+	}
+	return owner{}.add(a).add(b)
+}
 
 // add puts those of Memory.Owner behind.
 func (o owner) add(of any) owner {

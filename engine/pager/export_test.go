@@ -7,6 +7,10 @@ func (p *Pager) WithoutPopulate() { p.touches = true }
 // HugeIn is the check for huge pages, of mappings that a test made up.
 var HugeIn = hugeIn
 
+// RaceDetector says that a word which is taken away within an atomic operation ends the
+// process, as the race detector makes those in C.
+const RaceDetector = raceDetector
+
 // Idle returns when nothing that was asked for is waiting or under way.
 func (p *Pager) Idle() {
 	p.mu.Lock()

@@ -21,5 +21,8 @@ func LockQueue(d *Device, i int) (unlock func()) {
 	return d.queues[i].mu.Unlock
 }
 
+// AwaitsQueue reports whether somebody waits for the progress lock of a queue.
+func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 }
+
 // ProgramCounters are the counters of the XDP program of a device.
 func ProgramCounters(d *Device) (bpf.Counters, error) { return d.program.Counters() }

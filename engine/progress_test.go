@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -120,4 +121,21 @@ func TestErrWakesWhoSleeps(t *testing.T) {
 	if err := dev.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSimulationWaitsForTheQueue: that a queue is held for a moment is not the end of a
+// simulation.
+func TestSimulationWaitsForTheQueue(t *testing.T) {
+	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
+	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+	join(t, a, b, engine.ConnectOptions{})
+	a.send(t, writeTo(a, b, roce.OpWrite, 100))
+	unlock := engine.LockQueue(w.devs[0], 0)
+	go func() {
+		for !engine.AwaitsQueue(w.devs[0], 0) {
+			runtime.Gosched()
+		}
+		unlock()
+	}()
+	w.succeed(a.cq, 1)
 }

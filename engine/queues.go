@@ -25,15 +25,18 @@ func (d *Device) queueFor() *queue {
 }
 
 // Progress makes one round of progress on each queue that nobody else drives just now,
-// and reports whether there was anything to do. In a simulation it runs the services, too.
-// It is safe beside the background driver.
+// and reports whether there was anything to do. In a simulation it runs the services, too,
+// and waits for who holds a queue, as the watch of the host does for a moment: there, no is
+// taken for the end. It is safe beside the background driver.
 func (d *Device) Progress() bool {
 	worked := false
 	if d.services.any.Load() {
 		d.services.standby.notePoll()
 	}
 	for _, q := range d.queues {
-		if !q.mu.TryLock() {
+		if d.services.inline {
+			q.lock()
+		} else if !q.mu.TryLock() {
 			continue
 		}
 		if q.progress() {

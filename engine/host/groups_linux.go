@@ -18,10 +18,16 @@ type groupSockets struct {
 
 	mu     sync.Mutex
 	v4, v6 int // descriptors, -1 for none
+	// packet is of the kind that joins by MAC address, -1 for none: packetErr says why.
+	packet    int
+	packetErr error
 }
 
 func openGroupSockets(port Port) (*groupSockets, error) {
 	g := &groupSockets{port: port, v4: -1, v6: -1}
+	// It needs CAP_NET_RAW, which nothing else here does: who has it not cannot join MAC
+	// addresses. Protocol 0 is nothing to receive.
+	g.packet, g.packetErr = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	var err error
 	if g.v4, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, fmt.Errorf("host: socket for IPv4 groups: %w", err)
@@ -77,13 +83,47 @@ func (g *groupSockets) set(group netip.Addr, v4, v6 int) error {
 	})
 }
 
+// joinMAC has frames to a group's MAC address pass the filter of the interface.
+func (g *groupSockets) joinMAC(group [6]byte) error {
+	if err := g.setMAC(group, unix.PACKET_ADD_MEMBERSHIP); err != nil {
+		return fmt.Errorf("host: %s cannot join %x: %w", g.port.Name, group, err)
+	}
+	return nil
+}
+
+// leaveMAC ends joinMAC.
+func (g *groupSockets) leaveMAC(group [6]byte) error {
+	if err := g.setMAC(group, unix.PACKET_DROP_MEMBERSHIP); err != nil {
+		return fmt.Errorf("host: %s cannot leave %x: %w", g.port.Name, group, err)
+	}
+	return nil
+}
+
+func (g *groupSockets) setMAC(group [6]byte, option int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.v4 < 0:
+		return errClosed
+	case errors.Is(g.packetErr, unix.EPERM):
+		return fmt.Errorf("a packet socket needs CAP_NET_RAW: %w", g.packetErr)
+	case g.packetErr != nil:
+		return g.packetErr
+	}
+	mreq := unix.PacketMreq{
+		Ifindex: int32(g.port.Index), Type: unix.PACKET_MR_MULTICAST, Alen: uint16(len(group)),
+	}
+	copy(mreq.Address[:], group[:])
+	return unix.SetsockoptPacketMreq(g.packet, unix.SOL_PACKET, option, &mreq)
+}
+
 // close gives the descriptors back, and leaves all groups with them. It is
 // idempotent.
 func (g *groupSockets) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var errs []error
-	for _, fd := range []*int{&g.v4, &g.v6} {
+	for _, fd := range []*int{&g.v4, &g.v6, &g.packet} {
 		if *fd >= 0 {
 			errs = append(errs, unix.Close(*fd))
 			*fd = -1

@@ -78,6 +78,16 @@ type GroupJoiner interface {
 	Leave(group netip.Addr) error
 }
 
+// A MACJoiner is a Host that can have the frames to a multicast MAC address sent to its
+// interface, without IGMP or MLD. One that is none gets them anyway.
+type MACJoiner interface {
+	// JoinMAC opens the filter of the interface to a group's address, until LeaveMAC or
+	// Close. Those who join it twice leave it twice.
+	JoinMAC(group [6]byte) error
+	// LeaveMAC ends JoinMAC.
+	LeaveMAC(group [6]byte) error
+}
+
 // A Hop is the first one on the way to a destination.
 type Hop struct {
 	MAC     [6]byte

@@ -27,6 +27,7 @@ var (
 	_ PortWatcher    = (*Kernel)(nil)
 	_ RemovalWatcher = (*Kernel)(nil)
 	_ GroupJoiner    = (*Kernel)(nil)
+	_ MACJoiner      = (*Kernel)(nil)
 )
 
 // Open finds an interface of the thread's network namespace by its name and begins to
@@ -116,6 +117,12 @@ func (h *Kernel) Join(group netip.Addr) error { return h.groups.join(group) }
 
 // Leave implements GroupJoiner.
 func (h *Kernel) Leave(group netip.Addr) error { return h.groups.leave(group) }
+
+// JoinMAC implements MACJoiner.
+func (h *Kernel) JoinMAC(group [6]byte) error { return h.groups.joinMAC(group) }
+
+// LeaveMAC implements MACJoiner.
+func (h *Kernel) LeaveMAC(group [6]byte) error { return h.groups.leaveMAC(group) }
 
 // PortStates implements PortWatcher.
 func (h *Kernel) PortStates() <-chan bool { return h.watch.states }

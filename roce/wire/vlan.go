@@ -10,6 +10,42 @@ const vlanIDMask = 1<<12 - 1
 // (PCP, 0 to 7); DEI is 0.
 func VLANTag(id uint16, pcp uint8) uint16 { return uint16(pcp&7)<<13 | id&vlanIDMask }
 
+// Values of Tag.TPID, which is the EtherType of a tag (IEEE 802.1Q table 9-1).
+const (
+	TPIDCustomer = 0x8100 // C-TAG: 802.1Q
+	TPIDService  = 0x88A8 // S-TAG: 802.1ad, before that of a customer
+)
+
+// A Tag is a VLAN tag of an Ethernet frame. The zero Tag is none.
+type Tag struct {
+	TPID uint16 // TPIDCustomer or TPIDService
+	TCI  uint16 // control information: priority, DEI and, low 12 bits, VLAN ID
+}
+
+// TagLen is the length of a VLAN tag in bytes.
+const TagLen = vlanLen
+
+// VLANID is the VLAN of a tag, 0 for one that has only a priority.
+func (t Tag) VLANID() uint16 { return t.TCI & vlanIDMask }
+
+// Put writes the tag into the first TagLen bytes of b.
+func (t Tag) Put(b []byte) {
+	binary.BigEndian.PutUint16(b, t.TPID)
+	binary.BigEndian.PutUint16(b[2:], t.TCI)
+}
+
+// ParseTag reads the first TagLen bytes of b as a tag. It returns false when they are none.
+func ParseTag(b []byte) (t Tag, ok bool) {
+	if len(b) < TagLen {
+		return Tag{}, false
+	}
+	t = Tag{TPID: binary.BigEndian.Uint16(b), TCI: binary.BigEndian.Uint16(b[2:])}
+	if t.TPID != TPIDCustomer && t.TPID != TPIDService {
+		return Tag{}, false
+	}
+	return t, true
+}
+
 // VLANID is the VLAN of the packet, 0 for none. A tag that only has a priority
 // (VLAN ID 0) is none.
 func (p *Packet) VLANID() uint16 {

@@ -59,3 +59,22 @@ func TestFrameSourceAgreesWithDecode(t *testing.T) {
 		t.Error("ARP has a source GID")
 	}
 }
+
+// TestTag puts tags and reads them again, and takes nothing else for one.
+func TestTag(t *testing.T) {
+	for _, tag := range []Tag{{TPIDCustomer, VLANTag(5, 3)}, {TPIDService, 0xffff}} {
+		var b [TagLen]byte
+		tag.Put(b[:])
+		if got, ok := ParseTag(b[:]); !ok || got != tag || got.VLANID() != tag.TCI&0xfff {
+			t.Errorf("%+v comes back as %+v, %t", tag, got, ok)
+		}
+		for n := range TagLen {
+			if got, ok := ParseTag(b[:n]); ok || got != (Tag{}) {
+				t.Errorf("%d bytes are %+v", n, got)
+			}
+		}
+	}
+	if got, ok := ParseTag([]byte{0x91, 0, 0, 1}); ok || got != (Tag{}) {
+		t.Errorf("another EtherType is %+v", got)
+	}
+}

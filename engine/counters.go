@@ -129,6 +129,7 @@ func (d *Device) Counters() ([]Counter, error) {
 		})
 	}
 	list = append(list, d.paging.counters()...)
+	list = append(list, d.native.counters()...)
 	for i, c := range linkCounters {
 		list = append(list, Counter{c.name, t.link[i], c.unit, c.help})
 	}

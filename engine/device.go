@@ -54,6 +54,7 @@ type Device struct {
 	groups     cowMap[wire.GID, []*QP] // members of multicast groups
 	etherTypes cowMap[uint16, etherTypeHandler]
 	steering   steering
+	native     nativeStats
 
 	closeOnce sync.Once
 	closeErr  error

@@ -17,7 +17,7 @@ const (
 )
 
 // An etherTypeHandler takes the frames of an EtherType that are no RoCE packets. A QP of
-// type RAW_PACKET is one.
+// type RAW_PACKET is one, a NativePort another.
 type etherTypeHandler interface {
 	// handleFrame takes a frame that came to q, whose progress lock is held: it must not
 	// block, nor keep the frame. forwarded says that another queue has seen the frame
@@ -33,7 +33,7 @@ func (d *Device) addEtherType(etherType uint16, h etherTypeHandler) error {
 		etherType == wire.EtherTypeV1:
 		return fmt.Errorf("%w: no raw frame has EtherType 0x%04x", roce.ErrInvalid, etherType)
 	case d.etherTypes.load()[etherType] != nil:
-		return fmt.Errorf("%w: EtherType 0x%04x has a QP", roce.ErrInvalid, etherType)
+		return fmt.Errorf("%w: EtherType 0x%04x is taken", roce.ErrInvalid, etherType)
 	}
 	d.etherTypes.set(etherType, h)
 	return nil

@@ -16,7 +16,7 @@ package engine
 //	all others            of what raises events (channels, asyncEvents), the path
 //	                      table, the registry, the doorbells and inbox of a queue,
 //	                      the FLUSHes under way, and those of package roce; under
-//	                      these, none
+//	                      these, none, but of a native port that of its counters
 //
 // A progress lock may be held by somebody who sleeps in direct mode, in CQ.Wait: queue.lock
 // wakes it. The goroutine that stands by sleeps without: standby.link comes before that lock.

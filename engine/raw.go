@@ -15,8 +15,8 @@ import (
 //
 // The XDP program hands over frames of EtherType 0x88b5 (IEEE 802 local
 // experimental 1) that are addressed to the interface's MAC address, or to that of
-// a group to which a QP is attached, while a QP is attached to that EtherType; what
-// else a link brings depends on it. A
+// a group to which a QP is attached, while a QP is attached to that EtherType, which
+// a NativePort cannot have meanwhile; what else a link brings depends on it. A
 // frame without a receive is dropped and counted as out_of_buffer, one that is
 // longer than its receive as drop_too_long.
 //

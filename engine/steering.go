@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"xroce/bpf"
+	"xroce/encap"
 	"xroce/roce/wire"
 )
 
@@ -21,10 +22,6 @@ type steering struct {
 	v1     map[*QP]bool // QPs whose path is one of RoCE v1
 	always bool         // RoCE v1 is wanted until the end
 }
-
-// etherTypeNative is the EtherType that the program hands over by MAC address besides that
-// of RoCE v1: IEEE 802 local experimental 1.
-const etherTypeNative = 0x88b5
 
 // steer has the program let through what is wanted now. What is new is let through before
 // between is called, which may be nil, and what is no longer wanted after it.
@@ -69,8 +66,18 @@ func (d *Device) steerLocked(between func()) (err error) {
 // steering.
 func (d *Device) wantedKeys() map[bpf.Key]bool {
 	v1 := d.steering.always || len(d.steering.v1) > 0
-	native := d.etherTypes.load()[etherTypeNative] != nil
 	keys := map[bpf.Key]bool{}
+	native := false // to all of our addresses, as a RAW_PACKET QP has it
+	switch h := d.etherTypes.load()[encap.EtherTypeNative].(type) {
+	case nil:
+	case *NativePort:
+		keys[bpf.NativeKey(h.queue.loop.mac)] = true
+		for group := range h.groups.load() {
+			keys[bpf.NativeKey(group)] = true
+		}
+	default:
+		native = true
+	}
 	macs := func(ofV1, ofNative [6]byte) {
 		if v1 {
 			keys[bpf.V1Key(ofV1)] = true

@@ -1,0 +1,53 @@
+package engine_test
+
+import (
+	"testing"
+
+	"xroce/bpf"
+	"xroce/encap"
+	"xroce/engine"
+)
+
+// TestNativeIsSteered: frames of EtherType 0x88b5 are the kernel's but while a port is open,
+// and those to a group but while it has joined that.
+func TestNativeIsSteered(t *testing.T) {
+	s := steer(t, engine.Options{})
+	mac := s.dev.Port().MAC
+	group := [6]byte{0x01, 0x00, 0x5e, 1, 2, 3}
+	broadcast := [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	s.expect("no port", mac, experimental, bpf.PassNotOurs)
+	port := openNative(t, s.dev, engine.NativeConfig{})
+	s.expect("a port", mac, experimental, bpf.RedirectNative)
+	for _, to := range [][6]byte{group, broadcast} {
+		s.expect("a group of others", to, experimental, bpf.PassNotOurs)
+		for range 2 { // the second does nothing
+			must(t, port.Join(to))
+		}
+		s.expect("a group", to, experimental, bpf.RedirectNative)
+		must(t, port.Leave(to))
+		s.expect("a group that was left", to, experimental, bpf.PassNotOurs)
+		must(t, port.Join(to))
+	}
+	must(t, port.Close())
+	for _, to := range [][6]byte{mac, group, broadcast} {
+		s.expect("no port any more", to, experimental, bpf.PassNotOurs)
+	}
+}
+
+// TestNativeToAGroup: one packet reaches who has joined, and says which group it was to.
+func TestNativeToAGroup(t *testing.T) {
+	inWorlds(t, engine.Options{}, func(t *testing.T, w *world) {
+		a := openNative(t, w.devs[0], engine.NativeConfig{})
+		b := openNative(t, w.devs[1], engine.NativeConfig{})
+		for i, group := range [][6]byte{
+			{0x33, 0x33, 0, 1, 2, 3}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		} {
+			must(t, b.Join(group))
+			r := route(t, a, group, encap.Raw)
+			must(t, a.Send(r, encap.Ethernet, nativeDatagram(encap.Ethernet, 100+i)))
+			if d := w.receiveNative(b); d.To != group || d.Len() != 100+i {
+				t.Errorf("%d bytes to %x", d.Len(), d.To)
+			}
+		}
+	})
+}

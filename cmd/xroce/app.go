@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/internal/control"
+	"xroce/engine/control"
 	"xroce/cmd/xroce/internal/demo"
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/plain"

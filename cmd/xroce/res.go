@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/cmd/xroce/internal/control"
+	"xroce/engine/control"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine"
 )

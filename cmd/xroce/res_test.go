@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"xroce/cmd/xroce/internal/control"
+	"xroce/engine/control"
 	"xroce/engine"
 	"xroce/xsk/vethpair"
 )

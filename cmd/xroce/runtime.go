@@ -1,7 +1,7 @@
 package main
 
 import (
-	"xroce/cmd/xroce/internal/control"
+	"xroce/engine/control"
 	"xroce/engine"
 )
 

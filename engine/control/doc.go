@@ -1,5 +1,12 @@
 // Package control lets another process of the same user look into this one: a unix
-// socket in a directory that only the user can enter, one socket for each process.
+// socket in a directory that only the user can enter, one socket for each process. A program
+// that listens in Directory and adds its devices is seen by xroce res:
+//
+//	server, err := control.Listen(control.Directory())
+//	...
+//	server.Add(device)
+//	defer server.Close()
+//
 // A connection carries one request and one answer, each a JSON document.
 //
 // Whoever connects may be anybody who runs as the same user, which the kernel vouches

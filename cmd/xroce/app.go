@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/engine/control"
 	"xroce/cmd/xroce/internal/demo"
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/engine"
+	"xroce/engine/control"
 )
 
 // An app is one invocation. Tests replace what it takes from the machine.

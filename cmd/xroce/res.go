@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"xroce/engine/control"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine"
+	"xroce/engine/control"
 )
 
 // resKinds are the kinds of objects, in the order of the summary.

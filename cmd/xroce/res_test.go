@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"xroce/engine/control"
 	"xroce/engine"
+	"xroce/engine/control"
 	"xroce/xsk/vethpair"
 )
 

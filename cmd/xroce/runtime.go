@@ -1,8 +1,8 @@
 package main
 
 import (
-	"xroce/engine/control"
 	"xroce/engine"
+	"xroce/engine/control"
 )
 
 // show lets `xroce res` of other processes see a device that was opened. What keeps

@@ -10,6 +10,7 @@ import (
 // handleDuplicate responds to a request that was executed before (IBA 9.7.5.1.4).
 func (s *responder) handleDuplicate(p *wire.Packet) {
 	s.count.Inc(counter.DuplicateRequest)
+	s.outcome.judge(VerdictDuplicate, reasonAdmitted)
 	if p.Spec.Class&(wire.ClassSend|wire.ClassWrite) != 0 {
 		if p.BTH.AckReq && s.tellsAgain() {
 			s.responses.nak(s.psn, wire.NAKPSNSequenceError)

@@ -43,8 +43,10 @@ func (s *responder) keepEarly(now Time, p *wire.Packet, ahead uint32) bool {
 	switch {
 	case x.buffer.Has(p.BTH.PSN):
 		s.count.Inc(counter.DuplicateRequest)
+		s.outcome.judge(VerdictDuplicate, reasonAdmitted)
 	case x.buffer.Put(p):
 		s.count.Inc(counter.HeldEarly)
+		s.outcome.judge(VerdictHeld, reasonAdmitted)
 	default:
 		return false
 	}

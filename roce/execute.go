@@ -24,7 +24,7 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 		switch {
 		case nak == 0:
 		case nak.IsRNRNAK():
-			s.note(p, reason)
+			s.note(p, VerdictRefused, reason)
 			s.count.Inc(counter.SendRNR)
 			s.gap, s.refused = true, true // packets behind the refused one tell of no loss
 			s.responses.nak(s.psn, nak)
@@ -39,6 +39,7 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 		if p = s.nextEarly(now); p == nil {
 			return
 		}
+		s.outcome.settled = true
 	}
 }
 
@@ -46,7 +47,7 @@ func (s *responder) handleRequest(now Time, p *wire.Packet) {
 // had taken reports why, all others are flushed; where there is none to report
 // it, an event does.
 func (s *responder) refuse(now Time, p *wire.Packet, reason Reason, nak wire.Syndrome) {
-	s.note(p, reason)
+	s.note(p, VerdictRefused, reason)
 	s.count.Inc(counter.SentFatalNAK)
 	s.responses.nak(s.psn, nak)
 	s.enterError() // before anybody is told

@@ -150,5 +150,6 @@ func (q *QP) reset() {
 	}
 	q.setAttr(&Attr{})
 	q.lastDrop, q.overrun, q.badKey = reasonAdmitted, false, false
+	q.outcome, q.wrote = received{}, Sent{}
 	q.flags = qpFlags{}
 }

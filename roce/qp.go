@@ -72,6 +72,7 @@ func (q *QP) Type() QPType { return q.typ }
 // HandlePacket takes a packet that was addressed to this QP. It borrows p.
 func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.traceAt(now)
+	q.outcome = received{}
 	if reason := q.admit(p); reason != reasonAdmitted {
 		q.drop(p, reason)
 		return
@@ -115,6 +116,7 @@ func (q *QP) establish() {
 func (q *QP) NextPacket(now Time, frame []byte) int {
 	q.traceAt(now)
 	n := 0
+	q.wrote = Sent{}
 	if len(frame) == 0 {
 		q.endCall(now)
 		return 0

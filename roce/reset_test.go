@@ -136,6 +136,9 @@ var disturbances = []disturbance{
 		s.Recv(request(wire.RCWriteOnly, s.it(3), nil),
 			response(wire.RCReadRespMiddle, s.us(2), make([]byte, s.mtu())))
 	}},
+	{"gap closed", options{Ext: 3, Window: 300}, func(s *script) {
+		s.Recv(request(wire.RCWriteOnly, s.it(1), nil), request(wire.RCWriteOnly, s.it(0), nil))
+	}},
 	{"fatal", options{CQDepth: 1}, func(s *script) {
 		s.sendMany(3)
 		s.Recv(ack(s.us(2)))

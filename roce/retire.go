@@ -97,6 +97,7 @@ func (r *requester) progress(now Time) {
 // badResponse ends the QP because the peer sent a response that fits no request.
 func (r *requester) badResponse(now Time) {
 	r.lastDrop = reasonResponse
+	r.outcome.judge(VerdictDropped, reasonResponse)
 	r.count.Inc(counter.BadResponse)
 	r.fail(now, StatusBadRespErr)
 }

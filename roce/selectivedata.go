@@ -20,6 +20,7 @@ func (x *selectiveRepeat) handleData(now Time, p *wire.Packet) {
 			return
 		}
 		p = x.next(now)
+		x.r.outcome.settled = true
 	}
 }
 
@@ -42,6 +43,7 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	case x.data.Has(psn):
 	case x.data.Put(p):
 		r.count.Inc(counter.HeldEarly)
+		r.outcome.judge(VerdictHeld, reasonAdmitted)
 	default:
 		r.drop(p, reasonResponse)
 	}

@@ -33,6 +33,7 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if n == 0 {
 		return r.ask(now, frame)
 	}
+	r.wrote = Sent{Request: true, Again: !first, WRID: w.wrID}
 	r.pace.Spend(now, n)
 	if !r.typ.Reliable() {
 		r.forgetSent(now)
@@ -68,6 +69,7 @@ func (r *requester) ask(now Time, frame []byte) int {
 		n := r.putWork(now, w, frame)
 		if n > 0 {
 			r.stalls = stalls
+			r.wrote = Sent{Request: true, Again: true, WRID: w.wrID}
 			r.pace.Spend(now, n)
 			r.startAckTimer(now)
 			r.recovery.sent(now, end.Sub(1), w, false)

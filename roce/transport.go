@@ -27,6 +27,8 @@ type transport struct {
 	badKey bool
 	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
+	outcome  received // what came of the last packet
+	wrote    Sent     // what was written last
 
 	party  mem.Party // what windows bound by this QP are for
 	count  *counter.Set
@@ -87,12 +89,13 @@ func (t *transport) enterError() {
 // drop counts a packet that is dropped for a reason, without a NAK.
 func (t *transport) drop(p *wire.Packet, reason Reason) {
 	t.count.Inc(reason.counter())
-	t.note(p, reason)
+	t.note(p, VerdictDropped, reason)
 }
 
 // note keeps why a packet was dropped or refused.
-func (t *transport) note(p *wire.Packet, reason Reason) {
+func (t *transport) note(p *wire.Packet, v Verdict, reason Reason) {
 	t.lastDrop = reason
+	t.outcome.judge(v, reason)
 	if t.trace != nil {
 		t.trace.dropped(p, reason)
 	}

@@ -13,67 +13,97 @@ const (
 	byteOrderMagic  = 0x1A2B3C4D
 	linkEthernet    = 1 // LINKTYPE_ETHERNET
 
-	optEnd          = 0
-	optUserAppl     = 4 // section: name of the program
-	optIfName       = 2 // interface: its name
-	optIfTsresol    = 9 // interface: resolution of time stamps
-	optEPBFlags     = 2 // packet: direction
-	optEPBDropCount = 4 // packet: how many before it are missing
-	optISBIfRecv    = 4 // statistics: frames that passed
-	optISBIfDrop    = 5 // statistics: those of them that are missing
+	optEnd             = 0
+	optComment         = 1 // of anything
+	optUserAppl        = 4 // section: name of the program
+	optIfName          = 2 // interface: its name
+	optIfTsresol       = 9 // interface: resolution of time stamps
+	optEPBFlags        = 2 // packet: direction
+	optEPBDropCount    = 4 // packet: how many before it are missing
+	optEPBQueue        = 6 // packet: queue of the interface
+	optISBIfRecv       = 4 // statistics: frames that passed
+	optISBIfDrop       = 5 // statistics: those of them that are missing
+	optISBFilterAccept = 6 // statistics: those of them that were wanted
 
 	nanoseconds = 9 // if_tsresol: 10^-9
 )
-
-// A frame is what there is to say of one.
-type frame struct {
-	at         int64 // nanoseconds since 1970
-	dir        Direction
-	missing    uint64 // frames before it that were dropped
-	head, tail []byte
-}
 
 // Lengths in bytes: of an enhanced packet block without its frame and options, of its
 // options, and of the statistics.
 const (
 	packetLen     = 32
 	flagsLen      = 8
+	queueLen      = 8
 	dropCountLen  = 12
 	endLen        = 4
-	statisticsLen = 24 + 2*12 + endLen
+	statisticsLen = 24 + 3*12 + endLen
 )
 
-// size is the length of the block of a frame, in bytes.
-func (f *frame) size() int {
-	n := packetLen + (len(f.head)+len(f.tail)+3)&^3 + flagsLen + endLen
-	if f.missing > 0 {
+// maxOption is the longest comment that is written, in bytes.
+const maxOption = 1 << 12
+
+// A block is how a packet becomes an enhanced packet block.
+type block struct {
+	*Packet
+	head, tail []byte // what is kept of the frame
+	comment    []byte
+}
+
+// newBlock makes the block of a packet, of which at most snap bytes are kept; 0 keeps all.
+// The comment is made in a buffer of its caller.
+func newBlock(p *Packet, snap int, comment []byte) block {
+	b := block{Packet: p, head: p.Head, tail: p.Tail}
+	if snap > 0 {
+		b.head = b.head[:min(len(b.head), snap)]
+		b.tail = b.tail[:min(len(b.tail), snap-len(b.head))]
+	}
+	if b.comment = p.AppendComment(comment[:0]); len(b.comment) == 0 && p.Comment != "" {
+		b.comment = append(b.comment, p.Comment[:min(len(p.Comment), maxOption)]...)
+	}
+	return b
+}
+
+// judged reports whether somebody said which queue it was on.
+func (b *block) judged() bool { return len(b.comment) > 0 }
+
+// size is the length of the block, in bytes.
+func (b *block) size() int {
+	n := packetLen + (len(b.head)+len(b.tail)+3)&^3 + flagsLen + endLen
+	if b.judged() {
+		n += queueLen + 4 + (len(b.comment)+3)&^3
+	}
+	if b.Missing > 0 {
 		n += dropCountLen
 	}
 	return n
 }
 
-// append adds the block of a frame.
-func (f *frame) append(b []byte) []byte {
-	n, total := len(f.head)+len(f.tail), uint32(f.size())
+// append adds the block.
+func (b *block) append(to []byte) []byte {
+	n, total := len(b.head)+len(b.tail), uint32(b.size())
 	for _, v := range [...]uint32{
-		blockPacket, total, 0, uint32(uint64(f.at) >> 32), uint32(f.at), uint32(n), uint32(n),
+		blockPacket, total, 0, uint32(uint64(b.At) >> 32), uint32(b.At), uint32(n),
+		uint32(b.wireLen()),
 	} {
-		b = binary.LittleEndian.AppendUint32(b, v)
+		to = binary.LittleEndian.AppendUint32(to, v)
 	}
-	b = append(append(b, f.head...), f.tail...)
-	b = append(b, "\x00\x00\x00"[:-n&3]...)
-	b = binary.LittleEndian.AppendUint16(b, optEPBFlags)
-	b = binary.LittleEndian.AppendUint16(b, 4)
-	b = binary.LittleEndian.AppendUint32(b, uint32(f.dir))
-	if f.missing > 0 {
-		b = appendCount(b, optEPBDropCount, f.missing)
+	to = append(append(to, b.head...), b.tail...)
+	to = append(to, "\x00\x00\x00"[:-n&3]...)
+	to = appendWord(to, optEPBFlags, uint32(b.Dir))
+	if b.judged() {
+		to = appendWord(to, optEPBQueue, uint32(b.Queue))
+		to = appendOption(to, optComment, b.comment)
 	}
-	b = binary.LittleEndian.AppendUint32(b, optEnd)
-	return binary.LittleEndian.AppendUint32(b, total)
+	if b.Missing > 0 {
+		to = appendCount(to, optEPBDropCount, b.Missing)
+	}
+	to = binary.LittleEndian.AppendUint32(to, optEnd)
+	return binary.LittleEndian.AppendUint32(to, total)
 }
 
-// appendHeader begins a capture of an interface.
-func appendHeader(b []byte, iface string) []byte {
+// appendHeader begins a capture of an interface, with at most snap bytes of each frame; 0 is
+// all.
+func appendHeader(b []byte, iface string, snap int) []byte {
 	section := binary.LittleEndian.AppendUint32(nil, byteOrderMagic)
 	section = binary.LittleEndian.AppendUint16(section, 1) // version 1.0
 	section = binary.LittleEndian.AppendUint16(section, 0)
@@ -84,21 +114,29 @@ func appendHeader(b []byte, iface string) []byte {
 
 	desc := binary.LittleEndian.AppendUint16(nil, linkEthernet)
 	desc = binary.LittleEndian.AppendUint16(desc, 0)
-	desc = binary.LittleEndian.AppendUint32(desc, 0) // whole frames
+	desc = binary.LittleEndian.AppendUint32(desc, uint32(snap))
 	desc = appendOption(desc, optIfName, []byte(iface))
 	desc = appendOption(desc, optIfTsresol, []byte{nanoseconds})
 	desc = appendOption(desc, optEnd, nil)
 	return appendBlock(b, blockInterface, desc)
 }
 
-// appendStatistics adds how many frames passed until a time, and how many of them are
-// missing.
-func appendStatistics(b []byte, at int64, passed, missing uint64) []byte {
+// Statistics are what a capture says of itself at its end.
+type Statistics struct {
+	At       int64  // when the last packet passed, in nanoseconds since 1970
+	Received uint64 // frames that passed
+	Accepted uint64 // those of them that were wanted: that the filter matched
+	Dropped  uint64 // those of these that are missing, for want of room
+}
+
+// append adds the block of the statistics.
+func (s *Statistics) append(b []byte) []byte {
 	body := binary.LittleEndian.AppendUint32(nil, 0) // the interface
-	body = binary.LittleEndian.AppendUint32(body, uint32(uint64(at)>>32))
-	body = binary.LittleEndian.AppendUint32(body, uint32(at))
-	body = appendCount(body, optISBIfRecv, passed)
-	body = appendCount(body, optISBIfDrop, missing)
+	body = binary.LittleEndian.AppendUint32(body, uint32(uint64(s.At)>>32))
+	body = binary.LittleEndian.AppendUint32(body, uint32(s.At))
+	body = appendCount(body, optISBIfRecv, s.Received)
+	body = appendCount(body, optISBIfDrop, s.Dropped)
+	body = appendCount(body, optISBFilterAccept, s.Accepted)
 	body = appendOption(body, optEnd, nil)
 	return appendBlock(b, blockStatistics, body)
 }
@@ -117,7 +155,14 @@ func appendOption(b []byte, code uint16, value []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, code)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
 	b = append(b, value...)
-	return append(b, make([]byte, -len(value)&3)...)
+	return append(b, "\x00\x00\x00"[:-len(value)&3]...)
+}
+
+// appendWord adds an option of four bytes.
+func appendWord(b []byte, code uint16, v uint32) []byte {
+	b = binary.LittleEndian.AppendUint16(b, code)
+	b = binary.LittleEndian.AppendUint16(b, 4)
+	return binary.LittleEndian.AppendUint32(b, v)
 }
 
 // appendCount adds an option that is a number of frames.

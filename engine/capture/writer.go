@@ -33,6 +33,7 @@ const (
 // There are two buffers: one is filled while the other is written.
 type Writer struct {
 	out      io.Writer
+	config   Config
 	patience time.Duration // of Close
 	ended    chan struct{} // closed when the goroutine is
 
@@ -41,62 +42,117 @@ type Writer struct {
 	filling []byte    // whole blocks
 	other   []byte    // being written, or empty
 	closed  bool
-	last    int64  // the time of the last frame
-	frames  uint64 // that were added
-	dropped uint64 // that were not
-	missing uint64 // those of them since the last that was added
-	err     error  // of out
+	stats   Statistics
+	missing uint64           // of those dropped, since the last that was added
+	err     error            // of out
+	frame   Packet           // the one under way, of Frame
+	comment [maxComment]byte // of the packet under way
+}
+
+// A Config says what is captured.
+type Config struct {
+	Interface string // its name
+	// Buffer is how many bytes wait in memory for a slow reader: 0 for DefaultBuffer, 256 KiB
+	// at least.
+	Buffer int
+	// Snap is how many bytes are kept of each frame, 0 for all.
+	Snap int
+	// Filter says which packets are wanted, nil for all. It is called under the lock of the
+	// Writer, so by one goroutine at a time, and must not wait.
+	Filter Filter
+}
+
+// A Filter says which packets are wanted.
+type Filter interface {
+	// Match reports whether a packet is. It keeps nothing of it.
+	Match(p *Packet) bool
 }
 
 // NewWriter begins a capture of one Ethernet interface. At most so many bytes wait in memory:
 // DefaultBuffer is a good number, and there are 256 KiB at least. The caller closes the
 // Writer, and w after it.
 func NewWriter(w io.Writer, iface string, buffer int) *Writer {
-	half := max(buffer, minBuffer) / 2
+	return New(w, Config{Interface: iface, Buffer: max(buffer, minBuffer)})
+}
+
+// New begins a capture. The caller closes the Writer, and w after it.
+func New(w io.Writer, config Config) *Writer {
+	if config.Buffer == 0 {
+		config.Buffer = DefaultBuffer
+	}
+	half := max(config.Buffer, minBuffer) / 2
 	c := &Writer{
-		out: w, patience: closeTimeout, ended: make(chan struct{}),
+		out: w, config: config, patience: closeTimeout, ended: make(chan struct{}),
 		filling: make([]byte, 0, half), other: make([]byte, 0, half),
 	}
 	c.changed.L = &c.mu
-	c.filling = appendHeader(c.filling, iface)
+	c.filling = appendHeader(c.filling, config.Interface, config.Snap)
 	go c.run()
 	return c
 }
 
-// Frame adds a frame, given in one or two pieces, or drops it. It never waits for the writer
-// and allocates nothing. After Close it does nothing.
+// Frame adds a frame, given in one or two pieces, of which no more is known, or drops it. It
+// never waits for the writer and allocates nothing. After Close it does nothing.
 func (c *Writer) Frame(at time.Time, dir Direction, head, tail []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.frame = Packet{At: at.UnixNano(), Dir: dir, Head: head, Tail: tail}
+	c.add(&c.frame)
+}
+
+// Packet adds a packet that the filter wants, or drops it. It never waits for the writer and
+// allocates nothing. After Close it does nothing. It implements engine.PacketTap.
+func (c *Writer) Packet(p *Packet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(p)
+}
+
+// add is Packet with the lock held.
+func (c *Writer) add(p *Packet) {
 	if c.closed {
 		return
 	}
-	c.last = at.UnixNano()
-	f := frame{at: c.last, dir: dir, missing: c.missing, head: head, tail: tail}
-	if c.err != nil || len(c.filling)+f.size()+statisticsLen > cap(c.filling) {
-		c.dropped++
+	c.stats.Received++
+	if c.config.Filter != nil && !c.config.Filter.Match(p) {
+		return
+	}
+	c.stats.Accepted++
+	kept := *p
+	if kept.At == 0 {
+		kept.At = time.Now().UnixNano()
+	}
+	c.stats.At, kept.Missing = kept.At, c.missing
+	b := newBlock(&kept, c.config.Snap, c.comment[:0])
+	if c.err != nil || len(c.filling)+b.size()+statisticsLen > cap(c.filling) {
+		c.stats.Dropped++
 		c.missing++
 		return
 	}
-	c.filling = f.append(c.filling)
-	c.frames++
+	c.filling = b.append(c.filling)
 	c.missing = 0
 	c.changed.Signal()
 }
 
 // Frames returns how many frames were added.
 func (c *Writer) Frames() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.frames
+	s := c.Statistics()
+	return s.Accepted - s.Dropped
 }
 
 // Dropped returns how many frames are missing: the buffer was full, or writing had failed.
-func (c *Writer) Dropped() uint64 {
+func (c *Writer) Dropped() uint64 { return c.Statistics().Dropped }
+
+// Statistics returns what was counted by now.
+func (c *Writer) Statistics() Statistics {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.dropped
+	return c.stats
 }
+
+// Ended returns a channel that is closed when nothing more is written: after Close, or when
+// writing has failed.
+func (c *Writer) Ended() <-chan struct{} { return c.ended }
 
 // Close writes the rest and how many frames are missing, and ends the goroutine. It returns
 // the first error of writing, after which nothing more was written. It is idempotent, and
@@ -109,7 +165,7 @@ func (c *Writer) Close() error {
 	c.mu.Lock()
 	if !c.closed {
 		c.closed = true
-		c.filling = appendStatistics(c.filling, c.last, c.frames+c.dropped, c.dropped)
+		c.filling = c.stats.append(c.filling)
 		c.changed.Signal()
 	}
 	c.mu.Unlock()

@@ -18,9 +18,12 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 	members := q.device.groups.load()[p.Dst]
 	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
 		if !fromHere { // our own packets to groups without local members are no drops
-			q.count.Inc(counter.DropMulticast)
+			q.drop(counter.DropMulticast)
 		}
 		return
+	}
+	if q.fate.kind = fateGroup; forwarded {
+		q.fate.kind = fateForwarded // it was shown where it came to
 	}
 	sender := p.DETH().SrcQP
 	if len(q.device.queues) > 1 && !forwarded {

@@ -74,6 +74,9 @@ type queue struct {
 	moderated []*CQ
 	err       error // why the link is of no more use
 
+	watch *watch // who watches packets, nil while nobody does
+	fate  fate   // of the frame under way
+
 	count counter.Set
 	drops [wire.NumReasons]uint64
 	down  bool // the interface was down at the last flush

@@ -48,8 +48,10 @@ func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded boo
 	if q.queue != at {
 		if forwarded { // for another QP, which gave the EtherType up meanwhile
 			at.drops[wire.NotRoCE]++
+			at.fate = fate{kind: fateNotDecoded, decode: wire.NotRoCE}
 		} else {
 			q.queue.forward(f)
+			at.fate.kind = fateForwarded
 		}
 		return
 	}

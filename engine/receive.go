@@ -16,6 +16,9 @@ func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
 			q.tap.Frame(capture.Inbound, f.Head, f.Tail)
 		}
 		q.demux(now, f, false)
+		if q.watch != nil {
+			q.watch.received(q, f)
+		}
 	}
 }
 
@@ -23,16 +26,22 @@ func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
 func (q *queue) handleForwarded(now roce.Time, frames []xsk.RxFrame) {
 	for i := range frames {
 		q.demux(now, &frames[i], true)
+		if q.watch != nil {
+			q.watch.received(q, &frames[i])
+		}
 	}
 }
 
 // demux decodes one frame and hands it to its QP, or forwards it to the queue of that. One
 // that was forwarded already goes to QPs of this queue alone.
 func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
+	q.fate = fate{}
 	p := &q.packet
 	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
+		q.fate.kind = fateRaw
 		if reason != wire.NotRoCE || !q.demuxEtherType(now, f, forwarded) {
 			q.drops[reason]++
+			q.fate = fate{kind: fateNotDecoded, decode: reason}
 		}
 		return
 	}
@@ -42,21 +51,22 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	}
 	qp := q.device.qps.Lookup(p.BTH.DestQP)
 	if qp == nil {
-		q.count.Inc(counter.DropUnknownQPN)
+		q.drop(counter.DropUnknownQPN)
 		return
 	}
 	if qp.queue != q {
 		// A QP stays on its queue, so the number of one that was forwarded to the wrong
 		// queue went to another QP meanwhile: the one that it was for is gone.
 		if forwarded {
-			q.count.Inc(counter.DropUnknownQPN)
+			q.drop(counter.DropUnknownQPN)
 		} else {
 			qp.queue.forward(f)
+			q.fate.kind = fateForwarded
 		}
 		return
 	}
 	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {
-		q.count.Inc(counter.DropNotLocal)
+		q.drop(counter.DropNotLocal)
 		return
 	}
 	q.count.Add(counter.RcvdBytes, uint64(f.Len()))

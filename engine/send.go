@@ -68,10 +68,16 @@ func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mo
 		raw := qp.core.Type() == roce.TypeRawPacket // never to our own QPs
 		if q.lost && !raw && !q.mayLeave(f.Data[:f.Len]) {
 			q.count.Inc(counter.DropNoGID)
+			if q.watch != nil {
+				q.watch.leaves(qp, f.Data[:f.Len], dropReason(counter.DropNoGID))
+			}
 			continue
 		}
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+		if q.watch != nil {
+			q.watch.leaves(qp, f.Data[:f.Len], "")
 		}
 		if raw || !q.loop.put(f.Data[:f.Len]) {
 			used++

@@ -67,6 +67,10 @@ func (q *QP) Outcome(p *wire.Packet) Outcome {
 	return o
 }
 
+// Peer returns the number of the queue pair at the other end, 0 when there is none. It
+// needs the progress lock.
+func (q *QP) Peer() uint32 { return q.attr.DestQPN }
+
 // A Sent is what the packet is that NextPacket wrote last.
 type Sent struct {
 	Request bool   // of the work request WRID; else it is an answer, or asks for one

@@ -37,8 +37,10 @@ func TestOutcome(t *testing.T) {
 		{"no receive", send(1), roce.VerdictRefused, "resources", 0},
 		{"behind it", send(2), roce.VerdictDropped, "after_gap", 0},
 		{"answer to nothing", ack(s.us(5)), roce.VerdictDropped, "future_response", 0},
-		{"out of sequence", request(wire.RCSendMiddle, s.it(1), make([]byte, s.mtu())),
-			roce.VerdictRefused, "opcode_sequence", 0},
+		{
+			"out of sequence", request(wire.RCSendMiddle, s.it(1), make([]byte, s.mtu())),
+			roce.VerdictRefused, "opcode_sequence", 0,
+		},
 		{"after the end", send(1), roce.VerdictDropped, "qp_state", 0},
 	} {
 		o := s.outcome(step.packet)

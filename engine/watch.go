@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"xroce/engine/capture"
+	"xroce/roce"
+	"xroce/roce/counter"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// A PacketTap sees packets with what came of them: after the decision about one that came,
+// before one that leaves is given to the link. It is called with a progress lock held, and
+// of several queues at once: it must be quick, copy what it keeps, and be safe for
+// concurrent use. A capture.Writer is one.
+type PacketTap interface {
+	Packet(p *capture.Packet)
+}
+
+// Watch shows every packet of the device to a tap from now on, until stop is called. After
+// stop has returned the tap is called no more. There may be several taps. While there is
+// none, a packet costs one comparison more.
+func (d *Device) Watch(t PacketTap) (stop func()) {
+	w := &watcher{t}
+	d.rewatch(func(list []*watcher) []*watcher { return append(list, w) })
+	return sync.OnceFunc(func() {
+		d.rewatch(func(list []*watcher) []*watcher {
+			return slices.DeleteFunc(list, func(other *watcher) bool { return other == w })
+		})
+	})
+}
+
+// A watcher is a call of Watch.
+type watcher struct{ PacketTap }
+
+// rewatch changes the watchers of every queue.
+func (d *Device) rewatch(change func([]*watcher) []*watcher) {
+	for i, q := range d.queues {
+		q.lock()
+		if q.watch == nil {
+			q.watch = &watch{number: d.options.Queue + i}
+		}
+		q.watch.taps = change(q.watch.taps)
+		if len(q.watch.taps) == 0 {
+			q.watch = nil
+		}
+		q.mu.Unlock()
+	}
+}
+
+// A watch is what a queue shows to its taps, under the progress lock.
+type watch struct {
+	taps   []*watcher
+	number int // of the queue
+	shown  capture.Packet
+	sent   wire.Packet // the one that leaves
+}
+
+// A fate is what came of a frame that no QP of the queue took. It is set where that is
+// decided.
+type fate struct {
+	kind   fateKind
+	drop   counter.ID  // of fateDropped
+	decode wire.Reason // of fateNotDecoded
+}
+
+type fateKind uint8
+
+const (
+	fateTaken      fateKind = iota // by a QP
+	fateNotDecoded                 // it is no packet that we know
+	fateDropped                    // and counted
+	fateForwarded                  // another queue tells
+	fateGroup                      // by the members of a multicast group
+	fateRaw                        // by the handler of its EtherType
+)
+
+// drop counts a frame that is dropped before it came to a QP.
+func (q *queue) drop(id counter.ID) {
+	q.count.Inc(id)
+	q.fate = fate{kind: fateDropped, drop: id}
+}
+
+// dropReason is the name of a counter of drops as that of a reason.
+func dropReason(id counter.ID) string { return strings.TrimPrefix(id.String(), "drop_") }
+
+// received shows a frame that came, after demux.
+func (w *watch) received(q *queue, f *xsk.RxFrame) {
+	w.shown = capture.Packet{Dir: capture.Inbound, Head: f.Head, Tail: f.Tail}
+	i := &w.shown.Info
+	i.Queue, i.Verdict = w.number, roce.VerdictAccepted.String()
+	p := &q.packet
+	switch q.fate.kind {
+	case fateForwarded:
+		return
+	case fateNotDecoded:
+		i.Verdict, i.Reason = roce.VerdictDropped.String(), q.fate.decode.String()
+	case fateDropped:
+		i.Verdict, i.Reason = roce.VerdictDropped.String(), dropReason(q.fate.drop)
+	case fateGroup:
+		i.Peer = p.DETH().SrcQP
+	case fateTaken:
+		if qp := q.device.qps.Lookup(p.BTH.DestQP); qp != nil {
+			o := qp.core.Outcome(p)
+			i.QPN, i.Peer = qp.core.Num(), qp.core.Peer()
+			if p.Spec.Service == wire.ServiceUD {
+				i.Peer = p.DETH().SrcQP
+			}
+			i.HasWR, i.WRID, i.Verdict = o.HasWR, o.WRID, o.Verdict.String()
+			if o.Verdict == roce.VerdictDropped || o.Verdict == roce.VerdictRefused {
+				i.Reason = o.Reason.String()
+			}
+		}
+	}
+	w.show()
+}
+
+// leaves shows a frame that a QP wrote, or why it is dropped.
+func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
+	w.shown = capture.Packet{Dir: capture.Outbound, Head: frame}
+	i, s := &w.shown.Info, qp.core.Sent()
+	i.Queue, i.QPN, i.HasWR, i.WRID = w.number, qp.core.Num(), s.Request, s.WRID
+	if w.sent.Decode(frame, nil) == wire.OK {
+		i.Peer = w.sent.BTH.DestQP
+	}
+	switch {
+	case dropped != "":
+		i.Verdict, i.Reason = roce.VerdictDropped.String(), dropped
+	case s.Again:
+		i.Verdict = "sent again"
+	default:
+		i.Verdict = "sent"
+	}
+	w.show()
+}
+
+// show shows a packet to all taps, and keeps nothing of it.
+func (w *watch) show() {
+	for _, t := range w.taps {
+		t.Packet(&w.shown)
+	}
+	w.shown = capture.Packet{}
+}

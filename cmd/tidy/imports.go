@@ -47,6 +47,7 @@ var pureRooms = []string{
 	"roce/msg/dissect",
 	"roce",
 	"encap",
+	"roce/gen",
 	"roce/roctest",
 	"roce/internal/conversation",
 }

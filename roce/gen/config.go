@@ -1,0 +1,136 @@
+package gen
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"xroce/roce/wire"
+)
+
+// Kind says what frames are.
+type Kind uint8
+
+// The kinds of frames.
+const (
+	KindUDP      Kind = iota // UDP datagrams
+	KindEthernet             // raw frames with an EtherType
+	KindRoCE                 // RoCE packets
+	numKinds
+)
+
+// String is the name of the kind.
+func (k Kind) String() string {
+	switch k {
+	case KindUDP:
+		return "udp"
+	case KindEthernet:
+		return "ethernet"
+	case KindRoCE:
+		return "roce"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// ParseKind finds a kind by its name.
+func ParseKind(name string) (Kind, error) {
+	for k := range numKinds {
+		if k.String() == name {
+			return k, nil
+		}
+	}
+	return 0, fmt.Errorf("gen: no kind %q of frames: there are udp, ethernet and roce", name)
+}
+
+// Defaults of a Config.
+const (
+	// DefaultPort is the UDP port of discard (RFC 863), which generators use by habit.
+	DefaultPort = 9
+	// DefaultEtherType is IEEE 802 local experimental 2.
+	DefaultEtherType = 0x88b6
+)
+
+// A Config says what the frames of a flow are. Path says from where they come and where they
+// go; its framing is that of the addresses, or RoCE v1. Ethernet frames need its MAC
+// addresses alone.
+type Config struct {
+	Kind      Kind
+	Path      wire.Path
+	DstPort   uint16 // of UDP datagrams, DefaultPort for 0; that of RoCE is its own
+	EtherType uint16 // of Ethernet frames, DefaultEtherType for 0
+	Sizes     Values // lengths of frames in bytes, from the Ethernet header on, without FCS
+	MaxFrame  int    // longest frame that may be made
+	Fill      Fill   // what is behind the signature
+	Vary      []Vary
+	RoCE      RoCE
+	Faults    []Fault
+
+	Flow uint16 // for the signature
+	Run  uint8  // the same
+	Seed uint64 // of what is by chance
+}
+
+// RoCE is what is special to packets of RoCE.
+type RoCE struct {
+	Opcodes []wire.Opcode // a sequence that repeats; one UD SEND when empty
+	DestQP  uint32        // 24 bits
+	SrcQP   uint32        // of UD
+	PSN     wire.PSN      // the first
+	PKey    uint16        // wire.DefaultPKey for 0
+	QKey    uint32        // of UD
+	MTU     wire.MTU      // payload of FIRST and MIDDLE packets; 1024 for none
+	VA      uint64        // address of WRITE, READ and atomics
+	RKey    uint32        // key of that
+	ReadLen uint32        // length of READs; one MTU for 0
+	AckReq  bool          // each LAST and ONLY asks for an acknowledge
+}
+
+// Fill says what the payload is.
+type Fill uint8
+
+// The ways to fill a payload.
+const (
+	FillZeros Fill = iota
+	FillCount      // 0, 1, 2 and so on
+	FillRandom
+	numFills
+)
+
+// String is the name of the way.
+func (f Fill) String() string {
+	return [...]string{"zeros", "count", "random"}[min(f, numFills-1)]
+}
+
+// ParseFill finds a way by its name.
+func ParseFill(name string) (Fill, error) {
+	for f := range numFills {
+		if f.String() == name {
+			return f, nil
+		}
+	}
+	return 0, fmt.Errorf("gen: no payload %q: there are zeros, count and random", name)
+}
+
+// ErrConfig says that a Config makes no frames. It is wrapped with what is wrong.
+var ErrConfig = errors.New("gen: bad flow")
+
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+}
+
+// pattern is n bytes of payload.
+func (c *Config) pattern(n int) []byte {
+	b := make([]byte, n)
+	switch c.Fill {
+	case FillCount:
+		for i := range b {
+			b[i] = byte(i)
+		}
+	case FillRandom:
+		random := rand.NewPCG(c.Seed, uint64(c.Flow))
+		for i := range b {
+			b[i] = byte(random.Uint64())
+		}
+	}
+	return b
+}

@@ -1,0 +1,162 @@
+package gen
+
+import (
+	"math/rand/v2"
+
+	"xroce/roce/wire"
+)
+
+// A Flow makes the frames of a Config, one after the other. One caller at a time.
+type Flow struct {
+	c       Config
+	stack   stack
+	head    []byte // ready-made headers
+	payload []byte // what fills payloads
+	patches []patch
+	roce    *packets // of KindRoCE
+	seq     uint64
+
+	faults   faults
+	held     []byte // a frame that goes next time
+	heldLen  int
+	injected [NumFaults]uint64
+}
+
+// maxHeaders is the longest run of headers of a frame that is no RoCE packet.
+const maxHeaders = ethLen + vlanLen + ipv6Len + udpLen
+
+// NewFlow checks a Config. The error wraps ErrConfig, or what the path is wrong with.
+func NewFlow(c Config) (*Flow, error) {
+	if c.DstPort == 0 {
+		c.DstPort = DefaultPort
+	}
+	if c.EtherType == 0 {
+		c.EtherType = DefaultEtherType
+	}
+	if c.Sizes.count == 0 && c.Sizes.random == nil {
+		return nil, wrong("it has no sizes")
+	}
+	f := &Flow{
+		c: c, payload: c.pattern(c.MaxFrame),
+		faults: faults{c.Faults, rand.New(rand.NewPCG(c.Seed, uint64(c.Flow)))},
+	}
+	if len(c.Faults) > 0 {
+		f.held = make([]byte, c.MaxFrame)
+	}
+	for _, r := range c.Faults {
+		if r.Kind >= FaultBadICRC && c.Kind != KindRoCE {
+			return nil, wrong("%s is a mistake of RoCE packets", r.Kind)
+		}
+	}
+	if c.Kind == KindRoCE {
+		return f, f.initRoCE()
+	}
+	f.head = make([]byte, maxHeaders)
+	f.stack = putHeaders(f.head, &c)
+	f.head = f.head[:f.stack.payload]
+	if err := f.checkSizes(f.stack.payload + SignatureLen); err != nil {
+		return nil, err
+	}
+	return f, f.addPatches()
+}
+
+// checkSizes refuses sizes that frames cannot have.
+func (f *Flow) checkSizes(least int) error {
+	low, high := f.c.Sizes.Min(), f.c.Sizes.Max()
+	switch {
+	case low < uint64(least):
+		return wrong("frames of %d bytes, and with their signature these have at least %d",
+			low, least)
+	case high > uint64(f.c.MaxFrame):
+		return wrong("frames of %d bytes, and the interface takes %d", high, f.c.MaxFrame)
+	}
+	return nil
+}
+
+// addPatches finds where the fields of headers lie that vary.
+func (f *Flow) addPatches() error {
+	for _, v := range f.c.Vary {
+		if v.Field >= firstRoCE && f.c.Kind == KindRoCE {
+			continue
+		}
+		p, err := f.stack.newPatch(v)
+		if err != nil {
+			return err
+		}
+		f.patches = append(f.patches, p)
+	}
+	return nil
+}
+
+// Next writes the next frame, made at a time in nanoseconds, and returns its length. frame
+// must have MaxFrame bytes.
+func (f *Flow) Next(frame []byte, now int64) int {
+	if f.heldLen > 0 {
+		n := copy(frame, f.held[:f.heldLen])
+		f.heldLen = 0
+		return n
+	}
+	if len(f.faults.rules) == 0 {
+		return f.make(frame, now, Data, 0)
+	}
+	set := f.faults.of(f.seq)
+	for k := range NumFaults {
+		f.injected[k] += uint64(set >> k & 1)
+	}
+	n := f.make(frame, now, Data, set)
+	switch {
+	case set>>FaultGap&1 != 0:
+		n = f.make(frame, now, Data, 0)
+	case set>>FaultDuplicate&1 != 0:
+		f.heldLen = copy(f.held, frame[:n])
+	case set>>FaultSwap&1 != 0:
+		f.heldLen = copy(f.held, frame[:n])
+		n = f.make(frame, now, Data, 0)
+	}
+	return n
+}
+
+// End writes the frame that says that the flow is over, and returns its length. It may be
+// written more than once: frames are lost.
+func (f *Flow) End(frame []byte, now int64) int { return f.make(frame, now, End, 0) }
+
+// Sent is how many frames the flow had, with those that are missing on purpose.
+func (f *Flow) Sent() uint64 { return f.seq }
+
+// Injected is how often each mistake was made.
+func (f *Flow) Injected() [NumFaults]uint64 { return f.injected }
+
+// make writes one frame.
+func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int {
+	s := Signature{Kind: kind, Run: f.c.Run, Flow: f.c.Flow, Seq: f.seq, Time: now}
+	if kind == Data {
+		f.seq++
+	}
+	if f.roce != nil {
+		return f.makePacket(frame, &s, set)
+	}
+	n := int(f.c.Sizes.Next())
+	frame = frame[:n]
+	copy(frame, f.head)
+	body := frame[f.stack.payload:]
+	s.Put(body)
+	copy(body[SignatureLen:], f.payload[:len(body)-SignatureLen])
+	for i := range f.patches {
+		f.patches[i].apply(frame)
+	}
+	if f.stack.udp > 0 {
+		f.stack.finishUDP(frame)
+	}
+	return n
+}
+
+// framing is that of the packets of a path, by its addresses.
+func framing(p *wire.Path) wire.Framing {
+	switch {
+	case p.Framing != wire.FramingNone:
+		return p.Framing
+	case p.Dst.IsIPv4():
+		return wire.FramingV2IPv4
+	}
+	return wire.FramingV2IPv6
+}

@@ -33,27 +33,9 @@ type Program struct {
 // unix.EPERM without CAP_BPF and CAP_NET_ADMIN, unix.ENODEV without such an
 // interface, unix.EOPNOTSUPP when mode Native is not to be had.
 func Attach(ifindex int, opts Options) (*Program, error) {
-	switch {
-	case ifindex <= 0:
-		return nil, fmt.Errorf("bpf: interface index %d, expected one above 0", ifindex)
-	case opts.Mode > Generic:
-		return nil, fmt.Errorf("bpf: unknown mode %v", opts.Mode)
-	case opts.Queues < 0 || opts.Queues > maxQueues:
-		return nil, fmt.Errorf("bpf: %d queues, expected 0 to %d", opts.Queues, maxQueues)
-	}
-	dev, err := readDevice(ifindex)
+	dev, queues, err := prepare(ifindex, opts)
 	if err != nil {
-		return nil, &Error{
-			Op: "attach to", Interface: fmt.Sprintf("ifindex %d", ifindex),
-			Err: err, Hint: attachHint(err, opts.Mode),
-		}
-	}
-	if dev.progID != 0 {
-		return nil, foreignError(dev)
-	}
-	queues := opts.Queues
-	if queues == 0 {
-		queues = max(dev.rxQueues, 1)
+		return nil, err
 	}
 	p := &Program{name: dev.name}
 	if err := load(&p.objs, queues); err != nil {
@@ -63,6 +45,33 @@ func Attach(ifindex int, opts Options) (*Program, error) {
 		return nil, errors.Join(err, p.objs.Close())
 	}
 	return p, nil
+}
+
+// prepare looks at the interface that a program is to be attached to, and returns it with
+// how many queues there are to be.
+func prepare(ifindex int, opts Options) (device, int, error) {
+	switch {
+	case ifindex <= 0:
+		return device{}, 0, fmt.Errorf("bpf: interface index %d, expected one above 0", ifindex)
+	case opts.Mode > Generic:
+		return device{}, 0, fmt.Errorf("bpf: unknown mode %v", opts.Mode)
+	case opts.Queues < 0 || opts.Queues > maxQueues:
+		return device{}, 0, fmt.Errorf("bpf: %d queues, expected 0 to %d", opts.Queues, maxQueues)
+	}
+	dev, err := readDevice(ifindex)
+	if err != nil {
+		return dev, 0, &Error{
+			Op: "attach to", Interface: fmt.Sprintf("ifindex %d", ifindex),
+			Err: err, Hint: attachHint(err, opts.Mode),
+		}
+	}
+	if dev.progID != 0 {
+		return dev, 0, foreignError(dev)
+	}
+	if opts.Queues > 0 {
+		return dev, opts.Queues, nil
+	}
+	return dev, max(dev.rxQueues, 1), nil
 }
 
 // load makes the maps and loads the program.
@@ -75,22 +84,26 @@ func load(objs *xdpObjects, queues int) error {
 		return fmt.Errorf("bpf: read the embedded object: %w", err)
 	}
 	spec.Maps[xdpMapXsks].MaxEntries = uint32(queues)
-	if err := spec.LoadAndAssign(objs, nil); err != nil {
-		hint := ""
-		switch {
-		case errors.Is(err, unix.EPERM):
-			// The library's message blames the limit on locked memory. Not here.
-			err, hint = unix.EPERM, permissionHint()
-		case errors.Is(err, unix.EINVAL):
-			hint = "multi-buffer XDP programs need Linux 5.18"
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-			hint = "raise the limit (ulimit -n)"
-		case errors.Is(err, unix.ENOMEM):
-			hint = "no memory for the maps; a limit of the cgroup may be reached"
-		}
-		return &Error{Op: "load", Err: err, Hint: hint}
+	return loadError(spec.LoadAndAssign(objs, nil))
+}
+
+// loadError explains why a program or its maps cannot be had, if err is not nil.
+func loadError(err error) error {
+	hint := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EPERM):
+		// The library's message blames the limit on locked memory. Not here.
+		err, hint = unix.EPERM, permissionHint()
+	case errors.Is(err, unix.EINVAL):
+		hint = "multi-buffer XDP programs need Linux 5.18"
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		hint = "raise the limit (ulimit -n)"
+	case errors.Is(err, unix.ENOMEM):
+		hint = "no memory for the maps; a limit of the cgroup may be reached"
 	}
-	return nil
+	return &Error{Op: "load", Err: err, Hint: hint}
 }
 
 // Mode is Native or Generic: where the program runs.

@@ -41,3 +41,18 @@ func (*Program) Counters() (Counters, error) { return Counters{}, errOther }
 
 // Close does nothing.
 func (*Program) Close() error { return nil }
+
+// A Collector is an attached XDP program. There is none outside Linux.
+type Collector struct{ _ byte }
+
+// Collect returns ErrNotSupported.
+func Collect(int, Filter, Options) (*Collector, error) { return nil, errOther }
+
+// Mode returns Auto.
+func (*Collector) Mode() Mode { return Auto }
+
+// Register returns ErrNotSupported.
+func (*Collector) Register(int, int) error { return errOther }
+
+// Close does nothing.
+func (*Collector) Close() error { return nil }

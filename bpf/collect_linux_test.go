@@ -1,0 +1,81 @@
+package bpf
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// TestCollectorTakes: the program takes what its filter names, with a tag or without, and
+// nothing else, and no frame that is cut short.
+func TestCollectorTakes(t *testing.T) {
+	requireXDP(t)
+	c := &Collector{name: "none"}
+	f := Filter{UDPPorts: []uint16{9, 4791}, EtherTypes: []uint16{0x88b6, ethPIBoE}}
+	if err := c.load(f, 1); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := c.Register(0, fd); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(1, fd); err == nil {
+		t.Error("there is a queue 1")
+	}
+	payload := make([]byte, 40)
+	in4 := func(port uint16) []byte {
+		return cat(ether(otherMAC, ethPIP), ipv4(otherIPv4, protoUDP, nil, udp(port, payload)))
+	}
+	in6 := func(port uint16) []byte {
+		return cat(ether(otherMAC, ethPIPv6), ipv6(ownIPv6, protoUDP, udp(port, payload)))
+	}
+	tagged := func(b []byte) []byte { return cat(b[:12], []byte{0x81, 0, 0, 5}, b[12:]) }
+	const take, pass = 4, 2
+	for name, c2 := range map[string]struct {
+		frame []byte
+		want  uint32
+	}{
+		"port":               {in4(9), take},
+		"another port":       {in4(10), pass},
+		"roce":               {in4(4791), take},
+		"ipv6":               {in6(9), take},
+		"another in ipv6":    {in6(10), pass},
+		"tagged":             {tagged(in4(9)), take},
+		"two tags":           {tagged(tagged(in4(9))), pass},
+		"type":               {cat(ether(otherMAC, 0x88b6), payload), take},
+		"tagged type":        {tagged(cat(ether(otherMAC, ethPIBoE), payload)), take},
+		"another type":       {cat(ether(otherMAC, 0x0806), payload), pass},
+		"fragment":           {poke(in4(9), 20, 0x20), pass},
+		"no UDP":             {poke(in4(9), 23, 6), pass},
+		"no UDP in IPv6":     {poke(in6(9), 20, 6), pass},
+		"options":            {poke(in4(9), 14, 0x46), pass},
+		"cut short":          {in4(9)[:41], pass},
+		"cut short in IPv6":  {in6(9)[:61], pass},
+		"cut short with tag": {tagged(in4(9))[:17], pass},
+	} {
+		got, err := c.prog.Run(&ebpf.RunOptions{Data: c2.frame})
+		if err != nil || got != c2.want {
+			t.Errorf("%s: verdict %d, %v, want %d", name, got, err, c2.want)
+		}
+	}
+}
+
+// TestFilterRefused: what takes the kernel's traffic away, or nothing.
+func TestFilterRefused(t *testing.T) {
+	for _, f := range []Filter{
+		{},
+		{EtherTypes: []uint16{ethPIP}},
+		{EtherTypes: []uint16{0x0806}},
+		{UDPPorts: make([]uint16, 17)},
+	} {
+		if _, err := Collect(1, f, Options{}); err == nil {
+			t.Errorf("%+v is a filter", f)
+		}
+	}
+}

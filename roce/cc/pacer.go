@@ -18,6 +18,16 @@ const burst = 50 * clock.Microsecond
 // SetRate changes the rate to kbps kbit/s, 0 for none. What was spent is forgotten.
 func (p *Pacer) SetRate(now clock.Time, kbps uint32) { *p = Pacer{rate: kbps, at: now} }
 
+// Adjust changes the rate to kbps kbit/s, 0 for none, and keeps what was spent: the next
+// frame is due when it was, and only the one behind it at the new rate.
+func (p *Pacer) Adjust(now clock.Time, kbps uint32) {
+	if p.rate == 0 || kbps == 0 {
+		p.SetRate(now, kbps)
+		return
+	}
+	p.rate, p.part = kbps, 0
+}
+
 // Limited reports whether there is a rate.
 func (p *Pacer) Limited() bool { return p.rate != 0 }
 

@@ -52,3 +52,21 @@ func TestRate(t *testing.T) {
 		}
 	})
 }
+
+// TestAdjust: the frame that waits goes when it was due, and those behind it at the new rate.
+func TestAdjust(t *testing.T) {
+	var p cc.Pacer
+	p.Adjust(0, 8) // a byte a millisecond
+	p.Spend(0, 100)
+	p.Adjust(1, 8000)
+	if p.Due() != 100*clock.Millisecond {
+		t.Errorf("due at %d", p.Due())
+	}
+	p.Spend(p.Due(), 100)
+	if p.Due() != 100*clock.Millisecond+100*clock.Microsecond {
+		t.Errorf("due at %d", p.Due())
+	}
+	if p.Adjust(0, 0); p.Limited() {
+		t.Error("a rate of 0 is a limit")
+	}
+}

@@ -51,7 +51,8 @@ func TestWatch(t *testing.T) {
 		n, err := g.a.cq.Poll(wcs[:])
 		return err != nil || n > 0
 	}
-	if err := g.network.Run(g.clock, g.clock.Now()+roce.Second, done, g.a.dev, g.b.dev); err != nil {
+	end := g.clock.Now() + roce.Second
+	if err := g.network.Run(g.clock, end, done, g.a.dev, g.b.dev); err != nil {
 		t.Fatal(err)
 	}
 	a, b := g.a.qp.QPN(), g.b.qp.QPN()
@@ -93,7 +94,8 @@ func TestWatchHostile(t *testing.T) {
 			for g.b.dev.Progress() {
 				continue
 			}
-			want := capture.Info{Verdict: "dropped", Reason: strings.TrimPrefix(tt.counter, "drop_")}
+			want := capture.Info{Verdict: "dropped"}
+			want.Reason = strings.TrimPrefix(tt.counter, "drop_")
 			switch tt.counter {
 			case "duplicate_request":
 				want = capture.Info{Verdict: "duplicate"}

@@ -24,7 +24,9 @@ func (s *script) outcome(packet roctest.Packet) roce.Outcome {
 func TestOutcome(t *testing.T) {
 	s := newScript(t, options{})
 	s.PostRecv(70, 0, 64)
-	send := func(n uint32) roctest.Packet { return request(wire.RCSendOnly, s.it(n), []byte("data")) }
+	send := func(n uint32) roctest.Packet {
+		return request(wire.RCSendOnly, s.it(n), []byte("data"))
+	}
 	for _, step := range []struct {
 		name   string
 		packet roctest.Packet

@@ -22,7 +22,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/sync v0.24.0
+require (
+	github.com/klauspost/compress v1.20.3
+	golang.org/x/sync v0.24.0
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

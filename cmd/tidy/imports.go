@@ -48,6 +48,7 @@ var pureRooms = []string{
 	"roce",
 	"encap",
 	"roce/gen",
+	"roce/dissect",
 	"roce/roctest",
 	"roce/internal/conversation",
 }
@@ -70,6 +71,7 @@ var guests = []struct {
 	{"github.com/google/gopacket", []string{
 		"engine/gopacketlayer", "engine/capture", "cmd", "bench",
 	}},
+	{"github.com/klauspost/compress", []string{"engine/capture/read"}},
 	{"github.com/spf13/cobra", []string{"cmd", "bench"}},
 	{"github.com/spf13/pflag", []string{"cmd", "bench"}},
 	{"github.com/prometheus", []string{"cmd"}},

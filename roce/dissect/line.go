@@ -1,0 +1,321 @@
+package dissect
+
+import (
+	"net/netip"
+	"strconv"
+
+	"xroce/roce/cm"
+	"xroce/roce/wire"
+)
+
+// AppendInfo adds what a packet is, on one line without its end: its protocol, its length and
+// what there is to say of it.
+func (p *Packet) AppendInfo(b []byte) []byte {
+	b = append(b, p.Protocol()...)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, int64(p.Length), 10)
+	b = append(b, ' ')
+	return p.AppendSummary(b)
+}
+
+// AppendAddresses adds from where to where a packet goes, "SRC > DST": addresses of the network
+// header, LIDs, or MAC addresses where there is nothing above them.
+func (p *Packet) AppendAddresses(b []byte) []byte {
+	switch {
+	case p.Src.IsValid():
+		b = p.Src.AppendTo(b)
+		b = append(b, " > "...)
+		return p.Dst.AppendTo(b)
+	case p.has(LRH):
+		lrh, _ := wire.ParseLRH(p.header(LRH))
+		b = append(b, "LID "...)
+		b = strconv.AppendUint(b, uint64(lrh.SLID), 10)
+		b = append(b, " > LID "...)
+		return strconv.AppendUint(b, uint64(lrh.DLID), 10)
+	}
+	b = appendMAC(b, p.SrcMAC)
+	b = append(b, " > "...)
+	return appendMAC(b, p.DstMAC)
+}
+
+// Protocol names what the packet is: RoCEv2, RoCEv1, InfiniBand, or the last header that was
+// understood.
+func (p *Packet) Protocol() string {
+	switch {
+	case p.IsManager:
+		return "CM"
+	case p.IsRoCE:
+		switch p.RoCE.Framing {
+		case wire.FramingV1:
+			return "RoCEv1"
+		case wire.FramingNative, wire.FramingNativeGRH:
+			return "InfiniBand"
+		}
+		return "RoCEv2"
+	case p.Around && p.has(GRH):
+		return "RoCEv1"
+	case p.Around && p.has(LRH):
+		return "InfiniBand"
+	case p.Around:
+		return "RoCE"
+	}
+	for i := p.count - 1; i >= 0; i-- {
+		switch k := p.layers[i].Kind; k {
+		case Other, Payload, VCRC:
+		default:
+			return k.String()
+		}
+	}
+	return p.Link.String()
+}
+
+// has reports whether there is a layer of a kind.
+func (p *Packet) has(k Kind) bool { return p.header(k) != nil }
+
+// header is the bytes from the last layer of a kind on, nil when there is none.
+func (p *Packet) header(k Kind) []byte {
+	for i := p.count - 1; i >= 0; i-- {
+		if p.layers[i].Kind == k {
+			return p.left(p.layers[i].Off)
+		}
+	}
+	return nil
+}
+
+// AppendSummary adds what there is to say of a packet.
+func (p *Packet) AppendSummary(b []byte) []byte {
+	if p.IsRoCE {
+		b = p.appendTransport(b)
+		if p.VCRC == Bad {
+			b = append(b, " vcrc BAD"...)
+		}
+	} else {
+		b = p.appendOther(b)
+	}
+	if p.IsEncap {
+		b = append(b, " ["...)
+		b = append(b, p.Encap.Format.String()...)
+		b = append(b, ' ')
+		b = append(b, p.Encap.Kind.String()...)
+		b = append(b, ' ')
+		b = strconv.AppendInt(b, int64(p.Encap.Len()), 10)
+		b = append(b, ']')
+	}
+	if p.IsManager && !p.IsMessage {
+		b = append(b, " ["...)
+		b = appendManager(b, p)
+		b = append(b, ']')
+	}
+	if p.IsMessage {
+		b = append(b, " ["...)
+		b = append(b, p.Message.Short()...)
+		b = append(b, ']')
+	}
+	return b
+}
+
+// appendOther adds what there is to say of a packet that is not RoCE.
+func (p *Packet) appendOther(b []byte) []byte {
+	switch {
+	case p.Fragment:
+		return append(b, "IP fragment"...)
+	case p.Around:
+		b = append(b, "refused: "...)
+		return append(b, p.Refused.String()...)
+	case p.has(UDP) || p.has(TCP):
+		b = strconv.AppendUint(b, uint64(p.SrcPort), 10)
+		b = append(b, " > "...)
+		return strconv.AppendUint(b, uint64(p.DstPort), 10)
+	case p.VCRC == Bad:
+		return append(b, "vcrc BAD"...)
+	case p.etherType >= etherMinType:
+		b = append(b, "type 0x"...)
+		return appendHex(b, uint64(p.etherType), 4)
+	}
+	return append(b, "data"...)
+}
+
+// appendTransport adds a packet of the transport.
+func (p *Packet) appendTransport(b []byte) []byte {
+	w := &p.RoCE
+	s := w.Spec
+	b = append(b, s.Name...)
+	b = appendHexField(b, " qpn=0x", uint64(w.BTH.DestQP), 6)
+	b = appendHexField(b, " psn=0x", uint64(w.BTH.PSN), 6)
+	if w.BTH.AckReq {
+		b = append(b, " ack_req"...)
+	}
+	if w.BTH.SE {
+		b = append(b, " se"...)
+	}
+	if n := w.PayloadLen(); n > 0 {
+		b = append(b, " len="...)
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	if s.Headers != 0 {
+		b = p.appendExtended(b)
+	}
+	if w.TClass&3 == 3 {
+		b = append(b, " CE"...)
+	}
+	if w.BTH.FECN {
+		b = append(b, " fecn"...)
+	}
+	if w.BTH.BECN {
+		b = append(b, " becn"...)
+	}
+	b = append(b, " icrc "...)
+	return append(b, p.ICRC.String()...)
+}
+
+// appendExtended adds what is in the extended headers.
+func (p *Packet) appendExtended(b []byte) []byte {
+	w := &p.RoCE
+	s := w.Spec
+	if s.Has(wire.HasXRCETH) {
+		b = appendHexField(b, " xrcsrq=0x", uint64(w.XRCETH().SRQN), 6)
+	}
+	if s.Has(wire.HasDETH) {
+		h := w.DETH()
+		b = appendHexField(b, " srcqp=0x", uint64(h.SrcQP), 6)
+		b = appendHexField(b, " qkey=0x", uint64(h.QKey), 8)
+	}
+	if s.Has(wire.HasFETH) {
+		h := w.FETH()
+		b = append(b, " sel="...)
+		b = strconv.AppendUint(b, uint64(h.SEL), 10)
+		b = append(b, " plt="...)
+		b = strconv.AppendUint(b, uint64(h.PLT), 10)
+	}
+	if s.Has(wire.HasRETH) {
+		h := w.RETH()
+		b = appendHexField(b, " va=0x", h.VA, 1)
+		b = appendHexField(b, " rkey=0x", uint64(h.RKey), 8)
+		b = append(b, " dmalen="...)
+		b = strconv.AppendUint(b, uint64(h.DMALen), 10)
+	}
+	if s.Has(wire.HasAtomicETH) {
+		h := w.AtomicETH()
+		b = appendHexField(b, " va=0x", h.VA, 1)
+		b = appendHexField(b, " rkey=0x", uint64(h.RKey), 8)
+		b = appendHexField(b, " swap=0x", h.SwapAdd, 1)
+		b = appendHexField(b, " cmp=0x", h.Compare, 1)
+	}
+	if s.Has(wire.HasAETH) {
+		h := w.AETH()
+		b = append(b, ' ')
+		b = appendSyndrome(b, h.Syndrome)
+		b = append(b, " msn="...)
+		b = strconv.AppendUint(b, uint64(h.MSN), 10)
+	}
+	if s.Has(wire.HasAtomicAckETH) {
+		b = appendHexField(b, " orig=0x", w.AtomicAckETH().OrigData, 1)
+	}
+	if s.Has(wire.HasImmDt) {
+		b = appendHexField(b, " imm=0x", uint64(w.ImmDt().Data), 8)
+	}
+	if s.Has(wire.HasIETH) {
+		b = appendHexField(b, " inv=0x", uint64(w.IETH().RKey), 8)
+	}
+	return b
+}
+
+// appendSyndrome adds what Syndrome.String says, without memory for the common ones.
+func appendSyndrome(b []byte, s wire.Syndrome) []byte {
+	if s&0x7f == wire.ACKNoCredits {
+		return append(b, "ACK"...)
+	}
+	return append(b, s.String()...)
+}
+
+// appendManager adds a message of the connection manager.
+func appendManager(b []byte, p *Packet) []byte {
+	if p.Manager.MgmtClass != cm.MgmtClass {
+		b = appendHexField(b, "MAD class=0x", uint64(p.Manager.MgmtClass), 2)
+		return appendHexField(b, " attribute=0x", uint64(p.Manager.Attribute), 4)
+	}
+	b = append(b, p.Manager.Attribute.String()...)
+	b = appendHexField(b, " tid=0x", p.Manager.TID, 1)
+	switch p.Manager.Attribute {
+	case cm.AttributeREQ:
+		r, _ := cm.ParseREQ(p.MAD)
+		b = appendHexField(b, " comm=0x", uint64(r.LocalCommID), 8)
+		b = appendHexField(b, " service=0x", uint64(r.ServiceID), 16)
+		b = appendHexField(b, " qpn=0x", uint64(r.LocalQPN), 6)
+		return appendHexField(b, " psn=0x", uint64(r.StartingPSN), 6)
+	case cm.AttributeREP:
+		r, _ := cm.ParseREP(p.MAD)
+		b = appendComm(b, r.LocalCommID, r.RemoteCommID)
+		b = appendHexField(b, " qpn=0x", uint64(r.LocalQPN), 6)
+		return appendHexField(b, " psn=0x", uint64(r.StartingPSN), 6)
+	case cm.AttributeREJ:
+		r, _ := cm.ParseREJ(p.MAD)
+		b = appendComm(b, r.LocalCommID, r.RemoteCommID)
+		b = append(b, " reason="...)
+		return append(b, r.Reason.String()...)
+	case cm.AttributeDREQ:
+		r, _ := cm.ParseDREQ(p.MAD)
+		b = appendComm(b, r.LocalCommID, r.RemoteCommID)
+		return appendHexField(b, " qpn=0x", uint64(r.RemoteQPN), 6)
+	case cm.AttributeSIDRREQ:
+		r, _ := cm.ParseSIDRREQ(p.MAD)
+		b = appendHexField(b, " request=0x", uint64(r.RequestID), 8)
+		return appendHexField(b, " service=0x", uint64(r.ServiceID), 16)
+	case cm.AttributeSIDRREP:
+		r, _ := cm.ParseSIDRREP(p.MAD)
+		b = appendHexField(b, " request=0x", uint64(r.RequestID), 8)
+		b = append(b, " status="...)
+		b = append(b, r.Status.String()...)
+		b = appendHexField(b, " qpn=0x", uint64(r.QPN), 6)
+		return appendHexField(b, " qkey=0x", uint64(r.QKey), 8)
+	default: // both ends stand first in all others
+		if r, err := cm.ParseRTU(p.MAD); err == nil {
+			b = appendComm(b, r.LocalCommID, r.RemoteCommID)
+		}
+		return b
+	}
+}
+
+func appendComm(b []byte, local, remote uint32) []byte {
+	b = appendHexField(b, " comm=0x", uint64(local), 8)
+	return appendHexField(b, " to=0x", uint64(remote), 8)
+}
+
+const digits = "0123456789abcdef"
+
+// appendHex adds a number with at least as many digits as width says.
+func appendHex(b []byte, v uint64, width int) []byte {
+	n := 1
+	for x := v >> 4; x > 0; x >>= 4 {
+		n++
+	}
+	for i := max(n, width) - 1; i >= 0; i-- {
+		b = append(b, digits[v>>(4*min(i, 15))&0xf])
+	}
+	return b
+}
+
+// appendHexField adds a name and a number.
+func appendHexField(b []byte, name string, v uint64, width int) []byte {
+	b = append(b, name...)
+	return appendHex(b, v, width)
+}
+
+func appendMAC(b []byte, mac [6]byte) []byte {
+	for i, v := range mac {
+		if i > 0 {
+			b = append(b, ':')
+		}
+		b = append(b, digits[v>>4], digits[v&0xf])
+	}
+	return b
+}
+
+// macString is a MAC address as text.
+func macString(b []byte) string { return string(appendMAC(nil, [6]byte(b))) }
+
+// ipString is an address as text.
+func ipString(b []byte) string {
+	a, _ := netip.AddrFromSlice(b)
+	return a.String()
+}

@@ -18,7 +18,8 @@ func (q *QP) admit(p *wire.Packet) Reason {
 		return reasonPKey
 	case !p.VerifyICRC():
 		return reasonICRC
-	case !p.Spec.Is(wire.ClassRequest) && (!state.Sends() || q.typ == TypeXRCRecv):
+	case !p.Spec.Is(wire.ClassRequest) && (!state.Sends() || q.typ == TypeXRCRecv) &&
+		p.BTH.Opcode != wire.CNP: // one may be for the response to a READ
 		return reasonState
 	case p.Spec.Is(wire.ClassRequest) && q.typ == TypeXRCSend:
 		return reasonService
@@ -30,7 +31,13 @@ func (q *QP) admit(p *wire.Packet) Reason {
 // bits must agree (IBA 10.9.3).
 func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7fff }
 
-// understands reports whether a packet is one of the extensions.
+// understands reports whether a packet is of no service but means something to the QP.
 func (q *QP) understands(p *wire.Packet) bool {
-	return p.BTH.Opcode == wire.SelectiveAck && q.attr.Extensions != 0
+	switch p.BTH.Opcode {
+	case wire.SelectiveAck:
+		return q.attr.Extensions != 0
+	case wire.CNP:
+		return q.congestion != nil
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/cc"
 	"xroce/roce/counter"
 	"xroce/roce/wire"
 )
@@ -110,6 +111,10 @@ func TestNoAllocations(t *testing.T) {
 		"selective words":  {options{Ext: roce.ExtSelectiveRepeat}, words, true},
 		"reorder":          {options{Ext: roce.ExtReorderWindow}, allOps, false},
 		"both, small pool": {options{Ext: 3, Pool: 3}, allOps, false},
+		"DCQCN":            {options{Congestion: dcqcn}, allOps, false},
+		"Swift": {
+			options{Congestion: configured(cc.AlgorithmSwift)}, []roce.Opcode{roce.OpSend}, false,
+		},
 	} {
 		for _, lossy := range []bool{false, true} {
 			for _, op := range tt.ops {

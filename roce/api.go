@@ -125,6 +125,7 @@ const (
 	AttrDestQPN          = verbs.AttrDestQPN
 	AttrRateLimit        = verbs.AttrRateLimit
 	AttrFlowControl      = verbs.AttrFlowControl
+	AttrCongestion       = verbs.AttrCongestion
 	AttrKeepalive        = verbs.AttrKeepalive
 	AttrExtensions       = verbs.AttrExtensions
 )

@@ -26,12 +26,18 @@ func (r *requester) deadline() Time {
 	if r.paced {
 		at = clock.Sooner(at, r.pace.Due())
 	}
+	if r.congestion != nil {
+		at = clock.Sooner(at, r.congestion.deadline())
+	}
 	return clock.Sooner(clock.Sooner(at, r.recovery.deadline()), r.keepaliveAt())
 }
 
 // handleDeadline acts on the requester's timers, without those of the loss recovery: see
 // QP.HandleDeadline.
 func (r *requester) handleDeadline(now Time) {
+	if r.congestion != nil {
+		r.controlDeadline(now)
+	}
 	if now >= r.pace.Due() {
 		r.paced = false // next waits again if need be
 	}
@@ -44,6 +50,7 @@ func (r *requester) handleDeadline(now Time) {
 	case r.ackTimerExpired(now):
 		r.count.Inc(counter.LocalAckTimeout)
 		r.retried = false
+		r.lost(now, true)
 		r.recovery.timedOut(now)
 	case r.keepaliveExpired(now):
 		r.checkPeer(now)

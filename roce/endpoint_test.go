@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/cc"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
@@ -39,6 +40,7 @@ type options struct {
 	Beside     bool     // and is called when the test says so
 	Paged      bool     // the region has pages that may be absent
 	Link       wire.MTU // of the port
+	Congestion *cc.Config
 
 	Unsignaled bool                        // SignalAll is off
 	Attr       func(*roce.Attr)            // last changes to the attributes
@@ -178,6 +180,7 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.InlineRecv,
 		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.pool, MTU: o.Link,
+		Congestion: o.Congestion,
 		OnEvent: func(ev roce.Event) {
 			e.events = append(e.events, ev)
 			e.tell(ev.String())

@@ -34,12 +34,15 @@ func (q *QP) Unasked() bool {
 // addFields adds a field, or the fields of a struct other than those that are one value.
 func addFields(all map[string]string, name string, v reflect.Value) {
 	whole := name == "qp.req.sq" || name == "qp.rsp.rq" ||
-		name == "qp.transport.attr" || name == "qp.transport.path"
+		name == "qp.transport.attr" || name == "qp.transport.path" ||
+		name == "qp.transport.congestion.cnp"
 	switch {
 	case v.Kind() == reflect.Struct && !whole:
 		for i := range v.NumField() {
 			addFields(all, name+"."+v.Type().Field(i).Name, v.Field(i))
 		}
+	case name == "qp.transport.congestion" && !v.IsNil():
+		addFields(all, name, v.Elem())
 	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Func:
 		all[name] = fmt.Sprint("nil: ", v.IsNil())
 	case v.Kind() == reflect.Interface:

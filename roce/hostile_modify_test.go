@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/cc"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -56,6 +57,8 @@ func extreme(a *roce.Attr, bit roce.AttrMask, n int) {
 		a.RateLimit = large
 	case roce.AttrExtensions:
 		a.Extensions = roce.Extensions(small)
+	case roce.AttrCongestion:
+		a.Congestion = cc.Algorithm(small)
 	case roce.AttrKeepalive:
 		a.Keepalive = large
 	case roce.AttrFlowControl:
@@ -153,7 +156,7 @@ var changes = []change{
 var refusals = []roce.AttrMask{
 	roce.AttrPathMTU, roce.AttrRQPSN, roce.AttrSQPSN, roce.AttrDestQPN, roce.AttrQKey,
 	roce.AttrAltPath, roce.AttrPathMigState, roce.AttrCap, roce.AttrExtensions,
-	roce.AttrFlowControl, 1 << 21, 1 << 31,
+	roce.AttrFlowControl, roce.AttrCongestion, 1 << 21, 1 << 31,
 }
 
 // TestHostileModifyUnderTraffic: each change at every few events of a run with

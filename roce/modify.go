@@ -31,6 +31,9 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 	}
 	next := q.attr
 	next.Take(a, mask)
+	if q.congestion != nil && to == StateRTR && mask&AttrCongestion == 0 {
+		next.Congestion = q.congestion.config.Algorithm
+	}
 	if mask&AttrAV != 0 {
 		if err := q.setPath(&next); err != nil {
 			return err
@@ -51,6 +54,9 @@ func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.earlyPool == nil:
 		return fmt.Errorf("%w: EXTENSIONS %s on a QP without an early pool", ErrInvalid,
 			a.Extensions)
+	case mask&AttrCongestion != 0 && a.Congestion != 0 && q.congestion == nil:
+		return fmt.Errorf("%w: CONGESTION %s on a device without congestion control", ErrInvalid,
+			a.Congestion)
 	}
 	return nil
 }
@@ -74,9 +80,17 @@ func (q *QP) setPath(a *Attr) error {
 	if a.Path.SrcPort == 0 {
 		a.Path.SrcPort = wire.SourcePort(a.Path.FlowLabel, q.num, a.DestQPN)
 	}
-	var t wire.Template
-	if err := t.Init(a.Path); err != nil {
+	path, t := a.Path, wire.Template{}
+	if a.Congestion.Marks() && path.Framing != wire.FramingV1 {
+		path.TClass = path.TClass&^wire.ECNMask | wire.ECT0
+	}
+	if err := t.Init(path); err != nil {
 		return fmt.Errorf("%w: AV: %w", ErrInvalid, err)
+	}
+	if q.congestion != nil {
+		if err := q.congestion.setPath(path); err != nil {
+			return fmt.Errorf("%w: AV: %w", ErrInvalid, err)
+		}
 	}
 	q.path = t
 	return nil
@@ -119,6 +133,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	if mask&AttrRateLimit != 0 {
 		q.req.pace.SetRate(now, next.RateLimit)
 		q.req.paced = false
+		if q.congestion != nil {
+			q.req.limit(now)
+		}
 		if q.req.ackAt != 0 {
 			q.req.startAckTimer(now)
 		}
@@ -132,6 +149,13 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		}
 		q.req.extend(next.Extensions, q.earlyPool)
 		q.rsp.extend(next.Extensions, q.earlyPool)
+	}
+	if q.congestion != nil && from == StateInit && to == StateRTR {
+		q.congestion.begin(next.Congestion)
+	}
+	if mask&AttrSQPSN != 0 && q.congestion != nil {
+		q.congestion.una = next.SQPSN
+		q.req.limit(now)
 	}
 	q.flags.tellDrained = to == StateSQD && (q.flags.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
 	q.setState(to)

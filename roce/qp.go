@@ -54,6 +54,9 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 		inline: uint8(c.MaxInlineRecv), domain: c.Domain, keys: c.Keys,
 		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q),
 	}
+	if c.Congestion != nil && !c.Type.Datagram() && c.Type != TypeRawPacket {
+		q.congestion = &congestion{config: c.Congestion}
+	}
 	if err := q.req.init(&q.transport, &c); err != nil {
 		return nil, err
 	}
@@ -80,6 +83,9 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.count.Inc(counter.RcvdPkts)
 	if q.trace != nil {
 		q.trace.packet(TraceReceived, p.BTH.Opcode, p.BTH.PSN)
+	}
+	if q.congestion != nil && q.req.observe(now, p) {
+		return // a CNP is nothing else (RoCE v2, A17.9.3)
 	}
 	if !q.flags.established {
 		q.establish()
@@ -121,14 +127,10 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 		q.endCall(now)
 		return 0
 	}
-	if q.flags.ackPassed = !q.flags.ackPassed && q.rsp.responses.frontIsACK(); q.flags.ackPassed {
-		n = q.req.nextRequest(now, frame)
-	}
-	if n == 0 {
-		n = q.rsp.nextResponse(now, frame)
-	}
-	if n == 0 {
-		n = q.req.nextRequest(now, frame)
+	if q.congestion == nil {
+		n = q.nextInTurn(now, frame)
+	} else {
+		n = q.nextControlled(now, frame)
 	}
 	q.endCall(now)
 	if n > 0 {
@@ -138,9 +140,45 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 	return n
 }
 
+// nextInTurn writes the next packet of one of the halves.
+func (q *QP) nextInTurn(now Time, frame []byte) (n int) {
+	if q.flags.ackPassed = !q.flags.ackPassed && q.rsp.responses.frontIsACK(); q.flags.ackPassed {
+		n = q.req.nextRequest(now, frame)
+	}
+	if n == 0 {
+		n = q.rsp.nextResponse(now, frame)
+	}
+	if n == 0 {
+		n = q.req.nextRequest(now, frame)
+	}
+	return n
+}
+
+// nextControlled is nextInTurn for a QP with congestion control: a CNP goes before everything,
+// and the data of a READ is held to the same rate as requests.
+func (q *QP) nextControlled(now Time, frame []byte) (n int) {
+	if n = q.congestion.putCNP(&q.transport, frame); n > 0 {
+		return n
+	}
+	if !q.rsp.frontIsData() {
+		return q.nextInTurn(now, frame)
+	}
+	if q.req.paced = q.req.pace.Early(now); q.req.paced {
+		return 0
+	}
+	if n = q.rsp.nextResponse(now, frame); n == 0 {
+		return q.req.nextRequest(now, frame)
+	}
+	q.req.pace.Spend(now, n)
+	q.req.left(now, n)
+	return n
+}
+
 // Responding reports whether the responder has a packet to send: such a QP is
 // to send before those that only have requests. It needs the progress lock.
-func (q *QP) Responding() bool { return q.rsp.responses.n > 0 }
+func (q *QP) Responding() bool {
+	return q.rsp.responses.n > 0 || q.congestion != nil && q.congestion.cnpDue
+}
 
 // NextDeadline returns when HandleDeadline wants to be called, false for never.
 func (q *QP) NextDeadline() (Time, bool) {

@@ -3,6 +3,7 @@ package roce
 import (
 	"fmt"
 
+	"xroce/roce/cc"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/recovery"
@@ -39,6 +40,10 @@ type QPConfig struct {
 	MTU           wire.MTU       // of the port: what a datagram may carry, default 4096
 	Counters      *counter.Set   // of the queue that drives the QP
 	EarlyPool     *recovery.Pool // where early packets wait; nil refuses Extensions
+	// Congestion is what connected QPs of the device have for congestion control, with its
+	// defaults and checked. It is not changed any more. Without it marks of switches mean
+	// nothing, CNPs are dropped, and Attr.Congestion is refused.
+	Congestion *cc.Config
 
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.

@@ -111,6 +111,9 @@ func (r *requester) jump(psn wire.PSN) {
 func (r *requester) stop() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
 	r.paced, r.stalled = false, false
+	if r.congestion != nil {
+		r.congestion.stop()
+	}
 	r.recovery.stop()
 }
 
@@ -122,6 +125,9 @@ func (r *requester) reset() {
 	head := r.sq.Head()
 	r.requestState = requestState{window: r.configured, cur: head, new: head}
 	r.alive = keepalive{}
+	if r.congestion != nil {
+		r.congestion.reset()
+	}
 }
 
 // ahead is how far p lies ahead of una.

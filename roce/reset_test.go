@@ -20,7 +20,8 @@ var givenFields = []string{
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
 	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
 	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
-	"qp.rsp.sges",
+	"qp.rsp.sges", "qp.transport.congestion", "qp.transport.congestion.config",
+	"qp.transport.congestion.cnp",
 }
 
 // A disturbance leaves a QP in a state from which RESET has to bring it back.
@@ -180,6 +181,13 @@ var disturbances = []disturbance{
 	}},
 	{"keepalive that has asked", options{}, func(s *script) { s.askPeer(1) }},
 	{"keepalive that was not answered", options{}, func(s *script) { s.askPeer(100) }},
+	{"congestion", options{Congestion: dcqcn}, func(s *script) {
+		s.now = roce.Millisecond
+		s.sendMany(2)
+		s.Recv(cnp())
+		s.mark(wire.ECNCE)
+		s.Recv(request(wire.RCWriteOnly, s.it(0), nil))
+	}},
 	{"SRQ of XRC", options{Type: roce.TypeXRCRecv}, func(s *script) {
 		s.PostRecv(1, 0, 64)
 		s.Recv(xrc(srqNum, request(wire.RCSendOnly, s.it(0), nil)))

@@ -37,6 +37,15 @@ func (f *responseQueue) frontIsACK() bool {
 	return f.n > 0 && !f.front().stored && f.front().syndrome.IsACK()
 }
 
+// frontIsData reports whether the response in front is the data of a READ.
+func (s *responder) frontIsData() bool {
+	if s.responses.n == 0 {
+		return false
+	}
+	a := s.responses.front()
+	return a.stored && s.resources[a.resource].kind == resourceRead
+}
+
 func (f *responseQueue) pop() {
 	f.head = (f.head + 1) % int32(len(f.ring))
 	f.n--

@@ -82,6 +82,9 @@ func (r *requester) progress(now Time) {
 	r.retry, r.rnrRetry = r.attr.RetryCnt, r.attr.RNRRetry
 	r.retried, r.resent, r.rnrWait = false, false, false
 	r.stalled, r.stalls = false, 0
+	if r.congestion != nil {
+		r.learn(now)
+	}
 	r.recovery.advanced(now)
 	// psn fell behind una when it lies, seen from una, behind all that was sent.
 	if r.ahead(r.psn) > r.ahead(r.max) {

@@ -45,6 +45,7 @@ func (r *requester) takeRetry(now Time) bool {
 	}
 	r.retry--
 	r.resent = true
+	r.lost(now, false)
 	return true
 }
 

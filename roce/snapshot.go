@@ -29,6 +29,7 @@ type Snapshot struct {
 	LSN            uint32   // requester: the last message with a credit, when limited
 	SSN            uint32   // requester: the last message begun
 	Paced          bool     // requester: waits for the rate limit
+	Rate           uint32   // that congestion control allows, kbit/s, 0 for any
 	PageWaiting    bool     // requester or responder: waits for a page
 	EarlyRequests  int      // responder: requests kept behind a gap
 	EarlyResponses int      // requester: READ responses kept behind a gap
@@ -50,6 +51,9 @@ func (q *QP) Snapshot() Snapshot {
 		BadKey:  q.badKey,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
 		PageWaiting: q.req.stalled || s.pageWait,
+	}
+	if q.congestion != nil {
+		snap.Rate = q.congestion.rate()
 	}
 	if q.rsp.early != nil {
 		snap.EarlyRequests = q.rsp.early.buffer.Len()

@@ -35,6 +35,10 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	}
 	r.wrote = Sent{Request: true, Again: !first, WRID: w.wrID}
 	r.pace.Spend(now, n)
+	if r.congestion != nil {
+		r.congestion.time(now, psn, first && r.sinceAck == 0)
+		r.left(now, n)
+	}
 	if !r.typ.Reliable() {
 		r.forgetSent(now)
 	} else if r.ackAt == 0 || (psn == r.una || r.pace.Limited()) && !r.recovery.probing() {
@@ -71,6 +75,7 @@ func (r *requester) ask(now Time, frame []byte) int {
 			r.stalls = stalls
 			r.wrote = Sent{Request: true, Again: true, WRID: w.wrID}
 			r.pace.Spend(now, n)
+			r.left(now, n)
 			r.startAckTimer(now)
 			r.recovery.sent(now, end.Sub(1), w, false)
 			return n

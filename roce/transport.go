@@ -38,6 +38,8 @@ type transport struct {
 	path   wire.Template
 	attr   Attr
 
+	congestion *congestion // nil without QPConfig.Congestion
+
 	onEvent func(Event)
 	posts   *postLock
 }

@@ -21,11 +21,13 @@ func (p *Pacer) SetRate(now clock.Time, kbps uint32) { *p = Pacer{rate: kbps, at
 // Adjust changes the rate to kbps kbit/s, 0 for none, and keeps what was spent: the next
 // frame is due when it was, and only the one behind it at the new rate.
 func (p *Pacer) Adjust(now clock.Time, kbps uint32) {
-	if p.rate == 0 || kbps == 0 {
+	switch {
+	case kbps == p.rate:
+	case p.rate == 0 || kbps == 0:
 		p.SetRate(now, kbps)
-		return
+	default:
+		p.rate, p.part = kbps, 0
 	}
-	p.rate, p.part = kbps, 0
 }
 
 // Limited reports whether there is a rate.

@@ -35,6 +35,10 @@ const (
 	DatagramTooLong
 	PageRNR
 	PageStalls
+	NPECNMarked
+	NPCNPSent
+	RPCNPHandled
+	RPCNPIgnored
 	LinkDowned
 	DropUnknownQPN
 	DropNotLocal
@@ -97,6 +101,10 @@ var specs = [Count]Spec{
 	DatagramTooLong:        {"datagram_too_long", "messages", "datagrams above the MTU, not sent"},
 	PageRNR:                {"page_rnr", "packets", "RNR NAKs sent because a page was absent"},
 	PageStalls:             {"page_stalls", "events", "times a QP waited for a page of its own"},
+	NPECNMarked:            {"np_ecn_marked_roce_packets", "packets", "packets of data that a switch marked (CE)"},
+	NPCNPSent:              {"np_cnp_sent", "packets", "congestion notifications sent"},
+	RPCNPHandled:           {"rp_cnp_handled", "packets", "congestion notifications that lowered a rate"},
+	RPCNPIgnored:           {"rp_cnp_ignored", "packets", "congestion notifications to QPs without a rate"},
 	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
 	DropNotLocal:           {"drop_not_local", "packets", "the destination is no GID of the device"},

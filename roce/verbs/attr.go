@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 
+	"xroce/roce/cc"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
@@ -36,7 +37,11 @@ type Attr struct {
 	// NoFlowControl says that one of the ends has no end-to-end flow control (IBA
 	// 12.7.26): no credits are told to the peer, and those that it tells are no limit.
 	NoFlowControl bool
-	RateLimit     uint32 // of requests, in kbit/s of frames, 0 for none
+	// Congestion is the congestion control of a connected QP, on a device that has any:
+	// without the attribute that of the device. It also holds the responses to READs to a
+	// rate.
+	Congestion cc.Algorithm
+	RateLimit  uint32 // of requests, in kbit/s of frames, 0 for none
 	// Keepalive is how many milliseconds an RC QP in RTS may hear nothing of its peer before
 	// it asks whether that is there, in vain once and RETRY_CNT times more, each for the time
 	// of the local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is
@@ -60,6 +65,7 @@ func (a *Attr) Check(mask AttrMask) error {
 		{AttrMaxRdAtomic, uint32(a.MaxRdAtomic), MaxRdAtomic},
 		{AttrMaxDestRdAtomic, uint32(a.MaxDestRdAtomic), MaxRdAtomic},
 		{AttrDestQPN, a.DestQPN, 1<<24 - 1},
+		{AttrCongestion, uint32(a.Congestion), uint32(cc.AlgorithmSwift)},
 		{AttrExtensions, uint32(a.Extensions), uint32(extensionsKnown)},
 	} {
 		if mask&c.bit != 0 && c.value > c.max {
@@ -99,6 +105,7 @@ func (a *Attr) Take(from *Attr, mask AttrMask) {
 	set(AttrRNRRetry, func() { a.RNRRetry = from.RNRRetry })
 	set(AttrQKey, func() { a.QKey = from.QKey })
 	set(AttrRateLimit, func() { a.RateLimit = from.RateLimit })
+	set(AttrCongestion, func() { a.Congestion = from.Congestion })
 	set(AttrExtensions, func() { a.Extensions = from.Extensions })
 	set(AttrKeepalive, func() { a.Keepalive = from.Keepalive })
 	set(AttrFlowControl, func() { a.NoFlowControl = from.NoFlowControl })

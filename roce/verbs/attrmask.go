@@ -33,6 +33,8 @@ const (
 	AttrCap              AttrMask = 1 << 19
 	AttrDestQPN          AttrMask = 1 << 20
 	AttrRateLimit        AttrMask = 1 << 25
+	// AttrCongestion is ours: see Attr.Congestion.
+	AttrCongestion AttrMask = 1 << 27
 	// AttrKeepalive is ours: see Attr.Keepalive.
 	AttrKeepalive AttrMask = 1 << 28
 	// AttrFlowControl is ours: NoFlowControl, which connection management agrees on.
@@ -49,7 +51,8 @@ var attrNames = map[AttrMask]string{
 	AttrAltPath: "ALT_PATH", AttrMinRNRTimer: "MIN_RNR_TIMER", AttrSQPSN: "SQ_PSN",
 	AttrMaxDestRdAtomic: "MAX_DEST_RD_ATOMIC", AttrPathMigState: "PATH_MIG_STATE",
 	AttrCap: "CAP", AttrDestQPN: "DEST_QPN", AttrRateLimit: "RATE_LIMIT",
-	AttrKeepalive: "KEEPALIVE", AttrFlowControl: "FLOW_CONTROL", AttrExtensions: "EXTENSIONS",
+	AttrCongestion: "CONGESTION", AttrKeepalive: "KEEPALIVE", AttrFlowControl: "FLOW_CONTROL",
+	AttrExtensions: "EXTENSIONS",
 }
 
 // String lists the attributes as verbs spells them, without the prefix.

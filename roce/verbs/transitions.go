@@ -60,6 +60,7 @@ var transitionRows = []struct {
 	{StateInit, StateRTR, rawTypes, 0, 0},
 	{StateInit, StateRTR, rcTypes, 0, AttrExtensions},
 	{StateInit, StateRTR, rcTypes | xsTypes | xrTypes, 0, AttrFlowControl},
+	{StateInit, StateRTR, rcTypes | ucTypes | xsTypes | xrTypes, 0, AttrCongestion},
 
 	{
 		StateRTR, StateRTS, rcTypes | xsTypes,

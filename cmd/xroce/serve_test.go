@@ -22,7 +22,6 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/msg"
 	"xroce/engine/oob"
-	rcm "xroce/roce/cm"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -74,9 +73,7 @@ func (b bench) station(t *testing.T, name string) *transfer.Station {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dev.Close() })
-	s, err := transfer.OpenStation(dev, 0, cm.Options{Linger: -1, Machine: rcm.Config{
-		ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1,
-	}})
+	s, err := transfer.OpenStation(dev, 0, cm.Options{Linger: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

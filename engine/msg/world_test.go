@@ -35,9 +35,9 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// quick is a manager that asks again after 34 ms and forgets after some 150 ms: on a machine that
-// is busy a peer may say nothing for long, and is given up after a second.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1}}
+// quick is a manager that asks again after 0.7 s and forgets after some 150 ms: on a machine that
+// is busy a peer may say nothing for long, and is given up after 11 s.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14, AckDelay: 1}}
 
 // newNode makes a host with an endpoint on a simulated wire, under real time.
 func newNode(

@@ -47,10 +47,10 @@ func (p *party) lines() string {
 	return p.said.String()
 }
 
-// quick is a manager that asks again after 70 ms and forgets after 67 ms. Its queue pairs
-// send again after 134 ms: for a wire that loses.
+// quick is a manager that asks again after 0.3 s, gives up after 5 s and forgets after 67 ms.
+// Its queue pairs send again after 134 ms: for a wire that loses.
 var quick = cm.Options{Machine: machine.Config{
-	ResponseTimeout: 13, PacketLifeTime: 13, AckDelay: 1,
+	ResponseTimeout: 16, PacketLifeTime: 13, AckDelay: 1,
 }}
 
 // patient is a manager whose queue pairs wait 17 s for a peer, and itself as long: where

@@ -51,8 +51,9 @@ type rig struct {
 	retry   time.Duration
 }
 
-// quick is a manager that asks again after 34 ms and forgets after some 150 ms.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1}}
+// quick is a manager that asks again after 0.7 s, gives up after 11 s and forgets after some
+// 150 ms.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14, AckDelay: 1}}
 
 func newRig(t *testing.T, size int, faults sim.Faults) *rig {
 	t.Helper()

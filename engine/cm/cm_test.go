@@ -394,7 +394,7 @@ func TestDatagrams(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := b.manager.ListenDatagram(netip.AddrPortFrom(netip.Addr{}, 9), cm.Datagrams{
-		QP: to, Private: []byte("here"),
+		QP: to, Private: []byte("here"), Refusal: []byte("no"),
 		Allow: func(peer netip.AddrPort, private []byte) bool {
 			return peer.Addr() == a.v6 && string(private[:6]) == "please"
 		},
@@ -402,7 +402,7 @@ func TestDatagrams(t *testing.T) {
 	must(t, err)
 	port := netip.AddrPortFrom(b.v6, 9)
 	_, err = a.manager.Lookup(ctx, a.pd, port, []byte("hey"))
-	if r := rejected(t, err); r.Status != rcm.SIDRReject {
+	if r := rejected(t, err); r.Status != rcm.SIDRReject || string(r.Private[:3]) != "no\x00" {
 		t.Error(r)
 	}
 	peer, err := a.manager.Lookup(ctx, a.pd, port, []byte("please"))

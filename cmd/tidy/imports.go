@@ -49,6 +49,8 @@ var pureRooms = []string{
 	"encap",
 	"roce/gen",
 	"roce/dissect",
+	"encap/inner",
+	"encap/bridge",
 	"roce/roctest",
 	"roce/internal/conversation",
 }

@@ -1,0 +1,140 @@
+package tunnel
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"time"
+
+	"xroce/encap"
+	"xroce/encap/bridge"
+)
+
+// Over is what a tunnel travels over.
+type Over uint8
+
+// What there is.
+const (
+	OverUD Over = iota // datagrams: what is lost stays lost
+	OverRC             // a reliable connection each way
+)
+
+// String is ud or rc.
+func (o Over) String() string {
+	if o == OverRC {
+		return "rc"
+	}
+	return "ud"
+}
+
+// ParseOver is the inverse of String.
+func ParseOver(s string) (Over, error) {
+	for _, o := range [...]Over{OverUD, OverRC} {
+		if o.String() == s {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("tunnel: nothing to travel over is called %q: there are ud and rc", s)
+}
+
+// carrier is the same in the table of formats.
+func (o Over) carrier() encap.Carrier {
+	if o == OverRC {
+		return encap.Connections
+	}
+	return encap.Datagrams
+}
+
+// A Peer is the other end of a tunnel, or one of them.
+type Peer struct {
+	Addr netip.Addr
+	// Routes are the prefixes that the peer has, of a TUN: what is for them goes there, and
+	// what comes from there is from them. None, with a single peer, are all addresses.
+	Routes []netip.Prefix
+}
+
+// MaxPeers is how many peers a tunnel may have.
+const MaxPeers = 64
+
+// Config says what a tunnel is.
+type Config struct {
+	Over   Over
+	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC) of a TUN
+	Peers  []Peer
+	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
+	// Segment is which network this is. Peers of another one are refused.
+	Segment uint16
+	// Age is how long an address is kept that sends nothing, 0 for 300 s.
+	Age time.Duration
+	// Addresses is how many addresses the bridge keeps, 0 for 4,096.
+	Addresses int
+
+	Logger *slog.Logger // nil for none
+}
+
+// DefaultPort is where both ends wait by default.
+const DefaultPort = 4790
+
+// complete sets defaults, and says what is wrong.
+func (c *Config) complete(inside *Inside) error {
+	if c.Port == 0 {
+		c.Port = DefaultPort
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	spec := c.Format.Spec()
+	switch {
+	case spec == nil || spec.Carriers&c.Over.carrier() == 0:
+		return fmt.Errorf("tunnel: format %s does not travel over %s", c.Format, c.Over)
+	case inside.Kind == TAP && !spec.Carries(encap.Ethernet):
+		return fmt.Errorf("tunnel: format %s carries no Ethernet frames, those of a TAP", c.Format)
+	case inside.Kind == TUN && !spec.Carries(encap.IPv4):
+		return fmt.Errorf("tunnel: format %s carries no IP packets, those of a TUN", c.Format)
+	case len(inside.Queues) < 1 || len(inside.Queues) > MaxQueues:
+		return fmt.Errorf("tunnel: %d queues are not in 1..%d", len(inside.Queues), MaxQueues)
+	case c.Age < 0:
+		return fmt.Errorf("tunnel: an age of %s is negative", c.Age)
+	}
+	return c.checkPeers(inside.Kind)
+}
+
+func (c *Config) checkPeers(kind InsideKind) error {
+	if len(c.Peers) < 1 || len(c.Peers) > MaxPeers {
+		return fmt.Errorf("tunnel: %d peers are not in 1..%d", len(c.Peers), MaxPeers)
+	}
+	c.Peers = slices.Clone(c.Peers)
+	for i := range c.Peers {
+		p := &c.Peers[i]
+		p.Addr = p.Addr.Unmap()
+		switch {
+		case !p.Addr.IsValid() || p.Addr.IsMulticast() || p.Addr.IsUnspecified():
+			return fmt.Errorf("tunnel: no peer can be at %s", p.Addr)
+		case slices.ContainsFunc(c.Peers[:i], func(q Peer) bool { return q.Addr == p.Addr }):
+			return fmt.Errorf("tunnel: peer %s twice", p.Addr)
+		case kind == TAP && len(p.Routes) > 0:
+			return fmt.Errorf("tunnel: routes to %s, a TAP has none", p.Addr)
+		case kind == TUN && len(p.Routes) == 0 && len(c.Peers) > 1:
+			return fmt.Errorf("tunnel: no routes to %s, and it is not the only peer", p.Addr)
+		}
+	}
+	return nil
+}
+
+// routes are those of all peers.
+func (c *Config) routes() (*bridge.Routes, error) {
+	var list []bridge.Route
+	for i, p := range c.Peers {
+		port := bridge.Port(i + 1)
+		for _, prefix := range p.Routes {
+			list = append(list, bridge.Route{Prefix: prefix, Port: port})
+		}
+		if len(p.Routes) == 0 {
+			list = append(list,
+				bridge.Route{Prefix: netip.PrefixFrom(netip.IPv4Unspecified(), 0), Port: port},
+				bridge.Route{Prefix: netip.PrefixFrom(netip.IPv6Unspecified(), 0), Port: port})
+		}
+	}
+	return bridge.NewRoutes(list)
+}

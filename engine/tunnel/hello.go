@@ -1,0 +1,98 @@
+package tunnel
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"xroce/encap"
+)
+
+// A hello is what ends tell each other before any datagram, in the private data of the
+// connection manager. All numbers are big-endian.
+//
+//	 0                   1                   2                   3
+//	+---------------------------------------------------------------+
+//	|                        magic "xtun"                           |
+//	+---------------+---------------+---------------+---------------+
+//	|    version    |    format     |     flags     |       0       |
+//	+---------------+---------------+---------------+---------------+
+//	|            segment            |               0               |
+//	+-------------------------------+-------------------------------+
+//	|                  longest datagram that is taken               |
+//	+---------------------------------------------------------------+
+//	|          instance: 64 random bits of the process              |
+//	+---------------------------------------------------------------+
+type hello struct {
+	format   encap.Format
+	flags    uint8
+	segment  uint16
+	largest  uint32
+	instance uint64
+}
+
+// helloLen fits the private data of every message of the connection manager.
+const helloLen = 24
+
+const (
+	helloMagic   = "xtun"
+	helloVersion = 1
+)
+
+// Flags of a hello.
+const (
+	// helloWhole: packets of TCP that are not cut are understood, by their inner.Hint.
+	helloWhole = 1 << 0
+)
+
+// put writes the hello.
+func (h *hello) put() []byte {
+	b := make([]byte, helloLen)
+	copy(b, helloMagic)
+	b[4], b[5], b[6] = helloVersion, byte(h.format), h.flags
+	binary.BigEndian.PutUint16(b[8:], h.segment)
+	binary.BigEndian.PutUint32(b[12:], h.largest)
+	binary.BigEndian.PutUint64(b[16:], h.instance)
+	return b
+}
+
+// errNoHello says that whoever is there is no tunnel.
+var errNoHello = errors.New("tunnel: no hello of a tunnel")
+
+// parseHello reads one. What is behind it is ignored.
+func parseHello(b []byte) (h hello, err error) {
+	if len(b) < helloLen || !bytes.HasPrefix(b, []byte(helloMagic)) {
+		return hello{}, errNoHello
+	}
+	if b[4] != helloVersion {
+		return hello{}, fmt.Errorf("tunnel: version %d of the hello, ours is %d", b[4],
+			helloVersion)
+	}
+	return hello{
+		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
+		largest: binary.BigEndian.Uint32(b[12:]), instance: binary.BigEndian.Uint64(b[16:]),
+	}, nil
+}
+
+// A MismatchError says why two ends do not fit together. It is what they say of themselves.
+type MismatchError struct {
+	What        string // format or segment
+	Ours, Their string
+}
+
+// Error names both.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("tunnel: %s %s here and %s there", e.What, e.Ours, e.Their)
+}
+
+// agrees is nil when two ends fit together.
+func (h *hello) agrees(their *hello) error {
+	switch {
+	case h.segment != their.segment:
+		return &MismatchError{"segment", fmt.Sprint(h.segment), fmt.Sprint(their.segment)}
+	case h.format != their.format:
+		return &MismatchError{"format", h.format.String(), their.format.String()}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package tunnel
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"xroce/encap/inner"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/sim"
+	rcm "xroce/roce/cm"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// A fakeQueue is a queue of an inside whose kernel is the test.
+type fakeQueue struct {
+	in, out chan []byte
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newFakeQueue() *fakeQueue {
+	return &fakeQueue{
+		in: make(chan []byte, 256), out: make(chan []byte, 256), closed: make(chan struct{}),
+	}
+}
+
+func (q *fakeQueue) Read(b []byte) (int, error) {
+	select {
+	case d := <-q.in:
+		return copy(b, d), nil
+	case <-q.closed:
+		return 0, os.ErrClosed
+	}
+}
+
+func (q *fakeQueue) Write(b []byte) (int, error) {
+	select {
+	case q.out <- append([]byte{}, b...):
+		return len(b), nil
+	case <-q.closed:
+		return 0, os.ErrClosed
+	}
+}
+
+func (q *fakeQueue) Close() error {
+	q.once.Do(func() { close(q.closed) })
+	return nil
+}
+
+// A site is one end of a tunnel.
+type site struct {
+	*Tunnel
+	t     *testing.T
+	queue *fakeQueue
+	end   func() // ends the tunnel and waits for that
+}
+
+// A lan is a simulated network with sites.
+type lan struct {
+	t       *testing.T
+	network *sim.Network
+}
+
+func newLAN(t *testing.T, f sim.Faults) *lan {
+	t.Helper()
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lan{t, network}
+}
+
+// addr is the address of a host.
+func addr(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
+
+// device opens a device and a manager.
+func (l *lan) device(n byte, mtu int) (*engine.Device, *cm.Manager) {
+	l.t.Helper()
+	port, err := l.network.NewPort(sim.PortConfig{
+		Name: "xr0", MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu, Addrs: []netip.Addr{addr(n)},
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	dev, err := engine.OpenLink(port, port, engine.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { dev.Close() })
+	m, err := cm.Open(dev, cm.Options{Linger: -1, Machine: rcm.Config{
+		ResponseTimeout: 13, PacketLifeTime: 13, AckDelay: 1,
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { m.Close() })
+	return dev, m
+}
+
+// site makes one end on a new host; peers are numbers of hosts.
+func (l *lan) site(n byte, mtu int, kind InsideKind, c Config, peers ...byte) *site {
+	l.t.Helper()
+	dev, m := l.device(n, mtu)
+	return l.siteOn(dev, m, kind, c, peers...)
+}
+
+func (l *lan) siteOn(
+	dev *engine.Device, m *cm.Manager, kind InsideKind, c Config, peers ...byte,
+) *site {
+	l.t.Helper()
+	for _, p := range peers {
+		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
+	}
+	q := newFakeQueue()
+	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: 1500, Queues: []Queue{q}}
+	t, err := Open(dev, m, inside, c)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(l.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- t.Run(ctx) }()
+	end := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.t.Cleanup(end)
+	return &site{Tunnel: t, t: l.t, queue: q, end: end}
+}
+
+// awaitUp waits until all peers are there.
+func (s *site) awaitUp() {
+	s.t.Helper()
+	s.await("a peer is not found", func(st Stats) bool {
+		for _, p := range st.Peers {
+			if !p.Up {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// await waits until the counters are as they should be.
+func (s *site) await(failure string, ok func(Stats) bool) {
+	s.t.Helper()
+	end := time.Now().Add(timeout.Scaled(20 * time.Second))
+	for !ok(s.Stats()) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: %+v", failure, s.Stats())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// send has the kernel send a datagram.
+func (s *site) send(v inner.VNet, datagram []byte) {
+	b := make([]byte, inner.VNetLen+len(datagram))
+	v.Put(b)
+	copy(b[inner.VNetLen:], datagram)
+	s.queue.in <- b
+}
+
+// receive is what the kernel is given next.
+func (s *site) receive() (inner.VNet, []byte) {
+	s.t.Helper()
+	select {
+	case b := <-s.queue.out:
+		return inner.ParseVNet(b), b[inner.VNetLen:]
+	case <-time.After(timeout.Scaled(20 * time.Second)):
+		s.t.Fatalf("nothing comes: %+v", s.Stats())
+		return inner.VNet{}, nil
+	}
+}

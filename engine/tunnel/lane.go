@@ -1,0 +1,290 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"xroce/encap"
+	"xroce/encap/bridge"
+	"xroce/encap/inner"
+	"xroce/engine"
+	"xroce/roce"
+)
+
+// dataOff is where a datagram is in a slot. Before it the kernel's words are read.
+const dataOff = 64
+
+// maxRead is the longest datagram that the kernel gives.
+const maxRead = 1<<16 - 1 + 14 + 8
+
+// A lane takes datagrams from one queue of the inside to peers. All of it is of its goroutine.
+type lane struct {
+	*outbox
+	t       *Tunnel
+	number  int
+	queue   Queue
+	qp      *engine.QP // UD, to send from
+	longest int        // segment that is cut here
+	id      uint16     // of the last datagram that was cut into segments
+	sges    [3]roce.SGE
+	dests   []*peer
+}
+
+func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
+	l := &lane{t: t, number: number, queue: q}
+	l.longest = max(t.inside.MTU, defaultMTU) + inner.EthernetLen + 8
+	large, small := align(dataOff+maxRead), align(dataOff+l.longest)
+	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
+		return nil, err
+	}
+	if t.config.Over == OverRC {
+		return l, nil
+	}
+	l.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: maxWork, MaxRecvWR: 1,
+	})
+	if err == nil {
+		err = l.qp.Start(0) // nothing is received: there are no receives
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+// align rounds up to a cache line.
+func align(n int) int { return (n + 63) &^ 63 }
+
+func (l *lane) close() error {
+	if l.qp != nil {
+		_ = l.qp.Close() // never fails
+	}
+	return l.outbox.close()
+}
+
+// run reads and sends until the inside is closed or fails.
+func (l *lane) run(ctx context.Context) error {
+	for {
+		if err := l.reap(); err != nil {
+			return err
+		}
+		s, err := l.take(ctx, &l.large)
+		if err != nil {
+			return err
+		}
+		n, err := l.queue.Read(s.b[dataOff-inner.VNetLen:])
+		if err != nil {
+			return fmt.Errorf("tunnel: interface %s: %w", l.t.inside.Name, err)
+		}
+		if n > inner.VNetLen {
+			l.handle(ctx, s, n-inner.VNetLen)
+		}
+		l.release(s)
+	}
+}
+
+// handle sends a datagram of n bytes to where it is to go.
+func (l *lane) handle(ctx context.Context, s *slot, n int) {
+	v := inner.ParseVNet(s.b[dataOff-inner.VNetLen:])
+	datagram := s.b[dataOff:][:n]
+	k := l.t.inside.Kind.kindOf(datagram)
+	if k == 0 {
+		l.t.counts.drop(dropKind)
+		return
+	}
+	l.dests = l.t.direct(l.dests[:0], k, datagram)
+	if len(l.dests) == 0 {
+		return
+	}
+	if l.whole(n) {
+		l.spread(ctx, s, k, datagram, v.Hint())
+		return
+	}
+	segments, ok := v.Cut(k, datagram)
+	switch {
+	case ok:
+		l.cut(ctx, k, &segments)
+	case v.GSO == inner.GSONone && v.Complete(datagram):
+		l.spread(ctx, s, k, datagram, 0)
+	default:
+		l.t.counts.drop(dropChecksum)
+	}
+}
+
+// whole reports whether all that a datagram goes to take it as the kernel gave it.
+func (l *lane) whole(n int) bool {
+	for _, p := range l.dests {
+		w := p.ways[l.number].Load()
+		if w == nil || !w.whole || n > w.largest {
+			return false
+		}
+	}
+	return true
+}
+
+// cut sends the segments of a packet of TCP.
+func (l *lane) cut(ctx context.Context, k encap.Kind, segments *inner.Segments) {
+	if segments.Longest() > l.longest {
+		l.t.counts.drop(dropChecksum)
+		return
+	}
+	for {
+		s, err := l.take(ctx, &l.small)
+		if err != nil {
+			return
+		}
+		n := segments.Next(s.b[dataOff:])
+		if n > 0 {
+			l.spread(ctx, s, k, s.b[dataOff:][:n], 0)
+		}
+		l.release(s)
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// spread sends a datagram in a slot to all it goes to.
+func (l *lane) spread(
+	ctx context.Context, s *slot, k encap.Kind, datagram []byte, hint inner.Hint,
+) {
+	for _, p := range l.dests {
+		w := p.ways[l.number].Load()
+		if w == nil {
+			p.counts.drop(dropNoPeer)
+			continue
+		}
+		l.send(ctx, p, w, s, k, datagram, hint)
+	}
+}
+
+// send sends a datagram to a peer, in segments where it takes them.
+func (l *lane) send(
+	ctx context.Context, p *peer, w *way, s *slot, k encap.Kind, datagram []byte, hint inner.Hint,
+) {
+	if len(datagram) > w.largest {
+		p.counts.refuse(encap.TooLong)
+		return
+	}
+	c, r := w.template.Cut(k, datagram, l.id)
+	if r != encap.OK {
+		p.counts.refuse(r)
+		return
+	}
+	packets := c.Packets()
+	if packets > 1 {
+		l.id++
+	}
+	at := s.off + dataOff
+	for range packets {
+		if !l.room(ctx, w) {
+			p.counts.drop(dropFull)
+			return
+		}
+		i, err := l.begin(ctx, s, w)
+		if err != nil {
+			return
+		}
+		head, tail := l.parts(i)
+		before, piece, behind := c.NextParts(head, tail)
+		l.sges = [3]roce.SGE{
+			l.mr.SGE(int(i)*scratchLen, before), l.mr.SGE(at, len(piece)),
+			l.mr.SGE(int(i)*scratchLen+scratchEnd, behind),
+		}
+		at += len(piece)
+		if err := l.post(w, i, behind > 0, hint); err != nil {
+			l.finish(i)
+			p.counts.drop(dropNoPeer)
+			return
+		}
+	}
+	p.counts.txDatagrams.Add(1)
+	p.counts.txBytes.Add(uint64(len(datagram)))
+	p.counts.txPackets.Add(uint64(packets))
+}
+
+// post posts the work request whose pieces are in sges.
+func (l *lane) post(w *way, i uint32, tail bool, hint inner.Hint) error {
+	wr := roce.SendWR{
+		WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: l.sges[:2],
+		AH: w.ah, RemoteQPN: w.qpn, RemoteQKey: w.qkey,
+	}
+	if tail {
+		wr.SGList = l.sges[:]
+	}
+	if hint != 0 {
+		wr.Opcode, wr.Imm = roce.OpSendImm, uint32(hint)
+	}
+	return w.qp.PostSend(&wr)
+}
+
+// fullTime is how long one look at a full queue lasts.
+const fullTime = 100 * time.Millisecond
+
+// room reports whether a connection has room for one more work request. With a single peer it
+// waits until there is, so that the kernel waits, too, while the connection lasts.
+func (l *lane) room(ctx context.Context, w *way) bool {
+	if w.ah != nil || w.posted < connWork {
+		return true // the queue of UD has room for all work of the lane
+	}
+	if l.reap() != nil {
+		return false
+	}
+	for w.posted >= connWork {
+		if len(l.t.peers) > 1 || ctx.Err() != nil || w.gone.Load() ||
+			l.t.peers[0].ways[l.number].Load() != w {
+			return false
+		}
+		waiting, cancel := context.WithTimeout(ctx, fullTime)
+		_ = l.wait(waiting) // what fails here fails again in run
+		cancel()
+	}
+	return true
+}
+
+// direct appends the peers that a datagram from inside goes to.
+func (t *Tunnel) direct(dests []*peer, k encap.Kind, datagram []byte) []*peer {
+	var port bridge.Port
+	if t.table != nil {
+		if len(datagram) < inner.EthernetLen {
+			t.counts.refuse(encap.TooShort)
+			return dests
+		}
+		dst, src := bridge.MAC(datagram[:6]), bridge.MAC(datagram[6:12])
+		t.bridge.Lock()
+		port = t.table.FromInside(t.dev.Now(), dst, src)
+		t.bridge.Unlock()
+	} else {
+		port = t.routes.To(address(k, datagram, true))
+		if port == bridge.Drop {
+			t.counts.drop(dropNoRoute)
+			return dests
+		}
+	}
+	switch port {
+	case bridge.Drop:
+		t.counts.drop(dropBridge)
+		return dests
+	case bridge.Flood:
+		return append(dests, t.peers...)
+	}
+	return append(dests, t.peers[port-1])
+}
+
+// address is the destination or the source of an IP packet, the zero Addr when it has none.
+func address(k encap.Kind, b []byte, destination bool) netip.Addr {
+	at := 0
+	if destination {
+		at = 1
+	}
+	switch {
+	case k == encap.IPv4 && len(b) >= 20:
+		return netip.AddrFrom4([4]byte(b[12+4*at:]))
+	case k == encap.IPv6 && len(b) >= 40:
+		return netip.AddrFrom16([16]byte(b[8+16*at:]))
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,107 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"xroce/encap"
+	"xroce/encap/bridge"
+	"xroce/engine"
+	"xroce/roce"
+)
+
+// A way is how one lane reaches a peer.
+type way struct {
+	qp        *engine.QP
+	ah        *roce.AH // UD
+	qpn, qkey uint32   // UD
+	template  encap.Template
+	largest   int  // longest datagram that the peer takes
+	whole     bool // it takes packets of TCP that are not cut
+
+	posted int         // work requests that are not complete; of the lane
+	gone   atomic.Bool // the queue pair was closed
+}
+
+// A peer is the other end.
+type peer struct {
+	addr netip.Addr
+	port bridge.Port
+	ways []atomic.Pointer[way] // by lane, nil while there is none
+	// hint tells seek to look again at once: the peer has just shown that it is there.
+	hint     chan struct{}
+	instance atomic.Uint64 // of the peer's process, 0 while none is known
+	counts   counts
+}
+
+func newPeer(c Peer, port bridge.Port, lanes int) *peer {
+	return &peer{
+		addr: c.Addr, port: port, ways: make([]atomic.Pointer[way], lanes),
+		hint: make(chan struct{}, 1),
+	}
+}
+
+// up reports whether there is a way for every lane.
+func (p *peer) up() bool {
+	for i := range p.ways {
+		if p.ways[i].Load() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// wake has the peer looked for at once.
+func (p *peer) wake() {
+	select {
+	case p.hint <- struct{}{}:
+	default:
+	}
+}
+
+// How long it takes to look for a peer, and how long to wait before it is looked for again.
+const (
+	seekTime    = 5 * time.Second
+	seekPause   = 250 * time.Millisecond
+	seekPauseTo = 5 * time.Second
+	refresh     = 10 * time.Second // of a peer over UD, which says nothing when it goes
+	soonest     = 100 * time.Millisecond
+)
+
+// pause waits, for a hint not shorter than soonest. It reports false when the context ended.
+func (p *peer) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(soonest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	}
+	timer.Reset(max(d-soonest, 0))
+	select {
+	case <-timer.C:
+	case <-p.hint:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// told logs once what keeps a peer from being found, and again when that is something else.
+type told struct{ last string }
+
+func (o *told) tell(t *Tunnel, p *peer, err error) {
+	var mismatch *MismatchError
+	switch text := err.Error(); {
+	case text == o.last:
+	case errors.As(err, &mismatch), errors.Is(err, errNoHello):
+		t.config.Logger.Warn("peer does not fit", "peer", p.addr.String(), "error", text)
+		o.last = text
+	default:
+		t.config.Logger.Info("peer not found yet", "peer", p.addr.String(), "error", text)
+		o.last = text
+	}
+}

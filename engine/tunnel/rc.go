@@ -1,0 +1,259 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"xroce/encap"
+	"xroce/encap/inner"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce"
+	"xroce/roce/mem"
+)
+
+// Attributes of connections.
+const (
+	keepalive  = 5 * time.Second
+	ackTimeout = 14 // 67 ms
+	extensions = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
+)
+
+// kind is that of the datagrams that are longest.
+func (t *Tunnel) kind() encap.Kind {
+	if t.inside.Kind == TAP {
+		return encap.Ethernet
+	}
+	return encap.IPv4
+}
+
+// forget drops what the bridge knows of a peer.
+func (t *Tunnel) forget(p *peer) {
+	if t.table != nil {
+		t.bridge.Lock()
+		t.table.Forget(p.port)
+		t.bridge.Unlock()
+	}
+}
+
+func asRejected(err error, to **cm.RejectedError) bool { return errors.As(err, to) }
+
+// seekConnection keeps a connection to a peer on which a lane sends. The peer has its own for
+// the other way, as Linux has in IPoIB: so nobody has to agree who is to begin.
+func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
+	var told told
+	pause := seekPause
+	for {
+		conn, w, err := t.dial(ctx, p, l)
+		if err == nil {
+			told.last, pause = "", seekPause
+			p.counts.connects.Add(1)
+			p.ways[l.number].Store(w)
+			t.config.Logger.Info("peer connected", "peer", p.addr.String())
+			select {
+			case <-conn.Done():
+			case <-ctx.Done():
+			}
+			p.ways[l.number].Store(nil)
+			t.hangUp(conn)
+			w.gone.Store(true)
+			err = conn.Err()
+			t.forget(p)
+		} else {
+			pause = min(2*pause, seekPauseTo)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		told.tell(t, p, err)
+		if !p.pause(ctx, pause) {
+			return
+		}
+	}
+}
+
+// hangUp ends a connection, and closes its queue pair once no packet for it is under way.
+func (t *Tunnel) hangUp(conn *cm.Conn) {
+	conn.Close() // never fails
+	select {
+	case <-conn.Released():
+	case <-t.dev.Done():
+	}
+	_ = conn.QP().Close() // never fails
+}
+
+// dial connects to a peer.
+func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, error) {
+	ctx, cancel := context.WithTimeout(ctx, seekTime)
+	defer cancel()
+	qp, err := t.dev.CreateQP(t.pd, engine.QPInit{
+		SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: connWork, MaxRecvWR: 1, Extensions: extensions,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := t.manager.Dial(ctx, netip.AddrPortFrom(p.addr, t.config.Port), cm.Setup{
+		QP: qp, Keepalive: keepalive, AckTimeout: ackTimeout, Private: t.hello.put(),
+	})
+	if err != nil {
+		_ = qp.Close() // never fails
+		return nil, nil, explain(t, err)
+	}
+	their, err := parseHello(conn.Private())
+	if err == nil {
+		err = t.hello.agrees(&their)
+	}
+	template := t.template()
+	w := &way{
+		qp: conn.QP(), template: template, whole: their.flags&helloWhole != 0,
+		largest: int(min(their.largest, uint32(template.Largest(t.kind())))),
+	}
+	if err != nil {
+		t.hangUp(conn)
+		return nil, nil, err
+	}
+	return conn, w, nil
+}
+
+// An incoming is a connection on which a peer sends.
+type incoming struct {
+	peer *peer
+	conn *cm.Conn
+	qp   *engine.QP
+	mr   *engine.MR
+	size int // of a receive
+}
+
+// acceptConnections takes connections of peers, and refuses those of others.
+func (t *Tunnel) acceptConnections(
+	ctx context.Context, l *cm.Listener, running *sync.WaitGroup,
+) {
+	places := make(chan struct{}, 2*len(t.peers)*MaxQueues)
+	for {
+		request, err := l.Accept(ctx)
+		if err != nil {
+			t.fail(ctx, err)
+			return
+		}
+		p, their, err := t.admit(request.RemoteAddr().Addr(), request.Private())
+		if err != nil {
+			_ = request.Reject(t.hello.put()) // who gave up need not be told
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+		default:
+			_ = request.Reject(nil)
+			continue
+		}
+		if p.instance.Swap(their.instance) != their.instance {
+			p.wake()
+		}
+		running.Go(func() {
+			defer func() { <-places }()
+			t.serve(ctx, p, request)
+		})
+	}
+}
+
+// serve takes what comes on one connection, until it is over.
+func (t *Tunnel) serve(ctx context.Context, p *peer, request *cm.Request) {
+	c, err := t.accept(ctx, p, request)
+	if err != nil {
+		t.config.Logger.Info("not connected", "peer", p.addr.String(), "error", err.Error())
+		return
+	}
+	select {
+	case <-c.conn.Done():
+	case <-ctx.Done():
+	}
+	t.hangUp(c.conn)
+	c.close(t)
+}
+
+// close gives back what a connection had.
+func (c *incoming) close(t *Tunnel) {
+	t.in.remove(c)
+	_ = c.qp.Close() // never fails
+	// Nothing is bound to it and no layout refers to it, so this cannot be refused.
+	_ = c.mr.Deregister()
+}
+
+func (t *Tunnel) accept(
+	ctx context.Context, p *peer, request *cm.Request,
+) (c *incoming, err error) {
+	ctx, cancel := context.WithTimeout(ctx, seekTime)
+	defer cancel()
+	c = &incoming{peer: p, size: align(receiveHead + t.config.Format.Spec().Room)}
+	c.mr, err = t.dev.RegMR(t.pd, make([]byte, connReceives*c.size), mem.LocalWrite)
+	if err != nil {
+		return nil, err
+	}
+	c.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
+		SendCQ: t.in.cq, RecvCQ: t.in.cq, MaxSendWR: 1, MaxRecvWR: connReceives,
+		MaxInlineRecv: engine.NoInlineRecv, Extensions: extensions,
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.mr.Deregister())
+	}
+	t.in.add(c)
+	c.conn, err = request.Accept(ctx, cm.Setup{
+		QP: c.qp, Keepalive: keepalive, Private: t.hello.put(), Prepare: c.prepare,
+	})
+	if err != nil {
+		c.close(t)
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare posts all receives.
+func (c *incoming) prepare(*engine.QP) error {
+	for i := range uint64(connReceives) {
+		if err := c.post(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post posts a receive of a message.
+func (c *incoming) post(i uint64) error {
+	sges := [1]roce.SGE{c.mr.SGE(int(i)*c.size+receiveHead, c.size-receiveHead)}
+	return c.qp.PostRecv(&roce.RecvWR{WRID: i, SGList: sges[:]})
+}
+
+func (r *receiver) add(c *incoming) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns[c.qp.QPN()] = c
+}
+
+func (r *receiver) remove(c *incoming) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.conns[c.qp.QPN()] == c {
+		delete(r.conns, c.qp.QPN())
+	}
+}
+
+// takeMessage takes a message of a connection. What is flushed because that is over, or comes
+// of one that is gone, is nothing.
+func (r *receiver) takeMessage(wc *roce.Completion) {
+	r.mu.Lock()
+	c := r.conns[wc.QPN]
+	r.mu.Unlock()
+	if c == nil || wc.Status != roce.StatusSuccess {
+		return
+	}
+	var hint inner.Hint
+	if wc.Flags&roce.WCWithImm != 0 {
+		hint = inner.Hint(wc.Imm)
+	}
+	b := c.mr.Bytes()[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
+	r.handle(c.peer, uint64(wc.QPN), b, receiveHead, hint)
+	_ = c.post(wc.WRID) // a connection that is over takes none, which its end tells
+}

@@ -1,0 +1,217 @@
+package tunnel
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"xroce/encap"
+	"xroce/encap/bridge"
+	"xroce/encap/inner"
+	"xroce/engine"
+	"xroce/roce"
+	"xroce/roce/mem"
+	"xroce/roce/wire"
+)
+
+// Bounds of what is received at once.
+const (
+	udReceives   = 1024 // datagrams, of all peers
+	connReceives = 64   // messages, of one connection
+	receiveHead  = 16   // before a message, so that there is room for the kernel's words
+	maxIncoming  = MaxPeers * MaxQueues
+)
+
+// A receiver takes what comes from peers, all on one goroutine.
+type receiver struct {
+	t     *Tunnel
+	cq    *engine.CQ
+	qp    *engine.QP // UD
+	mr    *engine.MR // of its receives
+	size  int        // of one
+	parts *encap.Reassembler
+
+	packet encap.Packet
+	whole  []byte // a frame that was put together, behind room for the kernel's words
+	wcs    [64]roce.Completion
+
+	mu    sync.Mutex
+	conns map[uint32]*incoming // by number of the queue pair
+}
+
+func (t *Tunnel) newReceiver() (_ *receiver, err error) {
+	r := &receiver{t: t, conns: map[uint32]*incoming{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	depth := udReceives
+	if t.config.Over == OverRC {
+		depth = 2 * connReceives * len(t.config.Peers) * len(t.inside.Queues)
+	}
+	if r.cq, err = t.dev.CreateCQ(depth); err != nil {
+		return nil, err
+	}
+	if t.config.Format.Spec().Segmented > 0 {
+		if r.parts, err = encap.NewReassembler(encap.ReassemblerConfig{}); err != nil {
+			return nil, err
+		}
+		r.whole = make([]byte, inner.VNetLen+t.config.Format.Spec().Segmented)
+	}
+	if t.config.Over == OverUD {
+		return r, r.startDatagrams()
+	}
+	return r, nil
+}
+
+// startDatagrams makes the queue pair that datagrams come to. Its Q_Key is told to peers alone.
+func (r *receiver) startDatagrams() (err error) {
+	t := r.t
+	r.size = align(wire.GRHLen + t.dev.ActiveMTU().Bytes())
+	r.mr, err = t.dev.RegMR(t.pd, make([]byte, udReceives*r.size), mem.LocalWrite)
+	if err != nil {
+		return err
+	}
+	r.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 1, MaxRecvWR: udReceives,
+		MaxInlineRecv: engine.NoInlineRecv,
+	})
+	if err != nil {
+		return err
+	}
+	var key [4]byte
+	rand.Read(key[:])                                    // never fails
+	qkey := binary.BigEndian.Uint32(key[:]) &^ (1 << 31) // one with that bit is privileged
+	if err := r.qp.Start(qkey); err != nil {
+		return err
+	}
+	for i := range uint64(udReceives) {
+		if err := r.post(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post posts a receive of a datagram.
+func (r *receiver) post(i uint64) error {
+	sges := [1]roce.SGE{r.mr.SGE(int(i)*r.size, r.size)}
+	return r.qp.PostRecv(&roce.RecvWR{WRID: i, SGList: sges[:]})
+}
+
+func (r *receiver) close() error {
+	var errs []error
+	if r.qp != nil {
+		_ = r.qp.Close() // never fails
+	}
+	if r.mr != nil {
+		errs = append(errs, r.mr.Deregister())
+	}
+	if r.cq != nil {
+		errs = append(errs, r.cq.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// run takes what comes until the context ends or the device fails.
+func (r *receiver) run(ctx context.Context) error {
+	for {
+		n, err := r.cq.Wait(ctx, r.wcs[:])
+		if err != nil {
+			return fmt.Errorf("tunnel: completions of what came: %w", err)
+		}
+		for i := range r.wcs[:n] {
+			if err := r.take(&r.wcs[i]); err != nil {
+				return err
+			}
+		}
+		if r.parts != nil {
+			r.parts.HandleDeadline(r.t.dev.Now())
+		}
+	}
+}
+
+// take takes what came in a receive, and posts it again.
+func (r *receiver) take(wc *roce.Completion) error {
+	if r.t.config.Over == OverRC {
+		r.takeMessage(wc)
+		return nil
+	}
+	if wc.Status != roce.StatusSuccess {
+		return fmt.Errorf("tunnel: a receive: %w", wc.Err())
+	}
+	b := r.mr.Bytes()[int(wc.WRID)*r.size:][:wc.ByteLen]
+	path, err := wire.ParseReplyGRH(b)
+	p := r.t.byAddr[path.Src.Addr()]
+	switch {
+	case err != nil || p == nil:
+		r.t.counts.drop(dropStranger)
+	default:
+		source := uint64(p.port)<<32 | uint64(wc.SrcQP)
+		r.handle(p, source, b, wire.GRHLen, 0)
+	}
+	return r.post(wc.WRID)
+}
+
+// handle takes a packet from a peer: b from at on, with enough before that for the words of the
+// kernel once the headers are read.
+func (r *receiver) handle(p *peer, source uint64, b []byte, at int, hint inner.Hint) {
+	t := r.t
+	p.counts.rxPackets.Add(1)
+	if reason := r.packet.Decode(t.config.Format, b[at:]); reason != encap.OK {
+		p.counts.refuse(reason)
+		return
+	}
+	if t.config.Format == encap.VNIC && r.packet.Switch != t.config.Segment {
+		p.counts.drop(dropSegment)
+		return
+	}
+	if !r.packet.Segment.Whole() {
+		frame, reason := r.parts.Add(t.dev.Now(), source, &r.packet)
+		if reason != encap.OK {
+			p.counts.refuse(reason)
+		}
+		if frame == nil {
+			return
+		}
+		n := copy(r.whole[inner.VNetLen:], frame)
+		r.forward(p, encap.Ethernet, r.whole[:inner.VNetLen+n], 0)
+		return
+	}
+	at += t.config.Format.Spec().HeaderLen - inner.VNetLen
+	r.forward(p, r.packet.Kind, b[at:][:inner.VNetLen+r.packet.Len()], hint)
+}
+
+// forward gives a datagram inside, if it is to go there: b has room for the kernel's words
+// before it.
+func (r *receiver) forward(p *peer, k encap.Kind, b []byte, hint inner.Hint) {
+	t, datagram := r.t, b[inner.VNetLen:]
+	v, ok := hint.VNet(k, datagram)
+	switch {
+	case !ok:
+		p.counts.drop(dropHint)
+		return
+	case k == encap.Ethernet && t.table != nil:
+		dst, src := bridge.MAC(datagram[:6]), bridge.MAC(datagram[6:12])
+		t.bridge.Lock()
+		inside := t.table.FromPeer(t.dev.Now(), dst, src, p.port)
+		t.bridge.Unlock()
+		if !inside {
+			p.counts.drop(dropBridge)
+			return
+		}
+	case (k == encap.IPv4 || k == encap.IPv6) && t.routes != nil:
+		if t.routes.To(address(k, datagram, false)) != p.port {
+			p.counts.drop(dropSource)
+			return
+		}
+	default:
+		p.counts.drop(dropKind)
+		return
+	}
+	t.deliver(&p.counts, b, v)
+}

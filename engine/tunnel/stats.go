@@ -1,0 +1,114 @@
+package tunnel
+
+import (
+	"maps"
+	"net/netip"
+	"sync/atomic"
+
+	"xroce/encap"
+)
+
+// counts are those of a peer, or of what is of none.
+type counts struct {
+	txDatagrams, txBytes, txPackets atomic.Uint64
+	rxDatagrams, rxBytes, rxPackets atomic.Uint64
+	connects                        atomic.Uint64
+	drops                           [numDrops]atomic.Uint64
+	reasons                         [encap.NumReasons]atomic.Uint64
+}
+
+// drop is why a datagram went nowhere, besides the reasons of package encap.
+type drop uint8
+
+const (
+	dropNoPeer   drop = iota // the peer is not connected
+	dropFull                 // its queue is full
+	dropNoRoute              // no peer has the address
+	dropInside               // the kernel's side did not take it
+	dropBridge               // it is for somebody elsewhere, or from nobody
+	dropSource               // a peer sent what is not from its addresses
+	dropHint                 // the peer's hint does not fit the datagram
+	dropChecksum             // the kernel's words do not fit the datagram
+	dropStranger             // from an address that is no peer's
+	dropSegment              // of another segment
+	dropKind                 // a kind of datagram that the inside does not have
+
+	numDrops = int(iota)
+)
+
+var dropNames = [numDrops]string{
+	dropNoPeer: "no_peer", dropFull: "queue_full", dropNoRoute: "no_route",
+	dropInside: "inside_refused", dropBridge: "not_forwarded", dropSource: "bad_source",
+	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
+	dropSegment: "other_segment", dropKind: "unknown_kind",
+}
+
+func (c *counts) drop(d drop) { c.drops[d].Add(1) }
+
+// refuse counts a reason of package encap.
+func (c *counts) refuse(r encap.Reason) { c.reasons[min(int(r), len(c.reasons)-1)].Add(1) }
+
+// dropped are the drops that happened.
+func (c *counts) dropped() map[string]uint64 {
+	m := map[string]uint64{}
+	for i := range c.drops {
+		if n := c.drops[i].Load(); n > 0 {
+			m[dropNames[i]] = n
+		}
+	}
+	for i := range c.reasons {
+		if n := c.reasons[i].Load(); n > 0 {
+			m[encap.Reason(i).String()] = n
+		}
+	}
+	return m
+}
+
+// PeerStats are what was counted of a peer. A datagram is a frame or an IP packet of the
+// inside, a packet what it became: one message, or segments.
+type PeerStats struct {
+	Addr        netip.Addr        `json:"peer"`
+	Up          bool              `json:"up"`
+	Connects    uint64            `json:"connects"` // how often it was found
+	TxDatagrams uint64            `json:"tx_datagrams"`
+	TxBytes     uint64            `json:"tx_bytes"`
+	TxPackets   uint64            `json:"tx_packets"`
+	RxDatagrams uint64            `json:"rx_datagrams"`
+	RxBytes     uint64            `json:"rx_bytes"`
+	RxPackets   uint64            `json:"rx_packets"`
+	Dropped     map[string]uint64 `json:"dropped"`
+}
+
+// Stats are what a tunnel counted.
+type Stats struct {
+	Inside    string            `json:"inside"`
+	Segment   uint16            `json:"segment"`
+	Addresses int               `json:"addresses"` // that the bridge knows
+	Moved     uint64            `json:"addresses_moved"`
+	Evicted   uint64            `json:"addresses_evicted"`
+	Dropped   map[string]uint64 `json:"dropped"` // what is of no peer
+	Peers     []PeerStats       `json:"peers"`
+}
+
+// Stats returns what was counted so far.
+func (t *Tunnel) Stats() Stats {
+	s := Stats{
+		Inside: t.inside.Name, Segment: t.config.Segment, Dropped: maps.Clone(t.counts.dropped()),
+	}
+	if t.table != nil {
+		t.bridge.Lock()
+		b := t.table.Stats()
+		s.Addresses, s.Moved, s.Evicted = t.table.Len(), b.Moved, b.Evicted
+		t.bridge.Unlock()
+	}
+	for _, p := range t.peers {
+		c := &p.counts
+		s.Peers = append(s.Peers, PeerStats{
+			Addr: p.addr, Up: p.up(), Connects: c.connects.Load(),
+			TxDatagrams: c.txDatagrams.Load(), TxBytes: c.txBytes.Load(),
+			TxPackets: c.txPackets.Load(), RxDatagrams: c.rxDatagrams.Load(),
+			RxBytes: c.rxBytes.Load(), RxPackets: c.rxPackets.Load(), Dropped: c.dropped(),
+		})
+	}
+	return s
+}

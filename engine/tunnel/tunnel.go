@@ -1,0 +1,238 @@
+package tunnel
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+
+	"xroce/encap"
+	"xroce/encap/bridge"
+	"xroce/encap/inner"
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/roce/clock"
+)
+
+// A Tunnel joins an inside with peers.
+type Tunnel struct {
+	config  Config
+	dev     *engine.Device
+	manager *cm.Manager
+	inside  *Inside
+	pd      *engine.PD
+	hello   hello
+	own     []netip.Addr // that datagrams of tunnels come from
+
+	lanes  []*lane
+	peers  []*peer
+	byAddr map[netip.Addr]*peer
+	in     *receiver
+
+	bridge sync.Mutex // of the table
+	table  *bridge.Table
+	routes *bridge.Routes
+
+	listeners []*cm.Listener
+	counts    counts // of what is of no peer
+
+	end context.CancelCauseFunc // ends Run
+}
+
+// Open makes a tunnel that waits for its peers; Run moves datagrams. It owns the inside, also
+// when it fails.
+func Open(
+	dev *engine.Device, manager *cm.Manager, inside *Inside, c Config,
+) (_ *Tunnel, err error) {
+	t := &Tunnel{
+		dev: dev, manager: manager, inside: inside, byAddr: map[netip.Addr]*peer{},
+		end: func(error) {},
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	if err := c.complete(inside); err != nil {
+		return nil, err
+	}
+	t.config = c
+	if err := t.decide(); err != nil {
+		return nil, err
+	}
+	for i, p := range c.Peers {
+		q := newPeer(p, bridge.Port(i+1), len(inside.Queues))
+		t.peers = append(t.peers, q)
+		t.byAddr[p.Addr] = q
+	}
+	var instance [8]byte
+	rand.Read(instance[:]) // never fails
+	t.hello = hello{
+		format: c.Format, segment: c.Segment, flags: helloWhole,
+		largest: uint32(t.longest()), instance: binary.BigEndian.Uint64(instance[:]) | 1,
+	}
+	for _, gid := range dev.GIDs() {
+		if !gid.IsZero() {
+			t.own = append(t.own, gid.Addr())
+		}
+	}
+	t.pd = dev.AllocPD()
+	if t.in, err = t.newReceiver(); err != nil {
+		return nil, err
+	}
+	for i, q := range inside.Queues {
+		l, err := t.newLane(i, q)
+		if err != nil {
+			return nil, err
+		}
+		t.lanes = append(t.lanes, l)
+	}
+	return t, t.listen()
+}
+
+// decide makes what directs datagrams.
+func (t *Tunnel) decide() (err error) {
+	c := &t.config
+	if t.inside.Kind == TUN {
+		t.routes, err = c.routes()
+		return err
+	}
+	t.table, err = bridge.New(bridge.Config{
+		Size: c.Addresses, Ports: len(c.Peers) + 1, Age: clock.Time(c.Age),
+	})
+	return err
+}
+
+// longest is the longest datagram that is received.
+func (t *Tunnel) longest() int {
+	spec := t.config.Format.Spec()
+	if t.config.Over == OverRC {
+		return spec.Connected
+	}
+	return max(spec.Segmented, t.dev.ActiveMTU().Bytes()-spec.HeaderLen)
+}
+
+// template is what the headers to a peer say.
+func (t *Tunnel) template() encap.Template {
+	spec := t.config.Format.Spec()
+	room := t.dev.ActiveMTU().Bytes()
+	if t.config.Over == OverRC {
+		room = spec.Room
+	}
+	return encap.Template{
+		Format: t.config.Format, Room: min(room, spec.Room), Switch: t.config.Segment, Own: t.own,
+	}
+}
+
+// listen waits for peers at all addresses.
+func (t *Tunnel) listen() error {
+	for _, any := range [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		var l *cm.Listener
+		var err error
+		at := netip.AddrPortFrom(any, t.config.Port)
+		if t.config.Over == OverRC {
+			l, err = t.manager.Listen(at)
+		} else {
+			l, err = t.manager.ListenDatagram(at, cm.Datagrams{
+				QP: t.in.qp, Private: t.hello.put(), Allow: t.allow, Refusal: t.hello.put(),
+			})
+		}
+		if err != nil {
+			return err
+		}
+		t.listeners = append(t.listeners, l)
+	}
+	return nil
+}
+
+// admit says whether a hello is that of a peer, which is returned.
+func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {
+	p := t.byAddr[from.Unmap().WithZone("")]
+	if p == nil {
+		t.counts.drop(dropStranger)
+		return nil, hello{}, fmt.Errorf("tunnel: %s is no peer", from)
+	}
+	their, err := parseHello(private)
+	if err != nil {
+		return nil, hello{}, err
+	}
+	return p, their, t.hello.agrees(&their)
+}
+
+// Run moves datagrams until the context ends, which is no error, or the inside or the device
+// fails. Then the tunnel is closed. It is called once.
+func (t *Tunnel) Run(ctx context.Context) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	t.end = end
+	var running sync.WaitGroup
+	running.Go(func() { t.fail(ctx, t.in.run(ctx)) })
+	for _, l := range t.lanes {
+		running.Go(func() { t.fail(ctx, l.run(ctx)) })
+	}
+	for _, p := range t.peers {
+		if t.config.Over == OverUD {
+			running.Go(func() { t.seekDatagrams(ctx, p) })
+			continue
+		}
+		for _, l := range t.lanes {
+			running.Go(func() { t.seekConnection(ctx, p, l) })
+		}
+	}
+	if t.config.Over == OverRC {
+		for _, l := range t.listeners {
+			running.Go(func() { t.acceptConnections(ctx, l, &running) })
+		}
+	}
+	<-ctx.Done()
+	insideErr := t.inside.Close() // lanes that read return
+	running.Wait()
+	t.inside.Queues = nil
+	err := context.Cause(ctx)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return errors.Join(err, insideErr, t.close())
+}
+
+// fail ends Run when a part of it ended by itself.
+func (t *Tunnel) fail(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		t.end(err)
+	}
+}
+
+// close gives back what the tunnel has.
+func (t *Tunnel) close() error {
+	var errs []error
+	for _, l := range t.listeners {
+		errs = append(errs, l.Close())
+	}
+	for _, l := range t.lanes {
+		errs = append(errs, l.close())
+	}
+	if t.in != nil {
+		errs = append(errs, t.in.close())
+	}
+	errs = append(errs, t.inside.Close())
+	return errors.Join(errs...)
+}
+
+// deliver gives a datagram to the inside: b has inner.VNetLen bytes before it.
+func (t *Tunnel) deliver(c *counts, b []byte, v inner.VNet) {
+	v.Put(b)
+	// An interface that is down refuses everything, and one with a full queue some.
+	if _, err := t.inside.Queues[0].Write(b); err != nil {
+		c.drop(dropInside)
+		if errors.Is(err, os.ErrClosed) {
+			t.end(fmt.Errorf("tunnel: interface %s: %w", t.inside.Name, err))
+		}
+		return
+	}
+	c.rxDatagrams.Add(1)
+	c.rxBytes.Add(uint64(len(b) - inner.VNetLen))
+}

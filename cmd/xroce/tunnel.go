@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"xroce/engine"
+	"xroce/engine/cm"
+	"xroce/engine/tunnel"
+	rcm "xroce/roce/cm"
+)
+
+func (a *app) tunnelCommand() *cobra.Command {
+	var device deviceFlags
+	f := newTunnelFlags()
+	c := &cobra.Command{
+		Use:   "tunnel",
+		Short: "Join Ethernet segments, or route IP, over RoCE",
+		Long: `Join the Ethernet segments of two or more hosts, or route IP between them: what the
+kernel sends into a TAP or TUN interface, which is made, travels to the peers in RoCE, and
+what comes from them goes into it. Both ends run the command, each naming the others. It
+runs until Ctrl-C or SIGTERM, and then prints what it counted; SIGUSR1 prints that, too.
+
+A TAP carries Ethernet frames to the peers that have their addresses, which are learned; a
+TUN carries IP packets by prefix. Over rc packets of TCP travel uncut, up to 64 KiB; what is
+lost on the way is sent again. Over ud what is lost stays lost, as on a wire.
+
+Whoever can send packets to the device, or sees those of others, can read and forge what is
+in the tunnel: nothing is encrypted.`,
+		Example: `  xroce tunnel -d eth0 --tap tap0 --peer 192.0.2.2  # there: --peer 192.0.2.1
+  xroce tunnel -d eth0 --tun tun0 --over rc --peer 192.0.2.2
+  xroce tunnel -d eth0 --tun tun0 --peer 192.0.2.2,192.0.2.3 \
+      --route 10.2.0.0/16=192.0.2.2 --route 10.3.0.0/16=192.0.2.3`,
+		Args: cobra.NoArgs,
+	}
+	f.register(c.Flags())
+	device.register(c.Flags())
+	return a.command(c, func(ctx context.Context, _ []string) error {
+		options, err := device.options(a)
+		if err != nil {
+			return err
+		}
+		if err := f.check(ctx); err != nil {
+			return err
+		}
+		return a.tunnel(ctx, f, options)
+	})
+}
+
+// tunnel opens what a tunnel needs and runs it.
+func (a *app) tunnel(ctx context.Context, f *tunnelFlags, o engine.Options) (err error) {
+	iface, err := a.chooseInterface(f.iface, netip.Addr{})
+	if err != nil {
+		return err
+	}
+	dev, err := a.openDevice(iface, o)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	manager, err := cm.Open(dev, tunnelManager)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	inside, err := tunnel.OpenInside(f.inside)
+	if err != nil {
+		return err
+	}
+	f.config.Logger = a.logger
+	t, err := tunnel.Open(dev, manager, inside, f.config)
+	if err != nil {
+		return err
+	}
+	a.warnLinkDown(iface)
+	a.tellReady(&net.UDPAddr{Port: int(f.config.Port)}, fmt.Sprintf(
+		", %s %s, MTU %d, format %s over %s, %d peers, device %s", inside.Kind, inside.Name,
+		inside.MTU, f.config.Format, f.config.Over, len(f.config.Peers), dev.Name()))
+	watching, done := context.WithCancel(ctx)
+	defer done()
+	go a.tellTunnelWhenAsked(watching, t)
+	err = t.Run(ctx)
+	done()
+	return errors.Join(err, a.printTunnel(t.Stats()))
+}
+
+// tunnelManager has shorter times than rdma_cm: peers are near, and may be started in any order.
+var tunnelManager = cm.Options{
+	Machine: rcm.Config{ResponseTimeout: 16, PacketLifeTime: 14}, Linger: time.Second,
+}
+
+// tellTunnelWhenAsked prints what a tunnel counted, each time that SIGUSR1 comes.
+func (a *app) tellTunnelWhenAsked(ctx context.Context, t *tunnel.Tunnel) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, unix.SIGUSR1)
+	defer signal.Stop(asked)
+	for {
+		select {
+		case <-asked:
+			if err := a.printTunnel(t.Stats()); err != nil {
+				a.logger.Error("what was counted is not printed", "error", err.Error())
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// printTunnel prints what a tunnel counted.
+func (a *app) printTunnel(s tunnel.Stats) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	for _, p := range s.Peers {
+		state := "down"
+		if p.Up {
+			state = "up"
+		}
+		a.printf("peer %s %s: sent %d datagrams, %d bytes; received %d datagrams, %d bytes%s\n",
+			p.Addr, state, p.TxDatagrams, p.TxBytes, p.RxDatagrams, p.RxBytes,
+			dropsText(p.Dropped))
+	}
+	a.printf("%s: %d addresses%s\n", s.Inside, s.Addresses, dropsText(s.Dropped))
+	return nil
+}

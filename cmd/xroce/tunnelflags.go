@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"xroce/encap"
+	"xroce/engine/tunnel"
+)
+
+// tunnelFlags say what a tunnel is.
+type tunnelFlags struct {
+	iface        string
+	tap, tun     string
+	over, format string
+	peers        []string
+	routes       []string
+
+	inside tunnel.InsideConfig
+	config tunnel.Config
+}
+
+func newTunnelFlags() *tunnelFlags { return &tunnelFlags{} }
+
+func (f *tunnelFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
+	flags.StringVar(&f.tap, "tap", "", "TAP interface to make, for Ethernet frames")
+	flags.StringVar(&f.tun, "tun", "", "TUN interface to make, for IP packets")
+	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends (needed)")
+	flags.StringArrayVar(&f.routes, "route", nil,
+		"PREFIX=PEER: addresses that a peer has, of a TUN; may be given often")
+	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud or rc")
+	flags.StringVar(&f.format, "format", "",
+		"eoib or vnic of a TAP, ipoib of a TUN (default: eoib or ipoib)")
+	flags.Uint16Var(&f.config.Segment, "segment", 0,
+		"number of the network: peers of another one are refused")
+	flags.Uint16VarP(&f.config.Port, "port", "p", tunnel.DefaultPort,
+		"port of rdma_cm, the same at all ends")
+	flags.IntVar(&f.inside.MTU, "mtu", 0,
+		"MTU of the interface that is made (default: 1500, or less where the format needs it)")
+	flags.IntVar(&f.inside.Queues, "queues", 1, "queues of that interface, with a thread each")
+	flags.DurationVar(&f.config.Age, "age", 300*time.Second,
+		"how long an Ethernet address is kept that sends nothing")
+	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most Ethernet addresses that are kept")
+}
+
+// check completes the flags, or tells what is wrong with them.
+func (f *tunnelFlags) check(ctx context.Context) (err error) {
+	switch {
+	case (f.tap == "") == (f.tun == ""):
+		return usagef("either --tap NAME or --tun NAME is needed")
+	case len(f.peers) == 0:
+		return usagef("--peer is needed: the address of the other end")
+	}
+	f.inside.Name, f.inside.Kind = f.tap, tunnel.TAP
+	if f.tun != "" {
+		f.inside.Name, f.inside.Kind = f.tun, tunnel.TUN
+	}
+	if f.config.Over, err = tunnel.ParseOver(f.over); err != nil {
+		return usageError{err}
+	}
+	f.inside.Whole = true
+	if err := f.chooseFormat(); err != nil {
+		return err
+	}
+	return f.resolve(ctx)
+}
+
+// chooseFormat finds the format, which has another name in connected mode.
+func (f *tunnelFlags) chooseFormat() (err error) {
+	name := f.format
+	if name == "" {
+		name = "eoib"
+		if f.inside.Kind == tunnel.TUN {
+			name = "ipoib"
+		}
+	}
+	if name == "ipoib" && f.config.Over == tunnel.OverRC {
+		name = "ipoib-cm"
+	}
+	if f.config.Format, err = encap.ParseFormat(name); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// resolveTime bounds how long names may take.
+const resolveTime = 10 * time.Second
+
+// resolve finds the addresses of peers and what is routed to them.
+func (f *tunnelFlags) resolve(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	index := map[string]int{}
+	for _, name := range f.peers {
+		addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		if err != nil {
+			return fmt.Errorf("--peer %s: %w", name, err)
+		}
+		index[name] = len(f.config.Peers)
+		f.config.Peers = append(f.config.Peers, tunnel.Peer{Addr: addrs[0].Unmap()})
+	}
+	for _, route := range f.routes {
+		text, name, _ := strings.Cut(route, "=")
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return usagef("--route %s: it is to be PREFIX=PEER: %v", route, err)
+		}
+		i, ok := index[name]
+		if !ok {
+			return usagef("--route %s: %q is no --peer", route, name)
+		}
+		f.config.Peers[i].Routes = append(f.config.Peers[i].Routes, prefix)
+	}
+	return nil
+}
+
+// dropsText lists what was dropped, "" for nothing.
+func dropsText(drops map[string]uint64) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(drops)) {
+		fmt.Fprintf(&b, ", %s %d", name, drops[name])
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "; dropped:" + b.String()[1:]
+}

@@ -228,6 +228,13 @@ func FuzzInner(f *testing.F) {
 		if h.End > len(b) || h.L4 > h.End && h.L4 != 0 || h.L3 > len(b) {
 			t.Fatalf("%+v of %d bytes", h, len(b))
 		}
+		if h.Version != 0 {
+			if n := h.TooBig(make([]byte, TooBigLen), b, int(hint)); n > TooBigLen {
+				t.Fatalf("an error of %d bytes", n)
+			}
+			h.ClampMSS(b, int(hint), false)
+			h.Decapsulate(b, uint8(hint))
+		}
 		v, ok := Hint(hint).VNet(k, b)
 		if !ok {
 			return

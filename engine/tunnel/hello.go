@@ -18,7 +18,7 @@ import (
 //	+---------------+---------------+---------------+---------------+
 //	|    version    |    format     |     flags     |       0       |
 //	+---------------+---------------+---------------+---------------+
-//	|            segment            |               0               |
+//	|            segment            |       MTU of the inside       |
 //	+-------------------------------+-------------------------------+
 //	|                  longest datagram that is taken               |
 //	+---------------------------------------------------------------+
@@ -28,6 +28,7 @@ type hello struct {
 	format   encap.Format
 	flags    uint8
 	segment  uint16
+	mtu      uint16
 	largest  uint32
 	instance uint64
 }
@@ -52,6 +53,7 @@ func (h *hello) put() []byte {
 	copy(b, helloMagic)
 	b[4], b[5], b[6] = helloVersion, byte(h.format), h.flags
 	binary.BigEndian.PutUint16(b[8:], h.segment)
+	binary.BigEndian.PutUint16(b[10:], h.mtu)
 	binary.BigEndian.PutUint32(b[12:], h.largest)
 	binary.BigEndian.PutUint64(b[16:], h.instance)
 	return b
@@ -71,7 +73,8 @@ func parseHello(b []byte) (h hello, err error) {
 	}
 	return hello{
 		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
-		largest: binary.BigEndian.Uint32(b[12:]), instance: binary.BigEndian.Uint64(b[16:]),
+		mtu: binary.BigEndian.Uint16(b[10:]), largest: binary.BigEndian.Uint32(b[12:]),
+		instance: binary.BigEndian.Uint64(b[16:]),
 	}, nil
 }
 

@@ -64,6 +64,7 @@ type site struct {
 type lan struct {
 	t       *testing.T
 	network *sim.Network
+	inside  int // MTU of insides
 }
 
 func newLAN(t *testing.T, f sim.Faults) *lan {
@@ -72,11 +73,19 @@ func newLAN(t *testing.T, f sim.Faults) *lan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lan{t, network}
+	return &lan{t, network, 1500}
 }
 
 // addr is the address of a host.
 func addr(n byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, n}) }
+
+// prefixes parses them.
+func prefixes(list ...string) (p []netip.Prefix) {
+	for _, s := range list {
+		p = append(p, netip.MustParsePrefix(s))
+	}
+	return p
+}
 
 // device opens a device and a manager.
 func (l *lan) device(n byte, mtu int) (*engine.Device, *cm.Manager) {
@@ -117,7 +126,7 @@ func (l *lan) siteOn(
 		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
 	}
 	q := newFakeQueue()
-	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: 1500, Queues: []Queue{q}}
+	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
 	t, err := Open(dev, m, inside, c)
 	if err != nil {
 		l.t.Fatal(err)

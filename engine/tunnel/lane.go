@@ -12,6 +12,7 @@ import (
 	"xroce/encap/inner"
 	"xroce/engine"
 	"xroce/roce"
+	"xroce/roce/clock"
 )
 
 // dataOff is where a datagram is in a slot. Before it the kernel's words are read.
@@ -31,10 +32,14 @@ type lane struct {
 	id      uint16     // of the last datagram that was cut into segments
 	sges    [3]roce.SGE
 	dests   []*peer
+	tooBig  []byte     // an error for the inside
+	told    clock.Time // when one was last written
 }
 
 func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
-	l := &lane{t: t, number: number, queue: q}
+	l := &lane{
+		t: t, number: number, queue: q, tooBig: make([]byte, inner.VNetLen+inner.TooBigLen),
+	}
 	l.longest = max(t.inside.MTU, defaultMTU) + inner.EthernetLen + 8
 	large, small := align(dataOff+maxRead), align(dataOff+l.longest)
 	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
@@ -86,29 +91,45 @@ func (l *lane) run(ctx context.Context) error {
 	}
 }
 
+// A datagram is one on its way out.
+type datagram struct {
+	slot  *slot
+	kind  encap.Kind
+	b     []byte // in the slot
+	head  inner.Headers
+	class uint8      // traffic class
+	hint  inner.Hint // how it is to be cut, 0 for not at all
+	cut   int        // length of the IP packets that it is cut into, or of the one that it is
+}
+
 // handle sends a datagram of n bytes to where it is to go.
 func (l *lane) handle(ctx context.Context, s *slot, n int) {
 	v := inner.ParseVNet(s.b[dataOff-inner.VNetLen:])
-	datagram := s.b[dataOff:][:n]
-	k := l.t.inside.Kind.kindOf(datagram)
-	if k == 0 {
+	d := datagram{slot: s, b: s.b[dataOff:][:n]}
+	if d.kind = l.t.inside.Kind.kindOf(d.b); d.kind == 0 {
 		l.t.counts.drop(dropKind)
 		return
 	}
-	l.dests = l.t.direct(l.dests[:0], k, datagram)
+	l.dests = l.t.direct(l.dests[:0], d.kind, d.b)
 	if len(l.dests) == 0 {
 		return
 	}
-	if l.whole(n) {
-		l.spread(ctx, s, k, datagram, v.Hint())
-		return
+	d.head = inner.Parse(d.kind, d.b)
+	d.head.ClampMSS(d.b, l.t.inside.MTU, v.Flags&inner.NeedsChecksum != 0)
+	d.class = d.head.TClass(d.b)
+	segments, uncut := v.Cut(d.kind, d.b)
+	d.cut = n - d.head.L3
+	if uncut {
+		d.cut = segments.Longest() - d.head.L3
 	}
-	segments, ok := v.Cut(k, datagram)
 	switch {
-	case ok:
-		l.cut(ctx, k, &segments)
-	case v.GSO == inner.GSONone && v.Complete(datagram):
-		l.spread(ctx, s, k, datagram, 0)
+	case l.whole(n):
+		d.hint = v.Hint()
+		l.spread(ctx, &d)
+	case uncut:
+		l.cut(ctx, &d, &segments)
+	case v.GSO == inner.GSONone && v.Complete(d.b):
+		l.spread(ctx, &d)
 	default:
 		l.t.counts.drop(dropChecksum)
 	}
@@ -126,7 +147,7 @@ func (l *lane) whole(n int) bool {
 }
 
 // cut sends the segments of a packet of TCP.
-func (l *lane) cut(ctx context.Context, k encap.Kind, segments *inner.Segments) {
+func (l *lane) cut(ctx context.Context, d *datagram, segments *inner.Segments) {
 	if segments.Longest() > l.longest {
 		l.t.counts.drop(dropChecksum)
 		return
@@ -138,7 +159,10 @@ func (l *lane) cut(ctx context.Context, k encap.Kind, segments *inner.Segments) 
 		}
 		n := segments.Next(s.b[dataOff:])
 		if n > 0 {
-			l.spread(ctx, s, k, s.b[dataOff:][:n], 0)
+			segment := *d
+			segment.slot, segment.b = s, s.b[dataOff:][:n]
+			segment.head.End = n
+			l.spread(ctx, &segment)
 		}
 		l.release(s)
 		if n == 0 {
@@ -147,29 +171,48 @@ func (l *lane) cut(ctx context.Context, k encap.Kind, segments *inner.Segments) 
 	}
 }
 
-// spread sends a datagram in a slot to all it goes to.
-func (l *lane) spread(
-	ctx context.Context, s *slot, k encap.Kind, datagram []byte, hint inner.Hint,
-) {
+// spread sends a datagram to all it goes to.
+func (l *lane) spread(ctx context.Context, d *datagram) {
 	for _, p := range l.dests {
-		w := p.ways[l.number].Load()
-		if w == nil {
+		switch w := p.ways[l.number].Load(); {
+		case w == nil:
 			p.counts.drop(dropNoPeer)
-			continue
+		case d.cut > w.mtu && d.head.Version != 0:
+			p.counts.refuse(encap.TooLong)
+			l.tellTooBig(d, w.mtu)
+		default:
+			l.send(ctx, p, w, d)
 		}
-		l.send(ctx, p, w, s, k, datagram, hint)
+	}
+}
+
+// tooBigEvery is how often at most the inside is told that a packet is too long.
+const tooBigEvery = clock.Millisecond
+
+// tellTooBig tells the sender of an IP packet how long it may be.
+func (l *lane) tellTooBig(d *datagram, mtu int) {
+	now := l.t.dev.Now()
+	if l.told != 0 && now-l.told < tooBigEvery {
+		return
+	}
+	n := d.head.TooBig(l.tooBig[inner.VNetLen:], d.b, mtu)
+	if n == 0 {
+		return
+	}
+	l.told = now
+	inner.VNet{}.Put(l.tooBig)
+	if _, err := l.queue.Write(l.tooBig[:inner.VNetLen+n]); err != nil {
+		l.t.counts.drop(dropInside)
 	}
 }
 
 // send sends a datagram to a peer, in segments where it takes them.
-func (l *lane) send(
-	ctx context.Context, p *peer, w *way, s *slot, k encap.Kind, datagram []byte, hint inner.Hint,
-) {
-	if len(datagram) > w.largest {
+func (l *lane) send(ctx context.Context, p *peer, w *way, d *datagram) {
+	if len(d.b) > w.largest {
 		p.counts.refuse(encap.TooLong)
 		return
 	}
-	c, r := w.template.Cut(k, datagram, l.id)
+	c, r := w.template.Cut(d.kind, d.b, l.id)
 	if r != encap.OK {
 		p.counts.refuse(r)
 		return
@@ -178,13 +221,13 @@ func (l *lane) send(
 	if packets > 1 {
 		l.id++
 	}
-	at := s.off + dataOff
+	at := d.slot.off + dataOff
 	for range packets {
 		if !l.room(ctx, w) {
 			p.counts.drop(dropFull)
 			return
 		}
-		i, err := l.begin(ctx, s, w)
+		i, err := l.begin(ctx, d.slot, w)
 		if err != nil {
 			return
 		}
@@ -195,28 +238,28 @@ func (l *lane) send(
 			l.mr.SGE(int(i)*scratchLen+scratchEnd, behind),
 		}
 		at += len(piece)
-		if err := l.post(w, i, behind > 0, hint); err != nil {
+		if err := l.post(w, i, behind > 0, d); err != nil {
 			l.finish(i)
 			p.counts.drop(dropNoPeer)
 			return
 		}
 	}
 	p.counts.txDatagrams.Add(1)
-	p.counts.txBytes.Add(uint64(len(datagram)))
+	p.counts.txBytes.Add(uint64(len(d.b)))
 	p.counts.txPackets.Add(uint64(packets))
 }
 
 // post posts the work request whose pieces are in sges.
-func (l *lane) post(w *way, i uint32, tail bool, hint inner.Hint) error {
+func (l *lane) post(w *way, i uint32, tail bool, d *datagram) error {
 	wr := roce.SendWR{
 		WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: l.sges[:2],
-		AH: w.ah, RemoteQPN: w.qpn, RemoteQKey: w.qkey,
+		AH: w.handle(l.t.pd, d.class), RemoteQPN: w.qpn, RemoteQKey: w.qkey,
 	}
 	if tail {
 		wr.SGList = l.sges[:]
 	}
-	if hint != 0 {
-		wr.Opcode, wr.Imm = roce.OpSendImm, uint32(hint)
+	if d.hint != 0 {
+		wr.Opcode, wr.Imm = roce.OpSendImm, uint32(d.hint)
 	}
 	return w.qp.PostSend(&wr)
 }

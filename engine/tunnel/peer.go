@@ -16,14 +16,45 @@ import (
 // A way is how one lane reaches a peer.
 type way struct {
 	qp        *engine.QP
-	ah        *roce.AH // UD
-	qpn, qkey uint32   // UD
+	ah        *roce.AH      // UD
+	qpn, qkey uint32        // UD
+	classes   [256]*roce.AH // the same way, by traffic class; of the lane
 	template  encap.Template
 	largest   int  // longest datagram that the peer takes
+	mtu       int  // longest IP packet that both insides take
 	whole     bool // it takes packets of TCP that are not cut
 
 	posted int         // work requests that are not complete; of the lane
 	gone   atomic.Bool // the queue pair was closed
+}
+
+// newWay makes a way of what a peer said.
+func (t *Tunnel) newWay(qp *engine.QP, their *hello) *way {
+	w := &way{
+		qp: qp, template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
+	}
+	w.largest = int(min(their.largest, uint32(w.template.Largest(t.kind()))))
+	if their.mtu != 0 {
+		w.mtu = min(w.mtu, int(their.mtu))
+	}
+	return w
+}
+
+// handle is the address handle for datagrams of a traffic class.
+func (w *way) handle(pd *engine.PD, class uint8) *roce.AH {
+	if w.ah == nil || class == w.ah.Path().TClass {
+		return w.ah
+	}
+	if w.classes[class] == nil {
+		path := w.ah.Path()
+		path.TClass = class
+		ah, err := pd.NewAH(path)
+		if err != nil {
+			return w.ah // the mark is less than the datagram
+		}
+		w.classes[class] = ah
+	}
+	return w.classes[class]
 }
 
 // A peer is the other end.

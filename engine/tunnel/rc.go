@@ -106,16 +106,11 @@ func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, er
 	if err == nil {
 		err = t.hello.agrees(&their)
 	}
-	template := t.template()
-	w := &way{
-		qp: conn.QP(), template: template, whole: their.flags&helloWhole != 0,
-		largest: int(min(their.largest, uint32(template.Largest(t.kind())))),
-	}
 	if err != nil {
 		t.hangUp(conn)
 		return nil, nil, err
 	}
-	return conn, w, nil
+	return conn, t.newWay(qp, &their), nil
 }
 
 // An incoming is a connection on which a peer sends.

@@ -34,6 +34,7 @@ type receiver struct {
 	size  int        // of one
 	parts *encap.Reassembler
 
+	class  uint8 // traffic class of the headers of the packet, 0 where it says nothing
 	packet encap.Packet
 	whole  []byte // a frame that was put together, behind room for the kernel's words
 	wcs    [64]roce.Completion
@@ -152,6 +153,7 @@ func (r *receiver) take(wc *roce.Completion) error {
 		r.t.counts.drop(dropStranger)
 	default:
 		source := uint64(p.port)<<32 | uint64(wc.SrcQP)
+		r.class = path.TClass
 		r.handle(p, source, b, wire.GRHLen, 0)
 	}
 	return r.post(wc.WRID)
@@ -213,5 +215,11 @@ func (r *receiver) forward(p *peer, k encap.Kind, b []byte, hint inner.Hint) {
 		p.counts.drop(dropKind)
 		return
 	}
+	h := inner.Parse(k, datagram)
+	if !h.Decapsulate(datagram, r.class) {
+		p.counts.drop(dropMarked)
+		return
+	}
+	h.ClampMSS(datagram, t.inside.MTU, v.Flags&inner.NeedsChecksum != 0)
 	t.deliver(&p.counts, b, v)
 }

@@ -31,6 +31,7 @@ const (
 	dropChecksum             // the kernel's words do not fit the datagram
 	dropStranger             // from an address that is no peer's
 	dropSegment              // of another segment
+	dropMarked               // congested, and its sender does not know the mark (RFC 6040)
 	dropKind                 // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
@@ -41,6 +42,7 @@ var dropNames = [numDrops]string{
 	dropInside: "inside_refused", dropBridge: "not_forwarded", dropSource: "bad_source",
 	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
 	dropSegment: "other_segment", dropKind: "unknown_kind",
+	dropMarked: "congested",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }

@@ -73,7 +73,7 @@ func Open(
 	rand.Read(instance[:]) // never fails
 	t.hello = hello{
 		format: c.Format, segment: c.Segment, flags: helloWhole,
-		largest: uint32(t.longest()), instance: binary.BigEndian.Uint64(instance[:]) | 1,
+		mtu: uint16(inside.MTU), largest: uint32(t.longest()), instance: binary.BigEndian.Uint64(instance[:]) | 1,
 	}
 	for _, gid := range dev.GIDs() {
 		if !gid.IsZero() {

@@ -54,6 +54,7 @@ func TestEveryLength(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
+			l.inside = 65520
 			a, b := l.site(1, 1500, tt.kind, tt.config, 2), l.site(2, 1500, tt.kind, tt.config, 1)
 			a.awaitUp()
 			b.awaitUp()

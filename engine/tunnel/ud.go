@@ -70,12 +70,10 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 		t.config.Logger.Info("peer found", "peer", p.addr.String())
 	}
 	for i, l := range t.lanes {
-		template := t.template()
-		old := p.ways[i].Swap(&way{
-			qp: l.qp, ah: found.AH, qpn: found.QPN, qkey: found.QKey, template: template,
-			largest: int(min(their.largest, uint32(template.Largest(t.kind())))),
-		})
-		_ = old // what is posted with it goes on, by the same queue pair
+		w := t.newWay(l.qp, &their)
+		w.ah, w.qpn, w.qkey = found.AH, found.QPN, found.QKey
+		w.whole = false // what is lost would be all of it
+		p.ways[i].Store(w)
 	}
 	return nil
 }

@@ -1,15 +1,19 @@
 package control
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/engine"
+	"xroce/engine/capture"
 )
 
 // maxAnswer is the longest answer that is read, in bytes.
@@ -19,40 +23,61 @@ const maxAnswer = 256 << 20
 const askTime = 10 * time.Second
 
 // Ask asks every process that has a socket in a directory, or only pid when that is
-// not 0. Processes that end meanwhile are left out, and sockets that nobody listens at
-// removed. The error tells of processes that did not answer as they should; the
-// answers of the others are good. Processes are known by their number here; one in a
-// PID namespace that is not below ours, by its number there.
+// not 0, for the objects of its devices. Processes that end meanwhile are left out, and
+// sockets that nobody listens at removed. The error tells of processes that did not answer
+// as they should; the answers of the others are good. Processes are known by their number
+// here; one in a PID namespace that is not below ours, by its number there.
 func Ask(dir string, pid int, rows int, keys bool) ([]Answer, error) {
+	return askAll(dir, pid, Request{Get: getResources, Rows: rows, Keys: keys})
+}
+
+// AskStatistics is Ask for the counters of devices as well, without keys.
+func AskStatistics(dir string, pid int, rows int) ([]Answer, error) {
+	return askAll(dir, pid, Request{Get: getStatistics, Rows: rows})
+}
+
+// askAll asks the processes that have a socket in a directory.
+func askAll(dir string, pid int, q Request) ([]Answer, error) {
+	var answers []Answer
+	err := each(dir, func(d *os.File, s socket) error {
+		a, err := ask(d, s, pid, q)
+		if err == nil {
+			answers = append(answers, a)
+		}
+		return err
+	})
+	return answers, err
+}
+
+// each calls a function for each socket in a directory. Its error is that of the function for
+// those that it should work with.
+func each(dir string, do func(d *os.File, s socket) error) error {
 	d, err := openDirectory(dir, false)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer d.Close()
 	sockets, err := list(d)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var answers []Answer
 	var errs []error
 	for _, s := range sockets {
-		a, err := ask(d, s, pid, Request{Get: getResources, Rows: rows, Keys: keys})
+		err := do(d, s)
 		switch {
 		case errors.Is(err, unix.ECONNREFUSED):
 			// It listened before it had this name, and no other will have it: whoever
 			// it was is gone. Somebody else may have been quicker.
 			_ = unix.Unlinkat(int(d.Fd()), s.name, 0)
-		case errors.Is(err, os.ErrNotExist), errors.Is(err, errNotAsked):
-		case err != nil:
-			errs = append(errs, fmt.Errorf("process %d: %w", s.pid, err))
+		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, errNotAsked):
 		default:
-			answers = append(answers, a)
+			errs = append(errs, fmt.Errorf("process %d: %w", s.pid, err))
 		}
 	}
-	return answers, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // errNotAsked says that a process is not the one to be asked.
@@ -60,38 +85,162 @@ var errNotAsked = errors.New("another process")
 
 // ask asks one process, if it is pid or pid is 0.
 func ask(d *os.File, s socket, pid int, q Request) (Answer, error) {
+	conn, _, a, err := call(d, s, pid, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	return a, conn.Close()
+}
+
+// call asks one process, if it is pid or pid is 0, and returns the connection with what
+// comes behind the answer. The answer is a line.
+func call(
+	d *os.File, s socket, pid int, q Request,
+) (conn *net.UnixConn, rest *bufio.Reader, a Answer, err error) {
 	dialed, err := net.DialTimeout("unix", within(d, s.name), askTime)
 	if err != nil {
-		return Answer{}, err
+		return nil, nil, a, err
 	}
-	conn := dialed.(*net.UnixConn)
-	defer conn.Close()
+	defer func() {
+		if err != nil {
+			dialed.Close()
+		}
+	}()
+	conn = dialed.(*net.UnixConn)
 	who, err := credentialsOf(conn)
 	if err != nil {
-		return Answer{}, err
+		return nil, nil, a, err
 	}
 	if who.uid != os.Geteuid() {
-		return Answer{}, fmt.Errorf("its socket is of user %d", who.uid)
+		return nil, nil, a, fmt.Errorf("its socket is of user %d", who.uid)
 	}
 	if who.pid == 0 { // no process of our PID namespace
 		who.pid = s.pid
 	}
 	if pid != 0 && pid != who.pid {
-		return Answer{}, errNotAsked
+		return nil, nil, a, errNotAsked
 	}
 	if err := conn.SetDeadline(time.Now().Add(askTime)); err != nil {
-		return Answer{}, err
+		return nil, nil, a, err
 	}
+	q.Version = version
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
-		return Answer{}, err
+		return nil, nil, a, err
 	}
-	var a Answer
-	if err := json.NewDecoder(io.LimitReader(conn, maxAnswer)).Decode(&a); err != nil {
-		return Answer{}, fmt.Errorf("no answer: %w", err)
+	rest = bufio.NewReader(conn)
+	line, err := readLine(rest, maxAnswer)
+	if err != nil {
+		return nil, nil, a, fmt.Errorf("no answer: %w", err)
 	}
-	if a.Error != "" {
-		return Answer{}, errors.New(a.Error)
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, nil, a, fmt.Errorf("no answer: %w", err)
+	}
+	switch {
+	case a.Error != "":
+		return nil, nil, a, &RefusedError{a.Error}
+	case a.Version != version:
+		return nil, nil, a, fmt.Errorf("it speaks version %d, we speak %d", a.Version, version)
+	case a.Counters != nil && len(a.Counters) != len(a.Devices):
+		return nil, nil, a, fmt.Errorf("counters of %d devices, of %d", len(a.Counters),
+			len(a.Devices))
 	}
 	a.PID = who.pid // what the kernel says, not what the answer claims
-	return a, nil
+	return conn, rest, a, nil
 }
+
+// A RefusedError is what a process says why it does not give what it was asked for.
+type RefusedError struct{ Reason string }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// readLine reads a line of at most so many bytes. Memory is taken for what has come.
+func readLine(r *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if line = append(line, part...); len(line) > most {
+			return nil, fmt.Errorf("longer than %d bytes", most)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// A Query says whose packets are wanted, and which.
+type Query struct {
+	PID    int    // of the process, 0 for any
+	Device string // its interface; "" with a PID, when the process has but one
+	Snap   int    // bytes of each packet, 0 for all
+	Filter string // an expression of package filter
+}
+
+// Packets are the packets of a device of another process. It is not safe for concurrent use,
+// but for Stop.
+type Packets struct {
+	*capture.Reader
+	PID  int    // of the process
+	Comm string // its name
+	conn *net.UnixConn
+}
+
+// ErrNoDevice says that no process has a device of that name.
+var ErrNoDevice = errors.New("no xroce process has that device")
+
+// Watch begins to read the packets of a device of another process. Its Reader ends with
+// io.EOF when the process, or the device, does, and after Stop.
+func Watch(dir string, q Query) (*Packets, error) {
+	var found *Packets
+	err := each(dir, func(d *os.File, s socket) error {
+		if found != nil {
+			return nil
+		}
+		if q.PID == 0 && q.Device != "" {
+			has, err := hasDevice(d, s, q.Device)
+			if err != nil || !has {
+				return err
+			}
+		}
+		conn, rest, a, err := call(d, s, q.PID, Request{
+			Get: getPackets, Device: q.Device, Snap: q.Snap, Filter: q.Filter,
+		})
+		if err != nil {
+			return err
+		}
+		// What comes now comes when there are packets.
+		if err := conn.SetDeadline(time.Time{}); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		r, err := capture.NewReader(rest)
+		if err != nil {
+			return errors.Join(err, conn.Close())
+		}
+		found = &Packets{Reader: r, PID: a.PID, Comm: a.Comm, conn: conn}
+		return nil
+	})
+	switch {
+	case found != nil:
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, ErrNoDevice
+}
+
+// hasDevice asks a process whether it has a device.
+func hasDevice(d *os.File, s socket, name string) (bool, error) {
+	a, err := ask(d, s, 0, Request{Get: getResources})
+	return slices.ContainsFunc(a.Devices, func(r engine.Resources) bool {
+		return r.Device == name
+	}), err
+}
+
+// Stop ends the capture: the Reader then ends with what was under way, and the statistics.
+// It may be called while the Reader waits. Who does not take the rest is given up after a
+// while.
+func (p *Packets) Stop() error {
+	return errors.Join(p.conn.SetReadDeadline(time.Now().Add(askTime)), p.conn.CloseWrite())
+}
+
+// Close gives the connection back. The process is not disturbed by it.
+func (p *Packets) Close() error { return p.conn.Close() }

@@ -243,14 +243,21 @@ func TestHostileClients(t *testing.T) {
 	s, dir := listen(t)
 	s.Add(device(t))
 	for name, tt := range map[string]struct{ request, want string }{
-		"noise":        {"\x00\xff\x00{{{{\n", "not a request"},
-		"array":        {"[1,2,3]", "not a request"},
-		"another verb": {`{"get":"memory"}`, `no "memory"`},
-		"too many":     {`{"get":"resources","rows":65537}`, "65537 rows"},
-		"negative":     {`{"get":"resources","rows":-1}`, "-1 rows"},
-		"overflow":     {`{"get":"resources","rows":1e99}`, "not a request"},
-		"endless":      {`{"get":"` + strings.Repeat("x", 1<<20), "not a request"},
-		"deep":         {strings.Repeat("[", 1<<16), "not a request"},
+		"noise":           {"\x00\xff\x00{{{{\n", "not a request"},
+		"array":           {"[1,2,3]", "not a request"},
+		"another verb":    {`{"version":1,"get":"memory"}`, `no "memory"`},
+		"too many":        {`{"version":1,"get":"resources","rows":65537}`, "65537 rows"},
+		"negative":        {`{"version":1,"get":"resources","rows":-1}`, "-1 rows"},
+		"another version": {`{"version":2,"get":"resources"}`, "version 2, this process speaks 1"},
+		"no version":      {`{"get":"resources"}`, "version 0"},
+		"no device":       {`{"version":1,"get":"packets","device":"eth7"}`, `no device "eth7"`},
+		"snap":            {`{"version":1,"get":"packets","snap":-1}`, "-1 bytes of a packet"},
+		"filter": {
+			`{"version":1,"get":"packets","filter":"qpn =="}`, "want a number",
+		},
+		"overflow": {`{"version":1,"get":"resources","rows":1e99}`, "not a request"},
+		"endless":  {`{"version":1,"get":"` + strings.Repeat("x", 1<<20), "not a request"},
+		"deep":     {strings.Repeat("[", 1<<16), "not a request"},
 	} {
 		if a := talk(t, s, tt.request); !strings.Contains(a.Error, tt.want) || a.Devices != nil {
 			t.Errorf("%s: %+v", name, a)

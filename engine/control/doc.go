@@ -7,11 +7,13 @@
 //	server.Add(device)
 //	defer server.Close()
 //
-// A connection carries one request and one answer, each a JSON document.
+// A connection carries one request and one answer, each a JSON document in a line that says
+// its version. Behind the answer to a request for packets come these, as pcapng, until the
+// client sends something or ends to send.
 //
 // Whoever connects may be anybody who runs as the same user, which the kernel vouches
 // for at both ends, so nothing that comes is trusted: requests have a size and a
-// deadline, and no more than a few are served at once. Answers hold numbers of objects,
+// deadline, and no more than a few are served at once, of captures as well. Answers hold numbers of objects,
 // never their contents, and keys only for who asks for them.
 //
 // A Server has one goroutine that listens and one for each client that is served; it asks

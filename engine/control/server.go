@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,35 +20,8 @@ import (
 	"xroce/engine"
 )
 
-// Bounds of what a client can ask.
-const (
-	maxRequest = 4 << 10 // bytes
-	maxClients = 4       // at once
-	// MaxRows is how many objects of a kind of a device an answer has at most.
-	MaxRows = 1 << 16
-)
-
 // clientTimeout is how long a client may take to ask, and to take its answer.
 const clientTimeout = 2 * time.Second
-
-// A Request is what a client asks: the objects of all devices, at most Rows of a kind
-// and device.
-type Request struct {
-	Get  string `json:"get"` // "resources"
-	Rows int    `json:"rows"`
-	Keys bool   `json:"keys"` // with memory keys and addresses
-}
-
-// getResources is the one thing that can be asked for.
-const getResources = "resources"
-
-// An Answer is what a process says of itself.
-type Answer struct {
-	PID     int                `json:"pid"`
-	Comm    string             `json:"comm"`
-	Devices []engine.Resources `json:"devices"`
-	Error   string             `json:"error,omitempty"` // why there is nothing else
-}
 
 // A Server answers for the devices of this process.
 type Server struct {
@@ -56,6 +30,7 @@ type Server struct {
 	listener      *net.UnixListener
 	clientTimeout time.Duration
 	slots         chan struct{}
+	captures      chan struct{}
 	serving       sync.WaitGroup
 	ctx           context.Context // ends with Close
 	end           context.CancelFunc
@@ -81,7 +56,7 @@ func listenWith(dir string, clientTimeout time.Duration) (*Server, error) {
 	}
 	s := &Server{
 		directory: d, name: name, listener: l, clientTimeout: clientTimeout,
-		slots: make(chan struct{}, maxClients),
+		slots: make(chan struct{}, maxClients), captures: make(chan struct{}, maxCaptures),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.serving.Go(s.serve)
@@ -158,11 +133,14 @@ func (s *Server) serve() {
 			return
 		}
 		s.serving.Go(func() {
-			defer func() { <-s.slots }()
 			defer conn.Close()
 			defer context.AfterFunc(s.ctx, func() { conn.Close() })()
 			// Whom the answer does not reach knows that.
-			_ = s.answer(conn)
+			stream, err := s.answer(conn)
+			<-s.slots
+			if stream != nil {
+				stream(conn, err == nil)
+			}
 		})
 	}
 }
@@ -174,50 +152,63 @@ func ours(conn *net.UnixConn) bool {
 	return err == nil && (who.uid == os.Geteuid() || who.uid == 0)
 }
 
-// answer serves one client.
-func (s *Server) answer(conn net.Conn) error {
+// answer serves one client. What it returns is to be called afterwards, if it is not nil.
+func (s *Server) answer(conn net.Conn) (stream func(conn net.Conn, answered bool), err error) {
 	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
-		return err
+		return nil, err
 	}
 	var q Request
-	a := Answer{PID: os.Getpid(), Comm: comm()}
-	switch err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); {
-	case err != nil:
-		a.Error = fmt.Sprintf("not a request: %v", err)
-	case q.Get != getResources:
-		a.Error = fmt.Sprintf("no %q, there is %s", q.Get, getResources)
-	case q.Rows < 0 || q.Rows > MaxRows:
-		a.Error = fmt.Sprintf("%d rows are not in 0..%d", q.Rows, MaxRows)
-	default:
-		a.Devices = s.resources(q)
+	a := Answer{Version: version, PID: os.Getpid(), Comm: comm()}
+	err = json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q)
+	if err != nil {
+		err = fmt.Errorf("not a request: %w", err)
+	} else if err = q.check(); err == nil {
+		switch q.Get {
+		case getPackets:
+			stream, err = s.packets(&q)
+		default:
+			err = s.look(&q, &a)
+		}
+	}
+	if err != nil {
+		a.Error = err.Error()
 	}
 	// Anew, since looking may have waited for a busy device.
 	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
-		return err
+		return stream, err
 	}
-	return json.NewEncoder(conn).Encode(a)
+	return stream, json.NewEncoder(conn).Encode(a)
 }
 
-// resources are those of the devices that are open.
-func (s *Server) resources(q Request) []engine.Resources {
-	s.mu.Lock()
-	list := make([]*engine.Device, 0, len(s.devices))
-	for _, d := range s.devices {
-		if !d.Failed() {
-			list = append(list, d)
+// look looks at the devices that are open.
+func (s *Server) look(q *Request, a *Answer) error {
+	a.Devices = []engine.Resources{}
+	for _, d := range s.open() {
+		if q.Get == getStatistics {
+			counters, err := d.Counters()
+			if errors.Is(err, engine.ErrClosed) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.Name(), err)
+			}
+			a.Counters = append(a.Counters, counters)
 		}
-	}
-	s.devices = append(s.devices[:0], list...)
-	s.mu.Unlock()
-	all := []engine.Resources{}
-	for _, d := range list {
 		r := d.Resources(q.Rows)
 		if !q.Keys {
 			r.HideKeys()
 		}
-		all = append(all, r)
+		a.Devices = append(a.Devices, r)
 	}
-	return all
+	return nil
+}
+
+// open are the devices that are open. It forgets all others.
+func (s *Server) open() []*engine.Device {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices = slices.DeleteFunc(s.devices, (*engine.Device).Failed)
+	return slices.Clone(s.devices)
 }
 
 // comm is the name of this process, as the kernel has it.

@@ -1,0 +1,81 @@
+package control
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/capture"
+	"xroce/engine/capture/filter"
+)
+
+// captureBuffer is how many bytes of packets wait for a client.
+const captureBuffer = 4 << 20
+
+// packets answers a request for packets: when it is accepted, it returns what sends them.
+func (s *Server) packets(q *Request) (stream func(net.Conn, bool), err error) {
+	d, err := s.device(q.Device)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := filter.Compile(q.Filter)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.captures <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("%d captures are under way, and no more are served", maxCaptures)
+	}
+	config := capture.Config{
+		Interface: d.Name(), Buffer: captureBuffer, Snap: q.Snap, Filter: wanted,
+	}
+	return func(conn net.Conn, answered bool) {
+		defer func() { <-s.captures }()
+		if answered {
+			send(conn, d, config)
+		}
+	}, nil
+}
+
+// device finds one that is open by its name.
+func (s *Server) device(name string) (*engine.Device, error) {
+	open := s.open()
+	if name == "" && len(open) == 1 {
+		return open[0], nil
+	}
+	for _, d := range open {
+		if d.Name() == name {
+			return d, nil
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%d devices are open, name one", len(open))
+	}
+	return nil, fmt.Errorf("no device %q is open", name)
+}
+
+// send sends packets until the client ends it, by what it sends or by ending to send, or
+// until the device is gone. A client that does not read misses packets, and holds up nobody.
+func send(conn net.Conn, d *engine.Device, config capture.Config) {
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	w := capture.New(conn, config)
+	stop := d.Watch(w)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		_, _ = conn.Read(make([]byte, 1))
+	}()
+	select {
+	case <-asked:
+	case <-d.Done():
+	case <-w.Ended(): // nobody reads
+	}
+	stop()
+	_ = w.Close() // whom it did not reach knows that
+	conn.Close()
+	<-asked
+}

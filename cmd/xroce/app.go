@@ -32,10 +32,13 @@ type app struct {
 	now     func() time.Time
 	// runtime is the directory of control sockets, "" for none.
 	runtime string
-	control *control.Server         // of this process, nil until a device is open
-	devices []*engine.Device        // that were opened
-	end     context.CancelCauseFunc // ends the command
-	waiting atomic.Bool             // a server waits: interrupting it is how it ends
+	control *control.Server  // of this process, nil until a device is open
+	devices []*engine.Device // that were opened
+	// captureFile is where the packets of devices are kept, "" for nowhere.
+	captureFile string
+	captures    []keptCapture
+	end         context.CancelCauseFunc // ends the command
+	waiting     atomic.Bool             // a server waits: interrupting it is how it ends
 
 	// For tests, may be nil:
 	demoHook  func(demo.Stage) // a stage of the demonstration begins
@@ -68,6 +71,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	ended, err := root.ExecuteContextC(inner)
 	a.hide()
 	err = a.blame(err)
+	if lost := a.endCaptures(); err == nil {
+		err = lost
+	}
 	code := a.exitCode(ctx, err)
 	if lost := out.lost(); lost != nil && code == exitOK {
 		err, code = lost, exitFailure

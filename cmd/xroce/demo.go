@@ -47,7 +47,7 @@ Everything it makes is removed at the end.`,
 	flags.IntVar(&size, "size", 0, "messages of that many bytes (default 1, 64, 4096, 1 MiB)")
 	flags.DurationVar(&o.CellTime, "time", 200*time.Millisecond, "how long each rate is measured")
 	flags.Int64Var(&o.FileSize, "file-size", 64<<20, "least size of the copied file in bytes")
-	device.register(flags)
+	device.registerOpen(flags)
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		switch {
 		case c.Flags().Changed("size") && (size < 1 || size > demo.MaxSize):

@@ -22,9 +22,18 @@ type deviceFlags struct {
 	mode    string
 	busy    bool
 	cpu     int
+	capture string
 }
 
+// register declares the flags.
 func (f *deviceFlags) register(flags *pflag.FlagSet) {
+	f.registerOpen(flags)
+	flags.StringVar(&f.capture, "capture", "",
+		"keep the packets, with what came of them, in this pcapng file")
+}
+
+// registerOpen declares the flags but --capture.
+func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 	flags.StringVar(&f.backend, "backend", engine.BackendXSK,
 		"AF_XDP implementation: xsk (our own rings) or asavie (for comparison)")
 	flags.IntVar(&f.queue, "queue", 0, "queue of the interface")
@@ -43,7 +52,10 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	var ok [2]bool
 	o.Attach, ok[0] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
 	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
+	a.captureFile = f.capture
 	switch {
+	case f.capture == "-":
+		return o, usagef("--capture needs a file: 'xroce tcpdump -w -' writes to the output")
 	case f.backend != engine.BackendXSK && f.backend != engine.BackendAsavie:
 		return o, usagef("no backend %q: there are %s and %s", f.backend, engine.BackendXSK,
 			engine.BackendAsavie)
@@ -74,7 +86,11 @@ func lookup[T fmt.Stringer](name string, values ...T) (T, bool) {
 
 // openDevice opens a device, and says what to do when it cannot.
 func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error) {
-	d, err := a.open(iface, o)
+	open := a.open
+	if a.captureFile != "" {
+		open = a.openCapture
+	}
+	d, err := open(iface, o)
 	if err != nil {
 		return nil, advise(err, iface, o.Queue)
 	}

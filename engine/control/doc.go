@@ -13,8 +13,9 @@
 //
 // Whoever connects may be anybody who runs as the same user, which the kernel vouches
 // for at both ends, so nothing that comes is trusted: requests have a size and a
-// deadline, and no more than a few are served at once, of captures as well. Answers hold numbers of objects,
-// never their contents, and keys only for who asks for them.
+// deadline, and no more than a few are served at once, of captures as well. Answers hold
+// numbers of objects, never their contents, and keys only for who asks for them; packets hold
+// what anybody on the wire can read.
 //
 // A Server has one goroutine that listens and one for each client that is served; it asks
 // the devices that it was told of and changes nothing there. Its Close removes the socket.

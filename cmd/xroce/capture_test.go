@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"xroce/engine/capture"
+	"xroce/engine/capture/filter"
+)
+
+// readCapture returns the packets of a file, and its statistics.
+func readCapture(t *testing.T, name string) (packets []capture.Packet, s capture.Statistics) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := capture.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		p, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			s, _ = r.Statistics()
+			return packets, s
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := *p
+		kept.Head = append([]byte(nil), p.Head...)
+		packets = append(packets, kept)
+	}
+}
+
+// TestCaptureOfACommand: what both ends of a conversation sent is in their files, with what
+// came of it.
+func TestCaptureOfACommand(t *testing.T) {
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	at := [2]string{filepath.Join(dir, "server.pcapng"), filepath.Join(dir, "client.pcapng")}
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-n", "3", "--capture", at[0])
+	port := server.listenPort(t)
+	i := b.run(t, "pingpong", "-d", "xr2", "-p", port, "-n", "3", "--capture", at[1], "127.0.0.1")
+	if server.wait(t); i.code != exitOK || server.code != exitOK {
+		t.Fatalf("codes %d and %d: %s", server.code, i.code, i.stderr)
+	}
+	sends, err := filter.Compile("opcode == SEND_ONLY or opcode == SEND_FIRST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range at {
+		packets, stats := readCapture(t, name)
+		if stats.Received != uint64(len(packets)) || stats.Dropped != 0 {
+			t.Errorf("%s: %d packets, %+v", name, len(packets), stats)
+		}
+		var ways [3]int
+		for i := range packets {
+			p := &packets[i]
+			want := map[capture.Direction]string{
+				capture.Inbound: " accepted", capture.Outbound: " sent",
+			}[p.Dir]
+			if !strings.HasPrefix(p.Comment, "qp 0x") || !strings.HasSuffix(p.Comment, want) {
+				t.Errorf("%s: packet %d: %q", name, i+1, p.Comment)
+			}
+			if sends.Match(p) {
+				ways[p.Dir]++
+				if !strings.Contains(p.Comment, " wr ") {
+					t.Errorf("%s: packet %d: %q", name, i+1, p.Comment)
+				}
+			}
+		}
+		if ways[capture.Inbound] != 3 || ways[capture.Outbound] != 3 {
+			t.Errorf("%s: %d came and %d went", name, ways[1], ways[2])
+		}
+	}
+}
+
+// TestCaptureFails: a file that cannot be made ends the command before it begins, a disk that
+// is full fails it in the end; nothing else is disturbed.
+func TestCaptureFails(t *testing.T) {
+	b, _ := simBench(t)
+	i := b.run(t, "pingpong", "-d", "xr1", "-p", "0", "--capture", t.TempDir()+"/none/file")
+	if i.code != exitFailure || !strings.Contains(i.stderr, "--capture: open ") {
+		t.Errorf("code %d, %s", i.code, i.stderr)
+	}
+	i = b.run(t, "pingpong", "-d", "xr1", "--capture", "-")
+	if i.code != exitUsage || !strings.Contains(i.stderr, "tcpdump -w -") {
+		t.Errorf("code %d, %s", i.code, i.stderr)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	server := b.start(t, "pingpong", "-d", "xr3", "-p", "0", "-n", "3", "--capture", "/dev/full")
+	port := server.listenPort(t)
+	i = b.run(t, "pingpong", "-d", "xr4", "-p", port, "-n", "3", "127.0.0.1")
+	if server.wait(t); i.code != exitOK || server.code != exitFailure ||
+		!strings.Contains(server.stderr, "no space left on device") ||
+		!strings.Contains(server.stdout, "bytes in") {
+		t.Errorf("codes %d and %d: %s%s", server.code, i.code, server.stdout, server.stderr)
+	}
+}

@@ -51,6 +51,7 @@ var pureRooms = []string{
 	"roce/dissect",
 	"encap/inner",
 	"encap/bridge",
+	"roce/dissect",
 	"roce/roctest",
 	"roce/internal/conversation",
 }

@@ -142,7 +142,11 @@ func (d *Dissector) etherType(t uint16, off int, p *Packet) {
 			p.add(Other, off, len(b))
 			return
 		}
-		p.add(VLAN, off, vlanLen)
+		kind := VLAN
+		if t == etherQinQ {
+			kind = ServiceVLAN
+		}
+		p.add(kind, off, vlanLen)
 		t = binary.BigEndian.Uint16(b[2:])
 		p.etherType = t
 		off += vlanLen

@@ -13,6 +13,7 @@ const (
 	Cooked2
 	Null
 	VLAN
+	ServiceVLAN // the outer tag of QinQ, IEEE 802.1ad
 	ARP
 	IPv4
 	IPv6
@@ -41,7 +42,7 @@ const (
 
 var kindNames = [numKinds]string{
 	ERF: "ERF", Ethernet: "Ethernet", Cooked: "Linux cooked v1", Cooked2: "Linux cooked v2",
-	Null: "BSD loopback", VLAN: "VLAN", ARP: "ARP", IPv4: "IPv4", IPv6: "IPv6",
+	Null: "BSD loopback", VLAN: "VLAN", ServiceVLAN: "QinQ", ARP: "ARP", IPv4: "IPv4", IPv6: "IPv6",
 	IPv6Extension: "IPv6 extension", ICMP: "ICMP", TCP: "TCP", UDP: "UDP", GRE: "GRE",
 	VXLAN: "VXLAN", ERSPAN: "ERSPAN", LRH: "LRH", RWH: "RWH", GRH: "GRH", BTH: "BTH",
 	Extended: "extended", Payload: "payload", MAD: "MAD", ICRC: "ICRC", VCRC: "VCRC",

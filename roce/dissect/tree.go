@@ -173,6 +173,7 @@ var trees = [...]struct {
 	{Cooked, cookedLen, treeCooked},
 	{Cooked2, cooked2Len, treeCooked2},
 	{VLAN, vlanLen, treeVLAN},
+	{ServiceVLAN, vlanLen, treeServiceVLAN},
 	{IPv4, ipv4Len, treeIPv4},
 	{IPv6, ipv6Len, treeIPv6},
 	{UDP, udpLen, treeUDP},
@@ -218,6 +219,13 @@ func treeVLAN(t *Tree, b []byte) {
 	t.dec("vlan.dei", uint64(tci>>12&1))
 	t.dec("vlan.id", uint64(tci&0xfff))
 	t.hex("vlan.etype", 4, uint64(binary.BigEndian.Uint16(b[2:])))
+}
+
+func treeServiceVLAN(t *Tree, b []byte) {
+	tci := binary.BigEndian.Uint16(b)
+	t.dec("ieee8021ad.priority", uint64(tci>>13))
+	t.dec("ieee8021ad.dei", uint64(tci>>12&1))
+	t.dec("ieee8021ad.id", uint64(tci&0xfff))
 }
 
 var ecnNames = [4]string{"Not-ECT", "ECT(1)", "ECT(0)", "CE"}

@@ -51,8 +51,8 @@ func (p *Packet) treeExtended(t *Tree, l Layer) {
 			t.dec("infiniband.reth.dmalen", uint64(w.RETH().DMALen))
 		case wire.HeaderAtomicETH:
 			a := w.AtomicETH()
-			t.hex("infiniband.atomiceth.va", 16, a.VA)
-			t.hex("infiniband.atomiceth.r_key", 8, uint64(a.RKey))
+			t.hex("infiniband.reth.va", 16, a.VA)
+			t.hex("infiniband.reth.r_key", 8, uint64(a.RKey))
 			t.hex("infiniband.atomiceth.swapdt", 16, a.SwapAdd)
 			t.hex("infiniband.atomiceth.cmpdt", 16, a.Compare)
 		case wire.HeaderAETH:

@@ -78,7 +78,7 @@ func wrappings() []wrapping {
 		{"VLAN", LinkEthernet, "Ethernet VLAN IPv4 UDP", func(f []byte) []byte {
 			return tagged(f, tag(etherVLAN, 7))
 		}},
-		{"QinQ", LinkEthernet, "Ethernet VLAN VLAN IPv4 UDP", func(f []byte) []byte {
+		{"QinQ", LinkEthernet, "Ethernet QinQ VLAN IPv4 UDP", func(f []byte) []byte {
 			return tagged(f, tag(etherQinQ, 7), tag(etherVLAN, 8))
 		}},
 		{"raw IP", LinkRaw, "IPv4 UDP", func(f []byte) []byte { return f[14:] }},
@@ -125,7 +125,9 @@ func wrappings() []wrapping {
 		}},
 		{"ERF", LinkERF, "ERF Ethernet IPv4 UDP", func(f []byte) []byte {
 			h := make([]byte, 18)
-			h[8] = 2
+			h[8], h[9] = 2, 4
+			binary.BigEndian.PutUint16(h[10:], uint16(len(h)+len(f)))
+			binary.BigEndian.PutUint16(h[14:], uint16(len(f)))
 			return join(h, f)
 		}},
 	}

@@ -169,6 +169,9 @@ func (d *Dissector) transport(off int, p *Packet) {
 	}
 }
 
+// said are the classes of packets that messages are said with.
+const said = wire.ClassRequest | wire.ClassRead
+
 // payload looks into the payload of a packet that came whole.
 func (d *Dissector) payload(p *Packet) {
 	w := &p.RoCE
@@ -178,7 +181,10 @@ func (d *Dissector) payload(p *Packet) {
 			p.IsManager, p.Manager, p.MAD = true, h, w.Payload
 		}
 	}
-	p.IsMessage = d.messages.Decode(w, &p.Message)
+	// Of answers only those to a READ say something.
+	if p.IsManager || w.Spec.Service == wire.ServiceRC && w.Spec.Class&said != 0 {
+		p.IsMessage = d.messages.Decode(w, &p.Message)
+	}
 	if p.IsMessage || p.IsManager || !w.Spec.Is(wire.ClassSend|wire.ClassOnly) {
 		return
 	}

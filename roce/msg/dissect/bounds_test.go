@@ -41,6 +41,7 @@ func (d *Decoder) check(t testing.TB) {
 func TestBounded(t *testing.T) {
 	r := newRig(t)
 	payload := make([]byte, 4096)
+	payload[8] = 1 // the beginning of a frame, of which the rest is to come
 	for i := range 2 * maxFlows {
 		r.give(0, roctest.Packet{
 			Opcode: wire.RCWriteFirst, DestQP: uint32(i + 2), Payload: payload,
@@ -106,4 +107,16 @@ func FuzzDecoder(f *testing.F) {
 			r.d.check(t)
 		}
 	})
+}
+
+// TestForeign: of messages that begin as none of ours does nothing is kept.
+func TestForeign(t *testing.T) {
+	r := newRig(t)
+	payload := make([]byte, 4096)
+	for i, op := range []wire.Opcode{wire.RCSendFirst, wire.RCWriteFirst} {
+		r.give(0, roctest.Packet{Opcode: op, DestQP: uint32(i + 2), Payload: payload})
+	}
+	if r.d.held != 0 {
+		t.Errorf("%d bytes", r.d.held)
+	}
 }

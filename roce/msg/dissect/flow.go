@@ -130,7 +130,11 @@ func (d *Decoder) requested(f *flow, p *wire.Packet, m *Message) bool {
 		return f.speaks && d.oneSided(Read, p.RETH(), uint64(p.RETH().DMALen), m)
 	}
 	a := &f.request
-	complete := d.take(a, p, true)
+	keep := f.speaks || len(a.bytes) > 0
+	if spec.Class&wire.ClassFirst != 0 {
+		keep = f.speaks || perhaps(p)
+	}
+	complete := d.take(a, p, keep)
 	a.again = a.again || again
 	if !complete {
 		return false
@@ -146,6 +150,22 @@ func (d *Decoder) requested(f *flow, p *wire.Packet, m *Message) bool {
 		return f.speaks && d.oneSided(Write, a.reth, uint64(a.length), m)
 	}
 	return false
+}
+
+// perhaps reports whether a message that begins so may be one of ours, where no hello was there. Of
+// others nothing has to be kept.
+func perhaps(p *wire.Packet) bool {
+	var err error
+	if p.BTH.Opcode.Spec().Class&wire.ClassSend != 0 {
+		_, err = msg.ParseControl(p.Payload)
+	} else {
+		_, err = msg.ParseFrame(p.Payload)
+	}
+	switch err {
+	case msg.ErrShort, msg.ErrMagic, msg.ErrVersion, msg.ErrType, msg.ErrReserved, msg.ErrRecords:
+		return len(p.PayloadTail) > 0 // the beginning of it may be there
+	}
+	return true
 }
 
 // control reads a SEND.

@@ -25,7 +25,11 @@ func TestDecode(t *testing.T) {
 	if err != nil || len(names) < 50 {
 		t.Fatal(names, err)
 	}
-	for _, name := range names {
+	for n, name := range names {
+		damaged := strings.Contains(name, "/corrupt_") && strings.Contains(name, ".B.")
+		if n%8 != 0 && !damaged {
+			continue // package dissect has looked at all of them
+		}
 		file, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +43,6 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: code %d, %d lines of %d packets, %s", name, i.code, n, len(frames),
 				i.stderr)
 		}
-		damaged := strings.Contains(name, "/corrupt_") && strings.Contains(name, ".B.")
 		if bad := strings.Count(i.stdout, "icrc BAD"); bad > 0 != damaged {
 			t.Errorf("%s: %d packets of a wrong ICRC", name, bad)
 		}

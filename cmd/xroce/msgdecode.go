@@ -17,9 +17,9 @@ func (a *app) msgDecodeCommand() *cobra.Command {
 		Use:   "decode FILE",
 		Short: "Name what messages say in a capture",
 		Long: `Read a capture of any format that xroce decode reads, and print what is said in the
-protocol of messages: hellos, control messages, frames with their records, and the READs and WRITEs of
-rendezvous, with the time since the first packet, the addresses and the queue pair it
-goes to.
+protocol of messages: hellos, control messages, frames with their records, and the READs
+and WRITEs of rendezvous, with the time since the first packet, the addresses and the
+queue pair it goes to.
 
 A line that begins with "perhaps" is of a connection whose beginning is not in the
 capture. "(again)" was sent before.`,

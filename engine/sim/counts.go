@@ -5,6 +5,7 @@ package sim
 //	Sent + Duplicated + Staled = Delivered + Lost() + frames still under way
 type Counts struct {
 	Sent, Delivered uint64
+	Marked          uint64 // by a switch, for congestion
 
 	// Copies that the faults made.
 	Duplicated, Staled uint64
@@ -56,6 +57,7 @@ const (
 	Truncated
 	Extended
 	ScriptedCorrupted
+	Marked
 
 	NumKinds // how many there are, not one of them
 )
@@ -77,6 +79,7 @@ var kinds = [NumKinds]struct {
 }{
 	Sent:       {"sent", natureNone, func(c *Counts) *uint64 { return &c.Sent }},
 	Delivered:  {"delivered", natureNone, func(c *Counts) *uint64 { return &c.Delivered }},
+	Marked:     {"marked", natureNone, func(c *Counts) *uint64 { return &c.Marked }},
 	Duplicated: {"duplicated", natureCopy, func(c *Counts) *uint64 { return &c.Duplicated }},
 	Staled:     {"staled", natureCopy, func(c *Counts) *uint64 { return &c.Staled }},
 	Dropped:    {"dropped", natureLoss, func(c *Counts) *uint64 { return &c.Dropped }},

@@ -46,7 +46,7 @@ func (n *Network) send(from *Port, to [6]byte, frame []byte) {
 		n.note(Unknown, d, frame)
 		return
 	}
-	p := passage{network: n, direction: d, port: port, frame: frame}
+	p := passage{network: n, direction: d, from: from, port: port, frame: frame}
 	if !n.obey(&p) || !n.survives(d, frame) {
 		return
 	}
@@ -143,6 +143,7 @@ func (d *direction) waiting(now roce.Time) int64 {
 type passage struct {
 	network   *Network
 	direction *direction
+	from      *Port
 	port      *Port
 	frame     []byte
 	late      roce.Time // it arrives so much later than it should
@@ -160,6 +161,11 @@ func (p *passage) deliver(later roce.Time) {
 	n.order++
 	at := p.arrival() + later
 	b := p.damage(append(n.buffer(), p.frame...))
+	if p.port.downlink != nil {
+		n.transit.push(transit{at: at, order: n.order, direction: d, port: p.port, frame: b})
+		p.port.Wake()
+		return
+	}
 	p.port.push(arrival{at: at, order: n.order, from: d.from, frame: b})
 }
 
@@ -168,6 +174,9 @@ func (p *passage) arrival() roce.Time {
 	n, d, f := p.network, p.direction, &p.direction.faults
 	now := n.clock.Now()
 	at := now
+	if p.from.uplink != nil {
+		at = p.from.uplink.send(now, len(p.frame))
+	}
 	if f.Rate > 0 {
 		d.busy = max(d.busy, now) + roce.Time(int64(len(p.frame))*8*int64(roce.Second)/f.Rate)
 		at = d.busy

@@ -34,6 +34,7 @@ type Network struct {
 	scripts    []script
 	observer   func(*Event)
 	order      uint64
+	transit    transits // frames on their way to a switch with links
 	free       [][]byte
 	counts     Counts
 }
@@ -126,18 +127,22 @@ func (n *Network) Counts() Counts {
 func (n *Network) UnderWay() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	frames := 0
+	frames := len(n.transit)
 	for _, p := range n.ports {
 		frames += len(p.arrivals)
 	}
 	return frames
 }
 
-// NextArrival returns when the next frame arrives somewhere, false when none is
-// under way.
+// NextArrival returns when the next frame arrives somewhere, if only at a switch with links,
+// false when none is under way.
 func (n *Network) NextArrival() (at roce.Time, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.settle()
+	if len(n.transit) > 0 {
+		at, ok = n.transit[0].at, true
+	}
 	for _, p := range n.ports {
 		if len(p.arrivals) > 0 && (!ok || p.arrivals[0].at < at) {
 			at, ok = p.arrivals[0].at, true

@@ -78,9 +78,10 @@ type Port struct {
 	network *Network
 	config  PortConfig
 
-	arrivals []arrival // a heap by time, then by order of sending
-	wake     chan struct{}
-	timer    *time.Timer // of Wait, which one caller at a time is in
+	arrivals         []arrival // a heap by time, then by order of sending
+	uplink, downlink *line     // to the switch and from it, nil without links
+	wake             chan struct{}
+	timer            *time.Timer // of Wait, which one caller at a time is in
 
 	tx     [][]byte // buffers of free transmit frames
 	queued [][]byte
@@ -180,6 +181,7 @@ func (p *Port) receive(dst []xsk.RxFrame) int {
 	n := p.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.settle()
 	now, got, limit := n.clock.Now(), 0, min(len(dst), p.config.RxBurst)
 	for got < limit && len(p.arrivals) > 0 && p.arrivals[0].at <= now {
 		a := p.pop()

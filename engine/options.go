@@ -9,6 +9,7 @@ import (
 	"xroce/bpf"
 	"xroce/engine/capture"
 	"xroce/roce"
+	"xroce/roce/cc"
 	"xroce/xsk"
 )
 
@@ -42,7 +43,11 @@ type Options struct {
 	// Windows2A makes type 2 memory windows those of type 2A, which are compared with
 	// the queue pair alone; by default they are of type 2B. A device has one of them.
 	Windows2A bool
-	CPU       int // CPU for the background loop alone, counted from 1; 0 for none
+	// Congestion has connected QPs answer marks of switches (ECN) with CNPs, and gives them
+	// the congestion control that it names, with the parameters that it has; zeros are the
+	// published values. With nil there is none: nothing is marked, CNPs are dropped.
+	Congestion *cc.Config
+	CPU        int // CPU for the background loop alone, counted from 1; 0 for none
 
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none
@@ -64,12 +69,20 @@ func (o *Options) check() error {
 	case o.CPU < 0:
 		return fmt.Errorf("engine: CPU %d is negative", o.CPU)
 	}
+	if o.Congestion != nil {
+		c := o.Congestion.Defaults()
+		return c.Check()
+	}
 	return nil
 }
 
 func (o *Options) setDefaults() {
 	if o.Backend == "" {
 		o.Backend = BackendXSK
+	}
+	if o.Congestion != nil {
+		c := o.Congestion.Defaults() // the caller's stays his
+		o.Congestion = &c
 	}
 	if o.Spin == 0 {
 		o.Spin = defaultSpin

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"xroce/roce"
+	"xroce/roce/cc"
 )
 
 // QPInit says what a new QP is (struct ibv_qp_init_attr). Zero values get the
@@ -33,6 +34,10 @@ type QPInit struct {
 	// Extensions are what Device.Endpoint offers the peer of an RC QP; Connect
 	// uses those that both ends offer.
 	Extensions roce.Extensions
+	// Congestion is the congestion control of a connected QP, nil for that of the device,
+	// which must have been opened with Options.Congestion. It may also be chosen by
+	// roce.AttrCongestion on the way to RTR.
+	Congestion *cc.Algorithm
 }
 
 func (i *QPInit) setDefaults() {
@@ -65,6 +70,9 @@ func (i *QPInit) check(d *Device) error {
 			i.MaxInlineRecv, roce.MaxInlineRecv)
 	case i.Extensions != 0 && i.Type != roce.TypeRC:
 		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
+	case i.Congestion != nil && (d.options.Congestion == nil || !i.Congestion.Known()):
+		return fmt.Errorf("%w: congestion control %s on a device without any, or unknown",
+			roce.ErrInvalid, *i.Congestion)
 	}
 	return nil
 }
@@ -81,7 +89,12 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &q.count, EarlyPool: q.early,
+		Counters: &q.count, EarlyPool: q.early, Congestion: d.options.Congestion,
+	}
+	if i.Congestion != nil {
+		own := *c.Congestion
+		own.Algorithm = *i.Congestion
+		c.Congestion = &own
 	}
 	if i.SendCQ != nil {
 		c.SendCQ = i.SendCQ.core

@@ -11,6 +11,7 @@ import (
 	"xroce/bpf"
 	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
+	"xroce/roce/cc"
 	"xroce/xsk"
 )
 
@@ -23,6 +24,8 @@ type deviceFlags struct {
 	busy    bool
 	cpu     int
 	capture string
+	// congestion is the congestion control of the device.
+	congestion string
 }
 
 // register declares the flags.
@@ -41,6 +44,8 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 		"where the XDP program runs: auto, native, generic")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
+	flags.StringVar(&f.congestion, "congestion", "off", "congestion control: off, notify "+
+		"(only answer marks of switches), dcqcn or swift")
 	flags.IntVar(&f.cpu, "cpu", -1, "CPU to pin the packet loop to, -1 for any")
 }
 
@@ -50,6 +55,8 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 		Backend: f.backend, Queue: f.queue, Busy: f.busy, CPU: f.cpu + 1, Logger: a.logger,
 	}
 	var ok [2]bool
+	congestion, known := congestionNames[f.congestion]
+	o.Congestion = congestion
 	o.Attach, ok[0] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
 	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
 	a.captureFile = f.capture
@@ -63,6 +70,9 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 		return o, usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
 	case !ok[1]:
 		return o, usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+	case !known:
+		return o, usagef("no congestion control %q: there are off, notify, dcqcn and swift",
+			f.congestion)
 	case f.queue < 0:
 		return o, usagef("queue %d is negative", f.queue)
 	case f.cpu < -1:
@@ -72,6 +82,12 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 			f.cpu)
 	}
 	return o, nil
+}
+
+// congestionNames are what --congestion takes.
+var congestionNames = map[string]*cc.Config{
+	"off": nil, "notify": {}, "dcqcn": {Algorithm: cc.AlgorithmDCQCN},
+	"swift": {Algorithm: cc.AlgorithmSwift},
 }
 
 // lookup finds the value that prints as name.

@@ -30,6 +30,7 @@ func openGroupSockets(port Port) (*groupSockets, error) {
 	g.packet, g.packetErr = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	var err error
 	if g.v4, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		g.close()
 		return nil, fmt.Errorf("host: socket for IPv4 groups: %w", err)
 	}
 	g.v6, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -30,8 +30,7 @@ func openGroupSockets(port Port) (*groupSockets, error) {
 	g.packet, g.packetErr = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	var err error
 	if g.v4, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		g.close()
-		return nil, fmt.Errorf("host: socket for IPv4 groups: %w", err)
+		return nil, errors.Join(fmt.Errorf("host: socket for IPv4 groups: %w", err), g.close())
 	}
 	g.v6, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // a kernel without IPv6

@@ -1,6 +1,9 @@
 package roce
 
-import "xroce/roce/wire"
+import (
+	"xroce/roce/verbs"
+	"xroce/roce/wire"
+)
 
 // admit makes the checks whose failure is silent, in the order of IBA 9.6.
 // The ICRC is last because it is the dearest.
@@ -14,7 +17,7 @@ func (q *QP) admit(p *wire.Packet) Reason {
 	case !q.typ.Datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
 		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
 		return reasonSource
-	case !pkeyMatches(p.BTH.PKey):
+	case !q.inPartition(p.BTH.PKey):
 		return reasonPKey
 	case !p.VerifyICRC():
 		return reasonICRC
@@ -27,9 +30,15 @@ func (q *QP) admit(p *wire.Packet) Reason {
 	return reasonAdmitted
 }
 
-// pkeyMatches compares with the one P_Key of RoCE, a full member: the low 15
-// bits must agree (IBA 10.9.3).
-func pkeyMatches(pkey uint16) bool { return pkey&0x7fff == wire.DefaultPKey&0x7fff }
+// inPartition reports whether a packet with a P_Key is for this QP: in its partition, and not
+// between limited members. QP 1 is in all partitions of the port (IBA 10.9.8).
+func (q *QP) inPartition(pkey uint16) bool {
+	if q.typ == TypeGSI {
+		_, ok := q.pkeys.Find(pkey)
+		return ok
+	}
+	return verbs.PKeysMatch(q.pkey, pkey)
+}
 
 // understands reports whether a packet is of no service but means something to the QP.
 func (q *QP) understands(p *wire.Packet) bool {

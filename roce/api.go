@@ -31,7 +31,14 @@ type (
 	Attr       = verbs.Attr
 	AttrMask   = verbs.AttrMask
 	Extensions = verbs.Extensions
+	PKeyTable  = verbs.PKeyTable
 )
+
+// DefaultPKeys is the table of a RoCE port that was told nothing: the default partition.
+func DefaultPKeys() PKeyTable { return verbs.DefaultPKeys() }
+
+// The bit of a P_Key that says full member.
+const PKeyFull = verbs.PKeyFull
 
 // What is posted to a queue pair.
 type (

@@ -14,6 +14,7 @@ import (
 // options say what a test's queue pairs are. The zero value of a field stands
 // for the value in defaults.
 type options struct {
+	PKeys    roce.PKeyTable // nil for the default partition
 	Framing  wire.Framing
 	MTU      wire.MTU
 	SQPSN    wire.PSN // of the first endpoint
@@ -185,6 +186,9 @@ func (e *endpoint) config(o options) roce.QPConfig {
 			e.events = append(e.events, ev)
 			e.tell(ev.String())
 		},
+	}
+	if o.PKeys != nil {
+		c.PKeys = &o.PKeys
 	}
 	if o.SRQ != nil {
 		c.MaxRecvWR = 0

@@ -43,9 +43,12 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 	return nil
 }
 
-// checkNow tests what depends on the work that is under way.
+// checkNow tests what depends on the QP: its P_Key table, and the work that is under way.
 func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 	switch {
+	case mask&AttrPKeyIndex != 0 && int(a.PKeyIndex) >= len(*q.pkeys):
+		return fmt.Errorf("%w: %s %d is above %d", ErrInvalid, AttrPKeyIndex, a.PKeyIndex,
+			len(*q.pkeys)-1)
 	case from == StateSQD && to == StateRTS && q.req.draining():
 		return fmt.Errorf("%w: the send queue is still draining", ErrState)
 	case mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)):

@@ -7,6 +7,7 @@ import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/recovery"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -45,6 +46,9 @@ type qpFlags struct {
 
 // NewQP returns a QP in state RESET with this number (24 bits).
 func NewQP(num uint32, c QPConfig) (*QP, error) {
+	if c.PKeys == nil {
+		c.PKeys = &defaultPKeys
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -52,7 +56,8 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	q.transport = transport{
 		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5,
 		inline: uint8(c.MaxInlineRecv), domain: c.Domain, keys: c.Keys,
-		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q),
+		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q), pkeys: c.PKeys,
+		pkey: (*c.PKeys)[0],
 	}
 	if c.Congestion != nil && !c.Type.Datagram() && c.Type != TypeRawPacket {
 		q.congestion = &congestion{config: c.Congestion}
@@ -65,6 +70,9 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	}
 	return q, nil
 }
+
+// defaultPKeys is the table of QPs that were told none.
+var defaultPKeys = verbs.DefaultPKeys()
 
 // Num returns the QP number.
 func (q *QP) Num() uint32 { return q.num }

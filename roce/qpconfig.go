@@ -7,6 +7,7 @@ import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/recovery"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -44,6 +45,7 @@ type QPConfig struct {
 	// defaults and checked. It is not changed any more. Without it marks of switches mean
 	// nothing, CNPs are dropped, and Attr.Congestion is refused.
 	Congestion *cc.Config
+	PKeys      *verbs.PKeyTable // of the port, nil for that of the default partition
 
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.
@@ -70,6 +72,9 @@ func (c *QPConfig) check() error {
 			c.MaxInlineRecv, MaxInlineRecv)
 	case c.MTU > wire.MTU4096:
 		return fmt.Errorf("%w: MTU code %d is not in 1..5", ErrInvalid, uint8(c.MTU))
+	}
+	if err := c.PKeys.Check(); err != nil {
+		return err
 	}
 	return c.checkShared()
 }

@@ -17,6 +17,7 @@ var givenFields = []string{
 	"qp.earlyPool", "qp.transport.num", "qp.transport.typ", "qp.transport.service",
 	"qp.transport.inline", "qp.transport.party._", "qp.transport.count", "qp.transport.trace",
 	"qp.transport.keys", "qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
+	"qp.transport.pkeys",
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
 	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
 	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
@@ -40,6 +41,14 @@ var disturbances = []disturbance{
 		s.PostRecv(1, 0, 64)
 		s.Recv(response(wire.RCReadRespFirst, s.us(0), make([]byte, s.mtu())))
 	}},
+	{
+		"another partition",
+		options{
+			PKeys: roce.PKeyTable{wire.DefaultPKey, 0x8005},
+			Attr:  func(a *roce.Attr) { a.PKeyIndex = 1 },
+		},
+		func(*script) {},
+	},
 	{"RNR wait", options{}, func(s *script) {
 		s.sendMany(3)
 		s.Recv(ackWith(s.us(1), wire.RNRSyndrome(20)))

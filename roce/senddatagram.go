@@ -19,8 +19,11 @@ func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
+	case r.typ == TypeGSI && int(wr.PKeyIndex) >= len(*r.pkeys):
+		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, wr.PKeyIndex,
+			len(*r.pkeys)-1)
 	}
-	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey)
+	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey, wr.PKeyIndex)
 	return nil
 }
 
@@ -33,7 +36,7 @@ func (r *requester) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	b := frame[path.Len():]
 	wire.BTH{
 		Opcode: op, SE: w.flags&SendSolicited != 0, M: true, PadCnt: wire.PadCnt(int(w.length)),
-		PKey: wire.DefaultPKey, DestQP: qpn, PSN: r.psn,
+		PKey: r.datagramPKey(w), DestQP: qpn, PSN: r.psn,
 	}.Put(b)
 	wire.DETH{QKey: r.qkey(qkey), SrcQP: r.num}.
 		Put(b[spec.Offsets[wire.HeaderDETH]:])
@@ -46,6 +49,15 @@ func (r *requester) putDatagram(now Time, w *sendWQE, frame []byte) int {
 	}
 	r.sent(r.psn.Add(1), w)
 	return r.seal(path, frame, headers, w.length)
+}
+
+// datagramPKey is the P_Key of a datagram: QP 1 is in all partitions of the port, and each
+// datagram says which it is for (IBA 10.9.8).
+func (r *requester) datagramPKey(w *sendWQE) uint16 {
+	if r.typ == TypeGSI {
+		return (*r.pkeys)[w.pkeyIndex()]
+	}
+	return r.pkey
 }
 
 // qkey is the Q_Key of a datagram.

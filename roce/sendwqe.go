@@ -18,7 +18,8 @@ import (
 //	READ                   address     key     SRQ      -          looked at, -           -
 //	FETCH_ADD, CMP_SWP     address     key     SRQ      -          compare or add, swap   -
 //	FLUSH                  address     key     SRQ      FETH       length, -              -
-//	SEND of a datagram     -           -       -        data       QP, Q_Key              ah
+//	SEND of a datagram     -           P_Key   -        data       QP, Q_Key              ah
+//	                                   index
 //	BIND_MW                address     window  new key  LKey       length, access         -
 //	UMR                    -           key     new key  -          access, -              layout
 //	LOCAL_INV              -           -       -        key        -                      -
@@ -95,14 +96,21 @@ func (w *sendWQE) flush() (h wire.FETH, length uint32) {
 }
 
 // packDatagram adds where a datagram goes.
-func (w *sendWQE) packDatagram(ah *AH, qpn, qkey uint32) {
+func (w *sendWQE) packDatagram(ah *AH, qpn, qkey uint32, pkeyIndex uint16) {
 	w.ah, w.pair = ah, [2]uint64{uint64(qpn), uint64(qkey)}
+	w.rkey = uint32(pkeyIndex)
 }
 
 // datagram returns where a datagram goes.
 func (w *sendWQE) datagram() (ah *AH, qpn, qkey uint32) {
 	want(w.ah != nil)
 	return w.ah, uint32(w.pair[0]), uint32(w.pair[1])
+}
+
+// pkeyIndex returns which P_Key a datagram of QP 1 has.
+func (w *sendWQE) pkeyIndex() uint16 {
+	want(w.ah != nil)
+	return uint16(w.rkey)
 }
 
 // packBind adds what a BIND_MW binds.

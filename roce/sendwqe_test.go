@@ -60,7 +60,10 @@ func TestArgumentsRoundTrip(t *testing.T) {
 	w = request
 	w.opcode = OpSend
 	ah := new(AH)
-	w.packDatagram(ah, 1<<32-1, 1<<32-2)
+	w.packDatagram(ah, 1<<32-1, 1<<32-2, 1<<16-1)
+	if index := w.pkeyIndex(); index != 1<<16-1 {
+		t.Errorf("datagram with P_Key %d", index)
+	}
 	if to, qpn, qkey := w.datagram(); to != ah || qpn != 1<<32-1 || qkey != 1<<32-2 {
 		t.Errorf("datagram to %p, QP %#x, Q_Key %#x", to, qpn, qkey)
 	}

@@ -6,6 +6,7 @@ import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -23,6 +24,8 @@ type transport struct {
 	inline uint8
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
+	// pkey is the P_Key, that of the table at PKeyIndex.
+	pkey uint16
 	// badKey says that the QP ended because of the key of a request of the peer.
 	badKey bool
 	// lastDrop is why the last packet that was refused was.
@@ -35,6 +38,7 @@ type transport struct {
 	trace  *Trace
 	keys   *mem.Keys
 	domain *mem.Domain
+	pkeys  *verbs.PKeyTable // of the port, shared with other QPs
 	path   wire.Template
 	attr   Attr
 
@@ -76,7 +80,7 @@ func (t *transport) setState(s State) {
 // setAttr replaces the attributes. PostSend looks at them with its lock held.
 func (t *transport) setAttr(a *Attr) {
 	t.posts.Lock()
-	t.attr = *a
+	t.attr, t.pkey = *a, (*t.pkeys)[a.PKeyIndex]
 	t.posts.Unlock()
 }
 

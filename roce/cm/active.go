@@ -41,7 +41,7 @@ type Connect struct {
 // EventTimewaitExit. EventConnectResponse, EventRejected or EventUnreachable
 // comes first.
 func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
-	if err := p.check(); err != nil {
+	if err := p.check(&m.config); err != nil {
 		return 0, err
 	}
 	if len(m.conns) >= m.config.MaxConnections {
@@ -64,7 +64,7 @@ func (m *Machine) Connect(now clock.Time, p Connect) (ID, error) {
 	return c.id, nil
 }
 
-func (p *Connect) check() error {
+func (p *Connect) check(c *Config) error {
 	limit := PrivateREQ
 	if p.Service.IP() {
 		limit -= IPHeaderLen
@@ -81,14 +81,18 @@ func (p *Connect) check() error {
 			ErrInvalid, uint8(p.PathMTU), p.RetryCount, p.RNRRetryCount, p.AckTimeout,
 			p.PacketRate)
 	}
-	if err := p.Path.check(); err != nil {
+	if err := p.Path.check(c); err != nil {
 		return err
 	}
 	return clip(p.Private, limit)
 }
 
 // check tests that somebody can answer.
-func (p *Path) check() error {
+func (p *Path) check(c *Config) error {
+	if int(p.PKeyIndex) >= len(c.PKeys) {
+		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, p.PKeyIndex,
+			len(c.PKeys)-1)
+	}
 	for _, g := range []wire.GID{p.Local, p.Remote} {
 		if g.IsZero() || g.IsMulticast() || g.IsIPv4() != p.Local.IsIPv4() {
 			return fmt.Errorf("%w: no path from %s to %s", ErrInvalid, p.Local, p.Remote)
@@ -122,8 +126,9 @@ func (p *Connect) request(m *Machine, id ID) REQ {
 		Transport:         p.Transport & TransportExtended,
 		ExtendedTransport: uint8(p.Transport >> extendedShift),
 		FlowControl:       p.FlowControl, StartingPSN: p.PSN,
-		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount, PKey: wire.DefaultPKey,
-		PathMTU: p.PathMTU, MaxCMRetries: m.config.MaxRetries, SRQ: p.SRQ,
+		RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount,
+		PKey: m.config.PKeys[p.Path.PKeyIndex], PathMTU: p.PathMTU,
+		MaxCMRetries: m.config.MaxRetries, SRQ: p.SRQ,
 		Primary: PathFields{
 			LocalGID: p.Path.Local, RemoteGID: p.Path.Remote, FlowLabel: p.Path.FlowLabel,
 			PacketRate: p.PacketRate, TrafficClass: p.Path.TClass, HopLimit: p.Path.HopLimit,

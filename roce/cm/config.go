@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xroce/roce/internal/handle"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -24,10 +25,11 @@ const maxRetries = 15
 
 // Config says what a new Machine is. Zero values get the defaults.
 type Config struct {
-	Rand   handle.Rand // of communication IDs; required
-	CAGUID uint64      // of the device
-	Agent  uint32      // upper half of our transaction IDs, default 1
-	MTU    wire.MTU    // largest path MTU that a peer may ask for, default 4096
+	Rand   handle.Rand     // of communication IDs; required
+	CAGUID uint64          // of the device
+	Agent  uint32          // upper half of our transaction IDs, default 1
+	MTU    wire.MTU        // largest path MTU that a peer may ask for, default 4096
+	PKeys  verbs.PKeyTable // of the port, default that of the default partition
 
 	ResponseTimeout uint8 // timeout code that we ask of and promise to peers, default 20
 	PacketLifeTime  uint8 // of the path, a code as above, default 16
@@ -86,6 +88,12 @@ func (c *Config) setDefaults() error {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
+	}
+	if len(c.PKeys) == 0 {
+		c.PKeys = verbs.DefaultPKeys()
+	}
+	if err := c.PKeys.Check(); err != nil {
+		return err
 	}
 	if c.Agent == 0 {
 		c.Agent = 1

@@ -11,6 +11,7 @@ type Path struct {
 	FlowLabel     uint32   // 20 bits
 	TClass        uint8
 	HopLimit      uint8
+	PKeyIndex     uint16 // the partition: the index of its P_Key in our table
 	// Via is where the frame of a MAD came from, and its answer goes back to. Its MAC is zero
 	// for what is on its way to where its addresses lead.
 	Via Via
@@ -51,7 +52,7 @@ type QPParams struct {
 // What moves a QP to the states in which it receives and sends, by what it does.
 const (
 	maskRTR = verbs.AttrState | verbs.AttrAV | verbs.AttrPathMTU | verbs.AttrDestQPN |
-		verbs.AttrRQPSN
+		verbs.AttrRQPSN | verbs.AttrPKeyIndex
 	maskRTRResponder = verbs.AttrMaxDestRdAtomic | verbs.AttrMinRNRTimer
 	maskRTS          = verbs.AttrState | verbs.AttrSQPSN
 	maskRTSRequester = verbs.AttrTimeout | verbs.AttrRetryCnt | verbs.AttrRNRRetry |
@@ -64,6 +65,7 @@ func (p *QPParams) RTR(t verbs.QPType, path wire.Path) (*verbs.Attr, verbs.AttrM
 	a := &verbs.Attr{
 		State: verbs.StateRTR, Path: path, PathMTU: p.PathMTU, DestQPN: p.DestQPN,
 		RQPSN: p.RQPSN, MaxDestRdAtomic: min(p.MaxDestRdAtomic, verbs.MaxRdAtomic),
+		PKeyIndex:   p.Path.PKeyIndex,
 		MinRNRTimer: p.MinRNRTimer, NoFlowControl: !p.FlowControl, Extensions: p.Extensions,
 	}
 	switch t {

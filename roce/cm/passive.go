@@ -49,17 +49,14 @@ func (m *Machine) refuse(from *Path, tid uint64, r *REQ, reason Reason, info []b
 	m.send(from, tid, &rej)
 }
 
-// pkeyBase are the bits of a P_Key that name the partition; the other tells a full
-// member from a limited one.
-const pkeyBase = 0x7fff
-
 // checkREQ says what is wrong with a REQ, and what would be right.
 func (m *Machine) checkREQ(l *listener, from *Path, r *REQ) (Reason, []byte) {
+	_, member := m.config.PKeys.Find(r.PKey)
 	switch {
 	case r.service() != l.Transport:
 		return ReasonInvalidTransport, nil
 	case r.Primary.LocalGID != from.Remote || r.Primary.RemoteGID != from.Local,
-		r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase:
+		!member:
 		// No reason is for a partition; Linux gives this one.
 		return ReasonInvalidGID, from.Local[:]
 	case r.PathMTU.Bytes() == 0 || r.PathMTU > m.config.MTU:
@@ -158,6 +155,7 @@ func (m *Machine) request(
 		RetryCnt: r.RetryCount, RNRRetry: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
 		Extensions: extensionsOf(r.VendorID, r.Options),
 	}
+	c.params.Path.PKeyIndex, _ = m.config.PKeys.Find(r.PKey) // it was checked
 	c.life = c.params.Timeout
 	c.retries, c.interval = r.MaxCMRetries, timeoutOf(min(r.LocalTimeout, maxTimeout))
 	if r.Alternate != (PathFields{}) {

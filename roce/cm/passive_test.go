@@ -9,6 +9,7 @@ import (
 
 	"xroce/roce/clock"
 	"xroce/roce/cm"
+	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -140,6 +141,45 @@ func TestRefused(t *testing.T) {
 			r.counted(cm.RequestsRefused, refused)
 			r.counted(cm.NoListener, 1-refused)
 		})
+	}
+}
+
+// TestRequestInAPartition finds the P_Key of a request in the table of the port, and refuses one
+// that nobody there may talk to, whichever partition its message came in.
+func TestRequestInAPartition(t *testing.T) {
+	table := verbs.PKeyTable{wire.DefaultPKey, 0x0005, 0x8005, 0x0006}
+	for _, c := range []struct {
+		pkey, index uint16
+		refused     bool
+	}{
+		{0xffff, 0, false},
+		{0x7fff, 0, false},
+		{0x0005, 2, false},
+		{0x8006, 3, false},
+		{0x0006, 0, true},
+		{0x8007, 0, true},
+		{0x8000, 0, true},
+	} {
+		r := newRig(t, cm.Config{PKeys: table})
+		r.listen()
+		req := r.req()
+		req.PKey = c.pkey
+		r.give(req)
+		if c.refused {
+			r.want(theirTID, ourREJ(0, theirID, cm.SubjectREQ, cm.ReasonInvalidGID, ourGID()...))
+			r.gone()
+			continue
+		}
+		p := r.event(cm.EventConnectRequest).Params
+		a, mask := p.RTR(verbs.TypeRC, wire.Path{})
+		if p.Path.PKeyIndex != c.index || a.PKeyIndex != c.index || mask&verbs.AttrPKeyIndex == 0 {
+			t.Errorf("0x%04x is at %d, and %d in RTR", c.pkey, p.Path.PKeyIndex, a.PKeyIndex)
+		}
+	}
+	if _, err := cm.New(cm.Config{
+		Rand: &counting{}, PKeys: verbs.PKeyTable{0x8000},
+	}); !errors.Is(err, verbs.ErrInvalid) {
+		t.Errorf("a table without a partition: %v", err)
 	}
 }
 

@@ -50,7 +50,7 @@ func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 	if err := clip(p.Private, limit); err != nil {
 		return 0, err
 	}
-	if err := p.Path.check(); err != nil {
+	if err := p.Path.check(&m.config); err != nil {
 		return 0, err
 	}
 	if len(m.queries) >= m.config.MaxConnections {
@@ -62,7 +62,8 @@ func (m *Machine) Lookup(now clock.Time, p Lookup) (ID, error) {
 	q := &query{id: m.draw(), path: p.Path, service: p.Service, left: m.config.MaxRetries}
 	q.timer.Run = func(now clock.Time) { m.expireLookup(now, q) }
 	m.queries[q.id] = q
-	r := SIDRREQ{RequestID: uint32(q.id), PKey: wire.DefaultPKey, ServiceID: p.Service}
+	pkey := m.config.PKeys[p.Path.PKeyIndex]
+	r := SIDRREQ{RequestID: uint32(q.id), PKey: pkey, ServiceID: p.Service}
 	private := r.Private[:]
 	if p.Service.IP() {
 		ipHeaderOf(&p.Path, p.SrcPort).Put(private)
@@ -147,7 +148,7 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 		return
 	}
 	header, private, ok := splitIPHeader(r.ServiceID, &from, r.Private[:])
-	if !ok || r.PKey&pkeyBase != wire.DefaultPKey&pkeyBase {
+	if _, member := m.config.PKeys.Find(r.PKey); !ok || !member {
 		no.Status = SIDRReject
 		m.count.Inc(RequestsRefused)
 		m.send(&from, tid, &no)

@@ -17,13 +17,13 @@ const MaxRdAtomic = 128
 type Attr struct {
 	State           State
 	CurState        State
-	SQDraining      bool       // query only: in SQD and not yet drained
+	SQDraining      bool // query only: in SQD and not yet drained
+	PathMTU         wire.MTU
 	Access          mem.Access // what the peer may do: REMOTE_* and FLUSH_* flags
-	PKeyIndex       uint16     // 0: RoCE has one P_Key
+	PKeyIndex       uint16     // in the P_Key table of the device
 	Port            uint8      // 1
 	QKey            uint32     // of a datagram QP
 	Path            wire.Path  // the address vector, resolved; SrcPort 0 lets the QP choose
-	PathMTU         wire.MTU
 	DestQPN         uint32
 	RQPSN           wire.PSN
 	SQPSN           wire.PSN
@@ -57,7 +57,6 @@ func (a *Attr) Check(mask AttrMask) error {
 		value uint32
 		max   uint32
 	}{
-		{AttrPKeyIndex, uint32(a.PKeyIndex), 0},
 		{AttrTimeout, uint32(a.Timeout), 31},
 		{AttrRetryCnt, uint32(a.RetryCnt), 7},
 		{AttrRNRRetry, uint32(a.RNRRetry), 7},

@@ -64,6 +64,8 @@ type Completion struct {
 	// no tag.
 	SrcMAC [6]byte
 	VLAN   uint16
+	// RECV of QP 1: the index of the P_Key that it was for (pkey_index of struct ib_wc).
+	PKeyIndex uint16
 
 	InvalidatedKey uint32     // the key that the peer took out of use
 	Time           clock.Time // of the burst in which its last packet came, or was acknowledged

@@ -68,6 +68,8 @@ type SendWR struct {
 	AH         *AH
 	RemoteQPN  uint32
 	RemoteQKey uint32
+	// PKeyIndex is the index of the P_Key of a datagram of QP 1; that of others is the QP's.
+	PKeyIndex uint16
 
 	// RemoteSRQN is the shared receive queue that a request on an XRC QP is for. READ,
 	// WRITE and atomics name one too: its protection domain is that of the RKey.

@@ -12,13 +12,13 @@ import (
 type Path struct {
 	Framing        Framing // FramingV2IPv4, FramingV2IPv6 or FramingV1
 	SrcMAC, DstMAC [6]byte
+	TClass         uint8  // IPv4 TOS or traffic class, with the ECN bits
 	VLAN           uint16 // 802.1Q control information, when Tagged
 	Tagged         bool
 	Src, Dst       GID
-	TClass         uint8  // IPv4 TOS or traffic class, with the ECN bits
 	HopLimit       uint8  // IPv4 TTL or hop limit
-	FlowLabel      uint32 // of IPv6 and GRH, 20 bits
 	SrcPort        uint16 // UDP source port, see SourcePort
+	FlowLabel      uint32 // of IPv6 and GRH, 20 bits
 }
 
 // maxPrefix is the longest run of bytes before the BTH.

@@ -120,7 +120,9 @@ func (q *QP) Init(access mem.Access) error {
 	default:
 		mask |= roce.AttrAccess
 	}
-	return q.Modify(&roce.Attr{State: roce.StateInit, Port: 1, Access: access}, mask)
+	return q.Modify(&roce.Attr{
+		State: roce.StateInit, Port: 1, Access: access, PKeyIndex: q.pkeyIndex,
+	}, mask)
 }
 
 // Start brings a QP of type UD or RAW_PACKET, or the QP number 1, from RESET to RTS.
@@ -147,7 +149,9 @@ func (q *QP) Start(qkey uint32) error {
 	}{
 		{roce.StateInit, first}, {roce.StateRTR, roce.AttrState}, {roce.StateRTS, last},
 	} {
-		err := q.Modify(&roce.Attr{State: m.state, Port: 1, QKey: qkey, SQPSN: psn}, m.mask)
+		err := q.Modify(&roce.Attr{
+			State: m.state, Port: 1, QKey: qkey, SQPSN: psn, PKeyIndex: q.pkeyIndex,
+		}, m.mask)
 		if err != nil {
 			return err
 		}

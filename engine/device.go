@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -152,6 +154,31 @@ func (d *Device) FindGID(gid wire.GID, vlan uint16) (GIDEntry, bool) {
 // QueryGID returns the entry of the GID table with this index (ibv_query_gid_ex).
 // The error is roce.ErrInvalid when it is empty.
 func (d *Device) QueryGID(index int) (GIDEntry, error) { return d.gids.At(index) }
+
+// PKeys returns the P_Key table of the port (ports/1/pkeys of sysfs), which does not change.
+func (d *Device) PKeys() roce.PKeyTable { return slices.Clone(d.options.PKeys) }
+
+// QueryPKey returns the P_Key at an index of the table (ibv_query_pkey). The error is
+// roce.ErrInvalid when there is none.
+func (d *Device) QueryPKey(index int) (uint16, error) {
+	if index < 0 || index >= len(d.options.PKeys) {
+		return 0, fmt.Errorf("%w: P_Key index %d, the table has %d", roce.ErrInvalid, index,
+			len(d.options.PKeys))
+	}
+	return d.options.PKeys[index], nil
+}
+
+// PKeyIndex returns the index of the entry that is in the partition of a P_Key, that of a full
+// member where there are both (ibv_get_pkey_index). The error is roce.ErrInvalid when the port
+// is not in the partition, or is a limited member and pkey is that of another.
+func (d *Device) PKeyIndex(pkey uint16) (uint16, error) {
+	index, ok := d.options.PKeys.Find(pkey)
+	if !ok {
+		return 0, fmt.Errorf("%w: the port is in no partition that P_Key 0x%04x may talk to",
+			roce.ErrInvalid, pkey)
+	}
+	return index, nil
+}
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {

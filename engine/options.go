@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,11 @@ type Options struct {
 	// is connected with it, or an address handle. It is for those who are to hear such
 	// datagrams, or requests of connections, before they have sent any.
 	RoCEv1 bool
+	// PKeys is the P_Key table of the port: the partitions that QPs can be in, each by its
+	// index (roce.Attr.PKeyIndex). The bit roce.PKeyFull is that of a full member. Nil is the
+	// default partition alone, 0xffff. Peers must be told the same: nobody hands them out on
+	// Ethernet, and Soft-RoCE knows the default one only.
+	PKeys roce.PKeyTable
 	// Windows2A makes type 2 memory windows those of type 2A, which are compared with
 	// the queue pair alone; by default they are of type 2B. A device has one of them.
 	Windows2A bool
@@ -69,6 +75,11 @@ func (o *Options) check() error {
 	case o.CPU < 0:
 		return fmt.Errorf("engine: CPU %d is negative", o.CPU)
 	}
+	if o.PKeys != nil {
+		if err := o.PKeys.Check(); err != nil {
+			return err
+		}
+	}
 	if o.Congestion != nil {
 		c := o.Congestion.Defaults()
 		return c.Check()
@@ -79,6 +90,9 @@ func (o *Options) check() error {
 func (o *Options) setDefaults() {
 	if o.Backend == "" {
 		o.Backend = BackendXSK
+	}
+	if o.PKeys = slices.Clone(o.PKeys); o.PKeys == nil {
+		o.PKeys = roce.DefaultPKeys()
 	}
 	if o.Congestion != nil {
 		c := o.Congestion.Defaults() // the caller's stays his

@@ -22,6 +22,8 @@ type QP struct {
 	// either.
 	closed bool
 
+	pkeyIndex uint16 // that Init and Start set
+
 	// Of the queue's scheduler and its timer wheel.
 	entity sched.Entity[QP]
 	timer  sched.TimerNode[QP]

@@ -31,6 +31,9 @@ type QPInit struct {
 	MaxInlineRecv int
 	SignalAll     bool // every send makes a completion (sq_sig_all)
 	Window        int  // packets in flight, 0 for the default
+	// PKeyIndex is the partition that Init and Start put the QP into, by the index of its
+	// P_Key in the table of the device. Modify can name another.
+	PKeyIndex uint16
 	// Extensions are what Device.Endpoint offers the peer of an RC QP; Connect
 	// uses those that both ends offer.
 	Extensions roce.Extensions
@@ -68,6 +71,9 @@ func (i *QPInit) check(d *Device) error {
 	case i.MaxInlineRecv < NoInlineRecv || i.MaxInlineRecv > roce.MaxInlineRecv:
 		return fmt.Errorf("%w: %d bytes of inline receive are not in 0..%d", roce.ErrInvalid,
 			i.MaxInlineRecv, roce.MaxInlineRecv)
+	case int(i.PKeyIndex) >= len(d.options.PKeys):
+		return fmt.Errorf("%w: P_Key index %d, the table has %d", roce.ErrInvalid, i.PKeyIndex,
+			len(d.options.PKeys))
 	case i.Extensions != 0 && i.Type != roce.TypeRC:
 		return fmt.Errorf("%w: a QP of type %s has no extensions", roce.ErrInvalid, i.Type)
 	case i.Congestion != nil && (d.options.Congestion == nil || !i.Congestion.Known()):
@@ -89,7 +95,8 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &q.count, EarlyPool: q.early, Congestion: d.options.Congestion,
+		Counters: &q.count, EarlyPool: q.early, PKeys: &d.options.PKeys,
+		Congestion: d.options.Congestion,
 	}
 	if i.Congestion != nil {
 		own := *c.Congestion
@@ -141,7 +148,8 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	defer d.life.Unlock()
 	queue := d.queueFor()
 	q := &QP{
-		queue: queue, extensions: init.Extensions, control: &qpControl{
+		queue: queue, extensions: init.Extensions, pkeyIndex: init.PKeyIndex,
+		control: &qpControl{
 			refs: references{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,11 +38,17 @@ const (
 // simWorld has n devices on a simulated network under virtual time.
 func simWorld(t *testing.T, n int, f sim.Faults, o engine.Options) *world {
 	t.Helper()
+	return simWorldOf(t, f, slices.Repeat([]engine.Options{o}, n)...)
+}
+
+// simWorldOf is simWorld of devices with options each.
+func simWorldOf(t *testing.T, f sim.Faults, options ...engine.Options) *world {
+	t.Helper()
 	w := &world{t: t, clock: &sim.VirtualClock{}}
 	w.network = newNetwork(t, 1, w.clock, f)
-	o.Clock, o.Direct = w.clock, true
-	machines := make([]sim.Machine, n)
-	for i := range n {
+	machines := make([]sim.Machine, len(options))
+	for i, o := range options {
+		o.Clock, o.Direct = w.clock, true
 		port, err := w.network.NewPort(sim.PortConfig{
 			Name: string(rune('a' + i)), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
 			Addrs: []netip.Addr{

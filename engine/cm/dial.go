@@ -51,6 +51,7 @@ func (m *Manager) dial(
 	if err != nil {
 		return nil, err
 	}
+	path.PKeyIndex = s.PKeyIndex
 	way, err := m.resolve(ctx, &path)
 	if err != nil {
 		return nil, err

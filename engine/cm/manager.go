@@ -102,6 +102,7 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	gid := wire.LinkLocalGID(dev.Port().MAC)
 	c := o.Machine
 	c.CAGUID, c.MTU, c.Rand = binary.BigEndian.Uint64(gid[8:]), 0, &m.rand
+	c.PKeys = dev.PKeys()
 	if c.AckDelay == 0 {
 		c.AckDelay = dev.Query().CAAckDelay
 	}

@@ -95,6 +95,7 @@ type Setup struct {
 	// Of Dial:
 	LocalAddr  netip.Addr // ours, the zero Addr for what the machine's routes say
 	TClass     uint8      // traffic class: DSCP and ECN
+	PKeyIndex  uint16     // partition: the index of its P_Key in the table of the device
 	PathMTU    wire.MTU   // default: the device's active MTU
 	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
 

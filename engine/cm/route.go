@@ -119,7 +119,7 @@ func (m *Manager) post(to *cm.Path, hop [6]byte, mad *[cm.MADLen]byte) bool {
 	}
 	wr := roce.SendWR{
 		Opcode: roce.OpSend, Flags: roce.SendInline, Inline: mad[:], AH: ah,
-		RemoteQPN: m.qp.QPN(), RemoteQKey: roce.GSIQKey,
+		RemoteQPN: m.qp.QPN(), RemoteQKey: roce.GSIQKey, PKeyIndex: to.PKeyIndex,
 	}
 	if m.posted%sendSignal == 0 {
 		wr.Flags |= roce.SendSignaled

@@ -107,7 +107,7 @@ func (m *Manager) take(wc *roce.Completion) {
 		// Answers have no flow label: that is of the sender's choice.
 		m.machine.HandleMAD(m.clock.Now(), cm.Path{
 			Local: came.Dst, Remote: came.Src, TClass: came.TClass &^ ecnBits,
-			Via: cm.Via{MAC: wc.SrcMAC, VLAN: wc.VLAN},
+			PKeyIndex: wc.PKeyIndex, Via: cm.Via{MAC: wc.SrcMAC, VLAN: wc.VLAN},
 		}, b[grhLen:])
 	}
 	// It was posted before, so only the end of the device can refuse it.

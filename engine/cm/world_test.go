@@ -80,8 +80,16 @@ func newWorldAround(
 	t testing.TB, o cm.Options, e engine.Options, kind func(*surroundings) engine.Host,
 ) (*sim.Network, [2]*host) {
 	t.Helper()
-	e.Clock = engine.NewSystemClock()
-	network, err := sim.NewNetwork(1, e.Clock, sim.Faults{})
+	return newWorldOf(t, o, [2]engine.Options{e, e}, kind)
+}
+
+// newWorldOf is newWorldAround with options of each device.
+func newWorldOf(
+	t testing.TB, o cm.Options, options [2]engine.Options, kind func(*surroundings) engine.Host,
+) (*sim.Network, [2]*host) {
+	t.Helper()
+	clock := engine.NewSystemClock()
+	network, err := sim.NewNetwork(1, clock, sim.Faults{})
 	must(t, err)
 	var hosts [2]*host
 	for i := range hosts {
@@ -97,6 +105,8 @@ func newWorldAround(
 		must(t, err)
 		h.around = &surroundings{Host: port}
 		h.around.mtu.Store(1500)
+		e := options[i]
+		e.Clock = clock
 		h.dev, err = engine.OpenLink(port, kind(h.around), e)
 		must(t, err)
 		t.Cleanup(func() { must(t, h.dev.Close()) })

@@ -99,7 +99,7 @@ func (f *perfFlags) refuse(flags *pflag.FlagSet) error {
 	case f.sl != 0:
 		return usagef("-S %d: there is only service level 0 without VLAN priorities", f.sl)
 	case f.pkey != 0:
-		return usagef("--pkey_index %d: RoCE has one P_Key, at index 0", f.pkey)
+		return usagef("--pkey_index %d: the device has one P_Key, at index 0", f.pkey)
 	case f.forceLink != "Ethernet":
 		return usagef("--force-link %s: there is only Ethernet", f.forceLink)
 	}

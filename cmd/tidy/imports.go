@@ -52,6 +52,7 @@ var pureRooms = []string{
 	"encap/inner",
 	"encap/bridge",
 	"roce/dissect",
+	"encap/ipoib",
 	"roce/roctest",
 	"roce/internal/conversation",
 }

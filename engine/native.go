@@ -53,6 +53,11 @@ func (d *Device) OpenNative(c NativeConfig) (*NativePort, error) {
 		d.removeEtherTypes(p)
 		return nil, err
 	}
+	for _, q := range d.queues {
+		q.lock()
+		q.sizeReceiveRing(roce.TypeRawPacket) // nothing holds back who sends
+		q.mu.Unlock()
+	}
 	p.stats.begin()
 	return p, nil
 }

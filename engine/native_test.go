@@ -195,6 +195,62 @@ func TestNativeBounds(t *testing.T) {
 	})
 }
 
+// TestNativeBatch sends many at once, as nothing holds back a sender: all of it arrives, in
+// order. On a veth pair the kernel may drop some of so many.
+func TestNativeBatch(t *testing.T) {
+	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
+	a := openNative(t, w.devs[0], engine.NativeConfig{})
+	b := openNative(t, w.devs[1], engine.NativeConfig{Datagrams: 1 << 11})
+	r := route(t, a, w.devs[1].Port().MAC, encap.Raw)
+	list := make([]engine.NativeSend, 1500)
+	for i := range list {
+		list[i] = engine.NativeSend{
+			To: r, Kind: encap.Ethernet, Datagram: nativeDatagram(encap.Ethernet, 60+i%100),
+		}
+	}
+	var came [64]engine.NativeDatagram
+	sent, received := 0, 0
+	w.run(func() bool {
+		n, err := a.SendBatch(list[sent:])
+		if err != nil && !errors.Is(err, roce.ErrQueueFull) {
+			t.Fatal(err)
+		}
+		sent += n
+		n = b.Poll(came[:])
+		for i := range n {
+			if came[i].Len() != 60+(received+i)%100 {
+				t.Fatalf("%d bytes come as number %d", came[i].Len(), received+i)
+			}
+		}
+		received += n
+		return received == len(list)
+	})
+}
+
+// TestNativeQueueFull: a datagram goes with all of its segments or not at all.
+func TestNativeQueueFull(t *testing.T) {
+	clock := &sim.VirtualClock{}
+	port, err := newNetwork(t, 1, clock, sim.Faults{}).NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, 1}, MTU: 1500, TxFrames: 2,
+	})
+	must(t, err)
+	d, err := engine.OpenLink(port, port, engine.Options{Clock: clock, Direct: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	p := openNative(t, d, engine.NativeConfig{})
+	r := route(t, p, [6]byte{2, 0, 0, 0, 0, 2}, encap.Raw)
+	list := []engine.NativeSend{
+		{To: r, Kind: encap.Ethernet, Datagram: nativeDatagram(encap.Ethernet, 2900)},
+		{To: r, Kind: encap.Ethernet, Datagram: nativeDatagram(encap.Ethernet, 3000)},
+	}
+	if n, err := p.SendBatch(list); n != 1 || !errors.Is(err, roce.ErrQueueFull) {
+		t.Errorf("%d sent (%v)", n, err)
+	}
+	if n := counterOf(t, d, "native_tx_packets"); n != 2 {
+		t.Errorf("%d packets, want the two of the first", n)
+	}
+}
+
 // TestNativeMisuse names what cannot be done.
 func TestNativeMisuse(t *testing.T) {
 	w := simWorld(t, 2, sim.Faults{}, rawOptions)

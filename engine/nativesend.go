@@ -30,6 +30,17 @@ func (p *NativePort) Send(to *NativeRoute, k encap.Kind, datagram []byte) error 
 // of the device. A datagram goes with all of its segments or not at all. Datagrams never come
 // back to this device.
 func (p *NativePort) SendBatch(list []NativeSend) (n int, err error) {
+	// In parts, so that a long list does not hold up who else needs the queue.
+	for n < len(list) && err == nil {
+		var sent int
+		sent, err = p.sendBurst(list[n:min(n+burst, len(list))])
+		n += sent
+	}
+	return n, err
+}
+
+// sendBurst is SendBatch under the progress lock.
+func (p *NativePort) sendBurst(list []NativeSend) (n int, err error) {
 	q := p.queue
 	q.lock()
 	defer q.mu.Unlock()
@@ -60,6 +71,9 @@ func (p *NativePort) SendBatch(list []NativeSend) (n int, err error) {
 	return n, err
 }
 
+// errNoFrame is made once: who sends more than the interface takes sees it often.
+var errNoFrame = fmt.Errorf("%w: the interface has no free frame", roce.ErrQueueFull)
+
 // minFrame is the shortest frame of Ethernet in bytes, without FCS (IEEE 802.3 4A.4.2).
 const minFrame = 60
 
@@ -74,7 +88,7 @@ func (p *NativePort) put(s *NativeSend) (int, error) {
 	need := cut.Packets()
 	frames := q.reserve()
 	if len(frames) < need {
-		return 0, fmt.Errorf("%w: no free frame", roce.ErrQueueFull)
+		return 0, errNoFrame
 	}
 	frames = frames[:need]
 	for i := range frames {

@@ -29,3 +29,13 @@ func TestExpectedFrames(t *testing.T) {
 	filled(math.MaxInt32, roce.TypeUC)
 	filled(6*512, roce.TypeRC)
 }
+
+// TestExpectedNativeFrames: nothing holds back who sends to a native port.
+func TestExpectedNativeFrames(t *testing.T) {
+	_, b, link := recordingPair(t)
+	link.filled = nil
+	openNative(t, b.dev, engine.NativeConfig{})
+	if !slices.Equal(link.filled, []int{math.MaxInt32}) {
+		t.Errorf("%v", link.filled)
+	}
+}

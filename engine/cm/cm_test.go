@@ -394,9 +394,11 @@ func TestDatagrams(t *testing.T) {
 		t.Error(err)
 	}
 	l, err := b.manager.ListenDatagram(netip.AddrPortFrom(netip.Addr{}, 9), cm.Datagrams{
-		QP: to, Private: []byte("here"), Refusal: []byte("no"),
-		Allow: func(peer netip.AddrPort, private []byte) bool {
-			return peer.Addr() == a.v6 && string(private[:6]) == "please"
+		QP: to, Answer: func(peer netip.AddrPort, private []byte) ([]byte, bool) {
+			if peer.Addr() == a.v6 && string(private[:6]) == "please" {
+				return []byte("here"), true
+			}
+			return []byte("no"), false
 		},
 	})
 	must(t, err)

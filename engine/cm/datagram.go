@@ -21,9 +21,9 @@ type Datagrams struct {
 	// peer says, 180 bytes padded with zeros. It must be quick, and not use the
 	// manager.
 	Allow func(peer netip.AddrPort, private []byte) bool
-	// Refusal is private data for those who may not, as long as Private: RejectedError.Private
-	// there.
-	Refusal []byte
+	// Answer does both instead: it says who may know, and what private data the peer gets, also
+	// with a refusal (RejectedError.Private there). The same holds for it as for Allow.
+	Answer func(peer netip.AddrPort, private []byte) (answer []byte, ok bool)
 
 	qkey uint32
 }
@@ -35,19 +35,27 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 	if d.QP == nil || d.QP.Type() != roce.TypeUD {
 		return nil, fmt.Errorf("%w: a datagram service has a QP of type UD", roce.ErrInvalid)
 	}
-	if n := max(len(d.Private), len(d.Refusal)); n > cm.PrivateSIDRREP {
-		return nil, fmt.Errorf("%w: %d bytes of private data, %d fit", roce.ErrInvalid, n,
-			cm.PrivateSIDRREP)
+	if len(d.Private) > cm.PrivateSIDRREP {
+		return nil, fmt.Errorf("%w: %d bytes of private data, %d fit", roce.ErrInvalid,
+			len(d.Private), cm.PrivateSIDRREP)
 	}
 	d.qkey = d.QP.Query().QKey
 	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceUDP, at.Port())}, &d)
 }
 
-// respond responds to a lookup. The caller holds the manager's lock.
+// response responds to a lookup. The caller holds the manager's lock.
 func (d *Datagrams) response(m *Manager, e cm.Event) {
-	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: d.Private}
-	if d.Allow != nil && !d.Allow(e.IP.Src, e.Private) {
-		a = cm.SIDRResponse{Status: cm.SIDRReject, Private: d.Refusal}
+	private, ok := d.Private, true
+	switch {
+	case d.Answer != nil:
+		private, ok = d.Answer(e.IP.Src, e.Private)
+		private = private[:min(len(private), cm.PrivateSIDRREP)]
+	case d.Allow != nil && !d.Allow(e.IP.Src, e.Private):
+		private, ok = nil, false
+	}
+	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: private}
+	if !ok {
+		a = cm.SIDRResponse{Status: cm.SIDRReject, Private: private}
 	}
 	// It came just now and all was checked, so this cannot be refused.
 	_ = m.machine.RespondSIDR(m.clock.Now(), e.ID, a)

@@ -53,6 +53,7 @@ var pureRooms = []string{
 	"encap/bridge",
 	"roce/dissect",
 	"encap/ipoib",
+	"encap/seal",
 	"roce/roctest",
 	"roce/internal/conversation",
 }
@@ -64,6 +65,7 @@ var guests = []struct {
 	dirs   []string
 }{
 	{"golang.org/x/sys", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
+	{"github.com/flynn/noise", []string{"engine/tunnel"}},
 	{"golang.org/x/sync", []string{"engine", "cmd", "bench"}},
 	{"github.com/cilium/ebpf", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
 	{"github.com/asavie/xdp", []string{"xsk/asavie", "bench"}},

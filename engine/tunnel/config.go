@@ -65,6 +65,10 @@ type Config struct {
 	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.
 	Segment uint16
+	// Key encrypts everything, and refuses what is not encrypted with it; nil for nothing.
+	Key *Key
+	// Rekey is how long one agreement on keys is used, 0 for 2 minutes.
+	Rekey time.Duration
 	// Age is how long an address is kept that sends nothing, 0 for 300 s.
 	Age time.Duration
 	// Addresses is how many addresses the bridge keeps, 0 for 4,096.
@@ -76,6 +80,8 @@ type Config struct {
 // DefaultPort is where both ends wait by default.
 const DefaultPort = 4790
 
+const defaultRekey = 2 * time.Minute
+
 // complete sets defaults, and says what is wrong.
 func (c *Config) complete(inside *Inside) error {
 	if c.Port == 0 {
@@ -83,6 +89,9 @@ func (c *Config) complete(inside *Inside) error {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Rekey == 0 {
+		c.Rekey = defaultRekey
 	}
 	spec := c.Format.Spec()
 	switch {
@@ -94,8 +103,8 @@ func (c *Config) complete(inside *Inside) error {
 		return fmt.Errorf("tunnel: format %s carries no IP packets, those of a TUN", c.Format)
 	case len(inside.Queues) < 1 || len(inside.Queues) > MaxQueues:
 		return fmt.Errorf("tunnel: %d queues are not in 1..%d", len(inside.Queues), MaxQueues)
-	case c.Age < 0:
-		return fmt.Errorf("tunnel: an age of %s is negative", c.Age)
+	case c.Age < 0 || c.Rekey < 0:
+		return fmt.Errorf("tunnel: an age of %s, or keys for %s, is negative", c.Age, c.Rekey)
 	}
 	return c.checkPeers(inside.Kind)
 }

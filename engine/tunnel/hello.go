@@ -45,6 +45,8 @@ const (
 const (
 	// helloWhole: packets of TCP that are not cut are understood, by their inner.Hint.
 	helloWhole = 1 << 0
+	// helloSealed: packets are encrypted.
+	helloSealed = 1 << 1
 )
 
 // put writes the hello.
@@ -89,11 +91,21 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("tunnel: %s %s here and %s there", e.What, e.Ours, e.Their)
 }
 
+// onOff says whether there is a key.
+func onOff(flags uint8) string {
+	if flags&helloSealed != 0 {
+		return "on"
+	}
+	return "off"
+}
+
 // agrees is nil when two ends fit together.
 func (h *hello) agrees(their *hello) error {
 	switch {
 	case h.segment != their.segment:
 		return &MismatchError{"segment", fmt.Sprint(h.segment), fmt.Sprint(their.segment)}
+	case (h.flags^their.flags)&helloSealed != 0:
+		return &MismatchError{"encryption", onOff(h.flags), onOff(their.flags)}
 	case h.format != their.format:
 		return &MismatchError{"format", h.format.String(), their.format.String()}
 	}

@@ -10,6 +10,7 @@ import (
 	"xroce/encap"
 	"xroce/encap/bridge"
 	"xroce/encap/inner"
+	"xroce/encap/seal"
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/clock"
@@ -17,6 +18,9 @@ import (
 
 // dataOff is where a datagram is in a slot. Before it the kernel's words are read.
 const dataOff = 64
+
+// slack is room for what a seal has behind a packet, and a format behind a datagram.
+const slack = seal.Overhead + encap.MaxTail
 
 // maxRead is the longest datagram that the kernel gives.
 const maxRead = 1<<16 - 1 + 14 + 8
@@ -41,7 +45,7 @@ func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
 		t: t, number: number, queue: q, tooBig: make([]byte, inner.VNetLen+inner.TooBigLen),
 	}
 	l.longest = max(t.inside.MTU, defaultMTU) + inner.EthernetLen + 8
-	large, small := align(dataOff+maxRead), align(dataOff+l.longest)
+	large, small := align(dataOff+maxRead+slack), align(dataOff+l.longest+slack)
 	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
 		return nil, err
 	}
@@ -221,6 +225,10 @@ func (l *lane) send(ctx context.Context, p *peer, w *way, d *datagram) {
 	if packets > 1 {
 		l.id++
 	}
+	if w.sealer != nil {
+		l.sendSealed(ctx, p, w, d, &c)
+		return
+	}
 	at := d.slot.off + dataOff
 	for range packets {
 		if !l.room(ctx, w) {
@@ -238,27 +246,26 @@ func (l *lane) send(ctx context.Context, p *peer, w *way, d *datagram) {
 			l.mr.SGE(int(i)*scratchLen+scratchEnd, behind),
 		}
 		at += len(piece)
-		if err := l.post(w, i, behind > 0, d); err != nil {
+		list := l.sges[:2]
+		if behind > 0 {
+			list = l.sges[:]
+		}
+		if err := l.post(w, i, list, d); err != nil {
 			l.finish(i)
 			p.counts.drop(dropNoPeer)
 			return
 		}
 	}
-	p.counts.txDatagrams.Add(1)
-	p.counts.txBytes.Add(uint64(len(d.b)))
-	p.counts.txPackets.Add(uint64(packets))
+	p.counts.sent(len(d.b), packets)
 }
 
-// post posts the work request whose pieces are in sges.
-func (l *lane) post(w *way, i uint32, tail bool, d *datagram) error {
+// post posts a work request.
+func (l *lane) post(w *way, i uint32, list []roce.SGE, d *datagram) error {
 	wr := roce.SendWR{
-		WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: l.sges[:2],
+		WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: list,
 		AH: w.handle(l.t.pd, d.class), RemoteQPN: w.qpn, RemoteQKey: w.qkey,
 	}
-	if tail {
-		wr.SGList = l.sges[:]
-	}
-	if d.hint != 0 {
+	if d.hint != 0 && w.sealer == nil { // else it is sealed
 		wr.Opcode, wr.Imm = roce.OpSendImm, uint32(d.hint)
 	}
 	return w.qp.PostSend(&wr)
@@ -270,13 +277,13 @@ const fullTime = 100 * time.Millisecond
 // room reports whether a connection has room for one more work request. With a single peer it
 // waits until there is, so that the kernel waits, too, while the connection lasts.
 func (l *lane) room(ctx context.Context, w *way) bool {
-	if w.ah != nil || w.posted < connWork {
+	if w.ah != nil || w.posted.Load() < connWork {
 		return true // the queue of UD has room for all work of the lane
 	}
 	if l.reap() != nil {
 		return false
 	}
-	for w.posted >= connWork {
+	for w.posted.Load() >= connWork {
 		if len(l.t.peers) > 1 || ctx.Err() != nil || w.gone.Load() ||
 			l.t.peers[0].ways[l.number].Load() != w {
 			return false

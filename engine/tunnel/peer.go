@@ -9,6 +9,7 @@ import (
 
 	"xroce/encap"
 	"xroce/encap/bridge"
+	"xroce/encap/seal"
 	"xroce/engine"
 	"xroce/roce"
 )
@@ -20,12 +21,13 @@ type way struct {
 	qpn, qkey uint32        // UD
 	classes   [256]*roce.AH // the same way, by traffic class; of the lane
 	template  encap.Template
-	largest   int  // longest datagram that the peer takes
-	mtu       int  // longest IP packet that both insides take
-	whole     bool // it takes packets of TCP that are not cut
+	sealer    *seal.Sealer // nil without a key
+	largest   int          // longest datagram that the peer takes
+	mtu       int          // longest IP packet that both insides take
+	whole     bool         // it takes packets of TCP that are not cut
 
-	posted int         // work requests that are not complete; of the lane
-	gone   atomic.Bool // the queue pair was closed
+	posted atomic.Int32 // work requests that are not complete; changed by the lane
+	gone   atomic.Bool  // the queue pair was closed
 }
 
 // newWay makes a way of what a peer said.
@@ -65,6 +67,7 @@ type peer struct {
 	// hint tells seek to look again at once: the peer has just shown that it is there.
 	hint     chan struct{}
 	instance atomic.Uint64 // of the peer's process, 0 while none is known
+	sessions sessions
 	counts   counts
 }
 
@@ -128,7 +131,7 @@ func (o *told) tell(t *Tunnel, p *peer, err error) {
 	var mismatch *MismatchError
 	switch text := err.Error(); {
 	case text == o.last:
-	case errors.As(err, &mismatch), errors.Is(err, errNoHello):
+	case errors.As(err, &mismatch), errors.Is(err, errNoHello), errors.Is(err, ErrKey):
 		t.config.Logger.Warn("peer does not fit", "peer", p.addr.String(), "error", text)
 		o.last = text
 	default:

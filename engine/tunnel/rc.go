@@ -3,7 +3,6 @@ package tunnel
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -39,8 +38,6 @@ func (t *Tunnel) forget(p *peer) {
 	}
 }
 
-func asRejected(err error, to **cm.RejectedError) bool { return errors.As(err, to) }
-
 // seekConnection keeps a connection to a peer on which a lane sends. The peer has its own for
 // the other way, as Linux has in IPoIB: so nobody has to agree who is to begin.
 func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
@@ -50,17 +47,8 @@ func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
 		conn, w, err := t.dial(ctx, p, l)
 		if err == nil {
 			told.last, pause = "", seekPause
-			p.counts.connects.Add(1)
-			p.ways[l.number].Store(w)
 			t.config.Logger.Info("peer connected", "peer", p.addr.String())
-			select {
-			case <-conn.Done():
-			case <-ctx.Done():
-			}
-			p.ways[l.number].Store(nil)
-			t.hangUp(conn)
-			w.gone.Store(true)
-			err = conn.Err()
+			err = t.keep(ctx, p, l, conn, w)
 			t.forget(p)
 		} else {
 			pause = min(2*pause, seekPauseTo)
@@ -73,6 +61,65 @@ func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
 			return
 		}
 	}
+}
+
+// keep uses a connection until it is over, which the error explains. With a key it is replaced
+// by another one now and then.
+func (t *Tunnel) keep(
+	ctx context.Context, p *peer, l *lane, conn *cm.Conn, w *way,
+) error {
+	var renew <-chan time.Time
+	if t.config.Key != nil {
+		ticker := time.NewTicker(t.config.Rekey)
+		defer ticker.Stop()
+		renew = ticker.C
+	}
+	p.counts.connects.Add(1)
+	p.ways[l.number].Store(w)
+	for {
+		select {
+		case <-renew:
+			next, wNext, err := t.dial(ctx, p, l)
+			if err != nil {
+				continue // the old one is as good until the next time
+			}
+			p.counts.connects.Add(1)
+			p.ways[l.number].Store(wNext)
+			t.drain(ctx, conn, w)
+			conn, w = next, wNext
+			continue
+		case <-conn.Done():
+		case <-ctx.Done():
+		}
+		p.ways[l.number].Store(nil)
+		t.hangUp(conn)
+		w.gone.Store(true)
+		return conn.Err()
+	}
+}
+
+// How long a connection that was replaced may take for what was posted, and how often to look.
+const (
+	drainTime = 2 * time.Second
+	drainLook = 10 * time.Millisecond
+)
+
+// drain ends a connection that was replaced, once all that was posted has arrived.
+func (t *Tunnel) drain(ctx context.Context, conn *cm.Conn, w *way) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	ticker := time.NewTicker(drainLook)
+	defer ticker.Stop()
+	for w.posted.Load() > 0 && ctx.Err() == nil {
+		select {
+		case <-ticker.C:
+		case <-conn.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}
+	t.hangUp(conn)
+	w.gone.Store(true)
 }
 
 // hangUp ends a connection, and closes its queue pair once no packet for it is under way.
@@ -89,33 +136,37 @@ func (t *Tunnel) hangUp(conn *cm.Conn) {
 func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, error) {
 	ctx, cancel := context.WithTimeout(ctx, seekTime)
 	defer cancel()
+	ask, state, err := t.ask()
+	if err != nil {
+		return nil, nil, err
+	}
 	qp, err := t.dev.CreateQP(t.pd, engine.QPInit{
 		SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: connWork, MaxRecvWR: 1, Extensions: extensions,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, err := t.manager.Dial(ctx, netip.AddrPortFrom(p.addr, t.config.Port), cm.Setup{
-		QP: qp, Keepalive: keepalive, AckTimeout: ackTimeout, Private: t.hello.put(),
+	conn, err := t.manager.DialService(ctx, p.addr, t.service(), cm.Setup{
+		QP: qp, Keepalive: keepalive, AckTimeout: ackTimeout, Private: ask,
 	})
 	if err != nil {
 		_ = qp.Close() // never fails
-		return nil, nil, explain(t, err)
+		return nil, nil, t.explain(err)
 	}
-	their, err := parseHello(conn.Private())
-	if err == nil {
-		err = t.hello.agrees(&their)
-	}
+	their, sealer, err := t.answered(state, conn.Private())
 	if err != nil {
 		t.hangUp(conn)
 		return nil, nil, err
 	}
-	return conn, t.newWay(qp, &their), nil
+	w := t.newWay(qp, &their)
+	w.sealer = sealer
+	return conn, w, nil
 }
 
 // An incoming is a connection on which a peer sends.
 type incoming struct {
 	peer *peer
+	key  *session // nil without a key
 	conn *cm.Conn
 	qp   *engine.QP
 	mr   *engine.MR
@@ -138,6 +189,12 @@ func (t *Tunnel) acceptConnections(
 			_ = request.Reject(t.hello.put()) // who gave up need not be told
 			continue
 		}
+		answer, key, err := t.answer(p, request.Private())
+		if err != nil {
+			p.counts.drop(dropKey)
+			_ = request.Reject(answer)
+			continue
+		}
 		select {
 		case places <- struct{}{}:
 		default:
@@ -149,15 +206,17 @@ func (t *Tunnel) acceptConnections(
 		}
 		running.Go(func() {
 			defer func() { <-places }()
-			t.serve(ctx, p, request)
+			t.serve(ctx, p, request, answer, key)
 		})
 	}
 }
 
 // serve takes what comes on one connection, until it is over.
-func (t *Tunnel) serve(ctx context.Context, p *peer, request *cm.Request) {
-	c, err := t.accept(ctx, p, request)
-	if err != nil {
+func (t *Tunnel) serve(
+	ctx context.Context, p *peer, request *cm.Request, answer []byte, key *session,
+) {
+	c := &incoming{peer: p, key: key}
+	if err := c.accept(ctx, t, request, answer); err != nil {
 		t.config.Logger.Info("not connected", "peer", p.addr.String(), "error", err.Error())
 		return
 	}
@@ -177,32 +236,32 @@ func (c *incoming) close(t *Tunnel) {
 	_ = c.mr.Deregister()
 }
 
-func (t *Tunnel) accept(
-	ctx context.Context, p *peer, request *cm.Request,
-) (c *incoming, err error) {
+// accept makes the connection.
+func (c *incoming) accept(
+	ctx context.Context, t *Tunnel, request *cm.Request, answer []byte,
+) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, seekTime)
 	defer cancel()
-	c = &incoming{peer: p, size: align(receiveHead + t.config.Format.Spec().Room)}
+	c.size = align(receiveHead + t.config.Format.Spec().Room + t.overhead())
 	c.mr, err = t.dev.RegMR(t.pd, make([]byte, connReceives*c.size), mem.LocalWrite)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
 		SendCQ: t.in.cq, RecvCQ: t.in.cq, MaxSendWR: 1, MaxRecvWR: connReceives,
 		MaxInlineRecv: engine.NoInlineRecv, Extensions: extensions,
 	})
 	if err != nil {
-		return nil, errors.Join(err, c.mr.Deregister())
+		return errors.Join(err, c.mr.Deregister())
 	}
 	t.in.add(c)
 	c.conn, err = request.Accept(ctx, cm.Setup{
-		QP: c.qp, Keepalive: keepalive, Private: t.hello.put(), Prepare: c.prepare,
+		QP: c.qp, Keepalive: keepalive, Private: answer, Prepare: c.prepare,
 	})
 	if err != nil {
 		c.close(t)
-		return nil, err
 	}
-	return c, nil
+	return err
 }
 
 // prepare posts all receives.
@@ -249,6 +308,6 @@ func (r *receiver) takeMessage(wc *roce.Completion) {
 		hint = inner.Hint(wc.Imm)
 	}
 	b := c.mr.Bytes()[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
-	r.handle(c.peer, uint64(wc.QPN), b, receiveHead, hint)
+	r.handle(c.peer, c.key, uint64(wc.QPN), b, receiveHead, hint)
 	_ = c.post(wc.WRID) // a connection that is over takes none, which its end tells
 }

@@ -154,17 +154,24 @@ func (r *receiver) take(wc *roce.Completion) error {
 	default:
 		source := uint64(p.port)<<32 | uint64(wc.SrcQP)
 		r.class = path.TClass
-		r.handle(p, source, b, wire.GRHLen, 0)
+		r.handle(p, nil, source, b, wire.GRHLen, 0)
 	}
 	return r.post(wc.WRID)
 }
 
 // handle takes a packet from a peer: b from at on, with enough before that for the words of the
-// kernel once the headers are read.
-func (r *receiver) handle(p *peer, source uint64, b []byte, at int, hint inner.Hint) {
+// kernel once the headers are read; e is the key by which it must be sealed, nil when that is
+// one of the peer's.
+func (r *receiver) handle(
+	p *peer, e *session, source uint64, b []byte, at int, hint inner.Hint,
+) {
 	t := r.t
 	p.counts.rxPackets.Add(1)
-	if reason := r.packet.Decode(t.config.Format, b[at:]); reason != encap.OK {
+	at, end, hint, ok := r.open(p, e, b, at, hint)
+	if !ok {
+		return
+	}
+	if reason := r.packet.Decode(t.config.Format, b[at:end]); reason != encap.OK {
 		p.counts.refuse(reason)
 		return
 	}

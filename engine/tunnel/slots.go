@@ -143,7 +143,7 @@ func (o *outbox) complete(wcs []roce.Completion) {
 func (o *outbox) finish(i uint32) {
 	if w := &o.works[i]; w.used {
 		o.release(w.slot)
-		w.way.posted--
+		w.way.posted.Add(-1)
 		*w = work{}
 		o.free = append(o.free, i)
 	}
@@ -170,7 +170,7 @@ func (o *outbox) begin(ctx context.Context, s *slot, w *way) (i uint32, err erro
 	o.free = o.free[:len(o.free)-1]
 	o.works[i] = work{slot: s, way: w, used: true}
 	s.refs++
-	w.posted++
+	w.posted.Add(1)
 	return i, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"xroce/encap"
+	"xroce/encap/seal"
 )
 
 // counts are those of a peer, or of what is of none.
@@ -15,6 +16,7 @@ type counts struct {
 	connects                        atomic.Uint64
 	drops                           [numDrops]atomic.Uint64
 	reasons                         [encap.NumReasons]atomic.Uint64
+	seals                           [seal.NumReasons]atomic.Uint64
 }
 
 // drop is why a datagram went nowhere, besides the reasons of package encap.
@@ -32,6 +34,7 @@ const (
 	dropStranger             // from an address that is no peer's
 	dropSegment              // of another segment
 	dropMarked               // congested, and its sender does not know the mark (RFC 6040)
+	dropKey                  // who asks has another key, or asks again
 	dropKind                 // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
@@ -42,13 +45,23 @@ var dropNames = [numDrops]string{
 	dropInside: "inside_refused", dropBridge: "not_forwarded", dropSource: "bad_source",
 	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
 	dropSegment: "other_segment", dropKind: "unknown_kind",
-	dropMarked: "congested",
+	dropMarked: "congested", dropKey: "bad_key",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }
 
 // refuse counts a reason of package encap.
 func (c *counts) refuse(r encap.Reason) { c.reasons[min(int(r), len(c.reasons)-1)].Add(1) }
+
+// refuseSeal counts a reason of package seal.
+func (c *counts) refuseSeal(r seal.Reason) { c.seals[r].Add(1) }
+
+// sent counts a datagram of n bytes.
+func (c *counts) sent(n, packets int) {
+	c.txDatagrams.Add(1)
+	c.txBytes.Add(uint64(n))
+	c.txPackets.Add(uint64(packets))
+}
 
 // dropped are the drops that happened.
 func (c *counts) dropped() map[string]uint64 {
@@ -61,6 +74,11 @@ func (c *counts) dropped() map[string]uint64 {
 	for i := range c.reasons {
 		if n := c.reasons[i].Load(); n > 0 {
 			m[encap.Reason(i).String()] = n
+		}
+	}
+	for i := range c.seals {
+		if n := c.seals[i].Load(); n > 0 {
+			m[seal.Reason(i).String()] = n
 		}
 	}
 	return m

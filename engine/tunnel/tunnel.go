@@ -16,6 +16,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce/clock"
+	rcm "xroce/roce/cm"
 )
 
 // A Tunnel joins an inside with peers.
@@ -75,6 +76,9 @@ func Open(
 		format: c.Format, segment: c.Segment, flags: helloWhole,
 		mtu: uint16(inside.MTU), largest: uint32(t.longest()), instance: binary.BigEndian.Uint64(instance[:]) | 1,
 	}
+	if c.Key != nil {
+		t.hello.flags |= helloSealed
+	}
 	for _, gid := range dev.GIDs() {
 		if !gid.IsZero() {
 			t.own = append(t.own, gid.Addr())
@@ -113,7 +117,7 @@ func (t *Tunnel) longest() int {
 	if t.config.Over == OverRC {
 		return spec.Connected
 	}
-	return max(spec.Segmented, t.dev.ActiveMTU().Bytes()-spec.HeaderLen)
+	return max(spec.Segmented, t.dev.ActiveMTU().Bytes()-spec.HeaderLen-t.overhead())
 }
 
 // template is what the headers to a peer say.
@@ -121,24 +125,24 @@ func (t *Tunnel) template() encap.Template {
 	spec := t.config.Format.Spec()
 	room := t.dev.ActiveMTU().Bytes()
 	if t.config.Over == OverRC {
-		room = spec.Room
+		room = spec.Room + t.overhead()
 	}
 	return encap.Template{
-		Format: t.config.Format, Room: min(room, spec.Room), Switch: t.config.Segment, Own: t.own,
+		Format: t.config.Format, Room: min(room-t.overhead(), spec.Room), Switch: t.config.Segment, Own: t.own,
 	}
 }
 
 // listen waits for peers at all addresses.
 func (t *Tunnel) listen() error {
-	for _, any := range [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+	for _, all := range [...]netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
 		var l *cm.Listener
 		var err error
-		at := netip.AddrPortFrom(any, t.config.Port)
+		at := netip.AddrPortFrom(all, t.config.Port)
 		if t.config.Over == OverRC {
-			l, err = t.manager.Listen(at)
+			l, err = t.manager.ListenService(all, t.service(), 0)
 		} else {
 			l, err = t.manager.ListenDatagram(at, cm.Datagrams{
-				QP: t.in.qp, Private: t.hello.put(), Allow: t.allow, Refusal: t.hello.put(),
+				QP: t.in.qp, Answer: t.answerLookup,
 			})
 		}
 		if err != nil {
@@ -148,6 +152,13 @@ func (t *Tunnel) listen() error {
 	}
 	return nil
 }
+
+// service is where connections are asked for: no port space of rdma_cm, whose private data has no
+// room for a key.
+func (t *Tunnel) service() rcm.ServiceID { return servicePrefix | rcm.ServiceID(t.config.Port) }
+
+// servicePrefix is "xtun" in the upper half.
+const servicePrefix rcm.ServiceID = 0x7874756e << 32
 
 // admit says whether a hello is that of a peer, which is returned.
 func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {

@@ -45,6 +45,8 @@ var shapes = []struct {
 	{"vnic over rc", TAP, Config{Format: encap.VNIC, Over: OverRC}, 65549},
 	{"ipoib over ud", TUN, Config{Format: encap.IPoIB}, 1020},
 	{"ipoib over rc", TUN, Config{Format: encap.IPoIBConnected, Over: OverRC}, 65520},
+	{"sealed eoib over ud", TAP, Config{Format: encap.EoIB, Key: testKey("one")}, 9238},
+	{"sealed vnic over rc", TAP, Config{Format: encap.VNIC, Over: OverRC, Key: testKey("one")}, 65549},
 }
 
 // TestEveryLength sends datagrams of many lengths through each kind of tunnel, both ways: they

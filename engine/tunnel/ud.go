@@ -2,22 +2,29 @@ package tunnel
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 
 	"xroce/engine/cm"
 )
 
-// allow says whether somebody who asks for our queue pair is a peer. A peer that was not there
-// before, or began anew, is looked for at once.
-func (t *Tunnel) allow(from netip.AddrPort, private []byte) bool {
+// answerLookup answers who asks for our queue pair, and tells it to peers alone. A peer that was
+// not there before, or began anew, is looked for at once.
+func (t *Tunnel) answerLookup(from netip.AddrPort, private []byte) ([]byte, bool) {
 	p, their, err := t.admit(from.Addr(), private)
 	if err != nil {
-		return false
+		return t.hello.put(), false
+	}
+	answer, _, err := t.answer(p, private)
+	if err != nil {
+		p.counts.drop(dropKey)
+		return answer, false
 	}
 	if p.instance.Load() != their.instance {
 		p.wake()
 	}
-	return true
+	return answer, true
 }
 
 // seekDatagrams finds a peer's queue pair, and looks again now and then: a peer that began anew
@@ -39,7 +46,7 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 			pause = min(2*pause, seekPauseTo)
 		default:
 			told.last = ""
-			pause = refresh
+			pause = min(refresh, t.config.Rekey)
 		}
 		if !p.pause(ctx, pause) {
 			t.leave(p)
@@ -54,14 +61,15 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 // lookUp finds a peer and makes the ways to it.
 func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 	to := netip.AddrPortFrom(p.addr, t.config.Port)
-	found, err := t.manager.Lookup(ctx, t.pd, to, t.hello.put())
+	ask, state, err := t.ask()
 	if err != nil {
-		return explain(t, err)
+		return err
 	}
-	their, err := parseHello(found.Private)
-	if err == nil {
-		err = t.hello.agrees(&their)
+	found, err := t.manager.Lookup(ctx, t.pd, to, ask)
+	if err != nil {
+		return t.explain(err)
 	}
+	their, sealer, err := t.answered(state, found.Private)
 	if err != nil {
 		return err
 	}
@@ -72,6 +80,7 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 	for i, l := range t.lanes {
 		w := t.newWay(l.qp, &their)
 		w.ah, w.qpn, w.qkey = found.AH, found.QPN, found.QKey
+		w.sealer = sealer
 		w.whole = false // what is lost would be all of it
 		p.ways[i].Store(w)
 	}
@@ -90,9 +99,9 @@ func (t *Tunnel) leave(p *peer) {
 }
 
 // explain finds what the peer says of itself in its refusal.
-func explain(t *Tunnel, err error) error {
+func (t *Tunnel) explain(err error) error {
 	var rejected *cm.RejectedError
-	if !asRejected(err, &rejected) {
+	if !errors.As(err, &rejected) {
 		return err
 	}
 	their, parse := parseHello(rejected.Private)
@@ -101,6 +110,9 @@ func explain(t *Tunnel, err error) error {
 	}
 	if differ := t.hello.agrees(&their); differ != nil {
 		return differ
+	}
+	if t.config.Key != nil {
+		return fmt.Errorf("%w: the peer refuses it, or our address: %w", ErrKey, err)
 	}
 	return err
 }

@@ -1,0 +1,196 @@
+package tunnel
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"xroce/encap"
+	"xroce/encap/inner"
+	"xroce/encap/seal"
+	"xroce/engine/sim"
+)
+
+func testKey(word string) *Key {
+	k, err := ParseKey(bytes.Repeat([]byte(word), 8))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// TestOtherKey: an end with another key, or none, is refused by both.
+func TestOtherKey(t *testing.T) {
+	for _, over := range []Over{OverUD, OverRC} {
+		for name, other := range map[string]*Key{"another": testKey("two"), "none": nil} {
+			t.Run(over.String()+" "+name, func(t *testing.T) {
+				t.Parallel()
+				l := newLAN(t, sim.Faults{})
+				a := l.site(1, 1500, TAP, Config{Format: encap.EoIB, Over: over, Key: testKey("one")}, 2)
+				b := l.site(2, 1500, TAP, Config{Format: encap.EoIB, Over: over, Key: other}, 1)
+				for _, s := range []*site{a, b} {
+					err := s.tryOnce(s.peers[0])
+					var mismatch *MismatchError
+					if !errors.Is(err, ErrKey) && !errors.As(err, &mismatch) {
+						t.Errorf("refused by %v", err)
+					}
+					if s.Stats().Peers[0].Up {
+						t.Error("the peer is up")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRekeyConnection: keys change while datagrams go, and none is lost.
+func TestRekeyConnection(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	c := Config{
+		Format: encap.EoIB, Over: OverRC, Key: testKey("one"), Rekey: 20 * time.Millisecond,
+	}
+	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
+	a.awaitUp()
+	b.awaitUp()
+	w := a.peers[0].ways[0].Load()
+	for i, changed := 0, 0; changed < 3; i++ {
+		datagram := frame(0xff, byte(i), 100)
+		a.send(inner.VNet{}, datagram)
+		if _, got := b.receive(); !bytes.Equal(got, datagram) {
+			t.Fatalf("%x came", got)
+		}
+		if now := a.peers[0].ways[0].Load(); now != w {
+			w, changed = now, changed+1
+		}
+	}
+}
+
+// TestRekeyDatagrams: a peer that is looked up again has another key.
+func TestRekeyDatagrams(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	c := Config{Format: encap.EoIB, Key: testKey("one")}
+	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
+	a.awaitUp()
+	b.awaitUp()
+	for i := range 3 {
+		b.peers[0].sessions.mu.Lock()
+		before := b.peers[0].sessions.list[0]
+		b.peers[0].sessions.mu.Unlock()
+		if err := a.lookUp(t.Context(), a.peers[0]); err != nil {
+			t.Fatal(err)
+		}
+		datagram := frame(0xff, byte(i), 100)
+		a.send(inner.VNet{}, datagram)
+		if _, got := b.receive(); !bytes.Equal(got, datagram) {
+			t.Fatalf("%x came", got)
+		}
+		b.peers[0].sessions.mu.Lock()
+		if b.peers[0].sessions.list[0] == before {
+			t.Error("the key is that of before")
+		}
+		b.peers[0].sessions.mu.Unlock()
+	}
+}
+
+// TestAsked: what asked once opens no session again, but the same answer is given to one that
+// was lost.
+func TestAsked(t *testing.T) {
+	l := newLAN(t, sim.Faults{})
+	c := Config{Format: encap.EoIB, Key: testKey("one")}
+	a, b := l.site(1, 1500, TAP, c, 9), l.site(2, 1500, TAP, c, 9)
+	p := newPeer(Peer{Addr: addr(2)}, 1, 1)
+	first, state, err := b.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, session, err := a.answer(p, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, same, err := a.answer(p, first)
+	if err != nil || same != session || !bytes.Equal(answer, again) {
+		t.Errorf("the second answer differs: %v", err)
+	}
+	_, sealer, err := b.answered(state, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packet := make([]byte, 10+seal.Overhead)
+	if _, r := sealer.Seal(packet, 10, 7); r != seal.OK {
+		t.Fatal(r)
+	}
+	if _, hint, r := session.opener.Open(packet); r != seal.OK || hint != 7 {
+		t.Errorf("not opened: %s", r)
+	}
+	second, _, err := b.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.answer(p, second); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.answer(p, first); !errors.Is(err, ErrKey) {
+		t.Errorf("what was asked before: %v", err)
+	}
+	for i := range second {
+		changed := bytes.Clone(second)
+		changed[i] ^= 1
+		if _, _, err := a.answer(p, changed); err == nil {
+			t.Fatalf("byte %d changed, and answered", i)
+		}
+	}
+	for i := range answer {
+		changed := bytes.Clone(answer)
+		changed[i] ^= 1
+		_, state, err := b.ask()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.answered(state, changed); err == nil {
+			t.Fatalf("byte %d of an answer changed, and taken", i)
+		}
+	}
+}
+
+// TestNotSealed: with a key nothing is taken that was not sealed.
+func TestNotSealed(t *testing.T) {
+	l := newLAN(t, sim.Faults{})
+	a := l.site(1, 1500, TAP, Config{Format: encap.EoIB, Key: testKey("one")}, 9)
+	p := a.peers[0]
+	plain := append(make([]byte, 40), 0xc0, 0, 0, 0)
+	plain = append(plain, frame(0xff, 1, 60)...)
+	r := &receiver{t: a.Tunnel}
+	r.handle(p, nil, 1, plain, 40, 0)
+	if n := a.Stats().Peers[0].Dropped["not_sealed"]; n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+	sealed := make([]byte, 40+100+seal.Overhead)
+	if _, reason := seal.NewSealer([seal.KeyLen]byte{}, 3).Seal(sealed[40:], 100, 0); reason != 0 {
+		t.Fatal(reason)
+	}
+	r.handle(p, nil, 1, sealed, 40, 0)
+	if n := a.Stats().Peers[0].Dropped["no_key"]; n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+	if len(a.queue.out) != 0 {
+		t.Error("it went inside")
+	}
+}
+
+// FuzzHello reads no hello that it would not write.
+func FuzzHello(f *testing.F) {
+	h := hello{format: encap.VNIC, flags: 3, segment: 9, mtu: 1500, largest: 1 << 16, instance: 1}
+	f.Add(h.put())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := parseHello(b)
+		if err != nil {
+			return
+		}
+		if again, err := parseHello(h.put()); err != nil || again != h {
+			t.Fatalf("%+v, again %+v, %v", h, again, err)
+		}
+	})
+}

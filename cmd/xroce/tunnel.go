@@ -34,9 +34,12 @@ A TAP carries Ethernet frames to the peers that have their addresses, which are 
 TUN carries IP packets by prefix. Over rc packets of TCP travel uncut, up to 64 KiB; what is
 lost on the way is sent again. Over ud what is lost stays lost, as on a wire.
 
-Whoever can send packets to the device, or sees those of others, can read and forge what is
-in the tunnel: nothing is encrypted.`,
-		Example: `  xroce tunnel -d eth0 --tap tap0 --peer 192.0.2.2  # there: --peer 192.0.2.1
+Without --key whoever is on the path can read and forge what is in the tunnel. With it
+everything is encrypted, with keys that change, and what is not is refused: all ends need
+the same secret, of at least 16 bytes in a file of your own.`,
+		Example: `  umask 077; head -c 32 /dev/urandom | base64 > key  # take it to the other end
+  xroce tunnel -d eth0 --tap tap0 --key key --peer 192.0.2.2
+  xroce tunnel -d eth0 --tap tap0 --peer 192.0.2.2  # there: --peer 192.0.2.1
   xroce tunnel -d eth0 --tun tun0 --over rc --peer 192.0.2.2
   xroce tunnel -d eth0 --tun tun0 --peer 192.0.2.2,192.0.2.3 \
       --route 10.2.0.0/16=192.0.2.2 --route 10.3.0.0/16=192.0.2.3`,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"xroce/cmd/xroce/internal/transfer"
 	"xroce/encap"
 	"xroce/engine/tunnel"
 )
@@ -23,6 +24,7 @@ type tunnelFlags struct {
 	over, format string
 	peers        []string
 	routes       []string
+	key          string // file
 
 	inside tunnel.InsideConfig
 	config tunnel.Config
@@ -40,6 +42,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud or rc")
 	flags.StringVar(&f.format, "format", "",
 		"eoib or vnic of a TAP, ipoib of a TUN (default: eoib or ipoib)")
+	flags.StringVar(&f.key, "key", "",
+		"file with the secret of all ends: everything is encrypted then")
 	flags.Uint16Var(&f.config.Segment, "segment", 0,
 		"number of the network: peers of another one are refused")
 	flags.Uint16VarP(&f.config.Port, "port", "p", tunnel.DefaultPort,
@@ -68,6 +72,11 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 		return usageError{err}
 	}
 	f.inside.Whole = true
+	if f.key != "" {
+		if f.config.Key, err = readKey(f.key); err != nil {
+			return err
+		}
+	}
 	if err := f.chooseFormat(); err != nil {
 		return err
 	}
@@ -90,6 +99,15 @@ func (f *tunnelFlags) chooseFormat() (err error) {
 		return usageError{err}
 	}
 	return nil
+}
+
+// readKey reads a secret from a file that nobody but its owner can read.
+func readKey(name string) (*tunnel.Key, error) {
+	text, err := transfer.ReadToken(name)
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	return tunnel.ParseKey(text)
 }
 
 // resolveTime bounds how long names may take.

@@ -48,6 +48,9 @@ the same secret, of at least 16 bytes in a file of your own.`,
 	f.register(c.Flags())
 	device.register(c.Flags())
 	return a.command(c, func(ctx context.Context, _ []string) error {
+		if err := readConfig(f.file, c.LocalNonPersistentFlags()); err != nil {
+			return err
+		}
 		options, err := device.options(a)
 		if err != nil {
 			return err

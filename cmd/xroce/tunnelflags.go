@@ -24,7 +24,7 @@ type tunnelFlags struct {
 	over, format string
 	peers        []string
 	routes       []string
-	key          string // file
+	key, file    string // names of files
 
 	inside tunnel.InsideConfig
 	config tunnel.Config
@@ -42,6 +42,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud or rc")
 	flags.StringVar(&f.format, "format", "",
 		"eoib or vnic of a TAP, ipoib of a TUN (default: eoib or ipoib)")
+	flags.StringVar(&f.file, configFlag, "",
+		"file of flags, as lines of NAME = VALUE; the command line goes before it")
 	flags.StringVar(&f.key, "key", "",
 		"file with the secret of all ends: everything is encrypted then")
 	flags.Uint16Var(&f.config.Segment, "segment", 0,

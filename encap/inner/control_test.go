@@ -126,8 +126,8 @@ func TestNoTooBig(t *testing.T) {
 	group := tcpPacket(t, true, 0, 2000, nil)
 	group[0] |= 1
 	for name, b := range map[string][]byte{
-		"may be cut": tcpPacket(t, false, 0, 2000, nil), "an error": icmp, "an error of IPv6": icmp6,
-		"to a group": group,
+		"may be cut": tcpPacket(t, false, 0, 2000, nil), "to a group": group,
+		"an error": icmp, "an error of IPv6": icmp6,
 	} {
 		h := Parse(encap.Ethernet, b)
 		if n := h.TooBig(make([]byte, TooBigLen), b, 1300); n != 0 {

@@ -27,8 +27,10 @@ func TestOtherKey(t *testing.T) {
 			t.Run(over.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				l := newLAN(t, sim.Faults{})
-				a := l.site(1, 1500, TAP, Config{Format: encap.EoIB, Over: over, Key: testKey("one")}, 2)
-				b := l.site(2, 1500, TAP, Config{Format: encap.EoIB, Over: over, Key: other}, 1)
+				c := Config{Format: encap.EoIB, Over: over, Key: testKey("one")}
+				a := l.site(1, 1500, TAP, c, 2)
+				c.Key = other
+				b := l.site(2, 1500, TAP, c, 1)
 				for _, s := range []*site{a, b} {
 					err := s.tryOnce(s.peers[0])
 					var mismatch *MismatchError

@@ -74,7 +74,8 @@ func Open(
 	rand.Read(instance[:]) // never fails
 	t.hello = hello{
 		format: c.Format, segment: c.Segment, flags: helloWhole,
-		mtu: uint16(inside.MTU), largest: uint32(t.longest()), instance: binary.BigEndian.Uint64(instance[:]) | 1,
+		mtu: uint16(inside.MTU), largest: uint32(t.longest()),
+		instance: binary.BigEndian.Uint64(instance[:]) | 1,
 	}
 	if c.Key != nil {
 		t.hello.flags |= helloSealed
@@ -128,7 +129,8 @@ func (t *Tunnel) template() encap.Template {
 		room = spec.Room + t.overhead()
 	}
 	return encap.Template{
-		Format: t.config.Format, Room: min(room-t.overhead(), spec.Room), Switch: t.config.Segment, Own: t.own,
+		Format: t.config.Format, Room: min(room-t.overhead(), spec.Room),
+		Switch: t.config.Segment, Own: t.own,
 	}
 }
 

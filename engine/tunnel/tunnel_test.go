@@ -46,7 +46,11 @@ var shapes = []struct {
 	{"ipoib over ud", TUN, Config{Format: encap.IPoIB}, 1020},
 	{"ipoib over rc", TUN, Config{Format: encap.IPoIBConnected, Over: OverRC}, 65520},
 	{"sealed eoib over ud", TAP, Config{Format: encap.EoIB, Key: testKey("one")}, 9238},
-	{"sealed vnic over rc", TAP, Config{Format: encap.VNIC, Over: OverRC, Key: testKey("one")}, 65549},
+	{
+		"sealed vnic over rc", TAP,
+		Config{Format: encap.VNIC, Over: OverRC, Key: testKey("one")},
+		65549,
+	},
 }
 
 // TestEveryLength sends datagrams of many lengths through each kind of tunnel, both ways: they

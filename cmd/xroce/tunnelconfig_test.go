@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// tunnelFlagSet are the flags of the command.
+func tunnelFlagSet() (*tunnelFlags, *pflag.FlagSet) {
+	f, flags := newTunnelFlags(), pflag.NewFlagSet("tunnel", pflag.ContinueOnError)
+	f.register(flags)
+	return f, flags
+}
+
+func TestTunnelConfig(t *testing.T) {
+	f, flags := tunnelFlagSet()
+	if err := flags.Parse([]string{"--tap", "tap9", "--segment", "3"}); err != nil {
+		t.Fatal(err)
+	}
+	err := parseConfig("f", strings.NewReader(`# a site
+device = eth1   # that one
+tap = tap0
+segment=7
+peer = 192.0.2.2
+peer = 192.0.2.3
+mtu = 1400
+`), flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.iface != "eth1" || f.tap != "tap9" || f.config.Segment != 3 || f.inside.MTU != 1400 ||
+		!slices.Equal(f.peers, []string{"192.0.2.2", "192.0.2.3"}) {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTunnelConfigRefused: what is wrong is told with its line.
+func TestTunnelConfigRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"device = a\ntapp = b":           `f:2: unknown word "tapp"`,
+		"\n\nconfig = other":             `f:3: unknown word "config"`,
+		"peer":                           `f:1: "peer" is not NAME = VALUE`,
+		"mtu = many":                     `f:1: `,
+		strings.Repeat("#\n", 1<<13):     "more than 4096 lines",
+		strings.Repeat("x", 1<<13):       "f:1: ",
+		"segment = 70000":                "f:1: ",
+		"a = b\x00\x1b":                  `unknown word "a"`,
+		" = b":                           `f:1: unknown word ""`,
+		"help = true":                    `unknown word "help"`,
+		"device = eth0\npeer = x\nmtu 3": `f:3: "mtu 3" is not`,
+	} {
+		_, flags := tunnelFlagSet()
+		err := parseConfig("f", strings.NewReader(text), flags)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %s", text, err, want)
+		}
+	}
+	_, flags := tunnelFlagSet()
+	err := parseConfig("f", strings.NewReader("x = y"), flags)
+	var usage usageError
+	if !errors.As(err, &usage) {
+		t.Errorf("%v is no mistake of the user", err)
+	}
+}
+
+// TestTunnelRefused: flags that make no tunnel end with 2 and say why.
+func TestTunnelRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                      "either --tap NAME or --tun NAME",
+		"--tap a --tun b --peer 192.0.2.1":      "either --tap NAME or --tun NAME",
+		"--tap a":                               "--peer is needed",
+		"--tap a --peer 192.0.2.1 --over uc":    "there are ud and rc",
+		"--tap a --peer 192.0.2.1 --format gre": "no format",
+		"--tun a --peer 192.0.2.1 --route 10.0.0.0/8=192.0.2.9": "is no --peer",
+		"--tun a --peer 192.0.2.1 --route ten=192.0.2.1":        "PREFIX=PEER",
+	} {
+		f, flags := tunnelFlagSet()
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		err := f.check(t.Context())
+		var usage usageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
+// FuzzTunnelConfig reads any file without a panic.
+func FuzzTunnelConfig(f *testing.F) {
+	f.Add("device = a\npeer = b # c\n")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, flags := tunnelFlagSet()
+		_ = parseConfig("f", strings.NewReader(text), flags)
+	})
+}

@@ -58,6 +58,7 @@ type site struct {
 	t     *testing.T
 	queue *fakeQueue
 	end   func() // ends the tunnel and waits for that
+	kill  func() // takes the device away, of one that is killable
 }
 
 // A lan is a simulated network with sites.
@@ -142,6 +143,32 @@ func (l *lan) siteOn(
 	})
 	l.t.Cleanup(end)
 	return &site{Tunnel: t, t: l.t, queue: q, end: end}
+}
+
+// killable is a site whose device may go, after which nothing is said to anybody.
+func (l *lan) killable(n byte, c Config, peers ...byte) *site {
+	l.t.Helper()
+	dev, m := l.device(n, 1500)
+	for _, p := range peers {
+		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
+	}
+	q := newFakeQueue()
+	inside := &Inside{Name: "tap0", Kind: TAP, MTU: 1500, Queues: []Queue{q}}
+	t, err := Open(dev, m, inside, c)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = t.Run(l.t.Context()) // it fails when the device goes
+	}()
+	kill := sync.OnceFunc(func() {
+		dev.Close()
+		<-done
+	})
+	l.t.Cleanup(kill)
+	return &site{Tunnel: t, t: l.t, queue: q, kill: kill}
 }
 
 // awaitUp waits until all peers are there.

@@ -16,6 +16,8 @@ import (
 
 // A way is how one lane reaches a peer.
 type way struct {
+	instance  uint64        // of the peer's process
+	failed    chan struct{} // has something when work has failed
 	qp        *engine.QP
 	ah        *roce.AH      // UD
 	qpn, qkey uint32        // UD
@@ -33,7 +35,7 @@ type way struct {
 // newWay makes a way of what a peer said.
 func (t *Tunnel) newWay(qp *engine.QP, their *hello) *way {
 	w := &way{
-		qp: qp, template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
+		instance: their.instance, failed: make(chan struct{}, 1), qp: qp, template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
 	}
 	w.largest = int(min(their.largest, uint32(w.template.Largest(t.kind()))))
 	if their.mtu != 0 {
@@ -64,18 +66,20 @@ type peer struct {
 	addr netip.Addr
 	port bridge.Port
 	ways []atomic.Pointer[way] // by lane, nil while there is none
-	// hint tells seek to look again at once: the peer has just shown that it is there.
-	hint     chan struct{}
+	// hints tell those who seek, one a lane, to look at once: the peer has just shown that it is
+	// there, or that it began anew.
+	hints    []chan struct{}
 	instance atomic.Uint64 // of the peer's process, 0 while none is known
 	sessions sessions
 	counts   counts
 }
 
 func newPeer(c Peer, port bridge.Port, lanes int) *peer {
-	return &peer{
-		addr: c.Addr, port: port, ways: make([]atomic.Pointer[way], lanes),
-		hint: make(chan struct{}, 1),
+	p := &peer{addr: c.Addr, port: port, ways: make([]atomic.Pointer[way], lanes)}
+	for range lanes {
+		p.hints = append(p.hints, make(chan struct{}, 1))
 	}
+	return p
 }
 
 // up reports whether there is a way for every lane.
@@ -90,8 +94,15 @@ func (p *peer) up() bool {
 
 // wake has the peer looked for at once.
 func (p *peer) wake() {
+	for _, hint := range p.hints {
+		signal(hint)
+	}
+}
+
+// signal puts something into a channel with room for one, unless it is there.
+func signal(c chan<- struct{}) {
 	select {
-	case p.hint <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -106,7 +117,7 @@ const (
 )
 
 // pause waits, for a hint not shorter than soonest. It reports false when the context ended.
-func (p *peer) pause(ctx context.Context, d time.Duration) bool {
+func (p *peer) pause(ctx context.Context, lane int, d time.Duration) bool {
 	timer := time.NewTimer(soonest)
 	defer timer.Stop()
 	select {
@@ -117,7 +128,7 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 	timer.Reset(max(d-soonest, 0))
 	select {
 	case <-timer.C:
-	case <-p.hint:
+	case <-p.hints[lane]:
 	case <-ctx.Done():
 		return false
 	}

@@ -1,9 +1,9 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"xroce/encap"
@@ -57,7 +57,7 @@ func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
 			return
 		}
 		told.tell(t, p, err)
-		if !p.pause(ctx, pause) {
+		if !p.pause(ctx, l.number, pause) {
 			return
 		}
 	}
@@ -88,15 +88,26 @@ func (t *Tunnel) keep(
 			t.drain(ctx, conn, w)
 			conn, w = next, wNext
 			continue
+		case <-p.hints[l.number]:
+			if p.instance.Load() == w.instance {
+				continue
+			}
+		case <-w.failed: // the peer does not answer, which the connection need not notice
 		case <-conn.Done():
 		case <-ctx.Done():
 		}
 		p.ways[l.number].Store(nil)
-		t.hangUp(conn)
-		w.gone.Store(true)
-		return conn.Err()
+		err := cmp.Or(conn.Err(), errSilent)
+		t.running.Go(func() {
+			t.hangUp(conn)
+			w.gone.Store(true)
+		})
+		return err
 	}
 }
+
+// errSilent says that a peer is not there any more, or not the one that was.
+var errSilent = errors.New("tunnel: the peer does not answer, or began anew")
 
 // How long a connection that was replaced may take for what was posted, and how often to look.
 const (
@@ -175,7 +186,7 @@ type incoming struct {
 
 // acceptConnections takes connections of peers, and refuses those of others.
 func (t *Tunnel) acceptConnections(
-	ctx context.Context, l *cm.Listener, running *sync.WaitGroup,
+	ctx context.Context, l *cm.Listener,
 ) {
 	places := make(chan struct{}, 2*len(t.peers)*MaxQueues)
 	for {
@@ -204,7 +215,7 @@ func (t *Tunnel) acceptConnections(
 		if p.instance.Swap(their.instance) != their.instance {
 			p.wake()
 		}
-		running.Go(func() {
+		t.running.Go(func() {
 			defer func() { <-places }()
 			t.serve(ctx, p, request, answer, key)
 		})

@@ -135,6 +135,9 @@ func (o *outbox) wait(ctx context.Context) error {
 
 func (o *outbox) complete(wcs []roce.Completion) {
 	for i := range wcs {
+		if w := &o.works[wcs[i].WRID]; w.used && wcs[i].Status != roce.StatusSuccess {
+			signal(w.way.failed)
+		}
 		o.finish(uint32(wcs[i].WRID))
 	}
 }

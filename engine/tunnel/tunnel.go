@@ -41,7 +41,8 @@ type Tunnel struct {
 	listeners []*cm.Listener
 	counts    counts // of what is of no peer
 
-	end context.CancelCauseFunc // ends Run
+	end     context.CancelCauseFunc // ends Run
+	running sync.WaitGroup          // of Run
 }
 
 // Open makes a tunnel that waits for its peers; Run moves datagrams. It owns the inside, also
@@ -182,28 +183,27 @@ func (t *Tunnel) Run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t.end = end
-	var running sync.WaitGroup
-	running.Go(func() { t.fail(ctx, t.in.run(ctx)) })
+	t.running.Go(func() { t.fail(ctx, t.in.run(ctx)) })
 	for _, l := range t.lanes {
-		running.Go(func() { t.fail(ctx, l.run(ctx)) })
+		t.running.Go(func() { t.fail(ctx, l.run(ctx)) })
 	}
 	for _, p := range t.peers {
 		if t.config.Over == OverUD {
-			running.Go(func() { t.seekDatagrams(ctx, p) })
+			t.running.Go(func() { t.seekDatagrams(ctx, p) })
 			continue
 		}
 		for _, l := range t.lanes {
-			running.Go(func() { t.seekConnection(ctx, p, l) })
+			t.running.Go(func() { t.seekConnection(ctx, p, l) })
 		}
 	}
 	if t.config.Over == OverRC {
 		for _, l := range t.listeners {
-			running.Go(func() { t.acceptConnections(ctx, l, &running) })
+			t.running.Go(func() { t.acceptConnections(ctx, l) })
 		}
 	}
 	<-ctx.Done()
 	insideErr := t.inside.Close() // lanes that read return
-	running.Wait()
+	t.running.Wait()
 	t.inside.Queues = nil
 	err := context.Cause(ctx)
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -201,3 +201,29 @@ func TestPeerBack(t *testing.T) {
 		})
 	}
 }
+
+// TestPeerKilled: a peer that went without a word is found again when it is back.
+func TestPeerKilled(t *testing.T) {
+	for _, tt := range []int{0, 2} {
+		tt := shapes[tt]
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLAN(t, sim.Faults{})
+			a, b := l.site(1, 1500, TAP, tt.config, 2), l.killable(2, tt.config, 1)
+			a.awaitUp()
+			b.awaitUp()
+			b.kill()
+			before := a.Stats().Peers[0].Connects
+			b = l.killable(2, tt.config, 1)
+			b.awaitUp()
+			a.await("not found again", func(s Stats) bool {
+				return s.Peers[0].Up && s.Peers[0].Connects > before
+			})
+			hello := frame(0xff, 1, 70)
+			a.send(inner.VNet{}, hello)
+			if _, got := b.receive(); !bytes.Equal(got, hello) {
+				t.Errorf("%x came", got)
+			}
+		})
+	}
+}

@@ -48,7 +48,7 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 			told.last = ""
 			pause = min(refresh, t.config.Rekey)
 		}
-		if !p.pause(ctx, pause) {
+		if !p.pause(ctx, 0, pause) {
 			t.leave(p)
 			return
 		}

@@ -160,3 +160,42 @@ func TestWrongSource(t *testing.T) {
 	b.send(inner.VNet{}, nowhere)
 	b.await("not counted", func(s Stats) bool { return s.Dropped["no_route"] == 1 })
 }
+
+// TestFaults: over RC all comes, once and in order, whatever the wire does; over UD what comes
+// is what was sent.
+func TestFaults(t *testing.T) {
+	faults := sim.Faults{
+		Drop: 0.02, Dup: 0.02, Reorder: 0.02, Corrupt: 0.02, ReorderBy: 100_000, StaleBy: 100_000,
+	}
+	for _, tt := range append(shapes[:4:4], shapes[6:]...) {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLAN(t, faults)
+			a, b := l.site(1, 1500, TAP, tt.config, 2), l.site(2, 1500, TAP, tt.config, 1)
+			a.awaitUp()
+			b.awaitUp()
+			const count = 150
+			for i := range count {
+				a.send(inner.VNet{}, frame(0xff, byte(i), 60+i*20))
+			}
+			for i := range count {
+				want := frame(0xff, byte(i), 60+i*20)
+				if tt.config.Over == OverRC {
+					if _, got := b.receive(); !bytes.Equal(got, want) {
+						t.Fatalf("datagram %d: %x", i, got[:14])
+					}
+				}
+			}
+			if tt.config.Over == OverRC {
+				return
+			}
+			a.await("not all sent", func(s Stats) bool { return s.Peers[0].TxDatagrams == count })
+			for len(b.queue.out) > 0 {
+				_, got := b.receive()
+				if n := int(got[11]); !bytes.Equal(got, frame(0xff, byte(n), 60+n*20)) {
+					t.Errorf("%x of %d bytes was not sent", got[:14], len(got))
+				}
+			}
+		})
+	}
+}

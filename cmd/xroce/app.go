@@ -128,8 +128,8 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.demoCommand(), a.checkCommand(), a.devicesCommand(), a.devinfoCommand(),
 		a.pingpongCommand(), a.perfCommand(), a.msgCommand(), a.rpingCommand(), a.ucmatoseCommand(),
 		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
-		a.copyCommand(), a.tunnelCommand(), a.encapCommand(), a.resCommand(), a.decodeCommand(),
-		a.simCommand(),
+		a.copyCommand(), a.tunnelCommand(), a.encapCommand(), a.resCommand(),
+		a.decodeCommand(), a.tcpdumpCommand(), a.simCommand(),
 		a.versionCommand(),
 	)
 	a.completions(root)

@@ -1,0 +1,160 @@
+package dump
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"xroce/engine/capture"
+)
+
+// Files says where packets are written and when the next file begins, as tcpdump does.
+type Files struct {
+	Name  string        // of the file; with Every, %Y %m %d %H %M %S and %s are the time
+	Size  int64         // -C: bytes after which the next one begins, 0 for none
+	Every time.Duration // -G: how long one is, by the time of the packets, 0 for no limit
+	Count int           // -W: how many there are; with Size the oldest is written over then
+}
+
+// A Writer is a Sink that writes pcapng to one file after another.
+type Writer struct {
+	files   Files
+	iface   string
+	snap    int
+	out     *bufio.Writer
+	file    io.Closer // nil for what is not ours
+	made    int       // files
+	turn    int       // number of the file in the ring
+	written int64     // bytes of this file
+	began   int64     // nanoseconds since 1970, of its first packet
+	total   capture.Statistics
+	buffer  []byte
+}
+
+// NewWriter returns a Sink that writes to w, which its caller closes.
+func NewWriter(w io.Writer, iface string, snap int) (*Writer, error) {
+	s := &Writer{iface: iface, snap: snap, out: bufio.NewWriterSize(w, 1<<16)}
+	s.buffer = capture.AppendHeader(s.buffer[:0], iface, snap)
+	if err := s.put(); err != nil {
+		return nil, err
+	}
+	return s, s.out.Flush() // so that a reader sees at once what this is
+}
+
+// NewFiles returns a Sink that writes files. The first one is made when there is a packet, or
+// at the end, but where there will be but one, now.
+func NewFiles(f Files, iface string, snap int) (*Writer, error) {
+	s := &Writer{files: f, iface: iface, snap: snap}
+	if f.Every == 0 {
+		return s, s.begin(0)
+	}
+	return s, nil
+}
+
+// put writes the buffer.
+func (s *Writer) put() error {
+	n, err := s.out.Write(s.buffer)
+	s.written += int64(n)
+	return err
+}
+
+// Packet implements Sink.
+func (s *Writer) Packet(p *capture.Packet) error {
+	s.total.Received++
+	s.total.At = p.At
+	full := s.files.Size > 0 && s.written >= s.files.Size
+	late := s.files.Every > 0 && s.file != nil && p.At-s.began >= int64(s.files.Every)
+	if late && s.files.Count > 0 && s.files.Size == 0 && s.made == s.files.Count {
+		return ErrEnough
+	}
+	if s.out == nil || full || late {
+		if err := s.begin(p.At); err != nil {
+			return err
+		}
+	}
+	if s.began == 0 {
+		s.began = p.At
+	}
+	s.buffer = capture.AppendPacket(s.buffer[:0], p, s.snap)
+	return s.put()
+}
+
+// begin ends the file and begins the next.
+func (s *Writer) begin(at int64) error {
+	if err := s.end(); err != nil {
+		return err
+	}
+	file, err := os.Create(s.name(at))
+	if err != nil {
+		return err
+	}
+	s.made++
+	if s.turn++; s.files.Count > 0 && s.turn == s.files.Count && s.files.Size > 0 {
+		s.turn = 0
+	}
+	s.file, s.out, s.began, s.written = file, bufio.NewWriterSize(file, 1<<18), at, 0
+	s.buffer = capture.AppendHeader(s.buffer[:0], s.iface, s.snap)
+	return s.put()
+}
+
+// name is that of the next file.
+func (s *Writer) name(at int64) string {
+	name, timed := s.files.Name, false
+	if s.files.Every > 0 {
+		name, timed = strftime(name, time.Unix(0, at)), strings.Contains(name, "%")
+	}
+	switch {
+	case s.files.Size > 0 && s.files.Count > 0:
+		return fmt.Sprintf("%s%0*d", name, len(fmt.Sprint(s.files.Count-1)), s.turn)
+	case s.files.Size > 0 && s.turn > 0, s.files.Every > 0 && !timed && s.turn > 0:
+		return fmt.Sprintf("%s%d", name, s.turn)
+	}
+	return name
+}
+
+// strftime puts the time into a name.
+func strftime(name string, at time.Time) string {
+	return strings.NewReplacer("%Y", at.Format("2006"), "%m", at.Format("01"),
+		"%d", at.Format("02"), "%H", at.Format("15"), "%M", at.Format("04"),
+		"%S", at.Format("05"), "%s", fmt.Sprint(at.Unix()), "%%", "%").Replace(name)
+}
+
+// end closes the file, if there is one.
+func (s *Writer) end() error {
+	if s.out == nil {
+		return nil
+	}
+	err := s.out.Flush()
+	if s.file != nil {
+		err = errors.Join(err, s.file.Close())
+	}
+	s.out, s.file = nil, nil
+	return err
+}
+
+// Flush implements Sink.
+func (s *Writer) Flush() error {
+	if s.out == nil {
+		return nil
+	}
+	return s.out.Flush()
+}
+
+// End implements Sink.
+func (s *Writer) End(from capture.Statistics) error {
+	if s.out == nil {
+		if err := s.begin(s.total.At); err != nil {
+			return err
+		}
+	}
+	if from.Received == 0 { // the source has ended without a word
+		from = s.total
+		from.Accepted = from.Received
+	}
+	s.buffer = capture.AppendStatistics(s.buffer[:0], from)
+	return errors.Join(s.put(), s.end())
+}

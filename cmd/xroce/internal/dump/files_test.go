@@ -1,0 +1,127 @@
+package dump
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"xroce/engine/capture"
+)
+
+// A script is a Source of so many packets of 1000 bytes, one a second.
+type script struct {
+	packets int
+	n       int
+	stopped bool
+}
+
+func (s *script) Next() (*capture.Packet, error) {
+	if s.n == s.packets || s.stopped {
+		return nil, io.EOF
+	}
+	s.n++
+	at := time.Date(2001, 2, 3, 4, 5, s.n, 0, time.Local)
+	return &capture.Packet{At: at.UnixNano(), Head: make([]byte, 1000)}, nil
+}
+func (s *script) Buffered() bool    { return false }
+func (s *script) Interface() string { return "xr0" }
+func (s *script) Statistics() (capture.Statistics, bool) {
+	return capture.Statistics{Received: 7, Accepted: 6, Dropped: 1}, true
+}
+func (s *script) Stop() error  { s.stopped = true; return nil }
+func (s *script) Close() error { return nil }
+
+// count reads how many packets a file has, which must be whole.
+func count(t *testing.T, name string) (n int) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := capture.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err = r.Next(); err == nil; _, err = r.Next() {
+		n++
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Errorf("%s: %v", name, err)
+	}
+	return n
+}
+
+// TestFiles: files begin and end as those of tcpdump do.
+func TestFiles(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files Files
+		take  uint64
+		want  []string // names, and
+		n     []int    // how many packets each has
+	}{
+		"one":  {Files{Name: "f"}, 0, []string{"f"}, []int{10}},
+		"some": {Files{Name: "f"}, 4, []string{"f"}, []int{4}},
+		"size": {
+			Files{Name: "f", Size: 2000},
+			0,
+			[]string{"f", "f1", "f2", "f3", "f4"},
+			[]int{2, 2, 2, 2, 2},
+		},
+		"ring": {
+			Files{Name: "f", Size: 2000, Count: 3},
+			0,
+			[]string{"f0", "f1", "f2"},
+			[]int{2, 2, 2},
+		},
+		"time": {
+			Files{Name: "%H%M%S", Every: 4 * time.Second},
+			0,
+			[]string{"040501", "040505", "040509"},
+			[]int{4, 4, 2},
+		},
+		"time, so many": {
+			Files{Name: "%H%M%S", Every: 4 * time.Second, Count: 2},
+			0,
+			[]string{"040501", "040505"},
+			[]int{4, 4},
+		},
+		"time, no name": {
+			Files{Name: "f", Every: 4 * time.Second},
+			0,
+			[]string{"f", "f1", "f2"},
+			[]int{4, 4, 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			tt.files.Name = filepath.Join(dir, tt.files.Name)
+			w, err := NewFiles(tt.files, "xr0", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Run(&script{packets: 10}, w, tt.take); err != nil {
+				t.Fatal(err)
+			}
+			found, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range found {
+				found[i] = filepath.Base(found[i])
+			}
+			if !slices.Equal(found, tt.want) {
+				t.Fatalf("files %q, want %q", found, tt.want)
+			}
+			for i, name := range found {
+				if n := count(t, filepath.Join(dir, name)); n != tt.n[i] {
+					t.Errorf("%s has %d packets, want %d", name, n, tt.n[i])
+				}
+			}
+		})
+	}
+}

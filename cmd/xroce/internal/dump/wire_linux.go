@@ -1,0 +1,196 @@
+package dump
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/engine/capture"
+)
+
+// A Wire is a Source of copies that the kernel makes of the packets of an interface
+// (packet(7)). It takes none away from anybody. Packets that AF_XDP takes, or sends, the
+// kernel does not see.
+type Wire struct {
+	file    *os.File
+	name    string
+	wanted  capture.Filter
+	snap    int
+	stats   capture.Statistics
+	stopped atomic.Bool
+	frame   []byte
+	packet  capture.Packet
+}
+
+// wireBuffer is how many bytes of packets wait in the kernel.
+const wireBuffer = 16 << 20
+
+// OpenWire begins to copy what an interface receives and sends.
+func OpenWire(iface string, wanted capture.Filter, snap int) (*Wire, error) {
+	ifi, err := net.InterfaceByName(iface)
+	if err != nil {
+		return nil, err
+	}
+	const flags = unix.SOCK_RAW | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+	fd, err := unix.Socket(unix.AF_PACKET, flags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("a copy of the packets of %s: %w", iface, err)
+	}
+	err = errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1),
+	)
+	// More than the limit for everybody, if we may.
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wireBuffer) != nil {
+		err = errors.Join(err, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wireBuffer))
+	}
+	// No packet comes before this.
+	err = errors.Join(err, unix.Bind(fd, &unix.SockaddrLinklayer{
+		Protocol: bits.ReverseBytes16(unix.ETH_P_ALL), Ifindex: ifi.Index,
+	}))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("a copy of the packets of %s: %w", iface, err),
+			unix.Close(fd))
+	}
+	return &Wire{
+		file: os.NewFile(uintptr(fd), iface), name: iface, wanted: wanted, snap: snap,
+		frame: make([]byte, 1<<16),
+	}, nil
+}
+
+// Interface implements Source.
+func (w *Wire) Interface() string { return w.name }
+
+// Next implements Source.
+func (w *Wire) Next() (*capture.Packet, error) {
+	for {
+		if err := w.receive(); err != nil {
+			if w.stopped.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, io.EOF
+			}
+			return nil, fmt.Errorf("%s: %w", w.name, err)
+		}
+		w.stats.Received++
+		if w.wanted != nil && !w.wanted.Match(&w.packet) {
+			continue
+		}
+		w.stats.Accepted++
+		w.stats.At = w.packet.At
+		if p := &w.packet; w.snap > 0 && len(p.Head) > w.snap {
+			p.Head = p.Head[:w.snap]
+		}
+		return &w.packet, nil
+	}
+}
+
+// receive takes the next packet.
+func (w *Wire) receive() error {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var n, oobn int
+	var from unix.Sockaddr
+	// Four bytes are left free for a tag, in front of the EtherType.
+	var oob [256]byte
+	readErr := raw.Read(func(fd uintptr) bool {
+		n, oobn, _, from, err = unix.Recvmsg(int(fd), w.frame[vlanLen:], oob[:], unix.MSG_TRUNC)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if err := errors.Join(readErr, err); err != nil {
+		return err
+	}
+	w.packet = capture.Packet{Dir: capture.Inbound, Len: n}
+	kept := min(n, len(w.frame)-vlanLen)
+	w.packet.Head = w.frame[vlanLen:][:kept]
+	if ll, ok := from.(*unix.SockaddrLinklayer); ok && ll.Pkttype == unix.PACKET_OUTGOING {
+		w.packet.Dir = capture.Outbound
+	}
+	return w.auxiliary(oob[:oobn])
+}
+
+const vlanLen = 4
+
+// auxiliary takes the time, and the tag that the kernel has taken out of the frame.
+func (w *Wire) auxiliary(oob []byte) error {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return err
+	}
+	p := &w.packet
+	p.At = time.Now().UnixNano()
+	for _, m := range messages {
+		switch {
+		case m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS &&
+			len(m.Data) >= 16:
+			p.At = int64(binary.NativeEndian.Uint64(m.Data))*int64(time.Second) +
+				int64(binary.NativeEndian.Uint64(m.Data[8:]))
+		case m.Header.Level == unix.SOL_PACKET && m.Header.Type == unix.PACKET_AUXDATA &&
+			len(m.Data) >= 20 && len(p.Head) >= 12:
+			// struct tpacket_auxdata of linux/if_packet.h
+			status := binary.NativeEndian.Uint32(m.Data)
+			if status&unix.TP_STATUS_VLAN_VALID == 0 {
+				continue
+			}
+			tpid := uint16(unix.ETH_P_8021Q)
+			if status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+				tpid = binary.NativeEndian.Uint16(m.Data[18:])
+			}
+			tagged := w.frame[:len(p.Head)+vlanLen]
+			copy(tagged, p.Head[:12])
+			binary.BigEndian.PutUint16(tagged[12:], tpid)
+			binary.BigEndian.PutUint16(tagged[14:], binary.NativeEndian.Uint16(m.Data[16:]))
+			p.Head, p.Len = tagged, p.Len+vlanLen
+		}
+	}
+	return nil
+}
+
+// Buffered implements Source.
+func (w *Wire) Buffered() bool {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ready := false
+	err = raw.Control(func(fd uintptr) {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		ready = err == nil && n == 1
+	})
+	return err == nil && ready
+}
+
+// Statistics implements Source. What the kernel dropped is asked for once, since asking
+// begins anew.
+func (w *Wire) Statistics() (capture.Statistics, bool) {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return w.stats, false
+	}
+	controlErr := raw.Control(func(fd uintptr) {
+		var s *unix.TpacketStats
+		if s, err = unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET,
+			unix.PACKET_STATISTICS); err == nil {
+			w.stats.Dropped += uint64(s.Drops)
+			w.stats.Received += uint64(s.Drops)
+		}
+	})
+	return w.stats, errors.Join(controlErr, err) == nil
+}
+
+// Stop implements Source.
+func (w *Wire) Stop() error {
+	w.stopped.Store(true)
+	return w.file.SetReadDeadline(time.Now())
+}
+
+// Close implements Source.
+func (w *Wire) Close() error { return w.file.Close() }

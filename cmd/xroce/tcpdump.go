@@ -52,9 +52,9 @@ Fields are, with == != < <= > >=:
   ` + strings.Join(filter.Fields(), "\n  ") + `
 
 It ends after -c packets, with the program, or when it is interrupted, which is no failure.`,
-		Example: `  xroce tcpdump                                    # of the one xroce program that runs
+		Example: `  xroce tcpdump                             # of the one xroce program that runs
   xroce tcpdump -i eth0 -c 10 'qpn == 0x11 and opcode == READ_REQUEST'
-  xroce tcpdump -i 4711 'verdict == dropped'       # of process 4711
+  xroce tcpdump -i 4711 'verdict == dropped'  # of process 4711
   xroce tcpdump -i eth0 -w - | wireshark -k -i -
   xroce tcpdump -i eth0 -w ring.pcapng -C 100 -W 5 # the last 500 MB`,
 	}

@@ -80,7 +80,7 @@ var guests = []struct {
 	{"github.com/klauspost/compress", []string{"engine/capture/read"}},
 	{"github.com/spf13/cobra", []string{"cmd", "bench"}},
 	{"github.com/spf13/pflag", []string{"cmd", "bench"}},
-	{"github.com/prometheus", []string{"cmd"}},
+	{"github.com/prometheus", []string{"engine/metrics", "cmd", "bench"}},
 	{"github.com/charmbracelet", []string{"cmd"}},
 	{"github.com/HdrHistogram", []string{"cmd", "bench"}},
 	{"gonum.org/v1/plot", []string{"bench"}},

@@ -37,6 +37,9 @@ type app struct {
 	// captureFile is where the packets of devices are kept, "" for nowhere.
 	captureFile string
 	captures    []keptCapture
+	// metricsAddr is where counters are shown to Prometheus, "" for nowhere.
+	metricsAddr string
+	metrics     *metricsServer          // nil until a device is open
 	end         context.CancelCauseFunc // ends the command
 	waiting     atomic.Bool             // a server waits: interrupting it is how it ends
 
@@ -70,6 +73,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.end = end
 	ended, err := root.ExecuteContextC(inner)
 	a.hide()
+	a.hideMetrics()
 	err = a.blame(err)
 	if lost := a.endCaptures(); err == nil {
 		err = lost

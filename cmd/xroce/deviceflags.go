@@ -26,11 +26,14 @@ type deviceFlags struct {
 	capture string
 	// congestion is the congestion control of the device.
 	congestion string
+	metrics    string
 }
 
 // register declares the flags.
 func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	f.registerOpen(flags)
+	flags.StringVar(&f.metrics, "metrics", "",
+		"show counters to Prometheus at this port of 127.0.0.1, or this address and port")
 	flags.StringVar(&f.capture, "capture", "",
 		"keep the packets, with what came of them, in this pcapng file")
 }
@@ -60,6 +63,12 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o.Attach, ok[0] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
 	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
 	a.captureFile = f.capture
+	if f.metrics != "" {
+		var err error
+		if a.metricsAddr, err = metricsAddress(f.metrics); err != nil {
+			return o, err
+		}
+	}
 	switch {
 	case f.capture == "-":
 		return o, usagef("--capture needs a file: 'xroce tcpdump -w -' writes to the output")
@@ -112,6 +121,9 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 	}
 	a.watch(d)
 	a.show(d)
+	if err := a.showMetrics(d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return d, nil
 }
 

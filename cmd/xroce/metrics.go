@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"xroce/engine"
+	"xroce/engine/metrics"
+)
+
+// This file is about --metrics, which commands have that open a device.
+
+// Bounds of what a stranger can ask of the metrics.
+const (
+	metricsClients = 16 // connections at once
+	metricsTime    = 10 * time.Second
+	metricsHeader  = 8 << 10 // bytes
+)
+
+// A metricsServer shows the counters of this process to Prometheus.
+type metricsServer struct {
+	devices *metrics.Collector
+	server  *http.Server
+	addr    net.Addr
+}
+
+// metricsAddress is where to listen: a mere port is one of the loopback interface, since
+// anybody who reaches it can read.
+func metricsAddress(s string) (string, error) {
+	if _, err := strconv.ParseUint(s, 10, 16); err == nil {
+		s = "127.0.0.1:" + s
+	}
+	if _, port, err := net.SplitHostPort(s); err != nil || port == "" {
+		return "", usagef("--metrics %q: want a port, or an address as 192.0.2.1:9400", s)
+	}
+	return s, nil
+}
+
+// serveMetrics begins to show counters.
+func serveMetrics(address string) (*metricsServer, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	m := &metricsServer{devices: metrics.New(), addr: listener.Addr()}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.devices)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 2, Timeout: metricsTime,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n")) // whom it does not reach knows that
+	})
+	m.server = &http.Server{
+		Handler: mux, ReadTimeout: metricsTime, WriteTimeout: 2 * metricsTime,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: metricsHeader,
+	}
+	go func() {
+		// It ends with Close, and what else may end it has no reader.
+		_ = m.server.Serve(newFewConns(listener, metricsClients))
+	}()
+	return m, nil
+}
+
+// A fewConns is a listener with so many connections at once: others wait to be accepted.
+type fewConns struct {
+	net.Listener
+	slots chan struct{}
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newFewConns(l net.Listener, n int) *fewConns {
+	return &fewConns{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (l *fewConns) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &fewConn{Conn: conn, slots: l.slots}, nil
+}
+
+// Close implements net.Listener.
+func (l *fewConns) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return l.Listener.Close()
+}
+
+// A fewConn gives its place back when it is closed.
+type fewConn struct {
+	net.Conn
+	slots chan struct{}
+	once  sync.Once // net/http may close one twice, from two goroutines
+}
+
+// Close implements net.Conn.
+func (c *fewConn) Close() error {
+	c.once.Do(func() { <-c.slots })
+	return c.Conn.Close()
+}
+
+// showMetrics has the counters of a device shown, if that was asked for.
+func (a *app) showMetrics(d *engine.Device) error {
+	if a.metricsAddr == "" {
+		return nil
+	}
+	if a.metrics == nil {
+		m, err := serveMetrics(a.metricsAddr)
+		if err != nil {
+			return err
+		}
+		a.metrics = m
+		fmt.Fprintf(a.stderr, "xroce: metrics at http://%s/metrics\n", m.addr)
+	}
+	a.metrics.devices.Add(d)
+	return nil
+}
+
+// hideMetrics ends what showMetrics began.
+func (a *app) hideMetrics() {
+	if a.metrics == nil {
+		return
+	}
+	if err := a.metrics.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		a.logger.Info("metrics", "error", err.Error())
+	}
+	a.metrics = nil
+}

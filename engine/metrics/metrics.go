@@ -1,0 +1,104 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"xroce/engine"
+)
+
+// A Collector collects the counters of devices. It implements prometheus.Collector and is safe
+// for concurrent use.
+type Collector struct {
+	mu      sync.Mutex
+	devices []*engine.Device
+}
+
+// New returns a Collector of no device.
+func New() *Collector { return new(Collector) }
+
+// Add collects the counters of a device, too, until it fails or is closed.
+func (c *Collector) Add(d *engine.Device) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.devices = append(c.devices, d)
+}
+
+// open are the devices that are open. It forgets all others.
+func (c *Collector) open() []*engine.Device {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.devices = slices.DeleteFunc(c.devices, (*engine.Device).Failed)
+	return slices.Clone(c.devices)
+}
+
+// Describe implements prometheus.Collector. Which counters there are is known by what a device
+// runs on, so it describes none: the Collector is an unchecked one.
+func (c *Collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector. A device that cannot be read is left out, and shown
+// as not up.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	for _, d := range c.open() {
+		counters, err := d.Counters()
+		up := 1.0
+		if err != nil {
+			up = 0
+		}
+		to <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, d.Name())
+		for i := range counters {
+			to <- metricOf(d.Name(), &counters[i])
+		}
+		if err != nil {
+			continue
+		}
+		n := d.Resources(0).Total
+		for kind, value := range map[string]int{
+			"pd": n.PD, "mr": n.MR, "mw": n.MW, "cq": n.CQ, "qp": n.QP, "srq": n.SRQ,
+		} {
+			to <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue,
+				float64(value), d.Name(), kind)
+		}
+	}
+}
+
+var (
+	upDesc = prometheus.NewDesc("roce_up", "Whether the counters of the device could be read.",
+		[]string{"device"}, nil)
+	objectsDesc = prometheus.NewDesc("roce_objects", "Objects of verbs that there are.",
+		[]string{"device", "kind"}, nil)
+	dropsDesc = prometheus.NewDesc("roce_drops_total",
+		"Packets that were dropped, by the check that did it.", []string{"device", "cause"}, nil)
+	xdpDesc = prometheus.NewDesc("roce_xdp_packets_total",
+		"Packets that the XDP program saw, by its verdict.", []string{"device", "verdict"}, nil)
+)
+
+// gauges are the counters that also shrink.
+var gauges = []string{"tx_outstanding_descs", "sq_posted"}
+
+// metricOf makes a metric of a counter.
+func metricOf(device string, c *engine.Counter) prometheus.Metric {
+	desc, kind, labels := (*prometheus.Desc)(nil), prometheus.CounterValue, []string{device}
+	cause, isDrop := strings.CutPrefix(c.Name, "drop_")
+	verdict, isXDP := strings.CutPrefix(c.Name, "xdp_")
+	switch {
+	case isDrop:
+		desc, labels = dropsDesc, append(labels, cause)
+	case isXDP:
+		desc, labels = xdpDesc, append(labels, verdict)
+	case slices.Contains(gauges, c.Name):
+		desc, kind = newDesc(c, ""), prometheus.GaugeValue
+	default:
+		desc = newDesc(c, "_total")
+	}
+	return prometheus.MustNewConstMetric(desc, kind, float64(c.Value), labels...)
+}
+
+// newDesc describes a counter, whose unit is in its help where the name does not have it.
+func newDesc(c *engine.Counter, suffix string) *prometheus.Desc {
+	help := c.Help + " (" + c.Unit + ")"
+	return prometheus.NewDesc("roce_"+c.Name+suffix, help, []string{"device"}, nil)
+}

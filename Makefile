@@ -39,8 +39,9 @@ NO_RACE := ./bench/interop ./bench/interop/internal/cases ./bench/interop/intern
 	./cmd/xroce/internal/plain ./cmd/xroce/internal/progress ./encap ./encap/ipoib \
 	./engine/gopacketlayer \
 	./engine/internal/notify ./engine/internal/pathtable ./engine/internal/sched ./engine/oob \
-	./engine/sim/msgtrial ./engine/sim/trial ./roce ./roce/cc ./roce/clock ./roce/cm \
-	./roce/counter ./roce/dissect ./roce/internal/conversation ./roce/msg ./roce/msg/dissect \
+	./engine/sim/msgtrial ./engine/sim/trial ./roce ./roce/analyze ./roce/cc ./roce/clock \
+	./roce/cm ./roce/counter ./roce/dissect ./roce/internal/conversation ./roce/msg \
+	./roce/msg/dissect \
 	./roce/msg/match ./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire \
 	./xsk/xsktest/timeout
 

@@ -54,6 +54,7 @@ var pureRooms = []string{
 	"roce/dissect",
 	"encap/ipoib",
 	"encap/seal",
+	"roce/analyze",
 	"roce/roctest",
 	"roce/internal/conversation",
 }

@@ -80,3 +80,13 @@ func (p *Packet) reset(link Link, data []byte, length int) {
 	p.MAD, p.etherType, p.count = nil, 0, 0
 	p.Message.Records = records
 }
+
+// Pad is the padding behind the payload of a packet of RoCE that came whole.
+func (p *Packet) Pad() []byte {
+	b := p.header(Payload)
+	n := p.RoCE.PayloadLen()
+	if !p.IsRoCE || p.Snapped || n+int(p.RoCE.BTH.PadCnt) > len(b) {
+		return nil
+	}
+	return b[n : n+int(p.RoCE.BTH.PadCnt)]
+}

@@ -129,7 +129,7 @@ func TestTshark(t *testing.T) {
 	}
 }
 
-// TestTsharkScript: with docs/encap.lua tshark shows the datagram in every format, and that of
+// TestTsharkScript: with xroce.lua tshark shows the datagram in every format, and that of
 // native packets also behind an Ethernet header, with padding behind them.
 func TestTsharkScript(t *testing.T) {
 	program, err := exec.LookPath("tshark")
@@ -161,7 +161,7 @@ func TestTsharkScript(t *testing.T) {
 	}
 	for link, list := range packets {
 		rows := tshark(t, link, list, fields, "-E", "occurrence=l", "-X",
-			"lua_script:../docs/encap.lua")
+			"lua_script:../cmd/xroce/internal/wireshark/xroce.lua")
 		for i, row := range rows {
 			if got := strings.Join(row, ";"); got != want[link][i] {
 				t.Errorf("packet %d of link type %d: %s, want %s", i+1, link, got, want[link][i])

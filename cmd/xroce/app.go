@@ -133,8 +133,8 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.pingpongCommand(), a.perfCommand(), a.msgCommand(), a.rpingCommand(), a.ucmatoseCommand(),
 		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
 		a.copyCommand(), a.tunnelCommand(), a.encapCommand(), a.resCommand(),
-		a.decodeCommand(), a.tcpdumpCommand(), a.analyzeCommand(), a.simCommand(),
-		a.versionCommand(),
+		a.decodeCommand(), a.tcpdumpCommand(), a.analyzeCommand(), a.wiresharkCommand(),
+		a.simCommand(), a.versionCommand(),
 	)
 	a.completions(root)
 	return root

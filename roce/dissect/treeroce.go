@@ -44,7 +44,7 @@ func (p *Packet) treeExtended(t *Tree, l Layer) {
 			t.hex("infiniband.deth.srcqp", 6, uint64(w.DETH().SrcQP))
 		case wire.HeaderFETH:
 			t.dec("xroce.feth.sel", uint64(w.FETH().SEL))
-			t.hex("xroce.feth.plt", 1, uint64(w.FETH().PLT))
+			t.hex("xroce.feth.plt", 2, uint64(w.FETH().PLT))
 		case wire.HeaderRETH:
 			t.hex("infiniband.reth.va", 16, w.RETH().VA)
 			t.hex("infiniband.reth.r_key", 8, uint64(w.RETH().RKey))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"xroce/roce/analyze"
 	"xroce/roce/clock"
@@ -17,7 +18,7 @@ const maxText = 50
 func Text(w io.Writer, r *analyze.Report) error {
 	var b strings.Builder
 	for _, line := range r.Diagnosis {
-		fmt.Fprintf(&b, "* %s\n", line)
+		fold(&b, line)
 	}
 	fmt.Fprintf(&b, "\n%d packets, %s, %s; %d of RoCE, %d of the connection manager\n", r.Packets,
 		size(r.Bytes), span(r.Duration), r.RoCE, r.Manager)
@@ -29,6 +30,29 @@ func Text(w io.Writer, r *analyze.Report) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// fold prints a sentence in lines of at most maxColumns, unless a word is longer.
+func fold(b *strings.Builder, text string) {
+	const maxColumns = 90
+	column := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+			b.WriteString("* ")
+			column = 2
+		case column+1+n > maxColumns:
+			b.WriteString("\n  ")
+			column = 2
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	b.WriteByte('\n')
 }
 
 func connection(b *strings.Builder, n int, c *analyze.Connection) {
@@ -127,8 +151,8 @@ func quantiles(before string, l *analyze.Latency) string {
 	if l == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s min %s, median %s, 99%% %s, max %s", before, span(l.Min), span(l.P50),
-		span(l.P99), span(l.Max))
+	return fmt.Sprintf("%s median %s, 99%% %s, max %s", before, span(l.P50), span(l.P99),
+		span(l.Max))
 }
 
 // size is a number of bytes.

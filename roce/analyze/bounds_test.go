@@ -49,7 +49,7 @@ func TestBounded(t *testing.T) {
 	var d dissect.Dissector
 	var p dissect.Packet
 	at := clock.Time(0)
-	for i := range 30_000 {
+	for i := range 12_000 {
 		op := ops[random.IntN(len(ops))]
 		n := 0
 		for !op.Spec().Payload.Allows(n, 256) {
@@ -68,7 +68,7 @@ func TestBounded(t *testing.T) {
 		a.Add(i+1, at, 0, &p)
 	}
 	a.check(t)
-	if r := a.Report(); r.RoCE != 30_000 || r.NotFollowed == 0 || len(r.Diagnosis) > maxFindings+1 {
+	if r := a.Report(); r.RoCE != 12_000 || r.NotFollowed == 0 || len(r.Diagnosis) > maxFindings+1 {
 		t.Errorf("%d packets, %d not followed, %d findings", r.RoCE, r.NotFollowed,
 			len(r.Diagnosis))
 	}

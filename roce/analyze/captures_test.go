@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,5 +91,64 @@ func TestCaptures(t *testing.T) {
 	}
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("it is not %s (write it anew with -update):\n%s", golden, got.Bytes())
+	}
+}
+
+// TestDamaged: copies of every capture with bytes that are wrong, packets that are missing, double
+// or out of order, and one direction only, are analyzed to the end within the bounds.
+func TestDamaged(t *testing.T) {
+	names, err := filepath.Glob(captures + "/*.pcap")
+	if err != nil || len(names) < 50 {
+		t.Fatal(len(names), err)
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	a, bad := New(), New()
+	var d dissect.Dissector
+	var p dissect.Packet
+	number := 0
+	for _, name := range names {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames, err := roctest.Pcap(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oneSided := random.IntN(4) == 0
+		for i, f := range frames {
+			switch random.IntN(10) {
+			case 0:
+				continue
+			case 1:
+				j := random.IntN(len(frames))
+				frames[i], frames[j] = frames[j], frames[i]
+			case 2:
+				f = f[:random.IntN(len(f))]
+			case 3:
+				f = bytes.Clone(f)
+				f[random.IntN(len(f))] ^= byte(1 + random.IntN(255))
+			}
+			if oneSided && len(f) > 29 && f[29]&1 == 0 {
+				continue
+			}
+			number++
+			at := clock.Time(number) * clock.Millisecond
+			d.Dissect(dissect.LinkEthernet, f, len(frames[i]), &p)
+			a.Add(number, at, 0, &p)
+			// A wrong ICRC hides much of what is wrong from the first.
+			if p.ICRC == dissect.Bad {
+				p.ICRC = dissect.Cut
+			}
+			bad.Add(number, at, 0, &p)
+		}
+	}
+	for _, x := range []*Analyzer{a, bad} {
+		x.check(t)
+		r := x.Report()
+		if r.Packets != number || len(r.Connections) < 50 || len(r.Diagnosis) < 10 {
+			t.Errorf("%d of %d packets, %d connections, %d findings", r.Packets, number,
+				len(r.Connections), len(r.Diagnosis))
+		}
 	}
 }

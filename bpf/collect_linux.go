@@ -67,7 +67,8 @@ func (c *Collector) Register(queue, fd int) error {
 	}
 	if err := c.socks.Put(uint32(queue), uint32(fd)); err != nil {
 		return &Error{
-			Op: fmt.Sprintf("register a socket for queue %d of", queue), Interface: c.name, Err: err,
+			Op: fmt.Sprintf("register a socket for queue %d of", queue), Interface: c.name,
+			Err: err,
 		}
 	}
 	return nil

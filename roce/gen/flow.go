@@ -100,6 +100,9 @@ func (f *Flow) Next(frame []byte, now int64) int {
 		return f.make(frame, now, Data, 0)
 	}
 	set := f.faults.of(f.seq)
+	if set>>FaultGap&1 != 0 {
+		set = 1 << FaultGap // what is missing has no other mistake
+	}
 	for k := range NumFaults {
 		f.injected[k] += uint64(set >> k & 1)
 	}
@@ -117,7 +120,8 @@ func (f *Flow) Next(frame []byte, now int64) int {
 }
 
 // End writes the frame that says that the flow is over, and returns its length. It may be
-// written more than once: frames are lost.
+// written more than once: frames are lost. Fields of its headers do not vary: it comes from
+// where an answer is waited for.
 func (f *Flow) End(frame []byte, now int64) int { return f.make(frame, now, End, 0) }
 
 // Sent is how many frames the flow had, with those that are missing on purpose.
@@ -141,8 +145,10 @@ func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int 
 	body := frame[f.stack.payload:]
 	s.Put(body)
 	copy(body[SignatureLen:], f.payload[:len(body)-SignatureLen])
-	for i := range f.patches {
-		f.patches[i].apply(frame)
+	if kind == Data {
+		for i := range f.patches {
+			f.patches[i].apply(frame)
+		}
 	}
 	if f.stack.udp > 0 {
 		f.stack.finishUDP(frame)

@@ -152,7 +152,7 @@ func (f *Flow) makePacket(frame []byte, s *Signature, set uint8) int {
 	n := f.putTransport(frame, op, spec, s, message, set)
 	n = p.template.Seal(frame, n, p.ipID)
 	p.ipID++
-	if len(f.patches) > 0 {
+	if len(f.patches) > 0 && s.Kind == Data {
 		f.repatch(frame[:n])
 	}
 	if set>>FaultBadICRC&1 != 0 {

@@ -1,0 +1,119 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"xroce/roce/clock"
+	"xroce/roce/gen"
+	"xroce/xsk"
+)
+
+// A Collector runs a Sink over a link.
+type Collector struct {
+	Link  xsk.Link
+	Sink  *Sink
+	Clock Clock
+	Keep  bool       // go on when all flows have ended
+	For   clock.Time // how long at most, 0 for as long as it takes
+	Count uint64     // end behind so many frames of flows, 0 for no number
+
+	Interval clock.Time // how often Row is called, 0 for never
+	Row      func(Row)
+
+	batch [64]xsk.RxFrame
+	reply [1]xsk.TxFrame
+	row   Row
+}
+
+// quiet is how long nothing must come after the end of all flows before it is believed: a
+// generator that missed the answer tells its end again.
+const quiet = 300 * clock.Millisecond
+
+// step bounds a wait, so that its end is seen.
+const step = 20 * time.Millisecond
+
+// Run collects until all flows have ended, and nothing comes any more, or what the Collector
+// is told ends it. The end of the context is no error.
+func (c *Collector) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, c.Link.Wake)
+	defer stop()
+	begun := c.Clock.Now()
+	last := begun
+	for ctx.Err() == nil {
+		now := c.Clock.Now()
+		c.tell(now - begun)
+		n, err := c.round()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			last = now
+		}
+		switch {
+		case c.For > 0 && now-begun >= c.For:
+			return nil
+		case c.Count > 0 && c.Sink.totals.Signed >= c.Count:
+			return nil
+		case n > 0:
+			continue
+		case !c.Keep && c.Sink.Over() && now-last >= quiet:
+			return nil
+		}
+		if err := c.Link.Wait(step); err != nil {
+			return fmt.Errorf("receive: %w", err)
+		}
+	}
+	return nil
+}
+
+// round takes a batch of frames.
+func (c *Collector) round() (int, error) {
+	n := c.Link.Receive(c.batch[:])
+	if n == 0 {
+		return 0, nil
+	}
+	wall := c.Clock.Wall()
+	var err error
+	for i := range c.batch[:n] {
+		f := &c.batch[i]
+		if received, answer := c.Sink.Frame(f.Head, f.Tail, wall); answer && err == nil {
+			err = c.answer(f.Head, received)
+		}
+	}
+	c.Link.Release(c.batch[:n])
+	return n, err
+}
+
+// answer tells the sender how much of its flow came. Without a free frame it is not told now,
+// and asks again.
+func (c *Collector) answer(to []byte, received uint64) error {
+	if c.Link.Reserve(c.reply[:]) == 0 {
+		return c.Link.Flush()
+	}
+	n := gen.Answer(c.reply[0].Data, to, received)
+	if n == 0 {
+		c.Link.Return(c.reply[:])
+		return nil
+	}
+	c.reply[0].Len = n
+	c.Link.Transmit(c.reply[:])
+	return c.Link.Flush()
+}
+
+// tell calls Row when an interval is over.
+func (c *Collector) tell(now clock.Time) {
+	if c.Interval == 0 || now-c.row.To < c.Interval {
+		return
+	}
+	t := c.Sink.Totals()
+	counts, _ := c.Sink.Counts()
+	was := c.row
+	c.row = Row{From: was.To, To: now, Frames: t.Signed, Bytes: t.Bytes, Lost: counts.Lost}
+	d := c.row
+	d.Frames -= was.Frames
+	d.Bytes -= was.Bytes
+	d.Lost -= min(was.Lost, d.Lost)
+	c.Row(d)
+}

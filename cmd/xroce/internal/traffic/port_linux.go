@@ -1,0 +1,239 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"xroce/bpf"
+	"xroce/engine/host"
+	"xroce/roce/gen"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// sendBuffer is the SO_SNDBUF of the socket in bytes, to which the kernel charges what is under
+// way in copy mode.
+const sendBuffer = 8 << 20
+
+// fewFrames are the receive frames of a socket that receives nothing.
+const fewFrames = 64
+
+// A SendPort is an interface to send from, and where answers come to.
+type SendPort struct {
+	Name  string
+	Link  *xsk.Socket
+	Route Route
+	conn  *net.UDPConn // nil where nobody can answer
+}
+
+// OpenSender opens a queue of an interface to send to a host, or a MAC address. The kernel's
+// routes and neighbours say how to get there. No XDP program is attached: what arrives on the
+// interface goes on to the kernel.
+func OpenSender(ctx context.Context, o PortOptions, to string) (_ *SendPort, err error) {
+	kernel, err := host.Open(o.Interface)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, kernel.Close()) }()
+	port := kernel.Port()
+	p := &SendPort{Name: port.Name}
+	p.Route.Path.SrcMAC = port.MAC
+	if mac, macErr := net.ParseMAC(to); macErr == nil && len(mac) == 6 {
+		p.Route.Path.DstMAC = [6]byte(mac)
+	} else if err := p.resolve(ctx, kernel, to); err != nil {
+		return nil, err
+	}
+	p.Link, err = xsk.Open(xsk.Config{
+		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
+		RxFrames: fewFrames, TxFrames: xsk.DefaultTxFrames, SndBuf: sendBuffer,
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.Route.MaxFrame = p.Link.Info().MaxFrame
+	return p, nil
+}
+
+// resolve finds the way to a host and a port for its answers.
+func (p *SendPort) resolve(ctx context.Context, kernel *host.Kernel, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, resolvePatience)
+	defer cancel()
+	dst, err := lookup(ctx, to)
+	if err != nil {
+		return err
+	}
+	vlan, src, err := kernel.Source(dst)
+	if err != nil {
+		return err
+	}
+	hop, err := kernel.ResolveOn(ctx, vlan, src, dst)
+	if err != nil {
+		return err
+	}
+	path := &p.Route.Path
+	path.DstMAC, path.Src, path.Dst = hop.MAC, wire.GIDFromAddr(src), wire.GIDFromAddr(dst)
+	path.Tagged, path.VLAN = vlan > 0, vlan
+	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0))
+	if src.IsLinkLocalUnicast() {
+		at.Zone = p.Name
+	}
+	if p.conn, err = net.ListenUDP("udp", at); err != nil {
+		return fmt.Errorf("a port for answers: %w", err)
+	}
+	path.SrcPort = uint16(p.conn.LocalAddr().(*net.UDPAddr).Port)
+	return nil
+}
+
+// resolvePatience is how long names and neighbours have to answer.
+const resolvePatience = 5 * time.Second
+
+// lookup finds the address of a host.
+func lookup(ctx context.Context, to string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(to); err == nil {
+		return a.Unmap().WithZone(""), nil
+	}
+	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", to)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return list[0].Unmap().WithZone(""), nil
+}
+
+// Close gives the interface back.
+func (p *SendPort) Close() error {
+	var errs []error
+	if p.conn != nil {
+		errs = append(errs, p.conn.Close())
+	}
+	if p.Link != nil {
+		errs = append(errs, p.Link.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// How often the end of flows is told to a sink, and how long it has to answer each time.
+const (
+	tries    = 5
+	answerIn = 200 * time.Millisecond
+)
+
+// Confirm ends the flows of a sender and asks what came of them. ok is false when somebody did
+// not answer: there is no sink, or its answers are lost.
+func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok bool, err error) {
+	a := answers{run: p.Route.Run, of: make(map[uint16]uint64, len(s.Flows)), flows: s.Flows}
+	done := func(flow int) bool {
+		_, ok := a.of[uint16(flow)]
+		return ok
+	}
+	for range tries {
+		if err := s.End(done); err != nil {
+			return 0, false, err
+		}
+		if p.conn == nil || ctx.Err() != nil {
+			return 0, false, nil
+		}
+		if err := a.read(p.conn, time.Now().Add(answerIn)); err != nil {
+			return 0, false, err
+		}
+		if len(a.of) == len(s.Flows) {
+			for _, n := range a.of {
+				received += n
+			}
+			return received, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// answers are what a sink said of flows.
+type answers struct {
+	run   uint8
+	flows []*gen.Flow
+	of    map[uint16]uint64
+}
+
+// read takes answers until all are there, or it is late.
+func (a *answers) read(conn *net.UDPConn, late time.Time) error {
+	if err := conn.SetReadDeadline(late); err != nil {
+		return err
+	}
+	var b [2 * gen.SignatureLen]byte
+	for len(a.of) < len(a.flows) {
+		n, _, err := conn.ReadFromUDPAddrPort(b[:])
+		var late net.Error
+		switch {
+		case errors.As(err, &late) && late.Timeout():
+			return nil
+		case err != nil:
+			return fmt.Errorf("answers: %w", err)
+		}
+		a.take(b[:n])
+	}
+	return nil
+}
+
+// take believes an answer that can be true.
+func (a *answers) take(b []byte) {
+	s, ok := gen.ParseSignature(b)
+	if !ok || s.Kind != gen.Report || s.Run != a.run || int(s.Flow) >= len(a.flows) ||
+		s.Seq > a.flows[s.Flow].Sent() {
+		return
+	}
+	a.of[s.Flow] = s.Seq
+}
+
+// A SinkPort is an interface that a sink collects from.
+type SinkPort struct {
+	Name    string
+	Link    *xsk.Socket
+	program *bpf.Collector
+}
+
+// OpenSink opens a queue of an interface and has the frames that generators send handed over:
+// UDP datagrams to its ports and that of RoCE, and the EtherTypes. All else goes on to the
+// kernel. It fails where another XDP program is.
+func OpenSink(o PortOptions) (_ *SinkPort, err error) {
+	kernel, err := host.Open(o.Interface)
+	if err != nil {
+		return nil, err
+	}
+	port := kernel.Port()
+	if err := kernel.Close(); err != nil {
+		return nil, err
+	}
+	p := &SinkPort{Name: port.Name}
+	p.program, err = bpf.Collect(port.Index, bpf.Filter{
+		UDPPorts:   append([]uint16{wire.UDPPort}, o.Ports...),
+		EtherTypes: append([]uint16{wire.EtherTypeV1}, o.Types...),
+	}, bpf.Options{Mode: o.Attach})
+	if err != nil {
+		return nil, err
+	}
+	p.Link, err = xsk.Open(xsk.Config{
+		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
+		RxFrames: xsk.DefaultRxFrames, TxFrames: fewFrames, SndBuf: sendBuffer,
+	})
+	if err == nil {
+		err = p.program.Register(o.Queue, p.Link.FD())
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// Attached says where the XDP program runs.
+func (p *SinkPort) Attached() bpf.Mode { return p.program.Mode() }
+
+// Close gives the interface back.
+func (p *SinkPort) Close() error {
+	errs := []error{p.program.Close()}
+	if p.Link != nil {
+		errs = append(errs, p.Link.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,194 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+
+	"xroce/roce/clock"
+	"xroce/roce/gen"
+	"xroce/xsk"
+)
+
+// A Sender sends the frames of flows in turn over a link.
+type Sender struct {
+	Link     xsk.Link
+	Flows    []*gen.Flow
+	Schedule *gen.Schedule
+	Count    uint64 // no more frames than that, 0 for as many as the schedule has
+	Batch    int    // most frames of one system call
+	Clock    Clock
+
+	// Interval is how often Row is called with what came of the time since, 0 for never.
+	Interval clock.Time
+	Row      func(Row)
+
+	batch  []xsk.TxFrame
+	next   int // flow
+	begun  clock.Time
+	row    Row // that grows
+	result Sent
+}
+
+// Sent is what a Sender did.
+type Sent struct {
+	Frames   uint64     // that went to the kernel
+	Bytes    uint64     // of them, without FCS
+	Dropped  uint64     // of those, that the kernel says were lost
+	Duration clock.Time // from the first to the end
+	Late     clock.Time // how far the schedule was behind at the end, 0 when it was not
+}
+
+// A Row is what came of an interval.
+type Row struct {
+	From, To      clock.Time // since the begin
+	Frames, Bytes uint64
+	Lost          uint64 // of a Sink: more than in the row before
+}
+
+// lateFor is how long behind its end a schedule may still send what was due: a tenth of it, at
+// most that long.
+const lateFor = 100 * clock.Millisecond
+
+// patience is how long the kernel has to take what was sent.
+const patience = clock.Second
+
+// Run sends until the schedule is over, Count is reached, or the context ends, which is no
+// error. Then all has left the link.
+func (s *Sender) Run(ctx context.Context) (Sent, error) {
+	s.batch = make([]xsk.TxFrame, s.Batch)
+	s.begun = s.Clock.Now()
+	end := s.Schedule.Length()
+	if end > 0 {
+		end += min(end/10, lateFor)
+	}
+	for ctx.Err() == nil && (s.Count == 0 || s.result.Frames < s.Count) {
+		now := s.Clock.Now() - s.begun
+		s.tell(now)
+		at, ok := s.Schedule.Next(now)
+		if !ok || end > 0 && now > end {
+			if ok {
+				s.result.Late = now - s.Schedule.Length()
+			}
+			break
+		}
+		if at > now {
+			s.Clock.Sleep(ctx, s.until(at-now, now))
+			continue
+		}
+		if err := s.send(now); err != nil {
+			return s.result, err
+		}
+	}
+	s.result.Duration = s.Clock.Now() - s.begun
+	s.finish()
+	return s.result, s.drain(ctx)
+}
+
+// until is how long to sleep: not past the next row.
+func (s *Sender) until(d, now clock.Time) clock.Time {
+	if s.Interval > 0 {
+		d = min(d, max(1, s.row.From+s.Interval-now))
+	}
+	return d
+}
+
+// send sends a batch of what is due.
+func (s *Sender) send(now clock.Time) error {
+	want := len(s.batch)
+	if s.Count > 0 {
+		want = int(min(uint64(want), s.Count-s.result.Frames))
+	}
+	got := s.Link.Reserve(s.batch[:want])
+	wall := s.Clock.Wall()
+	n := 0
+	for n < got {
+		if n > 0 {
+			if at, ok := s.Schedule.Next(now); !ok || at > now {
+				break
+			}
+		}
+		f := &s.batch[n]
+		f.Len = s.Flows[s.next].Next(f.Data, wall)
+		if s.next++; s.next == len(s.Flows) {
+			s.next = 0
+		}
+		s.Schedule.Spend(f.Len)
+		s.result.Bytes += uint64(f.Len)
+		s.row.Bytes += uint64(f.Len)
+		n++
+	}
+	s.Link.Transmit(s.batch[:n])
+	s.Link.Return(s.batch[n:got])
+	s.result.Frames += uint64(n)
+	s.row.Frames += uint64(n)
+	if err := s.Link.Flush(); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}
+
+// tell calls Row when an interval is over.
+func (s *Sender) tell(now clock.Time) {
+	if s.Interval == 0 || now-s.row.From < s.Interval {
+		return
+	}
+	s.row.To = now
+	s.Row(s.row)
+	s.row = Row{From: now}
+}
+
+// finish tells the last row, when there is something in it.
+func (s *Sender) finish() {
+	if s.Interval > 0 && s.row.Frames > 0 {
+		s.row.To = s.result.Duration
+		s.Row(s.row)
+	}
+}
+
+// drain waits until the kernel has taken all that was sent, and reads what became of it.
+func (s *Sender) drain(ctx context.Context) error {
+	for end := s.Clock.Now() + patience; ; s.Clock.Sleep(ctx, clock.Millisecond) {
+		if err := s.Link.Flush(); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+		st, err := s.Link.Stats()
+		if err != nil {
+			return err
+		}
+		if st.TxOutstanding == 0 || s.Clock.Now() > end {
+			s.result.Dropped = st.TxBusy + st.TxOutstanding
+			return nil
+		}
+		// What the kernel has sent comes back here.
+		s.Link.Return(s.batch[:s.Link.Reserve(s.batch)])
+	}
+}
+
+// End writes the last frame of each flow that is not done, and flushes them.
+func (s *Sender) End(done func(flow int) bool) error {
+	for i, f := range s.Flows {
+		if done(i) {
+			continue
+		}
+		if s.Link.Reserve(s.batch[:1]) == 0 {
+			if err := s.Link.Flush(); err != nil {
+				return err
+			}
+			if s.Link.Reserve(s.batch[:1]) == 0 {
+				continue // it is told again
+			}
+		}
+		s.batch[0].Len = f.End(s.batch[0].Data, s.Clock.Wall())
+		s.Link.Transmit(s.batch[:1])
+	}
+	return s.Link.Flush()
+}
+
+// Numbered is how many frames the flows had, with those that are missing on purpose and without
+// repetitions.
+func (s *Sender) Numbered() (sum uint64) {
+	for _, f := range s.Flows {
+		sum += f.Sent()
+	}
+	return sum
+}

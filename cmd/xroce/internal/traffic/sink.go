@@ -1,0 +1,207 @@
+package traffic
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"xroce/roce/gen"
+)
+
+// maxFlows bounds what strangers can make a sink remember: 36 MB.
+const maxFlows = 1 << 16
+
+// longest is the longest latency that is told from longer ones, in nanoseconds.
+const longest = int64(100e9)
+
+// A FlowKey says which flow a frame is of.
+type FlowKey struct {
+	MAC  [6]byte
+	Run  uint8
+	Flow uint16
+}
+
+// sinkFlow is what is known of a flow.
+type sinkFlow struct {
+	key   FlowKey
+	track gen.Track
+	sent  uint64 // by its own word
+	ended bool
+}
+
+// A Sink counts the frames that come. One caller at a time.
+type Sink struct {
+	reader gen.Reader
+	flows  map[FlowKey]*sinkFlow
+	last   *sinkFlow // the flow of the frame before
+	open   int       // flows that have not ended
+
+	latency, jitter *hdrhistogram.Histogram
+	totals          Totals
+}
+
+// Totals are the frames that came, by what they were.
+type Totals struct {
+	Signed   uint64 // with a signature, of flows
+	Bytes    uint64 // of those, without FCS
+	Unsigned uint64 // RoCE packets without a signature
+	BadICRC  uint64
+	Foreign  uint64 // none of a generator
+	Marked   uint64 // with the ECN mark of congestion, of the signed ones
+	Crowded  uint64 // of flows beyond those that a sink remembers
+	// Backward are frames that came before they were sent, by the clocks of both ends. They
+	// are not in the histogram of latency.
+	Backward    uint64
+	First, Last int64 // when the first and the last signed frame came
+}
+
+// NewSink makes a Sink.
+func NewSink() *Sink {
+	return &Sink{
+		flows:   map[FlowKey]*sinkFlow{},
+		latency: hdrhistogram.New(1, longest, 3), jitter: hdrhistogram.New(1, longest, 3),
+	}
+}
+
+// congestion is the ECN mark CE (RFC 3168).
+const congestion = 3
+
+// Frame takes a frame that came at a time, and reports whether it wants an answer, with how
+// many frames of its flow came.
+func (s *Sink) Frame(head, tail []byte, wall int64) (received uint64, answer bool) {
+	a := s.reader.Read(head, tail)
+	switch a.Found {
+	case gen.Foreign:
+		s.totals.Foreign++
+		return 0, false
+	case gen.Unsigned:
+		s.totals.Unsigned++
+		return 0, false
+	case gen.BadICRC:
+		s.totals.BadICRC++
+		return 0, false
+	}
+	if a.Signature.Kind == gen.Report { // another sink's answer is no flow
+		s.totals.Foreign++
+		return 0, false
+	}
+	f := s.flow(FlowKey{a.SrcMAC, a.Signature.Run, a.Signature.Flow})
+	switch {
+	case f == nil:
+		s.totals.Crowded++
+		return 0, false
+	case a.Signature.Kind == gen.Data:
+		s.data(f, &a, len(head)+len(tail), wall)
+		return 0, false
+	}
+	if !f.ended {
+		f.ended = true
+		s.open--
+	}
+	f.sent = a.Signature.Seq
+	return f.track.Counts(0).Received, true
+}
+
+// flow finds a flow or begins it; nil when there are too many.
+func (s *Sink) flow(key FlowKey) *sinkFlow {
+	if s.last != nil && s.last.key == key {
+		return s.last
+	}
+	f := s.flows[key]
+	if f == nil {
+		if len(s.flows) == maxFlows {
+			return nil
+		}
+		f = &sinkFlow{key: key}
+		s.flows[key] = f
+		s.open++
+	}
+	s.last = f
+	return f
+}
+
+// data takes a frame of a flow.
+func (s *Sink) data(f *sinkFlow, a *gen.Arrival, bytes int, wall int64) {
+	t := &s.totals
+	if t.Signed == 0 {
+		t.First = wall
+	}
+	t.Last = wall
+	t.Signed++
+	t.Bytes += uint64(bytes)
+	if a.Mark == congestion {
+		t.Marked++
+	}
+	f.track.Add(a.Signature.Seq)
+	transit := wall - a.Signature.Time
+	if d, ok := f.track.Jitter(transit); ok {
+		record(s.jitter, d)
+	}
+	if transit < 0 {
+		t.Backward++
+		return
+	}
+	record(s.latency, transit)
+}
+
+// record notes a time in nanoseconds; what is too long for the histogram counts as its longest.
+func record(h *hdrhistogram.Histogram, ns int64) {
+	// It fails for what is out of range alone.
+	_ = h.RecordValue(min(max(ns, 1), longest))
+}
+
+// Over reports whether flows came and all of them have ended.
+func (s *Sink) Over() bool { return len(s.flows) > 0 && s.open == 0 }
+
+// Totals is what came so far.
+func (s *Sink) Totals() Totals { return s.totals }
+
+// Counts sums over all flows. sent is how many frames they had, as far as that is known.
+func (s *Sink) Counts() (sum gen.TrackCounts, sent uint64) {
+	for _, f := range s.flows {
+		c := f.track.Counts(f.sent)
+		sum.Received += c.Received
+		sum.Lost += c.Lost
+		sum.Duplicates += c.Duplicates
+		sum.Reordered += c.Reordered
+		sum.Ancient += c.Ancient
+		sent += c.Received + c.Lost
+	}
+	return sum, sent
+}
+
+// A FlowCount is what came of one flow.
+type FlowCount struct {
+	FlowKey
+	gen.TrackCounts
+	Sent   uint64
+	Ended  bool  // it said itself how much it sent
+	Jitter int64 // mean, of RFC 3550, in nanoseconds
+}
+
+// Flows is what came of each flow, by their numbers.
+func (s *Sink) Flows() []FlowCount {
+	list := make([]FlowCount, 0, len(s.flows))
+	for _, f := range s.flows {
+		c := f.track.Counts(f.sent)
+		list = append(list, FlowCount{
+			f.key, c, c.Received + c.Lost, f.ended, f.track.MeanJitter(),
+		})
+	}
+	slices.SortFunc(list, func(a, b FlowCount) int {
+		return cmp.Or(slices.Compare(a.MAC[:], b.MAC[:]), cmp.Compare(a.Run, b.Run),
+			cmp.Compare(a.Flow, b.Flow))
+	})
+	return list
+}
+
+// Latency and Jitter are histograms in nanoseconds: how long frames were under way by the
+// clocks of both ends, and how much that changed from one to the next.
+func (s *Sink) Latency() *hdrhistogram.Histogram { return s.latency }
+
+// Jitter is the histogram of differences; see Latency.
+func (s *Sink) Jitter() *hdrhistogram.Histogram { return s.jitter }
+
+// NumFlows is how many flows came.
+func (s *Sink) NumFlows() int { return len(s.flows) }

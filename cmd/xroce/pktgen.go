@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/internal/traffic"
+	"xroce/roce/clock"
+)
+
+func (a *app) pktgenCommand() *cobra.Command {
+	var f pktgenFlags
+	c := &cobra.Command{
+		Use:   "pktgen -d IFACE --to HOST",
+		Short: "Send frames for testing: UDP, raw Ethernet or RoCE, at a rate",
+		Long: `Send frames over an AF_XDP socket: UDP datagrams, raw Ethernet frames, or RoCE
+packets whose PSNs and ICRCs are right. Each carries the number of its flow, its place in that
+and the time in its payload, from which 'xroce sink' at the other end tells loss,
+duplicates, order, latency and jitter, and answers how many came. No XDP program is
+attached, and what arrives on the interface goes on to the kernel.
+
+Rates are numbers with pps, kpps, mpps, bps, kbps, mbps, gbps as TRex has them: bits of
+frames without FCS, or with l1 behind them on the wire, with preamble, FCS and gap; or N%
+of --line-rate; or max. A..B goes from one to the other. Sizes are bytes of the frame
+without FCS: one, a list 64,1500, a range 64-1500 or 64-1500/4, by chance random:64-1500,
+or imix. --vary takes such values for a field, and --fault makes mistakes on purpose:
+each N frames, or N% by chance. The same --seed makes the same frames.
+
+  fields   src_mac dst_mac vlan tos ttl src_ip dst_ip src_port dst_port
+           dest_qp rkey va pkey
+  faults   gap duplicate swap bad_icrc bad_key order
+
+Exit codes: 0 it sent everything, 1 it could not, or more was lost than --max-loss; 130
+interrupted, with the totals.`,
+		Example: `  xroce pktgen -d eth0 --to 192.0.2.2 --size 64 --rate 10kpps --duration 1s --json
+  xroce pktgen -d eth0 --to 192.0.2.2 --size imix --rate 1gbpsl1 -i 1
+  xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
+  xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
+      --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
+  xroce pktgen -d eth0 --scenario mix.yaml`,
+		Args: cobra.NoArgs,
+	}
+	f.register(c.Flags())
+	return a.command(c, func(ctx context.Context, _ []string) error {
+		if err := f.check(c.Flags(), a); err != nil {
+			return err
+		}
+		return a.pktgen(ctx, &f)
+	})
+}
+
+// pktgenReport is what `xroce pktgen --json` prints. Received and Lost are null when no sink
+// told.
+type pktgenReport struct {
+	Device   string   `json:"device"`
+	To       string   `json:"to"`
+	Flows    int      `json:"flows"`
+	Seed     uint64   `json:"seed"`
+	Seconds  float64  `json:"seconds"`
+	Sent     uint64   `json:"sent"`
+	Bytes    uint64   `json:"bytes"`
+	Dropped  uint64   `json:"dropped"` // by the interface, that the kernel told of
+	Received *uint64  `json:"received"`
+	Lost     *uint64  `json:"lost"`
+	Loss     *float64 `json:"loss_percent"`
+	PPS      float64  `json:"rate_pps"`
+	BPS      float64  `json:"rate_bps"`
+	BPSL1    float64  `json:"rate_bps_l1"`
+	// Behind is how late the schedule was at its end, in seconds: the rate was not reached.
+	Behind float64           `json:"behind_seconds"`
+	Faults map[string]uint64 `json:"faults,omitempty"`
+}
+
+// pktgen sends and reports.
+func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
+	port, err := traffic.OpenSender(ctx, f.port, f.plan.To)
+	if err != nil {
+		return advise(err, f.port.Interface, f.port.Queue)
+	}
+	defer port.Close()
+	route := port.Route
+	route.Run = uint8(rand.Uint32()) // another one each time, whatever the seed
+	port.Route = route
+	flows, err := f.plan.Make(route)
+	if err != nil {
+		return usageError{err}
+	}
+	schedule, err := f.plan.Schedule(1)
+	if err != nil {
+		return usageError{err}
+	}
+	s := &traffic.Sender{
+		Link: port.Link, Flows: flows, Schedule: schedule, Count: f.plan.Count,
+		Batch: f.batch, Clock: traffic.NewSystem(f.busy),
+		Interval: clock.Time(f.interval * float64(time.Second)),
+		Row:      func(r traffic.Row) { a.trafficRow(r, false) },
+	}
+	a.trafficHeader(f.interval, false)
+	sent, err := s.Run(ctx)
+	if err != nil {
+		return err
+	}
+	// Who interrupts is told at once what was sent; the sink is told without waiting for it.
+	received, ok, err := port.Confirm(ctx, s)
+	if err != nil {
+		return err
+	}
+	r := newPktgenReport(port.Name, f, s, sent)
+	if ok {
+		r.confirm(received, s.Numbered())
+	}
+	if err := a.printPktgen(&r); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return f.maxLoss.judge(r.Loss)
+}
+
+// errNoReport means that nobody told what came.
+var errNoReport = errors.New("--max-loss: no sink told how many frames came")
+
+func newPktgenReport(name string, f *pktgenFlags, s *traffic.Sender, sent traffic.Sent,
+) pktgenReport {
+	r := pktgenReport{
+		Device: name, To: f.plan.To, Flows: len(s.Flows), Seed: f.plan.Seed, Sent: sent.Frames,
+		Bytes: sent.Bytes, Dropped: sent.Dropped, Seconds: seconds(sent.Duration),
+		Behind: seconds(sent.Late),
+	}
+	if r.Seconds > 0 {
+		r.PPS = float64(r.Sent) / r.Seconds
+		r.BPS = 8 * float64(r.Bytes) / r.Seconds
+		r.BPSL1 = layer1(r.Sent, r.Bytes) / r.Seconds
+	}
+	for name, n := range traffic.Faults(s.Flows) {
+		if r.Faults == nil {
+			r.Faults = map[string]uint64{}
+		}
+		r.Faults[name] = n
+	}
+	return r
+}
+
+// confirm notes how many frames came, of so many that flows had: with those that are missing
+// on purpose, and without repetitions.
+func (r *pktgenReport) confirm(received, of uint64) {
+	lost := of - min(received, of)
+	r.Received, r.Lost = &received, &lost
+	if of > 0 {
+		loss := 100 * float64(lost) / float64(of)
+		r.Loss = &loss
+	}
+}
+
+// printPktgen prints the totals.
+func (a *app) printPktgen(r *pktgenReport) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	a.printf("%s to %s: %d frames, %d bytes in %.3f s: %s, %s, %s on the wire\n", r.Device, r.To,
+		r.Sent, r.Bytes, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
+		metric(r.BPSL1, "bit/s"))
+	if r.Dropped > 0 {
+		a.printf("dropped by the interface: %d\n", r.Dropped)
+	}
+	if r.Behind > 0 {
+		a.printf("the rate was not reached: it ended %.3f s behind its schedule\n", r.Behind)
+	}
+	if r.Received == nil {
+		a.printf("no sink told how many came\n")
+	} else if r.Loss != nil {
+		a.printf("the sink received %d, lost %d (%.4f %%)\n", *r.Received, *r.Lost, *r.Loss)
+	}
+	for _, name := range traffic.FaultNames() {
+		if n := r.Faults[name]; n > 0 {
+			a.printf("fault %s: %d\n", name, n)
+		}
+	}
+	return nil
+}
+
+// seconds is a time in seconds.
+func seconds(t clock.Time) float64 { return float64(t) / float64(clock.Second) }
+
+// metric prints a number with a decimal unit.
+func metric(v float64, unit string) string {
+	prefix := ""
+	for _, p := range []string{"k", "M", "G"} {
+		if v < 1000 {
+			break
+		}
+		v, prefix = v/1000, p
+	}
+	return fmt.Sprintf("%.4g %s%s", v, prefix, unit)
+}

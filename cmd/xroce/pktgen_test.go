@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTrafficCommandLines: what cannot be sent or collected is refused before any interface is
+// opened.
+func TestTrafficCommandLines(t *testing.T) {
+	b, _ := simBench(t)
+	for line, want := range map[string]string{
+		"pktgen":                                   "-d: name the interface",
+		"pktgen -d xr1":                            "--to: name the host",
+		"pktgen -d xr1 --to h --rate x":            "is no rate",
+		"pktgen -d xr1 --to h --rate 5%":           "give it with --line-rate",
+		"pktgen -d xr1 --to h --mode x":            "no mode",
+		"pktgen -d xr1 --to h --queue -1":          "negative",
+		"pktgen -d xr1 --to h --batch 0":           "--batch 0",
+		"pktgen -d xr1 --to h --burst 0":           "--burst 0",
+		"pktgen -d xr1 --to h --flows 0":           "--flows 0",
+		"pktgen -d xr1 --to h -i -1":               "-i -1",
+		"pktgen -d xr1 --to h -i 1 --json":         "--json one document",
+		"pktgen -d xr1 --to h --duration 0s":       "--duration 0s",
+		"pktgen -d xr1 --to h --duration -1s":      "--duration -1s",
+		"pktgen -d xr1 --to h --max-loss x":        "no percentage",
+		"pktgen -d xr1 --to h --rate 1kpps..2kpps": "no duration",
+		"pktgen x":                   "unknown",
+		"sink":                       "-d: name the interface",
+		"sink -d xr1 --mode x":       "no mode",
+		"sink -d xr1 --xdp-mode x":   "no XDP mode",
+		"sink -d xr1 --queue -1":     "negative",
+		"sink -d xr1 --port 70000":   "--port 70000",
+		"sink -d xr1 --ethertype 5":  "--ethertype 0x5",
+		"sink -d xr1 --duration -1s": "--duration -1s",
+		"sink -d xr1 --max-loss 101": "no percentage",
+		"sink -d xr1 -i 1 --json":    "--json one document",
+	} {
+		i := b.run(t, strings.Fields(line)...)
+		if i.code != exitUsage || i.stdout != "" {
+			t.Errorf("%s: code %d, stdout %q", line, i.code, i.stdout)
+		}
+		contains(t, i.stderr, want)
+	}
+	if i := b.run(t, "sink", "-d", "none"); i.code != exitFailure {
+		t.Errorf("no interface: code %d, %s", i.code, i.stderr)
+	}
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/internal/traffic"
+	"xroce/roce/gen"
+	"xroce/xsk"
+)
+
+// pktgenFlags are what `xroce pktgen` was asked.
+type pktgenFlags struct {
+	plan     traffic.Plan
+	flow     traffic.PlanFlow
+	step     traffic.PlanStep
+	port     traffic.PortOptions
+	mode     string
+	interval float64
+	batch    int
+	busy     bool
+	maxLoss  lossFlag
+}
+
+func (f *pktgenFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to send from (required)")
+	flags.StringVar(&f.plan.To, "to", "", "`host` to send to, or MAC address of raw frames")
+	flags.StringVar(&f.flow.Kind, "kind", "udp", "what to send: udp, ethernet or roce")
+	flags.StringVar(&f.flow.Size, "size", "", "bytes of a frame without FCS (default 64, roce 128)")
+	flags.StringVar(&f.step.Rate, "rate", "max", "how fast, as 10kpps, 1gbps, 50% or 1kpps..9kpps")
+	flags.StringVar(&f.plan.LineRate, "line-rate", "",
+		"of which a rate can be a percentage, as 10gbps")
+	flags.DurationVar(&f.step.Duration, "duration", 0, "how long (default until Ctrl-C)")
+	flags.Uint64VarP(&f.plan.Count, "count", "n", 0, "end behind so many frames")
+	flags.IntVar(&f.plan.Burst, "burst", 1, "frames that go at once")
+	flags.IntVar(&f.flow.Flows, "flows", 1, "flows, with source ports or QPs that follow")
+	flags.Uint64Var(&f.plan.Seed, "seed", 1, "of what is by chance")
+	flags.Uint16Var(&f.flow.Port, "port", gen.DefaultPort, "UDP destination port")
+	flags.Uint16Var(&f.flow.EtherType, "ethertype", gen.DefaultEtherType, "of raw frames")
+	flags.Uint16Var(&f.flow.VLAN, "vlan", 0, "VLAN (default that of the route)")
+	flags.Uint8Var(&f.flow.Priority, "priority", 0, "of the VLAN tag, 0 to 7")
+	flags.Uint8Var(&f.flow.TOS, "tos", 0, "TOS or traffic class: DSCP and, in two bits, ECN")
+	flags.Uint8Var(&f.flow.TTL, "ttl", 64, "TTL or hop limit")
+	flags.StringVar(&f.flow.Payload, "payload", "zeros",
+		"what fills frames: zeros, count or random")
+	flags.StringArrayVar(&f.flow.Vary, "vary", nil, "`field=values` that vary, may be repeated")
+	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
+	f.registerRoCE(flags)
+	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
+	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
+	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
+	flags.IntVar(&f.batch, "batch", 64, "most frames of one system call")
+	flags.BoolVar(&f.busy, "busy", false, "never sleep: exact times, one CPU always busy")
+	flags.Var(&f.maxLoss, "max-loss", "fail when the sink lost more than this `percent`")
+}
+
+func (f *pktgenFlags) registerRoCE(flags *pflag.FlagSet) {
+	r := &f.flow.RoCE
+	flags.StringSliceVar(&r.Opcodes, "opcodes", nil,
+		"sequence of RoCE packets, as RC_SEND_FIRST,RC_SEND_LAST (default UD_SEND_ONLY)")
+	flags.BoolVar(&r.V1, "roce-v1", false, "RoCE v1 packets")
+	flags.Uint32Var(&r.DestQP, "dest-qp", 0, "destination QP of RoCE packets")
+	flags.Uint32Var(&r.SrcQP, "src-qp", 0, "source QP of datagrams")
+	flags.Uint32Var(&r.PSN, "psn", 0, "first PSN")
+	flags.Uint16Var(&r.PKey, "pkey", 0xffff, "P_Key")
+	flags.Uint32Var(&r.QKey, "qkey", 0x11111111, "Q_Key of datagrams")
+	flags.IntVar(&r.MTU, "mtu", 1024, "path MTU: payload of FIRST and MIDDLE packets")
+	flags.Uint64Var(&r.VA, "va", 0, "address of WRITEs, READs and atomics")
+	flags.Uint32Var(&r.RKey, "rkey", 0, "key of that")
+	flags.Uint32Var(&r.ReadLen, "read-length", 0, "bytes of a READ (default the path MTU)")
+	flags.BoolVar(&r.AckReq, "ack-request", false, "each message asks for an acknowledge")
+}
+
+// check refuses what makes no plan, and completes it.
+func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
+	var ok bool
+	f.port.Mode, ok = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
+	switch {
+	case f.port.Interface == "":
+		return usagef("-d: name the interface to send from; 'xroce devices' lists them")
+	case f.plan.To == "":
+		return usagef("--to: name the host to send to")
+	case !ok:
+		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+	case f.port.Queue < 0:
+		return usagef("--queue %d is negative", f.port.Queue)
+	case f.batch < 1 || f.batch > maxBatch:
+		return usagef("--batch %d is not in 1..%d", f.batch, maxBatch)
+	case f.plan.Burst < 1:
+		return usagef("--burst %d is not above 0", f.plan.Burst)
+	case f.flow.Flows < 1:
+		return usagef("--flows %d is not above 0", f.flow.Flows)
+	case f.interval < 0 || f.interval > maxInterval:
+		return usagef("-i %g is not in 0..%d", f.interval, int(maxInterval))
+	case f.interval > 0 && a.json:
+		return usagef("-i prints rows for people, --json one document")
+	case f.step.Duration < 0 || flags.Changed("duration") && f.step.Duration == 0:
+		return usagef("--duration %s is not above 0", f.step.Duration)
+	}
+	f.plan.Steps = []traffic.PlanStep{f.step}
+	f.plan.Flows = []traffic.PlanFlow{f.flow}
+	if _, err := f.plan.Schedule(1); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// Bounds of flags.
+const (
+	maxBatch    = 256
+	maxInterval = 3600 // seconds
+)
+
+// A lossFlag is the loss that is not a failure, in percent.
+type lossFlag struct {
+	percent float64
+	set     bool
+}
+
+// String is the number for the help.
+func (f *lossFlag) String() string {
+	if !f.set {
+		return ""
+	}
+	return strconv.FormatFloat(f.percent, 'g', -1, 64)
+}
+
+// Type is what the help calls the value.
+func (*lossFlag) Type() string { return "percent" }
+
+// Set parses a percentage, with the sign or without.
+func (f *lossFlag) Set(text string) error {
+	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || v < 0 || v > 100 {
+		return fmt.Errorf("%q is no percentage", text)
+	}
+	f.percent, f.set = v, true
+	return nil
+}
+
+// judge is the error of a loss in percent, nil for a loss that nobody knows.
+func (f *lossFlag) judge(loss *float64) error {
+	switch {
+	case !f.set:
+		return nil
+	case loss == nil:
+		return errNoReport
+	case *loss > f.percent:
+		return fmt.Errorf("%.4g %% of the frames were lost, and --max-loss is %g %%", *loss,
+			f.percent)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+
+	"xroce/bpf"
+	"xroce/cmd/xroce/internal/traffic"
+	"xroce/roce/clock"
+	"xroce/roce/gen"
+	"xroce/xsk"
+)
+
+// sinkFlags are what `xroce sink` was asked.
+type sinkFlags struct {
+	port          traffic.PortOptions
+	mode, xdpMode string
+	ports, types  []uint
+	duration      time.Duration
+	count         uint64
+	keep, flows   bool
+	busy          bool
+	interval      float64
+	maxLoss       lossFlag
+}
+
+func (a *app) sinkCommand() *cobra.Command {
+	var f sinkFlags
+	c := &cobra.Command{
+		Use:   "sink -d IFACE",
+		Short: "Count the frames of xroce pktgen: loss, order, latency and jitter",
+		Long: `Take the frames that 'xroce pktgen' sends off an interface, count for each flow what
+is lost, duplicate and out of order, and measure latency and jitter. An XDP program hands over
+UDP datagrams to --port and to that of RoCE, and raw frames of --ethertype; all else
+goes on to the kernel. It ends when all flows have ended, and with --keep when it is interrupted; then,
+too, it prints its totals.
+
+Latency is by the clocks of both ends: it is right on one machine, and as exact as the clocks
+agree between two. Jitter needs no such thing. Both are exact to a batch of frames.
+
+Exit codes: 0 it worked, or it was interrupted; 1 more was lost than --max-loss, or nothing
+came for it to judge.`,
+		Example: `  xroce sink -d eth0 --json
+  xroce sink -d eth0 --keep -i 1
+  xroce sink -d eth0 --max-loss 0.1 --duration 60s --per-flow`,
+		Args: cobra.NoArgs,
+	}
+	flags := c.Flags()
+	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to collect from (required)")
+	flags.UintSliceVar(&f.ports, "port", []uint{gen.DefaultPort}, "UDP ports to take")
+	flags.UintSliceVar(&f.types, "ethertype", []uint{gen.DefaultEtherType}, "EtherTypes to take")
+	flags.DurationVar(&f.duration, "duration", 0, "end after this time")
+	flags.Uint64VarP(&f.count, "count", "n", 0, "end behind so many frames")
+	flags.BoolVarP(&f.keep, "keep", "k", false, "go on when all flows have ended")
+	flags.BoolVar(&f.flows, "per-flow", false, "tell of each flow")
+	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
+	flags.Var(&f.maxLoss, "max-loss", "fail when more than this `percent` was lost")
+	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
+	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
+	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
+		"where the XDP program runs: auto, native, generic")
+	return a.command(c, func(ctx context.Context, _ []string) error {
+		if err := f.check(a); err != nil {
+			return err
+		}
+		return a.sink(ctx, &f)
+	})
+}
+
+// check refuses what cannot be.
+func (f *sinkFlags) check(a *app) error {
+	var ok [2]bool
+	f.port.Mode, ok[0] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
+	f.port.Attach, ok[1] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
+	switch {
+	case f.port.Interface == "":
+		return usagef("-d: name the interface to collect from; 'xroce devices' lists them")
+	case !ok[0]:
+		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+	case !ok[1]:
+		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
+	case f.port.Queue < 0:
+		return usagef("--queue %d is negative", f.port.Queue)
+	case f.duration < 0:
+		return usagef("--duration %s is negative", f.duration)
+	case f.interval < 0 || f.interval > maxInterval:
+		return usagef("-i %g is not in 0..%d", f.interval, int(maxInterval))
+	case f.interval > 0 && a.json:
+		return usagef("-i prints rows for people, --json one document")
+	}
+	for _, n := range f.ports {
+		if n < 1 || n > 0xffff {
+			return usagef("--port %d is not in 1..65535", n)
+		}
+		f.port.Ports = append(f.port.Ports, uint16(n))
+	}
+	for _, n := range f.types {
+		if n < 0x600 || n > 0xffff {
+			return usagef("--ethertype %#x is not in 0x600..0xffff", n)
+		}
+		f.port.Types = append(f.port.Types, uint16(n))
+	}
+	return nil
+}
+
+// ifaceAddr is an interface as where something listens.
+type ifaceAddr string
+
+// Network implements net.Addr.
+func (ifaceAddr) Network() string { return "xdp" }
+
+// String implements net.Addr.
+func (i ifaceAddr) String() string { return string(i) }
+
+// sink collects and reports.
+func (a *app) sink(ctx context.Context, f *sinkFlags) error {
+	port, err := traffic.OpenSink(f.port)
+	if err != nil {
+		return advise(err, f.port.Interface, f.port.Queue)
+	}
+	defer port.Close()
+	s := traffic.NewSink()
+	c := &traffic.Collector{
+		Link: port.Link, Sink: s, Clock: traffic.NewSystem(false), Keep: f.keep, Count: f.count,
+		For:      clock.Time(f.duration),
+		Interval: clock.Time(f.interval * float64(time.Second)),
+		Row:      func(r traffic.Row) { a.trafficRow(r, true) },
+	}
+	a.tellReady(net.Addr(ifaceAddr(port.Name)),
+		fmt.Sprintf(", collecting on %s, Ctrl-C to end", port.Name))
+	a.trafficHeader(f.interval, true)
+	if err := c.Run(ctx); err != nil {
+		return err
+	}
+	st, err := port.Link.Stats()
+	if err != nil {
+		return err
+	}
+	r := newSinkReport(port.Name, s, st)
+	if f.flows {
+		r.addFlows(s)
+	}
+	if err := a.printSink(&r); err != nil {
+		return err
+	}
+	return f.maxLoss.judge(r.Loss)
+}
+
+// quantiles are those that a report has of a time, in nanoseconds.
+type quantiles struct {
+	Min  int64   `json:"min"`
+	Mean float64 `json:"mean"`
+	P50  int64   `json:"p50"`
+	P90  int64   `json:"p90"`
+	P99  int64   `json:"p99"`
+	P999 int64   `json:"p99.9"`
+	Max  int64   `json:"max"`
+}
+
+// newQuantiles reads a histogram, nil when there is nothing in it.
+func newQuantiles(h *hdrhistogram.Histogram) *quantiles {
+	if h.TotalCount() == 0 {
+		return nil
+	}
+	return &quantiles{
+		Min: h.Min(), Mean: h.Mean(), P50: h.ValueAtQuantile(50), P90: h.ValueAtQuantile(90),
+		P99: h.ValueAtQuantile(99), P999: h.ValueAtQuantile(99.9), Max: h.Max(),
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"xroce/xsk/vethpair"
+)
+
+// meetSink runs a sink in namespace B and a generator in A, both to their ends, and returns
+// what they said as JSON.
+func meetSink(t *testing.T, in func(vethpair.Side) bench, sink, gen []string) (
+	g pktgenReport, s sinkReport,
+) {
+	t.Helper()
+	b := in(vethpair.B).start(t, append([]string{"sink", "-d", "xr0", "--json"}, sink...)...)
+	b.awaitReady(t)
+	a := in(vethpair.A).run(t, append([]string{"pktgen", "-d", "xr0", "--json"}, gen...)...)
+	if a.code != exitOK {
+		b.cancel()
+	}
+	b.wait(t)
+	if a.code != exitOK || b.code != exitOK {
+		t.Fatalf("pktgen: %d, %s\nsink: %d, %s", a.code, a.stderr, b.code, b.stderr)
+	}
+	if err := json.Unmarshal([]byte(a.stdout), &g); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(b.stdout), &s); err != nil {
+		t.Fatal(err)
+	}
+	return g, s
+}
+
+// TestRootPktgen: every kind of frame goes over a real wire, and both ends agree on all of it.
+func TestRootPktgen(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	v4, v6 := p.B.IPv4.Addr().String(), p.B.IPv6.Addr().String()
+	for name, gen := range map[string][]string{
+		"udp":      {"--to", v4, "--size", "64"},
+		"ipv6":     {"--to", v6, "--size", "random:82-1514", "--vary", "src_port=2000-2100"},
+		"ethernet": {"--to", v4, "--kind", "ethernet", "--size", "60-1514/10"},
+		"tagged":   {"--to", v4, "--vlan", "5", "--flows", "7", "--size", "66,594"},
+		"roce": {
+			"--to", v4, "--kind", "roce", "--opcodes", "UC_WRITE_FIRST,UC_WRITE_LAST",
+			"--dest-qp", "17", "--rkey", "5",
+		},
+		"v1": {"--to", v6, "--kind", "roce", "--roce-v1", "--payload", "random"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The sink ends by the number, for who cannot be answered.
+			sink := []string{"-n", "1000"}
+			g, s := meetSink(t, in, sink, append(gen, "-n", "1000", "--rate", "20kpps"))
+			if g.Sent != 1000 || s.Received != 1000 || s.Lost != 0 || s.BadICRC != 0 ||
+				s.Duplicates != 0 || s.Reordered != 0 || s.Kernel != (kernelLoss{}) {
+				t.Errorf("%+v\n%+v", g, s)
+			}
+		})
+	}
+}
+
+// TestRootPktgenAnswer: the generator is told what came, mistakes on purpose are found, and
+// thresholds decide.
+func TestRootPktgenAnswer(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	to := p.B.IPv4.Addr().String()
+	g, s := meetSink(t, in, nil, []string{
+		"--to", to, "--kind", "roce", "-n", "1000", "--fault", "gap=100", "--fault",
+		"duplicate=250", "--rate", "20kpps",
+	})
+	if g.Received == nil || *g.Received != s.Received || s.Lost == 0 || s.Duplicates == 0 ||
+		g.Faults["gap"] != s.Lost || g.Faults["duplicate"] != s.Duplicates ||
+		*g.Lost != s.Lost {
+		t.Errorf("%+v\n%+v", g, s)
+	}
+	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--max-loss", "0.5%")
+	sink.awaitReady(t)
+	gen := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "200", "--fault",
+		"gap=20", "--rate", "20kpps", "--max-loss", "20")
+	if sink.wait(t); gen.code != exitOK || sink.code != exitFailure {
+		t.Errorf("pktgen: %d, %s\nsink: %d", gen.code, gen.stderr, sink.code)
+	}
+	contains(t, sink.stderr, "--max-loss is 0.5 %")
+	contains(t, sink.stdout, "xr0: received 200 of 210 ", "latency [us]", "lost 10 (")
+	contains(t, gen.stdout, "the sink received 200, lost 10 (", "fault gap: 10")
+}
+
+// TestRootSinkInterrupted: a sink that is interrupted tells what came, and of a generator that
+// nobody answers the threshold is not met.
+func TestRootSinkInterrupted(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	i := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", p.B.IPv4.Addr().String(), "-n", "1",
+		"--max-loss", "1")
+	if i.code != exitFailure {
+		t.Errorf("without a sink: %d", i.code)
+	}
+	contains(t, i.stdout, "no sink told")
+	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--keep")
+	sink.awaitReady(t)
+	second := in(vethpair.B).run(t, "sink", "-d", "xr0")
+	if second.code != exitFailure {
+		t.Errorf("two sinks: %d", second.code)
+	}
+	contains(t, second.stderr, "XDP program")
+	sink.cancel()
+	if sink.wait(t); sink.code != exitOK {
+		t.Errorf("interrupted: %d, %s", sink.code, sink.stderr)
+	}
+	contains(t, sink.stdout, "received 0 of 0 frames")
+}

@@ -1,0 +1,46 @@
+package gen
+
+import (
+	"encoding/binary"
+
+	"xroce/roce/wire"
+)
+
+// MaxAnswer is the most bytes that Answer writes.
+const MaxAnswer = maxHeaders + SignatureLen
+
+// Answer writes the answer to a frame whose signature ended a flow: a UDP datagram to the
+// address and port that the frame came from, with how many frames came. It returns its length,
+// 0 when the frame has no IP header, so nobody can be answered. frame must have MaxAnswer
+// bytes.
+func Answer(frame, to []byte, received uint64) int {
+	var r Reader
+	a := r.Read(to, nil)
+	if a.Found != Signed || a.Signature.Kind != End || !a.Src.IsValid() {
+		return 0
+	}
+	c := Config{Path: wire.Path{
+		SrcMAC: [6]byte(to), DstMAC: a.SrcMAC, HopLimit: 64,
+		Dst: wire.GIDFromAddr(a.Src.Addr()),
+	}, DstPort: a.Src.Port()}
+	off := ethLen
+	if binary.BigEndian.Uint16(to[12:]) == typeVLAN {
+		c.Path.Tagged, c.Path.VLAN = true, binary.BigEndian.Uint16(to[14:])
+		off += vlanLen
+	}
+	ip := to[off:]
+	if c.Path.Dst.IsIPv4() {
+		c.Path.Src = wire.GIDFromIPv4([4]byte(ip[16:]))
+		c.Path.SrcPort = binary.BigEndian.Uint16(ip[ipv4Len+2:])
+	} else {
+		c.Path.Src = wire.GID(ip[24:])
+		c.Path.SrcPort = binary.BigEndian.Uint16(ip[ipv6Len+2:])
+	}
+	s := a.Signature
+	s.Kind, s.Seq = Report, received
+	stack := putHeaders(frame, &c)
+	frame = frame[:stack.payload+SignatureLen]
+	s.Put(frame[stack.payload:])
+	stack.finishUDP(frame)
+	return len(frame)
+}

@@ -1,0 +1,46 @@
+package gen_test
+
+import (
+	"testing"
+
+	"xroce/roce/gen"
+)
+
+// TestAnswer: who ended a flow is told how much of it came, where it listens, whatever the
+// flow was of; and nothing else is answered.
+func TestAnswer(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		for _, kind := range []gen.Kind{gen.KindUDP, gen.KindRoCE} {
+			f := flow(t, gen.Config{
+				Kind: kind, Path: path(v6, v6), Sizes: gen.List(150), Flow: 4, Run: 2,
+				Vary: []gen.Vary{{Field: gen.FieldSrcPort, Values: gen.List(1)}},
+			})
+			frame, answer := make([]byte, maxFrame), make([]byte, gen.MaxAnswer)
+			if n := gen.Answer(answer, frame[:f.Next(frame, 1)], 7); n != 0 {
+				t.Errorf("data is answered with %x", answer[:n])
+			}
+			end := frame[:f.End(frame, 2)]
+			n := gen.Answer(answer, end, 7)
+			var r gen.Reader
+			a := r.Read(answer[:n], nil)
+			want := gen.Signature{Kind: gen.Report, Run: 2, Flow: 4, Seq: 7, Time: 2}
+			p := path(v6, v6)
+			if a.Signature != want || a.SrcMAC != p.DstMAC || a.Src.Addr() != p.Dst.Addr() {
+				t.Errorf("%s, IPv6 %t: %+v of %x", kind, v6, a, answer[:n])
+			}
+			// It goes to where the frame came from.
+			var back gen.Arrival
+			if back = r.Read(end, nil); back.Src.Port() != 0xc001 {
+				t.Errorf("the end came from %s", back.Src)
+			}
+		}
+	}
+	f := flow(t, gen.Config{Kind: gen.KindEthernet, Path: path(false, false), Sizes: gen.List(60)})
+	frame := make([]byte, maxFrame)
+	if n := gen.Answer(make([]byte, gen.MaxAnswer), frame[:f.End(frame, 0)], 1); n != 0 {
+		t.Errorf("a frame without addresses is answered with %d bytes", n)
+	}
+	// A header that claims to be longer than the usual one is no reason to panic.
+	frame[14] = 0x4f
+	gen.Answer(make([]byte, gen.MaxAnswer), frame[:60], 1)
+}

@@ -84,6 +84,7 @@ var guests = []struct {
 	{"github.com/prometheus", []string{"engine/metrics", "cmd", "bench"}},
 	{"github.com/charmbracelet", []string{"cmd"}},
 	{"github.com/HdrHistogram", []string{"cmd", "bench"}},
+	{"go.yaml.in/yaml", []string{"cmd"}},
 	{"gonum.org/v1/plot", []string{"bench"}},
 	{"golang.org/x/perf", []string{"bench"}},
 	{"google.golang.org", []string{"docs/grpc"}},

@@ -23,11 +23,14 @@ type pktgenFlags struct {
 	batch    int
 	busy     bool
 	maxLoss  lossFlag
+	scenario string
 }
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to send from (required)")
 	flags.StringVar(&f.plan.To, "to", "", "`host` to send to, or MAC address of raw frames")
+	flags.StringVarP(&f.scenario, "scenario", "f", "",
+		"`file` that says what to send, in place of flags; - for stdin")
 	flags.StringVar(&f.flow.Kind, "kind", "udp", "what to send: udp, ethernet or roce")
 	flags.StringVar(&f.flow.Size, "size", "", "bytes of a frame without FCS (default 64, roce 128)")
 	flags.StringVar(&f.step.Rate, "rate", "max", "how fast, as 10kpps, 1gbps, 50% or 1kpps..9kpps")
@@ -76,6 +79,14 @@ func (f *pktgenFlags) registerRoCE(flags *pflag.FlagSet) {
 
 // check refuses what makes no plan, and completes it.
 func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
+	if f.scenario != "" {
+		if err := f.load(flags, a); err != nil {
+			return err
+		}
+	} else {
+		f.plan.Steps = []traffic.PlanStep{f.step}
+		f.plan.Flows = []traffic.PlanFlow{f.flow}
+	}
 	var ok bool
 	f.port.Mode, ok = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
 	switch {
@@ -100,8 +111,6 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	case f.step.Duration < 0 || flags.Changed("duration") && f.step.Duration == 0:
 		return usagef("--duration %s is not above 0", f.step.Duration)
 	}
-	f.plan.Steps = []traffic.PlanStep{f.step}
-	f.plan.Flows = []traffic.PlanFlow{f.flow}
 	if _, err := f.plan.Schedule(1); err != nil {
 		return usageError{err}
 	}

@@ -37,8 +37,8 @@ func (a *app) sinkCommand() *cobra.Command {
 		Long: `Take the frames that 'xroce pktgen' sends off an interface, count for each flow what
 is lost, duplicate and out of order, and measure latency and jitter. An XDP program hands over
 UDP datagrams to --port and to that of RoCE, and raw frames of --ethertype; all else
-goes on to the kernel. It ends when all flows have ended, and with --keep when it is interrupted; then,
-too, it prints its totals.
+goes on to the kernel. It ends when all flows have ended, and with --keep when it is
+interrupted; then, too, it prints its totals.
 
 Latency is by the clocks of both ends: it is right on one machine, and as exact as the clocks
 agree between two. Jitter needs no such thing. Both are exact to a batch of frames.

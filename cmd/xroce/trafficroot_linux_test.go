@@ -111,3 +111,19 @@ func TestRootSinkInterrupted(t *testing.T) {
 	}
 	contains(t, sink.stdout, "received 0 of 0 frames")
 }
+
+// TestRootScenarios: the scenario files that are examples run.
+func TestRootScenarios(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	to := p.B.IPv4.Addr().String()
+	g, s := meetSink(t, in, nil, []string{"--to", to, "-f", "testdata/scenarios/imix.yaml"})
+	if g.Sent < 1500 || g.Sent > 1600 || g.Flows != 16 || s.Flows != 16 || s.Lost != 0 {
+		t.Errorf("%+v\n%+v", g, s)
+	}
+	g, s = meetSink(t, in, nil, []string{"--to", to, "-f", "testdata/scenarios/write-burst.yaml"})
+	if g.Sent != 2000 || s.Received+s.BadICRC != 2000 || s.BadICRC != g.Faults["bad_icrc"] ||
+		s.Lost != g.Faults["gap"]+s.BadICRC || s.Marked != 500 {
+		t.Errorf("%+v\n%+v", g, s)
+	}
+}

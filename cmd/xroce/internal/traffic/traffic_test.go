@@ -200,3 +200,23 @@ func TestNoAllocations(t *testing.T) {
 		t.Errorf("%g allocations", n)
 	}
 }
+
+// TestScenarioRefused: words that nobody knows, and values that are none, are refused with their
+// line.
+func TestScenarioRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"flows:\n  - {kind: udp}\nspeed: 3\n": "line 3: field speed not found",
+		"flows:\n  - {knd: udp}\n":            "line 2: field knd not found",
+		"flows:\n  - {port: 70000}\n":         "line 2",
+		"steps: [{duration: fast}]":           "line 1",
+		"count: 5\n":                          "no flows",
+		"":                                    "EOF",
+		"flows: [{kind: udp}]\n---\nx: 1\n":   "behind the first",
+		"flows: &a [*a]":                      "bad plan",
+	} {
+		if p, err := traffic.ParseScenario([]byte(text)); !errors.Is(err, traffic.ErrPlan) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v", text, p, err)
+		}
+	}
+}

@@ -398,7 +398,7 @@ func TestEveryCommandHasHelpWithExamples(t *testing.T) {
 	for _, c := range []string{
 		"demo", "check", "devices", "devinfo", "pingpong", "serve", "copy", "version", "rping",
 		"ucmatose", "udaddy", "rdma-server", "rdma-client", "msg", "msg explain", "msg stream",
-		"encap list", "pktgen", "sink",
+		"encap list", "pktgen", "sink", "fuzz",
 	} {
 		i := b.run(t, append(strings.Fields(c), "--help")...)
 		if i.code != exitOK || i.stderr != "" {

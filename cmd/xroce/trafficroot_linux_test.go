@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 
 	"xroce/xsk/vethpair"
@@ -125,5 +126,39 @@ func TestRootScenarios(t *testing.T) {
 	if g.Sent != 2000 || s.Received+s.BadICRC != 2000 || s.BadICRC != g.Faults["bad_icrc"] ||
 		s.Lost != g.Faults["gap"]+s.BadICRC || s.Marked != 500 {
 		t.Errorf("%+v\n%+v", g, s)
+	}
+}
+
+// TestRootFuzz: a peer of ours bears malformed packets, answers some, and still does its work;
+// what was sent is the same the next time.
+func TestRootFuzz(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	server := in(vethpair.B).start(t, "serve", "-d", "xr0", "--once", "--insecure", "--dir",
+		t.TempDir())
+	server.listenPort(t)
+	to := p.B.IPv4.Addr().String()
+	var first fuzzReport
+	for i := range 2 {
+		fuzz := in(vethpair.A).run(t, "fuzz", "-d", "xr0", "--json", "--seed", "5", "-n", "3000",
+			"--rate", "20kpps", "--wait", "50ms", to)
+		var r fuzzReport
+		if err := json.Unmarshal([]byte(fuzz.stdout), &r); err != nil {
+			t.Fatalf("%v in %s, %s", err, fuzz.stdout, fuzz.stderr)
+		}
+		if r.Sent != 3000 || len(r.Made) != 10 {
+			t.Errorf("%+v", r)
+		}
+		if i == 0 {
+			first = r
+		} else if !maps.Equal(first.Made, r.Made) {
+			t.Errorf("%v, and then %v", first.Made, r.Made)
+		}
+	}
+	name, want := randomFile(t, 100_000, 0o600)
+	c := in(vethpair.A).run(t, "copy", name, to+":f")
+	if server.wait(t); c.code != exitOK || server.code != exitOK {
+		t.Errorf("after it %d bytes: copy %d, %s; serve %d, %s", len(want), c.code, c.stderr,
+			server.code, server.stderr)
 	}
 }

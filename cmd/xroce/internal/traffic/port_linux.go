@@ -28,6 +28,8 @@ type SendPort struct {
 	Link  *xsk.Socket
 	Route Route
 	conn  *net.UDPConn // nil where nobody can answer
+
+	program *bpf.Collector // nil when it receives nothing
 }
 
 // OpenSender opens a queue of an interface to send to a host, or a MAC address. The kernel's
@@ -47,15 +49,32 @@ func OpenSender(ctx context.Context, o PortOptions, to string) (_ *SendPort, err
 	} else if err := p.resolve(ctx, kernel, to); err != nil {
 		return nil, err
 	}
-	p.Link, err = xsk.Open(xsk.Config{
-		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
-		RxFrames: fewFrames, TxFrames: xsk.DefaultTxFrames, SndBuf: sendBuffer,
-	})
-	if err != nil {
+	if err := p.open(o, port.Index); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Route.MaxFrame = p.Link.Info().MaxFrame
 	return p, nil
+}
+
+// open opens the socket, and has it receive what is to be received.
+func (p *SendPort) open(o PortOptions, ifindex int) (err error) {
+	c := xsk.Config{
+		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
+		RxFrames: fewFrames, TxFrames: xsk.DefaultTxFrames, SndBuf: sendBuffer,
+	}
+	if o.Answers {
+		c.RxFrames = xsk.DefaultRxFrames
+		p.program, err = bpf.Collect(ifindex, bpf.Filter{
+			UDPPorts: []uint16{wire.UDPPort}, EtherTypes: []uint16{wire.EtherTypeV1},
+		}, bpf.Options{Mode: o.Attach})
+		if err != nil {
+			return err
+		}
+	}
+	if p.Link, err = xsk.Open(c); err != nil || p.program == nil {
+		return err
+	}
+	return p.program.Register(o.Queue, p.Link.FD())
 }
 
 // resolve finds the way to a host and a port for its answers.
@@ -106,6 +125,9 @@ func lookup(ctx context.Context, to string) (netip.Addr, error) {
 // Close gives the interface back.
 func (p *SendPort) Close() error {
 	var errs []error
+	if p.program != nil {
+		errs = append(errs, p.program.Close())
+	}
 	if p.conn != nil {
 		errs = append(errs, p.conn.Close())
 	}

@@ -13,10 +13,14 @@ import (
 type Sender struct {
 	Link     xsk.Link
 	Flows    []*gen.Flow
+	Other    Frames // in place of flows, nil for those
 	Schedule *gen.Schedule
 	Count    uint64 // no more frames than that, 0 for as many as the schedule has
 	Batch    int    // most frames of one system call
 	Clock    Clock
+
+	// Meanwhile, if not nil, is called in each round. An error ends the run.
+	Meanwhile func() error
 
 	// Interval is how often Row is called with what came of the time since, 0 for never.
 	Interval clock.Time
@@ -27,6 +31,12 @@ type Sender struct {
 	begun  clock.Time
 	row    Row // that grows
 	result Sent
+}
+
+// Frames are what a Sender sends: a flow, or another maker of frames.
+type Frames interface {
+	// Next writes the next frame, made at a time in nanoseconds, and returns its length.
+	Next(frame []byte, now int64) int
 }
 
 // Sent is what a Sender did.
@@ -64,6 +74,11 @@ func (s *Sender) Run(ctx context.Context) (Sent, error) {
 	for ctx.Err() == nil && (s.Count == 0 || s.result.Frames < s.Count) {
 		now := s.Clock.Now() - s.begun
 		s.tell(now)
+		if s.Meanwhile != nil {
+			if err := s.Meanwhile(); err != nil {
+				return s.result, err
+			}
+		}
 		at, ok := s.Schedule.Next(now)
 		if !ok || end > 0 && now > end {
 			if ok {
@@ -108,10 +123,7 @@ func (s *Sender) send(now clock.Time) error {
 			}
 		}
 		f := &s.batch[n]
-		f.Len = s.Flows[s.next].Next(f.Data, wall)
-		if s.next++; s.next == len(s.Flows) {
-			s.next = 0
-		}
+		f.Len = s.frames().Next(f.Data, wall)
 		s.Schedule.Spend(f.Len)
 		s.result.Bytes += uint64(f.Len)
 		s.row.Bytes += uint64(f.Len)
@@ -125,6 +137,18 @@ func (s *Sender) send(now clock.Time) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	return nil
+}
+
+// frames is whose turn it is.
+func (s *Sender) frames() Frames {
+	if s.Other != nil {
+		return s.Other
+	}
+	f := s.Flows[s.next]
+	if s.next++; s.next == len(s.Flows) {
+		s.next = 0
+	}
+	return f
 }
 
 // tell calls Row when an interval is over.

@@ -44,7 +44,7 @@ var flagValues = map[string][]string{
 // Flags that name a device, a file and a directory.
 var (
 	deviceNames    = []string{"device", "ib-dev"}
-	fileFlags      = []string{"capture", "dump", "out_json_file", "scenario", "token-file"}
+	fileFlags      = []string{"capture", "dump", "out_json_file", "plot", "scenario", "token-file"}
 	directoryFlags = []string{"dir"}
 )
 

@@ -35,6 +35,9 @@ each N frames, or N% by chance. The same --seed makes the same frames.
            dest_qp rkey va pkey
   faults   gap duplicate swap bad_icrc bad_key order
 
+--rfc2544 searches, for each size of --size or of RFC 2544, the largest rate at which no more
+is lost than --max-loss, in trials of --duration, as a sink with --keep tells.
+
 Exit codes: 0 it sent everything, 1 it could not, or more was lost than --max-loss; 130
 interrupted, with the totals.`,
 		Example: `  xroce pktgen -d eth0 --to 192.0.2.2 --size 64 --rate 10kpps --duration 1s --json
@@ -42,13 +45,17 @@ interrupted, with the totals.`,
   xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
   xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
       --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
-  xroce pktgen -d eth0 --scenario mix.yaml`,
+  xroce pktgen -d eth0 --scenario mix.yaml
+  xroce pktgen -d eth0 --to 192.0.2.2 --rfc2544 --plot found.svg`,
 		Args: cobra.NoArgs,
 	}
 	f.register(c.Flags())
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		if err := f.check(c.Flags(), a); err != nil {
 			return err
+		}
+		if f.rfc2544 {
+			return a.rfc2544(ctx, &f)
 		}
 		return a.pktgen(ctx, &f)
 	})

@@ -24,6 +24,8 @@ type pktgenFlags struct {
 	busy     bool
 	maxLoss  lossFlag
 	scenario string
+	rfc2544  bool
+	plot     string
 }
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
@@ -52,6 +54,9 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.flow.Vary, "vary", nil, "`field=values` that vary, may be repeated")
 	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
 	f.registerRoCE(flags)
+	flags.BoolVar(&f.rfc2544, "rfc2544", false,
+		"search the largest rate that loses no more than --max-loss, for each size")
+	flags.StringVar(&f.plot, "plot", "", "with --rfc2544, draw what was found to this SVG `file`")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
 	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
@@ -113,6 +118,25 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	}
 	if _, err := f.plan.Schedule(1); err != nil {
 		return usageError{err}
+	}
+	return f.checkSearch(flags)
+}
+
+// checkSearch refuses what no search can have.
+func (f *pktgenFlags) checkSearch(flags *pflag.FlagSet) error {
+	if !f.rfc2544 {
+		if f.plot != "" {
+			return usagef("--plot is for --rfc2544")
+		}
+		return nil
+	}
+	for _, name := range []string{"rate", "count", "scenario", "interval", "fault"} {
+		if flags.Changed(name) {
+			return usagef("--%s and --rfc2544: the search decides what is sent", name)
+		}
+	}
+	if f.step.Duration == 0 {
+		f.step.Duration = defaultTrial
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"xroce/xsk/vethpair"
@@ -161,4 +163,41 @@ func TestRootFuzz(t *testing.T) {
 		t.Errorf("after it %d bytes: copy %d, %s; serve %d, %s", len(want), c.code, c.stderr,
 			server.code, server.stderr)
 	}
+}
+
+// TestRootSearch: a search finds a rate that the wire bears, tells of its trials and draws them;
+// without a sink there is nothing to find.
+func TestRootSearch(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	to := p.B.IPv4.Addr().String()
+	plot := filepath.Join(t.TempDir(), "found.svg")
+	search := []string{
+		"pktgen", "-d", "xr0", "--to", to, "--rfc2544", "--size", "64,512", "--duration", "10ms",
+		"--max-loss", "100", "--json", "--plot", plot,
+	}
+	i := in(vethpair.A).run(t, search...)
+	if i.code != exitFailure {
+		t.Errorf("without a sink: code %d", i.code)
+	}
+	contains(t, i.stderr, "no sink answers")
+	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--keep")
+	sink.awaitReady(t)
+	i = in(vethpair.A).run(t, search...)
+	var r searchReport
+	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil || i.code != exitOK {
+		t.Fatalf("%v, code %d, %s", err, i.code, i.stderr)
+	}
+	for _, row := range r.Rows {
+		if row.PPS > row.Most || row.Trials < 2 || row.Sent != row.Recv+row.Lost {
+			t.Errorf("%+v", row)
+		}
+	}
+	picture, err := os.ReadFile(plot)
+	if err != nil || len(r.Rows) != 2 {
+		t.Errorf("%d rows, %v", len(r.Rows), err)
+	}
+	contains(t, string(picture), "<svg ", ">512</text>", "</svg>")
+	sink.cancel()
+	sink.wait(t)
 }

@@ -59,6 +59,18 @@ func (v *Values) Next() uint64 {
 	return v.from + i*v.step
 }
 
+// All are the values until they begin again, at most so many.
+func (v Values) All(most int) (list []uint64) {
+	n := min(uint64(most), v.count)
+	if v.count == 0 {
+		n = uint64(most)
+	}
+	for range n {
+		list = append(list, v.Next())
+	}
+	return list
+}
+
 // Max is the largest value, and Min the smallest.
 func (v *Values) Max() uint64 {
 	switch {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+)
+
+// The picture of a search: a bar for each size, in pixels.
+const (
+	plotHeight = 300
+	plotMargin = 60
+	plotBar    = 60
+	plotGap    = 20
+)
+
+// writeSearchPlot draws what a search found as SVG: for each size the rate without loss, and
+// behind it, paler, what was offered.
+func writeSearchPlot(file string, r *searchReport) error {
+	most := 0.0
+	for _, row := range r.Rows {
+		most = max(most, row.Most, row.PPS)
+	}
+	width := 2*plotMargin + len(r.Rows)*(plotBar+plotGap)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
+		`font-family="sans-serif" font-size="12" text-anchor="middle">`+"\n", width,
+		plotHeight+2*plotMargin)
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
+	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="14">Largest rate with at most %g %% loss, by `+
+		`bytes of a frame (pale: offered)</text>`+"\n", width/2, r.MaxLoss)
+	base := plotHeight + plotMargin
+	for i, row := range r.Rows {
+		x := plotMargin + i*(plotBar+plotGap)
+		bar := func(v float64, fill string) int {
+			h := 0
+			if most > 0 {
+				h = int(v / most * plotHeight)
+			}
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", x,
+				base-h, plotBar, h, fill)
+			return base - h
+		}
+		bar(row.Most, "#c6d8ea")
+		top := bar(row.PPS, "#2f6ea5")
+		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", x+plotBar/2, top-6,
+			metric(row.PPS, "pps"))
+		fmt.Fprintf(&b, `<text x="%d" y="%d">%d</text>`+"\n", x+plotBar/2, base+18, row.Size)
+	}
+	fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="black"/>`+"\n</svg>\n",
+		plotMargin/2, base, width-plotMargin/2, base)
+	return os.WriteFile(file, b.Bytes(), 0o644)
+}

@@ -69,8 +69,10 @@ func (f *fuzzFlags) register(flags *pflag.FlagSet) {
 	flags.Uint64Var(&f.first, "first", 0, "number of the first packet")
 	flags.Uint64VarP(&f.count, "count", "n", 10000, "packets")
 	flags.StringVar(&f.rate, "rate", "1kpps", "how fast, as pktgen has it")
-	flags.UintSliceVar(&f.qps, "dest-qp", nil, "QPs of the peer to aim at, beside others by chance")
-	flags.DurationVar(&f.wait, "wait", 200*time.Millisecond, "how long to wait for the last answers")
+	flags.UintSliceVar(&f.qps, "dest-qp", nil,
+		"QPs of the peer to aim at, beside others by chance")
+	flags.DurationVar(&f.wait, "wait", 200*time.Millisecond,
+		"how long to wait for the last answers")
 	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",

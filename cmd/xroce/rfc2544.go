@@ -57,6 +57,7 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 		return advise(err, f.port.Interface, f.port.Queue)
 	}
 	defer port.Close()
+	port.Route.Run = uint8(rand.Uint32())
 	sizes, err := f.searchSizes(port.Route.MaxFrame)
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 	flow.Size = strconv.Itoa(row.Size)
 	plan.Flows = []traffic.PlanFlow{flow}
 	plan.Steps = []traffic.PlanStep{{Rate: rate, Duration: f.step.Duration}}
-	port.Route.Run = uint8(rand.Uint32())
+	port.Route.Run++
 	flows, err := plan.Make(port.Route)
 	if err != nil {
 		return t, usageError{err}

@@ -28,6 +28,28 @@ type sinkFlow struct {
 	track gen.Track
 	sent  uint64 // by its own word
 	ended bool
+	end   int64 // when it ended, by its own word
+
+	before     gen.TrackCounts // of earlier runs under the same number
+	beforeSent uint64
+}
+
+// counts is what came of all runs, and how many frames they had.
+func (f *sinkFlow) counts() (c gen.TrackCounts, sent uint64) {
+	c = f.track.Counts(f.sent)
+	sent = f.beforeSent + c.Received + c.Lost
+	c.Received += f.before.Received
+	c.Lost += f.before.Lost
+	c.Duplicates += f.before.Duplicates
+	c.Reordered += f.before.Reordered
+	c.Ancient += f.before.Ancient
+	return c, sent
+}
+
+// again begins another run of a flow that ended: numbers of runs are few, so one comes again.
+func (f *sinkFlow) again() {
+	f.before, f.beforeSent = f.counts()
+	f.track, f.sent, f.ended = gen.Track{}, 0, false
 }
 
 // A Sink counts the frames that come. One caller at a time.
@@ -96,7 +118,7 @@ func (s *Sink) Frame(head, tail []byte, wall int64) (received uint64, answer boo
 		return 0, false
 	}
 	if !f.ended {
-		f.ended = true
+		f.ended, f.end = true, a.Signature.Time
 		s.open--
 	}
 	f.sent = a.Signature.Seq
@@ -133,6 +155,10 @@ func (s *Sink) data(f *sinkFlow, a *gen.Arrival, bytes int, wall int64) {
 	if a.Mark == congestion {
 		t.Marked++
 	}
+	if f.ended && a.Signature.Time > f.end { // no frame that is late
+		f.again()
+		s.open++
+	}
 	f.track.Add(a.Signature.Seq)
 	transit := wall - a.Signature.Time
 	if d, ok := f.track.Jitter(transit); ok {
@@ -160,13 +186,13 @@ func (s *Sink) Totals() Totals { return s.totals }
 // Counts sums over all flows. sent is how many frames they had, as far as that is known.
 func (s *Sink) Counts() (sum gen.TrackCounts, sent uint64) {
 	for _, f := range s.flows {
-		c := f.track.Counts(f.sent)
+		c, n := f.counts()
 		sum.Received += c.Received
 		sum.Lost += c.Lost
 		sum.Duplicates += c.Duplicates
 		sum.Reordered += c.Reordered
 		sum.Ancient += c.Ancient
-		sent += c.Received + c.Lost
+		sent += n
 	}
 	return sum, sent
 }
@@ -184,9 +210,9 @@ type FlowCount struct {
 func (s *Sink) Flows() []FlowCount {
 	list := make([]FlowCount, 0, len(s.flows))
 	for _, f := range s.flows {
-		c := f.track.Counts(f.sent)
+		c, n := f.counts()
 		list = append(list, FlowCount{
-			f.key, c, c.Received + c.Lost, f.ended, f.track.MeanJitter(),
+			f.key, c, n, f.ended, f.track.MeanJitter(),
 		})
 	}
 	slices.SortFunc(list, func(a, b FlowCount) int {

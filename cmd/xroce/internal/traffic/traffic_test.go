@@ -220,3 +220,32 @@ func TestScenarioRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestSinkRunsAgain: a number of a run comes again after 256 of them. What ended is kept, a
+// frame of it that is late is still its own, and what begins anew is no repetition.
+func TestSinkRunsAgain(t *testing.T) {
+	sink := traffic.NewSink()
+	frame := make([]byte, 1518)
+	for run := range int64(2) {
+		f := sender(t, plan("max", 0, traffic.PlanFlow{}), newWireLink(), &virtual{}).Flows[0]
+		var late []byte
+		for i := range int64(5000) {
+			n := f.Next(frame, 1+run*10000+i)
+			if i == 4998 {
+				late = append(late, frame[:n]...)
+				continue
+			}
+			sink.Frame(frame[:n], nil, 30000)
+		}
+		received, answer := sink.Frame(frame[:f.End(frame, run*10000+6000)], nil, 30000)
+		if received != 4999 || !answer || !sink.Over() {
+			t.Errorf("run %d: %d came, over %t", run, received, sink.Over())
+		}
+		sink.Frame(late, nil, 30000)
+	}
+	counts, sent := sink.Counts()
+	want := gen.TrackCounts{Received: 10000, Reordered: 2}
+	if counts != want || sent != 10000 || sink.NumFlows() != 1 || !sink.Over() {
+		t.Errorf("%+v of %d", counts, sent)
+	}
+}

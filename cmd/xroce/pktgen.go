@@ -170,7 +170,7 @@ func (a *app) printPktgen(r *pktgenReport) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	a.printf("%s to %s: %d frames, %d bytes in %.3f s: %s, %s, %s on the wire\n", r.Device, r.To,
+	a.printf("%s to %s: %d frames, %d bytes in %.3f s\n  %s, %s, %s on the wire\n", r.Device, r.To,
 		r.Sent, r.Bytes, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
 		metric(r.BPSL1, "bit/s"))
 	if r.Dropped > 0 {

@@ -103,7 +103,7 @@ func (a *app) printSink(r *sinkReport) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	a.printf("%s: received %d of %d frames in %.3f s: %s, %s, %s on the wire\n", r.Device,
+	a.printf("%s: received %d of %d frames in %.3f s\n  %s, %s, %s on the wire\n", r.Device,
 		r.Received, r.Sent, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
 		metric(r.BPSL1, "bit/s"))
 	if r.Loss != nil {
@@ -140,8 +140,8 @@ func (a *app) printSink(r *sinkReport) error {
 		}
 	}
 	for _, f := range r.PerFlow {
-		a.printf("flow %d of %s: sent %d, received %d, lost %d, duplicates %d, reordered %d, "+
-			"mean jitter %s us\n", f.Flow, f.MAC, f.Sent, f.Received, f.Lost, f.Duplicates,
+		a.printf("flow %d of %s: %d sent, %d received, %d lost, %d twice, %d reordered, "+
+			"jitter %s us\n", f.Flow, f.MAC, f.Sent, f.Received, f.Lost, f.Duplicates,
 			f.Reordered, micros(float64(f.Jitter)))
 	}
 	return nil

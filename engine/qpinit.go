@@ -37,6 +37,9 @@ type QPInit struct {
 	// Extensions are what Device.Endpoint offers the peer of an RC QP; Connect
 	// uses those that both ends offer.
 	Extensions roce.Extensions
+	// ReorderWindow is how many packets of a foreign peer may overtake a missing one before an
+	// RC QP asks for that; see roce.QPConfig. 0 asks at once.
+	ReorderWindow uint8
 	// Congestion is the congestion control of a connected QP, nil for that of the device,
 	// which must have been opened with Options.Congestion. It may also be chosen by
 	// roce.AttrCongestion on the way to RTR.
@@ -96,7 +99,7 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
 		Counters: &q.count, EarlyPool: q.early, PKeys: &d.options.PKeys,
-		Congestion: d.options.Congestion,
+		Congestion: d.options.Congestion, ReorderWindow: i.ReorderWindow,
 	}
 	if i.Congestion != nil {
 		own := *c.Congestion

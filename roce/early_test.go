@@ -266,3 +266,50 @@ func TestBothGapsExpire(t *testing.T) {
 	s.ExpectAck(s.it(0), wire.NAKPSNSequenceError, 0)
 	s.ExpectNothing()
 }
+
+// TestToleratesReorder: a peer without extensions whose requests overtake each other hears of
+// nothing missing, unless so many have overtaken, or after 100 us: then it hears what any
+// responder says. Without the window it does at once.
+func TestToleratesReorder(t *testing.T) {
+	write := func(s *script, n uint32) {
+		s.Recv(s.writeRequest(wire.RCWriteOnly, s.it(n), int(n), 1, []byte{byte(n)}))
+	}
+	s := newScript(t, options{Tolerance: 3, Pool: 16})
+	write(s, 1)
+	write(s, 2)
+	s.ExpectNothing()
+	s.ExpectDeadline(100 * roce.Microsecond)
+	write(s, 0)
+	s.ExpectAck(s.it(2), wire.ACKNoCredits, 3)
+	s.ExpectNothing()
+	s.ExpectDeadline(0)
+	s.ExpectCount(counter.HeldEarly, 2)
+	s.ExpectCount(counter.OutOfSequence, 0)
+
+	for n := uint32(4); n < 7; n++ { // the third is one too many
+		write(s, n)
+	}
+	s.ExpectAck(s.it(3), wire.NAKPSNSequenceError, 3)
+	write(s, 3)
+	s.ExpectAck(s.it(6), wire.ACKNoCredits, 7)
+
+	write(s, 8)
+	s.ExpectNothing()
+	s.Advance(100 * roce.Microsecond)
+	s.ExpectAck(s.it(7), wire.NAKPSNSequenceError, 7)
+	for n := uint32(7); n < 10; n++ { // it goes back, as it must
+		write(s, n)
+	}
+	s.ExpectAck(s.it(9), wire.ACKNoCredits, 10)
+	if got := s.buf[:10]; string(got) != "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09" {
+		t.Errorf("memory is % x", got)
+	}
+
+	s = newScript(t, options{})
+	write(s, 1)
+	s.ExpectAck(s.it(0), wire.NAKPSNSequenceError, 0)
+	c := s.config(options{Tolerance: 1, Type: roce.TypeUC}.filled())
+	if _, err := roce.NewQP(1, c); err == nil {
+		t.Error("UC with a reorder window")
+	}
+}

@@ -42,6 +42,7 @@ type options struct {
 	Paged      bool     // the region has pages that may be absent
 	Link       wire.MTU // of the port
 	Congestion *cc.Config
+	Tolerance  uint8 // reorder window for a peer without extensions
 
 	Unsignaled bool                        // SignalAll is off
 	Attr       func(*roce.Attr)            // last changes to the attributes
@@ -181,7 +182,7 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.InlineRecv,
 		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.pool, MTU: o.Link,
-		Congestion: o.Congestion,
+		Congestion: o.Congestion, ReorderWindow: o.Tolerance,
 		OnEvent: func(ev roce.Event) {
 			e.events = append(e.events, ev)
 			e.tell(ev.String())

@@ -14,6 +14,15 @@ func (r *requester) extend(e Extensions, pool *recovery.Pool) {
 	}
 }
 
+// tolerate lets requests of a peer without extensions overtake each other, if the QP does.
+func (s *responder) tolerate(pool *recovery.Pool) {
+	if s.window != 0 {
+		pool.Reserve()
+		s.early = newEarlyRequests(0, pool)
+		s.early.gap = recovery.NewGapOf(int(s.window))
+	}
+}
+
 // extend says whether requests that come early wait.
 func (s *responder) extend(e Extensions, pool *recovery.Pool) {
 	if s.early != nil {

@@ -153,6 +153,9 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.req.extend(next.Extensions, q.earlyPool)
 		q.rsp.extend(next.Extensions, q.earlyPool)
 	}
+	if from == StateInit && to == StateRTR && next.Extensions == 0 {
+		q.rsp.tolerate(q.earlyPool)
+	}
 	if q.congestion != nil && from == StateInit && to == StateRTR {
 		q.congestion.begin(next.Congestion)
 	}

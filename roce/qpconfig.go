@@ -41,6 +41,11 @@ type QPConfig struct {
 	MTU           wire.MTU       // of the port: what a datagram may carry, default 4096
 	Counters      *counter.Set   // of the queue that drives the QP
 	EarlyPool     *recovery.Pool // where early packets wait; nil refuses Extensions
+	// ReorderWindow is how many requests that overtook a missing one an RC QP without
+	// Extensions keeps before it says so, or for 100 us: for peers whose packets take several
+	// paths and who know nothing of extensions. 0 says so at once, as the architecture has it.
+	// It needs EarlyPool.
+	ReorderWindow uint8
 	// Congestion is what connected QPs of the device have for congestion control, with its
 	// defaults and checked. It is not changed any more. Without it marks of switches mean
 	// nothing, CNPs are dropped, and Attr.Congestion is refused.
@@ -75,6 +80,9 @@ func (c *QPConfig) check() error {
 	}
 	if err := c.PKeys.Check(); err != nil {
 		return err
+	}
+	if c.ReorderWindow != 0 && (c.EarlyPool == nil || c.Type != TypeRC) {
+		return fmt.Errorf("%w: a reorder window is for RC with an early pool", ErrInvalid)
 	}
 	return c.checkShared()
 }

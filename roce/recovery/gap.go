@@ -12,17 +12,26 @@ const (
 // A Gap is the wait for packets that are missing before some that have come. With a
 // reorder window it may close by itself for a while; without, it is a loss at once.
 type Gap struct {
-	reorder  bool       // packets may overtake each other
+	overtake int        // so many packets may overtake a missing one
 	deadline clock.Time // when it becomes a loss, 0 for never
 }
 
 // NewGap returns a gap that is closed.
-func NewGap(reorder bool) Gap { return Gap{reorder: reorder} }
+func NewGap(reorder bool) Gap {
+	if reorder {
+		return NewGapOf(reorderPackets)
+	}
+	return Gap{}
+}
+
+// NewGapOf returns one that is a loss when so many packets have overtaken a missing one, or
+// after the time that every gap has.
+func NewGapOf(packets int) Gap { return Gap{overtake: packets} }
 
 // Lost reports whether a gap that overtaken packets have overtaken is a loss. When it
 // may still close, it gets a deadline.
 func (g *Gap) Lost(now clock.Time, overtaken int) bool {
-	if !g.reorder || overtaken >= reorderPackets {
+	if overtaken >= g.overtake {
 		g.deadline = 0
 		return true
 	}

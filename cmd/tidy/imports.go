@@ -86,6 +86,7 @@ var guests = []struct {
 	{"github.com/HdrHistogram", []string{"cmd", "bench"}},
 	{"go.yaml.in/yaml", []string{"cmd"}},
 	{"gonum.org/v1/plot", []string{"bench"}},
+	{"gonum.org/v1/plot", []string{"cmd", "bench"}},
 	{"golang.org/x/perf", []string{"bench"}},
 	{"google.golang.org", []string{"docs/grpc"}},
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -143,5 +146,48 @@ func TestSimThatIsInterrupted(t *testing.T) {
 		})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestSimCongestion runs a scenario and reads both forms of the report, and the picture.
+func TestSimCongestion(t *testing.T) {
+	list := bench{machine: goodMachine()}.run(t, "sim", "--congestion", "list")
+	if list.code != exitOK || !strings.Contains(list.stdout, "incast-32-dcqcn ") {
+		t.Errorf("exit code %d\n%s", list.code, list.stdout)
+	}
+	svg := filepath.Join(t.TempDir(), "rates.svg")
+	text := bench{machine: goodMachine()}.run(t, "sim", "--congestion", "incast-8-dcqcn-tuned",
+		"--svg", svg)
+	for _, want := range []string{
+		`(?m)^incast-8-dcqcn-tuned: .*; seed 1$`, `(?m)^  0..30 +8 +0\.9|(?m)^  0..30 +8 +1\.0`,
+		`(?m)np_cnp_sent [1-9]`, `(?m)rp_cnp_handled [1-9]`, `(?m)^sim: 1 runs, 0 failed\n\z`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text.stdout) {
+			t.Errorf("no %s in\n%s", want, text.stdout)
+		}
+	}
+	if picture, err := os.ReadFile(svg); err != nil || !bytes.Contains(picture, []byte("<svg")) {
+		t.Errorf("the picture has %d bytes, %v", len(picture), err)
+	}
+	data := bench{machine: goodMachine()}.run(t, "sim", "--congestion", "incast-8-dcqcn", "--json",
+		"--seeds", "3")
+	var r simCongestionReport
+	if err := json.Unmarshal([]byte(data.stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 1 || r.Runs[0].Seed != 3 || len(r.Runs[0].Samples) == 0 || r.Failed != 0 ||
+		r.Runs[0].Phases[0].Steady.Use < 0.9 {
+		t.Errorf("%d runs, %d failed", len(r.Runs), r.Failed)
+	}
+	for _, args := range [][]string{
+		{"--congestion", "x"},
+		{"--svg", "x"},
+		{"--congestion", "all", "--svg", "x"},
+		{"--congestion", "incast-8-dcqcn", "--messages"},
+	} {
+		i := bench{machine: goodMachine()}.run(t, append([]string{"sim"}, args...)...)
+		if i.code != exitUsage {
+			t.Errorf("%q: exit code %d, stderr %s", args, i.code, i.stderr)
+		}
 	}
 }

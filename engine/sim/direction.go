@@ -190,6 +190,8 @@ func (p *passage) arrival() roce.Time {
 	}
 	at += f.Delay + n.upTo(f.Jitter) + p.late
 	switch {
+	case f.Spray > 1:
+		at += f.SprayBy * roce.Time(n.rng.IntN(f.Spray)) / roce.Time(f.Spray-1)
 	case n.chance(f.Reorder):
 		n.note(Reordered, d, p.frame)
 		at += n.upTo(f.ReorderBy)

@@ -28,6 +28,12 @@ type Faults struct {
 	ClogFor    roce.Time
 	ClogLoses  bool // frames that are sent into a clog are lost, not late
 
+	// Spray sends each frame along one of so many paths, drawn for it, the longest of which
+	// takes SprayBy longer than the shortest: frames overtake each other, none is late. 0 and 1
+	// are one path.
+	Spray   int
+	SprayBy roce.Time
+
 	MTU     int   // longer frames vanish: bytes without the Ethernet header, 0 for no limit
 	Rate    int64 // bits per second, 0 for no limit
 	Queue   int   // bytes that may wait for the rate; frames that find it full are lost
@@ -76,6 +82,8 @@ func (f *Faults) check() error {
 		{"frames to hold for", int64(f.HoldFrames)},
 		{"stale time", int64(f.StaleBy)},
 		{"clog time", int64(f.ClogFor)},
+		{"paths", int64(f.Spray)},
+		{"length of paths", int64(f.SprayBy)},
 		{"MTU", int64(f.MTU)},
 		{"rate", f.Rate},
 		{"queue", int64(f.Queue)},

@@ -36,13 +36,20 @@ func (l *Link) check() error {
 // A line is a link with what is on it.
 type line struct {
 	Link
-	busy roce.Time // the rate is used up until then
+	busy roce.Time // the rate is used up until then,
+	part int64     // and for so much of a nanosecond more, in 1/Rate
+	most int       // bytes that waited since somebody asked
 }
 
 // send returns when a frame of n bytes that comes at a time is through.
 func (l *line) send(at roce.Time, n int) roce.Time {
 	if l.Rate > 0 {
-		l.busy = max(l.busy, at) + roce.Time(int64(n)*8*int64(roce.Second)/l.Rate)
+		if at > l.busy {
+			l.busy, l.part = at, 0
+		}
+		cost := int64(n)*8*int64(roce.Second) + l.part
+		l.busy += roce.Time(cost / l.Rate)
+		l.part = cost % l.Rate
 		at = l.busy
 	}
 	return at + l.Delay
@@ -83,15 +90,19 @@ func (n *Network) SetLinks(mac [6]byte, up, down Link) error {
 	return nil
 }
 
-// QueueLength returns how many bytes wait in the switch for the port with a MAC address.
-func (n *Network) QueueLength(mac [6]byte) int {
+// QueueLength returns how many bytes wait in the switch for the port with a MAC address, and
+// the most that did since it was asked last.
+func (n *Network) QueueLength(mac [6]byte) (bytes, most int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.settle()
-	if p := n.ports[mac]; p != nil && p.downlink != nil {
-		return p.downlink.waiting(n.clock.Now())
+	p := n.ports[mac]
+	if p == nil || p.downlink == nil {
+		return 0, 0
 	}
-	return 0
+	bytes, most = p.downlink.waiting(n.clock.Now()), p.downlink.most
+	p.downlink.most = bytes
+	return bytes, most
 }
 
 // settle lets the frames that have come to the switch by now enter the queues of its links, in
@@ -119,6 +130,7 @@ func (n *Network) relay(a transit) {
 	if n.chance(l.mark(waiting)) && markCE(a.frame) {
 		n.note(Marked, d, a.frame)
 	}
+	l.most = max(l.most, waiting+len(a.frame))
 	a.port.push(arrival{
 		at: l.send(a.at, len(a.frame)), order: a.order, from: d.from, frame: a.frame,
 	})

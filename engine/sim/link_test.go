@@ -104,8 +104,11 @@ func TestLinksTakeTheirTime(t *testing.T) {
 		}
 		if i == 0 {
 			// 2200: the second frame has 500 bytes to go; the third comes at 2500.
-			if got := n.QueueLength(macs[1]); got != 500 {
-				t.Errorf("%d bytes wait", got)
+			if got, most := n.QueueLength(macs[1]); got != 500 || most != 1200 {
+				t.Errorf("%d bytes wait, %d at most", got, most)
+			}
+			if _, most := n.QueueLength(macs[1]); most != 500 {
+				t.Errorf("%d bytes at most, asked again", most)
 			}
 		}
 	}
@@ -194,7 +197,7 @@ func TestBadLinks(t *testing.T) {
 	if n.SetLinks([6]byte{9}, Link{}, Link{}) == nil {
 		t.Error("links for a port that is not there")
 	}
-	if got := n.QueueLength(macs[0]); got != 0 {
+	if got, most := n.QueueLength(macs[0]); got != 0 || most != 0 {
 		t.Errorf("%d bytes wait without a link", got)
 	}
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/internal/rateplot"
+	"xroce/engine/sim/congestion"
+)
+
+// A simCongestion says which scenarios of congestion control to run, and where the picture goes.
+type simCongestion struct {
+	which    string // a name, "all" or "list"
+	svg      string
+	from, to uint64 // seeds
+}
+
+// simCongestionReport is what `xroce sim --congestion --json` prints.
+type simCongestionReport struct {
+	Runs   []simCongestionRun `json:"runs"`
+	Failed int                `json:"failed"`
+}
+
+// A simCongestionRun is a run with its verdict.
+type simCongestionRun struct {
+	*congestion.Result
+	Missed []string `json:"missed"` // bars
+	Known  []string `json:"known"`  // those of them that the scenario is known to miss
+}
+
+// register adds the flags.
+func (f *simCongestion) register(c *cobra.Command) {
+	c.Flags().StringVar(&f.which, "congestion", "",
+		"put congestion control on trial: a `scenario`, all or list")
+	c.Flags().StringVar(&f.svg, "svg", "",
+		"draw the rates and the queue of that run to this `file`")
+}
+
+// run runs what the flags ask for.
+func (f *simCongestion) run(ctx context.Context, a *app) error {
+	if f.which == "list" {
+		return a.listCongestion()
+	}
+	scenarios := congestion.Scenarios()
+	if f.which != "all" {
+		s, ok := congestion.Find(f.which)
+		if !ok {
+			return usagef("no scenario %q: --congestion list has them", f.which)
+		}
+		scenarios = []congestion.Scenario{s}
+	}
+	if f.svg != "" && (len(scenarios) > 1 || f.from != f.to) {
+		return usagef("--svg is for one scenario and one seed")
+	}
+	report := simCongestionReport{Runs: []simCongestionRun{}}
+	for i := range scenarios {
+		for seed := f.from; seed <= f.to; seed++ {
+			run, err := f.one(ctx, a, &scenarios[i], seed)
+			if err != nil {
+				return err
+			}
+			if len(run.Missed) > len(run.Known) {
+				report.Failed++
+			}
+			report.Runs = append(report.Runs, run)
+		}
+	}
+	if a.json {
+		if err := a.printJSON(&report); err != nil {
+			return err
+		}
+	} else {
+		a.printf("sim: %d runs, %d failed\n", len(report.Runs), report.Failed)
+	}
+	if report.Failed > 0 {
+		return exitError{exitFailure, nil}
+	}
+	return nil
+}
+
+// one runs a scenario from a seed.
+func (f *simCongestion) one(
+	ctx context.Context, a *app, s *congestion.Scenario, seed uint64,
+) (run simCongestionRun, err error) {
+	r, err := congestion.Run(ctx, *s, seed)
+	if err != nil {
+		return run, err
+	}
+	run = simCongestionRun{Result: r, Missed: []string{}, Known: []string{}}
+	unknown := r.Unknown(s)
+	for _, name := range r.Missed() {
+		run.Missed = append(run.Missed, name)
+		if !slices.Contains(unknown, name) {
+			run.Known = append(run.Known, name)
+		}
+	}
+	if !a.json {
+		a.printCongestion(&run)
+	}
+	if f.svg == "" {
+		return run, nil
+	}
+	return run, drawCongestion(f.svg, r)
+}
+
+// drawCongestion writes the picture of a run.
+func drawCongestion(name string, r *congestion.Result) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := rateplot.Write(file, r); err != nil {
+		_ = file.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Close()
+}
+
+// listCongestion lists the scenarios.
+func (a *app) listCongestion() error {
+	type scenario struct {
+		Name  string `json:"scenario"`
+		About string `json:"about"`
+	}
+	list := []scenario{}
+	for _, s := range congestion.Scenarios() {
+		list = append(list, scenario{s.Name, s.About})
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	for _, s := range list {
+		a.printf("%-26s %s\n", s.Name, s.About)
+	}
+	return nil
+}
+
+// printCongestion prints a run, a line for each phase.
+func (a *app) printCongestion(r *simCongestionRun) {
+	a.printf("%s: %s; seed %d\n", r.Name, r.About, r.Seed)
+	a.printf("  %-10s %5s %6s %7s %6s %12s %9s %6s  %s\n", "phase, ms", "flows", "use",
+		"goodput", "Jain", "queue max, B", "mean, B", "lost", "missed")
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		m := &p.Steady
+		a.printf("  %-10s %5d %6.3f %7.3f %6.3f %12d %9.0f %6d  %s\n",
+			fmt.Sprintf("%g..%g", float64(p.From)/1e6, float64(p.To)/1e6), p.Flows, m.Use,
+			m.Goodput, m.Jain, m.QueueMax, m.Queue, m.Lost, or(strings.Join(m.Missed(), " "), "none"))
+	}
+	a.printf("  %d frames, %d marked, %d lost", r.Frames, r.Marked, r.Lost)
+	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {
+		if strings.HasPrefix(name, "np_") || strings.HasPrefix(name, "rp_") ||
+			name == "retransmits" {
+			a.printf(", %s %d", name, r.Counters[name])
+		}
+	}
+	a.printf("\n")
+	for _, why := range r.Ended {
+		a.printf("  ended: %s\n", why)
+	}
+	if len(r.Known) > 0 {
+		a.printf("  known to be missed: %s\n", strings.Join(r.Known, " "))
+	}
+}

@@ -134,7 +134,8 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.udaddyCommand(), a.rdmaServerCommand(), a.rdmaClientCommand(), a.serveCommand(),
 		a.copyCommand(), a.tunnelCommand(), a.encapCommand(), a.resCommand(),
 		a.decodeCommand(), a.tcpdumpCommand(), a.analyzeCommand(), a.wiresharkCommand(),
-		a.pktgenCommand(), a.sinkCommand(), a.fuzzCommand(), a.simCommand(),
+		a.pktgenCommand(), a.sinkCommand(), a.fuzzCommand(), a.statCommand(), a.topCommand(),
+		a.simCommand(),
 		a.versionCommand(),
 	)
 	a.completions(root)

@@ -1,0 +1,98 @@
+package stat
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/control"
+)
+
+// answer is what process 9 says of a device.
+func answer(name string, sent, icrc, posted uint64, sqPSN uint32) control.Answer {
+	return control.Answer{
+		PID: 9, Comm: "prog",
+		Devices: []engine.Resources{{
+			Device: name, Total: engine.ResourceCount{QP: 2},
+			QPs: []engine.QPRow{
+				{LQPN: 17, Type: "UD", State: "RTS"},
+				{LQPN: 18, RQPN: 19, Type: "RC", State: "RTS", SQPSN: sqPSN, RQPSN: 5},
+			},
+		}},
+		Counters: [][]engine.Counter{{
+			{Name: "sent_pkts", Value: sent},
+			{Name: "drop_bad_icrc", Value: icrc},
+			{Name: "out_of_buffer"},
+			{Name: "sq_posted", Value: posted},
+		}},
+	}
+}
+
+// TestSince: rates of what moved, drops together, PSNs across their end.
+func TestSince(t *testing.T) {
+	at := time.Unix(100, 0)
+	before := NewSample(at, []control.Answer{answer("eth0", 100, 0, 3, 0xffffff)}, "")
+	gone := answer("eth1", 1, 1, 1, 1)
+	before.Devices = append(before.Devices, NewSample(at, []control.Answer{gone}, "").Devices...)
+	now := NewSample(at.Add(2*time.Second), []control.Answer{
+		answer("eth0", 300, 4, 9, 19), answer("eth7", 1, 1, 1, 1),
+	}, "")
+	changes := now.Since(&before)
+	if len(changes) != 1 {
+		t.Fatalf("%+v", changes)
+	}
+	c := changes[0]
+	if c.Rates["sent_pkts"] != 100 || c.Rates["drop_bad_icrc"] != 2 || c.Drops != 2 ||
+		len(c.Rates) != 2 || c.QPs[0].LQPN != 18 || c.QPs[0].SQRate != 10 || c.QPs[0].RQRate != 0 {
+		t.Errorf("%+v", c)
+	}
+	again := NewSample(at.Add(4*time.Second), []control.Answer{answer("eth0", 5, 0, 0, 7)}, "")
+	if c := again.Since(&now)[0]; len(c.Rates) != 0 || c.QPs[0].SQRate != 0 {
+		t.Errorf("counters that went back: %+v", c)
+	}
+	if s := NewSample(at, []control.Answer{gone}, "eth0"); len(s.Devices) != 0 {
+		t.Errorf("another name: %+v", s)
+	}
+}
+
+// TestTables: what is shown, and that a screen has no more lines than there are.
+func TestTables(t *testing.T) {
+	at := time.Unix(100, 0)
+	before := NewSample(at, []control.Answer{answer("eth0", 100, 0, 3, 1)}, "")
+	now := NewSample(at.Add(time.Second), []control.Answer{answer("eth0", 300, 4, 9, 11)}, "")
+	var b strings.Builder
+	now.Devices[0].AppendTable(&b, false)
+	want := `eth0: pid 9 comm prog qp 2 mr 0 cq 0
+  sent_pkts                  300
+  drop_bad_icrc              4
+  sq_posted                  9
+  qp 0x000011 UD RTS peer 0x000000 sq-psn 0x000000 rq-psn 0x000000 sends 0 recvs 0
+  qp 0x000012 RC RTS peer 0x000013 sq-psn 0x00000b rq-psn 0x000005 sends 0 recvs 0
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	changes := now.Since(&before)
+	b.Reset()
+	changes[0].AppendTable(&b)
+	want = `eth0: pid 9 comm prog, per second
+  sent_pkts                  200
+  drop_bad_icrc              4
+  qp 0x000012 RC RTS peer 0x000013 sq-psn 10 rq-psn 0
+`
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	for lines := range 10 {
+		if n := strings.Count(Screen(changes, lines), "\n"); n > max(lines, 3) {
+			t.Errorf("%d lines, of %d", n, lines)
+		}
+	}
+	screen := Screen(changes, 24)
+	for _, want := range []string{"drop_bad_icrc              4/s", "0x000012   0x000013 RC"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("no %q in\n%s", want, screen)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package stat
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxRows is how many queue pairs a table has.
+const maxRows = 20
+
+// AppendTable prints counters and queue pairs of a device.
+func (d *Device) AppendTable(b *strings.Builder, all bool) {
+	fmt.Fprintf(b, "%s: pid %d comm %s qp %d mr %d cq %d\n", d.Name, d.PID, d.Comm, d.Objects.QP,
+		d.Objects.MR, d.Objects.CQ)
+	for _, name := range d.Names(all) {
+		fmt.Fprintf(b, "  %-26s %d\n", name, d.Counters[name])
+	}
+	for i, q := range d.QPs {
+		if i == maxRows {
+			fmt.Fprintf(b, "  and %d more queue pairs, see xroce res qp\n", d.Objects.QP-i)
+			break
+		}
+		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn 0x%06x rq-psn 0x%06x", q.LQPN, q.Type,
+			q.State, q.RQPN, q.SQPSN, q.RQPSN)
+		fmt.Fprintf(b, " sends %d recvs %d\n", q.SendQueue, q.RecvQueue)
+	}
+}
+
+// AppendTable prints what happened at a device.
+func (c *Change) AppendTable(b *strings.Builder) {
+	fmt.Fprintf(b, "%s: pid %d comm %s, per second\n", c.Name, c.PID, c.Comm)
+	for _, name := range c.Order {
+		fmt.Fprintf(b, "  %-26s %.0f\n", name, c.Rates[name])
+	}
+	for i, q := range c.QPs {
+		if i == maxRows || q.SQRate+q.RQRate == 0 {
+			break
+		}
+		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn %.0f rq-psn %.0f\n", q.LQPN, q.Type,
+			q.State, q.RQPN, q.SQRate, q.RQRate)
+	}
+}
+
+// Screen is what xroce top shows: devices, then the busiest queue pairs of all, in at most so
+// many lines.
+func Screen(changes []Change, lines int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %8s %12s %12s %10s %10s %10s %10s %6s\n", "DEVICE", "PID", "TX pkt/s",
+		"RX pkt/s", "TX Mbit/s", "RX Mbit/s", "AGAIN/s", "DROPS/s", "QPs")
+	left := lines - 3
+	for i := range changes {
+		c := &changes[i]
+		if left--; left < 0 {
+			break
+		}
+		fmt.Fprintf(&b, "%-12.12s %8d %12.0f %12.0f %10.1f %10.1f %10.0f %10.0f %6d\n", c.Name,
+			c.PID, c.Rates["sent_pkts"], c.Rates["rcvd_pkts"], c.Rates["sent_bytes"]*8/1e6,
+			c.Rates["rcvd_bytes"]*8/1e6, c.Rates["retransmits"], c.Drops, len(c.QPs))
+		for _, name := range c.Order {
+			if left > 0 && IsDrop(name) {
+				left--
+				fmt.Fprintf(&b, "    %-26s %.0f/s\n", name, c.Rates[name])
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%-12s %8s %10s %10s %-9s %-6s %12s %12s %6s %6s\n", "DEVICE", "PID", "QP",
+		"PEER", "TYPE", "STATE", "SQ-PSN/s", "RQ-PSN/s", "SENDS", "RECVS")
+	for i := range changes {
+		c := &changes[i]
+		for _, q := range c.QPs {
+			if left--; left < 0 {
+				return b.String()
+			}
+			fmt.Fprintf(&b, "%-12.12s %8d   0x%06x   0x%06x %-9s %-6s", c.Name, c.PID, q.LQPN,
+				q.RQPN, q.Type, q.State)
+			fmt.Fprintf(&b, " %12.0f %12.0f %6d %6d\n", q.SQRate, q.RQRate, q.SendQueue, q.RecvQueue)
+		}
+	}
+	return b.String()
+}

@@ -78,7 +78,11 @@ func (p *NativePort) Close() error {
 	d.life.Unlock()
 	// What cannot be undone in the program ends with the device.
 	_ = d.steer(nil)
-	d.wakeLinks() // in direct mode, who waits sleeps there
+	for _, q := range d.queues { // in direct mode, who waits sleeps in the link
+		q.lock()
+		q.wake()
+		q.mu.Unlock()
+	}
 	return p.leaveAll()
 }
 

@@ -6,6 +6,7 @@ import (
 	"xroce/bpf"
 	"xroce/encap"
 	"xroce/engine"
+	"xroce/xsk/vethpair"
 )
 
 // TestNativeIsSteered: frames of EtherType 0x88b5 are the kernel's but while a port is open,
@@ -50,4 +51,14 @@ func TestNativeToAGroup(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNativeOutlivesItsDevice: a port may be closed after its device, groups and all.
+func TestNativeOutlivesItsDevice(t *testing.T) {
+	w := vethWorld(t, vethpair.Options{}, engine.Options{})
+	port := openNative(t, w.devs[0], engine.NativeConfig{})
+	must(t, port.Join([6]byte{0x01, 0x00, 0x5e, 1, 2, 3}))
+	must(t, port.Join([6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}))
+	must(t, w.devs[0].Close())
+	must(t, port.Close())
 }

@@ -67,7 +67,10 @@ func (p *NativePort) leave(group [6]byte) error {
 func (p *NativePort) leaveAll() error {
 	var errs []error
 	for group := range p.groups.load() {
-		errs = append(errs, ended(p.leave(group)))
+		errs = append(errs, p.leave(group))
+	}
+	if p.device.failure() != nil {
+		return nil // the device has left them, or does when it is closed
 	}
 	return errors.Join(errs...)
 }

@@ -31,7 +31,8 @@ what comes from them goes into it. Both ends run the command, each naming the ot
 runs until Ctrl-C or SIGTERM, and then prints what it counted; SIGUSR1 prints that, too.
 
 A TAP carries Ethernet frames to the peers that have their addresses, which are learned; a
-TUN carries IP packets by prefix. Over rc packets of TCP travel uncut, up to 64 KiB; what is
+TUN carries IP packets by prefix, with an MTU of 1020 over ud where the device has one of
+1500: too small for IPv6, so better over rc. Over rc packets of TCP travel uncut, up to 64 KiB; what is
 lost on the way is sent again. Over ud what is lost stays lost, as on a wire.
 
 Without --key whoever is on the path can read and forge what is in the tunnel. With it
@@ -78,6 +79,9 @@ func (a *app) tunnel(ctx context.Context, f *tunnelFlags, o engine.Options) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, manager.Close()) }()
+	if f.inside.MTU == 0 {
+		f.inside.MTU = min(tunnel.DefaultMTU, tunnel.MaxMTU(dev, f.inside.Kind, f.config))
+	}
 	inside, err := tunnel.OpenInside(f.inside)
 	if err != nil {
 		return err

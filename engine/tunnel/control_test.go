@@ -37,6 +37,7 @@ func TestUncut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
+			l.inside = 1020
 			a, b := l.site(1, 1500, TUN, tt.config, 2), l.site(2, 1500, TUN, tt.config, 1)
 			a.awaitUp()
 			b.awaitUp()
@@ -88,6 +89,7 @@ func TestTooBig(t *testing.T) {
 func TestTrafficClass(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
+	l.inside = 1020
 	c := Config{Format: encap.IPoIB}
 	a, b := l.site(1, 1500, TUN, c, 2), l.site(2, 1500, TUN, c, 1)
 	a.awaitUp()
@@ -112,6 +114,7 @@ func TestTrafficClass(t *testing.T) {
 func TestOwnPackets(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
+	l.inside = 1020
 	a := l.site(1, 1500, TUN, Config{Format: encap.IPoIB}, 2)
 	b := l.site(2, 1500, TUN, Config{Format: encap.IPoIB}, 1)
 	a.awaitUp()
@@ -136,6 +139,7 @@ func TestOwnPackets(t *testing.T) {
 func TestWrongSource(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
+	l.inside = 1020
 	c := Config{Format: encap.IPoIB}
 	a := l.site(1, 1500, TUN, c, 2)
 	dev, m := l.device(2, 1500)

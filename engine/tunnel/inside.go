@@ -50,7 +50,7 @@ func (i *Inside) Close() error {
 type InsideConfig struct {
 	Name   string // of the interface, 1 to 15 bytes
 	Kind   InsideKind
-	MTU    int // 68 to 65,521, 0 for 1,500
+	MTU    int // 68 to 65,521, 0 for DefaultMTU
 	Queues int // 1 to MaxQueues, 0 for 1
 	// Whole asks the kernel for packets of TCP that are not cut yet.
 	Whole bool
@@ -59,7 +59,7 @@ type InsideConfig struct {
 // Limits of an InsideConfig.
 const (
 	MaxQueues  = 16
-	defaultMTU = 1500
+	DefaultMTU = 1500
 	minMTU     = 68    // RFC 791
 	maxMTU     = 65521 // of a TUN; what is longer has no IP header that could say it
 	maxName    = 15
@@ -67,7 +67,7 @@ const (
 
 func (c *InsideConfig) check() error {
 	if c.MTU == 0 {
-		c.MTU = defaultMTU
+		c.MTU = DefaultMTU
 	}
 	if c.Queues == 0 {
 		c.Queues = 1

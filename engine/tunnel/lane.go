@@ -44,7 +44,7 @@ func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
 	l := &lane{
 		t: t, number: number, queue: q, tooBig: make([]byte, inner.VNetLen+inner.TooBigLen),
 	}
-	l.longest = max(t.inside.MTU, defaultMTU) + inner.EthernetLen + 8
+	l.longest = max(t.inside.MTU, DefaultMTU) + inner.EthernetLen + 8
 	large, small := align(dataOff+maxRead+slack), align(dataOff+l.longest+slack)
 	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
 		return nil, err

@@ -63,6 +63,10 @@ func Open(
 		return nil, err
 	}
 	t.config = c
+	if most := MaxMTU(dev, inside.Kind, c); inside.MTU > most {
+		return nil, fmt.Errorf("tunnel: an MTU of %d, format %s over %s has room for %d here",
+			inside.MTU, c.Format, c.Over, most)
+	}
 	if err := t.decide(); err != nil {
 		return nil, err
 	}
@@ -111,6 +115,18 @@ func (t *Tunnel) decide() (err error) {
 		Size: c.Addresses, Ports: len(c.Peers) + 1, Age: clock.Time(c.Age),
 	})
 	return err
+}
+
+// MaxMTU is the largest MTU that an inside may have: what the format has room for, with a frame
+// of two VLAN tags around it, over a device with its MTU.
+func MaxMTU(dev *engine.Device, kind InsideKind, c Config) int {
+	t := &Tunnel{config: c, dev: dev, inside: &Inside{Kind: kind}}
+	template := t.template()
+	most := template.Largest(t.kind())
+	if kind == TAP {
+		most -= inner.EthernetLen + 8
+	}
+	return min(most, maxMTU)
 }
 
 // longest is the longest datagram that is received.

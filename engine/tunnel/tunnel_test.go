@@ -60,7 +60,9 @@ func TestEveryLength(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
-			l.inside = 65520
+			if l.inside = tt.most; tt.kind == TAP {
+				l.inside = min(l.inside-22, maxMTU)
+			}
 			a, b := l.site(1, 1500, tt.kind, tt.config, 2), l.site(2, 1500, tt.kind, tt.config, 1)
 			a.awaitUp()
 			b.awaitUp()
@@ -225,5 +227,25 @@ func TestPeerKilled(t *testing.T) {
 				t.Errorf("%x came", got)
 			}
 		})
+	}
+}
+
+// TestMTUTooLarge: an inside with a larger MTU than the format has room for is refused, with how
+// much that is.
+func TestMTUTooLarge(t *testing.T) {
+	l := newLAN(t, sim.Faults{})
+	dev, m := l.device(1, 1500)
+	for _, tt := range shapes {
+		c := tt.config
+		c.Peers = []Peer{{Addr: addr(2)}}
+		inside := &Inside{
+			Kind: tt.kind, MTU: MaxMTU(dev, tt.kind, c) + 1, Queues: []Queue{newFakeQueue()},
+		}
+		if inside.MTU > maxMTU {
+			continue // OpenInside refuses it
+		}
+		if _, err := Open(dev, m, inside, c); err == nil {
+			t.Errorf("%s: an MTU of %d is taken", tt.name, inside.MTU)
+		}
 	}
 }

@@ -42,6 +42,8 @@ type eventSource struct {
 	element *list.Element // nil when not in the list
 	// onFatal is called when a QP has roce.EventQPFatal; nil for nobody.
 	onFatal func()
+	// onEstablished is called with the first packet of a QP's connection; nil for nobody.
+	onEstablished func()
 }
 
 func (a *asyncEvents) init() {
@@ -99,14 +101,23 @@ func (a *asyncEvents) raise(place **eventSource, e AsyncEvent) {
 	a.signal.Raise()
 }
 
-// onFatal has a function called for roce.EventQPFatal of a source, beside the event.
-func (a *asyncEvents) onFatal(place **eventSource, about AsyncEvent, f func()) {
+// source changes a source, which it makes at the first time.
+func (a *asyncEvents) source(place **eventSource, about AsyncEvent, change func(*eventSource)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if *place == nil {
 		*place = &eventSource{about: about}
 	}
-	(*place).onFatal = f
+	change(*place)
+}
+
+// established calls who wants to know that the first packet of a connection came.
+func (a *asyncEvents) established(place **eventSource) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := *place; s != nil && s.onEstablished != nil {
+		s.onEstablished()
+	}
 }
 
 // take returns the oldest event of the source whose turn it is.

@@ -40,7 +40,27 @@ type qpControl struct {
 func (q *QP) device() *Device { return q.queue.device }
 
 // raise reports an event of the QP. The caller holds the progress lock.
-func (q *QP) raise(e roce.Event) { q.device().raise(AsyncEvent{Type: e, QP: q}) }
+func (q *QP) raise(e roce.Event) {
+	if e == roce.EventCommEst {
+		q.device().async.established(&q.control.events)
+		if q.core.State() != roce.StateRTR {
+			return // no event of verbs
+		}
+	}
+	q.device().raise(AsyncEvent{Type: e, QP: q})
+}
+
+// OnEstablished has a function called when the first packet of a connection comes to a QP in
+// RTR, beside the event, or in RTS. It is for a Service, on terms of OnFatal.
+func (q *QP) OnEstablished(f func()) {
+	d := q.device()
+	d.async.source(&q.control.events, AsyncEvent{QP: q}, func(s *eventSource) {
+		s.onEstablished = f
+	})
+	q.queue.lock()
+	defer q.queue.mu.Unlock()
+	q.core.TellEstablished()
+}
 
 // OnFatal has a function called, beside the event, when the QP goes to ERR for a reason that no
 // completion tells (roce.EventQPFatal), as with a keepalive that nobody answers. It is for a
@@ -48,7 +68,9 @@ func (q *QP) raise(e roce.Event) { q.device().raise(AsyncEvent{Type: e, QP: q}) 
 // locks of the device held: it must not block, nor call the device but for
 // ServiceHandle.Wake, nor take a lock that is held over a call of the device.
 func (q *QP) OnFatal(f func()) {
-	q.device().async.onFatal(&q.control.events, AsyncEvent{QP: q}, f)
+	q.device().async.source(&q.control.events, AsyncEvent{QP: q}, func(s *eventSource) {
+		s.onFatal = f
+	})
 }
 
 // Silent reports whether the QP is in ERR because its peer did not answer the keepalive

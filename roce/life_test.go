@@ -103,6 +103,12 @@ func TestCommEst(t *testing.T) {
 		}
 		s.ExpectEvents()
 	}
+	s = newScript(t, options{})
+	s.qp.TellEstablished() // who wants it hears of it in RTS, too
+	s.Recv(request(wire.RCWriteOnly, s.it(0), nil))
+	s.ExpectEvents(roce.EventCommEst)
+	s.Recv(request(wire.RCWriteOnly, s.it(1), nil))
+	s.ExpectEvents()
 	s = newScriptIn(t, options{Type: roce.TypeUD}, roce.StateRTR)
 	s.Recv(datagram(wire.UDSendOnly, testQKey, nil))
 	s.ExpectEvents()

@@ -42,6 +42,8 @@ type qpFlags struct {
 	established bool
 	// tellDrained says that EventSQDrained is wanted.
 	tellDrained bool
+	// tellEstablished says that EventCommEst is wanted in RTS, too.
+	tellEstablished bool
 }
 
 // NewQP returns a QP in state RESET with this number (24 bits).
@@ -114,10 +116,18 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.endCall(now)
 }
 
+// TellEstablished has EventCommEst raised for the first packet of the connection not only in
+// RTR but also in RTS. A passive end that goes to RTS with its REP, as those of rdma_cm do,
+// needs it where the RTU is lost. It needs the progress lock; RESET forgets it.
+func (q *QP) TellEstablished() { q.flags.tellEstablished = true }
+
 // establish notes the first packet of a connection.
 func (q *QP) establish() {
 	q.flags.established = true
-	if q.State() == StateRTR && !q.typ.Datagram() {
+	if q.typ.Datagram() {
+		return
+	}
+	if s := q.State(); s == StateRTR || s == StateRTS && q.flags.tellEstablished {
 		q.raise(EventCommEst)
 	}
 }

@@ -59,6 +59,7 @@ var disturbances = []disturbance{
 		s.Expect(roctest.PSN(s.us(1)))
 		must(s.t, s.qp.Modify(s.now, &roce.Attr{State: roce.StateSQD}, roce.AttrState))
 	}},
+	{"word of the first packet", options{}, func(s *script) { s.qp.TellEstablished() }},
 	{"timer postponed", options{}, func(s *script) {
 		s.sendMany(1)
 		at, _ := s.qp.NextDeadline()

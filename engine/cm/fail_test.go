@@ -114,12 +114,31 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestRTUIsLost loses the word that the active end is ready: its data is served all the
-// same, and the passive end asks again until it has the word.
+// TestRTUIsLost loses the word that the active end is ready: the passive end asks again until
+// it has the word.
 func TestRTUIsLost(t *testing.T) {
 	// The REP is asked for again after 0.3 s, the REQ after 9 s, however late anybody is:
 	// what comes second is the RTU.
 	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 16, PacketLifeTime: 20}}
+	network, hosts := newWorld(t, o, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	to := netip.AddrPortFrom(b.v4, 1)
+	s := b.serve(t, to)
+	must(t, network.SetRules(sim.Rule{From: a.mac, DestQP: 1, Nth: 2})) // the first is the REQ
+	c, err := a.manager.Dial(within(t, testTimeout), to, a.setup())
+	must(t, err)
+	d := s.conn(t)
+	if b.counted("cm_tx_retries_rep") == 0 || a.counted("cm_rx_duplicates_rep") == 0 {
+		t.Error("the RTU was not lost")
+	}
+	c.Close()
+	d.Close()
+}
+
+// TestRTUIsLostAndDataIsNot loses the word that the active end is ready, which asks for
+// patience besides: the passive end takes its data for that word.
+func TestRTUIsLostAndDataIsNot(t *testing.T) {
+	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 28}} // which asks again after 18 minutes
 	network, hosts := newWorld(t, o, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
@@ -136,8 +155,11 @@ func TestRTUIsLost(t *testing.T) {
 		t.Fatalf("%d completions, %+v, %v", n, wcs[0], err)
 	}
 	d := s.conn(t)
-	if b.counted("cm_tx_retries_rep") == 0 || a.counted("cm_rx_duplicates_rep") == 0 {
+	if b.counted("cm_rx_msgs_rtu") != 0 {
 		t.Error("the RTU was not lost")
+	}
+	if e, ok := b.dev.PollEvent(); ok {
+		t.Errorf("event %+v, of a queue pair in RTS", e)
 	}
 	c.Close()
 	d.Close()

@@ -1,10 +1,6 @@
 package cm
 
-import (
-	"sync"
-
-	"xroce/roce"
-)
+import "xroce/roce"
 
 // This file ends connections whose peers are silent. The queue pair asks them: see
 // roce/keepalive.go.
@@ -21,27 +17,6 @@ func (c *Conn) watch() {
 	})
 	// Only a queue pair that has failed meanwhile refuses it.
 	_ = c.qp.Modify(&roce.Attr{Keepalive: c.alive}, roce.AttrKeepalive)
-}
-
-// quiet are the connections whose queue pairs have failed without a completion. It has a lock
-// that is taken last.
-type quiet struct {
-	mu    sync.Mutex
-	conns []*Conn
-}
-
-func (q *quiet) add(c *Conn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.conns = append(q.conns, c)
-}
-
-func (q *quiet) take() []*Conn {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	conns := q.conns
-	q.conns = nil
-	return conns
 }
 
 // endQuiet ends the connections whose peers did not answer. The caller holds mu.

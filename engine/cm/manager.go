@@ -47,7 +47,8 @@ type Manager struct {
 	once    sync.Once     // of Close
 	failed  error         // what Close returns
 
-	quiet     quiet
+	quiet     noted      // that have failed without a completion
+	heard     noted      // whose peers were heard
 	working   sync.Mutex // before mu
 	worker    *worker    // nil until a connection needs it
 	workEnded bool

@@ -239,6 +239,7 @@ func (r *Request) reply(
 	c := m.newConn(r.event.ID, qp, s)
 	c.local, c.remote, c.private = r.LocalAddr(), r.RemoteAddr(), r.Private()
 	c.service = r.Service()
+	c.listen()
 	m.dispatch()
 	m.wake()
 	return c, nil

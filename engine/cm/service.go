@@ -23,6 +23,7 @@ func (m service) HandleCompletions(roce.Time) (more bool) {
 		return false
 	}
 	more = m.poll()
+	m.takeHeard()
 	m.endQuiet()
 	m.dispatch()
 	return more

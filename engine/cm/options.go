@@ -93,11 +93,14 @@ type Setup struct {
 	Keepalive time.Duration
 
 	// Of Dial:
-	LocalAddr  netip.Addr // ours, the zero Addr for what the machine's routes say
-	TClass     uint8      // traffic class: DSCP and ECN
-	PKeyIndex  uint16     // partition: the index of its P_Key in the table of the device
-	PathMTU    wire.MTU   // default: the device's active MTU
-	AckTimeout uint8      // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
+	LocalAddr netip.Addr // ours, the zero Addr for what the machine's routes say
+	TClass    uint8      // traffic class: DSCP and ECN
+	// PKeyIndex is the partition that the queue pair is put into and that the peer is asked for,
+	// by the index of its P_Key in the table of the device. Who accepts is in the partition
+	// that was asked for, if his device is.
+	PKeyIndex  uint16
+	PathMTU    wire.MTU // default: the device's active MTU
+	AckTimeout uint8    // local ACK timeout code, 0 is of the packet life time: 17, 0.5 s
 
 	calls *calls // of a connection without completion queues of the application
 }

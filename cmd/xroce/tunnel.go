@@ -30,10 +30,11 @@ kernel sends into a TAP or TUN interface, which is made, travels to the peers in
 what comes from them goes into it. Both ends run the command, each naming the others. It
 runs until Ctrl-C or SIGTERM, and then prints what it counted; SIGUSR1 prints that, too.
 
-A TAP carries Ethernet frames to the peers that have their addresses, which are learned; a
-TUN carries IP packets by prefix, with an MTU of 1020 over ud where the device has one of
-1500: too small for IPv6, so better over rc. Over rc packets of TCP travel uncut, up to 64 KiB; what is
-lost on the way is sent again. Over ud what is lost stays lost, as on a wire.
+A TAP carries Ethernet frames to the peers that have their addresses, which are
+learned; a TUN carries IP packets by prefix, with an MTU of 1020 over ud where the
+device has one of 1500: too small for IPv6, so better over rc. Over rc packets of TCP
+travel uncut, up to 64 KiB; what is lost on the way is sent again. Over ud what is
+lost stays lost, as on a wire.
 
 Without --key whoever is on the path can read and forge what is in the tunnel. With it
 everything is encrypted, with keys that change, and what is not is refused: all ends need

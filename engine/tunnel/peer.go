@@ -35,7 +35,8 @@ type way struct {
 // newWay makes a way of what a peer said.
 func (t *Tunnel) newWay(qp *engine.QP, their *hello) *way {
 	w := &way{
-		instance: their.instance, failed: make(chan struct{}, 1), qp: qp, template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
+		instance: their.instance, failed: make(chan struct{}, 1), qp: qp,
+		template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
 	}
 	w.largest = int(min(their.largest, uint32(w.template.Largest(t.kind()))))
 	if their.mtu != 0 {

@@ -39,7 +39,7 @@ func (t *Tunnel) newWay(qp *engine.QP, their *hello) *way {
 		template: t.template(), mtu: t.inside.MTU, whole: their.flags&helloWhole != 0,
 	}
 	w.largest = int(min(their.largest, uint32(w.template.Largest(t.kind()))))
-	if their.mtu != 0 {
+	if their.mtu >= minMTU { // else it says none
 		w.mtu = min(w.mtu, int(their.mtu))
 	}
 	return w

@@ -181,7 +181,8 @@ type incoming struct {
 	conn *cm.Conn
 	qp   *engine.QP
 	mr   *engine.MR
-	size int // of a receive
+	buf  []byte // of mr: what was received may be read when mr is gone
+	size int    // of a receive
 }
 
 // acceptConnections takes connections of peers, and refuses those of others.
@@ -254,8 +255,8 @@ func (c *incoming) accept(
 	ctx, cancel := context.WithTimeout(ctx, seekTime)
 	defer cancel()
 	c.size = align(receiveHead + t.config.Format.Spec().Room + t.overhead())
-	c.mr, err = t.dev.RegMR(t.pd, make([]byte, connReceives*c.size), mem.LocalWrite)
-	if err != nil {
+	c.buf = make([]byte, connReceives*c.size)
+	if c.mr, err = t.dev.RegMR(t.pd, c.buf, mem.LocalWrite); err != nil {
 		return err
 	}
 	c.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
@@ -318,7 +319,7 @@ func (r *receiver) takeMessage(wc *roce.Completion) {
 	if wc.Flags&roce.WCWithImm != 0 {
 		hint = inner.Hint(wc.Imm)
 	}
-	b := c.mr.Bytes()[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
+	b := c.buf[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
 	r.handle(c.peer, c.key, uint64(wc.QPN), b, receiveHead, hint)
 	_ = c.post(wc.WRID) // a connection that is over takes none, which its end tells
 }

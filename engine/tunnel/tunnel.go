@@ -73,7 +73,7 @@ func Open(
 	for i, p := range c.Peers {
 		q := newPeer(p, bridge.Port(i+1), len(inside.Queues))
 		t.peers = append(t.peers, q)
-		t.byAddr[p.Addr] = q
+		t.byAddr[p.Addr.WithZone("")] = q
 	}
 	var instance [8]byte
 	rand.Read(instance[:]) // never fails

@@ -135,6 +135,7 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.copyCommand(), a.tunnelCommand(), a.encapCommand(), a.resCommand(),
 		a.decodeCommand(), a.tcpdumpCommand(), a.analyzeCommand(), a.wiresharkCommand(),
 		a.pktgenCommand(), a.sinkCommand(), a.fuzzCommand(), a.statCommand(), a.topCommand(),
+		a.extcapCommand(),
 		a.simCommand(),
 		a.versionCommand(),
 	)

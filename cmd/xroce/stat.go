@@ -67,9 +67,9 @@ func (a *app) topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show what running xroce programs do, as top does",
-		Long: `Show what the devices of running xroce programs do, each second: packets and bits, what
-was sent again, drops with their reasons, and the busiest queue pairs, whose PSNs move
-fastest. Ctrl-C ends it. Where the output is no terminal, screens follow each other.`,
+		Long: `Show what the devices of running xroce programs do, each second: packets and bits,
+what was sent again, drops with their reasons, and the busiest queue pairs, whose PSNs
+move fastest. Ctrl-C ends it. Where the output is no terminal, screens follow each other.`,
 		Example: `  xroce top
   xroce top -w 5 -c 3 > three-times.txt`,
 		Args: cobra.NoArgs,

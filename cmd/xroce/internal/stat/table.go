@@ -73,7 +73,8 @@ func Screen(changes []Change, lines int) string {
 			}
 			fmt.Fprintf(&b, "%-12.12s %8d   0x%06x   0x%06x %-9s %-6s", c.Name, c.PID, q.LQPN,
 				q.RQPN, q.Type, q.State)
-			fmt.Fprintf(&b, " %12.0f %12.0f %6d %6d\n", q.SQRate, q.RQRate, q.SendQueue, q.RecvQueue)
+			fmt.Fprintf(&b, " %12.0f %12.0f %6d %6d\n", q.SQRate, q.RQRate, q.SendQueue,
+				q.RecvQueue)
 		}
 	}
 	return b.String()

@@ -35,8 +35,8 @@ func (a *app) extcapCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "extcap",
 		Short: "Give Wireshark the devices of running xroce programs",
-		Long: `Give Wireshark, and tshark, the devices of running xroce programs as interfaces to capture
-on. Wireshark starts this itself (extcap(4)), when --install has put a small script into
+		Long: `Give Wireshark, and tshark, the devices of running xroce programs as interfaces to
+capture on. Wireshark starts this itself (extcap(4)), when --install has put a small script into
 the user's directory of such programs. Then 'tshark -D' lists the devices as xroce-eth0,
 and the capture filter is that of 'xroce tcpdump'. Wireshark before 4.2 knows but the
 directory that 'tshark -G folders' calls "Extcap path": name it with --dir.`,

@@ -155,3 +155,15 @@ func TestPacketDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a packet", n)
 	}
 }
+
+// BenchmarkPacket is what a captured packet of 122 bytes costs who watches it.
+func BenchmarkPacket(b *testing.B) {
+	w := New(io.Discard, Config{})
+	defer w.Close()
+	p := judged
+	p.At, p.Head, p.Tail = 0, make([]byte, 122), nil
+	for b.Loop() {
+		w.Packet(&p)
+	}
+	b.ReportMetric(float64(w.Dropped())/float64(b.N), "dropped/op")
+}

@@ -17,6 +17,13 @@ const minBuffer = 1 << 18
 // closeTimeout is how long Close waits for somebody to take what was captured.
 const closeTimeout = 10 * time.Second
 
+// To wake the goroutine costs more than a packet does, so it looks by itself, and is woken
+// when there is much.
+const (
+	lookEvery = 10 * time.Millisecond
+	wakeSize  = 64 << 10 // bytes
+)
+
 // Direction says which way a frame went, as in epb_flags.
 type Direction uint32
 
@@ -37,10 +44,11 @@ type Writer struct {
 	patience time.Duration // of Close
 	ended    chan struct{} // closed when the goroutine is
 
+	wake chan struct{} // room for one: filling has much, or closed is set
+
 	mu      sync.Mutex
-	changed sync.Cond // filling has something, or closed is set
-	filling []byte    // whole blocks
-	other   []byte    // being written, or empty
+	filling []byte // whole blocks
+	other   []byte // being written, or empty
 	closed  bool
 	stats   Statistics
 	missing uint64           // of those dropped, since the last that was added
@@ -84,8 +92,8 @@ func New(w io.Writer, config Config) *Writer {
 	c := &Writer{
 		out: w, config: config, patience: closeTimeout, ended: make(chan struct{}),
 		filling: make([]byte, 0, half), other: make([]byte, 0, half),
+		wake: make(chan struct{}, 1),
 	}
-	c.changed.L = &c.mu
 	c.filling = appendHeader(c.filling, config.Interface, config.Snap)
 	go c.run()
 	return c
@@ -129,9 +137,12 @@ func (c *Writer) add(p *Packet) {
 		c.missing++
 		return
 	}
+	before := len(c.filling)
 	c.filling = b.append(c.filling)
 	c.missing = 0
-	c.changed.Signal()
+	if before < wakeSize && len(c.filling) >= wakeSize {
+		c.rouse()
+	}
 }
 
 // Frames returns how many frames were added.
@@ -166,7 +177,7 @@ func (c *Writer) Close() error {
 	if !c.closed {
 		c.closed = true
 		c.filling = c.stats.append(c.filling)
-		c.changed.Signal()
+		c.rouse()
 	}
 	c.mu.Unlock()
 	if !c.await() {
@@ -199,27 +210,45 @@ func (c *Writer) await() bool {
 	}
 }
 
+// rouse wakes the goroutine.
+func (c *Writer) rouse() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
 // run writes until all is written after Close, or until writing fails.
 func (c *Writer) run() {
 	defer close(c.ended)
-	for b := c.next(); len(b) > 0; b = c.next() {
-		if _, err := c.out.Write(b); err != nil {
-			c.mu.Lock()
-			c.err = err
-			c.mu.Unlock()
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		b, closed := c.take()
+		if len(b) > 0 {
+			if _, err := c.out.Write(b); err != nil {
+				c.mu.Lock()
+				c.err = err
+				c.mu.Unlock()
+				return
+			}
+			continue
+		}
+		if closed {
 			return
+		}
+		select {
+		case <-c.wake:
+		case <-ticks.C:
 		}
 	}
 }
 
-// next waits for something to write and returns it: nothing when the end has come. What it
-// returned before is written.
-func (c *Writer) next() []byte {
+// take returns what there is to write, and whether there will be no more. What it returned
+// before is written.
+func (c *Writer) take() (b []byte, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.filling) == 0 && !c.closed {
-		c.changed.Wait()
-	}
 	c.filling, c.other = c.other[:0], c.filling
-	return c.other
+	return c.other, c.closed
 }

@@ -62,8 +62,11 @@ func send(conn net.Conn, d *engine.Device, config capture.Config) {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	w := capture.New(conn, config)
+	// The client knows by the beginning of the capture that no packet is missed from then on.
+	begun := make(chan struct{})
+	w := capture.New(gate{conn, begun}, config)
 	stop := d.Watch(w)
+	close(begun)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -78,4 +81,16 @@ func send(conn net.Conn, d *engine.Device, config capture.Config) {
 	_ = w.Close() // whom it did not reach knows that
 	conn.Close()
 	<-asked
+}
+
+// A gate is a connection to which nothing is written before it is open.
+type gate struct {
+	net.Conn
+	open <-chan struct{} // closed when it is
+}
+
+// Write implements net.Conn.
+func (g gate) Write(b []byte) (int, error) {
+	<-g.open
+	return g.Conn.Write(b)
 }

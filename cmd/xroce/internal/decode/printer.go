@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"fmt"
 	"strconv"
 
 	"xroce/cmd/xroce/internal/plain"
@@ -106,10 +107,8 @@ func appendPadded(b []byte, n int64, width int) []byte {
 // appendSeconds adds nanoseconds as seconds with six digits behind the point, or nine where they
 // are finer than that.
 func appendSeconds(b []byte, ns int64, width int) []byte {
-	if ns < 0 {
-		b = append(b, '-')
-		ns = -ns
-		width--
+	if ns < 0 { // rare: a clock was set
+		return fmt.Appendf(b, "%*.6f", width, float64(ns)/1e9)
 	}
 	const digits = 6
 	b = appendPadded(b, ns/1e9, width-digits-1)

@@ -3,8 +3,10 @@ package decode
 import (
 	"bytes"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"xroce/engine/capture/read"
@@ -30,6 +32,33 @@ func large(b *testing.B) []byte {
 		head, packets = file[:header], append(packets, file[header:]...)
 	}
 	return append(bytes.Clone(head), bytes.Repeat(packets, times)...)
+}
+
+// TestSeconds: times are in columns, finer ones are not rounded, and a clock may go back.
+func TestSeconds(t *testing.T) {
+	for ns, want := range map[int64]string{
+		0: "    0.000000", 1_500_000_000: "    1.500000", 1: "    0.000000001",
+		123_456_789_012_345_000: "123456789.012345", -1_500_000_000: "   -1.500000",
+		math.MinInt64: "-9223372036.854776",
+	} {
+		if got := string(appendSeconds(nil, ns, 12)); got != want {
+			t.Errorf("%d ns: %q, want %q", ns, got, want)
+		}
+	}
+}
+
+// TestComment: what strangers wrote into a capture cannot command a terminal, in no form.
+func TestComment(t *testing.T) {
+	p := read.Packet{Number: 1, Comment: "\x1b[2Jhello\n\"world\"", Dropped: 3, Direction: read.Out}
+	for form, want := range map[Form]string{
+		Lines: ` out (before it the capture lost 3) # \x1b[2Jhello\n"world"` + "\n",
+		JSON:  `,"direction":"out","dropped_before":3,"comment":"\u001b[2Jhello\n\"world\"",`,
+	} {
+		got := string(New(form).Append(nil, &p))
+		if !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // BenchmarkDecode prints a capture in each form: the throughput is that of the file.

@@ -95,13 +95,13 @@ func facts(d *analyze.Direction) (rows [][2]string) {
 		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	for _, o := range d.Operations {
-		row(o.Kind, "%d, %s%s", o.Count, size(o.Bytes), quantiles(", latency", o.Latency))
+		row(o.Kind, "%d, %s%s", o.Count, size(o.Bytes), quantiles(", latency ", o.Latency))
 	}
 	if d.RTT != nil {
 		row("ACK round trip", "%s", quantiles("", d.RTT))
 	}
 	for _, r := range d.Resent {
-		row("sent again: "+r.Cause, "%d times, %d packets, waited %s, longest %s", r.Episodes,
+		row("sent again: "+r.Cause, "times %d, packets %d, waited %s, longest %s", r.Episodes,
 			r.Packets.Count, span(r.Waited), span(r.Longest))
 	}
 	for _, n := range []struct {
@@ -151,7 +151,7 @@ func quantiles(before string, l *analyze.Latency) string {
 	if l == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s median %s, 99%% %s, max %s", before, span(l.P50), span(l.P99),
+	return fmt.Sprintf("%smedian %s, 99%% %s, max %s", before, span(l.P50), span(l.P99),
 		span(l.Max))
 }
 

@@ -72,7 +72,7 @@ func allCases() []benchCase {
 	return slices.Concat(sendCases(), writeCases(), rttCases(), goodputCases(), messageCases(),
 		layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(),
 		configureCases(), keyCases(), sizeCases(), rawSendCases(), rawReceiveCases(),
-		rawForwardCases(), rawRTTCases())
+		rawForwardCases(), rawRTTCases(), pktgenCases())
 }
 
 // rounds is how often each variant of the case runs.

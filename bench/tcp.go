@@ -16,7 +16,7 @@ import (
 )
 
 // kernelTCP measures one TCP stream with iperf3, the kernel as it is by default.
-func kernelTCP(ctx context.Context, p *place) (measurement, error) { return p.iperf(ctx) }
+func kernelTCP(ctx context.Context, p *place) (measurement, error) { return p.iperf(ctx, parseIperf) }
 
 // tcpBesideXDP is kernelTCP with an XDP program on both ends that passes
 // everything: what an application pays that lives beside AF_XDP. veth turns
@@ -47,8 +47,11 @@ func besideXDP(run runFunc) runFunc {
 	}
 }
 
-// iperf runs a server on B and a client on A.
-func (p *place) iperf(ctx context.Context) (measurement, error) {
+// iperf runs a server on B and a client on A, with more arguments for that, and parses what the
+// client says.
+func (p *place) iperf(ctx context.Context, parse func([]byte) (measurement, error),
+	more ...string,
+) (measurement, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	server := p.Command(ctx, stage.B, "iperf3", "-s", "-1", "--forceflush",
 		"-B", p.Address(stage.B).String())
@@ -69,12 +72,13 @@ func (p *place) iperf(ctx context.Context) (measurement, error) {
 	}
 	// Whole seconds are all that iperf3 takes.
 	seconds := strconv.Itoa(int(math.Max(1, math.Round(p.window.Seconds()))))
-	out, err := p.Command(ctx, stage.A, "iperf3", "-c", p.Address(stage.B).String(),
-		"-t", seconds, "-J").Output()
+	args := []string{"iperf3", "-c", p.Address(stage.B).String(), "-t", seconds, "-J"}
+	args = append(args, more...)
+	out, err := p.Command(ctx, stage.A, args...).Output()
 	if err != nil {
 		return measurement{}, fmt.Errorf("iperf3 -c: %w: %s", err, out)
 	}
-	return parseIperf(out)
+	return parse(out)
 }
 
 // awaitListening reads what the server says until it says that it listens.

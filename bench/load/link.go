@@ -29,6 +29,7 @@ var modes = map[string]struct {
 	run      func(*xsk.Socket, worker.Options) (*worker.Window, uint64, *worker.RTT, error)
 }{
 	"tx":  {false, send},
+	"gen": {false, generate},
 	"rx":  {true, receive},
 	"fwd": {true, forward},
 

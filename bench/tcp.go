@@ -16,7 +16,9 @@ import (
 )
 
 // kernelTCP measures one TCP stream with iperf3, the kernel as it is by default.
-func kernelTCP(ctx context.Context, p *place) (measurement, error) { return p.iperf(ctx, parseIperf) }
+func kernelTCP(ctx context.Context, p *place) (measurement, error) {
+	return p.iperf(ctx, parseIperf)
+}
 
 // tcpBesideXDP is kernelTCP with an XDP program on both ends that passes
 // everything: what an application pays that lives beside AF_XDP. veth turns

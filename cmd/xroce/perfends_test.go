@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"xroce/engine/sim"
+	"xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -32,6 +33,46 @@ func TestPerfHopLimit(t *testing.T) {
 		if len(seen) != 2 || seen[7] == 0 || seen[64] == 0 {
 			t.Errorf("%s: packets by hop limit: %v", flags, seen)
 		}
+	}
+}
+
+// TestPerfManagedAttributes: with -R, -T is the type of service of what is sent, and
+// --retry_count what the connection is asked for.
+func TestPerfManagedAttributes(t *testing.T) {
+	b, network := simBench(t)
+	marked, retries := 0, -1
+	network.Observe(func(e *sim.Event) {
+		var p wire.Packet
+		if e.Kind != sim.Sent || p.Decode(e.Frame, nil) != wire.OK {
+			return
+		}
+		if p.BTH.DestQP != 1 && p.TClass == 8 {
+			marked++
+		}
+		if r, err := cm.ParseREQ(p.Payload); err == nil && p.BTH.DestQP == 1 {
+			if h, err := cm.ParseHeader(p.Payload); err == nil && h.Attribute == cm.AttributeREQ {
+				retries = int(r.RetryCount)
+			}
+		}
+	})
+	args := []string{"perf", "send-lat", "-R", "-n", "20", "-u", "20"}
+	server := b.startListening(t, append(args, "-d", "xr1")...)
+	client := b.run(t, append(args, "-d", "xr2", "-T", "8", "--retry_count", "3", "192.0.2.1")...)
+	server.wait(t)
+	network.Observe(nil)
+	if client.code != exitOK || server.code != exitOK || marked < 20 || retries != 3 {
+		t.Errorf("%d packets marked, %d retries\n%s%s", marked, retries, client.stderr,
+			server.stderr)
+	}
+	for line, want := range map[string]string{
+		"send-bw -R -T 4 --tclass 4": "two names",
+		"send-bw -R -T 256":          "not in 0..255",
+		"send-bw --retry_count 3":    "queue pairs of -R",
+		"send-bw -R --retry_count 8": "not in 0..7",
+	} {
+		i := b.run(t, append([]string{"perf"}, strings.Fields(line+" -d xr1")...)...)
+		i.exited(t, exitUsage)
+		contains(t, i.stderr, want)
 	}
 }
 

@@ -26,6 +26,7 @@ type perfFlags struct {
 	rateUnits, rateType, forceLink                         string
 	port, ibPort, mtu, timeout, tclass, flowLabel          int
 	duration, margin, sl, pkey, gap                        int
+	tos, retries                                           int
 	hopLimit, inlineRecv                                   int
 	mmap                                                   string
 	histogram, unsorted, outJSON, version, ignored         bool
@@ -75,6 +76,9 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.IPv6, "ipv6", false, "choose a GID of IPv6, not IPv4")
 	flags.IntVarP(&f.timeout, "qp-timeout", "u", 14, "local ACK timeout, 4.096 us * 2^N")
 	flags.IntVar(&f.tclass, "tclass", 0, "traffic class: DSCP and ECN")
+	flags.IntVarP(&f.tos, "tos", "T", 0, "type of service, with -R: DSCP and ECN")
+	flags.IntVar(&f.retries, "retry_count", perf.DefaultRetryCount,
+		"tries before a peer is given up, with -R, 0 to 7")
 	flags.IntVar(&f.flowLabel, "flow_label", 0, "flow label, 20 bits; 0 chooses the path by QP")
 	flags.IntVarP(&f.hopLimit, "hop_limit", "L", perf.DefaultHopLimit,
 		"hop limit of what is sent, the TTL of IPv4")
@@ -189,6 +193,8 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 	}{
 		{"-u", f.timeout, 0, 31},
 		{"--tclass", f.tclass, 0, 255},
+		{"-T", f.tos, 0, 255},
+		{"--retry_count", f.retries, 0, 7},
 		{"--flow_label", f.flowLabel, 0, 1<<20 - 1},
 		{"-x", c.GIDIndex, perf.AutoGID, 255},
 		{"-L", f.hopLimit, 1, 255},
@@ -203,7 +209,10 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 		}
 	}
 	c.Timeout, c.TClass, c.FlowLabel = uint8(f.timeout), uint8(f.tclass), uint32(f.flowLabel)
-	c.HopLimit = uint8(f.hopLimit)
+	if flags.Changed("tos") {
+		c.TClass = uint8(f.tos)
+	}
+	c.HopLimit, c.Retries = uint8(f.hopLimit), uint8(f.retries)
 	if c.InlineRecv = f.inlineRecv; c.InlineRecv == 0 && f.test.Verb != perf.Write {
 		c.InlineRecv = engine.NoInlineRecv
 	}

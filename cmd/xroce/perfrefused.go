@@ -22,7 +22,6 @@ var perfRefused = []struct {
 	value       bool // takes a value
 	why         string
 }{
-	{"tos", "T", true, "the type of service is for queue pairs of -R; --tclass marks others"},
 	{"vector", "X", true, "there is one completion vector"},
 	{"report-cycles", "C", false, "no cycle counter is read; times are microseconds"},
 	{"report-counters", "W", true, "'xroce ... --json' tells all counters"},
@@ -35,7 +34,6 @@ var perfRefused = []struct {
 	{"source_ip", "", true, "the routing table decides"},
 	{"inline_recv", "", true, "a WRITE makes no completion that could carry it"},
 	{"mr_per_qp", "", false, "one region is for all QPs"},
-	{"retry_count", "", true, "it is for queue pairs of -R; others try 7 times"},
 	{"wait_destroy", "", true, "nothing outlives the test"},
 	{"typical_pkt_size", "", true, "it is for the packet pacing of raw Ethernet tests"},
 	{"log_dci_streams", "", true, "there is no DC transport"},
@@ -86,6 +84,12 @@ func (f *perfFlags) refuse(flags *pflag.FlagSet) error {
 	switch {
 	case flags.Changed("com_rdma_cm"):
 		return exitError{exitUnsupported, errExchangeOnly}
+	case flags.Changed("tos") && !f.c.Managed:
+		return usagef("-T: the type of service is for queue pairs of -R; --tclass marks others")
+	case flags.Changed("tos") && flags.Changed("tclass"):
+		return usagef("-T and --tclass are two names of one field with -R")
+	case flags.Changed("retry_count") && !f.c.Managed:
+		return usagef("--retry_count: it is for queue pairs of -R; others try 7 times")
 	case f.c.Managed && f.connection != roce.TypeRC.String():
 		return exitError{exitUnsupported, errManagedRC}
 	}

@@ -58,6 +58,7 @@ type Config struct {
 	Timeout   uint8    // local ACK timeout, 4.096 us * 2^Timeout
 	TClass    uint8
 	FlowLabel uint32
+	Retries   uint8 // of -R, DefaultRetryCount by the flags; others have that always
 	HopLimit  uint8 // TTL of IPv4, 0 for DefaultHopLimit
 
 	Rate Rate

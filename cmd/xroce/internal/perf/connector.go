@@ -56,7 +56,6 @@ type Link struct {
 
 // Attributes of every connection, those of the tool.
 const (
-	retryCnt    = 7
 	rnrRetry    = 7 // for ever
 	minRNRTimer = 12
 )
@@ -84,7 +83,7 @@ func connect(ctx context.Context, dev *engine.Device, l Link) error {
 		return fmt.Errorf("QP 0x%06x: %w", l.QP.QPN(), err)
 	}
 	return l.QP.Modify(&roce.Attr{
-		State: roce.StateRTS, SQPSN: l.Local.PSN, Timeout: l.Timeout, RetryCnt: retryCnt,
+		State: roce.StateRTS, SQPSN: l.Local.PSN, Timeout: l.Timeout, RetryCnt: DefaultRetryCount,
 		RNRRetry: rnrRetry, MaxRdAtomic: uint8(min(l.Remote.OutReads, roce.MaxRdAtomic)),
 		RateLimit: l.RateLimit,
 	}, rts)

@@ -189,7 +189,7 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 func (r *run) join(ctx context.Context, m *Managed) error {
 	c := r.cfg
 	s := cm.Setup{
-		Exact: true, RetryCount: retryCnt, RNRRetry: rnrRetry, MinRNRTimer: minRNRTimer,
+		Exact: true, RetryCount: c.Retries, RNRRetry: rnrRetry, MinRNRTimer: minRNRTimer,
 		TClass: c.TClass, PathMTU: r.mtu, AckTimeout: c.Timeout, Access: verbs[c.Test.Verb].access,
 	}
 	if c.Test.Answered() {

@@ -51,13 +51,15 @@ func (c *Config) Settle(cqModSet bool) (notes []string, err error) {
 const (
 	DefaultRxDepth  = 512
 	DefaultHopLimit = 64
-	minIters        = 5
-	maxIters        = 100000000
-	maxTxDepth      = 15000
-	maxRxDepth      = 16000
-	maxQPs          = 16384
-	maxCQMod        = 1024
-	maxSize         = roce.MaxMessage
+	// DefaultRetryCount is how often a packet is sent again before its peer is given up.
+	DefaultRetryCount = 7
+	minIters          = 5
+	maxIters          = 100000000
+	maxTxDepth        = 15000
+	maxRxDepth        = 16000
+	maxQPs            = 16384
+	maxCQMod          = 1024
+	maxSize           = roce.MaxMessage
 )
 
 // check finds settings that are out of range or do not go together.

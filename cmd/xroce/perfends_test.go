@@ -55,12 +55,12 @@ func TestPerfManagedAttributes(t *testing.T) {
 			}
 		}
 	})
-	args := []string{"perf", "send-lat", "-R", "-n", "20", "-u", "20"}
+	args := []string{"perf", "send-lat", "-R", "-e", "-n", "5", "-u", "20"}
 	server := b.startListening(t, append(args, "-d", "xr1")...)
 	client := b.run(t, append(args, "-d", "xr2", "-T", "8", "--retry_count", "3", "192.0.2.1")...)
 	server.wait(t)
 	network.Observe(nil)
-	if client.code != exitOK || server.code != exitOK || marked < 20 || retries != 3 {
+	if client.code != exitOK || server.code != exitOK || marked < 5 || retries != 3 {
 		t.Errorf("%d packets marked, %d retries\n%s%s", marked, retries, client.stderr,
 			server.stderr)
 	}

@@ -55,7 +55,7 @@ func TestPerfManagedAttributes(t *testing.T) {
 			}
 		}
 	})
-	args := []string{"perf", "send-lat", "-R", "-e", "-n", "5", "-u", "20"}
+	args := []string{"perf", "send-lat", "-R", "-e", "-n", "5"}
 	server := b.startListening(t, append(args, "-d", "xr1")...)
 	client := b.run(t, append(args, "-d", "xr2", "-T", "8", "--retry_count", "3", "192.0.2.1")...)
 	server.wait(t)

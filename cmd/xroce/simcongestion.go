@@ -149,9 +149,10 @@ func (a *app) printCongestion(r *simCongestionRun) {
 	for i := range r.Phases {
 		p := &r.Phases[i]
 		m := &p.Steady
-		a.printf("  %-10s %5d %6.3f %7.3f %6.3f %12d %9.0f %6d  %s\n",
-			fmt.Sprintf("%g..%g", float64(p.From)/1e6, float64(p.To)/1e6), p.Flows, m.Use,
-			m.Goodput, m.Jain, m.QueueMax, m.Queue, m.Lost, or(strings.Join(m.Missed(), " "), "none"))
+		span := fmt.Sprintf("%g..%g", float64(p.From)/1e6, float64(p.To)/1e6)
+		a.printf("  %-10s %5d %6.3f %7.3f %6.3f %12d %9.0f %6d  %s\n", span, p.Flows, m.Use,
+			m.Goodput, m.Jain, m.QueueMax, m.Queue, m.Lost,
+			or(strings.Join(m.Missed(), " "), "none"))
 	}
 	a.printf("  %d frames, %d marked, %d lost", r.Frames, r.Marked, r.Lost)
 	for _, name := range slices.Sorted(maps.Keys(r.Counters)) {

@@ -134,7 +134,7 @@ func Scenarios() []Scenario {
 		{"incast-8", "8 senders at once", together(8), 30 * ms},
 		{"incast-32", "32 senders at once", together(32), 30 * ms},
 		{
-			"join-leave", "4 senders, each comes and leaves 20 ms after the one before",
+			"join-leave", "4 senders come and leave, 20 ms apart",
 			joining(4, 20*ms), 140 * ms,
 		},
 	} {

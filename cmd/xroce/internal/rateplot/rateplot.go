@@ -3,6 +3,8 @@ package rateplot
 import (
 	"image/color"
 	"io"
+	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -47,7 +49,7 @@ func Write(w io.Writer, r *congestion.Result) error {
 	if err := addRates(rates, r); err != nil {
 		return err
 	}
-	queue := panel("", "KB in the queue of the switch")
+	queue := panel("", "KB queued in the switch")
 	queue.X.Label.Text = "ms"
 	if err := addQueue(queue, r); err != nil {
 		return err
@@ -82,10 +84,34 @@ func panel(title, y string) *plot.Plot {
 		s.Font = plain
 	}
 	p.Legend.Top = true
+	p.X.Tick.Marker, p.Y.Tick.Marker = round{}, round{}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
 	p.Add(grid)
 	return p
+}
+
+// round are ticks at round numbers, some six of them.
+type round struct{}
+
+// Ticks implements plot.Ticker.
+func (round) Ticks(low, high float64) (ticks []plot.Tick) {
+	const about = 6
+	if !(high > low) {
+		return nil
+	}
+	unit := math.Pow(10, math.Floor(math.Log10((high-low)/about)))
+	step := unit
+	for _, n := range []float64{2, 5, 10} {
+		if (high-low)/step > about+1 {
+			step = n * unit
+		}
+	}
+	for i := math.Ceil(low / step); i*step <= high; i++ {
+		label := strconv.FormatFloat(math.Round(i*step*1e6)/1e6, 'f', -1, 64)
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: label})
+	}
+	return ticks
 }
 
 // addRates draws a line for each flow.

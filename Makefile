@@ -161,6 +161,7 @@ fuzz: ## run every fuzz target for FUZZTIME, one on each processor at a time
 sim: build ## run the simulator over SEEDS
 	./xroce sim --seeds $(SEEDS)
 	./xroce sim --messages --seeds $(SEEDS)
+	./xroce sim --congestion all
 
 .PHONY: demo
 demo: build ## build, then show two endpoints talking (no sudo, no hardware)

@@ -12,6 +12,7 @@ import (
 	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
 	"xroce/roce/cc"
+	"xroce/roce/clock"
 	"xroce/xsk"
 )
 
@@ -93,10 +94,15 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	return o, nil
 }
 
-// congestionNames are what --congestion takes.
+// congestionNames are what --congestion takes. The round trip of hosts like ours has the time in
+// it that the peer's scheduler takes, which no window makes shorter: Swift is to keep to a
+// millisecond, and not to stop at what it cannot change.
 var congestionNames = map[string]*cc.Config{
 	"off": nil, "notify": {}, "dcqcn": {Algorithm: cc.AlgorithmDCQCN},
-	"swift": {Algorithm: cc.AlgorithmSwift},
+	"swift": {
+		Algorithm: cc.AlgorithmSwift,
+		Swift:     cc.SwiftParams{Target: clock.Millisecond, MinWindow: 1},
+	},
 }
 
 // lookup finds the value that prints as name.

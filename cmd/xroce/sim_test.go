@@ -191,3 +191,20 @@ func TestSimCongestion(t *testing.T) {
 		}
 	}
 }
+
+// TestCongestionFlag: each value is a configuration that a device takes, others are refused.
+func TestCongestionFlag(t *testing.T) {
+	for name, c := range congestionNames {
+		if c == nil {
+			continue
+		}
+		whole := c.Defaults()
+		if err := whole.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	i := bench{machine: goodMachine()}.run(t, "perf", "send-bw", "-d", "xr0", "--congestion", "x")
+	if i.code != exitUsage || !strings.Contains(i.stderr, "dcqcn") {
+		t.Errorf("exit code %d, stderr %s", i.code, i.stderr)
+	}
+}

@@ -16,10 +16,10 @@ func (r *requester) extend(e Extensions, pool *recovery.Pool) {
 
 // tolerate lets requests of a peer without extensions overtake each other, if the QP does.
 func (s *responder) tolerate(pool *recovery.Pool) {
-	if s.window != 0 {
+	if s.tolerance != 0 {
 		pool.Reserve()
 		s.early = newEarlyRequests(0, pool)
-		s.early.gap = recovery.NewGapOf(int(s.window))
+		s.early.gap = recovery.NewGapOf(int(s.tolerance))
 	}
 }
 

@@ -179,7 +179,7 @@ func (q *QP) reset() {
 		}
 	}
 	q.setAttr(&Attr{})
-	q.lastDrop, q.overrun, q.badKey = reasonAdmitted, false, false
+	q.lastDrop, q.overrun, q.rsp.badKey = reasonAdmitted, false, false
 	q.outcome, q.wrote = received{}, Sent{}
 	q.flags = qpFlags{}
 }

@@ -21,7 +21,7 @@ var givenFields = []string{
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
 	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
 	"qp.transport.ipID", "qp.transport.pmtu", "qp.transport.path",
-	"qp.rsp.sges", "qp.rsp.window", "qp.transport.congestion", "qp.transport.congestion.config",
+	"qp.rsp.sges", "qp.rsp.tolerance", "qp.transport.congestion", "qp.transport.congestion.config",
 	"qp.transport.congestion.cnp",
 }
 

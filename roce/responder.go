@@ -19,11 +19,15 @@ type responder struct {
 	srq    *SRQ           // fixed, or of the message under way on an XRC_RECV; may be nil
 	rq     queue.WorkQueue[queue.RecvWQE]
 	recvCQ *CQ
-	window uint8 // QPConfig.ReorderWindow
 	xrcd   *XRCD
 	sges   []SGE // room for the pieces of a shared receive
 	// noCredits says that the peer was told that no receive is posted.
 	noCredits atomic.Bool
+	// badKey says that the QP ended because of the key of a request of the peer.
+	badKey bool
+	// tolerance is how many requests may overtake one that is missing; see
+	// QPConfig.ReorderWindow.
+	tolerance uint8
 }
 
 // receiveState is what RESET forgets of a responder.
@@ -63,7 +67,7 @@ type receiveState struct {
 // init makes the receive queue that a new QP is to have.
 func (s *responder) init(t *transport, c *QPConfig) error {
 	s.transport, s.recvCQ, s.srq, s.xrcd = t, c.RecvCQ, c.SRQ, c.XRCD
-	s.window = c.ReorderWindow
+	s.tolerance = c.ReorderWindow
 	switch {
 	case c.SRQ != nil:
 		s.sges = make([]SGE, c.SRQ.MaxSGE())

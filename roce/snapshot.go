@@ -48,7 +48,7 @@ func (q *QP) Snapshot() Snapshot {
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Responses: int(s.responses.n), LastDrop: q.lastDrop,
-		BadKey:  q.badKey,
+		BadKey:  q.rsp.badKey,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
 		PageWaiting: q.req.stalled || s.pageWait,
 	}

@@ -16,7 +16,6 @@ import (
 type transport struct {
 	state   atomic.Uint32 // a State; written with posts held
 	num     uint32
-	pmtu    uint32
 	ipID    uint16
 	typ     QPType
 	service uint8 // wire.Service in the place where an opcode has it
@@ -26,8 +25,6 @@ type transport struct {
 	overrun bool
 	// pkey is the P_Key, that of the table at PKeyIndex.
 	pkey uint16
-	// badKey says that the QP ended because of the key of a request of the peer.
-	badKey bool
 	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
 	outcome  received // what came of the last packet
@@ -41,6 +38,7 @@ type transport struct {
 	pkeys  *verbs.PKeyTable // of the port, shared with other QPs
 	path   wire.Template
 	attr   Attr
+	pmtu   uint32 // here for the sake of the size of a QP
 
 	congestion *congestion // nil without QPConfig.Congestion
 

@@ -15,15 +15,19 @@ const MaxRdAtomic = 128
 // Attr are the attributes of a QP (struct ibv_qp_attr). Which of them a call
 // sets is told by its mask.
 type Attr struct {
-	State           State
-	CurState        State
-	SQDraining      bool // query only: in SQD and not yet drained
-	PathMTU         wire.MTU
-	Access          mem.Access // what the peer may do: REMOTE_* and FLUSH_* flags
-	PKeyIndex       uint16     // in the P_Key table of the device
-	Port            uint8      // 1
-	QKey            uint32     // of a datagram QP
-	Path            wire.Path  // the address vector, resolved; SrcPort 0 lets the QP choose
+	State      State
+	CurState   State
+	SQDraining bool // query only: in SQD and not yet drained
+	PathMTU    wire.MTU
+	Access     mem.Access // what the peer may do: REMOTE_* and FLUSH_* flags
+	PKeyIndex  uint16     // in the P_Key table of the device
+	Port       uint8      // 1
+	// Congestion is the congestion control of a connected QP, on a device that has any:
+	// without the attribute that of the device. It also holds the responses to READs to a
+	// rate.
+	Congestion      cc.Algorithm
+	QKey            uint32    // of a datagram QP
+	Path            wire.Path // the address vector, resolved; SrcPort 0 lets the QP choose
 	DestQPN         uint32
 	RQPSN           wire.PSN
 	SQPSN           wire.PSN
@@ -37,11 +41,7 @@ type Attr struct {
 	// NoFlowControl says that one of the ends has no end-to-end flow control (IBA
 	// 12.7.26): no credits are told to the peer, and those that it tells are no limit.
 	NoFlowControl bool
-	// Congestion is the congestion control of a connected QP, on a device that has any:
-	// without the attribute that of the device. It also holds the responses to READs to a
-	// rate.
-	Congestion cc.Algorithm
-	RateLimit  uint32 // of requests, in kbit/s of frames, 0 for none
+	RateLimit     uint32 // of requests, in kbit/s of frames, 0 for none
 	// Keepalive is how many milliseconds an RC QP in RTS may hear nothing of its peer before
 	// it asks whether that is there, in vain once and RETRY_CNT times more, each for the time
 	// of the local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is

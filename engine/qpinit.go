@@ -98,7 +98,7 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
 		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
-		Counters: &q.count, EarlyPool: q.early, PKeys: &d.options.PKeys,
+		Counters: &q.count, Common: &q.common,
 		Congestion: d.options.Congestion, ReorderWindow: i.ReorderWindow,
 	}
 	if i.Congestion != nil {

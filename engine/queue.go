@@ -46,8 +46,9 @@ type queue struct {
 	spins  bool // the clock moves by itself
 	// direct says that progress is made by whoever polls.
 	direct bool
-	// early is where early packets wait, under the progress lock.
-	early *roce.EarlyPool
+	// common is what the queue pairs have in common: early packets wait there, under the
+	// progress lock.
+	common roce.Common
 
 	doorbells doorbells
 	inbox     inbox
@@ -92,7 +93,9 @@ func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
 	return &queue{
 		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
 		device: d, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
-		early: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame),
+		common: roce.Common{
+			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame), PKeys: o.PKeys,
+		},
 	}
 }
 

@@ -49,7 +49,7 @@ func (r *requester) asks(next wire.PSN) {
 // pausesAfter reports whether the rate limit lets what follows the last packet of a work
 // request go only much later.
 func (r *requester) pausesAfter(now Time, w *sendWQE) bool {
-	n := w.length - uint32(w.last.Sub(uint32(w.first)))*r.pmtu
+	n := w.length - uint32(w.last.Sub(uint32(w.first)))*r.pmtu()
 	return r.pace.Pauses(now, r.path.Len()+int(n))
 }
 

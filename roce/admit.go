@@ -34,7 +34,7 @@ func (q *QP) admit(p *wire.Packet) Reason {
 // between limited members. QP 1 is in all partitions of the port (IBA 10.9.8).
 func (q *QP) inPartition(pkey uint16) bool {
 	if q.typ == TypeGSI {
-		_, ok := q.pkeys.Find(pkey)
+		_, ok := q.common.PKeys.Find(pkey)
 		return ok
 	}
 	return verbs.PKeysMatch(q.pkey, pkey)

@@ -114,10 +114,10 @@ func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) (f mem.Fault, more bool)
 
 // packets is how many PSNs a work request takes.
 func (r *requester) packets(w *sendWQE) uint32 {
-	if w.opcode.Op().Word || r.pmtu == 0 {
+	if w.opcode.Op().Word || r.pmtu() == 0 {
 		return 1 // of a datagram too, which has no path MTU
 	}
-	return max(1, (w.length+r.pmtu-1)/r.pmtu)
+	return max(1, (w.length+r.pmtu()-1)/r.pmtu())
 }
 
 // workLocally does what needs no packet.

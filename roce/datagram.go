@@ -51,7 +51,7 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 	}
 	if s.typ == TypeGSI {
 		wc.SrcMAC, wc.VLAN = p.SrcMAC, p.VLANID()
-		wc.PKeyIndex, _ = s.pkeys.Find(p.BTH.PKey) // it was admitted
+		wc.PKeyIndex, _ = s.common.PKeys.Find(p.BTH.PKey) // it was admitted
 	}
 	if p.Spec.Has(wire.HasImmDt) {
 		wc.Flags |= WCWithImm

@@ -45,7 +45,7 @@ func (s *responder) replay(p *wire.Packet) bool {
 		}
 		if res.kind == resourceRead {
 			reth := p.RETH()
-			res.respond(psn, uint32(reth.VA-res.va), reth.DMALen, s.pmtu)
+			res.respond(psn, uint32(reth.VA-res.va), reth.DMALen, s.pmtu())
 		}
 		return true
 	}

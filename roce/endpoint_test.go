@@ -181,7 +181,8 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.InlineRecv,
-		SRQ:           o.SRQ, XRCD: e.xrcd, EarlyPool: e.pool, MTU: o.Link,
+		SRQ:           o.SRQ, XRCD: e.xrcd, MTU: o.Link,
+		Common:     &roce.Common{EarlyPool: e.pool, PKeys: roce.DefaultPKeys()},
 		Congestion: o.Congestion, ReorderWindow: o.Tolerance,
 		OnEvent: func(ev roce.Event) {
 			e.events = append(e.events, ev)
@@ -189,7 +190,7 @@ func (e *endpoint) config(o options) roce.QPConfig {
 		},
 	}
 	if o.PKeys != nil {
-		c.PKeys = &o.PKeys
+		c.Common.PKeys = o.PKeys
 	}
 	if o.SRQ != nil {
 		c.MaxRecvWR = 0

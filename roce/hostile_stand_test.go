@@ -137,7 +137,8 @@ func bareStand(tb testing.TB, k kind) *stand {
 	c := roce.QPConfig{
 		Type: k.typ, Domain: s.own, Keys: s.keys, SendCQ: s.send, RecvCQ: s.recv,
 		MaxSendWR: standDepth, MaxRecvWR: standDepth, MaxSendSGE: 4, MaxRecvSGE: 4,
-		MaxInline: 64, SignalAll: true, Counters: &s.count, EarlyPool: s.pool,
+		MaxInline: 64, SignalAll: true, Counters: &s.count,
+		Common:  &roce.Common{EarlyPool: s.pool, PKeys: roce.DefaultPKeys()},
 		OnEvent: func(e roce.Event) { s.events = append(s.events, e) },
 	}
 	s.share(&c)

@@ -46,15 +46,15 @@ func (q *QP) Modify(now Time, a *Attr, mask AttrMask) error {
 // checkNow tests what depends on the QP: its P_Key table, and the work that is under way.
 func (q *QP) checkNow(from, to State, a *Attr, mask AttrMask) error {
 	switch {
-	case mask&AttrPKeyIndex != 0 && int(a.PKeyIndex) >= len(*q.pkeys):
+	case mask&AttrPKeyIndex != 0 && int(a.PKeyIndex) >= len(q.common.PKeys):
 		return fmt.Errorf("%w: %s %d is above %d", ErrInvalid, AttrPKeyIndex, a.PKeyIndex,
-			len(*q.pkeys)-1)
+			len(q.common.PKeys)-1)
 	case from == StateSQD && to == StateRTS && q.req.draining():
 		return fmt.Errorf("%w: the send queue is still draining", ErrState)
 	case mask&AttrMaxDestRdAtomic != 0 && !q.rsp.canRemember(int(a.MaxDestRdAtomic)):
 		return fmt.Errorf("%w: MAX_DEST_RD_ATOMIC %d, more requests are being answered",
 			ErrState, a.MaxDestRdAtomic)
-	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.earlyPool == nil:
+	case mask&AttrExtensions != 0 && a.Extensions != 0 && q.common.EarlyPool == nil:
 		return fmt.Errorf("%w: EXTENSIONS %s on a QP without an early pool", ErrInvalid,
 			a.Extensions)
 	case mask&AttrCongestion != 0 && a.Congestion != 0 && q.congestion == nil:
@@ -116,7 +116,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	q.setAttr(next)
 	if mask&AttrPathMTU != 0 {
-		q.pmtu = uint32(next.PathMTU.Bytes())
+		q.pathMTU = uint16(next.PathMTU.Bytes())
 	}
 	if mask&AttrRQPSN != 0 {
 		q.rsp.psn = next.RQPSN
@@ -148,13 +148,13 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	}
 	if mask&AttrExtensions != 0 {
 		if next.Extensions != 0 {
-			q.earlyPool.Reserve()
+			q.common.EarlyPool.Reserve()
 		}
-		q.req.extend(next.Extensions, q.earlyPool)
-		q.rsp.extend(next.Extensions, q.earlyPool)
+		q.req.extend(next.Extensions, q.common.EarlyPool)
+		q.rsp.extend(next.Extensions, q.common.EarlyPool)
 	}
 	if from == StateInit && to == StateRTR && next.Extensions == 0 {
-		q.rsp.tolerate(q.earlyPool)
+		q.rsp.tolerate(q.common.EarlyPool)
 	}
 	if q.congestion != nil && from == StateInit && to == StateRTR {
 		q.congestion.begin(next.Congestion)
@@ -163,7 +163,8 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.congestion.una = next.SQPSN
 		q.req.limit(now)
 	}
-	q.flags.tellDrained = to == StateSQD && (q.flags.tellDrained || mask&AttrEnSQDAsyncNotify != 0)
+	q.flags.put(tellDrained, to == StateSQD &&
+		(q.flags.has(tellDrained) || mask&AttrEnSQDAsyncNotify != 0))
 	q.setState(to)
 	q.endCall(now)
 }
@@ -180,6 +181,6 @@ func (q *QP) reset() {
 	}
 	q.setAttr(&Attr{})
 	q.lastDrop, q.overrun, q.rsp.badKey = reasonAdmitted, false, false
-	q.outcome, q.wrote = received{}, Sent{}
-	q.flags = qpFlags{}
+	q.outcome, q.wrote = received{}, 0
+	q.flags = 0
 }

@@ -79,4 +79,17 @@ type Sent struct {
 }
 
 // Sent returns what was written last. It needs the progress lock.
-func (q *QP) Sent() Sent { return q.wrote }
+func (q *QP) Sent() Sent {
+	s := Sent{Request: q.flags.has(sentRequest), Again: q.flags.has(sentAgain)}
+	if s.Request {
+		s.WRID = q.wrote
+	}
+	return s
+}
+
+// sent notes a packet of a request.
+func (t *transport) sent(w *sendWQE, again bool) {
+	t.flags.put(sentRequest, true)
+	t.flags.put(sentAgain, again)
+	t.wrote = w.wrID
+}

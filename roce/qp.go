@@ -6,8 +6,6 @@ import (
 	"xroce/roce/clock"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
-	"xroce/roce/recovery"
-	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -25,41 +23,22 @@ type QP struct {
 	transport
 	req requester
 	rsp responder
-
-	flags     qpFlags
-	earlyPool *recovery.Pool
-}
-
-// qpFlags are what RESET forgets of a QP, beside what its halves forget.
-type qpFlags struct {
-	// ackPassed says that the ACK in front let a request pass.
-	ackPassed bool
-	// fatal says that EventQPFatal was raised.
-	fatal bool
-	// ended says that what a QP does once when it comes to ERR was done.
-	ended bool
-	// established says that a packet came since the connection was made.
-	established bool
-	// tellDrained says that EventSQDrained is wanted.
-	tellDrained bool
-	// tellEstablished says that EventCommEst is wanted in RTS, too.
-	tellEstablished bool
 }
 
 // NewQP returns a QP in state RESET with this number (24 bits).
 func NewQP(num uint32, c QPConfig) (*QP, error) {
-	if c.PKeys == nil {
-		c.PKeys = &defaultPKeys
+	if c.Common == nil {
+		c.Common = &ofNobody
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	q := &QP{earlyPool: c.EarlyPool}
+	q := new(QP)
 	q.transport = transport{
 		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5,
 		inline: uint8(c.MaxInlineRecv), domain: c.Domain, keys: c.Keys,
-		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q), pkeys: c.PKeys,
-		pkey: (*c.PKeys)[0],
+		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q), common: c.Common,
+		pkey: c.Common.PKeys[0],
 	}
 	if c.Congestion != nil && !c.Type.Datagram() && c.Type != TypeRawPacket {
 		q.congestion = &congestion{config: c.Congestion}
@@ -72,9 +51,6 @@ func NewQP(num uint32, c QPConfig) (*QP, error) {
 	}
 	return q, nil
 }
-
-// defaultPKeys is the table of QPs that were told none.
-var defaultPKeys = verbs.DefaultPKeys()
 
 // Num returns the QP number.
 func (q *QP) Num() uint32 { return q.num }
@@ -97,7 +73,7 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	if q.congestion != nil && q.req.observe(now, p) {
 		return // a CNP is nothing else (RoCE v2, A17.9.3)
 	}
-	if !q.flags.established {
+	if !q.flags.has(established) {
 		q.establish()
 	}
 	switch {
@@ -119,15 +95,15 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 // TellEstablished has EventCommEst raised for the first packet of the connection not only in
 // RTR but also in RTS. A passive end that goes to RTS with its REP, as those of rdma_cm do,
 // needs it where the RTU is lost. It needs the progress lock; RESET forgets it.
-func (q *QP) TellEstablished() { q.flags.tellEstablished = true }
+func (q *QP) TellEstablished() { q.flags.put(tellEstablished, true) }
 
 // establish notes the first packet of a connection.
 func (q *QP) establish() {
-	q.flags.established = true
+	q.flags.put(established, true)
 	if q.typ.Datagram() {
 		return
 	}
-	if s := q.State(); s == StateRTR || s == StateRTS && q.flags.tellEstablished {
+	if s := q.State(); s == StateRTR || s == StateRTS && q.flags.has(tellEstablished) {
 		q.raise(EventCommEst)
 	}
 }
@@ -140,7 +116,7 @@ func (q *QP) establish() {
 func (q *QP) NextPacket(now Time, frame []byte) int {
 	q.traceAt(now)
 	n := 0
-	q.wrote = Sent{}
+	q.flags.put(sentRequest|sentAgain, false)
 	if len(frame) == 0 {
 		q.endCall(now)
 		return 0
@@ -160,7 +136,8 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 
 // nextInTurn writes the next packet of one of the halves.
 func (q *QP) nextInTurn(now Time, frame []byte) (n int) {
-	if q.flags.ackPassed = !q.flags.ackPassed && q.rsp.responses.frontIsACK(); q.flags.ackPassed {
+	pass := !q.flags.has(ackPassed) && q.rsp.responses.frontIsACK()
+	if q.flags.put(ackPassed, pass); pass {
 		n = q.req.nextRequest(now, frame)
 	}
 	if n == 0 {
@@ -239,11 +216,11 @@ func (q *QP) endCall(now Time) {
 // endWork is endCall for a QP in SQD, SQE or ERR, or one that lost a completion.
 func (q *QP) endWork(now Time) {
 	q.endError(now)
-	if !q.overrun || q.flags.fatal {
+	if !q.overrun || q.flags.has(fatal) {
 		q.goOn(now)
 	}
-	if q.overrun && !q.flags.fatal { // by what was done just now, too
-		q.flags.fatal = true
+	if q.overrun && !q.flags.has(fatal) { // by what was done just now, too
+		q.flags.put(fatal, true)
 		q.enterError()
 		q.raise(EventQPFatal)
 		q.endError(now)
@@ -258,8 +235,8 @@ func (q *QP) goOn(now Time) {
 	case StateSQE:
 		q.req.flush(now)
 	case StateSQD:
-		if q.flags.tellDrained && !q.req.draining() {
-			q.flags.tellDrained = false
+		if q.flags.has(tellDrained) && !q.req.draining() {
+			q.flags.put(tellDrained, false)
 			q.raise(EventSQDrained)
 		}
 	}
@@ -268,10 +245,10 @@ func (q *QP) goOn(now Time) {
 // endError does what a QP does once when it has come to ERR. A completion that is lost
 // meanwhile is the next thing for endCall.
 func (q *QP) endError(now Time) {
-	if q.flags.ended || q.State() != StateErr {
+	if q.flags.has(ended) || q.State() != StateErr {
 		return
 	}
-	q.flags.ended = true
+	q.flags.put(ended, true)
 	q.req.stop()
 	q.rsp.stop()
 	q.flush(now)

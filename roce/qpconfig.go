@@ -36,26 +36,34 @@ type QPConfig struct {
 	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
 	// atomic one its completion may carry, 0 to MaxInlineRecv.
 	MaxInlineRecv int
-	SignalAll     bool           // every send makes a completion (sq_sig_all)
-	Window        int            // PSNs in flight, 0 for the default
-	MTU           wire.MTU       // of the port: what a datagram may carry, default 4096
-	Counters      *counter.Set   // of the queue that drives the QP
-	EarlyPool     *recovery.Pool // where early packets wait; nil refuses Extensions
+	SignalAll     bool         // every send makes a completion (sq_sig_all)
+	Window        int          // PSNs in flight, 0 for the default
+	MTU           wire.MTU     // of the port: what a datagram may carry, default 4096
+	Counters      *counter.Set // of the queue that drives the QP
+	Common        *Common      // with other QPs of the queue; nil for that of nobody
 	// ReorderWindow is how many requests that overtook a missing one an RC QP without
 	// Extensions keeps before it says so, or for 100 us: for peers whose packets take several
 	// paths and who know nothing of extensions. 0 says so at once, as the architecture has it.
-	// It needs EarlyPool.
+	// It needs an early pool.
 	ReorderWindow uint8
 	// Congestion is what connected QPs of the device have for congestion control, with its
 	// defaults and checked. It is not changed any more. Without it marks of switches mean
 	// nothing, CNPs are dropped, and Attr.Congestion is refused.
 	Congestion *cc.Config
-	PKeys      *verbs.PKeyTable // of the port, nil for that of the default partition
 
 	// OnEvent is told of asynchronous events with the progress lock held, and
 	// must not block. It may be nil.
 	OnEvent func(Event)
 }
+
+// A Common is what the QPs of a queue have in common. It is not changed once one has it.
+type Common struct {
+	EarlyPool *recovery.Pool  // where early packets wait; nil refuses Extensions
+	PKeys     verbs.PKeyTable // of the port
+}
+
+// ofNobody is of QPs that were told nothing.
+var ofNobody = Common{PKeys: verbs.DefaultPKeys()}
 
 func (c *QPConfig) check() error {
 	switch {
@@ -78,10 +86,10 @@ func (c *QPConfig) check() error {
 	case c.MTU > wire.MTU4096:
 		return fmt.Errorf("%w: MTU code %d is not in 1..5", ErrInvalid, uint8(c.MTU))
 	}
-	if err := c.PKeys.Check(); err != nil {
+	if err := c.Common.PKeys.Check(); err != nil {
 		return err
 	}
-	if c.ReorderWindow != 0 && (c.EarlyPool == nil || c.Type != TypeRC) {
+	if c.ReorderWindow != 0 && (c.Common.EarlyPool == nil || c.Type != TypeRC) {
 		return fmt.Errorf("%w: a reorder window is for RC with an early pool", ErrInvalid)
 	}
 	return c.checkShared()

@@ -11,9 +11,9 @@ import (
 func (r *requester) putReadRequest(w *sendWQE, frame []byte) int {
 	length := w.length
 	if end := r.recovery.readEnd(r.psn, w.last.Add(1)); !end.After(w.last) {
-		length = uint32(end.Sub(uint32(w.first))) * r.pmtu
+		length = uint32(end.Sub(uint32(w.first))) * r.pmtu()
 	}
-	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
+	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu()
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
 	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
@@ -32,7 +32,7 @@ func (r *requester) takeReadResponse(now Time, p *wire.Packet) {
 		r.badResponse(now)
 		return
 	}
-	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * r.pmtu
+	off := uint32(p.BTH.PSN.Sub(uint32(w.first))) * r.pmtu()
 	list := r.sq.SGList(i, int(w.numSGE))
 	if p.BTH.PSN == w.last && r.carriesInline(w) {
 		r.takeSmall(now, w, p, p.Payload, p.PayloadTail)
@@ -60,8 +60,8 @@ func (r *requester) responseFits(w *sendWQE, p *wire.Packet) bool {
 	if w.opcode != OpRead {
 		length = 0
 	}
-	off := uint32(psn.Sub(uint32(w.first))) * r.pmtu
-	if uint32(p.PayloadLen()) != min(length-off, r.pmtu) {
+	off := uint32(psn.Sub(uint32(w.first))) * r.pmtu()
+	if uint32(p.PayloadLen()) != min(length-off, r.pmtu()) {
 		return false
 	}
 	if p.Spec.Has(wire.HasAETH) && !p.AETH().Syndrome.IsACK() {
@@ -93,14 +93,14 @@ func (s *responder) executeRead(p *wire.Packet) (Reason, wire.Syndrome) {
 	psn := s.psn
 	s.addResource(resource{
 		kind: resourceRead, by: by, va: reth.VA, rkey: reth.RKey, length: reth.DMALen,
-	}, responsePackets(reth.DMALen, s.pmtu)).respond(psn, 0, reth.DMALen, s.pmtu)
+	}, responsePackets(reth.DMALen, s.pmtu())).respond(psn, 0, reth.DMALen, s.pmtu())
 	return reasonAdmitted, 0
 }
 
 // putReadResponse writes the next response of a READ.
 func (s *responder) putReadResponse(now Time, a *response, res *resource, frame []byte) int {
-	off := uint32(res.cur.Sub(uint32(res.first))) * s.pmtu
-	n := min(res.end-off, s.pmtu)
+	off := uint32(res.cur.Sub(uint32(res.first))) * s.pmtu()
+	n := min(res.end-off, s.pmtu())
 	var op wire.Opcode
 	switch isFirst, isLast := res.cur == res.start, res.cur == res.stop; {
 	case isFirst && isLast:
@@ -166,7 +166,7 @@ func (s *responder) refuseRead(now Time, res *resource, frame []byte) int {
 // replayRead reports whether a READ lies inside the remembered one.
 func (s *responder) replayRead(p *wire.Packet, res *resource) bool {
 	reth := p.RETH()
-	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * s.pmtu
+	off := uint32(p.BTH.PSN.Sub(uint32(res.first))) * s.pmtu()
 	return s.attr.Access&mem.RemoteRead != 0 && reth.RKey == res.rkey &&
 		reth.VA == res.va+uint64(off) && reth.DMALen <= res.length-off
 }

@@ -9,8 +9,8 @@ import (
 
 // putRequest writes the packet psn of a SEND, a WRITE or an ATOMIC WRITE.
 func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
-	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu
-	n := min(w.length-off, r.pmtu)
+	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu()
+	n := min(w.length-off, r.pmtu())
 	op := w.opcode.Op()
 	last, sinceAck, asked := r.psn == w.last, r.sinceAck, r.asked
 	b := frame[r.path.Len():]

@@ -15,7 +15,7 @@ func (s *responder) executeSend(now Time, p *wire.Packet) (Reason, wire.Syndrome
 		s.placed, s.since = 0, s.keys.Epoch()
 	}
 	n := p.PayloadLen()
-	if !p.Spec.Payload.Allows(n, int(s.pmtu)) {
+	if !p.Spec.Payload.Allows(n, int(s.pmtu())) {
 		return reasonLength, wire.NAKInvalidRequest
 	}
 	if uint32(n) > s.recv.Length-s.placed {

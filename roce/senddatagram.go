@@ -19,9 +19,9 @@ func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
-	case r.typ == TypeGSI && int(wr.PKeyIndex) >= len(*r.pkeys):
+	case r.typ == TypeGSI && int(wr.PKeyIndex) >= len(r.common.PKeys):
 		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, wr.PKeyIndex,
-			len(*r.pkeys)-1)
+			len(r.common.PKeys)-1)
 	}
 	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey, wr.PKeyIndex)
 	return nil
@@ -55,7 +55,7 @@ func (r *requester) putDatagram(now Time, w *sendWQE, frame []byte) int {
 // datagram says which it is for (IBA 10.9.8).
 func (r *requester) datagramPKey(w *sendWQE) uint16 {
 	if r.typ == TypeGSI {
-		return (*r.pkeys)[w.pkeyIndex()]
+		return r.common.PKeys[w.pkeyIndex()]
 	}
 	return r.pkey
 }

@@ -33,7 +33,7 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if n == 0 {
 		return r.ask(now, frame)
 	}
-	r.wrote = Sent{Request: true, Again: !first, WRID: w.wrID}
+	r.transport.sent(w, !first)
 	r.pace.Spend(now, n)
 	if r.congestion != nil {
 		r.congestion.time(now, psn, first && r.sinceAck == 0)
@@ -73,7 +73,7 @@ func (r *requester) ask(now Time, frame []byte) int {
 		n := r.putWork(now, w, frame)
 		if n > 0 {
 			r.stalls = stalls
-			r.wrote = Sent{Request: true, Again: true, WRID: w.wrID}
+			r.transport.sent(w, true)
 			r.pace.Spend(now, n)
 			r.left(now, n)
 			r.startAckTimer(now)

@@ -6,7 +6,6 @@ import (
 	"xroce/roce/counter"
 	"xroce/roce/mem"
 	"xroce/roce/queue"
-	"xroce/roce/verbs"
 	"xroce/roce/wire"
 )
 
@@ -27,24 +26,28 @@ type transport struct {
 	pkey uint16
 	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
-	outcome  received // what came of the last packet
-	wrote    Sent     // what was written last
+	outcome  received  // what came of the last packet
+	party    mem.Party // what windows bound by this QP are for
+	flags    qpFlags
+	pathMTU  uint16 // in bytes
+	wrote    uint64 // the ID of the work request that was written last: see Sent
 
-	party  mem.Party // what windows bound by this QP are for
 	count  *counter.Set
 	trace  *Trace
 	keys   *mem.Keys
 	domain *mem.Domain
-	pkeys  *verbs.PKeyTable // of the port, shared with other QPs
+	common *Common
 	path   wire.Template
 	attr   Attr
-	pmtu   uint32 // here for the sake of the size of a QP
 
 	congestion *congestion // nil without QPConfig.Congestion
 
 	onEvent func(Event)
 	posts   *postLock
 }
+
+// pmtu is the path MTU in bytes.
+func (t *transport) pmtu() uint32 { return uint32(t.pathMTU) }
 
 // A postLock locks out every post to a QP. A post holds the lock of one work queue and
 // reads the state and the attributes, so a change of these holds both.
@@ -78,7 +81,7 @@ func (t *transport) setState(s State) {
 // setAttr replaces the attributes. PostSend looks at them with its lock held.
 func (t *transport) setAttr(a *Attr) {
 	t.posts.Lock()
-	t.attr, t.pkey = *a, (*t.pkeys)[a.PKeyIndex]
+	t.attr, t.pkey = *a, t.common.PKeys[a.PKeyIndex]
 	t.posts.Unlock()
 }
 

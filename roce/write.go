@@ -21,7 +21,7 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 		return s.noReceive()
 	}
 	last := spec.Is(wire.ClassLast)
-	if left > MaxMessage || !spec.Payload.Allows(int(n), int(s.pmtu)) ||
+	if left > MaxMessage || !spec.Payload.Allows(int(n), int(s.pmtu())) ||
 		(last && n != left) || (!last && n >= left) {
 		return reasonLength, wire.NAKInvalidRequest
 	}

@@ -24,7 +24,6 @@ type sinkFlags struct {
 	duration      time.Duration
 	count         uint64
 	keep, flows   bool
-	busy          bool
 	interval      float64
 	maxLoss       lossFlag
 }

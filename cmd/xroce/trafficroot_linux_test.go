@@ -10,6 +10,10 @@ import (
 	"xroce/xsk/vethpair"
 )
 
+// few frames have room in the ring of a veth device (drivers/net/veth.c, VETH_RING_SIZE), so
+// none is lost however late a busy machine takes them.
+const few = "200"
+
 // meetSink runs a sink in namespace B and a generator in A, both to their ends, and returns
 // what they said as JSON.
 func meetSink(t *testing.T, in func(vethpair.Side) bench, sink, gen []string) (
@@ -53,9 +57,9 @@ func TestRootPktgen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The sink ends by the number, for who cannot be answered.
-			sink := []string{"-n", "1000"}
-			g, s := meetSink(t, in, sink, append(gen, "-n", "1000", "--rate", "20kpps"))
-			if g.Sent != 1000 || s.Received != 1000 || s.Lost != 0 || s.BadICRC != 0 ||
+			sink := []string{"-n", few}
+			g, s := meetSink(t, in, sink, append(gen, "-n", few, "--rate", "20kpps"))
+			if g.Sent != 200 || s.Received != 200 || s.Lost != 0 || s.BadICRC != 0 ||
 				s.Duplicates != 0 || s.Reordered != 0 || s.Kernel != (kernelLoss{}) {
 				t.Errorf("%+v\n%+v", g, s)
 			}
@@ -70,8 +74,8 @@ func TestRootPktgenAnswer(t *testing.T) {
 	p, in := pair(t, vethpair.Options{})
 	to := p.B.IPv4.Addr().String()
 	g, s := meetSink(t, in, nil, []string{
-		"--to", to, "--kind", "roce", "-n", "1000", "--fault", "gap=100", "--fault",
-		"duplicate=250", "--rate", "20kpps",
+		"--to", to, "--kind", "roce", "-n", few, "--fault", "gap=40", "--fault",
+		"duplicate=50", "--rate", "20kpps",
 	})
 	if g.Received == nil || *g.Received != s.Received || s.Lost == 0 || s.Duplicates == 0 ||
 		g.Faults["gap"] != s.Lost || g.Faults["duplicate"] != s.Duplicates ||
@@ -121,12 +125,12 @@ func TestRootScenarios(t *testing.T) {
 	p, in := pair(t, vethpair.Options{})
 	to := p.B.IPv4.Addr().String()
 	g, s := meetSink(t, in, nil, []string{"--to", to, "-f", "testdata/scenarios/imix.yaml"})
-	if g.Sent < 1500 || g.Sent > 1600 || g.Flows != 16 || s.Flows != 16 || s.Lost != 0 {
+	if g.Sent != 200 || g.Flows != 16 || s.Flows != 16 || s.Lost != 0 {
 		t.Errorf("%+v\n%+v", g, s)
 	}
 	g, s = meetSink(t, in, nil, []string{"--to", to, "-f", "testdata/scenarios/write-burst.yaml"})
-	if g.Sent != 2000 || s.Received+s.BadICRC != 2000 || s.BadICRC != g.Faults["bad_icrc"] ||
-		s.Lost != g.Faults["gap"]+s.BadICRC || s.Marked != 500 {
+	if g.Sent != 240 || s.Received+s.BadICRC != 240 || s.BadICRC != g.Faults["bad_icrc"] ||
+		s.Lost != g.Faults["gap"]+s.BadICRC || s.Marked != 60 {
 		t.Errorf("%+v\n%+v", g, s)
 	}
 }

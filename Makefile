@@ -33,17 +33,16 @@ BUILD := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION
 # Packages that start no goroutine, nor do their tests: cmd/tidy holds that, and what
 # they do in those of others is in the tests of engine and cmd. Of three packages some
 # tests do, and the race detector watches these alone.
-NO_RACE := ./bench/interop ./bench/interop/internal/cases ./bench/interop/internal/dialogue \
-	./bench/interop/internal/report ./bench/interop/payload ./bench/machine ./bench/model \
-	./bench/plots ./bench/ratio ./bench/result ./bench/stage ./cmd/perfdump ./cmd/tidy \
-	./cmd/xroce/internal/plain ./cmd/xroce/internal/progress ./encap ./encap/ipoib \
-	./engine/gopacketlayer \
-	./engine/internal/notify ./engine/internal/pathtable ./engine/internal/sched ./engine/oob \
-	./engine/sim/msgtrial ./engine/sim/trial ./roce ./roce/analyze ./roce/cc ./roce/clock \
-	./roce/cm ./roce/counter ./roce/dissect ./roce/internal/conversation ./roce/msg \
-	./roce/msg/dissect \
-	./roce/msg/match ./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire \
-	./xsk/xsktest/timeout
+NO_RACE := ./bench/interop ./bench/interop/internal/cases \
+	./bench/interop/internal/dialogue ./bench/interop/internal/report \
+	./bench/interop/payload ./bench/machine ./bench/model ./bench/plots ./bench/ratio \
+	./bench/result ./bench/stage ./cmd/perfdump ./cmd/tidy ./cmd/xroce/internal/plain \
+	./cmd/xroce/internal/progress ./encap ./encap/ipoib ./engine/gopacketlayer \
+	./engine/internal/notify ./engine/internal/pathtable ./engine/internal/sched \
+	./engine/oob ./engine/sim/congestion ./engine/sim/msgtrial ./engine/sim/trial ./roce \
+	./roce/analyze ./roce/cc ./roce/clock ./roce/cm ./roce/counter ./roce/dissect \
+	./roce/internal/conversation ./roce/msg ./roce/msg/dissect ./roce/msg/match \
+	./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire ./xsk/xsktest/timeout
 
 # Those that take longest begin first: else the last of them would run alone.
 LONGEST := ./cmd/xroce ./roce ./engine ./engine/sim/trial ./engine/msg \

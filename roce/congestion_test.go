@@ -139,6 +139,23 @@ func TestECT(t *testing.T) {
 	}
 }
 
+// TestCNPOfPartition: a CNP is in the partition of the queue pair, else the peer would drop it.
+func TestCNPOfPartition(t *testing.T) {
+	const segment = 0x8005
+	s := newScript(t, options{
+		Congestion: configured(cc.None), PKeys: roce.PKeyTable{wire.DefaultPKey, segment},
+		Attr: func(a *roce.Attr) { a.PKeyIndex = 1 },
+	})
+	s.mark(wire.ECNCE)
+	s.Recv(roctest.Packet{
+		Opcode: wire.RCWriteOnly, PSN: s.it(0), PKey: segment,
+		RETH: wire.RETH{VA: s.region.Addr(), RKey: s.region.RKey()},
+	})
+	if p := s.sent(); p.BTH.Opcode != wire.CNP || p.BTH.PKey != segment {
+		t.Errorf("%s of partition 0x%04x", p.BTH.Opcode, p.BTH.PKey)
+	}
+}
+
 // TestForgedCNPs: one from another source is dropped and counted; a flood from the right one
 // lowers the rate to its floor, and the connection works all the same.
 func TestForgedCNPs(t *testing.T) {

@@ -137,9 +137,10 @@ func (p *SendPort) Close() error {
 	return errors.Join(errs...)
 }
 
-// How often the end of flows is told to a sink, and how long it has to answer each time.
+// How often the end of flows is told to a sink, and how long it has to answer each time: 2 s in
+// all, as long as a busy machine may leave it without a processor.
 const (
-	tries    = 5
+	tries    = 10
 	answerIn = 200 * time.Millisecond
 )
 

@@ -8,24 +8,21 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"xroce/bpf"
 	"xroce/cmd/xroce/internal/traffic"
 	"xroce/roce/clock"
 	"xroce/roce/gen"
 	"xroce/roce/wire"
-	"xroce/xsk"
 )
 
 // fuzzFlags are what `xroce fuzz` was asked.
 type fuzzFlags struct {
-	port          traffic.PortOptions
-	mode, xdpMode string
-	seed, first   uint64
-	count         uint64
-	rate          string
-	qps           []uint
-	wait          time.Duration
-	schedule      *gen.Schedule
+	port        portFlags
+	seed, first uint64
+	count       uint64
+	rate        string
+	qps         []uint
+	wait        time.Duration
+	schedule    *gen.Schedule
 }
 
 func (a *app) fuzzCommand() *cobra.Command {
@@ -64,7 +61,7 @@ Meanwhile RoCE packets that arrive on the interface are taken from the kernel, a
 }
 
 func (f *fuzzFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to send from (required)")
+	f.port.register(flags, "send from", true)
 	flags.Uint64Var(&f.seed, "seed", 1, "of what is by chance")
 	flags.Uint64Var(&f.first, "first", 0, "number of the first packet")
 	flags.Uint64VarP(&f.count, "count", "n", 10000, "packets")
@@ -73,30 +70,18 @@ func (f *fuzzFlags) register(flags *pflag.FlagSet) {
 		"QPs of the peer to aim at, beside others by chance")
 	flags.DurationVar(&f.wait, "wait", 200*time.Millisecond,
 		"how long to wait for the last answers")
-	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
-	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
-	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
-		"where the XDP program runs: auto, native, generic")
 }
 
 // check refuses what cannot be.
 func (f *fuzzFlags) check() (err error) {
-	var ok [2]bool
-	f.port.Mode, ok[0] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
-	f.port.Attach, ok[1] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
+	if err := f.port.check(); err != nil {
+		return err
+	}
 	f.port.Answers = true
 	rate, err := gen.ParseRate(f.rate)
 	switch {
 	case err != nil:
 		return usageError{err}
-	case f.port.Interface == "":
-		return usagef("-d: name the interface to send from; 'xroce devices' lists them")
-	case !ok[0]:
-		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
-	case !ok[1]:
-		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
-	case f.port.Queue < 0:
-		return usagef("--queue %d is negative", f.port.Queue)
 	case f.count < 1:
 		return usagef("-n %d is not above 0", f.count)
 	case f.wait < 0 || f.wait > time.Minute:
@@ -131,7 +116,7 @@ type fuzzReport struct {
 
 // fuzz sends and counts.
 func (a *app) fuzz(ctx context.Context, f *fuzzFlags, to string) error {
-	port, err := traffic.OpenSender(ctx, f.port, to)
+	port, err := traffic.OpenSender(ctx, f.port.PortOptions, to)
 	if err != nil {
 		return advise(err, f.port.Interface, f.port.Queue)
 	}

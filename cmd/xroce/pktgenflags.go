@@ -9,7 +9,6 @@ import (
 
 	"xroce/cmd/xroce/internal/traffic"
 	"xroce/roce/gen"
-	"xroce/xsk"
 )
 
 // pktgenFlags are what `xroce pktgen` was asked.
@@ -17,8 +16,7 @@ type pktgenFlags struct {
 	plan     traffic.Plan
 	flow     traffic.PlanFlow
 	step     traffic.PlanStep
-	port     traffic.PortOptions
-	mode     string
+	port     portFlags
 	interval float64
 	batch    int
 	busy     bool
@@ -29,7 +27,7 @@ type pktgenFlags struct {
 }
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to send from (required)")
+	f.port.register(flags, "send from", false)
 	flags.StringVar(&f.plan.To, "to", "", "`host` to send to, or MAC address of raw frames")
 	flags.StringVarP(&f.scenario, "scenario", "f", "",
 		"`file` that says what to send, in place of flags; - for stdin")
@@ -58,8 +56,6 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 		"search the largest rate that loses no more than --max-loss, for each size")
 	flags.StringVar(&f.plot, "plot", "", "with --rfc2544, draw what was found to this SVG `file`")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
-	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
-	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.IntVar(&f.batch, "batch", 64, "most frames of one system call")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: exact times, one CPU always busy")
 	flags.Var(&f.maxLoss, "max-loss", "fail when the sink lost more than this `percent`")
@@ -92,17 +88,12 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 		f.plan.Steps = []traffic.PlanStep{f.step}
 		f.plan.Flows = []traffic.PlanFlow{f.flow}
 	}
-	var ok bool
-	f.port.Mode, ok = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
+	if err := f.port.check(); err != nil {
+		return err
+	}
 	switch {
-	case f.port.Interface == "":
-		return usagef("-d: name the interface to send from; 'xroce devices' lists them")
 	case f.plan.To == "":
 		return usagef("--to: name the host to send to")
-	case !ok:
-		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
-	case f.port.Queue < 0:
-		return usagef("--queue %d is negative", f.port.Queue)
 	case f.batch < 1 || f.batch > maxBatch:
 		return usagef("--batch %d is not in 1..%d", f.batch, maxBatch)
 	case f.plan.Burst < 1:

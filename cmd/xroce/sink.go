@@ -9,23 +9,20 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
-	"xroce/bpf"
 	"xroce/cmd/xroce/internal/traffic"
 	"xroce/roce/clock"
 	"xroce/roce/gen"
-	"xroce/xsk"
 )
 
 // sinkFlags are what `xroce sink` was asked.
 type sinkFlags struct {
-	port          traffic.PortOptions
-	mode, xdpMode string
-	ports, types  []uint
-	duration      time.Duration
-	count         uint64
-	keep, flows   bool
-	interval      float64
-	maxLoss       lossFlag
+	port         portFlags
+	ports, types []uint
+	duration     time.Duration
+	count        uint64
+	keep, flows  bool
+	interval     float64
+	maxLoss      lossFlag
 }
 
 func (a *app) sinkCommand() *cobra.Command {
@@ -50,7 +47,7 @@ came for it to judge.`,
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
-	flags.StringVarP(&f.port.Interface, "device", "d", "", "interface to collect from (required)")
+	f.port.register(flags, "collect from", true)
 	flags.UintSliceVar(&f.ports, "port", []uint{gen.DefaultPort}, "UDP ports to take")
 	flags.UintSliceVar(&f.types, "ethertype", []uint{gen.DefaultEtherType}, "EtherTypes to take")
 	flags.DurationVar(&f.duration, "duration", 0, "end after this time")
@@ -59,10 +56,6 @@ came for it to judge.`,
 	flags.BoolVar(&f.flows, "per-flow", false, "tell of each flow")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
 	flags.Var(&f.maxLoss, "max-loss", "fail when more than this `percent` was lost")
-	flags.IntVar(&f.port.Queue, "queue", 0, "queue of the interface")
-	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
-	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
-		"where the XDP program runs: auto, native, generic")
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		if err := f.check(a); err != nil {
 			return err
@@ -73,18 +66,10 @@ came for it to judge.`,
 
 // check refuses what cannot be.
 func (f *sinkFlags) check(a *app) error {
-	var ok [2]bool
-	f.port.Mode, ok[0] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
-	f.port.Attach, ok[1] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
+	if err := f.port.check(); err != nil {
+		return err
+	}
 	switch {
-	case f.port.Interface == "":
-		return usagef("-d: name the interface to collect from; 'xroce devices' lists them")
-	case !ok[0]:
-		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
-	case !ok[1]:
-		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
-	case f.port.Queue < 0:
-		return usagef("--queue %d is negative", f.port.Queue)
 	case f.duration < 0:
 		return usagef("--duration %s is negative", f.duration)
 	case f.interval < 0 || f.interval > maxInterval:
@@ -118,7 +103,7 @@ func (i ifaceAddr) String() string { return string(i) }
 
 // sink collects and reports.
 func (a *app) sink(ctx context.Context, f *sinkFlags) error {
-	port, err := traffic.OpenSink(f.port)
+	port, err := traffic.OpenSink(f.port.PortOptions)
 	if err != nil {
 		return advise(err, f.port.Interface, f.port.Queue)
 	}

@@ -292,9 +292,7 @@ func TestDeviceEndsUnderTraffic(t *testing.T) {
 // TestOneDeviceDoesNotRegister: memory that one of several devices does not register is known to
 // none of them.
 func TestOneDeviceDoesNotRegister(t *testing.T) {
-	w := newWires(t, 2, msg.Options{})
-	w.up(t, 2)
-	devices := w.devices[0]
+	devices := bareDevices(t, 2)
 	before := [2]engine.ResourceCount{}
 	var on []msg.Domain
 	for i, dev := range devices {
@@ -332,4 +330,20 @@ func TestOneDeviceDoesNotRegister(t *testing.T) {
 			t.Errorf("device %d: %+v, before %+v", i, now, before[i])
 		}
 	}
+}
+
+// bareDevices opens devices that nobody else uses.
+func bareDevices(t *testing.T, n int) (devices []*engine.Device) {
+	t.Helper()
+	for i := range n {
+		network, err := sim.NewNetwork(uint64(i), engine.NewSystemClock(), sim.Faults{})
+		must(t, err)
+		port, err := network.NewPort(sim.PortConfig{MAC: [6]byte{2, 0, 0, 0, 0, byte(i)}, MTU: 4200})
+		must(t, err)
+		dev, err := engine.OpenLink(port, port, engine.Options{})
+		must(t, err)
+		t.Cleanup(func() { must(t, dev.Close()) })
+		devices = append(devices, dev)
+	}
+	return devices
 }

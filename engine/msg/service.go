@@ -158,6 +158,10 @@ func (e *Endpoint) progress(now roce.Time) {
 	for r := e.machine.NextRequest(); r != nil; r = e.machine.NextRequest() {
 		e.memory.ask(r)
 	}
+	// Before what fails with it: who is told of that may ask the connection for the reason.
+	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
+		c.User.(*Conn).over(c.Err())
+	}
 	for s := e.machine.NextSent(); s != nil; s = e.machine.NextSent() {
 		switch u := s.User.(type) {
 		case *Send:
@@ -179,9 +183,6 @@ func (e *Endpoint) progress(now roce.Time) {
 	}
 	for c := e.machine.NextMoved(); c != nil; c = e.machine.NextMoved() {
 		c.User.(*Conn).stream.wake()
-	}
-	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
-		c.User.(*Conn).over(c.Err())
 	}
 	if at, ok := e.machine.NextDeadline(); ok && (!e.waits || at < e.due) {
 		e.due, e.waits = at, true

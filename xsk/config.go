@@ -44,6 +44,9 @@ const (
 	// DefaultRxFrames covers a reader that is descheduled for 8 ms at 1.5
 	// million frames a second.
 	DefaultRxFrames = 12288
+	// maxDefaultRxFrames bounds those of all queues of a Group together, unless each has the
+	// fewest already.
+	maxDefaultRxFrames = 2 * DefaultRxFrames
 	// DefaultTxFrames covers a round trip of 1 ms at 2 million frames a second.
 	DefaultTxFrames = 2048
 	// DefaultChunkSize is the largest that the kernel takes with 4 KiB pages.
@@ -65,6 +68,7 @@ const (
 	maxTxBudget = 256
 	maxFrames   = 1 << 20 // 4 GiB of pinned memory
 	maxRing     = 1 << 22
+	maxQueue    = 1 << 16
 	// bindPoll is the time between two tries of a bind that found the queue
 	// taken.
 	bindPoll = time.Millisecond
@@ -81,9 +85,9 @@ type Config struct {
 	Queue     int    // queue number of the device
 
 	// RxFrames and TxFrames are the frames to receive and to send. When both are 0 they
-	// are DefaultRxFrames and DefaultTxFrames, or half as many, and again, as far as a
-	// sixteenth, where the process may not lock that much memory or its cgroup has not so
-	// much left: Info.Limited tells.
+	// are DefaultRxFrames, less of a Group of more than two queues, and DefaultTxFrames, or
+	// half as many, and again, as far as a sixteenth, where the process may not lock that
+	// much memory or its cgroup has not so much left: Info.Limited tells.
 	RxFrames, TxFrames int
 	// FillTarget is how many of the receive frames the kernel has until many of those
 	// are found waiting, or RaiseFillTarget asks for more; default RxFrames, all. Few stay in the
@@ -126,6 +130,9 @@ type Config struct {
 
 	// Kernel replaces the operating system; nil means Linux.
 	Kernel Kernel
+
+	// others are the sockets of a Group beside the first. They only receive.
+	others int
 }
 
 // withDefaults returns the configuration with every zero field filled in,
@@ -136,7 +143,10 @@ func (c Config) withDefaults() Config {
 			*v = def
 		}
 	}
-	set(&c.RxFrames, DefaultRxFrames)
+	if c.RxFrames == 0 {
+		c.RxFrames = c.defaultRxFrames()
+		c.FillTarget = min(c.FillTarget, c.RxFrames)
+	}
 	set(&c.TxFrames, DefaultTxFrames)
 	set(&c.FillTarget, c.RxFrames)
 	set(&c.ChunkSize, DefaultChunkSize)
@@ -146,6 +156,16 @@ func (c Config) withDefaults() Config {
 		c.BindTimeout = DefaultBindTimeout
 	}
 	return c
+}
+
+// defaultRxFrames is how many receive frames each queue has. Of several queues it is less: what
+// comes is spread over them, and the memory is to stay within bounds.
+func (c *Config) defaultRxFrames() int {
+	n := DefaultRxFrames
+	for n > minRxFrames && n*(1+c.others) > maxDefaultRxFrames {
+		n /= 2
+	}
+	return n
 }
 
 // Validate tells what is wrong with the configuration, defaults applied. It
@@ -165,7 +185,7 @@ func (c Config) Validate() error {
 		name         string
 		v, low, high int
 	}{
-		{"Queue", c.Queue, 0, 1 << 16},
+		{"Queue", c.Queue, 0, maxQueue},
 		{"RxFrames", c.RxFrames, 1, maxFrames},
 		{"TxFrames", c.TxFrames, 1, maxFrames / 2},
 		{"FillTarget", c.FillTarget, 1, c.RxFrames},
@@ -224,7 +244,7 @@ func (c Config) layout(mtu int) (layout, error) {
 	}
 	rx := uint32(c.RxFrames)
 	l.chunks = rx + uint32(c.TxFrames)*l.perTx
-	l.umemSize = int(l.chunks) * c.ChunkSize
+	l.umemSize = (int(l.chunks) + c.others*c.RxFrames) * c.ChunkSize
 
 	// A chunk is in at most one ring, once. So a fill ring with a slot for every
 	// receive chunk, and TX and completion rings with a slot for every chunk

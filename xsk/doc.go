@@ -1,5 +1,5 @@
-// Package xsk moves Ethernet frames between one queue of a network device and
-// user space through an AF_XDP socket.
+// Package xsk moves Ethernet frames between queues of a network device and user
+// space through AF_XDP sockets.
 //
 // # Background
 //
@@ -35,6 +35,12 @@
 // ring.go says why that order is enough. Each ring has a slot for every chunk
 // that can be in it, so none overflows and the completion ring never stops the
 // kernel.
+//
+// # Several queues
+//
+// A Group is a socket on each of several queues of a device, over one UMEM. Each has all four
+// rings but for sending, which is done on the first queue alone; each has a part of the receive
+// frames for good.
 //
 // # Ownership
 //

@@ -35,6 +35,9 @@ func (s *Socket) Census() (byOwner map[string]int, ok bool) {
 	return byOwner, ok
 }
 
+// Members are the sockets of a group.
+func (g *Group) Members() []*Socket { return g.sockets }
+
 // FillTarget is how many receive chunks the kernel is to have.
 func (s *Socket) FillTarget() int { return int(s.fillTarget.target) }
 

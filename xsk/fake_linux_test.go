@@ -436,7 +436,7 @@ type quietKernel struct{ *xsktest.Kernel }
 
 func (*quietKernel) Send(int) unix.Errno { return unix.ENETDOWN }
 func (*quietKernel) Recv(int) unix.Errno { return unix.ENETDOWN }
-func (*quietKernel) Poll(int, int, time.Duration, bool) (xsk.Ready, error) {
+func (*quietKernel) Poll([]xsk.PollFD, time.Duration, bool) (xsk.Ready, error) {
 	return xsk.Ready{}, nil
 }
 

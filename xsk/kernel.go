@@ -45,6 +45,9 @@ type Kernel interface {
 
 	// Bind attaches the socket to a queue, with the flags of sockaddr_xdp.
 	Bind(fd int, flags uint16, ifindex, queue int) error
+	// BindShared attaches the socket to a queue with the frames, the mode and the flags of
+	// another socket, which is bound.
+	BindShared(fd, ifindex, queue, other int) error
 	// ZeroCopy reports whether the bound socket runs without copies.
 	ZeroCopy(fd int) (bool, error)
 	// Statistics reads the kernel's counters of the socket.
@@ -61,10 +64,17 @@ type Kernel interface {
 	Event() (fd int, err error)
 	Notify(event int) error
 	Drain(event int) error
-	// Poll waits until the socket can receive, the event is readable or the
-	// time is over; for ever when timeout is negative. With keepCPU the calling
-	// thread keeps its Go processor while it sleeps; the time should be short.
-	Poll(fd, event int, timeout time.Duration, keepCPU bool) (Ready, error)
+	// Poll waits until one of the sockets can receive, the event is readable or
+	// the time is over; for ever when timeout is negative. The event is the last of
+	// the descriptors, which it may write to. With keepCPU the calling thread keeps
+	// its Go processor while it sleeps; the time should be short.
+	Poll(fds []PollFD, timeout time.Duration, keepCPU bool) (Ready, error)
+}
+
+// A PollFD is a descriptor that Poll waits for. It has the layout of struct pollfd.
+type PollFD struct {
+	FD              int32
+	Events, Revents int16
 }
 
 // Device is what Open needs to know about an interface.
@@ -76,7 +86,7 @@ type Device struct {
 
 // Ready says what ended a Poll. All false means the time-out.
 type Ready struct {
-	Receive bool // the RX ring has entries
+	Receive bool // an RX ring has entries
 	Event   bool // the event is readable
 	Gone    bool // the device was deleted
 }
@@ -92,8 +102,9 @@ type KernelStats struct {
 	TxRingEmptyDescs     uint64 // send calls that drained the ring: not a fault
 }
 
-// The flags of struct sockaddr_xdp that Bind takes.
+// The flags of struct sockaddr_xdp that Bind takes. BindShared has none but its own.
 const (
+	BindSharedUMEM = 1 << 0 // XDP_SHARED_UMEM: frames of another socket
 	BindCopy       = 1 << 1 // XDP_COPY: no zero-copy
 	BindZeroCopy   = 1 << 2 // XDP_ZEROCOPY: zero-copy or failure
 	BindNeedWakeup = 1 << 3 // XDP_USE_NEED_WAKEUP: kernel says when to call

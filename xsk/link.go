@@ -2,9 +2,10 @@ package xsk
 
 import "time"
 
-// A Link is one queue of one network device, or of a simulated one, as the
+// A Link is one queue of one network device, or several, or a simulated one, as the
 // engine sees it: frames in, frames out, a way to sleep and a way to be woken.
-// Socket implements it over AF_XDP; xsk/asavie and engine/sim implement it too.
+// Socket implements it over AF_XDP, and Group for several queues; xsk/asavie and
+// engine/sim implement it too.
 //
 // One goroutine at a time drives a Link, which is to call any method but Wait,
 // Wake and Info. Beside it one goroutine may be in Wait, and any may call Wake and
@@ -98,7 +99,8 @@ type Info struct {
 	Backend     string // "xsk", "asavie" or "sim"
 	Interface   string // interface name
 	Ifindex     int    // interface index, 0 on a simulated link
-	Queue       int    // queue number of the device
+	Queue       int    // queue number of the device, the first of several
+	Queues      int    // how many queues of the device, 0 on a simulated link
 	MTU         int    // interface MTU in bytes, without the Ethernet header
 	MaxFrame    int    // longest frame in bytes that can be sent and received
 	ZeroCopy    bool   // the driver reads and writes our frames itself

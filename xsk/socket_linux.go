@@ -49,9 +49,14 @@ var _ Link = (*Socket)(nil)
 // locked-memory limit; CAP_NET_ADMIN for BusyPoll. Blocks for up to BindTimeout when the
 // queue is taken. A failure is an *Error, or a plain error for a configuration
 // that cannot be; nothing is left open.
-func Open(cfg Config) (*Socket, error) {
+func Open(cfg Config) (*Socket, error) { return openFitting(cfg, openSocket) }
+
+// openFitting opens a link with as many frames as the configuration says or, when it does not, as
+// there is memory for.
+func openFitting[T any](cfg Config, open func(cfg Config, dev Device, limited string) (T, error),
+) (link T, err error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err
+		return link, err
 	}
 	counted := cfg.RxFrames != 0 || cfg.TxFrames != 0
 	cfg = cfg.withDefaults()
@@ -60,23 +65,23 @@ func Open(cfg Config) (*Socket, error) {
 	}
 	dev, err := cfg.Kernel.Device(cfg.Interface, cfg.Ifindex)
 	if err != nil {
-		return nil, &Error{
+		return link, &Error{
 			Op: strings.TrimSpace("look up interface " + cfg.Interface), Ifindex: cfg.Ifindex,
 			Queue: cfg.Queue, Err: err, Hint: filesHint(err),
 		}
 	}
 	if counted {
-		return openSocket(cfg, dev, "")
+		return open(cfg, dev, "")
 	}
 	limited, err := cfg.fit(dev.MTU, cfg.Kernel.MemoryLimits())
 	if err != nil {
-		return nil, &Error{Op: "allocate UMEM", Ifindex: dev.Index, Queue: cfg.Queue, Err: err}
+		return link, &Error{Op: "allocate UMEM", Ifindex: dev.Index, Queue: cfg.Queue, Err: err}
 	}
 	for {
-		s, err := openSocket(cfg, dev, limited)
+		link, err = open(cfg, dev, limited)
 		// What others of this user have locked counts, too, and nobody tells how much.
 		if !errors.Is(err, unix.ENOBUFS) || !cfg.halve() {
-			return s, err
+			return link, err
 		}
 		limited = "what this user may lock (ulimit -l) is locked by others"
 	}
@@ -88,16 +93,7 @@ func openSocket(cfg Config, dev Device, limited string) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{kernel: cfg.Kernel, fd: -1, busyPoll: cfg.BusyPoll > 0}
-	s.info = Info{
-		Backend:   "xsk",
-		Interface: dev.Name,
-		Ifindex:   dev.Index,
-		Queue:     cfg.Queue,
-		MTU:       dev.MTU,
-		TxFrames:  cfg.TxFrames,
-		Limited:   limited,
-	}
+	s := newSocket(cfg, dev, limited)
 	if err := s.open(cfg, lay); err != nil {
 		if closeErr := s.Close(); closeErr != nil {
 			err = errors.Join(err, closeErr)
@@ -107,6 +103,23 @@ func openSocket(cfg Config, dev Device, limited string) (*Socket, error) {
 	return s, nil
 }
 
+// newSocket makes a socket that is not open.
+func newSocket(cfg Config, dev Device, limited string) *Socket {
+	return &Socket{
+		kernel: cfg.Kernel, fd: -1, busyPoll: cfg.BusyPoll > 0,
+		info: Info{
+			Backend:   "xsk",
+			Interface: dev.Name,
+			Ifindex:   dev.Index,
+			Queue:     cfg.Queue,
+			Queues:    1,
+			MTU:       dev.MTU,
+			TxFrames:  cfg.TxFrames,
+			Limited:   limited,
+		},
+	}
+}
+
 // open does the steps of Open that have to be undone.
 func (s *Socket) open(cfg Config, lay layout) error {
 	mem, err := s.kernel.MapUMEM(lay.umemSize)
@@ -114,21 +127,38 @@ func (s *Socket) open(cfg Config, lay layout) error {
 		return s.fail("allocate UMEM", err)
 	}
 	s.undo(func() error { return s.kernel.UnmapUMEM(mem) })
-	s.umem.init(mem, uint32(cfg.ChunkSize), uint32(cfg.RxFrames), uint32(cfg.TxFrames), lay.perTx)
-	s.fillTarget.init(uint32(cfg.FillTarget), uint32(cfg.RxFrames))
-
-	if s.fd, err = s.kernel.Socket(); err != nil {
-		return s.fail("socket", err)
+	if err := s.openOn(cfg, lay, part{mem: mem[:lay.umemSize]}); err != nil {
+		return err
 	}
-	fd := s.fd
-	s.undo(func() error { return s.kernel.Close(fd) })
 	if s.waiter, err = NewWaiter(s.kernel, s.fd); err != nil {
 		return s.fail("eventfd", err)
 	}
 	s.waiter.keepCPU = cfg.Dedicated
 	s.undo(s.waiter.Close)
-	if err := s.kernel.RegisterUMEM(s.fd, mem[:lay.umemSize], uint32(cfg.ChunkSize)); err != nil {
-		return s.fail("register UMEM", err)
+	return nil
+}
+
+// A part is what a socket has of memory that may be shared.
+type part struct {
+	mem   []byte  // all of it
+	base  uint64  // where the part begins
+	first *Socket // the one that registered the memory, nil for that itself
+}
+
+// openOn makes the socket on memory that there is, and binds it.
+func (s *Socket) openOn(cfg Config, lay layout, p part) (err error) {
+	s.umem.init(p.mem, p.base, uint32(cfg.ChunkSize), uint32(cfg.RxFrames), uint32(cfg.TxFrames),
+		lay.perTx)
+	s.fillTarget.init(uint32(cfg.FillTarget), uint32(cfg.RxFrames))
+	if s.fd, err = s.kernel.Socket(); err != nil {
+		return s.fail("socket", err)
+	}
+	fd := s.fd
+	s.undo(func() error { return s.kernel.Close(fd) })
+	if p.first == nil {
+		if err := s.kernel.RegisterUMEM(s.fd, p.mem, uint32(cfg.ChunkSize)); err != nil {
+			return s.fail("register UMEM", err)
+		}
 	}
 	if err := s.openRings(lay); err != nil {
 		return err
@@ -137,7 +167,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 		return err
 	}
 	s.fillSpare() // the driver may take chunks as soon as it is bound
-	flags, err := s.bind(cfg, lay)
+	multi, err := s.bind(cfg, lay, p.first)
 	if err != nil {
 		return err
 	}
@@ -150,7 +180,7 @@ func (s *Socket) open(cfg Config, lay layout) error {
 		// The driver looks for more as long as its own ring has room.
 		s.RaiseFillTarget(cfg.RxFrames)
 	}
-	s.info.MultiBuffer = flags&BindMulti != 0
+	s.info.MultiBuffer = multi
 	pieces := int(lay.perTx)
 	s.info.MaxFrame = min(s.info.MTU+ethLen+vlanLen,
 		rxRoom(uint32(cfg.ChunkSize), zc, s.info.MultiBuffer)*pieces)
@@ -170,16 +200,24 @@ func (s *Socket) openRings(lay layout) error {
 		TxRing:         lay.txRing,
 	}
 	for kind, n := range sizes {
+		if n == 0 {
+			continue
+		}
 		if err := s.kernel.SetRing(s.fd, RingKind(kind), n); err != nil {
 			return s.fail("make "+RingKind(kind).String()+" ring", err)
 		}
 	}
-	return errors.Join(
+	err := errors.Join(
 		mapRingInto(s, &s.fill.ring, FillRing, s.kernel.MapAddrRing, lay.fillRing),
 		mapRingInto(s, &s.comp.ring, CompletionRing, s.kernel.MapAddrRing, lay.compRing),
 		mapRingInto(s, &s.rx.ring, RxRing, s.kernel.MapDescRing, lay.rxRing),
-		mapRingInto(s, &s.tx.ring, TxRing, s.kernel.MapDescRing, lay.txRing),
 	)
+	if lay.txRing == 0 {
+		s.tx.detach() // there is nothing to send, ever
+		return err
+	}
+	return errors.Join(err,
+		mapRingInto(s, &s.tx.ring, TxRing, s.kernel.MapDescRing, lay.txRing))
 }
 
 // mapRingInto maps one ring and takes it over.
@@ -218,11 +256,11 @@ func (s *Socket) setOptions(cfg Config, lay layout) error {
 	return nil
 }
 
-// bind attaches the socket to its queue and returns the flags that did it. The
-// kernel releases the queue of a closed socket in a worker, so a queue that was
-// just given up is busy for some milliseconds: bind tries again until
-// BindTimeout.
-func (s *Socket) bind(cfg Config, lay layout) (uint16, error) {
+// bind attaches the socket to its queue and reports whether frames may span two chunks. One that
+// shares the frames of another inherits its mode and flags. The kernel releases the queue of a
+// closed socket in a worker, so a queue that was just given up is busy for some milliseconds:
+// bind tries again until BindTimeout.
+func (s *Socket) bind(cfg Config, lay layout, first *Socket) (multi bool, err error) {
 	flags := uint16(BindNeedWakeup)
 	switch cfg.Mode {
 	case ModeCopy:
@@ -234,12 +272,16 @@ func (s *Socket) bind(cfg Config, lay layout) (uint16, error) {
 		flags |= BindMulti
 	}
 	for end := time.Now().Add(cfg.BindTimeout); ; time.Sleep(bindPoll) {
-		err := s.kernel.Bind(s.fd, flags, s.info.Ifindex, s.info.Queue)
+		if first == nil {
+			err = s.kernel.Bind(s.fd, flags, s.info.Ifindex, s.info.Queue)
+		} else {
+			err = s.kernel.BindShared(s.fd, s.info.Ifindex, s.info.Queue, first.fd)
+		}
 		if err == nil {
-			return flags, nil
+			return lay.multi, nil
 		}
 		if !errors.Is(err, unix.EBUSY) || !time.Now().Before(end) {
-			return 0, s.fail("bind", err)
+			return false, s.fail("bind", err)
 		}
 	}
 }

@@ -26,6 +26,8 @@ var (
 	_ [48]byte  = [unsafe.Sizeof(KernelStats{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(unix.RawSockaddrXDP{})]byte{}
 	_ [4]byte   = [unsafe.Sizeof(atomic.Uint32{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(PollFD{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(unix.PollFd{})]byte{}
 )
 
 // umemReg is struct xdp_umem_reg. All 32 bytes are passed: with fewer the
@@ -261,6 +263,17 @@ func (linux) Bind(fd int, flags uint16, ifindex, queue int) error {
 	})
 }
 
+// BindShared: as Bind; EBADF or EINVAL when other is no bound AF_XDP socket. A kernel before
+// 5.10 knows no fill ring of another queue and gives EINVAL.
+func (linux) BindShared(fd, ifindex, queue, other int) error {
+	return unix.Bind(fd, &unix.SockaddrXDP{
+		Flags:        BindSharedUMEM,
+		Ifindex:      uint32(ifindex),
+		QueueID:      uint32(queue),
+		SharedUmemFD: uint32(other),
+	})
+}
+
 // ZeroCopy: EINVAL before Linux 5.3, which cannot tell: taken as copy mode.
 func (linux) ZeroCopy(fd int) (bool, error) {
 	v, err := unix.GetsockoptInt(fd, unix.SOL_XDP, unix.XDP_OPTIONS)
@@ -346,33 +359,32 @@ func (linux) Drain(event int) error {
 // poll on a socket with a TX ring runs the TX ring whatever events are asked
 // for. That is harmless: what it sends is what Flush would send next. Frames
 // that the device drops in that run are not counted in TxBusy.
-func (linux) Poll(fd, event int, timeout time.Duration, keepCPU bool) (Ready, error) {
-	fds := [2]unix.PollFd{
-		{Fd: int32(fd), Events: unix.POLLIN},
-		{Fd: int32(event), Events: unix.POLLIN},
-	}
+func (linux) Poll(fds []PollFD, timeout time.Duration, keepCPU bool) (Ready, error) {
 	var ts *unix.Timespec
 	if timeout >= 0 {
 		t := unix.NsecToTimespec(int64(timeout))
 		ts = &t
 	}
 	var err error
+	list := unsafe.SliceData(fds)
 	if keepCPU {
-		_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds)),
+		_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(list)),
 			uintptr(len(fds)), uintptr(unsafe.Pointer(ts)), 0, 0, 0)
 		err = errnoErr(errno)
 	} else {
-		_, err = unix.Ppoll(fds[:], ts, nil)
+		_, err = unix.Ppoll(unsafe.Slice((*unix.PollFd)(unsafe.Pointer(list)), len(fds)), ts, nil)
 	}
 	if err != nil {
 		return Ready{}, err
 	}
 	const gone = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL
-	return Ready{
-		Receive: fds[0].Revents&unix.POLLIN != 0,
-		Event:   fds[1].Revents&unix.POLLIN != 0,
-		Gone:    fds[0].Revents&gone != 0,
-	}, nil
+	event := len(fds) - 1
+	r := Ready{Event: fds[event].Revents&unix.POLLIN != 0}
+	for i := range fds[:event] {
+		r.Receive = r.Receive || fds[i].Revents&unix.POLLIN != 0
+		r.Gone = r.Gone || fds[i].Revents&gone != 0
+	}
+	return r, nil
 }
 
 // errnoErr turns the errno of a raw call into an error, nil for none.

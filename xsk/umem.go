@@ -52,8 +52,11 @@ func (o owner) String() string {
 // Every move of a chunk is checked against its ownership byte. One byte load,
 // compare and store a chunk cost less than a nanosecond, so the check is always
 // on: a frame that is in two places is silent corruption otherwise.
+//
+// A socket of a Group has a part of the memory, and counts its chunks from base.
 type umem struct {
 	mem      []byte
+	base     uint64 // address of chunk 0
 	chunk    uint32 // bytes, a power of two
 	shift    uint   // log2(chunk)
 	rxChunks uint32
@@ -62,11 +65,13 @@ type umem struct {
 	free     []uint32 // stack of free transmit frames, by first chunk; last used on top
 }
 
-// init cuts mem into rxFrames receive chunks and txFrames transmit frames.
-func (u *umem) init(mem []byte, chunk, rxFrames, txFrames, perTx uint32) {
+// init cuts mem, from the address base on, into rxFrames receive chunks and txFrames
+// transmit frames.
+func (u *umem) init(mem []byte, base uint64, chunk, rxFrames, txFrames, perTx uint32) {
 	total := rxFrames + txFrames*perTx
 	*u = umem{
 		mem:      mem,
+		base:     base,
 		chunk:    chunk,
 		shift:    uint(bits.TrailingZeros32(chunk)),
 		rxChunks: rxFrames,
@@ -95,15 +100,15 @@ func (u *umem) wrongOwner(c uint32, from, to owner) {
 }
 
 // index returns the chunk that holds the byte at addr.
-func (u *umem) index(addr uint64) uint32 { return uint32(addr >> u.shift) }
+func (u *umem) index(addr uint64) uint32 { return uint32((addr - u.base) >> u.shift) }
 
 // addr returns the address of the first byte of chunk c.
-func (u *umem) addr(c uint32) uint64 { return uint64(c) << u.shift }
+func (u *umem) addr(c uint32) uint64 { return u.base + uint64(c)<<u.shift }
 
 // isOwnedBy reports whether the chunk at addr exists and is o's. Addresses that come
 // from the kernel are checked with it before they are believed.
 func (u *umem) isOwnedBy(addr uint64, o owner) bool {
-	c := addr >> u.shift
+	c := (addr - u.base) >> u.shift // huge for an address below base
 	return c < uint64(len(u.owners)) && u.owners[c] == o
 }
 

@@ -86,7 +86,7 @@ func join(f *xsk.RxFrame) []byte { return append(bytes.Clone(f.Head), f.Tail...)
 
 // send queues one frame for each length and flushes, numbering from first on. It
 // waits for room while there is none.
-func send(t testing.TB, s *xsk.Socket, first uint32, lengths ...int) {
+func send(t testing.TB, s xsk.Link, first uint32, lengths ...int) {
 	t.Helper()
 	var frame [1]xsk.TxFrame
 	for i, n := range lengths {
@@ -107,7 +107,7 @@ func send(t testing.TB, s *xsk.Socket, first uint32, lengths ...int) {
 	})
 }
 
-func flush(t testing.TB, s *xsk.Socket) {
+func flush(t testing.TB, s xsk.Link) {
 	t.Helper()
 	if err := s.Flush(); err != nil {
 		t.Fatalf("flush: %v", err)
@@ -129,7 +129,7 @@ func waitFor(t testing.TB, what string, f func() bool) {
 
 // collect receives until it has n frames of the tests and gives each to check
 // before it is released.
-func collect(t testing.TB, s *xsk.Socket, n int, check func(number uint32, frame []byte)) {
+func collect(t testing.TB, s xsk.Link, n int, check func(number uint32, frame []byte)) {
 	t.Helper()
 	frames := make([]xsk.RxFrame, 64)
 	for end := time.Now().Add(testTimeout); n > 0; {
@@ -186,7 +186,7 @@ func TestVethBothWays(t *testing.T) {
 	for _, s := range []*xsk.Socket{a, b} {
 		want := xsk.Info{
 			Backend: "xsk", Interface: vethpair.IfName, Ifindex: s.Info().Ifindex,
-			MTU: 1500, MaxFrame: 1518, TxFrames: 512,
+			Queues: 1, MTU: 1500, MaxFrame: 1518, TxFrames: 512,
 		}
 		if s.Info() != want || s.Info().Ifindex == 0 {
 			t.Errorf("info %+v, want %+v", s.Info(), want)

@@ -2,6 +2,7 @@ package xsk
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,13 +36,13 @@ const deviceCheck = time.Second
 // costs as much as receiving a burst.
 const keepCPUPoll = 5 * time.Millisecond
 
-// A Waiter is the sleeping half of a Link on an AF_XDP socket: one goroutine
+// A Waiter is the sleeping half of a Link on AF_XDP sockets: one goroutine
 // waits for frames, any goroutine wakes it. It asks the kernel alone whether there
 // is a frame: the rings belong to whoever moves frames, who may be another one.
 // Socket has one; other owners of an AF_XDP descriptor can have one, too.
 type Waiter struct {
 	kernel  Kernel
-	fd      int // the socket, not ours
+	fds     []PollFD // the sockets, which are not ours, and last the event
 	event   int
 	keepCPU bool // the first poll of a Wait keeps its processor: Config.Dedicated
 	state   atomic.Uint32
@@ -52,13 +53,17 @@ type Waiter struct {
 	closed  bool
 }
 
-// NewWaiter makes a Waiter for the socket fd. It makes one descriptor.
-func NewWaiter(k Kernel, fd int) (*Waiter, error) {
+// NewWaiter makes a Waiter for sockets. It makes one descriptor.
+func NewWaiter(k Kernel, sockets ...int) (*Waiter, error) {
 	event, err := k.Event()
 	if err != nil {
 		return nil, err
 	}
-	return &Waiter{kernel: k, fd: fd, event: event}, nil
+	w := &Waiter{kernel: k, event: event}
+	for _, fd := range append(slices.Clone(sockets), event) {
+		w.fds = append(w.fds, PollFD{FD: int32(fd), Events: unix.POLLIN})
+	}
+	return w, nil
 }
 
 // Wait is Link.Wait. A frame that came before the poll ends it like a later one.
@@ -82,13 +87,13 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 		if timeout >= 0 {
 			slice = min(slice, timeout)
 		}
-		ready, err := w.kernel.Poll(w.fd, w.event, slice, keepCPU)
+		ready, err := w.kernel.Poll(w.fds, slice, keepCPU)
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return err
 		case err == nil && ready != (Ready{}):
 			return w.waited(ready)
-		case err == nil && w.kernel.Recv(w.fd) == unix.ENXIO:
+		case err == nil && w.gone():
 			return unix.ENODEV
 		case err == nil && timeout == 0:
 			return nil
@@ -98,6 +103,16 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 			}
 		}
 	}
+}
+
+// gone asks with a receive call whether the device of a socket was deleted.
+func (w *Waiter) gone() bool {
+	for _, f := range w.fds[:len(w.fds)-1] {
+		if w.kernel.Recv(int(f.FD)) == unix.ENXIO {
+			return true
+		}
+	}
+	return false
 }
 
 // waited cleans up after poll. A Wake that runs into the end of the wait may

@@ -136,7 +136,7 @@ type pollRecorder struct {
 	time []time.Duration
 }
 
-func (p *pollRecorder) Poll(_, _ int, t time.Duration, keepCPU bool) (xsk.Ready, error) {
+func (p *pollRecorder) Poll(_ []xsk.PollFD, t time.Duration, keepCPU bool) (xsk.Ready, error) {
 	p.kept, p.time = append(p.kept, keepCPU), append(p.time, t)
 	if len(p.kept) < 3 {
 		return xsk.Ready{}, nil

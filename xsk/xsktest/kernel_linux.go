@@ -288,7 +288,7 @@ func (k *Kernel) Bind(fd int, flags uint16, ifindex, queue int) error {
 	switch {
 	case ifindex != 1 || k.gone:
 		return unix.ENODEV
-	case s.mem == nil || slices.Contains(s.sizes[:], 0) || queue >= k.o.Queues:
+	case s.mem == nil || s.incomplete() || queue >= k.o.Queues:
 		return unix.EINVAL
 	case flags&xsk.BindZeroCopy != 0 && !k.o.ZeroCopy:
 		return unix.EOPNOTSUPP
@@ -301,6 +301,37 @@ func (k *Kernel) Bind(fd int, flags uint16, ifindex, queue int) error {
 	s.queue, s.flags, s.bound = queue, flags, true
 	k.bound[queue] = f
 	return nil
+}
+
+// incomplete reports whether a ring is missing that binding needs.
+func (s *sock) incomplete() bool {
+	return s.sizes[xsk.FillRing] == 0 || s.sizes[xsk.CompletionRing] == 0 ||
+		s.sizes[xsk.RxRing] == 0 && s.sizes[xsk.TxRing] == 0
+}
+
+// BindShared implements xsk.Kernel.
+func (k *Kernel) BindShared(fd, ifindex, queue, other int) error {
+	k.mu.Lock()
+	f, err := k.socket(fd)
+	first, otherErr := k.socket(other)
+	switch {
+	case err != nil || otherErr != nil:
+		err = unix.EBADF
+	case f.sock.mem != nil || !first.sock.bound:
+		err = unix.EINVAL
+	default:
+		f.sock.mem, f.sock.chunk = first.sock.mem, first.sock.chunk
+	}
+	k.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = k.Bind(fd, first.sock.flags, ifindex, queue); err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		f.sock.mem = nil
+	}
+	return err
 }
 
 // ZeroCopy implements xsk.Kernel.
@@ -374,7 +405,7 @@ func (k *Kernel) Notify(event int) error { return k.setEvent("Notify", event, tr
 func (k *Kernel) Drain(event int) error { return k.setEvent("Drain", event, false) }
 
 // Poll implements xsk.Kernel. Unlike Linux it does not send.
-func (k *Kernel) Poll(fd, event int, timeout time.Duration, _ bool) (xsk.Ready, error) {
+func (k *Kernel) Poll(fds []xsk.PollFD, timeout time.Duration, _ bool) (xsk.Ready, error) {
 	err := k.enter("Poll")
 	defer k.mu.Unlock()
 	if err != nil {
@@ -391,18 +422,19 @@ func (k *Kernel) Poll(fd, event int, timeout time.Duration, _ bool) (xsk.Ready, 
 		defer timer.Stop()
 	}
 	for {
-		f, err := k.socket(fd)
-		if err != nil {
-			return xsk.Ready{}, err
-		}
-		e := k.files[event]
+		last := len(fds) - 1
+		e := k.files[int(fds[last].FD)]
 		if e == nil {
 			return xsk.Ready{}, unix.EBADF
 		}
-		r := xsk.Ready{
-			Receive: f.sock.rx.Producer.Load() != f.sock.rx.Consumer.Load(),
-			Event:   e.event,
-			Gone:    k.gone,
+		r := xsk.Ready{Event: e.event, Gone: k.gone}
+		for _, p := range fds[:last] {
+			f, err := k.socket(int(p.FD))
+			if err != nil {
+				return xsk.Ready{}, err
+			}
+			waiting := f.sock.rx.Producer.Load() != f.sock.rx.Consumer.Load()
+			r.Receive = r.Receive || waiting
 		}
 		if over || r != (xsk.Ready{}) {
 			return r, nil

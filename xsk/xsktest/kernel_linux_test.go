@@ -153,18 +153,20 @@ func TestPollTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fds := []xsk.PollFD{{FD: int32(r.fd)}, {FD: int32(e)}}
 	start := time.Now()
-	ready, err := k.Poll(r.fd, e, 2*time.Millisecond, false)
+	ready, err := k.Poll(fds, 2*time.Millisecond, false)
 	if err != nil || ready != (xsk.Ready{}) || time.Since(start) < 2*time.Millisecond {
 		t.Errorf("poll: %+v, %v after %v", ready, err, time.Since(start))
 	}
 	if err := k.Notify(e); err != nil {
 		t.Fatal(err)
 	}
-	if ready, _ := k.Poll(r.fd, e, -1, false); !ready.Event {
+	if ready, _ := k.Poll(fds, -1, false); !ready.Event {
 		t.Errorf("poll: %+v, want the event", ready)
 	}
-	if _, err := k.Poll(e, e, 0, false); !errors.Is(err, unix.ENOTSOCK) {
+	fds[0] = fds[1]
+	if _, err := k.Poll(fds, 0, false); !errors.Is(err, unix.ENOTSOCK) {
 		t.Errorf("poll of an event as a socket: %v, want ENOTSOCK", err)
 	}
 }

@@ -3,6 +3,7 @@ package xsktest
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -84,9 +85,13 @@ func (p *Pair) Attach(s vethpair.Side, fds ...int) *Program {
 
 // Program is an attached XDP program that takes every frame of its sockets.
 type Program struct {
-	t    testing.TB
-	xsks *ebpf.Map
+	t      testing.TB
+	xsks   *ebpf.Map
+	detach func()
 }
+
+// Detach takes the program off its interface before the end of the test.
+func (p *Program) Detach() { p.detach() }
 
 // Register makes the program give the frames of a queue to a socket.
 func (p *Program) Register(queue, fd int) {
@@ -133,10 +138,11 @@ func (p *Program) attach(ifindex, queues int) {
 	if err != nil {
 		p.t.Fatalf("attach XDP program: %v", err)
 	}
-	p.t.Cleanup(func() {
+	p.detach = sync.OnceFunc(func() {
 		// The order does not matter; a device that was deleted is fine.
 		_ = l.Close()
 		_ = prog.Close()
 		_ = p.xsks.Close()
 	})
+	p.t.Cleanup(p.detach)
 }

@@ -14,14 +14,19 @@ type driver struct {
 	queue   *queue
 	spin    roce.Time
 	busy    bool
-	cpu     int
+	cpu     int // -1 for any
 	stop    chan struct{}
 	stopped sync.WaitGroup
 }
 
-func startDriver(q *queue, o *Options) *driver {
+// startDriver starts the driver of the queue with this number.
+func startDriver(q *queue, number int, o *Options) *driver {
+	cpu := -1
+	if len(o.CPUs) > 0 {
+		cpu = o.CPUs[number%len(o.CPUs)]
+	}
 	d := &driver{
-		queue: q, spin: roce.Time(o.Spin), busy: o.Busy, cpu: o.CPU,
+		queue: q, spin: roce.Time(o.Spin), busy: o.Busy, cpu: cpu,
 		stop: make(chan struct{}),
 	}
 	d.stopped.Go(d.run)
@@ -40,8 +45,8 @@ func (d *driver) run() {
 	runtime.LockOSThread()
 	// Without UnlockOSThread the thread ends with the goroutine, and its
 	// affinity with it.
-	if d.cpu > 0 {
-		pinThread(d.cpu - 1)
+	if d.cpu >= 0 {
+		pinThread(d.cpu)
 	}
 	q := d.queue
 	idleSince := q.clock.Now()

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"xroce/bpf"
 	"xroce/engine/host"
@@ -13,11 +14,12 @@ import (
 // A steeredLink is a link whose frames an XDP program must redirect to it.
 type steeredLink interface {
 	xsk.Link
-	FD() int
+	// Sockets calls f for each queue with the descriptor of its socket, until f fails.
+	Sockets(f func(queue, fd int) error) error
 }
 
 // Open makes a device of a network interface: it attaches the XDP program,
-// opens an AF_XDP socket on one queue, and takes the RoCE packets that are
+// opens an AF_XDP socket on each receive queue, and takes the RoCE packets that are
 // addressed to the interface. Everything else still goes to the kernel. It must
 // run in the network namespace of the interface; what it returns may be used
 // anywhere. The error wraps fs.ErrNotExist when there is no such interface.
@@ -34,35 +36,59 @@ func Open(iface string, o Options) (*Device, error) {
 		return nil, err
 	}
 	port := kernel.Port()
+	shares, err := shareQueues(port, &o)
+	if err != nil {
+		return nil, errors.Join(err, kernel.Close())
+	}
 	program, err := attach(port, &o)
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close())
 	}
-	link, err := openLink(port, &o)
+	links, err := openLinks(port, program, shares, &o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close(), kernel.Close())
 	}
-	// The program sends nothing here until the socket is registered.
-	if err := program.Register(o.Queue, link.FD()); err != nil {
-		return nil, errors.Join(err, link.Close(), program.Close(), kernel.Close())
-	}
-	d, err := openDevice([]xsk.Link{link}, kernel, program, o)
+	d, err := openDevice(links, kernel, program, o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
-	info := link.Info()
+	d.logOpen(shares)
+	return d, nil
+}
+
+// shareQueues asks the kernel for the receive queues of a port, and deals those that the options
+// name out to the drivers.
+func shareQueues(port host.Port, o *Options) ([][]int, error) {
+	have, err := host.ReceiveQueues(port.Name)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := o.takeQueues(port.Name, have)
+	if err != nil {
+		return nil, err
+	}
+	if o.Backend == BackendAsavie && len(queues) > 1 {
+		return nil, fmt.Errorf("engine: backend %s drives one queue, and %s has %d: "+
+			"ethtool -L %s combined 1", o.Backend, port.Name, len(queues), port.Name)
+	}
+	return divide(queues, o.Drivers)
+}
+
+// logOpen tells what was opened.
+func (d *Device) logOpen(shares [][]int) {
+	info, log, program := d.Link(), d.options.Logger, d.program
 	if err := program.NativeErr(); err != nil {
-		o.Logger.Warn("the XDP program runs in generic mode, which is slower: the driver has "+
-			"no native one for this interface", "device", port.Name, "error", err.Error())
+		log.Warn("the XDP program runs in generic mode, which is slower: the driver has "+
+			"no native one for this interface", "device", d.Name(), "error", err.Error())
 	}
 	if info.Limited != "" {
-		o.Logger.Warn("there are fewer frames than by default, so bursts are lost sooner",
-			"device", port.Name, "transmit", info.TxFrames, "because", info.Limited)
+		log.Warn("there are fewer frames than by default, so bursts are lost sooner",
+			"device", d.Name(), "transmit", info.TxFrames, "because", info.Limited)
 	}
-	o.Logger.Info("device open", "device", port.Name, "queue", o.Queue,
-		"backend", info.Backend, "attach", program.Mode().String(),
+	queues := slices.Sorted(slices.Values(slices.Concat(shares...)))
+	log.Info("device open", "device", d.Name(), "queues", numbers(queues),
+		"drivers", len(d.drivers), "backend", info.Backend, "attach", program.Mode().String(),
 		"zero-copy", info.ZeroCopy, "multi-buffer", info.MultiBuffer)
-	return d, nil
 }
 
 // attach loads the XDP program. The device tells it which addresses are ours.
@@ -74,26 +100,45 @@ func attach(port host.Port, o *Options) (*bpf.Program, error) {
 	return program, nil
 }
 
-// openLink opens the socket of the chosen backend.
-func openLink(port host.Port, o *Options) (steeredLink, error) {
-	if o.Backend == BackendAsavie {
-		link, err := asavie.Open(asavie.Config{
-			Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
+// openLinks opens a link for each share of the queues, and has the program send to it.
+func openLinks(port host.Port, program *bpf.Program, shares [][]int, o *Options) (
+	links []xsk.Link, err error,
+) {
+	for _, queues := range shares {
+		var link steeredLink
+		if link, err = openLink(port, queues, o); err != nil {
+			err = fmt.Errorf("engine: %s: %w", port.Name, err)
+			break
 		}
-		return link, nil
+		links = append(links, link)
+		// The program sends nothing here until the sockets are registered.
+		if err = link.Sockets(program.Register); err != nil {
+			break
+		}
 	}
-	link, err := xsk.Open(xsk.Config{
-		Ifindex: port.Index, Queue: o.Queue, Mode: o.Mode, FillTarget: minFillTarget,
-		BusyPoll: int(o.BusyPoll.Microseconds()),
-		SndBuf:   sendBuffer, Dedicated: o.CPU > 0,
-	})
 	if err != nil {
-		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
+		for _, link := range links {
+			err = errors.Join(err, link.Close())
+		}
+		return nil, err
 	}
-	return link, nil
+	return links, nil
+}
+
+// openLink opens the sockets of the chosen backend.
+func openLink(port host.Port, queues []int, o *Options) (steeredLink, error) {
+	if o.Backend == BackendAsavie {
+		return asavie.Open(asavie.Config{Ifindex: port.Index, Queue: queues[0], Mode: o.Mode})
+	}
+	c := xsk.Config{
+		Ifindex: port.Index, Queue: queues[0], Mode: o.Mode, FillTarget: minFillTarget,
+		BusyPoll: int(o.BusyPoll.Microseconds()),
+		SndBuf:   sendBuffer, Dedicated: len(o.CPUs) > 0,
+	}
+	if len(queues) == 1 {
+		return xsk.Open(c)
+	}
+	return xsk.OpenGroup(c, queues)
 }
 
 // sendBuffer is the SO_SNDBUF of the socket in bytes. In copy mode the kernel

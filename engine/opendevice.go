@@ -65,8 +65,8 @@ func openDevice(
 		d.watching.Go(func() { d.followRouter(r) })
 	}
 	if !o.Direct {
-		for _, q := range d.queues {
-			d.drivers = append(d.drivers, startDriver(q, &o))
+		for i, q := range d.queues {
+			d.drivers = append(d.drivers, startDriver(q, i, &o))
 		}
 	}
 	return d, nil

@@ -27,13 +27,24 @@ const defaultSpin = 50 * time.Microsecond
 // Options say how to open a device. The zero value is a good choice.
 type Options struct {
 	Backend  string        // BackendXSK or BackendAsavie, "" for the first
-	Queue    int           // NIC queue
 	Attach   bpf.Mode      // how to attach the XDP program; Auto tries native, then generic
 	Mode     xsk.Mode      // zero-copy, copy, or the best there is
 	Busy     bool          // the background loop never sleeps
 	Direct   bool          // no background loop: polling makes progress
 	Spin     time.Duration // how long an idle loop spins before it sleeps, 0 for the default
-	BusyPoll time.Duration // SO_BUSY_POLL of the socket, 0 for none
+	BusyPoll time.Duration // SO_BUSY_POLL of the sockets, 0 for none
+	// Queues are the receive queues of the interface that the device takes, nil for all. What
+	// comes on others goes to the kernel, which does not know the connection, so to leave some
+	// out is refused (ErrQueuesLeftOut) unless Partial says that the card puts no packets of
+	// ours there.
+	Queues  []int
+	Partial bool
+	// Drivers is how many background loops share the queues, 0 for one. A QP lives with one of
+	// them. What comes to another is handed over, and costs more.
+	Drivers int
+	// CPUs are where the background loops run, one after the other and again from the first,
+	// each for itself; counted from 0, nil for anywhere.
+	CPUs []int
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
 	// RoCEv1 takes RoCE v1 packets that are addressed to the interface from the beginning.
@@ -53,7 +64,6 @@ type Options struct {
 	// the congestion control that it names, with the parameters that it has; zeros are the
 	// published values. With nil there is none: nothing is marked, CNPs are dropped.
 	Congestion *cc.Config
-	CPU        int // CPU for the background loop alone, counted from 1; 0 for none
 
 	Tap    Tap          // sees every RoCE frame, may be nil
 	Logger *slog.Logger // nil for none
@@ -66,14 +76,17 @@ func (o *Options) check() error {
 	case o.Backend != "" && o.Backend != BackendXSK && o.Backend != BackendAsavie:
 		return fmt.Errorf("engine: no backend %q, there are %s and %s",
 			o.Backend, BackendXSK, BackendAsavie)
-	case o.Busy && o.Direct:
-		return fmt.Errorf("engine: Busy is for the background loop, which Direct turns off")
-	case o.Queue < 0:
-		return fmt.Errorf("engine: queue %d is negative", o.Queue)
+	case o.Busy && o.Direct || o.Drivers > 1 && o.Direct:
+		return fmt.Errorf("engine: Busy and Drivers are for background loops, which Direct turns off")
+	case o.Drivers < 0:
+		return fmt.Errorf("engine: %d drivers", o.Drivers)
 	case o.Spin < 0 || o.BusyPoll < 0:
 		return fmt.Errorf("engine: negative spin or busy-poll time")
-	case o.CPU < 0:
-		return fmt.Errorf("engine: CPU %d is negative", o.CPU)
+	}
+	for _, cpu := range o.CPUs {
+		if cpu < 0 {
+			return fmt.Errorf("engine: CPU %d is negative", cpu)
+		}
 	}
 	if o.PKeys != nil {
 		if err := o.PKeys.Check(); err != nil {
@@ -97,6 +110,9 @@ func (o *Options) setDefaults() {
 	if o.Congestion != nil {
 		c := o.Congestion.Defaults() // the caller's stays his
 		o.Congestion = &c
+	}
+	if o.Drivers == 0 {
+		o.Drivers = 1
 	}
 	if o.Spin == 0 {
 		o.Spin = defaultSpin

@@ -70,7 +70,7 @@ func TestEveryOperationOverAFXDP(t *testing.T) {
 		{"mtu 1500", 1500, [2]engine.Options{}},
 		{"mtu 4200 in two buffers", 4200, [2]engine.Options{}},
 		{"against asavie", 1500, [2]engine.Options{{}, {Backend: engine.BackendAsavie}}},
-		{"busy and pinned", 1500, [2]engine.Options{{Busy: true}, {CPU: 1}}},
+		{"busy and pinned", 1500, [2]engine.Options{{Busy: true}, {CPUs: []int{0}}}},
 		{"generic XDP", 1500, [2]engine.Options{{Attach: bpf.Generic}, {Attach: bpf.Generic}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (d *Device) rewatch(change func([]*watcher) []*watcher) {
 	for i, q := range d.queues {
 		q.lock()
 		if q.watch == nil {
-			q.watch = &watch{number: d.options.Queue + i}
+			q.watch = &watch{number: max(i, q.link.Info().Queue)}
 		}
 		q.watch.taps = change(q.watch.taps)
 		if len(q.watch.taps) == 0 {

@@ -18,6 +18,3 @@ func OpenGroup(cfg Config, _ []int) (*Group, error) {
 		Err: fmt.Errorf("AF_XDP on %s: %w", runtime.GOOS, ErrNotSupported),
 	}
 }
-
-// Sockets does nothing.
-func (*Group) Sockets(func(queue, fd int) error) error { return nil }

@@ -290,6 +290,9 @@ func (s *Socket) bind(cfg Config, lay layout, first *Socket) (multi bool, err er
 // and must not be closed, read or bound.
 func (s *Socket) FD() int { return s.fd }
 
+// Sockets calls f with the queue and FD, as Group.Sockets does for each of several.
+func (s *Socket) Sockets(f func(queue, fd int) error) error { return f(s.info.Queue, s.fd) }
+
 // Info implements Link.
 func (s *Socket) Info() Info { return s.info }
 

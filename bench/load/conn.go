@@ -49,7 +49,7 @@ type conn struct {
 // queue pairs.
 func openConn(o worker.Options, background bool) (*conn, error) {
 	c := &conn{done: make([]roce.Completion, 64)}
-	options := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queue: o.Queue}
+	options := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queues: []int{o.Queue}}
 	if background {
 		options.Spin = 1 // nanosecond: no idle spinning
 	}

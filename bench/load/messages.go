@@ -153,7 +153,9 @@ func openMessenger(o worker.Options, how waiting) (m *messenger, err error) {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	device := engine.Options{Mode: xsk.ModeCopy, Direct: how != inBackground, Queue: o.Queue}
+	device := engine.Options{
+		Mode: xsk.ModeCopy, Direct: how != inBackground, Queues: []int{o.Queue},
+	}
 	if strings.HasPrefix(o.Mode, "announce") {
 		m.device, m.stamped, err = openStamped(o, device)
 	} else {

@@ -325,7 +325,8 @@ func TestWrongCommandLines(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "demo extra", "demo --nonsense", "demo --size 0", "demo --size -4",
 		"demo --time 0s", "demo --file-size -1", "demo --xdp-mode x", "demo --mode x",
-		"demo --backend x", "demo --queue -1", "demo --cpu -2", "demo --cpu 100000",
+		"demo --backend x", "demo --queue -2", "demo --queues 0", "demo --queues some", "demo --queue 1 --queues 2",
+		"demo --drivers 0", "demo --queues 2 --drivers 3", "demo --queue 0 --drivers 2", "demo --cpu -2", "demo --cpu 100000",
 		"demo --size many",
 		"devices x", "devinfo x", "devinfo -i 2", "check a b", "check eth0 --queue 1",
 		"check --queue -1", "version x", "version --log-format xml",
@@ -459,14 +460,14 @@ func TestAdviceSaysWhatToDo(t *testing.T) {
 		{unix.ENOBUFS, []string{"ulimit -l"}},
 		{unix.ENOMEM, []string{"memory.max", "xroce check"}},
 	} {
-		err := advise(fmt.Errorf("open: %w", c.err), "xr1", 3)
+		err := advise(fmt.Errorf("open: %w", c.err), "xr1")
 		if !errors.Is(err, c.err) {
 			t.Errorf("%v hides its cause", err)
 		}
 		contains(t, err.Error(), c.want...)
 	}
 	foreign := fmt.Errorf("%w: %w", bpf.ErrForeignProgram, unix.EBUSY)
-	if err := advise(foreign, "xr1", 0); err != foreign {
+	if err := advise(foreign, "xr1"); err != foreign {
 		t.Errorf("a foreign program is explained as a taken queue: %v", err)
 	}
 }

@@ -19,11 +19,10 @@ import (
 // deviceFlags say how to open a device; commands that open one share them.
 type deviceFlags struct {
 	backend string
-	queue   int
+	queues  queueFlags
 	xdpMode string
 	mode    string
 	busy    bool
-	cpu     int
 	capture string
 	// congestion is the congestion control of the device.
 	congestion string
@@ -43,20 +42,19 @@ func (f *deviceFlags) register(flags *pflag.FlagSet) {
 func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 	flags.StringVar(&f.backend, "backend", engine.BackendXSK,
 		"AF_XDP implementation: xsk (our own rings) or asavie (for comparison)")
-	flags.IntVar(&f.queue, "queue", 0, "queue of the interface")
+	f.queues.register(flags)
 	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
 		"where the XDP program runs: auto, native, generic")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
 	flags.StringVar(&f.congestion, "congestion", "off", "congestion control: off, notify "+
 		"(only answer marks of switches), dcqcn or swift")
-	flags.IntVar(&f.cpu, "cpu", -1, "CPU to pin the packet loop to, -1 for any")
 }
 
 // options turns the flags into engine.Options, or tells what is wrong with them.
 func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o := engine.Options{
-		Backend: f.backend, Queue: f.queue, Busy: f.busy, CPU: f.cpu + 1, Logger: a.logger,
+		Backend: f.backend, Busy: f.busy, Logger: a.logger,
 	}
 	var ok [2]bool
 	congestion, known := congestionNames[f.congestion]
@@ -83,15 +81,8 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	case !known:
 		return o, usagef("no congestion control %q: there are off, notify, dcqcn and swift",
 			f.congestion)
-	case f.queue < 0:
-		return o, usagef("queue %d is negative", f.queue)
-	case f.cpu < -1:
-		return o, usagef("CPU %d is negative", f.cpu)
-	case f.cpu >= 0 && !canPin(f.cpu):
-		return o, usagef("--cpu %d: there is none that may be used; 'taskset -pc $$' lists them",
-			f.cpu)
 	}
-	return o, nil
+	return o, f.queues.set(&o)
 }
 
 // congestionNames are what --congestion takes. The round trip of hosts like ours has the time in
@@ -123,7 +114,7 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 	}
 	d, err := open(iface, o)
 	if err != nil {
-		return nil, advise(err, iface, o.Queue)
+		return nil, advise(err, iface)
 	}
 	a.watch(d)
 	a.show(d)
@@ -134,7 +125,7 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 }
 
 // advise adds to an error of opening a device what the user can do about it.
-func advise(err error, iface string, queue int) error {
+func advise(err error, iface string) error {
 	switch {
 	case errors.Is(err, bpf.ErrForeignProgram), errors.Is(err, xsk.ErrNotSupported):
 		return err // it says so itself
@@ -142,9 +133,9 @@ func advise(err error, iface string, queue int) error {
 		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+
 			"%s\n'xroce check %s' lists what is missing", err, host.Grant(executable()), iface)
 	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("%w\nqueue %d of %s is taken by another AF_XDP socket: choose another "+
-			"with --queue ('ethtool -l %s' tells how many there are), or end the program that "+
-			"holds it ('ss --xdp -p' lists them)", err, queue, iface, iface)
+		return fmt.Errorf("%w\na queue of %s is taken by another AF_XDP socket: end the program "+
+			"that holds it ('ss --xdp -p' lists them), or take others with --queue "+
+			"('ethtool -l %s' tells how many there are)", err, iface, iface)
 	case errors.Is(err, unix.ENOMEM):
 		return fmt.Errorf("%w\nfree memory, or raise the limit of the cgroup (memory.max): "+
 			"'xroce check' shows what is left", err)

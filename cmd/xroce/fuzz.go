@@ -118,7 +118,7 @@ type fuzzReport struct {
 func (a *app) fuzz(ctx context.Context, f *fuzzFlags, to string) error {
 	port, err := traffic.OpenSender(ctx, f.port.PortOptions, to)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	if port.Route.Path.Dst.IsZero() {

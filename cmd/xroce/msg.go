@@ -150,7 +150,7 @@ func (a *app) openMessages(
 	if err != nil {
 		return o, leave, err
 	}
-	options.Direct = !f.events && !options.Busy
+	options.Direct = !f.events && !options.Busy && options.Drivers == 1
 	spin := msgPolling
 	if f.events {
 		spin = -1

@@ -80,7 +80,7 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 			options.Busy = false // the loop itself never sleeps
 		}
 		// The connection manager and the exchange need a device that runs by itself.
-		options.Direct = config.Direct() && !options.Busy && !config.Managed
+		options.Direct = config.Direct() && !options.Busy && options.Drivers == 1 && !config.Managed
 		config.OtherDrives = !options.Direct
 		for _, note := range notes {
 			a.logger.Info(note)

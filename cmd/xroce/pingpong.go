@@ -95,7 +95,7 @@ up after 30 to 60 seconds.`,
 			return err
 		}
 		// Polling means that this thread makes the progress.
-		options.Direct = !p.events && !options.Busy
+		options.Direct = !p.events && !options.Busy && options.Drivers == 1
 		link := tcpLink{iface: p.iface, port: p.port}
 		if len(args) == 1 {
 			link.host = args[0]

@@ -87,7 +87,7 @@ type pktgenReport struct {
 func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	route := port.Route

@@ -54,7 +54,7 @@ type searchReport struct {
 func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	port.Route.Run = uint8(rand.Uint32())

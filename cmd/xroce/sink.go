@@ -105,7 +105,7 @@ func (i ifaceAddr) String() string { return string(i) }
 func (a *app) sink(ctx context.Context, f *sinkFlags) error {
 	port, err := traffic.OpenSink(f.port.PortOptions)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	s := traffic.NewSink()

@@ -52,7 +52,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"port of rdma_cm, the same at all ends")
 	flags.IntVar(&f.inside.MTU, "mtu", 0,
 		"MTU of the interface that is made (default: 1500, or less where the format needs it)")
-	flags.IntVar(&f.inside.Queues, "queues", 1, "queues of that interface, with a thread each")
+	flags.IntVar(&f.inside.Queues, "inside-queues", 1,
+		"queues of that interface, with a thread each")
 	flags.DurationVar(&f.config.Age, "age", 300*time.Second,
 		"how long an Ethernet address is kept that sends nothing")
 	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most Ethernet addresses that are kept")

@@ -76,6 +76,7 @@ func Open(cfg Config) (*Socket, error) {
 		Interface: dev.Name,
 		Ifindex:   dev.Index,
 		Queue:     cfg.Queue,
+		Queues:    1,
 		MTU:       dev.MTU,
 		MaxFrame:  min(dev.MTU+headerLen, chunkSize-rxHeadroom),
 		TxFrames:  cfg.TxFrames,
@@ -169,6 +170,9 @@ func (s *Socket) fail(op string, err error) error {
 
 // FD returns the socket's descriptor, for the XSKMAP.
 func (s *Socket) FD() int { return s.sock.FD() }
+
+// Sockets calls f with the queue and FD.
+func (s *Socket) Sockets(f func(queue, fd int) error) error { return f(s.info.Queue, s.FD()) }
 
 // Info implements xsk.Link.
 func (s *Socket) Info() xsk.Info { return s.info }

@@ -28,6 +28,9 @@ func Open(cfg Config) (*Socket, error) {
 // FD returns -1.
 func (*Socket) FD() int { return -1 }
 
+// Sockets does nothing.
+func (*Socket) Sockets(func(queue, fd int) error) error { return nil }
+
 // Info returns nothing.
 func (*Socket) Info() xsk.Info { return xsk.Info{} }
 

@@ -75,7 +75,11 @@ func makeWire(o *Options) (*cable, error) {
 	if o.Simulated {
 		return simulated()
 	}
-	w, err := namespaces()
+	queues := 1
+	for _, q := range o.Device.Queues {
+		queues = max(queues, q+1)
+	}
+	w, err := namespaces(max(queues, o.Device.Drivers))
 	if err == nil {
 		if err = tryOpen(w, o); err == nil {
 			return w, nil

@@ -12,8 +12,11 @@ import (
 	"xroce/xsk/vethpair"
 )
 
-// A veth is a cable between two network namespaces.
-type veth struct{ *vethpair.Pair }
+// A veth is a cable between two network namespaces. Each end has so many queues.
+type veth struct {
+	*vethpair.Pair
+	queues int
+}
 
 // sendBuffer is the SO_SNDBUF of the socket in bytes, as engine.Open has it: the
 // default holds some 80 large frames.
@@ -52,18 +55,26 @@ func (v veth) openLossy(
 	if o.Mode == xsk.ModeAuto {
 		o.Mode = xsk.ModeCopy
 	}
-	socket, err := xsk.Open(xsk.Config{
-		Ifindex: h.port.Index, Queue: o.Queue, Mode: o.Mode, SndBuf: sendBuffer,
-	})
+	sockets, err := xsk.OpenGroup(xsk.Config{
+		Ifindex: h.port.Index, Mode: o.Mode, SndBuf: sendBuffer,
+	}, upTo(v.queues))
 	if err != nil {
 		return nil, nil, errors.Join(err, h.Close())
 	}
-	if err := h.program.Register(o.Queue, socket.FD()); err != nil {
-		return nil, nil, errors.Join(err, socket.Close(), h.Close())
+	if err := sockets.Sockets(h.program.Register); err != nil {
+		return nil, nil, errors.Join(err, sockets.Close(), h.Close())
 	}
-	link := newLossyLink(socket, share, seed)
+	link := newLossyLink(sockets, share, seed)
 	d, err := engine.OpenLink(link, h, o)
 	return d, link, err
+}
+
+// upTo is the queues of an end.
+func upTo(n int) (queues []int) {
+	for q := range n {
+		queues = append(queues, q)
+	}
+	return queues
 }
 
 // A vethHost is the engine.Host of one end: there is one neighbour, and its

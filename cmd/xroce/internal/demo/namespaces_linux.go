@@ -6,13 +6,13 @@ import (
 	"xroce/xsk/vethpair"
 )
 
-// namespaces makes a cable of two network namespaces joined by a veth pair.
-func namespaces() (*cable, error) {
+// namespaces makes a cable of two network namespaces joined by a veth pair with so many queues.
+func namespaces(queues int) (*cable, error) {
 	// What a demonstration left that was killed.
 	if _, err := vethpair.Sweep(); err != nil {
 		return nil, err
 	}
-	p, err := vethpair.New(vethpair.Options{MTU: mtu})
+	p, err := vethpair.New(vethpair.Options{MTU: mtu, Queues: queues})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func namespaces() (*cable, error) {
 		},
 	}
 	w.lossy = func(share float64, seed uint64) (*cable, *loss, error) {
-		return veth{p}.lossy(w, share, seed)
+		return veth{p, queues}.lossy(w, share, seed)
 	}
 	return w, nil
 }

@@ -8,6 +8,6 @@ import (
 )
 
 // namespaces fails with errors.ErrUnsupported.
-func namespaces() (*cable, error) {
+func namespaces(int) (*cable, error) {
 	return nil, fmt.Errorf("network namespaces: %w", errors.ErrUnsupported)
 }

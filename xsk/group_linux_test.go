@@ -349,3 +349,49 @@ func vethGroup(t *testing.T, p *xsktest.Pair, mtu int) {
 		t.Errorf("stats %+v, %v", st, err)
 	}
 }
+
+// TestVethScatter: of a wire that scatters frames all come, on all queues.
+func TestVethScatter(t *testing.T) {
+	const frames = 1000
+	p := xsktest.NewPair(t, xsktest.Options{
+		Queues: groupQueues, NoAddrs: true, Scatter: vethpair.ScatterFrames,
+	})
+	a := openOn(t, p, xsktest.A, xsk.Config{})
+	var g *xsk.Group
+	p.Do(xsktest.B, func() {
+		var err error
+		g, err = xsk.OpenGroup(xsk.Config{
+			Interface: vethpair.IfName, RxFrames: 1024, TxFrames: 64,
+		}, inOrder(groupQueues))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	fds := make([]int, groupQueues)
+	if err := g.Sockets(func(queue, fd int) error { fds[queue] = fd; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	p.Attach(xsktest.B, fds...)
+	l := lengths(frames, 60, 1500)
+	send(t, a, 0, l...)
+	seen := map[uint32]bool{}
+	collect(t, g, frames, func(number uint32, frame []byte) {
+		if want := make([]byte, l[number]); len(frame) == len(want) {
+			writeFrame(want, number)
+			seen[number] = string(want) == string(frame)
+		}
+	})
+	if len(seen) != frames {
+		t.Errorf("%d frames of %d", len(seen), frames)
+	}
+	for q, s := range g.Members() {
+		if st, _ := s.Stats(); st.RxPackets == 0 {
+			t.Errorf("nothing came on queue %d", q)
+		}
+	}
+}

@@ -18,8 +18,22 @@ const (
 	B
 )
 
+// middle is where frames are scattered, which is no end.
+const middle Side = 2
+
 // String returns "a" or "b".
-func (s Side) String() string { return [...]string{"a", "b"}[s] }
+func (s Side) String() string { return [...]string{"a", "b", "s"}[s] }
+
+// Scatter says which receive queue of the other end a frame comes to, when it is not the one
+// with the number of the transmit queue.
+type Scatter uint8
+
+// The ways to scatter.
+const (
+	ScatterNone   Scatter = iota
+	ScatterFlows          // by a hash of addresses and ports, as a card does (RSS)
+	ScatterFrames         // each frame anywhere: frames of a flow overtake each other
+)
 
 // IfName is the name of the interface, the same in both namespaces.
 const IfName = "xr0"
@@ -45,6 +59,8 @@ type Options struct {
 	// Threaded moves receiving from the sender's system call to a kernel thread
 	// of the receiving end (threaded NAPI).
 	Threaded bool
+	// Scatter has frames come to any queue. A third namespace is in the middle of the wire then.
+	Scatter Scatter
 	// NoAddrs leaves the ends without addresses, and with IPv6 switched off so
 	// that the kernel sends nothing of its own.
 	NoAddrs bool
@@ -66,15 +82,11 @@ type End struct {
 type Pair struct {
 	A, B End
 
+	middle  End           // with Options.Scatter
 	further atomic.Uint32 // wires beside the first
 	once    sync.Once
 	err     error
 }
 
 // End returns the given end.
-func (p *Pair) End(s Side) *End {
-	if s == A {
-		return &p.A
-	}
-	return &p.B
-}
+func (p *Pair) End(s Side) *End { return [...]*End{&p.A, &p.B, &p.middle}[s] }

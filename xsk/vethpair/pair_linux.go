@@ -23,7 +23,7 @@ func New(o Options) (*Pair, error) {
 	o.setDefaults()
 	n := number.Add(1)
 	p := &Pair{}
-	for side := range Side(2) {
+	for side := range middle + 1 {
 		e := p.End(side)
 		e.ns = netns.None()
 		e.Namespace = name(os.Getpid(), n, side)
@@ -41,6 +41,7 @@ func New(o Options) (*Pair, error) {
 // pair. Of a failed try an interface may be left until then.
 func (p *Pair) AddWire(o Options) (ends [2]End, err error) {
 	o.setDefaults()
+	o.Scatter = ScatterNone // the middle is that of the first wire
 	n := number.Add(1)
 	w := &Pair{}
 	ifName := fmt.Sprint("xr", p.further.Add(1))
@@ -70,7 +71,7 @@ func (o *Options) setDefaults() {
 
 // address gives an end of a wire the addresses that follow from the number of that.
 func (e *End) address(n uint32, side Side, o Options) {
-	if o.NoAddrs {
+	if o.NoAddrs || side == middle {
 		return
 	}
 	v4 := netip.AddrFrom4([4]byte{10, 200 + byte(n>>8)%50, byte(n), 1 + byte(side)})
@@ -87,12 +88,21 @@ func (p *Pair) build(o Options) error {
 			return err
 		}
 	}
+	if o.Scatter != ScatterNone {
+		if err := p.middle.makeNamespace(); err != nil {
+			return err
+		}
+	}
 	return p.join(o)
 }
 
 // join makes a wire between the namespaces.
 func (p *Pair) join(o Options) error {
-	if err := p.link(o); err != nil {
+	connect := p.link
+	if o.Scatter != ScatterNone {
+		connect = p.linkScattered
+	}
+	if err := connect(o); err != nil {
 		return err
 	}
 	for side := range Side(2) {
@@ -129,20 +139,23 @@ func (e *End) makeNamespace() error {
 }
 
 // link makes the veth pair.
-func (p *Pair) link(o Options) error {
-	h, err := netlink.NewHandleAt(p.A.ns)
+func (p *Pair) link(o Options) error { return addVeth(&p.A, &p.B, o) }
+
+// addVeth makes a veth pair.
+func addVeth(a, b *End, o Options) error {
+	h, err := netlink.NewHandleAt(a.ns)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name = p.A.Name
+	attrs.Name = a.Name
 	attrs.MTU = o.MTU
 	attrs.TxQLen = o.PfifoLimit
 	attrs.NumRxQueues, attrs.NumTxQueues = o.Queues, o.Queues
 	veth := netlink.NewVeth(attrs)
-	veth.PeerName = p.B.Name
-	veth.PeerNamespace = netlink.NsFd(int(p.B.ns))
+	veth.PeerName = b.Name
+	veth.PeerNamespace = netlink.NsFd(int(b.ns))
 	veth.PeerMTU = uint32(o.MTU)
 	veth.PeerTxQLen = o.PfifoLimit
 	veth.PeerNumRxQueues, veth.PeerNumTxQueues = uint32(o.Queues), uint32(o.Queues)
@@ -266,9 +279,12 @@ func (p *Pair) Do(s Side, f func() error) error {
 func (p *Pair) Close() error {
 	p.once.Do(func() {
 		if p.A.ns.IsOpen() {
-			p.err = p.cut()
+			p.err = p.A.cut()
 		}
-		for side := range Side(2) {
+		if p.middle.ns.IsOpen() && p.B.ns.IsOpen() {
+			p.err = errors.Join(p.err, p.B.cut())
+		}
+		for side := range middle + 1 {
 			e := p.End(side)
 			if !e.ns.IsOpen() {
 				continue
@@ -279,14 +295,14 @@ func (p *Pair) Close() error {
 	return p.err
 }
 
-// cut deletes the wire. One that was never made, or is gone, is fine.
-func (p *Pair) cut() error {
-	h, err := netlink.NewHandleAt(p.A.ns)
+// cut deletes the wire of an end. One that was never made, or is gone, is fine.
+func (e *End) cut() error {
+	h, err := netlink.NewHandleAt(e.ns)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	l, err := h.LinkByName(p.A.Name)
+	l, err := h.LinkByName(e.Name)
 	if err != nil {
 		var none netlink.LinkNotFoundError
 		if errors.As(err, &none) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ func name(pid int, number uint32, s Side) string {
 // owner returns the process id in a name that this package made.
 func owner(name string) (pid int, ok bool) {
 	f := strings.Split(name, "-")
-	if len(f) != 4 || f[0] != prefix || f[3] != A.String() && f[3] != B.String() {
+	if len(f) != 4 || f[0] != prefix || !slices.Contains([]string{"a", "b", "s"}, f[3]) {
 		return 0, false
 	}
 	if _, err := strconv.ParseUint(f[2], 10, 32); err != nil {

@@ -71,7 +71,7 @@ var guests = []struct {
 	{"github.com/cilium/ebpf", []string{"xsk", "bpf", "engine", "cmd", "bench"}},
 	{"github.com/asavie/xdp", []string{"xsk/asavie", "bench"}},
 	{"github.com/vishvananda/netlink", []string{
-		"xsk/asavie", "xsk/vethpair", "engine/host", "cmd", "bench",
+		"xsk/asavie", "xsk/vethpair", "engine/host", "engine/nic", "cmd", "bench",
 	}},
 	{"github.com/vishvananda/netns", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
 	{"github.com/safchain/ethtool", []string{"xsk/vethpair", "engine", "cmd", "bench"}},
@@ -100,8 +100,9 @@ var testGuests = []string{
 // fenced are the only hand-written files that use unsafe and raw system calls, each
 // with its reason. It is the one list of them: others refer to it.
 var fenced = map[string]string{
-	"xsk/sys_linux.go":    "rings shared with the kernel, and the calls of AF_XDP",
-	"roce/mem/address.go": "regions are address ranges, not Go slices",
+	"xsk/sys_linux.go":        "rings shared with the kernel, and the calls of AF_XDP",
+	"roce/mem/address.go":     "regions are address ranges, not Go slices",
+	"engine/nic/sys_linux.go": "the ioctl of ethtool, for what no library has",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
 	"engine/internal/pagertest/place_linux.go": "the same for tests, which map it and unmap it",

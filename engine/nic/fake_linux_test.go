@@ -24,7 +24,7 @@ type fakeCard struct {
 
 func newFakeCard() *fakeCard { return &fakeCard{rules: map[uint32][]byte{}, room: 16} }
 
-func (c *fakeCard) call(_ string, b []byte) error {
+func (c *fakeCard) call(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ne := binary.NativeEndian

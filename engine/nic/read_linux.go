@@ -44,7 +44,12 @@ func Read(iface string) (Card, error) {
 			c.Features[name] = Feature{On: s.Active, Fixed: !s.Available || s.NeverChanged}
 		}
 	}
-	t := table{iface, ethtoolCall}
+	asked, err := openSocket(iface)
+	if err != nil {
+		return c, err
+	}
+	defer asked.close()
+	t := table{iface, asked.call}
 	c.Rings, c.Indirection = t.rings(), t.indirection()
 	c.HashUDP4, c.HashUDP6 = t.hash(flowUDP4), t.hash(flowUDP6)
 	if _, c.RuleRoom, _, c.RulesErr = t.size(); c.RulesErr == nil {

@@ -11,8 +11,8 @@ import (
 
 // A table is the flow rules of a card, by the ioctl of ethtool.
 type table struct {
-	iface string
-	call  func(iface string, b []byte) error
+	iface string // for words
+	call  func(b []byte) error
 }
 
 // maxRules is the largest table that is read. Cards have some thousands of rules.
@@ -21,7 +21,7 @@ const maxRules = 1 << 20
 // size returns how many rules there are and can be, and whether the driver chooses places.
 func (t table) size() (count, room int, chooses bool, err error) {
 	b := request(cmdRuleCount, 0)
-	if err := t.call(t.iface, b); err != nil {
+	if err := t.call(b); err != nil {
 		return 0, 0, false, err
 	}
 	data := binary.NativeEndian.Uint64(b[offData:])
@@ -42,7 +42,7 @@ func (t table) rules() ([]Rule, error) {
 	b := request(cmdRules, 4*count)
 	ne := binary.NativeEndian
 	ne.PutUint32(b[offCount:], uint32(count))
-	if err := t.call(t.iface, b); err != nil {
+	if err := t.call(b); err != nil {
 		return nil, err
 	}
 	var list []Rule
@@ -64,15 +64,30 @@ func (t table) rules() ([]Rule, error) {
 func (t table) at(location uint32) (Rule, error) {
 	b := request(cmdRule, 0)
 	binary.NativeEndian.PutUint32(b[offLoc:], location)
-	err := t.call(t.iface, b)
+	err := t.call(b)
 	return parseRule(b), err
+}
+
+// insert makes a rule, and returns where it is when the driver has chosen.
+func (t table) insert(r Rule) (location uint32, err error) {
+	b := request(cmdRuleInsert, 0)
+	r.put(b)
+	err = t.call(b)
+	return binary.NativeEndian.Uint32(b[offLoc:]), err
+}
+
+// remove removes the rule at a place.
+func (t table) remove(location uint32) error {
+	b := request(cmdRuleDelete, 0)
+	binary.NativeEndian.PutUint32(b[offLoc:], location)
+	return t.call(b)
 }
 
 // hash reads which fields of a flow are hashed, 0 when the driver does not tell.
 func (t table) hash(flow uint32) Hash {
 	b := request(cmdGetHash, 0)
 	binary.NativeEndian.PutUint32(b[4:], flow)
-	if t.call(t.iface, b) != nil {
+	if t.call(b) != nil {
 		return 0
 	}
 	return Hash(binary.NativeEndian.Uint64(b[offData:]))
@@ -81,7 +96,7 @@ func (t table) hash(flow uint32) Hash {
 // rings reads how many receive rings there are, 0 when the driver does not tell.
 func (t table) rings() int {
 	b := request(cmdRings, 0)
-	if t.call(t.iface, b) != nil {
+	if t.call(b) != nil {
 		return 0
 	}
 	return int(min(binary.NativeEndian.Uint64(b[offData:]), maxIndirection))
@@ -96,7 +111,7 @@ func (t table) indirection() []int {
 	ne := binary.NativeEndian
 	b := make([]byte, 8) // struct ethtool_rxfh_indir: cmd, size, ring_index[]
 	ne.PutUint32(b, cmdIndirection)
-	if t.call(t.iface, b) != nil {
+	if t.call(b) != nil {
 		return nil
 	}
 	n := ne.Uint32(b[4:])
@@ -106,7 +121,7 @@ func (t table) indirection() []int {
 	b = make([]byte, 8+4*n)
 	ne.PutUint32(b, cmdIndirection)
 	ne.PutUint32(b[4:], n)
-	if t.call(t.iface, b) != nil {
+	if t.call(b) != nil {
 		return nil
 	}
 	list := make([]int, n)

@@ -37,6 +37,9 @@ func (d *Device) closeLinks() error {
 	for _, q := range d.queues {
 		q.fail(ErrClosed)
 	}
+	if d.rules != nil {
+		errs = append(errs, d.rules.Close())
+	}
 	if d.program != nil {
 		errs = append(errs, d.program.Close())
 	}

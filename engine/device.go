@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type Device struct {
 	registry registry               // of objects that no table has
 	drivers  []*driver              // of each queue, none in direct mode
 	program  *bpf.Program           // nil on a link that needs none
+	rules    io.Closer              // flow rules of the card, nil for none
 	options  Options
 	lossyTap LossyTap // the tap, if it is one; else nil
 	direct   bool

@@ -52,6 +52,9 @@ func Open(iface string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, program.Close())
 	}
+	if err := d.steerCard(shares[0][0]); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	d.logOpen(shares)
 	return d, nil
 }

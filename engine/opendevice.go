@@ -35,6 +35,9 @@ func openDevice(
 	if err := o.check(); err != nil {
 		return fail(err)
 	}
+	if o.Steer && program == nil {
+		return fail(fmt.Errorf("engine: Steer is for network cards, which this link has none of"))
+	}
 	o.setDefaults()
 	if mtu := wire.ActiveMTU(host.Port().MTU); mtu == 0 {
 		err := fmt.Errorf("engine: MTU %d of %s is too small: the smallest path MTU of 256 "+

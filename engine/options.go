@@ -45,6 +45,10 @@ type Options struct {
 	// CPUs are where the background loops run, one after the other and again from the first,
 	// each for itself; counted from 0, nil for anywhere.
 	CPUs []int
+	// Steer makes flow rules of the card (ethtool -N) that bring RoCE packets to the first of
+	// the queues, and removes them when the device is closed. Then others may be left out. A card
+	// that has no such rules is an error.
+	Steer bool
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
 	// RoCEv1 takes RoCE v1 packets that are addressed to the interface from the beginning.

@@ -35,7 +35,7 @@ func (o *Options) takeQueues(iface string, have int) ([]int, error) {
 		return nil, errors.New("engine: a device needs a queue")
 	}
 	left := slices.DeleteFunc(all, func(q int) bool { return slices.Contains(taken, q) })
-	if len(left) == 0 || o.Partial {
+	if len(left) == 0 || o.Partial || o.Steer {
 		return taken, nil
 	}
 	cure := "take all, with --queues all"

@@ -20,6 +20,7 @@ import (
 type deviceFlags struct {
 	backend string
 	queues  queueFlags
+	steer   bool
 	xdpMode string
 	mode    string
 	busy    bool
@@ -43,6 +44,8 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 	flags.StringVar(&f.backend, "backend", engine.BackendXSK,
 		"AF_XDP implementation: xsk (our own rings) or asavie (for comparison)")
 	f.queues.register(flags)
+	flags.BoolVar(&f.steer, "steer", false, "have the card bring RoCE packets to the first of the "+
+		"queues by flow rules, while the command runs")
 	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
 		"where the XDP program runs: auto, native, generic")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
@@ -54,7 +57,7 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 // options turns the flags into engine.Options, or tells what is wrong with them.
 func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o := engine.Options{
-		Backend: f.backend, Busy: f.busy, Logger: a.logger,
+		Backend: f.backend, Busy: f.busy, Logger: a.logger, Steer: f.steer,
 	}
 	var ok [2]bool
 	congestion, known := congestionNames[f.congestion]

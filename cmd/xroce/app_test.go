@@ -23,6 +23,7 @@ import (
 	"xroce/bpf"
 	"xroce/cmd/xroce/internal/host"
 	"xroce/engine"
+	"xroce/engine/nic"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/xsk"
@@ -43,6 +44,17 @@ func (m *fakeMachine) Kernel() (string, error)               { return m.release,
 func (m *fakeMachine) Interfaces() ([]host.Interface, error) { return m.interfaces, nil }
 func (m *fakeMachine) User() (host.User, error)              { return m.user, nil }
 func (m *fakeMachine) BPF() (bpf.Support, error)             { return m.bpf, nil }
+
+// Card is one with the driver and the queues of the interface, that has no flow rules.
+func (m *fakeMachine) Card(iface string) (nic.Card, error) {
+	i := host.Find(m.interfaces, iface)
+	c := nic.Card{
+		Name: iface, Driver: i.Driver, Busy: nic.BusyPoll{DeferHardIRQs: -1},
+		RulesErr: unix.EOPNOTSUPP,
+	}
+	c.Channels.Combined, c.Channels.MaxCombined = i.Queues, i.Queues
+	return c, nil
+}
 
 func (m *fakeMachine) Probe(ifindex, queue int) (xsk.Support, error) {
 	return m.support, m.probeErr

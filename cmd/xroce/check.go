@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,8 @@ type checkReport struct {
 	Findings   []host.Finding  `json:"device_findings,omitempty"`
 	Interfaces []interfaceJSON `json:"interfaces,omitempty"`
 	Works      bool            `json:"works"`
+	OK         int             `json:"ok"`
+	Mend       int             `json:"to_mend"`
 }
 
 // interfaceJSON is a row of the table of interfaces.
@@ -39,8 +42,10 @@ func (a *app) checkCommand() *cobra.Command {
 		Short: "Tell what this machine, user and interface can do",
 		Long: `Tell what this kernel, this user and an interface can do, what is missing and how
 to get it. Without IFACE: the machine, and a table of its interfaces. With IFACE it
-also opens AF_XDP sockets on one queue to see what the driver can; some drivers
-restart the queue for that. Exit code 3 when a device cannot work here.`,
+also asks the driver which queues RoCE packets come in on and what is done to them
+before, and opens AF_XDP sockets on one queue to see what the driver can; some drivers
+restart the queue for that. It changes nothing: commands that would mend something are
+printed. Exit code 3 when a device cannot work here.`,
 		Example: "  xroce check\n  sudo xroce check eth0\n  sudo xroce check eth0 --queue 1 --json",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -77,6 +82,7 @@ func (a *app) check(args []string, queue int) (*checkReport, error) {
 	}
 	r := &checkReport{General: general, Works: host.Works(general)}
 	if len(args) == 0 {
+		r.OK, r.Mend = host.Count(r.General)
 		for _, i := range host.Devices(list) {
 			r.Interfaces = append(r.Interfaces, interfaceJSON{
 				Name: i.Name, Driver: i.Driver, Up: i.Up, MTU: i.MTU,
@@ -96,6 +102,7 @@ func (a *app) check(args []string, queue int) (*checkReport, error) {
 	}
 	r.Device, r.Findings = i.Name, host.Judge(a.machine, *i, queue)
 	r.Works = r.Works && host.Works(r.Findings)
+	r.OK, r.Mend = host.Count(slices.Concat(r.General, r.Findings))
 	return r, nil
 }
 
@@ -121,6 +128,7 @@ func (a *app) printCheck(r *checkReport) {
 				yesNo(i.Up), i.MTU, i.ActiveMTU, i.Queues, i.Qdisc, programText(i.XDP))
 		}
 	}
+	defer func() { a.printf("check: %d ok, %d to mend\n", r.OK, r.Mend) }()
 	what := "a device"
 	if r.Device != "" {
 		what = r.Device

@@ -24,6 +24,8 @@ type Card struct {
 	Busy     BusyPoll
 	IRQs     []IRQ // interrupts of the card, all of its queues and a few more
 	RDMA     RDMA
+	VFs      int // virtual functions that are enabled
+	CPUs     int // processors of the machine
 }
 
 // Channels are the numbers of queues of an interface and the most that there can be.
@@ -64,7 +66,8 @@ type IRQ struct {
 
 // RDMA is what an RDMA driver of the kernel has on the card.
 type RDMA struct {
-	Devices []string // verbs devices, such as rocep59s0f0
+	Devices []string // verbs devices of the card, such as rocep59s0f0
+	Soft    []string // those of Soft-RoCE on the interface, such as rxe0
 	RoCE    Setting  // devlink's enable_roce
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // Read asks the driver of an interface. It needs no privilege; what is refused, and what a
 // driver does not have, is not told. The error is that of an interface which is not there.
 func Read(iface string) (Card, error) {
-	c := Card{Name: iface, Busy: BusyPoll{-1, -1}}
+	c := Card{Name: iface, Busy: BusyPoll{-1, -1}, CPUs: runtime.NumCPU()}
 	ifi, err := net.InterfaceByName(iface)
 	if err != nil {
 		return c, fmt.Errorf("interface %s: %w", iface, err)
@@ -60,6 +61,8 @@ func Read(iface string) (Card, error) {
 		c.Busy.FlushTimeout = number(filepath.Join(dir, "gro_flush_timeout"))
 		c.IRQs = interrupts(filepath.Join(dir, "device", "msi_irqs"))
 		c.RDMA.Devices = entries(filepath.Join(dir, "device", "infiniband"))
+		c.RDMA.Soft = softDevices("/sys/class/infiniband", iface)
+		c.VFs = max(0, number(filepath.Join(dir, "device", "sriov_numvfs")))
 	}
 	c.RDMA.RoCE = enableRoCE(c.Bus)
 	return c, nil
@@ -101,6 +104,18 @@ func entries(dir string) []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// softDevices lists the devices of Soft-RoCE on an interface: they have a file that names it.
+func softDevices(dir, iface string) []string {
+	var list []string
+	for _, name := range entries(dir) {
+		b, err := os.ReadFile(filepath.Join(dir, name, "parent"))
+		if err == nil && strings.TrimSpace(string(b)) == iface {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // interrupts reads which interrupts a device has and where they go.

@@ -40,6 +40,19 @@ func Works(list []Finding) bool {
 	return true
 }
 
+// Count returns how many findings are good, and how many there is something to mend of.
+func Count(list []Finding) (ok, mend int) {
+	for _, f := range list {
+		switch f.Verdict {
+		case Good:
+			ok++
+		case Warning, Missing:
+			mend++
+		}
+	}
+	return ok, mend
+}
+
 // umemBytes is what a device locks: the frames for a path MTU of 4096. It makes do with
 // less, down to leastBytes.
 const (
@@ -171,12 +184,15 @@ func judgeCgroup(u User) Finding {
 // Judge looks at one interface and tries a queue of it.
 func Judge(m Machine, i Interface, queue int) []Finding {
 	list := []Finding{
-		{What: "driver", Verdict: Note, Value: i.Driver},
-		judgeType(i), judgeUp(i), judgeAddrs(i), judgeMTU(i), judgeQueues(i), judgeQdisc(i),
-		judgeProgram(i),
+		judgeType(i), judgeUp(i), judgeAddrs(i), judgeMTU(i), judgeQdisc(i), judgeProgram(i),
 	}
 	if !i.Ethernet {
 		return list
+	}
+	if card, err := m.Card(i.Name); err == nil {
+		list = append(list, JudgeCard(i, &card, []int{queue})...)
+	} else {
+		list = append(list, Finding{What: "driver", Verdict: Warning, Value: oneLine(err)})
 	}
 	support, err := m.Probe(i.Index, queue)
 	f := Finding{
@@ -258,20 +274,9 @@ func judgeMTU(i Interface) Finding {
 		f.Verdict, f.Value = Missing, fmt.Sprintf("%d: too small for any path MTU", i.MTU)
 		f.Remedy = fmt.Sprintf("ip link set %s mtu %d", i.Name, mtuFor256)
 	case active < wire.MTU4096:
-		f.Verdict = Warning
+		f.Verdict = Note
 		f.Remedy = fmt.Sprintf("path MTU 4096 moves more per packet: ip link set %s mtu %d, at "+
 			"both ends and in between", i.Name, mtuFor4096)
-	}
-	return f
-}
-
-func judgeQueues(i Interface) Finding {
-	f := Finding{What: "queues", Verdict: Good, Value: fmt.Sprint(i.Queues)}
-	if i.Queues > 1 {
-		f.Verdict = Warning
-		f.Value += ": packets may come in on one that is not ours"
-		f.Remedy = fmt.Sprintf("ethtool -L %s combined 1, or steer UDP port 4791 to ours: "+
-			"ethtool -N %s flow-type udp4 dst-port 4791 action 0", i.Name, i.Name)
 	}
 	return f
 }

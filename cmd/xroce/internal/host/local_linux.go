@@ -16,6 +16,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine"
+	"xroce/engine/nic"
 	"xroce/xsk"
 )
 
@@ -39,6 +40,9 @@ func (Local) BPF() (bpf.Support, error) { return bpf.Probe() }
 
 // Probe implements Machine.
 func (Local) Probe(ifindex, queue int) (xsk.Support, error) { return xsk.Probe(ifindex, queue) }
+
+// Card implements Machine.
+func (Local) Card(iface string) (nic.Card, error) { return nic.Read(iface) }
 
 // Interfaces reads all interfaces by rtnetlink. It needs no privilege; what
 // only ethtool knows stays empty where it is refused.

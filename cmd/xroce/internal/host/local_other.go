@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"xroce/bpf"
+	"xroce/engine/nic"
 	"xroce/xsk"
 )
 
@@ -31,6 +32,9 @@ func (Local) Probe(int, int) (xsk.Support, error) { return xsk.Support{}, errOth
 
 // Interfaces implements Machine.
 func (Local) Interfaces() ([]Interface, error) { return nil, errOther }
+
+// Card implements Machine.
+func (Local) Card(iface string) (nic.Card, error) { return nic.Read(iface) }
 
 // User implements Machine.
 func (Local) User() (User, error) { return User{}, errOther }

@@ -5,6 +5,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine"
+	"xroce/engine/nic"
 	"xroce/xsk"
 )
 
@@ -19,6 +20,8 @@ type Machine interface {
 	User() (User, error)
 	// BPF reports whether the XDP program can be loaded.
 	BPF() (bpf.Support, error)
+	// Card asks the driver of an interface.
+	Card(iface string) (nic.Card, error)
 	// Probe tries what AF_XDP can do on a queue of an interface.
 	Probe(ifindex, queue int) (xsk.Support, error)
 }

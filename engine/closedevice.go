@@ -9,6 +9,7 @@ func (d *Device) Close() error {
 	d.closeOnce.Do(func() {
 		for _, driver := range d.drivers {
 			driver.close()
+			driver.queue.turns.close(driver.queue)
 		}
 		d.services.halt()
 		// The links first: nothing raises an event any more then.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"xroce/engine/internal/notify"
 	"xroce/roce"
@@ -38,6 +39,7 @@ type CompChannel struct {
 	closed  bool
 	adapter chan *CQ
 	running sync.WaitGroup
+	asleep  atomic.Int32 // those who sleep in the link until there are events
 }
 
 // CreateCompChannel makes a completion channel, to be given to CreateCQ.
@@ -84,11 +86,19 @@ func (c *CompChannel) PollEvent() *CQ {
 }
 
 // GetEvent waits for an event and returns its CQ (ibv_get_cq_event), which must
-// be acknowledged by AckEvents. On a device in direct mode it drives the device.
+// be acknowledged by AckEvents. It drives the device, beside a background loop if nobody else
+// does.
 func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
-	if c.device.direct {
+	by := caller{queue: c.device.queues[0], of: c}
+	drives := c.device.callersDrive()
+	if drives || c.device.direct {
 		stop := context.AfterFunc(ctx, c.device.wakeLinks)
 		defer stop()
+	}
+	switch {
+	case drives:
+		defer by.leave()
+	case c.device.direct:
 		c.device.services.standby.enter()
 		defer c.device.services.leave()
 	}
@@ -103,6 +113,12 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 		}
 		if c.device.direct {
 			c.device.driveOnce(ctx)
+			continue
+		}
+		if drives {
+			if !by.drive(ctx) {
+				by.park(ctx, c.signal.Ready(), c.done)
+			}
 			continue
 		}
 		select {
@@ -189,6 +205,9 @@ func (c *CompChannel) close() error {
 	c.acked.Broadcast()
 	err := c.signal.Close()
 	c.mu.Unlock()
+	if c.asleep.Load() > 0 {
+		c.device.wakeLinks()
+	}
 	c.running.Wait()
 	c.device.removeChannel(c)
 	return err
@@ -247,7 +266,20 @@ func (c *CompChannel) raise(cq *CQ) {
 		c.link(cq)
 	}
 	c.signal.Raise()
+	if c.asleep.Load() > 0 {
+		c.device.wakeLinks()
+	}
 }
+
+// pending implements awaited.
+func (c *CompChannel) pending() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first != nil || c.closed
+}
+
+// sleeper implements awaited.
+func (c *CompChannel) sleeper() *atomic.Int32 { return &c.asleep }
 
 // link puts a CQ with events at the end.
 func (c *CompChannel) link(cq *CQ) {

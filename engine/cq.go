@@ -33,6 +33,8 @@ type CQ struct {
 		waiters int
 	}
 
+	asleep atomic.Int32 // those who sleep in the link until there are completions
+
 	events *eventSource // of the device's asyncEvents
 
 	// Under the channel's lock:
@@ -126,11 +128,17 @@ func (c *CQ) notify() {
 		h.Wake()
 		return
 	}
-	select {
-	case c.ready <- struct{}{}:
-	default:
+	raise(c.ready)
+	if c.asleep.Load() > 0 {
+		c.device.wakeLinks()
 	}
 }
+
+// pending implements awaited.
+func (c *CQ) pending() bool { return c.Arm(false) }
+
+// sleeper implements awaited.
+func (c *CQ) sleeper() *atomic.Int32 { return &c.asleep }
 
 // Resize makes room for at least depth completions (ibv_resize_cq), under
 // traffic too. What was not polled yet stays, in order; the error is
@@ -141,15 +149,22 @@ func (c *CQ) Resize(depth int) error { return c.core.Resize(depth) }
 func (c *CQ) Depth() int { return c.core.Depth() }
 
 // Poll moves completions to dst, the oldest first, and returns how many, 0 when
-// there are none. On a device in direct mode an empty CQ makes progress first.
-// It returns roce.ErrOverrun when completions were lost because the CQ was full.
+// there are none. An empty CQ makes progress first, with a background loop only if nobody
+// else is at it. It returns roce.ErrOverrun when completions were lost because the CQ was full.
 func (c *CQ) Poll(dst []roce.Completion) (int, error) {
 	n, err := c.core.Poll(dst)
-	if n == 0 && err == nil && c.device.direct {
-		c.device.Progress()
-		return c.core.Poll(dst)
+	if n != 0 || err != nil {
+		return n, err
 	}
-	return n, err
+	switch {
+	case c.device.direct:
+		c.device.Progress()
+	case c.device.callersDrive():
+		c.device.pollDrives()
+	default:
+		return 0, nil
+	}
+	return c.core.Poll(dst)
 }
 
 // Take is Poll that makes no progress: for the handlers of a Service, which the goroutine calls
@@ -166,8 +181,9 @@ func (c *CQ) Arm(solicitedOnly bool) (pending bool) { return c.core.Arm(solicite
 func (c *CQ) Events() <-chan struct{} { return c.ready }
 
 // Wait polls until there is at least one completion, the context ends, or the
-// device fails. It sleeps in between, on a device in direct mode by driving it. It
-// arms the CQ, so one that is on a completion channel has events there for it.
+// device fails. It sleeps in between, and drives the device meanwhile, beside a background
+// loop if nobody else does. It arms the CQ, so one that is on a completion channel has events
+// there for it.
 func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	if len(dst) == 0 {
 		return 0, fmt.Errorf("%w: no room for completions", roce.ErrInvalid)
@@ -175,10 +191,17 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	if c.device.direct {
 		c.device.services.standby.enter()
 		defer c.device.services.leave()
+	}
+	by := caller{queue: c.device.queues[0], of: c}
+	drives := c.device.callersDrive()
+	if drives {
+		defer by.leave()
+	}
+	if drives || c.device.direct {
 		defer c.wakeAfter(ctx)()
 	}
 	for {
-		n, err := c.Poll(dst)
+		n, err := c.take(dst)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -196,7 +219,11 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 			c.device.driveOnce(ctx)
 			continue
 		}
-		if c.Arm(false) {
+		if drives && by.drive(ctx) || c.Arm(false) {
+			continue
+		}
+		if drives {
+			by.park(ctx, c.ready, nil)
 			continue
 		}
 		select {
@@ -205,6 +232,14 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// take is Poll that makes progress in direct mode alone.
+func (c *CQ) take(dst []roce.Completion) (int, error) {
+	if c.device.direct {
+		return c.Poll(dst)
+	}
+	return c.core.Poll(dst)
 }
 
 // wakeAfter has the link woken when a context ends, as long as a Wait with it

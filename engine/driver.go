@@ -50,6 +50,9 @@ func (d *driver) run() {
 	}
 	q := d.queue
 	idleSince := q.clock.Now()
+	absent := absence{queue: q, stop: d.stop, timer: time.NewTimer(0), since: idleSince}
+	defer absent.timer.Stop()
+	handed := false
 	for {
 		select {
 		case <-d.stop:
@@ -64,12 +67,20 @@ func (d *driver) run() {
 		deadline, armed := q.nextDeadline()
 		blocked := !q.ready.Empty() || q.link.Pending()
 		now := q.now()
+		q.noteSleep(deadline, armed)
 		q.mu.Unlock()
-		switch {
-		case worked:
+		q.turns.posts.Store(0)
+		if worked {
 			idleSince = now
+		}
+		switch {
+		case handed && !worked || absent.due(now):
+			absent.leave()
+			idleSince = q.clock.Now()
+			handed = false
+		case worked:
 		case !d.busy && now-idleSince >= d.spin:
-			d.sleep(sleepTime(now, deadline, armed, blocked))
+			handed = d.sleep(sleepTime(now, deadline, armed, blocked))
 		}
 	}
 }
@@ -90,19 +101,37 @@ func sleepTime(now, deadline roce.Time, armed, blocked bool) time.Duration {
 // blockedSleep is how soon to try again when the device takes no more packets.
 const blockedSleep = 100 * time.Microsecond
 
-// sleep waits for a frame, a doorbell or a deadline.
-func (d *driver) sleep(timeout time.Duration) {
+// sleep waits for a frame, a doorbell or a deadline. It reports whether a caller will drive.
+func (d *driver) sleep(timeout time.Duration) (handed bool) {
+	q := d.queue
+	if !q.turns.take(false) {
+		return false // a caller drives
+	}
+	err := d.wait(timeout)
+	// Who drives next may be in the link by the time that this takes the lock.
+	handed = q.turns.release()
+	if err != nil {
+		q.mu.Lock()
+		q.linkError(err)
+		q.mu.Unlock()
+	}
+	return handed
+}
+
+// wait is sleep for who has the turn.
+func (d *driver) wait(timeout time.Duration) error {
 	q := d.queue
 	// Announce the sleep first and look for doorbells and forwarded frames after:
 	// whoever comes later sees the announcement and wakes the link.
 	q.sleeping.Add(1)
 	defer q.sleeping.Add(-1)
+	select {
+	case <-d.stop: // a caller may have slept through the Wake of close
+		return nil
+	default:
+	}
 	if q.doorbells.count.Load() != 0 || q.inbox.count.Load() != 0 {
-		return
+		return nil
 	}
-	if err := q.link.Wait(timeout); err != nil {
-		q.mu.Lock()
-		q.linkError(err)
-		q.mu.Unlock()
-	}
+	return q.link.Wait(timeout)
 }

@@ -26,3 +26,9 @@ func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 
 
 // ProgramCounters are the counters of the XDP program of a device.
 func ProgramCounters(d *Device) (bpf.Counters, error) { return d.program.Counters() }
+
+// Away reports whether the driver of a device has left its queue to callers.
+func Away(d *Device) bool { return d.queues[0].turns.away.Load() }
+
+// CallerDrives reports whether a caller has the turn.
+func CallerDrives(d *Device) bool { return d.queues[0].turns.driving.Load() }

@@ -52,6 +52,7 @@ func (q *queue) fail(err error) {
 		_ = qp.core.Modify(now, &roce.Attr{State: roce.StateErr}, roce.AttrState)
 	}
 	q.unmoderate()
+	q.link.Wake() // a caller that sleeps there is to hear of it
 }
 
 // errRemoved is why a device ends whose interface is gone: deleted, or in another network

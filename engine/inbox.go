@@ -65,7 +65,5 @@ func (b *inbox) dropped() uint64 {
 // the queue that has it.
 func (q *queue) forward(f *xsk.RxFrame) {
 	q.inbox.put(f)
-	if q.sleeping.Load() > 0 {
-		q.link.Wake()
-	}
+	q.rouse()
 }

@@ -30,8 +30,8 @@ const earlyPackets = 1024
 //	           the frames that came by then are received, all of them
 //	send       ready QPs write packets into free frames; one flush
 //
-// In direct mode a round that received ends there, and what its caller then posts is
-// sent in a round of its own.
+// A round of a caller that received ends there, in direct mode and where the caller replies
+// mostly, and what it then posts is sent in a round of its own.
 //
 // A device may have several. A QP lives on one of them, and a frame for it that comes
 // to another one is forwarded to the inbox of its own.
@@ -55,6 +55,7 @@ type queue struct {
 	sleeping  atomic.Int32 // those who drive and are in, or about to enter, link.Wait
 	dead      atomic.Bool  // err is set
 	callers   atomic.Int32 // those who wait in lock
+	turns     turns        // who drives, in the background mode
 	members   int          // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex
@@ -82,21 +83,26 @@ type queue struct {
 	drops [wire.NumReasons]uint64
 	down  bool // the interface was down at the last flush
 	idle  uint // rounds in which nothing was to be done
-	// sendDeferred says that the last round received and, in direct mode, left sending to
+	// sendDeferred says that the last round received and, made by a caller, left sending to
 	// the next.
 	sendDeferred bool
+	reply        reply
+	// sleepsUntil is until when who sleeps in the link does, at most.
+	sleepsUntil roce.Time
 }
 
 func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
 	o := &d.options
 	_, spins := o.Clock.(systemClock)
-	return &queue{
+	q := &queue{
 		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
 		device: d, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		common: roce.Common{
 			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame), PKeys: o.PKeys,
 		},
 	}
+	q.turns.init()
+	return q
 }
 
 // idleRounds is how many rounds in which nothing comes look at the timers once.

@@ -14,8 +14,7 @@ func (q *queue) progress() bool {
 	if q.sendDeferred && rung {
 		// The caller answered what it saw. That leaves before anything else is
 		// looked at.
-		q.sendDeferred = false
-		q.send(q.now())
+		q.sendNow(q.now())
 		return true
 	}
 	looped, forwarded := q.loop.take(), q.inbox.take()
@@ -34,15 +33,23 @@ func (q *queue) progress() bool {
 	expired, late := q.expire(now)
 	received := n > 0 || len(looped) > 0 || len(forwarded) > 0 || late
 	notified := q.notifyDue(now)
-	if q.direct && received && !q.sendDeferred {
+	if received && !q.sendDeferred && (q.direct || q.reply.waits(now)) {
 		// Let the caller see what came before anything is sent: its own reply
 		// then leaves with our acknowledgement, in one system call.
 		q.sendDeferred = true
 		return true
 	}
-	q.sendDeferred = false
-	sent := q.send(now)
+	sent := q.sendNow(now)
 	return received || expired || notified || sent
+}
+
+// sendNow sends, also what the last round left to this one.
+func (q *queue) sendNow(now roce.Time) bool {
+	if q.sendDeferred && !q.direct {
+		q.reply.came(now)
+	}
+	q.sendDeferred = false
+	return q.send(now)
 }
 
 // idles reports whether a round in which nothing came may end here. Reading the
@@ -78,8 +85,8 @@ func (q *queue) ringDoorbell(qp *QP) {
 	b.qps = append(b.qps, qp)
 	b.count.Store(int32(len(b.qps)))
 	b.mu.Unlock()
-	if q.sleeping.Load() > 0 {
-		q.link.Wake()
+	if !q.sendRung() {
+		q.rouse()
 	}
 	if q.dead.Load() {
 		// The queue is not driven any more: flush on the poster's thread.

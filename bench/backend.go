@@ -150,7 +150,7 @@ func (p *place) usual(r role) worker.Options {
 	}
 	o.Interface = p.Interface(r.side)
 	switch r.who {
-	case rc, micro, keys, messaging, goTCP:
+	case ours, rc, micro, keys, messaging, goTCP:
 		o.Message = s.Message
 	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames

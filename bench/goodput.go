@@ -46,6 +46,9 @@ func goodputCases() []benchCase {
 				rawPayload(m.pathMTU),
 			},
 		}
+		if m.pathMTU >= 1024 {
+			c.variants = append(c.variants, paid(placedVariant(), m.pathMTU))
+		}
 		if m.pathMTU == 1024 || m.pathMTU == 2048 {
 			c.variants = append(c.variants, udpGoodput(s),
 				variant{name: "kernel TCP", needs: []backend{iperf3}, run: kernelTCP},
@@ -58,10 +61,11 @@ func goodputCases() []benchCase {
 	return cases
 }
 
-// rawPayload sends raw frames of the size of full packets, and counts of each what
-// would be payload.
-func rawPayload(payload int) variant {
-	v := rawVariant()
+// rawPayload sends raw frames of the size of full packets.
+func rawPayload(payload int) variant { return paid(rawVariant(), payload) }
+
+// paid counts of each frame of a variant what is payload, or would be.
+func paid(v variant, payload int) variant {
 	v.run = v.run.times(float64(8 * payload))
 	return v
 }

@@ -14,6 +14,7 @@ import (
 
 const (
 	rawName     = "raw AF_XDP"
+	placedName  = "raw AF_XDP, copied and checked"
 	shortLength = 64 // bytes of a short message
 )
 
@@ -38,6 +39,7 @@ func sendCases() []benchCase {
 	c.variants = append([]variant{
 		{name: rc.String(), needs: []backend{rc}, run: messages(rc, "send", "recv")},
 		rawVariant(),
+		placedVariant(),
 	}, udpVariants(c.sockets)...)
 	return []benchCase{c}
 }
@@ -64,6 +66,18 @@ func rawVariant() variant {
 		name: rawName, needs: []backend{ours},
 		run: func(ctx context.Context, p *place) (measurement, error) {
 			return p.stream(ctx, ours, ours)
+		},
+	}
+}
+
+// placedVariant sends such frames with payloads that are gathered from memory, checked, and
+// placed in memory: the limit of whoever does so.
+func placedVariant() variant {
+	return variant{
+		name: placedName, needs: []backend{ours},
+		run: func(ctx context.Context, p *place) (measurement, error) {
+			return p.streamed(ctx,
+				role{stage.A, ours, "tx-placed"}, role{stage.B, ours, "rx-placed"})
 		},
 	}
 }

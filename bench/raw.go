@@ -81,7 +81,12 @@ func (p *place) stream(ctx context.Context, sender, receiver backend) (measureme
 	if receiver == sink {
 		mode = "sink"
 	}
-	reports, err := p.play(ctx, role{stage.A, sender, "tx"}, role{stage.B, receiver, mode})
+	return p.streamed(ctx, role{stage.A, sender, "tx"}, role{stage.B, receiver, mode})
+}
+
+// streamed measures what the second of two workers gets of what the first sends.
+func (p *place) streamed(ctx context.Context, sender, receiver role) (measurement, error) {
+	reports, err := p.play(ctx, sender, receiver)
 	if err != nil {
 		return measurement{}, err
 	}

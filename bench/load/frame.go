@@ -3,8 +3,10 @@ package load
 import "encoding/binary"
 
 const (
+	// ethernetLen is the length of an Ethernet header without a tag.
+	ethernetLen = 14
 	// headersLen is Ethernet, IPv4 and UDP.
-	headersLen = 14 + 20 + 8
+	headersLen = ethernetLen + 20 + 8
 
 	rocePort   = 4791  // UDP port of RoCEv2 (IBA annex A17.9)
 	sourcePort = 49152 // first of the dynamic ports

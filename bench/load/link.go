@@ -33,6 +33,9 @@ var modes = map[string]struct {
 	"rx":  {true, receive},
 	"fwd": {true, forward},
 
+	"tx-placed": {false, gathered},
+	"rx-placed": {true, placed},
+
 	"echo":       {true, echo},
 	"ping":       {true, ping(true)},
 	"echo-sleep": {true, forward},
@@ -102,6 +105,13 @@ func imprint(l xsk.Link, o worker.Options) error {
 }
 
 func send(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
+	return sendEach(s, o, nil)
+}
+
+// sendEach sends frames as fast as it goes. fill, if there is one, writes each of them.
+func sendEach(s *xsk.Socket, o worker.Options, fill func(frame []byte)) (
+	*worker.Window, uint64, *worker.RTT, error,
+) {
 	batch := make([]xsk.TxFrame, o.Batch)
 	var queued uint64
 	w := worker.NewWindow(o)
@@ -109,6 +119,9 @@ func send(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT,
 		n := s.Reserve(batch)
 		for i := range batch[:n] {
 			batch[i].Len = o.Size
+			if fill != nil {
+				fill(batch[i].Data[:o.Size])
+			}
 		}
 		s.Transmit(batch[:n])
 		queued += uint64(n)
@@ -139,8 +152,24 @@ func drainTx(s *xsk.Socket) (uint64, error) {
 var errZeros = errors.New("load: only zeros came")
 
 func receive(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
+	var seen uint64
+	w, total, rtt, err := receiveEach(s, o, nil, func(f *xsk.RxFrame) bool {
+		seen += uint64(f.Head[0])
+		return true
+	})
+	if total > 0 && seen == 0 {
+		return nil, 0, nil, errZeros
+	}
+	return w, total, rtt, err
+}
+
+// receiveEach receives frames and counts those that take accepts, until none came for a while.
+// That it accepted none of all that came is the error none.
+func receiveEach(s *xsk.Socket, o worker.Options, none error, take func(*xsk.RxFrame) bool) (
+	*worker.Window, uint64, *worker.RTT, error,
+) {
 	batch := make([]xsk.RxFrame, o.Batch)
-	var total, seen uint64
+	var total, refused uint64
 	w := worker.NewWindow(o)
 	last := w.Now()
 	for {
@@ -148,16 +177,19 @@ func receive(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.R
 		open := w.Tick(now, total)
 		n := s.Receive(batch)
 		for i := range batch[:n] {
-			seen += uint64(batch[i].Head[0])
+			if take(&batch[i]) {
+				total++
+			} else {
+				refused++
+			}
 		}
 		s.Release(batch[:n])
-		total += uint64(n)
 		switch {
 		case n > 0:
 			last = now
 		case !open && now-last > worker.Quiet:
-			if total > 0 && seen == 0 {
-				return nil, 0, nil, errZeros
+			if total == 0 && refused > 0 {
+				return nil, 0, nil, none
 			}
 			return w, total, nil, nil
 		default:

@@ -43,10 +43,40 @@ func (r *requester) retire(now Time, p wire.PSN) bool {
 			r.una = p
 			return true
 		}
-		r.una = w.last.Add(1)
-		r.completeSend(now, w, 0)
+		r.retireSome(now, p)
 	}
 	return true
+}
+
+// retireSome completes work requests that end before the PSN p and need no response of their
+// own, as many as fit a batch. Their slots are free before one of them can be polled.
+func (r *requester) retireSome(now Time, p wire.PSN) {
+	done, head, n := queue.NewBatch(r.sendCQ), r.sq.Head(), uint32(0)
+	for n < queue.BatchMax && r.una != p {
+		w := r.sq.At(head + n)
+		if w.needsResponse() || r.ahead(w.last) >= r.ahead(p) {
+			break
+		}
+		r.una = w.last.Add(1)
+		n++
+		if wc := r.success(now, w, 0); r.signals(w) {
+			r.deliverWith(&done, &wc)
+		}
+	}
+	r.sq.PopN(n)
+	done.End()
+}
+
+// success is the completion of a work request that ends with success, and counts it.
+func (r *requester) success(now Time, w *sendWQE, byteLen uint32) Completion {
+	op := w.opcode.Op()
+	if op.WC == WCSend {
+		r.count.Inc(counter.RDMASends)
+	}
+	if op.Count {
+		r.out--
+	}
+	return Completion{WRID: w.wrID, Opcode: op.WC, ByteLen: byteLen, Time: now}
 }
 
 // completeSend completes the oldest work request with success. Its slot is free
@@ -58,15 +88,7 @@ func (r *requester) completeSend(now Time, w *sendWQE, byteLen uint32) {
 // deliverSend is completeSend with the inline payload of the completion, nil for
 // none.
 func (r *requester) deliverSend(now Time, w *sendWQE, byteLen uint32, in *queue.InlinePayload) {
-	op := w.opcode.Op()
-	if op.WC == WCSend {
-		r.count.Inc(counter.RDMASends)
-	}
-	if op.Count {
-		r.out--
-	}
-	signaled := r.signals(w)
-	wc := Completion{WRID: w.wrID, Opcode: op.WC, ByteLen: byteLen, Time: now}
+	signaled, wc := r.signals(w), r.success(now, w, byteLen)
 	r.sq.Pop()
 	if signaled {
 		r.deliver(r.sendCQ, &wc, false, in)

@@ -126,14 +126,32 @@ func (t *transport) complete(cq *CQ, wc *Completion, solicited bool) {
 func (t *transport) deliver(
 	cq *CQ, wc *Completion, solicited bool, in *queue.InlinePayload,
 ) bool {
+	t.sign(wc)
+	if !cq.PushInline(wc, solicited, in) {
+		t.loseCompletion()
+		return false
+	}
+	return true
+}
+
+// deliverWith is complete, without solicitation, by way of a batch.
+func (t *transport) deliverWith(b *queue.Batch, wc *Completion) {
+	t.sign(wc)
+	if !b.Add(wc, false) {
+		t.loseCompletion()
+	}
+}
+
+// sign makes a completion one of this QP.
+func (t *transport) sign(wc *Completion) {
 	wc.QPN = t.num
 	if t.trace != nil {
 		t.trace.completion(wc)
 	}
-	if !cq.PushInline(wc, solicited, in) {
-		t.count.Inc(counter.CQOverrun)
-		t.overrun = true
-		return false
-	}
-	return true
+}
+
+// loseCompletion notes that a CQ had no room.
+func (t *transport) loseCompletion() {
+	t.count.Inc(counter.CQOverrun)
+	t.overrun = true
 }

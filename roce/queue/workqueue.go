@@ -73,6 +73,9 @@ func (w *WorkQueue[E]) Tail() uint32 { return w.tail.Load() }
 // the queue is not empty. The entry may be overwritten from then on.
 func (w *WorkQueue[E]) Pop() { w.head.Store(w.head.Load() + 1) }
 
+// PopN is Pop of so many entries.
+func (w *WorkQueue[E]) PopN(n uint32) { w.head.Store(w.head.Load() + n) }
+
 // grow allocates the ring. The caller holds mu, and no entry was ever posted.
 func (w *WorkQueue[E]) grow() {
 	n := int(w.mask) + 1

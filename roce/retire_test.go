@@ -37,7 +37,7 @@ func TestManyRetire(t *testing.T) {
 	}
 	s.told = func(string) { poll() }
 	s.send.Arm(false)
-	s.Recv(ack(s.us(n-1)))
+	s.Recv(ack(s.us(n - 1)))
 	if polled == 0 {
 		t.Error("nobody was told")
 	}

@@ -6,11 +6,11 @@ import "xroce/roce/verbs"
 // many. None of them can be polled before End. It is for queue pairs, as Push is; between
 // the first Add and End no other function of the CQ may be called.
 type Batch struct {
-	c     *CQ
-	tail  uint32
-	open  bool // the lock is held
-	fire  bool // an event is due
-	lost  bool // the first completion was lost
+	c    *CQ
+	tail uint32
+	open bool // the lock is held
+	fire bool // an event is due
+	lost bool // the first completion was lost
 }
 
 // BatchMax is how many completions a batch may have: who polls waits for its end.

@@ -6,9 +6,9 @@ import (
 	"xroce/roce/mem"
 )
 
-// checkBind fills in what is special to BIND_MW. All that depends on keys is checked
+// checkBind looks at what is special to BIND_MW. All that depends on keys is checked
 // when the work request is executed.
-func checkBind(wr *SendWR, w *sendWQE) error {
+func checkBind(wr *SendWR) error {
 	b := &wr.Bind
 	switch {
 	case len(wr.SGList) != 0:
@@ -17,7 +17,6 @@ func checkBind(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: key %#x of a window whose key is %#x: they may differ in the low "+
 			"8 bits", ErrInvalid, b.NewKey, b.Window)
 	}
-	w.packBind(b)
 	return nil
 }
 

@@ -8,20 +8,24 @@ import (
 	"xroce/roce/wire"
 )
 
-// checkFlush fills in what is special to FLUSH.
-func (r *requester) checkFlush(wr *SendWR, w *sendWQE) error {
+// checkFlush looks at what is special to FLUSH.
+func checkFlush(wr *SendWR) error {
 	if wr.Flush == 0 || wr.Flush&^(wire.FlushGlobal|wire.FlushPersistent) != 0 {
 		return fmt.Errorf("%w: FLUSH type %#x", ErrInvalid, wr.Flush)
 	}
 	if len(wr.SGList) != 0 {
 		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
 	}
-	h := wire.FETH{PLT: wr.Flush}
+	return nil
+}
+
+// flushOf returns what a FLUSH makes sure of, and for how many bytes.
+func flushOf(wr *SendWR) (h wire.FETH, length uint32) {
+	h.PLT = wr.Flush
 	if wr.FlushRegion {
 		h.SEL = wire.FlushRegion
 	}
-	w.packFlush(h, wr.FlushLength)
-	return nil
+	return h, wr.FlushLength
 }
 
 // putFlush writes a FLUSH.

@@ -24,8 +24,13 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	if s := q.State(); s == StateReset {
 		return fmt.Errorf("%w: receiving needs INIT, the QP is in %s", ErrState, s)
 	}
-	e := queue.RecvWQE{WRID: wr.WRID, Length: length, NumSGE: uint8(len(wr.SGList))}
-	return q.rsp.rq.Push(&e, wr.SGList, nil)
+	e, err := q.rsp.rq.Next()
+	if err != nil {
+		return err
+	}
+	*e = queue.RecvWQE{WRID: wr.WRID, Length: length, NumSGE: uint8(len(wr.SGList))}
+	q.rsp.rq.Push(wr.SGList, nil)
+	return nil
 }
 
 // WantsCredit reports whether the peer was told that no receive is posted: after

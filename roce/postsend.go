@@ -11,29 +11,36 @@ import (
 // request is taken and completes with a flush error. It is safe for concurrent
 // use.
 func (q *QP) PostSend(wr *SendWR) error {
-	w, err := q.req.checkSend(wr)
+	r := &q.req
+	length, err := r.checkSend(wr)
 	if err != nil {
 		return err
 	}
-	q.req.sq.Lock()
-	defer q.req.sq.Unlock()
-	s := q.State()
+	r.sq.Lock()
+	defer r.sq.Unlock()
+	s, op := q.State(), wr.Opcode.Op()
 	if !s.TakesSends() {
 		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
 	}
-	if w.opcode.Op().Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
-		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, w.opcode)
+	if op.Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
+		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, wr.Opcode)
 	}
-	return q.req.sq.Push(&w, wr.SGList, wr.Inline)
+	w, err := r.sq.Next()
+	if err != nil {
+		return err
+	}
+	r.pack(w, wr, op, length)
+	r.sq.Push(wr.SGList, wr.Inline)
+	return nil
 }
 
-// checkSend makes a queue entry of a work request that fits the QP.
-func (r *requester) checkSend(wr *SendWR) (w sendWQE, err error) {
+// checkSend returns the length of a work request that fits the QP.
+func (r *requester) checkSend(wr *SendWR) (uint32, error) {
 	if !r.typ.MayPost(wr.Opcode) {
-		return w, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, r.typ)
+		return 0, fmt.Errorf("%w: %s on a QP of type %s", ErrInvalid, wr.Opcode, r.typ)
 	}
 	if unknown := wr.Flags &^ verbs.SendFlagsKnown; unknown != 0 {
-		return w, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(unknown))
+		return 0, fmt.Errorf("%w: send flags %#x", ErrInvalid, uint8(unknown))
 	}
 	op := wr.Opcode.Op()
 	length, err := r.sq.CheckSGList(wr.SGList)
@@ -47,34 +54,48 @@ func (r *requester) checkSend(wr *SendWR) (w sendWQE, err error) {
 		err = fmt.Errorf("%w: SRQ number %#x has more than 24 bits", ErrInvalid, wr.RemoteSRQN)
 	}
 	if err != nil {
-		return w, err
-	}
-	w = sendWQE{
-		wrID: wr.WRID, opcode: wr.Opcode, flags: wr.Flags, numSGE: uint8(len(wr.SGList)),
-		length: length, imm: wr.Imm, remoteAddr: wr.RemoteAddr, rkey: wr.RKey, srqn: wr.RemoteSRQN,
-	}
-	if op.Imm == verbs.ImmKey || op.Reply == verbs.ReplyNone {
-		w.imm = wr.InvalidateKey
+		return 0, err
 	}
 	switch {
 	case op.Word && length != 8:
-		return w, fmt.Errorf("%w: %s of %d bytes, it moves 8", ErrInvalid, wr.Opcode, length)
+		return 0, fmt.Errorf("%w: %s of %d bytes, it moves 8", ErrInvalid, wr.Opcode, length)
+	case op.Word && wr.RemoteAddr&7 != 0:
+		return 0, fmt.Errorf("%w: %s at %#x, which is not a multiple of 8", ErrInvalid, wr.Opcode,
+			wr.RemoteAddr)
+	case wr.Opcode == OpFlush:
+		return length, checkFlush(wr)
+	case wr.Opcode == OpBindMW:
+		return length, checkBind(wr)
+	case wr.Opcode == OpUMR:
+		return length, checkUMR(wr)
+	case r.typ.Datagram():
+		return length, r.checkDatagram(wr)
+	}
+	return length, nil
+}
+
+// pack writes a work request that checkSend accepted to its entry.
+func (r *requester) pack(w *sendWQE, wr *SendWR, op *verbs.Op, length uint32) {
+	imm := wr.Imm
+	if op.Imm == verbs.ImmKey || op.Reply == verbs.ReplyNone {
+		imm = wr.InvalidateKey
+	}
+	*w = sendWQE{
+		wrID: wr.WRID, opcode: wr.Opcode, flags: wr.Flags, numSGE: uint8(len(wr.SGList)),
+		length: length, imm: imm, remoteAddr: wr.RemoteAddr, rkey: wr.RKey, srqn: wr.RemoteSRQN,
+	}
+	switch {
 	case op.Reply == verbs.ReplyAtomic:
 		w.packAtomic(wr.CompareAdd, wr.Swap)
 	case wr.Opcode == OpFlush:
-		return w, r.checkFlush(wr, &w)
+		w.packFlush(flushOf(wr))
 	case wr.Opcode == OpBindMW:
-		return w, checkBind(wr, &w)
+		w.packBind(&wr.Bind)
 	case wr.Opcode == OpUMR:
-		return w, checkUMR(wr, &w)
+		w.packUMR(&wr.UMR)
 	case r.typ.Datagram():
-		return w, r.checkDatagram(wr, &w)
+		w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey, wr.PKeyIndex)
 	}
-	if w.remoteAddr&7 != 0 && op.Word {
-		return w, fmt.Errorf("%w: %s at %#x, which is not a multiple of 8", ErrInvalid, wr.Opcode,
-			wr.RemoteAddr)
-	}
-	return w, nil
 }
 
 // checkInline returns the length of inline data.

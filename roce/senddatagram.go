@@ -12,8 +12,8 @@ import (
 // instead (IBA 10.2.5): an application cannot forge a privileged key.
 const qkeyFromQP = 1 << 31
 
-// checkDatagram fills in the destination of a datagram.
-func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
+// checkDatagram looks at the destination of a datagram.
+func (r *requester) checkDatagram(wr *SendWR) error {
 	switch {
 	case wr.AH == nil || wr.AH.Domain() != r.domain:
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
@@ -23,7 +23,6 @@ func (r *requester) checkDatagram(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, wr.PKeyIndex,
 			len(r.common.PKeys)-1)
 	}
-	w.packDatagram(wr.AH, wr.RemoteQPN, wr.RemoteQKey, wr.PKeyIndex)
 	return nil
 }
 

@@ -2,9 +2,9 @@ package roce
 
 import "fmt"
 
-// checkUMR fills in what is special to UMR. All that depends on keys is checked when
+// checkUMR looks at what is special to UMR. All that depends on keys is checked when
 // the work request is executed: what is posted before it may make them.
-func checkUMR(wr *SendWR, w *sendWQE) error {
+func checkUMR(wr *SendWR) error {
 	u := &wr.UMR
 	switch {
 	case len(wr.SGList) != 0:
@@ -15,7 +15,6 @@ func checkUMR(wr *SendWR, w *sendWQE) error {
 		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
 			ErrInvalid, u.NewKey, u.Key)
 	}
-	w.packUMR(u)
 	return nil
 }
 

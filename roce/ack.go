@@ -5,7 +5,7 @@ import "xroce/roce/wire"
 // putAck writes an acknowledge packet, positive or negative.
 func (s *responder) putAck(psn wire.PSN, syndrome wire.Syndrome, msn uint32, frame []byte) int {
 	b := frame[s.path.Len():]
-	spec := s.putBTH(b, wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
+	spec := s.putBTH(b, &wire.BTH{Opcode: wire.RCAck, PSN: psn}, 0)
 	wire.AETH{Syndrome: syndrome, MSN: msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	return s.seal(&s.path, frame, wire.BTHLen+int(spec.HeaderLen), 0)
 }

@@ -10,7 +10,7 @@ import (
 func (r *requester) putAtomic(w *sendWQE, frame []byte) int {
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b,
-		wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: r.psn}, w.srqn)
+		&wire.BTH{Opcode: w.opcode.Op().Only, AckReq: true, PSN: r.psn}, w.srqn)
 	compareAdd, swap := w.atomic()
 	h := wire.AtomicETH{VA: w.remoteAddr, RKey: w.rkey, SwapAdd: compareAdd}
 	if w.opcode == OpCmpSwap {

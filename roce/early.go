@@ -111,7 +111,7 @@ func (s *responder) putGapNAK(frame []byte) int {
 		return s.putAck(s.psn, wire.NAKPSNSequenceError, s.msn, frame)
 	}
 	b := frame[s.path.Len():]
-	spec := s.putBTH(b, wire.BTH{Opcode: wire.SelectiveAck, PSN: s.psn}, 0)
+	spec := s.putBTH(b, &wire.BTH{Opcode: wire.SelectiveAck, PSN: s.psn}, 0)
 	wire.AETH{Syndrome: wire.NAKPSNSequenceError, MSN: s.msn}.
 		Put(b[spec.Offsets[wire.HeaderAETH]:])
 	headers := wire.BTHLen + int(spec.HeaderLen)

@@ -31,7 +31,7 @@ func flushOf(wr *SendWR) (h wire.FETH, length uint32) {
 // putFlush writes a FLUSH.
 func (r *requester) putFlush(w *sendWQE, frame []byte) int {
 	b := frame[r.path.Len():]
-	spec := r.putBTH(b, wire.BTH{Opcode: wire.RCFlush, AckReq: true, PSN: r.psn}, w.srqn)
+	spec := r.putBTH(b, &wire.BTH{Opcode: wire.RCFlush, AckReq: true, PSN: r.psn}, w.srqn)
 	h, length := w.flush()
 	h.Put(b[spec.Offsets[wire.HeaderFETH]:])
 	wire.RETH{VA: w.remoteAddr, RKey: w.rkey, DMALen: length}.

@@ -83,7 +83,7 @@ func (r *requester) putProbe(now Time, frame []byte) int {
 	r.alive.probes++
 	r.count.Inc(counter.Keepalives)
 	b := frame[r.path.Len():]
-	spec := r.putBTH(b, wire.BTH{
+	spec := r.putBTH(b, &wire.BTH{
 		Opcode: wire.RCWriteOnly, AckReq: true, PSN: r.una.Sub(1),
 	}, 0)
 	wire.RETH{}.Put(b[spec.Offsets[wire.HeaderRETH]:])

@@ -8,11 +8,11 @@ import "xroce/roce/wire"
 func (t *transport) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode(t.service) }
 
 // putBTH writes the BTH of a packet of a connection, and the XRCETH of an XRC
-// request, and returns the opcode's row.
-func (t *transport) putBTH(b []byte, h wire.BTH, srqn uint32) *wire.OpcodeSpec {
+// request, and returns the opcode's row. It completes h.
+func (t *transport) putBTH(b []byte, h *wire.BTH, srqn uint32) *wire.OpcodeSpec {
 	h.Opcode = t.opcode(h.Opcode)
 	h.M, h.PKey, h.DestQP = true, t.pkey, t.attr.DestQPN
-	h.Put(b)
+	h.PutTo(b)
 	spec := h.Opcode.Spec()
 	if spec.Has(wire.HasXRCETH) {
 		wire.XRCETH{SRQN: srqn}.Put(b[spec.Offsets[wire.HeaderXRCETH]:])

@@ -15,7 +15,7 @@ func (r *requester) putReadRequest(w *sendWQE, frame []byte) int {
 	}
 	off := uint32(r.psn.Sub(uint32(w.first))) * r.pmtu()
 	b := frame[r.path.Len():]
-	spec := r.putBTH(b, wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
+	spec := r.putBTH(b, &wire.BTH{Opcode: wire.RCReadRequest, AckReq: true, PSN: r.psn}, w.srqn)
 	wire.RETH{VA: w.remoteAddr + uint64(off), RKey: w.rkey, DMALen: length - off}.
 		Put(b[spec.Offsets[wire.HeaderRETH]:])
 	r.asks(w.last.Add(1))
@@ -113,7 +113,7 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 		op = wire.RCReadRespMiddle
 	}
 	b := frame[s.path.Len():]
-	spec := s.putBTH(b, wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
+	spec := s.putBTH(b, &wire.BTH{Opcode: op, PadCnt: wire.PadCnt(int(n)), PSN: res.cur}, 0)
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
 	if n > 0 {

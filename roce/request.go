@@ -14,7 +14,7 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	op := w.opcode.Op()
 	last, sinceAck, asked := r.psn == w.last, r.sinceAck, r.asked
 	b := frame[r.path.Len():]
-	spec := r.putBTH(b, wire.BTH{
+	spec := r.putBTH(b, &wire.BTH{
 		Opcode: op.Packet(r.psn == w.first, last),
 		SE:     last && op.Notify && w.flags&SendSolicited != 0,
 		PadCnt: wire.PadCnt(int(n)), AckReq: r.wantsAck(now, last), PSN: r.psn,

@@ -46,7 +46,7 @@ func (s *responder) putStored(now Time, a *response, frame []byte) int {
 	if res.kind == resourceAtomic {
 		op = wire.RCAtomicAck
 	}
-	spec := s.putBTH(b, wire.BTH{Opcode: op, PSN: res.first}, 0)
+	spec := s.putBTH(b, &wire.BTH{Opcode: op, PSN: res.first}, 0)
 	wire.AETH{Syndrome: s.credits(), MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
 	if res.kind == resourceAtomic {
 		wire.AtomicAckETH{OrigData: res.value}.Put(b[spec.Offsets[wire.HeaderAtomicAckETH]:])

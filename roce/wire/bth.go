@@ -88,7 +88,11 @@ func (h *BTH) read(b *[BTHLen]byte) {
 }
 
 // Put writes the header to b, which must have BTHLen bytes.
-func (h BTH) Put(b []byte) {
+func (h BTH) Put(b []byte) { h.PutTo(b) }
+
+// PutTo is Put in place: it spares a copy that would have to wait for all the single bytes
+// just written.
+func (h *BTH) PutTo(b []byte) {
 	_ = b[BTHLen-1]
 	b[0] = byte(h.Opcode)
 	b[bthOffFlags] = bit(h.SE, bthSE) | bit(h.M, bthM) | h.PadCnt&3<<bthPadShift | h.TVer&bthTVer

@@ -15,8 +15,10 @@ const maxQueues = 1 << 16
 // A Program is the XDP program attached to one interface, and its maps. Its
 // methods are safe for concurrent use.
 type Program struct {
-	name string // of the interface
-	at   attached
+	name    string // of the interface
+	ifindex int
+	id      ebpf.ProgramID
+	at      attached // its link with mu held, the rest never changes
 
 	mu     sync.Mutex // held over map calls, so that Close waits for them
 	closed bool
@@ -37,14 +39,27 @@ func Attach(ifindex int, opts Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{name: dev.name}
+	p := &Program{name: dev.name, ifindex: ifindex}
 	if err := load(&p.objs, queues); err != nil {
 		return nil, err
+	}
+	if p.id, err = idOf(p.objs.Xroce); err != nil {
+		return nil, errors.Join(err, p.objs.Close())
 	}
 	if p.at, err = attach(p.objs.Xroce, ifindex, dev, opts.Mode); err != nil {
 		return nil, errors.Join(err, p.objs.Close())
 	}
 	return p, nil
+}
+
+// idOf asks for the number that the kernel gave a program.
+func idOf(program *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := program.Info()
+	if err != nil {
+		return 0, &Error{Op: "look at the program", Err: err}
+	}
+	id, _ := info.ID() // every kernel that has links tells it
+	return id, nil
 }
 
 // prepare looks at the interface that a program is to be attached to, and returns it with

@@ -36,6 +36,12 @@ func (*Program) Register(int, int) error { return errOther }
 // Unregister returns ErrNotSupported.
 func (*Program) Unregister(int) error { return errOther }
 
+// Attached returns ErrNotSupported.
+func (*Program) Attached() (bool, error) { return false, errOther }
+
+// Reattach returns ErrNotSupported.
+func (*Program) Reattach() error { return errOther }
+
 // Counters returns ErrNotSupported.
 func (*Program) Counters() (Counters, error) { return Counters{}, errOther }
 

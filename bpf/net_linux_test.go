@@ -256,9 +256,9 @@ func (n *network) sendRaw(t *testing.T, frame []byte) {
 func foreign(t *testing.T) *ebpf.Program {
 	t.Helper()
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name:         "stranger",
 		Type:         ebpf.XDP,
 		AttachType:   ebpf.AttachXDP,
-		Type:         ebpf.XDP,
 		License:      "MIT",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, int32(Pass)), asm.Return()},
 	})

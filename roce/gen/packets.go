@@ -14,6 +14,7 @@ type packets struct {
 	psn      wire.PSN
 	last     int // payload of the last packet of this message
 	ipID     uint16
+	ackNow   bool // this packet asks for an acknowledge, whatever it is
 }
 
 // initRoCE prepares a flow of RoCE packets.
@@ -197,7 +198,7 @@ func (f *Flow) putTransport(frame []byte, op wire.Opcode, spec *wire.OpcodeSpec,
 	}
 	h := wire.BTH{
 		Opcode: op, M: true, PKey: p.fields.PKey, DestQP: p.fields.DestQP, PSN: p.psn,
-		AckReq: p.fields.AckReq && spec.Is(wire.ClassLast|wire.ClassRequest),
+		AckReq: p.fields.AckReq && spec.Is(wire.ClassLast|wire.ClassRequest) || p.ackNow,
 	}
 	if op == wire.CNP {
 		h.PSN, h.BECN, h.M = 0, true, false
@@ -215,11 +216,16 @@ func (p *packets) step(op wire.Opcode, spec *wire.OpcodeSpec) {
 	switch {
 	case op == wire.CNP:
 	case spec.Is(wire.ClassRead | wire.ClassRequest):
-		mtu := uint32(p.fields.MTU.Bytes())
-		p.psn = p.psn.Add(max(1, (p.fields.ReadLen+mtu-1)/mtu))
+		p.psn = p.psn.Add(p.readSpan())
 	default:
 		p.psn = p.psn.Add(1)
 	}
+}
+
+// readSpan is how many packets the response to a READ has.
+func (p *packets) readSpan() uint32 {
+	mtu := uint64(p.fields.MTU.Bytes())
+	return max(1, uint32((uint64(p.fields.ReadLen)+mtu-1)/mtu))
 }
 
 // putExtended writes the extended headers of a packet whose BTH is at the begin of b.

@@ -136,11 +136,28 @@ type Route struct {
 
 // Make makes the flows of a plan.
 func (p *Plan) Make(r Route) ([]*gen.Flow, error) {
-	var flows []*gen.Flow
+	configs, err := p.Configs(r)
+	if err != nil {
+		return nil, err
+	}
+	flows := make([]*gen.Flow, 0, len(configs))
+	for _, c := range configs {
+		flow, err := gen.NewFlow(c)
+		if err != nil {
+			return nil, err
+		}
+		flows = append(flows, flow)
+	}
+	return flows, nil
+}
+
+// Configs makes the configurations of the flows of a plan, at least one.
+func (p *Plan) Configs(r Route) ([]gen.Config, error) {
+	var configs []gen.Config
 	for i := range p.Flows {
 		f := &p.Flows[i]
 		many := max(1, f.Flows)
-		if f.Flows < 0 || len(flows)+many > maxFlowsSent {
+		if f.Flows < 0 || len(configs)+many > maxFlowsSent {
 			return nil, badPlan("there can be %d flows", maxFlowsSent)
 		}
 		for n := range many {
@@ -148,18 +165,14 @@ func (p *Plan) Make(r Route) ([]*gen.Flow, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Flow = uint16(len(flows))
-			flow, err := gen.NewFlow(c)
-			if err != nil {
-				return nil, err
-			}
-			flows = append(flows, flow)
+			c.Flow = uint16(len(configs))
+			configs = append(configs, c)
 		}
 	}
-	if len(flows) == 0 {
+	if len(configs) == 0 {
 		return nil, badPlan("it has no flows")
 	}
-	return flows, nil
+	return configs, nil
 }
 
 // config makes the configuration of flow n of those that are alike.

@@ -11,6 +11,7 @@ import (
 
 	"xroce/cmd/xroce/internal/traffic"
 	"xroce/roce/clock"
+	"xroce/roce/gen"
 )
 
 func (a *app) pktgenCommand() *cobra.Command {
@@ -35,6 +36,12 @@ each N frames, or N% by chance. The same --seed makes the same frames.
            dest_qp rkey va pkey
   faults   gap duplicate swap bad_icrc bad_key order
 
+--stateful keeps connections of RC with a queue pair that somebody made ready for --qpn and
+--psn: it waits for answers with a window, and sends again what is lost. --connect does so
+with a server of perftest ('ib_write_bw', 'xroce perf write-bw'), which tells its queue
+pairs, and to whose memory --va is an offset. Faults are then what the peer has to recover
+from; 'bad_key' and 'order' end the connection with its NAK.
+
 --rfc2544 searches, for each size of --size or of RFC 2544, the largest rate at which no more
 is lost than --max-loss, in trials of --duration, as a sink with --keep tells.
 
@@ -45,6 +52,7 @@ interrupted, with the totals.`,
   xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
   xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
       --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
+  xroce pktgen -d eth0 --to 192.0.2.2 --connect --fault gap=100 -n 10000   # to xroce perf write-bw
   xroce pktgen -d eth0 --scenario mix.yaml
   xroce pktgen -d eth0 --to 192.0.2.2 --rfc2544 --plot found.svg`,
 		Args: cobra.NoArgs,
@@ -54,8 +62,11 @@ interrupted, with the totals.`,
 		if err := f.check(c.Flags(), a); err != nil {
 			return err
 		}
-		if f.rfc2544 {
+		switch {
+		case f.rfc2544:
 			return a.rfc2544(ctx, &f)
+		case f.conn.stateful:
+			return a.pktgenStateful(ctx, &f)
 		}
 		return a.pktgen(ctx, &f)
 	})
@@ -81,6 +92,8 @@ type pktgenReport struct {
 	// Behind is how late the schedule was at its end, in seconds: the rate was not reached.
 	Behind float64           `json:"behind_seconds"`
 	Faults map[string]uint64 `json:"faults,omitempty"`
+
+	Connection *connReport `json:"connection,omitempty"`
 }
 
 // pktgen sends and reports.
@@ -117,7 +130,7 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 	if err != nil {
 		return err
 	}
-	r := newPktgenReport(port.Name, f, s, sent)
+	r := newPktgenReport(port.Name, f, flows, sent)
 	if ok {
 		r.confirm(received, s.Numbered())
 	}
@@ -133,10 +146,10 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 // errNoReport means that nobody told what came.
 var errNoReport = errors.New("--max-loss: no sink told how many frames came")
 
-func newPktgenReport(name string, f *pktgenFlags, s *traffic.Sender, sent traffic.Sent,
+func newPktgenReport(name string, f *pktgenFlags, flows []*gen.Flow, sent traffic.Sent,
 ) pktgenReport {
 	r := pktgenReport{
-		Device: name, To: f.plan.To, Flows: len(s.Flows), Seed: f.plan.Seed, Sent: sent.Frames,
+		Device: name, To: f.plan.To, Flows: len(flows), Seed: f.plan.Seed, Sent: sent.Frames,
 		Bytes: sent.Bytes, Dropped: sent.Dropped, Seconds: seconds(sent.Duration),
 		Behind: seconds(sent.Late),
 	}
@@ -145,7 +158,7 @@ func newPktgenReport(name string, f *pktgenFlags, s *traffic.Sender, sent traffi
 		r.BPS = 8 * float64(r.Bytes) / r.Seconds
 		r.BPSL1 = layer1(r.Sent, r.Bytes) / r.Seconds
 	}
-	for name, n := range traffic.Faults(s.Flows) {
+	for name, n := range traffic.Faults(flows) {
 		if r.Faults == nil {
 			r.Faults = map[string]uint64{}
 		}
@@ -170,6 +183,18 @@ func (a *app) printPktgen(r *pktgenReport) error {
 	if a.json {
 		return a.printJSON(r)
 	}
+	a.printRates(r)
+	if r.Received == nil {
+		a.printf("no sink told how many came\n")
+	} else if r.Loss != nil {
+		a.printf("the sink received %d, lost %d (%.4f %%)\n", *r.Received, *r.Lost, *r.Loss)
+	}
+	a.printFaults(r)
+	return nil
+}
+
+// printRates prints what was sent and how fast.
+func (a *app) printRates(r *pktgenReport) {
 	a.printf("%s to %s: %d frames, %d bytes in %.3f s\n  %s, %s, %s on the wire\n", r.Device, r.To,
 		r.Sent, r.Bytes, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
 		metric(r.BPSL1, "bit/s"))
@@ -179,17 +204,15 @@ func (a *app) printPktgen(r *pktgenReport) error {
 	if r.Behind > 0 {
 		a.printf("the rate was not reached: it ended %.3f s behind its schedule\n", r.Behind)
 	}
-	if r.Received == nil {
-		a.printf("no sink told how many came\n")
-	} else if r.Loss != nil {
-		a.printf("the sink received %d, lost %d (%.4f %%)\n", *r.Received, *r.Lost, *r.Loss)
-	}
+}
+
+// printFaults prints the mistakes on purpose.
+func (a *app) printFaults(r *pktgenReport) {
 	for _, name := range traffic.FaultNames() {
 		if n := r.Faults[name]; n > 0 {
 			a.printf("fault %s: %d\n", name, n)
 		}
 	}
-	return nil
 }
 
 // seconds is a time in seconds.

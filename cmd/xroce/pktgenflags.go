@@ -24,6 +24,7 @@ type pktgenFlags struct {
 	scenario string
 	rfc2544  bool
 	plot     string
+	conn     connFlags
 }
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
@@ -52,6 +53,7 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.flow.Vary, "vary", nil, "`field=values` that vary, may be repeated")
 	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
 	f.registerRoCE(flags)
+	f.conn.register(flags)
 	flags.BoolVar(&f.rfc2544, "rfc2544", false,
 		"search the largest rate that loses no more than --max-loss, for each size")
 	flags.StringVar(&f.plot, "plot", "", "with --rfc2544, draw what was found to this SVG `file`")
@@ -109,6 +111,9 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	}
 	if _, err := f.plan.Schedule(1); err != nil {
 		return usageError{err}
+	}
+	if err := f.conn.check(flags, &f.plan); err != nil {
+		return err
 	}
 	return f.checkSearch(flags)
 }

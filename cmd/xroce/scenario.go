@@ -15,7 +15,8 @@ import (
 var besideScenario = map[string]bool{
 	"device": true, "to": true, "queue": true, "mode": true, "batch": true, "busy": true,
 	"interval": true, "max-loss": true, "scenario": true, "json": true, "verbose": true,
-	"log-format": true,
+	"log-format": true, "stateful": true, "connect": true, "qpn": true, "window": true,
+	"reads": true, "ack-timeout": true, "retry-count": true,
 }
 
 // maxScenario is the longest scenario file in bytes.

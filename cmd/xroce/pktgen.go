@@ -42,6 +42,11 @@ with a server of perftest ('ib_write_bw', 'xroce perf write-bw'), which tells it
 pairs, and to whose memory --va is an offset. Faults are then what the peer has to recover
 from; 'bad_key' and 'order' end the connection with its NAK.
 
+--replay sends the RoCE packets that one host sent in a capture, with the addresses of the
+way to --to and a right ICRC, --speed times as fast. --dest-qp, --map-qp, --psn (of the first
+request to each QP), --va (the first address), --rkey, --pkey, --qkey and --tos replace what
+packets have where they are given. A packet whose ICRC was wrong goes with a wrong one.
+
 --rfc2544 searches, for each size of --size or of RFC 2544, the largest rate at which no more
 is lost than --max-loss, in trials of --duration, as a sink with --keep tells.
 
@@ -53,6 +58,7 @@ interrupted, with the totals.`,
   xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
       --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
   xroce pktgen -d eth0 --to 192.0.2.2 --connect --fault gap=100 -n 10000   # to xroce perf write-bw
+  xroce pktgen -d eth0 --to 192.0.2.2 --replay trace.pcapng --speed 10 --dest-qp 0x11 --psn 0
   xroce pktgen -d eth0 --scenario mix.yaml
   xroce pktgen -d eth0 --to 192.0.2.2 --rfc2544 --plot found.svg`,
 		Args: cobra.NoArgs,
@@ -65,6 +71,8 @@ interrupted, with the totals.`,
 		switch {
 		case f.rfc2544:
 			return a.rfc2544(ctx, &f)
+		case f.replay.file != "":
+			return a.pktgenReplay(ctx, &f, c.Flags())
 		case f.conn.stateful:
 			return a.pktgenStateful(ctx, &f)
 		}
@@ -93,7 +101,8 @@ type pktgenReport struct {
 	Behind float64           `json:"behind_seconds"`
 	Faults map[string]uint64 `json:"faults,omitempty"`
 
-	Connection *connReport `json:"connection,omitempty"`
+	Connection *connReport   `json:"connection,omitempty"`
+	Replay     *replayReport `json:"replay,omitempty"`
 }
 
 // pktgen sends and reports.

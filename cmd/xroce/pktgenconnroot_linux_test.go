@@ -41,3 +41,41 @@ func TestRootPktgenConnect(t *testing.T) {
 		})
 	}
 }
+
+// TestRootPktgenReplay: the packets of a capture go over a real wire to another host, and arrive
+// as what they are.
+func TestRootPktgenReplay(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	const file = "../../roce/wire/testdata/captures/rc_write_v4.pcap"
+	to := p.B.IPv4.Addr().String()
+	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--json", "--keep")
+	sink.awaitReady(t)
+	g := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "--replay", file, "--speed",
+		"max", "--dest-qp", "0x77", "--json")
+	var r pktgenReport
+	if err := json.Unmarshal([]byte(g.stdout), &r); err != nil || g.code != exitOK {
+		t.Fatalf("%v: code %d, %s", err, g.code, g.stderr)
+	}
+	// A packet with a signature, behind those of the capture, says that they have come.
+	last := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "1", "--max-loss", "0")
+	sink.cancel()
+	sink.wait(t)
+	var s sinkReport
+	if err := json.Unmarshal([]byte(sink.stdout), &s); err != nil || last.code != exitOK {
+		t.Fatalf("%v: code %d, %s", err, last.code, last.stderr)
+	}
+	if r.Sent == 0 || r.Sent != s.Unsigned || s.BadICRC != 0 || r.Replay.Read <= r.Sent {
+		t.Errorf("%+v %+v\n%+v", r, r.Replay, s)
+	}
+	for _, args := range []string{
+		"--replay x --rate 5", "--speed 2", "--replay x --speed 0", "--replay x --map-qp 1",
+		"--replay x --from y", "--window 5", "--stateful --window 0",
+	} {
+		c := in(vethpair.A).run(t, append([]string{"pktgen", "-d", "xr0", "--to", to},
+			strings.Fields(args)...)...)
+		if c.code != exitUsage {
+			t.Errorf("%s: code %d, %s", args, c.code, c.stderr)
+		}
+	}
+}

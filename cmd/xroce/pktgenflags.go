@@ -25,6 +25,7 @@ type pktgenFlags struct {
 	rfc2544  bool
 	plot     string
 	conn     connFlags
+	replay   replayFlags
 }
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
@@ -54,6 +55,7 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
 	f.registerRoCE(flags)
 	f.conn.register(flags)
+	f.replay.register(flags)
 	flags.BoolVar(&f.rfc2544, "rfc2544", false,
 		"search the largest rate that loses no more than --max-loss, for each size")
 	flags.StringVar(&f.plot, "plot", "", "with --rfc2544, draw what was found to this SVG `file`")
@@ -113,6 +115,9 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 		return usageError{err}
 	}
 	if err := f.conn.check(flags, &f.plan); err != nil {
+		return err
+	}
+	if err := f.replay.check(flags); err != nil {
 		return err
 	}
 	return f.checkSearch(flags)

@@ -27,7 +27,7 @@ func (m *Manager) Dial(ctx context.Context, to netip.AddrPort, s Setup) (*Conn, 
 
 // DialService is Dial to a service ID: one of a port space of rdma_cm, as RDMA_PS_IB, or any
 // other of 64 bits, as kernel users of ib_cm have. The latter have no ports, and 92 bytes of
-// private data.
+// private data, and may have a queue pair of type UC, which the peer takes by ListenUC.
 func (m *Manager) DialService(
 	ctx context.Context, to netip.Addr, service cm.ServiceID, s Setup,
 ) (*Conn, error) {
@@ -56,7 +56,11 @@ func (m *Manager) dial(
 	if err != nil {
 		return nil, err
 	}
-	qp, err := s.ready(ctx, m, roce.TypeRC, roce.TypeXRCSend)
+	types := []roce.QPType{roce.TypeRC, roce.TypeXRCSend}
+	if !service.IP() { // rdma_cm has no UC
+		types = append(types, roce.TypeUC)
+	}
+	qp, err := s.ready(ctx, m, types...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,10 @@ func (m *Manager) request(
 		return nil, ErrClosed
 	}
 	transport := cm.TransportRC
-	if qp.Type() == roce.TypeXRCSend {
+	switch qp.Type() {
+	case roce.TypeUC:
+		transport = cm.TransportUC
+	case roce.TypeXRCSend:
 		transport = cm.TransportXRC
 	}
 	id, err := m.machine.Connect(m.clock.Now(), cm.Connect{

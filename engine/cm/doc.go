@@ -31,7 +31,8 @@
 // Setup.Require is for extensions that must be used, Setup.Keepalive for peers that may die
 // while nothing is asked of them.
 //
-// Dial and ListenXRC connect queue pairs of XRC, too: an XRC_SEND to an XRC_RECV.
+// Dial and ListenXRC connect queue pairs of XRC, too: an XRC_SEND to an XRC_RECV. DialService
+// and ListenUC do it for UC.
 //
 // ListenDatagram and Lookup do the same for UD: who asks learns the number and the
 // Q_Key of a queue pair, and gets an address handle.

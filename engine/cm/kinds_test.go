@@ -6,10 +6,12 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
+	rcm "xroce/roce/cm"
 )
 
 // pair accepts the one connection that another host makes.
@@ -209,4 +211,51 @@ func TestXRC(t *testing.T) {
 	}
 	must(t, srq.Close())
 	must(t, domain.Close())
+}
+
+// TestUC connects queue pairs that acknowledge nothing, at a service ID that is none of rdma_cm,
+// and hangs up as with RC. A listener for one transport takes no other.
+func TestUC(t *testing.T) {
+	const service = 0x4713 << 32
+	_, hosts := newWorld(t, quick, engine.Options{})
+	a, b := hosts[0], hosts[1]
+	l, err := b.manager.ListenUC(b.v4, service, 0)
+	must(t, err)
+	rc, err := b.manager.ListenService(b.v4, service+1, 0)
+	must(t, err)
+	dial, accept := a.setup(), b.setup()
+	dial.Init.Type, accept.Init.Type = roce.TypeUC, roce.TypeUC
+	ctx := within(t, testTimeout)
+	accepted := make(chan *cm.Conn, 1)
+	go func() {
+		defer close(accepted)
+		if r, err := l.Accept(ctx); err == nil {
+			if d, err := r.Accept(ctx, accept); err == nil {
+				accepted <- d
+			}
+		}
+	}()
+	c, err := a.manager.DialService(ctx, b.v4, service, dial)
+	must(t, err)
+	d := <-accepted
+	if d == nil {
+		t.Fatal("not accepted")
+	}
+	say(t, a, b, c, "without an acknowledge")
+	say(t, b, a, d, "and back")
+	must(t, c.Close())
+	over(t, d.Done())
+	must(t, d.Close())
+	for id, setup := range map[rcm.ServiceID]cm.Setup{service: a.setup(), service + 1: dial} {
+		_, err := a.manager.DialService(ctx, b.v4, id, setup)
+		var rejected *cm.RejectedError
+		if !errors.As(err, &rejected) || rejected.Reason != rcm.ReasonInvalidTransport {
+			t.Errorf("service 0x%x takes another transport: %v", uint64(id), err)
+		}
+	}
+	dial.Keepalive = time.Second
+	if _, err := a.manager.DialService(ctx, b.v4, service, dial); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("a keepalive of UC: %v", err)
+	}
+	must(t, rc.Close())
 }

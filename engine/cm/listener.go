@@ -48,6 +48,15 @@ func (m *Manager) ListenService(
 	return m.listen(at, cm.Listen{Service: service, Mask: mask}, nil)
 }
 
+// ListenUC is ListenService for unreliable connections, which queue pairs of type UC take, to
+// a service ID that is none of rdma_cm. A peer that dies is noticed by nobody but the
+// application: nothing is acknowledged.
+func (m *Manager) ListenUC(at netip.Addr, service, mask cm.ServiceID) (*Listener, error) {
+	return m.listen(at, cm.Listen{
+		Service: service, Mask: mask, Transport: cm.TransportUC,
+	}, nil)
+}
+
 // listen adds a listener.
 func (m *Manager) listen(at netip.Addr, what cm.Listen, s *Datagrams) (*Listener, error) {
 	l, err := m.newListener(at, what, s)

@@ -53,7 +53,7 @@ type Setup struct {
 	// QP is a queue pair in RESET or INIT to connect, which stays the caller's. When it
 	// is nil the manager makes one, of PD, Init and Access, and gives it back after
 	// Conn.Close. Its type is RC, of Dial also XRC_SEND, and of a request to ListenXRC
-	// XRC_RECV.
+	// XRC_RECV; of DialService and of a request to ListenUC also UC.
 	//
 	// An RC queue pair for which Init has no completion queues gets those of the manager,
 	// and Conn.Write, Read, FetchAdd, CompareSwap, Send and Receive are its calls. The

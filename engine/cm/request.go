@@ -182,7 +182,10 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
 	want := roce.TypeRC
-	if p.Transport == cm.TransportXRC {
+	switch p.Transport {
+	case cm.TransportUC:
+		want = roce.TypeUC
+	case cm.TransportXRC:
 		want = roce.TypeXRCRecv
 	}
 	qp, err := s.ready(ctx, m, want)

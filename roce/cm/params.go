@@ -59,7 +59,7 @@ const (
 		verbs.AttrMaxRdAtomic
 )
 
-// RTR returns what moves a QP of a type, RC or one of XRC, from INIT to RTR; the path is
+// RTR returns what moves a QP of a type, RC, UC or one of XRC, from INIT to RTR; the path is
 // Path, resolved.
 func (p *QPParams) RTR(t verbs.QPType, path wire.Path) (*verbs.Attr, verbs.AttrMask) {
 	a := &verbs.Attr{
@@ -69,6 +69,8 @@ func (p *QPParams) RTR(t verbs.QPType, path wire.Path) (*verbs.Attr, verbs.AttrM
 		MinRNRTimer: p.MinRNRTimer, NoFlowControl: !p.FlowControl, Extensions: p.Extensions,
 	}
 	switch t {
+	case verbs.TypeUC:
+		return a, maskRTR
 	case verbs.TypeXRCSend:
 		return a, maskRTR | verbs.AttrFlowControl
 	case verbs.TypeXRCRecv:
@@ -83,7 +85,10 @@ func (p *QPParams) RTS(t verbs.QPType) (*verbs.Attr, verbs.AttrMask) {
 		State: verbs.StateRTS, SQPSN: p.SQPSN, Timeout: p.Timeout, RetryCnt: p.RetryCnt,
 		RNRRetry: p.RNRRetry, MaxRdAtomic: min(p.MaxRdAtomic, verbs.MaxRdAtomic),
 	}
-	if t == verbs.TypeXRCRecv {
+	switch t {
+	case verbs.TypeUC:
+		return a, maskRTS
+	case verbs.TypeXRCRecv:
 		return a, maskRTS | verbs.AttrTimeout
 	}
 	return a, maskRTS | maskRTSRequester

@@ -33,8 +33,12 @@ runs until Ctrl-C or SIGTERM, and then prints what it counted; SIGUSR1 prints th
 A TAP carries Ethernet frames to the peers that have their addresses, which are
 learned; a TUN carries IP packets by prefix, with an MTU of 1020 over ud where the
 device has one of 1500: too small for IPv6, so better over rc. Over rc packets of TCP
-travel uncut, up to 64 KiB; what is lost on the way is sent again. Over ud what is
-lost stays lost, as on a wire.
+travel uncut, up to 64 KiB; what is lost on the way is sent again. Over ud and uc what
+is lost stays lost, as on a wire; uc carries what is longer than the MTU in one message.
+
+Several tunnels of a network are kept apart by partitions: those with another --pkey do
+not hear each other, nor do two ends without 0x8000 in it. Those with another --segment
+are refused.
 
 Without --key whoever is on the path can read and forge what is in the tunnel. With it
 everything is encrypted, with keys that change, and what is not is refused: all ends need
@@ -60,6 +64,7 @@ the same secret, of at least 16 bytes in a file of your own.`,
 		if err := f.check(ctx); err != nil {
 			return err
 		}
+		options.PKeys = f.partition()
 		return a.tunnel(ctx, f, options)
 	})
 }

@@ -70,11 +70,12 @@ func TestTunnelConfigRefused(t *testing.T) {
 // TestTunnelRefused: flags that make no tunnel end with 2 and say why.
 func TestTunnelRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                      "either --tap NAME or --tun NAME",
-		"--tap a --tun b --peer 192.0.2.1":      "either --tap NAME or --tun NAME",
-		"--tap a":                               "--peer is needed",
-		"--tap a --peer 192.0.2.1 --over uc":    "there are ud and rc",
-		"--tap a --peer 192.0.2.1 --format gre": "no format",
+		"":                                       "either --tap NAME or --tun NAME",
+		"--tap a --tun b --peer 192.0.2.1":       "either --tap NAME or --tun NAME",
+		"--tap a":                                "--peer is needed",
+		"--tap a --peer 192.0.2.1 --over tcp":    "there are ud, rc and uc",
+		"--tap a --peer 192.0.2.1 --pkey 0x8000": "--pkey 0x8000 is of no partition",
+		"--tap a --peer 192.0.2.1 --format gre":  "no format",
 		"--tun a --peer 192.0.2.1 --route 10.0.0.0/8=192.0.2.9": "is no --peer",
 		"--tun a --peer 192.0.2.1 --route ten=192.0.2.1":        "PREFIX=PEER",
 	} {

@@ -15,6 +15,8 @@ import (
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/encap"
 	"xroce/engine/tunnel"
+	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // tunnelFlags say what a tunnel is.
@@ -25,6 +27,7 @@ type tunnelFlags struct {
 	peers        []string
 	routes       []string
 	key, file    string // names of files
+	pkey         uint16
 
 	inside tunnel.InsideConfig
 	config tunnel.Config
@@ -39,7 +42,7 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends (needed)")
 	flags.StringArrayVar(&f.routes, "route", nil,
 		"PREFIX=PEER: addresses that a peer has, of a TUN; may be given often")
-	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud or rc")
+	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud, rc or uc")
 	flags.StringVar(&f.format, "format", "",
 		"eoib or vnic of a TAP, ipoib of a TUN (default: eoib or ipoib)")
 	flags.StringVar(&f.file, configFlag, "",
@@ -48,6 +51,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"file with the secret of all ends: everything is encrypted then")
 	flags.Uint16Var(&f.config.Segment, "segment", 0,
 		"number of the network: peers of another one are refused")
+	flags.Uint16Var(&f.pkey, "pkey", wire.DefaultPKey,
+		"P_Key of the partition that it is in, with 0x8000 as a full member: others are not heard")
 	flags.Uint16VarP(&f.config.Port, "port", "p", tunnel.DefaultPort,
 		"port of rdma_cm, the same at all ends")
 	flags.IntVar(&f.inside.MTU, "mtu", 0,
@@ -66,6 +71,9 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 		return usagef("either --tap NAME or --tun NAME is needed")
 	case len(f.peers) == 0:
 		return usagef("--peer is needed: the address of the other end")
+	}
+	if err := f.partition().Check(); err != nil {
+		return usagef("--pkey 0x%04x is of no partition", f.pkey)
 	}
 	f.inside.Name, f.inside.Kind = f.tap, tunnel.TAP
 	if f.tun != "" {
@@ -86,6 +94,9 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	return f.resolve(ctx)
 }
 
+// partition is the P_Key table of the device: the partition of the tunnel, and no other.
+func (f *tunnelFlags) partition() roce.PKeyTable { return roce.PKeyTable{f.pkey} }
+
 // chooseFormat finds the format, which has another name in connected mode.
 func (f *tunnelFlags) chooseFormat() (err error) {
 	name := f.format
@@ -95,7 +106,7 @@ func (f *tunnelFlags) chooseFormat() (err error) {
 			name = "ipoib"
 		}
 	}
-	if name == "ipoib" && f.config.Over == tunnel.OverRC {
+	if name == "ipoib" && f.config.Over != tunnel.OverUD {
 		name = "ipoib-cm"
 	}
 	if f.config.Format, err = encap.ParseFormat(name); err != nil {

@@ -76,20 +76,29 @@ type Peer struct {
 func (m *Manager) Lookup(
 	ctx context.Context, pd *engine.PD, to netip.AddrPort, private []byte,
 ) (*Peer, error) {
+	return m.LookupIn(ctx, pd, to, 0, private)
+}
+
+// LookupIn is Lookup in the partition at an index of the device's table of P_Keys.
+func (m *Manager) LookupIn(
+	ctx context.Context, pd *engine.PD, to netip.AddrPort, pkeyIndex uint16, private []byte,
+) (*Peer, error) {
 	service := cm.ServiceIDOf(cm.PortSpaceUDP, to.Port())
-	peer, err := m.lookup(ctx, pd, to.Addr(), service, private)
+	peer, err := m.lookup(ctx, pd, to.Addr(), service, pkeyIndex, private)
 	return peer, opError("lookup", addressOf(to.Addr(), service), err)
 }
 
 // lookup is Lookup without the address in the error.
 func (m *Manager) lookup(
-	ctx context.Context, pd *engine.PD, to netip.Addr, service cm.ServiceID, private []byte,
+	ctx context.Context, pd *engine.PD, to netip.Addr, service cm.ServiceID, pkeyIndex uint16,
+	private []byte,
 ) (*Peer, error) {
 	port := m.ephemeral()
 	path, err := m.pathTo(ctx, to, netip.Addr{}, 0, flowLabel(port, service))
 	if err != nil {
 		return nil, err
 	}
+	path.PKeyIndex = pkeyIndex
 	av, err := m.vector(&path)
 	if err != nil {
 		return nil, err

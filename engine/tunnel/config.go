@@ -11,41 +11,6 @@ import (
 	"xroce/encap/bridge"
 )
 
-// Over is what a tunnel travels over.
-type Over uint8
-
-// What there is.
-const (
-	OverUD Over = iota // datagrams: what is lost stays lost
-	OverRC             // a reliable connection each way
-)
-
-// String is ud or rc.
-func (o Over) String() string {
-	if o == OverRC {
-		return "rc"
-	}
-	return "ud"
-}
-
-// ParseOver is the inverse of String.
-func ParseOver(s string) (Over, error) {
-	for _, o := range [...]Over{OverUD, OverRC} {
-		if o.String() == s {
-			return o, nil
-		}
-	}
-	return 0, fmt.Errorf("tunnel: nothing to travel over is called %q: there are ud and rc", s)
-}
-
-// carrier is the same in the table of formats.
-func (o Over) carrier() encap.Carrier {
-	if o == OverRC {
-		return encap.Connections
-	}
-	return encap.Datagrams
-}
-
 // A Peer is the other end of a tunnel, or one of them.
 type Peer struct {
 	Addr netip.Addr
@@ -60,11 +25,15 @@ const MaxPeers = 64
 // Config says what a tunnel is.
 type Config struct {
 	Over   Over
-	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC) of a TUN
+	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC, UC) of a TUN
 	Peers  []Peer
 	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.
 	Segment uint16
+	// PKeyIndex is the partition that everything is in, by the index of its P_Key in the table
+	// of the device. Peers that are not in it are refused; those in none of the partitions of
+	// the device are not even heard.
+	PKeyIndex uint16
 	// Key encrypts everything, and refuses what is not encrypted with it; nil for nothing.
 	Key *Key
 	// Rekey is how long one agreement on keys is used, 0 for 2 minutes.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"xroce/encap"
+	"xroce/roce/verbs"
 )
 
 // A hello is what ends tell each other before any datagram, in the private data of the
@@ -23,7 +24,9 @@ import (
 //	|                  longest datagram that is taken               |
 //	+---------------------------------------------------------------+
 //	|          instance: 64 random bits of the process              |
-//	+---------------------------------------------------------------+
+//	+-------------------------------+-------------------------------+
+//	|             P_Key             |               0               |
+//	+-------------------------------+-------------------------------+
 type hello struct {
 	format   encap.Format
 	flags    uint8
@@ -31,14 +34,15 @@ type hello struct {
 	mtu      uint16
 	largest  uint32
 	instance uint64
+	pkey     uint16
 }
 
 // helloLen fits the private data of every message of the connection manager.
-const helloLen = 24
+const helloLen = 28
 
 const (
 	helloMagic   = "xtun"
-	helloVersion = 1
+	helloVersion = 2
 )
 
 // Flags of a hello.
@@ -58,6 +62,7 @@ func (h *hello) put() []byte {
 	binary.BigEndian.PutUint16(b[10:], h.mtu)
 	binary.BigEndian.PutUint32(b[12:], h.largest)
 	binary.BigEndian.PutUint64(b[16:], h.instance)
+	binary.BigEndian.PutUint16(b[24:], h.pkey)
 	return b
 }
 
@@ -76,13 +81,13 @@ func parseHello(b []byte) (h hello, err error) {
 	return hello{
 		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
 		mtu: binary.BigEndian.Uint16(b[10:]), largest: binary.BigEndian.Uint32(b[12:]),
-		instance: binary.BigEndian.Uint64(b[16:]),
+		instance: binary.BigEndian.Uint64(b[16:]), pkey: binary.BigEndian.Uint16(b[24:]),
 	}, nil
 }
 
 // A MismatchError says why two ends do not fit together. It is what they say of themselves.
 type MismatchError struct {
-	What        string // format or segment
+	What        string // partition, segment, encryption or format
 	Ours, Their string
 }
 
@@ -102,6 +107,10 @@ func onOff(flags uint8) string {
 // agrees is nil when two ends fit together.
 func (h *hello) agrees(their *hello) error {
 	switch {
+	case !verbs.PKeysMatch(h.pkey, their.pkey):
+		return &MismatchError{
+			"P_Key", fmt.Sprintf("0x%04x", h.pkey), fmt.Sprintf("0x%04x", their.pkey),
+		}
 	case h.segment != their.segment:
 		return &MismatchError{"segment", fmt.Sprint(h.segment), fmt.Sprint(their.segment)}
 	case (h.flags^their.flags)&helloSealed != 0:

@@ -91,13 +91,19 @@ func prefixes(list ...string) (p []netip.Prefix) {
 // device opens a device and a manager.
 func (l *lan) device(n byte, mtu int) (*engine.Device, *cm.Manager) {
 	l.t.Helper()
+	return l.deviceIn(n, mtu, engine.Options{})
+}
+
+// deviceIn is device with options.
+func (l *lan) deviceIn(n byte, mtu int, o engine.Options) (*engine.Device, *cm.Manager) {
+	l.t.Helper()
 	port, err := l.network.NewPort(sim.PortConfig{
 		Name: "xr0", MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu, Addrs: []netip.Addr{addr(n)},
 	})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	dev, err := engine.OpenLink(port, port, engine.Options{})
+	dev, err := engine.OpenLink(port, port, o)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -49,11 +49,12 @@ func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
 	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
 		return nil, err
 	}
-	if t.config.Over == OverRC {
+	if t.config.Over.connected() {
 		return l, nil
 	}
 	l.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
 		Type: roce.TypeUD, SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: maxWork, MaxRecvWR: 1,
+		PKeyIndex: t.config.PKeyIndex,
 	})
 	if err == nil {
 		err = l.qp.Start(0) // nothing is received: there are no receives

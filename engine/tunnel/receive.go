@@ -51,7 +51,7 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 		}
 	}()
 	depth := udReceives
-	if t.config.Over == OverRC {
+	if t.config.Over.connected() {
 		depth = 2 * connReceives * len(t.config.Peers) * len(t.inside.Queues)
 	}
 	if r.cq, err = t.dev.CreateCQ(depth); err != nil {
@@ -79,7 +79,7 @@ func (r *receiver) startDatagrams() (err error) {
 	}
 	r.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
 		Type: roce.TypeUD, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 1, MaxRecvWR: udReceives,
-		MaxInlineRecv: engine.NoInlineRecv,
+		MaxInlineRecv: engine.NoInlineRecv, PKeyIndex: t.config.PKeyIndex,
 	})
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *receiver) run(ctx context.Context) error {
 
 // take takes what came in a receive, and posts it again.
 func (r *receiver) take(wc *roce.Completion) error {
-	if r.t.config.Over == OverRC {
+	if r.t.config.Over.connected() {
 		r.takeMessage(wc)
 		return nil
 	}

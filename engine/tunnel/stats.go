@@ -23,19 +23,20 @@ type counts struct {
 type drop uint8
 
 const (
-	dropNoPeer   drop = iota // the peer is not connected
-	dropFull                 // its queue is full
-	dropNoRoute              // no peer has the address
-	dropInside               // the kernel's side did not take it
-	dropBridge               // it is for somebody elsewhere, or from nobody
-	dropSource               // a peer sent what is not from its addresses
-	dropHint                 // the peer's hint does not fit the datagram
-	dropChecksum             // the kernel's words do not fit the datagram
-	dropStranger             // from an address that is no peer's
-	dropSegment              // of another segment
-	dropMarked               // congested, and its sender does not know the mark (RFC 6040)
-	dropKey                  // who asks has another key, or asks again
-	dropKind                 // a kind of datagram that the inside does not have
+	dropNoPeer    drop = iota // the peer is not connected
+	dropFull                  // its queue is full
+	dropNoRoute               // no peer has the address
+	dropInside                // the kernel's side did not take it
+	dropBridge                // it is for somebody elsewhere, or from nobody
+	dropSource                // a peer sent what is not from its addresses
+	dropHint                  // the peer's hint does not fit the datagram
+	dropChecksum              // the kernel's words do not fit the datagram
+	dropStranger              // from an address that is no peer's
+	dropSegment               // of another segment
+	dropMarked                // congested, and its sender does not know the mark (RFC 6040)
+	dropKey                   // who asks has another key, or asks again
+	dropPartition             // who asks is in another partition
+	dropKind                  // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
 )
@@ -45,7 +46,7 @@ var dropNames = [numDrops]string{
 	dropInside: "inside_refused", dropBridge: "not_forwarded", dropSource: "bad_source",
 	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
 	dropSegment: "other_segment", dropKind: "unknown_kind",
-	dropMarked: "congested", dropKey: "bad_key",
+	dropMarked: "congested", dropKey: "bad_key", dropPartition: "other_partition",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }

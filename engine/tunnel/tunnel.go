@@ -75,12 +75,16 @@ func Open(
 		t.peers = append(t.peers, q)
 		t.byAddr[p.Addr.WithZone("")] = q
 	}
+	pkey, err := dev.QueryPKey(int(c.PKeyIndex))
+	if err != nil {
+		return nil, err
+	}
 	var instance [8]byte
 	rand.Read(instance[:]) // never fails
 	t.hello = hello{
 		format: c.Format, segment: c.Segment, flags: helloWhole,
 		mtu: uint16(inside.MTU), largest: uint32(t.longest()),
-		instance: binary.BigEndian.Uint64(instance[:]) | 1,
+		instance: binary.BigEndian.Uint64(instance[:]) | 1, pkey: pkey,
 	}
 	if c.Key != nil {
 		t.hello.flags |= helloSealed
@@ -132,7 +136,7 @@ func MaxMTU(dev *engine.Device, kind InsideKind, c Config) int {
 // longest is the longest datagram that is received.
 func (t *Tunnel) longest() int {
 	spec := t.config.Format.Spec()
-	if t.config.Over == OverRC {
+	if t.config.Over.connected() {
 		return spec.Connected
 	}
 	return max(spec.Segmented, t.dev.ActiveMTU().Bytes()-spec.HeaderLen-t.overhead())
@@ -142,7 +146,7 @@ func (t *Tunnel) longest() int {
 func (t *Tunnel) template() encap.Template {
 	spec := t.config.Format.Spec()
 	room := t.dev.ActiveMTU().Bytes()
-	if t.config.Over == OverRC {
+	if t.config.Over.connected() {
 		room = spec.Room + t.overhead()
 	}
 	return encap.Template{
@@ -157,9 +161,12 @@ func (t *Tunnel) listen() error {
 		var l *cm.Listener
 		var err error
 		at := netip.AddrPortFrom(all, t.config.Port)
-		if t.config.Over == OverRC {
+		switch t.config.Over {
+		case OverRC:
 			l, err = t.manager.ListenService(all, t.service(), 0)
-		} else {
+		case OverUC:
+			l, err = t.manager.ListenUC(all, t.service(), 0)
+		default:
 			l, err = t.manager.ListenDatagram(at, cm.Datagrams{
 				QP: t.in.qp, Answer: t.answerLookup,
 			})
@@ -212,7 +219,7 @@ func (t *Tunnel) Run(ctx context.Context) error {
 			t.running.Go(func() { t.seekConnection(ctx, p, l) })
 		}
 	}
-	if t.config.Over == OverRC {
+	if t.config.Over.connected() {
 		for _, l := range t.listeners {
 			t.running.Go(func() { t.acceptConnections(ctx, l) })
 		}

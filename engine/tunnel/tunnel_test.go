@@ -51,6 +51,13 @@ var shapes = []struct {
 		Config{Format: encap.VNIC, Over: OverRC, Key: testKey("one")},
 		65549,
 	},
+	{"eoib over uc", TAP, Config{Format: encap.EoIB, Over: OverUC}, 65549},
+	{"ipoib over uc", TUN, Config{Format: encap.IPoIBConnected, Over: OverUC}, 65520},
+	{
+		"sealed eoib over uc", TAP,
+		Config{Format: encap.EoIB, Over: OverUC, Key: testKey("one")},
+		65549,
+	},
 }
 
 // TestEveryLength sends datagrams of many lengths through each kind of tunnel, both ways: they
@@ -129,7 +136,7 @@ func TestThreeSites(t *testing.T) {
 
 // TestOtherSegment: two ends with different segments, or formats, never see each other.
 func TestOtherSegment(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC} {
 		for _, other := range []Config{
 			{Format: encap.VNIC, Segment: 2, Over: over},
 			{Format: encap.EoIB, Segment: 1, Over: over},
@@ -164,7 +171,7 @@ func (s *site) tryOnce(p *peer) error {
 
 // TestStranger: who is no peer learns nothing, and is counted.
 func TestStranger(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC} {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
@@ -181,7 +188,7 @@ func TestStranger(t *testing.T) {
 
 // TestPeerBack: a peer that ends and begins anew is found again.
 func TestPeerBack(t *testing.T) {
-	for _, tt := range shapes[:4] {
+	for _, tt := range append(shapes[:4:4], shapes[8]) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
@@ -206,7 +213,7 @@ func TestPeerBack(t *testing.T) {
 
 // TestPeerKilled: a peer that went without a word is found again when it is back.
 func TestPeerKilled(t *testing.T) {
-	for _, tt := range []int{0, 2} {
+	for _, tt := range []int{0, 2, 8} {
 		tt := shapes[tt]
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

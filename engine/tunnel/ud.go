@@ -65,7 +65,7 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
-	found, err := t.manager.Lookup(ctx, t.pd, to, ask)
+	found, err := t.manager.LookupIn(ctx, t.pd, to, t.config.PKeyIndex, ask)
 	if err != nil {
 		return t.explain(err)
 	}

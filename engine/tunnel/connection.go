@@ -63,14 +63,28 @@ func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
 	}
 }
 
-// keep uses a connection until it is over, which the error explains. With a key it is replaced
-// by another one now and then.
+// renewal is how often a connection is replaced by another one, 0 for never: keys change, and
+// over UC it is how a peer is noticed that went without a word.
+func (t *Tunnel) renewal() time.Duration {
+	switch {
+	case t.config.Over == OverUC && t.config.Key != nil:
+		return min(refresh, t.config.Rekey)
+	case t.config.Over == OverUC:
+		return refresh
+	case t.config.Key != nil:
+		return t.config.Rekey
+	}
+	return 0
+}
+
+// keep uses a connection until it is over, which the error explains. It is replaced by another
+// one now and then, if need be.
 func (t *Tunnel) keep(
 	ctx context.Context, p *peer, l *lane, conn *cm.Conn, w *way,
 ) error {
 	var renew <-chan time.Time
-	if t.config.Key != nil {
-		ticker := time.NewTicker(t.config.Rekey)
+	if d := t.renewal(); d > 0 {
+		ticker := time.NewTicker(d)
 		defer ticker.Stop()
 		renew = ticker.C
 	}
@@ -80,14 +94,16 @@ func (t *Tunnel) keep(
 		select {
 		case <-renew:
 			next, wNext, err := t.dial(ctx, p, l)
-			if err != nil {
+			if err == nil {
+				p.counts.connects.Add(1)
+				p.ways[l.number].Store(wNext)
+				t.drain(ctx, conn, w)
+				conn, w = next, wNext
+				continue
+			}
+			if t.config.Over == OverRC {
 				continue // the old one is as good until the next time
 			}
-			p.counts.connects.Add(1)
-			p.ways[l.number].Store(wNext)
-			t.drain(ctx, conn, w)
-			conn, w = next, wNext
-			continue
 		case <-p.hints[l.number]:
 			if p.instance.Load() == w.instance {
 				continue
@@ -151,15 +167,15 @@ func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, er
 	if err != nil {
 		return nil, nil, err
 	}
-	qp, err := t.dev.CreateQP(t.pd, engine.QPInit{
-		SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: connWork, MaxRecvWR: 1, Extensions: extensions,
+	qp, err := t.createQP(engine.QPInit{
+		SendCQ: l.cq, RecvCQ: l.cq, MaxSendWR: connWork, MaxRecvWR: 1,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, err := t.manager.DialService(ctx, p.addr, t.service(), cm.Setup{
-		QP: qp, Keepalive: keepalive, AckTimeout: ackTimeout, Private: ask,
-	})
+	setup := t.setup(qp, ask)
+	setup.AckTimeout, setup.PKeyIndex = ackTimeout, t.config.PKeyIndex
+	conn, err := t.manager.DialService(ctx, p.addr, t.service(), setup)
 	if err != nil {
 		_ = qp.Close() // never fails
 		return nil, nil, t.explain(err)
@@ -171,18 +187,40 @@ func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, er
 	}
 	w := t.newWay(qp, &their)
 	w.sealer = sealer
+	if t.config.Over == OverUC {
+		w.whole = false // what is lost of it would be all of it
+	}
 	return conn, w, nil
+}
+
+// createQP makes a queue pair of a connection.
+func (t *Tunnel) createQP(init engine.QPInit) (*engine.QP, error) {
+	if init.Type = t.config.Over.qpType(); init.Type == roce.TypeRC {
+		init.Extensions = extensions
+	}
+	return t.dev.CreateQP(t.pd, init)
+}
+
+// setup is what both ends say of a connection.
+func (t *Tunnel) setup(qp *engine.QP, private []byte) cm.Setup {
+	s := cm.Setup{QP: qp, Private: private}
+	if t.config.Over == OverRC {
+		s.Keepalive = keepalive
+	}
+	return s
 }
 
 // An incoming is a connection on which a peer sends.
 type incoming struct {
-	peer *peer
-	key  *session // nil without a key
-	conn *cm.Conn
-	qp   *engine.QP
-	mr   *engine.MR
-	buf  []byte // of mr: what was received may be read when mr is gone
-	size int    // of a receive
+	peer     *peer
+	instance uint64        // of the peer's process
+	stale    chan struct{} // has something when that has begun anew
+	key      *session      // nil without a key
+	conn     *cm.Conn
+	qp       *engine.QP
+	mr       *engine.MR
+	buf      []byte // of mr: what was received may be read when mr is gone
+	size     int    // of a receive
 }
 
 // acceptConnections takes connections of peers, and refuses those of others.
@@ -201,6 +239,11 @@ func (t *Tunnel) acceptConnections(
 			_ = request.Reject(t.hello.put()) // who gave up need not be told
 			continue
 		}
+		if !t.sharesPartition(request.Params().Path.PKeyIndex) {
+			p.counts.drop(dropPartition)
+			_ = request.Reject(t.hello.put())
+			continue
+		}
 		answer, key, err := t.answer(p, request.Private())
 		if err != nil {
 			p.counts.drop(dropKey)
@@ -215,25 +258,36 @@ func (t *Tunnel) acceptConnections(
 		}
 		if p.instance.Swap(their.instance) != their.instance {
 			p.wake()
+			t.in.leave(p, their.instance)
+		}
+		c := &incoming{
+			peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
 		}
 		t.running.Go(func() {
 			defer func() { <-places }()
-			t.serve(ctx, p, request, answer, key)
+			t.serve(ctx, c, request, answer)
 		})
 	}
 }
 
+// sharesPartition reports whether a P_Key of the device, by its index, is of the partition of the
+// tunnel: what a request asks for need not be what its hello says.
+func (t *Tunnel) sharesPartition(index uint16) bool {
+	asked, err := t.dev.QueryPKey(int(index))
+	return err == nil && (asked^t.hello.pkey)&^roce.PKeyFull == 0
+}
+
 // serve takes what comes on one connection, until it is over.
 func (t *Tunnel) serve(
-	ctx context.Context, p *peer, request *cm.Request, answer []byte, key *session,
+	ctx context.Context, c *incoming, request *cm.Request, answer []byte,
 ) {
-	c := &incoming{peer: p, key: key}
 	if err := c.accept(ctx, t, request, answer); err != nil {
-		t.config.Logger.Info("not connected", "peer", p.addr.String(), "error", err.Error())
+		t.config.Logger.Info("not connected", "peer", c.peer.addr.String(), "error", err.Error())
 		return
 	}
 	select {
 	case <-c.conn.Done():
+	case <-c.stale:
 	case <-ctx.Done():
 	}
 	t.hangUp(c.conn)
@@ -259,17 +313,17 @@ func (c *incoming) accept(
 	if c.mr, err = t.dev.RegMR(t.pd, c.buf, mem.LocalWrite); err != nil {
 		return err
 	}
-	c.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
+	c.qp, err = t.createQP(engine.QPInit{
 		SendCQ: t.in.cq, RecvCQ: t.in.cq, MaxSendWR: 1, MaxRecvWR: connReceives,
-		MaxInlineRecv: engine.NoInlineRecv, Extensions: extensions,
+		MaxInlineRecv: engine.NoInlineRecv,
 	})
 	if err != nil {
 		return errors.Join(err, c.mr.Deregister())
 	}
 	t.in.add(c)
-	c.conn, err = request.Accept(ctx, cm.Setup{
-		QP: c.qp, Keepalive: keepalive, Private: answer, Prepare: c.prepare,
-	})
+	setup := t.setup(c.qp, answer)
+	setup.Prepare = c.prepare
+	c.conn, err = request.Accept(ctx, setup)
 	if err != nil {
 		c.close(t)
 	}
@@ -296,6 +350,18 @@ func (r *receiver) add(c *incoming) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.conns[c.qp.QPN()] = c
+}
+
+// leave ends the connections by which a peer sent before it began anew: over UC nothing else
+// would.
+func (r *receiver) leave(p *peer, instance uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		if c.peer == p && c.instance != instance {
+			signal(c.stale)
+		}
+	}
 }
 
 func (r *receiver) remove(c *incoming) {

@@ -14,7 +14,7 @@ import (
 // has a driver for each and callers have one thread; a processor for the driver alone is there
 // to be used by it; and a simulation drives itself.
 func (d *Device) callersDrive() bool {
-	return !d.direct && len(d.queues) == 1 && d.queues[0].spins && d.options.CPU == 0
+	return !d.direct && len(d.queues) == 1 && d.queues[0].spins && len(d.options.CPUs) == 0
 }
 
 // An awaited is what a caller waits for: completions, or events.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"xroce/roce"
 	"xroce/xsk"
@@ -47,36 +46,6 @@ func (d *Device) Progress() bool {
 	}
 	return d.services.progress() || worked
 }
-
-// Drive makes a round of progress and, when there was nothing to do, sleeps in the link until
-// something comes, until Rouse, or for limit at most. It is for who waits for completions in
-// direct mode and takes them by itself: nobody else has to wake first. It reports whether it
-// could: not when somebody else is at it, nor on a device with a driver or several queues.
-func (d *Device) Drive(limit time.Duration) bool {
-	if !d.direct || d.services.inline || len(d.queues) > 1 {
-		return false
-	}
-	d.services.standby.enter()
-	defer d.services.leave()
-	d.services.dismiss()
-	q := d.queues[0]
-	if !q.mu.TryLock() {
-		return false
-	}
-	defer q.mu.Unlock()
-	q.sleeping.Add(1)
-	defer q.sleeping.Add(-1)
-	if q.progress() || q.err != nil || q.callers.Load() != 0 {
-		return true
-	}
-	if err := q.link.Wait(d.driveTimeout(q, q.now()+roce.Time(limit), true)); err != nil {
-		q.linkError(err)
-	}
-	return true
-}
-
-// Rouse ends the Drive that sleeps now, or the next one. It never blocks.
-func (d *Device) Rouse() { d.queues[0].link.Wake() }
 
 // NextDeadline returns when the device wants to make progress even if no packet
 // comes, false for never. A simulator needs it; others have no use for it.

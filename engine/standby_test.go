@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -89,6 +90,29 @@ func TestTakeDrivesNobody(t *testing.T) {
 	b.SendPosted()
 	if link.looks.Load() != looks {
 		t.Error("nothing was posted")
+	}
+}
+
+// TestDriveDoesNotSleepOnCompletions: with completions that nobody took, it returns at once.
+func TestDriveDoesNotSleepOnCompletions(t *testing.T) {
+	a, b, link := echoDevices(t, true)
+	inline := engine.QPInit{MaxInline: 64}
+	seat, peer := seatOn(t, b, inline), seatOn(t, a, inline)
+	join(t, seat, peer, engine.ConnectOptions{})
+	ask(t, peer, "here")
+	seat.recv(t, 1, 0, 64)
+	comesAbout(t, func() bool { b.Progress(); return seat.cq.Arm(false) })
+	b.Progress()
+	waits := link.waits.Load()
+	b.Rouse()
+	for range 3 {
+		b.Drive(time.Hour, seat.cq)
+	}
+	if n := link.waits.Load() - waits; n > 1 {
+		t.Errorf("it slept %d times", n)
+	}
+	if err := b.WakeOn(0); !errors.Is(err, roce.ErrInvalid) {
+		t.Errorf("a simulated link watches a descriptor: %v", err)
 	}
 }
 

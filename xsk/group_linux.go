@@ -188,6 +188,9 @@ func (g *Group) Wait(timeout time.Duration) error {
 // Wake implements Link.
 func (g *Group) Wake() { g.waiter.Wake() }
 
+// WakeOn implements FDWaiter.
+func (g *Group) WakeOn(fd int) { g.waiter.WakeOn(fd) }
+
 // Stats implements Link: those of all queues together. It makes a system call for each.
 func (g *Group) Stats() (sum Stats, err error) {
 	for _, s := range g.sockets {

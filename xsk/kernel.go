@@ -64,10 +64,11 @@ type Kernel interface {
 	Event() (fd int, err error)
 	Notify(event int) error
 	Drain(event int) error
-	// Poll waits until one of the sockets can receive, the event is readable or
-	// the time is over; for ever when timeout is negative. The event is the last of
-	// the descriptors, which it may write to. With keepCPU the calling thread keeps
-	// its Go processor while it sleeps; the time should be short.
+	// Poll waits until one of the sockets can receive, the event or another descriptor is
+	// readable or the time is over; for ever when timeout is negative. The last two of the
+	// descriptors, which it may write to, are the event and the other one, -1 for none. With
+	// keepCPU the calling thread keeps its Go processor while it sleeps; the time should be
+	// short.
 	Poll(fds []PollFD, timeout time.Duration, keepCPU bool) (Ready, error)
 }
 
@@ -88,6 +89,7 @@ type Device struct {
 type Ready struct {
 	Receive bool // an RX ring has entries
 	Event   bool // the event is readable
+	Other   bool // the other descriptor is readable, or can never be
 	Gone    bool // the device was deleted
 }
 

@@ -74,6 +74,14 @@ type Filler interface {
 	RaiseFillTarget(frames int)
 }
 
+// An FDWaiter is a Link whose Wait ends, too, when a descriptor of somebody else can be read.
+type FDWaiter interface {
+	// WakeOn says which descriptor that is, -1 for none, from the next Wait on; one that sleeps
+	// ends. It is for who drives the link, and must outlive that: a descriptor that is
+	// closed, or broken, ends every Wait. Safe for concurrent use.
+	WakeOn(fd int)
+}
+
 // An RxFrame is one received frame: the bytes from the Ethernet header on,
 // without FCS, in one piece or, when the frame outgrew one chunk, in two.
 type RxFrame struct {

@@ -309,6 +309,9 @@ func (s *Socket) Wait(timeout time.Duration) error {
 	return nil
 }
 
+// WakeOn implements FDWaiter.
+func (s *Socket) WakeOn(fd int) { s.waiter.WakeOn(fd) }
+
 // Wake implements Link. It makes a system call only when a Wait may be sleeping.
 func (s *Socket) Wake() { s.waiter.Wake() }
 

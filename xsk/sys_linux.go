@@ -378,8 +378,8 @@ func (linux) Poll(fds []PollFD, timeout time.Duration, keepCPU bool) (Ready, err
 		return Ready{}, err
 	}
 	const gone = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL
-	event := len(fds) - 1
-	r := Ready{Event: fds[event].Revents&unix.POLLIN != 0}
+	event := len(fds) - 2
+	r := Ready{Event: fds[event].Revents&unix.POLLIN != 0, Other: fds[event+1].Revents != 0}
 	for i := range fds[:event] {
 		r.Receive = r.Receive || fds[i].Revents&unix.POLLIN != 0
 		r.Gone = r.Gone || fds[i].Revents&gone != 0

@@ -42,10 +42,11 @@ const keepCPUPoll = 5 * time.Millisecond
 // Socket has one; other owners of an AF_XDP descriptor can have one, too.
 type Waiter struct {
 	kernel  Kernel
-	fds     []PollFD // the sockets, which are not ours, and last the event
+	fds     []PollFD // the sockets, which are not ours, the event, and another one
 	event   int
 	keepCPU bool // the first poll of a Wait keeps its processor: Config.Dedicated
 	state   atomic.Uint32
+	other   atomic.Int32 // a descriptor that ends Wait, too, plus one; 0 for none
 
 	// closing guards the event's descriptor against a Wake that comes with or
 	// after Close.
@@ -60,7 +61,7 @@ func NewWaiter(k Kernel, sockets ...int) (*Waiter, error) {
 		return nil, err
 	}
 	w := &Waiter{kernel: k, event: event}
-	for _, fd := range append(slices.Clone(sockets), event) {
+	for _, fd := range append(slices.Clone(sockets), event, -1) {
 		w.fds = append(w.fds, PollFD{FD: int32(fd), Events: unix.POLLIN})
 	}
 	return w, nil
@@ -87,6 +88,7 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 		if timeout >= 0 {
 			slice = min(slice, timeout)
 		}
+		w.fds[len(w.fds)-1].FD = w.other.Load() - 1
 		ready, err := w.kernel.Poll(w.fds, slice, keepCPU)
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):
@@ -107,7 +109,7 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 
 // gone asks with a receive call whether the device of a socket was deleted.
 func (w *Waiter) gone() bool {
-	for _, f := range w.fds[:len(w.fds)-1] {
+	for _, f := range w.fds[:len(w.fds)-2] {
 		if w.kernel.Recv(int(f.FD)) == unix.ENXIO {
 			return true
 		}
@@ -128,6 +130,12 @@ func (w *Waiter) waited(ready Ready) error {
 		return unix.ENODEV
 	}
 	return nil
+}
+
+// WakeOn is FDWaiter.WakeOn.
+func (w *Waiter) WakeOn(fd int) {
+	w.other.Store(int32(fd) + 1)
+	w.Wake()
 }
 
 // Wake is Link.Wake. It makes a system call only when a Wait may be sleeping,

@@ -39,6 +39,61 @@ func TestWakeEndsWait(t *testing.T) {
 	}
 }
 
+// TestOtherDescriptorEndsWait: a descriptor of somebody else ends each Wait while it is readable,
+// also one that sleeps when it is named, until none is named any more.
+func TestOtherDescriptorEndsWait(t *testing.T) {
+	a, _, k, _ := fakeWire(t, xsktest.KernelOptions{})
+	other, err := k.Event()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.WakeOn(other)
+	if err := a.Wait(-1); err != nil { // WakeOn ended it
+		t.Fatal(err)
+	}
+	for range 100 {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := k.Notify(other); err != nil {
+				t.Error(err)
+			}
+		})
+		for range 2 {
+			if err := a.Wait(-1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Wait()
+		if err := k.Drain(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Close(other); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoOtherDescriptor: the descriptor is that of the last call, none at first and after -1.
+func TestNoOtherDescriptor(t *testing.T) {
+	k, _ := xsktest.NewWire(xsktest.KernelOptions{}, xsktest.KernelOptions{})
+	p := &pollRecorder{Kernel: k}
+	cfg := small(k)
+	cfg.Kernel = p
+	s := open(t, k, cfg)
+	for _, want := range []int{-1, 77, -1} {
+		if want != -1 || p.others != nil {
+			s.WakeOn(want)
+			if err := s.Wait(-1); err != nil { // WakeOn ended it
+				t.Fatal(err)
+			}
+		}
+		p.kept, p.others = nil, nil
+		if err := s.Wait(-1); err != nil || !slices.Equal(p.others, []int{want, want, want}) {
+			t.Errorf("polls with %v, want %d: %v", p.others, want, err)
+		}
+	}
+}
+
 func TestFrameEndsWait(t *testing.T) {
 	a, b, _, _ := fakeWire(t, xsktest.KernelOptions{})
 	for i := range uint32(200) {
@@ -132,12 +187,14 @@ func TestClosedSocket(t *testing.T) {
 // pollRecorder notes how each poll was made and lets it run out of time.
 type pollRecorder struct {
 	*xsktest.Kernel
-	kept []bool
-	time []time.Duration
+	kept   []bool
+	time   []time.Duration
+	others []int
 }
 
-func (p *pollRecorder) Poll(_ []xsk.PollFD, t time.Duration, keepCPU bool) (xsk.Ready, error) {
+func (p *pollRecorder) Poll(fds []xsk.PollFD, t time.Duration, keepCPU bool) (xsk.Ready, error) {
 	p.kept, p.time = append(p.kept, keepCPU), append(p.time, t)
+	p.others = append(p.others, int(fds[len(fds)-1].FD))
 	if len(p.kept) < 3 {
 		return xsk.Ready{}, nil
 	}

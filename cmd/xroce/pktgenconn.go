@@ -112,7 +112,7 @@ func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
 	f.port.Answers = true
 	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	if port.Route.Path.Dst.IsZero() {

@@ -147,7 +147,7 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 	defer in.close()
 	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
 	if err != nil {
-		return advise(err, f.port.Interface, f.port.Queue)
+		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
 	if port.Route.Path.Dst.IsZero() {

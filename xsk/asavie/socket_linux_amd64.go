@@ -188,6 +188,9 @@ func (s *Socket) Wait(timeout time.Duration) error {
 	return nil
 }
 
+// WakeOn implements xsk.FDWaiter.
+func (s *Socket) WakeOn(fd int) { s.waiter.WakeOn(fd) }
+
 // Wake implements xsk.Link.
 func (s *Socket) Wake() { s.waiter.Wake() }
 

@@ -404,7 +404,7 @@ func (k *Kernel) Notify(event int) error { return k.setEvent("Notify", event, tr
 // Drain implements xsk.Kernel.
 func (k *Kernel) Drain(event int) error { return k.setEvent("Drain", event, false) }
 
-// Poll implements xsk.Kernel. Unlike Linux it does not send.
+// Poll implements xsk.Kernel. Unlike Linux it does not send. The other descriptor is an event, too.
 func (k *Kernel) Poll(fds []xsk.PollFD, timeout time.Duration, _ bool) (xsk.Ready, error) {
 	err := k.enter("Poll")
 	defer k.mu.Unlock()
@@ -422,12 +422,13 @@ func (k *Kernel) Poll(fds []xsk.PollFD, timeout time.Duration, _ bool) (xsk.Read
 		defer timer.Stop()
 	}
 	for {
-		last := len(fds) - 1
+		last := len(fds) - 2
 		e := k.files[int(fds[last].FD)]
 		if e == nil {
 			return xsk.Ready{}, unix.EBADF
 		}
-		r := xsk.Ready{Event: e.event, Gone: k.gone}
+		other := k.files[int(fds[last+1].FD)]
+		r := xsk.Ready{Event: e.event, Other: other != nil && other.event, Gone: k.gone}
 		for _, p := range fds[:last] {
 			f, err := k.socket(int(p.FD))
 			if err != nil {

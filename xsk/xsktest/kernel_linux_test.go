@@ -153,7 +153,7 @@ func TestPollTimesOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fds := []xsk.PollFD{{FD: int32(r.fd)}, {FD: int32(e)}}
+	fds := []xsk.PollFD{{FD: int32(r.fd)}, {FD: int32(e)}, {FD: -1}}
 	start := time.Now()
 	ready, err := k.Poll(fds, 2*time.Millisecond, false)
 	if err != nil || ready != (xsk.Ready{}) || time.Since(start) < 2*time.Millisecond {

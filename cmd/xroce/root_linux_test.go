@@ -199,6 +199,20 @@ func TestRootDemoPanicLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestRootDemoQueues: everything works on a cable that scatters packets over four queues of each
+// host, with one thread for them and with two.
+func TestRootDemoQueues(t *testing.T) {
+	xsktest.NeedRoot(t)
+	for _, drivers := range []string{"1", "2"} {
+		i := bench{machine: goodMachine()}.run(t, "demo", "--queues", "4", "--drivers", drivers,
+			"--size", "4097", "--time", "1ms", "--file-size", "1000000")
+		if i.code != exitOK {
+			t.Fatalf("%s drivers: code %d, stderr %s\n%s", drivers, i.code, i.stderr, i.stdout)
+		}
+		contains(t, i.stdout, "backend xsk", " 0 failed")
+	}
+}
+
 // TestRootDemoInterrupted sends Ctrl-C to a demonstration that has begun.
 func TestRootDemoInterrupted(t *testing.T) {
 	xsktest.NeedRoot(t)

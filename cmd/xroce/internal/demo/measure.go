@@ -28,7 +28,7 @@ const pollsPerLook = 256
 // of its own: two busy threads in all.
 func measure(ctx context.Context, o *Options, w *cable, report *Report) (err error) {
 	device := o.Device
-	device.Direct, device.Busy = true, false
+	device.Direct, device.Busy, device.Drivers = true, false, 1
 	h, err := w.openBoth(device, nil)
 	if err != nil {
 		return err

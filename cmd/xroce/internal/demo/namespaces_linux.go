@@ -12,7 +12,11 @@ func namespaces(queues int) (*cable, error) {
 	if _, err := vethpair.Sweep(); err != nil {
 		return nil, err
 	}
-	p, err := vethpair.New(vethpair.Options{MTU: mtu, Queues: queues})
+	o := vethpair.Options{MTU: mtu, Queues: queues}
+	if queues > 1 {
+		o.Scatter = vethpair.ScatterFlows
+	}
+	p, err := vethpair.New(o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"xroce/engine"
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+)
+
+// TestAllQueues has connections whose packets the wire scatters over four receive queues, as a
+// card with RSS does, in each mode of progress.
+func TestAllQueues(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    engine.Options
+	}{
+		{"one driver", engine.Options{}},
+		{"two drivers", engine.Options{Drivers: 2, CPUs: []int{0, 1}}},
+		{"four drivers", engine.Options{Drivers: 4}},
+		{"direct", engine.Options{Direct: true}},
+		{"busy", engine.Options{Busy: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, devs := vethPair(t, vethpair.Options{
+				MTU: 4200, Queues: 4, Scatter: vethpair.ScatterFlows,
+			}, [2]engine.Options{tt.o, {Drivers: 1}})
+			if i := devs[1].Link(); i.Queues != 4 || i.Queue != 0 {
+				t.Errorf("link %+v", i)
+			}
+			connections := 8
+			if tt.o.Busy {
+				connections = 2 // a processor is taken
+			}
+			for range connections {
+				a, b := newSide(t, devs[0]), newSide(t, devs[1])
+				connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 20})
+				for _, size := range []int{1, 4097, 1 << 16} {
+					exchange(t, a, b, size)
+					if !tt.o.Direct { // else nobody drives the one that answers
+						exchange(t, b, a, size)
+					}
+				}
+			}
+			for _, d := range devs {
+				expectNoLoss(t, d)
+				if n := counterOf(t, d, "xdp_pass_no_socket"); n != 0 {
+					t.Errorf("%d packets went to the kernel", n)
+				}
+			}
+		})
+	}
+}
+
+// TestFramesOnAnyQueue has each frame come on any queue, so that packets of a connection overtake
+// each other on the way, with as many drivers as queues and with one.
+func TestFramesOnAnyQueue(t *testing.T) {
+	_, devs := vethPair(t, vethpair.Options{
+		MTU: 1500, Queues: 4, Scatter: vethpair.ScatterFrames,
+	}, [2]engine.Options{{Drivers: 4}, {}})
+	a, b := newSide(t, devs[0]), newSide(t, devs[1])
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 14})
+	for _, size := range []int{0, 4097, 1 << 15} {
+		exchange(t, a, b, size)
+		exchange(t, b, a, size)
+	}
+}
+
+func TestQueuesLeftOut(t *testing.T) {
+	pair := xsktest.NewPair(t, vethpair.Options{Queues: 4})
+	open := func(o engine.Options) (err error) {
+		return pair.Pair.Do(vethpair.A, func() error {
+			d, err := engine.Open(vethpair.IfName, o)
+			if err == nil {
+				err = d.Close()
+			}
+			return err
+		})
+	}
+	for _, tt := range []struct {
+		o    engine.Options
+		left bool
+		text []string
+	}{
+		{engine.Options{Queues: []int{1, 0}}, true, []string{
+			"2-3 of 4", "ethtool -L xr0 combined 2", "--queues all", "--force",
+		}},
+		{engine.Options{Queues: []int{2}}, true, []string{"0-1, 3 of 4"}},
+		{engine.Options{Queues: []int{0, 4}, Partial: true}, false, []string{
+			"no receive queue 4, only 0 to 3",
+		}},
+		{engine.Options{Queues: []int{3, 3}, Partial: true}, false, []string{"named twice"}},
+		{engine.Options{Queues: []int{}}, false, []string{"needs a queue"}},
+		{engine.Options{Drivers: 5}, false, []string{"5 drivers for 4 queues"}},
+		{engine.Options{Backend: engine.BackendAsavie}, false, []string{"drives one queue"}},
+	} {
+		err := open(tt.o)
+		if err == nil || errors.Is(err, engine.ErrQueuesLeftOut) != tt.left {
+			t.Errorf("%v: %v", tt.o.Queues, err)
+			continue
+		}
+		for _, text := range tt.text {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%v: %v, not with %q", tt.o.Queues, err, text)
+			}
+		}
+	}
+	for _, o := range []engine.Options{
+		{Queues: []int{2}, Partial: true}, {Queues: []int{3, 1}, Partial: true, Drivers: 2},
+		{Queues: []int{3, 1, 0, 2}},
+	} {
+		if err := open(o); err != nil {
+			t.Errorf("%v: %v", o.Queues, err)
+		}
+	}
+}

@@ -108,7 +108,8 @@ func TestQueuesLeftOut(t *testing.T) {
 		}
 	}
 	for _, o := range []engine.Options{
-		{Queues: []int{2}, Partial: true}, {Queues: []int{3, 1}, Partial: true, Drivers: 2},
+		{Queues: []int{2}, Partial: true},
+		{Queues: []int{3, 1}, Partial: true, Drivers: 2},
 		{Queues: []int{3, 1, 0, 2}},
 	} {
 		if err := open(o); err != nil {

@@ -86,7 +86,7 @@ func (c *caller) sleep(ctx context.Context, timeout time.Duration) {
 	q.sleeping.Add(1)
 	defer q.sleeping.Add(-1)
 	// All is announced: whatever comes from here on wakes the link.
-	if c.of.pending() || q.doorbells.count.Load() != 0 || q.inbox.count.Load() != 0 ||
+	if c.of.pending() || q.doorbells.count.Load() != 0 || !q.inbox.empty() ||
 		q.dead.Load() || ctx.Err() != nil || q.turns.closed.Load() {
 		return
 	}

@@ -121,6 +121,12 @@ func (d *Device) Counters() ([]Counter, error) {
 	list = append(list, Counter{
 		"loopback_packets", t.looped, "packets", "sent by one QP of the device to another",
 	}, Counter{
+		"handover_packets", t.handover.frames, "packets",
+		"came to the queue of another driver than that of their QP, and were handed over",
+	}, Counter{
+		"handover_no_room", t.handover.noRoom, "packets",
+		"lost because the driver that they were to be handed over to was too slow",
+	}, Counter{
 		"sq_posted", t.posted, "work requests", "posted to send queues and not complete, now",
 	})
 	if d.lossyTap != nil {
@@ -153,7 +159,9 @@ type totals struct {
 	drops  [wire.NumReasons]uint64
 	looped uint64
 	posted uint64 // work requests in send queues
-	link   [len(linkCounters)]uint64
+	// handover is what drivers gave each other.
+	handover handover
+	link     [len(linkCounters)]uint64
 }
 
 // totals adds up what the queues have counted.
@@ -175,7 +183,8 @@ func (t *totals) add(q *queue) error {
 	if err != nil {
 		return err
 	}
-	stats.RxRingFull += q.inbox.dropped()
+	t.handover.frames += q.handover.frames
+	t.handover.noRoom += q.handover.noRoom
 	t.count.Merge(&q.count)
 	for reason, n := range q.drops {
 		t.drops[reason] += n

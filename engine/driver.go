@@ -130,7 +130,7 @@ func (d *driver) wait(timeout time.Duration) error {
 		return nil
 	default:
 	}
-	if q.doorbells.count.Load() != 0 || q.inbox.count.Load() != 0 {
+	if q.doorbells.count.Load() != 0 || !q.inbox.empty() {
 		return nil
 	}
 	return q.link.Wait(timeout)

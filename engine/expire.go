@@ -45,9 +45,7 @@ func (q *queue) expire(now roce.Time) (expired, received bool) {
 // and the acknowledges in the receive ring; so does one that was stopped between
 // looking at the ring and looking at the clock.
 func (q *queue) receiveBacklog(now roce.Time) bool {
-	forwarded := q.inbox.take()
-	q.handleForwarded(now, forwarded)
-	for got := len(forwarded); got < maxBacklog; {
+	for got := q.handleInbox(now, inboxFrames/burst); got < maxBacklog; {
 		n := q.link.Receive(q.rx[:])
 		if n == 0 {
 			return got > 0

@@ -21,6 +21,14 @@ func LockQueue(d *Device, i int) (unlock func()) {
 	return d.queues[i].mu.Unlock
 }
 
+// HandoverOf returns what a queue has handed over to others, and what they had no room for.
+func HandoverOf(d *Device, i int) (frames, noRoom uint64) {
+	q := d.queues[i]
+	q.lock()
+	defer q.mu.Unlock()
+	return q.handover.frames, q.handover.noRoom
+}
+
 // AwaitsQueue reports whether somebody waits for the progress lock of a queue.
 func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 }
 

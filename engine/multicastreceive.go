@@ -47,7 +47,7 @@ func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) {
 		if other != q && slices.ContainsFunc(members, func(m *QP) bool {
 			return m.queue == other
 		}) {
-			other.forward(f)
+			q.handOver(other, f)
 		}
 	}
 }

@@ -40,6 +40,7 @@ const earlyPackets = 1024
 // except what says otherwise.
 type queue struct {
 	device *Device
+	index  int // in Device.queues
 	link   xsk.Link
 	clock  Clock
 	tap    Tap
@@ -63,11 +64,14 @@ type queue struct {
 	timers  sched.Wheel[QP]
 	txDelay txDelay
 	rx      [burst]xsk.RxFrame
-	tx      [burst]xsk.TxFrame
-	txFrom  int // tx has reserved frames from here
-	txHave  int // up to here
-	loop    loopback
-	packet  wire.Packet
+	// forwarded are frames that another queue handed over.
+	forwarded [burst]xsk.RxFrame
+	handover  handover // what this one did
+	tx        [burst]xsk.TxFrame
+	txFrom    int // tx has reserved frames from here
+	txHave    int // up to here
+	loop      loopback
+	packet    wire.Packet
 	// local are the addresses of the device. It is replaced and never changed.
 	local map[host.Addr]struct{}
 	// lost says that the device once had an address that is not in local.
@@ -91,12 +95,12 @@ type queue struct {
 	sleepsUntil roce.Time
 }
 
-func newQueue(d *Device, link xsk.Link, mac [6]byte) *queue {
+func newQueue(d *Device, index int, link xsk.Link, mac [6]byte) *queue {
 	o := &d.options
 	_, spins := o.Clock.(systemClock)
 	q := &queue{
 		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
-		device: d, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
+		device: d, index: index, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
 		common: roce.Common{
 			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame), PKeys: o.PKeys,
 		},

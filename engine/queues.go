@@ -7,9 +7,17 @@ import (
 	"xroce/xsk"
 )
 
-// addQueue gives the device another link.
+// addQueue gives the device another link. Nobody drives the device yet.
 func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
-	d.queues = append(d.queues, newQueue(d, link, mac))
+	d.queues = append(d.queues, newQueue(d, len(d.queues), link, mac))
+	if len(d.queues) == 1 {
+		return // nobody hands anything over
+	}
+	for _, q := range d.queues {
+		if q.inbox.slots == nil {
+			q.inbox.init(q.link.Info().MaxFrame)
+		}
+	}
 }
 
 // queueFor picks the queue of a new QP: that with the fewest. The caller holds life.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -233,6 +234,45 @@ func TestTwoQueuesDeregister(t *testing.T) {
 			t.Error("memory was written after Deregister")
 		}
 	}
+}
+
+// TestHandoverFull stops the queue that packets are handed over to until there is no room for
+// more: they are counted, and when it goes on connections do, too.
+func TestHandoverFull(t *testing.T) {
+	const writes, size = 200, 1 << 16
+	dev, peer, _ := twoQueues(t, engine.Options{})
+	var flooded, connected [2]*side
+	for i := range 2 {
+		flooded[i] = newSideOf(t, dev, engine.QPInit{Type: roce.TypeUC})
+	}
+	connected = onQueues(t, dev)
+	flood := newSideOf(t, peer, engine.QPInit{Type: roce.TypeUC, MaxSendWR: writes})
+	connect(t, flooded[1], flood)
+	a, b := connected[1], newSide(t, peer)
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 12})
+
+	unlock := engine.LockQueue(dev, 1)
+	postWrites(t, flood, flooded[1], writes, size)
+	flood.wait(t, writes)
+	for end := time.Now().Add(soon); ; runtime.Gosched() {
+		if _, noRoom := engine.HandoverOf(dev, 0); noRoom > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("there is room for everything")
+		}
+	}
+	postWrites(t, b, a, 1, size)
+	unlock()
+	b.wait(t, 1)
+	frames, noRoom := engine.HandoverOf(dev, 0)
+	if n := counterOf(t, dev, "handover_packets"); frames == 0 || n < frames {
+		t.Errorf("handover_packets is %d, %d before", n, frames)
+	}
+	if n := counterOf(t, dev, "handover_no_room"); n < noRoom {
+		t.Errorf("handover_no_room is %d, %d before", n, noRoom)
+	}
+	exchange(t, b, a, size)
 }
 
 // TestTwoQueuesEnd: when a link fails, and when the device is closed, the QPs of both

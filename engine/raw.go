@@ -50,7 +50,7 @@ func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded boo
 			at.drops[wire.NotRoCE]++
 			at.fate = fate{kind: fateNotDecoded, decode: wire.NotRoCE}
 		} else {
-			q.queue.forward(f)
+			at.handOver(q.queue, f)
 			at.fate.kind = fateForwarded
 		}
 		return

@@ -60,7 +60,7 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		if forwarded {
 			q.drop(counter.DropUnknownQPN)
 		} else {
-			qp.queue.forward(f)
+			q.handOver(qp.queue, f)
 			q.fate.kind = fateForwarded
 		}
 		return

@@ -17,21 +17,24 @@ func (q *queue) progress() bool {
 		q.sendNow(q.now())
 		return true
 	}
-	looped, forwarded := q.loop.take(), q.inbox.take()
+	looped, forwarded := q.loop.take(), q.inbox.take(q.forwarded[:])
 	n := q.link.Receive(q.rx[:])
-	if len(looped) == 0 && len(forwarded) == 0 && n == 0 && q.idles() {
+	if len(looped) == 0 && forwarded == 0 && n == 0 && q.idles() {
 		return false
 	}
 	now := q.now()
 	q.device.paging.tick(now)
 	q.handle(now, looped)
-	q.handleForwarded(now, forwarded)
+	if forwarded > 0 {
+		q.handleForwarded(now, q.forwarded[:forwarded])
+		q.inbox.release(forwarded)
+	}
 	if n > 0 {
 		q.handle(now, q.rx[:n])
 		q.link.Release(q.rx[:n])
 	}
 	expired, late := q.expire(now)
-	received := n > 0 || len(looped) > 0 || len(forwarded) > 0 || late
+	received := n > 0 || len(looped) > 0 || forwarded > 0 || late
 	notified := q.notifyDue(now)
 	if received && !q.sendDeferred && (q.direct || q.reply.waits(now)) {
 		// Let the caller see what came before anything is sent: its own reply

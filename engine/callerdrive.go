@@ -59,7 +59,7 @@ func (c *caller) drive(ctx context.Context) bool {
 	q.mu.Lock()
 	worked := q.callerRound()
 	deadline, armed := q.nextDeadline()
-	blocked := !q.ready.Empty() || q.link.Pending()
+	again, rests := q.lookAgain(), q.rests()
 	now := q.now()
 	q.noteSleep(deadline, armed)
 	q.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *caller) drive(ctx context.Context) bool {
 	switch {
 	case worked:
 		c.idleSince = now
-	case !o.Busy && now-c.idleSince >= roce.Time(o.Spin):
-		c.sleep(ctx, sleepTime(now, deadline, armed, blocked))
+	case (!o.Busy || rests) && now-c.idleSince >= roce.Time(o.Spin):
+		c.sleep(ctx, sleepTime(now, deadline, armed, again))
 	}
 	if q.turns.closed.Load() {
 		c.leave()

@@ -128,7 +128,10 @@ func (d *Device) Counters() ([]Counter, error) {
 		"lost because the driver that they were to be handed over to was too slow",
 	}, Counter{
 		"sq_posted", t.posted, "work requests", "posted to send queues and not complete, now",
+	}, Counter{
+		"port_xmit_discards", t.discards, "frames", "not sent: the interface was down or reset",
 	})
+	list = append(list, d.resets.counters()...)
 	if d.lossyTap != nil {
 		list = append(list, Counter{
 			"tap_dropped", d.lossyTap.Dropped(), "frames", "missing in the capture, which is slow",
@@ -161,6 +164,8 @@ type totals struct {
 	posted uint64 // work requests in send queues
 	// handover is what drivers gave each other.
 	handover handover
+	// discards are frames that were not sent because nothing could be.
+	discards uint64
 	link     [len(linkCounters)]uint64
 }
 
@@ -196,7 +201,8 @@ func (t *totals) add(q *queue) error {
 		}
 	}
 	for i, c := range linkCounters {
-		t.link[i] += c.value(&stats)
+		t.link[i] += q.past[i] + c.value(&stats)
 	}
+	t.discards += q.link.discards
 	return nil
 }

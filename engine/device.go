@@ -59,6 +59,8 @@ type Device struct {
 	etherTypes cowMap[uint16, etherTypeHandler]
 	steering   steering
 	native     nativeStats
+	resets     resetCounts
+	mtu        int // of the interface, as it was seen last; of the goroutine that follows it
 
 	closeOnce sync.Once
 	closeErr  error
@@ -184,7 +186,12 @@ func (d *Device) PKeyIndex(pkey uint16) (uint16, error) {
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {
-	return wire.ActiveMTU(min(d.host.Port().MTU, d.Link().MaxFrame-ethernetHeader-vlanTag))
+	return min(wire.ActiveMTU(d.host.Port().MTU), activeMTU(d.Link()))
+}
+
+// activeMTU is the largest path MTU of a link.
+func activeMTU(info xsk.Info) wire.MTU {
+	return wire.ActiveMTU(info.MaxFrame - ethernetHeader - vlanTag)
 }
 
 // Lengths before the network header, in bytes.

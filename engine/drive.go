@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"xroce/roce"
-	"xroce/xsk"
 )
 
 // Drive makes a round of progress and, when there was nothing to do, sleeps in the link until
@@ -47,8 +46,8 @@ func (d *Device) Rouse() { d.queues[0].link.Wake() }
 // is for none. One thread can then serve both. The descriptor must stay open until WakeOn(-1).
 // The error wraps roce.ErrInvalid when Drive does nothing here, or the link cannot do it.
 func (d *Device) WakeOn(fd int) error {
-	link, ok := d.queues[0].link.(xsk.FDWaiter)
-	if !ok || !d.direct || len(d.queues) > 1 {
+	link := d.queues[0].link
+	if !link.watchesFDs() || !d.direct || len(d.queues) > 1 {
 		return fmt.Errorf("%w: no descriptor of others can be watched here", roce.ErrInvalid)
 	}
 	link.WakeOn(fd)

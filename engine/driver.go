@@ -65,7 +65,7 @@ func (d *driver) run() {
 		q.mu.Lock()
 		worked := q.progress()
 		deadline, armed := q.nextDeadline()
-		blocked := !q.ready.Empty() || q.link.Pending()
+		again, rests := q.lookAgain(), q.rests()
 		now := q.now()
 		q.noteSleep(deadline, armed)
 		q.mu.Unlock()
@@ -79,21 +79,21 @@ func (d *driver) run() {
 			idleSince = q.clock.Now()
 			handed = false
 		case worked:
-		case !d.busy && now-idleSince >= d.spin:
-			handed = d.sleep(sleepTime(now, deadline, armed, blocked))
+		case (!d.busy || rests) && now-idleSince >= d.spin:
+			handed = d.sleep(sleepTime(now, deadline, armed, again))
 		}
 	}
 }
 
-// sleepTime is how long the driver may sleep: until the next deadline, and not
-// for long while packets wait for the device.
-func sleepTime(now, deadline roce.Time, armed, blocked bool) time.Duration {
+// sleepTime is how long the driver may sleep: until the next deadline, and no longer than again
+// unless that is negative.
+func sleepTime(now, deadline roce.Time, armed bool, again time.Duration) time.Duration {
 	timeout := time.Duration(-1)
 	if armed {
 		timeout = max(0, time.Duration(deadline-now))
 	}
-	if blocked && (timeout < 0 || timeout > blockedSleep) {
-		timeout = blockedSleep
+	if again >= 0 && (timeout < 0 || timeout > again) {
+		timeout = again
 	}
 	return timeout
 }

@@ -62,5 +62,8 @@ func (q *queue) receiveBacklog(now roce.Time) bool {
 // packets wait too, but there the peer is out of reach, and the QP has to learn that.
 func (q *queue) postpone(now roce.Time, qp *QP) bool {
 	since, expired := qp.core.LossTimer(now)
-	return expired && !q.down && qp.core.PostponeAckTimer(now, q.txDelay.by(since, now))
+	if expired && q.excused(now) {
+		return qp.core.RestartAckTimer(now)
+	}
+	return expired && q.outage == nil && qp.core.PostponeAckTimer(now, q.txDelay.by(since, now))
 }

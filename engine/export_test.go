@@ -40,3 +40,8 @@ func Away(d *Device) bool { return d.queues[0].turns.away.Load() }
 
 // CallerDrives reports whether a caller has the turn.
 func CallerDrives(d *Device) bool { return d.queues[0].turns.driving.Load() }
+
+// Reopenable is a link with a way to open it again after it failed.
+func Reopenable(link xsk.Link, again func() (xsk.Link, error)) xsk.Link {
+	return reopenable{Link: link, again: again}
+}

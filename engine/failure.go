@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/roce"
-	"xroce/roce/counter"
 )
 
 // This file is about links that are of no more use.
@@ -76,19 +75,16 @@ func (d *Device) followRemoval(w RemovalWatcher) {
 	}
 }
 
-// linkError takes an error of the link. An interface that is down keeps what
-// is queued and comes back; any other error ends the queue and all its QPs.
+// linkError takes an error of the link. An interface that is down keeps what is queued and
+// comes back; a link that can be opened again is; any other error ends the queue and all its QPs.
 func (q *queue) linkError(err error) {
 	switch {
+	case errors.Is(err, unix.ENETDOWN):
+		q.goDown()
+	case q.lose(err):
 	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO): // of poll, and of send
 		q.fail(q.device.errRemoved())
-		return
-	case !errors.Is(err, unix.ENETDOWN):
+	default:
 		q.fail(fmt.Errorf("engine: the link failed: %w", err))
-		return
 	}
-	if !q.down {
-		q.count.Inc(counter.LinkDowned)
-	}
-	q.down = true
 }

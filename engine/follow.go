@@ -33,6 +33,7 @@ func (d *Device) followRouter(r host.Router) {
 			if !ok {
 				return
 			}
+			d.interfaceChanged()
 			d.addressesChanged()
 			d.reroute(r, d.paths.Destinations())
 			d.pause(followPause)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"xroce/bpf"
 	"xroce/engine/host"
@@ -44,7 +45,7 @@ func Open(iface string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close())
 	}
-	links, err := openLinks(port, program, shares, &o)
+	links, err := openLinks(kernel, program, shares, &o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close(), kernel.Close())
 	}
@@ -103,46 +104,53 @@ func attach(port host.Port, o *Options) (*bpf.Program, error) {
 	return program, nil
 }
 
-// openLinks opens a link for each share of the queues, and has the program send to it.
-func openLinks(port host.Port, program *bpf.Program, shares [][]int, o *Options) (
+// openLinks opens a link for each share of the queues.
+func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Options) (
 	links []xsk.Link, err error,
 ) {
-	for _, queues := range shares {
-		var link steeredLink
-		if link, err = openLink(port, queues, o); err != nil {
-			err = fmt.Errorf("engine: %s: %w", port.Name, err)
-			break
+	for i, queues := range shares {
+		s := &share{host: kernel, program: program, options: o, number: i}
+		link, err := s.open(queues, xsk.DefaultBindTimeout)
+		if err != nil {
+			for _, link := range links {
+				err = errors.Join(err, link.Close())
+			}
+			return nil, err
 		}
-		links = append(links, link)
-		// The program sends nothing here until the sockets are registered.
-		if err = link.Sockets(program.Register); err != nil {
-			break
-		}
-	}
-	if err != nil {
-		for _, link := range links {
-			err = errors.Join(err, link.Close())
-		}
-		return nil, err
+		links = append(links, s.reopenable(link))
 	}
 	return links, nil
 }
 
-// openLink opens the sockets of the chosen backend.
-func openLink(port host.Port, queues []int, o *Options) (steeredLink, error) {
+// openLink opens the sockets of the chosen backend. Under a program in generic mode the driver
+// would take frames for zero-copy that the program never gives it: that is not asked for.
+func openLink(
+	port host.Port, queues []int, o *Options, attached bpf.Mode, bind time.Duration,
+) (steeredLink, error) {
+	mode := o.Mode
+	if attached == bpf.Generic {
+		if mode == xsk.ModeZeroCopy {
+			return nil, errGenericZeroCopy
+		}
+		mode = xsk.ModeCopy
+	}
 	if o.Backend == BackendAsavie {
-		return asavie.Open(asavie.Config{Ifindex: port.Index, Queue: queues[0], Mode: o.Mode})
+		return asavie.Open(asavie.Config{Ifindex: port.Index, Queue: queues[0], Mode: mode})
 	}
 	c := xsk.Config{
-		Ifindex: port.Index, Queue: queues[0], Mode: o.Mode, FillTarget: minFillTarget,
-		BusyPoll: int(o.BusyPoll.Microseconds()),
-		SndBuf:   sendBuffer, Dedicated: len(o.CPUs) > 0,
+		Ifindex: port.Index, Queue: queues[0], Mode: mode, FillTarget: minFillTarget,
+		BusyPoll: int(o.BusyPoll.Microseconds()), BindTimeout: bind,
+		SndBuf: sendBuffer, Dedicated: len(o.CPUs) > 0,
 	}
 	if len(queues) == 1 {
 		return xsk.Open(c)
 	}
 	return xsk.OpenGroup(c, queues)
 }
+
+// errGenericZeroCopy says that what was asked for cannot be had together.
+var errGenericZeroCopy = fmt.Errorf("zero-copy needs the XDP program in native mode, and it is in "+
+	"generic mode: %w", errors.ErrUnsupported)
 
 // sendBuffer is the SO_SNDBUF of the socket in bytes. In copy mode the kernel
 // charges each frame in flight to it; the default holds some 80 large ones.

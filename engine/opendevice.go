@@ -50,7 +50,7 @@ func openDevice(
 		o.Tap = &sharedTap{tap: o.Tap}
 	}
 	d := newDevice(host, program, o)
-	d.lossyTap = lossy
+	d.lossyTap, d.mtu = lossy, host.Port().MTU
 	for _, link := range links {
 		d.addQueue(link, host.Port().MAC)
 	}
@@ -66,6 +66,9 @@ func openDevice(
 	if r, ok := host.(Router); ok {
 		d.paths = pathtable.New[*QP]()
 		d.watching.Go(func() { d.followRouter(r) })
+	}
+	if program != nil {
+		d.watching.Go(d.followProgram)
 	}
 	if !o.Direct {
 		for i, q := range d.queues {
@@ -101,6 +104,9 @@ func (d *Device) followPort(w PortWatcher) {
 	for up := range w.PortStates() {
 		if up {
 			d.raise(AsyncEvent{Type: roce.EventPortActive})
+			for _, q := range d.queues {
+				q.portUp()
+			}
 		} else {
 			d.raise(AsyncEvent{Type: roce.EventPortErr})
 		}

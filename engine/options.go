@@ -49,6 +49,9 @@ type Options struct {
 	// the queues, and removes them when the device is closed. Then others may be left out. A card
 	// that has no such rules is an error.
 	Steer bool
+	// Reattach attaches the XDP program again when somebody has detached it. Without it that is
+	// an event and a line in the log, and nothing is received any more.
+	Reattach bool
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
 	// RoCEv1 takes RoCE v1 packets that are addressed to the interface from the beginning.

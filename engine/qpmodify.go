@@ -43,6 +43,9 @@ func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
 	if err = q.core.Modify(queue.clock.Now(), a, mask); err == nil {
 		q.device().followPath(q)
 	}
+	if mask&roce.AttrState != 0 && a.State == roce.StateReset {
+		queue.noteGone()
+	}
 	queue.reschedule(q)
 	queue.wake()
 	return q.core.Attr().Path.Framing == wire.FramingV1, err
@@ -93,6 +96,7 @@ func (q *QP) close() (empty []wire.GID, handler bool) {
 	handler = d.removeEtherTypes(q)
 	d.qps.Delete(q.core.Num())
 	queue.forget(q)
+	queue.noteGone()
 	d.forgetPath(q)
 	d.async.forget(q.control.events)
 	// To RESET from any state: this cannot be refused.

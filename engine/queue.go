@@ -41,7 +41,7 @@ const earlyPackets = 1024
 type queue struct {
 	device *Device
 	index  int // in Device.queues
-	link   xsk.Link
+	link   *linkSlot
 	clock  Clock
 	tap    Tap
 	spins  bool // the clock moves by itself
@@ -85,8 +85,13 @@ type queue struct {
 
 	count counter.Set
 	drops [wire.NumReasons]uint64
-	down  bool // the interface was down at the last flush
-	idle  uint // rounds in which nothing was to be done
+	// outage is the time in which the interface is down, nil while it is not.
+	outage *outage
+	// reset is how the link is made anew, nil while it works.
+	reset *linkReset
+	// past are the counters of links that were replaced.
+	past [len(linkCounters)]uint64
+	idle uint // rounds in which nothing was to be done
 	// sendDeferred says that the last round received and, made by a caller, left sending to
 	// the next.
 	sendDeferred bool
@@ -100,7 +105,8 @@ func newQueue(d *Device, index int, link xsk.Link, mac [6]byte) *queue {
 	_, spins := o.Clock.(systemClock)
 	q := &queue{
 		loop:   loopback{mac: mac, room: link.Info().MaxFrame},
-		device: d, index: index, link: link, spins: spins, clock: o.Clock, tap: o.Tap, direct: o.Direct,
+		device: d, index: index, link: newLinkSlot(link), spins: spins, clock: o.Clock, tap: o.Tap,
+		direct: o.Direct,
 		common: roce.Common{
 			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame), PKeys: o.PKeys,
 		},

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"xroce/roce"
-	"xroce/xsk"
 )
 
 // How many frames the kernel has to receive into. A peer that waits for our
@@ -21,12 +20,10 @@ const (
 // of it. Nothing holds back those of unreliable types. The caller holds mu, and the
 // device's life lock.
 func (q *queue) sizeReceiveRing(t roce.QPType) {
-	f, ok := q.link.(xsk.Filler)
-	switch {
-	case !ok:
-	case t == roce.TypeUC || t == roce.TypeUD || t == roce.TypeRawPacket:
-		f.RaiseFillTarget(math.MaxInt32)
+	switch t {
+	case roce.TypeUC, roce.TypeUD, roce.TypeRawPacket:
+		q.link.RaiseFillTarget(math.MaxInt32)
 	default:
-		f.RaiseFillTarget(fillTargetPerQP * q.members)
+		q.link.RaiseFillTarget(fillTargetPerQP * q.members)
 	}
 }

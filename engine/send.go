@@ -88,9 +88,12 @@ func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mo
 
 // flush gives the transmitted frames to the kernel.
 func (q *queue) flush() {
+	if q.stale() && q.lose(errStale) {
+		return
+	}
 	if err := q.link.Flush(); err != nil {
 		q.linkError(err)
 		return
 	}
-	q.down = false
+	q.comeUp()
 }

@@ -112,8 +112,11 @@ func (d *Device) driveTimeout(q *queue, next roce.Time, any bool) time.Duration 
 	if any && (!armed || next < deadline) {
 		deadline, armed = next, true
 	}
-	blocked := !q.ready.Empty() || q.link.Pending() || len(d.queues) > 1
-	return sleepTime(q.now(), deadline, armed, blocked)
+	again := q.lookAgain()
+	if len(d.queues) > 1 {
+		again = blockedSleep
+	}
+	return sleepTime(q.now(), deadline, armed, again)
 }
 
 // kick has the goroutine look again. It never blocks.

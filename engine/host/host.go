@@ -42,6 +42,14 @@ type RemovalWatcher interface {
 	Removed() <-chan struct{}
 }
 
+// A Namespaced is a Host whose interface is in a network namespace.
+type Namespaced interface {
+	Host
+	// Do runs f on a thread that is in the namespace of the interface, and returns its
+	// error. Goroutines that f starts are elsewhere.
+	Do(f func() error) error
+}
+
 // A Router is a Host that has routes and VLANs and notices when they, its
 // addresses or its neighbours change. Its methods are safe for concurrent use.
 type Router interface {

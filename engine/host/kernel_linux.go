@@ -18,6 +18,7 @@ type Kernel struct {
 	handle *netlink.Handle
 	closed bool
 
+	ns     namespace
 	watch  *netWatch
 	groups *groupSockets
 }
@@ -26,6 +27,7 @@ var (
 	_ Router         = (*Kernel)(nil)
 	_ PortWatcher    = (*Kernel)(nil)
 	_ RemovalWatcher = (*Kernel)(nil)
+	_ Namespaced     = (*Kernel)(nil)
 	_ GroupJoiner    = (*Kernel)(nil)
 	_ MACJoiner      = (*Kernel)(nil)
 )
@@ -40,7 +42,7 @@ func Open(iface string) (*Kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host: rtnetlink: %w", err)
 	}
-	h := &Kernel{handle: handle}
+	h := &Kernel{handle: handle, ns: namespace{-1}}
 	if err := h.open(iface); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -49,6 +51,10 @@ func Open(iface string) (*Kernel, error) {
 
 // open opens the rest; Close closes what it opened, also when it fails.
 func (h *Kernel) open(iface string) error {
+	var err error
+	if h.ns, err = openNamespace(); err != nil {
+		return err
+	}
 	link, err := h.handle.LinkByName(iface)
 	if err != nil {
 		if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -89,17 +95,34 @@ func (h *Kernel) Port() Port { return h.watch.port() }
 func (h *Kernel) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	var err error
 	if !h.closed {
 		h.closed = true
 		h.handle.Close()
+		err = h.ns.close()
 	}
 	if h.watch != nil {
 		h.watch.close()
 	}
 	if h.groups != nil {
-		return h.groups.close()
+		err = errors.Join(err, h.groups.close())
 	}
-	return nil
+	return err
+}
+
+// Do implements Namespaced.
+func (h *Kernel) Do(f func() error) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return errClosed
+	}
+	ns, err := h.ns.clone()
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return errors.Join(ns.do(f), ns.close())
 }
 
 // ask uses the handle, which is not safe for concurrent use, while it is open.

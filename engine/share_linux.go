@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"xroce/bpf"
+	"xroce/engine/host"
+	"xroce/roce/wire"
+	"xroce/xsk"
+)
+
+// rebindTimeout is how long one try to open a link again waits for a queue, which the kernel
+// gives back some time after its socket was closed. Whoever closes the device waits for it.
+const rebindTimeout = 250 * time.Millisecond
+
+// A share is the receive queues that one driver has, and how the link on them is opened: at
+// first, and again when it failed or the interface has changed.
+type share struct {
+	host    *host.Kernel
+	program *bpf.Program
+	options *Options
+	number  int // of the driver
+
+	mu     sync.Mutex
+	queues []int // those of the link
+}
+
+// open opens the link, and has the program send it what comes to its queues: nothing before.
+func (s *share) open(queues []int, bind time.Duration) (xsk.Link, error) {
+	port := s.host.Port()
+	link, err := openLink(port, queues, s.options, s.program.Mode(), bind)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
+	}
+	if err := link.Sockets(s.program.Register); err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	s.mu.Lock()
+	s.queues = queues
+	s.mu.Unlock()
+	return link, nil
+}
+
+// reopenable is the link with the ways to open it again. The other backend has none: it never
+// gives its queue back.
+func (s *share) reopenable(link xsk.Link) xsk.Link {
+	if s.options.Backend != BackendXSK {
+		return link
+	}
+	return reopenable{Link: link, again: s.again, changed: s.changed}
+}
+
+// again opens the link again, on the queues that there are by now.
+func (s *share) again() (xsk.Link, error) {
+	queues, err := s.now()
+	if err != nil {
+		return nil, err
+	}
+	return s.open(queues, rebindTimeout)
+}
+
+// now is which queues the driver is to have.
+func (s *share) now() ([]int, error) {
+	shares, err := shareQueues(s.host.Port(), s.options)
+	if err != nil {
+		return nil, err
+	}
+	return shares[s.number], nil
+}
+
+// changed says why the link is to be opened again although it works, nil when it is not: there
+// are other queues, or the interface takes packets that are longer than its frames.
+func (s *share) changed(info xsk.Info) error {
+	port := s.host.Port()
+	if now, was := wire.ActiveMTU(port.MTU), activeMTU(info); now > was {
+		return fmt.Errorf("the MTU is %d now, and %d was when the socket was made", port.MTU, info.MTU)
+	}
+	queues, err := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || slices.Equal(queues, s.queues) {
+		return nil // what has failed is told by the link
+	}
+	return fmt.Errorf("there are receive queues %s now, and there were %s", numbers(queues),
+		numbers(s.queues))
+}

@@ -12,9 +12,9 @@ import (
 // maxQueues is beyond any device: an skb has 16 bits for its queue.
 const maxQueues = 1 << 16
 
-// A Program is the XDP program attached to one interface, and its maps. Its
+// A program is the XDP program attached to one interface, and its maps. Its
 // methods are safe for concurrent use.
-type Program struct {
+type program struct {
 	name    string // of the interface
 	ifindex int
 	id      ebpf.ProgramID
@@ -23,23 +23,45 @@ type Program struct {
 	mu     sync.Mutex // held over map calls, so that Close waits for them
 	closed bool
 	objs   xdpObjects
+	users  int              // Programs that are not closed, with the lock of programs
+	owners map[Key]int      // how many of those own each address
+	queues map[int]*Program // who registered a socket for a queue
 }
 
 // Attach loads the program and attaches it to an interface of the calling
 // thread's network namespace. It owns no address and has no socket, so at
-// first everything passes. Keep the Program reachable: what the garbage
-// collector finds is detached.
+// first everything passes.
 //
+// An interface that has the program already, of this process, is shared: what it owns is what
+// any of them does, and it goes with the last. The mode is the one that it has, or an error.
 // An interface that has another XDP program is left alone: the error is
 // ErrForeignProgram (and unix.EBUSY). Other errors have the kernel's errno:
 // unix.EPERM without CAP_BPF and CAP_NET_ADMIN, unix.ENODEV without such an
 // interface, unix.EOPNOTSUPP when mode Native is not to be had.
 func Attach(ifindex int, opts Options) (*Program, error) {
+	programs.Lock()
+	defer programs.Unlock()
+	if p, err := attachedHere(ifindex, opts); p != nil || err != nil {
+		return p, err
+	}
+	p, err := attachProgram(ifindex, opts)
+	if err != nil {
+		return nil, err
+	}
+	if programs.byID == nil {
+		programs.byID = map[ebpf.ProgramID]*program{}
+	}
+	programs.byID[p.id] = p
+	return p.newUser(), nil
+}
+
+// attachProgram is Attach to an interface that has no program of ours.
+func attachProgram(ifindex int, opts Options) (*program, error) {
 	dev, queues, err := prepare(ifindex, opts)
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{name: dev.name, ifindex: ifindex}
+	p := &program{name: dev.name, ifindex: ifindex, owners: map[Key]int{}, queues: map[int]*Program{}}
 	if err := load(&p.objs, queues); err != nil {
 		return nil, err
 	}
@@ -122,71 +144,29 @@ func loadError(err error) error {
 }
 
 // Mode is Native or Generic: where the program runs.
-func (p *Program) Mode() Mode { return p.at.mode }
+func (p *program) Mode() Mode { return p.at.mode }
 
 // NativeErr says why a Program in mode Auto fell back to Generic; nil when it
 // did not.
-func (p *Program) NativeErr() error { return p.at.nativeErr }
+func (p *program) NativeErr() error { return p.at.nativeErr }
 
 // Queues is the number of queues that Register accepts.
-func (p *Program) Queues() int { return int(p.objs.Xsks.MaxEntries()) }
-
-// Own makes the program take packets for an address from now on. To own an
-// address twice is no error. The error is unix.E2BIG beyond MaxKeys addresses.
-//
-// For RoCE v2 the key is the IP address, whatever the MAC address of the
-// packet. For RoCE v1 and native InfiniBand it is the MAC address, and one of the
-// two.
-func (p *Program) Own(k Key) error {
-	if err := k.check(); err != nil {
-		return err
-	}
-	return p.do("own "+k.String()+" on", func() error {
-		err := p.objs.Owned.Put(k, uint8(1))
-		if errors.Is(err, unix.E2BIG) { // "argument list too long" is of execve(2)
-			return fullError{}
-		}
-		return err
-	})
-}
-
-// Disown ends what Own began. To disown an address that is not owned is no
-// error. Packets already in a ring stay there.
-func (p *Program) Disown(k Key) error {
-	if err := k.check(); err != nil {
-		return err
-	}
-	return p.do("disown "+k.String()+" on", func() error {
-		return ignore(p.objs.Owned.Delete(k), ebpf.ErrKeyNotExist)
-	})
-}
-
-// Register makes the program send the packets of a receive queue to an AF_XDP
-// socket, which must be bound to that queue of this interface: the kernel
-// drops what it redirects to any other. It replaces an earlier socket. The
-// kernel forgets the socket by itself when the socket closes.
-func (p *Program) Register(queue, fd int) error {
-	if err := p.checkQueue(queue); err != nil {
-		return err
-	}
-	return p.do(fmt.Sprintf("register a socket for queue %d of", queue), func() error {
-		return p.objs.Xsks.Put(uint32(queue), uint32(fd))
-	})
-}
+func (p *program) Queues() int { return int(p.objs.Xsks.MaxEntries()) }
 
 // Unregister makes the packets of a queue pass to the kernel again. A queue
 // without socket is no error.
-func (p *Program) Unregister(queue int) error {
+func (p *program) Unregister(queue int) error {
 	if err := p.checkQueue(queue); err != nil {
 		return err
 	}
 	return p.do(fmt.Sprintf("unregister queue %d of", queue), func() error {
+		delete(p.queues, queue)
 		return ignore(p.objs.Xsks.Delete(uint32(queue)), ebpf.ErrKeyNotExist)
 	})
 }
 
 // checkQueue refuses what the map has no slot for.
-func (p *Program) checkQueue(queue int) error {
+func (p *program) checkQueue(queue int) error {
 	if queue < 0 || queue >= p.Queues() {
 		return fmt.Errorf("bpf: queue %d of %s, expected 0 to %d", queue, p.name, p.Queues()-1)
 	}
@@ -195,7 +175,7 @@ func (p *Program) checkQueue(queue int) error {
 
 // Counters reads the counters, summed over the CPUs. They are read one after
 // the other while packets go on counting.
-func (p *Program) Counters() (Counters, error) {
+func (p *program) Counters() (Counters, error) {
 	var sum Counters
 	err := p.do("read the counters of", func() error {
 		for r := range Reason(NumReasons) {
@@ -213,20 +193,16 @@ func (p *Program) Counters() (Counters, error) {
 	return sum, err
 }
 
-// Close detaches the program and gives it and its maps back. It is idempotent.
-// Sockets that were registered stay open; they receive no more.
-func (p *Program) Close() error {
+// close detaches the program and gives it and its maps back.
+func (p *program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return nil
-	}
 	p.closed = true
 	return errors.Join(p.at.link.Close(), p.objs.xdpPrograms.Close(), p.objs.xdpMaps.Close())
 }
 
 // do runs one operation on the maps of an open program.
-func (p *Program) do(op string, f func() error) error {
+func (p *program) do(op string, f func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

@@ -30,6 +30,9 @@ func (*Program) Own(Key) error { return errOther }
 // Disown returns ErrNotSupported.
 func (*Program) Disown(Key) error { return errOther }
 
+// Taken reports false.
+func (*Program) Taken(int) bool { return false }
+
 // Register returns ErrNotSupported.
 func (*Program) Register(int, int) error { return errOther }
 

@@ -6,7 +6,7 @@ import "fmt"
 // detached it (bpftool link detach), put another program in its place (bpf(2),
 // BPF_LINK_UPDATE), or deleted the interface. The kernel tells nobody of the first two, by
 // rtnetlink or otherwise, so one has to ask; it is one system call.
-func (p *Program) Attached() (bool, error) {
+func (p *program) Attached() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -18,7 +18,7 @@ func (p *Program) Attached() (bool, error) {
 
 // linked reports whether the link is on the interface, and whether what it attaches is the
 // program. The caller holds mu.
-func (p *Program) linked() (attached, ours bool, err error) {
+func (p *program) linked() (attached, ours bool, err error) {
 	link, err := p.at.link.Info()
 	if err != nil {
 		return false, false, fmt.Errorf("bpf: link to %s: %w", p.name, err)
@@ -31,7 +31,7 @@ func (p *Program) linked() (attached, ours bool, err error) {
 // are registered, in the mode that it had. Nothing happens while it is attached. It must run
 // in the network namespace of the interface. Like Attach it replaces no program of somebody
 // else: the error is ErrForeignProgram then, and Reattach may be called again.
-func (p *Program) Reattach() error {
+func (p *program) Reattach() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -52,7 +52,7 @@ func (p *Program) Reattach() error {
 }
 
 // relink makes a new link in place of one that was detached. The caller holds mu.
-func (p *Program) relink() error {
+func (p *program) relink() error {
 	dev, err := readDevice(p.ifindex)
 	switch {
 	case err != nil:

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"xroce/engine"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
@@ -115,5 +117,40 @@ func TestQueuesLeftOut(t *testing.T) {
 		if err := open(o); err != nil {
 			t.Errorf("%v: %v", o.Queues, err)
 		}
+	}
+}
+
+// TestTwoDevicesOfAnInterface: a process opens an interface twice, on other queues each, and what
+// one of them does ends with that one alone.
+func TestTwoDevicesOfAnInterface(t *testing.T) {
+	halves := [2]engine.Options{
+		{Queues: []int{0, 1}, Partial: true}, {Queues: []int{2, 3}, Partial: true},
+	}
+	// What is sent on a queue comes to the one with its number.
+	pair, first := vethPair(t, vethpair.Options{Queues: 4}, [2]engine.Options{halves[0], halves[0]})
+	second := [2]*engine.Device{
+		openIn(t, pair, vethpair.A, halves[1]), openIn(t, pair, vethpair.B, halves[1]),
+	}
+	err := pair.Do(vethpair.A, func() error {
+		_, err := engine.Open(vethpair.IfName, engine.Options{Queues: []int{1, 2}, Partial: true})
+		return err
+	})
+	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "queue 1 of xr0") {
+		t.Errorf("queues of another device: %v", err)
+	}
+	c, d := newSide(t, second[0]), newSide(t, second[1])
+	connect(t, c, d)
+	a, b := newSide(t, first[0]), newSide(t, first[1])
+	connect(t, a, b)
+	exchange(t, a, b, 4097)
+	exchange(t, c, d, 4097)
+	for _, dev := range first {
+		if err := dev.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	exchange(t, d, c, 1<<16)
+	for _, dev := range second {
+		expectNoLoss(t, dev)
 	}
 }

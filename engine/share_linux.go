@@ -32,6 +32,9 @@ type share struct {
 // open opens the link, and has the program send it what comes to its queues: nothing before.
 func (s *share) open(queues []int, bind time.Duration) (xsk.Link, error) {
 	port := s.host.Port()
+	if err := notTaken(port, s.program, queues); err != nil {
+		return nil, err
+	}
 	link, err := openLink(port, queues, s.options, s.program.Mode(), bind)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)

@@ -129,7 +129,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	}{
 		{"no interface", "nope0", engine.Options{}, "ip link", nil},
 		{"no Ethernet", "lo", engine.Options{}, "", nil},
-		{"program is there", vethpair.IfName, engine.Options{}, "program", unix.EBUSY},
+		{"queue is taken", vethpair.IfName, engine.Options{}, "of this process", unix.EBUSY},
 		{"backend", vethpair.IfName, engine.Options{Backend: "dpdk"}, "xsk", nil},
 	} {
 		err := pair.Do(vethpair.A, func() error {

@@ -1,13 +1,17 @@
 package engine_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
+	"xroce/roce"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
 )
@@ -152,5 +156,41 @@ func TestTwoDevicesOfAnInterface(t *testing.T) {
 	exchange(t, d, c, 1<<16)
 	for _, dev := range second {
 		expectNoLoss(t, dev)
+	}
+}
+
+// TestMissedQueue: packets on a queue that was left out raise an event and are logged, once until
+// they are twice as many.
+func TestMissedQueue(t *testing.T) {
+	var log bytes.Buffer
+	_, devs := vethPair(t, vethpair.Options{
+		Queues: 2, Scatter: vethpair.ScatterFrames,
+	}, [2]engine.Options{
+		{}, {Queues: []int{0}, Partial: true, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+	})
+	look := engine.LookForMissed(devs[1])
+	look()
+	uc := engine.QPInit{Type: roce.TypeUC}
+	a, b := newSideOf(t, devs[0], uc), newSideOf(t, devs[1], uc)
+	connect(t, a, b)
+	for counterOf(t, devs[1], "xdp_pass_no_socket") == 0 {
+		postWrites(t, a, b, 8, 4097)
+		a.wait(t, 8)
+	}
+	look()
+	var events []roce.Event
+	for e, ok := devs[1].PollEvent(); ok; e, ok = devs[1].PollEvent() {
+		events = append(events, e.Type)
+	}
+	if !slices.Contains(events, roce.EventQueueMissed) {
+		t.Errorf("events %v", events)
+	}
+	look()
+	if err := devs[1].Close(); err != nil { // nobody logs any more
+		t.Error(err)
+	}
+	// The device looks, too.
+	if n := strings.Count(log.String(), "receive queue without a socket"); n < 1 || n > 2 {
+		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }

@@ -29,6 +29,12 @@ func HandoverOf(d *Device, i int) (frames, noRoom uint64) {
 	return q.handover.frames, q.handover.noRoom
 }
 
+// LookForMissed returns what looks for packets that came on a queue without a socket.
+func LookForMissed(d *Device) (look func()) {
+	m := &missed{}
+	return func() { m.look(d) }
+}
+
 // AwaitsQueue reports whether somebody waits for the progress lock of a queue.
 func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 }
 

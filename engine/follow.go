@@ -27,6 +27,10 @@ const (
 func (d *Device) followRouter(r host.Router) {
 	anew := time.NewTicker(followAnew)
 	defer anew.Stop()
+	look := time.NewTicker(missedLook)
+	defer look.Stop()
+	var missed missed
+	missed.look(d)
 	for {
 		select {
 		case _, ok := <-r.Changes():
@@ -41,6 +45,8 @@ func (d *Device) followRouter(r host.Router) {
 			d.reroute(r, d.paths.Unlisted())
 		case <-anew.C:
 			d.reroute(r, d.paths.Destinations())
+		case <-look.C:
+			missed.look(d)
 		}
 	}
 }

@@ -215,6 +215,7 @@ const (
 	EventSRQLimitReached  = verbs.EventSRQLimitReached
 	EventQPLastWQEReached = verbs.EventQPLastWQEReached
 	EventGIDChange        = verbs.EventGIDChange
+	EventQueueMissed      = verbs.EventQueueMissed
 )
 
 // The extensions.

@@ -1,6 +1,7 @@
 package verbs
 
-// Event is an asynchronous event (AE), with the values of enum ibv_event_type.
+// Event is an asynchronous event (AE), with the values of enum ibv_event_type and, from 32 on, of
+// our own.
 type Event uint8
 
 // The events that this stack raises (IBA 11.6.3).
@@ -33,8 +34,11 @@ const (
 	EventQPLastWQEReached Event = 16
 	// EventGIDChange says that the GID table changed.
 	EventGIDChange Event = 18
+	// EventQueueMissed says that packets of ours came on a receive queue that the device does
+	// not have: the kernel has them. It is an event of the port.
+	EventQueueMissed Event = 32
 
-	eventCount = 19
+	eventCount = 33
 )
 
 var eventNames = [eventCount]string{
@@ -51,6 +55,7 @@ var eventNames = [eventCount]string{
 	EventSRQLimitReached:  "SRQ limit reached",
 	EventQPLastWQEReached: "last WQE reached",
 	EventGIDChange:        "GID table change",
+	EventQueueMissed:      "packets on a receive queue that is not taken",
 }
 
 // String returns the event in the words of ibv_event_type_str.

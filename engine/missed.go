@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"time"
+
+	"xroce/bpf"
+	"xroce/roce"
+)
+
+// missedLook is how often a device looks for packets that it missed.
+const missedLook = time.Second
+
+// missed are the packets of ours that came on a receive queue for which no socket is registered:
+// queues were left out, the card has more of them than before, or a socket is gone.
+type missed struct {
+	begun bool
+	seen  uint64 // when it was looked last
+	told  uint64 // when it was logged last
+	first uint64 // at the first look: those are of before
+}
+
+// look raises an event when there are more than at the last look, and logs the first of them and
+// each time that they are twice as many as before.
+func (m *missed) look(d *Device) {
+	if d.program == nil {
+		return
+	}
+	counters, err := d.program.Counters()
+	if err != nil {
+		return // closed
+	}
+	if n := counters[bpf.PassNoSocket].Packets; m.grown(n) {
+		d.raise(AsyncEvent{Type: roce.EventQueueMissed})
+		if n -= m.first; n >= 2*m.told {
+			m.told = n
+			d.options.Logger.Warn("packets of ours came on a receive queue without a socket and "+
+				"went to the kernel; 'ethtool -l' and 'ethtool -x' tell what queues the card uses",
+				"device", d.Name(), "packets", n)
+		}
+	}
+}
+
+// grown reports whether there are more than at the last look, of which there was one.
+func (m *missed) grown(n uint64) bool {
+	if !m.begun {
+		m.begun, m.first = true, n
+	}
+	grown := m.seen < n && n > m.first
+	m.seen = n
+	return grown
+}

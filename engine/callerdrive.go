@@ -67,7 +67,7 @@ func (c *caller) drive(ctx context.Context) bool {
 	switch {
 	case worked:
 		c.idleSince = now
-	case (!o.Busy || rests) && now-c.idleSince >= roce.Time(o.Spin):
+	case rests || !o.Busy && now-c.idleSince >= roce.Time(o.Spin):
 		c.sleep(ctx, sleepTime(now, deadline, armed, again))
 	}
 	if q.turns.closed.Load() {

@@ -79,7 +79,7 @@ func (d *driver) run() {
 			idleSince = q.clock.Now()
 			handed = false
 		case worked:
-		case (!d.busy || rests) && now-idleSince >= d.spin:
+		case rests || !d.busy && now-idleSince >= d.spin:
 			handed = d.sleep(sleepTime(now, deadline, armed, again))
 		}
 	}

@@ -75,6 +75,7 @@ func (h *plainHost) Resolve(context.Context, netip.Addr, netip.Addr) ([6]byte, e
 // script.
 type scriptedPair struct {
 	script
+	count   func(call string) // told of each call, nil for nobody
 	kernels [2]*xsktest.Kernel
 	devs    [2]*engine.Device
 }
@@ -83,8 +84,21 @@ type scriptedPair struct {
 func newScripted(t *testing.T, opts [2]engine.Options) *scriptedPair {
 	t.Helper()
 	p := &scriptedPair{}
+	p.open(t, opts)
+	return p
+}
+
+// open opens the devices.
+func (p *scriptedPair) open(t *testing.T, opts [2]engine.Options) {
+	t.Helper()
+	hook := func(call string) error {
+		if p.count != nil {
+			p.count(call)
+		}
+		return p.hook(call)
+	}
 	p.kernels[0], p.kernels[1] = xsktest.NewWire(
-		xsktest.KernelOptions{Hook: p.hook}, xsktest.KernelOptions{})
+		xsktest.KernelOptions{Hook: hook}, xsktest.KernelOptions{})
 	for i, k := range p.kernels {
 		open := func() (xsk.Link, error) {
 			return xsk.Open(xsk.Config{
@@ -115,7 +129,6 @@ func newScripted(t *testing.T, opts [2]engine.Options) *scriptedPair {
 			}
 		})
 	}
-	return p
 }
 
 // carry moves data both ways, by WRITE and by READ, until the script is played, and compares it.

@@ -16,6 +16,9 @@ func (q *queue) send(now roce.Time) bool {
 		}
 		return false
 	}
+	if q.outage != nil {
+		q.flush() // it may be over
+	}
 	frames := q.reserve()
 	q.loop.members = len(q.device.groups.load()) > 0
 	used := 0

@@ -20,6 +20,7 @@ type devinfo struct {
 	GUID      string   `json:"node_guid"`
 	Driver    string   `json:"driver,omitempty"`
 	NetdevMTU int      `json:"netdev_mtu"` // bytes
+	Queues    int      `json:"queues"`     // receive queues that packets may come in on
 	State     string   `json:"state"`
 	MaxMTU    int      `json:"max_mtu"`    // bytes
 	ActiveMTU int      `json:"active_mtu"` // bytes, 0 when the netdevice's MTU is too small
@@ -65,7 +66,7 @@ func newDevinfo(i host.Interface) devinfo {
 	attr := engine.Attributes(engine.Options{})
 	d := devinfo{
 		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
-		NetdevMTU: i.MTU, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
+		NetdevMTU: i.MTU, Queues: i.Queues, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
 		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
 		Limits: limitValues(attr), attr: attr, XDP: i.XDP, XDPMode: i.XDPMode,
 	}
@@ -95,7 +96,7 @@ func (a *app) devinfoCommand() *cobra.Command {
 		Use:   "devinfo",
 		Short: "Describe devices in the form of ibv_devinfo",
 		Long: `Describe the devices in the form of ibv_devinfo, with numeric codes in parentheses.
-With -v also limits and the GID table. It needs no privileges.`,
+With -v also limits, the driver and how many receive queues it has, and the GID table. It needs no privileges.`,
 		Example: `  xroce devinfo
   xroce devinfo -d eth0 -v
   xroce devinfo -l
@@ -186,6 +187,8 @@ func (d *devinfo) text(verbose bool) string {
 	if verbose {
 		row(3, "max_msg_sz", "0x%x", roce.MaxMessage)
 		row(3, "netdev_mtu", "%d", d.NetdevMTU)
+		row(3, "driver", "%s", or(d.Driver, "?"))
+		row(3, "queues", "%d", d.Queues)
 		row(3, "gid_tbl_len", "%d", engine.GIDTableLen)
 		row(3, "pkey_tbl_len", "%d", 1)
 		for _, g := range d.GIDs {

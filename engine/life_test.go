@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,7 +23,12 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if peer := os.Getenv(victimEnv); peer != "" {
+		os.Exit(victim(peer))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // setLink brings one end of a pair up or down.
 func setLink(t *testing.T, pair *vethpair.Pair, side vethpair.Side, up bool) {
@@ -294,12 +300,23 @@ func TestOpenAndClose(t *testing.T) {
 	}
 	cycle()
 	before := openFiles(t)
-	for range 5 {
+	for range times(opensEnv, 5) {
 		cycle()
 	}
 	if after := openFiles(t); after != before {
 		t.Errorf("%d file descriptors before, %d after", before, after)
 	}
+}
+
+// opensEnv is how often TestOpenAndClose opens a device, for the long run.
+const opensEnv = "XROCE_OPENS"
+
+// times is the number in a variable of the environment, for a long run, or what it is else.
+func times(env string, usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(env)); err == nil {
+		return n
+	}
+	return usual
 }
 
 // openFiles counts them. Go opens two for its poller when something first needs that, a

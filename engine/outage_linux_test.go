@@ -3,8 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,10 +113,7 @@ const flapsEnv = "XROCE_FLAPS"
 // TestLinkFlaps takes the interface at either end down and up again and again under traffic. The
 // outages are shorter than the retries, so no queue pair fails.
 func TestLinkFlaps(t *testing.T) {
-	flaps := 10
-	if n, err := strconv.Atoi(os.Getenv(flapsEnv)); err == nil {
-		flaps = n
-	}
+	flaps := times(flapsEnv, 10)
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 16})

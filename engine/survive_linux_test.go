@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -222,10 +221,7 @@ const changesEnv = "XROCE_CHANGES"
 // TestChangesInTransfer changes the MTU, the number of queues, what is attached, and whether the
 // interface is up, at random while a transfer runs, and compares every byte.
 func TestChangesInTransfer(t *testing.T) {
-	changes := 6
-	if n, err := strconv.Atoi(os.Getenv(changesEnv)); err == nil {
-		changes = n
-	}
+	changes := times(changesEnv, 6)
 	xsktest.NeedRoot(t)
 	pair, err := vethpair.New(vethpair.Options{Queues: 4})
 	if err != nil {

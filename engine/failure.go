@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,16 +76,12 @@ func (d *Device) followRemoval(w RemovalWatcher) {
 	}
 }
 
-// linkError takes an error of the link. An interface that is down keeps what is queued and
-// comes back; a link that can be opened again is; any other error ends the queue and all its QPs.
-func (q *queue) linkError(err error) {
-	switch {
-	case errors.Is(err, unix.ENETDOWN):
-		q.goDown()
-	case q.lose(err):
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO): // of poll, and of send
-		q.fail(q.device.errRemoved())
-	default:
-		q.fail(fmt.Errorf("engine: the link failed: %w", err))
+// pause waits, or returns when the device ends.
+func (d *Device) pause(t time.Duration) {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.failed:
 	}
 }

@@ -51,16 +51,6 @@ func (d *Device) followRouter(r host.Router) {
 	}
 }
 
-// pause waits, or returns when the device ends.
-func (d *Device) pause(t time.Duration) {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-d.failed:
-	}
-}
-
 // addressesChanged takes over the addresses of the port.
 func (d *Device) addressesChanged() {
 	changed, err := d.followAddresses()

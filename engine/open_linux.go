@@ -111,7 +111,13 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 	links []xsk.Link, err error,
 ) {
 	for i, queues := range shares {
-		s := &share{host: kernel, program: program, options: o, number: i}
+		s := &share{
+			host: kernel, program: program, number: i,
+			link: func(port host.Port, queues []int, bind time.Duration) (steeredLink, error) {
+				return openLink(port, queues, o, program.Mode(), bind)
+			},
+			deal: func(port host.Port) ([][]int, error) { return shareQueues(port, o) },
+		}
 		link, err := s.open(queues, xsk.DefaultBindTimeout)
 		if err != nil {
 			for _, link := range links {
@@ -119,7 +125,10 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 			}
 			return nil, err
 		}
-		links = append(links, s.reopenable(link))
+		if o.Backend == BackendXSK { // the other never gives its queue back
+			link = s.reopenable(link)
+		}
+		links = append(links, link)
 	}
 	return links, nil
 }

@@ -10,9 +10,9 @@ import (
 
 // An outage is the time in which the interface is down: from when sending said so until it
 // succeeds. What is in the transmit ring then stays there, and leaves when the interface is up
-// again. Further frames go nowhere, so the ring holds no more than was under way, and QPs learn by
-// their timers that the peer is out of reach. Of QPs that have ended meanwhile nothing may leave any
-// more: then the ring is given up, and with it the link, see queue.lose.
+// again. Further frames go nowhere, so the ring holds no more than was under way, and QPs learn
+// by their timers that the peer is out of reach. Of QPs that have ended meanwhile nothing may leave
+// any more: then the ring is given up, and with it the link, see queue.lose.
 type outage struct {
 	failed int  // QPs that were in ERR when it began
 	gone   bool // a QP was closed or reset since

@@ -113,7 +113,8 @@ func (d *Device) remake(q *queue, reset *linkReset, old xsk.Link, cause error) {
 		link, err := d.reopen(q)
 		if err == nil {
 			if d.replace(q, link) {
-				log.Info("the socket works again", "after", time.Duration(q.clock.Now()-reset.since))
+				log.Info("the socket works again",
+					"after", time.Duration(q.clock.Now()-reset.since))
 			}
 			return
 		}

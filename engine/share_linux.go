@@ -22,8 +22,10 @@ const rebindTimeout = 250 * time.Millisecond
 type share struct {
 	host    *host.Kernel
 	program *bpf.Program
-	options *Options
 	number  int // of the driver
+	// link opens a link on queues, and deal says which ones each driver is to have.
+	link func(port host.Port, queues []int, bind time.Duration) (steeredLink, error)
+	deal func(port host.Port) ([][]int, error)
 
 	mu     sync.Mutex
 	queues []int // those of the link
@@ -35,7 +37,7 @@ func (s *share) open(queues []int, bind time.Duration) (xsk.Link, error) {
 	if err := notTaken(port, s.program, queues); err != nil {
 		return nil, err
 	}
-	link, err := openLink(port, queues, s.options, s.program.Mode(), bind)
+	link, err := s.link(port, queues, bind)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %s: %w", port.Name, err)
 	}
@@ -48,12 +50,8 @@ func (s *share) open(queues []int, bind time.Duration) (xsk.Link, error) {
 	return link, nil
 }
 
-// reopenable is the link with the ways to open it again. The other backend has none: it never
-// gives its queue back.
+// reopenable is the link with the ways to open it again.
 func (s *share) reopenable(link xsk.Link) xsk.Link {
-	if s.options.Backend != BackendXSK {
-		return link
-	}
 	return reopenable{Link: link, again: s.again, changed: s.changed}
 }
 
@@ -68,7 +66,7 @@ func (s *share) again() (xsk.Link, error) {
 
 // now is which queues the driver is to have.
 func (s *share) now() ([]int, error) {
-	shares, err := shareQueues(s.host.Port(), s.options)
+	shares, err := s.deal(s.host.Port())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +78,8 @@ func (s *share) now() ([]int, error) {
 func (s *share) changed(info xsk.Info) error {
 	port := s.host.Port()
 	if now, was := wire.ActiveMTU(port.MTU), activeMTU(info); now > was {
-		return fmt.Errorf("the MTU is %d now, and %d was when the socket was made", port.MTU, info.MTU)
+		return fmt.Errorf("the MTU is %d now, and was %d when the socket was made", port.MTU,
+			info.MTU)
 	}
 	queues, err := s.now()
 	s.mu.Lock()

@@ -67,7 +67,7 @@ func detachXDP(t *testing.T, pair *vethpair.Pair, side vethpair.Side) {
 		for all.Next() {
 			info, err := all.Link.Info()
 			if err == nil && uint32(info.Program) == id && id != 0 {
-				return all.Link.(interface{ Detach() error }).Detach()
+				return all.Link.Detach()
 			}
 		}
 		return errors.Join(errors.New("no link attaches a program"), all.Err())

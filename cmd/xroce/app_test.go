@@ -113,7 +113,7 @@ type invocation struct {
 	cancel         context.CancelFunc
 	addr           chan net.Addr // where a server listens
 	ready          chan struct{} // closed when a server waits
-	out            *lockedBuffer // stdout as it is now
+	out, errs      *lockedBuffer // stdout and stderr as they are now
 }
 
 // wait waits for the end of the command.
@@ -157,8 +157,20 @@ func (i *invocation) awaitReady(t *testing.T) {
 // awaitStdout waits until the command has printed something.
 func (i *invocation) awaitStdout(t *testing.T, piece string) {
 	t.Helper()
+	i.await(t, i.out, piece)
+}
+
+// awaitStderr waits until the command has said something.
+func (i *invocation) awaitStderr(t *testing.T, piece string) {
+	t.Helper()
+	i.await(t, i.errs, piece)
+}
+
+// await waits until the command has written something to an output of it.
+func (i *invocation) await(t *testing.T, to *lockedBuffer, piece string) {
+	t.Helper()
 	late := time.After(timeout.Scaled(time.Minute))
-	for !strings.Contains(i.out.String(), piece) {
+	for !strings.Contains(to.String(), piece) {
 		select {
 		case <-i.done:
 			t.Fatalf("ended with code %d before it printed %q: %s", i.code, piece, i.stderr)
@@ -187,7 +199,7 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 		ready: make(chan struct{}),
 	}
 	var stdout, stderr lockedBuffer
-	i.out = &stdout
+	i.out, i.errs = &stdout, &stderr
 	a := newApp(&stdout, &stderr)
 	a.machine, a.runtime = b.machine, b.runtime
 	if b.open != nil {

@@ -25,6 +25,8 @@ type deviceFlags struct {
 	mode    string
 	busy    bool
 	capture string
+	// reattach has the XDP program attached again when somebody detached it.
+	reattach bool
 	// congestion is the congestion control of the device.
 	congestion string
 	metrics    string
@@ -50,6 +52,8 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 		"where the XDP program runs: auto, native, generic")
 	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
+	flags.BoolVar(&f.reattach, "reattach", false,
+		"attach the XDP program again when somebody has detached it")
 	flags.StringVar(&f.congestion, "congestion", "off", "congestion control: off, notify "+
 		"(only answer marks of switches), dcqcn or swift")
 }
@@ -57,7 +61,7 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 // options turns the flags into engine.Options, or tells what is wrong with them.
 func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o := engine.Options{
-		Backend: f.backend, Busy: f.busy, Logger: a.logger, Steer: f.steer,
+		Backend: f.backend, Busy: f.busy, Logger: a.logger, Steer: f.steer, Reattach: f.reattach,
 	}
 	var ok [2]bool
 	congestion, known := congestionNames[f.congestion]

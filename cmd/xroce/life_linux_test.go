@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf/link"
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -117,4 +119,42 @@ func TestRootGenericIsTold(t *testing.T) {
 				"more transmit queues")
 		}
 	}
+}
+
+// TestRootProgramDetached detaches the XDP program of a server, as bpftool does: it says so, and
+// attaches it again if it is to.
+func TestRootProgramDetached(t *testing.T) {
+	p, in := pair(t, vethpair.Options{})
+	for _, flags := range [][]string{nil, {"--reattach"}} {
+		server := in(vethpair.A).start(t, append([]string{"rping", "-d", "xr0", "-s"}, flags...)...)
+		server.awaitReady(t)
+		if err := p.Do(vethpair.A, detachProgram); err != nil {
+			t.Fatal(err)
+		}
+		words := "nothing is received any more"
+		if flags != nil {
+			words = "which is attached again"
+		}
+		server.awaitStderr(t, words)
+		server.cancel()
+		server.exited(t, exitOK)
+		contains(t, server.stderr, "somebody detached the XDP program", "device=xr0")
+	}
+}
+
+// detachProgram detaches the XDP program of the thread's xr0.
+func detachProgram() error {
+	l, err := netlink.LinkByName(vethpair.IfName)
+	if err != nil {
+		return err
+	}
+	var all link.Iterator
+	defer all.Close()
+	for all.Next() {
+		info, err := all.Link.Info()
+		if err == nil && uint32(info.Program) == l.Attrs().Xdp.ProgId {
+			return all.Link.Detach()
+		}
+	}
+	return errors.Join(errors.New("no link attaches a program"), all.Err())
 }

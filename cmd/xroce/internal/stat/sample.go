@@ -92,7 +92,7 @@ var gauges = []string{"tx_outstanding_descs", "sq_posted"}
 // lost are the counters of packets that were lost here, beside those whose names say so.
 var lost = []string{
 	"out_of_buffer", "rx_dropped", "rx_ring_full", "rx_fill_ring_empty_descs", "rx_oversize",
-	"tx_busy", "handover_no_room",
+	"tx_busy", "handover_no_room", "port_xmit_discards",
 }
 
 // IsDrop reports whether a counter counts packets that were dropped here.

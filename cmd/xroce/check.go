@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/host"
+	"xroce/cmd/xroce/internal/pathcheck"
 	"xroce/roce/wire"
 )
 
@@ -18,9 +19,12 @@ type checkReport struct {
 	Device     string          `json:"device,omitempty"`
 	Findings   []host.Finding  `json:"device_findings,omitempty"`
 	Interfaces []interfaceJSON `json:"interfaces,omitempty"`
-	Works      bool            `json:"works"`
-	OK         int             `json:"ok"`
-	Mend       int             `json:"to_mend"`
+	// Host is the other end, and Path what was found on the way to it.
+	Host  string           `json:"host,omitempty"`
+	Path  pathcheck.Result `json:"path,omitzero"`
+	Works bool             `json:"works"`
+	OK    int              `json:"ok"`
+	Mend  int              `json:"to_mend"`
 }
 
 // interfaceJSON is a row of the table of interfaces.
@@ -36,37 +40,71 @@ type interfaceJSON struct {
 }
 
 func (a *app) checkCommand() *cobra.Command {
-	var queue int
+	var queue, port int
+	var serve bool
 	c := &cobra.Command{
-		Use:   "check [IFACE]",
+		Use:   "check [IFACE [HOST]]",
 		Short: "Tell what this machine, user and interface can do",
 		Long: `Tell what this kernel, this user and an interface can do, what is missing and how
 to get it. Without IFACE: the machine, and a table of its interfaces. With IFACE it
 also asks the driver which queues RoCE packets come in on and what is done to them
 before, and opens AF_XDP sockets on one queue to see what the driver can; some drivers
 restart the queue for that. It changes nothing: commands that would mend something are
-printed. Exit code 3 when a device cannot work here.`,
-		Example: "  xroce check\n  sudo xroce check eth0\n  sudo xroce check eth0 --queue 1 --json",
-		Args:    cobra.MaximumNArgs(1),
+printed. Exit code 3 when a device cannot work here.
+
+With HOST, where 'xroce check IFACE --serve' runs, it also looks at the way there and
+back, with real RoCE packets: by which addresses they pass, how large they may be, which
+path MTU to use, and whether a firewall keeps the tools from each other. Exit code 1
+then says that something is to mend, anywhere. Without a server there, it says what
+could not be checked.`,
+		Example: `  xroce check
+  sudo xroce check eth0
+  sudo xroce check eth0 --queue 1 --json
+  sudo xroce check eth0 --serve                 # at the other host
+  sudo xroce check eth0 192.0.2.2`,
+		Args: cobra.MaximumNArgs(2),
 	}
-	c.Flags().IntVar(&queue, "queue", 0, "queue to try")
-	return a.command(c, func(_ context.Context, args []string) error {
-		if queue < 0 {
+	flags := c.Flags()
+	flags.IntVar(&queue, "queue", 0, "queue to try")
+	flags.BoolVar(&serve, "serve", false, "be the HOST of checks, until interrupted")
+	flags.IntVarP(&port, "port", "p", pathcheck.Port, "TCP port at which both ends meet")
+	return a.command(c, func(ctx context.Context, args []string) error {
+		switch {
+		case queue < 0:
 			return usagef("queue %d is negative", queue)
+		case serve && len(args) != 1:
+			return usagef("--serve needs an interface, and no host")
+		case serve:
+			return a.serveChecks(ctx, args[0], queue, port)
+		}
+		if err := checkPort(port); err != nil {
+			return err
 		}
 		report, err := a.check(args, queue)
 		if err != nil {
 			return err
+		}
+		if len(args) == 2 && report.Works {
+			if err := a.checkPath(ctx, report, args[1], queue, port); err != nil {
+				return err
+			}
+			ok, mend := host.Count(report.Path.Findings)
+			report.OK, report.Mend = report.OK+ok, report.Mend+mend
 		}
 		if a.json {
 			err = a.printJSON(report)
 		} else {
 			a.printCheck(report)
 		}
-		if err == nil && !report.Works {
-			err = exitError{exitUnsupported, nil}
+		switch {
+		case err != nil:
+			return err
+		case !report.Works:
+			return exitError{exitUnsupported, nil}
+		case len(args) == 2 && report.Mend > 0:
+			return exitError{exitFailure, nil}
 		}
-		return err
+		return nil
 	})
 }
 
@@ -119,6 +157,9 @@ func (a *app) printCheck(r *checkReport) {
 	a.printFindings("this machine", r.General)
 	if r.Device != "" {
 		a.printFindings("device "+r.Device, r.Findings)
+	}
+	if r.Host != "" {
+		a.printFindings("the way to "+r.Host, r.Path.Findings)
 	}
 	if len(r.Interfaces) > 0 {
 		a.printf("\n%-16s %-12s %-5s %6s %8s %6s %-10s %s\n", "interface", "driver", "up", "MTU",

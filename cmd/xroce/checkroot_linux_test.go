@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/xsk/vethpair"
+	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// bridged makes two namespaces, each with an interface xr0 of MTU 9000, and a bridge between
+// them in a third, with ports of another MTU. It returns the names of the first two.
+func bridged(t *testing.T, mtu int) (names [2]string) {
+	t.Helper()
+	xsktest.NeedRoot(t)
+	ip := func(line string, args ...any) {
+		t.Helper()
+		words := strings.Fields(fmt.Sprintf(line, args...))
+		if out, err := exec.Command("ip", words...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %q: %v: %s", words, err, out)
+		}
+	}
+	var all [3]string
+	for i, what := range []string{"a", "b", "bridge"} {
+		all[i] = fmt.Sprintf("xroce-%d-check-%s", os.Getpid(), what)
+		ip("netns add %s", all[i])
+		t.Cleanup(func() { ip("netns del %s", all[i]) })
+	}
+	ip("-n %s link add br0 type bridge", all[2])
+	ip("-n %s link set br0 up", all[2])
+	for i, ns := range all[:2] {
+		ip("link add xr0 netns %s mtu 9000 numrxqueues 1 numtxqueues 1 type veth peer name p%d "+
+			"netns %s mtu %d numrxqueues 1 numtxqueues 1", ns, i, all[2], mtu)
+		ip("-n %s link set p%d master br0 up", all[2], i)
+		ip("-n %s addr add 10.99.0.%d/24 dev xr0", ns, i+1)
+		ip("-n %s link set xr0 up", ns)
+		ip("netns exec %s tc qdisc add dev xr0 root pfifo limit 1000", ns)
+	}
+	return [2]string(all[:2])
+}
+
+// within returns a command that runs a child in a namespace of this name.
+func within(t *testing.T, ns string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := child(t, 0, args...)
+	cmd.Path, cmd.Args = "/usr/sbin/ip", append([]string{"ip", "netns", "exec", ns}, cmd.Args...)
+	return cmd
+}
+
+// startChecks starts a server of checks and waits until it is ready.
+func startChecks(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ends with %v", err)
+		}
+	})
+	var line [256]byte
+	timer := time.AfterFunc(timeout.Scaled(time.Minute), func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	if n, err := stderr.Read(line[:]); !strings.Contains(string(line[:n]), "ready, answering") {
+		t.Fatalf("%q, %v", line[:n], err)
+	}
+}
+
+// TestRootCheckPath: a bridge of MTU 1500 between ends of MTU 9000 is found, and without a
+// server it is told what was not checked.
+func TestRootCheckPath(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	ns := bridged(t, 1500)
+	check := func(want int, args ...string) string {
+		t.Helper()
+		cmd := within(t, ns[0], append([]string{"check", "xr0"}, args...)...)
+		out, err := cmd.Output()
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("%q: code %d, %v:\n%s", args, code, err, out)
+		}
+		return string(out)
+	}
+	contains(t, check(exitFailure, "10.99.0.2"), "yes   neighbour", "10.99.0.2 is reached by",
+		"no    TCP port 18516", "nobody answers checks", "xroce check IFACE --serve",
+		"-     UDP port 4791", "not checked", " 1 to mend\n")
+	startChecks(t, within(t, ns[1], "check", "xr0", "--serve"))
+	contains(t, check(exitFailure, "10.99.0.2"), "yes   RoCE v2, IPv4", "to 10.99.0.2: both ways",
+		"yes   RoCE v1", "warn  largest packet there", "1500 bytes, though the MTU is 9000 "+
+			"here and",
+		"yes   largest packet back", "1500 bytes, as large as what came there", "1024, as with "+
+			"-m 1024",
+		"yes   TCP port 18515", "open: pingpong, perf", " 1 to mend\n")
+	contains(t, check(exitFailure, "10.99.0.2", "--json"), `"path_mtu": 1024`,
+		`"largest_there": 1500`, `"to_mend": 1`, `"host": "10.99.0.2"`)
+}
+
+// TestRootCheckGood: nothing is to mend between two ends of a wire.
+func TestRootCheckGood(t *testing.T) {
+	p, _ := pair(t, vethpair.Options{MTU: 4200})
+	startChecks(t, within(t, p.B.Namespace, "check", "xr0", "--serve"))
+	out, err := within(t, p.A.Namespace, "check", "xr0", p.B.IPv6.Addr().String()).Output()
+	if err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	contains(t, string(out), "yes   RoCE v2, IPv6", "4148 bytes", "4096, as with -m 4096",
+		"\ncheck: ", " ok, 0 to mend\n")
+}

@@ -1,0 +1,275 @@
+package pathcheck
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// TestRun: all kinds of addresses, sizes and ports, between ends of the same MTU and not.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		mtu  [2]int
+		path int
+		want []string
+	}{
+		{[2]int{4200, 4200}, 4096, []string{"yes largest packet there: 4148 bytes"}},
+		{[2]int{1500, 4200}, 1024, []string{
+			"- MTU of the ends: 1500 here, 4200 there", "yes largest packet back: 1076 bytes",
+		}},
+	} {
+		r := newRig(t, sim.Faults{}, c.mtu[0], c.mtu[1])
+		port := r.listener.Addr().(*net.TCPAddr).Port
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		free.Close()
+		other := free.Addr().(*net.TCPAddr).Port
+		r.server.Ports = []int{port, other}
+		client := r.dial(t)
+		got, err := client.Run(t.Context(), []ToolPort{
+			{Number: port, Tools: "taken"}, {Number: other, Tools: "open"}, {1, "strange"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		contains(t, got, append(c.want, "yes RoCE v2, IPv4: to 192.0.2.2: both ways",
+			"yes RoCE v2, IPv6: to 2001:db8::2: both ways", "yes RoCE v2, link-local: to fe80::",
+			"yes RoCE v1: to 192.0.2.2: both ways", "yes path MTU to use: ",
+			"not tried: listen tcp 127.0.0.1:", ": open", "not tried: port 1 is none of the "+
+				"tools",
+		)...)
+		if got.PathMTU != c.path || got.Device != "xr2" || got.MTU != c.mtu[1] {
+			t.Errorf("%+v", got)
+		}
+		client.Close()
+		if e := r.awaitEnd(t); e.err != nil || e.answered < 6 {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// TestRunLossy: what is lost now and then is not taken for what never comes.
+func TestRunLossy(t *testing.T) {
+	r := newRig(t, sim.Faults{Drop: 0.02}, 4200, 4200)
+	client := r.dial(t)
+	client.patience = 300 * time.Millisecond // for what was lost
+	got, err := client.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, got, "yes RoCE v2, IPv4", "yes largest packet there: 4148", "yes largest packet "+
+		"back: 4148", "yes path MTU to use: 4096")
+}
+
+// TestRunSilent: when nothing passes it says so, and when nothing more passes, that.
+func TestRunSilent(t *testing.T) {
+	r := newRig(t, sim.Faults{Drop: 1}, 4200, 4200)
+	client := r.dial(t)
+	client.patience = time.Millisecond // nothing can come
+	got, err := client.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, got, "no RoCE v2, IPv4: to 192.0.2.2: does not come -> a firewall")
+	if got.PathMTU != 0 || strings.Contains(got.text(), "largest") {
+		t.Errorf("%s", got.text())
+	}
+	to, ok := client.vector(ways()[0])
+	if !ok {
+		t.Fatal("no addresses")
+	}
+	ah, err := client.box.handle(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := client.try(t.Context(), ah, 1024, true); !errors.Is(err, ErrSilent) || f.there {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// limit is a fate of datagrams for bisection.
+func limit(there, back int) func(int) fate {
+	return func(size int) fate { return fate{size <= there, size <= back} }
+}
+
+// TestLargest finds every limit, in a bounded number of steps.
+func TestLargest(t *testing.T) {
+	for most := smallDatagram; most <= 4096; most += step {
+		at, steps := limit(most, most-step), 0
+		got, err := bisect(smallDatagram, 4096, func(size int) (bool, error) {
+			steps++
+			return at(size).there, nil
+		})
+		if err != nil || got != most || steps > 12 {
+			t.Errorf("limit %d: found %d in %d steps, %v", most, got, steps, err)
+		}
+	}
+}
+
+// TestServerBounds: a stranger's datagrams are not answered, a client's not without end, and
+// there are no more clients than the server takes.
+func TestServerBounds(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	client := r.dial(t)
+	to, _ := client.vector(ways()[0])
+	ah, err := client.box.handle(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := client.secret
+	client.secret[3]++
+	if err := client.send(t.Context(), ah, smallDatagram); err != nil {
+		t.Fatal(err)
+	}
+	client.secret = secret
+	// The next is answered, and what came before it was not.
+	f, sure, err := client.round(t.Context(), ah, smallDatagram, true)
+	if err != nil || !f.there || !f.back || !sure || client.number != 2 {
+		t.Errorf("%+v, %v, %v", f, sure, err)
+	}
+	second := r.dial(t)
+	conn := r.connect(t)
+	var said report
+	if err := newLine(conn).hear(&said, timeout.Scaled(lineTime)); err != nil ||
+		said.Error != errBusy.Error() {
+		t.Errorf("a third client of a host: %+v, %v", said, err)
+	}
+	if _, err := Dial(t.Context(), r.dev[0], r.connect(t)); err == nil ||
+		!strings.Contains(err.Error(), "try again later") {
+		t.Error(err)
+	}
+	client.Close()
+	second.Close()
+	if a, b := r.awaitEnd(t), r.awaitEnd(t); a.err != nil || b.err != nil ||
+		a.answered+b.answered != 1 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	r.dial(t) // there is room again
+}
+
+// TestServerHostile: what a client may say ends its session, soon, and no other's.
+func TestServerHostile(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	for name, says := range map[string]string{
+		"nothing": "", "no JSON": "hello\n", "an old version": `{"xroce_check":0}` + "\n",
+		"no address":      `{"xroce_check":1,"gids":["192.0.2.1","fe80::1%eth0"]}` + "\n",
+		"a group":         `{"xroce_check":1,"gids":["ff02::1"]}` + "\n",
+		"too much":        strings.Repeat("x", maxLine) + "\n",
+		"many addresses":  `{"xroce_check":1,"gids":["` + strings.Repeat(`::","`, 65) + "\"]}\n",
+		"half a line":     `{"xroce_check":1`,
+		"a negative MTU":  `{"xroce_check":1,"mtu":-1}` + "\n",
+		"a second hello":  `{"xroce_check":1}` + "\n" + `{"xroce_check":1}` + "\n[]\n",
+		"requests for it": `{"xroce_check":1}` + "\n" + strings.Repeat(`{"listen":22}`+"\n", 100),
+	} {
+		conn := r.connect(t)
+		_, _ = io.WriteString(conn, says)    // it may have been refused by now,
+		_ = conn.(*net.TCPConn).CloseWrite() // and the connection closed
+		e := r.awaitEnd(t)
+		if e.answered != 0 || e.err == nil && !strings.Contains(says, "}\n{") {
+			t.Errorf("%s: %+v", name, e)
+		}
+		conn.Close()
+	}
+	if f, err := r.dial(t).Run(t.Context(), nil); err != nil || f.PathMTU != 1024 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// TestClientHostile: whatever is at the port, the client ends with an error.
+func TestClientHostile(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	good := `{"xroce_check":1,"mtu":1500,"gids":["192.0.2.9"],"qpn":17,"qkey":5,` +
+		`"secret":"00112233445566778899aabbccddeeff"}` + "\n"
+	for name, says := range map[string]string{
+		"nothing": "", "another protocol": "SSH-2.0-OpenSSH_9.2\r\n", "a number": "1\n",
+		"no secret": `{"xroce_check":1,"qpn":17}` + "\n",
+		"multicast": strings.Replace(good, "17", "16777215", 1),
+		"no QPN":    strings.Replace(good, `"qpn":17`, `"qpn":0`, 1),
+		"busy":      `{"error":"go \u001b[2J away"}` + "\n",
+		"goes away": good, "no report": good + "?\n",
+		"a flood": good + strings.Repeat(`{"got":7,"error":"\u001b[2J"}`+"\n", 1000),
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, says) // the client may be gone
+			conn.Close()
+		}()
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Dial(t.Context(), r.dev[0], conn)
+		if err == nil {
+			c.patience = time.Millisecond
+			_, err = c.Run(t.Context(), []ToolPort{{Number: 1}})
+			c.Close()
+		}
+		if err == nil || strings.ContainsRune(err.Error(), '\x1b') {
+			t.Errorf("%s: %v", name, err)
+		}
+		listener.Close()
+	}
+}
+
+// TestSessionEnds: a server that is told to end does, with a client that says nothing.
+func TestSessionEnds(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	client := r.dial(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Run(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestEchoIsWhole: what is sent back is as large as what came, and says the same.
+func TestEchoIsWhole(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	client := r.dial(t)
+	box, err := newMailbox(r.dev[0], client.server.QKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.close()
+	to := engine.AddressVector{DGID: wire.GIDFromAddr(r.dev[1].Port().Addrs[0])}
+	if to.SGIDIndex, err = r.dev[0].SourceGID(to.DGID.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	ah, err := box.handle(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{datagramHead, datagramHead + 1, 1024} {
+		head := binary.BigEndian.AppendUint32(client.secret[:], uint32(size))
+		err := box.send(t.Context(), ah, client.server.QPN, client.server.QKey, head, size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
+		d, err := box.receive(ctx)
+		cancel()
+		if err != nil || len(d.data) != size || d.qpn != client.server.QPN ||
+			string(d.data[:datagramHead]) != string(head) {
+			t.Errorf("size %d: %d bytes from %#x, %v", size, len(d.data), d.qpn, err)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package pathcheck
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"xroce/engine"
+	"xroce/roce"
+)
+
+// Bounds of what a server does for its clients.
+const (
+	maxClients    = 4    // at once
+	maxOfHost     = 2    // of them from one address
+	maxDatagrams  = 4096 // of one client, that are answered
+	maxAnswerers  = 8    // addresses that datagrams of one client are answered to
+	maxListens    = 8    // TCP ports that are listened at for one client
+	sessionTime   = 2 * time.Minute
+	listenTime    = 5 * time.Second
+	datagramHead  = secretLen + 4 // the secret, and the number of the datagram
+	smallDatagram = 64            // bytes, less than any path MTU
+)
+
+// A Server is the other end of a check. Its fields are set before Serve.
+type Server struct {
+	Device *engine.Device
+	Ports  []int // TCP ports that it may be asked to listen at
+
+	// Ended is told how it went with a client, may be nil. What the error says may have come
+	// from the client. It is called by several goroutines.
+	Ended func(client netip.AddrPort, answered int, err error)
+
+	mu     sync.Mutex
+	guests []netip.Addr
+}
+
+// errBusy is what a client is told that there is no room for.
+var errBusy = errors.New("the server has as many clients as it takes: try again later")
+
+// Serve accepts clients until the context ends or the listener fails. The listener is closed.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer listener.Close()
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+		if err != nil || !s.enter(from.Addr()) {
+			// It fits into the buffer of a new connection, so this does not wait.
+			_ = newLine(conn).say(report{Error: errBusy.Error()})
+			conn.Close()
+			continue
+		}
+		running.Go(func() {
+			defer s.leave(from.Addr())
+			defer conn.Close()
+			answered, err := s.attend(ctx, conn)
+			if s.Ended != nil {
+				s.Ended(from, answered, err)
+			}
+		})
+	}
+}
+
+// enter counts a client in, unless there are too many.
+func (s *Server) enter(from netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	same := 0
+	for _, g := range s.guests {
+		if g == from {
+			same++
+		}
+	}
+	if len(s.guests) >= maxClients || same >= maxOfHost {
+		return false
+	}
+	s.guests = append(s.guests, from)
+	return true
+}
+
+func (s *Server) leave(from netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.guests, from)
+	s.guests = slices.Delete(s.guests, at, at+1)
+}
+
+// A session is a server's part of one check.
+type session struct {
+	*Server
+	line   *line
+	say    sync.Mutex // of what is said
+	box    *mailbox
+	qkey   uint32
+	secret [secretLen]byte
+	to     map[engine.AddressVector]*roce.AH
+}
+
+// attend serves one client and returns how many datagrams were answered.
+func (s *Server) attend(ctx context.Context, conn net.Conn) (answered int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	v := &session{Server: s, line: newLine(conn), to: map[engine.AddressVector]*roce.AH{}}
+	var drawn [4]byte
+	_, _ = rand.Read(v.secret[:]) // it never fails
+	_, _ = rand.Read(drawn[:])
+	v.qkey = binary.NativeEndian.Uint32(drawn[:]) >> 1 // its top bit would mean another one
+	if v.box, err = newMailbox(s.Device, v.qkey); err != nil {
+		return 0, err
+	}
+	defer v.box.close()
+	ours := greet(s.Device)
+	ours.QPN, ours.QKey, ours.Secret = v.box.qp.QPN(), v.qkey, hex.EncodeToString(v.secret[:])
+	if err := v.line.say(ours); err != nil {
+		return 0, err
+	}
+	var theirs hello
+	if err := v.line.hear(&theirs, lineTime); err != nil {
+		return 0, err
+	}
+	if _, err := theirs.gids(); err != nil {
+		return 0, err
+	}
+	answering, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		answered, err = v.answer(answering)
+		if err != nil && answering.Err() == nil {
+			conn.Close() // what is said next is heard by nobody
+		}
+	})
+	asked := v.attendRequests(ctx)
+	end()
+	running.Wait()
+	if answering.Err() != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = asked // the client is done
+	}
+	return answered, err
+}
+
+// attendRequests does what is asked for over TCP, until the client is done.
+func (v *session) attendRequests(ctx context.Context) error {
+	for range maxListens {
+		var r request
+		if err := v.line.hear(&r, sessionTime); err != nil {
+			return ignoreEOF(err)
+		}
+		answer := report{Listen: &listen{Port: r.Listen}}
+		err := fmt.Errorf("port %d is none of the tools", r.Listen)
+		var listener net.Listener
+		if slices.Contains(v.Ports, r.Listen) {
+			var config net.ListenConfig
+			host, _, _ := net.SplitHostPort(v.line.conn.LocalAddr().String()) // of TCP it is one
+			at := net.JoinHostPort(host, strconv.Itoa(r.Listen))
+			listener, err = config.Listen(ctx, "tcp", at)
+		}
+		if err != nil {
+			answer.Listen.Error = err.Error()
+		}
+		if err := v.tell(answer); err != nil {
+			return err
+		}
+		if listener != nil {
+			acceptOne(listener)
+		}
+	}
+	return nil
+}
+
+// acceptOne accepts one connection, which is closed at once, or waits for it for a while.
+func acceptOne(listener net.Listener) {
+	defer listener.Close()
+	if tcp, ok := listener.(*net.TCPListener); ok {
+		if tcp.SetDeadline(time.Now().Add(listenTime)) != nil {
+			return
+		}
+	}
+	if conn, err := listener.Accept(); err == nil {
+		conn.Close()
+	}
+}
+
+// tell says something that others may say something beside.
+func (v *session) tell(r report) error {
+	v.say.Lock()
+	defer v.say.Unlock()
+	return v.line.say(r)
+}
+
+// answer says which datagrams of the client came, and sends them back.
+func (v *session) answer(ctx context.Context) (answered int, err error) {
+	for answered < maxDatagrams {
+		d, err := v.box.receive(ctx)
+		if err != nil {
+			return answered, err
+		}
+		if len(d.data) < datagramHead ||
+			subtle.ConstantTimeCompare(d.data[:secretLen], v.secret[:]) != 1 {
+			continue
+		}
+		number := binary.BigEndian.Uint32(d.data[secretLen:])
+		if err := v.tell(report{Got: &number}); err != nil {
+			return answered, err
+		}
+		ah := v.to[d.from]
+		if ah == nil {
+			if len(v.to) >= maxAnswerers {
+				continue
+			}
+			if ah, err = v.box.handle(ctx, d.from); err != nil {
+				if err := v.tell(report{Error: brief(err)}); err != nil {
+					return answered, err
+				}
+				continue
+			}
+			v.to[d.from] = ah
+		}
+		err = v.box.send(ctx, ah, d.qpn, v.qkey, d.data[:datagramHead], len(d.data))
+		if err != nil {
+			return answered, err
+		}
+		answered++
+	}
+	return answered, fmt.Errorf("%d datagrams are all that one client has answered", maxDatagrams)
+}
+
+// brief is an error that fits a message.
+func brief(err error) string {
+	s := err.Error()
+	return s[:min(len(s), 1024)]
+}

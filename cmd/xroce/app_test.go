@@ -354,7 +354,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"demo --size many",
 		"devices x", "devinfo x", "devinfo -i 2", "check a b c", "check eth0 --queue 1",
 		"check --serve", "check eth0 h --serve", "check eth0 h -p -1",
-		"check --queue -1", "version x", "version --log-format xml",
+		"check --queue -2", "version x", "version --log-format xml",
 		"pingpong a b", "pingpong -m 1000", "pingpong -s 0", "pingpong -s -1", "pingpong -n 0",
 		"pingpong -r 0", "pingpong -r 1000000", "pingpong -g -2", "pingpong -p 70000 -d xr1",
 		"pingpong --backend x", "serve x", "serve --mode x", "serve -d xr1 --dir . -p -5",

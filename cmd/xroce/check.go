@@ -39,6 +39,9 @@ type interfaceJSON struct {
 	XDP       uint32 `json:"xdp_program,omitempty"`
 }
 
+// allOfThem is the value of --queue for all queues.
+const allOfThem = -1
+
 func (a *app) checkCommand() *cobra.Command {
 	var queue, port int
 	var serve bool
@@ -65,12 +68,12 @@ could not be checked.`,
 		Args: cobra.MaximumNArgs(2),
 	}
 	flags := c.Flags()
-	flags.IntVar(&queue, "queue", 0, "queue to try")
+	flags.IntVar(&queue, "queue", allOfThem, "take this queue alone; -1 for all, as devices do")
 	flags.BoolVar(&serve, "serve", false, "be the HOST of checks, until interrupted")
 	flags.IntVarP(&port, "port", "p", pathcheck.Port, "TCP port at which both ends meet")
 	return a.command(c, func(ctx context.Context, args []string) error {
 		switch {
-		case queue < 0:
+		case queue < allOfThem:
 			return usagef("queue %d is negative", queue)
 		case serve && len(args) != 1:
 			return usagef("--serve needs an interface, and no host")
@@ -138,7 +141,14 @@ func (a *app) check(args []string, queue int) (*checkReport, error) {
 	if queue >= i.Queues {
 		return nil, usagef("%s has no queue %d, only 0 to %d", i.Name, queue, i.Queues-1)
 	}
-	r.Device, r.Findings = i.Name, host.Judge(a.machine, *i, queue)
+	ours := []int{queue}
+	if queue == allOfThem {
+		ours = ours[:0]
+		for q := range i.Queues {
+			ours = append(ours, q)
+		}
+	}
+	r.Device, r.Findings = i.Name, host.Judge(a.machine, *i, ours)
 	r.Works = r.Works && host.Works(r.Findings)
 	r.OK, r.Mend = host.Count(slices.Concat(r.General, r.Findings))
 	return r, nil

@@ -29,7 +29,11 @@ const checkTime = 2 * time.Minute
 
 // openCheck opens the device that a check of a path runs on.
 func (a *app) openCheck(iface string, queue int) (*engine.Device, error) {
-	return a.openDevice(iface, engine.Options{Queue: queue, RoCEv1: true, Logger: a.logger})
+	o := engine.Options{RoCEv1: true, Logger: a.logger}
+	if queue != allOfThem {
+		o.Queues, o.Partial = []int{queue}, true // that it is one of several was told
+	}
+	return a.openDevice(iface, o)
 }
 
 // serveChecks is the other end of checks, until it is interrupted.

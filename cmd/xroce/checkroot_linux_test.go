@@ -106,12 +106,15 @@ func TestRootCheckPath(t *testing.T) {
 
 // TestRootCheckGood: nothing is to mend between two ends of a wire.
 func TestRootCheckGood(t *testing.T) {
-	p, _ := pair(t, vethpair.Options{MTU: 4200})
+	p, in := pair(t, vethpair.Options{MTU: 4200, Queues: 4})
 	startChecks(t, within(t, p.B.Namespace, "check", "xr0", "--serve"))
 	out, err := within(t, p.A.Namespace, "check", "xr0", p.B.IPv6.Addr().String()).Output()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	contains(t, string(out), "yes   RoCE v2, IPv6", "4148 bytes", "4096, as with -m 4096",
-		"\ncheck: ", " ok, 0 to mend\n")
+		"\ncheck: ", " ok, 0 to mend\n", "yes   queues", "4, all of which are ours")
+	i := in(vethpair.A).run(t, "check", "xr0", "--queue", "1")
+	contains(t, i.stdout, "warn  queues", "4, of which queue 1 is ours",
+		"on queues 0-3: 3 of 4 are not ours", "AF_XDP on queue 1")
 }

@@ -96,7 +96,7 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		},
 		{
 			"many queues", func(m *fakeMachine) { m.interfaces[1].Queues = 8 }, 0,
-			[]string{"ethtool -L eth0 combined 1"},
+			[]string{"8, all of which are ours", "yes   RoCE over IPv4", "on queues 0-7"},
 		},
 		{"veth without qdisc", func(m *fakeMachine) {
 			m.interfaces[1].Driver, m.interfaces[1].Qdisc = "veth", "noqueue"

@@ -54,7 +54,7 @@ func judgeQueues(c *nic.Card, ours []int) []Finding {
 	if n == 1 {
 		return []Finding{f}
 	}
-	f.Value = fmt.Sprintf("%d, of which %s", n, those(ours))
+	f.Value = fmt.Sprintf("%d, %s", n, those(ours, n))
 	var list []Finding
 	for _, k := range nic.Kinds() {
 		list = append(list, judgeLanding(c, k, ours))
@@ -76,11 +76,14 @@ func judgeQueues(c *nic.Card, ours []int) []Finding {
 }
 
 // those says which queues are ours.
-func those(ours []int) string {
-	if len(ours) == 1 {
-		return fmt.Sprintf("queue %d is ours", ours[0])
+func those(ours []int, n int) string {
+	switch len(ours) {
+	case n:
+		return "all of which are ours"
+	case 1:
+		return fmt.Sprintf("of which queue %d is ours", ours[0])
 	}
-	return fmt.Sprintf("%s are ours", ranges(ours))
+	return fmt.Sprintf("of which %s are ours", ranges(ours))
 }
 
 // oneQueue is the command that leaves a card one queue.

@@ -71,7 +71,7 @@ var cards = []struct {
 			Driver: "ena", Channels: nic.Channels{Combined: 4, MaxCombined: 8}, RulesErr: noRule,
 			HashUDP4: nic.HashSrcAddr | nic.HashDstAddr | nic.HashSrcPort | nic.HashDstPort,
 		}, false, []int{0, 1, 2, 3}, []string{
-			"yes queues 4, of which 0-3 are ours", "yes RoCE over IPv4 on queues 0-3",
+			"yes queues 4, all of which are ours", "yes RoCE over IPv4 on queues 0-3",
 			"yes channels for XDP 4 of 8", "yes hash of udp4", "- hash of udp6 not told",
 		}, []string{"warn", "flow-type"},
 	},

@@ -181,8 +181,10 @@ func judgeCgroup(u User) Finding {
 	return f
 }
 
-// Judge looks at one interface and tries a queue of it.
-func Judge(m Machine, i Interface, queue int) []Finding {
+// Judge looks at one interface, of which a device takes some queues, at least one, and tries the
+// first of them.
+func Judge(m Machine, i Interface, ours []int) []Finding {
+	queue := ours[0]
 	list := []Finding{
 		judgeType(i), judgeUp(i), judgeAddrs(i), judgeMTU(i), judgeQdisc(i), judgeProgram(i),
 	}
@@ -190,7 +192,7 @@ func Judge(m Machine, i Interface, queue int) []Finding {
 		return list
 	}
 	if card, err := m.Card(i.Name); err == nil {
-		list = append(list, JudgeCard(i, &card, []int{queue})...)
+		list = append(list, JudgeCard(i, &card, ours)...)
 	} else {
 		list = append(list, Finding{What: "driver", Verdict: Warning, Value: oneLine(err)})
 	}

@@ -90,7 +90,7 @@ func attachHint(err error, mode Mode) string {
 	case errors.Is(err, unix.EPERM):
 		return permissionHint()
 	case errors.Is(err, unix.EOPNOTSUPP) && mode == Native:
-		return "the driver has no native XDP; use generic mode"
+		return "the driver has no native XDP, or not with this MTU; use generic mode"
 	case errors.Is(err, unix.ERANGE):
 		return "the MTU of the veth peer is too large for XDP; lower it"
 	case errors.Is(err, unix.ENOSPC):

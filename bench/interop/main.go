@@ -45,12 +45,12 @@ func main() {
 }
 
 // run does what the flags ask for and returns the exit status.
-func run(ctx context.Context, f flags) (status int, err error) {
+func run(ctx context.Context, f flags) (int, error) {
+	var chosen []cases.Case
 	all := cases.Plan()
 	if f.short {
 		all = cases.Short()
 	}
-	var chosen []cases.Case
 	for _, c := range all {
 		if f.only.MatchString(c.Name()) {
 			chosen = append(chosen, c)
@@ -73,19 +73,21 @@ func run(ctx context.Context, f flags) (status int, err error) {
 		}
 		return exitFailed, err
 	}
-	l, err := lab.Open(ctx, f.xroce)
+	if f.exec != "" {
+		return execute(ctx, chosen[0], f)
+	}
+	return runCases(ctx, chosen, f)
+}
+
+// execute runs a command in a VM of the lab of a case: that of xroce, if it is in one.
+func execute(ctx context.Context, c cases.Case, f flags) (status int, err error) {
+	l, err := lab.Open(ctx, lab.ConfigOf(c, f.xroce))
 	if err != nil {
 		return exitFailed, err
 	}
-	defer func() {
-		if closeErr := l.Close(); closeErr != nil {
-			status, err = exitFailed, errors.Join(err, closeErr)
-		}
-	}()
-	if f.exec != "" {
-		out, code, err := l.VM.Run(ctx, f.exec)
-		fmt.Print(out)
-		return code, err
-	}
-	return runCases(ctx, l, chosen, f)
+	defer func() { err = errors.Join(err, l.Close()) }()
+	vms := l.VMs()
+	out, status, err := vms[len(vms)-1].Run(ctx, f.exec)
+	fmt.Print(out)
+	return status, err
 }

@@ -5,79 +5,140 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"xroce/bench/interop/internal/cases"
 	"xroce/bench/interop/internal/lab"
 	"xroce/bench/interop/internal/play"
 	"xroce/bench/interop/internal/report"
+	"xroce/bench/softroce"
 )
 
+// A runner runs cases, and tells what comes of them.
+type runner struct {
+	flags    flags
+	out      io.Writer
+	cases    int // of the run
+	outcomes []cases.Outcome
+	images   []string // the kernels of the VMs
+}
+
+// tell notes and prints an outcome.
+func (r *runner) tell(o cases.Outcome) {
+	r.outcomes = append(r.outcomes, o)
+	fmt.Fprintf(r.out, "[%d/%d] %s\n", len(r.outcomes), r.cases, o.Line())
+}
+
+// again prints an outcome of a try that is not the last.
+func (r *runner) again(o cases.Outcome) { fmt.Fprintf(r.out, "tried again: %s\n", o.Line()) }
+
 // runCases runs the cases, prints what came of each, and the verdict at last.
-func runCases(ctx context.Context, l *lab.Lab, chosen []cases.Case, f flags) (int, error) {
+func runCases(ctx context.Context, chosen []cases.Case, f flags) (int, error) {
 	start := time.Now()
-	out := os.Stdout
+	r := &runner{flags: f, out: os.Stdout, cases: len(chosen)}
 	if f.json {
-		out = os.Stderr
+		r.out = os.Stderr
 	}
-	var outcomes []cases.Outcome
-	tell := func(o cases.Outcome) {
-		outcomes = append(outcomes, o)
-		fmt.Fprintf(out, "[%d/%d] %s\n", len(outcomes), len(chosen), o.Line())
+	for left := chosen; len(left) > 0; {
+		config := lab.ConfigOf(left[0], f.xroce)
+		n := slices.IndexFunc(left, func(c cases.Case) bool {
+			return lab.ConfigOf(c, f.xroce) != config
+		})
+		if n < 0 {
+			n = len(left)
+		}
+		if err := r.inLab(ctx, config, left[:n]); err != nil {
+			return exitFailed, err
+		}
+		left = left[n:]
 	}
-	again := func(o cases.Outcome) { fmt.Fprintf(out, "tried again: %s\n", o.Line()) }
+	if f.updateDocs {
+		if err := report.Update(r.outcomes); err != nil {
+			return exitFailed, err
+		}
+	}
+	if f.json {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r.outcomes); err != nil {
+			return exitFailed, err
+		}
+	}
+	return r.verdict(time.Since(start)), nil
+}
+
+// inLab runs the cases that need one lab. An error is no verdict about a case: there is no
+// going on.
+func (r *runner) inLab(ctx context.Context, config lab.Config, list []cases.Case) (err error) {
+	if config.Card != "" {
+		if has, err := softroce.HasCard(ctx, config.Card); err != nil {
+			return err
+		} else if !has {
+			for _, c := range list {
+				r.tell(cases.Outcome{
+					Case: c, Verdict: cases.Skipped, Reason: "this QEMU has no " + config.Card,
+				})
+			}
+			return nil
+		}
+	}
+	l, err := lab.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, keep(l, r.flags, r.outcomes), l.Close())
+	}()
+	r.images = append(r.images, l.Images()...)
 	var traces []cases.Case
-	for _, c := range chosen {
+	for _, c := range list {
 		if c.Trace {
 			traces = append(traces, c)
 			continue
 		}
-		o, err := play.Play(ctx, l, c, again)
-		tell(o)
+		o, err := play.Play(ctx, l, c, r.again)
+		r.tell(o)
 		if err != nil {
-			return exitFailed, errors.Join(err, keep(l, f, outcomes))
+			return err
 		}
 	}
-	if err := play.Trace(ctx, l, traces, tell, again); err != nil {
-		return exitFailed, errors.Join(err, keep(l, f, outcomes))
+	if err := play.Trace(ctx, l, traces, r.tell, r.again); err != nil {
+		return err
 	}
 	judged := l.Capture.Judge(ctx)
-	fmt.Fprintln(out, judged.Line())
-	outcomes = append(outcomes, judged)
-	if err := keep(l, f, outcomes); err != nil {
-		return exitFailed, err
-	}
-	if f.updateDocs {
-		if err := report.Update(outcomes); err != nil {
-			return exitFailed, err
-		}
-	}
-	t := cases.Count(outcomes)
-	if f.json {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(outcomes); err != nil {
-			return exitFailed, err
-		}
-	}
-	for _, o := range outcomes {
+	judged.Case.Card, judged.Case.Self = config.Card, config.Self
+	fmt.Fprintln(r.out, judged.Line())
+	r.outcomes = append(r.outcomes, judged)
+	r.cases++
+	return nil
+}
+
+// verdict prints what came of all cases, and returns the exit status.
+func (r *runner) verdict(took time.Duration) int {
+	t := cases.Count(r.outcomes)
+	for _, o := range r.outcomes {
 		switch {
 		case o.Verdict == cases.Failed:
-			fmt.Fprintln(out, "failed:", o.Case.Name())
+			fmt.Fprintln(r.out, "failed:", o.Case.Name())
 		case o.Tries > 1:
-			fmt.Fprintf(out, "passed at try %d: %s\n", o.Tries, o.Case.Name())
+			fmt.Fprintf(r.out, "passed at try %d: %s\n", o.Tries, o.Case.Name())
 		}
 	}
-	fmt.Fprintf(out, "interop: %.0f s, %s\n", time.Since(start).Seconds(), l.Image.Name)
-	compared, bytes := cases.Comparisons(outcomes)
-	fmt.Fprintf(out, "interop: %d bytes compared in %d cases of perftest\n", bytes, compared)
-	fmt.Fprintf(out, "interop: %d passed, %d failed, %d skipped\n", t[cases.Passed],
+	slices.Sort(r.images)
+	fmt.Fprintf(r.out, "interop: %.0f s, %s\n", took.Seconds(),
+		strings.Join(slices.Compact(r.images), ", "))
+	compared, bytes := cases.Comparisons(r.outcomes)
+	fmt.Fprintf(r.out, "interop: %d bytes compared in %d cases of perftest\n", bytes, compared)
+	fmt.Fprintf(r.out, "interop: %d passed, %d failed, %d skipped\n", t[cases.Passed],
 		t[cases.Failed], t[cases.Skipped])
 	if t[cases.Failed] > 0 {
-		return exitFailed, nil
+		return exitFailed
 	}
-	return exitOK, nil
+	return exitOK
 }
 
 // keep keeps what --keep asks for, also of a run that ends early.

@@ -23,15 +23,46 @@ type Image struct {
 	Name   string // the kernel's package, which says its version
 }
 
-// recipe is what an image is made by. A change of it makes a new image.
-var recipe = struct {
+// A recipe is what an image is made by. A change of it makes a new image.
+type recipe struct {
 	version  string // of the code that builds
+	suite    string // of Debian, that the kernel is from; "" for what apt is set up for
 	packages []string
 	programs []string // patterns of files, with all that they need
 	applets  []string // commands that busybox is
 	modules  []string // with all that they depend on
-}{
-	version: "2",
+}
+
+// A Kernel says which kernel an image has.
+type Kernel int
+
+// The kernels.
+const (
+	// KernelHere is the newest one that apt has on this machine.
+	KernelHere Kernel = iota
+	// KernelBackports is the newest one of Debian's backports. Its drivers of the cards that
+	// QEMU emulates have more of AF_XDP: virtio_net has zero-copy since Linux 6.13, igb since
+	// 6.14. The image has those drivers, and ethtool.
+	KernelBackports
+)
+
+// recipe is what an image with the kernel is made by.
+func (k Kernel) recipe() recipe {
+	r := soft
+	if k == KernelBackports {
+		r.suite = backports
+		r.packages = append(r.packages[:len(r.packages):len(r.packages)], "ethtool")
+		r.programs = append(r.programs[:len(r.programs):len(r.programs)], "usr/sbin/ethtool")
+		r.modules = append([]string{"vmxnet3", "e1000e", "igb"}, r.modules...)
+		// Its checksums are functions of the kernel itself.
+		r.modules = slices.DeleteFunc(r.modules, func(m string) bool { return m == "crc32_generic" })
+	}
+	return r
+}
+
+// soft is what a Soft-RoCE host needs.
+var soft = recipe{
+	version: "3",
 	packages: []string{
 		"busybox-static", "iproute2", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils",
 		"perftest",
@@ -70,7 +101,8 @@ func CacheDir() (string, error) {
 // there yet: it downloads some 140 MB of Debian packages, and keeps 80 MB. Log is
 // told what apt-get says. Several processes may build at once; the first one to
 // end leaves its image.
-func Build(ctx context.Context, cacheDir string, log io.Writer) (Image, error) {
+func Build(ctx context.Context, cacheDir string, k Kernel, log io.Writer) (Image, error) {
+	recipe := k.recipe()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%v", recipe))
 	dir := filepath.Join(cacheDir, fmt.Sprintf("softroce-%x", sum[:6]))
 	if image, err := load(dir); err == nil {
@@ -88,7 +120,7 @@ func Build(ctx context.Context, cacheDir string, log io.Writer) (Image, error) {
 	if err := os.Mkdir(done, 0o755); err != nil {
 		return Image{}, fmt.Errorf("softroce: %w", err)
 	}
-	if err := build(ctx, work, done, log); err != nil {
+	if err := build(ctx, recipe, work, done, log); err != nil {
 		return Image{}, fmt.Errorf("softroce: build the guest: %w", err)
 	}
 	if err := os.Rename(done, dir); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -117,40 +149,29 @@ func load(dir string) (Image, error) {
 
 // build makes an image in the directory done, with packages in the directory
 // work.
-func build(ctx context.Context, work, done string, log io.Writer) error {
-	f := &fetcher{dir: work, log: log}
-	kernel, err := f.kernel(ctx)
+func build(ctx context.Context, r recipe, work, done string, log io.Writer) error {
+	from := &fetcher{dir: filepath.Join(work, "kernel"), log: log, suite: r.suite}
+	kernel, err := from.kernel(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "softroce: downloading %s and %s\n", kernel,
-		strings.Join(recipe.packages, ", "))
-	if err := f.install(ctx, recipe.packages...); err != nil {
+	fmt.Fprintf(log, "softroce: downloading %s and %s\n", kernel, strings.Join(r.packages, ", "))
+	programsDir := filepath.Join(work, "programs")
+	if err := (&fetcher{dir: programsDir, log: log}).install(ctx, r.packages...); err != nil {
 		return err
 	}
-	root, err := programs(ctx, work)
+	root, err := r.root(ctx, programsDir)
 	if err != nil {
 		return err
 	}
-	if err := f.download(ctx, kernel); err != nil {
-		return err
-	}
-	debs, err := filepath.Glob(filepath.Join(work, kernel+"_*.deb"))
-	if err != nil || len(debs) != 1 {
-		return fmt.Errorf("%d packages of %s, %w", len(debs), kernel, err)
-	}
-	files := tree{}
-	err = unpack(ctx, files, debs[0], func(name string) bool {
-		return strings.HasPrefix(name, "boot/vmlinuz") || strings.Contains(name, ".ko") ||
-			path.Base(name) == "modules.builtin"
-	})
+	files, err := kernelFiles(ctx, from, kernel)
 	if err != nil {
 		return err
 	}
-	if err := addModules(ctx, root, files); err != nil {
+	if err := r.addModules(ctx, root, files); err != nil {
 		return err
 	}
-	images := files.match("boot/vmlinuz*")
+	images := append(files.match("boot/vmlinuz*"), files.match("usr/lib/modules/*/vmlinuz")...)
 	if len(images) != 1 {
 		return fmt.Errorf("%s has %d kernels", kernel, len(images))
 	}
@@ -172,8 +193,36 @@ func build(ctx context.Context, work, done string, log io.Writer) error {
 	return nil
 }
 
-// programs takes what the guest runs out of the packages in a directory.
-func programs(ctx context.Context, dir string) (tree, error) {
+// kernelFiles downloads a kernel's packages and takes out of them what boots and what may be
+// loaded.
+func kernelFiles(ctx context.Context, from *fetcher, kernel string) (tree, error) {
+	names, err := from.parts(ctx, kernel)
+	if err != nil {
+		return nil, err
+	}
+	if err := from.download(ctx, names...); err != nil {
+		return nil, err
+	}
+	debs, err := filepath.Glob(filepath.Join(from.dir, "*.deb"))
+	if err != nil || len(debs) != len(names) {
+		return nil, fmt.Errorf("%d packages for %q, %w", len(debs), names, err)
+	}
+	files := tree{}
+	for _, deb := range debs {
+		err = unpack(ctx, files, deb, func(name string) bool {
+			base := path.Base(name)
+			return strings.HasPrefix(base, "vmlinuz") || strings.Contains(name, ".ko") ||
+				base == "modules.builtin"
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// root takes what the guest runs out of the packages in a directory.
+func (r recipe) root(ctx context.Context, dir string) (tree, error) {
 	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil {
 		return nil, err
@@ -187,20 +236,20 @@ func programs(ctx context.Context, dir string) (tree, error) {
 			return nil, err
 		}
 	}
-	root, err := all.closure(recipe.programs)
+	root, err := all.closure(r.programs)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range recipe.applets {
+	for _, name := range r.applets {
 		root["usr/bin/"+name] = node{link: "busybox"}
 	}
 	return root, nil
 }
 
 // addModules puts the kernel modules into the root, and the list to load them by.
-func addModules(ctx context.Context, root, kernel tree) error {
+func (r recipe) addModules(ctx context.Context, root, kernel tree) error {
 	set := newModuleSet(kernel)
-	for _, name := range recipe.modules {
+	for _, name := range r.modules {
 		if err := set.add(ctx, name); err != nil {
 			return err
 		}

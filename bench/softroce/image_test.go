@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"slices"
@@ -177,6 +178,36 @@ func TestNewestKernel(t *testing.T) {
 	}
 	if got := newestKernel([]string{"linux-image-cloud-amd64"}); got != "" {
 		t.Errorf("%s is no kernel", got)
+	}
+}
+
+func TestPartsOfKernel(t *testing.T) {
+	names := []string{
+		"linux-image-7.3.4+deb13-amd64", "linux-modules-7.3.4+deb13-amd64",
+		"linux-modules-7.3.4+deb13-cloud-amd64", "linux-modules-7.2.12+deb13-amd64",
+		"linux-binary-7.3.4+deb13-amd64", "linux-image-6.12.9+deb12-amd64",
+	}
+	for kernel, want := range map[string]string{
+		"linux-image-7.3.4+deb13-amd64": "linux-image-7.3.4+deb13-amd64 " +
+			"linux-binary-7.3.4+deb13-amd64 linux-modules-7.3.4+deb13-amd64",
+		"linux-image-6.12.9+deb12-amd64": "linux-image-6.12.9+deb12-amd64",
+	} {
+		if got := strings.Join(partsOf(kernel, names), " "); got != want {
+			t.Errorf("%s consists of %s, not %s", kernel, got, want)
+		}
+	}
+}
+
+// TestRecipes: what one kernel needs more does not get into the recipe of the other.
+func TestRecipes(t *testing.T) {
+	before := fmt.Sprint(KernelHere.recipe())
+	more := KernelBackports.recipe()
+	if !slices.Contains(more.modules, "igb") || !slices.Contains(more.modules, "rdma_rxe") ||
+		slices.Contains(more.modules, "crc32_generic") {
+		t.Errorf("the newer kernel has the modules %v", more.modules)
+	}
+	if after := fmt.Sprint(KernelHere.recipe()); after != before || before == fmt.Sprint(more) {
+		t.Errorf("the recipe was %s, and is %s", before, after)
 	}
 }
 

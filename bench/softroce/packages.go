@@ -19,7 +19,50 @@ import (
 type fetcher struct {
 	dir     string    // for the packages and for what apt-get needs
 	log     io.Writer // what apt-get says
+	suite   string    // of Debian, "" for what apt is set up for
 	updated bool      // the lists are fresh
+}
+
+// backports is the suite of Debian with the newest kernels that a release is given.
+const backports = "trixie-backports"
+
+// source is a line of sources.list for a suite. The keys are those of Debian's archive, which
+// each of its releases has.
+const source = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " +
+	"http://deb.debian.org/debian %s main\n"
+
+// options are those of apt that have it look at the suite alone, with lists of its own. The
+// machine's are as they were.
+func (f *fetcher) options() ([]string, error) {
+	if f.suite == "" {
+		return nil, nil
+	}
+	list, lists := filepath.Join(f.dir, "sources.list"), filepath.Join(f.dir, "lists")
+	if err := os.MkdirAll(filepath.Join(lists, "partial"), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(list, fmt.Appendf(nil, source, f.suite), 0o644); err != nil {
+		return nil, err
+	}
+	return []string{
+		"-o", "Dir::Etc::sourcelist=" + list, "-o", "Dir::Etc::sourceparts=-",
+		"-o", "Dir::State::lists=" + lists,
+		"-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=",
+	}, nil
+}
+
+// names lists the packages whose names begin with a prefix.
+func (f *fetcher) names(ctx context.Context, prefix string) ([]string, error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	args := append(options, "pkgnames", prefix)
+	out, err := exec.CommandContext(ctx, "apt-cache", args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("apt-cache pkgnames: %w", err)
+	}
+	return strings.Fields(string(out)), nil
 }
 
 // kernelName matches the kernels of Debian for this architecture that are
@@ -28,11 +71,11 @@ var kernelName = regexp.MustCompile(`^linux-image-\d+\.[0-9.]+(-\d+|\+deb\d+)-am
 
 // kernel names the newest kernel package.
 func (f *fetcher) kernel(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "apt-cache", "pkgnames", "linux-image-").Output()
+	names, err := f.names(ctx, imagePrefix)
 	if err != nil {
-		return "", fmt.Errorf("apt-cache pkgnames: %w", err)
+		return "", err
 	}
-	name := newestKernel(strings.Fields(string(out)))
+	name := newestKernel(names)
 	switch {
 	case name != "":
 		return name, nil
@@ -43,6 +86,28 @@ func (f *fetcher) kernel(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return f.kernel(ctx)
+}
+
+// imagePrefix begins the names of kernel packages.
+const imagePrefix = "linux-image-"
+
+// parts names the packages that a kernel consists of.
+func (f *fetcher) parts(ctx context.Context, kernel string) ([]string, error) {
+	names, err := f.names(ctx, "linux-")
+	return partsOf(kernel, names), err
+}
+
+// partsOf is parts of all packages that there are. Since Linux 7 the modules are in one of their
+// own, and so is what boots.
+func partsOf(kernel string, names []string) []string {
+	parts := []string{kernel}
+	for _, prefix := range []string{"linux-binary-", "linux-modules-", "linux-base-"} {
+		part := prefix + strings.TrimPrefix(kernel, imagePrefix)
+		if slices.Contains(names, part) {
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }
 
 // newestKernel returns the name with the highest version, "" when none is that
@@ -80,6 +145,9 @@ func (f *fetcher) update(ctx context.Context) error {
 // install downloads packages and all that they depend on. To apt-get nothing is
 // installed yet, so it takes no dependency for fulfilled.
 func (f *fetcher) install(ctx context.Context, names ...string) error {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
 	status := filepath.Join(f.dir, "status")
 	if err := os.WriteFile(status, nil, 0o644); err != nil {
 		return err
@@ -93,9 +161,9 @@ func (f *fetcher) install(ctx context.Context, names ...string) error {
 	}, names...))
 }
 
-// download downloads one package without its dependencies.
-func (f *fetcher) download(ctx context.Context, name string) error {
-	return f.try(ctx, []string{"download", name})
+// download downloads packages without their dependencies.
+func (f *fetcher) download(ctx context.Context, names ...string) error {
+	return f.try(ctx, append([]string{"download"}, names...))
 }
 
 // try runs apt-get, and once again with fresh lists: old ones name packages
@@ -115,9 +183,12 @@ func (f *fetcher) apt(ctx context.Context, args ...string) error {
 	if err := os.MkdirAll(filepath.Join(f.dir, "partial"), 0o755); err != nil {
 		return err
 	}
-	args = append([]string{
-		"-q", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root",
-	}, args...)
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	args = append(append(options,
+		"-q", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root"), args...)
 	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Dir = f.dir
 	var out bytes.Buffer

@@ -32,11 +32,12 @@ var sites atomic.Int64
 type Site struct {
 	Namespace string // its name, as in `ip netns`
 
-	tap *os.File
+	tap []*os.File // its queues
 }
 
-// NewSite makes a site with addresses on its interface.
-func NewSite(ctx context.Context, mtu int, addrs ...netip.Prefix) (*Site, error) {
+// NewSite makes a site whose interface has a number of queues, and addresses. One without
+// addresses is the wire of a VM and no host: it says nothing of its own accord.
+func NewSite(ctx context.Context, queues, mtu int, addrs ...netip.Prefix) (*Site, error) {
 	name, err := ownName()
 	if err != nil {
 		return nil, err
@@ -45,19 +46,22 @@ func NewSite(ctx context.Context, mtu int, addrs ...netip.Prefix) (*Site, error)
 	if err := ip(ctx, "netns", "add", s.Namespace); err != nil {
 		return nil, err
 	}
-	if err := s.build(ctx, mtu, addrs); err != nil {
+	if err := s.build(ctx, queues, mtu, addrs); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Site) build(ctx context.Context, mtu int, addrs []netip.Prefix) error {
+func (s *Site) build(ctx context.Context, queues, mtu int, addrs []netip.Prefix) error {
 	err := s.do(func() error {
-		var err error
-		if s.tap, err = openTap(TapName); err != nil {
-			return err
+		for range queues {
+			queue, err := openTap(TapName, queues > 1)
+			if err != nil {
+				return err
+			}
+			s.tap = append(s.tap, queue)
 		}
-		return quiet(TapName)
+		return quiet(TapName, len(addrs) == 0)
 	})
 	if err != nil {
 		return err
@@ -78,9 +82,9 @@ func (s *Site) build(ctx context.Context, mtu int, addrs []netip.Prefix) error {
 	return nil
 }
 
-// openTap makes a tap in the namespace of this thread. It lives as long as the
-// descriptor.
-func openTap(name string) (*os.File, error) {
+// openTap makes a tap in the namespace of this thread, or one more queue of it. It lives as
+// long as a descriptor.
+func openTap(name string, queues bool) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("softroce: /dev/net/tun: %w", err)
@@ -89,7 +93,11 @@ func openTap(name string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("softroce: %w", err), unix.Close(fd))
 	}
-	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if queues {
+		flags |= unix.IFF_MULTI_QUEUE
+	}
+	request.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		return nil, errors.Join(fmt.Errorf("softroce: make tap %s: %w", name, err), unix.Close(fd))
 	}
@@ -97,12 +105,17 @@ func openTap(name string) (*os.File, error) {
 }
 
 // quiet keeps the kernel from sending of its own accord on an interface in the
-// namespace of this thread.
-func quiet(name string) error {
-	keys := []string{"accept_dad", "dad_transmits", "router_solicitations", "autoconf"}
-	for _, key := range keys {
+// namespace of this thread. A mute one has no IPv6 at all.
+func quiet(name string, mute bool) error {
+	keys := map[string]string{
+		"accept_dad": "0", "dad_transmits": "0", "router_solicitations": "0", "autoconf": "0",
+	}
+	if mute {
+		keys["disable_ipv6"] = "1"
+	}
+	for key, value := range keys {
 		file := filepath.Join("/proc/sys/net/ipv6/conf", name, key)
-		err := os.WriteFile(file, []byte("0"), 0)
+		err := os.WriteFile(file, []byte(value), 0)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
 			return fmt.Errorf("softroce: %w", err)
 		}
@@ -110,8 +123,11 @@ func quiet(name string) error {
 	return nil
 }
 
-// Port is the network's side of the tap, for NewCable.
-func (s *Site) Port() *os.File { return s.tap }
+// Port is the network's side of a tap of one queue, for NewCable.
+func (s *Site) Port() *os.File { return s.tap[0] }
+
+// Queues are the network's sides of the tap's queues, for Config.Tap.
+func (s *Site) Queues() []*os.File { return s.tap }
 
 // SetMTU changes the MTU of the interface.
 func (s *Site) SetMTU(ctx context.Context, mtu int) error {
@@ -127,8 +143,8 @@ func (s *Site) Command(ctx context.Context, argv ...string) *exec.Cmd {
 // Close removes the tap and the namespace's name. It is idempotent.
 func (s *Site) Close() error {
 	var err error
-	if s.tap != nil {
-		err = closed(s.tap.Close())
+	for _, queue := range s.tap {
+		err = errors.Join(err, closed(queue.Close()))
 	}
 	if remove := netns.DeleteNamed(s.Namespace); !errors.Is(remove, fs.ErrNotExist) {
 		err = errors.Join(err, remove)

@@ -2,6 +2,7 @@ package softroce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,11 +29,28 @@ type Config struct {
 	Number uint8
 	MTU    int            // of the VM's interface: 1500 gives a path MTU of 1024
 	Addrs  []netip.Prefix // of the VM's interface, in the order of the GIDs from 1 on
+
+	// Card is the VM's network card, as QEMU calls it; "" for CardVirtio.
+	Card string
+	// Tap are the queues of a tap, which is then the wire of the VM; it has as many queues.
+	// Without any it has one, and Port is its wire.
+	Tap []*os.File
+	// Program is a file that becomes /usr/bin/xroce of the VM, "" for none. It has to be
+	// linked statically. The VM then has no RDMA device of its own, and its interface is
+	// called TapName.
+	Program string
 }
+
+// CardVirtio is a card of virtio. It does its DMA through the kernel's DMA functions, without
+// which virtio_net has no zero-copy.
+const CardVirtio = "virtio-net-pci"
 
 // Device is the name of the RDMA device in the VM. Its GID 0 is the link-local
 // one; those of Config.Addrs follow, IPv4 first.
 const Device = "rxe0"
+
+// qemu is the program that emulates.
+const qemu = "qemu-system-x86_64"
 
 // agentPackage is what runs in the guest.
 const agentPackage = "xroce/bench/softroce/agent"
@@ -43,6 +62,7 @@ var initScript []byte
 
 // A VM is a running Soft-RoCE host. Safe for concurrent use.
 type VM struct {
+	bare    bool // it has no RDMA device
 	qemu    *exec.Cmd
 	dir     string // for the socket and the root, until Close
 	port    *os.File
@@ -65,7 +85,7 @@ func Boot(ctx context.Context, image Image, c Config) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("softroce: %w", err)
 	}
-	v := &VM{dir: dir, console: &tail{limit: 16 << 10}, exited: make(chan struct{})}
+	v := &VM{bare: c.Program != "", dir: dir, console: &tail{limit: 16 << 10}, exited: make(chan struct{})}
 	if err := v.boot(ctx, image, c); err != nil {
 		if text := v.console.String(); text != "" {
 			err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))
@@ -77,7 +97,7 @@ func Boot(ctx context.Context, image Image, c Config) (*VM, error) {
 
 func (v *VM) boot(ctx context.Context, image Image, c Config) error {
 	root := filepath.Join(v.dir, "root")
-	if err := makeRoot(ctx, root, image); err != nil {
+	if err := makeRoot(ctx, root, image, c.Program); err != nil {
 		return fmt.Errorf("softroce: %w", err)
 	}
 	// QEMU connects to a socket that is there already, so nobody has to wait for
@@ -88,14 +108,17 @@ func (v *VM) boot(ctx context.Context, image Image, c Config) error {
 		return fmt.Errorf("softroce: %w", err)
 	}
 	defer listener.Close()
-	ours, theirs, err := framePair()
-	if err != nil {
-		return err
+	wire := c.Tap
+	if wire == nil {
+		ours, theirs, err := framePair()
+		if err != nil {
+			return err
+		}
+		defer theirs.Close()
+		v.port, wire = ours, []*os.File{theirs}
 	}
-	defer theirs.Close()
-	v.port = ours
-	v.qemu = exec.Command("qemu-system-x86_64", qemuArgs(image, root, socket, c)...)
-	v.qemu.ExtraFiles = []*os.File{theirs} // descriptor 3
+	v.qemu = exec.Command(qemu, qemuArgs(image, root, socket, c)...)
+	v.qemu.ExtraFiles = wire // descriptors from 3 on
 	v.qemu.Stdout, v.qemu.Stderr = v.console, v.console
 	// An interrupt from the terminal is for us; we end QEMU.
 	v.qemu.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
@@ -128,24 +151,64 @@ func qemuArgs(image Image, root, socket string, c Config) []string {
 	for _, addr := range c.Addrs {
 		cmdline += " xroce.addr=" + addr.String()
 	}
-	return []string{
+	memory := "384"
+	if c.Program == "" {
+		cmdline += " xroce.rxe=1"
+	} else {
+		memory = "640" // the frames of a device are 56 MiB, and there may be several
+	}
+	if n := len(c.Tap); n > 1 {
+		cmdline += " xroce.queues=" + strconv.Itoa(n)
+	}
+	return append([]string{
 		"-accel", "tcg,thread=multi", "-machine", "pc,vmport=off,usb=off", "-cpu", "max",
-		"-m", "384", "-display", "none", "-vga", "none", "-nodefaults", "-no-reboot",
+		"-m", memory, "-display", "none", "-vga", "none", "-nodefaults", "-no-reboot",
 		"-kernel", image.Kernel, "-initrd", root, "-append", cmdline,
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
-		"-netdev", "dgram,id=net,local.type=fd,local.str=3",
-		"-device", fmt.Sprintf("virtio-net-pci,netdev=net,romfile=,mac=52:54:00:72:78:%02x",
-			c.Number),
 		"-device", "virtio-serial-pci",
 		"-chardev", "socket,id=agent,path=" + socket,
 		"-device", "virtserialport,chardev=agent,name=xroce.agent",
 		"-device", "virtio-rng-pci",
+	}, netArgs(c)...)
+}
+
+// HasCard reports whether QEMU has a network card: igb is in it since version 8.
+func HasCard(ctx context.Context, card string) (bool, error) {
+	// Whether there is one or not, it ends with status 0.
+	out, err := exec.CommandContext(ctx, qemu, "-device", card+",help").CombinedOutput()
+	if err != nil {
+		return false, fmt.Errorf("softroce: %s -device %s,help: %w", qemu, card, err)
 	}
+	return !bytes.Contains(out, []byte("not found")), nil
+}
+
+// netArgs are those of the network card.
+func netArgs(c Config) []string {
+	card := cmp.Or(c.Card, CardVirtio)
+	device := fmt.Sprintf("%s,netdev=net,romfile=,mac=52:54:00:72:78:%02x", card, c.Number)
+	if c.Tap == nil {
+		return []string{"-netdev", "dgram,id=net,local.type=fd,local.str=3", "-device", device}
+	}
+	if card == CardVirtio {
+		device += ",disable-legacy=on,iommu_platform=on"
+	}
+	wire := "tap,id=net,vhost=off,fd=3"
+	if n := len(c.Tap); n > 1 {
+		wire = "tap,id=net,vhost=off,fds=3"
+		for i := 1; i < n; i++ {
+			wire += ":" + strconv.Itoa(3+i)
+		}
+		if card == CardVirtio {
+			// An interrupt for each direction of each queue, the configuration, and orders.
+			device += ",mq=on,vectors=" + strconv.Itoa(2*n+2)
+		}
+	}
+	return []string{"-netdev", wire, "-device", device}
 }
 
 // makeRoot writes the guest's first root: what is in the packages, and behind it
-// what is ours.
-func makeRoot(ctx context.Context, file string, image Image) error {
+// what is ours, with a program of the caller's, if any.
+func makeRoot(ctx context.Context, file string, image Image, program string) error {
 	agent := filepath.Join(filepath.Dir(file), "agent.bin")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", agent,
 		agentPackage)
@@ -153,9 +216,9 @@ func makeRoot(ctx context.Context, file string, image Image) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", agentPackage, err, out)
 	}
-	program, err := os.ReadFile(agent)
-	if err != nil {
-		return err
+	files := map[string]string{"usr/bin/agent": agent}
+	if program != "" {
+		files["usr/bin/xroce"] = program
 	}
 	base, err := os.Open(image.Root)
 	if err != nil {
@@ -169,7 +232,13 @@ func makeRoot(ctx context.Context, file string, image Image) error {
 	_, err = io.Copy(out, base)
 	c := &cpioWriter{w: out, err: err}
 	c.file("init", 0o755, initScript)
-	c.file("usr/bin/agent", 0o755, program)
+	for name, from := range files {
+		data, readErr := os.ReadFile(from)
+		if readErr != nil {
+			return errors.Join(readErr, out.Close())
+		}
+		c.file(name, 0o755, data)
+	}
 	return errors.Join(c.close(), out.Close())
 }
 
@@ -183,8 +252,16 @@ func framePair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "vm"), os.NewFile(uintptr(fds[1]), "vm"), nil
 }
 
-// Port is the network's side of the VM's interface, for NewCable.
+// Port is the network's side of the VM's interface, for NewCable; nil for a VM on a tap.
 func (v *VM) Port() *os.File { return v.port }
+
+// Interface is the name of the VM's interface.
+func (v *VM) Interface() string {
+	if v.bare {
+		return TapName
+	}
+	return "eth0"
+}
 
 // Console returns the end of what the guest's kernel printed.
 func (v *VM) Console() string { return v.console.String() }

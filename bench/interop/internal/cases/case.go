@@ -31,6 +31,11 @@ type Case struct {
 	// Trace makes it a comparison of its packets with those of two Soft-RoCE
 	// hosts, of few messages.
 	Trace bool `json:"trace,omitempty"`
+	// Card is the network card of a VM that xroce runs in, as QEMU calls it; "" where it runs
+	// in a namespace.
+	Card string `json:"card,omitempty"`
+	// Self has xroce in the place of the tool, too, in a VM of the same kind.
+	Self bool `json:"self,omitempty"`
 }
 
 // A Fault is what goes wrong while a case runs.
@@ -68,6 +73,12 @@ func (c Case) Name() string {
 	}
 	if c.Trace {
 		parts = append(parts, "trace")
+	}
+	if c.Card != "" {
+		parts = append(parts, c.Card)
+	}
+	if c.Self {
+		parts = append(parts, "self")
 	}
 	if c.Fault != NoFault {
 		parts = append(parts, string(c.Fault))

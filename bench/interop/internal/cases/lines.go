@@ -29,17 +29,31 @@ func (t *Tool) linesFor(
 	if c.Fault == Refused {
 		ours, theirs = serveElsewhere(t, c.Role)
 	}
-	command, _ := ours.Names(c.Role)
+	our = ours.ownLine(us)
+	if c.Self {
+		them.ours, them.device = true, us.device
+		return our, "exec xroce " + strings.Join(ours.ownLine(them), " ")
+	}
 	_, program := theirs.Names(c.Role)
-	our = append([]string{}, command...)
-	if t.CM {
-		our = append(our, "-d", us.device) // the originals go by the route
-	}
-	our = append(our, ours.args(us)...)
-	if us.serves && !slices.Contains(our, "-v") {
-		our = append(our, "-v") // says when it listens
-	}
 	return our, program + " " + strings.Join(theirs.args(them), " ")
+}
+
+// ownLine are the arguments of xroce at an end.
+func (t *Tool) ownLine(e ending) []string {
+	role := TheyServe
+	if e.serves {
+		role = WeServe
+	}
+	command, _ := t.Names(role)
+	line := append([]string{}, command...)
+	if t.CM {
+		line = append(line, "-d", e.device) // the originals go by the route
+	}
+	line = append(append(line, CardArgs(e.Case)...), t.args(e)...)
+	if e.serves && !slices.Contains(line, "-v") {
+		line = append(line, "-v") // says when it listens
+	}
+	return line
 }
 
 // Reference makes the command lines of a case between two VMs, of which the one in

@@ -6,8 +6,11 @@ var (
 	families = []int{4, 6}
 )
 
-// Plan lists all cases, those of one MTU together: changing it takes time.
-func Plan() []Case {
+// Plan lists all cases: those of xroce in a namespace, and then those in a VM, by card.
+func Plan() []Case { return append(inNamespace(), onCards()...) }
+
+// inNamespace are those of one MTU together: changing it takes time.
+func inNamespace() []Case {
 	var cases []Case
 	for _, mtu := range pathMTUs {
 		for _, family := range families {

@@ -11,7 +11,7 @@ var tools = []Tool{
 	pingpong("rc", "RC"), pingpong("uc", "UC"), pingpong("ud", "UD"), pingpong("srq", "RC"),
 	perftest("send_bw"), perftest("send_lat"), perftest("write_bw"), perftest("write_lat"),
 	perftest("read_bw"), perftest("read_lat"), perftest("atomic_bw"), perftest("atomic_lat"),
-	rping(), cmTest("ucmatose", "RC"), cmTest("udaddy", "UD"), rdmaClient(),
+	rping(), cmTest("ucmatose", "RC"), cmTest("udaddy", "UD"), rdmaClient(), message,
 }
 
 // pingpong is one of the examples of rdma-core.
@@ -128,6 +128,23 @@ func rdmaClient() Tool {
 		},
 		good: "end 0",
 	}
+}
+
+// message is a test of ours, which others do not have: messages there and back, every byte
+// compared.
+var message = Tool{
+	Name: "msg_pingpong", transport: "RC", command: []string{"msg", "pingpong"},
+	args: func(e ending) []string {
+		args := []string{
+			"-d", e.device, "-n", strconv.Itoa(rounds(e.Case)), "--warmup", "2",
+			"--size", strconv.Itoa(e.Size),
+		}
+		if !e.serves {
+			args = append(args, e.peer)
+		}
+		return args
+	},
+	good: "usec",
 }
 
 // elsewhere is a server on a port to which no tool goes. With it a host has a

@@ -16,22 +16,27 @@ type End struct {
 	Done   <-chan struct{} // closed when it has ended, nil when it was never started
 	Output func() string   // what it has printed so far
 	Status func() int      // after Done: 0 or what is wrong
-	Stop   func()          // makes it end soon
+	// Await waits until the output satisfies a condition. It returns false when the end or
+	// the context ends before.
+	Await func(ctx context.Context, condition func(output string) bool) bool
+	Stop  func() // makes it end soon
 }
 
 // endOf is the end that a process is.
 func endOf(name string, p *Process, stop func()) End {
-	return End{Name: name, Done: p.Done(), Output: p.Output, Status: p.Wait, Stop: stop}
+	return End{
+		Name: name, Done: p.Done(), Output: p.Output, Status: p.Wait, Await: p.Await, Stop: stop,
+	}
 }
 
 // InVM starts a command in a VM.
-func InVM(vm *softroce.VM, name, command string) (End, *softroce.Command, error) {
+func InVM(vm *softroce.VM, name, command string) (End, error) {
 	c, err := vm.Start(command)
 	if err != nil {
-		return End{}, nil, err
+		return End{}, err
 	}
 	return End{
-		Name: name, Done: c.Done(), Output: c.Output,
+		Name: name, Done: c.Done(), Output: c.Output, Await: c.Await,
 		Status: func() int {
 			status, err := c.Wait(context.Background())
 			if err != nil {
@@ -41,7 +46,7 @@ func InVM(vm *softroce.VM, name, command string) (End, *softroce.Command, error)
 		},
 		// A VM that is gone has ended the command as well.
 		Stop: func() { _ = c.Signal(syscall.SIGKILL) },
-	}, c, nil
+	}, nil
 }
 
 // Times of a machine at rest; variables for tests of what takes longer.

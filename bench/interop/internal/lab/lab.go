@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,24 +14,43 @@ import (
 	"xroce/bench/softroce"
 )
 
+// A Config says what the ends of the cable are. The zero value is xroce in a namespace and
+// Soft-RoCE in a VM.
+type Config struct {
+	Xroce string // the program, "" for that of this source
+	// Card is the network card of a VM that xroce runs in, as QEMU calls it; "" for the
+	// namespace. The VM's kernel is that of Debian's backports.
+	Card   string
+	Queues int // of that card
+	// Self makes the other end a VM like that, too, with xroce.
+	Self bool
+}
+
+// ConfigOf is what a case needs.
+func ConfigOf(c cases.Case, xroce string) Config {
+	return Config{Xroce: xroce, Card: c.Card, Queues: cases.CardQueues(c), Self: c.Self}
+}
+
 // A Lab is the VM, the namespace and the cable between them, with what is recorded of a
 // run. Not for concurrent use.
 type Lab struct {
 	Image   softroce.Image
-	VM      *softroce.VM
-	Cable   *softroce.Cable // between the namespace, which is end A, and the VM
+	VM      *softroce.VM    // of the peer
+	Cable   *softroce.Cable // between xroce, which is end A, and the VM
 	Capture *Capture        // of what is on the cable
 
-	site    *softroce.Site
-	mtu     int             // of both interfaces
-	dir     string          // for our program, its memory and the capture
-	xroce   string          // our program
-	lacking map[string]bool // commands that xroce does not have
+	own      *softroce.VM // where xroce runs, nil for the namespace
+	ownImage softroce.Image
+	sites    []*softroce.Site // the namespace, or those that have the wires of VMs
+	mtu      int              // of both interfaces
+	dir      string           // for our program, its memory and the capture
+	xroce    string           // our program
+	lacking  map[string]bool  // commands that xroce does not have
 }
 
 // Open builds and boots everything, but for xroce when that is given. Nothing is
 // left of a failed try.
-func Open(ctx context.Context, xroce string) (l *Lab, err error) {
+func Open(ctx context.Context, c Config) (l *Lab, err error) {
 	l = &Lab{mtu: cases.InterfaceMTU(1024), lacking: map[string]bool{}}
 	defer func() {
 		if err != nil {
@@ -40,33 +60,94 @@ func Open(ctx context.Context, xroce string) (l *Lab, err error) {
 	if err := softroce.Sweep(); err != nil {
 		return l, err
 	}
-	cache, err := softroce.CacheDir()
-	if err != nil {
-		return l, err
-	}
-	if l.Image, err = softroce.Build(ctx, cache, io.Discard); err != nil {
-		return l, err
-	}
 	if l.dir, err = os.MkdirTemp("", "xroce-interop-"); err != nil {
 		return l, err
 	}
-	if l.xroce, err = Program(ctx, l.dir, xroce); err != nil {
+	if l.xroce, err = Program(ctx, l.dir, c.Xroce); err != nil {
 		return l, err
 	}
 	if l.Capture, err = newCapture(l.dir); err != nil {
 		return l, err
 	}
-	if l.site, err = softroce.NewSite(ctx, l.mtu, cases.OurAddrs...); err != nil {
+	ours, err := l.ours(ctx, c)
+	if err != nil {
 		return l, err
+	}
+	theirs, err := l.theirs(ctx, c)
+	if err != nil {
+		return l, errors.Join(err, ours.Close())
+	}
+	l.Cable = softroce.NewCable(ours, theirs)
+	return l, nil
+}
+
+// image builds an image, or finds it in the cache.
+func image(ctx context.Context, k softroce.Kernel) (softroce.Image, error) {
+	cache, err := softroce.CacheDir()
+	if err != nil {
+		return softroce.Image{}, err
+	}
+	return softroce.Build(ctx, cache, k, io.Discard)
+}
+
+// ours makes our end, and returns its port for the cable.
+func (l *Lab) ours(ctx context.Context, c Config) (port *os.File, err error) {
+	if c.Card != "" {
+		l.own, port, err = l.card(ctx, c, 1, cases.OurAddrs)
+		return port, err
+	}
+	site, err := softroce.NewSite(ctx, 1, l.mtu, cases.OurAddrs...)
+	if err != nil {
+		return nil, err
+	}
+	l.sites = append(l.sites, site)
+	return site.Port(), nil
+}
+
+// theirs makes the other end, and returns its port for the cable.
+func (l *Lab) theirs(ctx context.Context, c Config) (port *os.File, err error) {
+	if c.Self {
+		l.Image = l.ownImage
+		l.VM, port, err = l.card(ctx, c, 2, cases.TheirAddrs)
+		return port, err
+	}
+	if l.Image, err = image(ctx, softroce.KernelHere); err != nil {
+		return nil, err
 	}
 	l.VM, err = softroce.Boot(ctx, l.Image, softroce.Config{
 		Number: 2, MTU: l.mtu, Addrs: cases.TheirAddrs,
 	})
 	if err != nil {
-		return l, err
+		return nil, err
 	}
-	l.Cable = softroce.NewCable(l.site.Port(), l.VM.Port())
-	return l, nil
+	return l.VM.Port(), nil
+}
+
+// card boots a VM for xroce, and returns its port for the cable.
+func (l *Lab) card(
+	ctx context.Context, c Config, number uint8, addrs []netip.Prefix,
+) (*softroce.VM, *os.File, error) {
+	var err error
+	if l.ownImage, err = image(ctx, softroce.KernelBackports); err != nil {
+		return nil, nil, err
+	}
+	site, err := softroce.NewSite(ctx, max(1, c.Queues), l.mtu)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.sites = append(l.sites, site)
+	vm, err := softroce.Boot(ctx, l.ownImage, softroce.Config{
+		Number: number, MTU: l.mtu, Addrs: addrs, Card: c.Card, Tap: site.Queues(),
+		Program: l.xroce,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	port, err := site.Socket()
+	if err != nil {
+		err = errors.Join(err, vm.Close())
+	}
+	return vm, port, err
 }
 
 // Close removes all that Open made.
@@ -75,11 +156,11 @@ func (l *Lab) Close() error {
 	if l.Cable != nil {
 		err = l.Cable.Close()
 	}
-	if l.VM != nil {
-		err = errors.Join(err, l.VM.Close())
+	for _, vm := range l.VMs() {
+		err = errors.Join(err, vm.Close())
 	}
-	if l.site != nil {
-		err = errors.Join(err, l.site.Close())
+	for _, site := range l.sites {
+		err = errors.Join(err, site.Close())
 	}
 	if l.Capture != nil {
 		err = errors.Join(err, l.Capture.close())
@@ -90,34 +171,58 @@ func (l *Lab) Close() error {
 	return err
 }
 
+// Images names the kernels of the VMs.
+func (l *Lab) Images() []string {
+	if l.own == nil {
+		return []string{l.Image.Name}
+	}
+	return []string{l.Image.Name, l.ownImage.Name}
+}
+
+// VMs are all that there are, xroce's at last.
+func (l *Lab) VMs() []*softroce.VM {
+	var vms []*softroce.VM
+	for _, vm := range []*softroce.VM{l.VM, l.own} {
+		if vm != nil {
+			vms = append(vms, vm)
+		}
+	}
+	return vms
+}
+
 // SetMTU gives both ends of the cable an MTU. rxe0 follows its interface.
 func (l *Lab) SetMTU(ctx context.Context, mtu int) error {
 	if mtu == l.mtu {
 		return nil
 	}
-	if err := l.site.SetMTU(ctx, mtu); err != nil {
-		return err
+	for _, site := range l.sites {
+		if err := site.SetMTU(ctx, mtu); err != nil {
+			return err
+		}
 	}
-	if err := setMTUIn(ctx, l.VM, mtu); err != nil {
-		return err
+	for _, vm := range l.VMs() {
+		if err := setMTUIn(ctx, vm, mtu); err != nil {
+			return err
+		}
 	}
 	l.mtu = mtu
 	return nil
 }
 
-// Ours starts xroce in the namespace. It is interrupted when the context ends.
-func (l *Lab) Ours(ctx context.Context, args []string) (End, *Process, error) {
+// Ours starts xroce. It is interrupted when the context ends.
+func (l *Lab) Ours(ctx context.Context, args []string) (End, error) {
+	if l.own != nil {
+		e, err := InVM(l.own, "xroce", "exec xroce "+quoted(args))
+		return e, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	p, err := Start(l.site.Command(ctx, append([]string{l.xroce}, args...)...))
+	p, err := Start(l.sites[0].Command(ctx, append([]string{l.xroce}, args...)...))
 	if err != nil {
 		cancel()
-		return End{}, nil, err
+		return End{}, err
 	}
-	return endOf("xroce", p, cancel), p, nil
+	return endOf("xroce", p, cancel), nil
 }
-
-// DumpFile is where xroce writes the memory of a test. It may be that of an earlier one.
-func (l *Lab) DumpFile() string { return filepath.Join(l.dir, "memory") }
 
 // Has reports whether xroce has a command with a flag.
 func (l *Lab) Has(ctx context.Context, command []string, flag string) bool {

@@ -1,10 +1,8 @@
 package play
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	"xroce/bench/interop/internal/cases"
@@ -14,20 +12,18 @@ import (
 
 // dumpArgs are the arguments that make xroce write the memory of a test, none for what has
 // no such memory. What an earlier case left there is removed.
-func dumpArgs(l *lab.Lab, t *cases.Tool) ([]string, error) {
+func dumpArgs(ctx context.Context, l *lab.Lab, t *cases.Tool) ([]string, error) {
 	if !t.Dumps() {
 		return nil, nil
 	}
-	if err := os.Remove(l.DumpFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return []string{"--dump", l.DumpFile()}, nil
+	file, err := l.NewDump(ctx)
+	return []string{"--dump", file}, err
 }
 
 // compare tells how many bytes of payload of a case were compared with the memory of
 // xroce, and what is wrong with them, "" for nothing.
-func compare(l *lab.Lab, w *watch) (compared int, wrong string) {
-	file, err := os.Open(l.DumpFile())
+func compare(ctx context.Context, l *lab.Lab, w *watch) (compared int, wrong string) {
+	file, err := l.Dump(ctx)
 	if err != nil {
 		return 0, fmt.Sprintf("the memory of xroce: %v", err)
 	}

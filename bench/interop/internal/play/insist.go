@@ -6,12 +6,22 @@ import (
 	"strings"
 
 	"xroce/bench/interop/internal/cases"
+	"xroce/bench/interop/internal/lab"
 )
 
 // A host is what a case is played on and may die of: a VM. The error of Check says that
 // it has.
 type host interface {
 	Check(ctx context.Context) error
+}
+
+// hosts are those of a lab.
+func hosts(l *lab.Lab) []host {
+	var list []host
+	for _, vm := range l.VMs() {
+		list = append(list, vm)
+	}
+	return list
 }
 
 // How often a case is tried. A host that is emulated in software may be silent for longer

@@ -6,13 +6,20 @@ import (
 	"syscall"
 
 	"xroce/bench/interop/internal/cases"
+	"xroce/bench/interop/internal/lab"
 	"xroce/bench/softroce"
 )
 
 // awaitListener waits until a server in a VM listens.
 func awaitListener(
-	ctx context.Context, vm *softroce.VM, t *cases.Tool, c cases.Case, listener *softroce.Command,
+	ctx context.Context, vm *softroce.VM, t *cases.Tool, c cases.Case, listener lab.End,
 ) error {
+	if c.Self {
+		if !listener.Await(ctx, saysListening) {
+			return fmt.Errorf("%s ended, or did not say that it listens", listener.Name)
+		}
+		return nil
+	}
 	test := "ss -Hltn | grep -q ':18515 '"
 	if t.CM || c.CM {
 		test = "rdma resource show cm_id | grep -q LISTEN"
@@ -24,7 +31,7 @@ func awaitListener(
 	select {
 	case <-listens.Done():
 		return nil
-	case <-listener.Done():
+	case <-listener.Done:
 		err = fmt.Errorf("%s ended before it listened", t.Name)
 	case <-ctx.Done():
 		err = fmt.Errorf("%s did not listen in time", t.Name)

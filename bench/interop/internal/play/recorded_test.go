@@ -26,7 +26,7 @@ func TestAsRecorded(t *testing.T) {
 	}
 	var sites [2]*softroce.Site
 	for i, addr := range []string{"192.168.77.2/24", "192.168.77.3/24"} {
-		site, err := softroce.NewSite(t.Context(), cases.InterfaceMTU(4096),
+		site, err := softroce.NewSite(t.Context(), 1, cases.InterfaceMTU(4096),
 			netip.MustParsePrefix(addr))
 		if err != nil {
 			t.Fatal(err)

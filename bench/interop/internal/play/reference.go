@@ -26,16 +26,15 @@ func reference(
 			}
 		}
 	}()
-	server, listener, err := lab.InVM(servesAt, "server", serve)
-	if err != nil {
+	var err error
+	if ends[0], err = lab.InVM(servesAt, "server", serve); err != nil {
 		return err.Error(), ""
 	}
-	ends[0] = server
-	if err := awaitListener(ctx, servesAt, t, c, listener); err != nil {
-		server.Kill()
+	if err := awaitListener(ctx, servesAt, t, c, ends[0]); err != nil {
+		ends[0].Kill()
 		return err.Error(), ""
 	}
-	if ends[1], _, err = lab.InVM(other, "client", call); err != nil {
+	if ends[1], err = lab.InVM(other, "client", call); err != nil {
 		return err.Error(), ""
 	}
 	if c.Fault == cases.Refused {

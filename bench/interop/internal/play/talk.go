@@ -7,7 +7,6 @@ import (
 
 	"xroce/bench/interop/internal/cases"
 	"xroce/bench/interop/internal/lab"
-	"xroce/bench/softroce"
 )
 
 // talk runs both programs of a case to their end. It returns what went wrong, ""
@@ -49,30 +48,31 @@ func begin(
 	ctx context.Context, l *lab.Lab, t *cases.Tool, c cases.Case,
 ) (ends [2]lab.End, err error) {
 	our, their := t.Lines(c)
-	dump, err := dumpArgs(l, t)
+	dump, err := dumpArgs(ctx, l, t)
 	if err != nil {
 		return ends, err
 	}
 	our = append(our, dump...)
 	_, name := t.Names(c.Role)
 	if c.Role == cases.WeServe {
-		var p *lab.Process
-		if ends[server], p, err = l.Ours(ctx, our); err != nil {
+		if ends[server], err = l.Ours(ctx, our); err != nil {
 			return ends, err
 		}
-		if !p.Await(ctx, func(s string) bool { return strings.Contains(s, "listening") }) {
+		if !ends[server].Await(ctx, saysListening) {
 			return ends, fmt.Errorf("xroce ended, or did not say that it listens")
 		}
-		ends[client], _, err = lab.InVM(l.VM, name, their)
+		ends[client], err = lab.InVM(l.VM, name, their)
 		return ends, err
 	}
-	var listener *softroce.Command
-	if ends[server], listener, err = lab.InVM(l.VM, name, their); err != nil {
+	if ends[server], err = lab.InVM(l.VM, name, their); err != nil {
 		return ends, err
 	}
-	if err := awaitListener(ctx, l.VM, t, c, listener); err != nil {
+	if err := awaitListener(ctx, l.VM, t, c, ends[server]); err != nil {
 		return ends, err
 	}
-	ends[client], _, err = l.Ours(ctx, our)
+	ends[client], err = l.Ours(ctx, our)
 	return ends, err
 }
+
+// saysListening reports whether xroce has said that it listens, as it does with -v.
+func saysListening(output string) bool { return strings.Contains(output, "listening") }

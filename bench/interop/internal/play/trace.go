@@ -35,7 +35,7 @@ func Trace(
 			return err
 		}
 		o, err := insist(ctx, func() cases.Outcome { return traceCase(ctx, l, pair, c) }, again,
-			l.VM, pair.VMs[0], pair.VMs[1])
+			append(hosts(l), pair.VMs[0], pair.VMs[1])...)
 		tell(o)
 		if err != nil {
 			return err

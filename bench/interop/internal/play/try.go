@@ -24,7 +24,7 @@ const (
 func Play(
 	ctx context.Context, l *lab.Lab, c cases.Case, again func(cases.Outcome),
 ) (cases.Outcome, error) {
-	return insist(ctx, func() cases.Outcome { return try(ctx, l, c) }, again, l.VM)
+	return insist(ctx, func() cases.Outcome { return try(ctx, l, c) }, again, hosts(l)...)
 }
 
 // try runs a case once, for a limited time.
@@ -83,7 +83,7 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 		wrong = w.verdict(c)
 	}
 	if wrong == "" && t.Dumps() && !c.Fault.Fails() { // else there is no dump
-		o.Compared, wrong = compare(l, w)
+		o.Compared, wrong = compare(ctx, l, w)
 		o.Damaged = wrong != ""
 	}
 	if wrong == "" {

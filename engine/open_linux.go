@@ -43,6 +43,11 @@ func Open(iface string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close())
 	}
+	hasCarrier := func() (bool, error) { return host.HasCarrier(port.Index) }
+	had, err := hasCarrier()
+	if err != nil {
+		return nil, errors.Join(err, kernel.Close())
+	}
 	program, err := attach(port, &o)
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close())
@@ -50,6 +55,11 @@ func Open(iface string, o Options) (*Device, error) {
 	links, err := openLinks(kernel, program, shares, &o)
 	if err != nil {
 		return nil, errors.Join(err, program.Close(), kernel.Close())
+	}
+	if had {
+		if err := awaitCarrier(hasCarrier, carrierTime); err != nil {
+			o.Logger.Warn("nothing arrives yet", "device", port.Name, "error", err.Error())
+		}
 	}
 	d, err := openDevice(links, kernel, program, o)
 	if err != nil {

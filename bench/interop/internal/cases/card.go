@@ -10,6 +10,7 @@ import (
 type card struct {
 	native   int // the largest MTU of those here with which the driver runs XDP programs
 	zeroCopy int // and with which it has zero-copy
+	largest  int // the largest MTU that cases are run with, 0 for any
 	queues   int // 0 for one
 }
 
@@ -23,8 +24,10 @@ var cards = map[string]card{
 	// A frame that is in two chunks is copied with each of them.
 	CardZeroCopy: {native: 4200, zeroCopy: 1500},
 	"igb":        {native: 1500, zeroCopy: 1500},
-	"vmxnet3":    {native: 1500},
-	"e1000e":     {},
+	// With Linux 7.3 and QEMU 7.2 no frame of more than 3 KiB arrives, not even a ping, when the
+	// MTU was made larger after an XDP program had been there.
+	"vmxnet3": {native: 1500, largest: 1500},
+	"e1000e":  {},
 }
 
 // CardQueues is how many queues the card of a case has.
@@ -61,10 +64,11 @@ func onCards() []Case {
 // onCard are the cases of names without a card, on one. Those are left out that compare
 // packets, and that are about rxe0 alone.
 func onCard(card, names string) []Case {
-	chosen := strings.Fields(names)
+	chosen, largest := strings.Fields(names), cmp.Or(cards[card].largest, 1<<16)
 	var list []Case
 	for _, c := range inNamespace() {
-		if slices.Contains(chosen, c.Name()) && !c.Trace && c.Fault != Restart {
+		if slices.Contains(chosen, c.Name()) && !c.Trace && c.Fault != Restart &&
+			InterfaceMTU(c.MTU) <= largest {
 			c.Card = card
 			list = append(list, c)
 		}

@@ -52,7 +52,7 @@ func matrix(outcomes []cases.Outcome) string {
 	cells := map[string]*[4]cell{}
 	for _, o := range outcomes {
 		c := o.Case
-		if c.Fault != cases.NoFault || c.Trace || c.MTU == 0 {
+		if c.Fault != cases.NoFault || c.Trace || c.MTU == 0 || c.Card != "" {
 			continue
 		}
 		r := row(c)
@@ -80,6 +80,9 @@ func matrix(outcomes []cases.Outcome) string {
 		}
 		b.WriteString("\n")
 	}
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o cases.Outcome) bool {
+		return o.Case.Card != ""
+	})
 	t := cases.Count(outcomes)
 	packets := 0
 	for _, o := range outcomes {
@@ -128,11 +131,46 @@ func faultTable(outcomes []cases.Outcome) string {
 	var b strings.Builder
 	b.WriteString("| tool | xroce is the | fault | packets | lost | |\n|---|---|---|---|---|---|\n")
 	for _, o := range outcomes {
-		if o.Case.Fault == cases.NoFault || o.Case.Trace {
+		if o.Case.Fault == cases.NoFault || o.Case.Trace || o.Case.Card != "" {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %d | %s |\n", o.Case.Tool, o.Case.Role, o.Case.Fault,
 			o.Packets, o.Lost, o.Verdict)
+	}
+	return b.String()
+}
+
+// cardTable is the table of the cases on cards, by what xroce had of them.
+func cardTable(outcomes []cases.Outcome) string {
+	type kind struct {
+		card, args, peer string
+		mtu              int
+	}
+	var order []kind
+	cells := map[kind]*cell{}
+	packets := map[kind]int{}
+	for _, o := range outcomes {
+		c := o.Case
+		if c.Card == "" || c.MTU == 0 {
+			continue
+		}
+		k := kind{c.Card, strings.Join(cases.CardArgs(c), " "), "Soft-RoCE", c.MTU}
+		if c.Self {
+			k.peer = "xroce"
+		}
+		if cells[k] == nil {
+			order = append(order, k)
+			cells[k] = &cell{}
+		}
+		cells[k].add(o.Verdict)
+		packets[k] += o.Packets
+	}
+	var b strings.Builder
+	b.WriteString("| card | queues | xroce has | path MTU | the peer is | passed | packets |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, k := range order {
+		fmt.Fprintf(&b, "| %s | %d | `%s` | %d | %s | %s | %d |\n", k.card,
+			cases.CardQueues(cases.Case{Card: k.card}), k.args, k.mtu, k.peer, cells[k], packets[k])
 	}
 	return b.String()
 }

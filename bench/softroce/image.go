@@ -55,7 +55,9 @@ func (k Kernel) recipe() recipe {
 		r.programs = append(r.programs[:len(r.programs):len(r.programs)], "usr/sbin/ethtool")
 		r.modules = append([]string{"vmxnet3", "e1000e", "igb"}, r.modules...)
 		// Its checksums are functions of the kernel itself.
-		r.modules = slices.DeleteFunc(r.modules, func(m string) bool { return m == "crc32_generic" })
+		r.modules = slices.DeleteFunc(r.modules, func(name string) bool {
+			return name == "crc32_generic"
+		})
 	}
 	return r
 }

@@ -85,7 +85,10 @@ func Boot(ctx context.Context, image Image, c Config) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("softroce: %w", err)
 	}
-	v := &VM{bare: c.Program != "", dir: dir, console: &tail{limit: 16 << 10}, exited: make(chan struct{})}
+	v := &VM{
+		bare: c.Program != "", dir: dir, console: &tail{limit: 16 << 10},
+		exited: make(chan struct{}),
+	}
 	if err := v.boot(ctx, image, c); err != nil {
 		if text := v.console.String(); text != "" {
 			err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))

@@ -89,6 +89,15 @@ type Config struct {
 	// half as many, and again, as far as a sixteenth, where the process may not lock that
 	// much memory or its cgroup has not so much left: Info.Limited tells.
 	RxFrames, TxFrames int
+	// Memory bounds how many bytes the frames and the rings take, when RxFrames and TxFrames are
+	// both 0: the frames are halved as often as that needs. 0 is no bound. Whoever has many
+	// devices, or little traffic, is served by 8 MiB; what bursts more than there are frames for
+	// is lost.
+	Memory int64
+	// HugePages takes the frames from the huge pages of 2 MiB that the system has reserved
+	// (vm.nr_hugepages), and fails when there are too few. Without it they are ordinary pages,
+	// which the kernel may join.
+	HugePages bool
 	// FillTarget is how many of the receive frames the kernel has until many of those
 	// are found waiting, or RaiseFillTarget asks for more; default RxFrames, all. Few stay in the
 	// cache, which is worth a lot where senders wait for the receiver. From those who
@@ -205,6 +214,9 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
+	if c.Memory < 0 {
+		return fmt.Errorf("xsk: Memory is %d bytes, want 0 or more", c.Memory)
+	}
 	if bits.OnesCount(uint(c.ChunkSize)) != 1 {
 		return fmt.Errorf("xsk: ChunkSize is %d, want a power of two", c.ChunkSize)
 	}
@@ -266,6 +278,13 @@ func (c Config) layout(mtu int) (layout, error) {
 	l.compRing = size("CompletionRing", c.CompletionRing, l.chunks, l.chunks)
 	l.txBudget = min(c.TxBudget, int(l.txRing))
 	return l, err
+}
+
+// ringBytes is how many bytes the rings have, those of the others of a Group as well.
+func (c *Config) ringBytes(l layout) int64 {
+	const addr, desc = 8, 16
+	receive := addr*int64(l.fillRing) + desc*int64(l.rxRing)
+	return receive*int64(1+c.others) + desc*int64(l.txRing) + addr*int64(l.compRing)
 }
 
 // ceilPow2 returns the smallest power of two that is at least n, for n >= 1.

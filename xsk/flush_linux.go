@@ -28,7 +28,7 @@ func (s *Socket) Flush() error {
 	}
 	s.reap()
 	before := s.tx.unsent()
-	if before == 0 || !s.tx.needWakeup() {
+	if before == 0 || !s.mustSend() {
 		return nil
 	}
 	for calls := 2 * before; calls > 0; calls-- {
@@ -75,12 +75,16 @@ func (s *Socket) sendFailed(errno syscall.Errno) error {
 
 // Pending implements Link. In zero-copy mode frames that the driver takes by
 // itself are not pending.
-func (s *Socket) Pending() bool { return s.tx.unsent() != 0 && s.tx.needWakeup() }
+func (s *Socket) Pending() bool { return s.tx.unsent() != 0 && s.mustSend() }
+
+// mustSend reports whether what is queued leaves by a send call only: the driver asks for
+// one, or prefers busy polling and does its work in our calls, whatever it asks for.
+func (s *Socket) mustSend() bool { return s.busyPoll || s.tx.needWakeup() }
 
 // kickZeroCopy calls a zero-copy driver that asks to be called before it completes what
 // it has sent.
 func (s *Socket) kickZeroCopy() {
-	if s.info.ZeroCopy && s.outstanding > 0 && !s.closed && s.tx.needWakeup() {
+	if s.info.ZeroCopy && s.outstanding > 0 && !s.closed && s.mustSend() {
 		s.stats.TxKicks++
 		s.kernel.Send(s.fd) // Flush reports what persists
 	}

@@ -60,8 +60,8 @@ func OpenGroup(cfg Config, queues []int) (*Group, error) {
 
 // open does the steps of OpenGroup that have to be undone.
 func (g *Group) open(cfg Config, lay layout, dev Device, limited string, queues []int) (err error) {
-	if g.mem, err = g.kernel.MapUMEM(lay.umemSize); err != nil {
-		return newSocket(cfg, dev, limited).fail("allocate UMEM", err)
+	if g.mem, err = newSocket(cfg, dev, limited).mapUMEM(cfg, lay); err != nil {
+		return err
 	}
 	p := part{mem: g.mem[:lay.umemSize]}
 	var fds []int

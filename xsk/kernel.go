@@ -21,9 +21,10 @@ type Kernel interface {
 	// MemoryLimits says how much more memory the process may have.
 	MemoryLimits() MemoryLimits
 
-	// MapUMEM allocates page-aligned zeroed memory of at least size bytes that
+	// MapUMEM allocates page-aligned zeroed memory of at least size bytes, of huge pages that
+	// are reserved for such or of ordinary ones, that
 	// the kernel may pin; UnmapUMEM frees it.
-	MapUMEM(size int) ([]byte, error)
+	MapUMEM(size int, huge bool) ([]byte, error)
 	UnmapUMEM(mem []byte) error
 
 	// RegisterUMEM makes mem the socket's frames, cut into chunks of chunkSize.

@@ -18,10 +18,24 @@ type MemoryLimits struct {
 	Cgroup  string // the cgroup that has least left, "" where Charged is Unlimited
 }
 
+// hugePage is the size of a huge page, which UMEM lengths are rounded up to with those.
+const hugePage = 2 << 20
+
+// hugePagesHint says what helps when huge pages were asked for.
+func hugePagesHint(size int) string {
+	n := (size + hugePage - 1) / hugePage
+	return fmt.Sprintf("%d huge pages of 2 MiB are needed, and so many are not free "+
+		"(HugePages_Free in /proc/meminfo): sysctl vm.nr_hugepages=%d, or more where others "+
+		"have some", n, n)
+}
+
 // The fewest frames that a socket makes do with, when the configuration says nothing.
 const (
 	minRxFrames = DefaultRxFrames / 16
 	minTxFrames = DefaultTxFrames / 16
+	// Where Config.Memory says how much there is, fewer may be what is wanted.
+	minBoundRxFrames = 128
+	minBoundTxFrames = 64
 )
 
 // frames is how many bytes of frames are within the limits, and the error of more. Of what
@@ -52,6 +66,9 @@ func (e limitError) Unwrap() error { return e.errno }
 // be, until they are within the limits, and returns what limited them, "" for nothing.
 // The error tells how much is missing.
 func (c *Config) fit(mtu int, limits MemoryLimits) (limited string, err error) {
+	if err := c.bound(mtu); err != nil {
+		return "", err
+	}
 	most, why := limits.frames()
 	for {
 		lay, err := c.layout(mtu)
@@ -65,9 +82,32 @@ func (c *Config) fit(mtu int, limits MemoryLimits) (limited string, err error) {
 	}
 }
 
+// bound halves the frames until they are within Memory, with their rings.
+func (c *Config) bound(mtu int) error {
+	for c.Memory > 0 {
+		lay, err := c.layout(mtu)
+		if err != nil {
+			return err
+		}
+		need := int64(lay.umemSize) + c.ringBytes(lay)
+		if need <= c.Memory {
+			break
+		}
+		if !c.halve() {
+			return fmt.Errorf("frames and rings of %d queues need %d KiB at least, and may have %d KiB",
+				1+c.others, (need+1023)>>10, c.Memory>>10)
+		}
+	}
+	return nil
+}
+
 // halve takes half of the frames away, unless too few would be left.
 func (c *Config) halve() bool {
-	if c.RxFrames/2 < minRxFrames || c.TxFrames/2 < minTxFrames {
+	rx, tx := minRxFrames, minTxFrames
+	if c.Memory > 0 {
+		rx, tx = minBoundRxFrames, minBoundTxFrames
+	}
+	if c.RxFrames/2 < rx || c.TxFrames/2 < tx {
 		return false
 	}
 	c.RxFrames, c.TxFrames = c.RxFrames/2, c.TxFrames/2

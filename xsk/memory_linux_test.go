@@ -101,11 +101,12 @@ func TestOpenWithinLimits(t *testing.T) {
 type mapped struct {
 	xsk.Kernel
 	most int
+	huge bool // the last one was asked of huge pages
 }
 
-func (m *mapped) MapUMEM(size int) ([]byte, error) {
-	m.most = max(m.most, size)
-	return m.Kernel.MapUMEM(size)
+func (m *mapped) MapUMEM(size int, huge bool) ([]byte, error) {
+	m.most, m.huge = max(m.most, size), huge
+	return m.Kernel.MapUMEM(size, huge)
 }
 
 // TestOpenBesideOthers: others of the user have locked what the limit allows.

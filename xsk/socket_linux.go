@@ -120,11 +120,27 @@ func newSocket(cfg Config, dev Device, limited string) *Socket {
 	}
 }
 
+// mapUMEM allocates the frames.
+func (s *Socket) mapUMEM(cfg Config, lay layout) ([]byte, error) {
+	mem, err := s.kernel.MapUMEM(lay.umemSize, cfg.HugePages)
+	if err == nil {
+		return mem, nil
+	}
+	e := &Error{
+		Op: "allocate UMEM", Ifindex: s.info.Ifindex, Queue: s.info.Queue, Err: err,
+		Hint: s.hint("allocate UMEM", err),
+	}
+	if cfg.HugePages && errors.Is(err, unix.ENOMEM) {
+		e.Hint = hugePagesHint(lay.umemSize)
+	}
+	return nil, e
+}
+
 // open does the steps of Open that have to be undone.
 func (s *Socket) open(cfg Config, lay layout) error {
-	mem, err := s.kernel.MapUMEM(lay.umemSize)
+	mem, err := s.mapUMEM(cfg, lay)
 	if err != nil {
-		return s.fail("allocate UMEM", err)
+		return err
 	}
 	s.undo(func() error { return s.kernel.UnmapUMEM(mem) })
 	if err := s.openOn(cfg, lay, part{mem: mem[:lay.umemSize]}); err != nil {

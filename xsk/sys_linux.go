@@ -41,9 +41,6 @@ type umemReg struct {
 	txMetadataLen uint32
 }
 
-// hugePage is the size that UMEM lengths are rounded up to for huge pages.
-const hugePage = 2 << 20
-
 type linux struct{}
 
 // Linux returns the operating system's kernel.
@@ -80,26 +77,28 @@ func (linux) Socket() (int, error) {
 // later, and not before the rings are unmapped: a mapping holds the socket.
 func (linux) Close(fd int) error { return unix.Close(fd) }
 
-// MapUMEM: ENOMEM.
+// MapUMEM: ENOMEM, also where too few huge pages are reserved.
 //
-// Explicit huge pages are tried first; a default system has none, so the
-// ordinary path is ordinary pages that the kernel may join (MADV_HUGEPAGE).
-// Everything is faulted in here and not on the first packet, and kept out of
+// Huge pages are the system's, and are taken when they are asked for; ordinary ones the kernel
+// may join (MADV_HUGEPAGE). Everything is faulted in here and not on the first packet, and kept out of
 // core dumps. Only failing to have the memory is an error: the advice is not
 // known to every kernel (EINVAL).
-func (linux) MapUMEM(size int) ([]byte, error) {
+func (linux) MapUMEM(size int, huge bool) ([]byte, error) {
 	const prot = unix.PROT_READ | unix.PROT_WRITE
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
-	rounded := (size + hugePage - 1) &^ (hugePage - 1)
-	mem, err := unix.Mmap(-1, 0, rounded, prot,
-		flags|unix.MAP_HUGETLB|21<<unix.MAP_HUGE_SHIFT) // 21 = log2(2 MiB)
-	if err == nil {
-		err = populate(mem)
-	}
-	if err == nil {
+	if huge {
+		rounded := (size + hugePage - 1) &^ (hugePage - 1)
+		mem, err := unix.Mmap(-1, 0, rounded, prot,
+			flags|unix.MAP_HUGETLB|21<<unix.MAP_HUGE_SHIFT) // 21 = log2(2 MiB)
+		if err != nil {
+			return nil, err
+		}
+		if err := populate(mem); err != nil {
+			return nil, err
+		}
 		return mem, nil
 	}
-	mem, err = unix.Mmap(-1, 0, size, prot, flags)
+	mem, err := unix.Mmap(-1, 0, size, prot, flags)
 	if err != nil {
 		return nil, err
 	}

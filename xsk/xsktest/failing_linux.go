@@ -53,11 +53,11 @@ func (f *Failing) Event() (int, error) {
 }
 
 // MapUMEM implements xsk.Kernel.
-func (f *Failing) MapUMEM(size int) ([]byte, error) {
+func (f *Failing) MapUMEM(size int, huge bool) ([]byte, error) {
 	if err := f.fail(); err != nil {
 		return nil, err
 	}
-	return f.Kernel.MapUMEM(size)
+	return f.Kernel.MapUMEM(size, huge)
 }
 
 // RegisterUMEM implements xsk.Kernel.

@@ -35,7 +35,7 @@ func newRaw(t *testing.T, k *xsktest.Kernel) *raw {
 	}
 	r.fd, err = k.Socket()
 	must(err)
-	r.mem, err = k.MapUMEM(4 * 4096)
+	r.mem, err = k.MapUMEM(4*4096, false)
 	must(err)
 	must(k.RegisterUMEM(r.fd, r.mem, 4096))
 	for _, kind := range []xsk.RingKind{xsk.FillRing, xsk.CompletionRing, xsk.RxRing, xsk.TxRing} {

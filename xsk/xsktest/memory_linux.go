@@ -18,8 +18,8 @@ func (k *Kernel) MemoryLimits() xsk.MemoryLimits {
 	return k.o.Limits
 }
 
-// MapUMEM implements xsk.Kernel.
-func (k *Kernel) MapUMEM(size int) ([]byte, error) {
+// MapUMEM implements xsk.Kernel. All pages are alike; a hook may fail it.
+func (k *Kernel) MapUMEM(size int, _ bool) ([]byte, error) {
 	err := k.enter("MapUMEM")
 	defer k.mu.Unlock()
 	if err != nil {

@@ -123,12 +123,16 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 	if err := q.core.PostRecv(wr); err != nil {
 		return err
 	}
-	// Few have something to do at once: one in ERR flushes the receive, one whose
-	// peer was told that there is none tells it.
+	q.rungByReceives()
+	return nil
+}
+
+// rungByReceives rings the doorbell if receives that were posted are something to do at once. Few
+// are: a QP in ERR flushes them, one whose peer was told that there is none tells it.
+func (q *QP) rungByReceives() {
 	if q.core.WantsCredit() || q.core.State() == roce.StateErr {
 		q.queue.ringDoorbell(q)
 	}
-	return nil
 }
 
 // Snapshot copies the QP's state, for tools.

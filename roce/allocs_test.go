@@ -1,6 +1,7 @@
 package roce_test
 
 import (
+	"slices"
 	"testing"
 
 	"xroce/roce"
@@ -216,14 +217,21 @@ func TestNoAllocationsUnreliable(t *testing.T) {
 // packet in, completion, at both ends on one core.
 func BenchmarkSend64(b *testing.B) { benchmark(b, roce.OpSend, 64, wire.MTU1024) }
 
+// BenchmarkSends64 is the same, posted as lists.
+func BenchmarkSends64(b *testing.B) {
+	benchmarkWith(b, roce.OpSend, 64, options{MTU: wire.MTU1024}, true)
+}
+
 // BenchmarkSend64InlineRecv is the same with the payload in the completion.
 func BenchmarkSend64InlineRecv(b *testing.B) {
-	benchmarkWith(b, roce.OpSend, 64, options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv})
+	o := options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv}
+	benchmarkWith(b, roce.OpSend, 64, o, false)
 }
 
 // BenchmarkRead64InlineRecv is that for READ.
 func BenchmarkRead64InlineRecv(b *testing.B) {
-	benchmarkWith(b, roce.OpRead, 64, options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv})
+	o := options{MTU: wire.MTU1024, InlineRecv: roce.MaxInlineRecv}
+	benchmarkWith(b, roce.OpRead, 64, o, false)
 }
 
 // BenchmarkWrite64 is the same for WRITE.
@@ -238,10 +246,10 @@ func BenchmarkSend4K(b *testing.B) { benchmark(b, roce.OpSend, 4096, wire.MTU409
 // benchmark moves messages from one end to the other in batches of 32, without
 // the wire of the simulation.
 func benchmark(b *testing.B, op roce.Opcode, n int, mtu wire.MTU) {
-	benchmarkWith(b, op, n, options{MTU: mtu})
+	benchmarkWith(b, op, n, options{MTU: mtu}, false)
 }
 
-func benchmarkWith(b *testing.B, op roce.Opcode, n int, o options) {
+func benchmarkWith(b *testing.B, op roce.Opcode, n int, o options, lists bool) {
 	const batch = 32
 	o.MaxRd = batch
 	l := newLoad(b, op, n, o)
@@ -260,13 +268,26 @@ func benchmarkWith(b *testing.B, op roce.Opcode, n int, o options) {
 	}
 	b.SetBytes(int64(n))
 	b.ReportAllocs()
-	messages := 0
-	for b.Loop() {
-		if consumesRecv(op) {
-			must(b, to.qp.PostRecv(&l.recvs[1]))
+	sends := slices.Repeat(l.sends[:1], batch)
+	recvs := slices.Repeat(l.recvs[1:], batch)
+	post := func() {
+		if lists {
+			_, err := to.qp.PostRecvs(recvs)
+			must(b, err)
+			_, err = from.qp.PostSends(sends)
+			must(b, err)
+			return
 		}
-		must(b, from.qp.PostSend(&l.sends[0]))
-		if messages++; messages%batch == 0 {
+		for i := range sends {
+			if consumesRecv(op) {
+				must(b, to.qp.PostRecv(&recvs[i]))
+			}
+			must(b, from.qp.PostSend(&sends[i]))
+		}
+	}
+	for messages := 0; b.Loop(); messages++ {
+		if messages%batch == 0 {
+			post()
 			move(to, from) // the credits for what was posted
 			move(from, to)
 			move(to, from)

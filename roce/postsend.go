@@ -18,19 +18,48 @@ func (q *QP) PostSend(wr *SendWR) error {
 	}
 	r.sq.Lock()
 	defer r.sq.Unlock()
-	s, op := q.State(), wr.Opcode.Op()
+	if err := r.fill(0, wr, length); err != nil {
+		return err
+	}
+	r.sq.Push(1)
+	return nil
+}
+
+// PostSends is PostSend of each, in their order, with one lock. It returns how many were posted;
+// the error is that of the next one, and those from it on changed nothing.
+func (q *QP) PostSends(list []SendWR) (n int, err error) {
+	r := &q.req
+	r.sq.Lock()
+	defer r.sq.Unlock()
+	for ; n < len(list); n++ {
+		var length uint32
+		if length, err = r.checkSend(&list[n]); err == nil {
+			err = r.fill(uint32(n), &list[n], length)
+		}
+		if err != nil {
+			break
+		}
+	}
+	r.sq.Push(uint32(n))
+	return n, err
+}
+
+// fill writes a work request that checkSend accepted to an entry: see WorkQueue.Next. The caller
+// holds the lock of the queue.
+func (r *requester) fill(n uint32, wr *SendWR, length uint32) error {
+	s, op := r.State(), wr.Opcode.Op()
 	if !s.TakesSends() {
 		return fmt.Errorf("%w: sending needs RTS, the QP is in %s", ErrState, s)
 	}
-	if op.Count && q.attr.MaxRdAtomic == 0 && s != StateErr {
+	if op.Count && r.attr.MaxRdAtomic == 0 && s != StateErr {
 		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, wr.Opcode)
 	}
-	w, err := r.sq.Next()
+	w, err := r.sq.Next(n)
 	if err != nil {
 		return err
 	}
 	r.pack(w, wr, op, length)
-	r.sq.Push(wr.SGList, wr.Inline)
+	r.sq.Fill(n, wr.SGList, wr.Inline)
 	return nil
 }
 

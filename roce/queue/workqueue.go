@@ -21,7 +21,7 @@ const (
 // Init comes before everything else; of the zero WorkQueue, which has room for nothing,
 // only Head, Tail, Empty, Posted, MaxSGE, Clear and the lock may be used.
 //
-// Locking: whoever posts holds Lock for Next and Push, which moves the tail. Whoever works is one
+// Locking: whoever posts holds Lock for Next, Fill and Push, which moves the tail. Whoever works is one
 // goroutine at a time, under the progress lock of its queue, and takes entries without
 // Lock: it alone moves the head, with Pop. Entries from Head up to Tail are the worker's,
 // to read and to change; all others are the poster's. Entries are counted from 0 since the
@@ -123,29 +123,31 @@ func (w *WorkQueue[E]) CheckSGList(list []verbs.SGE) (uint32, error) {
 	return uint32(total), nil
 }
 
-// Next returns the entry that will be posted next, for the poster to write. The error is
-// ErrQueueFull. The caller holds Lock.
-func (w *WorkQueue[E]) Next() (*E, error) {
-	tail := w.tail.Load()
-	if tail-w.head.Load() > w.mask {
+// Next returns the entry n behind that which will be posted next, for the poster to write, as
+// all before it. The error is ErrQueueFull. The caller holds Lock.
+func (w *WorkQueue[E]) Next(n uint32) (*E, error) {
+	at := w.tail.Load() + n
+	if at-w.head.Load() > w.mask {
 		return nil, verbs.ErrQueueFull
 	}
 	if w.ring == nil {
 		w.grow()
 	}
-	return w.At(tail), nil
+	return w.At(at), nil
 }
 
-// Push posts the entry that Next returned, with its pieces, which CheckSGList has accepted,
-// and its inline data, at most MaxInline bytes; both are copied. The caller holds Lock.
-func (w *WorkQueue[E]) Push(list []verbs.SGE, inline []byte) {
-	tail := w.tail.Load()
-	copy(w.SGList(tail, len(list)), list)
+// Fill gives the entry that Next returned for n its pieces, which CheckSGList has accepted, and
+// its inline data, at most MaxInline bytes; both are copied. The caller holds Lock.
+func (w *WorkQueue[E]) Fill(n uint32, list []verbs.SGE, inline []byte) {
+	at := w.tail.Load() + n
+	copy(w.SGList(at, len(list)), list)
 	if len(inline) > 0 {
-		copy(w.InlineData(tail, uint32(len(inline))), inline)
+		copy(w.InlineData(at, uint32(len(inline))), inline)
 	}
-	w.tail.Store(tail + 1)
 }
+
+// Push posts the next n entries, which were filled. The caller holds Lock.
+func (w *WorkQueue[E]) Push(n uint32) { w.tail.Store(w.tail.Load() + n) }
 
 // Empty reports whether nothing is posted.
 func (w *WorkQueue[E]) Empty() bool { return w.head.Load() == w.tail.Load() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"xroce/bench/worker"
@@ -38,6 +39,8 @@ type conn struct {
 	// walk is how many bytes of the other end WRITEs go through, 0 for those of one message.
 	walk uint64
 	done []roce.Completion // room to poll into
+	// recvs are equal receives, to post as many as are wanted.
+	recvs []roce.RecvWR
 	// consumed are the receives of the first queue pair that refill owes.
 	consumed uint64
 
@@ -115,12 +118,7 @@ func (c *conn) create(o worker.Options) error {
 		init.MaxSendWR, init.MaxRecvWR = manyDepth, 1
 	}
 	c.qp = c.qps[0]
-	for range recvDepth {
-		if err := c.postRecv(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.postRecvs(recvDepth)
 }
 
 // findGID is the index of our IPv4 address.
@@ -212,8 +210,14 @@ func pathMTU(size int) wire.MTU {
 	return wire.MTU256
 }
 
-func (c *conn) postRecv() error {
-	return c.qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{c.mr.SGE(0, len(c.mr.Bytes()))}})
+// postRecvs posts n receives as lists.
+func (c *conn) postRecvs(n uint64) error {
+	if c.recvs == nil {
+		wr := roce.RecvWR{SGList: []roce.SGE{c.mr.SGE(0, len(c.mr.Bytes()))}}
+		c.recvs = slices.Repeat([]roce.RecvWR{wr}, recvDepth)
+	}
+	_, err := c.qp.PostRecvs(c.recvs[:n])
+	return err
 }
 
 // newWindow plans the window, and sleeps that end shortly behind its borders, so

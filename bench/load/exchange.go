@@ -141,10 +141,7 @@ func (c *conn) refill(n uint64, now bool) error {
 	if !now && c.consumed < recvDepth/2 {
 		return nil
 	}
-	for ; c.consumed > 0; c.consumed-- {
-		if err := c.postRecv(); err != nil {
-			return err
-		}
-	}
-	return nil
+	err := c.postRecvs(c.consumed)
+	c.consumed = 0
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"xroce/bench/worker"
@@ -97,12 +98,38 @@ func pipeline(message int) (depth, every uint64) {
 }
 
 // stream keeps the pipeline full of copies of a work request until the end of
-// the window.
+// the window. They are posted as lists.
 func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64, error) {
-	return c.streamOf(o, wr, func(*roce.SendWR) {})
+	depth, every := pipeline(o.Message)
+	var posted, total uint64
+	list := slices.Repeat([]roce.SendWR{wr}, o.Batch)
+	w := c.newWindow(o)
+	for w.Tick(w.Now(), total) {
+		room := list[:min(uint64(len(list)), depth-(posted-total))]
+		for i := range room {
+			room[i].Flags = 0
+			if (posted+uint64(i)+1)%every == 0 {
+				room[i].Flags = roce.SendSignaled
+			}
+			if c.walk > 0 {
+				room[i].RemoteAddr = c.remote.addr + (posted+uint64(i))*uint64(o.Message)%c.walk
+			}
+		}
+		n, err := c.qp.PostSends(room)
+		if err != nil && !errors.Is(err, roce.ErrQueueFull) {
+			return nil, 0, err
+		}
+		posted += uint64(n)
+		done, err := c.poll()
+		if err != nil {
+			return nil, 0, err
+		}
+		total += every * uint64(len(done))
+	}
+	return w, total, nil
 }
 
-// streamOf is stream with something to do before each post.
+// streamOf is stream with something to do before each post, so one by one.
 func (c *conn) streamOf(
 	o worker.Options, wr roce.SendWR, before func(*roce.SendWR),
 ) (*worker.Window, uint64, error) {
@@ -116,9 +143,6 @@ func (c *conn) streamOf(
 				wr.Flags = roce.SendSignaled
 			}
 			before(&wr)
-			if c.walk > 0 {
-				wr.RemoteAddr = c.remote.addr + posted*uint64(o.Message)%c.walk
-			}
 			err := c.qp.PostSend(&wr)
 			if errors.Is(err, roce.ErrQueueFull) {
 				break

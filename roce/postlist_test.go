@@ -13,7 +13,8 @@ func TestPostSends(t *testing.T) {
 	list := make([]roce.SendWR, 3)
 	for i := range list {
 		list[i] = roce.SendWR{
-			WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled, SGList: s.sge(64*i, 10+i),
+			WRID: uint64(i), Opcode: roce.OpSend, Flags: roce.SendSignaled,
+			SGList: s.sge(64*i, 10+i),
 		}
 	}
 	list[1].SGList, list[1].Inline = nil, []byte("inline")
@@ -51,7 +52,8 @@ func TestPostSends(t *testing.T) {
 func TestPostRecvs(t *testing.T) {
 	s := newScriptIn(t, options{Depth: 4, SGE: 1}, roce.StateReset)
 	list := []roce.RecvWR{
-		{WRID: 1, SGList: s.sge(0, 64)}, {WRID: 2, SGList: s.sge(64, 64)},
+		{WRID: 1, SGList: s.sge(0, 64)},
+		{WRID: 2, SGList: s.sge(64, 64)},
 		{WRID: 3, SGList: append(s.sge(0, 1), s.sge(1, 1)...)},
 	}
 	if n, err := s.qp.PostRecvs(list); n != 0 {

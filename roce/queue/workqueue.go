@@ -21,8 +21,8 @@ const (
 // Init comes before everything else; of the zero WorkQueue, which has room for nothing,
 // only Head, Tail, Empty, Posted, MaxSGE, Clear and the lock may be used.
 //
-// Locking: whoever posts holds Lock for Next, Fill and Push, which moves the tail. Whoever works is one
-// goroutine at a time, under the progress lock of its queue, and takes entries without
+// Locking: whoever posts holds Lock for Next, Fill and Push, which moves the tail. Whoever works
+// is one goroutine at a time, under the progress lock of its queue, and takes entries without
 // Lock: it alone moves the head, with Pop. Entries from Head up to Tail are the worker's,
 // to read and to change; all others are the poster's. Entries are counted from 0 since the
 // queue was made, and the count wraps at 2^32.

@@ -170,6 +170,12 @@ demo: build ## build, then show two endpoints talking (no sudo, no hardware)
 bench: ## measure us and others side by side; see BENCHFLAGS=-h
 	$(GO) run ./bench $(BENCHFLAGS)
 
+RUNS ?= 5
+EVERY ?= 1h
+.PHONY: bench-median
+bench-median: ## make RUNS whole runs, one EVERY hour, and print their medians, as published
+	$(GO) run ./bench --runs $(RUNS) --every $(EVERY) $(BENCHFLAGS)
+
 # The newest result that has what the plots are made of.
 RESULT ?= $(shell grep -l '"name": "msg-size-64"' bench/results/*.json 2>/dev/null | tail -n 1)
 

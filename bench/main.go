@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xroce/bench/machine"
 	"xroce/bench/result"
 )
 
@@ -44,6 +43,8 @@ type flags struct {
 	json     bool
 	out      string
 	from     string
+	runs     int           // whole runs, 0 for one of any kind
+	every    time.Duration // from the begin of one to that of the next
 }
 
 func parseFlags(args []string) (flags, error) {
@@ -57,15 +58,21 @@ func parseFlags(args []string) (flags, error) {
 	fs.BoolVar(&f.list, "list", false, "list the cases and stop")
 	fs.BoolVar(&f.json, "json", false, "print the raw rows as JSON instead of tables")
 	fs.StringVar(&f.out, "out", "", "`directory` for raw rows (default bench/results, quick none)")
-	fs.StringVar(&f.from, "from", "", "print the tables of a stored `file` and stop")
+	fs.StringVar(&f.from, "from", "",
+		"print the tables of a stored `file` and stop; of several, with commas, the medians")
+	fs.IntVar(&f.runs, "runs", 0, "make so many whole runs and print their medians, 5 at least")
+	fs.DurationVar(&f.every, "every", 0, "begin one of several runs so long after the last")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err
 	}
 	if fs.NArg() > 0 {
 		return flags{}, fmt.Errorf("unexpected arguments %q", fs.Args())
 	}
-	if f.pairs < 0 || f.duration < 0 {
-		return flags{}, errors.New("pairs and duration must not be negative")
+	if f.pairs < 0 || f.duration < 0 || f.runs < 0 || f.every < 0 {
+		return flags{}, errors.New("pairs, duration, runs and every must not be negative")
+	}
+	if f.runs > 0 && (f.only != "" || f.quick || f.runs < result.RunsWanted) {
+		return flags{}, errRuns
 	}
 	pairs, window, out := usualPairs, usualWindow, "bench/results"
 	if f.quick {
@@ -108,11 +115,10 @@ func main() {
 // run does what the flags ask for and returns the exit status.
 func run(ctx context.Context, f flags) (int, error) {
 	if f.from != "" {
-		d, err := result.Load(f.from)
-		if err != nil {
+		if err := showStored(f.from, f.json); err != nil {
 			return exitFailed, err
 		}
-		return exitOK, show(d, f.json)
+		return exitOK, nil
 	}
 	cases := choose(allCases(), f.only, f.full || f.list)
 	if len(cases) == 0 {
@@ -127,15 +133,11 @@ func run(ctx context.Context, f flags) (int, error) {
 	if err := checkMachine(); err != nil {
 		return exitSkipped, err
 	}
-	b, err := newBench(ctx, f)
-	if err != nil {
-		return exitFailed, err
+	if f.runs > 0 {
+		return measureRuns(ctx, f, cases)
 	}
-	defer b.close()
-	d := result.New(time.Now(), machine.Look(ctx, "."), machine.Load())
-	d.Quick, d.Pairs, d.Window = f.quick, f.pairs, f.duration.Seconds()
-	failures := b.measure(ctx, d, cases)
-	return finish(d, f, failures)
+	_, status, err := measureOnce(ctx, f, cases)
+	return status, err
 }
 
 // checkMachine says why this machine cannot measure anything.

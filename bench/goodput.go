@@ -50,15 +50,48 @@ func goodputCases() []benchCase {
 			c.variants = append(c.variants, paid(placedVariant(), m.pathMTU))
 		}
 		if m.pathMTU == 1024 || m.pathMTU == 2048 {
-			c.variants = append(c.variants, udpGoodput(s),
+			c.variants = append(c.variants, udpGoodput(s), udpSegmented(m.pathMTU),
 				variant{name: "kernel TCP", needs: []backend{iperf3}, run: kernelTCP},
 				variant{
 					name: "kernel TCP, XDP attached", needs: []backend{iperf3}, run: tcpBesideXDP,
 				})
 		}
 		cases = append(cases, c)
+		if m.pathMTU == 1024 {
+			cases = append(cases, untuned(c), cold(c, m.pathMTU))
+		}
 	}
 	return cases
+}
+
+// coldMemory is how many bytes messages go through that are to find nothing in a cache.
+const coldMemory = 256 << 20
+
+// cold is a case of WRITEs through memory that no cache holds, at both ends, in few rounds.
+func cold(c benchCase, pathMTU int) benchCase {
+	c.name += "-cold"
+	c.title += fmt.Sprintf(", through %d MiB of memory", coldMemory>>20)
+	c.maxRounds = 3
+	through := func(_ stage.Side, o *worker.Options) { o.Memory = coldMemory }
+	raw, limit := rawPayload(pathMTU), placedVariant()
+	limit.run = limit.run.with(through)
+	c.variants = []variant{
+		{
+			name: rc.String(), needs: []backend{rc},
+			run: written("write", "target").times(8 * longLength).with(through),
+		},
+		raw, paid(limit, pathMTU),
+	}
+	return c
+}
+
+// udpSegmented sends datagrams of a size that the kernel splits off, and joins, many at a time.
+func udpSegmented(payload int) variant {
+	return variant{
+		name: "UDP GSO and GRO", needs: []backend{sockets},
+		run: messages(sockets, "tx-gso", "rx-gro").with(datagrams(payload)).
+			times(float64(8 * payload)),
+	}
 }
 
 // rawPayload sends raw frames of the size of full packets.

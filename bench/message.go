@@ -41,7 +41,18 @@ func sendCases() []benchCase {
 		rawVariant(),
 		placedVariant(),
 	}, udpVariants(c.sockets)...)
-	return []benchCase{c}
+	return []benchCase{c, untuned(c)}
+}
+
+// untuned is a case on a pair that is as veth makes it, in few rounds: what the settings of
+// the stage are worth.
+func untuned(c benchCase) benchCase {
+	c.name += "-untuned"
+	c.title += ", veth untuned"
+	c.maxRounds = 3
+	c.stage.Untuned = true
+	c.variants = c.variants[:2:2] // us and raw frames
+	return c
 }
 
 // writeCases measure the rate of short WRITEs.
@@ -91,6 +102,10 @@ func udpVariants(s result.Sockets) []variant {
 		{
 			name: "UDP sockets, same frame", needs: []backend{sockets},
 			run: run.with(datagrams(s.Frame - headersLen)),
+		},
+		{
+			name: "UDP GSO and GRO", needs: []backend{sockets},
+			run: messages(sockets, "tx-gso", "rx-gro").with(datagrams(s.Message)),
 		},
 	}
 }

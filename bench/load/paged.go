@@ -20,7 +20,7 @@ const walkBytes = 1 << 30
 
 // register makes the memory of the work.
 func (c *conn) register(pd *engine.PD, o worker.Options, access mem.Access) (err error) {
-	n := o.Message
+	n := max(o.Message, o.Memory)
 	switch o.Mode {
 	case targetFresh:
 		n = walkBytes

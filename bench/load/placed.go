@@ -90,7 +90,7 @@ func (p *placer) place(head, tail []byte) bool {
 
 // gathered is send with payloads from memory.
 func gathered(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	p, err := newPlacer(o.Header, o.Size, o.Message)
+	p, err := newPlacer(o.Header, o.Size, max(o.Message, o.Memory))
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -99,7 +99,7 @@ func gathered(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.
 
 // placed is receive with payloads to memory. A frame whose CRC is wrong does not count.
 func placed(s *xsk.Socket, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	p, err := newPlacer(o.Header, o.Size, o.Message)
+	p, err := newPlacer(o.Header, o.Size, max(o.Message, o.Memory))
 	if err != nil {
 		return nil, 0, nil, err
 	}

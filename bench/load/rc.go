@@ -103,6 +103,11 @@ func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64,
 	depth, every := pipeline(o.Message)
 	var posted, total uint64
 	list := slices.Repeat([]roce.SendWR{wr}, o.Batch)
+	if o.Memory > 0 {
+		for i := range list { // each gets pieces of its own
+			list[i].SGList = slices.Clone(wr.SGList)
+		}
+	}
 	w := c.newWindow(o)
 	for w.Tick(w.Now(), total) {
 		room := list[:min(uint64(len(list)), depth-(posted-total))]
@@ -111,8 +116,12 @@ func (c *conn) stream(o worker.Options, wr roce.SendWR) (*worker.Window, uint64,
 			if (posted+uint64(i)+1)%every == 0 {
 				room[i].Flags = roce.SendSignaled
 			}
+			at := (posted + uint64(i)) * uint64(o.Message)
 			if c.walk > 0 {
-				room[i].RemoteAddr = c.remote.addr + (posted+uint64(i))*uint64(o.Message)%c.walk
+				room[i].RemoteAddr = c.remote.addr + at%c.walk
+			}
+			if o.Memory > 0 {
+				room[i].SGList[0].Addr = c.mr.Addr() + at%uint64(o.Memory)
 			}
 		}
 		n, err := c.qp.PostSends(room)
@@ -170,6 +179,9 @@ func (c *conn) writeTo(o worker.Options) roce.SendWR {
 }
 
 func rcWrite(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
+	if o.Memory > 0 {
+		c.walk = uint64(o.Memory) // the other end has as much
+	}
 	w, total, err := c.stream(o, c.writeTo(o))
 	if err != nil {
 		return nil, 0, nil, err

@@ -159,8 +159,18 @@ func (r Runs) notes() []string {
 	}
 }
 
-// tuning names what decides on veth what is measured.
-func tuning(s stage.Settings) string { return s.Qdisc + "; NAPI " + s.NAPI }
+// tuning names in short what decides on veth what is measured: the qdisc, and where NAPI runs.
+func tuning(s stage.Settings) string {
+	if s.Qdisc == "" {
+		return "–"
+	}
+	qdisc, _, _ := strings.Cut(s.Qdisc, " ")
+	napi := "softirq"
+	if strings.HasPrefix(s.NAPI, "threaded") {
+		napi = "thread"
+	}
+	return strings.TrimSuffix(qdisc, ",") + ", NAPI " + napi
+}
 
 // extremes prints the smallest and the largest, or a dash when there are none.
 func extremes(s ratio.Spread, format string) string {

@@ -42,7 +42,7 @@ func TestMedians(t *testing.T) {
 	}
 	table := r.ratioTable()
 	want := []string{
-		"send-64", ours, raw, "0.70", "0.50 … 0.90", "5", "pfifo limit 1000; NAPI threaded at B",
+		"send-64", ours, raw, "0.70", "0.50 … 0.90", "5", "pfifo, NAPI thread",
 	}
 	if len(table.rows) != 1 || !slices.Equal(table.rows[0], want) {
 		t.Errorf("%q, want %q", table.rows, want)
@@ -77,6 +77,18 @@ func TestMedians(t *testing.T) {
 	}
 	if row := r.ratioTable().rows[0]; row[3] != "0.75" || row[5] != "4" {
 		t.Errorf("without a run: %q", row)
+	}
+}
+
+func TestTuning(t *testing.T) {
+	for want, s := range map[string]stage.Settings{
+		"–":                     {},
+		"noqueue, NAPI softirq": {Qdisc: "noqueue, untuned", NAPI: "in the sender's softirq"},
+		"pfifo, NAPI thread":    {Qdisc: "pfifo limit 1000", NAPI: "threaded at B, nice 10"},
+	} {
+		if got := tuning(s); got != want {
+			t.Errorf("%+v is %q, want %q", s, got, want)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ func (d *Document) otherTables() []table {
 func (d *Document) ratioTable() table {
 	t := table{header: []string{
 		"case", "variant", "against", "ratio", "quartiles", "variant's", "peer's", "unit", "pairs",
-		"void",
+		"void", "stage",
 	}}
 	for i := range d.Cases {
 		c := &d.Cases[i]
@@ -38,11 +38,12 @@ func (d *Document) ratioTable() table {
 			t.rows = append(t.rows, []string{
 				c.Name, cmp.Variant, cmp.Peer, cmp.median(), cmp.quartiles(), typical(cmp.Ours),
 				typical(cmp.Peers), c.unit(), fmt.Sprint(cmp.Ratio.N), fmt.Sprint(cmp.Void),
+				tuning(c.Settings),
 			})
 		}
 		for _, s := range c.Skipped {
 			t.rows = append(t.rows, []string{
-				c.Name, s.Variant, "–", "–", "–", "–", "–", "–", "–", "skipped: " + s.Reason,
+				c.Name, s.Variant, "–", "–", "–", "–", "–", "–", "–", "skipped: " + s.Reason, "–",
 			})
 		}
 	}
@@ -53,7 +54,7 @@ func (d *Document) ratioTable() table {
 // are made of, since those are the machine's more than ours; then the others.
 func (d *Document) WriteMarkdown(out io.Writer) error {
 	t := table{header: []string{
-		"case", "what", "variant", "against", "ratio", "quartiles", "pairs",
+		"case", "what", "variant", "against", "ratio", "quartiles", "pairs", "stage",
 	}}
 	for i := range d.Cases {
 		c := &d.Cases[i]
@@ -65,11 +66,12 @@ func (d *Document) WriteMarkdown(out io.Writer) error {
 			}
 			t.rows = append(t.rows, []string{
 				c.Name, what, cmp.Variant, cmp.Peer, cmp.median(), cmp.quartiles(), pairs,
+				tuning(c.Settings),
 			})
 		}
 		for _, s := range c.Skipped {
 			t.rows = append(t.rows, []string{
-				c.Name, c.Title, s.Variant, "–", "–", "–", "skipped: " + s.Reason,
+				c.Name, c.Title, s.Variant, "–", "–", "–", "skipped: " + s.Reason, "–",
 			})
 		}
 	}
@@ -91,8 +93,8 @@ func (d *Document) notes() []string {
 	}
 	if len(d.Cases) > 0 {
 		s := d.Cases[0].Settings
-		notes = append(notes, fmt.Sprintf("%s, AF_XDP in copy mode, qdisc %s: "+
-			"these are not the numbers of a network card.", s.Driver, s.Qdisc))
+		notes = append(notes, fmt.Sprintf("%s, AF_XDP in copy mode, qdisc %s where not said "+
+			"otherwise: these are not the numbers of a network card.", s.Driver, s.Qdisc))
 	}
 	if d.Quick {
 		notes = append(notes, "QUICK RUN: windows this short say nothing about speed.")

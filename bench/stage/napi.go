@@ -34,7 +34,7 @@ func (o Options) niceness() int {
 // What arrives at A is always handled within B's own send calls: a NAPI thread on
 // A's processor would starve beside a sender that does not pause.
 func (s *Stage) Settle(ctx context.Context) error {
-	if !s.options.Threaded || !s.hasProgram(ctx, B) {
+	if !s.options.threaded() || !s.hasProgram(ctx, B) {
 		return nil
 	}
 	file := "/sys/class/net/" + s.Interface(B) + "/threaded"

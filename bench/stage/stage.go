@@ -42,11 +42,17 @@ var serial atomic.Int64
 type Options struct {
 	MTU      int  // of both ends, in bytes without the Ethernet header
 	Threaded bool // threaded NAPI at B, on B's processor
+	// Untuned leaves the ends as veth makes them: without a qdisc, and with NAPI in the
+	// sender's softirq. A full ring then drops.
+	Untuned bool
 
 	// Even gives that thread the priority of its reader. Beside programs that only compute
 	// it would otherwise hardly ever run, and nothing would arrive.
 	Even bool
 }
+
+// threaded reports whether B receives in a thread.
+func (o Options) threaded() bool { return o.Threaded && !o.Untuned }
 
 // Settings are the facts of a stage that belong beside a number.
 type Settings struct {
@@ -76,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Stage, error) {
 		return nil, fmt.Errorf("stage: %w", err)
 	}
 	pair, err := vethpair.New(vethpair.Options{
-		MTU: o.MTU, PfifoLimit: qdiscLimit, NoAddrs: true,
+		MTU: o.MTU, PfifoLimit: qdiscLimit, NoQdisc: o.Untuned, NoAddrs: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("stage: %w", err)
@@ -157,13 +163,16 @@ func (s *Stage) MAC(side Side) net.HardwareAddr { return s.pair.End(side).MAC }
 
 // Settings are the facts to store beside the numbers.
 func (s *Stage) Settings() Settings {
-	napi := "in the sender's softirq"
-	if s.options.Threaded {
+	napi, queueing := "in the sender's softirq", fmt.Sprintf("%s limit %d", qdisc, qdiscLimit)
+	if s.options.Untuned {
+		queueing = "noqueue, untuned"
+	}
+	if s.options.threaded() {
 		napi = fmt.Sprintf("threaded at B, on B's processor, nice %d; in the sender's softirq at A",
 			s.options.niceness())
 	}
 	return Settings{
-		Driver: "veth", MTU: s.options.MTU, Qdisc: fmt.Sprintf("%s limit %d", qdisc, qdiscLimit),
+		Driver: "veth", MTU: s.options.MTU, Qdisc: queueing,
 		NAPI: napi, CPUs: s.cpus,
 	}
 }

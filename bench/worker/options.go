@@ -17,6 +17,7 @@ type Options struct {
 	Queue     int           // queue of that interface
 	Size      int           // frame bytes from the Ethernet header on, or UDP payload bytes
 	Message   int           // bytes of a message, for peers that have messages
+	Memory    int           // bytes that messages go through in turn, 0 for those of one
 	Batch     int           // frames handled at a time
 	Budget    int           // XDP_MAX_TX_SKB_BUDGET, descriptors per send call in copy mode
 	RxFrames  int           // receive frames and RX ring entries
@@ -54,6 +55,7 @@ func (o Options) Args() []string {
 	number("-q", o.Queue)
 	number("-s", o.Size)
 	number("-m", o.Message)
+	number("-M", o.Memory)
 	number("-b", o.Batch)
 	number("-u", o.Budget)
 	number("-R", o.RxFrames)
@@ -88,6 +90,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.Queue, "q", 0, "")
 	fs.IntVar(&o.Size, "s", 0, "")
 	fs.IntVar(&o.Message, "m", 0, "")
+	fs.IntVar(&o.Memory, "M", 0, "")
 	fs.IntVar(&o.Batch, "b", 0, "")
 	fs.IntVar(&o.Budget, "u", 0, "")
 	fs.IntVar(&o.RxFrames, "R", 0, "")

@@ -158,8 +158,19 @@ func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
 	case part == nil:
 		return nil
 	}
-	size := configs[0].Sizes.Max()
-	return part(perftest.Report{Size: size, Iters: got.Messages})
+	return part(perfReport(&got))
+}
+
+// perfReport is what the peer is told, in its units: MiB/s, of whole frames, and millions of
+// messages a second.
+func perfReport(got *traffic.Requested) perftest.Report {
+	r := perftest.Report{Iters: got.Messages}
+	if s := seconds(got.Duration); s > 0 && got.Messages > 0 {
+		r.Size = got.RequesterStats.Bytes / got.Messages
+		r.Average = float64(got.RequesterStats.Bytes) / s / (1 << 20)
+		r.MsgRate = float64(got.Messages) / s / 1e6
+	}
+	return r
 }
 
 // errUnanswered means that a peer did not answer all until the end.

@@ -165,7 +165,7 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 	got, failed := s.Run(ctx)
 	r := newPktgenReport(port.Name, f, nil, got.Sent)
 	r.Replay = &replayReport{
-		From: got.From.String(), Read: got.Read, Others: got.Others, Foreign: got.Foreign,
+		From: got.From.Addr().String(), Read: got.Read, Others: got.Others, Foreign: got.Foreign,
 		Cut: got.Cut, Long: got.Long, BadICRC: got.BadICRC,
 	}
 	if err := a.printReplay(&r); err != nil {

@@ -48,6 +48,9 @@ type Replayed struct {
 	BadICRC uint64 // that had a wrong ICRC, and were sent with a wrong one
 }
 
+// onTime is how late the last packet may be and still be in its time: a sleep takes as long.
+const onTime = clock.Millisecond
+
 // Run sends until the capture ends, Count is reached, or the context ends, which is no error. A
 // capture that is damaged is sent up to there, and the error is that of its reader.
 func (r *Replay) Run(ctx context.Context) (Replayed, error) {
@@ -62,8 +65,8 @@ func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 		err = r.send(batch)
 	}
 	r.result.Duration = r.Clock.Now() - r.begun
-	if r.Speed > 0 && r.result.Frames > 0 {
-		r.result.Late = max(0, r.result.Duration-r.due)
+	if late := r.result.Duration - r.due; r.Speed > 0 && late > onTime {
+		r.result.Late = late
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil

@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"math/bits"
 	"net/netip"
 	"strconv"
 
@@ -225,8 +226,16 @@ func appendSyndrome(b []byte, s wire.Syndrome) []byte {
 	if s&0x7f == wire.ACKNoCredits {
 		return append(b, "ACK"...)
 	}
-	return append(b, s.String()...)
+	return append(b, syndromes[s]...)
 }
+
+// syndromes are the names of all of them, which cost more to make than all else of a line.
+var syndromes = func() (t [256]string) {
+	for i := range t {
+		t[i] = wire.Syndrome(i).String()
+	}
+	return t
+}()
 
 // appendManager adds a message of the connection manager.
 func appendManager(b []byte, p *Packet) []byte {
@@ -283,16 +292,23 @@ func appendComm(b []byte, local, remote uint32) []byte {
 
 const digits = "0123456789abcdef"
 
-// appendHex adds a number with at least as many digits as width says.
+// pairs are the digits of each byte.
+var pairs = func() (t [256][2]byte) {
+	for i := range t {
+		t[i] = [2]byte{digits[i>>4], digits[i&0xf]}
+	}
+	return t
+}()
+
+// appendHex adds a number with at least as many digits as width says, which is at most 16.
 func appendHex(b []byte, v uint64, width int) []byte {
-	n := 1
-	for x := v >> 4; x > 0; x >>= 4 {
-		n++
+	var text [16]byte
+	first := len(text) - max((bits.Len64(v)+3)/4, width, 1)
+	for i := len(text) - 2; i > first-2; i -= 2 {
+		text[i], text[i+1] = pairs[v&0xff][0], pairs[v&0xff][1]
+		v >>= 8
 	}
-	for i := max(n, width) - 1; i >= 0; i-- {
-		b = append(b, digits[v>>(4*min(i, 15))&0xf])
-	}
-	return b
+	return append(b, text[first:]...)
 }
 
 // appendHexField adds a name and a number.

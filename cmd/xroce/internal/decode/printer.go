@@ -1,7 +1,7 @@
 package decode
 
 import (
-	"fmt"
+	"net/netip"
 	"strconv"
 
 	"xroce/cmd/xroce/internal/plain"
@@ -27,6 +27,9 @@ type Printer struct {
 	tree      dissect.Tree
 	begun     bool
 	first     int64 // nanoseconds since 1970
+
+	routes [2]route
+	oldest int // of routes
 }
 
 // New returns a Printer.
@@ -45,7 +48,7 @@ func (p *Printer) Append(b []byte, c *read.Packet) []byte {
 	b = append(b, ' ')
 	b = appendSeconds(b, c.Time-p.first, 12)
 	b = append(b, ' ')
-	b = p.packet.AppendAddresses(b)
+	b = p.appendAddresses(b)
 	b = append(b, ' ')
 	b = p.packet.AppendInfo(b)
 	if d := c.Direction; d != read.Unknown {
@@ -64,6 +67,30 @@ func (p *Printer) Append(b []byte, c *read.Packet) []byte {
 		b = p.appendDetails(b)
 	}
 	return b
+}
+
+// A route is from where to where a packet went, as it is printed.
+type route struct {
+	src, dst netip.Addr
+	text     []byte
+}
+
+// appendAddresses adds from where to where the packet goes. Most packets go the way of the last
+// one, or back.
+func (p *Printer) appendAddresses(b []byte) []byte {
+	d := &p.packet
+	if !d.Src.IsValid() {
+		return d.AppendAddresses(b)
+	}
+	for i := range p.routes {
+		if r := &p.routes[i]; r.src == d.Src && r.dst == d.Dst {
+			return append(b, r.text...)
+		}
+	}
+	r := &p.routes[p.oldest]
+	p.oldest = (p.oldest + 1) % len(p.routes)
+	r.src, r.dst, r.text = d.Src, d.Dst, d.AppendAddresses(r.text[:0])
+	return append(b, r.text...)
 }
 
 // appendDetails adds every field, as Wireshark would name it.
@@ -107,28 +134,43 @@ func appendPadded(b []byte, n int64, width int) []byte {
 // appendSeconds adds nanoseconds as seconds with six digits behind the point, or nine where they
 // are finer than that.
 func appendSeconds(b []byte, ns int64, width int) []byte {
-	if ns < 0 { // rare: a clock was set
-		return fmt.Appendf(b, "%*.6f", width, float64(ns)/1e9)
-	}
 	const digits = 6
-	b = appendPadded(b, ns/1e9, width-digits-1)
-	b = append(b, '.')
-	frac := ns % 1e9
-	if frac%1000 == 0 {
-		frac /= 1000
-		return appendZeros(b, frac, digits)
+	if width -= digits + 1; ns < 0 { // a clock was set
+		return appendBefore(b, uint64(-ns), width)
 	}
-	return appendZeros(b, frac, 9)
+	b = appendPadded(b, ns/1e9, width)
+	return appendFraction(b, ns%1e9)
 }
 
-// appendZeros adds a number with zeros before it.
-func appendZeros(b []byte, n int64, width int) []byte {
-	for ; width > 1; width-- {
-		if n < pow10[width-1] {
-			b = append(b, '0')
-		}
+// appendBefore adds a time before the first packet.
+func appendBefore(b []byte, ns uint64, width int) []byte {
+	sec := int64(ns / 1e9)
+	for n := width - 2; n > 0 && sec < pow10[n]; n-- {
+		b = append(b, ' ')
 	}
-	return strconv.AppendInt(b, n, 10)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, sec, 10)
+	return appendFraction(b, int64(ns%1e9))
+}
+
+// appendFraction adds what is behind the whole seconds.
+func appendFraction(b []byte, ns int64) []byte {
+	b = append(b, '.')
+	if us := ns / 1000; us*1000 == ns {
+		return appendZeros(b, us, 6)
+	}
+	return appendZeros(b, ns, 9)
+}
+
+// appendZeros adds a number with zeros before it, of so many digits in all.
+func appendZeros(b []byte, n int64, width int) []byte {
+	var text [9]byte
+	v := uint32(n)
+	for i := width - 1; i >= 0; i-- {
+		text[i] = '0' + byte(v%10)
+		v /= 10
+	}
+	return append(b, text[:width]...)
 }
 
 var pow10 = [...]int64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}

@@ -39,7 +39,7 @@ func TestSeconds(t *testing.T) {
 	for ns, want := range map[int64]string{
 		0: "    0.000000", 1_500_000_000: "    1.500000", 1: "    0.000000001",
 		123_456_789_012_345_000: "123456789.012345", -1_500_000_000: "   -1.500000",
-		math.MinInt64: "-9223372036.854776",
+		-1: "   -0.000000001", math.MinInt64: "-9223372036.854775808",
 	} {
 		if got := string(appendSeconds(nil, ns, 12)); got != want {
 			t.Errorf("%d ns: %q, want %q", ns, got, want)
@@ -84,5 +84,33 @@ func BenchmarkDecode(b *testing.B) {
 				r.Close()
 			}
 		})
+	}
+}
+
+// TestLinesAllocateNothing: a line of a packet of data needs no memory, also one of before the
+// first packet, and with credits.
+func TestLinesAllocateNothing(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(captures, "rc_write_burst_v4.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := roctest.Pcap(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, line := New(Lines), make([]byte, 0, 1024)
+	var packet read.Packet
+	at := int64(1e9)
+	all := func() {
+		for _, frame := range frames {
+			at -= 1001
+			packet = read.Packet{
+				Number: 1, Time: at, Link: dissect.LinkEthernet, Data: frame, Length: len(frame),
+			}
+			line = p.Append(line[:0], &packet)
+		}
+	}
+	if n := testing.AllocsPerRun(10, all); n != 0 {
+		t.Errorf("%g allocations of %d lines", n, len(frames))
 	}
 }

@@ -32,6 +32,7 @@ type lab struct {
 	memory    []byte
 	mr        *engine.MR
 	host      sim.PortConfig
+	meanwhile func() // in each wait, if not nil
 }
 
 func newLab(t *testing.T, faults sim.Faults) *lab {
@@ -86,6 +87,9 @@ func (l *lab) Receive(f []xsk.RxFrame) int {
 
 // Wait goes on to the next event.
 func (l *lab) Wait(d time.Duration) error {
+	if l.meanwhile != nil {
+		l.meanwhile()
+	}
 	at := l.clock.Now() + clock.Time(d)
 	for _, next := range []func() (clock.Time, bool){l.net.NextArrival, l.dev.NextDeadline} {
 		if t, ok := next(); ok {

@@ -53,3 +53,12 @@ func (d *Device) WakeOn(fd int) error {
 	link.WakeOn(fd)
 	return nil
 }
+
+// Attend says that the caller drives the device from now on, by Drive or Progress, until he calls
+// what it returns: the goroutine of the services leaves it to him, which it does otherwise only
+// while somebody is in Drive, and for a millisecond after. It is for direct mode, and does nothing
+// elsewhere.
+func (d *Device) Attend() (leave func()) {
+	d.services.standby.enter()
+	return d.services.leave
+}

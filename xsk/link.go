@@ -77,7 +77,8 @@ type Filler interface {
 // An FDWaiter is a Link whose Wait ends, too, when a descriptor of somebody else can be read.
 type FDWaiter interface {
 	// WakeOn says which descriptor that is, -1 for none, from the next Wait on; one that sleeps
-	// ends. It is for who drives the link, and must outlive that: a descriptor that is
+	// ends. It is for who drives the link on a thread of its own, as Config.Dedicated is,
+	// where there is more than one processor. The descriptor must outlive that: one that is
 	// closed, or broken, ends every Wait. Safe for concurrent use.
 	WakeOn(fd int)
 }

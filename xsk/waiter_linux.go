@@ -2,6 +2,7 @@ package xsk
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,8 +46,9 @@ type Waiter struct {
 	fds     []PollFD // the sockets, which are not ours, the event, and another one
 	event   int
 	keepCPU bool // the first poll of a Wait keeps its processor: Config.Dedicated
+	several bool // there are others
 	state   atomic.Uint32
-	other   atomic.Int32 // a descriptor that ends Wait, too, plus one; 0 for none
+	other   atomic.Int32 // the descriptor that WakeOn named plus one, 0 for none
 
 	// closing guards the event's descriptor against a Wake that comes with or
 	// after Close.
@@ -60,7 +62,7 @@ func NewWaiter(k Kernel, sockets ...int) (*Waiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Waiter{kernel: k, event: event}
+	w := &Waiter{kernel: k, event: event, several: runtime.GOMAXPROCS(0) > 1}
 	for _, fd := range append(slices.Clone(sockets), event, -1) {
 		w.fds = append(w.fds, PollFD{FD: int32(fd), Events: unix.POLLIN})
 	}
@@ -80,7 +82,8 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 	if timeout > 0 {
 		end = time.Now().Add(timeout)
 	}
-	for keepCPU := w.keepCPU; ; keepCPU = false {
+	other := int(w.other.Load()) - 1
+	for keepCPU := w.keepCPU || other >= 0 && w.several; ; keepCPU = false {
 		slice := deviceCheck
 		if keepCPU {
 			slice = keepCPUPoll
@@ -88,7 +91,7 @@ func (w *Waiter) Wait(timeout time.Duration) error {
 		if timeout >= 0 {
 			slice = min(slice, timeout)
 		}
-		w.fds[len(w.fds)-1].FD = w.other.Load() - 1
+		w.fds[len(w.fds)-1].FD = int32(other)
 		ready, err := w.kernel.Poll(w.fds, slice, keepCPU)
 		switch {
 		case err != nil && !errors.Is(err, unix.EINTR):

@@ -103,6 +103,9 @@ var fenced = map[string]string{
 	"xsk/sys_linux.go":        "rings shared with the kernel, and the calls of AF_XDP",
 	"roce/mem/address.go":     "regions are address ranges, not Go slices",
 	"engine/nic/sys_linux.go": "the ioctl of ethtool, for what no library has",
+	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",
+	"xsk/sys_linux.go":           "rings shared with the kernel, and the calls of AF_XDP",
+	"roce/mem/address.go":        "regions are address ranges, not Go slices",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
 	"engine/internal/pagertest/place_linux.go": "the same for tests, which map it and unmap it",

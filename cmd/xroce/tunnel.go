@@ -65,6 +65,7 @@ the same secret, of at least 16 bytes in a file of your own.`,
 			return err
 		}
 		options.PKeys = f.partition()
+		f.poll(&options)
 		return a.tunnel(ctx, f, options)
 	})
 }

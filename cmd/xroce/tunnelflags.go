@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"xroce/cmd/xroce/internal/transfer"
 	"xroce/encap"
+	"xroce/engine"
 	"xroce/engine/tunnel"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -96,6 +98,24 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 
 // partition is the P_Key table of the device: the partition of the tunnel, and no other.
 func (f *tunnelFlags) partition() roce.PKeyTable { return roce.PKeyTable{f.pkey} }
+
+// spinBusy is a spin without an end.
+const spinBusy = time.Duration(math.MaxInt64)
+
+// poll has one thread do all the work, which saves the time that it takes to wake others. With
+// several queues there are several, and a background loop.
+func (f *tunnelFlags) poll(o *engine.Options) {
+	if f.inside.Queues > 1 {
+		return
+	}
+	if o.Busy {
+		f.config.Spin = spinBusy
+	}
+	if len(o.CPUs) > 0 {
+		f.config.CPU, o.CPUs = o.CPUs[0]+1, nil
+	}
+	f.inside.Polled, o.Direct, o.Busy = true, true, false
+}
 
 // chooseFormat finds the format, which has another name in connected mode.
 func (f *tunnelFlags) chooseFormat() (err error) {

@@ -43,6 +43,10 @@ type Config struct {
 	// Addresses is how many addresses the bridge keeps, 0 for 4,096.
 	Addresses int
 
+	// Spin is how long the thread of an inside that is polled looks for work before it sleeps.
+	Spin time.Duration
+	CPU  int // that this thread runs on, counted from 1; 0 for any
+
 	Logger *slog.Logger // nil for none
 }
 

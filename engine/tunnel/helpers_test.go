@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ type fakeQueue struct {
 	in, out chan []byte
 	closed  chan struct{}
 	once    sync.Once
+	woken   atomic.Pointer[func()] // of one that is polled
 }
 
 func newFakeQueue() *fakeQueue {
@@ -50,6 +53,23 @@ func (q *fakeQueue) Write(b []byte) (int, error) {
 func (q *fakeQueue) Close() error {
 	q.once.Do(func() { close(q.closed) })
 	return nil
+}
+
+// A polledFake is a fakeQueue that makes nobody wait.
+type polledFake struct{ *fakeQueue }
+
+func (q *polledFake) Poll(wake func()) int {
+	q.woken.Store(&wake)
+	return -1
+}
+
+func (q *polledFake) Read(b []byte) (int, error) {
+	select {
+	case d := <-q.in:
+		return copy(b, d), nil
+	default:
+		return 0, syscall.EAGAIN
+	}
 }
 
 // A site is one end of a tunnel.
@@ -134,6 +154,9 @@ func (l *lan) siteOn(
 	}
 	q := newFakeQueue()
 	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
+	if dev.Direct() {
+		inside.Queues[0] = &polledFake{q}
+	}
 	t, err := Open(dev, m, inside, c)
 	if err != nil {
 		l.t.Fatal(err)
@@ -208,6 +231,9 @@ func (s *site) send(v inner.VNet, datagram []byte) {
 	v.Put(b)
 	copy(b[inner.VNetLen:], datagram)
 	s.queue.in <- b
+	if wake := s.queue.woken.Load(); wake != nil {
+		(*wake)()
+	}
 }
 
 // receive is what the kernel is given next.

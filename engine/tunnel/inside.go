@@ -52,6 +52,8 @@ type InsideConfig struct {
 	Kind   InsideKind
 	MTU    int // 68 to 65,521, 0 for DefaultMTU
 	Queues int // 1 to MaxQueues, 0 for 1
+	// Polled makes a queue that makes nobody wait, for a device in direct mode: see PolledQueue.
+	Polled bool
 	// Whole asks the kernel for packets of TCP that are not cut yet.
 	Whole bool
 }
@@ -78,6 +80,8 @@ func (c *InsideConfig) check() error {
 			c.Name)
 	case c.MTU < minMTU || c.MTU > maxMTU:
 		return fmt.Errorf("tunnel: an MTU of %d is not in %d..%d", c.MTU, minMTU, maxMTU)
+	case c.Polled && c.Queues > 1:
+		return fmt.Errorf("tunnel: %d queues, and one can be polled", c.Queues)
 	case c.Queues < 1 || c.Queues > MaxQueues:
 		return fmt.Errorf("tunnel: %d queues are not in 1..%d", c.Queues, MaxQueues)
 	}

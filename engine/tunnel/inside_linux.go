@@ -22,11 +22,15 @@ func OpenInside(c InsideConfig) (_ *Inside, err error) {
 		}
 	}()
 	for range c.Queues {
-		f, err := openQueue(&c)
+		fd, err := openQueue(&c)
 		if err != nil {
 			return nil, fmt.Errorf("tunnel: interface %s: %w", c.Name, err)
 		}
-		i.Queues = append(i.Queues, f)
+		if c.Polled {
+			i.Queues = append(i.Queues, polledFile(fd))
+		} else {
+			i.Queues = append(i.Queues, os.NewFile(uintptr(fd), c.Name))
+		}
 	}
 	if err := setUp(&c); err != nil {
 		return nil, fmt.Errorf("tunnel: interface %s: %w", c.Name, err)
@@ -37,17 +41,33 @@ func OpenInside(c InsideConfig) (_ *Inside, err error) {
 // device is where TAP and TUN devices come from.
 const device = "/dev/net/tun"
 
-func openQueue(c *InsideConfig) (*os.File, error) {
-	fd, err := unix.Open(device, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+func openQueue(c *InsideConfig) (fd int, err error) {
+	fd, err = unix.Open(device, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: device, Err: err}
+		return -1, &os.PathError{Op: "open", Path: device, Err: err}
 	}
 	if err := attach(fd, c); err != nil {
 		unix.Close(fd)
-		return nil, err
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), c.Name), nil
+	return fd, nil
 }
+
+// A polledFile is a descriptor that the poller of the runtime does not know: that would wake a
+// thread for each datagram, beside the one that reads it.
+type polledFile int
+
+// Poll implements PolledQueue.
+func (f polledFile) Poll(func()) int { return int(f) }
+
+// Read implements PolledQueue.
+func (f polledFile) Read(b []byte) (int, error) { return rawCall(unix.SYS_READ, int(f), b) }
+
+// Write implements PolledQueue.
+func (f polledFile) Write(b []byte) (int, error) { return rawCall(unix.SYS_WRITE, int(f), b) }
+
+// Close closes the descriptor.
+func (f polledFile) Close() error { return unix.Close(int(f)) }
 
 func attach(fd int, c *InsideConfig) error {
 	flags := uint16(unix.IFF_NO_PI | unix.IFF_VNET_HDR)
@@ -104,4 +124,11 @@ func setUp(c *InsideConfig) error {
 	}
 	r.SetUint16(r.Uint16() | unix.IFF_UP)
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, r)
+}
+
+// pinThread binds the calling thread to a CPU; one that cannot be had is not worth failing for.
+func pinThread(cpu int) {
+	var set unix.CPUSet
+	set.Set(cpu)
+	_ = unix.SchedSetaffinity(0, &set)
 }

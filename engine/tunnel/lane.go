@@ -78,7 +78,7 @@ func (l *lane) close() error {
 // run reads and sends until the inside is closed or fails.
 func (l *lane) run(ctx context.Context) error {
 	for {
-		if err := l.reap(); err != nil {
+		if _, err := l.reap(); err != nil {
 			return err
 		}
 		s, err := l.take(ctx, &l.large)
@@ -281,7 +281,7 @@ func (l *lane) room(ctx context.Context, w *way) bool {
 	if w.ah != nil || w.posted.Load() < connWork {
 		return true // the queue of UD has room for all work of the lane
 	}
-	if l.reap() != nil {
+	if _, err := l.reap(); err != nil {
 		return false
 	}
 	for w.posted.Load() >= connWork {

@@ -125,15 +125,32 @@ func (r *receiver) run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("tunnel: completions of what came: %w", err)
 		}
-		for i := range r.wcs[:n] {
-			if err := r.take(&r.wcs[i]); err != nil {
-				return err
-			}
-		}
-		if r.parts != nil {
-			r.parts.HandleDeadline(r.t.dev.Now())
+		if err := r.takeAll(n); err != nil {
+			return err
 		}
 	}
+}
+
+// poll takes what came, and returns how many packets that were.
+func (r *receiver) poll() (int, error) {
+	n, err := r.cq.Take(r.wcs[:])
+	if err != nil {
+		return n, fmt.Errorf("tunnel: completions of what came: %w", err)
+	}
+	return n, r.takeAll(n)
+}
+
+// takeAll takes what is in the first completions.
+func (r *receiver) takeAll(n int) error {
+	for i := range r.wcs[:n] {
+		if err := r.take(&r.wcs[i]); err != nil {
+			return err
+		}
+	}
+	if r.parts != nil && n > 0 {
+		r.parts.HandleDeadline(r.t.dev.Now())
+	}
+	return nil
 }
 
 // take takes what came in a receive, and posts it again.

@@ -48,6 +48,8 @@ type outbox struct {
 	large   pool     // what is read
 	small   pool     // what is cut here
 	wcs     [64]roce.Completion
+	// idle is what is done instead of waiting for a completion, nil for just that.
+	idle func(context.Context) error
 }
 
 // slotsOf is how many slots of a size there are.
@@ -111,16 +113,17 @@ func (o *outbox) release(s *slot) {
 	}
 }
 
-// reap takes completions.
-func (o *outbox) reap() error {
+// reap takes completions, and returns how many there were.
+func (o *outbox) reap() (taken int, err error) {
 	for {
-		n, err := o.cq.Poll(o.wcs[:])
+		n, err := o.cq.Take(o.wcs[:])
 		if err != nil {
-			return fmt.Errorf("tunnel: completions of what was sent: %w", err)
+			return taken, fmt.Errorf("tunnel: completions of what was sent: %w", err)
 		}
 		o.complete(o.wcs[:n])
+		taken += n
 		if n < len(o.wcs) {
-			return nil
+			return taken, nil
 		}
 	}
 }
@@ -128,6 +131,9 @@ func (o *outbox) reap() error {
 // wait waits until some work is complete.
 func (o *outbox) wait(ctx context.Context) error {
 	o.sweep()
+	if o.idle != nil {
+		return o.idle(ctx)
+	}
 	n, err := o.cq.Wait(ctx, o.wcs[:])
 	o.complete(o.wcs[:n])
 	return err

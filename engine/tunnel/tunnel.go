@@ -63,6 +63,9 @@ func Open(
 		return nil, err
 	}
 	t.config = c
+	if err := t.checkPolled(); err != nil {
+		return nil, err
+	}
 	if most := MaxMTU(dev, inside.Kind, c); inside.MTU > most {
 		return nil, fmt.Errorf("tunnel: an MTU of %d, format %s over %s has room for %d here",
 			inside.MTU, c.Format, c.Over, most)
@@ -206,9 +209,13 @@ func (t *Tunnel) Run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t.end = end
-	t.running.Go(func() { t.fail(ctx, t.in.run(ctx)) })
-	for _, l := range t.lanes {
-		t.running.Go(func() { t.fail(ctx, l.run(ctx)) })
+	if q := t.polled(); q != nil {
+		t.running.Go(func() { t.fail(ctx, t.runLoop(ctx, q)) })
+	} else {
+		t.running.Go(func() { t.fail(ctx, t.in.run(ctx)) })
+		for _, l := range t.lanes {
+			t.running.Go(func() { t.fail(ctx, l.run(ctx)) })
+		}
 	}
 	for _, p := range t.peers {
 		if t.config.Over == OverUD {
@@ -225,6 +232,9 @@ func (t *Tunnel) Run(ctx context.Context) error {
 		}
 	}
 	<-ctx.Done()
+	if t.polled() != nil {
+		t.running.Wait() // the loop reads a descriptor, which must not become another one
+	}
 	insideErr := t.inside.Close() // lanes that read return
 	t.running.Wait()
 	t.inside.Queues = nil

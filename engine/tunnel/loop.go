@@ -1,0 +1,181 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+
+	"xroce/encap/inner"
+	"xroce/roce/clock"
+)
+
+// A PolledQueue is a Queue that makes nobody wait: Read returns syscall.EAGAIN when there is
+// nothing, Write when there is no room. An inside has a single one, and its device is in direct
+// mode: then one thread, the loop, reads the inside, drives the device and writes to the inside,
+// and no datagram is handed from one thread to another.
+type PolledQueue interface {
+	Queue
+	// Poll returns the descriptor that can be read when the queue can, or -1: then wake is
+	// called whenever something has come. It is called once, before Read.
+	Poll(wake func()) (fd int)
+}
+
+// Bounds of a round of the loop.
+const (
+	readBatch = 32          // datagrams that are read before the device is driven
+	sleepMost = time.Second // a sleep
+)
+
+// loop is run for a queue that is polled: it does the work of the receiver, too.
+type loop struct {
+	*lane
+	in    *receiver
+	queue PolledQueue
+	fd    int        // of the queue, -1 for none
+	awake bool       // what comes from inside ends a sleep
+	spin  clock.Time // how long to look for work before sleeping
+}
+
+// polled is the queue of the inside when that is polled, nil when goroutines read it.
+func (t *Tunnel) polled() PolledQueue {
+	q, _ := t.inside.Queues[0].(PolledQueue)
+	return q
+}
+
+// checkPolled says what keeps a polled queue from being served.
+func (t *Tunnel) checkPolled() error {
+	if t.polled() != nil && (len(t.inside.Queues) > 1 || !t.dev.Direct()) {
+		return errors.New("tunnel: an inside that is polled has one queue, and a device in " +
+			"direct mode")
+	}
+	return nil
+}
+
+// runLoop moves datagrams until the context ends, which is no error.
+func (t *Tunnel) runLoop(ctx context.Context, q PolledQueue) error {
+	runtime.LockOSThread() // for good: the thread ends with the goroutine, and its affinity
+	if t.config.CPU > 0 {
+		pinThread(t.config.CPU - 1)
+	}
+	defer t.dev.Attend()()
+	defer context.AfterFunc(ctx, t.dev.Rouse)()
+	l := &loop{
+		lane: t.lanes[0], in: t.in, queue: q, fd: q.Poll(t.dev.Rouse),
+		spin: clock.Time(t.config.Spin),
+	}
+	l.outbox.idle = l.idle
+	if err := l.listen(true); err != nil {
+		return fmt.Errorf("tunnel: interface %s: %w", t.inside.Name, err)
+	}
+	defer func() { _ = l.listen(false) }() // it could before
+	idle := clock.Time(0)                  // since when there is nothing to do
+	for ctx.Err() == nil {
+		worked, err := l.round(ctx)
+		switch {
+		case err != nil:
+			return err
+		case worked:
+			idle = 0
+		case l.spin == 0:
+			l.sleep()
+		case idle == 0:
+			idle = t.dev.Now()
+		case t.dev.Now()-idle < l.spin:
+		default:
+			l.sleep()
+		}
+	}
+	return nil
+}
+
+// listen has what comes from inside end a sleep, or not: not while there is no room for it.
+func (l *loop) listen(on bool) error {
+	if l.fd < 0 || l.awake == on {
+		return nil
+	}
+	l.awake = on
+	if !on {
+		return l.t.dev.WakeOn(-1)
+	}
+	return l.t.dev.WakeOn(l.fd)
+}
+
+// round moves what there is in each direction, and reports whether there was anything.
+func (l *loop) round(ctx context.Context) (worked bool, err error) {
+	if worked, err = l.complete(); err != nil {
+		return worked, err
+	}
+	if err := l.listen(len(l.large.free) > 0); err != nil {
+		return worked, err
+	}
+	for range readBatch {
+		if len(l.large.free) == 0 {
+			break // the inside waits for room
+		}
+		read, err := l.read(ctx)
+		if err != nil {
+			return worked, err
+		}
+		if !read {
+			break
+		}
+		worked = true
+	}
+	l.t.dev.Progress()
+	return worked, nil
+}
+
+// read takes a datagram from the inside, if there is one.
+func (l *loop) read(ctx context.Context) (bool, error) {
+	s, err := l.take(ctx, &l.large)
+	if err != nil {
+		return false, err
+	}
+	defer l.release(s)
+	n, err := l.queue.Read(s.b[dataOff-inner.VNetLen:])
+	switch {
+	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("tunnel: interface %s: %w", l.t.inside.Name, err)
+	}
+	if n > inner.VNetLen {
+		l.handle(ctx, s, n-inner.VNetLen)
+	}
+	return true, nil
+}
+
+// complete takes what came from peers, and what became of work requests.
+func (l *loop) complete() (worked bool, err error) {
+	if l.t.dev.Failed() {
+		return false, fmt.Errorf("tunnel: %w", l.t.dev.Err())
+	}
+	n, err := l.in.poll()
+	if err != nil {
+		return false, err
+	}
+	sent, err := l.reap()
+	return n+sent > 0, err
+}
+
+// sleep drives the device and sleeps until a packet or a datagram comes.
+func (l *loop) sleep() { l.t.dev.Drive(sleepMost, l.in.cq, l.cq) }
+
+// idle is what a lane does that waits for room: it receives meanwhile, since peers wait for that
+// as it does for them.
+func (l *loop) idle(ctx context.Context) error {
+	worked, err := l.complete()
+	if err != nil {
+		return err
+	}
+	if err := l.listen(false); err != nil {
+		return err
+	}
+	if !worked {
+		l.sleep()
+	}
+	return ctx.Err()
+}

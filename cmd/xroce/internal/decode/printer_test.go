@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"xroce/engine/capture/read"
+	"xroce/roce/dissect"
+	"xroce/roce/roctest"
 )
 
 // captures are files of other programs.

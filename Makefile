@@ -202,6 +202,13 @@ ci: ## everything that continuous integration runs
 soak: ## all of it RUNS times beside LOAD programs that keep the machine busy
 	RUNS=$(RUNS) LOAD=$(LOAD) .ci/soak $(STEPS)
 
+# Each is a test of which others run a few rounds.
+.PHONY: survive
+survive: ## long runs of flaps, changes, kills and opens, as root
+	XROCE_ROOT_TESTS=1 XROCE_FLAPS=1000 XROCE_CHANGES=100 XROCE_KILLS=1000 XROCE_OPENS=5000 \
+		$(GO) test -count=1 -timeout 3h -v ./engine \
+		-run '^(TestLinkFlaps|TestChangesInTransfer|TestKilled|TestOpenAndClose)$$'
+
 .PHONY: clean
 clean: ## remove what building, testing and profiling left
 	rm -rf xroce bin

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -117,4 +118,73 @@ func TestRootCheckGood(t *testing.T) {
 	i := in(vethpair.A).run(t, "check", "xr0", "--queue", "1")
 	contains(t, i.stdout, "warn  queues", "4, of which queue 1 is ours",
 		"on queues 0-3: 3 of 4 are not ours", "AF_XDP on queue 1")
+}
+
+// TestRootOwnerNamed: a device that another process has is refused, with the number and the
+// command line of that process, in the namespace alone and by who may see it.
+func TestRootOwnerNamed(t *testing.T) {
+	p, _ := pair(t, vethpair.Options{MTU: 4200, Queues: 2})
+	owner := within(t, p.A.Namespace, "check", "xr0", "--serve")
+	startChecks(t, owner)
+	want := fmt.Sprintf("of pid %d (%s check xr0 --serve)", owner.Process.Pid, owner.Args[4])
+	for _, line := range []string{
+		"check xr0 --serve -p 18517", "rping -s -d xr0", "check xr0 --serve --queue 1 -p 18517",
+	} {
+		cmd := within(t, p.A.Namespace, strings.Fields(line)...)
+		var out strings.Builder
+		cmd.Stderr = &out
+		err := cmd.Run()
+		if err == nil || !strings.Contains(out.String(), want) ||
+			!strings.Contains(out.String(), "bpftool link detach id ") {
+			t.Errorf("%s: %v, %q is not in: %s", line, err, want, out.String())
+		}
+	}
+	// What looks changes nothing: it says the same.
+	out, err := within(t, p.A.Namespace, "check", "xr0").Output()
+	if err == nil {
+		t.Errorf("check: %s", out)
+	}
+	contains(t, string(out), "no    XDP program", "is attached already")
+}
+
+// TestRootLargeLost: of a path on which large packets alone are lost, that is said, and of one
+// on which all are, it is not.
+func TestRootLargeLost(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	ns := bridged(t, 1500)
+	for _, c := range []struct {
+		flags string
+		ok    bool
+	}{{"-m 4096 -s 4096", false}, {"-m 1024 -s 4096", true}} {
+		server := within(t, ns[1], append(strings.Fields("pingpong -d xr0 -n 10 -p 18518"),
+			strings.Fields(c.flags)...)...)
+		stderr, err := server.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(timeout.Scaled(time.Minute), func() { _ = server.Process.Kill() })
+		var line [256]byte
+		if n, err := stderr.Read(line[:]); err != nil {
+			t.Fatalf("the server: %q, %v", line[:n], err)
+		}
+		client := within(t, ns[0], append(strings.Fields("pingpong -d xr0 -n 10 -p 18518 10.99.0.2"),
+			strings.Fields(c.flags)...)...)
+		var said strings.Builder
+		client.Stderr = &said
+		err = client.Run()
+		_ = server.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(io.Discard, stderr)
+		_ = server.Wait() // it may wait for what never comes
+		timer.Stop()
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v, %s", c.flags, err, said.String())
+		}
+		if !c.ok {
+			contains(t, said.String(), "the peer does not answer any more; but it answers small "+
+				"packets", "the path MTU of 4096 is too large", "try -m 1024")
+		}
+	}
 }

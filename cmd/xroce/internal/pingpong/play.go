@@ -65,11 +65,16 @@ const defaultSilence = 30 * time.Second
 
 // patient returns a context that ends when nothing has come for too long.
 func (g *game) patient(ctx context.Context) (_ context.Context, stop func()) {
+	return peer.Patience(ctx, cmp.Or(g.Silence, defaultSilence), g.qps()...)
+}
+
+// qps are the queue pairs of the players.
+func (g *game) qps() []*engine.QP {
 	qps := make([]*engine.QP, len(g.players))
 	for i, p := range g.players {
 		qps[i] = p.QP
 	}
-	return peer.Patience(ctx, cmp.Or(g.Silence, defaultSilence), qps...)
+	return qps
 }
 
 // play runs the conversation. The end that sends first is pending a send.
@@ -96,6 +101,7 @@ func (g *game) play(ctx context.Context, pending int) (Result, error) {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
+			err = peer.Diagnose(ctx, g.cq, err, g.qps()...)
 			return Result{}, fmt.Errorf("after %d of %d round trips: %w",
 				min(g.rcnt, g.scnt), g.Iters, err)
 		}

@@ -15,6 +15,8 @@ BIN      ?= bin
 RUNS     ?= 20
 LOAD     ?= 4
 STEPS    ?=
+PREFIX   ?= /usr/local
+LUADIR   ?= $(shell tshark -G folders 2>/dev/null | sed -n 's/^Global Lua Plugins:[[:space:]]*//p')
 
 # `make module PATH=...` is said to make in a variable that it would hand to all
 # programs as the place where programs are. They get the one that make was started
@@ -84,6 +86,12 @@ help: ## print this list
 .PHONY: build
 build: ## build ./xroce, a static binary stamped with its version
 	$(BUILD) -o xroce ./cmd/xroce
+
+.PHONY: install
+install: build ## install ./xroce below $(PREFIX), and the dissector where Wireshark looks
+	install -D -m 755 xroce '$(DESTDIR)$(PREFIX)/bin/xroce'
+	@if [[ -n '$(LUADIR)' ]]; then ./xroce wireshark --install --dir '$(DESTDIR)$(LUADIR)'; \
+		else echo 'tshark is not here, so the dissector is not installed: give LUADIR='; fi
 
 .PHONY: generate
 generate: ## run all generators: BPF objects (needs clang), tables, docs

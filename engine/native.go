@@ -14,6 +14,10 @@ type NativeConfig struct {
 	// out: 1 to 16384, 0 for 512. Their memory, of the longest frame of the link each, is
 	// taken at once. What comes when it is full is dropped, as native_out_of_buffer.
 	Datagrams int
+	// Notify is called when a datagram has come, and may be nil. It must be quick, must not
+	// block, and use neither the port nor the device but for Device.Rouse: the progress lock
+	// is held.
+	Notify func()
 }
 
 // Limits of a NativeConfig.
@@ -34,7 +38,7 @@ func (d *Device) OpenNative(c NativeConfig) (*NativePort, error) {
 	}
 	p := &NativePort{
 		device: d, queue: d.queues[0], stats: &d.native, slots: make([]nativeSlot, c.Datagrams),
-		ready: make(chan struct{}, 1), done: make(chan struct{}),
+		ready: make(chan struct{}, 1), done: make(chan struct{}), notify: c.Notify,
 	}
 	size := d.Link().MaxFrame
 	memory := make([]byte, c.Datagrams*size)
@@ -92,6 +96,9 @@ func (p *NativePort) handleFrame(at *queue, _ roce.Time, f *xsk.RxFrame, _ bool)
 		select {
 		case p.ready <- struct{}{}:
 		default:
+		}
+		if p.notify != nil {
+			p.notify()
 		}
 	}
 }

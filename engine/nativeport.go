@@ -39,6 +39,7 @@ type NativePort struct {
 	ready  chan struct{} // has a value when datagrams wait
 	done   chan struct{} // closed with the port
 	closed atomic.Bool
+	notify func() // nil for nobody
 
 	// groups are the MAC addresses that were joined; memberships is held while they change.
 	groups cowMap[[6]byte, struct{}]

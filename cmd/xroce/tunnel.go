@@ -35,6 +35,8 @@ learned; a TUN carries IP packets by prefix, with an MTU of 1020 over ud where t
 device has one of 1500: too small for IPv6, so better over rc. Over rc packets of TCP
 travel uncut, up to 64 KiB; what is lost on the way is sent again. Over ud and uc what
 is lost stays lost, as on a wire; uc carries what is longer than the MTU in one message.
+Over native it travels in raw packets of InfiniBand (EtherType 0x88B5), which no router
+takes and no key encrypts.
 
 Several tunnels of a network are kept apart by partitions: those with another --pkey do
 not hear each other, nor do two ends without 0x8000 in it. Those with another --segment

@@ -26,6 +26,7 @@ func TestRootTunnel(t *testing.T) {
 	for _, tt := range []struct{ name, flags string }{
 		{"eoib over ud", "--tap in0"},
 		{"ipoib over rc", "--tun in0 --over rc"},
+		{"raw over native", "--tap in0 --over native"},
 		{"vnic over uc", "--tap in0 --over uc --format vnic --pkey 0x8005"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func TestTunnelRefused(t *testing.T) {
 		"":                                       "either --tap NAME or --tun NAME",
 		"--tap a --tun b --peer 192.0.2.1":       "either --tap NAME or --tun NAME",
 		"--tap a":                                "--peer is needed",
-		"--tap a --peer 192.0.2.1 --over tcp":    "there are ud, rc and uc",
+		"--tap a --peer 192.0.2.1 --over tcp":    "there are ud, rc, uc and native",
 		"--tap a --peer 192.0.2.1 --pkey 0x8000": "--pkey 0x8000 is of no partition",
 		"--tap a --peer 192.0.2.1 --format gre":  "no format",
 		"--tun a --peer 192.0.2.1 --route 10.0.0.0/8=192.0.2.9": "is no --peer",

@@ -44,9 +44,10 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends (needed)")
 	flags.StringArrayVar(&f.routes, "route", nil,
 		"PREFIX=PEER: addresses that a peer has, of a TUN; may be given often")
-	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud, rc or uc")
+	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud, rc, uc or native")
 	flags.StringVar(&f.format, "format", "",
-		"eoib or vnic of a TAP, ipoib of a TUN (default: eoib or ipoib)")
+		"eoib or vnic of a TAP, ipoib of a TUN; raw, rawgrh or raw6 over native (default: the "+
+			"first that fits)")
 	flags.StringVar(&f.file, configFlag, "",
 		"file of flags, as lines of NAME = VALUE; the command line goes before it")
 	flags.StringVar(&f.key, "key", "",
@@ -120,11 +121,14 @@ func (f *tunnelFlags) poll(o *engine.Options) {
 // chooseFormat finds the format, which has another name in connected mode.
 func (f *tunnelFlags) chooseFormat() (err error) {
 	name := f.format
-	if name == "" {
+	switch {
+	case name != "":
+	case f.config.Over == tunnel.OverNative:
+		name = "raw"
+	case f.inside.Kind == tunnel.TUN:
+		name = "ipoib"
+	default:
 		name = "eoib"
-		if f.inside.Kind == tunnel.TUN {
-			name = "ipoib"
-		}
 	}
 	if name == "ipoib" && f.config.Over != tunnel.OverUD {
 		name = "ipoib-cm"

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -25,7 +26,7 @@ const MaxPeers = 64
 // Config says what a tunnel is.
 type Config struct {
 	Over   Over
-	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC, UC) of a TUN
+	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC, UC) of a TUN; Raw and the like
 	Peers  []Peer
 	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.
@@ -72,8 +73,10 @@ func (c *Config) complete(inside *Inside) error {
 		return fmt.Errorf("tunnel: format %s does not travel over %s", c.Format, c.Over)
 	case inside.Kind == TAP && !spec.Carries(encap.Ethernet):
 		return fmt.Errorf("tunnel: format %s carries no Ethernet frames, those of a TAP", c.Format)
-	case inside.Kind == TUN && !spec.Carries(encap.IPv4):
+	case inside.Kind == TUN && !spec.Carries(encap.IPv4) && !spec.Carries(encap.IPv6):
 		return fmt.Errorf("tunnel: format %s carries no IP packets, those of a TUN", c.Format)
+	case c.Over == OverNative && c.Key != nil:
+		return errors.New("tunnel: native packets are not encrypted: use ud, rc or uc with a key")
 	case len(inside.Queues) < 1 || len(inside.Queues) > MaxQueues:
 		return fmt.Errorf("tunnel: %d queues are not in 1..%d", len(inside.Queues), MaxQueues)
 	case c.Age < 0 || c.Rekey < 0:

@@ -23,8 +23,11 @@ const (
 
 // kind is that of the datagrams that are longest.
 func (t *Tunnel) kind() encap.Kind {
-	if t.inside.Kind == TAP {
+	switch {
+	case t.inside.Kind == TAP:
 		return encap.Ethernet
+	case !t.config.Format.Spec().Carries(encap.IPv4):
+		return encap.IPv6
 	}
 	return encap.IPv4
 }

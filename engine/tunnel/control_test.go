@@ -165,14 +165,14 @@ func TestWrongSource(t *testing.T) {
 	b.await("not counted", func(s Stats) bool { return s.Dropped["no_route"] == 1 })
 }
 
-// TestFaults: over RC all comes, once and in order, whatever the wire does; over UD and UC what
-// comes is what was sent.
+// TestFaults: over RC all comes, once and in order, whatever the wire does; over anything else
+// what comes is what was sent.
 func TestFaults(t *testing.T) {
 	faults := sim.Faults{
 		Drop: 0.02, Dup: 0.02, Reorder: 0.02, Corrupt: 0.02, ReorderBy: 100_000, StaleBy: 100_000,
 	}
 	for _, tt := range shapes {
-		if tt.kind != TAP {
+		if tt.kind != TAP || tt.most < 4000 {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {

@@ -25,8 +25,10 @@ import (
 //	+---------------------------------------------------------------+
 //	|          instance: 64 random bits of the process              |
 //	+-------------------------------+-------------------------------+
-//	|             P_Key             |               0               |
-//	+-------------------------------+-------------------------------+
+//	|             P_Key             |                               |
+//	+-------------------------------+          MAC address          +
+//	|                                                               |
+//	+---------------------------------------------------------------+
 type hello struct {
 	format   encap.Format
 	flags    uint8
@@ -35,10 +37,11 @@ type hello struct {
 	largest  uint32
 	instance uint64
 	pkey     uint16
+	mac      [6]byte
 }
 
 // helloLen fits the private data of every message of the connection manager.
-const helloLen = 28
+const helloLen = 32
 
 const (
 	helloMagic   = "xtun"
@@ -63,6 +66,7 @@ func (h *hello) put() []byte {
 	binary.BigEndian.PutUint32(b[12:], h.largest)
 	binary.BigEndian.PutUint64(b[16:], h.instance)
 	binary.BigEndian.PutUint16(b[24:], h.pkey)
+	copy(b[26:], h.mac[:])
 	return b
 }
 
@@ -82,6 +86,7 @@ func parseHello(b []byte) (h hello, err error) {
 		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
 		mtu: binary.BigEndian.Uint16(b[10:]), largest: binary.BigEndian.Uint32(b[12:]),
 		instance: binary.BigEndian.Uint64(b[16:]), pkey: binary.BigEndian.Uint16(b[24:]),
+		mac: [6]byte(b[26:]),
 	}, nil
 }
 

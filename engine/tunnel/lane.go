@@ -49,7 +49,7 @@ func (t *Tunnel) newLane(number int, q Queue) (_ *lane, err error) {
 	if l.outbox, err = newOutbox(t.dev, t.pd, large, small); err != nil {
 		return nil, err
 	}
-	if t.config.Over.connected() {
+	if t.config.Over != OverUD {
 		return l, nil
 	}
 	l.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
@@ -215,6 +215,10 @@ func (l *lane) tellTooBig(d *datagram, mtu int) {
 func (l *lane) send(ctx context.Context, p *peer, w *way, d *datagram) {
 	if len(d.b) > w.largest {
 		p.counts.refuse(encap.TooLong)
+		return
+	}
+	if w.route != nil {
+		l.sendNative(ctx, p, w, d)
 		return
 	}
 	c, r := w.template.Cut(d.kind, d.b, l.id)

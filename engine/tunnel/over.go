@@ -12,14 +12,15 @@ type Over uint8
 
 // What there is.
 const (
-	OverUD Over = iota // datagrams: what is lost stays lost
-	OverRC             // a reliable connection each way
-	OverUC             // an unreliable connection each way: what is lost stays lost
+	OverUD     Over = iota // datagrams: what is lost stays lost
+	OverRC                 // a reliable connection each way
+	OverUC                 // an unreliable connection each way: what is lost stays lost
+	OverNative             // raw packets of InfiniBand in Ethernet frames, on one link
 )
 
-var overNames = [...]string{OverUD: "ud", OverRC: "rc", OverUC: "uc"}
+var overNames = [...]string{OverUD: "ud", OverRC: "rc", OverUC: "uc", OverNative: "native"}
 
-// String is ud, rc or uc.
+// String is ud, rc, uc or native.
 func (o Over) String() string {
 	if int(o) < len(overNames) {
 		return overNames[o]
@@ -34,7 +35,8 @@ func ParseOver(s string) (Over, error) {
 			return Over(o), nil
 		}
 	}
-	return 0, fmt.Errorf("tunnel: nothing to travel over is called %q: there are ud, rc and uc", s)
+	return 0, fmt.Errorf("tunnel: nothing to travel over is called %q: there are ud, rc, uc and "+
+		"native", s)
 }
 
 // connected reports whether each lane has a connection to each peer.
@@ -50,8 +52,11 @@ func (o Over) qpType() roce.QPType {
 
 // carrier is the same in the table of formats.
 func (o Over) carrier() encap.Carrier {
-	if o.connected() {
+	switch o {
+	case OverRC, OverUC:
 		return encap.Connections
+	case OverNative:
+		return encap.Native
 	}
 	return encap.Datagrams
 }

@@ -16,13 +16,13 @@ import (
 // TestPartitions: two tunnels on one network, each in a partition of its own, see their own
 // frames alone; an end of the one that names an end of the other as its peer is not heard.
 func TestPartitions(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC, OverUC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC, OverNative} {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
 			in := func(pkey uint16, n byte, peers ...byte) *site {
 				dev, m := l.deviceIn(n, 1500, engine.Options{PKeys: roce.PKeyTable{pkey}})
-				return l.siteOn(dev, m, TAP, Config{Format: encap.EoIB, Over: over}, peers...)
+				return l.siteOn(dev, m, TAP, Config{Format: formatOver(over), Over: over}, peers...)
 			}
 			red := []*site{in(0x8005, 1, 2, 4), in(0x8005, 2, 1)}
 			blue := []*site{in(0x8006, 3, 4), in(0x8006, 4, 3, 1)}
@@ -57,14 +57,14 @@ func TestPartitions(t *testing.T) {
 // TestOtherPartition: an end whose device is in both partitions, and its tunnel in the other one,
 // refuses and says why; so do two limited members.
 func TestOtherPartition(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC, OverUC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC, OverNative} {
 		for name, theirs := range map[string]roce.PKeyTable{
 			"other": {0x8006, 0x8005}, "limited": {0x0005, 0x8005},
 		} {
 			t.Run(over.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				l := newLAN(t, sim.Faults{})
-				c := Config{Format: encap.EoIB, Over: over}
+				c := Config{Format: formatOver(over), Over: over}
 				ours := roce.PKeyTable{0x8005}
 				if name == "limited" {
 					ours = roce.PKeyTable{0x0005}
@@ -86,12 +86,12 @@ func TestOtherPartition(t *testing.T) {
 // TestPKeyIndex: a tunnel in another partition than the first of the device. Members that are
 // limited have one with a full member.
 func TestPKeyIndex(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC, OverUC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC, OverNative} {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
 			dev, m := l.deviceIn(1, 1500, engine.Options{PKeys: roce.PKeyTable{0xffff, 0x8005}})
-			c := Config{Format: encap.EoIB, Over: over, PKeyIndex: 1}
+			c := Config{Format: formatOver(over), Over: over, PKeyIndex: 1}
 			a := l.siteOn(dev, m, TAP, c, 2)
 			dev, m = l.deviceIn(2, 1500, engine.Options{PKeys: roce.PKeyTable{0x0005}})
 			c.PKeyIndex = 0

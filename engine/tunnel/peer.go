@@ -19,8 +19,9 @@ type way struct {
 	instance  uint64        // of the peer's process
 	failed    chan struct{} // has something when work has failed
 	qp        *engine.QP
-	ah        *roce.AH      // UD
-	qpn, qkey uint32        // UD
+	ah        *roce.AH // UD
+	qpn, qkey uint32   // UD
+	route     *engine.NativeRoute
 	classes   [256]*roce.AH // the same way, by traffic class; of the lane
 	template  encap.Template
 	sealer    *seal.Sealer // nil without a key

@@ -39,8 +39,11 @@ type receiver struct {
 	whole  []byte // a frame that was put together, behind room for the kernel's words
 	wcs    [64]roce.Completion
 
+	native *nativePort // nil but over that
+
 	mu    sync.Mutex
 	conns map[uint32]*incoming // by number of the queue pair
+	macs  map[[6]byte]*peer    // of native packets
 }
 
 func (t *Tunnel) newReceiver() (_ *receiver, err error) {
@@ -61,10 +64,17 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 		if r.parts, err = encap.NewReassembler(encap.ReassemblerConfig{}); err != nil {
 			return nil, err
 		}
-		r.whole = make([]byte, inner.VNetLen+t.config.Format.Spec().Segmented)
 	}
-	if t.config.Over == OverUD {
+	r.whole = make([]byte, inner.VNetLen+max(t.config.Format.Spec().Segmented, t.longest()))
+	switch t.config.Over {
+	case OverUD:
 		return r, r.startDatagrams()
+	case OverNative:
+		if err := r.openNative(); err != nil {
+			return nil, err
+		}
+		// A queue pair is what peers ask for; this one takes nothing.
+		return r, r.startQP(1)
 	}
 	return r, nil
 }
@@ -77,17 +87,7 @@ func (r *receiver) startDatagrams() (err error) {
 	if err != nil {
 		return err
 	}
-	r.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
-		Type: roce.TypeUD, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 1, MaxRecvWR: udReceives,
-		MaxInlineRecv: engine.NoInlineRecv, PKeyIndex: t.config.PKeyIndex,
-	})
-	if err != nil {
-		return err
-	}
-	var key [4]byte
-	rand.Read(key[:])                                    // never fails
-	qkey := binary.BigEndian.Uint32(key[:]) &^ (1 << 31) // one with that bit is privileged
-	if err := r.qp.Start(qkey); err != nil {
+	if err := r.startQP(udReceives); err != nil {
 		return err
 	}
 	for i := range uint64(udReceives) {
@@ -98,6 +98,22 @@ func (r *receiver) startDatagrams() (err error) {
 	return nil
 }
 
+// startQP makes a queue pair for so many receives, with a Q_Key of its own.
+func (r *receiver) startQP(receives int) (err error) {
+	t := r.t
+	r.qp, err = t.dev.CreateQP(t.pd, engine.QPInit{
+		Type: roce.TypeUD, SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 1, MaxRecvWR: receives,
+		MaxInlineRecv: engine.NoInlineRecv, PKeyIndex: t.config.PKeyIndex,
+	})
+	if err != nil {
+		return err
+	}
+	var key [4]byte
+	rand.Read(key[:])                                    // never fails
+	qkey := binary.BigEndian.Uint32(key[:]) &^ (1 << 31) // one with that bit is privileged
+	return r.qp.Start(qkey)
+}
+
 // post posts a receive of a datagram.
 func (r *receiver) post(i uint64) error {
 	sges := [1]roce.SGE{r.mr.SGE(int(i)*r.size, r.size)}
@@ -106,6 +122,9 @@ func (r *receiver) post(i uint64) error {
 
 func (r *receiver) close() error {
 	var errs []error
+	if r.native != nil && r.native.NativePort != nil {
+		errs = append(errs, r.native.Close())
+	}
 	if r.qp != nil {
 		_ = r.qp.Close() // never fails
 	}
@@ -120,6 +139,9 @@ func (r *receiver) close() error {
 
 // run takes what comes until the context ends or the device fails.
 func (r *receiver) run(ctx context.Context) error {
+	if r.native != nil {
+		return r.runNative(ctx)
+	}
 	for {
 		n, err := r.cq.Wait(ctx, r.wcs[:])
 		if err != nil {
@@ -133,6 +155,9 @@ func (r *receiver) run(ctx context.Context) error {
 
 // poll takes what came, and returns how many packets that were.
 func (r *receiver) poll() (int, error) {
+	if r.native != nil {
+		return r.pollNative(), nil
+	}
 	n, err := r.cq.Take(r.wcs[:])
 	if err != nil {
 		return n, fmt.Errorf("tunnel: completions of what came: %w", err)

@@ -88,6 +88,7 @@ func Open(
 		format: c.Format, segment: c.Segment, flags: helloWhole,
 		mtu: uint16(inside.MTU), largest: uint32(t.longest()),
 		instance: binary.BigEndian.Uint64(instance[:]) | 1, pkey: pkey,
+		mac: dev.Port().MAC,
 	}
 	if c.Key != nil {
 		t.hello.flags |= helloSealed
@@ -139,8 +140,12 @@ func MaxMTU(dev *engine.Device, kind InsideKind, c Config) int {
 // longest is the longest datagram that is received.
 func (t *Tunnel) longest() int {
 	spec := t.config.Format.Spec()
-	if t.config.Over.connected() {
+	switch t.config.Over {
+	case OverRC, OverUC:
 		return spec.Connected
+	case OverNative:
+		template := t.template()
+		return template.Largest(t.kind())
 	}
 	return max(spec.Segmented, t.dev.ActiveMTU().Bytes()-spec.HeaderLen-t.overhead())
 }
@@ -149,8 +154,11 @@ func (t *Tunnel) longest() int {
 func (t *Tunnel) template() encap.Template {
 	spec := t.config.Format.Spec()
 	room := t.dev.ActiveMTU().Bytes()
-	if t.config.Over.connected() {
+	switch t.config.Over {
+	case OverRC, OverUC:
 		room = spec.Room + t.overhead()
+	case OverNative:
+		room = min(t.dev.Port().MTU, t.dev.Link().MaxFrame-inner.EthernetLen)
 	}
 	return encap.Template{
 		Format: t.config.Format, Room: min(room-t.overhead(), spec.Room),
@@ -218,7 +226,7 @@ func (t *Tunnel) Run(ctx context.Context) error {
 		}
 	}
 	for _, p := range t.peers {
-		if t.config.Over == OverUD {
+		if !t.config.Over.connected() {
 			t.running.Go(func() { t.seekDatagrams(ctx, p) })
 			continue
 		}

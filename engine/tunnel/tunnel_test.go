@@ -33,6 +33,14 @@ func ipv4(dst, src byte, n int) []byte {
 	return b
 }
 
+// formatOver is one that a TAP may have.
+func formatOver(o Over) encap.Format {
+	if o == OverNative {
+		return encap.Raw
+	}
+	return encap.EoIB
+}
+
 var shapes = []struct {
 	name   string
 	kind   InsideKind
@@ -53,6 +61,9 @@ var shapes = []struct {
 	},
 	{"eoib over uc", TAP, Config{Format: encap.EoIB, Over: OverUC}, 65549},
 	{"ipoib over uc", TUN, Config{Format: encap.IPoIBConnected, Over: OverUC}, 65520},
+	{"raw over native", TAP, Config{Format: encap.Raw, Over: OverNative}, 9238},
+	{"rawgrh over native", TAP, Config{Format: encap.RawGRH, Over: OverNative}, 1444},
+	{"raw ip over native", TUN, Config{Format: encap.Raw, Over: OverNative}, 1484},
 	{
 		"sealed eoib over uc", TAP,
 		Config{Format: encap.EoIB, Over: OverUC, Key: testKey("one")},
@@ -162,7 +173,7 @@ func TestOtherSegment(t *testing.T) {
 
 // tryOnce looks for a peer once.
 func (s *site) tryOnce(p *peer) error {
-	if s.config.Over == OverUD {
+	if !s.config.Over.connected() {
 		return s.lookUp(s.t.Context(), p)
 	}
 	_, _, err := s.dial(s.t.Context(), p, s.lanes[0])
@@ -171,11 +182,11 @@ func (s *site) tryOnce(p *peer) error {
 
 // TestStranger: who is no peer learns nothing, and is counted.
 func TestStranger(t *testing.T) {
-	for _, over := range []Over{OverUD, OverRC, OverUC} {
+	for _, over := range []Over{OverUD, OverRC, OverUC, OverNative} {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
-			c := Config{Format: encap.EoIB, Over: over}
+			c := Config{Format: formatOver(over), Over: over}
 			a := l.site(1, 1500, TAP, c, 9)
 			b := l.site(2, 1500, TAP, c, 1)
 			if err := b.tryOnce(b.peers[0]); err == nil {
@@ -188,7 +199,7 @@ func TestStranger(t *testing.T) {
 
 // TestPeerBack: a peer that ends and begins anew is found again.
 func TestPeerBack(t *testing.T) {
-	for _, tt := range append(shapes[:4:4], shapes[8]) {
+	for _, tt := range append(shapes[:4:4], shapes[8], shapes[10]) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
@@ -213,7 +224,7 @@ func TestPeerBack(t *testing.T) {
 
 // TestPeerKilled: a peer that went without a word is found again when it is back.
 func TestPeerKilled(t *testing.T) {
-	for _, tt := range []int{0, 2, 8} {
+	for _, tt := range []int{0, 2, 8, 10} {
 		tt := shapes[tt]
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -73,10 +73,19 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 	if err != nil {
 		return err
 	}
-	if p.instance.Swap(their.instance) != their.instance {
-		p.counts.connects.Add(1)
-		t.config.Logger.Info("peer found", "peer", p.addr.String())
+	if t.config.Over == OverNative {
+		w, err := t.nativeWay(found.AH.Path(), &their)
+		if err != nil {
+			return err
+		}
+		t.in.know(p, w, their.mac)
+		t.found(p, their.instance)
+		for i := range p.ways {
+			p.ways[i].Store(w)
+		}
+		return nil
 	}
+	t.found(p, their.instance)
 	for i, l := range t.lanes {
 		w := t.newWay(l.qp, &their)
 		w.ah, w.qpn, w.qkey = found.AH, found.QPN, found.QKey
@@ -87,6 +96,14 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 	return nil
 }
 
+// found notes that a peer is there.
+func (t *Tunnel) found(p *peer, instance uint64) {
+	if p.instance.Swap(instance) != instance {
+		p.counts.connects.Add(1)
+		t.config.Logger.Info("peer found", "peer", p.addr.String())
+	}
+}
+
 // leave ends the ways to a peer.
 func (t *Tunnel) leave(p *peer) {
 	if p.instance.Swap(0) != 0 {
@@ -94,6 +111,9 @@ func (t *Tunnel) leave(p *peer) {
 	}
 	for i := range p.ways {
 		p.ways[i].Store(nil)
+	}
+	if t.config.Over == OverNative {
+		t.in.know(p, nil, [6]byte{})
 	}
 	t.forget(p)
 }

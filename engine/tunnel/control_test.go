@@ -85,6 +85,53 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
+// TestFragmented: an IPv4 packet that may be cut goes in fragments to a peer whose inside is
+// smaller than ours, also one whose checksum the kernel left to us.
+func TestFragmented(t *testing.T) {
+	for _, tt := range []struct {
+		kind InsideKind
+		Config
+	}{
+		{TUN, Config{Format: encap.IPoIBConnected, Over: OverRC}},
+		{TAP, Config{Format: encap.EoIB}},
+	} {
+		t.Run(tt.kind.String(), func(t *testing.T) {
+			t.Parallel()
+			l := newLAN(t, sim.Faults{})
+			a := l.site(1, 1500, tt.kind, tt.Config, 2)
+			l.inside = 600
+			b := l.site(2, 1500, tt.kind, tt.Config, 1)
+			a.awaitUp()
+			b.awaitUp()
+			packet := ipv4(1, 2, 1480)
+			packet[9] = inner.ProtocolUDP
+			binary.BigEndian.PutUint16(packet[24:], 1460)
+			var before []byte
+			if tt.kind == TAP {
+				before = frame(2, 1, 14)
+				before[12], before[13] = 8, 0
+			}
+			a.send(inner.VNet{
+				Flags: inner.NeedsChecksum, ChecksumStart: uint16(len(before) + 20),
+				ChecksumOffset: 6,
+			}, append(bytes.Clone(before), packet...))
+			var data []byte
+			for len(data) < 1460 {
+				_, got := b.receive()
+				ip := got[len(before):]
+				if at := binary.BigEndian.Uint16(ip[6:]) & 0x1fff; len(ip) > 600 ||
+					int(at)*8 != len(data) || !bytes.Equal(got[:len(before)], before) {
+					t.Fatalf("%d bytes at %d, behind %d", len(ip), at*8, len(data))
+				}
+				data = append(data, ip[20:]...)
+			}
+			if !bytes.Equal(data[8:], packet[28:]) || binary.BigEndian.Uint16(data[6:]) == 0 {
+				t.Errorf("%x... came", data[:8])
+			}
+		})
+	}
+}
+
 // TestTrafficClass: the headers of a tunnel over UD have the marks of what is in them.
 func TestTrafficClass(t *testing.T) {
 	t.Parallel()

@@ -183,31 +183,13 @@ func (l *lane) spread(ctx context.Context, d *datagram) {
 		case w == nil:
 			p.counts.drop(dropNoPeer)
 		case d.cut > w.mtu && d.head.Version != 0:
-			p.counts.refuse(encap.TooLong)
-			l.tellTooBig(d, w.mtu)
+			if !l.fragment(ctx, p, w, d) {
+				p.counts.refuse(encap.TooLong)
+				l.tellTooBig(d, w.mtu)
+			}
 		default:
 			l.send(ctx, p, w, d)
 		}
-	}
-}
-
-// tooBigEvery is how often at most the inside is told that a packet is too long.
-const tooBigEvery = clock.Millisecond
-
-// tellTooBig tells the sender of an IP packet how long it may be.
-func (l *lane) tellTooBig(d *datagram, mtu int) {
-	now := l.t.dev.Now()
-	if l.told != 0 && now-l.told < tooBigEvery {
-		return
-	}
-	n := d.head.TooBig(l.tooBig[inner.VNetLen:], d.b, mtu)
-	if n == 0 {
-		return
-	}
-	l.told = now
-	inner.VNet{}.Put(l.tooBig)
-	if _, err := l.queue.Write(l.tooBig[:inner.VNetLen+n]); err != nil {
-		l.t.counts.drop(dropInside)
 	}
 }
 

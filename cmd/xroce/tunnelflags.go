@@ -64,6 +64,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"queues of that interface, with a thread each")
 	flags.DurationVar(&f.config.Age, "age", 300*time.Second,
 		"how long an Ethernet address is kept that sends nothing")
+	flags.BoolVar(&f.config.Suppress, "suppress", false,
+		"answer ARP and neighbour discovery from inside for hosts at peers that are known, of a TAP")
 	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most Ethernet addresses that are kept")
 }
 

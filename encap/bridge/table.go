@@ -176,7 +176,10 @@ func (t *Table) Expire(now clock.Time) {
 	}
 }
 
-// find is the port of an address.
+// Find is the port of an address that was heard lately enough.
+func (t *Table) Find(now clock.Time, mac MAC) (Port, bool) { return t.find(now, mac) }
+
+// find is Find.
 func (t *Table) find(now clock.Time, mac MAC) (Port, bool) {
 	i, ok := t.index[mac]
 	if !ok || now-t.entries[i].heard >= t.config.Age {

@@ -43,6 +43,9 @@ type Config struct {
 	Age time.Duration
 	// Addresses is how many addresses the bridge keeps, 0 for 4,096.
 	Addresses int
+	// Suppress has questions of ARP and neighbour discovery from inside answered here, of a
+	// TAP, for hosts at peers that said who they are within Age.
+	Suppress bool
 
 	// Spin is how long the thread of an inside that is polled looks for work before it sleeps.
 	Spin time.Duration
@@ -75,6 +78,8 @@ func (c *Config) complete(inside *Inside) error {
 		return fmt.Errorf("tunnel: format %s carries no Ethernet frames, those of a TAP", c.Format)
 	case inside.Kind == TUN && !spec.Carries(encap.IPv4) && !spec.Carries(encap.IPv6):
 		return fmt.Errorf("tunnel: format %s carries no IP packets, those of a TUN", c.Format)
+	case c.Suppress && inside.Kind == TUN:
+		return errors.New("tunnel: a TUN has no questions of ARP to be answered")
 	case c.Over == OverNative && c.Key != nil:
 		return errors.New("tunnel: native packets are not encrypted: use ud, rc or uc with a key")
 	case len(inside.Queues) < 1 || len(inside.Queues) > MaxQueues:

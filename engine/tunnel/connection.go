@@ -39,6 +39,7 @@ func (t *Tunnel) forget(p *peer) {
 		t.table.Forget(p.port)
 		t.bridge.Unlock()
 	}
+	t.suppression.forget(p.port)
 }
 
 // seekConnection keeps a connection to a peer on which a lane sends. The peer has its own for

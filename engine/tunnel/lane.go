@@ -119,7 +119,9 @@ func (l *lane) handle(ctx context.Context, s *slot, n int) {
 	if len(l.dests) == 0 {
 		return
 	}
-	d.head = inner.Parse(d.kind, d.b)
+	if d.head = inner.Parse(d.kind, d.b); l.suppress(&d) {
+		return
+	}
 	d.head.ClampMSS(d.b, l.t.inside.MTU, v.Flags&inner.NeedsChecksum != 0)
 	d.class = d.head.TClass(d.b)
 	segments, uncut := v.Cut(d.kind, d.b)

@@ -265,6 +265,9 @@ func (r *receiver) forward(p *peer, k encap.Kind, b []byte, hint inner.Hint) {
 		return
 	}
 	h := inner.Parse(k, datagram)
+	if k == encap.Ethernet {
+		t.suppression.hear(t.dev.Now(), &h, datagram, p.port)
+	}
 	if !h.Decapsulate(datagram, r.class) {
 		p.counts.drop(dropMarked)
 		return

@@ -102,13 +102,17 @@ type PeerStats struct {
 
 // Stats are what a tunnel counted.
 type Stats struct {
-	Inside    string            `json:"inside"`
-	Segment   uint16            `json:"segment"`
-	Addresses int               `json:"addresses"` // that the bridge knows
-	Moved     uint64            `json:"addresses_moved"`
-	Evicted   uint64            `json:"addresses_evicted"`
-	Dropped   map[string]uint64 `json:"dropped"` // what is of no peer
-	Peers     []PeerStats       `json:"peers"`
+	Inside    string `json:"inside"`
+	Segment   uint16 `json:"segment"`
+	Addresses int    `json:"addresses"` // that the bridge knows
+	Moved     uint64 `json:"addresses_moved"`
+	Evicted   uint64 `json:"addresses_evicted"`
+	// Of suppression: hosts that are known, and questions that were answered here.
+	Neighbours int    `json:"neighbours"`
+	Answered   uint64 `json:"neighbours_answered"`
+
+	Dropped map[string]uint64 `json:"dropped"` // what is of no peer
+	Peers   []PeerStats       `json:"peers"`
 }
 
 // Stats returns what was counted so far.
@@ -121,6 +125,11 @@ func (t *Tunnel) Stats() Stats {
 		b := t.table.Stats()
 		s.Addresses, s.Moved, s.Evicted = t.table.Len(), b.Moved, b.Evicted
 		t.bridge.Unlock()
+	}
+	if n := t.suppression; n != nil {
+		n.mu.Lock()
+		s.Neighbours, s.Answered = n.known.Len(), n.answered
+		n.mu.Unlock()
 	}
 	for _, p := range t.peers {
 		c := &p.counts

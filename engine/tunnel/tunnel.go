@@ -38,6 +38,8 @@ type Tunnel struct {
 	table  *bridge.Table
 	routes *bridge.Routes
 
+	suppression *suppression // nil for none
+
 	listeners []*cm.Listener
 	counts    counts // of what is of no peer
 
@@ -122,7 +124,10 @@ func (t *Tunnel) decide() (err error) {
 	t.table, err = bridge.New(bridge.Config{
 		Size: c.Addresses, Ports: len(c.Peers) + 1, Age: clock.Time(c.Age),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return t.newSuppression()
 }
 
 // MaxMTU is the largest MTU that an inside may have: what the format has room for, with a frame

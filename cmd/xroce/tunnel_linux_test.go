@@ -157,3 +157,27 @@ func bringBytes(t *testing.T, p *vethpair.Pair, to netip.Addr) {
 		t.Errorf("%s: %v", to, err)
 	}
 }
+
+// TestRootTunnelInsideGone: a tunnel whose TAP or TUN interface is removed ends with an error that
+// names it, also with several queues, each of which has a goroutine.
+func TestRootTunnelInsideGone(t *testing.T) {
+	p, _ := pair(t, vethpair.Options{})
+	for _, flags := range []string{"--tap in0", "--tun in0 --over rc --queues 2"} {
+		tunnels := startTunnels(t, p, flags)
+		for i, cmd := range tunnels {
+			err := p.Do([]vethpair.Side{vethpair.A, vethpair.B}[i], func() error {
+				link, err := netlink.LinkByName("in0")
+				if err != nil {
+					return err
+				}
+				return netlink.LinkDel(link)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 1 {
+				t.Errorf("%s: ended with %v", flags, err)
+			}
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.config.Age, "age", 300*time.Second,
 		"how long an Ethernet address is kept that sends nothing")
 	flags.BoolVar(&f.config.Suppress, "suppress", false,
-		"answer ARP and neighbour discovery from inside for hosts at peers that are known, of a TAP")
+		"answer ARP and neighbour discovery for known hosts at peers, of a TAP")
 	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most Ethernet addresses that are kept")
 }
 

@@ -25,8 +25,10 @@ const MaxPeers = 64
 
 // Config says what a tunnel is.
 type Config struct {
-	Over   Over
-	Format encap.Format // EoIB or VNIC of a TAP; IPoIB (UD), IPoIBConnected (RC, UC) of a TUN; Raw and the like
+	Over Over
+	// Format is EoIB or VNIC of a TAP; IPoIB (UD) or IPoIBConnected (RC, UC) of a TUN; Raw and
+	// the like over native packets, of both.
+	Format encap.Format
 	Peers  []Peer
 	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.

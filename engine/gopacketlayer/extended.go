@@ -60,6 +60,8 @@ func addExtended(p gopacket.PacketBuilder, h wire.Header, data []byte) error {
 		return add(p, h, LayerTypeImmDt, data, wire.ParseImmDt)
 	case wire.HeaderIETH:
 		return add(p, h, LayerTypeIETH, data, wire.ParseIETH)
+	case wire.HeaderAPSN:
+		return add(p, h, LayerTypeAPSN, data, wire.ParseAPSN)
 	default:
 		return fmt.Errorf("gopacketlayer: no layer for %s", h)
 	}

@@ -28,6 +28,7 @@ var (
 	LayerTypeAtomicAckETH = extendedType(wire.HeaderAtomicAckETH)
 	LayerTypeImmDt        = extendedType(wire.HeaderImmDt)
 	LayerTypeIETH         = extendedType(wire.HeaderIETH)
+	LayerTypeAPSN         = extendedType(wire.HeaderAPSN)
 )
 
 func layerType(n int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {

@@ -12,14 +12,27 @@ func (g *flow) answer(a *Analyzer, p *dissect.Packet) {
 	if g.peer == nil {
 		pair(a.partner(g, psn), g)
 	}
-	f := g.peer
 	if w.Spec.Is(wire.ClassRead) {
 		g.read(a, p)
 	}
 	if !w.Spec.Has(wire.HasAETH) {
 		return
 	}
-	h := w.AETH()
+	g.acks(a, psn, w)
+}
+
+// rider looks at an acknowledge that rides on a request of its sender.
+func (g *flow) rider(a *Analyzer, p *dissect.Packet) {
+	psn := p.RoCE.APSN().PSN
+	if g.peer == nil {
+		pair(a.partner(g, psn), g)
+	}
+	g.acks(a, psn, &p.RoCE)
+}
+
+// acks looks at the AETH of a packet, which is for a PSN.
+func (g *flow) acks(a *Analyzer, psn wire.PSN, w *wire.Packet) {
+	f, h := g.peer, w.AETH()
 	g.tell(a, w.BTH.Opcode, psn, h)
 	if f == nil || !f.begun {
 		return
@@ -32,6 +45,10 @@ func (g *flow) answer(a *Analyzer, p *dissect.Packet) {
 	}
 	switch h.Syndrome.Kind() {
 	case wire.KindACK:
+		if w.Spec.Is(wire.ClassRequest) {
+			f.acknowledged(a, psn, wire.RCAck.Spec())
+			return
+		}
 		f.acknowledged(a, psn, w.Spec)
 	case wire.KindRNRNAK:
 		f.pending, f.hasPending = RNR, true

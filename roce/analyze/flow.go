@@ -158,6 +158,9 @@ func (f *flow) seen(a *Analyzer, p *dissect.Packet) {
 	case s.Is(wire.ClassRequest):
 		f.requests++
 		f.request(a, p)
+		if s.Has(wire.HasAPSN) {
+			f.rider(a, p)
+		}
 	case s.Is(wire.ClassResponse):
 		f.answers++
 		f.answer(a, p)

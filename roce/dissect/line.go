@@ -218,6 +218,10 @@ func (p *Packet) appendExtended(b []byte) []byte {
 	if s.Has(wire.HasIETH) {
 		b = appendHexField(b, " inv=0x", uint64(w.IETH().RKey), 8)
 	}
+	if s.Has(wire.HasAPSN) {
+		b = append(b, " acked="...)
+		b = strconv.AppendUint(b, uint64(w.APSN().PSN), 10)
+	}
 	return b
 }
 

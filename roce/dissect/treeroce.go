@@ -63,6 +63,8 @@ func (p *Packet) treeExtended(t *Tree, l Layer) {
 			t.hex("infiniband.immdt", 8, uint64(w.ImmDt().Data))
 		case wire.HeaderIETH:
 			t.hex("infiniband.ieth", 8, uint64(w.IETH().RKey))
+		case wire.HeaderAPSN:
+			t.dec("xroce.apsn.psn", uint64(w.APSN().PSN))
 		}
 	}
 }

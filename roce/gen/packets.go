@@ -264,6 +264,9 @@ func (f *Flow) putExtended(b []byte, spec *wire.OpcodeSpec, message int, set uin
 	if spec.Has(wire.HasAETH) {
 		wire.AETH{Syndrome: wire.ACKNoCredits}.Put(at(wire.HeaderAETH))
 	}
+	if spec.Has(wire.HasAPSN) {
+		wire.APSN{}.Put(at(wire.HeaderAPSN))
+	}
 	if spec.Has(wire.HasAtomicAckETH) {
 		wire.AtomicAckETH{}.Put(at(wire.HeaderAtomicAckETH))
 	}

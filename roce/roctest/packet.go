@@ -19,7 +19,8 @@ type Packet struct {
 	IETH     uint32
 	DETH     wire.DETH
 	FETH     wire.FETH
-	SRQN     uint32 // of an XRCETH
+	SRQN     uint32   // of an XRCETH
+	Acked    wire.PSN // of an APSN
 	Payload  []byte
 	// BadICRC damages the checksum of the packet.
 	BadICRC bool
@@ -60,6 +61,8 @@ func (p *Packet) putHeader(h wire.Header, b []byte) {
 		p.RETH.Put(b)
 	case wire.HeaderAETH:
 		p.AETH.Put(b)
+	case wire.HeaderAPSN:
+		wire.APSN{PSN: p.Acked}.Put(b)
 	case wire.HeaderImmDt:
 		wire.ImmDt{Data: p.Imm}.Put(b)
 	case wire.HeaderIETH:

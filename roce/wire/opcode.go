@@ -120,6 +120,26 @@ const (
 // send it.
 const SelectiveAck Opcode = 0xD1
 
+// Requests of a reliable connection that an acknowledge rides on are ours, too: behind the headers
+// of the request without it are an AETH, with the credits and the MSN of an ACK, and an APSN with
+// the PSN that this has. Only peers that agreed on it send them.
+const (
+	SendOnlyAck     Opcode = 0xC4
+	SendOnlyImmAck  Opcode = 0xC5
+	WriteOnlyAck    Opcode = 0xCA
+	WriteOnlyImmAck Opcode = 0xCB
+)
+
+// WithAck returns the opcode of a request of a reliable connection that an acknowledge rides on.
+// There is none for one of several packets, nor for a response.
+func (o Opcode) WithAck() (op Opcode, ok bool) {
+	switch o {
+	case RCSendOnly, RCSendOnlyImm, RCWriteOnly, RCWriteOnlyImm:
+		return o | Opcode(ServiceMfr)<<5, true
+	}
+	return 0, false
+}
+
 // SelectiveBits is the number of bits of that map.
 const SelectiveBits = 256
 

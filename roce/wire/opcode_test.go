@@ -79,7 +79,9 @@ func TestOpcodeConstants(t *testing.T) {
 		XRCFetchAdd: "XRC_FETCH_ADD", XRCSendLastInv: "XRC_SEND_LAST_INV",
 		XRCSendOnlyInv: "XRC_SEND_ONLY_INV",
 
-		SelectiveAck: "OWN_SELECTIVE_ACK",
+		SelectiveAck: "OWN_SELECTIVE_ACK", SendOnlyAck: "OWN_SEND_ONLY_ACK",
+		SendOnlyImmAck: "OWN_SEND_ONLY_IMM_ACK", WriteOnlyAck: "OWN_WRITE_ONLY_ACK",
+		WriteOnlyImmAck: "OWN_WRITE_ONLY_IMM_ACK",
 	}
 	for op, want := range tests {
 		if op.String() != want {
@@ -213,12 +215,13 @@ func TestXRCMirrorsRC(t *testing.T) {
 }
 
 // TestResponses: each request of a reliable service, and nothing else, names a
-// response of the same service.
+// response of the same service; ours are those of RC.
 func TestResponses(t *testing.T) {
 	tests := map[Opcode]Opcode{
 		RCSendFirst: RCAck, RCSendOnlyInv: RCAck, RCWriteLastImm: RCAck,
 		RCReadRequest: RCReadRespOnly, RCCmpSwap: RCAtomicAck, RCFetchAdd: RCAtomicAck,
 		RCFlush: RCReadRespOnly, RCAtomicWrite: RCReadRespOnly,
+		SendOnlyAck: RCAck, WriteOnlyImmAck: RCAck,
 		XRCSendOnly: XRCAck, XRCReadRequest: XRCReadRespOnly, XRCCmpSwap: XRCAtomicAck,
 		RDResync: RDAck, RCAck: 0, RCReadRespOnly: 0, UCSendOnly: 0, UDSendOnly: 0, CNP: 0,
 	}
@@ -228,12 +231,16 @@ func TestResponses(t *testing.T) {
 		}
 	}
 	for op, s := range Opcodes() {
-		reliable := s.Service == ServiceRC || s.Service == ServiceRD || s.Service == ServiceXRC
+		service := s.Service
+		if service == ServiceMfr {
+			service = ServiceRC
+		}
+		reliable := service == ServiceRC || service == ServiceRD || service == ServiceXRC
 		if (s.Response != 0) != (reliable && s.Is(ClassRequest)) {
 			t.Errorf("%s is answered by %s", op, s.Response)
 		}
 		a := s.Response.Spec()
-		if s.Response != 0 && (!a.Is(ClassResponse|ClassOnly) || a.Service != s.Service) {
+		if s.Response != 0 && (!a.Is(ClassResponse|ClassOnly) || a.Service != service) {
 			t.Errorf("%s is answered by %s, a %s of %s", op, s.Response, a.Class, a.Service)
 		}
 	}
@@ -338,5 +345,32 @@ func TestFrameSizes(t *testing.T) {
 					tt.size)
 			}
 		}
+	}
+}
+
+// TestWithAck: an acknowledge rides on a SEND or WRITE of one packet, whose opcode has the headers
+// and the properties of that without it, and on nothing else.
+func TestWithAck(t *testing.T) {
+	riding := 0
+	for op, s := range Opcodes() {
+		own, ok := op.WithAck()
+		if !ok {
+			continue
+		}
+		riding++
+		o := own.Spec()
+		if o.Headers != s.Headers|HasAETH|HasAPSN || o.Class != s.Class ||
+			o.Payload != s.Payload || !s.Is(ClassOnly) {
+			t.Errorf("%s: %s, %s", own, o.Headers, o.Class)
+		}
+	}
+	if riding != 4 {
+		t.Errorf("acknowledges ride on %d requests", riding)
+	}
+	b := make([]byte, APSNLen)
+	APSN{PSN: 0xfffffe}.Put(b)
+	h, err := ParseAPSN(b)
+	if _, short := ParseAPSN(b[1:]); err != nil || h.PSN != 0xfffffe || short == nil || b[0] != 0 {
+		t.Errorf("% x is %s, %v", b, h, err)
 	}
 }

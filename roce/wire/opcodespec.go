@@ -55,6 +55,7 @@ const (
 	HeaderAtomicAckETH
 	HeaderImmDt
 	HeaderIETH
+	HeaderAPSN // ours
 
 	NumHeaders = int(iota)
 )
@@ -74,6 +75,7 @@ const (
 	HasAtomicAckETH HeaderSet = 1 << HeaderAtomicAckETH
 	HasImmDt        HeaderSet = 1 << HeaderImmDt
 	HasIETH         HeaderSet = 1 << HeaderIETH
+	HasAPSN         HeaderSet = 1 << HeaderAPSN
 )
 
 // headerInfo names and measures the extended headers.
@@ -91,6 +93,7 @@ var headerInfo = [NumHeaders]struct {
 	HeaderAtomicAckETH: {"AtomicAckETH", AtomicAckETHLen},
 	HeaderImmDt:        {"ImmDt", ImmDtLen},
 	HeaderIETH:         {"IETH", IETHLen},
+	HeaderAPSN:         {"APSN", APSNLen},
 }
 
 // String names the header.

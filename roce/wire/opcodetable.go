@@ -25,6 +25,8 @@ const (
 
 	endSend = ClassSolicited | ClassReceive // last packet of a SEND
 	endImm  = endSend | ClassImm            // last packet with immediate
+
+	withAck = HasAETH | HasAPSN // an acknowledge rides on the request
 )
 
 // operations is the table as the architecture prints it: the operation in the
@@ -72,6 +74,18 @@ var operations = []struct {
 	{0x1D, "ATOMIC_WRITE", onRC, HasRETH, Payload8, ClassRequest | ClassAtomicWrite | ClassOnly},
 	{0x01, "CNP", onCNP, 0, Payload16, ClassOnly},
 	{
+		0x04, "SEND_ONLY_ACK", onMfr, withAck, PayloadAny, reqSend | ClassOnly | endSend,
+	},
+	{
+		0x05, "SEND_ONLY_IMM_ACK", onMfr, withAck | HasImmDt, PayloadAny,
+		reqSend | ClassOnly | endImm,
+	},
+	{0x0A, "WRITE_ONLY_ACK", onMfr, withAck | HasRETH, PayloadAny, reqWrite | ClassOnly},
+	{
+		0x0B, "WRITE_ONLY_IMM_ACK", onMfr, withAck | HasRETH | HasImmDt, PayloadAny,
+		reqWrite | ClassOnly | endImm,
+	},
+	{
 		0x11, "SELECTIVE_ACK", onMfr, HasAETH, Payload32,
 		ClassResponse | ClassAck | ClassOnly,
 	},
@@ -96,8 +110,12 @@ func buildOpcodes() (t [256]OpcodeSpec) {
 			}
 			s.Known, s.Payload, s.Class = true, op.payload, op.class
 			s.Headers = op.headers | serviceHeaders(svc, op.class)
-			if op.class&ClassRequest != 0 && onR&(1<<svc) != 0 {
+			switch {
+			case op.class&ClassRequest == 0:
+			case onR&(1<<svc) != 0:
 				s.Response = Opcode(svc)<<5 | responseTo(op.class)
+			case svc == ServiceMfr: // packets of a reliable connection
+				s.Response = responseTo(op.class)
 			}
 			s.place()
 		}

@@ -104,6 +104,9 @@ func (p *Packet) ImmDt() ImmDt { h, _ := ParseImmDt(p.header(HeaderImmDt)); retu
 // IETH is the invalidate extended header.
 func (p *Packet) IETH() IETH { h, _ := ParseIETH(p.header(HeaderIETH)); return h }
 
+// APSN is the header with the PSN that the AETH of a request is for.
+func (p *Packet) APSN() APSN { h, _ := ParseAPSN(p.header(HeaderAPSN)); return h }
+
 // DETH is the datagram extended header.
 func (p *Packet) DETH() DETH { h, _ := ParseDETH(p.header(HeaderDETH)); return h }
 

@@ -21,13 +21,14 @@ type headers struct {
 	deth   wire.DETH
 	xrceth wire.XRCETH
 	feth   wire.FETH
+	apsn   wire.APSN
 }
 
 // headersOf copies the headers of a packet.
 func headersOf(p *wire.Packet) headers {
 	return headers{
 		p.BTH, p.RETH(), p.AETH(), p.AtomicETH(), p.AtomicAckETH(), p.ImmDt(), p.IETH(),
-		p.DETH(), p.XRCETH(), p.FETH(),
+		p.DETH(), p.XRCETH(), p.FETH(), p.APSN(),
 	}
 }
 
@@ -47,6 +48,7 @@ func (h *headers) put(spec *wire.OpcodeSpec, b []byte) {
 		{wire.HeaderDETH, h.deth.Put},
 		{wire.HeaderXRCETH, h.xrceth.Put},
 		{wire.HeaderFETH, h.feth.Put},
+		{wire.HeaderAPSN, h.apsn.Put},
 	} {
 		if spec.Has(1 << one.header) {
 			one.put(b[spec.Offsets[one.header]:])
@@ -188,6 +190,10 @@ var fields = []field{
 	{
 		"inv", kindKey, wire.HasIETH, func(h *headers) uint64 { return uint64(h.ieth.RKey) },
 		func(h *headers, v uint64) { h.ieth.RKey = uint32(v) }, 0,
+	},
+	{
+		"acked", kindNumber, wire.HasAPSN, func(h *headers) uint64 { return uint64(h.apsn.PSN) },
+		func(h *headers, v uint64) { h.apsn.PSN = wire.PSN(v) }, 0,
 	},
 }
 

@@ -89,6 +89,7 @@ local f = {
     orig = ProtoField.uint64("xroce.atomicacketh.origremdt", "Original data", base.HEX),
     imm = ProtoField.uint32("xroce.immdt", "Immediate", base.HEX),
     inv = ProtoField.uint32("xroce.ieth", "Key to invalidate", base.HEX),
+    acked = ProtoField.uint24("xroce.apsn.psn", "PSN acknowledged"),
     kept = ProtoField.bytes("xroce.selective.kept", "Kept behind the PSN"),
     icrc = ProtoField.string("xroce.icrc", "ICRC"),
     message = ProtoField.string("xroce.msg.type", "Message"),
@@ -129,6 +130,10 @@ local answers = { [0x0d] = true, [0x0e] = true, [0x0f] = true, [0x10] = true, [0
 local unknown = {
     [0x1c] = { "RC_FLUSH", "feth", "reth" }, [0x1d] = { "RC_ATOMIC_WRITE", "reth" },
     [0x81] = { "CNP" }, [0xd1] = { "OWN_SELECTIVE_ACK", "aeth", "kept" },
+    [0xc4] = { "OWN_SEND_ONLY_ACK", "aeth", "apsn" },
+    [0xc5] = { "OWN_SEND_ONLY_IMM_ACK", "aeth", "imm", "apsn" },
+    [0xca] = { "OWN_WRITE_ONLY_ACK", "reth", "aeth", "apsn" },
+    [0xcb] = { "OWN_WRITE_ONLY_IMM_ACK", "reth", "aeth", "imm", "apsn" },
 }
 for op, spec in pairs(operations) do
     local row = { "XRC_" .. spec[1] }
@@ -145,6 +150,7 @@ local headers = {
     orig = { 8, { f.orig, 0, 8 } },
     imm = { 4, { f.imm, 0, 4 } },
     inv = { 4, { f.inv, 0, 4 } },
+    apsn = { 4, { f.acked, 1, 3 } },
     atomic = { 28, { f.va, 0, 8 }, { f.rkey, 8, 4 }, { f.swap, 12, 8 }, { f.compare, 20, 8 } },
     kept = { 32, { f.kept, 0, 32 } },
 }

@@ -44,9 +44,9 @@ func (q *QP) inPartition(pkey uint16) bool {
 func (q *QP) understands(p *wire.Packet) bool {
 	switch p.BTH.Opcode {
 	case wire.SelectiveAck:
-		return q.attr.Extensions != 0
+		return q.attr.Extensions&earlyExtensions != 0
 	case wire.CNP:
 		return q.congestion != nil
 	}
-	return false
+	return p.Spec.Has(wire.HasAPSN) && q.attr.Extensions&ExtPiggybackAck != 0
 }

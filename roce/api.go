@@ -222,6 +222,7 @@ const (
 const (
 	ExtSelectiveRepeat = verbs.ExtSelectiveRepeat
 	ExtReorderWindow   = verbs.ExtReorderWindow
+	ExtPiggybackAck    = verbs.ExtPiggybackAck
 )
 
 // The attributes of an SRQ.

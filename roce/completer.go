@@ -48,6 +48,18 @@ func (r *requester) takeGrant(p *wire.Packet) bool {
 	return !c.limited || c.lsn != before
 }
 
+// takeRider takes the acknowledge that rides on a request of the peer. It counts whatever comes
+// of the request, which may be early, refused or a duplicate; what is old only tells of credits.
+func (r *requester) takeRider(now Time, psn wire.PSN, h wire.AETH) {
+	switch {
+	case !h.Syndrome.IsACK(): // nothing else rides
+	case r.ahead(psn) < r.ahead(r.sentTop):
+		r.handleAck(now, psn, h)
+	case psn == r.una.Sub(1) && r.credit.limited:
+		r.credit.update(h)
+	}
+}
+
 // handleAck takes an acknowledge packet, positive or negative.
 func (r *requester) handleAck(now Time, psn wire.PSN, h wire.AETH) {
 	switch s := h.Syndrome; s.Kind() {

@@ -4,11 +4,14 @@ import "xroce/roce/recovery"
 
 // This file switches extensions on, in each half.
 
+// earlyExtensions are those for which packets that come early are kept.
+const earlyExtensions = ExtSelectiveRepeat | ExtReorderWindow
+
 // extend chooses how losses are recovered from.
 func (r *requester) extend(e Extensions, pool *recovery.Pool) {
 	r.recovery.stop()
 	r.recovery, r.window = goBackN{r}, r.configured
-	if e != 0 {
+	if e&earlyExtensions != 0 {
 		r.recovery = newSelectiveRepeat(r, e, pool)
 		r.window = min(r.configured, recovery.Span)
 	}
@@ -29,7 +32,7 @@ func (s *responder) extend(e Extensions, pool *recovery.Pool) {
 		s.early.clear()
 		s.early = nil
 	}
-	if e != 0 {
+	if e&earlyExtensions != 0 {
 		s.early = newEarlyRequests(e, pool)
 	}
 }

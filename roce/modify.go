@@ -147,13 +147,13 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.req.hear(now)
 	}
 	if mask&AttrExtensions != 0 {
-		if next.Extensions != 0 {
+		if next.Extensions&earlyExtensions != 0 {
 			q.common.EarlyPool.Reserve()
 		}
 		q.req.extend(next.Extensions, q.common.EarlyPool)
 		q.rsp.extend(next.Extensions, q.common.EarlyPool)
 	}
-	if from == StateInit && to == StateRTR && next.Extensions == 0 {
+	if from == StateInit && to == StateRTR && next.Extensions&earlyExtensions == 0 {
 		q.rsp.tolerate(q.common.EarlyPool)
 	}
 	if q.congestion != nil && from == StateInit && to == StateRTR {

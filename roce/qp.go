@@ -84,6 +84,9 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	case q.typ == TypeUC:
 		q.rsp.handleUnreliable(now, p)
 	default:
+		if p.Spec.Has(wire.HasAPSN) && q.State().Sends() {
+			q.req.takeRider(now, p.APSN().PSN, p.AETH())
+		}
 		q.rsp.handleRequest(now, p)
 	}
 	if q.attr.Keepalive != 0 {
@@ -138,7 +141,7 @@ func (q *QP) NextPacket(now Time, frame []byte) int {
 func (q *QP) nextInTurn(now Time, frame []byte) (n int) {
 	pass := !q.flags.has(ackPassed) && q.rsp.responses.frontIsACK()
 	if q.flags.put(ackPassed, pass); pass {
-		n = q.req.nextRequest(now, frame)
+		n = q.requestWithAck(now, frame)
 	}
 	if n == 0 {
 		n = q.rsp.nextResponse(now, frame)
@@ -146,6 +149,21 @@ func (q *QP) nextInTurn(now Time, frame []byte) (n int) {
 	if n == 0 {
 		n = q.req.nextRequest(now, frame)
 	}
+	return n
+}
+
+// requestWithAck writes the next request while an ACK waits in front, which rides on it if it can.
+func (q *QP) requestWithAck(now Time, frame []byte) (n int) {
+	if q.attr.Extensions&ExtPiggybackAck == 0 {
+		return q.req.nextRequest(now, frame)
+	}
+	q.common.rider = q.rsp.responses.front()
+	n = q.req.nextRequest(now, frame)
+	if q.common.rider == nil {
+		q.rsp.responses.pop()
+		q.flags.put(ackPassed, false)
+	}
+	q.common.rider = nil
 	return n
 }
 

@@ -60,6 +60,10 @@ type QPConfig struct {
 type Common struct {
 	EarlyPool *recovery.Pool  // where early packets wait; nil refuses Extensions
 	PKeys     verbs.PKeyTable // of the port
+
+	// rider is the acknowledge that may ride on the request that a QP is writing now, nil for
+	// none; it is nil again when it did.
+	rider *response
 }
 
 // ofNobody is of QPs that were told nothing.

@@ -15,7 +15,7 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	last, sinceAck, asked := r.psn == w.last, r.sinceAck, r.asked
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, &wire.BTH{
-		Opcode: op.Packet(r.psn == w.first, last),
+		Opcode: r.withRider(op.Packet(r.psn == w.first, last), n),
 		SE:     last && op.Notify && w.flags&SendSolicited != 0,
 		PadCnt: wire.PadCnt(int(n)), AckReq: r.wantsAck(now, last), PSN: r.psn,
 	}, w.srqn)
@@ -29,6 +29,12 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	case spec.Has(wire.HasIETH):
 		wire.IETH{RKey: w.imm}.Put(b[spec.Offsets[wire.HeaderIETH]:])
 	}
+	rides := spec.Has(wire.HasAPSN)
+	if rides {
+		a := r.common.rider
+		wire.AETH{Syndrome: a.syndrome, MSN: a.msn}.Put(b[spec.Offsets[wire.HeaderAETH]:])
+		wire.APSN{PSN: a.psn}.Put(b[spec.Offsets[wire.HeaderAPSN]:])
+	}
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	if !r.putPayload(now, w, off, b[headers:][:n]) {
 		r.sinceAck, r.asked = sinceAck, asked // nothing was sent, so nothing asked
@@ -40,8 +46,23 @@ func (r *requester) putRequest(now Time, w *sendWQE, frame []byte) int {
 	if op.Reply != verbs.ReplyAck {
 		r.asks(r.psn.Add(1))
 	}
+	if rides {
+		r.common.rider = nil
+	}
 	r.sent(r.psn.Add(1), w)
 	return r.seal(&r.path, frame, headers, n)
+}
+
+// withRider returns the opcode of a packet with n bytes of payload that the rider rides on, op
+// without one. No packet becomes longer by it than one with a full payload is without.
+func (r *requester) withRider(op wire.Opcode, n uint32) wire.Opcode {
+	if r.common.rider == nil || n+wire.AETHLen+wire.APSNLen > r.pmtu() {
+		return op
+	}
+	if own, ok := op.WithAck(); ok {
+		return own
+	}
+	return op
 }
 
 // putPayload copies data of a work request to dst, beginning off bytes into it. It

@@ -310,7 +310,7 @@ func TestExtensionsNeedAPool(t *testing.T) {
 	a := o.attr(qpnB)
 	a.State, a.Extensions = roce.StateRTR, roce.ExtSelectiveRepeat
 	wantErr(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions), roce.ErrInvalid, "early pool")
-	a.Extensions = 4
+	a.Extensions = 8
 	wantErr(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions), roce.ErrInvalid, "EXTENSIONS")
 	a.Extensions = 0
 	must(t, e.qp.Modify(0, &a, maskRTR|roce.AttrExtensions))

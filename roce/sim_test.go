@@ -164,7 +164,7 @@ func (s *sim) drawOptions() options {
 	case 1:
 		o.Type = roce.TypeXRCSend
 	default:
-		o.Ext = roce.Extensions(r.IntN(4))
+		o.Ext = roce.Extensions(r.IntN(8))
 		o.Pool = []int{1, 4, 16, 512}[r.IntN(4)]
 	}
 	s.unreliable, s.oneWay = o.Type == roce.TypeUC, o.Type == roce.TypeXRCSend

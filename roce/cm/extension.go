@@ -12,7 +12,8 @@ import "xroce/roce/verbs"
 const VendorID = 0x726f63
 
 // extensionsKnown are those that we know.
-const extensionsKnown = verbs.ExtSelectiveRepeat | verbs.ExtReorderWindow
+const extensionsKnown = verbs.ExtSelectiveRepeat | verbs.ExtReorderWindow |
+	verbs.ExtPiggybackAck
 
 // extensionsOf are the extensions that options name, none when they are another vendor's.
 func extensionsOf(vendor, options uint32) verbs.Extensions {

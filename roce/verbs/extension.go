@@ -14,8 +14,11 @@ const (
 	// ExtReorderWindow lets the receiver wait before it calls a gap a loss:
 	// packets that took several paths overtake each other.
 	ExtReorderWindow Extensions = 1 << 1
+	// ExtPiggybackAck lets an acknowledge ride on a request that goes the same way
+	// instead of in a packet of its own.
+	ExtPiggybackAck Extensions = 1 << 2
 
-	extensionsKnown = ExtSelectiveRepeat | ExtReorderWindow
+	extensionsKnown = ExtSelectiveRepeat | ExtReorderWindow | ExtPiggybackAck
 )
 
 // String lists the extensions.
@@ -26,6 +29,9 @@ func (e Extensions) String() string {
 	}
 	if e&ExtReorderWindow != 0 {
 		names = append(names, "reorder_window")
+	}
+	if e&ExtPiggybackAck != 0 {
+		names = append(names, "piggyback_ack")
 	}
 	if e&^extensionsKnown != 0 {
 		names = append(names, "unknown")

@@ -132,6 +132,11 @@ func (k *ConnConfig) widen(r *rand.Rand, c *Config) {
 	if one(r, 2) {
 		k.Extensions[1] = k.Extensions[0]
 	}
+	for i := range k.Extensions {
+		if one(r, 2) {
+			k.Extensions[i] |= roce.ExtPiggybackAck
+		}
+	}
 	for i := numPlainOps; i < numWideOps; i++ {
 		k.Weights[i] = choose(r, 0, 0, 1, 2)
 	}

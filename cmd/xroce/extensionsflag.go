@@ -10,7 +10,7 @@ import (
 )
 
 // allExtensions are those that two of our own ends use unless told otherwise.
-const allExtensions = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
+const allExtensions = roce.ExtSelectiveRepeat | roce.ExtReorderWindow | roce.ExtPiggybackAck
 
 // extensionNames are what --extensions takes.
 var extensionNames = []struct {
@@ -20,6 +20,7 @@ var extensionNames = []struct {
 	{"all", allExtensions},
 	{"selective", roce.ExtSelectiveRepeat},
 	{"reorder", roce.ExtReorderWindow},
+	{"piggyback", roce.ExtPiggybackAck},
 	{"none", 0},
 }
 
@@ -31,7 +32,8 @@ func newExtensionsFlag() *extensionsFlag { return &extensionsFlag{allExtensions}
 
 func (f *extensionsFlag) register(flags *pflag.FlagSet) {
 	flags.Var(f, "extensions", "what to offer beyond the standard: all, none, selective "+
-		"(repeat only what was lost) or reorder (late is not lost)")
+		"(repeat only what was lost), reorder (late is not lost) or piggyback (acknowledges "+
+		"ride on requests)")
 }
 
 // Set implements pflag.Value.

@@ -26,11 +26,11 @@ var flagValues = map[string][]string{
 	"address-format":  {"name", "ip", "ipv6"},
 	"backend":         {engine.BackendXSK, engine.BackendAsavie},
 	"connection":      {"RC", "UC", "UD"},
-	"extensions":      {"all", "selective", "reorder", "none"},
+	"extensions":      {"all", "selective", "reorder", "piggyback", "none"},
 	"large-mode":      msgModes,
 	"level":           msgLevels,
 	"log-format":      {"text", "json"},
-	"mode":            {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},
+	"mode":            {modeDirect, modeBusy, modeBackground},
 	"mtu":             pathMTUs,
 	"output":          {"bandwidth", "message_rate", "latency"},
 	"port-space":      {"tcp", "udp"},
@@ -39,6 +39,7 @@ var flagValues = map[string][]string{
 	"rate_limit_type": {"SW", "HW", "PP"},
 	"rate_units":      {"M", "g", "p"},
 	"xdp-mode":        {bpf.Auto.String(), bpf.Native.String(), bpf.Generic.String()},
+	"xsk-mode":        {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},
 }
 
 // Flags that name a device, a file and a directory.

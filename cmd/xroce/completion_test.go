@@ -33,7 +33,8 @@ func TestCompletion(t *testing.T) {
 		"check eth0 ":                {none},
 		"pingpong --type ":           {"rc", "uc", "ud", "srq", none},
 		"pingpong -m ":               {"256", "512", "1024", "2048", "4096", none},
-		"serve --mode ":              {"auto", "copy", "zero-copy", none},
+		"serve --xsk-mode ":          {"auto", "copy", "zero-copy", none},
+		"perf send-lat --mode ":      {"direct", "busy", "background", none},
 		"serve --xdp-mode ":          {"auto", "native", "generic", none},
 		"serve --dir ":               {dirs},
 		"copy ":                      {files},
@@ -46,7 +47,7 @@ func TestCompletion(t *testing.T) {
 		"version ":                   {none},
 		"demo --capture ":            {files},
 		"perf atomic-lat -A ":        {"FETCH_AND_ADD", "CMP_AND_SWAP", none},
-		"copy --extensions ":         {"all", "selective", "reorder", "none", none},
+		"copy --extensions ":         {"all", "selective", "reorder", "piggyback", "none", none},
 	} {
 		args := strings.Split(line, " ")
 		offers, directive := complete(t, args...)

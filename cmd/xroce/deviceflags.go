@@ -50,7 +50,7 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 		"queues by flow rules, while the command runs")
 	flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
 		"where the XDP program runs: auto, native, generic")
-	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
+	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
 	flags.BoolVar(&f.reattach, "reattach", false,
 		"attach the XDP program again when somebody has detached it")
@@ -84,7 +84,7 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	case !ok[0]:
 		return o, usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
 	case !ok[1]:
-		return o, usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+		return o, usagef("no XSK mode %q: there are auto, copy and zero-copy", f.mode)
 	case !known:
 		return o, usagef("no congestion control %q: there are off, notify, dcqcn and swift",
 			f.congestion)

@@ -76,11 +76,15 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if test.Verb == perf.Write && test.Latency {
+		if test.Verb == perf.Write && test.Latency && f.mode.name == "" {
 			options.Busy = false // the loop itself never sleeps
 		}
 		// The connection manager and the exchange need a device that runs by itself.
-		options.Direct = config.Direct() && !options.Busy && options.Drivers == 1 && !config.Managed
+		possible := config.Direct() && !config.Managed
+		preferred := possible && options.Drivers == 1
+		if config.Mode, err = f.mode.apply(&options, preferred, possible); err != nil {
+			return err
+		}
 		config.OtherDrives = !options.Direct
 		for _, note := range notes {
 			a.logger.Info(note)

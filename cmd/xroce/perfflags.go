@@ -21,6 +21,7 @@ type perfFlags struct {
 	test   perf.Test
 	c      perf.Config
 	device deviceFlags
+	mode   modeFlag
 
 	iface, size, connection, atomic, output, outFile, dump string
 	rateUnits, rateType, forceLink                         string
@@ -124,6 +125,7 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	}
 	f.registerIgnored(flags)
 	f.device.register(flags)
+	f.mode.register(flags)
 }
 
 // connectionTypes says which a test can use.

@@ -19,6 +19,7 @@ type pingpongReport struct {
 	QPs     int          `json:"qps"`
 	Device  string       `json:"device"`
 	Backend string       `json:"backend"`
+	Mode    string       `json:"mode"`  // direct, busy or background
 	Local   endpointJSON `json:"local"` // of the first QP
 	Remote  endpointJSON `json:"remote"`
 	Size    int          `json:"size"`
@@ -42,6 +43,7 @@ const maxPingpong = 1 << 30
 
 func (a *app) pingpongCommand() *cobra.Command {
 	var device deviceFlags
+	var mode modeFlag
 	var p struct {
 		iface, kind                             string
 		port, size, mtu, depth, iters, gid, qps int
@@ -82,6 +84,7 @@ up after 30 to 60 seconds.`,
 	flags.BoolVarP(&p.events, "events", "e", false, "sleep between completions, not poll")
 	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
 	device.register(flags)
+	mode.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
 		c := pingpong.Config{
 			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters,
@@ -95,12 +98,15 @@ up after 30 to 60 seconds.`,
 			return err
 		}
 		// Polling means that this thread makes the progress.
-		options.Direct = !p.events && !options.Busy && options.Drivers == 1
+		driven, err := mode.apply(&options, !p.events && options.Drivers == 1, !p.events)
+		if err != nil {
+			return err
+		}
 		link := tcpLink{iface: p.iface, port: p.port}
 		if len(args) == 1 {
 			link.host = args[0]
 		}
-		return a.pingpong(ctx, link, options, c)
+		return a.pingpong(ctx, link, options, c, driven)
 	})
 }
 
@@ -168,7 +174,7 @@ func checkPingpong(dev *engine.Device, c *pingpong.Config) error {
 
 // pingpong plays one game and prints it as the examples of rdma-core do.
 func (a *app) pingpong(
-	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config,
+	ctx context.Context, link tcpLink, o engine.Options, c pingpong.Config, mode string,
 ) error {
 	link.check = func(dev *engine.Device) error { return checkPingpong(dev, &c) }
 	conn, dev, err := a.meet(ctx, link, o)
@@ -179,7 +185,7 @@ func (a *app) pingpong(
 	defer conn.Close()
 	report := pingpongReport{
 		Type: string(c.Kind), QPs: c.QPs, Device: dev.Name(), Backend: dev.Link().Backend,
-		Size: c.Size, MTU: c.MTU.Bytes(),
+		Mode: mode, Size: c.Size, MTU: c.MTU.Bytes(),
 	}
 	c.Connected = func(local, remote engine.Endpoint) {
 		if report.Local == (endpointJSON{}) {
@@ -205,6 +211,7 @@ func (a *app) pingpong(
 	if a.json {
 		return a.printJSON(report)
 	}
+	a.printf("  progress mode:  %s\n", mode)
 	a.printf("%d bytes in %.2f seconds = %.2f Mbit/sec\n", report.Bytes, seconds, report.Mbits)
 	a.printf("%d iters in %.2f seconds = %.2f usec/iter\n", report.Iters, seconds, report.Usec)
 	return nil

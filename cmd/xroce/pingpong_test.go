@@ -17,6 +17,7 @@ import (
 var pingpongLines = regexp.MustCompile(
 	`^  local address:  LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:192\.0\.2\.\d
   remote address: LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:192\.0\.2\.\d
+  progress mode:  (?:direct|busy|background)
 (\d+) bytes in \d+\.\d\d seconds = \d+\.\d\d Mbit/sec
 (\d+) iters in \d+\.\d\d seconds = \d+\.\d\d usec/iter
 $`)
@@ -28,6 +29,8 @@ func TestPingpong(t *testing.T) {
 		{"-s", "65536", "-n", "20", "-m", "4096", "-c", "-e"},
 		{"-s", "9999", "-n", "20", "-m", "256", "-r", "1", "-c", "-e"},
 		{"-s", "5000", "-n", "20", "-r", "2", "-c", "--busy"},
+		{"-n", "20", "-c", "--mode", "background"},
+		{"-n", "20", "-c", "--mode", "busy"},
 		{"--type", "uc", "-s", "9999", "-n", "20", "-c"},
 		{"--type", "uc", "-n", "20", "-c", "-e"},
 		{"--type", "ud", "-n", "20", "-c"},

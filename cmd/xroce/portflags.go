@@ -21,7 +21,7 @@ func (f *portFlags) register(flags *pflag.FlagSet, what string, attaches bool) {
 	f.what, f.attaches = what, attaches
 	flags.StringVarP(&f.Interface, "device", "d", "", "interface to "+what+" (required)")
 	flags.IntVar(&f.Queue, "queue", 0, "queue of the interface")
-	flags.StringVar(&f.mode, "mode", "auto", "how frames travel: auto, copy, zero-copy")
+	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	if attaches {
 		flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
 			"where the XDP program runs: auto, native, generic")
@@ -39,7 +39,7 @@ func (f *portFlags) check() error {
 	case f.Interface == "":
 		return usagef("-d: name the interface to %s; 'xroce devices' lists them", f.what)
 	case !ok[0]:
-		return usagef("no mode %q: there are auto, copy and zero-copy", f.mode)
+		return usagef("no XSK mode %q: there are auto, copy and zero-copy", f.mode)
 	case !ok[1]:
 		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
 	case f.Queue < 0:

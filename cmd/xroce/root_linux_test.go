@@ -26,7 +26,7 @@ func TestRootPingpong(t *testing.T) {
 	for _, c := range []struct{ server, flags string }{
 		{p.A.IPv4.Addr().String(), "-c -s 4096 -n 200"},
 		{p.A.IPv4.Addr().String(), "-c -s 100000 -m 4096 -n 50 -e"},
-		{p.A.IPv6.Addr().String(), "-c -s 3000 -n 50 -e --xdp-mode generic --mode copy"},
+		{p.A.IPv6.Addr().String(), "-c -s 3000 -n 50 -e --xdp-mode generic --xsk-mode copy"},
 		{p.A.IPv4.Addr().String(), "-c -s 3000 -n 50 -e --backend asavie"},
 	} {
 		flags := strings.Fields("pingpong -d xr0 " + c.flags)

@@ -13,7 +13,7 @@ import (
 // besideScenario are the flags that may be given with --scenario: those that say where and how
 // long, not what.
 var besideScenario = map[string]bool{
-	"device": true, "to": true, "queue": true, "mode": true, "batch": true, "busy": true,
+	"device": true, "to": true, "queue": true, "xsk-mode": true, "batch": true, "busy": true,
 	"interval": true, "max-loss": true, "scenario": true, "json": true, "verbose": true,
 	"log-format": true, "stateful": true, "connect": true, "qpn": true, "window": true,
 	"reads": true, "ack-timeout": true, "retry-count": true,

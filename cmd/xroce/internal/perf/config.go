@@ -70,6 +70,9 @@ type Config struct {
 	CPUUtil  bool
 	Samples  Samples
 
+	// Mode names how the device is driven, for those who read the results.
+	Mode string
+
 	// OtherDrives says that another goroutine than the loop drives the device.
 	OtherDrives bool
 

@@ -99,6 +99,7 @@ type DurationJSON struct {
 // RoCE is what only we tell.
 type RoCE struct {
 	Backend       string            `json:"backend"`
+	Mode          string            `json:"mode,omitempty"` // direct, busy or background
 	RemoteVersion string            `json:"remote_version"`
 	Unit          string            `json:"unit"` // of bandwidths
 	Local         []EndpointJSON    `json:"local"`
@@ -211,7 +212,7 @@ func (r *Record) File() *File {
 func (r *Record) Document(counters []engine.Counter) Document {
 	i := r.Info
 	d := Document{TestInfo: i.testInfo(), Results: []any{}, RoCE: RoCE{
-		Backend: i.Backend, RemoteVersion: string(i.RemoteVersion), Unit: "MiB/s",
+		Backend: i.Backend, Mode: i.Mode, RemoteVersion: string(i.RemoteVersion), Unit: "MiB/s",
 		Counters: map[string]uint64{},
 	}}
 	if i.Gbits {

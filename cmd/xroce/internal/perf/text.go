@@ -79,8 +79,12 @@ func (t Text) Agreed(i *Info) {
 	} else {
 		t.printf(" Max inline data : %d[B]\n", i.Inline)
 	}
-	t.printf(" rdma_cm QPs\t : %s\n Data ex. method : %s\n%s", onOff(i.Managed),
-		i.exchangeMethod(), ruler)
+	t.printf(" rdma_cm QPs\t : %s\n Data ex. method : %s\n", onOff(i.Managed),
+		i.exchangeMethod())
+	if i.Mode != "" {
+		t.printf(" Progress mode   : %s\n", i.Mode)
+	}
+	t.printf("%s", ruler)
 	for n := range i.Local {
 		t.endpoint(i, "local", &i.Local[n])
 	}

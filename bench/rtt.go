@@ -19,11 +19,16 @@ type exchange struct {
 	ask, echo string
 }
 
+// piggybacked are exchanges whose acknowledges ride on the messages.
+const piggybacked = "ours, piggybacked ACKs"
+
 // rttCases measure one short SEND there and back, both ends spinning, and both
 // asleep until it comes.
 func rttCases() []benchCase {
 	spin := rttCase("rtt", "spinning", []exchange{
 		{rc.String(), rc, "ping", "echo"},
+		{piggybacked, rc, "ping-piggyback", "echo-piggyback"},
+		{"ours, busy background loop", rc, "ping-busy", "echo-busy"},
 		{rawName, ours, "ping", "echo"},
 		{"UDP sockets, spinning", sockets, "ping-spin", "echo-spin"},
 	})
@@ -32,6 +37,8 @@ func rttCases() []benchCase {
 		{rawName, ours, "ping-sleep", "echo-sleep"},
 		{"UDP sockets, blocking", sockets, "ping", "echo"},
 		{"ours, background loop", rc, "ping-loop", "echo-loop"},
+		{piggybacked, rc, "ping-sleep-piggyback", "echo-sleep-piggyback"},
+		{piggybacked + ", background loop", rc, "ping-loop-piggyback", "echo-loop-piggyback"},
 	})
 	return []benchCase{spin, sleep}
 }

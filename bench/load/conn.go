@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"xroce/bench/worker"
@@ -55,6 +56,7 @@ func openConn(o worker.Options, background bool) (*conn, error) {
 	options := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queues: []int{o.Queue}}
 	if background {
 		options.Spin = 1 // nanosecond: no idle spinning
+		options.Busy = strings.HasSuffix(o.Mode, "-busy")
 	}
 	var err error
 	if o.Seed != 0 {
@@ -191,10 +193,16 @@ func connectOptions(o worker.Options) engine.ConnectOptions {
 	return options
 }
 
+// piggyback is how modes end in which acknowledges ride on requests.
+const piggyback = "-piggyback"
+
 // extensions are those of a run, at both ends.
 func extensions(o worker.Options) roce.Extensions {
 	if o.Selective {
 		return roce.ExtSelectiveRepeat
+	}
+	if strings.HasSuffix(o.Mode, piggyback) {
+		return roce.ExtPiggybackAck
 	}
 	return 0
 }

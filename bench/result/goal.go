@@ -147,16 +147,12 @@ func Goals() []Goal {
 		}
 	}
 	goals = append(goals, messageGoals()...)
+	goals = append(goals, exchangeGoals()...)
 	return append(goals, []Goal{
 		{"SEND rate of 64 B, of raw", 0.75, false, "send-64", ours, raw, in(against)},
 		{
 			"… of raw frames, copied and checked", 0.9, false,
 			"send-64", ours, placed, in(against),
-		},
-		{"half round trip of 64 B, of raw", 1.2, true, "rtt-64", ours, raw, in(against)},
-		{
-			"half round trip of 64 B, of UDP sockets", 0.68, true,
-			"rtt-64", ours, "UDP sockets, spinning", in(against),
 		},
 		{"rate of 10,000 QPs, of one", 0.85, false, "qps-64", "10000 QPs", "1 QP", in(against)},
 		{

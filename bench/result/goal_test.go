@@ -107,9 +107,11 @@ func TestAllocationGoals(t *testing.T) {
 func TestRatioGoals(t *testing.T) {
 	d := &Document{Cases: []Case{{
 		Name: "rtt-64", LowerIsBetter: true,
-		Variants: []string{ours, raw, "UDP sockets, spinning"},
+		Variants: []string{ours, piggybacked, "ours, busy background loop", raw, spinningUDP},
 		Rows: []Row{
 			{Variant: ours, Value: 119},
+			{Variant: piggybacked, Value: 90},
+			{Variant: "ours, busy background loop", Value: 150},
 			{Variant: raw, Value: 100},
 			{Variant: "UDP sockets, spinning", Value: 150},
 		},

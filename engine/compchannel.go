@@ -40,12 +40,14 @@ type CompChannel struct {
 	adapter chan *CQ
 	running sync.WaitGroup
 	asleep  atomic.Int32 // those who sleep in the link until there are events
+	wake    contextWake  // for those who wait with a context
 }
 
 // CreateCompChannel makes a completion channel, to be given to CreateCQ.
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	c := &CompChannel{device: d, done: make(chan struct{}), signal: notify.New()}
 	c.acked.L = &c.mu
+	c.wake.init(d)
 	if err := c.signal.Open(0); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
@@ -92,8 +94,7 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	by := caller{queue: c.device.queues[0], of: c}
 	drives := c.device.callersDrive()
 	if drives || c.device.direct {
-		stop := context.AfterFunc(ctx, c.device.wakeLinks)
-		defer stop()
+		defer c.wake.after(ctx)()
 	}
 	switch {
 	case drives:
@@ -209,6 +210,7 @@ func (c *CompChannel) close() error {
 		c.device.wakeLinks()
 	}
 	c.running.Wait()
+	c.wake.close()
 	c.device.removeChannel(c)
 	return err
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"xroce/roce"
@@ -14,7 +13,6 @@ import (
 type CQ struct {
 	core    *roce.CQ
 	device  *Device
-	ended   func()       // doneWaiting, made once
 	channel *CompChannel // nil when attached to none
 	number  uint32       // in the registry
 	ready   chan struct{}
@@ -25,14 +23,7 @@ type CQ struct {
 	closed    bool
 	moderated bool // it is in the lists of the queues
 
-	// Under wake.mu: the context whose end wakes the link.
-	wake struct {
-		mu      sync.Mutex
-		ctx     context.Context
-		stop    func() bool
-		waiters int
-	}
-
+	wake   contextWake  // for those who wait with a context
 	asleep atomic.Int32 // those who sleep in the link until there are completions
 
 	events *eventSource // of the device's asyncEvents
@@ -56,7 +47,7 @@ func OnChannel(c *CompChannel) CQOption { return func(cq *CQ) { cq.channel = c }
 // of no more use then, and its QPs go to ERR. EventCQErr and EventQPFatal tell.
 func (d *Device) CreateCQ(depth int, options ...CQOption) (*CQ, error) {
 	c := &CQ{device: d, ready: make(chan struct{}, 1)}
-	c.ended = c.doneWaiting
+	c.wake.init(d)
 	for _, option := range options {
 		option(c)
 	}
@@ -85,9 +76,7 @@ func (c *CQ) Close() error {
 	c.device.registry.remove(resourceCQ, c, c.number)
 	c.device.keys.WriteBack() // and forgets the CQ
 	c.device.async.forget(c.events)
-	c.wake.mu.Lock()
-	c.forgetWake()
-	c.wake.mu.Unlock()
+	c.wake.close()
 	if c.channel != nil {
 		c.channel.detach(c)
 	}
@@ -149,8 +138,9 @@ func (c *CQ) Resize(depth int) error { return c.core.Resize(depth) }
 func (c *CQ) Depth() int { return c.core.Depth() }
 
 // Poll moves completions to dst, the oldest first, and returns how many, 0 when
-// there are none. An empty CQ makes progress first, with a background loop only if nobody
-// else is at it. It returns roce.ErrOverrun when completions were lost because the CQ was full.
+// there are none. An empty CQ makes progress first, beside a background loop if nobody else is
+// at it just now: so hold no lock that a handler of frames takes. It returns roce.ErrOverrun
+// when completions were lost because the CQ was full.
 func (c *CQ) Poll(dst []roce.Completion) (int, error) {
 	n, err := c.core.Poll(dst)
 	if n != 0 || err != nil {
@@ -198,7 +188,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 		defer by.leave()
 	}
 	if drives || c.device.direct {
-		defer c.wakeAfter(ctx)()
+		defer c.wake.after(ctx)()
 	}
 	for {
 		n, err := c.take(dst)
@@ -240,36 +230,4 @@ func (c *CQ) take(dst []roce.Completion) (int, error) {
 		return c.Poll(dst)
 	}
 	return c.core.Poll(dst)
-}
-
-// wakeAfter has the link woken when a context ends, as long as a Wait with it
-// runs, and returns what ends that. It keeps the registration for the next Wait,
-// which mostly has the same context: then nothing is allocated.
-func (c *CQ) wakeAfter(ctx context.Context) (done func()) {
-	c.wake.mu.Lock()
-	defer c.wake.mu.Unlock()
-	if c.wake.ctx != ctx && c.wake.waiters > 0 {
-		stop := context.AfterFunc(ctx, c.device.wakeLinks)
-		return func() { stop() }
-	}
-	if c.wake.ctx != ctx {
-		c.forgetWake()
-		c.wake.ctx, c.wake.stop = ctx, context.AfterFunc(ctx, c.device.wakeLinks)
-	}
-	c.wake.waiters++
-	return c.ended
-}
-
-func (c *CQ) doneWaiting() {
-	c.wake.mu.Lock()
-	defer c.wake.mu.Unlock()
-	c.wake.waiters--
-}
-
-// forgetWake ends the registration that is kept. The caller holds wake.mu.
-func (c *CQ) forgetWake() {
-	if c.wake.stop != nil {
-		c.wake.stop()
-		c.wake.ctx, c.wake.stop = nil, nil
-	}
 }

@@ -29,9 +29,9 @@ type Options struct {
 	Backend  string        // BackendXSK or BackendAsavie, "" for the first
 	Attach   bpf.Mode      // how to attach the XDP program; Auto tries native, then generic
 	Mode     xsk.Mode      // zero-copy, copy, or the best there is
-	Busy     bool          // the background loop never sleeps
+	Busy     bool          // the background loop never sleeps, nor does who waits
 	Direct   bool          // no background loop: polling makes progress
-	Spin     time.Duration // how long an idle loop spins before it sleeps, 0 for the default
+	Spin     time.Duration // how long who drives spins before he sleeps, 0 for the default
 	BusyPoll time.Duration // SO_BUSY_POLL of the sockets, 0 for none
 	// Queues are the receive queues of the interface that the device takes, nil for all. What
 	// comes on others goes to the kernel, which does not know the connection, so to leave some

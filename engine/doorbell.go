@@ -55,3 +55,14 @@ func (q *queue) wake() {
 		q.link.Wake()
 	}
 }
+
+// rouse has somebody look at the doorbells and the inbox, which were filled before. It never
+// blocks.
+func (q *queue) rouse() {
+	if q.sleeping.Load() > 0 {
+		q.link.Wake()
+	}
+	if t := &q.turns; t.away.Load() && !t.driving.Load() {
+		raise(t.back)
+	}
+}

@@ -78,27 +78,6 @@ func (q *queue) flushReady(now roce.Time) bool {
 	return any
 }
 
-// ringDoorbell tells the queue that qp has new work. It is safe for concurrent use.
-func (q *queue) ringDoorbell(qp *QP) {
-	if !qp.doorbell.CompareAndSwap(false, true) {
-		return
-	}
-	b := &q.doorbells
-	b.mu.Lock()
-	b.qps = append(b.qps, qp)
-	b.count.Store(int32(len(b.qps)))
-	b.mu.Unlock()
-	if !q.sendRung() {
-		q.rouse()
-	}
-	if q.dead.Load() {
-		// The queue is not driven any more: flush on the poster's thread.
-		q.mu.Lock()
-		q.progress()
-		q.mu.Unlock()
-	}
-}
-
 // nextDeadline is when the queue wants to be driven in any case.
 func (q *queue) nextDeadline() (roce.Time, bool) {
 	at, ok := q.timers.Next()

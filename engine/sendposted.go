@@ -21,6 +21,27 @@ func (d *Device) SendPosted() {
 	}
 }
 
+// ringDoorbell tells the queue that qp has new work. It is safe for concurrent use.
+func (q *queue) ringDoorbell(qp *QP) {
+	if !qp.doorbell.CompareAndSwap(false, true) {
+		return
+	}
+	b := &q.doorbells
+	b.mu.Lock()
+	b.qps = append(b.qps, qp)
+	b.count.Store(int32(len(b.qps)))
+	b.mu.Unlock()
+	if !q.sendRung() {
+		q.rouse()
+	}
+	if q.dead.Load() {
+		// The queue is not driven any more: flush on the poster's thread.
+		q.mu.Lock()
+		q.progress()
+		q.mu.Unlock()
+	}
+}
+
 // fewPosts is how many posts in a row leave with their caller. From then on they are a burst,
 // and the driver sends them many at once.
 const fewPosts = 4
@@ -68,16 +89,5 @@ func (q *queue) sendRound() (left bool) {
 func (q *queue) noteSleep(deadline roce.Time, armed bool) {
 	if q.sleepsUntil = deadline; !armed {
 		q.sleepsUntil = math.MaxInt64
-	}
-}
-
-// rouse has somebody look at the doorbells and the inbox, which were filled before. It never
-// blocks.
-func (q *queue) rouse() {
-	if q.sleeping.Load() > 0 {
-		q.link.Wake()
-	}
-	if t := &q.turns; t.away.Load() && !t.driving.Load() {
-		raise(t.back)
 	}
 }

@@ -180,7 +180,8 @@ func TestManyWaiters(t *testing.T) {
 	}
 	for range 3 {
 		forever.Go(func() {
-			if _, err := idle.Wait(ctx, make([]roce.Completion, 1)); !errors.Is(err, engine.ErrClosed) {
+			_, err := idle.Wait(ctx, make([]roce.Completion, 1))
+			if !errors.Is(err, engine.ErrClosed) {
 				t.Error("it waited, and then: ", err)
 			}
 		})

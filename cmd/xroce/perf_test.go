@@ -269,8 +269,6 @@ func TestPerfRefuses(t *testing.T) {
 	b, _ := simBench(t)
 	for line, want := range map[string]string{
 		"send-lat --mode x":                              "there are direct, busy and background",
-		"send-lat -R --mode direct":                      "for an end that polls",
-		"send-lat --busy --mode background":              "exclude each other",
 		"send-bw a b":                                    "accepts at most 1",
 		"send-bw -n 4":                                   "-n 4 is not in 5",
 		"send-bw -c XRC":                                 "there are RC, UC and UD",

@@ -56,7 +56,7 @@ func (d *Device) longerThan(mtu wire.MTU) (n int) {
 	for _, q := range d.queues {
 		q.lock()
 		for _, qp := range d.qps.All {
-			if qp.queue == q && qp.core.Attr().PathMTU > mtu {
+			if qp.home() == q && qp.core.Attr().PathMTU > mtu {
 				n++
 			}
 		}

@@ -127,6 +127,9 @@ func (d *Device) Counters() ([]Counter, error) {
 		"handover_no_room", t.handover.noRoom, "packets",
 		"lost because the driver that they were to be handed over to was too slow",
 	}, Counter{
+		"qp_moves", d.moves.count.Load(), "queue pairs",
+		"moved to the driver whose queues most of their packets came to",
+	}, Counter{
 		"sq_posted", t.posted, "work requests", "posted to send queues and not complete, now",
 	}, Counter{
 		"port_xmit_discards", t.discards, "frames", "not sent: the interface was down or reset",
@@ -196,7 +199,7 @@ func (t *totals) add(q *queue) error {
 	}
 	t.looped += q.loop.total
 	for _, qp := range q.device.qps.All {
-		if qp.queue == q {
+		if qp.home() == q {
 			t.posted += uint64(qp.core.Snapshot().SendPosted)
 		}
 	}

@@ -59,6 +59,7 @@ type Device struct {
 	etherTypes cowMap[uint16, etherTypeHandler]
 	steering   steering
 	native     nativeStats
+	moves      moves
 	resets     resetCounts
 	mtu        int // of the interface, as it was seen last; of the goroutine that follows it
 

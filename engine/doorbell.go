@@ -31,9 +31,27 @@ func (q *queue) drainDoorbells() bool {
 		// A post after this rings again, one before it is seen by the send
 		// step of this round.
 		qp.doorbell.Store(false)
-		q.enqueue(qp)
+		if home := qp.home(); home == q {
+			q.enqueue(qp)
+		} else if home.noteDoorbell(qp) { // it moved after it was rung
+			home.rouse()
+		}
 		rung[i] = nil
 	}
+	return true
+}
+
+// noteDoorbell has the loop find that the doorbell of a QP was rung, and reports whether it did
+// not know.
+func (q *queue) noteDoorbell(qp *QP) bool {
+	if !qp.doorbell.CompareAndSwap(false, true) {
+		return false
+	}
+	b := &q.doorbells
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.qps = append(b.qps, qp)
+	b.count.Store(int32(len(b.qps)))
 	return true
 }
 

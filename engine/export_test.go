@@ -13,7 +13,7 @@ func OpenLinks(links []xsk.Link, host Host, o Options) (*Device, error) {
 }
 
 // QueueOf returns the index of the queue that a QP lives on.
-func QueueOf(q *QP) int { return slices.Index(q.device().queues, q.queue) }
+func QueueOf(q *QP) int { return slices.Index(q.device().queues, q.home()) }
 
 // LockQueue takes the progress lock of a queue, and returns what gives it back.
 func LockQueue(d *Device, i int) (unlock func()) {

@@ -45,7 +45,7 @@ func (q *queue) fail(err error) {
 	q.device.fail(q, err)
 	now := q.clock.Now()
 	for _, qp := range q.device.qps.All {
-		if qp.queue != q {
+		if qp.home() != q {
 			continue
 		}
 		// From any state to ERR: this cannot be refused.

@@ -131,8 +131,7 @@ func (d *Device) reroute(r host.Router, destinations []pathtable.Destination) {
 // reroute takes over the MAC addresses of its path, unless it goes elsewhere by
 // now. The peer's next packet or its own next timeout sends over the new one.
 func (q *QP) reroute(to pathtable.Destination, src, dst [6]byte) {
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	path := q.core.Attr().Path
 	if q.closed || !q.device().paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
 		return

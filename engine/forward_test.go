@@ -36,7 +36,7 @@ func TestForwardedToTheWrongQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := func(qp *QP) *queue {
-		if qp.queue == d.queues[0] {
+		if qp.home() == d.queues[0] {
 			return d.queues[1]
 		}
 		return d.queues[0]

@@ -196,6 +196,18 @@ func (s *linkSlot) Pending() bool {
 	return link != nil && (*link).Pending()
 }
 
+// Drained reports whether all that was sent has left.
+func (s *linkSlot) Drained() bool {
+	link := s.link.Load()
+	if link == nil {
+		return true
+	}
+	if d, ok := (*link).(xsk.Drainer); ok {
+		return d.Drained()
+	}
+	return !(*link).Pending()
+}
+
 // Wait implements xsk.Link. Where there is no link it waits for one.
 func (s *linkSlot) Wait(timeout time.Duration) error {
 	if waited, err := s.waitInside(timeout); waited {

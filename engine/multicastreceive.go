@@ -30,7 +30,7 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 		q.forwardToMembers(members, f)
 	}
 	for _, qp := range members {
-		if qp.queue != q {
+		if qp.home() != q {
 			continue
 		}
 		if fromHere && qp.core.Num() == sender {
@@ -45,7 +45,7 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) {
 	for _, other := range q.device.queues {
 		if other != q && slices.ContainsFunc(members, func(m *QP) bool {
-			return m.queue == other
+			return m.home() == other
 		}) {
 			q.handOver(other, f)
 		}

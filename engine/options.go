@@ -42,6 +42,9 @@ type Options struct {
 	// Drivers is how many background loops share the queues, 0 for one. A QP lives with one of
 	// them. What comes to another is handed over, and costs more.
 	Drivers int
+	// NoRebalance has QPs stay with the driver that they began with. By default one moves to
+	// the driver whose queues most of its packets come to.
+	NoRebalance bool
 	// CPUs are where the background loops run, one after the other and again from the first,
 	// each for itself; counted from 0, nil for anywhere.
 	CPUs []int

@@ -64,7 +64,7 @@ func (q *queue) stale() bool {
 // failedQPs is how many QPs of the queue are in ERR.
 func (q *queue) failedQPs() (n int) {
 	for _, qp := range q.device.qps.All {
-		if qp.queue == q && qp.core.State() == roce.StateErr {
+		if qp.home() == q && qp.core.State() == roce.StateErr {
 			n++
 		}
 	}

@@ -9,7 +9,7 @@ import "xroce/roce"
 // those from it on changed nothing.
 func (q *QP) PostSends(list []roce.SendWR) (n int, err error) {
 	if n, err = q.core.PostSends(list); n > 0 {
-		q.queue.ringDoorbell(q)
+		q.home().ringDoorbell(q)
 	}
 	return n, err
 }

@@ -11,8 +11,10 @@ import (
 // concurrent use; work requests of one queue are executed in the order of their
 // posts.
 type QP struct {
-	core     *roce.QP
-	queue    *queue // which it lives on, always the same one
+	core *roce.QP
+	// at is the queue that it lives on. It changes with the device's life lock and all progress
+	// locks, and is read without.
+	at       atomic.Pointer[queue]
 	control  *qpControl
 	doorbell atomic.Bool // it was rung and not drained
 
@@ -37,7 +39,23 @@ type qpControl struct {
 }
 
 // device is the one that the QP is of.
-func (q *QP) device() *Device { return q.queue.device }
+func (q *QP) device() *Device { return q.home().device }
+
+// home is the queue that the QP lives on. Who holds neither the life lock nor the progress lock of
+// that queue may find it to be another one meanwhile.
+func (q *QP) home() *queue { return q.at.Load() }
+
+// lock takes the progress lock of the queue that the QP lives on, and returns that.
+func (q *QP) lock() *queue {
+	for {
+		home := q.home()
+		home.lock()
+		if q.home() == home {
+			return home
+		}
+		home.mu.Unlock() // it has moved
+	}
+}
 
 // raise reports an event of the QP. The caller holds the progress lock.
 func (q *QP) raise(e roce.Event) {
@@ -57,8 +75,7 @@ func (q *QP) OnEstablished(f func()) {
 	d.async.source(&q.control.events, AsyncEvent{QP: q}, func(s *eventSource) {
 		s.onEstablished = f
 	})
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	q.core.TellEstablished()
 }
 
@@ -76,8 +93,7 @@ func (q *QP) OnFatal(f func()) {
 // Silent reports whether the QP is in ERR because its peer did not answer the keepalive
 // (roce.Attr.Keepalive).
 func (q *QP) Silent() bool {
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	return q.core.Silent()
 }
 
@@ -87,8 +103,7 @@ func (q *QP) Type() roce.QPType { return q.core.Type() }
 // Query returns the QP's attributes and its state, and in SQD whether it is
 // still draining (ibv_query_qp). Attributes that were never set are zero.
 func (q *QP) Query() roce.Attr {
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	return q.core.Attr()
 }
 
@@ -112,7 +127,7 @@ func (q *QP) PostSend(wr *roce.SendWR) error {
 	if err := q.core.PostSend(wr); err != nil {
 		return err
 	}
-	q.queue.ringDoorbell(q)
+	q.home().ringDoorbell(q)
 	return nil
 }
 
@@ -131,13 +146,12 @@ func (q *QP) PostRecv(wr *roce.RecvWR) error {
 // are: a QP in ERR flushes them, one whose peer was told that there is none tells it.
 func (q *QP) rungByReceives() {
 	if q.core.WantsCredit() || q.core.State() == roce.StateErr {
-		q.queue.ringDoorbell(q)
+		q.home().ringDoorbell(q)
 	}
 }
 
 // Snapshot copies the QP's state, for tools.
 func (q *QP) Snapshot() roce.Snapshot {
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	return q.core.Snapshot()
 }

@@ -151,11 +151,12 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	defer d.life.Unlock()
 	queue := d.queueFor()
 	q := &QP{
-		queue: queue, extensions: init.Extensions, pkeyIndex: init.PKeyIndex,
+		extensions: init.Extensions, pkeyIndex: init.PKeyIndex,
 		control: &qpControl{
 			refs: references{pd, init.SendCQ, init.RecvCQ, init.SRQ, init.XRCD},
 		},
 	}
+	q.at.Store(queue)
 	q.entity.Init(q)
 	q.timer.Init(q)
 	queue.lock()
@@ -179,7 +180,7 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 // enter gives the QP a number, under which packets find it, or nothing. The caller holds
 // the life lock and the progress lock.
 func (q *QP) enter(init *QPInit) error {
-	config := init.config(q.queue, q.control.refs.pd)
+	config := init.config(q.home(), q.control.refs.pd)
 	config.OnEvent = q.raise
 	qps := q.device().qps
 	if init.Type == roce.TypeGSI {

@@ -34,8 +34,7 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 
 // modify is Modify, and reports whether the path of the QP is one of RoCE v1 now.
 func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
-	queue := q.queue
-	queue.lock()
+	queue := q.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
 		return false, ErrClosed
@@ -76,10 +75,10 @@ func (q *QP) Close() error {
 // close takes the QP out of the device. It returns the multicast groups that are
 // empty then, and whether it was the handler of an EtherType.
 func (q *QP) close() (empty []wire.GID, handler bool) {
-	d, queue := q.device(), q.queue
+	d := q.device()
 	d.life.Lock()
 	defer d.life.Unlock()
-	queue.lock()
+	queue := q.lock()
 	defer queue.mu.Unlock()
 	if q.closed {
 		return nil, false

@@ -67,6 +67,8 @@ type queue struct {
 	// forwarded are frames that another queue handed over.
 	forwarded [burst]xsk.RxFrame
 	handover  handover // what this one did
+	strays    *strays  // nil where there is no other queue
+	holds     bool     // nothing is sent, because a QP is about to move away
 	tx        [burst]xsk.TxFrame
 	txFrom    int // tx has reserved frames from here
 	txHave    int // up to here

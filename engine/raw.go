@@ -45,12 +45,12 @@ func (q *QP) AttachEtherType(etherType uint16) error {
 
 // handleFrame implements etherTypeHandler: the QP receives the frame, on its own queue.
 func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded bool) {
-	if q.queue != at {
+	if q.home() != at {
 		if forwarded { // for another QP, which gave the EtherType up meanwhile
 			at.drops[wire.NotRoCE]++
 			at.fate = fate{kind: fateNotDecoded, decode: wire.NotRoCE}
 		} else {
-			at.handOver(q.queue, f)
+			at.handOver(q.home(), f)
 			at.fate.kind = fateForwarded
 		}
 		return

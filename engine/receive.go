@@ -54,13 +54,14 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		q.drop(counter.DropUnknownQPN)
 		return
 	}
-	if qp.queue != q {
-		// A QP stays on its queue, so the number of one that was forwarded to the wrong
-		// queue went to another QP meanwhile: the one that it was for is gone.
+	if home := qp.home(); home != q {
+		// A QP moves only when nothing is under way to it, so the number of one that was
+		// forwarded to the wrong queue went to another QP meanwhile: the one that it was for
+		// is gone.
 		if forwarded {
 			q.drop(counter.DropUnknownQPN)
 		} else {
-			q.handOver(qp.queue, f)
+			q.handOver(home, f)
 			q.fate.kind = fateForwarded
 		}
 		return
@@ -68,6 +69,12 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {
 		q.drop(counter.DropNotLocal)
 		return
+	}
+	switch {
+	case forwarded:
+		q.stray(qp, int(f.Ref[0]))
+	case q.strays != nil:
+		q.strays.home(qp)
 	}
 	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
 	qp.core.HandlePacket(now, p)

@@ -16,6 +16,10 @@ func (q *queue) send(now roce.Time) bool {
 		}
 		return false
 	}
+	if q.holds {
+		q.flush() // so that a QP may move
+		return false
+	}
 	if q.outage != nil {
 		q.flush() // it may be over
 	}

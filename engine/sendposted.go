@@ -23,14 +23,9 @@ func (d *Device) SendPosted() {
 
 // ringDoorbell tells the queue that qp has new work. It is safe for concurrent use.
 func (q *queue) ringDoorbell(qp *QP) {
-	if !qp.doorbell.CompareAndSwap(false, true) {
+	if !q.noteDoorbell(qp) {
 		return
 	}
-	b := &q.doorbells
-	b.mu.Lock()
-	b.qps = append(b.qps, qp)
-	b.count.Store(int32(len(b.qps)))
-	b.mu.Unlock()
 	if !q.sendRung() {
 		q.rouse()
 	}

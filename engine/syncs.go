@@ -134,8 +134,7 @@ func (s *syncs) tell(j syncJob, err error) {
 	if q == nil {
 		return
 	}
-	queue := q.queue
-	queue.lock()
+	queue := q.lock()
 	defer queue.mu.Unlock()
 	if q.core.SyncDone(queue.clock.Now(), j.job, err) {
 		queue.reschedule(q)

@@ -15,16 +15,14 @@ func (q *QP) StartTrace(n int) {
 	if n > 0 {
 		trace = roce.NewTrace(n)
 	}
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	q.core.SetTrace(trace)
 }
 
 // Trace returns the events that are kept, the oldest first, and how many older
 // ones were overwritten. There are none when no trace was started.
 func (q *QP) Trace() (events []roce.TraceEvent, lost uint64) {
-	q.queue.lock()
-	defer q.queue.mu.Unlock()
+	defer q.lock().mu.Unlock()
 	trace := q.core.Trace()
 	if trace == nil {
 		return nil, 0

@@ -81,6 +81,12 @@ func (s *Socket) Pending() bool { return s.tx.unsent() != 0 && s.mustSend() }
 // one, or prefers busy polling and does its work in our calls, whatever it asks for.
 func (s *Socket) mustSend() bool { return s.busyPoll || s.tx.needWakeup() }
 
+// Drained implements Drainer: the kernel completes a frame when the device is done with it.
+func (s *Socket) Drained() bool {
+	s.reap()
+	return s.outstanding == 0
+}
+
 // kickZeroCopy calls a zero-copy driver that asks to be called before it completes what
 // it has sent.
 func (s *Socket) kickZeroCopy() {

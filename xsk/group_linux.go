@@ -30,8 +30,9 @@ type Group struct {
 }
 
 var (
-	_ Link   = (*Group)(nil)
-	_ Filler = (*Group)(nil)
+	_ Link    = (*Group)(nil)
+	_ Filler  = (*Group)(nil)
+	_ Drainer = (*Group)(nil)
 )
 
 // OpenGroup makes a Group on queues of a device, of which there is at least one and each once.
@@ -173,6 +174,9 @@ func (g *Group) Flush() error { return g.sockets[0].Flush() }
 
 // Pending implements Link.
 func (g *Group) Pending() bool { return g.sockets[0].Pending() }
+
+// Drained implements Drainer.
+func (g *Group) Drained() bool { return g.sockets[0].Drained() }
 
 // Wait implements Link, for all queues at once.
 func (g *Group) Wait(timeout time.Duration) error {

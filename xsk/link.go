@@ -83,6 +83,12 @@ type FDWaiter interface {
 	WakeOn(fd int)
 }
 
+// A Drainer is a Link that knows when what it was given to send has left the device.
+type Drainer interface {
+	// Drained reports whether all frames that Transmit took have left or are lost.
+	Drained() bool
+}
+
 // An RxFrame is one received frame: the bytes from the Ethernet header on,
 // without FCS, in one piece or, when the frame outgrew one chunk, in two.
 type RxFrame struct {

@@ -100,12 +100,10 @@ var testGuests = []string{
 // fenced are the only hand-written files that use unsafe and raw system calls, each
 // with its reason. It is the one list of them: others refer to it.
 var fenced = map[string]string{
-	"xsk/sys_linux.go":        "rings shared with the kernel, and the calls of AF_XDP",
-	"roce/mem/address.go":     "regions are address ranges, not Go slices",
-	"engine/nic/sys_linux.go": "the ioctl of ethtool, for what no library has",
-	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",
 	"xsk/sys_linux.go":           "rings shared with the kernel, and the calls of AF_XDP",
 	"roce/mem/address.go":        "regions are address ranges, not Go slices",
+	"engine/nic/sys_linux.go":    "the ioctl of ethtool, for what no library has",
+	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
 	"engine/internal/pagertest/place_linux.go": "the same for tests, which map it and unmap it",

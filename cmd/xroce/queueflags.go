@@ -14,6 +14,7 @@ type queueFlags struct {
 	queues  string
 	force   bool
 	drivers int
+	stay    bool
 	cpus    []int
 }
 
@@ -32,6 +33,8 @@ func (f *queueFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.force, "force", false,
 		"leave receive queues out, where the card is told to put no RoCE packets there")
 	flags.IntVar(&f.drivers, "drivers", 1, "threads that share the queues")
+	flags.BoolVar(&f.stay, "no-rebalance", false,
+		"leave each queue pair with its thread, wherever its packets come to")
 	flags.IntSliceVar(&f.cpus, "cpu", nil,
 		"CPUs to pin those threads to, one for each (default: any)")
 }
@@ -66,6 +69,6 @@ func (f *queueFlags) set(o *engine.Options) error {
 				cpu)
 		}
 	}
-	o.Partial, o.Drivers, o.CPUs = f.force, f.drivers, f.cpus
+	o.Partial, o.Drivers, o.CPUs, o.NoRebalance = f.force, f.drivers, f.cpus, f.stay
 	return nil
 }

@@ -61,7 +61,9 @@ func attachProgram(ifindex int, opts Options) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{name: dev.name, ifindex: ifindex, owners: map[Key]int{}, queues: map[int]*Program{}}
+	p := &program{
+		name: dev.name, ifindex: ifindex, owners: map[Key]int{}, queues: map[int]*Program{},
+	}
 	if err := load(&p.objs, queues); err != nil {
 		return nil, err
 	}

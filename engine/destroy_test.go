@@ -192,7 +192,12 @@ func TestOpenAndCloseWithFaults(t *testing.T) {
 		{"nothing", brokenLink{}, engine.Options{}, true, true},
 		{"direct", brokenLink{}, engine.Options{Direct: true}, true, true},
 		{"options", brokenLink{}, engine.Options{Drivers: -1}, false, false},
-		{"options and close", brokenLink{close: unix.EIO}, engine.Options{CPUs: []int{-1}}, false, false},
+		{
+			"options and close",
+			brokenLink{close: unix.EIO},
+			engine.Options{CPUs: []int{-1}},
+			false, false,
+		},
 		{"MTU", brokenLink{mtu: 100}, engine.Options{}, false, false},
 		{"flush", brokenLink{flush: unix.ENODEV}, engine.Options{}, true, true},
 		{"down", brokenLink{flush: unix.ENETDOWN}, engine.Options{}, true, true},

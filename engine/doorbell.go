@@ -34,7 +34,7 @@ func (q *queue) drainDoorbells() bool {
 		if home := qp.home(); home == q {
 			q.enqueue(qp)
 		} else if home.noteDoorbell(qp) { // it moved after it was rung
-			home.rouse()
+			home.link.Wake()
 		}
 		rung[i] = nil
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"sync/atomic"
 
-	"xroce/roce"
 	"xroce/xsk"
 )
 
@@ -108,19 +107,4 @@ func (q *queue) handOver(to *queue, f *xsk.RxFrame) {
 type handover struct {
 	frames uint64
 	noRoom uint64 // lost: the inbox of the other was full
-}
-
-// handleInbox handles what came by other queues, at most so many bursts, and returns how many
-// frames that were.
-func (q *queue) handleInbox(now roce.Time, bursts int) (handled int) {
-	for range bursts {
-		n := q.inbox.take(q.forwarded[:])
-		if n == 0 {
-			break
-		}
-		q.handleForwarded(now, q.forwarded[:n])
-		q.inbox.release(n)
-		handled += n
-	}
-	return handled
 }

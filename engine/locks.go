@@ -9,7 +9,8 @@ package engine
 //	Device.memberships    the membership in multicast groups, here and in the kernel;
 //	                      it may be held for as long as the kernel takes
 //	Device.life           the life of objects: create, close, who uses what, and the
-//	                      tables that queues read without a lock (QPs, groups, handlers)
+//	                      tables that queues read without a lock (QPs, groups, handlers);
+//	                      with all progress locks, on which queue a QP lives
 //	Device.steering.mu    what the XDP program lets through
 //	queue.mu              the progress locks, those of several queues in the order of
 //	                      Device.queues: packets, and the state of QPs

@@ -1,89 +1,19 @@
 package engine
 
-import (
-	"math"
-	"sync/atomic"
-	"time"
-
-	"xroce/roce"
-)
+import "time"
 
 // This file moves QPs to the driver whose queues their packets come to, since to hand each over
 // costs a copy and a wake-up. Which queue that is a card decides by a hash of addresses and ports.
 
-// A stray is what a queue knows of the packets of a QP that came to other queues than its own: a
-// vote of the majority (Boyer and Moore), which needs no count for each of them.
-type stray struct {
-	qpn   uint32
-	n     uint16 // by how many packets the other queue leads
-	from  uint8  // its index
-	moves uint8  // how often the QP has moved
-}
-
-// strays are those of a queue, in places by the number of the QP: of two that have the same place
-// the one with packets that stray goes on.
-type strays [256]stray
-
-// of is where the stray of a QP is, or that of another one.
-func (s *strays) of(qp *QP) *stray { return &s[qp.core.Num()%uint32(len(s))] }
-
-// home counts a packet that came to the queue of the QP.
-func (s *strays) home(qp *QP) {
-	if e := s.of(qp); e.n > 0 && e.qpn == qp.core.Num() {
-		e.n--
-	}
-}
-
-// movesOf is how often a QP has moved, as far as that is known.
-func (s *strays) movesOf(qp *QP) uint8 {
-	if e := s.of(qp); e.qpn == qp.core.Num() {
-		return min(e.moves, moveDoubles)
-	}
-	return 0
-}
-
-// How many packets another queue must lead by before a QP moves there: more each time, so that
-// one whose packets come everywhere does not move for ever.
-const (
-	movesAfter  = 1024
-	moveDoubles = 5 // how often that doubles
-)
-
-// moves are those of QPs of a device.
-type moves struct {
-	busy  atomic.Bool // one is under way
-	count atomic.Uint64
-}
-
-// stray counts a packet that another queue handed over to the QP, and has the QP move there when
-// most come from it. The caller holds mu.
-func (q *queue) stray(qp *QP, from int) {
-	d, qpn := q.device, qp.core.Num()
-	if d.options.NoRebalance || from > math.MaxUint8 {
-		return
-	}
-	s := q.strays.of(qp)
-	switch {
-	case s.n == 0 && s.qpn != qpn:
-		*s = stray{qpn: qpn, from: uint8(from)}
-	case s.n == 0:
-		s.from = uint8(from)
-	case int(s.from) != from || s.qpn != qpn:
-		s.n--
-		return
-	}
-	if s.n++; s.n < movesAfter<<min(s.moves, moveDoubles) {
-		return
-	}
-	s.n = 0
-	if t := qp.Type(); t == roce.TypeGSI || t == roce.TypeRawPacket || d.failure() != nil {
-		return
-	}
-	if d.moves.busy.CompareAndSwap(false, true) {
-		d.watching.Go(func() {
-			defer d.moves.busy.Store(false)
-			d.move(qp, d.queues[from])
-		})
+// followMoves moves QPs, one after the other, until the device ends.
+func (d *Device) followMoves() {
+	for {
+		select {
+		case m := <-d.moves.wanted:
+			d.move(m.qp, m.to)
+		case <-d.failed:
+			return
+		}
 	}
 }
 

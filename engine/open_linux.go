@@ -148,8 +148,8 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 func notTaken(port host.Port, program *bpf.Program, queues []int) error {
 	for _, q := range queues {
 		if program.Taken(q) {
-			return fmt.Errorf("engine: queue %d of %s is that of another device of this process: %w",
-				q, port.Name, unix.EBUSY)
+			return fmt.Errorf("engine: queue %d of %s is that of another device "+
+				"of this process: %w", q, port.Name, unix.EBUSY)
 		}
 	}
 	return nil

@@ -70,6 +70,9 @@ func openDevice(
 	if program != nil {
 		d.watching.Go(d.followProgram)
 	}
+	if d.moves.wanted != nil {
+		d.watching.Go(d.followMoves)
+	}
 	if !o.Direct {
 		for i, q := range d.queues {
 			d.drivers = append(d.drivers, startDriver(q, i, &o))

@@ -87,7 +87,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("engine: no backend %q, there are %s and %s",
 			o.Backend, BackendXSK, BackendAsavie)
 	case o.Busy && o.Direct || o.Drivers > 1 && o.Direct:
-		return fmt.Errorf("engine: Busy and Drivers are for background loops, which Direct turns off")
+		return fmt.Errorf("engine: Busy and Drivers are for background loops, " +
+			"which Direct turns off")
 	case o.Drivers < 0:
 		return fmt.Errorf("engine: %d drivers", o.Drivers)
 	case o.Spin < 0 || o.BusyPoll < 0:

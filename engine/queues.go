@@ -13,6 +13,9 @@ func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
 	if len(d.queues) == 1 {
 		return // nobody hands anything over
 	}
+	if d.moves.wanted == nil {
+		d.moves.wanted = make(chan wantedMove, 1)
+	}
 	for _, q := range d.queues {
 		if q.inbox.slots == nil {
 			q.inbox.init(q.link.Info().MaxFrame)

@@ -32,6 +32,21 @@ func (q *queue) handleForwarded(now roce.Time, frames []xsk.RxFrame) {
 	}
 }
 
+// handleInbox handles what came by other queues, at most so many bursts, and returns how many
+// frames that were.
+func (q *queue) handleInbox(now roce.Time, bursts int) (handled int) {
+	for range bursts {
+		n := q.inbox.take(q.forwarded[:])
+		if n == 0 {
+			break
+		}
+		q.handleForwarded(now, q.forwarded[:n])
+		q.inbox.release(n)
+		handled += n
+	}
+	return handled
+}
+
 // demux decodes one frame and hands it to its QP, or forwards it to the queue of that. One
 // that was forwarded already goes to QPs of this queue alone.
 func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {

@@ -43,8 +43,8 @@ func (o *Options) takeQueues(iface string, have int) ([]int, error) {
 		cure += fmt.Sprintf(", or have it use no others: ethtool -L %s combined %d", iface,
 			len(taken))
 	}
-	return nil, fmt.Errorf("engine: %s: %w: %s of %d; what the card puts there goes to the kernel, "+
-		"which refuses it, and connections break; %s; or, where the card is told to put nothing "+
+	return nil, fmt.Errorf("engine: %s: %w: %s of %d; what the card puts there goes to the "+
+		"kernel, which refuses it, and connections break; %s; or, where the card is told to put nothing "+
 		"there, --force", iface, ErrQueuesLeftOut, numbers(left), have, cure)
 }
 
@@ -69,8 +69,8 @@ func numbers(list []int) string {
 // divide deals queues out to so many drivers, each of which gets one at least.
 func divide(queues []int, drivers int) ([][]int, error) {
 	if drivers > len(queues) {
-		return nil, fmt.Errorf("engine: %d drivers for %d queues: each needs one of its own", drivers,
-			len(queues))
+		return nil, fmt.Errorf("engine: %d drivers for %d queues: each needs one of its own",
+			drivers, len(queues))
 	}
 	shares := make([][]int, drivers)
 	for i, q := range queues {

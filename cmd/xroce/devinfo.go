@@ -96,7 +96,8 @@ func (a *app) devinfoCommand() *cobra.Command {
 		Use:   "devinfo",
 		Short: "Describe devices in the form of ibv_devinfo",
 		Long: `Describe the devices in the form of ibv_devinfo, with numeric codes in parentheses.
-With -v also limits, the driver and how many receive queues it has, and the GID table. It needs no privileges.`,
+With -v also limits, the driver and how many receive queues it has, and the GID
+table. It needs no privileges.`,
 		Example: `  xroce devinfo
   xroce devinfo -d eth0 -v
   xroce devinfo -l

@@ -41,22 +41,6 @@ type qpControl struct {
 // device is the one that the QP is of.
 func (q *QP) device() *Device { return q.home().device }
 
-// home is the queue that the QP lives on. Who holds neither the life lock nor the progress lock of
-// that queue may find it to be another one meanwhile.
-func (q *QP) home() *queue { return q.at.Load() }
-
-// lock takes the progress lock of the queue that the QP lives on, and returns that.
-func (q *QP) lock() *queue {
-	for {
-		home := q.home()
-		home.lock()
-		if q.home() == home {
-			return home
-		}
-		home.mu.Unlock() // it has moved
-	}
-}
-
 // raise reports an event of the QP. The caller holds the progress lock.
 func (q *QP) raise(e roce.Event) {
 	if e == roce.EventCommEst {

@@ -78,7 +78,7 @@ func (q *queue) stray(qp *QP, from int) {
 		return
 	}
 	s.n = 0
-	if t := qp.Type(); t == roce.TypeGSI || t == roce.TypeRawPacket {
+	if t := qp.core.Type(); t == roce.TypeGSI || t == roce.TypeRawPacket {
 		return
 	}
 	select {

@@ -156,6 +156,8 @@ func exchange(t *testing.T, a, b *side, size int) {
 		roce.OpSend, roce.OpSendImm, roce.OpWrite,
 		roce.OpWriteImm, roce.OpRead,
 	} {
+		a.see() // what came before, of which nobody was told
+		b.see()
 		_, _ = rand.Read(a.mr.Bytes()[:size])
 		_, _ = rand.Read(b.mr.Bytes()[:size])
 		from, to := a.mr.Bytes()[:size], b.mr.Bytes()[:size]

@@ -51,6 +51,7 @@ func setLink(t *testing.T, pair *vethpair.Pair, side vethpair.Side, up bool) {
 // postWrites posts n WRITEs of size bytes.
 func postWrites(t *testing.T, a, b *side, n, size int) {
 	t.Helper()
+	b.see() // what the test did there before
 	for i := range n {
 		err := a.qp.PostSend(&roce.SendWR{
 			WRID: uint64(i), Opcode: roce.OpWrite, Flags: roce.SendSignaled,

@@ -235,6 +235,7 @@ func TestChangesInTransfer(t *testing.T) {
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 17})
 	from := a.mr.Bytes()
 	for n := range changes {
+		a.see()
 		for i := 0; i < len(from); i += 64 {
 			from[i] = byte(rand.Uint32())
 		}

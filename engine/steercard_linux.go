@@ -9,8 +9,8 @@ import (
 // rulesDir is where it is written down which flow rules are ours, for who comes after a crash.
 const rulesDir = "/run/xroce"
 
-// steerCard makes the flow rules that the options ask for, to a queue, and removes those of a process
-// that died, which send packets to a queue that nobody has.
+// steerCard makes the flow rules to a queue that the options ask for, and removes those of a
+// process that died, which send packets to a queue that nobody has.
 func (d *Device) steerCard(queue int) error {
 	name, log := d.Name(), d.options.Logger
 	if !d.options.Steer {

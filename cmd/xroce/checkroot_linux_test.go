@@ -156,8 +156,7 @@ func TestRootLargeLost(t *testing.T) {
 		flags string
 		ok    bool
 	}{{"-m 4096 -s 4096", false}, {"-m 1024 -s 4096", true}} {
-		server := within(t, ns[1], append(strings.Fields("pingpong -d xr0 -n 10 -p 18518"),
-			strings.Fields(c.flags)...)...)
+		server := within(t, ns[1], strings.Fields("pingpong -d xr0 -n 10 -p 18518 "+c.flags)...)
 		stderr, err := server.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -166,12 +165,12 @@ func TestRootLargeLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		timer := time.AfterFunc(timeout.Scaled(time.Minute), func() { _ = server.Process.Kill() })
-		var line [256]byte
-		if n, err := stderr.Read(line[:]); err != nil {
-			t.Fatalf("the server: %q, %v", line[:n], err)
+		var first [256]byte
+		if n, err := stderr.Read(first[:]); err != nil {
+			t.Fatalf("the server: %q, %v", first[:n], err)
 		}
-		client := within(t, ns[0], append(strings.Fields("pingpong -d xr0 -n 10 -p 18518 10.99.0.2"),
-			strings.Fields(c.flags)...)...)
+		line := "pingpong -d xr0 -n 10 -p 18518 10.99.0.2 " + c.flags
+		client := within(t, ns[0], strings.Fields(line)...)
 		var said strings.Builder
 		client.Stderr = &said
 		err = client.Run()

@@ -58,7 +58,8 @@ func answersSmall(ctx context.Context, cq *engine.CQ, qp *engine.QP) bool {
 	}
 	const timeout, retries = 14, 7 // 67 ms, eight times
 	err = qp.Modify(&roce.Attr{
-		State: roce.StateRTS, SQPSN: at.Sub(1), Timeout: timeout, RetryCnt: retries, RNRRetry: retries,
+		State: roce.StateRTS, SQPSN: at.Sub(1), Timeout: timeout, RetryCnt: retries,
+		RNRRetry: retries,
 	}, roce.AttrState|roce.AttrSQPSN|roce.AttrTimeout|roce.AttrRetryCnt|roce.AttrRNRRetry|
 		roce.AttrMaxRdAtomic)
 	if err != nil {

@@ -59,7 +59,10 @@ func Read(iface string) (Card, error) {
 	if dir := sysfs(ifi); dir != "" {
 		c.Busy.DeferHardIRQs = number(filepath.Join(dir, "napi_defer_hard_irqs"))
 		c.Busy.FlushTimeout = number(filepath.Join(dir, "gro_flush_timeout"))
-		c.IRQs = interrupts(filepath.Join(dir, "device", "msi_irqs"))
+		c.IRQs = interrupts(dir + "/device/msi_irqs")
+		if len(c.IRQs) == 0 { // of virtio: the device is one on a card, which has them
+			c.IRQs = interrupts(dir + "/device/../msi_irqs")
+		}
 		c.RDMA.Devices = entries(filepath.Join(dir, "device", "infiniband"))
 		c.RDMA.Soft = softDevices("/sys/class/infiniband", iface)
 		c.VFs = max(0, number(filepath.Join(dir, "device", "sriov_numvfs")))

@@ -21,7 +21,7 @@ type Driver struct {
 // Drivers are the drivers that something is known of.
 var Drivers = map[string]Driver{
 	"veth":       {Native: true, MultiBuffer: true},
-	"virtio_net": {Native: true, ZeroCopy: "6.11", MultiBuffer: true, judge: judgeVirtio},
+	"virtio_net": {Native: true, ZeroCopy: "6.13", MultiBuffer: true, judge: judgeVirtio},
 	"mlx5_core": {
 		Native: true, ZeroCopy: "5.3", MultiBuffer: true, Restarts: true, judge: judgeMlx5,
 	},

@@ -68,9 +68,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			continue
 		}
 		running.Go(func() {
-			defer s.leave(from.Addr())
-			defer conn.Close()
 			answered, err := s.attend(ctx, conn)
+			conn.Close()
+			s.leave(from.Addr()) // who is told that it ended may send the next
 			if s.Ended != nil {
 				s.Ended(from, answered, err)
 			}

@@ -69,6 +69,7 @@ func Open(iface string, o Options) (*Device, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	d.logOpen(shares)
+	d.logCard()
 	return d, nil
 }
 
@@ -172,7 +173,8 @@ func openLink(
 	}
 	c := xsk.Config{
 		Ifindex: port.Index, Queue: queues[0], Mode: mode, FillTarget: minFillTarget,
-		BusyPoll: int(o.BusyPoll.Microseconds()), BindTimeout: bind,
+		BusyPoll: int(o.BusyPoll.Microseconds()), BusyPollBudget: o.BusyPollBudget,
+		Memory: o.Memory / int64(o.Drivers), HugePages: o.HugePages, BindTimeout: bind,
 		SndBuf: sendBuffer, Dedicated: len(o.CPUs) > 0,
 	}
 	if len(queues) == 1 {

@@ -26,13 +26,24 @@ const defaultSpin = 50 * time.Microsecond
 
 // Options say how to open a device. The zero value is a good choice.
 type Options struct {
-	Backend  string        // BackendXSK or BackendAsavie, "" for the first
-	Attach   bpf.Mode      // how to attach the XDP program; Auto tries native, then generic
-	Mode     xsk.Mode      // zero-copy, copy, or the best there is
-	Busy     bool          // the background loop never sleeps, nor does who waits
-	Direct   bool          // no background loop: polling makes progress
-	Spin     time.Duration // how long who drives spins before he sleeps, 0 for the default
-	BusyPoll time.Duration // SO_BUSY_POLL of the sockets, 0 for none
+	Backend string        // BackendXSK or BackendAsavie, "" for the first
+	Attach  bpf.Mode      // how to attach the XDP program; Auto tries native, then generic
+	Mode    xsk.Mode      // zero-copy, copy, or the best there is
+	Busy    bool          // the background loop never sleeps, nor does who waits
+	Direct  bool          // no background loop: polling makes progress
+	Spin    time.Duration // how long who drives spins before he sleeps, 0 for the default
+	// BusyPoll has the sockets prefer busy polling (SO_PREFER_BUSY_POLL), for so long at a time,
+	// in rounds of BusyPollBudget frames, 0 for 64: the driver of the card then works in the
+	// calls of whoever drives the device, not in interrupts on a CPU of its own. It takes effect
+	// where the interface defers its interrupts (napi_defer_hard_irqs, gro_flush_timeout); a log
+	// line says when it does not. 0 is off.
+	BusyPoll       time.Duration
+	BusyPollBudget int
+	// Memory bounds how many bytes the frames and the rings of the device take, 0 for no bound:
+	// 56 MiB for one queue. 8 MiB serve a device with little traffic, of many. HugePages takes
+	// them from the huge pages that the system has reserved, or fails.
+	Memory    int64
+	HugePages bool
 	// Queues are the receive queues of the interface that the device takes, nil for all. What
 	// comes on others goes to the kernel, which does not know the connection, so to leave some
 	// out is refused (ErrQueuesLeftOut) unless Partial says that the card puts no packets of
@@ -91,8 +102,15 @@ func (o *Options) check() error {
 			"which Direct turns off")
 	case o.Drivers < 0:
 		return fmt.Errorf("engine: %d drivers", o.Drivers)
-	case o.Spin < 0 || o.BusyPoll < 0:
-		return fmt.Errorf("engine: negative spin or busy-poll time")
+	case o.Spin < 0 || o.BusyPoll < 0 || o.BusyPollBudget < 0:
+		return fmt.Errorf("engine: negative spin or busy-poll time, or budget")
+	case o.BusyPoll > 0 && o.BusyPoll < time.Microsecond:
+		return fmt.Errorf("engine: busy polling takes a microsecond at least, not %v", o.BusyPoll)
+	case o.Memory < 0:
+		return fmt.Errorf("engine: %d bytes of memory", o.Memory)
+	case o.Backend == BackendAsavie && (o.BusyPoll > 0 || o.Memory > 0 || o.HugePages):
+		return fmt.Errorf("engine: backend %s has no busy polling, and frames as it likes",
+			BackendAsavie)
 	}
 	for _, cpu := range o.CPUs {
 		if cpu < 0 {

@@ -3,7 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -24,7 +28,11 @@ type deviceFlags struct {
 	xdpMode string
 	mode    string
 	busy    bool
-	capture string
+	// busyPoll, memory and hugePages are what the sockets are to be like.
+	busyPoll  time.Duration
+	memory    string
+	hugePages bool
+	capture   string
 	// reattach has the XDP program attached again when somebody detached it.
 	reattach bool
 	// congestion is the congestion control of the device.
@@ -54,6 +62,12 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: lowest latency, one CPU always busy")
 	flags.BoolVar(&f.reattach, "reattach", false,
 		"attach the XDP program again when somebody has detached it")
+	flags.DurationVar(&f.busyPoll, "busy-poll", 0, "prefer busy polling, for so long at a time: "+
+		"the card's driver works in our calls, as with 50us; 'xroce check' tells what it needs")
+	flags.StringVar(&f.memory, "memory", "", "most that frames and rings of the device may take: "+
+		"8M for one of many (default: 56M for one queue)")
+	flags.BoolVar(&f.hugePages, "huge-pages", false,
+		"take frames from the huge pages that the system has reserved")
 	flags.StringVar(&f.congestion, "congestion", "off", "congestion control: off, notify "+
 		"(only answer marks of switches), dcqcn or swift")
 }
@@ -61,7 +75,12 @@ func (f *deviceFlags) registerOpen(flags *pflag.FlagSet) {
 // options turns the flags into engine.Options, or tells what is wrong with them.
 func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o := engine.Options{
-		Backend: f.backend, Busy: f.busy, Logger: a.logger, Steer: f.steer, Reattach: f.reattach,
+		Backend: f.backend, Busy: f.busy, Logger: a.logger, Steer: f.steer, BusyPoll: f.busyPoll,
+		HugePages: f.hugePages, Reattach: f.reattach,
+	}
+	var err error
+	if o.Memory, err = parseMemory(f.memory); err != nil {
+		return o, err
 	}
 	var ok [2]bool
 	congestion, known := congestionNames[f.congestion]
@@ -70,7 +89,6 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
 	a.captureFile = f.capture
 	if f.metrics != "" {
-		var err error
 		if a.metricsAddr, err = metricsAddress(f.metrics); err != nil {
 			return o, err
 		}
@@ -85,6 +103,11 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 		return o, usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
 	case !ok[1]:
 		return o, usagef("no XSK mode %q: there are auto, copy and zero-copy", f.mode)
+	case f.busyPoll < 0 || f.busyPoll > 0 && f.busyPoll < time.Microsecond ||
+		f.busyPoll > time.Second:
+		return o, usagef("--busy-poll %v: it is 1us to 1s, or 0 for none", f.busyPoll)
+	case f.backend == engine.BackendAsavie && (f.busyPoll > 0 || o.Memory > 0 || f.hugePages):
+		return o, usagef("backend %s has neither --busy-poll nor --memory nor --huge-pages", f.backend)
 	case !known:
 		return o, usagef("no congestion control %q: there are off, notify, dcqcn and swift",
 			f.congestion)
@@ -101,6 +124,22 @@ var congestionNames = map[string]*cc.Config{
 		Algorithm: cc.AlgorithmSwift,
 		Swift:     cc.SwiftParams{Target: clock.Millisecond, MinWindow: 1},
 	},
+}
+
+// parseMemory reads a number of bytes, or of KiB, MiB or GiB with the letter K, M or G; "" is 0.
+func parseMemory(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	digits, unit := text, int64(1)
+	if i := strings.IndexByte("KMG", text[len(text)-1]&^0x20); i >= 0 {
+		digits, unit = text[:len(text)-1], 1<<(10*(i+1))
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit {
+		return 0, usagef("--memory %q: want a number of bytes, or one with K, M or G, such as 8M", text)
+	}
+	return n * unit, nil
 }
 
 // lookup finds the value that prints as name.

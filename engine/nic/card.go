@@ -57,6 +57,16 @@ type BusyPoll struct {
 	FlushTimeout  int // nanoseconds until the kernel looks itself
 }
 
+// Deferred reports whether interrupts are put off while somebody polls.
+func (b BusyPoll) Deferred() bool { return b.DeferHardIRQs > 0 && b.FlushTimeout > 0 }
+
+// Advice is the command after which preferred busy polling takes effect on an interface, with the
+// values of the kernel's documentation (Documentation/networking/napi.rst): two rounds, 200 us.
+func (b BusyPoll) Advice(iface string) string {
+	dir := "/sys/class/net/" + iface
+	return "echo 2 > " + dir + "/napi_defer_hard_irqs; echo 200000 > " + dir + "/gro_flush_timeout"
+}
+
 // An IRQ is an interrupt of a card.
 type IRQ struct {
 	Number int

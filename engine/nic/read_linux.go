@@ -59,8 +59,10 @@ func Read(iface string) (Card, error) {
 	if dir := sysfs(ifi); dir != "" {
 		c.Busy.DeferHardIRQs = number(filepath.Join(dir, "napi_defer_hard_irqs"))
 		c.Busy.FlushTimeout = number(filepath.Join(dir, "gro_flush_timeout"))
-		c.IRQs = interrupts(dir + "/device/msi_irqs")
-		if len(c.IRQs) == 0 { // of virtio: the device is one on a card, which has them
+		c.IRQs = interrupts(filepath.Join(dir, "device", "msi_irqs"))
+		if c.IRQs == nil {
+			// A device of virtio is on a PCI device of another name, which has them. Join would
+			// take the two steps for none, and the first is a link.
 			c.IRQs = interrupts(dir + "/device/../msi_irqs")
 		}
 		c.RDMA.Devices = entries(filepath.Join(dir, "device", "infiniband"))

@@ -22,7 +22,7 @@ const CardZeroCopy = "virtio-net-pci"
 // in docs/interop.md.
 var cards = map[string]card{
 	// A frame that is in two chunks is copied with each of them.
-	CardZeroCopy: {native: 4200, zeroCopy: 1500},
+	CardZeroCopy: {native: 4200, zeroCopy: 1500, queues: 2},
 	"igb":        {native: 1500, zeroCopy: 1500},
 	// With Linux 7.3 and QEMU 7.2 no frame of more than 3 KiB arrives, not even a ping, when the
 	// MTU was made larger after an XDP program had been there.

@@ -20,6 +20,9 @@ func TestPlan(t *testing.T) {
 			continue
 		}
 		our, their := tool.Lines(c)
+		if need := tool.Needs(c); need != "" && tool.command[0] != "perf" {
+			t.Errorf("%s needs %s, which xroce %s has not", name, need, tool.command)
+		}
 		host := map[int]string{4: "192.0.2.", 6: "2001:db8::"}[c.Family]
 		if c.CM && !strings.Contains(strings.Join(our, " ")+their, host) {
 			t.Errorf("%s has no address of its family: %v, %s", name, our, their)

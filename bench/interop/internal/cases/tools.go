@@ -133,11 +133,10 @@ func rdmaClient() Tool {
 // message is a test of ours, which others do not have: messages there and back, every byte
 // compared.
 var message = Tool{
-	Name: "msg_pingpong", transport: "RC", command: []string{"msg", "pingpong"},
+	Name: "msg_pingpong", transport: "RC", CM: true, command: []string{"msg", "pingpong"},
 	args: func(e ending) []string {
 		args := []string{
-			"-d", e.device, "-n", strconv.Itoa(rounds(e.Case)), "--warmup", "2",
-			"--size", strconv.Itoa(e.Size),
+			"-n", strconv.Itoa(rounds(e.Case)), "--warmup", "2", "--size", strconv.Itoa(e.Size),
 		}
 		if !e.serves {
 			args = append(args, e.peer)

@@ -88,7 +88,8 @@ func TestHugePages(t *testing.T) {
 	}
 	fail = true
 	_, err = xsk.Open(cfg)
-	if !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), "sysctl vm.nr_hugepages=4") {
+	if !errors.Is(err, xsk.ErrHugePages) || !errors.Is(err, unix.ENOMEM) ||
+		!strings.Contains(err.Error(), "sysctl vm.nr_hugepages=4") {
 		t.Error(err)
 	}
 	cfg.HugePages = false

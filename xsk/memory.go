@@ -1,6 +1,7 @@
 package xsk
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,6 +18,9 @@ type MemoryLimits struct {
 	Charged int64  // bytes that its memory cgroups have left, with what can be reclaimed
 	Cgroup  string // the cgroup that has least left, "" where Charged is Unlimited
 }
+
+// ErrHugePages says that fewer huge pages are free than were asked for.
+var ErrHugePages = errors.New("too few huge pages")
 
 // hugePage is the size of a huge page, which UMEM lengths are rounded up to with those.
 const hugePage = 2 << 20

@@ -2,6 +2,7 @@ package xsk
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ func (s *Socket) mapUMEM(cfg Config, lay layout) ([]byte, error) {
 		Hint: s.hint("allocate UMEM", err),
 	}
 	if cfg.HugePages && errors.Is(err, unix.ENOMEM) {
-		e.Hint = hugePagesHint(lay.umemSize)
+		e.Err, e.Hint = fmt.Errorf("%w: %w", ErrHugePages, err), hugePagesHint(lay.umemSize)
 	}
 	return nil, e
 }

@@ -173,7 +173,8 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 // advise adds to an error of opening a device what the user can do about it.
 func advise(err error, iface string) error {
 	switch {
-	case errors.Is(err, bpf.ErrForeignProgram), errors.Is(err, xsk.ErrNotSupported):
+	case errors.Is(err, bpf.ErrForeignProgram), errors.Is(err, xsk.ErrNotSupported),
+		errors.Is(err, xsk.ErrHugePages):
 		return err // it says so itself
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+

@@ -107,7 +107,8 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 		f.busyPoll > time.Second:
 		return o, usagef("--busy-poll %v: it is 1us to 1s, or 0 for none", f.busyPoll)
 	case f.backend == engine.BackendAsavie && (f.busyPoll > 0 || o.Memory > 0 || f.hugePages):
-		return o, usagef("backend %s has neither --busy-poll nor --memory nor --huge-pages", f.backend)
+		return o, usagef("backend %s has neither --busy-poll nor --memory nor --huge-pages",
+			f.backend)
 	case !known:
 		return o, usagef("no congestion control %q: there are off, notify, dcqcn and swift",
 			f.congestion)
@@ -137,7 +138,8 @@ func parseMemory(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt64/unit {
-		return 0, usagef("--memory %q: want a number of bytes, or one with K, M or G, such as 8M", text)
+		return 0, usagef("--memory %q: want a number of bytes, or one with K, M or G, such as 8M",
+			text)
 	}
 	return n * unit, nil
 }

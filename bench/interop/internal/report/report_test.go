@@ -29,8 +29,12 @@ func TestDocumentHasThePlan(t *testing.T) {
 	for _, table := range []struct {
 		text string
 		keys int // cells that say what a row is about
-	}{{matrix(outcomes), 3}, {faultTable(outcomes), 3}, {traceTable(outcomes), 2},
-		{cardTable(outcomes), 5}} {
+	}{
+		{matrix(outcomes), 3},
+		{faultTable(outcomes), 3},
+		{traceTable(outcomes), 2},
+		{cardTable(outcomes), 5},
+	} {
 		for line := range strings.Lines(table.text) {
 			cells := strings.Split(line, "|")
 			if len(cells) <= table.keys || strings.HasPrefix(line, "|-") {

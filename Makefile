@@ -175,8 +175,10 @@ demo: build ## build, then show two endpoints talking (no sudo, no hardware)
 	./xroce demo
 
 .PHONY: bench
-bench: ## measure us and others side by side; see BENCHFLAGS=-h
+bench: ## measure us and others side by side, draw where time goes; see BENCHFLAGS=-h
 	$(GO) run ./bench $(BENCHFLAGS)
+	@newest=$$(ls bench/results/*.json 2>/dev/null | tail -n 1); test -z "$$newest" || \
+	$(GO) run ./bench/plots --only where --from $$newest --out docs/plots
 
 RUNS ?= 5
 EVERY ?= 1h

@@ -55,7 +55,7 @@ func measureOnce(ctx context.Context, f flags, cases []benchCase) (*result.Docum
 	defer b.close()
 	d := result.New(time.Now(), machine.Look(ctx, "."), machine.Load())
 	d.Quick, d.Pairs, d.Window = f.quick, f.pairs, f.duration.Seconds()
-	failures := b.measure(ctx, d, cases)
+	failures := append(b.measure(ctx, d, cases), b.profile(ctx, d, cases)...)
 	status, err := finish(d, f, failures)
 	return d, status, err
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 
 	"xroce/bench/load"
 	"xroce/bench/worker"
@@ -43,7 +45,13 @@ func runWorker(args []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return exitUsage
 	}
+	stop, err := startProfile(o.Profile)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
 	report, err := workers[args[0]](o, os.Stdin, os.Stdout)
+	err = errors.Join(err, stop())
 	if err == nil {
 		_, err = report.WriteTo(os.Stdout)
 	}
@@ -52,4 +60,22 @@ func runWorker(args []string) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// startProfile begins a profile of this process, if a file is named, which stop ends.
+func startProfile(name string) (stop func() error, err error) {
+	if name == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
 }

@@ -17,7 +17,8 @@ type figure struct {
 	draw func(*result.Document) ([]*panel, error)
 }
 
-// figures are all plots, in the order in which docs/messages.md shows them.
+// figures are all plots, in the order in which docs/messages.md shows them, and where the time of
+// a packet goes, which docs/perf.md is about.
 var figures = []figure{
 	{"first", firstPanels},
 	{"protocols", protocolPanels},
@@ -26,6 +27,7 @@ var figures = []figure{
 	{"overlap", overlapPanels},
 	{"guard", guardPanels},
 	{"rails", railPanels},
+	{"where", wherePanels},
 }
 
 // errMissing says that a result file does not have what a plot needs.
@@ -34,19 +36,20 @@ var errMissing = errors.New("not measured")
 func main() {
 	from := flag.String("from", "", "result `file` of the bench")
 	out := flag.String("out", "docs/plots", "`directory` for the plots")
+	only := flag.String("only", "", "draw the plot of this `name` alone")
 	flag.Parse()
 	if *from == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*from, *out, os.Stdout); err != nil {
+	if err := run(*from, *out, *only, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "plots:", err)
 		os.Exit(1)
 	}
 }
 
-// run draws all figures that the file has something for.
-func run(from, out string, said io.Writer) error {
+// run draws all figures that the file has something for, or one of them.
+func run(from, out, only string, said io.Writer) error {
 	d, err := result.Load(from)
 	if err != nil {
 		return err
@@ -55,6 +58,9 @@ func run(from, out string, said io.Writer) error {
 		return err
 	}
 	for _, f := range figures {
+		if only != "" && f.name != only {
+			continue
+		}
 		panels, err := f.draw(d)
 		if errors.Is(err, errMissing) {
 			fmt.Fprintf(said, "%s: left out: %v\n", f.name, err)

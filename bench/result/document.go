@@ -25,6 +25,8 @@ type Document struct {
 	Pairs   int           `json:"pairs"`
 	Window  float64       `json:"window_seconds"`
 	Cases   []Case        `json:"cases"`
+
+	Profiles []Profile `json:"profiles,omitempty"` // of some of ours
 }
 
 // A Case is one kind of work, done by several variants in turn. The first

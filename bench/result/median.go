@@ -38,21 +38,12 @@ func (r Runs) Check(cases []string) error {
 		}
 		seen[d.Time.UnixNano()] = true
 		for _, name := range cases {
-			if c := d.find(name); c == nil || len(c.Rows) == 0 {
+			if c := d.Case(name); c == nil || len(c.Rows) == 0 {
 				return fmt.Errorf("result: the run of %s is not whole: it has no %s", when, name)
 			}
 		}
 	}
 	return nil
-}
-
-// find returns the case of a name, nil when there is none.
-func (d *Document) find(name string) *Case {
-	i := slices.IndexFunc(d.Cases, func(c Case) bool { return c.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &d.Cases[i]
 }
 
 // WriteText prints the tables for a terminal.
@@ -91,7 +82,7 @@ func (r Runs) ratioTable() table {
 		first := &r[0].Cases[i]
 		for _, cmp := range first.Compare() {
 			s := r.spread(func(d *Document) ratio.Spread {
-				c := d.find(first.Name)
+				c := d.Case(first.Name)
 				if c == nil {
 					return ratio.Spread{}
 				}

@@ -23,7 +23,9 @@ func (d *Document) WriteText(out io.Writer) error {
 
 // otherTables are the same for a terminal and for a page.
 func (d *Document) otherTables() []table {
-	return []table{d.rttTable(), d.lossTable(), d.costTable(), d.goalTable()}
+	return []table{
+		d.rttTable(), d.lossTable(), d.costTable(), d.profileTable(), d.goalTable(),
+	}
 }
 
 // ratioTable is every comparison with the amounts it is made of.

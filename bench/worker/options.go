@@ -35,6 +35,7 @@ type Options struct {
 	Selective bool          // resend only what was lost
 	Block     int           // bytes of a block, of messages that lie in memory as blocks
 	Protocol  string        // how messages travel, "" for the machine's choice
+	Profile   string        // file for a profile of the processor's time, "" for none
 	Patience  int           // doublings of the local ACK timeout
 }
 
@@ -72,6 +73,7 @@ func (o Options) Args() []string {
 	number("-L", o.LossPPM)
 	number("-B", o.Block)
 	text("-P", o.Protocol)
+	text("-f", o.Profile)
 	number("-a", o.Patience)
 	if o.Selective {
 		args = append(args, "-k")
@@ -107,6 +109,7 @@ func Parse(args []string) (Options, error) {
 	fs.IntVar(&o.LossPPM, "L", 0, "")
 	fs.IntVar(&o.Block, "B", 0, "")
 	fs.StringVar(&o.Protocol, "P", "", "")
+	fs.StringVar(&o.Profile, "f", "", "")
 	fs.IntVar(&o.Patience, "a", 0, "")
 	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {

@@ -14,6 +14,9 @@ import (
 // partInks are those of the parts of a profile, in their order.
 var partInks = []ink{black, orange, red, blue, sky, {colour: faint}}
 
+// whereNames makes names of cases short enough to stand beside each other.
+var whereNames = strings.NewReplacer("goodput-", "MTU\n", "-", "\n")
+
 // wherePanels have where the time of a packet goes at each end.
 func wherePanels(d *result.Document) ([]*panel, error) {
 	if len(d.Profiles) == 0 {
@@ -55,7 +58,7 @@ func (p *panel) stacks(profiles []result.Profile, end string) error {
 				under = append(under, chart)
 			}
 		}
-		name := strings.Replace(one.Case, "-", "\n", 1)
+		name := whereNames.Replace(one.Case)
 		ticks = append(ticks, plot.Tick{Value: float64(len(ticks)), Label: name})
 	}
 	for i, part := range (result.Parts{}).List() {

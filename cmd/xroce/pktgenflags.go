@@ -33,7 +33,7 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plan.To, "to", "", "`host` to send to, or MAC address of raw frames")
 	flags.StringVarP(&f.scenario, "scenario", "f", "",
 		"`file` that says what to send, in place of flags; - for stdin")
-	flags.StringVar(&f.flow.Kind, "kind", "udp", "what to send: udp, ethernet or roce")
+	flags.StringVar(&f.flow.Kind, "kind", "udp", "what to send: udp, ethernet, roce or pfc")
 	flags.StringVar(&f.flow.Size, "size", "", "bytes of a frame without FCS (default 64, roce 128)")
 	flags.StringVar(&f.step.Rate, "rate", "max", "how fast, as 10kpps, 1gbps, 50% or 1kpps..9kpps")
 	flags.StringVar(&f.plan.LineRate, "line-rate", "",
@@ -53,6 +53,10 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 		"what fills frames: zeros, count or random")
 	flags.StringArrayVar(&f.flow.Vary, "vary", nil, "`field=values` that vary, may be repeated")
 	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
+	flags.UintSliceVar(&f.flow.PFC.Priorities, "pfc-priorities", []uint{3},
+		"priorities that frames of flow control are about")
+	flags.Uint16Var(&f.flow.PFC.Quanta, "pfc-quanta", 0xffff,
+		"how long these wait, in times of 512 bits; 0 to go on")
 	f.registerRoCE(flags)
 	f.conn.register(flags)
 	f.replay.register(flags)

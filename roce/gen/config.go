@@ -16,6 +16,7 @@ const (
 	KindUDP      Kind = iota // UDP datagrams
 	KindEthernet             // raw frames with an EtherType
 	KindRoCE                 // RoCE packets
+	KindPFC                  // priority-based flow control
 	numKinds
 )
 
@@ -28,6 +29,8 @@ func (k Kind) String() string {
 		return "ethernet"
 	case KindRoCE:
 		return "roce"
+	case KindPFC:
+		return "pfc"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -39,7 +42,7 @@ func ParseKind(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, fmt.Errorf("gen: no kind %q of frames: there are udp, ethernet and roce", name)
+	return 0, fmt.Errorf("gen: no kind %q of frames: there are udp, ethernet, roce and pfc", name)
 }
 
 // Defaults of a Config.
@@ -63,6 +66,7 @@ type Config struct {
 	Fill      Fill   // what is behind the signature
 	Vary      []Vary
 	RoCE      RoCE
+	PFC       PFC
 	Faults    []Fault
 
 	Flow uint16 // for the signature

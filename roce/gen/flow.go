@@ -33,7 +33,7 @@ func NewFlow(c Config) (*Flow, error) {
 	if c.EtherType == 0 {
 		c.EtherType = DefaultEtherType
 	}
-	if c.Sizes.count == 0 && c.Sizes.random == nil {
+	if c.Kind != KindPFC && c.Sizes.count == 0 && c.Sizes.random == nil {
 		return nil, wrong("it has no sizes")
 	}
 	f := &Flow{
@@ -48,8 +48,11 @@ func NewFlow(c Config) (*Flow, error) {
 			return nil, wrong("%s is a mistake of RoCE packets", r.Kind)
 		}
 	}
-	if c.Kind == KindRoCE {
+	switch c.Kind {
+	case KindRoCE:
 		return f, f.initRoCE()
+	case KindPFC:
+		return f, f.initPFC()
 	}
 	f.head = make([]byte, maxHeaders)
 	f.stack = putHeaders(f.head, &c)
@@ -121,8 +124,13 @@ func (f *Flow) Next(frame []byte, now int64) int {
 
 // End writes the frame that says that the flow is over, and returns its length. It may be
 // written more than once: frames are lost. Fields of its headers do not vary: it comes from
-// where an answer is waited for.
-func (f *Flow) End(frame []byte, now int64) int { return f.make(frame, now, End, 0) }
+// where an answer is waited for. Of a flow that is Silent there is none, and the length is 0.
+func (f *Flow) End(frame []byte, now int64) int {
+	if f.Silent() {
+		return 0
+	}
+	return f.make(frame, now, End, 0)
+}
 
 // Sent is how many frames the flow had, with those that are missing on purpose.
 func (f *Flow) Sent() uint64 { return f.seq }
@@ -132,6 +140,9 @@ func (f *Flow) Injected() [NumFaults]uint64 { return f.injected }
 
 // make writes one frame.
 func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int {
+	if f.c.Kind == KindPFC {
+		return f.makePFC(frame)
+	}
 	s := Signature{Kind: kind, Run: f.c.Run, Flow: f.c.Flow, Seq: f.seq, Time: now}
 	if kind == Data {
 		f.seq++

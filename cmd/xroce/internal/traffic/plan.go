@@ -30,7 +30,7 @@ type PlanStep struct {
 
 // A PlanFlow is one flow, or as many that differ in their UDP source port.
 type PlanFlow struct {
-	Kind      string   `yaml:"kind"` // udp, ethernet or roce; "" for udp
+	Kind      string   `yaml:"kind"` // udp, ethernet, roce or pfc; "" for udp
 	Flows     int      `yaml:"flows"`
 	Size      string   `yaml:"size"` // as gen.ParseSizes reads it; "" for 64, of RoCE 128
 	Port      uint16   `yaml:"port"` // UDP destination port
@@ -44,6 +44,13 @@ type PlanFlow struct {
 	Vary      []string `yaml:"vary"`
 	Faults    []string `yaml:"faults"`
 	RoCE      PlanRoCE `yaml:"roce"`
+	PFC       PlanPFC  `yaml:"pfc"`
+}
+
+// PlanPFC is what is special to frames of flow control.
+type PlanPFC struct {
+	Priorities []uint `yaml:"priorities"` // 0 to 7
+	Quanta     uint16 `yaml:"quanta"`     // 0 to go on
 }
 
 // PlanRoCE is what is special to RoCE packets.
@@ -193,6 +200,13 @@ func (f *PlanFlow) config(p *Plan, r Route, n int) (c gen.Config, err error) {
 	if c.Sizes, err = gen.ParseSizes(size, c.Seed); err != nil {
 		return c, err
 	}
+	for _, p := range f.PFC.Priorities {
+		if p > 7 {
+			return c, badPlan("flow control of priority %d: there are 0 to 7", p)
+		}
+		c.PFC.Priorities |= 1 << p
+	}
+	c.PFC.Quanta = f.PFC.Quanta
 	if f.Payload != "" {
 		if c.Fill, err = gen.ParseFill(f.Payload); err != nil {
 			return c, err

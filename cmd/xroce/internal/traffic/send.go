@@ -191,7 +191,7 @@ func (s *Sender) drain(ctx context.Context) error {
 // End writes the last frame of each flow that is not done, and flushes them.
 func (s *Sender) End(done func(flow int) bool) error {
 	for i, f := range s.Flows {
-		if done(i) {
+		if done(i) || f.Silent() {
 			continue
 		}
 		if s.Link.Reserve(s.batch[:1]) == 0 {
@@ -208,11 +208,13 @@ func (s *Sender) End(done func(flow int) bool) error {
 	return s.Link.Flush()
 }
 
-// Numbered is how many frames the flows had, with those that are missing on purpose and without
-// repetitions.
+// Numbered is how many frames the flows had that a sink counts, with those that are missing on
+// purpose and without repetitions.
 func (s *Sender) Numbered() (sum uint64) {
 	for _, f := range s.Flows {
-		sum += f.Sent()
+		if !f.Silent() {
+			sum += f.Sent()
+		}
 	}
 	return sum
 }

@@ -12,7 +12,8 @@ import (
 // has no signature and no end.
 func TestPFC(t *testing.T) {
 	f := flow(t, gen.Config{
-		Kind: gen.KindPFC, Path: path(false, true), PFC: gen.PFC{Priorities: 1<<3 | 1<<5, Quanta: 9},
+		Kind: gen.KindPFC, Path: path(false, true),
+		PFC: gen.PFC{Priorities: 1<<3 | 1<<5, Quanta: 9},
 	})
 	frame := make([]byte, maxFrame)
 	n := f.Next(frame, 1)

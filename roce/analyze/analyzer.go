@@ -130,9 +130,6 @@ func (a *Analyzer) header(p *dissect.Packet) {
 	if s.Has(wire.HasAtomicETH) && w.AtomicETH().VA&7 != 0 {
 		a.breaks(AtomicAligned)
 	}
-	if w.BTH.PadCnt != wire.PadCnt(w.PayloadLen()) {
-		a.breaks(MinimalPad)
-	}
 	if p.Snapped {
 		return
 	}

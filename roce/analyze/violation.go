@@ -8,8 +8,7 @@ const (
 	FullPayload      Clause = iota // all packets of a message but the last are as long as the MTU
 	MessageOrder                   // middle and last only inside of a message
 	MessageLength                  // what a WRITE carries is as long as it says
-	MinimalPad                     // as little padding as there may be
-	ZeroPad                        // which is zero
+	ZeroPad                        // padding is zero
 	AckOfSent                      // what is acknowledged was sent
 	MSNForward                     // the message sequence number does not go back
 	AtomicAligned                  // atomics are for addresses that are multiples of 8
@@ -28,7 +27,6 @@ var clauses = [numClauses]struct{ where, rule string }{
 	FullPayload:      {"IBA 9.7.2", "a first or middle packet does not carry the path MTU"},
 	MessageOrder:     {"IBA 9.7.4.1.2", "a packet does not go on with the message before it"},
 	MessageLength:    {"IBA 9.7.4.1.2", "a WRITE is not as long as its RETH says"},
-	MinimalPad:       {"IBA 9.2", "there is more padding than to the next word"},
 	ZeroPad:          {"IBA 9.2", "padding is not zero"},
 	AckOfSent:        {"IBA 9.7.5.1.1", "a PSN is acknowledged that was not sent"},
 	MSNForward:       {"IBA 9.7.5.1.4", "the message sequence number goes back"},

@@ -75,7 +75,9 @@ func TestTunnelRefused(t *testing.T) {
 		"--tap a":                                "--peer is needed",
 		"--tap a --peer 192.0.2.1 --over tcp":    "there are ud, rc, uc and native",
 		"--tap a --peer 192.0.2.1 --pkey 0x8000": "--pkey 0x8000 is of no partition",
-		"--tap a --peer 192.0.2.1 --format gre":  "no format",
+		"--tap a --peer 192.0.2.1 --over native --key k":        "--over native has no --key",
+		"--tun a --peer 192.0.2.1 --suppress":                   "--suppress is of a --tap",
+		"--tap a --peer 192.0.2.1 --format gre":                 "no format",
 		"--tun a --peer 192.0.2.1 --route 10.0.0.0/8=192.0.2.9": "is no --peer",
 		"--tun a --peer 192.0.2.1 --route ten=192.0.2.1":        "PREFIX=PEER",
 	} {

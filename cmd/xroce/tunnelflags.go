@@ -87,6 +87,12 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	if f.config.Over, err = tunnel.ParseOver(f.over); err != nil {
 		return usageError{err}
 	}
+	switch {
+	case f.config.Over == tunnel.OverNative && f.key != "":
+		return usagef("--over native has no --key: ud, rc and uc are encrypted with one")
+	case f.config.Suppress && f.tun != "":
+		return usagef("--suppress is of a --tap: a TUN asks for nobody")
+	}
 	f.inside.Whole = true
 	if f.key != "" {
 		if f.config.Key, err = readKey(f.key); err != nil {

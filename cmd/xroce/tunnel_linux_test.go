@@ -162,7 +162,7 @@ func bringBytes(t *testing.T, p *vethpair.Pair, to netip.Addr) {
 // names it, also with several queues, each of which has a goroutine.
 func TestRootTunnelInsideGone(t *testing.T) {
 	p, _ := pair(t, vethpair.Options{})
-	for _, flags := range []string{"--tap in0", "--tun in0 --over rc --queues 2"} {
+	for _, flags := range []string{"--tap in0", "--tun in0 --over rc --inside-queues 2"} {
 		tunnels := startTunnels(t, p, flags)
 		for i, cmd := range tunnels {
 			err := p.Do([]vethpair.Side{vethpair.A, vethpair.B}[i], func() error {

@@ -183,7 +183,7 @@ bench: ## measure us and others side by side, draw where time goes; see BENCHFLA
 RUNS ?= 5
 EVERY ?= 1h
 .PHONY: bench-median
-bench-median: ## make RUNS whole runs, one EVERY hour, and print their medians, as published
+bench-median: ## make RUNS whole runs, EVERY so long apart, and print their medians
 	$(GO) run ./bench --runs $(RUNS) --every $(EVERY) $(BENCHFLAGS)
 
 # The newest result that has what the plots are made of.

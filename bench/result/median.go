@@ -132,7 +132,8 @@ func (r Runs) spread(of func(*Document) ratio.Spread) ratio.Spread {
 func (r Runs) notes() []string {
 	var list, commits, machines []string
 	for _, d := range r {
-		list = append(list, fmt.Sprintf("%s (load %.2f)", d.Time.Format("2006-01-02 15:04"), d.Load))
+		when := d.Time.Format("2006-01-02 15:04")
+		list = append(list, fmt.Sprintf("%s (load %.2f)", when, d.Load))
 		if !slices.Contains(commits, d.Machine.Commit) {
 			commits = append(commits, d.Machine.Commit)
 		}
@@ -144,7 +145,8 @@ func (r Runs) notes() []string {
 	}
 	return []string{
 		"Runs: " + strings.Join(list, ", ") + ".",
-		"Commit: " + strings.Join(commits, ", ") + ". Machine: " + strings.Join(machines, "; ") + ".",
+		"Commit: " + strings.Join(commits, ", ") + ".",
+		"Machine: " + strings.Join(machines, "; ") + ".",
 		"Ratio: the median over the runs of the median of a run's rounds; spread: the smallest " +
 			"and the largest of these.",
 	}

@@ -180,9 +180,9 @@ bench: ## measure us and others side by side, draw where time goes; see BENCHFLA
 	@newest=$$(ls bench/results/*.json 2>/dev/null | tail -n 1); test -z "$$newest" || \
 	$(GO) run ./bench/plots --only where --from $$newest --out docs/plots
 
-RUNS ?= 5
 EVERY ?= 1h
 .PHONY: bench-median
+bench-median: RUNS = 5
 bench-median: ## make RUNS whole runs, EVERY so long apart, and print their medians
 	$(GO) run ./bench --runs $(RUNS) --every $(EVERY) $(BENCHFLAGS)
 

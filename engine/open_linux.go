@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"xroce/bpf"
 	"xroce/engine/host"
 	"xroce/xsk"
@@ -142,18 +140,6 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 		links = append(links, link)
 	}
 	return links, nil
-}
-
-// notTaken refuses queues that another device of this process has. Else binding to them would
-// wait for their release.
-func notTaken(port host.Port, program *bpf.Program, queues []int) error {
-	for _, q := range queues {
-		if program.Taken(q) {
-			return fmt.Errorf("engine: queue %d of %s is that of another device "+
-				"of this process: %w", q, port.Name, unix.EBUSY)
-		}
-	}
-	return nil
 }
 
 // openLink opens the sockets of the chosen backend. Under a program in generic mode the driver

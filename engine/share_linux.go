@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"xroce/bpf"
 	"xroce/engine/host"
 	"xroce/roce/wire"
@@ -89,4 +91,16 @@ func (s *share) changed(info xsk.Info) error {
 	}
 	return fmt.Errorf("there are receive queues %s now, and there were %s", numbers(queues),
 		numbers(s.queues))
+}
+
+// notTaken refuses queues that another device of this process has. Else binding to them would
+// wait for their release.
+func notTaken(port host.Port, program *bpf.Program, queues []int) error {
+	for _, q := range queues {
+		if program.Taken(q) {
+			return fmt.Errorf("engine: queue %d of %s is that of another device "+
+				"of this process: %w", q, port.Name, unix.EBUSY)
+		}
+	}
+	return nil
 }

@@ -44,8 +44,8 @@ func (o *Options) takeQueues(iface string, have int) ([]int, error) {
 			len(taken))
 	}
 	return nil, fmt.Errorf("engine: %s: %w: %s of %d; what the card puts there goes to the "+
-		"kernel, which refuses it, and connections break; %s; or, where the card is told to put nothing "+
-		"there, --force", iface, ErrQueuesLeftOut, numbers(left), have, cure)
+		"kernel, which refuses it, and connections break; %s; or, where the card is told to put "+
+		"nothing there, --force", iface, ErrQueuesLeftOut, numbers(left), have, cure)
 }
 
 // numbers lists numbers, in order, as "1, 3-7".

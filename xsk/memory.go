@@ -98,8 +98,8 @@ func (c *Config) bound(mtu int) error {
 			break
 		}
 		if !c.halve() {
-			return fmt.Errorf("frames and rings of %d queues need %d KiB at least, and may have %d KiB",
-				1+c.others, (need+1023)>>10, c.Memory>>10)
+			return fmt.Errorf("frames and rings of %d queues need %d KiB at least, "+
+				"and may have %d KiB", 1+c.others, (need+1023)>>10, c.Memory>>10)
 		}
 	}
 	return nil

@@ -80,9 +80,9 @@ func (linux) Close(fd int) error { return unix.Close(fd) }
 // MapUMEM: ENOMEM, also where too few huge pages are reserved.
 //
 // Huge pages are the system's, and are taken when they are asked for; ordinary ones the kernel
-// may join (MADV_HUGEPAGE). Everything is faulted in here and not on the first packet, and kept out of
-// core dumps. Only failing to have the memory is an error: the advice is not
-// known to every kernel (EINVAL).
+// may join (MADV_HUGEPAGE). Everything is faulted in here and not on the first packet, and kept out
+// of core dumps. Only failing to have the memory is an error: the advice is not known to every
+// kernel (EINVAL).
 func (linux) MapUMEM(size int, huge bool) ([]byte, error) {
 	const prot = unix.PROT_READ | unix.PROT_WRITE
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS

@@ -338,7 +338,9 @@ func bareDevices(t *testing.T, n int) (devices []*engine.Device) {
 	for i := range n {
 		network, err := sim.NewNetwork(uint64(i), engine.NewSystemClock(), sim.Faults{})
 		must(t, err)
-		port, err := network.NewPort(sim.PortConfig{MAC: [6]byte{2, 0, 0, 0, 0, byte(i)}, MTU: 4200})
+		port, err := network.NewPort(sim.PortConfig{
+			MAC: [6]byte{2, 0, 0, 0, 0, byte(i)}, MTU: 4200,
+		})
 		must(t, err)
 		dev, err := engine.OpenLink(port, port, engine.Options{})
 		must(t, err)

@@ -79,7 +79,8 @@ type xdpMapSpecs struct {
 // xdpVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type xdpVariableSpecs struct{}
+type xdpVariableSpecs struct {
+}
 
 // xdpObjects contains all objects after they have been loaded into the kernel.
 //
@@ -117,7 +118,8 @@ func (m *xdpMaps) Close() error {
 // xdpVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
-type xdpVariables struct{}
+type xdpVariables struct {
+}
 
 // xdpPrograms contains all programs after they have been loaded into the kernel.
 //

@@ -11,6 +11,7 @@ require (
 require (
 	github.com/asavie/xdp v0.3.3 // indirect
 	github.com/cilium/ebpf v0.22.0 // indirect
+	github.com/safchain/ethtool v0.7.0 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	golang.org/x/net v0.62.0 // indirect

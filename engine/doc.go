@@ -47,13 +47,13 @@
 // A device has queues, one for each driver (Options.Drivers, one by default): receive
 // queues of the NIC with an AF_XDP socket each, and the QPs that live there. Whoever
 // holds a queue's progress lock moves its packets. By default that is a background
-// goroutine on a thread of its own, which spins for a while when there is nothing to
-// do and then sleeps in poll(2), and who waits for completions or events: while
-// somebody does, the goroutine stays away. With Options.Busy nobody sleeps. With Options.Direct there is no such goroutine: every call of
-// CQ.Poll and CQ.Wait makes progress on the caller's own thread, which has the
-// lowest latency, and nothing moves in between, no answer and no
-// retransmission. A device with a Service is the exception: there a goroutine stands
-// by, which sleeps in poll(2) while nobody else polls or waits.
+// goroutine on a thread of its own, which spins for a while when there is nothing to do
+// and then sleeps in poll(2), and who waits for completions or events: while somebody
+// does, the goroutine stays away. With Options.Busy nobody sleeps. With Options.Direct
+// there is no such goroutine: every call of CQ.Poll and CQ.Wait makes progress on the
+// caller's own thread, which has the lowest latency, and nothing moves in between, no
+// answer and no retransmission. A device with a Service is the exception: there a
+// goroutine stands by, which sleeps in poll(2) while nobody else polls or waits.
 //
 // QPs of one queue share it byte by byte, and those that answer go first: deficit
 // round robin, see package engine/internal/sched. What a QP sends to another one of

@@ -102,6 +102,7 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	case c.device.direct:
 		c.device.services.standby.enter()
 		defer c.device.services.leave()
+		defer by.leave()
 	}
 	for {
 		// What failed first may have left events, so its error is read first.
@@ -113,7 +114,7 @@ func (c *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 			return nil, err
 		}
 		if c.device.direct {
-			c.device.driveOnce(ctx)
+			c.device.driveOnce(ctx, c.pending, c.signal.Ready(), c.done)
 			continue
 		}
 		if drives {

@@ -178,11 +178,12 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 	if len(dst) == 0 {
 		return 0, fmt.Errorf("%w: no room for completions", roce.ErrInvalid)
 	}
+	by := caller{queue: c.device.queues[0], of: c}
 	if c.device.direct {
 		c.device.services.standby.enter()
 		defer c.device.services.leave()
+		defer by.leave()
 	}
-	by := caller{queue: c.device.queues[0], of: c}
 	drives := c.device.callersDrive()
 	if drives {
 		defer by.leave()
@@ -206,7 +207,7 @@ func (c *CQ) Wait(ctx context.Context, dst []roce.Completion) (int, error) {
 			return 0, err
 		}
 		if c.device.direct {
-			c.device.driveOnce(ctx)
+			c.device.driveOnce(ctx, c.pending, c.ready, nil)
 			continue
 		}
 		if drives && by.drive(ctx) || c.Arm(false) {

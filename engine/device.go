@@ -119,6 +119,9 @@ func (d *Device) Err() error {
 // errToDrive is Err for CQ.Wait, which comes back after each time that it was woken: two
 // that wait would wake each other for ever.
 func (d *Device) errToDrive() error {
+	if d.direct {
+		return d.failure() // who drives may sleep with the lock
+	}
 	for _, q := range d.queues {
 		q.pass()
 	}

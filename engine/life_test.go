@@ -52,6 +52,12 @@ func setLink(t *testing.T, pair *vethpair.Pair, side vethpair.Side, up bool) {
 func postWrites(t *testing.T, a, b *side, n, size int) {
 	t.Helper()
 	b.see() // what the test did there before
+	postUnseen(t, a, b, n, size)
+}
+
+// postUnseen is postWrites for who may not take the lock of b.
+func postUnseen(t *testing.T, a, b *side, n, size int) {
+	t.Helper()
 	for i := range n {
 		err := a.qp.PostSend(&roce.SendWR{
 			WRID: uint64(i), Opcode: roce.OpWrite, Flags: roce.SendSignaled,

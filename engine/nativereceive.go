@@ -54,6 +54,8 @@ func (p *NativePort) Wait(ctx context.Context) error {
 		defer stop()
 		d.services.standby.enter()
 		defer d.services.leave()
+		by := caller{queue: d.queues[0]}
+		defer by.leave()
 	}
 	for {
 		// What ended first may have left datagrams, so its error is read first.
@@ -68,7 +70,7 @@ func (p *NativePort) Wait(ctx context.Context) error {
 			return err
 		}
 		if d.direct {
-			d.driveOnce(ctx)
+			d.driveOnce(ctx, p.pending, p.ready, p.done)
 			continue
 		}
 		select {

@@ -75,8 +75,19 @@ func (d *Device) NextDeadline() (at roce.Time, any bool) {
 
 // driveOnce makes progress on the caller's thread and sleeps when there was nothing to
 // do. It is for direct mode. A device with several queues has as many links and one
-// thread here: that sleeps in the first, and not for long.
-func (d *Device) driveOnce(ctx context.Context) {
+// thread here: that sleeps in the first, and not for long. Where another caller drives, this one
+// waits for what it is here for, or for its turn: that one sleeps with the progress lock, and
+// what it made may be ours.
+func (d *Device) driveOnce(ctx context.Context, pending func() bool, ready, closed <-chan struct{}) {
+	t := &d.queues[0].turns
+	if !t.take(true) {
+		if !pending() {
+			by := caller{queue: d.queues[0]}
+			by.park(ctx, ready, closed)
+		}
+		return
+	}
+	defer t.release()
 	d.services.dismiss()
 	worked := false
 	for _, q := range d.queues[1:] {
@@ -85,11 +96,12 @@ func (d *Device) driveOnce(ctx context.Context) {
 		q.mu.Unlock()
 	}
 	q := d.queues[0]
-	q.mu.Lock() // after others who sleep with it, and does not wake them
+	q.lock() // who sleeps with it is in Drive
 	defer q.mu.Unlock()
 	q.sleeping.Add(1)
 	defer q.sleeping.Add(-1)
-	if q.progress() || worked || ctx.Err() != nil || q.callers.Load() != 0 {
+	// A round of somebody else may have made what this one waits for since it looked.
+	if q.progress() || worked || ctx.Err() != nil || q.callers.Load() != 0 || pending() {
 		return
 	}
 	if err := q.link.Wait(d.driveTimeout(q, 0, false)); err != nil {

@@ -251,8 +251,10 @@ func TestHandoverFull(t *testing.T) {
 	a, b := connected[1], newSide(t, peer)
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 12})
 
+	flooded[1].see()
+	a.see()
 	unlock := engine.LockQueue(dev, 1)
-	postWrites(t, flood, flooded[1], writes, size)
+	postUnseen(t, flood, flooded[1], writes, size)
 	flood.wait(t, writes)
 	for end := time.Now().Add(soon); ; runtime.Gosched() {
 		if _, noRoom := engine.HandoverOf(dev, 0); noRoom > 0 {
@@ -262,7 +264,7 @@ func TestHandoverFull(t *testing.T) {
 			t.Fatal("there is room for everything")
 		}
 	}
-	postWrites(t, b, a, 1, size)
+	postUnseen(t, b, a, 1, size)
 	unlock()
 	b.wait(t, 1)
 	frames, noRoom := engine.HandoverOf(dev, 0)

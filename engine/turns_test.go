@@ -132,13 +132,19 @@ func (l *soleSleeper) Wait(limit time.Duration) error {
 // TestManyWaiters: several wait on queues of their own, with contexts that end, one polls and one
 // waits for events, while others post: nobody misses what came, one at a time is in the link, and
 // Close ends those who still wait.
-func TestManyWaiters(t *testing.T) {
+func TestManyWaiters(t *testing.T) { manyWait(t, engine.Options{Spin: 1}) }
+
+// TestManyWaitersDrive is the same in direct mode, where nobody else drives.
+func TestManyWaitersDrive(t *testing.T) { manyWait(t, engine.Options{Direct: true}) }
+
+func manyWait(t *testing.T, o engine.Options) {
 	clock := engine.NewSystemClock()
+	o.Clock = clock
 	network := newNetwork(t, 1, clock, sim.Faults{})
 	a := openPort(t, network, 0, engine.Options{Clock: clock, Spin: 1})
 	port := newPort(t, network, 1)
 	link := &soleSleeper{Port: port}
-	b, err := engine.OpenLink(link, port, engine.Options{Clock: clock, Spin: 1})
+	b, err := engine.OpenLink(link, port, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +155,18 @@ func TestManyWaiters(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all, forever sync.WaitGroup
+	idle, err := b.CreateCQ(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		forever.Go(func() {
+			_, err := idle.Wait(ctx, make([]roce.Completion, 1))
+			if !errors.Is(err, engine.ErrClosed) {
+				t.Error("it waited, and then: ", err)
+			}
+		})
+	}
 	for i := range 4 {
 		init := engine.QPInit{MaxInline: 64, MaxRecvWR: 256}
 		if i == 3 {
@@ -174,18 +192,6 @@ func TestManyWaiters(t *testing.T) {
 		all.Go(func() { bounce(t, there, nextBy(t, ctx, there, 0), rounds, true) })
 	}
 	all.Wait()
-	idle, err := b.CreateCQ(8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		forever.Go(func() {
-			_, err := idle.Wait(ctx, make([]roce.Completion, 1))
-			if !errors.Is(err, engine.ErrClosed) {
-				t.Error("it waited, and then: ", err)
-			}
-		})
-	}
 	comesAbout(t, func() bool { return engine.CallerDrives(b) })
 	if err := b.Close(); err != nil {
 		t.Error(err)

@@ -483,7 +483,7 @@ func TestAdviceSaysWhatToDo(t *testing.T) {
 		{unix.EPERM, []string{
 			"CAP_NET_RAW", "chgrp GROUP ", "chmod 0750 ", "setcap", "xroce check xr1",
 		}},
-		{unix.EBUSY, []string{"queue 3 of xr1 is taken", "--queue", "ss --xdp"}},
+		{unix.EBUSY, []string{"a queue of xr1 is taken", "--queue", "ss --xdp"}},
 		{unix.ENOBUFS, []string{"ulimit -l"}},
 		{unix.ENOMEM, []string{"memory.max", "xroce check"}},
 	} {

@@ -116,7 +116,7 @@ func TestExtensionsFlag(t *testing.T) {
 	b, _ := simBench(t)
 	name, _ := randomFile(t, 5000, 0o600)
 	for _, c := range []struct{ server, client, want string }{
-		{"", "", "selective_repeat|reorder_window"},
+		{"", "", "selective_repeat|reorder_window|piggyback_ack"},
 		{"all", "selective", "selective_repeat"},
 		{"reorder", "", "reorder_window"},
 		{"none", "all", "none"},
@@ -151,7 +151,7 @@ func TestExtensionsFlag(t *testing.T) {
 	if i.code != exitUsage {
 		t.Errorf("unknown extensions: code %d", i.code)
 	}
-	contains(t, i.stderr, "all, selective, reorder, none")
+	contains(t, i.stderr, "all, selective, reorder, piggyback, none")
 }
 
 func TestCopyRefusals(t *testing.T) {

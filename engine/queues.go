@@ -78,7 +78,9 @@ func (d *Device) NextDeadline() (at roce.Time, any bool) {
 // thread here: that sleeps in the first, and not for long. Where another caller drives, this one
 // waits for what it is here for, or for its turn: that one sleeps with the progress lock, and
 // what it made may be ours.
-func (d *Device) driveOnce(ctx context.Context, pending func() bool, ready, closed <-chan struct{}) {
+func (d *Device) driveOnce(
+	ctx context.Context, pending func() bool, ready, closed <-chan struct{},
+) {
 	t := &d.queues[0].turns
 	if !t.take(true) {
 		if !pending() {

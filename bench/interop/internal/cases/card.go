@@ -40,7 +40,7 @@ func CardArgs(c Case) []string {
 	if !ok {
 		return nil
 	}
-	args := []string{"--xdp-mode", "generic", "--mode", "copy"}
+	args := []string{"--xdp-mode", "generic", "--xsk-mode", "copy"}
 	mtu := InterfaceMTU(c.MTU)
 	if mtu <= k.native {
 		args[1] = "native"

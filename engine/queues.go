@@ -18,7 +18,7 @@ func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
 	}
 	for _, q := range d.queues {
 		if q.inbox.slots == nil {
-			q.inbox.init(q.link.Info().MaxFrame)
+			q.inbox.init(max(q.link.Info().MaxFrame, longestRoCE))
 			q.strays = new(strays)
 		}
 	}

@@ -96,8 +96,14 @@ func awaitCount(t *testing.T, d *engine.Device, name string, want uint64) {
 // TestMTUIsRaised: an interface that takes longer packets than its socket has frames for has its
 // socket made anew, and then takes connections of the larger path MTU. Those that there were go
 // on.
-func TestMTUIsRaised(t *testing.T) {
-	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
+func TestMTUIsRaised(t *testing.T) { raiseMTU(t, 1) }
+
+// TestMTUIsRaisedOfDrivers: what they hand over to each other becomes longer, too.
+func TestMTUIsRaisedOfDrivers(t *testing.T) { raiseMTU(t, 2) }
+
+func raiseMTU(t *testing.T, drivers int) {
+	o := engine.Options{Drivers: drivers, NoRebalance: true}
+	pair, devs := vethPair(t, vethpair.Options{Queues: drivers}, [2]engine.Options{o, o})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
 	exchange(t, a, b, regionSize)
@@ -105,7 +111,7 @@ func TestMTUIsRaised(t *testing.T) {
 	setMTU(t, pair, 4200)
 	a.wait(t, 30)
 	for _, d := range devs {
-		awaitCount(t, d, "link_error_recovery", 1)
+		awaitCount(t, d, "link_error_recovery", uint64(drivers))
 		awaitEvent(t, d, roce.EventPortActive)
 		if got := d.ActiveMTU(); got != wire.MTU4096 {
 			t.Errorf("active MTU %s", got)
@@ -115,6 +121,7 @@ func TestMTUIsRaised(t *testing.T) {
 		}
 	}
 	exchange(t, a, b, regionSize)
+	newSide(t, devs[0]) // so that of two drivers those of other numbers have c and d
 	c, d := newSide(t, devs[0]), newSide(t, devs[1])
 	connect(t, c, d)
 	if got := c.qp.Query().PathMTU; got != wire.MTU4096 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xroce/cmd/perfdump"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -93,7 +94,7 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	}
 	err := r.measure(ctx)
 	if err != nil && ctx.Err() == nil {
-		err = r.cause(err)
+		err = peer.Diagnose(ctx, r.cq, r.cause(err), r.qps()...)
 	}
 	if r.dump != nil {
 		describeDump(r.dump, r.end)
@@ -195,11 +196,16 @@ func (r *run) join(ctx context.Context, m *Managed) error {
 	if c.Test.Answered() {
 		s.ResponderRes, s.InitiatorDepth = uint8(r.outReads), uint8(r.outReads)
 	}
+	return m.Join(ctx, r.qps(), s)
+}
+
+// qps lists the queue pairs of the test.
+func (r *run) qps() []*engine.QP {
 	qps := make([]*engine.QP, len(r.flows))
 	for i := range r.flows {
 		qps[i] = r.flows[i].qp
 	}
-	return m.Join(ctx, qps, s)
+	return qps
 }
 
 // ownSystem is what this end tells of its machine.

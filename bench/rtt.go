@@ -37,8 +37,6 @@ func rttCases() []benchCase {
 		{rawName, ours, "ping-sleep", "echo-sleep"},
 		{"UDP sockets, blocking", sockets, "ping", "echo"},
 		{"ours, background loop", rc, "ping-loop", "echo-loop"},
-		{piggybacked, rc, "ping-sleep-piggyback", "echo-sleep-piggyback"},
-		{piggybacked + ", background loop", rc, "ping-loop-piggyback", "echo-loop-piggyback"},
 	})
 	return []benchCase{spin, sleep}
 }

@@ -26,6 +26,8 @@ const victimEnv = "XROCE_TEST_VICTIM"
 // killsEnv is how many processes TestKilled kills, for the long run.
 const killsEnv = "XROCE_KILLS"
 
+func init() { processes[victimEnv] = victim }
+
 // victim is the process.
 func victim(peer string) int {
 	err := func() error {

@@ -23,9 +23,15 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
+// processes are what the test binary is instead of tests, by the variable of the environment that
+// says so, the value of which they get. They return the exit status.
+var processes = map[string]func(value string) int{}
+
 func TestMain(m *testing.M) {
-	if peer := os.Getenv(victimEnv); peer != "" {
-		os.Exit(victim(peer))
+	for name, run := range processes {
+		if value := os.Getenv(name); value != "" {
+			os.Exit(run(value))
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

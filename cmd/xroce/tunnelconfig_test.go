@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"xroce/engine"
 )
 
 // tunnelFlagSet are the flags of the command.
@@ -100,4 +102,22 @@ func FuzzTunnelConfig(f *testing.F) {
 		_, flags := tunnelFlagSet()
 		_ = parseConfig("f", strings.NewReader(text), flags)
 	})
+}
+
+// TestTunnelDrivers: one thread does all the work unless others are asked for, which a device in
+// direct mode does not have.
+func TestTunnelDrivers(t *testing.T) {
+	for _, c := range []struct {
+		inside, drivers int
+		direct          bool
+	}{{1, 1, true}, {2, 1, false}, {1, 2, false}} {
+		f, _ := tunnelFlagSet()
+		f.inside.Queues = c.inside
+		o := engine.Options{Drivers: c.drivers, CPUs: []int{0}}
+		f.poll(&o)
+		if o.Direct != c.direct || f.inside.Polled != c.direct || (f.config.CPU == 1) != c.direct ||
+			(o.CPUs == nil) != c.direct {
+			t.Errorf("%+v: %+v, CPU %d", c, o, f.config.CPU)
+		}
+	}
 }

@@ -112,9 +112,9 @@ func (f *tunnelFlags) partition() roce.PKeyTable { return roce.PKeyTable{f.pkey}
 const spinBusy = time.Duration(math.MaxInt64)
 
 // poll has one thread do all the work, which saves the time that it takes to wake others. With
-// several queues there are several, and a background loop.
+// several queues inside, or several drivers, there are background loops.
 func (f *tunnelFlags) poll(o *engine.Options) {
-	if f.inside.Queues > 1 {
+	if f.inside.Queues > 1 || o.Drivers > 1 {
 		return
 	}
 	if o.Busy {

@@ -39,6 +39,9 @@ func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
 	if q.closed {
 		return false, ErrClosed
 	}
+	if mask&roce.AttrState != 0 && (a.State == roce.StateErr || a.State == roce.StateReset) {
+		queue.sendOwed()
+	}
 	if err = q.core.Modify(queue.clock.Now(), a, mask); err == nil {
 		q.device().followPath(q)
 	}
@@ -83,6 +86,7 @@ func (q *QP) close() (empty []wire.GID, handler bool) {
 	if q.closed {
 		return nil, false
 	}
+	queue.sendOwed()
 	q.closed = true
 	queue.members--
 	q.control.refs.release()

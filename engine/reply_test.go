@@ -181,3 +181,46 @@ func TestTransmitFramesComeHome(t *testing.T) {
 		}
 	}
 }
+
+// TestLastAcknowledgementLeaves: who has seen the last message and ends the QP without a reply
+// still acknowledges it.
+func TestLastAcknowledgementLeaves(t *testing.T) {
+	for _, c := range []struct {
+		how string
+		end func(*engine.QP) error
+	}{
+		{"ERR", func(qp *engine.QP) error {
+			return qp.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState)
+		}},
+		{"RESET", func(qp *engine.QP) error {
+			return qp.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState)
+		}},
+		{"Close", (*engine.QP).Close},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			a, b, _ := recordingPair(t)
+			b.receives(t, 1)
+			err := a.qp.PostSend(&roce.SendWR{
+				Opcode: roce.OpSend, Flags: roce.SendSignaled,
+				SGList: []roce.SGE{a.mr.SGE(0, 64)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var done [4]roce.Completion
+			for n := 0; n == 0; {
+				_, _ = a.cq.Poll(done[:])
+				n, _ = b.cq.Poll(done[:])
+			}
+			if err := c.end(b.qp); err != nil {
+				t.Fatal(err)
+			}
+			for n := 0; n == 0; {
+				n, _ = a.cq.Poll(done[:])
+			}
+			if done[0].Status != roce.StatusSuccess {
+				t.Errorf("the SEND ended with %s", done[0].Status)
+			}
+		})
+	}
+}

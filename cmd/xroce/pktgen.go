@@ -126,8 +126,10 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 	s := &traffic.Sender{
 		Link: port.Link, Flows: flows, Schedule: schedule, Count: f.plan.Count,
 		Batch: f.batch, Clock: traffic.NewSystem(f.busy),
-		Interval: clock.Time(f.interval * float64(time.Second)),
-		Row:      func(r traffic.Row) { a.trafficRow(r, false) },
+		Rows: traffic.Rows{
+			Interval: clock.Time(f.interval * float64(time.Second)),
+			Row:      func(r traffic.Row) { a.trafficRow(r, false) },
+		},
 	}
 	a.trafficHeader(f.interval, false)
 	sent, err := s.Run(ctx)

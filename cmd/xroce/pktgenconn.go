@@ -187,7 +187,7 @@ func (f *pktgenFlags) requests(port *traffic.SendPort, configs []gen.Config, qpn
 	s := &traffic.Requests{
 		Link: port.Link, Peer: port.Route.Path.Dst, Schedule: schedule, Count: f.plan.Count,
 		Batch: f.batch, Clock: traffic.NewSystem(f.busy),
-		Interval: clock.Time(f.interval * float64(time.Second)),
+		Rows: traffic.Rows{Interval: clock.Time(f.interval * float64(time.Second))},
 	}
 	for i, c := range configs {
 		r, err := gen.NewRequester(c, gen.RequesterConfig{

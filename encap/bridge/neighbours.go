@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"fmt"
 	"net/netip"
 
 	"xroce/roce/clock"
@@ -40,15 +39,9 @@ const sweepEvery = clock.Second
 
 // NewNeighbours makes an empty table, with the defaults of a Table.
 func NewNeighbours(c Config) (*Neighbours, error) {
-	if c.Size == 0 {
-		c.Size = defaultSize
-	}
-	if c.Age == 0 {
-		c.Age = defaultAge
-	}
-	if c.Ports < 2 || c.Ports > maxPorts || c.Size < c.Ports || c.Size > maxSize || c.Age < 0 {
-		return nil, fmt.Errorf("bridge: no table of %d neighbours for %d ports, each for %d ns",
-			c.Size, c.Ports, c.Age)
+	c, err := c.complete("neighbours")
+	if err != nil {
+		return nil, err
 	}
 	return &Neighbours{
 		share: c.Size / c.Ports, age: c.Age, used: make([]int, c.Ports),

@@ -68,15 +68,9 @@ type Table struct {
 
 // New makes an empty table. Its memory is taken here.
 func New(c Config) (*Table, error) {
-	if c.Size == 0 {
-		c.Size = defaultSize
-	}
-	if c.Age == 0 {
-		c.Age = defaultAge
-	}
-	if c.Ports < 2 || c.Ports > maxPorts || c.Size < c.Ports || c.Size > maxSize || c.Age < 0 {
-		return nil, fmt.Errorf("bridge: no table of %d addresses for %d ports, each for %d ns",
-			c.Size, c.Ports, c.Age)
+	c, err := c.complete("addresses")
+	if err != nil {
+		return nil, err
 	}
 	t := &Table{
 		config: c, share: c.Size / c.Ports, entries: make([]entry, c.Ports+c.Size),
@@ -90,6 +84,21 @@ func New(c Config) (*Table, error) {
 		t.free = append(t.free, int32(i))
 	}
 	return t, nil
+}
+
+// complete fills in what is left at zero, and refuses what makes no table of entries.
+func (c Config) complete(entries string) (Config, error) {
+	if c.Size == 0 {
+		c.Size = defaultSize
+	}
+	if c.Age == 0 {
+		c.Age = defaultAge
+	}
+	if c.Ports < 2 || c.Ports > maxPorts || c.Size < c.Ports || c.Size > maxSize || c.Age < 0 {
+		return Config{}, fmt.Errorf("bridge: no table of %d %s for %d ports, each for %d ns",
+			c.Size, entries, c.Ports, c.Age)
+	}
+	return c, nil
 }
 
 // Stats are what was counted.

@@ -24,9 +24,7 @@ type Requests struct {
 	Batch int // most frames of one system call
 	Clock Clock
 
-	// Interval is how often Row is called with what came of the time since, 0 for never.
-	Interval clock.Time
-	Row      func(Row)
+	Rows
 
 	batch  []xsk.TxFrame
 	rx     [64]xsk.RxFrame
@@ -35,7 +33,6 @@ type Requests struct {
 	begun  clock.Time
 	last   clock.Time // when the last new packet was due
 	made   uint64
-	row    Row // that grows
 	result Requested
 }
 
@@ -224,22 +221,9 @@ func (s *Requests) fresh(frame []byte, now clock.Time, wall int64) int {
 	return 0
 }
 
-// tell calls Row when an interval is over.
-func (s *Requests) tell(now clock.Time) {
-	if s.Interval == 0 || now-s.row.From < s.Interval {
-		return
-	}
-	s.row.To = now
-	s.Row(s.row)
-	s.row = Row{From: now}
-}
-
 // finish tells the last row, and sums up.
 func (s *Requests) finish() {
-	if s.Interval > 0 && s.row.Frames > 0 {
-		s.row.To = s.result.Duration
-		s.Row(s.row)
-	}
+	s.tellRest(s.result.Duration)
 	sum := &s.result.RequesterStats
 	for _, c := range s.Conns {
 		t := c.Stats()

@@ -22,14 +22,11 @@ type Sender struct {
 	// Meanwhile, if not nil, is called in each round. An error ends the run.
 	Meanwhile func() error
 
-	// Interval is how often Row is called with what came of the time since, 0 for never.
-	Interval clock.Time
-	Row      func(Row)
+	Rows
 
 	batch  []xsk.TxFrame
 	next   int // flow
 	begun  clock.Time
-	row    Row // that grows
 	result Sent
 }
 
@@ -46,13 +43,6 @@ type Sent struct {
 	Dropped  uint64     // of those, that the kernel says were lost
 	Duration clock.Time // from the first to the end
 	Late     clock.Time // how far the schedule was behind at the end, 0 when it was not
-}
-
-// A Row is what came of an interval.
-type Row struct {
-	From, To      clock.Time // since the begin
-	Frames, Bytes uint64
-	Lost          uint64 // of a Sink: more than in the row before
 }
 
 // lateFor is how long behind its end a schedule may still send what was due: a tenth of it, at
@@ -95,16 +85,8 @@ func (s *Sender) Run(ctx context.Context) (Sent, error) {
 		}
 	}
 	s.result.Duration = s.Clock.Now() - s.begun
-	s.finish()
+	s.tellRest(s.result.Duration)
 	return s.result, s.drain(ctx)
-}
-
-// until is how long to sleep: not past the next row.
-func (s *Sender) until(d, now clock.Time) clock.Time {
-	if s.Interval > 0 {
-		d = min(d, max(1, s.row.From+s.Interval-now))
-	}
-	return d
 }
 
 // send sends a batch of what is due.
@@ -149,24 +131,6 @@ func (s *Sender) frames() Frames {
 		s.next = 0
 	}
 	return f
-}
-
-// tell calls Row when an interval is over.
-func (s *Sender) tell(now clock.Time) {
-	if s.Interval == 0 || now-s.row.From < s.Interval {
-		return
-	}
-	s.row.To = now
-	s.Row(s.row)
-	s.row = Row{From: now}
-}
-
-// finish tells the last row, when there is something in it.
-func (s *Sender) finish() {
-	if s.Interval > 0 && s.row.Frames > 0 {
-		s.row.To = s.result.Duration
-		s.Row(s.row)
-	}
 }
 
 // drain waits until the kernel has taken all that was sent, and reads what became of it.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"xroce/engine/internal/affinity"
 	"xroce/roce"
 )
 
@@ -46,7 +47,7 @@ func (d *driver) run() {
 	// Without UnlockOSThread the thread ends with the goroutine, and its
 	// affinity with it.
 	if d.cpu >= 0 {
-		pinThread(d.cpu)
+		affinity.Pin(d.cpu)
 	}
 	q := d.queue
 	idleSince := q.clock.Now()

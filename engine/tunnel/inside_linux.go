@@ -125,10 +125,3 @@ func setUp(c *InsideConfig) error {
 	r.SetUint16(r.Uint16() | unix.IFF_UP)
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, r)
 }
-
-// pinThread binds the calling thread to a CPU; one that cannot be had is not worth failing for.
-func pinThread(cpu int) {
-	var set unix.CPUSet
-	set.Set(cpu)
-	_ = unix.SchedSetaffinity(0, &set)
-}

@@ -11,6 +11,3 @@ import (
 func OpenInside(c InsideConfig) (*Inside, error) {
 	return nil, fmt.Errorf("tunnel: interface %s: %w", c.Name, errors.ErrUnsupported)
 }
-
-// pinThread does nothing.
-func pinThread(int) {}

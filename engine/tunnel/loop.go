@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xroce/encap/inner"
+	"xroce/engine/internal/affinity"
 	"xroce/roce/clock"
 )
 
@@ -58,7 +59,7 @@ func (t *Tunnel) checkPolled() error {
 func (t *Tunnel) runLoop(ctx context.Context, q PolledQueue) error {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine, and its affinity
 	if t.config.CPU > 0 {
-		pinThread(t.config.CPU - 1)
+		affinity.Pin(t.config.CPU - 1)
 	}
 	defer t.dev.Attend()()
 	defer context.AfterFunc(ctx, t.dev.Rouse)()

@@ -1,0 +1,2 @@
+// Package affinity keeps threads on processors.
+package affinity

@@ -77,6 +77,9 @@ func (f *connFlags) check(flags *pflag.FlagSet, p *traffic.Plan) error {
 	}
 	for i := range p.Flows {
 		flow := &p.Flows[i]
+		if flow.Format != "" {
+			return usagef("--format: connections are of RoCE, and in no other headers")
+		}
 		if flow.Kind == gen.KindUDP.String() && !flags.Changed("kind") {
 			flow.Kind = gen.KindRoCE.String()
 		}

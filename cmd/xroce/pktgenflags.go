@@ -34,6 +34,8 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.scenario, "scenario", "f", "",
 		"`file` that says what to send, in place of flags; - for stdin")
 	flags.StringVar(&f.flow.Kind, "kind", "udp", "what to send: udp, ethernet, roce or pfc")
+	flags.StringVar(&f.flow.Format, "format", "",
+		"encapsulate frames: one of 'xroce encap list' that is native or of UD")
 	flags.StringVar(&f.flow.Size, "size", "", "bytes of a frame without FCS (default 64, roce 128)")
 	flags.StringVar(&f.step.Rate, "rate", "max", "how fast, as 10kpps, 1gbps, 50% or 1kpps..9kpps")
 	flags.StringVar(&f.plan.LineRate, "line-rate", "",

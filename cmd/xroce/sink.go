@@ -18,6 +18,8 @@ import (
 type sinkFlags struct {
 	port         portFlags
 	ports, types []uint
+	format       string
+	opener       *traffic.Opener
 	duration     time.Duration
 	count        uint64
 	keep, flows  bool
@@ -50,6 +52,7 @@ came for it to judge.`,
 	f.port.register(flags, "collect from", true)
 	flags.UintSliceVar(&f.ports, "port", []uint{gen.DefaultPort}, "UDP ports to take")
 	flags.UintSliceVar(&f.types, "ethertype", []uint{gen.DefaultEtherType}, "EtherTypes to take")
+	flags.StringVar(&f.format, "format", "", "frames are encapsulated: as --format of pktgen says")
 	flags.DurationVar(&f.duration, "duration", 0, "end after this time")
 	flags.Uint64VarP(&f.count, "count", "n", 0, "end behind so many frames")
 	flags.BoolVarP(&f.keep, "keep", "k", false, "go on when all flows have ended")
@@ -89,6 +92,16 @@ func (f *sinkFlags) check(a *app) error {
 		}
 		f.port.Types = append(f.port.Types, uint16(n))
 	}
+	if f.format == "" {
+		return nil
+	}
+	var err error
+	if f.opener, err = traffic.NewOpener(f.format); err != nil {
+		return usageError{err}
+	}
+	if t := f.opener.EtherType(); t != 0 {
+		f.port.Types = append(f.port.Types, t)
+	}
 	return nil
 }
 
@@ -108,7 +121,7 @@ func (a *app) sink(ctx context.Context, f *sinkFlags) error {
 		return advise(err, f.port.Interface)
 	}
 	defer port.Close()
-	s := traffic.NewSink()
+	s := traffic.NewSink(f.opener)
 	c := &traffic.Collector{
 		Link: port.Link, Sink: s, Clock: traffic.NewSystem(false), Keep: f.keep, Count: f.count,
 		For:      clock.Time(f.duration),

@@ -94,6 +94,27 @@ func TestRootPktgenAnswer(t *testing.T) {
 	contains(t, gen.stdout, "the sink received 200, lost 10 (", "fault gap: 10")
 }
 
+// TestRootPktgenEncapsulated: frames in the headers of each format go over a real wire, and the
+// sink answers.
+func TestRootPktgenEncapsulated(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	v4, v6 := p.B.IPv4.Addr().String(), p.B.IPv6.Addr().String()
+	for name, to := range map[string]string{
+		"raw": v4, "raw6": v6, "rawgrh": v6, "eoib": v4, "ipoib": v4, "vnic": v6,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := meetSink(t, in, []string{"--format", name}, []string{
+				"--to", to, "--format", name, "--size", "100-1300/40", "-n", few, "--rate", "20kpps",
+			})
+			if g.Sent != 200 || s.Received != 200 || s.Lost != 0 || s.Foreign != 0 ||
+				g.Received == nil || *g.Received != 200 {
+				t.Errorf("%+v\n%+v", g, s)
+			}
+		})
+	}
+}
+
 // TestRootSinkInterrupted: a sink that is interrupted tells what came, and of a generator that
 // nobody answers the threshold is not met.
 func TestRootSinkInterrupted(t *testing.T) {

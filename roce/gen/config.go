@@ -63,6 +63,7 @@ type Config struct {
 	EtherType uint16 // of Ethernet frames, DefaultEtherType for 0
 	Sizes     Values // lengths of frames in bytes, from the Ethernet header on, without FCS
 	MaxFrame  int    // longest frame that may be made
+	Wrap      *Wrap  // what frames are put into, nil for nothing
 	Fill      Fill   // what is behind the signature
 	Vary      []Vary
 	RoCE      RoCE
@@ -72,6 +73,14 @@ type Config struct {
 	Flow uint16 // for the signature
 	Run  uint8  // the same
 	Seed uint64 // of what is by chance
+}
+
+// A Wrap puts frames into others, as an encapsulation does. Sizes and mistakes are those of the
+// frames inside.
+type Wrap struct {
+	Max int // longest frame inside, in bytes
+	// Put writes the frame that has inner in it, and returns its length. It keeps neither.
+	Put func(frame, inner []byte) int
 }
 
 // RoCE is what is special to packets of RoCE.

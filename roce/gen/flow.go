@@ -17,6 +17,7 @@ type Flow struct {
 	seq     uint64
 
 	faults   faults
+	inner    []byte // the frame that is put into another
 	held     []byte // a frame that goes next time
 	heldLen  int
 	injected [NumFaults]uint64
@@ -42,6 +43,12 @@ func NewFlow(c Config) (*Flow, error) {
 	}
 	if len(c.Faults) > 0 {
 		f.held = make([]byte, c.MaxFrame)
+	}
+	if c.Wrap != nil {
+		if c.Kind == KindPFC {
+			return nil, wrong("frames of %s are for the neighbour, and in no others", c.Kind)
+		}
+		f.inner, f.c.MaxFrame = make([]byte, c.Wrap.Max), c.Wrap.Max
 	}
 	for _, r := range c.Faults {
 		if r.Kind >= FaultBadICRC && c.Kind != KindRoCE {
@@ -71,7 +78,8 @@ func (f *Flow) checkSizes(least int) error {
 		return wrong("frames of %d bytes, and with their signature these have at least %d",
 			low, least)
 	case high > uint64(f.c.MaxFrame):
-		return wrong("frames of %d bytes, and the interface takes %d", high, f.c.MaxFrame)
+		return wrong("frames of %d bytes, and the interface takes %d%s", high, f.c.MaxFrame,
+			map[bool]string{true: " in these headers"}[f.c.Wrap != nil])
 	}
 	return nil
 }
@@ -138,8 +146,17 @@ func (f *Flow) Sent() uint64 { return f.seq }
 // Injected is how often each mistake was made.
 func (f *Flow) Injected() [NumFaults]uint64 { return f.injected }
 
-// make writes one frame.
+// make writes one frame, in another if there is one.
 func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int {
+	if f.inner == nil {
+		return f.makeBare(frame, now, kind, set)
+	}
+	n := f.makeBare(f.inner, now, kind, set)
+	return f.c.Wrap.Put(frame, f.inner[:n])
+}
+
+// makeBare writes one frame that is in no other.
+func (f *Flow) makeBare(frame []byte, now int64, kind SignatureKind, set uint8) int {
 	if f.c.Kind == KindPFC {
 		return f.makePFC(frame)
 	}

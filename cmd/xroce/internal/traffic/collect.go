@@ -78,8 +78,8 @@ func (c *Collector) round() (int, error) {
 	var err error
 	for i := range c.batch[:n] {
 		f := &c.batch[i]
-		if received, answer := c.Sink.Frame(f.Head, f.Tail, wall); answer && err == nil {
-			err = c.answer(f.Head, received)
+		if asks, received := c.Sink.Frame(f.Head, f.Tail, wall); asks != nil && err == nil {
+			err = c.answer(asks, received)
 		}
 	}
 	c.Link.Release(c.batch[:n])

@@ -43,6 +43,7 @@ type PlanFlow struct {
 	Payload   string   `yaml:"payload"` // zeros, count or random
 	Vary      []string `yaml:"vary"`
 	Faults    []string `yaml:"faults"`
+	Format    string   `yaml:"format"` // of encap that frames are put into, "" for none
 	RoCE      PlanRoCE `yaml:"roce"`
 	PFC       PlanPFC  `yaml:"pfc"`
 }
@@ -222,7 +223,12 @@ func (f *PlanFlow) config(p *Plan, r Route, n int) (c gen.Config, err error) {
 		}
 		c.Faults = append(c.Faults, fault)
 	}
-	c.RoCE, err = f.RoCE.config(n)
+	if c.RoCE, err = f.RoCE.config(n); err != nil {
+		return c, err
+	}
+	if f.Format != "" {
+		c.Wrap, err = wrap(f.Format, &c)
+	}
 	return c, err
 }
 

@@ -55,6 +55,7 @@ func (f *sinkFlow) again() {
 // A Sink counts the frames that come. One caller at a time.
 type Sink struct {
 	reader gen.Reader
+	opener *Opener // nil for frames that are in no others
 	flows  map[FlowKey]*sinkFlow
 	last   *sinkFlow // the flow of the frame before
 	open   int       // flows that have not ended
@@ -78,10 +79,10 @@ type Totals struct {
 	First, Last int64 // when the first and the last signed frame came
 }
 
-// NewSink makes a Sink.
-func NewSink() *Sink {
+// NewSink makes a Sink, of frames in others if there is an opener.
+func NewSink(opener *Opener) *Sink {
 	return &Sink{
-		flows:   map[FlowKey]*sinkFlow{},
+		opener: opener, flows: map[FlowKey]*sinkFlow{},
 		latency: hdrhistogram.New(1, longest, 3), jitter: hdrhistogram.New(1, longest, 3),
 	}
 }
@@ -89,40 +90,49 @@ func NewSink() *Sink {
 // congestion is the ECN mark CE (RFC 3168).
 const congestion = 3
 
-// Frame takes a frame that came at a time, and reports whether it wants an answer, with how
-// many frames of its flow came.
-func (s *Sink) Frame(head, tail []byte, wall int64) (received uint64, answer bool) {
+// Frame takes a frame that came at a time. One that wants an answer is returned, valid until the
+// next call, with how many frames of its flow came; else nil is.
+func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, received uint64) {
+	length := len(head) + len(tail)
+	if s.opener != nil {
+		inner, ok := s.opener.Open(head, tail)
+		if !ok {
+			s.totals.Foreign++
+			return nil, 0
+		}
+		head, tail = inner, nil
+	}
 	a := s.reader.Read(head, tail)
 	switch a.Found {
 	case gen.Foreign:
 		s.totals.Foreign++
-		return 0, false
+		return nil, 0
 	case gen.Unsigned:
 		s.totals.Unsigned++
-		return 0, false
+		return nil, 0
 	case gen.BadICRC:
 		s.totals.BadICRC++
-		return 0, false
+		return nil, 0
 	}
 	if a.Signature.Kind == gen.Report { // another sink's answer is no flow
 		s.totals.Foreign++
-		return 0, false
+		return nil, 0
 	}
 	f := s.flow(FlowKey{a.SrcMAC, a.Signature.Run, a.Signature.Flow})
 	switch {
 	case f == nil:
 		s.totals.Crowded++
-		return 0, false
+		return nil, 0
 	case a.Signature.Kind == gen.Data:
-		s.data(f, &a, len(head)+len(tail), wall)
-		return 0, false
+		s.data(f, &a, length, wall)
+		return nil, 0
 	}
 	if !f.ended {
 		f.ended, f.end = true, a.Signature.Time
 		s.open--
 	}
 	f.sent = a.Signature.Seq
-	return f.track.Counts(0).Received, true
+	return head, f.track.Counts(0).Received
 }
 
 // flow finds a flow or begins it; nil when there are too many.

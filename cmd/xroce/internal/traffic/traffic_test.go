@@ -45,7 +45,7 @@ func TestSendAndCollect(t *testing.T) {
 	if err := s.End(none); err != nil {
 		t.Fatal(err)
 	}
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	col := &traffic.Collector{Link: l, Sink: sink, Clock: c}
 	l.wait = func() { c.now += 50 * clock.Millisecond }
 	if err := col.Run(t.Context()); err != nil {
@@ -108,7 +108,7 @@ func TestSinkBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	frame := make([]byte, 1518)
 	frame = frame[:flows[0].Next(frame, 0)]
 	for i := range 1<<16 + 5 {
@@ -125,7 +125,7 @@ func TestCollectEnds(t *testing.T) {
 	c := &virtual{look: 1000, tick: 1000}
 	l := newWireLink()
 	l.wait = func() { c.now += 10 * clock.Millisecond }
-	col := &traffic.Collector{Link: l, Sink: traffic.NewSink(), Clock: c, For: clock.Second}
+	col := &traffic.Collector{Link: l, Sink: traffic.NewSink(nil), Clock: c, For: clock.Second}
 	if err := col.Run(t.Context()); err != nil || c.now < clock.Second || c.now > 2*clock.Second {
 		t.Errorf("by time: %v at %d", err, c.now)
 	}
@@ -134,14 +134,14 @@ func TestCollectEnds(t *testing.T) {
 	if _, err := sender(t, p, l, c).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	col = &traffic.Collector{Link: l, Sink: traffic.NewSink(), Clock: c, Count: 64}
+	col = &traffic.Collector{Link: l, Sink: traffic.NewSink(nil), Clock: c, Count: 64}
 	if err := col.Run(t.Context()); err != nil || col.Sink.Totals().Signed != 64 {
 		t.Errorf("by number: %v, %+v", err, col.Sink.Totals())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	l.frames = nil
 	l.wait = cancel
-	col = &traffic.Collector{Link: l, Sink: traffic.NewSink(), Clock: c}
+	col = &traffic.Collector{Link: l, Sink: traffic.NewSink(nil), Clock: c}
 	if err := col.Run(ctx); err != nil {
 		t.Errorf("by the context: %v", err)
 	}
@@ -188,7 +188,7 @@ func TestPlanRefused(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	l := newWireLink()
 	flows := sender(t, plan("max", 0, traffic.PlanFlow{Flows: 3}), l, &virtual{}).Flows
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	frame := make([]byte, 1518)
 	send := func() {
 		for _, f := range flows {
@@ -224,7 +224,7 @@ func TestScenarioRefused(t *testing.T) {
 // TestSinkRunsAgain: a number of a run comes again after 256 of them. What ended is kept, a
 // frame of it that is late is still its own, and what begins anew is no repetition.
 func TestSinkRunsAgain(t *testing.T) {
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	frame := make([]byte, 1518)
 	for run := range int64(2) {
 		f := sender(t, plan("max", 0, traffic.PlanFlow{}), newWireLink(), &virtual{}).Flows[0]
@@ -237,8 +237,8 @@ func TestSinkRunsAgain(t *testing.T) {
 			}
 			sink.Frame(frame[:n], nil, 30000)
 		}
-		received, answer := sink.Frame(frame[:f.End(frame, run*10000+6000)], nil, 30000)
-		if received != 4999 || !answer || !sink.Over() {
+		asks, received := sink.Frame(frame[:f.End(frame, run*10000+6000)], nil, 30000)
+		if received != 4999 || asks == nil || !sink.Over() {
 			t.Errorf("run %d: %d came, over %t", run, received, sink.Over())
 		}
 		sink.Frame(late, nil, 30000)

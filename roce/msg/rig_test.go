@@ -23,11 +23,12 @@ type world struct {
 	pipes []*pipe
 	said  []Control // all control messages
 	// hold says of a work request that it is never executed, and so none behind it complete.
-	hold   func(c *Conn, wr *verbs.SendWR) bool
-	stored func(c *Conn, imm Immediate) // a frame of c is in the peer's slot
-	slow   func(r *Request) bool        // a request for memory that is not answered now
-	idle   bool                         // now and then so much time goes by that timers run
-	stingy int                          // of 100 requests for memory, how many are refused
+	hold    func(c *Conn, wr *verbs.SendWR) bool
+	stored  func(c *Conn, imm Immediate) // a frame of c is in the peer's slot
+	slow    func(r *Request) bool        // a request for memory that is not answered now
+	idle    bool                         // now and then so much time goes by that timers run
+	stingy  int                          // of 100 requests for memory, how many are refused
+	unacked bool                         // nothing that was posted completes
 }
 
 // A node is an endpoint with the keys of its device.
@@ -188,7 +189,7 @@ func (w *world) step() bool {
 		if len(p.late) > 0 {
 			todo = append(todo, p.arriveLate)
 		}
-		if len(p.done) > 0 {
+		if len(p.done) > 0 && !w.unacked {
 			todo = append(todo, func() {
 				wc := p.done[0]
 				p.done = p.done[1:]

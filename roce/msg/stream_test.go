@@ -167,6 +167,30 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestWriterIsToldByCompletions: slots that the peer has left before what went in them is
+// acknowledged are free with the completion, and who waits for one is told then.
+func TestWriterIsToldByCompletions(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b := newParties(w, Config{Slots: 4})
+	w.settle()
+	w.unacked = true
+	for a.write(1024) > 0 {
+		w.settle()
+	}
+	b.readAll()
+	w.settle()
+	for a.endpoint.NextMoved() != nil {
+	}
+	if a.Writable() {
+		t.Fatal("there is room before anything is complete")
+	}
+	w.unacked = false
+	w.settle()
+	if !a.Writable() || a.endpoint.NextMoved() != a.Conn {
+		t.Error("nobody is told of the room")
+	}
+}
+
 // TestStreamAbort ends streams at a random moment, with slots lent to anybody: what arrived
 // can be read, and once all is given back nothing is left.
 func TestStreamAbort(t *testing.T) {

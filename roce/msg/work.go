@@ -234,7 +234,11 @@ func (c *Conn) completeFlight(r *Rail, f *flight) {
 	r.load -= f.n
 	switch f.kind {
 	case flightFrame:
+		full := f.lane.free() == 0
 		f.lane.flown = f.count
+		if full {
+			c.stir() // the peer may have left the slot before
+		}
 		c.framesFlying--
 		c.landed(f.lane)
 		c.retire(f.lane)

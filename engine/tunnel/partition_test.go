@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"testing"
 
@@ -39,7 +40,9 @@ func TestPartitions(t *testing.T) {
 					}
 				}
 			}
-			if err := red[0].tryOnce(red[0].peers[1]); !errors.Is(err, cm.ErrTimeout) {
+			// On a busy machine the time for all of it may be over before the last REQ is.
+			err := red[0].tryOnce(red[0].peers[1])
+			if !errors.Is(err, cm.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the other partition: %v", err)
 			}
 			for _, s := range [][]*site{red, blue} {

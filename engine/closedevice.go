@@ -34,6 +34,9 @@ func (d *Device) closeLinks() error {
 			q.progress()
 		}
 	}
+	for _, qp := range d.qps.All {
+		qp.home().sendOwed(qp)
+	}
 	var errs []error
 	for _, q := range d.queues {
 		q.fail(ErrClosed)

@@ -40,7 +40,7 @@ func (q *QP) modify(a *roce.Attr, mask roce.AttrMask) (v1 bool, err error) {
 		return false, ErrClosed
 	}
 	if mask&roce.AttrState != 0 && (a.State == roce.StateErr || a.State == roce.StateReset) {
-		queue.sendOwed()
+		queue.sendOwed(q)
 	}
 	if err = q.core.Modify(queue.clock.Now(), a, mask); err == nil {
 		q.device().followPath(q)
@@ -86,7 +86,7 @@ func (q *QP) close() (empty []wire.GID, handler bool) {
 	if q.closed {
 		return nil, false
 	}
-	queue.sendOwed()
+	queue.sendOwed(q)
 	q.closed = true
 	queue.members--
 	q.control.refs.release()

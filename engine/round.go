@@ -55,14 +55,6 @@ func (q *queue) sendNow(now roce.Time) bool {
 	return q.send(now)
 }
 
-// sendOwed sends what the last round left to the next. A QP that ends forgets what it owes, and
-// the peer would wait in vain for the acknowledgement of what the caller has seen already.
-func (q *queue) sendOwed() {
-	if q.sendDeferred && q.err == nil {
-		q.sendNow(q.now())
-	}
-}
-
 // idles reports whether a round in which nothing came may end here. Reading the
 // clock is most of such a round, and a frame that comes meanwhile waits for its
 // end, so the timers are looked at in every eighth alone: some hundred nanoseconds

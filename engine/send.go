@@ -38,17 +38,40 @@ func (q *queue) send(now roce.Time) bool {
 			q.enqueue(qp)
 		}
 	}
-	if used > 0 || q.loop.n > 0 {
+	q.transmit(now, frames[:used])
+	return used > 0 || q.loop.n > 0
+}
+
+// transmit gives frames that were reserved first to the link, and takes note of when packets
+// were written.
+func (q *queue) transmit(now roce.Time, frames []xsk.TxFrame) {
+	if len(frames) > 0 || q.loop.n > 0 {
 		q.txDelay.wrote(now)
 	}
-	if used > 0 {
-		q.link.Transmit(frames[:used])
-		q.txFrom += used
+	if len(frames) > 0 {
+		q.link.Transmit(frames)
+		q.txFrom += len(frames)
 	}
-	if used > 0 || q.link.Pending() {
+	if len(frames) > 0 || q.link.Pending() {
 		q.flush()
 	}
-	return used > 0 || q.loop.n > 0
+}
+
+// sendOwed lets a QP that is about to end send what it owes, before its turn: it forgets that,
+// and the peer would wait in vain for the acknowledgement of what the caller has seen already.
+func (q *queue) sendOwed(qp *QP) {
+	if q.err != nil || !qp.core.Responding() {
+		return
+	}
+	q.ready.Remove(&qp.entity)
+	frames := q.reserve()
+	if len(frames) == 0 {
+		q.flush() // which brings frames home
+		frames = q.reserve()
+	}
+	now := q.now()
+	used, _ := q.serve(now, qp, frames)
+	q.transmit(now, frames[:used])
 }
 
 // reserve returns the frames that there are to write to, and sees to it that they are

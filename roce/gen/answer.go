@@ -2,6 +2,7 @@ package gen
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"xroce/roce/wire"
 )
@@ -9,14 +10,21 @@ import (
 // MaxAnswer is the most bytes that Answer writes.
 const MaxAnswer = maxHeaders + SignatureLen
 
+// broadcast is the address of all hosts on a link.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 // Answer writes the answer to a frame whose signature ended a flow: a UDP datagram to the
 // address and port that the frame came from, with how many frames came. It returns its length,
-// 0 when the frame has no IP header, so nobody can be answered. frame must have MaxAnswer
-// bytes.
+// 0 when the frame has no IP header, so nobody can be answered, or has a group as its source: one
+// frame of a stranger is not to become one for all. frame must have MaxAnswer bytes.
 func Answer(frame, to []byte, received uint64) int {
 	var r Reader
 	a := r.Read(to, nil)
 	if a.Found != Signed || a.Signature.Kind != End || !a.Src.IsValid() {
+		return 0
+	}
+	if ip := a.Src.Addr(); a.SrcMAC[0]&1 != 0 || ip.IsMulticast() || ip.IsUnspecified() ||
+		ip == broadcast {
 		return 0
 	}
 	c := Config{Path: wire.Path{

@@ -44,3 +44,26 @@ func TestAnswer(t *testing.T) {
 	frame[14] = 0x4f
 	gen.Answer(make([]byte, gen.MaxAnswer), frame[:60], 1)
 }
+
+// TestAnswerToNobody: what says that a group has sent it is not answered.
+func TestAnswerToNobody(t *testing.T) {
+	for what, change := range map[string]func(frame []byte){
+		"a MAC address of a group": func(frame []byte) { frame[6] |= 1 },
+		"the broadcast MAC":        func(frame []byte) { copy(frame[6:12], "\xff\xff\xff\xff\xff\xff") },
+		"an address of a group":    func(frame []byte) { copy(frame[26:], []byte{224, 0, 0, 1}) },
+		"the broadcast address":    func(frame []byte) { copy(frame[26:], []byte{255, 255, 255, 255}) },
+		"no address":               func(frame []byte) { clear(frame[26:30]) },
+	} {
+		f := flow(t, gen.Config{Path: path(false, false), Sizes: gen.List(64)})
+		frame := make([]byte, maxFrame)
+		frame = frame[:f.End(frame, 0)]
+		answer := make([]byte, gen.MaxAnswer)
+		if gen.Answer(answer, frame, 1) == 0 {
+			t.Fatal("the end of a flow is not answered")
+		}
+		change(frame)
+		if n := gen.Answer(answer, frame, 1); n != 0 {
+			t.Errorf("from %s: it is answered with %x", what, answer[:n])
+		}
+	}
+}

@@ -62,10 +62,15 @@ func (t *Track) set(n uint64) { t.window[n/64%(windowBits/64)] |= 1 << (n % 64) 
 
 func (t *Track) has(n uint64) bool { return t.window[n/64%(windowBits/64)]>>(n%64)&1 != 0 }
 
+// mostTransit bounds what a time under way is believed to be, 4 years: it is of a time that the
+// frame says, and differences are added up in sixteenths.
+const mostTransit = 1 << 57
+
 // Jitter takes how long a frame was under way by the clocks of both ends, in nanoseconds, and
 // returns how that differs from the frame before; ok is false for the first. A difference of
 // the clocks does not matter.
 func (t *Track) Jitter(transit int64) (difference int64, ok bool) {
+	transit = min(max(transit, -mostTransit), mostTransit)
 	difference, ok = transit-t.transit, t.begun
 	t.transit, t.begun = transit, true
 	if !ok {

@@ -1,6 +1,7 @@
 package gen_test
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -63,6 +64,24 @@ func TestJitter(t *testing.T) {
 	}
 	if d, _ := track.Jitter(-1_001_600); d != 1600 || track.MeanJitter() != 100 {
 		t.Errorf("%d, %d", d, track.MeanJitter())
+	}
+}
+
+// TestJitterOfAnyTime: times that no clock has make no negative jitter, and are forgotten.
+func TestJitterOfAnyTime(t *testing.T) {
+	var track gen.Track
+	for range 100 {
+		for _, transit := range []int64{math.MinInt64, math.MaxInt64, 0, math.MinInt64 + 1, -1} {
+			if d, _ := track.Jitter(transit); d < 0 || track.MeanJitter() < 0 {
+				t.Fatalf("behind %d: %d, mean %d", transit, d, track.MeanJitter())
+			}
+		}
+	}
+	for range 2000 {
+		track.Jitter(5)
+	}
+	if track.MeanJitter() != 0 {
+		t.Errorf("%d after 2000 frames without any", track.MeanJitter())
 	}
 }
 

@@ -2,8 +2,11 @@ package traffic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/roce/clock"
 	"xroce/roce/gen"
@@ -90,7 +93,7 @@ func (c *Collector) round() (int, error) {
 // and asks again.
 func (c *Collector) answer(to []byte, received uint64) error {
 	if c.Link.Reserve(c.reply[:]) == 0 {
-		return c.Link.Flush()
+		return c.flush()
 	}
 	n := gen.Answer(c.reply[0].Data, to, received)
 	if n == 0 {
@@ -99,7 +102,17 @@ func (c *Collector) answer(to []byte, received uint64) error {
 	}
 	c.reply[0].Len = n
 	c.Link.Transmit(c.reply[:])
-	return c.Link.Flush()
+	return c.flush()
+}
+
+// flush sends answers. While the interface is down they stay where they are, and what was counted
+// is not given up for that.
+func (c *Collector) flush() error {
+	err := c.Link.Flush()
+	if errors.Is(err, unix.ENETDOWN) {
+		return nil
+	}
+	return err
 }
 
 // tell calls Row when an interval is over.

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -37,13 +38,27 @@ type sinkFlow struct {
 // counts is what came of all runs, and how many frames they had.
 func (f *sinkFlow) counts() (c gen.TrackCounts, sent uint64) {
 	c = f.track.Counts(f.sent)
-	sent = f.beforeSent + c.Received + c.Lost
-	c.Received += f.before.Received
-	c.Lost += f.before.Lost
-	c.Duplicates += f.before.Duplicates
-	c.Reordered += f.before.Reordered
-	c.Ancient += f.before.Ancient
+	sent = add(f.beforeSent, c.Received+c.Lost)
+	addCounts(&c, &f.before)
 	return c, sent
+}
+
+// addCounts adds to counts.
+func addCounts(sum, c *gen.TrackCounts) {
+	sum.Received += c.Received
+	sum.Lost = add(sum.Lost, c.Lost)
+	sum.Duplicates += c.Duplicates
+	sum.Reordered += c.Reordered
+	sum.Ancient += c.Ancient
+}
+
+// add adds numbers of frames that flows claim, which may be any: a sum that cannot be told is the
+// largest number. What came is counted, and is no such number.
+func add(a, b uint64) uint64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxUint64
 }
 
 // again begins another run of a flow that ended: numbers of runs are few, so one comes again.
@@ -197,12 +212,8 @@ func (s *Sink) Totals() Totals { return s.totals }
 func (s *Sink) Counts() (sum gen.TrackCounts, sent uint64) {
 	for _, f := range s.flows {
 		c, n := f.counts()
-		sum.Received += c.Received
-		sum.Lost += c.Lost
-		sum.Duplicates += c.Duplicates
-		sum.Reordered += c.Reordered
-		sum.Ancient += c.Ancient
-		sent += n
+		addCounts(&sum, &c)
+		sent = add(sent, n)
 	}
 	return sum, sent
 }

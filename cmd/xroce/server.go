@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ const (
 // a token gives way to another one.
 const slowTransfer = 1 << 20
 
-// How many lines are logged of files that were not received, in what time, when there is no
-// token: who sends them can have as many refused as he likes.
+// How many lines are logged of files that were not received, or not sent, in what time, when there
+// is no token: who sends them can have as many refused as he likes, or hang up.
 const (
 	maxComplaints = 100
 	complaintSpan = time.Minute
@@ -194,8 +195,8 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 		s.failed(from, err, true)
 		return
 	default:
-		s.logger.Warn("file received, and its sender may not know", "from", from, "error",
-			plain.Brief(err.Error()))
+		s.complain(slog.LevelWarn, "file received, and its sender may not know", "from", from,
+			"error", plain.Brief(err.Error()))
 	}
 	s.files++
 	s.bytes += result.Size
@@ -210,7 +211,7 @@ func (s *server) given(from string, result transfer.Result, err error) {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.err = fmt.Errorf("to %s: %w", from, err)
-		s.logger.Error("file not sent", "to", from, "error", plain.Brief(err.Error()))
+		s.complain(slog.LevelError, "file not sent", "to", from, "error", plain.Brief(err.Error()))
 		return
 	}
 	s.logger.Info("file sent", "to", from, "file", plain.Brief(result.Path), "bytes", result.Size)
@@ -227,6 +228,13 @@ func (s *server) failed(from string, err error, admitted bool) {
 	if s.once {
 		return
 	}
+	s.complain(slog.LevelError, "file not received", "from", from, "error",
+		plain.Brief(err.Error()))
+}
+
+// complain logs what went wrong with a file, unless strangers have had enough lines logged. The
+// caller holds mu.
+func (s *server) complain(level slog.Level, text string, args ...any) {
 	if s.config.Token == nil {
 		ok, left := s.complaints.Spend(s.now())
 		s.tellLeft(left)
@@ -234,13 +242,13 @@ func (s *server) failed(from string, err error, admitted bool) {
 			return
 		}
 	}
-	s.logger.Error("file not received", "from", from, "error", plain.Brief(err.Error()))
+	s.logger.Log(context.Background(), level, text, args...)
 }
 
-// tellLeft tells of files that were not received and not told of.
+// tellLeft tells of files with which something went wrong that was not told.
 func (s *server) tellLeft(n int) {
 	if n > 0 {
-		s.logger.Error("more were not received, without a line for each", "files", n)
+		s.logger.Error("more were not received or not sent, without a line for each", "files", n)
 	}
 }
 

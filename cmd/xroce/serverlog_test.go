@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,22 +13,31 @@ import (
 	"xroce/cmd/xroce/internal/transfer"
 )
 
-// TestStrangersFillNoLog: whoever may send files can have as many refused as he likes, and has a
-// bounded number of lines logged in a time, and the rest counted; who knows a token has them all.
+// TestStrangersFillNoLog: whoever may send files, and have some sent, can have as many refused as
+// he likes, or hang up in the middle, and has a bounded number of lines logged in a time, and the
+// rest counted; who knows a token has them all.
 func TestStrangersFillNoLog(t *testing.T) {
 	for _, token := range []transfer.Token{nil, transfer.Token(strings.Repeat("t", 16))} {
 		now := time.Unix(0, 0)
 		var log bytes.Buffer
 		a := &app{
-			stderr: &log, now: func() time.Time { return now },
+			stdout: io.Discard, stderr: &log, now: func() time.Time { return now },
 			logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		s := newServer(a, nil, transfer.ReceiveConfig{Token: token}, false)
-		const refused = 1000
+		const refused = 999
 		for i := range refused {
-			s.ended("192.0.2.9:1", transfer.Result{}, fmt.Errorf("%d: %w", i, transfer.ErrPath))
+			err := fmt.Errorf("%d: %w", i, transfer.ErrPath)
+			switch i % 3 {
+			case 0:
+				s.ended("192.0.2.9:1", transfer.Result{}, err)
+			case 1:
+				s.given("192.0.2.9:1", transfer.Result{Path: "x"}, err)
+			case 2:
+				s.ended("192.0.2.9:1", transfer.Result{Path: "x"}, err)
+			}
 		}
-		lines := strings.Count(log.String(), "file not received")
+		lines := strings.Count(log.String(), "level=")
 		if want := min(refused, maxComplaints); token == nil && lines != want ||
 			token != nil && lines != refused {
 			t.Errorf("%d files were refused, and %d lines logged", refused, lines)

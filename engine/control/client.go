@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,6 +174,8 @@ type Query struct {
 	Device string // its interface; "" with a PID, when the process has but one
 	Snap   int    // bytes of each packet, 0 for all
 	Filter string // an expression of package filter
+
+	begin time.Duration // for tests: how long the begin of the capture may take, 0 for askTime
 }
 
 // Packets are the packets of a device of another process. It is not safe for concurrent use,
@@ -207,13 +210,17 @@ func Watch(dir string, q Query) (*Packets, error) {
 		if err != nil {
 			return err
 		}
-		// What comes now comes when there are packets.
-		if err := conn.SetDeadline(time.Time{}); err != nil {
+		// The begin of the capture is there at once, what follows when there are packets.
+		err = conn.SetDeadline(time.Now().Add(cmp.Or(q.begin, askTime)))
+		if err != nil {
 			return errors.Join(err, conn.Close())
 		}
 		r, err := capture.NewReader(rest)
+		if err == nil {
+			err = conn.SetDeadline(time.Time{})
+		}
 		if err != nil {
-			return errors.Join(err, conn.Close())
+			return errors.Join(fmt.Errorf("no capture: %w", err), conn.Close())
 		}
 		found = &Packets{Reader: r, PID: a.PID, Comm: a.Comm, conn: conn}
 		return nil

@@ -267,3 +267,41 @@ func TestPacketsOfAForeignServer(t *testing.T) {
 		<-done
 	}
 }
+
+// TestPacketsOfASilentServer: who accepts and then says nothing is not waited for without an end,
+// and others are asked.
+func TestPacketsOfASilentServer(t *testing.T) {
+	for name, says := range map[string]string{
+		"no capture": `{"version":1,"pid":1}` + "\n",
+		"half a capture": `{"version":1,"pid":1}` + "\n" +
+			"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a",
+	} {
+		dir := filepath.Join(t.TempDir(), "xroce")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		pose := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
+		l, err := net.ListenUnix("unix", pose)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = fmt.Fprint(conn, says)
+			_, _ = io.Copy(io.Discard, conn) // until the other end gives up
+		}()
+		if _, err := Watch(dir, Query{PID: os.Getpid(), begin: time.Millisecond}); !errors.Is(
+			err, os.ErrDeadlineExceeded,
+		) {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-done
+		l.Close()
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,52 +68,6 @@ func serveMetrics(address string) (*metricsServer, error) {
 		_ = m.server.Serve(newFewConns(listener, metricsClients))
 	}()
 	return m, nil
-}
-
-// A fewConns is a listener with so many connections at once: others wait to be accepted.
-type fewConns struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newFewConns(l net.Listener, n int) *fewConns {
-	return &fewConns{Listener: l, slots: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (l *fewConns) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &fewConn{Conn: conn, slots: l.slots}, nil
-}
-
-// Close implements net.Listener.
-func (l *fewConns) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-// A fewConn gives its place back when it is closed.
-type fewConn struct {
-	net.Conn
-	slots chan struct{}
-	once  sync.Once // net/http may close one twice, from two goroutines
-}
-
-// Close implements net.Conn.
-func (c *fewConn) Close() error {
-	c.once.Do(func() { <-c.slots })
-	return c.Conn.Close()
 }
 
 // showMetrics has the counters of a device shown, if that was asked for.

@@ -74,45 +74,79 @@ func TestMetricsUsage(t *testing.T) {
 	}
 }
 
-// TestFewConns: so many connections at once; others wait until one ends.
+// TestMetricsAmongStrangers: who holds as many connections as there may be keeps nobody from
+// reading the counters.
+func TestMetricsAmongStrangers(t *testing.T) {
+	m, err := serveMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.server.Close()
+	stranger := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	for range 2 * metricsClients {
+		conn, err := stranger.DialContext(t.Context(), "tcp", m.addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		// He is served, so that he may be idle for as long as anybody.
+		if err := conn.SetDeadline(time.Now().Add(timeout.Scaled(20 * time.Second))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 12)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := &http.Client{Timeout: timeout.Scaled(20 * time.Second)}
+	defer client.CloseIdleConnections()
+	for range 2 { // the second by the same connection
+		r, err := client.Get("http://" + m.addr.String() + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		r.Body.Close()
+	}
+}
+
+// TestFewConns: so many connections at once; the oldest of the host that has most gives way.
 func TestFewConns(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newFewConns(inner, 1)
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", inner.Addr().String())
+	l := newFewConns(inner, 3)
+	accept := func(host byte) net.Conn {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, host)}}
+		c, err := dialer.DialContext(t.Context(), "tcp", inner.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
+		if c, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
 		return c
 	}
-	dial()
-	dial()
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
+	open := func(c net.Conn) bool {
+		return c.SetDeadline(time.Time{}) == nil
 	}
-	second := make(chan error)
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			defer c.Close()
+	conns := []net.Conn{accept(1), accept(2), accept(2), accept(3), accept(1), accept(1)}
+	for i, want := range []bool{false, false, true, true, false, true} {
+		if got := open(conns[i]); got != want {
+			t.Errorf("connection %d is open: %t", i, got)
 		}
-		second <- err
-	}()
-	select {
-	case <-second:
-		t.Error("two at once")
-	default:
 	}
 	for range 2 { // once more is nothing
-		first.Close()
+		conns[3].Close()
 	}
-	if err := <-second; err != nil {
-		t.Error(err)
+	if accept(4); len(l.open) != 3 || !open(conns[2]) {
+		t.Errorf("%d are open", len(l.open))
 	}
 	l.Close()
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {

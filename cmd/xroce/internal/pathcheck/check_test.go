@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,28 @@ func TestServerBounds(t *testing.T) {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	r.dial(t) // there is room again
+}
+
+// TestServerIsForSeveralHosts: who has many addresses, as anybody has of IPv6, is still one host,
+// and the other places are for others.
+func TestServerIsForSeveralHosts(t *testing.T) {
+	var s Server
+	of := func(text string) netip.Addr { return netip.MustParseAddr(text) }
+	for text, want := range map[string]int{"2001:db8::": maxOfHost, "fe80::": maxOfHost} {
+		entered := 0
+		for i := range 2 * maxClients {
+			if s.enter(of(fmt.Sprintf("%s%x", text, i+1))) {
+				entered++
+			}
+		}
+		if entered != want {
+			t.Errorf("%s: %d clients", text, entered)
+		}
+	}
+	s.leave(of("2001:db8::99"))
+	if !s.enter(of("192.0.2.1")) {
+		t.Error("there is no room for another host")
+	}
 }
 
 // TestServerHostile: what a client may say ends its session, soon, and no other's.

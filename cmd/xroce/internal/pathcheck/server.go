@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/roce"
 )
@@ -22,7 +23,7 @@ import (
 // Bounds of what a server does for its clients.
 const (
 	maxClients    = 4    // at once
-	maxOfHost     = 2    // of them from one address
+	maxOfHost     = 2    // of them from one host
 	maxDatagrams  = 4096 // of one client, that are answered
 	maxAnswerers  = 8    // addresses that datagrams of one client are answered to
 	maxListens    = 8    // TCP ports that are listened at for one client
@@ -42,7 +43,7 @@ type Server struct {
 	Ended func(client netip.AddrPort, answered int, err error)
 
 	mu     sync.Mutex
-	guests []netip.Addr
+	guests []netip.Prefix // their hosts
 }
 
 // errBusy is what a client is told that there is no room for.
@@ -80,25 +81,26 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 
 // enter counts a client in, unless there are too many.
 func (s *Server) enter(from netip.Addr) bool {
+	host := peer.Host(from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same := 0
 	for _, g := range s.guests {
-		if g == from {
+		if g == host {
 			same++
 		}
 	}
 	if len(s.guests) >= maxClients || same >= maxOfHost {
 		return false
 	}
-	s.guests = append(s.guests, from)
+	s.guests = append(s.guests, host)
 	return true
 }
 
 func (s *Server) leave(from netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(s.guests, from)
+	at := slices.Index(s.guests, peer.Host(from))
 	s.guests = slices.Delete(s.guests, at, at+1)
 }
 

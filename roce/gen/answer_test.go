@@ -47,12 +47,15 @@ func TestAnswer(t *testing.T) {
 
 // TestAnswerToNobody: what says that a group has sent it is not answered.
 func TestAnswerToNobody(t *testing.T) {
-	for what, change := range map[string]func(frame []byte){
-		"a MAC address of a group": func(frame []byte) { frame[6] |= 1 },
-		"the broadcast MAC":        func(frame []byte) { copy(frame[6:12], "\xff\xff\xff\xff\xff\xff") },
-		"an address of a group":    func(frame []byte) { copy(frame[26:], []byte{224, 0, 0, 1}) },
-		"the broadcast address":    func(frame []byte) { copy(frame[26:], []byte{255, 255, 255, 255}) },
-		"no address":               func(frame []byte) { clear(frame[26:30]) },
+	for what, at := range map[string]struct {
+		off   int
+		bytes []byte
+	}{
+		"a MAC address of a group": {6, []byte{1, 0, 0x5e, 0, 0, 1}},
+		"the broadcast MAC":        {6, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		"an address of a group":    {26, []byte{224, 0, 0, 1}},
+		"the broadcast address":    {26, []byte{255, 255, 255, 255}},
+		"no address":               {26, []byte{0, 0, 0, 0}},
 	} {
 		f := flow(t, gen.Config{Path: path(false, false), Sizes: gen.List(64)})
 		frame := make([]byte, maxFrame)
@@ -61,7 +64,7 @@ func TestAnswerToNobody(t *testing.T) {
 		if gen.Answer(answer, frame, 1) == 0 {
 			t.Fatal("the end of a flow is not answered")
 		}
-		change(frame)
+		copy(frame[at.off:], at.bytes)
 		if n := gen.Answer(answer, frame, 1); n != 0 {
 			t.Errorf("from %s: it is answered with %x", what, answer[:n])
 		}

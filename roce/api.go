@@ -55,6 +55,7 @@ type (
 	Completion = verbs.Completion
 	WorkError  = verbs.WorkError
 	Status     = verbs.Status
+	VendorErr  = verbs.VendorErr
 	WCOpcode   = verbs.WCOpcode
 	WCFlags    = verbs.WCFlags
 	Event      = verbs.Event
@@ -83,6 +84,7 @@ var (
 	ErrQueueFull = verbs.ErrQueueFull
 	ErrOverrun   = verbs.ErrOverrun
 	ErrFailed    = verbs.ErrFailed
+	ErrLargeLost = verbs.ErrLargeLost
 )
 
 // The types of a QP.
@@ -180,6 +182,9 @@ const (
 	StatusRNRRetryExc  = verbs.StatusRNRRetryExc
 	StatusGeneralErr   = verbs.StatusGeneralErr
 )
+
+// VendorLargeLost says that the path loses large packets alone.
+const VendorLargeLost = verbs.VendorLargeLost
 
 // The completion opcodes and flags.
 const (

@@ -13,6 +13,7 @@ import (
 
 // handleResponse takes an ACK, a NAK, a READ response or an atomic acknowledge.
 func (r *requester) handleResponse(now Time, p *wire.Packet) {
+	r.hearSmall(p)
 	d := r.ahead(p.BTH.PSN)
 	if d >= r.ahead(r.sentTop) {
 		reason := reasonFuture

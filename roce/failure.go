@@ -46,7 +46,10 @@ func (r *requester) fail(now Time, status Status) {
 
 // failure is the completion of a work request that failed.
 func (r *requester) failure(w *sendWQE, status Status, now Time) Completion {
-	return Completion{WRID: w.wrID, Status: status, Opcode: w.opcode.Op().WC, Time: now}
+	return Completion{
+		WRID: w.wrID, Status: status, Opcode: w.opcode.Op().WC, VendorErr: r.vendorErr(status),
+		Time: now,
+	}
 }
 
 // enterSQE stops the send queue of an unreliable QP after a local error; the

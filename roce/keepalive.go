@@ -20,17 +20,24 @@ type keepalive struct {
 	state  keepaliveState
 }
 
+// keepaliveState is what was asked. While something is unacknowledged it is one of those that
+// begin with small, or quiet: see largelost.go.
 type keepaliveState uint8
 
 const (
 	keepaliveQuiet  keepaliveState = iota
 	keepaliveDue                   // a probe is to be sent
 	keepaliveSilent                // the QP is in ERR because no probe was answered
+	smallDue                       // a small packet is to be sent
+	smallAsked                     // it was
+	smallAnswered                  // and the peer has answered
 )
 
 // hear notes that a packet of the peer came.
 func (r *requester) hear(now Time) {
-	r.alive = keepalive{}
+	if r.alive.probes = 0; r.alive.state < smallDue {
+		r.alive.state = keepaliveQuiet
+	}
 	if !r.rnrWait && !r.stalled {
 		r.mark = now
 	}
@@ -82,6 +89,11 @@ func (r *requester) putProbe(now Time, frame []byte) int {
 	r.mark = now
 	r.alive.probes++
 	r.count.Inc(counter.Keepalives)
+	return r.putQuestion(frame)
+}
+
+// putQuestion writes the WRITE of no bytes.
+func (r *requester) putQuestion(frame []byte) int {
 	b := frame[r.path.Len():]
 	spec := r.putBTH(b, &wire.BTH{
 		Opcode: wire.RCWriteOnly, AckReq: true, PSN: r.una.Sub(1),
@@ -93,8 +105,8 @@ func (r *requester) putProbe(now Time, frame []byte) int {
 // answersProbe reports whether a response is the one to a probe: an acknowledge of what was
 // acknowledged before.
 func (r *requester) answersProbe(p *wire.Packet) bool {
-	return r.alive.probes != 0 && p.BTH.PSN == r.una.Sub(1) && p.Spec.Is(wire.ClassAck) &&
-		p.AETH().Syndrome.IsACK()
+	return (r.alive.probes != 0 || r.alive.state == smallAnswered) &&
+		p.BTH.PSN == r.una.Sub(1) && p.Spec.Is(wire.ClassAck) && p.AETH().Syndrome.IsACK()
 }
 
 // Silent reports whether the keepalive ended the QP: the peer answers no more. It needs the

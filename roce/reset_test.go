@@ -191,6 +191,13 @@ var disturbances = []disturbance{
 	}},
 	{"keepalive that has asked", options{}, func(s *script) { s.askPeer(1) }},
 	{"keepalive that was not answered", options{}, func(s *script) { s.askPeer(100) }},
+	{"large packet that is lost", options{MTU: wire.MTU4096, RetryCnt: 1}, func(s *script) {
+		s.Send(1, 4096)
+		s.Expect()
+		at, _ := s.qp.NextDeadline()
+		s.now = at
+		s.qp.HandleDeadline(s.now)
+	}},
 	{"congestion", options{Congestion: dcqcn}, func(s *script) {
 		s.now = roce.Millisecond
 		s.sendMany(2)

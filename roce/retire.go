@@ -103,6 +103,7 @@ func (r *requester) signals(w *sendWQE) bool { return w.flags&SendSignaled != 0 
 func (r *requester) progress(now Time) {
 	r.retry, r.rnrRetry = r.attr.RetryCnt, r.attr.RNRRetry
 	r.retried, r.resent, r.rnrWait = false, false, false
+	r.forgetSmall()
 	r.stalled, r.stalls = false, 0
 	if r.congestion != nil {
 		r.learn(now)

@@ -46,6 +46,9 @@ func (r *requester) takeRetry(now Time) bool {
 	r.retry--
 	r.resent = true
 	r.lost(now, false)
+	if r.retry == 0 {
+		r.lastRetry()
+	}
 	return true
 }
 

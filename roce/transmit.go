@@ -14,6 +14,9 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	if r.rnrWait || r.stalled || !r.State().Sends() {
 		return 0
 	}
+	if r.alive.state == smallDue {
+		return r.putSmall(frame)
+	}
 	if r.psn != r.sentTop {
 		r.recovery.skip()
 	}

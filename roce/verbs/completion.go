@@ -47,14 +47,26 @@ const (
 	WCWithInv WCFlags = 1 << 3 // InvalidatedKey is valid
 )
 
+// VendorErr is what is known of a work request that failed beside its status (vendor_err of
+// struct ibv_wc), 0 for nothing.
+type VendorErr uint8
+
+// VendorLargeLost, with StatusRetryExcErr, says that the peer answered a small packet while it did
+// not acknowledge a large one: the path loses large packets alone. It is not known with a
+// RETRY_CNT of 0.
+const VendorLargeLost VendorErr = 1
+
 // A Completion is a completion queue entry (CQE, struct ibv_wc). When Status is
-// not success only WRID, Status, Opcode and QPN are valid; Err makes an error of them.
+// not success only WRID, Status, VendorErr, Opcode and QPN are valid; Err makes an error of them.
 // Opcode is valid then unlike in verbs: that of a receive is WCRecv, whatever came.
 type Completion struct {
-	WRID    uint64
-	Status  Status
-	Opcode  WCOpcode
-	Flags   WCFlags
+	WRID   uint64
+	Status Status
+	Opcode WCOpcode
+	Flags  WCFlags
+
+	VendorErr VendorErr // of one that failed: what its status leaves open
+
 	QPN     uint32
 	ByteLen uint32 // RECV: bytes of the message, of a datagram with its 40; READ: bytes read
 	Imm     uint32 // immediate data, read big-endian

@@ -11,4 +11,6 @@ var (
 	ErrOverrun   = errors.New("roce: completion queue overran")
 	// ErrFailed says that a work request failed. It is in each WorkError.
 	ErrFailed = errors.New("work request failed")
+	// ErrLargeLost says that the path loses large packets alone: see VendorLargeLost.
+	ErrLargeLost = errors.New("large packets alone are lost")
 )

@@ -2,14 +2,15 @@ package verbs
 
 import "fmt"
 
-// A WorkError is a work request that ended without success. It wraps ErrFailed. verbs
-// has a vendor's syndrome besides the status; this transport has none, a status says all
-// that is known.
+// A WorkError is a work request that ended without success. It wraps ErrFailed, and
+// ErrLargeLost when that is why.
 type WorkError struct {
 	WRID   uint64   // as it was posted
 	Status Status   // what went wrong, never StatusSuccess
 	Opcode WCOpcode // what it was
 	QPN    uint32   // of the queue pair that it was posted to, or taken by
+
+	VendorErr VendorErr // what the status leaves open
 }
 
 // hints say of a status what its name leaves open.
@@ -28,16 +29,25 @@ func (e *WorkError) Error() string {
 	if hint := hints[e.Status]; hint != "" {
 		s += ": " + hint
 	}
+	if e.VendorErr == VendorLargeLost {
+		s += "; but it answers small packets, so large ones alone were lost: the path MTU is too " +
+			"large for something in between"
+	}
 	return s
 }
 
 // Unwrap returns ErrFailed.
 func (e *WorkError) Unwrap() error { return ErrFailed }
 
+// Is reports whether another error is ErrLargeLost, and this one is for that.
+func (e *WorkError) Is(target error) bool {
+	return target == ErrLargeLost && e.VendorErr == VendorLargeLost
+}
+
 // Err returns nil for a completion with success, else a *WorkError.
 func (c *Completion) Err() error {
 	if c.Status == StatusSuccess {
 		return nil
 	}
-	return &WorkError{WRID: c.WRID, Status: c.Status, Opcode: c.Opcode, QPN: c.QPN}
+	return &WorkError{WRID: c.WRID, Status: c.Status, Opcode: c.Opcode, QPN: c.QPN, VendorErr: c.VendorErr}
 }

@@ -21,7 +21,7 @@ func TestCompletionErr(t *testing.T) {
 		if !errors.As(err, &failed) || !errors.Is(err, verbs.ErrFailed) {
 			t.Fatalf("%s: %v", s, err)
 		}
-		if want := (verbs.WorkError{7, s, verbs.WCRead, 0x1234}); *failed != want {
+		if want := (verbs.WorkError{7, s, verbs.WCRead, 0x1234, 0}); *failed != want {
 			t.Errorf("%s: %+v", s, *failed)
 		}
 		for _, part := range []string{"RDMA_READ", "0x001234", s.String()} {
@@ -29,5 +29,20 @@ func TestCompletionErr(t *testing.T) {
 				t.Errorf("%q does not say %q", err, part)
 			}
 		}
+	}
+}
+
+// TestLargeLost: that large packets alone were lost is said, and can be asked for.
+func TestLargeLost(t *testing.T) {
+	wc := verbs.Completion{Status: verbs.StatusRetryExcErr}
+	err := wc.Err()
+	if errors.Is(err, verbs.ErrLargeLost) || strings.Contains(err.Error(), "large") {
+		t.Errorf("nothing is known, and it says: %v", err)
+	}
+	wc.VendorErr = verbs.VendorLargeLost
+	err = wc.Err()
+	if !errors.Is(err, verbs.ErrLargeLost) || !errors.Is(err, verbs.ErrFailed) ||
+		!strings.Contains(err.Error(), "answers small packets, so large ones alone were lost") {
+		t.Errorf("large packets were lost, and it says: %v", err)
 	}
 }

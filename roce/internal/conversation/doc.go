@@ -77,6 +77,7 @@
 //	     [signaled] [solicited] [fence] [error="TEXT"]
 //	post recv [srq] wr=ID [sge=LIST] [error="TEXT"]
 //	cqe wr=ID STATUS [OPERATION] [len=N] [imm=N] [inv=KEY] [grh] [src_qpn=N]
+//	     [vendor=N]
 //	                the next completion of the queue that wr was posted to
 //	cqe none        nothing to poll
 //	overrun sq|rq   the CQ of the sends, or of the receives, has lost something

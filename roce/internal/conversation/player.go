@@ -167,6 +167,9 @@ func formatCQE(wc *roce.Completion, err error) string {
 		return err.Error()
 	}
 	s := fmt.Sprintf("cqe wr=%d %s", wc.WRID, nameOf(statuses, wc.Status))
+	if wc.VendorErr != 0 {
+		s += fmt.Sprintf(" vendor=%d", wc.VendorErr)
+	}
 	if wc.Status != roce.StatusSuccess {
 		return s
 	}

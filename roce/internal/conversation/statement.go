@@ -108,7 +108,7 @@ func parseDeadline(a *args) action {
 }
 
 // parseCQE reads: cqe wr=ID STATUS [OPERATION] [len=N] [imm=N] [inv=KEY]
-// [grh src_qpn=N], or cqe none.
+// [grh src_qpn=N], cqe wr=ID STATUS [vendor=N], or cqe none.
 func parseCQE(a *args) action {
 	if a.flag("none") {
 		return func(p *player) error {
@@ -137,6 +137,8 @@ func parseCQE(a *args) action {
 			want.Flags |= roce.WCGRH
 		}
 		want.SrcQP = uint32(a.number("src_qpn", 0, math.MaxUint32))
+	} else {
+		want.VendorErr = roce.VendorErr(a.number("vendor", 0, math.MaxUint8))
 	}
 	inv := read(a, "inv", parseKey, key{})
 	if !hasStatus || want.Status == roce.StatusSuccess && !hasOp {

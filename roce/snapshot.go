@@ -35,6 +35,7 @@ type Snapshot struct {
 	EarlyResponses int      // requester: READ responses kept behind a gap
 	LastDrop       Reason   // why the last packet that was refused was
 	BadKey         bool     // responder: a request with a wrong key has ended the QP
+	LargeLost      bool     // requester: VendorLargeLost has ended the QP
 }
 
 // Snapshot copies the state. It needs the progress lock.
@@ -48,7 +49,7 @@ func (q *QP) Snapshot() Snapshot {
 		NextPSN:    r.psn, UnackedPSN: r.una, TopPSN: r.sentTop,
 		Outstanding: r.out, RetryLeft: r.retry, RNRLeft: r.rnrRetry, RNRWaiting: r.rnrWait,
 		ExpectedPSN: s.psn, MSN: s.msn, Responses: int(s.responses.n), LastDrop: q.lastDrop,
-		BadKey:  q.rsp.badKey,
+		BadKey: q.rsp.badKey, LargeLost: q.State() == StateErr && r.alive.state == smallAnswered,
 		Limited: r.credit.limited, LSN: r.credit.lsn, SSN: r.credit.ssn, Paced: r.paced,
 		PageWaiting: q.req.stalled || s.pageWait,
 	}

@@ -77,7 +77,7 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 func (c *Conn) Released() <-chan struct{} { return c.released }
 
 // Err says why the connection is over, nil while it is not: ErrHungUp after the
-// peer's Close, ErrClosed after our own, a *RejectedError when the peer takes it back,
+// peer's Close, ErrLargeLost if that is why, ErrClosed after our own, a *RejectedError when the peer takes it back,
 // ErrKeepalive when it is silent; and of one whose calls are Write and the like ErrAborted
 // or a *roce.WorkError. A work request of the application that fails does not end it.
 func (c *Conn) Err() error {
@@ -118,9 +118,13 @@ func (c *Conn) abort(err error) {
 // hangUp ends our side and tells the peer. The caller holds the manager's lock.
 func (c *Conn) hangUp(err error) {
 	m := c.manager
+	var why []byte
+	if c.qp.Snapshot().LargeLost {
+		why = largeLost
+	}
 	c.finish(err)
 	// It is there, so this cannot be refused.
-	_ = m.machine.Disconnect(m.clock.Now(), c.id, nil)
+	_ = m.machine.Disconnect(m.clock.Now(), c.id, why)
 	m.dispatch()
 	m.wake()
 }

@@ -9,8 +9,13 @@ import (
 	"os"
 	"syscall"
 
+	"xroce/roce"
 	"xroce/roce/cm"
 )
+
+// largeLost is the private data of the DREQ of one of ours whose queue pair has found out that
+// large packets alone are lost. The peer, which waits for what does not come, cannot.
+var largeLost = []byte("xroce: large packets alone are lost\x00")
 
 // Errors of this package. Errors of a call wrap one of them, one of the device, or that of the
 // context. Those of Dial, Lookup and Listen in their forms are a *net.OpError, which says whom
@@ -29,6 +34,10 @@ var (
 	// ErrKeepalive says that the connection is over because the peer was silent and did not
 	// answer when it was asked: see Setup.Keepalive. It wraps ErrTimeout.
 	ErrKeepalive = fmt.Errorf("%w when it was asked by the keepalive", ErrTimeout)
+	// ErrLargeLost says that the peer has ended the connection because large packets alone are lost
+	// on the way: the path MTU is too large for it. It wraps roce.ErrLargeLost.
+	ErrLargeLost = fmt.Errorf("cm: the peer ended the connection: %w on the way here, or back: "+
+		"the path MTU is too large for something in between", roce.ErrLargeLost)
 	// ErrAborted says that the connection is over because a call was given up while its work
 	// request was under way: see Conn.Write.
 	ErrAborted = errors.New("cm: connection ended with a call that was given up")

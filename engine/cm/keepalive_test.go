@@ -23,6 +23,12 @@ type virtualWorld struct {
 
 func newVirtualWorld(t *testing.T, o cm.Options) *virtualWorld {
 	t.Helper()
+	return newVirtualWorldOf(t, o, 1500)
+}
+
+// newVirtualWorldOf makes one of interfaces of an MTU.
+func newVirtualWorldOf(t *testing.T, o cm.Options, mtu int) *virtualWorld {
+	t.Helper()
 	w := &virtualWorld{}
 	var err error
 	w.Network, err = sim.NewNetwork(1, &w.clock, sim.Faults{})
@@ -32,7 +38,7 @@ func newVirtualWorld(t *testing.T, o cm.Options) *virtualWorld {
 			mac: [6]byte{2, 0, 0, 0, 0, byte(i + 1)},
 			v4:  netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)}),
 		}
-		port, err := w.NewPort(sim.PortConfig{MAC: h.mac, MTU: 1500, Addrs: []netip.Addr{h.v4}})
+		port, err := w.NewPort(sim.PortConfig{MAC: h.mac, MTU: mtu, Addrs: []netip.Addr{h.v4}})
 		must(t, err)
 		h.dev, err = engine.OpenLink(port, port, engine.Options{Clock: &w.clock, Direct: true})
 		must(t, err)

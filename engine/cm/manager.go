@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -268,6 +269,8 @@ func errorOf(e cm.Event) error {
 		return fmt.Errorf("%w: %s", ErrTimeout, e.Reason)
 	case e.Reason != cm.ReasonNone:
 		return &RejectedError{Reason: e.Reason, Private: e.Private}
+	case bytes.HasPrefix(e.Private, largeLost):
+		return ErrLargeLost
 	}
 	return ErrHungUp
 }

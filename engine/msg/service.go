@@ -1,6 +1,9 @@
 package msg
 
 import (
+	"errors"
+
+	"xroce/engine/cm"
 	"xroce/roce"
 	"xroce/roce/msg"
 )
@@ -219,6 +222,10 @@ func (r *rail) take(now roce.Time, wc *roce.Completion) {
 	if wc.Status != roce.StatusSuccess && !r.core.Lost() && r.qp.Snapshot().BadKey {
 		// Else all that is known is that work was flushed.
 		e.machine.HandleBadKey(now, r.core)
+	}
+	if wc.Status == roce.StatusWRFlushErr && !r.core.Lost() &&
+		errors.Is(r.cm.Err(), cm.ErrLargeLost) {
+		r.core.Lose(now, r.cm.Err()) // else all that is known is that it was flushed, too
 	}
 	if wc.WRID&receiveID == 0 {
 		e.machine.HandleWork(now, r.core, wc)

@@ -74,7 +74,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	ended, err := root.ExecuteContextC(inner)
 	a.hide()
 	a.hideMetrics()
-	err = a.blame(err)
+	err = remedy(a.blame(err))
 	if lost := a.endCaptures(); err == nil {
 		err = lost
 	}

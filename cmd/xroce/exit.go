@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/cmd/xroce/internal/plain"
+	"xroce/roce"
 )
 
 // Exit codes.
@@ -66,6 +67,15 @@ func (a *app) printJSONError(code int, err error) {
 	}
 	// It has nothing that JSON could not say, and nobody to tell that stderr is closed.
 	_ = json.NewEncoder(plain.Writer{W: a.stderr}).Encode(failure{text, code})
+}
+
+// remedy adds to an error what the user can do about it.
+func remedy(err error) error {
+	if errors.Is(err, roce.ErrLargeLost) {
+		return fmt.Errorf("%w: 'xroce check IFACE HOST' finds what passes; pingpong and perf "+
+			"take it with -m, all others with the MTU of the interface", err)
+	}
+	return err
 }
 
 // unsupported are the causes that a script may skip on: not a failure of ours,

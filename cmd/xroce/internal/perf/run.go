@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"xroce/cmd/perfdump"
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -94,7 +93,7 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	}
 	err := r.measure(ctx)
 	if err != nil && ctx.Err() == nil {
-		err = peer.Diagnose(ctx, r.cq, r.cause(err), r.qps()...)
+		err = r.cause(err)
 	}
 	if r.dump != nil {
 		describeDump(r.dump, r.end)

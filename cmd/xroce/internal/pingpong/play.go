@@ -101,7 +101,6 @@ func (g *game) play(ctx context.Context, pending int) (Result, error) {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			err = peer.Diagnose(ctx, g.cq, err, g.qps()...)
 			return Result{}, fmt.Errorf("after %d of %d round trips: %w",
 				min(g.rcnt, g.scnt), g.Iters, err)
 		}

@@ -58,6 +58,9 @@ func openDevice(
 		return fail(err)
 	}
 	if w, ok := host.(PortWatcher); ok {
+		for _, q := range d.queues {
+			q.portDown = !host.Port().Up
+		}
 		d.watching.Go(func() { d.followPort(w) })
 	}
 	if w, ok := host.(RemovalWatcher); ok {
@@ -105,14 +108,14 @@ func newDevice(host Host, program *bpf.Program, o Options) *Device {
 // followPort raises the events of the port until the host is closed.
 func (d *Device) followPort(w PortWatcher) {
 	for up := range w.PortStates() {
+		event := roce.EventPortErr
 		if up {
-			d.raise(AsyncEvent{Type: roce.EventPortActive})
-			for _, q := range d.queues {
-				q.portUp()
-			}
-		} else {
-			d.raise(AsyncEvent{Type: roce.EventPortErr})
+			event = roce.EventPortActive
 		}
+		for _, q := range d.queues {
+			q.portState(up)
+		}
+		d.raise(AsyncEvent{Type: event})
 	}
 }
 

@@ -85,14 +85,17 @@ func (q *queue) lookAgain() time.Duration {
 	return -1
 }
 
-// rests reports whether nothing can be sent, so that not even a driver that is to be busy has
-// anything to do but wait. The caller holds mu.
-func (q *queue) rests() bool { return q.outage != nil || q.reset != nil }
+// rests reports whether nothing can be sent or come, so that not even a driver that is to be busy
+// has anything to do but wait. Who sends nothing learns of that from the host alone. The caller
+// holds mu.
+func (q *queue) rests() bool { return q.outage != nil || q.reset != nil || q.portDown }
 
-// portUp has the queue try again, because the port is up.
-func (q *queue) portUp() {
+// portState tells the queue whether the port is up. When it is, the queue tries again.
+func (q *queue) portState(up bool) {
 	q.lock()
 	defer q.mu.Unlock()
-	q.hurry()
-	q.wake()
+	if q.portDown = !up; up {
+		q.hurry()
+		q.wake()
+	}
 }

@@ -71,6 +71,39 @@ func TestLoopSleepsInAnOutage(t *testing.T) {
 	}
 }
 
+// TestIdleLoopSleepsWhileThePortIsDown: who is to be busy and sends nothing learns from the host
+// that the port is down, and sleeps; it is busy again, and what comes is taken, when it is up.
+func TestIdleLoopSleepsWhileThePortIsDown(t *testing.T) {
+	p := &scriptedPair{}
+	sleeps := make(chan struct{}, 1)
+	p.count = func(call string) {
+		if call == "Poll" {
+			select {
+			case sleeps <- struct{}{}:
+			default:
+			}
+		}
+	}
+	states := make(chan bool)
+	p.watched = states
+	p.open(t, [2]engine.Options{{Busy: true}, {}})
+	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	exchange(t, a, b, 4096)
+	if len(sleeps) != 0 {
+		t.Error("a busy loop sleeps while the port is up")
+	}
+	states <- false
+	select {
+	case <-sleeps:
+	case <-time.After(timeout.Scaled(20 * time.Second)):
+		t.Fatal("a busy loop does not sleep while the port is down")
+	}
+	states <- true
+	exchange(t, a, b, 4096)
+	exchange(t, b, a, 4096)
+}
+
 // awaitFlush waits for completions of a QP, whatever they say.
 func awaitFlush(t *testing.T, s *side, n int) {
 	t.Helper()

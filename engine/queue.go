@@ -89,6 +89,8 @@ type queue struct {
 	drops [wire.NumReasons]uint64
 	// outage is the time in which the interface is down, nil while it is not.
 	outage *outage
+	// portDown says that the host has told so of the port, which may be before anybody sends.
+	portDown bool
 	// reset is how the link is made anew, nil while it works.
 	reset *linkReset
 	// past are the counters of links that were replaced.

@@ -76,6 +76,7 @@ func (h *plainHost) Resolve(context.Context, netip.Addr, netip.Addr) ([6]byte, e
 type scriptedPair struct {
 	script
 	count   func(call string) // told of each call, nil for nobody
+	watched chan bool         // tells the first device whether its port is up, nil for never
 	kernels [2]*xsktest.Kernel
 	devs    [2]*engine.Device
 }
@@ -109,12 +110,15 @@ func (p *scriptedPair) open(t *testing.T, opts [2]engine.Options) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &plainHost{
+		var h engine.Host = &plainHost{
 			port: engine.Port{
 				Name: "fake0", Index: 1, MTU: 1500, Up: true, MAC: [6]byte{2, 5: byte(1 + i)},
 				Addrs: []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)})},
 			},
 			peer: [6]byte{2, 5: byte(2 - i)},
+		}
+		if i == 0 && p.watched != nil {
+			h = &watchedHost{h, p.watched}
 		}
 		p.devs[i], err = engine.OpenLink(engine.Reopenable(link, open), h, opts[i])
 		if err != nil {

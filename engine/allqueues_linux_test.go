@@ -194,3 +194,33 @@ func TestMissedQueue(t *testing.T) {
 		t.Errorf("logged %d times: %s", n, log.String())
 	}
 }
+
+// TestQueuesOfTheProgram: a device has the receive queues that a driver adds when the XDP program
+// is attached.
+func TestQueuesOfTheProgram(t *testing.T) {
+	pair := xsktest.NewPair(t, vethpair.Options{Queues: 2})
+	for _, tt := range []struct {
+		queues []int
+		err    error
+	}{{nil, nil}, {[]int{0}, engine.ErrQueuesLeftOut}} {
+		asked := 0
+		o := engine.Options{Queues: tt.queues}
+		engine.CountQueues(&o, func(string) (int, error) {
+			asked++
+			return min(asked, 2), nil
+		})
+		err := pair.Pair.Do(vethpair.A, func() error {
+			d, err := engine.Open(vethpair.IfName, o)
+			if err != nil {
+				return err
+			}
+			if got := d.Link().Queues; got != 2 {
+				t.Errorf("%d queues", got)
+			}
+			return d.Close()
+		})
+		if !errors.Is(err, tt.err) {
+			t.Errorf("queues %v: %v", tt.queues, err)
+		}
+	}
+}

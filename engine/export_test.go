@@ -35,6 +35,17 @@ func LookForMissed(d *Device) (look func()) {
 	return func() { m.look(d) }
 }
 
+// SeeMissed has a device see, one after the other, how many such packets there are.
+func SeeMissed(d *Device, packets ...uint64) {
+	m := &missed{}
+	for _, n := range packets {
+		m.see(d, n)
+	}
+}
+
+// CountQueues has Open learn the number of receive queues of an interface from count.
+func CountQueues(o *Options, count func(iface string) (int, error)) { o.countQueues = count }
+
 // AwaitsQueue reports whether somebody waits for the progress lock of a queue.
 func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 }
 
@@ -47,7 +58,10 @@ func Away(d *Device) bool { return d.queues[0].turns.away.Load() }
 // CallerDrives reports whether a caller has the turn.
 func CallerDrives(d *Device) bool { return d.queues[0].turns.driving.Load() }
 
-// Reopenable is a link with a way to open it again after it failed.
-func Reopenable(link xsk.Link, again func() (xsk.Link, error)) xsk.Link {
-	return reopenable{Link: link, again: again}
+// Reopenable is a link with a way to open it again after it failed, or when changed says that it
+// is to be.
+func Reopenable(
+	link xsk.Link, again func() (xsk.Link, error), changed func(xsk.Info) error,
+) xsk.Link {
+	return reopenable{Link: link, again: again, changed: changed}
 }

@@ -32,13 +32,15 @@ func Open(iface string, o Options) (*Device, error) {
 		return nil, err
 	}
 	o.setDefaults()
+	if o.countQueues == nil {
+		o.countQueues = host.ReceiveQueues
+	}
 	kernel, err := host.Open(iface)
 	if err != nil {
 		return nil, err
 	}
 	port := kernel.Port()
-	shares, err := shareQueues(port, &o)
-	if err != nil {
+	if _, err := shareQueues(port, &o); err != nil {
 		return nil, errors.Join(err, kernel.Close())
 	}
 	hasCarrier := func() (bool, error) { return host.HasCarrier(port.Index) }
@@ -49,6 +51,13 @@ func Open(iface string, o Options) (*Device, error) {
 	program, err := attach(port, &o)
 	if err != nil {
 		return nil, errors.Join(err, kernel.Close())
+	}
+	// A driver may have more queues for an XDP program to send on, and receive on them, too:
+	// virtio_net does (virtnet_xdp_set).
+	shares, err := shareQueues(port, &o)
+	if err != nil {
+		err = fmt.Errorf("with the XDP program attached: %w", err)
+		return nil, errors.Join(err, program.Close(), kernel.Close())
 	}
 	links, err := openLinks(kernel, program, shares, &o)
 	if err != nil {
@@ -74,7 +83,7 @@ func Open(iface string, o Options) (*Device, error) {
 // shareQueues asks the kernel for the receive queues of a port, and deals those that the options
 // name out to the drivers.
 func shareQueues(port host.Port, o *Options) ([][]int, error) {
-	have, err := host.ReceiveQueues(port.Name)
+	have, err := o.countQueues(port.Name)
 	if err != nil {
 		return nil, err
 	}

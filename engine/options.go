@@ -90,6 +90,9 @@ type Options struct {
 	Logger *slog.Logger // nil for none
 	Clock  Clock        // nil for the machine's
 	Rand   roce.Rand    // source of keys, QPNs and PSNs; nil for crypto/rand
+
+	// countQueues is host.ReceiveQueues; tests have drivers that add some.
+	countQueues func(iface string) (int, error)
 }
 
 func (o *Options) check() error {

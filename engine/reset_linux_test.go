@@ -75,8 +75,9 @@ func (h *plainHost) Resolve(context.Context, netip.Addr, netip.Addr) ([6]byte, e
 // script.
 type scriptedPair struct {
 	script
-	count   func(call string) // told of each call, nil for nobody
-	watched chan bool         // tells the first device whether its port is up, nil for never
+	count   func(call string)    // told of each call, nil for nobody
+	watched chan bool            // tells the first device whether its port is up, nil for never
+	changed func(xsk.Info) error // why the first is to have another link, nil for never
 	kernels [2]*xsktest.Kernel
 	devs    [2]*engine.Device
 }
@@ -120,7 +121,13 @@ func (p *scriptedPair) open(t *testing.T, opts [2]engine.Options) {
 		if i == 0 && p.watched != nil {
 			h = &watchedHost{h, p.watched}
 		}
-		p.devs[i], err = engine.OpenLink(engine.Reopenable(link, open), h, opts[i])
+		changed := func(info xsk.Info) error {
+			if i > 0 || p.changed == nil {
+				return nil
+			}
+			return p.changed(info)
+		}
+		p.devs[i], err = engine.OpenLink(engine.Reopenable(link, open, changed), h, opts[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,4 +259,21 @@ func TestResetThatEnds(t *testing.T) {
 			t.Errorf("ended with %v, QP in %s", got, a.qp.State())
 		}
 	}
+}
+
+// TestQueuesWithoutNotice: a device finds the queues that a card was given without a notification
+// by the packets that it misses.
+func TestQueuesWithoutNotice(t *testing.T) {
+	grown := errors.New("there are more queues")
+	p := newScripted(t, [2]engine.Options{})
+	p.changed = func(xsk.Info) error { return grown }
+	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	engine.SeeMissed(p.devs[0], 7, 7, 7)
+	if n := counterOf(t, p.devs[0], "link_error_recovery"); n != 0 {
+		t.Errorf("%d sockets made anew, and no packet was missed since", n)
+	}
+	engine.SeeMissed(p.devs[0], 7, 8)
+	awaitCount(t, p.devs[0], "link_error_recovery", 1)
+	p.carry(t, a, b)
 }

@@ -31,9 +31,14 @@ type conversationReport struct {
 
 // A roundTripJSON is how long the rounds of rping took.
 type roundTripJSON struct {
-	Min float64 `json:"min"`
-	Avg float64 `json:"avg"`
-	Max float64 `json:"max"`
+	Min    float64 `json:"min"`
+	Avg    float64 `json:"avg"`
+	Max    float64 `json:"max"`
+	Stddev float64 `json:"stddev"`
+	P50    float64 `json:"p50"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	P999   float64 `json:"p99.9"`
 }
 
 // conversationFlags are those of all commands that are examples of rdma_cm.
@@ -93,7 +98,10 @@ func (a *app) converse(
 	report.Device, report.Backend = dev.Name(), dev.Link().Backend
 	report.Connections, report.Messages = result.Connections, result.Messages
 	if t := result.RoundTrip; t != nil {
-		report.RoundTrip = &roundTripJSON{usec(t.Min), usec(t.Mean), usec(t.Max)}
+		report.RoundTrip = &roundTripJSON{
+			Min: usec(t.Min), Avg: usec(t.Mean), Max: usec(t.Max), Stddev: usec(t.Stddev),
+			P50: usec(t.P50), P90: usec(t.P90), P99: usec(t.P99), P999: usec(t.P999),
+		}
 	}
 	report.Seconds = time.Since(start).Seconds()
 	return a.printJSON(report)
@@ -104,8 +112,11 @@ func (a *app) converse(
 func (a *app) sayPings(report conversationReport, result rdmacm.Result, err error) {
 	switch t := result.RoundTrip; {
 	case t != nil:
-		a.printf("%d pings of %s, round trip min/avg/max %.1f/%.1f/%.1f us\n", result.Messages,
-			report.Address, usec(t.Min), usec(t.Mean), usec(t.Max))
+		a.printf("%d pings of %s, round trip min/avg/max/stddev %.1f/%.1f/%.1f/%.1f us\n",
+			result.Messages, report.Address, usec(t.Min), usec(t.Mean), usec(t.Max),
+			usec(t.Stddev))
+		a.printf("50/90/99/99.9%% of them within %.1f/%.1f/%.1f/%.1f us\n",
+			usec(t.P50), usec(t.P90), usec(t.P99), usec(t.P999))
 	case err == nil && report.Tool == "rping" && report.Role == role(true):
 		a.printf("%d pings answered\n", result.Messages)
 	}

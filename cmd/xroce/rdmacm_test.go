@@ -28,11 +28,12 @@ func TestRping(t *testing.T) {
 	client := b.run(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -C 2 -V -v")...)
 	client.exited(t, exitOK)
 	server.exited(t, exitOK)
-	// What rping prints, and a line of ours.
+	// What rping prints, and two lines of ours.
 	const lines = "ping data: rdma-ping-0: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqr\n" +
 		"ping data: rdma-ping-1: BCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrs\n"
-	if rest, ok := strings.CutPrefix(client.stdout, lines); !ok || strings.Count(rest, "\n") != 1 ||
-		!strings.HasPrefix(rest, "2 pings of 192.0.2.1:7174, round trip min/avg/max ") {
+	if rest, ok := strings.CutPrefix(client.stdout, lines); !ok || strings.Count(rest, "\n") != 2 ||
+		!strings.HasPrefix(rest, "2 pings of 192.0.2.1:7174, round trip min/avg/max/stddev ") ||
+		!strings.Contains(rest, "\n50/90/99/99.9% of them within ") {
 		t.Errorf("client:\n%s", client.stdout)
 	}
 	want := strings.ReplaceAll(lines, "ping data", "server ping data") + "2 pings answered\n"
@@ -55,6 +56,11 @@ func TestRpingJSON(t *testing.T) {
 		if r.Tool != "rping" || r.Role != name || r.Messages != 3 || r.Connections != 1 ||
 			(r.RoundTrip != nil) != (name == "client") {
 			t.Errorf("%+v", r)
+		}
+		if trip := r.RoundTrip; trip != nil && (trip.Min <= 0 || trip.Min > trip.P50 ||
+			trip.P50 > trip.P90 || trip.P90 > trip.P99 || trip.P99 > trip.P999 ||
+			trip.P999 > trip.Max || trip.Stddev > trip.Max-trip.Min) {
+			t.Errorf("%+v", trip)
 		}
 	}
 }

@@ -23,8 +23,9 @@ func (a *app) rpingCommand() *cobra.Command {
 		Short: "Ping by RDMA READ and WRITE over rdma_cm, like rping, which may be the other end",
 		Long: `Ping over a connection of rdma_cm: the client lends the server memory, the server
 READs the client's text and WRITEs it back. Either end may be rping of rdma-core. A
-client tells at the end how long the rounds took; -v shows the text of each. Where rping
-has -d for its log, here it is the device, and -vv the log.`,
+client tells at the end how long the rounds took, as ping does: each has two messages
+each way, a READ and a WRITE. -v shows the text of each. Where rping has -d for its log,
+here it is the device, and -vv the log.`,
 		Example: `  xroce rping -d eth0 -s                          # server
   xroce rping -d eth0 -c -a 192.0.2.1 -C 10 -V -v # client
   rping -c -a 192.0.2.1 -C 10 -V -v               # client on a verbs device

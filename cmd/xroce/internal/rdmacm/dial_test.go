@@ -56,14 +56,30 @@ func TestSilentServer(t *testing.T) {
 
 // TestRoundTrips adds up what the rounds took.
 func TestRoundTrips(t *testing.T) {
-	var times roundTrips
+	times := newRoundTrips()
 	if got := times.result(); got != nil {
 		t.Errorf("no round: %+v", got)
 	}
 	for _, d := range []time.Duration{30, 10, 20, 60} {
 		times.add(d)
 	}
-	if got := *times.result(); got != (RoundTrip{Min: 10, Mean: 30, Max: 60}) {
+	want := RoundTrip{
+		Min: 10, Mean: 30, Max: 60, Stddev: 19, P50: 20, P90: 60, P99: 60, P999: 60,
+	}
+	if got := *times.result(); got != want {
+		t.Errorf("%+v, not %+v", got, want)
+	}
+	// Many of the same, and one that is out of any range.
+	times = newRoundTrips()
+	for range 998 {
+		times.add(10 * time.Microsecond)
+	}
+	times.add(12 * time.Microsecond)
+	times.add(2 * longestRound)
+	got := *times.result()
+	near := func(d, want time.Duration) bool { return want <= d && d <= want+want/1000 }
+	if !near(got.P50, 10*time.Microsecond) || !near(got.P99, 10*time.Microsecond) ||
+		!near(got.P999, 12*time.Microsecond) || got.Max != 2*longestRound {
 		t.Errorf("%+v", got)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Station) DialRping(ctx context.Context, c Rping) (Result, error) {
 		return Result{}, err
 	}
 	defer p.hangUp(ctx)
-	var times roundTrips
+	times := newRoundTrips()
 	for c.Count == 0 || p.rounds < c.Count {
 		start := time.Now()
 		if err = p.ping(ctx); err != nil {

@@ -119,7 +119,9 @@ func (a *app) perf(
 	}
 	line := a.progress(t.Test.Name(), true)
 	defer line.Close()
-	t.Progress = line.Update
+	if t.Interval == 0 { // its rows tell how far it is
+		t.Progress = line.Update
+	}
 	if f.dump != "" {
 		t.Dump = &perfdump.Dump{}
 	}

@@ -300,7 +300,7 @@ func TestPerfRefuses(t *testing.T) {
 		"send-bw --output latency":                                   "there are bandwidth",
 		"send-bw --use-srq -q 4 -r 2":                                "one receive for each QP",
 		"send-bw -x -2":                                              "-x -2",
-		"send-bw -i 2":                                               "-i 2",
+		"send-bw --ib-port 2":                                        "--ib-port 2",
 		"send-bw -S 3":                                               "service level 0",
 		"send-bw --pkey_index 1":                                     "one P_Key",
 		"send-bw --force-link IB":                                    "only Ethernet",

@@ -31,7 +31,7 @@ type perfFlags struct {
 	hopLimit, inlineRecv                                   int
 	mmap                                                   string
 	histogram, unsorted, outJSON, version, ignored         bool
-	limitBW, limitMsgRate                                  float64
+	limitBW, limitMsgRate, interval                        float64
 	level                                                  perf.Output
 }
 
@@ -63,7 +63,9 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	size, iters, txDepth, inline := f.defaults()
 	c := &f.c
 	flags.StringVarP(&f.iface, "ib-dev", "d", "", "interface (default: the one that fits)")
-	flags.IntVarP(&f.ibPort, "ib-port", "i", 1, "port of the device: there is 1")
+	flags.IntVar(&f.ibPort, "ib-port", 1, "port of the device: there is 1")
+	flags.Float64VarP(&f.interval, "interval", "i", 0,
+		"tell what was moved each so many seconds, of a bandwidth test")
 	flags.BoolVarP(&f.c.Managed, "rdma_cm", "R", false, "connect with rdma_cm, at both ends")
 	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
 	flags.StringVarP(&f.connection, "connection", "c", "RC",
@@ -201,7 +203,7 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 		{"-x", c.GIDIndex, perf.AutoGID, 255},
 		{"-L", f.hopLimit, 1, 255},
 		{"--inline_recv", f.inlineRecv, 0, roce.MaxInlineRecv},
-		{"-i", f.ibPort, 1, 1},
+		{"--ib-port", f.ibPort, 1, 1},
 		{"-D", f.duration, 0, 1 << 20},
 		{"-f", f.margin, -1, 1 << 20},
 		{"--latency_gap", f.gap, 0, 1 << 30},
@@ -218,6 +220,10 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 	if c.InlineRecv = f.inlineRecv; c.InlineRecv == 0 && f.test.Verb != perf.Write {
 		c.InlineRecv = engine.NoInlineRecv
 	}
+	if !(f.interval >= 0 && f.interval <= perf.MaxInterval.Seconds()) {
+		return c, usagef("-i %g is no interval", f.interval)
+	}
+	c.Interval = time.Duration(f.interval * float64(time.Second))
 	c.Gap = time.Duration(f.gap) * time.Microsecond
 	f.setDuration(&c)
 	if err := f.setRate(&c); err != nil {

@@ -63,6 +63,9 @@ type Config struct {
 
 	Rate Rate
 
+	// Interval is how often a bandwidth test tells what it has moved meanwhile, 0 for never.
+	Interval time.Duration
+
 	// How results are told.
 	Gbits    bool // Gb/s instead of MiB/s
 	NoPeak   bool // measure no peak bandwidth

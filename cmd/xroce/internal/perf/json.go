@@ -20,6 +20,9 @@ type Document struct {
 	TestInfo TestInfo `json:"test_info"`
 	Results  []any    `json:"results"`
 	RoCE     RoCE     `json:"roce"`
+
+	Intervals        []IntervalJSON `json:"intervals,omitempty"` // with -i
+	IntervalsLeftOff int            `json:"intervals_left_off,omitempty"`
 }
 
 // TestInfo is the head of a report, with the keys of the tool.
@@ -94,6 +97,33 @@ type DurationJSON struct {
 	Average Fixed  `json:"t_avg"`
 	TPS     Fixed  `json:"tps_average"`
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
+}
+
+// An IntervalJSON is what was moved in a part of a run. The first keys are those of iperf3,
+// which has them in the same place.
+type IntervalJSON struct {
+	Sum struct {
+		Start   float64 `json:"start"` // seconds from the first message
+		End     float64 `json:"end"`
+		Seconds float64 `json:"seconds"`
+		Bytes   uint64  `json:"bytes"`
+		BPS     float64 `json:"bits_per_second"`
+
+		Size     int    `json:"MsgSize"`
+		Messages uint64 `json:"n_messages"`
+		Average  Fixed  `json:"BW_average"`
+		MsgRate  Fixed  `json:"MsgRate"`
+	} `json:"sum"`
+}
+
+// asJSON is an interval as programs read it.
+func (v *Interval) asJSON() (j IntervalJSON) {
+	s := &j.Sum
+	s.Start, s.End, s.Seconds = v.From.Seconds(), v.To.Seconds(), (v.To - v.From).Seconds()
+	s.Size, s.Messages, s.Bytes = v.Size, v.Messages, v.Messages*uint64(v.Size)
+	s.BPS = 8 * float64(s.Bytes) / s.Seconds
+	s.Average, s.MsgRate = Fixed{v.Average, 2}, Fixed{v.MsgRate, 6}
+	return j
 }
 
 // RoCE is what only we tell.
@@ -183,6 +213,9 @@ func (i *Info) result(r *Row) any {
 type Record struct {
 	Info *Info
 	Rows []Row
+
+	Intervals        []Interval // the first maxIntervals
+	IntervalsLeftOff int        // how many came after them
 }
 
 // Agreed implements Reporter.
@@ -190,6 +223,15 @@ func (r *Record) Agreed(i *Info) { r.Info = i }
 
 // Begins implements Reporter.
 func (r *Record) Begins(*Info) {}
+
+// Interval implements Reporter.
+func (r *Record) Interval(_ *Info, v *Interval) {
+	if len(r.Intervals) == maxIntervals {
+		r.IntervalsLeftOff++
+		return
+	}
+	r.Intervals = append(r.Intervals, *v)
+}
 
 // Row implements Reporter.
 func (r *Record) Row(_ *Info, row *Row) { r.Rows = append(r.Rows, *row) }
@@ -221,6 +263,10 @@ func (r *Record) Document(counters []engine.Counter) Document {
 	for n := range r.Rows {
 		d.Results = append(d.Results, i.result(&r.Rows[n]))
 	}
+	for n := range r.Intervals {
+		d.Intervals = append(d.Intervals, r.Intervals[n].asJSON())
+	}
+	d.IntervalsLeftOff = r.IntervalsLeftOff
 	for n := range i.Local {
 		l, m := &i.Local[n], &i.Remote[n]
 		d.RoCE.Local = append(d.RoCE.Local, EndpointJSON{l.QPN, uint32(l.PSN), l.GID.String()})
@@ -248,6 +294,13 @@ func (rs Reporters) Agreed(i *Info) {
 func (rs Reporters) Begins(i *Info) {
 	for _, r := range rs {
 		r.Begins(i)
+	}
+}
+
+// Interval implements Reporter.
+func (rs Reporters) Interval(i *Info, v *Interval) {
+	for _, r := range rs {
+		r.Interval(i, v)
 	}
 }
 

@@ -30,6 +30,10 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 		}
 	}
 	s := newStream(r.end, size, r.happened)
+	s.intervals.every = int64(c.Interval)
+	s.intervals.tell = func(from, to int64, messages uint64) {
+		r.tell.Interval(&r.info, c.interval(size, from, to, messages))
+	}
 	if c.Infinite {
 		return r.goOn(ctx, s, size)
 	}
@@ -64,6 +68,7 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
 	c := r.cfg
 	if !c.Both || c.Test.Verb == Send && c.Duration > 0 {
+		row.AfterIntervals = c.Interval > 0
 		r.hold(func() { r.tell.Row(&r.info, row) })
 		return nil
 	}
@@ -72,6 +77,7 @@ func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
 		return err
 	}
 	both := *row
+	both.AfterIntervals = c.Interval > 0
 	both.Peak += remote.Peak
 	both.Average += remote.Average
 	both.MsgRate += remote.MsgRate

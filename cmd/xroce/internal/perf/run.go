@@ -35,13 +35,16 @@ type Row struct {
 	TPS     float64
 	CPUUtil float64 // percent
 	Lost    uint64  // messages that did not come, over an unreliable service
+
+	AfterIntervals bool // intervals were told before
 }
 
 // A Reporter tells the user what happens, in this order.
 type Reporter interface {
-	Agreed(*Info)    // the ends know each other
-	Begins(*Info)    // rows follow
-	Row(*Info, *Row) // a result
+	Agreed(*Info)              // the ends know each other
+	Begins(*Info)              // rows follow
+	Interval(*Info, *Interval) // at once; its result comes later
+	Row(*Info, *Row)           // a result
 	Both(i *Info, local, remote *Row)
 	Ends(*Info)
 }

@@ -101,6 +101,17 @@ func (c *Config) check() error {
 		{c.Infinite && c.Both, "--run_infinitely does not go with -b"},
 		{c.Infinite && c.Events, "--run_infinitely does not go with -e"},
 		{c.Infinite && c.Rate.On(), "--run_infinitely does not go with --rate_limit"},
+		{
+			c.Interval != 0 && (c.Interval < MinInterval || c.Interval > MaxInterval),
+			fmt.Sprintf("-i is %g to %g seconds, or 0: the port of the device, which it is in "+
+				"perftest, is --ib-port", MinInterval.Seconds(), MaxInterval.Seconds()),
+		},
+		{c.Interval > 0 && c.Test.Latency, "-i is for bandwidth tests"},
+		{c.Interval > 0 && c.Infinite, "-i does not go with --run_infinitely, which tells each -D"},
+		{
+			c.Interval > 0 && c.passive(),
+			"-i is for the end that posts: this one only answers, and knows no messages",
+		},
 		{c.Separate && !c.Both, "--report-both needs -b"},
 		{c.Reversed && c.Test.Latency, "--reversed is for bandwidth tests"},
 		{c.UseSRQ && c.Test.Verb != Send, "--use-srq is for send tests"},

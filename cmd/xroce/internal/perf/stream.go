@@ -15,6 +15,7 @@ type stream struct {
 	clock
 	timer
 	pacer
+	intervals
 	progress func(uint64) // is told that something happened
 
 	sending, receiving bool
@@ -59,8 +60,11 @@ func newStream(e *end, size int, progress func(uint64)) *stream {
 // run moves the messages. It returns errLost when some were lost on the way.
 func (s *stream) run(ctx context.Context) error {
 	s.clock = newClock()
+	// What was lost, or failed, may have come to something before.
+	defer func() { s.intervals.finish(s.now(), s.moved()) }()
 	if s.sending && !s.held {
 		s.start(0)
+		s.begin(0)
 	}
 	for !s.finished() {
 		if s.sending && !s.held {
@@ -82,7 +86,10 @@ func (s *stream) run(ctx context.Context) error {
 			s.progress(s.completed + s.delivered)
 		}
 		if s.timer.state != phaseIdle {
-			s.tick(s.now())
+			s.timer.tick(s.now())
+		}
+		if s.every != 0 {
+			s.intervals.tick(s.now(), s.moved())
 		}
 		if s.over() && s.again != nil {
 			s.again()
@@ -187,6 +194,7 @@ func (s *stream) received(f *flow, qp int) error {
 	if s.delivered == 0 {
 		s.first = s.now()
 		s.start(s.first)
+		s.begin(s.first)
 		s.held = false
 	}
 	f.delivered++
@@ -207,6 +215,14 @@ func (s *stream) received(f *flow, qp int) error {
 		}
 	}
 	return nil
+}
+
+// moved is how many messages count: those sent, or received where none is.
+func (s *stream) moved() uint64 {
+	if s.sending {
+		return s.completed
+	}
+	return s.delivered
 }
 
 // report is the result, in the unit of the configuration.

@@ -115,7 +115,24 @@ func (t Text) Begins(i *Info) {
 		return // it will have no result
 	}
 	t.printf("%s", ruler)
-	t.columns(i)
+	if i.Interval == 0 {
+		t.columns(i)
+	}
+}
+
+// Interval implements Reporter.
+func (t Text) Interval(i *Info, v *Interval) {
+	if v.From == 0 {
+		unit := "MB/sec"
+		if i.Gbits {
+			unit = "Gb/sec"
+		}
+		t.printf(" interval[sec]    #bytes     #messages      BW average[%s]   MsgRate[Mpps]\n",
+			unit)
+	}
+	span := fmt.Sprintf("%.2f-%.2f", v.From.Seconds(), v.To.Seconds())
+	t.printf(" %12s     %-7d    %-10d     %-7.2f              %-7.6f\n", span, v.Size,
+		v.Messages, v.Average, v.MsgRate)
 }
 
 // columns prints the line above the results.
@@ -154,6 +171,10 @@ func (t Text) Row(i *Info, r *Row) {
 		}
 		fmt.Fprintf(t.W, "%f\n", average)
 		return
+	}
+	if r.AfterIntervals {
+		t.printf("%s", ruler)
+		t.columns(i)
 	}
 	switch {
 	case !i.Test.Latency:

@@ -193,7 +193,8 @@ func (t *totals) add(q *queue) error {
 	}
 	t.handover.frames += q.handover.frames
 	t.handover.noRoom += q.handover.noRoom
-	t.count.Merge(&q.count)
+	count := q.allCounts()
+	t.count.Merge(&count)
 	for reason, n := range q.drops {
 		t.drops[reason] += n
 	}

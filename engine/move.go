@@ -66,9 +66,10 @@ func (d *Device) tryMove(qp *QP, to *queue) (done bool) {
 		from.holds = true
 		return false
 	}
-	if !qp.core.Rehome(&to.count, &to.common) {
+	if !qp.core.Rehome(to.counts(from, qp), &to.common) {
 		return false
 	}
+	to.takeCounts(from, qp)
 	from.forget(qp)
 	from.members--
 	qp.at.Store(to)

@@ -15,7 +15,7 @@ import (
 // overtaken.
 func TestQPMoves(t *testing.T) {
 	for _, stays := range []bool{false, true} {
-		dev, peer, _ := twoQueues(t, engine.Options{NoRebalance: stays})
+		dev, peer, _ := twoQueues(t, engine.Options{NoRebalance: stays, CountQPs: true})
 		here := onQueues(t, dev)
 		for i, a := range here {
 			b := newSide(t, peer)
@@ -33,6 +33,13 @@ func TestQPMoves(t *testing.T) {
 		}
 		if n := counterOf(t, dev, "qp_moves"); n != moves {
 			t.Errorf("%d moves", n)
+		}
+		sent := uint64(0) // each QP takes along what it has counted
+		for _, qp := range dev.Resources(len(here)).QPs {
+			sent += qp.Counters["sent_pkts"]
+		}
+		if all := counterOf(t, dev, "sent_pkts"); sent != all || sent == 0 {
+			t.Errorf("the QPs have sent %d packets of %d", sent, all)
 		}
 		here[1].qp.Close()
 		if n := dev.Resources(0).Total.QP; n != 1 {

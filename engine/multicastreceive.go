@@ -36,6 +36,7 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 		if fromHere && qp.core.Num() == sender {
 			continue
 		}
+		qp.core.AddRcvdBytes(f.Len())
 		qp.core.HandlePacket(now, p)
 		q.reschedule(qp)
 	}

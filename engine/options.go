@@ -68,6 +68,8 @@ type Options struct {
 	Reattach bool
 	// RawPackets allows QPs of type RAW_PACKET, which can send any frame.
 	RawPackets bool
+	// CountQPs has each QP count by itself from the beginning: see Device.CountQPs.
+	CountQPs bool
 	// RoCEv1 takes RoCE v1 packets that are addressed to the interface from the beginning.
 	// Without it they are left to the kernel until a GID of that type is used: by a QP that
 	// is connected with it, or an address handle. It is for those who are to hear such

@@ -173,6 +173,9 @@ func (d *Device) createQP(pd *PD, init QPInit) (*QP, error) {
 	}
 	q.control.refs.retain()
 	queue.members++
+	if d.options.CountQPs {
+		queue.countApart(q)
+	}
 	queue.sizeReceiveRing(init.Type)
 	return q, nil
 }

@@ -99,6 +99,7 @@ func (q *QP) close() (empty []wire.GID, handler bool) {
 	handler = d.removeEtherTypes(q)
 	d.qps.Delete(q.core.Num())
 	queue.forget(q)
+	queue.countTogether(q)
 	queue.noteGone()
 	d.forgetPath(q)
 	d.async.forget(q.control.events)

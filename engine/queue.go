@@ -86,7 +86,9 @@ type queue struct {
 	fate  fate   // of the frame under way
 
 	count counter.Set
-	drops [wire.NumReasons]uint64
+	// counted are the QPs that count by themselves, nil while there was none.
+	counted map[*QP]*counter.Set
+	drops   [wire.NumReasons]uint64
 	// outage is the time in which the interface is down, nil while it is not.
 	outage *outage
 	// portDown says that the host has told so of the port, which may be before anybody sends.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"xroce/roce"
-	"xroce/roce/counter"
 	"xroce/roce/wire"
 	"xroce/xsk"
 )
@@ -55,7 +54,7 @@ func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded boo
 		}
 		return
 	}
-	at.count.Add(counter.RcvdBytes, uint64(f.Len()))
+	q.core.AddRcvdBytes(f.Len())
 	// The QP is raw, and that is all that could be wrong.
 	_ = q.core.HandleFrame(now, f.Head, f.Tail)
 	at.reschedule(q)

@@ -91,7 +91,7 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	case q.strays != nil:
 		q.strays.home(qp)
 	}
-	q.count.Add(counter.RcvdBytes, uint64(f.Len()))
+	qp.core.AddRcvdBytes(f.Len())
 	qp.core.HandlePacket(now, p)
 	q.reschedule(qp)
 }

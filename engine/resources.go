@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xroce/roce"
+	"xroce/roce/counter"
 	"xroce/roce/mem"
 )
 
@@ -81,6 +82,9 @@ type QPRow struct {
 	SRQN      uint32 `json:"srqn,omitempty"`
 	SendQueue uint32 `json:"sends"` // work requests that are not complete
 	RecvQueue uint32 `json:"recvs"`
+	// Counters are those that are not 0, of a QP that counts by itself: nil of others. See
+	// Device.CountQPs.
+	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 
 // An SRQRow is a shared receive queue.
@@ -97,10 +101,21 @@ type SRQRow struct {
 // numbers alone. It holds all progress locks meanwhile: nothing moves, and the rows
 // are of one moment.
 func (d *Device) Resources(limit int) Resources {
-	limit = max(limit, 0)
+	r, counted := d.lookAt(max(limit, 0))
+	for i := range r.QPs {
+		if set, ok := counted[r.QPs[i].LQPN]; ok {
+			r.QPs[i].Counters = named(&set)
+		}
+	}
+	r.sort()
+	return r
+}
+
+// lookAt is Resources without an order, and with the counters of QPs beside their rows.
+func (d *Device) lookAt(limit int) (r Resources, counted map[uint32]counter.Set) {
 	d.lock()
 	defer d.unlock()
-	r := Resources{Device: d.Name()}
+	r.Device = d.Name()
 	var pds []*PD
 	var mrs []*MR
 	var mws []*MW
@@ -127,6 +142,12 @@ func (d *Device) Resources(limit int) Resources {
 			break
 		}
 		r.QPs = append(r.QPs, qp.row())
+		if own := qp.home().counted[qp]; own != nil {
+			if counted == nil {
+				counted = map[uint32]counter.Set{}
+			}
+			counted[qp.core.Num()] = *own
+		}
 	}
 	for _, s := range d.srqs.All {
 		if len(r.SRQs) == limit {
@@ -134,8 +155,7 @@ func (d *Device) Resources(limit int) Resources {
 		}
 		r.SRQs = append(r.SRQs, s.row())
 	}
-	r.sort()
-	return r
+	return r, counted
 }
 
 func (r *Resources) sort() {

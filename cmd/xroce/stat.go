@@ -27,6 +27,7 @@ type statFlags struct {
 	every  float64 // seconds, 0 for once
 	count  int     // of intervals, 0 for no limit
 	all    bool
+	perQP  bool // queue pairs are to count, each by itself
 }
 
 func (a *app) statCommand() *cobra.Command {
@@ -39,11 +40,15 @@ again and why, drops by reason, page faults of registered memory, the rings of A
 verdicts of the XDP program; and their queue pairs. Counters that are 0 are left out, but
 with --all.
 
+With --qp the queue pairs count as well, each by itself: from the first time that somebody
+asks a program so, for as long as they live, at no cost but half a KiB of memory each.
+
 With -w it shows every so many seconds what has moved, per second, until it is
 interrupted or -c intervals are over; of queue pairs it is how fast their PSNs move.
 With --json too it prints an object a line.`,
 		Example: `  xroce stat
   xroce stat -i eth0 -w 1
+  xroce stat --qp -w 1     # which queue pair sends again, which has no receives?
   xroce stat --json`,
 		Args: cobra.NoArgs,
 	}
@@ -51,6 +56,7 @@ With --json too it prints an object a line.`,
 	flags := c.Flags()
 	flags.Float64VarP(&f.every, "wait", "w", 0, "show rates every so many seconds")
 	flags.BoolVarP(&f.all, "all", "a", false, "counters that are 0, too")
+	flags.BoolVarP(&f.perQP, "qp", "q", false, "counters of each queue pair, too")
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		if err := f.check(c.Flags().Changed("wait")); err != nil {
 			return err
@@ -109,7 +115,7 @@ func (f *statFlags) check(rates bool) error {
 
 // sample asks the programs.
 func (a *app) sample(f statFlags) (stat.Sample, error) {
-	answers, err := control.AskStatistics(a.runtime, f.pid, statRows)
+	answers, err := control.AskStatistics(a.runtime, f.pid, statRows, f.perQP)
 	if err != nil {
 		a.logger.Warn("not all processes answered", "error", err.Error())
 	}

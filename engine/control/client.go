@@ -32,9 +32,12 @@ func Ask(dir string, pid int, rows int, keys bool) ([]Answer, error) {
 	return askAll(dir, pid, Request{Get: getResources, Rows: rows, Keys: keys})
 }
 
-// AskStatistics is Ask for the counters of devices as well, without keys.
-func AskStatistics(dir string, pid int, rows int) ([]Answer, error) {
-	return askAll(dir, pid, Request{Get: getStatistics, Rows: rows})
+// AskStatistics is Ask for the counters of devices as well, without keys. With countQPs those
+// queue pairs that there are rows of count each by itself from now on, and tell what they have
+// counted since that was asked for first (engine.Device.CountQPs). A program of an earlier
+// version counts on as it did: its rows have no Counters.
+func AskStatistics(dir string, pid int, rows int, countQPs bool) ([]Answer, error) {
+	return askAll(dir, pid, Request{Get: getStatistics, Rows: rows, CountQPs: countQPs})
 }
 
 // askAll asks the processes that have a socket in a directory.

@@ -45,6 +45,42 @@ func device(t *testing.T) *engine.Device {
 	return d
 }
 
+// TestCountQPs: who asks for it has queue pairs count by themselves, and nobody else.
+func TestCountQPs(t *testing.T) {
+	s, dir := listen(t)
+	d := device(t)
+	s.Add(d)
+	cq, err := d.CreateCQ(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.CreateQP(d.AllocPD(), engine.QPInit{SendCQ: cq, RecvCQ: cq}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		rows, counted int
+		ask           bool
+	}{{9, 0, false}, {0, 0, true}, {1, 1, true}, {9, 2, true}, {9, 2, false}} {
+		if _, err := AskStatistics(dir, 0, c.rows, c.ask); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, row := range d.Resources(9).QPs {
+			if row.Counters != nil {
+				n++
+			}
+		}
+		if n != c.counted {
+			t.Errorf("%+v: %d queue pairs count", c, n)
+		}
+	}
+	if _, err := askAll(dir, 0, Request{Get: getResources, CountQPs: true}); err == nil {
+		t.Error("resources are counted")
+	}
+}
+
 // listen starts a server in a directory of the test.
 func listen(t *testing.T) (s *Server, dir string) {
 	t.Helper()

@@ -215,7 +215,7 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 // counterOf asks for a counter of the one device.
 func counterOf(t *testing.T, dir, name string) uint64 {
 	t.Helper()
-	answers, err := AskStatistics(dir, 0, 0)
+	answers, err := AskStatistics(dir, 0, 0, false)
 	if err != nil || len(answers) != 1 || len(answers[0].Counters) != 1 {
 		t.Fatalf("%+v, %v", answers, err)
 	}

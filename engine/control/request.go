@@ -33,6 +33,9 @@ type Request struct {
 	Rows    int    `json:"rows,omitempty"` // objects of a kind and device, at most
 	Keys    bool   `json:"keys,omitempty"` // with memory keys and addresses
 
+	// Of statistics: has those queue pairs that are told of count by themselves from now on.
+	CountQPs bool `json:"count_qps,omitempty"`
+
 	// Of packets:
 	Device string `json:"device,omitempty"` // its name, "" when there is but one
 	Snap   int    `json:"snap,omitempty"`   // bytes of each packet, 0 for all
@@ -47,6 +50,8 @@ func (q *Request) check() error {
 	case q.Get != getResources && q.Get != getStatistics && q.Get != getPackets:
 		return fmt.Errorf("no %q, there are %s, %s and %s", q.Get, getResources, getStatistics,
 			getPackets)
+	case q.CountQPs && q.Get != getStatistics:
+		return fmt.Errorf("queue pairs are to count for %s", getStatistics)
 	case q.Rows < 0 || q.Rows > MaxRows:
 		return fmt.Errorf("%d rows are not in 0..%d", q.Rows, MaxRows)
 	case q.Snap < 0 || q.Snap > maxSnap:

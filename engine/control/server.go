@@ -184,6 +184,9 @@ func (s *Server) answer(conn net.Conn) (stream func(conn net.Conn, answered bool
 func (s *Server) look(q *Request, a *Answer) error {
 	a.Devices = []engine.Resources{}
 	for _, d := range s.open() {
+		if q.CountQPs {
+			d.CountQPs(q.Rows)
+		}
 		if q.Get == getStatistics {
 			counters, err := d.Counters()
 			if errors.Is(err, engine.ErrClosed) {

@@ -71,6 +71,8 @@ type QP struct {
 	engine.QPRow
 	SQRate float64 `json:"sq-psn-per-second"`
 	RQRate float64 `json:"rq-psn-per-second"`
+	// Rates are those of its counters that moved, when it counts by itself.
+	Rates map[string]float64 `json:"per_second,omitempty"`
 }
 
 // A Change is what happened at a device in a time.
@@ -84,6 +86,7 @@ type Change struct {
 	QPs     []QP               `json:"qp"` // the busiest first
 
 	Order []string `json:"-"` // names of the counters that moved
+	all   []string // of all
 }
 
 // gauges are the counters that also shrink: a rate of them says nothing.
@@ -121,7 +124,7 @@ func (s *Sample) Since(before *Sample) []Change {
 func change(before, d *Device, seconds float64) Change {
 	c := Change{
 		PID: d.PID, Comm: d.Comm, Name: d.Name, Seconds: seconds, Rates: map[string]float64{},
-		QPs: []QP{},
+		QPs: []QP{}, all: d.order,
 	}
 	for _, name := range d.order {
 		was, now := before.Counters[name], d.Counters[name]
@@ -140,6 +143,7 @@ func change(before, d *Device, seconds float64) Change {
 		if i >= 0 {
 			row.SQRate = psnRate(before.QPs[i].SQPSN, q.SQPSN, seconds)
 			row.RQRate = psnRate(before.QPs[i].RQPSN, q.RQPSN, seconds)
+			row.Rates = rates(before.QPs[i].Counters, q.Counters, seconds)
 		}
 		c.QPs = append(c.QPs, row)
 	}
@@ -147,6 +151,21 @@ func change(before, d *Device, seconds float64) Change {
 		return cmp.Compare(b.SQRate+b.RQRate, a.SQRate+a.RQRate)
 	})
 	return c
+}
+
+// rates are those of the counters that moved, nil of none. One that was not told is 0.
+func rates(before, now map[string]uint64, seconds float64) map[string]float64 {
+	var r map[string]float64
+	for name, n := range now {
+		if n <= before[name] {
+			continue
+		}
+		if r == nil {
+			r = map[string]float64{}
+		}
+		r[name] = float64(n-before[name]) / seconds
+	}
+	return r
 }
 
 // psnRate is how fast a PSN moved. One that went back began a new connection.

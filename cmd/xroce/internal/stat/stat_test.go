@@ -56,6 +56,38 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestQueuePairs: what each counts, on lines that are not too long, and as rates. A program that
+// does not know how shows nothing more.
+func TestQueuePairs(t *testing.T) {
+	at := time.Unix(100, 0)
+	first, second := answer("eth0", 100, 0, 3, 1), answer("eth0", 300, 4, 9, 11)
+	first.Devices[0].QPs[1].Counters = map[string]uint64{"sent_pkts": 60}
+	second.Devices[0].QPs[1].Counters = map[string]uint64{
+		"sent_pkts": 160, "out_of_buffer": 123456789012345678, "unknown": 1,
+		"drop_bad_icrc": 123456789012345678, "sq_posted": 123456789012345678,
+	}
+	before := NewSample(at, []control.Answer{first}, "")
+	now := NewSample(at.Add(2*time.Second), []control.Answer{second}, "")
+	var b strings.Builder
+	now.Devices[0].AppendTable(&b, false)
+	want := ` recvs 0
+     sent_pkts 160 drop_bad_icrc 123456789012345678 out_of_buffer 123456789012345678
+     sq_posted 123456789012345678
+`
+	if !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%s", b.String())
+	}
+	c := now.Since(&before)[0]
+	b.Reset()
+	c.AppendTable(&b)
+	if !strings.Contains(b.String(), "\n     sent_pkts 50 drop_bad_icrc 6172") {
+		t.Errorf("%s", b.String())
+	}
+	if q := c.QPs[0]; q.Rates["sent_pkts"] != 50 || len(c.QPs[1].Rates) > 0 {
+		t.Errorf("%+v", c.QPs)
+	}
+}
+
 // TestTables: what is shown, and that a screen has no more lines than there are.
 func TestTables(t *testing.T) {
 	at := time.Unix(100, 0)

@@ -22,7 +22,33 @@ func (d *Device) AppendTable(b *strings.Builder, all bool) {
 		}
 		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn 0x%06x rq-psn 0x%06x", q.LQPN, q.Type,
 			q.State, q.RQPN, q.SQPSN, q.RQPSN)
-		fmt.Fprintf(b, " sends %d recvs %d\n", q.SendQueue, q.RecvQueue)
+		fmt.Fprintf(b, " sends %d recvs %d", q.SendQueue, q.RecvQueue)
+		appendNumbers(b, d.order, q.Counters)
+		b.WriteString("\n")
+	}
+}
+
+// numberLine is how long a line of appendNumbers may be.
+const numberLine = 96
+
+// appendNumbers prints names with their numbers below a line, in the order of the counters of the
+// device.
+func appendNumbers[N uint64 | float64](b *strings.Builder, order []string, numbers map[string]N) {
+	left := 0
+	for _, name := range order {
+		n, ok := numbers[name]
+		if !ok {
+			continue
+		}
+		word := fmt.Sprintf(" %s %v", name, n)
+		if f, ok := any(n).(float64); ok {
+			word = fmt.Sprintf(" %s %.0f", name, f)
+		}
+		if left -= len(word); left < 0 {
+			b.WriteString("\n    ")
+			left = numberLine - len(word)
+		}
+		b.WriteString(word)
 	}
 }
 
@@ -33,11 +59,13 @@ func (c *Change) AppendTable(b *strings.Builder) {
 		fmt.Fprintf(b, "  %-26s %.0f\n", name, c.Rates[name])
 	}
 	for i, q := range c.QPs {
-		if i == maxRows || q.SQRate+q.RQRate == 0 {
+		if i == maxRows || q.SQRate+q.RQRate == 0 && len(q.Rates) == 0 {
 			break
 		}
-		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn %.0f rq-psn %.0f\n", q.LQPN, q.Type,
+		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn %.0f rq-psn %.0f", q.LQPN, q.Type,
 			q.State, q.RQPN, q.SQRate, q.RQRate)
+		appendNumbers(b, c.all, q.Rates)
+		b.WriteString("\n")
 	}
 }
 

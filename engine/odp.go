@@ -146,6 +146,10 @@ func (p *paging) counters() []Counter {
 		},
 		{"page_prefetch", s.PagePrefetch, "pages", "brought in on advice"},
 		{
+			"page_fault_wait_ns", uint64(s.PageFaultWait), "nanoseconds",
+			"from accesses that found pages absent to their being there",
+		},
+		{
 			"page_gone", p.pager.Gone(), "events",
 			"accesses stopped because memory was taken away under them",
 		},

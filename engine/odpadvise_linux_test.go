@@ -219,6 +219,12 @@ func TestODPCountsPagesThatGoAway(t *testing.T) {
 		// What a look saw holds for a while.
 		w.clock.AdvanceTo(w.clock.Now() + 200*roce.Microsecond)
 	}
+	// Those who look from outside see the same.
+	rows := b.dev.Resources(9).MRs
+	if len(rows) != 2 || rows[0].ODP != nil || rows[1].ODP == nil ||
+		rows[1].ODP.PageFaults == 0 || rows[1].ODP.PageFaultWait <= 0 {
+		t.Errorf("regions %+v", rows)
+	}
 	must(t, b.mr.Deregister())
 	s := odpStats(t, b)
 	// A worker that is late with a request of the round before may bring pages in anew
@@ -232,9 +238,17 @@ func TestODPCountsPagesThatGoAway(t *testing.T) {
 		"page_faults": s.PageFaults, "page_faults_handled": s.PageFaultsHandled,
 		"page_invalidations":         s.PageInvalidations,
 		"page_invalidations_handled": s.PageInvalidationsHandled, "page_prefetch": s.PagePrefetch,
+		"page_fault_wait_ns": uint64(s.PageFaultWait),
 	} {
 		if got := counterOf(t, b.dev, name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	for _, d := range []*engine.Device{a.dev, b.dev} {
+		for _, row := range d.Resources(9).MRs {
+			if row.ODP != nil {
+				t.Errorf("a region that is not paged, or gone, has statistics %+v", row.ODP)
+			}
 		}
 	}
 	if pinned, ok := a.mr.ODPStats(); ok {

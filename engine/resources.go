@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"xroce/engine/pager"
 	"xroce/roce"
 	"xroce/roce/counter"
 	"xroce/roce/mem"
@@ -49,6 +50,8 @@ type MRRow struct {
 	Access string  `json:"access"`
 	Valid  bool    `json:"valid"` // not invalidated
 	PDN    uint32  `json:"pdn"`
+	// ODP is what was counted for a region with on-demand paging, nil of others.
+	ODP *pager.Stats `json:"odp,omitempty"`
 }
 
 // An MWRow is a memory window.
@@ -180,10 +183,14 @@ func (r *Resources) HideKeys() {
 
 func (m *MR) row() MRRow {
 	lkey, rkey, addr := m.LKey(), m.RKey(), m.Addr()
+	var paged *pager.Stats
+	if s, ok := m.ODPStats(); ok {
+		paged = &s
+	}
 	return MRRow{
 		MRN: m.number, LKey: &lkey, RKey: &rkey, IOVA: &addr, Len: m.Len(),
 		Access: (m.core.Access() &^ mem.Invalidatable).String(), Valid: m.core.Valid(),
-		PDN: m.pdn.Load(),
+		PDN: m.pdn.Load(), ODP: paged,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/plain"
+	"xroce/cmd/xroce/internal/stat"
 	"xroce/engine"
 	"xroce/engine/control"
 )
@@ -31,7 +32,7 @@ func (a *app) resCommand() *cobra.Command {
 memory windows and shared receive queues the running xroce processes of this user
 have, or with a kind each of them, in the form of 'rdma res show'. With -v also
 memory keys and addresses, with which a peer could use the memory. Nothing in memory
-is ever shown.
+is ever shown. Regions with on-demand paging have the counters of 'rdma statistic show mr'.
 
 Processes answer on sockets in $XDG_RUNTIME_DIR/xroce, for root always in /run/xroce,
 which nobody else can enter. Those of other PID namespaces that share the directory are
@@ -194,6 +195,9 @@ func resMR(device string, m *engine.MRRow) string {
 	s += fmt.Sprintf(" mrlen %d access %s pdn %d", m.Len, m.Access, m.PDN)
 	if !m.Valid {
 		s += " state invalid"
+	}
+	if m.ODP != nil {
+		s += " " + stat.Paging(m.ODP)
 	}
 	return s
 }

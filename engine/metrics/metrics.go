@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"xroce/engine"
+	"xroce/engine/pager"
 )
 
 // A Collector collects the counters of devices. It implements prometheus.Collector and is safe
@@ -50,11 +51,15 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, d.Name())
 		for i := range counters {
-			to <- metricOf(d.Name(), &counters[i])
+			if counters[i].Name != pageFaultWait {
+				to <- metricOf(d.Name(), &counters[i])
+			}
 		}
 		if err != nil {
 			continue
 		}
+		stats, latency := d.ODPStats()
+		to <- pageFaults(d.Name(), stats, latency)
 		n := d.Resources(0).Total
 		for kind, value := range map[string]int{
 			"pd": n.PD, "mr": n.MR, "mw": n.MW, "cq": n.CQ, "qp": n.QP, "srq": n.SRQ,
@@ -72,9 +77,27 @@ var (
 		[]string{"device", "kind"}, nil)
 	dropsDesc = prometheus.NewDesc("roce_drops_total",
 		"Packets that were dropped, by the check that did it.", []string{"device", "cause"}, nil)
+	pageFaultsDesc = prometheus.NewDesc("roce_page_fault_seconds",
+		"How long faults of on-demand paging took.", []string{"device"}, nil)
 	xdpDesc = prometheus.NewDesc("roce_xdp_packets_total",
 		"Packets that the XDP program saw, by its verdict.", []string{"device", "verdict"}, nil)
 )
+
+// pageFaultWait is the counter that is in the histogram of pageFaults, in seconds.
+const pageFaultWait = "page_fault_wait_ns"
+
+// pageFaults is how long faults of on-demand paging took at a device.
+func pageFaults(device string, stats pager.Stats, latency pager.Latency) prometheus.Metric {
+	below := map[float64]uint64{} // the bounds of Prometheus have all that is less
+	count := uint64(0)
+	for i, n := range latency {
+		if count += n; i < pager.LatencyBuckets-1 {
+			below[pager.LatencyBound(i).Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(pageFaultsDesc, count, stats.PageFaultWait.Seconds(),
+		below, device)
+}
 
 // gauges are the counters that also shrink.
 var gauges = []string{"tx_outstanding_descs", "sq_posted"}

@@ -90,6 +90,10 @@ func expect(
 // expectStats compares what was counted.
 func expectStats(t *testing.T, got, want pager.Stats) {
 	t.Helper()
+	if waited := got.PageFaultWait; (waited > 0) != (got.PageFaultsHandled > 0) {
+		t.Errorf("%d faults took %v", got.PageFaultsHandled, waited)
+	}
+	got.PageFaultWait, want.PageFaultWait = 0, 0
 	if got != want {
 		t.Errorf("statistics are\n%+v, want\n%+v", got, want)
 	}

@@ -220,8 +220,9 @@ func (p *Pager) execute(j *job) {
 	case j.prefetch:
 		r.prefetched(j.first, at)
 	case pages > 0:
-		r.tally.fault(pages)
-		p.latency.observe(time.Duration(p.now() - j.asked))
+		waited := time.Duration(p.now() - j.asked)
+		r.tally.fault(pages, waited)
+		p.latency.observe(waited)
 	}
 	p.mu.Lock()
 	r.busy--

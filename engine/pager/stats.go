@@ -19,13 +19,17 @@ type Stats struct {
 	PageInvalidationsHandled uint64 `json:"page_invalidations_handled"`
 	// PagePrefetch are pages that advice brought in or found present.
 	PagePrefetch uint64 `json:"page_prefetch"`
+	// PageFaultWait is the time from the access that found pages absent to their being there,
+	// of all PageFaultsHandled together. This one is not Linux's.
+	PageFaultWait time.Duration `json:"page_fault_wait_ns"`
 }
 
 // tally counts for a region, and for the device with it.
 type tally struct {
 	faults, faultsHandled, invalidations, invalidationsHandled, prefetch atomic.Uint64
 
-	device *tally // nil of the device's own
+	waited atomic.Int64 // nanoseconds
+	device *tally       // nil of the device's own
 }
 
 func (t *tally) stats() Stats {
@@ -34,13 +38,15 @@ func (t *tally) stats() Stats {
 		PageInvalidations:        t.invalidations.Load(),
 		PageInvalidationsHandled: t.invalidationsHandled.Load(),
 		PagePrefetch:             t.prefetch.Load(),
+		PageFaultWait:            time.Duration(t.waited.Load()),
 	}
 }
 
-func (t *tally) fault(pages uint64) {
+func (t *tally) fault(pages uint64, waited time.Duration) {
 	for ; t != nil; t = t.device {
 		t.faults.Add(pages)
 		t.faultsHandled.Add(1)
+		t.waited.Add(int64(waited))
 	}
 }
 

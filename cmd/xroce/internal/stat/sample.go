@@ -18,6 +18,7 @@ type Device struct {
 	Counters map[string]uint64    `json:"counters"`
 	Objects  engine.ResourceCount `json:"objects"`
 	QPs      []engine.QPRow       `json:"qp"`
+	MRs      []engine.MRRow       `json:"mr,omitempty"` // with on-demand paging
 
 	order []string // names of counters, as they were told
 }
@@ -42,6 +43,11 @@ func NewSample(at time.Time, answers []control.Answer, name string) Sample {
 			d := Device{
 				PID: a.PID, Comm: a.Comm, Name: r.Device, Objects: r.Total, QPs: r.QPs,
 				Counters: map[string]uint64{},
+			}
+			for _, m := range r.MRs {
+				if m.ODP != nil {
+					d.MRs = append(d.MRs, m)
+				}
 			}
 			for _, c := range a.Counters[j] {
 				d.Counters[c.Name] = c.Value

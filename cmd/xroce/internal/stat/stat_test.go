@@ -1,12 +1,14 @@
 package stat
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"xroce/engine"
 	"xroce/engine/control"
+	"xroce/engine/pager"
 )
 
 // answer is what process 9 says of a device.
@@ -85,6 +87,29 @@ func TestQueuePairs(t *testing.T) {
 	}
 	if q := c.QPs[0]; q.Rates["sent_pkts"] != 50 || len(c.QPs[1].Rates) > 0 {
 		t.Errorf("%+v", c.QPs)
+	}
+}
+
+// TestRegions: those with on-demand paging are shown with what was counted, and no others.
+func TestRegions(t *testing.T) {
+	a := answer("eth0", 0, 0, 0, 0)
+	a.Devices[0].QPs = nil
+	a.Devices[0].MRs = []engine.MRRow{{MRN: 1, Len: 4096}, {MRN: 2, Len: 8192, ODP: &pager.Stats{
+		PageFaults: 3, PageFaultsHandled: 2, PageInvalidations: 4, PageInvalidationsHandled: 1,
+		PagePrefetch: 5, PageFaultWait: time.Millisecond,
+	}}}
+	s := NewSample(time.Unix(1, 0), []control.Answer{a}, "")
+	var b strings.Builder
+	s.Devices[0].AppendTable(&b, false)
+	const want = "eth0: pid 9 comm prog qp 2 mr 0 cq 0\n" +
+		"  mr 2 mrlen 8192 page_faults 3 page_faults_handled 2 page_invalidations 4 " +
+		"page_invalidations_handled 1 page_prefetch 5 page_fault_wait_ns 1000000\n"
+	if b.String() != want {
+		t.Errorf("%s", b.String())
+	}
+	j, err := json.Marshal(s.Devices[0].MRs)
+	if want := `"page_fault_wait_ns":1000000}`; err != nil || !strings.Contains(string(j), want) {
+		t.Errorf("%s, %v", j, err)
 	}
 }
 

@@ -3,6 +3,8 @@ package stat
 import (
 	"fmt"
 	"strings"
+
+	"xroce/engine/pager"
 )
 
 // maxRows is how many queue pairs a table has.
@@ -26,6 +28,22 @@ func (d *Device) AppendTable(b *strings.Builder, all bool) {
 		appendNumbers(b, d.order, q.Counters)
 		b.WriteString("\n")
 	}
+	for i, m := range d.MRs {
+		if i == maxRows {
+			fmt.Fprintf(b, "  and %d more regions, see xroce res mr\n", len(d.MRs)-i)
+			break
+		}
+		fmt.Fprintf(b, "  mr %d mrlen %d %s\n", m.MRN, m.Len, Paging(m.ODP))
+	}
+}
+
+// Paging prints what was counted for a region with on-demand paging, with the names of
+// 'rdma statistic show mr', and the time that accesses waited.
+func Paging(s *pager.Stats) string {
+	return fmt.Sprintf("page_faults %d page_faults_handled %d page_invalidations %d "+
+		"page_invalidations_handled %d page_prefetch %d page_fault_wait_ns %d", s.PageFaults,
+		s.PageFaultsHandled, s.PageInvalidations, s.PageInvalidationsHandled, s.PagePrefetch,
+		s.PageFaultWait)
 }
 
 // numberLine is how long a line of appendNumbers may be.

@@ -29,7 +29,8 @@ func (a *app) perfCommand() *cobra.Command {
 and their family. Either end may be one of them; flags, columns and JSON keys are
 theirs. Without HOST a test waits for a client, with HOST it is the client of the server
 there. Both ends need the same -s, -n, -c, -q, -a, -b and -D. A Soft-RoCE peer needs
--x INDEX of a RoCE v2 GID. With -R rdma_cm connects, and there is no TCP.`,
+-x INDEX of a RoCE v2 GID. With -R rdma_cm connects, and there is no TCP; with -z it
+carries what the ends tell each other, and connects nothing.`,
 		Example: `  xroce perf send-bw -d eth0                      # server
   xroce perf send-bw -d eth0 192.0.2.1            # client
   ib_send_bw -d rxe0 -x 1 192.0.2.1               # client on a verbs device
@@ -80,7 +81,7 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 			options.Busy = false // the loop itself never sleeps
 		}
 		// The connection manager and the exchange need a device that runs by itself.
-		possible := config.Direct() && !config.Managed
+		possible := config.Direct() && !config.Managed && !config.ManagedExchange
 		preferred := possible && options.Drivers == 1
 		if config.Mode, err = f.mode.apply(&options, preferred, possible); err != nil {
 			return err
@@ -107,16 +108,24 @@ func (a *app) perf(
 	if !a.json {
 		link.waiting = func(net.Addr) { text.Waiting() }
 	}
+	counters, err := newPerfCounters(f.counters)
+	if err != nil {
+		return err
+	}
+	link.check = func(dev *engine.Device) error {
+		return errors.Join(checkGID(dev, t.GIDIndex), checkMTU(dev, t.MTU), counters.check(dev))
+	}
 	dev, via, leave, err := a.perfMeet(ctx, link, o, t.Config)
 	defer leave()
 	if err != nil {
 		return err
 	}
 	record := &perf.Record{}
-	t.Tell = record
+	tell := perf.Reporters{record, counters}
 	if !a.json {
-		t.Tell = perf.Reporters{record, text}
+		tell = append(tell, text)
 	}
+	t.Tell = tell
 	line := a.progress(t.Test.Name(), true)
 	defer line.Close()
 	if t.Interval == 0 { // its rows tell how far it is
@@ -131,7 +140,7 @@ func (a *app) perf(
 	case err == nil:
 	case t.Infinite && len(record.Rows) > 0:
 		// It ends by an interruption, here or there: what was measured until then is told.
-		return errors.Join(err, a.perfReport(dev, record, f))
+		return errors.Join(err, a.perfReport(dev, record, counters, f))
 	default:
 		return err
 	}
@@ -140,27 +149,38 @@ func (a *app) perf(
 			return err
 		}
 	}
-	if err := a.perfReport(dev, record, f); err != nil {
+	if err := a.perfReport(dev, record, counters, f); err != nil {
 		return err
 	}
 	return f.limits(record.Rows)
 }
 
 // perfReport tells what a test has come to where programs read it.
-func (a *app) perfReport(dev *engine.Device, record *perf.Record, f *perfFlags) error {
+func (a *app) perfReport(
+	dev *engine.Device, record *perf.Record, counted *perfCounters, f *perfFlags,
+) error {
+	differences, err := counted.differences()
+	if err != nil {
+		return err
+	}
 	if f.outJSON {
 		if err := writePerfFile(f.outFile, record.File()); err != nil {
 			return err
 		}
 	}
 	if !a.json {
+		if len(differences) > 0 && f.level == perf.OutputFull {
+			a.printf("%s", counterLines(differences))
+		}
 		return nil
 	}
 	counters, err := dev.Counters()
 	if err != nil {
 		return err
 	}
-	return a.printJSON(record.Document(counters))
+	document := record.Document(counters)
+	document.RoCE.Report = differences
+	return a.printJSON(document)
 }
 
 // perfMeet opens the device and finds the peer. The returned function gives all back
@@ -174,10 +194,7 @@ func (a *app) perfMeet(
 			f()
 		}
 	}
-	link.check = func(dev *engine.Device) error {
-		return errors.Join(checkGID(dev, c.GIDIndex), checkMTU(dev, c.MTU))
-	}
-	if !c.Managed {
+	if !c.Managed && !c.ManagedExchange {
 		conn, dev, err := a.meet(ctx, link, o)
 		if err != nil {
 			return nil, nil, leave, err

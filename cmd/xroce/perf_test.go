@@ -381,7 +381,7 @@ func TestPerfManagedNobodyListens(t *testing.T) {
 func TestPerfManagedUnsupported(t *testing.T) {
 	b, _ := simBench(t)
 	for line, want := range map[string]string{
-		"-z": "-z: rdma_cm", "-R -c UD": "type RC", "--rdma_cm -c UC": "type RC",
+		"-R -c UD": "type RC", "--rdma_cm -c UC": "type RC",
 	} {
 		i := b.run(t, append([]string{"perf", "send-bw"}, strings.Fields(line)...)...)
 		i.exited(t, exitUnsupported)

@@ -24,6 +24,7 @@ type perfFlags struct {
 	mode   modeFlag
 
 	iface, size, connection, atomic, output, outFile, dump string
+	counters                                               string
 	rateUnits, rateType, forceLink                         string
 	port, ibPort, mtu, timeout, tclass, flowLabel          int
 	duration, margin, sl, pkey, gap                        int
@@ -67,6 +68,10 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.Float64VarP(&f.interval, "interval", "i", 0,
 		"tell what was moved each so many seconds, of a bandwidth test")
 	flags.BoolVarP(&f.c.Managed, "rdma_cm", "R", false, "connect with rdma_cm, at both ends")
+	flags.BoolVarP(&f.c.ManagedExchange, "comm_rdma_cm", "z", false,
+		"exchange over rdma_cm, not TCP, at both ends, but connect without it")
+	flags.StringVarP(&f.counters, "report-counters", "W", "",
+		"tell by how much these counters have grown, names with commas between them")
 	flags.IntVarP(&f.port, "port", "p", oob.Port, "TCP port for the exchange")
 	flags.StringVarP(&f.connection, "connection", "c", "RC",
 		"connection type: "+connectionTypes(f.test.Verb))

@@ -10,9 +10,8 @@ import (
 
 // What rdma_cm does in perftest and not here.
 var (
-	errExchangeOnly = errors.New("-z: rdma_cm is there for the queue pairs as well, with -R, " +
-		"or for nothing")
-	errManagedRC = errors.New("-R: rdma_cm connects queue pairs of type RC (-c) only")
+	errManagedRC = errors.New("-R: rdma_cm connects queue pairs of type RC (-c) only; with -z " +
+		"it has the exchange alone")
 )
 
 // perfRefused are the flags of the tools that we do not have, with the reason that
@@ -24,7 +23,6 @@ var perfRefused = []struct {
 }{
 	{"vector", "X", true, "there is one completion vector"},
 	{"report-cycles", "C", false, "no cycle counter is read; times are microseconds"},
-	{"report-counters", "W", true, "'xroce ... --json' tells all counters"},
 	{"mcg", "g", false, "there is no multicast test"},
 	{"MGID", "M", true, "there is no multicast test"},
 	{"dualport", "O", false, "a device has one port"},
@@ -76,14 +74,11 @@ func (f *perfFlags) registerIgnored(flags *pflag.FlagSet) {
 	for _, r := range perfRefused {
 		hide(r.name, r.short, r.value)
 	}
-	hide("com_rdma_cm", "z", false)
 }
 
 // refuse tells why a flag that was given cannot be had.
 func (f *perfFlags) refuse(flags *pflag.FlagSet) error {
 	switch {
-	case flags.Changed("com_rdma_cm"):
-		return exitError{exitUnsupported, errExchangeOnly}
 	case flags.Changed("tos") && !f.c.Managed:
 		return usagef("-T: the type of service is for queue pairs of -R; --tclass marks others")
 	case flags.Changed("tos") && flags.Changed("tclass"):

@@ -12,6 +12,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/control"
+	"xroce/engine/pager"
 	"xroce/xsk/vethpair"
 )
 
@@ -69,6 +70,9 @@ func TestResLines(t *testing.T) {
 		MRs: []engine.MRRow{
 			{MRN: 1, Len: 4096, Access: "LOCAL_WRITE", Valid: true, PDN: 1},
 			{MRN: 2, RKey: &lkey, LKey: &lkey, IOVA: &addr, Len: 1, Access: "LOCAL_READ", PDN: 1},
+			{MRN: 3, Len: 1, Access: "ON_DEMAND", Valid: true, PDN: 1, ODP: &pager.Stats{
+				PageFaults: 3, PageFaultsHandled: 2, PageFaultWait: 5000,
+			}},
 		},
 		MWs: []engine.MWRow{
 			{MWN: 1, Type: 1, PDN: 1},

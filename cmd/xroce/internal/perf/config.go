@@ -18,6 +18,8 @@ type Config struct {
 	Reversed bool // the server sends, the client receives
 
 	Managed bool // rdma_cm connects and tells the ends what they must know: RC only
+	// ManagedExchange has rdma_cm tell the ends what they must know, and not connect.
+	ManagedExchange bool
 
 	Type   roce.QPType // RC, UC or UD
 	QPs    int

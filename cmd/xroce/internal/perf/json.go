@@ -135,6 +135,14 @@ type RoCE struct {
 	Local         []EndpointJSON    `json:"local"`
 	Remote        []EndpointJSON    `json:"remote"`
 	Counters      map[string]uint64 `json:"counters"` // of the device, those that are not 0
+	// Report has the counters of -W, in their order.
+	Report []CounterJSON `json:"report_counters,omitempty"`
+}
+
+// A CounterJSON is by how much a counter has grown during the test.
+type CounterJSON struct {
+	Name       string `json:"name"`
+	Difference int64  `json:"difference"`
 }
 
 // An EndpointJSON is one end of a connection.
@@ -329,7 +337,7 @@ var _ = []Reporter{&Record{}, Reporters{}}
 
 // exchangeMethod is how the ends tell each other what they must know.
 func (i *Info) exchangeMethod() string {
-	if i.Managed {
+	if i.Managed || i.ManagedExchange {
 		return "rdma_cm"
 	}
 	return "Ethernet"

@@ -18,10 +18,12 @@ import (
 )
 
 // A Managed is the Connector over rdma_cm, that of -R: the exchange is in messages of
-// a queue pair of its own, and rdma_cm connects the others as well.
+// a queue pair of its own, and rdma_cm connects the others as well; but not with -z, when
+// nobody calls Join.
 type Managed struct {
 	*perftest.Conn
 	ctx      context.Context
+	dev      *engine.Device
 	manager  *cm.Manager
 	at       netip.AddrPort // of the server
 	dial     bool
@@ -60,7 +62,7 @@ func NewManaged(
 	listening func(),
 ) (*Managed, error) {
 	m := &Managed{
-		ctx: ctx, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
+		ctx: ctx, dev: dev, manager: manager, at: at, dial: dial, inbox: make(chan []byte, inboxLen),
 		patience: peer.ConnectTime, sent: make(chan struct{}, 1),
 		over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
@@ -163,8 +165,11 @@ func (m *Managed) Join(ctx context.Context, qps []*engine.QP, s cm.Setup) error 
 	return err
 }
 
-// Connect implements Connector: Join has done it.
-func (m *Managed) Connect(_ context.Context, l Link) error {
+// Connect implements Connector: with -R, Join has done it.
+func (m *Managed) Connect(ctx context.Context, l Link) error {
+	if len(m.conns) == 0 {
+		return connect(ctx, m.dev, l)
+	}
 	if l.RateLimit != 0 {
 		return fmt.Errorf("a rate of queue pairs that rdma_cm connects: %w", errors.ErrUnsupported)
 	}

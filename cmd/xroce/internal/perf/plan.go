@@ -31,6 +31,7 @@ func (c *Config) plan() string {
 		{"-b", c.Both},
 		{"--reversed", c.Reversed},
 		{"--run_infinitely", c.Infinite},
+		{"-z", c.ManagedExchange},
 		// The unit of the reports, where the ends tell each other.
 		{"--report_gbits", c.Gbits && !c.Test.Latency && (c.Test.Verb != Send || c.Both)},
 	} {

@@ -174,7 +174,7 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 		}
 	}
 	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
-	if m, ok := r.via.(*Managed); ok {
+	if m, ok := r.via.(*Managed); ok && c.Managed {
 		if err := r.join(ctx, m); err != nil {
 			r.close()
 			return err

@@ -112,6 +112,7 @@ func (c *Config) check() error {
 			c.Interval > 0 && c.passive(),
 			"-i is for the end that posts: this one only answers, and knows no messages",
 		},
+		{c.Managed && c.ManagedExchange, "-z is what -R does without connecting: choose one"},
 		{c.Separate && !c.Both, "--report-both needs -b"},
 		{c.Reversed && c.Test.Latency, "--reversed is for bandwidth tests"},
 		{c.UseSRQ && c.Test.Verb != Send, "--use-srq is for send tests"},

@@ -305,7 +305,6 @@ func TestPerfRefuses(t *testing.T) {
 		"send-bw --pkey_index 1":                                     "one P_Key",
 		"send-bw --force-link IB":                                    "only Ethernet",
 		"send-bw -T 4":                                               "--tclass marks others",
-		"send-bw -g":                                                 "no multicast",
 		"send-bw -O":                                                 "one port",
 		"send-bw --data_validation":                                  "pingpong -c",
 		"send-bw --dont_xchg_versions":                               "without a version",

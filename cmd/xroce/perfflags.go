@@ -24,7 +24,8 @@ type perfFlags struct {
 	mode   modeFlag
 
 	iface, size, connection, atomic, output, outFile, dump string
-	counters                                               string
+	counters, group                                        string
+	multicast                                              bool
 	rateUnits, rateType, forceLink                         string
 	port, ibPort, mtu, timeout, tclass, flowLabel          int
 	duration, margin, sl, pkey, gap                        int
@@ -123,6 +124,9 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	}
 	if f.test.Verb == perf.Send {
 		flags.IntVarP(&c.RxDepth, "rx-depth", "r", perf.DefaultRxDepth, "receives posted")
+		flags.BoolVarP(&f.multicast, "mcg", "g", false, "with -c UD: send to a multicast group")
+		flags.StringVarP(&f.group, "MGID", "M", "",
+			"that group: an address, or 16 numbers with colons (default "+perfGroup4+")")
 		flags.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared queue")
 	}
 	if f.test.Latency {
@@ -250,7 +254,7 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 	if c.Type == roce.TypeUD && c.Test.Latency && !flags.Changed("inline_size") {
 		c.Inline = 188
 	}
-	return c, errors.Join(f.checkLimits(&c), f.setOutput(&c))
+	return c, errors.Join(f.checkLimits(&c), f.setOutput(&c), f.setGroup(&c))
 }
 
 // setOutput decides what is told.

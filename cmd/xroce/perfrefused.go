@@ -23,8 +23,8 @@ var perfRefused = []struct {
 }{
 	{"vector", "X", true, "there is one completion vector"},
 	{"report-cycles", "C", false, "no cycle counter is read; times are microseconds"},
-	{"mcg", "g", false, "there is no multicast test"},
-	{"MGID", "M", true, "there is no multicast test"},
+	{"mcg", "g", false, "only SENDs of datagrams go to a group"},
+	{"MGID", "M", true, "only SENDs of datagrams go to a group"},
 	{"dualport", "O", false, "a device has one port"},
 	{"report-per-port", "", false, "a device has one port"},
 	{"dlid", "", true, "RoCE has no LIDs"},

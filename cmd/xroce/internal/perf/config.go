@@ -28,6 +28,9 @@ type Config struct {
 	Both   bool // both ends send at the same time
 	Atomic AtomicType
 	UseSRQ bool // receives come from one shared queue
+	// Group, of datagrams, is what they are sent to and what the receiver is a member of,
+	// zero for none.
+	Group wire.GID
 
 	// When it ends: after Iters messages of each QP or, when Duration is not 0,
 	// after that time, of which Margin at both ends does not count. Infinite

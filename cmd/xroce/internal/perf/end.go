@@ -104,10 +104,13 @@ func (e *end) newQP(f *flow) error {
 	if f.qp, err = e.dev.CreateQP(e.pd, init); err != nil {
 		return err
 	}
-	if c.Type == roce.TypeUD {
-		return f.qp.Start(qkey)
+	if c.Type != roce.TypeUD {
+		return f.qp.Init(verbs[c.Test.Verb].access)
 	}
-	return f.qp.Init(verbs[c.Test.Verb].access)
+	if err := f.qp.Start(qkey); err != nil || c.Group.IsZero() || !c.receives() {
+		return err
+	}
+	return f.qp.AttachMulticast(c.Group)
 }
 
 // connect makes the queue pairs ready to send.
@@ -121,6 +124,9 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 		if e.local[i].GID.IsIPv4() != e.remote[i].GID.IsIPv4() {
 			return fmt.Errorf("%w: GID %s cannot reach %s: choose the same IP version at both "+
 				"ends (-x, --ipv6)", roce.ErrInvalid, e.local[i].GID, e.remote[i].GID)
+		}
+		if !e.cfg.Group.IsZero() {
+			vector.DGID = e.cfg.Group
 		}
 		var err error
 		if e.cfg.Type == roce.TypeUD {

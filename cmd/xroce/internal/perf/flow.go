@@ -4,6 +4,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // A flow is the traffic of one queue pair: work requests that are filled in once
@@ -63,6 +64,9 @@ func (f *flow) prepare(e *end, qp, size int) {
 	switch {
 	case c.Type == roce.TypeUD:
 		f.sendWR.AH, f.sendWR.RemoteQPN, f.sendWR.RemoteQKey = f.ah, remote.QPN, qkey
+		if !c.Group.IsZero() {
+			f.sendWR.RemoteQPN = wire.MulticastQP
+		}
 	case c.Test.Verb == Atomic && c.Atomic == FetchAndAdd:
 		f.sendWR.CompareAdd = 1
 	}

@@ -32,6 +32,7 @@ func (c *Config) plan() string {
 		{"--reversed", c.Reversed},
 		{"--run_infinitely", c.Infinite},
 		{"-z", c.ManagedExchange},
+		{"-g -M " + c.Group.Addr().String(), !c.Group.IsZero()},
 		// The unit of the reports, where the ends tell each other.
 		{"--report_gbits", c.Gbits && !c.Test.Latency && (c.Test.Verb != Send || c.Both)},
 	} {

@@ -164,6 +164,10 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 	if r.info.GID, err = chooseGID(dev, c); err != nil {
 		return err
 	}
+	if own := dev.GIDs()[r.info.GID]; !c.Group.IsZero() && c.Group.IsIPv4() != own.IsIPv4() {
+		return fmt.Errorf("%w: GID %s cannot send to group %s: choose the same IP version (-x, "+
+			"--ipv6, -M)", roce.ErrInvalid, own.Addr(), c.Group.Addr())
+	}
 	if r.end, err = newEnd(dev, c, system, r.info.PathMTU, r.info.GID); err != nil {
 		return err
 	}

@@ -121,6 +121,12 @@ func (c *Config) check() error {
 			c.Events && c.Test.Verb == Write && c.Test.Latency,
 			"-e: nothing tells of a WRITE that arrives",
 		},
+		{!c.Group.IsZero() && c.Type != roce.TypeUD, "-g is for datagrams, -c UD"},
+		{!c.Group.IsZero() && !c.Group.IsMulticast(), "-M " + c.Group.Addr().String() + " is no group"},
+		{
+			!c.Group.IsZero() && c.QPs > 1,
+			"-g has one queue pair (-q): each member of a group gets each message",
+		},
 		{c.Type == roce.TypeUD && c.Test.Verb != Send, "-c UD is for send tests"},
 		{c.Type == roce.TypeUC && c.Test.Answered(), "-c UC has no READ and no atomics"},
 		{c.Test.Verb == Atomic && (c.Size != atomicSize || c.All), "atomic messages have 8 bytes"},

@@ -18,6 +18,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
+	"xroce/roce"
 )
 
 // perfCommand has a subcommand for each test of perftest.
@@ -90,6 +91,7 @@ func (a *app) perfTestCommand(test perf.Test) *cobra.Command {
 		for _, note := range notes {
 			a.logger.Info(note)
 		}
+		options.RawPackets = config.Type == roce.TypeRawPacket
 		link := tcpLink{iface: f.iface, port: f.port}
 		if len(args) == 1 {
 			link.host = args[0]

@@ -271,7 +271,7 @@ func TestPerfRefuses(t *testing.T) {
 		"send-lat --mode x":                              "there are direct, busy and background",
 		"send-bw a b":                                    "accepts at most 1",
 		"send-bw -n 4":                                   "-n 4 is not in 5",
-		"send-bw -c XRC":                                 "there are RC, UC and UD",
+		"send-bw -c XRC":                                 "there are RC, UC, UD and RAW_PACKET",
 		"send-bw -m 1000":                                "256, 512",
 		"send-bw -s x":                                   "is no size",
 		"send-bw -s 4G":                                  "is no size",
@@ -402,7 +402,7 @@ func TestPerfHelp(t *testing.T) {
 func TestPerfHelpConnectionTypes(t *testing.T) {
 	b, _ := simBench(t)
 	for test, want := range map[string]string{
-		"send-lat": "type: RC, UC or UD (", "write-bw": "type: RC or UC (",
+		"send-lat": "type: RC, UC, UD or RAW_PACKET (", "write-bw": "type: RC or UC (",
 		"read-bw": "type: there is RC (", "atomic-lat": "type: there is RC (",
 	} {
 		contains(t, b.run(t, "perf", test, "--help").stdout, want)

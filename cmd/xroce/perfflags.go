@@ -143,7 +143,7 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 func connectionTypes(v perf.Verb) string {
 	switch v {
 	case perf.Send:
-		return "RC, UC or UD"
+		return "RC, UC, UD or RAW_PACKET"
 	case perf.Write:
 		return "RC or UC"
 	}
@@ -188,8 +188,9 @@ func (f *perfFlags) config(flags *pflag.FlagSet, dial bool) (perf.Config, error)
 		return c, err
 	}
 	var ok bool
-	if c.Type, ok = lookup(f.connection, roce.TypeRC, roce.TypeUC, roce.TypeUD); !ok {
-		return c, usagef("-c %s: there are RC, UC and UD", f.connection)
+	if c.Type, ok = lookup(f.connection, roce.TypeRC, roce.TypeUC, roce.TypeUD,
+		roce.TypeRawPacket); !ok {
+		return c, usagef("-c %s: there are RC, UC, UD and RAW_PACKET", f.connection)
 	}
 	var err error
 	if c.Size, err = parseSize(f.size); err != nil {
@@ -262,6 +263,10 @@ func (f *perfFlags) setOutput(c *perf.Config) error {
 	if f.dump != "" && (c.All || c.UseSRQ) {
 		return usagef("--dump is for one size (not -a) and for receives of each QP " +
 			"(not --use-srq): else nobody can tell what is where")
+	}
+	if f.dump != "" && (c.Type == roce.TypeRawPacket || f.multicast) {
+		return usagef("--dump is for queue pairs that talk to each other: of frames (-c " +
+			"RAW_PACKET) and groups (-g) there is no telling whose is what")
 	}
 	var ok bool
 	if f.level, ok = perfOutputs[f.output]; !ok || !f.fits(f.level) {

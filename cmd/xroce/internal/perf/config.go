@@ -21,7 +21,7 @@ type Config struct {
 	// ManagedExchange has rdma_cm tell the ends what they must know, and not connect.
 	ManagedExchange bool
 
-	Type   roce.QPType // RC, UC or UD
+	Type   roce.QPType // RC, UC, UD or RAW_PACKET
 	QPs    int
 	Size   int  // bytes of a message
 	All    bool // sizes 2 to 8 MiB, the powers of two; UD: to the path MTU

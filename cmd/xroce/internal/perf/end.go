@@ -104,6 +104,9 @@ func (e *end) newQP(f *flow) error {
 	if f.qp, err = e.dev.CreateQP(e.pd, init); err != nil {
 		return err
 	}
+	if c.raw() {
+		return e.startRaw(f)
+	}
 	if c.Type != roce.TypeUD {
 		return f.qp.Init(verbs[c.Test.Verb].access)
 	}
@@ -129,9 +132,12 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 			vector.DGID = e.cfg.Group
 		}
 		var err error
-		if e.cfg.Type == roce.TypeUD {
+		switch {
+		case e.cfg.raw():
+			err = e.connectRaw(ctx, f, vector)
+		case e.cfg.Type == roce.TypeUD:
 			f.ah, err = e.dev.CreateAH(ctx, e.pd, vector)
-		} else {
+		default:
 			err = via.Connect(ctx, Link{
 				QP: f.qp, Local: e.local[i], Remote: e.remote[i], Vector: vector, MTU: e.mtu,
 				Timeout: e.cfg.Timeout, RateLimit: e.cfg.Rate.kbits(len(e.flows)),

@@ -18,7 +18,8 @@ type flow struct {
 	recvWR  roce.RecvWR
 	recvSGE [1]roce.SGE
 
-	out, remote, in   uint64 // addresses of the first slots
+	frame             [rawHeader]byte // what frames begin with, of a raw QP
+	out, remote, in   uint64          // addresses of the first slots
 	slots, stride     uint64
 	inSlots, inStride uint64
 	inline            []byte // what is sent when it is inline, all slots
@@ -62,6 +63,8 @@ func (f *flow) prepare(e *end, qp, size int) {
 		f.sendWR.SGList = f.sendSGE[:]
 	}
 	switch {
+	case c.raw():
+		e.putHeaders(f, qp)
 	case c.Type == roce.TypeUD:
 		f.sendWR.AH, f.sendWR.RemoteQPN, f.sendWR.RemoteQKey = f.ah, remote.QPN, qkey
 		if !c.Group.IsZero() {

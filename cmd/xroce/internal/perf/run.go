@@ -156,6 +156,9 @@ func (r *run) agree(ctx context.Context, dev *engine.Device) error {
 	if err := c.fitMTU(r.info.PathMTU, r.sized); err != nil {
 		return err
 	}
+	if err := c.fitFrame(dev.Port().MTU, r.sized); err != nil {
+		return err
+	}
 	if plans {
 		if err := r.comparePlans(); err != nil {
 			return err

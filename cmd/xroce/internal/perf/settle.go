@@ -16,7 +16,8 @@ func (c *Config) Settle(cqModSet bool) (notes []string, err error) {
 	if c.HopLimit == 0 {
 		c.HopLimit = DefaultHopLimit
 	}
-	if c.Size > largestCQMod && c.Type != roce.TypeUD && !c.All && !c.Events && !cqModSet {
+	if c.Size > largestCQMod && c.Type != roce.TypeUD && !c.raw() && !c.All &&
+		!c.Events && !cqModSet {
 		c.CQMod = 1
 	}
 	if c.Duration == 0 {
@@ -121,6 +122,14 @@ func (c *Config) check() error {
 			c.Events && c.Test.Verb == Write && c.Test.Latency,
 			"-e: nothing tells of a WRITE that arrives",
 		},
+		{
+			c.raw() && c.Test.Verb != Send,
+			"-c RAW_PACKET is for send tests: frames are all that such a queue pair has",
+		},
+		{c.raw() && c.QPs > 1, "-c RAW_PACKET: one queue pair (-q) takes the frames of an EtherType"},
+		{c.raw() && (c.All || c.UseSRQ), "-c RAW_PACKET has neither -a nor --use-srq"},
+		{c.raw() && c.File != nil, "-c RAW_PACKET has no --mmap: headers are in the memory"},
+		{c.raw() && c.Rate.Paced, "-c RAW_PACKET: only --rate_limit_type SW limits frames"},
 		{!c.Group.IsZero() && c.Type != roce.TypeUD, "-g is for datagrams, -c UD"},
 		{!c.Group.IsZero() && !c.Group.IsMulticast(), "-M " + c.Group.Addr().String() + " is no group"},
 		{

@@ -36,6 +36,7 @@ type Wire struct {
 	order int
 	err   error
 	pairs map[*msg.Rail]*track
+	maps  [][]byte // all memory that either end ever had
 }
 
 // An end is one endpoint.
@@ -85,7 +86,8 @@ func (a *agenda) Pop() any {
 }
 
 // New joins two machines of a configuration with so many connections, and lets them come to rest.
-// The errors are those of msg.New and msg.Endpoint.Open, and ErrEndless.
+// Close gives back what they hold. The errors are those of msg.New, of msg.Endpoint.Open and of
+// mmap, and ErrEndless.
 func New(c msg.Config, costs Costs, connections int) (*Wire, error) {
 	if costs.EndOfTime == 0 {
 		costs.EndOfTime = 3600 * clock.Second
@@ -102,10 +104,15 @@ func New(c msg.Config, costs Costs, connections int) (*Wire, error) {
 	}
 	for range connections {
 		if err := w.connect(); err != nil {
+			w.Close()
 			return nil, err
 		}
 	}
-	return w, w.rest(func() bool { return false })
+	if err := w.rest(func() bool { return false }); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // Send sends a message of n bytes over a connection and returns how long that took, from the call
@@ -208,7 +215,11 @@ func (e *end) answer(q *msg.Request) {
 	size := int64(q.Size)
 	switch q.Kind {
 	case msg.Allocate:
-		m.Bytes = make([]byte, q.Size)
+		var err error
+		if m.Bytes, err = w.mapped(q.Size); err != nil {
+			w.err = errors.Join(w.err, err)
+			return
+		}
 		e.memory = append(e.memory, block{m.Addr, m.Bytes})
 	case msg.Expose:
 		size = 0

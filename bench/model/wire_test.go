@@ -19,6 +19,7 @@ func newWire(t *testing.T, c msg.Config, costs Costs, connections int) *Wire {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(w.Close)
 	return w
 }
 

@@ -53,6 +53,7 @@ func latency(costs model.Costs, n int, by msg.Protocol) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	defer w.Close()
 	var took clock.Time
 	for range 2 {
 		if took, _, err = w.Send(0, n, by); err != nil {
@@ -172,6 +173,22 @@ func crossoverPanels(d *result.Document) ([]*panel, error) {
 	return []*panel{by, cross}, nil
 }
 
+// registered are the bytes that the receiver has registered for so many peers, one in a hundred of
+// which, and one at least, has sent a message of n bytes.
+func registered(c msg.Config, peers, n int) (int64, error) {
+	w, err := model.New(c, model.Costs{Step: clock.Microsecond}, peers)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	for i := range max(1, peers/100) {
+		if _, _, err := w.Send(i, n, msg.Auto); err != nil {
+			return 0, err
+		}
+	}
+	return w.Registered(), nil
+}
+
 // registeredPanels have the bytes that the receiver has registered for its peers, one in a hundred
 // of which, and one at least, sends messages of 64 KiB.
 func registeredPanels(*result.Document) ([]*panel, error) {
@@ -194,16 +211,11 @@ func registeredPanels(*result.Document) ([]*panel, error) {
 	} {
 		var at plotter.XYs
 		for _, peers := range []int{1, 3, 10, 30, 100, 300, 1000} {
-			w, err := model.New(v.c, model.Costs{Step: clock.Microsecond}, peers)
+			n, err := registered(v.c, peers, long)
 			if err != nil {
 				return nil, err
 			}
-			for i := range max(1, peers/100) {
-				if _, _, err := w.Send(i, long, msg.Auto); err != nil {
-					return nil, err
-				}
-			}
-			at = append(at, plotter.XY{X: float64(peers), Y: float64(w.Registered())})
+			at = append(at, plotter.XY{X: float64(peers), Y: float64(n)})
 		}
 		if err := p.line(v.name, v.ink, at); err != nil {
 			return nil, err

@@ -39,6 +39,7 @@ func railPanels(d *result.Document) ([]*panel, error) {
 			return nil, err
 		}
 		came, err := w.Pour(railMessages, railLength, 8, msg.Get, v.cut)
+		w.Close()
 		if err != nil {
 			return nil, err
 		}

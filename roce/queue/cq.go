@@ -125,10 +125,14 @@ func (c *CQ) Purge(qpn uint32) {
 	head, tail := c.head.Load(), c.tail.Load()
 	kept := head
 	for i := head; i != tail; i++ {
-		if wc := c.ring[i&c.mask]; wc.QPN != qpn {
-			c.ring[kept&c.mask] = wc
-			kept++
+		wc := &c.ring[i&c.mask]
+		if wc.QPN == qpn {
+			continue
 		}
+		if kept != i { // most often there is nothing to take out
+			c.ring[kept&c.mask] = *wc
+		}
+		kept++
 	}
 	c.tail.Store(kept)
 }

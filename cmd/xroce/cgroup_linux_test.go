@@ -43,7 +43,7 @@ func inCgroup(t *testing.T, dir string, args ...string) *exec.Cmd {
 	c := child(t, 0, args...)
 	move := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs")}
 	cmd := exec.Command("/bin/sh", append(move, c.Args...)...)
-	cmd.Env = c.Env
+	cmd.Env = append(c.Env, "GOGC=100") // that of users: tests are given more
 	return cmd
 }
 

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -256,13 +255,14 @@ func TestHandoverFull(t *testing.T) {
 	unlock := engine.LockQueue(dev, 1)
 	postUnseen(t, flood, flooded[1], writes, size)
 	flood.wait(t, writes)
-	for end := time.Now().Add(soon); ; runtime.Gosched() {
+	for end := time.Now().Add(soon); ; {
 		if _, noRoom := engine.HandoverOf(dev, 0); noRoom > 0 {
 			break
 		}
 		if time.Now().After(end) {
 			t.Fatal("there is room for everything")
 		}
+		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 	}
 	postUnseen(t, b, a, 1, size)
 	unlock()

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -227,7 +227,7 @@ func TestFourNodes(t *testing.T) {
 			f.setUp(n, 0, false)
 			before := count(t, all[n].devs[0], "local_ack_timeout_err")
 			for ctx.Err() == nil && count(t, all[n].devs[0], "local_ack_timeout_err") == before {
-				runtime.Gosched() // until it has noticed, or all was sent before
+				time.Sleep(time.Millisecond) // until it has noticed, or all was sent before
 			}
 			if ctx.Err() == nil {
 				missed++

@@ -105,7 +105,8 @@ func TestRootPktgenEncapsulated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := meetSink(t, in, []string{"--format", name}, []string{
-				"--to", to, "--format", name, "--size", "100-1300/40", "-n", few, "--rate", "20kpps",
+				"--to", to, "--format", name, "--size", "100-1300/40", "-n", few,
+				"--rate", "20kpps",
 			})
 			if g.Sent != 200 || s.Received != 200 || s.Lost != 0 || s.Foreign != 0 ||
 				g.Received == nil || *g.Received != 200 {

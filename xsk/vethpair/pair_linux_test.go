@@ -219,3 +219,25 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// TestDropTwice: a wire that is gone between the look at it and its end is no error. So it
+// happens to Close of a pair whose wires lead to a namespace that ends.
+func TestDropTwice(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{NoAddrs: true})
+	p.Do(xsktest.A, func() {
+		h, err := netlink.NewHandle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		l, err := h.LinkByName(p.A.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := vethpair.Drop(h, l); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

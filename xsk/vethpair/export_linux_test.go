@@ -1,0 +1,4 @@
+package vethpair
+
+// Drop is drop.
+var Drop = drop

@@ -47,9 +47,9 @@ NO_RACE := ./bench/interop ./bench/interop/internal/cases \
 	./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire ./xsk/xsktest/timeout
 
 # Those that take longest begin first: else the last of them would run alone.
-LONGEST := ./cmd/xroce ./roce ./engine ./engine/sim/trial ./engine/msg \
+LONGEST := ./cmd/xroce ./engine ./engine/msg ./roce ./engine/sim/trial \
 	./cmd/xroce/internal/perf ./cmd/xroce/internal/transfer ./xsk ./roce/msg \
-	./cmd/xroce/internal/rdmacm ./engine/cm ./engine/host ./bench/plots ./cmd/tidy
+	./cmd/xroce/internal/rdmacm ./engine/cm ./engine/host ./cmd/tidy
 
 # packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY: of
 # those that are left, the longest first.

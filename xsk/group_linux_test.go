@@ -28,9 +28,19 @@ func inOrder(n int) (queues []int) {
 // fakeGroup opens a group on one end of a wire in memory, and on the other a socket on each queue.
 func fakeGroup(t testing.TB, mtu int) (*xsk.Group, [groupQueues]*xsk.Socket) {
 	t.Helper()
+	return fakeGroupOf(t, mtu, func(*xsk.Config) {})
+}
+
+// fakeGroupOf is fakeGroup with other settings of the group.
+func fakeGroupOf(
+	t testing.TB, mtu int, set func(*xsk.Config),
+) (*xsk.Group, [groupQueues]*xsk.Socket) {
+	t.Helper()
 	o := xsktest.KernelOptions{MTU: mtu, Queues: groupQueues}
 	ka, kb := xsktest.NewWire(o, o)
-	g, err := xsk.OpenGroup(small(ka), inOrder(groupQueues))
+	own := small(ka)
+	set(&own)
+	g, err := xsk.OpenGroup(own, inOrder(groupQueues))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 	"xroce/roce"
@@ -194,6 +195,41 @@ func TestQueuesAreAdded(t *testing.T) {
 			exchange(t, a, b, regionSize)
 			exchange(t, b, a, regionSize)
 		})
+	}
+}
+
+// TestQueuesInUseStay: the kernel does not take a queue away that has a socket, and a device whose
+// queues somebody tried to take is not touched: no socket is made anew, no packet is lost.
+func TestQueuesInUseStay(t *testing.T) {
+	pair, devs := vethPair(t, vethpair.Options{MTU: 1500, Queues: 4}, [2]engine.Options{})
+	a, b := newSide(t, devs[0]), newSide(t, devs[1])
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 20})
+	postWrites(t, a, b, 10, 64<<10)
+	for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {
+		in(t, pair, side, func(l netlink.Link) error {
+			tool, err := ethtool.NewEthtool()
+			if err != nil {
+				return err
+			}
+			defer tool.Close()
+			c, err := tool.GetChannels(l.Attrs().Name)
+			if err != nil {
+				return err
+			}
+			c.RxCount, c.TxCount = 2, 2
+			if _, err = tool.SetChannels(l.Attrs().Name, c); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("the kernel says %v, want EINVAL", err)
+			}
+			return nil
+		})
+	}
+	a.wait(t, 10)
+	exchange(t, b, a, 64<<10)
+	for _, d := range devs {
+		expectNoLoss(t, d)
+		if n := counterOf(t, d, "link_error_recovery"); n != 0 || d.Link().Queues != 4 {
+			t.Errorf("%d sockets made anew, %d queues", n, d.Link().Queues)
+		}
 	}
 }
 

@@ -49,5 +49,7 @@ func (c *Completion) Err() error {
 	if c.Status == StatusSuccess {
 		return nil
 	}
-	return &WorkError{WRID: c.WRID, Status: c.Status, Opcode: c.Opcode, QPN: c.QPN, VendorErr: c.VendorErr}
+	return &WorkError{
+		WRID: c.WRID, Status: c.Status, Opcode: c.Opcode, QPN: c.QPN, VendorErr: c.VendorErr,
+	}
 }

@@ -2,9 +2,11 @@ package rdmacm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -30,6 +32,19 @@ func (c *Udaddy) check(dev *engine.Device) error {
 			c.Size, mtu)
 	}
 	return nil
+}
+
+// largeDatagram is the payload that every Ethernet takes.
+const largeDatagram = 1024
+
+// explain adds to the error of datagrams that do not come what may be why. Nobody acknowledges
+// them, so it is not known; but the lookup, which is small, was answered.
+func (c *Udaddy) explain(err error) error {
+	if c.Size <= largeDatagram || !errors.Is(err, peer.ErrSilence) {
+		return err
+	}
+	return fmt.Errorf("%w; datagrams of %d bytes may be too large for something in between, "+
+		"which the lookup was not: 'xroce check IFACE HOST' finds what passes", err, c.Size)
 }
 
 // A correspondent is whom a server has messages from.
@@ -118,7 +133,8 @@ func (s *Station) correspond(ctx context.Context, c *Udaddy, pd *engine.PD, box 
 	for i := range c.Connections * c.Count {
 		l, err := box.receive(ctx)
 		if err != nil {
-			return fmt.Errorf("after %d of %d messages: %w", i, c.Connections*c.Count, err)
+			return fmt.Errorf("after %d of %d messages: %w", i, c.Connections*c.Count,
+				c.explain(err))
 		}
 		av, err := s.Dev.ReplyVector(l.grh[:])
 		if err != nil {
@@ -182,11 +198,11 @@ func (s *Station) newWriter(ctx context.Context, c *Udaddy) (writer, error) {
 	if err != nil {
 		return writer{}, err
 	}
-	peer, err := s.lookup(ctx, pd, c.Addr)
+	found, err := s.lookup(ctx, pd, c.Addr)
 	if err != nil {
 		return writer{}, err
 	}
-	w := writer{mailbox: box, to: peer.AH, qpn: peer.QPN, qkey: peer.QKey}
+	w := writer{mailbox: box, to: found.AH, qpn: found.QPN, qkey: found.QKey}
 	if c.TClass != 0 {
 		w.to, err = s.marked(ctx, pd, c)
 	}
@@ -218,7 +234,7 @@ func (s *Station) converse(ctx context.Context, c *Udaddy, writers []writer) err
 		for n := range c.Count {
 			if _, err := writers[i].receive(ctx); err != nil {
 				return fmt.Errorf("connection %d of %d, after %d of %d answers: %w", i+1,
-					c.Connections, n, c.Count, err)
+					c.Connections, n, c.Count, c.explain(err))
 			}
 		}
 	}

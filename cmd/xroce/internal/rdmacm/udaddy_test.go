@@ -2,9 +2,13 @@ package rdmacm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/sim"
 	"xroce/roce"
 )
@@ -127,4 +131,20 @@ func TestUdaddyNobodyListens(t *testing.T) {
 	config := Udaddy{Addr: server.at(false, UdaddyPort), Connections: 1}
 	_, err := client.DialUdaddy(within(t), config)
 	fails(t, err, "rejected: ")
+}
+
+// TestUdaddyLargeLost: that nothing comes may be for the size of it, where that is large.
+func TestUdaddyLargeLost(t *testing.T) {
+	silent := fmt.Errorf("%w for 2m0s", peer.ErrSilence)
+	for _, tt := range []struct {
+		size int
+		err  error
+		want bool
+	}{{1024, silent, false}, {1028, silent, true}, {4096, io.ErrUnexpectedEOF, false}} {
+		c := Udaddy{Size: tt.size}
+		err := c.explain(tt.err)
+		if !errors.Is(err, tt.err) || strings.Contains(err.Error(), "xroce check") != tt.want {
+			t.Errorf("%d bytes: %v", tt.size, err)
+		}
+	}
 }

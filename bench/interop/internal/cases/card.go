@@ -42,6 +42,9 @@ func CardArgs(c Case) []string {
 	}
 	args := []string{"--xdp-mode", "generic", "--xsk-mode", "copy"}
 	mtu := InterfaceMTU(c.MTU)
+	if c.Generic {
+		return args
+	}
 	if mtu <= k.native {
 		args[1] = "native"
 	}
@@ -54,9 +57,10 @@ func CardArgs(c Case) []string {
 // onCards are the cases of xroce in a VM: with zero-copy what the short part of the others has,
 // and xroce with itself; on other cards some of that.
 func onCards() []Case {
-	list := append(onCard(CardZeroCopy, shortNames), selves(CardZeroCopy)...)
+	list := append(onCard(CardZeroCopy, shortNames), resets(CardZeroCopy, 1024, 4096)...)
+	list = append(append(list, selves(CardZeroCopy)...), selfResets(CardZeroCopy)...)
 	for _, card := range []string{"igb", "vmxnet3", "e1000e"} {
-		list = append(list, onCard(card, cardNames)...)
+		list = append(append(list, onCard(card, cardNames)...), resets(card, 1024)...)
 	}
 	return list
 }

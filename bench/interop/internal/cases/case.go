@@ -36,6 +36,8 @@ type Case struct {
 	Card string `json:"card,omitempty"`
 	// Self has xroce in the place of the tool, too, in a VM of the same kind.
 	Self bool `json:"self,omitempty"`
+	// Generic has the XDP program in generic mode, though the card could do more.
+	Generic bool `json:"generic,omitempty"`
 }
 
 // A Fault is what goes wrong while a case runs.
@@ -50,6 +52,13 @@ const (
 	Larger  Fault = "larger"  // the client's messages are larger than the server expects
 	Fewer   Fault = "fewer"   // the client sends fewer than the server expects
 	Cut     Fault = "cut"     // the cable loses everything after some packets
+
+	// Those of a card, in the middle of a transfer.
+	Rings    Fault = "rings"    // ethtool -G: rings of another size
+	Channels Fault = "channels" // ethtool -L: more queues, and fewer
+	Resized  Fault = "mtu"      // another MTU, and the old one
+	Down     Fault = "down"     // the interface is taken down, and up again
+	Detached Fault = "detached" // somebody detaches the XDP program
 )
 
 // Name names a case, for people and for --only.
@@ -79,6 +88,9 @@ func (c Case) Name() string {
 	}
 	if c.Self {
 		parts = append(parts, "self")
+	}
+	if c.Generic {
+		parts = append(parts, "generic")
 	}
 	if c.Fault != NoFault {
 		parts = append(parts, string(c.Fault))

@@ -10,6 +10,8 @@
 //	tools.go      all programs
 //	lines.go      the command lines of a case
 //	scenarios.go  the cases whose packets are compared with those of Soft-RoCE
+//	card.go       the cases of xroce on a card, in a VM
+//	reset.go      those in which the card is reset
 //	plan.go       all cases
 //	short.go      the part of them that continuous integration runs
 //

@@ -28,6 +28,10 @@ type Outcome struct {
 	Output  string  `json:"output,omitempty"`
 	// Compared is how many bytes on the cable were compared with the memory of xroce.
 	Compared int `json:"compared,omitempty"`
+	// Refused are the commands that the driver of a card refused, with what it said.
+	Refused []string `json:"refused,omitempty"`
+	// Counters are those of xroce after the card was reset, without those that are 0.
+	Counters map[string]uint64 `json:"counters,omitempty"`
 	// Damaged says that data or packets were wrong: no second try excuses that.
 	Damaged bool `json:"damaged,omitempty"`
 	// Late says that it failed for lack of time.

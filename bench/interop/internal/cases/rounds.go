@@ -24,6 +24,8 @@ func rounds(c Case) int {
 		return 1000 // packets enough to lose some
 	case c.Fault == Loss:
 		return 100
+	case c.Fault.Resets():
+		return 200
 	case c.Size >= 1<<20:
 		return 10
 	case c.Size >= 1<<16:
@@ -52,6 +54,8 @@ func ackTimeout(c Case) int {
 	switch {
 	case c.Trace:
 		return kernelAckTimeout
+	case c.Fault.Resets():
+		exponent = kernelAckTimeout + 1 // a card may be away for seconds
 	case c.Fault != NoFault:
 		exponent = 14
 	}

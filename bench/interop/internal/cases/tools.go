@@ -67,6 +67,9 @@ func perftest(test string) Tool {
 				args = append(args, "-R")
 			}
 			args = append(args, e.Flags...)
+			if e.Fault.Resets() && e.ours && e.serves {
+				args = append(args, "--reattach", "--json") // which has the counters
+			}
 			switch {
 			case e.serves:
 			case e.CM:

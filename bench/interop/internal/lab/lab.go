@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -222,6 +223,16 @@ func (l *Lab) Ours(ctx context.Context, args []string) (End, error) {
 		return End{}, err
 	}
 	return endOf("xroce", p, cancel), nil
+}
+
+// Script runs lines of a shell where xroce is, in its VM, and returns what they printed. It is an
+// error when the last one fails.
+func (l *Lab) Script(ctx context.Context, lines string) (output string, err error) {
+	output, status, err := l.own.Run(ctx, lines)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("a script ended with status %d: %s", status, output)
+	}
+	return output, err
 }
 
 // Has reports whether xroce has a command with a flag.

@@ -10,6 +10,7 @@
 //	talk.go       both programs of a case, from start to end
 //	loss.go       the same on a cable that loses frames
 //	restart.go    the same, and the device is taken away in between
+//	reset.go      the same, and the card of xroce is reset in between
 //	try.go        a case
 //	insist.go     how often it is tried, and when there is nothing to try it on
 //	reference.go  a case between two Soft-RoCE hosts

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 			t.Needs(c)), " ")
 		return o
 	}
-	if o.Reason = t.TheirLack(c); o.Reason != "" {
+	if o.Reason = cmp.Or(t.TheirLack(c), cases.CardLack(c)); o.Reason != "" {
 		o.Verdict = cases.Skipped
 		return o
 	}
@@ -72,6 +73,8 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 		wrong, o.Output = lossy(ctx, l, t, c, w)
 	case cases.Restart:
 		wrong, o.Output = restart(ctx, l, t, c, w)
+	default:
+		wrong = reset(ctx, l, t, &o, w)
 	}
 	l.Cable.Watch(nil)
 	o.Seconds, o.Packets, o.Lost = time.Since(began).Seconds(), w.packets, w.lost
@@ -83,7 +86,9 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 		wrong = w.verdict(c)
 	}
 	if wrong == "" && t.Dumps() && !c.Fault.Fails() { // else there is no dump
-		o.Compared, wrong = compare(ctx, l, w)
+		var n int
+		n, wrong = compare(ctx, l, w)
+		o.Compared += n
 		o.Damaged = wrong != ""
 	}
 	if wrong == "" {

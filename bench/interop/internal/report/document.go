@@ -27,7 +27,7 @@ func Update(outcomes []cases.Outcome) error {
 	out := string(text)
 	for name, part := range map[string]string{
 		"matrix": matrix(outcomes), "faults": faultTable(outcomes), "traces": traceTable(outcomes),
-		"cards": cardTable(outcomes),
+		"cards": cardTable(outcomes), "resets": resetTable(outcomes),
 	} {
 		if out, err = replacePart(out, name, part); err != nil {
 			return err

@@ -34,6 +34,7 @@ func TestDocumentHasThePlan(t *testing.T) {
 		{faultTable(outcomes), 3},
 		{traceTable(outcomes), 2},
 		{cardTable(outcomes), 5},
+		{resetTable(outcomes), 5},
 	} {
 		for line := range strings.Lines(table.text) {
 			cells := strings.Split(line, "|")

@@ -151,7 +151,7 @@ func cardTable(outcomes []cases.Outcome) string {
 	packets := map[kind]int{}
 	for _, o := range outcomes {
 		c := o.Case
-		if c.Card == "" || c.MTU == 0 {
+		if c.Card == "" || c.MTU == 0 || c.Fault.Resets() {
 			continue
 		}
 		k := kind{c.Card, strings.Join(cases.CardArgs(c), " "), "Soft-RoCE", c.MTU}

@@ -91,11 +91,7 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.flowLabel, "flow_label", 0, "flow label, 20 bits; 0 chooses the path by QP")
 	flags.IntVarP(&f.hopLimit, "hop_limit", "L", perf.DefaultHopLimit,
 		"hop limit of what is sent, the TTL of IPv4")
-	flags.BoolVar(&c.ODP, "odp", false, "page memory on demand, do not touch it to register it")
-	flags.BoolVar(&c.HugePages, "use_hugepages", false, "memory of reserved huge pages of 2 MiB")
-	flags.StringVar(&f.mmap, "mmap", "",
-		"use this `file`, mapped, as the memory; its content is lost")
-	flags.Int64Var(&c.FileOffset, "mmap-offset", 0, "where the memory begins in that file")
+	f.registerMemory(flags)
 	flags.StringVar(&f.output, "output", "",
 		"print only a number: bandwidth, message_rate or latency")
 	flags.BoolVar(&c.CPUUtil, "cpu_util", false, "tell the load of the CPUs, with -D")
@@ -123,11 +119,7 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 		flags.IntVarP(&c.Inline, "inline_size", "I", inline, "longest message sent inline")
 	}
 	if f.test.Verb == perf.Send {
-		flags.IntVarP(&c.RxDepth, "rx-depth", "r", perf.DefaultRxDepth, "receives posted")
-		flags.BoolVarP(&f.multicast, "mcg", "g", false, "with -c UD: send to a multicast group")
-		flags.StringVarP(&f.group, "MGID", "M", "",
-			"that group: an address, or 16 numbers with colons (default "+perfGroup4+")")
-		flags.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared queue")
+		f.registerSend(flags)
 	}
 	if f.test.Latency {
 		f.registerLatency(flags, txDepth)
@@ -137,6 +129,26 @@ func (f *perfFlags) register(flags *pflag.FlagSet) {
 	f.registerIgnored(flags)
 	f.device.register(flags)
 	f.mode.register(flags)
+}
+
+// registerMemory declares where the memory is.
+func (f *perfFlags) registerMemory(flags *pflag.FlagSet) {
+	c := &f.c
+	flags.BoolVar(&c.ODP, "odp", false, "page memory on demand, do not touch it to register it")
+	flags.BoolVar(&c.HugePages, "use_hugepages", false, "memory of reserved huge pages of 2 MiB")
+	flags.StringVar(&f.mmap, "mmap", "",
+		"use this `file`, mapped, as the memory; its content is lost")
+	flags.Int64Var(&c.FileOffset, "mmap-offset", 0, "where the memory begins in that file")
+}
+
+// registerSend declares what only SENDs have.
+func (f *perfFlags) registerSend(flags *pflag.FlagSet) {
+	c := &f.c
+	flags.IntVarP(&c.RxDepth, "rx-depth", "r", perf.DefaultRxDepth, "receives posted")
+	flags.BoolVarP(&f.multicast, "mcg", "g", false, "with -c UD: send to a multicast group")
+	flags.StringVarP(&f.group, "MGID", "M", "",
+		"that group: an address, or 16 numbers with colons (default "+perfGroup4+")")
+	flags.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared queue")
 }
 
 // connectionTypes says which a test can use.

@@ -48,8 +48,8 @@ func TestPerfRaw(t *testing.T) {
 		"send-bw -c RAW_PACKET -a":                                  "neither -a",
 		"send-bw -c RAW_PACKET --dump x":                            "there is no telling",
 		"send-bw -c UD -g --dump x":                                 "there is no telling",
-		"send-bw -c RawEth":                                         "there are RC, UC, UD and RAW_PACKET",
-		"send-bw -c RAW_PACKET --rate_limit 1 --rate_limit_type HW": "--rate_limit_type SW",
+		"send-bw -c RawEth":                                         "UD and RAW_PACKET",
+		"send-bw -c RAW_PACKET --rate_limit_type HW --rate_limit 1": "--rate_limit_type SW",
 	} {
 		i := b.run(t, append([]string{"perf"}, strings.Fields(line+" -d xr1")...)...)
 		i.exited(t, exitUsage)

@@ -126,12 +126,15 @@ func (c *Config) check() error {
 			c.raw() && c.Test.Verb != Send,
 			"-c RAW_PACKET is for send tests: frames are all that such a queue pair has",
 		},
-		{c.raw() && c.QPs > 1, "-c RAW_PACKET: one queue pair (-q) takes the frames of an EtherType"},
+		{c.raw() && c.QPs > 1, "-c RAW_PACKET has one queue pair (-q): it takes all frames"},
 		{c.raw() && (c.All || c.UseSRQ), "-c RAW_PACKET has neither -a nor --use-srq"},
 		{c.raw() && c.File != nil, "-c RAW_PACKET has no --mmap: headers are in the memory"},
 		{c.raw() && c.Rate.Paced, "-c RAW_PACKET: only --rate_limit_type SW limits frames"},
 		{!c.Group.IsZero() && c.Type != roce.TypeUD, "-g is for datagrams, -c UD"},
-		{!c.Group.IsZero() && !c.Group.IsMulticast(), "-M " + c.Group.Addr().String() + " is no group"},
+		{
+			!c.Group.IsZero() && !c.Group.IsMulticast(),
+			"-M " + c.Group.Addr().String() + " is no group",
+		},
 		{
 			!c.Group.IsZero() && c.QPs > 1,
 			"-g has one queue pair (-q): each member of a group gets each message",

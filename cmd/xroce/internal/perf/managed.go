@@ -63,7 +63,8 @@ func NewManaged(
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, dev: dev, manager: manager, at: at, dial: dial,
-		inbox: make(chan []byte, inboxLen), patience: peer.ConnectTime, sent: make(chan struct{}, 1),
+		inbox: make(chan []byte, inboxLen), patience: peer.ConnectTime,
+		sent: make(chan struct{}, 1),
 		over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)

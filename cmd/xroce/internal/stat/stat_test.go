@@ -102,8 +102,10 @@ func TestRegions(t *testing.T) {
 	var b strings.Builder
 	s.Devices[0].AppendTable(&b, false)
 	const want = "eth0: pid 9 comm prog qp 2 mr 0 cq 0\n" +
-		"  mr 2 mrlen 8192 page_faults 3 page_faults_handled 2 page_invalidations 4 " +
-		"page_invalidations_handled 1 page_prefetch 5 page_fault_wait_ns 1000000\n"
+		"  mr 2 mrlen 8192\n" +
+		"     page_faults 3 page_faults_handled 2 page_invalidations 4 " +
+		"page_invalidations_handled 1\n" +
+		"     page_prefetch 5 page_fault_wait_ns 1000000\n"
 	if b.String() != want {
 		t.Errorf("%s", b.String())
 	}

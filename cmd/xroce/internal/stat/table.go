@@ -33,17 +33,35 @@ func (d *Device) AppendTable(b *strings.Builder, all bool) {
 			fmt.Fprintf(b, "  and %d more regions, see xroce res mr\n", len(d.MRs)-i)
 			break
 		}
-		fmt.Fprintf(b, "  mr %d mrlen %d %s\n", m.MRN, m.Len, Paging(m.ODP))
+		fmt.Fprintf(b, "  mr %d mrlen %d", m.MRN, m.Len)
+		names, numbers := paging(m.ODP)
+		appendNumbers(b, names, numbers)
+		b.WriteString("\n")
 	}
 }
 
-// Paging prints what was counted for a region with on-demand paging, with the names of
-// 'rdma statistic show mr', and the time that accesses waited.
+// Paging prints what was counted for a region with on-demand paging on a line.
 func Paging(s *pager.Stats) string {
-	return fmt.Sprintf("page_faults %d page_faults_handled %d page_invalidations %d "+
-		"page_invalidations_handled %d page_prefetch %d page_fault_wait_ns %d", s.PageFaults,
-		s.PageFaultsHandled, s.PageInvalidations, s.PageInvalidationsHandled, s.PagePrefetch,
-		s.PageFaultWait)
+	names, numbers := paging(s)
+	words := make([]string, 0, len(names))
+	for _, name := range names {
+		words = append(words, fmt.Sprintf("%s %d", name, numbers[name]))
+	}
+	return strings.Join(words, " ")
+}
+
+// paging is what was counted for a region with on-demand paging, with the names of 'rdma
+// statistic show mr', and the time that accesses waited.
+func paging(s *pager.Stats) (names []string, numbers map[string]uint64) {
+	names = []string{
+		"page_faults", "page_faults_handled", "page_invalidations",
+		"page_invalidations_handled", "page_prefetch", "page_fault_wait_ns",
+	}
+	return names, map[string]uint64{
+		names[0]: s.PageFaults, names[1]: s.PageFaultsHandled, names[2]: s.PageInvalidations,
+		names[3]: s.PageInvalidationsHandled, names[4]: s.PagePrefetch,
+		names[5]: uint64(s.PageFaultWait),
+	}
 }
 
 // numberLine is how long a line of appendNumbers may be.

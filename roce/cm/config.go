@@ -12,6 +12,7 @@ import (
 const (
 	defaultHalfOpen    = 256
 	defaultConnections = 1 << 16
+	overPart           = 4 // of all connections
 	defaultBacklog     = 128
 	defaultOutbox      = 1024
 	defaultTimeout     = 20 // of Linux (kernel drivers/infiniband/core/cma.c)
@@ -47,6 +48,10 @@ type Config struct {
 	// MaxConnections is how many connections there may be, those in time-wait
 	// included. Default 65536.
 	MaxConnections int
+	// MaxOver is how many of these may have ended, and wait for the peer to confirm that or for
+	// the end of time-wait, which a peer can make last for minutes; for a further one the oldest
+	// is forgotten. Default a quarter of MaxConnections.
+	MaxOver int
 	// MaxOutbox is how many MADs wait to be sent at most; what is more is lost,
 	// as on the wire. Default 1024.
 	MaxOutbox int
@@ -56,12 +61,16 @@ func (c *Config) setDefaults() error {
 	if c.Rand == nil {
 		return fmt.Errorf("%w: a machine needs a source of random numbers", ErrInvalid)
 	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = defaultConnections
+	}
 	for _, d := range []struct {
 		field *int
 		value int
 	}{
 		{&c.MaxHalfOpen, defaultHalfOpen},
 		{&c.MaxConnections, defaultConnections},
+		{&c.MaxOver, max(c.MaxConnections/overPart, 1)},
 		{&c.MaxOutbox, defaultOutbox},
 	} {
 		if *d.field < 0 {

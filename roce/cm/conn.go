@@ -35,7 +35,7 @@ type conn struct {
 	timer timer.Timer
 	kept  Attribute // the message that is repeated, 0 for none
 	mad   [MADLen]byte
-	queue list.Link[conn]
+	queue list.Link[conn] // while half open, or over
 	// While half open, as the request of a peer:
 	host, link *source // what came from the same GID, and from the same station
 	rank       Rank    // what is known of the peer
@@ -77,6 +77,28 @@ func (m *Machine) setState(c *conn, to State) {
 	if halfOpen.has(from) && !halfOpen.has(to) {
 		m.removeHalfOpen(c)
 	}
+	switch was, is := over.has(from), over.has(to); {
+	case was && !is:
+		m.over.Remove(&c.queue)
+	case is && !was:
+		m.over.Push(&c.queue, c)
+		m.forgetOldest()
+	}
+}
+
+// forgetOldest forgets a connection that has ended when there are too many: who connects and
+// hangs up, and does not confirm it, has no more of them remembered.
+func (m *Machine) forgetOldest() {
+	if m.over.Len() <= m.config.MaxOver {
+		return
+	}
+	c := m.over.First()
+	m.count.Inc(OverDropped)
+	if c.state == StateDREQSent {
+		m.tell(Event{Type: EventDisconnected, ID: c.id})
+		m.setState(c, StateTimewait)
+	}
+	m.forget(c)
 }
 
 // armTimer arms the timer of a message that wants an answer.

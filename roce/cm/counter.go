@@ -27,6 +27,7 @@ const (
 	Timeouts CounterID = firstOther + iota
 	HalfOpenDropped
 	BacklogDropped
+	OverDropped
 	RequestsExpired
 	NoListener
 	StaleRejected
@@ -46,6 +47,7 @@ var rows = [CounterCount]struct{ name, unit, help string }{
 	Timeouts:        {"timeouts", "events", "messages that were never answered"},
 	HalfOpenDropped: {"half_open_dropped", "events", "requests dropped for newer ones"},
 	BacklogDropped:  {"backlog_dropped", "events", "the same, because of their listener"},
+	OverDropped:     {"over_dropped", "events", "ended connections forgotten for newer ones"},
 	RequestsExpired: {"requests_expired", "events", "what the application never answered"},
 	NoListener:      {"no_listener", "messages", "requests to what nobody offers"},
 	StaleRejected:   {"stale_rejected", "messages", "of peers still remembered as connected"},

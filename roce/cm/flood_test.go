@@ -65,6 +65,34 @@ func TestFloodOfOne(t *testing.T) {
 	}
 }
 
+// TestFloodOfTheEnded lets a host that is there connect, and never confirm that it was hung up on:
+// what is remembered of that is bounded, the oldest goes, and nobody is refused because of it.
+func TestFloodOfTheEnded(t *testing.T) {
+	const most = 16
+	r := newRig(t, cm.Config{MaxConnections: 4 * most})
+	r.listen()
+	var ids []cm.ID
+	for n := range uint32(20 * most) {
+		id := r.requestedFrom(200, n)
+		must(t, r.m.Accept(r.now, id, cm.Accept{QPN: ourQPN, PSN: ourPSN}))
+		r.give(&cm.RTU{LocalCommID: n, RemoteCommID: uint32(id)})
+		r.event(cm.EventEstablished)
+		must(t, r.m.Disconnect(r.now, id, nil))
+		if ids = append(ids, id); len(ids) > most {
+			if e := r.event(cm.EventDisconnected); e.ID != ids[0] {
+				t.Fatalf("%d goes, want %d", e.ID, ids[0])
+			}
+			r.event(cm.EventTimewaitExit)
+			ids = ids[1:]
+		}
+		if u := r.m.Usage(); u.Connections != len(ids) || u.Events != 0 {
+			t.Fatalf("%+v, want %d connections", u, len(ids))
+		}
+	}
+	r.counted(cm.OverDropped, 19*most)
+	r.requestedFrom(100, 1)
+}
+
 // TestFloodOfMany is one of which nobody sends more than the others: the oldest request
 // goes.
 func TestFloodOfMany(t *testing.T) {

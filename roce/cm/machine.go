@@ -23,6 +23,7 @@ type Machine struct {
 	peers    map[peerKey]*conn
 	peerQPs  map[peerKey]*conn
 	halfOpen list.List[conn]      // requests of peers, the oldest first
+	over     list.List[conn]      // those that have ended, the oldest first
 	hosts    map[wire.GID]*source // how many of these, by host
 	links    map[Via]*source      // the same, by station on the link
 

@@ -54,6 +54,8 @@ var (
 	halfOpen = of(StateREQRcvd, StateMRAREQSent, StateREPSent, StateMRAREPRcvd)
 	// inBacklog are those of a request that counts against its listener's backlog.
 	inBacklog = of(StateREQRcvd, StateMRAREQSent)
+	// over are those of a connection that has ended and is still remembered.
+	over = of(StateDREQSent, StateTimewait)
 )
 
 // transitions are the edges of the state graph: to which states each may go.

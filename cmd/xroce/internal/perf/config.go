@@ -166,3 +166,12 @@ func (c *Config) total() int {
 	}
 	return c.Iters * c.QPs
 }
+
+// counted is how many messages an end counts until it is done: of SENDs in both directions those
+// that come, too.
+func (c *Config) counted() int {
+	if c.Both && c.Test.Verb == Send {
+		return 2 * c.total()
+	}
+	return c.total()
+}

@@ -320,7 +320,7 @@ func (r *run) happened(n uint64) {
 	case c.Duration > 0:
 		c.Progress(int64(time.Since(r.began)/time.Second), int64(c.Duration/time.Second))
 	default:
-		c.Progress(int64(n), int64(c.total()))
+		c.Progress(int64(n), int64(c.counted()))
 	}
 }
 

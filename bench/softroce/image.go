@@ -42,7 +42,7 @@ const (
 	KernelHere Kernel = iota
 	// KernelBackports is the newest one of Debian's backports. Its drivers of the cards that
 	// QEMU emulates have more of AF_XDP: virtio_net has zero-copy since Linux 6.13, igb since
-	// 6.14. The image has those drivers, and ethtool.
+	// 6.14. The image has those drivers, ethtool, and bpftool.
 	KernelBackports
 )
 
@@ -51,8 +51,9 @@ func (k Kernel) recipe() recipe {
 	r := soft
 	if k == KernelBackports {
 		r.suite = backports
-		r.packages = append(r.packages[:len(r.packages):len(r.packages)], "ethtool")
-		r.programs = append(r.programs[:len(r.programs):len(r.programs)], "usr/sbin/ethtool")
+		r.packages = append(r.packages[:len(r.packages):len(r.packages)], "ethtool", "bpftool")
+		r.programs = append(r.programs[:len(r.programs):len(r.programs)], "usr/sbin/ethtool",
+			"usr/sbin/bpftool")
 		r.modules = append([]string{"vmxnet3", "e1000e", "igb"}, r.modules...)
 		// Its checksums are functions of the kernel itself.
 		r.modules = slices.DeleteFunc(r.modules, func(name string) bool {

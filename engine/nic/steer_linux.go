@@ -155,6 +155,9 @@ func (t table) place(have []Rule) (uint32, error) {
 	if chooses {
 		return locAny, nil
 	}
+	if room == 0 {
+		return 0, unix.EOPNOTSUPP // a driver, as igb, that has rules on other cards
+	}
 	for at := room - 1; at >= 0; at-- {
 		if !slices.ContainsFunc(have, func(r Rule) bool { return int(r.Location) == at }) {
 			return uint32(at), nil

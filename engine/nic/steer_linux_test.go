@@ -99,7 +99,7 @@ func TestSteerRefused(t *testing.T) {
 	full.room = 1
 	full.add(Rule{Kind: V1, Queue: 0})
 	for _, c := range []*fakeCard{
-		{none: true}, {rules: map[uint32][]byte{}, room: 4, refuses: map[Kind]bool{
+		{none: true}, {room: 0}, {rules: map[uint32][]byte{}, room: 4, refuses: map[Kind]bool{
 			V4: true, V6: true,
 		}}, full,
 	} {

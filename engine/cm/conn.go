@@ -77,7 +77,8 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 func (c *Conn) Released() <-chan struct{} { return c.released }
 
 // Err says why the connection is over, nil while it is not: ErrHungUp after the
-// peer's Close, ErrLargeLost if that is why, ErrClosed after our own, a *RejectedError when the peer takes it back,
+// peer's Close, ErrLargeLost if that is why, ErrClosed after our own, a *RejectedError when the
+// peer takes it back,
 // ErrKeepalive when it is silent; and of one whose calls are Write and the like ErrAborted
 // or a *roce.WorkError. A work request of the application that fails does not end it.
 func (c *Conn) Err() error {

@@ -47,7 +47,8 @@ type KernelOptions struct {
 // their ring mappings, send budgets. It implements xsk.Kernel. Its device is
 // called "fake0", with index 1, and is one end of a wire without loss: a sent
 // frame is delivered during the send call to the socket on the same queue of the
-// other end. Safe for concurrent use.
+// other end, of which those that it has not are its others again, as a card with fewer hashes.
+// Safe for concurrent use.
 type Kernel struct {
 	o    KernelOptions
 	mu   *sync.Mutex // one for both ends
@@ -271,6 +272,14 @@ func (k *Kernel) option(call string, fd int) error {
 	}
 	_, err = k.socket(fd)
 	return err
+}
+
+// SetQueues gives the device so many queues, as ethtool -L does, but also where a socket is bound:
+// that one keeps its queue, and nobody is bound to those that are gone any more.
+func (k *Kernel) SetQueues(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.o.Queues = n
 }
 
 // Bind implements xsk.Kernel.

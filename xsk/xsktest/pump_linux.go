@@ -102,7 +102,7 @@ func (k *Kernel) transmit(s *sock) unix.Errno {
 		if e != 0 {
 			return e
 		}
-		if to := k.peer.bound[s.queue]; to != nil {
+		if to := k.peer.bound[s.queue%k.peer.o.Queues]; to != nil {
 			k.peer.deliver(to.sock, frame)
 		}
 	}

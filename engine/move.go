@@ -81,3 +81,25 @@ func (d *Device) tryMove(qp *QP, to *queue) (done bool) {
 	d.moves.count.Add(1)
 	return true
 }
+
+// evacuate moves the QPs of a queue whose receive queues the card does not have any more to others,
+// where their packets come by now. What cannot be moved yet is when this is called again.
+func (d *Device) evacuate(q *queue) {
+	var qps []*QP
+	q.lock()
+	for _, qp := range d.qps.All {
+		if qp.home() == q {
+			qps = append(qps, qp)
+		}
+	}
+	q.mu.Unlock()
+	for _, qp := range qps {
+		d.life.Lock()
+		to := d.queueFor()
+		d.life.Unlock()
+		if to == q || to.link.link.Load() == nil {
+			return // there is no other
+		}
+		d.move(qp, to)
+	}
+}

@@ -130,11 +130,14 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 ) {
 	for i, queues := range shares {
 		s := &share{
-			host: kernel, program: program, number: i,
+			host: kernel, program: program, number: i, log: o.Logger,
 			link: func(port host.Port, queues []int, bind time.Duration) (steeredLink, error) {
 				return openLink(port, queues, o, program.Mode(), bind)
 			},
-			deal: func(port host.Port) ([][]int, error) { return shareQueues(port, o) },
+			deal: func(port host.Port) ([][]int, error) {
+				have, err := host.ReceiveQueues(port.Name)
+				return o.dealAgain(have), err
+			},
 		}
 		link, err := s.open(queues, xsk.DefaultBindTimeout)
 		if err != nil {

@@ -24,11 +24,13 @@ func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
 	}
 }
 
-// queueFor picks the queue of a new QP: that with the fewest. The caller holds life.
+// queueFor picks the queue of a new QP: that with the fewest, of those that have a link if any has.
+// The caller holds life.
 func (d *Device) queueFor() *queue {
 	best := d.queues[0]
 	for _, q := range d.queues[1:] {
-		if q.members < best.members {
+		has, had := q.link.link.Load() != nil, best.link.link.Load() != nil
+		if has && !had || has == had && q.members < best.members {
 			best = q
 		}
 	}

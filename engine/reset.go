@@ -128,6 +128,9 @@ func (d *Device) remake(q *queue, reset *linkReset, old xsk.Link, cause error) {
 			log.Warn("the socket cannot be made anew yet", "error", err)
 			said = text
 		}
+		if errors.Is(err, errNoQueue) {
+			d.evacuate(q)
+		}
 		if !d.pauseReset(reset, &pause) {
 			return
 		}

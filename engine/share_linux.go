@@ -3,13 +3,13 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"xroce/bpf"
 	"xroce/engine/host"
 	"xroce/roce/wire"
 	"xroce/xsk"
@@ -22,15 +22,22 @@ const rebindTimeout = 250 * time.Millisecond
 // A share is the receive queues that one driver has, and how the link on them is opened: at
 // first, and again when it failed or the interface has changed.
 type share struct {
-	host    *host.Kernel
-	program *bpf.Program
+	host    interface{ Port() host.Port }
+	program steersQueues
 	number  int // of the driver
-	// link opens a link on queues, and deal says which ones each driver is to have.
+	log     *slog.Logger
+	// link opens a link on queues, and deal says which ones each driver is to have by now.
 	link func(port host.Port, queues []int, bind time.Duration) (steeredLink, error)
 	deal func(port host.Port) ([][]int, error)
 
 	mu     sync.Mutex
-	queues []int // those of the link
+	queues []int // those of the link, or of the last one
+}
+
+// steersQueues is the XDP program, as what opens links needs it.
+type steersQueues interface {
+	Register(queue, fd int) error // sends what comes to a queue to a socket
+	Taken(queue int) bool         // reports whether it has one
 }
 
 // open opens the link, and has the program send it what comes to its queues: nothing before.
@@ -47,8 +54,13 @@ func (s *share) open(queues []int, bind time.Duration) (xsk.Link, error) {
 		return nil, errors.Join(err, link.Close())
 	}
 	s.mu.Lock()
+	was := s.queues
 	s.queues = queues
 	s.mu.Unlock()
+	if gone := missing(was, queues); len(gone) > 0 {
+		s.log.Warn("receive queues are gone, and the device goes on with those that are left",
+			"device", port.Name, "gone", numbers(gone), "left", numbers(queues))
+	}
 	return link, nil
 }
 
@@ -71,6 +83,13 @@ func (s *share) now() ([]int, error) {
 	shares, err := s.deal(s.host.Port())
 	if err != nil {
 		return nil, err
+	}
+	if len(shares[s.number]) == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return nil, fmt.Errorf("engine: %s: %w: %s, which 'ethtool -L %s combined %d' brings back",
+			s.host.Port().Name, errNoQueue, numbers(s.queues), s.host.Port().Name,
+			s.queues[len(s.queues)-1]+1)
 	}
 	return shares[s.number], nil
 }
@@ -95,7 +114,7 @@ func (s *share) changed(info xsk.Info) error {
 
 // notTaken refuses queues that another device of this process has. Else binding to them would
 // wait for their release.
-func notTaken(port host.Port, program *bpf.Program, queues []int) error {
+func notTaken(port host.Port, program steersQueues, queues []int) error {
 	for _, q := range queues {
 		if program.Taken(q) {
 			return fmt.Errorf("engine: queue %d of %s is that of another device "+

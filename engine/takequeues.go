@@ -78,3 +78,33 @@ func divide(queues []int, drivers int) ([][]int, error) {
 	}
 	return shares, nil
 }
+
+// errNoQueue says that a driver has nothing to receive from any more.
+var errNoQueue = errors.New("none of the receive queues of a driver is left")
+
+// dealAgain deals queues out to the drivers of a device that is open, by how many the interface
+// has now. A queue has the driver that it had. Those that were named and are gone are missing; a
+// driver may be left without any.
+func (o *Options) dealAgain(have int) [][]int {
+	queues := slices.Sorted(slices.Values(o.Queues))
+	for q := 0; o.Queues == nil && q < have; q++ {
+		queues = append(queues, q)
+	}
+	shares := make([][]int, max(1, o.Drivers))
+	for i, q := range queues {
+		if q < have {
+			shares[i%len(shares)] = append(shares[i%len(shares)], q)
+		}
+	}
+	return shares
+}
+
+// missing lists those numbers that are not in another list.
+func missing(list, other []int) (left []int) {
+	for _, n := range list {
+		if !slices.Contains(other, n) {
+			left = append(left, n)
+		}
+	}
+	return left
+}

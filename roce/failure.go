@@ -52,6 +52,14 @@ func (r *requester) failure(w *sendWQE, status Status, now Time) Completion {
 	}
 }
 
+// vendorErr is what is known of a work request beside its status.
+func (r *requester) vendorErr(status Status) VendorErr {
+	if status == StatusRetryExcErr && r.alive.state == smallAnswered {
+		return VendorLargeLost
+	}
+	return 0
+}
+
 // enterSQE stops the send queue of an unreliable QP after a local error; the
 // receive queue keeps running (IBA 10.3.1.6).
 func (r *requester) enterSQE() {

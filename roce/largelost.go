@@ -41,11 +41,3 @@ func (r *requester) forgetSmall() {
 		r.alive.state = keepaliveQuiet
 	}
 }
-
-// vendorErr is what is known of a work request beside its status.
-func (r *requester) vendorErr(status Status) VendorErr {
-	if status == StatusRetryExcErr && r.alive.state == smallAnswered {
-		return VendorLargeLost
-	}
-	return 0
-}

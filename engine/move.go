@@ -11,6 +11,8 @@ func (d *Device) followMoves() {
 		select {
 		case m := <-d.moves.wanted:
 			d.move(m.qp, m.to)
+		case q := <-d.moves.deserted:
+			d.evacuate(q)
 		case <-d.failed:
 			return
 		}

@@ -15,6 +15,7 @@ func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
 	}
 	if d.moves.wanted == nil {
 		d.moves.wanted = make(chan wantedMove, 1)
+		d.moves.deserted = make(chan *queue, 1)
 	}
 	for _, q := range d.queues {
 		if q.inbox.slots == nil {

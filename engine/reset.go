@@ -129,7 +129,7 @@ func (d *Device) remake(q *queue, reset *linkReset, old xsk.Link, cause error) {
 			said = text
 		}
 		if errors.Is(err, errNoQueue) {
-			d.evacuate(q)
+			d.moves.leave(q)
 		}
 		if !d.pauseReset(reset, &pause) {
 			return

@@ -48,7 +48,18 @@ const (
 // moves are those of QPs of a device.
 type moves struct {
 	wanted chan wantedMove // has room for one; nil where there is one queue
-	count  atomic.Uint64
+	// deserted are queues that the QPs are to leave, with room for one.
+	deserted chan *queue
+	count    atomic.Uint64
+}
+
+// leave has the QPs of a queue moved to others, if there are others. It does not wait: who was not
+// heard says so again.
+func (m *moves) leave(q *queue) {
+	select {
+	case m.deserted <- q:
+	default:
+	}
 }
 
 // A wantedMove is a QP and the queue that it is to move to.

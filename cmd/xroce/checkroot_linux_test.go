@@ -182,7 +182,8 @@ func TestRootLargeLost(t *testing.T) {
 		}
 		if !c.ok {
 			contains(t, said, "the peer does not answer any more; but it answers small "+
-				"packets, so large ones alone were lost", "'xroce check IFACE HOST' finds what passes")
+				"packets, so large ones alone were lost",
+				"'xroce check IFACE HOST' finds what passes")
 		}
 	}
 }

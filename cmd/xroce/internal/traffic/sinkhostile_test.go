@@ -13,7 +13,7 @@ import (
 // TestSinkOfAnyNumbers: a flow may claim to have sent any number of frames, in any number of
 // runs. What was lost then is never more than what was sent, and what came stays what came.
 func TestSinkOfAnyNumbers(t *testing.T) {
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	p := plan("max", 0, traffic.PlanFlow{})
 	p.Count = 1
 	flows, err := p.Make(route())
@@ -66,7 +66,7 @@ func TestCollectOutage(t *testing.T) {
 	if err := s.End(func(int) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	sink := traffic.NewSink()
+	sink := traffic.NewSink(nil)
 	col := &traffic.Collector{Link: l, Sink: sink, Clock: c}
 	if err := col.Run(t.Context()); err != nil || sink.Totals().Signed != 10 {
 		t.Errorf("%v, %+v", err, sink.Totals())

@@ -36,6 +36,9 @@ each N frames, or N% by chance. The same --seed makes the same frames.
            dest_qp rkey va pkey
   faults   gap duplicate swap bad_icrc bad_key order
 
+--format puts the frames into the headers of InfiniBand: raw, raw6 or rawgrh in native packets,
+eoib, ipoib or vnic in datagrams for --dest-qp. 'xroce sink' is told the same --format.
+
 --stateful keeps connections of RC with a queue pair that somebody made ready for --qpn and
 --psn: it waits for answers with a window, and sends again what is lost. --connect does so
 with a server of perftest ('ib_write_bw', 'xroce perf write-bw'), which tells its queue
@@ -57,6 +60,7 @@ interrupted, with the totals.`,
   xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
   xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
       --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
+  xroce pktgen -d eth0 --to 192.0.2.2 --format vnic --dest-qp 0x11 --size 64-1300 -n 10000
   xroce pktgen -d eth0 --to 192.0.2.2 --connect --fault gap=100 -n 10000   # to xroce perf write-bw
   xroce pktgen -d eth0 --to 192.0.2.2 --replay trace.pcapng --speed 10 --dest-qp 0x11 --psn 0
   xroce pktgen -d eth0 --scenario mix.yaml

@@ -260,10 +260,6 @@ func (t *Tunnel) acceptConnections(
 			_ = request.Reject(nil)
 			continue
 		}
-		if p.instance.Swap(their.instance) != their.instance {
-			p.wake()
-			t.in.leave(p, their.instance)
-		}
 		c := &incoming{
 			peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
 		}
@@ -288,6 +284,11 @@ func (t *Tunnel) serve(
 	if err := c.accept(ctx, t, request, answer); err != nil {
 		t.config.Logger.Info("not connected", "peer", c.peer.addr.String(), "error", err.Error())
 		return
+	}
+	// Not before: a request may be of somebody who only has the address of the peer in it.
+	if c.peer.instance.Swap(c.instance) != c.instance {
+		c.peer.wake()
+		t.in.leave(c.peer, c.instance)
 	}
 	select {
 	case <-c.conn.Done():

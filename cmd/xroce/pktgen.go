@@ -57,6 +57,7 @@ Exit codes: 0 it sent everything, 1 it could not, or more was lost than --max-lo
 interrupted, with the totals.`,
 		Example: `  xroce pktgen -d eth0 --to 192.0.2.2 --size 64 --rate 10kpps --duration 1s --json
   xroce pktgen -d eth0 --to 192.0.2.2 --size imix --rate 1gbpsl1 -i 1
+  xroce pktgen -d eth0 --to 192.0.2.2 --flows 64 --queues 8 --rate max --duration 10s
   xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
   xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
       --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
@@ -123,20 +124,26 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 	if err != nil {
 		return usageError{err}
 	}
-	schedule, err := f.plan.Schedule(1)
-	if err != nil {
-		return usageError{err}
+	if len(flows) < len(port.Links) {
+		return usagef("--queues %d: there are %d flows, and each queue sends one at the least",
+			len(port.Links), len(flows))
+	}
+	schedules := make([]*gen.Schedule, len(port.Links))
+	for i := range schedules {
+		if schedules[i], err = f.plan.Schedule(len(schedules)); err != nil {
+			return usageError{err}
+		}
 	}
 	s := &traffic.Sender{
-		Link: port.Link, Flows: flows, Schedule: schedule, Count: f.plan.Count,
-		Batch: f.batch, Clock: traffic.NewSystem(f.busy),
+		Link: port.Link, Flows: flows, Count: f.plan.Count, Batch: f.batch,
+		Clock: traffic.NewSystem(f.busy),
 		Rows: traffic.Rows{
 			Interval: clock.Time(f.interval * float64(time.Second)),
 			Row:      func(r traffic.Row) { a.trafficRow(r, false) },
 		},
 	}
 	a.trafficHeader(f.interval, false)
-	sent, err := s.Run(ctx)
+	sent, err := s.RunShared(ctx, port.Links, schedules)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type pktgenFlags struct {
 
 func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	f.port.register(flags, "send from", false)
+	flags.IntVar(&f.port.Queues, "queues", 1, "queues to send on, from --queue on")
 	flags.StringVar(&f.plan.To, "to", "", "`host` to send to, or MAC address of raw frames")
 	flags.StringVarP(&f.scenario, "scenario", "f", "",
 		"`file` that says what to send, in place of flags; - for stdin")
@@ -106,6 +107,11 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 		return usagef("--to: name the host to send to")
 	case f.batch < 1 || f.batch > maxBatch:
 		return usagef("--batch %d is not in 1..%d", f.batch, maxBatch)
+	case f.port.Queues < 1 || f.port.Queues > maxQueues:
+		return usagef("--queues %d is not in 1..%d", f.port.Queues, maxQueues)
+	case f.port.Queues > 1 && (f.rfc2544 || f.conn.stateful || f.conn.connect != 0 ||
+		f.replay.file != ""):
+		return usagef("--queues: searches, connections and captures are sent on one")
 	case f.plan.Burst < 1:
 		return usagef("--burst %d is not above 0", f.plan.Burst)
 	case f.flow.Flows < 1:

@@ -20,7 +20,12 @@ type portFlags struct {
 func (f *portFlags) register(flags *pflag.FlagSet, what string, attaches bool) {
 	f.what, f.attaches = what, attaches
 	flags.StringVarP(&f.Interface, "device", "d", "", "interface to "+what+" (required)")
-	flags.IntVar(&f.Queue, "queue", 0, "queue of the interface")
+	if attaches {
+		flags.IntVar(&f.Queue, "queue", traffic.AllQueues, "receive queue to take from")
+		flags.Lookup("queue").DefValue = "all"
+	} else {
+		flags.IntVar(&f.Queue, "queue", 0, "queue to send on")
+	}
 	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	if attaches {
 		flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
@@ -42,7 +47,7 @@ func (f *portFlags) check() error {
 		return usagef("no XSK mode %q: there are auto, copy and zero-copy", f.mode)
 	case !ok[1]:
 		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
-	case f.Queue < 0:
+	case f.Queue < 0 && !(f.attaches && f.Queue == traffic.AllQueues):
 		return usagef("--queue %d is negative", f.Queue)
 	}
 	return nil

@@ -116,6 +116,29 @@ func TestRootPktgenEncapsulated(t *testing.T) {
 	}
 }
 
+// TestRootSinkAllQueues: a card spreads flows over its queues, and a sink has the frames of all,
+// or of the one that it is told.
+func TestRootSinkAllQueues(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{Queues: 4, Scatter: vethpair.ScatterFlows})
+	gen := []string{
+		"--to", p.B.IPv4.Addr().String(), "--flows", "40", "-n", few, "--rate", "20kpps",
+	}
+	g, s := meetSink(t, in, nil, gen)
+	if s.Received != 200 || s.Lost != 0 || s.Flows != 40 || g.Received == nil ||
+		*g.Received != 200 {
+		t.Errorf("%+v\n%+v", g, s)
+	}
+	g, s = meetSink(t, in, nil, append(gen, "--queues", "3"))
+	if g.Sent != 200 || s.Received != 200 || s.Lost != 0 || s.Flows != 40 {
+		t.Errorf("from three: %+v\n%+v", g, s)
+	}
+	_, s = meetSink(t, in, []string{"--queue", "2", "-n", "5"}, gen)
+	if s.Flows == 0 || s.Flows == 40 {
+		t.Errorf("on one queue: %+v", s)
+	}
+}
+
 // TestRootSinkInterrupted: a sink that is interrupted tells what came, and of a generator that
 // nobody answers the threshold is not met.
 func TestRootSinkInterrupted(t *testing.T) {

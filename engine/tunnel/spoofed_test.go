@@ -26,8 +26,8 @@ func TestRequestInAPeersName(t *testing.T) {
 	other := b.hello
 	other.instance += 2
 	qp, err := b.dev.CreateQP(b.pd, engine.QPInit{
-		Extensions: roce.ExtPiggybackAck, SendCQ: b.lanes[0].cq, RecvCQ: b.lanes[0].cq, MaxSendWR: 1,
-		MaxRecvWR: 1,
+		Extensions: roce.ExtPiggybackAck, SendCQ: b.lanes[0].cq, RecvCQ: b.lanes[0].cq,
+		MaxSendWR: 1, MaxRecvWR: 1,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,10 +5,14 @@ import (
 	"xroce/xsk"
 )
 
+// AllQueues are all receive queues of an interface.
+const AllQueues = -1
+
 // PortOptions say how to open an interface.
 type PortOptions struct {
 	Interface string
-	Queue     int
+	Queue     int // to send on; of a sink the one to take from, AllQueues for all
+	Queues    int // of a sender that receives no answers: so many, from Queue on; 1 for 0
 	Mode      xsk.Mode
 	Attach    bpf.Mode // of a sink, and of a sender that receives
 	Ports     []uint16 // UDP ports that a sink takes, besides that of RoCE

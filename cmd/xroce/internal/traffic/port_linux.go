@@ -25,7 +25,8 @@ const fewFrames = 64
 // A SendPort is an interface to send from, and where answers come to.
 type SendPort struct {
 	Name  string
-	Link  *xsk.Socket
+	Link  xsk.Link
+	Links []xsk.Link // of all queues, the first is Link
 	Route Route
 	conn  *net.UDPConn // nil where nobody can answer
 
@@ -59,22 +60,63 @@ func OpenSender(ctx context.Context, o PortOptions, to string) (_ *SendPort, err
 // open opens the socket, and has it receive what is to be received.
 func (p *SendPort) open(o PortOptions, ifindex int) (err error) {
 	c := xsk.Config{
-		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
+		Interface: o.Interface, Queue: max(0, o.Queue), Mode: o.Mode,
 		RxFrames: fewFrames, TxFrames: xsk.DefaultTxFrames, SndBuf: sendBuffer,
 	}
-	if o.Answers {
-		c.RxFrames = xsk.DefaultRxFrames
-		p.program, err = bpf.Collect(ifindex, bpf.Filter{
-			UDPPorts: []uint16{wire.UDPPort}, EtherTypes: []uint16{wire.EtherTypeV1},
-		}, bpf.Options{Mode: o.Attach})
+	if !o.Answers {
+		return p.openQueues(c, max(1, o.Queues))
+	}
+	p.program, err = bpf.Collect(ifindex, bpf.Filter{
+		UDPPorts: []uint16{wire.UDPPort}, EtherTypes: []uint16{wire.EtherTypeV1},
+	}, bpf.Options{Mode: o.Attach})
+	if err != nil {
+		return err
+	}
+	c.RxFrames = 0 // as many as there should be
+	p.Link, err = collectFrom(p.program, c, c.Queue, true)
+	if err == nil {
+		p.Links = []xsk.Link{p.Link}
+	}
+	return err
+}
+
+// openQueues opens so many queues to send on.
+func (p *SendPort) openQueues(c xsk.Config, queues int) error {
+	for range queues {
+		s, err := xsk.Open(c)
 		if err != nil {
 			return err
 		}
+		p.Links = append(p.Links, s)
+		c.Queue++
 	}
-	if p.Link, err = xsk.Open(c); err != nil || p.program == nil {
-		return err
+	p.Link = p.Links[0]
+	return nil
+}
+
+// collectFrom opens a queue, or with all every receive queue with that one first, and has the
+// program hand over what comes on them. The card chooses the queue of a flow.
+func collectFrom(p *bpf.Collector, c xsk.Config, queue int, all bool) (xsk.Link, error) {
+	queues := []int{queue}
+	if all {
+		n, err := host.ReceiveQueues(c.Interface)
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			if i != queue {
+				queues = append(queues, i)
+			}
+		}
 	}
-	return p.program.Register(o.Queue, p.Link.FD())
+	g, err := xsk.OpenGroup(c, queues)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Sockets(p.Register); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
 }
 
 // resolve finds the way to a host and a port for its answers.
@@ -131,8 +173,8 @@ func (p *SendPort) Close() error {
 	if p.conn != nil {
 		errs = append(errs, p.conn.Close())
 	}
-	if p.Link != nil {
-		errs = append(errs, p.Link.Close())
+	for _, link := range p.Links {
+		errs = append(errs, link.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -147,11 +189,8 @@ const (
 // Confirm ends the flows of a sender and asks what came of them. ok is false when somebody did
 // not answer: there is no sink, or its answers are lost.
 func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok bool, err error) {
-	a := answers{run: p.Route.Run, of: make(map[uint16]uint64, len(s.Flows)), flows: s.Flows}
-	done := func(flow int) bool {
-		_, ok := a.of[uint16(flow)]
-		return ok
-	}
+	a := answers{run: p.Route.Run, of: make(map[uint16]answer, len(s.Flows)), flows: s.Flows}
+	done := func(flow int) bool { return a.of[uint16(flow)].final }
 	want := 0
 	for _, f := range s.Flows {
 		if !f.Silent() {
@@ -171,9 +210,9 @@ func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok 
 		if err := a.read(p.conn, want, time.Now().Add(answerIn)); err != nil {
 			return 0, false, err
 		}
-		if len(a.of) == want {
+		if a.final == want {
 			for _, n := range a.of {
-				received += n
+				received += n.frames
 			}
 			return received, true, nil
 		}
@@ -185,16 +224,24 @@ func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok 
 type answers struct {
 	run   uint8
 	flows []*gen.Flow
-	of    map[uint16]uint64
+	of    map[uint16]answer
+	final int // of how many flows
 }
 
-// read takes answers until all are there, or it is late.
+// An answer is what a sink said of a flow. It is final when it is all of it, or was said twice:
+// the end of a flow may come by another queue than what was sent before it, and sooner.
+type answer struct {
+	frames uint64
+	final  bool
+}
+
+// read takes answers until all that were asked for are there, or it is late.
 func (a *answers) read(conn *net.UDPConn, want int, late time.Time) error {
 	if err := conn.SetReadDeadline(late); err != nil {
 		return err
 	}
 	var b [2 * gen.SignatureLen]byte
-	for len(a.of) < want {
+	for asked := want - a.final; asked > 0; {
 		n, _, err := conn.ReadFromUDPAddrPort(b[:])
 		var late net.Error
 		switch {
@@ -203,25 +250,35 @@ func (a *answers) read(conn *net.UDPConn, want int, late time.Time) error {
 		case err != nil:
 			return fmt.Errorf("answers: %w", err)
 		}
-		a.take(b[:n])
+		if a.take(b[:n]) {
+			asked--
+		}
 	}
 	return nil
 }
 
-// take believes an answer that can be true.
-func (a *answers) take(b []byte) {
+// take believes an answer that can be true, and reports whether it was one that was missing.
+func (a *answers) take(b []byte) bool {
 	s, ok := gen.ParseSignature(b)
 	if !ok || s.Kind != gen.Report || s.Run != a.run || int(s.Flow) >= len(a.flows) ||
 		s.Seq > a.flows[s.Flow].Sent() {
-		return
+		return false
 	}
-	a.of[s.Flow] = s.Seq
+	before, said := a.of[s.Flow]
+	if before.final {
+		return false
+	}
+	now := answer{s.Seq, s.Seq == a.flows[s.Flow].Sent() || said && s.Seq == before.frames}
+	if a.of[s.Flow] = now; now.final {
+		a.final++
+	}
+	return true
 }
 
 // A SinkPort is an interface that a sink collects from.
 type SinkPort struct {
 	Name    string
-	Link    *xsk.Socket
+	Link    xsk.Link
 	program *bpf.Collector
 }
 
@@ -245,13 +302,9 @@ func OpenSink(o PortOptions) (_ *SinkPort, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Link, err = xsk.Open(xsk.Config{
-		Interface: o.Interface, Queue: o.Queue, Mode: o.Mode,
-		RxFrames: xsk.DefaultRxFrames, TxFrames: fewFrames, SndBuf: sendBuffer,
-	})
-	if err == nil {
-		err = p.program.Register(o.Queue, p.Link.FD())
-	}
+	p.Link, err = collectFrom(p.program, xsk.Config{
+		Interface: o.Interface, Mode: o.Mode, TxFrames: fewFrames, SndBuf: sendBuffer,
+	}, max(0, o.Queue), o.Queue == AllQueues)
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

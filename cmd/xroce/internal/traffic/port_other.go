@@ -18,7 +18,8 @@ var errOther = fmt.Errorf("AF_XDP on %s: %w", runtime.GOOS, errors.ErrUnsupporte
 // A SendPort is an interface to send from. There is none outside Linux.
 type SendPort struct {
 	Name  string
-	Link  *xsk.Socket
+	Link  xsk.Link
+	Links []xsk.Link
 	Route Route
 }
 
@@ -36,7 +37,7 @@ func (*SendPort) Close() error { return nil }
 // A SinkPort is an interface that a sink collects from. There is none outside Linux.
 type SinkPort struct {
 	Name string
-	Link *xsk.Socket
+	Link xsk.Link
 }
 
 // OpenSink fails.

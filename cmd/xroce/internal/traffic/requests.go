@@ -147,7 +147,7 @@ func (s *Requests) take(f *xsk.RxFrame, now clock.Time) {
 func (s *Requests) send(now clock.Time) (sent int, at clock.Time, over bool) {
 	at, over = s.due(now)
 	got := s.Link.Reserve(s.batch)
-	wall := s.Clock.Wall()
+	wall, bytes := s.Clock.Wall(), uint64(0)
 	for sent < got {
 		f := &s.batch[sent]
 		f.Len = s.again(f.Data, now, wall)
@@ -166,13 +166,13 @@ func (s *Requests) send(now clock.Time) (sent int, at clock.Time, over bool) {
 			break
 		}
 		sent++
-		s.result.Sent.Bytes += uint64(f.Len)
-		s.row.Bytes += uint64(f.Len)
+		bytes += uint64(f.Len)
 	}
 	s.Link.Transmit(s.batch[:sent])
 	s.Link.Return(s.batch[sent:got])
 	s.result.Frames += uint64(sent)
-	s.row.Frames += uint64(sent)
+	s.result.Sent.Bytes += bytes
+	s.add(uint64(sent), bytes)
 	return sent, at, over
 }
 

@@ -1,6 +1,10 @@
 package traffic
 
-import "xroce/roce/clock"
+import (
+	"sync/atomic"
+
+	"xroce/roce/clock"
+)
 
 // A Row is what came of an interval.
 type Row struct {
@@ -15,31 +19,51 @@ type Rows struct {
 	Interval clock.Time
 	Row      func(Row)
 
-	row Row // that grows
+	sent *tally // by all who share it
+	told Row    // from the begin to the last row
 }
 
-// tell calls Row when an interval is over.
-func (r *Rows) tell(now clock.Time) {
-	if r.Interval == 0 || now-r.row.From < r.Interval {
-		return
+// A tally is what was sent.
+type tally struct{ frames, bytes atomic.Uint64 }
+
+// add notes what was sent.
+func (r *Rows) add(frames, bytes uint64) {
+	if r.sent == nil {
+		r.sent = &tally{}
 	}
-	r.row.To = now
-	r.Row(r.row)
-	r.row = Row{From: now}
+	r.sent.frames.Add(frames)
+	r.sent.bytes.Add(bytes)
+}
+
+// tell tells a row when an interval is over.
+func (r *Rows) tell(now clock.Time) {
+	if r.Interval > 0 && now-r.told.To >= r.Interval {
+		r.tellNow(now)
+	}
+}
+
+// tellNow tells what came since the last row.
+func (r *Rows) tellNow(now clock.Time) {
+	r.add(0, 0)
+	last := r.told
+	r.told = Row{To: now, Frames: r.sent.frames.Load(), Bytes: r.sent.bytes.Load()}
+	r.Row(Row{
+		From: last.To, To: now, Frames: r.told.Frames - last.Frames,
+		Bytes: r.told.Bytes - last.Bytes,
+	})
 }
 
 // until is how long to sleep: not past the next row.
 func (r *Rows) until(d, now clock.Time) clock.Time {
 	if r.Interval > 0 {
-		d = min(d, max(1, r.row.From+r.Interval-now))
+		d = min(d, max(1, r.told.To+r.Interval-now))
 	}
 	return d
 }
 
 // tellRest tells the row that is not full, when there is something in it.
 func (r *Rows) tellRest(now clock.Time) {
-	if r.Interval > 0 && r.row.Frames > 0 {
-		r.row.To = now
-		r.Row(r.row)
+	if r.Interval > 0 && r.sent != nil && r.sent.frames.Load() > r.told.Frames {
+		r.tellNow(now)
 	}
 }

@@ -97,7 +97,7 @@ func (s *Sender) send(now clock.Time) error {
 	}
 	got := s.Link.Reserve(s.batch[:want])
 	wall := s.Clock.Wall()
-	n := 0
+	n, bytes := 0, uint64(0)
 	for n < got {
 		if n > 0 {
 			if at, ok := s.Schedule.Next(now); !ok || at > now {
@@ -107,14 +107,14 @@ func (s *Sender) send(now clock.Time) error {
 		f := &s.batch[n]
 		f.Len = s.frames().Next(f.Data, wall)
 		s.Schedule.Spend(f.Len)
-		s.result.Bytes += uint64(f.Len)
-		s.row.Bytes += uint64(f.Len)
+		bytes += uint64(f.Len)
 		n++
 	}
 	s.Link.Transmit(s.batch[:n])
 	s.Link.Return(s.batch[n:got])
 	s.result.Frames += uint64(n)
-	s.row.Frames += uint64(n)
+	s.result.Bytes += bytes
+	s.add(uint64(n), bytes)
 	if err := s.Link.Flush(); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}

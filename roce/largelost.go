@@ -20,10 +20,15 @@ func (r *requester) lastRetry() {
 	}
 }
 
-// putSmall writes the small packet.
-func (r *requester) putSmall(frame []byte) int {
+// putSmall writes the small packet, when the rate allows one.
+func (r *requester) putSmall(now Time, frame []byte) int {
+	if r.paced = r.pace.Early(now); r.paced {
+		return 0
+	}
 	r.alive.state = smallAsked
-	return r.putQuestion(frame)
+	n := r.putQuestion(frame)
+	r.pace.Spend(now, n)
+	return n
 }
 
 // hearSmall notes a response, which acknowledges nothing new: progress forgets it else. That the

@@ -15,7 +15,7 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 		return 0
 	}
 	if r.alive.state == smallDue {
-		return r.putSmall(frame)
+		return r.putSmall(now, frame)
 	}
 	if r.psn != r.sentTop {
 		r.recovery.skip()

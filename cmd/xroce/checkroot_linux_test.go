@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"xroce/xsk/xsktest"
 	"xroce/xsk/xsktest/timeout"
 )
+
+// bridges counts the paths that bridged has made: tests make some at once.
+var bridges atomic.Int32
 
 // bridged makes two namespaces, each with an interface xr0 of MTU 9000, and a bridge between
 // them in a third, with ports of another MTU. It returns the names of the first two.
@@ -28,8 +32,9 @@ func bridged(t *testing.T, mtu int) (names [2]string) {
 		}
 	}
 	var all [3]string
+	number := bridges.Add(1)
 	for i, what := range []string{"a", "b", "bridge"} {
-		all[i] = fmt.Sprintf("xroce-%d-check-%s", os.Getpid(), what)
+		all[i] = fmt.Sprintf("xroce-%d-check%d-%s", os.Getpid(), number, what)
 		ip("netns add %s", all[i])
 		t.Cleanup(func() { ip("netns del %s", all[i]) })
 	}

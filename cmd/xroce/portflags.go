@@ -14,6 +14,7 @@ type portFlags struct {
 	what          string // it is for: "send from"
 	attaches      bool   // an XDP program
 	mode, xdpMode string
+	queue         *pflag.Flag
 }
 
 // register declares the flags.
@@ -26,6 +27,7 @@ func (f *portFlags) register(flags *pflag.FlagSet, what string, attaches bool) {
 	} else {
 		flags.IntVar(&f.Queue, "queue", 0, "queue to send on")
 	}
+	f.queue = flags.Lookup("queue")
 	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	if attaches {
 		flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
@@ -47,7 +49,7 @@ func (f *portFlags) check() error {
 		return usagef("no XSK mode %q: there are auto, copy and zero-copy", f.mode)
 	case !ok[1]:
 		return usagef("no XDP mode %q: there are auto, native and generic", f.xdpMode)
-	case f.Queue < 0 && !(f.attaches && f.Queue == traffic.AllQueues):
+	case f.Queue < 0 && f.queue.Changed:
 		return usagef("--queue %d is negative", f.Queue)
 	}
 	return nil

@@ -22,7 +22,8 @@ func TestRequestInAPeersName(t *testing.T) {
 	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 	a.awaitUp()
 	b.awaitUp()
-	before, connects := a.peers[0].instance.Load(), b.Stats().Peers[0].Connects
+	before, connects := b.hello.instance, b.Stats().Peers[0].Connects
+	a.await("not known", func(Stats) bool { return a.peers[0].instance.Load() == before })
 	other := b.hello
 	other.instance += 2
 	qp, err := b.dev.CreateQP(b.pd, engine.QPInit{

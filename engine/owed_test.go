@@ -7,6 +7,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk"
 )
 
 // ends are ways for a QP to end.
@@ -20,9 +21,27 @@ var ends = map[string]func(*engine.QP) error{
 	"Close": (*engine.QP).Close,
 }
 
+// A laggingLink is a port whose kernel keeps all frames until it was told to send so often.
+type laggingLink struct {
+	*simPort
+	lag int
+}
+
+func (l *laggingLink) Reserve(dst []xsk.TxFrame) int {
+	if l.lag > 0 {
+		return 0
+	}
+	return l.simPort.Reserve(dst)
+}
+
+func (l *laggingLink) Flush() error {
+	l.lag--
+	return l.simPort.Flush()
+}
+
 // seenAll is QPs of two devices in direct mode, each of which has seen a SEND of the peer and not
 // acknowledged it yet. The second device has one transmit frame.
-func seenAll(t *testing.T) (devB *engine.Device, a, b [4]*side) {
+func seenAll(t *testing.T) (link *laggingLink, devB *engine.Device, a, b [4]*side) {
 	t.Helper()
 	network := newNetwork(t, 1, engine.NewSystemClock(), sim.Faults{})
 	o := engine.Options{Direct: true}
@@ -34,7 +53,8 @@ func seenAll(t *testing.T) (devB *engine.Device, a, b [4]*side) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if devB, err = engine.OpenLink(port, port, o); err != nil {
+	link = &laggingLink{simPort: port}
+	if devB, err = engine.OpenLink(link, port, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { devB.Close() })
@@ -60,7 +80,7 @@ func seenAll(t *testing.T) (devB *engine.Device, a, b [4]*side) {
 			t.Fatalf("QP %d has %d completions, %v", i, n, err)
 		}
 	}
-	return devB, a, b
+	return link, devB, a, b
 }
 
 // allSent waits until all SENDs are complete.
@@ -83,7 +103,7 @@ func allSent(t *testing.T, a []*side) {
 func TestLastAcknowledgementsLeaveOneByOne(t *testing.T) {
 	for how, end := range ends {
 		t.Run(how, func(t *testing.T) {
-			_, a, b := seenAll(t)
+			_, _, a, b := seenAll(t)
 			for i := range b {
 				if err := end(b[len(b)-1-i].qp); err != nil {
 					t.Fatal(err)
@@ -96,9 +116,83 @@ func TestLastAcknowledgementsLeaveOneByOne(t *testing.T) {
 
 // TestLastAcknowledgementsLeaveBeforeTheDevice is the same for a device that is closed.
 func TestLastAcknowledgementsLeaveBeforeTheDevice(t *testing.T) {
-	devB, a, _ := seenAll(t)
+	_, devB, a, _ := seenAll(t)
 	if err := devB.Close(); err != nil {
 		t.Fatal(err)
 	}
 	allSent(t, a[:])
+}
+
+// TestLastAcknowledgementsWaitForFrames is the same when the kernel has all transmit frames, and
+// gives them back some time after it was told to send.
+func TestLastAcknowledgementsWaitForFrames(t *testing.T) {
+	for how, end := range ends {
+		t.Run(how, func(t *testing.T) {
+			link, _, a, b := seenAll(t)
+			for i := range b {
+				link.lag = 20
+				if err := end(b[len(b)-1-i].qp); err != nil {
+					t.Fatal(err)
+				}
+			}
+			allSent(t, a[:])
+		})
+	}
+}
+
+// TestStuckKernelHoldsUpNobody: a QP ends though the kernel gives no frame back.
+func TestStuckKernelHoldsUpNobody(t *testing.T) {
+	link, _, _, b := seenAll(t)
+	const forever = 1 << 40
+	i := 0
+	for how, end := range ends {
+		link.lag = forever
+		if err := end(b[i].qp); err != nil {
+			t.Fatal(err)
+		}
+		i++
+		if tried := forever - link.lag; tried > 1000 {
+			t.Errorf("%s: %d times", how, tried)
+		}
+	}
+	link.lag = 0
+}
+
+// TestLastAcknowledgementBehindARead: what a QP owes is behind the response to a READ that takes
+// more than one turn.
+func TestLastAcknowledgementBehindARead(t *testing.T) {
+	for how, end := range ends {
+		t.Run(how, func(t *testing.T) {
+			network := newNetwork(t, 1, engine.NewSystemClock(), sim.Faults{})
+			o := engine.Options{Direct: true}
+			devA, devB := openPort(t, network, 0, o), openPort(t, network, 1, o)
+			a, b := newSide(t, devA), newSide(t, devB)
+			connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 12})
+			b.receives(t, 1)
+			for _, op := range []roce.Opcode{roce.OpRead, roce.OpSend} {
+				wr := roce.SendWR{
+					Opcode: op, Flags: roce.SendSignaled,
+					SGList: []roce.SGE{a.mr.SGE(0, 64)}, RKey: b.mr.RKey(), RemoteAddr: b.mr.Addr(),
+				}
+				if op == roce.OpRead {
+					wr.SGList[0].Length = 200 << 10
+				}
+				if err := a.qp.PostSend(&wr); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var done [1]roce.Completion
+			for n := 0; n == 0; {
+				devA.Progress()
+				var err error
+				if n, err = b.cq.Poll(done[:]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := end(b.qp); err != nil {
+				t.Fatal(err)
+			}
+			allSent(t, []*side{a, a})
+		})
+	}
 }

@@ -57,21 +57,39 @@ func (q *queue) transmit(now roce.Time, frames []xsk.TxFrame) {
 	}
 }
 
+// How much a QP that is about to end may still send, in bytes of its quanta, and how often frames
+// are waited for that the kernel has: nobody else makes progress meanwhile.
+const (
+	owedTurns = 256 // 4 MiB
+	owedTries = 200
+)
+
 // sendOwed lets a QP that is about to end send what it owes, before its turn: it forgets that,
 // and the peer would wait in vain for the acknowledgement of what the caller has seen already.
+// An acknowledgement may be behind the response to a READ, and that behind a full ring.
 func (q *queue) sendOwed(qp *QP) {
-	if q.err != nil || !qp.core.Responding() {
-		return
-	}
 	q.ready.Remove(&qp.entity)
-	frames := q.reserve()
-	if len(frames) == 0 {
-		q.flush() // which brings frames home
-		frames = q.reserve()
+	tries := 0
+	for turns := 0; turns < owedTurns && q.err == nil && qp.core.Responding(); {
+		frames := q.reserve()
+		if len(frames) == 0 {
+			if tries++; tries > owedTries || q.outage != nil {
+				return
+			}
+			q.flush() // which brings frames home
+			continue
+		}
+		if !qp.entity.MaySend(true) {
+			qp.entity.Renew()
+			turns++
+		}
+		now := q.now()
+		used, more := q.serve(now, qp, frames)
+		q.transmit(now, frames[:used])
+		if !more || q.loop.full() {
+			return
+		}
 	}
-	now := q.now()
-	used, _ := q.serve(now, qp, frames)
-	q.transmit(now, frames[:used])
 }
 
 // reserve returns the frames that there are to write to, and sees to it that they are

@@ -31,6 +31,9 @@ func (e *Entity[T]) MaySend(urgent bool) bool {
 // Charge counts bytes that the entity has sent.
 func (e *Entity[T]) Charge(bytes int) { e.deficit -= int32(bytes) }
 
+// Renew gives the entity a quantum before its turn, when it is the last.
+func (e *Entity[T]) Renew() { e.deficit = Quantum }
+
 // A DRR is the order in which entities that may have something to send do so: a
 // deficit round robin (Shreedhar and Varghese, 1995). In each round each entity may
 // send a quantum of bytes; what it sends beyond that is taken from its next quantum.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -223,4 +224,18 @@ func TestQueuesOfTheProgram(t *testing.T) {
 			t.Errorf("queues %v: %v", tt.queues, err)
 		}
 	}
+}
+
+// TestQueuesAreCountedOneWay: a device that is open learns how many receive queues there are in the
+// way in which it learned that at first.
+func TestQueuesAreCountedOneWay(t *testing.T) {
+	pair := xsktest.NewPair(t, vethpair.Options{Queues: 2})
+	var have atomic.Int64
+	have.Store(2)
+	var o engine.Options
+	engine.CountQueues(&o, func(string) (int, error) { return int(have.Load()), nil })
+	d := openIn(t, pair.Pair, vethpair.A, o)
+	have.Store(1)
+	setMTU(t, pair.Pair, 1400) // so that it looks
+	comesAbout(t, func() bool { return d.Link().Queues == 1 })
 }

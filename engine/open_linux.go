@@ -135,7 +135,7 @@ func openLinks(kernel *host.Kernel, program *bpf.Program, shares [][]int, o *Opt
 				return openLink(port, queues, o, program.Mode(), bind)
 			},
 			deal: func(port host.Port) ([][]int, error) {
-				have, err := host.ReceiveQueues(port.Name)
+				have, err := o.countQueues(port.Name)
 				return o.dealAgain(have), err
 			},
 		}

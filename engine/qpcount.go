@@ -3,12 +3,12 @@ package engine
 import "xroce/roce/counter"
 
 // This file has counters of single QPs. A QP counts in the set of its queue, or on request in one
-// of its own, which is added to that of the queue when somebody reads it and when the QP is
-// closed: so counting costs a QP neither time nor, without a request, memory.
+// of its own, which is added to that of the queue when somebody reads it and when that is
+// ended or the QP closed: so counting costs a QP neither time nor, without a request, memory.
 
 // CountQPs has QPs of the device count each by itself from now on, at most so many: those that
 // Resources(most) has rows of, which then have Counters (rdma statistic qp set). Who does already
-// goes on with its counts. A QP needs half a KiB more for it, until it is closed.
+// goes on with its counts. A QP needs half a KiB more for it, until it is closed or that is ended.
 func (d *Device) CountQPs(most int) {
 	d.lock()
 	defer d.unlock()
@@ -19,6 +19,16 @@ func (d *Device) CountQPs(most int) {
 		}
 		n++
 		qp.home().countApart(qp)
+	}
+}
+
+// CountQPsTogether ends what CountQPs began, also of QPs that count by Options.CountQPs: the device
+// keeps what they have counted. QPs that are made later count as the options say.
+func (d *Device) CountQPsTogether() {
+	d.lock()
+	defer d.unlock()
+	for _, qp := range d.qps.All {
+		qp.home().countTogether(qp)
 	}
 }
 
@@ -35,8 +45,8 @@ func (q *queue) countApart(qp *QP) {
 	qp.core.CountInto(own)
 }
 
-// countTogether ends that, of a QP that is closed: the queue keeps what it has counted. The
-// caller holds the progress lock.
+// countTogether ends that: the queue keeps what the QP has counted. The caller holds the progress
+// lock.
 func (q *queue) countTogether(qp *QP) {
 	if own := q.counted[qp]; own != nil {
 		delete(q.counted, qp)

@@ -64,6 +64,14 @@ func TestCountQPs(t *testing.T) {
 	if all["sent_pkts"] != before+2 {
 		t.Errorf("the device counts %d packets, not %d", all["sent_pkts"], before+2)
 	}
+	a.dev.CountQPsTogether()
+	if got := countersOf(t, a.qp, a.dev); got != nil {
+		t.Errorf("%v after the end of it", got)
+	}
+	a.dev.CountQPs(10) // from the beginning
+	if got := countersOf(t, a.qp, a.dev); len(got) > 0 {
+		t.Errorf("%v at the second beginning", got)
+	}
 	a.qp.Close()
 	for name, n := range all {
 		if now := counterOf(t, a.dev, name); now != n {

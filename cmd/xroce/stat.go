@@ -28,6 +28,7 @@ type statFlags struct {
 	count  int     // of intervals, 0 for no limit
 	all    bool
 	perQP  bool // queue pairs are to count, each by itself
+	noQP   bool // and no longer
 }
 
 func (a *app) statCommand() *cobra.Command {
@@ -41,7 +42,8 @@ verdicts of the XDP program; and their queue pairs. Counters that are 0 are left
 with --all.
 
 With --qp the queue pairs count as well, each by itself: from the first time that somebody
-asks a program so, for as long as they live, at no cost but half a KiB of memory each.
+asks a program so, for as long as they live or until --no-qp, at no cost but half a KiB of
+memory each.
 
 With -w it shows every so many seconds what has moved, per second, until it is
 interrupted or -c intervals are over; of queue pairs it is how fast their PSNs move.
@@ -57,6 +59,7 @@ With --json too it prints an object a line.`,
 	flags.Float64VarP(&f.every, "wait", "w", 0, "show rates every so many seconds")
 	flags.BoolVarP(&f.all, "all", "a", false, "counters that are 0, too")
 	flags.BoolVarP(&f.perQP, "qp", "q", false, "counters of each queue pair, too")
+	flags.BoolVar(&f.noQP, "no-qp", false, "end what --qp began: queue pairs count together again")
 	return a.command(c, func(ctx context.Context, _ []string) error {
 		if err := f.check(c.Flags().Changed("wait")); err != nil {
 			return err
@@ -103,6 +106,8 @@ func (f *statFlags) check(rates bool) error {
 	switch {
 	case rates && (!(f.every >= 0.1) || f.every > 86400):
 		return usagef("-w %g is not in 0.1..86400", f.every)
+	case f.perQP && f.noQP:
+		return usagef("--qp and --no-qp: one of them")
 	case f.pid < 0:
 		return usagef("--pid %d is negative", f.pid)
 	case f.count < 0:
@@ -113,9 +118,20 @@ func (f *statFlags) check(rates bool) error {
 	return nil
 }
 
+// counting is what programs are to do about counters of queue pairs.
+func (f *statFlags) counting() control.Counting {
+	switch {
+	case f.perQP:
+		return control.CountEach
+	case f.noQP:
+		return control.CountTogether
+	}
+	return control.CountAsBefore
+}
+
 // sample asks the programs.
 func (a *app) sample(f statFlags) (stat.Sample, error) {
-	answers, err := control.AskStatistics(a.runtime, f.pid, statRows, f.perQP)
+	answers, err := control.AskStatistics(a.runtime, f.pid, statRows, f.counting())
 	if err != nil {
 		a.logger.Warn("not all processes answered", "error", err.Error())
 	}

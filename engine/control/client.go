@@ -32,12 +32,25 @@ func Ask(dir string, pid int, rows int, keys bool) ([]Answer, error) {
 	return askAll(dir, pid, Request{Get: getResources, Rows: rows, Keys: keys})
 }
 
-// AskStatistics is Ask for the counters of devices as well, without keys. With countQPs those
-// queue pairs that there are rows of count each by itself from now on, and tell what they have
-// counted since that was asked for first (engine.Device.CountQPs). A program of an earlier
-// version counts on as it did: its rows have no Counters.
-func AskStatistics(dir string, pid int, rows int, countQPs bool) ([]Answer, error) {
-	return askAll(dir, pid, Request{Get: getStatistics, Rows: rows, CountQPs: countQPs})
+// A Counting says what a program is to do about counters of its queue pairs.
+type Counting uint8
+
+// The ways to count. A program of an earlier version counts on as it did.
+const (
+	// CountAsBefore changes nothing.
+	CountAsBefore Counting = iota
+	// CountEach has those queue pairs that there are rows of count each by itself from now on,
+	// and tell what they have counted since that was asked for first (engine.Device.CountQPs).
+	CountEach
+	// CountTogether ends that (engine.Device.CountQPsTogether).
+	CountTogether
+)
+
+// AskStatistics is Ask for the counters of devices as well, without keys.
+func AskStatistics(dir string, pid int, rows int, c Counting) ([]Answer, error) {
+	return askAll(dir, pid, Request{
+		Get: getStatistics, Rows: rows, CountQPs: c == CountEach, CountNoQPs: c == CountTogether,
+	})
 }
 
 // askAll asks the processes that have a socket in a directory.

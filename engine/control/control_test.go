@@ -61,8 +61,17 @@ func TestCountQPs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rows, counted int
-		ask           bool
-	}{{9, 0, false}, {0, 0, true}, {1, 1, true}, {9, 2, true}, {9, 2, false}} {
+		ask           Counting
+	}{
+		{9, 0, CountAsBefore},
+		{0, 0, CountEach},
+		{1, 1, CountEach},
+		{9, 2, CountEach},
+		{9, 2, CountAsBefore},
+		{0, 0, CountTogether},
+		{9, 0, CountAsBefore},
+		{9, 2, CountEach},
+	} {
 		if _, err := AskStatistics(dir, 0, c.rows, c.ask); err != nil {
 			t.Fatal(err)
 		}
@@ -76,8 +85,14 @@ func TestCountQPs(t *testing.T) {
 			t.Errorf("%+v: %d queue pairs count", c, n)
 		}
 	}
-	if _, err := askAll(dir, 0, Request{Get: getResources, CountQPs: true}); err == nil {
-		t.Error("resources are counted")
+	for _, q := range []Request{
+		{Get: getResources, CountQPs: true},
+		{Get: getResources, CountNoQPs: true},
+		{Get: getStatistics, CountQPs: true, CountNoQPs: true},
+	} {
+		if _, err := askAll(dir, 0, q); err == nil {
+			t.Errorf("%+v is answered", q)
+		}
 	}
 }
 
@@ -261,13 +276,58 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// talk sends bytes and returns the answer, an empty one when there is none.
-func talk(t *testing.T, s *Server, request string) (a Answer) {
+// dial connects to a server and asks nothing.
+func dial(t *testing.T, s *Server) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("unix", s.path())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// pose listens as process 1 does and plays it with each client, until the returned function is
+// called, which waits for the end of it.
+func pose(t *testing.T, dir string, play func(net.Conn)) (end func()) {
+	t.Helper()
+	at := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
+	l, err := net.ListenUnix("unix", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			play(conn)
+			conn.Close()
+		}
+	}()
+	return func() {
+		l.Close()
+		<-done
+	}
+}
+
+// poseAlone is pose in a directory where nobody else is.
+func poseAlone(t *testing.T, play func(net.Conn)) (dir string, end func()) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "xroce")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir, pose(t, dir, play)
+}
+
+// talk sends bytes and returns the answer, an empty one when there is none.
+func talk(t *testing.T, s *Server, request string) (a Answer) {
+	t.Helper()
+	conn := dial(t, s)
 	defer conn.Close()
 	go func() { _, _ = conn.Write([]byte(request)) }() // the server may stop reading
 	_ = json.NewDecoder(bufio.NewReader(conn)).Decode(&a)
@@ -309,11 +369,7 @@ func TestHostileClients(t *testing.T) {
 func TestSilentClients(t *testing.T) {
 	s, dir := listenFor(t, 200*time.Millisecond)
 	for range 3 * maxClients {
-		conn, err := net.Dial("unix", s.path())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		dial(t, s)
 	}
 	// One who is late himself, because the machine is busy, asks again.
 	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); ; {
@@ -326,11 +382,7 @@ func TestSilentClients(t *testing.T) {
 		}
 	}
 	s2, _ := listenFor(t, time.Hour)
-	conn, err := net.Dial("unix", s2.path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	dial(t, s2)
 	if err := s2.Close(); err != nil { // hangs if it waits for an hour
 		t.Error(err)
 	}
@@ -341,27 +393,9 @@ func TestSilentClients(t *testing.T) {
 func TestHostileServer(t *testing.T) {
 	s, dir := listen(t)
 	s.Add(device(t))
-	pose := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
-	l, err := net.ListenUnix("unix", pose)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Write([]byte("nonsense\n"))
-			conn.Close()
-		}
-	}()
+	defer pose(t, dir, func(conn net.Conn) { _, _ = conn.Write([]byte("nonsense\n")) })()
 	answers, err := Ask(dir, 0, 1, false)
 	if err == nil || !strings.Contains(err.Error(), "process 1: ") || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
-	l.Close()
-	<-done
 }

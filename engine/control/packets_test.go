@@ -215,7 +215,7 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 // counterOf asks for a counter of the one device.
 func counterOf(t *testing.T, dir, name string) uint64 {
 	t.Helper()
-	answers, err := AskStatistics(dir, 0, 0, false)
+	answers, err := AskStatistics(dir, 0, 0, CountAsBefore)
 	if err != nil || len(answers) != 1 || len(answers[0].Counters) != 1 {
 		t.Fatalf("%+v, %v", answers, err)
 	}
@@ -239,32 +239,17 @@ func TestPacketsOfAForeignServer(t *testing.T) {
 			"\x0a\x0d\x0d\x0a\xfc\xff\xff\xff\x4d\x3c\x2b\x1a",
 		"counters of none": `{"version":1,"pid":1,"counters":[[]]}` + "\n",
 	} {
-		dir := filepath.Join(t.TempDir(), "xroce")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		pose := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
-		l, err := net.ListenUnix("unix", pose)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if conn, err := l.Accept(); err == nil {
-				_ = json.NewDecoder(conn).Decode(new(Request))
-				_, _ = fmt.Fprint(conn, says)
-				conn.Close()
-			}
-		}()
+		dir, end := poseAlone(t, func(conn net.Conn) {
+			_ = json.NewDecoder(conn).Decode(new(Request))
+			_, _ = fmt.Fprint(conn, says)
+		})
 		if p, err := Watch(dir, Query{PID: os.Getpid()}); err == nil {
 			t.Errorf("%s: was taken for a capture", name)
 			p.Close()
 		} else if errors.Is(err, ErrNoDevice) {
 			t.Errorf("%s: was not asked", name)
 		}
-		l.Close()
-		<-done
+		end()
 	}
 }
 
@@ -276,32 +261,15 @@ func TestPacketsOfASilentServer(t *testing.T) {
 		"half a capture": `{"version":1,"pid":1}` + "\n" +
 			"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a",
 	} {
-		dir := filepath.Join(t.TempDir(), "xroce")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		pose := &net.UnixAddr{Name: filepath.Join(dir, newName(1)), Net: "unix"}
-		l, err := net.ListenUnix("unix", pose)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
+		dir, end := poseAlone(t, func(conn net.Conn) {
 			_, _ = fmt.Fprint(conn, says)
 			_, _ = io.Copy(io.Discard, conn) // until the other end gives up
-		}()
+		})
 		if _, err := Watch(dir, Query{PID: os.Getpid(), begin: time.Millisecond}); !errors.Is(
 			err, os.ErrDeadlineExceeded,
 		) {
 			t.Errorf("%s: %v", name, err)
 		}
-		<-done
-		l.Close()
+		end()
 	}
 }

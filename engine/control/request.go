@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 
 	"xroce/engine"
@@ -33,8 +34,10 @@ type Request struct {
 	Rows    int    `json:"rows,omitempty"` // objects of a kind and device, at most
 	Keys    bool   `json:"keys,omitempty"` // with memory keys and addresses
 
-	// Of statistics: has those queue pairs that are told of count by themselves from now on.
-	CountQPs bool `json:"count_qps,omitempty"`
+	// Of statistics: has those queue pairs that are told of count by themselves from now on, or
+	// ends that of all.
+	CountQPs   bool `json:"count_qps,omitempty"`
+	CountNoQPs bool `json:"count_no_qps,omitempty"`
 
 	// Of packets:
 	Device string `json:"device,omitempty"` // its name, "" when there is but one
@@ -50,8 +53,10 @@ func (q *Request) check() error {
 	case q.Get != getResources && q.Get != getStatistics && q.Get != getPackets:
 		return fmt.Errorf("no %q, there are %s, %s and %s", q.Get, getResources, getStatistics,
 			getPackets)
-	case q.CountQPs && q.Get != getStatistics:
+	case (q.CountQPs || q.CountNoQPs) && q.Get != getStatistics:
 		return fmt.Errorf("queue pairs are to count for %s", getStatistics)
+	case q.CountQPs && q.CountNoQPs:
+		return errors.New("queue pairs are to count, and not to")
 	case q.Rows < 0 || q.Rows > MaxRows:
 		return fmt.Errorf("%d rows are not in 0..%d", q.Rows, MaxRows)
 	case q.Snap < 0 || q.Snap > maxSnap:

@@ -187,6 +187,9 @@ func (s *Server) look(q *Request, a *Answer) error {
 		if q.CountQPs {
 			d.CountQPs(q.Rows)
 		}
+		if q.CountNoQPs {
+			d.CountQPsTogether()
+		}
 		if q.Get == getStatistics {
 			counters, err := d.Counters()
 			if errors.Is(err, engine.ErrClosed) {

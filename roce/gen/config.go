@@ -79,8 +79,9 @@ type Config struct {
 // frames inside.
 type Wrap struct {
 	Max int // longest frame inside, in bytes
-	// Put writes the frame that has inner in it, and returns its length. It keeps neither.
-	Put func(frame, inner []byte) int
+	// Put writes the frame that has inner in it, and returns its length. It keeps neither. Its
+	// error ends the flow: there is no frame, and Flow.Err says so.
+	Put func(frame, inner []byte) (int, error)
 }
 
 // RoCE is what is special to packets of RoCE.

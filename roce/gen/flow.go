@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"xroce/roce/wire"
@@ -21,6 +22,7 @@ type Flow struct {
 	held     []byte // a frame that goes next time
 	heldLen  int
 	injected [NumFaults]uint64
+	err      error
 }
 
 // maxHeaders is the longest run of headers of a frame that is no RoCE packet.
@@ -99,8 +101,8 @@ func (f *Flow) addPatches() error {
 	return nil
 }
 
-// Next writes the next frame, made at a time in nanoseconds, and returns its length. frame
-// must have MaxFrame bytes.
+// Next writes the next frame, made at a time in nanoseconds, and returns its length: 0 when it
+// cannot be made, which Err explains. frame must have MaxFrame bytes.
 func (f *Flow) Next(frame []byte, now int64) int {
 	if f.heldLen > 0 {
 		n := copy(frame, f.held[:f.heldLen])
@@ -140,6 +142,9 @@ func (f *Flow) End(frame []byte, now int64) int {
 	return f.make(frame, now, End, 0)
 }
 
+// Err is why a frame could not be made, nil as long as all could.
+func (f *Flow) Err() error { return f.err }
+
 // Sent is how many frames the flow had, with those that are missing on purpose.
 func (f *Flow) Sent() uint64 { return f.seq }
 
@@ -151,8 +156,14 @@ func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int 
 	if f.inner == nil {
 		return f.makeBare(frame, now, kind, set)
 	}
-	n := f.makeBare(f.inner, now, kind, set)
-	return f.c.Wrap.Put(frame, f.inner[:n])
+	n, err := f.c.Wrap.Put(frame, f.inner[:f.makeBare(f.inner, now, kind, set)])
+	if err != nil {
+		if f.err == nil {
+			f.err = fmt.Errorf("gen: frame %d of flow %d: %w", f.seq, f.c.Flow, err)
+		}
+		return 0
+	}
+	return n
 }
 
 // makeBare writes one frame that is in no other.

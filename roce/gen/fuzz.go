@@ -79,6 +79,9 @@ func (f *Fuzzer) Made() [NumMutations]uint64 { return f.made }
 // Number is that of the next packet.
 func (f *Fuzzer) Number() uint64 { return f.next }
 
+// Err is nil: every packet can be made.
+func (f *Fuzzer) Err() error { return nil }
+
 // Next writes the next packet and returns its length.
 func (f *Fuzzer) Next(frame []byte, _ int64) int {
 	var pcg rand.PCG

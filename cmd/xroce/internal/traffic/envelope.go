@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"xroce/encap"
 	"xroce/roce/gen"
@@ -114,7 +115,7 @@ func (e *envelope) inside(c *gen.Config) (k encap.Kind, before int) {
 }
 
 // put is that of a gen.Wrap.
-func (e *envelope) put(frame, inner []byte) int {
+func (e *envelope) put(frame, inner []byte) (int, error) {
 	kind := encap.Ethernet
 	if !e.format.Format.Spec().Carries(kind) {
 		kind, inner = datagramOf(inner)
@@ -125,10 +126,11 @@ func (e *envelope) put(frame, inner []byte) int {
 	}
 	n, reason := e.format.Put(frame[at:][:e.format.Room], kind, inner)
 	if reason != encap.OK {
-		return 0 // not of what wrap has looked at
+		return 0, fmt.Errorf("a frame of %d bytes in format %s: %w", len(inner), e.format.Format,
+			reason)
 	}
 	if e.ether != nil {
-		return copy(frame, e.ether) + n
+		return copy(frame, e.ether) + n, nil
 	}
 	pad := -n & 3
 	clear(frame[at+n:][:pad])
@@ -138,7 +140,7 @@ func (e *envelope) put(frame, inner []byte) int {
 	e.deth.Put(b[wire.BTHLen:])
 	e.bth.PSN = e.bth.PSN.Add(1)
 	e.ipID++
-	return e.roce.Seal(frame, udHeaders+n+pad, e.ipID)
+	return e.roce.Seal(frame, udHeaders+n+pad, e.ipID), nil
 }
 
 // datagramOf is the IP packet in a frame.

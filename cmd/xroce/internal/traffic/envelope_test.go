@@ -103,6 +103,45 @@ func TestEncapsulatedAtAll(t *testing.T) {
 	}
 }
 
+// TestEncapsulationThatFails: a frame that cannot be put into others ends the run, and is told.
+func TestEncapsulationThatFails(t *testing.T) {
+	l := newWireLink()
+	p := plan("max", 0, traffic.PlanFlow{Format: "eoib", Size: "200"})
+	configs, err := p.Configs(route())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("no room")
+	for name, c := range map[string]struct {
+		good   int // frames that can be made
+		frames uint64
+	}{"the first": {0, 0}, "a later one": {5, 5}, "the end of the flow": {9, 9}} {
+		put, made := configs[0].Wrap.Put, 0
+		config := configs[0]
+		config.Wrap = &gen.Wrap{Max: config.Wrap.Max, Put: func(frame, inner []byte) (int, error) {
+			if made == c.good {
+				return 0, refused
+			}
+			made++
+			return put(frame, inner)
+		}}
+		p.Count = 9
+		s := sender(t, p, l, &virtual{look: 100, tick: 50 * clock.Microsecond})
+		flow, err := gen.NewFlow(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Flows = []*gen.Flow{flow}
+		sent, err := s.Run(t.Context())
+		if err == nil {
+			err = s.End(none)
+		}
+		if !errors.Is(err, refused) || sent.Frames != c.frames || !errors.Is(flow.Err(), refused) {
+			t.Errorf("%s: %v after %d frames", name, err, sent.Frames)
+		}
+	}
+}
+
 // TestEncapsulatedBySink: a generator and a sink over a link agree on all of it.
 func TestEncapsulatedBySink(t *testing.T) {
 	l := newWireLink()

@@ -32,8 +32,10 @@ type Sender struct {
 
 // Frames are what a Sender sends: a flow, or another maker of frames.
 type Frames interface {
-	// Next writes the next frame, made at a time in nanoseconds, and returns its length.
+	// Next writes the next frame, made at a time in nanoseconds, and returns its length, or 0.
 	Next(frame []byte, now int64) int
+	// Err is why there was none.
+	Err() error
 }
 
 // Sent is what a Sender did.
@@ -98,14 +100,18 @@ func (s *Sender) send(now clock.Time) error {
 	got := s.Link.Reserve(s.batch[:want])
 	wall := s.Clock.Wall()
 	n, bytes := 0, uint64(0)
+	var failed error
 	for n < got {
 		if n > 0 {
 			if at, ok := s.Schedule.Next(now); !ok || at > now {
 				break
 			}
 		}
-		f := &s.batch[n]
-		f.Len = s.frames().Next(f.Data, wall)
+		f, from := &s.batch[n], s.frames()
+		if f.Len = from.Next(f.Data, wall); f.Len == 0 {
+			failed = from.Err()
+			break
+		}
 		s.Schedule.Spend(f.Len)
 		bytes += uint64(f.Len)
 		n++
@@ -118,7 +124,7 @@ func (s *Sender) send(now clock.Time) error {
 	if err := s.Link.Flush(); err != nil {
 		return fmt.Errorf("send: %w", err)
 	}
-	return nil
+	return failed
 }
 
 // frames is whose turn it is.
@@ -166,7 +172,10 @@ func (s *Sender) End(done func(flow int) bool) error {
 				continue // it is told again
 			}
 		}
-		s.batch[0].Len = f.End(s.batch[0].Data, s.Clock.Wall())
+		if s.batch[0].Len = f.End(s.batch[0].Data, s.Clock.Wall()); s.batch[0].Len == 0 {
+			s.Link.Return(s.batch[:1])
+			return f.Err()
+		}
 		s.Link.Transmit(s.batch[:1])
 	}
 	return s.Link.Flush()

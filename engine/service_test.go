@@ -212,15 +212,26 @@ type countedLink struct {
 	*sim.Port
 	looks, waits atomic.Int64
 	broken       atomic.Bool
+	used         chan struct{} // has something when it was; room for one
+}
+
+// use notes that somebody looks or waits.
+func (l *countedLink) use() {
+	select {
+	case l.used <- struct{}{}:
+	default:
+	}
 }
 
 func (l *countedLink) Receive(dst []xsk.RxFrame) int {
 	l.looks.Add(1)
+	l.use()
 	return l.Port.Receive(dst)
 }
 
 func (l *countedLink) Wait(timeout time.Duration) error {
 	l.waits.Add(1)
+	l.use()
 	if err := l.Port.Wait(timeout); err != nil || !l.broken.Load() {
 		return err
 	}
@@ -234,7 +245,7 @@ func echoDevices(t *testing.T, direct bool) (a, b *engine.Device, link *countedL
 	clock := engine.NewSystemClock()
 	network := newNetwork(t, 1, clock, sim.Faults{})
 	a = openPort(t, network, 0, engine.Options{Clock: clock})
-	link = &countedLink{Port: newPort(t, network, 1)}
+	link = &countedLink{Port: newPort(t, network, 1), used: make(chan struct{}, 1)}
 	b, err := engine.OpenLink(link, link.Port, engine.Options{Clock: clock, Direct: direct})
 	if err != nil {
 		t.Fatal(err)
@@ -292,11 +303,20 @@ func TestServiceAnswers(t *testing.T) {
 // looks at the link for as long as this does. Whoever polled would.
 func quiet(t *testing.T, link *countedLink) {
 	t.Helper()
-	comesAbout(t, func() bool {
-		looks, waits := link.looks.Load(), link.waits.Load()
-		time.Sleep(350 * time.Millisecond)
-		return link.looks.Load() == looks && link.waits.Load() == waits
-	})
+	const long = 350 * time.Millisecond
+	rest, late := time.NewTimer(long), time.NewTimer(timeout.Scaled(20*time.Second))
+	defer rest.Stop()
+	defer late.Stop()
+	for {
+		select {
+		case <-link.used:
+			rest.Reset(long)
+		case <-rest.C:
+			return
+		case <-late.C:
+			t.Fatal("it does not come to do nothing")
+		}
+	}
 }
 
 // TestServiceStepsBack: who polls in direct mode, or waits, or calls what needs the

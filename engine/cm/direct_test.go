@@ -16,15 +16,26 @@ import (
 type countedLink struct {
 	*sim.Port
 	looks, waits atomic.Int64
+	used         chan struct{} // has something when it was; room for one
+}
+
+// use notes that somebody looks or waits.
+func (l *countedLink) use() {
+	select {
+	case l.used <- struct{}{}:
+	default:
+	}
 }
 
 func (l *countedLink) Receive(dst []xsk.RxFrame) int {
 	l.looks.Add(1)
+	l.use()
 	return l.Port.Receive(dst)
 }
 
 func (l *countedLink) Wait(timeout time.Duration) error {
 	l.waits.Add(1)
+	l.use()
 	return l.Port.Wait(timeout)
 }
 
@@ -36,7 +47,7 @@ func newDirectHost(t *testing.T, network *sim.Network, i byte) (*host, *countedL
 		MAC: [6]byte{2, 0, 0, 0, 0, i}, MTU: 1500, Addrs: []netip.Addr{h.v4},
 	})
 	must(t, err)
-	link := &countedLink{Port: port}
+	link := &countedLink{Port: port, used: make(chan struct{}, 1)}
 	h.dev, err = engine.OpenLink(link, port, engine.Options{Direct: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, h.dev.Close()) })
@@ -54,16 +65,20 @@ func newDirectHost(t *testing.T, network *sim.Network, i byte) (*host, *countedL
 // alone for as long as this looks: whoever polled would not be.
 func (l *countedLink) atRest(t *testing.T) {
 	t.Helper()
-	var looks, waits int64
-	for deadline := time.Now().Add(testTimeout); ; {
-		beforeLooks, beforeWaits := l.looks.Load(), l.waits.Load()
-		time.Sleep(350 * time.Millisecond)
-		looks, waits = l.looks.Load()-beforeLooks, l.waits.Load()-beforeWaits
-		switch {
-		case looks == 0 && waits == 0:
+	const long = 350 * time.Millisecond
+	rest, late := time.NewTimer(long), time.NewTimer(testTimeout)
+	defer rest.Stop()
+	defer late.Stop()
+	looks, waits := l.looks.Load(), l.waits.Load()
+	for {
+		select {
+		case <-l.used:
+			rest.Reset(long)
+		case <-rest.C:
 			return
-		case time.Now().After(deadline):
-			t.Fatalf("%d looks at the link and %d waits in 350 ms", looks, waits)
+		case <-late.C:
+			t.Fatalf("%d looks at the link and %d waits in %s", l.looks.Load()-looks,
+				l.waits.Load()-waits, testTimeout)
 		}
 	}
 }

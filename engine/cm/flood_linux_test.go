@@ -67,8 +67,11 @@ func flood(b *testing.B, near, listens bool, rate int) {
 	var stop atomic.Bool
 	var flooding sync.WaitGroup
 	most, sent := 0, 0
-	begin := time.Now()
+	begin, second := time.Now(), make(chan struct{}) // closed when a second's worth was sent
+	tell := sync.OnceFunc(func() { close(second) })
 	flooding.Go(func() {
+		beat := time.NewTicker(time.Millisecond)
+		defer beat.Stop()
 		for !stop.Load() {
 			due := int(time.Since(begin).Seconds()*float64(rate)) - sent
 			s.burst(b, min(due, strangersAt), func() netip.Addr {
@@ -82,10 +85,13 @@ func flood(b *testing.B, near, listens bool, rate int) {
 				continue
 			}
 			most = max(most, runtime.NumGoroutine())
-			time.Sleep(time.Millisecond)
+			if sent >= rate {
+				tell()
+			}
+			<-beat.C
 		}
 	})
-	time.Sleep(time.Second)
+	<-second
 	during := connectTimes(b, peer, at)
 	stop.Store(true)
 	flooding.Wait()

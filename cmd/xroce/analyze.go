@@ -64,6 +64,7 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 		p        dissect.Packet
 	)
 	readErr := in.each(ctx, func(c *read.Packet) error {
+		d.Now = clock.Time(c.Time)
 		d.Dissect(c.Link, c.Data, c.Length, &p)
 		analyzer.Add(c.Number, clock.Time(c.Time), c.Dropped, &p)
 		return nil

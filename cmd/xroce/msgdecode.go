@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/engine/capture/read"
+	"xroce/roce/clock"
 	"xroce/roce/dissect"
 )
 
@@ -60,6 +61,7 @@ func (a *app) decodeMessages(ctx context.Context, name string, short bool) error
 		if c.Number == 1 {
 			first = c.Time
 		}
+		d.Now = clock.Time(c.Time)
 		if d.Dissect(c.Link, c.Data, c.Length, &p); !p.IsMessage {
 			return nil
 		}

@@ -78,10 +78,11 @@ func (a *Analyzer) Add(number int, at clock.Time, dropped uint64, p *dissect.Pac
 	r.Bytes += uint64(p.Length)
 	r.Duration = max(r.Duration, a.now)
 	r.Dropped += dropped
-	switch {
-	case p.Fragment && p.Around:
+	if p.Fragment && p.Around {
 		a.breaks(FragmentedRoCE)
-	case p.Around && !p.IsRoCE:
+	}
+	whole := p.Joining != dissect.Alone && p.Joining != dissect.Repeated
+	if p.Around && !p.IsRoCE && whole {
 		r.Refused.add(number)
 	}
 	if !p.IsRoCE {

@@ -3,13 +3,21 @@ package dissect
 import (
 	"encoding/binary"
 
+	"xroce/roce/clock"
 	msgdissect "xroce/roce/msg/dissect"
+	"xroce/roce/wire"
 )
 
 // A Dissector remembers what it takes to read the next packet of a capture. The zero value is
 // ready for the first.
 type Dissector struct {
-	messages msgdissect.Decoder
+	// Now is when the next packet was there, to be set before it is dissected: fragments that are
+	// older than FragmentLife are forgotten. Without it none is, but for others.
+	Now clock.Time
+
+	messages  msgdissect.Decoder
+	fragments assembler
+	enclosed  bool // inside of a datagram of package encap
 }
 
 // Numbers of protocols.
@@ -38,7 +46,7 @@ const (
 
 // Dissect looks into a packet of which data was kept and which had length bytes on the wire. It
 // never fails: what cannot be read stays bytes, and p says how far it came. p is valid as long as
-// data is, until the next Dissect with it.
+// data is, until the next Dissect.
 func (d *Dissector) Dissect(link Link, data []byte, length int, p *Packet) {
 	p.reset(link, data, length)
 	d.link(link, 0, p)
@@ -160,7 +168,7 @@ func (d *Dissector) etherType(t uint16, off int, p *Packet) {
 		d.ip(off, p)
 	case etherRoCEv1:
 		p.Around = true
-		d.roce(t, off, p)
+		d.roce(t, off, off+wire.GRHLen, p)
 	case etherNative:
 		p.add(Native, off, 0)
 		d.native(off, p)

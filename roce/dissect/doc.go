@@ -9,7 +9,11 @@
 // filter there; what only we know begins with "xroce.".
 //
 // A packet of which the capture kept only the beginning is dissected as far as its headers go: the
-// payload counts as zeros then, and the ICRC is not judged. Nothing that a packet says is
-// believed. It may have as many layers as maxLayers; a Dissector keeps what a decoder of package
-// roce/msg/dissect does. Nothing here does I/O, and it belongs to one caller at a time.
+// payload counts as zeros then, and the ICRC is not judged. UDP datagrams in IP fragments are put
+// together: the fragment that was missing last is dissected as the whole packet. Fragments that
+// overlap end their datagram, as RFC 8200 4.5 wants it of IPv6 and Linux does of both.
+//
+// Nothing that a packet says is believed. It may have as many layers as maxLayers; a Dissector
+// keeps what a decoder of package roce/msg/dissect does, and as many datagrams of which fragments
+// are missing as maxDatagrams. Nothing here does I/O, and it belongs to one caller at a time.
 package dissect

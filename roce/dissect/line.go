@@ -93,6 +93,9 @@ func (p *Packet) AppendSummary(b []byte) []byte {
 	} else {
 		b = p.appendOther(b)
 	}
+	if p.IsRoCE && p.Fragments > 0 {
+		b = p.appendFragments(b)
+	}
 	if p.IsEncap {
 		b = append(b, " ["...)
 		b = append(b, p.Encap.Format.String()...)
@@ -115,14 +118,29 @@ func (p *Packet) AppendSummary(b []byte) []byte {
 	return b
 }
 
+// appendFragments adds of how many fragments a packet was put together.
+func (p *Packet) appendFragments(b []byte) []byte {
+	if p.Fragments == 0 {
+		return b
+	}
+	b = append(b, " of "...)
+	b = strconv.AppendInt(b, int64(p.Fragments), 10)
+	return append(b, " IP fragments"...)
+}
+
 // appendOther adds what there is to say of a packet that is not RoCE.
 func (p *Packet) appendOther(b []byte) []byte {
 	switch {
-	case p.Fragment:
-		return append(b, "IP fragment"...)
+	case p.Fragment && p.Fragments == 0:
+		b = append(b, "IP fragment"...)
+		if p.Joining > Joined {
+			b = append(append(b, ": "...), p.Joining.String()...)
+		}
+		return b
 	case p.Around:
 		b = append(b, "refused: "...)
-		return append(b, p.Refused.String()...)
+		b = append(b, p.Refused.String()...)
+		return p.appendFragments(b)
 	case p.has(UDP) || p.has(TCP):
 		b = strconv.AppendUint(b, uint64(p.SrcPort), 10)
 		b = append(b, " > "...)

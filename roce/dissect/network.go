@@ -61,11 +61,8 @@ func (d *Dissector) ipv4(off int, p *Packet) {
 		return
 	}
 	p.add(IPv4, off, n)
-	if binary.BigEndian.Uint16(b[6:])&0x3fff != 0 {
-		p.Fragment = true
-		p.Around = p.Around || b[9] == protoUDP
-		p.Refused = wire.Fragment
-		p.add(Other, off+n, len(b)-n)
+	if binary.BigEndian.Uint16(b[6:])&(ipv4More|ipv4Offset) != 0 {
+		d.fragmentV4(off, n, p)
 		return
 	}
 	d.protocol(b[9], etherIPv4, off, off+n, p)
@@ -76,16 +73,14 @@ func (d *Dissector) ipv6(off int, p *Packet) {
 	p.Src, p.Dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 	p.add(IPv6, off, ipv6Len)
 	next, at := b[6], off+ipv6Len
+	named := off + 6 // where next is
 	for !p.full() {
 		ext := p.left(at)
 		n := 8
 		switch {
-		case next == 44 && len(ext) >= n:
-			p.add(IPv6Extension, at, n)
-			p.Fragment = true
-			p.Around = p.Around || ext[0] == protoUDP
-			p.Refused = wire.Fragment
-			p.add(Other, at+n, len(ext)-n)
+		case next == ipv6Fragment && len(ext) >= ipv6FragLen:
+			p.add(IPv6Extension, at, ipv6FragLen)
+			d.fragmentV6(off, at, named, p)
 			return
 		case (next == 0 || next == 43 || next == 60 || next == 135) && len(ext) >= n:
 			n += 8 * int(ext[1])
@@ -97,7 +92,7 @@ func (d *Dissector) ipv6(off int, p *Packet) {
 			break
 		}
 		p.add(IPv6Extension, at, n)
-		next = ext[0]
+		next, named = ext[0], at
 		at += n
 	}
 	p.add(Other, at, len(p.left(at)))
@@ -113,7 +108,7 @@ func (d *Dissector) protocol(proto byte, t uint16, net, off int, p *Packet) {
 		switch p.DstPort {
 		case wire.UDPPort:
 			p.Around = true
-			d.roce(t, net, p)
+			d.roce(t, net, off+udpLen, p)
 		case portVXLAN, portVXLANOld:
 			d.vxlan(off+udpLen, p)
 		default:

@@ -29,7 +29,12 @@ type Packet struct {
 	SrcMAC, DstMAC   [6]byte
 	SrcPort, DstPort uint16 // of the innermost TCP or UDP header
 	Tunnel           bool   // the RoCE packet was inside another one
-	Fragment         bool   // a part of an IP datagram
+	Fragment         bool   // a part of an IP datagram, or the packet of RoCE that one made whole
+
+	// Joining says what came of a fragment. When it was the last one that was missing, Fragments
+	// is how many there were, and Data has all of the datagram behind the headers of that one.
+	Joining   Joining
+	Fragments int
 
 	// Manager is the header of a message of the connection manager, which is MAD.
 	IsManager bool
@@ -44,6 +49,9 @@ type Packet struct {
 	IsEncap bool
 	Encap   encap.Packet
 
+	lacks     int  // bytes that the capture did not keep
+	joinedAt  int  // where the data of all fragments begin
+	joinedV6  bool // they were those of IPv6
 	etherType uint16
 	layers    [maxLayers]Layer
 	count     int
@@ -54,8 +62,9 @@ func (p *Packet) Layers() []Layer { return p.layers[:p.count] }
 
 // add notes a layer. None is longer than the packet, whatever a header says.
 func (p *Packet) add(k Kind, off, n int) {
-	off = min(off, p.Length)
-	n = min(n, p.Length-off)
+	end := max(p.Length, len(p.Data))
+	off = min(off, end)
+	n = min(n, end-off)
 	if p.count < maxLayers {
 		p.layers[p.count] = Layer{k, off, n}
 		p.count++
@@ -72,6 +81,7 @@ func (p *Packet) left(off int) []byte { return p.Data[min(off, len(p.Data)):] }
 func (p *Packet) reset(link Link, data []byte, length int) {
 	records := p.Message.Records
 	p.Link, p.Data, p.Length = link, data, max(length, len(data))
+	p.lacks, p.Joining, p.Fragments = p.Length-len(data), NoFragment, 0
 	p.IsRoCE, p.Around, p.Snapped, p.Tunnel, p.Fragment = false, false, false, false, false
 	p.Refused, p.ICRC, p.VCRC = wire.NotRoCE, NoCRC, NoCRC
 	p.Src, p.Dst, p.SrcPort, p.DstPort = netip.Addr{}, netip.Addr{}, 0, 0

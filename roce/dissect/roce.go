@@ -15,14 +15,17 @@ var missing [1 << 16]byte
 const managerQP = 1
 
 // tail is what a capture did not keep of the packet.
-func (p *Packet) tail() []byte { return missing[:min(p.Length-len(p.Data), len(missing))] }
+func (p *Packet) tail() []byte { return missing[:min(p.lacks, len(missing))] }
 
-// roce reads a packet of RoCE from its network header on.
-func (d *Dissector) roce(t uint16, net int, p *Packet) {
+// roce reads a packet of RoCE from its network header on. Its BTH is at bth.
+func (d *Dissector) roce(t uint16, net, bth int, p *Packet) {
 	src, dst := p.SrcMAC, p.DstMAC
 	b := p.left(net)
+	if p.Fragment {
+		b = d.fragments.whole
+	}
 	r := p.RoCE.DecodeNetwork(t, b, nil)
-	if r == wire.Truncated && p.Length > len(p.Data) {
+	if r == wire.Truncated && p.lacks > 0 {
 		r = p.RoCE.DecodeNetwork(t, b, p.tail())
 		p.Snapped = r == wire.OK
 	}
@@ -40,7 +43,7 @@ func (d *Dissector) roce(t uint16, net int, p *Packet) {
 		p.add(GRH, net, wire.GRHLen)
 		p.Src, p.Dst = addr(p.RoCE.Src), addr(p.RoCE.Dst)
 	}
-	d.transport(net+p.RoCE.NetworkLen()-p.RoCE.TransportLen(), p)
+	d.transport(bth, p)
 }
 
 // addr is a GID as an address.
@@ -57,7 +60,7 @@ func (d *Dissector) native(off int, p *Packet) {
 	p.Around = true
 	p.add(LRH, off, wire.LRHLen)
 	r := p.RoCE.DecodeNative(b, nil)
-	if r == wire.Truncated && p.Length > len(p.Data) {
+	if r == wire.Truncated && p.lacks > 0 {
 		r = p.RoCE.DecodeNative(b, p.tail())
 		p.Snapped = r == wire.OK
 	}
@@ -114,9 +117,10 @@ func (d *Dissector) inside(at int, p *Packet) {
 	}
 	p.Tunnel = true
 	// What is inside may be another packet of RoCE: that is the one that is looked at.
-	data, length := p.Data, p.Length
+	data, length, lacks := p.Data, p.Length, p.lacks
 	end := min(at+p.Encap.Len(), len(data))
-	p.Data, p.Length = data[:end], end
+	p.Data, p.Length, p.lacks = data[:end], end, 0
+	d.enclosed = true
 	switch p.Encap.Kind {
 	case encap.Ethernet:
 		d.ethernet(at, p)
@@ -125,7 +129,8 @@ func (d *Dissector) inside(at int, p *Packet) {
 	default:
 		p.add(ARP, at, end-min(at, end))
 	}
-	p.Data, p.Length = data, length
+	p.Data, p.Length, p.lacks = data, length, lacks
+	d.enclosed = false
 }
 
 // transport notes the parts of a packet from its BTH on, and looks into its payload.

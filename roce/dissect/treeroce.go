@@ -96,6 +96,9 @@ func (p *Packet) said(t *Tree) {
 		t.begin(at, "Selective acknowledge")
 		t.text("xroce.selective.kept", hex.EncodeToString(p.RoCE.Payload))
 	}
+	if p.Fragments > 0 {
+		p.treeFragments(t)
+	}
 	if p.IsManager {
 		p.treeManager(t, at)
 	}
@@ -113,6 +116,19 @@ func (p *Packet) said(t *Tree) {
 			t.bool("xroce.encap.more", p.Encap.Segment.More)
 		}
 	}
+}
+
+// treeFragments lists of what the datagram was put together.
+func (p *Packet) treeFragments(t *Tree) {
+	n := len(p.Data) - p.joinedAt
+	t.begin(Layer{UDP, p.joinedAt, n}, "Fragments")
+	if p.joinedV6 {
+		t.dec("ipv6.fragment.count", uint64(p.Fragments))
+		t.dec("ipv6.reassembled.length", uint64(n))
+		return
+	}
+	t.dec("ip.fragment.count", uint64(p.Fragments))
+	t.dec("ip.reassembled.length", uint64(n))
 }
 
 // treeManager lists a MAD, and of the connection manager its message.

@@ -26,8 +26,11 @@ func (p *Printer) appendJSON(b []byte, c *read.Packet) []byte {
 	}
 	b = appendText(b, `,"protocol":`, d.Protocol())
 	b = appendNumber(b, `,"length":`, int64(d.Length))
-	if len(d.Data) < d.Length {
-		b = appendNumber(b, `,"captured":`, int64(len(d.Data)))
+	if len(c.Data) < d.Length {
+		b = appendNumber(b, `,"captured":`, int64(len(c.Data)))
+	}
+	if d.Fragments > 0 {
+		b = appendNumber(b, `,"fragments":`, int64(d.Fragments))
 	}
 	if d.IsRoCE {
 		w := &d.RoCE

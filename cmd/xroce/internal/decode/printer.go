@@ -6,6 +6,7 @@ import (
 
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/capture/read"
+	"xroce/roce/clock"
 	"xroce/roce/dissect"
 )
 
@@ -40,6 +41,7 @@ func (p *Printer) Append(b []byte, c *read.Packet) []byte {
 	if !p.begun {
 		p.begun, p.first = true, c.Time
 	}
+	p.dissector.Now = clock.Time(c.Time)
 	p.dissector.Dissect(c.Link, c.Data, c.Length, &p.packet)
 	if p.form == JSON {
 		return p.appendJSON(b, c)

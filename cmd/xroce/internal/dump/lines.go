@@ -9,6 +9,7 @@ import (
 
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/capture"
+	"xroce/roce/clock"
 	"xroce/roce/dissect"
 )
 
@@ -49,6 +50,7 @@ func (l *Lines) Packet(p *capture.Packet) error {
 	if length == 0 {
 		length = len(p.Head)
 	}
+	l.dissector.Now = clock.Time(p.At)
 	l.dissector.Dissect(dissect.LinkEthernet, p.Head, length, &l.packet)
 	at := time.Unix(0, p.At)
 	if l.json {

@@ -129,6 +129,7 @@ func (r *Replay) next() error {
 			return err
 		}
 		p, in := &r.packet, &r.inside
+		r.dissector.Now = clock.Time(p.Time)
 		r.dissector.Dissect(p.Link, p.Data, p.Length, in)
 		r.result.Read++
 		switch {

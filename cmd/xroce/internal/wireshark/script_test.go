@@ -113,6 +113,67 @@ func everyOpcode(t *testing.T) (frames [][]byte) {
 	return frames
 }
 
+// fragments are a packet of RoCE over IPv4 and one over IPv6, each in two IP fragments, and each
+// with a wrong ICRC once more.
+func fragments(t *testing.T) (frames [][]byte) {
+	t.Helper()
+	for i, addr := range []string{"192.0.2.", "fd00::", "192.0.2.", "fd00::"} {
+		path := wire.Path{
+			Framing: wire.FramingV2IPv4, HopLimit: 64,
+			Src: wire.GIDFromAddr(netip.MustParseAddr(addr + "1")),
+			Dst: wire.GIDFromAddr(netip.MustParseAddr(addr + "2")),
+		}
+		ip := 20
+		if i%2 == 1 {
+			path.Framing, ip = wire.FramingV2IPv6, 40
+		}
+		var template wire.Template
+		if err := template.Init(path); err != nil {
+			t.Fatal(err)
+		}
+		p := roctest.Packet{Opcode: wire.RCSendOnly, Payload: bytes.Repeat([]byte{3}, 256)}
+		frame := p.Frame(&template)
+		if ip == 20 {
+			binary.BigEndian.PutUint32(frame[18:], uint32(7+i)<<16) // it may be cut
+		}
+		end := len(frame) - wire.ICRCLen
+		icrc := wire.ICRC(path.Framing, frame[14:end], nil) ^ uint32(i/2)
+		binary.LittleEndian.PutUint32(frame[end:], icrc)
+		frames = append(frames, cut(frame, ip, i)...)
+	}
+	return frames
+}
+
+// cut makes two IP fragments of a frame.
+func cut(frame []byte, ip, id int) [][]byte {
+	const first = 64
+	head, data := frame[:14+ip], frame[14+ip:]
+	var list [][]byte
+	for i, part := range [][]byte{data[:first], data[first:]} {
+		at, more := i*first, 1-i
+		b := bytes.Clone(head)
+		if ip == 40 {
+			b[20] = 44
+			b = append(b, 17, 0, byte(at>>8), byte(at|more), 0, 0, 0, byte(id))
+			b = append(b, part...)
+			binary.BigEndian.PutUint16(b[18:], uint16(len(b)-54))
+			list = append(list, b)
+			continue
+		}
+		b = append(b, part...)
+		binary.BigEndian.PutUint16(b[16:], uint16(len(b)-14))
+		binary.BigEndian.PutUint16(b[20:], uint16(more<<13|at/8))
+		b[24], b[25] = 0, 0
+		sum := uint32(0)
+		for j := 14; j < 34; j += 2 {
+			sum += uint32(binary.BigEndian.Uint16(b[j:]))
+		}
+		binary.BigEndian.PutUint16(b[24:], ^uint16(sum>>16+sum&0xffff))
+		list = append(list, b)
+	}
+	return list
+}
+
 // TestScript: of every opcode in every framing, and of every capture, the script says what we do:
 // the opcode, the verdict on the ICRC, the headers that Wireshark has no names for.
 func TestScript(t *testing.T) {
@@ -136,6 +197,7 @@ func TestScript(t *testing.T) {
 		}
 		frames = append(frames, list...)
 	}
+	frames = append(frames, fragments(t)...)
 	fields := []string{
 		"xroce.opcode", "xroce.icrc", "xroce.bth.fecn", "xroce.bth.becn", "xroce.xrceth.srqn",
 		"xroce.feth.sel", "xroce.feth.plt", "xroce.selective.kept", "_ws.malformed",
@@ -146,17 +208,20 @@ func TestScript(t *testing.T) {
 	for i, row := range tshark(t, frames, fields) {
 		d.Dissect(dissect.LinkEthernet, frames[i], len(frames[i]), &p)
 		want := fmt.Sprintf("%s;%s;0;0;", p.RoCE.BTH.Opcode, p.ICRC)
-		if p.RoCE.Spec.Has(wire.HasXRCETH) {
+		if !p.IsRoCE { // a fragment that is not the last
+			want = ";;;;"
+		}
+		if p.IsRoCE && p.RoCE.Spec.Has(wire.HasXRCETH) {
 			want += "0x778899"
 		}
 		want += ";"
-		if p.RoCE.Spec.Has(wire.HasFETH) {
+		if p.IsRoCE && p.RoCE.Spec.Has(wire.HasFETH) {
 			want += "1;0x03"
 		} else {
 			want += ";"
 		}
 		want += ";"
-		if p.RoCE.BTH.Opcode == wire.SelectiveAck {
+		if p.IsRoCE && p.RoCE.BTH.Opcode == wire.SelectiveAck {
 			want += strings.Repeat("07", 32)
 		}
 		if p.ICRC == dissect.Bad {
@@ -165,6 +230,9 @@ func TestScript(t *testing.T) {
 		if got := strings.Join(row[:8], ";"); got != want {
 			t.Errorf("packet %d: the script says %s, we %s", i+1, got, want)
 		}
+	}
+	if p.Fragments != 2 || p.ICRC != dissect.Bad {
+		t.Error("the last packet was no fragment")
 	}
 	if bad < opcodes/2 {
 		t.Errorf("%d packets of a wrong ICRC", bad)

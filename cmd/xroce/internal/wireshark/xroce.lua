@@ -203,9 +203,33 @@ local function before(b, bth)
     end
 end
 
+local id_field, v4_source, v4_destination = Field.new("ip.id"), Field.new("ip.src"),
+    Field.new("ip.dst")
+local v6_source, v6_destination = Field.new("ipv6.src"), Field.new("ipv6.dst")
+
+-- What the ICRC covers before the BTH of a packet that was put together of IP fragments: the IP
+-- header that it had before, with b from its UDP header on.
+local function joined(b)
+    local n = b:len()
+    local udp = masked(b:raw(0, 8), { 6, 7 })
+    local src, dst = v4_source(), v4_destination()
+    if src and dst and id_field() then
+        local id = id_field().value
+        local h = string.char(0x45, 0xff, math.floor((n + 20) / 256), (n + 20) % 256,
+            math.floor(id / 256), id % 256, 0, 0, 0xff, 17, 0xff, 0xff)
+        return ONES .. h .. src.range:raw() .. dst.range:raw() .. udp, n - 8
+    end
+    src, dst = v6_source(), v6_destination()
+    if src and dst then
+        local h = string.char(0x6f, 0xff, 0xff, 0xff, math.floor(n / 256), n % 256, 17, 0xff)
+        return ONES .. h .. src.range:raw() .. dst.range:raw() .. udp, n - 8
+    end
+end
+
 -- The verdict on the ICRC of the packet whose BTH is at an offset, and where it is.
-local function verdict(b, bth)
-    local head, n = before(b, bth)
+local function verdict(b, bth, fragments)
+    local head, n
+    if fragments then head, n = joined(b) else head, n = before(b, bth) end
     if head == nil or n < 16 then return "-" end
     if bth + n > b:len() then return "cut" end
     local c = crc(crc(0xffffffff, head), masked(b:raw(bth, 12), { 4 }))
@@ -265,8 +289,13 @@ end
 local opcode_field = Field.new("infiniband.bth.opcode")
 local services = { [0] = "RC_", [1] = "UC_", [3] = "UD_" }
 function roce.dissector(b, pinfo, root)
+    local frame = b
     for _, info in ipairs({ opcode_field() }) do
         local bth, op = info.offset, info.value
+        -- Of a packet in fragments the bytes are not those of the frame.
+        local source = info.source
+        local fragments = bth == 8 and source and source:len() ~= frame:len()
+        b = fragments and source or frame
         if bth + 12 > b:len() then return end
         local tree = root:add(roce, b(bth, 12))
         local spec = unknown[op]
@@ -278,7 +307,7 @@ function roce.dissector(b, pinfo, root)
         end
         tree:add(f.fecn, b(bth + 4, 1), b(bth + 4, 1):bitfield(0, 1))
         tree:add(f.becn, b(bth + 4, 1), b(bth + 4, 1):bitfield(1, 1))
-        local word, at = verdict(b, bth)
+        local word, at = verdict(b, bth, fragments)
         if spec then
             extended(b, spec, bth + 12, tree)
             local text = string.format("%s QP=0x%06x PSN=%d", spec[1], b(bth + 5, 3):uint(),

@@ -30,10 +30,8 @@ type Managed struct {
 	patience time.Duration // of a client with a server that does not answer
 
 	listener *cm.Listener // of a server
-	talk     *cm.Conn     // what the exchange goes over
-	cq       *engine.CQ
-	mr       *engine.MR // the message received, the message sent
-	conns    []*cm.Conn // of the test
+	talk     *talk        // what the exchange goes over
+	conns    []*cm.Conn   // of the test
 
 	inbox   chan []byte   // messages that came
 	sent    chan struct{} // a message was acknowledged
@@ -68,14 +66,7 @@ func NewManaged(
 		over: make(chan struct{}), interrupted: make(chan struct{}),
 	}
 	m.Conn = perftest.New(messages{m}, dial)
-	pd := dev.AllocPD()
 	var err error
-	if m.cq, err = dev.CreateCQ(2 + inboxLen); err != nil {
-		return nil, err
-	}
-	if m.mr, err = dev.RegMR(pd, make([]byte, 2*messageLen), mem.LocalWrite); err != nil {
-		return nil, err
-	}
 	if !dial {
 		if m.listener, err = manager.Listen(at); err != nil {
 			return nil, err
@@ -84,16 +75,92 @@ func NewManaged(
 			listening()
 		}
 	}
-	setup := cm.Setup{
-		PD: pd, Prepare: m.receive, Init: engine.QPInit{
-			SendCQ: m.cq, RecvCQ: m.cq, MaxSendWR: 1, MaxRecvWR: 2, SignalAll: true,
-		},
-	}
-	if m.talk, err = m.join(ctx, setup); err != nil {
+	if m.talk, err = m.meet(ctx); err != nil {
 		return nil, fmt.Errorf("rdma_cm: %w", err)
 	}
 	go m.listen()
 	return m, nil
+}
+
+// A talk is the connection that the exchange goes over.
+type talk struct {
+	*cm.Conn
+	cq *engine.CQ
+	mr *engine.MR // the message received, the message sent
+	qp *engine.QP
+	pd *engine.PD
+}
+
+// meet makes the connection of the exchange. Who asks a server may not be there, so it answers
+// several.
+func (m *Managed) meet(ctx context.Context) (*talk, error) {
+	if m.dial {
+		return m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return m.join(ctx, s) })
+	}
+	met, err := peer.Meeting[*talk]{
+		Next: m.listener.Accept,
+		Accept: func(ctx context.Context, r *cm.Request) (*talk, error) {
+			t, err := m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return r.Accept(ctx, s) })
+			if err != nil {
+				_ = r.Reject(nil) // Accept may have done it, and then this does nothing
+			}
+			return t, err
+		},
+		Leave: func(t *talk) {
+			t.Close()
+			t.free()
+		},
+	}.Meet(ctx, 1)
+	if err != nil {
+		return nil, fmt.Errorf("accept at %s: %w", m.at, err)
+	}
+	return met[0], nil
+}
+
+// newTalk makes a connection by join, which is given what it needs.
+func (m *Managed) newTalk(join func(cm.Setup) (*cm.Conn, error)) (t *talk, err error) {
+	t = &talk{pd: m.dev.AllocPD()}
+	defer func() {
+		if err != nil {
+			t.free()
+		}
+	}()
+	if t.cq, err = m.dev.CreateCQ(2 + inboxLen); err != nil {
+		return nil, err
+	}
+	t.mr, err = m.dev.RegMR(t.pd, make([]byte, 2*messageLen), mem.LocalWrite)
+	if err != nil {
+		return nil, err
+	}
+	s := cm.Setup{PD: t.pd, Prepare: t.receive, Init: engine.QPInit{
+		SendCQ: t.cq, RecvCQ: t.cq, MaxSendWR: 1, MaxRecvWR: 2, SignalAll: true,
+	}}
+	if t.qp, err = m.dev.CreateQP(t.pd, s.Init); err != nil {
+		return nil, err
+	}
+	s.QP = t.qp
+	t.Conn, err = join(s)
+	return t, err
+}
+
+// free gives back what a talk has that is none. All that an error could say is that something is
+// in use, which the end of the device settles.
+func (t *talk) free() {
+	if t.qp != nil {
+		t.qp.Close()
+	}
+	if t.mr != nil {
+		_ = t.mr.Deregister()
+	}
+	if t.cq != nil {
+		_ = t.cq.Close()
+	}
+	_ = t.pd.Close()
+}
+
+// receive posts the receive of the next message.
+func (t *talk) receive(qp *engine.QP) error {
+	return qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{t.mr.SGE(0, messageLen)}})
 }
 
 // join makes one connection, of a server with the host that the exchange is with: the queue
@@ -238,7 +305,7 @@ func (m *Managed) Close() {
 		case <-ctx.Done():
 		}
 	}
-	all := append(m.conns, m.talk)
+	all := append(m.conns, m.talk.Conn)
 	for _, c := range all {
 		if m.dial {
 			await(c.Done())
@@ -248,11 +315,6 @@ func (m *Managed) Close() {
 	for _, c := range all {
 		await(c.Released())
 	}
-}
-
-// receive posts the receive of the next message.
-func (m *Managed) receive(qp *engine.QP) error {
-	return qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{m.mr.SGE(0, messageLen)}})
 }
 
 // listen takes what comes until the connection ends.
@@ -270,7 +332,7 @@ func (m *Managed) listen() {
 func (m *Managed) serve() error {
 	var wcs [1]roce.Completion
 	for {
-		if _, err := m.cq.Wait(m.ctx, wcs[:]); err != nil {
+		if _, err := m.talk.cq.Wait(m.ctx, wcs[:]); err != nil {
 			return err
 		}
 		wc := &wcs[0]
@@ -284,8 +346,8 @@ func (m *Managed) serve() error {
 			m.sent <- struct{}{} // there is one at a time
 			continue
 		}
-		message := append([]byte(nil), m.mr.Bytes()[:wc.ByteLen]...)
-		if err := m.receive(m.talk.QP()); err != nil {
+		message := append([]byte(nil), m.talk.mr.Bytes()[:wc.ByteLen]...)
+		if err := m.talk.receive(m.talk.QP()); err != nil {
 			return err
 		}
 		select {
@@ -298,9 +360,9 @@ func (m *Managed) serve() error {
 
 // write sends a message and waits until the peer has it.
 func (m *Managed) write(b []byte) error {
-	copy(m.mr.Bytes()[messageLen:], b)
+	copy(m.talk.mr.Bytes()[messageLen:], b)
 	err := m.talk.QP().PostSend(&roce.SendWR{
-		Opcode: roce.OpSend, SGList: []roce.SGE{m.mr.SGE(messageLen, len(b))},
+		Opcode: roce.OpSend, SGList: []roce.SGE{m.talk.mr.SGE(messageLen, len(b))},
 	})
 	if err != nil {
 		return err

@@ -109,6 +109,72 @@ func TestManagedPeerSaysNothing(t *testing.T) {
 	}
 }
 
+// TestManagedAbsentClients: who asks a server, and does not confirm its answer, keeps no client
+// from it.
+func TestManagedAbsentClients(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort("192.0.2.1:18515")
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+	defer cancel()
+	var devs [3]*engine.Device
+	var managers [3]*cm.Manager
+	for i := range managers {
+		devs[i] = device(t, network, byte(i+1), engine.Options{})
+		if managers[i], err = cm.Open(devs[i], cm.Options{Linger: -1}); err != nil {
+			t.Fatal(err)
+		}
+		defer managers[i].Close()
+	}
+	answered := make(chan struct{}, 1)
+	network.Observe(func(e *sim.Event) {
+		if e.To == [6]byte{2, 0, 0, 0, 0, 3} && e.From == [6]byte{2, 0, 0, 0, 0, 1} {
+			select {
+			case answered <- struct{}{}:
+			default:
+			}
+		}
+	})
+	err = network.SetDirection([6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 3},
+		sim.Faults{Blocked: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := make(chan struct{})
+	var ends [2]*Managed
+	var meeting, parting sync.WaitGroup
+	meeting.Go(func() {
+		ends[0], err = NewManaged(ctx, devs[0], managers[0], at, false,
+			func() { close(listening) })
+	})
+	<-listening
+	cq, cqErr := devs[2].CreateCQ(4)
+	if cqErr != nil {
+		t.Fatal(cqErr)
+	}
+	parting.Go(func() {
+		_, _ = managers[2].Dial(ctx, at, cm.Setup{PD: devs[2].AllocPD(), Init: engine.QPInit{
+			SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1,
+		}})
+	})
+	<-answered
+	var clientErr error
+	ends[1], clientErr = NewManaged(ctx, devs[1], managers[1], at, true, nil)
+	if meeting.Wait(); err != nil || clientErr != nil {
+		t.Fatalf("server: %v, client: %v", err, clientErr)
+	}
+	if got := ends[0].talk.RemoteAddr(); got != ends[1].talk.LocalAddr() {
+		t.Errorf("the server is connected to %s", got)
+	}
+	for _, m := range ends {
+		parting.Go(m.Close)
+	}
+	managers[2].Close() // who dials gives up
+	parting.Wait()
+}
+
 // TestManagedStranger: while two ends are about to connect the queue pairs of a test, somebody
 // else asks first. He is refused, and the ends connect.
 func TestManagedStranger(t *testing.T) {
@@ -149,7 +215,7 @@ func TestManagedStranger(t *testing.T) {
 				if err != nil {
 					t.Errorf("end %d: %v", i, err)
 				}
-				m.talk = c
+				m.talk = &talk{Conn: c}
 			})
 		}
 		joined.Wait()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -147,6 +148,44 @@ func (ts talkers) hangUp(ctx context.Context) {
 	}
 }
 
+// meetTalkers waits for the connections of a test.
+func (s *Station) meetTalkers(
+	ctx context.Context, l *listener, c *Cmatose, change func(cm.Setup) cm.Setup,
+) (talkers, error) {
+	ts, err := peer.Meeting[*talker]{
+		Next: l.accept, Failed: s.complainer(), Places: c.Connections + sparePlaces(2*c.Size),
+		Accept: func(ctx context.Context, r *cm.Request) (*talker, error) {
+			t, err := s.newTalker(c, func(setup cm.Setup) (_ *cm.Conn, err error) {
+				return s.acceptTalker(ctx, r, change(setup))
+			})
+			if err != nil {
+				// Accept has refused it itself, and then this does nothing.
+				_ = r.Reject(nil)
+			}
+			return t, err
+		},
+		Leave: func(t *talker) { t.abandon() },
+	}.Meet(ctx, c.Connections)
+	if err == nil {
+		s.met()
+	}
+	return ts, err
+}
+
+// acceptTalker connects to who asks, on a queue pair that is given back if that fails.
+func (s *Station) acceptTalker(
+	ctx context.Context, r *cm.Request, setup cm.Setup,
+) (_ *cm.Conn, err error) {
+	if setup.QP, err = s.Dev.CreateQP(setup.PD, setup.Init); err != nil {
+		return nil, err
+	}
+	conn, err := r.Accept(ctx, setup)
+	if err != nil {
+		setup.QP.Close()
+	}
+	return conn, err
+}
+
 // ServeCmatose is the server: it waits for all connections and talks first.
 func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 	s.Say("cmatose: starting server\n")
@@ -155,24 +194,11 @@ func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 		return Result{}, err
 	}
 	defer l.close()
-	var ts talkers
-	defer func() { ts.hangUp(ctx) }()
-	for range c.Connections {
-		request, err := l.accept(ctx)
-		if err != nil {
-			return Result{}, err
-		}
-		s.met()
-		t, err := s.newTalker(&c, func(setup cm.Setup) (*cm.Conn, error) {
-			return request.Accept(ctx, setup)
-		})
-		if err != nil {
-			// Accept has refused it itself, and then this does nothing.
-			_ = request.Reject(nil)
-			return Result{}, fmt.Errorf("accept %s: %w", request.RemoteAddr(), err)
-		}
-		ts = append(ts, t)
+	ts, err := s.meetTalkers(ctx, l, &c, func(setup cm.Setup) cm.Setup { return setup })
+	if err != nil {
+		return Result{}, err
 	}
+	defer func() { ts.hangUp(ctx) }()
 	if c.Count > 0 {
 		if err := s.cmatoseFirst(ctx, ts); err != nil {
 			return Result{}, err

@@ -98,6 +98,23 @@ func (l *line) release(ctx context.Context) {
 	l.free()
 }
 
+// abandon ends a connection that nobody wants, and gives all back.
+func (l *line) abandon() {
+	l.conn.Close()
+	l.conn.QP().Close()
+	l.free()
+}
+
+// Bounds of those who are answered beside those that are wanted.
+const (
+	maxSpare   = 64
+	spareBytes = 64 << 20
+)
+
+// sparePlaces is how many more may ask at a time, each of whom costs so many bytes: who asks may
+// not be there.
+func sparePlaces(bytes int) int { return min(max(spareBytes/max(bytes, 1), 1), maxSpare) }
+
 // free gives back what a line has whose queue pair nobody needs any more. All that an
 // error could say is that something is in use, which the end of the device settles.
 func (l *line) free() {

@@ -1,13 +1,16 @@
 package rdmacm
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"testing"
 	"time"
 
 	"xroce/engine"
+	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
 	machine "xroce/roce/cm"
@@ -47,20 +50,15 @@ func TestRpingLeavingClients(t *testing.T) {
 	}
 }
 
-// A client that asks, and says nothing when it is answered, is let go.
-func TestRpingAbsentClient(t *testing.T) {
-	server, client := newRig(t, sim.Faults{})
-	ctx := within(t)
-	server.Silence = 50 * time.Millisecond
-	ended := server.begin(t, func() (Result, error) {
-		return server.ServeRping(ctx, Rping{Addr: server.at(false, RpingPort), Size: 64})
-	})
+// askAndLeave sends requests for connections in the name of a client who then says nothing.
+func askAndLeave(t *testing.T, client, server *party, port uint16, requests uint32) {
+	t.Helper()
 	must(t, client.Manager.Close()) // its QP 1 is needed here
 	pd := client.Dev.AllocPD()
 	cq, err := client.Dev.CreateCQ(1)
 	must(t, err)
 	gsi, err := client.Dev.CreateGSI(pd, engine.QPInit{
-		SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxInline: machine.MADLen,
+		SendCQ: cq, RecvCQ: cq, MaxSendWR: int(requests), MaxInline: machine.MADLen,
 	})
 	must(t, err)
 	defer gsi.Close()
@@ -68,24 +66,123 @@ func TestRpingAbsentClient(t *testing.T) {
 	local, remote := wire.GIDFromAddr(client.v4), wire.GIDFromAddr(server.v4)
 	index, err := client.Dev.SourceGID(server.v4)
 	must(t, err)
-	ah, err := client.Dev.CreateAH(ctx, pd, engine.AddressVector{DGID: remote, SGIDIndex: index})
+	ah, err := client.Dev.CreateAH(t.Context(), pd, engine.AddressVector{
+		DGID: remote, SGIDIndex: index,
+	})
 	must(t, err)
-	request := machine.REQ{
-		LocalCommID: 1, ServiceID: machine.ServiceIDOf(machine.PortSpaceTCP, RpingPort),
-		LocalCAGUID: 1, LocalQPN: 0x100, ResponderRes: 1, InitiatorDepth: 1, LocalTimeout: 20,
-		RetryCount: 7, PKey: wire.DefaultPKey, PathMTU: wire.MTU1024, MaxCMRetries: 15,
-		Primary: machine.PathFields{
-			LocalGID: local, RemoteGID: remote, HopLimit: 64, LocalAckTimeout: 17,
-		},
+	for n := range requests {
+		request := machine.REQ{
+			LocalCommID: n + 1, ServiceID: machine.ServiceIDOf(machine.PortSpaceTCP, port),
+			LocalCAGUID: 1, LocalQPN: 0x100 + n, ResponderRes: 1, InitiatorDepth: 1,
+			LocalTimeout: 20, RetryCount: 7, PKey: wire.DefaultPKey, PathMTU: wire.MTU1024,
+			MaxCMRetries: 15,
+			Primary: machine.PathFields{
+				LocalGID: local, RemoteGID: remote, HopLimit: 64, LocalAckTimeout: 17,
+			},
+		}
+		machine.IPHeader{
+			Src: netip.AddrPortFrom(client.v4, 7), Dst: server.v4,
+		}.Put(request.Private[:])
+		mad := make([]byte, machine.MADLen)
+		request.Put(mad, 1+uint64(n))
+		var done [1]roce.Completion
+		must(t, gsi.PostSend(&roce.SendWR{
+			Opcode: roce.OpSend, Flags: roce.SendInline | roce.SendSignaled, Inline: mad, AH: ah,
+			RemoteQPN: 1, RemoteQKey: roce.GSIQKey,
+		}))
+		_, err := cq.Wait(t.Context(), done[:])
+		must(t, err)
 	}
-	machine.IPHeader{
-		Src: netip.AddrPortFrom(client.v4, 7), Dst: server.v4,
-	}.Put(request.Private[:])
-	mad := make([]byte, machine.MADLen)
-	request.Put(mad, 1)
-	must(t, gsi.PostSend(&roce.SendWR{
-		Opcode: roce.OpSend, Flags: roce.SendInline, Inline: mad, AH: ah, RemoteQPN: 1,
-		RemoteQKey: roce.GSIQKey,
-	}))
-	fails(t, (<-ended).err, "nothing came from the peer for 50ms")
+}
+
+// comeBack gives a client a manager again.
+func (p *party) comeBack(t *testing.T) {
+	t.Helper()
+	var err error
+	p.Manager, err = cm.Open(p.Dev, patient)
+	must(t, err)
+	t.Cleanup(func() { must(t, p.Manager.Close()) })
+}
+
+// A client that asks, and says nothing when it is answered, is let go.
+func TestRpingAbsentClient(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	server.Silence = 50 * time.Millisecond
+	complaint := make(chan struct{})
+	server.Log = slog.New(slog.NewTextHandler(tellingWriter(func(b []byte) {
+		if bytes.Contains(b, []byte("nothing came from the peer for 50ms")) {
+			close(complaint)
+		}
+	}), nil))
+	ended := server.begin(t, func() (Result, error) {
+		at := server.at(false, RpingPort)
+		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
+	})
+	askAndLeave(t, client, server, RpingPort, 1)
+	select {
+	case <-complaint:
+	case <-ctx.Done():
+		t.Error("it is waited for")
+	}
+	cancel()
+	<-ended
+}
+
+// tellingWriter is an io.Writer that is a function.
+type tellingWriter func(b []byte)
+
+func (f tellingWriter) Write(b []byte) (int, error) {
+	f(b)
+	return len(b), nil
+}
+
+// A server of one client is not that of whoever asks first and is not there.
+func TestServersOfOneClient(t *testing.T) {
+	const port = 7471
+	for name, end := range map[string]struct {
+		serve func(context.Context, *party) (Result, error)
+		dial  func(context.Context, *party, netip.AddrPort) (Result, error)
+	}{
+		"rdma-server": {
+			func(ctx context.Context, p *party) (Result, error) {
+				return p.ServeSimple(ctx, p.at(false, port))
+			},
+			func(ctx context.Context, p *party, to netip.AddrPort) (Result, error) {
+				return p.DialSimple(ctx, to)
+			},
+		},
+		"ucmatose": {
+			func(ctx context.Context, p *party) (Result, error) {
+				return p.ServeCmatose(ctx, Cmatose{
+					Addr: p.at(false, port), Connections: 3, Count: 2, Size: 9,
+				})
+			},
+			func(ctx context.Context, p *party, to netip.AddrPort) (Result, error) {
+				return p.DialCmatose(ctx, Cmatose{Addr: to, Connections: 3, Count: 2, Size: 9})
+			},
+		},
+		"rping": {
+			func(ctx context.Context, p *party) (Result, error) {
+				return p.ServeRping(ctx, Rping{Addr: p.at(false, port), Size: 64})
+			},
+			func(ctx context.Context, p *party, to netip.AddrPort) (Result, error) {
+				return p.DialRping(ctx, Rping{Addr: to, Size: 64, Count: 1})
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, client := newRig(t, sim.Faults{})
+			ctx := within(t)
+			ended := server.begin(t, func() (Result, error) { return end.serve(ctx, server) })
+			askAndLeave(t, client, server, port, 20)
+			client.comeBack(t)
+			_, err := end.dial(ctx, client, server.at(false, port))
+			must(t, err)
+			if o := <-ended; o.err != nil || o.Messages == 0 {
+				t.Errorf("server %+v", o)
+			}
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -22,13 +23,23 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 		return Result{}, err
 	}
 	defer l.close()
-	request, err := l.accept(ctx)
+	met, err := peer.Meeting[*pinger]{
+		Next: l.accept, Failed: s.complainer(), Places: 1 + sparePlaces(c.Size),
+		Accept: func(ctx context.Context, r *cm.Request) (*pinger, error) {
+			p, err := s.connect(ctx, c, r)
+			if err != nil && p != nil {
+				p.free()
+			}
+			return p, err
+		},
+		Leave: func(p *pinger) { p.abandon() },
+	}.Meet(ctx, 1)
 	if err != nil {
 		return Result{}, err
 	}
 	s.met()
-	p, err := s.answer(ctx, c, request)
-	if err != nil {
+	p := met[0]
+	if err := s.pongs(ctx, p); err != nil {
 		return Result{}, err
 	}
 	return Result{Connections: 1, Messages: p.rounds}, nil
@@ -82,6 +93,12 @@ const (
 	complaintSpan = time.Minute
 )
 
+// complainer logs who did not become a client.
+func (s *Station) complainer() func(*cm.Request, error) {
+	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
+	return func(r *cm.Request, err error) { s.complain(ration, r.RemoteAddr().String(), err) }
+}
+
 // complain logs that a client failed.
 func (s *Station) complain(r *plain.Ration, address string, err error) {
 	ok, left := r.Spend(time.Now())
@@ -95,6 +112,15 @@ func (s *Station) complain(r *plain.Ration, address string, err error) {
 
 // answer serves the client of a request.
 func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, error) {
+	p, err := s.connect(ctx, c, r)
+	if err == nil {
+		err = s.pongs(ctx, p)
+	}
+	return p, err
+}
+
+// connect connects to the client of a request. What it returns with an error is to be given back.
+func (s *Station) connect(ctx context.Context, c Rping, r *cm.Request) (*pinger, error) {
 	if r.Params().MaxRdAtomic == 0 {
 		// Who gave up need not be told.
 		_ = r.Reject(nil)
@@ -107,18 +133,23 @@ func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, 
 	if err := p.accept(ctx, r); err != nil {
 		return p, fmt.Errorf("accept %s: %w", r.RemoteAddr(), err)
 	}
+	return p, nil
+}
+
+// pongs answers a client until it hangs up, or something goes wrong.
+func (s *Station) pongs(ctx context.Context, p *pinger) error {
 	defer p.hangUp(ctx)
 	for {
 		source, err := p.hear(ctx)
 		if hungUp(err) {
-			s.Log.Info("client disconnected", "address", r.RemoteAddr().String())
-			return p, nil // between two rounds, as it should
+			s.Log.Info("client disconnected", "address", p.conn.RemoteAddr().String())
+			return nil // between two rounds, as it should
 		}
 		if err == nil {
 			err = p.pong(ctx, source)
 		}
 		if err != nil {
-			return p, fmt.Errorf("ping %d: %w", p.rounds, err)
+			return fmt.Errorf("ping %d: %w", p.rounds, err)
 		}
 		p.rounds++
 	}

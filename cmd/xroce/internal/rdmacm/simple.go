@@ -2,7 +2,6 @@ package rdmacm
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 
 	"xroce/engine/cm"
@@ -22,19 +21,11 @@ func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, e
 		return Result{}, err
 	}
 	defer l.close()
-	request, err := l.accept(ctx)
+	met, err := s.meetTalkers(ctx, l, simple(at), simpleSetup)
 	if err != nil {
 		return Result{}, err
 	}
-	s.met()
-	t, err := s.newTalker(simple(at), func(setup cm.Setup) (*cm.Conn, error) {
-		return request.Accept(ctx, simpleSetup(setup))
-	})
-	if err != nil {
-		// Accept has refused it itself, and then this does nothing.
-		_ = request.Reject(nil)
-		return Result{}, fmt.Errorf("accept %s: %w", request.RemoteAddr(), err)
-	}
+	t := met[0]
 	defer t.hangUp(ctx)
 	if err := t.await(ctx, 0, 1); err != nil {
 		return Result{}, err

@@ -1,0 +1,155 @@
+package peer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"xroce/engine/cm"
+)
+
+// A Meeting waits for clients of rdma_cm. Who asks may not be there: a request has any address as
+// its source, and whoever sent it need not say anything more. So several are answered at a time,
+// and those count who confirm the answer.
+type Meeting[T any] struct {
+	// Next waits for a request.
+	Next func(context.Context) (*cm.Request, error)
+	// Accept connects to who asks. It gives back what it made if that fails.
+	Accept func(context.Context, *cm.Request) (T, error)
+	// Leave ends a connection that is one too many.
+	Leave func(T)
+	// Failed, if not nil, is told who did not become a client, and why.
+	Failed func(*cm.Request, error)
+
+	// Places is how many are answered at a time, 0 for 64.
+	Places int
+	// Turn is how long somebody has a place that others wait for, 0 for a second.
+	Turn time.Duration
+}
+
+const (
+	meetingPlaces = 64
+	meetingTurn   = time.Second
+)
+
+// attempts are those that are under way. They are of the goroutine that takes requests, but for
+// what is at their ends.
+type attempts[T any] struct {
+	*Meeting[T]
+	ctx     context.Context
+	places  chan struct{}
+	met     chan T
+	running sync.WaitGroup
+	list    []*attempt // the oldest first
+}
+
+// An attempt is a request that is answered.
+type attempt struct {
+	begun  time.Time
+	cancel context.CancelFunc
+	over   chan struct{} // closed at the end
+}
+
+// Meet waits for n clients. The error is that of Next; then there are none.
+func (m Meeting[T]) Meet(ctx context.Context, n int) (clients []T, err error) {
+	if m.Places == 0 {
+		m.Places = meetingPlaces
+	}
+	if m.Turn == 0 {
+		m.Turn = meetingTurn
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a := &attempts[T]{
+		Meeting: &m, ctx: ctx, places: make(chan struct{}, m.Places), met: make(chan T),
+	}
+	ended := make(chan error, 1)
+	a.running.Go(func() { ended <- a.take() })
+	for err == nil && len(clients) < n {
+		select {
+		case c := <-a.met:
+			clients = append(clients, c)
+		case err = <-ended:
+		}
+	}
+	cancel()
+	a.running.Wait()
+	if err != nil {
+		for _, c := range clients {
+			m.Leave(c)
+		}
+		return nil, err
+	}
+	return clients, nil
+}
+
+// take answers requests until there are none.
+func (a *attempts[T]) take() error {
+	for {
+		r, err := a.Next(a.ctx)
+		if err != nil {
+			return err
+		}
+		if !a.makeRoom() {
+			_ = r.Reject(nil) // who gave up need not be told
+			return a.ctx.Err()
+		}
+		ctx, cancel := context.WithCancel(a.ctx)
+		one := &attempt{begun: time.Now(), cancel: cancel, over: make(chan struct{})}
+		a.list = append(a.list, one)
+		a.running.Go(func() {
+			defer func() { <-a.places }()
+			defer close(one.over)
+			defer cancel()
+			a.answer(ctx, r)
+		})
+	}
+}
+
+// makeRoom takes a place, from the oldest attempt once that has had its turn. It reports false when
+// the context ended.
+func (a *attempts[T]) makeRoom() bool {
+	a.list = slices.DeleteFunc(a.list, (*attempt).isOver)
+	var turn <-chan time.Time
+	if len(a.list) > 0 {
+		timer := time.NewTimer(time.Until(a.list[0].begun.Add(a.Turn)))
+		defer timer.Stop()
+		turn = timer.C
+	}
+	for {
+		select {
+		case a.places <- struct{}{}:
+			return true
+		case <-turn:
+			a.list[0].cancel()
+			turn = nil
+		case <-a.ctx.Done():
+			return false
+		}
+	}
+}
+
+func (t *attempt) isOver() bool {
+	select {
+	case <-t.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// answer answers a request.
+func (a *attempts[T]) answer(ctx context.Context, r *cm.Request) {
+	c, err := a.Accept(ctx, r)
+	if err != nil {
+		if a.Failed != nil && a.ctx.Err() == nil {
+			a.Failed(r, err)
+		}
+		return
+	}
+	select {
+	case a.met <- c:
+	case <-a.ctx.Done():
+		a.Leave(c)
+	}
+}

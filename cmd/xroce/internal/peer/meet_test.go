@@ -1,0 +1,84 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"xroce/engine/cm"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// A crowd asks a Meeting for connections: some are there, and others never say anything more.
+type crowd struct {
+	requests chan *cm.Request
+	there    map[*cm.Request]int
+	left     []int
+}
+
+// newCrowd is a crowd that asks in this order: 0 is nobody.
+func newCrowd(who ...int) *crowd {
+	c := &crowd{requests: make(chan *cm.Request, len(who)), there: map[*cm.Request]int{}}
+	for _, n := range who {
+		r := new(cm.Request)
+		c.requests <- r
+		c.there[r] = n
+	}
+	return c
+}
+
+// meet meets n of them, with so many places.
+func (c *crowd) meet(t *testing.T, n, places int, failed func(error)) ([]int, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
+	defer cancel()
+	return Meeting[int]{
+		Next: func(ctx context.Context) (*cm.Request, error) {
+			select {
+			case r, ok := <-c.requests:
+				if !ok {
+					return nil, errOver
+				}
+				return r, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+		Accept: func(ctx context.Context, r *cm.Request) (int, error) {
+			if c.there[r] == 0 {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return c.there[r], nil
+		},
+		Leave:  func(n int) { c.left = append(c.left, n) },
+		Failed: func(_ *cm.Request, err error) { failed(err) },
+		Places: places, Turn: time.Millisecond,
+	}.Meet(ctx, n)
+}
+
+var errOver = errors.New("nobody asks any more")
+
+// TestMeeting: whoever is there is met, behind any number of those who are not.
+func TestMeeting(t *testing.T) {
+	failed := make(chan error, 20)
+	got, err := newCrowd(0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8).meet(t, 2, 2,
+		func(err error) { failed <- err })
+	if err != nil || len(got) != 2 || got[0]+got[1] != 15 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if n := len(failed); n < 7 || !errors.Is(<-failed, context.Canceled) {
+		t.Errorf("%d are told of", n)
+	}
+}
+
+// TestMeetingThatEnds: when nobody asks any more those who were met are left.
+func TestMeetingThatEnds(t *testing.T) {
+	c := newCrowd(7)
+	close(c.requests)
+	got, err := c.meet(t, 2, 2, func(error) {})
+	if !errors.Is(err, errOver) || got != nil || len(c.left) != 1 || c.left[0] != 7 {
+		t.Errorf("%v, %v, left %v", got, err, c.left)
+	}
+}

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -60,6 +61,13 @@ const (
 	Down     Fault = "down"     // the interface is taken down, and up again
 	Detached Fault = "detached" // somebody detaches the XDP program
 )
+
+// exchangeByCM is the flag with which perftest has its exchange over rdma_cm, and connects its
+// queue pairs without it.
+const exchangeByCM = "-z"
+
+// ListensByCM reports whether a server of perftest listens by rdma_cm, not over TCP.
+func (c Case) ListensByCM() bool { return c.CM || slices.Contains(c.Flags, exchangeByCM) }
 
 // Name names a case, for people and for --only.
 func (c Case) Name() string {

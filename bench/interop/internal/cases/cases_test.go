@@ -71,6 +71,14 @@ func TestLines(t *testing.T) {
 			"ib_send_bw -d rxe0 -x 1 -n 100 -F -s 8192 -u " + brief + " 192.0.2.1",
 		},
 		{
+			Case{
+				Tool: "ib_send_lat", Transport: "UC", Role: TheyServe, Family: 4, Size: 9,
+				Flags: []string{exchangeByCM},
+			},
+			"perf send-lat -d xr0 -x 1 -n 50 -F -s 9 -u " + usual + " -c UC -z 192.0.2.2",
+			"ib_send_lat -d rxe0 -x 1 -n 50 -F -s 9 -u " + usual + " -c UC -z",
+		},
+		{
 			Case{Tool: "rdma_client", Role: TheyServe, Family: 4},
 			"rdma-client -d xr0 -s 192.0.2.2", "rdma_server -s 192.0.2.2",
 		},

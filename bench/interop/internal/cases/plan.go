@@ -19,7 +19,7 @@ func inNamespace() []Case {
 			cases = append(cases, connections(mtu, family)...)
 		}
 	}
-	cases = append(append(cases, crowds()...), faults()...)
+	cases = append(append(append(cases, exchanges()...), crowds()...), faults()...)
 	return append(append(cases, ailing()...), scenarios()...)
 }
 
@@ -97,6 +97,25 @@ func perftests(mtu, family int) []Case {
 				Size: 1000,
 			})
 		}
+	}
+	return cases
+}
+
+// exchanges are the cases of perftest whose exchange alone is over rdma_cm.
+func exchanges() []Case {
+	var cases []Case
+	for _, role := range roles {
+		c := Case{
+			Role: role, Transport: "RC", MTU: 4096, Family: 4, Size: 4096,
+			Flags: []string{exchangeByCM},
+		}
+		for _, c.Tool = range []string{
+			"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_lat",
+		} {
+			cases = append(cases, c)
+		}
+		c.Tool, c.Transport = "ib_send_lat", "UC"
+		cases = append(cases, c)
 	}
 	return cases
 }

@@ -21,7 +21,7 @@ func awaitListener(
 		return nil
 	}
 	test := "ss -Hltn | grep -q ':18515 '"
-	if t.CM || c.CM {
+	if t.CM || c.ListensByCM() {
 		test = "rdma resource show cm_id | grep -q LISTEN"
 	}
 	listens, err := vm.Start("until " + test + "; do usleep 10000; done")

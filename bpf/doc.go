@@ -38,10 +38,12 @@
 //	xsks      XSKMAP         u32 receive queue          u32 socket
 //	owned     HASH           struct key, 20 bytes:      u8, always 1
 //	                           addr[16], kind, zero[3]
+//	near      ARRAY          u32 0                      four of those, or zeros
 //	counters  PERCPU_ARRAY   u32 reason                 u64 packets, u64 bytes
 //
 // kind is 1 for IPv4, mapped to ::ffff:a.b.c.d, 2 for IPv6, and 3 and 4 for a MAC
-// address followed by zeros, for RoCE v1 and for native InfiniBand.
+// address followed by zeros, for RoCE v1 and for native InfiniBand. What is in near is in owned,
+// too, and found sooner: few hosts own more.
 //
 // # Counters
 //

@@ -1,9 +1,13 @@
 package bpf
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,20 +33,33 @@ func requireXDP(t testing.TB) {
 	t.Skipf("XDP programs cannot be loaded: %v", support.Cause)
 }
 
-// loadOwning loads the program and makes it own the keys of the fixtures.
-func loadOwning(t testing.TB) *xdpObjects {
+// loadProgram loads the program, attached to nothing, and returns it with one user.
+func loadProgram(t testing.TB) *Program {
 	t.Helper()
-	objs := &xdpObjects{}
-	if err := load(objs, 1); err != nil {
+	p := &program{owners: map[Key]int{}}
+	if err := load(&p.objs, 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { objs.Close() })
-	for k := range ownedKeys() {
-		if err := objs.Owned.Put(k, uint8(1)); err != nil {
+	t.Cleanup(func() { p.objs.Close() })
+	return p.newUser()
+}
+
+// loadOwning loads the program and makes it own the keys of the fixtures, IP addresses first:
+// those are in its array, MAC addresses are not.
+func loadOwning(t testing.TB) *xdpObjects {
+	t.Helper()
+	p := loadProgram(t)
+	for _, k := range slices.SortedFunc(maps.Keys(ownedKeys()), compareKeys) {
+		if err := p.Own(k); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return objs
+	return &p.objs
+}
+
+// compareKeys orders keys by kind and address.
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), bytes.Compare(a.Addr[:], b.Addr[:]))
 }
 
 // addSocket puts an AF_XDP socket into slot 0. Not bound to a queue it gets no
@@ -262,6 +279,7 @@ func TestEnumsAgree(t *testing.T) {
 	}
 	for name, want := range map[string][3]uint32{
 		xdpMapOwned:    {20, 1, MaxKeys},
+		xdpMapNear:     {4, 20 * nearKeys, 1},
 		xdpMapCounters: {4, 16, NumReasons},
 		xdpMapXsks:     {4, 4, 1},
 	} {

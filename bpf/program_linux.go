@@ -25,6 +25,7 @@ type program struct {
 	objs   xdpObjects
 	users  int              // Programs that are not closed, with the lock of programs
 	owners map[Key]int      // how many of those own each address
+	near   near             // some of these, as the program has them
 	queues map[int]*Program // who registered a socket for a queue
 }
 

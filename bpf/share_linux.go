@@ -106,6 +106,9 @@ func (p *Program) Own(k Key) error {
 			if err != nil {
 				return err
 			}
+			if err := p.addNear(k); err != nil {
+				return errors.Join(err, p.objs.Owned.Delete(k))
+			}
 		}
 		p.owners[k]++
 		p.keys[k] = struct{}{}
@@ -133,6 +136,9 @@ func (p *Program) disown(k Key) error {
 		return nil
 	}
 	if p.owners[k] == 1 {
+		if err := p.dropNear(k); err != nil {
+			return err
+		}
 		err := ignore(p.objs.Owned.Delete(k), ebpf.ErrKeyNotExist)
 		if err != nil {
 			return err

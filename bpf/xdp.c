@@ -51,6 +51,14 @@ struct key {
 	__u8 zero[3];
 };
 
+/* How many addresses are looked at before the hash. */
+#define NEAR 4
+
+/* The first that we own, or zeros, which are no key: no kind is 0. */
+struct near {
+	struct key key[NEAR];
+};
+
 struct count {
 	__u64 packets;
 	__u64 bytes;
@@ -71,6 +79,19 @@ struct {
 	__type(key, struct key);
 	__type(value, __u8);
 } owned SEC(".maps");
+
+/*
+ * Some of them again, in an array: most hosts own no more, and to compare with
+ * these is much less than the hash of a key, for each packet. The kernel does
+ * not write a key in one go, but it writes the kind last, and what is half gone
+ * is the key of nobody.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct near);
+} near SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -103,18 +124,33 @@ static __always_inline int is_vlan(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-static __always_inline enum reason if_owned(const struct key *key, enum reason redirect)
+/* Whether a key is owned. */
+static __always_inline int is_owned(const struct key *key)
 {
-	return bpf_map_lookup_elem(&owned, key) ? redirect : PASS_NOT_OURS;
+	const __u32 *k = (const __u32 *)key, *own;
+	const struct near *first;
+	const __u32 none = 0;
+	int i;
+
+	first = bpf_map_lookup_elem(&near, &none);
+	if (first) {
+#pragma unroll
+		for (i = 0; i < NEAR; i++) {
+			own = (const __u32 *)&first->key[i];
+			if (k[3] == own[3] && k[4] == own[4] && k[0] == own[0] &&
+			    k[1] == own[1] && k[2] == own[2])
+				return 1;
+		}
+	}
+	return bpf_map_lookup_elem(&owned, key) != 0;
 }
 
 static __always_inline enum reason classify_mac(const struct ethhdr *eth, enum kind kind,
-						enum reason redirect)
+						struct key *key, enum reason redirect)
 {
-	struct key key = { .kind = kind };
-
-	__builtin_memcpy(key.addr.mac, eth->h_dest, sizeof(eth->h_dest));
-	return if_owned(&key, redirect);
+	key->kind = kind;
+	__builtin_memcpy(key->addr.mac, eth->h_dest, sizeof(eth->h_dest));
+	return redirect;
 }
 
 /*
@@ -123,7 +159,7 @@ static __always_inline enum reason classify_mac(const struct ethhdr *eth, enum k
  * not RoCE is none of our business.
  */
 static __always_inline enum reason classify_udp(struct xdp_md *ctx, __u32 off, int room, int left,
-						const struct key *key, enum reason redirect)
+						enum reason redirect)
 {
 	struct udphdr udp;
 	int len;
@@ -137,12 +173,12 @@ static __always_inline enum reason classify_udp(struct xdp_md *ctx, __u32 off, i
 		return PASS_MALFORMED;
 	if (room > left)
 		return PASS_TRUNCATED;
-	return if_owned(key, redirect);
+	return redirect;
 }
 
-static __always_inline enum reason classify_ipv4(struct xdp_md *ctx, __u32 off, __u32 len)
+static __always_inline enum reason classify_ipv4(struct xdp_md *ctx, __u32 off, __u32 len,
+						 struct key *key)
 {
-	struct key key = { .kind = KIND_IPV4 };
 	struct iphdr ip;
 	int room, left;
 	__u32 ihl;
@@ -156,19 +192,20 @@ static __always_inline enum reason classify_ipv4(struct xdp_md *ctx, __u32 off, 
 		return PASS_NOT_ROCE;
 	if (ip.frag_off & bpf_htons(IP_FRAGMENT_MASK))
 		return PASS_FRAGMENT;
-	key.addr.mac[10] = 0xff;
-	key.addr.mac[11] = 0xff;
-	key.addr.ip[3] = ip.daddr;
+	key->kind = KIND_IPV4;
+	key->addr.mac[10] = 0xff;
+	key->addr.mac[11] = 0xff;
+	key->addr.ip[3] = ip.daddr;
 	room = (int)bpf_ntohs(ip.tot_len) - (int)ihl;
 	left = (int)len - (int)(off + ihl);
 	if (ihl == sizeof(ip)) /* keeps the offset constant */
-		return classify_udp(ctx, off + sizeof(ip), room, left, &key, REDIRECT_V2_IPV4);
-	return classify_udp(ctx, off + ihl, room, left, &key, REDIRECT_V2_IPV4);
+		return classify_udp(ctx, off + sizeof(ip), room, left, REDIRECT_V2_IPV4);
+	return classify_udp(ctx, off + ihl, room, left, REDIRECT_V2_IPV4);
 }
 
-static __always_inline enum reason classify_ipv6(struct xdp_md *ctx, __u32 off, __u32 len)
+static __always_inline enum reason classify_ipv6(struct xdp_md *ctx, __u32 off, __u32 len,
+						 struct key *key)
 {
-	struct key key = { .kind = KIND_IPV6 };
 	struct ipv6hdr ip;
 
 	if (LOAD(ctx, off, &ip))
@@ -190,31 +227,36 @@ static __always_inline enum reason classify_ipv6(struct xdp_md *ctx, __u32 off, 
 	default:
 		return PASS_NOT_ROCE;
 	}
-	__builtin_memcpy(key.addr.ip, ip.daddr, sizeof(ip.daddr));
+	key->kind = KIND_IPV6;
+	__builtin_memcpy(key->addr.ip, ip.daddr, sizeof(ip.daddr));
 	off += sizeof(ip);
-	return classify_udp(ctx, off, bpf_ntohs(ip.payload_len), (int)len - (int)off, &key,
+	return classify_udp(ctx, off, bpf_ntohs(ip.payload_len), (int)len - (int)off,
 			    REDIRECT_V2_IPV6);
 }
 
 /* What follows the Ethernet header and its tags, at off. */
 static __always_inline enum reason classify_type(struct xdp_md *ctx, const struct ethhdr *eth,
-						 __be16 proto, __u32 off, __u32 len)
+						 __be16 proto, __u32 off, __u32 len,
+						 struct key *key)
 {
 	switch (proto) {
 	case bpf_htons(ETH_P_IP):
-		return classify_ipv4(ctx, off, len);
+		return classify_ipv4(ctx, off, len, key);
 	case bpf_htons(ETH_P_IPV6):
-		return classify_ipv6(ctx, off, len);
+		return classify_ipv6(ctx, off, len, key);
 	case bpf_htons(ETH_P_IBOE):
-		return classify_mac(eth, KIND_V1, REDIRECT_V1);
+		return classify_mac(eth, KIND_V1, key, REDIRECT_V1);
 	case bpf_htons(ETH_P_802_EX1):
-		return classify_mac(eth, KIND_NATIVE, REDIRECT_NATIVE);
+		return classify_mac(eth, KIND_NATIVE, key, REDIRECT_NATIVE);
 	}
 	return PASS_NOT_ROCE;
 }
 
-/* Spelled out for no tag, one and two, so that each has constant offsets. */
-static __always_inline enum reason classify(struct xdp_md *ctx, __u32 len)
+/*
+ * What to do with a packet whose address is owned, and key, the zeroed key of
+ * that. Spelled out for no tag, one and two, so that each has constant offsets.
+ */
+static __always_inline enum reason classify(struct xdp_md *ctx, __u32 len, struct key *key)
 {
 	const __u32 none = sizeof(struct ethhdr);
 	const __u32 one = none + sizeof(struct vlan_hdr);
@@ -225,15 +267,15 @@ static __always_inline enum reason classify(struct xdp_md *ctx, __u32 len)
 	if (LOAD(ctx, 0, &eth))
 		return PASS_TRUNCATED;
 	if (!is_vlan(eth.h_proto))
-		return classify_type(ctx, &eth, eth.h_proto, none, len);
+		return classify_type(ctx, &eth, eth.h_proto, none, len, key);
 	if (LOAD(ctx, none, &tag))
 		return PASS_TRUNCATED;
 	if (!is_vlan(tag.h_vlan_encapsulated_proto))
-		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, one, len);
+		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, one, len, key);
 	if (LOAD(ctx, one, &tag))
 		return PASS_TRUNCATED;
 	if (!is_vlan(tag.h_vlan_encapsulated_proto))
-		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, two, len);
+		return classify_type(ctx, &eth, tag.h_vlan_encapsulated_proto, two, len, key);
 	return PASS_VLAN_DEPTH;
 }
 
@@ -241,10 +283,13 @@ SEC("xdp.frags")
 int xroce(struct xdp_md *ctx)
 {
 	__u32 len = bpf_xdp_get_buff_len(ctx);
-	enum reason reason = classify(ctx, len);
+	struct key key = {};
+	enum reason reason = classify(ctx, len, &key);
 	struct count *count;
 	int verdict = XDP_PASS;
 
+	if (reason <= REDIRECT_NATIVE && !is_owned(&key))
+		reason = PASS_NOT_OURS;
 	if (reason <= REDIRECT_NATIVE) {
 		verdict = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
 		if (verdict != XDP_REDIRECT)

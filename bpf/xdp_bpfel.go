@@ -17,6 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	xdpMapCounters = "counters"
+	xdpMapNear     = "near"
 	xdpMapOwned    = "owned"
 	xdpMapXsks     = "xsks"
 	xdpProgXroce   = "xroce"
@@ -72,6 +73,7 @@ type xdpProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpMapSpecs struct {
 	Counters *ebpf.MapSpec `ebpf:"counters"`
+	Near     *ebpf.MapSpec `ebpf:"near"`
 	Owned    *ebpf.MapSpec `ebpf:"owned"`
 	Xsks     *ebpf.MapSpec `ebpf:"xsks"`
 }
@@ -103,6 +105,7 @@ func (o *xdpObjects) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpMaps struct {
 	Counters *ebpf.Map `ebpf:"counters"`
+	Near     *ebpf.Map `ebpf:"near"`
 	Owned    *ebpf.Map `ebpf:"owned"`
 	Xsks     *ebpf.Map `ebpf:"xsks"`
 }
@@ -110,6 +113,7 @@ type xdpMaps struct {
 func (m *xdpMaps) Close() error {
 	return _XdpClose(
 		m.Counters,
+		m.Near,
 		m.Owned,
 		m.Xsks,
 	)

@@ -6,26 +6,19 @@ import (
 )
 
 // goBackN is the loss recovery of the architecture (IBA 9.7.5.2): the receiver drops what
-// comes behind a gap, so everything from the missing PSN on is sent again.
+// comes behind a gap, so everything from the missing PSN on is sent again. When silence
+// asks, is in gobacknprobe.go.
 type goBackN struct{ r *requester }
 
-func (goBackN) restart(wire.PSN)    {}
-func (goBackN) stop()               {}
-func (goBackN) deadline() Time      { return 0 }
-func (goBackN) handleDeadline(Time) {}
+func (g goBackN) restart(wire.PSN) { g.r.tail = backProbe{} }
+func (g goBackN) stop()            { g.abort() }
 
 func (goBackN) span() uint32    { return maxSpan }
 func (goBackN) selective() bool { return false }
-func (goBackN) probing() bool   { return false }
-func (goBackN) skip()           {}
 
 func (goBackN) readEnd(_, end wire.PSN) wire.PSN      { return end }
-func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)   {}
 func (goBackN) handleSelectiveAck(Time, *wire.Packet) {}
-func (goBackN) advanced(Time)                         {}
-func (goBackN) rearm(Time)                            {}
-func (goBackN) wentBack()                             {}
-func (goBackN) refused(wire.PSN)                      {}
+func (g goBackN) refused(wire.PSN)                    { g.abort() }
 func (goBackN) resultDropped()                        {}
 func (g goBackN) timedOut(now Time)                   { g.r.retryFrom(now, g.r.una) }
 

@@ -23,6 +23,7 @@ var givenFields = []string{
 	"qp.transport.ipID", "qp.transport.pathMTU", "qp.transport.path",
 	"qp.rsp.sges", "qp.rsp.tolerance", "qp.transport.congestion", "qp.transport.congestion.config",
 	"qp.transport.congestion.cnp",
+	"qp.req.requestState.tail.TailProbe.reorder", // go-back-N waits for nobody to overtake
 }
 
 // A disturbance leaves a QP in a state from which RESET has to bring it back.
@@ -49,6 +50,21 @@ var disturbances = []disturbance{
 		},
 		func(*script) {},
 	},
+	{"probe of go-back-N", options{}, func(s *script) {
+		s.now = roce.Second
+		s.lose()
+		s.Send(1, 4)
+		s.Expect()
+		s.Advance(probeLeast)
+		s.move(roce.StateSQD)
+	}},
+	{"probes of go-back-N", options{}, func(s *script) {
+		s.now = roce.Second
+		s.lose()
+		s.Send(1, 4)
+		s.Expect()
+		s.probed(probeLeast, 2)
+	}},
 	{"RNR wait", options{}, func(s *script) {
 		s.sendMany(3)
 		s.Recv(ackWith(s.us(1), wire.RNRSyndrome(20)))

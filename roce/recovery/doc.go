@@ -1,7 +1,7 @@
 // Package recovery is what a reliable connection with selective repeat knows about
 // packets that are missing: at the receiver a buffer for those that came early, at
 // the sender a scoreboard of what has arrived, an estimate of the round trip and a
-// probe for a lost tail.
+// probe for a lost tail. Go-back-N has the last two of these.
 //
 // It knows PSNs and time and nothing else: no queue pair, no work request, no
 // memory, no counter. It imports roce/clock and, of roce/wire, PSN and the packet

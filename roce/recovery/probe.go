@@ -20,20 +20,20 @@ const (
 // what was sent is lost, or its acknowledge, nothing tells. A probe is one packet that
 // is sent again and must be acknowledged. It says nothing about the life of the peer.
 type TailProbe struct {
-	reorder  bool // packets may overtake each other
 	deadline clock.Time
-	pending  bool  // the next packet is a probe
-	count    uint8 // probes since the oldest unacknowledged PSN last moved
+	fired    clock.Time // when the last probe was decided on
+	// The sample that is being taken: a PSN that was sent once and asks for an
+	// acknowledge, and when it was sent, 0 for none.
+	sampleAt  clock.Time
+	rtt       RTT
+	samplePSN wire.PSN
+	reorder   bool  // packets may overtake each other
+	pending   bool  // the next packet is a probe
+	count     uint8 // probes since the oldest unacknowledged PSN last moved
 	// backoff is how often the interval doubled since the last sample, or a probe that
 	// was acknowledged as soon as it should be: else the round trip may have become
 	// longer.
 	backoff uint8
-	fired   clock.Time // when the last probe was decided on
-	rtt     RTT
-	// The sample that is being taken: a PSN that was sent once and asks for an
-	// acknowledge, and when it was sent, 0 for none.
-	samplePSN wire.PSN
-	sampleAt  clock.Time
 }
 
 // NewTailProbe returns a probe without a deadline and without samples.
@@ -68,9 +68,11 @@ func (p *TailProbe) Sent(now clock.Time, psn wire.PSN, first, asks bool) {
 }
 
 // Acknowledged ends the sample when its PSN is acknowledged: it lies before the PSN up
-// to which acknowledges have come, or the peer holds it.
+// to which acknowledges have come, or the peer holds it. A peer that tells of no packets
+// that it holds has a nil set.
 func (p *TailProbe) Acknowledged(now clock.Time, acked wire.PSN, sacked *Set) {
-	if p.sampleAt != 0 && (acked.After(p.samplePSN) || sacked.Has(p.samplePSN)) {
+	if p.sampleAt != 0 &&
+		(acked.After(p.samplePSN) || sacked != nil && sacked.Has(p.samplePSN)) {
 		p.rtt.Sample(now - p.sampleAt)
 		p.sampleAt, p.backoff = 0, 0
 	}
@@ -103,6 +105,9 @@ func (p *TailProbe) Disarm() { p.deadline = 0 }
 
 // Abort takes the deadline away and the probe that was to be next.
 func (p *TailProbe) Abort() { p.deadline, p.pending = 0, false }
+
+// Measured reports whether any round trip was.
+func (p *TailProbe) Measured() bool { return p.rtt.Smoothed() != 0 }
 
 // Deadline returns when to probe, 0 for never.
 func (p *TailProbe) Deadline() clock.Time { return p.deadline }

@@ -21,18 +21,20 @@ func idealGoBackN(p, n float64) float64 { return (1 - p) / (1 + p*(n-1)) }
 // idealSelective is that of a sender which sends again only what was lost.
 func idealSelective(p float64) float64 { return 1 - p }
 
-// resent is how many packets a row's sender sent again for each one that its link
-// dropped.
-func resent(r *Row) (float64, bool) {
+// resent is how many packets a row's sender sent again for each loss that mattered, at a loss
+// of p per packet. Of those that were to be delivered p/(1-p) were lost on the way, again and
+// again if need be. What is lost behind a gap is thrown away in any case, so it does not count:
+// TestIdealOfAModel.
+func resent(r *Row, p float64) (float64, bool) {
 	if len(r.Workers) == 0 {
 		return 0, false
 	}
 	count := r.Workers[0].Counters
-	dropped, again := count[worker.DroppedOnPurpose], count[counter.Retransmits.String()]
-	if dropped == 0 {
+	sent, again := count[counter.SentPkts.String()], count[counter.Retransmits.String()]
+	if p <= 0 || sent <= again {
 		return 0, false
 	}
-	return float64(again) / float64(dropped), true
+	return float64(again) * (1 - p) / (p * float64(sent-again)), true
 }
 
 // timedOut is how many local ACK timeouts there were for each packet that a row's
@@ -54,7 +56,7 @@ func timedOut(r *Row) (float64, bool) {
 func (c *Case) shareOfIdeal(variant string, p float64) ratio.Spread {
 	lossless := c.byRound(c.Reference)
 	return c.spread(variant, func(r *Row) (float64, bool) {
-		n, ok := resent(r)
+		n, ok := resent(r, p)
 		base := lossless[r.Round]
 		if !ok || base.Void != "" || base.Value <= 0 || r.Value <= 0 {
 			return 0, false
@@ -71,8 +73,9 @@ func (d *Document) lossTable() table {
 			"case", "loss", "bit/s", "of lossless", "quartiles", "N", "timeouts", "ideal go-back-N",
 			"of that", "ideal selective",
 		},
-		notes: []string{"N: packets sent again for each one lost; timeouts: for each one " +
-			"lost. Both of the same run."},
+		notes: []string{"N: packets sent again for each one lost, without those lost behind a " +
+			"gap, where the receiver throws all away; timeouts: for each one lost. Both of " +
+			"the same run."},
 	}
 	for i := range d.Cases {
 		c := &d.Cases[i]
@@ -83,7 +86,7 @@ func (d *Document) lossTable() table {
 			ppm, _ := c.point(variant)
 			p := ppm / 1e6
 			share := c.compare(variant, c.Reference).Ratio
-			n := c.spread(variant, resent)
+			n := c.spread(variant, func(r *Row) (float64, bool) { return resent(r, p) })
 			ideal := "–"
 			if n.N > 0 {
 				ideal = fmt.Sprintf("%.2f", idealGoBackN(p, n.Median))

@@ -2,6 +2,7 @@ package result
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,8 @@ func lossy() Case {
 			Row{Round: round, Variant: "0 % loss", Value: 1e9, Workers: []worker.Report{{}}},
 			Row{Round: round, Variant: "1 % loss", Value: 5e8, Workers: []worker.Report{{
 				Counters: map[string]uint64{
-					"dropped_on_purpose": 100, "retransmits": 2000, "local_ack_timeout_err": 5,
+					"dropped_on_purpose": 100, "local_ack_timeout_err": 5,
+					"sent_pkts": 9900 + 2000, "retransmits": 2000,
 				},
 			}}})
 	}
@@ -55,6 +57,34 @@ func TestLossTable(t *testing.T) {
 	d.Cases[0].Rows[0].Void = "it broke"
 	if s := d.Cases[0].shareOfIdeal("1 % loss", 0.01); s.N != 2 {
 		t.Errorf("%d rounds with a void reference count, want 2", s.N)
+	}
+}
+
+// TestIdealOfAModel: a sender that is never idle, and hears of a gap so many packets later,
+// has the ideal share with the N of its run, however often packets behind a gap are lost.
+func TestIdealOfAModel(t *testing.T) {
+	const packets = 200_000
+	for _, p := range []float64{0.001, 0.01, 0.05} {
+		for _, late := range []int{8, 64, 200} {
+			r := rand.New(rand.NewPCG(1, 2))
+			sent := 0
+			for delivered := 0; delivered < packets; {
+				if sent++; r.Float64() >= p {
+					delivered++
+					continue
+				}
+				sent += late // thrown away, lost or not
+			}
+			row := Row{Workers: []worker.Report{{Counters: map[string]uint64{
+				"sent_pkts": uint64(sent), "retransmits": uint64(sent - packets),
+			}}}}
+			n, _ := resent(&row, p)
+			share, ideal := float64(packets)/float64(sent), idealGoBackN(p, n)
+			if math.Abs(share/ideal-1) > 1e-9 || math.Abs(n/float64(late+1)-1) > 0.15 {
+				t.Errorf("loss %v, %d late: share %.3f, ideal %.3f with N %.1f", p, late, share,
+					ideal, n)
+			}
+		}
 	}
 }
 

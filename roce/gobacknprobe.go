@@ -114,6 +114,7 @@ func (g goBackN) advanced(now Time) {
 	case r.oldest().needsResponse():
 		// Its data may be on the way, whatever was acknowledged behind it.
 	case alone:
+		r.tail.Answered()
 		r.resent = true
 		r.lost(now, false)
 		r.goBack(r.una)
@@ -127,11 +128,11 @@ func (g goBackN) advanced(now Time) {
 // lost, and when the local ACK timer is to expire first or is off.
 func (g goBackN) rearm(now Time) {
 	r := g.r
-	if !r.asked.After(r.una) || r.una == r.sentTop || !r.tail.lossy || !r.tail.Measured() {
+	if !r.asked.After(r.una) || r.una == r.sentTop || !r.tail.lossy {
 		r.tail.Disarm()
 		return
 	}
-	r.tail.Arm(r.pace.Next(now), r.ackAt)
+	r.tail.ArmSoon(r.pace.Next(now), r.ackAt)
 }
 
 // wentBack follows the decision to send everything again.

@@ -91,6 +91,10 @@ func (p *TailProbe) Advanced(now clock.Time) {
 	p.count = 0
 }
 
+// Answered says that the acknowledge that came was for a probe, however soon: it waited for
+// nothing that was sent before, so it may come much sooner than those for full queues do.
+func (p *TailProbe) Answered() { p.count, p.backoff = 0, 0 }
+
 // Arm sets the deadline, counted from a time. There is none when it would not be
 // before another time, at which the caller acts by itself.
 func (p *TailProbe) Arm(from, before clock.Time) {
@@ -100,14 +104,23 @@ func (p *TailProbe) Arm(from, before clock.Time) {
 	}
 }
 
+// ArmSoon is Arm after two round trips (RFC 8985, 7.2), where a probe in vain costs little.
+// There is no deadline before one was measured.
+func (p *TailProbe) ArmSoon(from, before clock.Time) {
+	p.deadline = 0
+	if p.rtt.Smoothed() == 0 {
+		return
+	}
+	if at := from + max(2*p.rtt.Smoothed(), probeFloor)<<p.backoff; at < before {
+		p.deadline = at
+	}
+}
+
 // Disarm takes the deadline away.
 func (p *TailProbe) Disarm() { p.deadline = 0 }
 
 // Abort takes the deadline away and the probe that was to be next.
 func (p *TailProbe) Abort() { p.deadline, p.pending = 0, false }
-
-// Measured reports whether any round trip was.
-func (p *TailProbe) Measured() bool { return p.rtt.Smoothed() != 0 }
 
 // Deadline returns when to probe, 0 for never.
 func (p *TailProbe) Deadline() clock.Time { return p.deadline }

@@ -48,6 +48,9 @@ func (*Program) Reattach() error { return errOther }
 // Counters returns ErrNotSupported.
 func (*Program) Counters() (Counters, error) { return Counters{}, errOther }
 
+// Packets returns ErrNotSupported.
+func (*Program) Packets(Reason) (uint64, error) { return 0, errOther }
+
 // Close does nothing.
 func (*Program) Close() error { return nil }
 

@@ -25,11 +25,11 @@ func (m *missed) look(d *Device) {
 	if d.program == nil {
 		return
 	}
-	counters, err := d.program.Counters()
+	n, err := d.program.Packets(bpf.PassNoSocket)
 	if err != nil {
 		return // closed
 	}
-	m.see(d, counters[bpf.PassNoSocket].Packets)
+	m.see(d, n)
 }
 
 // see raises an event when there are more than at the last look, and logs the first of them and

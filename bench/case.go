@@ -69,10 +69,10 @@ func (run runFunc) with(tune func(stage.Side, *worker.Options)) runFunc {
 
 // allCases is every case, in the order of running: what the goals are about first.
 func allCases() []benchCase {
-	return slices.Concat(sendCases(), writeCases(), rttCases(), goodputCases(), messageCases(),
-		layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(), transmitCases(),
-		configureCases(), keyCases(), sizeCases(), rawSendCases(), rawReceiveCases(),
-		rawForwardCases(), rawRTTCases(), pktgenCases())
+	return slices.Concat(sendCases(), writeCases(), rttCases(), callCases(), goodputCases(),
+		messageCases(), layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(),
+		transmitCases(), configureCases(), keyCases(), sizeCases(), rawSendCases(),
+		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases())
 }
 
 // rounds is how often each variant of the case runs.

@@ -42,6 +42,8 @@ type conn struct {
 	done []roce.Completion // room to poll into
 	// recvs are equal receives, to post as many as are wanted.
 	recvs []roce.RecvWR
+	// call is a receive of a call.
+	call roce.RecvWR
 	// consumed are the receives of the first queue pair that refill owes.
 	consumed uint64
 
@@ -117,7 +119,7 @@ func (c *conn) create(o worker.Options) error {
 			return err
 		}
 		c.locals = append(c.locals, local)
-		init.MaxSendWR, init.MaxRecvWR = manyDepth, 1
+		init.MaxSendWR, init.MaxRecvWR = manyDepth, manyDepth
 	}
 	c.qp = c.qps[0]
 	return c.postRecvs(recvDepth)

@@ -49,6 +49,11 @@ var rcModes = map[string]struct {
 	"echo-busy":      {true, rcServe(spinning)},
 	"ping-loop":      {true, rcPing(sleeping)},
 	"echo-loop":      {true, rcServe(sleeping)},
+	"call":           {false, rcCall},
+	"answer":         {false, rcAnswer},
+
+	"call-piggyback":   {false, rcCall},
+	"answer-piggyback": {false, rcAnswer},
 }
 
 // RC does the work of o.Mode over reliable connections. o.Message is the length

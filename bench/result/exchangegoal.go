@@ -8,7 +8,8 @@ const (
 )
 
 // exchangeGoals are those of one short SEND there and back, by how the device is driven and what
-// its acknowledges travel in. Two thirds of the time are one and a half times the rate.
+// its acknowledges travel in, and of many at a time. Two thirds of the time are one and a half
+// times the rate.
 func exchangeGoals() []Goal {
 	const (
 		spinning = "rtt-64"
@@ -30,6 +31,10 @@ func exchangeGoals() []Goal {
 		},
 		{
 			"half round trip of 64 B, piggybacked ACKs, of ours without", 0.67, true, spinning,
+			piggybacked, ours, in(against),
+		},
+		{
+			"calls of 64 B a second, piggybacked ACKs, of ours without", 1.5, false, "rpc-64",
 			piggybacked, ours, in(against),
 		},
 		{

@@ -59,11 +59,17 @@ type place struct {
 	tune func(stage.Side, *worker.Options) // what is special to the variant, or nil
 }
 
-// with is run with options that are special to a variant.
+// with is run with options that are special to a variant, after those that whoever runs that has.
 func (run runFunc) with(tune func(stage.Side, *worker.Options)) runFunc {
 	return func(ctx context.Context, p *place) (measurement, error) {
-		p.tune = tune
-		return run(ctx, p)
+		tuned := *p
+		tuned.tune = func(side stage.Side, o *worker.Options) {
+			if p.tune != nil {
+				p.tune(side, o)
+			}
+			tune(side, o)
+		}
+		return run(ctx, &tuned)
 	}
 }
 

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"xroce/bench/result"
+	"xroce/bench/stage"
+	"xroce/bench/worker"
 )
 
 // top is what go tool pprof prints.
@@ -44,10 +48,35 @@ func TestParseTop(t *testing.T) {
 
 // TestProfiled: the cases are there, and ours is the first.
 func TestProfiled(t *testing.T) {
-	for _, name := range profiled {
-		cases := choose(allCases(), name, false)
-		if len(cases) == 0 || cases[0].name != name || cases[0].variants[0].needs[0] != rc {
-			t.Errorf("there is no case %s of ours", name)
+	for _, w := range profiled {
+		cases := choose(allCases(), w.name, false)
+		if len(cases) == 0 || cases[0].name != w.name || cases[0].variants[0].needs[0] != rc {
+			t.Errorf("there is no case %s of ours", w.name)
+			continue
 		}
+		named := func(v variant) bool { return v.name == w.variant }
+		if w.variant != "" && !slices.ContainsFunc(cases[0].variants, named) {
+			t.Errorf("%s has no variant %q", w.name, w.variant)
+		}
+	}
+}
+
+// TestWithTwice: options that are special to a profile do not take those of the variant away,
+// nor stay in the place.
+func TestWithTwice(t *testing.T) {
+	p := &place{}
+	run := runFunc(func(_ context.Context, p *place) (measurement, error) {
+		o := worker.Options{}
+		p.tune(stage.A, &o)
+		return measurement{value: float64(o.QPs), loss: float64(len(o.Profile))}, nil
+	})
+	set := func(_ stage.Side, o *worker.Options) { o.QPs = 7 }
+	outer := func(_ stage.Side, o *worker.Options) { o.Profile = "name" }
+	m, err := run.with(set).with(outer)(t.Context(), p)
+	if err != nil || m.value != 7 || m.loss != 4 {
+		t.Errorf("%v queue pairs, a name of %v bytes, %v", m.value, m.loss, err)
+	}
+	if p.tune != nil {
+		t.Error("the options of a variant stay in the place")
 	}
 }

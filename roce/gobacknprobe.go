@@ -6,7 +6,7 @@ import (
 	"xroce/roce/wire"
 )
 
-// A responder tells of a gap once (IBA 9.7.5.2.6). When that NAK is lost, or what is sent
+// A responder tells of a gap once (IBA 9.7.5.2). When that NAK is lost, or what is sent
 // again for it, nobody says anything more, and it would take the local ACK timeout, which
 // is long, to find out. So after a silence of a few round trips the requester sends the
 // oldest packet again, alone and asking. Any responder takes it: it is the one that is

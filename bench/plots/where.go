@@ -15,7 +15,8 @@ import (
 var partInks = []ink{black, orange, red, blue, sky, {colour: faint}}
 
 // whereNames makes names of cases short enough to stand beside each other.
-var whereNames = strings.NewReplacer("goodput-", "MTU\n", "-", "\n")
+var whereNames = strings.NewReplacer("goodput-", "MTU\n", "-64, piggybacked ACKs", "\nrides",
+	"-64, 1 QP", "\n1", "-64, 10000 QPs", "\n10,000", "-", "\n")
 
 // wherePanels have where the time of a packet goes at each end.
 func wherePanels(d *result.Document) ([]*panel, error) {
@@ -37,13 +38,14 @@ func wherePanels(d *result.Document) ([]*panel, error) {
 func (p *panel) stacks(profiles []result.Profile, end string) error {
 	var ticks []plot.Tick
 	under := make([]*plotter.BarChart, 0, len(profiles))
+	width := min(vg.Points(28), vg.Points(200)/vg.Length(max(1, len(profiles))))
 	for _, one := range profiles {
 		if one.End != end {
 			continue
 		}
 		var below *plotter.BarChart
 		for i, part := range one.Parts.List() {
-			chart, err := plotter.NewBarChart(plotter.Values{100 * part.Share}, vg.Points(28))
+			chart, err := plotter.NewBarChart(plotter.Values{100 * part.Share}, width)
 			if err != nil {
 				return err
 			}
@@ -68,7 +70,8 @@ func (p *panel) stacks(profiles []result.Profile, end string) error {
 	}
 	p.Legend.Top = true
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
-	p.X.Min, p.X.Max = -0.6, float64(len(ticks))+2.4 // room for the legend
+	p.X.Tick.Label.Font.Size = vg.Points(6)
+	p.X.Min, p.X.Max = -0.6, 1.3*float64(len(ticks))+2.4 // room for the legend
 	p.Y.Min, p.Y.Max = 0, 100
 	return nil
 }

@@ -6,19 +6,27 @@ import (
 )
 
 // goBackN is the loss recovery of the architecture (IBA 9.7.5.2): the receiver drops what
-// comes behind a gap, so everything from the missing PSN on is sent again. When silence
-// asks, is in gobacknprobe.go.
+// comes behind a gap, so everything from the missing PSN on is sent again. Once
+// something was lost it is a probingBack.
 type goBackN struct{ r *requester }
 
-func (g goBackN) restart(wire.PSN) { g.r.tail = backProbe{} }
-func (g goBackN) stop()            { g.abort() }
+func (goBackN) restart(wire.PSN)    {}
+func (goBackN) stop()               {}
+func (goBackN) deadline() Time      { return 0 }
+func (goBackN) handleDeadline(Time) {}
 
 func (goBackN) span() uint32    { return maxSpan }
 func (goBackN) selective() bool { return false }
+func (goBackN) probing() bool   { return false }
+func (goBackN) skip()           {}
 
 func (goBackN) readEnd(_, end wire.PSN) wire.PSN      { return end }
+func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)   {}
 func (goBackN) handleSelectiveAck(Time, *wire.Packet) {}
-func (g goBackN) refused(wire.PSN)                    { g.abort() }
+func (goBackN) advanced(Time)                         {}
+func (goBackN) rearm(Time)                            {}
+func (g goBackN) wentBack()                           { g.r.recovery = &probingBack{goBackN: g} }
+func (goBackN) refused(wire.PSN)                      {}
 func (goBackN) resultDropped()                        {}
 func (g goBackN) timedOut(now Time)                   { g.r.retryFrom(now, g.r.una) }
 

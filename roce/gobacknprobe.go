@@ -16,12 +16,12 @@ import (
 // or answered, once more. Nor is anybody asked on whose path nothing was lost so far: a
 // peer that is silent there is more likely to be busy.
 
-// backProbe is what a requester with go-back-N knows of the probe for what is missing.
-type backProbe struct {
-	recovery.TailProbe
-	psn   wire.PSN // what was sent for one
+// probingBack is the go-back-N of a connection of which something was lost.
+type probingBack struct {
+	goBackN
+	tail  recovery.TailProbe
+	psn   wire.PSN // what was sent for a probe
 	stage backStage
-	lossy bool // something of this connection was lost
 }
 
 // backStage is how far a probe has come.
@@ -36,33 +36,37 @@ const (
 	backChased
 )
 
-func (g goBackN) deadline() Time { return g.r.tail.Deadline() }
+func (x *probingBack) restart(wire.PSN) { x.r.recovery = x.goBackN }
+func (x *probingBack) stop()            { x.abort() }
+func (x *probingBack) wentBack()        { x.abort() }
+func (x *probingBack) refused(wire.PSN) { x.abort() }
+func (x *probingBack) deadline() Time   { return x.tail.Deadline() }
 
 // handleDeadline probes when nothing came for too long.
-func (g goBackN) handleDeadline(now Time) {
-	if at := g.r.tail.Deadline(); at != 0 && now >= at {
-		g.r.tail.Disarm()
-		g.probe(now, backProbed)
+func (x *probingBack) handleDeadline(now Time) {
+	if at := x.deadline(); at != 0 && now >= at {
+		x.tail.Disarm()
+		x.probe(now, backProbed)
 	}
 }
 
 // probing reports whether the next packet is a probe.
-func (g goBackN) probing() bool { return g.r.tail.Pending() }
+func (x *probingBack) probing() bool { return x.tail.Pending() }
 
 // probe has the oldest packet sent again, alone, unless something is about to go again in
 // any case or its answer is data.
-func (g goBackN) probe(now Time, stage backStage) {
-	r := g.r
+func (x *probingBack) probe(now Time, stage backStage) {
+	r := x.r
 	if r.una == r.sentTop || r.psn != r.sentTop || r.rnrWait || r.oldest().needsResponse() {
 		return
 	}
 	if r.stalled {
-		g.rearm(now) // nothing can be sent for want of a page
+		x.rearm(now) // nothing can be sent for want of a page
 		return
 	}
 	r.count.Inc(counter.TailProbes)
-	r.tail.Fire(now)
-	r.tail.psn, r.tail.stage = r.una, stage
+	x.tail.Fire(now)
+	x.psn, x.stage = r.una, stage
 	asked := r.asked
 	r.goBack(r.una)
 	r.asked, r.sinceAck = asked, ackEvery // this one asks, and others have asked before
@@ -70,79 +74,73 @@ func (g goBackN) probe(now Time, stage backStage) {
 }
 
 // skip moves psn back to the end once a probe has left.
-func (g goBackN) skip() {
-	if t := &g.r.tail; t.stage != backQuiet && g.r.psn != t.psn {
-		g.resume()
+func (x *probingBack) skip() {
+	if x.stage != backQuiet && x.r.psn != x.psn {
+		x.resume()
 	}
 }
 
 // resume goes on behind everything that was sent.
-func (g goBackN) resume() {
-	g.r.psn = g.r.sentTop
-	g.r.cur = g.r.entryOf(g.r.psn)
+func (x *probingBack) resume() {
+	x.r.psn = x.r.sentTop
+	x.r.cur = x.r.entryOf(x.r.psn)
 }
 
 // sent follows a packet that left. Silence counts from the first that asks for an answer.
-func (g goBackN) sent(now Time, psn wire.PSN, w *sendWQE, first bool) {
-	r := g.r
+func (x *probingBack) sent(now Time, psn wire.PSN, w *sendWQE, first bool) {
+	r := x.r
 	asks := r.sinceAck == 0 || w.needsResponse()
 	if asks || !first {
-		r.tail.Sent(now, psn, first, asks)
+		x.tail.Sent(now, psn, first, asks)
 	}
-	if asks && r.tail.Deadline() == 0 {
-		g.rearm(now)
+	if asks && x.tail.Deadline() == 0 {
+		x.rearm(now)
 	}
 }
 
 // advanced follows what the peer acknowledged. When that is the probe and no more, it was
 // the packet that was missing, and what went behind it was dropped: all of that goes
 // again. When it is more, the packet that is the oldest now may be the missing one.
-func (g goBackN) advanced(now Time) {
-	r := g.r
-	r.tail.Acknowledged(now, r.una, nil)
-	r.tail.Advanced(now)
-	stage := r.tail.stage
+func (x *probingBack) advanced(now Time) {
+	r := x.r
+	x.tail.Acknowledged(now, r.una, nil)
+	x.tail.Advanced(now)
+	stage := x.stage
 	if stage == backQuiet {
 		return
 	}
-	left := !r.tail.Pending()
-	alone := r.una == r.tail.psn.Add(1)
-	g.abort()
-	g.resume()
+	left := !x.tail.Pending()
+	alone := r.una == x.psn.Add(1)
+	x.abort()
+	x.resume()
 	switch {
 	case !left || r.una == r.sentTop: // there is no need for it any more
 	case r.oldest().needsResponse():
 		// Its data may be on the way, whatever was acknowledged behind it.
 	case alone:
-		r.tail.Answered()
+		x.tail.Answered()
 		r.resent = true
 		r.lost(now, false)
 		r.goBack(r.una)
 	case stage == backProbed:
-		g.probe(now, backChased)
+		x.probe(now, backChased)
 	}
 }
 
 // rearm sets the time of the next probe, counted from now or from when the next packet may
 // go. There is none when nobody was asked, before a round trip was measured and something
 // lost, and when the local ACK timer is to expire first or is off.
-func (g goBackN) rearm(now Time) {
-	r := g.r
-	if !r.asked.After(r.una) || r.una == r.sentTop || !r.tail.lossy {
-		r.tail.Disarm()
+func (x *probingBack) rearm(now Time) {
+	r := x.r
+	if !r.asked.After(r.una) || r.una == r.sentTop {
+		x.tail.Disarm()
 		return
 	}
-	r.tail.ArmSoon(r.pace.Next(now), r.ackAt)
-}
-
-// wentBack follows the decision to send everything again.
-func (g goBackN) wentBack() {
-	g.abort()
-	g.r.tail.lossy = true
+	x.tail.ArmSoon(r.pace.Next(now), r.ackAt)
 }
 
 // abort forgets a probe, and that there was to be one.
-func (g goBackN) abort() {
-	g.r.tail.Abort()
-	g.r.tail.stage = backQuiet
+func (x *probingBack) abort() {
+	x.tail.Abort()
+	x.stage = backQuiet
 }

@@ -12,18 +12,19 @@ import (
 )
 
 // newMeasured is a script with go-back-N, at a time that is not the first of all, that has
-// measured a round trip of 10 us and lost a packet, PSN 0.
+// lost a packet and measured a round trip of 10 us, PSN 0.
 func newMeasured(t *testing.T, o options) *script {
 	t.Helper()
 	s := newScript(t, o)
 	s.now = roce.Second
 	s.lose()
-	s.o.SQPSN = s.us(1)
+	s.trip(2, 10*roce.Microsecond)
+	s.o.SQPSN = s.us(2)
 	s.count[counter.Retransmits] = 0
 	return s
 }
 
-// lose sends two packets, of which one arrives within 10 us and one at the second attempt.
+// lose sends two packets, of which the second arrives at the second attempt.
 func (s *script) lose() {
 	s.t.Helper()
 	s.sendMore(0, 2)

@@ -48,7 +48,6 @@ type requestState struct {
 	out     uint32 // READs, atomics and their like begun and not complete
 	credit  credit
 	pace    cc.Pacer
-	tail    backProbe // of go-back-N
 
 	// mark is the end of the wait after an RNR NAK, or for a page; without one, and with a
 	// keepalive, when the peer was heard last, or asked.

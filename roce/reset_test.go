@@ -23,7 +23,6 @@ var givenFields = []string{
 	"qp.transport.ipID", "qp.transport.pathMTU", "qp.transport.path",
 	"qp.rsp.sges", "qp.rsp.tolerance", "qp.transport.congestion", "qp.transport.congestion.config",
 	"qp.transport.congestion.cnp",
-	"qp.req.requestState.tail.TailProbe.reorder", // go-back-N waits for nobody to overtake
 }
 
 // A disturbance leaves a QP in a state from which RESET has to bring it back.
@@ -53,6 +52,7 @@ var disturbances = []disturbance{
 	{"probe of go-back-N", options{}, func(s *script) {
 		s.now = roce.Second
 		s.lose()
+		s.trip(2, 10*roce.Microsecond)
 		s.Send(1, 4)
 		s.Expect()
 		s.Advance(probeLeast)
@@ -61,9 +61,10 @@ var disturbances = []disturbance{
 	{"probes of go-back-N", options{}, func(s *script) {
 		s.now = roce.Second
 		s.lose()
+		s.trip(2, 10*roce.Microsecond)
 		s.Send(1, 4)
 		s.Expect()
-		s.probed(probeLeast, 2)
+		s.probed(probeLeast, 3)
 	}},
 	{"RNR wait", options{}, func(s *script) {
 		s.sendMany(3)

@@ -38,6 +38,11 @@ is lost stays lost, as on a wire; uc carries what is longer than the MTU in one 
 Over native it travels in raw packets of InfiniBand (EtherType 0x88B5), which no router
 takes and no key encrypts.
 
+With --learn PREFIX an end takes those as peers that ask from an address in the prefix,
+answer there, and know the --key if there is one: a hub need not name those that name it.
+They are forgotten when they have not answered for a while. Peers of a hub see it, and not
+each other: nothing is forwarded from one to another.
+
 Several tunnels of a network are kept apart by partitions: those with another --pkey do
 not hear each other, nor do two ends without 0x8000 in it. Those with another --segment
 are refused.
@@ -48,6 +53,7 @@ the same secret, of at least 16 bytes in a file of your own.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > key  # take it to the other end
   xroce tunnel -d eth0 --tap tap0 --key key --peer 192.0.2.2
   xroce tunnel -d eth0 --tap tap0 --peer 192.0.2.2  # there: --peer 192.0.2.1
+  xroce tunnel -d eth0 --tap tap0 --key key --learn 192.0.2.0/24  # a hub
   xroce tunnel -d eth0 --tun tun0 --over rc --peer 192.0.2.2
   xroce tunnel -d eth0 --tun tun0 --peer 192.0.2.2,192.0.2.3 \
       --route 10.2.0.0/16=192.0.2.2 --route 10.3.0.0/16=192.0.2.3`,
@@ -102,8 +108,8 @@ func (a *app) tunnel(ctx context.Context, f *tunnelFlags, o engine.Options) (err
 	}
 	a.warnLinkDown(iface)
 	a.tellReady(&net.UDPAddr{Port: int(f.config.Port)}, fmt.Sprintf(
-		", %s %s, MTU %d, format %s over %s, %d peers, device %s", inside.Kind, inside.Name,
-		inside.MTU, f.config.Format, f.config.Over, len(f.config.Peers), dev.Name()))
+		", %s %s, MTU %d, format %s over %s, %s, device %s", inside.Kind, inside.Name,
+		inside.MTU, f.config.Format, f.config.Over, f.peersText(), dev.Name()))
 	watching, done := context.WithCancel(ctx)
 	defer done()
 	go a.tellTunnelWhenAsked(watching, t)
@@ -134,6 +140,14 @@ func (a *app) tellTunnelWhenAsked(ctx context.Context, t *tunnel.Tunnel) {
 	}
 }
 
+// learnedText says how many peers were learned, "" for none.
+func learnedText(s tunnel.Stats) string {
+	if s.Learned == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d peers learned, %d forgotten", s.Learned, s.Forgotten)
+}
+
 // printTunnel prints what a tunnel counted.
 func (a *app) printTunnel(s tunnel.Stats) error {
 	if a.json {
@@ -144,10 +158,14 @@ func (a *app) printTunnel(s tunnel.Stats) error {
 		if p.Up {
 			state = "up"
 		}
+		if p.Learned {
+			state += ", learned"
+		}
 		a.printf("peer %s %s: sent %d datagrams, %d bytes; received %d datagrams, %d bytes%s\n",
 			p.Addr, state, p.TxDatagrams, p.TxBytes, p.RxDatagrams, p.RxBytes,
 			dropsText(p.Dropped))
 	}
-	a.printf("%s: %d addresses%s\n", s.Inside, s.Addresses, dropsText(s.Dropped))
+	a.printf("%s: %d addresses%s%s\n", s.Inside, s.Addresses, learnedText(s),
+		dropsText(s.Dropped))
 	return nil
 }

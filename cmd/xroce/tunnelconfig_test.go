@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -30,12 +31,18 @@ segment=7
 peer = 192.0.2.2
 peer = 192.0.2.3
 mtu = 1400
+learn = 192.0.2.0/24
+learn = fd00::/8
+learn-max = 5
+learn-idle = 90s
 `), flags)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f.iface != "eth1" || f.tap != "tap9" || f.config.Segment != 3 || f.inside.MTU != 1400 ||
-		!slices.Equal(f.peers, []string{"192.0.2.2", "192.0.2.3"}) {
+		!slices.Equal(f.peers, []string{"192.0.2.2", "192.0.2.3"}) ||
+		!slices.Equal(f.learn, []string{"192.0.2.0/24", "fd00::/8"}) || f.config.Learned != 5 ||
+		f.config.LearnIdle != 90*time.Second {
 		t.Errorf("%+v", f)
 	}
 }
@@ -72,11 +79,16 @@ func TestTunnelConfigRefused(t *testing.T) {
 // TestTunnelRefused: flags that make no tunnel end with 2 and say why.
 func TestTunnelRefused(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                       "either --tap NAME or --tun NAME",
-		"--tap a --tun b --peer 192.0.2.1":       "either --tap NAME or --tun NAME",
-		"--tap a":                                "--peer is needed",
-		"--tap a --peer 192.0.2.1 --over tcp":    "there are ud, rc, uc and native",
-		"--tap a --peer 192.0.2.1 --pkey 0x8000": "--pkey 0x8000 is of no partition",
+		"":                                 "either --tap NAME or --tun NAME",
+		"--tap a --tun b --peer 192.0.2.1": "either --tap NAME or --tun NAME",
+		"--tap a":                          "--peer is needed",
+		"--tap a --learn all":              "--learn all: it is to be a prefix",
+		"--tap a --learn 192.0.2.1/24":     "it is to be 192.0.2.0/24",
+		"--tun a --learn 192.0.2.0/24":     "--learn is of a --tap",
+		"--tap a --learn 192.0.2.0/24 --learn-max 0":            "--learn-max is to be 1 or more",
+		"--tap a --learn 192.0.2.0/24 --learn-idle 0":           "--learn-idle longer than",
+		"--tap a --peer 192.0.2.1 --over tcp":                   "there are ud, rc, uc and native",
+		"--tap a --peer 192.0.2.1 --pkey 0x8000":                "--pkey 0x8000 is of no partition",
 		"--tap a --peer 192.0.2.1 --over native --key k":        "--over native has no --key",
 		"--tun a --peer 192.0.2.1 --suppress":                   "--suppress is of a --tap",
 		"--tap a --peer 192.0.2.1 --format gre":                 "no format",

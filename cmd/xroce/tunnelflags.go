@@ -28,7 +28,8 @@ type tunnelFlags struct {
 	over, format string
 	peers        []string
 	routes       []string
-	key, file    string // names of files
+	learn        []string // prefixes
+	key, file    string   // names of files
 	pkey         uint16
 
 	inside tunnel.InsideConfig
@@ -41,7 +42,13 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.iface, "device", "d", "", "interface (default: the only one)")
 	flags.StringVar(&f.tap, "tap", "", "TAP interface to make, for Ethernet frames")
 	flags.StringVar(&f.tun, "tun", "", "TUN interface to make, for IP packets")
-	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends (needed)")
+	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends")
+	flags.StringSliceVar(&f.learn, "learn", nil,
+		"PREFIX: take ends with addresses in it as peers that ask, of a TAP")
+	flags.IntVar(&f.config.Learned, "learn-max", tunnel.DefaultLearned,
+		"most peers that are learned at once")
+	flags.DurationVar(&f.config.LearnIdle, "learn-idle", tunnel.DefaultLearnIdle,
+		"how long a learned peer that does not answer is remembered")
 	flags.StringArrayVar(&f.routes, "route", nil,
 		"PREFIX=PEER: addresses that a peer has, of a TUN; may be given often")
 	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud, rc, uc or native")
@@ -74,8 +81,13 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	switch {
 	case (f.tap == "") == (f.tun == ""):
 		return usagef("either --tap NAME or --tun NAME is needed")
-	case len(f.peers) == 0:
-		return usagef("--peer is needed: the address of the other end")
+	case len(f.peers) == 0 && len(f.learn) == 0:
+		return usagef("--peer is needed: the address of the other end, or --learn PREFIX")
+	case len(f.learn) > 0 && f.tun != "":
+		return usagef("--learn is of a --tap: nobody says which addresses are behind a peer that " +
+			"is not named")
+	case f.config.Learned < 1 || f.config.LearnIdle <= 0:
+		return usagef("--learn-max is to be 1 or more, and --learn-idle longer than nothing")
 	}
 	if err := f.partition().Check(); err != nil {
 		return usagef("--pkey 0x%04x is of no partition", f.pkey)
@@ -102,7 +114,34 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	if err := f.chooseFormat(); err != nil {
 		return err
 	}
+	if err := f.parsePrefixes(); err != nil {
+		return err
+	}
 	return f.resolve(ctx)
+}
+
+// parsePrefixes reads where peers are learned from.
+func (f *tunnelFlags) parsePrefixes() error {
+	for _, text := range f.learn {
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			return usagef("--learn %s: it is to be a prefix, such as 192.0.2.0/24", text)
+		case p != p.Masked():
+			return usagef("--learn %s: it is to be %s", text, p.Masked())
+		}
+		f.config.Learn = append(f.config.Learn, p)
+	}
+	return nil
+}
+
+// peersText says who the peers are.
+func (f *tunnelFlags) peersText() string {
+	text := fmt.Sprintf("%d peers", len(f.config.Peers))
+	if len(f.learn) > 0 {
+		text += fmt.Sprintf(" and up to %d of %s", f.config.Learned, strings.Join(f.learn, ", "))
+	}
+	return text
 }
 
 // partition is the P_Key table of the device: the partition of the tunnel, and no other.

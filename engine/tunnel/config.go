@@ -20,7 +20,7 @@ type Peer struct {
 	Routes []netip.Prefix
 }
 
-// MaxPeers is how many peers a tunnel may have.
+// MaxPeers is how many peers a tunnel may have, with those that are learned.
 const MaxPeers = 64
 
 // Config says what a tunnel is.
@@ -30,7 +30,13 @@ type Config struct {
 	// the like over native packets, of both.
 	Format encap.Format
 	Peers  []Peer
-	Port   uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
+	// Learn are prefixes whose addresses need not be named, of a TAP: who asks from one, and
+	// answers there, is a peer until it has been away for LearnIdle.
+	Learn     []netip.Prefix
+	Learned   int           // peers that may be learned at once, 0 for DefaultLearned
+	LearnIdle time.Duration // 0 for DefaultLearnIdle
+
+	Port uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.
 	Segment uint16
 	// PKeyIndex is the partition that everything is in, by the index of its P_Key in the table
@@ -93,8 +99,11 @@ func (c *Config) complete(inside *Inside) error {
 }
 
 func (c *Config) checkPeers(kind InsideKind) error {
-	if len(c.Peers) < 1 || len(c.Peers) > MaxPeers {
-		return fmt.Errorf("tunnel: %d peers are not in 1..%d", len(c.Peers), MaxPeers)
+	if n := c.mostPeers(); n < 1 || n > MaxPeers {
+		return fmt.Errorf("tunnel: %d peers are not in 1..%d", n, MaxPeers)
+	}
+	if err := c.checkLearning(kind); err != nil {
+		return err
 	}
 	c.Peers = slices.Clone(c.Peers)
 	for i := range c.Peers {
@@ -112,6 +121,46 @@ func (c *Config) checkPeers(kind InsideKind) error {
 		}
 	}
 	return nil
+}
+
+// checkLearning sets the defaults of learning, and says what is wrong with it.
+func (c *Config) checkLearning(kind InsideKind) error {
+	if len(c.Learn) > maxLearnPrefixes {
+		return fmt.Errorf("tunnel: %d prefixes to learn from are more than %d", len(c.Learn),
+			maxLearnPrefixes)
+	}
+	c.Learn = slices.Clone(c.Learn)
+	for _, p := range c.Learn {
+		if !p.IsValid() || p != p.Masked() || p.Addr().Is4In6() || p.Addr().IsMulticast() {
+			return fmt.Errorf("tunnel: %s is no prefix of addresses that peers have: %s?", p,
+				p.Masked())
+		}
+	}
+	switch {
+	case len(c.Learn) > 0 && kind == TUN:
+		return errors.New("tunnel: a TUN learns no peers, since nobody says which addresses are " +
+			"theirs: name them, with their routes")
+	case c.Learned < 0 || c.LearnIdle < 0:
+		return fmt.Errorf("tunnel: %d peers that are learned, or %s for them, is negative",
+			c.Learned, c.LearnIdle)
+	case c.LearnIdle == 0:
+		c.LearnIdle = DefaultLearnIdle
+	}
+	return nil
+}
+
+// maxLearnPrefixes bounds how many prefixes there are: they are looked through one by one.
+const maxLearnPrefixes = 64
+
+// mostPeers is how many peers there can be at once.
+func (c *Config) mostPeers() int {
+	switch {
+	case len(c.Learn) == 0:
+		return len(c.Peers)
+	case c.Learned == 0:
+		return len(c.Peers) + DefaultLearned
+	}
+	return len(c.Peers) + c.Learned
 }
 
 // routes are those of all peers.

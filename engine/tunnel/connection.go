@@ -163,11 +163,20 @@ func (t *Tunnel) hangUp(conn *cm.Conn) {
 	_ = conn.QP().Close() // never fails
 }
 
-// dial connects to a peer.
+// dial connects to a peer, with a proof of our address if it wants one.
 func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, error) {
 	ctx, cancel := context.WithTimeout(ctx, seekTime)
 	defer cancel()
-	ask, state, err := t.ask()
+	conn, w, err := t.dialOnce(ctx, p, l)
+	if errors.Is(err, errCookie) {
+		conn, w, err = t.dialOnce(ctx, p, l)
+	}
+	return conn, w, err
+}
+
+// dialOnce asks a peer for a connection.
+func (t *Tunnel) dialOnce(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, error) {
+	ask, state, err := t.ask(p.cookie.Load())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -182,7 +191,7 @@ func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, er
 	conn, err := t.manager.DialService(ctx, p.addr, t.service(), setup)
 	if err != nil {
 		_ = qp.Close() // never fails
-		return nil, nil, t.explain(err)
+		return nil, nil, t.explain(p, err)
 	}
 	their, sealer, err := t.answered(state, conn.Private())
 	if err != nil {
@@ -231,27 +240,16 @@ type incoming struct {
 func (t *Tunnel) acceptConnections(
 	ctx context.Context, l *cm.Listener,
 ) {
-	places := make(chan struct{}, 2*len(t.peers)*MaxQueues)
+	places := make(chan struct{}, 2*t.config.mostPeers()*MaxQueues)
 	for {
 		request, err := l.Accept(ctx)
 		if err != nil {
 			t.fail(ctx, err)
 			return
 		}
-		p, their, err := t.admit(request.RemoteAddr().Addr(), request.Private())
+		c, answer, err := t.welcome(request)
 		if err != nil {
-			_ = request.Reject(t.hello.put()) // who gave up need not be told
-			continue
-		}
-		if !t.sharesPartition(request.Params().Path.PKeyIndex) {
-			p.counts.drop(dropPartition)
-			_ = request.Reject(t.hello.put())
-			continue
-		}
-		answer, key, err := t.answer(p, request.Private())
-		if err != nil {
-			p.counts.drop(dropKey)
-			_ = request.Reject(answer)
+			_ = request.Reject(answer) // who gave up need not be told
 			continue
 		}
 		select {
@@ -260,15 +258,39 @@ func (t *Tunnel) acceptConnections(
 			_ = request.Reject(nil)
 			continue
 		}
-		c := &incoming{
-			peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
-		}
 		t.running.Go(func() {
 			defer func() { <-places }()
 			t.serve(ctx, c, request, answer)
 		})
 	}
 }
+
+// welcome says whether a connection is to be accepted, and what its peer is told.
+func (t *Tunnel) welcome(request *cm.Request) (_ *incoming, answer []byte, err error) {
+	from := request.RemoteAddr().Addr()
+	p, their, err := t.admit(from, request.Private())
+	if err != nil {
+		return nil, t.refusal(from, err), err
+	}
+	if !t.sharesPartition(request.Params().Path.PKeyIndex) {
+		t.countsOf(p).drop(dropPartition)
+		return nil, t.hello.put(), errPartition
+	}
+	answer, key, err := t.answer(p, request.Private())
+	if err != nil {
+		t.countsOf(p).drop(dropKey)
+		return nil, answer, err
+	}
+	if err := t.enroll(p); err != nil {
+		return nil, t.refusal(from, err), err
+	}
+	return &incoming{
+		peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
+	}, answer, nil
+}
+
+// errPartition says that a request is for another partition than that of the tunnel.
+var errPartition = errors.New("tunnel: another partition")
 
 // sharesPartition reports whether a P_Key of the device, by its index, is of the partition of the
 // tunnel: what a request asks for need not be what its hello says.
@@ -289,6 +311,9 @@ func (t *Tunnel) serve(
 	if c.peer.instance.Swap(c.instance) != c.instance {
 		c.peer.wake()
 		t.in.leave(c.peer, c.instance)
+	}
+	if c.peer.gone.Load() { // it was forgotten before this was there
+		signal(c.stale)
 	}
 	select {
 	case <-c.conn.Done():
@@ -364,6 +389,17 @@ func (r *receiver) leave(p *peer, instance uint64) {
 	defer r.mu.Unlock()
 	for _, c := range r.conns {
 		if c.peer == p && c.instance != instance {
+			signal(c.stale)
+		}
+	}
+}
+
+// dismiss ends the connections of a peer that is forgotten.
+func (r *receiver) dismiss(p *peer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		if c.peer == p {
 			signal(c.stale)
 		}
 	}

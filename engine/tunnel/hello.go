@@ -54,6 +54,8 @@ const (
 	helloWhole = 1 << 0
 	// helloSealed: packets are encrypted.
 	helloSealed = 1 << 1
+	// helloFull, of a refusal: there is no room for one more peer that is learned.
+	helloFull = 1 << 3
 )
 
 // put writes the hello.

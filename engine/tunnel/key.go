@@ -47,7 +47,8 @@ func ParseKey(text []byte) (*Key, error) {
 // Ends agree on keys by Noise_NNpsk0_25519_AESGCM_SHA256 in the private data of the connection
 // manager, behind their hellos: who asks is the initiator, and the key is for what it sends from
 // then on. The payload of the first message is the time, and that of the second the index of
-// the key and the hello again. The prologue has the hello of who asks.
+// the key and the hello again. The prologue has the hello of who asks, and the proof of his
+// address if he sends one, which nobody else can use then.
 const (
 	askPayload    = 8
 	answerPayload = 4 + helloLen
@@ -61,26 +62,40 @@ const (
 // suite is what the handshake is made of.
 var suite = noise.NewCipherSuite(noise.DH25519, noise.CipherAESGCM, noise.HashSHA256)
 
-// handshake begins one.
-func (k *Key) handshake(initiator bool, hello []byte) (*noise.HandshakeState, error) {
+// handshake begins one, after a hello and a cookie, 0 for none.
+func (k *Key) handshake(
+	initiator bool, hello []byte, cookie uint32,
+) (*noise.HandshakeState, error) {
+	before := append([]byte(prologue), hello...)
+	if cookie != 0 {
+		before = binary.BigEndian.AppendUint32(before, cookie)
+	}
 	return noise.NewHandshakeState(noise.Config{
 		CipherSuite: suite, Random: rand.Reader, Pattern: noise.HandshakeNN,
-		Initiator: initiator, Prologue: append([]byte(prologue), hello...), PresharedKey: k.psk,
+		Initiator: initiator, Prologue: before, PresharedKey: k.psk,
 	})
 }
 
-// ask is what we tell a peer that we ask, and what remembers it until the answer comes.
-func (t *Tunnel) ask() (private []byte, state *noise.HandshakeState, err error) {
+// ask is what we tell a peer that we ask, with the cookie that it gave us behind it, 0 for none,
+// and what remembers it until the answer comes.
+func (t *Tunnel) ask(cookie uint32) (private []byte, state *noise.HandshakeState, err error) {
 	private = t.hello.put()
+	if t.config.Key != nil {
+		if state, err = t.config.Key.handshake(true, private, cookie); err != nil {
+			return nil, nil, err
+		}
+		now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
+		private, _, _, err = state.WriteMessage(private, now)
+	}
+	return binary.BigEndian.AppendUint32(private, cookie), state, err
+}
+
+// cookieOff is where the cookie is in what a peer asks.
+func (t *Tunnel) cookieOff() int {
 	if t.config.Key == nil {
-		return private, nil, nil
+		return helloLen
 	}
-	if state, err = t.config.Key.handshake(true, private); err != nil {
-		return nil, nil, err
-	}
-	now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
-	private, _, _, err = state.WriteMessage(private, now)
-	return private, state, err
+	return helloLen + askLen
 }
 
 // answered reads what a peer answered: its hello, and with a key the sealer for what we send.
@@ -140,18 +155,20 @@ func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err
 	if len(private) < helloLen+askLen {
 		return answer, nil, fmt.Errorf("%w: %d bytes ask", ErrKey, len(private))
 	}
-	ask := private[:helloLen+askLen]
+	end := helloLen + askLen
+	ask := private[:min(len(private), end+cookieLen)]
 	s := &p.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes.Equal(ask, s.ask) {
 		return s.last, s.list[0], nil
 	}
-	state, err := t.config.Key.handshake(false, private[:helloLen])
+	cookie := cookieOf(private, t.cookieOff())
+	state, err := t.config.Key.handshake(false, private[:helloLen], cookie)
 	if err != nil {
 		return answer, nil, err
 	}
-	payload, _, _, err := state.ReadMessage(nil, ask[helloLen:])
+	payload, _, _, err := state.ReadMessage(nil, ask[helloLen:end])
 	if err != nil || len(payload) != askPayload {
 		return answer, nil, fmt.Errorf("%w: that of the peer is another one", ErrKey)
 	}

@@ -104,7 +104,7 @@ func TestAsked(t *testing.T) {
 	c := Config{Format: encap.EoIB, Key: testKey("one")}
 	a, b := l.site(1, 1500, TAP, c, 9), l.site(2, 1500, TAP, c, 9)
 	p := newPeer(Peer{Addr: addr(2)}, 1, 1)
-	first, state, err := b.ask()
+	first, state, err := b.ask(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestAsked(t *testing.T) {
 	if _, hint, r := session.opener.Open(packet); r != seal.OK || hint != 7 {
 		t.Errorf("not opened: %s", r)
 	}
-	second, _, err := b.ask()
+	second, _, err := b.ask(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAsked(t *testing.T) {
 	for i := range answer {
 		changed := bytes.Clone(answer)
 		changed[i] ^= 1
-		_, state, err := b.ask()
+		_, state, err := b.ask(0)
 		if err != nil {
 			t.Fatal(err)
 		}

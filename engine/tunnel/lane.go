@@ -273,8 +273,8 @@ func (l *lane) room(ctx context.Context, w *way) bool {
 		return false
 	}
 	for w.posted.Load() >= connWork {
-		if len(l.t.peers) > 1 || ctx.Err() != nil || w.gone.Load() ||
-			l.t.peers[0].ways[l.number].Load() != w {
+		if l.t.single == nil || ctx.Err() != nil || w.gone.Load() ||
+			l.t.single.ways[l.number].Load() != w {
 			return false
 		}
 		waiting, cancel := context.WithTimeout(ctx, fullTime)
@@ -308,9 +308,24 @@ func (t *Tunnel) direct(dests []*peer, k encap.Kind, datagram []byte) []*peer {
 		t.counts.drop(dropBridge)
 		return dests
 	case bridge.Flood:
-		return append(dests, t.peers...)
+		return t.flood(dests)
 	}
-	return append(dests, t.peers[port-1])
+	p := t.roster.Load().at(port)
+	if p == nil { // it was forgotten just now
+		t.counts.drop(dropNoPeer)
+		return dests
+	}
+	return append(dests, p)
+}
+
+// flood appends all peers, but of those that were learned only who has answered at its address.
+func (t *Tunnel) flood(dests []*peer) []*peer {
+	for _, p := range t.roster.Load().peers {
+		if !p.learned || p.up() {
+			dests = append(dests, p)
+		}
+	}
+	return dests
 }
 
 // address is the destination or the source of an IP packet, the zero Addr when it has none.

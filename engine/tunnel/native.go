@@ -112,7 +112,7 @@ func (l *lane) sendNative(ctx context.Context, p *peer, w *way, d *datagram) {
 
 // mayWait reports whether the lane may wait for room: it holds up nobody else.
 func (l *lane) mayWait(ctx context.Context) bool {
-	return l.idle != nil && len(l.t.peers) == 1 && ctx.Err() == nil
+	return l.idle != nil && l.t.single != nil && ctx.Err() == nil
 }
 
 // runNative takes what comes until the context ends or the device fails.

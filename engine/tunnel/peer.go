@@ -65,9 +65,12 @@ func (w *way) handle(pd *engine.PD, class uint8) *roce.AH {
 
 // A peer is the other end.
 type peer struct {
-	addr netip.Addr
-	port bridge.Port
-	ways []atomic.Pointer[way] // by lane, nil while there is none
+	addr    netip.Addr
+	port    bridge.Port           // Inside while it has no place
+	learned bool                  // not named
+	gone    atomic.Bool           // forgotten, set with the lock of the bridge
+	cookie  atomic.Uint32         // proof of our address that it gave us, 0 for none
+	ways    []atomic.Pointer[way] // by lane, nil while there is none
 	// hints tell those who seek, one a lane, to look at once: the peer has just shown that it is
 	// there, or that it began anew.
 	hints    []chan struct{}

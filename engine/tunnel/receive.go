@@ -55,7 +55,7 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 	}()
 	depth := udReceives
 	if t.config.Over.connected() {
-		depth = 2 * connReceives * len(t.config.Peers) * len(t.inside.Queues)
+		depth = 2 * connReceives * t.config.mostPeers() * len(t.inside.Queues)
 	}
 	if r.cq, err = t.dev.CreateCQ(depth); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (r *receiver) take(wc *roce.Completion) error {
 	}
 	b := r.mr.Bytes()[int(wc.WRID)*r.size:][:wc.ByteLen]
 	path, err := wire.ParseReplyGRH(b)
-	p := r.t.byAddr[path.Src.Addr()]
+	p := r.t.roster.Load().byAddr[path.Src.Addr()]
 	switch {
 	case err != nil || p == nil:
 		r.t.counts.drop(dropStranger)
@@ -249,7 +249,8 @@ func (r *receiver) forward(p *peer, k encap.Kind, b []byte, hint inner.Hint) {
 	case k == encap.Ethernet && t.table != nil:
 		dst, src := bridge.MAC(datagram[:6]), bridge.MAC(datagram[6:12])
 		t.bridge.Lock()
-		inside := t.table.FromPeer(t.dev.Now(), dst, src, p.port)
+		// Who is forgotten meanwhile leaves nothing behind in the table.
+		inside := !p.gone.Load() && t.table.FromPeer(t.dev.Now(), dst, src, p.port)
 		t.bridge.Unlock()
 		if !inside {
 			p.counts.drop(dropBridge)

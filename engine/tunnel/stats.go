@@ -36,6 +36,8 @@ const (
 	dropMarked                // congested, and its sender does not know the mark (RFC 6040)
 	dropKey                   // who asks has another key, or asks again
 	dropPartition             // who asks is in another partition
+	dropCookie                // who may be learned is asked for a proof of his address
+	dropRoom                  // no more peers may be learned
 	dropKind                  // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
@@ -47,6 +49,7 @@ var dropNames = [numDrops]string{
 	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
 	dropSegment: "other_segment", dropKind: "unknown_kind",
 	dropMarked: "congested", dropKey: "bad_key", dropPartition: "other_partition",
+	dropCookie: "no_cookie", dropRoom: "too_many_peers",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }
@@ -90,6 +93,7 @@ func (c *counts) dropped() map[string]uint64 {
 type PeerStats struct {
 	Addr        netip.Addr        `json:"peer"`
 	Up          bool              `json:"up"`
+	Learned     bool              `json:"learned"`
 	Connects    uint64            `json:"connects"` // how often it was found
 	TxDatagrams uint64            `json:"tx_datagrams"`
 	TxBytes     uint64            `json:"tx_bytes"`
@@ -111,6 +115,10 @@ type Stats struct {
 	Neighbours int    `json:"neighbours"`
 	Answered   uint64 `json:"neighbours_answered"`
 
+	// Of peers that are not named: how often one was learned, and forgotten.
+	Learned   uint64 `json:"peers_learned"`
+	Forgotten uint64 `json:"peers_forgotten"`
+
 	Dropped map[string]uint64 `json:"dropped"` // what is of no peer
 	Peers   []PeerStats       `json:"peers"`
 }
@@ -131,10 +139,11 @@ func (t *Tunnel) Stats() Stats {
 		s.Neighbours, s.Answered = n.known.Len(), n.answered
 		n.mu.Unlock()
 	}
-	for _, p := range t.peers {
+	s.Learned, s.Forgotten = t.learning.learned.Load(), t.learning.forgotten.Load()
+	for _, p := range t.roster.Load().peers {
 		c := &p.counts
 		s.Peers = append(s.Peers, PeerStats{
-			Addr: p.addr, Up: p.up(), Connects: c.connects.Load(),
+			Addr: p.addr, Up: p.up(), Learned: p.learned, Connects: c.connects.Load(),
 			TxDatagrams: c.txDatagrams.Load(), TxBytes: c.txBytes.Load(),
 			TxPackets: c.txPackets.Load(), RxDatagrams: c.rxDatagrams.Load(),
 			RxBytes: c.rxBytes.Load(), RxPackets: c.rxPackets.Load(), Dropped: c.dropped(),

@@ -23,7 +23,7 @@ func (t *Tunnel) newSuppression() (err error) {
 	}
 	t.suppression = &suppression{}
 	t.suppression.known, err = bridge.NewNeighbours(bridge.Config{
-		Size: c.Addresses, Ports: len(c.Peers) + 1, Age: clock.Time(c.Age),
+		Size: c.Addresses, Ports: c.mostPeers() + 1, Age: clock.Time(c.Age),
 	})
 	return err
 }
@@ -75,7 +75,7 @@ func (l *lane) suppress(d *datagram) bool {
 	now := t.dev.Now()
 	s.hear(now, &d.head, d.b, bridge.Inside)
 	who, port, ok := s.find(now, &d.head, d.b)
-	if !ok || t.peers[port-1].ways[l.number].Load() == nil {
+	if p := t.roster.Load().at(port); !ok || p == nil || p.ways[l.number].Load() == nil {
 		return false
 	}
 	// The bridge must still have him there: he may have moved and said so with another frame.

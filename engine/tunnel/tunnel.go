@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"xroce/encap"
 	"xroce/encap/bridge"
@@ -30,8 +31,9 @@ type Tunnel struct {
 	own     []netip.Addr // that datagrams of tunnels come from
 
 	lanes  []*lane
-	peers  []*peer
-	byAddr map[netip.Addr]*peer
+	peers  []*peer // those that are named
+	roster atomic.Pointer[roster]
+	single *peer // the only one that there can be, nil for several
 	in     *receiver
 
 	bridge sync.Mutex // of the table
@@ -39,6 +41,7 @@ type Tunnel struct {
 	routes *bridge.Routes
 
 	suppression *suppression // nil for none
+	learning    *learning
 
 	listeners []*cm.Listener
 	counts    counts // of what is of no peer
@@ -53,8 +56,7 @@ func Open(
 	dev *engine.Device, manager *cm.Manager, inside *Inside, c Config,
 ) (_ *Tunnel, err error) {
 	t := &Tunnel{
-		dev: dev, manager: manager, inside: inside, byAddr: map[netip.Addr]*peer{},
-		end: func(error) {},
+		dev: dev, manager: manager, inside: inside, end: func(error) {},
 	}
 	defer func() {
 		if err != nil {
@@ -75,11 +77,7 @@ func Open(
 	if err := t.decide(); err != nil {
 		return nil, err
 	}
-	for i, p := range c.Peers {
-		q := newPeer(p, bridge.Port(i+1), len(inside.Queues))
-		t.peers = append(t.peers, q)
-		t.byAddr[p.Addr.WithZone("")] = q
-	}
+	t.enlist()
 	pkey, err := dev.QueryPKey(int(c.PKeyIndex))
 	if err != nil {
 		return nil, err
@@ -114,6 +112,21 @@ func Open(
 	return t, t.listen()
 }
 
+// enlist makes the peers that are named.
+func (t *Tunnel) enlist() {
+	c := &t.config
+	ports := make([]*peer, c.mostPeers())
+	for i, p := range c.Peers {
+		ports[i] = newPeer(p, bridge.Port(i+1), len(t.inside.Queues))
+	}
+	t.peers = ports[:len(c.Peers):len(c.Peers)]
+	if len(ports) == 1 {
+		t.single = ports[0] // nil when it is to be learned
+	}
+	t.roster.Store(newRoster(ports))
+	t.learning = newLearning(c.Learn)
+}
+
 // decide makes what directs datagrams.
 func (t *Tunnel) decide() (err error) {
 	c := &t.config
@@ -122,7 +135,7 @@ func (t *Tunnel) decide() (err error) {
 		return err
 	}
 	t.table, err = bridge.New(bridge.Config{
-		Size: c.Addresses, Ports: len(c.Peers) + 1, Age: clock.Time(c.Age),
+		Size: c.Addresses, Ports: c.mostPeers() + 1, Age: clock.Time(c.Age),
 	})
 	if err != nil {
 		return err
@@ -202,18 +215,31 @@ func (t *Tunnel) service() rcm.ServiceID { return servicePrefix | rcm.ServiceID(
 // servicePrefix is "xtun" in the upper half.
 const servicePrefix rcm.ServiceID = 0x7874756e << 32
 
-// admit says whether a hello is that of a peer, which is returned.
+// admit says whether a hello is that of a peer, which is returned, or of one that may be learned:
+// that has no port yet.
 func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {
-	p := t.byAddr[from.Unmap().WithZone("")]
-	if p == nil {
+	from = from.Unmap().WithZone("")
+	p := t.roster.Load().byAddr[from]
+	if p == nil && !t.learning.covers(from) {
 		t.counts.drop(dropStranger)
 		return nil, hello{}, fmt.Errorf("tunnel: %s is no peer", from)
 	}
 	their, err := parseHello(private)
-	if err != nil {
-		return nil, hello{}, err
+	if err == nil {
+		err = t.hello.agrees(&their)
 	}
-	return p, their, t.hello.agrees(&their)
+	if err == nil && p == nil {
+		p, err = t.candidate(from, private)
+	}
+	return p, their, err
+}
+
+// countsOf are those of who asks.
+func (t *Tunnel) countsOf(p *peer) *counts {
+	if p.port == bridge.Inside { // it is none yet
+		return &t.counts
+	}
+	return &p.counts
 }
 
 // Run moves datagrams until the context ends, which is no error, or the inside or the device
@@ -231,20 +257,16 @@ func (t *Tunnel) Run(ctx context.Context) error {
 		}
 	}
 	for _, p := range t.peers {
-		if !t.config.Over.connected() {
-			t.running.Go(func() { t.seekDatagrams(ctx, p) })
-			continue
-		}
-		for _, l := range t.lanes {
-			t.running.Go(func() { t.seekConnection(ctx, p, l) })
-		}
+		t.seek(ctx, &t.running, p)
 	}
+	t.learning.run(ctx)
 	if t.config.Over.connected() {
 		for _, l := range t.listeners {
 			t.running.Go(func() { t.acceptConnections(ctx, l) })
 		}
 	}
 	<-ctx.Done()
+	t.learning.end()
 	if t.polled() != nil {
 		t.running.Wait() // the loop reads a descriptor, which must not become another one
 	}
@@ -256,6 +278,17 @@ func (t *Tunnel) Run(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, insideErr, t.close())
+}
+
+// seek looks for a peer until the context ends.
+func (t *Tunnel) seek(ctx context.Context, running *sync.WaitGroup, p *peer) {
+	if !t.config.Over.connected() {
+		running.Go(func() { t.seekDatagrams(ctx, p) })
+		return
+	}
+	for _, l := range t.lanes {
+		running.Go(func() { t.seekConnection(ctx, p, l) })
+	}
 }
 
 // fail ends Run when a part of it ended by itself.

@@ -14,12 +14,15 @@ import (
 func (t *Tunnel) answerLookup(from netip.AddrPort, private []byte) ([]byte, bool) {
 	p, their, err := t.admit(from.Addr(), private)
 	if err != nil {
-		return t.hello.put(), false
+		return t.refusal(from.Addr(), err), false
 	}
 	answer, _, err := t.answer(p, private)
 	if err != nil {
-		p.counts.drop(dropKey)
+		t.countsOf(p).drop(dropKey)
 		return answer, false
+	}
+	if err := t.enroll(p); err != nil {
+		return t.refusal(from.Addr(), err), false
 	}
 	if p.instance.Load() != their.instance {
 		p.wake()
@@ -58,16 +61,25 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 	}
 }
 
-// lookUp finds a peer and makes the ways to it.
+// lookUp finds a peer and makes the ways to it, with a proof of our address if it wants one.
 func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
+	err := t.lookUpOnce(ctx, p)
+	if errors.Is(err, errCookie) {
+		err = t.lookUpOnce(ctx, p)
+	}
+	return err
+}
+
+// lookUpOnce asks a peer once.
+func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 	to := netip.AddrPortFrom(p.addr, t.config.Port)
-	ask, state, err := t.ask()
+	ask, state, err := t.ask(p.cookie.Load())
 	if err != nil {
 		return err
 	}
 	found, err := t.manager.LookupIn(ctx, t.pd, to, t.config.PKeyIndex, ask)
 	if err != nil {
-		return t.explain(err)
+		return t.explain(p, err)
 	}
 	their, sealer, err := t.answered(state, found.Private)
 	if err != nil {
@@ -118,8 +130,8 @@ func (t *Tunnel) leave(p *peer) {
 	t.forget(p)
 }
 
-// explain finds what the peer says of itself in its refusal.
-func (t *Tunnel) explain(err error) error {
+// explain finds what the peer says of itself in its refusal, and notes the cookie in it.
+func (t *Tunnel) explain(p *peer, err error) error {
 	var rejected *cm.RejectedError
 	if !errors.As(err, &rejected) {
 		return err
@@ -130,6 +142,13 @@ func (t *Tunnel) explain(err error) error {
 	}
 	if differ := t.hello.agrees(&their); differ != nil {
 		return differ
+	}
+	if cookie := cookieOf(rejected.Private, helloLen); cookie != 0 {
+		p.cookie.Store(cookie)
+		return errCookie
+	}
+	if their.flags&helloFull != 0 {
+		return errRoom
 	}
 	if t.config.Key != nil {
 		return fmt.Errorf("%w: the peer refuses it, or our address: %w", ErrKey, err)

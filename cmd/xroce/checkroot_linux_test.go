@@ -21,7 +21,15 @@ var bridges atomic.Int32
 
 // bridged makes two namespaces, each with an interface xr0 of MTU 9000, and a bridge between
 // them in a third, with ports of another MTU. It returns the names of the first two.
-func bridged(t *testing.T, mtu int) (names [2]string) {
+func bridged(t *testing.T, mtu int) [2]string {
+	t.Helper()
+	names, _ := hostsOnBridge(t, 2, mtu)
+	return [2]string(names)
+}
+
+// hostsOnBridge is bridged with more of them, from 10.99.0.1 on, and returns the name of that of
+// the bridge, too, where the ports are p0 and so on.
+func hostsOnBridge(t *testing.T, hosts, mtu int) (names []string, bridge string) {
 	t.Helper()
 	xsktest.NeedRoot(t)
 	ip := func(line string, args ...any) {
@@ -31,24 +39,28 @@ func bridged(t *testing.T, mtu int) (names [2]string) {
 			t.Fatalf("ip %q: %v: %s", words, err, out)
 		}
 	}
-	var all [3]string
 	number := bridges.Add(1)
-	for i, what := range []string{"a", "b", "bridge"} {
-		all[i] = fmt.Sprintf("xroce-%d-check%d-%s", os.Getpid(), number, what)
-		ip("netns add %s", all[i])
-		t.Cleanup(func() { ip("netns del %s", all[i]) })
+	add := func(what string) string {
+		name := fmt.Sprintf("xroce-%d-check%d-%s", os.Getpid(), number, what)
+		ip("netns add %s", name)
+		t.Cleanup(func() { ip("netns del %s", name) })
+		return name
 	}
-	ip("-n %s link add br0 type bridge", all[2])
-	ip("-n %s link set br0 up", all[2])
-	for i, ns := range all[:2] {
+	for i := range hosts {
+		names = append(names, add(fmt.Sprint(i)))
+	}
+	bridge = add("bridge")
+	ip("-n %s link add br0 type bridge", bridge)
+	ip("-n %s link set br0 up", bridge)
+	for i, ns := range names {
 		ip("link add xr0 netns %s mtu 9000 numrxqueues 1 numtxqueues 1 type veth peer name p%d "+
-			"netns %s mtu %d numrxqueues 1 numtxqueues 1", ns, i, all[2], mtu)
-		ip("-n %s link set p%d master br0 up", all[2], i)
+			"netns %s mtu %d numrxqueues 1 numtxqueues 1", ns, i, bridge, mtu)
+		ip("-n %s link set p%d master br0 up", bridge, i)
 		ip("-n %s addr add 10.99.0.%d/24 dev xr0", ns, i+1)
 		ip("-n %s link set xr0 up", ns)
 		ip("netns exec %s tc qdisc add dev xr0 root pfifo limit 1000", ns)
 	}
-	return [2]string(all[:2])
+	return names, bridge
 }
 
 // within returns a command that runs a child in a namespace of this name.

@@ -43,6 +43,10 @@ answer there, and know the --key if there is one: a hub need not name those that
 They are forgotten when they have not answered for a while. Peers of a hub see it, and not
 each other: nothing is forwarded from one to another.
 
+With --group, over ud, what is for all peers, or for an address that is not known, goes to
+a multicast group once instead of to each peer. All ends have the same group, and there is
+no --key.
+
 Several tunnels of a network are kept apart by partitions: those with another --pkey do
 not hear each other, nor do two ends without 0x8000 in it. Those with another --segment
 are refused.
@@ -54,6 +58,7 @@ the same secret, of at least 16 bytes in a file of your own.`,
   xroce tunnel -d eth0 --tap tap0 --key key --peer 192.0.2.2
   xroce tunnel -d eth0 --tap tap0 --peer 192.0.2.2  # there: --peer 192.0.2.1
   xroce tunnel -d eth0 --tap tap0 --key key --learn 192.0.2.0/24  # a hub
+  xroce tunnel -d eth0 --tap tap0 --group 239.192.0.1 --peer 192.0.2.2,192.0.2.3
   xroce tunnel -d eth0 --tun tun0 --over rc --peer 192.0.2.2
   xroce tunnel -d eth0 --tun tun0 --peer 192.0.2.2,192.0.2.3 \
       --route 10.2.0.0/16=192.0.2.2 --route 10.3.0.0/16=192.0.2.3`,
@@ -164,6 +169,10 @@ func (a *app) printTunnel(s tunnel.Stats) error {
 		a.printf("peer %s %s: sent %d datagrams, %d bytes; received %d datagrams, %d bytes%s\n",
 			p.Addr, state, p.TxDatagrams, p.TxBytes, p.RxDatagrams, p.RxBytes,
 			dropsText(p.Dropped))
+	}
+	if g := s.Group; g != nil {
+		a.printf("group %s: sent %d datagrams, %d bytes in %d packets; received %d packets%s\n",
+			g.Addr, g.TxDatagrams, g.TxBytes, g.TxPackets, g.RxPackets, dropsText(g.Dropped))
 	}
 	a.printf("%s: %d addresses%s%s\n", s.Inside, s.Addresses, learnedText(s),
 		dropsText(s.Dropped))

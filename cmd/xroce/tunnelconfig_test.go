@@ -34,6 +34,7 @@ mtu = 1400
 learn = 192.0.2.0/24
 learn = fd00::/8
 learn-max = 5
+group = 239.192.0.1
 learn-idle = 90s
 `), flags)
 	if err != nil {
@@ -42,6 +43,7 @@ learn-idle = 90s
 	if f.iface != "eth1" || f.tap != "tap9" || f.config.Segment != 3 || f.inside.MTU != 1400 ||
 		!slices.Equal(f.peers, []string{"192.0.2.2", "192.0.2.3"}) ||
 		!slices.Equal(f.learn, []string{"192.0.2.0/24", "fd00::/8"}) || f.config.Learned != 5 ||
+		f.group != "239.192.0.1" ||
 		f.config.LearnIdle != 90*time.Second {
 		t.Errorf("%+v", f)
 	}
@@ -82,9 +84,13 @@ func TestTunnelRefused(t *testing.T) {
 		"":                                 "either --tap NAME or --tun NAME",
 		"--tap a --tun b --peer 192.0.2.1": "either --tap NAME or --tun NAME",
 		"--tap a":                          "--peer is needed",
-		"--tap a --learn all":              "--learn all: it is to be a prefix",
-		"--tap a --learn 192.0.2.1/24":     "it is to be 192.0.2.0/24",
-		"--tun a --learn 192.0.2.0/24":     "--learn is of a --tap",
+		"--tap a --peer 192.0.2.1 --group 192.0.2.9":            "it is to be a multicast address",
+		"--tap a --peer 192.0.2.1 --group all":                  "it is to be a multicast address",
+		"--tap a --peer 192.0.2.1 --group 239.1.1.1 --over rc":  "--group is of --over ud",
+		"--tun a --peer 192.0.2.1 --group 239.1.1.1":            "--group is of a --tap",
+		"--tap a --learn all":                                   "it is to be a prefix",
+		"--tap a --learn 192.0.2.1/24":                          "it is to be 192.0.2.0/24",
+		"--tun a --learn 192.0.2.0/24":                          "--learn is of a --tap",
 		"--tap a --learn 192.0.2.0/24 --learn-max 0":            "--learn-max is to be 1 or more",
 		"--tap a --learn 192.0.2.0/24 --learn-idle 0":           "--learn-idle longer than",
 		"--tap a --peer 192.0.2.1 --over tcp":                   "there are ud, rc, uc and native",

@@ -29,7 +29,8 @@ type tunnelFlags struct {
 	peers        []string
 	routes       []string
 	learn        []string // prefixes
-	key, file    string   // names of files
+	group        string
+	key, file    string // names of files
 	pkey         uint16
 
 	inside tunnel.InsideConfig
@@ -49,6 +50,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"most peers that are learned at once")
 	flags.DurationVar(&f.config.LearnIdle, "learn-idle", tunnel.DefaultLearnIdle,
 		"how long a learned peer that does not answer is remembered")
+	flags.StringVar(&f.group, "group", "",
+		"multicast address that what is for all goes to, once, of a TAP over ud")
 	flags.StringArrayVar(&f.routes, "route", nil,
 		"PREFIX=PEER: addresses that a peer has, of a TUN; may be given often")
 	flags.StringVar(&f.over, "over", "ud", "what it travels over: ud, rc, uc or native")
@@ -117,6 +120,9 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	if err := f.parsePrefixes(); err != nil {
 		return err
 	}
+	if err := f.parseGroup(); err != nil {
+		return err
+	}
 	return f.resolve(ctx)
 }
 
@@ -135,11 +141,35 @@ func (f *tunnelFlags) parsePrefixes() error {
 	return nil
 }
 
+// parseGroup reads the group.
+func (f *tunnelFlags) parseGroup() (err error) {
+	if f.group == "" {
+		return nil
+	}
+	f.config.Group, err = netip.ParseAddr(f.group)
+	switch {
+	case err != nil || !f.config.Group.IsMulticast():
+		return usagef("--group %s: it is to be a multicast address, such as 239.192.0.1", f.group)
+	case f.config.Over != tunnel.OverUD:
+		return usagef("--group is of --over ud: a connection has one end, and native packets " +
+			"go to stations")
+	case f.tun != "":
+		return usagef("--group is of a --tap: each packet of a TUN is for one peer")
+	case f.key != "":
+		return usagef("--group has no --key: keys are those of two ends, and with one of all " +
+			"any member could forge what is another's")
+	}
+	return nil
+}
+
 // peersText says who the peers are.
 func (f *tunnelFlags) peersText() string {
 	text := fmt.Sprintf("%d peers", len(f.config.Peers))
 	if len(f.learn) > 0 {
 		text += fmt.Sprintf(" and up to %d of %s", f.config.Learned, strings.Join(f.learn, ", "))
+	}
+	if f.group != "" {
+		text += ", group " + f.group
 	}
 	return text
 }

@@ -36,6 +36,10 @@ type Config struct {
 	Learned   int           // peers that may be learned at once, 0 for DefaultLearned
 	LearnIdle time.Duration // 0 for DefaultLearnIdle
 
+	// Group is a multicast group, of a TAP over UD, that has what is for all peers, or for an
+	// address that is not known, instead of each of them. All ends have the same.
+	Group netip.Addr
+
 	Port uint16 // of rdma_cm, where both ends wait; 0 for DefaultPort
 	// Segment is which network this is. Peers of another one are refused.
 	Segment uint16
@@ -95,7 +99,10 @@ func (c *Config) complete(inside *Inside) error {
 	case c.Age < 0 || c.Rekey < 0:
 		return fmt.Errorf("tunnel: an age of %s, or keys for %s, is negative", c.Age, c.Rekey)
 	}
-	return c.checkPeers(inside.Kind)
+	if err := c.checkPeers(inside.Kind); err != nil {
+		return err
+	}
+	return c.checkGroup(inside.Kind)
 }
 
 func (c *Config) checkPeers(kind InsideKind) error {

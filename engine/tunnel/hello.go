@@ -8,6 +8,7 @@ import (
 
 	"xroce/encap"
 	"xroce/roce/verbs"
+	"xroce/roce/wire"
 )
 
 // A hello is what ends tell each other before any datagram, in the private data of the
@@ -29,6 +30,8 @@ import (
 //	+-------------------------------+          MAC address          +
 //	|                                                               |
 //	+---------------------------------------------------------------+
+//	|               GID of the group, if there is one               |
+//	+---------------------------------------------------------------+
 type hello struct {
 	format   encap.Format
 	flags    uint8
@@ -38,9 +41,11 @@ type hello struct {
 	instance uint64
 	pkey     uint16
 	mac      [6]byte
+	group    wire.GID
 }
 
-// helloLen fits the private data of every message of the connection manager.
+// helloLen fits the private data of every message of the connection manager; what has a group,
+// over UD, is longer.
 const helloLen = 32
 
 const (
@@ -54,13 +59,23 @@ const (
 	helloWhole = 1 << 0
 	// helloSealed: packets are encrypted.
 	helloSealed = 1 << 1
+	// helloGroup: what is for all goes to a group, which follows.
+	helloGroup = 1 << 2
 	// helloFull, of a refusal: there is no room for one more peer that is learned.
 	helloFull = 1 << 3
 )
 
+// len is how long the hello is.
+func (h *hello) len() int {
+	if h.flags&helloGroup != 0 {
+		return helloLen + len(h.group)
+	}
+	return helloLen
+}
+
 // put writes the hello.
 func (h *hello) put() []byte {
-	b := make([]byte, helloLen)
+	b := make([]byte, h.len())
 	copy(b, helloMagic)
 	b[4], b[5], b[6] = helloVersion, byte(h.format), h.flags
 	binary.BigEndian.PutUint16(b[8:], h.segment)
@@ -69,6 +84,7 @@ func (h *hello) put() []byte {
 	binary.BigEndian.PutUint64(b[16:], h.instance)
 	binary.BigEndian.PutUint16(b[24:], h.pkey)
 	copy(b[26:], h.mac[:])
+	copy(b[helloLen:], h.group[:]) // which there is room for if there is one
 	return b
 }
 
@@ -84,17 +100,30 @@ func parseHello(b []byte) (h hello, err error) {
 		return hello{}, fmt.Errorf("tunnel: version %d of the hello, ours is %d", b[4],
 			helloVersion)
 	}
-	return hello{
+	h = hello{
 		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
 		mtu: binary.BigEndian.Uint16(b[10:]), largest: binary.BigEndian.Uint32(b[12:]),
 		instance: binary.BigEndian.Uint64(b[16:]), pkey: binary.BigEndian.Uint16(b[24:]),
 		mac: [6]byte(b[26:]),
-	}, nil
+	}
+	if len(b) < h.len() {
+		return hello{}, errNoHello
+	}
+	copy(h.group[:], b[helloLen:h.len()])
+	return h, nil
+}
+
+// groupText names the group.
+func (h *hello) groupText() string {
+	if h.flags&helloGroup == 0 {
+		return "none"
+	}
+	return h.group.Addr().String()
 }
 
 // A MismatchError says why two ends do not fit together. It is what they say of themselves.
 type MismatchError struct {
-	What        string // partition, segment, encryption or format
+	What        string // partition, segment, encryption, format or group
 	Ours, Their string
 }
 
@@ -124,6 +153,8 @@ func (h *hello) agrees(their *hello) error {
 		return &MismatchError{"encryption", onOff(h.flags), onOff(their.flags)}
 	case h.format != their.format:
 		return &MismatchError{"format", h.format.String(), their.format.String()}
+	case h.groupText() != their.groupText():
+		return &MismatchError{"group", h.groupText(), their.groupText()}
 	}
 	return nil
 }

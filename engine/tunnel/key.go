@@ -93,7 +93,7 @@ func (t *Tunnel) ask(cookie uint32) (private []byte, state *noise.HandshakeState
 // cookieOff is where the cookie is in what a peer asks.
 func (t *Tunnel) cookieOff() int {
 	if t.config.Key == nil {
-		return helloLen
+		return t.hello.len()
 	}
 	return helloLen + askLen
 }

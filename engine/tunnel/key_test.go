@@ -10,6 +10,7 @@ import (
 	"xroce/encap/inner"
 	"xroce/encap/seal"
 	"xroce/engine/sim"
+	"xroce/roce/wire"
 )
 
 func testKey(word string) *Key {
@@ -185,6 +186,8 @@ func TestNotSealed(t *testing.T) {
 // FuzzHello reads no hello that it would not write.
 func FuzzHello(f *testing.F) {
 	h := hello{format: encap.VNIC, flags: 3, segment: 9, mtu: 1500, largest: 1 << 16, instance: 1}
+	f.Add(h.put())
+	h.flags, h.group = helloGroup, wire.GID{0: 0xff, 15: 1}
 	f.Add(h.put())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)

@@ -318,8 +318,12 @@ func (t *Tunnel) direct(dests []*peer, k encap.Kind, datagram []byte) []*peer {
 	return append(dests, p)
 }
 
-// flood appends all peers, but of those that were learned only who has answered at its address.
+// flood appends the group, or all peers, but of those that were learned only who has answered at
+// its address.
 func (t *Tunnel) flood(dests []*peer) []*peer {
+	if t.group != nil {
+		return append(dests, &t.group.peer)
+	}
 	for _, p := range t.roster.Load().peers {
 		if !p.learned || p.up() {
 			dests = append(dests, p)

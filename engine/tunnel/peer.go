@@ -79,8 +79,11 @@ type peer struct {
 	counts   counts
 }
 
+// newWays are none yet.
+func newWays(lanes int) []atomic.Pointer[way] { return make([]atomic.Pointer[way], lanes) }
+
 func newPeer(c Peer, port bridge.Port, lanes int) *peer {
-	p := &peer{addr: c.Addr, port: port, ways: make([]atomic.Pointer[way], lanes)}
+	p := &peer{addr: c.Addr, port: port, ways: newWays(lanes)}
 	for range lanes {
 		p.hints = append(p.hints, make(chan struct{}, 1))
 	}

@@ -40,6 +40,7 @@ type receiver struct {
 	wcs    [64]roce.Completion
 
 	native *nativePort // nil but over that
+	group  *engine.QP  // in the group, nil for none; its receives are behind those of qp
 
 	mu    sync.Mutex
 	conns map[uint32]*incoming // by number of the queue pair
@@ -54,6 +55,9 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 		}
 	}()
 	depth := udReceives
+	if t.group != nil {
+		depth *= 2
+	}
 	if t.config.Over.connected() {
 		depth = 2 * connReceives * t.config.mostPeers() * len(t.inside.Queues)
 	}
@@ -83,7 +87,11 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 func (r *receiver) startDatagrams() (err error) {
 	t := r.t
 	r.size = align(wire.GRHLen + t.dev.ActiveMTU().Bytes())
-	r.mr, err = t.dev.RegMR(t.pd, make([]byte, udReceives*r.size), mem.LocalWrite)
+	receives := udReceives
+	if t.group != nil {
+		receives *= 2
+	}
+	r.mr, err = t.dev.RegMR(t.pd, make([]byte, receives*r.size), mem.LocalWrite)
 	if err != nil {
 		return err
 	}
@@ -94,6 +102,9 @@ func (r *receiver) startDatagrams() (err error) {
 		if err := r.post(i); err != nil {
 			return err
 		}
+	}
+	if t.group != nil {
+		return r.startGroup(t.group)
 	}
 	return nil
 }
@@ -117,7 +128,11 @@ func (r *receiver) startQP(receives int) (err error) {
 // post posts a receive of a datagram.
 func (r *receiver) post(i uint64) error {
 	sges := [1]roce.SGE{r.mr.SGE(int(i)*r.size, r.size)}
-	return r.qp.PostRecv(&roce.RecvWR{WRID: i, SGList: sges[:]})
+	qp := r.qp
+	if i >= udReceives {
+		qp = r.group
+	}
+	return qp.PostRecv(&roce.RecvWR{WRID: i, SGList: sges[:]})
 }
 
 func (r *receiver) close() error {
@@ -125,8 +140,10 @@ func (r *receiver) close() error {
 	if r.native != nil && r.native.NativePort != nil {
 		errs = append(errs, r.native.Close())
 	}
-	if r.qp != nil {
-		_ = r.qp.Close() // never fails
+	for _, qp := range []*engine.QP{r.qp, r.group} {
+		if qp != nil {
+			_ = qp.Close() // never fails
+		}
 	}
 	if r.mr != nil {
 		errs = append(errs, r.mr.Deregister())
@@ -191,9 +208,13 @@ func (r *receiver) take(wc *roce.Completion) error {
 	path, err := wire.ParseReplyGRH(b)
 	p := r.t.roster.Load().byAddr[path.Src.Addr()]
 	switch {
+	case err == nil && wc.WRID >= udReceives:
+		p = r.fromGroup(&path, wc.SrcQP, p)
 	case err != nil || p == nil:
 		r.t.counts.drop(dropStranger)
-	default:
+		p = nil
+	}
+	if p != nil {
 		source := uint64(p.port)<<32 | uint64(wc.SrcQP)
 		r.class = path.TClass
 		r.handle(p, nil, source, b, wire.GRHLen, 0)

@@ -121,11 +121,37 @@ type Stats struct {
 
 	Dropped map[string]uint64 `json:"dropped"` // what is of no peer
 	Peers   []PeerStats       `json:"peers"`
+	Group   *GroupStats       `json:"group,omitempty"` // nil for none
+}
+
+// GroupStats are what was counted of a multicast group. What came from it is counted with the
+// peer that sent it, too.
+type GroupStats struct {
+	Addr        netip.Addr        `json:"group"`
+	Up          bool              `json:"up"` // there is a peer
+	TxDatagrams uint64            `json:"tx_datagrams"`
+	TxBytes     uint64            `json:"tx_bytes"`
+	TxPackets   uint64            `json:"tx_packets"`
+	RxPackets   uint64            `json:"rx_packets"`
+	Dropped     map[string]uint64 `json:"dropped"`
+}
+
+// stats are those of a group, nil for none.
+func (g *group) stats() *GroupStats {
+	if g == nil {
+		return nil
+	}
+	c := &g.counts
+	return &GroupStats{
+		Addr: g.addr, Up: g.up(), TxDatagrams: c.txDatagrams.Load(), TxBytes: c.txBytes.Load(),
+		TxPackets: c.txPackets.Load(), RxPackets: c.rxPackets.Load(), Dropped: c.dropped(),
+	}
 }
 
 // Stats returns what was counted so far.
 func (t *Tunnel) Stats() Stats {
 	s := Stats{
+		Group:  t.group.stats(),
 		Inside: t.inside.Name, Segment: t.config.Segment, Dropped: maps.Clone(t.counts.dropped()),
 	}
 	if t.table != nil {

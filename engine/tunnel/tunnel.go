@@ -42,6 +42,7 @@ type Tunnel struct {
 
 	suppression *suppression // nil for none
 	learning    *learning
+	group       *group // nil for none
 
 	listeners []*cm.Listener
 	counts    counts // of what is of no peer
@@ -93,6 +94,10 @@ func Open(
 	if c.Key != nil {
 		t.hello.flags |= helloSealed
 	}
+	if t.group != nil {
+		t.hello.flags |= helloGroup
+		t.hello.group = t.group.gid
+	}
 	for _, gid := range dev.GIDs() {
 		if !gid.IsZero() {
 			t.own = append(t.own, gid.Addr())
@@ -120,11 +125,11 @@ func (t *Tunnel) enlist() {
 		ports[i] = newPeer(p, bridge.Port(i+1), len(t.inside.Queues))
 	}
 	t.peers = ports[:len(c.Peers):len(c.Peers)]
-	if len(ports) == 1 {
+	if len(ports) == 1 && !c.Group.IsValid() {
 		t.single = ports[0] // nil when it is to be learned
 	}
 	t.roster.Store(newRoster(ports))
-	t.learning = newLearning(c.Learn)
+	t.learning, t.group = newLearning(c.Learn), t.newGroup()
 }
 
 // decide makes what directs datagrams.

@@ -105,6 +105,7 @@ func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 		w.whole = false // what is lost would be all of it
 		p.ways[i].Store(w)
 	}
+	t.refreshGroup()
 	return nil
 }
 
@@ -127,6 +128,7 @@ func (t *Tunnel) leave(p *peer) {
 	if t.config.Over == OverNative {
 		t.in.know(p, nil, [6]byte{})
 	}
+	t.refreshGroup()
 	t.forget(p)
 }
 
@@ -143,7 +145,7 @@ func (t *Tunnel) explain(p *peer, err error) error {
 	if differ := t.hello.agrees(&their); differ != nil {
 		return differ
 	}
-	if cookie := cookieOf(rejected.Private, helloLen); cookie != 0 {
+	if cookie := cookieOf(rejected.Private, their.len()); cookie != 0 {
 		p.cookie.Store(cookie)
 		return errCookie
 	}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"xroce/engine/tunnel"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// A rawSocket sends and receives the frames of an interface.
+type rawSocket struct {
+	fd, ifindex int
+}
+
+// rawSocketIn opens one in a namespace, for frames that come by the interface and that it sends.
+func rawSocketIn(t *testing.T, ns, iface string) *rawSocket {
+	t.Helper()
+	s := &rawSocket{fd: -1}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread stays in the namespace, and ends
+		done <- s.open(ns, iface)
+	}()
+	err := <-done
+	t.Cleanup(func() { unix.Close(s.fd) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *rawSocket) open(ns, iface string) error {
+	handle, err := netns.GetFromName(ns)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	if err := netns.Set(handle); err != nil {
+		return err
+	}
+	link, err := net.InterfaceByName(iface)
+	if err != nil {
+		return err
+	}
+	s.ifindex = link.Index
+	const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00
+	if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, all); err != nil {
+		return err
+	}
+	wait := unix.NsecToTimeval(int64(100 * time.Millisecond))
+	if err := unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait); err != nil {
+		return err
+	}
+	return unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: link.Index})
+}
+
+// next is the next frame that has the mark in it and came by the interface, nil after a while.
+func (s *rawSocket) next(t *testing.T, mark []byte, wait time.Duration) []byte {
+	t.Helper()
+	b := make([]byte, 1<<16)
+	for end := time.Now().Add(wait); time.Now().Before(end); {
+		n, from, err := unix.Recvfrom(s.fd, b, 0)
+		switch {
+		case err == unix.EAGAIN || err == unix.EINTR:
+			continue
+		case err != nil:
+			t.Fatal(err)
+		}
+		link, ok := from.(*unix.SockaddrLinklayer)
+		if ok && link.Ifindex == s.ifindex && link.Pkttype != unix.PACKET_OUTGOING &&
+			bytes.Contains(b[:n], mark) {
+			return b[:n]
+		}
+	}
+	return nil
+}
+
+// startTunnel starts a tunnel in a namespace, and returns what it says when it is ready.
+func startTunnel(t *testing.T, ns, flags string) (cmd *exec.Cmd, said string) {
+	t.Helper()
+	cmd = within(t, ns, append([]string{"tunnel", "-d", "xr0", "--tap", "in0", "--json"},
+		strings.Fields(flags)...)...)
+	cmd.Stdout = &bytes.Buffer{}
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	line := make([]byte, 4096)
+	n, err := stderr.Read(line)
+	if !strings.HasPrefix(string(line[:n]), "xroce: ready") {
+		t.Fatalf("%s: says %q, %v", flags, line[:n], err)
+	}
+	go io.Copy(io.Discard, stderr)
+	return cmd, string(line[:n])
+}
+
+// endTunnel ends a tunnel and returns what it has counted.
+func endTunnel(t *testing.T, cmd *exec.Cmd) (s tunnel.Stats) {
+	t.Helper()
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := json.Unmarshal(cmd.Stdout.(*bytes.Buffer).Bytes(), &s); err != nil {
+		t.Fatalf("%v: %s", err, cmd.Stdout)
+	}
+	return s
+}
+
+// anyFrames is how many frames a packet of RC is, which may be sent again.
+const anyFrames = -1
+
+// TestRootTunnelHub: a hub that names nobody learns two sites that name it, over UD also with a
+// group: then a broadcast of the hub is one frame on its wire, and else two.
+func TestRootTunnelHub(t *testing.T) {
+	for _, tt := range []struct {
+		flags  string
+		frames int
+	}{{"", 2}, {"--group 239.192.0.1", 1}, {"--over rc", anyFrames}} {
+		t.Run(tt.flags, func(t *testing.T) {
+			hosts, bridge := hostsOnBridge(t, 3, 1500)
+			hub, said := startTunnel(t, hosts[0], "--learn 10.99.0.0/24 "+tt.flags)
+			contains(t, said, "0 peers and up to 16 of 10.99.0.0/24")
+			var sites []*exec.Cmd
+			for _, ns := range hosts[1:] {
+				site, _ := startTunnel(t, ns, "--peer 10.99.0.1 "+tt.flags)
+				sites = append(sites, site)
+			}
+			inside := rawSocketIn(t, hosts[0], "in0")
+			wire := rawSocketIn(t, bridge, "p0")
+			there := []*rawSocket{
+				rawSocketIn(t, hosts[1], "in0"), rawSocketIn(t, hosts[2], "in0"),
+			}
+			broadcastUntilHeard(t, inside, there)
+			mark := []byte("what is for all sites")
+			inside.broadcast(t, mark)
+			for i, s := range there {
+				if s.next(t, mark, timeout.Scaled(20*time.Second)) == nil {
+					t.Errorf("it did not come to site %d", i)
+				}
+			}
+			count := 0
+			for wire.next(t, mark, time.Second) != nil {
+				count++
+			}
+			if count != tt.frames && tt.frames != anyFrames {
+				t.Errorf("%d frames on the wire, want %d", count, tt.frames)
+			}
+			s := endTunnel(t, hub)
+			if s.Learned != 2 || len(s.Peers) != 2 || !s.Peers[0].Learned ||
+				(s.Group != nil) != strings.Contains(tt.flags, "group") {
+				t.Errorf("%+v", s)
+			}
+			for _, site := range sites {
+				if s := endTunnel(t, site); len(s.Peers) != 1 || s.Peers[0].RxDatagrams == 0 {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
+// broadcast sends a frame for all by the interface.
+func (s *rawSocket) broadcast(t *testing.T, text []byte) {
+	t.Helper()
+	frame := append([]byte("\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x88\xb6"), text...)
+	frame = append(frame, make([]byte, 100)...)
+	if err := unix.Sendto(s.fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: s.ifindex}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// broadcastUntilHeard waits until what one end of a tunnel broadcasts comes to all others.
+func broadcastUntilHeard(t *testing.T, from *rawSocket, to []*rawSocket) {
+	t.Helper()
+	end := time.Now().Add(timeout.Scaled(60 * time.Second))
+	for i := 0; ; i++ {
+		mark := []byte(fmt.Sprintf("are all there? %08d", i))
+		from.broadcast(t, mark)
+		heard := 0
+		for _, s := range to {
+			if s.next(t, mark, 300*time.Millisecond) != nil {
+				heard++
+			}
+		}
+		if heard == len(to) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d are there", heard, len(to))
+		}
+	}
+}

@@ -27,14 +27,28 @@ const (
 	pass                     // an XDP program that lets everything pass
 	messaging                // package engine/msg: messages and streams
 	goTCP                    // package net: TCP
+	goUDP                    // UDP of a Go program
+	tunnels                  // package engine/tunnel: one end of a tunnel
 	iperf3                   // kernel TCP; not a worker
 	ucx                      // ucx_perftest over kernel TCP; not a worker
+
+	// Tunnels of others; no workers.
+	kernelVXLAN
+	kernelGRE
+	kernelWireGuard
+	openVPN
+	tinc
+	n2n
+	vpnCloud
 )
 
 var backendNames = [...]string{
 	ours: "ours", libxdp: "libxdp (C)", asavie: "asavie/xdp", sink: "XDP drop",
 	sockets: "UDP sockets", rc: "ours", micro: "ours", keys: "ours", pass: "XDP pass",
-	messaging: "ours", goTCP: "TCP of Go", iperf3: "iperf3", ucx: "UCX over TCP",
+	messaging: "ours", goTCP: "TCP of Go", goUDP: "UDP of Go", tunnels: "ours",
+	iperf3: "iperf3", ucx: "UCX over TCP",
+	kernelVXLAN: "VXLAN", kernelGRE: "GRE", kernelWireGuard: "WireGuard", openVPN: "OpenVPN",
+	tinc: "tinc", n2n: "n2n", vpnCloud: "vpncloud",
 }
 
 func (b backend) String() string { return backendNames[b] }
@@ -50,7 +64,7 @@ func (b *bench) argv(which backend, o worker.Options) []string {
 	name := map[backend]string{
 		ours: "ours", asavie: "asavie", sink: "sink",
 		rc: "rc", micro: "micro", keys: "keys", pass: "pass",
-		messaging: "messages", goTCP: "tcp",
+		messaging: "messages", goTCP: "tcp", goUDP: "udp", tunnels: "tunnel",
 	}[which]
 	return append([]string{b.self, workerCommand, name}, o.Args()...)
 }
@@ -135,7 +149,7 @@ func (p *place) usual(r role) worker.Options {
 		Warmup: p.warmup, Window: p.window,
 	}
 	switch r.who {
-	case sockets, rc, messaging, goTCP:
+	case sockets, rc, messaging, goTCP, tunnels:
 		o.Local, o.Remote = p.Address(r.side).String(), p.Address(other).String()
 	}
 	if r.who == rc {
@@ -150,7 +164,7 @@ func (p *place) usual(r role) worker.Options {
 	}
 	o.Interface = p.Interface(r.side)
 	switch r.who {
-	case ours, rc, micro, keys, messaging, goTCP:
+	case ours, rc, micro, keys, messaging, goTCP, goUDP:
 		o.Message = s.Message
 	}
 	o.Budget, o.RxFrames, o.TxFrames = s.Budget, s.RxFrames, s.TxFrames

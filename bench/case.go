@@ -78,7 +78,7 @@ func allCases() []benchCase {
 	return slices.Concat(sendCases(), writeCases(), rttCases(), callCases(), goodputCases(),
 		messageCases(), layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(),
 		transmitCases(), configureCases(), keyCases(), sizeCases(), rawSendCases(),
-		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases())
+		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases(), tunnelCases())
 }
 
 // rounds is how often each variant of the case runs.

@@ -81,5 +81,5 @@ func (b *bench) missing(who backend) string {
 	case ucx:
 		return ucxMissing()
 	}
-	return ""
+	return tunnelMissing(who)
 }

@@ -29,6 +29,8 @@ var workers = map[string]func(worker.Options, io.Reader, io.Writer) (worker.Repo
 
 	"messages": load.Messages,
 	"tcp":      load.TCP,
+	"udp":      load.UDP,
+	"tunnel":   load.Tunnel,
 }
 
 // runWorker is the main function of a measured process.

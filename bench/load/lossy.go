@@ -55,6 +55,9 @@ func (l *lossyLink) Transmit(frames []xsk.TxFrame) {
 	l.Link.Return(l.lost)
 }
 
+// WakeOn implements xsk.FDWaiter.
+func (l *lossyLink) WakeOn(fd int) { l.Link.(xsk.FDWaiter).WakeOn(fd) }
+
 // openLossy opens a device over a lossy link. The XDP program hands it every
 // frame of the interface.
 func openLossy(o worker.Options, options engine.Options) (*engine.Device, *lossyLink, error) {

@@ -24,7 +24,8 @@ func (d *Document) WriteText(out io.Writer) error {
 // otherTables are the same for a terminal and for a page.
 func (d *Document) otherTables() []table {
 	return []table{
-		d.rttTable(), d.lossTable(), d.costTable(), d.profileTable(), d.goalTable(),
+		d.tunnelTable(), d.rttTable(), d.lossTable(), d.costTable(), d.profileTable(),
+		d.goalTable(),
 	}
 }
 

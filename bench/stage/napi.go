@@ -38,7 +38,7 @@ func (s *Stage) Settle(ctx context.Context) error {
 		return nil
 	}
 	file := "/sys/class/net/" + s.Interface(B) + "/threaded"
-	if err := s.inside(ctx, B, "sh", "-c", "echo 1 > "+file); err != nil {
+	if err := s.Inside(ctx, B, "sh", "-c", "echo 1 > "+file); err != nil {
 		return err
 	}
 	return pinThreads(s.Interface(B), s.cpus[B], s.options.niceness())
@@ -51,7 +51,7 @@ func (s *Stage) Unsettle(ctx context.Context) error {
 	if !s.hasProgram(ctx, B) {
 		return nil
 	}
-	return s.inside(ctx, B, "sh", "-c", "echo 0 > /sys/class/net/"+s.Interface(B)+"/threaded")
+	return s.Inside(ctx, B, "sh", "-c", "echo 0 > /sys/class/net/"+s.Interface(B)+"/threaded")
 }
 
 // hasProgram reports whether an XDP program is attached to a side.

@@ -113,7 +113,7 @@ func (s *Stage) build(ctx context.Context) error {
 			"ip neigh replace " + s.Address(other).String() + " lladdr " + s.MAC(other).String() +
 				" dev " + dev + " nud permanent",
 		} {
-			if err := s.inside(ctx, side, strings.Fields(line)...); err != nil {
+			if err := s.Inside(ctx, side, strings.Fields(line)...); err != nil {
 				return err
 			}
 		}
@@ -179,7 +179,9 @@ func (s *Stage) Settings() Settings {
 
 func (s *Stage) namespace(side Side) string { return s.pair.End(side).Namespace }
 
-func (s *Stage) inside(ctx context.Context, side Side, argv ...string) error {
+// Inside runs a tool in the namespace of a side, on any processor, and adds what it wrote to its
+// error.
+func (s *Stage) Inside(ctx context.Context, side Side, argv ...string) error {
 	return run(ctx, "ip", append([]string{"netns", "exec", s.namespace(side)}, argv...)...)
 }
 

@@ -1,0 +1,93 @@
+package load
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"xroce/bench/worker"
+	"xroce/xsk/xsktest/timeout"
+)
+
+// udpOptions are those of two ends on this host.
+func udpOptions(mode, local, remote string) worker.Options {
+	return worker.Options{
+		Mode: mode, Message: 64, Local: local, Remote: remote, Warmup: 20 * time.Millisecond,
+		Window: timeout.Scaled(200 * time.Millisecond),
+	}
+}
+
+// TestUDP: what one end sends the other counts, and echoes come back.
+func TestUDP(t *testing.T) {
+	for _, tt := range []struct{ from, to string }{{"post", "take"}, {"ping", "echo"}} {
+		type ended struct {
+			r   worker.Report
+			err error
+		}
+		said, out := io.Pipe()
+		answers := make(chan ended, 1)
+		go func() {
+			r, err := UDP(udpOptions(tt.to, "127.0.0.7", "127.0.0.8"), strings.NewReader("go\n"),
+				out)
+			out.Close()
+			answers <- ended{r, err}
+		}()
+		if _, err := io.ReadFull(said, make([]byte, len("ready\n"))); err != nil {
+			t.Fatal(err, <-answers)
+		}
+		r, err := UDP(udpOptions(tt.from, "127.0.0.8", "127.0.0.7"), strings.NewReader("go\n"),
+			io.Discard)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.from, err)
+		}
+		select {
+		case e := <-answers:
+			if e.err != nil || e.r.Total == 0 || e.r.Total > r.Total+uint64(len(tt.to)) {
+				t.Errorf("%s %d, %s %d, %v", tt.from, r.Total, tt.to, e.r.Total, e.err)
+			}
+		case <-time.After(timeout.Scaled(20 * time.Second)):
+			t.Fatalf("%s does not end", tt.to)
+		}
+		if rtt := r.RTT; (tt.from == "ping") != (rtt != nil) {
+			t.Errorf("%s: round trips %+v", tt.from, rtt)
+		}
+	}
+}
+
+// TestKnock: where nobody listens says so, and who does not answer is waited for no longer than
+// the window.
+func TestKnock(t *testing.T) {
+	var out bytes.Buffer
+	o := udpOptions("knock", "127.0.0.8", "127.0.0.9")
+	o.Window = timeout.Scaled(10 * time.Second)
+	if _, err := UDP(o, strings.NewReader("go\n"), &out); err != nil || out.String() != "ready\n" {
+		t.Errorf("said %q, %v", &out, err)
+	}
+	out.Reset()
+	o.Window = 100 * time.Millisecond
+	ends, err := parseEnds(udpOptions("", "127.0.0.9", "127.0.0.8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := dialUDP(ends) // takes it, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if _, err := UDP(o, strings.NewReader("go\n"), &out); err == nil || out.Len() > 0 {
+		t.Errorf("said %q, %v", &out, err)
+	}
+}
+
+func TestParseEnds(t *testing.T) {
+	for _, o := range []worker.Options{
+		udpOptions("ping", "nowhere", "127.0.0.1"), udpOptions("ping", "127.0.0.1", "::1"),
+		{Local: "127.0.0.1", Remote: "127.0.0.2", Message: 7},
+	} {
+		if e, err := parseEnds(o); err == nil {
+			t.Errorf("%+v: %+v, want an error", o, e)
+		}
+	}
+}

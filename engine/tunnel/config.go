@@ -59,7 +59,8 @@ type Config struct {
 	// TAP, for hosts at peers that said who they are within Age.
 	Suppress bool
 
-	// Spin is how long the thread of an inside that is polled looks for work before it sleeps.
+	// Spin is how long the thread of an inside that is polled looks for work before it sleeps, 0
+	// for 200 µs behind a pause that was shorter than that, and not at all behind others.
 	Spin time.Duration
 	CPU  int // that this thread runs on, counted from 1; 0 for any
 

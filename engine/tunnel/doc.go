@@ -20,7 +20,8 @@
 // one goroutine from all queue pairs, and written to the inside from where it was received.
 //
 // An inside with a PolledQueue has one thread for all of that, which drives the device, too, and
-// sleeps for both: nothing is handed from one to another (loop.go).
+// sleeps for both: nothing is handed from one to another (loop.go). Where datagrams follow each
+// other closely it looks for the next one for a while before it sleeps.
 //
 // Packets of TCP that the kernel left uncut, up to 64 KiB, go whole over RC, when the peer can
 // tell its kernel so: how to cut them is in the immediate data of the message. Over UD they are

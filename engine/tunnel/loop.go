@@ -30,14 +30,46 @@ const (
 	sleepMost = time.Second // a sleep
 )
 
+// spinMost is how long the loop looks for work before it sleeps, by default: to be woken is most of
+// what the way of a single datagram takes. It looks only behind a pause that was no longer than
+// this: so a tunnel at rest costs nothing, and a datagram now and then no more than its work.
+const spinMost = 200 * clock.Time(time.Microsecond)
+
 // loop is run for a queue that is polled: it does the work of the receiver, too.
 type loop struct {
 	*lane
 	in    *receiver
 	queue PolledQueue
-	fd    int        // of the queue, -1 for none
-	awake bool       // what comes from inside ends a sleep
-	spin  clock.Time // how long to look for work before sleeping
+	fd    int  // of the queue, -1 for none
+	awake bool // what comes from inside ends a sleep
+	rest  rest
+}
+
+// A rest says when a loop without work may sleep.
+type rest struct {
+	spin  clock.Time // how long to look for work first, 0 for what the last pause says
+	limit clock.Time // the same, by that
+	since clock.Time // when there was nothing to do for the first time, 0 while there is
+}
+
+// ends notes that there is work again.
+func (r *rest) ends(now clock.Time) {
+	if r.since == 0 {
+		return
+	}
+	r.limit = r.spin
+	if r.spin == 0 && now-r.since <= spinMost {
+		r.limit = spinMost
+	}
+	r.since = 0
+}
+
+// mayRest reports whether there was nothing to do for long enough.
+func (r *rest) mayRest(now clock.Time) bool {
+	if r.since == 0 {
+		r.since = max(now, 1)
+	}
+	return now-r.since >= r.limit
 }
 
 // polled is the queue of the inside when that is polled, nil when goroutines read it.
@@ -65,27 +97,21 @@ func (t *Tunnel) runLoop(ctx context.Context, q PolledQueue) error {
 	defer context.AfterFunc(ctx, t.dev.Rouse)()
 	l := &loop{
 		lane: t.lanes[0], in: t.in, queue: q, fd: q.Poll(t.dev.Rouse),
-		spin: clock.Time(t.config.Spin),
+		rest: rest{spin: clock.Time(t.config.Spin), limit: clock.Time(t.config.Spin)},
 	}
 	l.outbox.idle = l.idle
 	if err := l.listen(true); err != nil {
 		return fmt.Errorf("tunnel: interface %s: %w", t.inside.Name, err)
 	}
 	defer func() { _ = l.listen(false) }() // it could before
-	idle := clock.Time(0)                  // since when there is nothing to do
 	for ctx.Err() == nil {
 		worked, err := l.round(ctx)
 		switch {
 		case err != nil:
 			return err
 		case worked:
-			idle = 0
-		case l.spin == 0:
-			l.sleep()
-		case idle == 0:
-			idle = t.dev.Now()
-		case t.dev.Now()-idle < l.spin:
-		default:
+			l.rest.ends(t.dev.Now())
+		case l.rest.mayRest(t.dev.Now()):
 			l.sleep()
 		}
 	}
@@ -104,18 +130,18 @@ func (l *loop) listen(on bool) error {
 	return l.t.dev.WakeOn(l.fd)
 }
 
-// round moves what there is in each direction, and reports whether there was anything.
+// round moves what there is in each direction, and reports whether there was anything. What came
+// goes inside before that is asked for more: each question is a system call.
 func (l *loop) round(ctx context.Context) (worked bool, err error) {
+	l.t.dev.Progress()
 	if worked, err = l.complete(); err != nil {
 		return worked, err
 	}
 	if err := l.listen(len(l.large.free) > 0); err != nil {
 		return worked, err
 	}
-	for range readBatch {
-		if len(l.large.free) == 0 {
-			break // the inside waits for room
-		}
+	taken := 0
+	for ; taken < readBatch && len(l.large.free) > 0; taken++ { // else the inside waits for room
 		read, err := l.read(ctx)
 		if err != nil {
 			return worked, err
@@ -123,10 +149,11 @@ func (l *loop) round(ctx context.Context) (worked bool, err error) {
 		if !read {
 			break
 		}
-		worked = true
 	}
-	l.t.dev.Progress()
-	return worked, nil
+	if taken > 0 {
+		l.t.dev.Progress()
+	}
+	return worked || taken > 0, nil
 }
 
 // read takes a datagram from the inside, if there is one.

@@ -96,11 +96,13 @@ func (l *lane) sendNative(ctx context.Context, p *peer, w *way, d *datagram) {
 		}
 		err = l.t.in.native.Send(w.route, d.kind, d.b)
 	}
-	var reason encap.Reason
-	switch {
-	case err == nil:
+	if err == nil {
 		c, _ := w.template.Cut(d.kind, d.b, 0) // it was cut so
 		p.counts.sent(len(d.b), c.Packets())
+		return
+	}
+	var reason encap.Reason // allocated here, for errors.As
+	switch {
 	case errors.As(err, &reason):
 		p.counts.refuse(reason)
 	case errors.Is(err, roce.ErrQueueFull):

@@ -39,7 +39,7 @@ func (h *movingHost) Port() engine.Port {
 
 func (h *movingHost) Changes() <-chan struct{} { return h.changes }
 
-func (h *movingHost) Lookup(_ uint16, _, dst netip.Addr) (engine.Hop, error) {
+func (h *movingHost) Lookup(_ wire.VLAN, _, dst netip.Addr) (engine.Hop, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	hop, ok := h.macs[dst]
@@ -49,16 +49,16 @@ func (h *movingHost) Lookup(_ uint16, _, dst netip.Addr) (engine.Hop, error) {
 	return hop, nil
 }
 
-func (h *movingHost) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+func (h *movingHost) Known(vlan wire.VLAN, src, dst netip.Addr) (engine.Hop, error) {
 	return h.Lookup(vlan, src, dst)
 }
 
-func (h *movingHost) HasNeighbour(_ uint16, addr netip.Addr) bool {
+func (h *movingHost) HasNeighbour(_ wire.VLAN, addr netip.Addr) bool {
 	_, err := h.Lookup(0, netip.Addr{}, addr)
 	return err == nil
 }
 
-func (h *movingHost) ResolveOn(_ context.Context, vlan uint16, src, dst netip.Addr) (
+func (h *movingHost) ResolveOn(_ context.Context, vlan wire.VLAN, src, dst netip.Addr) (
 	engine.Hop, error,
 ) {
 	if h.old != nil {
@@ -72,7 +72,7 @@ func (h *movingHost) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte,
 	return hop.MAC, err
 }
 
-func (h *movingHost) Source(netip.Addr) (uint16, netip.Addr, error) {
+func (h *movingHost) Source(netip.Addr) (wire.VLAN, netip.Addr, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return 0, h.port.Addrs[0], nil
@@ -117,13 +117,15 @@ func vlanAddrs(i int) []netip.Addr {
 }
 
 // newMovingHost is the i-th of two hosts, on a port with a VLAN. It knows the other.
-func newMovingHost(i int, port engine.Port, peer [6]byte, link io.Closer) *movingHost {
+func newMovingHost(
+	i int, vlan wire.VLAN, port engine.Port, peer [6]byte, link io.Closer,
+) *movingHost {
 	h := &movingHost{
 		link: link, changes: make(chan struct{}, 1), port: port,
 		macs: map[netip.Addr]engine.Hop{},
 	}
 	h.port.Addrs = []netip.Addr{movingAddr(i), movingIPv6(i)}
-	h.port.VLANs = []engine.VLAN{{ID: testVLAN, Name: "v", MAC: port.MAC, Addrs: vlanAddrs(i)}}
+	h.port.VLANs = []engine.VLAN{{ID: vlan, Name: "v", MAC: port.MAC, Addrs: vlanAddrs(i)}}
 	for _, a := range append(vlanAddrs(1-i), movingAddr(1-i), movingIPv6(1-i)) {
 		h.macs[a] = engine.Hop{MAC: peer}
 	}
@@ -167,13 +169,19 @@ func joinFrom(t *testing.T, a, b *seat, from [2]int, o engine.ConnectOptions) {
 // movingWorld is a simWorld of two devices on moving hosts, each with a VLAN.
 func movingWorld(t *testing.T, o engine.Options) (*world, [2]*movingHost) {
 	t.Helper()
+	return movingWorldOn(t, testVLAN, o)
+}
+
+// movingWorldOn is movingWorld with a VLAN of the hosts.
+func movingWorldOn(t *testing.T, vlan wire.VLAN, o engine.Options) (*world, [2]*movingHost) {
+	t.Helper()
 	w := &world{t: t, clock: &sim.VirtualClock{}}
 	w.network = newNetwork(t, 1, w.clock, sim.Faults{})
 	o.Clock, o.Direct = w.clock, true
 	var hosts [2]*movingHost
 	for i := range hosts {
 		link := newPort(t, w.network, i)
-		h := newMovingHost(i, link.Port(), movingMAC(1-i), link)
+		h := newMovingHost(i, vlan, link.Port(), movingMAC(1-i), link)
 		dev, err := engine.OpenLink(link, h, o)
 		if err != nil {
 			t.Fatal(err)

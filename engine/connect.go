@@ -25,7 +25,7 @@ type Endpoint struct {
 type ConnectOptions struct {
 	SGIDIndex   int      // our GID, by its index in Device.GIDTable
 	PathMTU     wire.MTU // default: the device's active MTU
-	SL          uint8    // service level, 0 to 7: the priority (PCP) on a VLAN
+	SL          uint8    // service level, 0 to 7: the priority (PCP) of VLAN tags
 	TClass      uint8    // traffic class: DSCP and ECN
 	HopLimit    uint8    // default 64
 	FlowLabel   uint32   // 20 bits, 0 lets the QP numbers choose the path

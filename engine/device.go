@@ -155,7 +155,7 @@ func (d *Device) GIDTable() []GIDEntry { return d.gids.Entries() }
 
 // FindGID returns the entry of type RoCE v2 that has a GID, on the interface of a VLAN or,
 // for 0, on the port itself.
-func (d *Device) FindGID(gid wire.GID, vlan uint16) (GIDEntry, bool) {
+func (d *Device) FindGID(gid wire.GID, vlan wire.VLAN) (GIDEntry, bool) {
 	return d.gids.Get(gid, vlan)
 }
 
@@ -190,19 +190,16 @@ func (d *Device) PKeyIndex(pkey uint16) (uint16, error) {
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
 func (d *Device) ActiveMTU() wire.MTU {
-	return min(wire.ActiveMTU(d.host.Port().MTU), activeMTU(d.Link()))
+	port := d.host.Port()
+	port.MTU = min(port.MTU, linkMTU(d.Link()))
+	return port.ActiveMTU()
 }
 
-// activeMTU is the largest path MTU of a link.
-func activeMTU(info xsk.Info) wire.MTU {
-	return wire.ActiveMTU(info.MaxFrame - ethernetHeader - vlanTag)
-}
+// linkMTU is the MTU for which a link has room, beside the Ethernet header and a VLAN tag.
+func linkMTU(info xsk.Info) int { return info.MaxFrame - ethernetHeader - wire.TagLen }
 
-// Lengths before the network header, in bytes.
-const (
-	ethernetHeader = 14
-	vlanTag        = 4
-)
+// ethernetHeader is its length in bytes without tags.
+const ethernetHeader = 14
 
 // RandomPSN returns an unpredictable first PSN for a connection.
 func (d *Device) RandomPSN() wire.PSN { return wire.PSN(d.options.Rand.Uint64() & 0xffffff) }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"xroce/roce"
@@ -9,12 +8,8 @@ import (
 	"xroce/xsk"
 )
 
-// EtherTypes that say where the next one is, or that there is none.
-const (
-	minEtherType  = 0x0600 // below it, the field is a length (IEEE 802.3 3.2.6)
-	etherTypeVLAN = 0x8100
-	etherTypeQinQ = 0x88a8
-)
+// minEtherType is the least EtherType: below it, the field is a length (IEEE 802.3 3.2.6).
+const minEtherType = 0x0600
 
 // An etherTypeHandler takes the frames of an EtherType that are no RoCE packets. A QP of
 // type RAW_PACKET is one, a NativePort another.
@@ -29,7 +24,7 @@ type etherTypeHandler interface {
 // caller holds life.
 func (d *Device) addEtherType(etherType uint16, h etherTypeHandler) error {
 	switch {
-	case etherType < minEtherType, etherType == etherTypeVLAN, etherType == etherTypeQinQ,
+	case etherType < minEtherType, etherType == wire.TPIDCustomer, etherType == wire.TPIDService,
 		etherType == wire.EtherTypeV1:
 		return fmt.Errorf("%w: no raw frame has EtherType 0x%04x", roce.ErrInvalid, etherType)
 	case d.etherTypes.load()[etherType] != nil:
@@ -59,26 +54,11 @@ func (q *queue) demuxEtherType(now roce.Time, f *xsk.RxFrame, forwarded bool) bo
 	if len(handlers) == 0 {
 		return false
 	}
-	h := handlers[etherTypeOf(f.Head)]
+	_, etherType, _, _ := wire.ParseTags(f.Head) // 0, which has no handler, for what ends before it
+	h := handlers[etherType]
 	if h == nil {
 		return false
 	}
 	h.handleFrame(q, now, f, forwarded)
 	return true
-}
-
-// etherTypeOf returns the EtherType of a frame behind up to two VLAN tags, 0 when
-// the frame ends before it.
-func etherTypeOf(frame []byte) uint16 {
-	const maxTags = 2
-	for off := ethernetHeader; off <= ethernetHeader+maxTags*vlanTag; off += vlanTag {
-		if len(frame) < off {
-			return 0
-		}
-		etherType := binary.BigEndian.Uint16(frame[off-2:])
-		if etherType != etherTypeVLAN && etherType != etherTypeQinQ {
-			return etherType
-		}
-	}
-	return 0
 }

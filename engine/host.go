@@ -20,7 +20,7 @@ type (
 	Hop = host.Hop
 	// A Port is the interface that a device runs on.
 	Port = host.Port
-	// A VLAN is an interface on a port whose frames have an 802.1Q tag.
+	// A VLAN is an interface on a port whose frames have a VLAN tag, or two.
 	VLAN = host.VLAN
 	// A GIDEntry is an entry of the GID table (struct ibv_gid_entry).
 	GIDEntry = host.GIDEntry

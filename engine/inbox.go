@@ -13,7 +13,7 @@ const inboxFrames = 1024
 
 // longestRoCE is the length in bytes of the longest RoCE frame there is. An inbox has room for it
 // whatever the MTU: that may be raised while the device is open.
-const longestRoCE = ethernetHeader + vlanTag + 4096 + wire.MTUOverhead
+const longestRoCE = ethernetHeader + wire.MaxTags*wire.TagLen + 4096 + wire.MTUOverhead
 
 // An inbox has frames for QPs of a queue that came to another queue of the device: from its
 // link, or from a QP that lives there. They are copies, since a frame belongs to its link.

@@ -12,7 +12,7 @@ import (
 // both give up when their retries do, and go on if the address comes back before.
 
 // isLocal reports whether packets for an address, on this VLAN, are for us.
-func (q *queue) isLocal(gid wire.GID, vlan uint16) bool {
+func (q *queue) isLocal(gid wire.GID, vlan wire.VLAN) bool {
 	_, ok := q.local[host.Addr{GID: gid, VLAN: vlan}]
 	return ok
 }
@@ -46,7 +46,7 @@ func (d *Device) setLocal(addrs map[host.Addr]struct{}, mac [6]byte) {
 
 // isLocalVLAN reports whether the device has an address on a VLAN; every device is on
 // that without a tag. The caller holds mu.
-func (q *queue) isLocalVLAN(vlan uint16) bool {
+func (q *queue) isLocalVLAN(vlan wire.VLAN) bool {
 	if vlan == 0 {
 		return true
 	}

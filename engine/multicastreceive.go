@@ -16,7 +16,7 @@ import (
 func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, forwarded bool) {
 	fromHere := p.SrcMAC == q.loop.mac
 	members := q.device.groups.load()[p.Dst]
-	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.VLANID()) {
+	if len(members) == 0 || p.Spec.Service != wire.ServiceUD || !q.isLocalVLAN(p.Tags.VLAN()) {
 		if !fromHere { // our own packets to groups without local members are no drops
 			q.drop(counter.DropMulticast)
 		}

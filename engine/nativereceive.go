@@ -13,8 +13,8 @@ import (
 // Packet.Datagram; Packet.Tail is empty.
 type NativeDatagram struct {
 	encap.Packet
-	From, To [6]byte           // MAC addresses; To may be a group
-	Tags     [maxTags]wire.Tag // VLAN tags, the outer one first
+	From, To [6]byte   // MAC addresses; To may be a group
+	Tags     wire.Tags // VLAN tags
 }
 
 // Poll moves datagrams to list, the oldest first, and returns how many, 0 when there are none.
@@ -98,7 +98,7 @@ func (p *NativePort) receive(at *queue, f *xsk.RxFrame) bool {
 		return false
 	}
 	at.count.Add(counter.RcvdBytes, uint64(f.Len()))
-	tags, header := tagsOf(f.Head)
+	tags, _, header, _ := wire.ParseTags(f.Head) // whole, or it would not be here
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if reason := p.packet.DecodeNative(f.Head[header:], f.Tail); reason != encap.OK {
@@ -116,19 +116,4 @@ func (p *NativePort) receive(at *queue, f *xsk.RxFrame) bool {
 	p.waiting++
 	p.stats.received(nativeCount{packets: 1, bytes: uint64(n)})
 	return true
-}
-
-// tagsOf returns the VLAN tags of a frame that has an EtherType behind them, and how many bytes
-// its Ethernet header has.
-func tagsOf(head []byte) (tags [maxTags]wire.Tag, header int) {
-	at := ethernetHeader - 2
-	for i := range tags {
-		tag, ok := wire.ParseTag(head[at:])
-		if !ok {
-			break
-		}
-		tags[i] = tag
-		at += wire.TagLen
-	}
-	return tags, at + 2
 }

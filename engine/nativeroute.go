@@ -18,10 +18,7 @@ type NativeRoute struct {
 	n        int // length of header
 }
 
-const (
-	maxTags           = 2 // 802.1ad: of a service and of a customer
-	maxEthernetHeader = ethernetHeader + maxTags*wire.TagLen
-)
+const maxEthernetHeader = ethernetHeader + wire.MaxTags*wire.TagLen
 
 // NewRoute makes a route to a MAC address, which may be a group's, with up to two VLAN tags, the
 // outer one first. Room 0 is what the interface takes, OwnMAC is filled in. The error is
@@ -40,9 +37,9 @@ func (p *NativePort) NewRoute(
 	case to == [6]byte{} || to == mac:
 		return nil, fmt.Errorf("%w: native packets to %x would reach nobody else",
 			roce.ErrInvalid, to)
-	case len(tags) > maxTags:
+	case len(tags) > wire.MaxTags:
 		return nil, fmt.Errorf("%w: %d VLAN tags are more than %d", roce.ErrInvalid, len(tags),
-			maxTags)
+			wire.MaxTags)
 	}
 	r := &NativeRoute{Template: t}
 	room := min(p.room(len(tags)), t.Format.Spec().Room)

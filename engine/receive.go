@@ -81,7 +81,7 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		}
 		return
 	}
-	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.VLANID()) {
+	if (q.lost || qp.core.Type() == roce.TypeUD) && !q.isLocal(p.Dst, p.Tags.VLAN()) {
 		q.drop(counter.DropNotLocal)
 		return
 	}

@@ -16,7 +16,7 @@ import (
 type AddressVector struct {
 	DGID      wire.GID
 	SGIDIndex int    // our GID, by its index in Device.GIDTable: it decides RoCE v1 or v2
-	SL        uint8  // service level, 0 to 7: the priority (PCP) of a VLAN tag
+	SL        uint8  // service level, 0 to 7: the priority (PCP) of VLAN tags
 	FlowLabel uint32 // 20 bits, 0 lets the QP numbers choose the path
 	TClass    uint8  // traffic class: DSCP and ECN
 	HopLimit  uint8  // TTL of IPv4
@@ -48,7 +48,7 @@ func (d *Device) KnownPath(av AddressVector) (wire.Path, error) {
 
 // HasNeighbour reports whether the MAC address of a GID on a VLAN is known, so that KnownPath
 // is worth its system call. It costs none.
-func (d *Device) HasNeighbour(gid wire.GID, vlan uint16) bool {
+func (d *Device) HasNeighbour(gid wire.GID, vlan wire.VLAN) bool {
 	to := pathtable.Destination{Framing: wire.FramingV2IPv6, VLAN: vlan, Dst: gid}
 	if _, ok := d.knownMAC(to); ok {
 		return true
@@ -86,9 +86,7 @@ func (d *Device) pathOf(
 	path := wire.Path{
 		Framing: framingOf(from), SrcMAC: from.MAC, Src: from.GID, Dst: av.DGID,
 		TClass: av.TClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
-	}
-	if from.VLAN != 0 {
-		path.Tagged, path.VLAN = true, wire.VLANTag(from.VLAN, av.SL)
+		Tags: from.VLAN.Tags(av.SL),
 	}
 	to := pathtable.DestinationOf(&path)
 	if mac, ok := d.knownMAC(to); ok {

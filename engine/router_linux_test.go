@@ -20,12 +20,12 @@ import (
 type hopTap struct {
 	mu    sync.Mutex
 	hops  map[uint8]int
-	tags  map[uint16]int // control information; 0 is an untagged packet
+	tags  map[wire.VLAN]int
 	kinds map[wire.Framing]int
 }
 
 func newHopTap() *hopTap {
-	return &hopTap{hops: map[uint8]int{}, tags: map[uint16]int{}, kinds: map[wire.Framing]int{}}
+	return &hopTap{hops: map[uint8]int{}, tags: map[wire.VLAN]int{}, kinds: map[wire.Framing]int{}}
 }
 
 func (h *hopTap) Frame(dir capture.Direction, head, tail []byte) {
@@ -36,7 +36,7 @@ func (h *hopTap) Frame(dir capture.Direction, head, tail []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hops[p.HopLimit]++
-	h.tags[p.VLAN]++
+	h.tags[p.Tags.VLAN()]++
 	h.kinds[p.Framing]++
 }
 

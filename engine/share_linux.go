@@ -98,7 +98,7 @@ func (s *share) now() ([]int, error) {
 // are other queues, or the interface takes packets that are longer than its frames.
 func (s *share) changed(info xsk.Info) error {
 	port := s.host.Port()
-	if now, was := wire.ActiveMTU(port.MTU), activeMTU(info); now > was {
+	if now, was := wire.ActiveMTU(port.MTU), wire.ActiveMTU(linkMTU(info)); now > was {
 		return fmt.Errorf("the MTU is %d now, and was %d when the socket was made", port.MTU,
 			info.MTU)
 	}

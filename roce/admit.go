@@ -15,7 +15,8 @@ func (q *QP) admit(p *wire.Packet) Reason {
 	case uint8(p.Spec.Service)<<5 != q.service && !q.understands(p):
 		return reasonService
 	case !q.typ.Datagram() && (p.Src != q.attr.Path.Dst || p.Dst != q.attr.Path.Src ||
-		p.Framing != q.attr.Path.Framing || p.VLANID() != q.attr.Path.VLANID()):
+		p.Framing != q.attr.Path.Framing ||
+		p.Tags != q.attr.Path.Tags && p.Tags.VLAN() != q.attr.Path.Tags.VLAN()):
 		return reasonSource
 	case !q.inPartition(p.BTH.PKey):
 		return reasonPKey

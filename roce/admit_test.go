@@ -85,7 +85,8 @@ func TestDroppedInSilence(t *testing.T) {
 func TestTakenAsTheyCome(t *testing.T) {
 	s := newScript(t, options{})
 	path := pathTo(qpnA, s.o.Framing)
-	path.SrcPort, path.TClass, path.HopLimit, path.Tagged = 1, 0xff, 1, true
+	path.SrcPort, path.TClass, path.HopLimit = 1, 0xff, 1
+	path.Tags[0].TPID = wire.TPIDCustomer // with a priority alone
 	path.SrcMAC = [6]byte{}
 	must(t, s.path.Init(path))
 	p := s.writeRequest(wire.RCWriteOnly, s.it(0), 0, 4, []byte("good"))

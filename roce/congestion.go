@@ -37,9 +37,7 @@ func (c *congestion) reset() { *c = congestion{config: c.config} }
 // of their own, and ECT(0) as ConnectX has it.
 func (c *congestion) setPath(p wire.Path) error {
 	p.TClass = c.config.CNPDSCP<<2 | wire.ECT0
-	if p.Tagged {
-		p.VLAN = p.VLANID() | uint16(c.config.CNPPriority)<<13
-	}
+	p.Tags = p.Tags.WithPriority(c.config.CNPPriority)
 	var t wire.Template
 	if err := t.Init(p); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 		Opcode: WCRecv, Flags: WCGRH, ByteLen: grhLen + n, SrcQP: p.DETH().SrcQP, Time: now,
 	}
 	if s.typ == TypeGSI {
-		wc.SrcMAC, wc.VLAN = p.SrcMAC, p.VLANID()
+		wc.SrcMAC, wc.VLAN = p.SrcMAC, p.Tags.VLAN()
 		wc.PKeyIndex, _ = s.common.PKeys.Find(p.BTH.PKey) // it was admitted
 	}
 	if p.Spec.Has(wire.HasImmDt) {

@@ -63,6 +63,7 @@ func (m *fakeMachine) Probe(ifindex, queue int) (xsk.Support, error) {
 // goodMachine can do everything, and has an interface that is up and one that
 // is not.
 func goodMachine() *fakeMachine {
+	addr := netip.MustParseAddr
 	yes := func(name string) xsk.Feature { return xsk.Feature{Name: name, OK: true} }
 	m := &fakeMachine{
 		release: "6.18.0",
@@ -84,15 +85,11 @@ func goodMachine() *fakeMachine {
 	up := host.Interface{
 		Ethernet: true, Carrier: true, Kind: "device", Driver: "ice", Queues: 1, Qdisc: "mq",
 	}
+	mac := [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x34}
 	up.Port = engine.Port{
-		Name: "eth0", Index: 2, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x34}, MTU: 4200, Up: true,
-		Addrs: []netip.Addr{
-			netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.1"),
-		},
-		VLANs: []engine.VLAN{{
-			ID: 5, Name: "eth0.5", Index: 4, MAC: [6]byte{0x52, 0x54, 0, 0x77, 0x12, 0x34},
-			Addrs: []netip.Addr{netip.MustParseAddr("198.51.100.1")},
-		}},
+		Name: "eth0", Index: 2, MAC: mac, MTU: 4200, Up: true,
+		Addrs: []netip.Addr{addr("2001:db8::1"), addr("192.0.2.1")},
+		VLANs: vlansOn(mac),
 	}
 	down := up
 	down.Port = engine.Port{

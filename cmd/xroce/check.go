@@ -10,7 +10,6 @@ import (
 
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/pathcheck"
-	"xroce/roce/wire"
 )
 
 // checkReport is what `xroce check --json` prints.
@@ -127,7 +126,7 @@ func (a *app) check(args []string, queue int) (*checkReport, error) {
 		for _, i := range host.Devices(list) {
 			r.Interfaces = append(r.Interfaces, interfaceJSON{
 				Name: i.Name, Driver: i.Driver, Up: i.Up, MTU: i.MTU,
-				ActiveMTU: wire.ActiveMTU(i.MTU).Bytes(), Queues: i.Queues, Qdisc: i.Qdisc,
+				ActiveMTU: i.ActiveMTU().Bytes(), Queues: i.Queues, Qdisc: i.Qdisc,
 				XDP: i.XDP,
 			})
 		}

@@ -45,15 +45,20 @@ type gidRow struct {
 	GID    string `json:"gid"`
 	Type   string `json:"type"`
 	Netdev string `json:"netdev"`
-	VLAN   uint16 `json:"vlan,omitempty"`
+	// VLAN is the ID of its tag, or of the inner one of two.
+	VLAN uint16 `json:"vlan,omitempty"`
+	// Tags are all tags, as wire.VLAN has them, where there is not just one of 802.1Q.
+	Tags string `json:"vlan_tags,omitempty"`
+
+	vlan wire.VLAN
 }
 
 // String is the entry in the words of ibv_devinfo, which does not know VLANs.
 func (g gidRow) String() string {
-	if g.VLAN == 0 {
+	if g.vlan == 0 {
 		return g.GID + ", " + g.Type
 	}
-	return fmt.Sprintf("%s, %s, VLAN %d (%s)", g.GID, g.Type, g.VLAN, g.Netdev)
+	return fmt.Sprintf("%s, %s, VLAN %s (%s)", g.GID, g.Type, g.vlan, g.Netdev)
 }
 
 // Port states (enum ibv_port_state).
@@ -66,7 +71,7 @@ func newDevinfo(i host.Interface) devinfo {
 	attr := engine.Attributes(engine.Options{})
 	d := devinfo{
 		Name: i.Name, Transport: "InfiniBand", GUID: guid(nodeGUID(i.MAC)), Driver: i.Driver,
-		NetdevMTU: i.MTU, Queues: i.Queues, max: wire.MTU4096, active: wire.ActiveMTU(i.MTU),
+		NetdevMTU: i.MTU, Queues: i.Queues, max: wire.MTU4096, active: i.ActiveMTU(),
 		State: "PORT_DOWN", stateCode: portDown, LinkLayer: "Ethernet",
 		Limits: limitValues(attr), attr: attr, XDP: i.XDP, XDPMode: i.XDPMode,
 	}
@@ -75,10 +80,14 @@ func newDevinfo(i host.Interface) devinfo {
 		d.State, d.stateCode = "PORT_ACTIVE", portActive
 	}
 	for _, e := range i.GIDTable() {
-		d.GIDs = append(d.GIDs, gidRow{
+		row := gidRow{
 			Index: e.Index, GID: e.GID.String(), Type: e.Type.String(), Netdev: e.Netdev,
-			VLAN: e.VLAN,
-		})
+			VLAN: uint16(e.VLAN & 0xfff), vlan: e.VLAN,
+		}
+		if e.VLAN > 0xfff {
+			row.Tags = e.VLAN.String()
+		}
+		d.GIDs = append(d.GIDs, row)
 	}
 	return d
 }

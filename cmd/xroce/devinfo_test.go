@@ -9,6 +9,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/engine"
+	"xroce/roce/wire"
 	"xroce/xsk"
 
 	"golang.org/x/sys/unix"
@@ -204,5 +205,18 @@ func TestDevinfoPortState(t *testing.T) {
 	small.Port = engine.Port{Name: "x", MTU: 100}
 	if d := newDevinfo(small); mtuText(d.active) != "invalid MTU (0)" || d.ActiveMTU != 0 {
 		t.Errorf("MTU 100: %+v", d)
+	}
+}
+
+// vlansOn are a VLAN on a port, and one on that of a service.
+func vlansOn(mac [6]byte) []engine.VLAN {
+	addr := netip.MustParseAddr
+	both, _ := wire.VLAN(6).Behind(wire.NewVLAN(wire.TPIDService, 100))
+	return []engine.VLAN{
+		{ID: 5, Name: "eth0.5", Index: 4, MAC: mac, Addrs: []netip.Addr{addr("198.51.100.1")}},
+		{
+			ID: both, Name: "eth0.100.6", Index: 6, MAC: mac,
+			Addrs: []netip.Addr{addr("198.51.100.65")},
+		},
 	}
 }

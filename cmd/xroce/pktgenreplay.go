@@ -116,11 +116,9 @@ func (f *pktgenFlags) rewrite(flags *pflag.FlagSet, route traffic.Route) gen.Rew
 		w.TOS = &f.flow.TOS
 	}
 	if f.flow.VLAN > 0 {
-		w.Path.Tagged, w.Path.VLAN = true, f.flow.VLAN
+		w.Path.Tags = wire.VLAN(f.flow.VLAN & 0xfff).Tags(0)
 	}
-	if w.Path.Tagged {
-		w.Path.VLAN = wire.VLANTag(w.Path.VLAN&0xfff, f.flow.Priority)
-	}
+	w.Path.Tags = w.Path.Tags.WithPriority(f.flow.Priority)
 	if r.V1 {
 		w.Path.Framing = wire.FramingV1
 	}

@@ -19,7 +19,7 @@ const (
 // A destination is what the first hop of a path depends on.
 type destination struct {
 	local, remote wire.GID
-	vlan          uint16
+	vlan          wire.VLAN
 }
 
 func destinationOf(p *cm.Path) destination {

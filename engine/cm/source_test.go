@@ -17,17 +17,18 @@ var errRoute = errors.New("no route")
 // A router has the routes of its two networks.
 type router struct {
 	*surroundings
+	vlan    wire.VLAN
 	changes chan struct{}
 }
 
-func newRouter(s *surroundings) engine.Host { return &router{s, make(chan struct{})} }
+func newRouter(s *surroundings) engine.Host { return &router{s, 5, make(chan struct{})} }
 
 // Port adds a VLAN, which has the same link-local address as the port.
 func (r *router) Port() engine.Port {
 	p := r.surroundings.Port()
 	p.Name = "port"
 	p.VLANs = []engine.VLAN{{
-		ID: 5, Name: "vlan", MAC: p.MAC, Addrs: []netip.Addr{wire.LinkLocalGID(p.MAC).Addr()},
+		ID: r.vlan, Name: "vlan", MAC: p.MAC, Addrs: []netip.Addr{wire.LinkLocalGID(p.MAC).Addr()},
 	}}
 	return p
 }
@@ -40,26 +41,26 @@ func (r *router) Close() error {
 }
 
 func (r *router) ResolveOn(
-	ctx context.Context, _ uint16, src, dst netip.Addr,
+	ctx context.Context, _ wire.VLAN, src, dst netip.Addr,
 ) (hop engine.Hop, err error) {
 	hop.MAC, err = r.Resolve(ctx, src, dst)
 	return hop, err
 }
 
-func (r *router) Known(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+func (r *router) Known(vlan wire.VLAN, src, dst netip.Addr) (engine.Hop, error) {
 	return r.Lookup(vlan, src, dst)
 }
 
-func (r *router) HasNeighbour(_ uint16, addr netip.Addr) bool {
+func (r *router) HasNeighbour(_ wire.VLAN, addr netip.Addr) bool {
 	_, err := r.Host.Resolve(context.Background(), addr, addr)
 	return err == nil
 }
 
-func (r *router) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+func (r *router) Lookup(vlan wire.VLAN, src, dst netip.Addr) (engine.Hop, error) {
 	return r.ResolveOn(context.Background(), vlan, src, dst)
 }
 
-func (r *router) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error) {
+func (r *router) Source(dst netip.Addr) (vlan wire.VLAN, src netip.Addr, err error) {
 	for _, a := range r.Port().Addrs {
 		if near, err := a.Prefix(24); err == nil && near.Contains(dst) {
 			return 0, a, nil

@@ -20,11 +20,11 @@ type stranger struct {
 	mr     *engine.MR
 	qp     *engine.QP
 	target netip.Addr
-	to     [6]byte // MAC address of the target
-	from   [6]byte // MAC address of the frames
-	vlan   uint16  // of the frames, 0 for none
-	port   uint16  // of the requests
-	n      uint32  // requests so far
+	to     [6]byte   // MAC address of the target
+	from   [6]byte   // MAC address of the frames
+	vlan   wire.VLAN // of the frames, 0 for none
+	port   uint16    // of the requests
+	n      uint32    // requests so far
 }
 
 // A stranger's frames: each has enough room, and so many leave at once.
@@ -127,7 +127,7 @@ func (s *stranger) write(t testing.TB, b []byte, src netip.Addr, m message) int 
 	must(t, template.Init(wire.Path{
 		Framing: framing, SrcMAC: s.from, DstMAC: s.to, Src: wire.GIDFromAddr(src),
 		Dst: wire.GIDFromAddr(s.target), HopLimit: 64, SrcPort: 50000,
-		Tagged: s.vlan != 0, VLAN: wire.VLANTag(s.vlan, 0),
+		Tags: s.vlan.Tags(0),
 	}))
 	at := template.Len()
 	wire.BTH{

@@ -11,6 +11,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // A town is a host with routes to the networks of its addresses. It knows who is there, and
@@ -24,7 +25,7 @@ type town struct {
 
 func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
 
-func (w *town) Known(_ uint16, src, dst netip.Addr) (hop engine.Hop, err error) {
+func (w *town) Known(_ wire.VLAN, src, dst netip.Addr) (hop engine.Hop, err error) {
 	if _, _, err := w.Source(dst); err != nil {
 		return hop, fmt.Errorf("%w: %w", engine.ErrNoRoute, err)
 	}
@@ -32,16 +33,16 @@ func (w *town) Known(_ uint16, src, dst netip.Addr) (hop engine.Hop, err error) 
 	return hop, err
 }
 
-func (w *town) HasNeighbour(vlan uint16, addr netip.Addr) bool {
+func (w *town) HasNeighbour(vlan wire.VLAN, addr netip.Addr) bool {
 	return !w.distant.Load() && w.router.HasNeighbour(vlan, addr)
 }
 
-func (w *town) Lookup(vlan uint16, src, dst netip.Addr) (engine.Hop, error) {
+func (w *town) Lookup(vlan wire.VLAN, src, dst netip.Addr) (engine.Hop, error) {
 	return w.Known(vlan, src, dst)
 }
 
 func (w *town) ResolveOn(
-	ctx context.Context, vlan uint16, src, dst netip.Addr,
+	ctx context.Context, vlan wire.VLAN, src, dst netip.Addr,
 ) (engine.Hop, error) {
 	hop, err := w.Known(vlan, src, dst)
 	if err == nil {

@@ -38,7 +38,7 @@ func (m *madTap) Frame(dir capture.Direction, head, tail []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mads[h.Attribute] = mad
-	m.to[h.Attribute] = rcm.Via{MAC: p.DstMAC, VLAN: p.VLANID()}
+	m.to[h.Attribute] = rcm.Via{MAC: p.DstMAC, VLAN: p.Tags.VLAN()}
 }
 
 // sent waits for a MAD of a kind.
@@ -56,19 +56,29 @@ func (m *madTap) sent(t *testing.T, kind rcm.Attribute) (mad []byte, to rcm.Via)
 // TestHangUpOnVLAN: a peer on a VLAN connects to an address that we have there and beside it,
 // as the link-local one of a VLAN interface is. It is told on the VLAN that we hang up.
 func TestHangUpOnVLAN(t *testing.T) {
+	for _, vlan := range []wire.VLAN{
+		5, wire.Tags{{TPID: wire.TPIDService, TCI: 100}, {TPID: wire.TPIDCustomer, TCI: 5}}.VLAN(),
+	} {
+		t.Run(vlan.String(), func(t *testing.T) { testHangUp(t, vlan) })
+	}
+}
+
+func testHangUp(t *testing.T, vlan wire.VLAN) {
 	tap := newMADTap()
 	e := engine.Options{Tap: tap, RawPackets: true}
-	_, hosts := newWorldAround(t, cm.Options{Linger: -1}, e, newRouter)
+	_, hosts := newWorldAround(t, cm.Options{Linger: -1}, e, func(s *surroundings) engine.Host {
+		return &router{s, vlan, make(chan struct{})}
+	})
 	a, b := hosts[0], hosts[1]
 	must(t, a.manager.Close()) // what comes to it is not answered
 	at := netip.AddrPortFrom(netip.IPv6Unspecified(), 1)
 	s := b.serve(t, at)
 	peer := newStranger(t, a.dev, linkLocal(b), b.mac, 1)
-	peer.vlan = 5
+	peer.vlan = vlan
 	req := peer.request(linkLocal(a))
 	peer.send(t, linkLocal(a), req)
 	mad, to := tap.sent(t, rcm.AttributeREP)
-	there := rcm.Via{MAC: a.mac, VLAN: 5}
+	there := rcm.Via{MAC: a.mac, VLAN: vlan}
 	if to != there {
 		t.Fatalf("answered by %+v", to)
 	}
@@ -78,8 +88,8 @@ func TestHangUpOnVLAN(t *testing.T) {
 		LocalCommID: req.LocalCommID, RemoteCommID: rep.LocalCommID,
 	})
 	c := s.conn(t)
-	if path := c.QP().Query().Path; path.VLANID() != 5 {
-		t.Errorf("the queue pair is on VLAN %d", path.VLANID())
+	if path := c.QP().Query().Path; path.Tags.VLAN() != vlan {
+		t.Errorf("the queue pair is on VLAN %s", path.Tags.VLAN())
 	}
 	c.Close()
 	if _, to := tap.sent(t, rcm.AttributeDREQ); to != there {

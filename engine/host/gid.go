@@ -31,10 +31,10 @@ type GIDEntry struct {
 	Index   int // the SGIDIndex of address vectors
 	GID     wire.GID
 	Type    GIDType
-	Netdev  string  // the interface that has the address: the device's, or a VLAN on it
-	Ifindex int     // its index
-	VLAN    uint16  // VLAN ID, 0 for none
-	MAC     [6]byte // of that interface
+	Netdev  string    // the interface that has the address: the device's, or a VLAN on it
+	Ifindex int       // its index
+	VLAN    wire.VLAN // 0 for none
+	MAC     [6]byte   // of that interface
 }
 
 // Size and places of the GID table.

@@ -14,7 +14,7 @@ import (
 // slot is empty.
 type gidSlot struct {
 	gid     wire.GID
-	vlan    uint16
+	vlan    wire.VLAN
 	netdev  string
 	ifindex int
 	mac     [6]byte
@@ -173,7 +173,7 @@ func (t *GIDTable) Find(ty GIDType, good func(GIDEntry) bool) (GIDEntry, bool) {
 }
 
 // Get returns the entry of type RoCE v2 with an address on a VLAN, false for none.
-func (t *GIDTable) Get(gid wire.GID, vlan uint16) (GIDEntry, bool) {
+func (t *GIDTable) Get(gid wire.GID, vlan wire.VLAN) (GIDEntry, bool) {
 	if gid.IsZero() {
 		return GIDEntry{}, false // that of the slots that are empty
 	}
@@ -188,7 +188,7 @@ func (t *GIDTable) Get(gid wire.GID, vlan uint16) (GIDEntry, bool) {
 }
 
 // Has reports whether an address is in the table, on this VLAN.
-func (t *GIDTable) Has(gid wire.GID, vlan uint16) bool {
+func (t *GIDTable) Has(gid wire.GID, vlan wire.VLAN) bool {
 	_, ok := t.Get(gid, vlan)
 	return ok
 }
@@ -196,7 +196,7 @@ func (t *GIDTable) Has(gid wire.GID, vlan uint16) bool {
 // An Addr is an address of a port with the VLAN that it is on.
 type Addr struct {
 	GID  wire.GID
-	VLAN uint16 // ID, 0 for none
+	VLAN wire.VLAN
 }
 
 // Addrs lists the addresses of the table. The map is the caller's.

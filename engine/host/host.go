@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+
+	"xroce/roce/wire"
 )
 
 // ErrNoNeighbour says that no host answered for an address.
@@ -59,21 +61,21 @@ type Router interface {
 	Changes() <-chan struct{}
 	// ResolveOn is Resolve for packets that leave by the interface of a VLAN, 0
 	// for the port itself.
-	ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (Hop, error)
+	ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.Addr) (Hop, error)
 	// Lookup is ResolveOn without waiting. When the neighbour is not known, or
 	// what is known of it is old, it has the network asked; the answer is a
 	// change. The error is ErrNoNeighbour when the neighbour is not known.
-	Lookup(vlan uint16, src, dst netip.Addr) (Hop, error)
+	Lookup(vlan wire.VLAN, src, dst netip.Addr) (Hop, error)
 	// Known is Lookup without asking: whoever makes us call it makes the machine do
 	// nothing and remember nothing. The error is ErrNoRoute when packets to dst do not
 	// leave by the interface.
-	Known(vlan uint16, src, dst netip.Addr) (Hop, error)
+	Known(vlan wire.VLAN, src, dst netip.Addr) (Hop, error)
 	// HasNeighbour reports whether a MAC address is known for addr itself. It is for who
 	// has to ask for very many: it answers from a copy, without asking for the route.
-	HasNeighbour(vlan uint16, addr netip.Addr) bool
+	HasNeighbour(vlan wire.VLAN, addr netip.Addr) bool
 	// Source tells from which address, on which VLAN, packets to dst leave. It is
 	// an error that they do not leave by the port or a VLAN of it.
-	Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)
+	Source(dst netip.Addr) (vlan wire.VLAN, src netip.Addr, err error)
 }
 
 // A GroupJoiner is a Host that can have the frames of a multicast group sent to

@@ -39,8 +39,10 @@ func (w *netWatch) lookLink(kind uint16, data []byte) (ours bool) {
 	if kind == unix.RTM_DELLINK {
 		return place >= 0 && w.setVLANs(slices.Delete(w.vlans(), place, place+1))
 	}
-	if place < 0 && lowerLink(data[unix.SizeofIfInfomsg:]) != w.index {
-		return false
+	if place < 0 {
+		if _, on := w.now.Load().vlanAt(lowerLink(data[unix.SizeofIfInfomsg:])); !on {
+			return false
+		}
 	}
 	return w.takeVLAN(place, data)
 }
@@ -63,13 +65,13 @@ func (w *netWatch) takePort(data []byte) bool {
 }
 
 // takeVLAN takes over what a message says of the VLAN at a place, or of an interface
-// on the port that is new, where place is negative.
+// on the port or on a VLAN of it that is new, where place is negative.
 func (w *netWatch) takeVLAN(place int, data []byte) bool {
 	link, err := netlink.LinkDeserialize(nil, data)
 	if err != nil {
 		return false // nothing that a kernel sends
 	}
-	v, ok := vlanOn(w.index, link)
+	v, ok := vlanOn(*w.now.Load(), link)
 	switch {
 	case !ok && place >= 0: // its place is another interface's by now
 		return w.setVLANs(slices.Delete(w.vlans(), place, place+1))

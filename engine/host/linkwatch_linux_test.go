@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"xroce/xsk/vethpair"
@@ -211,68 +209,6 @@ func TestWatchLeavesOthersAlone(t *testing.T) {
 	w.close()
 	if reads != 0 {
 		t.Errorf("all interfaces were read %d times", reads)
-	}
-}
-
-// vlanMessage is what the kernel says of a VLAN on an interface, without its header.
-func vlanMessage(index, on int, name string, id uint16) []byte {
-	info := nl.NewIfInfomsg(unix.AF_UNSPEC)
-	info.Index = int32(index)
-	b := info.Serialize()
-	attr := func(kind int, data []byte) *nl.RtAttr { return nl.NewRtAttr(kind, data) }
-	kind := attr(unix.IFLA_LINKINFO, nil)
-	kind.AddRtAttr(nl.IFLA_INFO_KIND, nl.ZeroTerminated("vlan"))
-	data := kind.AddRtAttr(nl.IFLA_INFO_DATA, nil)
-	data.AddRtAttr(nl.IFLA_VLAN_ID, nl.Uint16Attr(id))
-	for _, a := range []*nl.RtAttr{
-		attr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), attr(unix.IFLA_MTU, nl.Uint32Attr(1500)),
-		attr(unix.IFLA_ADDRESS, []byte{2, 0, 0, 0, 0, 7}),
-		attr(unix.IFLA_LINK, nl.Uint32Attr(uint32(on))), kind,
-	} {
-		b = append(b, a.Serialize()...)
-	}
-	return b
-}
-
-// TestLookVLANs has a VLAN come, change and go, by messages alone. A kernel without
-// CONFIG_VLAN_8021Q has none, so these are made here.
-func TestLookVLANs(t *testing.T) {
-	w := watch(t).netWatch
-	w.close() // what follows is for the goroutine of the watch
-	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer handle.Close()
-	w.handle = handle
-	const index = 1 << 20 // of no interface: no address is found
-	look := func(kind uint16, data []byte) []VLAN {
-		t.Helper()
-		if !w.look(kind, data) {
-			t.Errorf("message %d is taken for none of ours", kind)
-		}
-		return w.port().VLANs
-	}
-	first := look(unix.RTM_NEWLINK, vlanMessage(index, w.index, "v7", 7))
-	want := []VLAN{{ID: 7, Name: "v7", Index: index, MAC: [6]byte{2, 0, 0, 0, 0, 7}}}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Error(diff)
-	}
-	// Another, made before, and one that is on another interface.
-	second := look(unix.RTM_NEWLINK, vlanMessage(index-1, w.index, "v9", 9))
-	if len(second) != 2 || second[0].ID != 9 || second[1].ID != 7 {
-		t.Errorf("two VLANs: %+v", second)
-	}
-	if w.look(unix.RTM_NEWLINK, vlanMessage(index+1, w.index+1, "v8", 8)) {
-		t.Error("a VLAN of another interface is taken for one of ours")
-	}
-	renamed := look(unix.RTM_NEWLINK, vlanMessage(index, w.index, "other", 7))
-	if len(renamed) != 2 || renamed[1].Name != "other" || second[1].Name != "v7" {
-		t.Errorf("renamed: %+v, and the list that was given out: %+v", renamed, second)
-	}
-	left := look(unix.RTM_DELLINK, vlanMessage(index, w.index, "other", 7))
-	if len(left) != 1 || left[0].ID != 9 || len(second) != 2 || second[0].ID != 9 {
-		t.Errorf("one is deleted: %+v, and the list that was given out: %+v", left, second)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"xroce/roce/wire"
 )
 
 // ReadPort describes an interface of the thread's network namespace, with its VLANs,
@@ -94,34 +96,53 @@ func readAddrs(handle *netlink.Handle, link netlink.Link) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// readVLANs picks the 802.1Q interfaces on the port with this index out of all
+// readVLANs picks the VLAN interfaces on the port with this index, and those on them, out of all
 // interfaces, with their addresses, in the order in which they were made.
 func readVLANs(handle *netlink.Handle, links []netlink.Link, port int) ([]VLAN, error) {
-	var list []VLAN
-	for _, link := range links {
-		v, ok := vlanOn(port, link)
-		if !ok {
-			continue
+	list := vlansOn(Port{Index: port}, links)
+	list = vlansOn(Port{Index: port, VLANs: list}, links)
+	for i := range list {
+		link := &netlink.GenericLink{
+			LinkAttrs: netlink.LinkAttrs{Name: list[i].Name, Index: list[i].Index},
 		}
 		var err error
-		if v.Addrs, err = readAddrs(handle, link); err != nil {
+		if list[i].Addrs, err = readAddrs(handle, link); err != nil {
 			return nil, err
 		}
-		list = append(list, v)
 	}
-	sortVLANs(list)
 	return list, nil
 }
 
-// vlanOn describes an 802.1Q interface on the port with this index, without addresses.
-func vlanOn(port int, link netlink.Link) (v VLAN, ok bool) {
+// vlansOn picks the VLAN interfaces on a port, and on those of its VLANs that are known, without
+// addresses.
+func vlansOn(port Port, links []netlink.Link) (list []VLAN) {
+	for _, link := range links {
+		if v, ok := vlanOn(port, link); ok {
+			list = append(list, v)
+		}
+	}
+	sortVLANs(list)
+	return list
+}
+
+// vlanOn describes a VLAN interface on a port or on one of its VLANs, without addresses.
+func vlanOn(port Port, link netlink.Link) (v VLAN, ok bool) {
 	vlan, ok := link.(*netlink.Vlan)
-	if !ok || vlan.ParentIndex != port || vlan.VlanProtocol == netlink.VLAN_PROTOCOL_8021AD {
+	if !ok {
 		return v, false
 	}
-	v = VLAN{ID: uint16(vlan.VlanId), Name: vlan.Name, Index: vlan.Index}
+	outer, ok := port.vlanAt(vlan.ParentIndex)
+	if !ok {
+		return v, false
+	}
+	tpid := uint16(wire.TPIDCustomer)
+	if vlan.VlanProtocol == netlink.VLAN_PROTOCOL_8021AD {
+		tpid = wire.TPIDService
+	}
+	v = VLAN{Name: vlan.Name, Index: vlan.Index}
 	copy(v.MAC[:], vlan.HardwareAddr)
-	return v, true
+	v.ID, ok = wire.NewVLAN(tpid, uint16(vlan.VlanId)).Behind(outer)
+	return v, ok
 }
 
 // sortVLANs brings VLANs into the order in which they were made.

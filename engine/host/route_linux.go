@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"xroce/roce/wire"
 )
 
 // How the kernel is asked to resolve a neighbour: it sends three probes, one a
@@ -26,7 +28,7 @@ func (h *Kernel) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, err
 }
 
 // ResolveOn implements Router.
-func (h *Kernel) ResolveOn(ctx context.Context, vlan uint16, src, dst netip.Addr) (
+func (h *Kernel) ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.Addr) (
 	Hop, error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -63,7 +65,7 @@ func (h *Kernel) noNeighbour(via neighbourKey, dst netip.Addr) error {
 }
 
 // Lookup implements Router.
-func (h *Kernel) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
+func (h *Kernel) Lookup(vlan wire.VLAN, src, dst netip.Addr) (Hop, error) {
 	via, gateway, err := h.nextHop(vlan, src, dst)
 	if err != nil {
 		return Hop{}, err
@@ -81,7 +83,7 @@ func (h *Kernel) Lookup(vlan uint16, src, dst netip.Addr) (Hop, error) {
 }
 
 // Known implements Router.
-func (h *Kernel) Known(vlan uint16, src, dst netip.Addr) (Hop, error) {
+func (h *Kernel) Known(vlan wire.VLAN, src, dst netip.Addr) (Hop, error) {
 	via, gateway, err := h.nextHop(vlan, src, dst)
 	if err != nil {
 		return Hop{}, err
@@ -94,7 +96,7 @@ func (h *Kernel) Known(vlan uint16, src, dst netip.Addr) (Hop, error) {
 }
 
 // HasNeighbour implements Router.
-func (h *Kernel) HasNeighbour(vlan uint16, addr netip.Addr) bool {
+func (h *Kernel) HasNeighbour(vlan wire.VLAN, addr netip.Addr) bool {
 	index, err := h.ifindexOf(vlan)
 	if err != nil {
 		return false
@@ -105,7 +107,7 @@ func (h *Kernel) HasNeighbour(vlan uint16, addr netip.Addr) bool {
 
 // nextHop is the neighbour to which a packet goes first; gateway is its address
 // when it is not the destination.
-func (h *Kernel) nextHop(vlan uint16, src, dst netip.Addr) (
+func (h *Kernel) nextHop(vlan wire.VLAN, src, dst netip.Addr) (
 	via neighbourKey, gateway netip.Addr, err error,
 ) {
 	index, err := h.ifindexOf(vlan)
@@ -157,7 +159,7 @@ func gatewayOf(r netlink.Route) (netip.Addr, bool) {
 }
 
 // Source implements Router.
-func (h *Kernel) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error) {
+func (h *Kernel) Source(dst netip.Addr) (vlan wire.VLAN, src netip.Addr, err error) {
 	var routes []netlink.Route
 	err = h.ask(func(handle *netlink.Handle) (err error) {
 		routes, err = handle.RouteGet(dst.AsSlice())
@@ -168,7 +170,7 @@ func (h *Kernel) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)
 	}
 	for _, r := range routes {
 		src, ok := netip.AddrFromSlice(r.Src)
-		vlan, known := h.vlanOf(r.LinkIndex)
+		vlan, known := h.Port().vlanAt(r.LinkIndex)
 		if ok && known {
 			return vlan, src.Unmap(), nil
 		}
@@ -178,7 +180,7 @@ func (h *Kernel) Source(dst netip.Addr) (vlan uint16, src netip.Addr, err error)
 }
 
 // ifindexOf is the interface of a VLAN.
-func (h *Kernel) ifindexOf(vlan uint16) (int, error) {
+func (h *Kernel) ifindexOf(vlan wire.VLAN) (int, error) {
 	port := h.Port()
 	if vlan == 0 {
 		return port.Index, nil
@@ -188,21 +190,7 @@ func (h *Kernel) ifindexOf(vlan uint16) (int, error) {
 			return v.Index, nil
 		}
 	}
-	return 0, fmt.Errorf("host: %s has no VLAN %d any more", port.Name, vlan)
-}
-
-// vlanOf is the VLAN of an interface, if it is the port or on it.
-func (h *Kernel) vlanOf(index int) (vlan uint16, ok bool) {
-	port := h.Port()
-	if index == port.Index {
-		return 0, true
-	}
-	for _, v := range port.VLANs {
-		if v.Index == index {
-			return v.ID, true
-		}
-	}
-	return 0, false
+	return 0, fmt.Errorf("host: %s has no VLAN %s any more", port.Name, vlan)
 }
 
 // nameOf is the name of the port or of a VLAN on it.

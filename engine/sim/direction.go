@@ -264,10 +264,7 @@ func repair(frame []byte) {
 		return
 	}
 	const icrc = 4
-	net := ethernetHeader
-	if p.Tagged {
-		net += 4
-	}
+	net := ethernetHeader + p.Tags.Len()
 	end := net + p.NetworkLen() - icrc
 	binary.LittleEndian.PutUint32(frame[end:], wire.ICRC(p.Framing, frame[net:end], nil))
 }

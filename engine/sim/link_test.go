@@ -22,7 +22,10 @@ func ipFrame(t *testing.T, n int, ecn uint8, v6, tagged bool) []byte {
 	p := wire.Path{
 		Framing: wire.FramingV2IPv4, SrcMAC: macs[0], DstMAC: macs[1], TClass: 0x60 | ecn,
 		Src: wire.GIDFromIPv4([4]byte{10, 0, 0, 1}), Dst: wire.GIDFromIPv4([4]byte{10, 0, 0, 2}),
-		HopLimit: 64, SrcPort: 0xc000, Tagged: tagged, VLAN: 7,
+		HopLimit: 64, SrcPort: 0xc000,
+	}
+	if tagged {
+		p.Tags = wire.VLAN(7).Tags(0)
 	}
 	if v6 {
 		p.Framing, p.Src, p.Dst = wire.FramingV2IPv6, wire.GID{0xfd, 15: 1}, wire.GID{0xfd, 15: 2}

@@ -62,12 +62,9 @@ func (t *Tunnel) nativeWay(path wire.Path, their *hello) (*way, error) {
 	w := t.newWay(nil, their)
 	w.whole = false // what is lost would be all of it
 	t.nativeTemplate(&w.template, path.Dst)
-	var tags []wire.Tag
-	if path.Tagged {
-		tags = append(tags, wire.Tag{TPID: wire.TPIDCustomer, TCI: path.VLAN})
-		w.template.Room -= wire.TagLen
-	}
+	w.template.Room -= path.Tags.Len()
 	var err error
+	tags := path.Tags[:path.Tags.Len()/wire.TagLen]
 	w.route, err = t.in.native.NewRoute(path.DstMAC, w.template, tags...)
 	return w, err
 }

@@ -17,13 +17,13 @@ type Path struct {
 	Via Via
 }
 
-// A Via is the next station on a link: the MAC address, and the ID of the VLAN or 0. Who
+// A Via is the next station on a link: the MAC address, and the VLAN. Who
 // sent a frame may have written there what it liked, so the MAC address is a way for answers
 // alone: a connection that is established has none. Its VLAN stays, because an address of
 // ours may be on several.
 type Via struct {
 	MAC  [6]byte
-	VLAN uint16
+	VLAN wire.VLAN
 }
 
 // QPParams are the attributes that connect a QP (IBA 12.9.6, table of QP

@@ -31,11 +31,11 @@ func Answer(frame, to []byte, received uint64) int {
 		SrcMAC: [6]byte(to), DstMAC: a.SrcMAC, HopLimit: 64,
 		Dst: wire.GIDFromAddr(a.Src.Addr()),
 	}, DstPort: a.Src.Port()}
-	off := ethLen
-	if binary.BigEndian.Uint16(to[12:]) == typeVLAN {
-		c.Path.Tagged, c.Path.VLAN = true, binary.BigEndian.Uint16(to[14:])
-		off += vlanLen
+	tags, _, off, ok := wire.ParseTags(to)
+	if !ok {
+		return 0
 	}
+	c.Path.Tags = tags
 	ip := to[off:]
 	if c.Path.Dst.IsIPv4() {
 		c.Path.Src = wire.GIDFromIPv4([4]byte(ip[16:]))

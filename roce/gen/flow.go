@@ -26,7 +26,7 @@ type Flow struct {
 }
 
 // maxHeaders is the longest run of headers of a frame that is no RoCE packet.
-const maxHeaders = ethLen + vlanLen + ipv6Len + udpLen
+const maxHeaders = ethLen + wire.MaxTags*wire.TagLen + ipv6Len + udpLen
 
 // NewFlow checks a Config. The error wraps ErrConfig, or what the path is wrong with.
 func NewFlow(c Config) (*Flow, error) {

@@ -61,9 +61,7 @@ func NewFuzzer(p wire.Path, maxFrame int, seed, first uint64, qps []uint32) (*Fu
 	f := &Fuzzer{seed: seed, next: first, qps: qps, maxFrame: maxFrame, net: ethLen}
 	p.Framing = framing(&p)
 	f.ipv6 = p.Framing != wire.FramingV2IPv4
-	if p.Tagged {
-		f.net += vlanLen
-	}
+	f.net += p.Tags.Len()
 	if err := f.template.Init(p); err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ func path(v6, tagged bool) wire.Path {
 		SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, HopLimit: 64,
 		Src:     wire.GIDFromIPv4([4]byte{192, 0, 2, 1}),
 		Dst:     wire.GIDFromIPv4([4]byte{192, 0, 2, 2}),
-		SrcPort: 0xc001, Tagged: tagged,
+		SrcPort: 0xc001,
 	}
 	if tagged {
-		p.VLAN = wire.VLANTag(5, 3)
+		p.Tags = wire.VLAN(5).Tags(3)
 	}
 	if v6 {
 		p.Src = wire.GIDFromAddr(netip.MustParseAddr("2001:db8::1"))

@@ -15,8 +15,6 @@ const (
 	ipv6Len = 40
 	udpLen  = 8
 
-	typeVLAN = 0x8100
-	typeQinQ = 0x88a8
 	typeIPv4 = 0x0800
 	typeIPv6 = 0x86dd
 	protoUDP = 17
@@ -24,7 +22,7 @@ const (
 
 // A stack is where the headers of a frame lie.
 type stack struct {
-	tag     int // offset of the VLAN's control information, 0 for none
+	tag     int // offset of the control information of the inner VLAN tag, 0 for none
 	net     int // offset of the IP header, or GRH; 0 for none
 	udp     int // offset of the UDP header; 0 for none
 	payload int // offset of what is behind these
@@ -37,11 +35,9 @@ func putHeaders(b []byte, c *Config) (s stack) {
 	copy(b, p.DstMAC[:])
 	copy(b[6:], p.SrcMAC[:])
 	n := ethLen - 2
-	if p.Tagged {
-		binary.BigEndian.PutUint16(b[n:], typeVLAN)
-		binary.BigEndian.PutUint16(b[n+2:], p.VLAN)
-		s.tag = n + 2
-		n += vlanLen
+	if tags := p.Tags.Put(b[n:]); tags > 0 {
+		n += tags
+		s.tag = n - 2
 	}
 	if c.Kind == KindEthernet {
 		binary.BigEndian.PutUint16(b[n:], c.EtherType)

@@ -60,9 +60,9 @@ func (f *Flow) initRoCE() error {
 func (f *Flow) placeHeaders() {
 	s := &f.stack
 	s.net = ethLen
-	if f.c.Path.Tagged {
-		s.tag = ethLen
-		s.net += vlanLen
+	if tags := f.c.Path.Tags.Len(); tags > 0 {
+		s.net += tags
+		s.tag = s.net - vlanLen
 	}
 	s.payload = f.roce.template.Len()
 	s.ipv6 = f.roce.framing != wire.FramingV2IPv4

@@ -38,11 +38,9 @@ func (r *Reader) Read(head, tail []byte) (a Arrival) {
 		return a
 	}
 	copy(a.SrcMAC[:], head[6:])
-	etherType := binary.BigEndian.Uint16(head[ethLen-2:])
-	off := ethLen
-	if etherType == typeVLAN && len(head) >= off+vlanLen {
-		etherType = binary.BigEndian.Uint16(head[off+2:])
-		off += vlanLen
+	_, etherType, off, ok := wire.ParseTags(head)
+	if !ok {
+		return a
 	}
 	switch etherType {
 	case typeIPv4, typeIPv6, wire.EtherTypeV1:

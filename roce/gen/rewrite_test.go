@@ -54,7 +54,7 @@ func rewrite(t *testing.T, frames [][]byte, v6 bool) {
 		if err != nil || n == 0 || is.Decode(out[:n], nil) != wire.OK || !is.VerifyICRC() {
 			t.Fatalf("%d bytes, %v of %x", n, err, frame)
 		}
-		if !bytes.Equal(was.Payload, is.Payload) || is.BTH.DestQP != qp || is.VLANID() != 5 ||
+		if !bytes.Equal(was.Payload, is.Payload) || is.BTH.DestQP != qp || is.Tags.VLAN() != 5 ||
 			is.BTH.Opcode != was.BTH.Opcode || is.TClass != was.TClass {
 			t.Fatalf("%s became %s", roctest.Describe(&was), roctest.Describe(&is))
 		}

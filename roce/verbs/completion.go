@@ -1,6 +1,9 @@
 package verbs
 
-import "xroce/roce/clock"
+import (
+	"xroce/roce/clock"
+	"xroce/roce/wire"
+)
 
 // WCOpcode is what a completed work request was, with the values of enum
 // ibv_wc_opcode.
@@ -72,10 +75,9 @@ type Completion struct {
 	Imm     uint32 // immediate data, read big-endian
 	SrcQP   uint32 // RECV of a datagram: the QP that sent
 	// RECV of QP 1: what the frame says (smac and vlan_id of the kernel's struct ib_wc). It is
-	// who sent it on this link, the sender or the last router, and the ID of the VLAN, 0 for
-	// no tag.
+	// who sent it on this link, the sender or the last router, and the VLAN, 0 for no tag.
+	VLAN   wire.VLAN
 	SrcMAC [6]byte
-	VLAN   uint16
 	// RECV of QP 1: the index of the P_Key that it was for (pkey_index of struct ib_wc).
 	PKeyIndex uint16
 

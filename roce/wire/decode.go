@@ -10,7 +10,7 @@ import (
 // in head; tail may be nil. p borrows both pieces.
 //
 // Lengths come from the IP, UDP and GRH headers, never from the frame, so bytes
-// behind the ICRC (Ethernet padding) are accepted. One 802.1Q tag is accepted.
+// behind the ICRC (Ethernet padding) are accepted. Up to MaxTags VLAN tags are accepted.
 // Fragments, IPv4 options and IPv6 extension headers are refused. The UDP
 // checksum is not looked at: the ICRC protects more. Whether the payload agrees
 // with the path MTU is left to the queue pair, which knows it; sizes that an
@@ -46,18 +46,15 @@ func (p *Packet) decodeEthernet(head, tail []byte) Reason {
 	}
 	p.DstMAC = [6]byte(head)
 	p.SrcMAC = [6]byte(head[6:])
-	p.Tagged, p.VLAN = false, 0
+	p.Tags = Tags{}
 	p.LRH = LRH{}
 	etherType := binary.BigEndian.Uint16(head[12:])
 	net := ethLen
-	if etherType == etherTypeVLAN {
-		if len(head) < ethLen+vlanLen {
+	if isTPID(etherType) {
+		var ok bool
+		if p.Tags, etherType, net, ok = ParseTags(head); !ok {
 			return short(tail)
 		}
-		p.Tagged = true
-		p.VLAN = binary.BigEndian.Uint16(head[14:])
-		etherType = binary.BigEndian.Uint16(head[16:])
-		net += vlanLen
 	}
 	p.net = net
 	switch etherType {

@@ -434,7 +434,7 @@ func TestUnusedPacket(t *testing.T) {
 // TestReused: what an earlier frame left in a Packet does not show in the next.
 func TestReused(t *testing.T) {
 	path := testPath(FramingV2IPv6)
-	path.Tagged, path.VLAN = true, 0xe123
+	path.Tags = Tags{{TPIDService, 0xe123}, {TPIDCustomer, 7}}
 	var tmpl Template
 	if err := tmpl.Init(path); err != nil {
 		t.Fatal(err)
@@ -446,8 +446,8 @@ func TestReused(t *testing.T) {
 		second := build(t, f, RCSendOnly, 0)
 		var p, fresh Packet
 		p.DecodeNative(build(t, FramingNativeGRH, RCAck, 0), nil)
-		if r := p.Decode(first[:120:120], first[120:]); r != OK || !p.Tagged || p.VLAN != 0xe123 {
-			t.Fatalf("%s, tagged %t, VLAN 0x%x", r, p.Tagged, p.VLAN)
+		if r := p.Decode(first[:120:120], first[120:]); r != OK || p.Tags != path.Tags {
+			t.Fatalf("%s, tags %x", r, p.Tags)
 		}
 		decodeAs(&p, f, second, nil)
 		decodeAs(&fresh, f, second, nil)

@@ -33,7 +33,6 @@ const (
 
 	etherTypeIPv4 = 0x0800
 	etherTypeIPv6 = 0x86DD
-	etherTypeVLAN = 0x8100
 	protoUDP      = 17
 
 	ipv4Fragment = 0x3fff // more fragments, or an offset

@@ -21,7 +21,7 @@ func (p *Packet) decodeLRH(head, tail []byte) Reason {
 	if lrh.LVer != 0 {
 		return BadLRH
 	}
-	p.SrcMAC, p.DstMAC, p.Tagged, p.VLAN = [6]byte{}, [6]byte{}, false, 0
+	p.SrcMAC, p.DstMAC, p.Tags = [6]byte{}, [6]byte{}, Tags{}
 	p.LRH = lrh
 	p.net = 0
 	n := int(lrh.PktLen)*4 - LRHLen

@@ -4,7 +4,7 @@ package wire
 // IPv6 or EtherTypeV1. It is for those who took off themselves what lies before it, as readers of
 // captures do; the packet then has no MAC addresses and no tag, unless they set them.
 func (p *Packet) DecodeNetwork(etherType uint16, head, tail []byte) Reason {
-	p.SrcMAC, p.DstMAC, p.Tagged, p.VLAN = [6]byte{}, [6]byte{}, false, 0
+	p.SrcMAC, p.DstMAC, p.Tags = [6]byte{}, [6]byte{}, Tags{}
 	p.LRH = LRH{}
 	p.net = 0
 	r := NotRoCE

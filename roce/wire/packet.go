@@ -13,8 +13,7 @@ type Packet struct {
 	TClass   uint8 // IPv4 TOS or traffic class; the low two bits are ECN
 	HopLimit uint8 // IPv4 TTL or hop limit
 
-	Tagged bool   // there was an 802.1Q tag
-	VLAN   uint16 // its control information: priority, DEI and, low 12 bits, VLAN ID
+	Tags Tags // VLAN tags, those of priority alone, too
 
 	SrcMAC, DstMAC [6]byte // zero for native packets
 	Src, Dst       GID     // network addresses as GIDs; zero for native local packets

@@ -12,9 +12,8 @@ import (
 type Path struct {
 	Framing        Framing // FramingV2IPv4, FramingV2IPv6 or FramingV1
 	SrcMAC, DstMAC [6]byte
-	TClass         uint8  // IPv4 TOS or traffic class, with the ECN bits
-	VLAN           uint16 // 802.1Q control information, when Tagged
-	Tagged         bool
+	TClass         uint8 // IPv4 TOS or traffic class, with the ECN bits
+	Tags           Tags  // VLAN tags
 	Src, Dst       GID
 	HopLimit       uint8  // IPv4 TTL or hop limit
 	SrcPort        uint16 // UDP source port, see SourcePort
@@ -22,7 +21,7 @@ type Path struct {
 }
 
 // maxPrefix is the longest run of bytes before the BTH.
-const maxPrefix = ethLen + vlanLen + ipv6Len + udpLen
+const maxPrefix = ethLen + MaxTags*TagLen + ipv6Len + udpLen
 
 // Template holds the ready-made bytes before the BTH. It is a plain value; the
 // zero Template is of no use until Init. Concurrent use is safe after Init.
@@ -45,11 +44,7 @@ func (t *Template) Init(p Path) error {
 	copy(b, p.DstMAC[:])
 	copy(b[6:], p.SrcMAC[:])
 	n := 12
-	if p.Tagged {
-		binary.BigEndian.PutUint16(b[n:], etherTypeVLAN)
-		binary.BigEndian.PutUint16(b[n+2:], p.VLAN)
-		n += vlanLen
-	}
+	n += p.Tags.Put(b[n:])
 	t.net = uint8(n + 2)
 	t.n = t.net + uint8(p.Framing.netLen())
 	h := b[t.net:t.n]
@@ -87,6 +82,9 @@ func (p *Path) check() error {
 	case FramingV1:
 	default:
 		return fmt.Errorf("%w: framing %s: want RoCE v1 or v2", ErrPath, p.Framing)
+	}
+	if !p.Tags.check() {
+		return fmt.Errorf("%w: VLAN tags %x: want those of 802.1Q and 802.1ad", ErrPath, p.Tags)
 	}
 	if p.FlowLabel > flowLabelMask {
 		return fmt.Errorf("%w: flow label 0x%x: want 20 bits", ErrPath, p.FlowLabel)

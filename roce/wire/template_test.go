@@ -12,6 +12,15 @@ import (
 )
 
 // drawPath makes any legal path.
+// drawTags draws up to MaxTags VLAN tags.
+func drawTags(t *rapid.T) (tags Tags) {
+	for i := range rapid.IntRange(0, MaxTags).Draw(t, "tags") {
+		tpid := rapid.SampledFrom([]uint16{TPIDCustomer, TPIDService}).Draw(t, "TPID")
+		tags[i] = Tag{tpid, rapid.Uint16().Draw(t, "TCI")}
+	}
+	return tags
+}
+
 func drawPath(t *rapid.T) Path {
 	bytes6 := rapid.SliceOfN(rapid.Byte(), 6, 6)
 	bytes16 := rapid.SliceOfN(rapid.Byte(), 16, 16)
@@ -19,14 +28,11 @@ func drawPath(t *rapid.T) Path {
 		Framing:  rapid.SampledFrom(ethFramings).Draw(t, "framing"),
 		SrcMAC:   [6]byte(bytes6.Draw(t, "source MAC")),
 		DstMAC:   [6]byte(bytes6.Draw(t, "destination MAC")),
-		Tagged:   rapid.Bool().Draw(t, "tagged"),
+		Tags:     drawTags(t),
 		Src:      GID(bytes16.Draw(t, "source")),
 		Dst:      GID(bytes16.Draw(t, "destination")),
 		TClass:   rapid.Byte().Draw(t, "class"),
 		HopLimit: rapid.Byte().Draw(t, "hop limit"),
-	}
-	if p.Tagged {
-		p.VLAN = rapid.Uint16().Draw(t, "VLAN")
 	}
 	if p.Framing != FramingV1 {
 		p.SrcPort = rapid.Uint16().Draw(t, "port")
@@ -43,8 +49,8 @@ func drawPath(t *rapid.T) Path {
 // pathOf is the path that a decoded packet travelled.
 func pathOf(p *Packet) Path {
 	return Path{
-		Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, VLAN: p.VLAN,
-		Tagged: p.Tagged, Src: p.Src, Dst: p.Dst, TClass: p.TClass, HopLimit: p.HopLimit,
+		Framing: p.Framing, SrcMAC: p.SrcMAC, DstMAC: p.DstMAC, Tags: p.Tags,
+		Src: p.Src, Dst: p.Dst, TClass: p.TClass, HopLimit: p.HopLimit,
 		FlowLabel: p.FlowLabel, SrcPort: p.SrcPort,
 	}
 }

@@ -18,9 +18,12 @@ func path(t *testing.T, f wire.Framing, tagged bool) *wire.Template {
 	t.Helper()
 	p := wire.Path{
 		Framing: f, SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
-		VLAN: 7, Tagged: tagged, HopLimit: 64, SrcPort: 50000, TClass: 2,
+		HopLimit: 64, SrcPort: 50000, TClass: 2,
 		Src: wire.GIDFromAddr(netip.MustParseAddr("192.0.2.1")),
 		Dst: wire.GIDFromAddr(netip.MustParseAddr("192.0.2.2")),
+	}
+	if tagged {
+		p.Tags = wire.VLAN(7).Tags(0)
 	}
 	if f != wire.FramingV2IPv4 {
 		p.Src = wire.GIDFromAddr(netip.MustParseAddr("2001:db8::1"))

@@ -9,13 +9,13 @@ import (
 // A Destination is what the first hop of a path depends on.
 type Destination struct {
 	Framing  wire.Framing
-	VLAN     uint16 // ID, 0 for none
+	VLAN     wire.VLAN
 	Src, Dst wire.GID
 }
 
 // DestinationOf is the destination of a path.
 func DestinationOf(p *wire.Path) Destination {
-	return Destination{p.Framing, p.VLANID(), p.Src, p.Dst}
+	return Destination{p.Framing, p.Tags.VLAN(), p.Src, p.Dst}
 }
 
 // A Table lists the destinations in use, each with its users. A user has one

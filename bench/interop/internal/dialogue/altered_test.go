@@ -37,7 +37,7 @@ var alterations = []altering{
 	{"IP.TClass", "app_rping_v4", 0, change(func(p *wire.Packet) { p.TClass ^= 4 })},
 	{"IP.HopLimit", "app_rping_v4", 0, change(func(p *wire.Packet) { p.HopLimit-- })},
 	{"IP.FlowLabel", "cm_connect_v6", 0, change(func(p *wire.Packet) { p.FlowLabel ^= 1 })},
-	{"IP.Tagged", "app_rping_v4", 0, change(func(p *wire.Packet) { p.Tagged = true })},
+	{"IP.Tagged", "app_rping_v4", 0, change(func(p *wire.Packet) { p.Tags[0].TPID = 1 })},
 	{"UDP.SourcePort range", "app_rping_v4", 0, change(func(p *wire.Packet) { p.SrcPort = 1 })},
 	{"BTH.SE", "app_rping_v4", 0, change(func(p *wire.Packet) { p.BTH.SE = !p.BTH.SE })},
 	{"BTH.M", "app_rping_v4", 0, change(func(p *wire.Packet) { p.BTH.M = !p.BTH.M })},

@@ -22,7 +22,8 @@ type udpFields struct{ SourcePort uint16 }
 // headers takes what all headers of a packet say.
 func headers(b *book, from softroce.End, p *wire.Packet, fields map[string]string) {
 	r := reader{book: b, from: from, packet: p, fields: fields}
-	r.read("IP", ipFields{p.Src, p.Dst, p.TClass, p.HopLimit, p.FlowLabel, p.Tagged})
+	tagged := p.Tags != wire.Tags{}
+	r.read("IP", ipFields{p.Src, p.Dst, p.TClass, p.HopLimit, p.FlowLabel, tagged})
 	r.read("UDP", udpFields{p.SrcPort})
 	fields["UDP.SourcePort range"] = fmt.Sprintf("ephemeral %t", p.SrcPort >= 0xc000)
 	r.read("BTH", p.BTH)

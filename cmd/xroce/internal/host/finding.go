@@ -215,7 +215,7 @@ func Judge(m Machine, i Interface, ours []int) []Finding {
 		}
 		list = append(list, f)
 	}
-	if !support.MultiBuffer.OK && wire.ActiveMTU(i.MTU) == wire.MTU4096 {
+	if !support.MultiBuffer.OK && i.ActiveMTU() == wire.MTU4096 {
 		list = append(list, Finding{
 			What: "path MTU 4096", Verdict: Warning, Value: "needs multi-buffer frames",
 			Remedy: "use a path MTU of 2048",
@@ -267,7 +267,7 @@ const (
 )
 
 func judgeMTU(i Interface) Finding {
-	active := wire.ActiveMTU(i.MTU)
+	active := i.ActiveMTU()
 	f := Finding{
 		What: "MTU", Verdict: Good, Value: fmt.Sprintf("%d: path MTU %d", i.MTU, active.Bytes()),
 	}

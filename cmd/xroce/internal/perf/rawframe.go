@@ -58,7 +58,7 @@ func (e *end) connectRaw(ctx context.Context, f *flow, to engine.AddressVector) 
 	switch {
 	case err != nil:
 		return err
-	case path.Tagged:
+	case path.Tags.Len() > 0:
 		return fmt.Errorf("%w: frames of -c RAW_PACKET have no VLAN: choose another GID (-x)",
 			roce.ErrInvalid)
 	case path.DstMAC == path.SrcMAC:

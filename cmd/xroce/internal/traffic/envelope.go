@@ -24,9 +24,7 @@ type envelope struct {
 // Lengths in bytes, and types, of Ethernet.
 const (
 	etherLen = 14
-	tagLen   = 4
 	typeIPv4 = 0x0800
-	typeVLAN = 0x8100
 	typeIPv6 = 0x86dd
 )
 
@@ -105,9 +103,7 @@ func (e *envelope) inside(c *gen.Config) (k encap.Kind, before int) {
 		return 0, 0
 	}
 	before, k = etherLen, encap.IPv6
-	if c.Path.Tagged {
-		before += tagLen
-	}
+	before += c.Path.Tags.Len()
 	if c.Path.Dst.IsIPv4() {
 		k = encap.IPv4
 	}
@@ -145,11 +141,8 @@ func (e *envelope) put(frame, inner []byte) (int, error) {
 
 // datagramOf is the IP packet in a frame.
 func datagramOf(frame []byte) (encap.Kind, []byte) {
-	at := etherLen
-	if binary.BigEndian.Uint16(frame[at-2:]) == typeVLAN {
-		at += tagLen
-	}
-	if binary.BigEndian.Uint16(frame[at-2:]) == typeIPv4 {
+	_, etherType, at, _ := wire.ParseTags(frame)
+	if etherType == typeIPv4 {
 		return encap.IPv4, frame[at:]
 	}
 	return encap.IPv6, frame[at:]
@@ -158,9 +151,7 @@ func datagramOf(frame []byte) (encap.Kind, []byte) {
 // etherHeader is the header of frames of a path.
 func etherHeader(p *wire.Path, etherType uint16) []byte {
 	b := append(p.DstMAC[:len(p.DstMAC):len(p.DstMAC)], p.SrcMAC[:]...)
-	if p.Tagged {
-		b = binary.BigEndian.AppendUint16(b, typeVLAN)
-		b = binary.BigEndian.AppendUint16(b, p.VLAN)
-	}
+	b = append(b, make([]byte, p.Tags.Len())...)
+	p.Tags.Put(b[len(b)-p.Tags.Len():])
 	return binary.BigEndian.AppendUint16(b, etherType)
 }

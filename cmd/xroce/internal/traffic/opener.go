@@ -29,7 +29,7 @@ func NewOpener(name string) (*Opener, error) {
 	}
 	return &Opener{
 		format: f, native: spec.Carriers&encap.Native != 0, payload: make([]byte, spec.Room),
-		frame: make([]byte, etherLen+tagLen+spec.Room),
+		frame: make([]byte, etherLen+wire.MaxTags*wire.TagLen+spec.Room),
 	}, nil
 }
 
@@ -40,11 +40,8 @@ func (o *Opener) EtherType() uint16 { return o.format.Spec().EtherType }
 // Ethernet header of the frame around it. It is valid until the next call. ok is false for what
 // has none, or not whole, or is damaged.
 func (o *Opener) Open(head, tail []byte) (frame []byte, ok bool) {
-	at := etherLen
-	if len(head) >= at+tagLen && binary.BigEndian.Uint16(head[at-2:]) == typeVLAN {
-		at += tagLen
-	}
-	if len(head) < at || !o.decode(head, tail, at) || !o.packet.Segment.Whole() {
+	_, _, at, whole := wire.ParseTags(head)
+	if !whole || !o.decode(head, tail, at) || !o.packet.Segment.Whole() {
 		return nil, false
 	}
 	b := o.frame
@@ -56,7 +53,7 @@ func (o *Opener) Open(head, tail []byte) (frame []byte, ok bool) {
 		if o.packet.Kind == encap.IPv6 {
 			etherType = typeIPv6
 		}
-		copy(b, head[:at]) // the tag, too: an answer goes the same way
+		copy(b, head[:at]) // the tags, too: an answer goes the same way
 		binary.BigEndian.PutUint16(b[at-2:], etherType)
 		return b[:at+o.packet.CopyTo(b[at:])], true
 	}

@@ -237,14 +237,12 @@ func (f *PlanFlow) config(p *Plan, r Route, n int) (c gen.Config, err error) {
 func (f *PlanFlow) path(c *gen.Config, n int) error {
 	p := &c.Path
 	if f.VLAN > 0 {
-		p.Tagged, p.VLAN = true, f.VLAN
+		p.Tags = wire.VLAN(f.VLAN).Tags(0)
 	}
 	if f.VLAN > 4094 || f.Priority > 7 {
 		return badPlan("VLAN %d, priority %d: there are 1 to 4094, and 0 to 7", f.VLAN, f.Priority)
 	}
-	if p.Tagged {
-		p.VLAN = wire.VLANTag(p.VLAN&0xfff, f.Priority)
-	}
+	p.Tags = p.Tags.WithPriority(f.Priority)
 	p.TClass, p.HopLimit, p.FlowLabel = f.TOS, f.TTL, f.FlowLabel
 	if p.HopLimit == 0 {
 		p.HopLimit = 64

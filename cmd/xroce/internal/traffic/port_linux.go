@@ -137,7 +137,7 @@ func (p *SendPort) resolve(ctx context.Context, kernel *host.Kernel, to string) 
 	}
 	path := &p.Route.Path
 	path.DstMAC, path.Src, path.Dst = hop.MAC, wire.GIDFromAddr(src), wire.GIDFromAddr(dst)
-	path.Tagged, path.VLAN = vlan > 0, vlan
+	path.Tags = vlan.Tags(0)
 	at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0))
 	if src.IsLinkLocalUnicast() {
 		at.Zone = p.Name

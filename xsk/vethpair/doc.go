@@ -13,7 +13,7 @@
 // A name carries the id of the process that made it; Sweep removes what dead
 // processes left. Everything needs CAP_SYS_ADMIN and CAP_NET_ADMIN: root.
 //
-// The wire does not lose frames by default. A veth drops what exceeds its ring
+// The wire does not lose frames by default, and loses a share of them where Options.LossPPM says so. A veth drops what exceeds its ring
 // of 256 frames unless the sending device has a queueing discipline, so each end
 // gets a pfifo (kernel drivers/net/veth.c v6.18, veth_xmit). Checksum offload is
 // off: a frame that crosses into an AF_XDP socket would carry half a checksum.

@@ -18,7 +18,7 @@ const (
 	B
 )
 
-// middle is where frames are scattered, which is no end.
+// middle is where frames are scattered and lost, which is no end.
 const middle Side = 2
 
 // String returns "a" or "b".
@@ -61,6 +61,10 @@ type Options struct {
 	Threaded bool
 	// Scatter has frames come to any queue. A third namespace is in the middle of the wire then.
 	Scatter Scatter
+	// LossPPM is how many frames of a million are lost on their way, in each direction, by chance;
+	// Pair.Lost counts them. A third namespace is in the middle of the wire then, which scatters
+	// flows if nothing else is said.
+	LossPPM int
 	// NoAddrs leaves the ends without addresses, and with IPv6 switched off so
 	// that the kernel sends nothing of its own.
 	NoAddrs bool
@@ -82,7 +86,8 @@ type End struct {
 type Pair struct {
 	A, B End
 
-	middle  End           // with Options.Scatter
+	middle  End           // with Options.Scatter or Options.LossPPM
+	lost    lossCount     // with Options.LossPPM
 	further atomic.Uint32 // wires beside the first
 	once    sync.Once
 	err     error

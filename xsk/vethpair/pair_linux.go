@@ -41,7 +41,7 @@ func New(o Options) (*Pair, error) {
 // pair. Of a failed try an interface may be left until then.
 func (p *Pair) AddWire(o Options) (ends [2]End, err error) {
 	o.setDefaults()
-	o.Scatter = ScatterNone // the middle is that of the first wire
+	o.Scatter, o.LossPPM = ScatterNone, 0 // the middle is that of the first wire
 	n := number.Add(1)
 	w := &Pair{}
 	ifName := fmt.Sprint("xr", p.further.Add(1))
@@ -66,6 +66,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.PfifoLimit == 0 {
 		o.PfifoLimit = DefaultPfifoLimit
+	}
+	if o.LossPPM > 0 && o.Scatter == ScatterNone {
+		o.Scatter = ScatterFlows
 	}
 }
 
@@ -284,6 +287,7 @@ func (p *Pair) Close() error {
 		if p.middle.ns.IsOpen() && p.B.ns.IsOpen() {
 			p.err = errors.Join(p.err, p.B.cut())
 		}
+		p.lost.close()
 		for side := range middle + 1 {
 			e := p.End(side)
 			if !e.ns.IsOpen() {

@@ -22,5 +22,11 @@ func (p *Pair) Do(Side, func() error) error { return errOther }
 // Close does nothing.
 func (p *Pair) Close() error { return nil }
 
+// Lost fails with errors.ErrUnsupported.
+func (p *Pair) Lost() (uint64, error) { return 0, errOther }
+
+// A lossCount counts nothing.
+type lossCount struct{}
+
 // Sweep fails with errors.ErrUnsupported.
 func Sweep() ([]string, error) { return nil, errOther }

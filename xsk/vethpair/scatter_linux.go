@@ -20,7 +20,8 @@ const scatterQueue = 10000
 //	namespace a        namespace s        namespace b
 //	 xr0 ===== veth ===== s0  s1 ===== veth ===== xr0
 //
-// Nothing is lost there: the softirq that carries a frame over runs before the sender's next.
+// Nothing is lost there but what Options.LossPPM says: the softirq that carries a frame over runs
+// before the sender's next.
 func (p *Pair) linkScattered(o Options) error {
 	s := [2]End{{Name: "s0", ns: p.middle.ns}, {Name: "s1", ns: p.middle.ns}}
 	if err := errors.Join(addVeth(&p.A, &s[0], o), addVeth(&p.B, &s[1], o)); err != nil {
@@ -34,8 +35,11 @@ func (p *Pair) linkScattered(o Options) error {
 				return fmt.Errorf("middle: %w", err)
 			}
 		}
+		if err := p.lost.open(o); err != nil {
+			return err
+		}
 		for i := range s {
-			if err := scatterTo(s[i].Ifindex, s[1-i].Ifindex, o); err != nil {
+			if err := p.scatterTo(s[i].Ifindex, s[1-i].Ifindex, o); err != nil {
 				return fmt.Errorf("middle: %w", err)
 			}
 		}
@@ -49,15 +53,14 @@ const queueMapping = 12
 // scatterTo sends what comes in on one interface out on another, on any transmit queue: a
 // recorded receive queue, counted from 1, is what the kernel chooses the transmit queue by
 // (net/core/dev.c skb_tx_hash).
-func scatterTo(from, to int, o Options) error {
+func (p *Pair) scatterTo(from, to int, o Options) error {
 	choose := asm.FnGetHashRecalc
 	if o.Scatter == ScatterFrames {
 		choose = asm.FnGetPrandomU32
 	}
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "scatter", Type: ebpf.SchedCLS, License: "Dual MIT/GPL",
-		Instructions: asm.Instructions{
-			asm.Mov.Reg(asm.R6, asm.R1),
+		Instructions: append(p.lost.program(o), asm.Instructions{
 			choose.Call(),
 			asm.Mod.Imm32(asm.R0, int32(o.Queues)),
 			asm.Add.Imm(asm.R0, 1),
@@ -66,7 +69,7 @@ func scatterTo(from, to int, o Options) error {
 			asm.Mov.Imm(asm.R2, 0),
 			asm.FnRedirect.Call(),
 			asm.Return(),
-		},
+		}...),
 	})
 	if err != nil {
 		return fmt.Errorf("load the program that scatters: %w", err)

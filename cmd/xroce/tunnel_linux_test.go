@@ -1,21 +1,16 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"xroce/xsk/vethpair"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // TestRootTunnel joins two hosts by each kind of tunnel: TCP, over IPv4 and IPv6, which needs
@@ -30,19 +25,16 @@ func TestRootTunnel(t *testing.T) {
 		{"vnic over uc", "--tap in0 --over uc --format vnic --pkey 0x8005"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tunnels := startTunnels(t, p, tt.flags)
-			for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {
-				addAddresses(t, p, side)
+			w := joinOn(t, p, tt.flags)
+			for _, to := range []string{insideIPv4, insideIPv6} {
+				w.connect(to).bring(t, 1<<20)
 			}
-			for _, to := range []string{"198.18.7.1", "fd07::1"} {
-				bringBytes(t, p, netip.MustParseAddr(to))
-			}
-			for _, cmd := range tunnels {
+			for _, cmd := range w.tunnels {
 				if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for _, cmd := range tunnels {
+			for _, cmd := range w.tunnels {
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("%v, %s", err, cmd.Stdout)
 				}
@@ -85,77 +77,6 @@ func startTunnels(t *testing.T, p *vethpair.Pair, flags string) (tunnels [2]*exe
 		tunnels[i] = cmd
 	}
 	return tunnels
-}
-
-// addAddresses gives the interface of a tunnel addresses of its side.
-func addAddresses(t *testing.T, p *vethpair.Pair, side vethpair.Side) {
-	t.Helper()
-	n := 1 + int(side)
-	err := p.Do(side, func() error {
-		link, err := netlink.LinkByName("in0")
-		if err != nil {
-			return err
-		}
-		for _, form := range []string{"198.18.7.%d/24", "fd07::%d/64"} {
-			text := fmt.Sprintf(form, n)
-			a, err := netlink.ParseAddr(text)
-			if err != nil {
-				return err
-			}
-			a.Flags = unix.IFA_F_NODAD
-			if err := netlink.AddrAdd(link, a); err != nil {
-				return fmt.Errorf("%s: %w", text, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bringBytes sends by TCP from B to an address of A.
-func bringBytes(t *testing.T, p *vethpair.Pair, to netip.Addr) {
-	t.Helper()
-	const size = 1 << 20
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
-	defer cancel()
-	var listener net.Listener
-	err := p.Do(vethpair.A, func() (err error) {
-		listener, err = new(net.ListenConfig).Listen(ctx, "tcp",
-			netip.AddrPortFrom(to, 0).String())
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
-	sent := make(chan error, 1)
-	go func() {
-		sent <- p.Do(vethpair.B, func() error {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			_, err = conn.Write(make([]byte, size))
-			return err
-		})
-	}()
-	conn, err := listener.Accept()
-	if err != nil {
-		t.Fatalf("%s: %v, and there %v", to, err, <-sent)
-	}
-	defer conn.Close()
-	n, err := io.Copy(io.Discard, conn)
-	if err != nil || n != size {
-		t.Errorf("%s: %d of %d bytes, %v", to, n, size, err)
-	}
-	if err := <-sent; err != nil {
-		t.Errorf("%s: %v", to, err)
-	}
 }
 
 // TestRootTunnelInsideGone: a tunnel whose TAP or TUN interface is removed ends with an error that

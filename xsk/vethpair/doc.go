@@ -13,10 +13,10 @@
 // A name carries the id of the process that made it; Sweep removes what dead
 // processes left. Everything needs CAP_SYS_ADMIN and CAP_NET_ADMIN: root.
 //
-// The wire does not lose frames by default, and loses a share of them where Options.LossPPM says so. A veth drops what exceeds its ring
-// of 256 frames unless the sending device has a queueing discipline, so each end
-// gets a pfifo (kernel drivers/net/veth.c v6.18, veth_xmit). Checksum offload is
-// off: a frame that crosses into an AF_XDP socket would carry half a checksum.
+// The wire loses a share of the frames where Options.LossPPM says so, and none by default. A veth
+// drops what exceeds its ring of 256 frames unless the sending device has a queueing discipline, so
+// each end gets a pfifo (kernel drivers/net/veth.c v6.18, veth_xmit). Checksum offload is off: a
+// frame that crosses into an AF_XDP socket would carry half a checksum.
 //
 // It is not internal to xsk, because the demo of cmd, bench and the tests of engine run
 // on such a wire.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 
@@ -67,18 +66,21 @@ func (a *app) decode(ctx context.Context, name string, form decode.Form, count i
 		return err
 	}
 	defer in.close()
-	out := bufio.NewWriterSize(a.stdout, decodeBuffer)
 	printer := decode.New(form)
-	var line []byte
+	lines := make([]byte, 0, 2*decodeBuffer)
 	err = in.each(ctx, func(p *read.Packet) error {
-		line = printer.Append(line[:0], p)
-		if _, err := out.Write(line); err != nil {
-			return err
+		lines = printer.Append(lines, p)
+		// Where no more packets are there somebody may be looking.
+		if len(lines) < decodeBuffer && !in.reader.Waiting() {
+			return nil
 		}
-		if in.reader.Waiting() {
-			return out.Flush() // somebody may be looking
-		}
-		return nil
+		_, err := a.stdout.Write(lines)
+		lines = lines[:0]
+		return err
 	})
-	return errors.Join(err, out.Flush())
+	if len(lines) == 0 {
+		return err
+	}
+	_, last := a.stdout.Write(lines)
+	return errors.Join(err, last)
 }

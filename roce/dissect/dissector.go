@@ -49,6 +49,9 @@ const (
 // data is, until the next Dissect.
 func (d *Dissector) Dissect(link Link, data []byte, length int, p *Packet) {
 	p.reset(link, data, length)
+	if link == LinkEthernet && d.plain(p) {
+		return
+	}
 	d.link(link, 0, p)
 	if p.count == 0 {
 		p.add(Other, 0, len(data))

@@ -1,9 +1,7 @@
 package dissect
 
 import (
-	"math/bits"
 	"net/netip"
-	"strconv"
 
 	"xroce/roce/cm"
 	"xroce/roce/wire"
@@ -14,7 +12,7 @@ import (
 func (p *Packet) AppendInfo(b []byte) []byte {
 	b = append(b, p.Protocol()...)
 	b = append(b, ' ')
-	b = strconv.AppendInt(b, int64(p.Length), 10)
+	b = AppendDecimal(b, uint64(p.Length))
 	b = append(b, ' ')
 	return p.AppendSummary(b)
 }
@@ -30,9 +28,9 @@ func (p *Packet) AppendAddresses(b []byte) []byte {
 	case p.has(LRH):
 		lrh, _ := wire.ParseLRH(p.header(LRH))
 		b = append(b, "LID "...)
-		b = strconv.AppendUint(b, uint64(lrh.SLID), 10)
+		b = AppendDecimal(b, uint64(lrh.SLID))
 		b = append(b, " > LID "...)
-		return strconv.AppendUint(b, uint64(lrh.DLID), 10)
+		return AppendDecimal(b, uint64(lrh.DLID))
 	}
 	b = appendMAC(b, p.SrcMAC)
 	b = append(b, " > "...)
@@ -102,7 +100,7 @@ func (p *Packet) AppendSummary(b []byte) []byte {
 		b = append(b, ' ')
 		b = append(b, p.Encap.Kind.String()...)
 		b = append(b, ' ')
-		b = strconv.AppendInt(b, int64(p.Encap.Len()), 10)
+		b = AppendDecimal(b, uint64(p.Encap.Len()))
 		b = append(b, ']')
 	}
 	if p.IsManager && !p.IsMessage {
@@ -124,7 +122,7 @@ func (p *Packet) appendFragments(b []byte) []byte {
 		return b
 	}
 	b = append(b, " of "...)
-	b = strconv.AppendInt(b, int64(p.Fragments), 10)
+	b = AppendDecimal(b, uint64(p.Fragments))
 	return append(b, " IP fragments"...)
 }
 
@@ -142,9 +140,9 @@ func (p *Packet) appendOther(b []byte) []byte {
 		b = append(b, p.Refused.String()...)
 		return p.appendFragments(b)
 	case p.has(UDP) || p.has(TCP):
-		b = strconv.AppendUint(b, uint64(p.SrcPort), 10)
+		b = AppendDecimal(b, uint64(p.SrcPort))
 		b = append(b, " > "...)
-		return strconv.AppendUint(b, uint64(p.DstPort), 10)
+		return AppendDecimal(b, uint64(p.DstPort))
 	case p.VCRC == Bad:
 		return append(b, "vcrc BAD"...)
 	case p.etherType >= etherMinType:
@@ -159,8 +157,8 @@ func (p *Packet) appendTransport(b []byte) []byte {
 	w := &p.RoCE
 	s := w.Spec
 	b = append(b, s.Name...)
-	b = appendHexField(b, " qpn=0x", uint64(w.BTH.DestQP), 6)
-	b = appendHexField(b, " psn=0x", uint64(w.BTH.PSN), 6)
+	b = appendHex24(append(b, " qpn=0x"...), w.BTH.DestQP)
+	b = appendHex24(append(b, " psn=0x"...), uint32(w.BTH.PSN))
 	if w.BTH.AckReq {
 		b = append(b, " ack_req"...)
 	}
@@ -169,7 +167,7 @@ func (p *Packet) appendTransport(b []byte) []byte {
 	}
 	if n := w.PayloadLen(); n > 0 {
 		b = append(b, " len="...)
-		b = strconv.AppendInt(b, int64(n), 10)
+		b = AppendDecimal(b, uint64(n))
 	}
 	if s.Headers != 0 {
 		b = p.appendExtended(b)
@@ -202,16 +200,16 @@ func (p *Packet) appendExtended(b []byte) []byte {
 	if s.Has(wire.HasFETH) {
 		h := w.FETH()
 		b = append(b, " sel="...)
-		b = strconv.AppendUint(b, uint64(h.SEL), 10)
+		b = AppendDecimal(b, uint64(h.SEL))
 		b = append(b, " plt="...)
-		b = strconv.AppendUint(b, uint64(h.PLT), 10)
+		b = AppendDecimal(b, uint64(h.PLT))
 	}
 	if s.Has(wire.HasRETH) {
 		h := w.RETH()
 		b = appendHexField(b, " va=0x", h.VA, 1)
 		b = appendHexField(b, " rkey=0x", uint64(h.RKey), 8)
 		b = append(b, " dmalen="...)
-		b = strconv.AppendUint(b, uint64(h.DMALen), 10)
+		b = AppendDecimal(b, uint64(h.DMALen))
 	}
 	if s.Has(wire.HasAtomicETH) {
 		h := w.AtomicETH()
@@ -225,7 +223,7 @@ func (p *Packet) appendExtended(b []byte) []byte {
 		b = append(b, ' ')
 		b = appendSyndrome(b, h.Syndrome)
 		b = append(b, " msn="...)
-		b = strconv.AppendUint(b, uint64(h.MSN), 10)
+		b = AppendDecimal(b, uint64(h.MSN))
 	}
 	if s.Has(wire.HasAtomicAckETH) {
 		b = appendHexField(b, " orig=0x", w.AtomicAckETH().OrigData, 1)
@@ -238,7 +236,7 @@ func (p *Packet) appendExtended(b []byte) []byte {
 	}
 	if s.Has(wire.HasAPSN) {
 		b = append(b, " acked="...)
-		b = strconv.AppendUint(b, uint64(w.APSN().PSN), 10)
+		b = AppendDecimal(b, uint64(w.APSN().PSN))
 	}
 	return b
 }
@@ -310,27 +308,6 @@ func appendManager(b []byte, p *Packet) []byte {
 func appendComm(b []byte, local, remote uint32) []byte {
 	b = appendHexField(b, " comm=0x", uint64(local), 8)
 	return appendHexField(b, " to=0x", uint64(remote), 8)
-}
-
-const digits = "0123456789abcdef"
-
-// pairs are the digits of each byte.
-var pairs = func() (t [256][2]byte) {
-	for i := range t {
-		t[i] = [2]byte{digits[i>>4], digits[i&0xf]}
-	}
-	return t
-}()
-
-// appendHex adds a number with at least as many digits as width says, which is at most 16.
-func appendHex(b []byte, v uint64, width int) []byte {
-	var text [16]byte
-	first := len(text) - max((bits.Len64(v)+3)/4, width, 1)
-	for i := len(text) - 2; i > first-2; i -= 2 {
-		text[i], text[i+1] = pairs[v&0xff][0], pairs[v&0xff][1]
-		v >>= 8
-	}
-	return append(b, text[first:]...)
 }
 
 // appendHexField adds a name and a number.

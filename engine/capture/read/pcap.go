@@ -3,6 +3,7 @@ package read
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 
 	"xroce/roce/dissect"
 )
@@ -16,23 +17,32 @@ const (
 
 // pcap is a classic file.
 type pcap struct {
-	order binary.ByteOrder
-	unit  int64 // nanoseconds that the fraction of a second counts
-	link  dissect.Link
+	big  bool  // its order is big-endian
+	unit int64 // nanoseconds that the fraction of a second counts
+	link dissect.Link
+}
+
+// word reads a number of 32 bits.
+func (f *pcap) word(b []byte) uint32 {
+	v := binary.LittleEndian.Uint32(b)
+	if f.big {
+		v = bits.ReverseBytes32(v)
+	}
+	return v
 }
 
 // openPcap reads the header of a classic file.
-func (r *Reader) openPcap(order binary.ByteOrder, nano bool) error {
+func (r *Reader) openPcap(big, nano bool) error {
 	b, err := r.rest(pcapHeaderLen)
 	if err != nil {
 		return err
 	}
-	f := &pcap{order: order, unit: 1000}
+	f := &pcap{big: big, unit: 1000}
 	if nano {
 		f.unit = 1
 	}
 	// The upper half may tell of an FCS, whose length packets have as well.
-	f.link = dissect.Link(order.Uint32(b[20:]))
+	f.link = dissect.Link(f.word(b[20:]))
 	r.format = f
 	return nil
 }
@@ -43,8 +53,8 @@ func (f *pcap) next(r *Reader, p *Packet) error {
 		return err
 	}
 	p.Link = f.link
-	p.Time = int64(f.order.Uint32(b))*1e9 + int64(f.order.Uint32(b[4:]))*f.unit
-	n, whole := f.order.Uint32(b[8:]), f.order.Uint32(b[12:])
+	p.Time = int64(f.word(b))*1e9 + int64(f.word(b[4:]))*f.unit
+	n, whole := f.word(b[8:]), f.word(b[12:])
 	if n > MaxPacket {
 		return damaged("packet %d has %d bytes", r.number+1, n)
 	}
@@ -83,7 +93,7 @@ type erf struct{}
 
 // openERF looks whether a file begins with a record of a type that has packets.
 func (r *Reader) openERF() error {
-	b, err := r.in.Peek(erfHeaderLen)
+	b, err := r.in.peek(erfHeaderLen)
 	if err != nil {
 		return ErrFormat
 	}
@@ -97,7 +107,7 @@ func (r *Reader) openERF() error {
 		return ErrFormat
 	}
 	// A second record, if there is one, has to look like one too.
-	two, err := r.in.Peek(int(rlen) + erfHeaderLen)
+	two, err := r.in.peek(int(rlen) + erfHeaderLen)
 	if err == nil {
 		n := two[rlen:]
 		if k := n[8] & erfTypeMask; k == 0 || k > erfLast ||

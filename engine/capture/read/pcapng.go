@@ -94,7 +94,7 @@ func (f *pcapng) next(r *Reader, p *Packet) error {
 
 // section begins a new one: byte order and interfaces are its own.
 func (f *pcapng) section(r *Reader) error {
-	length, err := r.in.Peek(blockHeadLen + 4) // still with the head
+	length, err := r.in.peek(blockHeadLen + 4) // still with the head
 	if err != nil {
 		return cut(err)
 	}

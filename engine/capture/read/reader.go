@@ -1,7 +1,6 @@
 package read
 
 import (
-	"bufio"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -23,8 +22,6 @@ const (
 
 	// maxWindow is how far back zstd may refer: what zstd itself takes without being told to.
 	maxWindow = 128 << 20
-	// bufferSize is a block and room to read more of the file at once.
-	bufferSize = MaxBlock + 512<<10
 )
 
 // A format reads the next packet of a kind of file.
@@ -34,7 +31,7 @@ type format interface {
 
 // A Reader reads the packets of a capture, one after the other.
 type Reader struct {
-	in     *bufio.Reader
+	in     *buffer
 	format format
 	held   int   // bytes of the last packet, which are still in the buffer
 	number int   // of packets so far
@@ -46,7 +43,7 @@ type Reader struct {
 // New looks at the beginning of a capture. It returns ErrFormat when it is none, ErrCut when it
 // ends there. A Reader has to be closed.
 func New(in io.Reader) (*Reader, error) {
-	r := &Reader{in: bufio.NewReaderSize(in, bufferSize), close: func() {}}
+	r := &Reader{in: newBuffer(in), close: func() {}}
 	if err := r.unpack(); err != nil {
 		return nil, err
 	}
@@ -71,7 +68,7 @@ func (r *Reader) Bytes() int64 { return r.bytes }
 
 // Waiting reports whether nothing more is there already: the next call of Next reads from the
 // io.Reader, and of a pipe waits for who writes.
-func (r *Reader) Waiting() bool { return r.in.Buffered() <= r.held }
+func (r *Reader) Waiting() bool { return r.in.buffered() <= r.held }
 
 // Next reads the next packet. At the end it returns io.EOF, at that of a file that is cut off
 // ErrCut; either, and any other error, comes again from then on.
@@ -102,7 +99,7 @@ const (
 
 // unpack looks through gzip and zstd.
 func (r *Reader) unpack() error {
-	b, err := r.in.Peek(4)
+	b, err := r.in.peek(4)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return ErrFormat
@@ -116,7 +113,7 @@ func (r *Reader) unpack() error {
 		if err != nil {
 			return fmt.Errorf("gzip: %w", cut(err))
 		}
-		r.in = bufio.NewReaderSize(z, bufferSize)
+		r.in = newBuffer(z)
 	case magic == magicZstd:
 		// Of one worker the decoder starts no goroutine.
 		z, err := zstd.NewReader(r.in, zstd.WithDecoderConcurrency(1),
@@ -125,14 +122,14 @@ func (r *Reader) unpack() error {
 			return fmt.Errorf("zstd: %w", cut(err))
 		}
 		r.close = z.Close
-		r.in = bufio.NewReaderSize(z, bufferSize)
+		r.in = newBuffer(z)
 	}
 	return nil
 }
 
 // open finds out what is in the file.
 func (r *Reader) open() error {
-	b, err := r.in.Peek(4)
+	b, err := r.in.peek(4)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return ErrFormat
@@ -144,9 +141,9 @@ func (r *Reader) open() error {
 		r.format = &pcapng{}
 		return nil
 	case magic == magicMicro, magic == magicNano:
-		return r.openPcap(binary.BigEndian, magic == magicNano)
+		return r.openPcap(true, magic == magicNano)
 	case swapped == magicMicro, swapped == magicNano:
-		return r.openPcap(binary.LittleEndian, swapped == magicNano)
+		return r.openPcap(false, swapped == magicNano)
 	}
 	return r.openERF()
 }
@@ -154,11 +151,9 @@ func (r *Reader) open() error {
 // take returns the next n bytes, which must be no more than MaxBlock. They are the caller's until
 // the next call. At the end of the file the error is io.EOF, in the middle of the bytes ErrCut.
 func (r *Reader) take(n int) ([]byte, error) {
-	if _, err := r.in.Discard(r.held); err != nil {
-		return nil, cut(err)
-	}
+	r.in.take(r.held)
 	r.held = 0
-	b, err := r.in.Peek(n)
+	b, err := r.in.peek(n)
 	if err != nil {
 		if errors.Is(err, io.EOF) && len(b) == 0 {
 			return nil, io.EOF

@@ -16,8 +16,19 @@ const (
 // for the first.
 type Decoder struct {
 	flows table[place, *flow]
-	keys  table[key, uint32] // the operation whose memory a key names
-	held  int                // bytes of messages that have not come whole
+	// recent are flows of late, by the low bits of the queue pair: most packets find theirs here.
+	recent [recentFlows]recentFlow
+	keys   table[key, uint32] // the operation whose memory a key names
+	held   int                // bytes of messages that have not come whole
+}
+
+// recentFlows is how many flows are found without a look into the table, a power of two.
+const recentFlows = 16
+
+// A recentFlow is one of the table, nil for none.
+type recentFlow struct {
+	at   place
+	flow *flow
 }
 
 // A place is a queue pair of a host.
@@ -36,7 +47,11 @@ type key struct {
 // which it then writes to m. Both are borrowed for the call: m keeps nothing of the packet, and
 // the memory of its list is used again.
 func (d *Decoder) Decode(p *wire.Packet, m *Message) bool {
-	*m = Message{Src: p.Src, Dst: p.Dst, DestQP: p.BTH.DestQP, Records: m.Records[:0]}
+	if m.Kind != 0 { // of most packets nothing more than what follows was ever set
+		*m = Message{Records: m.Records[:0]}
+	}
+	m.Src, m.Dst, m.DestQP = p.Src, p.Dst, p.BTH.DestQP
+	m.Perhaps, m.Again, m.Len = false, false, 0
 	switch op := p.BTH.Opcode; {
 	case op == wire.UDSendOnly && p.BTH.DestQP == managerQP:
 		return d.manage(p, m)
@@ -48,14 +63,20 @@ func (d *Decoder) Decode(p *wire.Packet, m *Message) bool {
 
 // flowTo returns the flow to a queue pair, which may be new.
 func (d *Decoder) flowTo(at place) *flow {
-	if f, ok := d.flows.get(at); ok {
-		return f
+	r := &d.recent[at.qpn%recentFlows]
+	if r.flow != nil && r.at == at {
+		return r.flow
 	}
-	f := &flow{}
-	if old, full := d.flows.put(at, f, maxFlows); full {
-		d.drop(&old.request)
-		d.drop(&old.response)
+	f, ok := d.flows.get(at)
+	if !ok {
+		f = &flow{}
+		if old, full := d.flows.put(at, f, maxFlows); full {
+			d.drop(&old.request)
+			d.drop(&old.response)
+			d.recent = [recentFlows]recentFlow{} // it may be there
+		}
 	}
+	*r = recentFlow{at, f}
 	return f
 }
 

@@ -17,7 +17,6 @@ func (d *Decoder) manage(p *wire.Packet, m *Message) bool {
 	if err != nil || h.MgmtClass != cm.MgmtClass || h.Method != cm.MethodSend {
 		return false
 	}
-	m.Manager = h.Attribute
 	var hello msg.Hello
 	switch h.Attribute {
 	case cm.AttributeREQ:
@@ -39,7 +38,7 @@ func (d *Decoder) manage(p *wire.Packet, m *Message) bool {
 	if err != nil {
 		return false
 	}
-	m.Kind, m.Hello = Hello, hello
+	m.Kind, m.Manager, m.Hello = Hello, h.Attribute, hello
 	if h.Attribute != cm.AttributeREJ {
 		m.Again = !d.speaks(place{p.Src, m.QPN}, m.StartingPSN)
 	}

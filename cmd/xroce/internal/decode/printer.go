@@ -29,9 +29,17 @@ type Printer struct {
 	begun     bool
 	first     int64 // nanoseconds since 1970
 
+	number counterFace
+	clock  clockFace
 	routes [2]route
 	oldest int // of routes
 }
+
+// The columns of a line that have numbers, in bytes.
+const (
+	numberWidth  = 6
+	secondsWidth = 12
+)
 
 // New returns a Printer.
 func New(f Form) *Printer { return &Printer{form: f} }
@@ -46,9 +54,9 @@ func (p *Printer) Append(b []byte, c *read.Packet) []byte {
 	if p.form == JSON {
 		return p.appendJSON(b, c)
 	}
-	b = appendPadded(b, int64(c.Number), 6)
+	b = p.number.append(b, uint64(c.Number), numberWidth)
 	b = append(b, ' ')
-	b = appendSeconds(b, c.Time-p.first, 12)
+	b = p.clock.append(b, c.Time-p.first, secondsWidth)
 	b = append(b, ' ')
 	b = p.appendAddresses(b)
 	b = append(b, ' ')
@@ -58,7 +66,7 @@ func (p *Printer) Append(b []byte, c *read.Packet) []byte {
 	}
 	if c.Dropped > 0 {
 		b = append(b, " (before it the capture lost "...)
-		b = strconv.AppendUint(b, c.Dropped, 10)
+		b = dissect.AppendDecimal(b, c.Dropped)
 		b = append(b, ')')
 	}
 	if c.Comment != "" {
@@ -122,57 +130,3 @@ func (p *Printer) appendDetails(b []byte) []byte {
 	}
 	return append(b, '\n')
 }
-
-// appendPadded adds a number, with spaces before it.
-func appendPadded(b []byte, n int64, width int) []byte {
-	for ; width > 1; width-- {
-		if n < pow10[width-1] {
-			b = append(b, ' ')
-		}
-	}
-	return strconv.AppendInt(b, n, 10)
-}
-
-// appendSeconds adds nanoseconds as seconds with six digits behind the point, or nine where they
-// are finer than that.
-func appendSeconds(b []byte, ns int64, width int) []byte {
-	const digits = 6
-	if width -= digits + 1; ns < 0 { // a clock was set
-		return appendBefore(b, uint64(-ns), width)
-	}
-	b = appendPadded(b, ns/1e9, width)
-	return appendFraction(b, ns%1e9)
-}
-
-// appendBefore adds a time before the first packet.
-func appendBefore(b []byte, ns uint64, width int) []byte {
-	sec := int64(ns / 1e9)
-	for n := width - 2; n > 0 && sec < pow10[n]; n-- {
-		b = append(b, ' ')
-	}
-	b = append(b, '-')
-	b = strconv.AppendInt(b, sec, 10)
-	return appendFraction(b, int64(ns%1e9))
-}
-
-// appendFraction adds what is behind the whole seconds.
-func appendFraction(b []byte, ns int64) []byte {
-	b = append(b, '.')
-	if us := ns / 1000; us*1000 == ns {
-		return appendZeros(b, us, 6)
-	}
-	return appendZeros(b, ns, 9)
-}
-
-// appendZeros adds a number with zeros before it, of so many digits in all.
-func appendZeros(b []byte, n int64, width int) []byte {
-	var text [9]byte
-	v := uint32(n)
-	for i := width - 1; i >= 0; i-- {
-		text[i] = '0' + byte(v%10)
-		v /= 10
-	}
-	return append(b, text[:width]...)
-}
-
-var pow10 = [...]int64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}

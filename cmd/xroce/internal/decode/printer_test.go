@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -36,8 +37,10 @@ func large(b *testing.B) []byte {
 	return append(bytes.Clone(head), bytes.Repeat(packets, times)...)
 }
 
-// TestSeconds: times are in columns, finer ones are not rounded, and a clock may go back.
+// TestSeconds: times are in columns, finer ones are not rounded, and a clock may go back. What was
+// printed before does not matter.
 func TestSeconds(t *testing.T) {
+	var kept clockFace
 	for ns, want := range map[int64]string{
 		0: "    0.000000", 1_500_000_000: "    1.500000", 1: "    0.000000001",
 		123_456_789_012_345_000: "123456789.012345", -1_500_000_000: "   -1.500000",
@@ -45,6 +48,23 @@ func TestSeconds(t *testing.T) {
 	} {
 		if got := string(appendSeconds(nil, ns, 12)); got != want {
 			t.Errorf("%d ns: %q, want %q", ns, got, want)
+		}
+		for range 2 {
+			if got := string(kept.append(nil, ns, 12)); got != want {
+				t.Errorf("%d ns behind others: %q, want %q", ns, got, want)
+			}
+		}
+	}
+}
+
+// TestCounter: numbers that follow each other are those that package fmt prints.
+func TestCounter(t *testing.T) {
+	var c counterFace
+	for _, from := range []uint64{0, 5, 95, 999_990, 7} {
+		for n := from; n < from+120; n++ {
+			if got, want := string(c.append(nil, n, 6)), fmt.Sprintf("%6d", n); got != want {
+				t.Fatalf("%q, want %q", got, want)
+			}
 		}
 	}
 }

@@ -32,6 +32,12 @@ const (
 	iperf3                   // kernel TCP; not a worker
 	ucx                      // ucx_perftest over kernel TCP; not a worker
 
+	command  // our command, as people run it; not a worker
+	tshark   // not a worker
+	capinfos // not a worker
+	testpmd  // of DPDK; not a worker
+	ram      // a RAM disk, for files; no program
+
 	// Tunnels of others; no workers.
 	kernelVXLAN
 	kernelGRE
@@ -47,6 +53,8 @@ var backendNames = [...]string{
 	sockets: "UDP sockets", rc: "ours", micro: "ours", keys: "ours", pass: "XDP pass",
 	messaging: "ours", goTCP: "TCP of Go", goUDP: "UDP of Go", tunnels: "ours",
 	iperf3: "iperf3", ucx: "UCX over TCP",
+	command: "ours", tshark: "tshark", capinfos: "capinfos", testpmd: "DPDK testpmd",
+	ram:         "RAM disk",
 	kernelVXLAN: "VXLAN", kernelGRE: "GRE", kernelWireGuard: "WireGuard", openVPN: "OpenVPN",
 	tinc: "tinc", n2n: "n2n", vpnCloud: "vpncloud",
 }

@@ -78,7 +78,8 @@ func allCases() []benchCase {
 	return slices.Concat(sendCases(), writeCases(), rttCases(), callCases(), goodputCases(),
 		messageCases(), layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(),
 		transmitCases(), configureCases(), keyCases(), sizeCases(), rawSendCases(),
-		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases(), tunnelCases())
+		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases(), rateCases(),
+		sinkCases(), captureCases(), decodeCases(), tunnelCases())
 }
 
 // rounds is how often each variant of the case runs.

@@ -80,6 +80,16 @@ func (b *bench) missing(who backend) string {
 		return iperfMissing()
 	case ucx:
 		return ucxMissing()
+	case tshark, capinfos:
+		return programMissing(who.String())
+	case command:
+		_, why := b.command()
+		return why
+	case ram:
+		_, why := b.ram.open()
+		return why
+	case testpmd:
+		return b.testpmdMissing()
 	}
 	return tunnelMissing(who)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"xroce/bench/result"
 	"xroce/bench/stage"
 	"xroce/bench/worker"
 )
@@ -32,19 +33,27 @@ func pktgenCases() []benchCase {
 		full:     true,
 		variants: []variant{
 			{name: ours.String(), needs: []backend{ours}, run: generated},
+			{
+				name: result.Pktgen, needs: []backend{command},
+				run: countedInXDP(startPktgen),
+			},
 			{name: libxdp.String(), needs: []backend{libxdp}, run: raw},
 			{
-				name: "as xdpsock's defaults (C)", needs: []backend{libxdp},
+				name: result.Xdpsock, needs: []backend{libxdp},
 				run: runFunc(raw).with(func(_ stage.Side, o *worker.Options) {
 					o.Budget = xdpsockBudget
 				}),
 			},
 			{
-				name: "iperf3 -u", needs: []backend{iperf3},
+				name: result.Iperf3UDP, needs: []backend{iperf3},
 				run: func(ctx context.Context, p *place) (measurement, error) {
 					return p.iperf(ctx, parseIperfUDP, "-u", "-b", "0", "-l",
 						strconv.Itoa(size-headersLen))
 				},
+			},
+			{
+				name: testpmd.String(), needs: []backend{testpmd},
+				run: countedInXDP(startTestpmd),
 			},
 		},
 	}}

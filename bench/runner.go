@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"xroce/bench/machine"
@@ -27,6 +28,13 @@ type bench struct {
 	window time.Duration
 
 	patience int // doublings of the local ACK timeout, of a quick run on a busy machine
+
+	// Made when they are first asked for: our command, or why there is none; a file of packets
+	// to read; why testpmd does not run here; and a place for files in memory.
+	command        func() (path, missing string)
+	largeCapture   func() (largeCapture, error)
+	testpmdMissing func() string
+	ram            *ramDisk
 }
 
 func newBench(ctx context.Context, f flags) (*bench, error) {
@@ -42,7 +50,17 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 		self: self, dir: dir, pairs: f.pairs, quick: f.quick,
 		warmup: min(f.duration/4, 300*time.Millisecond).Round(time.Millisecond),
 		window: f.duration.Round(time.Millisecond),
+		ram:    &ramDisk{},
 	}
+	length := int64(captureBytes)
+	if b.quick {
+		length /= 10
+	}
+	b.command = sync.OnceValues(func() (string, string) { return buildCommand(ctx, dir) })
+	b.largeCapture = sync.OnceValues(func() (largeCapture, error) {
+		return writeCapture(dir, length)
+	})
+	b.testpmdMissing = sync.OnceValue(func() string { return testpmdMissing(ctx) })
 	if b.quick {
 		b.patience = bits.Len(uint(timeout.Multiplier() - 1))
 	}
@@ -56,8 +74,11 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 // busy is the load average above which the machine is not ours alone.
 const busy = 0.3
 
-// close removes the scratch directory.
-func (b *bench) close() { _ = os.RemoveAll(b.dir) }
+// close removes the scratch directories.
+func (b *bench) close() {
+	_ = os.RemoveAll(b.dir)
+	b.ram.remove()
+}
 
 // measure runs the cases and adds them to the document, as far as it gets. It
 // returns what failed.

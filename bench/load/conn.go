@@ -30,6 +30,7 @@ type conn struct {
 	device *engine.Device
 	pd     *engine.PD
 	link   *lossyLink // nil for a link as it is
+	kept   *kept      // nil where nothing is captured
 	qps    []*engine.QP
 	qp     *engine.QP // the first
 	cq     *engine.CQ // of sends and receives of all
@@ -69,6 +70,11 @@ func openConn(o worker.Options, background bool) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Capture != "" {
+		if c.kept, err = keep(c.device, o.Capture); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
 	if err := c.create(o); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -79,7 +85,11 @@ func (c *conn) close() error {
 	for _, end := range c.ends {
 		end()
 	}
-	return c.device.Close()
+	var err error
+	if c.kept != nil {
+		err = c.kept.close()
+	}
+	return errors.Join(err, c.device.Close())
 }
 
 func (c *conn) create(o worker.Options) error {
@@ -350,6 +360,9 @@ func (c *conn) counters() (map[string]uint64, error) {
 	}
 	if c.link != nil {
 		counts[worker.DroppedOnPurpose] = c.link.dropped
+	}
+	if c.kept != nil {
+		c.kept.count(counts)
 	}
 	return counts, nil
 }

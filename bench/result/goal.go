@@ -150,6 +150,7 @@ func Goals() []Goal {
 	goals = append(goals, messageGoals()...)
 	goals = append(goals, exchangeGoals()...)
 	goals = append(goals, tunnelGoals()...)
+	goals = append(goals, wireGoals()...)
 	return append(goals, []Goal{
 		{"SEND rate of 64 B, of raw", 0.75, false, "send-64", ours, raw, in(against)},
 		{

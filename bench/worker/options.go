@@ -37,6 +37,7 @@ type Options struct {
 	Protocol  string        // how messages travel, "" for the machine's choice
 	Profile   string        // file for a profile of the processor's time, "" for none
 	Patience  int           // doublings of the local ACK timeout
+	Capture   string        // file to which the packets of the device go, "" for none
 }
 
 // Args renders the options as the flags that Parse and the C peers read.
@@ -75,6 +76,7 @@ func (o Options) Args() []string {
 	text("-P", o.Protocol)
 	text("-f", o.Profile)
 	number("-a", o.Patience)
+	text("-c", o.Capture)
 	if o.Selective {
 		args = append(args, "-k")
 	}
@@ -111,6 +113,7 @@ func Parse(args []string) (Options, error) {
 	fs.StringVar(&o.Protocol, "P", "", "")
 	fs.StringVar(&o.Profile, "f", "", "")
 	fs.IntVar(&o.Patience, "a", 0, "")
+	fs.StringVar(&o.Capture, "c", "", "")
 	fs.BoolVar(&o.Selective, "k", false, "")
 	if err := fs.Parse(args); err != nil {
 		return Options{}, fmt.Errorf("worker: %w", err)

@@ -42,63 +42,63 @@ const (
 // maxOption is the longest comment that is written, in bytes.
 const maxOption = 1 << 12
 
-// A block is how a packet becomes an enhanced packet block.
-type block struct {
-	*Packet
-	head, tail []byte // what is kept of the frame
-	comment    []byte
-}
-
-// newBlock makes the block of a packet, of which at most snap bytes are kept; 0 keeps all.
-// The comment is made in a buffer of its caller.
-func newBlock(p *Packet, snap int, comment []byte) block {
-	b := block{Packet: p, head: p.Head, tail: p.Tail}
+// room is more than appendPacket adds for a packet, of which at most snap bytes are kept; 0 keeps
+// all.
+func room(p *Packet, snap int) int {
+	kept := len(p.Head) + len(p.Tail)
 	if snap > 0 {
-		b.head = b.head[:min(len(b.head), snap)]
-		b.tail = b.tail[:min(len(b.tail), snap-len(b.head))]
+		kept = min(kept, snap)
 	}
-	if b.comment = p.AppendComment(comment[:0]); len(b.comment) == 0 && p.Comment != "" {
-		b.comment = append(b.comment, p.Comment[:min(len(p.Comment), maxOption)]...)
-	}
-	return b
+	const most = packetLen + 3 + flagsLen + queueLen + 4 + maxComment + 3 + dropCountLen + endLen
+	return most + kept + min(len(p.Comment), maxOption)
 }
 
-// judged reports whether somebody said which queue it was on.
-func (b *block) judged() bool { return len(b.comment) > 0 }
-
-// size is the length of the block, in bytes.
-func (b *block) size() int {
-	n := packetLen + (len(b.head)+len(b.tail)+3)&^3 + flagsLen + endLen
-	if b.judged() {
-		n += queueLen + 4 + (len(b.comment)+3)&^3
+// appendPacket adds the block of a packet, of which at most snap bytes are kept; 0 keeps all. At
+// and missing take the place of what it says of these itself.
+func appendPacket(to []byte, p *Packet, at int64, missing uint64, snap int) []byte {
+	head, tail := p.Head, p.Tail
+	if snap > 0 {
+		head = head[:min(len(head), snap)]
+		tail = tail[:min(len(tail), snap-len(head))]
 	}
-	if b.Missing > 0 {
-		n += dropCountLen
-	}
-	return n
-}
-
-// append adds the block.
-func (b *block) append(to []byte) []byte {
-	n, total := len(b.head)+len(b.tail), uint32(b.size())
-	for _, v := range [...]uint32{
-		blockPacket, total, 0, uint32(uint64(b.At) >> 32), uint32(b.At), uint32(n),
-		uint32(b.wireLen()),
-	} {
-		to = binary.LittleEndian.AppendUint32(to, v)
-	}
-	to = append(append(to, b.head...), b.tail...)
+	n, begin := len(head)+len(tail), len(to)
+	var fixed [packetLen - 4]byte // what is before the frame; the length comes when it is known
+	le := binary.LittleEndian
+	le.PutUint32(fixed[:], blockPacket)
+	le.PutUint32(fixed[12:], uint32(uint64(at)>>32))
+	le.PutUint32(fixed[16:], uint32(at))
+	le.PutUint32(fixed[20:], uint32(n))
+	le.PutUint32(fixed[24:], uint32(p.wireLen()))
+	to = append(append(append(to, fixed[:]...), head...), tail...)
 	to = append(to, "\x00\x00\x00"[:-n&3]...)
-	to = appendWord(to, optEPBFlags, uint32(b.Dir))
-	if b.judged() {
-		to = appendWord(to, optEPBQueue, uint32(b.Queue))
-		to = appendOption(to, optComment, b.comment)
+	to = appendWord(to, optEPBFlags, uint32(p.Dir))
+	to = appendComment(to, p)
+	if missing > 0 {
+		to = appendCount(to, optEPBDropCount, missing)
 	}
-	if b.Missing > 0 {
-		to = appendCount(to, optEPBDropCount, b.Missing)
+	to = le.AppendUint32(to, optEnd)
+	total := uint32(len(to) - begin + 4)
+	le.PutUint32(to[begin+4:], total)
+	return le.AppendUint32(to, total)
+}
+
+// appendComment adds the queue of a packet and what there is to say of it, if somebody said which
+// queue it was on.
+func appendComment(to []byte, p *Packet) []byte {
+	if p.Verdict == "" && p.Comment == "" {
+		return to
 	}
-	to = binary.LittleEndian.AppendUint32(to, optEnd)
-	return binary.LittleEndian.AppendUint32(to, total)
+	to = appendWord(to, optEPBQueue, uint32(p.Queue))
+	begin := len(to)
+	to = append(to, optComment, 0, 0, 0)
+	if p.Verdict != "" {
+		to = p.AppendComment(to)
+	} else {
+		to = append(to, p.Comment[:min(len(p.Comment), maxOption)]...)
+	}
+	n := len(to) - begin - 4
+	binary.LittleEndian.PutUint16(to[begin+2:], uint16(n))
+	return append(to, "\x00\x00\x00"[:-n&3]...)
 }
 
 // appendHeader begins a capture of an interface, with at most snap bytes of each frame; 0 is

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // judged is a packet of which all is known.
@@ -166,4 +167,24 @@ func BenchmarkPacket(b *testing.B) {
 		w.Packet(&p)
 	}
 	b.ReportMetric(float64(w.Dropped())/float64(b.N), "dropped/op")
+}
+
+// TestTimeOfPackets: a packet that does not say when it passed did so when it was added, and none
+// before another.
+func TestTimeOfPackets(t *testing.T) {
+	begin := time.Now().UnixNano()
+	file := captured(t, Config{Interface: "xr0"}, Packet{Dir: Outbound}, Packet{Dir: Outbound})
+	end := time.Now().UnixNano()
+	r, err := NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := begin
+	for range 2 {
+		p, err := r.Next()
+		if err != nil || p.At < last || p.At > end {
+			t.Fatalf("%d, %v: not from %d to %d", p.At, err, last, end)
+		}
+		last = p.At
+	}
 }

@@ -21,7 +21,7 @@ const closeTimeout = 10 * time.Second
 // when there is much.
 const (
 	lookEvery = 10 * time.Millisecond
-	wakeSize  = 64 << 10 // bytes
+	wakeSize  = 256 << 10 // bytes
 )
 
 // Direction says which way a frame went, as in epb_flags.
@@ -51,10 +51,14 @@ type Writer struct {
 	other   []byte // being written, or empty
 	closed  bool
 	stats   Statistics
-	missing uint64           // of those dropped, since the last that was added
-	err     error            // of out
-	frame   Packet           // the one under way, of Frame
-	comment [maxComment]byte // of the packet under way
+	missing uint64 // of those dropped, since the last that was added
+	err     error  // of out
+	frame   Packet // the one under way, of Frame
+
+	// The time of a packet is that since the goroutine looked last, for which one clock is read
+	// and not two.
+	looked time.Time
+	wall   int64 // then, in nanoseconds since 1970
 }
 
 // A Config says what is captured.
@@ -95,6 +99,7 @@ func New(w io.Writer, config Config) *Writer {
 		wake: make(chan struct{}, 1),
 	}
 	c.filling = appendHeader(c.filling, config.Interface, config.Snap)
+	c.look()
 	go c.run()
 	return c
 }
@@ -126,21 +131,20 @@ func (c *Writer) add(p *Packet) {
 		return
 	}
 	c.stats.Accepted++
-	kept := *p
-	if kept.At == 0 {
-		kept.At = time.Now().UnixNano()
+	at := p.At
+	if at == 0 {
+		at = c.wall + int64(time.Since(c.looked))
 	}
-	c.stats.At, kept.Missing = kept.At, c.missing
-	b := newBlock(&kept, c.config.Snap, c.comment[:0])
-	if c.err != nil || len(c.filling)+b.size()+statisticsLen > cap(c.filling) {
+	c.stats.At = at
+	before := len(c.filling)
+	if c.err != nil || before+room(p, c.config.Snap)+statisticsLen > cap(c.filling) {
 		c.stats.Dropped++
 		c.missing++
 		return
 	}
-	before := len(c.filling)
-	c.filling = b.append(c.filling)
+	c.filling = appendPacket(c.filling, p, at, c.missing, c.config.Snap)
 	c.missing = 0
-	if before < wakeSize && len(c.filling) >= wakeSize {
+	if much := min(wakeSize, cap(c.filling)/2); before < much && len(c.filling) >= much {
 		c.rouse()
 	}
 }
@@ -250,5 +254,12 @@ func (c *Writer) take() (b []byte, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.filling, c.other = c.other[:0], c.filling
+	c.look()
 	return c.other, c.closed
+}
+
+// look reads the time.
+func (c *Writer) look() {
+	c.looked = time.Now()
+	c.wall = c.looked.UnixNano()
 }

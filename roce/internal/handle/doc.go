@@ -7,6 +7,7 @@
 // without a lock while others insert and delete.
 //
 // A Table belongs to whoever made it and keeps pointers to the objects of others. Lookup
-// takes no lock; Insert and Delete hold the table's own, under which nobody is called but
-// the source of random numbers. The package imports nothing of ours.
+// takes no lock, but where what it looks for is not found while others are deleted; Insert and
+// Delete hold the table's own, under which nobody is called but the source of random numbers, and
+// who makes a value. The package imports nothing of ours.
 package handle

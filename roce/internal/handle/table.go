@@ -23,47 +23,66 @@ const (
 type Rand interface{ Uint64() uint64 }
 
 // A Table maps random numbers to values. Lookup is safe for concurrent use
-// with everything; Insert and Delete exclude each other.
+// with everything; Insert and Delete exclude each other, and allocate nothing as long as about
+// as many numbers are in use as before.
 type Table[T any] struct {
-	slots atomic.Pointer[[]atomic.Pointer[entry[T]]]
+	slots atomic.Pointer[[]slot[T]]
+	// moves is odd while values change their slots, and another number when they have.
+	moves atomic.Uint64
 
 	mu      sync.Mutex
 	rand    Rand
 	min     uint32
 	max     uint32
 	live    int
-	used    int // slots that are not nil, deleted ones too
-	retired []uint32
-	oldest  int // index in retired of the oldest, once it is full
-	resting map[uint32]struct{}
+	resting quarantined
 }
 
-type entry[T any] struct {
-	num   uint32
-	value *T // nil in an entry that was deleted
+// A slot has a value or none. It is written in an order by which a reader notices a change: the
+// number is not there while the value changes.
+type slot[T any] struct {
+	number atomic.Uint64 // with inUse, 0 of a slot without a value
+	value  atomic.Pointer[T]
 }
+
+// inUse is in the number of a slot that has a value.
+const inUse = 1 << 32
 
 // New returns an empty table for numbers min to max, both included.
 func New[T any](minNum, maxNum uint32, rand Rand) *Table[T] {
-	t := &Table[T]{rand: rand, min: minNum, max: maxNum, resting: map[uint32]struct{}{}}
-	slots := make([]atomic.Pointer[entry[T]], minSlots)
+	t := &Table[T]{rand: rand, min: minNum, max: maxNum}
+	slots := make([]slot[T], minSlots)
 	t.slots.Store(&slots)
 	return t
 }
 
-// Lookup returns the value of a number, nil when there is none.
+// Lookup returns the value of a number, nil when there is none. It takes no lock, but where
+// numbers are deleted at the same moment and this one is not found at once.
 func (t *Table[T]) Lookup(num uint32) *T {
-	slots := *t.slots.Load()
-	mask := uint32(len(slots) - 1)
-	// Numbers are random, so their low bits are the hash. A slot is nil
-	// somewhere, since the table is never more than half full.
+	moves := t.moves.Load()
+	v, sure := find(*t.slots.Load(), num)
+	if sure && (v != nil || moves&1 == 0 && moves == t.moves.Load()) {
+		return v
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, _ = find(*t.slots.Load(), num)
+	return v
+}
+
+// find looks for the value of a number. It is not sure when the slot has changed meanwhile. While
+// others change slots a value that is not found may be there all the same.
+func find[T any](slots []slot[T], num uint32) (v *T, sure bool) {
+	mask, want := uint32(len(slots)-1), inUse|uint64(num)
+	// Numbers are random, so their low bits are the hash. The table is never more than half
+	// full, so a slot without a value ends the search.
 	for i := num & mask; ; i = (i + 1) & mask {
-		e := slots[i].Load()
-		if e == nil {
-			return nil
-		}
-		if e.num == num && e.value != nil {
-			return e.value
+		switch s := &slots[i]; s.number.Load() {
+		case want:
+			v = s.value.Load()
+			return v, s.number.Load() == want
+		case 0:
+			return nil, true
 		}
 	}
 }
@@ -87,20 +106,25 @@ func (t *Table[T]) Insert(build func(num uint32) *T) (*T, error) {
 func (t *Table[T]) InsertAt(num uint32, v *T) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if num >= t.min && num <= t.max || t.Lookup(num) != nil {
+	if num >= t.min && num <= t.max || t.has(num) {
 		return false
 	}
 	t.insert(num, v)
 	return true
 }
 
+// has reports whether a number is in use. The caller holds mu.
+func (t *Table[T]) has(num uint32) bool {
+	v, _ := find(*t.slots.Load(), num)
+	return v != nil
+}
+
 // insert publishes a value under a free number. The caller holds mu.
 func (t *Table[T]) insert(num uint32, v *T) {
-	if 2*(t.used+1) > len(*t.slots.Load()) {
-		t.rebuild()
+	if n := len(*t.slots.Load()); 2*(t.live+1) > n {
+		t.rebuild(2 * n)
 	}
-	place(*t.slots.Load(), &entry[T]{num, v})
-	t.used++
+	place(*t.slots.Load(), inUse|uint64(num), v)
 	t.live++
 }
 
@@ -112,17 +136,47 @@ func (t *Table[T]) Delete(num uint32) bool {
 	slots := *t.slots.Load()
 	mask := uint32(len(slots) - 1)
 	for i := num & mask; ; i = (i + 1) & mask {
-		e := slots[i].Load()
-		if e == nil {
+		switch slots[i].number.Load() {
+		case 0:
 			return false
-		}
-		if e.num == num && e.value != nil {
-			slots[i].Store(&entry[T]{num: num})
+		case inUse | uint64(num):
+			t.vacate(slots, i)
 			t.live--
 			t.rest(num)
+			if len(slots) > minSlots && 32*t.live < len(slots) {
+				t.rebuild(len(slots) / 4)
+			}
 			return true
 		}
 	}
+}
+
+// vacate empties a slot, and moves what lies behind it to where a search finds it. Who looks
+// meanwhile may miss that. The caller holds mu.
+func (t *Table[T]) vacate(slots []slot[T], hole uint32) {
+	t.moves.Add(1)
+	defer t.moves.Add(1)
+	mask := uint32(len(slots) - 1)
+	for i := (hole + 1) & mask; ; i = (i + 1) & mask {
+		number := slots[i].number.Load()
+		if number == 0 {
+			break
+		}
+		// One whose search begins behind the hole does not pass there.
+		if begin := uint32(number) & mask; (i-begin)&mask < (i-hole)&mask {
+			continue
+		}
+		slots[hole].set(number, slots[i].value.Load())
+		hole = i
+	}
+	slots[hole].set(0, nil)
+}
+
+// set puts a value into a slot.
+func (s *slot[T]) set(number uint64, v *T) {
+	s.number.Store(0)
+	s.value.Store(v)
+	s.number.Store(number)
 }
 
 // Len returns how many numbers are in use.
@@ -132,28 +186,47 @@ func (t *Table[T]) Len() int {
 	return t.live
 }
 
-// All calls yield for each value until it returns false. Values inserted or
-// deleted meanwhile may or may not be seen.
+// All calls yield for each value that there is, until it returns false, without a lock. Values
+// inserted or deleted meanwhile may or may not be seen.
 func (t *Table[T]) All(yield func(num uint32, v *T) bool) {
-	slots := *t.slots.Load()
-	for i := range slots {
-		if e := slots[i].Load(); e != nil && e.value != nil && !yield(e.num, e.value) {
+	for _, n := range t.all() {
+		if !yield(n.num, n.value) {
 			return
 		}
 	}
 }
 
+// numbered is a value and its number.
+type numbered[T any] struct {
+	num   uint32
+	value *T
+}
+
+// all returns what the table has.
+func (t *Table[T]) all() []numbered[T] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]numbered[T], 0, t.live)
+	slots := *t.slots.Load()
+	for i := range slots {
+		if number := slots[i].number.Load(); number != 0 {
+			list = append(list, numbered[T]{uint32(number), slots[i].value.Load()})
+		}
+	}
+	return list
+}
+
 // draw picks a number that is neither in use nor resting.
 func (t *Table[T]) draw() (uint32, error) {
 	span := uint64(t.max-t.min) + 1
-	if uint64(t.live)+uint64(len(t.resting)) >= span {
+	if uint64(t.live)+uint64(len(t.resting.list)) >= span {
 		return 0, ErrFull
 	}
 	for {
 		// A 64-bit draw over a span of at most 2^32 is biased by less than
 		// one in 2^32.
 		num := t.min + uint32(t.rand.Uint64()%span)
-		if _, tired := t.resting[num]; !tired && t.Lookup(num) == nil {
+		if !t.resting.has(num) && !t.has(num) {
 			return num, nil
 		}
 	}
@@ -166,40 +239,27 @@ func (t *Table[T]) rest(num uint32) {
 	if limit == 0 || num < t.min || num > t.max {
 		return
 	}
-	if uint64(len(t.retired)) < limit {
-		t.retired = append(t.retired, num)
-	} else {
-		delete(t.resting, t.retired[t.oldest])
-		t.retired[t.oldest] = num
-		t.oldest = (t.oldest + 1) % len(t.retired)
-	}
-	t.resting[num] = struct{}{}
+	t.resting.add(num, int(limit))
 }
 
-// rebuild copies the live entries to a table that they fill to a quarter, and
-// publishes it. Readers in the old one see what they would have seen.
-func (t *Table[T]) rebuild() {
-	size := minSlots
-	for size < 4*(t.live+1) {
-		size *= 2
-	}
-	old := *t.slots.Load()
-	slots := make([]atomic.Pointer[entry[T]], size)
+// rebuild copies the values to a table of another size, and publishes it. Readers in the old one
+// see what they would have seen.
+func (t *Table[T]) rebuild(size int) {
+	old, slots := *t.slots.Load(), make([]slot[T], size)
 	for i := range old {
-		if e := old[i].Load(); e != nil && e.value != nil {
-			place(slots, e)
+		if number := old[i].number.Load(); number != 0 {
+			place(slots, number, old[i].value.Load())
 		}
 	}
-	t.used = t.live
 	t.slots.Store(&slots)
 }
 
-// place puts e in the first empty slot of its chain.
-func place[T any](slots []atomic.Pointer[entry[T]], e *entry[T]) {
+// place puts a value into the first empty slot of its chain.
+func place[T any](slots []slot[T], number uint64, v *T) {
 	mask := uint32(len(slots) - 1)
-	i := e.num & mask
-	for slots[i].Load() != nil {
+	i := uint32(number) & mask
+	for slots[i].number.Load() != 0 {
 		i = (i + 1) & mask
 	}
-	slots[i].Store(e)
+	slots[i].set(number, v)
 }

@@ -3,7 +3,9 @@ package handle
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -186,6 +188,135 @@ func TestInsertAt(t *testing.T) {
 		}
 		if !table.Delete(1) || table.Lookup(1) != nil {
 			t.Error("1 is still there")
+		}
+	}
+}
+
+// TestReadersWhileSlotsMove: in a small table each number that is deleted has others take its
+// slot. Who looks meanwhile finds what is there, and nothing under a number that is another's.
+func TestReadersWhileSlotsMove(t *testing.T) {
+	table := New[thing](0, 1<<24-1, rand.New(rand.NewPCG(13, 14)))
+	var alive [4]*thing
+	for i := range alive {
+		v, err := table.Insert(build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alive[i] = v
+	}
+	var recent atomic.Uint32
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				for _, v := range alive {
+					if table.Lookup(v.num) != v {
+						t.Error("a live number was not found")
+						return
+					}
+				}
+				num := recent.Load()
+				if v := table.Lookup(num); v != nil && v.num != num {
+					t.Errorf("number %#x: the value of %#x", num, v.num)
+					return
+				}
+			}
+		})
+	}
+	for range 50_000 {
+		var gone [3]*thing
+		for i := range gone {
+			v, err := table.Insert(build)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recent.Store(v.num)
+			gone[i] = v
+		}
+		for _, v := range gone {
+			if !table.Delete(v.num) {
+				t.Fatalf("%#x is not there", v.num)
+			}
+		}
+	}
+	close(done)
+	wg.Wait()
+}
+
+// TestAllWhileOthersGo: each value that stays is seen once, whatever is deleted meanwhile.
+func TestAllWhileOthersGo(t *testing.T) {
+	table := New[thing](0, 1<<24-1, rand.New(rand.NewPCG(15, 16)))
+	var nums []uint32
+	for range 1000 {
+		v, err := table.Insert(build)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nums = append(nums, v.num)
+	}
+	seen := map[uint32]int{}
+	for num := range table.All {
+		seen[num]++
+		if len(seen) == 10 {
+			for _, other := range nums[:900] {
+				table.Delete(other)
+			}
+		}
+	}
+	for _, num := range nums[900:] {
+		if seen[num] != 1 {
+			t.Errorf("%#x was seen %d times", num, seen[num])
+		}
+	}
+}
+
+// TestChurnDoesNotAllocate: once as many numbers rest as ever do, to insert and to delete costs
+// no memory.
+func TestChurnDoesNotAllocate(t *testing.T) {
+	table := New[thing](1, 1<<24-1, rand.New(rand.NewPCG(17, 18)))
+	var v thing
+	number := func(num uint32) *thing { v.num = num; return &v }
+	replace := func() {
+		for range 10 {
+			if _, err := table.Insert(number); err != nil {
+				t.Fatal(err)
+			}
+			table.Delete(v.num)
+		}
+	}
+	for range quarantine / 10 {
+		replace()
+	}
+	replace()
+	if n := testing.AllocsPerRun(1000, replace); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestQuarantine compares the numbers that rest with a map of them.
+func TestQuarantine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(19, 20))
+	const limit = 100
+	var q quarantined
+	var order []uint32
+	for range 5000 {
+		num := rng.Uint32N(500)
+		resting := slices.Contains(order, num)
+		if q.has(num) != resting {
+			t.Fatalf("%d rests: %v, want %v", num, !resting, resting)
+		}
+		if resting {
+			continue
+		}
+		q.add(num, limit)
+		if order = append(order, num); len(order) > limit {
+			order = order[1:]
 		}
 	}
 }

@@ -85,5 +85,6 @@ func (k *Keys) aim(a Accessor, b Bind, v *view) Fault {
 		v.base = 0
 	}
 	r.users++
+	r.shared = true
 	return OK
 }

@@ -138,7 +138,9 @@ func (k *Keys) lay(c *cell, key uint32, l *Layout, d *Domain, access Access) err
 		return err
 	}
 	for i := range space.sources {
-		space.sources[i].cell.users++
+		from := space.sources[i].cell
+		from.users++
+		from.shared = true
 	}
 	v.space = space
 	k.release(old)

@@ -67,16 +67,63 @@ func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, erro
 	return r, nil
 }
 
+// RegisterAgain is RegisterMemory with a region that was deregistered, under a key that is drawn
+// anew, and allocates nothing for memory that is one slice. The caller has passed through the
+// queues since Deregister, and nobody else has the region. The error is ErrBusy of a region that
+// is registered.
+func (k *Keys) RegisterAgain(r *Region, d *Domain, m Memory, access Access) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.contains(&r.cell) {
+		return ErrBusy
+	}
+	var next view
+	if err := m.fill(&next, d, access); err != nil {
+		return err
+	}
+	v := r.now()
+	if r.shared { // what was made of it may still compare with that
+		v = &view{}
+	}
+	*v = next
+	return k.insert(&r.cell, v)
+}
+
+// Forget lets go of the memory of a region that was deregistered, for RegisterAgain later: the
+// caller has passed through the queues since, and nobody else has the region.
+func (k *Keys) Forget(r *Region) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.contains(&r.cell):
+	case r.shared:
+		r.view.Store(&view{key: r.LKey()})
+	default:
+		v := r.now()
+		*v = view{key: v.key}
+	}
+}
+
 // view returns what a key of the memory stands for, but for the key.
 func (m *Memory) view(d *Domain, access Access) (*view, error) {
+	v := &view{}
+	if err := m.fill(v, d, access); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// fill sets a view, which is empty, to what a key of the memory stands for, but for the key. With
+// an error it is of no use.
+func (m *Memory) fill(v *view, d *Domain, access Access) error {
 	if d == nil {
-		return nil, ErrNoDomain
+		return ErrNoDomain
 	}
 	access &^= accessOptional &^ accessKnown
 	if err := access.check(m); err != nil {
-		return nil, err
+		return err
 	}
-	v := &view{
+	*v = view{
 		valid: true, access: access | localRead, domain: d, base: m.Addr, sync: m.Sync,
 		length: uint64(len(m.Bytes)), bytes: m.Bytes,
 	}
@@ -87,9 +134,9 @@ func (m *Memory) view(d *Domain, access Access) (*view, error) {
 		v.space = &guardedSpace{m.Bytes, m.Guard}
 	}
 	if v.base+v.length < v.base || v.start+v.length < v.start {
-		return nil, fmt.Errorf("%w: %d bytes at %#x", ErrRange, v.length, v.base)
+		return fmt.Errorf("%w: %d bytes at %#x", ErrRange, v.length, v.base)
 	}
-	return v, nil
+	return nil
 }
 
 // check reports whether a region of the memory can have these flags.
@@ -136,8 +183,12 @@ func (k *Keys) Deregister(r *Region) error {
 }
 
 // detach puts another view into a cell whose key is gone, so that an access through a
-// layout that began when the layout still had this cell as a source notices.
+// layout that began when the layout still had this cell as a source notices. One that never was
+// a source keeps its own.
 func (c *cell) detach() {
+	if !c.shared {
+		return
+	}
 	v := *c.view.Load()
 	v.target = nil
 	c.view.Store(&v)

@@ -49,6 +49,7 @@ type cell struct {
 	// users are the windows bound to a region, and the layouts that have pieces in
 	// it. It is guarded by Keys.mu.
 	users   int
+	shared  bool   // there were some
 	entries uint32 // of an indirect key: how many entries its layout may have
 }
 

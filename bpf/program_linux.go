@@ -1,7 +1,6 @@
 package bpf
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -28,6 +27,8 @@ type program struct {
 	owners map[Key]int      // how many of those own each address
 	near   near             // some of these, as the program has them
 	queues map[int]*Program // who registered a socket for a queue
+	asker  linkAsker
+	reader countReader
 }
 
 // Attach loads the program and attaches it to an interface of the calling
@@ -66,6 +67,11 @@ func attachProgram(ifindex int, opts Options) (*program, error) {
 	p := &program{
 		name: dev.name, ifindex: ifindex, owners: map[Key]int{}, queues: map[int]*Program{},
 	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, &Error{Op: "attach to", Interface: p.name, Err: err}
+	}
+	p.reader.perCPU = make([]Count, cpus)
 	if err := load(&p.objs, queues); err != nil {
 		return nil, err
 	}
@@ -179,40 +185,33 @@ func (p *program) checkQueue(queue int) error {
 
 // Counters reads the counters, summed over the CPUs. They are read one after
 // the other while packets go on counting.
-func (p *program) Counters() (Counters, error) {
-	var sum Counters
-	err := p.do("read the counters of", func() error {
-		for r := range Reason(NumReasons) {
-			var perCPU []Count
-			if err := p.objs.Counters.Lookup(uint32(r), &perCPU); err != nil {
-				return err
-			}
-			for _, c := range perCPU {
-				sum[r].Packets += c.Packets
-				sum[r].Bytes += c.Bytes
-			}
+func (p *program) Counters() (sum Counters, err error) {
+	for r := range Reason(NumReasons) {
+		if sum[r], err = p.Count(r); err != nil {
+			return sum, err
 		}
-		return nil
-	})
-	return sum, err
+	}
+	return sum, nil
 }
 
-// Packets reads one of the counters, as Counters does, and only what it counts of packets. It is
-// for who asks often: it allocates little.
-func (p *program) Packets(r Reason) (uint64, error) {
+// Count reads the counters of one reason, summed over the CPUs. It allocates nothing.
+func (p *program) Count(r Reason) (sum Count, err error) {
 	if int(r) >= NumReasons {
-		return 0, fmt.Errorf("bpf: no counter has the reason %d", r)
+		return Count{}, fmt.Errorf("bpf: no counter has the reason %d", r)
 	}
-	var sum uint64
-	err := p.do("read a counter of", func() error {
-		perCPU, err := p.objs.Counters.LookupBytes(uint32(r))
-		const size = 16 // of struct count, whose first member they are
-		for ; len(perCPU) >= size; perCPU = perCPU[size:] {
-			sum += binary.NativeEndian.Uint64(perCPU)
-		}
-		return err
-	})
-	return sum, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return Count{}, ErrClosed
+	}
+	if err := p.reader.read(p.objs.Counters.FD(), uint32(r)); err != nil {
+		return Count{}, p.failed("read the counters of", err)
+	}
+	for _, c := range p.reader.perCPU {
+		sum.Packets += c.Packets
+		sum.Bytes += c.Bytes
+	}
+	return sum, nil
 }
 
 // close detaches the program and gives it and its maps back.
@@ -231,16 +230,21 @@ func (p *program) do(op string, f func() error) error {
 		return ErrClosed
 	}
 	if err := f(); err != nil {
-		hint := ""
-		switch {
-		case errors.Is(err, unix.EPERM):
-			hint = permissionHint()
-		case errors.Is(err, unix.EOPNOTSUPP):
-			hint = "the file descriptor is not an AF_XDP socket"
-		}
-		return &Error{Op: op, Interface: p.name, Err: err, Hint: hint}
+		return p.failed(op, err)
 	}
 	return nil
+}
+
+// failed explains why an operation on the maps was refused.
+func (p *program) failed(op string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, unix.EPERM):
+		hint = permissionHint()
+	case errors.Is(err, unix.EOPNOTSUPP):
+		hint = "the file descriptor is not an AF_XDP socket"
+	}
+	return &Error{Op: op, Interface: p.name, Err: err, Hint: hint}
 }
 
 // fullError says that a Program owns all that it can. It is unix.E2BIG.

@@ -48,8 +48,8 @@ func (*Program) Reattach() error { return errOther }
 // Counters returns ErrNotSupported.
 func (*Program) Counters() (Counters, error) { return Counters{}, errOther }
 
-// Packets returns ErrNotSupported.
-func (*Program) Packets(Reason) (uint64, error) { return 0, errOther }
+// Count returns ErrNotSupported.
+func (*Program) Count(Reason) (Count, error) { return Count{}, errOther }
 
 // Close does nothing.
 func (*Program) Close() error { return nil }

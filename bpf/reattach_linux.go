@@ -1,11 +1,15 @@
 package bpf
 
-import "fmt"
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
 
 // Attached reports whether the interface runs the program. It does not after somebody else
 // detached it (bpftool link detach), put another program in its place (bpf(2),
 // BPF_LINK_UPDATE), or deleted the interface. The kernel tells nobody of the first two, by
-// rtnetlink or otherwise, so one has to ask; it is one system call.
+// rtnetlink or otherwise, so one has to ask; it is one system call, and allocates nothing.
 func (p *program) Attached() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -19,12 +23,13 @@ func (p *program) Attached() (bool, error) {
 // linked reports whether the link is on the interface, and whether what it attaches is the
 // program. The caller holds mu.
 func (p *program) linked() (attached, ours bool, err error) {
-	link, err := p.at.link.Info()
-	if err != nil {
+	// Every link of the library that is of a program has a descriptor.
+	if err := p.asker.ask(p.at.link.(interface{ FD() int }).FD()); err != nil {
 		return false, false, fmt.Errorf("bpf: link to %s: %w", p.name, err)
 	}
-	xdp := link.XDP()
-	return xdp != nil && int(xdp.Ifindex) == p.ifindex, link.Program == p.id, nil
+	at := &p.asker.info
+	attached = at.kind == unix.BPF_LINK_TYPE_XDP && int(at.ifindex) == p.ifindex
+	return attached, at.program == uint32(p.id), nil
 }
 
 // Reattach has the interface run the program again, with all that it owns and the sockets that

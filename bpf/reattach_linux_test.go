@@ -33,6 +33,23 @@ func (n *network) wantAttached(t *testing.T, p *Program, want bool) {
 	}
 }
 
+// TestLooksDoNotAllocate: a device asks all the time.
+func TestLooksDoNotAllocate(t *testing.T) {
+	n := newNetwork(t, 1500, nil)
+	p := n.attach(t, Options{})
+	allocated := testing.AllocsPerRun(100, func() {
+		if attached, err := p.Attached(); !attached || err != nil {
+			t.Errorf("attached: %v (%v)", attached, err)
+		}
+		if _, err := p.Count(PassNoSocket); err != nil {
+			t.Error(err)
+		}
+	})
+	if allocated != 0 {
+		t.Errorf("%v allocations", allocated)
+	}
+}
+
 // TestReattach: a program that somebody detached, or whose place somebody took, comes back
 // with what it owns, in the mode that it had.
 func TestReattach(t *testing.T) {

@@ -25,11 +25,11 @@ func (m *missed) look(d *Device) {
 	if d.program == nil {
 		return
 	}
-	n, err := d.program.Packets(bpf.PassNoSocket)
+	count, err := d.program.Count(bpf.PassNoSocket)
 	if err != nil {
 		return // closed
 	}
-	m.see(d, n)
+	m.see(d, count.Packets)
 }
 
 // see raises an event when there are more than at the last look, and logs the first of them and

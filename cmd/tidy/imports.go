@@ -101,6 +101,7 @@ var testGuests = []string{
 // with its reason. It is the one list of them: others refer to it.
 var fenced = map[string]string{
 	"xsk/sys_linux.go":           "rings shared with the kernel, and the calls of AF_XDP",
+	"bpf/sys_linux.go":           "the question what a link is, which the library allocates for",
 	"roce/mem/address.go":        "regions are address ranges, not Go slices",
 	"engine/nic/sys_linux.go":    "the ioctl of ethtool, for what no library has",
 	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",

@@ -68,9 +68,9 @@ func (d *Device) unlockQueues() {
 	}
 }
 
-// quiesce waits until what looked a key up before has done its work. All copying
-// happens under the progress lock of some queue, so passing through each once is waiting
-// for that; what a poll is about to write is written after it.
+// quiesce waits until what looked a key up before has done its work. All that does happens under
+// the progress lock of some queue, so passing through each once is waiting for that; what a poll is
+// about to write is written after it.
 func (d *Device) quiesce() {
 	for _, q := range d.queues {
 		q.lock()

@@ -25,6 +25,8 @@ type MR struct {
 	pdn atomic.Uint32
 	// odp is the paging of a region that was registered with it.
 	odp *pager.Region
+	// pool is what it is of, nil of most.
+	pool *MRPool
 }
 
 // LKey returns the key for work requests.

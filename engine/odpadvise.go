@@ -112,7 +112,7 @@ func (d *Device) adviseTarget(pd *PD, advice Advice, s roce.SGE) (*MR, *AdviseEr
 	refuse := func(reason string, errno unix.Errno) (*MR, *AdviseError) {
 		return nil, &AdviseError{SGE: s, Reason: reason, Errno: errno}
 	}
-	switch f := d.keys.Check(pd.core.Local(), s.LKey, s.Addr, int(s.Length), 0); f {
+	switch f := d.checkKey(pd, s); f {
 	case mem.OK:
 	case mem.FaultRights:
 		return refuse("the key is a memory window's", unix.EINVAL)
@@ -131,6 +131,14 @@ func (d *Device) adviseTarget(pd *PD, advice Advice, s roce.SGE) (*MR, *AdviseEr
 		return refuse("the region may not be written", unix.EPERM)
 	}
 	return m, nil
+}
+
+// checkKey looks at a key as those do who move packets, with a progress lock: see quiesce.
+func (d *Device) checkKey(pd *PD, s roce.SGE) mem.Fault {
+	q := d.queues[0]
+	q.lock()
+	defer q.mu.Unlock()
+	return d.keys.Check(pd.core.Local(), s.LKey, s.Addr, int(s.Length), 0)
 }
 
 // advise acts on a range that was checked.

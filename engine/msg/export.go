@@ -127,7 +127,8 @@ func (e *Endpoint) expose(c *Conn, x *Export) (all msg.Memory, err error) {
 		if d.Device == nil || adapters>>number&1 == 0 {
 			continue
 		}
-		m, err := expose(d.Device, d.PD, [][]byte{x.memory}, x.rights)
+		d.Pool = nil // it lasts
+		m, err := expose(d, [][]byte{x.memory}, x.rights)
 		if err != nil {
 			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}

@@ -129,7 +129,7 @@ func (e *Endpoint) domains(c *Conn) (on [msg.MaxRails]Domain) {
 	e.mu.Lock()
 	for _, n := range e.nics {
 		if n.err == nil {
-			on[n.number] = Domain{n.dev, c.pds[n.number]}
+			on[n.number] = Domain{n.dev, c.pds[n.number], &e.memory.regions}
 		}
 	}
 	e.mu.Unlock()

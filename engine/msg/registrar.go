@@ -15,6 +15,7 @@ import (
 // it, or whoever waits for a message, see drive.
 type registrar struct {
 	endpoint *Endpoint
+	regions  engine.MRPool // of messages
 
 	callers atomic.Int32 // that look for requests by themselves
 	count   atomic.Int32 // of waiting
@@ -143,6 +144,7 @@ var errEmpty = errors.New("msg: a message without bytes has no key")
 type Domain struct {
 	Device *engine.Device // nil for one that is gone, which is asked for nothing
 	PD     *engine.PD
+	Pool   *engine.MRPool // of regions for messages, which do not last; nil for none
 }
 
 // Provide does what a machine of messages asks for, with memory of devices, whose numbers are
@@ -192,7 +194,7 @@ func provide(
 		rights = mem.LocalWrite
 	}
 	if kind == msg.Expose {
-		return expose(d.Device, d.PD, pieces, rights)
+		return expose(d, pieces, rights)
 	}
 	mr, err := d.Device.AllocMR(d.PD, r.Size, rights)
 	if err != nil {
@@ -202,9 +204,7 @@ func provide(
 }
 
 // expose gives one key to all pieces.
-func expose(
-	dev *engine.Device, pd *engine.PD, pieces [][]byte, rights mem.Access,
-) (msg.Memory, error) {
+func expose(d Domain, pieces [][]byte, rights mem.Access) (msg.Memory, error) {
 	var only []byte
 	filled := 0
 	for _, p := range pieces {
@@ -217,13 +217,21 @@ func expose(
 	case 0:
 		return msg.Memory{}, errEmpty
 	case 1:
-		mr, err := dev.RegMR(pd, only, rights)
+		mr, err := d.register(only, rights)
 		if err != nil {
 			return msg.Memory{}, err
 		}
 		return described(mr, nil, mr), nil
 	}
-	return exposeMany(dev, pd, pieces, filled, rights)
+	return exposeMany(d.Device, d.PD, pieces, filled, rights)
+}
+
+// register registers memory for a while.
+func (d Domain) register(b []byte, rights mem.Access) (*engine.MR, error) {
+	if d.Pool == nil {
+		return d.Device.RegMR(d.PD, b, rights)
+	}
+	return d.Pool.RegMR(d.Device, d.PD, b, rights)
 }
 
 // exposeMany is expose of more than one piece that is not empty.
@@ -269,7 +277,7 @@ func described(mr *engine.MR, b []byte, of any) msg.Memory {
 func free(of any) error {
 	switch of := of.(type) {
 	case *engine.MR:
-		return of.Deregister()
+		return of.Release()
 	case owner:
 		return of.free()
 	}
@@ -299,7 +307,7 @@ func (o owner) add(of any) owner {
 func (o owner) free() error {
 	var err error
 	for i := len(o) - 1; i >= 0; i-- {
-		err = errors.Join(err, o[i].Deregister())
+		err = errors.Join(err, o[i].Release())
 	}
 	return err
 }

@@ -9,10 +9,11 @@ import (
 // arrivalCost is about what is kept of a message beside its data, in bytes.
 const arrivalCost = 512
 
-// keptData is the longest memory of a message that is kept for a later one, maxSpare for how many.
+// keptData is the longest memory of a message that is kept for a later one, maxSpare for how many:
+// those that one peer may leave here by default, so that it costs no memory to have them again.
 const (
-	keptData = 4096
-	maxSpare = 1024
+	keptData = 2048
+	maxSpare = unexpectedBytes / arrivalCost
 )
 
 type arrivalKind uint8

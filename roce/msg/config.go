@@ -114,6 +114,9 @@ type Config struct {
 	Idle clock.Time
 }
 
+// unexpectedBytes is the default of Config.Unexpected.
+const unexpectedBytes = 1 << 20
+
 // setDefaults checks the configuration and fills in what is zero. The error is ErrInvalid.
 func (c *Config) setDefaults() error {
 	if c.Rand == nil {
@@ -125,7 +128,7 @@ func (c *Config) setDefaults() error {
 	setInt(&c.StreamSlot, 32<<10)
 	setInt(&c.StreamSlots, 8)
 	setInt(&c.Rendezvous, 64)
-	setInt(&c.Unexpected, 1<<20)
+	setInt(&c.Unexpected, unexpectedBytes)
 	setInt(&c.PullWindow, 4<<20)
 	setInt(&c.Chunk, 256<<10)
 	setInt(&c.Rails, 1)

@@ -14,6 +14,7 @@ import (
 
 // An adapter is a device of a node, with a wire of its own.
 type adapter struct {
+	regions engine.MRPool // of messages
 	node    *node
 	number  int
 	port    *sim.Port
@@ -137,7 +138,7 @@ func (n *node) unplug(number int) {
 func (e *end) domains() []emsg.Domain {
 	var list []emsg.Domain
 	for i, a := range e.node.adapters {
-		d := emsg.Domain{PD: e.pds[i]}
+		d := emsg.Domain{PD: e.pds[i], Pool: &a.regions}
 		if a.up {
 			d.Device = a.device
 		}

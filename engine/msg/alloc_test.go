@@ -4,7 +4,9 @@ package msg_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	rmsg "xroce/roce/msg"
@@ -84,5 +86,40 @@ func TestPiecesAllocate(t *testing.T) {
 	}
 	if least := leastAllocations(run); least == 0 || least > 40 {
 		t.Errorf("%v allocations: 0 would be better than this test knows", least)
+	}
+}
+
+// TestUnexpectedAllocations: as many short messages as a peer may leave here cost no memory when
+// they have come before.
+func TestUnexpectedAllocations(t *testing.T) {
+	l := newLoop(t)
+	e, ca, cb := l.messages(t)
+	ctx := context.Background()
+	const n = 1700 // of 64 bytes, and what is kept beside them: less than 1 MiB
+	u := newBurst(e, ca, cb, n, 64)
+	run := func() {
+		for _, r := range u.receives {
+			r.From, r.Tag, r.Mask = u.to, 0, ^uint64(0)
+		}
+		for part := range slices.Chunk(u.sends, 100) {
+			_, err := ca.PostSends(part)
+			must(t, err)
+			must(t, ca.Flush(ctx))
+		}
+		_, err := e.PostReceives(u.receives)
+		must(t, err)
+		for i := range u.sends {
+			must(t, errors.Join(u.receives[i].Wait(ctx), u.sends[i].Wait(ctx)))
+		}
+	}
+	for range 3 {
+		run()
+	}
+	unexpected := e.Snapshot()[rmsg.Unexpected]
+	if least := leastAllocations(run); least > 100 { // a Flush takes some
+		t.Errorf("%v allocations for %d messages", least, n)
+	}
+	if e.Snapshot()[rmsg.Unexpected]-unexpected < n {
+		t.Error("the messages were not unexpected")
 	}
 }

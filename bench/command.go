@@ -35,14 +35,6 @@ func buildCommand(ctx context.Context, dir string) (path, missing string) {
 	return "", fmt.Sprintf("needs our command: go build: %v: %s", err, line)
 }
 
-// programMissing says why a program of others cannot run here, or "".
-func programMissing(name string) string {
-	if _, err := exec.LookPath(name); err != nil {
-		return "needs " + name
-	}
-	return ""
-}
-
 // A largeCapture is a file of packets to read.
 type largeCapture struct {
 	path    string

@@ -178,7 +178,7 @@ func startTestpmd(ctx context.Context, p *place, _ time.Duration) (generator, er
 
 // testpmdMissing tries testpmd on a stage of its own, and says why it does not run, or "".
 func testpmdMissing(ctx context.Context) (why string) {
-	if why := programMissing("dpdk-testpmd"); why != "" {
+	if why := programMissing("dpdk-testpmd", "dpdk"); why != "" {
 		return why
 	}
 	st, err := stage.Open(ctx, stage.Options{MTU: 1500})

@@ -80,8 +80,10 @@ func (b *bench) missing(who backend) string {
 		return iperfMissing()
 	case ucx:
 		return ucxMissing()
-	case tshark, capinfos:
-		return programMissing(who.String())
+	case tshark:
+		return programMissing("tshark", "tshark")
+	case capinfos:
+		return programMissing("capinfos", "wireshark-common")
 	case command:
 		_, why := b.command()
 		return why

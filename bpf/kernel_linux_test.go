@@ -36,7 +36,11 @@ func requireXDP(t testing.TB) {
 // loadProgram loads the program, attached to nothing, and returns it with one user.
 func loadProgram(t testing.TB) *Program {
 	t.Helper()
-	p := &program{owners: map[Key]int{}}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{owners: map[Key]int{}, reader: countReader{perCPU: make([]Count, cpus)}}
 	if err := load(&p.objs, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ const gsiQPN = 1
 func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 	d := q.device
 	c := roce.QPConfig{
-		Type: i.Type, Domain: &pd.core, Keys: d.keys,
+		Type: i.Type, Domain: &pd.core,
 		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),

@@ -114,7 +114,8 @@ func newQueue(d *Device, index int, link xsk.Link, mac [6]byte) *queue {
 		device: d, index: index, link: newLinkSlot(link), spins: spins, clock: o.Clock, tap: o.Tap,
 		direct: o.Direct,
 		common: roce.Common{
-			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame), PKeys: o.PKeys,
+			Keys: d.keys, PKeys: o.PKeys,
+			EarlyPool: roce.NewEarlyPool(earlyPackets, link.Info().MaxFrame),
 		},
 	}
 	q.turns.init()

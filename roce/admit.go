@@ -38,7 +38,7 @@ func (q *QP) inPartition(pkey uint16) bool {
 		_, ok := q.common.PKeys.Find(pkey)
 		return ok
 	}
-	return verbs.PKeysMatch(q.pkey, pkey)
+	return verbs.PKeysMatch(q.pkey(), pkey)
 }
 
 // understands reports whether a packet is of no service but means something to the QP.

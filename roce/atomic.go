@@ -44,9 +44,9 @@ func (s *responder) executeAtomic(p *wire.Packet) (Reason, wire.Syndrome) {
 	var old uint64
 	var fault mem.Fault
 	if p.BTH.Opcode&0x1f == wire.RCFetchAdd {
-		old, fault = s.keys.FetchAdd(s.peerAccess(0), h.RKey, h.VA, h.SwapAdd)
+		old, fault = s.keys().FetchAdd(s.peerAccess(0), h.RKey, h.VA, h.SwapAdd)
 	} else {
-		old, fault = s.keys.CompareSwap(s.peerAccess(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
+		old, fault = s.keys().CompareSwap(s.peerAccess(0), h.RKey, h.VA, h.Compare, h.SwapAdd)
 	}
 	if fault != mem.OK {
 		return s.refusal(fault)

@@ -18,7 +18,7 @@ func (s *responder) executeAtomicWrite(p *wire.Packet) (Reason, wire.Syndrome) {
 		return reasonLength, wire.NAKInvalidRequest
 	}
 	s.receiveCQ().FlushInline()
-	if fault := s.keys.StoreWord(s.peerAccess(0), reth.RKey, reth.VA,
+	if fault := s.keys().StoreWord(s.peerAccess(0), reth.RKey, reth.VA,
 		binary.NativeEndian.Uint64(word[:])); fault != mem.OK {
 		return s.refusal(fault)
 	}

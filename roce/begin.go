@@ -67,7 +67,7 @@ func (r *requester) mayBegin(now Time, w *sendWQE, op *verbs.Op) bool {
 // beginAt gives a work request its PSNs, if its memory is as it should be.
 func (r *requester) beginAt(now Time, w *sendWQE, op *verbs.Op) bool {
 	if w.flags&SendInline == 0 {
-		w.since = r.keys.Epoch()
+		w.since = r.keys().Epoch()
 		switch f, more := r.mayAccess(w, op); {
 		case more:
 			r.lookOn(now)
@@ -105,7 +105,7 @@ func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) (f mem.Fault, more bool)
 		if s.Length == 0 {
 			continue
 		}
-		if f := r.keys.Check(r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
+		if f := r.keys().Check(r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
 			return f, false
 		}
 	}
@@ -132,7 +132,7 @@ func (r *requester) workLocally(w *sendWQE) Status {
 	case OpUMR:
 		return r.configure(w)
 	}
-	if r.keys.Invalidate(r.domain.Local(), w.imm) != mem.OK {
+	if r.keys().Invalidate(r.domain.Local(), w.imm) != mem.OK {
 		return StatusLocQPOpErr
 	}
 	return StatusSuccess

@@ -23,7 +23,7 @@ func checkBind(wr *SendWR) error {
 // bind executes a BIND_MW.
 func (r *requester) bind(w *sendWQE) Status {
 	by := mem.Accessor{Domain: r.domain, Party: &r.party}
-	if r.keys.Bind(by, w.bind()) != mem.OK {
+	if r.keys().Bind(by, w.bind()) != mem.OK {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

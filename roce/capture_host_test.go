@@ -169,8 +169,9 @@ func (h *captureHost) create(c *call) {
 		groups: map[wire.GID]bool{},
 	}
 	config := roce.QPConfig{
-		Type: s.typ, Domain: h.domain, Keys: h.keys, SendCQ: h.send, RecvCQ: h.recv,
+		Type: s.typ, Domain: h.domain, SendCQ: h.send, RecvCQ: h.recv,
 		MaxSendWR: 256, MaxRecvWR: 256, MaxSendSGE: 1, MaxRecvSGE: 1, Counters: h.count,
+		Common: &roce.Common{Keys: h.keys, PKeys: roce.DefaultPKeys()},
 	}
 	if c.args.has("srq") {
 		i := c.args.num("srq", 0)

@@ -78,7 +78,7 @@ func (c *congestion) putCNP(t *transport, frame []byte) int {
 	c.cnpDue = false
 	b := frame[c.cnp.Len():]
 	wire.BTH{
-		Opcode: wire.CNP, BECN: true, PKey: t.pkey, DestQP: t.attr.DestQPN,
+		Opcode: wire.CNP, BECN: true, PKey: t.pkey(), DestQP: t.attr.DestQPN,
 	}.Put(b)
 	const reserved = 16
 	clear(b[wire.BTHLen:][:reserved])

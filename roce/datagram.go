@@ -29,7 +29,7 @@ func (s *responder) handleDatagram(now Time, p *wire.Packet) {
 		s.drop(p, reasonFit)
 		return
 	}
-	s.since = s.keys.Epoch()
+	s.since = s.keys().Epoch()
 	fault := s.scatter(s.recvAccess(), s.recvList(), 0, p.GRH())
 	if fault == mem.OK {
 		fault = s.scatterPacket(s.recvAccess(), s.recvList(), grhLen, p)

@@ -177,12 +177,12 @@ func (e *endpoint) postRecv(wr *roce.RecvWR) error {
 
 func (e *endpoint) config(o options) roce.QPConfig {
 	c := roce.QPConfig{
-		Type: o.Type, Domain: e.domain, Keys: e.keys, SendCQ: e.send, RecvCQ: e.recv,
+		Type: o.Type, Domain: e.domain, SendCQ: e.send, RecvCQ: e.recv,
 		MaxSendWR: o.Depth, MaxRecvWR: o.Depth, MaxSendSGE: o.SGE, MaxRecvSGE: o.SGE,
 		SignalAll: !o.Unsignaled, Window: o.Window, Counters: e.count, MaxInline: o.Inline,
 		MaxInlineRecv: o.InlineRecv,
 		SRQ:           o.SRQ, XRCD: e.xrcd, MTU: o.Link,
-		Common:     &roce.Common{EarlyPool: e.pool, PKeys: roce.DefaultPKeys()},
+		Common:     &roce.Common{Keys: e.keys, EarlyPool: e.pool, PKeys: roce.DefaultPKeys()},
 		Congestion: o.Congestion, ReorderWindow: o.Tolerance,
 		OnEvent: func(ev roce.Event) {
 			e.events = append(e.events, ev)

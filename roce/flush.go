@@ -64,9 +64,10 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest
 	}
-	s.keys.WriteBack()
+	s.keys().WriteBack()
 	if h.SEL != wire.FlushRegion && reth.DMALen > 0 {
-		f := s.keys.Ready(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen), flushRights[h.PLT])
+		n, rights := int(reth.DMALen), flushRights[h.PLT]
+		f := s.keys().Ready(s.peerAccess(0), reth.RKey, reth.VA, n, rights)
 		if f != mem.OK {
 			return s.refusal(f)
 		}
@@ -77,7 +78,7 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 			continue
 		}
 		var f mem.Fault
-		if job, f = s.keys.Flush(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen),
+		if job, f = s.keys().Flush(s.peerAccess(0), reth.RKey, reth.VA, int(reth.DMALen),
 			h.SEL == wire.FlushRegion, plt == wire.FlushPersistent); f != mem.OK {
 			return s.refusal(f)
 		}
@@ -93,7 +94,7 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 
 // startSync has a job carried out, at once if there is no Syncer.
 func (s *responder) startSync(job mem.SyncJob) (Reason, wire.Syndrome) {
-	syncer := s.keys.Syncer()
+	syncer := s.keys().Syncer()
 	if syncer == nil {
 		if job.Run() != nil {
 			return s.refusal(mem.FaultSync)
@@ -114,7 +115,7 @@ func (s *responder) startSync(job mem.SyncJob) (Reason, wire.Syndrome) {
 func (s *responder) cancelSync() {
 	if s.syncing {
 		s.syncing = false
-		s.keys.Syncer().CancelSync(s.newest(0).sync)
+		s.keys().Syncer().CancelSync(s.newest(0).sync)
 	}
 }
 

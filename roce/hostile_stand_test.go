@@ -135,10 +135,10 @@ func bareStand(tb testing.TB, k kind) *stand {
 	s.ah, err = roce.NewAH(s.own, pathTo(k.peer(), wire.FramingV2IPv4))
 	must(tb, err)
 	c := roce.QPConfig{
-		Type: k.typ, Domain: s.own, Keys: s.keys, SendCQ: s.send, RecvCQ: s.recv,
+		Type: k.typ, Domain: s.own, SendCQ: s.send, RecvCQ: s.recv,
 		MaxSendWR: standDepth, MaxRecvWR: standDepth, MaxSendSGE: 4, MaxRecvSGE: 4,
 		MaxInline: 64, SignalAll: true, Counters: &s.count,
-		Common:  &roce.Common{EarlyPool: s.pool, PKeys: roce.DefaultPKeys()},
+		Common:  &roce.Common{Keys: s.keys, EarlyPool: s.pool, PKeys: roce.DefaultPKeys()},
 		OnEvent: func(e roce.Event) { s.events = append(s.events, e) },
 	}
 	s.share(&c)

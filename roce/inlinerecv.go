@@ -18,5 +18,5 @@ func (t *transport) inlines(
 	if n := len(head) + len(tail); n > int(t.inline) || n == 0 {
 		return false, mem.OK
 	}
-	return in.Prepare(t.keys, by, list, head, tail)
+	return in.Prepare(t.keys(), by, list, head, tail)
 }

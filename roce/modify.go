@@ -115,9 +115,6 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		return
 	}
 	q.setAttr(next)
-	if mask&AttrPathMTU != 0 {
-		q.pathMTU = uint16(next.PathMTU.Bytes())
-	}
 	if mask&AttrRQPSN != 0 {
 		q.rsp.psn = next.RQPSN
 	}

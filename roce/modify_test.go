@@ -177,7 +177,8 @@ func TestNewQPRefuses(t *testing.T) {
 	for words, change := range map[string]func(c *roce.QPConfig){
 		"type 5":             func(c *roce.QPConfig) { c.Type = 5 },
 		"protection domain":  func(c *roce.QPConfig) { c.Domain = nil },
-		"keys":               func(c *roce.QPConfig) { c.Keys = nil },
+		"keys":               func(c *roce.QPConfig) { c.Common.Keys = nil },
+		"keys and counters":  func(c *roce.QPConfig) { c.Common = nil },
 		"counters":           func(c *roce.QPConfig) { c.Counters = nil },
 		"send CQ":            func(c *roce.QPConfig) { c.SendCQ = nil },
 		"receive CQ":         func(c *roce.QPConfig) { c.RecvCQ = nil },

@@ -11,7 +11,7 @@ func (t *transport) opcode(op wire.Opcode) wire.Opcode { return op | wire.Opcode
 // request, and returns the opcode's row. It completes h.
 func (t *transport) putBTH(b []byte, h *wire.BTH, srqn uint32) *wire.OpcodeSpec {
 	h.Opcode = t.opcode(h.Opcode)
-	h.M, h.PKey, h.DestQP = true, t.pkey, t.attr.DestQPN
+	h.M, h.PKey, h.DestQP = true, t.pkey(), t.attr.DestQPN
 	h.PutTo(b)
 	spec := h.Opcode.Spec()
 	if spec.Has(wire.HasXRCETH) {

@@ -14,7 +14,7 @@ func (t *transport) wantPages(by mem.Accessor, list []SGE, off, n uint32, need m
 			continue
 		}
 		m := min(n, s.Length-off)
-		t.keys.Ready(by, s.LKey, s.Addr+uint64(off), int(m), need)
+		t.keys().Ready(by, s.LKey, s.Addr+uint64(off), int(m), need)
 		n, off = n-m, 0
 	}
 }

@@ -55,7 +55,7 @@ func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Reason, wi
 // awaitPage pauses the response to a READ, from off bytes into it, until its pages
 // may be there.
 func (s *responder) awaitPage(now Time, res *resource, off uint32) {
-	s.keys.Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
+	s.keys().Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
 	s.count.Inc(counter.PageStalls)
 	res.until, s.pageWait = now+stallTime(s.missed), true
 	s.missed = min(s.missed+1, mostMisses)

@@ -27,18 +27,14 @@ type QP struct {
 
 // NewQP returns a QP in state RESET with this number (24 bits).
 func NewQP(num uint32, c QPConfig) (*QP, error) {
-	if c.Common == nil {
-		c.Common = &ofNobody
-	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	q := new(QP)
 	q.transport = transport{
 		num: num, typ: c.Type, service: uint8(c.Type.Service()) << 5,
-		inline: uint8(c.MaxInlineRecv), domain: c.Domain, keys: c.Keys,
+		inline: uint8(c.MaxInlineRecv), domain: c.Domain,
 		count: c.Counters, onEvent: c.OnEvent, posts: (*postLock)(q), common: c.Common,
-		pkey: c.Common.PKeys[0],
 	}
 	if c.Congestion != nil && !c.Type.Datagram() && c.Type != TypeRawPacket {
 		q.congestion = &congestion{config: c.Congestion}

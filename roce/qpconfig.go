@@ -24,15 +24,14 @@ const (
 type QPConfig struct {
 	Type           QPType
 	Domain         *mem.Domain
-	Keys           *mem.Keys // the keys of the device
-	SendCQ, RecvCQ *CQ       // may be the same
-	SRQ            *SRQ      // receives come from here; MaxRecvWR is 0 then
-	XRCD           *XRCD     // of an XRC_RECV
-	MaxSendWR      int       // send work requests, 1 to MaxWR
-	MaxRecvWR      int       // receive work requests, 1 to MaxWR
-	MaxSendSGE     int       // pieces of a send, 1 to MaxSGE
-	MaxRecvSGE     int       // pieces of a receive, 1 to MaxSGE
-	MaxInline      int       // bytes of inline data, 0 to MaxInline
+	SendCQ, RecvCQ *CQ   // may be the same
+	SRQ            *SRQ  // receives come from here; MaxRecvWR is 0 then
+	XRCD           *XRCD // of an XRC_RECV
+	MaxSendWR      int   // send work requests, 1 to MaxWR
+	MaxRecvWR      int   // receive work requests, 1 to MaxWR
+	MaxSendSGE     int   // pieces of a send, 1 to MaxSGE
+	MaxRecvSGE     int   // pieces of a receive, 1 to MaxSGE
+	MaxInline      int   // bytes of inline data, 0 to MaxInline
 	// MaxInlineRecv is how many bytes of a SEND received, of a READ response or of an
 	// atomic one its completion may carry, 0 to MaxInlineRecv.
 	MaxInlineRecv int
@@ -40,7 +39,7 @@ type QPConfig struct {
 	Window        int          // PSNs in flight, 0 for the default
 	MTU           wire.MTU     // of the port: what a datagram may carry, default 4096
 	Counters      *counter.Set // of the queue that drives the QP
-	Common        *Common      // with other QPs of the queue; nil for that of nobody
+	Common        *Common      // with other QPs of the queue
 	// ReorderWindow is how many requests that overtook a missing one an RC QP without
 	// Extensions keeps before it says so, or for 100 us: for peers whose packets take several
 	// paths and who know nothing of extensions. 0 says so at once, as the architecture has it.
@@ -58,6 +57,7 @@ type QPConfig struct {
 
 // A Common is what the QPs of a queue have in common. It is not changed once one has it.
 type Common struct {
+	Keys      *mem.Keys       // of the device
 	EarlyPool *recovery.Pool  // where early packets wait; nil refuses Extensions
 	PKeys     verbs.PKeyTable // of the port
 
@@ -66,14 +66,11 @@ type Common struct {
 	rider *response
 }
 
-// ofNobody is of QPs that were told nothing.
-var ofNobody = Common{PKeys: verbs.DefaultPKeys()}
-
 func (c *QPConfig) check() error {
 	switch {
 	case !c.Type.Known():
 		return fmt.Errorf("%w: no QP %s", ErrInvalid, c.Type)
-	case c.Domain == nil || c.Keys == nil || c.Counters == nil:
+	case c.Domain == nil || c.Common == nil || c.Common.Keys == nil || c.Counters == nil:
 		return fmt.Errorf("%w: a QP needs a protection domain, keys and counters", ErrInvalid)
 	case c.Type.HasSend() && c.SendCQ == nil:
 		return fmt.Errorf("%w: %s needs a send CQ", ErrInvalid, c.Type)

@@ -11,7 +11,7 @@ const minFrame = 14
 // placeFrame puts a frame into the receive in hand.
 func (s *responder) placeFrame(now Time, head, tail []byte) {
 	list, n := s.recvList(), uint32(len(head)+len(tail))
-	s.since = s.keys.Epoch()
+	s.since = s.keys().Epoch()
 	fault := s.scatter(s.recvAccess(), list, 0, head)
 	if fault == mem.OK {
 		fault = s.scatter(s.recvAccess(), list, uint32(len(head)), tail)

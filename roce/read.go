@@ -82,10 +82,10 @@ func (s *responder) executeRead(p *wire.Packet) (Reason, wire.Syndrome) {
 	if reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest
 	}
-	by := s.peerAccess(s.keys.Epoch())
+	by := s.peerAccess(s.keys().Epoch())
 	if reth.DMALen > 0 {
 		s.receiveCQ().FlushInline()
-		f := s.keys.Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
+		f := s.keys().Ready(by, reth.RKey, reth.VA, int(reth.DMALen), mem.RemoteRead)
 		if f != mem.OK {
 			return s.refusal(f)
 		}
@@ -117,7 +117,7 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
 	if n > 0 {
-		switch s.keys.Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
+		switch s.keys().Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
 			mem.RemoteRead) {
 		case mem.OK:
 		case mem.FaultPage:

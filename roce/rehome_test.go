@@ -14,11 +14,12 @@ import (
 func TestRehome(t *testing.T) {
 	var counts [2]counter.Set
 	var homes [2]Common
+	keys := &mem.Keys{}
 	for i := range homes {
-		homes[i] = Common{EarlyPool: NewEarlyPool(4, 256), PKeys: DefaultPKeys()}
+		homes[i] = Common{Keys: keys, EarlyPool: NewEarlyPool(4, 256), PKeys: DefaultPKeys()}
 	}
 	q := &QP{}
-	q.count, q.common, q.keys = &counts[0], &homes[0], &mem.Keys{}
+	q.count, q.common = &counts[0], &homes[0]
 	q.rsp.early = newEarlyRequests(ExtSelectiveRepeat, homes[0].EarlyPool)
 	if !q.Rehome(&counts[1], &homes[1]) || q.count != &counts[1] || q.common != &homes[1] {
 		t.Fatal("it did not move")

@@ -16,11 +16,11 @@ import (
 var givenFields = []string{
 	"qp.transport.num", "qp.transport.typ", "qp.transport.service",
 	"qp.transport.inline", "qp.transport.party._", "qp.transport.count", "qp.transport.trace",
-	"qp.transport.keys", "qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
+	"qp.transport.domain", "qp.transport.onEvent", "qp.transport.posts",
 	"qp.transport.common",
 	"qp.req.transport", "qp.req.sendCQ", "qp.req.configured", "qp.req.sigAll", "qp.req.portMTU",
 	"qp.rsp.transport", "qp.rsp.recvCQ", "qp.rsp.xrcd",
-	"qp.transport.ipID", "qp.transport.pathMTU", "qp.transport.path",
+	"qp.transport.ipID", "qp.transport.path",
 	"qp.rsp.sges", "qp.rsp.tolerance", "qp.transport.congestion", "qp.transport.congestion.config",
 	"qp.transport.congestion.cnp",
 }

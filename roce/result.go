@@ -19,11 +19,11 @@ func (r *requester) lookAtResult(w *sendWQE, list []SGE) (f mem.Fault, more bool
 		seen := min(before, s.Length)
 		before -= seen
 		if seen > 0 { // the key may have changed since
-			f = r.keys.Check(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite)
+			f = r.keys().Check(by, s.LKey, s.Addr, int(s.Length), mem.LocalWrite)
 		}
 		n, looked := int(s.Length-seen), 0
 		if n > 0 && f == mem.OK {
-			looked, f = r.keys.Look(by, s.LKey, s.Addr+uint64(seen), n, mem.LocalWrite)
+			looked, f = r.keys().Look(by, s.LKey, s.Addr+uint64(seen), n, mem.LocalWrite)
 		}
 		switch {
 		case f == mem.FaultPage:

@@ -302,7 +302,7 @@ func TestExtensionsNeedAPool(t *testing.T) {
 	o := options{}.filled()
 	e := newEndpoint(t, qpnA, o)
 	c := e.config(o)
-	c.Common = nil
+	c.Common.EarlyPool = nil
 	var err error
 	e.qp, err = roce.NewQP(1, c)
 	must(t, err)

@@ -12,7 +12,7 @@ func (s *responder) executeSend(now Time, p *wire.Packet) (Reason, wire.Syndrome
 		if !s.takeReceive() {
 			return s.noReceive()
 		}
-		s.placed, s.since = 0, s.keys.Epoch()
+		s.placed, s.since = 0, s.keys().Epoch()
 	}
 	n := p.PayloadLen()
 	if !p.Spec.Payload.Allows(n, int(s.pmtu())) {
@@ -34,7 +34,7 @@ func (s *responder) executeSend(now Time, p *wire.Packet) (Reason, wire.Syndrome
 		return reasonLocal, s.noMemory(now)
 	}
 	// The key is out of use before anybody is told (IBA 9.4.1.1.3).
-	if p.Spec.Is(wire.ClassInv) && s.keys.Invalidate(s.peerAccess(0), p.IETH().RKey) != mem.OK {
+	if p.Spec.Is(wire.ClassInv) && s.keys().Invalidate(s.peerAccess(0), p.IETH().RKey) != mem.OK {
 		return reasonRKey, wire.NAKRemoteAccessError
 	}
 	s.placed += uint32(n)

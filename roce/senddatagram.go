@@ -56,7 +56,7 @@ func (r *requester) datagramPKey(w *sendWQE) uint16 {
 	if r.typ == TypeGSI {
 		return r.common.PKeys[w.pkeyIndex()]
 	}
-	return r.pkey
+	return r.pkey()
 }
 
 // qkey is the Q_Key of a datagram.

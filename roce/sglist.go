@@ -9,13 +9,13 @@ import (
 // gather copies payload from the pieces of a work request, beginning off bytes
 // into them.
 func (t *transport) gather(by mem.Accessor, list []SGE, off uint32, dst []byte) mem.Fault {
-	return queue.Gather(t.keys, by, list, off, dst)
+	return queue.Gather(t.keys(), by, list, off, dst)
 }
 
 // scatter copies payload to the pieces of a work request, beginning off bytes
 // into them. The pieces have room for it.
 func (t *transport) scatter(by mem.Accessor, list []SGE, off uint32, src []byte) mem.Fault {
-	return queue.Scatter(t.keys, by, list, off, src)
+	return queue.Scatter(t.keys(), by, list, off, src)
 }
 
 // scatterPacket copies the payload of a packet, in its two parts.

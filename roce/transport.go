@@ -22,23 +22,22 @@ type transport struct {
 	inline uint8
 	// overrun says that a completion was lost: the QP must go to ERR.
 	overrun bool
-	// pkey is the P_Key, that of the table at PKeyIndex.
-	pkey uint16
 	// lastDrop is why the last packet that was refused was.
 	lastDrop Reason
 	outcome  received  // what came of the last packet
 	party    mem.Party // what windows bound by this QP are for
 	flags    qpFlags
-	pathMTU  uint16 // in bytes
-	wrote    uint64 // the ID of the work request that was written last: see Sent
 
+	// What is not made of 8 bytes comes first: with a hole in between, a QP is 8 bytes
+	// larger than a size that the allocator has.
+	attr Attr
+	path wire.Template
+
+	wrote  uint64 // the ID of the work request that was written last: see Sent
 	count  *counter.Set
 	trace  *Trace
-	keys   *mem.Keys
 	domain *mem.Domain
 	common *Common
-	path   wire.Template
-	attr   Attr
 
 	congestion *congestion // nil without QPConfig.Congestion
 
@@ -47,7 +46,13 @@ type transport struct {
 }
 
 // pmtu is the path MTU in bytes.
-func (t *transport) pmtu() uint32 { return uint32(t.pathMTU) }
+func (t *transport) pmtu() uint32 { return uint32(t.attr.PathMTU.Bytes()) }
+
+// keys are those of the device.
+func (t *transport) keys() *mem.Keys { return t.common.Keys }
+
+// pkey is the P_Key, that of the table at PKeyIndex.
+func (t *transport) pkey() uint16 { return t.common.PKeys[t.attr.PKeyIndex] }
 
 // A postLock locks out every post to a QP. A post holds the lock of one work queue and
 // reads the state and the attributes, so a change of these holds both.
@@ -81,7 +86,7 @@ func (t *transport) setState(s State) {
 // setAttr replaces the attributes. PostSend looks at them with its lock held.
 func (t *transport) setAttr(a *Attr) {
 	t.posts.Lock()
-	t.attr, t.pkey = *a, t.common.PKeys[a.PKeyIndex]
+	t.attr = *a
 	t.posts.Unlock()
 }
 

@@ -20,7 +20,7 @@ func checkUMR(wr *SendWR) error {
 
 // configure executes a UMR.
 func (r *requester) configure(w *sendWQE) Status {
-	if r.keys.Configure(r.domain.Local(), w.takeUMR()) != nil {
+	if r.keys().Configure(r.domain.Local(), w.takeUMR()) != nil {
 		return StatusMWBindErr
 	}
 	return StatusSuccess

@@ -27,8 +27,8 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 	}
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
-		s.placed, s.since = 0, s.keys.Epoch()
-		if left > 0 && s.keys.Check(s.peerAccess(s.since), rkey, va, int(left),
+		s.placed, s.since = 0, s.keys().Epoch()
+		if left > 0 && s.keys().Check(s.peerAccess(s.since), rkey, va, int(left),
 			mem.RemoteWrite) != mem.OK {
 			return reasonRKey, wire.NAKRemoteAccessError
 		}
@@ -38,7 +38,7 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 		switch s.place(rkey, va, p) {
 		case mem.OK:
 		case mem.FaultPage:
-			s.keys.Ready(s.peerAccess(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
+			s.keys().Ready(s.peerAccess(s.since), rkey, va, int(left), mem.RemoteWrite) // all of it
 			return s.absent()
 		default:
 			return reasonRKey, wire.NAKRemoteAccessError
@@ -60,9 +60,9 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 // place stores the payload of a WRITE packet.
 func (s *responder) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
 	by := s.peerAccess(s.since)
-	f := s.keys.Store(by, rkey, va, p.Payload, mem.RemoteWrite)
+	f := s.keys().Store(by, rkey, va, p.Payload, mem.RemoteWrite)
 	if f != mem.OK || len(p.PayloadTail) == 0 {
 		return f
 	}
-	return s.keys.Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
+	return s.keys().Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
 }

@@ -46,9 +46,10 @@ func newTransmitter() (*transmitter, error) {
 		return nil, err
 	}
 	t.qp, err = roce.NewQP(0x11, roce.QPConfig{
-		Type: roce.TypeUC, Domain: t.domain, Keys: t.keys, SendCQ: t.cq, RecvCQ: t.cq,
+		Type: roce.TypeUC, Domain: t.domain, SendCQ: t.cq, RecvCQ: t.cq,
 		MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: blockSGEs, MaxRecvSGE: 1,
 		Counters: new(counter.Set),
+		Common:   &roce.Common{Keys: t.keys, PKeys: roce.DefaultPKeys()},
 	})
 	if err != nil {
 		return nil, err

@@ -79,9 +79,10 @@ func (p *player) create() error {
 	p.sq, p.rq = cqs[0], cqs[1]
 	c := &p.conf
 	q := roce.QPConfig{
-		Type: c.typ.num, Domain: p.domain, Keys: p.keys, SendCQ: p.sq, RecvCQ: p.rq,
+		Type: c.typ.num, Domain: p.domain, SendCQ: p.sq, RecvCQ: p.rq,
 		MaxSendWR: c.sendWR, MaxRecvWR: c.recvWR, MaxSendSGE: c.sge, MaxRecvSGE: c.sge,
 		MaxInline: c.inline, SignalAll: c.all, Window: c.window, Counters: &p.count,
+		Common:  &roce.Common{Keys: p.keys, PKeys: roce.DefaultPKeys()},
 		OnEvent: p.raise,
 	}
 	var err error

@@ -1,6 +1,8 @@
 package msgtrial
 
 import (
+	"errors"
+
 	"xroce/roce"
 	"xroce/roce/msg"
 )
@@ -97,6 +99,9 @@ func (e *end) send(now roce.Time) {
 		m.op.Level,
 		m.op.Protocol)
 	if err := e.core.Send(now, &m.op); err != nil {
+		if errors.Is(err, msg.ErrQuota) && e.node.hasQuota() {
+			return // the connection ends once the peer was told
+		}
 		w.fail(Excuse, "%s: send: %v", e, err)
 		return
 	}

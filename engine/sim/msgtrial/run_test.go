@@ -29,9 +29,10 @@ func TestPlain(t *testing.T) {
 }
 
 // TestQuotaIsAReason: in each of these seeds the slots of a peer are longer than was wanted, and
-// beyond what there is memory for, which ends a connection.
+// beyond what there is memory for, which ends a connection. In the last one a message is posted
+// while the peer is being told.
 func TestQuotaIsAReason(t *testing.T) {
-	for _, seed := range []uint64{100054, 101905} {
+	for _, seed := range []uint64{100054, 101905, 597} {
 		if r := Run(t.Context(), seed, Options{}); r.Violation != nil {
 			t.Error(r)
 		}

@@ -107,7 +107,7 @@ const (
 	xdpPass   = 2
 )
 
-// Offsets from the begin of the frame without its tag.
+// Offsets from the begin of the frame without its tags.
 const (
 	offType      = 12
 	offIPv4      = 14
@@ -146,12 +146,14 @@ func (f Filter) program(socks int) asm.Instructions {
 	}
 	p = append(p, need(offIPv4)...)
 	load(offType, asm.Half)
-	p = append(p,
-		asm.JEq.Imm(regValue, big(etherVLAN), "tag"),
-		asm.JNE.Imm(regValue, big(etherQinQ), "type"),
-		asm.Add.Imm(regFrame, 4).WithSymbol("tag"))
-	p = append(p, need(offIPv4)...)
-	load(offType, asm.Half)
+	for _, tag := range [...]string{"tag", "second tag"} {
+		p = append(p,
+			asm.JEq.Imm(regValue, big(etherVLAN), tag),
+			asm.JNE.Imm(regValue, big(etherQinQ), "type"),
+			asm.Add.Imm(regFrame, 4).WithSymbol(tag))
+		p = append(p, need(offIPv4)...)
+		load(offType, asm.Half)
+	}
 	p = append(p,
 		asm.JEq.Imm(regValue, big(etherIPv4), "ipv4").WithSymbol("type"),
 		asm.JEq.Imm(regValue, big(etherIPv6), "ipv6"))

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCollectorTakes: the program takes what its filter names, with a tag or without, and
-// nothing else, and no frame that is cut short.
+// TestCollectorTakes: the program takes what its filter names, with up to two tags, and nothing
+// else, and no frame that is cut short.
 func TestCollectorTakes(t *testing.T) {
 	requireXDP(t)
 	c := &Collector{name: "none"}
@@ -47,7 +47,12 @@ func TestCollectorTakes(t *testing.T) {
 		"ipv6":               {in6(9), take},
 		"another in ipv6":    {in6(10), pass},
 		"tagged":             {tagged(in4(9)), take},
-		"two tags":           {tagged(tagged(in4(9))), pass},
+		"two tags":           {tagged(tagged(in4(9))), take},
+		"two tags, ipv6":     {tagged(tagged(in6(9))), take},
+		"of a service":       {poke(poke(tagged(tagged(in4(9))), 12, 0x88), 13, 0xa8), take},
+		"two tags, type":     {tagged(tagged(cat(ether(otherMAC, 0x88b6), payload))), take},
+		"two tags, other":    {tagged(tagged(in4(10))), pass},
+		"three tags":         {tagged(tagged(tagged(in4(9)))), pass},
 		"type":               {cat(ether(otherMAC, 0x88b6), payload), take},
 		"tagged type":        {tagged(cat(ether(otherMAC, ethPIBoE), payload)), take},
 		"another type":       {cat(ether(otherMAC, 0x0806), payload), pass},
@@ -58,6 +63,7 @@ func TestCollectorTakes(t *testing.T) {
 		"cut short":          {in4(9)[:41], pass},
 		"cut short in IPv6":  {in6(9)[:61], pass},
 		"cut short with tag": {tagged(in4(9))[:17], pass},
+		"cut short with two": {tagged(tagged(in4(9)))[:21], pass},
 	} {
 		got, err := c.prog.Run(&ebpf.RunOptions{Data: c2.frame})
 		if err != nil || got != c2.want {

@@ -3,7 +3,7 @@ package bpf
 import "fmt"
 
 // A Filter says which frames a Collector takes: by EtherType, and UDP datagrams by destination
-// port, behind at most one VLAN tag. All else, and fragments and IP headers with options or
+// port, behind at most two VLAN tags. All else, and fragments and IP headers with options or
 // extensions, passes to the kernel.
 type Filter struct {
 	UDPPorts   []uint16

@@ -145,8 +145,8 @@ func (s *sessions) find(index uint32) *session {
 }
 
 // answer answers a peer that asks, and returns the session in which it sends then, nil without a
-// key. What was asked before, by whoever recorded it, is refused; the same asked once more, as
-// when the answer was lost, is answered the same.
+// key. What was asked before, by whoever recorded it, is refused; over UD the same asked once more,
+// as when the answer was lost, is answered the same. A request of a connection comes here once.
 func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err error) {
 	answer = t.hello.put()
 	if t.config.Key == nil {
@@ -160,7 +160,7 @@ func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err
 	s := &p.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if bytes.Equal(ask, s.ask) {
+	if bytes.Equal(ask, s.ask) && !t.config.Over.connected() {
 		return s.last, s.list[0], nil
 	}
 	cookie := cookieOf(private, t.cookieOff())

@@ -36,7 +36,7 @@ const (
 	dropMarked                // congested, and its sender does not know the mark (RFC 6040)
 	dropKey                   // who asks has another key, or asks again
 	dropPartition             // who asks is in another partition
-	dropCookie                // who may be learned is asked for a proof of his address
+	dropCookie                // who asks is asked for a proof of his address
 	dropRoom                  // no more peers may be learned
 	dropKind                  // a kind of datagram that the inside does not have
 

@@ -233,8 +233,12 @@ func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {
 	if err == nil {
 		err = t.hello.agrees(&their)
 	}
-	if err == nil && p == nil {
+	switch {
+	case err != nil:
+	case p == nil:
 		p, err = t.candidate(from, private)
+	case t.config.Key != nil:
+		err = t.prove(&p.counts, from, private)
 	}
 	return p, their, err
 }

@@ -47,6 +47,10 @@ With --group, over ud, what is for all peers, or for an address that is not know
 a multicast group once instead of to each peer. All ends have the same group, and there is
 no --key.
 
+--tos gives all packets outside one DSCP, as 0xb8 for expedited forwarding; without it those
+over ud have that of the datagram inside, and those of connections none. --priority is that of
+their VLAN tags, so the peers are to be in a VLAN.
+
 Several tunnels of a network are kept apart by partitions: those with another --pkey do
 not hear each other, nor do two ends without 0x8000 in it. Those with another --segment
 are refused.

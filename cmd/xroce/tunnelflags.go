@@ -32,6 +32,8 @@ type tunnelFlags struct {
 	group        string
 	key, file    string // names of files
 	pkey         uint16
+	tos          int
+	fixed        func() bool // there is a tos
 
 	inside tunnel.InsideConfig
 	config tunnel.Config
@@ -66,6 +68,11 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"number of the network: peers of another one are refused")
 	flags.Uint16Var(&f.pkey, "pkey", wire.DefaultPKey,
 		"P_Key of the partition that it is in, with 0x8000 as a full member: others are not heard")
+	flags.IntVar(&f.tos, "tos", 0, "traffic class of the packets outside, the DSCP in its upper "+
+		"six bits (default: over ud that of each datagram, else 0)")
+	f.fixed = func() bool { return flags.Changed("tos") }
+	flags.Uint8Var(&f.config.Mark.Priority, "priority", 0,
+		"of the VLAN tags of the packets outside, 0 to 7")
 	flags.Uint16VarP(&f.config.Port, "port", "p", tunnel.DefaultPort,
 		"port of rdma_cm, the same at all ends")
 	flags.IntVar(&f.inside.MTU, "mtu", 0,
@@ -108,6 +115,9 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	case f.config.Suppress && f.tun != "":
 		return usagef("--suppress is of a --tap: a TUN asks for nobody")
 	}
+	if err := f.parseMark(); err != nil {
+		return err
+	}
 	f.inside.Whole = true
 	if f.key != "" {
 		if f.config.Key, err = readKey(f.key); err != nil {
@@ -138,6 +148,25 @@ func (f *tunnelFlags) parsePrefixes() error {
 		}
 		f.config.Learn = append(f.config.Learn, p)
 	}
+	return nil
+}
+
+// parseMark reads what packets outside are to be marked with.
+func (f *tunnelFlags) parseMark() error {
+	m := &f.config.Mark
+	switch {
+	case f.tos < 0 || f.tos > 0xff:
+		return usagef("--tos %d is not in 0..255", f.tos)
+	case f.tos&3 != 0:
+		return usagef("--tos 0x%02x: the lower two bits are ECN, which is of --congestion and of "+
+			"the datagrams inside: 0x%02x?", f.tos, f.tos&^3)
+	case f.fixed() && f.config.Over == tunnel.OverNative:
+		return usagef("--tos: packets over native have no traffic class, --priority is of their " +
+			"VLAN tags")
+	case m.Priority > 7:
+		return usagef("--priority %d is not in 0..7", m.Priority)
+	}
+	m.Fixed, m.DSCP = f.fixed(), uint8(f.tos>>2)
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (m *Manager) dial(
 	if err != nil {
 		return nil, err
 	}
-	path.PKeyIndex = s.PKeyIndex
+	path.PKeyIndex, path.SL = s.PKeyIndex, s.SL
 	way, err := m.resolve(ctx, &path)
 	if err != nil {
 		return nil, err

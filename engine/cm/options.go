@@ -95,6 +95,7 @@ type Setup struct {
 	// Of Dial:
 	LocalAddr netip.Addr // ours, the zero Addr for what the machine's routes say
 	TClass    uint8      // traffic class: DSCP and ECN
+	SL        uint8      // service level, 0 to 7: the priority of VLAN tags, if there are any
 	// PKeyIndex is the partition that the queue pair is put into and that the peer is asked for,
 	// by the index of its P_Key in the table of the device. Who accepts is in the partition
 	// that was asked for, if his device is.

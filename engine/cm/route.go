@@ -166,7 +166,8 @@ func (m *Manager) resolve(ctx context.Context, to *cm.Path) (wire.Path, error) {
 // another one from the first address with its GID.
 func (m *Manager) vector(p *cm.Path) (engine.AddressVector, error) {
 	av := engine.AddressVector{
-		DGID: p.Remote, FlowLabel: p.FlowLabel, TClass: p.TClass, HopLimit: p.HopLimit,
+		DGID: p.Remote, FlowLabel: p.FlowLabel, SL: p.SL, TClass: p.TClass,
+		HopLimit: p.HopLimit,
 	}
 	if p.Via != (cm.Via{}) {
 		e, ok := m.dev.FindGID(p.Local, p.Via.VLAN)

@@ -47,6 +47,8 @@ type Config struct {
 	// of the device. Peers that are not in it are refused; those in none of the partitions of
 	// the device are not even heard.
 	PKeyIndex uint16
+	// Mark is what the headers around datagrams have instead of what is in the datagrams.
+	Mark Mark
 	// Key encrypts everything, and refuses what is not encrypted with it; nil for nothing.
 	Key *Key
 	// Rekey is how long one agreement on keys is used, 0 for 2 minutes.
@@ -97,6 +99,8 @@ func (c *Config) complete(inside *Inside) error {
 		return errors.New("tunnel: native packets are not encrypted: use ud, rc or uc with a key")
 	case len(inside.Queues) < 1 || len(inside.Queues) > MaxQueues:
 		return fmt.Errorf("tunnel: %d queues are not in 1..%d", len(inside.Queues), MaxQueues)
+	case c.Mark.check(c.Over) != nil:
+		return c.Mark.check(c.Over)
 	case c.Age < 0 || c.Rekey < 0:
 		return fmt.Errorf("tunnel: an age of %s, or keys for %s, is negative", c.Age, c.Rekey)
 	}

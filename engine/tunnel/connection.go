@@ -176,6 +176,9 @@ func (t *Tunnel) dial(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, er
 
 // dialOnce asks a peer for a connection.
 func (t *Tunnel) dialOnce(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way, error) {
+	if err := t.checkTag(p.addr); err != nil {
+		return nil, nil, err
+	}
 	ask, state, err := t.ask(p.cookie.Load())
 	if err != nil {
 		return nil, nil, err
@@ -188,6 +191,7 @@ func (t *Tunnel) dialOnce(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way
 	}
 	setup := t.setup(qp, ask)
 	setup.AckTimeout, setup.PKeyIndex = ackTimeout, t.config.PKeyIndex
+	setup.TClass, setup.SL = t.config.Mark.of(0), t.config.Mark.Priority
 	conn, err := t.manager.DialService(ctx, p.addr, t.service(), setup)
 	if err != nil {
 		_ = qp.Close() // never fails

@@ -123,7 +123,15 @@ func (l *lan) deviceIn(n byte, mtu int, o engine.Options) (*engine.Device, *cm.M
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	dev, err := engine.OpenLink(port, port, o)
+	return l.deviceOn(port, port, o)
+}
+
+// deviceOn is deviceIn of a host on a port.
+func (l *lan) deviceOn(
+	port *sim.Port, host engine.Host, o engine.Options,
+) (*engine.Device, *cm.Manager) {
+	l.t.Helper()
+	dev, err := engine.OpenLink(port, host, o)
 	if err != nil {
 		l.t.Fatal(err)
 	}

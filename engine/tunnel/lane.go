@@ -123,7 +123,7 @@ func (l *lane) handle(ctx context.Context, s *slot, n int) {
 		return
 	}
 	d.head.ClampMSS(d.b, l.t.inside.MTU, v.Flags&inner.NeedsChecksum != 0)
-	d.class = d.head.TClass(d.b)
+	d.class = l.t.config.Mark.of(d.head.TClass(d.b))
 	segments, uncut := v.Cut(d.kind, d.b)
 	d.cut = n - d.head.L3
 	if uncut {

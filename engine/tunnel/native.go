@@ -64,7 +64,8 @@ func (t *Tunnel) nativeWay(path wire.Path, their *hello) (*way, error) {
 	t.nativeTemplate(&w.template, path.Dst)
 	w.template.Room -= path.Tags.Len()
 	var err error
-	tags := path.Tags[:path.Tags.Len()/wire.TagLen]
+	list := path.Tags.WithPriority(t.config.Mark.Priority)
+	tags := list[:path.Tags.Len()/wire.TagLen]
 	w.route, err = t.in.native.NewRoute(path.DstMAC, w.template, tags...)
 	return w, err
 }

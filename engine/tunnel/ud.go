@@ -73,6 +73,9 @@ func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
 // lookUpOnce asks a peer once.
 func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 	to := netip.AddrPortFrom(p.addr, t.config.Port)
+	if err := t.checkTag(p.addr); err != nil {
+		return err
+	}
 	ask, state, err := t.ask(p.cookie.Load())
 	if err != nil {
 		return err
@@ -97,10 +100,14 @@ func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 		}
 		return nil
 	}
+	ah, err := t.marked(found.AH)
+	if err != nil {
+		return err
+	}
 	t.found(p, their.instance)
 	for i, l := range t.lanes {
 		w := t.newWay(l.qp, &their)
-		w.ah, w.qpn, w.qkey = found.AH, found.QPN, found.QKey
+		w.ah, w.qpn, w.qkey = ah, found.QPN, found.QKey
 		w.sealer = sealer
 		w.whole = false // what is lost would be all of it
 		p.ways[i].Store(w)

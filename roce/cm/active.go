@@ -132,7 +132,7 @@ func (p *Connect) request(m *Machine, id ID) REQ {
 		Primary: PathFields{
 			LocalGID: p.Path.Local, RemoteGID: p.Path.Remote, FlowLabel: p.Path.FlowLabel,
 			PacketRate: p.PacketRate, TrafficClass: p.Path.TClass, HopLimit: p.Path.HopLimit,
-			LocalAckTimeout: p.AckTimeout,
+			SL: p.Path.SL, LocalAckTimeout: p.AckTimeout,
 		},
 	}
 	r.VendorID, r.Options = optionsOf(p.Extensions)

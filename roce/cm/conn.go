@@ -220,6 +220,7 @@ func uint32FromData(mad []byte) uint32 { return binary.BigEndian.Uint32(mad[Head
 func pathOf(p *PathFields) Path {
 	return Path{
 		Local: p.RemoteGID, Remote: p.LocalGID, FlowLabel: p.FlowLabel, TClass: p.TrafficClass,
+		SL:       p.SL & 7, // RoCE has 8 of the 16: as many as a VLAN tag has priorities
 		HopLimit: max(p.HopLimit, 1),
 	}
 }

@@ -10,6 +10,7 @@ type Path struct {
 	Local, Remote wire.GID // Local is ours
 	FlowLabel     uint32   // 20 bits
 	TClass        uint8
+	SL            uint8 // service level, 0 to 7: the priority of VLAN tags
 	HopLimit      uint8
 	PKeyIndex     uint16 // the partition: the index of its P_Key in our table
 	// Via is where the frame of a MAD came from, and its answer goes back to. Its MAC is zero

@@ -24,7 +24,7 @@ func TestAccept(t *testing.T) {
 		IP: cm.IPHeader{Src: netip.AddrPortFrom(theirAddr, theirPort), Dst: ourAddr}, Path: r.path,
 		Params: cm.QPParams{
 			Path: cm.Path{
-				Local: r.path.Local, Remote: r.path.Remote, FlowLabel: 0x12345, TClass: 0x68,
+				Local: r.path.Local, Remote: r.path.Remote, FlowLabel: 0x12345, TClass: 0x68, SL: 5,
 				HopLimit: 64,
 			},
 			PathMTU: wire.MTU1024, DestQPN: theirQPN, SQPSN: theirPSN, MaxRdAtomic: 4,

@@ -234,7 +234,7 @@ func (r *rig) req() *cm.REQ {
 		PathMTU: wire.MTU1024, MaxCMRetries: 15,
 		Primary: cm.PathFields{
 			LocalLID: 0xffff, RemoteLID: 0xffff, LocalGID: r.path.Remote,
-			RemoteGID: r.path.Local, FlowLabel: 0x12345, TrafficClass: 0x68, HopLimit: 64,
+			RemoteGID: r.path.Local, FlowLabel: 0x12345, TrafficClass: 0x68, SL: 0xd, HopLimit: 64,
 			LocalAckTimeout: 17,
 		},
 	}

@@ -50,6 +50,8 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 		"PREFIX: take ends with addresses in it as peers that ask, of a TAP")
 	flags.IntVar(&f.config.Learned, "learn-max", tunnel.DefaultLearned,
 		"most peers that are learned at once")
+	flags.IntVar(&f.config.PerStation, "learn-station", 0, "most of them behind one MAC address, "+
+		"where there is no --key (default: a quarter of --learn-max)")
 	flags.DurationVar(&f.config.LearnIdle, "learn-idle", tunnel.DefaultLearnIdle,
 		"how long a learned peer that does not answer is remembered")
 	flags.StringVar(&f.group, "group", "",
@@ -96,6 +98,8 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 	case len(f.learn) > 0 && f.tun != "":
 		return usagef("--learn is of a --tap: nobody says which addresses are behind a peer that " +
 			"is not named")
+	case f.config.PerStation < 0:
+		return usagef("--learn-station %d is negative", f.config.PerStation)
 	case f.config.Learned < 1 || f.config.LearnIdle <= 0:
 		return usagef("--learn-max is to be 1 or more, and --learn-idle longer than nothing")
 	}

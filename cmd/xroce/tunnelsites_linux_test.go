@@ -125,23 +125,47 @@ func endTunnel(t *testing.T, cmd *exec.Cmd) (s tunnel.Stats) {
 	return s
 }
 
+// addIPv6 gives hosts addresses from fd99::1 on.
+func addIPv6(t *testing.T, hosts []string) {
+	t.Helper()
+	for i, ns := range hosts {
+		out, err := exec.Command("ip", "-n", ns, "addr", "add", fmt.Sprintf("fd99::%d/64", i+1),
+			"dev", "xr0", "nodad").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
+
 // anyFrames is how many frames a packet of RC is, which may be sent again.
 const anyFrames = -1
 
 // TestRootTunnelHub: a hub that names nobody learns two sites that name it, over UD also with a
-// group: then a broadcast of the hub is one frame on its wire, and else two.
+// group of IPv4 or IPv6: then a broadcast of the hub is one frame on its wire, and else two.
 func TestRootTunnelHub(t *testing.T) {
 	for _, tt := range []struct {
 		flags  string
 		frames int
-	}{{"", 2}, {"--group 239.192.0.1", 1}, {"--over rc", anyFrames}} {
+		ipv6   bool
+	}{
+		{"", 2, false},
+		{"--group 239.192.0.1", 1, false},
+		{"--over rc", anyFrames, false},
+		{"--group ff15::7:7", 1, true},
+		{"--group ff12:401b:ffff::ffff:ffff", 1, true},
+	} {
 		t.Run(tt.flags, func(t *testing.T) {
 			hosts, bridge := hostsOnBridge(t, 3, 1500)
-			hub, said := startTunnel(t, hosts[0], "--learn 10.99.0.0/24 "+tt.flags)
-			contains(t, said, "0 peers and up to 16 of 10.99.0.0/24")
+			prefix, of := "10.99.0.0/24", "10.99.0.1"
+			if tt.ipv6 {
+				prefix, of = "fd99::/64", "fd99::1"
+				addIPv6(t, hosts)
+			}
+			hub, said := startTunnel(t, hosts[0], "--learn "+prefix+" "+tt.flags)
+			contains(t, said, "0 peers and up to 16 of "+prefix)
 			var sites []*exec.Cmd
 			for _, ns := range hosts[1:] {
-				site, _ := startTunnel(t, ns, "--peer 10.99.0.1 "+tt.flags)
+				site, _ := startTunnel(t, ns, "--peer "+of+" "+tt.flags)
 				sites = append(sites, site)
 			}
 			inside := rawSocketIn(t, hosts[0], "in0")

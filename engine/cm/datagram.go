@@ -23,9 +23,16 @@ type Datagrams struct {
 	Allow func(peer netip.AddrPort, private []byte) bool
 	// Answer does both instead: it says who may know, and what private data the peer gets, also
 	// with a refusal (RejectedError.Private there). The same holds for it as for Allow.
-	Answer func(peer netip.AddrPort, private []byte) (answer []byte, ok bool)
+	Answer func(from Asker, private []byte) (answer []byte, ok bool)
 
 	qkey uint32
+}
+
+// An Asker is who asks: what he says that his address is, and the station on the link that his
+// message came from.
+type Asker struct {
+	Addr netip.AddrPort
+	Via  cm.Via
 }
 
 // ListenDatagram answers lookups of a port of rdma_cm's UDP space, until the
@@ -48,7 +55,7 @@ func (d *Datagrams) response(m *Manager, e cm.Event) {
 	private, ok := d.Private, true
 	switch {
 	case d.Answer != nil:
-		private, ok = d.Answer(e.IP.Src, e.Private)
+		private, ok = d.Answer(Asker{e.IP.Src, e.Path.Via}, e.Private)
 		private = private[:min(len(private), cm.PrivateSIDRREP)]
 	case d.Allow != nil && !d.Allow(e.IP.Src, e.Private):
 		private, ok = nil, false

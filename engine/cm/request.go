@@ -87,6 +87,10 @@ func (r *Request) RemoteAddr() netip.AddrPort {
 	return netip.AddrPortFrom(r.event.Path.Remote.Addr(), r.event.IP.Src.Port())
 }
 
+// Via returns the station on the link that the request came from: the peer, or a router. Who sent
+// the frame wrote it there.
+func (r *Request) Via() cm.Via { return r.event.Path.Via }
+
 // Service returns the service ID that the request is for.
 func (r *Request) Service() cm.ServiceID { return r.event.Service }
 

@@ -32,9 +32,12 @@ type Config struct {
 	Peers  []Peer
 	// Learn are prefixes whose addresses need not be named, of a TAP: who asks from one, and
 	// answers there, is a peer until it has been away for LearnIdle.
-	Learn     []netip.Prefix
-	Learned   int           // peers that may be learned at once, 0 for DefaultLearned
-	LearnIdle time.Duration // 0 for DefaultLearnIdle
+	Learn   []netip.Prefix
+	Learned int // peers that may be learned at once, 0 for DefaultLearned
+	// PerStation is how many of them may be behind one MAC address on the link when there is no
+	// key: 0 for a quarter of Learned. A router on the link is one for all that are behind it.
+	PerStation int
+	LearnIdle  time.Duration // 0 for DefaultLearnIdle
 
 	// Group is a multicast group, of a TAP over UD, that has what is for all peers, or for an
 	// address that is not known, instead of each of them. All ends have the same.
@@ -152,9 +155,9 @@ func (c *Config) checkLearning(kind InsideKind) error {
 	case len(c.Learn) > 0 && kind == TUN:
 		return errors.New("tunnel: a TUN learns no peers, since nobody says which addresses are " +
 			"theirs: name them, with their routes")
-	case c.Learned < 0 || c.LearnIdle < 0:
-		return fmt.Errorf("tunnel: %d peers that are learned, or %s for them, is negative",
-			c.Learned, c.LearnIdle)
+	case c.Learned < 0 || c.PerStation < 0 || c.LearnIdle < 0:
+		return fmt.Errorf("tunnel: %d peers that are learned, %d of a station, or %s for them, "+
+			"is negative", c.Learned, c.PerStation, c.LearnIdle)
 	case c.LearnIdle == 0:
 		c.LearnIdle = DefaultLearnIdle
 	}
@@ -173,6 +176,17 @@ func (c *Config) mostPeers() int {
 		return len(c.Peers) + DefaultLearned
 	}
 	return len(c.Peers) + c.Learned
+}
+
+// perStation is how many peers may be learned from one station.
+func (c *Config) perStation() int {
+	switch {
+	case c.PerStation > 0:
+		return c.PerStation
+	case c.Learned == 0:
+		return DefaultLearned / 4
+	}
+	return max(c.Learned/4, 1)
 }
 
 // routes are those of all peers.

@@ -272,7 +272,7 @@ func (t *Tunnel) acceptConnections(
 // welcome says whether a connection is to be accepted, and what its peer is told.
 func (t *Tunnel) welcome(request *cm.Request) (_ *incoming, answer []byte, err error) {
 	from := request.RemoteAddr().Addr()
-	p, their, err := t.admit(from, request.Private())
+	p, their, err := t.admit(from, request.Via(), request.Private())
 	if err != nil {
 		return nil, t.refusal(from, err), err
 	}

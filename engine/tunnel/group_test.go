@@ -88,6 +88,56 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// addr6 is the address of a host that has one of IPv6.
+func addr6(n byte) netip.Addr { return netip.AddrFrom16([16]byte{0xfd, 0x99, 15: n}) }
+
+// TestGroupIPv6: what is for all goes to a group of IPv6 once, also to the broadcast group of
+// IPoIB, by its Ethernet address, and comes from peers that have addresses of IPv6.
+func TestGroupIPv6(t *testing.T) {
+	for _, text := range []string{"ff15::7:7", "ff12:401b:ffff::ffff:ffff"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			l := newLAN(t, sim.Faults{})
+			of := netip.MustParseAddr(text)
+			to := wire.GIDFromAddr(of).MulticastMAC(wire.FramingV2IPv6)
+			if to[0] != 0x33 || to[1] != 0x33 {
+				t.Fatalf("the Ethernet address of the group is %x", to)
+			}
+			var frames atomic.Int64
+			l.network.Observe(func(e *sim.Event) {
+				if e.Kind == sim.Sent && e.To[5] == 2 && [6]byte(e.Frame) == to {
+					frames.Add(1)
+				}
+			})
+			var sites []*site
+			for n := byte(1); n <= 3; n++ {
+				dev, m := l.deviceAt(n, 1500, engine.Options{}, addr6(n))
+				c := Config{Format: encap.EoIB, Group: of}
+				for p := byte(1); p <= 3; p++ {
+					if p != n {
+						c.Peers = append(c.Peers, Peer{Addr: addr6(p)})
+					}
+				}
+				sites = append(sites, l.siteOn(dev, m, TAP, c))
+			}
+			for _, s := range sites {
+				s.awaitUp()
+			}
+			forAll := frame(0xff, 1, 300)
+			sites[0].send(inner.VNet{}, forAll)
+			for _, s := range sites[1:] {
+				if _, got := s.receive(); !bytes.Equal(got, forAll) {
+					t.Errorf("%x came", got[:20])
+				}
+			}
+			sites[0].await("not one packet to the group", func(s Stats) bool {
+				return s.Group.TxPackets == 1 && frames.Load() == 1 &&
+					s.Peers[0].TxPackets+s.Peers[1].TxPackets == 0
+			})
+		})
+	}
+}
+
 // TestGroupOfHub: a hub that learns its peers sends what is for all once; a peer of the hub
 // takes nothing from the group that comes from a peer of the hub which is none of its own.
 func TestGroupOfHub(t *testing.T) {

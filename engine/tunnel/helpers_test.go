@@ -117,8 +117,16 @@ func (l *lan) device(n byte, mtu int) (*engine.Device, *cm.Manager) {
 // deviceIn is device with options.
 func (l *lan) deviceIn(n byte, mtu int, o engine.Options) (*engine.Device, *cm.Manager) {
 	l.t.Helper()
+	return l.deviceAt(n, mtu, o, addr(n))
+}
+
+// deviceAt is deviceIn of a host with another address.
+func (l *lan) deviceAt(
+	n byte, mtu int, o engine.Options, a netip.Addr,
+) (*engine.Device, *cm.Manager) {
+	l.t.Helper()
 	port, err := l.network.NewPort(sim.PortConfig{
-		Name: "xr0", MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu, Addrs: []netip.Addr{addr(n)},
+		Name: "xr0", MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: mtu, Addrs: []netip.Addr{a},
 	})
 	if err != nil {
 		l.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"xroce/encap/bridge"
 	"xroce/roce/clock"
+	rcm "xroce/roce/cm"
 )
 
 // Peers that are not named are learned: whoever asks from an address in a prefix. Nothing is held
@@ -115,17 +116,29 @@ func (t *Tunnel) prove(c *counts, from netip.Addr, private []byte) error {
 
 // candidate is who asks from an address that is nobody's, if it is his and there is room: he is
 // held by nobody before enroll.
-func (t *Tunnel) candidate(from netip.Addr, private []byte) (*peer, error) {
+func (t *Tunnel) candidate(from netip.Addr, via rcm.Via, private []byte) (*peer, error) {
 	if err := t.prove(&t.counts, from, private); err != nil {
 		return nil, err
 	}
-	if t.roster.Load().room() == 0 {
-		t.counts.drop(dropRoom)
-		return nil, errRoom
-	}
 	p := newPeer(Peer{Addr: from}, bridge.Inside, len(t.inside.Queues))
-	p.learned = true
-	return p, nil
+	p.learned, p.station = true, via
+	_, err := t.place(t.roster.Load(), p)
+	return p, err
+}
+
+// place is where a candidate is to be put. Without a key a station on the link can hear what is
+// sent to any address that nobody else has there, so it gets some of the places and not all.
+func (t *Tunnel) place(r *roster, p *peer) (bridge.Port, error) {
+	port := r.room()
+	switch {
+	case port == 0:
+		t.counts.drop(dropRoom)
+	case t.config.Key == nil && r.learnedFrom(p.station) >= t.config.perStation():
+		t.counts.drop(dropStation)
+	default:
+		return port, nil
+	}
+	return 0, errRoom
 }
 
 // enroll gives a candidate a place and has him looked for. Others have theirs already.
@@ -137,11 +150,14 @@ func (t *Tunnel) enroll(p *peer) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := t.roster.Load()
-	port := r.room()
 	// Whoever asks twice at once, or before Run, asks again.
-	if l.running == nil || port == 0 || r.byAddr[p.addr] != nil {
+	if l.running == nil || r.byAddr[p.addr] != nil {
 		t.counts.drop(dropRoom)
 		return errRoom
+	}
+	port, err := t.place(r, p)
+	if err != nil {
+		return err
 	}
 	p.port = port
 	t.roster.Store(r.with(port, p))

@@ -12,14 +12,23 @@ import (
 
 	"xroce/encap"
 	"xroce/encap/inner"
+	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce/clock"
+	rcm "xroce/roce/cm"
 )
 
 // learns is a configuration that learns peers of the network of all hosts.
 func learns(c Config) Config {
 	c.Learn = prefixes("192.0.2.0/24")
 	return c
+}
+
+// asker is who asks from an address, and a station with a number.
+func asker(a netip.Addr, station byte) cm.Asker {
+	return cm.Asker{
+		Addr: netip.AddrPortFrom(a, 49152), Via: rcm.Via{MAC: [6]byte{2, 0, 0, 0, 0, station}},
+	}
 }
 
 // awaitPeers waits until so many peers are there, and no others.
@@ -181,8 +190,8 @@ func TestFloodOfHellos(t *testing.T) {
 					from := binary.BigEndian.AppendUint32(nil,
 						198<<24|18<<16|uint32(asked%(1<<17)))
 					binary.BigEndian.PutUint32(ask[hub.cookieOff():], uint32(asked))
-					if answer, ok := hub.answerLookup(netip.AddrPortFrom(
-						netip.AddrFrom4([4]byte(from)), 49152), ask); ok {
+					if answer, ok := hub.answerLookup(asker(
+						netip.AddrFrom4([4]byte(from)), 5), ask); ok {
 						t.Errorf("%x is answered %x", from, answer)
 						return
 					}
@@ -234,7 +243,7 @@ func (s *site) askAs(of *Tunnel, from netip.Addr, cookie uint32) (refusal, ask [
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	answer, ok := s.answerLookup(netip.AddrPortFrom(from, 49152), ask)
+	answer, ok := s.answerLookup(asker(from, 7), ask)
 	if ok {
 		return nil, ask
 	}
@@ -300,7 +309,7 @@ func TestLearnedKey(t *testing.T) {
 		}
 		_, ask, _ := recorded(hub, good, addr(8))
 		binary.BigEndian.PutUint32(ask[helloLen+askLen:], cookie)
-		if _, ok := hub.answerLookup(netip.AddrPortFrom(addr(7), 49152), ask); ok {
+		if _, ok := hub.answerLookup(asker(addr(7), 7), ask); ok {
 			t.Error("what another one asked is taken")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"xroce/encap/seal"
 	"xroce/engine"
 	"xroce/roce"
+	rcm "xroce/roce/cm"
 )
 
 // A way is how one lane reaches a peer.
@@ -68,6 +69,7 @@ type peer struct {
 	addr    netip.Addr
 	port    bridge.Port           // Inside while it has no place
 	learned bool                  // not named
+	station rcm.Via               // that it asked from, of one that was learned
 	gone    atomic.Bool           // forgotten, set with the lock of the bridge
 	cookie  atomic.Uint32         // proof of our address that it gave us, 0 for none
 	ways    []atomic.Pointer[way] // by lane, nil while there is none

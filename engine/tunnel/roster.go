@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"xroce/encap/bridge"
+	rcm "xroce/roce/cm"
 )
 
 // A roster is who the peers are: those that are named, and those that were learned. It does not
@@ -40,6 +41,16 @@ func (r *roster) at(port bridge.Port) *peer {
 		return nil
 	}
 	return r.ports[port-1]
+}
+
+// learnedFrom is how many peers were learned from a station.
+func (r *roster) learnedFrom(s rcm.Via) (n int) {
+	for _, p := range r.peers {
+		if p.learned && p.station == s {
+			n++
+		}
+	}
+	return n
 }
 
 // room is a port where nobody is, 0 for none.

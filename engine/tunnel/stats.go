@@ -38,6 +38,7 @@ const (
 	dropPartition             // who asks is in another partition
 	dropCookie                // who asks is asked for a proof of his address
 	dropRoom                  // no more peers may be learned
+	dropStation               // as many are learned from the station that asks as may be
 	dropKind                  // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
@@ -49,7 +50,7 @@ var dropNames = [numDrops]string{
 	dropHint: "bad_hint", dropChecksum: "bad_checksum_request", dropStranger: "stranger",
 	dropSegment: "other_segment", dropKind: "unknown_kind",
 	dropMarked: "congested", dropKey: "bad_key", dropPartition: "other_partition",
-	dropCookie: "no_cookie", dropRoom: "too_many_peers",
+	dropCookie: "no_cookie", dropRoom: "too_many_peers", dropStation: "too_many_at_station",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }

@@ -222,7 +222,7 @@ const servicePrefix rcm.ServiceID = 0x7874756e << 32
 
 // admit says whether a hello is that of a peer, which is returned, or of one that may be learned:
 // that has no port yet.
-func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {
+func (t *Tunnel) admit(from netip.Addr, via rcm.Via, private []byte) (*peer, hello, error) {
 	from = from.Unmap().WithZone("")
 	p := t.roster.Load().byAddr[from]
 	if p == nil && !t.learning.covers(from) {
@@ -236,7 +236,7 @@ func (t *Tunnel) admit(from netip.Addr, private []byte) (*peer, hello, error) {
 	switch {
 	case err != nil:
 	case p == nil:
-		p, err = t.candidate(from, private)
+		p, err = t.candidate(from, via, private)
 	case t.config.Key != nil:
 		err = t.prove(&p.counts, from, private)
 	}

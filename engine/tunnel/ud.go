@@ -11,10 +11,11 @@ import (
 
 // answerLookup answers who asks for our queue pair, and tells it to peers alone. A peer that was
 // not there before, or began anew, is looked for at once.
-func (t *Tunnel) answerLookup(from netip.AddrPort, private []byte) ([]byte, bool) {
-	p, their, err := t.admit(from.Addr(), private)
+func (t *Tunnel) answerLookup(who cm.Asker, private []byte) ([]byte, bool) {
+	from := who.Addr.Addr()
+	p, their, err := t.admit(from, who.Via, private)
 	if err != nil {
-		return t.refusal(from.Addr(), err), false
+		return t.refusal(from, err), false
 	}
 	answer, _, err := t.answer(p, private)
 	if err != nil {
@@ -22,7 +23,7 @@ func (t *Tunnel) answerLookup(from netip.AddrPort, private []byte) ([]byte, bool
 		return answer, false
 	}
 	if err := t.enroll(p); err != nil {
-		return t.refusal(from.Addr(), err), false
+		return t.refusal(from, err), false
 	}
 	if p.instance.Load() != their.instance {
 		p.wake()

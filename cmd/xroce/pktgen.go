@@ -36,8 +36,8 @@ each N frames, or N% by chance. The same --seed makes the same frames.
            dest_qp rkey va pkey
   faults   gap duplicate swap bad_icrc bad_key order
 
---format puts the frames into the headers of InfiniBand: raw, raw6 or rawgrh in native packets,
-eoib, ipoib or vnic in datagrams for --dest-qp. 'xroce sink' is told the same --format.
+--format puts frames into the headers of InfiniBand: raw, raw6 or rawgrh in native packets, eoib,
+ipoib or vnic in datagrams for --dest-qp, long ones in segments. 'xroce sink' is told it, too.
 
 --stateful keeps connections of RC with a queue pair that somebody made ready for --qpn and
 --psn: it waits for answers with a window, and sends again what is lost. --connect does so
@@ -105,6 +105,8 @@ type pktgenReport struct {
 	// Behind is how late the schedule was at its end, in seconds: the rate was not reached.
 	Behind float64           `json:"behind_seconds"`
 	Faults map[string]uint64 `json:"faults,omitempty"`
+	// Datagrams is how many frames were sent in others, where some went in segments.
+	Datagrams uint64 `json:"datagrams,omitempty"`
 
 	Connection *connReport   `json:"connection,omitempty"`
 	Replay     *replayReport `json:"replay,omitempty"`
@@ -153,6 +155,9 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 		return err
 	}
 	r := newPktgenReport(port.Name, f, flows, sent)
+	if sent.Whole != sent.Frames {
+		r.Datagrams = sent.Whole
+	}
 	if ok {
 		r.confirm(received, s.Numbered())
 	}
@@ -220,6 +225,9 @@ func (a *app) printRates(r *pktgenReport) {
 	a.printf("%s to %s: %d frames, %d bytes in %.3f s\n  %s, %s, %s on the wire\n", r.Device, r.To,
 		r.Sent, r.Bytes, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
 		metric(r.BPSL1, "bit/s"))
+	if r.Datagrams > 0 {
+		a.printf("  of %d datagrams, in segments\n", r.Datagrams)
+	}
 	if r.Dropped > 0 {
 		a.printf("dropped by the interface: %d\n", r.Dropped)
 	}

@@ -34,7 +34,19 @@ type sinkReport struct {
 	Crowded    uint64     `json:"too_many_flows"`
 	Kernel     kernelLoss `json:"kernel"`
 
-	PerFlow []flowReport `json:"per_flow,omitempty"`
+	Segments *segmentReport `json:"segments,omitempty"` // where frames came in segments
+	PerFlow  []flowReport   `json:"per_flow,omitempty"`
+}
+
+// segmentReport is what came of frames in segments.
+type segmentReport struct {
+	Received   uint64 `json:"received"` // segments
+	Complete   uint64 `json:"complete"` // frames, as all that follow
+	Expired    uint64 `json:"expired"`
+	Stale      uint64 `json:"stale"`
+	CrowdedOut uint64 `json:"crowded_out"`
+	Broken     uint64 `json:"broken"`
+	Unfinished uint64 `json:"unfinished"`
 }
 
 // kernelLoss is what the kernel says that it lost at the socket.
@@ -69,6 +81,12 @@ func newSinkReport(name string, s *traffic.Sink, st xsk.Stats) sinkReport {
 		Foreign: t.Foreign, Crowded: t.Crowded,
 		Kernel: kernelLoss{st.RxDropped, st.RxRingFull, st.RxFillRingEmptyDescs},
 	}
+	g := s.Segments()
+	if g.Segments > 0 {
+		r.Segments = &segmentReport{
+			g.Segments, g.Completed, g.Expired, g.Stale, g.CrowdedOut, g.Broken, g.Unfinished,
+		}
+	}
 	if sent > 0 {
 		loss := 100 * float64(c.Lost) / float64(sent)
 		r.Loss = &loss
@@ -76,7 +94,7 @@ func newSinkReport(name string, s *traffic.Sink, st xsk.Stats) sinkReport {
 	if r.Seconds = float64(t.Last-t.First) / 1e9; r.Seconds > 0 {
 		r.PPS = float64(t.Signed-1) / r.Seconds // the first one is at the begin
 		r.BPS = 8 * float64(t.Bytes) / r.Seconds
-		r.BPSL1 = layer1(t.Signed, t.Bytes) / r.Seconds
+		r.BPSL1 = layer1(t.Signed+g.Segments-g.Completed, t.Bytes) / r.Seconds
 	}
 	return r
 }
@@ -121,10 +139,8 @@ func (a *app) printSink(r *sinkReport) error {
 				micros(float64(q.q.Max)))
 		}
 	}
-	for _, n := range []struct {
-		what  string
-		count uint64
-	}{
+	a.printSegments(r.Segments)
+	a.printCounts([]told{
 		{"came before they were sent, by the clocks of both ends", r.Backward},
 		{"came too late to tell whether for the first time", r.Ancient},
 		{"with the mark of congestion", r.Marked},
@@ -134,17 +150,43 @@ func (a *app) printSink(r *sinkReport) error {
 		{"of more flows than are remembered", r.Crowded},
 		{"lost by the kernel because the receive ring was full", r.Kernel.RingFull},
 		{"lost by the kernel for other reasons", r.Kernel.Dropped},
-	} {
-		if n.count > 0 {
-			a.printf("%d frames %s\n", n.count, n.what)
-		}
-	}
+	})
 	for _, f := range r.PerFlow {
 		a.printf("flow %d of %s: %d sent, %d received, %d lost, %d twice, %d reordered, "+
 			"jitter %s us\n", f.Flow, f.MAC, f.Sent, f.Received, f.Lost, f.Duplicates,
 			f.Reordered, micros(float64(f.Jitter)))
 	}
 	return nil
+}
+
+// told is how many frames something is to be said of.
+type told struct {
+	what   string
+	frames uint64
+}
+
+// printCounts prints those that are not 0.
+func (a *app) printCounts(list []told) {
+	for _, n := range list {
+		if n.frames > 0 {
+			a.printf("%d frames %s\n", n.frames, n.what)
+		}
+	}
+}
+
+// printSegments prints what came of frames in segments, if any did.
+func (a *app) printSegments(r *segmentReport) {
+	if r == nil {
+		return
+	}
+	a.printf("%d segments of %d frames that are complete\n", r.Received, r.Complete)
+	a.printCounts([]told{
+		{"incomplete: segments did not come in time", r.Expired},
+		{"incomplete: the sender was far ahead", r.Stale},
+		{"incomplete: others took their place", r.CrowdedOut},
+		{"incomplete: segments contradicted each other", r.Broken},
+		{"incomplete at the end", r.Unfinished},
+	})
 }
 
 // micros prints nanoseconds as microseconds.

@@ -116,6 +116,32 @@ func TestRootPktgenEncapsulated(t *testing.T) {
 	}
 }
 
+// TestRootPktgenSegments: frames that are longer than the interface's go in segments over a real
+// wire, and the sink counts them whole and answers.
+func TestRootPktgenSegments(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	v4, v6 := p.B.IPv4.Addr().String(), p.B.IPv6.Addr().String()
+	for name, to := range map[string]string{"raw": v4, "eoib": v4, "vnic": v6} {
+		t.Run(name, func(t *testing.T) {
+			g, s := meetSink(t, in, []string{"--format", name}, []string{
+				"--to", to, "--format", name, "--size", "100-9000/890", "-n", few,
+				"--rate", "20kpps", "--flows", "3", "--fault", "gap=20",
+			})
+			whole := g.Datagrams
+			if g.Sent < 200 || g.Sent > 207 || whole == 0 || whole > 100 || s.Received != whole ||
+				s.Lost != g.Faults["gap"] || s.Lost == 0 || s.Foreign != 0 || g.Received == nil ||
+				*g.Received != whole || *g.Lost != s.Lost || s.Bytes != g.Bytes {
+				t.Errorf("%+v\n%+v", g, s)
+			}
+			if n := s.Segments; n == nil || n.Received < 150 || n.Complete == 0 ||
+				n.Complete > whole || n.Expired+n.Stale+n.CrowdedOut+n.Broken+n.Unfinished > 0 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
 // TestRootSinkAllQueues: a card spreads flows over its queues, and a sink has the frames of all,
 // or of the one that it is told.
 func TestRootSinkAllQueues(t *testing.T) {

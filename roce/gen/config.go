@@ -75,14 +75,25 @@ type Config struct {
 	Seed uint64 // of what is by chance
 }
 
-// A Wrap puts frames into others, as an encapsulation does. Sizes and mistakes are those of the
-// frames inside.
+// A Wrap puts frames into others, as an encapsulation does, and one that is long into several: its
+// segments. Sizes and mistakes are those of the frames inside.
 type Wrap struct {
 	Max int // longest frame inside, in bytes
-	// Put writes the frame that has inner in it, and returns its length. It keeps neither. Its
-	// error ends the flow: there is no frame, and Flow.Err says so.
+	// Put writes the frame that has inner in it, or the first segment, and returns its length. It
+	// keeps neither, but inner until Rest has written the last segment. Its error ends the flow:
+	// there is no frame, and Flow.Err says so.
 	Put func(frame, inner []byte) (int, error)
+
+	// Rest writes the next segment and returns its length, Left is how many there are still to
+	// come, and One the longest frame inside that is not put into segments. Rest is nil where
+	// there are none.
+	Rest func(frame []byte) int
+	Left func() int
+	One  int
 }
+
+// segments reports whether frames may be put into several.
+func (w *Wrap) segments() bool { return w != nil && w.Rest != nil }
 
 // RoCE is what is special to packets of RoCE.
 type RoCE struct {

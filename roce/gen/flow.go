@@ -19,7 +19,7 @@ type Flow struct {
 
 	faults   faults
 	inner    []byte // the frame that is put into another
-	held     []byte // a frame that goes next time
+	held     []byte // a frame that goes next time, as it is before it is put into another
 	heldLen  int
 	injected [NumFaults]uint64
 	err      error
@@ -27,6 +27,9 @@ type Flow struct {
 
 // maxHeaders is the longest run of headers of a frame that is no RoCE packet.
 const maxHeaders = ethLen + wire.MaxTags*wire.TagLen + ipv6Len + udpLen
+
+// maxEnd is the longest frame that ends a flow.
+const maxEnd = maxHeaders + wire.BTHLen + wire.DETHLen + SignatureLen + wire.ICRCLen
 
 // NewFlow checks a Config. The error wraps ErrConfig, or what the path is wrong with.
 func NewFlow(c Config) (*Flow, error) {
@@ -39,18 +42,20 @@ func NewFlow(c Config) (*Flow, error) {
 	if c.Kind != KindPFC && c.Sizes.count == 0 && c.Sizes.random == nil {
 		return nil, wrong("it has no sizes")
 	}
-	f := &Flow{
-		c: c, payload: c.pattern(c.MaxFrame),
-		faults: faults{c.Faults, rand.New(rand.NewPCG(c.Seed, uint64(c.Flow)))},
-	}
-	if len(c.Faults) > 0 {
-		f.held = make([]byte, c.MaxFrame)
-	}
+	f := &Flow{c: c, faults: faults{c.Faults, rand.New(rand.NewPCG(c.Seed, uint64(c.Flow)))}}
 	if c.Wrap != nil {
 		if c.Kind == KindPFC {
 			return nil, wrong("frames of %s are for the neighbour, and in no others", c.Kind)
 		}
+		if c.Wrap.segments() && c.Wrap.One < maxEnd {
+			return nil, wrong("a frame has room for %d bytes behind these headers, and the end of "+
+				"a flow has up to %d", c.Wrap.One, maxEnd)
+		}
 		f.inner, f.c.MaxFrame = make([]byte, c.Wrap.Max), c.Wrap.Max
+	}
+	f.payload = c.pattern(f.c.MaxFrame)
+	if len(c.Faults) > 0 {
+		f.held = make([]byte, f.c.MaxFrame)
 	}
 	for _, r := range c.Faults {
 		if r.Kind >= FaultBadICRC && c.Kind != KindRoCE {
@@ -102,15 +107,35 @@ func (f *Flow) addPatches() error {
 }
 
 // Next writes the next frame, made at a time in nanoseconds, and returns its length: 0 when it
-// cannot be made, which Err explains. frame must have MaxFrame bytes.
+// cannot be made, which Err explains. frame must have the MaxFrame bytes of the Config. Of a
+// frame that is put into segments each is one, and Left tells of those to come.
 func (f *Flow) Next(frame []byte, now int64) int {
+	switch {
+	case f.Left() > 0:
+		return f.c.Wrap.Rest(frame)
+	case f.inner == nil:
+		return f.nextBare(frame, now)
+	}
+	return f.wrap(frame, f.inner[:f.nextBare(f.inner, now)])
+}
+
+// Left is how many segments of the frame before are still to be written: they go before all else.
+func (f *Flow) Left() int {
+	if !f.c.Wrap.segments() {
+		return 0
+	}
+	return f.c.Wrap.Left()
+}
+
+// nextBare is Next of frames that are in no others.
+func (f *Flow) nextBare(frame []byte, now int64) int {
 	if f.heldLen > 0 {
 		n := copy(frame, f.held[:f.heldLen])
 		f.heldLen = 0
 		return n
 	}
 	if len(f.faults.rules) == 0 {
-		return f.make(frame, now, Data, 0)
+		return f.makeBare(frame, now, Data, 0)
 	}
 	set := f.faults.of(f.seq)
 	if set>>FaultGap&1 != 0 {
@@ -119,22 +144,23 @@ func (f *Flow) Next(frame []byte, now int64) int {
 	for k := range NumFaults {
 		f.injected[k] += uint64(set >> k & 1)
 	}
-	n := f.make(frame, now, Data, set)
+	n := f.makeBare(frame, now, Data, set)
 	switch {
 	case set>>FaultGap&1 != 0:
-		n = f.make(frame, now, Data, 0)
+		n = f.makeBare(frame, now, Data, 0)
 	case set>>FaultDuplicate&1 != 0:
 		f.heldLen = copy(f.held, frame[:n])
 	case set>>FaultSwap&1 != 0:
 		f.heldLen = copy(f.held, frame[:n])
-		n = f.make(frame, now, Data, 0)
+		n = f.makeBare(frame, now, Data, 0)
 	}
 	return n
 }
 
 // End writes the frame that says that the flow is over, and returns its length. It may be
 // written more than once: frames are lost. Fields of its headers do not vary: it comes from
-// where an answer is waited for. Of a flow that is Silent there is none, and the length is 0.
+// where an answer is waited for. Of a flow that is Silent there is none, and the length is 0. It
+// is in one frame, and what is Left of the one before is given up.
 func (f *Flow) End(frame []byte, now int64) int {
 	if f.Silent() {
 		return 0
@@ -156,7 +182,12 @@ func (f *Flow) make(frame []byte, now int64, kind SignatureKind, set uint8) int 
 	if f.inner == nil {
 		return f.makeBare(frame, now, kind, set)
 	}
-	n, err := f.c.Wrap.Put(frame, f.inner[:f.makeBare(f.inner, now, kind, set)])
+	return f.wrap(frame, f.inner[:f.makeBare(f.inner, now, kind, set)])
+}
+
+// wrap puts a frame into another.
+func (f *Flow) wrap(frame, inner []byte) int {
+	n, err := f.c.Wrap.Put(frame, inner)
 	if err != nil {
 		if f.err == nil {
 			f.err = fmt.Errorf("gen: frame %d of flow %d: %w", f.seq, f.c.Flow, err)
@@ -179,6 +210,9 @@ func (f *Flow) makeBare(frame []byte, now int64, kind SignatureKind, set uint8) 
 		return f.makePacket(frame, &s, set)
 	}
 	n := int(f.c.Sizes.Next())
+	if kind == End && f.c.Wrap.segments() {
+		n = min(n, f.c.Wrap.One)
+	}
 	frame = frame[:n]
 	copy(frame, f.head)
 	body := frame[f.stack.payload:]

@@ -81,7 +81,8 @@ type Requester struct {
 	// that of the next to be made. What is behind cursor went already and goes again.
 	head, cursor, next uint64
 	ring               []request
-	frames             []byte // of the ring, MaxFrame bytes each
+	frames             []byte // of the ring, stride bytes each
+	stride             int    // the longest packet, with what it is put into
 	extra              uint64 // number of one that goes out of its turn, and 1; 0 for none
 	reads              int    // in the ring, that wait for a response
 
@@ -93,9 +94,15 @@ type Requester struct {
 	err     error
 }
 
-// NewRequester makes one of a flow of RoCE packets. The error wraps ErrConfig.
+// NewRequester makes one of a flow of RoCE packets, each of which has to fit one frame with what it
+// is put into. The error wraps ErrConfig.
 func NewRequester(f Config, c RequesterConfig) (*Requester, error) {
 	f.RoCE.AckReq = true
+	if f.Wrap.segments() { // what is kept, to go again, is one frame
+		one := *f.Wrap
+		one.Max, one.Rest = one.One, nil
+		f.Wrap = &one
+	}
 	if c.Window == 0 {
 		c.Window = DefaultWindow
 	}
@@ -127,7 +134,7 @@ func NewRequester(f Config, c RequesterConfig) (*Requester, error) {
 	}
 	r := &Requester{
 		flow: flow, c: c, ring: make([]request, c.Window),
-		frames: make([]byte, c.Window*f.MaxFrame),
+		frames: make([]byte, c.Window*f.MaxFrame), stride: f.MaxFrame,
 	}
 	if span := uint64(flow.roce.readSpan()) * uint64(c.Reads); span >= 1<<22 {
 		return nil, wrong("%d READs have %d packets, and there are not as many PSNs", c.Reads, span)
@@ -200,7 +207,7 @@ func (r *Requester) at(n uint64) *request { return &r.ring[n%uint64(len(r.ring))
 
 // frame is the packet of a number.
 func (r *Requester) frame(n uint64) []byte {
-	i := int(n%uint64(len(r.ring))) * r.flow.c.MaxFrame
+	i := int(n%uint64(len(r.ring))) * r.stride
 	return r.frames[i : i+r.at(n).n]
 }
 
@@ -229,11 +236,11 @@ func (r *Requester) make(now clock.Time, wall int64) (set uint8) {
 	q, spec := r.at(r.next), p.fields.Opcodes[p.i].Spec()
 	// Half a window without an answer, and the rest of it is there when one comes.
 	p.ackNow = r.next%uint64((len(r.ring)+1)/2) == 0
-	i := int(r.next%uint64(len(r.ring))) * f.c.MaxFrame
+	i := int(r.next%uint64(len(r.ring))) * r.stride
 	*q = request{
 		psn: p.psn, answered: hasResponse(spec), last: spec.Is(wire.ClassLast), at: now,
 	}
-	q.n = f.make(r.frames[i:i+f.c.MaxFrame], wall, Data, set&^(1<<FaultBadICRC))
+	q.n = f.make(r.frames[i:i+r.stride], wall, Data, set&^(1<<FaultBadICRC))
 	q.count = uint32(p.psn.Diff(q.psn))
 	if q.answered {
 		r.reads++

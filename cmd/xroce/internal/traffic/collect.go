@@ -47,6 +47,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		now := c.Clock.Now()
 		c.tell(now - begun)
+		c.Sink.Expire(now)
 		n, err := c.round()
 		if err != nil {
 			return err

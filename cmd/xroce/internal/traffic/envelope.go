@@ -3,6 +3,7 @@ package traffic
 import (
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 
 	"xroce/encap"
 	"xroce/roce/gen"
@@ -10,10 +11,12 @@ import (
 )
 
 // An envelope is what frames of a flow are put into: the headers of a format of encap, in an
-// Ethernet frame or in a packet for a UD queue pair.
+// Ethernet frame or in a packet for a UD queue pair, or in several where it has no room.
 type envelope struct {
 	format encap.Template
 	ether  []byte // the Ethernet header before native packets, nil for datagrams
+	ids    *atomic.Uint32
+	cut    encap.Cut // what is left of the frame before
 
 	roce wire.Template
 	bth  wire.BTH
@@ -31,13 +34,14 @@ const (
 // udHeaders are those before the payload of a datagram for a queue pair.
 const udHeaders = wire.BTHLen + wire.DETHLen
 
-// wrap makes the envelope of a flow whose own frames go the same way.
-func wrap(name string, c *gen.Config) (*gen.Wrap, error) {
+// wrap makes the envelope of a flow whose own frames go the same way. Flows that come from one
+// address have the IDs of their segments together.
+func wrap(name string, c *gen.Config, ids *atomic.Uint32) (*gen.Wrap, error) {
 	f, err := encap.ParseFormat(name)
 	if err != nil {
 		return nil, badPlan("%v", err)
 	}
-	e := &envelope{format: encap.Template{
+	e := &envelope{ids: ids, format: encap.Template{
 		Format: f, HopLimit: c.Path.HopLimit, TClass: c.Path.TClass, SGID: c.Path.Src,
 		DGID: c.Path.Dst, SLID: lid(c.Path.SrcMAC), DLID: lid(c.Path.DstMAC),
 	}}
@@ -57,11 +61,15 @@ func wrap(name string, c *gen.Config) (*gen.Wrap, error) {
 		return nil, badPlan("%v", err)
 	}
 	kind, before := e.inside(c)
-	most := e.format.Max(kind)
+	one, most := e.format.Max(kind), e.format.Largest(kind)
 	if most == 0 || before == 0 && !spec.Carries(encap.Ethernet) {
 		return nil, badPlan("format %s does not carry frames of %s", name, c.Kind)
 	}
-	return &gen.Wrap{Max: most + before, Put: e.put}, nil
+	w := &gen.Wrap{Max: most + before, Put: e.put}
+	if most > one {
+		w.One, w.Rest, w.Left = one+before, e.rest, e.cut.Packets
+	}
+	return w, nil
 }
 
 // lid is a local identifier of a MAC address; zero is none (IBA 4.1.3).
@@ -116,17 +124,28 @@ func (e *envelope) put(frame, inner []byte) (int, error) {
 	if !e.format.Format.Spec().Carries(kind) {
 		kind, inner = datagramOf(inner)
 	}
-	at := len(e.ether)
-	if e.ether == nil {
-		at = e.roce.Len() + udHeaders
+	id := uint16(0)
+	if len(inner) > e.format.Max(kind) {
+		id = uint16(e.ids.Add(1))
 	}
-	n, reason := e.format.Put(frame[at:][:e.format.Room], kind, inner)
+	cut, reason := e.format.Cut(kind, inner, id)
 	if reason != encap.OK {
 		return 0, fmt.Errorf("a frame of %d bytes in format %s: %w", len(inner), e.format.Format,
 			reason)
 	}
+	e.cut = cut
+	return e.rest(frame), nil
+}
+
+// rest is that of a gen.Wrap.
+func (e *envelope) rest(frame []byte) int {
+	at := len(e.ether)
+	if e.ether == nil {
+		at = e.roce.Len() + udHeaders
+	}
+	n := e.cut.Next(frame[at:][:e.format.Room])
 	if e.ether != nil {
-		return copy(frame, e.ether) + n, nil
+		return copy(frame, e.ether) + n
 	}
 	pad := -n & 3
 	clear(frame[at+n:][:pad])
@@ -136,7 +155,7 @@ func (e *envelope) put(frame, inner []byte) (int, error) {
 	e.deth.Put(b[wire.BTHLen:])
 	e.bth.PSN = e.bth.PSN.Add(1)
 	e.ipID++
-	return e.roce.Seal(frame, udHeaders+n+pad, e.ipID), nil
+	return e.roce.Seal(frame, udHeaders+n+pad, e.ipID)
 }
 
 // datagramOf is the IP packet in a frame.

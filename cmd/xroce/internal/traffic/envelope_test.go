@@ -90,7 +90,7 @@ func TestEncapsulatedAtAll(t *testing.T) {
 		"nobody":             {Format: "nobody"},
 		"of connections":     {Format: "ipoib-cm"},
 		"does not carry":     {Format: "ipoib", Kind: "ethernet"},
-		"in these headers":   {Format: "eoib", Size: "1500"},
+		"in these headers":   {Format: "eoib", Size: "9300"},
 		"are for the neighb": {Format: "eoib", Kind: "pfc"},
 	} {
 		_, err := new(plan("max", 0, f)).Make(route())

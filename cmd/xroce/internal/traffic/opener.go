@@ -2,12 +2,16 @@ package traffic
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 
 	"xroce/encap"
+	"xroce/roce/clock"
 	"xroce/roce/wire"
 )
 
-// An Opener finds the frames that are in the headers of a format of encap. One caller at a time.
+// An Opener finds the frames that are in the headers of a format of encap, and puts those together
+// that came in segments. What it remembers of those is bounded, in memory and in time. One caller
+// at a time.
 type Opener struct {
 	format  encap.Format
 	native  bool
@@ -15,7 +19,26 @@ type Opener struct {
 	roce    wire.Packet
 	payload []byte // of a packet
 	frame   []byte // that was in it
+
+	segments *encap.Reassembler
+	now      clock.Time
+	seed     maphash.Seed // of sources
+	came     uint64       // segments
 }
+
+// A SegmentCount is what came of frames in segments.
+type SegmentCount struct {
+	Segments uint64 // that came
+	encap.ReassemblyStats
+	Unfinished uint64 // frames of which segments are still missing
+}
+
+// Bounds of what is remembered: each flow of a generator on a queue of its own may have one frame
+// under way.
+const (
+	reassembled = 128
+	ofSource    = 64
+)
 
 // NewOpener makes an Opener for the format of this name.
 func NewOpener(name string) (*Opener, error) {
@@ -27,10 +50,27 @@ func NewOpener(name string) (*Opener, error) {
 	if spec.Carriers&(encap.Native|encap.Datagrams) == 0 {
 		return nil, badPlan("format %s is of connections, and datagrams are counted here", name)
 	}
-	return &Opener{
+	o := &Opener{
 		format: f, native: spec.Carriers&encap.Native != 0, payload: make([]byte, spec.Room),
-		frame: make([]byte, etherLen+wire.MaxTags*wire.TagLen+spec.Room),
-	}, nil
+		frame: make([]byte, etherLen+wire.MaxTags*wire.TagLen+spec.Room), seed: maphash.MakeSeed(),
+	}
+	o.segments, err = encap.NewReassembler(encap.ReassemblerConfig{
+		Frames: reassembled, PerSource: ofSource,
+	})
+	return o, err
+}
+
+// Expire tells that it is so late, and gives up frames whose segments are missing for too long.
+func (o *Opener) Expire(now clock.Time) {
+	o.now = now
+	if o.came > 0 {
+		o.segments.HandleDeadline(now)
+	}
+}
+
+// Segments is what came of frames in segments.
+func (o *Opener) Segments() SegmentCount {
+	return SegmentCount{o.came, o.segments.Stats(), uint64(o.segments.Held())}
 }
 
 // EtherType is that of the frames that it opens, 0 for those of RoCE.
@@ -38,11 +78,16 @@ func (o *Opener) EtherType() uint16 { return o.format.Spec().EtherType }
 
 // Open returns the frame in another, which came in one or two pieces. An IP packet gets the
 // Ethernet header of the frame around it. It is valid until the next call. ok is false for what
-// has none, or not whole, or is damaged.
+// has none, or is damaged; a segment behind which others are missing is ok and no frame.
 func (o *Opener) Open(head, tail []byte) (frame []byte, ok bool) {
 	_, _, at, whole := wire.ParseTags(head)
-	if !whole || !o.decode(head, tail, at) || !o.packet.Segment.Whole() {
+	if !whole || !o.decode(head, tail, at) {
 		return nil, false
+	}
+	if !o.packet.Segment.Whole() {
+		o.came++
+		frame, reason := o.segments.Add(o.now, o.source(head), &o.packet)
+		return frame, reason == encap.OK || reason == encap.Duplicate
 	}
 	b := o.frame
 	switch o.packet.Kind {
@@ -58,6 +103,20 @@ func (o *Opener) Open(head, tail []byte) (frame []byte, ok bool) {
 		return b[:at+o.packet.CopyTo(b[at:])], true
 	}
 	return nil, false
+}
+
+// source stands for whom the IDs of segments are of: a MAC address, or a queue pair of a host.
+func (o *Opener) source(head []byte) uint64 {
+	if o.native {
+		return binary.BigEndian.Uint64(head[4:]) << 16 // without two bytes of the destination
+	}
+	return maphash.Comparable(o.seed, source{o.roce.Src, o.roce.DETH().SrcQP})
+}
+
+// A source is a queue pair.
+type source struct {
+	gid wire.GID
+	qpn uint32
 }
 
 // decode reads the headers, whose first is at a place in a frame.

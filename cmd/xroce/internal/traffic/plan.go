@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"xroce/roce/clock"
@@ -140,6 +141,8 @@ type Route struct {
 	Path     wire.Path // addresses, and the source port that answers come to
 	MaxFrame int       // longest frame of the interface
 	Run      uint8     // of this run
+
+	ids *atomic.Uint32 // of what goes in segments, of all flows
 }
 
 // Make makes the flows of a plan.
@@ -162,6 +165,8 @@ func (p *Plan) Make(r Route) ([]*gen.Flow, error) {
 // Configs makes the configurations of the flows of a plan, at least one.
 func (p *Plan) Configs(r Route) ([]gen.Config, error) {
 	var configs []gen.Config
+	r.ids = new(atomic.Uint32)
+	r.ids.Store(uint32(r.Run) << 8) // what is left of another run has others
 	for i := range p.Flows {
 		f := &p.Flows[i]
 		many := max(1, f.Flows)
@@ -227,7 +232,7 @@ func (f *PlanFlow) config(p *Plan, r Route, n int) (c gen.Config, err error) {
 		return c, err
 	}
 	if f.Format != "" {
-		c.Wrap, err = wrap(f.Format, &c)
+		c.Wrap, err = wrap(f.Format, &c, r.ids)
 	}
 	return c, err
 }

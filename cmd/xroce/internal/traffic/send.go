@@ -15,7 +15,7 @@ type Sender struct {
 	Flows    []*gen.Flow
 	Other    Frames // in place of flows, nil for those
 	Schedule *gen.Schedule
-	Count    uint64 // no more frames than that, 0 for as many as the schedule has
+	Count    uint64 // no more frames than that, but for segments; 0 for as many as are due
 	Batch    int    // most frames of one system call
 	Clock    Clock
 
@@ -41,6 +41,7 @@ type Frames interface {
 // Sent is what a Sender did.
 type Sent struct {
 	Frames   uint64     // that went to the kernel
+	Whole    uint64     // of those, without segments but the last of a frame
 	Bytes    uint64     // of them, without FCS
 	Dropped  uint64     // of those, that the kernel says were lost
 	Duration clock.Time // from the first to the end
@@ -55,7 +56,8 @@ const lateFor = 100 * clock.Millisecond
 const patience = clock.Second
 
 // Run sends until the schedule is over, Count is reached, or the context ends, which is no
-// error. Then all has left the link.
+// error. Then all has left the link. The segments of a frame go without a pause, and a frame that
+// has begun is finished.
 func (s *Sender) Run(ctx context.Context) (Sent, error) {
 	s.batch = make([]xsk.TxFrame, s.Batch)
 	s.begun = s.Clock.Now()
@@ -78,38 +80,58 @@ func (s *Sender) Run(ctx context.Context) (Sent, error) {
 			}
 			break
 		}
-		if at > now {
+		if at > now && s.left() == 0 {
 			s.Clock.Sleep(ctx, s.until(at-now, now))
 			continue
 		}
-		if err := s.send(now); err != nil {
+		want := len(s.batch)
+		if s.Count > 0 {
+			want = int(min(uint64(want), s.Count-s.result.Frames))
+		}
+		if err := s.send(now, want); err != nil {
 			return s.result, err
 		}
+	}
+	if err := s.finish(); err != nil {
+		return s.result, err
 	}
 	s.result.Duration = s.Clock.Now() - s.begun
 	s.tellRest(s.result.Duration)
 	return s.result, s.drain(ctx)
 }
 
-// send sends a batch of what is due.
-func (s *Sender) send(now clock.Time) error {
-	want := len(s.batch)
-	if s.Count > 0 {
-		want = int(min(uint64(want), s.Count-s.result.Frames))
+// left is how many segments there are to come of the frame before, which go before all else.
+func (s *Sender) left() int {
+	if s.Other != nil {
+		return 0
 	}
+	return s.Flows[s.next].Left()
+}
+
+// finish sends the segments that are left.
+func (s *Sender) finish() error {
+	for end := s.Clock.Now() + patience; s.left() > 0 && s.Clock.Now() < end; {
+		if err := s.send(s.Clock.Now()-s.begun, min(s.left(), len(s.batch))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends a batch of what is due, and of segments.
+func (s *Sender) send(now clock.Time, want int) error {
 	got := s.Link.Reserve(s.batch[:want])
 	wall := s.Clock.Wall()
 	n, bytes := 0, uint64(0)
 	var failed error
 	for n < got {
-		if n > 0 {
+		if n > 0 && s.left() == 0 {
 			if at, ok := s.Schedule.Next(now); !ok || at > now {
 				break
 			}
 		}
-		f, from := &s.batch[n], s.frames()
-		if f.Len = from.Next(f.Data, wall); f.Len == 0 {
-			failed = from.Err()
+		f := &s.batch[n]
+		if f.Len, failed = s.write(f.Data, wall); f.Len == 0 {
 			break
 		}
 		s.Schedule.Spend(f.Len)
@@ -127,16 +149,26 @@ func (s *Sender) send(now clock.Time) error {
 	return failed
 }
 
-// frames is whose turn it is.
-func (s *Sender) frames() Frames {
+// write writes the frame of whose turn it is.
+func (s *Sender) write(frame []byte, wall int64) (n int, err error) {
 	if s.Other != nil {
-		return s.Other
+		if n = s.Other.Next(frame, wall); n == 0 {
+			err = s.Other.Err()
+		}
+		s.result.Whole++
+		return n, err
 	}
 	f := s.Flows[s.next]
-	if s.next++; s.next == len(s.Flows) {
-		s.next = 0
+	if n = f.Next(frame, wall); n == 0 {
+		return 0, f.Err()
 	}
-	return f
+	if f.Left() == 0 {
+		s.result.Whole++
+		if s.next++; s.next == len(s.Flows) {
+			s.next = 0
+		}
+	}
+	return n, nil
 }
 
 // drain waits until the kernel has taken all that was sent, and reads what became of it.

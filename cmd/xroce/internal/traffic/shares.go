@@ -43,6 +43,7 @@ func (s *Sender) RunShared(
 	for _, part := range parts {
 		r := &part.result
 		s.result.Frames += r.Frames
+		s.result.Whole += r.Whole
 		s.result.Bytes += r.Bytes
 		s.result.Dropped += r.Dropped
 		s.result.Duration = max(s.result.Duration, r.Duration)

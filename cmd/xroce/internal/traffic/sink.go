@@ -7,6 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"xroce/roce/clock"
 	"xroce/roce/gen"
 )
 
@@ -82,7 +83,7 @@ type Sink struct {
 // Totals are the frames that came, by what they were.
 type Totals struct {
 	Signed   uint64 // with a signature, of flows
-	Bytes    uint64 // of those, without FCS
+	Bytes    uint64 // of those and of segments, without FCS
 	Unsigned uint64 // RoCE packets without a signature
 	BadICRC  uint64
 	Foreign  uint64 // none of a generator
@@ -105,14 +106,34 @@ func NewSink(opener *Opener) *Sink {
 // congestion is the ECN mark CE (RFC 3168).
 const congestion = 3
 
+// Expire tells that it is so late, by a clock that does not jump: frames whose segments are missing
+// for too long are given up.
+func (s *Sink) Expire(now clock.Time) {
+	if s.opener != nil {
+		s.opener.Expire(now)
+	}
+}
+
+// Segments is what came of frames in segments.
+func (s *Sink) Segments() SegmentCount {
+	if s.opener == nil {
+		return SegmentCount{}
+	}
+	return s.opener.Segments()
+}
+
 // Frame takes a frame that came at a time. One that wants an answer is returned, valid until the
 // next call, with how many frames of its flow came; else nil is.
 func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, received uint64) {
 	length := len(head) + len(tail)
 	if s.opener != nil {
 		inner, ok := s.opener.Open(head, tail)
-		if !ok {
+		switch {
+		case !ok:
 			s.totals.Foreign++
+			return nil, 0
+		case inner == nil:
+			s.totals.Bytes += uint64(length)
 			return nil, 0
 		}
 		head, tail = inner, nil

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"strings"
 	"time"
 
@@ -25,8 +26,8 @@ type plot struct {
 	name       string
 }
 
-// newPlot begins one. x and y print values at the axes.
-func newPlot(name string, xMin, xMax, yMax float64, x, y func(float64) string) *plot {
+// newPlot begins one. y prints values at the axis, which are whole numbers where whole says so.
+func newPlot(name string, xMin, xMax, yMax float64, whole bool, y func(float64) string) *plot {
 	p := &plot{xMin: xMin, xMax: xMax, yMax: yMax, name: name}
 	if p.xMax <= p.xMin {
 		p.xMax = p.xMin + 1
@@ -36,22 +37,49 @@ func newPlot(name string, xMin, xMax, yMax float64, x, y func(float64) string) *
 	}
 	fmt.Fprintf(&p.b, `<svg viewBox="0 0 %d %d" role="img"><title>%s</title>`, width, height,
 		template.HTMLEscapeString(name))
-	const ticks = 4
-	for i := range ticks + 1 {
-		part := float64(i) / ticks
-		at := height - bottom - part*(height-bottom-top)
+	for _, v := range ticks(0, p.yMax, whole) {
 		fmt.Fprintf(&p.b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`+
-			`<text class="y" x="%d" y="%.1f">%s</text>`, left, width-right, at, at, left-6, at+4,
-			template.HTMLEscapeString(y(p.yMax*part)))
-		at = left + part*(width-left-right)
-		class := "x"
-		if i == ticks {
-			class = "y" // it ends there
-		}
-		fmt.Fprintf(&p.b, `<text class="%s" x="%.1f" y="%d">%s</text>`, class, at,
-			height-bottom+16, template.HTMLEscapeString(x(p.xMin+(p.xMax-p.xMin)*part)))
+			`<text class="y" x="%d" y="%.1f">%s</text>`, left, width-right, p.y(v), p.y(v), left-6,
+			p.y(v)+4, template.HTMLEscapeString(y(v)))
 	}
 	return p
+}
+
+// maxTicks is how many values an axis has at most.
+const maxTicks = 6
+
+// ticks are round values from low to high: multiples of 1, 2 or 5 times a power of ten.
+func ticks(low, high float64, whole bool) (values []float64) {
+	step := math.Pow10(int(math.Floor(math.Log10((high - low) / maxTicks))))
+	if whole {
+		step = max(step, 1)
+	}
+	for _, factor := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
+		if (high-low)/step >= maxTicks {
+			step *= factor
+		}
+	}
+	for i := math.Ceil(low / step); i*step <= high; i++ {
+		values = append(values, i*step)
+	}
+	return values
+}
+
+// mark writes a value below the x axis. What would not fit to the right of its place ends there.
+func (p *plot) mark(at float64, text string) {
+	class, x := "x", p.x(at)
+	if x > width-right-20 {
+		class, x = "y", width-right
+	}
+	fmt.Fprintf(&p.b, `<text class="%s" x="%.1f" y="%d">%s</text>`, class, x, height-bottom+16,
+		template.HTMLEscapeString(text))
+}
+
+// times writes times below the x axis: how much later than a beginning, which the label names.
+func (p *plot) times() {
+	for _, v := range ticks(0, p.xMax-p.xMin, false) {
+		p.mark(p.xMin+v, seconds(v))
+	}
 }
 
 func (p *plot) x(v float64) float64 {
@@ -63,7 +91,7 @@ func (p *plot) y(v float64) float64 { return height - bottom - v/p.yMax*(height-
 // bar draws one from x1 to x2.
 func (p *plot) bar(class string, x1, x2, from, to float64) {
 	fmt.Fprintf(&p.b, `<rect class="%s" x="%.2f" y="%.2f" width="%.2f" height="%.2f"/>`, class,
-		p.x(x1), p.y(to), max(p.x(x2)-p.x(x1), 0.7), max(p.y(from)-p.y(to), 0))
+		p.x(x1), p.y(to), max(p.x(x2)-p.x(x1), 1.5), max(p.y(from)-p.y(to), 0))
 }
 
 // dot draws a point.
@@ -81,10 +109,20 @@ func (p *plot) label(text string) {
 func (p *plot) done() template.HTML { return template.HTML(p.b.String() + "</svg>") }
 
 // seconds prints a time at an axis.
-func seconds(v float64) string {
-	t := clock.Time(v)
+func seconds(v float64) string { return time.Duration(math.Round(v)).String() }
+
+// since names where an axis begins.
+func since(at clock.Time) string {
+	if at <= 0 {
+		return "the first packet of the capture"
+	}
+	return rounded(at) + " of the capture"
+}
+
+// rounded prints a time with three digits.
+func rounded(t clock.Time) string {
 	unit := clock.Time(1)
-	for unit*1000 < t {
+	for unit*1000 <= t {
 		unit *= 10
 	}
 	return time.Duration((t + unit/2) / unit * unit).String()
@@ -110,7 +148,8 @@ func throughput(d *analyze.Direction) template.HTML {
 	if highest == 0 {
 		return ""
 	}
-	p := newPlot("Throughput", float64(d.New.Start), float64(end), highest, seconds, rate)
+	p := newPlot("Throughput", float64(d.New.Start), float64(end), highest, false, rate)
+	p.times()
 	for _, s := range []struct {
 		series *analyze.Series
 		class  string
@@ -122,7 +161,7 @@ func throughput(d *analyze.Direction) template.HTML {
 			}
 		}
 	}
-	p.label("time since the first packet of the capture")
+	p.label("time since " + since(d.New.Start))
 	return p.done()
 }
 
@@ -141,8 +180,9 @@ func psns(d *analyze.Direction) template.HTML {
 		first, last = min(first, x.At), max(last, x.At)
 		low, high = min(low, x.PSN), max(high, x.PSN)
 	}
-	p := newPlot("PSNs", float64(first), float64(last), float64(high-low), seconds,
+	p := newPlot("PSNs", float64(first), float64(last), float64(high-low), true,
 		func(v float64) string { return fmt.Sprintf("%+.0f", v+float64(low)) })
+	p.times()
 	for _, rare := range [...]bool{false, true} { // those on top of the others
 		for _, x := range d.PSNs {
 			if is := x.Mark == analyze.Again || x.Mark == analyze.Naked; is == rare {
@@ -154,7 +194,7 @@ func psns(d *analyze.Direction) template.HTML {
 			}
 		}
 	}
-	p.label("PSNs from the first one on: sent, acknowledged, refused, sent again")
+	p.label("PSNs from the first one on, and time since " + since(first))
 	return p.done()
 }
 
@@ -167,15 +207,15 @@ func histogram(l *analyze.Latency) template.HTML {
 	for _, bar := range l.Bars {
 		highest = max(highest, bar.Count)
 	}
-	at := func(v float64) string {
-		i := min(int(v), len(l.Bars)-1)
-		return span(l.Bars[i].UpTo)
-	}
-	p := newPlot("Latency", 0, float64(len(l.Bars)), float64(highest), at,
+	p := newPlot("Latency", 0, float64(len(l.Bars)), float64(highest), true,
 		func(v float64) string { return fmt.Sprintf("%.3g", v) })
+	every := (len(l.Bars) + maxTicks - 1) / maxTicks
 	for i, bar := range l.Bars {
 		p.bar("new", float64(i)+0.05, float64(i)+0.95, 0, float64(bar.Count))
+		if i%every == 0 {
+			p.mark(float64(i)+0.5, rounded(bar.UpTo))
+		}
 	}
-	p.label("how long they took, shortest first; spans without any are left out")
+	p.label("how many took at most so long; spans without any are left out")
 	return p.done()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -17,7 +18,6 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce/mem"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // path is that of the socket.
@@ -364,27 +364,79 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// TestSilentClients: those who ask nothing hold all places, until their time is over;
-// Close does not wait for it.
+// TestSilentClients: a thousand connections that ask for nothing keep nobody from being answered,
+// and all but some of them give way. Close waits for none of them.
 func TestSilentClients(t *testing.T) {
-	s, dir := listenFor(t, 200*time.Millisecond)
-	for range 3 * maxClients {
-		dial(t, s)
+	s, dir := listenFor(t, time.Hour)
+	var silent []net.Conn
+	for range 1000 {
+		silent = append(silent, dial(t, s))
 	}
-	// One who is late himself, because the machine is busy, asks again.
-	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); ; {
+	for range 2 * maxClients {
 		answers, err := Ask(dir, 0, 1, false)
-		if err == nil && len(answers) == 1 {
-			break
-		}
-		if time.Now().After(end) {
+		if err != nil || len(answers) != 1 {
 			t.Fatalf("behind silent ones: %+v, %v", answers, err)
 		}
 	}
-	s2, _ := listenFor(t, time.Hour)
-	dial(t, s2)
-	if err := s2.Close(); err != nil { // hangs if it waits for an hour
+	for _, conn := range silent[:len(silent)-maxWaiting] { // hangs where one is kept
+		if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+	}
+	s.lobby.mu.Lock()
+	waiting := len(s.lobby.waiting)
+	s.lobby.mu.Unlock()
+	if waiting > maxWaiting {
+		t.Errorf("%d are kept", waiting)
+	}
+	if err := s.Close(); err != nil { // hangs if it waits for an hour
 		t.Error(err)
+	}
+}
+
+// TestSilentClientsEnd: who asks for nothing is given up after a while.
+func TestSilentClientsEnd(t *testing.T) {
+	s, _ := listenFor(t, time.Millisecond)
+	conn := dial(t, s)
+	var a Answer
+	if err := json.NewDecoder(conn).Decode(&a); err == nil && a.Error == "" {
+		t.Errorf("%+v", a) // it may be told why, or nothing when that was too slow as well
+	}
+}
+
+// TestLobby: who has not asked gives way first, then who came first.
+func TestLobby(t *testing.T) {
+	var l lobby
+	enter := func() *visitor {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { ours.Close(); theirs.Close() })
+		return l.enter(ours)
+	}
+	gone := func(v *visitor) bool {
+		select {
+		case <-v.gone:
+			return true
+		default:
+			return false
+		}
+	}
+	first, silent := enter(), enter()
+	l.asks(first)
+	for len(l.waiting) < maxWaiting {
+		l.asks(enter())
+	}
+	l.asks(enter())
+	if !gone(silent) || gone(first) || len(l.waiting) != maxWaiting {
+		t.Errorf("%t, %t, %d", gone(silent), gone(first), len(l.waiting))
+	}
+	last := enter()
+	if !gone(first) || gone(last) {
+		t.Errorf("%t, %t", gone(first), gone(last))
+	}
+	l.leave(first) // once more is nothing
+	l.leave(last)
+	if len(l.waiting) != maxWaiting-1 || gone(last) {
+		t.Errorf("%d, %t", len(l.waiting), gone(last))
 	}
 }
 

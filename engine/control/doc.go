@@ -13,7 +13,9 @@
 //
 // Whoever connects may be anybody who runs as the same user, which the kernel vouches
 // for at both ends, so nothing that comes is trusted: requests have a size and a
-// deadline, and no more than a few are served at once, of captures as well. Answers hold
+// deadline, and no more than a few are served at once, of captures as well. Of connections that
+// wait the oldest gives way, first of those that ask for nothing, so that a thousand of them keep
+// nobody from an answer. Answers hold
 // numbers of objects, never their contents, and keys only for who asks for them; packets hold
 // what anybody on the wire can read.
 //

@@ -13,7 +13,8 @@ const version = 1
 // Bounds of what a client can ask.
 const (
 	maxRequest  = 8 << 10 // bytes
-	maxClients  = 4       // at once
+	maxClients  = 4       // that are answered at once
+	maxWaiting  = 64      // that have not asked yet, or wait for their turn
 	maxCaptures = 4       // at once, besides
 	maxSnap     = 1 << 18 // bytes of a packet
 	// MaxRows is how many objects of a kind of a device an answer has at most.

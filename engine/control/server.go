@@ -29,6 +29,7 @@ type Server struct {
 	name          string // of the socket
 	listener      *net.UnixListener
 	clientTimeout time.Duration
+	lobby         lobby
 	slots         chan struct{}
 	captures      chan struct{}
 	serving       sync.WaitGroup
@@ -126,22 +127,30 @@ func (s *Server) serve() {
 			conn.Close()
 			continue
 		}
-		select {
-		case s.slots <- struct{}{}:
-		case <-s.ctx.Done():
-			conn.Close()
-			return
-		}
-		s.serving.Go(func() {
-			defer conn.Close()
-			defer context.AfterFunc(s.ctx, func() { conn.Close() })()
-			// Whom the answer does not reach knows that.
-			stream, err := s.answer(conn)
-			<-s.slots
-			if stream != nil {
-				stream(conn, err == nil)
-			}
-		})
+		v := s.lobby.enter(conn)
+		s.serving.Go(func() { s.serveOne(conn, v) })
+	}
+}
+
+// serveOne serves one client, whose turn comes when it has asked and there is a slot.
+func (s *Server) serveOne(conn net.Conn, v *visitor) {
+	defer conn.Close()
+	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
+	q, err := s.request(conn)
+	s.lobby.asks(v)
+	select {
+	case s.slots <- struct{}{}:
+	case <-v.gone:
+		return
+	case <-s.ctx.Done():
+		return
+	}
+	s.lobby.leave(v)
+	// Whom the answer does not reach knows that.
+	stream, err := s.answer(conn, &q, err)
+	<-s.slots
+	if stream != nil {
+		stream(conn, err == nil)
 	}
 }
 
@@ -152,23 +161,29 @@ func ours(conn *net.UnixConn) bool {
 	return err == nil && (who.uid == os.Geteuid() || who.uid == 0)
 }
 
-// answer serves one client. What it returns is to be called afterwards, if it is not nil.
-func (s *Server) answer(conn net.Conn) (stream func(conn net.Conn, answered bool), err error) {
+// request reads what a client asks for.
+func (s *Server) request(conn net.Conn) (q Request, err error) {
 	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
-		return nil, err
+		return q, err
 	}
-	var q Request
+	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q); err != nil {
+		return q, fmt.Errorf("not a request: %w", err)
+	}
+	return q, q.check()
+}
+
+// answer serves one client, unless its request was none. What it returns is to be called
+// afterwards, if it is not nil.
+func (s *Server) answer(
+	conn net.Conn, q *Request, err error,
+) (stream func(conn net.Conn, answered bool), _ error) {
 	a := Answer{Version: version, PID: os.Getpid(), Comm: comm()}
-	err = json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&q)
-	if err != nil {
-		err = fmt.Errorf("not a request: %w", err)
-	} else if err = q.check(); err == nil {
-		switch q.Get {
-		case getPackets:
-			stream, err = s.packets(&q)
-		default:
-			err = s.look(&q, &a)
-		}
+	switch {
+	case err != nil:
+	case q.Get == getPackets:
+		stream, err = s.packets(q)
+	default:
+		err = s.look(q, &a)
 	}
 	if err != nil {
 		a.Error = err.Error()

@@ -226,3 +226,18 @@ func TestFragmentsJudged(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 }
+
+// TestClauses: where a rule is, as far as that was found in public: annex A17, and what Soft-RoCE
+// of Linux says in rxe_resp.c.
+func TestClauses(t *testing.T) {
+	for c, want := range map[Clause]string{
+		FullPayload:    "IBA 9.7.4.1.6, C9-92",
+		MSNForward:     "IBA 9.7.7.1, C9-148",
+		ZeroCNP:        "IBA A17.9.3",
+		FragmentedRoCE: "IBA A17.3.1, CA17-8, CA17-16",
+	} {
+		if got := c.Where(); got != want {
+			t.Errorf("%q is in %s, not %s", c, want, got)
+		}
+	}
+}

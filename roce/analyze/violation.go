@@ -22,21 +22,24 @@ const (
 	numClauses = int(iota)
 )
 
-// clauses are the places and the words of the rules.
+// clauses are the places and the words of the rules. Those of annex A17 are from its text. Of
+// volume 1, which was not at hand, Soft-RoCE of Linux and its mailing list name 9.7.4.1.6 with
+// C9-92 (drivers/infiniband/sw/rxe/rxe_resp.c, check_length) and 9.7.7.1 with C9-148; the others
+// are sections by their subject. docs/decode.md says which is which.
 var clauses = [numClauses]struct{ where, rule string }{
-	FullPayload:      {"IBA 9.7.2", "a first or middle packet does not carry the path MTU"},
+	FullPayload:      {"IBA 9.7.4.1.6, C9-92", "a first or middle packet is not of the path MTU"},
 	MessageOrder:     {"IBA 9.7.4.1.2", "a packet does not go on with the message before it"},
-	MessageLength:    {"IBA 9.7.4.1.2", "a WRITE is not as long as its RETH says"},
+	MessageLength:    {"IBA 9.7.4.1.6", "a WRITE is not as long as its RETH says"},
 	ZeroPad:          {"IBA 9.2", "padding is not zero"},
 	AckOfSent:        {"IBA 9.7.5.1.1", "a PSN is acknowledged that was not sent"},
-	MSNForward:       {"IBA 9.7.5.1.4", "the message sequence number goes back"},
+	MSNForward:       {"IBA 9.7.7.1, C9-148", "the message sequence number goes back"},
 	AtomicAligned:    {"IBA 9.4.5", "the address of an atomic is no multiple of 8"},
 	AckReqOfAnswer:   {"IBA 9.2", "an answer asks for an acknowledgement"},
 	SolicitedInside:  {"IBA 9.2", "a packet that does not end a message solicits an event"},
 	ReservedSyndrome: {"IBA 9.7.5.2", "a syndrome is of a reserved kind"},
 	ZeroPKey:         {"IBA 9.6", "the partition key is invalid"},
 	ZeroCNP:          {"IBA A17.9.3", "the reserved bytes of a CNP are not zero"},
-	FragmentedRoCE:   {"IBA A17.4.3", "a packet of RoCE v2 is fragmented"},
+	FragmentedRoCE:   {"IBA A17.3.1, CA17-8, CA17-16", "a packet of RoCE v2 is fragmented"},
 }
 
 // Where names the clause.

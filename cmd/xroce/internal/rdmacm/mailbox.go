@@ -14,22 +14,24 @@ import (
 // A mailbox is a datagram queue pair. Each receive has a place of its own, because
 // the 40 bytes before a datagram say who sent it.
 type mailbox struct {
-	station  *Station
-	size     int // bytes of a datagram
-	cq       *engine.CQ
-	qp       *engine.QP
-	in, out  *engine.MR
-	receives int // still to be posted
-	sent     int // datagrams that are out
-	posted   int // datagrams that were posted to be sent
-	depth    int // of both queues
+	station *Station
+	size    int // bytes of a datagram
+	cq      *engine.CQ
+	qp      *engine.QP
+	in, out *engine.MR
+	sent    int // datagrams that are out
+	posted  int // datagrams that were posted to be sent
+	depth   int // of both queues
 }
+
+// spareReceives is how many datagrams of nobody's may wait beside those that are to come.
+const spareReceives = 64
 
 // newMailbox makes a mailbox for so many datagrams to receive, with its receives
 // posted.
 func (s *Station) newMailbox(pd *engine.PD, datagrams, size int) (*mailbox, error) {
 	b := &mailbox{
-		station: s, size: size, receives: datagrams, depth: max(1, min(datagrams, roce.MaxWR)),
+		station: s, size: size, depth: min(datagrams+spareReceives, roce.MaxWR),
 	}
 	var err error
 	if b.cq, err = s.Dev.CreateCQ(2 * b.depth); err != nil {
@@ -55,7 +57,7 @@ func (s *Station) newMailbox(pd *engine.PD, datagrams, size int) (*mailbox, erro
 	if err := b.qp.Start(machine.QKeyUDP); err != nil {
 		return nil, err
 	}
-	for place := range min(b.depth, b.receives) {
+	for place := range b.depth {
 		if err := b.supply(place); err != nil {
 			return nil, err
 		}
@@ -66,12 +68,8 @@ func (s *Station) newMailbox(pd *engine.PD, datagrams, size int) (*mailbox, erro
 // room is how many bytes a receive has.
 func (b *mailbox) room() int { return wire.GRHLen + b.size }
 
-// supply posts a receive, if there is still something to come.
+// supply posts a receive.
 func (b *mailbox) supply(place int) error {
-	if b.receives == 0 {
-		return nil
-	}
-	b.receives--
 	return b.qp.PostRecv(&roce.RecvWR{
 		WRID: uint64(place), SGList: []roce.SGE{b.in.SGE(place*b.room(), b.room())},
 	})
@@ -79,31 +77,46 @@ func (b *mailbox) supply(place int) error {
 
 // A letter is a datagram that came.
 type letter struct {
-	qpn uint32            // to answer to: the immediate data
-	grh [wire.GRHLen]byte // who sent it
+	from uint32            // the number of the queue pair that sent it
+	qpn  uint32            // to answer to: the immediate data
+	grh  [wire.GRHLen]byte // who sent it
+	err  error             // why it is none of udaddy's
 }
 
 // receive waits for a datagram.
 func (b *mailbox) receive(ctx context.Context) (letter, error) {
+	return b.receiveWith(ctx, b.station.await)
+}
+
+// receiveFirst waits for a datagram of whom nobody has met, however long that takes.
+func (b *mailbox) receiveFirst(ctx context.Context) (letter, error) {
+	return b.receiveWith(ctx, func(
+		ctx context.Context, cq *engine.CQ, wcs []roce.Completion,
+	) error {
+		_, err := cq.Wait(ctx, wcs)
+		return err
+	})
+}
+
+// receiveWith waits for a datagram by a function. Its receive is posted again: it is copied.
+func (b *mailbox) receiveWith(ctx context.Context, wait waiter) (l letter, err error) {
 	for {
-		wc, err := b.next(ctx)
+		wc, err := b.nextWith(ctx, wait)
 		if err != nil {
 			return letter{}, err
 		}
 		if wc.Opcode == roce.WCSend {
 			continue
 		}
-		if n := int(wc.ByteLen) - wire.GRHLen; n != b.size {
-			return letter{}, fmt.Errorf("a message of 0x%06x has %d bytes, not %d: start both "+
-				"ends with the same -S", wc.SrcQP, n, b.size)
-		}
-		if wc.Flags&roce.WCWithImm == 0 || wc.Imm == 0 || wc.Imm >= 1<<24 {
-			return letter{}, fmt.Errorf("a message of 0x%06x does not say in its immediate data "+
-				"whom to answer: it is not of udaddy", wc.SrcQP)
-		}
-		place := int(wc.WRID)
-		l := letter{qpn: wc.Imm}
+		l, place := letter{from: wc.SrcQP, qpn: wc.Imm}, int(wc.WRID)
 		copy(l.grh[:], b.in.Bytes()[place*b.room():])
+		if n := int(wc.ByteLen) - wire.GRHLen; n != b.size {
+			l.err = fmt.Errorf("a message of 0x%06x has %d bytes, not %d: start both ends with "+
+				"the same -S", wc.SrcQP, n, b.size)
+		} else if wc.Flags&roce.WCWithImm == 0 || wc.Imm == 0 || wc.Imm >= 1<<24 {
+			l.err = fmt.Errorf("a message of 0x%06x does not say in its immediate data whom to "+
+				"answer: it is not of udaddy", wc.SrcQP)
+		}
 		return l, b.supply(place)
 	}
 }
@@ -138,10 +151,18 @@ func (b *mailbox) flush(ctx context.Context) error {
 	return nil
 }
 
+// A waiter waits for a completion.
+type waiter func(context.Context, *engine.CQ, []roce.Completion) error
+
 // next waits for a completion and counts those of sends.
 func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
+	return b.nextWith(ctx, b.station.await)
+}
+
+// nextWith is next by a function.
+func (b *mailbox) nextWith(ctx context.Context, wait waiter) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if err := b.station.await(ctx, b.cq, wcs[:]); err != nil {
+	if err := wait(ctx, b.cq, wcs[:]); err != nil {
 		return roce.Completion{}, err
 	}
 	if wcs[0].Opcode == roce.WCSend && wcs[0].Status == roce.StatusSuccess {

@@ -143,3 +143,19 @@ func (p *party) at(v6 bool, port uint16) netip.AddrPort {
 	}
 	return netip.AddrPortFrom(p.v4, port)
 }
+
+// logs has the party log, and returns what it logged.
+func (p *party) logs() func() string {
+	var mu sync.Mutex
+	var log strings.Builder
+	p.Log = slog.New(slog.NewTextHandler(tellingWriter(func(b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		log.Write(b)
+	}), nil))
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.String()
+	}
+}

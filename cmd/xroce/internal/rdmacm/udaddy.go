@@ -8,9 +8,7 @@ import (
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
-	"xroce/engine/cm"
 	"xroce/roce"
-	machine "xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -45,120 +43,6 @@ func (c *Udaddy) explain(err error) error {
 	}
 	return fmt.Errorf("%w; datagrams of %d bytes may be too large for something in between, "+
 		"which the lookup was not: 'xroce check IFACE HOST' finds what passes", err, c.Size)
-}
-
-// A correspondent is whom a server has messages from.
-type correspondent struct {
-	gid wire.GID
-	qpn uint32
-}
-
-// ServeUdaddy is the server. It takes all messages on one queue pair, where the
-// original has one for each connection: the client cannot tell.
-func (s *Station) ServeUdaddy(ctx context.Context, c Udaddy) (Result, error) {
-	s.Say("udaddy: starting server\n")
-	if err := c.check(s.Dev); err != nil {
-		return Result{}, err
-	}
-	pd := s.Dev.AllocPD()
-	box, err := s.newMailbox(pd, c.Connections*c.Count, c.Size)
-	if err != nil {
-		return Result{}, err
-	}
-	complete, stop, err := s.answerLookups(&c, box.qp)
-	defer stop()
-	if err != nil {
-		return Result{}, err
-	}
-	select {
-	case <-complete:
-	case <-s.Dev.Done():
-		return Result{}, s.Dev.Err()
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
-	}
-	s.met()
-	if c.Count > 0 {
-		if err := s.correspond(ctx, &c, pd, box); err != nil {
-			return Result{}, err
-		}
-	}
-	s.Say("test complete\nreturn status 0\n")
-	return Result{Connections: c.Connections, Messages: c.Connections * c.Count}, nil
-}
-
-// answerLookups tells as many connections as there are to be the number of a queue
-// pair. Afterwards, complete is closed, and others are refused. The returned function
-// ends it and must be called, with an error too.
-func (s *Station) answerLookups(
-	c *Udaddy, qp *engine.QP,
-) (complete <-chan struct{}, stop func(), err error) {
-	var listeners []*cm.Listener
-	stop = func() {
-		for _, l := range listeners {
-			l.Close()
-		}
-	}
-	all := make(chan struct{})
-	// Guarded by the manager, which asks for one at a time.
-	known := map[netip.AddrPort]bool{}
-	allow := func(from netip.AddrPort, _ []byte) bool {
-		if known[from] {
-			return true // it did not get the answer
-		}
-		if len(known) == c.Connections {
-			return false
-		}
-		if known[from] = true; len(known) == c.Connections {
-			close(all)
-		}
-		return true
-	}
-	for _, at := range anyAddress(c.Addr) {
-		l, err := s.Manager.ListenDatagram(at, cm.Datagrams{QP: qp, Allow: allow})
-		if err != nil {
-			return nil, stop, err
-		}
-		listeners = append(listeners, l)
-	}
-	s.listening(c.Addr)
-	return all, stop, nil
-}
-
-// correspond takes all messages, then answers as many as came.
-func (s *Station) correspond(ctx context.Context, c *Udaddy, pd *engine.PD, box *mailbox) error {
-	s.Say("receiving data transfers\n")
-	from := map[correspondent]int{} // messages
-	vectors := map[correspondent]engine.AddressVector{}
-	for i := range c.Connections * c.Count {
-		l, err := box.receive(ctx)
-		if err != nil {
-			return fmt.Errorf("after %d of %d messages: %w", i, c.Connections*c.Count,
-				c.explain(err))
-		}
-		av, err := s.Dev.ReplyVector(l.grh[:])
-		if err != nil {
-			return err
-		}
-		who := correspondent{av.DGID, l.qpn}
-		vectors[who] = av
-		from[who]++
-	}
-	s.Say("sending replies\n")
-	for who, av := range vectors {
-		ah, err := s.Dev.CreateAH(ctx, pd, av)
-		if err != nil {
-			return fmt.Errorf("answer 0x%06x of %s: %w", who.qpn, who.gid, err)
-		}
-		if err := box.send(ctx, ah, who.qpn, machine.QKeyUDP, from[who]); err != nil {
-			return err
-		}
-	}
-	if err := box.flush(ctx); err != nil {
-		return err
-	}
-	s.Say("data transfers complete\n")
-	return nil
 }
 
 // A writer is one connection of a client.
@@ -232,7 +116,7 @@ func (s *Station) converse(ctx context.Context, c *Udaddy, writers []writer) err
 	s.Say("receiving data transfers\n")
 	for i := range writers {
 		for n := range c.Count {
-			if _, err := writers[i].receive(ctx); err != nil {
+			if err := writers[i].hear(ctx); err != nil {
 				return fmt.Errorf("connection %d of %d, after %d of %d answers: %w", i+1,
 					c.Connections, n, c.Count, c.explain(err))
 			}
@@ -240,4 +124,17 @@ func (s *Station) converse(ctx context.Context, c *Udaddy, writers []writer) err
 	}
 	s.Say("data transfers complete\n")
 	return nil
+}
+
+// hear waits for a message of the server. What others send is none.
+func (w *writer) hear(ctx context.Context) error {
+	for {
+		l, err := w.receive(ctx)
+		switch {
+		case err != nil:
+			return err
+		case l.from == w.qpn:
+			return l.err
+		}
+	}
 }

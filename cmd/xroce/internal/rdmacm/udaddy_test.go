@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 const udaddyServerSays = `udaddy: starting server
@@ -79,7 +81,7 @@ func TestUdaddyNoMessages(t *testing.T) {
 	fails(t, err, "rejected: ")
 }
 
-// What is none of udaddy's ends the server with an error.
+// What is none of udaddy's is told of, and takes no place.
 func TestUdaddyBadClient(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -94,6 +96,7 @@ func TestUdaddyBadClient(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server, client := newRig(t, sim.Faults{})
 			ctx := within(t)
+			log := server.logs()
 			config := Udaddy{
 				Addr: server.at(false, UdaddyPort), Connections: 1, Count: 3, Size: 100,
 			}
@@ -104,9 +107,85 @@ func TestUdaddyBadClient(t *testing.T) {
 			must(t, err)
 			c.send.AH, c.send.RemoteQPN, c.send.RemoteQKey = w.to, w.qpn, w.qkey
 			c.send.SGList = []roce.SGE{w.out.SGE(0, c.size)}
-			must(t, w.qp.PostSend(&c.send))
-			fails(t, (<-ended).err, c.want)
+			for range 100 { // more than there are receives
+				must(t, w.qp.PostSend(&c.send))
+				w.posted++
+				must(t, w.flush(ctx))
+			}
+			_, err = client.DialUdaddy(ctx, config)
+			must(t, err)
+			if o := <-ended; o.err != nil || o.Messages != 3 {
+				t.Errorf("server %+v", o)
+			}
+			if said := log(); !strings.Contains(said, c.want) {
+				t.Errorf("the log has %q", said)
+			}
 		})
+	}
+}
+
+// Who looks a server up and is not there takes no place, however many do, and a connection too
+// many is no part of the test.
+func TestUdaddyAbsentClients(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	log := server.logs()
+	config := Udaddy{Addr: server.at(false, UdaddyPort), Connections: 2, Count: 3, Size: 100}
+	ended := server.begin(t, func() (Result, error) { return server.ServeUdaddy(ctx, config) })
+	pd := client.Dev.AllocPD()
+	for range 200 {
+		_, err := client.lookup(ctx, pd, config.Addr)
+		must(t, err)
+	}
+	w, err := client.newWriter(ctx, &config) // found before the others, and sends behind them
+	must(t, err)
+	writers := make([]writer, config.Connections)
+	for i := range writers {
+		writers[i], err = client.newWriter(ctx, &config)
+		must(t, err)
+		must(t, writers[i].send(ctx, writers[i].to, writers[i].qpn, writers[i].qkey, 1))
+		must(t, writers[i].flush(ctx))
+	}
+	must(t, w.send(ctx, w.to, w.qpn, w.qkey, 3))
+	must(t, w.flush(ctx))
+	for i := range writers {
+		must(t, writers[i].send(ctx, writers[i].to, writers[i].qpn, writers[i].qkey, 2))
+	}
+	for i := range writers {
+		for range config.Count {
+			must(t, writers[i].hear(ctx))
+		}
+	}
+	if o := <-ended; o.err != nil || o.Messages != 6 {
+		t.Errorf("server %+v", o)
+	}
+	if said := log(); !strings.Contains(said, "one connection more than the 2") {
+		t.Errorf("the log has %q", said)
+	}
+}
+
+// A client takes the answers of its server, and of nobody else.
+func TestUdaddyAnswersOfOthers(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx := within(t)
+	config := Udaddy{Addr: server.at(false, UdaddyPort), Connections: 1, Count: 2, Size: 100}
+	ended := server.begin(t, func() (Result, error) { return server.ServeUdaddy(ctx, config) })
+	w, err := client.newWriter(ctx, &config)
+	must(t, err)
+	pd := server.Dev.AllocPD()
+	stranger, err := server.newMailbox(pd, 1, config.Size)
+	must(t, err)
+	index, err := server.Dev.SourceGID(client.v4)
+	must(t, err)
+	ah, err := server.Dev.CreateAH(ctx, pd, engine.AddressVector{
+		DGID: wire.GIDFromAddr(client.v4), SGIDIndex: index,
+	})
+	must(t, err)
+	must(t, stranger.send(ctx, ah, w.qp.QPN(), w.qkey, 1))
+	must(t, stranger.flush(ctx))
+	must(t, client.converse(ctx, &config, []writer{w}))
+	if o := <-ended; o.err != nil || o.Messages != 2 {
+		t.Errorf("server %+v", o)
 	}
 }
 

@@ -39,9 +39,15 @@ type attempts[T any] struct {
 	*Meeting[T]
 	ctx     context.Context
 	places  chan struct{}
-	met     chan T
+	met     chan client[T]
 	running sync.WaitGroup
 	list    []*attempt // the oldest first
+}
+
+// A client is one who confirmed.
+type client[T any] struct {
+	conn  T
+	order int // of the request
 }
 
 // An attempt is a request that is answered.
@@ -51,7 +57,8 @@ type attempt struct {
 	over   chan struct{} // closed at the end
 }
 
-// Meet waits for n clients. The error is that of Next; then there are none.
+// Meet waits for n clients, and returns them in the order in which they asked. The error is that
+// of Next; then there are none.
 func (m Meeting[T]) Meet(ctx context.Context, n int) (clients []T, err error) {
 	if m.Places == 0 {
 		m.Places = meetingPlaces
@@ -61,31 +68,34 @@ func (m Meeting[T]) Meet(ctx context.Context, n int) (clients []T, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &attempts[T]{
-		Meeting: &m, ctx: ctx, places: make(chan struct{}, m.Places), met: make(chan T),
+		Meeting: &m, ctx: ctx, places: make(chan struct{}, m.Places), met: make(chan client[T]),
 	}
 	ended := make(chan error, 1)
 	a.running.Go(func() { ended <- a.take() })
-	for err == nil && len(clients) < n {
+	var met []client[T]
+	for err == nil && len(met) < n {
 		select {
 		case c := <-a.met:
-			clients = append(clients, c)
+			met = append(met, c)
 		case err = <-ended:
 		}
 	}
 	cancel()
 	a.running.Wait()
-	if err != nil {
-		for _, c := range clients {
-			m.Leave(c)
+	slices.SortFunc(met, func(a, b client[T]) int { return a.order - b.order })
+	for _, c := range met {
+		if err != nil {
+			m.Leave(c.conn)
+			continue
 		}
-		return nil, err
+		clients = append(clients, c.conn)
 	}
-	return clients, nil
+	return clients, err
 }
 
 // take answers requests until there are none.
 func (a *attempts[T]) take() error {
-	for {
+	for order := 0; ; order++ {
 		r, err := a.Next(a.ctx)
 		if err != nil {
 			return err
@@ -101,7 +111,7 @@ func (a *attempts[T]) take() error {
 			defer func() { <-a.places }()
 			defer close(one.over)
 			defer cancel()
-			a.answer(ctx, r)
+			a.answer(ctx, r, order)
 		})
 	}
 }
@@ -139,7 +149,7 @@ func (t *attempt) isOver() bool {
 }
 
 // answer answers a request.
-func (a *attempts[T]) answer(ctx context.Context, r *cm.Request) {
+func (a *attempts[T]) answer(ctx context.Context, r *cm.Request, order int) {
 	c, err := a.Accept(ctx, r)
 	if err != nil {
 		if a.Failed != nil && a.ctx.Err() == nil {
@@ -148,7 +158,7 @@ func (a *attempts[T]) answer(ctx context.Context, r *cm.Request) {
 		return
 	}
 	select {
-	case a.met <- c:
+	case a.met <- client[T]{c, order}:
 	case <-a.ctx.Done():
 		a.Leave(c)
 	}

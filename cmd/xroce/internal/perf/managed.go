@@ -13,7 +13,6 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
-	machine "xroce/roce/cm"
 	"xroce/roce/mem"
 )
 
@@ -95,7 +94,7 @@ type talk struct {
 // several.
 func (m *Managed) meet(ctx context.Context) (*talk, error) {
 	if m.dial {
-		return m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return m.join(ctx, s) })
+		return m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return m.ask(ctx, s) })
 	}
 	met, err := peer.Meeting[*talk]{
 		Next: m.listener.Accept,
@@ -161,76 +160,6 @@ func (t *talk) free() {
 // receive posts the receive of the next message.
 func (t *talk) receive(qp *engine.QP) error {
 	return qp.PostRecv(&roce.RecvWR{SGList: []roce.SGE{t.mr.SGE(0, messageLen)}})
-}
-
-// join makes one connection, of a server with the host that the exchange is with: the queue
-// pairs of a test are not for whoever asks first.
-func (m *Managed) join(ctx context.Context, s cm.Setup) (c *cm.Conn, err error) {
-	for !m.dial {
-		request, err := m.listener.Accept(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("accept at %s: %w", m.at, err)
-		}
-		if m.talk == nil || request.RemoteAddr().Addr() == m.talk.RemoteAddr().Addr() {
-			return request.Accept(ctx, s)
-		}
-		// Who gave up need not be told.
-		_ = request.Reject(nil)
-	}
-	err = peer.Ask(ctx, m.at, m.patience, func(ctx context.Context) (err error) {
-		c, err = m.manager.Dial(ctx, m.at, s)
-		return err
-	})
-	if errors.Is(err, cm.ErrTimeout) {
-		err = fmt.Errorf("%w Does it run with -R, too?", err)
-	}
-	return c, err
-}
-
-// How often a client tries again while the server does not listen, and after what
-// time: the tool stops listening after each connection of the exchange.
-const (
-	joinTries = 10
-	joinAfter = 100 * time.Millisecond
-)
-
-// rejoin is join for a server that is about to listen again.
-func (m *Managed) rejoin(ctx context.Context, s cm.Setup) (c *cm.Conn, err error) {
-	for range joinTries {
-		c, err = m.join(ctx, s)
-		var refused *cm.RejectedError
-		if !errors.As(err, &refused) || refused.Reason != machine.ReasonInvalidServiceID {
-			return c, err
-		}
-		select {
-		case <-time.After(joinAfter):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		// The refusal has moved it to ERR; the next attempt begins in RESET.
-		if err := s.QP.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState); err != nil {
-			return nil, err
-		}
-	}
-	return nil, err
-}
-
-// Join connects the queue pairs of a test, which are in INIT, in their order. It is
-// before their keys are told.
-func (m *Managed) Join(ctx context.Context, qps []*engine.QP, s cm.Setup) error {
-	if _, err := m.Keys(perftest.Endpoint{}); err != nil {
-		return err
-	}
-	for i, qp := range qps {
-		s.QP = qp
-		c, err := m.rejoin(ctx, s)
-		if err != nil {
-			return fmt.Errorf("connect QP %d of %d: %w", i+1, len(qps), err)
-		}
-		m.conns = append(m.conns, c)
-	}
-	_, err := m.Keys(perftest.Endpoint{})
-	return err
 }
 
 // Connect implements Connector: with -R, Join has done it.

@@ -41,7 +41,7 @@ func TestManagedSilence(t *testing.T) {
 	setup := cm.Setup{PD: client.AllocPD(), Init: engine.QPInit{
 		SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1,
 	}}
-	_, err = m.join(t.Context(), setup)
+	_, err = m.ask(t.Context(), setup)
 	if !errors.Is(err, cm.ErrTimeout) || !strings.Contains(err.Error(), "Does it run with -R") {
 		t.Errorf("%v, want ErrTimeout and a question", err)
 	}
@@ -51,7 +51,7 @@ func TestManagedSilence(t *testing.T) {
 	}
 	defer deaf.Close()
 	m.patience = time.Minute
-	_, err = m.join(t.Context(), setup)
+	_, err = m.ask(t.Context(), setup)
 	if err == nil || !strings.Contains(err.Error(), "start the server first") {
 		t.Errorf("%v, want advice", err)
 	}
@@ -173,73 +173,6 @@ func TestManagedAbsentClients(t *testing.T) {
 	}
 	managers[2].Close() // who dials gives up
 	parting.Wait()
-}
-
-// TestManagedStranger: while two ends are about to connect the queue pairs of a test, somebody
-// else asks first. He is refused, and the ends connect.
-func TestManagedStranger(t *testing.T) {
-	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := netip.MustParseAddrPort("192.0.2.1:18515")
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
-	defer cancel()
-	var managers [3]*cm.Manager
-	var setups [3]cm.Setup
-	for i := range managers {
-		dev := device(t, network, byte(i+1), engine.Options{})
-		if managers[i], err = cm.Open(dev, cm.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		defer managers[i].Close()
-		cq, err := dev.CreateCQ(4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		setups[i] = cm.Setup{PD: dev.AllocPD(), Init: engine.QPInit{
-			SendCQ: cq, RecvCQ: cq, MaxSendWR: 1, MaxRecvWR: 1,
-		}}
-	}
-	server, client := &Managed{manager: managers[0]}, &Managed{
-		manager: managers[1], at: at, dial: true, patience: timeout.Scaled(time.Minute),
-	}
-	if server.listener, err = managers[0].Listen(at); err != nil {
-		t.Fatal(err)
-	}
-	both := func() {
-		var joined sync.WaitGroup
-		for i, m := range []*Managed{server, client} {
-			joined.Go(func() {
-				c, err := m.join(ctx, setups[i])
-				if err != nil {
-					t.Errorf("end %d: %v", i, err)
-				}
-				m.talk = &talk{Conn: c}
-			})
-		}
-		joined.Wait()
-	}
-	both()
-	refused := make(chan error)
-	go func() {
-		_, err := managers[2].Dial(ctx, at, setups[2])
-		refused <- err
-	}()
-	for server.listener.Waiting() == 0 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
-	}
-	both()
-	var rejected *cm.RejectedError
-	if err := <-refused; !errors.As(err, &rejected) {
-		t.Errorf("the stranger gets %v", err)
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	if got := server.talk.RemoteAddr(); got != client.talk.LocalAddr() {
-		t.Errorf("the server is connected to %s", got)
-	}
 }
 
 // TestManagedLastWord: who is told of the last word and of the end at once, because it was

@@ -205,7 +205,25 @@ func (r *run) join(ctx context.Context, m *Managed) error {
 	if c.Test.Answered() {
 		s.ResponderRes, s.InitiatorDepth = uint8(r.outReads), uint8(r.outReads)
 	}
-	return m.Join(ctx, r.qps(), s)
+	qps := r.qps()
+	err := m.Join(ctx, qps, s, func() (*engine.QP, error) {
+		var f flow
+		err := r.newQP(&f)
+		if err != nil && f.qp != nil {
+			f.qp.Close()
+		}
+		return f.qp, err
+	})
+	if err != nil {
+		return err
+	}
+	for i, qp := range qps {
+		r.flows[i].qp = qp
+		if r.local[i], err = r.endpoint(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // qps lists the queue pairs of the test.

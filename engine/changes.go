@@ -2,7 +2,6 @@ package engine
 
 import (
 	"xroce/roce"
-	"xroce/roce/wire"
 )
 
 // This file is about changes of the interface that are none of its addresses: its MTU and its
@@ -43,7 +42,7 @@ func (d *Device) mtuChanged() {
 	d.resets.mtuChanges.Add(1)
 	d.raise(AsyncEvent{Type: roce.EventPortActive}) // query it again
 	log := d.options.Logger.With("device", port.Name, "from", was, "to", port.MTU)
-	if n := d.longerThan(wire.ActiveMTU(port.MTU)); n > 0 {
+	if n := d.longerThan(port.PathBytes()); n > 0 {
 		log.Warn("the MTU fell below the path MTU of connected queue pairs, whose long packets "+
 			"are lost until it is raised", "queue pairs", n)
 		return
@@ -51,12 +50,13 @@ func (d *Device) mtuChanged() {
 	log.Info("the MTU changed")
 }
 
-// longerThan is how many QPs have a path MTU above this one.
-func (d *Device) longerThan(mtu wire.MTU) (n int) {
+// longerThan is how many QPs have packets with a longer payload than this.
+func (d *Device) longerThan(most int) (n int) {
 	for _, q := range d.queues {
 		q.lock()
 		for _, qp := range d.qps.All {
-			if qp.home() == q && qp.core.Attr().PathMTU > mtu {
+			a := qp.core.Attr()
+			if qp.home() == q && a.FullPacket() > most {
 				n++
 			}
 		}

@@ -23,6 +23,12 @@ func (q *QP) Modify(a *roce.Attr, mask roce.AttrMask) error {
 				roce.ErrInvalid, a.PathMTU.Bytes(), active.Bytes())
 		}
 	}
+	if mask&roce.AttrPathBytes != 0 {
+		if most := q.device().PathBytes(); int(a.PathBytes) > most {
+			return fmt.Errorf("%w: PATH_BYTES %d is above what the device has room for, %d",
+				roce.ErrInvalid, a.PathBytes, most)
+		}
+	}
 	if mask&roce.AttrAV != 0 && a.Path.Framing == wire.FramingV1 {
 		if err := q.device().wantV1(q, true); err != nil {
 			return err

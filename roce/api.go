@@ -120,6 +120,7 @@ const (
 	AttrQKey             = verbs.AttrQKey
 	AttrAV               = verbs.AttrAV
 	AttrPathMTU          = verbs.AttrPathMTU
+	AttrPathBytes        = verbs.AttrPathBytes
 	AttrTimeout          = verbs.AttrTimeout
 	AttrRetryCnt         = verbs.AttrRetryCnt
 	AttrRNRRetry         = verbs.AttrRNRRetry

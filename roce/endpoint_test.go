@@ -32,6 +32,7 @@ type options struct {
 
 	Type       roce.QPType
 	Ext        roce.Extensions
+	PathBytes  uint16     // of a full packet, 0 for MTU
 	Pool       int        // packets that the early pool takes
 	Inline     int        // bytes of inline data
 	InlineRecv int        // bytes of inline receive
@@ -231,6 +232,7 @@ func (o options) attr(peer uint32) roce.Attr {
 		RQPSN: o.RQPSN, SQPSN: o.SQPSN, MaxRdAtomic: o.MaxRd, MaxDestRdAtomic: o.MaxRd,
 		MinRNRTimer: o.MinRNR, Timeout: o.Timeout,
 		RetryCnt: o.RetryCnt, RNRRetry: o.RNRRetry, QKey: testQKey, Extensions: o.Ext,
+		PathBytes: o.PathBytes,
 	}
 	if o.Access != nil {
 		a.Access = o.Access(a.Access)
@@ -262,10 +264,14 @@ func (o options) masks() (toInit, toRTR, toRTS roce.AttrMask) {
 	case roce.TypeRawPacket:
 		return state | roce.AttrPort, state, state
 	}
+	toRTR = maskRTR
 	if o.Ext != 0 {
-		return maskInit, maskRTR | roce.AttrExtensions, maskRTS
+		toRTR |= roce.AttrExtensions
 	}
-	return maskInit, maskRTR, maskRTS
+	if o.PathBytes != 0 {
+		toRTR |= roce.AttrPathBytes
+	}
+	return maskInit, toRTR, maskRTS
 }
 
 // connect moves the QP to a state on the way from RESET to RTS.

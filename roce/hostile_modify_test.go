@@ -156,7 +156,7 @@ var changes = []change{
 var refusals = []roce.AttrMask{
 	roce.AttrPathMTU, roce.AttrRQPSN, roce.AttrSQPSN, roce.AttrDestQPN, roce.AttrQKey,
 	roce.AttrAltPath, roce.AttrPathMigState, roce.AttrCap, roce.AttrExtensions,
-	roce.AttrFlowControl, roce.AttrCongestion, 1 << 21, 1 << 31,
+	roce.AttrFlowControl, roce.AttrCongestion, roce.AttrPathBytes, 1 << 21, 1 << 31,
 }
 
 // TestHostileModifyUnderTraffic: each change at every few events of a run with

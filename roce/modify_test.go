@@ -128,6 +128,16 @@ var refusedMoves = []struct {
 		[]string{"MAX_QP_RD_ATOMIC 129"},
 	},
 	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.PathBytes = 1422 }),
+		maskRTR | roce.AttrPathBytes, roce.ErrInvalid,
+		[]string{"PATH_BYTES 1422"},
+	},
+	{
+		roce.StateInit, moveTo(roce.StateRTR, func(a *roce.Attr) { a.PathBytes = 4100 }),
+		maskRTR | roce.AttrPathBytes, roce.ErrInvalid,
+		[]string{"PATH_BYTES 4100"},
+	},
+	{
 		roce.StateRTR, moveTo(roce.StateRTS, func(a *roce.Attr) { a.CurState = roce.StateInit }),
 		maskRTS | roce.AttrCurState, roce.ErrState,
 		[]string{"CUR_STATE says INIT"},
@@ -136,8 +146,8 @@ var refusedMoves = []struct {
 	{roce.StateRTS, moveTo(roce.StateInit), maskInit, roce.ErrState, []string{"RTS to INIT"}},
 	{roce.StateRTS, moveTo(roce.StateSQE), roce.AttrState, roce.ErrState, []string{"RTS to SQE"}},
 	{
-		roce.StateRTS, moveTo(roce.StateRTS), roce.AttrState | 1<<26, roce.ErrInvalid,
-		[]string{"0x4000000"},
+		roce.StateRTS, moveTo(roce.StateRTS), roce.AttrState | 1<<24, roce.ErrInvalid,
+		[]string{"0x1000000"},
 	},
 	{roce.StateErr, moveTo(roce.StateRTS), maskRTS, roce.ErrState, []string{"ERR to RTS"}},
 }

@@ -45,8 +45,8 @@ type transport struct {
 	posts   *postLock
 }
 
-// pmtu is the path MTU in bytes.
-func (t *transport) pmtu() uint32 { return uint32(t.attr.PathMTU.Bytes()) }
+// pmtu is the payload of a full packet in bytes: the path MTU.
+func (t *transport) pmtu() uint32 { return uint32(t.attr.FullPacket()) }
 
 // keys are those of the device.
 func (t *transport) keys() *mem.Keys { return t.common.Keys }

@@ -6,7 +6,6 @@ import (
 	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/cm"
-	"xroce/roce/wire"
 )
 
 // A Conn is a connection. Its methods are safe for concurrent use.
@@ -175,12 +174,4 @@ func (c *Conn) release() {
 		c.calls.end()
 	}
 	close(c.released)
-}
-
-// connect brings a queue pair from INIT to RTS.
-func connect(qp *engine.QP, p *cm.QPParams, path wire.Path) error {
-	if err := qp.Modify(p.RTR(qp.Type(), path)); err != nil {
-		return err
-	}
-	return qp.Modify(p.RTS(qp.Type()))
 }

@@ -133,7 +133,7 @@ func (c *Conn) establish(e *cm.Event, way wire.Path, s *Setup) error {
 	p.MinRNRTimer = s.MinRNRTimer
 	p.MaxRdAtomic = min(p.MaxRdAtomic, s.InitiatorDepth)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, s.ResponderRes)
-	if err := connect(c.qp, &p, way); err != nil {
+	if err := s.connect(c.qp, &p, way, e.Private); err != nil {
 		if over := c.Err(); over != nil {
 			return over // the queue pair is in ERR because the connection has ended
 		}

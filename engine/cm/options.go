@@ -73,6 +73,11 @@ type Setup struct {
 	// one of ours has none.
 	Require roce.Extensions
 
+	// PathBytes has the payload of a full packet, given the private data of the peer, where both
+	// ends come to the same; 0 is the path MTU. Without it both ends have that. See
+	// roce.Attr.PathBytes. It is of queue pairs of type RC.
+	PathBytes func(private []byte) int
+
 	// Private is private data for the peer, at most 56 bytes in Dial, 92 to a service ID
 	// that is none of rdma_cm, 196 in Accept. It arrives padded with zeros. Of XRC it tells
 	// which SRQ to send to.
@@ -199,6 +204,21 @@ func (s *Setup) discard(qp *engine.QP) {
 	if s.calls != nil {
 		s.calls.end()
 	}
+}
+
+// connect brings a queue pair to RTS with the attributes of a peer, who has sent private data.
+func (s *Setup) connect(
+	qp *engine.QP, p *cm.QPParams, path wire.Path, private []byte,
+) error {
+	a, mask := p.RTR(qp.Type(), path)
+	if s.PathBytes != nil && qp.Type() == roce.TypeRC {
+		a.PathBytes = uint16(min(s.PathBytes(private), math.MaxUint16)) // which is refused
+		mask |= roce.AttrPathBytes
+	}
+	if err := qp.Modify(a, mask); err != nil {
+		return err
+	}
+	return qp.Modify(p.RTS(qp.Type()))
 }
 
 func (s *Setup) prepare(qp *engine.QP) error {

@@ -197,7 +197,7 @@ func (r *Request) accept(ctx context.Context, s *Setup) (*Conn, error) {
 		return nil, err
 	}
 	p.Extensions &= qp.Extensions()
-	c, err := r.reply(qp, &p, s, connect(qp, &p, r.way))
+	c, err := r.reply(qp, &p, s, s.connect(qp, &p, r.way, r.Private()))
 	switch {
 	case err == nil:
 	case s.QP == nil:

@@ -45,6 +45,10 @@ func (p Port) vlanAt(index int) (vlan wire.VLAN, ok bool) {
 // off it.
 func (p Port) ActiveMTU() wire.MTU { return wire.ActiveMTU(p.MTU - p.beyondMTU()) }
 
+// PathBytes is the largest payload of a packet that the port has room for, 0 when there is no
+// path MTU for it either. See ActiveMTU.
+func (p Port) PathBytes() int { return wire.PathBytes(p.MTU - p.beyondMTU()) }
+
 // beyondMTU is how many bytes of tags frames may have for which there is no room beside the MTU.
 func (p Port) beyondMTU() int {
 	longest := 0

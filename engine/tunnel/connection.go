@@ -118,6 +118,7 @@ func (t *Tunnel) keep(
 		}
 		p.ways[l.number].Store(nil)
 		err := cmp.Or(conn.Err(), errSilent)
+		t.noteLost(p, conn)
 		t.running.Go(func() {
 			t.hangUp(conn)
 			w.gone.Store(true)
@@ -179,7 +180,7 @@ func (t *Tunnel) dialOnce(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way
 	if err := t.checkTag(p.addr); err != nil {
 		return nil, nil, err
 	}
-	ask, state, err := t.ask(p.cookie.Load())
+	ask, state, err := t.ask(t.greeting(p), p.cookie.Load())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,6 +224,7 @@ func (t *Tunnel) setup(qp *engine.QP, private []byte) cm.Setup {
 	s := cm.Setup{QP: qp, Private: private}
 	if t.config.Over == OverRC {
 		s.Keepalive = keepalive
+		s.PathBytes = func(theirs []byte) int { return fullPacket(private, theirs) }
 	}
 	return s
 }

@@ -18,7 +18,7 @@ import (
 //	+---------------------------------------------------------------+
 //	|                        magic "xtun"                           |
 //	+---------------+---------------+---------------+---------------+
-//	|    version    |    format     |     flags     |       0       |
+//	|    version    |    format     |     flags     |  full packet  |
 //	+---------------+---------------+---------------+---------------+
 //	|            segment            |       MTU of the inside       |
 //	+-------------------------------+-------------------------------+
@@ -32,6 +32,8 @@ import (
 //	+---------------------------------------------------------------+
 //	|               GID of the group, if there is one               |
 //	+---------------------------------------------------------------+
+//
+// The full packet, over RC, is its payload in units of 16 bytes, less one, or 0 for the path MTU.
 type hello struct {
 	format   encap.Format
 	flags    uint8
@@ -42,6 +44,7 @@ type hello struct {
 	pkey     uint16
 	mac      [6]byte
 	group    wire.GID
+	packet   uint8 // full packet
 }
 
 // helloLen fits the private data of every message of the connection manager; what has a group,
@@ -77,7 +80,7 @@ func (h *hello) len() int {
 func (h *hello) put() []byte {
 	b := make([]byte, h.len())
 	copy(b, helloMagic)
-	b[4], b[5], b[6] = helloVersion, byte(h.format), h.flags
+	b[4], b[5], b[6], b[7] = helloVersion, byte(h.format), h.flags, h.packet
 	binary.BigEndian.PutUint16(b[8:], h.segment)
 	binary.BigEndian.PutUint16(b[10:], h.mtu)
 	binary.BigEndian.PutUint32(b[12:], h.largest)
@@ -104,7 +107,7 @@ func parseHello(b []byte) (h hello, err error) {
 		format: encap.Format(b[5]), flags: b[6], segment: binary.BigEndian.Uint16(b[8:]),
 		mtu: binary.BigEndian.Uint16(b[10:]), largest: binary.BigEndian.Uint32(b[12:]),
 		instance: binary.BigEndian.Uint64(b[16:]), pkey: binary.BigEndian.Uint16(b[24:]),
-		mac: [6]byte(b[26:]),
+		mac: [6]byte(b[26:]), packet: b[7],
 	}
 	if len(b) < h.len() {
 		return hello{}, errNoHello

@@ -78,8 +78,10 @@ func (k *Key) handshake(
 
 // ask is what we tell a peer that we ask, with the cookie that it gave us behind it, 0 for none,
 // and what remembers it until the answer comes.
-func (t *Tunnel) ask(cookie uint32) (private []byte, state *noise.HandshakeState, err error) {
-	private = t.hello.put()
+func (t *Tunnel) ask(
+	h *hello, cookie uint32,
+) (private []byte, state *noise.HandshakeState, err error) {
+	private = h.put()
 	if t.config.Key != nil {
 		if state, err = t.config.Key.handshake(true, private, cookie); err != nil {
 			return nil, nil, err
@@ -148,7 +150,7 @@ func (s *sessions) find(index uint32) *session {
 // key. What was asked before, by whoever recorded it, is refused; over UD the same asked once more,
 // as when the answer was lost, is answered the same. A request of a connection comes here once.
 func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err error) {
-	answer = t.hello.put()
+	answer = t.greeting(p).put()
 	if t.config.Key == nil {
 		return answer, nil, nil
 	}

@@ -105,7 +105,7 @@ func TestAsked(t *testing.T) {
 	c := Config{Format: encap.EoIB, Key: testKey("one")}
 	a, b := l.site(1, 1500, TAP, c, 9), l.site(2, 1500, TAP, c, 9)
 	p := newPeer(Peer{Addr: addr(2)}, 1, 1)
-	first, state, err := b.ask(0)
+	first, state, err := b.ask(&b.hello, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAsked(t *testing.T) {
 	if _, hint, r := session.opener.Open(packet); r != seal.OK || hint != 7 {
 		t.Errorf("not opened: %s", r)
 	}
-	second, _, err := b.ask(0)
+	second, _, err := b.ask(&b.hello, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestAsked(t *testing.T) {
 	for i := range answer {
 		changed := bytes.Clone(answer)
 		changed[i] ^= 1
-		_, state, err := b.ask(0)
+		_, state, err := b.ask(&b.hello, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

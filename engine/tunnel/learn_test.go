@@ -185,7 +185,7 @@ func TestFloodOfHellos(t *testing.T) {
 			var flood sync.WaitGroup
 			asked := uint64(0)
 			flood.Go(func() {
-				ask, _, err := hub.ask(0)
+				ask, _, err := hub.ask(&hub.hello, 0)
 				for ; err == nil && (!ended.Load() || asked < 2000); asked++ {
 					from := binary.BigEndian.AppendUint32(nil,
 						198<<24|18<<16|uint32(asked%(1<<17)))
@@ -239,7 +239,7 @@ func TestCookie(t *testing.T) {
 // with, nil when it is not.
 func (s *site) askAs(of *Tunnel, from netip.Addr, cookie uint32) (refusal, ask []byte) {
 	s.t.Helper()
-	ask, _, err := of.ask(cookie)
+	ask, _, err := of.ask(&of.hello, cookie)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestLearnedKey(t *testing.T) {
 func recorded(hub, of *site, from netip.Addr) (refusal, ask []byte, cookie uint32) {
 	refusal, _ = hub.askAs(of.Tunnel, from, 0)
 	cookie = cookieOf(refusal, helloLen)
-	ask, _, err := of.ask(cookie)
+	ask, _, err := of.ask(&of.hello, cookie)
 	if err != nil {
 		of.t.Fatal(err)
 	}

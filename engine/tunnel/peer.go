@@ -71,6 +71,7 @@ type peer struct {
 	learned bool                  // not named
 	station rcm.Via               // that it asked from, of one that was learned
 	gone    atomic.Bool           // forgotten, set with the lock of the bridge
+	narrow  atomic.Bool           // the path loses packets above the path MTU
 	cookie  atomic.Uint32         // proof of our address that it gave us, 0 for none
 	ways    []atomic.Pointer[way] // by lane, nil while there is none
 	// hints tell those who seek, one a lane, to look at once: the peer has just shown that it is

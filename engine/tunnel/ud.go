@@ -77,7 +77,7 @@ func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 	if err := t.checkTag(p.addr); err != nil {
 		return err
 	}
-	ask, state, err := t.ask(p.cookie.Load())
+	ask, state, err := t.ask(t.greeting(p), p.cookie.Load())
 	if err != nil {
 		return err
 	}

@@ -171,10 +171,12 @@ func (f *flow) seen(a *Analyzer, p *dissect.Packet) {
 	f.lastSeen, f.lastNumber = a.now, a.number
 }
 
-// size looks at the payload of a packet that has to be as long as the path MTU.
+// size looks at the payload of a packet that has to be as long as the path MTU. Two ends of a
+// tunnel may have agreed on another length, in units of 16 bytes, and no packet of theirs says so:
+// all full packets have to be as long as the first, if that is one.
 func (f *flow) size(a *Analyzer, n int) {
 	switch {
-	case f.mtu == 0 && n >= 256 && n&(n-1) == 0 && n <= 4096:
+	case f.mtu == 0 && n >= 256 && n%16 == 0 && n <= 4096:
 		f.mtu = n
 	case n != f.mtu:
 		a.breaks(FullPayload)

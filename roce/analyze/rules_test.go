@@ -96,6 +96,8 @@ var ruleTests = map[Clause]struct{ broken, kept func(r *rig) }{
 		func(r *rig) {
 			r.both(list(send(wire.RCSendFirst, 1, 256), send(wire.RCSendMiddle, 2, 256),
 				send(wire.RCSendLast, 3, 44)), nil)
+			r.both(nil, list(send(wire.RCSendFirst, 1, 1408), // agreed on
+				send(wire.RCSendMiddle, 2, 1408), send(wire.RCSendLast, 3, 44)))
 		},
 	},
 	MessageOrder: {

@@ -21,7 +21,11 @@ type Attr struct {
 	PathMTU    wire.MTU
 	Access     mem.Access // what the peer may do: REMOTE_* and FLUSH_* flags
 	PKeyIndex  uint16     // in the P_Key table of the device
-	Port       uint8      // 1
+	// PathBytes is the payload of a full packet where two of our own ends have agreed on one that
+	// is no path MTU of the architecture: 256 to 4096, a multiple of 4, or 0 for PathMTU. A wire
+	// with an MTU of 1500 has room for 1420 bytes, and a path MTU of 1024 on it.
+	PathBytes uint16
+	Port      uint8 // 1
 	// Congestion is the congestion control of a connected QP, on a device that has any:
 	// without the attribute that of the device. It also holds the responses to READs to a
 	// rate.
@@ -47,6 +51,14 @@ type Attr struct {
 	// of the local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is
 	// never to ask.
 	Keepalive uint32
+}
+
+// FullPacket is the payload of a full packet in bytes: the path MTU, or what both ends agreed on.
+func (a *Attr) FullPacket() int {
+	if a.PathBytes != 0 {
+		return int(a.PathBytes)
+	}
+	return a.PathMTU.Bytes()
 }
 
 // Check tests the ranges of the attributes in the mask. The error is ErrInvalid and names
@@ -77,6 +89,10 @@ func (a *Attr) Check(mask AttrMask) error {
 	if mask&AttrPathMTU != 0 && a.PathMTU.Bytes() == 0 {
 		return fmt.Errorf("%w: PATH_MTU code %d is not in 1..5", ErrInvalid, uint8(a.PathMTU))
 	}
+	if n := int(a.PathBytes); mask&AttrPathBytes != 0 && n != 0 &&
+		(n < wire.MTU256.Bytes() || n > wire.MTU4096.Bytes() || n%4 != 0) {
+		return fmt.Errorf("%w: PATH_BYTES %d is no multiple of 4 in 256..4096", ErrInvalid, n)
+	}
 	return nil
 }
 
@@ -93,6 +109,7 @@ func (a *Attr) Take(from *Attr, mask AttrMask) {
 	set(AttrPort, func() { a.Port = from.Port })
 	set(AttrAV, func() { a.Path = from.Path })
 	set(AttrPathMTU, func() { a.PathMTU = from.PathMTU })
+	set(AttrPathBytes, func() { a.PathBytes = from.PathBytes })
 	set(AttrDestQPN, func() { a.DestQPN = from.DestQPN })
 	set(AttrRQPSN, func() { a.RQPSN = from.RQPSN.Add(0) })
 	set(AttrSQPSN, func() { a.SQPSN = from.SQPSN.Add(0) })

@@ -33,6 +33,8 @@ const (
 	AttrCap              AttrMask = 1 << 19
 	AttrDestQPN          AttrMask = 1 << 20
 	AttrRateLimit        AttrMask = 1 << 25
+	// AttrPathBytes is ours: see Attr.PathBytes.
+	AttrPathBytes AttrMask = 1 << 26
 	// AttrCongestion is ours: see Attr.Congestion.
 	AttrCongestion AttrMask = 1 << 27
 	// AttrKeepalive is ours: see Attr.Keepalive.
@@ -52,7 +54,7 @@ var attrNames = map[AttrMask]string{
 	AttrMaxDestRdAtomic: "MAX_DEST_RD_ATOMIC", AttrPathMigState: "PATH_MIG_STATE",
 	AttrCap: "CAP", AttrDestQPN: "DEST_QPN", AttrRateLimit: "RATE_LIMIT",
 	AttrCongestion: "CONGESTION", AttrKeepalive: "KEEPALIVE", AttrFlowControl: "FLOW_CONTROL",
-	AttrExtensions: "EXTENSIONS",
+	AttrExtensions: "EXTENSIONS", AttrPathBytes: "PATH_BYTES",
 }
 
 // String lists the attributes as verbs spells them, without the prefix.

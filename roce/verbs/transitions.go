@@ -58,7 +58,7 @@ var transitionRows = []struct {
 	{StateInit, StateRTR, ucTypes | xsTypes, attrPeer, AttrAccess | AttrPKeyIndex},
 	{StateInit, StateRTR, udTypes, 0, AttrPKeyIndex | AttrQKey},
 	{StateInit, StateRTR, rawTypes, 0, 0},
-	{StateInit, StateRTR, rcTypes, 0, AttrExtensions},
+	{StateInit, StateRTR, rcTypes, 0, AttrExtensions | AttrPathBytes},
 	{StateInit, StateRTR, rcTypes | xsTypes | xrTypes, 0, AttrFlowControl},
 	{StateInit, StateRTR, rcTypes | ucTypes | xsTypes | xrTypes, 0, AttrCongestion},
 

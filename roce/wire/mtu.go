@@ -51,6 +51,16 @@ func ActiveMTU(netdevMTU int) MTU {
 	return 0
 }
 
+// PathBytes is the largest payload of a packet that fits a network device whose MTU is netdevMTU
+// bytes, a multiple of 4 that is no path MTU in most cases, 0 when not even 256 fits.
+func PathBytes(netdevMTU int) int {
+	n := min(netdevMTU-MTUOverhead, MTU4096.Bytes()) &^ 3
+	if n < MTU256.Bytes() {
+		return 0
+	}
+	return n
+}
+
 // String is the number of bytes.
 func (m MTU) String() string {
 	if n := m.Bytes(); n != 0 {

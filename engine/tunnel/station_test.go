@@ -82,7 +82,7 @@ func (s *site) askFrom(from, hub netip.Addr) {
 	s.t.Helper()
 	p := newPeer(Peer{Addr: hub}, 1, 1)
 	for range 2 { // the first is for the proof
-		ask, _, err := s.ask(p.cookie.Load())
+		ask, _, err := s.ask(s.greeting(p), p.cookie.Load())
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -15,12 +15,8 @@ func (s *responder) takeReceive() bool {
 		return true
 	}
 	if s.srq != nil {
-		room := s.sges
-		if s.typ == TypeXRCRecv && len(room) < s.srq.MaxSGE() {
-			s.sges = make([]SGE, s.srq.MaxSGE())
-			room = s.sges
-		}
-		w, ok := s.srq.Take(room)
+		s.makeRoom(s.srq)
+		w, ok := s.srq.Take(*s.sges)
 		if !ok {
 			return false
 		}
@@ -35,11 +31,20 @@ func (s *responder) takeReceive() bool {
 	return true
 }
 
+// makeRoom has room for the pieces of a receive of a shared queue. The SRQ of an XRC_RECV is
+// that of each message.
+func (s *responder) makeRoom(from *SRQ) {
+	if s.sges == nil || len(*s.sges) < from.MaxSGE() {
+		sges := make([]SGE, from.MaxSGE())
+		s.sges = &sges
+	}
+}
+
 // recvList returns the pieces of the receive that was taken.
 func (s *responder) recvList() []SGE {
 	n := int(s.recv.NumSGE)
 	if s.srq != nil {
-		return s.sges[:n]
+		return (*s.sges)[:n]
 	}
 	return s.rq.SGList(s.rq.Head(), n)
 }

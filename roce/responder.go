@@ -20,7 +20,9 @@ type responder struct {
 	rq     queue.WorkQueue[queue.RecvWQE]
 	recvCQ *CQ
 	xrcd   *XRCD
-	sges   []SGE // room for the pieces of a shared receive
+	// sges has room for the pieces of a shared receive. It is a pointer because most QPs have
+	// none.
+	sges *[]SGE
 	// noCredits says that the peer was told that no receive is posted.
 	noCredits atomic.Bool
 	// badKey says that the QP ended because of the key of a request of the peer.
@@ -70,7 +72,7 @@ func (s *responder) init(t *transport, c *QPConfig) error {
 	s.tolerance = c.ReorderWindow
 	switch {
 	case c.SRQ != nil:
-		s.sges = make([]SGE, c.SRQ.MaxSGE())
+		s.makeRoom(c.SRQ)
 	case c.Type.HasRecv():
 		return s.rq.Init("receive queue", c.MaxRecvWR, c.MaxRecvSGE, 0)
 	}

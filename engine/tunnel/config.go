@@ -65,7 +65,7 @@ type Config struct {
 	Suppress bool
 
 	// Spin is how long the thread of an inside that is polled looks for work before it sleeps, 0
-	// for 200 µs behind a pause that was shorter than that, and not at all behind others.
+	// for as long as lately paid, 200 µs at most, and not at all behind a longer pause.
 	Spin time.Duration
 	CPU  int // that this thread runs on, counted from 1; 0 for any
 

@@ -21,7 +21,8 @@
 //
 // An inside with a PolledQueue has one thread for all of that, which drives the device, too, and
 // sleeps for both: nothing is handed from one to another (loop.go). Where datagrams follow each
-// other closely it looks for the next one for a while before it sleeps.
+// other closely it looks for the next one for a while before it sleeps, as long as lately paid,
+// and leaves the processor to others meanwhile (rest.go).
 //
 // Packets of TCP that the kernel left uncut, up to 64 KiB, go whole over RC, when the peer can
 // tell its kernel so: how to cut them is in the immediate data of the message. Over UD they are

@@ -30,11 +30,6 @@ const (
 	sleepMost = time.Second // a sleep
 )
 
-// spinMost is how long the loop looks for work before it sleeps, by default: to be woken is most of
-// what the way of a single datagram takes. It looks only behind a pause that was no longer than
-// this: so a tunnel at rest costs nothing, and a datagram now and then no more than its work.
-const spinMost = 200 * clock.Time(time.Microsecond)
-
 // loop is run for a queue that is polled: it does the work of the receiver, too.
 type loop struct {
 	*lane
@@ -43,33 +38,6 @@ type loop struct {
 	fd    int  // of the queue, -1 for none
 	awake bool // what comes from inside ends a sleep
 	rest  rest
-}
-
-// A rest says when a loop without work may sleep.
-type rest struct {
-	spin  clock.Time // how long to look for work first, 0 for what the last pause says
-	limit clock.Time // the same, by that
-	since clock.Time // when there was nothing to do for the first time, 0 while there is
-}
-
-// ends notes that there is work again.
-func (r *rest) ends(now clock.Time) {
-	if r.since == 0 {
-		return
-	}
-	r.limit = r.spin
-	if r.spin == 0 && now-r.since <= spinMost {
-		r.limit = spinMost
-	}
-	r.since = 0
-}
-
-// mayRest reports whether there was nothing to do for long enough.
-func (r *rest) mayRest(now clock.Time) bool {
-	if r.since == 0 {
-		r.since = max(now, 1)
-	}
-	return now-r.since >= r.limit
 }
 
 // polled is the queue of the inside when that is polled, nil when goroutines read it.
@@ -97,7 +65,7 @@ func (t *Tunnel) runLoop(ctx context.Context, q PolledQueue) error {
 	defer context.AfterFunc(ctx, t.dev.Rouse)()
 	l := &loop{
 		lane: t.lanes[0], in: t.in, queue: q, fd: q.Poll(t.dev.Rouse),
-		rest: rest{spin: clock.Time(t.config.Spin), limit: clock.Time(t.config.Spin)},
+		rest: rest{always: clock.Time(t.config.Spin)},
 	}
 	l.outbox.idle = l.idle
 	if err := l.listen(true); err != nil {
@@ -113,6 +81,8 @@ func (t *Tunnel) runLoop(ctx context.Context, q PolledQueue) error {
 			l.rest.ends(t.dev.Now())
 		case l.rest.mayRest(t.dev.Now()):
 			l.sleep()
+		case l.rest.always == 0:
+			yield()
 		}
 	}
 	return nil

@@ -11,39 +11,50 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// TestRest: behind a short pause the loop looks for work for a while, behind a long one it sleeps
-// at once; and one that was told how long looks for that long.
+// TestRest: a loop looks for work as long as lately paid, as it learns from the pauses: not at all
+// at first and behind a long pause, twice as long behind one that was just too long, never longer
+// than the most, and no longer behind one that ended while it looked.
 func TestRest(t *testing.T) {
 	const µs = clock.Time(time.Microsecond)
 	var r rest
-	if !r.mayRest(5 * µs) {
-		t.Error("a loop that never worked does not sleep")
-	}
-	r.ends(100 * µs) // a pause of 95 µs
-	for now := 200 * µs; now < 200*µs+spinMost; now += 50 * µs {
-		if r.mayRest(now) {
-			t.Errorf("sleeps %d ns behind work, after a short pause", now-200*µs)
+	now := time1
+	for i, tt := range []struct{ pause, looks clock.Time }{
+		{5 * µs, lookLeast},
+		{5 * µs, lookLeast},
+		{lookLeast, lookLeast},
+		{lookLeast + 1, 2 * lookLeast},
+		{lookLeast, 2 * lookLeast},
+		{150 * µs, 4 * lookLeast},
+		{150 * µs, 8 * lookLeast},
+		{lookMost, lookMost},
+		{lookMost, lookMost},
+		{lookMost + 1, 0},
+		{time1, 0},
+		{lookMost, lookLeast},
+	} {
+		if looked := r.limit; r.mayRest(now) != (looked == 0) {
+			t.Errorf("pause %d: sleeps at once, or not, with %d to look", i, looked)
+		} else if looked > 0 && (r.mayRest(now+looked-1) || !r.mayRest(now+looked)) {
+			t.Errorf("pause %d: does not look for %d", i, looked)
 		}
+		r.ends(now + tt.pause)
+		if r.limit != tt.looks {
+			t.Errorf("pause %d, of %d: looks for %d, want %d", i, tt.pause, r.limit, tt.looks)
+		}
+		r.ends(now + 9*time1) // work behind work is no pause
+		now += 10 * time1
 	}
-	if !r.mayRest(200*µs + spinMost) {
-		t.Error("does not sleep after all of its time")
-	}
-	r.ends(200*µs + 2*spinMost) // a long one
-	if !r.mayRest(time1) {
-		t.Error("does not sleep behind a long pause")
-	}
-	r.ends(time1 + spinMost) // the longest that is short
-	r.ends(time1 + 9*spinMost)
-	if r.mayRest(time1 + 9*spinMost) {
-		t.Error("work behind work is taken for a pause")
-	}
-	told := rest{spin: 10 * µs, limit: 10 * µs}
-	if told.mayRest(time1) || told.mayRest(time1+9*µs) || !told.mayRest(time1+10*µs) {
-		t.Error("does not look for as long as it was told")
-	}
-	told.ends(time1 + 20*µs)
-	if told.mayRest(time1+30*µs) || !told.mayRest(time1+40*µs) {
-		t.Error("forgets how long it was told to look")
+}
+
+// TestRestAlways: one that was told how long looks for that long.
+func TestRestAlways(t *testing.T) {
+	const µs = clock.Time(time.Microsecond)
+	told := rest{always: 10 * µs}
+	for range 2 {
+		if told.mayRest(time1) || told.mayRest(time1+9*µs) || !told.mayRest(time1+10*µs) {
+			t.Error("does not look for as long as it was told")
+		}
+		told.ends(2 * time1)
 	}
 }
 

@@ -20,3 +20,7 @@ func rawCall(call uintptr, fd int, b []byte) (int, error) {
 	}
 	return int(n), nil
 }
+
+// yield lets others have the processor, if there are any that wait for it. The thread keeps that of
+// the runtime: it goes on when the kernel lets it.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -395,8 +395,8 @@ func TestDatagrams(t *testing.T) {
 	}
 	l, err := b.manager.ListenDatagram(netip.AddrPortFrom(netip.Addr{}, 9), cm.Datagrams{
 		QP: to, Answer: func(from cm.Asker, private []byte) ([]byte, bool) {
-			if from.Addr.Addr() == a.v6 && from.Via.MAC == a.dev.Port().MAC &&
-				string(private[:6]) == "please" {
+			known := from.Addr.Addr() == a.v6 && from.Via.MAC == a.dev.Port().MAC
+			if known && string(private[:6]) == "please" {
 				return []byte("here"), true
 			}
 			return []byte("no"), false

@@ -242,11 +242,36 @@ type incoming struct {
 	size     int    // of a receive
 }
 
+// How many connections a peer may have to us: one of each of its lanes, and as many that take their
+// place. Each has 4 MiB of receives, so that of strangers is less.
+const (
+	peerPlaces     = 2 * MaxQueues
+	strangerPlaces = 8
+)
+
+// places is how many connections a peer may have.
+func (t *Tunnel) places(p *peer) int32 {
+	if p.learned && t.config.Key == nil {
+		return strangerPlaces
+	}
+	return peerPlaces
+}
+
+// try puts something into a channel if there is room.
+func try(c chan<- struct{}) bool {
+	select {
+	case c <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // acceptConnections takes connections of peers, and refuses those of others.
 func (t *Tunnel) acceptConnections(
 	ctx context.Context, l *cm.Listener,
 ) {
-	places := make(chan struct{}, 2*t.config.mostPeers()*MaxQueues)
+	places := make(chan struct{}, t.config.mostPeers()*peerPlaces)
 	for {
 		request, err := l.Accept(ctx)
 		if err != nil {
@@ -258,14 +283,17 @@ func (t *Tunnel) acceptConnections(
 			_ = request.Reject(answer) // who gave up need not be told
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-		default:
+		if c.peer.incoming.Add(1) > t.places(c.peer) || !try(places) {
+			c.peer.incoming.Add(-1)
+			c.peer.counts.drop(dropPlaces)
 			_ = request.Reject(nil)
 			continue
 		}
 		t.running.Go(func() {
-			defer func() { <-places }()
+			defer func() {
+				c.peer.incoming.Add(-1)
+				<-places
+			}()
 			t.serve(ctx, c, request, answer)
 		})
 	}

@@ -243,10 +243,15 @@ func (s *site) await(failure string, ok func(Stats) bool) {
 
 // send has the kernel send a datagram.
 func (s *site) send(v inner.VNet, datagram []byte) {
+	s.t.Helper()
 	b := make([]byte, inner.VNetLen+len(datagram))
 	v.Put(b)
 	copy(b[inner.VNetLen:], datagram)
-	s.queue.in <- b
+	select {
+	case s.queue.in <- b:
+	case <-time.After(timeout.Scaled(20 * time.Second)):
+		s.t.Fatalf("the inside is not read: %+v", s.Stats())
+	}
 	if wake := s.queue.woken.Load(); wake != nil {
 		(*wake)()
 	}

@@ -266,8 +266,16 @@ const fullTime = 100 * time.Millisecond
 // room reports whether a connection has room for one more work request. With a single peer it
 // waits until there is, so that the kernel waits, too, while the connection lasts.
 func (l *lane) room(ctx context.Context, w *way) bool {
-	if w.ah != nil || w.posted.Load() < connWork {
+	if w.ah != nil {
 		return true // the queue of UD has room for all work of the lane
+	}
+	if l.t.single == nil && int(w.posted.Load()) >= l.spare() {
+		if _, err := l.reap(); err != nil || int(w.posted.Load()) >= l.spare() {
+			return false
+		}
+	}
+	if w.posted.Load() < connWork {
+		return true
 	}
 	if _, err := l.reap(); err != nil {
 		return false

@@ -78,6 +78,7 @@ type peer struct {
 	// there, or that it began anew.
 	hints    []chan struct{}
 	instance atomic.Uint64 // of the peer's process, 0 while none is known
+	incoming atomic.Int32  // connections on which it sends, and those that it asks for
 	sessions sessions
 	counts   counts
 }

@@ -22,7 +22,6 @@ const (
 	udReceives   = 1024 // datagrams, of all peers
 	connReceives = 64   // messages, of one connection
 	receiveHead  = 16   // before a message, so that there is room for the kernel's words
-	maxIncoming  = MaxPeers * MaxQueues
 )
 
 // A receiver takes what comes from peers, all on one goroutine.

@@ -113,6 +113,12 @@ func (o *outbox) release(s *slot) {
 	}
 }
 
+// spare is how much a connection may have under way beside others: as much as is free. So several
+// whose peers take nothing any more never have all of it, and one that is alone may have half.
+func (o *outbox) spare() int {
+	return min(len(o.free), len(o.large.free), len(o.small.free))
+}
+
 // reap takes completions, and returns how many there were.
 func (o *outbox) reap() (taken int, err error) {
 	for {

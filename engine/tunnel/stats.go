@@ -39,6 +39,7 @@ const (
 	dropCookie                // who asks is asked for a proof of his address
 	dropRoom                  // no more peers may be learned
 	dropStation               // as many are learned from the station that asks as may be
+	dropPlaces                // a peer asks for more connections than it may have
 	dropKind                  // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
@@ -51,6 +52,7 @@ var dropNames = [numDrops]string{
 	dropSegment: "other_segment", dropKind: "unknown_kind",
 	dropMarked: "congested", dropKey: "bad_key", dropPartition: "other_partition",
 	dropCookie: "no_cookie", dropRoom: "too_many_peers", dropStation: "too_many_at_station",
+	dropPlaces: "too_many_connections",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }
@@ -157,6 +159,7 @@ func (t *Tunnel) Stats() Stats {
 	}
 	if t.table != nil {
 		t.bridge.Lock()
+		t.table.Expire(t.dev.Now())
 		b := t.table.Stats()
 		s.Addresses, s.Moved, s.Evicted = t.table.Len(), b.Moved, b.Evicted
 		t.bridge.Unlock()

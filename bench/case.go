@@ -76,8 +76,8 @@ func (run runFunc) with(tune func(stage.Side, *worker.Options)) runFunc {
 // allCases is every case, in the order of running: what the goals are about first.
 func allCases() []benchCase {
 	return slices.Concat(sendCases(), writeCases(), rttCases(), callCases(), goodputCases(),
-		messageCases(), layoutCases(), manyCases(), lossCases(), pagingCases(), microCases(),
-		transmitCases(), configureCases(), keyCases(), sizeCases(), rawSendCases(),
+		messageCases(), layoutCases(), turnCases(), manyCases(), lossCases(), pagingCases(),
+		microCases(), transmitCases(), configureCases(), keyCases(), sizeCases(), rawSendCases(),
 		rawReceiveCases(), rawForwardCases(), rawRTTCases(), pktgenCases(), rateCases(),
 		sinkCases(), captureCases(), decodeCases(), tunnelCases())
 }

@@ -44,8 +44,8 @@ func layoutCases() []benchCase {
 		}{
 			{rc.String(), "layout", block, s.Message},
 			{contiguousName, "write", 0, s.Message},
-			{"packed by hand", "pack", block, s.Message},
-			{"list of SGEs", "sges", block, blocksListed * block},
+			{packedName, "pack", block, s.Message},
+			{listedName, "sges", block, blocksListed * block},
 		} {
 			c.variants = append(c.variants, variant{
 				name: v.name, needs: []backend{rc},
@@ -59,6 +59,67 @@ func layoutCases() []benchCase {
 	}
 	return cases
 }
+
+// turnCases compare layouts with the other ways on the wire, in turn over one connection: what is
+// between them is less than what is between two processes. NAPI is in the sender's softirq, as
+// the kernel's sockets have it, so the sender is what is slow. A layout beside itself tells how
+// far the method can be believed.
+func turnCases() []benchCase {
+	var cases []benchCase
+	for _, kind := range []struct{ prefix, title string }{
+		{"turns", "rate of a layout by that of others in turn"},
+		{"alone", "the same, one message at a time"},
+	} {
+		for _, block := range []int{512, 4096} {
+			s := rawSockets(blockedPathMTU + load.RCOverhead)
+			s.Message = max(blockedLength, blocksListed*block)
+			c := benchCase{
+				name: fmt.Sprintf("layout-%s-%d", kind.prefix, block),
+				title: fmt.Sprintf("WRITEs from blocks of %d bytes with gaps, %s", block,
+					kind.title),
+				unit:      "of the other's rate",
+				control:   itselfName,
+				reference: itselfName,
+				maxRounds: 5,
+				stage:     stage.Options{MTU: 1500},
+				sockets:   s,
+			}
+			for _, v := range []struct{ name, way string }{
+				{itselfName, "layout"}, {packedName, "pack"}, {listedName, "sges"},
+			} {
+				c.variants = append(c.variants, variant{
+					name: v.name, needs: []backend{rc},
+					run: inTurn(kind.prefix + "-" + v.way).
+						with(func(_ stage.Side, o *worker.Options) { o.Block = block }),
+				})
+			}
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+// inTurn measures the rate of a layout by that of another way.
+func inTurn(mode string) runFunc {
+	return func(ctx context.Context, p *place) (measurement, error) {
+		reports, err := p.play(ctx, role{stage.A, rc, mode}, role{stage.B, rc, "target"})
+		if err != nil {
+			return measurement{}, err
+		}
+		m := measurement{value: reports[0].Ratio, workers: reports}
+		if m.value == 0 {
+			return m, errNothing
+		}
+		return m, nil
+	}
+}
+
+// Names by which goals find the ways.
+const (
+	packedName = "packed by hand"
+	listedName = "list of SGEs"
+	itselfName = "a layout"
+)
 
 // contiguousName is what layouts would be at best.
 const contiguousName = "contiguous"
@@ -85,8 +146,8 @@ func transmitCases() []benchCase {
 		for _, v := range []struct{ name, way string }{
 			{rc.String(), "layout"},
 			{contiguousName, "contiguous"},
-			{"packed by hand", "pack"},
-			{"list of SGEs", "sges"},
+			{packedName, "pack"},
+			{listedName, "sges"},
 		} {
 			c.variants = append(c.variants, variant{
 				name: v.name, needs: []backend{micro},

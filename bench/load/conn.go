@@ -45,6 +45,8 @@ type conn struct {
 	recvs []roce.RecvWR
 	// call is a receive of a call.
 	call roce.RecvWR
+	// ratio is what two ways in turn came to.
+	ratio float64
 	// consumed are the receives of the first queue pair that refill owes.
 	consumed uint64
 

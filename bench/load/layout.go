@@ -19,7 +19,7 @@ const blockSGEs = roce.MaxSGE
 // blocked returns a work that streams WRITEs of o.Message bytes in blocks of o.Block.
 // prepare returns the work request, and what is to be done before each is posted.
 func blocked(
-	prepare func(*conn, worker.Options, *engine.MR) (roce.SendWR, func(*roce.SendWR), error),
+	prepare prepareFunc,
 ) func(*conn, worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
 	return func(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
 		if o.Block <= 0 || o.Message%o.Block != 0 {

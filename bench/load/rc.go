@@ -34,6 +34,12 @@ var rcModes = map[string]struct {
 	"layout":         {false, blocked(byLayout)},
 	"pack":           {false, blocked(byHand)},
 	"sges":           {false, blocked(bySGEs)},
+	"turns-layout":   {false, inTurn(byLayout, false, turnDepth)},
+	"turns-pack":     {false, inTurn(byHand, false, turnDepth)},
+	"turns-sges":     {false, inTurn(bySGEs, true, turnDepth)},
+	"alone-layout":   {false, inTurn(byLayout, false, 1)},
+	"alone-pack":     {false, inTurn(byHand, false, 1)},
+	"alone-sges":     {false, inTurn(bySGEs, true, 1)},
 	"target-many":    {false, rcTargetMany},
 	targetPaged:      {false, rcTarget},
 	targetFresh:      {false, rcTarget},
@@ -93,6 +99,7 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 	return worker.Report{
 		Packets: w.Packets(), Bytes: w.Packets() * uint64(o.Message), Seconds: w.Seconds(),
 		Total: total, Mode: worker.RC + ", native copy", RTT: rtt, Cost: w.Cost(), Counters: counts,
+		Ratio: c.ratio,
 	}, nil
 }
 

@@ -147,6 +147,7 @@ func Goals() []Goal {
 			})
 		}
 	}
+	goals = append(goals, turnGoals()...)
 	goals = append(goals, messageGoals()...)
 	goals = append(goals, exchangeGoals()...)
 	goals = append(goals, tunnelGoals()...)
@@ -184,6 +185,24 @@ func Goals() []Goal {
 			heapOf(worker.RC, "", collected),
 		},
 	}...)
+}
+
+// turnGoals are those of layouts beside other ways to send blocks, in turn in one process.
+func turnGoals() []Goal {
+	var goals []Goal
+	for _, kind := range []struct{ name, text string }{
+		{"turns", "in turn"}, {"alone", "in turn, one message at a time"},
+	} {
+		for _, block := range []int{512, 4096} {
+			for _, other := range []string{"packed by hand", "list of SGEs"} {
+				goals = append(goals, Goal{
+					fmt.Sprintf("layout of %d-byte blocks, of %s, %s", block, other, kind.text), 1,
+					false, fmt.Sprintf("layout-%s-%d", kind.name, block), other, "", in(amounts),
+				})
+			}
+		}
+	}
+	return goals
 }
 
 // Judge holds the document against the goals.

@@ -136,6 +136,24 @@ func TestRatioGoals(t *testing.T) {
 	}
 }
 
+// TestTurnGoals: the value of a row is the ratio already.
+func TestTurnGoals(t *testing.T) {
+	d := &Document{Cases: []Case{{
+		Name: "layout-turns-512", Variants: []string{"a layout", "packed by hand"},
+		Rows: []Row{
+			{Variant: "a layout", Value: 1.02},
+			{Variant: "packed by hand", Value: 1.01},
+			{Variant: "list of SGEs", Value: 0.99},
+		},
+	}}}
+	if v := verdict(t, d, "layout of 512-byte blocks, of packed by hand, in turn"); !v.Met() {
+		t.Errorf("1.01 is %s of at least 1", v)
+	}
+	if v := verdict(t, d, "layout of 512-byte blocks, of list of SGEs, in turn"); v.Met() {
+		t.Errorf("0.99 is %s of at least 1", v)
+	}
+}
+
 func TestGoalOfASkippedCase(t *testing.T) {
 	d := &Document{Cases: []Case{{
 		Name: "loss-selective", Skipped: []Skip{{"1 % loss", "cannot"}},

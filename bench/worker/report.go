@@ -29,6 +29,7 @@ type Report struct {
 	Mode     string            `json:"mode"`               // what was used, for people
 	RTT      *RTT              `json:"rtt,omitempty"`      // of a latency run
 	Nth      []Nth             `json:"nth,omitempty"`      // of the first messages
+	Ratio    float64           `json:"ratio,omitempty"`    // of two rates, taken in turn
 	Cost     *Cost             `json:"cost,omitempty"`     // of the window
 	Counters map[string]uint64 `json:"counters,omitempty"` // loss and send calls, kernel names
 	GaveUp   string            `json:"gave_up,omitempty"`  // why there is nothing to report

@@ -85,6 +85,10 @@ type QPRow struct {
 	SRQN      uint32 `json:"srqn,omitempty"`
 	SendQueue uint32 `json:"sends"` // work requests that are not complete
 	RecvQueue uint32 `json:"recvs"`
+	// Rate is what congestion control allows in kbit/s, 0 for any, and Alpha how congested
+	// DCQCN takes the path to be, 0 to 1.
+	Rate  uint32  `json:"cc-rate-kbps,omitempty"`
+	Alpha float64 `json:"cc-alpha,omitempty"`
 	// Counters are those that are not 0, of a QP that counts by itself: nil of others. See
 	// Device.CountQPs.
 	Counters map[string]uint64 `json:"counters,omitempty"`
@@ -208,7 +212,7 @@ func (q *QP) row() QPRow {
 	r := QPRow{
 		LQPN: s.QPN, RQPN: s.DestQPN, Type: s.Type.String(), State: s.State.String(),
 		RQPSN: uint32(s.ExpectedPSN), SQPSN: uint32(s.NextPSN), PDN: q.control.refs.pd.number,
-		SendQueue: s.SendPosted, RecvQueue: s.RecvPosted,
+		SendQueue: s.SendPosted, RecvQueue: s.RecvPosted, Rate: s.Rate, Alpha: s.Alpha,
 	}
 	if s.State < roce.StateRTR {
 		r.RQPN = 0

@@ -54,6 +54,14 @@ func (c *congestion) rate() uint32 {
 	return c.control.Rate()
 }
 
+// alpha returns the estimate of a DCQCN, 0 of others.
+func (c *congestion) alpha() float64 {
+	if d, ok := c.control.(*cc.DCQCN); ok {
+		return d.Alpha()
+	}
+	return 0
+}
+
 // deadline returns when the controller wants to be called, 0 for never.
 func (c *congestion) deadline() Time {
 	if c.control == nil {

@@ -236,6 +236,9 @@ func TestRateOfCNPs(t *testing.T) {
 				s := newScript(t, o)
 				s.rate(limit)
 				s.Recv(cnp(), cnp())
+				if alpha := s.qp.Snapshot().Alpha; alpha != 1 {
+					t.Errorf("alpha %g behind two CNPs, want 1", alpha)
+				}
 				asked := uint32(0)
 				got := s.paced(10*roce.Millisecond, func() {
 					switch {

@@ -30,6 +30,7 @@ type Snapshot struct {
 	SSN            uint32   // requester: the last message begun
 	Paced          bool     // requester: waits for the rate limit
 	Rate           uint32   // that congestion control allows, kbit/s, 0 for any
+	Alpha          float64  // DCQCN: how congested the path is, 0 to 1, 0 without a limit
 	PageWaiting    bool     // requester or responder: waits for a page
 	EarlyRequests  int      // responder: requests kept behind a gap
 	EarlyResponses int      // requester: READ responses kept behind a gap
@@ -54,7 +55,7 @@ func (q *QP) Snapshot() Snapshot {
 		PageWaiting: q.req.stalled || s.pageWait,
 	}
 	if q.congestion != nil {
-		snap.Rate = q.congestion.rate()
+		snap.Rate, snap.Alpha = q.congestion.rate(), q.congestion.alpha()
 	}
 	if q.rsp.early != nil {
 		snap.EarlyRequests = q.rsp.early.buffer.Len()

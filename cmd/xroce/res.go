@@ -181,9 +181,13 @@ func resQP(device string, q *engine.QPRow) string {
 	if q.RQPN != 0 {
 		s += fmt.Sprintf(" rqpn %d", q.RQPN)
 	}
-	return s + fmt.Sprintf(" type %s state %s rq-psn %d sq-psn %d pdn %d%s%s%s sends %d recvs %d",
+	s += fmt.Sprintf(" type %s state %s rq-psn %d sq-psn %d pdn %d%s%s%s sends %d recvs %d",
 		q.Type, q.State, q.RQPSN, q.SQPSN, q.PDN, resOptional("send-cqn", q.SendCQN),
 		resOptional("recv-cqn", q.RecvCQN), resOptional("srqn", q.SRQN), q.SendQueue, q.RecvQueue)
+	if s += resOptional("cc-rate-kbps", q.Rate); q.Alpha > 0 {
+		s += fmt.Sprintf(" cc-alpha %.4f", q.Alpha)
+	}
+	return s
 }
 
 // resMR is a region in one line, with its keys if they came.

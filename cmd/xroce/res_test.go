@@ -82,7 +82,7 @@ func TestResLines(t *testing.T) {
 		QPs: []engine.QPRow{
 			{
 				LQPN: 17, RQPN: 18, Type: "RC", State: "RTS", RQPSN: 5, SQPSN: 6, PDN: 1,
-				SendCQN: 2, RecvCQN: 2, SendQueue: 1, RecvQueue: 9,
+				SendCQN: 2, RecvCQN: 2, SendQueue: 1, RecvQueue: 9, Rate: 20_000_000, Alpha: 0.75,
 			},
 			{LQPN: 19, Type: "UD", State: "RESET", PDN: 1, SendCQN: 2, RecvCQN: 2, SRQN: 3},
 		},

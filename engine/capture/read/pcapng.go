@@ -147,7 +147,7 @@ func (f *pcapng) block(kind uint32, b []byte, p *Packet) error {
 		return damaged("a packet of %d bytes in a block of %d", n, len(b))
 	}
 	p.Data = b[head : head+n : head+n]
-	f.options(b[padded:], func(code uint16, v []byte) {
+	return f.options(b[padded:], func(code uint16, v []byte) {
 		switch {
 		case code == optComment && p.Comment == "":
 			p.Comment = string(v[:min(len(v), maxComment)])
@@ -157,7 +157,6 @@ func (f *pcapng) block(kind uint32, b []byte, p *Packet) error {
 			p.Dropped = f.order.Uint64(v)
 		}
 	})
-	return nil
 }
 
 // simple reads a packet that has no time stamp and is of the first interface.
@@ -190,7 +189,7 @@ func (f *pcapng) describe(b []byte) error {
 	}
 	d := description{link: dissect.Link(f.order.Uint16(b)), snaplen: f.order.Uint32(b[4:])}
 	d.resolve(defaultTsResol)
-	f.options(b[head:], func(code uint16, v []byte) {
+	err := f.options(b[head:], func(code uint16, v []byte) {
 		switch {
 		case code == optTsResol && len(v) == 1:
 			d.resolve(v[0])
@@ -198,21 +197,28 @@ func (f *pcapng) describe(b []byte) error {
 			d.offset = int64(f.order.Uint64(v)) * 1e9
 		}
 	})
+	if err != nil {
+		return err
+	}
 	f.interfaces = append(f.interfaces, d)
 	return errSkip
 }
 
-// options calls what takes one with each option, as long as they can be read.
-func (f *pcapng) options(b []byte, take func(code uint16, value []byte)) {
+// options calls what takes one with each option. They end with the block, or before.
+func (f *pcapng) options(b []byte, take func(code uint16, value []byte)) error {
 	for len(b) >= 4 {
 		code, n := f.order.Uint16(b), int(f.order.Uint16(b[2:]))
 		b = b[4:]
-		if code == optEnd || n > len(b) {
-			return
+		switch {
+		case code == optEnd:
+			return nil
+		case n > len(b):
+			return damaged("an option of %d bytes, of which its block has %d", n, len(b))
 		}
 		take(code, b[:n])
 		b = b[min((n+3)&^3, len(b)):]
 	}
+	return nil
 }
 
 // resolve sets what a time stamp counts: negative powers of ten, or of two with the highest bit.

@@ -135,10 +135,16 @@ func TestRefused(t *testing.T) {
 	le.PutUint32(stranger[len(head)+8:], 1)
 	differ := append(bytes.Clone(head), packetBlock(little, 1, nil)...)
 	differ[len(differ)-1] = 1
+	comment := append(bytes.Clone(head), packetBlock(little, 1, nil)...)
+	comment[bytes.Index(comment, []byte("hello"))-1] = 0xff
+	named := append(bytes.Clone(head),
+		block(little, blockInterface, append(make([]byte, 8), 2, 0, 200, 0))...)
 	for name, tt := range map[string]struct {
 		file []byte
 		want error
 	}{
+		"too long a comment":  {comment, ErrDamaged},
+		"too long a name":     {named, ErrDamaged},
 		"nothing":             {nil, ErrFormat},
 		"text":                {[]byte("this is no capture, but a sentence"), ErrFormat},
 		"zeros":               {make([]byte, 100), ErrFormat},

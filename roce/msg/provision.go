@@ -222,5 +222,6 @@ func (c *Conn) shrink(now clock.Time) {
 		c.asking.refused = 0
 		c.announced = c.lanes[small].ring != nil // else the peer announces others
 		c.endpoint.count.Inc(Shrunk)
+		c.stir() // who waits for a large slot has small ones
 	}
 }

@@ -23,6 +23,7 @@ type stream struct {
 	lentRing  *outRing // the slot's
 	abandoned bool     // what is written there is not sent
 	orphan    bool     // and the slots are of no use but for that
+	long      bool     // who asked last for a slot has more than a small one takes
 
 	// Of the reader:
 	rest   []byte // of the record that is read
@@ -66,13 +67,12 @@ func (c *Conn) lend(now clock.Time, n int, whole bool) ([]byte, error) {
 	case !c.announced:
 		return nil, nil
 	}
-	long := n > c.lanes[small].ring.payload()
-	if long {
+	if s.long = n > c.lanes[small].ring.payload(); s.long {
 		c.enlarge(now)
 	}
 	if whole || c.open.lane == nil || c.open.writer.Room() < n {
 		c.closeFrame()
-		l := c.laneFor(long)
+		l := c.laneOfStream()
 		if l == nil {
 			c.wake()
 			return nil, nil
@@ -95,19 +95,18 @@ func (c *Conn) enlarge(now clock.Time) {
 	}
 }
 
-// laneFor returns a lane with a free slot, a large one for what is long, nil when there is none.
-func (c *Conn) laneFor(long bool) *lane {
-	first, second := &c.lanes[small], &c.lanes[large]
-	if long {
-		first, second = second, first
+// laneOfStream returns a lane with a free slot for who asked last, nil when there is none. What is
+// long waits for a large slot as soon as there are any: they are free again when half of them were
+// read, and the same bytes in small ones are a frame, a completion and a credit for each packet.
+func (c *Conn) laneOfStream() *lane {
+	l := &c.lanes[small]
+	if other := &c.lanes[large]; c.stream.long && other.ring != nil || l.free() == 0 {
+		l = other
 	}
-	switch {
-	case first.free() > 0:
-		return first
-	case second.free() > 0:
-		return second
+	if l.free() == 0 {
+		return nil
 	}
-	return nil
+	return l
 }
 
 // Commit sends the first n bytes of what was lent, and takes it back. The error says that they
@@ -256,10 +255,9 @@ func (c *Conn) Readable() bool {
 	return len(c.stream.rest) > 0 || c.finished || c.over()
 }
 
-// Writable reports whether Reserve returns something, of a slot that was not begun.
-func (c *Conn) Writable() bool {
-	return c.state != connOpen || c.lanes[small].free() > 0 || c.lanes[large].free() > 0
-}
+// Writable reports whether Reserve returns something, of a slot that was not begun, for as many
+// bytes as were asked for last.
+func (c *Conn) Writable() bool { return c.state != connOpen || c.laneOfStream() != nil }
 
 // stir notes that a stream may go on.
 func (c *Conn) stir() {

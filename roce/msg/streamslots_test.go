@@ -58,6 +58,54 @@ func TestLongWritesEnlarge(t *testing.T) {
 	}
 }
 
+// TestLongWritesWaitForLargeSlots: once there are large slots, a long write takes no small ones,
+// which would be a frame for each packet; it waits for the reader, and is told. Short writes do
+// not wait, and when the large slots go the long ones do not either.
+func TestLongWritesWaitForLargeSlots(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b := newParties(w, Config{StreamSlots: 2})
+	w.settle()
+	a.write(40_000)
+	w.settle() // the slots are made
+	full := func() {
+		for a.write(40_000) > 0 {
+			w.settle()
+		}
+	}
+	if full(); len(a.written) != 1024+2*32<<10 {
+		t.Errorf("%d bytes without a reader", len(a.written))
+	}
+	if a.Writable() {
+		t.Error("who waits for a large slot is told of small ones")
+	}
+	if n := a.write(500); n != 500 {
+		t.Errorf("a short write has room for %d bytes", n)
+	}
+	a.reserve(40_000)
+	w.settle()
+	b.readAll()
+	if w.settle(); !a.Writable() {
+		t.Error("nobody is told that large slots are free")
+	}
+	full()
+	for a.endpoint.NextMoved() != nil {
+	}
+	w.now += 11 * clock.Second
+	a.endpoint.HandleDeadline(w.now)
+	if a.endpoint.NextMoved() != a.Conn || !a.Writable() {
+		t.Error("nobody is told that there are small slots alone")
+	}
+	w.settle()
+	if n := a.write(40_000); n != 1024 {
+		t.Errorf("%d bytes in a small slot", n)
+	}
+	w.settle()
+	b.readAll()
+	if !bytes.Equal(a.written, b.read) {
+		t.Error("what is read is not what was written")
+	}
+}
+
 // TestStreamsThatStaySmall: without a promise, by policy, with slots that are no larger, and by
 // the peer's refusal, streams go through small slots.
 func TestStreamsThatStaySmall(t *testing.T) {

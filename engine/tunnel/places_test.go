@@ -23,7 +23,7 @@ func TestConnectionsOfAPeer(t *testing.T) {
 	c := Config{Format: encap.EoIB, Over: OverRC}
 	a := l.site(1, 1500, TAP, c, 2, 3)
 	b := l.site(2, 1500, TAP, c, 9)
-	ask, _, err := b.ask(0)
+	ask, _, err := b.ask(&b.hello, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestForgedRequestsLeaveNothing(t *testing.T) {
 			a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 			a.awaitUp()
 			b.awaitUp()
-			good, _, err := b.ask(b.peers[0].cookie.Load())
+			good, _, err := b.ask(&b.hello, b.peers[0].cookie.Load())
 			if err != nil {
 				t.Fatal(err)
 			}

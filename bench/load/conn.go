@@ -361,7 +361,7 @@ func (c *conn) counters() (map[string]uint64, error) {
 		return nil, err
 	}
 	if c.link != nil {
-		counts[worker.DroppedOnPurpose] = c.link.dropped
+		counts[worker.DroppedOnPurpose] = c.link.dropped.Load()
 	}
 	if c.kept != nil {
 		c.kept.count(counts)

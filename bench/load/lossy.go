@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"sync/atomic"
 
 	"xroce/bench/worker"
 	"xroce/engine"
@@ -21,7 +22,7 @@ type lossyLink struct {
 	below   uint64 // a frame whose draw of 32 bits is below is dropped
 	kept    []xsk.TxFrame
 	lost    []xsk.TxFrame
-	dropped uint64
+	dropped atomic.Uint64
 }
 
 // newLossyLink makes a link lose ppm frames in a million.
@@ -50,7 +51,7 @@ func (l *lossyLink) Transmit(frames []xsk.TxFrame) {
 			l.kept = append(l.kept, f)
 		}
 	}
-	l.dropped += uint64(len(l.lost))
+	l.dropped.Add(uint64(len(l.lost)))
 	l.Link.Transmit(l.kept)
 	l.Link.Return(l.lost)
 }

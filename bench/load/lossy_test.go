@@ -53,8 +53,8 @@ func TestLossyLinkKeepsTheBooks(t *testing.T) {
 		for i := range runs {
 			l := newLossyLink(&runs[i], seed, ppm)
 			transmit(l, count, rapid.IntRange(1, 64).Draw(t, "burst"))
-			if int(l.dropped) != len(runs[i].returned) {
-				t.Fatalf("%d counted, %d returned", l.dropped, len(runs[i].returned))
+			if int(l.dropped.Load()) != len(runs[i].returned) {
+				t.Fatalf("%d counted, %d returned", l.dropped.Load(), len(runs[i].returned))
 			}
 		}
 		all := slices.Concat(runs[0].sent, runs[0].returned)
@@ -80,8 +80,8 @@ func TestLossyLinkLosesAsOften(t *testing.T) {
 		transmit(l, count, 64)
 		want := float64(ppm) / 1e6 * count
 		// Five standard deviations.
-		if off := math.Abs(float64(l.dropped) - want); off > 5*math.Sqrt(want)+0.5 {
-			t.Errorf("%d ppm: dropped %d of %d, want about %v", ppm, l.dropped, count, want)
+		if off := math.Abs(float64(l.dropped.Load()) - want); off > 5*math.Sqrt(want)+0.5 {
+			t.Errorf("%d ppm: dropped %d of %d, want about %v", ppm, l.dropped.Load(), count, want)
 		}
 	}
 }

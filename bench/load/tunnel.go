@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ var tunnelLimit = timeout.Scaled(10 * time.Second)
 // Tunnel is one end of a tunnel with the settings of xroce tunnel: ready when its peer is there,
 // and open until the go. With o.Seed it loses packets.
 func Tunnel(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err error) {
-	dev, err := openTunnelDevice(o)
+	dev, link, err := openTunnelDevice(o)
 	if err != nil {
 		return r, err
 	}
@@ -67,20 +68,33 @@ func Tunnel(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err
 		w.Tick(w.Now(), 0)
 		err = worker.Ready(in, out)
 		w.Close(0)
-		r = tunnelReport(o, t.Stats(), w)
+		counts, failed := tunnelCounters(dev, link)
+		if err = errors.Join(err, failed); err == nil {
+			r = tunnelReport(o, t.Stats(), w, counts)
+		}
 	}
 	end()
 	return r, errors.Join(err, <-ended)
 }
 
-// openTunnelDevice opens a device that one thread drives.
-func openTunnelDevice(o worker.Options) (dev *engine.Device, err error) {
+// tunnelCounters are those of the device, and the losses that were made on purpose by a link, if
+// there is one.
+func tunnelCounters(dev *engine.Device, link *lossyLink) (map[string]uint64, error) {
+	counts, err := deviceCounters(dev)
+	if err == nil && link != nil {
+		counts[worker.DroppedOnPurpose] = link.dropped.Load()
+	}
+	return counts, err
+}
+
+// openTunnelDevice opens a device that one thread drives, with o.Seed on a link that loses packets.
+func openTunnelDevice(o worker.Options) (*engine.Device, *lossyLink, error) {
 	options := engine.Options{Mode: xsk.ModeCopy, Direct: true, Queues: []int{o.Queue}}
 	if o.Seed != 0 {
-		dev, _, err = openLossy(o, options)
-		return dev, err
+		return openLossy(o, options)
 	}
-	return engine.Open(o.Interface, options)
+	dev, err := engine.Open(o.Interface, options)
+	return dev, nil, err
 }
 
 // openTunnel makes the interface and the tunnel.
@@ -131,15 +145,19 @@ func awaitPeer(t *tunnel.Tunnel, ended <-chan error) error {
 }
 
 // tunnelReport says what went through a tunnel, and what did not.
-func tunnelReport(o worker.Options, s tunnel.Stats, w *worker.Window) worker.Report {
+func tunnelReport(
+	o worker.Options, s tunnel.Stats, w *worker.Window, counts map[string]uint64,
+) worker.Report {
 	p := s.Peers[0]
 	r := worker.Report{
 		Mode: "tunnel " + o.Mode, Seconds: w.Seconds(), Cost: w.Cost(),
-		Counters: map[string]uint64{
-			"tx_datagrams": p.TxDatagrams, "tx_bytes": p.TxBytes, "tx_packets": p.TxPackets,
-			"rx_datagrams": p.RxDatagrams, "rx_bytes": p.RxBytes, "rx_packets": p.RxPackets,
-		},
+		Counters: counts,
 	}
+	maps.Copy(counts, map[string]uint64{
+		"tunnel_tx_datagrams": p.TxDatagrams, "tunnel_tx_bytes": p.TxBytes,
+		"tunnel_tx_packets": p.TxPackets, "tunnel_rx_datagrams": p.RxDatagrams,
+		"tunnel_rx_bytes": p.RxBytes, "tunnel_rx_packets": p.RxPackets,
+	})
 	for name, n := range s.Dropped {
 		r.Counters["dropped_"+name] += n
 	}

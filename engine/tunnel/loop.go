@@ -27,6 +27,7 @@ type PolledQueue interface {
 // Bounds of a round of the loop.
 const (
 	readBatch = 32          // datagrams that are read before the device is driven
+	readBytes = 128 << 10   // bytes of them: to send them takes longer than peers wait to be heard
 	sleepMost = time.Second // a sleep
 )
 
@@ -107,18 +108,19 @@ func (l *loop) round(ctx context.Context) (worked bool, err error) {
 	if worked, err = l.complete(); err != nil {
 		return worked, err
 	}
-	if err := l.listen(len(l.large.free) > 0); err != nil {
+	if err := l.listen(l.hasRoom()); err != nil {
 		return worked, err
 	}
 	taken := 0
-	for ; taken < readBatch && len(l.large.free) > 0; taken++ { // else the inside waits for room
-		read, err := l.read(ctx)
+	for total := 0; taken < readBatch && total < readBytes && l.hasRoom(); taken++ {
+		n, err := l.read(ctx)
 		if err != nil {
 			return worked, err
 		}
-		if !read {
+		if n == 0 {
 			break
 		}
+		total += n
 	}
 	if taken > 0 {
 		l.t.dev.Progress()
@@ -126,24 +128,37 @@ func (l *loop) round(ctx context.Context) (worked bool, err error) {
 	return worked || taken > 0, nil
 }
 
-// read takes a datagram from the inside, if there is one.
-func (l *loop) read(ctx context.Context) (bool, error) {
+// heldMost is how many bytes on their way to a single peer are held here, where they wait for
+// acknowledges, some three times what a window has. The kernel can hold more, and tells its
+// programs; here it would only be pushed out of the cache.
+const heldMost = 1 << 20
+
+// hasRoom reports whether more is to be read from inside; else that waits. With several peers, one
+// that does not take what is its must not hold up the others.
+func (l *loop) hasRoom() bool {
+	return len(l.large.free) > 0 && (l.t.single == nil || l.held < heldMost)
+}
+
+// read takes a datagram from the inside, and returns its length with the kernel's words, 0 when
+// there is none.
+func (l *loop) read(ctx context.Context) (int, error) {
 	s, err := l.take(ctx, &l.large)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer l.release(s)
 	n, err := l.queue.Read(s.b[dataOff-inner.VNetLen:])
 	switch {
 	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR):
-		return false, nil
+		return 0, nil
 	case err != nil:
-		return false, fmt.Errorf("tunnel: interface %s: %w", l.t.inside.Name, err)
+		return 0, fmt.Errorf("tunnel: interface %s: %w", l.t.inside.Name, err)
 	}
+	l.hold(s, n)
 	if n > inner.VNetLen {
 		l.handle(ctx, s, n-inner.VNetLen)
 	}
-	return true, nil
+	return n, nil
 }
 
 // complete takes what came from peers, and what became of work requests.
@@ -159,8 +174,13 @@ func (l *loop) complete() (worked bool, err error) {
 	return n+sent > 0, err
 }
 
-// sleep drives the device and sleeps until a packet or a datagram comes.
-func (l *loop) sleep() { l.t.dev.Drive(sleepMost, l.in.cq, l.cq) }
+// sleep drives the device and sleeps until a packet or a datagram comes, unless there is room
+// again that a connection had which is over.
+func (l *loop) sleep() {
+	if l.sweep() == 0 {
+		l.t.dev.Drive(sleepMost, l.in.cq, l.cq)
+	}
+}
 
 // idle is what a lane does that waits for room: it receives meanwhile, since peers wait for that
 // as it does for them.

@@ -30,6 +30,7 @@ func TestRest(t *testing.T) {
 		{lookMost, lookMost},
 		{lookMost + 1, 0},
 		{time1, 0},
+		{5 * µs, 0}, // one passes, since a look was in vain
 		{lookMost, lookLeast},
 	} {
 		if looked := r.limit; r.mayRest(now) != (looked == 0) {
@@ -43,6 +44,35 @@ func TestRest(t *testing.T) {
 		}
 		r.ends(now + 9*time1) // work behind work is no pause
 		now += 10 * time1
+	}
+}
+
+// TestRestInVain: where each look is in vain, as when others have the processor, there are
+// fewer and fewer of them, and one that is not brings them back.
+func TestRestInVain(t *testing.T) {
+	var r rest
+	now, looks := time1, 0
+	pause := func(d clock.Time) {
+		if !r.mayRest(now) {
+			looks++
+		}
+		r.ends(now + d)
+		now += 2 * time1
+	}
+	for range 1000 {
+		pause(lookLeast)
+		if r.limit > 0 {
+			pause(2 * lookMost)
+		}
+	}
+	if looks < 10 || looks > 30 {
+		t.Errorf("%d looks in 1000 pauses", looks)
+	}
+	for range vainMost + 2 {
+		pause(lookLeast)
+	}
+	if r.limit == 0 || r.vain != 0 {
+		t.Errorf("looks for %d, passes over %d", r.limit, r.vain)
 	}
 }
 
@@ -95,5 +125,35 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 				t.Errorf("%v allocations a datagram, want the copy alone", n)
 			}
 		})
+	}
+}
+
+// TestLoopHoldsLittle: to a single peer that acknowledges nothing the loop takes no more from the
+// inside than it may hold, and goes on when that has gone.
+func TestLoopHoldsLittle(t *testing.T) {
+	c := Config{Format: encap.EoIB, Over: OverRC}
+	lan := newLAN(t, sim.Faults{})
+	a, b := lan.polledPair(TAP, c)
+	if err := lan.network.SetFaults(sim.Faults{Drop: 1}); err != nil {
+		t.Fatal(err)
+	}
+	const n = 60 << 10
+	long := frame(0xff, 1, n)
+	for range 4 * heldMost / n {
+		a.send(inner.VNet{}, long)
+	}
+	a.await("takes nothing", func(s Stats) bool {
+		return s.Peers[0].TxDatagrams >= heldMost/n
+	})
+	if got := a.Stats().Peers[0].TxDatagrams; got > heldMost/n+1 {
+		t.Errorf("%d datagrams of %d bytes are held", got, n)
+	}
+	if err := lan.network.SetFaults(sim.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * heldMost / n {
+		if _, got := b.receive(); len(got) != n {
+			t.Errorf("%d bytes", len(got))
+		}
 	}
 }

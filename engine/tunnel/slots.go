@@ -14,6 +14,7 @@ type slot struct {
 	b    []byte
 	off  int // of b in the region
 	refs int // the lane, and work requests
+	held int // bytes that count for outbox.held
 	home *pool
 }
 
@@ -47,6 +48,7 @@ type outbox struct {
 	free    []uint32 // works
 	large   pool     // what is read
 	small   pool     // what is cut here
+	held    int      // bytes in slots that were told to hold
 	wcs     [64]roce.Completion
 	// idle is what is done instead of waiting for a completion, nil for just that.
 	idle func(context.Context) error
@@ -106,9 +108,17 @@ func (o *outbox) take(ctx context.Context, p *pool) (*slot, error) {
 	return s, nil
 }
 
+// hold counts the bytes in a slot until it is free again.
+func (o *outbox) hold(s *slot, n int) {
+	s.held = n
+	o.held += n
+}
+
 // release gives up one reference to a slot.
 func (o *outbox) release(s *slot) {
 	if s.refs--; s.refs == 0 {
+		o.held -= s.held
+		s.held = 0
 		s.home.free = append(s.home.free, s)
 	}
 }
@@ -165,13 +175,15 @@ func (o *outbox) finish(i uint32) {
 }
 
 // sweep ends work requests whose queue pair is gone: that had taken with it what was not
-// polled of its completions.
-func (o *outbox) sweep() {
+// polled of its completions. It returns how many there were.
+func (o *outbox) sweep() (n int) {
 	for i := range o.works {
 		if w := &o.works[i]; w.used && w.way.gone.Load() {
 			o.finish(uint32(i))
+			n++
 		}
 	}
+	return n
 }
 
 // begin takes a work request for a slot, waiting while there is none.

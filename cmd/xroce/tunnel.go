@@ -41,7 +41,8 @@ takes and no key encrypts.
 With --learn PREFIX an end takes those as peers that ask from an address in the prefix,
 answer there, and know the --key if there is one: a hub need not name those that name it.
 They are forgotten when they have not answered for a while. Peers of a hub see it, and not
-each other: nothing is forwarded from one to another. Without a key those behind one MAC
+each other: nothing is forwarded from one to another. A TUN learns where hosts behind such
+peers are by what they send, and what --route says goes first. Without a key those behind one MAC
 address on the link, such as a router, are a quarter of --learn-max, or --learn-station.
 
 With --group, over ud, what is for all peers, or for an address that is not known, goes to

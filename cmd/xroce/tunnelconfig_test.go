@@ -90,7 +90,6 @@ func TestTunnelRefused(t *testing.T) {
 		"--tun a --peer 192.0.2.1 --group 239.1.1.1":            "--group is of a --tap",
 		"--tap a --learn all":                                   "it is to be a prefix",
 		"--tap a --learn 192.0.2.1/24":                          "it is to be 192.0.2.0/24",
-		"--tun a --learn 192.0.2.0/24":                          "--learn is of a --tap",
 		"--tap a --learn 192.0.2.0/24 --learn-max 0":            "--learn-max is to be 1 or more",
 		"--tap a --learn 192.0.2.0/24 --learn-idle 0":           "--learn-idle longer than",
 		"--tap a --peer 192.0.2.1 --over tcp":                   "there are ud, rc, uc and native",

@@ -47,7 +47,7 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tun, "tun", "", "TUN interface to make, for IP packets")
 	flags.StringSliceVar(&f.peers, "peer", nil, "addresses or names of the other ends")
 	flags.StringSliceVar(&f.learn, "learn", nil,
-		"PREFIX: take ends with addresses in it as peers that ask, of a TAP")
+		"PREFIX: take ends with addresses in it as peers that ask")
 	flags.IntVar(&f.config.Learned, "learn-max", tunnel.DefaultLearned,
 		"most peers that are learned at once")
 	flags.IntVar(&f.config.PerStation, "learn-station", 0, "most of them behind one MAC address, "+
@@ -82,10 +82,10 @@ func (f *tunnelFlags) register(flags *pflag.FlagSet) {
 	flags.IntVar(&f.inside.Queues, "inside-queues", 1,
 		"queues of that interface, with a thread each")
 	flags.DurationVar(&f.config.Age, "age", 300*time.Second,
-		"how long an Ethernet address is kept that sends nothing")
+		"how long an address is kept that sends nothing")
 	flags.BoolVar(&f.config.Suppress, "suppress", false,
 		"answer ARP and neighbour discovery for known hosts at peers, of a TAP")
-	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most Ethernet addresses that are kept")
+	flags.IntVar(&f.config.Addresses, "addresses", 4096, "most addresses that are learned")
 }
 
 // check completes the flags, or tells what is wrong with them.
@@ -95,9 +95,6 @@ func (f *tunnelFlags) check(ctx context.Context) (err error) {
 		return usagef("either --tap NAME or --tun NAME is needed")
 	case len(f.peers) == 0 && len(f.learn) == 0:
 		return usagef("--peer is needed: the address of the other end, or --learn PREFIX")
-	case len(f.learn) > 0 && f.tun != "":
-		return usagef("--learn is of a --tap: nobody says which addresses are behind a peer that " +
-			"is not named")
 	case f.config.PerStation < 0:
 		return usagef("--learn-station %d is negative", f.config.PerStation)
 	case f.config.Learned < 1 || f.config.LearnIdle <= 0:

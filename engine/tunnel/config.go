@@ -30,8 +30,9 @@ type Config struct {
 	// the like over native packets, of both.
 	Format encap.Format
 	Peers  []Peer
-	// Learn are prefixes whose addresses need not be named, of a TAP: who asks from one, and
-	// answers there, is a peer until it has been away for LearnIdle.
+	// Learn are prefixes whose addresses need not be named: who asks from one, and answers there,
+	// is a peer until it has been away for LearnIdle. Of a TUN it has the addresses that it sends
+	// from, as long as no named peer has a route for them and no other one had them before.
 	Learn   []netip.Prefix
 	Learned int // peers that may be learned at once, 0 for DefaultLearned
 	// PerStation is how many of them may be behind one MAC address on the link when there is no
@@ -58,7 +59,7 @@ type Config struct {
 	Rekey time.Duration
 	// Age is how long an address is kept that sends nothing, 0 for 300 s.
 	Age time.Duration
-	// Addresses is how many addresses the bridge keeps, 0 for 4,096.
+	// Addresses is how many addresses are kept that were learned, 0 for 4,096.
 	Addresses int
 	// Suppress has questions of ARP and neighbour discovery from inside answered here, of a
 	// TAP, for hosts at peers that said who they are within Age.
@@ -117,7 +118,7 @@ func (c *Config) checkPeers(kind InsideKind) error {
 	if n := c.mostPeers(); n < 1 || n > MaxPeers {
 		return fmt.Errorf("tunnel: %d peers are not in 1..%d", n, MaxPeers)
 	}
-	if err := c.checkLearning(kind); err != nil {
+	if err := c.checkLearning(); err != nil {
 		return err
 	}
 	c.Peers = slices.Clone(c.Peers)
@@ -131,7 +132,7 @@ func (c *Config) checkPeers(kind InsideKind) error {
 			return fmt.Errorf("tunnel: peer %s twice", p.Addr)
 		case kind == TAP && len(p.Routes) > 0:
 			return fmt.Errorf("tunnel: routes to %s, a TAP has none", p.Addr)
-		case kind == TUN && len(p.Routes) == 0 && len(c.Peers) > 1:
+		case kind == TUN && len(p.Routes) == 0 && (len(c.Peers) > 1 || len(c.Learn) > 0):
 			return fmt.Errorf("tunnel: no routes to %s, and it is not the only peer", p.Addr)
 		}
 	}
@@ -139,7 +140,7 @@ func (c *Config) checkPeers(kind InsideKind) error {
 }
 
 // checkLearning sets the defaults of learning, and says what is wrong with it.
-func (c *Config) checkLearning(kind InsideKind) error {
+func (c *Config) checkLearning() error {
 	if len(c.Learn) > maxLearnPrefixes {
 		return fmt.Errorf("tunnel: %d prefixes to learn from are more than %d", len(c.Learn),
 			maxLearnPrefixes)
@@ -152,9 +153,6 @@ func (c *Config) checkLearning(kind InsideKind) error {
 		}
 	}
 	switch {
-	case len(c.Learn) > 0 && kind == TUN:
-		return errors.New("tunnel: a TUN learns no peers, since nobody says which addresses are " +
-			"theirs: name them, with their routes")
 	case c.Learned < 0 || c.PerStation < 0 || c.LearnIdle < 0:
 		return fmt.Errorf("tunnel: %d peers that are learned, %d of a station, or %s for them, "+
 			"is negative", c.Learned, c.PerStation, c.LearnIdle)

@@ -37,12 +37,20 @@ func (t *Tunnel) kind() encap.Kind {
 
 // forget drops what the bridge knows of a peer.
 func (t *Tunnel) forget(p *peer) {
-	if t.table != nil {
-		t.bridge.Lock()
-		t.table.Forget(p.port)
-		t.bridge.Unlock()
-	}
+	t.bridge.Lock()
+	t.forgetAddresses(p)
+	t.bridge.Unlock()
 	t.suppression.forget(p.port)
+}
+
+// forgetAddresses is forget of the tables of addresses. The caller holds their lock.
+func (t *Tunnel) forgetAddresses(p *peer) {
+	if t.table != nil {
+		t.table.Forget(p.port)
+	}
+	if t.hosts != nil {
+		t.hosts.Forget(p.port)
+	}
 }
 
 // seekConnection keeps a connection to a peer on which a lane sends. The peer has its own for

@@ -9,8 +9,9 @@
 // A TAP has Ethernet frames, which a learning bridge directs (encap/bridge); a TUN has IP
 // packets, which go by a table of prefixes. Peers are found by the connection manager and by
 // nothing else: both ends tell each other a hello, and who differs in format, segment or
-// partition, or is at none of the configured addresses, is refused. A TAP may learn peers from
-// prefixes, too, of whom nothing is held before they have proved their address (learn.go).
+// partition, or is at none of the configured addresses, is refused. Peers may be learned from
+// prefixes, too, of whom nothing is held before they have proved their address (learn.go); a TUN
+// learns where hosts behind those are (hosts.go).
 //
 // # Data
 //

@@ -305,7 +305,7 @@ func (t *Tunnel) direct(dests []*peer, k encap.Kind, datagram []byte) []*peer {
 		port = t.table.FromInside(t.dev.Now(), dst, src)
 		t.bridge.Unlock()
 	} else {
-		port = t.routes.To(address(k, datagram, true))
+		port = t.routed(k, datagram)
 		if port == bridge.Drop {
 			t.counts.drop(dropNoRoute)
 			return dests

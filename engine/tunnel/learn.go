@@ -221,7 +221,7 @@ func (t *Tunnel) awaitAbsence(ctx context.Context, p *peer) {
 func (t *Tunnel) dismiss(p *peer) {
 	t.bridge.Lock()
 	p.gone.Store(true)
-	t.table.Forget(p.port)
+	t.forgetAddresses(p)
 	t.bridge.Unlock()
 	t.suppression.forget(p.port)
 	l := t.learning

@@ -338,8 +338,10 @@ func TestLearnRefused(t *testing.T) {
 		kind InsideKind
 		Config
 	}{
-		"nobody":     {TAP, Config{}},
-		"a TUN":      {TUN, Config{Format: encap.IPoIB, Learn: all}},
+		"nobody": {TAP, Config{}},
+		"no routes": {TUN, Config{
+			Format: encap.IPoIB, Learn: all, Peers: []Peer{{Addr: addr(2)}},
+		}},
 		"a host bit": {TAP, Config{Learn: []netip.Prefix{netip.PrefixFrom(addr(1), 24)}}},
 		"no prefix":  {TAP, Config{Learn: make([]netip.Prefix, 1)}},
 		"a group":    {TAP, Config{Learn: prefixes("239.0.0.0/8")}},

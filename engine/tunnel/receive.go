@@ -277,7 +277,7 @@ func (r *receiver) forward(p *peer, k encap.Kind, b []byte, hint inner.Hint) {
 			return
 		}
 	case (k == encap.IPv4 || k == encap.IPv6) && t.routes != nil:
-		if t.routes.To(address(k, datagram, false)) != p.port {
+		if !t.isFrom(p, address(k, datagram, false)) {
 			p.counts.drop(dropSource)
 			return
 		}

@@ -111,7 +111,7 @@ type PeerStats struct {
 type Stats struct {
 	Inside    string `json:"inside"`
 	Segment   uint16 `json:"segment"`
-	Addresses int    `json:"addresses"` // that the bridge knows
+	Addresses int    `json:"addresses"` // that were learned
 	Moved     uint64 `json:"addresses_moved"`
 	Evicted   uint64 `json:"addresses_evicted"`
 	// Of suppression: hosts that are known, and questions that were answered here.
@@ -162,6 +162,12 @@ func (t *Tunnel) Stats() Stats {
 		t.table.Expire(t.dev.Now())
 		b := t.table.Stats()
 		s.Addresses, s.Moved, s.Evicted = t.table.Len(), b.Moved, b.Evicted
+		t.bridge.Unlock()
+	}
+	if t.hosts != nil {
+		t.bridge.Lock()
+		t.hosts.Expire(t.dev.Now())
+		s.Addresses = t.hosts.Len()
 		t.bridge.Unlock()
 	}
 	if n := t.suppression; n != nil {

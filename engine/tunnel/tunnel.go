@@ -36,9 +36,10 @@ type Tunnel struct {
 	single *peer // the only one that there can be, nil for several
 	in     *receiver
 
-	bridge sync.Mutex // of the table
+	bridge sync.Mutex // of the tables
 	table  *bridge.Table
 	routes *bridge.Routes
+	hosts  *bridge.Hosts // of a TUN that learns, else nil
 
 	suppression *suppression // nil for none
 	learning    *learning
@@ -135,13 +136,16 @@ func (t *Tunnel) enlist() {
 // decide makes what directs datagrams.
 func (t *Tunnel) decide() (err error) {
 	c := &t.config
+	bounds := bridge.Config{
+		Size: c.Addresses, Ports: c.mostPeers() + 1, Age: clock.Time(c.Age),
+	}
 	if t.inside.Kind == TUN {
-		t.routes, err = c.routes()
+		if t.routes, err = c.routes(); err == nil && len(c.Learn) > 0 {
+			t.hosts, err = bridge.NewHosts(bounds)
+		}
 		return err
 	}
-	t.table, err = bridge.New(bridge.Config{
-		Size: c.Addresses, Ports: c.mostPeers() + 1, Age: clock.Time(c.Age),
-	})
+	t.table, err = bridge.New(bounds)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,29 @@ func endTunnel(t *testing.T, cmd *exec.Cmd) (s tunnel.Stats) {
 	return s
 }
 
+// TestRootTunnelMark: packets on the wire have the DSCP that --tos says, of connections, too.
+func TestRootTunnelMark(t *testing.T) {
+	for _, over := range []string{"ud", "rc", "uc"} {
+		t.Run(over, func(t *testing.T) {
+			hosts, bridge := hostsOnBridge(t, 2, 1500)
+			flags := " --tos 0xb8 --over " + over
+			a, _ := startTunnel(t, hosts[0], "--peer 10.99.0.2"+flags)
+			b, _ := startTunnel(t, hosts[1], "--peer 10.99.0.1"+flags)
+			inside, wire := rawSocketIn(t, hosts[0], "in0"), rawSocketIn(t, bridge, "p0")
+			there := rawSocketIn(t, hosts[1], "in0")
+			broadcastUntilHeard(t, inside, []*rawSocket{there})
+			mark := []byte("what has a mark")
+			inside.broadcast(t, mark)
+			frame := wire.next(t, mark, timeout.Scaled(20*time.Second))
+			if len(frame) < 34 || frame[12] != 8 || frame[13] != 0 || frame[15] != 0xb8 {
+				t.Errorf("%x... on the wire", frame[:min(len(frame), 34)])
+			}
+			endTunnel(t, a)
+			endTunnel(t, b)
+		})
+	}
+}
+
 // addIPv6 gives hosts addresses from fd99::1 on.
 func addIPv6(t *testing.T, hosts []string) {
 	t.Helper()

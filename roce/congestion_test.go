@@ -182,7 +182,7 @@ func TestForgedCNPs(t *testing.T) {
 	if after.Rate != dcqcn.DCQCN.MinRate {
 		t.Errorf("the rate is %d, its floor %d", after.Rate, dcqcn.DCQCN.MinRate)
 	}
-	if after.Rate = 0; after != before {
+	if after.Rate, after.Alpha = 0, 0; after != before {
 		t.Errorf("%s became %s", before, after)
 	}
 	s.ExpectCount(counter.RPCNPHandled, 1000)

@@ -70,11 +70,11 @@ func (d *Device) unlockQueues() {
 
 // quiesce waits until what looked a key up before has done its work. All that does happens under
 // the progress lock of some queue, so passing through each once is waiting for that; what a poll is
-// about to write is written after it.
+// about to write is written after it. What queues remember of keys is forgotten: it keeps memory.
 func (d *Device) quiesce() {
 	for _, q := range d.queues {
 		q.lock()
-		// The empty critical section is the wait.
+		q.common.ForgetKeys()
 		q.mu.Unlock()
 	}
 	d.keys.WriteBack()

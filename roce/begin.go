@@ -105,7 +105,8 @@ func (r *requester) mayAccess(w *sendWQE, op *verbs.Op) (f mem.Fault, more bool)
 		if s.Length == 0 {
 			continue
 		}
-		if f := r.keys().Check(r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0); f != mem.OK {
+		f := r.common.recent.Check(r.keys(), r.localAccess(w), s.LKey, s.Addr, int(s.Length), 0)
+		if f != mem.OK {
 			return f, false
 		}
 	}

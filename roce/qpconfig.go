@@ -64,7 +64,13 @@ type Common struct {
 	// rider is the acknowledge that may ride on the request that a QP is writing now, nil for
 	// none; it is nil again when it did.
 	rider *response
+	// recent are keys that were used.
+	recent mem.Recent
 }
+
+// ForgetKeys lets go of the memory of keys that were used: who deregistered it may free it then.
+// It needs the progress lock.
+func (c *Common) ForgetKeys() { c.recent.Forget() }
 
 func (c *QPConfig) check() error {
 	switch {

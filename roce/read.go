@@ -117,7 +117,7 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 	headers := wire.BTHLen + int(spec.HeaderLen)
 	// The key is checked again for each packet: it may be gone by now.
 	if n > 0 {
-		switch s.keys().Load(res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
+		switch s.common.recent.Load(s.keys(), res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
 			mem.RemoteRead) {
 		case mem.OK:
 		case mem.FaultPage:

@@ -28,7 +28,7 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 	if spec.Has(wire.HasRETH) {
 		// The whole range is checked at once; a range of nothing needs no key.
 		s.placed, s.since = 0, s.keys().Epoch()
-		if left > 0 && s.keys().Check(s.peerAccess(s.since), rkey, va, int(left),
+		if left > 0 && s.common.recent.Check(s.keys(), s.peerAccess(s.since), rkey, va, int(left),
 			mem.RemoteWrite) != mem.OK {
 			return reasonRKey, wire.NAKRemoteAccessError
 		}
@@ -60,9 +60,10 @@ func (s *responder) executeWrite(now Time, p *wire.Packet) (Reason, wire.Syndrom
 // place stores the payload of a WRITE packet.
 func (s *responder) place(rkey uint32, va uint64, p *wire.Packet) mem.Fault {
 	by := s.peerAccess(s.since)
-	f := s.keys().Store(by, rkey, va, p.Payload, mem.RemoteWrite)
+	f := s.common.recent.Store(s.keys(), by, rkey, va, p.Payload, mem.RemoteWrite)
 	if f != mem.OK || len(p.PayloadTail) == 0 {
 		return f
 	}
-	return s.keys().Store(by, rkey, va+uint64(len(p.Payload)), p.PayloadTail, mem.RemoteWrite)
+	return s.common.recent.Store(s.keys(), by, rkey, va+uint64(len(p.Payload)), p.PayloadTail,
+		mem.RemoteWrite)
 }

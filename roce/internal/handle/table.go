@@ -70,6 +70,10 @@ func (t *Table[T]) Lookup(num uint32) *T {
 	return v
 }
 
+// Moves changes with each number that is deleted, and is odd while that goes on: a number that was
+// there is there still as long as it has the same even value.
+func (t *Table[T]) Moves() uint64 { return t.moves.Load() }
+
 // find looks for the value of a number. It is not sure when the slot has changed meanwhile. While
 // others change slots a value that is not found may be there all the same.
 func find[T any](slots []slot[T], num uint32) (v *T, sure bool) {

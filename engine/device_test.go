@@ -34,13 +34,13 @@ const regionSize = 1 << 20
 var allAccess = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead
 
 // newSide makes everything that one end of a connection needs on a device.
-func newSide(t *testing.T, dev *engine.Device) *side {
+func newSide(t testing.TB, dev *engine.Device) *side {
 	t.Helper()
 	return newSideOf(t, dev, engine.QPInit{})
 }
 
 // newSideOf is the same with a QP of this kind, but for its CQs.
-func newSideOf(t *testing.T, dev *engine.Device, init engine.QPInit) *side {
+func newSideOf(t testing.TB, dev *engine.Device, init engine.QPInit) *side {
 	t.Helper()
 	s := &side{dev: dev, pd: dev.AllocPD()}
 	var err error
@@ -66,7 +66,7 @@ func newSideOf(t *testing.T, dev *engine.Device, init engine.QPInit) *side {
 }
 
 // connect joins two sides.
-func connect(t *testing.T, a, b *side) {
+func connect(t testing.TB, a, b *side) {
 	t.Helper()
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1})
 }
@@ -76,7 +76,7 @@ func connect(t *testing.T, a, b *side) {
 const patientTimeout = 18
 
 // connectWith is connect with options of both ends.
-func connectWith(t *testing.T, a, b *side, o engine.ConnectOptions) {
+func connectWith(t testing.TB, a, b *side, o engine.ConnectOptions) {
 	t.Helper()
 	if o.Timeout == 0 {
 		o.Timeout = patientTimeout
@@ -89,13 +89,13 @@ func connectWith(t *testing.T, a, b *side, o engine.ConnectOptions) {
 }
 
 // simPair makes two devices joined by a simulated network.
-func simPair(t *testing.T, network *sim.Network, o engine.Options) (a, b *engine.Device) {
+func simPair(t testing.TB, network *sim.Network, o engine.Options) (a, b *engine.Device) {
 	t.Helper()
 	return openPort(t, network, 0, o), openPort(t, network, 1, o)
 }
 
 // newPort adds the i-th port to a network.
-func newPort(t *testing.T, network *sim.Network, i int) *sim.Port {
+func newPort(t testing.TB, network *sim.Network, i int) *sim.Port {
 	t.Helper()
 	port, err := network.NewPort(sim.PortConfig{
 		Name: string(rune('a' + i)), MAC: [6]byte{2, 0, 0, 0, 0, byte(i + 1)}, MTU: 4200,
@@ -108,7 +108,7 @@ func newPort(t *testing.T, network *sim.Network, i int) *sim.Port {
 }
 
 // openPort opens a device on the i-th port of a network.
-func openPort(t *testing.T, network *sim.Network, i int, o engine.Options) *engine.Device {
+func openPort(t testing.TB, network *sim.Network, i int, o engine.Options) *engine.Device {
 	t.Helper()
 	port := newPort(t, network, i)
 	dev, err := engine.OpenLink(port, port, o)
@@ -191,7 +191,7 @@ func exchange(t *testing.T, a, b *side, size int) {
 	}
 }
 
-func newNetwork(t *testing.T, seed uint64, clock sim.Clock, f sim.Faults) *sim.Network {
+func newNetwork(t testing.TB, seed uint64, clock sim.Clock, f sim.Faults) *sim.Network {
 	t.Helper()
 	network, err := sim.NewNetwork(seed, clock, f)
 	if err != nil {

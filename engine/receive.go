@@ -10,6 +10,7 @@ import (
 
 // handle shows frames to the tap and to their QPs.
 func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
+	q.watch.begin()
 	for i := range frames {
 		f := &frames[i]
 		if q.tap != nil {
@@ -24,6 +25,7 @@ func (q *queue) handle(now roce.Time, frames []xsk.RxFrame) {
 
 // handleForwarded hands frames to their QPs that another queue has shown to the tap.
 func (q *queue) handleForwarded(now roce.Time, frames []xsk.RxFrame) {
+	q.watch.begin()
 	for i := range frames {
 		q.demux(now, &frames[i], true)
 		if q.watch != nil {

@@ -107,6 +107,7 @@ func (q *queue) reserve() []xsk.TxFrame {
 // serve lets a QP write packets until its quantum is used up or the frames run out. It
 // returns how many are for the link, and whether there may be more.
 func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
+	q.watch.begin()
 	for used < len(frames) && !q.loop.full() && qp.entity.MaySend(qp.core.Responding()) {
 		f := &frames[used]
 		if f.Len = qp.core.NextPacket(now, f.Data); f.Len == 0 {

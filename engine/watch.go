@@ -57,6 +57,14 @@ type watch struct {
 	number int // of the queue
 	shown  capture.Packet
 	sent   wire.Packet // the one that leaves
+	shows  bool        // a packet of this burst was shown
+}
+
+// begin begins a burst.
+func (w *watch) begin() {
+	if w != nil {
+		w.shows = false
+	}
 }
 
 // A fate is what came of a frame that no QP of the queue took. It is set where that is
@@ -123,8 +131,13 @@ func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
 	w.shown = capture.Packet{Dir: capture.Outbound, Head: frame}
 	i, s := &w.shown.Info, qp.core.Sent()
 	i.Queue, i.QPN, i.HasWR, i.WRID = w.number, qp.core.Num(), s.Request, s.WRID
-	if w.sent.Decode(frame, nil) == wire.OK {
-		i.Peer = w.sent.BTH.DestQP
+	switch qp.core.Type() {
+	case roce.TypeRC, roce.TypeUC, roce.TypeXRCSend, roce.TypeXRCRecv:
+		i.Peer = qp.core.Peer() // all its packets are for that one
+	default:
+		if w.sent.Decode(frame, nil) == wire.OK {
+			i.Peer = w.sent.BTH.DestQP
+		}
 	}
 	switch {
 	case dropped != "":
@@ -139,8 +152,9 @@ func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
 
 // show shows a packet to all taps, and keeps nothing of it.
 func (w *watch) show() {
+	w.shown.Together, w.shows = w.shows, true
 	for _, t := range w.taps {
 		t.Packet(&w.shown)
 	}
-	w.shown = capture.Packet{}
+	w.shown.Head, w.shown.Tail = nil, nil
 }

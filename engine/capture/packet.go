@@ -4,8 +4,10 @@ import "strconv"
 
 // A Packet is a frame with what came of it. Whoever is handed one borrows it for the call.
 type Packet struct {
-	// At is when it passed, in nanoseconds since 1970; 0 is now.
+	// At is when it passed, in nanoseconds since 1970; 0 is now, or when the packet before it did
+	// that is Together with it.
 	At         int64
+	Together   bool // it passed in one burst with the packet before it of its queue
 	Dir        Direction
 	Head, Tail []byte // the frame, in one or two pieces
 	// Len is the length of the frame on the wire, in bytes; 0 for that of its pieces.
@@ -48,12 +50,12 @@ func (i *Info) AppendComment(b []byte) []byte {
 		return b
 	}
 	if i.QPN != 0 {
-		b = appendQPN(append(b, "qp 0x"...), i.QPN)
-		b = append(b, ' ')
+		b = append(b, "qp 0x000000 "...)
+		putQPN(b[len(b)-7:], i.QPN)
 	}
 	if i.Peer != 0 {
-		b = appendQPN(append(b, "peer 0x"...), i.Peer)
-		b = append(b, ' ')
+		b = append(b, "peer 0x000000 "...)
+		putQPN(b[len(b)-7:], i.Peer)
 	}
 	if i.HasWR {
 		b = strconv.AppendUint(append(b, "wr "...), i.WRID, 10)
@@ -66,14 +68,14 @@ func (i *Info) AppendComment(b []byte) []byte {
 	return b
 }
 
-// appendQPN adds the six digits of a QPN.
-func appendQPN(b []byte, qpn uint32) []byte {
+// putQPN writes the six digits of a QPN.
+func putQPN(b []byte, qpn uint32) {
 	const digits = "0123456789abcdef"
-	for shift := 20; shift >= 0; shift -= 4 {
-		b = append(b, digits[qpn>>shift&15])
-	}
-	return b
+	_ = b[5]
+	b[0], b[1] = digits[qpn>>20&15], digits[qpn>>16&15]
+	b[2], b[3] = digits[qpn>>12&15], digits[qpn>>8&15]
+	b[4], b[5] = digits[qpn>>4&15], digits[qpn&15]
 }
 
-// maxComment is more than AppendComment adds, in bytes.
-const maxComment = 128
+// maxComment is more than AppendComment adds besides the verdict and the reason, in bytes.
+const maxComment = 64

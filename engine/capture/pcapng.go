@@ -1,6 +1,9 @@
 package capture
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // The format is little-endian pcapng (draft-ietf-opsawg-pcapng): one section,
 // one interface, an enhanced packet block (EPB) a frame, and the statistics of the
@@ -50,7 +53,7 @@ func room(p *Packet, snap int) int {
 		kept = min(kept, snap)
 	}
 	const most = packetLen + 3 + flagsLen + queueLen + 4 + maxComment + 3 + dropCountLen + endLen
-	return most + kept + min(len(p.Comment), maxOption)
+	return most + kept + len(p.Verdict) + len(p.Reason) + min(len(p.Comment), maxOption)
 }
 
 // appendPacket adds the block of a packet, of which at most snap bytes are kept; 0 keeps all. At
@@ -61,44 +64,54 @@ func appendPacket(to []byte, p *Packet, at int64, missing uint64, snap int) []by
 		head = head[:min(len(head), snap)]
 		tail = tail[:min(len(tail), snap-len(head))]
 	}
-	n, begin := len(head)+len(tail), len(to)
-	var fixed [packetLen - 4]byte // what is before the frame; the length comes when it is known
-	le := binary.LittleEndian
-	le.PutUint32(fixed[:], blockPacket)
-	le.PutUint32(fixed[12:], uint32(uint64(at)>>32))
-	le.PutUint32(fixed[16:], uint32(at))
-	le.PutUint32(fixed[20:], uint32(n))
-	le.PutUint32(fixed[24:], uint32(p.wireLen()))
-	to = append(append(append(to, fixed[:]...), head...), tail...)
-	to = append(to, "\x00\x00\x00"[:-n&3]...)
-	to = appendWord(to, optEPBFlags, uint32(p.Dir))
-	to = appendComment(to, p)
-	if missing > 0 {
-		to = appendCount(to, optEPBDropCount, missing)
+	begin := len(to)
+	to = slices.Grow(to, room(p, snap))
+	b, le := to[begin:cap(to)], binary.LittleEndian
+	_ = b[packetLen-1]
+	le.PutUint64(b, blockPacket)
+	le.PutUint32(b[8:], 0) // the interface
+	le.PutUint32(b[12:], uint32(uint64(at)>>32))
+	le.PutUint32(b[16:], uint32(at))
+	le.PutUint32(b[20:], uint32(len(head)+len(tail)))
+	le.PutUint32(b[24:], uint32(p.wireLen()))
+	i := packetLen - 4
+	i += copy(b[i:], head)
+	if len(tail) > 0 {
+		i += copy(b[i:], tail)
 	}
-	to = le.AppendUint32(to, optEnd)
-	total := uint32(len(to) - begin + 4)
-	le.PutUint32(to[begin+4:], total)
-	return le.AppendUint32(to, total)
+	le.PutUint32(b[i:], 0) // padding, of which what follows overwrites some
+	i = (i + 3) &^ 3
+	le.PutUint64(b[i:], uint64(p.Dir)<<32|4<<16|optEPBFlags)
+	i += 8
+	if p.Verdict != "" || p.Comment != "" {
+		i = putComment(b, i, p)
+	}
+	if missing > 0 {
+		le.PutUint32(b[i:], 8<<16|optEPBDropCount)
+		le.PutUint64(b[i+4:], missing)
+		i += dropCountLen
+	}
+	total := uint32(i + 8)
+	le.PutUint32(b[4:], total)
+	le.PutUint64(b[i:], uint64(total)<<32|optEnd)
+	return to[:begin+int(total)]
 }
 
-// appendComment adds the queue of a packet and what there is to say of it, if somebody said which
-// queue it was on.
-func appendComment(to []byte, p *Packet) []byte {
-	if p.Verdict == "" && p.Comment == "" {
-		return to
-	}
-	to = appendWord(to, optEPBQueue, uint32(p.Queue))
-	begin := len(to)
-	to = append(to, optComment, 0, 0, 0)
+// putComment writes the queue of a packet and what there is to say of it at i, if somebody said
+// which queue it was on, and returns where that ends.
+func putComment(b []byte, i int, p *Packet) int {
+	binary.LittleEndian.PutUint64(b[i:], uint64(uint32(p.Queue))<<32|4<<16|optEPBQueue)
+	i += 8
+	text := i + 4
+	end := text
 	if p.Verdict != "" {
-		to = p.AppendComment(to)
+		end = min(len(p.AppendComment(b[:text])), text+maxOption)
 	} else {
-		to = append(to, p.Comment[:min(len(p.Comment), maxOption)]...)
+		end += copy(b[text:], p.Comment[:min(len(p.Comment), maxOption)])
 	}
-	n := len(to) - begin - 4
-	binary.LittleEndian.PutUint16(to[begin+2:], uint16(n))
-	return append(to, "\x00\x00\x00"[:-n&3]...)
+	binary.LittleEndian.PutUint32(b[i:], uint32(end-text)<<16|optComment)
+	binary.LittleEndian.PutUint32(b[end:], 0)
+	return (end + 3) &^ 3
 }
 
 // appendHeader begins a capture of an interface, with at most snap bytes of each frame; 0 is
@@ -156,13 +169,6 @@ func appendOption(b []byte, code uint16, value []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
 	b = append(b, value...)
 	return append(b, "\x00\x00\x00"[:-len(value)&3]...)
-}
-
-// appendWord adds an option of four bytes.
-func appendWord(b []byte, code uint16, v uint32) []byte {
-	b = binary.LittleEndian.AppendUint16(b, code)
-	b = binary.LittleEndian.AppendUint16(b, 4)
-	return binary.LittleEndian.AppendUint32(b, v)
 }
 
 // appendCount adds an option that is a number of frames.

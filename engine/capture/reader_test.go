@@ -188,3 +188,63 @@ func TestTimeOfPackets(t *testing.T) {
 		last = p.At
 	}
 }
+
+// TestTimeOfBursts: the packets of a burst have one time, which is that of the first that the
+// filter wants, and another burst has a later one.
+func TestTimeOfBursts(t *testing.T) {
+	var file bytes.Buffer
+	w := New(&file, Config{Interface: "xr0", Filter: &everySecond{}})
+	var begun [2]int64
+	for burst := range begun {
+		for begun[burst] = time.Now().UnixNano(); time.Now().UnixNano() == begun[burst]; {
+			continue // until the clock goes on
+		}
+		begun[burst] = time.Now().UnixNano()
+		for i := range 6 {
+			w.Packet(&Packet{Dir: Outbound, Together: i > 0})
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, begin := range begun {
+		var first int64
+		for i := range 3 {
+			p, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				first = p.At
+			}
+			if p.At < begin || p.At != first {
+				t.Errorf("%d, not %d, which is behind %d", p.At, first, begin)
+			}
+		}
+	}
+}
+
+// TestLongReason: what somebody has to say of a packet is cut where it is too long, and the packet
+// behind it can be read.
+func TestLongReason(t *testing.T) {
+	for _, n := range []int{1, 100, maxOption - 60, maxOption, 1 << 17} {
+		long := judged
+		long.Reason = strings.Repeat("x", n)
+		r, err := NewReader(bytes.NewReader(captured(t, Config{}, long, judged)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(long.AppendComment(nil))
+		p, err := r.Next()
+		if err != nil || p.Comment != want[:min(len(want), maxOption)] {
+			t.Fatalf("%d: a comment of %d bytes, %v", n, len(p.Comment), err)
+		}
+		if p, err = r.Next(); err != nil || p.Comment != string(judged.AppendComment(nil)) {
+			t.Errorf("%d: behind it %q, %v", n, p.Comment, err)
+		}
+	}
+}

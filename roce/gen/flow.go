@@ -223,8 +223,12 @@ func (f *Flow) makeBare(frame []byte, now int64, kind SignatureKind, set uint8) 
 			f.patches[i].apply(frame)
 		}
 	}
-	if f.stack.udp > 0 {
-		f.stack.finishUDP(frame)
+	switch s := &f.stack; {
+	case s.udp == 0:
+	case s.ipv6 || len(f.patches) > 0:
+		s.finishUDP(frame)
+	default:
+		s.finishSame(frame)
 	}
 	return n
 }

@@ -346,6 +346,36 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
+// TestUDPFramesAlike: gopacket finds the frames right of which no header varies but the length,
+// whatever is in those headers.
+func TestUDPFramesAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := path(rapid.Bool().Draw(t, "v6"), rapid.Bool().Draw(t, "tagged"))
+		p.TClass, p.HopLimit = rapid.Byte().Draw(t, "tos"), rapid.Byte().Draw(t, "ttl")
+		if p.Dst.IsIPv4() {
+			addr := rapid.Uint32().Draw(t, "dst")
+			p.Dst = wire.GIDFromIPv4([4]byte(binary.BigEndian.AppendUint32(nil, addr)))
+		}
+		f := flow(t, gen.Config{Path: p, Sizes: gen.List(86, 1518, 87, 594), Fill: gen.FillRandom})
+		frame := make([]byte, maxFrame)
+		for _, size := range []int{86, 1518, 87, 594, 86} {
+			n := f.Next(frame, 12345)
+			if n != size {
+				t.Fatalf("%d bytes, not %d", n, size)
+			}
+			p := gopacket.NewPacket(frame[:n], layers.LayerTypeEthernet, gopacket.Default)
+			if e := p.ErrorLayer(); e != nil {
+				t.Fatal(e.Error())
+			}
+			checksums(t, p, frame[:n])
+			udp := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+			if int(udp.Length) != 8+len(udp.Payload) {
+				t.Fatalf("a datagram of %d bytes that says %d", len(udp.Payload), udp.Length)
+			}
+		}
+	})
+}
+
 // BenchmarkNext is what a frame of 64 bytes costs.
 func BenchmarkNext(b *testing.B) {
 	f := flow(b, gen.Config{Path: path(false, false), Sizes: gen.List(64)})

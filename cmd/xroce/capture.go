@@ -1,16 +1,25 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"xroce/cmd/xroce/internal/traffic"
 	"xroce/engine"
 	"xroce/engine/capture"
+	"xroce/xsk"
 )
 
 // This file is about --capture, which commands have that open a device.
+
+const captureUsage = "keep the packets in this pcapng file"
+
+// errCaptureOutput refuses to mix packets with what a command prints.
+var errCaptureOutput = usagef("--capture needs a file: 'xroce tcpdump -w -' writes to the output")
 
 // captureBuffer is how many bytes of packets wait for a disk.
 const captureBuffer = 64 << 20
@@ -47,6 +56,53 @@ func (a *app) openCapture(iface string, o engine.Options) (*engine.Device, error
 	w := capture.New(file, capture.Config{Interface: d.Name(), Buffer: captureBuffer})
 	a.captures = append(a.captures, keptCapture{file, w, d.Watch(w)})
 	return d, nil
+}
+
+// captureLinks has the frames of links kept, which are those of one interface, if that was asked
+// for.
+func (a *app) captureLinks(iface string, links []xsk.Link) error {
+	if a.captureFile == "" {
+		return nil
+	}
+	file, err := os.Create(a.capturePath(iface))
+	if err != nil {
+		return fmt.Errorf("--capture: %w", err)
+	}
+	w := capture.New(file, capture.Config{Interface: iface, Buffer: captureBuffer})
+	a.captures = append(a.captures, keptCapture{file, w, func() {}})
+	for i, link := range links {
+		links[i] = traffic.NewTap(link, w)
+	}
+	return nil
+}
+
+// openSender opens an interface to send test frames from.
+func (a *app) openSender(ctx context.Context, f *portFlags, to string) (*traffic.SendPort, error) {
+	a.captureFile = f.capture
+	port, err := traffic.OpenSender(ctx, f.PortOptions, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.captureLinks(port.Name, port.Links); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	port.Link = port.Links[0]
+	return port, nil
+}
+
+// openSink opens an interface to collect test frames from.
+func (a *app) openSink(f *portFlags) (*traffic.SinkPort, error) {
+	a.captureFile = f.capture
+	port, err := traffic.OpenSink(f.PortOptions)
+	if err != nil {
+		return nil, err
+	}
+	links := []xsk.Link{port.Link}
+	if err := a.captureLinks(port.Name, links); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	port.Link = links[0]
+	return port, nil
 }
 
 // endCaptures writes the rest of what is kept, and returns why some of it is missing.

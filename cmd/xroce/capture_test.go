@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"xroce/engine/capture"
 	"xroce/engine/capture/filter"
 )
@@ -104,5 +106,39 @@ func TestCaptureFails(t *testing.T) {
 		!strings.Contains(server.stderr, "no space left on device") ||
 		!strings.Contains(server.stdout, "bytes in") {
 		t.Errorf("codes %d and %d: %s%s", server.code, i.code, server.stdout, server.stderr)
+	}
+}
+
+// TestCaptureEverywhere: every command that opens a device can keep its packets. Those that only
+// read what there is to know of one open none.
+func TestCaptureEverywhere(t *testing.T) {
+	opensNone := map[string]bool{"xroce devinfo": true}
+	var walk func(c *cobra.Command) int
+	walk = func(c *cobra.Command) (n int) {
+		opens := c.Flags().Lookup("device") != nil || c.Name() == "check"
+		if opens && !opensNone[c.CommandPath()] {
+			n++
+			if c.Flags().Lookup("capture") == nil {
+				t.Errorf("%s has no --capture", c.CommandPath())
+			}
+		}
+		for _, child := range c.Commands() {
+			n += walk(child)
+		}
+		return n
+	}
+	if n := walk(newApp(io.Discard, io.Discard).rootCommand()); n < 16 {
+		t.Errorf("%d commands open a device", n)
+	}
+	for _, args := range [][]string{
+		{"pktgen", "-d", "xr1", "--to", "192.0.2.2", "--capture", "-"},
+		{"sink", "-d", "xr1", "--capture", "-"},
+		{"check", "xr1", "--serve", "--capture", "-"},
+		{"check", "xr1", "--capture", "file"},
+	} {
+		i := bench{machine: goodMachine()}.run(t, args...)
+		if i.code != exitUsage || !strings.Contains(i.stderr, "--capture") {
+			t.Errorf("%v: code %d, %s", args, i.code, i.stderr)
+		}
 	}
 }

@@ -41,9 +41,25 @@ type interfaceJSON struct {
 // allOfThem is the value of --queue for all queues.
 const allOfThem = -1
 
+// checkUsage refuses what cannot be checked.
+func checkUsage(args []string, queue int, serve bool, capture string) error {
+	switch {
+	case queue < allOfThem:
+		return usagef("queue %d is negative", queue)
+	case serve && len(args) != 1:
+		return usagef("--serve needs an interface, and no host")
+	case capture == "-":
+		return errCaptureOutput
+	case capture != "" && !serve && len(args) != 2:
+		return usagef("--capture is for a check with a host, or with --serve")
+	}
+	return nil
+}
+
 func (a *app) checkCommand() *cobra.Command {
 	var queue, port int
 	var serve bool
+	var capture string
 	c := &cobra.Command{
 		Use:   "check [IFACE [HOST]]",
 		Short: "Tell what this machine, user and interface can do",
@@ -70,13 +86,13 @@ could not be checked.`,
 	flags.IntVar(&queue, "queue", allOfThem, "take this queue alone; -1 for all, as devices do")
 	flags.BoolVar(&serve, "serve", false, "be the HOST of checks, until interrupted")
 	flags.IntVarP(&port, "port", "p", pathcheck.Port, "TCP port at which both ends meet")
+	flags.StringVar(&capture, "capture", "", "with HOST or --serve, "+captureUsage)
 	return a.command(c, func(ctx context.Context, args []string) error {
-		switch {
-		case queue < allOfThem:
-			return usagef("queue %d is negative", queue)
-		case serve && len(args) != 1:
-			return usagef("--serve needs an interface, and no host")
-		case serve:
+		if err := checkUsage(args, queue, serve, capture); err != nil {
+			return err
+		}
+		a.captureFile = capture
+		if serve {
 			return a.serveChecks(ctx, args[0], queue, port)
 		}
 		if err := checkPort(port); err != nil {

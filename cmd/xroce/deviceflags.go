@@ -95,7 +95,7 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	}
 	switch {
 	case f.capture == "-":
-		return o, usagef("--capture needs a file: 'xroce tcpdump -w -' writes to the output")
+		return o, errCaptureOutput
 	case f.backend != engine.BackendXSK && f.backend != engine.BackendAsavie:
 		return o, usagef("no backend %q: there are %s and %s", f.backend, engine.BackendXSK,
 			engine.BackendAsavie)

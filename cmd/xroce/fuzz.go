@@ -116,7 +116,7 @@ type fuzzReport struct {
 
 // fuzz sends and counts.
 func (a *app) fuzz(ctx context.Context, f *fuzzFlags, to string) error {
-	port, err := traffic.OpenSender(ctx, f.port.PortOptions, to)
+	port, err := a.openSender(ctx, &f.port, to)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

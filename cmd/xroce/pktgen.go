@@ -114,7 +114,7 @@ type pktgenReport struct {
 
 // pktgen sends and reports.
 func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
-	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
+	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

@@ -113,7 +113,7 @@ type connReport struct {
 // pktgenStateful sends over connections and reports.
 func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
 	f.port.Answers = true
-	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
+	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

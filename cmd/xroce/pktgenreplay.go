@@ -143,7 +143,7 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 		return err
 	}
 	defer in.close()
-	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
+	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

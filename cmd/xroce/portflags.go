@@ -14,6 +14,7 @@ type portFlags struct {
 	what          string // it is for: "send from"
 	attaches      bool   // an XDP program
 	mode, xdpMode string
+	capture       string
 	queue         *pflag.Flag
 }
 
@@ -28,6 +29,7 @@ func (f *portFlags) register(flags *pflag.FlagSet, what string, attaches bool) {
 		flags.IntVar(&f.Queue, "queue", 0, "queue to send on")
 	}
 	f.queue = flags.Lookup("queue")
+	flags.StringVar(&f.capture, "capture", "", captureUsage)
 	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	if attaches {
 		flags.StringVar(&f.xdpMode, "xdp-mode", "auto",
@@ -43,6 +45,8 @@ func (f *portFlags) check() error {
 		f.Attach, ok[1] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
 	}
 	switch {
+	case f.capture == "-":
+		return errCaptureOutput
 	case f.Interface == "":
 		return usagef("-d: name the interface to %s; 'xroce devices' lists them", f.what)
 	case !ok[0]:

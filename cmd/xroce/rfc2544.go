@@ -52,7 +52,7 @@ type searchReport struct {
 
 // rfc2544 searches the largest rate without loss for each size.
 func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
-	port, err := traffic.OpenSender(ctx, f.port.PortOptions, f.plan.To)
+	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

@@ -116,7 +116,7 @@ func (i ifaceAddr) String() string { return string(i) }
 
 // sink collects and reports.
 func (a *app) sink(ctx context.Context, f *sinkFlags) error {
-	port, err := traffic.OpenSink(f.port.PortOptions)
+	port, err := a.openSink(&f.port)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}

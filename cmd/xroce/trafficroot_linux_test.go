@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"xroce/engine/capture"
 	"xroce/xsk/vethpair"
 )
 
@@ -275,4 +276,37 @@ func TestRootSearch(t *testing.T) {
 	contains(t, string(picture), "<svg ", ">512</text>", "</svg>")
 	sink.cancel()
 	sink.wait(t)
+}
+
+// TestRootPktgenCapture: --capture keeps what a generator sends and what a sink gets, which are
+// the same frames.
+func TestRootPktgenCapture(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{})
+	dir := t.TempDir()
+	at := [2]string{filepath.Join(dir, "sent.pcapng"), filepath.Join(dir, "got.pcapng")}
+	meetSink(t, in, []string{"-n", few, "--capture", at[1]}, []string{
+		"--to", p.B.IPv4.Addr().String(), "--kind", "roce", "-n", few, "--rate", "20kpps",
+		"--capture", at[0],
+	})
+	frames := map[capture.Direction]map[string]int{}
+	for i, want := range []capture.Direction{capture.Outbound, capture.Inbound} {
+		packets, stats := readCapture(t, at[i])
+		frames[want] = map[string]int{}
+		for _, p := range packets {
+			if p.Dir == want {
+				frames[want][string(p.Head)]++
+			}
+		}
+		if stats.Dropped != 0 || stats.Received != uint64(len(packets)) || len(packets) < 200 {
+			t.Errorf("%s: %d packets, %+v", at[i], len(packets), stats)
+		}
+	}
+	for frame, n := range frames[capture.Inbound] {
+		if frames[capture.Outbound][frame] != n {
+			t.Errorf("% x came %d times and was sent %d times", frame, n,
+				frames[capture.Outbound][frame])
+			break
+		}
+	}
 }

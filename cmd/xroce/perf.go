@@ -202,7 +202,9 @@ func (a *app) perfMeet(
 			return nil, nil, leave, err
 		}
 		undo = append(undo, func() { dev.Close() }, func() { conn.Close() })
-		return dev, perf.NewSocket(dev, conn, c.Dial), leave, nil
+		socket := perf.NewSocket(dev, conn, c.Dial)
+		socket.Group = c.Group
+		return dev, socket, leave, nil
 	}
 	iface, err := a.chooseInterface(link.iface, netip.Addr{})
 	if err != nil {
@@ -257,6 +259,7 @@ func (a *app) perfManaged(
 		}
 	})
 	if err == nil {
+		managed.Group = c.Group
 		a.met()
 	}
 	return managed, err

@@ -34,6 +34,7 @@ func TestPerfGroup(t *testing.T) {
 			for _, i := range []*invocation{client, server} {
 				i.exited(t, exitOK)
 			}
+			contains(t, client.stdout, "QPN 0xffffff") // of the receiver, as the tool tells it
 			if frames < 40 {
 				t.Errorf("%d frames for the group", frames)
 			}

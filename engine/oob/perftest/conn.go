@@ -15,6 +15,10 @@ import (
 type Conn struct {
 	rw     io.ReadWriter
 	client bool
+
+	// Group is that of a test which sends to one, as the user has named it: the only one that a
+	// peer may tell as its address. It is zero otherwise, and is set before the exchange.
+	Group wire.GID
 }
 
 // New begins the exchange on a connection, of the end that made it (the client) or
@@ -175,7 +179,7 @@ func (c *Conn) readKeys() (Endpoint, error) {
 	if in[keysLen-1] != 0 {
 		return Endpoint{}, fmt.Errorf("%w: %q instead of keys", ErrMessage, in[:])
 	}
-	e, err := ParseEndpoint(string(in[:keysLen-1]))
+	e, err := parseEndpoint(string(in[:keysLen-1]), c.Group)
 	if err == nil && e.GID.IsZero() {
 		err = ErrNoGID
 	}

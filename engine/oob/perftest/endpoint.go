@@ -49,7 +49,11 @@ func (e Endpoint) AppendText(b []byte) []byte {
 
 // ParseEndpoint reads a message without its NUL. The error is ErrMessage, also of one with
 // the GID of a group: a peer could have us send to all of that.
-func ParseEndpoint(text string) (Endpoint, error) {
+func ParseEndpoint(text string) (Endpoint, error) { return parseEndpoint(text, wire.GID{}) }
+
+// parseEndpoint is ParseEndpoint for who sends to a group by his own choice, which a receiver of
+// the tool tells as its address.
+func parseEndpoint(text string, group wire.GID) (Endpoint, error) {
 	wrong := func() (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%w: %q instead of keys", ErrMessage, text)
 	}
@@ -77,7 +81,7 @@ func ParseEndpoint(text string) (Endpoint, error) {
 		}
 		e.GID[i] = octet[0]
 	}
-	if e.GID.IsMulticast() {
+	if e.GID.IsMulticast() && e.GID != group {
 		return Endpoint{}, fmt.Errorf("%w: keys with the GID of a group, %s", ErrMessage, e.GID)
 	}
 	srqn, err := strconv.ParseUint(fields[len(fields)-1], 16, 32)

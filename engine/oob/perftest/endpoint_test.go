@@ -42,6 +42,23 @@ func TestParseEndpointRefuses(t *testing.T) {
 	}
 }
 
+// TestEndpointOfAGroup: a receiver of the tool that is a member of a group tells it as its address
+// (perftest, set_up_connection), which is taken from it if it is the group of the user.
+func TestEndpointOfAGroup(t *testing.T) {
+	member := sample
+	member.QPN, member.GID = wire.MulticastQP, wire.GIDFromIPv4([4]byte{239, 1, 2, 3})
+	text := string(member.AppendText(nil))
+	if got, err := parseEndpoint(text, member.GID); err != nil || got != member {
+		t.Errorf("%+v, %v", got, err)
+	}
+	other := wire.GIDFromIPv4([4]byte{239, 1, 2, 4})
+	for _, group := range []wire.GID{{}, other} {
+		if _, err := parseEndpoint(text, group); !errors.Is(err, ErrMessage) {
+			t.Errorf("with %s: %v", group, err)
+		}
+	}
+}
+
 func TestEndpointsSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Endpoint{

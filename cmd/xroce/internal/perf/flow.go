@@ -125,6 +125,9 @@ func (f *flow) supply() error {
 func (e *end) endpoint(qp int) (perftest.Endpoint, error) {
 	// The address may be gone since it was chosen.
 	own, err := e.dev.Endpoint(e.flows[qp].qp, e.gid)
+	if c := e.cfg; !c.Group.IsZero() && c.receives() { // as the tool says it
+		own.QPN, own.GID = wire.MulticastQP, c.Group
+	}
 	return perftest.Endpoint{
 		OutReads: uint16(e.outReads), QPN: own.QPN, PSN: own.PSN, RKey: e.mr.RKey(),
 		VAddr: e.mr.Addr() + uint64(e.at.in(qp)), GID: own.GID,

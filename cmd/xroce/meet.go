@@ -92,8 +92,6 @@ func (a *app) meetClient(
 		return nil, nil, err
 	}
 	defer listener.Close()
-	stop := context.AfterFunc(ctx, func() { listener.Close() })
-	defer stop()
 	if dev, err = a.openFor(ctx, l, o); err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +99,7 @@ func (a *app) meetClient(
 		l.waiting(listener.Addr())
 	}
 	a.tellWaiting(listener.Addr())
-	if conn, err = listener.Accept(); err != nil {
+	if conn, err = a.letIn(ctx, listener); err != nil {
 		dev.Close()
 		return nil, nil, errors.Join(ctx.Err(), err)
 	}

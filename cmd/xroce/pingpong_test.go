@@ -205,8 +205,8 @@ func TestPingpongPortTaken(t *testing.T) {
 	contains(t, i.stderr, "choose another with -p")
 }
 
-// TestPeerHangsUp: a peer that goes away says the same with a FIN and with a reset,
-// which is what its kernel sends when it had not read everything.
+// TestPeerHangsUp: a peer that goes away behind its first word says the same with a FIN and with
+// a reset, which is what its kernel sends when it had not read everything.
 func TestPeerHangsUp(t *testing.T) {
 	for _, args := range [][]string{{"pingpong"}, {"perf", "send-bw"}} {
 		for _, reset := range []bool{false, true} {
@@ -214,6 +214,9 @@ func TestPeerHangsUp(t *testing.T) {
 			server := b.start(t, append(args, "-d", "xr1", "-p", "0")...)
 			conn, err := net.Dial("tcp", "127.0.0.1:"+server.listenPort(t))
 			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write([]byte("6.06")); err != nil {
 				t.Fatal(err)
 			}
 			if reset {

@@ -144,13 +144,6 @@ func connectTimes(b *testing.B, h *host, to netip.AddrPort) (times []time.Durati
 	return times
 }
 
-func liveHeap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 func neighbourEntries(b *testing.B, pair *vethpair.Pair) (n int) {
 	must(b, pair.Do(vethpair.A, func() error {
 		list, err := netlink.NeighList(0, netlink.FAMILY_V4)

@@ -60,6 +60,33 @@ type attempt struct {
 // Meet waits for n clients, and returns them in the order in which they asked. The error is that
 // of Next; then there are none.
 func (m Meeting[T]) Meet(ctx context.Context, n int) (clients []T, err error) {
+	var met []client[T]
+	err = m.each(ctx, func(c client[T]) (more bool) {
+		met = append(met, c)
+		return len(met) < n
+	})
+	slices.SortFunc(met, func(a, b client[T]) int { return a.order - b.order })
+	for _, c := range met {
+		if err != nil {
+			m.Leave(c.conn)
+			continue
+		}
+		clients = append(clients, c.conn)
+	}
+	return clients, err
+}
+
+// Each hands on each client that comes, to a function that must not wait, until Next fails, whose
+// error it returns.
+func (m Meeting[T]) Each(ctx context.Context, do func(T)) error {
+	return m.each(ctx, func(c client[T]) (more bool) {
+		do(c.conn)
+		return true
+	})
+}
+
+// each hands on each client until there is to be no more.
+func (m Meeting[T]) each(ctx context.Context, do func(client[T]) (more bool)) error {
 	if m.Places == 0 {
 		m.Places = meetingPlaces
 	}
@@ -70,27 +97,20 @@ func (m Meeting[T]) Meet(ctx context.Context, n int) (clients []T, err error) {
 	a := &attempts[T]{
 		Meeting: &m, ctx: ctx, places: make(chan struct{}, m.Places), met: make(chan client[T]),
 	}
+	defer a.running.Wait()
+	defer cancel()
 	ended := make(chan error, 1)
 	a.running.Go(func() { ended <- a.take() })
-	var met []client[T]
-	for err == nil && len(met) < n {
+	for {
 		select {
 		case c := <-a.met:
-			met = append(met, c)
-		case err = <-ended:
+			if !do(c) {
+				return nil
+			}
+		case err := <-ended:
+			return err
 		}
 	}
-	cancel()
-	a.running.Wait()
-	slices.SortFunc(met, func(a, b client[T]) int { return a.order - b.order })
-	for _, c := range met {
-		if err != nil {
-			m.Leave(c.conn)
-			continue
-		}
-		clients = append(clients, c.conn)
-	}
-	return clients, err
 }
 
 // take answers requests until there are none.

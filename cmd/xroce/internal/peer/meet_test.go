@@ -31,8 +31,19 @@ func newCrowd(who ...int) *crowd {
 // meet meets n of them, with so many places.
 func (c *crowd) meet(t *testing.T, n, places int, failed func(error)) ([]int, error) {
 	t.Helper()
+	return c.meeting(places, failed).Meet(within(t), n)
+}
+
+// within is a context for what must not hang.
+func within(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
-	defer cancel()
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// meeting is a Meeting with them, with so many places.
+func (c *crowd) meeting(places int, failed func(error)) Meeting[int] {
 	return Meeting[int]{
 		Next: func(ctx context.Context) (*cm.Request, error) {
 			select {
@@ -55,7 +66,7 @@ func (c *crowd) meet(t *testing.T, n, places int, failed func(error)) ([]int, er
 		Leave:  func(n int) { c.left = append(c.left, n) },
 		Failed: func(_ *cm.Request, err error) { failed(err) },
 		Places: places, Turn: time.Millisecond,
-	}.Meet(ctx, n)
+	}
 }
 
 var errOver = errors.New("nobody asks any more")
@@ -70,6 +81,20 @@ func TestMeeting(t *testing.T) {
 	}
 	if n := len(failed); n < 7 || !errors.Is(<-failed, context.Canceled) {
 		t.Errorf("%d are told of", n)
+	}
+}
+
+// TestMeetingOfEach: every client that is there is handed on, until nobody asks any more.
+func TestMeetingOfEach(t *testing.T) {
+	c := newCrowd(0, 7, 0, 0, 8, 0, 9)
+	sum, n := 0, 0
+	err := c.meeting(2, func(error) {}).Each(within(t), func(who int) {
+		if sum, n = sum+who, n+1; n == 3 {
+			close(c.requests)
+		}
+	})
+	if !errors.Is(err, errOver) || sum != 24 {
+		t.Errorf("%d, %v", sum, err)
 	}
 }
 

@@ -24,7 +24,7 @@ func (p *places) take(addr netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	host := peer.Host(addr)
-	if p.taken == MaxPingers || p.of[host] == maxOfHost {
+	if !p.freeOf(host) {
 		return false
 	}
 	if p.of == nil {
@@ -33,6 +33,18 @@ func (p *places) take(addr netip.Addr) bool {
 	p.taken++
 	p.of[host]++
 	return true
+}
+
+// free reports whether there is a place for somebody at an address.
+func (p *places) free(addr netip.Addr) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.freeOf(peer.Host(addr))
+}
+
+// freeOf is free for a host. The caller holds mu.
+func (p *places) freeOf(host netip.Prefix) bool {
+	return p.taken < MaxPingers && p.of[host] < maxOfHost
 }
 
 // leave gives it back.

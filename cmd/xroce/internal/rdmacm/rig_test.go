@@ -27,8 +27,9 @@ func must(t testing.TB, err error) {
 // A party is one end of a rig: a station, its addresses and what it said.
 type party struct {
 	*Station
-	v4, v6 netip.Addr
-	ready  chan struct{} // receives a value when it listens
+	network *sim.Network
+	v4, v6  netip.Addr
+	ready   chan struct{} // receives a value when it listens
 
 	mu   sync.Mutex
 	said strings.Builder
@@ -73,7 +74,8 @@ func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
 	for i := range parties {
 		n := byte(i + 1)
 		p := &party{
-			v4: netip.AddrFrom4([4]byte{192, 0, 2, n}), ready: make(chan struct{}, 1),
+			network: network,
+			v4:      netip.AddrFrom4([4]byte{192, 0, 2, n}), ready: make(chan struct{}, 1),
 			v6: netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 15: n}),
 		}
 		port, err := network.NewPort(sim.PortConfig{

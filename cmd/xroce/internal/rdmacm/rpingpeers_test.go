@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"xroce/engine"
-	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
 	machine "xroce/roce/cm"
@@ -50,29 +49,48 @@ func TestRpingLeavingClients(t *testing.T) {
 	}
 }
 
-// askAndLeave sends requests for connections in the name of a client who then says nothing.
-func askAndLeave(t *testing.T, client, server *party, port uint16, requests uint32) {
+// An impostor is a host that says it has the address of another one.
+type impostor struct {
+	engine.Host
+	addr netip.Addr
+}
+
+func (i impostor) Port() engine.Port {
+	port := i.Host.Port()
+	port.Addrs = []netip.Addr{i.addr}
+	return port
+}
+
+// askAndLeave sends requests for connections in the name of a client, from another station which
+// then says nothing.
+func askAndLeave(t *testing.T, client, server *party, at uint16, requests uint32) {
 	t.Helper()
-	must(t, client.Manager.Close()) // its QP 1 is needed here
-	pd := client.Dev.AllocPD()
-	cq, err := client.Dev.CreateCQ(1)
+	port, err := client.network.NewPort(sim.PortConfig{MAC: [6]byte{2, 0, 0, 0, 0, 66}, MTU: 1500})
 	must(t, err)
-	gsi, err := client.Dev.CreateGSI(pd, engine.QPInit{
+	dev, err := engine.OpenLink(port, impostor{port, client.v4}, engine.Options{
+		Clock: engine.NewSystemClock(),
+	})
+	must(t, err)
+	defer func() { must(t, dev.Close()) }()
+	pd := dev.AllocPD()
+	cq, err := dev.CreateCQ(1)
+	must(t, err)
+	gsi, err := dev.CreateGSI(pd, engine.QPInit{
 		SendCQ: cq, RecvCQ: cq, MaxSendWR: int(requests), MaxInline: machine.MADLen,
 	})
 	must(t, err)
 	defer gsi.Close()
 	must(t, gsi.Start(roce.GSIQKey))
 	local, remote := wire.GIDFromAddr(client.v4), wire.GIDFromAddr(server.v4)
-	index, err := client.Dev.SourceGID(server.v4)
+	index, err := dev.SourceGID(server.v4)
 	must(t, err)
-	ah, err := client.Dev.CreateAH(t.Context(), pd, engine.AddressVector{
+	ah, err := dev.CreateAH(t.Context(), pd, engine.AddressVector{
 		DGID: remote, SGIDIndex: index,
 	})
 	must(t, err)
 	for n := range requests {
 		request := machine.REQ{
-			LocalCommID: n + 1, ServiceID: machine.ServiceIDOf(machine.PortSpaceTCP, port),
+			LocalCommID: n + 1, ServiceID: machine.ServiceIDOf(machine.PortSpaceTCP, at),
 			LocalCAGUID: 1, LocalQPN: 0x100 + n, ResponderRes: 1, InitiatorDepth: 1,
 			LocalTimeout: 20, RetryCount: 7, PKey: wire.DefaultPKey, PathMTU: wire.MTU1024,
 			MaxCMRetries: 15,
@@ -93,15 +111,6 @@ func askAndLeave(t *testing.T, client, server *party, port uint16, requests uint
 		_, err := cq.Wait(t.Context(), done[:])
 		must(t, err)
 	}
-}
-
-// comeBack gives a client a manager again.
-func (p *party) comeBack(t *testing.T) {
-	t.Helper()
-	var err error
-	p.Manager, err = cm.Open(p.Dev, patient)
-	must(t, err)
-	t.Cleanup(func() { must(t, p.Manager.Close()) })
 }
 
 // A client that asks, and says nothing when it is answered, is let go.
@@ -177,7 +186,6 @@ func TestServersOfOneClient(t *testing.T) {
 			ctx := within(t)
 			ended := server.begin(t, func() (Result, error) { return end.serve(ctx, server) })
 			askAndLeave(t, client, server, port, 20)
-			client.comeBack(t)
 			_, err := end.dial(ctx, client, server.at(false, port))
 			must(t, err)
 			if o := <-ended; o.err != nil || o.Messages == 0 {
@@ -185,4 +193,23 @@ func TestServersOfOneClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server of all clients has its places for those who are there.
+func TestRpingsAbsentClients(t *testing.T) {
+	server, client := newRig(t, sim.Faults{})
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	at := server.at(false, RpingPort)
+	ended := server.begin(t, func() (Result, error) {
+		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
+	})
+	askAndLeave(t, client, server, RpingPort, 2*maxOfHost)
+	for len(server.Dev.Resources(1<<10).QPs) <= maxOfHost && ctx.Err() == nil {
+		time.Sleep(time.Millisecond) // as above
+	}
+	_, err := client.DialRping(ctx, Rping{Addr: at, Size: 64, Count: 1})
+	must(t, err)
+	cancel()
+	<-ended
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -23,17 +24,7 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 		return Result{}, err
 	}
 	defer l.close()
-	met, err := peer.Meeting[*pinger]{
-		Next: l.accept, Failed: s.complainer(), Places: 1 + sparePlaces(c.Size),
-		Accept: func(ctx context.Context, r *cm.Request) (*pinger, error) {
-			p, err := s.connect(ctx, c, r)
-			if err != nil && p != nil {
-				p.free()
-			}
-			return p, err
-		},
-		Leave: func(p *pinger) { p.abandon() },
-	}.Meet(ctx, 1)
+	met, err := s.pingers(c, l.accept, s.complainer()).Meet(ctx, 1)
 	if err != nil {
 		return Result{}, err
 	}
@@ -48,6 +39,23 @@ func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 // MaxPingers is how many clients ServeRpings has at a time, of one host half of them.
 const MaxPingers = 64
 
+// pingers is how clients are met: whoever asks is answered, and counts when he confirms that.
+func (s *Station) pingers(
+	c Rping, next func(context.Context) (*cm.Request, error), failed func(*cm.Request, error),
+) peer.Meeting[*pinger] {
+	return peer.Meeting[*pinger]{
+		Next: next, Failed: failed, Places: 1 + sparePlaces(c.Size),
+		Accept: func(ctx context.Context, r *cm.Request) (*pinger, error) {
+			p, err := s.connect(ctx, c, r)
+			if err != nil && p != nil {
+				p.free()
+			}
+			return p, err
+		},
+		Leave: func(p *pinger) { p.abandon() },
+	}
+}
+
 // ServeRpings serves all clients that come, each on its own and at most MaxPingers at a
 // time, until the context ends, which is its error. What goes wrong with a client is
 // logged.
@@ -60,31 +68,38 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 	defer running.Wait()
 	defer l.close()
 	var places places
-	ration := plain.Ration{Lines: maxComplaints, Span: complaintSpan}
-	for {
-		request, err := l.accept(ctx)
-		if err != nil {
-			return err
-		}
-		host := request.RemoteAddr().Addr()
-		if !places.take(host) {
+	refused := func(address netip.AddrPort) {
+		s.Log.Info("client refused", "address", address.String(),
+			"clients", MaxPingers, "of one host", maxOfHost)
+	}
+	next := func(ctx context.Context) (*cm.Request, error) {
+		for {
+			r, err := l.accept(ctx)
+			if err != nil || places.free(r.RemoteAddr().Addr()) {
+				return r, err
+			}
 			// Who gave up need not be told.
-			_ = request.Reject(nil)
-			s.Log.Info("client refused", "address", request.RemoteAddr().String(),
-				"clients", MaxPingers, "of one host", maxOfHost)
-			continue
+			_ = r.Reject(nil)
+			refused(r.RemoteAddr())
+		}
+	}
+	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
+	failed := func(r *cm.Request, err error) { s.complain(ration, r.RemoteAddr().String(), err) }
+	return s.pingers(c, next, failed).Each(ctx, func(p *pinger) {
+		address := p.conn.RemoteAddr()
+		if !places.take(address.Addr()) { // others had asked at the same time
+			p.abandon()
+			refused(address)
+			return
 		}
 		running.Go(func() {
-			defer places.leave(host)
-			p, err := s.answer(ctx, c, request)
-			if err != nil && ctx.Err() == nil {
-				s.complain(&ration, request.RemoteAddr().String(), err)
+			defer places.leave(address.Addr())
+			if err := s.pongs(ctx, p); err != nil && ctx.Err() == nil {
+				s.complain(ration, address.String(), err)
 			}
-			if p != nil {
-				p.release(ctx)
-			}
+			p.release(ctx)
 		})
-	}
+	})
 }
 
 // How many lines are logged of clients that failed, in what time: anybody can be one.
@@ -108,15 +123,6 @@ func (s *Station) complain(r *plain.Ration, address string, err error) {
 	if ok {
 		s.Log.Warn("client failed", "address", address, "error", err)
 	}
-}
-
-// answer serves the client of a request.
-func (s *Station) answer(ctx context.Context, c Rping, r *cm.Request) (*pinger, error) {
-	p, err := s.connect(ctx, c, r)
-	if err == nil {
-		err = s.pongs(ctx, p)
-	}
-	return p, err
 }
 
 // connect connects to the client of a request. What it returns with an error is to be given back.

@@ -91,7 +91,9 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 	for round := 1; e.err == nil && !w.over(); round++ {
 		if now, n := e.poke(); n > 0 {
 			d.looked = now
-			e.progress(now)
+			if e.progress(now); w.over() && !e.memory.asked() {
+				return // who answers does so at once
+			}
 		} else if round%idleRounds == 0 {
 			if d.looked = e.dev.Now(); d.looked >= end || ctx.Err() != nil {
 				return
@@ -128,7 +130,7 @@ func (e *Endpoint) poke() (now roce.Time, n int) {
 // leaves, the others are served by the goroutine of the services. The caller holds mu.
 func (e *Endpoint) nap(ctx context.Context, w goal) {
 	d := &e.drive
-	if d.napping || len(e.nics) > 1 || !e.dev.Direct() {
+	if d.napping || w.over() || len(e.nics) > 1 || !e.dev.Direct() {
 		return
 	}
 	d.napping = true

@@ -82,6 +82,7 @@ type Endpoint struct {
 	mu      sync.Mutex
 	machine *msg.Endpoint
 	hangUps []*rail // whose peers have hung up, which the machine was not told
+	owing   []*rail // of which several receives are to be posted
 	drive   drive
 	active  actives
 	probes  []*probe // that wait for messages
@@ -202,7 +203,7 @@ func (e *Endpoint) admit(n *nic) error {
 	case e.ending:
 		return ErrClosed
 	}
-	more := e.receives() + e.options.Depth
+	more := e.entries()
 	n.entries += more
 	e.attempts++
 	if n.entries <= n.cq.Depth() {
@@ -220,13 +221,17 @@ func (e *Endpoint) admit(n *nic) error {
 func (e *Endpoint) leave(n *nic) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n.entries -= e.receives() + e.options.Depth
+	n.entries -= e.entries()
 }
+
+// entries is how many places of a CQ a rail may need.
+func (e *Endpoint) entries() int { return e.receives() + lateReceives + e.options.Depth }
 
 // init says what the queue pairs of connections are.
 func (e *Endpoint) init(n *nic) engine.QPInit {
 	return engine.QPInit{
-		SendCQ: n.cq, RecvCQ: n.cq, MaxSendWR: e.options.Depth, MaxRecvWR: e.receives(),
+		SendCQ: n.cq, RecvCQ: n.cq,
+		MaxSendWR: e.options.Depth, MaxRecvWR: e.receives() + lateReceives,
 		MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: msg.MaxControlLen,
 		Extensions: e.options.Extensions,
 	}

@@ -55,10 +55,16 @@ func (e *Endpoint) begin() roce.Time {
 	return e.dev.Now()
 }
 
-// finish ends begin. What was posted leaves, and memory that it needs is registered here, not on
-// a goroutine that would have to wake first.
+// finish ends begin. What was posted leaves before anything else is done, and memory that it needs
+// is registered here, not on a goroutine that would have to wake first.
 func (e *Endpoint) finish(now roce.Time) {
+	if e.postWork(now) && e.options.Spin > 0 {
+		e.mu.Unlock()
+		e.sendPosted()
+		e.mu.Lock()
+	}
 	e.progress(now)
+	e.repay()
 	e.mu.Unlock()
 	e.memory.serve()
 	e.memory.leave()
@@ -88,7 +94,9 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 		s.progress.forgo()
 		return err
 	}
-	c.note(TraceEvent{Kind: TracePosted, Tag: s.Tag, Length: s.core.Length()})
+	if c.trace != nil {
+		c.note(TraceEvent{Kind: TracePosted, Tag: s.Tag, Length: s.core.Length()})
+	}
 	return nil
 }
 
@@ -182,10 +190,11 @@ func (r *Receive) complete(core *msg.Receive) {
 	}
 	r.Tag, r.Protocol = core.SentTag, core.Protocol
 	if core.Source != nil {
-		r.From = core.Source.User.(*Conn)
-		r.From.note(TraceEvent{
-			Kind: TraceReceived, Tag: r.Tag, Length: r.Whole, Protocol: r.Protocol, Err: r.Err,
-		})
+		if r.From = core.Source.User.(*Conn); r.From.trace != nil {
+			r.From.note(TraceEvent{
+				Kind: TraceReceived, Tag: r.Tag, Length: r.Whole, Protocol: r.Protocol, Err: r.Err,
+			})
+		}
 	}
 	r.progress.end()
 }

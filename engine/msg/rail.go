@@ -18,13 +18,15 @@ type rail struct {
 	nic     *nic
 	cm      *cm.Conn
 	qp      *engine.QP
-	control *engine.MR // of the receives
-	sge     [1]roce.SGE
+	control *engine.MR             // of the receives
+	sges    [lateReceives]roce.SGE // those of owed
 	scratch [slotLen]byte
 
 	// Under the endpoint's lock:
 	core    *msg.Rail
 	early   []roce.Completion // that came before core was there
+	owed    []roce.RecvWR     // receives that are to be posted again
+	owing   bool              // the endpoint knows that
 	leaving bool              // it is being given back
 	gone    chan struct{}     // closed when it is lost
 }
@@ -36,19 +38,22 @@ func (c *Conn) newRail(n *nic) *rail {
 // prepare makes the receives of a queue pair and makes the rail known.
 func (r *rail) prepare(qp *engine.QP) (err error) {
 	e, n := r.conn.endpoint, r.nic
-	count := e.receives()
+	count := e.receives() + lateReceives
 	r.control, err = n.dev.AllocMR(r.conn.pds[n.number], count*slotLen, recvAccess)
 	if err != nil {
 		return err
 	}
 	r.qp = qp
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i := range count {
-		if err := r.receive(i); err != nil {
+		if err := r.owe(i); err != nil {
 			return errors.Join(err, r.control.Deregister())
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	if err := r.repay(); err != nil {
+		return errors.Join(err, r.control.Deregister())
+	}
 	if err := errors.Join(e.err, n.err); err != nil {
 		return errors.Join(err, r.control.Deregister())
 	}

@@ -68,7 +68,7 @@ func (m *registrar) enter() { m.callers.Add(1) }
 
 // leave ends enter, and leaves what is not answered to the goroutine.
 func (m *registrar) leave() {
-	if m.callers.Add(-1) == 0 && m.count.Load() > 0 {
+	if m.callers.Add(-1) == 0 && m.asked() {
 		m.kick()
 	}
 }
@@ -80,9 +80,12 @@ func (m *registrar) serve() {
 	}
 }
 
+// asked reports whether there are requests.
+func (m *registrar) asked() bool { return m.count.Load() > 0 }
+
 // next takes the oldest request, nil when there is none.
 func (m *registrar) next() *msg.Request {
-	if m.count.Load() == 0 {
+	if !m.asked() {
 		return nil
 	}
 	m.mu.Lock()

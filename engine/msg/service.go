@@ -34,6 +34,7 @@ func (e service) HandleCompletions(roce.Time) (more bool) {
 		e.endHungUp()
 	}
 	e.progress(e.dev.Now())
+	e.repay()
 	return more
 }
 
@@ -150,11 +151,7 @@ func (e *Endpoint) progress(now roce.Time) {
 	if len(e.probes) > 0 {
 		e.answerProbes()
 	}
-	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
-		if err := r.User.(*rail).qp.PostSend(&e.wr); err != nil {
-			r.Lose(now, err)
-		}
-	}
+	e.postWork(now)
 	for r := e.machine.NextLost(); r != nil; r = e.machine.NextLost() {
 		r.User.(*rail).leave()
 	}
@@ -194,6 +191,18 @@ func (e *Endpoint) progress(now roce.Time) {
 	if e.drive.asleep {
 		e.dev.Rouse() // what it waits for may be over
 	}
+}
+
+// postWork posts what the machine wants to be posted, and reports whether that was anything. The
+// caller holds mu.
+func (e *Endpoint) postWork(now roce.Time) (any bool) {
+	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
+		any = true
+		if err := r.User.(*rail).qp.PostSend(&e.wr); err != nil {
+			r.Lose(now, err)
+		}
+	}
+	return any
 }
 
 // end ends everything. The caller holds mu.
@@ -237,7 +246,7 @@ func (r *rail) take(now roce.Time, wc *roce.Completion) {
 		control = append(r.scratch[:0], r.slot(slot)[:wc.ByteLen]...)
 	}
 	if wc.Status == roce.StatusSuccess {
-		_ = r.receive(slot) // only the end of the queue pair can refuse it, which is told
+		_ = r.owe(slot) // only the end of the queue pair can refuse it, which is told
 	}
 	e.machine.HandleArrival(now, r.core, wc, control)
 }
@@ -251,8 +260,43 @@ const slotLen = msg.MaxControlLen
 // slot is the memory of a receive.
 func (r *rail) slot(i int) []byte { return r.control.Bytes()[i*slotLen:][:slotLen] }
 
-// receive posts a receive.
-func (r *rail) receive(i int) error {
-	r.sge[0] = r.control.SGE(i*slotLen, slotLen)
-	return r.qp.PostRecv(&roce.RecvWR{WRID: receiveID | uint64(i), SGList: r.sge[:]})
+// lateReceives is how many receives a rail has beyond those that the peer may count on, and so how
+// many may wait to be posted again.
+const lateReceives = 8
+
+// owe notes a receive that is to be posted again: behind what is answered to what came, or when no
+// further one may wait. The caller holds the endpoint's lock.
+func (r *rail) owe(i int) error {
+	n := len(r.owed)
+	r.sges[n] = r.control.SGE(i*slotLen, slotLen)
+	r.owed = append(r.owed, roce.RecvWR{WRID: receiveID | uint64(i), SGList: r.sges[n : n+1]})
+	switch e := r.conn.endpoint; len(r.owed) {
+	case lateReceives / 2:
+		if !r.owing {
+			r.owing = true
+			e.owing = append(e.owing, r)
+		}
+	case lateReceives:
+		return r.repay()
+	}
+	return nil
+}
+
+// repay posts the receives that wait. The caller holds the endpoint's lock.
+func (r *rail) repay() error {
+	if len(r.owed) == 0 {
+		return nil
+	}
+	_, err := r.qp.PostRecvs(r.owed)
+	r.owed = r.owed[:0]
+	return err
+}
+
+// repay has receives posted of rails of which several wait. The caller holds mu.
+func (e *Endpoint) repay() {
+	for i, r := range e.owing {
+		_ = r.repay() // as above
+		r.owing, e.owing[i] = false, nil
+	}
+	e.owing = e.owing[:0]
 }

@@ -10,22 +10,30 @@ type fifo[T any] struct {
 }
 
 // push adds a value at the end.
-func (f *fifo[T]) push(x T) {
+func (f *fifo[T]) push(x T) { *f.add() = x }
+
+// add adds a zero value at the end, to be filled in there: large ones are not copied then.
+func (f *fifo[T]) add() *T {
 	if f.n == len(f.ring) {
 		f.grow()
 	}
-	f.ring[(f.first+f.n)&(len(f.ring)-1)] = x
 	f.n++
+	return &f.ring[(f.first+f.n-1)&(len(f.ring)-1)]
 }
 
 // pop takes the first value out; there must be one.
 func (f *fifo[T]) pop() T {
+	x := *f.head()
+	f.drop()
+	return x
+}
+
+// drop is pop of a value that nobody needs any more.
+func (f *fifo[T]) drop() {
 	var none T
-	x := f.ring[f.first]
 	f.ring[f.first] = none
 	f.first = (f.first + 1) & (len(f.ring) - 1)
 	f.n--
-	return x
 }
 
 // remove takes out the value that is i places behind the first one.

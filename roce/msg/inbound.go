@@ -114,7 +114,8 @@ func (c *Conn) takeFrame(wc *verbs.Completion) error {
 	if err := c.freed(f.ReleasedSmall, f.ReleasedLarge); err != nil {
 		return err
 	}
-	c.arrivals.push(arrived{ring: r, records: f.Iterate(), frame: f.Sequence})
+	a := c.arrivals.add()
+	a.ring, a.records, a.frame = r, f.Iterate(), f.Sequence
 	return nil
 }
 
@@ -156,7 +157,7 @@ func (c *Conn) process(now clock.Time) {
 				break
 			}
 			c.goOn()
-			c.arrivals.pop()
+			c.arrivals.drop()
 			continue
 		}
 		if !c.processFrame(now, a) {
@@ -170,7 +171,9 @@ func (c *Conn) process(now clock.Time) {
 			return
 		}
 		c.tell = c.tell || a.tell
-		c.release(c.arrivals.pop().ring)
+		ring := a.ring
+		c.arrivals.drop()
+		c.release(ring)
 	}
 	if c.arrivals.n == 0 {
 		c.goOn()

@@ -103,14 +103,12 @@ func (c *Conn) closeFrame() {
 		c.abandonFrame()
 		return
 	}
-	i := item{
-		lane: o.lane, ring: o.ring, slot: o.slot, count: o.lane.written,
-		header: FrameHeader{Epoch: o.ring.epoch, Sequence: c.frames},
-	}
+	i := c.out.add()
+	i.lane, i.ring, i.slot, i.count = o.lane, o.ring, o.slot, o.lane.written
+	i.header = FrameHeader{Epoch: o.ring.epoch, Sequence: c.frames}
 	i.length = len(o.writer.Finish(&i.header))
 	c.frames++
 	c.framesOut++
-	c.out.push(i)
 	o.lane, o.ring = nil, nil
 }
 

@@ -50,7 +50,9 @@ func (e *Endpoint) NextWork(now clock.Time, wr *verbs.SendWR) *Rail {
 	for c := e.ready.First(); c != nil; c = e.ready.First() {
 		e.ready.Remove(&c.links)
 		if r := c.nextWork(now, wr); r != nil {
-			e.ready.Push(&c.links, c) // the others first
+			if !c.idle() {
+				e.ready.Push(&c.links, c) // the others first
+			}
 			return r
 		}
 	}
@@ -67,7 +69,7 @@ func (c *Conn) wake() {
 // nextWork fills in the next work request: control messages and frames in their order, a frame
 // that still has room behind them, then what is read and written.
 func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) *Rail {
-	if c.state == connDead || c.state == connBroken && !c.farewell {
+	if c.state == connDead || c.state == connBroken && !c.farewell || c.idle() {
 		return nil
 	}
 	*wr = verbs.SendWR{
@@ -84,6 +86,21 @@ func (c *Conn) nextWork(now clock.Time, wr *verbs.SendWR) *Rail {
 	r.flights.push(f)
 	c.posted++
 	return r
+}
+
+// idle reports whether there is nothing to post, which is so most often: behind each work request
+// another one is asked for, and behind whatever arrives.
+func (c *Conn) idle() bool {
+	if c.out.n > 0 || c.open.lane != nil || c.farewell || c.resume.on != nil ||
+		c.puts.Len() > 0 || c.pulls.Len() > 0 || c.rma.waiting.Len() > 0 {
+		return false
+	}
+	for _, r := range c.rails {
+		if r.probe {
+			return false
+		}
+	}
+	return true
 }
 
 // nextInOrder is nextWork of what goes in order, by one rail.
@@ -110,8 +127,8 @@ func (c *Conn) nextInOrder(wr *verbs.SendWR, f *flight) *Rail {
 	if c.out.n == 0 {
 		return nil
 	}
-	i := c.out.pop()
-	*f = c.post(wr, &i)
+	*f = c.post(wr, c.out.head())
+	c.out.drop()
 	return r
 }
 
@@ -229,7 +246,7 @@ func (e *Endpoint) HandleWork(now clock.Time, r *Rail, wc *verbs.Completion) {
 // completeFlight takes the success of a work request.
 func (c *Conn) completeFlight(r *Rail, f *flight) {
 	if c.several && !f.resume && (f.kind == flightControl || f.kind == flightFrame) {
-		c.unseen.pop()
+		c.unseen.drop()
 	}
 	r.load -= f.n
 	switch f.kind {

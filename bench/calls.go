@@ -32,7 +32,39 @@ func callCases() []benchCase {
 	}
 	c.control = c.variants[0].name
 	c.reference = c.variants[0].name
-	return []benchCase{c}
+	turns := c
+	turns.name = fmt.Sprintf("rpc-turns-%d", shortLength)
+	turns.title += ", in turn with as many others"
+	turns.unit = "of the others' rate"
+	turns.variants = []variant{
+		{name: rc.String(), needs: []backend{rc}, run: calledInTurn("call-same", "answer")},
+		{
+			name: piggybacked, needs: []backend{rc},
+			run: calledInTurn("call-halves", "answer-halves"),
+		},
+	}
+	return []benchCase{c, turns}
+}
+
+// calledInTurn measures the rate of calls over some connections by that over others.
+func calledInTurn(call, answer string) runFunc {
+	return ratioOf(role{stage.A, rc, call}, role{stage.B, rc, answer}).
+		with(func(_ stage.Side, o *worker.Options) { o.QPs = 2 * callQPs })
+}
+
+// ratioOf measures what the first worker found to be the ratio of two rates.
+func ratioOf(roles ...role) runFunc {
+	return func(ctx context.Context, p *place) (measurement, error) {
+		reports, err := p.play(ctx, roles...)
+		if err != nil {
+			return measurement{}, err
+		}
+		m := measurement{value: reports[0].Ratio, workers: reports}
+		if m.value == 0 {
+			return m, errNothing
+		}
+		return m, nil
+	}
 }
 
 // called makes calls from one end to the other and counts those that were answered.

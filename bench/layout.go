@@ -89,7 +89,8 @@ func turnCases() []benchCase {
 			} {
 				c.variants = append(c.variants, variant{
 					name: v.name, needs: []backend{rc},
-					run: inTurn(kind.prefix + "-" + v.way).
+					run: ratioOf(role{stage.A, rc, kind.prefix + "-" + v.way},
+						role{stage.B, rc, "target"}).
 						with(func(_ stage.Side, o *worker.Options) { o.Block = block }),
 				})
 			}
@@ -97,21 +98,6 @@ func turnCases() []benchCase {
 		}
 	}
 	return cases
-}
-
-// inTurn measures the rate of a layout by that of another way.
-func inTurn(mode string) runFunc {
-	return func(ctx context.Context, p *place) (measurement, error) {
-		reports, err := p.play(ctx, role{stage.A, rc, mode}, role{stage.B, rc, "target"})
-		if err != nil {
-			return measurement{}, err
-		}
-		m := measurement{value: reports[0].Ratio, workers: reports}
-		if m.value == 0 {
-			return m, errNothing
-		}
-		return m, nil
-	}
 }
 
 // Names by which goals find the ways.

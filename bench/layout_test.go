@@ -1,23 +1,35 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
-// TestTurns compares a layout with the other ways, and with itself: a ratio near 1 each, since it
-// is the same bytes. What it really is needs longer windows.
+// TestTurns compares works with others in turn: a row has the ratio, unless an end was starved.
+// What the ratio is needs longer windows, and a machine at rest.
 func TestTurns(t *testing.T) {
 	needMachine(t)
-	d := quickly(t, "layout-turns-512,layout-alone-4096", 1)
-	if len(d.Cases) != 2 {
+	d := quickly(t, "layout-turns-512,layout-alone-4096,rpc-turns-64", 1)
+	if len(d.Cases) != 3 {
 		t.Fatalf("%d cases", len(d.Cases))
 	}
 	for _, c := range d.Cases {
-		if len(c.Rows) != 3 {
-			t.Errorf("%s: %d rows", c.Name, len(c.Rows))
+		if len(c.Rows) != len(c.Variants) {
+			t.Errorf("%s: %d rows of %q", c.Name, len(c.Rows), c.Variants)
 		}
+		measured := false
 		for _, r := range c.Rows {
-			if r.Void == "" && (r.Value < 0.5 || r.Value > 2) {
-				t.Errorf("%s, %s: %v of the other's rate", c.Name, r.Variant, r.Value)
+			if len(r.Workers) == 0 {
+				continue
 			}
+			measured = true
+			if ratio := r.Workers[0].Ratio; r.Value <= 0 || r.Value != ratio ||
+				!slices.Contains(c.Variants, r.Variant) {
+				t.Errorf("%s, %s: %v, and %v by the worker", c.Name, r.Variant, r.Value, ratio)
+			}
+		}
+		if !measured {
+			t.Errorf("%s: nothing was measured", c.Name)
 		}
 	}
 }

@@ -172,9 +172,9 @@ func (c *conn) connect(o worker.Options, peer string) error {
 	gid := wire.GIDFromAddr(c.remote.gid)
 	for i, remote := range c.remote.qps {
 		local := c.locals[i]
-		local.Extensions = extensions(o)
+		local.Extensions = c.extensionsOf(o, i)
 		err := c.qps[i].Connect(ctx, local, engine.Endpoint{
-			QPN: remote.qpn, PSN: remote.psn, GID: gid, Extensions: extensions(o),
+			QPN: remote.qpn, PSN: remote.psn, GID: gid, Extensions: local.Extensions,
 		}, options)
 		if err != nil {
 			return err

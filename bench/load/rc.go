@@ -58,6 +58,10 @@ var rcModes = map[string]struct {
 	"call":           {false, rcCall},
 	"answer":         {false, rcAnswer},
 
+	"call-same":     {false, rcCallInTurn},
+	"call-halves":   {false, rcCallInTurn},
+	"answer-halves": {false, rcAnswer},
+
 	"call-piggyback":   {false, rcCall},
 	"answer-piggyback": {false, rcAnswer},
 }
@@ -85,7 +89,7 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 	}
 	w, total, rtt, err := mode.run(c, o)
 	counts, uncounted := c.counters()
-	if errors.Is(err, errRetries) {
+	if errors.Is(err, errRetries) || errors.Is(err, errNoTurns) {
 		return worker.Report{
 			Mode: worker.RC, Counters: counts, GaveUp: fmt.Sprintf("%v; counted %v", err, counts),
 		}, nil

@@ -105,7 +105,14 @@ func inTurn(prepare prepareFunc, lists bool, depth int) func(
 		if err != nil {
 			return nil, 0, nil, err
 		}
-		w, total, err := c.compare(o, &layout, &other, depth)
+		messages := turnMessages
+		if depth == 1 {
+			messages = aloneMessages
+		}
+		ways := [2]*way{&layout, &other}
+		w, total, err := c.takeTurns(o, messages, func(i int) error {
+			return c.turn(ways[i], messages, depth)
+		})
 		if err != nil {
 			return nil, 0, nil, err
 		}
@@ -115,41 +122,6 @@ func inTurn(prepare prepareFunc, lists bool, depth int) func(
 
 // errNoTurns means that the window was over before each way had its turn.
 var errNoTurns = errors.New("load: the window is too short for a turn of each")
-
-// compare sends in two ways in turn until the end of the window.
-func (c *conn) compare(o worker.Options, layout, other *way, depth int) (
-	*worker.Window, uint64, error,
-) {
-	messages := turnMessages
-	if depth == 1 {
-		messages = aloneMessages
-	}
-	ways := [2]*way{layout, other}
-	var took [2][]time.Duration
-	for i := range took {
-		took[i] = make([]time.Duration, 0, mostTurns)
-	}
-	var total uint64
-	w := c.newWindow(o)
-	for first := 0; w.Tick(w.Now(), total) && len(took[1]) < mostTurns; first = 1 - first {
-		for _, i := range [2]int{first, 1 - first} {
-			begin := w.Now()
-			if err := c.turn(ways[i], messages, depth); err != nil {
-				return nil, 0, err
-			}
-			if w.Open() {
-				took[i] = append(took[i], w.Now()-begin)
-			}
-			total += uint64(messages)
-		}
-	}
-	w.Close(total)
-	if len(took[0]) == 0 {
-		return nil, 0, errNoTurns
-	}
-	c.ratio = fastTenth(took[1]).Seconds() / fastTenth(took[0]).Seconds()
-	return w, total, nil
-}
 
 // fastTenth sorts times, of which there is one at least.
 func fastTenth(times []time.Duration) time.Duration {

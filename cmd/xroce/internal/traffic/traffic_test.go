@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -70,6 +71,53 @@ func TestSendStopsLate(t *testing.T) {
 	sent, err := s.Run(t.Context())
 	if err != nil || sent.Late == 0 || sent.Duration > 120*clock.Millisecond || sent.Frames == 0 {
 		t.Errorf("%+v, %v", sent, err)
+	}
+}
+
+// A slowLink takes so long for each frame, and longer for its first calls, as one whose memory has
+// to be made first.
+type slowLink struct {
+	*wireLink
+	c      *virtual
+	flush  clock.Time // of a call that sends nothing
+	frame  clock.Time
+	first  int // calls that take firstIn longer
+	before int
+}
+
+const firstIn = clock.Millisecond
+
+func (l *slowLink) Flush() error {
+	l.c.now += l.flush + l.frame*clock.Time(l.sent-l.before)
+	l.before = l.sent
+	if l.first > 0 {
+		l.first--
+		l.c.now += firstIn
+	}
+	return nil
+}
+
+// TestSendSlowStart: what a slow start has held up is caught up with, at eight tenths of the
+// largest rate, too, and is not in the mean: neither the number of frames nor the time.
+func TestSendSlowStart(t *testing.T) {
+	c := &virtual{look: 30, tick: 1000}
+	l := &slowLink{wireLink: newWireLink(), c: c, flush: 300, frame: 450, first: 10}
+	l.lose = func(int) bool { return true }
+	run := func(rate string) traffic.Sent {
+		s := sender(t, plan(rate, 100*time.Millisecond, traffic.PlanFlow{}), l, c)
+		sent, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sent
+	}
+	most := run("max")
+	largest := float64(most.Frames) / (float64(most.Duration) / 1e9)
+	l.first = 10
+	sent := run(fmt.Sprintf("%.0fpps", 0.8*largest))
+	rate := float64(sent.Frames) / (float64(sent.Duration) / 1e9)
+	if math.Abs(rate/largest-0.8) > 0.001 || sent.Late != 0 {
+		t.Errorf("%.4f of the largest rate, %.0f a second: %+v", rate/largest, largest, sent)
 	}
 }
 

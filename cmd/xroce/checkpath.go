@@ -63,7 +63,11 @@ func (a *app) serveChecks(ctx context.Context, iface string, queue, port int) er
 	}
 	a.tellReady(listener.Addr(), fmt.Sprintf(", answering checks at %s, Ctrl-C to end",
 		listener.Addr()))
-	return server.Serve(ctx, listener)
+	err = server.Serve(ctx, listener)
+	if n := server.TurnedAway(); n > 0 {
+		a.logger.Warn("there was no room for some clients", "turned_away", n)
+	}
+	return err
 }
 
 // checkPath adds to a report what there is to say of the way to a host.

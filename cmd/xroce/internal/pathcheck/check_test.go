@@ -152,6 +152,9 @@ func TestServerBounds(t *testing.T) {
 		!strings.Contains(err.Error(), "try again later") {
 		t.Error(err)
 	}
+	if n := r.server.TurnedAway(); n != 2 {
+		t.Errorf("%d were turned away", n)
+	}
 	client.Close()
 	second.Close()
 	if a, b := r.awaitEnd(t), r.awaitEnd(t); a.err != nil || b.err != nil ||

@@ -44,6 +44,14 @@ type Server struct {
 
 	mu     sync.Mutex
 	guests []netip.Prefix // their hosts
+	away   int            // clients that there was no room for
+}
+
+// TurnedAway is how many clients there was no room for. It is safe for concurrent use.
+func (s *Server) TurnedAway() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away
 }
 
 // errBusy is what a client is told that there is no room for.
@@ -91,6 +99,7 @@ func (s *Server) enter(from netip.Addr) bool {
 		}
 	}
 	if len(s.guests) >= maxClients || same >= maxOfHost {
+		s.away++
 		return false
 	}
 	s.guests = append(s.guests, host)

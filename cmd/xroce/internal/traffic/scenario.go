@@ -14,7 +14,10 @@ import (
 func ParseScenario(text []byte) (p Plan, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&p); err != nil {
+	switch err := d.Decode(&p); {
+	case errors.Is(err, io.EOF):
+		return p, badPlan("the file is empty")
+	case err != nil:
 		return p, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {

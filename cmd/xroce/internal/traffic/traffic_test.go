@@ -252,15 +252,23 @@ func TestNoAllocations(t *testing.T) {
 // TestScenarioRefused: words that nobody knows, and values that are none, are refused with their
 // line.
 func TestScenarioRefused(t *testing.T) {
+	bomb := "flows:\n- &a0 {}\n" // each flow has the one before it nine times
+	for i := range 20 {
+		before := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), ", ")
+		bomb += fmt.Sprintf("- &a%d {<<: [%s]}\n", i+1, before)
+	}
 	for text, want := range map[string]string{
-		"flows:\n  - {kind: udp}\nspeed: 3\n": "line 3: field speed not found",
-		"flows:\n  - {knd: udp}\n":            "line 2: field knd not found",
-		"flows:\n  - {port: 70000}\n":         "line 2",
-		"steps: [{duration: fast}]":           "line 1",
-		"count: 5\n":                          "no flows",
-		"":                                    "EOF",
-		"flows: [{kind: udp}]\n---\nx: 1\n":   "behind the first",
-		"flows: &a [*a]":                      "bad plan",
+		"flows:\n  - {kind: udp}\nspeed: 3\n":  "line 3: field speed not found",
+		"flows:\n  - {knd: udp}\n":             "line 2: field knd not found",
+		"flows:\n  - {port: 70000}\n":          "line 2",
+		"steps: [{duration: fast}]":            "line 1",
+		"count: 5\n":                           "no flows",
+		"":                                     "the file is empty",
+		"# nothing\n":                          "the file is empty",
+		"flows: " + strings.Repeat("[", 1<<17): "max depth",
+		bomb:                                   "excessive aliasing",
+		"flows: [{kind: udp}]\n---\nx: 1\n":    "behind the first",
+		"flows: &a [*a]":                       "bad plan",
 	} {
 		if p, err := traffic.ParseScenario([]byte(text)); !errors.Is(err, traffic.ErrPlan) ||
 			!strings.Contains(err.Error(), want) {

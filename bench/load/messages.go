@@ -30,7 +30,7 @@ var messageModes = map[string]struct {
 	run     func(*messenger, worker.Options) (done, error)
 }{
 	"post":  {false, always, (*messenger).pour},
-	"take":  {true, always, (*messenger).take},
+	"take":  {true, asUsual, (*messenger).take},
 	"ping":  {false, always, (*messenger).ping},
 	"echo":  {true, always, (*messenger).echo},
 	"first": {false, always, (*messenger).first},
@@ -83,7 +83,8 @@ var messageSpare = timeout.Scaled(12 * time.Second)
 
 // Messages does the work of o.Mode with messages of o.Message bytes, which travel by o.Protocol.
 // The device is in direct mode, where the worker's one thread does everything, but for what the
-// machine is to do without it; streams are as they are by default.
+// machine is to do without it. Who takes messages, and streams, sleep when nothing comes, as is the
+// default, and as the receivers of SENDs and WRITEs do beside them.
 func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err error) {
 	mode, ok := messageModes[o.Mode]
 	if !ok {

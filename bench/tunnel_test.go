@@ -37,7 +37,7 @@ func TestTunnelRun(t *testing.T) {
 				continue // it gave up, and was tried again
 			case ours != (len(r.Workers) == 4):
 				t.Errorf("%s, %s: %d reports", c.name, r.Variant, len(r.Workers))
-			case ours && r.Workers[2].Counters["tx_datagrams"] == 0:
+			case ours && r.Workers[2].Counters["tunnel_tx_datagrams"] == 0:
 				t.Errorf("%s, %s: nothing went through: %+v", c.name, r.Variant, r.Workers)
 			case strings.HasSuffix(c.name, "rtt") != (r.Workers[0].RTT != nil):
 				t.Errorf("%s, %s: round trips %+v", c.name, r.Variant, r.Workers[0].RTT)

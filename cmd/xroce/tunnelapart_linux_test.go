@@ -60,15 +60,15 @@ func TestRootTunnelKilled(t *testing.T) {
 			inside := rawSocketIn(t, hosts[0], "in0")
 			for range 2 {
 				b, _ := startTunnel(t, hosts[1], "--peer 10.99.0.1 "+flags)
-				broadcastUntilHeard(t, inside, []*rawSocket{rawSocketIn(t, hosts[1], "in0")})
+				there := rawSocketIn(t, hosts[1], "in0")
+				broadcastUntilHeard(t, inside, []*rawSocket{there})
+				broadcastUntilHeard(t, there, []*rawSocket{inside})
 				if err := b.Process.Signal(unix.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 				_ = b.Wait() // it was killed
 			}
-			if s := endTunnel(t, a); s.Peers[0].Connects < 2 {
-				t.Errorf("%+v", s)
-			}
+			endTunnel(t, a)
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -99,6 +100,9 @@ func TestForgedRequestsLeaveNothing(t *testing.T) {
 					ask[i%len(ask)] ^= byte(1 + i%255)
 					if i%5 == 0 {
 						ask = ask[:i%len(ask)]
+					}
+					if bytes.Equal(bytes.TrimRight(ask, "\x00"), bytes.TrimRight(good, "\x00")) {
+						continue // private data are filled up with zeros, so it is a good one
 					}
 					if err := b.replay(ask); err == nil {
 						t.Fatalf("%d: taken", i)

@@ -37,24 +37,27 @@ func (p *MRPool) RegMR(d *Device, pd *PD, buf []byte, access mem.Access) (*MR, e
 }
 
 // Release is Deregister, and gives a region of an MRPool back, if there is no error: then it must
-// not be used any more, not for a second Release either.
+// not be used any more. A second Release before somebody else has it does nothing.
 func (m *MR) Release() error {
 	if err := m.Deregister(); err != nil {
 		return err
 	}
-	if m.pool != nil {
-		m.forget()
+	if m.pool != nil && m.forget() {
 		m.pool.keep(m)
 	}
 	return nil
 }
 
-// forget lets go of what a region was that was deregistered.
-func (m *MR) forget() {
+// forget lets go of what a region was that was deregistered, and reports whether it had not yet.
+func (m *MR) forget() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.pd == nil {
+		return false
+	}
 	m.device.keys.Forget(m.core)
 	m.pd = nil
+	return true
 }
 
 // take returns a region of a device, nil when there is none.

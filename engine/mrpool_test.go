@@ -54,3 +54,35 @@ func TestMRPool(t *testing.T) {
 		t.Errorf("a domain that is closed: %v", err)
 	}
 }
+
+// TestMRPoolReleasedTwice: a region that was given back twice is had by one afterwards, not by two.
+func TestMRPoolReleasedTwice(t *testing.T) {
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := openPort(t, network, 0, engine.Options{Direct: true})
+	var pool engine.MRPool
+	pd := dev.AllocPD()
+	m, err := pool.RegMR(dev, pd, make([]byte, 100), mem.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.Release(), m.Release()); err != nil {
+		t.Fatal(err)
+	}
+	one, err := pool.RegMR(dev, pd, make([]byte, 100), mem.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pool.RegMR(dev, pd, make([]byte, 100), mem.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one == other {
+		t.Error("two have one region")
+	}
+	if err := errors.Join(one.Release(), other.Release(), pd.Close()); err != nil {
+		t.Error(err)
+	}
+}

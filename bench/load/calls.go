@@ -52,17 +52,26 @@ func (c *conn) answerCalls(wr *roce.SendWR) (came uint64, err error) {
 	return came, nil
 }
 
+// beginCalls waits until the other end has connected, and returns what a call is.
+func (c *conn) beginCalls(o worker.Options) (wr roce.SendWR, err error) {
+	if err := c.awaitNote(noteLimit); err != nil {
+		return wr, err
+	}
+	if err := c.openCalls(); err != nil {
+		return wr, err
+	}
+	wr = c.message(o)
+	wr.Flags = 0
+	return wr, nil
+}
+
 // rcCall begins a call on each queue pair, once the other end has connected all of its own,
 // and the next one with each answer.
 func rcCall(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	if err := c.awaitNote(noteLimit); err != nil {
+	wr, err := c.beginCalls(o)
+	if err != nil {
 		return nil, 0, nil, err
 	}
-	if err := c.openCalls(); err != nil {
-		return nil, 0, nil, err
-	}
-	wr := c.message(o)
-	wr.Flags = 0
 	for _, qp := range c.qps {
 		if err := qp.PostSend(&wr); err != nil {
 			return nil, 0, nil, err

@@ -62,14 +62,10 @@ func (c *conn) callTurn(first, n int, wr *roce.SendWR) error {
 // rcCallInTurn calls over one half and the other: the ratio of the report is the second one's rate
 // by that of the first.
 func rcCallInTurn(c *conn, o worker.Options) (*worker.Window, uint64, *worker.RTT, error) {
-	if err := c.awaitNote(noteLimit); err != nil {
+	wr, err := c.beginCalls(o)
+	if err != nil {
 		return nil, 0, nil, err
 	}
-	if err := c.openCalls(); err != nil {
-		return nil, 0, nil, err
-	}
-	wr := c.message(o)
-	wr.Flags = 0
 	half := len(c.qps) / 2
 	w, total, err := c.takeTurns(o, callsOfTurn, func(i int) error {
 		return c.callTurn((1-i)*half, half, &wr)

@@ -135,7 +135,7 @@ func (p *probe) look(e *Endpoint) bool {
 	case e.err != nil:
 		p.err = e.err
 	case from != nil:
-		p.err = from.Err()
+		p.err = p.from.Err() // not before it says so itself
 	}
 	return ok || p.err != nil
 }

@@ -159,8 +159,13 @@ func (e *Endpoint) progress(now roce.Time) {
 		e.memory.ask(r)
 	}
 	// Before what fails with it: who is told of that may ask the connection for the reason.
+	closed := false
 	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
 		c.User.(*Conn).over(c.Err())
+		closed = true
+	}
+	if closed && len(e.probes) > 0 {
+		e.answerProbes() // who looks for a message of them
 	}
 	for s := e.machine.NextSent(); s != nil; s = e.machine.NextSent() {
 		switch u := s.User.(type) {

@@ -185,3 +185,44 @@ func TestRiderHasCredits(t *testing.T) {
 	s.Recv(p)
 	s.Expect(roctest.PSN(s.us(2)))
 }
+
+// TestRiderNeverAcknowledges: a peer that goes on sending, and acknowledges on what it sends only
+// what it acknowledged before, or nothing, holds up no timeout: what it owes goes again RETRY_CNT
+// times and then fails the queue pair, and its own requests were each answered until then.
+func TestRiderNeverAcknowledges(t *testing.T) {
+	const retries = 3
+	for _, rides := range []bool{true, false} {
+		s := newPiggyback(t, options{RetryCnt: retries, Timeout: 14})
+		s.Send(1, 4)
+		s.Expect(roctest.PSN(s.us(0)))
+		s.Recv(ack(s.us(0)))
+		s.ExpectCQE(done(1, roce.WCSend))
+		s.Send(2, 4)
+		s.Expect(roctest.PSN(s.us(1)))
+		var n, again uint32
+		for ; s.qp.State() == roce.StateRTS; n++ {
+			if n > 1000 {
+				t.Fatal("it waits for ever")
+			}
+			s.PostRecv(100, 0, 64)
+			p := request(wire.RCSendOnly, s.it(n), []byte("data"))
+			if rides {
+				p = riding(s.it(n), s.us(0), wire.ACKNoCredits)
+			}
+			s.Recv(p)
+			s.ExpectAck(s.it(n), wire.ACKNoCredits, n+1)
+			s.Advance(10 * roce.Millisecond)
+			if s.qp.State() != roce.StateRTS {
+				break
+			}
+			if size := s.qp.NextPacket(s.now, s.frame); size > 0 {
+				must(t, roctest.Frame(s.frame[:size], roctest.PSN(s.us(1)), roctest.AckReq(true)))
+				again++
+			}
+		}
+		if again != retries {
+			t.Errorf("riding %t: sent again %d times, want %d", rides, again, retries)
+		}
+		s.ExpectCQE(failed(2, roce.StatusRetryExcErr))
+	}
+}

@@ -114,6 +114,14 @@ func (p *Pair) join(o Options) error {
 			return fmt.Errorf("end %v: %w", side, err)
 		}
 	}
+	for side := range Side(2) {
+		if err := awaitOperational(p.End(side).ns, p.End(side).Name); err != nil {
+			return fmt.Errorf("end %v: %w", side, err)
+		}
+	}
+	if o.Scatter != ScatterNone {
+		return awaitOperational(p.middle.ns, middleNames[:]...)
+	}
 	return nil
 }
 

@@ -14,16 +14,20 @@ import (
 // the way.
 const scatterQueue = 10000
 
+// middleNames are the interfaces in the middle.
+var middleNames = [2]string{"s0", "s1"}
+
 // linkScattered makes the wire of two veth pairs. In the middle a program at the ingress of each
 // chooses the transmit queue of the other, which is the receive queue of the end:
 //
 //	namespace a        namespace s        namespace b
 //	 xr0 ===== veth ===== s0  s1 ===== veth ===== xr0
 //
-// Nothing is lost there but what Options.LossPPM says: the softirq that carries a frame over runs
-// before the sender's next.
+// Nothing is lost there but what Options.LossPPM says, as long as no more is on its way than the
+// kernel's backlog holds (net.core.netdev_max_backlog): the softirq that carries a frame over runs
+// before the sender's next, or on a busy host later.
 func (p *Pair) linkScattered(o Options) error {
-	s := [2]End{{Name: "s0", ns: p.middle.ns}, {Name: "s1", ns: p.middle.ns}}
+	s := [2]End{{Name: middleNames[0], ns: p.middle.ns}, {Name: middleNames[1], ns: p.middle.ns}}
 	if err := errors.Join(addVeth(&p.A, &s[0], o), addVeth(&p.B, &s[1], o)); err != nil {
 		return err
 	}

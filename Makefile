@@ -187,8 +187,8 @@ bench: ## measure us and others side by side, draw where time goes; see BENCHFLA
 EVERY ?= 1h
 .PHONY: bench-median
 bench-median: RUNS = 5
-bench-median: ## make RUNS whole runs, EVERY so long apart, and print their medians
-	$(GO) run ./bench --runs $(RUNS) --every $(EVERY) $(BENCHFLAGS)
+bench-median: ## make RUNS whole runs, EVERY so long apart: their medians are docs/numbers.md
+	$(GO) run ./bench --runs $(RUNS) --every $(EVERY) --page docs/numbers.md $(BENCHFLAGS)
 
 # The newest result that has what the plots are made of.
 RESULT ?= $(shell grep -l '"name": "msg-size-64"' bench/results/*.json 2>/dev/null | tail -n 1)

@@ -45,6 +45,7 @@ type flags struct {
 	from     string
 	runs     int           // whole runs, 0 for one of any kind
 	every    time.Duration // from the begin of one to that of the next
+	page     string        // a file for the medians
 }
 
 func parseFlags(args []string) (flags, error) {
@@ -62,6 +63,7 @@ func parseFlags(args []string) (flags, error) {
 		"print the tables of a stored `file` and stop; of several, with commas, the medians")
 	fs.IntVar(&f.runs, "runs", 0, "make so many whole runs and print their medians, 5 at least")
 	fs.DurationVar(&f.every, "every", 0, "begin one of several runs so long after the last")
+	fs.StringVar(&f.page, "page", "", "write the medians to a `file` as a page, too")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err
 	}
@@ -115,7 +117,7 @@ func main() {
 // run does what the flags ask for and returns the exit status.
 func run(ctx context.Context, f flags) (int, error) {
 	if f.from != "" {
-		if err := showStored(f.from, f.json); err != nil {
+		if err := showStored(f); err != nil {
 			return exitFailed, err
 		}
 		return exitOK, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ func measureRuns(ctx context.Context, f flags, cases []benchCase) (int, error) {
 			return exitFailed, errors.New("interrupted")
 		}
 	}
-	if err := showRuns(runs, f.json); err != nil {
+	if err := showRuns(runs, f); err != nil {
 		return exitFailed, err
 	}
 	return exitOK, nil
@@ -61,23 +62,23 @@ func measureOnce(ctx context.Context, f flags, cases []benchCase) (*result.Docum
 }
 
 // showStored prints the tables of a stored run, or the medians of several.
-func showStored(names string, asJSON bool) error {
+func showStored(f flags) error {
 	var runs result.Runs
-	for name := range strings.SplitSeq(names, ",") {
+	for name := range strings.SplitSeq(f.from, ",") {
 		d, err := result.Load(name)
 		if err != nil {
 			return err
 		}
 		runs = append(runs, d)
 	}
-	if len(runs) == 1 {
-		return show(runs[0], asJSON)
+	if len(runs) == 1 && f.page == "" {
+		return show(runs[0], f.json)
 	}
-	return showRuns(runs, asJSON)
+	return showRuns(runs, f)
 }
 
-// showRuns prints the medians of whole runs on standard output.
-func showRuns(runs result.Runs, asJSON bool) error {
+// showRuns prints the medians of whole runs on standard output, and writes the page of them.
+func showRuns(runs result.Runs, f flags) error {
 	var whole []string
 	for _, c := range choose(allCases(), "", false) {
 		whole = append(whole, c.name)
@@ -85,14 +86,33 @@ func showRuns(runs result.Runs, asJSON bool) error {
 	if err := runs.Check(whole); err != nil {
 		return err
 	}
-	if asJSON {
+	if f.page != "" {
+		if err := writePage(f.page, runs); err != nil {
+			return err
+		}
+	}
+	if f.json {
 		enc := json.NewEncoder(os.Stdout)
 		enc.SetIndent("", "  ")
 		return enc.Encode(runs)
 	}
-	if err := runs.WriteText(os.Stdout); err != nil {
+	return runs.WriteText(os.Stdout)
+}
+
+// pageHead begins the page of medians.
+const pageHead = `# Medians of whole runs
+
+Made by ` + "`make bench-median`" + `, not by hand. [perf.md](perf.md) says how to read it, how it is
+measured, and what stops the goals that are missed.
+
+`
+
+// writePage writes the medians of whole runs for docs.
+func writePage(name string, runs result.Runs) error {
+	var page bytes.Buffer
+	page.WriteString(pageHead)
+	if err := runs.WriteMarkdown(&page); err != nil {
 		return err
 	}
-	fmt.Println()
-	return runs.WriteMarkdown(os.Stdout)
+	return os.WriteFile(name, append(bytes.TrimSpace(page.Bytes()), '\n'), 0o644)
 }

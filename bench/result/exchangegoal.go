@@ -38,7 +38,8 @@ func exchangeGoals() []Goal {
 			piggybacked, ours, in(against),
 		},
 		{
-			"… in turn in one process", 1.5, false, "rpc-turns-64", piggybacked, "", in(amounts),
+			"calls of 64 B a second, piggybacked ACKs, of ours without, in turn", 1.5, false,
+			"rpc-turns-64", piggybacked, "", in(amounts),
 		},
 		{
 			"half round trip of 64 B, busy background loop, of direct mode", 1.2, true, spinning,

@@ -135,8 +135,8 @@ func Goals() []Goal {
 	}
 	for _, pathMTU := range []int{1024, 2048, 4096} {
 		goals = append(goals, Goal{
-			fmt.Sprintf("… of raw frames, copied and checked, path MTU %d", pathMTU), 0.9, false,
-			fmt.Sprintf("goodput-%d", pathMTU), ours, placed, in(against),
+			fmt.Sprintf("WRITE of 1 MiB, of raw, copied and checked, path MTU %d", pathMTU), 0.9,
+			false, fmt.Sprintf("goodput-%d", pathMTU), ours, placed, in(against),
 		})
 	}
 	for _, block := range []int{512, 4096} {
@@ -155,7 +155,7 @@ func Goals() []Goal {
 	return append(goals, []Goal{
 		{"SEND rate of 64 B, of raw", 0.75, false, "send-64", ours, raw, in(against)},
 		{
-			"… of raw frames, copied and checked", 0.9, false,
+			"SEND rate of 64 B, of raw, copied and checked", 0.9, false,
 			"send-64", ours, placed, in(against),
 		},
 		{"rate of 10,000 QPs, of one", 0.85, false, "qps-64", "10000 QPs", "1 QP", in(against)},
@@ -179,7 +179,10 @@ func Goals() []Goal {
 			"allocations a message, both ends", 0, true, "", "", "",
 			heapOf(worker.RC, "", allocations),
 		},
-		{"… with loss", 0, true, "", "", "", heapOf(worker.RC, lossPrefix, allocations)},
+		{
+			"allocations a message with loss, both ends", 0, true, "", "", "",
+			heapOf(worker.RC, lossPrefix, allocations),
+		},
 		{
 			"garbage collections in a window", 0, true, "", "", "",
 			heapOf(worker.RC, "", collected),

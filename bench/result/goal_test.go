@@ -72,7 +72,10 @@ func verdict(t *testing.T, d *Document, text string) Verdict {
 }
 
 func TestAllocationGoals(t *testing.T) {
-	const all, lossy = "allocations a message, both ends", "… with loss"
+	const (
+		all   = "allocations a message, both ends"
+		lossy = "allocations a message with loss, both ends"
+	)
 	quiet := &Document{Cases: []Case{reliable("send-64", borders)}}
 	if v := verdict(t, quiet, all); !v.Met() || v.Measured.N != 4 {
 		t.Errorf("%d objects a window are %+v, %s", borders, v.Measured, v)

@@ -30,7 +30,10 @@ func messageGoals() []Goal {
 		{"messages of 64 B, of UCX over TCP", 3, false, "msg-64", ours, ucx, in(against)},
 		{"messages of 64 B, of our SEND", 0.8, false, "msg-64", ours, send, in(against)},
 		{"messages of 64 B, of UDP with GSO", 1, false, "msg-64", ours, udpGSO, in(against)},
-		{"… where no XDP slows that", 1, false, "msg-64", ours, udpNoXDP, in(against)},
+		{
+			"messages of 64 B, of UDP with GSO without XDP", 1, false, "msg-64", ours, udpNoXDP,
+			in(against),
+		},
 		{
 			"half round trip of a message, of our SEND", 1.15, true,
 			"msg-rtt-64", ours, send, in(against),
@@ -50,7 +53,7 @@ func messageGoals() []Goal {
 			heapOf(worker.Messages, "msg-64", allocations),
 		},
 		Goal{
-			"… of any length", 0, true, "", "", "",
+			"allocations a message of any length", 0, true, "", "", "",
 			heapOf(worker.Messages, SizePrefix, allocations),
 		})
 }

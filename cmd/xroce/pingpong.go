@@ -47,7 +47,7 @@ func (a *app) pingpongCommand() *cobra.Command {
 	var p struct {
 		iface, kind                             string
 		port, size, mtu, depth, iters, gid, qps int
-		events, check                           bool
+		events, check, odp                      bool
 	}
 	c := &cobra.Command{
 		Use:   "pingpong [flags] [HOST]",
@@ -83,12 +83,13 @@ up after 30 to 60 seconds.`,
 	flags.IntVarP(&p.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
 	flags.BoolVarP(&p.events, "events", "e", false, "sleep between completions, not poll")
 	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
+	flags.BoolVarP(&p.odp, "odp", "o", false, "page memory on demand, with --type rc and srq")
 	device.register(flags)
 	mode.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
 		c := pingpong.Config{
 			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters,
-			QPs: p.qps, GIDIndex: p.gid, Events: p.events, Check: p.check,
+			QPs: p.qps, GIDIndex: p.gid, Events: p.events, Check: p.check, ODP: p.odp,
 		}
 		if err := completePingpong(&c, p.mtu, !flags.Changed("size")); err != nil {
 			return err
@@ -142,6 +143,9 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 		return usagef("-q %d is not in 1..%d", c.QPs, pingpong.MaxQPs)
 	case c.QPs > c.RxDepth:
 		return usagef("-r %d is not enough for -q %d", c.RxDepth, c.QPs)
+	case c.ODP && !c.Kind.Pages():
+		return usagef("--odp: what comes while a page is absent would be lost with --type %s",
+			c.Kind)
 	case c.Iters < 1:
 		return usagef("-n %d is not above 0", c.Iters)
 	case c.GIDIndex < peer.AutoGID:

@@ -36,6 +36,8 @@ func TestPingpong(t *testing.T) {
 		{"--type", "ud", "-n", "20", "-c"},
 		{"--type", "ud", "-s", "1", "-n", "20", "-c", "-e"},
 		{"--type", "srq", "-q", "1", "-n", "20", "-c"},
+		{"-n", "20", "-c", "--odp"},
+		{"--type", "srq", "-q", "1", "-n", "20", "-c", "-o", "-e"},
 	} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			b, _ := simBench(t)
@@ -108,6 +110,8 @@ func TestPingpongUsage(t *testing.T) {
 		{"--type srq -s 100000000", "not in 1.."},
 		{"-s 0", "not in 1.."},
 		{"-m 1000", "there are 256"},
+		{"--odp --type uc", "would be lost with --type uc"},
+		{"-o --type ud", "would be lost with --type ud"},
 	} {
 		args := append([]string{"pingpong", "-d", "xr1"}, strings.Fields(c.flags)...)
 		i := b.run(t, args...)

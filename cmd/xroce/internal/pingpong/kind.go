@@ -30,6 +30,10 @@ func (k Kind) DefaultSize() int {
 	return 4096
 }
 
+// Pages reports whether the memory of a kind can be paged on demand: what has no page yet is
+// asked for again, which nothing but a reliable connection does.
+func (k Kind) Pages() bool { return k.qpType() == roce.TypeRC }
+
 // Tool is the name of the program that may be the other end.
 func (k Kind) Tool() string { return "ibv_" + string(k) + "_pingpong" }
 

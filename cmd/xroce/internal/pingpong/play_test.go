@@ -13,6 +13,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/roce/mem"
 	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -139,5 +140,62 @@ func TestFewerRounds(t *testing.T) {
 	}
 	if errs := converse(t, [2]Config{c, c}, nil); errs != [2]error{} {
 		t.Errorf("client %v, server %v", errs[0], errs[1])
+	}
+}
+
+// TestODP: memory is paged on demand where that was asked for, and nowhere else.
+func TestODP(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := device(t, network, 1)
+	for _, k := range []Kind{RC, SRQ} {
+		for _, odp := range []bool{false, true} {
+			c := testConfig(k)
+			c.ODP = odp
+			g, err := newGame(dev, c, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, mr := range map[string]*engine.MR{"sent": g.out, "received": g.in} {
+				if got := mr.Access()&mem.OnDemand != 0; got != odp {
+					t.Errorf("%s, ODP %v: of what is %s it is %v", k, odp, name, got)
+				}
+			}
+			g.close()
+		}
+	}
+}
+
+// TestFailedWork: work that failed ends a run where completions are polled, and where they are
+// waited for.
+func TestFailedWork(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := device(t, network, 1)
+	for _, events := range []bool{false, true} {
+		c := testConfig(RC)
+		c.Events = events
+		g, err := newGame(dev, c, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := g.players[0]
+		if err := p.QP.Modify(&roce.Attr{State: roce.StateErr}, roce.AttrState); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.postSend(p); err != nil { // which is flushed at once
+			t.Fatal(err)
+		}
+		var wcs [2]roce.Completion
+		var failed *roce.WorkError
+		n, err := g.wait(t.Context(), wcs[:])
+		if n != 0 || !errors.As(err, &failed) || failed.Status != roce.StatusWRFlushErr {
+			t.Errorf("events %v: %d completions, %v", events, n, err)
+		}
+		g.close()
 	}
 }

@@ -27,6 +27,7 @@ type Config struct {
 	GIDIndex int      // peer.AutoGID to have one chosen
 	Events   bool     // sleep until completions come instead of polling
 	Check    bool     // compare every byte received; both ends must say so
+	ODP      bool     // page the memory on demand; RC and SRQ only
 
 	// Silence is how long nothing may come from the peer, 0 for 30 s. The originals wait
 	// for ever.
@@ -90,18 +91,27 @@ func newGame(dev *engine.Device, c Config, client bool) (g *game, err error) {
 			g.free = append(g.free, i)
 		}
 	}
-	if g.in, err = dev.RegMR(g.pd, make([]byte, places*g.room()), mem.LocalWrite); err != nil {
+	if g.in, err = g.register(places, mem.LocalWrite); err != nil {
 		return g, err
 	}
 	g.out = g.in
 	if client || c.Kind == SRQ {
-		if g.out, err = dev.RegMR(g.pd, make([]byte, g.room()), 0); err != nil {
+		if g.out, err = g.register(1, 0); err != nil {
 			return g, err
 		}
 	}
 	spoil(g.in.Bytes())
 	c.Kind.fill(g.message(g.out, 0), c.Check)
 	return g, nil
+}
+
+// register makes a region with places for messages.
+func (g *game) register(places int, access mem.Access) (*engine.MR, error) {
+	reg := g.dev.RegMR
+	if g.ODP {
+		reg = g.dev.RegODP
+	}
+	return reg(g.pd, make([]byte, places*g.room()), access)
 }
 
 // addPlayer makes a QP that takes receives.

@@ -358,3 +358,15 @@ func TestHashIsOfWhatWasWritten(t *testing.T) {
 		t.Errorf("%q has another digest", s.got.String())
 	}
 }
+
+// TestExistingIsRefusedAtOnce: what may not be replaced is refused before any of it is sent.
+func TestExistingIsRefusedAtOnce(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{})
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.create(t.Context(), &message{Path: "a", Name: "n", Size: 1}, Sender{})
+	if !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+}

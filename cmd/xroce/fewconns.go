@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine/crowd"
 )
 
 // A fewConns is a listener with so many connections at once. It is never full: the one that came
@@ -31,7 +31,7 @@ func (l *fewConns) Accept() (net.Conn, error) {
 	}
 	c := &fewConn{Conn: conn, of: l}
 	if from, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
-		c.host = peer.Host(from.Addr())
+		c.host = crowd.Host(from.Addr())
 	}
 	if crowded := l.add(c); crowded != nil {
 		_ = crowded.Close() // who has it notices
@@ -47,13 +47,9 @@ func (l *fewConns) add(c *fewConn) (crowded *fewConn) {
 	if len(l.open) <= l.most {
 		return nil
 	}
-	counts, most := map[netip.Prefix]int{}, 0
-	for _, c := range l.open {
-		counts[c.host]++
-		most = max(most, counts[c.host])
-	}
-	i := slices.IndexFunc(l.open, func(c *fewConn) bool { return counts[c.host] == most })
-	return l.open[i]
+	return l.open[crowd.GivesWay(l.open, func(c *fewConn) (netip.Prefix, bool) {
+		return c.host, true
+	})]
 }
 
 // A fewConn gives its place back when it is closed. net/http may close one twice, from two

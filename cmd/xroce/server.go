@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/engine/crowd"
 	"xroce/engine/msg"
 )
 
@@ -130,7 +130,7 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	from := request.RemoteAddr()
-	sender := transfer.Sender{Host: peer.Host(from.Addr()), GiveUp: giveUp}
+	sender := transfer.Sender{Host: crowd.Host(from.Addr()), GiveUp: giveUp}
 	guest := s.lobby.Enter(sender.Host, giveUp)
 	connecting, cancel := context.WithTimeout(ctx, connectTime)
 	conn, err := request.Accept(connecting)

@@ -407,10 +407,11 @@ func TestSilentClientsEnd(t *testing.T) {
 // TestLobby: who has not asked gives way first, then who came first.
 func TestLobby(t *testing.T) {
 	var l lobby
+	pid := 1
 	enter := func() *visitor {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { ours.Close(); theirs.Close() })
-		return l.enter(ours)
+		return l.enter(ours, pid)
 	}
 	gone := func(v *visitor) bool {
 		select {
@@ -437,6 +438,15 @@ func TestLobby(t *testing.T) {
 	l.leave(last)
 	if len(l.waiting) != maxWaiting-1 || gone(last) {
 		t.Errorf("%d, %t", len(l.waiting), gone(last))
+	}
+	// A process that is silent on many connections drives out its own, not one that came before.
+	l = lobby{}
+	other := enter()
+	for pid = 2; len(l.waiting) < maxWaiting; {
+		last = enter()
+	}
+	if enter(); gone(other) || gone(last) || len(l.waiting) != maxWaiting {
+		t.Errorf("%t, %t, %d", gone(other), gone(last), len(l.waiting))
 	}
 }
 

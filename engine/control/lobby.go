@@ -4,10 +4,13 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"xroce/engine/crowd"
 )
 
 // A lobby holds connections that are not served yet. It is never full: one that has not asked
-// for anything gives way, the one that came first, and where all have asked, that.
+// for anything gives way, of the process that has most of those, and where all have asked, one of
+// them in the same way.
 type lobby struct {
 	mu      sync.Mutex
 	waiting []*visitor // the one that came first is first
@@ -16,18 +19,22 @@ type lobby struct {
 // A visitor is a connection in a lobby.
 type visitor struct {
 	conn  net.Conn
+	pid   int // of who connected
 	asked bool
 	gone  chan struct{} // closed when it had to give way
 }
 
 // enter takes note of a connection. The one that has to give way is closed, which who serves it
 // notices.
-func (l *lobby) enter(conn net.Conn) *visitor {
-	v := &visitor{conn: conn, gone: make(chan struct{})}
+func (l *lobby) enter(conn net.Conn, pid int) *visitor {
+	v := &visitor{conn: conn, pid: pid, gone: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxWaiting {
-		i := max(slices.IndexFunc(l.waiting, func(v *visitor) bool { return !v.asked }), 0)
+		i := crowd.GivesWay(l.waiting, func(v *visitor) (int, bool) { return v.pid, !v.asked })
+		if i < 0 {
+			i = crowd.GivesWay(l.waiting, func(v *visitor) (int, bool) { return v.pid, true })
+		}
 		_ = l.waiting[i].conn.Close() // its client has no use for the error
 		close(l.waiting[i].gone)
 		l.waiting = slices.Delete(l.waiting, i, i+1)

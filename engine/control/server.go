@@ -123,11 +123,12 @@ func (s *Server) serve() {
 			}
 			continue
 		}
-		if !ours(conn) {
+		who, err := credentialsOf(conn)
+		if err != nil || !who.ours() {
 			conn.Close()
 			continue
 		}
-		v := s.lobby.enter(conn)
+		v := s.lobby.enter(conn, who.pid)
 		s.serving.Go(func() { s.serveOne(conn, v) })
 	}
 }
@@ -156,10 +157,7 @@ func (s *Server) serveOne(conn net.Conn, v *visitor) {
 
 // ours reports whether a client is of the same user, or root. Nobody else can enter the
 // directory, unless somebody changed its mode after it was looked at.
-func ours(conn *net.UnixConn) bool {
-	who, err := credentialsOf(conn)
-	return err == nil && (who.uid == os.Geteuid() || who.uid == 0)
-}
+func (c credentials) ours() bool { return c.uid == os.Geteuid() || c.uid == 0 }
 
 // request reads what a client asks for.
 func (s *Server) request(conn net.Conn) (q Request, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xroce/engine/cm"
+	"xroce/engine/crowd"
 	"xroce/roce/msg"
 )
 
@@ -132,7 +133,7 @@ func (l *lobby) enter(from netip.Addr) (*guest, context.Context) {
 		l.mu.Lock()
 		if len(l.guests) < handshakes {
 			ctx, cancel := context.WithCancel(l.ctx)
-			g := &guest{source: sourceOf(from), since: time.Now(), giveWay: cancel}
+			g := &guest{source: crowd.Host(from), since: time.Now(), giveWay: cancel}
 			l.guests = append(l.guests, g)
 			l.mu.Unlock()
 			return g, ctx
@@ -161,20 +162,13 @@ func (l *lobby) enter(from netip.Addr) (*guest, context.Context) {
 // slowest is the guest that came first, of those that are connecting and of the source of which
 // most are, nil when none is. The caller holds mu.
 func (l *lobby) slowest() *guest {
-	counts := map[netip.Prefix]int{}
-	most := 0
-	for _, g := range l.guests {
-		if !g.connected {
-			counts[g.source]++
-			most = max(most, counts[g.source])
-		}
+	i := crowd.GivesWay(l.guests, func(g *guest) (netip.Prefix, bool) {
+		return g.source, !g.connected
+	})
+	if i < 0 {
+		return nil
 	}
-	for _, g := range l.guests {
-		if !g.connected && counts[g.source] == most {
-			return g
-		}
-	}
-	return nil
+	return l.guests[i]
 }
 
 // leave gives a place back.
@@ -219,14 +213,4 @@ func (l *lobby) connect(
 	case <-l.ctx.Done():
 		c.drop()
 	}
-}
-
-// sourceOf is who is at an address: of IPv6 all of a network are one.
-func sourceOf(a netip.Addr) netip.Prefix {
-	bits := 64
-	if a.Is4() {
-		bits = 32
-	}
-	p, _ := a.WithZone("").Prefix(bits) // not of too many bits
-	return p
 }

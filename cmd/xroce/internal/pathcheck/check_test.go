@@ -8,11 +8,13 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"xroce/engine"
+	"xroce/engine/crowd"
 	"xroce/engine/sim"
 	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
@@ -142,6 +144,15 @@ func TestServerBounds(t *testing.T) {
 		t.Errorf("%+v, %v, %v", f, sure, err)
 	}
 	second := r.dial(t)
+	// Who was answered has said who he is.
+	other, err := second.box.handle(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _, err = second.round(t.Context(), other, smallDatagram, true)
+	if err != nil || !f.back {
+		t.Errorf("%+v, %v", f, err)
+	}
 	conn := r.connect(t)
 	var said report
 	if err := newLine(conn).hear(&said, timeout.Scaled(lineTime)); err != nil ||
@@ -158,31 +169,109 @@ func TestServerBounds(t *testing.T) {
 	client.Close()
 	second.Close()
 	if a, b := r.awaitEnd(t), r.awaitEnd(t); a.err != nil || b.err != nil ||
-		a.answered+b.answered != 1 {
+		a.answered+b.answered != 2 {
 		t.Errorf("%+v, %+v", a, b)
 	}
 	r.dial(t) // there is room again
+}
+
+// visit has a client of a host enter, which says who it is if it greets, and returns it, nil for
+// one that is turned away, and what it is told when it has to give way.
+func visit(s *Server, from string, greets bool) (g *guest, told *error) {
+	told = new(error)
+	g = &guest{
+		host: crowd.Host(netip.MustParseAddr(from)), hangUp: func(err error) { *told = err },
+	}
+	if !s.enter(g) {
+		return nil, told
+	}
+	if greets {
+		s.greeted(g)
+	}
+	return g, told
 }
 
 // TestServerIsForSeveralHosts: who has many addresses, as anybody has of IPv6, is still one host,
 // and the other places are for others.
 func TestServerIsForSeveralHosts(t *testing.T) {
 	var s Server
-	of := func(text string) netip.Addr { return netip.MustParseAddr(text) }
-	for text, want := range map[string]int{"2001:db8::": maxOfHost, "fe80::": maxOfHost} {
+	var last *guest
+	for _, network := range []string{"2001:db8::", "fe80::"} {
 		entered := 0
 		for i := range 2 * maxClients {
-			if s.enter(of(fmt.Sprintf("%s%x", text, i+1))) {
+			if g, _ := visit(&s, fmt.Sprintf("%s%x", network, i+1), true); g != nil {
 				entered++
+				last = g
 			}
 		}
-		if entered != want {
-			t.Errorf("%s: %d clients", text, entered)
+		if entered != maxOfHost {
+			t.Errorf("%s: %d clients", network, entered)
 		}
 	}
-	s.leave(of("2001:db8::99"))
-	if !s.enter(of("192.0.2.1")) {
+	s.leave(last)
+	if g, _ := visit(&s, "192.0.2.1", true); g == nil {
 		t.Error("there is no room for another host")
+	}
+}
+
+// TestWhoGivesWay: who has not said who he is gives way to anybody, and who has several clients
+// with one of them to who has none; others do not.
+func TestWhoGivesWay(t *testing.T) {
+	const a, b, c, d, e = "192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"
+	for name, tt := range map[string]struct {
+		guests []string
+		silent int // that one does not greet, -1 for all of them do
+		comes  string
+		want   int // who gives way, -1 for nobody and who comes is turned away
+	}{
+		"two hosts keep out no third":      {[]string{a, b, a, b}, -1, c, 0},
+		"of the host that has several":     {[]string{c, a, b, a}, -1, d, 1},
+		"a host each":                      {[]string{a, b, c, d}, -1, e, -1},
+		"a silent one":                     {[]string{a, b, c, d}, 2, e, 2},
+		"one more of a host":               {[]string{a, b, b, c}, -1, a, -1},
+		"in place of a silent one":         {[]string{a, b, b, c}, 3, a, 3},
+		"a host's third":                   {[]string{a, a}, -1, a, -1},
+		"in place of its silent one":       {[]string{a, a}, 1, a, 1},
+		"not in place of others' silence":  {[]string{a, a, b}, 2, a, -1},
+		"nor when that one is not the one": {[]string{a, a, b, c}, 3, a, -1},
+	} {
+		var s Server
+		var guests []*guest
+		var told []*error
+		for i, host := range tt.guests {
+			g, why := visit(&s, host, i != tt.silent)
+			guests, told = append(guests, g), append(told, why)
+		}
+		g, _ := visit(&s, tt.comes, true)
+		if (g == nil) != (tt.want < 0) || g != nil && !slices.Contains(s.guests, g) {
+			t.Errorf("%s: %v", name, g)
+		}
+		for i := range guests {
+			if gave := errors.Is(*told[i], errOthers); gave != (i == tt.want) ||
+				gave == slices.Contains(s.guests, guests[i]) {
+				t.Errorf("%s: client %d: %v", name, i, *told[i])
+			}
+		}
+	}
+}
+
+// TestSilentClients: who connects and says nothing, as often as he likes, keeps nobody out.
+func TestSilentClients(t *testing.T) {
+	r := newRig(t, sim.Faults{}, 1500, 1500)
+	for range 3 * maxClients {
+		var first hello
+		if err := newLine(r.connect(t)).hear(&first, timeout.Scaled(lineTime)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := r.dial(t).Run(t.Context(), nil); err != nil || f.PathMTU != 1024 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	// Two of them were there when the client came, and one gave way to it.
+	for range 3*maxClients - maxOfHost + 1 {
+		if e := r.awaitEnd(t); !errors.Is(e.err, errOthers) {
+			t.Error(e.err)
+		}
 	}
 }
 

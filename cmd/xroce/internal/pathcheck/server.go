@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
+	"xroce/engine/crowd"
 	"xroce/roce"
 )
 
@@ -43,8 +43,15 @@ type Server struct {
 	Ended func(client netip.AddrPort, answered int, err error)
 
 	mu     sync.Mutex
-	guests []netip.Prefix // their hosts
-	away   int            // clients that there was no room for
+	guests []*guest // the one that came first is first
+	away   int      // clients that there was no room for
+}
+
+// A guest is a client that has a place.
+type guest struct {
+	host    netip.Prefix
+	greeted bool        // it has said who it is
+	hangUp  func(error) // says why; does not wait
 }
 
 // TurnedAway is how many clients there was no room for. It is safe for concurrent use.
@@ -54,8 +61,12 @@ func (s *Server) TurnedAway() int {
 	return s.away
 }
 
-// errBusy is what a client is told that there is no room for.
-var errBusy = errors.New("the server has as many clients as it takes: try again later")
+var (
+	// errBusy is what a client is told that there is no room for.
+	errBusy = errors.New("the server has as many clients as it takes: try again later")
+	// errOthers says that a client gave way.
+	errOthers = errors.New("others came: try again later")
+)
 
 // Serve accepts clients until the context ends or the listener fails. The listener is closed.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
@@ -64,22 +75,33 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer listener.Close()
+	places := make(chan struct{}, 2*maxClients) // also of those who gave way and have not noticed
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return errors.Join(ctx.Err(), err)
 		}
+		places <- struct{}{}
 		from, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-		if err != nil || !s.enter(from.Addr()) {
+		attending, hangUp := context.WithCancelCause(ctx)
+		g := &guest{host: crowd.Host(from.Addr()), hangUp: hangUp}
+		if err != nil || !s.enter(g) {
 			// It fits into the buffer of a new connection, so this does not wait.
 			_ = newLine(conn).say(report{Error: errBusy.Error()})
 			conn.Close()
+			hangUp(nil)
+			<-places
 			continue
 		}
 		running.Go(func() {
-			answered, err := s.attend(ctx, conn)
+			answered, err := s.attend(attending, conn, g)
+			if cause := context.Cause(attending); errors.Is(cause, errOthers) {
+				err = cause
+			}
 			conn.Close()
-			s.leave(from.Addr()) // who is told that it ended may send the next
+			hangUp(nil)
+			s.leave(g) // who is told that it ended may send the next
+			<-places
 			if s.Ended != nil {
 				s.Ended(from, answered, err)
 			}
@@ -87,30 +109,51 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// enter counts a client in, unless there are too many.
-func (s *Server) enter(from netip.Addr) bool {
-	host := peer.Host(from)
+// enter gives a client a place, if there is one. Who has not said who he is gives way to others,
+// and so does a client of a host that has several to one of a host that has none: silence keeps
+// nobody out, and two hosts do not keep out a third.
+func (s *Server) enter(g *guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := 0
-	for _, g := range s.guests {
-		if g == host {
-			same++
-		}
+	of := map[netip.Prefix]int{}
+	for _, other := range s.guests {
+		of[other.host]++
 	}
-	if len(s.guests) >= maxClients || same >= maxOfHost {
+	var may func(*guest) bool
+	switch {
+	case of[g.host] >= maxOfHost:
+		may = func(other *guest) bool { return other.host == g.host && !other.greeted }
+	case len(s.guests) >= maxClients:
+		may = func(other *guest) bool {
+			return !other.greeted || of[g.host] == 0 && of[other.host] > 1
+		}
+	default:
+		s.guests = append(s.guests, g)
+		return true
+	}
+	i := crowd.GivesWay(s.guests, func(other *guest) (netip.Prefix, bool) {
+		return other.host, may(other)
+	})
+	if i < 0 {
 		s.away++
 		return false
 	}
-	s.guests = append(s.guests, host)
+	s.guests[i].hangUp(errOthers)
+	s.guests = append(slices.Delete(s.guests, i, i+1), g)
 	return true
 }
 
-func (s *Server) leave(from netip.Addr) {
+// greeted takes note that a client has said who it is.
+func (s *Server) greeted(g *guest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.Index(s.guests, peer.Host(from))
-	s.guests = slices.Delete(s.guests, at, at+1)
+	g.greeted = true
+}
+
+func (s *Server) leave(g *guest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guests = slices.DeleteFunc(s.guests, func(other *guest) bool { return other == g })
 }
 
 // A session is a server's part of one check.
@@ -125,7 +168,9 @@ type session struct {
 }
 
 // attend serves one client and returns how many datagrams were answered.
-func (s *Server) attend(ctx context.Context, conn net.Conn) (answered int, err error) {
+func (s *Server) attend(
+	ctx context.Context, conn net.Conn, g *guest,
+) (answered int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -151,6 +196,7 @@ func (s *Server) attend(ctx context.Context, conn net.Conn) (answered int, err e
 	if _, err := theirs.gids(); err != nil {
 		return 0, err
 	}
+	s.greeted(g)
 	answering, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -191,15 +237,16 @@ func (v *session) attendRequests(ctx context.Context) error {
 			return err
 		}
 		if listener != nil {
-			acceptOne(listener)
+			acceptOne(ctx, listener)
 		}
 	}
 	return nil
 }
 
 // acceptOne accepts one connection, which is closed at once, or waits for it for a while.
-func acceptOne(listener net.Listener) {
+func acceptOne(ctx context.Context, listener net.Listener) {
 	defer listener.Close()
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
 	if tcp, ok := listener.(*net.TCPListener); ok {
 		if tcp.SetDeadline(time.Now().Add(listenTime)) != nil {
 			return

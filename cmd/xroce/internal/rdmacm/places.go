@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine/crowd"
 )
 
 // places are those of a server's clients: MaxPingers, of one host maxOfHost. They are safe for
@@ -23,7 +23,7 @@ const maxOfHost = MaxPingers / 2
 func (p *places) take(addr netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	host := peer.Host(addr)
+	host := crowd.Host(addr)
 	if !p.freeOf(host) {
 		return false
 	}
@@ -39,7 +39,7 @@ func (p *places) take(addr netip.Addr) bool {
 func (p *places) free(addr netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.freeOf(peer.Host(addr))
+	return p.freeOf(crowd.Host(addr))
 }
 
 // freeOf is free for a host. The caller holds mu.
@@ -51,7 +51,7 @@ func (p *places) freeOf(host netip.Prefix) bool {
 func (p *places) leave(addr netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	host := peer.Host(addr)
+	host := crowd.Host(addr)
 	p.taken--
 	if p.of[host]--; p.of[host] == 0 {
 		delete(p.of, host)

@@ -40,7 +40,8 @@ type udaddyServer struct {
 
 // ServeUdaddy is the server. It takes all messages on one queue pair, where the
 // original has one for each connection: the client cannot tell. Without messages there is nothing
-// to tell a client from who is not there, and the first lookups are taken for connections.
+// to tell a client from who is not there, and the first lookups are taken for connections, as in
+// the original (connect_handler).
 func (s *Station) ServeUdaddy(ctx context.Context, c Udaddy) (Result, error) {
 	s.Say("udaddy: starting server\n")
 	if err := c.check(s.Dev); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"xroce/engine/crowd"
 )
 
 // ErrBusy says that a receiver has as many transfers as it wants at a time.
@@ -69,22 +71,14 @@ func (l *Lobby) Enter(source netip.Prefix, hangUp func(error)) *Guest {
 // evict hangs up on who came first of the source that has most places: of those who are not
 // connected if these have more than half of all, else of the others.
 func (l *Lobby) evict() {
-	counts := map[netip.Prefix]int{}
-	strangers, most := 0, 0
+	strangers := 0
 	for _, g := range l.waiting {
 		if !g.connected {
 			strangers++
 		}
 	}
-	among := func(g *Guest) bool { return g.connected != (strangers > l.Places/2) }
-	for _, g := range l.waiting {
-		if among(g) {
-			counts[g.source]++
-			most = max(most, counts[g.source])
-		}
-	}
-	i := slices.IndexFunc(l.waiting, func(g *Guest) bool {
-		return among(g) && counts[g.source] == most
+	i := crowd.GivesWay(l.waiting, func(g *Guest) (netip.Prefix, bool) {
+		return g.source, g.connected != (strangers > l.Places/2)
 	})
 	l.waiting[i].hangUp(errOthers)
 	l.waiting = slices.Delete(l.waiting, i, i+1)

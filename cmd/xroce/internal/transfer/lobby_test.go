@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine/crowd"
 )
 
 // A caller is a connection from somewhere.
@@ -20,7 +20,7 @@ type caller struct {
 func (c *caller) hangUp(why error) { c.closed, c.why = true, why }
 
 func from(addr string) *caller {
-	return &caller{from: peer.Host(netip.MustParseAddr(addr))}
+	return &caller{from: crowd.Host(netip.MustParseAddr(addr))}
 }
 
 // enter gives a caller a place.

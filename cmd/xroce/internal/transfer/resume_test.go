@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xroce/cmd/xroce/internal/peer"
+	"xroce/engine/crowd"
 	"xroce/engine/sim"
 )
 
@@ -91,7 +91,7 @@ func TestResumeInAnotherRun(t *testing.T) {
 // TestOnlyTheBeginningIsGoneOnWith: what the server has is not added to when it is not the
 // beginning of the file, or of another host, or not ours alone.
 func TestOnlyTheBeginningIsGoneOnWith(t *testing.T) {
-	other := ReceiveConfig{From: Sender{Host: peer.Host(netip.MustParseAddr("198.51.100.1"))}}
+	other := ReceiveConfig{From: Sender{Host: crowd.Host(netip.MustParseAddr("198.51.100.1"))}}
 	for name, c := range map[string]struct {
 		change func(t *testing.T, part string)
 		then   ReceiveConfig

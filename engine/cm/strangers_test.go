@@ -2,6 +2,7 @@ package cm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type town struct {
 	*router
 	asking  atomic.Int64 // those that wait now
 	asked   atomic.Int64 // those that ever asked
+	late    atomic.Int64 // those that waited until their time was over
 	distant atomic.Bool  // nobody is a neighbour: there are routes alone
 }
 
@@ -52,6 +54,9 @@ func (w *town) ResolveOn(
 	w.asking.Add(1)
 	defer w.asking.Add(-1)
 	<-ctx.Done()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		w.late.Add(1)
+	}
 	return hop, err
 }
 
@@ -305,5 +310,16 @@ func TestEvictedRequest(t *testing.T) {
 	}
 	if _, err := r.Accept(ctx, setup); err == nil {
 		t.Error("a request that made room was accepted")
+	}
+}
+
+// TestEvictedSearch: with a request that makes room ends the search for who sent it.
+func TestEvictedSearch(t *testing.T) {
+	s := newSiege(t)
+	s.flood(t, nearby, 20)
+	waits(t, func() bool { return s.town.asking.Load() == 20 })
+	s.flood(t, faraway, 400)
+	if waits(t, func() bool { return s.town.asking.Load() == 0 }); s.town.late.Load() > 0 {
+		t.Errorf("%d searches went on until their time was over", s.town.late.Load())
 	}
 }

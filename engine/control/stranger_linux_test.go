@@ -177,6 +177,23 @@ func TestOtherUsers(t *testing.T) {
 	}
 }
 
+// TestDirectoryOfAnotherUser: nothing is looked for or made in a directory that belongs to somebody
+// else, though nobody but him can enter it.
+func TestDirectoryOfAnotherUser(t *testing.T) {
+	xsktest.NeedRoot(t)
+	dir := filepath.Join(t.TempDir(), "xroce")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Listen(dir); err == nil || !strings.Contains(err.Error(), "user 65534") {
+		s.Close()
+		t.Errorf("Listen: %v", err)
+	}
+	if _, err := Ask(dir, 0, 1, false); err == nil || !strings.Contains(err.Error(), "user 65534") {
+		t.Errorf("Ask: %v", err)
+	}
+}
+
 // TestReplacedDirectory: a server does all in the directory that it looked at, whatever
 // has its name by then.
 func TestReplacedDirectory(t *testing.T) {

@@ -69,6 +69,7 @@ func (i ink) dash() ink {
 type panel struct {
 	*plot.Plot
 	xLog, yLog bool
+	wide       bool // the figure has room for many bars and a legend beside them
 }
 
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
@@ -203,6 +204,9 @@ func plain(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6,
 // save writes panels beside each other.
 func save(name, format string, panels []*panel) (err error) {
 	width := panelWidth * vg.Length(len(panels))
+	if panels[0].wide {
+		width *= 1.5
+	}
 	canvas, err := draw.NewFormattedCanvas(width, panelHeight, format)
 	if err != nil {
 		return err

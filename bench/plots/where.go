@@ -26,6 +26,7 @@ func wherePanels(d *result.Document) ([]*panel, error) {
 	var panels []*panel
 	for _, end := range []string{"sends", "receives"} {
 		p := newPanel("Who "+end+": time of its process", "", "%")
+		p.wide = true
 		if err := p.stacks(d.Profiles, end); err != nil {
 			return nil, err
 		}
@@ -71,7 +72,7 @@ func (p *panel) stacks(profiles []result.Profile, end string) error {
 	p.Legend.Top = true
 	p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	p.X.Tick.Label.Font.Size = vg.Points(6)
-	p.X.Min, p.X.Max = -0.6, 1.3*float64(len(ticks))+2.4 // room for the legend
+	p.X.Min, p.X.Max = -0.6, 1.35*float64(len(ticks))+2 // room for the legend
 	p.Y.Min, p.Y.Max = 0, 100
 	return nil
 }

@@ -159,6 +159,16 @@ func (d *Device) Counters() ([]Counter, error) {
 	return list, nil
 }
 
+// LinkCounters are the counters of a link, under the names that they have among those of a
+// device.
+func LinkCounters(stats *xsk.Stats) []Counter {
+	list := make([]Counter, 0, len(linkCounters))
+	for _, c := range linkCounters {
+		list = append(list, Counter{c.name, c.value(stats), c.unit, c.help})
+	}
+	return list
+}
+
 // totals are the counters of all queues together.
 type totals struct {
 	count  counter.Set

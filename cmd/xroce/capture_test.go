@@ -109,8 +109,8 @@ func TestCaptureFails(t *testing.T) {
 	}
 }
 
-// TestCaptureEverywhere: every command that opens a device can keep its packets. Those that only
-// read what there is to know of one open none.
+// TestCaptureEverywhere: every command that opens a device can keep its packets and show its
+// counters. Those that only read what there is to know of one open none.
 func TestCaptureEverywhere(t *testing.T) {
 	opensNone := map[string]bool{"xroce devinfo": true}
 	var walk func(c *cobra.Command) int
@@ -118,8 +118,10 @@ func TestCaptureEverywhere(t *testing.T) {
 		opens := c.Flags().Lookup("device") != nil || c.Name() == "check"
 		if opens && !opensNone[c.CommandPath()] {
 			n++
-			if c.Flags().Lookup("capture") == nil {
-				t.Errorf("%s has no --capture", c.CommandPath())
+			for _, flag := range []string{"capture", "metrics"} {
+				if c.Flags().Lookup(flag) == nil {
+					t.Errorf("%s has no --%s", c.CommandPath(), flag)
+				}
 			}
 		}
 		for _, child := range c.Commands() {

@@ -42,7 +42,7 @@ type interfaceJSON struct {
 const allOfThem = -1
 
 // checkUsage refuses what cannot be checked.
-func checkUsage(args []string, queue int, serve bool, capture string) error {
+func checkUsage(args []string, queue int, serve bool, capture, metrics string) error {
 	switch {
 	case queue < allOfThem:
 		return usagef("queue %d is negative", queue)
@@ -52,6 +52,8 @@ func checkUsage(args []string, queue int, serve bool, capture string) error {
 		return errCaptureOutput
 	case capture != "" && !serve && len(args) != 2:
 		return usagef("--capture is for a check with a host, or with --serve")
+	case metrics != "" && !serve:
+		return usagef("--metrics is for --serve")
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ func checkUsage(args []string, queue int, serve bool, capture string) error {
 func (a *app) checkCommand() *cobra.Command {
 	var queue, port int
 	var serve bool
-	var capture string
+	var capture, metrics string
 	c := &cobra.Command{
 		Use:   "check [IFACE [HOST]]",
 		Short: "Tell what this machine, user and interface can do",
@@ -87,43 +89,52 @@ could not be checked.`,
 	flags.BoolVar(&serve, "serve", false, "be the HOST of checks, until interrupted")
 	flags.IntVarP(&port, "port", "p", pathcheck.Port, "TCP port at which both ends meet")
 	flags.StringVar(&capture, "capture", "", "with HOST or --serve, "+captureUsage)
+	flags.StringVar(&metrics, "metrics", "", "with --serve, "+metricsUsage)
 	return a.command(c, func(ctx context.Context, args []string) error {
-		if err := checkUsage(args, queue, serve, capture); err != nil {
+		if err := checkUsage(args, queue, serve, capture, metrics); err != nil {
 			return err
 		}
 		a.captureFile = capture
+		if err := a.setMetrics(metrics); err != nil {
+			return err
+		}
 		if serve {
 			return a.serveChecks(ctx, args[0], queue, port)
 		}
 		if err := checkPort(port); err != nil {
 			return err
 		}
-		report, err := a.check(args, queue)
-		if err != nil {
-			return err
-		}
-		if len(args) == 2 && report.Works {
-			if err := a.checkPath(ctx, report, args[1], queue, port); err != nil {
-				return err
-			}
-			ok, mend := host.Count(report.Path.Findings)
-			report.OK, report.Mend = report.OK+ok, report.Mend+mend
-		}
-		if a.json {
-			err = a.printJSON(report)
-		} else {
-			a.printCheck(report)
-		}
-		switch {
-		case err != nil:
-			return err
-		case !report.Works:
-			return exitError{exitUnsupported, nil}
-		case len(args) == 2 && report.Mend > 0:
-			return exitError{exitFailure, nil}
-		}
-		return nil
+		return a.checkOnce(ctx, args, queue, port)
 	})
+}
+
+// checkOnce checks, prints what it found, and has the exit code say it.
+func (a *app) checkOnce(ctx context.Context, args []string, queue, port int) error {
+	report, err := a.check(args, queue)
+	if err != nil {
+		return err
+	}
+	if len(args) == 2 && report.Works {
+		if err := a.checkPath(ctx, report, args[1], queue, port); err != nil {
+			return err
+		}
+		ok, mend := host.Count(report.Path.Findings)
+		report.OK, report.Mend = report.OK+ok, report.Mend+mend
+	}
+	if a.json {
+		err = a.printJSON(report)
+	} else {
+		a.printCheck(report)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !report.Works:
+		return exitError{exitUnsupported, nil}
+	case len(args) == 2 && report.Mend > 0:
+		return exitError{exitFailure, nil}
+	}
+	return nil
 }
 
 // check gathers and judges.

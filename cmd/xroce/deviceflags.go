@@ -43,8 +43,7 @@ type deviceFlags struct {
 // register declares the flags.
 func (f *deviceFlags) register(flags *pflag.FlagSet) {
 	f.registerOpen(flags)
-	flags.StringVar(&f.metrics, "metrics", "",
-		"show counters to Prometheus at this port of 127.0.0.1, or this address and port")
+	flags.StringVar(&f.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&f.capture, "capture", "",
 		"keep the packets, with what came of them, in this pcapng file")
 }
@@ -88,10 +87,8 @@ func (f *deviceFlags) options(a *app) (engine.Options, error) {
 	o.Attach, ok[0] = lookup(f.xdpMode, bpf.Auto, bpf.Native, bpf.Generic)
 	o.Mode, ok[1] = lookup(f.mode, xsk.ModeAuto, xsk.ModeCopy, xsk.ModeZeroCopy)
 	a.captureFile = f.capture
-	if f.metrics != "" {
-		if a.metricsAddr, err = metricsAddress(f.metrics); err != nil {
-			return o, err
-		}
+	if err = a.setMetrics(f.metrics); err != nil {
+		return o, err
 	}
 	switch {
 	case f.capture == "-":

@@ -11,11 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"xroce/cmd/xroce/internal/traffic"
 	"xroce/engine"
 	"xroce/engine/metrics"
+	"xroce/xsk"
 )
 
 // This file is about --metrics, which commands have that open a device.
+
+const metricsUsage = "show counters to Prometheus at this port of 127.0.0.1, " +
+	"or this address and port"
 
 // Bounds of what a stranger can ask of the metrics.
 const (
@@ -70,21 +75,52 @@ func serveMetrics(address string) (*metricsServer, error) {
 	return m, nil
 }
 
-// showMetrics has the counters of a device shown, if that was asked for.
-func (a *app) showMetrics(d *engine.Device) error {
+// setMetrics takes what --metrics says, "" for nothing.
+func (a *app) setMetrics(address string) (err error) {
+	if address != "" {
+		a.metricsAddr, err = metricsAddress(address)
+	}
+	return err
+}
+
+// shownMetrics is where counters are shown, nil where that was not asked for.
+func (a *app) shownMetrics() (*metrics.Collector, error) {
 	if a.metricsAddr == "" {
-		return nil
+		return nil, nil
 	}
 	if a.metrics == nil {
 		m, err := serveMetrics(a.metricsAddr)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		a.metrics = m
 		fmt.Fprintf(a.stderr, "xroce: metrics at http://%s/metrics\n", m.addr)
 	}
-	a.metrics.devices.Add(d)
-	return nil
+	return a.metrics.devices, nil
+}
+
+// showMetrics has the counters of a device shown, if that was asked for.
+func (a *app) showMetrics(d *engine.Device) error {
+	shown, err := a.shownMetrics()
+	if shown != nil {
+		shown.Add(d)
+	}
+	return err
+}
+
+// meterLinks has the frames of links counted and shown, which are those of one interface, if that
+// was asked for. The meter is nil where it was not.
+func (a *app) meterLinks(iface string, links []xsk.Link) (*traffic.Meter, error) {
+	shown, err := a.shownMetrics()
+	if shown == nil {
+		return nil, err
+	}
+	meter := traffic.NewMeter(iface)
+	for i, link := range links {
+		links[i] = meter.Link(link)
+	}
+	shown.AddSource(meter)
+	return meter, nil
 }
 
 // hideMetrics ends what showMetrics began.

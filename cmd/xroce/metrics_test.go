@@ -13,6 +13,9 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
+// metricsAt finds where metrics are shown.
+var metricsAt = regexp.MustCompile(`metrics at (http://[\d.]+:\d+)/`)
+
 // TestMetrics: a server shows its counters to Prometheus while it runs.
 func TestMetrics(t *testing.T) {
 	b, _ := simBench(t)
@@ -20,8 +23,7 @@ func TestMetrics(t *testing.T) {
 	b.change = func(a *app) { a.stderr = &stderr }
 	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-n", "3", "--metrics", "0")
 	server.awaitReady(t)
-	at := regexp.MustCompile(`metrics at (http://127\.0\.0\.1:\d+)/`).FindStringSubmatch(
-		stderr.String())
+	at := metricsAt.FindStringSubmatch(stderr.String())
 	if at == nil {
 		t.Fatal(stderr.String())
 	}
@@ -59,6 +61,28 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestMetricsOfChecks: a host that answers checks shows its counters, too.
+func TestMetricsOfChecks(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "check", "xr1", "--serve", "-p", "0", "--metrics", "0")
+	server.awaitReady(t)
+	at := metricsAt.FindStringSubmatch(server.errs.String())
+	if at == nil {
+		t.Fatal(server.errs)
+	}
+	r, err := (&http.Client{Timeout: timeout.Scaled(20 * time.Second)}).Get(at[1] + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || !strings.Contains(string(body), "\nroce_up{device=\"xr1\"} 1\n") {
+		t.Errorf("%v: %s", err, body)
+	}
+	server.cancel()
+	server.exited(t, exitOK)
+}
+
 // TestMetricsUsage: what is wrong with the address is said.
 func TestMetricsUsage(t *testing.T) {
 	b, _ := simBench(t)
@@ -68,7 +92,22 @@ func TestMetricsUsage(t *testing.T) {
 			t.Errorf("%s: code %d, %s", address, i.code, i.stderr)
 		}
 	}
-	i := b.run(t, "pingpong", "-d", "xr1", "-p", "0", "--metrics", "192.0.2.77:9400")
+	for _, args := range [][]string{
+		{"pktgen", "-d", "xr1", "--to", "192.0.2.2"},
+		{"sink", "-d", "xr1"},
+		{"fuzz", "-d", "xr1", "192.0.2.2"},
+		{"check", "xr1", "--serve"},
+	} {
+		i := b.run(t, append(args, "--metrics", "localhost")...)
+		if i.code != exitUsage || !strings.Contains(i.stderr, "want a port") {
+			t.Errorf("%v: code %d, %s", args, i.code, i.stderr)
+		}
+	}
+	i := b.run(t, "check", "xr1", "192.0.2.1", "--metrics", "0")
+	if i.code != exitUsage || !strings.Contains(i.stderr, "--metrics is for --serve") {
+		t.Errorf("code %d, %s", i.code, i.stderr)
+	}
+	i = b.run(t, "pingpong", "-d", "xr1", "-p", "0", "--metrics", "192.0.2.77:9400")
 	if i.code != exitFailure || !strings.Contains(i.stderr, "--metrics: listen tcp") {
 		t.Errorf("code %d, %s", i.code, i.stderr)
 	}

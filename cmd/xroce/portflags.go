@@ -15,6 +15,7 @@ type portFlags struct {
 	attaches      bool   // an XDP program
 	mode, xdpMode string
 	capture       string
+	metrics       string
 	queue         *pflag.Flag
 }
 
@@ -30,6 +31,7 @@ func (f *portFlags) register(flags *pflag.FlagSet, what string, attaches bool) {
 	}
 	f.queue = flags.Lookup("queue")
 	flags.StringVar(&f.capture, "capture", "", captureUsage)
+	flags.StringVar(&f.metrics, "metrics", "", metricsUsage)
 	flags.StringVar(&f.mode, "xsk-mode", "auto", "how frames travel: auto, copy, zero-copy")
 	if attaches {
 		flags.StringVar(&f.xdpMode, "xdp-mode", "auto",

@@ -14,9 +14,9 @@ import (
 // long, not what.
 var besideScenario = map[string]bool{
 	"device": true, "to": true, "queue": true, "xsk-mode": true, "batch": true, "busy": true,
-	"capture": true, "interval": true, "max-loss": true, "scenario": true, "json": true,
-	"verbose": true, "log-format": true, "stateful": true, "connect": true, "qpn": true,
-	"window": true, "reads": true, "ack-timeout": true, "retry-count": true,
+	"capture": true, "metrics": true, "interval": true, "max-loss": true, "scenario": true,
+	"json": true, "verbose": true, "log-format": true, "stateful": true, "connect": true,
+	"qpn": true, "window": true, "reads": true, "ack-timeout": true, "retry-count": true,
 }
 
 // maxScenario is the longest scenario file in bytes.

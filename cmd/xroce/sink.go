@@ -116,7 +116,7 @@ func (i ifaceAddr) String() string { return string(i) }
 
 // sink collects and reports.
 func (a *app) sink(ctx context.Context, f *sinkFlags) error {
-	port, err := a.openSink(&f.port)
+	port, meter, err := a.openSink(&f.port)
 	if err != nil {
 		return advise(err, f.port.Interface)
 	}
@@ -124,6 +124,7 @@ func (a *app) sink(ctx context.Context, f *sinkFlags) error {
 	s := traffic.NewSink(f.opener)
 	c := &traffic.Collector{
 		Link: port.Link, Sink: s, Clock: traffic.NewSystem(false), Keep: f.keep, Count: f.count,
+		Guard:    meter.Watch(s),
 		For:      clock.Time(f.duration),
 		Interval: clock.Time(f.interval * float64(time.Second)),
 		Row:      func(r traffic.Row) { a.trafficRow(r, true) },

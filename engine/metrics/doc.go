@@ -4,6 +4,8 @@
 //	prometheus.MustRegister(devices)
 //	devices.Add(device)
 //
+// A Source is collected like a device.
+//
 // Names are those of engine.Device.Counters, with roce_ before and, of what only grows, _total
 // behind; drops are roce_drops_total with their cause, and verdicts of the XDP program
 // roce_xdp_packets_total. Each metric has the device as label, and none a queue pair or a peer,

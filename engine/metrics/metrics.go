@@ -11,11 +11,21 @@ import (
 	"xroce/engine/pager"
 )
 
-// A Collector collects the counters of devices. It implements prometheus.Collector and is safe
-// for concurrent use.
+// A Source is what has counters and is no device, such as frames of a test on an interface. Both
+// methods are safe for concurrent use.
+type Source interface {
+	// Name is the label that its metrics have as device.
+	Name() string
+	// Counters are read when Prometheus asks. Names are those of a device, or others.
+	Counters() ([]engine.Counter, error)
+}
+
+// A Collector collects the counters of devices and sources. It implements prometheus.Collector
+// and is safe for concurrent use.
 type Collector struct {
 	mu      sync.Mutex
 	devices []*engine.Device
+	sources []Source
 }
 
 // New returns a Collector of no device.
@@ -28,12 +38,20 @@ func (c *Collector) Add(d *engine.Device) {
 	c.devices = append(c.devices, d)
 }
 
-// open are the devices that are open. It forgets all others.
-func (c *Collector) open() []*engine.Device {
+// AddSource collects the counters of a source, too. Its name is none of a device or of another
+// source.
+func (c *Collector) AddSource(s Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources = append(c.sources, s)
+}
+
+// open are the devices that are open, and the sources. It forgets all other devices.
+func (c *Collector) open() ([]*engine.Device, []Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.devices = slices.DeleteFunc(c.devices, (*engine.Device).Failed)
-	return slices.Clone(c.devices)
+	return slices.Clone(c.devices), slices.Clone(c.sources)
 }
 
 // Describe implements prometheus.Collector. Which counters there are is known by what a device
@@ -43,19 +61,12 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector. A device that cannot be read is left out, and shown
 // as not up.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	for _, d := range c.open() {
-		counters, err := d.Counters()
-		up := 1.0
-		if err != nil {
-			up = 0
-		}
-		to <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, d.Name())
-		for i := range counters {
-			if counters[i].Name != pageFaultWait {
-				to <- metricOf(d.Name(), &counters[i])
-			}
-		}
-		if err != nil {
+	devices, sources := c.open()
+	for _, s := range sources {
+		collect(to, s)
+	}
+	for _, d := range devices {
+		if !collect(to, d) {
 			continue
 		}
 		stats, latency := d.ODPStats()
@@ -68,6 +79,22 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 				float64(value), d.Name(), kind)
 		}
 	}
+}
+
+// collect collects the counters of one source, and reports whether they could be read.
+func collect(to chan<- prometheus.Metric, s Source) bool {
+	counters, err := s.Counters()
+	up := 1.0
+	if err != nil {
+		up = 0
+	}
+	to <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, s.Name())
+	for i := range counters {
+		if counters[i].Name != pageFaultWait {
+			to <- metricOf(s.Name(), &counters[i])
+		}
+	}
+	return err == nil
 }
 
 var (
@@ -100,7 +127,9 @@ func pageFaults(device string, stats pager.Stats, latency pager.Latency) prometh
 }
 
 // gauges are the counters that also shrink.
-var gauges = []string{"tx_outstanding_descs", "sq_posted"}
+var gauges = []string{
+	"tx_outstanding_descs", "sq_posted", "sink_lost_frames", "sink_flows",
+}
 
 // metricOf makes a metric of a counter.
 func metricOf(device string, c *engine.Counter) prometheus.Metric {

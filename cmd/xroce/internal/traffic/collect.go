@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,9 @@ type Collector struct {
 	Keep  bool       // go on when all flows have ended
 	For   clock.Time // how long at most, 0 for as long as it takes
 	Count uint64     // end behind so many frames of flows, 0 for no number
+
+	// Guard, if not nil, is held while the Sink takes frames, so that others may read counts.
+	Guard sync.Locker
 
 	Interval clock.Time // how often Row is called, 0 for never
 	Row      func(Row)
@@ -80,6 +84,10 @@ func (c *Collector) round() (int, error) {
 	}
 	wall := c.Clock.Wall()
 	var err error
+	if c.Guard != nil {
+		c.Guard.Lock()
+		defer c.Guard.Unlock()
+	}
 	for i := range c.batch[:n] {
 		f := &c.batch[i]
 		if asks, received := c.Sink.Frame(f.Head, f.Tail, wall); asks != nil && err == nil {

@@ -213,7 +213,9 @@ func (a *app) printPktgen(r *pktgenReport) error {
 	a.printRates(r)
 	if r.Received == nil {
 		a.printf("no sink told how many came\n")
-	} else if r.Loss != nil {
+	} else if r.Loss == nil {
+		a.printf("a sink can count none of these: they have no payload for a signature\n")
+	} else {
 		a.printf("the sink received %d, lost %d (%.4f %%)\n", *r.Received, *r.Lost, *r.Loss)
 	}
 	a.printFaults(r)

@@ -15,7 +15,8 @@ type Flow struct {
 	payload []byte // what fills payloads
 	patches []patch
 	roce    *packets // of KindRoCE
-	seq     uint64
+	seq     uint64   // frames
+	signed  uint64   // of those, with a signature
 
 	faults   faults
 	inner    []byte // the frame that is put into another
@@ -174,6 +175,10 @@ func (f *Flow) Err() error { return f.err }
 // Sent is how many frames the flow had, with those that are missing on purpose.
 func (f *Flow) Sent() uint64 { return f.seq }
 
+// Signed is how many of those have a signature, which alone a sink can count: RoCE packets without
+// a payload, such as requests of a READ and CNPs, have none, nor have frames of PFC.
+func (f *Flow) Signed() uint64 { return f.signed }
+
 // Injected is how often each mistake was made.
 func (f *Flow) Injected() [NumFaults]uint64 { return f.injected }
 
@@ -202,12 +207,15 @@ func (f *Flow) makeBare(frame []byte, now int64, kind SignatureKind, set uint8) 
 	if f.c.Kind == KindPFC {
 		return f.makePFC(frame)
 	}
-	s := Signature{Kind: kind, Run: f.c.Run, Flow: f.c.Flow, Seq: f.seq, Time: now}
+	s := Signature{Kind: kind, Run: f.c.Run, Flow: f.c.Flow, Seq: f.signed, Time: now}
 	if kind == Data {
 		f.seq++
 	}
 	if f.roce != nil {
 		return f.makePacket(frame, &s, set)
+	}
+	if kind == Data {
+		f.signed++
 	}
 	n := int(f.c.Sizes.Next())
 	if kind == End && f.c.Wrap.segments() {

@@ -196,27 +196,63 @@ func sequence(t *testing.T, v6 bool, ops []wire.Opcode) {
 	}
 }
 
-// TestEndIsSigned: whatever the flow is, its end can be read and says how many frames it had.
+// TestEndIsSigned: whatever the flow is, its end can be read and says how many frames it had that
+// a sink can count.
 func TestEndIsSigned(t *testing.T) {
-	for _, c := range []gen.Config{
-		{Path: path(false, false), Sizes: gen.List(64)},
-		{Kind: gen.KindEthernet, Path: path(false, false), Sizes: gen.List(64)},
-		{Kind: gen.KindRoCE, Path: path(true, false), Sizes: gen.List(128)},
-		{
+	for _, tt := range []struct {
+		gen.Config
+		signed uint64
+	}{
+		{gen.Config{Path: path(false, false), Sizes: gen.List(64)}, 5},
+		{gen.Config{
+			Kind: gen.KindEthernet, Path: path(false, false), Sizes: gen.List(64),
+		}, 5},
+		{gen.Config{Kind: gen.KindRoCE, Path: path(true, false), Sizes: gen.List(128)}, 5},
+		{gen.Config{
 			Kind: gen.KindRoCE, Path: path(true, false), Sizes: gen.List(200),
 			RoCE: gen.RoCE{Opcodes: []wire.Opcode{wire.RCReadRequest}},
-		},
+		}, 0},
 	} {
-		f := flow(t, c)
+		f := flow(t, tt.Config)
 		frame := make([]byte, maxFrame)
 		for range 5 {
 			f.Next(frame, 0)
 		}
 		var r gen.Reader
 		a := r.Read(frame[:f.End(frame, 9)], nil)
-		if a.Signature.Kind != gen.End || a.Signature.Seq != 5 || a.Signature.Time != 9 {
-			t.Errorf("%s: %+v", c.Kind, a)
+		if a.Signature.Kind != gen.End || a.Signature.Seq != tt.signed || f.Signed() != tt.signed ||
+			a.Signature.Time != 9 || f.Sent() != 5 {
+			t.Errorf("%s: %+v", tt.Kind, a)
 		}
+	}
+}
+
+// TestUnsignedAreNotLost: packets without room for a signature are between those that have one,
+// and a sink misses none.
+func TestUnsignedAreNotLost(t *testing.T) {
+	f := flow(t, gen.Config{
+		Kind: gen.KindRoCE, Path: path(true, false), Sizes: gen.List(200),
+		RoCE: gen.RoCE{Opcodes: []wire.Opcode{
+			wire.RCSendOnly, wire.RCReadRequest, wire.CNP, wire.RCFetchAdd, wire.RCSendOnly,
+		}},
+	})
+	frame := make([]byte, maxFrame)
+	var r gen.Reader
+	var track gen.Track
+	unsigned := 0
+	for range 50 {
+		switch a := r.Read(frame[:f.Next(frame, 0)], nil); a.Found {
+		case gen.Signed:
+			track.Add(a.Signature.Seq)
+		case gen.Unsigned:
+			unsigned++
+		default:
+			t.Fatalf("%+v", a)
+		}
+	}
+	a := r.Read(frame[:f.End(frame, 9)], nil)
+	if c := track.Counts(a.Signature.Seq); c.Received != 20 || c.Lost != 0 || unsigned != 30 {
+		t.Errorf("%+v, %d unsigned", c, unsigned)
 	}
 }
 

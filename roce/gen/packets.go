@@ -195,6 +195,9 @@ func (f *Flow) putTransport(frame []byte, op wire.Opcode, spec *wire.OpcodeSpec,
 	if n >= SignatureLen && carries(spec) {
 		s.Put(body)
 		copy(body[SignatureLen:n], f.payload)
+		if s.Kind == Data {
+			f.signed++
+		}
 	}
 	h := wire.BTH{
 		Opcode: op, M: true, PKey: p.fields.PKey, DestQP: p.fields.DestQP, PSN: p.psn,

@@ -18,7 +18,7 @@ type SignatureKind uint8
 // The kinds of frames.
 const (
 	Data   SignatureKind = 1 // a frame of a flow
-	End    SignatureKind = 2 // the flow is over: Seq is how many frames it had
+	End    SignatureKind = 2 // the flow is over: Seq is how many frames had a signature
 	Report SignatureKind = 3 // the answer to End: Seq is how many of them came
 )
 
@@ -34,7 +34,7 @@ type Signature struct {
 	Kind SignatureKind
 	Run  uint8  // tells runs of one generator apart
 	Flow uint16 // number of the flow
-	Seq  uint64 // 48 bits: frames of the flow before this one
+	Seq  uint64 // 48 bits: frames with a signature of the flow before this one
 	Time int64  // when the frame was made, in nanoseconds of a clock that both ends know
 }
 

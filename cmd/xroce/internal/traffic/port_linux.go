@@ -261,14 +261,14 @@ func (a *answers) read(conn *net.UDPConn, want int, late time.Time) error {
 func (a *answers) take(b []byte) bool {
 	s, ok := gen.ParseSignature(b)
 	if !ok || s.Kind != gen.Report || s.Run != a.run || int(s.Flow) >= len(a.flows) ||
-		s.Seq > a.flows[s.Flow].Sent() {
+		s.Seq > a.flows[s.Flow].Signed() {
 		return false
 	}
 	before, said := a.of[s.Flow]
 	if before.final {
 		return false
 	}
-	now := answer{s.Seq, s.Seq == a.flows[s.Flow].Sent() || said && s.Seq == before.frames}
+	now := answer{s.Seq, s.Seq == a.flows[s.Flow].Signed() || said && s.Seq == before.frames}
 	if a.of[s.Flow] = now; now.final {
 		a.final++
 	}

@@ -217,9 +217,7 @@ func (s *Sender) End(done func(flow int) bool) error {
 // purpose and without repetitions.
 func (s *Sender) Numbered() (sum uint64) {
 	for _, f := range s.Flows {
-		if !f.Silent() {
-			sum += f.Sent()
-		}
+		sum += f.Signed()
 	}
 	return sum
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,11 @@ func main() { os.Exit(execute(newApp(os.Stdout, os.Stderr), os.Args[1:])) }
 func execute(a *app, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
-	// A second Ctrl-C ends a program that is stuck in cleaning up.
-	context.AfterFunc(ctx, stop)
+	// A second Ctrl-C ends a program that is stuck in cleaning up. It is no second one that comes
+	// with the first: timeout(1) sends SIGTERM to its child and to the group of that.
+	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
 	return a.run(ctx, args)
 }
+
+// oneSignal is how long behind a signal others are the same.
+const oneSignal = 500 * time.Millisecond

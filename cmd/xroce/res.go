@@ -82,8 +82,8 @@ func (a *app) res(f resFlags) error {
 		rows = 0
 	}
 	answers, err := control.Ask(a.runtime, f.pid, rows, a.verbose > 0)
-	if err != nil {
-		a.logger.Warn("not all processes answered", "error", err.Error())
+	if err = a.heard(len(answers), err); err != nil {
+		return err
 	}
 	if f.pid != 0 && len(answers) == 0 {
 		return fmt.Errorf("no xroce process %d has a control socket in %s", f.pid, a.runtime)

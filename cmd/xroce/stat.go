@@ -129,11 +129,23 @@ func (f *statFlags) counting() control.Counting {
 	return control.CountAsBefore
 }
 
-// sample asks the programs.
-func (a *app) sample(f statFlags) (stat.Sample, error) {
+// heard takes why programs did not answer. Where others did it is told, and nothing fails.
+func (a *app) heard(answers int, err error) error {
+	if err == nil || answers == 0 {
+		return err
+	}
+	a.logger.Warn("not all processes answered", "error", err.Error())
+	return nil
+}
+
+// sample asks the programs. In one that is not the first a program may be about to end.
+func (a *app) sample(f statFlags, first bool) (stat.Sample, error) {
 	answers, err := control.AskStatistics(a.runtime, f.pid, statRows, f.counting())
-	if err != nil {
-		a.logger.Warn("not all processes answered", "error", err.Error())
+	if err = a.heard(len(answers), err); err != nil {
+		if first {
+			return stat.Sample{}, err
+		}
+		a.logger.Warn("no process answered", "error", err.Error())
 	}
 	s := stat.NewSample(time.Now(), answers, f.device)
 	switch {
@@ -148,7 +160,7 @@ func (a *app) sample(f statFlags) (stat.Sample, error) {
 
 // statOnce shows counters.
 func (a *app) statOnce(f statFlags) error {
-	s, err := a.sample(f)
+	s, err := a.sample(f, true)
 	if err != nil {
 		return err
 	}
@@ -167,7 +179,7 @@ func (a *app) statOnce(f statFlags) error {
 func (a *app) watchStat(
 	ctx context.Context, f statFlags, show func([]stat.Change) error,
 ) error {
-	before, err := a.sample(f)
+	before, err := a.sample(f, true)
 	if err != nil {
 		return err
 	}
@@ -180,7 +192,7 @@ func (a *app) watchStat(
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now, err := a.sample(f)
+		now, err := a.sample(f, false)
 		if err != nil {
 			a.waiting.Store(false)
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,6 +56,22 @@ func TestStatFails(t *testing.T) {
 	} {
 		if i := b.run(t, strings.Fields(args)...); i.code != code {
 			t.Errorf("%s: code %d, %s", args, i.code, i.stderr)
+		}
+	}
+}
+
+// TestForeignDirectory: who may not look into a directory of control sockets is told so, and does
+// not take it that nothing runs.
+func TestForeignDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "xroce")
+	if err := os.Mkdir(dir, 0o755); err != nil { // others might have put sockets there
+		t.Fatal(err)
+	}
+	b := bench{machine: goodMachine(), runtime: dir}
+	for _, command := range []string{"stat", "res", "top", "tcpdump"} {
+		i := b.run(t, command)
+		if i.code == exitOK || !strings.Contains(i.stderr, dir) || i.stdout != "" {
+			t.Errorf("%s: code %d, %s%s", command, i.code, i.stdout, i.stderr)
 		}
 	}
 }

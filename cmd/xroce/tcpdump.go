@@ -219,8 +219,8 @@ func (a *app) target(from string) (pid int, device string, err error) {
 		return 0, from, nil
 	}
 	answers, err := control.Ask(a.runtime, 0, 0, false)
-	if err != nil {
-		a.logger.Warn("not all processes answered", "error", err.Error())
+	if err = a.heard(len(answers), err); err != nil {
+		return 0, "", err
 	}
 	var names []string
 	for _, answer := range answers {

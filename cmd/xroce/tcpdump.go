@@ -16,6 +16,9 @@ import (
 	"xroce/engine/control"
 )
 
+// maxSnap is the longest packet that is taken, in bytes.
+const maxSnap = 262144
+
 // tcpdumpFlags are what `xroce tcpdump` was asked.
 type tcpdumpFlags struct {
 	from  string // -i
@@ -63,11 +66,13 @@ It ends after -c packets, with the program, or when it is interrupted, which is 
 		"an interface, or a process with an optional one: eth0, 4711, 4711:eth0")
 	flags.StringVarP(&f.file, "write", "w", "", "write pcapng to this file, - for the output")
 	flags.Uint64VarP(&f.count, "count", "c", 0, "end after so many packets")
-	flags.IntVarP(&f.snap, "snapshot-length", "s", 262144, "bytes of each packet that are taken")
+	flags.IntVarP(&f.snap, "snapshot-length", "s", maxSnap,
+		"bytes of each packet that are taken, 0 for the default")
 	flags.Int64VarP(&f.size, "file-size", "C", 0,
 		"begin the next file after so many million bytes")
 	flags.IntVarP(&f.every, "rotate", "G", 0,
-		"begin the next file after so many seconds; %Y%m%d%H%M%S in FILE are the time")
+		"begin the next file after so many seconds; FILE may have the time as in strftime(3), "+
+			"and gets a number behind it where it has none")
 	flags.IntVarP(&f.files.Count, "file-count", "W", 0,
 		"with -C write over the oldest of so many files, with -G end after so many")
 	flags.BoolVarP(&f.list, "list-interfaces", "D", false, "list what there is to watch, and end")
@@ -87,9 +92,12 @@ func (f *tcpdumpFlags) check() error {
 	const maxSize, maxEvery, maxCount = 1 << 30, 1 << 30, 1 << 20
 	f.files.Name, f.files.Size = f.file, f.size*1_000_000
 	f.files.Every = time.Duration(f.every) * time.Second
+	if f.snap == 0 { // as with tcpdump
+		f.snap = maxSnap
+	}
 	switch {
-	case f.snap < 1 || f.snap > 262144:
-		return usagef("-s %d is not in 1..262144", f.snap)
+	case f.snap < 0 || f.snap > maxSnap:
+		return usagef("-s %d is not in 0..%d", f.snap, maxSnap)
 	case f.size < 0 || f.size > maxSize:
 		return usagef("-C %d is not in 0..%d", f.size, maxSize)
 	case f.every < 0 || f.every > maxEvery:
@@ -100,6 +108,11 @@ func (f *tcpdumpFlags) check() error {
 		return usagef("-W is for -C or -G")
 	case (f.size > 0 || f.every > 0) && (f.file == "" || f.file == "-"):
 		return usagef("-C and -G need -w with a file")
+	}
+	if f.every > 0 {
+		if err := dump.CheckName(f.file); err != nil {
+			return usagef("-w %w", err)
+		}
 	}
 	return nil
 }

@@ -142,7 +142,8 @@ func TestTcpdumpFails(t *testing.T) {
 		"-i -5":                {exitUsage, "no process has this number"},
 		"-i xr1 -W 3":          {exitUsage, "-W is for -C or -G"},
 		"-i xr1 -C 3":          {exitUsage, "need -w with a file"},
-		"-i xr1 -s 0":          {exitUsage, "-s 0 is not in"},
+		"-i xr1 -s -1":         {exitUsage, "-s -1 is not in"},
+		"-i xr1 -w f%Q -G 1":   {exitUsage, "%Q is no time"},
 		"-i xr1 -w /none/f":    {exitFailure, "no such file"},
 		"-i no-such-interface": {exitFailure, "no such network interface"},
 	} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"xroce/engine/capture"
@@ -14,7 +13,7 @@ import (
 
 // Files says where packets are written and when the next file begins, as tcpdump does.
 type Files struct {
-	Name  string        // of the file; with Every, %Y %m %d %H %M %S and %s are the time
+	Name  string        // of the file; with Every it is a format of strftime(3)
 	Size  int64         // -C: bytes after which the next one begins, 0 for none
 	Every time.Duration // -G: how long one is, by the time of the packets, 0 for no limit
 	Count int           // -W: how many there are; with Size the oldest is written over then
@@ -66,7 +65,7 @@ func (s *Writer) put() error {
 func (s *Writer) Packet(p *capture.Packet) error {
 	s.total.Received++
 	s.total.At = p.At
-	full := s.files.Size > 0 && s.written >= s.files.Size
+	full := s.files.Size > 0 && s.written > s.files.Size
 	late := s.files.Every > 0 && s.file != nil && p.At-s.began >= int64(s.files.Every)
 	if late && s.files.Count > 0 && s.files.Size == 0 && s.made == s.files.Count {
 		return ErrEnough
@@ -105,22 +104,15 @@ func (s *Writer) begin(at int64) error {
 func (s *Writer) name(at int64) string {
 	name, timed := s.files.Name, false
 	if s.files.Every > 0 {
-		name, timed = strftime(name, time.Unix(0, at)), strings.Contains(name, "%")
+		name, timed = strftime(name, time.Unix(0, at))
 	}
 	switch {
-	case s.files.Size > 0 && s.files.Count > 0:
+	case s.files.Size > 0 && s.files.Count > 1:
 		return fmt.Sprintf("%s%0*d", name, len(fmt.Sprint(s.files.Count-1)), s.turn)
 	case s.files.Size > 0 && s.turn > 0, s.files.Every > 0 && !timed && s.turn > 0:
 		return fmt.Sprintf("%s%d", name, s.turn)
 	}
 	return name
-}
-
-// strftime puts the time into a name.
-func strftime(name string, at time.Time) string {
-	return strings.NewReplacer("%Y", at.Format("2006"), "%m", at.Format("01"),
-		"%d", at.Format("02"), "%H", at.Format("15"), "%M", at.Format("04"),
-		"%S", at.Format("05"), "%s", fmt.Sprint(at.Unix()), "%%", "%").Replace(name)
 }
 
 // end closes the file, if there is one.

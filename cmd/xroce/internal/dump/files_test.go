@@ -2,10 +2,13 @@ package dump
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +59,35 @@ func count(t *testing.T, name string) (n int) {
 	return n
 }
 
+// TestStrftime: names have the time as date(1) of the C locale tells it.
+func TestStrftime(t *testing.T) {
+	const all = "%a %A %b %B %c %C %d %D %e %F %g %G %h %H %I %j %k %l %m %M %n %p %P %r %R %s %S " +
+		"%t %T %u %U %V %w %W %x %X %y %Y %z %Z %%"
+	if err := CheckName(all); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int64{0, 1, 981173106, 1009843199, 1199145600, 1230768000, 1735621200} {
+		cmd := exec.Command("date", "-u", "-d", fmt.Sprint("@", at), "+"+all)
+		cmd.Env = []string{"LC_ALL=C"}
+		out, err := cmd.Output()
+		if err != nil {
+			t.Skip("date of coreutils is not here: ", err)
+		}
+		got, timed := strftime(all, time.Unix(at, 0).UTC())
+		if want := strings.TrimSuffix(string(out), "\n"); got != want || !timed {
+			t.Errorf("%d:\n%q\n%q", at, got, want)
+		}
+	}
+	if got, timed := strftime("100%%", time.Now()); got != "100%" || timed {
+		t.Errorf("%q, %t", got, timed)
+	}
+	for _, wrong := range []string{"%Q", "a%", "%5Y", "%E"} {
+		if CheckName(wrong) == nil {
+			t.Errorf("%q is right", wrong)
+		}
+	}
+}
+
 // TestFiles: files begin and end as those of tcpdump do.
 func TestFiles(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -90,6 +122,19 @@ func TestFiles(t *testing.T) {
 			[]string{"040501", "040505"},
 			[]int{4, 4},
 		},
+		"time by the day": {
+			Files{Name: "f-%F-%T%%", Every: 4 * time.Second},
+			0,
+			[]string{"f-2001-02-03-04:05:01%", "f-2001-02-03-04:05:05%", "f-2001-02-03-04:05:09%"},
+			[]int{4, 4, 2},
+		},
+		"time, only a percent": {
+			Files{Name: "f%%", Every: 4 * time.Second},
+			0,
+			[]string{"f%", "f%1", "f%2"},
+			[]int{4, 4, 2},
+		},
+		"ring of one": {Files{Name: "f", Size: 2000, Count: 1}, 0, []string{"f"}, []int{2}},
 		"time, no name": {
 			Files{Name: "f", Every: 4 * time.Second},
 			0,

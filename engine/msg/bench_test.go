@@ -54,7 +54,13 @@ func (l *loop) messagesSpinning(b testing.TB, spin time.Duration) (
 	e *msg.Endpoint, ca, cb *msg.Conn,
 ) {
 	b.Helper()
-	e, err := msg.Open(l.dev, l.manager, msg.Options{Spin: spin})
+	return l.messagesWith(b, msg.Options{Spin: spin})
+}
+
+// messagesWith is messages with other options.
+func (l *loop) messagesWith(b testing.TB, o msg.Options) (e *msg.Endpoint, ca, cb *msg.Conn) {
+	b.Helper()
+	e, err := msg.Open(l.dev, l.manager, o)
 	must(b, err)
 	b.Cleanup(func() { must(b, e.Close()) })
 	ctx, at := within(b), netip.AddrPortFrom(l.addr, 7471)

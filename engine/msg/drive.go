@@ -3,6 +3,7 @@ package msg
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"xroce/roce"
@@ -38,6 +39,10 @@ type drive struct {
 	looked  roce.Time // when a caller looked last, or is to look
 	napping bool      // a caller sleeps in the link from time to time
 	asleep  bool      // it does now, or is about to
+
+	// spinning is how many callers spin. They have the endpoint's lock nearly all the time, and do
+	// what is due.
+	spinning atomic.Int32
 }
 
 // due is when the goroutine of the services is to look whether callers still do.
@@ -82,10 +87,31 @@ func (e *Endpoint) look(ctx context.Context, w goal) {
 	}
 }
 
+// attend takes the lock for the goroutine of the services, or reports that it may come later:
+// somebody who spins has it. To wait would have that one wake the goroutine at each unlock, and in
+// the end wait for it.
+func (e *Endpoint) attend() bool {
+	if e.drive.spinning.Load() > 0 {
+		return e.mu.TryLock()
+	}
+	e.mu.Lock()
+	return true
+}
+
+// expire does what is due, for who spins. The caller holds mu.
+func (e *Endpoint) expire(now roce.Time) {
+	if at, ok := e.machine.NextDeadline(); ok && at <= now {
+		e.machine.HandleDeadline(now)
+		e.progress(now)
+	}
+}
+
 // spin takes completions until something is over, the context ends, or it has taken too long. On
 // a device in direct mode it moves packets meanwhile. The caller holds mu.
 func (e *Endpoint) spin(ctx context.Context, w goal) {
 	d := &e.drive
+	d.spinning.Add(1)
+	defer d.spinning.Add(-1)
 	d.looked = e.dev.Now()
 	end := d.looked + roce.Time(e.options.Spin)
 	for round := 1; e.err == nil && !w.over(); round++ {
@@ -94,10 +120,12 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 			if e.progress(now); w.over() && !e.memory.asked() {
 				return // who answers does so at once
 			}
+			e.expire(now)
 		} else if round%idleRounds == 0 {
 			if d.looked = e.dev.Now(); d.looked >= end || ctx.Err() != nil {
 				return
 			}
+			e.expire(d.looked)
 		}
 		e.mu.Unlock()
 		e.memory.serve()

@@ -3,10 +3,13 @@ package msg_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
 	"xroce/engine/msg"
+	"xroce/roce"
+	rmsg "xroce/roce/msg"
 )
 
 // TestNaps: who waits in direct mode for longer than it spins sleeps in the link, takes what comes
@@ -45,6 +48,30 @@ func TestNapsEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(within(t), 3*time.Millisecond)
 	defer cancel()
 	if _, err := cb.Receive(ctx, make([]byte, 8)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
+
+// TestDueWhileSomebodySpins: who spins has the machine's time go on: a peer that says nothing is
+// asked whether it is there.
+func TestDueWhileSomebodySpins(t *testing.T) {
+	l := newLoop(t)
+	e, _, cb := l.messagesWith(t, msg.Options{
+		Spin: time.Hour, Machine: rmsg.Config{Keepalive: 10 * roce.Millisecond},
+	})
+	all := within(t)
+	ctx, cancel := context.WithCancel(all)
+	received := make(chan error, 1)
+	go func() {
+		_, err := cb.Receive(ctx, make([]byte, 8))
+		received <- err
+	}()
+	for e.Snapshot()[rmsg.KeepaliveProbes] < 3 {
+		must(t, all.Err())
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-received; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -50,7 +50,9 @@ func (e *Endpoint) endHungUp() {
 
 // NextDeadline implements engine.Service.
 func (e service) NextDeadline() (roce.Time, bool) {
-	e.mu.Lock()
+	if !e.attend() {
+		return e.dev.Now() + driverPause, true
+	}
 	defer e.mu.Unlock()
 	e.due, e.waits = e.machine.NextDeadline()
 	if e.err == nil && e.drive.unarmed && (!e.waits || e.drive.due() < e.due) {
@@ -61,7 +63,9 @@ func (e service) NextDeadline() (roce.Time, bool) {
 
 // HandleDeadline implements engine.Service.
 func (e service) HandleDeadline(now roce.Time) {
-	e.mu.Lock()
+	if !e.attend() {
+		return
+	}
 	defer e.mu.Unlock()
 	if e.err == nil {
 		e.machine.HandleDeadline(now)

@@ -74,16 +74,86 @@ func TestBrokenProtocolIsNamed(t *testing.T) {
 			l.control(Control{Type: TypeAdvertAck, ID: 1})
 			l.frame(&old, eager)
 		}},
+		{"a frame in a slot that is not free", ErrSlot, func(l *liar) {
+			for range 10 { // one is kept, eight stay in the slots
+				l.frame(l.c.in[0], eager)
+			}
+		}},
+		{"a grant of more than the message has", ErrRange, func(l *liar) {
+			l.control(Control{Type: TypeRTR, ID: l.announces(Put), Len: 5001})
+		}},
+		{"a grant of what comes later in the message", ErrRange, func(l *liar) {
+			l.control(Control{Type: TypeRTR, ID: l.announces(Put), Tag: 1, Len: 4999})
+		}},
+		{"a grant for a message that was granted", ErrState, func(l *liar) {
+			grant := Control{Type: TypeRTR, ID: l.announces(Put), Len: 5000}
+			l.control(grant)
+			l.control(grant)
+		}},
+		{"fragments wanted of more than the message has", ErrRange, func(l *liar) {
+			l.control(Control{Type: TypeCTS, ID: l.announces(Fragments), Len: 5001})
+		}},
+		{"fragments wanted of what was cleared", ErrRange, func(l *liar) {
+			id := l.announces(Fragments)
+			l.control(Control{Type: TypeCTS, ID: id, Len: 3000})
+			l.control(Control{Type: TypeCTS, ID: id, Len: 3000})
+		}},
+		{"more taken than the message has", ErrState, func(l *liar) {
+			l.control(Control{Type: TypeATS, ID: l.announces(Get), Len: 5001})
+		}},
+		{"less put than was asked for", ErrRange, func(l *liar) {
+			l.receives(rts)
+			l.control(Control{Type: TypeATP, ID: rts.ID, Len: 4999})
+		}},
+		{"put of what comes later in the message", ErrRange, func(l *liar) {
+			l.receives(rts)
+			l.control(Control{Type: TypeATP, ID: rts.ID, Tag: 1, Len: 5000})
+		}},
+		{"put before it was asked for", ErrState, func(l *liar) {
+			l.control(rts)
+			l.control(Control{Type: TypeATP, ID: rts.ID, Len: 5000})
+		}},
+		{"a fragment beyond what was cleared", ErrRange, func(l *liar) {
+			l.receives(Control{Type: TypeRTS, ID: 1, Len: 1000})
+			l.frame(l.c.in[0], RecordHeader{Type: RecordFragment, Number: 1, Len: 1001})
+		}},
+		{"a fragment of what comes later in the message", ErrRange, func(l *liar) {
+			l.receives(Control{Type: TypeRTS, ID: 1, Len: 20_000})
+			l.frame(l.c.in[0], RecordHeader{Type: RecordFragment, Number: 1, Len: 8, Tag: 8})
+		}},
 		{"a work request of another kind", ErrType, func(l *liar) {
 			wc := verbs.Completion{Opcode: verbs.WCRead}
 			l.c.endpoint.HandleArrival(l.now, l.c.First(), &wc, nil)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := newLiar(t, Config{Rendezvous: 4, Slots: 8})
+			l := newLiar(t, Config{Rendezvous: 4, Slots: 8, Unexpected: 1})
 			test.do(l)
 			l.wantBroken(test.want)
 		})
+	}
+}
+
+// announces has our end announce a message of 5000 bytes to the liar, and returns its ID.
+func (l *liar) announces(p Protocol) uint32 {
+	l.t.Helper()
+	s := &Send{Pieces: [][]byte{make([]byte, 5000)}, Protocol: p}
+	must(l.t, l.c.Send(l.now, s))
+	l.settle()
+	if n := len(l.said); n == 0 || l.said[n-1].Type != TypeRTS || l.said[n-1].ID != s.id {
+		l.t.Fatalf("it is not announced: %v", l.said)
+	}
+	return s.id
+}
+
+// receives has our end receive what the liar announces, and ask for it.
+func (l *liar) receives(rts Control) {
+	l.t.Helper()
+	must(l.t, l.c.endpoint.Receive(l.now, &Receive{Pieces: [][]byte{make([]byte, rts.Len)}}))
+	l.control(rts)
+	l.settle()
+	if n := len(l.said); n == 0 || l.said[n-1].Type != TypeRTR && l.said[n-1].Type != TypeCTS {
+		l.t.Fatalf("it is not asked for: %v", l.said)
 	}
 }
 

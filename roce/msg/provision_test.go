@@ -176,10 +176,11 @@ func TestCrossedRequests(t *testing.T) {
 		mode := Mode(seed % uint64(modeCount))
 		a, b := w.node(Config{Mode: mode}), w.node(Config{Mode: mode})
 		ca, cb := w.join(a, b, allCapabilities)
-		ends, receives := []*Conn{ca, cb}, [2][4]*Receive{}
+		ends, receives, sends := []*Conn{ca, cb}, [2][4]*Receive{}, [2][4]*Send{}
 		for n := range 4 {
 			for i, c := range ends {
-				must(t, c.Send(w.now, &Send{Pieces: [][]byte{pattern(n, 7000*(n+1))}}))
+				sends[i][n] = &Send{Pieces: [][]byte{pattern(n, 7000*(n+1))}}
+				must(t, c.Send(w.now, sends[i][n]))
 				receives[i][n] = &Receive{Pieces: [][]byte{make([]byte, 30_000)}}
 				must(t, c.endpoint.Receive(w.now, receives[i][n]))
 				w.step()
@@ -191,6 +192,9 @@ func TestCrossedRequests(t *testing.T) {
 				if c.endpoint.NextReceived() == nil ||
 					!bytes.Equal(r.Pieces[0][:r.Length], pattern(n, 7000*(n+1))) {
 					t.Errorf("seed %d, mode %v: message %d is another", seed, mode, n)
+				}
+				if s := sends[i][n]; s.Choice.Protocol != Provisioned {
+					t.Errorf("seed %d, mode %v: message %d by %v", seed, mode, n, s.Choice)
 				}
 			}
 		}
@@ -230,6 +234,46 @@ func TestWithoutMemoryForLargeSlots(t *testing.T) {
 		if u := n.endpoint.Usage(); u.Memory != 2*u.Slots || u.Slots != 32*int64(SlotLen(1024)) {
 			t.Errorf("%+v", u)
 		}
+	}
+}
+
+// TestReceiverWithoutMemory: the receiver alone has no memory for large slots, when it asks for it.
+// It says why, the message arrives another way, and it is not asked again for a while.
+func TestReceiverWithoutMemory(t *testing.T) {
+	d := newDuo(t, Config{})
+	var refused []*Request
+	d.slow = func(r *Request) bool {
+		if r.Kind != Allocate || !r.Remote {
+			return false
+		}
+		refused = append(refused, r)
+		return true
+	}
+	s := &Send{Pieces: [][]byte{pattern(1, 50_000)}}
+	r := &Receive{Pieces: [][]byte{make([]byte, 50_000)}}
+	must(t, d.b.endpoint.Receive(d.now, r))
+	must(t, d.ca.Send(d.now, s))
+	d.settle()
+	if len(refused) != 1 || refused[0].Conn != d.cb || d.a.endpoint.NextSent() != nil {
+		t.Fatalf("%d requests for memory of large slots", len(refused))
+	}
+	d.b.endpoint.Answer(d.now, refused[0], Memory{}, errNoMemory)
+	d.settle()
+	if d.b.endpoint.NextReceived() != r || d.a.endpoint.NextSent() != s ||
+		!bytes.Equal(r.Pieces[0], pattern(1, 50_000)) || s.Choice.Why != Refused {
+		t.Errorf("by %v: %v, %v, %v", s.Choice, s.Err, r.Err, d.cb.Err())
+	}
+	d.send(pattern(2, 50_000))
+	naks := 0
+	for _, m := range d.said {
+		if m.Type == TypeProvisionNak && m.Status == StatusNoMemory {
+			naks++
+		}
+	}
+	if a, b := d.a.endpoint.Snapshot(), d.b.endpoint.Snapshot(); naks != 1 ||
+		len(refused) != 1 || a[ProvisionRefused] != 1 || b[ProvisionDenied] != 1 {
+		t.Errorf("%d refusals are said for %d requests, %d and %d counted", naks, len(refused),
+			a[ProvisionRefused], b[ProvisionDenied])
 	}
 }
 

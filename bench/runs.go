@@ -102,8 +102,8 @@ func showRuns(runs result.Runs, f flags) error {
 // pageHead begins the page of medians.
 const pageHead = `# Medians of whole runs
 
-Made by ` + "`make bench-median`" + `, not by hand. [perf.md](perf.md) says how to read it, how it is
-measured, and what stops the goals that are missed.
+Made by the bench (make bench-median), not by hand. [perf.md](perf.md) says how to read it, how it
+is measured, and what stops the goals that are missed.
 
 `
 

@@ -50,7 +50,8 @@ func TestOneSignal(t *testing.T) {
 	begun, again := time.Now(), time.NewTicker(10*time.Millisecond)
 	defer again.Stop()
 	for late := time.After(timeout.Scaled(20 * time.Second)); ; {
-		if err := cmd.Process.Signal(unix.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		err := cmd.Process.Signal(unix.SIGTERM)
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 		select {

@@ -38,9 +38,9 @@ func TestLoss(t *testing.T) {
 		}
 		return n
 	}
-	// The frames go in steps that a backlog of the kernel holds (net.core.netdev_max_backlog, 1000),
-	// and the next step waits for the last one: on a busy host ksoftirqd delivers, later. All that
-	// is on the host shares the backlogs, and what they had no room for the kernel counts.
+	// The frames go in steps that a backlog of the kernel holds (net.core.netdev_max_backlog), and
+	// the next step waits for the last one: on a busy host ksoftirqd delivers, later. All that is
+	// on the host shares the backlogs, and what they had no room for the kernel counts.
 	const step = 200
 	came, gone, overrun := received(), lost(), overruns(t)
 	end := time.Now().Add(timeout.Scaled(10 * time.Second))

@@ -61,8 +61,8 @@ func count(t *testing.T, name string) (n int) {
 
 // TestStrftime: names have the time as date(1) of the C locale tells it.
 func TestStrftime(t *testing.T) {
-	const all = "%a %A %b %B %c %C %d %D %e %F %g %G %h %H %I %j %k %l %m %M %n %p %P %r %R %s %S " +
-		"%t %T %u %U %V %w %W %x %X %y %Y %z %Z %%"
+	const all = "%a %A %b %B %c %C %d %D %e %F %g %G %h %H %I %j %k %l %m %M %n %p %P %r %R " +
+		"%s %S %t %T %u %U %V %w %W %x %X %y %Y %z %Z %%"
 	if err := CheckName(all); err != nil {
 		t.Fatal(err)
 	}

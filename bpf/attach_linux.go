@@ -31,6 +31,11 @@ func attach(prog *ebpf.Program, ifindex int, dev device, mode Mode) (attached, e
 	})
 }
 
+// release detaches a link that is there, and closes it. To close it alone detaches only with the
+// last descriptor of it, and a process that was started just now has a copy of each until it
+// executes its own program.
+func release(l link.Link) error { return errors.Join(l.Detach(), l.Close()) }
+
 // choose tries the mode asked for. Auto is Generic only where the driver has no native
 // mode for the interface as it is.
 func choose(mode Mode, try func(Mode) (link.Link, error)) (attached, error) {

@@ -78,7 +78,7 @@ func (c *Collector) Register(queue, fd int) error {
 func (c *Collector) Close() error {
 	var errs []error
 	if c.at.link != nil {
-		errs = append(errs, c.at.link.Close())
+		errs = append(errs, release(c.at.link))
 		c.at.link = nil
 	}
 	if c.prog != nil {

@@ -219,7 +219,7 @@ func (p *program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	return errors.Join(p.at.link.Close(), p.objs.xdpPrograms.Close(), p.objs.xdpMaps.Close())
+	return errors.Join(release(p.at.link), p.objs.xdpPrograms.Close(), p.objs.xdpMaps.Close())
 }
 
 // do runs one operation on the maps of an open program.

@@ -2,15 +2,22 @@ package bpf
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/cilium/ebpf/link"
 )
 
-// linkOfProgram opens the link of a program as somebody else does, by its number.
+// linkOfProgram opens the link of a program as somebody else does.
 func linkOfProgram(t *testing.T, p *Program) link.Link {
 	t.Helper()
-	info, err := p.at.link.Info()
+	return openLink(t, p.at.link)
+}
+
+// openLink opens a link once more, by its number.
+func openLink(t *testing.T, of link.Link) link.Link {
+	t.Helper()
+	info, err := of.Info()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +37,31 @@ func (n *network) wantAttached(t *testing.T, p *Program, want bool) {
 	}
 	if got := n.xdpOf(t).ProgId == uint32(p.id); got != want {
 		t.Errorf("netlink: the program is attached: %v, want %v", got, want)
+	}
+}
+
+// TestCloseDetaches: a program that was closed is gone, and another one can be attached, while
+// somebody has another descriptor of its link, as a process has that is being started.
+func TestCloseDetaches(t *testing.T) {
+	n := newNetwork(t, 1500, nil)
+	closed := func(of link.Link, p io.Closer) {
+		t.Helper()
+		openLink(t, of)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if x := n.xdpOf(t); x.Attached {
+			t.Errorf("still attached: %+v", x)
+		}
+	}
+	for range 2 {
+		p := n.attach(t, Options{})
+		closed(p.at.link, p)
+		c, err := Collect(n.dev.Index, Filter{UDPPorts: []uint16{9}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed(c.at.link, c)
 	}
 }
 

@@ -86,7 +86,12 @@ type lan struct {
 	t       *testing.T
 	network *sim.Network
 	inside  int // MTU of insides
+	// response is the code of how long managers wait for an answer before they ask again.
+	response uint8
 }
+
+// patient is a response of 4 s: where nothing is lost nobody asks twice, however busy the machine.
+const patient = 20
 
 func newLAN(t *testing.T, f sim.Faults) *lan {
 	t.Helper()
@@ -94,7 +99,7 @@ func newLAN(t *testing.T, f sim.Faults) *lan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lan{t, network, 1500}
+	return &lan{t, network, 1500, 13}
 }
 
 // addr is the address of a host.
@@ -145,7 +150,7 @@ func (l *lan) deviceOn(
 	}
 	l.t.Cleanup(func() { dev.Close() })
 	m, err := cm.Open(dev, cm.Options{Linger: -1, Machine: rcm.Config{
-		ResponseTimeout: 13, PacketLifeTime: 13, AckDelay: 1,
+		ResponseTimeout: l.response, PacketLifeTime: 13, AckDelay: 1,
 	}})
 	if err != nil {
 		l.t.Fatal(err)

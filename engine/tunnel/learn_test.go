@@ -16,6 +16,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce/clock"
 	rcm "xroce/roce/cm"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // learns is a configuration that learns peers of the network of all hosts.
@@ -103,7 +104,7 @@ func TestForgotten(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
 			c := tt.config
-			c.Rekey, c.LearnIdle = 100*time.Millisecond, 300*time.Millisecond
+			c.Rekey, c.LearnIdle = 100*time.Millisecond, timeout.Scaled(300*time.Millisecond)
 			hub := l.site(1, 1500, TAP, learns(c))
 			dev, m := l.device(2, 1500)
 			for i := range uint64(2) {
@@ -133,7 +134,8 @@ func TestMostLearned(t *testing.T) {
 			l := newLAN(t, sim.Faults{})
 			c := Config{
 				Format: encap.EoIB, Over: over, Rekey: 100 * time.Millisecond,
-				LearnIdle: 300 * time.Millisecond,
+				// Who is not heard of for so long on a busy machine is forgotten, too.
+				LearnIdle: timeout.Scaled(300 * time.Millisecond),
 			}
 			of := learns(c)
 			of.Learned = 2

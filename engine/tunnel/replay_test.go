@@ -68,6 +68,7 @@ func TestReplayedRequest(t *testing.T) {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
+			l.response = patient // each request is counted once
 			c := Config{Format: encap.EoIB, Over: over, Key: testKey("one")}
 			a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 			a.awaitUp()

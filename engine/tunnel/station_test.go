@@ -54,6 +54,7 @@ func TestStationTakesSomePlaces(t *testing.T) {
 func TestStationOnTheWire(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
+	l.response = patient // each request is counted once
 	c := Config{Format: encap.EoIB, Over: OverRC}
 	of := learns(c)
 	of.PerStation = 2

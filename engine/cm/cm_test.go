@@ -15,7 +15,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// say sends a few bytes over a connection and tests that they arrive.
+// say sends a few bytes over a connection and tests that they arrive. The connection has
+// easyTimeout, if there are acknowledges: else its peer has 17 ms, for all retries together.
 func say(t *testing.T, from, to *host, c *cm.Conn, words string) {
 	t.Helper()
 	n := copy(from.mr.Bytes(), words)
@@ -67,6 +68,7 @@ func testConnect(t *testing.T, hosts [2]*host, v6, activeEnds bool) {
 	s := b.serve(t, netip.AddrPortFrom(netip.Addr{}, 4791))
 	setup := a.setup()
 	setup.Private, setup.InitiatorDepth, setup.ResponderRes = []byte("ping"), 20, 3
+	setup.AckTimeout = easyTimeout
 	c, err := a.manager.Dial(within(t, testTimeout), to, setup)
 	must(t, err)
 	d := s.conn(t)
@@ -152,7 +154,9 @@ func TestOwnQP(t *testing.T) {
 	}
 	// It can be connected again.
 	must(t, qp.Modify(&roce.Attr{State: roce.StateReset}, roce.AttrState))
-	c, err = a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(b.v4, 1), cm.Setup{QP: qp})
+	c, err = a.manager.Dial(within(t, testTimeout), netip.AddrPortFrom(b.v4, 1), cm.Setup{
+		QP: qp, AckTimeout: easyTimeout,
+	})
 	must(t, err)
 	say(t, a, b, c, "again")
 	s.conn(t).Close()

@@ -171,7 +171,7 @@ func TestXRC(t *testing.T) {
 	must(t, err)
 	l, err := b.manager.ListenXRC(at) // another port space
 	must(t, err)
-	dial := cm.Setup{PD: a.pd, Init: engine.QPInit{
+	dial := cm.Setup{PD: a.pd, AckTimeout: easyTimeout, Init: engine.QPInit{
 		Type: roce.TypeXRCSend, SendCQ: a.cq, MaxSendWR: 4, MaxSendSGE: 1, SignalAll: true,
 	}}
 	accept := cm.Setup{

@@ -32,7 +32,7 @@ func TestConnectInAPartition(t *testing.T) {
 	s := b.serve(t, to)
 	for _, c := range []struct{ dial, answer uint16 }{{1, 2}, {2, 0}} {
 		setup := a.setup()
-		setup.PKeyIndex = c.dial
+		setup.PKeyIndex, setup.AckTimeout = c.dial, easyTimeout
 		conn, err := a.manager.Dial(within(t, testTimeout), to, setup)
 		must(t, err)
 		peer := s.conn(t)

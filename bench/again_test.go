@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,25 @@ func TestAgain(t *testing.T) {
 		}
 		if dead := tt.empty >= tt.times && tt.empty > 0; (len(silent(&out)) == 1) != dead {
 			t.Errorf("%+v: silent %v", tt, silent(&out))
+		}
+	}
+}
+
+// eachRan wants a row of each variant in each round, and more only of one that moved nothing in
+// those, and so was tried again.
+func eachRan(t *testing.T, c *result.Case, rounds int) {
+	t.Helper()
+	of := map[string][]result.Row{}
+	for _, r := range c.Rows {
+		of[r.Variant] = append(of[r.Variant], r)
+	}
+	if len(of) != len(c.Variants) {
+		t.Errorf("%s: rows of %d variants, want %q", c.Name, len(of), c.Variants)
+	}
+	for name, rows := range of {
+		moved := func(r result.Row) bool { return r.Value > 0 }
+		if n := len(rows); n < rounds || n > rounds && slices.ContainsFunc(rows[:rounds], moved) {
+			t.Errorf("%s: %d rows of %q, want %d", c.Name, n, name, rounds)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func TestUCXSaysSo(t *testing.T) {
 func TestMessageRun(t *testing.T) {
 	needMachine(t)
 	const some = "msg-64,msg-rtt,msg-stream,msg-size-4096,msg-first-4096"
-	for _, c := range quickly(t, some, 2).Cases {
+	for _, c := range quickly(t, some, 1).Cases {
 		for _, r := range c.Rows {
 			if len(r.Workers) == 0 {
 				continue // it gave up

@@ -93,7 +93,7 @@ func (l *load) fill(t *testing.T) {
 func TestFairShares(t *testing.T) {
 	rounds := 1000
 	if xsktest.RaceDetector {
-		rounds = 200
+		rounds = 40
 	}
 	for _, tt := range []struct {
 		name   string
@@ -161,7 +161,7 @@ func TestFlood(t *testing.T) {
 	const flooding = 4
 	words := 100
 	if xsktest.RaceDetector {
-		words = 20
+		words = 5
 	}
 	devA, devB, m := fairPair(t)
 	var loads []load

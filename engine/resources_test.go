@@ -13,6 +13,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest"
 )
 
 // TestResources shows every kind of object with what it belongs to.
@@ -146,8 +147,11 @@ func TestObjectsAreCounted(t *testing.T) {
 // the other.
 func TestManyConnectionsLeaveNothing(t *testing.T) {
 	many := 10_000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		many = 500
+	case xsktest.RaceDetector:
+		many = 2000
 	}
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
 	var before, after runtime.MemStats

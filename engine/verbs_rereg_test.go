@@ -157,8 +157,9 @@ func newTransitIn(
 	if op == roce.OpRead {
 		x.source, data = x.b, x.theirs
 	}
-	for i := range data.Bytes() {
-		data.Bytes()[i] = byte(i>>8) | 1
+	pattern := data.Bytes()
+	for i := range pattern {
+		pattern[i] = byte(i>>8) | 1
 	}
 	if op == roce.OpSend {
 		recv := roce.RecvWR{SGList: []roce.SGE{x.theirs.SGE(0, transitSize)}}

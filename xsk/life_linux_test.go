@@ -31,9 +31,12 @@ func cycles() int {
 }
 
 func TestVethOpenClose(t *testing.T) {
-	p := xsktest.NewPair(t, xsktest.Options{})
+	// The kernel gives a queue back some milliseconds after Close: others are opened meanwhile.
+	const queues = 16
+	p := xsktest.NewPair(t, xsktest.Options{Queues: queues})
 	cfg := xsk.Config{Interface: vethpair.IfName, RxFrames: 256, TxFrames: 256}
 	cycle := func() {
+		cfg.Queue = (cfg.Queue + 1) % queues
 		s, err := xsk.Open(cfg)
 		if err != nil {
 			t.Fatal(err)

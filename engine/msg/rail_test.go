@@ -31,6 +31,8 @@ type wires struct {
 func newWires(t *testing.T, rails int, o msg.Options) *wires {
 	t.Helper()
 	w := &wires{}
+	how := quick
+	how.Linger = -1 // endpoints have waited, if there is anybody to wait for
 	var devices [2][]msg.Rail
 	for i := range rails {
 		network, err := sim.NewNetwork(uint64(i), engine.NewSystemClock(), sim.Faults{})
@@ -46,7 +48,7 @@ func newWires(t *testing.T, rails int, o msg.Options) *wires {
 			dev, err := engine.OpenLink(port, port, engine.Options{})
 			must(t, err)
 			t.Cleanup(func() { must(t, dev.Close()) })
-			manager, err := cm.Open(dev, quick)
+			manager, err := cm.Open(dev, how)
 			must(t, err)
 			t.Cleanup(func() { must(t, manager.Close()) })
 			devices[host] = append(devices[host], msg.Rail{Device: dev, Manager: manager})
@@ -241,10 +243,15 @@ func TestRailOfNoSession(t *testing.T) {
 	must(t, w.ca.Send(within(t), []byte("still here")))
 }
 
+// deadLinger is how long endpoints wait at their end in tests that leave one without an answer.
+const deadLinger = 50 * time.Millisecond
+
 // TestRailWithoutItsDevice: a device of one end is closed. Long messages go on by the other one, by
 // the protocol that was chosen: memory needs no key of a device that is gone.
 func TestRailWithoutItsDevice(t *testing.T) {
-	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Policy: rmsg.EnlargeNever}})
+	w := newWires(t, 2, msg.Options{
+		Linger: deadLinger, Machine: rmsg.Config{Policy: rmsg.EnlargeNever},
+	})
 	w.up(t, 2)
 	must(t, w.devices[0][0].Close())
 	w.up(t, 1)
@@ -267,7 +274,9 @@ func TestRailWithoutItsDevice(t *testing.T) {
 // acknowledged, and nobody has looked at, is not lost with it: the peer does not send it again.
 func TestDeviceEndsUnderTraffic(t *testing.T) {
 	for range 3 {
-		w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+		w := newWires(t, 2, msg.Options{
+			Linger: deadLinger, Machine: rmsg.Config{Grace: 60 * roce.Second},
+		})
 		w.up(t, 2)
 		stop := make(chan struct{})
 		results := make(chan error, 4)

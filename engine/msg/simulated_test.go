@@ -72,6 +72,8 @@ func hangUpOnASimulatedDevice(t *testing.T) {
 		must(t, err)
 		options := quick
 		options.Linger = -1
+		// Both are driven in turn, so no answer is late, and the time-wait may be short.
+		options.Machine.PacketLifeTime = 10
 		managers[i], err = cm.Open(devs[i], options)
 		must(t, err)
 		_, err = msg.Open(devs[i], managers[i], msg.Options{Spin: time.Microsecond})

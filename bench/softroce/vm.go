@@ -49,6 +49,9 @@ const CardVirtio = "virtio-net-pci"
 // one; those of Config.Addrs follow, IPv4 first.
 const Device = "rxe0"
 
+// Interface is the name of the card below it.
+const Interface = "eth0"
+
 // qemu is the program that emulates.
 const qemu = "qemu-system-x86_64"
 
@@ -263,7 +266,7 @@ func (v *VM) Interface() string {
 	if v.bare {
 		return TapName
 	}
-	return "eth0"
+	return Interface
 }
 
 // Console returns the end of what the guest's kernel printed.

@@ -20,14 +20,22 @@ import (
 )
 
 func main() {
-	port, err := openPort("/sys/class/virtio-ports", order.Port)
-	if err == nil {
-		err = newAgent(port).serve(port)
-	}
-	if err != nil {
+	if err := work(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}
+}
+
+// work serves, or with arguments runs a program as a member of a group.
+func work(args []string) error {
+	if len(args) > 0 {
+		return runAsMember(args)
+	}
+	port, err := openPort("/sys/class/virtio-ports", order.Port)
+	if err != nil {
+		return err
+	}
+	return newAgent(port).serve(port)
 }
 
 // openPort opens the virtio-serial port of a name.

@@ -120,6 +120,22 @@ func TestBadOrderEndsTheAgent(t *testing.T) {
 	}
 }
 
+// TestRunAsMemberRefuses: what cannot be is said before anything is joined.
+func TestRunAsMemberRefuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"member lo":                       "usage",
+		"guest lo 239.1.2.3 true":         "usage",
+		"member lo 192.0.2.1 true":        "no multicast group",
+		"member lo ff15::1 true":          "no multicast group",
+		"member nosuch0 239.1.2.3 true":   "nosuch0",
+		"member lo 239.1.2.3 nosuchthing": "nosuchthing",
+	} {
+		if err := work(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
 func TestOpenPort(t *testing.T) {
 	class := t.TempDir()
 	for port, name := range map[string]string{"null": "other", "zero": order.Port} {

@@ -66,6 +66,15 @@ const (
 // queue pairs without it.
 const exchangeByCM = "-z"
 
+// The multicast group of cases that have one, and as perftest has it: a GID in decimal.
+const (
+	group       = "239.255.185.15"
+	groupAsTold = "0:0:0:0:0:0:0:0:0:0:255:255:239:255:185:15"
+)
+
+// Multicast reports whether the case sends to a multicast group.
+func (c Case) Multicast() bool { return slices.Contains(c.Flags, "-g") }
+
 // ListensByCM reports whether a server of perftest listens by rdma_cm, not over TCP.
 func (c Case) ListensByCM() bool { return c.CM || slices.Contains(c.Flags, exchangeByCM) }
 

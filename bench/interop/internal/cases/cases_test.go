@@ -72,6 +72,16 @@ func TestLines(t *testing.T) {
 		},
 		{
 			Case{
+				Tool: "ib_send_lat", Transport: "UD", Role: TheyServe, Family: 4, Size: 9,
+				Flags: []string{"-M", groupAsTold, "-g"},
+			},
+			"perf send-lat -d xr0 -x 1 -n 50 -F -s 9 -u " + usual + " -c UD -M " + groupAsTold +
+				" -g 192.0.2.2",
+			"exec agent member eth0 239.255.185.15 ib_send_lat -d rxe0 -x 1 -n 50 -F -s 9 -u " +
+				usual + " -c UD -M " + groupAsTold + " -g",
+		},
+		{
+			Case{
 				Tool: "ib_send_lat", Transport: "UC", Role: TheyServe, Family: 4, Size: 9,
 				Flags: []string{exchangeByCM},
 			},

@@ -35,6 +35,9 @@ func (t *Tool) linesFor(
 		return our, "exec xroce " + strings.Join(ours.ownLine(them), " ")
 	}
 	_, program := theirs.Names(c.Role)
+	if c.Multicast() {
+		program = "exec agent member " + softroce.Interface + " " + group + " " + program
+	}
 	return our, program + " " + strings.Join(theirs.args(them), " ")
 }
 

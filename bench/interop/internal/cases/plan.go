@@ -19,7 +19,8 @@ func inNamespace() []Case {
 			cases = append(cases, connections(mtu, family)...)
 		}
 	}
-	cases = append(append(append(cases, exchanges()...), crowds()...), faults()...)
+	cases = append(append(append(cases, exchanges()...), multicasts()...), crowds()...)
+	cases = append(cases, faults()...)
 	return append(append(cases, ailing()...), scenarios()...)
 }
 
@@ -116,6 +117,20 @@ func exchanges() []Case {
 		}
 		c.Tool, c.Transport = "ib_send_lat", "UC"
 		cases = append(cases, c)
+	}
+	return cases
+}
+
+// multicasts are the cases of datagrams to a multicast group. A receiver is a member of it.
+func multicasts() []Case {
+	var cases []Case
+	for _, role := range roles {
+		for _, tool := range []string{"ib_send_bw", "ib_send_lat"} {
+			cases = append(cases, Case{
+				Tool: tool, Role: role, Transport: "UD", MTU: 4096, Family: 4, Size: 1024,
+				Flags: []string{"-M", groupAsTold, "-g"},
+			})
+		}
 	}
 	return cases
 }

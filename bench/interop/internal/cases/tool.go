@@ -58,9 +58,10 @@ func (t *Tool) Complaint(who, output string, client bool) string {
 	return ""
 }
 
-// Dumps reports whether the command of xroce can show the memory it worked on. The
-// others compare what they receive themselves, or have no room of their own for it.
-func (t *Tool) Dumps() bool { return t.command[0] == "perf" }
+// Dumps reports whether the command of xroce can show the memory that it worked on in a case. The
+// others compare what they receive themselves, or have no room of their own for it; of a group
+// there is no telling whose is what.
+func (t *Tool) Dumps(c Case) bool { return t.command[0] == "perf" && !c.Multicast() }
 
 // TheirLack says why the peer's program cannot do a case, "" when it can.
 func (t *Tool) TheirLack(c Case) string {

@@ -12,8 +12,8 @@ import (
 
 // dumpArgs are the arguments that make xroce write the memory of a test, none for what has
 // no such memory. What an earlier case left there is removed.
-func dumpArgs(ctx context.Context, l *lab.Lab, t *cases.Tool) ([]string, error) {
-	if !t.Dumps() {
+func dumpArgs(ctx context.Context, l *lab.Lab, t *cases.Tool, c cases.Case) ([]string, error) {
+	if !t.Dumps(c) {
 		return nil, nil
 	}
 	file, err := l.NewDump(ctx)

@@ -48,7 +48,7 @@ func begin(
 	ctx context.Context, l *lab.Lab, t *cases.Tool, c cases.Case,
 ) (ends [2]lab.End, err error) {
 	our, their := t.Lines(c)
-	dump, err := dumpArgs(ctx, l, t)
+	dump, err := dumpArgs(ctx, l, t, c)
 	if err != nil {
 		return ends, err
 	}

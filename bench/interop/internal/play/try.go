@@ -54,7 +54,7 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout.Scaled(limit))
 	defer cancel()
 	w := &watch{}
-	if t.Dumps() {
+	if t.Dumps(c) {
 		w.payload = &payload.Payload{}
 	}
 	w.writer = l.Capture.Begin(c.Name())
@@ -85,7 +85,7 @@ func try(ctx context.Context, l *lab.Lab, c cases.Case) cases.Outcome {
 	if wrong == "" {
 		wrong = w.verdict(c)
 	}
-	if wrong == "" && t.Dumps() && !c.Fault.Fails() { // else there is no dump
+	if wrong == "" && t.Dumps(c) && !c.Fault.Fails() { // else there is no dump
 		var n int
 		n, wrong = compare(ctx, l, w)
 		o.Compared += n

@@ -167,12 +167,20 @@ func TestPingpongCheckFindsWrongData(t *testing.T) {
 
 func TestPingpongWithoutServer(t *testing.T) {
 	b, _ := simBench(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	// A socket that has a port and does not listen: nobody else gets that port meanwhile.
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	l.Close()
+	defer unix.Close(s)
+	if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprint(at.(*unix.SockaddrInet4).Port)
 	i := b.run(t, "pingpong", "-d", "xr1", "-p", port, "127.0.0.1")
 	if i.code != exitFailure {
 		t.Errorf("code %d", i.code)

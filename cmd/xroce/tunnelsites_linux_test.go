@@ -8,7 +8,9 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,8 +129,10 @@ func endTunnel(t *testing.T, cmd *exec.Cmd) (s tunnel.Stats) {
 
 // TestRootTunnelMark: packets on the wire have the DSCP that --tos says, of connections, too.
 func TestRootTunnelMark(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, over := range []string{"ud", "rc", "uc"} {
 		t.Run(over, func(t *testing.T) {
+			t.Parallel()
 			hosts, bridge := hostsOnBridge(t, 2, 1500)
 			flags := " --tos 0xb8 --over " + over
 			a, _ := startTunnel(t, hosts[0], "--peer 10.99.0.2"+flags)
@@ -166,6 +170,7 @@ const anyFrames = -1
 // TestRootTunnelHub: a hub that names nobody learns two sites that name it, over UD also with a
 // group of IPv4 or IPv6: then a broadcast of the hub is one frame on its wire, and else two.
 func TestRootTunnelHub(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, tt := range []struct {
 		flags  string
 		frames int
@@ -178,6 +183,7 @@ func TestRootTunnelHub(t *testing.T) {
 		{"--group ff12:401b:ffff::ffff:ffff", 1, true},
 	} {
 		t.Run(tt.flags, func(t *testing.T) {
+			t.Parallel()
 			hosts, bridge := hostsOnBridge(t, 3, 1500)
 			prefix, of := "10.99.0.0/24", "10.99.0.1"
 			if tt.ipv6 {
@@ -235,24 +241,22 @@ func (s *rawSocket) broadcast(t *testing.T, text []byte) {
 	}
 }
 
-// broadcastUntilHeard waits until what one end of a tunnel broadcasts comes to all others.
+// rolls counts the calls of broadcastUntilHeard: each has a mark of its own.
+var rolls atomic.Uint64
+
+// broadcastUntilHeard waits until what one end of a tunnel broadcasts has come to all others: to
+// each any of it, because on a machine that is busy a frame may come when the next is under way.
 func broadcastUntilHeard(t *testing.T, from *rawSocket, to []*rawSocket) {
 	t.Helper()
+	mark := fmt.Appendf(nil, "are all there? %08d", rolls.Add(1))
 	end := time.Now().Add(timeout.Scaled(60 * time.Second))
-	for i := 0; ; i++ {
-		mark := []byte(fmt.Sprintf("are all there? %08d", i))
-		from.broadcast(t, mark)
-		heard := 0
-		for _, s := range to {
-			if s.next(t, mark, 300*time.Millisecond) != nil {
-				heard++
-			}
-		}
-		if heard == len(to) {
-			return
-		}
+	for deaf := slices.Clone(to); len(deaf) > 0; {
 		if time.Now().After(end) {
-			t.Fatalf("%d of %d are there", heard, len(to))
+			t.Fatalf("%d of %d are not there", len(deaf), len(to))
 		}
+		from.broadcast(t, mark)
+		deaf = slices.DeleteFunc(deaf, func(s *rawSocket) bool {
+			return s.next(t, mark, 100*time.Millisecond) != nil
+		})
 	}
 }

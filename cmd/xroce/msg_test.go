@@ -214,12 +214,14 @@ func TestMsgExplain(t *testing.T) {
 
 // TestRootMsg does each test by each protocol between two namespaces.
 func TestRootMsg(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	for _, protocol := range msgProtocols {
 		for _, flags := range []string{
-			"pingpong -n 50 --size 5000", "stream -n 100 --size 100000 --depth 4",
-			"rpc -n 50 --size 3000 -e --peers 2",
+			"pingpong -n 10 --size 5000", "stream -n 40 --size 100000 --depth 4",
+			"rpc -n 10 --size 3000 -e --peers 2",
 		} {
+			flags += " --warmup 5"
 			args := append([]string{"msg"}, strings.Fields(flags+" -d xr0 --protocol "+protocol)...)
 			server := in(vethpair.A).startListening(t, args...)
 			client := in(vethpair.B).run(t, append(args, p.A.IPv4.Addr().String())...)

@@ -57,6 +57,7 @@ func TestMsgRails(t *testing.T) {
 
 // TestMsgRailIsCut: a rail is cut while a test runs, which goes on by the other one to its end.
 func TestMsgRailIsCut(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	b, network := simBench(t)
 	flags := strings.Fields("msg stream -e -n 20000 --size 200 --grace 60s")
 	server := b.startListening(t, append(flags, "-d", "xr1,xr2")...)
@@ -76,14 +77,15 @@ func TestMsgRailIsCut(t *testing.T) {
 
 // TestRootMsgRails does each test between two namespaces with two interfaces each.
 func TestRootMsgRails(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	wire, err := p.AddWire(vethpair.Options{MTU: 4200})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []string{"pingpong", "stream", "rpc"} {
-		flags := strings.Fields("msg " + test + " --json -e -n 100 --size 300000 --protocol get " +
-			"-d xr0,xr1 --grace 60s")
+		flags := strings.Fields("msg " + test + " --json -e -n 20 --warmup 5 --size 300000 " +
+			"--protocol get -d xr0,xr1 --grace 60s")
 		server := in(vethpair.A).startListening(t, flags...)
 		client := in(vethpair.B).run(t, append(flags,
 			fmt.Sprintf("%s,%s", p.A.IPv4.Addr(), wire[vethpair.A].IPv4.Addr()))...)

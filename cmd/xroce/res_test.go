@@ -112,6 +112,7 @@ func TestResOfAHostileProcess(t *testing.T) {
 // TestResOfAnotherProcess: one process serves, another one shows what it has, down
 // to the state and the peer of its queue pair.
 func TestResOfAnotherProcess(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	runtime := filepath.Join(t.TempDir(), "xroce")
 	// Either end waits for the other for minutes: they are processes of a busy machine.

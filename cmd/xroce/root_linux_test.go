@@ -22,6 +22,7 @@ import (
 )
 
 func TestRootPingpong(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	for _, c := range []struct{ server, flags string }{
 		{p.A.IPv4.Addr().String(), "-c -s 4096 -n 200"},
@@ -202,6 +203,7 @@ func TestRootDemoPanicLeavesNothing(t *testing.T) {
 // TestRootDemoQueues: everything works on a cable that scatters packets over four queues of each
 // host, with one thread for them and with two.
 func TestRootDemoQueues(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	xsktest.NeedRoot(t)
 	for _, drivers := range []string{"1", "2"} {
 		i := bench{machine: goodMachine()}.run(t, "demo", "--queues", "4", "--drivers", drivers,
@@ -215,6 +217,7 @@ func TestRootDemoQueues(t *testing.T) {
 
 // TestRootDemoInterrupted sends Ctrl-C to a demonstration that has begun.
 func TestRootDemoInterrupted(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	xsktest.NeedRoot(t)
 	temp := t.TempDir()
 	cmd := child(t, 0, "demo", "--time", "10s")

@@ -18,6 +18,7 @@ import (
 )
 
 func TestRootCopy(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	dir := t.TempDir()
 	token := tokenFile(t)
@@ -42,6 +43,7 @@ func TestRootCopy(t *testing.T) {
 // TestRootCopyManyWays sends a directory and standard input, and has both sent back, between two
 // processes in two namespaces.
 func TestRootCopyManyWays(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	dir, back, tree := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "tree")
 	small, large := bytes.Repeat([]byte("s"), 700), bytes.Repeat([]byte("large"), 1<<20)
@@ -87,6 +89,15 @@ func sameFile(t *testing.T, name string, content []byte) {
 
 // slowFile is so large that a copy can be killed half way.
 const slowFile = 1 << 30
+
+// longFile is the length of a file that can be disturbed half way, and is compared: with the race
+// detector a quarter of it takes as long.
+func longFile() int {
+	if raceDetector {
+		return 50 << 20
+	}
+	return 200 << 20
+}
 
 // sparseFile makes a file of that size, and takes no room for it.
 func sparseFile(t *testing.T) string {
@@ -154,7 +165,7 @@ func TestRootPeerKilled(t *testing.T) {
 func TestRootServerRestarted(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
-	name, content := randomFile(t, 200<<20, 0o600)
+	name, content := randomFile(t, longFile(), 0o600)
 	dir := t.TempDir()
 	serve := []string{"serve", "--insecure", "-d", "xr0", "--dir", dir}
 	copyTo := []string{"copy", name, p.A.IPv4.Addr().String() + ":f", "-d", "xr0", "--json"}
@@ -189,12 +200,15 @@ func TestRootServerRestarted(t *testing.T) {
 	kill(t, server)
 }
 
+// outage is how long a link is down. It is what is tested, and no limit.
+const outage = 2 * time.Second
+
 // TestRootLinkDown takes the link down for two seconds in the middle: the copy goes on, and is one
 // file with every byte.
 func TestRootLinkDown(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
-	name, content := randomFile(t, 200<<20, 0o600)
+	name, content := randomFile(t, longFile(), 0o600)
 	dir := t.TempDir()
 	server := in(vethpair.A).start(t, "serve", "--insecure", "-d", "xr0", "--dir", dir)
 	server.listenPort(t)
@@ -214,7 +228,7 @@ func TestRootLinkDown(t *testing.T) {
 	select {
 	case <-client.done:
 		t.Errorf("it ended while the link was down: code %d, %s", client.code, client.stderr)
-	case <-time.After(timeout.Scaled(2 * time.Second)): // what is tested
+	case <-time.After(outage):
 	}
 	set(netlink.LinkSetUp)
 	client.wait(t).exited(t, exitOK)

@@ -17,6 +17,7 @@ import (
 // ARP and neighbour discovery on a TAP, brings what was sent. SIGTERM ends both with 0 and
 // leaves no interface.
 func TestRootTunnel(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, _ := pair(t, vethpair.Options{})
 	for _, tt := range []struct{ name, flags string }{
 		{"eoib over ud", "--tap in0"},
@@ -82,6 +83,7 @@ func startTunnels(t *testing.T, p *vethpair.Pair, flags string) (tunnels [2]*exe
 // TestRootTunnelInsideGone: a tunnel whose TAP or TUN interface is removed ends with an error that
 // names it, also with several queues, each of which has a goroutine.
 func TestRootTunnelInsideGone(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p, _ := pair(t, vethpair.Options{})
 	for _, flags := range []string{"--tap in0", "--tun in0 --over rc --inside-queues 2"} {
 		tunnels := startTunnels(t, p, flags)

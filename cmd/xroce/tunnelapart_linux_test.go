@@ -14,6 +14,7 @@ import (
 // key, do not see each other: nothing that is sent to all in the one comes to the other, which
 // counts who asked, while the end that fits gets it.
 func TestRootTunnelApart(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, tt := range []struct{ name, ours, others string }{
 		{"segments over ud", "--segment 1", "--segment 2"},
 		{
@@ -24,6 +25,7 @@ func TestRootTunnelApart(t *testing.T) {
 		{"formats over uc", "--over uc", "--over uc --format vnic"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			hosts, _ := hostsOnBridge(t, 3, 1500)
 			a, _ := startTunnel(t, hosts[0], "--peer 10.99.0.2,10.99.0.3 "+tt.ours)
 			b, _ := startTunnel(t, hosts[1], "--peer 10.99.0.1,10.99.0.3 "+tt.ours)
@@ -53,8 +55,10 @@ func TestRootTunnelApart(t *testing.T) {
 // TestRootTunnelKilled: an end that is killed, without a word to anybody, and started again is
 // found again by the other, which goes on all the time.
 func TestRootTunnelKilled(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, flags := range []string{"", "--over rc", "--over uc", "--over native"} {
 		t.Run(flags, func(t *testing.T) {
+			t.Parallel()
 			hosts, _ := hostsOnBridge(t, 2, 1500)
 			a, _ := startTunnel(t, hosts[0], "--peer 10.99.0.2 "+flags)
 			inside := rawSocketIn(t, hosts[0], "in0")
@@ -76,8 +80,10 @@ func TestRootTunnelKilled(t *testing.T) {
 // TestRootTunnelVLANInside: frames with one tag and with two inside come as they were sent, over
 // all that a TAP travels over, also those that are as long as an MTU of 1500 lets them be.
 func TestRootTunnelVLANInside(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, flags := range []string{"", "--over rc --format vnic", "--over uc", "--over native"} {
 		t.Run(flags, func(t *testing.T) {
+			t.Parallel()
 			hosts, _ := hostsOnBridge(t, 2, 9000)
 			a, _ := startTunnel(t, hosts[0], "--peer 10.99.0.2 "+flags)
 			b, _ := startTunnel(t, hosts[1], "--peer 10.99.0.1 "+flags)

@@ -74,8 +74,10 @@ func (w *joined) end() (stats [2]tunnel.Stats) {
 // and too long, headers that lie, addresses that nobody has, packets of tunnels and offloads that
 // make no sense. The tunnel goes on and says what it dropped.
 func TestRootTunnelHostileInside(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, over := range []string{"ud", "rc", "uc", "native"} {
 		t.Run(over, func(t *testing.T) {
+			t.Parallel()
 			w := join(t, vethpair.Options{}, "--tap in0 --json --over "+over)
 			s := w.connect(insideIPv4)
 			s.bring(t, 1000)
@@ -146,8 +148,10 @@ func (w *joined) hostileFrame(r *rand.Rand, to, from []byte) []byte {
 // TestRootTunnelHostileOutside has somebody on the wire send malformed and forged packets in the
 // name of the peer to the very queue pairs of a tunnel. What was sent inside comes, and no other.
 func TestRootTunnelHostileOutside(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, flags := range []string{"--tap in0", "--tap in0 --over rc", "--tun in0 --over uc"} {
 		t.Run(flags, func(t *testing.T) {
+			t.Parallel()
 			w := join(t, vethpair.Options{}, flags+" --json")
 			s := w.connect(insideIPv4)
 			a, b := &w.pair.A, &w.pair.B

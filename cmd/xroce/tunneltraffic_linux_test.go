@@ -19,6 +19,7 @@ import (
 // both ways at once, and datagrams of UDP of all lengths that must not be cut by IP, up to the MTU
 // inside: 1500 and 9000, which is more than the link has.
 func TestRootTunnelTraffic(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		name, flags string
 		mtu         int
@@ -31,6 +32,7 @@ func TestRootTunnelTraffic(t *testing.T) {
 		{"two queues", "--tap in0 --over rc --inside-queues 2", 1500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := join(t, vethpair.Options{}, c.flags)
 			var streams sync.WaitGroup
 			for range 2 {
@@ -112,8 +114,10 @@ func setting(set func(fd int) error) func(string, string, syscall.RawConn) error
 // TestRootTunnelForAll: what DHCP asks and what is sent to groups comes to the other end, over all
 // that a TAP travels over.
 func TestRootTunnelForAll(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, over := range []string{"ud", "rc", "uc", "native"} {
 		t.Run(over, func(t *testing.T) {
+			t.Parallel()
 			w := join(t, vethpair.Options{}, "--tap in0 --over "+over)
 			w.connect(insideIPv4).bring(t, 1000) // the peers have found each other
 			a, b := w.inside(vethpair.A), w.inside(vethpair.B)

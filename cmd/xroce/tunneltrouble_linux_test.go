@@ -39,8 +39,10 @@ func TestRootTunnelLoss(t *testing.T) {
 // TestRootTunnelLinkFlaps takes the link down and up while TCP sends: it goes on, and so do new
 // connections.
 func TestRootTunnelLinkFlaps(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, flags := range []string{"--tap in0", "--tap in0 --over rc", "--tap in0 --over native"} {
 		t.Run(flags, func(t *testing.T) {
+			t.Parallel()
 			w := join(t, vethpair.Options{}, flags)
 			s := w.connect(insideIPv4)
 			for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {

@@ -3,6 +3,7 @@ package pingpong
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -103,28 +104,37 @@ func testConfig(k Kind) Config {
 // TestNothingComes: what never comes is not waited for for ever, and a reliable end that
 // sent says which work failed.
 func TestNothingComes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, k := range Kinds() {
 		for _, events := range []bool{false, true} {
-			c := testConfig(k)
-			c.Events = events
-			client := c
-			if k == RC || k == SRQ {
-				client.Silence = 30 * time.Second // its retries run out before
-			}
-			errs := converse(t, [2]Config{client, c}, func(n *sim.Network) {
-				if err := n.SetFaults(sim.Faults{Drop: 1}); err != nil {
-					t.Error(err)
-				}
+			t.Run(fmt.Sprint(k, " events ", events), func(t *testing.T) {
+				t.Parallel()
+				nothingComes(t, k, events)
 			})
-			var failed *roce.WorkError
-			if reliable := k == RC || k == SRQ; reliable != errors.As(errs[0], &failed) ||
-				!reliable && !errors.Is(errs[0], peer.ErrSilence) {
-				t.Errorf("%s, events %v: client %v", k, events, errs[0])
-			}
-			if !errors.Is(errs[1], peer.ErrSilence) {
-				t.Errorf("%s, events %v: server %v", k, events, errs[1])
-			}
 		}
+	}
+}
+
+func nothingComes(t *testing.T, k Kind, events bool) {
+	t.Helper()
+	c := testConfig(k)
+	c.Events = events
+	client := c
+	if k == RC || k == SRQ {
+		client.Silence = 30 * time.Second // its retries run out before
+	}
+	errs := converse(t, [2]Config{client, c}, func(n *sim.Network) {
+		if err := n.SetFaults(sim.Faults{Drop: 1}); err != nil {
+			t.Error(err)
+		}
+	})
+	var failed *roce.WorkError
+	if reliable := k == RC || k == SRQ; reliable != errors.As(errs[0], &failed) ||
+		!reliable && !errors.Is(errs[0], peer.ErrSilence) {
+		t.Errorf("client %v", errs[0])
+	}
+	if !errors.Is(errs[1], peer.ErrSilence) {
+		t.Errorf("server %v", errs[1])
 	}
 }
 

@@ -258,8 +258,8 @@ func TestScenarioRefused(t *testing.T) {
 		bomb += fmt.Sprintf("- &a%d {<<: [%s]}\n", i+1, before)
 	}
 	for text, want := range map[string]string{
-		"flows:\n  - {kind: udp}\nspeed: 3\n":  "line 3: field speed not found",
-		"flows:\n  - {knd: udp}\n":             "line 2: field knd not found",
+		"flows:\n  - {kind: udp}\nspeed: 3\n":  `line 3: there is no word "speed" here`,
+		"flows:\n  - {knd: udp}\n":             `line 2: there is no word "knd" here`,
 		"flows:\n  - {port: 70000}\n":          "line 2",
 		"steps: [{duration: fast}]":            "line 1",
 		"count: 5\n":                           "no flows",

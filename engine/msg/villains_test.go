@@ -76,6 +76,16 @@ var crimes = []crime{
 		}),
 	},
 	{
+		name: "frames beyond its credit", ends: rmsg.ErrSlot, counter: rmsg.ProtocolErrors,
+		config: rmsg.Config{Unexpected: 1},
+		act: func(v *villain) bool {
+			if v.step++; v.step == 1 {
+				return v.say(rmsg.Control{Type: rmsg.TypeAdvertAck})
+			}
+			return v.frame(rmsg.RecordHeader{Type: rmsg.RecordEager, Len: 1000})
+		},
+	},
+	{
 		name: "RTS of absurd size", ends: rmsg.ErrRange, counter: rmsg.ProtocolErrors,
 		act: once(func(v *villain) bool {
 			return v.say(rmsg.Control{

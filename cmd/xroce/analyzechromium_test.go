@@ -50,15 +50,23 @@ func render(t *testing.T, page string) rendering {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
 	at := url.URL{Scheme: "file", Path: page}
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu",
-		"--no-first-run", "--disable-background-networking", "--disable-component-update",
-		"--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir="+filepath.Join(dir, "user"),
-		"--hide-scrollbars", "--window-size=1400,1300", "--enable-logging=stderr",
-		"--log-net-log="+netLog, "--screenshot="+r.picture, at.String())
-	cmd.Env = append(os.Environ(), "HOME="+dir)
-	cmd.WaitDelay = time.Second
-	said, err := cmd.CombinedOutput()
+	draw := func(flags ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, browser, append([]string{
+			"--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+			"--disable-background-networking", "--disable-component-update",
+			"--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + filepath.Join(dir, "user"),
+			"--hide-scrollbars", "--window-size=1400,1300", "--enable-logging=stderr",
+			"--screenshot=" + r.picture,
+		}, flags...)...)
+		cmd.Env = append(os.Environ(), "HOME="+dir)
+		cmd.WaitDelay = time.Second
+		return cmd.CombinedOutput()
+	}
+	said, err := draw("--log-net-log="+netLog, at.String())
 	if err != nil {
+		if _, blank := draw("about:blank"); blank != nil {
+			t.Skipf("%s cannot run here, not even of an empty page: %v", browser, blank)
+		}
 		t.Fatalf("%s: %v\n%s", browser, err, said)
 	}
 	r.console = consoleLine.FindAllString(string(said), -1)

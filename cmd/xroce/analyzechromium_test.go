@@ -54,8 +54,9 @@ func render(t *testing.T, page string) rendering {
 		cmd := exec.CommandContext(ctx, browser, append([]string{
 			"--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
 			"--disable-background-networking", "--disable-component-update",
-			"--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + filepath.Join(dir, "user"),
-			"--hide-scrollbars", "--window-size=1400,1300", "--enable-logging=stderr",
+			"--host-resolver-rules=MAP * ~NOTFOUND",
+			"--user-data-dir=" + filepath.Join(dir, "user"), "--hide-scrollbars",
+			"--window-size=1400,1300", "--enable-logging=stderr",
 			"--screenshot=" + r.picture,
 		}, flags...)...)
 		cmd.Env = append(os.Environ(), "HOME="+dir)

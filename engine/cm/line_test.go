@@ -43,3 +43,33 @@ func TestStrangerAsksFirst(t *testing.T) {
 	cancel()
 	<-dialled
 }
+
+// TestRareStationComesFirst: the turn is that of who asks rarely, not of who asked first.
+func TestRareStationComesFirst(t *testing.T) {
+	s := newSiege(t)
+	s.flood(t, faraway, 256) // all the looks there are
+	s.town.distant.Store(true)
+	s.flood(t, nearby, 20)
+	before := s.received()
+	ctx, cancel := context.WithCancel(within(t, testTimeout))
+	dialled := make(chan struct{})
+	go func() {
+		defer close(dialled)
+		_, _ = s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	}()
+	waits(t, func() bool { return s.received() > before })
+	if n := s.listener.Waiting(); n != 0 {
+		t.Fatalf("%d requests were looked for at once", n)
+	}
+	s.clock.now.Add(int64(roce.Second / 1024 * 3 / 2)) // for one turn
+	s.flood(t, nearby, 1)                              // wakes the manager
+	waits(t, func() bool { return s.listener.Waiting() == 1 })
+	r, err := s.listener.Accept(ctx)
+	must(t, err)
+	if r.RemoteAddr().Addr() != s.peer.v4 {
+		t.Errorf("%s comes first", r.RemoteAddr())
+	}
+	must(t, r.Reject(nil))
+	cancel()
+	<-dialled
+}

@@ -2,7 +2,11 @@ package transfer
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/engine/sim"
 )
@@ -18,4 +22,38 @@ func TestFilesLargerThanTheySay(t *testing.T) {
 		t.Errorf("sender %v, receiver %v", sendErr, receiveErr)
 	}
 	r.empty(t)
+}
+
+// TestNoRegularFileIsOpened: what is no regular file is refused without being opened, which may
+// do something already.
+func TestNoRegularFileIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	fifo, file := filepath.Join(dir, "fifo"), filepath.Join(dir, "file")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, opens := range map[string]bool{fifo: false, file: true} {
+		watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.InotifyAddWatch(watch, name, unix.IN_OPEN); err != nil {
+			t.Fatal(err)
+		}
+		f, _, err := openSource(name)
+		if (err == nil) != opens {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			f.Close()
+		}
+		var events [1024]byte
+		if n, err := unix.Read(watch, events[:]); n > 0 != opens {
+			t.Errorf("%s: opened %v, want %v (%v)", name, n > 0, opens, err)
+		}
+		unix.Close(watch)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"xroce/bench/machine"
 	"xroce/bench/result"
@@ -102,8 +103,8 @@ func showRuns(runs result.Runs, f flags) error {
 // pageHead begins the page of medians.
 const pageHead = `# Medians of whole runs
 
-Made by the bench (make bench-median), not by hand. [perf.md](perf.md) says how to read it, how it
-is measured, and what stops the goals that are missed.
+Made by the bench (make bench-median), not by hand. [perf.md](perf.md) says how to read it, how
+it is measured, and what stops the goals that are missed.
 
 `
 
@@ -114,5 +115,25 @@ func writePage(name string, runs result.Runs) error {
 	if err := runs.WriteMarkdown(&page); err != nil {
 		return err
 	}
-	return os.WriteFile(name, append(bytes.TrimSpace(page.Bytes()), '\n'), 0o644)
+	return os.WriteFile(name, []byte(folded(strings.TrimSpace(page.String())+"\n")), 0o644)
+}
+
+// pageColumns is how wide text is in our pages.
+const pageColumns = 98
+
+// folded breaks lines that are too long, but for those of tables.
+func folded(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		for !strings.HasPrefix(line, "|") && utf8.RuneCountInString(line) > pageColumns {
+			at := strings.LastIndexByte(line[:pageColumns], ' ')
+			if at <= 0 {
+				break
+			}
+			b.WriteString(line[:at] + "\n")
+			line = line[at+1:]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }

@@ -87,6 +87,11 @@ func TestWritePage(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, page)
 		}
 	}
+	for line := range strings.Lines(string(page)) {
+		if !strings.HasPrefix(line, "|") && len(line) > pageColumns+1 {
+			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
+	}
 	if strings.Contains(string(page), "of tshark") {
 		t.Error("there are goals of cases that a whole run has not")
 	}

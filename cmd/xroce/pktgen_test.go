@@ -32,7 +32,7 @@ func TestTrafficCommandLines(t *testing.T) {
 		"pktgen -d xr1 --to h --max-loss x":                         "no percentage",
 		"pktgen -d xr1 --to h --rate 1kpps..2kpps":                  "no duration",
 		"pktgen -d xr1 --to h --size 64 -f x":                       "--size and --scenario",
-		"pktgen -d xr1 --to h -f testdata/bad.yaml":                 `line 3: there is no word "speed"`,
+		"pktgen -d xr1 --to h -f testdata/bad.yaml":                 `there is no word "speed"`,
 		"pktgen x":                                    "unknown",
 		"sink":                                        "-d: name the interface",
 		"sink -d xr1 --xsk-mode x":                    "no XSK mode",

@@ -169,8 +169,8 @@ func BenchmarkPacket(b *testing.B) {
 	b.ReportMetric(float64(w.Dropped())/float64(b.N), "dropped/op")
 }
 
-// clocksApart is more than a time is off: the wall clock and the one that goes on are read one after
-// the other, and somebody else may have the processor in between.
+// clocksApart is more than a time is off: the wall clock and the one that goes on are read one
+// after the other, and somebody else may have the processor in between.
 const clocksApart = time.Second
 
 // TestTimeOfPackets: a packet that does not say when it passed did so when it was added, and none

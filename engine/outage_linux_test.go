@@ -125,7 +125,7 @@ func TestOutageOfAnEndedQP(t *testing.T) {
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	c, d := newSide(t, devs[0]), newSide(t, devs[1])
 	connect(t, a, b)
-	connectWith(t, c, d, engine.ConnectOptions{SGIDIndex: 1, Timeout: 18})
+	connectWith(t, c, d, outlasting)
 	exchange(t, a, b, 4096)
 	setLink(t, pair, vethpair.A, false)
 	postWrites(t, a, b, 4, regionSize)
@@ -149,7 +149,7 @@ func TestLinkFlaps(t *testing.T) {
 	flaps := times(flapsEnv, 10)
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 16})
+	connectWith(t, a, b, outlasting)
 	before := openFiles(t)
 	const batch = 10
 	for n := 0; n < flaps; n += batch {

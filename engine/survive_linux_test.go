@@ -22,6 +22,11 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
+// outlasting are options of a connection whose retries outlast an outage: eight timeouts of 1.07 s.
+// The kernel takes a queue back and gives it out again after grace periods of RCU, which on a busy
+// host took 3 s.
+var outlasting = engine.ConnectOptions{SGIDIndex: 1, Timeout: 18}
+
 // setMTU changes the MTU of both ends of a pair.
 func setMTU(t *testing.T, pair *vethpair.Pair, mtu int) {
 	t.Helper()
@@ -106,7 +111,7 @@ func raiseMTU(t *testing.T, drivers int) {
 	o := engine.Options{Drivers: drivers, NoRebalance: true}
 	pair, devs := vethPair(t, vethpair.Options{Queues: drivers}, [2]engine.Options{o, o})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	exchange(t, a, b, regionSize)
 	postWrites(t, a, b, 30, regionSize)
 	setMTU(t, pair, 4200)
@@ -181,7 +186,7 @@ func TestQueuesAreAdded(t *testing.T) {
 				openIn(t, pair, vethpair.A, o), openIn(t, pair, vethpair.B, o),
 			}
 			a, b := newSide(t, devs[0]), newSide(t, devs[1])
-			connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+			connectWith(t, a, b, outlasting)
 			exchange(t, a, b, regionSize)
 			postWrites(t, a, b, 30, regionSize)
 			setQueues(t, pair, 4)
@@ -238,7 +243,7 @@ func TestQueuesInUseStay(t *testing.T) {
 func TestProgramIsDetached(t *testing.T) {
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{{Reattach: true}, {}})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	postWrites(t, a, b, 30, regionSize)
 	detachXDP(t, pair, vethpair.A)
 	awaitEvent(t, devs[0], roce.EventPortErr)
@@ -275,7 +280,7 @@ func TestChangesInTransfer(t *testing.T) {
 	o := engine.Options{Reattach: true, Queues: []int{0, 1}, Partial: true}
 	devs := [2]*engine.Device{openIn(t, pair, vethpair.A, o), openIn(t, pair, vethpair.B, o)}
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 17})
+	connectWith(t, a, b, outlasting)
 	from := a.mr.Bytes()
 	for n := range changes {
 		a.see()

@@ -98,7 +98,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d had attached their program", open, times(killsEnv, 4))
-	if after := openFiles(t); after > before {
+	if after := filesLeft(t, before); after > before {
 		t.Errorf("%d file descriptors before, %d after", before, after)
 	}
 	d := openIn(t, pair, vethpair.A, engine.Options{})

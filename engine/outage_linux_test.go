@@ -170,7 +170,7 @@ func TestLinkFlaps(t *testing.T) {
 			counterOf(t, d, "link_error_recovery"), counterOf(t, d, "port_xmit_discards"),
 			counterOf(t, d, "retransmits"))
 	}
-	if after := openFiles(t); after > before {
+	if after := filesLeft(t, before); after > before {
 		t.Errorf("%d file descriptors before, %d after", before, after)
 	}
 }

@@ -250,7 +250,9 @@ const deadLinger = 50 * time.Millisecond
 // the protocol that was chosen: memory needs no key of a device that is gone.
 func TestRailWithoutItsDevice(t *testing.T) {
 	w := newWires(t, 2, msg.Options{
-		Linger: deadLinger, Machine: rmsg.Config{Policy: rmsg.EnlargeNever},
+		Linger: deadLinger,
+		// The rail that is left gives up after half a second in which a host is not scheduled.
+		Machine: rmsg.Config{Policy: rmsg.EnlargeNever, Grace: 60 * roce.Second},
 	})
 	w.up(t, 2)
 	must(t, w.devices[0][0].Close())

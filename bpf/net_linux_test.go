@@ -104,6 +104,18 @@ func newNetwork(t *testing.T, mtu int, tune func(*netlink.Veth)) *network {
 	}
 	must(netlink.LinkSetUp(n.dev))
 	must(n.atPeer.LinkSetUp(n.peerLink))
+	// The kernel notes the carrier later, in a work queue (net/core/link_watch.c), and drops what
+	// is sent before.
+	for _, byName := range []func() (netlink.Link, error){
+		func() (netlink.Link, error) { return netlink.LinkByName("ours0") },
+		func() (netlink.Link, error) { return n.atPeer.LinkByName("peer0") },
+	} {
+		eventually(t, "an end is up", func() bool {
+			l, err := byName()
+			must(err)
+			return l.Attrs().OperState == netlink.OperUp
+		})
+	}
 	return n
 }
 

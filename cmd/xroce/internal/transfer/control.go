@@ -176,17 +176,35 @@ const reasonTime = time.Second
 func await(ctx context.Context, over, also <-chan struct{}, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
-	select {
-	case <-over:
-		return nil
-	case <-also:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-	}
-	if isOver(over) || isOver(also) {
-		return nil
+	return awaitBy(ctx, over, also, most, func(d time.Duration) <-chan time.Time {
+		timer.Reset(d)
+		return timer.C
+	})
+}
+
+// awaitParts is how many short waits a wait is made of.
+const awaitParts = 8
+
+// awaitBy is await by a timer. It waits for one part of the time after the other, so that time in
+// which this process was not scheduled counts as one part at most: what came then is yet to be
+// looked at, and who was to say something may not have been scheduled either.
+func awaitBy(
+	ctx context.Context, over, also <-chan struct{}, most time.Duration,
+	timer func(time.Duration) <-chan time.Time,
+) error {
+	for range awaitParts {
+		select {
+		case <-over:
+			return nil
+		case <-also:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-timer(most / awaitParts):
+		}
+		if isOver(over) || isOver(also) {
+			return nil
+		}
 	}
 	return fmt.Errorf("%w for %v", peer.ErrSilence, most)
 }

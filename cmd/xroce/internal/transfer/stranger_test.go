@@ -303,3 +303,26 @@ func TestMessageInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestStoppedIsNoSilence: who was stopped for longer than it waits looks on for a while, and hears
+// what is said then; who is not waits as long as it was told.
+func TestStoppedIsNoSilence(t *testing.T) {
+	runOut := make(chan time.Time)
+	close(runOut)
+	for _, says := range []bool{true, false} {
+		over, looks, waited := make(chan struct{}), 0, time.Duration(0)
+		err := awaitBy(t.Context(), over, nil, time.Second, func(d time.Duration) <-chan time.Time {
+			waited += d
+			if looks++; says && looks == awaitParts/2 {
+				close(over)
+			}
+			return runOut
+		})
+		switch {
+		case says && err != nil:
+			t.Errorf("it does not hear what is said: %v", err)
+		case !says && (!errors.Is(err, peer.ErrSilence) || waited != time.Second):
+			t.Errorf("after %v: %v", waited, err)
+		}
+	}
+}

@@ -47,6 +47,8 @@ type app struct {
 	demoHook  func(demo.Stage) // a stage of the demonstration begins
 	listening func(net.Addr)   // a server listens
 	ready     func()           // a server waits
+	// ackTimeout is the code of the local ACK timeout of pingpong, 0 for that of the originals.
+	ackTimeout uint8
 
 	json      bool
 	logFormat string

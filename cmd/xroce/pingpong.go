@@ -191,6 +191,7 @@ func (a *app) pingpong(
 		Type: string(c.Kind), QPs: c.QPs, Device: dev.Name(), Backend: dev.Link().Backend,
 		Mode: mode, Size: c.Size, MTU: c.MTU.Bytes(),
 	}
+	c.Timeout = a.ackTimeout
 	c.Connected = func(local, remote engine.Endpoint) {
 		if report.Local == (endpointJSON{}) {
 			report.Local, report.Remote = endpoint(local), endpoint(remote)

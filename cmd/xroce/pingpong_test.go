@@ -13,6 +13,10 @@ import (
 	"xroce/engine"
 )
 
+// patientTimeout is the code of a local ACK timeout of 1.07 s, which queue pairs wait eight times:
+// the other end is on the same machine, which may be busy.
+const patientTimeout = 18
+
 // pingpongLines are the lines of ibv_rc_pingpong, which scripts read.
 var pingpongLines = regexp.MustCompile(
 	`^  local address:  LID 0x0000, QPN 0x[0-9a-f]{6}, PSN 0x[0-9a-f]{6}, GID ::ffff:192\.0\.2\.\d

@@ -29,6 +29,9 @@ type Config struct {
 	Check    bool     // compare every byte received; both ends must say so
 	ODP      bool     // page the memory on demand; RC and SRQ only
 
+	// Timeout is the code of the local ACK timeout, 0 for that of the originals: 14, 67 ms.
+	Timeout uint8
+
 	// Silence is how long nothing may come from the peer, 0 for 30 s. The originals wait
 	// for ever.
 	Silence time.Duration
@@ -280,7 +283,8 @@ func (g *game) hear(conn net.Conn) (err error) {
 func (g *game) connect(ctx context.Context) error {
 	for _, p := range g.players {
 		if g.Kind != UD {
-			if err := p.Connect(ctx, p.remote, engine.ConnectOptions{PathMTU: g.MTU}); err != nil {
+			o := engine.ConnectOptions{PathMTU: g.MTU, Timeout: g.Timeout}
+			if err := p.Connect(ctx, p.remote, o); err != nil {
 				return err
 			}
 			continue

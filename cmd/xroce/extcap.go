@@ -63,7 +63,7 @@ directory that 'tshark -G folders' calls "Extcap path": name it with --dir.`,
 		case f.install:
 			return a.installExtcap(f.dir)
 		case f.interfaces:
-			return a.extcapInterfaces()
+			return a.extcapInterfaces(ctx)
 		case f.iface == "" && (f.dlts || f.config || f.capture):
 			return usagef("--extcap-interface is missing")
 		case f.dlts:
@@ -84,12 +84,12 @@ directory that 'tshark -G folders' calls "Extcap path": name it with --dir.`,
 }
 
 // extcapInterfaces lists devices in the form of extcap.
-func (a *app) extcapInterfaces() error {
+func (a *app) extcapInterfaces(ctx context.Context) error {
 	a.printf("extcap {version=%s}{help=https://www.wireshark.org/docs/man-pages/extcap.html}\n",
 		version)
-	answers, err := control.Ask(a.runtime, 0, 0, false)
-	if err != nil {
-		a.logger.Warn("not all processes answered", "error", err.Error())
+	answers, err := control.Ask(ctx, a.runtime, 0, 0, false)
+	if err = a.heard(ctx, true, err); err != nil {
+		return err
 	}
 	seen := map[string]bool{}
 	for _, answer := range answers {
@@ -114,7 +114,7 @@ func (a *app) extcapCapture(ctx context.Context, f extcapFlags) error {
 	if !ours || f.fifo == "" {
 		return usagef("--capture needs --extcap-interface %sIFACE and --fifo", extcapPrefix)
 	}
-	from, err := control.Watch(a.runtime, control.Query{Device: name, Filter: f.filter})
+	from, err := control.Watch(ctx, a.runtime, control.Query{Device: name, Filter: f.filter})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ shown with the numbers that they have there.`,
 	flags := c.Flags()
 	flags.IntVar(&f.pid, "pid", 0, "only this process")
 	flags.IntVar(&f.rows, "rows", 1000, "at most that many of a kind and device")
-	return a.command(c, func(_ context.Context, args []string) error {
+	return a.command(c, func(ctx context.Context, args []string) error {
 		if len(args) > 0 && args[0] == "show" {
 			args = args[1:]
 		}
@@ -62,7 +62,7 @@ shown with the numbers that they have there.`,
 		case f.rows < 1 || f.rows > control.MaxRows:
 			return usagef("--rows %d is not in 1..%d", f.rows, control.MaxRows)
 		}
-		return a.res(f)
+		return a.res(ctx, f)
 	})
 }
 
@@ -76,13 +76,13 @@ func isResKind(kind string) bool {
 }
 
 // res asks and prints.
-func (a *app) res(f resFlags) error {
+func (a *app) res(ctx context.Context, f resFlags) error {
 	rows := f.rows
 	if f.kind == "" && !a.json {
 		rows = 0
 	}
-	answers, err := control.Ask(a.runtime, f.pid, rows, a.verbose > 0)
-	if err = a.heard(len(answers), err); err != nil {
+	answers, err := control.Ask(ctx, a.runtime, f.pid, rows, a.verbose > 0)
+	if err = a.heard(ctx, len(answers) > 0, err); err != nil {
 		return err
 	}
 	if f.pid != 0 && len(answers) == 0 {

@@ -65,7 +65,7 @@ With --json too it prints an object a line.`,
 			return err
 		}
 		if f.every == 0 {
-			return a.statOnce(f)
+			return a.statOnce(ctx, f)
 		}
 		return a.watchStat(ctx, f, a.printChanges)
 	})
@@ -129,9 +129,10 @@ func (f *statFlags) counting() control.Counting {
 	return control.CountAsBefore
 }
 
-// heard takes why programs did not answer. Where others did it is told, and nothing fails.
-func (a *app) heard(answers int, err error) error {
-	if err == nil || answers == 0 {
+// heard takes why programs did not answer. Where others did, or that is enough, it is told, and
+// nothing fails; but the end of the command is no fault of theirs.
+func (a *app) heard(ctx context.Context, enough bool, err error) error {
+	if err == nil || !enough || ctx.Err() != nil {
 		return err
 	}
 	a.logger.Warn("not all processes answered", "error", err.Error())
@@ -139,10 +140,10 @@ func (a *app) heard(answers int, err error) error {
 }
 
 // sample asks the programs. In one that is not the first a program may be about to end.
-func (a *app) sample(f statFlags, first bool) (stat.Sample, error) {
-	answers, err := control.AskStatistics(a.runtime, f.pid, statRows, f.counting())
-	if err = a.heard(len(answers), err); err != nil {
-		if first {
+func (a *app) sample(ctx context.Context, f statFlags, first bool) (stat.Sample, error) {
+	answers, err := control.AskStatistics(ctx, a.runtime, f.pid, statRows, f.counting())
+	if err = a.heard(ctx, len(answers) > 0, err); err != nil {
+		if first || ctx.Err() != nil {
 			return stat.Sample{}, err
 		}
 		a.logger.Warn("no process answered", "error", err.Error())
@@ -159,8 +160,8 @@ func (a *app) sample(f statFlags, first bool) (stat.Sample, error) {
 }
 
 // statOnce shows counters.
-func (a *app) statOnce(f statFlags) error {
-	s, err := a.sample(f, true)
+func (a *app) statOnce(ctx context.Context, f statFlags) error {
+	s, err := a.sample(ctx, f, true)
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (a *app) statOnce(f statFlags) error {
 func (a *app) watchStat(
 	ctx context.Context, f statFlags, show func([]stat.Change) error,
 ) error {
-	before, err := a.sample(f, true)
+	before, err := a.sample(ctx, f, true)
 	if err != nil {
 		return err
 	}
@@ -192,7 +193,10 @@ func (a *app) watchStat(
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now, err := a.sample(f, false)
+		now, err := a.sample(ctx, f, false)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			a.waiting.Store(false)
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/dump"
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/capture/filter"
 	"xroce/engine/control"
 )
@@ -78,17 +79,17 @@ It ends after -c packets, with the program, or when it is interrupted, which is 
 	flags.BoolVarP(&f.list, "list-interfaces", "D", false, "list what there is to watch, and end")
 	return a.command(c, func(ctx context.Context, args []string) error {
 		if f.list {
-			return a.listInterfaces()
+			return a.listInterfaces(ctx)
 		}
-		if err := f.check(); err != nil {
+		if err := f.check(flags.Changed("count")); err != nil {
 			return err
 		}
 		return a.tcpdump(ctx, f, strings.Join(args, " "))
 	})
 }
 
-// check tells what is wrong with the flags.
-func (f *tcpdumpFlags) check() error {
+// check tells what is wrong with the flags; counted says that -c is one of them.
+func (f *tcpdumpFlags) check(counted bool) error {
 	const maxSize, maxEvery, maxCount = 1 << 30, 1 << 30, 1 << 20
 	f.files.Name, f.files.Size = f.file, f.size*1_000_000
 	f.files.Every = time.Duration(f.every) * time.Second
@@ -104,6 +105,8 @@ func (f *tcpdumpFlags) check() error {
 		return usagef("-G %d is not in 0..%d", f.every, maxEvery)
 	case f.files.Count < 0 || f.files.Count > maxCount:
 		return usagef("-W %d is not in 0..%d", f.files.Count, maxCount)
+	case f.count == 0 && counted:
+		return usagef("-c 0: no packet is wanted")
 	case f.files.Count > 0 && f.size == 0 && f.every == 0:
 		return usagef("-W is for -C or -G")
 	case (f.size > 0 || f.every > 0) && (f.file == "" || f.file == "-"):
@@ -123,7 +126,7 @@ func (a *app) tcpdump(ctx context.Context, f tcpdumpFlags, expression string) er
 	if err != nil {
 		return usageError{err}
 	}
-	from, whose, err := a.openSource(f, expression, wanted)
+	from, whose, err := a.openSource(ctx, f, expression, wanted)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (a *app) tcpdump(ctx context.Context, f tcpdumpFlags, expression string) er
 		return err
 	}
 	a.waiting.Store(true) // to be interrupted is how it ends
-	fmt.Fprintf(a.stderr, "xroce: watching %s, %s\n", from.Interface(), whose)
+	fmt.Fprintf(a.stderr, "xroce: watching %s, %s\n", plain.Brief(from.Interface()), whose)
 	if a.ready != nil {
 		a.ready()
 	}
@@ -180,6 +183,8 @@ func (a *app) runDump(
 	if s, known := from.Statistics(); known {
 		fmt.Fprintf(a.stderr, "%d packets passed, %d of them wanted\n%d packets dropped\n",
 			s.Received, s.Accepted, s.Dropped)
+	} else if r.err == nil {
+		a.logger.Warn("the program did not say what it counted")
 	}
 	if r.err != nil {
 		a.waiting.Store(false)
@@ -189,13 +194,13 @@ func (a *app) runDump(
 
 // openSource finds whose packets are meant.
 func (a *app) openSource(
-	f tcpdumpFlags, expression string, wanted *filter.Filter,
+	ctx context.Context, f tcpdumpFlags, expression string, wanted *filter.Filter,
 ) (from dump.Source, whose string, err error) {
 	q := control.Query{Snap: f.snap, Filter: expression}
-	if q.PID, q.Device, err = a.target(f.from); err != nil {
+	if q.PID, q.Device, err = a.target(ctx, f.from); err != nil {
 		return nil, "", err
 	}
-	p, err := control.Watch(a.runtime, q)
+	p, err := control.Watch(ctx, a.runtime, q)
 	var refused *control.RefusedError
 	switch {
 	case err == nil:
@@ -203,7 +208,7 @@ func (a *app) openSource(
 	case q.PID != 0 && errors.Is(err, control.ErrNoDevice):
 		return nil, "", fmt.Errorf("no xroce process %d has a control socket in %s", q.PID,
 			a.runtime)
-	case q.PID != 0, errors.As(err, &refused):
+	case q.PID != 0, errors.As(err, &refused), ctx.Err() != nil:
 		return nil, "", err
 	case !errors.Is(err, control.ErrNoDevice):
 		// Some process did not answer as it should: whether the device is its own is not known.
@@ -217,7 +222,9 @@ func (a *app) openSource(
 }
 
 // target reads what -i says. Without it, it is the one device that there is.
-func (a *app) target(from string) (pid int, device string, err error) {
+func (a *app) target(
+	ctx context.Context, from string,
+) (pid int, device string, err error) {
 	if from != "" {
 		id, rest, both := strings.Cut(from, ":")
 		if pid, err := strconv.Atoi(id); err == nil {
@@ -231,8 +238,8 @@ func (a *app) target(from string) (pid int, device string, err error) {
 		}
 		return 0, from, nil
 	}
-	answers, err := control.Ask(a.runtime, 0, 0, false)
-	if err = a.heard(len(answers), err); err != nil {
+	answers, err := control.Ask(ctx, a.runtime, 0, 0, false)
+	if err = a.heard(ctx, len(answers) > 0, err); err != nil {
 		return 0, "", err
 	}
 	var names []string
@@ -259,10 +266,10 @@ type watchable struct {
 }
 
 // watchables lists what -i can name: devices of programs, and interfaces.
-func (a *app) watchables() ([]watchable, error) {
-	answers, err := control.Ask(a.runtime, 0, 0, false)
-	if err != nil {
-		a.logger.Warn("not all processes answered", "error", err.Error())
+func (a *app) watchables(ctx context.Context) ([]watchable, error) {
+	answers, err := control.Ask(ctx, a.runtime, 0, 0, false)
+	if err = a.heard(ctx, true, err); err != nil {
+		return nil, err
 	}
 	list := []watchable{}
 	for _, answer := range answers {
@@ -281,8 +288,8 @@ func (a *app) watchables() ([]watchable, error) {
 }
 
 // listInterfaces prints what -i can name.
-func (a *app) listInterfaces() error {
-	list, err := a.watchables()
+func (a *app) listInterfaces(ctx context.Context) error {
+	list, err := a.watchables(ctx)
 	if err != nil {
 		return err
 	}
@@ -291,7 +298,7 @@ func (a *app) listInterfaces() error {
 	}
 	for i, w := range list {
 		if w.PID != 0 {
-			a.printf("%d. %s (%s)\n", i+1, w.Name, w.Comm)
+			a.printf("%d. %s (%s)\n", i+1, plain.Text(w.Name), plain.Text(w.Comm))
 			continue
 		}
 		a.printf("%d. %s\n", i+1, w.Name)

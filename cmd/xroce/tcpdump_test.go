@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"xroce/engine/capture"
 	"xroce/xsk/vethpair"
 )
 
@@ -140,6 +141,7 @@ func TestTcpdumpFails(t *testing.T) {
 		"-i xr1 qpn == x":      {exitUsage, "\n  qpn == x\n         ^"},
 		"-i 1":                 {exitFailure, "no xroce process 1 has a control socket"},
 		"-i -5":                {exitUsage, "no process has this number"},
+		"-i xr1 -c 0":          {exitUsage, "no packet is wanted"},
 		"-i xr1 -W 3":          {exitUsage, "-W is for -C or -G"},
 		"-i xr1 -C 3":          {exitUsage, "need -w with a file"},
 		"-i xr1 -s -1":         {exitUsage, "-s -1 is not in"},
@@ -200,5 +202,41 @@ func TestTcpdumpOfTheKernel(t *testing.T) {
 	if dump.wait(t).code != exitOK || !strings.Contains(dump.stdout, " In ") ||
 		strings.Count(dump.stdout, "\n") != 1 {
 		t.Errorf("code %d: %s%s", dump.code, dump.stdout, dump.stderr)
+	}
+}
+
+// TestTcpdumpOfALiar: what a program says of itself does not command the terminal, and when it does
+// not end the capture, it is told that what it counted is not known.
+func TestTcpdumpOfALiar(t *testing.T) {
+	b := bench{machine: goodMachine(), runtime: filepath.Join(t.TempDir(), "xroce")}
+	if err := os.Mkdir(b.runtime, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprint(os.Getpid(), "-", strings.Repeat("A", 26), ".sock")
+	l, err := net.Listen("unix", filepath.Join(b.runtime, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			answer := []byte(`{"version":1,"devices":[{"ifname":"\u001b[31m\n"}]}` + "\n")
+			_, _ = conn.Write(capture.AppendHeader(answer, "\x1b[2Jown\ned", 0))
+			defer conn.Close()
+		}
+	}()
+	dump := b.start(t, "tcpdump", "-i", fmt.Sprint(os.Getpid()))
+	dump.awaitReady(t)
+	dump.cancel()
+	if dump.wait(t); dump.code != exitOK || strings.Contains(dump.stderr, "\x1b") ||
+		!strings.Contains(dump.stderr, `watching \x1b[2Jown\ned, of`) ||
+		!strings.Contains(dump.stderr, "did not say what it counted") {
+		t.Errorf("code %d: %s", dump.code, dump.stderr)
+	}
+	for _, list := range []string{"tcpdump -D", "stat -a"} {
+		i := b.run(t, strings.Fields(list)...)
+		if i.code != exitOK || strings.Contains(i.stdout, "\x1b") {
+			t.Errorf("%s: code %d, %q%s", list, i.code, i.stdout, i.stderr)
+		}
 	}
 }

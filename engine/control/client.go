@@ -3,9 +3,11 @@ package control
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -23,13 +25,19 @@ const maxAnswer = 256 << 20
 // askTime bounds how long one process may take to answer.
 const askTime = 10 * time.Second
 
+// stopTime bounds how long one may go on with a capture that it was told to end.
+const stopTime = time.Second
+
 // Ask asks every process that has a socket in a directory, or only pid when that is
 // not 0, for the objects of its devices. Processes that end meanwhile are left out, and
 // sockets that nobody listens at removed. The error tells of processes that did not answer
 // as they should; the answers of the others are good. Processes are known by their number
-// here; one in a PID namespace that is not below ours, by its number there.
-func Ask(dir string, pid int, rows int, keys bool) ([]Answer, error) {
-	return askAll(dir, pid, Request{Get: getResources, Rows: rows, Keys: keys})
+// here; one in a PID namespace that is not below ours, by its number there. The end of the context
+// ends it, with its cause.
+func Ask(
+	ctx context.Context, dir string, pid int, rows int, keys bool,
+) ([]Answer, error) {
+	return askAll(ctx, dir, pid, Request{Get: getResources, Rows: rows, Keys: keys})
 }
 
 // A Counting says what a program is to do about counters of its queue pairs.
@@ -47,17 +55,19 @@ const (
 )
 
 // AskStatistics is Ask for the counters of devices as well, without keys.
-func AskStatistics(dir string, pid int, rows int, c Counting) ([]Answer, error) {
-	return askAll(dir, pid, Request{
+func AskStatistics(
+	ctx context.Context, dir string, pid int, rows int, c Counting,
+) ([]Answer, error) {
+	return askAll(ctx, dir, pid, Request{
 		Get: getStatistics, Rows: rows, CountQPs: c == CountEach, CountNoQPs: c == CountTogether,
 	})
 }
 
 // askAll asks the processes that have a socket in a directory.
-func askAll(dir string, pid int, q Request) ([]Answer, error) {
+func askAll(ctx context.Context, dir string, pid int, q Request) ([]Answer, error) {
 	var answers []Answer
-	err := each(dir, func(d *os.File, s socket) error {
-		a, err := ask(d, s, pid, q)
+	err := each(ctx, dir, func(d *os.File, s socket) error {
+		a, err := ask(ctx, d, s, pid, q)
 		if err == nil {
 			answers = append(answers, a)
 		}
@@ -67,8 +77,8 @@ func askAll(dir string, pid int, q Request) ([]Answer, error) {
 }
 
 // each calls a function for each socket in a directory. Its error is that of the function for
-// those that it should work with.
-func each(dir string, do func(d *os.File, s socket) error) error {
+// those that it should work with, or why the context ended.
+func each(ctx context.Context, dir string, do func(d *os.File, s socket) error) error {
 	d, err := openDirectory(dir, false)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -85,6 +95,8 @@ func each(dir string, do func(d *os.File, s socket) error) error {
 	for _, s := range sockets {
 		err := do(d, s)
 		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, unix.ECONNREFUSED):
 			// It listened before it had this name, and no other will have it: whoever
 			// it was is gone. Somebody else may have been quicker.
@@ -101,20 +113,31 @@ func each(dir string, do func(d *os.File, s socket) error) error {
 var errNotAsked = errors.New("another process")
 
 // ask asks one process, if it is pid or pid is 0.
-func ask(d *os.File, s socket, pid int, q Request) (Answer, error) {
-	conn, _, a, err := call(d, s, pid, q)
+func ask(ctx context.Context, d *os.File, s socket, pid int, q Request) (Answer, error) {
+	conn, _, a, err := call(ctx, d, s, pid, q)
 	if err != nil {
 		return Answer{}, err
 	}
 	return a, conn.Close()
 }
 
+// limit gives a connection so much time, and none when the context ends before free is called.
+func limit(
+	ctx context.Context, conn net.Conn, within time.Duration,
+) (free func() bool, err error) {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
+		return nil, err
+	}
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }), nil
+}
+
 // call asks one process, if it is pid or pid is 0, and returns the connection with what
 // comes behind the answer. The answer is a line.
 func call(
-	d *os.File, s socket, pid int, q Request,
+	ctx context.Context, d *os.File, s socket, pid int, q Request,
 ) (conn *net.UnixConn, rest *bufio.Reader, a Answer, err error) {
-	dialed, err := net.DialTimeout("unix", within(d, s.name), askTime)
+	dialer := net.Dialer{Timeout: askTime}
+	dialed, err := dialer.DialContext(ctx, "unix", within(d, s.name))
 	if err != nil {
 		return nil, nil, a, err
 	}
@@ -137,9 +160,11 @@ func call(
 	if pid != 0 && pid != who.pid {
 		return nil, nil, a, errNotAsked
 	}
-	if err := conn.SetDeadline(time.Now().Add(askTime)); err != nil {
+	free, err := limit(ctx, conn, askTime)
+	if err != nil {
 		return nil, nil, a, err
 	}
+	defer free()
 	q.Version = version
 	if err := json.NewEncoder(conn).Encode(q); err != nil {
 		return nil, nil, a, err
@@ -149,17 +174,8 @@ func call(
 	if err != nil {
 		return nil, nil, a, fmt.Errorf("no answer: %w", err)
 	}
-	if err := json.Unmarshal(line, &a); err != nil {
-		return nil, nil, a, fmt.Errorf("no answer: %w", err)
-	}
-	switch {
-	case a.Error != "":
-		return nil, nil, a, &RefusedError{a.Error}
-	case a.Version != version:
-		return nil, nil, a, fmt.Errorf("it speaks version %d, we speak %d", a.Version, version)
-	case a.Counters != nil && len(a.Counters) != len(a.Devices):
-		return nil, nil, a, fmt.Errorf("counters of %d devices, of %d", len(a.Counters),
-			len(a.Devices))
+	if a, err = parseAnswer(line, &q); err != nil {
+		return nil, nil, a, err
 	}
 	a.PID = who.pid // what the kernel says, not what the answer claims
 	return conn, rest, a, nil
@@ -208,30 +224,35 @@ var ErrNoDevice = errors.New("no xroce process has that device")
 
 // Watch begins to read the packets of a device of another process. Its Reader ends with
 // io.EOF when the process, or the device, does, and after Stop.
-func Watch(dir string, q Query) (*Packets, error) {
+//
+// The end of the context ends the beginning; a capture that is under way it does not touch.
+func Watch(ctx context.Context, dir string, q Query) (*Packets, error) {
 	var found *Packets
-	err := each(dir, func(d *os.File, s socket) error {
+	err := each(ctx, dir, func(d *os.File, s socket) error {
 		if found != nil {
 			return nil
 		}
 		if q.PID == 0 && q.Device != "" {
-			has, err := hasDevice(d, s, q.Device)
+			has, err := hasDevice(ctx, d, s, q.Device)
 			if err != nil || !has {
 				return err
 			}
 		}
-		conn, rest, a, err := call(d, s, q.PID, Request{
+		conn, rest, a, err := call(ctx, d, s, q.PID, Request{
 			Get: getPackets, Device: q.Device, Snap: q.Snap, Filter: q.Filter,
 		})
 		if err != nil {
 			return err
 		}
 		// The begin of the capture is there at once, what follows when there are packets.
-		err = conn.SetDeadline(time.Now().Add(cmp.Or(q.begin, askTime)))
+		free, err := limit(ctx, conn, cmp.Or(q.begin, askTime))
 		if err != nil {
 			return errors.Join(err, conn.Close())
 		}
 		r, err := capture.NewReader(rest)
+		if err == nil && !free() {
+			err = context.Cause(ctx)
+		}
 		if err == nil {
 			err = conn.SetDeadline(time.Time{})
 		}
@@ -251,18 +272,27 @@ func Watch(dir string, q Query) (*Packets, error) {
 }
 
 // hasDevice asks a process whether it has a device.
-func hasDevice(d *os.File, s socket, name string) (bool, error) {
-	a, err := ask(d, s, 0, Request{Get: getResources})
+func hasDevice(ctx context.Context, d *os.File, s socket, name string) (bool, error) {
+	a, err := ask(ctx, d, s, 0, Request{Get: getResources})
 	return slices.ContainsFunc(a.Devices, func(r engine.Resources) bool {
 		return r.Device == name
 	}), err
 }
 
+// Next is that of the Reader. When the program does not heed Stop the capture ends all the same,
+// without statistics.
+func (p *Packets) Next() (*capture.Packet, error) {
+	packet, err := p.Reader.Next()
+	if errors.Is(err, os.ErrDeadlineExceeded) { // there is none but that of Stop
+		err = io.EOF
+	}
+	return packet, err
+}
+
 // Stop ends the capture: the Reader then ends with what was under way, and the statistics.
-// It may be called while the Reader waits. Who does not take the rest is given up after a
-// while.
+// It may be called while the Reader waits. Who does not end it is given up after a while.
 func (p *Packets) Stop() error {
-	return errors.Join(p.conn.SetReadDeadline(time.Now().Add(askTime)), p.conn.CloseWrite())
+	return errors.Join(p.conn.SetReadDeadline(time.Now().Add(stopTime)), p.conn.CloseWrite())
 }
 
 // Close gives the connection back. The process is not disturbed by it.

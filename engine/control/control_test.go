@@ -72,7 +72,7 @@ func TestCountQPs(t *testing.T) {
 		{9, 0, CountAsBefore},
 		{9, 2, CountEach},
 	} {
-		if _, err := AskStatistics(dir, 0, c.rows, c.ask); err != nil {
+		if _, err := AskStatistics(t.Context(), dir, 0, c.rows, c.ask); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
@@ -90,7 +90,7 @@ func TestCountQPs(t *testing.T) {
 		{Get: getResources, CountNoQPs: true},
 		{Get: getStatistics, CountQPs: true, CountNoQPs: true},
 	} {
-		if _, err := askAll(dir, 0, q); err == nil {
+		if _, err := askAll(t.Context(), dir, 0, q); err == nil {
 			t.Errorf("%+v is answered", q)
 		}
 	}
@@ -129,7 +129,7 @@ func TestAsk(t *testing.T) {
 		}
 	}
 	for _, keys := range []bool{false, true} {
-		answers, err := Ask(dir, 0, 2, keys)
+		answers, err := Ask(t.Context(), dir, 0, 2, keys)
 		if err != nil || len(answers) != 1 || len(answers[0].Devices) != 1 {
 			t.Fatalf("%+v, %v", answers, err)
 		}
@@ -143,13 +143,15 @@ func TestAsk(t *testing.T) {
 			t.Errorf("keys asked %t: %+v", keys, r.MRs[0])
 		}
 	}
-	if answers, err := Ask(dir, os.Getpid()+1, 1, false); err != nil || len(answers) != 0 {
+	answers, err := Ask(t.Context(), dir, os.Getpid()+1, 1, false)
+	if err != nil || len(answers) != 0 {
 		t.Errorf("another process: %+v, %v", answers, err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if answers, err := Ask(dir, os.Getpid(), 1, false); err != nil || len(answers) != 1 ||
+	answers, err = Ask(t.Context(), dir, os.Getpid(), 1, false)
+	if err != nil || len(answers) != 1 ||
 		len(answers[0].Devices) != 0 {
 		t.Errorf("a closed device: %+v, %v", answers, err)
 	}
@@ -198,7 +200,7 @@ func TestStaleSockets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := Ask(dir, 0, 1, false)
+	answers, err := Ask(t.Context(), dir, 0, 1, false)
 	if err != nil || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
@@ -220,7 +222,7 @@ func TestTwoOfOneNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want := 2; want >= 0; want-- {
-		answers, err := Ask(dir, os.Getpid(), 1, false)
+		answers, err := Ask(t.Context(), dir, os.Getpid(), 1, false)
 		if err != nil || len(answers) != want {
 			t.Errorf("%d of %d: %+v, %v", len(answers), want, answers, err)
 		}
@@ -248,12 +250,13 @@ func TestDirectoryOfOthers(t *testing.T) {
 			s.Close()
 			t.Errorf("Listen in %s: %v", dir, err)
 		}
-		if _, err := Ask(dir, 0, 1, false); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Ask(t.Context(), dir, 0, 1, false)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Ask in %s: %v", dir, err)
 		}
 	}
-	if answers, err := Ask(filepath.Join(t.TempDir(), "none"), 0, 1, false); err != nil ||
-		len(answers) != 0 {
+	none := filepath.Join(t.TempDir(), "none")
+	if answers, err := Ask(t.Context(), none, 0, 1, false); err != nil || len(answers) != 0 {
 		t.Errorf("no directory: %v, %v", answers, err)
 	}
 }
@@ -359,7 +362,7 @@ func TestHostileClients(t *testing.T) {
 			t.Errorf("%s: %+v", name, a)
 		}
 	}
-	if answers, err := Ask(dir, 0, 1, false); err != nil || len(answers) != 1 {
+	if answers, err := Ask(t.Context(), dir, 0, 1, false); err != nil || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
 }
@@ -373,7 +376,7 @@ func TestSilentClients(t *testing.T) {
 		silent = append(silent, dial(t, s))
 	}
 	for range 2 * maxClients {
-		answers, err := Ask(dir, 0, 1, false)
+		answers, err := Ask(t.Context(), dir, 0, 1, false)
 		if err != nil || len(answers) != 1 {
 			t.Fatalf("behind silent ones: %+v, %v", answers, err)
 		}
@@ -456,7 +459,7 @@ func TestHostileServer(t *testing.T) {
 	s, dir := listen(t)
 	s.Add(device(t))
 	defer pose(t, dir, func(conn net.Conn) { _, _ = conn.Write([]byte("nonsense\n")) })()
-	answers, err := Ask(dir, 0, 1, false)
+	answers, err := Ask(t.Context(), dir, 0, 1, false)
 	if err == nil || !strings.Contains(err.Error(), "process 1: ") || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}

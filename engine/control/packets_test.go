@@ -80,7 +80,7 @@ func TestPackets(t *testing.T) {
 		{Device: "xr1", Snap: 20, Filter: "ether[59] == 2"},
 		{PID: os.Getpid(), Snap: 20, Filter: "ether[59] == 2"},
 	} {
-		p, err := Watch(dir, q)
+		p, err := Watch(t.Context(), dir, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,22 +110,22 @@ func TestPackets(t *testing.T) {
 // TestPacketsRefused: what is wrong with a request is said, and where nobody has the device.
 func TestPacketsRefused(t *testing.T) {
 	s, dir := listen(t)
-	if _, err := Watch(dir, Query{PID: os.Getpid()}); err == nil ||
+	if _, err := Watch(t.Context(), dir, Query{PID: os.Getpid()}); err == nil ||
 		!strings.Contains(err.Error(), "0 devices are open") {
 		t.Error(err)
 	}
 	shown(t, s)
 	var refused *RefusedError
-	_, err := Watch(dir, Query{Device: "xr1", Filter: "qpn == x"})
+	_, err := Watch(t.Context(), dir, Query{Device: "xr1", Filter: "qpn == x"})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "^") {
 		t.Error(err)
 	}
 	for _, q := range []Query{{Device: "eth7"}, {PID: os.Getpid() + 1}} {
-		if _, err := Watch(dir, q); !errors.Is(err, ErrNoDevice) {
+		if _, err := Watch(t.Context(), dir, q); !errors.Is(err, ErrNoDevice) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
-	if _, err := Watch(filepath.Join(dir, "none"), Query{Device: "xr1"}); !errors.Is(
+	if _, err := Watch(t.Context(), filepath.Join(dir, "none"), Query{Device: "xr1"}); !errors.Is(
 		err, ErrNoDevice) {
 		t.Error(err)
 	}
@@ -138,22 +138,22 @@ func TestPacketsBounded(t *testing.T) {
 	shown(t, s)
 	var open []*Packets
 	for range maxCaptures {
-		p, err := Watch(dir, Query{Device: "xr1"})
+		p, err := Watch(t.Context(), dir, Query{Device: "xr1"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, p)
 	}
-	if _, err := Watch(dir, Query{Device: "xr1"}); err == nil ||
+	if _, err := Watch(t.Context(), dir, Query{Device: "xr1"}); err == nil ||
 		!strings.Contains(err.Error(), "4 captures are under way") {
 		t.Error(err)
 	}
-	if answers, err := Ask(dir, 0, 1, false); err != nil || len(answers) != 1 {
+	if answers, err := Ask(t.Context(), dir, 0, 1, false); err != nil || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
 	open[0].Close()
 	for end := time.Now().Add(timeout.Scaled(10 * time.Second)); ; {
-		p, err := Watch(dir, Query{Device: "xr1"})
+		p, err := Watch(t.Context(), dir, Query{Device: "xr1"})
 		if err == nil {
 			open[0] = p
 			break
@@ -172,7 +172,7 @@ func TestPacketsBounded(t *testing.T) {
 func TestPacketsOfAReaderThatStops(t *testing.T) {
 	s, dir := listen(t)
 	_, from := shown(t, s)
-	p, err := Watch(dir, Query{Device: "xr1"})
+	p, err := Watch(t.Context(), dir, Query{Device: "xr1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 	if stats.Dropped == 0 || read+stats.Dropped != frames || missing > stats.Dropped {
 		t.Errorf("%d read, %d missing before them, %+v", read, missing, stats)
 	}
-	stuck, err := Watch(dir, Query{Device: "xr1"})
+	stuck, err := Watch(t.Context(), dir, Query{Device: "xr1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 // counterOf asks for a counter of the one device.
 func counterOf(t *testing.T, dir, name string) uint64 {
 	t.Helper()
-	answers, err := AskStatistics(dir, 0, 0, CountAsBefore)
+	answers, err := AskStatistics(t.Context(), dir, 0, 0, CountAsBefore)
 	if err != nil || len(answers) != 1 || len(answers[0].Counters) != 1 {
 		t.Fatalf("%+v, %v", answers, err)
 	}
@@ -243,7 +243,7 @@ func TestPacketsOfAForeignServer(t *testing.T) {
 			_ = json.NewDecoder(conn).Decode(new(Request))
 			_, _ = fmt.Fprint(conn, says)
 		})
-		if p, err := Watch(dir, Query{PID: os.Getpid()}); err == nil {
+		if p, err := Watch(t.Context(), dir, Query{PID: os.Getpid()}); err == nil {
 			t.Errorf("%s: was taken for a capture", name)
 			p.Close()
 		} else if errors.Is(err, ErrNoDevice) {
@@ -265,9 +265,8 @@ func TestPacketsOfASilentServer(t *testing.T) {
 			_, _ = fmt.Fprint(conn, says)
 			_, _ = io.Copy(io.Discard, conn) // until the other end gives up
 		})
-		if _, err := Watch(dir, Query{PID: os.Getpid(), begin: time.Millisecond}); !errors.Is(
-			err, os.ErrDeadlineExceeded,
-		) {
+		q := Query{PID: os.Getpid(), begin: time.Millisecond}
+		if _, err := Watch(t.Context(), dir, q); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
 		end()

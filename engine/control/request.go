@@ -3,8 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-
-	"xroce/engine"
 )
 
 // version is that of requests and answers. Who speaks another one is told so.
@@ -64,15 +62,4 @@ func (q *Request) check() error {
 		return fmt.Errorf("%d bytes of a packet are not in 0..%d", q.Snap, maxSnap)
 	}
 	return nil
-}
-
-// An Answer is what a process says of itself.
-type Answer struct {
-	Version int                `json:"version"`
-	PID     int                `json:"pid"`
-	Comm    string             `json:"comm"`
-	Devices []engine.Resources `json:"devices"`
-	// Counters are those of each device, in the order of Devices, when they were asked for.
-	Counters [][]engine.Counter `json:"counters,omitempty"`
-	Error    string             `json:"error,omitempty"` // why there is nothing else
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func childMain(dir string) error {
 		}
 		defer l.Close()
 	case "ask":
-		answers, err := Ask(dir, 0, 1, false)
+		answers, err := Ask(context.Background(), dir, 0, 1, false)
 		fmt.Println(len(answers), "answers")
 		return err
 	case "dial":
@@ -124,12 +125,12 @@ func TestPIDNamespaces(t *testing.T) {
 	if asker.said != "3 answers\n" {
 		t.Errorf("in a third namespace: %s", asker.said)
 	}
-	answers, err := Ask(dir, 0, 1, false)
+	answers, err := Ask(t.Context(), dir, 0, 1, false)
 	if err != nil || len(answers) != 3 {
 		t.Fatalf("%+v, %v", answers, err)
 	}
 	for _, c := range children { // here they have the numbers that they have here
-		answers, err := Ask(dir, c.cmd.Process.Pid, 1, false)
+		answers, err := Ask(t.Context(), dir, c.cmd.Process.Pid, 1, false)
 		if err != nil || len(answers) != 1 || answers[0].PID != c.cmd.Process.Pid {
 			t.Errorf("%+v, %v", answers, err)
 		}
@@ -171,7 +172,7 @@ func TestOtherUsers(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	answers, err := Ask(dir, 0, 1, false)
+	answers, err := Ask(t.Context(), dir, 0, 1, false)
 	if err == nil || !strings.Contains(err.Error(), "is of user 65534") || len(answers) != 1 {
 		t.Errorf("%+v, %v", answers, err)
 	}
@@ -189,7 +190,8 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 		s.Close()
 		t.Errorf("Listen: %v", err)
 	}
-	if _, err := Ask(dir, 0, 1, false); err == nil || !strings.Contains(err.Error(), "user 65534") {
+	_, err := Ask(t.Context(), dir, 0, 1, false)
+	if err == nil || !strings.Contains(err.Error(), "user 65534") {
 		t.Errorf("Ask: %v", err)
 	}
 }

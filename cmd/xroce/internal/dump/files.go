@@ -29,7 +29,7 @@ type Writer struct {
 	made    int       // files
 	turn    int       // number of the file in the ring
 	written int64     // bytes of this file
-	began   int64     // nanoseconds since 1970, of its first packet
+	began   int64     // nanoseconds since 1970, of the first packet of this time (-G)
 	total   capture.Statistics
 	buffer  []byte
 }
@@ -70,19 +70,22 @@ func (s *Writer) Packet(p *capture.Packet) error {
 	if late && s.files.Count > 0 && s.files.Size == 0 && s.made == s.files.Count {
 		return ErrEnough
 	}
+	if late || s.began == 0 {
+		s.began = p.At
+	}
+	if late && s.timed() {
+		s.turn = 0 // numbers are those of files of one time
+	}
 	if s.out == nil || full || late {
-		if err := s.begin(p.At); err != nil {
+		if err := s.begin(s.began); err != nil {
 			return err
 		}
-	}
-	if s.began == 0 {
-		s.began = p.At
 	}
 	s.buffer = capture.AppendPacket(s.buffer[:0], p, s.snap)
 	return s.put()
 }
 
-// begin ends the file and begins the next.
+// begin ends the file and begins the next, which is named after a time.
 func (s *Writer) begin(at int64) error {
 	if err := s.end(); err != nil {
 		return err
@@ -95,9 +98,15 @@ func (s *Writer) begin(at int64) error {
 	if s.turn++; s.files.Count > 0 && s.turn == s.files.Count && s.files.Size > 0 {
 		s.turn = 0
 	}
-	s.file, s.out, s.began, s.written = file, bufio.NewWriterSize(file, 1<<18), at, 0
+	s.file, s.out, s.written = file, bufio.NewWriterSize(file, 1<<18), 0
 	s.buffer = capture.AppendHeader(s.buffer[:0], s.iface, s.snap)
 	return s.put()
+}
+
+// timed reports whether names have the time.
+func (s *Writer) timed() bool {
+	_, timed := strftime(s.files.Name, time.Time{})
+	return s.files.Every > 0 && timed
 }
 
 // name is that of the next file.
@@ -139,7 +148,7 @@ func (s *Writer) Flush() error {
 // End implements Sink.
 func (s *Writer) End(from capture.Statistics) error {
 	if s.out == nil {
-		if err := s.begin(s.total.At); err != nil {
+		if err := s.begin(time.Now().UnixNano()); err != nil { // no packet has come
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,24 @@ func TestFiles(t *testing.T) {
 			[]string{"f%", "f%1", "f%2"},
 			[]int{4, 4, 2},
 		},
+		"size, in each time": {
+			Files{Name: "%M%S-", Size: 2000, Every: 4 * time.Second},
+			0,
+			[]string{"0501-", "0501-1", "0505-", "0505-1", "0509-"},
+			[]int{2, 2, 2, 2, 2},
+		},
+		"ring, in each time": {
+			Files{Name: "%M%S-", Size: 1000, Every: 5 * time.Second, Count: 2},
+			0,
+			[]string{"0501-0", "0501-1", "0506-0", "0506-1"},
+			[]int{1, 1, 1, 1},
+		},
+		"size and time, no name": {
+			Files{Name: "f", Size: 2000, Every: 4 * time.Second},
+			0,
+			[]string{"f", "f1", "f2", "f3", "f4"},
+			[]int{2, 2, 2, 2, 2},
+		},
 		"ring of one": {Files{Name: "f", Size: 2000, Count: 1}, 0, []string{"f"}, []int{2}},
 		"time, no name": {
 			Files{Name: "f", Every: 4 * time.Second},
@@ -168,5 +187,26 @@ func TestFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoPacket: a file that no packet came for has the name of now.
+func TestNoPacket(t *testing.T) {
+	dir := t.TempDir()
+	w, err := NewFiles(Files{Name: filepath.Join(dir, "%Y"), Every: time.Hour}, "xr0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now().Year()
+	if _, err := Run(&script{}, w, 0); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%q, %v", found, err)
+	}
+	year, err := strconv.Atoi(filepath.Base(found[0]))
+	if err != nil || year < before || year > time.Now().Year() {
+		t.Errorf("%s, %v", found[0], err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/pager"
 )
 
@@ -12,18 +13,18 @@ const maxRows = 20
 
 // AppendTable prints counters and queue pairs of a device.
 func (d *Device) AppendTable(b *strings.Builder, all bool) {
-	fmt.Fprintf(b, "%s: pid %d comm %s qp %d mr %d cq %d\n", d.Name, d.PID, d.Comm, d.Objects.QP,
-		d.Objects.MR, d.Objects.CQ)
+	fmt.Fprintf(b, "%s: pid %d comm %s qp %d mr %d cq %d\n", plain.Text(d.Name), d.PID,
+		plain.Text(d.Comm), d.Objects.QP, d.Objects.MR, d.Objects.CQ)
 	for _, name := range d.Names(all) {
-		fmt.Fprintf(b, "  %-26s %d\n", name, d.Counters[name])
+		fmt.Fprintf(b, "  %-26s %d\n", plain.Text(name), d.Counters[name])
 	}
 	for i, q := range d.QPs {
 		if i == maxRows {
 			fmt.Fprintf(b, "  and %d more queue pairs, see xroce res qp\n", d.Objects.QP-i)
 			break
 		}
-		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn 0x%06x rq-psn 0x%06x", q.LQPN, q.Type,
-			q.State, q.RQPN, q.SQPSN, q.RQPSN)
+		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn 0x%06x rq-psn 0x%06x", q.LQPN,
+			plain.Text(q.Type), plain.Text(q.State), q.RQPN, q.SQPSN, q.RQPSN)
 		fmt.Fprintf(b, " sends %d recvs %d", q.SendQueue, q.RecvQueue)
 		appendNumbers(b, d.order, q.Counters)
 		b.WriteString("\n")
@@ -76,9 +77,9 @@ func appendNumbers[N uint64 | float64](b *strings.Builder, order []string, numbe
 		if !ok {
 			continue
 		}
-		word := fmt.Sprintf(" %s %v", name, n)
+		word := fmt.Sprintf(" %s %v", plain.Text(name), n)
 		if f, ok := any(n).(float64); ok {
-			word = fmt.Sprintf(" %s %.0f", name, f)
+			word = fmt.Sprintf(" %s %.0f", plain.Text(name), f)
 		}
 		if left -= len(word); left < 0 {
 			b.WriteString("\n    ")
@@ -90,16 +91,17 @@ func appendNumbers[N uint64 | float64](b *strings.Builder, order []string, numbe
 
 // AppendTable prints what happened at a device.
 func (c *Change) AppendTable(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: pid %d comm %s, per second\n", c.Name, c.PID, c.Comm)
+	fmt.Fprintf(b, "%s: pid %d comm %s, per second\n", plain.Text(c.Name), c.PID,
+		plain.Text(c.Comm))
 	for _, name := range c.Order {
-		fmt.Fprintf(b, "  %-26s %.0f\n", name, c.Rates[name])
+		fmt.Fprintf(b, "  %-26s %.0f\n", plain.Text(name), c.Rates[name])
 	}
 	for i, q := range c.QPs {
 		if i == maxRows || q.SQRate+q.RQRate == 0 && len(q.Rates) == 0 {
 			break
 		}
-		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn %.0f rq-psn %.0f", q.LQPN, q.Type,
-			q.State, q.RQPN, q.SQRate, q.RQRate)
+		fmt.Fprintf(b, "  qp 0x%06x %s %s peer 0x%06x sq-psn %.0f rq-psn %.0f", q.LQPN,
+			plain.Text(q.Type), plain.Text(q.State), q.RQPN, q.SQRate, q.RQRate)
 		appendNumbers(b, c.all, q.Rates)
 		b.WriteString("\n")
 	}
@@ -117,13 +119,14 @@ func Screen(changes []Change, lines int) string {
 		if left--; left < 0 {
 			break
 		}
-		fmt.Fprintf(&b, "%-12.12s %8d %12.0f %12.0f %10.1f %10.1f %10.0f %10.0f %6d\n", c.Name,
-			c.PID, c.Rates["sent_pkts"], c.Rates["rcvd_pkts"], c.Rates["sent_bytes"]*8/1e6,
-			c.Rates["rcvd_bytes"]*8/1e6, c.Rates["retransmits"], c.Drops, len(c.QPs))
+		fmt.Fprintf(&b, "%-12.12s %8d %12.0f %12.0f %10.1f %10.1f %10.0f %10.0f %6d\n",
+			plain.Text(c.Name), c.PID, c.Rates["sent_pkts"], c.Rates["rcvd_pkts"],
+			c.Rates["sent_bytes"]*8/1e6, c.Rates["rcvd_bytes"]*8/1e6, c.Rates["retransmits"],
+			c.Drops, len(c.QPs))
 		for _, name := range c.Order {
 			if left > 0 && IsDrop(name) {
 				left--
-				fmt.Fprintf(&b, "    %-26s %.0f/s\n", name, c.Rates[name])
+				fmt.Fprintf(&b, "    %-26s %.0f/s\n", plain.Text(name), c.Rates[name])
 			}
 		}
 	}
@@ -135,8 +138,8 @@ func Screen(changes []Change, lines int) string {
 			if left--; left < 0 {
 				return b.String()
 			}
-			fmt.Fprintf(&b, "%-12.12s %8d   0x%06x   0x%06x %-9s %-6s", c.Name, c.PID, q.LQPN,
-				q.RQPN, q.Type, q.State)
+			fmt.Fprintf(&b, "%-12.12s %8d   0x%06x   0x%06x %-9s %-6s", plain.Text(c.Name),
+				c.PID, q.LQPN, q.RQPN, plain.Text(q.Type), plain.Text(q.State))
 			fmt.Fprintf(&b, " %12.0f %12.0f %6d %6d\n", q.SQRate, q.RQRate, q.SendQueue,
 				q.RecvQueue)
 		}

@@ -110,6 +110,7 @@ func colours(t *testing.T, name string) map[color.RGBA]int {
 // TestAnalyzeInChromium: a browser draws the plots of the page, asks the network for nothing and
 // complains of nothing, whatever the name of the capture is.
 func TestAnalyzeInChromium(t *testing.T) {
+	t.Parallel()
 	capture, err := os.ReadFile(captures + "/loss_random_v4.pcap")
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +148,7 @@ func TestAnalyzeInChromium(t *testing.T) {
 // TestChromiumTells: the test above would notice a page that complains, and one that asks for
 // something.
 func TestChromiumTells(t *testing.T) {
+	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.html")
 	const text = `<img src="http://picture.invalid/a.png"><script>console.error("no")</script>`
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {

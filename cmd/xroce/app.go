@@ -45,6 +45,7 @@ type app struct {
 
 	// For tests, may be nil:
 	demoHook  func(demo.Stage) // a stage of the demonstration begins
+	demoDir   string           // its files are made there, "" for os.TempDir
 	listening func(net.Addr)   // a server listens
 	ready     func()           // a server waits
 	// ackTimeout is the code of the local ACK timeout of pingpong, 0 for that of the originals.

@@ -42,6 +42,7 @@ func onlyFiles(t *testing.T, dir string, want ...string) {
 }
 
 func TestCopy(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {

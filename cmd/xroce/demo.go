@@ -76,7 +76,7 @@ func (a *app) demo(ctx context.Context, o demo.Options) error {
 	if o.Simulated {
 		o.Reason = "asked for"
 	}
-	o.Hook, o.Opened = a.demoHook, a.show
+	o.Hook, o.Opened, o.Dir = a.demoHook, a.show, a.demoDir
 	o.Started = func(w demo.Wire) {
 		if !a.json {
 			a.printf("%s\n", w)

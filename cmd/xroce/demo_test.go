@@ -18,6 +18,7 @@ import (
 var quick = []string{"demo", "--sim", "--time", "2ms", "--file-size", "3000000"}
 
 func TestDemoOnTheSimulatedWire(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "demo.pcapng")
 	i := bench{machine: goodMachine()}.run(t, append(quick, "--capture", file)...)
 	if i.code != exitOK || !i.quiet() {
@@ -155,6 +156,7 @@ func TestDemoNowhere(t *testing.T) {
 }
 
 func TestDemoJSON(t *testing.T) {
+	t.Parallel()
 	i := bench{machine: goodMachine()}.run(t, append(quick, "--json", "--size", "5000")...)
 	var r demo.Report
 	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil {
@@ -216,13 +218,15 @@ func TestDemoRefusesAsavie(t *testing.T) {
 // TestDemoInterrupted interrupts each stage: the summary is printed and nothing
 // is left.
 func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
 	for _, stage := range []demo.Stage{
 		demo.StageOperations, demo.StageCopy, demo.StageLoss, demo.StageMeasure,
 	} {
-		t.Setenv("TMPDIR", t.TempDir())
+		dir := t.TempDir()
 		var i *invocation
 		ready := make(chan struct{})
 		b := bench{machine: goodMachine(), change: func(a *app) {
+			a.demoDir = dir
 			a.demoHook = func(s demo.Stage) {
 				if s == stage {
 					<-ready
@@ -237,12 +241,13 @@ func TestDemoInterrupted(t *testing.T) {
 		}
 		contains(t, i.stdout, "demo: ", " passed, 0 failed")
 		contains(t, i.stderr, "interrupted")
-		onlyFiles(t, os.TempDir())
+		onlyFiles(t, dir)
 	}
 }
 
 func TestDemoPanicLeavesNothing(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	t.Parallel()
+	dir := t.TempDir()
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -254,19 +259,23 @@ func TestDemoPanicLeavesNothing(t *testing.T) {
 				panic("at the worst moment")
 			}
 		}
-		_, _ = demo.Run(t.Context(), demo.Options{Simulated: true, FileSize: 1, Hook: hook})
+		_, _ = demo.Run(t.Context(), demo.Options{
+			Simulated: true, FileSize: 1, Dir: dir, Hook: hook,
+		})
 	}()
-	onlyFiles(t, os.TempDir())
+	onlyFiles(t, dir)
 }
 
 func TestDemoKeeps(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	i := bench{machine: goodMachine()}.run(t, append(quick, "--keep", "--size", "64")...)
+	t.Parallel()
+	dir := t.TempDir()
+	b := bench{machine: goodMachine(), change: func(a *app) { a.demoDir = dir }}
+	i := b.run(t, append(quick, "--keep", "--size", "64")...)
 	if i.code != exitOK {
 		t.Fatal(i.stderr, i.stdout)
 	}
-	contains(t, i.stdout, "to remove it:\n  rm -r "+os.TempDir())
-	found, err := filepath.Glob(filepath.Join(os.TempDir(), "xroce-demo-*", "demo.pcapng"))
+	contains(t, i.stdout, "to remove it:\n  rm -r "+dir)
+	found, err := filepath.Glob(filepath.Join(dir, "xroce-demo-*", "demo.pcapng"))
 	if err != nil || len(found) != 1 {
 		t.Errorf("kept %q, %v", found, err)
 	}
@@ -274,6 +283,7 @@ func TestDemoKeeps(t *testing.T) {
 
 // TestDemoFindsDamage damages the capture before it is read back.
 func TestDemoFindsDamage(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "demo.pcapng")
 	for name, damage := range map[string]func([]byte) []byte{
 		"wrong ICRC": func(b []byte) []byte {

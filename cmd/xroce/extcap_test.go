@@ -92,6 +92,7 @@ func TestExtcapInstall(t *testing.T) {
 
 // TestExtcapInTshark: tshark lists the device of a program that runs, and captures there.
 func TestExtcapInTshark(t *testing.T) {
+	t.Parallel()
 	xsktest.NeedRoot(t) // to lay the script over a directory of Wireshark
 	folders, err := exec.Command("tshark", "-G", "folders").Output()
 	if err != nil {

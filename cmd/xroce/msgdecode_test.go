@@ -14,6 +14,7 @@ const captures = "../../roce/wire/testdata/captures"
 // TestMsgDecode: what the demonstration has captured is told line by line, in full and in short;
 // what is cut off is told as far as it goes.
 func TestMsgDecode(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "demo.pcapng")
 	i := bench{machine: goodMachine()}.run(t, append(quick, "--size", "64", "--capture", file)...)
 	if i.code != exitOK {

@@ -58,6 +58,7 @@ func TestMsgRails(t *testing.T) {
 
 // TestMsgRailIsCut: a rail is cut while a test runs, which goes on by the other one to its end.
 func TestMsgRailIsCut(t *testing.T) {
+	t.Parallel()
 	b, network := simBench(t)
 	flags := strings.Fields("msg stream -e -n 20000 --size 200 --grace 60s")
 	server := b.startListening(t, append(flags, "-d", "xr1,xr2")...)

@@ -39,6 +39,7 @@ func TestPerfHopLimit(t *testing.T) {
 // TestPerfManagedAttributes: with -R, -T is the type of service of what is sent, and
 // --retry_count what the connection is asked for.
 func TestPerfManagedAttributes(t *testing.T) {
+	t.Parallel()
 	b, network := simBench(t)
 	marked, retries := 0, -1
 	network.Observe(func(e *sim.Event) {
@@ -138,4 +139,25 @@ func TestPerfHugePages(t *testing.T) {
 	if n, _ := strconv.Atoi(strings.TrimSpace(string(free))); err == nil && n >= 6 {
 		t.Errorf("%d huge pages are free", n)
 	}
+}
+
+// TestPerfPeerVanishes: a client that is interrupted does not leave the server
+// behind.
+func TestPerfPeerVanishes(t *testing.T) {
+	t.Parallel()
+	b, _ := simBench(t)
+	server := b.start(t, "perf", "send-bw", "-d", "xr1", "-p", "0", "-D", "1000")
+	port := server.listenPort(t)
+	begun := make(chan struct{})
+	b.change = func(a *app) { a.stdout = &hookWriter{a.stdout, "#bytes", begun} }
+	client := b.start(t, "perf", "send-bw", "-d", "xr2", "-p", port, "-D", "1000", "127.0.0.1")
+	<-begun
+	client.cancel()
+	if client.wait(t); client.code != exitInterrupted {
+		t.Errorf("client: code %d, %s", client.code, client.stderr)
+	}
+	if server.wait(t); server.code != exitFailure {
+		t.Errorf("server: code %d, %s", server.code, server.stderr)
+	}
+	contains(t, server.stderr, "closed the connection")
 }

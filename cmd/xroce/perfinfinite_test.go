@@ -16,6 +16,7 @@ import (
 // TestPerfInfiniteJSON: a run without an end is interrupted, and what it has measured until
 // then is told, also as JSON and in a file.
 func TestPerfInfiniteJSON(t *testing.T) {
+	t.Parallel()
 	// A client that was not scheduled for most of the time has no result yet: then it is
 	// given more.
 	for given := 2500 * time.Millisecond; !infiniteJSON(t, given); given *= 2 {

@@ -27,6 +27,7 @@ var pingpongLines = regexp.MustCompile(
 $`)
 
 func TestPingpong(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{
 		{"-s", "1", "-n", "50"},
 		{"-s", "4096", "-n", "50", "-c"},
@@ -64,6 +65,7 @@ func TestPingpong(t *testing.T) {
 
 // With several queue pairs each has its two lines.
 func TestPingpongSRQ(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{
 		{"-n", "200", "-c"},
 		{"-n", "100", "-c", "-e", "-q", "3", "-r", "3", "-s", "3000"},
@@ -143,6 +145,7 @@ func TestPingpongJSON(t *testing.T) {
 }
 
 func TestPingpongSizesDiffer(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-s", "200")
 	client := b.start(t, "pingpong", "-d", "xr2", "-s", "100", "-p", server.listenPort(t),
@@ -158,6 +161,7 @@ func TestPingpongSizesDiffer(t *testing.T) {
 }
 
 func TestPingpongCheckFindsWrongData(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	// Without -c the client does not mark its pages.
 	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-c")

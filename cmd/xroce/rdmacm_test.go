@@ -23,6 +23,7 @@ func (i *invocation) exited(t *testing.T, code int) {
 }
 
 func TestRping(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	server := b.startListening(t, "rping", "-d", "xr1", "-s", "-v")
 	client := b.run(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -C 2 -V -v")...)
@@ -43,6 +44,7 @@ func TestRping(t *testing.T) {
 }
 
 func TestRpingJSON(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	server := b.startListening(t, "rping", "-d", "xr1", "-s", "-j", "-p", "7000", "-S", "100")
 	client := b.run(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -C 3 -S 99 -p 7000 -j")...)
@@ -66,6 +68,7 @@ func TestRpingJSON(t *testing.T) {
 }
 
 func TestRpingPersistentEndsWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	server := b.startListening(t, "rping", "-d", "xr1", "-s", "-P")
 	b.run(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -C 2 -V")...).exited(t, exitOK)
@@ -117,6 +120,7 @@ func TestUdaddy(t *testing.T) {
 }
 
 func TestRDMAServerAndClient(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	server := b.startListening(t, "rdma-server", "-d", "xr1")
 	client := b.run(t, "rdma-client", "-d", "xr2", "-s", "192.0.2.1")

@@ -160,18 +160,20 @@ func leftovers(t *testing.T, pid int) []string {
 }
 
 func TestRootDemo(t *testing.T) {
+	t.Parallel()
 	xsktest.NeedRoot(t)
 	file := filepath.Join(t.TempDir(), "demo.pcapng")
-	before := leftovers(t, os.Getpid())
-	i := bench{machine: goodMachine()}.run(t, "demo", "--time", "5ms", "--capture", file)
-	if i.code != exitOK {
-		t.Fatalf("code %d, %s\n%s", i.code, i.stderr, i.stdout)
+	var stdout, stderr strings.Builder
+	cmd := child(t, 0, "demo", "--time", "5ms", "--capture", file)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v, %s\n%s", err, stderr.String(), stdout.String())
 	}
-	contains(t, i.stdout, "backend xsk", "native XDP", "copy mode", "device xr0", "MTU 4200",
+	contains(t, stdout.String(), "backend xsk", "native XDP", "copy mode", "device xr0", "MTU 4200",
 		"path MTU 4096", "64.0 MiB", demoPassed)
 	judgeByTshark(t, file)
-	if after := leftovers(t, os.Getpid()); len(after) != len(before) {
-		t.Errorf("left: %q, before %q", after, before)
+	if left := leftovers(t, cmd.Process.Pid); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }
 

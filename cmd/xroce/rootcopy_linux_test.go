@@ -113,50 +113,59 @@ func sparseFile(t *testing.T) string {
 // not to wait for it, fails and leaves nothing.
 func TestRootPeerKilled(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	for _, killed := range []string{"server", "client"} {
+		t.Run(killed, func(t *testing.T) {
+			t.Parallel() // each waits until the other end is given up
+			survives(t, killed)
+		})
+	}
+}
+
+// survives kills one of two ends and looks at what the other does.
+func survives(t *testing.T, killed string) {
+	t.Helper()
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name := sparseFile(t)
-	for _, killed := range []string{"server", "client"} {
-		dir := t.TempDir()
-		serve := []string{
-			"serve", "--once", "--insecure", "-d", "xr0", "--dir", dir, "--keep-partial", "0",
-		}
-		target := p.A.IPv4.Addr().String() + ":half"
-		copyTo := []string{"copy", name, target, "-d", "xr0", "--retry", "0"}
-		victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
-		if killed == "client" {
-			victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
-		}
-		other := in(1 - side)
-		var survivor *invocation
-		if killed == "server" {
-			startReady(t, p, victim)
-			survivor = other.start(t, args...)
-		} else {
-			survivor = other.start(t, args...)
-			survivor.listenPort(t)
-			if err := p.Do(side, victim.Start); err != nil {
-				t.Fatal(err)
-			}
-		}
-		awaitHalf(t, dir)
-		if err := victim.Process.Kill(); err != nil {
+	dir := t.TempDir()
+	serve := []string{
+		"serve", "--once", "--insecure", "-d", "xr0", "--dir", dir, "--keep-partial", "0",
+	}
+	target := p.A.IPv4.Addr().String() + ":half"
+	copyTo := []string{"copy", name, target, "-d", "xr0", "--retry", "0"}
+	victim, side, args := child(t, 0, serve...), vethpair.A, copyTo
+	if killed == "client" {
+		victim, side, args = child(t, 0, copyTo...), vethpair.B, serve
+	}
+	other := in(1 - side)
+	var survivor *invocation
+	if killed == "server" {
+		startReady(t, p, victim)
+		survivor = other.start(t, args...)
+	} else {
+		survivor = other.start(t, args...)
+		survivor.listenPort(t)
+		if err := p.Do(side, victim.Start); err != nil {
 			t.Fatal(err)
 		}
-		begin := time.Now()
-		_ = victim.Wait() // killed: an error, as it should be
-		if survivor.wait(t); survivor.code != exitFailure {
-			t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
-		}
-		if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
-			t.Errorf("%s killed: noticed after %v", killed, took)
-		}
-		contains(t, survivor.stderr, "of 1073741824 bytes: ")
-		if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s killed: half a file has the final name (%v)", killed, err)
-		}
-		if killed == "client" {
-			onlyFiles(t, dir) // the server lives, and cleans up
-		}
+	}
+	awaitHalf(t, dir)
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	_ = victim.Wait() // killed: an error, as it should be
+	if survivor.wait(t); survivor.code != exitFailure {
+		t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
+	}
+	if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
+		t.Errorf("%s killed: noticed after %v", killed, took)
+	}
+	contains(t, survivor.stderr, "of 1073741824 bytes: ")
+	if _, err := os.Stat(filepath.Join(dir, "half")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s killed: half a file has the final name (%v)", killed, err)
+	}
+	if killed == "client" {
+		onlyFiles(t, dir) // the server lives, and cleans up
 	}
 }
 

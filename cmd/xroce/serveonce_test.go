@@ -60,6 +60,7 @@ func TestServeInterrupted(t *testing.T) {
 // TestSenderHangsUp when it has said all, and does not wait for the answer: the file is
 // received, and the server does not deny it.
 func TestSenderHangsUp(t *testing.T) {
+	t.Parallel()
 	b, _ := simBench(t)
 	dir := t.TempDir()
 	server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--dir", dir)

@@ -46,6 +46,7 @@ func TestSimReportsACampaign(t *testing.T) {
 
 // TestSimMessages runs a few seeds of messages and reads both forms of the report.
 func TestSimMessages(t *testing.T) {
+	t.Parallel()
 	text := bench{machine: goodMachine()}.run(t, "sim", "--messages", "--seeds", "1..20")
 	if text.code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", text.code, text.stdout, text.stderr)
@@ -151,6 +152,7 @@ func TestSimThatIsInterrupted(t *testing.T) {
 
 // TestSimCongestion runs a scenario and reads both forms of the report, and the picture.
 func TestSimCongestion(t *testing.T) {
+	t.Parallel()
 	list := bench{machine: goodMachine()}.run(t, "sim", "--congestion", "list")
 	if list.code != exitOK || !strings.Contains(list.stdout, "incast-32-dcqcn ") {
 		t.Errorf("exit code %d\n%s", list.code, list.stdout)

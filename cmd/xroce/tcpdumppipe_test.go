@@ -15,6 +15,7 @@ import (
 // TestTcpdumpIntoTshark: the live pipe. tshark reads packets of a program that runs, with what
 // came of them, and when it has enough and goes away xroce tcpdump ends, and the program does not.
 func TestTcpdumpIntoTshark(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("tshark"); err != nil {
 		t.Skip("tshark is not installed")
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Device    engine.Options
 	CellTime  time.Duration // how long each number of the table is measured, 0 for 200 ms
 	FileSize  int64         // least size of the copied file, 0 for 64 MiB
+	Dir       string        // where its files are made, "" for os.TempDir
 
 	Started  func(Wire)                                 // before anything happens
 	Progress func(stage Stage, done, total, step int64) // step 1 counts steps, else bytes
@@ -69,7 +70,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	o.setDefaults()
 	start := time.Now()
 	defer func() { report.Seconds = since(start) }()
-	dir, err := os.MkdirTemp("", "xroce-demo-")
+	dir, err := os.MkdirTemp(o.Dir, "xroce-demo-")
 	if err != nil {
 		return report, err
 	}

@@ -47,11 +47,16 @@ func (c *Collector) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, c.Link.Wake)
 	defer stop()
 	begun := c.Clock.Now()
-	last := begun
+	last, looked := begun, begun
+	// awake is how long this looked at the link: who was stopped finds segments that came
+	// meanwhile, and whoever sends them may have been stopped, too.
+	awake := clock.Time(0)
 	for ctx.Err() == nil {
 		now := c.Clock.Now()
 		c.tell(now - begun)
-		c.Sink.Expire(now)
+		awake += min(now-looked, clock.Time(step))
+		looked = now
+		c.Sink.Expire(awake)
 		n, err := c.round()
 		if err != nil {
 			return err

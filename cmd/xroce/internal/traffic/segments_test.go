@@ -102,6 +102,36 @@ func TestSegmentsLost(t *testing.T) {
 	}
 }
 
+// TestSegmentsWhileStopped: a frame is not given up because its sink, and whoever sends, were
+// stopped for longer than segments are waited for.
+func TestSegmentsWhileStopped(t *testing.T) {
+	l, c := newWireLink(), &virtual{look: 100, tick: 50 * clock.Microsecond}
+	p := plan("max", 0, traffic.PlanFlow{Format: "vnic", Size: "4000"})
+	p.Count = 6
+	s := sender(t, p, l, c)
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rest := l.frames[1:]
+	l.frames = l.frames[:1]
+	opener, err := traffic.NewOpener("vnic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := traffic.NewSink(opener)
+	l.wait = func() {
+		c.now += clock.Second
+		l.frames, rest = rest, nil
+	}
+	collector := traffic.Collector{Link: l, Sink: sink, Clock: c, Count: 2, For: 10 * clock.Second}
+	if err = collector.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if seg := sink.Segments(); seg.Completed != 2 || seg.Expired+seg.Stale > 0 {
+		t.Errorf("%+v", seg)
+	}
+}
+
 // TestSegmentsBounded: however many frames are begun and not finished, by however many sources,
 // the sink holds a bounded number of them.
 func TestSegmentsBounded(t *testing.T) {

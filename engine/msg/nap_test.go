@@ -53,12 +53,14 @@ func TestNapsEnd(t *testing.T) {
 }
 
 // TestDueWhileSomebodySpins: who spins has the machine's time go on: a peer that says nothing is
-// asked whether it is there.
+// asked whether it is there. Nobody else can do it: the goroutine of the services does not call the
+// endpoint any more.
 func TestDueWhileSomebodySpins(t *testing.T) {
 	l := newLoop(t)
 	e, _, cb := l.messagesWith(t, msg.Options{
 		Spin: time.Hour, Machine: rmsg.Config{Keepalive: 10 * roce.Millisecond},
 	})
+	e.LeaveToCallers()
 	all := within(t)
 	ctx, cancel := context.WithCancel(all)
 	received := make(chan error, 1)

@@ -134,10 +134,10 @@ type Receive struct {
 	From    *Conn  // nil for any peer; then who it was from
 
 	// Results:
-	Length   int // bytes that are in Buffers
-	Whole    int // bytes that the message had
-	Protocol msg.Protocol
-	Err      error // nil, *TruncatedError, ErrCancelled, or why the connection is over
+	Length   int          // bytes that are in Buffers
+	Whole    int          // bytes that the message had
+	Protocol msg.Protocol // how it came, see Receive of roce/msg
+	Err      error        // nil, *TruncatedError, ErrCancelled, or why the connection is over
 
 	core     msg.Receive
 	endpoint *Endpoint

@@ -63,8 +63,8 @@ func (e *Endpoint) handle(now clock.Time, m Active) (*Receive, Status) {
 
 // takeActive hands an active message that came whole to its handler. It returns false when that
 // does not take it now.
-func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int) bool {
-	e := c.endpoint
+func (c *Conn) takeActive(now clock.Time, rec *Record, in *arrived) bool {
+	e, way, frame, record := c.endpoint, in.ring.way(), in.frame, in.record
 	r, status := e.handle(now, Active{
 		From: c, Handler: rec.Number, Tag: rec.Tag, Length: int(rec.Len), Data: rec.Payload,
 	})
@@ -76,7 +76,7 @@ func (c *Conn) takeActive(now clock.Time, rec *Record, frame uint32, record int)
 		c.sayMatched(frame, record)
 	}
 	if r != nil {
-		e.deliver(c, r, rec.Tag, rec.Payload)
+		e.deliver(c, r, way, rec.Tag, rec.Payload)
 	}
 	return true
 }

@@ -36,7 +36,8 @@ type arrival struct {
 
 	claim uint64 // who has taken it out of the matcher, 0 for nobody
 
-	sync   bool // the sender wants to be told that it was matched, by the place where it was
+	way    Protocol // by which it came
+	sync   bool     // the sender wants to be told that it was matched, by the place where it was
 	frame  uint32
 	record int
 
@@ -53,7 +54,6 @@ type arrival struct {
 	local   Memory
 	request Request
 	status  Status
-	way     Protocol
 	mark    int        // bytes that were here when it was looked at, see lookAfter
 	markAt  clock.Time // since when it has as many, 0 for not known
 }
@@ -82,11 +82,11 @@ func (e *Endpoint) retireArrival(a *arrival) {
 }
 
 // deliver copies a message that is here to the receive that it has, and gives that back to who
-// asked.
-func (e *Endpoint) deliver(c *Conn, r *Receive, tag uint64, data []byte) {
+// asked. It came by that protocol.
+func (e *Endpoint) deliver(c *Conn, r *Receive, way Protocol, tag uint64, data []byte) {
 	r.Length = scatter(r.Pieces, 0, data)
 	e.count.Add(BytesCopiedIn, r.Length)
-	r.Protocol = Eager
+	r.Protocol = way
 	e.hand(c, r, tag, uint64(len(data)), nil)
 }
 
@@ -95,7 +95,7 @@ func (e *Endpoint) deliverKept(a *arrival, r *Receive) {
 	if a.sync {
 		a.conn.sayMatched(a.frame, a.record)
 	}
-	e.deliver(a.conn, r, a.tag, a.data)
+	e.deliver(a.conn, r, a.way, a.tag, a.data)
 	e.retireArrival(a)
 }
 

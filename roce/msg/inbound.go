@@ -221,9 +221,9 @@ func (c *Conn) processFrame(now clock.Time, a *arrived) bool {
 		case RecordFragment:
 			ok = c.takeFragment(&rec)
 		case RecordActive:
-			ok = c.takeActive(now, &rec, a.frame, a.record)
+			ok = c.takeActive(now, &rec, a)
 		default:
-			ok = c.takeEager(&rec, a.frame, a.record)
+			ok = c.takeEager(&rec, a)
 		}
 		if c.over() {
 			return true
@@ -267,8 +267,8 @@ func (c *Conn) mayOweLarge() uint32 {
 
 // takeEager delivers a message that came whole, or keeps it. It returns false when there is
 // no room to keep it in.
-func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
-	e := c.endpoint
+func (c *Conn) takeEager(rec *Record, in *arrived) bool {
+	e, way, frame, record := c.endpoint, in.ring.way(), in.frame, in.record
 	r, err := e.match.Take(&c.source, rec.Tag)
 	switch {
 	case err != nil:
@@ -278,11 +278,11 @@ func (c *Conn) takeEager(rec *Record, frame uint32, record int) bool {
 		if rec.Flags&RecordSync != 0 {
 			c.sayMatched(frame, record)
 		}
-		e.deliver(c, r, rec.Tag, rec.Payload)
+		e.deliver(c, r, way, rec.Tag, rec.Payload)
 		return true
 	}
 	a := e.newArrival(c)
-	a.kind, a.tag, a.length = arrivalEager, rec.Tag, uint64(rec.Len)
+	a.kind, a.way, a.tag, a.length = arrivalEager, way, rec.Tag, uint64(rec.Len)
 	a.sync, a.frame, a.record = rec.Flags&RecordSync != 0, frame, record
 	if _, err := e.match.Arrive(&a.node, &c.source, rec.Tag, rec.Len); err != nil {
 		c.broken(err)

@@ -56,6 +56,14 @@ func (r *inRing) kind() int {
 	return large
 }
 
+// way is the protocol of what comes whole in its slots.
+func (r *inRing) way() Protocol {
+	if r.class == 0 {
+		return Eager
+	}
+	return Provisioned
+}
+
 // answer is told that the memory is there, or that it is gone.
 func (r *inRing) answer(now clock.Time, q *Request, m Memory, err error) {
 	switch {

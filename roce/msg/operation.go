@@ -107,11 +107,13 @@ type Receive struct {
 	User   any    // the caller's
 
 	// Results:
-	Err       error
-	Length    int // bytes in Pieces
-	Whole     int // bytes that the message had: more when it was cut off
-	SentTag   uint64
-	Source    *Conn // set when the message has begun to come
+	Err     error
+	Length  int // bytes in Pieces
+	Whole   int // bytes that the message had: more when it was cut off
+	SentTag uint64
+	Source  *Conn // set when the message has begun to come
+	// Protocol is how it came: Provisioned in a large slot, also when it is a short one that had
+	// room there, and was sent as Eager.
 	Protocol  Protocol
 	Truncated bool
 

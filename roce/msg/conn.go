@@ -55,6 +55,7 @@ type Conn struct {
 	controls     uint32     // that were posted
 	framesOut    int        // that are in out
 	framesFlying int
+	gathered     bool // the last frame had several records, too many for a small slot
 	open         openFrame
 	lanes        [2]lane
 	announced    bool // the peer's slots are there

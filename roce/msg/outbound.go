@@ -19,6 +19,11 @@ type openFrame struct {
 	slot   int
 }
 
+// hasRoom reports whether a message may go to a lane now.
+func (c *Conn) hasRoom(l *lane, n int) bool {
+	return c.open.lane == l && c.open.writer.Room() >= n || l.free() > 0
+}
+
 // record adds a record to the frames of a lane, and returns where its payload goes. It
 // returns false when there is no slot for it now.
 func (c *Conn) record(now clock.Time, l *lane, h *RecordHeader) (payload []byte, ok bool) {
@@ -45,10 +50,11 @@ func (c *Conn) slots() *lane {
 
 // laneOfShort is where a short message goes: into the open frame if it has room there, else to a
 // small slot. One of many, which are gathered, goes to a large slot if there are some and one is
-// free: more of them fit a frame.
+// free: more of them fit a frame. There are many while frames are on their way, and as long as
+// those that leave are longer than a small slot.
 func (c *Conn) laneOfShort(n int) *lane {
 	l, other := c.slots(), &c.lanes[large]
-	many := c.framesFlying+c.framesOut >= idleFrames || l.free() == 0
+	many := c.gathered || c.framesFlying+c.framesOut >= idleFrames || l.free() == 0
 	switch {
 	case c.open.lane == other && c.open.writer.Room() >= n:
 		return other
@@ -56,23 +62,32 @@ func (c *Conn) laneOfShort(n int) *lane {
 		return l
 	case many && other.free() > 0:
 		return other
+	case c.gathered && other.ring.payload() >= bulkSlot:
+		return other // waits: in small slots each of few would cost a frame
 	}
 	return l
 }
 
-// bulkSlot is about how long the slots are that short messages have made when there are many.
-const bulkSlot = 32 << 10
+// bulkSlot is about how long the slots are that messages have made which wait because all slots
+// are in use: several share a frame, and the frames of a few slots keep the wire busy until the
+// peer has told of free ones again.
+const bulkSlot = 64 << 10
 
-// enlargeForMany has large slots made for short messages that wait because all small slots are in
-// use, as the first message that is too long for those would. They do not wait for it.
+// sharing is how long a message is at most that waits for a slot to share. A longer one would have
+// it for itself, and costs less without: it is not copied, and has to wait anyway.
+const sharing = bulkSlot / 2
+
+// enlargeForMany has large slots made, or larger ones, for messages that wait because all slots are
+// in use, as the first message that is too long for those would. They do not wait for it.
 func (c *Conn) enlargeForMany(now clock.Time) {
-	config := &c.endpoint.config
+	config, l := &c.endpoint.config, &c.lanes[large]
 	sizes := c.sizes()
 	switch {
-	case c.lanes[large].ring != nil, c.lanes[small].ring == nil, len(sizes) == 0,
-		c.mode() != Keep, c.asking.refused != 0, c.state != connOpen,
-		config.Policy != EnlargeFirst && config.Policy != EnlargeAuto:
+	case c.lanes[small].ring == nil, len(sizes) == 0, c.mode() != Keep, c.asking.refused != 0,
+		c.state != connOpen, config.Policy != EnlargeFirst && config.Policy != EnlargeAuto:
 		return
+	case l.ring != nil && l.freed < l.ring.began:
+		return // the peer still has frames in those before, so it would refuse a third kind
 	}
 	size := sizes[len(sizes)-1]
 	for _, n := range sizes {
@@ -81,7 +96,9 @@ func (c *Conn) enlargeForMany(now clock.Time) {
 			break
 		}
 	}
-	c.provision(now, size)
+	if l.ring.payload() < size {
+		c.provision(now, size)
+	}
 }
 
 // openFrame begins a frame in a lane, which has a free slot.
@@ -107,6 +124,7 @@ func (c *Conn) closeFrame() {
 	i.lane, i.ring, i.slot, i.count = o.lane, o.ring, o.slot, o.lane.written
 	i.header = FrameHeader{Epoch: o.ring.epoch, Sequence: c.frames}
 	i.length = len(o.writer.Finish(&i.header))
+	c.gathered = o.writer.Records() > 1 && i.length > c.lanes[small].ring.length()
 	c.frames++
 	c.framesOut++
 	o.lane, o.ring = nil, nil
@@ -173,7 +191,11 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 			return c.launchLocal(now, s)
 		}
 		if l := &c.lanes[large]; l.ring.payload() >= s.length {
-			return c.launchInSlot(now, l, s)
+			if c.launchInSlot(now, l, s) {
+				return true
+			}
+			c.enlargeForMany(now)
+			return false
 		}
 		c.provision(now, s.Choice.Slot)
 		return false
@@ -201,6 +223,7 @@ func (c *Conn) choose(now clock.Time, s *Send) Choice {
 		Seen: c.tooLong, Large: c.sizes(), Ready: max(c.lanes[large].ring.payload(), c.localSize()),
 		Refused: c.asking.refused, Keys: caps&rendezvousByKey != 0,
 		Reads: caps&CapabilityGet != 0, Crowded: s.crowded, Measured: c.measured(s),
+		Full: c.mode() != LocalOnly && !c.hasRoom(&c.lanes[large], s.length),
 	}
 	return is.Choose(s.length, s.longest)
 }
@@ -277,11 +300,13 @@ func (c *Conn) pump(now clock.Time) {
 }
 
 // announceCrowded has the message at the head announce itself, if it has waited too long for a
-// slot: the receiver may want another one first.
+// slot: the receiver may want another one first. One that has waited for a large slot alone takes a
+// small one.
 func (c *Conn) announceCrowded(now clock.Time) {
 	if s := c.pending.First(); s != nil && s.state == sendPending && s.Choice.Protocol == Eager &&
 		now >= s.posted+c.endpoint.config.Crowded {
-		s.crowded = true
+		c.gathered = false
+		s.crowded = c.slots().free() == 0
 	}
 	c.pump(now)
 }

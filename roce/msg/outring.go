@@ -25,6 +25,14 @@ func (r *outRing) slot(count uint64) int { return int((count - r.began - 1) % ui
 // bytes returns our copy of a slot.
 func (r *outRing) bytes(slot int) []byte { return r.stage.Bytes[slot*r.size:][:r.size] }
 
+// length returns how many bytes a slot has.
+func (r *outRing) length() int {
+	if r == nil {
+		return 0
+	}
+	return r.size
+}
+
 // payload returns how long the longest message is that fits a slot.
 func (r *outRing) payload() int {
 	if r == nil {

@@ -58,6 +58,7 @@ const (
 	NoReads                        // the peer lets nobody READ
 	Measured                       // it has cost the least until now
 	Crowded                        // too long without a free slot
+	InUse                          // all large slots are in use, and it would share none
 	Unregistered                   // a device here did not register its memory
 	PeerUnregistered               // a device of the peer did not register that of the receive
 	reasonCount
@@ -78,6 +79,7 @@ var reasonTexts = [reasonCount]string{
 	"the peer allows no READ",
 	"cheapest as measured",
 	"no slot was free for long",
+	"all large slots are in use",
 	"its memory could not be registered",
 	"the peer could not register memory for it",
 }

@@ -9,6 +9,7 @@ type Situation struct {
 	Seen       int   // messages too long for a slot until now
 	Large      []int // sizes of large slots that there may be, ascending
 	Ready      int   // size of the large slots that there are, 0 for none
+	Full       bool  // and all of them are in use
 	Refused    int   // the smallest size that the peer had no memory for, 0 for none
 	Keys       bool  // memory of both ends can be named by keys
 	Reads      bool  // the peer lets us have it READ
@@ -66,6 +67,9 @@ func (s *Situation) large(length int) (c Choice, enlarge bool) {
 		return Choice{Why: Measured}, false
 	}
 	if length <= s.Ready {
+		if s.Full && length > sharing && s.Keys && s.Measured == Auto {
+			return Choice{Why: InUse}, false
+		}
 		return Choice{Protocol: Provisioned, Why: HasLarge, Slot: s.Ready}, true
 	}
 	size := s.class(length)

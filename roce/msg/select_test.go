@@ -31,6 +31,31 @@ func TestChoose(t *testing.T) {
 			8192, 1,
 			Choice{Provisioned, HasLarge, TooLong, 8192},
 		},
+		"slots that are in use, to share": {
+			with(func(s *Situation) { s.Ready, s.Full = 65536, true }),
+			32768, 1,
+			Choice{Provisioned, HasLarge, TooLong, 65536},
+		},
+		"slots that are in use": {
+			with(func(s *Situation) { s.Ready, s.Full = 65536, true }),
+			32769, 1,
+			Choice{Get, InUse, TooLong, 0},
+		},
+		"slots that are in use, no keys": {
+			with(func(s *Situation) { s.Ready, s.Full, s.Keys = 65536, true, false }),
+			32769, 1,
+			Choice{Provisioned, HasLarge, TooLong, 65536},
+		},
+		"slots that are in use, and cheaper": {
+			with(func(s *Situation) { s.Ready, s.Full, s.Measured = 65536, true, Provisioned }),
+			32769, 1,
+			Choice{Provisioned, HasLarge, TooLong, 65536},
+		},
+		"slots that are in use, and forced": {
+			with(func(s *Situation) { s.Ready, s.Full, s.Forced = 65536, true, Provisioned }),
+			32769, 1,
+			Choice{Provisioned, Forced, TooLong, 65536},
+		},
 		"refused": {
 			with(func(s *Situation) { s.Refused = 8192 }),
 			5000, 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of the kernel's ABI that xdp.c uses, spelled out here instead of
+ * The part of the kernel's ABI that xdp.c and live/live.c use, spelled out here instead of
  * included: the object file then depends on the compiler alone, not on the
  * kernel and libbpf headers of the machine that compiled it. Names and numbers
  * are those of include/uapi/linux/{bpf,if_ether,ip,ipv6,udp}.h.
@@ -11,6 +11,7 @@
 typedef unsigned char __u8;
 typedef unsigned short __u16;
 typedef unsigned int __u32;
+typedef int __s32;
 typedef unsigned long long __u64;
 typedef __u16 __be16;
 
@@ -34,10 +35,14 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_DEVMAP = 14,
 	BPF_MAP_TYPE_XSKMAP = 17,
 };
 
+#define BPF_F_MMAPABLE (1U << 10)
+
 enum xdp_action {
+	XDP_DROP = 1,
 	XDP_PASS = 2,
 	XDP_REDIRECT = 4,
 };
@@ -51,13 +56,17 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
-/* The numbers are those of enum bpf_func_id. The newest two are of Linux 5.18,
+/* The numbers are those of enum bpf_func_id. The newest three are of Linux 5.18,
  * as is SEC("xdp.frags") itself.
  */
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static __u64 (*bpf_get_current_task)(void) = (void *)35;
 static long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+static long (*bpf_xdp_adjust_tail)(struct xdp_md *ctx, int delta) = (void *)65;
 static __u64 (*bpf_xdp_get_buff_len)(struct xdp_md *ctx) = (void *)188;
 static long (*bpf_xdp_load_bytes)(struct xdp_md *ctx, __u32 off, void *to, __u32 len) = (void *)189;
+static long (*bpf_xdp_store_bytes)(struct xdp_md *ctx, __u32 off, const void *from,
+				   __u32 len) = (void *)190;
 
 #define ETH_P_IP 0x0800
 #define ETH_P_8021Q 0x8100

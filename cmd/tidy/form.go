@@ -297,8 +297,10 @@ func deadTestdata(files []*source, all []string) []string {
 
 // objectFiles are binaries that are not data of a test.
 var objectFiles = map[string]string{
-	"bpf/xdp_bpfeb.o": "the XDP program, which is built without a compiler for it",
-	"bpf/xdp_bpfel.o": "the same for the other byte order",
+	"bpf/live/live_bpfeb.o": "the programs that send live frames, likewise",
+	"bpf/live/live_bpfel.o": "the same for the other byte order",
+	"bpf/xdp_bpfeb.o":       "the XDP program, which is built without a compiler for it",
+	"bpf/xdp_bpfel.o":       "the same for the other byte order",
 }
 
 // isPlot reports whether a binary is a picture that make plots draws.

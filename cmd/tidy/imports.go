@@ -102,6 +102,7 @@ var testGuests = []string{
 var fenced = map[string]string{
 	"xsk/sys_linux.go":           "rings shared with the kernel, and the calls of AF_XDP",
 	"bpf/sys_linux.go":           "the question what a link is, which the library allocates for",
+	"bpf/live/sys_linux.go":      "memory shared with a program, and the call that runs it",
 	"roce/mem/address.go":        "regions are address ranges, not Go slices",
 	"engine/nic/sys_linux.go":    "the ioctl of ethtool, for what no library has",
 	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",

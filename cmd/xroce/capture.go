@@ -82,7 +82,12 @@ func (a *app) openSender(ctx context.Context, f *portFlags, to string) (*traffic
 	if err := a.setMetrics(f.metrics); err != nil {
 		return nil, err
 	}
-	port, err := traffic.OpenSender(ctx, f.PortOptions, to)
+	o := f.PortOptions
+	o.Fell = func(why error) {
+		a.logger.Warn("frames go over the socket, not as live frames", "interface", o.Interface,
+			"error", why)
+	}
+	port, err := traffic.OpenSender(ctx, o, to)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/perf"
 	"xroce/cmd/xroce/internal/pingpong"
+	"xroce/cmd/xroce/internal/traffic"
 	"xroce/engine"
 	"xroce/xsk"
 )
@@ -38,8 +39,11 @@ var flagValues = map[string][]string{
 	"protocol":        msgProtocols,
 	"rate_limit_type": {"SW", "HW", "PP"},
 	"rate_units":      {"M", "g", "p"},
-	"xdp-mode":        {bpf.Auto.String(), bpf.Native.String(), bpf.Generic.String()},
-	"xsk-mode":        {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},
+	"transmit": {
+		traffic.ByEither.String(), traffic.ByXDP.String(), traffic.BySocket.String(),
+	},
+	"xdp-mode": {bpf.Auto.String(), bpf.Native.String(), bpf.Generic.String()},
+	"xsk-mode": {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},
 }
 
 // Flags that name a device, a file and a directory.

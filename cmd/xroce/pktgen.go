@@ -14,13 +14,26 @@ import (
 	"xroce/roce/gen"
 )
 
+// pktgenExample is what the help shows.
+const pktgenExample = `  xroce pktgen -d eth0 --to 192.0.2.2 --rate 10kpps --duration 1s --json
+  xroce pktgen -d eth0 --to 192.0.2.2 --size imix --rate 1gbpsl1 -i 1
+  xroce pktgen -d eth0 --to 192.0.2.2 --flows 64 --queues 8 --rate max --duration 10s
+  xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
+  xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
+      --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
+  xroce pktgen -d eth0 --to 192.0.2.2 --format vnic --dest-qp 0x11 --size 64-1300 -n 10000
+  xroce pktgen -d eth0 --to 192.0.2.2 --connect --fault gap=100 -n 10000   # to xroce perf write-bw
+  xroce pktgen -d eth0 --to 192.0.2.2 --replay trace.pcapng --speed 10 --dest-qp 0x11 --psn 0
+  xroce pktgen -d eth0 --scenario mix.yaml
+  xroce pktgen -d eth0 --to 192.0.2.2 --rfc2544 --plot found.svg`
+
 func (a *app) pktgenCommand() *cobra.Command {
 	var f pktgenFlags
 	c := &cobra.Command{
 		Use:   "pktgen -d IFACE --to HOST",
 		Short: "Send frames for testing: UDP, raw Ethernet or RoCE, at a rate",
-		Long: `Send frames over an AF_XDP socket: UDP datagrams, raw Ethernet frames, or RoCE
-packets whose PSNs and ICRCs are right. Each carries the number of its flow, its place in that
+		Long: `Send frames over an AF_XDP socket, or past it: UDP datagrams, raw Ethernet frames, or
+RoCE packets whose PSNs and ICRCs are right. Each carries the number of its flow, its place in that
 and the time in its payload, from which 'xroce sink' at the other end tells loss,
 duplicates, order, latency and jitter, and answers how many came. No XDP program is
 attached, and what arrives on the interface goes on to the kernel.
@@ -50,23 +63,18 @@ way to --to and a right ICRC, --speed times as fast. --dest-qp, --map-qp, --psn 
 request to each QP), --va (the first address), --rkey, --pkey, --qkey and --tos replace what
 packets have where they are given. A packet whose ICRC was wrong goes with a wrong one.
 
+--transmit says how frames leave: socket is AF_XDP, xdp are live frames of an XDP program, without
+a socket buffer for each, which the interface has to take (a veth device does when its peer
+has an XDP program or GRO). auto is xdp where that works for rates from 1mpps on and max, but
+for --connect, --stateful and --rfc2544, and else socket; it says when it does not work.
+
 --rfc2544 searches, for each size of --size or of RFC 2544, the largest rate at which no more
 is lost than --max-loss, in trials of --duration, as a sink with --keep tells.
 
 Exit codes: 0 it sent everything, 1 it could not, or more was lost than --max-loss; 130
 interrupted, with the totals.`,
-		Example: `  xroce pktgen -d eth0 --to 192.0.2.2 --size 64 --rate 10kpps --duration 1s --json
-  xroce pktgen -d eth0 --to 192.0.2.2 --size imix --rate 1gbpsl1 -i 1
-  xroce pktgen -d eth0 --to 192.0.2.2 --flows 64 --queues 8 --rate max --duration 10s
-  xroce pktgen -d eth0 --to 192.0.2.2 --vary src_port=1024-2047 --rate max --duration 5s
-  xroce pktgen -d eth0 --to 192.0.2.2 --kind roce --opcodes UC_WRITE_FIRST,UC_WRITE_LAST \
-      --dest-qp 0x11 --rkey 0x1234 --fault gap=1000 --rate 1kpps..50kpps --duration 10s
-  xroce pktgen -d eth0 --to 192.0.2.2 --format vnic --dest-qp 0x11 --size 64-1300 -n 10000
-  xroce pktgen -d eth0 --to 192.0.2.2 --connect --fault gap=100 -n 10000   # to xroce perf write-bw
-  xroce pktgen -d eth0 --to 192.0.2.2 --replay trace.pcapng --speed 10 --dest-qp 0x11 --psn 0
-  xroce pktgen -d eth0 --scenario mix.yaml
-  xroce pktgen -d eth0 --to 192.0.2.2 --rfc2544 --plot found.svg`,
-		Args: cobra.NoArgs,
+		Example: pktgenExample,
+		Args:    cobra.NoArgs,
 	}
 	f.register(c.Flags())
 	return a.command(c, func(ctx context.Context, _ []string) error {
@@ -103,8 +111,12 @@ type pktgenReport struct {
 	BPS      float64  `json:"rate_bps"`
 	BPSL1    float64  `json:"rate_bps_l1"`
 	// Behind is how late the schedule was at its end, in seconds: the rate was not reached.
-	Behind float64           `json:"behind_seconds"`
-	Faults map[string]uint64 `json:"faults,omitempty"`
+	Behind float64 `json:"behind_seconds"`
+	// Transmit is how frames left at the end: "xdp" or "socket". Why not as live frames, though
+	// they were wanted, is beside it.
+	Transmit string            `json:"transmit"`
+	Because  string            `json:"transmit_because,omitempty"`
+	Faults   map[string]uint64 `json:"faults,omitempty"`
 	// Datagrams is how many frames were sent in others, where some went in segments.
 	Datagrams uint64 `json:"datagrams,omitempty"`
 
@@ -137,7 +149,7 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 		}
 	}
 	s := &traffic.Sender{
-		Link: port.Link, Flows: flows, Count: f.plan.Count, Batch: f.batch,
+		Link: port.Link, Flows: flows, Count: f.plan.Count, Batch: f.batchOf(port),
 		Clock: traffic.NewSystem(f.busy),
 		Rows: traffic.Rows{
 			Interval: clock.Time(f.interval * float64(time.Second)),
@@ -154,7 +166,7 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 	if err != nil {
 		return err
 	}
-	r := newPktgenReport(port.Name, f, flows, sent)
+	r := newPktgenReport(port, f, flows, sent)
 	if sent.Whole != sent.Frames {
 		r.Datagrams = sent.Whole
 	}
@@ -173,12 +185,16 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 // errNoReport means that nobody told what came.
 var errNoReport = errors.New("--max-loss: no sink told how many frames came")
 
-func newPktgenReport(name string, f *pktgenFlags, flows []*gen.Flow, sent traffic.Sent,
+func newPktgenReport(port *traffic.SendPort, f *pktgenFlags, flows []*gen.Flow, sent traffic.Sent,
 ) pktgenReport {
+	way, cause := port.Way()
 	r := pktgenReport{
-		Device: name, To: f.plan.To, Flows: len(flows), Seed: f.plan.Seed, Sent: sent.Frames,
+		Device: port.Name, To: f.plan.To, Flows: len(flows), Seed: f.plan.Seed, Sent: sent.Frames,
 		Bytes: sent.Bytes, Dropped: sent.Dropped, Seconds: seconds(sent.Duration),
-		Behind: seconds(sent.Late),
+		Behind: seconds(sent.Late), Transmit: way.String(),
+	}
+	if cause != nil {
+		r.Because = cause.Error()
 	}
 	if r.Seconds > 0 {
 		r.PPS = float64(r.Sent) / r.Seconds
@@ -224,9 +240,9 @@ func (a *app) printPktgen(r *pktgenReport) error {
 
 // printRates prints what was sent and how fast.
 func (a *app) printRates(r *pktgenReport) {
-	a.printf("%s to %s: %d frames, %d bytes in %.3f s\n  %s, %s, %s on the wire\n", r.Device, r.To,
-		r.Sent, r.Bytes, r.Seconds, metric(r.PPS, "pps"), metric(r.BPS, "bit/s"),
-		metric(r.BPSL1, "bit/s"))
+	a.printf("%s to %s: %d frames, %d bytes in %.3f s by %s\n  %s, %s, %s on the wire\n",
+		r.Device, r.To, r.Sent, r.Bytes, r.Seconds, r.Transmit, metric(r.PPS, "pps"),
+		metric(r.BPS, "bit/s"), metric(r.BPSL1, "bit/s"))
 	if r.Datagrams > 0 {
 		a.printf("  of %d datagrams, in segments\n", r.Datagrams)
 	}

@@ -3,6 +3,10 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/internal/traffic"
 )
 
 // TestTrafficCommandLines: what cannot be sent or collected is refused before any interface is
@@ -17,6 +21,8 @@ func TestTrafficCommandLines(t *testing.T) {
 		"pktgen -d xr1 --to h --xsk-mode x":                         "no XSK mode",
 		"pktgen -d xr1 --to h --queue -1":                           "negative",
 		"pktgen -d xr1 --to h --batch 0":                            "--batch 0",
+		"pktgen -d xr1 --to h --batch 1025":                         "--batch 1025",
+		"pktgen -d xr1 --to h --transmit x":                         `no --transmit "x"`,
 		"pktgen -d xr1 --to h --burst 0":                            "--burst 0",
 		"pktgen -d xr1 --to h --flows 0":                            "--flows 0",
 		"pktgen -d xr1 --to h -i -1":                                "-i -1",
@@ -61,5 +67,40 @@ func TestTrafficCommandLines(t *testing.T) {
 	}
 	if i := b.run(t, "sink", "-d", "none"); i.code != exitFailure {
 		t.Errorf("no interface: code %d, %s", i.code, i.stderr)
+	}
+}
+
+// TestTransmitChoice: live frames are for many frames a second, and for who asks for them.
+func TestTransmitChoice(t *testing.T) {
+	for line, want := range map[string]traffic.Transmit{
+		"":                                  traffic.ByEither,
+		"--rate max":                        traffic.ByEither,
+		"--rate 0.9mpps":                    traffic.BySocket,
+		"--rate 0.9mpps --transmit xdp":     traffic.ByXDP,
+		"--rate 1mpps":                      traffic.ByEither,
+		"--rate 1kpps..2mpps --duration 1s": traffic.ByEither,
+		"--rate 1gbps":                      traffic.ByEither,
+		"--rate 1gbps --size imix":          traffic.BySocket,
+		"--rate 50% --line-rate 100gbps --size 1514":     traffic.ByEither,
+		"--rate 10% --line-rate 100gbps --size 1514":     traffic.BySocket,
+		"--transmit socket":                              traffic.BySocket,
+		"--rfc2544":                                      traffic.BySocket,
+		"--rfc2544 --transmit xdp":                       traffic.ByXDP,
+		"--stateful --kind roce":                         traffic.BySocket,
+		"--replay x":                                     traffic.BySocket,
+		"--replay x --speed max":                         traffic.ByEither,
+		"--scenario testdata/scenarios/write-burst.yaml": traffic.BySocket,
+	} {
+		var f pktgenFlags
+		flags := pflag.NewFlagSet("pktgen", pflag.ContinueOnError)
+		f.register(flags)
+		if err := flags.Parse(strings.Fields("-d xr1 --to h " + line)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.check(flags, &app{}); err != nil {
+			t.Errorf("%s: %v", line, err)
+		} else if f.port.Transmit != want {
+			t.Errorf("%s: %v, want %v", line, f.port.Transmit, want)
+		}
 	}
 }

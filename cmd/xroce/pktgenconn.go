@@ -148,7 +148,7 @@ func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
 	s.Row = func(r traffic.Row) { a.trafficRow(r, false) }
 	a.trafficHeader(f.interval, false)
 	got, failed := s.Run(ctx)
-	if err := a.printConn(newConnReport(port.Name, f, s, &got, latency, failed)); err != nil {
+	if err := a.printConn(newConnReport(port, f, s, &got, latency, failed)); err != nil {
 		return err
 	}
 	switch cause := context.Cause(ctx); {
@@ -189,7 +189,7 @@ func (f *pktgenFlags) requests(port *traffic.SendPort, configs []gen.Config, qpn
 	}
 	s := &traffic.Requests{
 		Link: port.Link, Peer: port.Route.Path.Dst, Schedule: schedule, Count: f.plan.Count,
-		Batch: f.batch, Clock: traffic.NewSystem(f.busy),
+		Batch: f.batchOf(port), Clock: traffic.NewSystem(f.busy),
 		Rows: traffic.Rows{Interval: clock.Time(f.interval * float64(time.Second))},
 	}
 	for i, c := range configs {
@@ -245,14 +245,14 @@ func (a *app) acquaint(ctx context.Context, f *pktgenFlags, configs []gen.Config
 	}, nil
 }
 
-func newConnReport(name string, f *pktgenFlags, s *traffic.Requests, got *traffic.Requested,
-	latency *hdrhistogram.Histogram, failed error,
+func newConnReport(port *traffic.SendPort, f *pktgenFlags, s *traffic.Requests,
+	got *traffic.Requested, latency *hdrhistogram.Histogram, failed error,
 ) *pktgenReport {
 	flows := make([]*gen.Flow, 0, len(s.Conns))
 	for _, c := range s.Conns {
 		flows = append(flows, c.Flow())
 	}
-	r := newPktgenReport(name, f, flows, got.Sent)
+	r := newPktgenReport(port, f, flows, got.Sent)
 	us := func(percent float64) float64 { return float64(latency.ValueAtQuantile(percent)) / 1e3 }
 	r.Connection = &connReport{
 		New: got.New, Answered: got.Packets, Messages: got.Messages, Resent: got.Resent,

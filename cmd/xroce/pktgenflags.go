@@ -20,6 +20,7 @@ type pktgenFlags struct {
 	interval float64
 	batch    int
 	busy     bool
+	transmit string
 	maxLoss  lossFlag
 	scenario string
 	rfc2544  bool
@@ -67,7 +68,10 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 		"search the largest rate that loses no more than --max-loss, for each size")
 	flags.StringVar(&f.plot, "plot", "", "with --rfc2544, draw what was found to this SVG `file`")
 	flags.Float64VarP(&f.interval, "interval", "i", 0, "print a row each so many seconds")
-	flags.IntVar(&f.batch, "batch", 64, "most frames of one system call")
+	flags.StringVar(&f.transmit, "transmit", "auto", "how frames leave: auto, xdp (live frames "+
+		"of an XDP program) or socket (AF_XDP)")
+	flags.IntVar(&f.batch, "batch", 0, fmt.Sprintf(
+		"most frames of one system call (default %d, of live frames %d)", socketBatch, liveBatch))
 	flags.BoolVar(&f.busy, "busy", false, "never sleep: exact times, one CPU always busy")
 	flags.Var(&f.maxLoss, "max-loss", "fail when the sink lost more than this `percent`")
 }
@@ -105,8 +109,8 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	switch {
 	case f.plan.To == "":
 		return usagef("--to: name the host to send to")
-	case f.batch < 1 || f.batch > maxBatch:
-		return usagef("--batch %d is not in 1..%d", f.batch, maxBatch)
+	case f.batch < 0 || f.batch > liveBatch || f.batch == 0 && flags.Changed("batch"):
+		return usagef("--batch %d is not in 1..%d", f.batch, liveBatch)
 	case f.port.Queues < 1 || f.port.Queues > maxQueues:
 		return usagef("--queues %d is not in 1..%d", f.port.Queues, maxQueues)
 	case f.port.Queues > 1 && (f.rfc2544 || f.conn.stateful || f.conn.connect != 0 ||
@@ -132,7 +136,37 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	if err := f.replay.check(flags); err != nil {
 		return err
 	}
+	if err := f.checkTransmit(); err != nil {
+		return err
+	}
 	return f.checkSearch(flags)
+}
+
+// checkTransmit decides how frames leave. A run costs the kernel more than a call of a socket, and
+// less for each frame: so live frames are for many at once, unless told otherwise.
+func (f *pktgenFlags) checkTransmit() error {
+	way, ok := lookup(f.transmit, traffic.ByEither, traffic.ByXDP, traffic.BySocket)
+	fast := f.plan.Fast() && (f.replay.file == "" || f.replay.times == 0)
+	switch {
+	case !ok:
+		return usagef("no --transmit %q: there are auto, xdp and socket", f.transmit)
+	case way == traffic.ByEither && (!fast || f.rfc2544 || f.conn.stateful):
+		way = traffic.BySocket
+	}
+	f.port.Transmit = way
+	return nil
+}
+
+// batchOf is how many frames are made for one system call.
+func (f *pktgenFlags) batchOf(port *traffic.SendPort) int {
+	way, _ := port.Way()
+	switch {
+	case f.batch > 0:
+		return f.batch
+	case way == traffic.ByXDP:
+		return liveBatch
+	}
+	return socketBatch
 }
 
 // checkSearch refuses what no search can have.
@@ -154,9 +188,10 @@ func (f *pktgenFlags) checkSearch(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Bounds of flags.
+// Bounds of flags, and the batches that there are by default.
 const (
-	maxBatch    = 256
+	liveBatch   = 1024
+	socketBatch = 64
 	maxInterval = 3600 // seconds
 )
 

@@ -39,7 +39,8 @@ func (f *replayFlags) register(flags *pflag.FlagSet) {
 // given do.
 var besideReplay = map[string]bool{
 	"replay": true, "speed": true, "from": true, "map-qp": true, "device": true, "to": true,
-	"queue": true, "mode": true, "batch": true, "busy": true, "count": true, "dest-qp": true,
+	"queue": true, "mode": true, "batch": true, "transmit": true,
+	"busy": true, "count": true, "dest-qp": true,
 	"psn": true, "pkey": true, "qkey": true, "rkey": true, "va": true, "tos": true, "vlan": true,
 	"priority": true, "roce-v1": true, "json": true, "verbose": true, "log-format": true,
 }
@@ -157,11 +158,11 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 	}
 	s := &traffic.Replay{
 		Link: port.Link, From: f.replay.gid, Reader: in.reader, Rewriter: w,
-		Speed: f.replay.times, Count: f.plan.Count, Batch: f.batch,
+		Speed: f.replay.times, Count: f.plan.Count, Batch: f.batchOf(port),
 		Clock: traffic.NewSystem(f.busy),
 	}
 	got, failed := s.Run(ctx)
-	r := newPktgenReport(port.Name, f, nil, got.Sent)
+	r := newPktgenReport(port, f, nil, got.Sent)
 	r.Replay = &replayReport{
 		From: got.From.Addr().String(), Read: got.Read, Others: got.Others, Foreign: got.Foreign,
 		Cut: got.Cut, Long: got.Long, BadICRC: got.BadICRC,

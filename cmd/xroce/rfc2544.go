@@ -165,7 +165,7 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 		return t, err
 	}
 	s := &traffic.Sender{
-		Link: port.Link, Flows: flows, Schedule: schedule, Batch: f.batch,
+		Link: port.Link, Flows: flows, Schedule: schedule, Batch: f.batchOf(port),
 		Clock: traffic.NewSystem(f.busy),
 	}
 	sent, err := s.Run(ctx)

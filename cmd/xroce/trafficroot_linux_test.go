@@ -310,3 +310,44 @@ func TestRootPktgenCapture(t *testing.T) {
 		}
 	}
 }
+
+// TestRootTransmit: frames leave as live frames where the peer takes them, several queues at once,
+// and a capture has them all; else over the socket with a word, or not at all.
+func TestRootTransmit(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	p, in := pair(t, vethpair.Options{Queues: 2})
+	to := p.B.IPv4.Addr().String()
+	file := filepath.Join(t.TempDir(), "x.pcapng")
+	gen := []string{"--to", to, "-n", few, "--flows", "2", "--vary", "src_port=2000-2100"}
+	g, s := meetSink(t, in, nil, append(gen, "--transmit", "xdp", "--queues", "2", "--rate",
+		"20kpps", "--capture", file))
+	if g.Transmit != "xdp" || g.Because != "" || g.Sent != 200 || g.Dropped != 0 ||
+		s.Received != 200 || s.Lost != 0 || s.Duplicates != 0 {
+		t.Errorf("%+v\n%+v", g, s) // a thread that moves takes its flow to another ring
+	}
+	if packets, _ := readCapture(t, file); len(packets) < 200 {
+		t.Errorf("the capture has %d packets", len(packets))
+	}
+	if g, s = meetSink(t, in, nil, gen); g.Transmit != "xdp" || s.Received != 200 {
+		t.Errorf("by itself: %+v\n%+v", g, s)
+	}
+	if g, s = meetSink(t, in, nil, append(gen, "--transmit", "socket")); g.Transmit != "socket" ||
+		g.Because != "" || s.Received != 200 {
+		t.Errorf("over the socket: %+v\n%+v", g, s)
+	}
+
+	command := append([]string{"pktgen", "-d", "xr0", "--json"}, gen...)
+	i := in(vethpair.A).run(t, command...)
+	if err := json.Unmarshal([]byte(i.stdout), &g); err != nil || i.code != exitOK {
+		t.Fatalf("%d, %v: %s", i.code, err, i.stderr)
+	}
+	if g.Transmit != "socket" || g.Because == "" || g.Sent != 200 || g.Dropped != 0 {
+		t.Errorf("without an XDP program at the peer: %+v", g)
+	}
+	contains(t, i.stderr, "frames go over the socket")
+	i = in(vethpair.A).run(t, append(command, "--transmit", "xdp")...)
+	if i.code != exitUnsupported || i.stdout != "" {
+		t.Errorf("by name: %d, %s", i.code, i.stdout)
+	}
+	contains(t, i.stderr, "takes no frames from XDP programs")
+}

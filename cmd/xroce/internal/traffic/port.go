@@ -19,4 +19,8 @@ type PortOptions struct {
 	Types     []uint16 // EtherTypes that it takes, besides those of RoCE
 	// Answers has a sender receive RoCE packets, which the kernel then does not get.
 	Answers bool
+	// Transmit is how frames of a sender leave. With ByEither Fell, if not nil, is told once why
+	// they do not go as live frames, now or later, by any goroutine.
+	Transmit Transmit
+	Fell     func(why error)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"xroce/bpf"
+	"xroce/bpf/live"
 	"xroce/engine/host"
 	"xroce/roce/gen"
 	"xroce/roce/wire"
@@ -31,6 +32,7 @@ type SendPort struct {
 	conn  *net.UDPConn // nil where nobody can answer
 
 	program *bpf.Collector // nil when it receives nothing
+	wayOut
 }
 
 // OpenSender opens a queue of an interface to send to a host, or a MAC address. The kernel's
@@ -54,7 +56,36 @@ func OpenSender(ctx context.Context, o PortOptions, to string) (_ *SendPort, err
 		return nil, errors.Join(err, p.Close())
 	}
 	p.Route.MaxFrame = p.Link.Info().MaxFrame
+	if err := p.enliven(o, port.Index); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
 	return p, nil
+}
+
+// enliven has the frames of all links leave as live frames, if that was asked for.
+func (p *SendPort) enliven(o PortOptions, ifindex int) error {
+	if o.Transmit == BySocket {
+		return nil
+	}
+	p.told = o.Fell
+	lives := make([]xsk.Link, 0, len(p.Links))
+	for _, l := range p.Links {
+		t, err := live.Open(ifindex, p.Route.MaxFrame)
+		switch {
+		case err == nil:
+			lives = append(lives, &liveLink{
+				Link: l, live: t, only: o.Transmit == ByXDP, fell: p.fell,
+			})
+			continue
+		case o.Transmit == ByEither && len(lives) == 0:
+			p.fell(err)
+			return nil
+		}
+		copy(p.Links, lives) // so that they are closed
+		return err
+	}
+	p.Links, p.Link, p.way = lives, lives[0], ByXDP
+	return nil
 }
 
 // open opens the socket, and has it receive what is to be received.

@@ -21,6 +21,8 @@ type SendPort struct {
 	Link  xsk.Link
 	Links []xsk.Link
 	Route Route
+
+	wayOut
 }
 
 // OpenSender fails.

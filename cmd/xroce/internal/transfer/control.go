@@ -157,9 +157,8 @@ func (c *control) reason(err error) error {
 	if !errors.Is(err, ErrLost) || c.next == nil {
 		return err
 	}
-	select {
-	case <-c.next.Done(): // the end of the connection ends it, and all came before that
-	case <-time.After(reasonTime):
+	// The end of the connection ends it, and all came before that.
+	if await(context.Background(), c.next.Done(), nil, reasonTime) != nil {
 		return err
 	}
 	if _, said := c.take(); errors.Is(said, ErrPeer) {

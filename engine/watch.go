@@ -95,11 +95,16 @@ func (q *queue) drop(id counter.ID) {
 // dropReason is the name of a counter of drops as that of a reason.
 func dropReason(id counter.ID) string { return strings.TrimPrefix(id.String(), "drop_") }
 
+// accepted is the verdict of most that come.
+var accepted = roce.VerdictAccepted.String()
+
 // received shows a frame that came, after demux.
 func (w *watch) received(q *queue, f *xsk.RxFrame) {
-	w.shown = capture.Packet{Dir: capture.Inbound, Head: f.Head, Tail: f.Tail}
 	i := &w.shown.Info
-	i.Queue, i.Verdict = w.number, roce.VerdictAccepted.String()
+	// Field by field: a value that is made elsewhere and then moved is read before it is written
+	// through, which takes longer than all of this.
+	i.QPN, i.Peer, i.HasWR, i.WRID = 0, 0, false, 0
+	i.Queue, i.Verdict, i.Reason = w.number, accepted, ""
 	p := &q.packet
 	switch q.fate.kind {
 	case fateForwarded:
@@ -117,20 +122,24 @@ func (w *watch) received(q *queue, f *xsk.RxFrame) {
 			if p.Spec.Service == wire.ServiceUD {
 				i.Peer = p.DETH().SrcQP
 			}
-			i.HasWR, i.WRID, i.Verdict = o.HasWR, o.WRID, o.Verdict.String()
-			if o.Verdict == roce.VerdictDropped || o.Verdict == roce.VerdictRefused {
-				i.Reason = o.Reason.String()
+			i.HasWR, i.WRID = o.HasWR, o.WRID
+			switch o.Verdict {
+			case roce.VerdictAccepted: // as it is said
+			case roce.VerdictDropped, roce.VerdictRefused:
+				i.Verdict, i.Reason = o.Verdict.String(), o.Reason.String()
+			default:
+				i.Verdict = o.Verdict.String()
 			}
 		}
 	}
-	w.show()
+	w.show(capture.Inbound, f.Head, f.Tail)
 }
 
 // leaves shows a frame that a QP wrote, or why it is dropped.
 func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
-	w.shown = capture.Packet{Dir: capture.Outbound, Head: frame}
 	i, s := &w.shown.Info, qp.core.Sent()
-	i.Queue, i.QPN, i.HasWR, i.WRID = w.number, qp.core.Num(), s.Request, s.WRID
+	i.Queue, i.QPN, i.Peer, i.HasWR, i.WRID = w.number, qp.core.Num(), 0, s.Request, s.WRID
+	i.Verdict, i.Reason = "sent", ""
 	switch qp.core.Type() {
 	case roce.TypeRC, roce.TypeUC, roce.TypeXRCSend, roce.TypeXRCRecv:
 		i.Peer = qp.core.Peer() // all its packets are for that one
@@ -144,17 +153,17 @@ func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
 		i.Verdict, i.Reason = roce.VerdictDropped.String(), dropped
 	case s.Again:
 		i.Verdict = "sent again"
-	default:
-		i.Verdict = "sent"
 	}
-	w.show()
+	w.show(capture.Outbound, frame, nil)
 }
 
-// show shows a packet to all taps, and keeps nothing of it.
-func (w *watch) show() {
-	w.shown.Together, w.shows = w.shows, true
+// show shows a frame, of which Info is known, to all taps, and keeps nothing of it.
+func (w *watch) show(dir capture.Direction, head, tail []byte) {
+	p := &w.shown
+	p.Dir, p.Head, p.Tail = dir, head, tail
+	p.Together, w.shows = w.shows, true
 	for _, t := range w.taps {
-		t.Packet(&w.shown)
+		t.Packet(p)
 	}
-	w.shown.Head, w.shown.Tail = nil, nil
+	p.Head, p.Tail = nil, nil
 }

@@ -9,7 +9,7 @@ func AppendHeader(b []byte, iface string, snap int) []byte { return appendHeader
 // AppendPacket adds a packet, of which at most snap bytes are kept; 0 keeps all. At must be
 // set.
 func AppendPacket(b []byte, p *Packet, snap int) []byte {
-	return appendPacket(b, p, p.At, p.Missing, snap)
+	return appendPacket(b, p, p.At, p.Missing, snap, nil)
 }
 
 // AppendStatistics ends a capture.

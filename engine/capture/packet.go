@@ -49,6 +49,15 @@ func (i *Info) AppendComment(b []byte) []byte {
 	if i.Verdict == "" {
 		return b
 	}
+	b = i.appendWhose(b)
+	if i.HasWR {
+		b = append(strconv.AppendUint(b, i.WRID, 10), ' ')
+	}
+	return i.appendVerdict(b)
+}
+
+// appendWhose adds a comment as far as the number of the work request.
+func (i *Info) appendWhose(b []byte) []byte {
 	if i.QPN != 0 {
 		b = append(b, "qp 0x000000 "...)
 		putQPN(b[len(b)-7:], i.QPN)
@@ -58,9 +67,13 @@ func (i *Info) AppendComment(b []byte) []byte {
 		putQPN(b[len(b)-7:], i.Peer)
 	}
 	if i.HasWR {
-		b = strconv.AppendUint(append(b, "wr "...), i.WRID, 10)
-		b = append(b, ' ')
+		b = append(b, "wr "...)
 	}
+	return b
+}
+
+// appendVerdict adds what came of the packet.
+func (i *Info) appendVerdict(b []byte) []byte {
 	b = append(b, i.Verdict...)
 	if i.Reason != "" {
 		b = append(append(b, ": "...), i.Reason...)

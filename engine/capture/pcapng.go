@@ -37,6 +37,7 @@ const (
 	packetLen     = 32
 	flagsLen      = 8
 	queueLen      = 8
+	commentHead   = 4 // without the comment
 	dropCountLen  = 12
 	endLen        = 4
 	statisticsLen = 24 + 3*12 + endLen
@@ -52,13 +53,17 @@ func room(p *Packet, snap int) int {
 	if snap > 0 {
 		kept = min(kept, snap)
 	}
-	const most = packetLen + 3 + flagsLen + queueLen + 4 + maxComment + 3 + dropCountLen + endLen
+	const most = packetLen + 3 + dropCountLen + endLen +
+		max(flagsLen+queueLen+commentHead+maxComment+3, maxPhrase)
 	return most + kept + len(p.Verdict) + len(p.Reason) + min(len(p.Comment), maxOption)
 }
 
 // appendPacket adds the block of a packet, of which at most snap bytes are kept; 0 keeps all. At
-// and missing take the place of what it says of these itself.
-func appendPacket(to []byte, p *Packet, at int64, missing uint64, snap int) []byte {
+// and missing take the place of what it says of these itself, and its options are of the phrase,
+// if there is one.
+func appendPacket(
+	to []byte, p *Packet, at int64, missing uint64, snap int, h *phrase,
+) []byte {
 	head, tail := p.Head, p.Tail
 	if snap > 0 {
 		head = head[:min(len(head), snap)]
@@ -81,10 +86,15 @@ func appendPacket(to []byte, p *Packet, at int64, missing uint64, snap int) []by
 	}
 	le.PutUint32(b[i:], 0) // padding, of which what follows overwrites some
 	i = (i + 3) &^ 3
-	le.PutUint64(b[i:], uint64(p.Dir)<<32|4<<16|optEPBFlags)
-	i += 8
-	if p.Verdict != "" || p.Comment != "" {
-		i = putComment(b, i, p)
+	switch {
+	case h != nil:
+		i = h.put(b, i, p.WRID)
+	case p.Verdict != "" || p.Comment != "":
+		putFlags(b[i:], p.Dir)
+		i = putComment(b, i+flagsLen, p)
+	default:
+		putFlags(b[i:], p.Dir)
+		i += flagsLen
 	}
 	if missing > 0 {
 		le.PutUint32(b[i:], 8<<16|optEPBDropCount)
@@ -97,12 +107,22 @@ func appendPacket(to []byte, p *Packet, at int64, missing uint64, snap int) []by
 	return to[:begin+int(total)]
 }
 
+// putFlags writes which way a packet went.
+func putFlags(b []byte, dir Direction) {
+	binary.LittleEndian.PutUint64(b, uint64(dir)<<32|4<<16|optEPBFlags)
+}
+
+// putQueue writes the queue of a packet.
+func putQueue(b []byte, queue int) {
+	binary.LittleEndian.PutUint64(b, uint64(uint32(queue))<<32|4<<16|optEPBQueue)
+}
+
 // putComment writes the queue of a packet and what there is to say of it at i, if somebody said
 // which queue it was on, and returns where that ends.
 func putComment(b []byte, i int, p *Packet) int {
-	binary.LittleEndian.PutUint64(b[i:], uint64(uint32(p.Queue))<<32|4<<16|optEPBQueue)
-	i += 8
-	text := i + 4
+	putQueue(b[i:], p.Queue)
+	i += queueLen
+	text := i + commentHead
 	end := text
 	if p.Verdict != "" {
 		end = min(len(p.AppendComment(b[:text])), text+maxOption)

@@ -54,6 +54,7 @@ type Writer struct {
 	missing uint64 // of those dropped, since the last that was added
 	err     error  // of out
 	frame   Packet // the one under way, of Frame
+	phrases [phraseCount]phrase
 
 	// The time of a packet is that since the goroutine looked last, for which one clock is read
 	// and not two.
@@ -120,8 +121,8 @@ func (c *Writer) Frame(at time.Time, dir Direction, head, tail []byte) {
 // allocates nothing. After Close it does nothing. It implements engine.PacketTap.
 func (c *Writer) Packet(p *Packet) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.add(p)
+	c.mu.Unlock() // not deferred, which takes some nanoseconds
 }
 
 // add is Packet with the lock held.
@@ -151,7 +152,7 @@ func (c *Writer) add(p *Packet) {
 		c.missing++
 		return
 	}
-	c.filling = appendPacket(c.filling, p, at, c.missing, c.config.Snap)
+	c.filling = appendPacket(c.filling, p, at, c.missing, c.config.Snap, c.phraseOf(p))
 	c.missing = 0
 	if much := min(wakeSize, cap(c.filling)/2); before < much && len(c.filling) >= much {
 		c.rouse()

@@ -78,14 +78,38 @@ func captureCases() []benchCase {
 	return []benchCase{c}
 }
 
-// captured is a run whose packets are captured at some ends.
+// captured is a run whose packets are captured at some ends, all of them: else it does not count.
 func captured(run runFunc, at []stage.Side) runFunc {
 	return func(ctx context.Context, p *place) (measurement, error) {
 		dir, _ := p.ram.open()
-		return run.with(func(side stage.Side, o *worker.Options) {
+		m, err := run.with(func(side stage.Side, o *worker.Options) {
 			if slices.Contains(at, side) {
 				o.Capture = filepath.Join(dir, fmt.Sprintf("%d.pcapng", side))
 			}
 		})(ctx, p)
+		if err == nil {
+			err = wholeCaptures(m.workers, len(at))
+		}
+		return m, err
 	}
+}
+
+// wholeCaptures is an error if packets are missing in the captures of so many ends: a capture that
+// leaves some out is not what is measured.
+func wholeCaptures(workers []worker.Report, ends int) error {
+	captures := 0
+	for i := range workers {
+		n, ok := workers[i].Counters[worker.Captured]
+		if !ok {
+			continue
+		}
+		captures++
+		if missing := workers[i].Counters[worker.CaptureMissing]; missing > 0 || n == 0 {
+			return fmt.Errorf("bench: %d packets were captured, and %d are missing", n, missing)
+		}
+	}
+	if captures != ends {
+		return fmt.Errorf("bench: %d of %d ends captured packets", captures, ends)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"xroce/bench/worker"
 	"xroce/engine"
 	"xroce/engine/capture"
 )
@@ -31,7 +32,8 @@ func keep(d *engine.Device, name string) (*kept, error) {
 
 // count adds what was captured.
 func (k *kept) count(counts map[string]uint64) {
-	counts["captured"], counts["capture_missing"] = k.writer.Frames(), k.writer.Dropped()
+	counts[worker.Captured] = k.writer.Frames()
+	counts[worker.CaptureMissing] = k.writer.Dropped()
 }
 
 // close ends the capture and removes it.

@@ -18,6 +18,10 @@ const (
 	// DroppedOnPurpose counts the frames that a lossy link dropped on their way
 	// out.
 	DroppedOnPurpose = "dropped_on_purpose"
+	// Captured counts the packets that a capture has, and CaptureMissing those that it has not for
+	// want of room.
+	Captured       = "captured"
+	CaptureMissing = "capture_missing"
 )
 
 // A Report is what one worker did.

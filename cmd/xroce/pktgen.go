@@ -65,7 +65,7 @@ packets have where they are given. A packet whose ICRC was wrong goes with a wro
 
 --transmit says how frames leave: socket is AF_XDP, xdp are live frames of an XDP program, without
 a socket buffer for each, which the interface has to take (a veth device does when its peer
-has an XDP program or GRO). auto is xdp where that works for rates from 1mpps on and max, but
+has an XDP program or GRO). auto is xdp where that works for rates from 500kpps on and max, but
 for --connect, --stateful and --rfc2544, and else socket; it says when it does not work.
 
 --rfc2544 searches, for each size of --size or of RFC 2544, the largest rate at which no more

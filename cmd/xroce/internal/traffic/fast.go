@@ -2,10 +2,10 @@ package traffic
 
 import "xroce/roce/gen"
 
-// fastRate is how many frames a second are many: half of what a socket takes in copy mode. A run
-// of live frames costs about a tenth of a millisecond beside its frames, and at this rate a
-// hundred are due by then.
-const fastRate = 1e6
+// fastRate is how many frames a second are many: what a socket takes in copy mode on a
+// machine that is busy. A run of live frames costs about a tenth of a millisecond beside its
+// frames, and at this rate fifty are due by then.
+const fastRate = 5e5
 
 // usualSize is about as long as frames are where nobody says.
 const usualSize = "64"

@@ -32,6 +32,7 @@ return status 0
 `
 
 func TestCmatose(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		connections, count, size int
 		v6                       bool
@@ -70,6 +71,7 @@ func TestCmatose(t *testing.T) {
 
 // Without messages there are only connections.
 func TestCmatoseNoMessages(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	server, client := newRig(t, sim.Faults{})
 	ctx := within(t)
 	config := Cmatose{Addr: server.at(false, CmatosePort), Connections: 4}
@@ -83,6 +85,7 @@ func TestCmatoseNoMessages(t *testing.T) {
 
 // Ends that do not agree on the size notice, both.
 func TestCmatoseSizesDiffer(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		server, client         int
 		serverSays, clientSays string
@@ -106,6 +109,7 @@ func TestCmatoseSizesDiffer(t *testing.T) {
 
 // A peer that hangs up in the middle is noticed by either end.
 func TestCmatosePeerGone(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	server, client := newRig(t, sim.Faults{})
 	ctx := within(t)
 	config := Cmatose{

@@ -57,6 +57,7 @@ func TestPingText(t *testing.T) {
 }
 
 func TestRping(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		size, count int
 		v6          bool
@@ -133,6 +134,7 @@ func TestRpingPersistent(t *testing.T) {
 
 // What a client says that is none of rping ends the server with an error.
 func TestRpingBadClient(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		name string
 		do   func(ctx context.Context, p *pinger) error
@@ -255,6 +257,7 @@ func TestRpingSilentClients(t *testing.T) {
 
 // The text of a client is shown, and does not command the terminal.
 func TestRpingTextIsSpelledOut(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	server, client := newRig(t, sim.Faults{})
 	ctx := within(t)
 	config := Rping{Addr: server.at(false, RpingPort), Size: 64, Verbose: true}
@@ -276,6 +279,7 @@ func TestRpingTextIsSpelledOut(t *testing.T) {
 
 // A client that lets nobody READ is refused, and another one is waited for.
 func TestRpingNoReads(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	server, client := newRig(t, sim.Faults{})
 	ctx := within(t)
 	config := Rping{Addr: server.at(false, RpingPort), Size: 64}
@@ -299,6 +303,7 @@ func TestRpingNoReads(t *testing.T) {
 
 // What a server does that is none of rping ends the client with an error.
 func TestRpingBadServer(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		name string
 		do   func(ctx context.Context, p *pinger, source info) error

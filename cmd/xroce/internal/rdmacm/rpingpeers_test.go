@@ -149,6 +149,7 @@ func (f tellingWriter) Write(b []byte) (int, error) {
 
 // A server of one client is not that of whoever asks first and is not there.
 func TestServersOfOneClient(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	const port = 7471
 	for name, end := range map[string]struct {
 		serve func(context.Context, *party) (Result, error)

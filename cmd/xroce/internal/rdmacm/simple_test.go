@@ -8,6 +8,7 @@ import (
 )
 
 func TestSimple(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, v6 := range []bool{false, true} {
 		server, client := newRig(t, sim.Faults{})
 		ctx := within(t)
@@ -32,6 +33,7 @@ func TestSimple(t *testing.T) {
 // A client that hangs up without a word, or says too little, ends the server with an
 // error.
 func TestSimpleBadClient(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		size int
 		want string

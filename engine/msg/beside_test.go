@@ -35,6 +35,7 @@ type stage struct {
 	bad     *villain
 	joined  *joint // of the hub with the good one
 	threat  *joint // of the hub with the bad one
+	door    *door  // where the bad one asks for more, nil for none
 	ends    []error
 	react   func(s *stage) // to a new connection of the bad one
 
@@ -214,6 +215,8 @@ func (o *owner) turn() bool {
 func (o *owner) take(now roce.Time, wc *roce.Completion) {
 	j := o.joints[wc.QPN]
 	switch {
+	case o.stage.door != nil && wc.QPN == o.stage.door.hub.QPN() && o == o.stage.hub:
+		o.stage.door.answer(o, wc)
 	case j == nil:
 	case wc.Status != roce.StatusSuccess && j.qp.Snapshot().BadKey:
 		o.machine.HandleBadKey(now, j.core.First())

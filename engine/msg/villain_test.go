@@ -68,6 +68,8 @@ func (v *villain) turn() bool {
 	must(v.stage.t, err)
 	for _, wc := range v.wcs[:n] {
 		switch {
+		case v.stage.door != nil && wc.QPN == v.stage.door.bad.QPN():
+			v.stage.door.answered(&wc)
 		case wc.QPN != v.qp.QPN():
 		case wc.WRID >= sent:
 			v.under--

@@ -24,6 +24,10 @@ var errAccess = &roce.WorkError{}
 
 var crimes = []crime{
 	{
+		name: "hellos of another version", counter: rmsg.HellosRefused,
+		hub: func(s *stage) { s.knock(strangeHellos()) },
+	},
+	{
 		name: "forged adverts", ends: errAccess, counter: rmsg.SentEager,
 		act: once(func(v *villain) bool {
 			return v.say(rmsg.Control{

@@ -25,8 +25,9 @@ const maxAnswer = 256 << 20
 // askTime bounds how long one process may take to answer.
 const askTime = 10 * time.Second
 
-// stopTime bounds how long one may go on with a capture that it was told to end.
-const stopTime = time.Second
+// stopTime bounds how long one may go on with a capture that it was told to end: a busy host
+// may not schedule it for a while, and what is under way is yet to be read.
+const stopTime = 3 * time.Second
 
 // Ask asks every process that has a socket in a directory, or only pid when that is
 // not 0, for the objects of its devices. Processes that end meanwhile are left out, and

@@ -81,7 +81,8 @@ type liveMapSpecs struct {
 // liveVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
-type liveVariableSpecs struct{}
+type liveVariableSpecs struct {
+}
 
 // liveObjects contains all objects after they have been loaded into the kernel.
 //
@@ -119,7 +120,8 @@ func (m *liveMaps) Close() error {
 // liveVariables contains all global variables after they have been loaded into the kernel.
 //
 // It can be passed to loadLiveObjects or ebpf.CollectionSpec.LoadAndAssign.
-type liveVariables struct{}
+type liveVariables struct {
+}
 
 // livePrograms contains all programs after they have been loaded into the kernel.
 //

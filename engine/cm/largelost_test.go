@@ -46,7 +46,8 @@ func TestLargeLost(t *testing.T) {
 				called <- tt.call(active, cm.Remote{Addr: far.mr.Addr(), RKey: far.mr.RKey()},
 					w.hosts[0].mr.SGE(0, 4096))
 			}()
-			w.until(t, func() bool { return active.QP().Snapshot().SendPosted == 1 })
+			// What is posted and not begun has no timer yet, and time would pass without it.
+			w.until(t, func() bool { return active.QP().Snapshot().SendBegun == 1 })
 			w.pass(10 * roce.Second) // longer than all retries
 			w.until(t, func() bool { return len(called) == 1 })
 			if err := <-called; !errors.Is(err, roce.ErrFailed) ||

@@ -217,6 +217,10 @@ func (t *Transmitter) Run() (sent, lost uint64, err error) {
 		return 0, 0, nil
 	}
 	b := t.batch
+	// The thread is ours until the batch is nobody's again. Else, when the call takes long, it
+	// could run another Transmitter meanwhile, and sent would take the frames of that for ours.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	b.task, b.next, b.done, b.told, b.sent, b.lost, b.err = 0, 0, 0, 0, 0, 0, 0
 	b.count = uint32(t.queued)
 	// Most frames are as long as the first, and are not cut or stretched then.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,6 +142,53 @@ func TestRootFrames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRootSeveral: what came of frames is told to the Transmitter whose they were, also when the
+// thread of one goes on with another before the first has seen its result.
+func TestRootSeveral(t *testing.T) {
+	const frames, runs = 200, 300
+	p, first := pairAnd(t, vethpair.Options{Threaded: true})
+	countAt(t, p)
+	all := []*Transmitter{first}
+	for len(all) < 4 {
+		err := p.Do(vethpair.A, func() error {
+			tx, err := Open(p.A.Ifindex, 1500+MinFrame)
+			if err == nil {
+				t.Cleanup(func() { tx.Close() })
+				all = append(all, tx)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// With one processor for all goroutines, each system call that takes long has it go on.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var wg sync.WaitGroup
+	for i, tx := range all {
+		wg.Go(func() {
+			var got uint64
+			for range runs {
+				for range frames {
+					slot, _, _ := tx.Reserve()
+					tx.Queue(slot, 64)
+				}
+				for tx.Queued() > 0 {
+					sent, lost, err := tx.Run()
+					if got += sent; err != nil || lost != 0 {
+						t.Errorf("%d: sent %d, lost %d: %v", i, sent, lost, err)
+						return
+					}
+				}
+			}
+			if got != frames*runs {
+				t.Errorf("%d: sent %d of %d", i, got, frames*runs)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // takeAt attaches an XDP program to end B.

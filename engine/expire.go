@@ -14,6 +14,7 @@ func (q *queue) now() roce.Time {
 	if q.txDelay.open && !q.link.Pending() {
 		q.txDelay.left(now)
 	}
+	q.at = now
 	return now
 }
 

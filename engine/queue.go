@@ -60,6 +60,7 @@ type queue struct {
 	members   int          // QPs that live here, under the device's life lock
 
 	mu      sync.Mutex
+	at      roce.Time // when it looked at the clock last
 	ready   sched.DRR[QP]
 	timers  sched.Wheel[QP]
 	txDelay txDelay

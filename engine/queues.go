@@ -43,7 +43,13 @@ func (d *Device) queueFor() *queue {
 // and waits for who holds a queue, as the watch of the host does for a moment: there, no is
 // taken for the end. It is safe beside the background driver.
 func (d *Device) Progress() bool {
-	worked := false
+	worked, _ := d.Round()
+	return worked
+}
+
+// Round is Progress that also returns when that was, by the clock of the device, if there was
+// anything to do on a queue: to read the clock once more costs as much as some rounds.
+func (d *Device) Round() (worked bool, at roce.Time) {
 	if d.services.any.Load() {
 		d.services.standby.notePoll()
 	}
@@ -54,12 +60,12 @@ func (d *Device) Progress() bool {
 			continue
 		}
 		if q.progress() {
-			worked = true
+			worked, at = true, max(at, q.at)
 			q.wakeDriver()
 		}
 		q.mu.Unlock()
 	}
-	return d.services.progress() || worked
+	return d.services.progress() || worked, at
 }
 
 // NextDeadline returns when the device wants to make progress even if no packet

@@ -9,7 +9,8 @@ import "xroce/roce"
 func (q *queue) progress() bool {
 	rung := q.drainDoorbells()
 	if q.err != nil {
-		return q.flushReady(q.clock.Now())
+		q.at = q.clock.Now()
+		return q.flushReady(q.at)
 	}
 	if q.sendDeferred && rung {
 		// The caller answered what it saw. That leaves before anything else is

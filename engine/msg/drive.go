@@ -138,20 +138,21 @@ func (e *Endpoint) spin(ctx context.Context, w goal) {
 
 // poke is take for who waits: when nothing is complete it has devices in direct mode move packets.
 func (e *Endpoint) poke() (now roce.Time, n int) {
-	if now, n = e.take(); n > 0 {
+	if now, n = e.take(0); n > 0 {
 		return now, n
 	}
 	direct := false
 	for _, from := range e.nics {
 		if from.err == nil && from.dev.Direct() {
 			direct = true
-			from.dev.Progress()
+			_, at := from.dev.Round()
+			now = max(now, at)
 		}
 	}
 	if !direct {
 		return 0, 0
 	}
-	return e.take()
+	return e.take(now)
 }
 
 // nap takes completions as spin does, asleep in the link in between. One caller does it: when that
@@ -175,7 +176,7 @@ func (e *Endpoint) nap(ctx context.Context, w goal) {
 			return
 		}
 		now = e.dev.Now()
-		for at, n := e.take(); n > 0; at, n = e.take() {
+		for at, n := e.take(0); n > 0; at, n = e.take(0) {
 			e.progress(at)
 		}
 	}
@@ -202,7 +203,7 @@ func (e *Endpoint) relieve(now roce.Time) {
 	}
 	if d.callers > 0 { // who is at it was not scheduled
 		d.looked = now
-		e.take()
+		e.take(0)
 		return
 	}
 	e.arm()

@@ -88,7 +88,8 @@ type Endpoint struct {
 	probes  []*probe // that wait for messages
 	wr      roce.SendWR
 	wcs     [64]roce.Completion
-	err     error // why there is no more
+	seen    roce.Time // when it looked at the clock last
+	err     error     // why there is no more
 	done    chan struct{}
 	due     roce.Time // when the device was told last to call, if waits
 	waits   bool

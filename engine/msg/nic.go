@@ -26,8 +26,10 @@ type nic struct {
 
 	// Under the endpoint's lock:
 	rails   map[uint32]*rail // by QPN
-	entries int              // of the CQ that they may need
-	err     error            // the device is gone
+	last    *rail            // of the last completion, nil when it has left
+	lastQPN uint32
+	entries int   // of the CQ that they may need
+	err     error // the device is gone
 }
 
 // addNIC makes an endpoint live on one more device.
@@ -43,6 +45,21 @@ func (e *Endpoint) addNIC(of Rail) (err error) {
 		e.nic = n
 	}
 	return nil
+}
+
+// railOf finds the rail of a queue pair, nil when that is closed: most often the one before. The
+// caller holds mu.
+func (n *nic) railOf(qpn uint32) *rail {
+	if n.last == nil || n.lastQPN != qpn {
+		n.last, n.lastQPN = n.rails[qpn], qpn
+	}
+	return n.last
+}
+
+// remove has no rail found by a queue pair. The caller holds mu.
+func (n *nic) remove(qpn uint32) {
+	delete(n.rails, qpn)
+	n.last = nil
 }
 
 // serve has the devices call the endpoint.

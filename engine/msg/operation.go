@@ -30,8 +30,13 @@ type Send struct {
 // gives its memory a key where it needs one. It returns ErrQueued when s is under way, or why the
 // connection is over.
 func (c *Conn) PostSend(s *Send) error {
-	now := c.endpoint.begin()
-	defer c.endpoint.finish(now)
+	e := c.endpoint
+	e.lock()
+	now := e.seen
+	if !c.core.LeavesAtOnce(s.Protocol, s.Buffers) {
+		now = e.now()
+	}
+	defer e.finish(now)
 	return c.post(now, s)
 }
 
@@ -50,9 +55,21 @@ func (c *Conn) PostSends(list []*Send) (n int, err error) {
 
 // begin takes the lock for who posts, and returns the time.
 func (e *Endpoint) begin() roce.Time {
+	e.lock()
+	return e.now()
+}
+
+// lock is begin for what may do without the time: to look at the clock costs as much as a good part
+// of a short message.
+func (e *Endpoint) lock() {
 	e.memory.enter()
 	e.mu.Lock()
-	return e.dev.Now()
+}
+
+// now returns the time. The caller holds mu.
+func (e *Endpoint) now() roce.Time {
+	e.seen = e.dev.Now()
+	return e.seen
 }
 
 // finish ends begin. What was posted leaves before anything else is done, and memory that it needs

@@ -108,7 +108,7 @@ func (r *rail) dismantle() {
 		r.qp.Close()
 	}
 	e.mu.Lock()
-	delete(r.nic.rails, r.qp.QPN())
+	r.nic.remove(r.qp.QPN())
 	c.count(r)
 	c.rails = slices.DeleteFunc(c.rails, func(other *rail) bool { return other == r })
 	r.core.Gone(e.dev.Now())
@@ -129,7 +129,7 @@ func (r *rail) forget() {
 	e := r.conn.endpoint
 	e.mu.Lock()
 	if r.qp != nil {
-		delete(r.nic.rails, r.qp.QPN())
+		r.nic.remove(r.qp.QPN())
 	}
 	e.mu.Unlock()
 	if r.qp != nil {

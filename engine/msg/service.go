@@ -80,7 +80,7 @@ func (e service) HandleFailure(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for n := 1; n > 0 && e.err == nil && e.of.err == nil; {
-		_, n = e.takeFrom(e.of)
+		_, n = e.takeFrom(0, e.of)
 	}
 	e.lose(e.of, err)
 }
@@ -92,7 +92,7 @@ func (e *Endpoint) poll() (more bool) {
 		if e.err != nil {
 			return false
 		}
-		if _, n := e.take(); n == 0 && !e.armAll() {
+		if _, n := e.take(0); n == 0 && !e.armAll() {
 			return false
 		}
 	}
@@ -105,37 +105,41 @@ func (e *Endpoint) drain() (more bool) {
 		if e.err != nil {
 			return false
 		}
-		if _, n := e.take(); n == 0 {
+		if _, n := e.take(0); n == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// take takes some of what is complete, and returns how many and, if there were any, the time. It
-// moves no packets. The caller holds mu.
-func (e *Endpoint) take() (now roce.Time, n int) {
+// take takes some of what is complete, and returns how many and, if there were any, the time. That
+// is the given one, unless it is 0: whoever has just looked at the clock saves that here. It moves
+// no packets. The caller holds mu.
+func (e *Endpoint) take(at roce.Time) (now roce.Time, n int) {
 	for _, from := range e.nics {
 		if from.err != nil {
 			continue
 		}
-		if at, m := e.takeFrom(from); m > 0 {
-			now, n = at, n+m
+		if then, m := e.takeFrom(at, from); m > 0 {
+			now, n = then, n+m
 		}
 	}
 	return now, n
 }
 
 // takeFrom is take of a device.
-func (e *Endpoint) takeFrom(from *nic) (now roce.Time, n int) {
+func (e *Endpoint) takeFrom(at roce.Time, from *nic) (now roce.Time, n int) {
 	n, err := from.cq.Take(e.wcs[:])
 	if n == 0 && err == nil {
 		return 0, 0
 	}
-	now = e.dev.Now()
+	if now = at; now == 0 {
+		now = e.now()
+	}
+	e.seen = now
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]
-		r := from.rails[wc.QPN]
+		r := from.railOf(wc.QPN)
 		switch {
 		case r == nil: // its queue pair is closed
 		case r.core == nil:
@@ -208,7 +212,7 @@ func (e *Endpoint) postWork(now roce.Time) (any bool) {
 	for r := e.machine.NextWork(now, &e.wr); r != nil; r = e.machine.NextWork(now, &e.wr) {
 		any = true
 		if err := r.User.(*rail).qp.PostSend(&e.wr); err != nil {
-			r.Lose(now, err)
+			r.Lose(e.now(), err)
 		}
 	}
 	return any

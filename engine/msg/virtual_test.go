@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type virtual struct {
 	t        *testing.T
 	clock    *sim.VirtualClock
+	looks    atomic.Uint64 // of the devices and endpoints at it
 	network  *sim.Network
 	devices  [2]*engine.Device
 	ends     [2]*msg.Endpoint
@@ -40,7 +42,7 @@ func newVirtual(t *testing.T) *virtual {
 		})
 		must(t, err)
 		v.devices[i], err = engine.OpenLink(port, port,
-			engine.Options{Clock: v.clock, Direct: true})
+			engine.Options{Clock: countedClock{v.clock, &v.looks}, Direct: true})
 		must(t, err)
 		t.Cleanup(func() { must(t, v.devices[i].Close()) })
 		v.managers[i], err = cm.Open(v.devices[i], quick)
@@ -51,6 +53,37 @@ func newVirtual(t *testing.T) *virtual {
 		t.Cleanup(func() { v.wait(v.ends[i].Close) })
 	}
 	return v
+}
+
+// A countedClock counts who looks at it.
+type countedClock struct {
+	engine.Clock
+	looks *atomic.Uint64
+}
+
+func (c countedClock) Now() roce.Time {
+	c.looks.Add(1)
+	return c.Clock.Now()
+}
+
+// connect connects the first end with the second.
+func (v *virtual) connect(ctx context.Context) (conns [2]*msg.Conn) {
+	v.t.Helper()
+	at := netip.AddrPortFrom(v.addrs[1], 7471)
+	l, err := v.ends[1].Listen(at)
+	must(v.t, err)
+	defer l.Close()
+	accepted := make(chan error, 1)
+	go func() {
+		var err error
+		conns[1], err = l.Accept(ctx)
+		accepted <- err
+	}()
+	v.wait(func() (err error) {
+		conns[0], err = v.ends[0].Dial(ctx, at)
+		return errors.Join(err, <-accepted)
+	})
+	return conns
 }
 
 // wait moves the clock until a function, on a goroutine of its own, has returned.
@@ -81,22 +114,8 @@ func (v *virtual) wait(f func() error) {
 func TestHungUpUnderVirtualTime(t *testing.T) {
 	for range 20 {
 		v := newVirtual(t)
-		at := netip.AddrPortFrom(v.addrs[1], 7471)
-		l, err := v.ends[1].Listen(at)
-		must(t, err)
-		var conns [2]*msg.Conn
 		ctx := within(t)
-		accepted := make(chan error, 1)
-		go func() {
-			var err error
-			conns[1], err = l.Accept(ctx)
-			accepted <- err
-		}()
-		v.wait(func() (err error) {
-			conns[0], err = v.ends[0].Dial(ctx, at)
-			return errors.Join(err, <-accepted)
-		})
-		l.Close()
+		conns := v.connect(ctx)
 		for range 20 {
 			must(t, conns[0].PostSend(&msg.Send{Buffers: [][]byte{make([]byte, 100)}}))
 		}
@@ -112,5 +131,30 @@ func TestHungUpUnderVirtualTime(t *testing.T) {
 		if conns[0].Err() == nil {
 			t.Error("it is not over")
 		}
+	}
+}
+
+// TestShortMessageLooksAtNoClock: a message that leaves at once, alone, is posted without a look at
+// the clock, which would be a good part of what it costs. One that has to wait notes since when.
+func TestShortMessageLooksAtNoClock(t *testing.T) {
+	v := newVirtual(t)
+	ctx := within(t)
+	conns := v.connect(ctx)
+	s := &msg.Send{Buffers: [][]byte{make([]byte, 64)}}
+	r := &msg.Receive{Buffers: [][]byte{make([]byte, 64)}}
+	v.wait(func() error { // there are slots
+		return errors.Join(conns[0].Send(ctx, []byte{1}), conns[0].Flush(ctx))
+	})
+	must(t, v.ends[1].PostReceive(r))
+	v.wait(func() error { return r.Wait(ctx) })
+	for _, c := range []struct{ length, looks int }{{64, 0}, {5000, 1}, {64, 0}} {
+		s.Buffers[0], r.Buffers[0] = make([]byte, c.length), make([]byte, c.length)
+		must(t, v.ends[1].PostReceive(r))
+		before := v.looks.Load()
+		must(t, conns[0].PostSend(s))
+		if n := v.looks.Load() - before; min(n, 1) != uint64(c.looks) {
+			t.Errorf("%d bytes: %d looks at the clock", c.length, n)
+		}
+		v.wait(func() error { return errors.Join(r.Wait(ctx), s.Wait(ctx), conns[0].Flush(ctx)) })
 	}
 }

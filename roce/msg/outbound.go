@@ -68,6 +68,22 @@ func (c *Conn) laneOfShort(n int) *lane {
 	return l
 }
 
+// LeavesAtOnce reports whether a message, by such a protocol and in such pieces, is in a frame of
+// small slots when Send returns, so that it is of no matter what time Send was told.
+func (c *Conn) LeavesAtOnce(by Protocol, pieces [][]byte) bool {
+	l := &c.lanes[small]
+	if by != Auto || c.endpoint.config.Protocol != Auto || c.state != connOpen || !c.announced ||
+		c.pending.Len() > 0 || c.fragments.Len() > 0 || c.asking.replacing || c.gathered ||
+		c.open.lane != nil || c.framesFlying+c.framesOut >= idleFrames || l.free() == 0 {
+		return false
+	}
+	room := l.ring.payload()
+	for _, p := range pieces {
+		room -= len(p)
+	}
+	return room >= 0
+}
+
 // bulkSlot is about how long the slots are that messages have made which wait because all slots
 // are in use: several share a frame, and the frames of a few slots keep the wire busy until the
 // peer has told of free ones again.
@@ -296,7 +312,9 @@ func (c *Conn) pump(now clock.Time) {
 	if c.pending.Len() == 0 && c.state == connEnding {
 		c.sayLast()
 	}
-	c.wake()
+	if !c.idle() {
+		c.wake()
+	}
 }
 
 // announceCrowded has the message at the head announce itself, if it has waited too long for a

@@ -57,6 +57,14 @@ func (d *Device) RegMRWith(pd *PD, buf []byte, o MROptions) (*MR, error) {
 	return d.register(pd, m, o.Access)
 }
 
+// RegSG registers slices that are laid end to end under one key (ib_map_mr_sg of the kernel), of
+// which those without bytes are nothing, and RegMR says the rest. Its addresses are offsets from 0
+// on. Where RegIndirect makes a key of other keys, that can change, this has one key in all. The
+// errors are those of RegMRWith, and mem.ErrEntries for too many.
+func (d *Device) RegSG(pd *PD, slices [][]byte, access mem.Access) (*MR, error) {
+	return d.register(pd, mem.Memory{Slices: slices}, access)
+}
+
 // register registers memory of any sort.
 func (d *Device) register(pd *PD, m mem.Memory, access mem.Access) (*MR, error) {
 	if err := pd.retain(d); err != nil {

@@ -43,7 +43,7 @@ func (m *MR) Addr() uint64 { return m.core.Addr() }
 func (m *MR) Len() uint64 { return m.core.Len() }
 
 // Bytes returns the registered memory, nil of a region that has a layout or was made
-// of addresses.
+// of addresses or of several slices.
 func (m *MR) Bytes() []byte {
 	if m.odp != nil && m.core.Access()&mem.OnDemand != 0 {
 		return m.odp.Bytes()

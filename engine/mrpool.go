@@ -20,15 +20,25 @@ type MRPool struct {
 
 // RegMR is Device.RegMR, with a region that is given back by MR.Release.
 func (p *MRPool) RegMR(d *Device, pd *PD, buf []byte, access mem.Access) (*MR, error) {
+	return p.register(d, pd, mem.MemoryOf(buf, access), access)
+}
+
+// RegSG is Device.RegSG, likewise.
+func (p *MRPool) RegSG(d *Device, pd *PD, slices [][]byte, access mem.Access) (*MR, error) {
+	return p.register(d, pd, mem.Memory{Slices: slices}, access)
+}
+
+// register registers memory of any sort that stays.
+func (p *MRPool) register(d *Device, pd *PD, of mem.Memory, access mem.Access) (*MR, error) {
 	if m := p.take(d); m != nil {
-		err := m.again(pd, buf, access)
+		err := m.again(pd, of, access)
 		if err != nil {
 			p.keep(m)
 			return nil, err
 		}
 		return m, nil
 	}
-	m, err := d.RegMR(pd, buf, access)
+	m, err := d.register(pd, of, access)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +95,13 @@ func (p *MRPool) keep(m *MR) {
 }
 
 // again registers memory with a region that was deregistered by a pool.
-func (m *MR) again(pd *PD, buf []byte, access mem.Access) error {
+func (m *MR) again(pd *PD, of mem.Memory, access mem.Access) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := pd.retain(m.device); err != nil {
 		return err
 	}
-	err := m.device.keys.RegisterAgain(m.core, &pd.core, mem.MemoryOf(buf, access), access)
+	err := m.device.keys.RegisterAgain(m.core, &pd.core, of, access)
 	if err != nil {
 		pd.release()
 		return err

@@ -55,6 +55,51 @@ func TestMRPool(t *testing.T) {
 	}
 }
 
+// TestMRPoolOfSlices: a region of a pool is of one slice or of several, and holds nothing between.
+func TestMRPoolOfSlices(t *testing.T) {
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := openPort(t, network, 0, engine.Options{Direct: true})
+	var pool engine.MRPool
+	pd := dev.AllocPD()
+	one, several := make([]byte, 10), [][]byte{make([]byte, 20), nil, make([]byte, 30)}
+	keys := map[uint32]bool{}
+	for range 3 {
+		m, err := pool.RegSG(dev, pd, several, mem.LocalWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Len() != 50 || m.Addr() != 0 || m.Bytes() != nil || keys[m.LKey()] {
+			t.Errorf("%d bytes at %#x, key %#x", m.Len(), m.Addr(), m.LKey())
+		}
+		keys[m.LKey()] = true
+		if err := m.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if m.Len() != 0 {
+			t.Errorf("%d bytes are held", m.Len())
+		}
+		if m, err = pool.RegMR(dev, pd, one, mem.LocalWrite); err != nil {
+			t.Fatal(err)
+		}
+		if m.Len() != 10 || &m.Bytes()[0] != &one[0] || keys[m.LKey()] {
+			t.Errorf("%d bytes, key %#x", m.Len(), m.LKey())
+		}
+		keys[m.LKey()] = true
+		if err := m.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := dev.RegSG(pd, several, mem.RemoteWrite); !errors.Is(err, mem.ErrAccess) {
+		t.Error(err)
+	}
+	if err := pd.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMRPoolReleasedTwice: a region that was given back twice is had by one afterwards, not by two.
 func TestMRPoolReleasedTwice(t *testing.T) {
 	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})

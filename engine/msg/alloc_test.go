@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"xroce/engine/msg"
 	rmsg "xroce/roce/msg"
 )
 
@@ -72,21 +73,36 @@ func TestMessageAllocationsVeth(t *testing.T) {
 	})
 }
 
-// TestPiecesAllocate: that the memory of a message in pieces is named by one key takes memory.
-// It is bounded, and given back.
-func TestPiecesAllocate(t *testing.T) {
+// TestPiecesDoNotAllocate: nor does a message in pieces, which has one key at each end.
+func TestPiecesDoNotAllocate(t *testing.T) {
 	l := newLoop(t)
 	e, ca, cb := l.messages(t)
-	u := newBurst(e, ca, cb, 1, 300<<10)
-	whole := u.sends[0].Buffers[0]
-	u.sends[0].Buffers = [][]byte{whole[:100<<10], whole[100<<10:]}
-	run := func() { must(t, u.run(context.Background())) }
-	for range 50 {
-		run()
+	wantNoAllocations(t, func(n, size int) *burst {
+		u := newBurst(e, ca, cb, n, size)
+		for i := range n {
+			u.sends[i].Buffers = cutUp(u.sends[i].Buffers[0], size/3, 0, 7)
+			u.receives[i].Buffers = cutUp(u.receives[i].Buffers[0], 5, size/2)
+		}
+		return u
+	})
+}
+
+// cutUp is memory in pieces of these lengths, and the rest.
+func cutUp(b []byte, lengths ...int) [][]byte {
+	var pieces [][]byte
+	for _, n := range lengths {
+		pieces, b = append(pieces, b[:n:n]), b[n:]
 	}
-	if least := leastAllocations(run); least == 0 || least > 40 {
-		t.Errorf("%v allocations: 0 would be better than this test knows", least)
-	}
+	return append(pieces, b)
+}
+
+// TestRailsDoNotAllocate: nor does one that has a key for each of two rails.
+func TestRailsDoNotAllocate(t *testing.T) {
+	w := newWires(t, 2, msg.Options{})
+	w.up(t, 2)
+	wantNoAllocations(t, func(n, size int) *burst {
+		return newBurst(w.endpoints[1], w.ca, w.cb, n, size)
+	})
 }
 
 // TestUnexpectedAllocations: as many short messages as a peer may leave here cost no memory when

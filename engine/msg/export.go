@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"xroce/engine"
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/msg"
@@ -133,7 +134,7 @@ func (e *Endpoint) expose(c *Conn, x *Export) (all msg.Memory, err error) {
 			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
 		*all.By(uint8(number)) = m.Key
-		all.Owner = together(all.Owner, m.Owner)
+		all.Owner = together(all.Owner, m.Owner.(*engine.MR))
 	}
 	if all.Owner == nil {
 		return msg.Memory{}, errNoDevice

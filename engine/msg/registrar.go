@@ -168,7 +168,7 @@ func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
 			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
 		*all.By(uint8(number)) = m.Key
-		all.Owner = together(all.Owner, m.Owner)
+		all.Owner = together(all.Owner, m.Owner.(*engine.MR))
 		if kind == msg.Allocate { // the others know the same memory
 			all.Bytes = m.Bytes
 			kind, pieces = msg.Expose, [][]byte{m.Bytes}
@@ -206,7 +206,8 @@ func provide(
 	return described(mr, mr.Bytes(), mr), nil
 }
 
-// expose gives one key to all pieces.
+// expose gives one key to all pieces, which it looks at alone: more than one that is not empty are
+// laid end to end.
 func expose(d Domain, pieces [][]byte, rights mem.Access) (msg.Memory, error) {
 	var only []byte
 	filled := 0
@@ -216,17 +217,20 @@ func expose(d Domain, pieces [][]byte, rights mem.Access) (msg.Memory, error) {
 			filled++
 		}
 	}
+	var mr *engine.MR
+	var err error
 	switch filled {
 	case 0:
 		return msg.Memory{}, errEmpty
 	case 1:
-		mr, err := d.register(only, rights)
-		if err != nil {
-			return msg.Memory{}, err
-		}
-		return described(mr, nil, mr), nil
+		mr, err = d.register(only, rights)
+	default:
+		mr, err = d.registerSeveral(pieces, rights)
 	}
-	return exposeMany(d.Device, d.PD, pieces, filled, rights)
+	if err != nil {
+		return msg.Memory{}, err
+	}
+	return described(mr, nil, mr), nil
 }
 
 // register registers memory for a while.
@@ -237,80 +241,16 @@ func (d Domain) register(b []byte, rights mem.Access) (*engine.MR, error) {
 	return d.Pool.RegMR(d.Device, d.PD, b, rights)
 }
 
-// exposeMany is expose of more than one piece that is not empty.
-func exposeMany(
-	dev *engine.Device, pd *engine.PD, pieces [][]byte, filled int, rights mem.Access,
-) (_ msg.Memory, err error) {
-	o, parts := make(owner, 0, filled+1), make([]mem.Piece, 0, filled)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, o.free())
-		}
-	}()
-	for _, p := range pieces {
-		if len(p) == 0 {
-			continue
-		}
-		mr, err := dev.RegMR(pd, p, rights)
-		if err != nil {
-			return msg.Memory{}, err
-		}
-		o = append(o, mr)
-		parts = append(parts, mr.Piece(0, uint64(len(p))))
+// registerSeveral is register of more than one piece.
+func (d Domain) registerSeveral(pieces [][]byte, rights mem.Access) (*engine.MR, error) {
+	if d.Pool == nil {
+		return d.Device.RegSG(d.PD, pieces, rights)
 	}
-	all, err := dev.RegIndirect(pd, len(parts))
-	if err != nil {
-		return msg.Memory{}, err
-	}
-	o = append(o, all)
-	what := mem.ChangeTranslation | mem.ChangeAccess
-	if err := all.ReregSG(what, pd, rights, parts); err != nil {
-		return msg.Memory{}, err
-	}
-	return described(all, nil, o), nil
+	return d.Pool.RegSG(d.Device, d.PD, pieces, rights)
 }
 
 // described is a region as the machine knows it. Its owner is the region, or an owner of several.
 func described(mr *engine.MR, b []byte, of any) msg.Memory {
 	key := msg.Key{Addr: mr.Addr(), LKey: mr.LKey(), RKey: mr.RKey()}
 	return msg.Memory{Bytes: b, Key: key, Owner: of}
-}
-
-// free deregisters what Memory.Owner stands for: no packet touches it when it returns.
-func free(of any) error {
-	switch of := of.(type) {
-	case *engine.MR:
-		return of.Release()
-	case owner:
-		return of.free()
-	}
-	return nil
-}
-
-// An owner is the regions that one key stands for, that of the key last.
-type owner []*engine.MR
-
-// together is the owner of what two stand for, of which the first may be nil.
-func together(a, b any) any {
-	if a == nil {
-		return b
-	}
-	return owner{}.add(a).add(b)
-}
-
-// add puts those of Memory.Owner behind.
-func (o owner) add(of any) owner {
-	if mr, one := of.(*engine.MR); one {
-		return append(o, mr)
-	}
-	return append(o, of.(owner)...)
-}
-
-// free deregisters them.
-func (o owner) free() error {
-	var err error
-	for i := len(o) - 1; i >= 0; i-- {
-		err = errors.Join(err, o[i].Release())
-	}
-	return err
 }

@@ -14,8 +14,8 @@
 // key that was changed later refuses it.
 //
 // A key may also stand for pieces of other keys, by a Layout. It is memory behind the
-// interface space, as memory with absent pages is, and memory that may be taken away
-// (Guard).
+// interface space, as memory with absent pages is, memory that may be taken away
+// (Guard), and memory in several slices.
 //
 // Keys are unpredictable: the 24-bit index is drawn at random and the low 8
 // bits, the variant, are random too. Deregistering takes the key out first; the

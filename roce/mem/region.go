@@ -3,7 +3,10 @@ package mem
 // A Region is a registered memory region (MR), or a key that stands for pieces of
 // such. It is safe for concurrent use; what the bytes hold is the business of
 // those who access them.
-type Region struct{ cell }
+type Region struct {
+	cell
+	slices *slicesSpace // what it was made of, nil when it never had any
+}
 
 // now returns what the region is at present.
 func (r *Region) now() *view { return r.view.Load() }

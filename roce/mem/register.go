@@ -12,12 +12,16 @@ var (
 	ErrRange    = errors.New("mem: the region would wrap around the address space")
 )
 
-// Memory is what a region is made of: Bytes, or Length bytes from Start on of the
-// Pager's.
+// Memory is what a region is made of: Bytes, or Slices, or Length bytes from Start on of
+// the Pager's.
 type Memory struct {
 	// Bytes stay in place and must not be freed before Deregister. None are
 	// allowed: such a region grants nothing but zero-length accesses.
 	Bytes []byte
+	// Slices are memory like Bytes, laid end to end, of which those without bytes are
+	// nothing (ib_map_mr_sg of the kernel). They are copied, not kept. A word is in one
+	// of them, or FaultMisaligned.
+	Slices [][]byte
 	// Guard makes every access to Bytes, nil for bytes that stay.
 	Guard Guard
 
@@ -56,11 +60,11 @@ func (k *Keys) RegisterAt(d *Domain, b []byte, addr uint64, access Access) (*Reg
 
 // RegisterMemory is Register for memory of any sort.
 func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, error) {
-	v, err := m.view(d, access)
-	if err != nil {
+	r := &Region{}
+	v := &view{}
+	if err := r.fill(v, &m, d, access); err != nil {
 		return nil, err
 	}
-	r := &Region{}
 	if err := k.insert(&r.cell, v); err != nil {
 		return nil, err
 	}
@@ -68,21 +72,24 @@ func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, erro
 }
 
 // RegisterAgain is RegisterMemory with a region that was deregistered, under a key that is drawn
-// anew, and allocates nothing for memory that is one slice. The caller has passed through the
-// queues since Deregister, and nobody else has the region. The error is ErrBusy of a region that
-// is registered.
+// anew, and allocates nothing for memory that is one slice, or no more slices than the region ever
+// had. The caller has passed through the queues since Deregister, and nobody else has the region.
+// The error is ErrBusy of a region that is registered.
 func (k *Keys) RegisterAgain(r *Region, d *Domain, m Memory, access Access) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.contains(&r.cell) {
 		return ErrBusy
 	}
+	if r.shared { // what was made of it may still have that
+		r.slices = nil
+	}
 	var next view
-	if err := m.fill(&next, d, access); err != nil {
+	if err := r.fill(&next, &m, d, access); err != nil {
 		return err
 	}
 	v := r.now()
-	if r.shared { // what was made of it may still compare with that
+	if r.shared {
 		v = &view{}
 	}
 	*v = next
@@ -98,9 +105,13 @@ func (k *Keys) Forget(r *Region) {
 	case k.contains(&r.cell):
 	case r.shared:
 		r.view.Store(&view{key: r.LKey()})
+		r.slices = nil
 	default:
 		v := r.now()
 		*v = view{key: v.key}
+		if r.slices != nil {
+			r.slices.letGo()
+		}
 	}
 }
 
@@ -113,8 +124,21 @@ func (m *Memory) view(d *Domain, access Access) (*view, error) {
 	return v, nil
 }
 
-// fill sets a view, which is empty, to what a key of the memory stands for, but for the key. With
-// an error it is of no use.
+// fill is fill of the memory, with slices that are held by the region. It is not in use, or has
+// none.
+func (r *Region) fill(v *view, m *Memory, d *Domain, access Access) error {
+	if err := m.fill(v, d, access); err != nil || len(m.Slices) == 0 {
+		return err
+	}
+	if r.slices == nil {
+		r.slices = &slicesSpace{}
+	}
+	v.bytes, v.space, v.length = nil, r.slices, r.slices.hold(m.Slices)
+	return v.checkRange()
+}
+
+// fill sets a view, which is empty, to what a key of the memory stands for, but for the key and
+// slices. With an error it is of no use.
 func (m *Memory) fill(v *view, d *Domain, access Access) error {
 	if d == nil {
 		return ErrNoDomain
@@ -133,6 +157,11 @@ func (m *Memory) fill(v *view, d *Domain, access Access) error {
 	case m.Guard != nil:
 		v.space = &guardedSpace{m.Bytes, m.Guard}
 	}
+	return v.checkRange()
+}
+
+// checkRange reports whether addresses, and offsets in a pager's memory, do not wrap.
+func (v *view) checkRange() error {
 	if v.base+v.length < v.base || v.start+v.length < v.start {
 		return fmt.Errorf("%w: %d bytes at %#x", ErrRange, v.length, v.base)
 	}
@@ -148,6 +177,10 @@ func (a Access) check(m *Memory) error {
 		return fmt.Errorf("%w: %s needs ON_DEMAND", ErrAccess, a)
 	case a&OnDemand != 0 != (m.Pager != nil):
 		return fmt.Errorf("%w: ON_DEMAND is for memory with a pager, and only for it", ErrAccess)
+	case len(m.Slices) > MaxEntries:
+		return fmt.Errorf("%w: %d slices are more than %d", ErrEntries, len(m.Slices), MaxEntries)
+	case len(m.Slices) > 0 && (m.Bytes != nil || m.Pager != nil || m.Guard != nil):
+		return fmt.Errorf("%w: slices are all of the memory", ErrAccess)
 	case a&ZeroBased != 0 && m.Addr != 0:
 		return fmt.Errorf("%w: ZERO_BASED at address %#x", ErrAccess, m.Addr)
 	case a&(RemoteWrite|RemoteAtomic) != 0 && a&LocalWrite == 0:

@@ -44,17 +44,14 @@ func (c *Cost) exposed(sends bool, pieces [][]byte) {
 	if c == nil {
 		return
 	}
-	regions := 0
+	n := 0
 	for _, p := range pieces {
-		c.Exposed[side(sends)] += len(p)
-		if len(p) > 0 {
-			regions++
-		}
+		n += len(p)
 	}
-	if regions > 1 {
-		regions++ // the key that stands for all
+	if n > 0 {
+		c.Exposed[side(sends)] += n
+		c.Keys[side(sends)]++ // for all pieces
 	}
-	c.Keys[side(sends)] += regions
 }
 
 func (c *Cost) said(_ bool, b []byte) {

@@ -28,8 +28,9 @@ type nic struct {
 	rails   map[uint32]*rail // by QPN
 	last    *rail            // of the last completion, nil when it has left
 	lastQPN uint32
-	entries int   // of the CQ that they may need
-	err     error // the device is gone
+	leaving []*rail // that wait for the end of their time-wait, the oldest first
+	entries int     // of the CQ that they may need
+	err     error   // the device is gone
 }
 
 // addNIC makes an endpoint live on one more device.

@@ -29,10 +29,15 @@ type rail struct {
 	owing   bool              // the endpoint knows that
 	leaving bool              // it is being given back
 	gone    chan struct{}     // closed when it is lost
+	hurry   chan struct{}     // closed when it is not to wait for the end of its time-wait
 }
 
+// maxLeaving is how many rails of a device wait for the end of their time-wait. A peer that does
+// not confirm the end makes that last for minutes, and may come again and again.
+const maxLeaving = 256
+
 func (c *Conn) newRail(n *nic) *rail {
-	return &rail{conn: c, nic: n, gone: make(chan struct{})}
+	return &rail{conn: c, nic: n, gone: make(chan struct{}), hurry: make(chan struct{})}
 }
 
 // prepare makes the receives of a queue pair and makes the rail known.
@@ -94,23 +99,32 @@ func (r *rail) leave() {
 	}
 	r.leaving = true
 	close(r.gone)
+	n := r.nic
+	if n.leaving = append(n.leaving, r); len(n.leaving) > maxLeaving {
+		close(n.leaving[0].hurry)
+		n.leaving = slices.Delete(n.leaving, 0, 1)
+	}
 	r.conn.endpoint.leaving.Go(r.dismantle)
 }
 
-// dismantle gives back what is of the device, after the time-wait, or when the endpoint is closed
-// and has waited for long enough.
+// dismantle gives back what is of the device, after the time-wait, or when there are too many that
+// wait for that, or when the endpoint is closed and has waited for long enough.
 func (r *rail) dismantle() {
 	c, e := r.conn, r.conn.endpoint
 	r.cm.Close() // which moves the queue pair to ERR, from where the rest comes
 	select {
 	case <-r.cm.Released():
+	case <-r.hurry:
+		r.qp.Close()
 	case <-e.hurry:
 		r.qp.Close()
 	}
 	e.mu.Lock()
+	same := func(other *rail) bool { return other == r }
+	r.nic.leaving = slices.DeleteFunc(r.nic.leaving, same)
 	r.nic.remove(r.qp.QPN())
 	c.count(r)
-	c.rails = slices.DeleteFunc(c.rails, func(other *rail) bool { return other == r })
+	c.rails = slices.DeleteFunc(c.rails, same)
 	r.core.Gone(e.dev.Now())
 	e.progress(e.dev.Now())
 	e.mu.Unlock()

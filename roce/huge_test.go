@@ -1,7 +1,6 @@
 package roce_test
 
 import (
-	"sync"
 	"testing"
 
 	"xroce/roce"
@@ -9,11 +8,6 @@ import (
 	"xroce/roce/roctest"
 	"xroce/roce/wire"
 )
-
-// hugeMemory is 2^31 bytes of which no test touches more than a few pages: the
-// operating system gives the others no memory. Made twice, it would be memory used
-// before, which Go clears byte by byte.
-var hugeMemory = sync.OnceValue(func() []byte { return make([]byte, roce.MaxMessage) })
 
 // huge registers hugeMemory at 2^40.
 func (s *script) huge() *mem.Region {

@@ -348,7 +348,7 @@ func TestWrongDials(t *testing.T) {
 
 // TestNobodyAnswers dials through a wire that takes everything.
 func TestNobodyAnswers(t *testing.T) {
-	network, hosts := newWorld(t, quick, engine.Options{})
+	network, hosts := newWorld(t, hasty, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	must(t, network.SetFaults(sim.Faults{Blocked: true}))
 	to := netip.AddrPortFrom(b.v4, 1)

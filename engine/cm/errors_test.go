@@ -22,8 +22,9 @@ import (
 // TestDialErrors: an error of Dial says whom it was for, and wraps what callers of package net
 // test for, besides what this package says.
 func TestDialErrors(t *testing.T) {
-	network, hosts := newWorld(t, quick, engine.Options{})
+	_, hosts := newWorld(t, quick, engine.Options{})
 	a, b := hosts[0], hosts[1]
+	silent, deaf := newWorld(t, hasty, engine.Options{})
 	nobody := netip.AddrPortFrom(b.v4, 99)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -68,9 +69,8 @@ func TestDialErrors(t *testing.T) {
 			return err
 		}, "dial rdma ", []error{roce.ErrInvalid}, false},
 		{"no answer", func() error {
-			must(t, network.SetRules(sim.Rule{To: b.mac, DestQP: 1}))
-			_, err := a.manager.Dial(within(t, testTimeout), nobody, a.setup())
-			must(t, network.SetRules())
+			must(t, silent.SetFaults(sim.Faults{Blocked: true}))
+			_, err := deaf[0].manager.Dial(within(t, testTimeout), nobody, deaf[0].setup())
 			return err
 		}, "dial rdma 192.0.2.2:99: cm: no answer", []error{
 			cm.ErrTimeout, os.ErrDeadlineExceeded,

@@ -247,7 +247,11 @@ func TestDeviceCloses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			running := goleak.IgnoreCurrent()
-			_, hosts := newWorld(t, quick, engine.Options{})
+			// Who is not answered gives up after 9 s, which is long after it is closed, however
+			// busy the machine; a peer that is gone is not waited for as long as that.
+			o := quick
+			o.Machine.ResponseTimeout, o.Linger = 17, 50*time.Millisecond
+			_, hosts := newWorld(t, o, engine.Options{})
 			a, b := hosts[0], hosts[1]
 			to := netip.AddrPortFrom(b.v4, 1)
 			s := b.serve(t, to)

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -54,14 +55,15 @@ func newEasyPair(
 	return p
 }
 
-// easyTimeout is a local ACK timeout of 67 ms, which with its retries a busy machine does not
-// exceed.
-const easyTimeout = 14
+// easyTimeout is a local ACK timeout of 0.5 s: with its retries a busy machine has 4 s.
+const easyTimeout = 17
 
 // easyWorld is an easyPair of a world of its own.
 func easyWorld(t *testing.T, calls int) *easyPair {
 	t.Helper()
-	network, hosts := newWorld(t, quick, engine.Options{})
+	o := quick
+	o.Linger = 300 * time.Millisecond // for a peer whose device is gone
+	network, hosts := newWorld(t, o, engine.Options{})
 	return newEasyPair(t, network, hosts, calls, easyTimeout)
 }
 

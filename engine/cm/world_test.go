@@ -63,8 +63,14 @@ func (s *surroundings) Port() engine.Port {
 	return p
 }
 
-// quick is a machine that asks again after 34 ms and forgets after 3 ms.
+// quick is a machine that asks again after 0.5 s and forgets after 3 ms: who says nothing for 9 s
+// is given up, and a machine that is busy stops nobody for so long.
 var quick = cm.Options{Machine: rcm.Config{
+	ResponseTimeout: 17, PacketLifeTime: 8, AckDelay: 1,
+}}
+
+// hasty is a machine that asks again after 34 ms: it is for peers that never answer.
+var hasty = cm.Options{Machine: rcm.Config{
 	ResponseTimeout: 13, PacketLifeTime: 8, AckDelay: 1,
 }}
 

@@ -41,9 +41,10 @@ attached, and what arrives on the interface goes on to the kernel.
 Rates are numbers with pps, kpps, mpps, bps, kbps, mbps, gbps as TRex has them: bits of
 frames without FCS, or with l1 behind them on the wire, with preamble, FCS and gap; or N%
 of --line-rate; or max. A..B goes from one to the other. Sizes are bytes of the frame
-without FCS: one, a list 64,1500, a range 64-1500 or 64-1500/4, by chance random:64-1500,
-or imix. --vary takes such values for a field, and --fault makes mistakes on purpose:
-each N frames, or N% by chance. The same --seed makes the same frames.
+without FCS: one, a range 64-1500 or 64-1500/4, by chance random:64-1500, imix, or a list
+of numbers and ranges, which may be repeated: 64*7,594*4,1514. --vary takes such values for a
+field, and --fault makes mistakes on purpose: each N frames, or N% by chance. The same --seed
+makes the same frames.
 
   fields   src_mac dst_mac vlan tos ttl src_ip dst_ip src_port dst_port
            dest_qp rkey va pkey

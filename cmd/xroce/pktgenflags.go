@@ -54,7 +54,7 @@ func (f *pktgenFlags) register(flags *pflag.FlagSet) {
 	flags.Uint8Var(&f.flow.TOS, "tos", 0, "TOS or traffic class: DSCP and, in two bits, ECN")
 	flags.Uint8Var(&f.flow.TTL, "ttl", 64, "TTL or hop limit")
 	flags.StringVar(&f.flow.Payload, "payload", "zeros",
-		"what fills frames: zeros, count or random")
+		"what fills frames: zeros, count, random or bytes that repeat, as 0xdeadbeef")
 	flags.StringArrayVar(&f.flow.Vary, "vary", nil, "`field=values` that vary, may be repeated")
 	flags.StringArrayVar(&f.flow.Faults, "fault", nil, "`fault=N` each N frames, or N%")
 	flags.UintSliceVar(&f.flow.PFC.Priorities, "pfc-priorities", []uint{3},

@@ -46,8 +46,12 @@ func TestRootPktgen(t *testing.T) {
 	p, in := pair(t, vethpair.Options{})
 	v4, v6 := p.B.IPv4.Addr().String(), p.B.IPv6.Addr().String()
 	for name, gen := range map[string][]string{
-		"udp":      {"--to", v4, "--size", "64"},
-		"ipv6":     {"--to", v6, "--size", "random:82-1514", "--vary", "src_port=2000-2100"},
+		"udp": {"--to", v4, "--size", "64"},
+		"ipv6": {
+			"--to", v6, "--size", "random:82-1514", "--vary", "src_port=2000-2100", "--vary",
+			"tos=0-255",
+		},
+		"pattern":  {"--to", v4, "--size", "64*7,594*4,1514", "--payload", "0xdeadbeef"},
 		"ethernet": {"--to", v4, "--kind", "ethernet", "--size", "60-1514/10"},
 		"tagged":   {"--to", v4, "--vlan", "5", "--flows", "7", "--size", "66,594"},
 		"roce": {
@@ -57,11 +61,15 @@ func TestRootPktgen(t *testing.T) {
 		"v1": {"--to", v6, "--kind", "roce", "--roce-v1", "--payload", "random"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The sink ends by the number, for who cannot be answered.
-			sink := []string{"-n", few}
+			var sink []string
+			answered := name != "tagged" // no VLAN of that host, so answers do not arrive
+			if !answered {
+				sink = []string{"-n", few}
+			}
 			g, s := meetSink(t, in, sink, append(gen, "-n", few, "--rate", "20kpps"))
 			if g.Sent != 200 || s.Received != 200 || s.Lost != 0 || s.BadICRC != 0 ||
-				s.Duplicates != 0 || s.Reordered != 0 || s.Kernel != (kernelLoss{}) {
+				s.Duplicates != 0 || s.Reordered != 0 || s.Kernel != (kernelLoss{}) ||
+				(g.Received != nil) != answered || answered && *g.Received != 200 {
 				t.Errorf("%+v\n%+v", g, s)
 			}
 		})

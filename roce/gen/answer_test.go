@@ -3,7 +3,11 @@ package gen_test
 import (
 	"testing"
 
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
 	"xroce/roce/gen"
+	"xroce/roce/wire"
 )
 
 // TestAnswer: who ended a flow is told how much of it came, where it listens, whatever the
@@ -35,7 +39,9 @@ func TestAnswer(t *testing.T) {
 			}
 		}
 	}
-	f := flow(t, gen.Config{Kind: gen.KindEthernet, Path: path(false, false), Sizes: gen.List(60)})
+	nowhere := path(false, false)
+	nowhere.SrcPort = 0
+	f := flow(t, gen.Config{Kind: gen.KindEthernet, Path: nowhere, Sizes: gen.List(60)})
 	frame := make([]byte, maxFrame)
 	if n := gen.Answer(make([]byte, gen.MaxAnswer), frame[:f.End(frame, 0)], 1); n != 0 {
 		t.Errorf("a frame without addresses is answered with %d bytes", n)
@@ -43,6 +49,41 @@ func TestAnswer(t *testing.T) {
 	// A header that claims to be longer than the usual one is no reason to panic.
 	frame[14] = 0x4f
 	gen.Answer(make([]byte, gen.MaxAnswer), frame[:60], 1)
+}
+
+// TestAnswerWithoutIP: the end of a flow of frames without addresses of IP is a UDP datagram that a
+// sink can answer, if the sender has an address.
+func TestAnswerWithoutIP(t *testing.T) {
+	v1 := func(v6 bool) wire.Path {
+		p := path(v6, true)
+		p.Framing = wire.FramingV1
+		return p
+	}
+	for i, c := range []gen.Config{
+		{Kind: gen.KindEthernet, Path: path(false, true), Sizes: gen.List(60)},
+		{Kind: gen.KindEthernet, Path: path(true, false), Sizes: gen.List(60)},
+		{Kind: gen.KindRoCE, Path: v1(false), Sizes: gen.List(150)},
+		{Kind: gen.KindRoCE, Path: v1(true), Sizes: gen.List(150)},
+	} {
+		c.Flow, c.Run, c.DstPort = 4, 2, 99
+		f := flow(t, c)
+		frame, answer := make([]byte, maxFrame), make([]byte, gen.MaxAnswer)
+		f.Next(frame, 1)
+		end := frame[:f.End(frame, 2)]
+		p := gopacket.NewPacket(end, layers.LayerTypeEthernet, gopacket.Default)
+		udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+		if !ok || udp.DstPort != 99 || udp.SrcPort != 0xc001 || p.ErrorLayer() != nil {
+			t.Errorf("%d ends with %x", i, end)
+		}
+		var r gen.Reader
+		if s := r.Read(end, nil).Signature; s.Kind != gen.End || s.Seq != 1 || s.Flow != 4 {
+			t.Errorf("%d ends with %+v", i, s)
+		}
+		a := r.Read(answer[:gen.Answer(answer, end, 1)], nil)
+		if a.Signature.Kind != gen.Report || a.SrcMAC != c.Path.DstMAC {
+			t.Errorf("%d is answered with %+v", i, a)
+		}
+	}
 }
 
 // TestAnswerToNobody: what says that a group has sent it is not answered.

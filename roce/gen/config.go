@@ -1,9 +1,11 @@
 package gen
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 
 	"xroce/roce/wire"
 )
@@ -65,6 +67,7 @@ type Config struct {
 	MaxFrame  int    // longest frame that may be made
 	Wrap      *Wrap  // what frames are put into, nil for nothing
 	Fill      Fill   // what is behind the signature
+	Pattern   []byte // of FillPattern
 	Vary      []Vary
 	RoCE      RoCE
 	PFC       PFC
@@ -118,22 +121,32 @@ const (
 	FillZeros Fill = iota
 	FillCount      // 0, 1, 2 and so on
 	FillRandom
+	FillPattern // bytes that repeat
 	numFills
 )
 
 // String is the name of the way.
 func (f Fill) String() string {
-	return [...]string{"zeros", "count", "random"}[min(f, numFills-1)]
+	return [...]string{"zeros", "count", "random", "pattern"}[min(f, numFills-1)]
 }
 
-// ParseFill finds a way by its name.
-func ParseFill(name string) (Fill, error) {
-	for f := range numFills {
-		if f.String() == name {
-			return f, nil
+// ParseFill finds a way by its name, or reads the bytes of a pattern: 0xdeadbeef.
+func ParseFill(text string) (Fill, []byte, error) {
+	if digits, ok := strings.CutPrefix(text, "0x"); ok {
+		pattern, err := hex.DecodeString(digits)
+		if err != nil || len(pattern) == 0 {
+			return 0, nil, fmt.Errorf("gen: payload %q: a pattern is 0x and two digits a byte",
+				text)
+		}
+		return FillPattern, pattern, nil
+	}
+	for f := range FillPattern {
+		if f.String() == text {
+			return f, nil, nil
 		}
 	}
-	return 0, fmt.Errorf("gen: no payload %q: there are zeros, count and random", name)
+	return 0, nil, fmt.Errorf("gen: no payload %q: there are zeros, count, random and bytes that "+
+		"repeat, as 0xdeadbeef", text)
 }
 
 // ErrConfig says that a Config makes no frames. It is wrapped with what is wrong.
@@ -155,6 +168,10 @@ func (c *Config) pattern(n int) []byte {
 		random := rand.NewPCG(c.Seed, uint64(c.Flow))
 		for i := range b {
 			b[i] = byte(random.Uint64())
+		}
+	case FillPattern:
+		for i := range b {
+			b[i] = c.Pattern[i%len(c.Pattern)]
 		}
 	}
 	return b

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -13,6 +14,8 @@ type Flow struct {
 	stack   stack
 	head    []byte // ready-made headers
 	payload []byte // what fills payloads
+	ending  []byte // headers of the end, of a flow whose frames nobody could answer
+	endings stack  // where they lie
 	patches []patch
 	roce    *packets // of KindRoCE
 	seq     uint64   // frames
@@ -54,7 +57,6 @@ func NewFlow(c Config) (*Flow, error) {
 		}
 		f.inner, f.c.MaxFrame = make([]byte, c.Wrap.Max), c.Wrap.Max
 	}
-	f.payload = c.pattern(f.c.MaxFrame)
 	if len(c.Faults) > 0 {
 		f.held = make([]byte, f.c.MaxFrame)
 	}
@@ -63,9 +65,13 @@ func NewFlow(c Config) (*Flow, error) {
 			return nil, wrong("%s is a mistake of RoCE packets", r.Kind)
 		}
 	}
+	if c.Fill == FillPattern && len(c.Pattern) == 0 {
+		return nil, wrong("a pattern of no bytes")
+	}
+	f.payload = c.pattern(f.c.MaxFrame)
 	switch c.Kind {
 	case KindRoCE:
-		return f, f.initRoCE()
+		return f, errors.Join(f.initRoCE(), f.prepareEnd())
 	case KindPFC:
 		return f, f.initPFC()
 	}
@@ -75,7 +81,23 @@ func NewFlow(c Config) (*Flow, error) {
 	if err := f.checkSizes(f.stack.payload + SignatureLen); err != nil {
 		return nil, err
 	}
-	return f, f.addPatches()
+	return f, errors.Join(f.addPatches(), f.prepareEnd())
+}
+
+// prepareEnd has the end of a flow be a UDP datagram where its frames have no address of IP and
+// its path has: an answer needs one, and the port that it goes to.
+func (f *Flow) prepareEnd() error {
+	if f.stack.udp != 0 || f.c.Path.SrcPort == 0 {
+		return nil
+	}
+	c := f.c
+	c.Kind = KindUDP
+	f.ending = make([]byte, maxHeaders)
+	f.endings = putHeaders(f.ending, &c)
+	if n := f.endings.payload + SignatureLen; n > f.c.MaxFrame {
+		return wrong("the end of a flow has %d bytes, and the interface takes %d", n, f.c.MaxFrame)
+	}
+	return nil
 }
 
 // checkSizes refuses sizes that frames cannot have.
@@ -160,8 +182,9 @@ func (f *Flow) nextBare(frame []byte, now int64) int {
 
 // End writes the frame that says that the flow is over, and returns its length. It may be
 // written more than once: frames are lost. Fields of its headers do not vary: it comes from
-// where an answer is waited for. Of a flow that is Silent there is none, and the length is 0. It
-// is in one frame, and what is Left of the one before is given up.
+// where an answer is waited for. Of frames without an address of IP it is a UDP datagram, if the
+// Path has addresses and a source port. Of a flow that is Silent there is none, and the length is
+// 0. It is in one frame, and what is Left of the one before is given up.
 func (f *Flow) End(frame []byte, now int64) int {
 	if f.Silent() {
 		return 0
@@ -208,6 +231,12 @@ func (f *Flow) makeBare(frame []byte, now int64, kind SignatureKind, set uint8) 
 		return f.makePFC(frame)
 	}
 	s := Signature{Kind: kind, Run: f.c.Run, Flow: f.c.Flow, Seq: f.signed, Time: now}
+	if kind == End && f.ending != nil {
+		frame = frame[:copy(frame, f.ending[:f.endings.payload])+SignatureLen]
+		s.Put(frame[f.endings.payload:])
+		f.endings.finishUDP(frame)
+		return len(frame)
+	}
 	if kind == Data {
 		f.seq++
 	}

@@ -3,6 +3,7 @@ package gen
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -98,25 +99,49 @@ func (v *Values) Min() uint64 {
 	return m
 }
 
-// ParseValues reads a number, a list ("1,5,9"), a range ("1-9", "1-9/2" with a step), or a
-// range of which values are taken by chance ("random:1-9"). Numbers may be hexadecimal, with
-// 0x before them; parse reads others, such as addresses, and may be nil.
+// maxPattern is how many values a list may have, with all of its repetitions.
+const maxPattern = 1 << 16
+
+// ParseValues reads a number, a range ("1-9", "1-9/2" with a step), a range of which values are
+// taken by chance ("random:1-9"), or a list of numbers and ranges, each of which may be repeated:
+// "1,5,9", or "64*7,594*4,1000-1003*2", which makes a pattern. Numbers may be hexadecimal, with 0x
+// before them; parse reads others, such as addresses, and may be nil.
 func ParseValues(text string, seed uint64, parse func(string) (uint64, error)) (Values, error) {
 	if parse == nil {
 		parse = parseNumber
 	}
-	span, chance := strings.CutPrefix(text, "random:")
-	if strings.Contains(text, ",") {
-		var list []uint64
-		for item := range strings.SplitSeq(text, ",") {
-			n, err := parse(strings.TrimSpace(item))
-			if err != nil {
-				return Values{}, err
-			}
-			list = append(list, n)
-		}
-		return List(list...), nil
+	if !strings.ContainsAny(text, ",*") {
+		return parseSpan(text, seed, parse)
 	}
+	var list []uint64
+	for item := range strings.SplitSeq(text, ",") {
+		span, times, repeated := strings.Cut(strings.TrimSpace(item), "*")
+		n := uint64(1)
+		if repeated {
+			var err error
+			if n, err = parseNumber(times); err != nil || n == 0 || n > maxPattern {
+				return Values{}, fmt.Errorf("gen: %q is not repeated 1 to %d times", item,
+					maxPattern)
+			}
+		}
+		v, err := parseSpan(span, seed, parse)
+		if err != nil {
+			return v, err
+		}
+		if v.random != nil {
+			return v, fmt.Errorf("gen: %q: a list has nothing by chance", item)
+		}
+		if v.count == 0 || v.count > maxPattern || uint64(len(list))+n*v.count > maxPattern {
+			return v, fmt.Errorf("gen: a list has at most %d values", maxPattern)
+		}
+		list = append(list, slices.Repeat(v.All(maxPattern), int(n))...)
+	}
+	return List(list...), nil
+}
+
+// parseSpan reads a number or a range.
+func parseSpan(text string, seed uint64, parse func(string) (uint64, error)) (Values, error) {
+	span, chance := strings.CutPrefix(text, "random:")
 	span, stride, stepped := strings.Cut(span, "/")
 	low, high, isRange := strings.Cut(span, "-")
 	from, err := parse(low)

@@ -1,6 +1,8 @@
 package gen_test
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -22,6 +24,11 @@ func TestParseValues(t *testing.T) {
 		"3-5":   {3, 4, 5, 3},
 		"0-9/4": {0, 4, 8, 0},
 		"0x10":  {16, 16, 16, 16},
+
+		"7*2,1":     {7, 7, 1, 7},
+		"8-9,3":     {8, 9, 3, 8},
+		"1-3/2*2":   {1, 3, 1, 3},
+		"5, 0x6 *2": {5, 6, 6, 5},
 	} {
 		v, err := gen.ParseValues(text, 1, nil)
 		if err != nil {
@@ -36,6 +43,8 @@ func TestParseValues(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "x", "5-3", "1,x", "1-2/0", "1-2/x", "random:5", "random:1-9/2", "-", "5/2",
+		"1*0", "1*x", "1*", "*2", "1,random:1-9", "0-65535,1", "1*65537", "0-255*257",
+		"0-0xffffffffffffffff,1", "0-0xffffffffffffffff*2",
 	} {
 		if v, err := gen.ParseValues(text, 1, nil); err == nil {
 			t.Errorf("%q: %d", text, take(v, 3))
@@ -95,11 +104,39 @@ func TestParseVary(t *testing.T) {
 		t.Error("tcp is a kind")
 	}
 	for _, name := range []string{"zeros", "count", "random"} {
-		if f, err := gen.ParseFill(name); err != nil || f.String() != name {
+		if f, _, err := gen.ParseFill(name); err != nil || f.String() != name {
 			t.Errorf("%s: %s, %v", name, f, err)
 		}
 	}
-	if _, err := gen.ParseFill("ones"); err == nil {
-		t.Error("ones is a way to fill")
+	for _, text := range []string{"ones", "pattern", "0x", "0x1", "0xno", ""} {
+		if f, b, err := gen.ParseFill(text); err == nil {
+			t.Errorf("%q fills with %s, %x", text, f, b)
+		}
+	}
+}
+
+// TestFillPattern: bytes of a pattern repeat behind the signature of each frame.
+func TestFillPattern(t *testing.T) {
+	fill, pattern, err := gen.ParseFill("0xC0ffee")
+	if err != nil || fill != gen.FillPattern {
+		t.Fatalf("%s, %v", fill, err)
+	}
+	for _, kind := range []gen.Kind{gen.KindUDP, gen.KindEthernet, gen.KindRoCE} {
+		f := flow(t, gen.Config{
+			Kind: kind, Path: path(false, false), Sizes: gen.List(140), Fill: fill,
+			Pattern: pattern,
+		})
+		frame := make([]byte, maxFrame)
+		for range 2 {
+			want := []byte{0xc0, 0xff, 0xee, 0xc0, 0xff, 0xee, 0xc0, 0xff, 0xee, 0xc0}
+			if b := frame[:f.Next(frame, 1)]; !bytes.Contains(b, want) {
+				t.Errorf("%s: % x", kind, b)
+			}
+		}
+	}
+	if _, err := gen.NewFlow(gen.Config{
+		Path: path(false, false), Sizes: gen.List(64), MaxFrame: maxFrame, Fill: fill,
+	}); !errors.Is(err, gen.ErrConfig) {
+		t.Errorf("a pattern of no bytes: %v", err)
 	}
 }

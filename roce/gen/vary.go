@@ -104,6 +104,7 @@ func parseIP(s string) (uint64, error) {
 // A patch is where in the bytes of a frame a field lies.
 type patch struct {
 	at, n  int
+	class  bool // a traffic class, which lies across two bytes (RFC 8200, 3)
 	values Values
 }
 
@@ -128,10 +129,10 @@ func (s *stack) newPatch(v Vary) (p patch, err error) {
 	case s.net == 0:
 		return p, wrong("%s varies and there is no IP header", f)
 	case f == FieldTOS:
-		if s.ipv6 {
-			return p, wrong("%s can vary with IPv4 only", f)
+		p.at, p.n, p.class = s.net, 1, s.ipv6
+		if !s.ipv6 {
+			p.at++
 		}
-		p.at, p.n = s.net+1, 1
 	case f == FieldTTL:
 		ip(8, 7, 1, 1)
 	case f == FieldSrcIP:
@@ -156,6 +157,11 @@ func (s *stack) newPatch(v Vary) (p patch, err error) {
 // apply writes the next value.
 func (p *patch) apply(frame []byte) {
 	v := p.values.Next()
+	if p.class {
+		frame[p.at] = frame[p.at]&0xf0 | byte(v>>4)
+		frame[p.at+1] = byte(v)<<4 | frame[p.at+1]&0xf
+		return
+	}
 	b := frame[p.at : p.at+p.n]
 	for i := len(b) - 1; i >= 0; i-- {
 		b[i] = byte(v)

@@ -41,7 +41,7 @@ type PlanFlow struct {
 	TOS       uint8    `yaml:"tos"`
 	TTL       uint8    `yaml:"ttl"` // 64 for 0
 	FlowLabel uint32   `yaml:"flow_label"`
-	Payload   string   `yaml:"payload"` // zeros, count or random
+	Payload   string   `yaml:"payload"` // zeros, count, random or bytes, as 0xdeadbeef
 	Vary      []string `yaml:"vary"`
 	Faults    []string `yaml:"faults"`
 	Format    string   `yaml:"format"` // of encap that frames are put into, "" for none
@@ -214,7 +214,7 @@ func (f *PlanFlow) config(p *Plan, r Route, n int) (c gen.Config, err error) {
 	}
 	c.PFC.Quanta = f.PFC.Quanta
 	if f.Payload != "" {
-		if c.Fill, err = gen.ParseFill(f.Payload); err != nil {
+		if c.Fill, c.Pattern, err = gen.ParseFill(f.Payload); err != nil {
 			return c, err
 		}
 	}

@@ -74,6 +74,11 @@ func (s *Sender) Run(ctx context.Context) (Sent, error) {
 			}
 		}
 		at, ok := s.Schedule.Next(now)
+		if left := s.Schedule.Length() - now; !ok && left > 0 {
+			// The time of the last frame is part of the rate, as of all others.
+			s.Clock.Sleep(ctx, s.until(left, now))
+			continue
+		}
 		if !ok || end > 0 && now > end {
 			if ok {
 				s.result.Late = now - s.Schedule.Length()

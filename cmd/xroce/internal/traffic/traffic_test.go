@@ -63,6 +63,25 @@ func TestSendAndCollect(t *testing.T) {
 	}
 }
 
+// TestSendLasts: a run takes the time that it was given, however few frames are due in it, and so
+// its rate is right.
+func TestSendLasts(t *testing.T) {
+	for _, frames := range []uint64{1, 10, 16} {
+		c := &virtual{look: 100, tick: 50 * clock.Microsecond}
+		p := plan(fmt.Sprintf("%dpps", frames), time.Second, traffic.PlanFlow{})
+		if frames == 16 {
+			p.Burst = 8
+		}
+		s := sender(t, p, newWireLink(), c)
+		sent, err := s.Run(t.Context())
+		d := sent.Duration - clock.Second
+		if err != nil || sent.Frames != frames || sent.Late != 0 || d < 0 ||
+			d > clock.Millisecond {
+			t.Errorf("%d a second: %+v, %v", frames, sent, err)
+		}
+	}
+}
+
 // TestSendStopsLate: a rate that cannot be had ends soon behind its time, and says so.
 func TestSendStopsLate(t *testing.T) {
 	c := &virtual{look: 100 * clock.Microsecond, tick: 1000}

@@ -13,6 +13,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/wire"
 	"xroce/xsk"
+	"xroce/xsk/xsktest"
 )
 
 // A siege is two connected devices and a third port on their network, whose owner
@@ -127,7 +128,7 @@ var foreign = []struct {
 // move, each is counted once under its own name, and memory does not grow.
 func TestHostileSpoofedPacketsToDevice(t *testing.T) {
 	rounds := 10_000
-	if testing.Short() {
+	if testing.Short() || xsktest.RaceDetector { // all of it is one goroutine
 		rounds = 500
 	}
 	g := newSiege(t)

@@ -9,6 +9,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	rcm "xroce/roce/cm"
+	"xroce/xsk/xsktest"
 )
 
 // TestCloseTellsMany closes a manager of more connections than addresses are resolved at
@@ -77,7 +78,11 @@ func closeTellsAll(t *testing.T, age roce.Time) {
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)
 	ctx := within(t, testTimeout)
-	conns := make([]*cm.Conn, 700)
+	n := 700
+	if xsktest.RaceDetector {
+		n = 150
+	}
+	conns := make([]*cm.Conn, n)
 	for i := range conns {
 		conns[i], err = a.manager.Dial(ctx, to, a.setup())
 		must(t, err)

@@ -13,6 +13,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -80,6 +81,10 @@ func TestAgeing(t *testing.T) {
 // with a hello that is damaged, cut or of another network, leave neither goroutines nor
 // connections, and memory as it was.
 func TestForgedRequestsLeaveNothing(t *testing.T) {
+	many := 2000
+	if xsktest.RaceDetector {
+		many = 300
+	}
 	for _, over := range []Over{OverUD, OverRC} {
 		t.Run(over.String(), func(t *testing.T) {
 			l := newLAN(t, sim.Faults{})
@@ -119,13 +124,13 @@ func TestForgedRequestsLeaveNothing(t *testing.T) {
 			}
 			forge(len(good)) // what is made once
 			goroutines, heap := used()
-			forge(2000)
+			forge(many)
 			a.await("connections or goroutines are held", func(Stats) bool {
 				return a.incoming() <= 1 && runtime.NumGoroutine() <= goroutines+5
 			})
 			goroutinesThen, heapThen := used()
-			t.Logf("%d goroutines and %d KiB before, %d and %d KiB behind 2000 requests",
-				goroutines, heap>>10, goroutinesThen, heapThen>>10)
+			t.Logf("%d goroutines and %d KiB before, %d and %d KiB behind %d requests",
+				goroutines, heap>>10, goroutinesThen, heapThen>>10, many)
 			if heapThen > heap+4<<20 {
 				t.Error("something is left of them")
 			}

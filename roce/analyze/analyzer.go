@@ -128,6 +128,11 @@ func (a *Analyzer) header(p *dissect.Packet) {
 	if s.Has(wire.HasAETH) && w.AETH().Syndrome.Kind() == wire.KindReserved {
 		a.breaks(ReservedSyndrome)
 	}
+	if s.Is(wire.ClassRead|wire.ClassRequest) || s.Is(wire.ClassWrite) {
+		if s.Has(wire.HasRETH) && w.RETH().DMALen > maxDMA {
+			a.breaks(DMALength)
+		}
+	}
 	if s.Has(wire.HasAtomicETH) && w.AtomicETH().VA&7 != 0 {
 		a.breaks(AtomicAligned)
 	}
@@ -141,6 +146,9 @@ func (a *Analyzer) header(p *dissect.Packet) {
 		a.breaks(ZeroPad)
 	}
 }
+
+// maxDMA is the longest that a READ or WRITE may be, in bytes.
+const maxDMA = 1 << 31
 
 // zero reports whether there are only zeros.
 func zero(b []byte) bool {

@@ -137,6 +137,18 @@ var ruleTests = map[Clause]struct{ broken, kept func(r *rig) }{
 				list(ack(1, 0, 0xffffff), ack(2, 0, 0)))
 		},
 	},
+	DMALength: {
+		func(r *rig) {
+			r.both(list(roctest.Packet{
+				Opcode: wire.RCReadRequest, RETH: wire.RETH{DMALen: 1<<31 + 1},
+			}), nil)
+		},
+		func(r *rig) {
+			r.both(list(roctest.Packet{
+				Opcode: wire.RCReadRequest, RETH: wire.RETH{DMALen: 1 << 31},
+			}), nil)
+		},
+	},
 	AtomicAligned: {
 		func(r *rig) {
 			r.both(list(roctest.Packet{Opcode: wire.RCFetchAdd, Atomic: wire.AtomicETH{VA: 4}}),
@@ -234,6 +246,7 @@ func TestFragmentsJudged(t *testing.T) {
 func TestClauses(t *testing.T) {
 	for c, want := range map[Clause]string{
 		FullPayload:    "IBA 9.7.4.1.6, C9-92",
+		DMALength:      "IBA 9.7.4.1.6, C9-94",
 		MSNForward:     "IBA 9.7.7.1, C9-148",
 		ZeroCNP:        "IBA A17.9.3",
 		FragmentedRoCE: "IBA A17.3.1, CA17-8, CA17-16",

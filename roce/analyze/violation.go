@@ -8,6 +8,7 @@ const (
 	FullPayload      Clause = iota // all packets of a message but the last are as long as the MTU
 	MessageOrder                   // middle and last only inside of a message
 	MessageLength                  // what a WRITE carries is as long as it says
+	DMALength                      // a READ or WRITE is of at most 2^31 bytes
 	ZeroPad                        // padding is zero
 	AckOfSent                      // what is acknowledged was sent
 	MSNForward                     // the message sequence number does not go back
@@ -23,13 +24,14 @@ const (
 )
 
 // clauses are the places and the words of the rules. Those of annex A17 are from its text. Of
-// volume 1, which was not at hand, Soft-RoCE of Linux and its mailing list name 9.7.4.1.6 with
-// C9-92 (drivers/infiniband/sw/rxe/rxe_resp.c, check_length) and 9.7.7.1 with C9-148; the others
-// are sections by their subject. docs/decode.md says which is which.
+// volume 1, which was not at hand, Soft-RoCE of Linux and its mailing list name C9-92 and C9-94
+// (drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length), the section of both, and C9-148,
+// word by word; the others are sections by their subject. docs/decode.md says which is which.
 var clauses = [numClauses]struct{ where, rule string }{
 	FullPayload:      {"IBA 9.7.4.1.6, C9-92", "a first or middle packet is not of the path MTU"},
 	MessageOrder:     {"IBA 9.7.4.1.2", "a packet does not go on with the message before it"},
 	MessageLength:    {"IBA 9.7.4.1.6", "a WRITE is not as long as its RETH says"},
+	DMALength:        {"IBA 9.7.4.1.6, C9-94", "a READ or WRITE is longer than 2^31 bytes"},
 	ZeroPad:          {"IBA 9.2", "padding is not zero"},
 	AckOfSent:        {"IBA 9.7.5.1.1", "a PSN is acknowledged that was not sent"},
 	MSNForward:       {"IBA 9.7.7.1, C9-148", "the message sequence number goes back"},

@@ -147,7 +147,7 @@ func TestTcpdumpFails(t *testing.T) {
 		"-i xr1 -s -1":         {exitUsage, "-s -1 is not in"},
 		"-i xr1 -w f%Q -G 1":   {exitUsage, "%Q is no time"},
 		"-i xr1 -w /none/f":    {exitFailure, "no such file"},
-		"-i no-such-interface": {exitFailure, "no such network interface"},
+		"-i no-such-interface": {exitFailure, `no xroce process has an interface "no-such-int`},
 	} {
 		i := b.run(t, append([]string{"tcpdump"}, strings.Fields(args)...)...)
 		if i.code != want.code || !strings.Contains(i.stderr, want.says) {

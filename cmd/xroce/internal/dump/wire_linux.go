@@ -37,7 +37,8 @@ const wireBuffer = 16 << 20
 func OpenWire(iface string, wanted capture.Filter, snap int) (*Wire, error) {
 	ifi, err := net.InterfaceByName(iface)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no xroce process has an interface %q, and the kernel neither: %w",
+			iface, err)
 	}
 	const flags = unix.SOCK_RAW | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	fd, err := unix.Socket(unix.AF_PACKET, flags, 0)

@@ -39,6 +39,15 @@ type searchRow struct {
 	Sent   uint64  `json:"sent"` // in all trials
 	Recv   uint64  `json:"received"`
 	Lost   uint64  `json:"lost"`
+
+	Tried []searchTrial `json:"tried"` // in order
+}
+
+// A searchTrial is what came of a trial (RFC 2544, 26.3: loss by the load that was offered).
+type searchTrial struct {
+	Rate float64 `json:"rate_pps"` // that was sent
+	Loss float64 `json:"loss_percent"`
+	Good bool    `json:"good"`
 }
 
 // searchReport is what `xroce pktgen --rfc2544 --json` prints.
@@ -122,25 +131,39 @@ func (f *pktgenFlags) search(ctx context.Context, port *traffic.SendPort, size i
 		return row, err
 	}
 	row.Most = most.rate
-	s := gen.NewSearch(most.rate, searchFraction)
+	good := most.loss <= f.maxLoss.percent
+	row.Tried = []searchTrial{{most.rate, most.loss, good}}
+	row.PPS, row.Loss = most.rate, most.loss
+	if !good {
+		if err := f.narrow(ctx, port, &row); err != nil {
+			return row, err
+		}
+	}
+	row.BPSL1 = 8 * row.PPS * float64(size+gen.Layer1Overhead)
+	return row, nil
+}
+
+// narrow searches below a rate at which too much was lost.
+func (f *pktgenFlags) narrow(ctx context.Context, port *traffic.SendPort, row *searchRow) error {
+	s := gen.NewSearch(row.Most, searchFraction)
+	row.Loss = 0
 	for {
 		rate, ok := s.Next()
 		if !ok {
-			break
+			row.PPS = s.Found()
+			return nil
 		}
-		t, err := f.trial(ctx, port, &row, strconv.FormatFloat(rate, 'f', 3, 64))
+		t, err := f.trial(ctx, port, row, strconv.FormatFloat(rate, 'f', 3, 64))
 		if err != nil {
-			return row, err
+			return err
 		}
 		good := t.loss <= f.maxLoss.percent && t.rate >= reached*rate
 		if good {
 			row.Loss = t.loss
 		}
+		row.Tried = append(row.Tried, searchTrial{t.rate, t.loss, good})
 		s.Tell(good)
 	}
-	row.PPS = s.Found()
-	row.BPSL1 = 8 * row.PPS * float64(size+gen.Layer1Overhead)
-	return row, nil
 }
 
 // A trialResult is what came of a trial: packets a second that were sent, and loss in percent.

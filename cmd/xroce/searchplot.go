@@ -12,23 +12,29 @@ const (
 	plotMargin = 60
 	plotBar    = 60
 	plotGap    = 20
+	plotWidth  = 580 // at the least, for what is above the bars
 )
 
-// writeSearchPlot draws what a search found as SVG: for each size the rate without loss, and
-// behind it, paler, what was offered.
+// writeSearchPlot draws what a search found as SVG: for each size the rate without loss, behind
+// it, paler, what was offered, and a line across for each trial, by what came of it.
 func writeSearchPlot(file string, r *searchReport) error {
 	most := 0.0
 	for _, row := range r.Rows {
 		most = max(most, row.Most, row.PPS)
+		for _, t := range row.Tried {
+			most = max(most, t.Rate)
+		}
 	}
-	width := 2*plotMargin + len(r.Rows)*(plotBar+plotGap)
+	width := max(plotWidth, 2*plotMargin+len(r.Rows)*(plotBar+plotGap))
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" `+
 		`font-family="sans-serif" font-size="12" text-anchor="middle">`+"\n", width,
 		plotHeight+2*plotMargin)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
-	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="14">Largest rate with at most %g %% loss, by `+
-		`bytes of a frame (pale: offered)</text>`+"\n", width/2, r.MaxLoss)
+	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Largest rate with at most %g %% loss, by `+
+		`bytes of a frame</text>`+"\n", width/2, r.MaxLoss)
+	fmt.Fprintf(&b, `<text x="%d" y="38" fill="#555">pale: offered; lines: trials, good (black) `+
+		`and too much lost or too slow (red)</text>`+"\n", width/2)
 	base := plotHeight + plotMargin
 	for i, row := range r.Rows {
 		x := plotMargin + i*(plotBar+plotGap)
@@ -43,8 +49,13 @@ func writeSearchPlot(file string, r *searchReport) error {
 		}
 		bar(row.Most, "#c6d8ea")
 		top := bar(row.PPS, "#2f6ea5")
-		fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", x+plotBar/2, top-6,
-			metric(row.PPS, "pps"))
+		for _, t := range row.Tried {
+			y := base - int(t.Rate/most*plotHeight)
+			fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s"/>`+"\n", x, y,
+				x+plotBar, y, map[bool]string{true: "black", false: "#c0392b"}[t.Good])
+		}
+		fmt.Fprintf(&b, `<text x="%d" y="%d" stroke="white" stroke-width="4" `+
+			`paint-order="stroke">%s</text>`+"\n", x+plotBar/2, top-6, metric(row.PPS, "pps"))
 		fmt.Fprintf(&b, `<text x="%d" y="%d">%d</text>`+"\n", x+plotBar/2, base+18, row.Size)
 	}
 	fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="black"/>`+"\n</svg>\n",

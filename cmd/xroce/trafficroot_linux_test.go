@@ -273,7 +273,9 @@ func TestRootSearch(t *testing.T) {
 		t.Fatalf("%v, code %d, %s", err, i.code, i.stderr)
 	}
 	for _, row := range r.Rows {
-		if row.PPS > row.Most || row.Trials < 2 || row.Sent != row.Recv+row.Lost {
+		// As fast as it goes was good enough: there is no larger rate to look for.
+		if row.PPS != row.Most || row.PPS <= 0 || row.Trials != 1 || len(row.Tried) != 1 ||
+			!row.Tried[0].Good || row.Sent != row.Recv+row.Lost {
 			t.Errorf("%+v", row)
 		}
 	}

@@ -210,4 +210,7 @@ func TestSearchesForOurOwn(t *testing.T) {
 	if n := s.manager.Lost().Resolving; n != 0 {
 		t.Errorf("%d messages were lost", n)
 	}
+	if n := s.town.most.Load(); n < 32 || n > 48 {
+		t.Errorf("strangers had %d of 64 searches, not 32 to 48", n)
+	}
 }

@@ -20,6 +20,7 @@ import (
 type town struct {
 	*router
 	asking  atomic.Int64 // those that wait now
+	most    atomic.Int64 // that waited at a time
 	asked   atomic.Int64 // those that ever asked
 	late    atomic.Int64 // those that waited until their time was over
 	distant atomic.Bool  // nobody is a neighbour: there are routes alone
@@ -51,8 +52,11 @@ func (w *town) ResolveOn(
 		return hop, nil
 	}
 	w.asked.Add(1)
-	w.asking.Add(1)
+	now := w.asking.Add(1)
 	defer w.asking.Add(-1)
+	for most := w.most.Load(); now > most && !w.most.CompareAndSwap(most, now); {
+		most = w.most.Load()
+	}
 	<-ctx.Done()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		w.late.Add(1)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"xroce/engine"
@@ -313,21 +312,24 @@ func TestEachPacketTwice(t *testing.T) {
 	}
 }
 
-// TestEachHeaderBit flips each bit of each header, and of the ICRC, of a packet
-// of each opcode in use. Nothing wrong may be delivered, nor may anything end.
-func TestEachHeaderBit(t *testing.T) {
+// TestEachBit flips each bit of a packet of each opcode in use, from the first header to the ICRC.
+// Nothing wrong may be delivered, nor may anything end.
+func TestEachBit(t *testing.T) {
 	const network = 14 + 20 + 8
 	r := newRig(t)
 	seen := map[wire.Opcode]bool{}
 	for _, o := range cells() {
 		for _, size := range []int{40, 3 * rigMTU} {
-			for _, op := range opcodesOf(r, o, size) {
+			for op, frame := range framesOf(r, o, size) {
 				if seen[op] {
 					continue
 				}
 				seen[op] = true
-				headers := 8 * (network + wire.BTHLen + int(op.Spec().HeaderLen))
-				for bit := 1; bit <= headers; bit++ {
+				headers := network + wire.BTHLen + int(op.Spec().HeaderLen) + wire.ICRCLen
+				if frame < headers || op.Spec().Payload != wire.PayloadNone && frame == headers {
+					t.Fatalf("%s: a frame of %d bytes", op, frame)
+				}
+				for bit := 1; bit <= 8*frame; bit++ {
 					err := r.message(o, size, sim.Rule{
 						Opcodes: []wire.Opcode{op}, Nth: 1, Flip: bit,
 					})
@@ -344,13 +346,14 @@ func TestEachHeaderBit(t *testing.T) {
 	}
 }
 
-// opcodesOf returns the opcodes on the wire of an operation, in order.
-func opcodesOf(r *rig, o *operation, size int) []wire.Opcode {
-	var list []wire.Opcode
+// framesOf returns the opcodes on the wire of an operation, and how long the first frame of each
+// is in bytes.
+func framesOf(r *rig, o *operation, size int) map[wire.Opcode]int {
+	list := map[wire.Opcode]int{}
 	r.network.Observe(func(ev *sim.Event) {
-		if f := campaign.ReadFrame(ev); ev.Kind == sim.Sent &&
-			!slices.Contains(list, f.Opcode) {
-			list = append(list, f.Opcode)
+		f := campaign.ReadFrame(ev)
+		if _, seen := list[f.Opcode]; ev.Kind == sim.Sent && !seen {
+			list[f.Opcode] = len(ev.Frame)
 		}
 	})
 	r.clean(o, size)

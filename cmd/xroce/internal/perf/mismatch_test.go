@@ -122,6 +122,21 @@ func TestDifferingTools(t *testing.T) {
 	}
 }
 
+// TestPeerIsThrough: a receiver that expects more than a tool sends gives up when the tool has gone
+// on, and says so, long before the time in which nothing happens is over.
+func TestPeerIsThrough(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, brief(Test{Verb: Send}))
+	p.ends[0].asTool = true
+	p.ends[1].Iters *= 5
+	p.ends[1].hurry.through = time.Second
+	errs := p.run(t)
+	p.wantsNoResult(t, errs)
+	if !errors.Is(errs[1], errThrough) {
+		t.Errorf("server: %v", errs[1])
+	}
+}
+
 // TestRefusedRequest: the end whose memory is smaller than what the peer writes says that
 // it refused that; the one that wrote says which work failed.
 func TestRefusedRequest(t *testing.T) {

@@ -1,0 +1,4 @@
+package cm
+
+// SearchTime is how long a manager searches for a destination.
+const SearchTime = searchTime

@@ -54,10 +54,10 @@ var quick = cm.Options{Machine: machine.Config{
 	ResponseTimeout: 16, PacketLifeTime: 13, AckDelay: 1,
 }}
 
-// patient is a manager whose queue pairs wait 17 s for a peer, and itself as long: where
-// nothing is lost, what is late is on a machine that is busy.
+// patient is a manager whose queue pairs wait 17 s for a peer, and itself 26 s, or 9 s where it
+// looks one up: where nothing is lost, what is late is on a machine that is busy.
 var patient = cm.Options{Machine: machine.Config{
-	ResponseTimeout: 13, PacketLifeTime: 17, AckDelay: 1,
+	ResponseTimeout: 17, PacketLifeTime: 17, AckDelay: 1,
 }}
 
 // newRig makes a server and a client on a simulated network.
@@ -160,4 +160,28 @@ func (p *party) logs() func() string {
 		defer mu.Unlock()
 		return log.String()
 	}
+}
+
+// frames is how many frames the party has received.
+func (p *party) frames(t *testing.T) uint64 {
+	t.Helper()
+	counters, err := p.Dev.Counters()
+	must(t, err)
+	for _, c := range counters {
+		if c.Name == "rx_packets" {
+			return c.Value
+		}
+	}
+	t.Fatal("nobody counts frames")
+	return 0
+}
+
+// receives is how many a queue pair of the party has posted that nothing came to.
+func (p *party) receives(qpn uint32) uint32 {
+	for _, qp := range p.Dev.Resources(1000).QPs {
+		if qp.LQPN == qpn {
+			return qp.RecvQueue
+		}
+	}
+	return 0
 }

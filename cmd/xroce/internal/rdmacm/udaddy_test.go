@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
@@ -107,10 +108,18 @@ func TestUdaddyBadClient(t *testing.T) {
 			must(t, err)
 			c.send.AH, c.send.RemoteQPN, c.send.RemoteQKey = w.to, w.qpn, w.qkey
 			c.send.SGList = []roce.SGE{w.out.SGE(0, c.size)}
-			for range 100 { // more than there are receives
+			const datagrams = 100 // more than there are receives
+			frames, receives := server.frames(t), server.receives(w.qpn)
+			for range datagrams {
 				must(t, w.qp.PostSend(&c.send))
 				w.posted++
 				must(t, w.flush(ctx))
+			}
+			// What comes while there is no receive is lost, and nobody repeats it: the server has
+			// to have looked at them before anything else comes.
+			for server.frames(t) < frames+datagrams || server.receives(w.qpn) < receives {
+				must(t, ctx.Err())
+				time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 			}
 			_, err = client.DialUdaddy(ctx, config)
 			must(t, err)

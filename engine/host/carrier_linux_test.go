@@ -2,6 +2,7 @@ package host
 
 import (
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -40,6 +41,7 @@ func TestHasCarrier(t *testing.T) {
 	}
 	for !look() {
 		// vethpair has brought up both ends; the kernel tells that by itself.
+		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 	}
 	link(vethpair.A, func(l netlink.Link) error { return netlink.LinkSetDown(l) })
 	if look() {

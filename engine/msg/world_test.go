@@ -35,9 +35,10 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// quick is a manager that asks again after 0.7 s and forgets after some 150 ms: on a machine that
-// is busy a peer may say nothing for long, and is given up after 11 s.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14, AckDelay: 1}}
+// quick is a manager that asks again after 1.1 s and forgets after some 0.6 s: on a machine that
+// is busy a peer may say nothing for long. Who is asked for a connection is given up after 17 s,
+// who acknowledges nothing after eight timeouts of 0.5 s.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 16, AckDelay: 1}}
 
 // newNode makes a host with an endpoint on a simulated wire, under real time.
 func newNode(

@@ -52,7 +52,13 @@ func TestRootMetricsOfTraffic(t *testing.T) {
 	if gen.code != exitOK {
 		t.Fatal(gen.stderr)
 	}
+	// The frames have left when the generator ends, and the sink may not have looked at all yet.
 	text := scrape(t, p, vethpair.A, sink)
+	late := time.Now().Add(timeout.Scaled(20 * time.Second))
+	for !strings.Contains(text, `roce_sink_frames_total{device="xr0"} 200`) &&
+		time.Now().Before(late) {
+		text = scrape(t, p, vethpair.A, sink)
+	}
 	for _, want := range []string{
 		`roce_sink_frames_total{device="xr0"} 200`, `roce_sink_lost_frames{device="xr0"} 0`,
 		`roce_up{device="xr0"} 1`,

@@ -116,13 +116,32 @@ func TestRootPeerKilled(t *testing.T) {
 	for _, killed := range []string{"server", "client"} {
 		t.Run(killed, func(t *testing.T) {
 			t.Parallel() // each waits until the other end is given up
-			survives(t, killed)
+			disturbed(t, func() bool { return survives(t, killed) })
 		})
 	}
 }
 
-// survives kills one of two ends and looks at what the other does.
-func survives(t *testing.T, killed string) {
+// disturbed does something in the middle of a copy, again when that was over before: on a machine
+// that is busy this process may stand still for as long as a copy takes.
+func disturbed(t *testing.T, try func() bool) {
+	t.Helper()
+	for range 10 {
+		if try() {
+			return
+		}
+	}
+	t.Error("ten copies were over before they were disturbed")
+}
+
+// copied reports whether all of a file has its final name.
+func copied(dir, name string, size int) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.Size() == int64(size)
+}
+
+// survives kills one of two ends and looks at what the other does. It reports whether the copy was
+// not over before.
+func survives(t *testing.T, killed string) bool {
 	t.Helper()
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name := sparseFile(t)
@@ -148,13 +167,17 @@ func survives(t *testing.T, killed string) {
 			t.Fatal(err)
 		}
 	}
-	awaitHalf(t, dir)
+	awaitHalf(t, dir, "half")
 	if err := victim.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
 	_ = victim.Wait() // killed: an error, as it should be
-	if survivor.wait(t); survivor.code != exitFailure {
+	survivor.wait(t)
+	if copied(dir, "half", slowFile) {
+		return false
+	}
+	if survivor.code != exitFailure {
 		t.Errorf("%s killed: the other end's code is %d", killed, survivor.code)
 	}
 	if took := time.Since(begin); took > timeout.Scaled(20*time.Second) {
@@ -167,6 +190,7 @@ func survives(t *testing.T, killed string) {
 	if killed == "client" {
 		onlyFiles(t, dir) // the server lives, and cleans up
 	}
+	return true
 }
 
 // TestRootServerRestarted kills the server in the middle and starts it again: the copy goes on
@@ -175,38 +199,47 @@ func TestRootServerRestarted(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name, content := randomFile(t, longFile(), 0o600)
-	dir := t.TempDir()
-	serve := []string{"serve", "--insecure", "-d", "xr0", "--dir", dir}
-	copyTo := []string{"copy", name, p.A.IPv4.Addr().String() + ":f", "-d", "xr0", "--json"}
-	server := child(t, 0, serve...)
-	startReady(t, p, server)
-	client := in(vethpair.B).start(t, copyTo...)
-	awaitHalf(t, dir)
-	kill(t, server)
-	server = child(t, 0, serve...)
-	startReady(t, p, server)
-	client.wait(t).exited(t, exitOK)
-	if strings.Contains(client.stdout, `"resumed": 0,`) {
-		t.Errorf("it began again: %s", client.stdout)
+	to := p.A.IPv4.Addr().String() + ":f"
+	for _, killed := range []string{"server", "client"} {
+		disturbed(t, func() bool {
+			dir := t.TempDir()
+			serve := []string{"serve", "--insecure", "-d", "xr0", "--dir", dir}
+			server := child(t, 0, serve...)
+			startReady(t, p, server)
+			defer func() { kill(t, server) }()
+			copyTo := []string{"copy", name, to, "-d", "xr0", "--json"}
+			var client *invocation
+			if killed == "server" {
+				client = in(vethpair.B).start(t, copyTo...)
+				awaitHalf(t, dir, "f")
+				kill(t, server)
+				over := copied(dir, "f", len(content))
+				server = child(t, 0, serve...)
+				startReady(t, p, server)
+				if client.wait(t); over {
+					return false
+				}
+			} else {
+				first := child(t, 0, copyTo...)
+				if err := p.Do(vethpair.B, first.Start); err != nil {
+					t.Fatal(err)
+				}
+				awaitHalf(t, dir, "f")
+				kill(t, first)
+				client = in(vethpair.B).run(t, copyTo...)
+				if client.code != exitOK && copied(dir, "f", len(content)) {
+					return false // it is refused, because the file is there
+				}
+			}
+			client.exited(t, exitOK)
+			if strings.Contains(client.stdout, `"resumed": 0,`) {
+				t.Errorf("%s killed: it began again: %s", killed, client.stdout)
+			}
+			onlyFiles(t, dir, "f")
+			sameFile(t, filepath.Join(dir, "f"), content)
+			return true
+		})
 	}
-	onlyFiles(t, dir, "f")
-	sameFile(t, filepath.Join(dir, "f"), content)
-
-	copyTo[2] += "2"
-	killed := child(t, 0, copyTo...)
-	if err := p.Do(vethpair.B, killed.Start); err != nil {
-		t.Fatal(err)
-	}
-	awaitHalf(t, dir)
-	kill(t, killed)
-	client = in(vethpair.B).run(t, copyTo...)
-	client.exited(t, exitOK)
-	if strings.Contains(client.stdout, `"resumed": 0,`) {
-		t.Errorf("another run began again: %s", client.stdout)
-	}
-	onlyFiles(t, dir, "f", "f2")
-	sameFile(t, filepath.Join(dir, "f2"), content)
-	kill(t, server)
 }
 
 // outage is how long a link is down. It is what is tested, and no limit.
@@ -216,13 +249,19 @@ const outage = 2 * time.Second
 // file with every byte.
 func TestRootLinkDown(t *testing.T) {
 	t.Parallel() // it waits most of the time
+	disturbed(t, func() bool { return outlivesOutage(t) })
+}
+
+// outlivesOutage reports whether the copy was not over before the link was down.
+func outlivesOutage(t *testing.T) bool {
+	t.Helper()
 	p, in := pair(t, vethpair.Options{MTU: 4200})
 	name, content := randomFile(t, longFile(), 0o600)
 	dir := t.TempDir()
 	server := in(vethpair.A).start(t, "serve", "--insecure", "-d", "xr0", "--dir", dir)
 	server.listenPort(t)
 	client := in(vethpair.B).start(t, "copy", name, p.A.IPv4.Addr().String()+":f", "-d", "xr0")
-	awaitHalf(t, dir)
+	awaitHalf(t, dir, "f")
 	set := func(change func(netlink.Link) error) {
 		t.Helper()
 		err := p.Do(vethpair.B, func() error {
@@ -236,6 +275,9 @@ func TestRootLinkDown(t *testing.T) {
 	set(netlink.LinkSetDown)
 	select {
 	case <-client.done:
+		if copied(dir, "f", len(content)) {
+			return false
+		}
 		t.Errorf("it ended while the link was down: code %d, %s", client.code, client.stderr)
 	case <-time.After(outage):
 	}
@@ -243,6 +285,7 @@ func TestRootLinkDown(t *testing.T) {
 	client.wait(t).exited(t, exitOK)
 	onlyFiles(t, dir, "f")
 	sameFile(t, filepath.Join(dir, "f"), content)
+	return true
 }
 
 // A readiness is where a child tells that it is ready.
@@ -287,10 +330,11 @@ func kill(t *testing.T, child *exec.Cmd) {
 	_ = child.Wait() // killed: an error, as it should be
 }
 
-// awaitHalf waits until a file in the making has some bytes.
-func awaitHalf(t *testing.T, dir string) {
+// awaitHalf waits until a file in the making has some bytes, or has its final name already.
+func awaitHalf(t *testing.T, dir, final string) {
 	t.Helper()
 	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 		parts, err := filepath.Glob(filepath.Join(dir, ".xroce-*.part"))
 		if err != nil {
 			t.Fatal(err)
@@ -299,6 +343,9 @@ func awaitHalf(t *testing.T, dir string) {
 			if info, err := os.Stat(parts[0]); err == nil && info.Size() > 4<<20 {
 				return
 			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, final)); err == nil {
+			return
 		}
 	}
 	t.Fatal("no transfer begins")

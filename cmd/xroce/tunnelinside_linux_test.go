@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -98,8 +99,13 @@ func (w *joined) connect(to string) (s stream) {
 	})
 	defer l.Close()
 	w.do(vethpair.B, func() error {
-		d := net.Dialer{Timeout: timeout.Scaled(insidePatience)}
+		d := net.Dialer{Deadline: time.Now().Add(timeout.Scaled(insidePatience))}
 		c, err := d.Dial("tcp", l.Addr().String())
+		// The kernel asks three times in three seconds who has the address, and gives up: that is
+		// less than the ends of a tunnel may take to find each other on a machine that is busy.
+		for errors.Is(err, unix.EHOSTUNREACH) && time.Now().Before(d.Deadline) {
+			c, err = d.Dial("tcp", l.Addr().String())
+		}
 		if err == nil {
 			s.from = c.(*net.TCPConn)
 		}

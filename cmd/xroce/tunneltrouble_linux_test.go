@@ -59,6 +59,7 @@ func TestRootTunnelLinkFlaps(t *testing.T) {
 						if link, err = netlink.LinkByName(vethpair.IfName); err != nil {
 							return err
 						}
+						time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 					}
 					return nil
 				})

@@ -68,7 +68,7 @@ func TestFramesOnAnyQueue(t *testing.T) {
 		MTU: 1500, Queues: 4, Scatter: vethpair.ScatterFrames,
 	}, [2]engine.Options{{Drivers: 4}, {}})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 14})
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 17})
 	for _, size := range []int{0, 4097, 1 << 15} {
 		exchange(t, a, b, size)
 		exchange(t, b, a, size)

@@ -248,7 +248,8 @@ func TestHandoverFull(t *testing.T) {
 	flood := newSideOf(t, peer, engine.QPInit{Type: roce.TypeUC, MaxSendWR: writes})
 	connect(t, flooded[1], flood)
 	a, b := connected[1], newSide(t, peer)
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 12})
+	// While the queue is stopped nobody answers b: with its retries it waits for 4.3 s.
+	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 17})
 
 	flooded[1].see()
 	a.see()

@@ -161,6 +161,7 @@ func TestPacketsBounded(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
 	}
 	for _, p := range open {
 		p.Close()

@@ -9,6 +9,7 @@ import (
 	"xroce/encap/inner"
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestLearnedOfTUN: a hub of a TUN finds those that name it, and where the hosts behind them are by
@@ -86,7 +87,9 @@ func TestForgottenOfTUN(t *testing.T) {
 	l := newLAN(t, sim.Faults{})
 	l.inside = 1020
 	c := Config{
-		Format: encap.IPoIB, Rekey: 100 * time.Millisecond, LearnIdle: time.Second,
+		Format: encap.IPoIB, Rekey: 100 * time.Millisecond,
+		// Who is not heard of for so long on a busy machine is forgotten, too.
+		LearnIdle: timeout.Scaled(300 * time.Millisecond),
 	}
 	hub := l.site(1, 1500, TUN, learns(c))
 	spokes := []*site{l.site(2, 1500, TUN, c, 1), l.site(3, 1500, TUN, c, 1)}

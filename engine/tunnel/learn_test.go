@@ -257,7 +257,7 @@ func (s *site) askAs(of *Tunnel, from netip.Addr, cookie uint32) (refusal, ask [
 func TestNoAmplifier(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
-	c := learns(Config{Format: encap.EoIB, LearnIdle: 2 * time.Second})
+	c := learns(Config{Format: encap.EoIB, LearnIdle: timeout.Scaled(time.Second)})
 	hub := l.site(1, 1500, TAP, c)
 	hub.await("not running", func(Stats) bool {
 		hub.learning.mu.Lock()

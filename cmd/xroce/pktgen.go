@@ -163,7 +163,7 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 		return err
 	}
 	// Who interrupts is told at once what was sent; the sink is told without waiting for it.
-	received, ok, err := port.Confirm(ctx, s)
+	of, ok, err := port.Confirm(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (a *app) pktgen(ctx context.Context, f *pktgenFlags) error {
 		r.Datagrams = sent.Whole
 	}
 	if ok {
-		r.confirm(received, s.Numbered())
+		r.confirm(of.Received, s.Numbered())
 	}
 	if err := a.printPktgen(&r); err != nil {
 		return err

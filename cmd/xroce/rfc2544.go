@@ -41,6 +41,34 @@ type searchRow struct {
 	Lost   uint64  `json:"lost"`
 
 	Tried []searchTrial `json:"tried"` // in order
+
+	// Latency is that of the last good trial (RFC 8219, 7.2 to 7.4), null when the sink told none.
+	Latency *searchLatency `json:"latency_ns"`
+}
+
+// A searchLatency is how long frames were under way by the clocks of both ends, in nanoseconds.
+type searchLatency struct {
+	Min    uint32 `json:"min"`
+	Mean   uint32 `json:"mean"`
+	Max    uint32 `json:"max"`
+	Jitter uint32 `json:"jitter"` // mean difference from one frame to the next, of RFC 3550
+}
+
+// newSearchLatency is nil for what nobody has told.
+func newSearchLatency(t gen.Transit) *searchLatency {
+	if t.Max == 0 {
+		return nil
+	}
+	return &searchLatency{t.Min, t.Mean, t.Max, t.Jitter}
+}
+
+// String is the latency in microseconds: least, mean, largest and variation.
+func (l *searchLatency) String() string {
+	if l == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f/%.1f/%.1f/%.1f", float64(l.Min)/1e3, float64(l.Mean)/1e3,
+		float64(l.Max)/1e3, float64(l.Jitter)/1e3)
 }
 
 // A searchTrial is what came of a trial (RFC 2544, 26.3: loss by the load that was offered).
@@ -76,8 +104,8 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 		Trial: f.step.Duration.Seconds(),
 	}
 	if !a.json {
-		a.printf("%6s %14s %16s %14s %8s %8s\n", "bytes", "lossless", "on the wire", "offered",
-			"loss %", "trials")
+		a.printf("%6s %12s %15s %12s %7s %6s  %s\n", "bytes", "lossless", "on the wire",
+			"offered", "loss %", "trials", "us min/mean/max/jitter")
 	}
 	for _, size := range sizes {
 		row, err := f.search(ctx, port, int(size))
@@ -86,8 +114,9 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 		}
 		r.Rows = append(r.Rows, row)
 		if !a.json {
-			a.printf("%6d %14s %16s %14s %8.4f %8d\n", row.Size, metric(row.PPS, "pps"),
-				metric(row.BPSL1, "bit/s"), metric(row.Most, "pps"), row.Loss, row.Trials)
+			a.printf("%6d %12s %15s %12s %7.4f %6d  %s\n", row.Size, metric(row.PPS, "pps"),
+				metric(row.BPSL1, "bit/s"), metric(row.Most, "pps"), row.Loss, row.Trials,
+				row.Latency)
 		}
 	}
 	if f.plot != "" {
@@ -133,7 +162,7 @@ func (f *pktgenFlags) search(ctx context.Context, port *traffic.SendPort, size i
 	row.Most = most.rate
 	good := most.loss <= f.maxLoss.percent
 	row.Tried = []searchTrial{{most.rate, most.loss, good}}
-	row.PPS, row.Loss = most.rate, most.loss
+	row.PPS, row.Loss, row.Latency = most.rate, most.loss, most.latency
 	if !good {
 		if err := f.narrow(ctx, port, &row); err != nil {
 			return row, err
@@ -146,7 +175,7 @@ func (f *pktgenFlags) search(ctx context.Context, port *traffic.SendPort, size i
 // narrow searches below a rate at which too much was lost.
 func (f *pktgenFlags) narrow(ctx context.Context, port *traffic.SendPort, row *searchRow) error {
 	s := gen.NewSearch(row.Most, searchFraction)
-	row.Loss = 0
+	row.Loss, row.Latency = 0, nil
 	for {
 		rate, ok := s.Next()
 		if !ok {
@@ -159,7 +188,7 @@ func (f *pktgenFlags) narrow(ctx context.Context, port *traffic.SendPort, row *s
 		}
 		good := t.loss <= f.maxLoss.percent && t.rate >= reached*rate
 		if good {
-			row.Loss = t.loss
+			row.Loss, row.Latency = t.loss, t.latency
 		}
 		row.Tried = append(row.Tried, searchTrial{t.rate, t.loss, good})
 		s.Tell(good)
@@ -167,7 +196,10 @@ func (f *pktgenFlags) narrow(ctx context.Context, port *traffic.SendPort, row *s
 }
 
 // A trialResult is what came of a trial: packets a second that were sent, and loss in percent.
-type trialResult struct{ rate, loss float64 }
+type trialResult struct {
+	rate, loss float64
+	latency    *searchLatency
+}
 
 // trial sends for a while at a rate.
 func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *searchRow,
@@ -195,7 +227,7 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 	if err != nil {
 		return t, err
 	}
-	received, ok, err := port.Confirm(ctx, s)
+	of, ok, err := port.Confirm(ctx, s)
 	switch {
 	case err != nil:
 		return t, err
@@ -206,12 +238,13 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 	case sent.Frames == 0:
 		return t, fmt.Errorf("nothing was sent at %s in %s", rate, f.step.Duration)
 	}
-	lost := s.Numbered() - min(received, s.Numbered())
+	lost := s.Numbered() - min(of.Received, s.Numbered())
 	row.Trials++
 	row.Sent += sent.Frames
-	row.Recv += received
+	row.Recv += of.Received
 	row.Lost += lost
 	t.rate = float64(sent.Frames) / seconds(sent.Duration)
 	t.loss = 100 * float64(lost) / float64(s.Numbered())
+	t.latency = newSearchLatency(of.Transit)
 	return t, nil
 }

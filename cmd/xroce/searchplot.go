@@ -33,8 +33,8 @@ func writeSearchPlot(file string, r *searchReport) error {
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
 	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Largest rate with at most %g %% loss, by `+
 		`bytes of a frame</text>`+"\n", width/2, r.MaxLoss)
-	fmt.Fprintf(&b, `<text x="%d" y="38" fill="#555">pale: offered; lines: trials, good (black) `+
-		`and too much lost or too slow (red)</text>`+"\n", width/2)
+	fmt.Fprintf(&b, `<text x="%d" y="38" fill="#555">pale: offered; lines: trials, good or not `+
+		`(red); below: mean and largest latency</text>`+"\n", width/2)
 	base := plotHeight + plotMargin
 	for i, row := range r.Rows {
 		x := plotMargin + i*(plotBar+plotGap)
@@ -57,8 +57,25 @@ func writeSearchPlot(file string, r *searchReport) error {
 		fmt.Fprintf(&b, `<text x="%d" y="%d" stroke="white" stroke-width="4" `+
 			`paint-order="stroke">%s</text>`+"\n", x+plotBar/2, top-6, metric(row.PPS, "pps"))
 		fmt.Fprintf(&b, `<text x="%d" y="%d">%d</text>`+"\n", x+plotBar/2, base+18, row.Size)
+		if l := row.Latency; l != nil {
+			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", x+plotBar/2,
+				base+36, metricTime(l.Mean))
+			fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#555">%s</text>`+"\n", x+plotBar/2,
+				base+52, metricTime(l.Max))
+		}
 	}
 	fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="black"/>`+"\n</svg>\n",
 		plotMargin/2, base, width-plotMargin/2, base)
 	return os.WriteFile(file, b.Bytes(), 0o644)
+}
+
+// metricTime prints nanoseconds in three digits.
+func metricTime(ns uint32) string {
+	switch {
+	case ns >= 1e9:
+		return fmt.Sprintf("%.3g s", float64(ns)/1e9)
+	case ns >= 1e6:
+		return fmt.Sprintf("%.3g ms", float64(ns)/1e6)
+	}
+	return fmt.Sprintf("%.3g µs", float64(ns)/1e3)
 }

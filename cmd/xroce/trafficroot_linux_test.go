@@ -275,7 +275,8 @@ func TestRootSearch(t *testing.T) {
 	for _, row := range r.Rows {
 		// As fast as it goes was good enough: there is no larger rate to look for.
 		if row.PPS != row.Most || row.PPS <= 0 || row.Trials != 1 || len(row.Tried) != 1 ||
-			!row.Tried[0].Good || row.Sent != row.Recv+row.Lost {
+			!row.Tried[0].Good || row.Sent != row.Recv+row.Lost || row.Latency == nil ||
+			row.Latency.Min > row.Latency.Mean || row.Latency.Mean > row.Latency.Max {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -283,7 +284,7 @@ func TestRootSearch(t *testing.T) {
 	if err != nil || len(r.Rows) != 2 {
 		t.Errorf("%d rows, %v", len(r.Rows), err)
 	}
-	contains(t, string(picture), "<svg ", ">512</text>", "</svg>")
+	contains(t, string(picture), "<svg ", ">512</text>", "s</text>", "</svg>")
 	sink.cancel()
 	sink.wait(t)
 }

@@ -8,16 +8,22 @@ import (
 )
 
 // MaxAnswer is the most bytes that Answer writes.
-const MaxAnswer = maxHeaders + SignatureLen
+const MaxAnswer = maxHeaders + SignatureLen + transitLen
+
+// An Account is what a sink tells of a flow.
+type Account struct {
+	Received uint64 // frames, each once
+	Transit
+}
 
 // broadcast is the address of all hosts on a link.
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 // Answer writes the answer to a frame whose signature ended a flow: a UDP datagram to the
-// address and port that the frame came from, with how many frames came. It returns its length,
+// address and port that the frame came from, with what came of the flow. It returns its length,
 // 0 when the frame has no IP header, so nobody can be answered, or has a group as its source: one
 // frame of a stranger is not to become one for all. frame must have MaxAnswer bytes.
-func Answer(frame, to []byte, received uint64) int {
+func Answer(frame, to []byte, of Account) int {
 	var r Reader
 	a := r.Read(to, nil)
 	if a.Found != Signed || a.Signature.Kind != End || !a.Src.IsValid() {
@@ -45,10 +51,11 @@ func Answer(frame, to []byte, received uint64) int {
 		c.Path.SrcPort = binary.BigEndian.Uint16(ip[ipv6Len+2:])
 	}
 	s := a.Signature
-	s.Kind, s.Seq = Report, received
+	s.Kind, s.Seq = Report, of.Received
 	stack := putHeaders(frame, &c)
-	frame = frame[:stack.payload+SignatureLen]
+	frame = frame[:stack.payload+SignatureLen+transitLen]
 	s.Put(frame[stack.payload:])
+	of.put(frame[stack.payload+SignatureLen:])
 	stack.finishUDP(frame)
 	return len(frame)
 }

@@ -20,11 +20,11 @@ func TestAnswer(t *testing.T) {
 				Vary: []gen.Vary{{Field: gen.FieldSrcPort, Values: gen.List(1)}},
 			})
 			frame, answer := make([]byte, maxFrame), make([]byte, gen.MaxAnswer)
-			if n := gen.Answer(answer, frame[:f.Next(frame, 1)], 7); n != 0 {
+			if n := gen.Answer(answer, frame[:f.Next(frame, 1)], gen.Account{Received: 7}); n != 0 {
 				t.Errorf("data is answered with %x", answer[:n])
 			}
 			end := frame[:f.End(frame, 2)]
-			n := gen.Answer(answer, end, 7)
+			n := gen.Answer(answer, end, gen.Account{Received: 7})
 			var r gen.Reader
 			a := r.Read(answer[:n], nil)
 			want := gen.Signature{Kind: gen.Report, Run: 2, Flow: 4, Seq: 7, Time: 2}
@@ -43,12 +43,13 @@ func TestAnswer(t *testing.T) {
 	nowhere.SrcPort = 0
 	f := flow(t, gen.Config{Kind: gen.KindEthernet, Path: nowhere, Sizes: gen.List(60)})
 	frame := make([]byte, maxFrame)
-	if n := gen.Answer(make([]byte, gen.MaxAnswer), frame[:f.End(frame, 0)], 1); n != 0 {
+	answer := make([]byte, gen.MaxAnswer)
+	if n := gen.Answer(answer, frame[:f.End(frame, 0)], gen.Account{Received: 1}); n != 0 {
 		t.Errorf("a frame without addresses is answered with %d bytes", n)
 	}
 	// A header that claims to be longer than the usual one is no reason to panic.
 	frame[14] = 0x4f
-	gen.Answer(make([]byte, gen.MaxAnswer), frame[:60], 1)
+	gen.Answer(answer, frame[:60], gen.Account{Received: 1})
 }
 
 // TestAnswerWithoutIP: the end of a flow of frames without addresses of IP is a UDP datagram that a
@@ -79,7 +80,7 @@ func TestAnswerWithoutIP(t *testing.T) {
 		if s := r.Read(end, nil).Signature; s.Kind != gen.End || s.Seq != 1 || s.Flow != 4 {
 			t.Errorf("%d ends with %+v", i, s)
 		}
-		a := r.Read(answer[:gen.Answer(answer, end, 1)], nil)
+		a := r.Read(answer[:gen.Answer(answer, end, gen.Account{Received: 1})], nil)
 		if a.Signature.Kind != gen.Report || a.SrcMAC != c.Path.DstMAC {
 			t.Errorf("%d is answered with %+v", i, a)
 		}
@@ -102,11 +103,11 @@ func TestAnswerToNobody(t *testing.T) {
 		frame := make([]byte, maxFrame)
 		frame = frame[:f.End(frame, 0)]
 		answer := make([]byte, gen.MaxAnswer)
-		if gen.Answer(answer, frame, 1) == 0 {
+		if gen.Answer(answer, frame, gen.Account{Received: 1}) == 0 {
 			t.Fatal("the end of a flow is not answered")
 		}
 		copy(frame[at.off:], at.bytes)
-		if n := gen.Answer(answer, frame, 1); n != 0 {
+		if n := gen.Answer(answer, frame, gen.Account{Received: 1}); n != 0 {
 			t.Errorf("from %s: it is answered with %x", what, answer[:n])
 		}
 	}

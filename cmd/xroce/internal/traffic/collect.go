@@ -95,8 +95,8 @@ func (c *Collector) round() (int, error) {
 	}
 	for i := range c.batch[:n] {
 		f := &c.batch[i]
-		if asks, received := c.Sink.Frame(f.Head, f.Tail, wall); asks != nil && err == nil {
-			err = c.answer(asks, received)
+		if asks, of := c.Sink.Frame(f.Head, f.Tail, wall); asks != nil && err == nil {
+			err = c.answer(asks, of)
 		}
 	}
 	c.Link.Release(c.batch[:n])
@@ -105,11 +105,11 @@ func (c *Collector) round() (int, error) {
 
 // answer tells the sender how much of its flow came. Without a free frame it is not told now,
 // and asks again.
-func (c *Collector) answer(to []byte, received uint64) error {
+func (c *Collector) answer(to []byte, of gen.Account) error {
 	if c.Link.Reserve(c.reply[:]) == 0 {
 		return c.flush()
 	}
-	n := gen.Answer(c.reply[0].Data, to, received)
+	n := gen.Answer(c.reply[0].Data, to, of)
 	if n == 0 {
 		c.Link.Return(c.reply[:])
 		return nil

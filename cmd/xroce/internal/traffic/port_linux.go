@@ -219,7 +219,7 @@ const (
 
 // Confirm ends the flows of a sender and asks what came of them. ok is false when somebody did
 // not answer: there is no sink, or its answers are lost.
-func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok bool, err error) {
+func (p *SendPort) Confirm(ctx context.Context, s *Sender) (of gen.Account, ok bool, err error) {
 	a := answers{run: p.Route.Run, of: make(map[uint16]answer, len(s.Flows)), flows: s.Flows}
 	done := func(flow int) bool { return a.of[uint16(flow)].final }
 	want := 0
@@ -233,22 +233,19 @@ func (p *SendPort) Confirm(ctx context.Context, s *Sender) (received uint64, ok 
 			break // nobody counts these
 		}
 		if err := s.End(done); err != nil {
-			return 0, false, err
+			return of, false, err
 		}
 		if p.conn == nil || ctx.Err() != nil {
-			return 0, false, nil
+			return of, false, nil
 		}
 		if err := a.read(p.conn, want, time.Now().Add(answerIn)); err != nil {
-			return 0, false, err
+			return of, false, err
 		}
 		if a.final == want {
-			for _, n := range a.of {
-				received += n.frames
-			}
-			return received, true, nil
+			return a.sum(), true, nil
 		}
 	}
-	return 0, false, nil
+	return of, false, nil
 }
 
 // answers are what a sink said of flows.
@@ -262,8 +259,27 @@ type answers struct {
 // An answer is what a sink said of a flow. It is final when it is all of it, or was said twice:
 // the end of a flow may come by another queue than what was sent before it, and sooner.
 type answer struct {
-	frames uint64
-	final  bool
+	frames  uint64
+	final   bool
+	transit gen.Transit
+}
+
+// sum is that of all flows: the mean time is that of all frames, the variation that of the flow
+// with the largest.
+func (a *answers) sum() (of gen.Account) {
+	mean := 0.0
+	for _, n := range a.of {
+		of.Received += n.frames
+		mean += float64(n.frames) * float64(n.transit.Mean)
+		if t := n.transit; t.Max > 0 {
+			if of.Max == 0 || t.Min < of.Min {
+				of.Min = t.Min
+			}
+			of.Max, of.Jitter = max(of.Max, t.Max), max(of.Jitter, t.Jitter)
+		}
+	}
+	of.Mean = uint32(mean / float64(max(1, of.Received)))
+	return of
 }
 
 // read takes answers until all that were asked for are there, or it is late.
@@ -271,7 +287,7 @@ func (a *answers) read(conn *net.UDPConn, want int, late time.Time) error {
 	if err := conn.SetReadDeadline(late); err != nil {
 		return err
 	}
-	var b [2 * gen.SignatureLen]byte
+	var b [gen.MaxAnswer]byte
 	for asked := want - a.final; asked > 0; {
 		n, _, err := conn.ReadFromUDPAddrPort(b[:])
 		var late net.Error
@@ -299,7 +315,12 @@ func (a *answers) take(b []byte) bool {
 	if before.final {
 		return false
 	}
-	now := answer{s.Seq, s.Seq == a.flows[s.Flow].Signed() || said && s.Seq == before.frames}
+	now := answer{
+		frames: s.Seq, final: s.Seq == a.flows[s.Flow].Signed() || said && s.Seq == before.frames,
+	}
+	if t, ok := gen.ParseTransit(b); ok {
+		now.transit = t
+	}
 	if a.of[s.Flow] = now; now.final {
 		a.final++
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"xroce/bpf"
+	"xroce/roce/gen"
 	"xroce/xsk"
 )
 
@@ -29,8 +30,8 @@ type SendPort struct {
 func OpenSender(context.Context, PortOptions, string) (*SendPort, error) { return nil, errOther }
 
 // Confirm fails.
-func (*SendPort) Confirm(context.Context, *Sender) (uint64, bool, error) {
-	return 0, false, errOther
+func (*SendPort) Confirm(context.Context, *Sender) (gen.Account, bool, error) {
+	return gen.Account{}, false, errOther
 }
 
 // Close does nothing.

@@ -11,7 +11,7 @@ import (
 	"xroce/roce/gen"
 )
 
-// maxFlows bounds what strangers can make a sink remember: 36 MB.
+// maxFlows bounds what strangers can make a sink remember: 38 MB.
 const maxFlows = 1 << 16
 
 // longest is the longest latency that is told from longer ones, in nanoseconds.
@@ -28,6 +28,7 @@ type FlowKey struct {
 type sinkFlow struct {
 	key   FlowKey
 	track gen.Track
+	times gen.TransitSum
 	sent  uint64 // by its own word
 	ended bool
 	end   int64 // when it ended, by its own word
@@ -65,7 +66,7 @@ func add(a, b uint64) uint64 {
 // again begins another run of a flow that ended: numbers of runs are few, so one comes again.
 func (f *sinkFlow) again() {
 	f.before, f.beforeSent = f.counts()
-	f.track, f.sent, f.ended = gen.Track{}, 0, false
+	f.track, f.times, f.sent, f.ended = gen.Track{}, gen.TransitSum{}, 0, false
 }
 
 // A Sink counts the frames that come. One caller at a time.
@@ -123,18 +124,18 @@ func (s *Sink) Segments() SegmentCount {
 }
 
 // Frame takes a frame that came at a time. One that wants an answer is returned, valid until the
-// next call, with how many frames of its flow came; else nil is.
-func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, received uint64) {
+// next call, with what came of its flow; else nil is.
+func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, of gen.Account) {
 	length := len(head) + len(tail)
 	if s.opener != nil {
 		inner, ok := s.opener.Open(head, tail)
 		switch {
 		case !ok:
 			s.totals.Foreign++
-			return nil, 0
+			return nil, gen.Account{}
 		case inner == nil:
 			s.totals.Bytes += uint64(length)
-			return nil, 0
+			return nil, gen.Account{}
 		}
 		head, tail = inner, nil
 	}
@@ -142,33 +143,35 @@ func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, received uint6
 	switch a.Found {
 	case gen.Foreign:
 		s.totals.Foreign++
-		return nil, 0
+		return nil, gen.Account{}
 	case gen.Unsigned:
 		s.totals.Unsigned++
-		return nil, 0
+		return nil, gen.Account{}
 	case gen.BadICRC:
 		s.totals.BadICRC++
-		return nil, 0
+		return nil, gen.Account{}
 	}
 	if a.Signature.Kind == gen.Report { // another sink's answer is no flow
 		s.totals.Foreign++
-		return nil, 0
+		return nil, gen.Account{}
 	}
 	f := s.flow(FlowKey{a.SrcMAC, a.Signature.Run, a.Signature.Flow})
 	switch {
 	case f == nil:
 		s.totals.Crowded++
-		return nil, 0
+		return nil, gen.Account{}
 	case a.Signature.Kind == gen.Data:
 		s.data(f, &a, length, wall)
-		return nil, 0
+		return nil, gen.Account{}
 	}
 	if !f.ended {
 		f.ended, f.end = true, a.Signature.Time
 		s.open--
 	}
 	f.sent = a.Signature.Seq
-	return head, f.track.Counts(0).Received
+	return head, gen.Account{
+		Received: f.track.Counts(0).Received, Transit: f.times.Transit(f.track.MeanJitter()),
+	}
 }
 
 // flow finds a flow or begins it; nil when there are too many.
@@ -207,6 +210,7 @@ func (s *Sink) data(f *sinkFlow, a *gen.Arrival, bytes int, wall int64) {
 	}
 	f.track.Add(a.Signature.Seq)
 	transit := wall - a.Signature.Time
+	f.times.Add(transit)
 	if d, ok := f.track.Jitter(transit); ok {
 		record(s.jitter, d)
 	}

@@ -312,9 +312,12 @@ func TestSinkRunsAgain(t *testing.T) {
 			}
 			sink.Frame(frame[:n], nil, 30000)
 		}
-		asks, received := sink.Frame(frame[:f.End(frame, run*10000+6000)], nil, 30000)
-		if received != 4999 || asks == nil || !sink.Over() {
-			t.Errorf("run %d: %d came, over %t", run, received, sink.Over())
+		asks, of := sink.Frame(frame[:f.End(frame, run*10000+6000)], nil, 30000)
+		// Those of the other run are not among them.
+		newest, oldest := uint32(30000-(1+run*10000+4999)), uint32(30000-(1+run*10000))
+		if of.Received != 4999 || asks == nil || !sink.Over() || of.Min != newest ||
+			of.Max != oldest || of.Mean < newest || of.Mean > oldest || of.Jitter > 2 {
+			t.Errorf("run %d: %+v came, over %t", run, of, sink.Over())
 		}
 		sink.Frame(late, nil, 30000)
 	}

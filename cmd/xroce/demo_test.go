@@ -54,8 +54,8 @@ var messagePicture = []string{
     --> FRAME class=0 slot=0; EAGER SYNC len=64
     <-- MATCHED frame=0 record=0
   provisioned, 20000 bytes: longer than the threshold: a large slot is made
-    --> PROVISION_REQ class=2 epoch=1 slots=4 need=32808
-    <-- PROVISION_ACK class=2 epoch=1 slots=4 size=32808
+    --> PROVISION_REQ class=2 epoch=1 slots=4 need=33048
+    <-- PROVISION_ACK class=2 epoch=1 slots=4 size=33048
     --> FRAME class=2 slot=0; EAGER len=20000
   provisioned, 20000 bytes: fits the large slot that is there
     --> FRAME class=2 slot=1; EAGER len=20000

@@ -76,7 +76,7 @@ func TestManyMessagesHaveLargerSlotsMade(t *testing.T) {
 		{length: 4096, messages: 30, requests: 2, slot: 65_536},
 		{length: 20_000, messages: 30, requests: 2, slot: 65_536},
 		{length: 32_768, messages: 30, requests: 2, slot: 65_536},
-		{length: 32_769, messages: 30, requests: 1, slot: 65_536, gets: 20},
+		{length: 33_000, messages: 30, requests: 1, slot: 65_536, gets: 20},
 		{length: 196_608, messages: 30, requests: 1, slot: 196_608, gets: 20},
 		{config: Config{Large: []int{8192}}, length: 4096, messages: 30, requests: 1, slot: 8192},
 		{config: Config{Mode: Replace}, length: 4096, messages: 30, requests: 1, slot: 8192},
@@ -143,5 +143,40 @@ func TestManyWaitForLargeSlots(t *testing.T) {
 	if d.ca.lanes[small].free() != 0 || d.a.endpoint.Snapshot()[CrowdedSends] != 0 {
 		t.Errorf("later %d small slots are free, and %d messages are crowded",
 			d.ca.lanes[small].free(), d.a.endpoint.Snapshot()[CrowdedSends])
+	}
+}
+
+// TestPowersOfTwoFillLargeSlots: as many messages of a length that is a power of two share a large
+// slot as fit it without their headers. The longest message that goes there is no longer for it,
+// and a stream has no room for headers.
+func TestPowersOfTwoFillLargeSlots(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 8, 16} {
+		d := newDuo(t, Config{})
+		d.send(make([]byte, 60_000))
+		l := &d.ca.lanes[large]
+		before := l.written
+		for i := range n {
+			must(t, d.ca.Send(d.now, &Send{Pieces: [][]byte{pattern(i, bulkSlot/n)}}))
+		}
+		if got := l.written - before; got != 1 || d.ca.pending.Len() > 0 {
+			t.Errorf("%d messages are %d frames, %d wait", n, got, d.ca.pending.Len())
+		}
+		for i := range n {
+			r := &Receive{Pieces: [][]byte{make([]byte, bulkSlot)}}
+			must(t, d.b.endpoint.Receive(d.now, r))
+			d.settle()
+			if d.b.endpoint.NextReceived() != r ||
+				!bytes.Equal(r.Pieces[0][:r.Length], pattern(i, bulkSlot/n)) {
+				t.Errorf("message %d of %d is another", i, n)
+			}
+		}
+		if got := l.ring.payload(); got != bulkSlot {
+			t.Errorf("messages of %d bytes go to slots for %d", got, bulkSlot)
+		}
+	}
+	w := newWorld(t, 1)
+	c, _ := w.joinStream(w.node(Config{}), w.node(Config{}))
+	if got, want := c.largeLen(32<<10), SlotLen(32<<10); got != want {
+		t.Errorf("a slot of a stream has %d bytes, not %d", got, want)
 	}
 }

@@ -116,7 +116,7 @@ func TestNothingLargeBeforeItIsNeeded(t *testing.T) {
 	d.send(pattern(1, 1024))
 	check("after a small message", slots, slots)
 	d.send(pattern(1, 60_000))
-	check("after a large message", 2*60_000, 2*int(SlotLen(65536)))
+	check("after a large message", 2*60_000, 2*int(d.ca.largeLen(65536)))
 	d.now += 11 * clock.Second
 	d.a.endpoint.HandleDeadline(d.now)
 	d.settle()

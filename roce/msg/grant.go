@@ -11,7 +11,7 @@ func (c *Conn) takeProvisionReq(m *Control) error {
 	e.count.Inc(ProvisionAsked)
 	most := 0
 	if classes := c.classes(); len(classes) > 0 {
-		most = int(SlotLen(uint32(classes[len(classes)-1])))
+		most = int(c.largeLen(classes[len(classes)-1]))
 	}
 	rings := 0
 	replace := m.Flags&FlagReplace != 0

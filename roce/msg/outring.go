@@ -9,14 +9,15 @@ import (
 // slot i of the peer is gathered in slot i here, which is free again when that one is.
 // So what waits to be sent, or to be sent again, never changes.
 type outRing struct {
-	class  int
-	epoch  uint32
-	slots  int
-	size   int    // bytes of a slot
-	remote Memory // the peer's
-	stage  Memory // ours
-	began  uint64 // frames of the lane before the first one here
-	last   uint64 // of a ring that is not used any more: those up to its last one
+	class   int
+	epoch   uint32
+	slots   int
+	size    int    // bytes of a slot
+	longest int    // message that is to go there
+	remote  Memory // the peer's
+	stage   Memory // ours
+	began   uint64 // frames of the lane before the first one here
+	last    uint64 // of a ring that is not used any more: those up to its last one
 }
 
 // slot returns the place of a frame, by its count.
@@ -33,12 +34,13 @@ func (r *outRing) length() int {
 	return r.size
 }
 
-// payload returns how long the longest message is that fits a slot.
+// payload returns how long the longest message is that goes into a slot. There may be room for
+// more: for the headers of several messages that are as long together.
 func (r *outRing) payload() int {
 	if r == nil {
 		return 0
 	}
-	return r.size - FrameHeaderLen - RecordHeaderLen
+	return r.longest
 }
 
 // A lane is all rings of a kind, one after the other: of small slots, or of large ones. Frames

@@ -46,7 +46,7 @@ func TestMemoryOfAPeer(t *testing.T) {
 		must(t, ends[i].Send(w.now, &Send{Pieces: [][]byte{make([]byte, 60_000)}}))
 		w.settle()
 	}
-	each := int64(hub.endpoint.config.LargeSlots) * int64(SlotLen(65_536))
+	each := int64(hub.endpoint.config.LargeSlots) * int64(ends[0].largeLen(65_536))
 	grown := int64(peers/large) * each
 	if got := hub.endpoint.Usage().Memory; got != 2*peers*slots+grown {
 		t.Errorf("%d bytes when ten peers send large messages", got)

@@ -49,6 +49,21 @@ func (c *Conn) largeSlots() int {
 	return c.endpoint.config.LargeSlots
 }
 
+// sharers is how many messages that are as long together as a large slot takes have room in it,
+// beside their headers: so two, four, eight or sixteen of a length that is a power of two fill one
+// whose length is such a power, too.
+const sharers = 16
+
+// largeLen is how long a large slot is for messages of so many bytes. Of a stream, whose records
+// are as long as there is room, none share one.
+func (c *Conn) largeLen(payload int) uint64 {
+	n := SlotLen(uint32(payload))
+	if c.stream.on {
+		return n
+	}
+	return n + (sharers-1)*RecordHeaderLen
+}
+
 // mode is what large slots are to small ones. Those of a stream are beside them always.
 func (c *Conn) mode() Mode {
 	if c.stream.on {
@@ -68,7 +83,7 @@ func (c *Conn) provision(now clock.Time, slot int) {
 			a.class = i + 1
 		}
 	}
-	a.state, a.size = askingAllocating, int(SlotLen(uint32(slot)))
+	a.state, a.size = askingAllocating, int(c.largeLen(slot))
 	if c.mode() == LocalOnly {
 		a.size = slot // there is nothing but the message in it
 	}
@@ -163,7 +178,7 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 	c.leaveLarge()
 	l.replace(&outRing{
 		class: a.class, epoch: m.ID, slots: int(m.Number), size: a.size, stage: a.stage,
-		remote: named(m),
+		remote: named(m), longest: c.classes()[a.class-1],
 	})
 	c.retire(l)
 	if a.replacing {
@@ -187,7 +202,7 @@ func (c *Conn) takeProvisionNak(now clock.Time, m *Control) error {
 	c.endpoint.count.Inc(ProvisionRefused)
 	refused := 0
 	for _, size := range c.classes() {
-		if SlotLen(uint32(size)) > m.Len {
+		if c.largeLen(size) > m.Len {
 			refused = size
 			break
 		}

@@ -153,7 +153,10 @@ func (c *Conn) takeAdvert(m *Control) error {
 	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
 		return ErrQuota
 	}
-	r := &outRing{epoch: m.ID, slots: int(slots), size: int(size), remote: named(m)}
+	r := &outRing{
+		epoch: m.ID, slots: int(slots), size: int(size), remote: named(m),
+		longest: int(size) - FrameHeaderLen - RecordHeaderLen,
+	}
 	c.offered = &offer{conn: c, ring: r}
 	c.offered.request = Request{Kind: Allocate, Conn: c, Size: r.slots * r.size, asker: c.offered}
 	c.endpoint.ask(&c.offered.request)

@@ -87,15 +87,6 @@ func TestPiecesDoNotAllocate(t *testing.T) {
 	})
 }
 
-// cutUp is memory in pieces of these lengths, and the rest.
-func cutUp(b []byte, lengths ...int) [][]byte {
-	var pieces [][]byte
-	for _, n := range lengths {
-		pieces, b = append(pieces, b[:n:n]), b[n:]
-	}
-	return append(pieces, b)
-}
-
 // TestRailsDoNotAllocate: nor does one that has a key for each of two rails.
 func TestRailsDoNotAllocate(t *testing.T) {
 	w := newWires(t, 2, msg.Options{})

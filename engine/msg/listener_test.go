@@ -3,6 +3,7 @@ package msg_test
 import (
 	"errors"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"xroce/engine/msg"
 	"xroce/engine/sim"
 	"xroce/roce"
+	rcm "xroce/roce/cm"
 	rmsg "xroce/roce/msg"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -113,6 +115,17 @@ func TestDialNamesTheRefusal(t *testing.T) {
 	}
 }
 
+// asked is how many requests have come to a manager.
+func asked(m *cm.Manager) uint64 {
+	counts := m.Counters()
+	for id := range rcm.CounterCount {
+		if id.String() == "cm_rx_msgs_req" {
+			return counts[id]
+		}
+	}
+	panic("no such counter")
+}
+
 // TestStrangersHoldUpNobody: peers that ask for connections, more than there are places, and are
 // never ready, do not keep others from one.
 func TestStrangersHoldUpNobody(t *testing.T) {
@@ -128,16 +141,7 @@ func TestStrangersHoldUpNobody(t *testing.T) {
 	must(t, err)
 	must(t, network.SetDirection([6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 3},
 		sim.Faults{Blocked: true}))
-	answered := make(chan struct{}, 100)
-	network.Observe(func(e *sim.Event) {
-		if e.To == [6]byte{2, 0, 0, 0, 0, 3} && e.From == [6]byte{2, 0, 0, 0, 0, 1} {
-			select {
-			case answered <- struct{}{}:
-			default:
-			}
-		}
-	})
-	const strangers = 20
+	const strangers = 120 // by turns they would have the places for 7 s
 	dialled := make(chan error, strangers)
 	for range strangers {
 		go func() {
@@ -145,17 +149,21 @@ func TestStrangersHoldUpNobody(t *testing.T) {
 			dialled <- err
 		}()
 	}
-	for range 16 {
-		<-answered
+	for ctx := within(t); asked(server.manager) < strangers; runtime.Gosched() {
+		must(t, ctx.Err())
 	}
 	accepted := make(chan error, 1)
 	go func() {
 		_, err := l.Accept(within(t))
 		accepted <- err
 	}()
+	begin := time.Now()
 	_, err = good.Dial(within(t), at)
 	must(t, err)
 	must(t, <-accepted)
+	if took := time.Since(begin); took > timeout.Scaled(3*time.Second) {
+		t.Errorf("it took %v to connect", took)
+	}
 	must(t, l.Close())
 	must(t, slow.Close())
 	for range strangers {

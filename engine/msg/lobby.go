@@ -2,9 +2,9 @@ package msg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,9 +20,13 @@ const handshakes = 16
 // handshakeGrace is how long a peer that connects keeps its place when others want it.
 const handshakeGrace = time.Second
 
+// doorLine is how many wait for such a place. The connection manager lets fewer wait for an answer,
+// so what is too many has been given up there, by who has most.
+const doorLine = 256
+
 // A lobby is where the peers of a listener are until they are accepted. It has a bounded number of
-// places, which nobody can hold who is not getting ready: when all are taken, and somebody waits,
-// the peer gives way that has been connecting for longest, of the source that has most.
+// places, not all for one source, and nobody can hold one who is not getting ready: when somebody
+// waits, the peer gives way that has been connecting for longest, of the source that has most.
 type lobby struct {
 	endpoint *Endpoint
 	cores    []*cm.Listener // of the rails
@@ -31,19 +35,19 @@ type lobby struct {
 	ctx      context.Context // ends with close
 	cancel   context.CancelFunc
 	under    sync.WaitGroup
-	left     chan struct{} // holds one when a place was given back
 
 	mu        sync.Mutex
-	guests    []*guest // the one that came first is first
-	listening int      // rails on which it does
+	room      crowd.Room[*guest]
+	timer     *time.Timer // for when somebody is to give way, nil before that
+	listening int         // rails on which it does
 }
 
-// A guest is a peer that has a place.
+// A guest is a peer that asks.
 type guest struct {
-	source    netip.Prefix
-	since     time.Time
-	giveWay   context.CancelFunc
-	connected bool // and waits for Accept
+	nic     *nic
+	request *cm.Request
+	theirs  msg.Hello
+	giveWay context.CancelFunc
 }
 
 // receive connects with peers who ask at an address of each rail. The error is that of
@@ -55,7 +59,7 @@ func (e *Endpoint) receive(at []netip.AddrPort, service msg.Service) (*lobby, er
 	}
 	l := &lobby{
 		endpoint: e, cores: cores, service: service, accepted: make(chan *Conn),
-		left: make(chan struct{}, 1),
+		room: crowd.Room[*guest]{Places: handshakes, Line: doorLine, Turn: handshakeGrace},
 	}
 	l.ctx, l.cancel = context.WithCancel(e.ctx)
 	e.mu.Lock()
@@ -101,9 +105,10 @@ func (l *lobby) close() {
 	l.under.Wait()
 }
 
-// run takes requests of a rail, those first of which most is known.
+// run takes requests of a rail, those first of which most is known. It does not wait for places.
 func (l *lobby) run(n *nic, core *cm.Listener) {
 	defer core.Close()
+	defer l.admit() // nobody any more
 	for {
 		r, err := core.Accept(l.ctx)
 		if err != nil {
@@ -114,73 +119,75 @@ func (l *lobby) run(n *nic, core *cm.Listener) {
 		if !ok {
 			continue
 		}
-		g, ctx := l.enter(r.RemoteAddr().Addr())
-		if g == nil {
-			l.endpoint.refuse(n, r, l.service, ErrClosed)
-			return
+		l.mu.Lock()
+		away := l.room.Ask(r.RemoteAddr().Addr(), &guest{nic: n, request: r, theirs: theirs})
+		l.mu.Unlock()
+		if away != nil {
+			l.refuse(away.Who, errNoPlace)
 		}
+		l.admit()
+	}
+}
+
+// errNoPlace refuses who is one too many.
+var errNoPlace = errors.New("msg: too many are connecting")
+
+// refuse tells a guest why it is not connected.
+func (l *lobby) refuse(g *guest, why error) { l.endpoint.refuse(g.nic, g.request, l.service, why) }
+
+// admit lets in those for whom there is a place, and has those give way who are to; nobody when the
+// listener has ended. It is called by who is of under.
+func (l *lobby) admit() {
+	l.mu.Lock()
+	if l.ctx.Err() != nil {
+		line := l.room.Clear()
+		l.mu.Unlock()
+		for _, v := range line {
+			l.refuse(v.Who, ErrClosed)
+		}
+		return
+	}
+	for v := l.room.Enter(time.Now()); v != nil; v = l.room.Enter(time.Now()) {
+		ctx, cancel := context.WithCancel(l.ctx)
+		v.Who.giveWay = cancel
 		l.under.Go(func() {
-			defer l.leave(g)
-			l.connect(ctx, g, n, r, &theirs)
+			defer l.leave(v)
+			l.connect(ctx, v)
 		})
 	}
+	l.mu.Unlock()
+	l.crowded()
 }
 
-// enter waits for a place, nil when the listener ends. The context ends when the place is wanted
-// by others.
-func (l *lobby) enter(from netip.Addr) (*guest, context.Context) {
+// crowded has those give way who had their turn while others wait, and comes back for the next.
+func (l *lobby) crowded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for {
-		l.mu.Lock()
-		if len(l.guests) < handshakes {
-			ctx, cancel := context.WithCancel(l.ctx)
-			g := &guest{source: crowd.Host(from), since: time.Now(), giveWay: cancel}
-			l.guests = append(l.guests, g)
-			l.mu.Unlock()
-			return g, ctx
+		v, at := l.room.GiveWay()
+		if v == nil || l.ctx.Err() != nil {
+			return
 		}
-		patience := time.Hour // until somebody calls Accept
-		if slow := l.slowest(); slow != nil {
-			if patience = handshakeGrace - time.Since(slow.since); patience <= 0 {
-				slow.giveWay()
-				patience = time.Hour
+		if wait := time.Until(at); wait > 0 {
+			if l.timer == nil {
+				l.timer = time.AfterFunc(wait, l.crowded)
+			} else {
+				l.timer.Reset(wait)
 			}
+			return
 		}
-		l.mu.Unlock()
-		timer := time.NewTimer(patience)
-		select {
-		case <-l.left:
-		case <-timer.C:
-		case <-l.ctx.Done():
-		}
-		timer.Stop()
-		if l.ctx.Err() != nil {
-			return nil, nil
-		}
+		l.room.Told(v)
+		v.Who.giveWay()
 	}
-}
-
-// slowest is the guest that came first, of those that are connecting and of the source of which
-// most are, nil when none is. The caller holds mu.
-func (l *lobby) slowest() *guest {
-	i := crowd.GivesWay(l.guests, func(g *guest) (netip.Prefix, bool) {
-		return g.source, !g.connected
-	})
-	if i < 0 {
-		return nil
-	}
-	return l.guests[i]
 }
 
 // leave gives a place back.
-func (l *lobby) leave(g *guest) {
-	g.giveWay()
+func (l *lobby) leave(v *crowd.Visitor[*guest]) {
+	v.Who.giveWay()
 	l.mu.Lock()
-	l.guests = slices.DeleteFunc(l.guests, func(x *guest) bool { return x == g })
+	l.room.Leave(v)
 	l.mu.Unlock()
-	select {
-	case l.left <- struct{}{}:
-	default:
-	}
+	l.admit()
 }
 
 // leaveRail ends it when there is no rail left.
@@ -194,19 +201,18 @@ func (l *lobby) leaveRail() {
 
 // connect connects with a peer, and waits until somebody accepts it, also one that has gone then:
 // what it had sent can be received. A further rail joins its connection.
-func (l *lobby) connect(
-	ctx context.Context, g *guest, n *nic, r *cm.Request, theirs *msg.Hello,
-) {
-	if theirs.Session != (msg.Token{}) {
-		l.endpoint.admitRail(ctx, n, r, theirs)
+func (l *lobby) connect(ctx context.Context, v *crowd.Visitor[*guest]) {
+	g := v.Who
+	if g.theirs.Session != (msg.Token{}) {
+		l.endpoint.admitRail(ctx, g.nic, g.request, &g.theirs)
 		return
 	}
-	c, err := l.endpoint.accept(ctx, n, r, theirs, l.service)
+	c, err := l.endpoint.accept(ctx, g.nic, g.request, &g.theirs, l.service)
 	if err != nil {
 		return // which the peer was told
 	}
 	l.mu.Lock()
-	g.connected = true
+	l.room.Stay(v)
 	l.mu.Unlock()
 	select {
 	case l.accepted <- c:

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"xroce/engine/cm"
+	"xroce/engine/crowd"
+	rcm "xroce/roce/cm"
 )
 
 // A Meeting waits for clients of rdma_cm. Who asks may not be there: a request has any address as
 // its source, and whoever sent it need not say anything more. So several are answered at a time,
-// and those count who confirm the answer.
+// not all of one host, and those count who confirm the answer.
 type Meeting[T any] struct {
 	// Next waits for a request.
 	Next func(context.Context) (*cm.Request, error)
@@ -33,15 +35,18 @@ const (
 	meetingTurn   = time.Second
 )
 
+// meetingLine is how many wait for a place, beside those that wait at the connection manager.
+const meetingLine = 256
+
 // attempts are those that are under way. They are of the goroutine that takes requests, but for
 // what is at their ends.
 type attempts[T any] struct {
 	*Meeting[T]
 	ctx     context.Context
-	places  chan struct{}
+	room    crowd.Room[*attempt]
+	left    chan *crowd.Visitor[*attempt]
 	met     chan client[T]
 	running sync.WaitGroup
-	list    []*attempt // the oldest first
 }
 
 // A client is one who confirmed.
@@ -50,11 +55,11 @@ type client[T any] struct {
 	order int // of the request
 }
 
-// An attempt is a request that is answered.
+// An attempt is a request that is answered, or waits for that.
 type attempt struct {
-	begun  time.Time
-	cancel context.CancelFunc
-	over   chan struct{} // closed at the end
+	request *cm.Request
+	order   int
+	cancel  context.CancelFunc
 }
 
 // Meet waits for n clients, and returns them in the order in which they asked. The error is that
@@ -95,7 +100,9 @@ func (m Meeting[T]) each(ctx context.Context, do func(client[T]) (more bool)) er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &attempts[T]{
-		Meeting: &m, ctx: ctx, places: make(chan struct{}, m.Places), met: make(chan client[T]),
+		Meeting: &m, ctx: ctx, met: make(chan client[T]),
+		room: crowd.Room[*attempt]{Places: m.Places, Line: meetingLine, Turn: m.Turn},
+		left: make(chan *crowd.Visitor[*attempt]),
 	}
 	defer a.running.Wait()
 	defer cancel()
@@ -113,59 +120,91 @@ func (m Meeting[T]) each(ctx context.Context, do func(client[T]) (more bool)) er
 	}
 }
 
-// take answers requests until there are none.
+// take answers requests until there are none. It never waits for a place: who waits for one keeps
+// nobody from asking.
 func (a *attempts[T]) take() error {
-	for order := 0; ; order++ {
+	requests, over := make(chan *cm.Request), make(chan error, 1)
+	a.running.Go(func() { over <- a.forward(requests) })
+	defer func() {
+		for _, v := range a.room.Clear() {
+			turnAway(v)
+		}
+	}()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for order := 0; ; {
+		for v := a.room.Enter(time.Now()); v != nil; v = a.room.Enter(time.Now()) {
+			a.begin(v)
+		}
+		if a.room.Waits() {
+			a.giveWay(timer)
+		}
+		select {
+		case r := <-requests:
+			turnAway(a.room.Ask(r.RemoteAddr().Addr(), &attempt{request: r, order: order}))
+			order++
+		case v := <-a.left:
+			a.room.Leave(v)
+		case <-timer.C:
+		case err := <-over:
+			return err
+		case <-a.ctx.Done():
+			return a.ctx.Err()
+		}
+	}
+}
+
+// forward hands on requests until there are none.
+func (a *attempts[T]) forward(to chan<- *cm.Request) error {
+	for {
 		r, err := a.Next(a.ctx)
 		if err != nil {
 			return err
 		}
-		if !a.makeRoom() {
+		select {
+		case to <- r:
+		case <-a.ctx.Done():
 			_ = r.Reject(nil) // who gave up need not be told
 			return a.ctx.Err()
 		}
-		ctx, cancel := context.WithCancel(a.ctx)
-		one := &attempt{begun: time.Now(), cancel: cancel, over: make(chan struct{})}
-		a.list = append(a.list, one)
-		a.running.Go(func() {
-			defer func() { <-a.places }()
-			defer close(one.over)
-			defer cancel()
-			a.answer(ctx, r, order)
-		})
 	}
 }
 
-// makeRoom takes a place, from the oldest attempt once that has had its turn. It reports false when
-// the context ended.
-func (a *attempts[T]) makeRoom() bool {
-	a.list = slices.DeleteFunc(a.list, (*attempt).isOver)
-	var turn <-chan time.Time
-	if len(a.list) > 0 {
-		timer := time.NewTimer(time.Until(a.list[0].begun.Add(a.Turn)))
-		defer timer.Stop()
-		turn = timer.C
+// turnAway refuses who waits for a place, if it is anybody.
+func turnAway(v *crowd.Visitor[*attempt]) {
+	if v != nil {
+		_ = v.Who.request.RejectFor(rcm.ReasonNoResources, nil, nil) // as above
 	}
+}
+
+// giveWay ends the attempt that is to give way, or sets the timer for when it is.
+func (a *attempts[T]) giveWay(timer *time.Timer) {
 	for {
-		select {
-		case a.places <- struct{}{}:
-			return true
-		case <-turn:
-			a.list[0].cancel()
-			turn = nil
-		case <-a.ctx.Done():
-			return false
+		v, at := a.room.GiveWay()
+		if v == nil {
+			return
 		}
+		if wait := time.Until(at); wait > 0 {
+			timer.Reset(wait)
+			return
+		}
+		a.room.Told(v)
+		v.Who.cancel()
 	}
 }
 
-func (t *attempt) isOver() bool {
-	select {
-	case <-t.over:
-		return true
-	default:
-		return false
-	}
+// begin begins to answer a request.
+func (a *attempts[T]) begin(v *crowd.Visitor[*attempt]) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	v.Who.cancel = cancel
+	a.running.Go(func() {
+		a.answer(ctx, v.Who.request, v.Who.order)
+		cancel()
+		select {
+		case a.left <- v:
+		case <-a.ctx.Done():
+		}
+	})
 }
 
 // answer answers a request.

@@ -10,16 +10,16 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// A crowd asks a Meeting for connections: some are there, and others never say anything more.
-type crowd struct {
+// The askers ask a Meeting for connections: some are there, and others never say anything more.
+type askers struct {
 	requests chan *cm.Request
 	there    map[*cm.Request]int
 	left     []int
 }
 
-// newCrowd is a crowd that asks in this order: 0 is nobody.
-func newCrowd(who ...int) *crowd {
-	c := &crowd{requests: make(chan *cm.Request, len(who)), there: map[*cm.Request]int{}}
+// newAskers are those who ask in this order: 0 is nobody.
+func newAskers(who ...int) *askers {
+	c := &askers{requests: make(chan *cm.Request, len(who)), there: map[*cm.Request]int{}}
 	for _, n := range who {
 		r := new(cm.Request)
 		c.requests <- r
@@ -29,7 +29,7 @@ func newCrowd(who ...int) *crowd {
 }
 
 // meet meets n of them, with so many places.
-func (c *crowd) meet(t *testing.T, n, places int, failed func(error)) ([]int, error) {
+func (c *askers) meet(t *testing.T, n, places int, failed func(error)) ([]int, error) {
 	t.Helper()
 	return c.meeting(places, failed).Meet(within(t), n)
 }
@@ -43,7 +43,7 @@ func within(t *testing.T) context.Context {
 }
 
 // meeting is a Meeting with them, with so many places.
-func (c *crowd) meeting(places int, failed func(error)) Meeting[int] {
+func (c *askers) meeting(places int, failed func(error)) Meeting[int] {
 	return Meeting[int]{
 		Next: func(ctx context.Context) (*cm.Request, error) {
 			select {
@@ -74,7 +74,7 @@ var errOver = errors.New("nobody asks any more")
 // TestMeeting: whoever is there is met, behind any number of those who are not.
 func TestMeeting(t *testing.T) {
 	failed := make(chan error, 20)
-	got, err := newCrowd(0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8).meet(t, 2, 2,
+	got, err := newAskers(0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8).meet(t, 2, 2,
 		func(err error) { failed <- err })
 	if err != nil || len(got) != 2 || got[0]+got[1] != 15 {
 		t.Errorf("%v, %v", got, err)
@@ -86,7 +86,7 @@ func TestMeeting(t *testing.T) {
 
 // TestMeetingOfEach: every client that is there is handed on, until nobody asks any more.
 func TestMeetingOfEach(t *testing.T) {
-	c := newCrowd(0, 7, 0, 0, 8, 0, 9)
+	c := newAskers(0, 7, 0, 0, 8, 0, 9)
 	sum, n := 0, 0
 	err := c.meeting(2, func(error) {}).Each(within(t), func(who int) {
 		if sum, n = sum+who, n+1; n == 3 {
@@ -100,7 +100,7 @@ func TestMeetingOfEach(t *testing.T) {
 
 // TestMeetingThatEnds: when nobody asks any more those who were met are left.
 func TestMeetingThatEnds(t *testing.T) {
-	c := newCrowd(7)
+	c := newAskers(7)
 	close(c.requests)
 	got, err := c.meet(t, 2, 2, func(error) {})
 	if !errors.Is(err, errOver) || got != nil || len(c.left) != 1 || c.left[0] != 7 {

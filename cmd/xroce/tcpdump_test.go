@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"xroce/engine/capture"
 	"xroce/xsk/vethpair"
@@ -203,6 +206,66 @@ func TestTcpdumpOfTheKernel(t *testing.T) {
 		strings.Count(dump.stdout, "\n") != 1 {
 		t.Errorf("code %d: %s%s", dump.code, dump.stdout, dump.stderr)
 	}
+}
+
+// TestTcpdumpOutlivesAnOutage: an interface that goes down is waited for, and one that is removed
+// ends the capture, also while it is down.
+func TestTcpdumpOutlivesAnOutage(t *testing.T) {
+	p, in := pair(t, vethpair.Options{MTU: 1500})
+	b := in(vethpair.A)
+	b.runtime = filepath.Join(t.TempDir(), "none")
+	dump := b.start(t, "tcpdump", "-i", "xr0", "-c", "1", "udp", "port", "9")
+	other := b.start(t, "tcpdump", "-i", "xr0", "udp", "port", "9")
+	link := func(f func(netlink.Link) error) {
+		t.Helper()
+		err := p.Do(vethpair.A, func() error {
+			link, err := netlink.LinkByName(vethpair.IfName)
+			if err != nil {
+				return err
+			}
+			return f(link)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []*invocation{dump, other} {
+		i.awaitReady(t)
+	}
+	link(netlink.LinkSetDown)
+	link(netlink.LinkSetUp)
+	// The kernel may have the address anew, and no carrier yet: what is sent may be lost.
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	to := net.UDPAddr{IP: p.A.IPv4.Addr().AsSlice(), Port: 9}
+	for captured := false; !captured; {
+		err := p.Do(vethpair.B, func() error {
+			conn, err := net.DialUDP("udp", nil, &to)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			_, err = conn.Write([]byte("a datagram that nobody takes"))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-dump.done:
+			captured = true
+		case <-again.C:
+		}
+	}
+	if dump.wait(t).code != exitOK || strings.Count(dump.stdout, "\n") != 1 {
+		t.Errorf("code %d: %s%s", dump.code, dump.stdout, dump.stderr)
+	}
+	link(netlink.LinkSetDown)
+	link(netlink.LinkDel)
+	if other.wait(t).code != exitFailure {
+		t.Errorf("code %d", other.code)
+	}
+	contains(t, other.stderr, "xr0: the interface was removed")
 }
 
 // TestTcpdumpOfALiar: what a program says of itself does not command the terminal, and when it does

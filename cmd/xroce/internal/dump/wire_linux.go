@@ -26,12 +26,19 @@ type Wire struct {
 	snap    int
 	stats   capture.Statistics
 	stopped atomic.Bool
+	down    bool // the interface was, when it was asked last
 	frame   []byte
 	packet  capture.Packet
 }
 
 // wireBuffer is how many bytes of packets wait in the kernel.
 const wireBuffer = 16 << 20
+
+// lookTime is how often it is looked whether an interface that is down is still there.
+const lookTime = time.Second
+
+// errRemoved ends a capture.
+var errRemoved = errors.New("the interface was removed")
 
 // OpenWire begins to copy what an interface receives and sends.
 func OpenWire(iface string, wanted capture.Filter, snap int) (*Wire, error) {
@@ -73,10 +80,20 @@ func (w *Wire) Interface() string { return w.name }
 // Next implements Source.
 func (w *Wire) Next() (*capture.Packet, error) {
 	for {
-		if err := w.receive(); err != nil {
-			if w.stopped.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-				return nil, io.EOF
+		err := w.receive()
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		switch {
+		case late && w.stopped.Load():
+			return nil, io.EOF
+		case errors.Is(err, unix.ENETDOWN), late && w.down:
+			if err = w.outage(); err == nil {
+				continue
 			}
+		case err == nil && w.down:
+			w.down = false
+			err = w.limit(time.Time{})
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 		w.stats.Received++
@@ -90,6 +107,35 @@ func (w *Wire) Next() (*capture.Packet, error) {
 		}
 		return &w.packet, nil
 	}
+}
+
+// outage has the packets of an interface that is down waited for. The kernel says once that it is,
+// and copies packets again when it is up; of one that is down it does not say that it was removed
+// (v6.18 net/packet/af_packet.c, packet_notifier). The error is for one that was.
+func (w *Wire) outage() error {
+	raw, err := w.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var at unix.Sockaddr
+	controlErr := raw.Control(func(fd uintptr) { at, err = unix.Getsockname(int(fd)) })
+	if err := errors.Join(controlErr, err); err != nil {
+		return err
+	}
+	if ll, ok := at.(*unix.SockaddrLinklayer); ok && ll.Ifindex < 0 {
+		return errRemoved
+	}
+	w.down = true
+	return w.limit(time.Now().Add(lookTime))
+}
+
+// limit bounds the next wait for a packet, unless it was ended.
+func (w *Wire) limit(end time.Time) error {
+	err := w.file.SetReadDeadline(end)
+	if w.stopped.Load() {
+		err = w.file.SetReadDeadline(time.Now())
+	}
+	return err
 }
 
 // receive takes the next packet.

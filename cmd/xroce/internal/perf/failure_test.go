@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // TestFailedWork: when nothing arrives any more, no end has a result, and the end that
@@ -57,5 +61,47 @@ func TestFailedWork(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCause: whatever ended a run, such as that the peer hung up, work that failed here is told
+// first, and after that a request of the peer that was refused.
+func TestCause(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := device(t, network, 1, engine.Options{})
+	dead := roce.Attr{State: roce.StateErr}
+	for _, tt := range []struct {
+		name  string
+		fails func(e *end) error
+		says  string
+		work  bool
+	}{
+		{"nothing", func(*end) error { return nil }, unix.EPIPE.Error(), false},
+		{"work", (*end).supply, roce.StatusWRFlushErr.String(), true},
+		{"request", func(*end) error { return nil }, "refused a request of the peer", false},
+	} {
+		c := brief(Test{Verb: Send})
+		e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.prepare(c.Size)
+		if err := tt.fails(e); err != nil {
+			t.Fatal(err)
+		}
+		if tt.name != "nothing" {
+			if err := e.flows[0].qp.Modify(&dead, roce.AttrState); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = e.cause(unix.EPIPE)
+		if !errors.Is(err, unix.EPIPE) || errors.Is(err, roce.ErrFailed) != tt.work ||
+			!strings.Contains(strings.Split(err.Error(), "; then")[0], tt.says) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		e.close()
 	}
 }

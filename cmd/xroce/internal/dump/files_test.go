@@ -153,6 +153,13 @@ func TestFiles(t *testing.T) {
 			[]string{"f", "f1", "f2", "f3", "f4"},
 			[]int{2, 2, 2, 2, 2},
 		},
+		// That of tcpdump begins with 0 at each time, whatever is the oldest.
+		"ring and time, no name": {
+			Files{Name: "f", Size: 2000, Every: 5 * time.Second, Count: 2},
+			0,
+			[]string{"f0", "f1"},
+			[]int{2, 1},
+		},
 		"ring of one": {Files{Name: "f", Size: 2000, Count: 1}, 0, []string{"f"}, []int{2}},
 		"time, no name": {
 			Files{Name: "f", Every: 4 * time.Second},

@@ -78,9 +78,16 @@ func TestWatchTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkWatched is what a capture at the sender costs a short SEND, but for the writing of the
-// file: the wire is simulated, the lowest percent of the times counts, with and without in turn.
+// BenchmarkWatched is what a capture costs a short SEND, but for the writing of the file, at its
+// sender and at its receiver: the wire is simulated, the lowest percent of the times counts, with
+// and without in turn.
 func BenchmarkWatched(b *testing.B) {
+	for _, name := range []string{"sender", "receiver"} {
+		b.Run(name, func(b *testing.B) { benchmarkWatched(b, name == "receiver") })
+	}
+}
+
+func benchmarkWatched(b *testing.B, receiver bool) {
 	const at = 8 // messages at once
 	var bursts [2]func()
 	for i := range bursts {
@@ -92,7 +99,11 @@ func BenchmarkWatched(b *testing.B) {
 		if i == 1 {
 			w := capture.New(io.Discard, capture.Config{Interface: "a"})
 			defer w.Close()
-			defer devA.Watch(w)()
+			watched := devA
+			if receiver {
+				watched = devB
+			}
+			defer watched.Watch(w)()
 		}
 		bursts[i] = burstOf(b, network, clock, sideA, sideB, at)
 	}

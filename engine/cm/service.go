@@ -76,8 +76,8 @@ func (m *Manager) poll() (more bool) {
 		n, err := m.cq.Take(wcs[:])
 		for i := range wcs[:n] {
 			m.take(&wcs[i])
+			m.tellAll() // before a request of a peer may have to make room, its host is known
 		}
-		m.tellAll() // before a request of a peer may have to make room, its host is known
 		if err != nil {
 			return false // the CQ has room for all: this is the end of the device
 		}

@@ -79,6 +79,7 @@ type siege struct {
 	clock    heldClock // of the host's manager
 	listener *cm.Listener
 	at       netip.AddrPort
+	network  *sim.Network
 }
 
 func newSiege(t *testing.T) *siege {
@@ -91,7 +92,7 @@ func newSiege(t *testing.T) *siege {
 	}
 	// Nobody asks again for seconds, however busy the machine is.
 	network, hosts := newWorldAround(t, cm.Options{}, engine.Options{}, kind)
-	s.host, s.town, s.peer = hosts[0], towns[0], hosts[1]
+	s.host, s.town, s.peer, s.network = hosts[0], towns[0], hosts[1], network
 	must(t, s.manager.Close())
 	var err error
 	s.manager, err = cm.Open(s.dev, cm.Options{Clock: &s.clock})
@@ -315,6 +316,43 @@ func TestEvictedRequest(t *testing.T) {
 	}
 	if _, err := r.Accept(ctx, setup); err == nil {
 		t.Error("a request that made room was accepted")
+	}
+}
+
+// TestKnownBeforeTheNext: who asks when all places are taken keeps his, also when the next request
+// comes with it, of a host that has more: what is known of him is looked at before that.
+func TestKnownBeforeTheNext(t *testing.T) {
+	s := newSiege(t)
+	often, other := s.peer.v4, netip.MustParseAddr("192.0.2.77")
+	_, err := s.network.NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, 77}, MTU: 1500, Addrs: []netip.Addr{other},
+	})
+	must(t, err)
+	for range 200 {
+		s.stranger.send(t, often, s.stranger.request(often))
+	}
+	s.stranger.send(t, other, s.stranger.request(other))
+	waits(t, func() bool { return s.received() == 201 })
+	const times = 50
+	for i := range times {
+		pair := []netip.Addr{other, often}
+		s.stranger.burst(t, len(pair), func() netip.Addr {
+			next := pair[0]
+			pair = pair[1:]
+			return next
+		})
+		waits(t, func() bool { return s.received() == 203+2*uint64(i) })
+	}
+	waiting := 0
+	for range s.listener.Waiting() {
+		r, err := s.listener.Accept(t.Context())
+		must(t, err)
+		if r.RemoteAddr().Addr() == other {
+			waiting++
+		}
+	}
+	if waiting != 1+times {
+		t.Errorf("%d requests wait, want %d", waiting, 1+times)
 	}
 }
 

@@ -234,10 +234,13 @@ func udpPing(o worker.Options, e udpEnds, ready func() error) (d done, err error
 	return d, nil
 }
 
-// awaitEcho waits for the datagram with a number: one before it may be late.
+// awaitEcho waits for the datagram with a number: one before it may be late. A signal ends a read
+// that has a timeout, and is no loss.
 func awaitEcho(fd int, data []byte, number uint64) error {
 	for {
-		if _, err := unix.Read(fd, data); err != nil {
+		if _, err := unix.Read(fd, data); errors.Is(err, unix.EINTR) {
+			continue
+		} else if err != nil {
 			return err
 		}
 		if binary.BigEndian.Uint64(data) == number {

@@ -30,7 +30,7 @@ sizes, atomics, memory windows that are revoked, matrix columns under one key,
 datagrams, shared receive queues and XRC, with every byte and every completion
 compared, writes to memory whose pages come and go, sends a message by each protocol
 of messages, carries Ethernet frames and IP packets in the headers of InfiniBand, and
-reads its own packets back with another decoder, which shows what control messages each
+reads its own packets back from the capture, which shows what control messages each
 message caused. Then it copies a file, copies one over a cable that loses 5 % of the
 frames, and measures.
 Everything it makes is removed at the end.`,

@@ -1,6 +1,6 @@
 // Package demo shows the stack at work on one machine: two hosts, every
 // operation at several sizes with every byte compared, a file copied, the
-// packets captured and read back by another decoder, and what it is worth in
+// packets captured and read back, and what it is worth in
 // messages and bits a second.
 //
 // With root and AF_XDP the two hosts are network namespaces joined by a virtual

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"xroce/roce/clock"
@@ -44,10 +45,23 @@ type message struct {
 	attribute cm.Attribute
 }
 
+// Directions that are found without a look into the map.
+const (
+	recentBits  = 6
+	recentFlows = 1 << recentBits
+)
+
+// recentOf is the place in recent of what goes to a queue pair. The numbers of queue pairs often
+// differ in few bits, which the product spreads.
+func recentOf(to *wire.GID, qpn uint32) uint32 {
+	return (binary.LittleEndian.Uint32(to[12:]) ^ qpn) * 0x9e3779b1 >> (32 - recentBits)
+}
+
 // An Analyzer looks at the packets of a capture. The zero value is not ready; New makes one.
 type Analyzer struct {
 	flows    map[route]*flow
 	order    []*flow
+	recent   [recentFlows]*flow // of flows, by recentOf: most packets find theirs here
 	requests map[request]place
 	messages map[message]bool
 	report   Report
@@ -100,8 +114,7 @@ func (a *Analyzer) Add(number int, at clock.Time, dropped uint64, p *dissect.Pac
 	if p.IsManager {
 		a.manage(p)
 	}
-	w := &p.RoCE
-	f := a.flowOf(route{w.Src, place{w.Dst, w.BTH.DestQP}}, p)
+	f := a.flowOf(p)
 	if f == nil {
 		r.NotFollowed++
 		return
@@ -161,8 +174,16 @@ func zero(b []byte) bool {
 }
 
 // flowOf is the direction that a packet is of, nil when there are too many.
-func (a *Analyzer) flowOf(at route, p *dissect.Packet) *flow {
+func (a *Analyzer) flowOf(p *dissect.Packet) *flow {
+	w := &p.RoCE
+	recent := &a.recent[recentOf(&w.Dst, w.BTH.DestQP)]
+	if f := *recent; f != nil && f.route.to.qpn == w.BTH.DestQP && f.route.from == w.Src &&
+		f.route.to.host == w.Dst {
+		return f
+	}
+	at := route{w.Src, place{w.Dst, w.BTH.DestQP}}
 	if f, ok := a.flows[at]; ok {
+		*recent = f
 		return f
 	}
 	if len(a.order) == MaxFlows {
@@ -172,7 +193,7 @@ func (a *Analyzer) flowOf(at route, p *dissect.Packet) *flow {
 	if !f.src.IsValid() {
 		f.src, f.dst = at.from.Addr(), at.to.host.Addr()
 	}
-	a.flows[at] = f
+	a.flows[at], *recent = f, f
 	a.order = append(a.order, f)
 	return f
 }

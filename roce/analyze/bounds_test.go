@@ -131,3 +131,44 @@ func FuzzAnalyze(f *testing.F) {
 		a.Report()
 	})
 }
+
+// TestRecent: directions whose place among the recent ones is the same, because their queue pairs
+// or only who sends differ, are not taken for each other.
+func TestRecent(t *testing.T) {
+	r := newRig(t)
+	to := wire.GIDFromAddr(netip.MustParseAddr("192.0.2.2"))
+	slot, same := recentOf(&to, 0x22), []uint32{0x22}
+	for qpn := uint32(0x23); len(same) < 3; qpn++ {
+		if recentOf(&to, qpn) == slot {
+			same = append(same, qpn)
+		}
+	}
+	other := wire.Path{
+		Framing: wire.FramingV2IPv4, HopLimit: 64, Dst: to,
+		Src: wire.GIDFromAddr(netip.MustParseAddr("192.0.2.3")),
+	}
+	paths := [2]wire.Template{r.paths[0], r.paths[0]}
+	if err := paths[1].Init(other); err != nil {
+		t.Fatal(err)
+	}
+	const turns = 10
+	for n := range turns {
+		for i := range paths {
+			r.paths[0] = paths[i]
+			for _, qpn := range same {
+				r.give(0, clock.Millisecond, roctest.Packet{
+					Opcode: wire.UCSendOnly, PSN: wire.PSN(n), DestQP: qpn,
+					Payload: make([]byte, 4),
+				})
+			}
+		}
+	}
+	if len(r.a.order) != 2*len(same) {
+		t.Fatalf("%d directions", len(r.a.order))
+	}
+	for _, f := range r.a.order {
+		if f.packets != turns || f.missing.Count > 0 || f.resent[UnknownWhy].Packets.Count > 0 {
+			t.Errorf("%+v: %d packets", f.route, f.packets)
+		}
+	}
+}

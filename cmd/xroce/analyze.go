@@ -53,14 +53,14 @@ the size of the file.
 
 // analyze reports a capture, as far as it can be read.
 func (a *app) analyze(ctx context.Context, name, page string) error {
-	in, err := a.openCaptureInput(name, 0)
+	in, err := a.openCaptureAhead(name)
 	if err != nil {
 		return err
 	}
 	defer in.close()
 	var (
 		analyzer = analyze.New()
-		d        dissect.Dissector
+		d        = dissect.Dissector{HeadersOnly: true}
 		p        dissect.Packet
 	)
 	readErr := in.each(ctx, func(c *read.Packet) error {

@@ -75,3 +75,30 @@ func TestAnalyzeBad(t *testing.T) {
 		t.Errorf("two forms: code %d", i.code)
 	}
 }
+
+// TestAnalyzeLarge: a file that is read ahead gives the same report as through a pipe, which is
+// not, also when its end is missing.
+func TestAnalyzeLarge(t *testing.T) {
+	t.Parallel()
+	name, size := largeCapture(t, 16)
+	if size < aheadFrom {
+		t.Fatalf("%d bytes, which are not read ahead", size)
+	}
+	for _, cut := range []int64{0, 3} {
+		if err := os.Truncate(name, size-cut); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		pipe := bench{machine: goodMachine(), change: func(a *app) { a.stdin = file }}
+		want := pipe.run(t, "analyze", "-")
+		got := bench{machine: goodMachine()}.run(t, "analyze", name)
+		if got.stdout != want.stdout || got.code != want.code || len(want.stdout) < 1000 {
+			t.Errorf("%d bytes fewer: code %d and %d\n%s\n%s", cut, got.code, want.code,
+				got.stdout, want.stdout)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // largeCapture writes a classic file of all captures, so many times over, and returns its name and
 // its length in bytes.
-func largeCapture(b *testing.B, times int) (name string, size int64) {
+func largeCapture(b testing.TB, times int) (name string, size int64) {
 	b.Helper()
 	const header = 24
 	names, err := filepath.Glob(captures + "/*.pcap")

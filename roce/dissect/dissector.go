@@ -15,6 +15,10 @@ type Dissector struct {
 	// older than FragmentLife are forgotten. Without it none is, but for others.
 	Now clock.Time
 
+	// HeadersOnly says that nobody asks what a good packet carries, but for the connection manager:
+	// IsMessage and IsEncap stay false where a payload would have to be looked into for them.
+	HeadersOnly bool
+
 	messages  msgdissect.Decoder
 	fragments assembler
 	enclosed  bool // inside of a datagram of package encap

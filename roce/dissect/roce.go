@@ -186,6 +186,9 @@ func (d *Dissector) payload(p *Packet) {
 			p.IsManager, p.Manager, p.MAD = true, h, w.Payload
 		}
 	}
+	if d.HeadersOnly {
+		return
+	}
 	// Of answers only those to a READ say something.
 	if p.IsManager || w.Spec.Service == wire.ServiceRC && w.Spec.Class&said != 0 {
 		p.IsMessage = d.messages.Decode(w, &p.Message)

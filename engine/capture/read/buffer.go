@@ -10,6 +10,8 @@ type buffer struct {
 	at  int // of the first byte that was not taken
 	end int // of those that are there
 	err error
+
+	ahead *ahead // reads for it, nil when the buffer reads by itself
 }
 
 // portion is how many bytes are read at once where no packet is longer. More of them would not
@@ -41,20 +43,18 @@ func (b *buffer) take(n int) { b.at += n }
 
 // fill is peek for bytes that are not there.
 func (b *buffer) fill(n int) ([]byte, error) {
+	if b.ahead != nil {
+		return b.fillAhead(n)
+	}
 	if b.at > 0 {
 		b.end = copy(b.b, b.b[b.at:b.end])
 		b.at = 0
 	}
-	for empty := 0; b.end < n && b.err == nil; {
+	for b.end < n && b.err == nil {
 		room := b.b[b.end:min(len(b.b), max(b.end+portion, n))]
 		var got int
-		got, b.err = b.in.Read(room)
+		got, b.err = readSome(b.in, room)
 		b.end += got
-		if got > 0 {
-			empty = 0
-		} else if empty++; empty == emptyReads && b.err == nil {
-			b.err = io.ErrNoProgress
-		}
 	}
 	if b.end < n {
 		return b.b[:b.end], b.err

@@ -7,5 +7,6 @@
 // MaxInterfaces descriptions, so that the size of a file does not matter, nor does malice. A file
 // that ends in the middle is read to there; ErrCut then tells it from one that is whole.
 //
-// A Reader belongs to one caller at a time, and starts no goroutine.
+// A Reader belongs to one caller at a time. That of NewAhead has a goroutine until it is closed;
+// others start none.
 package read

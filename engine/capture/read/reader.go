@@ -42,9 +42,25 @@ type Reader struct {
 
 // New looks at the beginning of a capture. It returns ErrFormat when it is none, ErrCut when it
 // ends there. A Reader has to be closed.
-func New(in io.Reader) (*Reader, error) {
-	r := &Reader{in: newBuffer(in), close: func() {}}
+func New(in io.Reader) (*Reader, error) { return newReader(newBuffer(in), func() {}) }
+
+// NewAhead is New of a file, which a goroutine reads some megabytes ahead, so that another
+// processor looks at packets meanwhile. Close waits for it: in must not be something that waits
+// for others, as a pipe does. in belongs to the Reader until then.
+func NewAhead(in io.Reader) (*Reader, error) {
+	return newAheadReader(in, aheadParts, aheadPart)
+}
+
+func newAheadReader(in io.Reader, parts, length int) (*Reader, error) {
+	a := newAhead(in, parts, length)
+	return newReader(&buffer{ahead: a}, a.close)
+}
+
+// newReader looks at the beginning of what a buffer reads. end ends its reading.
+func newReader(b *buffer, end func()) (*Reader, error) {
+	r := &Reader{in: b, close: end}
 	if err := r.unpack(); err != nil {
+		r.Close()
 		return nil, err
 	}
 	if err := r.open(); err != nil {
@@ -121,7 +137,11 @@ func (r *Reader) unpack() error {
 		if err != nil {
 			return fmt.Errorf("zstd: %w", cut(err))
 		}
-		r.close = z.Close
+		end := r.close
+		r.close = func() {
+			z.Close()
+			end()
+		}
 		r.in = newBuffer(z)
 	}
 	return nil

@@ -160,13 +160,13 @@ func (a *app) runDump(
 ) error {
 	defer context.AfterFunc(ctx, func() { _ = from.Stop() })()
 	type result struct {
-		taken uint64
-		err   error
+		taken, written uint64
+		err            error
 	}
 	done := make(chan result, 1)
 	go func() {
 		taken, err := dump.Run(from, to, count)
-		done <- result{taken, err}
+		done <- result{taken, to.Written(), err}
 	}()
 	var r result
 	select {
@@ -179,7 +179,11 @@ func (a *app) runDump(
 			return errors.New("nobody takes what was captured: it is given up")
 		}
 	}
-	fmt.Fprintf(a.stderr, "%d packets captured\n", r.taken)
+	fmt.Fprintf(a.stderr, "%d packets captured", r.taken)
+	if r.written != r.taken {
+		fmt.Fprintf(a.stderr, ", %d of them written", r.written)
+	}
+	fmt.Fprintln(a.stderr)
 	if s, known := from.Statistics(); known {
 		fmt.Fprintf(a.stderr, "%d packets passed, %d of them wanted\n%d packets dropped\n",
 			s.Received, s.Accepted, s.Dropped)

@@ -159,7 +159,7 @@ func (c *Writer) add(p *Packet) {
 	}
 }
 
-// Frames returns how many frames were added.
+// Frames returns how many frames were added and are not lost: they are written, or wait for that.
 func (c *Writer) Frames() uint64 {
 	s := c.Statistics()
 	return s.Accepted - s.Dropped
@@ -240,10 +240,8 @@ func (c *Writer) run() {
 	for {
 		b, closed := c.take()
 		if len(b) > 0 {
-			if _, err := c.out.Write(b); err != nil {
-				c.mu.Lock()
-				c.err = err
-				c.mu.Unlock()
+			if n, err := c.out.Write(b); err != nil {
+				c.fail(err, CountPackets(b)-CountPackets(b[:n]))
 				return
 			}
 			continue
@@ -256,6 +254,16 @@ func (c *Writer) run() {
 		case <-ticks.C:
 		}
 	}
+}
+
+// fail notes that writing has failed, with so many packets of what was under way that were not
+// written. Nor will be those that wait.
+func (c *Writer) fail(err error, lost uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+	c.stats.Dropped += lost + CountPackets(c.filling)
+	c.filling = c.filling[:0]
 }
 
 // take returns what there is to write, and whether there will be no more. What it returned

@@ -220,3 +220,40 @@ func TestFrameDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a frame", n)
 	}
 }
+
+// A fullDisk takes so many bytes.
+type fullDisk struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	n := min(len(b), d.room-d.Len())
+	d.Buffer.Write(b[:n])
+	if n < len(b) {
+		return n, errors.New("full")
+	}
+	return n, nil
+}
+
+// TestFullDisk: frames that were not written because the disk was full are missing, and counted so.
+func TestFullDisk(t *testing.T) {
+	for _, room := range []int{100, 5000, 60_000} {
+		disk := &fullDisk{room: room}
+		w := NewWriter(disk, "xr0", 0)
+		for range 100 {
+			w.Frame(time.Unix(1_700_000_000, 0), Inbound, make([]byte, 1000), nil)
+		}
+		if err := w.Close(); err == nil {
+			t.Fatal("nothing is wrong")
+		}
+		n := CountPackets(disk.Bytes())
+		if want := uint64(room / 1044); n > want || n+1 < want {
+			t.Fatalf("%d packets in %d bytes", n, room)
+		}
+		if w.Frames() != n || w.Dropped() != 100-n {
+			t.Errorf("%d bytes: %d frames and %d dropped; there are %d", room, w.Frames(),
+				w.Dropped(), n)
+		}
+	}
+}

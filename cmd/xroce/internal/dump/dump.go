@@ -33,14 +33,21 @@ type Sink interface {
 	Flush() error
 	// End ends what was written, with what the source counted.
 	End(s capture.Statistics) error
+	// Close gives back what the sink holds, where it did not come to End.
+	Close() error
+	// Written is how many packets have reached the file or the output. After End without an
+	// error that is all that were taken.
+	Written() uint64
 }
 
 // ErrEnough is what a Sink returns with a packet that it did not take, because it is full.
 var ErrEnough = errors.New("dump: enough")
 
 // Run takes packets from a source to a sink, count at most, 0 for no limit. It returns how
-// many. What was counted is known to the source afterwards.
+// many were taken; where the sink has failed, not all of them were written. What was counted is
+// known to the source afterwards.
 func Run(from Source, to Sink, count uint64) (taken uint64, err error) {
+	defer func() { err = errors.Join(err, to.Close()) }()
 	for stopped := false; ; {
 		p, err := from.Next()
 		if err != nil {
@@ -53,12 +60,11 @@ func Run(from Source, to Sink, count uint64) (taken uint64, err error) {
 		if stopped {
 			continue // to the statistics, which are behind
 		}
-		switch err = to.Packet(p); {
-		case errors.Is(err, ErrEnough):
-		case err != nil:
-			return taken, err
-		default:
+		if err = to.Packet(p); !errors.Is(err, ErrEnough) {
 			taken++
+			if err != nil {
+				return taken, err
+			}
 		}
 		if stopped = err != nil || taken == count; stopped {
 			if err := from.Stop(); err != nil {

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -21,27 +20,28 @@ type Files struct {
 
 // A Writer is a Sink that writes pcapng to one file after another.
 type Writer struct {
-	files   Files
-	iface   string
-	snap    int
-	out     *bufio.Writer
-	file    io.Closer // nil for what is not ours
-	made    int       // files
-	turn    int       // number of the file in the ring
-	written int64     // bytes of this file
-	began   int64     // nanoseconds since 1970, of the first packet of this time (-G)
-	total   capture.Statistics
-	buffer  []byte
+	files  Files
+	iface  string
+	snap   int
+	out    *outlet   // nil before the first file, and after the last
+	file   io.Closer // nil for what is not ours
+	made   int       // files
+	turn   int       // number of the file in the ring
+	length int64     // bytes of this file, with those that wait
+	began  int64     // nanoseconds since 1970, of the first packet of this time (-G)
+	before uint64    // packets that were written to the files before
+	total  capture.Statistics
+	buffer []byte
 }
 
 // NewWriter returns a Sink that writes to w, which its caller closes.
 func NewWriter(w io.Writer, iface string, snap int) (*Writer, error) {
-	s := &Writer{iface: iface, snap: snap, out: bufio.NewWriterSize(w, 1<<16)}
+	s := &Writer{iface: iface, snap: snap, out: newOutlet(w)}
 	s.buffer = capture.AppendHeader(s.buffer[:0], iface, snap)
 	if err := s.put(); err != nil {
 		return nil, err
 	}
-	return s, s.out.Flush() // so that a reader sees at once what this is
+	return s, s.out.flush() // so that a reader sees at once what this is
 }
 
 // NewFiles returns a Sink that writes files. The first one is made when there is a packet, or
@@ -54,18 +54,20 @@ func NewFiles(f Files, iface string, snap int) (*Writer, error) {
 	return s, nil
 }
 
+// newOutlet returns what blocks of pcapng are written to.
+func newOutlet(w io.Writer) *outlet { return &outlet{to: w, count: capture.CountPackets} }
+
 // put writes the buffer.
 func (s *Writer) put() error {
-	n, err := s.out.Write(s.buffer)
-	s.written += int64(n)
-	return err
+	s.length += int64(len(s.buffer))
+	return s.out.put(s.buffer)
 }
 
 // Packet implements Sink.
 func (s *Writer) Packet(p *capture.Packet) error {
 	s.total.Received++
 	s.total.At = p.At
-	full := s.files.Size > 0 && s.written > s.files.Size
+	full := s.files.Size > 0 && s.length > s.files.Size
 	late := s.files.Every > 0 && s.file != nil && p.At-s.began >= int64(s.files.Every)
 	if late && s.files.Count > 0 && s.files.Size == 0 && s.made == s.files.Count {
 		return ErrEnough
@@ -98,7 +100,7 @@ func (s *Writer) begin(at int64) error {
 	if s.turn++; s.files.Count > 0 && s.turn == s.files.Count && s.files.Size > 0 {
 		s.turn = 0
 	}
-	s.file, s.out, s.written = file, bufio.NewWriterSize(file, 1<<18), 0
+	s.file, s.out, s.length = file, newOutlet(file), 0
 	s.buffer = capture.AppendHeader(s.buffer[:0], s.iface, s.snap)
 	return s.put()
 }
@@ -129,11 +131,19 @@ func (s *Writer) end() error {
 	if s.out == nil {
 		return nil
 	}
-	err := s.out.Flush()
-	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
+	err := errors.Join(s.out.flush(), s.Close())
+	s.before += s.out.packets
+	s.out = nil
+	return err
+}
+
+// Close implements Sink.
+func (s *Writer) Close() error {
+	if s.file == nil {
+		return nil
 	}
-	s.out, s.file = nil, nil
+	err := s.file.Close()
+	s.file = nil
 	return err
 }
 
@@ -142,7 +152,7 @@ func (s *Writer) Flush() error {
 	if s.out == nil {
 		return nil
 	}
-	return s.out.Flush()
+	return s.out.flush()
 }
 
 // End implements Sink.
@@ -157,5 +167,14 @@ func (s *Writer) End(from capture.Statistics) error {
 		from.Accepted = from.Received
 	}
 	s.buffer = capture.AppendStatistics(s.buffer[:0], from)
-	return errors.Join(s.put(), s.end())
+	_ = s.put() // whose error is that of the end, too
+	return s.end()
+}
+
+// Written implements Sink. Packets of files that were written over since count, too.
+func (s *Writer) Written() uint64 {
+	if s.out == nil {
+		return s.before
+	}
+	return s.before + s.out.packets
 }

@@ -1,8 +1,9 @@
 package dump
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -15,18 +16,22 @@ import (
 
 // Lines is a Sink that prints a line a packet.
 type Lines struct {
-	out       *bufio.Writer
+	out       outlet
 	iface     string
 	json      bool
 	dissector dissect.Dissector
 	packet    dissect.Packet
-	line      []byte
+	text      []byte
+	line      bytes.Buffer // as JSON
 }
 
 // NewLines returns a Sink that prints packets of an interface, for people or as JSON.
 func NewLines(w io.Writer, iface string, json bool) *Lines {
-	return &Lines{out: bufio.NewWriter(w), iface: iface, json: json}
+	return &Lines{out: outlet{to: w, count: countLines}, iface: iface, json: json}
 }
+
+// countLines returns how many lines have an end.
+func countLines(b []byte) uint64 { return uint64(bytes.Count(b, []byte{'\n'})) }
 
 // directions are how they are printed.
 var directions = map[capture.Direction]string{capture.Inbound: "In", capture.Outbound: "Out"}
@@ -54,16 +59,18 @@ func (l *Lines) Packet(p *capture.Packet) error {
 	l.dissector.Dissect(dissect.LinkEthernet, p.Head, length, &l.packet)
 	at := time.Unix(0, p.At)
 	if l.json {
-		encoder := json.NewEncoder(plain.Writer{W: l.out})
+		l.line.Reset()
+		encoder := json.NewEncoder(plain.Writer{W: &l.line})
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(jsonLine{
+		err := encoder.Encode(jsonLine{
 			Time: at.UTC().Format(time.RFC3339Nano), Interface: l.iface, Queue: p.Queue,
 			Direction: directions[p.Dir], Length: length,
 			Addresses: string(l.packet.AppendAddresses(nil)),
 			Info:      string(l.packet.AppendInfo(nil)), Comment: p.Comment, Missing: p.Missing,
 		})
+		return errors.Join(err, l.out.put(l.line.Bytes()))
 	}
-	b := at.AppendFormat(l.line[:0], "15:04:05.000000000 ")
+	b := at.AppendFormat(l.text[:0], "15:04:05.000000000 ")
 	b = append(append(b, directions[p.Dir]...), ' ')
 	b = append(l.packet.AppendAddresses(b), ' ')
 	b = l.packet.AppendInfo(b)
@@ -74,13 +81,18 @@ func (l *Lines) Packet(p *capture.Packet) error {
 	if p.Comment != "" {
 		b = append(append(b, " # "...), plain.Text(p.Comment)...)
 	}
-	l.line = append(b, '\n')
-	_, err := l.out.Write(l.line)
-	return err
+	l.text = append(b, '\n')
+	return l.out.put(l.text)
 }
 
 // Flush implements Sink.
-func (l *Lines) Flush() error { return l.out.Flush() }
+func (l *Lines) Flush() error { return l.out.flush() }
 
 // End implements Sink.
-func (l *Lines) End(capture.Statistics) error { return l.out.Flush() }
+func (l *Lines) End(capture.Statistics) error { return l.out.flush() }
+
+// Close implements Sink.
+func (l *Lines) Close() error { return nil }
+
+// Written implements Sink.
+func (l *Lines) Written() uint64 { return l.out.packets }

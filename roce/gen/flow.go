@@ -25,6 +25,7 @@ type Flow struct {
 	inner    []byte // the frame that is put into another
 	held     []byte // a frame that goes next time, as it is before it is put into another
 	heldLen  int
+	last     bool // no frame is kept back
 	injected [NumFaults]uint64
 	err      error
 }
@@ -150,6 +151,14 @@ func (f *Flow) Left() int {
 	return f.c.Wrap.Left()
 }
 
+// Held reports whether a frame is kept back that is to come behind the one before: one that was
+// swapped, or one that goes twice. It is what Next writes next, once nothing is Left.
+func (f *Flow) Held() bool { return f.heldLen > 0 }
+
+// Last has no frame kept back from now on, because nothing might be written behind the next one:
+// that is not swapped and goes once.
+func (f *Flow) Last() { f.last = true }
+
 // nextBare is Next of frames that are in no others.
 func (f *Flow) nextBare(frame []byte, now int64) int {
 	if f.heldLen > 0 {
@@ -163,6 +172,9 @@ func (f *Flow) nextBare(frame []byte, now int64) int {
 	set := f.faults.of(f.seq)
 	if set>>FaultGap&1 != 0 {
 		set = 1 << FaultGap // what is missing has no other mistake
+	}
+	if f.last {
+		set &^= 1<<FaultSwap | 1<<FaultDuplicate
 	}
 	for k := range NumFaults {
 		f.injected[k] += uint64(set >> k & 1)

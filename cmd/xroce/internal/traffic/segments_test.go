@@ -26,16 +26,19 @@ func segmentedFlow(name string, flows int) traffic.PlanFlow {
 	}
 }
 
-// collectAll has a sink take all that is on a link.
+// collectAll has a sink take all that is on a link, of frames in a format, or in none.
 func collectAll(t *testing.T, l *wireLink, c *virtual, name string) *traffic.Sink {
 	t.Helper()
-	opener, err := traffic.NewOpener(name)
-	if err != nil {
-		t.Fatal(err)
+	var opener *traffic.Opener
+	if name != "" {
+		var err error
+		if opener, err = traffic.NewOpener(name); err != nil {
+			t.Fatal(err)
+		}
 	}
 	sink := traffic.NewSink(opener)
 	l.wait = func() { c.now += 50 * clock.Millisecond }
-	err = (&traffic.Collector{Link: l, Sink: sink, Clock: c, For: clock.Second}).Run(t.Context())
+	err := (&traffic.Collector{Link: l, Sink: sink, Clock: c, For: clock.Second}).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

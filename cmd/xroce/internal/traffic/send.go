@@ -113,14 +113,30 @@ func (s *Sender) left() int {
 	return s.Flows[s.next].Left()
 }
 
-// finish sends the segments that are left.
+// finish sends the segments that are left, and frames that were to come behind another one.
 func (s *Sender) finish() error {
-	for end := s.Clock.Now() + patience; s.left() > 0 && s.Clock.Now() < end; {
-		if err := s.send(s.Clock.Now()-s.begun, min(s.left(), len(s.batch))); err != nil {
-			return err
+	end := s.Clock.Now() + patience
+	rest := func() error {
+		for s.left() > 0 && s.Clock.Now() < end {
+			if err := s.send(s.Clock.Now()-s.begun, min(s.left(), len(s.batch))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := rest()
+	if s.Other != nil {
+		return err
+	}
+	for i, f := range s.Flows {
+		for err == nil && f.Held() && s.Clock.Now() < end {
+			s.next = i
+			if err = s.send(s.Clock.Now()-s.begun, 1); err == nil && s.next == i {
+				err = rest()
+			}
 		}
 	}
-	return nil
+	return err
 }
 
 // send sends a batch of what is due, and of segments.
@@ -134,6 +150,9 @@ func (s *Sender) send(now clock.Time, want int) error {
 			if at, ok := s.Schedule.Next(now); !ok || at > now {
 				break
 			}
+		}
+		if s.Count > 0 && s.left() == 0 && s.lastTurn(uint64(n)) {
+			s.Flows[s.next].Last()
 		}
 		f := &s.batch[n]
 		if f.Len, failed = s.write(f.Data, wall); f.Len == 0 {
@@ -152,6 +171,12 @@ func (s *Sender) send(now clock.Time, want int) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	return failed
+}
+
+// lastTurn reports whether the flow whose turn it is has no other one, when so many frames are in
+// the batch already.
+func (s *Sender) lastTurn(batched uint64) bool {
+	return s.Other == nil && s.result.Frames+batched+uint64(len(s.Flows)) >= s.Count
 }
 
 // write writes the frame of whose turn it is.

@@ -127,7 +127,9 @@ func leftover(dir *os.File, name string) (*remnant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remnant{name, at, st.Size, time.Unix(st.Mtim.Unix())}, nil
+	return &remnant{
+		name: name, dir: at, size: st.Size, since: time.Unix(st.Mtim.Unix()),
+	}, nil
 }
 
 // below clears a directory in a directory, if there may be as many bytes below that.

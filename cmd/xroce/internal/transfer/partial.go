@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"net/netip"
 	"os"
 	"regexp"
 
@@ -41,6 +42,7 @@ type partial struct {
 	unwritten int64
 	lasting   string // the name by which its sender finds it again, "" for none
 	release   func() // of that name, nil for none
+	from      netip.Prefix
 	ledger
 }
 
@@ -59,6 +61,7 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 	}
 	p := &partial{
 		place: at, store: s, size: max(0, o.Size), open: o.Size == UnknownSize,
+		from: from.Host,
 	}
 	defer func() {
 		if err != nil {

@@ -13,18 +13,13 @@ import (
 func (s *Store) promise(dir *os.File, size, held int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		err := s.fits(dir, size, held, 1)
-		if err == nil {
-			s.files++
-			s.total += size
-			s.missing += size - held
-			return nil
-		}
-		if !s.dropOldest() {
-			return err
-		}
+	if err := s.makeRoom(dir, size, held, 1); err != nil {
+		return err
 	}
+	s.files++
+	s.total += size
+	s.missing += size - held
+	return nil
 }
 
 // extend sets more bytes aside for a file whose size was not known.
@@ -34,18 +29,53 @@ func (s *Store) extend(dir *os.File, more, had int64) error {
 	if had > s.MaxFile-more {
 		return s.errFile(had + more)
 	}
-	for {
-		err := s.fits(dir, more, 0, 0)
-		if err == nil {
-			s.total += more
-			s.missing += more
-			return nil
-		}
-		if !s.dropOldest() {
-			return err
+	if err := s.makeRoom(dir, more, 0, 0); err != nil {
+		return err
+	}
+	s.total += more
+	s.missing += more
+	return nil
+}
+
+// makeRoom drops what is kept of other files until there is room for what fits asks for. Nothing
+// is dropped for what there is no room for anyway: who asks for it would so destroy what others
+// go on with. The caller holds mu.
+func (s *Store) makeRoom(dir *os.File, size, held int64, files int) error {
+	err := s.fits(dir, size, held, files, gain{})
+	if err == nil || s.fits(dir, size, held, files, s.reclaimable(dir)) != nil {
+		return err
+	}
+	for err != nil && len(s.kept) > 0 {
+		s.drop(s.givesWay())
+		err = s.fits(dir, size, held, files, gain{})
+	}
+	return err
+}
+
+// A gain is what there is more room for.
+type gain struct {
+	files       int
+	total, free int64 // bytes
+}
+
+// reclaimable is what dropping all that is kept gives back; of space, what the file system of a
+// directory gets. The caller holds mu.
+func (s *Store) reclaimable(dir *os.File) (g gain) {
+	var here, there unix.Stat_t
+	known := unix.Fstat(int(dir.Fd()), &here) == nil
+	for _, r := range s.kept {
+		g.files++
+		g.total += r.size
+		err := unix.Fstatat(int(r.dir.Fd()), r.name, &there, unix.AT_SYMLINK_NOFOLLOW)
+		if known && err == nil && there.Dev == here.Dev {
+			g.free += there.Blocks * statBlock
 		}
 	}
+	return g
 }
+
+// statBlock is the unit of st_blocks in bytes.
+const statBlock = 512
 
 // errFile refuses a file that is too large.
 func (s *Store) errFile(size int64) error {
@@ -53,22 +83,26 @@ func (s *Store) errFile(size int64) error {
 		s.MaxFile)
 }
 
-// fits reports whether there is room for bytes, of which some are there, and files more.
-func (s *Store) fits(dir *os.File, size, held int64, files int) error {
+// fits reports whether there is room for bytes, of which some are there, and files more, if so much
+// more were to be had.
+func (s *Store) fits(dir *os.File, size, held int64, files int, more gain) error {
 	free, err := s.free(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	free = min(free, math.MaxInt64-more.free) + more.free - s.missing
+	total, taken := s.total-more.total, s.files-more.files
+	switch {
 	case size > s.MaxFile:
 		return s.errFile(size)
-	case s.MaxTotal > 0 && size > s.MaxTotal-s.total:
+	case s.MaxTotal > 0 && size > s.MaxTotal-total:
 		return fmt.Errorf("%d bytes, and %d more are taken (serve --max-total)", size,
-			max(0, s.MaxTotal-s.total))
-	case s.MaxFiles > 0 && files > s.MaxFiles-s.files:
-		return fmt.Errorf("%d files were taken, and no more are (serve --max-files)", s.files)
-	case size-held > free-s.missing:
+			max(0, s.MaxTotal-total))
+	case s.MaxFiles > 0 && files > s.MaxFiles-taken:
+		return fmt.Errorf("%d files were taken, and no more are (serve --max-files)", taken)
+	case size-held > free:
 		return fmt.Errorf("%w: %d bytes, and %d are free for it", unix.ENOSPC, size-held,
-			max(0, free-s.missing))
+			max(0, free))
 	}
 	return nil
 }

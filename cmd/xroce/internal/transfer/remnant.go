@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/engine/crowd"
 )
 
 // maxKept is how many files a store keeps a part of whose sender was lost.
@@ -24,6 +26,7 @@ type remnant struct {
 	dir   *os.File
 	size  int64 // that was promised
 	since time.Time
+	from  netip.Prefix // whose it is, zero of one that an earlier server kept
 }
 
 // A Sender is who sends a file.
@@ -85,9 +88,9 @@ func (s *Store) keep(p *partial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing -= p.unwritten
-	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now()})
+	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now(), p.from})
 	if len(s.kept) > maxKept {
-		s.dropOldest()
+		s.drop(s.givesWay())
 	}
 }
 
@@ -96,7 +99,7 @@ func (s *Store) resume(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
-		s.dropOldest()
+		s.drop(0)
 	}
 	for i, r := range s.kept {
 		if r.name == name {
@@ -107,17 +110,19 @@ func (s *Store) resume(name string) {
 	}
 }
 
-// dropOldest removes what is kept for longest, and reports whether there was something. The
-// caller holds mu.
-func (s *Store) dropOldest() bool {
-	if len(s.kept) == 0 {
-		return false
-	}
-	r := s.kept[0]
+// givesWay is which of those that are kept, of which there are some, makes room: the oldest of the
+// host that has most of them, so that who leaves many parts drives out his own. The caller holds
+// mu.
+func (s *Store) givesWay() int {
+	return crowd.GivesWay(s.kept, func(r *remnant) (netip.Prefix, bool) { return r.from, true })
+}
+
+// drop removes one that is kept. The caller holds mu.
+func (s *Store) drop(i int) {
+	r := s.kept[i]
 	clearPart(r.dir, r.name, always)
-	s.release(0)
+	s.release(i)
 	r.dir.Close()
-	return true
 }
 
 // release gives back what is promised for something that is kept. The caller holds mu.

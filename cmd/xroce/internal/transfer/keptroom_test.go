@@ -1,0 +1,106 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"xroce/engine/crowd"
+)
+
+// hostOf is a sender at an address.
+func hostOf(addr string) Sender { return Sender{Host: crowd.Host(netip.MustParseAddr(addr))} }
+
+// leaveParts has a sender begin files of ten bytes that it leaves after five.
+func leaveParts(t *testing.T, s *Store, from Sender, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		p, err := s.create(t.Context(), &message{Path: name, Name: "n", Size: 10}, from)
+		must(t, err)
+		must(t, errors.Join(p.add([]byte("12345")), p.leave()))
+	}
+}
+
+// TestNothingIsDroppedInVain: what is kept makes room for what then fits, and not for what is
+// refused all the same, however often that is asked for.
+func TestNothingIsDroppedInVain(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{
+		Keep: time.Hour, MaxFile: 1 << 40, MaxTotal: 1 << 41, MaxFiles: 4,
+	})
+	free := int64(1 << 20)
+	s.free = func(*os.File) (int64, error) { return free, nil }
+	leaveParts(t, s, hostOf("192.0.2.1"), "a", "b", "c")
+	before := snapshot(t, dir)
+	for _, c := range []struct {
+		size, free, total int64
+		files             int
+		want              string
+	}{
+		{size: 1<<40 + 1, free: 1 << 50, want: "a file has at most"},
+		{size: 1 << 40, free: 1 << 50, total: 1 << 41, want: "more are taken"},
+		{size: 1 << 30, free: 1 << 20, want: unix.ENOSPC.Error()},
+		{size: 1, free: 1 << 20, files: 4, want: "no more are"},
+	} {
+		free = c.free
+		s.total, s.files = s.total+c.total, s.files+c.files
+		o := &message{Path: "x", Name: "n", Size: c.size}
+		_, err := s.create(t.Context(), o, hostOf("192.0.2.2"))
+		s.total, s.files = s.total-c.total, s.files-c.files
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d bytes: %v, not %q", c.size, err, c.want)
+		}
+		if after := snapshot(t, dir); after != before {
+			t.Fatalf("%d bytes, refused: what is kept became\n%s", c.size, after)
+		}
+	}
+	p, err := s.create(t.Context(), &message{Path: "x", Name: "n", Size: UnknownSize}, Sender{})
+	must(t, err)
+	free = 0
+	if err := p.add(make([]byte, 1<<20)); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a MiB where nothing is free: %v", err)
+	}
+	must(t, p.close())
+	if after := snapshot(t, dir); after != before {
+		t.Errorf("it became\n%s", after)
+	}
+	// One of the parts is enough, if its file gets a block.
+	free = -1
+	if _, err := s.create(t.Context(), &message{Path: "y", Name: "n"}, Sender{}); err == nil {
+		t.Error("a file where less than nothing is free")
+	} else if after := strings.Count(snapshot(t, dir), partSuffix); after != 0 {
+		t.Errorf("%d parts are kept that would have made room", after)
+	}
+}
+
+// TestLeftPartsDriveOutTheirOwn: who leaves parts of many files drives out none of a host that has
+// few, whoever came first.
+func TestLeftPartsDriveOutTheirOwn(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour})
+	leaveParts(t, s, hostOf("192.0.2.1"), "a", "b")
+	for n := range 3 * maxKept {
+		leaveParts(t, s, hostOf("192.0.2.2"), fmt.Sprint("p", n))
+	}
+	if n := strings.Count(snapshot(t, dir), partSuffix); n != maxKept {
+		t.Errorf("%d parts are kept", n)
+	}
+	for _, name := range []string{"a", "b"} {
+		o := &message{Path: name, Name: "n", Size: 10}
+		p, err := s.create(t.Context(), o, hostOf("192.0.2.1"))
+		must(t, err)
+		if p.held != 5 {
+			t.Errorf("%d bytes are kept of %s", p.held, name)
+		}
+		must(t, p.recall(t.Context()))
+		must(t, errors.Join(p.add([]byte("67890")), p.commit(), p.close()))
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}

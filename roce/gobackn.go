@@ -25,7 +25,7 @@ func (goBackN) sent(Time, wire.PSN, *sendWQE, bool)   {}
 func (goBackN) handleSelectiveAck(Time, *wire.Packet) {}
 func (goBackN) advanced(Time)                         {}
 func (goBackN) rearm(Time)                            {}
-func (g goBackN) wentBack()                           { g.r.recovery = &probingBack{goBackN: g} }
+func (g goBackN) wentBack(Time)                       { g.r.recovery = &probingBack{goBackN: g} }
 func (goBackN) refused(wire.PSN)                      {}
 func (goBackN) resultDropped()                        {}
 func (g goBackN) timedOut(now Time)                   { g.r.retryFrom(now, g.r.una) }

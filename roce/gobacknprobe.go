@@ -38,7 +38,7 @@ const (
 
 func (x *probingBack) restart(wire.PSN) { x.r.recovery = x.goBackN }
 func (x *probingBack) stop()            { x.abort() }
-func (x *probingBack) wentBack()        { x.abort() }
+func (x *probingBack) wentBack(Time)    { x.abort() }
 func (x *probingBack) refused(wire.PSN) { x.abort() }
 func (x *probingBack) deadline() Time   { return x.tail.Deadline() }
 

@@ -49,8 +49,8 @@ type lossRecovery interface {
 	rearm(now Time)
 	// timedOut acts on the local ACK timer.
 	timedOut(now Time)
-	// wentBack follows the decision to send everything again.
-	wentBack()
+	// wentBack follows the decision to send everything again, for which a retry was taken.
+	wentBack(now Time)
 	// refused follows an RNR NAK: the peer did not keep psn, though its bitmap said so.
 	refused(psn wire.PSN)
 	// resultDropped follows a response that could not be stored: it is requested again.

@@ -30,7 +30,7 @@ func (r *requester) entryOf(p wire.PSN) uint32 {
 // when RETRY_CNT is used up.
 func (r *requester) retryFrom(now Time, p wire.PSN) {
 	if r.takeRetry(now) {
-		r.recovery.wentBack()
+		r.recovery.wentBack(now)
 		r.sendFrom(now, p)
 	}
 }
@@ -44,12 +44,17 @@ func (r *requester) takeRetry(now Time) bool {
 		return false
 	}
 	r.retry--
-	r.resent = true
-	r.lost(now, false)
+	r.sentAgain(now)
 	if r.retry == 0 {
 		r.lastRetry()
 	}
 	return true
+}
+
+// sentAgain follows the decision to send the oldest packet again.
+func (r *requester) sentAgain(now Time) {
+	r.resent = true
+	r.lost(now, false)
 }
 
 // sendFrom makes p the next PSN to send, and starts the local ACK timer anew.

@@ -109,18 +109,25 @@ func TestSelectiveNewsIsNoRetry(t *testing.T) {
 	}
 }
 
-// TestSelectiveLostAgain costs a retry each time, until there is none left.
+// TestSelectiveLostAgain: what is lost again and again goes again each time that is known,
+// and costs a retry an ACK timeout, until there is none left.
 func TestSelectiveLostAgain(t *testing.T) {
+	const often = 8
 	s := newSelective(t, options{RetryCnt: 2})
 	s.sendMany(2)
-	for i := range uint32(2) {
+	for i := range uint32(2 * often) {
 		s.Recv(sack(s.us(0), 1+i))
 		s.Expect(roctest.PSN(s.us(0)))
 		s.Send(9, 4)
 		s.expectPSNs(2 + i)
+		if left := s.qp.Snapshot().RetryLeft; left != uint8(1-i/often) {
+			t.Errorf("%d retries left after %d losses", left, i+1)
+		}
+		s.now += ackTimer / often
 	}
-	s.Recv(sack(s.us(0), 1, 2, 3))
+	s.Recv(sack(s.us(0), 1, 2*often+1))
 	s.ExpectCQE(failed(0, roce.StatusRetryExcErr))
+	s.ExpectCount(counter.LocalAckTimeout, 0)
 }
 
 // TestSelectiveNothingKept: a peer without room for what came is sent it all again.

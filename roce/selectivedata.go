@@ -37,7 +37,7 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 	x.probe.Acknowledged(now, psn.Add(1), x.board.Sacked())
 	x.data.Advance(r.una)
 	if x.board.Requested(psn) && !x.data.Has(psn) {
-		x.lostInResponse(psn)
+		x.lostInResponse(now, psn)
 	}
 	switch {
 	case x.data.Has(psn):
@@ -53,9 +53,12 @@ func (x *selectiveRepeat) keep(now Time, p *wire.Packet) bool {
 
 // lostInResponse follows data that was requested again and comes before that from una on:
 // if both belong to one READ, una was lost on the way, and is requested once more. That
-// cuts the rest of the response short.
-func (x *selectiveRepeat) lostInResponse(psn wire.PSN) {
+// cuts the rest of the response short. Data that comes too soon is of the response before.
+func (x *selectiveRepeat) lostInResponse(now Time, psn wire.PSN) {
 	r := x.r
+	if x.premature(now) {
+		return
+	}
 	last := r.oldest().last
 	if x.board.Requested(r.una) && r.ahead(psn) <= r.ahead(last) {
 		x.board.CancelRequests(last)
@@ -75,7 +78,7 @@ func (x *selectiveRepeat) repeatData(now Time) {
 	r := x.r
 	r.count.Inc(counter.ImpliedNAK)
 	r.retried = true
-	if r.takeRetry(now) {
+	if x.repeats(now) {
 		x.board.RepeatData(r.sentTop)
 		x.beganRepetition()
 		r.sendFrom(now, r.una)

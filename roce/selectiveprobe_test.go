@@ -229,11 +229,19 @@ func TestProbeAcknowledge(t *testing.T) {
 // second came tells so, before anything new does.
 func TestSelectiveLostInARound(t *testing.T) {
 	s := newProbed(t, options{})
-	s.sendMany(6)
-	s.Recv(sack(s.us(0), 1, 2, 4)) // 0 and 3 are missing
-	s.expectPSNs(0, 3)
-	s.Recv(sack(s.us(0), 1, 2, 3, 4))
-	s.expectPSNs(0)
-	s.Recv(sack(s.us(0), 1, 2, 3, 4)) // no news
+	const trip = 40 * roce.Microsecond
+	s.trip(0, trip)
+	for n := range uint32(6) {
+		s.Send(uint64(n), 4)
+		s.expectPSNs(1 + n)
+	}
+	s.Recv(sack(s.us(1), 1, 2, 4)) // 1 and 4 are missing
+	s.expectPSNs(1, 4)
+	s.Recv(sack(s.us(1), 1, 2, 3, 4)) // so soon it may be the first 4
+	s.ExpectNothing()
+	s.now += trip / 2
+	s.Recv(sack(s.us(1), 1, 2, 3, 4))
+	s.expectPSNs(1)
+	s.Recv(sack(s.us(1), 1, 2, 3, 4)) // no news
 	s.ExpectNothing()
 }

@@ -25,6 +25,7 @@ type selectiveRepeat struct {
 	// sent again for one, and more is when that is acknowledged.
 	timeouts   uint8
 	oldestOnly bool
+	payments
 }
 
 // soloTimeouts is how many timeouts in a row send one packet before everything goes
@@ -43,7 +44,7 @@ func newSelectiveRepeat(r *requester, e Extensions, pool *recovery.Pool) *select
 
 func (x *selectiveRepeat) restart(psn wire.PSN) {
 	x.board.Restart(psn)
-	x.probe = x.probe.Fresh()
+	x.probe, x.payments = x.probe.Fresh(), payments{}
 }
 
 func (x *selectiveRepeat) stop() {
@@ -78,11 +79,11 @@ func (x *selectiveRepeat) advanced(now Time) {
 	una := x.r.una
 	x.probe.Acknowledged(now, una, x.board.Sacked())
 	x.board.Advance(una)
-	x.timeouts = 0
+	x.timeouts, x.payments = 0, payments{}
 	x.probe.Advanced(now)
 	if x.oldestOnly {
 		x.r.goBack(una)
-		x.wentBack()
+		x.beginRound()
 	}
 }
 
@@ -96,8 +97,13 @@ func (x *selectiveRepeat) rearm(now Time) {
 	x.probe.Arm(x.r.pace.Next(now), x.r.ackAt)
 }
 
-// wentBack makes everything that was ever sent the next repetition.
-func (x *selectiveRepeat) wentBack() {
+func (x *selectiveRepeat) wentBack(now Time) {
+	x.payments = payments{paid: true, paidAt: now, repeatedAt: now}
+	x.beginRound()
+}
+
+// beginRound makes everything that was ever sent the next repetition.
+func (x *selectiveRepeat) beginRound() {
 	x.board.BeginRound(x.r.sentTop)
 	x.beganRepetition()
 }
@@ -131,7 +137,7 @@ func (x *selectiveRepeat) timedOut(now Time) {
 
 func (x *selectiveRepeat) refused(psn wire.PSN) {
 	x.board.Unsack(psn)
-	x.wentBack()
+	x.beginRound()
 }
 
 func (x *selectiveRepeat) resultDropped() {
@@ -179,8 +185,11 @@ func (x *selectiveRepeat) requestsMissing(now Time, psn, top wire.PSN) bool {
 
 // repeatUpTo sends what is missing again, from una up to a PSN.
 func (x *selectiveRepeat) repeatUpTo(now Time, top wire.PSN) {
+	if x.premature(now) && !x.board.CertainlyLost(x.r.una) {
+		return
+	}
 	x.r.retried = true
-	if x.r.takeRetry(now) {
+	if x.repeats(now) {
 		x.board.RepeatUpTo(top, x.r.sentTop)
 		x.beganRepetition()
 		x.r.sendFrom(now, x.r.una)

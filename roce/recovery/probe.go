@@ -42,6 +42,9 @@ func NewTailProbe(reorder bool) TailProbe { return TailProbe{reorder: reorder} }
 // Fresh returns a probe as new, for another connection.
 func (p *TailProbe) Fresh() TailProbe { return NewTailProbe(p.reorder) }
 
+// RoundTrip returns the average round trip, 0 before one was measured.
+func (p *TailProbe) RoundTrip() clock.Time { return p.rtt.Smoothed() }
+
 // interval is how long the peer may be silent at first.
 func (p *TailProbe) interval() clock.Time {
 	t := clock.Time(probeInitial)

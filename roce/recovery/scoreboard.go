@@ -35,7 +35,8 @@ type Scoreboard struct {
 
 	// Transmissions are numbered, repetitions too, modulo 2^32.
 	lastTx      uint32       // the number of the last
-	deliveredTx uint32       // the latest that is known to have arrived
+	deliveredTx uint32       // the latest that may have arrived
+	certainTx   uint32       // the latest that is known to have
 	txOf        [Span]uint32 // the number under which a PSN was last sent
 }
 
@@ -71,24 +72,37 @@ func (s *Scoreboard) Sent(psn wire.PSN, first bool) {
 	}
 }
 
-// delivered notes that the peer has what was sent with a PSN. The PSNs of the responses
-// to a READ were never sent: what stands for them is old.
+// delivered notes that the peer has what was sent with a PSN. Of what was sent more than
+// once it is not known which has arrived (Karn). The PSNs of the responses to a READ were
+// never sent: what stands for them is old.
 func (s *Scoreboard) delivered(psn wire.PSN) {
-	if n := s.txOf[psn%Span]; n-s.deliveredTx <= s.lastTx-s.deliveredTx {
+	n := s.txOf[psn%Span]
+	if n-s.deliveredTx <= s.lastTx-s.deliveredTx {
 		s.deliveredTx = n
+	}
+	if n-s.certainTx <= s.lastTx-s.certainTx && !s.retransmitted.Has(psn) {
+		s.certainTx = n
 	}
 }
 
 // Lost reports whether a PSN that has not arrived was lost, since something that was
 // sent after it has. Where packets overtake each other the peer has waited before it
 // called its first gap a loss; of others, and of repetitions, it is for the sender to
-// judge.
-func (s *Scoreboard) Lost(psn wire.PSN) bool {
+// judge. What has arrived may be of before, when it was sent twice.
+func (s *Scoreboard) Lost(psn wire.PSN) bool { return s.sentBefore(psn, s.deliveredTx) }
+
+// CertainlyLost reports whether something has arrived that was sent after a PSN, which has
+// not, and only then.
+func (s *Scoreboard) CertainlyLost(psn wire.PSN) bool { return s.sentBefore(psn, s.certainTx) }
+
+// sentBefore reports whether a PSN was last sent so long before a transmission that it does
+// not come any more when that has.
+func (s *Scoreboard) sentBefore(psn wire.PSN, tx uint32) bool {
 	n := s.txOf[psn%Span]
 	if s.reorder && (psn != s.cumAcked || s.retransmitted.Has(psn)) {
 		n += reorderPackets
 	}
-	return int32(n-s.deliveredTx) <= 0
+	return int32(n-tx) <= 0
 }
 
 // MarkLost takes a PSN for lost.
@@ -99,7 +113,9 @@ func (s *Scoreboard) MarkLost(psn wire.PSN) {
 }
 
 // MarkAllLost takes everything that was sent and is not known to have arrived for lost.
-func (s *Scoreboard) MarkAllLost() { s.deliveredTx, s.retransmitted = s.lastTx, Set{} }
+func (s *Scoreboard) MarkAllLost() {
+	s.deliveredTx, s.certainTx, s.retransmitted = s.lastTx, s.lastTx, Set{}
+}
 
 // BeginRound makes everything before highSent, which is all that was ever sent, the
 // next repetition.

@@ -52,6 +52,14 @@ func TestScoreboardLost(t *testing.T) {
 	if !s.Lost(base.Add(1)) {
 		t.Error("what was sent after the repetition has arrived, so that was lost")
 	}
+	if s.CertainlyLost(base.Add(1)) {
+		t.Error("what has arrived may have been sent before the repetition")
+	}
+	s.Sent(base.Add(6), true)
+	s.TakeBitmap(base.Add(1), base.Add(7), bitmap(base.Add(1), base.Add(6)))
+	if !s.CertainlyLost(base.Add(1)) {
+		t.Error("what has arrived was sent after the repetition, and once")
+	}
 }
 
 // TestScoreboardReorder: where packets overtake each other, 64 must have done so,

@@ -81,6 +81,8 @@ type life struct {
 	dead          bool      // in ERR, or destroyed
 	diedAt        roce.Time // when
 	diedHarm      uint64    // harm since the last progress, when it died
+	diedAfter     roce.Time // how long after the last progress
+	diedRefused   bool      // the peer had no receive since
 	diedLate      bool      // it or the peer was frozen since the last progress
 	sendStatus    roce.Status
 	recvStatus    roce.Status

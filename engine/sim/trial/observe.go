@@ -54,6 +54,7 @@ func (e *endpoint) receivesPosted(s *roce.Snapshot) int {
 // die notes that the queue pair is in ERR or gone.
 func (e *endpoint) die() {
 	e.dead, e.diedAt, e.diedHarm = true, e.w.clock.Now(), e.harm-e.harmAt
+	e.diedAfter, e.diedRefused = e.diedAt-e.progressAt, e.stallSince >= e.progressAt
 	e.diedLate = e.node.slept(e.progressAt) || e.peer.node.slept(e.progressAt)
 	e.drainedAtLast = false // completions may have come since the look
 	e.conn.broken(fmt.Sprintf("end %d is dead", e.side))

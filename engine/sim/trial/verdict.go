@@ -3,6 +3,7 @@ package trial
 import (
 	"fmt"
 
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 )
 
@@ -167,6 +168,12 @@ func (e *endpoint) excuse(o *op, status roce.Status) string {
 		// A loss may cost two tries, by a timeout and a NAK that cross, also one
 		// from before the last progress.
 		failures := uint64(k.RetryCnt) + 1
+		// What tells of a loss costs one between two timeouts, or after an RNR NAK.
+		least := roce.Time(failures/2) * ackTimeout(k.Timeout)
+		if e.diedAfter < least && !e.diedRefused {
+			return fmt.Sprintf("it had tried for %s, want %s at least",
+				campaign.ClockTime(e.diedAfter), campaign.ClockTime(least))
+		}
 		switch gone := p.dead && p.diedAt <= e.diedAt || p.qp == nil; {
 		case gone, e.diedLate, 2*e.diedHarm+2 >= failures && 2*e.harm >= failures:
 			return ""

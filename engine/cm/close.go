@@ -48,6 +48,9 @@ func (m *Manager) hangUp() {
 		c.finish(ErrClosed)
 		m.parting = append(m.parting, id)
 	}
+	for id := range m.resting {
+		m.parting = append(m.parting, id)
+	}
 	for id, response := range m.lookups {
 		close(response)
 		// It is there, so this cannot be refused.
@@ -119,6 +122,10 @@ func (m *Manager) end() {
 		c.exit()
 	}
 	clear(m.conns)
+	for _, released := range m.resting {
+		close(released)
+	}
+	clear(m.resting)
 	clear(m.requests)
 }
 

@@ -24,11 +24,13 @@ type Conn struct {
 	response chan cm.Event // the CONNECT_RESPONSE, of an active connection
 	up       chan struct{} // closed with ESTABLISHED, of a passive one
 	done     chan struct{} // closed when it is over
-	released chan struct{} // closed when the QP was given back
+	back     chan struct{} // closed when the QP was given back
+	released chan struct{} // closed when the time-wait is over as well
 
 	// Under the manager's lock:
 	err            error // why it is over
 	closed, exited bool
+	returned       bool // back is closed
 }
 
 // newConn adds a connection. The caller holds mu.
@@ -36,7 +38,8 @@ func (m *Manager) newConn(id cm.ID, qp *engine.QP, s *Setup) *Conn {
 	c := &Conn{
 		manager: m, id: id, qp: qp, made: s.QP == nil, calls: s.calls,
 		alive: uint32(s.Keepalive.Milliseconds()), response: make(chan cm.Event, 1),
-		up: make(chan struct{}), done: make(chan struct{}), released: make(chan struct{}),
+		up: make(chan struct{}), done: make(chan struct{}),
+		back: make(chan struct{}), released: make(chan struct{}),
 	}
 	m.conns[id] = c
 	if c.calls != nil {
@@ -88,8 +91,8 @@ func (c *Conn) Err() error {
 
 // Close hangs up. It does not wait for the peer: what is to be known to have
 // arrived must be complete before. The queue pair goes to ERR and, if the manager
-// made it, is given back after the time-wait; see Released. It is idempotent, and the error
-// is always nil: a Conn is an io.Closer.
+// made it, is given back after the time-wait; see Released, and Destroy. It is idempotent, and
+// the error is always nil: a Conn is an io.Closer.
 func (c *Conn) Close() error {
 	m := c.manager
 	m.mu.Lock()
@@ -104,6 +107,23 @@ func (c *Conn) Close() error {
 	}
 	c.hangUp(ErrClosed)
 	return nil
+}
+
+// Destroy is Close for who wants nothing more of the queue pair: that is closed at once, whoever
+// made it, and so completions of it that were not taken vanish. What is kept until the end of the
+// time-wait are numbers, so many ends of connections cost little, however long they take; the
+// number of the queue pair rests. It may be called after Close, and is idempotent.
+func (c *Conn) Destroy() {
+	c.Close()
+	m := c.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = c.qp.Close() // never fails
+	c.giveBack()
+	if m.conns[c.id] == c {
+		delete(m.conns, c.id)
+		m.resting[c.id] = c.released
+	}
 }
 
 // abort ends the connection for a reason, unless it is over.
@@ -170,8 +190,19 @@ func (c *Conn) release() {
 	if c.made {
 		_ = c.qp.Close() // never fails
 	}
+	c.giveBack()
+	close(c.released)
+}
+
+// giveBack ends what is beside the queue pair, which is closed, or the caller's. The caller holds
+// mu.
+func (c *Conn) giveBack() {
+	if c.returned {
+		return
+	}
+	c.returned = true
 	if c.calls != nil {
 		c.calls.end()
 	}
-	close(c.released)
+	close(c.back)
 }

@@ -78,7 +78,7 @@ func (m *Manager) dial(
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.Close()
+		c.drop()
 		return nil, err
 	}
 	return c, nil

@@ -59,6 +59,7 @@
 //
 // After a connection packets of it may still be under way, so its number must not
 // go to another one at once. Conn.Close gives the queue pair back only after the
-// time-wait, half a second with the defaults: until then its CQs and its PD are in
-// use. Conn.Released tells.
+// time-wait, half a second with the defaults, and minutes if a peer wants that: until then
+// its CQs and its PD are in use. Conn.Released tells. Conn.Destroy gives all back at once
+// but the number, which rests.
 package cm

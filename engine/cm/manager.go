@@ -61,6 +61,7 @@ type Manager struct {
 	parting   []cm.ID            // once closed, connections whose peers are to be told
 	leaving   map[cm.ID]struct{} // those whose peers have to confirm
 	conns     map[cm.ID]*Conn
+	resting   map[cm.ID]chan struct{} // released of those that were destroyed
 	requests  map[cm.ID]*Request
 	listeners map[cm.ListenerID]*Listener
 	lookups   map[cm.ID]chan cm.Event
@@ -96,7 +97,8 @@ func Open(dev *engine.Device, o Options) (*Manager, error) {
 	m := &Manager{
 		dev: dev, clock: o.Clock, rand: source{from: o.Rand, dev: dev},
 		linger: o.Linger, left: make(chan struct{}),
-		conns: map[cm.ID]*Conn{}, requests: map[cm.ID]*Request{},
+		conns: map[cm.ID]*Conn{}, resting: map[cm.ID]chan struct{}{},
+		requests:  map[cm.ID]*Request{},
 		listeners: map[cm.ListenerID]*Listener{}, lookups: map[cm.ID]chan cm.Event{},
 	}
 	m.routes.init()
@@ -220,6 +222,10 @@ func (m *Manager) tell(e cm.Event) {
 	delete(m.requests, e.ID)
 	if c := m.conns[e.ID]; c != nil {
 		c.take(e)
+	}
+	if released := m.resting[e.ID]; released != nil && e.Type == cm.EventTimewaitExit {
+		delete(m.resting, e.ID)
+		close(released)
 	}
 }
 

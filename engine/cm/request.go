@@ -148,10 +148,19 @@ func (r *Request) Accept(ctx context.Context, s Setup) (*Conn, error) {
 		return nil, err
 	}
 	if err := c.ready(ctx); err != nil {
-		c.Close()
+		c.drop()
 		return nil, err
 	}
 	return c, nil
+}
+
+// drop ends a connection that nobody has. A queue pair of the caller's stays, in ERR.
+func (c *Conn) drop() {
+	if c.made {
+		c.Destroy()
+		return
+	}
+	c.Close()
 }
 
 // ready waits until the peer is ready. One that was, and has hung up since, was: what it

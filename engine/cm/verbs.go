@@ -193,7 +193,7 @@ func (k *call) flushed(ended error) (roce.Completion, error) {
 		select {
 		case wc := <-k.lane.done[k.number]:
 			return k.judge(&wc, ended)
-		case <-c.released: // the queue pair is closed, with completions that nobody took
+		case <-c.back: // the queue pair is closed, with completions that nobody took
 			over = true
 		case <-c.manager.dev.Done(): // what was posted is flushed, and nothing moves any more
 			over = true

@@ -120,7 +120,7 @@ func (e *Endpoint) dial(
 		err = c.open(ours, &theirs)
 	}
 	if err != nil {
-		c.cm.Close()
+		c.cm.Destroy()
 		c.forget()
 		return nil, err
 	}

@@ -75,24 +75,26 @@ type Endpoint struct {
 	leaving sync.WaitGroup  // connections that are over and not given back
 	ctx     context.Context // of attempts to connect
 	cancel  context.CancelFunc
-	hurry   chan struct{} // closed when Close has waited for Linger
 	closing sync.Once
 	closed  error // what Close returned
 
 	mu      sync.Mutex
 	machine *msg.Endpoint
 	hangUps []*rail // whose peers have hung up, which the machine was not told
-	owing   []*rail // of which several receives are to be posted
-	drive   drive
-	active  actives
-	probes  []*probe // that wait for messages
-	wr      roce.SendWR
-	wcs     [64]roce.Completion
-	seen    roce.Time // when it looked at the clock last
-	err     error     // why there is no more
-	done    chan struct{}
-	due     roce.Time // when the device was told last to call, if waits
-	waits   bool
+	parting []*rail // of which all that is complete is to be taken, before they are closed
+	// The ends of the time-wait of rails that were given back, the oldest first.
+	farewells []<-chan struct{}
+	owing     []*rail // of which several receives are to be posted
+	drive     drive
+	active    actives
+	probes    []*probe // that wait for messages
+	wr        roce.SendWR
+	wcs       [64]roce.Completion
+	seen      roce.Time // when it looked at the clock last
+	err       error     // why there is no more
+	done      chan struct{}
+	due       roce.Time // when the device was told last to call, if waits
+	waits     bool
 
 	streams  map[*Stream]struct{} // that were not closed
 	changed  *sync.Cond           // of what follows
@@ -117,7 +119,6 @@ func OpenRails(o Options, rails ...Rail) (_ *Endpoint, err error) {
 	}
 	e := &Endpoint{
 		options: o, done: make(chan struct{}), streams: map[*Stream]struct{}{},
-		hurry: make(chan struct{}),
 	}
 	e.changed = sync.NewCond(&e.mu)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -243,16 +244,17 @@ const rights = mem.RemoteRead | mem.RemoteWrite | mem.RemoteAtomic
 
 // Close ends all connections at once, and the endpoint. What is under way fails with
 // ErrClosed. It waits for streams that were closed before and for the time-wait of the
-// connections, for Options.Linger at most, also when peers are dead; and for readers and writers
-// that are in the memory of a stream. It is idempotent.
+// connections, the last 256 of those that ended before, for Options.Linger at most, also when
+// peers are dead; and for readers and writers that are in the memory of a stream. It is
+// idempotent.
 func (e *Endpoint) Close() error {
 	e.closing.Do(func() { e.closed = e.close() })
 	return e.closed
 }
 
 func (e *Endpoint) close() error {
-	hurry := time.AfterFunc(e.options.Linger, func() { close(e.hurry) })
-	defer hurry.Stop()
+	linger := time.NewTimer(e.options.Linger)
+	defer linger.Stop()
 	e.mu.Lock()
 	e.ending = true
 	e.cancel()
@@ -273,6 +275,7 @@ func (e *Endpoint) close() error {
 	e.active.running.Wait()
 	e.keepers.Wait()
 	e.leaving.Wait()
+	e.awaitFarewells(linger.C)
 	e.closeHandles()
 	e.memory.stop()
 	return e.leaveNICs()

@@ -13,9 +13,9 @@ import (
 )
 
 // TestPeersThatDoNotConfirm: of connections whose peers never confirm that they are over, which
-// they may be asked for minutes, an end keeps a bounded number, however many there were.
+// they may be asked for minutes, an end keeps no queue pair and no memory.
 func TestPeersThatDoNotConfirm(t *testing.T) {
-	const many, bound = 400, 256
+	const many = 400
 	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
 	must(t, err)
 	patient := cm.Options{Linger: -1}
@@ -24,7 +24,7 @@ func TestPeersThatDoNotConfirm(t *testing.T) {
 	at := netip.AddrPortFrom(hosts[1].addr, 7471)
 	l, err := hosts[1].Listen(at)
 	must(t, err)
-	qps := hosts[1].dev.Resources(0).Total.QP
+	before := hosts[1].dev.Resources(0).Total
 	var conns []*msg.Conn
 	for range many {
 		accepted := make(chan error, 1)
@@ -41,12 +41,16 @@ func TestPeersThatDoNotConfirm(t *testing.T) {
 	for _, c := range conns {
 		c.Abort()
 	}
+	conns = nil
 	end := time.Now().Add(timeout.Scaled(20 * time.Second))
-	left := many
-	for ; left > bound && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		left = hosts[1].dev.Resources(0).Total.QP - qps
+	left := hosts[1].dev.Resources(0).Total
+	for ; left != before && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		left = hosts[1].dev.Resources(0).Total
 	}
-	if left != bound {
-		t.Errorf("%d connections are kept of %d, want %d", left, many, bound)
+	if left != before {
+		t.Errorf("before %+v, after %d connections %+v", before, many, left)
+	}
+	if n := hosts[1].manager.Usage().Connections; n != many {
+		t.Errorf("%d of %d wait for their peers", n, many)
 	}
 }

@@ -72,7 +72,7 @@ func (e *Endpoint) accept(
 		return nil, err
 	}
 	if err := c.open(ours, theirs); err != nil {
-		c.cm.Close()
+		c.cm.Destroy()
 		c.forget()
 		return nil, err
 	}

@@ -28,9 +28,9 @@ type nic struct {
 	rails   map[uint32]*rail // by QPN
 	last    *rail            // of the last completion, nil when it has left
 	lastQPN uint32
-	leaving []*rail // that wait for the end of their time-wait, the oldest first
-	entries int     // of the CQ that they may need
-	err     error   // the device is gone
+	taken   uint64 // completions of the CQ
+	entries int    // of the CQ that the rails may need
+	err     error  // the device is gone
 }
 
 // addNIC makes an endpoint live on one more device.
@@ -116,6 +116,7 @@ func (e *Endpoint) lose(n *nic, err error) {
 		return
 	}
 	n.err = fmt.Errorf("msg: %w", err)
+	e.endParting(func(r *rail) bool { return r.nic == n })
 	for _, other := range e.nics {
 		if other.err == nil {
 			now := e.dev.Now()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
@@ -29,15 +30,16 @@ type rail struct {
 	owing   bool              // the endpoint knows that
 	leaving bool              // it is being given back
 	gone    chan struct{}     // closed when it is lost
-	hurry   chan struct{}     // closed when it is not to wait for the end of its time-wait
+	taken   chan struct{}     // closed when it is, and all that is complete of it was taken
+	until   uint64            // completions of the device, with which that is so at the latest
 }
 
-// maxLeaving is how many rails of a device wait for the end of their time-wait. A peer that does
-// not confirm the end makes that last for minutes, and may come again and again.
-const maxLeaving = 256
+// maxFarewells is for how many rails that were given back an endpoint waits when it is closed. A
+// peer that does not confirm the end may come again and again.
+const maxFarewells = 256
 
 func (c *Conn) newRail(n *nic) *rail {
-	return &rail{conn: c, nic: n, gone: make(chan struct{}), hurry: make(chan struct{})}
+	return &rail{conn: c, nic: n, gone: make(chan struct{}), taken: make(chan struct{})}
 }
 
 // prepare makes the receives of a queue pair and makes the rail known.
@@ -99,32 +101,30 @@ func (r *rail) leave() {
 	}
 	r.leaving = true
 	close(r.gone)
-	n := r.nic
-	if n.leaving = append(n.leaving, r); len(n.leaving) > maxLeaving {
-		close(n.leaving[0].hurry)
-		n.leaving = slices.Delete(n.leaving, 0, 1)
-	}
 	r.conn.endpoint.leaving.Go(r.dismantle)
 }
 
-// dismantle gives back what is of the device, after the time-wait, or when there are too many that
-// wait for that, or when the endpoint is closed and has waited for long enough.
+// dismantle gives back what is of the device. It does not wait for the end of the time-wait, which
+// a peer that does not confirm the end makes last for minutes.
 func (r *rail) dismantle() {
 	c, e := r.conn, r.conn.endpoint
-	r.cm.Close() // which moves the queue pair to ERR, from where the rest comes
-	select {
-	case <-r.cm.Released():
-	case <-r.hurry:
-		r.qp.Close()
-	case <-e.hurry:
-		r.qp.Close()
-	}
+	r.cm.Close() // which moves the queue pair to ERR: all that was posted is complete
 	e.mu.Lock()
-	same := func(other *rail) bool { return other == r }
-	r.nic.leaving = slices.DeleteFunc(r.nic.leaving, same)
+	if e.err == nil && r.nic.err == nil {
+		r.until = r.nic.taken + uint64(r.nic.cq.Depth())
+		e.parting = append(e.parting, r)
+		r.nic.handle.Wake()
+	} else {
+		close(r.taken) // nobody looks any more
+	}
+	e.mu.Unlock()
+	<-r.taken
+	r.cm.Destroy()
+	e.mu.Lock()
+	e.noteFarewell(r.cm.Released())
 	r.nic.remove(r.qp.QPN())
 	c.count(r)
-	c.rails = slices.DeleteFunc(c.rails, same)
+	c.rails = slices.DeleteFunc(c.rails, func(other *rail) bool { return other == r })
 	r.core.Gone(e.dev.Now())
 	e.progress(e.dev.Now())
 	e.mu.Unlock()
@@ -136,6 +136,36 @@ func (r *rail) dismantle() {
 		c.closePDs()
 	}
 	e.leave(r.nic)
+}
+
+// noteFarewell keeps the end of a time-wait for Close. The caller holds mu.
+func (e *Endpoint) noteFarewell(over <-chan struct{}) {
+	e.farewells = append(e.farewells, over)
+	if len(e.farewells) <= maxFarewells {
+		return
+	}
+	e.farewells = slices.DeleteFunc(e.farewells, func(over <-chan struct{}) bool {
+		select {
+		case <-over:
+			return true
+		default:
+			return false
+		}
+	})
+	if more := len(e.farewells) - maxFarewells; more > 0 {
+		e.farewells = slices.Delete(e.farewells, 0, more)
+	}
+}
+
+// awaitFarewells waits for the ends of the time-waits, or until it is late. Nobody adds any more.
+func (e *Endpoint) awaitFarewells(late <-chan time.Time) {
+	for _, over := range e.farewells {
+		select {
+		case <-over:
+		case <-late:
+			return
+		}
+	}
 }
 
 // forget gives back what a rail has that did not come about.
@@ -209,7 +239,7 @@ func (r *rail) settle(ours, theirs *msg.Hello, err error) error {
 		err = r.add(ours, theirs)
 	}
 	if err != nil {
-		r.cm.Close()
+		r.cm.Destroy()
 		r.forget()
 		return err
 	}

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"errors"
+	"slices"
 
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -27,12 +28,13 @@ func (e service) HandleCompletions(roce.Time) (more bool) {
 	switch {
 	case !e.drive.unarmed:
 		more = e.poll()
-	case len(e.hangUps) > 0:
+	case len(e.hangUps) > 0, len(e.parting) > 0:
 		more = e.drain()
 	}
 	if !more {
 		e.endHungUp()
 	}
+	e.endParting(func(r *rail) bool { return !more || r.nic.taken >= r.until })
 	e.progress(e.dev.Now())
 	e.repay()
 	return more
@@ -46,6 +48,18 @@ func (e *Endpoint) endHungUp() {
 	}
 	clear(e.hangUps)
 	e.hangUps = e.hangUps[:0]
+}
+
+// endParting has those rails closed of which all was taken that is complete, as over says. The
+// caller holds mu.
+func (e *Endpoint) endParting(over func(*rail) bool) {
+	e.parting = slices.DeleteFunc(e.parting, func(r *rail) bool {
+		if !over(r) {
+			return false
+		}
+		close(r.taken)
+		return true
+	})
 }
 
 // NextDeadline implements engine.Service.
@@ -137,6 +151,7 @@ func (e *Endpoint) takeFrom(at roce.Time, from *nic) (now roce.Time, n int) {
 		now = e.now()
 	}
 	e.seen = now
+	from.taken += uint64(n)
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]
 		r := from.railOf(wc.QPN)
@@ -221,6 +236,7 @@ func (e *Endpoint) postWork(now roce.Time) (any bool) {
 // end ends everything. The caller holds mu.
 func (e *Endpoint) end(err error) {
 	e.err = err
+	e.endParting(func(*rail) bool { return true })
 	now := e.dev.Now()
 	for _, n := range e.nics {
 		for _, r := range n.rails {

@@ -26,8 +26,8 @@ whether the ICRC is right: "ok", "BAD", or "cut" where the capture kept too litt
 brackets is what the payload says: messages of the connection manager, those of xroce
 itself, encapsulated datagrams. Behind a "#" is the comment of the capture.
 
-FILE is pcap (either byte order, microseconds or nanoseconds), pcapng or ERF, also in gzip
-or zstd; "-" is stdin. RoCE v1, v2 and native InfiniBand are found in Ethernet, Linux
+FILE is pcap (either byte order, microseconds, nanoseconds or modified), pcapng or ERF, also
+in gzip or zstd; "-" is stdin. RoCE v1, v2 and native InfiniBand are found in Ethernet, Linux
 cooked and raw IP captures, behind VLAN tags, VXLAN, GRE and ERSPAN. A file that is damaged
 or ends in the middle is read to there; the exit code is then 1.
 

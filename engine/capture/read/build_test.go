@@ -48,9 +48,17 @@ type order interface {
 
 // pcapFile is a classic file.
 func pcapFile(o order, unit int64, list []sample) []byte {
-	magic := uint32(magicMicro)
 	if unit == 1 {
-		magic = magicNano
+		return pcapFileOf(o, magicNano, list)
+	}
+	return pcapFileOf(o, magicMicro, list)
+}
+
+// pcapFileOf is a classic file of a magic number.
+func pcapFileOf(o order, magic uint32, list []sample) []byte {
+	unit := int64(1000)
+	if magic == magicNano {
+		unit = 1
 	}
 	b := o.AppendUint32(nil, magic)
 	b = o.AppendUint16(b, 2)
@@ -63,6 +71,11 @@ func pcapFile(o order, unit int64, list []sample) []byte {
 		b = o.AppendUint32(b, uint32(s.at%1e9/unit))
 		b = o.AppendUint32(b, uint32(len(s.data)))
 		b = o.AppendUint32(b, uint32(len(s.data)))
+		if magic == magicModified {
+			b = o.AppendUint32(b, 2)      // interface
+			b = o.AppendUint16(b, 0x0800) // IPv4
+			b = append(b, 4, 0)           // sent by us
+		}
 		b = append(b, s.data...)
 	}
 	return b

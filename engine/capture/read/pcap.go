@@ -13,13 +13,18 @@ import (
 const (
 	pcapHeaderLen = 24
 	pcapRecordLen = 16
+	// Of the modified format a record also has the index of the interface (32 bits), the
+	// EtherType (16), the type of the packet (8) and a byte of padding (libpcap sf-pcap.c,
+	// pcap_sf_patched_pkthdr).
+	pcapModifiedLen = pcapRecordLen + 8
 )
 
-// pcap is a classic file.
+// pcap is a classic file, or one of the modified format of A. Kuznetsov's tcpdump.
 type pcap struct {
-	big  bool  // its order is big-endian
-	unit int64 // nanoseconds that the fraction of a second counts
-	link dissect.Link
+	big    bool  // its order is big-endian
+	unit   int64 // nanoseconds that the fraction of a second counts
+	record int   // length in bytes of the header of a packet
+	link   dissect.Link
 }
 
 // word reads a number of 32 bits.
@@ -31,15 +36,18 @@ func (f *pcap) word(b []byte) uint32 {
 	return v
 }
 
-// openPcap reads the header of a classic file.
-func (r *Reader) openPcap(big, nano bool) error {
+// openPcap reads the header of a classic file, whose magic number was read.
+func (r *Reader) openPcap(big bool, magic uint32) error {
 	b, err := r.rest(pcapHeaderLen)
 	if err != nil {
 		return err
 	}
-	f := &pcap{big: big, unit: 1000}
-	if nano {
+	f := &pcap{big: big, unit: 1000, record: pcapRecordLen}
+	switch magic {
+	case magicNano:
 		f.unit = 1
+	case magicModified:
+		f.record = pcapModifiedLen
 	}
 	// The upper half may tell of an FCS, whose length packets have as well.
 	f.link = dissect.Link(f.word(b[20:]))
@@ -48,7 +56,7 @@ func (r *Reader) openPcap(big, nano bool) error {
 }
 
 func (f *pcap) next(r *Reader, p *Packet) error {
-	b, err := r.take(pcapRecordLen)
+	b, err := r.take(f.record)
 	if err != nil {
 		return err
 	}

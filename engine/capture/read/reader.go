@@ -109,8 +109,9 @@ const (
 	magicZstd   = 0x28b52ffd
 	magicPcapng = 0x0a0d0d0a
 
-	magicMicro = 0xa1b2c3d4
-	magicNano  = 0xa1b23c4d
+	magicMicro    = 0xa1b2c3d4
+	magicNano     = 0xa1b23c4d
+	magicModified = 0xa1b2cd34 // microseconds, and longer headers of packets
 )
 
 // unpack looks through gzip and zstd.
@@ -156,14 +157,17 @@ func (r *Reader) open() error {
 		}
 		return cut(err)
 	}
-	switch magic, swapped := binary.BigEndian.Uint32(b), binary.LittleEndian.Uint32(b); {
-	case magic == magicPcapng:
+	magic, swapped := binary.BigEndian.Uint32(b), binary.LittleEndian.Uint32(b)
+	switch magic {
+	case magicPcapng:
 		r.format = &pcapng{}
 		return nil
-	case magic == magicMicro, magic == magicNano:
-		return r.openPcap(true, magic == magicNano)
-	case swapped == magicMicro, swapped == magicNano:
-		return r.openPcap(false, swapped == magicNano)
+	case magicMicro, magicNano, magicModified:
+		return r.openPcap(true, magic)
+	}
+	switch swapped {
+	case magicMicro, magicNano, magicModified:
+		return r.openPcap(false, swapped)
 	}
 	return r.openERF()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -51,6 +52,8 @@ func TestFormats(t *testing.T) {
 		"pcap": micro, "pcap, other order": pcapFile(big, 1000, want),
 		"pcap, nanoseconds":              pcapFile(little, 1, want),
 		"pcap, nanoseconds, other order": pcapFile(big, 1, want),
+		"pcap, modified":                 pcapFileOf(little, magicModified, want),
+		"pcap, modified, other order":    pcapFileOf(big, magicModified, want),
 		"pcapng":                         pcapngFile(little, 6, 1000, want),
 		"pcapng, other order":            pcapngFile(big, 6, 1000, want),
 		"pcapng, nanoseconds":            pcapngFile(little, 9, 1, want),
@@ -89,6 +92,7 @@ func TestCut(t *testing.T) {
 	list := samples(t, "rc_atomic_v4.pcap")[:3]
 	for name, file := range map[string][]byte{
 		"pcap": pcapFile(little, 1, list), "pcapng": pcapngFile(little, 9, 1, list),
+		"modified": pcapFileOf(little, magicModified, list),
 	} {
 		ends := 0
 		for n := range len(file) {
@@ -197,12 +201,60 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// TestInterfaces: each packet has the time and the link of its own interface, also where another
+// section has other interfaces.
+func TestInterfaces(t *testing.T) {
+	describe := func(o order, link dissect.Link, resol ...byte) []byte {
+		body := o.AppendUint16(nil, uint16(link))
+		body = append(body, make([]byte, 6)...)
+		for _, r := range resol {
+			body = o.AppendUint16(o.AppendUint16(body, optTsResol), 1)
+			body = append(body, r, 0, 0, 0)
+		}
+		return block(o, blockInterface, body)
+	}
+	packet := func(o order, iface uint32, stamp uint64) []byte {
+		b := packetBlock(o, stamp, []byte{1, 2, 3})
+		o.PutUint32(b[blockHeadLen:], iface)
+		return b
+	}
+	const second = 1_700_000_000
+	head := len(section(little, 9)) - len(describe(little, 0, 9)) - 4
+	file := slices.Concat(section(little, 9)[:head], describe(little, dissect.LinkEthernet),
+		describe(little, dissect.LinkRaw, 9), describe(little, dissect.LinkEthernet, 0x80|10),
+		packet(little, 0, second*1e6+1), packet(little, 2, second<<10+1),
+		packet(little, 1, second*1e9+1), packet(little, 0, second*1e6+2),
+		section(big, 3), describe(big, dissect.LinkRaw, 0), packet(big, 1, second),
+		packet(big, 0, second*1e3+1))
+	got, err := all(t, bytes.NewReader(file))
+	if err != nil || len(got) != 6 {
+		t.Fatalf("%d packets, %v", len(got), err)
+	}
+	for i, want := range []struct {
+		iface int
+		link  dissect.Link
+		nanos int64
+	}{
+		{0, dissect.LinkEthernet, 1000},
+		{2, dissect.LinkEthernet, 976562},
+		{1, dissect.LinkRaw, 1},
+		{0, dissect.LinkEthernet, 2000},
+		{1, dissect.LinkRaw, 0},
+		{0, dissect.LinkEthernet, 1e6},
+	} {
+		if p := got[i]; p.Interface != want.iface || p.Link != want.link ||
+			p.Time != second*1e9+want.nanos {
+			t.Errorf("packet %d: %+v, want %+v", i+1, p, want)
+		}
+	}
+}
+
 // FuzzReader: no file makes a Reader panic or run for ever, and what it says of packets holds.
 func FuzzReader(f *testing.F) {
 	list := samples(f, "rc_atomic_v4.pcap")[:2]
 	for _, file := range [][]byte{
 		pcapFile(little, 1, list), pcapFile(big, 1000, list), pcapngFile(little, 9, 1, list),
-		pcapngFile(big, 6, 1000, list), erfFile(list), gzipped(f, pcapFile(little, 1, list)),
+		pcapFileOf(big, magicModified, list), pcapngFile(big, 6, 1000, list), erfFile(list), gzipped(f, pcapFile(little, 1, list)),
 		zstandard(f, pcapFile(little, 1, list)),
 	} {
 		f.Add(file)

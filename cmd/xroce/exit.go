@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -74,6 +75,11 @@ func remedy(err error) error {
 	if errors.Is(err, roce.ErrLargeLost) {
 		return fmt.Errorf("%w: 'xroce check IFACE HOST' finds what passes; pingpong and perf "+
 			"take it with -m, all others with the MTU of the interface", err)
+	}
+	const files = "raise the limit (ulimit -n)"
+	if (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) &&
+		!strings.Contains(err.Error(), files) { // those of a link say so already
+		return fmt.Errorf("%w: %s", err, files)
 	}
 	return err
 }

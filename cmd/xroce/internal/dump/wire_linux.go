@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,6 +44,10 @@ var errRemoved = errors.New("the interface was removed")
 // OpenWire begins to copy what an interface receives and sends.
 func OpenWire(iface string, wanted capture.Filter, snap int) (*Wire, error) {
 	ifi, err := net.InterfaceByName(iface)
+	var errno syscall.Errno
+	if errors.As(err, &errno) { // of the asking, which did not say whether there is one
+		return nil, fmt.Errorf("look up interface %s: %w", iface, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no xroce process has an interface %q, and the kernel neither: %w",
 			iface, err)

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"xroce/engine"
 	"xroce/engine/msg"
 	rmsg "xroce/roce/msg"
 )
@@ -82,6 +84,23 @@ func TestPiecesDoNotAllocate(t *testing.T) {
 		for i := range n {
 			u.sends[i].Buffers = cutUp(u.sends[i].Buffers[0], size/3, 0, 7)
 			u.receives[i].Buffers = cutUp(u.receives[i].Buffers[0], 5, size/2)
+		}
+		return u
+	})
+}
+
+// TestRegionsDoNotAllocate: nor does one that is sent from a layout and received in another.
+func TestRegionsDoNotAllocate(t *testing.T) {
+	l := newLoop(t)
+	e, ca, cb := l.messages(t)
+	rng := rand.New(rand.NewPCG(9, 10))
+	wantNoAllocations(t, func(n, size int) *burst {
+		u := newBurst(e, ca, cb, n, size)
+		for i := range n {
+			u.sends[i].Buffers, u.receives[i].Buffers = nil, nil
+			devs := []*engine.Device{l.dev}
+			u.sends[i].Memory = newLaid(t, rng, plain, e, devs, size).span
+			u.receives[i].Memory = newLaid(t, rng, plain, e, devs, size).span
 		}
 		return u
 	})

@@ -27,6 +27,7 @@
 //	Send.Cancel              MPI_Cancel              ucp_request_cancel  fi_cancel
 //	SendActive, Handle       -                       ucp_am_send_nbx     -
 //	Flush                    -                       ucp_ep_flush_nbx    -
+//	Send.Memory of a layout  MPI_Type_vector         ucp_dt_create_generic fi_sendv
 //	Export, Import           MPI_Win_create          ucp_rkey_pack, ..._unpack fi_mr_reg
 //	Remote.Put, Get          MPI_Put, MPI_Get        ucp_put_nbx, ucp_get_nbx fi_write, fi_read
 //	Remote.FetchAdd          MPI_Fetch_and_op        ucp_atomic_op_nbx   fi_fetch_atomic
@@ -52,6 +53,12 @@
 // being asked each time: Endpoint.Export, Conn.Import. That goes by the queue pairs of messages,
 // but in no order with these: a call returns when it is done, and what is sent then finds it done.
 // Memory of each peer has keys of its own, so no peer can use those of another one.
+//
+// # Memory that is registered
+//
+// A message can be sent from memory that the caller has registered, and received there, without
+// being packed or registered again: a layout, or memory with on-demand paging, also all that the
+// process has. See Endpoint.Region, Send.Memory and Receive.Memory.
 //
 // # Order
 //

@@ -21,6 +21,12 @@ var at = netip.MustParseAddrPort("192.0.2.2:7471")
 // openEndpoint makes an endpoint on a simulated wire; with engine.Open it is one on a network
 // interface.
 func openEndpoint(network *sim.Network, n byte) (*msg.Endpoint, func()) {
+	_, endpoint, end := openDevice(network, n)
+	return endpoint, end
+}
+
+// openDevice is openEndpoint with the device.
+func openDevice(network *sim.Network, n byte) (*engine.Device, *msg.Endpoint, func()) {
 	port, err1 := network.NewPort(sim.PortConfig{
 		MAC: [6]byte{2, 0, 0, 0, 0, n}, MTU: 4200,
 		Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, n})},
@@ -31,7 +37,7 @@ func openEndpoint(network *sim.Network, n byte) (*msg.Endpoint, func()) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		log.Fatal(err)
 	}
-	return endpoint, func() {
+	return dev, endpoint, func() {
 		if err := errors.Join(endpoint.Close(), manager.Close(), dev.Close()); err != nil {
 			log.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"context"
+	"fmt"
 
 	"xroce/roce"
 	"xroce/roce/msg"
@@ -11,6 +12,7 @@ import (
 // leaves it alone until Done.
 type Send struct {
 	Buffers  [][]byte // the message, in order; not to be changed meanwhile
+	Memory   Span     // the message, in the place of Buffers, of memory that is registered
 	Tag      uint64
 	Protocol msg.Protocol // msg.Auto lets the machine choose
 	Level    msg.Level    // when it is complete
@@ -22,6 +24,7 @@ type Send struct {
 	Err    error // nil, ErrCancelled, *msg.StatusError of the peer, or why the connection is over
 
 	core     msg.Send
+	part     part // of Memory, while it is under way
 	conn     *Conn
 	progress waiting
 }
@@ -33,7 +36,7 @@ func (c *Conn) PostSend(s *Send) error {
 	e := c.endpoint
 	e.lock()
 	now := e.seen
-	if !c.core.LeavesAtOnce(s.Protocol, s.Buffers) {
+	if s.Memory.Region != nil || !c.core.LeavesAtOnce(s.Protocol, s.Buffers) {
 		now = e.now()
 	}
 	defer e.finish(now)
@@ -107,7 +110,13 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 	s.core.Pieces, s.core.Tag = s.Buffers, s.Tag
 	s.core.Protocol, s.core.Level, s.core.User = s.Protocol, s.Level, s
 	s.core.Active, s.core.Handler = s.Active, s.Handler
-	if err := c.core.Send(now, &s.core); err != nil {
+	err := s.hold(c.endpoint)
+	if err == nil {
+		if err = c.core.Send(now, &s.core); err != nil {
+			s.part.end()
+		}
+	}
+	if err != nil {
 		s.progress.forgo()
 		return err
 	}
@@ -117,7 +126,23 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 	return nil
 }
 
+// hold takes the memory of a message that is of a region.
+func (s *Send) hold(e *Endpoint) error {
+	if s.core.Region = nil; s.Memory.Region == nil {
+		return nil
+	}
+	if len(s.Buffers) > 0 {
+		return errBoth
+	}
+	s.core.Region = &s.part
+	return s.part.hold(e, s.Memory, false)
+}
+
+// errBoth says that a message is in two places.
+var errBoth = fmt.Errorf("%w: a message of Buffers and Memory", msg.ErrInvalid)
+
 func (s *Send) complete(core *msg.Send) {
+	s.part.end()
 	s.Err, s.Choice = core.Err, core.Choice
 	if s.conn.trace != nil && !core.IsFlush() {
 		s.conn.note(TraceEvent{
@@ -146,17 +171,19 @@ func (s *Send) Wait(ctx context.Context) error {
 // leaves it alone until Done.
 type Receive struct {
 	Buffers [][]byte // where it goes
+	Memory  Span     // likewise, in the place of Buffers, to memory that is registered
 	Tag     uint64
 	Mask    uint64 // the bits of the tag that count
 	From    *Conn  // nil for any peer; then who it was from
 
 	// Results:
-	Length   int          // bytes that are in Buffers
+	Length   int          // bytes that are in Buffers, or Memory
 	Whole    int          // bytes that the message had
 	Protocol msg.Protocol // how it came, see Receive of roce/msg
 	Err      error        // nil, *TruncatedError, ErrCancelled, or why the connection is over
 
 	core     msg.Receive
+	part     part // of Memory, while it is under way
 	endpoint *Endpoint
 	progress waiting
 }
@@ -187,20 +214,43 @@ func (e *Endpoint) post(now roce.Time, r *Receive) error {
 	if !r.progress.begin() {
 		return ErrQueued
 	}
-	r.endpoint = e
-	r.core.Pieces, r.core.Tag, r.core.Mask, r.core.User = r.Buffers, r.Tag, r.Mask, r
-	r.core.From = nil
+	r.core.Tag, r.core.Mask, r.core.From = r.Tag, r.Mask, nil
 	if r.From != nil {
 		r.core.From = r.From.core
 	}
-	if err := e.machine.Receive(now, &r.core); err != nil {
-		r.progress.forgo()
-		return err
+	return r.post(e, func() error { return e.machine.Receive(now, &r.core) })
+}
+
+// post hands a receive to the machine, by a function, with where its message goes.
+func (r *Receive) post(e *Endpoint, to func() error) error {
+	r.endpoint = e
+	r.core.Pieces, r.core.Region, r.core.User = r.Buffers, nil, r
+	err := r.hold(e)
+	if err == nil {
+		if err = to(); err != nil {
+			r.part.end()
+		}
 	}
-	return nil
+	if err != nil {
+		r.progress.forgo()
+	}
+	return err
+}
+
+// hold takes the memory of a receive that is of a region.
+func (r *Receive) hold(e *Endpoint) error {
+	if r.Memory.Region == nil {
+		return nil
+	}
+	if len(r.Buffers) > 0 {
+		return errBoth
+	}
+	r.core.Region = &r.part
+	return r.part.hold(e, r.Memory, true)
 }
 
 func (r *Receive) complete(core *msg.Receive) {
+	r.part.end()
 	r.Err, r.Length, r.Whole = core.Err, core.Length, core.Whole
 	if core.Truncated {
 		r.Err = &TruncatedError{Length: r.Length, Whole: r.Whole}

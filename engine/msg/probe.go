@@ -55,12 +55,10 @@ func (m *Message) PostReceive(r *Receive) error {
 		return ErrQueued
 	}
 	e := m.From.endpoint
-	r.endpoint = e
-	r.core.Pieces, r.core.User = r.Buffers, r
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.machine.ReceiveClaimed(&m.core, &r.core); err != nil {
-		r.progress.forgo()
+	err := r.post(e, func() error { return e.machine.ReceiveClaimed(&m.core, &r.core) })
+	if err != nil {
 		return err
 	}
 	e.progress(e.dev.Now())

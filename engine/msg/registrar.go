@@ -22,6 +22,7 @@ type registrar struct {
 	mu      sync.Mutex
 	waiting []*msg.Request
 	taken   int // of these
+	slow    int // requests that wait for pages, on goroutines of their own
 	wake    chan struct{}
 	quit    chan struct{}
 	gone    chan struct{}
@@ -123,13 +124,36 @@ func (m *registrar) run() {
 func (m *registrar) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.taken == len(m.waiting)
+	return m.taken == len(m.waiting) && m.slow == 0
 }
 
-// answer answers one request, and lets the machine go on.
+// answer answers one request, and lets the machine go on. One that copies from or to pages that are
+// absent is answered later.
 func (m *registrar) answer(r *msg.Request) {
+	if r.Kind != msg.Load && r.Kind != msg.Store {
+		memory, err := m.endpoint.provide(r.Conn.User.(*Conn), r)
+		m.tell(r, memory, err)
+		return
+	}
+	if f := move(r); f != mem.FaultPage {
+		m.tell(r, msg.Memory{}, moved(f))
+		return
+	}
+	m.mu.Lock()
+	m.slow++
+	m.mu.Unlock()
+	go func() {
+		m.tell(r, msg.Memory{}, moveWhole(r, m.quit))
+		m.mu.Lock()
+		m.slow--
+		m.mu.Unlock()
+		m.kick()
+	}()
+}
+
+// tell tells the machine the answer.
+func (m *registrar) tell(r *msg.Request, memory msg.Memory, err error) {
 	e, c := m.endpoint, r.Conn.User.(*Conn)
-	memory, err := e.provide(c, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.dev.Now()
@@ -155,15 +179,18 @@ type Domain struct {
 // machine themselves. It may wait for those who move packets. The errors are those of
 // engine.Device.AllocMR and RegMR; no device has anything of the memory then.
 func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
-	if r.Kind == msg.Release {
+	switch r.Kind {
+	case msg.Release:
 		return msg.Memory{}, free(r.Given.Owner)
+	case msg.Load, msg.Store:
+		return msg.Memory{}, moveWhole(r, nil)
 	}
 	kind, pieces := r.Kind, r.Pieces
 	for number, d := range on {
 		if d.Device == nil || r.Conn.Adapters()>>number&1 == 0 {
 			continue
 		}
-		m, err := provide(d, r, kind, pieces)
+		m, err := provide(d, number, r, kind, pieces)
 		if err != nil {
 			return msg.Memory{}, errors.Join(err, free(all.Owner))
 		}
@@ -185,7 +212,7 @@ var errNoDevice = errors.New("msg: no device is left to register memory with")
 
 // provide is Provide on one device.
 func provide(
-	d Domain, r *msg.Request, kind msg.RequestKind, pieces [][]byte,
+	d Domain, number int, r *msg.Request, kind msg.RequestKind, pieces [][]byte,
 ) (msg.Memory, error) {
 	var rights mem.Access
 	switch {
@@ -193,8 +220,15 @@ func provide(
 		rights = mem.LocalWrite | mem.RemoteWrite
 	case r.ToRead:
 		rights = mem.RemoteRead
-	default:
+	case r.Region == nil || r.Write:
 		rights = mem.LocalWrite
+	}
+	if r.Region != nil {
+		mr, err := r.Region.(*part).expose(d, number, r.Size, rights)
+		if err != nil {
+			return msg.Memory{}, err
+		}
+		return described(mr, nil, mr), nil
 	}
 	if kind == msg.Expose {
 		return expose(d, pieces, rights)

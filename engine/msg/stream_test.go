@@ -66,6 +66,7 @@ func newVethPair(t testing.TB, o vethpair.Options) (*vethpair.Pair, [2]*host) {
 		manager, err := cm.Open(dev, quick)
 		must(t, err)
 		t.Cleanup(func() { must(t, manager.Close()) })
+		h.dev, h.manager = dev, manager
 		h.Endpoint, err = msg.Open(dev, manager, msg.Options{})
 		must(t, err)
 		t.Cleanup(func() { must(t, h.Close()) })

@@ -13,7 +13,7 @@ var (
 )
 
 // Memory is what a region is made of: Bytes, or Slices, or Length bytes from Start on of
-// the Pager's.
+// the Pager's, or Length bytes from Addr on of the region Of.
 type Memory struct {
 	// Bytes stay in place and must not be freed before Deregister. None are
 	// allowed: such a region grants nothing but zero-length accesses.
@@ -27,6 +27,12 @@ type Memory struct {
 
 	Pager         Pager
 	Start, Length uint64
+
+	// Of is a region of these keys, of any protection domain and any sort of memory, of which a
+	// part gets a key more: who registers owns both. As for a layout no right of peers is needed
+	// there, but LOCAL_WRITE for all that writes. Until the part is deregistered the region stays
+	// as it is: see ErrBusy. Nothing else may be set beside it.
+	Of *Region
 
 	// Addr is the address by which requests name the first byte. A region with
 	// ZERO_BASED has 0 here.
@@ -61,6 +67,13 @@ func (k *Keys) RegisterAt(d *Domain, b []byte, addr uint64, access Access) (*Reg
 // RegisterMemory is Register for memory of any sort.
 func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, error) {
 	r := &Region{}
+	if m.Of != nil {
+		r.view.Store(&view{})
+		if err := k.RegisterAgain(r, d, m, access); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
 	v := &view{}
 	if err := r.fill(v, &m, d, access); err != nil {
 		return nil, err
@@ -78,8 +91,11 @@ func (k *Keys) RegisterMemory(d *Domain, m Memory, access Access) (*Region, erro
 func (k *Keys) RegisterAgain(r *Region, d *Domain, m Memory, access Access) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.contains(&r.cell) {
+	switch {
+	case k.contains(&r.cell):
 		return ErrBusy
+	case m.Of != nil && !k.contains(&m.Of.cell):
+		return ErrNotRegistered
 	}
 	if r.shared { // what was made of it may still have that
 		r.slices = nil
@@ -93,7 +109,11 @@ func (k *Keys) RegisterAgain(r *Region, d *Domain, m Memory, access Access) erro
 		v = &view{}
 	}
 	*v = next
-	return k.insert(&r.cell, v)
+	if err := k.insert(&r.cell, v); err != nil {
+		return err
+	}
+	v.retain()
+	return nil
 }
 
 // Forget lets go of the memory of a region that was deregistered, for RegisterAgain later: the
@@ -127,6 +147,9 @@ func (m *Memory) view(d *Domain, access Access) (*view, error) {
 // fill is fill of the memory, with slices that are held by the region. It is not in use, or has
 // none.
 func (r *Region) fill(v *view, m *Memory, d *Domain, access Access) error {
+	if m.Of != nil {
+		return m.part(v, d, access)
+	}
 	if err := m.fill(v, d, access); err != nil || len(m.Slices) == 0 {
 		return err
 	}

@@ -39,6 +39,8 @@ func (k *Keys) Reregister(r *Region, what Change, m Memory, d *Domain, access Ac
 		return fmt.Errorf("%w: flags %#x", ErrChange, uint8(what))
 	case r.kind != kindRegion || !old.valid:
 		return fmt.Errorf("%w: the key has no region of its own, or none that is valid", ErrChange)
+	case old.target != nil:
+		return fmt.Errorf("%w: it is a part of another region", ErrChange)
 	case what&ChangeTranslation == 0 && old.laid():
 		return fmt.Errorf("%w: a layout was checked with its domain and rights", ErrChange)
 	case r.users > 0:

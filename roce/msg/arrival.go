@@ -54,6 +54,7 @@ type arrival struct {
 	local   Memory
 	request Request
 	status  Status
+	err     error      // why it could not be stored
 	mark    int        // bytes that were here when it was looked at, see lookAfter
 	markAt  clock.Time // since when it has as many, 0 for not known
 }
@@ -84,10 +85,10 @@ func (e *Endpoint) retireArrival(a *arrival) {
 // deliver copies a message that is here to the receive that it has, and gives that back to who
 // asked. It came by that protocol.
 func (e *Endpoint) deliver(c *Conn, r *Receive, way Protocol, tag uint64, data []byte) {
-	r.Length = scatter(r.Pieces, 0, data)
-	e.count.Add(BytesCopiedIn, r.Length)
-	r.Protocol = way
-	e.hand(c, r, tag, uint64(len(data)), nil)
+	r.Protocol, r.SentTag, r.Whole, r.Source = way, tag, len(data), c
+	if e.placeMessage(c, r, data) {
+		e.hand(c, r, tag, uint64(len(data)), nil)
+	}
 }
 
 // deliverKept is deliver of a message that waited, and is done with it.

@@ -19,7 +19,7 @@ func (e *Endpoint) CancelSend(now clock.Time, s *Send) bool {
 	case sendPending:
 		c.pending.Remove(&s.links)
 		c.finish(s, ErrCancelled)
-	case sendExposing:
+	case sendExposing, sendLoading:
 		c.pending.Remove(&s.links)
 		s.cancelled = true
 	case sendExposed:

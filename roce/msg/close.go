@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -106,20 +107,43 @@ func (c *Conn) part(now clock.Time, err error, why Status) {
 
 // HandleBadKey takes that the device refused a request of the peer because of its key (IBA 9.9.3),
 // which has ended the queue pair: nothing can be said to the peer any more. Of several rails that
-// one is lost and no more: it may be a late WRITE of a message that came by another one since.
+// one is lost and no more: it may be a late WRITE of a message that came by another one since. The
+// peer is not to blame while it may use memory of ours that is not always there.
 func (e *Endpoint) HandleBadKey(now clock.Time, r *Rail) {
 	c := r.conn
-	switch {
-	case c.state == connDead:
-		return
-	case c.several:
-		c.lose(now, r, &PeerError{Err: ErrKey})
+	if c.state == connDead {
 		return
 	}
-	if c.state != connBroken {
+	err := error(&PeerError{Err: ErrKey})
+	if c.exposesAbsent() {
+		err = errDenied
+	}
+	switch {
+	case c.several:
+		c.lose(now, r, err)
+		return
+	case c.state != connBroken && err != errDenied:
 		e.count.Inc(ProtocolErrors)
 	}
-	c.fail(now, &PeerError{Err: ErrKey})
+	c.fail(now, err)
+}
+
+// errDenied says what is known when the device has refused the peer memory that may be absent.
+var errDenied = fmt.Errorf("%w, or the peer used a wrong key", ErrMemory)
+
+// exposesAbsent reports whether the peer has a key to memory that is not steady.
+func (c *Conn) exposesAbsent() bool {
+	for _, s := range c.sends {
+		if s != nil && s.hasKey && absent(s.Region) {
+			return true
+		}
+	}
+	for _, a := range c.incoming {
+		if a != nil && a.hasKey && a.receive != nil && absent(a.receive.Region) {
+			return true
+		}
+	}
+	return false
 }
 
 // sayFarewell fills in the last work request of a connection.
@@ -194,8 +218,9 @@ func (c *Conn) failSends() {
 		}
 	}
 	for _, s := range c.sends {
-		// Whose key is being made or taken away ends when that is done.
-		if s != nil && s.state != sendExposing && s.state != sendHiding {
+		// Whose key is being made or taken away, or whose bytes are being copied, ends when that
+		// is done.
+		if s != nil && !s.request.busy() {
 			c.hide(s)
 		}
 	}
@@ -242,7 +267,7 @@ func (c *Conn) failReceives() {
 	e.leave(c)
 	for i, a := range c.incoming {
 		switch {
-		case a == nil || a.request.busy():
+		case a == nil || a.request.busy() || a.receive != nil && a.receive.request.busy():
 		case a.receive == nil:
 			c.incoming[i] = nil // it was claimed: ReceiveClaimed will say so
 		default:

@@ -253,6 +253,7 @@ func (c *Conn) prepare(now clock.Time, s *Send) {
 	s.conn, s.state, s.posted, s.order = c, sendPending, now, c.order
 	s.Err, s.Choice, s.Sent, s.mark = nil, Choice{}, 0, false
 	s.off, s.window, s.flying, s.answered, s.hasKey = 0, 0, 0, false, false
+	s.loaded, s.loadedAt = s.loaded[:0], 0
 	s.again = s.again[:0]
 	s.cancelled, s.crowded, s.way, s.status = false, false, 0, StatusOK
 }

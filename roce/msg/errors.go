@@ -52,6 +52,9 @@ var (
 	ErrQuota = errors.New("msg: no memory for more slots of peers")
 	// ErrStalled says that a peer has not sent what it was asked for, for Config.Stall.
 	ErrStalled = errors.New("msg: the peer does not send what it announced")
+	// ErrMemory says that memory of a message cannot be accessed: nothing is mapped there any more,
+	// or it may not be written.
+	ErrMemory = errors.New("msg: the memory of a message cannot be accessed")
 	// ErrOwner says that the owner of the machine broke its rules.
 	ErrOwner = errors.New("msg: the machine is driven wrongly")
 )

@@ -26,7 +26,9 @@ func (c *Conn) takeCTS(m *Control) error {
 		s.Choice.Protocol, s.Choice.Why = Fragments, PeerUnregistered
 	}
 	s.state, s.window = sendFragments, int(m.Len)
-	c.fragments.Push(&s.links, s)
+	if !s.request.busy() { // else it goes on with what it waits for
+		c.fragments.Push(&s.links, s)
+	}
 	return nil
 }
 
@@ -38,7 +40,13 @@ func (c *Conn) sendFragments(now clock.Time) {
 		return
 	}
 	for s := c.fragments.First(); s != nil; s = c.fragments.First() {
-		n := min(s.window-s.off, l.ring.payload())
+		n := s.has(s.off, min(s.window-s.off, l.ring.payload()))
+		if n == 0 {
+			c.fragments.Remove(&s.links)
+			s.flying++
+			c.load(s, s.off, min(s.window-s.off, maxLoad))
+			continue
+		}
 		h := RecordHeader{
 			Type: RecordFragment, Number: uint16(s.id), Len: uint32(n), Tag: uint64(s.off),
 		}
@@ -46,7 +54,7 @@ func (c *Conn) sendFragments(now clock.Time) {
 		if !ok {
 			return
 		}
-		gather(payload, s.Pieces, s.off)
+		s.gather(payload, s.off)
 		c.endpoint.count.Add(BytesCopiedOut, n)
 		c.closeFull()
 		s.off += n
@@ -71,14 +79,6 @@ func (c *Conn) takeFragment(rec *Record) bool {
 		c.broken(ErrRange)
 		return true
 	}
-	scatter(a.receive.Pieces, a.done, rec.Payload)
-	c.endpoint.count.Add(BytesCopiedIn, len(rec.Payload))
-	a.done += int(rec.Len)
-	switch {
-	case a.done == a.want:
-		c.end(a)
-	case a.asked < a.want && a.asked-a.done <= fragmentFrames*c.endpoint.config.EagerLimit/2:
-		c.clear(a)
-	}
+	c.placeFragment(a, rec.Payload)
 	return true
 }

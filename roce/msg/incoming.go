@@ -62,7 +62,8 @@ func (e *Endpoint) begin(a *arrival, r *Receive) {
 		return
 	}
 	a.request = Request{
-		Kind: Expose, Conn: c, Pieces: r.Pieces, Size: a.want, Remote: a.way == Put, asker: a,
+		Kind: Expose, Conn: c, Pieces: r.Pieces, Region: r.Region, Size: a.want, Write: true,
+		Remote: a.way == Put, asker: a,
 	}
 	e.ask(&a.request)
 }
@@ -73,6 +74,8 @@ func (a *arrival) answer(now clock.Time, q *Request, m Memory, err error) {
 	switch {
 	case q.Kind == Release:
 		c.endpoint.complete(a)
+	case q.Kind == Store:
+		c.hasStored(a, err)
 	case c.state == connDead:
 		a.local, a.hasKey = m, err == nil
 		c.end(a)
@@ -114,8 +117,8 @@ func (e *Endpoint) complete(a *arrival) {
 	r := a.receive
 	r.taken = false
 	r.Length, r.Protocol = a.done, a.way
-	var err error
-	if a.done < a.want {
+	err := a.err
+	if err == nil && a.done < a.want {
 		err = a.conn.err
 	}
 	e.hand(a.conn, r, a.tag, a.length, err)

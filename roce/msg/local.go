@@ -42,12 +42,12 @@ func (c *Conn) launchLocal(now clock.Time, s *Send) bool {
 		c.provision(now, s.Choice.Slot)
 		return false
 	}
-	if r.users == len(r.taken) || !c.number(s) {
+	if r.users == len(r.taken) || !c.loadWhole(s) || !c.number(s) {
 		return false
 	}
 	slot := r.take()
 	off := slot * r.size
-	gather(r.memory.Bytes[off:][:s.length], s.Pieces, 0)
+	s.gather(r.memory.Bytes[off:][:s.length], 0)
 	s.local, s.localSlot = r, slot
 	c.endpoint.count.Add(BytesCopiedOut, s.length)
 	s.shown = r.memory.from(uint64(off))

@@ -53,11 +53,16 @@ const (
 	// Release takes the key of Memory out of use, and frees what Allocate made. When it is
 	// answered no packet touches the memory any more.
 	Release
+	// Load copies len(Bytes) bytes of Region, from Off on, to Bytes, and Store copies Bytes there.
+	// They are for a Region that is not steady. The answer is no memory.
+	Load
+	Store
 )
 
 // A Request is what a machine wants of memory. The owner takes it by Endpoint.NextRequest and
 // answers once, by Endpoint.Answer, at any time: registering may take long, and no connection
-// waits for that of another one. What Release asks for cannot fail.
+// waits for that of another one. What Release asks for cannot fail. The error of a Load or a Store
+// is that of the message.
 type Request struct {
 	Kind   RequestKind
 	Conn   *Conn
@@ -65,6 +70,10 @@ type Request struct {
 	Remote bool
 	ToRead bool
 	Pieces [][]byte
+	Region Region // of Expose, in the place of Pieces: Size bytes of it; of Load and Store
+	Write  bool   // of Expose: we write to the memory, or the peer does
+	Off    int    // of Load and Store
+	Bytes  []byte // likewise
 	Given  Memory // of Release
 
 	asker asker

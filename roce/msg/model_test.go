@@ -202,8 +202,8 @@ func (m *model) finish() {
 var firstSeed = flag.Uint64("first-seed", 1, "seed from which on the models run")
 
 // TestModel has two ends do everything at once, in every mode, by every protocol, under every
-// policy: messages of all lengths in pieces, all levels, cancelled messages, slots that are
-// renewed, memory that is refused, time that goes by.
+// policy: messages of all lengths in pieces or a region, all levels, cancelled messages, slots that
+// are renewed, memory that is refused, time that goes by.
 func TestModel(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+100; seed++ {
 		modelRun(t, seed)
@@ -237,7 +237,7 @@ func modelRun(t *testing.T, seed uint64) {
 		case 2, 3:
 			if len(y.receives) < 40 {
 				size := w.rand.IntN(1 << (4 + w.rand.IntN(15)))
-				m.receive(y, &Receive{Pieces: [][]byte{make([]byte, size)}})
+				m.receive(y, drawReceive(w, size))
 			}
 		case 4:
 			if n := len(y.sends); n > 0 {
@@ -279,5 +279,17 @@ func drawSend(w *world) *modelSend {
 	if w.rand.IntN(2) == 0 {
 		s.Pieces = [][]byte{s.data}
 	}
+	if w.rand.IntN(3) == 0 {
+		s.Pieces, s.Region = nil, &slab{b: s.data, steady: w.rand.IntN(2) == 0}
+	}
 	return s
+}
+
+// drawReceive draws where a message goes. Of a region the model knows the memory by Pieces.
+func drawReceive(w *world, size int) *Receive {
+	r := &Receive{Pieces: [][]byte{make([]byte, size)}}
+	if w.rand.IntN(3) == 0 {
+		r.Region = &slab{b: r.Pieces[0], steady: w.rand.IntN(2) == 0}
+	}
+	return r
 }

@@ -21,6 +21,7 @@ const (
 // until Endpoint.NextSent returns it; then it may be used again.
 type Send struct {
 	Pieces   [][]byte // the message, in order; not to be changed meanwhile
+	Region   Region   // the message, in the place of Pieces
 	Tag      uint64
 	Protocol Protocol // Auto for that of the configuration
 	Level    Level    // when it is complete
@@ -64,6 +65,9 @@ type Send struct {
 	answered  bool       // ATS came
 	cancelled bool       // the application wants it back
 	status    Status
+
+	loaded   []byte // of a Region that is not steady, what was copied of it
+	loadedAt int    // from that place in the message on
 }
 
 // Length is the length of the message in bytes, once it was posted.
@@ -78,6 +82,7 @@ type sendState uint8
 const (
 	sendIdle      sendState = iota
 	sendPending             // waits for its turn
+	sendLoading             // waits for its bytes
 	sendInSlot              // in a frame
 	sendExposing            // waits for its key
 	sendExposed             // has it, or does without
@@ -91,6 +96,11 @@ const (
 // measure notes how long the message and the longest of its pieces are.
 func (s *Send) measure() {
 	s.length, s.longest = 0, 0
+	if s.Region != nil {
+		s.length = s.Region.Len()
+		s.longest = s.length
+		return
+	}
 	for _, p := range s.Pieces {
 		s.length += len(p)
 		s.longest = max(s.longest, len(p))
@@ -101,6 +111,7 @@ func (s *Send) measure() {
 // until Endpoint.NextReceived returns it; then it may be used again.
 type Receive struct {
 	Pieces [][]byte // where the message goes
+	Region Region   // likewise, in the place of Pieces
 	Tag    uint64
 	Mask   uint64 // the bits of the tag that count
 	From   *Conn  // nil for any peer
@@ -121,6 +132,9 @@ type Receive struct {
 	links list.Link[Receive]
 	size  int
 	taken bool // it has a message, which is not here yet
+
+	request Request
+	kept    []byte // of a message, what is being stored at a Region that is not steady
 }
 
 // busy reports whether it is under way.
@@ -130,7 +144,11 @@ func (r *Receive) busy() bool { return r.node.Queued() || r.links.In() || r.take
 func (r *Receive) reset() {
 	r.node.Init(r)
 	r.Err, r.Length, r.Whole, r.Truncated, r.Source = nil, 0, 0, false, nil
-	r.size = 0
+	r.size, r.kept = 0, r.kept[:0]
+	if r.Region != nil {
+		r.size = r.Region.Len()
+		return
+	}
 	for _, p := range r.Pieces {
 		r.size += len(p)
 	}

@@ -186,8 +186,11 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 		c.passMark(s)
 		return true
 	}
-	if !c.announced {
+	switch {
+	case !c.announced:
 		return false // how long a slot is, the peer has not said yet
+	case s.state == sendLoading:
+		return false
 	}
 	if s.state == sendPending {
 		enlarges := s.Choice.Why == Enlarge
@@ -197,6 +200,9 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 	}
 	switch s.Choice.Protocol {
 	case Eager:
+		if !c.loadWhole(s) {
+			return false
+		}
 		if c.launchInSlot(now, c.laneOfShort(s.length), s) {
 			return true
 		}
@@ -207,6 +213,9 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 			return c.launchLocal(now, s)
 		}
 		if l := &c.lanes[large]; l.ring.payload() >= s.length {
+			if !c.loadWhole(s) {
+				return false
+			}
 			if c.launchInSlot(now, l, s) {
 				return true
 			}
@@ -260,7 +269,7 @@ func (c *Conn) launchInSlot(now clock.Time, l *lane, s *Send) bool {
 	if !ok {
 		return false
 	}
-	gather(payload, s.Pieces, 0)
+	s.gather(payload, 0)
 	c.pending.Remove(&s.links)
 	c.countSent(s)
 	c.endpoint.count.Add(BytesCopiedOut, s.length)

@@ -22,7 +22,8 @@ func (c *Conn) announce(s *Send) bool {
 		}
 		s.state = sendExposing
 		s.request = Request{
-			Kind: Expose, Conn: c, Pieces: s.Pieces, ToRead: s.Choice.Protocol == Get, asker: s,
+			Kind: Expose, Conn: c, Pieces: s.Pieces, Region: s.Region, Size: s.length,
+			ToRead: s.Choice.Protocol == Get, asker: s,
 		}
 		c.endpoint.ask(&s.request)
 		return false
@@ -73,9 +74,13 @@ func (c *Conn) sending(id uint32) *Send {
 // answer is told the key of a message, or that it is out of use.
 func (s *Send) answer(now clock.Time, q *Request, m Memory, err error) {
 	c := s.conn
-	if q.Kind == Release {
+	switch q.Kind {
+	case Release:
 		c.settle(s)
 		c.pump(now)
+		return
+	case Load:
+		c.hasLoaded(now, s, err)
 		return
 	}
 	if err == nil {

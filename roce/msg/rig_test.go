@@ -237,9 +237,13 @@ func (n *node) answer(i int) {
 	w := n.world
 	r := n.requests[i]
 	n.requests = append(n.requests[:i], n.requests[i+1:]...)
-	if r.Kind == Release {
+	switch r.Kind {
+	case Release:
 		n.free(r.Given.Owner)
 		n.endpoint.Answer(w.now, r, Memory{}, nil)
+		return
+	case Load, Store:
+		n.endpoint.Answer(w.now, r, Memory{}, r.Region.(*slab).move(r))
 		return
 	}
 	if w.rand.IntN(100) < w.stingy && (r.Kind == Expose || r.Size > 40_000) {
@@ -256,6 +260,8 @@ func (n *node) answer(i int) {
 	var b []byte
 	if r.Kind == Allocate {
 		b = make([]byte, r.Size)
+	} else if r.Region != nil {
+		b = r.Region.(*slab).b[:r.Size]
 	} else if len(r.Pieces) == 1 {
 		b = r.Pieces[0]
 	} else {

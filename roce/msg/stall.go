@@ -52,7 +52,7 @@ func (c *Conn) owes(a *arrival) bool {
 	case Put:
 		return a.hasKey
 	case Fragments:
-		return c.arrivals.n == 0
+		return c.arrivals.n == 0 && a.asked > a.done
 	}
 	return a.asked > a.done
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/message"
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
@@ -107,6 +108,9 @@ func (a *app) measureMessages(
 			if a.listening != nil {
 				a.listening(net.TCPAddrFromAddrPort(at))
 			}
+		},
+		Refused: func(peer string, why error) {
+			a.logger.Info("not the client", "from", peer, "error", plain.Brief(why.Error()))
 		},
 		Met: a.met,
 		Agreed: func(peer string) {

@@ -3,7 +3,6 @@ package message
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/netip"
 	"sync"
 
@@ -13,46 +12,34 @@ import (
 
 // meet makes all connections, and agrees over each on what is to come before the next is made.
 func (r *run) meet(ctx context.Context) error {
-	next := r.dial
 	if r.config.Server {
 		var err error
 		if r.door, err = r.listen(); err != nil {
 			return err
 		}
-		next = r.door.accept
 		if r.hooks.Listening != nil {
 			r.hooks.Listening(r.config.Addr)
 		}
+		return r.receive(ctx)
 	}
 	for i := range r.config.Peers {
 		within, cancel := ctx, func() {}
 		if i > 0 {
 			within, cancel = context.WithTimeoutCause(ctx, r.setup(), errSetup)
 		}
-		conn, err := next(within)
+		conn, err := r.dial(within)
 		if err != nil {
 			err = cause(within, err)
 			cancel()
 			return r.which(i, err)
 		}
 		cancel()
-		if i == 0 && r.config.Server && r.hooks.Met != nil {
-			r.hooks.Met()
-		}
 		r.links = append(r.links, &link{run: r, conn: conn})
 		if err := r.agree(ctx, conn); err != nil {
 			return r.which(i, err)
 		}
 	}
 	return nil
-}
-
-// which says over which connection it went wrong, where there are several.
-func (r *run) which(i int, err error) error {
-	if r.config.Peers == 1 {
-		return err
-	}
-	return fmt.Errorf("connection %d of %d: %w", i+1, r.config.Peers, err)
 }
 
 // dial connects to the server.
@@ -146,16 +133,6 @@ func (d *door) take(ctx context.Context, l *msg.Listener) {
 		if err != nil {
 			return
 		}
-	}
-}
-
-// accept waits for a connection.
-func (d *door) accept(ctx context.Context) (*msg.Conn, error) {
-	select {
-	case a := <-d.came:
-		return a.conn, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 

@@ -26,10 +26,11 @@ var errSetup = errors.New("the peer did not say in time what it is about to do")
 
 // Hooks are told how a test goes. Each may be nil.
 type Hooks struct {
-	Listening func(netip.AddrPort)    // a server waits for its client
-	Met       func()                  // and has met it
-	Agreed    func(peer string)       // the ends are about to do the same
-	Progress  func(done, total int64) // messages of the client over all connections
+	Listening func(netip.AddrPort)         // a server waits for its client
+	Refused   func(peer string, why error) // somebody came who is not its client
+	Met       func()                       // it has met its client
+	Agreed    func(peer string)            // the ends are about to do the same
+	Progress  func(done, total int64)      // messages of the client over all connections
 }
 
 // A run is a test that runs.

@@ -27,7 +27,7 @@ type Wire struct {
 	snap    int
 	stats   capture.Statistics
 	stopped atomic.Bool
-	down    bool // the interface was, when it was asked last
+	looking bool // the interface was down once: it may be removed unheard
 	frame   []byte
 	packet  capture.Packet
 }
@@ -35,7 +35,7 @@ type Wire struct {
 // wireBuffer is how many bytes of packets wait in the kernel.
 const wireBuffer = 16 << 20
 
-// lookTime is how often it is looked whether an interface that is down is still there.
+// lookTime is how often it is looked whether an interface that was down is still there.
 const lookTime = time.Second
 
 // errRemoved ends a capture.
@@ -90,13 +90,10 @@ func (w *Wire) Next() (*capture.Packet, error) {
 		switch {
 		case late && w.stopped.Load():
 			return nil, io.EOF
-		case errors.Is(err, unix.ENETDOWN), late && w.down:
+		case errors.Is(err, unix.ENETDOWN), late && w.looking:
 			if err = w.outage(); err == nil {
 				continue
 			}
-		case err == nil && w.down:
-			w.down = false
-			err = w.limit(time.Time{})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.name, err)
@@ -116,7 +113,9 @@ func (w *Wire) Next() (*capture.Packet, error) {
 
 // outage has the packets of an interface that is down waited for. The kernel says once that it is,
 // and copies packets again when it is up; of one that is down it does not say that it was removed
-// (v6.18 net/packet/af_packet.c, packet_notifier). The error is for one that was.
+// (v6.18 net/packet/af_packet.c, packet_notifier). The error is for one that was. A packet is no
+// sign that the interface is up again: it may have waited since before, or between two outages of
+// which the kernel says one. So it is looked from then on, once a second.
 func (w *Wire) outage() error {
 	raw, err := w.file.SyscallConn()
 	if err != nil {
@@ -130,14 +129,9 @@ func (w *Wire) outage() error {
 	if ll, ok := at.(*unix.SockaddrLinklayer); ok && ll.Ifindex < 0 {
 		return errRemoved
 	}
-	w.down = true
-	return w.limit(time.Now().Add(lookTime))
-}
-
-// limit bounds the next wait for a packet, unless it was ended.
-func (w *Wire) limit(end time.Time) error {
-	err := w.file.SetReadDeadline(end)
-	if w.stopped.Load() {
+	w.looking = true
+	err = w.file.SetReadDeadline(time.Now().Add(lookTime))
+	if w.stopped.Load() { // meanwhile
 		err = w.file.SetReadDeadline(time.Now())
 	}
 	return err

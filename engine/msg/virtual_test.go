@@ -47,10 +47,10 @@ func newVirtual(t *testing.T) *virtual {
 		t.Cleanup(func() { must(t, v.devices[i].Close()) })
 		v.managers[i], err = cm.Open(v.devices[i], quick)
 		must(t, err)
-		t.Cleanup(func() { v.wait(v.managers[i].Close) })
+		t.Cleanup(func() { v.run(v.managers[i].Close, roce.Millisecond) })
 		v.ends[i], err = msg.Open(v.devices[i], v.managers[i], msg.Options{Spin: -1})
 		must(t, err)
-		t.Cleanup(func() { v.wait(v.ends[i].Close) })
+		t.Cleanup(func() { v.run(v.ends[i].Close, roce.Millisecond) })
 	}
 	return v
 }
@@ -86,8 +86,16 @@ func (v *virtual) connect(ctx context.Context) (conns [2]*msg.Conn) {
 	return conns
 }
 
-// wait moves the clock until a function, on a goroutine of its own, has returned.
+// wait moves the clock until a function, on a goroutine of its own, has returned: so slowly that
+// the goroutine has its turn before something it takes part in is over time.
 func (v *virtual) wait(f func() error) {
+	v.t.Helper()
+	v.run(f, 10*roce.Microsecond)
+}
+
+// run moves the clock in steps until a function has returned. Short ones take long where half a
+// second of time-wait has to pass.
+func (v *virtual) run(f func() error, step roce.Time) {
 	v.t.Helper()
 	result := make(chan error, 1)
 	go func() { result <- f() }()
@@ -100,7 +108,7 @@ func (v *virtual) wait(f func() error) {
 			return
 		default:
 		}
-		next := v.clock.Now() + 10*roce.Microsecond
+		next := v.clock.Now() + step
 		never := func() bool { return false }
 		_ = v.network.Run(v.clock, next, never, v.devices[0], v.devices[1])
 		v.clock.AdvanceTo(next)

@@ -254,8 +254,8 @@ func FuzzReader(f *testing.F) {
 	list := samples(f, "rc_atomic_v4.pcap")[:2]
 	for _, file := range [][]byte{
 		pcapFile(little, 1, list), pcapFile(big, 1000, list), pcapngFile(little, 9, 1, list),
-		pcapFileOf(big, magicModified, list), pcapngFile(big, 6, 1000, list), erfFile(list), gzipped(f, pcapFile(little, 1, list)),
-		zstandard(f, pcapFile(little, 1, list)),
+		pcapFileOf(big, magicModified, list), pcapngFile(big, 6, 1000, list), erfFile(list),
+		gzipped(f, pcapFile(little, 1, list)), zstandard(f, pcapFile(little, 1, list)),
 	} {
 		f.Add(file)
 	}

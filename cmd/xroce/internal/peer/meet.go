@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -59,8 +60,11 @@ type client[T any] struct {
 type attempt struct {
 	request *cm.Request
 	order   int
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 }
+
+// errOthers is why an attempt ends that took longer than its turn.
+var errOthers = errors.New("it takes long, and others wait")
 
 // Meet waits for n clients, and returns them in the order in which they asked. The error is that
 // of Next; then there are none.
@@ -189,17 +193,17 @@ func (a *attempts[T]) giveWay(timer *time.Timer) {
 			return
 		}
 		a.room.Told(v)
-		v.Who.cancel()
+		v.Who.cancel(errOthers)
 	}
 }
 
 // begin begins to answer a request.
 func (a *attempts[T]) begin(v *crowd.Visitor[*attempt]) {
-	ctx, cancel := context.WithCancel(a.ctx)
+	ctx, cancel := context.WithCancelCause(a.ctx)
 	v.Who.cancel = cancel
 	a.running.Go(func() {
 		a.answer(ctx, v.Who.request, v.Who.order)
-		cancel()
+		cancel(nil)
 		select {
 		case a.left <- v:
 		case <-a.ctx.Done():

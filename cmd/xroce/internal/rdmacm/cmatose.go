@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
@@ -44,6 +45,7 @@ type talker struct {
 	*line
 	out, in        *engine.MR
 	sent, received int
+	begun          error // of send, of a server
 }
 
 // newTalker makes a connection by join, which is given what it needs.
@@ -148,12 +150,13 @@ func (ts talkers) hangUp(ctx context.Context) {
 	}
 }
 
-// meetTalkers waits for the connections of a test.
-func (s *Station) meetTalkers(
-	ctx context.Context, l *listener, c *Cmatose, change func(cm.Setup) cm.Setup,
-) (talkers, error) {
-	ts, err := peer.Meeting[*talker]{
-		Next: l.accept, Failed: s.complainer(), Places: c.Connections + sparePlaces(2*c.Size),
+// talkers is how the connections of a test are met.
+func (s *Station) talkers(
+	l *listener, c *Cmatose, complain func(string, error), change func(cm.Setup) cm.Setup,
+) peer.Meeting[*talker] {
+	return peer.Meeting[*talker]{
+		Next: l.accept, Places: c.Connections + sparePlaces(2*c.Size),
+		Failed: func(r *cm.Request, err error) { complain(r.RemoteAddr().String(), err) },
 		Accept: func(ctx context.Context, r *cm.Request) (*talker, error) {
 			t, err := s.newTalker(c, func(setup cm.Setup) (_ *cm.Conn, err error) {
 				return s.acceptTalker(ctx, r, change(setup))
@@ -165,11 +168,7 @@ func (s *Station) meetTalkers(
 			return t, err
 		},
 		Leave: func(t *talker) { t.abandon() },
-	}.Meet(ctx, c.Connections)
-	if err == nil {
-		s.met()
 	}
-	return ts, err
 }
 
 // acceptTalker connects to who asks, on a queue pair that is given back if that fails.
@@ -186,7 +185,8 @@ func (s *Station) acceptTalker(
 	return conn, err
 }
 
-// ServeCmatose is the server: it waits for all connections and talks first.
+// ServeCmatose is the server: it waits for all connections and talks first. A connection that ends
+// before it has taken a message was none, and another one takes its place.
 func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 	s.Say("cmatose: starting server\n")
 	l, err := s.listen(c.Addr)
@@ -194,15 +194,19 @@ func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 		return Result{}, err
 	}
 	defer l.close()
-	ts, err := s.meetTalkers(ctx, l, &c, func(setup cm.Setup) cm.Setup { return setup })
+	ts, err := s.cmatoseFirst(ctx, l, &c)
+	defer func() { ts.hangUp(ctx) }()
 	if err != nil {
 		return Result{}, err
 	}
-	defer func() { ts.hangUp(ctx) }()
+	s.met()
 	if c.Count > 0 {
-		if err := s.cmatoseFirst(ctx, ts); err != nil {
+		s.Say("receiving data transfers\n")
+		err := ts.each(func(t *talker) error { return t.await(ctx, t.Count, t.Count) })
+		if err != nil {
 			return Result{}, err
 		}
+		s.Say("data transfers complete\n")
 	}
 	s.Say("cmatose: disconnecting\n")
 	ts.hangUp(ctx)
@@ -210,22 +214,49 @@ func (s *Station) ServeCmatose(ctx context.Context, c Cmatose) (Result, error) {
 	return ts.result(), ctx.Err()
 }
 
-// cmatoseFirst is what the server says and hears.
-func (s *Station) cmatoseFirst(ctx context.Context, ts talkers) error {
-	s.Say("initiating data transfers\n")
-	if err := ts.each((*talker).send); err != nil {
-		return err
+// cmatoseFirst meets the clients, and is what the server says to them.
+func (s *Station) cmatoseFirst(
+	ctx context.Context, l *listener, c *Cmatose,
+) (ts talkers, err error) {
+	complain := s.complainer()
+	say := sync.OnceFunc(func() { s.Say("initiating data transfers\ncompleting sends\n") })
+	for {
+		meeting := s.talkers(l, c, complain, func(setup cm.Setup) cm.Setup { return setup })
+		more, err := meeting.Meet(ctx, c.Connections-len(ts))
+		if err != nil || c.Count == 0 {
+			return append(ts, more...), err
+		}
+		say()
+		for _, t := range more {
+			t.begun = t.send()
+		}
+		heard := ts
+		for i, t := range more {
+			err := t.begun
+			if err == nil {
+				err = t.await(ctx, t.Count, 0)
+			}
+			switch {
+			case err == nil:
+				heard = append(heard, t)
+			case ctx.Err() == nil && gone(err):
+				complain(t.conn.RemoteAddr().String(), err)
+				t.abandon()
+			default:
+				return append(heard, more[i:]...), err
+			}
+		}
+		if ts = heard; len(ts) == c.Connections {
+			return ts, nil
+		}
 	}
-	s.Say("completing sends\n")
-	if err := ts.each(func(t *talker) error { return t.await(ctx, t.Count, 0) }); err != nil {
-		return err
-	}
-	s.Say("receiving data transfers\n")
-	if err := ts.each(func(t *talker) error { return t.await(ctx, t.Count, t.Count) }); err != nil {
-		return err
-	}
-	s.Say("data transfers complete\n")
-	return nil
+}
+
+// gone reports whether an error says that nobody is there: it hung up, or is silent.
+func gone(err error) bool {
+	var failed *roce.WorkError
+	return hungUp(err) || errors.Is(err, peer.ErrSilence) ||
+		errors.As(err, &failed) && failed.Status == roce.StatusRetryExcErr
 }
 
 func (ts talkers) result() Result {

@@ -86,22 +86,12 @@ func (l *line) hangUp(ctx context.Context) {
 	}
 }
 
-// release gives all back after hangUp, as soon as the queue pair may be.
-func (l *line) release(ctx context.Context) {
-	if l.conn != nil {
-		select {
-		case <-l.conn.Released():
-		case <-ctx.Done():
-			return // the end of the device does it
-		}
-	}
-	l.free()
-}
-
-// abandon ends a connection that nobody wants, and gives all back.
+// abandon ends the connection, if there is one, waits for nobody and gives all back: what is left of
+// it until both ends know are numbers of the manager.
 func (l *line) abandon() {
-	l.conn.Close()
-	l.conn.QP().Close()
+	if l.conn != nil {
+		l.conn.Destroy()
+	}
 	l.free()
 }
 

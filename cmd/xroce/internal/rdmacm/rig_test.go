@@ -63,10 +63,17 @@ var patient = cm.Options{Machine: machine.Config{
 // newRig makes a server and a client on a simulated network.
 func newRig(t *testing.T, faults sim.Faults) (server, client *party) {
 	t.Helper()
-	options := quick
 	if faults == (sim.Faults{}) {
-		options = patient
+		return newRigWith(t, faults, patient)
 	}
+	return newRigWith(t, faults, quick)
+}
+
+// newRigWith is newRig with managers of a kind.
+func newRigWith(
+	t *testing.T, faults sim.Faults, options cm.Options,
+) (server, client *party) {
+	t.Helper()
 	clock := engine.NewSystemClock()
 	network, err := sim.NewNetwork(3, clock, faults)
 	must(t, err)

@@ -42,6 +42,8 @@ type pinger struct {
 	data    *engine.MR // the server's copy, the client's echo
 	start   *engine.MR // the client's text, nil for a server
 	rounds  int        // that are complete
+	first   info       // of a server, if heard: what its client said when it came
+	heard   bool
 }
 
 // rpingSends is the depth of the send queue, that of rping.

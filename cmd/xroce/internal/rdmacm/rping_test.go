@@ -132,41 +132,43 @@ func TestRpingPersistent(t *testing.T) {
 	}
 }
 
-// What a client says that is none of rping ends the server with an error.
+// What a client says that is none of rping ends the server with an error; who says it first of all
+// was no client.
 func TestRpingBadClient(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
-		name string
-		do   func(ctx context.Context, p *pinger) error
-		want string
+		name     string
+		stranger bool
+		do       func(ctx context.Context, p *pinger) error
+		want     string
 	}{
-		{"no size", func(_ context.Context, p *pinger) error {
+		{"no size", false, func(_ context.Context, p *pinger) error {
 			return p.tell(info{buf: p.start.Addr(), rkey: p.start.RKey()})
 		}, "buffer has 0 bytes"},
-		{"long", func(_ context.Context, p *pinger) error {
+		{"long", false, func(_ context.Context, p *pinger) error {
 			return p.tell(info{p.start.Addr(), p.start.RKey(), 1 << 31})
 		}, "same -S"},
-		{"key", func(_ context.Context, p *pinger) error {
+		{"key", false, func(_ context.Context, p *pinger) error {
 			return p.tell(info{p.start.Addr(), p.start.RKey() ^ 0xff00, 64})
 		}, "remote access error"},
-		{"address", func(_ context.Context, p *pinger) error {
+		{"address", false, func(_ context.Context, p *pinger) error {
 			return p.tell(info{p.start.Addr() + 1, p.start.RKey(), 64})
 		}, "remote access error"},
-		{"no text", func(_ context.Context, p *pinger) error {
+		{"no text", false, func(_ context.Context, p *pinger) error {
 			copy(p.start.Bytes(), bytes.Repeat([]byte{'x'}, 64))
 			return p.tell(info{p.start.Addr(), p.start.RKey(), 64})
 		}, "no text"},
-		{"short message", func(_ context.Context, p *pinger) error {
+		{"short message", true, func(_ context.Context, p *pinger) error {
 			return p.conn.QP().PostSend(&roce.SendWR{
 				Opcode: roce.OpSend, SGList: []roce.SGE{p.control.SGE(infoLen, 5)},
 			})
 		}, "bogus data, size 5"},
-		{"long message", func(_ context.Context, p *pinger) error {
+		{"long message", true, func(_ context.Context, p *pinger) error {
 			return p.conn.QP().PostSend(&roce.SendWR{
 				Opcode: roce.OpSend, SGList: []roce.SGE{p.start.SGE(0, 60)},
 			})
 		}, "local length error"},
-		{"short sink", func(ctx context.Context, p *pinger) error {
+		{"short sink", false, func(ctx context.Context, p *pinger) error {
 			putPing(p.start.Bytes(), 0)
 			err := p.tell(info{p.start.Addr(), p.start.RKey(), 64})
 			if err != nil {
@@ -177,7 +179,7 @@ func TestRpingBadClient(t *testing.T) {
 			}
 			return p.tell(info{p.data.Addr(), p.data.RKey(), 63})
 		}, "64 bytes back in 63"},
-		{"gone in mid-round", func(ctx context.Context, p *pinger) error {
+		{"gone in mid-round", false, func(ctx context.Context, p *pinger) error {
 			putPing(p.start.Bytes(), 0)
 			err := p.tell(info{p.start.Addr(), p.start.RKey(), 64})
 			if err != nil {
@@ -192,6 +194,9 @@ func TestRpingBadClient(t *testing.T) {
 			server, client := newRig(t, sim.Faults{})
 			ctx := within(t)
 			config := Rping{Addr: server.at(false, RpingPort), Size: 64}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			logged := server.logs()
 			ended := server.begin(t, func() (Result, error) {
 				return server.ServeRping(ctx, config)
 			})
@@ -200,6 +205,11 @@ func TestRpingBadClient(t *testing.T) {
 			p.conn, err = client.Manager.Dial(ctx, config.Addr, p.setup())
 			must(t, err)
 			must(t, c.do(ctx, p))
+			if c.stranger {
+				outlived(ctx, t, logged, c.want)
+				cancel()
+				c.want = context.Canceled.Error()
+			}
 			fails(t, (<-ended).err, c.want)
 		})
 	}
@@ -249,10 +259,15 @@ func TestRpingSilentClients(t *testing.T) {
 	ctx = within(t)
 	config = Rping{Addr: server.at(false, RpingPort), Size: 64}
 	server.Silence = 50 * time.Millisecond
+	logged := server.logs()
+	ctx, cancel = context.WithCancel(ctx)
+	defer cancel()
 	ended = server.begin(t, func() (Result, error) { return server.ServeRping(ctx, config) })
 	_, err := dial()
 	must(t, err)
-	fails(t, (<-ended).err, "nothing came from the peer for 50ms")
+	outlived(ctx, t, logged, "it did not ping: nothing came from the peer for 50ms")
+	cancel()
+	fails(t, (<-ended).err, context.Canceled.Error())
 }
 
 // The text of a client is shown, and does not command the terminal.

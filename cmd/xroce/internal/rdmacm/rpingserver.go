@@ -17,19 +17,35 @@ import (
 // errNoReads says that a client is none of rping's.
 var errNoReads = errors.New("the client does not let itself be read from: it is not rping")
 
-// ServeRping is the server of one client, until that hangs up.
+// ServeRping is the server of one client, until that hangs up. Who connects and does not say where
+// its text is was none: that is logged, and the server waits for the next one.
 func (s *Station) ServeRping(ctx context.Context, c Rping) (Result, error) {
 	l, err := s.listen(c.Addr)
 	if err != nil {
 		return Result{}, err
 	}
 	defer l.close()
-	met, err := s.pingers(c, l.accept, s.complainer()).Meet(ctx, 1)
+	pingers := s.pingers(c, l.accept, s.complainer())
+	connect := pingers.Accept
+	pingers.Accept = func(ctx context.Context, r *cm.Request) (*pinger, error) {
+		p, err := connect(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if p.first, err = p.hear(ctx); err != nil {
+			p.abandon()
+			return nil, fmt.Errorf("it did not ping: %w", err)
+		}
+		p.heard = true
+		return p, nil
+	}
+	met, err := pingers.Meet(ctx, 1)
 	if err != nil {
 		return Result{}, err
 	}
 	s.met()
 	p := met[0]
+	defer p.hangUp(ctx)
 	if err := s.pongs(ctx, p); err != nil {
 		return Result{}, err
 	}
@@ -41,14 +57,15 @@ const MaxPingers = 64
 
 // pingers is how clients are met: whoever asks is answered, and counts when he confirms that.
 func (s *Station) pingers(
-	c Rping, next func(context.Context) (*cm.Request, error), failed func(*cm.Request, error),
+	c Rping, next func(context.Context) (*cm.Request, error), complain func(string, error),
 ) peer.Meeting[*pinger] {
 	return peer.Meeting[*pinger]{
-		Next: next, Failed: failed, Places: 1 + sparePlaces(c.Size),
+		Next: next, Places: 1 + sparePlaces(c.Size),
+		Failed: func(r *cm.Request, err error) { complain(r.RemoteAddr().String(), err) },
 		Accept: func(ctx context.Context, r *cm.Request) (*pinger, error) {
 			p, err := s.connect(ctx, c, r)
 			if err != nil && p != nil {
-				p.free()
+				p.abandon()
 			}
 			return p, err
 		},
@@ -84,7 +101,7 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 		}
 	}
 	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
-	failed := func(r *cm.Request, err error) { s.complain(ration, r.RemoteAddr().String(), err) }
+	failed := func(address string, err error) { s.complain(ration, address, err) }
 	return s.pingers(c, next, failed).Each(ctx, func(p *pinger) {
 		address := p.conn.RemoteAddr()
 		if !places.take(address.Addr()) { // others had asked at the same time
@@ -97,7 +114,7 @@ func (s *Station) ServeRpings(ctx context.Context, c Rping) error {
 			if err := s.pongs(ctx, p); err != nil && ctx.Err() == nil {
 				s.complain(ration, address.String(), err)
 			}
-			p.release(ctx)
+			p.abandon() // its place is that of others now, whatever its time-wait is
 		})
 	})
 }
@@ -109,9 +126,9 @@ const (
 )
 
 // complainer logs who did not become a client.
-func (s *Station) complainer() func(*cm.Request, error) {
+func (s *Station) complainer() func(address string, err error) {
 	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
-	return func(r *cm.Request, err error) { s.complain(ration, r.RemoteAddr().String(), err) }
+	return func(address string, err error) { s.complain(ration, address, err) }
 }
 
 // complain logs that a client failed.
@@ -144,9 +161,8 @@ func (s *Station) connect(ctx context.Context, c Rping, r *cm.Request) (*pinger,
 
 // pongs answers a client until it hangs up, or something goes wrong.
 func (s *Station) pongs(ctx context.Context, p *pinger) error {
-	defer p.hangUp(ctx)
 	for {
-		source, err := p.hear(ctx)
+		source, err := p.begin(ctx)
 		if hungUp(err) {
 			s.Log.Info("client disconnected", "address", p.conn.RemoteAddr().String())
 			return nil // between two rounds, as it should
@@ -159,6 +175,15 @@ func (s *Station) pongs(ctx context.Context, p *pinger) error {
 		}
 		p.rounds++
 	}
+}
+
+// begin hears where the client's text is, if that was not heard when it came.
+func (p *pinger) begin(ctx context.Context) (info, error) {
+	if p.heard {
+		p.heard = false
+		return p.first, nil
+	}
+	return p.hear(ctx)
 }
 
 // accept connects to a client, which may not take longer than between two words: who asks

@@ -13,7 +13,8 @@ const SimplePort = 7471
 // simpleLen is the length of both messages in bytes.
 const simpleLen = 16
 
-// ServeSimple is rdma_server: it takes a connection, a message, and sends one.
+// ServeSimple is rdma_server: it takes a connection, a message, and sends one. Who connects and sends
+// no message is not its client.
 func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, error) {
 	s.Say("rdma_server: start\n")
 	l, err := s.listen(at)
@@ -21,15 +22,26 @@ func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, e
 		return Result{}, err
 	}
 	defer l.close()
-	met, err := s.meetTalkers(ctx, l, simple(at), simpleSetup)
+	talkers := s.talkers(l, simple(at), s.complainer(), simpleSetup)
+	connect := talkers.Accept
+	talkers.Accept = func(ctx context.Context, r *cm.Request) (*talker, error) {
+		t, err := connect(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.await(ctx, 0, 1); err != nil {
+			t.abandon()
+			return nil, err
+		}
+		return t, nil
+	}
+	met, err := talkers.Meet(ctx, 1)
 	if err != nil {
 		return Result{}, err
 	}
+	s.met()
 	t := met[0]
 	defer t.hangUp(ctx)
-	if err := t.await(ctx, 0, 1); err != nil {
-		return Result{}, err
-	}
 	if err := t.send(); err != nil {
 		return Result{}, err
 	}

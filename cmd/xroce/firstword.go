@@ -24,9 +24,8 @@ const (
 // says first: a LID as hexadecimal digits, or a version. Who connects and says nothing, as one that
 // looks for open ports, or something else, has no place.
 type doorman struct {
-	app     *app
-	ration  plain.Ration
-	ctx     context.Context // until somebody is in
+	strange func(address string, err error) // is told who is no client
+	ctx     context.Context                 // until somebody is in
 	in      chan net.Conn
 	running sync.WaitGroup
 }
@@ -36,8 +35,7 @@ func (a *app) letIn(ctx context.Context, listener net.Listener) (conn net.Conn, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d := &doorman{
-		app: a, ration: plain.Ration{Lines: maxComplaints, Span: complaintSpan}, ctx: ctx,
-		in: make(chan net.Conn),
+		strange: a.noClients(), ctx: ctx, in: make(chan net.Conn),
 	}
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
 	defer stop()
@@ -78,12 +76,18 @@ func (d *doorman) hear(conn net.Conn) {
 		}
 	}
 	conn.Close()
-	if err == nil {
-		return
+	if err != nil {
+		d.strange(conn.RemoteAddr().String(), err)
 	}
-	if ok, left := d.ration.Spend(time.Now()); ok {
-		d.app.logger.Warn("no client", "address", conn.RemoteAddr().String(), "error", err.Error(),
-			"untold", left)
+}
+
+// noClients returns what tells of those who come to a server of one client and are none.
+func (a *app) noClients() func(address string, err error) {
+	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
+	return func(address string, err error) {
+		if ok, left := ration.Spend(time.Now()); ok {
+			a.logger.Warn("no client", "address", address, "error", err.Error(), "untold", left)
+		}
 	}
 }
 

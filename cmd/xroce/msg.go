@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/message"
-	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
@@ -109,10 +108,7 @@ func (a *app) measureMessages(
 				a.listening(net.TCPAddrFromAddrPort(at))
 			}
 		},
-		Refused: func(peer string, why error) {
-			a.logger.Info("not the client", "from", peer, "error", plain.Brief(why.Error()))
-		},
-		Met: a.met,
+		Met: a.met, Refused: a.noClients(),
 		Agreed: func(peer string) {
 			if text.peer = peer; !a.json {
 				text.heading(a.printf)

@@ -248,6 +248,8 @@ func (a *app) perfManaged(
 	if err != nil {
 		return nil, err
 	}
+	noClient := a.noClients()
+	strange := func(r *cm.Request, err error) { noClient(r.RemoteAddr().String(), err) }
 	managed, err := perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
 		a.tellWaiting(net.TCPAddrFromAddrPort(at))
 		a.logger.Info("listening", "address", at.String())
@@ -257,7 +259,7 @@ func (a *app) perfManaged(
 		if a.listening != nil {
 			a.listening(net.TCPAddrFromAddrPort(at))
 		}
-	})
+	}, strange)
 	if err == nil {
 		managed.Group = c.Group
 		a.met()

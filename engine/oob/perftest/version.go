@@ -60,6 +60,15 @@ func (v Version) put(b *[versionLen]byte, plans bool) error {
 	return nil
 }
 
+// IsVersion reports whether a message is one with which a client begins, of whatever version.
+func IsVersion(message []byte) bool {
+	if len(message) != versionLen {
+		return false
+	}
+	_, _, err := parseVersion((*[versionLen]byte)(message))
+	return err == nil
+}
+
 // parseVersion reads the message and reports whether its sender knows Plan.
 func parseVersion(b *[versionLen]byte) (v Version, plans bool, err error) {
 	text, rest, ok := bytes.Cut(b[:], []byte{0})

@@ -133,10 +133,7 @@ func (m *Managed) acceptAll(
 	j := &joining{Managed: m, setup: s, more: more, idle: slices.Clone(qps)}
 	all, err := peer.Meeting[*cm.Conn]{
 		Next: j.next, Accept: j.accept, Places: len(qps) + spareJoins,
-		Leave: func(c *cm.Conn) {
-			c.Close()
-			c.QP().Close()
-		},
+		Leave: (*cm.Conn).Destroy,
 	}.Meet(ctx, len(qps))
 	for _, qp := range j.idle {
 		qp.Close()

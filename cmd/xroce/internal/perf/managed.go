@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type Managed struct {
 	at       netip.AddrPort // of the server
 	dial     bool
 	patience time.Duration // of a client with a server that does not answer
+	// strange, of a server, is told who asked and was no client; it may be nil.
+	strange func(*cm.Request, error)
 
 	listener *cm.Listener // of a server
 	talk     *talk        // what the exchange goes over
@@ -52,17 +55,18 @@ const messageLen = max(keysLen, perftest.PlanLen)
 // inboxLen is how many messages may wait. Both ends take turns, so one does.
 const inboxLen = 4
 
-// NewManaged connects to the server at an address, or waits there for a client;
-// listening, if not nil, is called when it does. Close must be called.
+// NewManaged connects to the server at an address, or waits there for a client: the first that says
+// its version. Close must be called. Each function may be nil: listening is called when a server
+// waits, and strange is told who asked it and was no client, and why.
 func NewManaged(
 	ctx context.Context, dev *engine.Device, manager *cm.Manager, at netip.AddrPort, dial bool,
-	listening func(),
+	listening func(), strange func(*cm.Request, error),
 ) (*Managed, error) {
 	m := &Managed{
 		ctx: ctx, dev: dev, manager: manager, at: at, dial: dial,
 		inbox: make(chan []byte, inboxLen), patience: peer.ConnectTime,
 		sent: make(chan struct{}, 1),
-		over: make(chan struct{}), interrupted: make(chan struct{}),
+		over: make(chan struct{}), interrupted: make(chan struct{}), strange: strange,
 	}
 	m.Conn = perftest.New(messages{m}, dial)
 	var err error
@@ -88,6 +92,8 @@ type talk struct {
 	mr *engine.MR // the message received, the message sent
 	qp *engine.QP
 	pd *engine.PD
+
+	first []byte // of a server: what the client said first
 }
 
 // meet makes the connection of the exchange. Who asks a server may not be there, so it answers
@@ -97,23 +103,68 @@ func (m *Managed) meet(ctx context.Context) (*talk, error) {
 		return m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return m.ask(ctx, s) })
 	}
 	met, err := peer.Meeting[*talk]{
-		Next: m.listener.Accept,
+		Next: m.listener.Accept, Failed: m.strange,
 		Accept: func(ctx context.Context, r *cm.Request) (*talk, error) {
 			t, err := m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return r.Accept(ctx, s) })
 			if err != nil {
 				_ = r.Reject(nil) // Accept may have done it, and then this does nothing
+				return nil, err
 			}
-			return t, err
+			if err := t.hearVersion(ctx); err != nil {
+				t.drop()
+				return nil, err
+			}
+			return t, nil
 		},
-		Leave: func(t *talk) {
-			t.Close()
-			t.free()
-		},
+		Leave: (*talk).drop,
 	}.Meet(ctx, 1)
 	if err != nil {
 		return nil, fmt.Errorf("accept at %s: %w", m.at, err)
 	}
+	m.inbox <- met[0].first
 	return met[0], nil
+}
+
+// ErrNoClient says that who connected does not say what a client says first.
+var ErrNoClient = errors.New("it does not say what a client says")
+
+// firstWordTime is how long a client may take to say its version.
+const firstWordTime = 30 * time.Second
+
+// hearVersion waits for what a client says first.
+func (t *talk) hearVersion(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, firstWordTime,
+		fmt.Errorf("%w within %s", ErrNoClient, firstWordTime))
+	defer cancel()
+	var wcs [1]roce.Completion
+	if _, err := t.cq.Wait(limited, wcs[:]); err != nil {
+		if limited.Err() != nil {
+			err = context.Cause(limited)
+		}
+		return err
+	}
+	if err := t.failure(&wcs[0]); err != nil {
+		return err
+	}
+	t.first = slices.Clone(t.mr.Bytes()[:wcs[0].ByteLen])
+	if !perftest.IsVersion(t.first) {
+		return fmt.Errorf("%w: %.16q", ErrNoClient, t.first)
+	}
+	return t.receive(t.qp)
+}
+
+// failure says why a completion is none, nil if it is one.
+func (t *talk) failure(wc *roce.Completion) error {
+	if wc.Status == roce.StatusWRFlushErr && t.Err() != nil {
+		return fmt.Errorf("the peer closed the connection: %w", t.Err())
+	}
+	return wc.Err()
+}
+
+// drop ends a talk that is none, and waits for nobody.
+func (t *talk) drop() {
+	t.Destroy()
+	t.free()
 }
 
 // newTalk makes a connection by join, which is given what it needs.
@@ -265,10 +316,7 @@ func (m *Managed) serve() error {
 			return err
 		}
 		wc := &wcs[0]
-		if wc.Status == roce.StatusWRFlushErr && m.talk.Err() != nil {
-			return fmt.Errorf("the peer closed the connection: %w", m.talk.Err())
-		}
-		if err := wc.Err(); err != nil {
+		if err := m.talk.failure(wc); err != nil {
 			return err
 		}
 		if wc.Opcode == roce.WCSend {

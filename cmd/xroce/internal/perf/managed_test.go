@@ -11,9 +11,18 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/cm"
+	"xroce/engine/oob/perftest"
 	"xroce/engine/sim"
+	"xroce/roce"
 	"xroce/xsk/xsktest/timeout"
 )
+
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
 
 // TestManagedSilence: where a host is but nobody who speaks rdma_cm, a client gives up.
 func TestManagedSilence(t *testing.T) {
@@ -57,8 +66,8 @@ func TestManagedSilence(t *testing.T) {
 	}
 }
 
-// TestManagedPeerSaysNothing: a peer that connects by rdma_cm and says nothing is not
-// waited for for ever, by either end.
+// TestManagedPeerSaysNothing: a peer that connects by rdma_cm and says nothing but its version is
+// not waited for for ever, by either end.
 func TestManagedPeerSaysNothing(t *testing.T) {
 	for _, dial := range []bool{false, true} {
 		network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
@@ -81,9 +90,15 @@ func TestManagedPeerSaysNothing(t *testing.T) {
 					<-listening
 				}
 				m, err := NewManaged(t.Context(), devs[i], manager, at, i == 1,
-					func() { close(listening) })
+					func() { close(listening) }, nil)
 				if err != nil {
 					t.Error(err)
+				} else if i == 1 {
+					b := make([]byte, 16)
+					copy(b, perftest.OurVersion)
+					if err := m.write(b); err != nil { // its first word, and its last
+						t.Error(err)
+					}
 				}
 				ends[i] <- m
 			}()
@@ -147,7 +162,7 @@ func TestManagedAbsentClients(t *testing.T) {
 	var meeting, parting sync.WaitGroup
 	meeting.Go(func() {
 		ends[0], err = NewManaged(ctx, devs[0], managers[0], at, false,
-			func() { close(listening) })
+			func() { close(listening) }, nil)
 	})
 	<-listening
 	cq, cqErr := devs[2].CreateCQ(4)
@@ -161,7 +176,11 @@ func TestManagedAbsentClients(t *testing.T) {
 	})
 	<-answered
 	var clientErr error
-	ends[1], clientErr = NewManaged(ctx, devs[1], managers[1], at, true, nil)
+	ends[1], clientErr = NewManaged(ctx, devs[1], managers[1], at, true, nil, nil)
+	must(t, clientErr)
+	b := make([]byte, 16)
+	copy(b, perftest.OurVersion)
+	must(t, ends[1].write(b))
 	if meeting.Wait(); err != nil || clientErr != nil {
 		t.Fatalf("server: %v, client: %v", err, clientErr)
 	}
@@ -196,4 +215,69 @@ func TestManagedLastWord(t *testing.T) {
 			t.Fatalf("no message: %q, %v", b, err)
 		}
 	}
+}
+
+// TestManagedStrangers: who connects to a server and hangs up, or says something else than a client
+// of perftest does, or nothing, is told of, and keeps no client from it.
+func TestManagedStrangers(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	must(t, err)
+	at := netip.MustParseAddrPort("192.0.2.1:18515")
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+	defer cancel()
+	var devs [3]*engine.Device
+	var managers [3]*cm.Manager
+	for i := range managers {
+		devs[i] = device(t, network, byte(i+1), engine.Options{})
+		managers[i], err = cm.Open(devs[i], cm.Options{Linger: -1})
+		must(t, err)
+		defer managers[i].Close()
+	}
+	listening, strange := make(chan struct{}), make(chan error, 9)
+	var server, client *Managed
+	var meeting, parting sync.WaitGroup
+	meeting.Go(func() {
+		server, err = NewManaged(ctx, devs[0], managers[0], at, false,
+			func() { close(listening) }, func(_ *cm.Request, err error) { strange <- err })
+	})
+	<-listening
+	for _, says := range []string{"", "hello", "no version, no!"} {
+		m := &Managed{dev: devs[2], manager: managers[2], at: at, dial: true, patience: time.Minute}
+		talk, err := m.meet(ctx)
+		must(t, err)
+		if says != "" {
+			copy(talk.mr.Bytes()[messageLen:], says)
+			must(t, talk.QP().PostSend(&roce.SendWR{
+				Opcode: roce.OpSend, SGList: []roce.SGE{talk.mr.SGE(messageLen, len(says))},
+			}))
+		} else {
+			talk.drop()
+		}
+		why := <-strange
+		if said := errors.Is(why, ErrNoClient); said != (says != "") {
+			t.Errorf("%q: %v", says, why)
+		}
+	}
+	silent := &Managed{
+		dev: devs[2], manager: managers[2], at: at, dial: true, patience: time.Minute,
+	}
+	_, dialErr := silent.meet(ctx)
+	must(t, dialErr)
+	client, dialErr = NewManaged(ctx, devs[1], managers[1], at, true, nil, nil)
+	must(t, dialErr)
+	b := make([]byte, 16)
+	copy(b, perftest.OurVersion)
+	must(t, client.write(b))
+	meeting.Wait()
+	must(t, err)
+	if got := server.talk.RemoteAddr(); got != client.talk.LocalAddr() {
+		t.Errorf("the server is connected to %s", got)
+	}
+	if got, err := server.read(); err != nil || string(got) != string(b) {
+		t.Errorf("the first word is %q: %v", got, err)
+	}
+	for _, m := range []*Managed{server, client} {
+		parting.Go(m.Close)
+	}
+	parting.Wait()
 }

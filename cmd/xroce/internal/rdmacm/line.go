@@ -86,8 +86,8 @@ func (l *line) hangUp(ctx context.Context) {
 	}
 }
 
-// abandon ends the connection, if there is one, waits for nobody and gives all back: what is left of
-// it until both ends know are numbers of the manager.
+// abandon ends the connection, if there is one, waits for nobody and gives all back: what is left
+// of it until both ends know are numbers of the manager.
 func (l *line) abandon() {
 	if l.conn != nil {
 		l.conn.Destroy()

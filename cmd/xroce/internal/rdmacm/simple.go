@@ -13,8 +13,8 @@ const SimplePort = 7471
 // simpleLen is the length of both messages in bytes.
 const simpleLen = 16
 
-// ServeSimple is rdma_server: it takes a connection, a message, and sends one. Who connects and sends
-// no message is not its client.
+// ServeSimple is rdma_server: it takes a connection, a message, and sends one. Who connects and
+// sends no message is not its client.
 func (s *Station) ServeSimple(ctx context.Context, at netip.AddrPort) (Result, error) {
 	s.Say("rdma_server: start\n")
 	l, err := s.listen(at)

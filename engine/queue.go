@@ -77,6 +77,8 @@ type queue struct {
 	packet    wire.Packet
 	// local are the addresses of the device. It is replaced and never changed.
 	local map[host.Addr]struct{}
+	// stations are the MAC addresses that frames for us have, by VLAN. It is replaced, too.
+	stations map[station]struct{}
 	// lost says that the device once had an address that is not in local.
 	lost bool
 	// moderated are the CQs with moderation: their events may come later.

@@ -62,6 +62,10 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		}
 		return
 	}
+	if q.isForOtherHost(p) {
+		q.drop(counter.DropNotLocal)
+		return
+	}
 	if p.BTH.DestQP == wire.MulticastQP {
 		q.demuxMulticast(now, p, f, forwarded)
 		return

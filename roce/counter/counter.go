@@ -107,7 +107,7 @@ var specs = [Count]Spec{
 	RPCNPIgnored:           {"rp_cnp_ignored", "packets", "congestion notifications to QPs without a rate"},
 	LinkDowned:             {"link_downed", "events", "times the interface was found down while sending"},
 	DropUnknownQPN:         {"drop_unknown_qpn", "packets", "no such QP"},
-	DropNotLocal:           {"drop_not_local", "packets", "the destination is no GID of the device"},
+	DropNotLocal:           {"drop_not_local", "packets", "the destination is no address of the device"},
 	DropNoGID:              {"drop_no_gid", "packets", "not sent because their source GID was removed"},
 	DropMulticast:          {"drop_multicast", "packets", "multicast QPN without an attached QP"},
 	DropQPState:            {"drop_qp_state", "packets", "the QP is not in a state that receives"},

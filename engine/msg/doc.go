@@ -27,6 +27,8 @@
 //	Send.Cancel              MPI_Cancel              ucp_request_cancel  fi_cancel
 //	SendActive, Handle       -                       ucp_am_send_nbx     -
 //	Flush                    -                       ucp_ep_flush_nbx    -
+//	Send.Fence               -                       ucp_worker_fence    FI_FENCE
+//	EventFD, TakeEvents      -                       ucp_worker_get_efd  fi_control, FI_GETWAIT
 //	Send.Memory of a layout  MPI_Type_vector         ucp_dt_create_generic fi_sendv
 //	Export, Import           MPI_Win_create          ucp_rkey_pack, ..._unpack fi_mr_reg
 //	Remote.Put, Get          MPI_Put, MPI_Get        ucp_put_nbx, ucp_get_nbx fi_write, fi_read
@@ -65,17 +67,17 @@
 // Messages of a connection are matched in the order in which they were posted, whatever protocol
 // each takes and whatever their tags: a receive takes the first one that fits, of several receives
 // the one that was posted first. They need not be complete in that order, since a long one takes
-// longer. Posts of several goroutines are in some order, that of the endpoint's lock: who wants a
-// certain one has one post return before the next begins. There is no order between connections,
-// nor between receives and handlers of active messages, which are called in the order of the
-// posts of each peer. Results, such as Receive.Length, may be read by any goroutine once Wait
-// has returned or Done is closed.
+// longer; Send.Fence has a message wait for those before it. Posts of several goroutines are in
+// some order, that of the endpoint's lock: who wants a certain one has one post return before the
+// next begins. There is no order between connections, nor between receives and handlers of active
+// messages, which are called in the order of the posts of each peer. Results, such as
+// Receive.Length, may be read by any goroutine once Wait has returned or Done is closed.
 //
 // # Waiting
 //
 // To wait for one of many things, or to be woken by a select, there is Done, of a Send, a Receive
-// and a Conn; these are channels, and there is no descriptor for poll(2): a goroutine that waits
-// costs no thread.
+// and a Conn; these are channels, and a goroutine that waits costs no thread. Who has a loop of
+// poll(2) or epoll has a descriptor for it: Endpoint.EventFD.
 //
 // # The end
 //

@@ -88,6 +88,7 @@ type Endpoint struct {
 	drive     drive
 	active    actives
 	probes    []*probe // that wait for messages
+	alarm     alarm
 	wr        roce.SendWR
 	wcs       [64]roce.Completion
 	seen      roce.Time // when it looked at the clock last
@@ -278,7 +279,10 @@ func (e *Endpoint) close() error {
 	e.awaitFarewells(linger.C)
 	e.closeHandles()
 	e.memory.stop()
-	return e.leaveNICs()
+	e.mu.Lock()
+	err := e.alarm.close()
+	e.mu.Unlock()
+	return errors.Join(err, e.leaveNICs())
 }
 
 // Receive takes the next message of any peer into buf, and says whose it is.

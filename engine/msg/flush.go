@@ -13,8 +13,7 @@ import (
 // them: Send.Level does, of each. The error is that of the context, or why the connection is
 // over.
 //
-// There is no fence: what is sent over a connection takes effect at the peer in the order of the
-// posts.
+// Send.Fence has a message wait for the same, and nobody else.
 func (c *Conn) Flush(ctx context.Context) error {
 	e := c.endpoint
 	s := &Send{conn: c}

@@ -16,8 +16,11 @@ type Send struct {
 	Tag      uint64
 	Protocol msg.Protocol // msg.Auto lets the machine choose
 	Level    msg.Level    // when it is complete
-	Active   bool         // for the handler of the peer with the number that Handler is
-	Handler  uint16
+	// Fence has it not leave before all that was posted to the peer before is there, as Flush says:
+	// nobody who receives it finds that missing. Later messages are behind it.
+	Fence   bool
+	Active  bool // for the handler of the peer with the number that Handler is
+	Handler uint16
 
 	// Results:
 	Choice msg.Choice
@@ -36,7 +39,7 @@ func (c *Conn) PostSend(s *Send) error {
 	e := c.endpoint
 	e.lock()
 	now := e.seen
-	if s.Memory.Region != nil || !c.core.LeavesAtOnce(s.Protocol, s.Buffers) {
+	if s.Memory.Region != nil || s.Fence || !c.core.LeavesAtOnce(s.Protocol, s.Buffers) {
 		now = e.now()
 	}
 	defer e.finish(now)
@@ -109,7 +112,7 @@ func (c *Conn) post(now roce.Time, s *Send) error {
 	s.conn = c
 	s.core.Pieces, s.core.Tag = s.Buffers, s.Tag
 	s.core.Protocol, s.core.Level, s.core.User = s.Protocol, s.Level, s
-	s.core.Active, s.core.Handler = s.Active, s.Handler
+	s.core.Active, s.core.Handler, s.core.Fence = s.Active, s.Handler, s.Fence
 	err := s.hold(c.endpoint)
 	if err == nil {
 		if err = c.core.Send(now, &s.core); err != nil {

@@ -185,7 +185,7 @@ func (e *Endpoint) progress(now roce.Time) {
 	closed := false
 	for c := e.machine.NextClosed(); c != nil; c = e.machine.NextClosed() {
 		c.User.(*Conn).over(c.Err())
-		closed = true
+		closed, e.alarm.happens = true, true
 	}
 	if closed && len(e.probes) > 0 {
 		e.answerProbes() // who looks for a message of them
@@ -194,6 +194,7 @@ func (e *Endpoint) progress(now roce.Time) {
 		switch u := s.User.(type) {
 		case *Send:
 			u.complete(s)
+			e.alarm.happens = true
 		case *injection:
 			u.conn.giveInjection(u)
 		}
@@ -202,6 +203,7 @@ func (e *Endpoint) progress(now roce.Time) {
 		switch u := r.User.(type) {
 		case *Receive:
 			u.complete(r)
+			e.alarm.happens = true
 		case *delivery:
 			u.complete()
 		}
@@ -211,6 +213,9 @@ func (e *Endpoint) progress(now roce.Time) {
 	}
 	for c := e.machine.NextMoved(); c != nil; c = e.machine.NextMoved() {
 		c.User.(*Conn).stream.wake()
+	}
+	if e.alarm.on {
+		e.alarm.check(e.machine.Unmatched())
 	}
 	if at, ok := e.machine.NextDeadline(); ok && (!e.waits || at < e.due) {
 		e.due, e.waits = at, true
@@ -250,6 +255,7 @@ func (e *Endpoint) end(err error) {
 	}
 	clear(e.streams)
 	e.progress(now)
+	e.alarm.ring()
 	e.changed.Broadcast()
 	close(e.done)
 }

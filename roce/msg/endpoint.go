@@ -40,6 +40,7 @@ type Endpoint struct {
 	handlers   map[uint16]Handler
 	active     Active // what a handler is called with
 	claims     uint64
+	unmatched  uint64
 
 	streamClasses [1]int
 }
@@ -71,6 +72,10 @@ func (e *Endpoint) Hear(ours *Hello, private []byte) (theirs Hello, err error) {
 	}
 	return theirs, err
 }
+
+// Unmatched is how many messages came, or were announced, that no receive was there for: Probe
+// finds those that none has taken since.
+func (e *Endpoint) Unmatched() uint64 { return e.unmatched }
 
 // NextSent returns a message that is complete, nil when there is none: Err says whether it
 // was sent.

@@ -26,6 +26,29 @@ func (c *Conn) passMark(s *Send) {
 	c.marks.Push(&s.links, s)
 }
 
+// allBefore reports whether all messages that were posted before one, which is the first of those
+// that wait, are at the peer.
+func (c *Conn) allBefore(s *Send) bool {
+	c.closeFrame()
+	for i := range c.lanes {
+		if l := &c.lanes[i]; l.arrived() < l.written {
+			return false
+		}
+	}
+	return !c.announcedBefore(s)
+}
+
+// announcedBefore reports whether a message that was posted before one was announced and has not
+// ended.
+func (c *Conn) announcedBefore(s *Send) bool {
+	for _, before := range c.sends {
+		if before != nil && before.order < s.order {
+			return true
+		}
+	}
+	return false
+}
+
 // passed completes marks all before which is at the peer.
 func (c *Conn) passed() {
 	for s := c.marks.First(); s != nil; s = c.marks.First() {
@@ -34,10 +57,8 @@ func (c *Conn) passed() {
 				return
 			}
 		}
-		for _, before := range c.sends {
-			if before != nil && before.order < s.order {
-				return
-			}
+		if c.announcedBefore(s) {
+			return
 		}
 		c.marks.Remove(&s.links)
 		c.finish(s, nil)

@@ -77,3 +77,66 @@ func TestFlush(t *testing.T) {
 		}
 	}
 }
+
+// TestFence: a message with a fence leaves when all before it are at the peer: in their place, if
+// they were announced, and with their frames acknowledged. Messages of other connections pass.
+func TestFence(t *testing.T) {
+	for _, size := range []int{8, 100_000} {
+		w := newWorld(t, 1)
+		a, b, other := w.node(Config{}), w.node(Config{}), w.node(Config{})
+		ca, _ := w.join(a, b, allCapabilities)
+		co, _ := w.join(a, other, allCapabilities)
+		w.settle()
+		left := func() uint64 {
+			n := a.endpoint.Snapshot()
+			return n[SentEager] + n[SentGet]
+		}
+		long := &Send{Pieces: [][]byte{pattern(1, 50_000)}, Protocol: Get, Tag: 1}
+		fenced := &Send{Pieces: [][]byte{pattern(2, size)}, Fence: true, Tag: 2, Protocol: Get}
+		if size < 1000 {
+			fenced.Protocol = Eager
+		}
+		behind := &Send{Pieces: [][]byte{{3}}, Tag: 3}
+		beside := &Send{Pieces: [][]byte{{4}}}
+		for c, list := range map[*Conn][]*Send{ca: {long, fenced, behind}, co: {beside}} {
+			for _, s := range list {
+				must(t, c.Send(w.now, s))
+			}
+		}
+		w.settle()
+		if left() != 2 || beside.Sent != 1 {
+			t.Errorf("%d messages have left before the first was received", left())
+		}
+		receive := func(tag uint64, n int) *Receive {
+			r := &Receive{Pieces: [][]byte{make([]byte, n)}, Tag: tag, Mask: ^uint64(0)}
+			must(t, b.endpoint.Receive(w.now, r))
+			return r
+		}
+		receive(1, 50_000)
+		w.settle()
+		if left() < 3 {
+			t.Errorf("%d messages have left behind it", left())
+		}
+		receive(2, size)
+		receive(3, 1)
+		w.settle()
+		if fenced.state != sendIdle || fenced.Err != nil || behind.Sent != 1 {
+			t.Errorf("a message with a fence is in state %d: %v", fenced.state, fenced.Err)
+		}
+
+		w.unacked = true
+		first, second := &Send{Pieces: [][]byte{{5}}}, &Send{Pieces: [][]byte{{6}}, Fence: true}
+		before := left()
+		must(t, ca.Send(w.now, first))
+		must(t, ca.Send(w.now, second))
+		w.settle()
+		if left() != before+1 {
+			t.Errorf("%d messages left before an acknowledgement", left()-before)
+		}
+		w.unacked = false
+		w.settle()
+		if left() != before+2 || second.Err != nil {
+			t.Errorf("%d messages left behind it: %v", left()-before, second.Err)
+		}
+	}
+}

@@ -296,6 +296,7 @@ func (c *Conn) takeEager(rec *Record, in *arrived) bool {
 	}
 	a.data = append(a.data[:0], rec.Payload...)
 	e.count.Inc(Unexpected)
+	e.unmatched++
 	return true
 }
 

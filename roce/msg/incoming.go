@@ -23,6 +23,8 @@ func (c *Conn) takeRTS(now clock.Time, m *Control) bool {
 		c.broken(err)
 	case r != nil:
 		e.begin(a, r)
+	default:
+		e.unmatched++
 	}
 	return true
 }

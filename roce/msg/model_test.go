@@ -59,10 +59,25 @@ func (y *way) store(t *testing.T, imm Immediate) {
 	records := f.Iterate()
 	for rec := (Record{}); records.Next(&rec); {
 		if rec.Type == RecordEager {
+			y.fenced(t, rec.Tag)
 			y.stored[rec.Tag] = true
 		}
 	}
 	must(t, records.Err())
+}
+
+// fenced judges a message that has left: when it has a fence, all before it are at the peer.
+func (y *way) fenced(t *testing.T, tag uint64) {
+	t.Helper()
+	if tag >= uint64(len(y.sends)) || !y.sends[tag].Fence { // else it is being posted
+		return
+	}
+	for _, s := range y.sends[:tag] {
+		if s.state != sendIdle && !y.stored[s.Tag] && !s.answered && !s.cancelled {
+			t.Fatalf("message %d with a fence has left before %d, by %v, in state %d", tag, s.Tag,
+				s.Choice, s.state)
+		}
+	}
 }
 
 func (m *model) send(y *way, s *modelSend) {
@@ -274,6 +289,7 @@ func drawSend(w *world) *modelSend {
 	if w.rand.IntN(2) == 0 {
 		s.Protocol = Protocol(w.rand.IntN(int(protocolCount)))
 	}
+	s.Fence = w.rand.IntN(4) == 0
 	cut := w.rand.IntN(len(s.data) + 1)
 	s.Pieces = [][]byte{s.data[:cut], s.data[cut:]}
 	if w.rand.IntN(2) == 0 {

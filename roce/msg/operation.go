@@ -25,6 +25,7 @@ type Send struct {
 	Tag      uint64
 	Protocol Protocol // Auto for that of the configuration
 	Level    Level    // when it is complete
+	Fence    bool     // it does not leave before all that was posted before is at the peer
 	Active   bool     // for the handler of the peer with the number that Handler is
 	Handler  uint16
 	User     any // the caller's

@@ -191,6 +191,8 @@ func (c *Conn) launch(now clock.Time, s *Send) bool {
 		return false // how long a slot is, the peer has not said yet
 	case s.state == sendLoading:
 		return false
+	case s.Fence && s.state == sendPending && !c.allBefore(s):
+		return false
 	}
 	if s.state == sendPending {
 		enlarges := s.Choice.Why == Enlarge

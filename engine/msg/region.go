@@ -20,7 +20,6 @@ var ErrMemory = msg.ErrMemory
 type Region struct {
 	endpoint *Endpoint
 	by       [msg.MaxRails]*engine.MR
-	first    *engine.MR
 }
 
 // Region makes a region of memory that was registered with each device of the endpoint, once, in
@@ -46,7 +45,6 @@ func (e *Endpoint) Region(of ...*engine.MR) (*Region, error) {
 			return nil, fmt.Errorf("%w: no region of %s", msg.ErrInvalid, n.dev.Name())
 		}
 	}
-	r.first = r.by[0]
 	return r, nil
 }
 
@@ -74,11 +72,13 @@ type Span struct {
 // A part is the span of a message that is under way, as the machine knows it.
 type part struct {
 	Span
+	held   [msg.MaxRails]*engine.MR // its regions, but those of devices that are gone
+	first  *engine.MR               // of these
 	steady bool
-	write  bool
 }
 
-// hold makes a part of a span, and keeps its regions as they are.
+// hold makes a part of a span, and keeps its regions as they are. The caller holds the lock of the
+// endpoint.
 func (p *part) hold(e *Endpoint, s Span, write bool) error {
 	switch {
 	case s.Region.endpoint != e:
@@ -86,35 +86,36 @@ func (p *part) hold(e *Endpoint, s Span, write bool) error {
 	case s.Length < 0:
 		return fmt.Errorf("%w: %d bytes of a region", msg.ErrInvalid, s.Length)
 	}
-	p.Span, p.steady, p.write = s, true, write
-	for i, mr := range s.Region.by {
-		if mr == nil {
+	p.Span, p.steady = s, true
+	for i, n := range e.nics {
+		if n.err != nil {
 			continue
 		}
+		mr := s.Region.by[i]
 		if err := mr.Hold(p.in(mr), uint64(s.Length), write); err != nil {
-			p.letGo(i)
+			p.end()
 			return fmt.Errorf("msg: the region of a message: %w", err)
 		}
+		if p.held[i] = mr; p.first == nil {
+			p.first = mr
+		}
 		p.steady = p.steady && mr.Steady(p.in(mr), uint64(s.Length))
+	}
+	if p.first == nil {
+		return errNoDevice
 	}
 	return nil
 }
 
-// letGo ends the hold on the first of the regions.
-func (p *part) letGo(n int) {
-	for _, mr := range p.Region.by[:n] {
+// end lets go of all that is held.
+func (p *part) end() {
+	for i, mr := range p.held {
 		if mr != nil {
 			mr.LetGo()
+			p.held[i] = nil
 		}
 	}
-	p.Span = Span{}
-}
-
-// end lets go of all, of a part that is held.
-func (p *part) end() {
-	if p.Region != nil {
-		p.letGo(len(p.Region.by))
-	}
+	p.first = nil
 }
 
 // in is the address of the part in a region.
@@ -136,18 +137,19 @@ func always(f mem.Fault) {
 }
 
 func (p *part) load(off int, dst []byte) mem.Fault {
-	mr := p.Region.first
-	return mr.Load(p.in(mr)+uint64(off), dst)
+	return p.first.Load(p.in(p.first)+uint64(off), dst)
 }
 
 func (p *part) store(off int, src []byte) mem.Fault {
-	mr := p.Region.first
-	return mr.Store(p.in(mr)+uint64(off), src)
+	return p.first.Store(p.in(p.first)+uint64(off), src)
 }
 
 // expose gives the first n bytes a key on a device, for one message.
 func (p *part) expose(d Domain, number, n int, rights mem.Access) (*engine.MR, error) {
-	mr, pool := p.Region.by[number], d.Pool
+	mr, pool := p.held[number], d.Pool
+	if mr == nil {
+		return nil, errNoDevice
+	}
 	if pool == nil {
 		pool = &engine.MRPool{}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/msg"
+	"xroce/roce"
 	"xroce/roce/mem"
 	rmsg "xroce/roce/msg"
 )
@@ -389,3 +390,47 @@ func TestRegionRefuses(t *testing.T) {
 	}
 	must(t, pd.Close())
 }
+
+// TestRegionOfALostDevice: a region of two devices of which one is gone, and what was registered
+// there, too, is sent and received by the other.
+func TestRegionOfALostDevice(t *testing.T) {
+	w := newWires(t, 2, msg.Options{
+		Linger: deadLinger, Machine: rmsg.Config{Grace: 60 * roce.Second},
+	})
+	w.up(t, 2)
+	rng, ctx := rand.New(rand.NewPCG(15, 16)), within(t)
+	const size = 300_000
+	from := newLaid(t, rng, plain, w.endpoints[0], w.devices[0], size)
+	to := newLaid(t, rng, plain, w.endpoints[1], w.devices[1], size)
+	x := exchange{w.endpoints[1], w.ca, w.cb}
+	passLaid(t, ctx, &x, rng, plain, from, to, rmsg.Get)
+	must(t, w.devices[1][0].Close())
+	w.up(t, 1)
+	var left []*engine.MR
+	for _, mr := range to.mrs {
+		if mr.Of(w.devices[1][0]) {
+			must(t, mr.Deregister())
+		} else {
+			left = append(left, mr)
+		}
+	}
+	to.mrs = left
+	for _, by := range []rmsg.Protocol{rmsg.Get, rmsg.Put, rmsg.Fragments} {
+		passLaid(t, ctx, &x, rng, plain, from, to, by)
+	}
+}
+
+// TestProvideRefusesOtherRegions: who drives a machine answers for regions of its own.
+func TestProvideRefusesOtherRegions(t *testing.T) {
+	devices := bareDevices(t, 1)
+	on := []msg.Domain{{Device: devices[0]}}
+	for _, kind := range []rmsg.RequestKind{rmsg.Expose, rmsg.Load, rmsg.Store} {
+		_, err := msg.Provide(on, &rmsg.Request{Kind: kind, Region: foreign{}, Size: 1})
+		if !errors.Is(err, rmsg.ErrInvalid) {
+			t.Errorf("kind %d: %v", kind, err)
+		}
+	}
+}
+
+// A foreign region is of nobody.
+type foreign struct{ rmsg.Region }

@@ -2,6 +2,7 @@ package msg
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -176,9 +177,13 @@ type Domain struct {
 
 // Provide does what a machine of messages asks for, with memory of devices, whose numbers are
 // those of the machine's adapters: what an Endpoint does on a goroutine, for those who drive a
-// machine themselves. It may wait for those who move packets. The errors are those of
+// machine themselves, of which the regions of messages (msg.Region) are not: those they answer
+// for themselves. It may wait for those who move packets. The errors are those of
 // engine.Device.AllocMR and RegMR; no device has anything of the memory then.
 func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
+	if _, ours := r.Region.(*part); r.Region != nil && !ours {
+		return msg.Memory{}, errRegion
+	}
 	switch r.Kind {
 	case msg.Release:
 		return msg.Memory{}, free(r.Given.Owner)
@@ -206,6 +211,9 @@ func Provide(on []Domain, r *msg.Request) (all msg.Memory, err error) {
 	}
 	return all, nil
 }
+
+// errRegion says that memory of a message is of another owner.
+var errRegion = fmt.Errorf("%w: a region that is not of this package", msg.ErrInvalid)
 
 // errNoDevice says that all devices of a connection are gone.
 var errNoDevice = errors.New("msg: no device is left to register memory with")

@@ -40,7 +40,7 @@ func TestCopyBack(t *testing.T) {
 			i := back(exitOK, "192.0.2.1:file", to)
 			contains(t, i.stdout, "fetched file from 192.0.2.1: 6000 bytes")
 			i = back(exitFailure, "192.0.2.1:file", filepath.Join(to, "file"))
-			contains(t, i.stderr, "already exists")
+			contains(t, i.stderr, "already exists (copy --overwrite replaces files)")
 			back(exitOK, "--overwrite", "192.0.2.1:file", filepath.Join(to, "file"))
 			if i = back(exitOK, "192.0.2.1:file", "-"); i.stdout != string(content) {
 				t.Errorf("%d bytes on stdout", len(i.stdout))

@@ -205,7 +205,7 @@ func awaitBy(
 			return nil
 		}
 	}
-	return fmt.Errorf("%w for %v", peer.ErrSilence, most)
+	return fmt.Errorf("%w for %v", peer.ErrSilence, most.Round(time.Millisecond))
 }
 
 // isOver reports whether a channel is closed.

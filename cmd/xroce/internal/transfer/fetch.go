@@ -61,6 +61,7 @@ func (c *Client) Fetch(ctx context.Context, f FetchConfig) (Result, error) {
 		return Result{}, err
 	}
 	defer store.Close()
+	store.fetching = true
 	if f.Keep > 0 {
 		// Nobody else does it here. What cannot be looked at keeps no file from coming.
 		_, _ = store.clear(ctx, 0)

@@ -253,7 +253,7 @@ func (p *partial) rename() error {
 	}
 	err := renameNew(fd, p.temp, p.base)
 	if err == unix.EEXIST {
-		return errExists(p.path)
+		return p.store.errExists(p.path)
 	}
 	return p.fault("rename", err)
 }

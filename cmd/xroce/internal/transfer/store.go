@@ -47,7 +47,8 @@ type StoreConfig struct {
 // touched, and no symbolic link in it is followed. It is safe for concurrent use.
 type Store struct {
 	StoreConfig
-	dir *os.File
+	dir      *os.File
+	fetching bool // it is that of a client
 
 	// For tests: fsync(2), flock(2), and how many bytes are free for files in a directory.
 	sync func(*os.File) error
@@ -185,9 +186,13 @@ func (s *Store) allowed(path string) error {
 	return nil
 }
 
-// errExists is the refusal to replace a file.
-func errExists(path string) error {
-	return fmt.Errorf("%s: %w (serve --overwrite replaces files)", path, fs.ErrExist)
+// errExists is the refusal to replace a file. It names the flag of who may allow that.
+func (s *Store) errExists(path string) error {
+	who := "serve"
+	if s.fetching {
+		who = "copy"
+	}
+	return fmt.Errorf("%s: %w (%s --overwrite replaces files)", path, fs.ErrExist, who)
 }
 
 // vacant refuses a place where something is that may not be replaced.
@@ -200,7 +205,7 @@ func (s *Store) vacant(p place) error {
 	case err != nil:
 		return fmt.Errorf("create %s: %w", p.path, err)
 	case !s.Overwrite:
-		return errExists(p.path)
+		return s.errExists(p.path)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return fmt.Errorf("%s: %w, and is no regular file", p.path, fs.ErrExist)
 	}

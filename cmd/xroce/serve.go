@@ -126,7 +126,8 @@ most of them.
 
 At most 8 connections send at a time. When there is no token, 4 of them may be of
 one host, and one that is slower than 1 MiB/s gives way to another, unless all of
-its file has come.`,
+its file has come. A host of which 32 connections are ending, and do not hang up, gets
+no other until some have ended.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
   xroce serve --dir incoming -d eth0 --token-file token
   xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,

@@ -21,6 +21,7 @@ const (
 	maxTransfers = 8  // connections that send files at once
 	maxOfSource  = 4  // of them from one host, without a token
 	maxWaiting   = 64 // connections that have not said what they want
+	maxParting   = 32 // connections of one host that are over and may hear why
 )
 
 // slowTransfer is a rate, in bytes a second, below which the transfer of somebody without
@@ -42,6 +43,7 @@ type server struct {
 	lobby   transfer.Lobby
 	once    bool
 	places  chan struct{} // of connections, also those that are ending
+	parting transfer.Partings
 
 	mu    sync.Mutex // of what follows, and of stdout
 	done  bool       // the one connection of once has sent something, or was to
@@ -55,6 +57,7 @@ type server struct {
 func newServer(a *app, s *transfer.Station, c transfer.ReceiveConfig, once bool) *server {
 	v := &server{
 		app: a, station: s, config: c, once: once, places: make(chan struct{}, 2*maxWaiting),
+		parting: transfer.Partings{PerSource: maxParting},
 		lobby: transfer.Lobby{
 			Places: maxWaiting, Transfers: maxTransfers, PerSource: maxOfSource,
 		},
@@ -131,6 +134,10 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 	defer giveUp(nil)
 	from := request.RemoteAddr()
 	sender := transfer.Sender{Host: crowd.Host(from.Addr()), GiveUp: giveUp}
+	if s.parting.Many(sender.Host) {
+		_ = request.Reject() // only one that has given up need not be told
+		return false
+	}
 	guest := s.lobby.Enter(sender.Host, giveUp)
 	connecting, cancel := context.WithTimeout(ctx, connectTime)
 	conn, err := request.Accept(connecting)
@@ -143,7 +150,7 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 	guest.Connected()
 	link := &transfer.Link{Endpoint: s.station.Endpoint, Conn: conn}
 	s.receive(ctx, link, guest, sender, from.String())
-	link.Close()
+	s.parting.Close(link, sender.Host)
 	admitted := guest.Admitted()
 	if !admitted || !s.once {
 		guest.Leave()

@@ -60,7 +60,7 @@ func render(t *testing.T, page string) rendering {
 			"--screenshot=" + r.picture,
 		}, flags...)...)
 		cmd.Env = append(os.Environ(), "HOME="+dir)
-		cmd.WaitDelay = time.Second
+		cmd.WaitDelay = timeout.Scaled(10 * time.Second)
 		return cmd.CombinedOutput()
 	}
 	said, err := draw("--log-net-log="+netLog, at.String())

@@ -123,7 +123,7 @@ func TestExtcapInTshark(t *testing.T) {
 			"-m", "sh", "-c", over, dir, string(system[1]),
 		}, args...)...)
 		cmd.Env = append(os.Environ(), "HOME="+dir)
-		cmd.WaitDelay = time.Second
+		cmd.WaitDelay = timeout.Scaled(10 * time.Second)
 		out, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("tshark %s: %v", strings.Join(args, " "), err)

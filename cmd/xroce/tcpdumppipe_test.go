@@ -31,7 +31,7 @@ func TestTcpdumpIntoTshark(t *testing.T) {
 		tshark -l -i - -c 3 -T fields -e frame.comment -e infiniband.bth.opcode`,
 		executable(), "outbound and opcode != ACK", filepath.Join(t.TempDir(), "says"))
 	cmd.Env = append(os.Environ(), childUser+"=0", childRuntime+"="+b.runtime)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = timeout.Scaled(10 * time.Second)
 	out, err := cmd.Output() // it ends when both have
 	says, _ := os.ReadFile(cmd.Args[len(cmd.Args)-1])
 	if err != nil {

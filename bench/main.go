@@ -46,6 +46,7 @@ type flags struct {
 	runs     int           // whole runs, 0 for one of any kind
 	every    time.Duration // from the begin of one to that of the next
 	page     string        // a file for the medians
+	peers    peers         // in C, where they are compiled already: a test makes many short runs
 }
 
 func parseFlags(args []string) (flags, error) {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +30,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == workerCommand {
 		os.Exit(runWorker(os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	dir, err := os.MkdirTemp("", "xroce-bench-test-")
+	if err != nil {
+		panic(err)
+	}
+	inC = sync.OnceValues(func() (peers, error) { return buildPeers(context.Background(), dir) })
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 func TestParseFlags(t *testing.T) {
@@ -321,36 +328,6 @@ func TestParseIperf(t *testing.T) {
 	}
 }
 
-// TestPeersCompile holds the C peers to what the compiler can find fault with.
-func TestPeersCompile(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skipf("SKIPPED, the C peers were not compiled: %v", err)
-	}
-	p, err := buildPeers(t.Context(), t.TempDir(), "-Werror", "-Wshadow", "-std=gnu11")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.udppeerMissing != "" {
-		t.Error(p.udppeerMissing)
-	}
-	switch {
-	case strings.Contains(p.cpeerMissing, "No such file"):
-		t.Skipf("SKIPPED, cpeer was not compiled: %s", p.cpeerMissing)
-	case p.cpeerMissing != "":
-		t.Error(p.cpeerMissing)
-	}
-}
-
-func TestCompileSaysWhatIsMissing(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skipf("SKIPPED: %v", err)
-	}
-	why := compile(t.Context(), t.TempDir(), []string{"none.c"})
-	if !strings.Contains(why, "none.c") {
-		t.Errorf("compile of no file: %q", why)
-	}
-}
-
 // needRoot skips a test that needs root, or fails it where root is promised.
 func needRoot(t *testing.T) {
 	t.Helper()
@@ -382,7 +359,7 @@ func TestQuickRun(t *testing.T) {
 		out = t.TempDir()
 		status, err := run(t.Context(), flags{
 			quick: true, only: "raw-rx-64", pairs: pairs, duration: 300 * time.Millisecond,
-			out: out,
+			out: out, peers: compiled(t),
 		})
 		if status == exitOK {
 			break
@@ -420,6 +397,7 @@ func quickly(t *testing.T, only string, pairs int) *result.Document {
 	out := t.TempDir()
 	status, err := run(t.Context(), flags{
 		quick: true, only: only, pairs: pairs, duration: 200 * time.Millisecond, out: out,
+		peers: compiled(t),
 	})
 	if status != exitOK {
 		t.Fatalf("status %d: %v", status, err)

@@ -64,6 +64,9 @@ func newBench(ctx context.Context, f flags) (*bench, error) {
 	if b.quick {
 		b.patience = bits.Len(uint(timeout.Multiplier() - 1))
 	}
+	if b.peers = f.peers; b.peers != (peers{}) {
+		return b, nil
+	}
 	if b.peers, err = buildPeers(ctx, dir); err != nil {
 		b.close()
 		return nil, err

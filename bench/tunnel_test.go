@@ -14,7 +14,9 @@ import (
 // has it, that of the kernel.
 func TestTunnelRun(t *testing.T) {
 	needMachine(t)
-	b, err := newBench(t.Context(), flags{quick: true, pairs: 1, duration: 200 * time.Millisecond})
+	b, err := newBench(t.Context(), flags{
+		quick: true, pairs: 1, duration: 200 * time.Millisecond, peers: compiled(t),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,10 +86,7 @@ func TestUDPGRO(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skipf("SKIPPED, the C peers were not compiled: %v", err)
 	}
-	p, err := buildPeers(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := compiled(t)
 	if p.udppeerMissing != "" {
 		t.Fatal(p.udppeerMissing)
 	}

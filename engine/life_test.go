@@ -114,6 +114,7 @@ func flapsUnderTraffic(t *testing.T, pair *vethpair.Pair, a, b *side, end vethpa
 
 // TestPortEvents follows the port down and up, from either end, and not twice.
 func TestPortEvents(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
 	expect := func(want roce.Event) {
 		t.Helper()

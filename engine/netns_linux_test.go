@@ -59,6 +59,7 @@ func setAddr(t *testing.T, pair *vethpair.Pair, side vethpair.Side, a netip.Addr
 // connects over it, and takes it away while traffic runs: that connection ends as
 // with hardware, its packets are for the kernel again, and others do not notice.
 func TestAddressesFollowTheKernel(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := vethWorld(t, vethpair.Options{}, engine.Options{})
 	for i, added := range []netip.Addr{
 		netip.MustParseAddr("10.99.1.1"), netip.MustParseAddr("fd99::1"),
@@ -212,6 +213,7 @@ func TestNeighbourFollowsTheKernel(t *testing.T) {
 // entry that nobody confirmed would stay as it is for ever, right or wrong. The device
 // has the kernel find out.
 func TestStaleNeighbourIsProbed(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := vethWorld(t, vethpair.Options{}, engine.Options{})
 	peer := w.pair.B.IPv4.Addr()
 	a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})

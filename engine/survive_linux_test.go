@@ -102,10 +102,16 @@ func awaitCount(t *testing.T, d *engine.Device, name string, want uint64) {
 // TestMTUIsRaised: an interface that takes longer packets than its socket has frames for has its
 // socket made anew, and then takes connections of the larger path MTU. Those that there were go
 // on.
-func TestMTUIsRaised(t *testing.T) { raiseMTU(t, 1) }
+func TestMTUIsRaised(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	raiseMTU(t, 1)
+}
 
 // TestMTUIsRaisedOfDrivers: what they hand over to each other becomes longer, too.
-func TestMTUIsRaisedOfDrivers(t *testing.T) { raiseMTU(t, 2) }
+func TestMTUIsRaisedOfDrivers(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	raiseMTU(t, 2)
+}
 
 func raiseMTU(t *testing.T, drivers int) {
 	o := engine.Options{Drivers: drivers, NoRebalance: true}
@@ -139,6 +145,7 @@ func raiseMTU(t *testing.T, drivers int) {
 // TestMTUFalls: queue pairs whose path MTU is above that of the interface lose long packets, and
 // go on when it is raised again; others go on at once, and new ones get what fits.
 func TestMTUFalls(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	pair, devs := vethPair(t, vethpair.Options{MTU: 4200}, [2]engine.Options{})
 	long := [2]*side{newSide(t, devs[0]), newSide(t, devs[1])}
 	short := [2]*side{newSide(t, devs[0]), newSide(t, devs[1])}
@@ -172,6 +179,7 @@ func TestMTUFalls(t *testing.T) {
 
 // TestQueuesAreAdded: a device that takes all queues takes those that are new, too.
 func TestQueuesAreAdded(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, drivers := range []int{1, 2} {
 		t.Run(strconv.Itoa(drivers), func(t *testing.T) {
 			xsktest.NeedRoot(t)

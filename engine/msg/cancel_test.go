@@ -16,6 +16,7 @@ import (
 // TestSendEnds: when Send returns with the error of its context nobody receives the message, so
 // its memory may be changed.
 func TestSendEnds(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for p := rmsg.Auto; p <= rmsg.Fragments; p++ {
 		t.Run(p.String(), func(t *testing.T) {
 			config := rmsg.Config{Protocol: p, Policy: rmsg.EnlargeNever, Unexpected: 1, Slots: 2}

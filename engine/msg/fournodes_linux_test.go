@@ -197,6 +197,7 @@ func rest(t *testing.T, all []*citizen) {
 // loses frames, on one that loses and swaps them if the kernel has that, and while one is plugged
 // out and in.
 func TestFourNodes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	t.Run("plain", func(t *testing.T) {
 		all := newFabric(t, fabricNodes, 1).settle(1, msg.Options{})
 		must(t, talk(within(t), all, 2*len(fabricSizes)))

@@ -204,6 +204,7 @@ func TestCloseOfDeadPeers(t *testing.T) {
 
 // TestIdlePeerThatDies is noticed by who sends nothing.
 func TestIdlePeerThatDies(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	const soon = 50_000_000
 	network, hosts := newNetwork(t, msg.Options{Machine: rmsg.Config{Keepalive: soon}})
 	ca, _ := connect(t, hosts)

@@ -117,6 +117,7 @@ func upAt(t *testing.T, want int, rails func() []msg.RailState) {
 // TestRails: messages of all lengths go both ways while one rail after the other is cut and heals.
 // Each arrives once, whole, in its order.
 func TestRails(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
 	w.up(t, 2)
 	stop := make(chan struct{})

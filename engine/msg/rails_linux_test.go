@@ -24,6 +24,7 @@ const fabricRails = 2
 // arrives once, whole and in its order, by the rail that is left; then both carry again. In the
 // end the devices have what they had.
 func TestFourNodesOfTwoRails(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	f := newFabric(t, fabricNodes, fabricRails)
 	all := f.settle(fabricRails, msg.Options{
 		Machine: rmsg.Config{Grace: roce.Time(timeout.Scaled(60 * time.Second))},

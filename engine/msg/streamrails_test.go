@@ -15,6 +15,7 @@ import (
 // TestStreamOverRails: bytes go both ways, in writes of all lengths, while one rail after the other
 // is cut and heals, and both for a while. What is read is what was written, to the last byte.
 func TestStreamOverRails(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
 	var at []netip.AddrPort
 	for _, a := range w.at {

@@ -83,44 +83,42 @@ func (a *app) setMetrics(address string) (err error) {
 	return err
 }
 
-// shownMetrics is where counters are shown, nil where that was not asked for.
-func (a *app) shownMetrics() (*metrics.Collector, error) {
+// showing has add say what is to be shown, if that was asked for. Who is told where counters are
+// finds the first of them there.
+func (a *app) showing(add func(*metrics.Collector)) error {
 	if a.metricsAddr == "" {
-		return nil, nil
+		return nil
 	}
-	if a.metrics == nil {
-		m, err := serveMetrics(a.metricsAddr)
-		if err != nil {
-			return nil, err
-		}
-		a.metrics = m
-		fmt.Fprintf(a.stderr, "xroce: metrics at http://%s/metrics\n", m.addr)
+	if a.metrics != nil {
+		add(a.metrics.devices)
+		return nil
 	}
-	return a.metrics.devices, nil
+	m, err := serveMetrics(a.metricsAddr)
+	if err != nil {
+		return err
+	}
+	a.metrics = m
+	add(m.devices)
+	fmt.Fprintf(a.stderr, "xroce: metrics at http://%s/metrics\n", m.addr)
+	return nil
 }
 
 // showMetrics has the counters of a device shown, if that was asked for.
 func (a *app) showMetrics(d *engine.Device) error {
-	shown, err := a.shownMetrics()
-	if shown != nil {
-		shown.Add(d)
-	}
-	return err
+	return a.showing(func(c *metrics.Collector) { c.Add(d) })
 }
 
 // meterLinks has the frames of links counted and shown, which are those of one interface, if that
 // was asked for. The meter is nil where it was not.
-func (a *app) meterLinks(iface string, links []xsk.Link) (*traffic.Meter, error) {
-	shown, err := a.shownMetrics()
-	if shown == nil {
-		return nil, err
-	}
-	meter := traffic.NewMeter(iface)
-	for i, link := range links {
-		links[i] = meter.Link(link)
-	}
-	shown.AddSource(meter)
-	return meter, nil
+func (a *app) meterLinks(iface string, links []xsk.Link) (meter *traffic.Meter, err error) {
+	err = a.showing(func(c *metrics.Collector) {
+		meter = traffic.NewMeter(iface)
+		for i, link := range links {
+			links[i] = meter.Link(link)
+		}
+		c.AddSource(meter)
+	})
+	return meter, err
 }
 
 // hideMetrics ends what showMetrics began.

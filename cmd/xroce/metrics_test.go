@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/xsk"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -110,6 +111,46 @@ func TestMetricsUsage(t *testing.T) {
 	i = b.run(t, "pingpong", "-d", "xr1", "-p", "0", "--metrics", "192.0.2.77:9400")
 	if i.code != exitFailure || !strings.Contains(i.stderr, "--metrics: listen tcp") {
 		t.Errorf("code %d, %s", i.code, i.stderr)
+	}
+}
+
+// A scraper reads what is shown as soon as it is told where.
+type scraper struct{ body []byte }
+
+// Write implements io.Writer.
+func (s *scraper) Write(b []byte) (int, error) {
+	at := metricsAt.FindSubmatch(b)
+	if at == nil {
+		return len(b), nil
+	}
+	client := &http.Client{Timeout: timeout.Scaled(20 * time.Second)}
+	defer client.CloseIdleConnections()
+	r, err := client.Get(string(at[1]) + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer r.Body.Close()
+	s.body, err = io.ReadAll(r.Body)
+	return len(b), err
+}
+
+// An idleLink has moved no frames.
+type idleLink struct{ xsk.Link }
+
+// Stats implements xsk.Link.
+func (idleLink) Stats() (xsk.Stats, error) { return xsk.Stats{}, nil }
+
+// TestMetricsAreThere: who is told where metrics are finds those of the device there.
+func TestMetricsAreThere(t *testing.T) {
+	var s scraper
+	a := &app{stderr: &s, metricsAddr: "127.0.0.1:0"}
+	if _, err := a.meterLinks("xr7", []xsk.Link{idleLink{}}); err != nil {
+		t.Fatal(err)
+	}
+	defer a.hideMetrics()
+	want := "\nroce_tx_packets_total{device=\"xr7\"} 0\n"
+	if !strings.Contains(string(s.body), want) {
+		t.Errorf("%s", s.body)
 	}
 }
 

@@ -70,3 +70,27 @@ func TestRunsDoNotMeet(t *testing.T) {
 		t.Errorf("a process of the run itself is not seen:\n%s", got)
 	}
 }
+
+// TestCleanBlamesWhatIsNew: what was there before a run and is gone after it was taken away by
+// others, as when a dead run's namespaces are swept up; what was not there is left behind.
+func TestCleanBlamesWhatIsNew(t *testing.T) {
+	files(t) // needs git
+	dir := t.TempDir()
+	for _, c := range []struct{ before, says, fails string }{
+		{census(t, dir) + "namespace xroce-gone-1-2-3\n", "nothing is left", ""},
+		{"worktree of another kind\n", "left behind: worktree ", "exit status 1"},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "census"), []byte(c.before), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("bash", ciRun, "--step", "clean")
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CI_DIR="+dir)
+		out, err := cmd.CombinedOutput()
+		if !strings.Contains(string(out), c.says) || (err == nil) != (c.fails == "") {
+			t.Errorf("with %q before: %v, %s", c.before, err, out)
+		}
+		if err != nil && err.Error() != c.fails {
+			t.Errorf("with %q before: %v, want %s", c.before, err, c.fails)
+		}
+	}
+}

@@ -115,14 +115,22 @@ func (p *Pair) join(o Options) error {
 		}
 	}
 	for side := range Side(2) {
-		if err := awaitOperational(p.End(side).ns, p.End(side).Name); err != nil {
+		if err := p.Do(side, p.End(side).await); err != nil {
 			return fmt.Errorf("end %v: %w", side, err)
 		}
 	}
 	if o.Scatter != ScatterNone {
-		return awaitOperational(p.middle.ns, middleNames[:]...)
+		return p.Do(middle, func() error { return AwaitOperational(middleNames[:]...) })
 	}
 	return nil
+}
+
+// await waits until an end sends, and is found. It runs inside the end's namespace.
+func (e *End) await() error {
+	if err := AwaitOperational(e.Name); err != nil || !e.IPv6.IsValid() {
+		return err
+	}
+	return awaitSolicited(e.Name, e.IPv6.Addr())
 }
 
 // makeNamespace makes the named namespace, on a thread of its own that comes

@@ -1,6 +1,7 @@
 package vethpair_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
 
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
@@ -67,6 +69,35 @@ func TestPairTalks(t *testing.T) {
 		if host, _, _ := net.SplitHostPort(from.String()); host != network.a {
 			t.Errorf("%s: from %s, want %s", network.name, host, network.a)
 		}
+	}
+}
+
+// TestPairsAreFound: who asks for the IPv6 address of an end is answered as soon as there is a
+// pair, also while others come and go and the kernel is late.
+func TestPairsAreFound(t *testing.T) {
+	xsktest.NeedRoot(t)
+	var g errgroup.Group
+	for range 16 {
+		g.Go(func() error {
+			for range 8 {
+				p, err := vethpair.New(vethpair.Options{})
+				if err != nil {
+					return err
+				}
+				found := func(s vethpair.Side) error {
+					e := p.End(s)
+					return p.Do(s, func() error { return vethpair.Found(e.Name, e.IPv6.Addr()) })
+				}
+				err = errors.Join(found(vethpair.A), found(vethpair.B), p.Close())
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -127,6 +127,17 @@ func (f *fabric) plug(node, rail int) {
 		}
 		return netlink.LinkSetUp(l)
 	})
+	f.await(node, rail)
+}
+
+// await waits until a wire between a node and a switch is one: the kernel is late on a busy host.
+func (f *fabric) await(node, rail int) {
+	f.t.Helper()
+	for name, p := range map[string]place{
+		fmt.Sprint("xr", rail): f.nodes[node], port(node, rail): f.hub,
+	} {
+		p.do(f.t, func() error { return vethpair.AwaitOperational(name) })
+	}
 }
 
 // prepare makes an end of a wire one that loses no frames and sends none of its own: see package

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/msg"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // fabricNodes is how many nodes talk to each other.
@@ -30,14 +32,14 @@ type citizen struct {
 	peers  map[*msg.Conn]int
 }
 
-// patience is a manager of queue pairs that wait eight times 0.54 s, and not 134 ms as those of
-// quick, for a peer that is unplugged or not scheduled: the kernel notes that a wire is back in a
-// work queue (net/core/link_watch.c), on a host that is busy up to three seconds later. Those of
-// several rails are given up sooner, by themselves.
+// patience is a manager of queue pairs that wait eight times 0.5 s for a peer that is unplugged or
+// not scheduled, and longer the more limits grow: the kernel notes that a wire is back in a work
+// queue (net/core/link_watch.c), on a host that is busy some seconds later. Those of several rails
+// are given up sooner, by themselves.
 func patience(rails int) cm.Options {
 	o := quick
 	if rails == 1 {
-		o.Machine.PacketLifeTime = 16
+		o.Machine.PacketLifeTime += uint8(bits.Len(uint(min(timeout.Multiplier(), 8))) - 1)
 		o.Linger = -1 // endpoints have waited
 	}
 	return o
@@ -219,10 +221,10 @@ func TestFourNodes(t *testing.T) {
 	})
 	t.Run("netem", func(t *testing.T) {
 		f := newFabric(t, fabricNodes, 1)
-		all := f.settle(1, msg.Options{})
 		if err := f.reorder(); err != nil {
 			t.Skipf("SKIPPED, needs CONFIG_NET_SCH_NETEM: %v", err)
 		}
+		all := f.settle(1, msg.Options{})
 		must(t, talk(within(t), all, len(fabricSizes)))
 		rest(t, all)
 	})

@@ -47,6 +47,9 @@ func TestAgain(t *testing.T) {
 		if ran != tt.runs || strings.Count(said.String(), "tried again") != tt.runs {
 			t.Errorf("%+v: %d runs:\n%s", tt, ran, &said)
 		}
+		if p := r.progress; p.rows != tt.runs || p.total != 2+tt.runs {
+			t.Errorf("%+v: the progress is %d of %d rows:\n%s", tt, p.rows, p.total, &said)
+		}
 		if dead := tt.empty >= tt.times && tt.empty > 0; (len(silent(&out)) == 1) != dead {
 			t.Errorf("%+v: silent %v", tt, silent(&out))
 		}

@@ -239,6 +239,7 @@ func (r *rounds) again(ctx context.Context, times int) {
 			if slices.Contains(names, v.name) {
 				r.progress.say("%s: %s moved no packet in any round: tried again for %v", r.c.name,
 					v.name, longer.window)
+				r.progress.total++
 				r.measure(ctx, &longer, i, r.c.rounds(r.bench.pairs)+try)
 			}
 		}

@@ -25,7 +25,8 @@ func (c *conn) extensionsOf(o worker.Options, i int) roce.Extensions {
 	return extensions(o)
 }
 
-// callTurn makes calls over the queue pairs from first on, so many, with one under way on each.
+// callTurn makes calls over the queue pairs from first on, so many, with one under way on each. The
+// error is errUnanswered when no answer comes for too long.
 func (c *conn) callTurn(first, n int, wr *roce.SendWR) error {
 	posted := 0
 	for ; posted < n; posted++ {
@@ -33,9 +34,13 @@ func (c *conn) callTurn(first, n int, wr *roce.SendWR) error {
 			return err
 		}
 	}
+	quiet := lull{}
 	for came := 0; came < callsOfTurn; {
 		done, err := c.poll()
 		if err != nil {
+			return err
+		}
+		if err := quiet.heard(len(done), c.now); err != nil {
 			return err
 		}
 		for k := range done {

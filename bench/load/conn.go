@@ -41,6 +41,7 @@ type conn struct {
 	// walk is how many bytes of the other end WRITEs go through, 0 for those of one message.
 	walk uint64
 	done []roce.Completion // room to poll into
+	now  func() time.Time
 	// recvs are equal receives, to post as many as are wanted.
 	recvs []roce.RecvWR
 	// call is a receive of a call.
@@ -57,7 +58,7 @@ type conn struct {
 // openConn opens a device as the mode and the options want it, and creates the
 // queue pairs.
 func openConn(o worker.Options, background bool) (*conn, error) {
-	c := &conn{done: make([]roce.Completion, 64)}
+	c := &conn{done: make([]roce.Completion, 64), now: time.Now}
 	options := engine.Options{Mode: xsk.ModeCopy, Direct: !background, Queues: []int{o.Queue}}
 	if background {
 		options.Spin = 1 // nanosecond: no idle spinning

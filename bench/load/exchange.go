@@ -110,15 +110,18 @@ func (c *conn) message(o worker.Options) roce.SendWR {
 }
 
 // awaitAnswer takes completions until there are received messages among them, and
-// returns how many.
+// returns how many. The error is errUnanswered when there are none for too long.
 func (c *conn) awaitAnswer(next func() ([]roce.Completion, error)) (uint64, error) {
-	for {
+	for quiet := (lull{}); ; {
 		done, err := next()
 		if err != nil {
 			return 0, err
 		}
 		if came := received(done); came > 0 {
 			return came, nil
+		}
+		if err := quiet.heard(0, c.now); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -89,7 +89,7 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 	}
 	w, total, rtt, err := mode.run(c, o)
 	counts, uncounted := c.counters()
-	if errors.Is(err, errRetries) || errors.Is(err, errNoTurns) {
+	if isStarved(err) {
 		return worker.Report{
 			Mode: worker.RC, Counters: counts, GaveUp: fmt.Sprintf("%v; counted %v", err, counts),
 		}, nil
@@ -105,6 +105,12 @@ func RC(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, err err
 		Total: total, Mode: worker.RC + ", native copy", RTT: rtt, Cost: w.Cost(), Counters: counts,
 		Ratio: c.ratio,
 	}, nil
+}
+
+// isStarved reports whether an end could not go on because one of both was not scheduled in time.
+func isStarved(err error) bool {
+	return errors.Is(err, errRetries) || errors.Is(err, errNoTurns) ||
+		errors.Is(err, errUnanswered)
 }
 
 // pipeline is how many messages of a length are in flight and how many of them

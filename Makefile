@@ -47,9 +47,9 @@ NO_RACE := ./bench/interop ./bench/interop/internal/cases \
 	./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire ./xsk/xsktest/timeout
 
 # Those that take longest begin first: else the last of them would run alone.
-LONGEST := ./cmd/xroce ./engine ./engine/msg ./roce ./engine/sim/trial \
-	./cmd/xroce/internal/perf ./cmd/xroce/internal/transfer ./xsk ./roce/msg \
-	./cmd/xroce/internal/rdmacm ./engine/cm ./engine/host ./cmd/tidy
+LONGEST := ./cmd/xroce ./engine/msg ./engine ./bench ./cmd/xroce/internal/transfer ./roce \
+	./engine/cm ./engine/tunnel ./cmd/xroce/internal/perf ./xsk ./cmd/xroce/internal/rdmacm \
+	./engine/sim/trial ./cmd/tidy ./bpf ./roce/msg ./engine/control ./encap ./roce/dissect
 
 # packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY: of
 # those that are left, the longest first.
@@ -57,9 +57,9 @@ packages = all=$$($(GO) list $(PKGS) $(if $(1),| grep -vxF "$$($(GO) list $(1))"
 	first=$$($(GO) list $(LONGEST) | grep -xF "$$all"); \
 	[[ -z $$first ]] || echo "$$first"; grep -vxF "$$first" <<<"$$all"
 
-# Packages that are tested at once, and tests of one that may run beside each other: two for
+# Packages that are tested at once, and tests of one that may run beside each other: three for
 # each processor, because many wait.
-AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+AT_ONCE ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 at_once := -p $(AT_ONCE) -parallel $(AT_ONCE)
 
 # Tests make much that does not live long, and so do linters: with room for it, a third less
@@ -123,15 +123,11 @@ test: ## unit tests in random order; those that need root say so and skip
 	@$(scaled); list=$$($(call packages)) || true; \
 	$(GO) test $(at_once) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
 
-# The tests of bench measure, so they have the machine for themselves.
 .PHONY: test-root
 test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
-	@$(scaled); XROCE_ROOT_TESTS=1; export XROCE_ROOT_TESTS; \
-	test="$(GO) test -count=1 $(at_once) -shuffle=on -timeout $$(minutes 5) $(TESTFLAGS)"; \
-	list=$$($(call packages,./bench)) || true; bad=0; \
-	test -z "$$list" || $$test $$list || bad=1; \
-	$$test ./bench || bad=1; exit $$bad
+	@$(scaled); list=$$($(call packages)) || true; XROCE_ROOT_TESTS=1 \
+	$(GO) test -count=1 $(at_once) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
 
 .PHONY: need-cc
 need-cc:

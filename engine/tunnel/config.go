@@ -10,6 +10,7 @@ import (
 
 	"xroce/encap"
 	"xroce/encap/bridge"
+	"xroce/roce/clock"
 )
 
 // A Peer is the other end of a tunnel, or one of them.
@@ -71,6 +72,8 @@ type Config struct {
 	CPU  int // that this thread runs on, counted from 1; 0 for any
 
 	Logger *slog.Logger // nil for none
+
+	life clock.Time // of a frame that comes in segments, 0 for what encap says
 }
 
 // DefaultPort is where both ends wait by default.

@@ -14,6 +14,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/sim"
+	"xroce/roce/clock"
 	rcm "xroce/roce/cm"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -173,6 +174,7 @@ func (l *lan) siteOn(
 	for _, p := range peers {
 		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
 	}
+	c.life = clock.Time(time.Hour) // so that a host which is stopped loses nothing
 	q := newFakeQueue()
 	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
 	if dev.Direct() {

@@ -64,7 +64,8 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 		return nil, err
 	}
 	if t.config.Format.Spec().Segmented > 0 {
-		if r.parts, err = encap.NewReassembler(encap.ReassemblerConfig{}); err != nil {
+		r.parts, err = encap.NewReassembler(encap.ReassemblerConfig{Lifetime: t.config.life})
+		if err != nil {
 			return nil, err
 		}
 	}

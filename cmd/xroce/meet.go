@@ -129,7 +129,7 @@ func (a *app) listenAt(ctx context.Context, address string, port int) (net.Liste
 	if a.listening != nil {
 		a.listening(listener.Addr())
 	}
-	return listener, nil
+	return a.steady(listener), nil
 }
 
 // checkPort refuses what is no TCP port.

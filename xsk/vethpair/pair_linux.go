@@ -136,6 +136,9 @@ func (e *End) await() error {
 // makeNamespace makes the named namespace, on a thread of its own that comes
 // back to where it was.
 func (e *End) makeNamespace() error {
+	if err := shareDir(namespaces); err != nil {
+		return err
+	}
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()

@@ -72,13 +72,26 @@ func TestRunsDoNotMeet(t *testing.T) {
 }
 
 // TestCleanBlamesWhatIsNew: what was there before a run and is gone after it was taken away by
-// others, as when a dead run's namespaces are swept up; what was not there is left behind.
+// others, as when a dead run's namespaces are swept up; what was not there is left behind. The
+// machine has namespaces of its own, which others make and leave: the test has others.
 func TestCleanBlamesWhatIsNew(t *testing.T) {
 	files(t) // needs git
-	dir := t.TempDir()
+	dir, namespaces := t.TempDir(), t.TempDir()
+	const dead = "xroce-99999999-1-a" // no process has such a number
+	if err := os.WriteFile(filepath.Join(namespaces, dead), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CI_NAMESPACES", namespaces)
+	now := census(t, dir)
+	if !strings.Contains(now, "namespace "+dead+"\n") {
+		t.Fatalf("%s is not seen: %s", dead, now)
+	}
 	for _, c := range []struct{ before, says, fails string }{
-		{census(t, dir) + "namespace xroce-gone-1-2-3\n", "nothing is left", ""},
-		{"worktree of another kind\n", "left behind: worktree ", "exit status 1"},
+		{now + "namespace xroce-gone-1-2-3\n", "nothing is left", ""},
+		{
+			"namespace " + dead + "\nworktree of another kind\n",
+			"left behind: worktree ", "exit status 1",
+		},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "census"), []byte(c.before), 0o644); err != nil {
 			t.Fatal(err)

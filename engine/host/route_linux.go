@@ -31,7 +31,7 @@ func (h *Kernel) Resolve(ctx context.Context, src, dst netip.Addr) ([6]byte, err
 func (h *Kernel) ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.Addr) (
 	Hop, error,
 ) {
-	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	limited, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	poll := time.NewTicker(resolvePoll)
 	defer poll.Stop()
@@ -50,11 +50,29 @@ func (h *Kernel) ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.A
 			asked = true
 		}
 		select {
-		case <-ctx.Done():
+		case <-limited.Done():
+			if n, ok := h.inTable(via); ok {
+				return Hop{MAC: n.mac, Gateway: gateway}, nil
+			}
 			return Hop{}, h.noNeighbour(via, dst)
 		case <-poll.C:
 		}
 	}
+}
+
+// inTable looks a neighbour up in the kernel's own table: whoever was not scheduled for as long as
+// to resolve may take was told nothing either, and the neighbour may have answered.
+func (h *Kernel) inTable(via neighbourKey) (n neighbour, ok bool) {
+	_ = h.ask(func(handle *netlink.Handle) error {
+		list, err := handle.NeighList(via.ifindex, family(via.addr))
+		for i := range list {
+			if k, e, usable := usable(&list[i]); usable && k == via {
+				n, ok = e, true
+			}
+		}
+		return err // when the table changed meanwhile, what was read of it is as good
+	})
+	return n, ok
 }
 
 // noNeighbour is the error of a next hop that does not answer.

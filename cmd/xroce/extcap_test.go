@@ -107,6 +107,7 @@ func TestExtcapInTshark(t *testing.T) {
 	long := []string{"perf", "send-lat", "-D", "1000", "-u", "22"}
 	server := b.start(t, append(long, "-p", "0", "-d", "xr1")...)
 	port := server.listenPort(t)
+	server.awaitReady(t) // it listens before it has its device
 	client := b.start(t, append(long, "-d", "xr2", "-p", port, "127.0.0.1")...)
 	dir := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\n%s=0 %s=%s exec %s extcap \"$@\"\n", childUser, childRuntime,

@@ -13,6 +13,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // mappedFile is a file as long as the memory of a test.
@@ -35,15 +36,34 @@ func mappedFile(t *testing.T, c *Config) *os.File {
 
 // A cutter is a Reporter that cuts a file off when the test begins.
 type cutter struct {
-	Record
+	*Record
 	t    *testing.T
 	file *os.File
+	cut  chan struct{} // is closed then
 }
 
 // Begins implements Reporter.
 func (r *cutter) Begins(*Info) {
 	if err := r.file.Truncate(0); err != nil {
 		r.t.Error(err)
+	}
+	close(r.cut)
+}
+
+// A cutWaiter is a Reporter of the other end, which begins when the file is cut off. Else all could
+// be written before.
+type cutWaiter struct {
+	*Record
+	t   *testing.T
+	cut chan struct{}
+}
+
+// Begins implements Reporter.
+func (r *cutWaiter) Begins(*Info) {
+	select {
+	case <-r.cut:
+	case <-time.After(timeout.Scaled(20 * time.Second)):
+		r.t.Error("the end whose memory it is does not begin")
 	}
 }
 
@@ -79,7 +99,9 @@ func TestMappedCutOff(t *testing.T) {
 			p.hurries(2 * time.Second)
 			o := &p.ends[tt.end]
 			o.File = mappedFile(t, &c)
-			o.Tell = &cutter{Record: p.records[tt.end], t: t, file: o.File}
+			cut := make(chan struct{})
+			o.Tell = &cutter{&p.records[tt.end], t, o.File, cut}
+			p.ends[1-tt.end].Tell = &cutWaiter{&p.records[1-tt.end], t, cut}
 			p.wantsNoResult(t, p.run(t))
 		})
 	}

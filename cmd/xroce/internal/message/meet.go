@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
+	"time"
 
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/msg"
@@ -37,6 +39,30 @@ func (r *run) meet(ctx context.Context) error {
 		r.links = append(r.links, &link{run: r, conn: conn})
 		if err := r.agree(ctx, conn); err != nil {
 			return r.which(i, err)
+		}
+	}
+	return r.awaitRails(ctx)
+}
+
+// railTime is how long further rails may take to come, after which the test begins without them.
+const railTime = 5 * time.Second
+
+// awaitRails waits until all connections have all rails: else a short test would measure what went
+// before they came.
+func (r *run) awaitRails(ctx context.Context) error {
+	if len(r.config.Further) == 0 {
+		return nil
+	}
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(railTime); time.Now().Before(end); {
+		if !slices.ContainsFunc(r.railStates(), func(s msg.RailState) bool { return !s.Up }) {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -21,6 +21,11 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
+// What is said last is heard, however busy the host is.
+func init() {
+	closeTime, reasonTime = timeout.Scaled(closeTime), timeout.Scaled(reasonTime)
+}
+
 // Who is who on the network of a rig.
 const (
 	client = iota

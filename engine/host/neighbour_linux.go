@@ -47,15 +47,30 @@ func (t *neighbourTable) get(k neighbourKey) (neighbour, bool) {
 
 // load reads the whole table.
 func (t *neighbourTable) load(handle *netlink.Handle) error {
+	entries, err := readNeighbours(handle, 0, netlink.FAMILY_V4, netlink.FAMILY_V6)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entries = entries
+	return nil
+}
+
+// readNeighbours asks the kernel for the entries that may be used, of one interface or, with 0, of
+// all.
+func readNeighbours(handle *netlink.Handle, ifindex int, families ...int) (
+	map[neighbourKey]neighbour, error,
+) {
 	entries := map[neighbourKey]neighbour{}
-	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+	for _, family := range families {
 		var list []netlink.Neigh
 		err := undisturbed(func() (err error) {
-			list, err = handle.NeighList(0, family)
+			list, err = handle.NeighList(ifindex, family)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("host: neighbours: %w", err)
+			return nil, fmt.Errorf("host: neighbours: %w", err)
 		}
 		for i := range list {
 			if k, n, ok := usable(&list[i]); ok {
@@ -63,10 +78,7 @@ func (t *neighbourTable) load(handle *netlink.Handle) error {
 			}
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.entries = entries
-	return nil
+	return entries, nil
 }
 
 // usable is the key of an entry, and the entry if it may be used. One of a group is not of

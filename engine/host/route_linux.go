@@ -51,28 +51,33 @@ func (h *Kernel) ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.A
 		}
 		select {
 		case <-limited.Done():
-			if n, ok := h.inTable(via); ok {
-				return Hop{MAC: n.mac, Gateway: gateway}, nil
+			if errors.Is(ctx.Err(), context.Canceled) { // nobody waits for it any more
+				return Hop{}, h.noNeighbour(via, dst)
 			}
-			return Hop{}, h.noNeighbour(via, dst)
+			n, err := h.inTable(via)
+			if err != nil {
+				return Hop{}, errors.Join(h.noNeighbour(via, dst), err)
+			}
+			if n == nil {
+				return Hop{}, h.noNeighbour(via, dst)
+			}
+			return Hop{MAC: n.mac, Gateway: gateway}, nil
 		case <-poll.C:
 		}
 	}
 }
 
-// inTable looks a neighbour up in the kernel's own table: whoever was not scheduled for as long as
-// to resolve may take was told nothing either, and the neighbour may have answered.
-func (h *Kernel) inTable(via neighbourKey) (n neighbour, ok bool) {
-	_ = h.ask(func(handle *netlink.Handle) error {
-		list, err := handle.NeighList(via.ifindex, family(via.addr))
-		for i := range list {
-			if k, e, usable := usable(&list[i]); usable && k == via {
-				n, ok = e, true
-			}
+// inTable looks a neighbour up in the own table of the kernel, nil for none: who was not scheduled
+// for as long as to resolve may take was told nothing either, and the neighbour may have answered.
+func (h *Kernel) inTable(via neighbourKey) (found *neighbour, err error) {
+	err = h.ask(func(handle *netlink.Handle) error {
+		entries, err := readNeighbours(handle, via.ifindex, family(via.addr))
+		if n, ok := entries[via]; ok {
+			found = &n
 		}
-		return err // when the table changed meanwhile, what was read of it is as good
+		return err
 	})
-	return n, ok
+	return found, err
 }
 
 // noNeighbour is the error of a next hop that does not answer.

@@ -109,6 +109,9 @@ func (a *app) measureMessages(
 			}
 		},
 		Met: a.met, Refused: a.noClients(),
+		Short: func(up, rails int) {
+			a.logger.Warn("begins though not all rails have come", "up", up, "rails", rails)
+		},
 		Agreed: func(peer string) {
 			if text.peer = peer; !a.json {
 				text.heading(a.printf)

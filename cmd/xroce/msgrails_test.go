@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"xroce/engine/sim"
 	"xroce/xsk/vethpair"
@@ -52,6 +53,38 @@ func TestMsgRails(t *testing.T) {
 		}
 		if moved[0] == 0 || moved[1] == 0 {
 			t.Errorf("%s: %d bytes by rail", c.test, moved)
+		}
+	}
+}
+
+// TestMsgAwaitsRails: a test begins when a rail has come that was late, and says so when it begins
+// without one.
+func TestMsgAwaitsRails(t *testing.T) {
+	t.Parallel()
+	for _, comes := range []bool{true, false} {
+		b, network := simBench(t)
+		block := func(blocked bool) {
+			for _, way := range [][2]byte{{2, 4}, {4, 2}} {
+				from, to := [6]byte{2, 0, 0, 0, 0, way[0]}, [6]byte{2, 0, 0, 0, 0, way[1]}
+				err := network.SetDirection(from, to, sim.Faults{Blocked: blocked})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		block(true)
+		flags := strings.Fields("msg pingpong -n 5 --size 64")
+		server := b.startListening(t, append(flags, "-d", "xr1,xr2")...)
+		if comes { // when one that did not wait would be over
+			defer time.AfterFunc(100*time.Millisecond, func() { block(false) }).Stop()
+		}
+		client := b.run(t, append(flags, "-d", "xr3,xr4", "192.0.2.1,192.0.2.2")...)
+		server.wait(t).exited(t, exitOK)
+		client.exited(t, exitOK)
+		said := strings.Contains(client.stderr, "not all rails have come up=1 rails=2") ||
+			strings.Contains(client.stderr, `not all rails have come" up=1 rails=2`)
+		if down := strings.Contains(client.stdout, "down: "); said == comes || down == comes {
+			t.Errorf("comes %v: %s%s", comes, client.stdout, client.stderr)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,19 +43,16 @@ func (r *run) meet(ctx context.Context) error {
 	return r.awaitRails(ctx)
 }
 
-// railTime is how long further rails may take to come, after which the test begins without them.
-const railTime = 5 * time.Second
-
 // awaitRails waits until all connections have all rails: else a short test would measure what went
-// before they came.
+// before they came. One that cannot be connected to in time is left out, which is told.
 func (r *run) awaitRails(ctx context.Context) error {
 	if len(r.config.Further) == 0 {
 		return nil
 	}
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(railTime); time.Now().Before(end); {
-		if !slices.ContainsFunc(r.railStates(), func(s msg.RailState) bool { return !s.Up }) {
+	for end := time.Now().Add(peer.ConnectTime); time.Now().Before(end); {
+		if up, rails := r.railsUp(); up == rails {
 			return nil
 		}
 		select {
@@ -65,7 +61,21 @@ func (r *run) awaitRails(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+	if up, rails := r.railsUp(); up < rails && r.hooks.Short != nil {
+		r.hooks.Short(up, rails)
+	}
 	return nil
+}
+
+// railsUp is how many rails there are, and how many of them are up in all connections.
+func (r *run) railsUp() (up, rails int) {
+	states := r.railStates()
+	for _, s := range states {
+		if s.Up {
+			up++
+		}
+	}
+	return up, len(states)
 }
 
 // dial connects to the server.

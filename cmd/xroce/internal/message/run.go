@@ -29,6 +29,7 @@ type Hooks struct {
 	Listening func(netip.AddrPort)         // a server waits for its client
 	Refused   func(peer string, why error) // somebody came who is not its client
 	Met       func()                       // it has met its client
+	Short     func(up, rails int)          // it begins though not all rails have come
 	Agreed    func(peer string)            // the ends are about to do the same
 	Progress  func(done, total int64)      // messages of the client over all connections
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/cmd/xroce/internal/plain"
 )
 
 // A steadyListener accepts again after an error of one connection or of a moment: who makes
@@ -20,10 +22,14 @@ type steadyListener struct {
 }
 
 func (a *app) steady(l net.Listener) net.Listener {
+	ration := &plain.Ration{Lines: maxComplaints, Span: complaintSpan}
 	return &steadyListener{
 		Listener: l, after: time.After, closed: make(chan struct{}),
 		tell: func(err error) {
-			a.logger.Warn("cannot accept a connection, going on", "error", err.Error())
+			if ok, left := ration.Spend(time.Now()); ok {
+				a.logger.Warn("cannot accept a connection, going on", "error", err.Error(),
+					"untold", left)
+			}
 		},
 	}
 }

@@ -340,13 +340,12 @@ func needRoot(t *testing.T) {
 	t.Skip("SKIPPED: needs root for namespaces and AF_XDP")
 }
 
-// needMachine skips a test of connections that do not wait for long: beside the
-// tests of other packages their peers are not scheduled in time.
+// needMachine skips a test that measures, which takes long, but where all tests are asked for.
 func needMachine(t *testing.T) {
 	t.Helper()
 	needRoot(t)
 	if os.Getenv("XROCE_ROOT_TESTS") != "1" {
-		t.Skip("SKIPPED: needs the machine for itself: make test-root")
+		t.Skip("SKIPPED: measures, which takes long: make test-root")
 	}
 }
 

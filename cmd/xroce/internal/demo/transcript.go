@@ -31,6 +31,8 @@ func (t *transcript) packet(p *wire.Packet) bool {
 	switch {
 	case said && m.Again:
 		t.again++
+	case said && m.Kind == dissect.Write && m.Len == 0:
+		// Who was not scheduled for a while is asked whether it is there, at any time.
 	case said && m.Kind == dissect.Hello:
 		n = t.hello(m)
 		t.add(n, m)

@@ -1,6 +1,14 @@
 package demo
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+
+	"xroce/roce/cm"
+	"xroce/roce/msg"
+	"xroce/roce/roctest"
+	"xroce/roce/wire"
+)
 
 // TestTranscript: what a connection says beside what it must, or does not say, is found; who says
 // hello, announces slots and ends first is left to it.
@@ -42,5 +50,47 @@ func TestTranscript(t *testing.T) {
 					report.Failures)
 			}
 		}
+	}
+}
+
+// TestTranscriptWithoutProbes: a host that was stopped may be asked whether it is there, by a
+// WRITE of no bytes, which is no part of what messages say; one of bytes is.
+func TestTranscriptWithoutProbes(t *testing.T) {
+	gid := func(host byte) wire.GID {
+		return wire.GIDFromAddr(netip.AddrFrom4([4]byte{192, 0, 2, host}))
+	}
+	var tr transcript
+	give := func(from, to byte, p roctest.Packet) {
+		t.Helper()
+		var path wire.Template
+		if err := path.Init(wire.Path{
+			Framing: wire.FramingV2IPv4, HopLimit: 64, SrcPort: 0xc000, Src: gid(from), Dst: gid(to),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var decoded wire.Packet
+		if reason := decoded.Decode(p.Frame(&path), nil); reason != wire.OK {
+			t.Fatal(reason)
+		}
+		if !tr.packet(&decoded) {
+			t.Errorf("%s is of no connection of messages", p.Opcode)
+		}
+	}
+	const qpn, psn = 0x222222, 100
+	reply := cm.REP{LocalCommID: 6, RemoteCommID: 5, LocalQPN: qpn, StartingPSN: psn}
+	(&msg.Hello{Payload: 1024, Slots: 32}).Put(reply.Private[:])
+	mad := make([]byte, cm.MADLen)
+	reply.Put(mad, 1)
+	give(2, 1, roctest.Packet{Opcode: wire.UDSendOnly, DestQP: managerQP, Payload: mad})
+	tr.of[qpn] = 0
+	said := len(tr.lines[0])
+	give(1, 2, roctest.Packet{Opcode: wire.RCWriteOnly, DestQP: qpn, PSN: psn, AckReq: true})
+	if n := len(tr.lines[0]); n != said {
+		t.Errorf("a probe is a line: %q", names(tr.lines[0]))
+	}
+	give(1, 2, roctest.Packet{Opcode: wire.RCWriteOnly, DestQP: qpn, PSN: psn + 1,
+		RETH: wire.RETH{VA: 64, RKey: 1, DMALen: 8}, Payload: make([]byte, 8)})
+	if n := len(tr.lines[0]); n != said+1 {
+		t.Errorf("a WRITE of bytes is no line: %q", names(tr.lines[0]))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 
+	"golang.org/x/sys/unix"
+
 	"xroce/engine"
 )
 
@@ -35,6 +37,15 @@ func (a *app) blame(err error) error {
 		if cause := d.Err(); cause != nil && !errors.Is(cause, engine.ErrClosed) {
 			return cause
 		}
+	}
+	return err
+}
+
+// orRemoved returns why a queue is of no more use, or that its interface was removed: who has no
+// device is told as who has one.
+func orRemoved(iface string, err error) error {
+	if errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("interface %s was removed: %w", iface, err)
 	}
 	return err
 }

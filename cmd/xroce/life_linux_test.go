@@ -28,6 +28,9 @@ func servers(t *testing.T) [][]string {
 		{"ucmatose", "-d", "xr0"},
 		{"udaddy", "-d", "xr0"},
 		{"rdma-server", "-d", "xr0"},
+		{"msg", "stream", "-d", "xr0"},
+		{"check", "xr0", "--serve"},
+		{"sink", "-d", "xr0"},
 		{"tunnel", "-d", "xr0", "--tap", "in0", "--peer", "198.18.7.9"},
 		{"tunnel", "-d", "xr0", "--tun", "in0", "--peer", "198.18.7.9", "--over", "rc"},
 	}

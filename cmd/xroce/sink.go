@@ -133,7 +133,7 @@ func (a *app) sink(ctx context.Context, f *sinkFlags) error {
 		fmt.Sprintf(", collecting on %s, Ctrl-C to end", port.Name))
 	a.trafficHeader(f.interval, true)
 	if err := c.Run(ctx); err != nil {
-		return err
+		return orRemoved(port.Name, err)
 	}
 	st, err := port.Link.Stats()
 	if err != nil {

@@ -3,6 +3,7 @@ package encap
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"xroce/roce/wire"
 )
@@ -229,7 +230,8 @@ func ParseFormat(name string) (Format, error) {
 			return Format(i), nil
 		}
 	}
-	return 0, fmt.Errorf("encap: no format %q: there are %v", name, names)
+	return 0, fmt.Errorf("encap: no format %q: there are %s", name,
+		strings.Join(names, ", "))
 }
 
 // Carries reports whether the format carries datagrams of a kind.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,8 +72,12 @@ not do. Packets are counted without acknowledges. No device is needed.`,
 func (a *app) sayExplanation(e *message.Explanation) {
 	c := &e.Config
 	a.printf("A message of %d bytes in %s\n", e.Size, counted(len(e.Pieces), "piece"))
-	a.printf("  %d slots of %d bytes; %d large ones of a size of %v, by policy %s\n", c.Slots,
-		c.EagerLimit, c.LargeSlots, c.Large, msgPolicies[c.Policy])
+	large := make([]string, len(c.Large))
+	for i, size := range c.Large {
+		large[i] = strconv.Itoa(size)
+	}
+	a.printf("  %d slots of %d bytes; %d large ones each of %s bytes, by policy %s\n", c.Slots,
+		c.EagerLimit, c.LargeSlots, strings.Join(large, ", "), msgPolicies[c.Policy])
 	a.printf("  a connection registers %d bytes at each end\n", e.Connection.Allocated[0])
 	defer a.sayForced(e)
 	for i := range e.Plans {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"xroce/engine"
@@ -149,8 +150,12 @@ func (s *Setup) ready(
 ) (*engine.QP, error) {
 	qp, is := s.QP, s.qpType()
 	if !slices.Contains(types, is) {
-		return nil, fmt.Errorf("%w: a connection of %v, the QP is of type %s", roce.ErrInvalid,
-			types, is)
+		wanted := make([]string, len(types))
+		for i, t := range types {
+			wanted[i] = t.String()
+		}
+		return nil, fmt.Errorf("%w: a connection of %s, the QP is of type %s", roce.ErrInvalid,
+			strings.Join(wanted, " or "), is)
 	}
 	var err error
 	if ms := s.Keepalive.Milliseconds(); s.Keepalive != 0 &&

@@ -3,6 +3,7 @@ package msg
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -50,7 +51,28 @@ func TestAdvertBeyondTheBudget(t *testing.T) {
 				l.c.endpoint.count[QuotaEnds] != 1 {
 				t.Errorf("the last words are %v", m)
 			}
+			// Who reads it learns what was wanted, and what there is.
+			told := fmt.Sprintf("%d slots of %d bytes", c.slots, c.size)
+			if text := l.c.Err().Error(); !strings.Contains(text, told) ||
+				!strings.Contains(text, "of 70000 bytes") {
+				t.Errorf("says %q", text)
+			}
 			l.nothingLeft()
 		})
+	}
+}
+
+// TestAdvertIsRefusedWithItsBounds: a peer that announces more than there may be is named with
+// what it announced and with what it may.
+func TestAdvertIsRefusedWithItsBounds(t *testing.T) {
+	l := newLiar(t, Config{})
+	l.control(Control{Type: TypeAdvert, ID: 1, Number: 4096, Len: 1 << 20})
+	l.wantBroken(ErrRange)
+	text := l.c.Err().Error()
+	for _, want := range []string{"4096 slots of 1048576 bytes", fmt.Sprint(MaxSlots),
+		fmt.Sprint(maxAdvert)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q does not say %s", text, want)
+		}
 	}
 }

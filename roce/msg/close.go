@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,7 +84,7 @@ func (c *Conn) broken(err error) {
 	if c.over() {
 		return
 	}
-	if err == ErrQuota {
+	if errors.Is(err, ErrQuota) {
 		c.endpoint.count.Inc(QuotaEnds)
 		c.part(c.heard, err, StatusQuota)
 		return

@@ -1,6 +1,7 @@
 package msg
 
 import (
+	"fmt"
 	"slices"
 
 	"xroce/roce/clock"
@@ -149,9 +150,11 @@ func (c *Conn) takeAdvert(m *Control) error {
 	case c.offered != nil, c.lanes[small].ring != nil && m.ID != c.lanes[small].ring.epoch+1:
 		return ErrEpoch
 	case slots > MaxSlots, size > maxAdvert, size*slots > maxAdvert:
-		return ErrRange
+		return fmt.Errorf("%w: %d slots of %d bytes are announced, there may be %d of %d bytes in all",
+			ErrRange, slots, size, MaxSlots, maxAdvert)
 	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
-		return ErrQuota
+		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes are in use",
+			ErrQuota, slots, size, c.endpoint.held, c.endpoint.config.Registered)
 	}
 	r := &outRing{
 		epoch: m.ID, slots: int(slots), size: int(size), remote: named(m),

@@ -127,7 +127,7 @@ func (p *place) collect(procs []*worker.Process) ([]worker.Report, error) {
 		}
 	}
 	if len(gaveUp) > 0 { // and then the others may fail
-		return nil, gaveUp[0]
+		return nil, errors.Join(append(gaveUp[:1], failures...)...)
 	}
 	if len(failures) > 0 {
 		return nil, errors.Join(failures...)

@@ -123,12 +123,14 @@ func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, e
 	return r, nil
 }
 
-// starved reports whether an error is that of a peer that was not scheduled for too long. That
-// tells the other end that the connection is gone, which then looks like its own failure.
+// starved reports whether an error is that of a peer that was not scheduled for too long, or of who
+// was not scheduled itself: what it had under way is flushed then, because the other end was through,
+// or gave up. If that failed for a reason of its own, it says so.
 func starved(err error) bool {
 	var work *roce.WorkError
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &work) && work.Status == roce.StatusRetryExcErr
+		errors.As(err, &work) &&
+			(work.Status == roce.StatusRetryExcErr || work.Status == roce.StatusWRFlushErr)
 }
 
 // openMessenger opens a device with an endpoint on it.

@@ -24,6 +24,7 @@ func TestStarved(t *testing.T) {
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), true},
 		{fmt.Errorf("x: %w", os.ErrDeadlineExceeded), true},
 		{fmt.Errorf("x: %w", &roce.WorkError{Status: roce.StatusRetryExcErr}), true},
+		{&roce.WorkError{Status: roce.StatusWRFlushErr}, true},
 		{&roce.WorkError{Status: roce.StatusRemAccessErr}, false},
 	} {
 		if got := starved(tt.err); got != tt.want {

@@ -209,10 +209,15 @@ func TestRootTransmitSoMany(t *testing.T) {
 				if came := received(t, p) - before; came < g.Sent {
 					t.Fatalf("sent %d, and %d came", g.Sent, came)
 				}
-				if g.Behind == 0 || try == 5 { // a busy machine is late, and says so
-					if g.Sent != tt.want {
-						t.Errorf("sent %d, want %d; %+v", g.Sent, tt.want, g)
-					}
+				if g.Sent == tt.want {
+					break
+				}
+				// Who is late sends less in the time that it has, and says that it was late.
+				if g.Behind == 0 || tt.args[0] == "-n" {
+					t.Fatalf("sent %d, want %d; %+v", g.Sent, tt.want, g)
+				}
+				if try == 5 {
+					t.Logf("late in each of %d tries", try)
 					break
 				}
 			}

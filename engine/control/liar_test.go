@@ -46,6 +46,11 @@ func TestAnswersOfLiars(t *testing.T) {
 			_, _ = fmt.Fprintln(conn, tt.says)
 		})
 		answers, err := Ask(t.Context(), dir, 0, 1, false)
+		// An answer of megabytes may be late on a busy machine.
+		for try := 1; try < 4 && errors.Is(err, os.ErrDeadlineExceeded); try++ {
+			t.Logf("%s: late, asked again", name)
+			answers, err = Ask(t.Context(), dir, 0, 1, false)
+		}
 		if err == nil || !strings.Contains(err.Error(), tt.want) || len(answers) > 0 {
 			t.Errorf("%s: %d answers, %v", name, len(answers), err)
 		}

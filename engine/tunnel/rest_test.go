@@ -126,8 +126,16 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 			for range 2 * udReceives { // fill the free lists
 				one()
 			}
-			if n := testing.AllocsPerRun(rounds, one); n > 1 {
-				t.Errorf("%v allocations a datagram, want the copy alone", n)
+			// What is said each second is counted, too: on a busy machine few datagrams go
+			// between two of those.
+			for try := 1; ; try++ {
+				n := testing.AllocsPerRun(rounds, one)
+				if n <= 1 {
+					break
+				}
+				if try == 3 {
+					t.Fatalf("%v allocations a datagram, want the copy alone", n)
+				}
 			}
 		})
 	}

@@ -103,15 +103,15 @@ func (t *Tunnel) keep(
 		defer ticker.Stop()
 		renew = ticker.C
 	}
-	p.counts.connects.Add(1)
 	p.ways[l.number].Store(w)
+	p.counts.connects.Add(1) // not before there is a way
 	for {
 		select {
 		case <-renew:
 			next, wNext, err := t.dial(ctx, p, l)
 			if err == nil {
-				p.counts.connects.Add(1)
 				p.ways[l.number].Store(wNext)
+				p.counts.connects.Add(1)
 				t.drain(ctx, conn, w)
 				conn, w = next, wNext
 				continue

@@ -142,11 +142,24 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 }
 
 // TestLoopHoldsLittle: to a single peer that acknowledges nothing the loop takes no more from the
-// inside than it may hold, and goes on when that has gone.
+// inside than it may hold, and goes on when that has gone. The connection outlives that for half a
+// second: on a machine that needs longer it is lost, and another one is tried.
 func TestLoopHoldsLittle(t *testing.T) {
-	c := Config{Format: encap.EoIB, Over: OverRC}
+	for try := 1; !holdsLittle(t); try++ {
+		if try == 10 {
+			t.Fatal("the connection was lost each time")
+		}
+		t.Log("the connection was lost: tried again")
+	}
+}
+
+// holdsLittle is false when the connection was lost before all was seen.
+func holdsLittle(t *testing.T) (lived bool) {
 	lan := newLAN(t, sim.Faults{})
-	a, b := lan.polledPair(TAP, c)
+	a, b := lan.polledPair(TAP, Config{Format: encap.EoIB, Over: OverRC})
+	defer b.end()
+	defer a.end()
+	lost := func() bool { p := a.Stats().Peers[0]; return !p.Up || p.Connects > 1 }
 	if err := lan.network.SetFaults(sim.Faults{Drop: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,17 +169,31 @@ func TestLoopHoldsLittle(t *testing.T) {
 		a.send(inner.VNet{}, long)
 	}
 	a.await("takes nothing", func(s Stats) bool {
-		return s.Peers[0].TxDatagrams >= heldMost/n
+		return lost() || s.Peers[0].TxDatagrams >= heldMost/n
 	})
-	if got := a.Stats().Peers[0].TxDatagrams; got > heldMost/n+1 {
-		t.Errorf("%d datagrams of %d bytes are held", got, n)
-	}
+	held := a.Stats().Peers[0].TxDatagrams // more when the connection is lost and that not seen yet
 	if err := lan.network.SetFaults(sim.Faults{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 * heldMost / n {
-		if _, got := b.receive(); len(got) != n {
-			t.Errorf("%d bytes", len(got))
+		var came []byte
+		b.await("nothing comes", func(Stats) bool {
+			select {
+			case came = <-b.queue.out:
+				return true
+			default:
+				return lost()
+			}
+		})
+		if came == nil {
+			return false
+		}
+		if got := len(came) - inner.VNetLen; got != n {
+			t.Errorf("%d bytes", got)
 		}
 	}
+	if held > heldMost/n+1 {
+		t.Errorf("%d datagrams of %d bytes are held", held, n)
+	}
+	return true
 }

@@ -205,11 +205,13 @@ func TestPeerBack(t *testing.T) {
 			l := newLAN(t, sim.Faults{})
 			a := l.site(1, 1500, TAP, tt.config, 2)
 			dev, m := l.device(2, 1500)
-			for i := range 3 {
+			for range 3 {
+				// On a busy machine one may have been found more than once.
+				before := a.Stats().Peers[0].Connects
 				b := l.siteOn(dev, m, TAP, tt.config, 1)
 				b.awaitUp()
 				a.await("not found again", func(s Stats) bool {
-					return s.Peers[0].Up && s.Peers[0].Connects > uint64(i)
+					return s.Peers[0].Up && s.Peers[0].Connects > before
 				})
 				hello := frame(0xff, 1, 70)
 				a.send(inner.VNet{}, hello)

@@ -95,17 +95,16 @@ func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 			return err
 		}
 		t.in.know(p, w, their.mac)
-		t.found(p, their.instance)
 		for i := range p.ways {
 			p.ways[i].Store(w)
 		}
+		t.found(p, their.instance) // not before there is a way
 		return nil
 	}
 	ah, err := t.marked(found.AH)
 	if err != nil {
 		return err
 	}
-	t.found(p, their.instance)
 	for i, l := range t.lanes {
 		w := t.newWay(l.qp, &their)
 		w.ah, w.qpn, w.qkey = ah, found.QPN, found.QKey
@@ -113,6 +112,7 @@ func (t *Tunnel) lookUpOnce(ctx context.Context, p *peer) error {
 		w.whole = false // what is lost would be all of it
 		p.ways[i].Store(w)
 	}
+	t.found(p, their.instance)
 	t.refreshGroup()
 	return nil
 }

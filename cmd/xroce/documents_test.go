@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,6 +10,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"xroce/cmd/xroce/internal/pathcheck"
+	"xroce/cmd/xroce/internal/rdmacm"
+	"xroce/engine/oob"
+	"xroce/engine/tunnel"
+	"xroce/roce/gen"
+	"xroce/roce/wire"
 )
 
 // A commandLine begins with our name: where code does, behind a prompt, sudo or a pipe. It ends
@@ -116,6 +124,30 @@ func TestWrongLinesAreFound(t *testing.T) {
 	} {
 		if wrong := wrongLine(root, line); wrong != "" {
 			t.Errorf("xroce %s: %s", line, wrong)
+		}
+	}
+}
+
+// TestDocumentedPorts: the table of README.md names each port and service number that the commands
+// have by default.
+func TestDocumentedPorts(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(b), "What goes over a firewall")
+	table, _, ended := strings.Cut(after, "\n\nRates")
+	if !ok || !ended {
+		t.Fatal("README.md has no table of what goes over a firewall")
+	}
+	for name, port := range map[string]int{
+		"RoCEv2": wire.UDPPort, "perf, serve and copy": oob.Port, "check": pathcheck.Port,
+		"tunnel": tunnel.DefaultPort, "rping": rdmacm.RpingPort, "udaddy": rdmacm.UdaddyPort,
+		"ucmatose": rdmacm.CmatosePort, "rdma-server": rdmacm.SimplePort, "msg": msgPort,
+		"pktgen": gen.DefaultPort,
+	} {
+		if !regexp.MustCompile(fmt.Sprintf(`\b%d\b`, port)).MatchString(table) {
+			t.Errorf("the port of %s, %d, is not in the table of README.md", name, port)
 		}
 	}
 }

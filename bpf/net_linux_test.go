@@ -235,7 +235,7 @@ func (n *network) ping(t *testing.T, addr string) {
 	buf := make([]byte, 256)
 	for send := true; ; {
 		if send {
-			conn.SetDeadline(time.Now().Add(time.Second))
+			conn.SetDeadline(time.Now().Add(timeout.Scaled(time.Second)))
 			if _, err := conn.Write(msg); err != nil { // the kernel redoes the sum of ICMPv6
 				t.Fatal(err)
 			}

@@ -123,9 +123,9 @@ func Messages(o worker.Options, in io.Reader, out io.Writer) (r worker.Report, e
 	return r, nil
 }
 
-// starved reports whether an error is that of a peer that was not scheduled for too long, or of who
-// was not scheduled itself: what it had under way is flushed then, because the other end was through,
-// or gave up. If that failed for a reason of its own, it says so.
+// starved reports whether an error is that of a peer that was not scheduled for too long, or of
+// who was not scheduled itself: what it had under way is flushed then, because the other end was
+// through, or gave up. If that failed for a reason of its own, it says so.
 func starved(err error) bool {
 	var work *roce.WorkError
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||

@@ -100,7 +100,7 @@ func TestTunnelRefused(t *testing.T) {
 		"--tap a --peer 192.0.2.1 --over native --tos 0":        "have no traffic class",
 		"--tap a --peer 192.0.2.1 --priority 8":                 "--priority 8 is not in 0..7",
 		"--tun a --peer 192.0.2.1 --suppress":                   "--suppress is of a --tap",
-		"--tap a --peer 192.0.2.1 --format gre":                 "no format \"gre\": there are raw, raw6, ",
+		"--tap a --peer 192.0.2.1 --format gre":                 "there are raw, raw6, ",
 		"--tun a --peer 192.0.2.1 --route 10.0.0.0/8=192.0.2.9": "is no --peer",
 		"--tun a --peer 192.0.2.1 --route ten=192.0.2.1":        "PREFIX=PEER",
 	} {

@@ -150,7 +150,7 @@ func (c *Conn) takeAdvert(m *Control) error {
 	case c.offered != nil, c.lanes[small].ring != nil && m.ID != c.lanes[small].ring.epoch+1:
 		return ErrEpoch
 	case slots > MaxSlots, size > maxAdvert, size*slots > maxAdvert:
-		return fmt.Errorf("%w: %d slots of %d bytes are announced, there may be %d of %d bytes in all",
+		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes in all may be",
 			ErrRange, slots, size, MaxSlots, maxAdvert)
 	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
 		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes are in use",

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,5 +153,31 @@ func TestTheirLack(t *testing.T) {
 		if want := c.CM && c.Family == 6 && strings.HasPrefix(c.Tool, "ib_"); want != (lack != "") {
 			t.Errorf("%s: %q", c.Name(), lack)
 		}
+	}
+}
+
+// TestPlanFails: the plan has each way to fail, in both roles where both can, and many queue pairs
+// in both directions with a fault and without.
+func TestPlanFails(t *testing.T) {
+	crowd := []string{"-q", "16", "-b"}
+	for name, has := range map[string]func(c *Case) bool{
+		"larger messages":      func(c *Case) bool { return c.Fault == Larger },
+		"retries that run out": func(c *Case) bool { return c.Fault == Cut },
+		"many QPs, retries run out": func(c *Case) bool {
+			return c.Fault == Cut && slices.Equal(c.Flags, crowd)
+		},
+		"many QPs, nothing is amiss": func(c *Case) bool {
+			return c.Fault == NoFault && slices.Equal(c.Flags, crowd)
+		},
+	} {
+		for _, role := range roles {
+			in := func(c Case) bool { return c.Role == role && has(&c) }
+			if !slices.ContainsFunc(Plan(), in) {
+				t.Errorf("%s: no case with role %v", name, role)
+			}
+		}
+	}
+	if !slices.ContainsFunc(Plan(), func(c Case) bool { return c.Fault == Fewer }) {
+		t.Error("no case of fewer messages")
 	}
 }

@@ -64,7 +64,8 @@ func TestTranscriptWithoutProbes(t *testing.T) {
 		t.Helper()
 		var path wire.Template
 		if err := path.Init(wire.Path{
-			Framing: wire.FramingV2IPv4, HopLimit: 64, SrcPort: 0xc000, Src: gid(from), Dst: gid(to),
+			Framing: wire.FramingV2IPv4, HopLimit: 64, SrcPort: 0xc000,
+			Src: gid(from), Dst: gid(to),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +89,10 @@ func TestTranscriptWithoutProbes(t *testing.T) {
 	if n := len(tr.lines[0]); n != said {
 		t.Errorf("a probe is a line: %q", names(tr.lines[0]))
 	}
-	give(1, 2, roctest.Packet{Opcode: wire.RCWriteOnly, DestQP: qpn, PSN: psn + 1,
-		RETH: wire.RETH{VA: 64, RKey: 1, DMALen: 8}, Payload: make([]byte, 8)})
+	give(1, 2, roctest.Packet{
+		Opcode: wire.RCWriteOnly, DestQP: qpn, PSN: psn + 1,
+		RETH: wire.RETH{VA: 64, RKey: 1, DMALen: 8}, Payload: make([]byte, 8),
+	})
 	if n := len(tr.lines[0]); n != said+1 {
 		t.Errorf("a WRITE of bytes is no line: %q", names(tr.lines[0]))
 	}

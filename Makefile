@@ -14,6 +14,7 @@ PKGS     ?= ./...
 BIN      ?= bin
 RUNS     ?= 20
 LOAD     ?= 4
+CLONES   ?= 1
 STEPS    ?=
 PREFIX   ?= /usr/local
 LUADIR   ?= $(shell tshark -G folders 2>/dev/null | sed -n 's/^Global Lua Plugins:[[:space:]]*//p')
@@ -85,7 +86,7 @@ help: ## print this list
 	@echo 'usage: make TARGET [VARIABLE=value]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo 'variables: PKGS=$(PKGS) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS) RUNS=$(RUNS) LOAD=$(LOAD)'
-	@echo '           TESTFLAGS= BENCHFLAGS= INTEROPFLAGS= STEPS='
+	@echo '           CLONES=$(CLONES) TESTFLAGS= BENCHFLAGS= INTEROPFLAGS= STEPS='
 
 .PHONY: build
 build: ## build ./xroce, a static binary stamped with its version
@@ -209,8 +210,8 @@ ci: ## everything that continuous integration runs
 	.ci/run
 
 .PHONY: soak
-soak: ## all of it RUNS times beside LOAD programs that keep the machine busy
-	RUNS=$(RUNS) LOAD=$(LOAD) .ci/soak $(STEPS)
+soak: ## all of it RUNS times, CLONES at once, beside LOAD programs that keep the machine busy
+	RUNS=$(RUNS) LOAD=$(LOAD) CLONES=$(CLONES) .ci/soak $(STEPS)
 
 # Each is a test of which others run a few rounds.
 .PHONY: survive

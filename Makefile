@@ -58,11 +58,6 @@ packages = all=$$($(GO) list $(PKGS) $(if $(1),| grep -vxF "$$($(GO) list $(1))"
 	first=$$($(GO) list $(LONGEST) | grep -xF "$$all"); \
 	[[ -z $$first ]] || echo "$$first"; grep -vxF "$$first" <<<"$$all"
 
-# Packages that are tested at once, and tests of one that may run beside each other: three for
-# each processor, because many wait.
-AT_ONCE ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
-at_once := -p $(AT_ONCE) -parallel $(AT_ONCE)
-
 # Tests make much that does not live long, and so do linters: with room for it, a third less
 # of a processor goes to them. What is measured has the collector that users have.
 lint test test-root race race-all: export GOGC ?= 400
@@ -71,6 +66,13 @@ lint test test-root race race-all: export GOGC ?= 400
 # for one package are minutes.
 scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIPLIER; \
 	minutes() { echo "$$(($$1 * XROCE_TIMEOUT_MULTIPLIER))m"; }
+
+# Packages that are tested at once, and tests of one that may run beside each other: three for
+# each processor, because many wait, and one where others keep the processors busy: more would
+# only stop each other.
+at_once = n=$${AT_ONCE:-$$(($$(getconf _NPROCESSORS_ONLN) * \
+	(XROCE_TIMEOUT_MULTIPLIER < 4 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 6 ? 2 : 1)))}; \
+	at_once=(-p "$$n" -parallel "$$n")
 
 # Hand-written Go files, tracked or new. The examples are modules of their own, in
 # which gofumpt takes our packages for those of Go: cmd/tidy looks at their form.
@@ -121,14 +123,14 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
-	@$(scaled); list=$$($(call packages)) || true; \
-	$(GO) test $(at_once) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
+	@$(scaled); $(at_once); list=$$($(call packages)) || true; \
+	$(GO) test "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
 
 .PHONY: test-root
 test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
-	@$(scaled); list=$$($(call packages)) || true; XROCE_ROOT_TESTS=1 \
-	$(GO) test -count=1 $(at_once) -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
+	@$(scaled); $(at_once); list=$$($(call packages)) || true; XROCE_ROOT_TESTS=1 \
+	$(GO) test -count=1 "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
 
 .PHONY: need-cc
 need-cc:
@@ -138,8 +140,8 @@ need-cc:
 
 .PHONY: race
 race: need-cc ## tests of what has goroutines, under the race detector (needs a C compiler)
-	@$(scaled); CGO_ENABLED=1; export CGO_ENABLED; \
-	test="$(GO) test -race $(at_once) -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
+	@$(scaled); $(at_once); CGO_ENABLED=1; export CGO_ENABLED; \
+	test="$(GO) test -race $${at_once[*]} -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
 	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test -run Goroutines ./roce || bad=1; \
@@ -148,7 +150,7 @@ race: need-cc ## tests of what has goroutines, under the race detector (needs a 
 
 .PHONY: race-all
 race-all: need-cc ## all tests under the race detector
-	$(scaled); CGO_ENABLED=1 $(GO) test -race $(at_once) -shuffle=on \
+	$(scaled); $(at_once); CGO_ENABLED=1 $(GO) test -race "$${at_once[@]}" -shuffle=on \
 		-timeout "$$(minutes 20)" $(TESTFLAGS) $(PKGS)
 
 # One line per fuzz target: package, name. It is read from the files: to ask each test

@@ -9,10 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // In the environment childUser makes the test binary the program itself, as the user of
@@ -23,7 +21,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	peer.ConnectTime = timeout.Scaled(peer.ConnectTime)
 	user := os.Getenv(childUser)
 	if user == "" {
 		os.Exit(m.Run())

@@ -141,7 +141,9 @@ func TestRootTransmitSignal(t *testing.T) {
 				g.Bytes != 64*g.Sent || s.Flows != 3 {
 				t.Errorf("%+v\n%+v", g, s)
 			}
-			missed := s.Kernel.Dropped + s.Kernel.RingFull + s.Kernel.FillEmpty
+			// A frame for which the fill ring has no place is dropped, and counted as both
+			// (v6.18 net/xdp/xsk.c, __xsk_rcv).
+			missed := s.Kernel.Dropped + s.Kernel.RingFull
 			if g.Sent != s.Received+missed || s.Lost > missed || s.Duplicates+s.Reordered > 0 {
 				t.Errorf("sent %d, and %+v", g.Sent, s)
 			}

@@ -69,8 +69,10 @@ func TestAdvertIsRefusedWithItsBounds(t *testing.T) {
 	l.control(Control{Type: TypeAdvert, ID: 1, Number: 4096, Len: 1 << 20})
 	l.wantBroken(ErrRange)
 	text := l.c.Err().Error()
-	for _, want := range []string{"4096 slots of 1048576 bytes", fmt.Sprint(MaxSlots),
-		fmt.Sprint(maxAdvert)} {
+	for _, want := range []string{
+		"4096 slots of 1048576 bytes", fmt.Sprint(MaxSlots),
+		fmt.Sprint(maxAdvert),
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not say %s", text, want)
 		}

@@ -13,9 +13,8 @@ import (
 )
 
 // ConnectTime is how long a client of rdma_cm waits for an answer. The retries of rdma_cm
-// take more than a minute, in which a user who mistyped an address sees nothing. It is a variable
-// for tests of whole commands, which set it before any begins.
-var ConnectTime = 15 * time.Second
+// take more than a minute, in which a user who mistyped an address sees nothing.
+const ConnectTime = 15 * time.Second
 
 // Ask asks a server of rdma_cm, by a call that a context ends, for so long at most. The
 // error says what may be wrong; it wraps cm.ErrTimeout where nobody answered.

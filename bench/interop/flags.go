@@ -21,6 +21,7 @@ type flags struct {
 	exec       string
 	xroce      string
 	limit      time.Duration
+	reboots    int
 }
 
 // Of a run without --limit: what it takes to boot the VMs, to build the image when it is
@@ -52,6 +53,8 @@ func parseFlags(args []string) (flags, error) {
 	fs.StringVar(&f.xroce, "xroce", "", "run this `program` (default: that of this source)")
 	fs.DurationVar(&f.limit, "limit", 0,
 		"give up after this `time` (default: by the number of cases)")
+	fs.IntVar(&f.reboots, "reboots", 0,
+		"go on, this `often`, with a VM booted anew when the kernel in it has panicked")
 	if err := fs.Parse(args); err != nil {
 		return flags{}, err
 	}

@@ -21,6 +21,7 @@ import (
 // A runner runs cases, and tells what comes of them.
 type runner struct {
 	flags    flags
+	player   play.Player
 	out      io.Writer
 	cases    int // of the run
 	outcomes []cases.Outcome
@@ -43,6 +44,7 @@ func runCases(ctx context.Context, chosen []cases.Case, f flags) (int, error) {
 	if f.json {
 		r.out = os.Stderr
 	}
+	r.player = play.Player{Again: r.again, Reboots: f.reboots}
 	for left := chosen; len(left) > 0; {
 		config := lab.ConfigOf(left[0], f.xroce)
 		n := slices.IndexFunc(left, func(c cases.Case) bool {
@@ -100,13 +102,13 @@ func (r *runner) inLab(ctx context.Context, config lab.Config, list []cases.Case
 			traces = append(traces, c)
 			continue
 		}
-		o, err := play.Play(ctx, l, c, r.again)
+		o, err := r.player.Play(ctx, l, c)
 		r.tell(o)
 		if err != nil {
 			return err
 		}
 	}
-	if err := play.Trace(ctx, l, traces, r.tell, r.again); err != nil {
+	if err := r.player.Trace(ctx, l, traces, r.tell); err != nil {
 		return err
 	}
 	judged := l.Capture.Judge(ctx)
@@ -126,6 +128,10 @@ func (r *runner) verdict(took time.Duration) int {
 			fmt.Fprintln(r.out, "failed:", o.Case.Name())
 		case o.Tries > 1:
 			fmt.Fprintf(r.out, "passed at try %d: %s\n", o.Tries, o.Case.Name())
+		}
+		if o.Panicked > 0 {
+			fmt.Fprintf(r.out, "a kernel panicked, and its VM was booted anew, %d times: %s\n",
+				o.Panicked, o.Case.Name())
 		}
 	}
 	slices.Sort(r.images)

@@ -17,6 +17,9 @@ import (
 // ErrGone says that the agent of a VM does not answer any more.
 var ErrGone = errors.New("softroce: the VM is gone")
 
+// ErrPanic says why: the kernel in it panicked.
+var ErrPanic = errors.New("softroce: the guest's kernel panicked")
+
 // A guest is the connection to the agent.
 type guest struct {
 	conn  net.Conn
@@ -105,8 +108,9 @@ func (g *guest) tell(o order.Order) error {
 	return nil
 }
 
+// close is idempotent.
 func (g *guest) close() error {
-	err := g.conn.Close()
+	err := closed(g.conn.Close())
 	<-g.gone
 	return err
 }

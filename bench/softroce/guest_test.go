@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"syscall"
@@ -19,10 +20,12 @@ func fakeAgent(t *testing.T, answer func(o order.Order, tell func(order.Notice))
 ) {
 	t.Helper()
 	host, agent := net.Pipe()
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		in, out := json.NewDecoder(agent), json.NewEncoder(agent)
 		tell := func(n order.Notice) {
-			if err := out.Encode(n); err != nil && !errors.Is(err, net.ErrClosed) {
+			if err := out.Encode(n); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 				t.Log(err) // the host has hung up
 			}
 		}
@@ -44,6 +47,7 @@ func fakeAgent(t *testing.T, answer func(o order.Order, tell func(order.Notice))
 		if err := v.guest.close(); err != nil {
 			t.Error(err)
 		}
+		<-ended // it logs to the test
 	})
 	if err := v.guest.awaitReady(t.Context()); err != nil {
 		t.Fatal(err)
@@ -111,6 +115,15 @@ func TestVMThatIsGone(t *testing.T) {
 	<-c.Done() // who waits for this alone does not wait for ever
 	if err := v.Check(t.Context()); !errors.Is(err, ErrGone) ||
 		!strings.Contains(err.Error(), "Kernel panic") {
+		t.Error(err)
+	}
+	if err := v.Check(t.Context()); errors.Is(err, ErrPanic) {
+		t.Errorf("%v: a panic that the kernel did not call fatal", err)
+	}
+	if _, err := v.console.Write([]byte(" - not syncing: Fatal exception")); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Check(t.Context()); !errors.Is(err, ErrGone) || !errors.Is(err, ErrPanic) {
 		t.Error(err)
 	}
 	if _, err := v.Start("more"); !errors.Is(err, ErrGone) {

@@ -63,17 +63,21 @@ const agentPackage = "xroce/bench/softroce/agent"
 //go:embed guest/init
 var initScript []byte
 
-// A VM is a running Soft-RoCE host. Safe for concurrent use.
+// A VM is a running Soft-RoCE host. Safe for concurrent use, but for Reboot.
 type VM struct {
-	bare    bool // it has no RDMA device
+	image  Image
+	config Config
+	dir    string      // for the socket and the root, until Close
+	port   *os.File    // our end of the wire, nil for a VM on a tap
+	wire   [1]*os.File // the other end of port
+	once   sync.Once
+	err    error
+
+	// Of one boot.
 	qemu    *exec.Cmd
-	dir     string // for the socket and the root, until Close
-	port    *os.File
 	console *tail
 	guest   *guest
 	exited  chan struct{} // closed when QEMU has ended
-	once    sync.Once
-	err     error
 }
 
 // Boot starts a VM and waits until it can be ordered to do something, some
@@ -88,24 +92,56 @@ func Boot(ctx context.Context, image Image, c Config) (*VM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("softroce: %w", err)
 	}
-	v := &VM{
-		bare: c.Program != "", dir: dir, console: &tail{limit: 16 << 10},
-		exited: make(chan struct{}),
+	v := &VM{image: image, config: c, dir: dir}
+	if err := v.prepare(ctx); err != nil {
+		return nil, errors.Join(err, v.Close())
 	}
-	if err := v.boot(ctx, image, c); err != nil {
-		if text := v.console.String(); text != "" {
-			err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))
-		}
+	if err := v.boot(ctx); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
 	return v, nil
 }
 
-func (v *VM) boot(ctx context.Context, image Image, c Config) error {
-	root := filepath.Join(v.dir, "root")
-	if err := makeRoot(ctx, root, image, c.Program); err != nil {
+// prepare makes what outlives a boot.
+func (v *VM) prepare(ctx context.Context) (err error) {
+	if err := makeRoot(ctx, v.root(), v.image, v.config.Program); err != nil {
 		return fmt.Errorf("softroce: %w", err)
 	}
+	if v.config.Tap == nil {
+		v.port, v.wire[0], err = framePair()
+	}
+	return err
+}
+
+// root is the file with the guest's first root.
+func (v *VM) root() string { return filepath.Join(v.dir, "root") }
+
+// Reboot ends the VM, however it is, and boots it anew on the same wire. What was sent to it
+// and never read is lost. Its interface has the MTU of Config. Nothing may run in it, nor may
+// other methods.
+func (v *VM) Reboot(ctx context.Context) error {
+	if err := v.halt(); err != nil {
+		return err
+	}
+	if v.wire[0] != nil {
+		if err := drain(v.wire[0]); err != nil {
+			return err
+		}
+	}
+	return v.boot(ctx)
+}
+
+// boot starts QEMU and waits for the agent. The error has what the guest's kernel said.
+func (v *VM) boot(ctx context.Context) error {
+	v.console = &tail{limit: 16 << 10}
+	err := v.start(ctx)
+	if text := v.console.String(); err != nil && text != "" {
+		err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))
+	}
+	return err
+}
+
+func (v *VM) start(ctx context.Context) error {
 	// QEMU connects to a socket that is there already, so nobody has to wait for
 	// one to appear.
 	socket := filepath.Join(v.dir, "agent")
@@ -114,26 +150,23 @@ func (v *VM) boot(ctx context.Context, image Image, c Config) error {
 		return fmt.Errorf("softroce: %w", err)
 	}
 	defer listener.Close()
-	wire := c.Tap
+	wire := v.config.Tap
 	if wire == nil {
-		ours, theirs, err := framePair()
-		if err != nil {
-			return err
-		}
-		defer theirs.Close()
-		v.port, wire = ours, []*os.File{theirs}
+		wire = v.wire[:]
 	}
-	v.qemu = exec.Command(qemu, qemuArgs(image, root, socket, c)...)
-	v.qemu.ExtraFiles = wire // descriptors from 3 on
-	v.qemu.Stdout, v.qemu.Stderr = v.console, v.console
+	run := exec.Command(qemu, qemuArgs(v.image, v.root(), socket, v.config)...)
+	run.ExtraFiles = wire // descriptors from 3 on
+	run.Stdout, run.Stderr = v.console, v.console
 	// An interrupt from the terminal is for us; we end QEMU.
-	v.qemu.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	if err := v.qemu.Start(); err != nil {
+	run.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := run.Start(); err != nil {
 		return fmt.Errorf("softroce: %w", err)
 	}
+	exited := make(chan struct{})
+	v.qemu, v.exited = run, exited
 	go func() {
-		_ = v.qemu.Wait() // what it says is on the console
-		close(v.exited)
+		_ = run.Wait() // what it says is on the console
+		close(exited)
 		listener.Close()
 	}()
 	stop := context.AfterFunc(ctx, func() { listener.Close() })
@@ -258,12 +291,32 @@ func framePair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "vm"), os.NewFile(uintptr(fds[1]), "vm"), nil
 }
 
+// drain takes all frames from the end of a wire.
+func drain(wire *os.File) error {
+	raw, err := wire.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("softroce: %w", err)
+	}
+	if err := raw.Read(func(fd uintptr) bool {
+		for err == nil {
+			_, _, err = unix.Recvfrom(int(fd), nil, unix.MSG_DONTWAIT)
+		}
+		return true
+	}); err != nil {
+		return fmt.Errorf("softroce: %w", err)
+	}
+	if err != unix.EAGAIN {
+		return fmt.Errorf("softroce: %w", err)
+	}
+	return nil
+}
+
 // Port is the network's side of the VM's interface, for NewCable; nil for a VM on a tap.
 func (v *VM) Port() *os.File { return v.port }
 
 // Interface is the name of the VM's interface.
 func (v *VM) Interface() string {
-	if v.bare {
+	if v.config.Program != "" { // it has no RDMA device
 		return TapName
 	}
 	return Interface
@@ -292,10 +345,34 @@ func (v *VM) Check(ctx context.Context) error {
 		err = fmt.Errorf("%w: QEMU has ended: %v", err, v.qemu.ProcessState)
 	default:
 	}
-	if text := strings.TrimSpace(v.Console()); text != "" {
+	text := strings.TrimSpace(v.Console())
+	if strings.Contains(text, panicLine) {
+		return fmt.Errorf("%w: %w\nthe guest's console:\n%s", err, ErrPanic, lastWords(text))
+	}
+	if text != "" {
 		err = fmt.Errorf("%w\nthe end of the guest's console:\n%s", err, lastLines(text))
 	}
 	return err
+}
+
+// panicLine is in what a kernel says at last.
+const panicLine = "Kernel panic - not syncing"
+
+// faults begin what a kernel says when it panics, and before.
+var faults = []string{
+	"BUG:", "Oops", "general protection fault", "------------[ cut here ]", panicLine,
+}
+
+// lastWords is the part of a console that tells of a panic: from the first fault on, and its end in
+// any case.
+func lastWords(console string) string {
+	from := len(console) - len(lastLines(console))
+	for _, f := range faults {
+		if i := strings.Index(console, f); i >= 0 {
+			from = min(from, strings.LastIndexByte(console[:i], '\n')+1)
+		}
+	}
+	return console[from:]
 }
 
 // closeTime is how long QEMU may take to end before it is killed.
@@ -304,24 +381,30 @@ const closeTime = 3 * time.Second
 // Close ends the VM and removes its files. It is idempotent.
 func (v *VM) Close() error {
 	v.once.Do(func() {
-		if v.guest != nil {
-			v.err = v.guest.close()
-		}
-		if v.qemu != nil && v.qemu.Process != nil {
-			_ = v.qemu.Process.Signal(unix.SIGTERM) // it may have ended
-			select {
-			case <-v.exited:
-			case <-time.After(closeTime):
-				_ = v.qemu.Process.Kill()
-				<-v.exited
-			}
-		}
+		v.err = v.halt()
 		if v.port != nil {
-			v.err = errors.Join(v.err, closed(v.port.Close()))
+			v.err = errors.Join(v.err, closed(v.port.Close()), v.wire[0].Close())
 		}
 		v.err = errors.Join(v.err, os.RemoveAll(v.dir))
 	})
 	return v.err
+}
+
+// halt ends QEMU. It is idempotent.
+func (v *VM) halt() (err error) {
+	if v.guest != nil {
+		err = v.guest.close()
+	}
+	if v.qemu != nil {
+		_ = v.qemu.Process.Signal(unix.SIGTERM) // it may have ended
+		select {
+		case <-v.exited:
+		case <-time.After(closeTime):
+			_ = v.qemu.Process.Kill()
+			<-v.exited
+		}
+	}
+	return err
 }
 
 // A tail keeps the end of what is written to it. Safe for concurrent use.

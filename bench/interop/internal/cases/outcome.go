@@ -36,6 +36,8 @@ type Outcome struct {
 	Damaged bool `json:"damaged,omitempty"`
 	// Late says that it failed for lack of time.
 	Late bool `json:"late,omitempty"`
+	// Panicked is how many VMs were booted anew during all tries: their kernels had panicked.
+	Panicked int `json:"panicked,omitempty"`
 	// Tries is how often the case was tried when that was more than once, and First why
 	// the first try failed.
 	Tries int    `json:"tries,omitempty"`

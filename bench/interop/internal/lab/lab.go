@@ -191,6 +191,15 @@ func (l *Lab) VMs() []*softroce.VM {
 	return vms
 }
 
+// Hosts are the VMs as what a case may die with.
+func (l *Lab) Hosts() []Host {
+	var hosts []Host
+	for _, vm := range l.VMs() {
+		hosts = append(hosts, Host{vm, &l.mtu})
+	}
+	return hosts
+}
+
 // SetMTU gives both ends of the cable an MTU. rxe0 follows its interface.
 func (l *Lab) SetMTU(ctx context.Context, mtu int) error {
 	if mtu == l.mtu {

@@ -37,6 +37,11 @@ func OpenPair(ctx context.Context, image softroce.Image) (*Pair, error) {
 	return p, nil
 }
 
+// Hosts are both.
+func (p *Pair) Hosts() []Host {
+	return []Host{{p.VMs[0], &p.mtu}, {p.VMs[1], &p.mtu}}
+}
+
 // SetMTU gives both an MTU.
 func (p *Pair) SetMTU(ctx context.Context, mtu int) error {
 	if mtu == p.mtu {

@@ -3,6 +3,7 @@ package play
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,10 +30,19 @@ func (s *script) try() cases.Outcome {
 
 func (s *script) again(o cases.Outcome) { s.told = append(s.told, o.Line()) }
 
-// fakeHost is a host that lives, or does not.
-type fakeHost struct{ err error }
+// A fakeHost is a host that lives, or does not until it is booted anew.
+type fakeHost struct {
+	err   error
+	boots int
+}
 
-func (h fakeHost) Check(context.Context) error { return h.err }
+func (h *fakeHost) Check(context.Context) error { return h.err }
+
+func (h *fakeHost) Reboot(context.Context) error {
+	h.boots++
+	h.err = nil
+	return nil
+}
 
 func TestInsist(t *testing.T) {
 	passed := cases.Outcome{Verdict: cases.Passed}
@@ -57,7 +67,7 @@ func TestInsist(t *testing.T) {
 		"fails, then is late": {[]cases.Outcome{wrong, late, passed}, cases.Passed, 3},
 	} {
 		s := &script{t: t, outcomes: c.outcomes}
-		o, err := insist(t.Context(), s.try, s.again, fakeHost{})
+		o, err := (&Player{Again: s.again}).insist(t.Context(), s.try, &fakeHost{})
 		if o.Verdict != c.want || o.Tries != c.tries || err != nil {
 			t.Errorf("%s: %q, %v", name, o.Line(), err)
 		}
@@ -77,7 +87,8 @@ func TestInsist(t *testing.T) {
 func TestInsistOnNothing(t *testing.T) {
 	late := cases.Outcome{Verdict: cases.Failed, Reason: "not done in time", Late: true}
 	s := &script{t: t, outcomes: []cases.Outcome{late}}
-	_, err := insist(t.Context(), s.try, s.again, fakeHost{}, fakeHost{softroce.ErrGone})
+	_, err := (&Player{Again: s.again, Reboots: 1}).insist(t.Context(), s.try,
+		&fakeHost{}, &fakeHost{err: softroce.ErrGone})
 	if !errors.Is(err, softroce.ErrGone) {
 		t.Error(err)
 	}
@@ -85,11 +96,57 @@ func TestInsistOnNothing(t *testing.T) {
 	terminated := errors.New("terminated")
 	cancel(terminated)
 	s = &script{t: t, outcomes: []cases.Outcome{late}}
-	if _, err := insist(ctx, s.try, s.again, fakeHost{}); !errors.Is(err, terminated) {
+	_, err = (&Player{Again: s.again}).insist(ctx, s.try, &fakeHost{})
+	if !errors.Is(err, terminated) {
 		t.Error(err)
 	}
 	if len(s.told) > 0 {
 		t.Errorf("told %q", s.told)
+	}
+}
+
+// TestInsistAfterPanic: the VM whose kernel panicked is booted anew as often as the run may, the
+// case is tried again, and all of that is told. Wrong data is not excused by it.
+func TestInsistAfterPanic(t *testing.T) {
+	const last = "Kernel panic - not syncing"
+	panicked := fmt.Errorf("%w: %w: %s", softroce.ErrGone, softroce.ErrPanic, last)
+	wrong := cases.Outcome{Verdict: cases.Failed, Reason: "status -1"}
+	passed := cases.Outcome{Verdict: cases.Passed}
+	damaged := cases.Outcome{Verdict: cases.Failed, Reason: "byte 7 is wrong", Damaged: true}
+	for name, c := range map[string]struct {
+		outcomes []cases.Outcome
+		reboots  int
+		gone     bool
+		want     cases.Verdict
+		boots    int
+	}{
+		"may not":     {[]cases.Outcome{wrong}, 0, true, cases.Failed, 0},
+		"may":         {[]cases.Outcome{wrong, passed}, 1, false, cases.Passed, 1},
+		"then fails":  {[]cases.Outcome{wrong, wrong}, 2, false, cases.Failed, 1},
+		"and damaged": {[]cases.Outcome{damaged}, 1, false, cases.Failed, 1},
+	} {
+		s := &script{t: t, outcomes: c.outcomes}
+		p := &Player{Again: s.again, Reboots: c.reboots}
+		h := &fakeHost{err: panicked}
+		o, err := p.insist(t.Context(), s.try, &fakeHost{}, h)
+		if errors.Is(err, softroce.ErrPanic) != c.gone || (err != nil) != c.gone ||
+			o.Verdict != c.want || h.boots != c.boots || o.Panicked != c.boots ||
+			p.Reboots != c.reboots-c.boots || len(s.outcomes) > 0 {
+			t.Errorf("%s: %+v, %v; %d boots, %d left", name, o, err, h.boots, p.Reboots)
+		}
+		for _, told := range s.told {
+			if !strings.Contains(told, "the kernel of a VM panicked: status -1") ||
+				!strings.Contains(told, last) {
+				t.Errorf("%s: told %q", name, told)
+			}
+		}
+	}
+	// It panics each time: the budget is of the run.
+	s := &script{t: t, outcomes: []cases.Outcome{wrong, wrong, wrong}}
+	p, h := &Player{Again: s.again, Reboots: 2}, &fakeHost{}
+	o, err := p.insist(t.Context(), func() cases.Outcome { h.err = panicked; return s.try() }, h)
+	if !errors.Is(err, softroce.ErrPanic) || o.Panicked != 2 || h.boots != 2 || o.Tries != 3 {
+		t.Errorf("%+v, %v, %d boots", o, err, h.boots)
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 )
 
 // Trace runs each scenario between two Soft-RoCE hosts and between one and xroce, compares
-// what the end said that xroce took over, and tells what came of it; again is told of
-// tries that are not the last. The error is about the hosts, not about a case.
-func Trace(
-	ctx context.Context, l *lab.Lab, list []cases.Case, tell, again func(cases.Outcome),
+// what the end said that xroce took over, and tells what came of it. The error is about the hosts,
+// not about a case.
+func (p *Player) Trace(
+	ctx context.Context, l *lab.Lab, list []cases.Case, tell func(cases.Outcome),
 ) (err error) {
 	if len(list) == 0 {
 		return nil
@@ -34,8 +34,8 @@ func Trace(
 		if err := errors.Join(l.SetMTU(ctx, mtu), pair.SetMTU(ctx, mtu)); err != nil {
 			return err
 		}
-		o, err := insist(ctx, func() cases.Outcome { return traceCase(ctx, l, pair, c) }, again,
-			append(hosts(l), pair.VMs[0], pair.VMs[1])...)
+		o, err := p.insist(ctx, func() cases.Outcome { return traceCase(ctx, l, pair, c) },
+			asHosts(l.Hosts(), pair.Hosts())...)
 		tell(o)
 		if err != nil {
 			return err

@@ -19,13 +19,10 @@ const (
 	faultLimit = 60 * time.Second
 )
 
-// Play runs a case, more than once when it is late. Whatever goes wrong is in the outcome;
-// again is told of tries that are not the last. The error is insist's: there is no case
-// after this one.
-func Play(
-	ctx context.Context, l *lab.Lab, c cases.Case, again func(cases.Outcome),
-) (cases.Outcome, error) {
-	return insist(ctx, func() cases.Outcome { return try(ctx, l, c) }, again, hosts(l)...)
+// Play runs a case, more than once when it is late. Whatever goes wrong is in the outcome.
+// The error is insist's: there is no case after this one.
+func (p *Player) Play(ctx context.Context, l *lab.Lab, c cases.Case) (cases.Outcome, error) {
+	return p.insist(ctx, func() cases.Outcome { return try(ctx, l, c) }, asHosts(l.Hosts())...)
 }
 
 // try runs a case once, for a limited time.

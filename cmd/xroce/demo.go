@@ -185,6 +185,12 @@ func lossTable(rows []demo.LossRow) string {
 	}
 	fmt.Fprintf(&b, "One file over a cable that loses %.0f %% of the frames in each direction, "+
 		"received whole.\n", 100*rows[0].Share)
+	for _, r := range rows {
+		if r.Tries > 1 {
+			fmt.Fprintf(&b, "The hosts were held up, and %s lost its connection: this is "+
+				"try %d, with longer timeouts.\n", r.Recovery, r.Tries)
+		}
+	}
 	return b.String()
 }
 

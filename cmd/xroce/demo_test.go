@@ -190,7 +190,7 @@ func TestDemoJSON(t *testing.T) {
 	}
 	for _, l := range r.Loss {
 		if l.Bytes != 3000000 || l.Lost == 0 || l.Retransmits == 0 || l.Frames < 3000000/4096 ||
-			l.Share != 0.05 || len(l.SHA256) != 64 || l.SHA256 != r.Loss[0].SHA256 {
+			l.Share != 0.05 || l.Tries < 1 || len(l.SHA256) != 64 || l.SHA256 != r.Loss[0].SHA256 {
 			t.Errorf("%+v", l)
 		}
 	}

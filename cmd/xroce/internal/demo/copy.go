@@ -33,7 +33,9 @@ func showCopy(ctx context.Context, o *Options, w *cable, dir string, t tally) er
 	if err := os.Mkdir(target, 0o700); err != nil {
 		return err
 	}
-	d := delivery{cable: w, options: o, stage: StageCopy, source: source, dir: target}
+	d := delivery{
+		cable: w, options: o, stage: StageCopy, source: source, dir: target, life: patient,
+	}
 	result, err := d.run(ctx)
 	if err != nil {
 		return err
@@ -57,6 +59,7 @@ type delivery struct {
 	source  string
 	dir     string
 	ext     roce.Extensions // that both ends can do
+	life    uint8           // PacketLifeTime of the connection, see patience
 
 	retransmits uint64 // packets that were sent again, valid after run
 }
@@ -80,10 +83,17 @@ func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) 
 	return result, err
 }
 
-// prompt is a connection manager that asks again after 34 ms, as on a cable that is bad.
-var prompt = cm.Options{
-	Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: 14, AckDelay: 1},
-	Linger:  time.Second,
+// patient is a PacketLifeTime for a cable on which little is lost: as code 16 makes a timeout of
+// half a second, a host that does not run for four seconds loses no connection.
+const patient = 16
+
+// manager are the options of a connection manager that asks again after 34 ms, as on a cable that
+// is bad, and whose connections time out after about twice 4.096 us * 2^life.
+func manager(life uint8) cm.Options {
+	return cm.Options{
+		Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: life, AckDelay: 1},
+		Linger:  time.Second,
+	}
 }
 
 // send sends the file over messages.
@@ -92,7 +102,7 @@ func (d *delivery) send(
 ) (result transfer.Result, err error) {
 	var stations [2]*transfer.Station
 	for host, dev := range h.dev {
-		s, err := transfer.OpenStation(dev, d.ext, prompt)
+		s, err := transfer.OpenStation(dev, d.ext, manager(d.life))
 		if err != nil {
 			return result, err
 		}

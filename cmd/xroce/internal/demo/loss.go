@@ -2,10 +2,12 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"xroce/cmd/xroce/internal/transfer"
 	"xroce/roce"
 	"xroce/roce/counter"
 )
@@ -30,6 +32,11 @@ var recoveries = []struct {
 	{"selective repeat", roce.ExtSelectiveRepeat | roce.ExtReorderWindow},
 }
 
+// lives are the PacketLifeTimes of one try after the other: a timeout of 134 ms, and one four times
+// as long. Go-back-N waits for some ten of them, so that the first is short; but then hosts
+// that do not run for a second lose the connection, which is no fault of the recovery.
+var lives = []uint8{14, 16, 18}
+
 // showLoss sends a file over a bad cable, first as the standard has it and then
 // with our extensions.
 func showLoss(ctx context.Context, o *Options, w *cable, dir string, t tally) error {
@@ -38,7 +45,9 @@ func showLoss(ctx context.Context, o *Options, w *cable, dir string, t tally) er
 		return err
 	}
 	for _, r := range recoveries {
-		row, err := lossRun(ctx, o, w, dir, source, r.ext, t)
+		row, err := untilKept(func(life uint8) (LossRow, error) {
+			return lossRun(ctx, o, w, dir, source, r.ext, life, t)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
@@ -48,9 +57,23 @@ func showLoss(ctx context.Context, o *Options, w *cable, dir string, t tally) er
 	return os.Remove(source)
 }
 
+// untilKept calls run with one of the lives after the other for as long as the connection is lost,
+// and notes the tries.
+func untilKept(run func(life uint8) (LossRow, error)) (row LossRow, err error) {
+	for i, life := range lives {
+		row, err = run(life)
+		row.Tries = i + 1
+		if !errors.Is(err, transfer.ErrLost) {
+			break
+		}
+	}
+	return row, err
+}
+
 // lossRun sends the file once.
 func lossRun(
-	ctx context.Context, o *Options, w *cable, dir, source string, ext roce.Extensions, t tally,
+	ctx context.Context, o *Options, w *cable, dir, source string, ext roce.Extensions, life uint8,
+	t tally,
 ) (LossRow, error) {
 	row := LossRow{Share: lossShare, Extensions: ext.String()}
 	bad, loss, err := w.lossy(lossShare, lossSeed)
@@ -61,7 +84,9 @@ func lossRun(
 	if err != nil {
 		return row, err
 	}
-	d := delivery{cable: bad, options: o, stage: StageLoss, source: source, dir: target, ext: ext}
+	d := delivery{
+		cable: bad, options: o, stage: StageLoss, source: source, dir: target, ext: ext, life: life,
+	}
 	result, err := d.run(ctx)
 	if err != nil {
 		return row, err

@@ -101,6 +101,9 @@ type LossRow struct {
 	Lost        uint64  `json:"lost"`
 	Retransmits uint64  `json:"retransmits"` // packets that were sent again
 	SHA256      string  `json:"sha256"`
+	// Tries is more than 1 where a connection was lost: the hosts did not run for longer than
+	// its retries lasted. The rest of the row is of the last try.
+	Tries int `json:"tries"`
 }
 
 // GbPerSecond is the rate of the file in units of 10^9 bits a second.

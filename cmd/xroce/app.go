@@ -71,6 +71,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.stdout = out
 	root := a.rootCommand()
 	root.SetArgs(args)
+	if asksForCompletion(args) {
+		a.completions(root)
+	}
 	inner, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	a.end = end
@@ -142,7 +145,6 @@ by SIGTERM, while it waits for clients has done what it was for: 0.`,
 		a.simCommand(),
 		a.versionCommand(),
 	)
-	a.completions(root)
 	return root
 }
 

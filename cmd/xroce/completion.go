@@ -53,7 +53,15 @@ var (
 	directoryFlags = []string{"dir"}
 )
 
-// completions tells the shell of all commands below c what their arguments are.
+// asksForCompletion reports whether a shell asks what may come next.
+func asksForCompletion(args []string) bool {
+	return len(args) > 0 &&
+		(args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// completions tells the shell of all commands below c what their arguments are. What it says of
+// flags stays in the process for good (spf13/cobra, flagCompletionFunctions), with the commands and
+// all that they hold, so that it is called where a shell asks, and nowhere else.
 func (a *app) completions(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		a.completions(sub)

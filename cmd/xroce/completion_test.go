@@ -1,9 +1,12 @@
 package main
 
 import (
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -86,5 +89,21 @@ func TestNoFlagCompletesFilesByAccident(t *testing.T) {
 			t.Errorf("%s completes files", c.CommandPath())
 		}
 	}
-	walk(a.rootCommand())
+	root := a.rootCommand()
+	a.completions(root)
+	walk(root)
+}
+
+// TestCommandsAreForgotten: a command that has ended holds no memory.
+func TestCommandsAreForgotten(t *testing.T) {
+	a := newApp(io.Discard, io.Discard)
+	held := weak.Make(a)
+	if code := a.run(t.Context(), []string{"version"}); code != exitOK {
+		t.Fatal(code)
+	}
+	runtime.KeepAlive(a)
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("something still holds it")
+	}
 }

@@ -68,10 +68,10 @@ scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIP
 	minutes() { echo "$$(($$1 * XROCE_TIMEOUT_MULTIPLIER))m"; }
 
 # Packages that are tested at once, and tests of one that may run beside each other: three for
-# each processor, because many wait, and one where others keep the processors busy: more would
+# each processor, because many wait, and fewer where others keep the processors busy: more would
 # only stop each other.
 at_once = n=$${AT_ONCE:-$$(($$(getconf _NPROCESSORS_ONLN) * \
-	(XROCE_TIMEOUT_MULTIPLIER < 4 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 6 ? 2 : 1)))}; \
+	(XROCE_TIMEOUT_MULTIPLIER < 4 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 10 ? 2 : 1)))}; \
 	at_once=(-p "$$n" -parallel "$$n")
 
 # Hand-written Go files, tracked or new. The examples are modules of their own, in

@@ -1,10 +1,12 @@
-package main
+package demo
 
 import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
@@ -15,11 +17,19 @@ import (
 	"xroce/roce/wire"
 )
 
-// judgeByGopacket lets gopacket read the capture, the file as well as the headers up to UDP: of
-// each packet that is no native one it finds the BTH that we find. It does so here and not in the
-// command, which would touch six megabytes of tables each time that it starts.
-func judgeByGopacket(t *testing.T, name string) {
-	t.Helper()
+// TestGopacketReadsTheCapture: gopacket reads the file as well as the headers up to UDP, and of
+// each packet that is no native one it finds the BTH that we find. It is linked to this test and
+// not to the command or its tests, whose processes would touch six megabytes of tables as they
+// start.
+func TestGopacketReadsTheCapture(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "demo.pcapng")
+	report, err := Run(t.Context(), Options{
+		Simulated: true, Sizes: []int{64}, CellTime: time.Millisecond, FileSize: 100_000,
+		Capture: name,
+	})
+	if err != nil || len(report.Failures) > 0 {
+		t.Fatalf("%v, %q", err, report.Failures)
+	}
 	gopacketlayer.Register()
 	file, err := os.Open(name)
 	if err != nil {

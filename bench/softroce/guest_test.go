@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"xroce/bench/softroce/order"
@@ -41,7 +43,10 @@ func fakeAgent(t *testing.T, answer func(o order.Order, tell func(order.Notice))
 			answer(o, tell)
 		}
 	}()
-	v = &VM{guest: newGuest(host), console: &tail{limit: 100}}
+	v = &VM{
+		guest: newGuest(host), console: &tail{limit: 100},
+		qemu: &exec.Cmd{}, exited: make(chan struct{}),
+	}
 	t.Cleanup(func() {
 		agent.Close()
 		if err := v.guest.close(); err != nil {
@@ -109,6 +114,7 @@ func TestVMThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	agent.Close()
+	close(v.exited)
 	if _, err := c.Wait(t.Context()); !errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
@@ -129,6 +135,28 @@ func TestVMThatIsGone(t *testing.T) {
 	if _, err := v.Start("more"); !errors.Is(err, ErrGone) {
 		t.Error(err)
 	}
+}
+
+// TestPanicThatIsReadLate: the agent goes before the last words of the kernel have come, which are
+// waited for.
+func TestPanicThatIsReadLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, agent := fakeAgent(t, func(order.Order, func(order.Notice)) {})
+		agent.Close()
+		checked := make(chan error, 1)
+		go func() { checked <- v.Check(t.Context()) }()
+		synctest.Wait()
+		if len(checked) > 0 {
+			t.Error("judged before QEMU has ended")
+		}
+		if _, err := v.console.Write([]byte(panicLine)); err != nil {
+			t.Fatal(err)
+		}
+		close(v.exited)
+		if err := <-checked; !errors.Is(err, ErrPanic) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestVMThatStandsStill: one that is there and says nothing is gone as well.

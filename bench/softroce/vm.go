@@ -340,10 +340,12 @@ func (v *VM) Check(ctx context.Context) error {
 	if !errors.Is(err, ErrGone) {
 		err = fmt.Errorf("%w: it does not answer: %w", ErrGone, err)
 	}
+	// The agent goes first, and the last that the kernel said comes with the end of QEMU.
 	select {
 	case <-v.exited:
 		err = fmt.Errorf("%w: QEMU has ended: %v", err, v.qemu.ProcessState)
-	default:
+	case <-ctx.Done():
+	case <-time.After(closeTime):
 	}
 	text := strings.TrimSpace(v.Console())
 	if strings.Contains(text, panicLine) {
@@ -375,7 +377,7 @@ func lastWords(console string) string {
 	return console[from:]
 }
 
-// closeTime is how long QEMU may take to end before it is killed.
+// closeTime is how long QEMU may take to end, before it is killed or given up.
 const closeTime = 3 * time.Second
 
 // Close ends the VM and removes its files. It is idempotent.

@@ -59,7 +59,7 @@ type delivery struct {
 	source  string
 	dir     string
 	ext     roce.Extensions // that both ends can do
-	life    uint8           // PacketLifeTime of the connection, see patience
+	life    uint8           // PacketLifeTime of the connection, see manager
 
 	retransmits uint64 // packets that were sent again, valid after run
 }

@@ -49,8 +49,10 @@ func TestMakeHeedsSIGTERM(t *testing.T) {
 		"echo ready\nwhile :; do sleep 0.1; done\n")
 	// go build -o FILE PACKAGE
 	fake := write("go", `[[ $1 == build ]] && cp `+run+` "$3"`+"\n")
-	cmd := exec.Command("make", "-s", "-C", "../..", "interop", "GO="+fake, "BIN="+dir)
-	cmd.Env = append(os.Environ(), timeout.Variable+"=1")
+	cmd := exec.Command("make", "-s", "--no-print-directory", "-C", "../..", "interop",
+		"GO="+fake, "BIN="+dir)
+	// A make below another one, as that of make soak, tells where it works.
+	cmd.Env = append(os.Environ(), timeout.Variable+"=1", "MAKEFLAGS=w", "MAKELEVEL=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // ciRun is the script of continuous integration, where it runs.
@@ -105,5 +107,21 @@ func TestCleanBlamesWhatIsNew(t *testing.T) {
 		if err != nil && err.Error() != c.fails {
 			t.Errorf("with %q before: %v, want %s", c.before, err, c.fails)
 		}
+	}
+}
+
+// TestRunOfAnotherMake: what a make was told that started a run, for instance to do nothing, is not
+// for the steps.
+func TestRunOfAnotherMake(t *testing.T) {
+	files(t) // needs git
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	cmd := exec.Command("bash", ciRun, "--step", "sim")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CI_DIR="+t.TempDir(), timeout.Variable+"=1",
+		"MAKEFLAGS=n -- SEEDS=1", "MAKELEVEL=1", "GO=false")
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("the simulator cannot be built, and yet the step passed:\n%s", out)
 	}
 }

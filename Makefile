@@ -124,13 +124,13 @@ lint: ## gofmt, gofumpt, go vet, staticcheck; golangci-lint where installed
 .PHONY: test
 test: ## unit tests in random order; those that need root say so and skip
 	@$(scaled); $(at_once); list=$$($(call packages)) || true; \
-	$(GO) test "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
+	$(GO) test "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 8)" $(TESTFLAGS) $$list
 
 .PHONY: test-root
 test-root: ## all tests, those that need root and AF_XDP too: a skip is a failure
 	@test "$$(id -u)" = 0 || { echo 'make test-root needs root: sudo make test-root' >&2; exit 1; }
 	@$(scaled); $(at_once); list=$$($(call packages)) || true; XROCE_ROOT_TESTS=1 \
-	$(GO) test -count=1 "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 5)" $(TESTFLAGS) $$list
+	$(GO) test -count=1 "$${at_once[@]}" -shuffle=on -timeout "$$(minutes 8)" $(TESTFLAGS) $$list
 
 .PHONY: need-cc
 need-cc:
@@ -141,7 +141,7 @@ need-cc:
 .PHONY: race
 race: need-cc ## tests of what has goroutines, under the race detector (needs a C compiler)
 	@$(scaled); $(at_once); CGO_ENABLED=1; export CGO_ENABLED; \
-	test="$(GO) test -race $${at_once[*]} -shuffle=on -timeout $$(minutes 10) $(TESTFLAGS)"; \
+	test="$(GO) test -race $${at_once[*]} -shuffle=on -timeout $$(minutes 15) $(TESTFLAGS)"; \
 	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
 	$$test -run Goroutines ./roce || bad=1; \

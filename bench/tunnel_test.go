@@ -35,7 +35,7 @@ func TestTunnelRun(t *testing.T) {
 		for _, r := range got.Rows {
 			ours := strings.HasPrefix(r.Variant, "ours")
 			switch {
-			case len(r.Workers) == 0:
+			case r.Void != "":
 				continue // it gave up, and was tried again
 			case ours != (len(r.Workers) == 4):
 				t.Errorf("%s, %s: %d reports", c.name, r.Variant, len(r.Workers))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestGaveUp(t *testing.T) {
 	}
 }
 
-// freePort is a UDP port that nobody has just now.
+// freePort is a port that nobody has just now, of UDP and of TCP.
 func freePort(t *testing.T) int {
 	t.Helper()
 	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -77,7 +78,15 @@ func freePort(t *testing.T) int {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port
+	l, err := net.Listen("tcp4", c.LocalAddr().String())
+	if errors.Is(err, unix.EADDRINUSE) {
+		return freePort(t)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 // TestUDPGRO sends datagrams that the kernel cuts and joins, over loopback, to the receiver in C:
@@ -150,8 +159,10 @@ func TestUCXSaysSo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
 	defer cancel()
-	const port = "23337"
-	args := []string{"-t", "tag_bw", "-s", "64", "-n", "100", "-w", "10", "-p", port, "-f", "-v"}
+	args := []string{
+		"-t", "tag_bw", "-s", "64", "-n", "100", "-w", "10", "-f", "-v",
+		"-p", strconv.Itoa(freePort(t)),
+	}
 	env := append(os.Environ(), "UCX_TLS=tcp", "UCX_NET_DEVICES=lo")
 	server := exec.CommandContext(ctx, ucxProgram, args...)
 	server.Env = env

@@ -12,6 +12,7 @@ import (
 	"xroce/xsk"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // groupQueues is how many queues the groups of these tests have.
@@ -312,6 +313,7 @@ func vethGroup(t *testing.T, p *xsktest.Pair, mtu int) {
 		var err error
 		g, err = xsk.OpenGroup(xsk.Config{
 			Interface: vethpair.IfName, RxFrames: 256, TxFrames: 64, FillTarget: 100,
+			BindTimeout: timeout.Scaled(xsk.DefaultBindTimeout),
 		}, inOrder(groupQueues))
 		if err != nil {
 			t.Fatal(err)
@@ -334,6 +336,7 @@ func vethGroup(t *testing.T, p *xsktest.Pair, mtu int) {
 		p.Do(xsktest.B, func() {
 			peers[q], err = xsk.Open(xsk.Config{
 				Interface: vethpair.IfName, Queue: q, RxFrames: 256, TxFrames: 64,
+				BindTimeout: timeout.Scaled(xsk.DefaultBindTimeout),
 			})
 		})
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"xroce/xsk"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // The tests of this file open and close sockets on a veth pair, and take the
@@ -64,7 +65,10 @@ func TestVethOpenClose(t *testing.T) {
 func TestVethOpenFailsAtEachCall(t *testing.T) {
 	p := xsktest.NewPair(t, xsktest.Options{})
 	p.Do(xsktest.A, func() {
-		cfg := xsk.Config{Interface: vethpair.IfName, RxFrames: 256, TxFrames: 256, SndBuf: 1 << 20}
+		cfg := xsk.Config{
+			Interface: vethpair.IfName, RxFrames: 256, TxFrames: 256, SndBuf: 1 << 20,
+			BindTimeout: timeout.Scaled(xsk.DefaultBindTimeout),
+		}
 		all := &xsktest.Failing{Kernel: xsk.Linux()}
 		cfg.Kernel = all
 		s, err := xsk.Open(cfg)
@@ -336,7 +340,7 @@ func TestVethOwnerKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = child.Wait() // says that it was killed
-		cfg.BindTimeout = 0
+		cfg.BindTimeout = timeout.Scaled(xsk.DefaultBindTimeout)
 		s, err := xsk.Open(cfg)
 		if err != nil {
 			t.Fatalf("open after the child was killed: %v", err)

@@ -32,6 +32,9 @@ func openOn(t testing.TB, p *xsktest.Pair, side vethpair.Side, cfg xsk.Config) *
 	if cfg.TxFrames == 0 {
 		cfg.TxFrames = 512
 	}
+	if cfg.BindTimeout == 0 {
+		cfg.BindTimeout = timeout.Scaled(xsk.DefaultBindTimeout)
+	}
 	var s *xsk.Socket
 	p.Do(side, func() {
 		var err error

@@ -26,7 +26,7 @@
  */
 #define SPARE 2U
 
-#define BIND_PATIENCE_NS 5000000000ULL /* the last owner of the queue may still be leaving */
+#define BIND_PATIENCE_NS 60000000000ULL /* the last owner of the queue may still be leaving */
 
 /* return bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS); */
 static void program_attach(const char *ifname, int map)

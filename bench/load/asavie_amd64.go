@@ -93,7 +93,7 @@ func asavieOpen(o worker.Options) (*xdp.Socket, error) {
 	var s *xdp.Socket
 	// The last owner of the queue may still be leaving. The package hides the
 	// errno, so every error is tried again for as long as xsk.Open would.
-	end := time.Now().Add(timeout.Scaled(5 * time.Second))
+	end := time.Now().Add(bindTimeout())
 	for ; ; time.Sleep(10 * time.Millisecond) {
 		if s, err = xdp.NewSocket(nic.Index, o.Queue, options); err == nil {
 			break
@@ -151,7 +151,8 @@ func asavieSend(s *xdp.Socket, o worker.Options) (*worker.Window, uint64, error)
 			return nil, 0, fmt.Errorf("load: %w", err)
 		}
 	}
-	for end := time.Now().Add(worker.Drain); s.NumTransmitted() > 0 && time.Now().Before(end); {
+	end := time.Now().Add(timeout.Scaled(worker.Drain))
+	for s.NumTransmitted() > 0 && time.Now().Before(end) {
 		if _, _, err := s.Poll(milliseconds); err != nil {
 			return nil, 0, fmt.Errorf("load: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"xroce/bench/worker"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // spare is how many times the receive frames the rings but RX have entries: room
@@ -42,6 +43,9 @@ var modes = map[string]struct {
 	"ping-sleep": {true, ping(false)},
 }
 
+// bindTimeout is how long the last owner of a queue may take to leave.
+func bindTimeout() time.Duration { return timeout.Scaled(xsk.DefaultBindTimeout) }
+
 // Ours does the work of o.Mode over a socket of package xsk.
 func Ours(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) {
 	mode, ok := modes[o.Mode]
@@ -54,6 +58,7 @@ func Ours(o worker.Options, in io.Reader, out io.Writer) (worker.Report, error) 
 		RxRing: o.RxFrames, FillRing: spare * o.RxFrames,
 		TxRing: spare * o.RxFrames, CompletionRing: spare * o.RxFrames,
 		Mode: xsk.ModeCopy, SndBuf: o.SendBuf, TxBudget: o.Budget, Dedicated: true,
+		BindTimeout: bindTimeout(),
 	})
 	if err != nil {
 		return worker.Report{}, err
@@ -138,7 +143,8 @@ func sendEach(s *xsk.Socket, o worker.Options, fill func(frame []byte)) (
 func drainTx(s *xsk.Socket) (uint64, error) {
 	frames := make([]xsk.TxFrame, s.Info().TxFrames)
 	back := 0
-	for end := time.Now().Add(worker.Drain); back < len(frames) && time.Now().Before(end); {
+	end := time.Now().Add(timeout.Scaled(worker.Drain))
+	for back < len(frames) && time.Now().Before(end) {
 		if err := s.Flush(); err != nil {
 			return 0, err
 		}

@@ -68,6 +68,7 @@ func openLossy(o worker.Options, options engine.Options) (*engine.Device, *lossy
 	}
 	s, err := xsk.Open(xsk.Config{
 		Interface: o.Interface, Queue: o.Queue, Mode: options.Mode, SndBuf: o.SendBuf,
+		BindTimeout: bindTimeout(),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -46,6 +46,7 @@ func openStamped(o worker.Options, options engine.Options) (*engine.Device, *sta
 	}
 	s, err := xsk.Open(xsk.Config{
 		Interface: o.Interface, Queue: o.Queue, Mode: options.Mode, SndBuf: o.SendBuf,
+		BindTimeout: bindTimeout(),
 	})
 	if err != nil {
 		return nil, nil, err

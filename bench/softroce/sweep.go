@@ -54,6 +54,19 @@ func leftBehind(name string, here owner) bool {
 	return ok && o.space == here.space && errors.Is(unix.Kill(o.pid, 0), unix.ESRCH)
 }
 
+// namespaces is where named network namespaces are, as iproute2 has it.
+const namespaces = "/run/netns"
+
+// removeNamespace removes the name of a network namespace, also one that another sweep, or a try
+// that was killed, has left as a plain file: that is EINVAL.
+func removeNamespace(name string) error {
+	err := netns.DeleteNamed(name)
+	if errors.Is(err, unix.EINVAL) {
+		err = os.Remove(filepath.Join(namespaces, name))
+	}
+	return err
+}
+
 // Sweep removes the namespaces and the files of processes that were killed.
 func Sweep() error {
 	here, err := self()
@@ -62,7 +75,7 @@ func Sweep() error {
 	}
 	var failed error
 	for dir, remove := range map[string]func(name string) error{
-		"/run/netns": netns.DeleteNamed,
+		namespaces: removeNamespace,
 		os.TempDir(): func(name string) error {
 			return os.RemoveAll(filepath.Join(os.TempDir(), name))
 		},

@@ -1,7 +1,9 @@
 package softroce
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -67,8 +69,18 @@ func TestSweep(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to sweep namespaces")
 	}
+	// What is left of a name when it was removed halfway.
+	file := filepath.Join(namespaces, gone)
+	err = errors.Join(os.MkdirAll(namespaces, 0o755), os.WriteFile(file, nil, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(file)
 	if err := Sweep(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there: %v", file, err)
 	}
 	entries, err := os.ReadDir(tmp)
 	if err != nil || len(entries) != 3 {

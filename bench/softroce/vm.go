@@ -345,7 +345,7 @@ func (v *VM) Check(ctx context.Context) error {
 	case <-v.exited:
 		err = fmt.Errorf("%w: QEMU has ended: %v", err, v.qemu.ProcessState)
 	case <-ctx.Done():
-	case <-time.After(closeTime):
+	case <-time.After(timeout.Scaled(closeTime)):
 	}
 	text := strings.TrimSpace(v.Console())
 	if strings.Contains(text, panicLine) {

@@ -16,8 +16,12 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// bridges counts the paths that bridged has made: tests make some at once.
-var bridges atomic.Int32
+// namespaces counts those that tests made here, some at once. Their names are those of
+// package vethpair, which sweeps up what a process that was killed has left, with numbers that it
+// does not come to.
+var namespaces atomic.Uint32
+
+const firstNamespace = 1 << 30
 
 // bridged makes two namespaces, each with an interface xr0 of MTU 9000, and a bridge between
 // them in a third, with ports of another MTU. It returns the names of the first two.
@@ -39,17 +43,17 @@ func hostsOnBridge(t *testing.T, hosts, mtu int) (names []string, bridge string)
 			t.Fatalf("ip %q: %v: %s", words, err, out)
 		}
 	}
-	number := bridges.Add(1)
-	add := func(what string) string {
-		name := fmt.Sprintf("xroce-%d-check%d-%s", os.Getpid(), number, what)
+	add := func() string {
+		number := firstNamespace + namespaces.Add(1)
+		name := fmt.Sprintf("xroce-%d-%d-%v", os.Getpid(), number, vethpair.A)
 		ip("netns add %s", name)
 		t.Cleanup(func() { ip("netns del %s", name) })
 		return name
 	}
-	for i := range hosts {
-		names = append(names, add(fmt.Sprint(i)))
+	for range hosts {
+		names = append(names, add())
 	}
-	bridge = add("bridge")
+	bridge = add()
 	ip("-n %s link add br0 type bridge", bridge)
 	ip("-n %s link set br0 up", bridge)
 	for i, ns := range names {
@@ -203,7 +207,10 @@ func TestRootLargeLost(t *testing.T) {
 		// The small packet is to be answered within one ACK timeout, 67 ms with some commands. A
 		// peer that is not scheduled in that time cannot be told from one that is gone.
 		late := time.Now().Add(timeout.Scaled(20 * time.Second))
-		for !c.ok && !strings.Contains(said, "answers small packets") && time.Now().Before(late) {
+		seen := func() bool {
+			return c.ok && err == nil || !c.ok && strings.Contains(said, "answers small packets")
+		}
+		for !seen() && time.Now().Before(late) {
 			said, err = talk()
 		}
 		if (err == nil) != c.ok {

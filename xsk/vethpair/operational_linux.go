@@ -15,14 +15,14 @@ import (
 // What the kernel does later, in a work queue, it does within milliseconds, or on a busy host
 // within seconds.
 const (
-	operationalLimit = 30 * time.Second
+	operationalLimit = 2 * time.Minute
 	operationalEvery = time.Millisecond
 )
 
 // AwaitOperational waits until packets leave that interfaces of the thread's namespace send. An
 // interface that is set up is no link yet: the kernel notes its carrier later
 // (net/core/link_watch.c), and drops what is sent before. The error names one that is not up after
-// half a minute.
+// two minutes.
 func AwaitOperational(names ...string) error {
 	for _, name := range names {
 		state := netlink.LinkOperState(netlink.OperUnknown)

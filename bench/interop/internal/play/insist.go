@@ -101,7 +101,7 @@ func (p *Player) attend(ctx context.Context, o *cases.Outcome, hosts []host) err
 // silence are what programs say when the other end was silent for too long.
 var silence = []string{
 	"does not answer", "retry counter exceeded", "in time", "timed out",
-	"RDMA_CM_EVENT_UNREACHABLE",
+	"RDMA_CM_EVENT_UNREACHABLE", "RDMA_CM_EVENT_ADDR_ERROR", "no neighbour answers", "i/o timeout",
 }
 
 // isLate reports whether a case failed for lack of time: the limit was over, or an end

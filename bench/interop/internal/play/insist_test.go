@@ -154,8 +154,10 @@ func TestIsLate(t *testing.T) {
 	for output, want := range map[string]bool{
 		"xroce: the peer does not answer: transport retry counter exceeded": true,
 		"Failed status transport retry counter exceeded (12) for wr_id 2":   true,
-		"invalid data in page 3": false,
-		"":                       false,
+		"no neighbour answers for this address":                             true,
+		"rping: event RDMA_CM_EVENT_ADDR_ERROR, error -110":                 true,
+		"invalid data in page 3":                                            false,
+		"":                                                                  false,
 	} {
 		o := cases.Outcome{Reason: "client ended with status 1", Output: output}
 		if isLate(t.Context(), o) != want {

@@ -147,6 +147,8 @@ func (talk *talk) verify(sent [2]stream, t tally) (again int) {
 			var n int
 			answers[to], n = answers[to].inOrder(psn[from])
 			again += n
+			asked[from], n = talk.resume(asked[from], responses, answers[to], psn[from])
+			again += n
 			ok, answers[to] = answers[to].sequence(responses, psn[from])
 			t.check(ok, "%s: its responses are not those of the capture", what)
 			psn[from] = psn[from].Add(uint32(len(responses)))

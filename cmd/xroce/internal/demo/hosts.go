@@ -77,9 +77,9 @@ const (
 	recvDepth = 512
 )
 
-// ackTimeout is the local ACK timeout code: half a second. The default of 67 ms
+// ackTimeout is the local ACK timeout code: two seconds. The default of 67 ms
 // would send packets again when something else keeps the CPUs for a while.
-const ackTimeout = 17
+const ackTimeout = 19
 
 // allRights let the other end do everything.
 const allRights = mem.LocalWrite | mem.RemoteWrite | mem.RemoteRead | mem.RemoteAtomic |

@@ -22,7 +22,7 @@ const guard = 4096
 const maxInline = roce.MaxInline
 
 // unreliableTime is how long a message is waited for that nobody sends again.
-const unreliableTime = 5 * time.Second
+const unreliableTime = 30 * time.Second
 
 // An exchange carries out operations of one size over a connection, between a
 // region of each host.

@@ -117,3 +117,24 @@ func (t *talk) opcode(op wire.Opcode) wire.Opcode {
 	}
 	return own
 }
+
+// resume takes away the requests that asked for the rest of a READ again, whose PSNs are those of
+// its responses, and counts them. There the responses may begin anew.
+func (t *talk) resume(asked stream, want []seen, got stream, psn wire.PSN) (stream, int) {
+	anew := map[wire.Opcode]wire.Opcode{
+		t.opcode(readAnswer.middle): t.opcode(readAnswer.first),
+		t.opcode(readAnswer.last):   t.opcode(readAnswer.only),
+	}
+	again := 0
+	for _, a := range asked {
+		i := int(a.psn.Diff(psn))
+		if a.opcode != t.opcode(wire.RCReadRequest) || i >= len(want) {
+			break
+		}
+		if i < len(got) && got[i].opcode == anew[want[i].opcode] {
+			want[i].opcode = got[i].opcode
+		}
+		again++
+	}
+	return asked[again:], again
+}

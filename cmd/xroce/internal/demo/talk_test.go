@@ -51,6 +51,33 @@ func TestVerifyTakesWhatIsRight(t *testing.T) {
 	}
 }
 
+// TestVerifyResumedRead: a host that is not answered for long asks for the rest of a READ again.
+func TestVerifyResumedRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer wire.Opcode
+		right  bool
+	}{
+		"the rest anew":       {wire.RCReadRespOnly, true},
+		"the first answer":    {wire.RCReadRespLast, true},
+		"what was not wanted": {wire.RCReadRespFirst, false},
+	} {
+		talk, sent := spoken()
+		sent[0] = slices.Insert(sent[0], 1, seen{opcode: wire.RCReadRequest, psn: 0})
+		sent[1][1].opcode = c.answer
+		var r Report
+		if again := talk.verify(sent, tally{&r}); again != 1 || (r.Failed == 0) != c.right {
+			t.Errorf("%s: %d again, %q", name, again, r.Failures)
+		}
+	}
+	// Nobody asked for the rest again, and yet it begins anew.
+	talk, sent := spoken()
+	sent[1][1].opcode = wire.RCReadRespOnly
+	var r Report
+	if talk.verify(sent, tally{&r}); r.Failed == 0 {
+		t.Error("an answer that begins anew unasked is taken")
+	}
+}
+
 // TestVerifyFindsWhatIsWrong changes one thing at a time.
 func TestVerifyFindsWhatIsWrong(t *testing.T) {
 	for name, change := range map[string]func(sent *[2]stream){

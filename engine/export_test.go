@@ -52,6 +52,9 @@ func AwaitsQueue(d *Device, i int) bool { return d.queues[i].callers.Load() > 0 
 // ProgramCounters are the counters of the XDP program of a device.
 func ProgramCounters(d *Device) (bpf.Counters, error) { return d.program.Counters() }
 
+// PagesAwaited reports whether pages are being brought in for a device.
+func PagesAwaited(d *Device) bool { return d.paging.pager.Busy() }
+
 // Away reports whether the driver of a device has left its queue to callers.
 func Away(d *Device) bool { return d.queues[0].turns.away.Load() }
 

@@ -74,7 +74,7 @@ func TestAddressesFollowTheKernel(t *testing.T) {
 			seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{}),
 		}
 		join(t, other[0], other[1], engine.ConnectOptions{})
-		joinFrom(t, a, b, from, engine.ConnectOptions{Timeout: 14})
+		joinFrom(t, a, b, from, engine.ConnectOptions{Timeout: 16})
 		for range 2 {
 			b.send(t, writeTo(b, a, roce.OpWrite, 1000))
 			w.succeed(b.cq, 1)

@@ -88,7 +88,7 @@ func TestIdleLoopSleepsWhileThePortIsDown(t *testing.T) {
 	p.watched = states
 	p.open(t, [2]engine.Options{{Busy: true}, {}})
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	exchange(t, a, b, 4096)
 	if len(sleeps) != 0 {
 		t.Error("a busy loop sleeps while the port is up")

@@ -106,7 +106,7 @@ func (p *shrinkingPair) says(t *testing.T, text string) {
 func TestQueuesVanish(t *testing.T) {
 	p := newShrinkingPair(t, engine.Options{})
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	exchange(t, a, b, 8192)
 	p.shrink(2)
 	p.add("Send", unix.ENXIO)
@@ -152,7 +152,7 @@ func TestQueueOfDriverVanishes(t *testing.T) {
 			var ends [2][2]*side // two connections, one at each driver
 			for i := range ends {
 				a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-				connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+				connectWith(t, a, b, outlasting)
 				exchange(t, a, b, 8192)
 				ends[i] = [2]*side{a, b}
 			}

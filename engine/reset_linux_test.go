@@ -210,7 +210,7 @@ func TestResetIsSurvived(t *testing.T) {
 func testReset(t *testing.T, call string, err error, o engine.Options) {
 	p := newScripted(t, [2]engine.Options{o, {}})
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	p.carry(t, a, b)
 	lost := uint64(1)
 	switch call {
@@ -246,7 +246,7 @@ func TestResetThatEnds(t *testing.T) {
 	for _, err := range []error{unix.ENODEV, unix.EPERM} {
 		p := newScripted(t, [2]engine.Options{})
 		a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-		connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+		connectWith(t, a, b, outlasting)
 		p.add("Socket", err)
 		p.add("Send", unix.EIO)
 		postWrites(t, a, b, 1, regionSize)
@@ -268,7 +268,7 @@ func TestQueuesWithoutNotice(t *testing.T) {
 	p := newScripted(t, [2]engine.Options{})
 	p.changed = func(xsk.Info) error { return grown }
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+	connectWith(t, a, b, outlasting)
 	engine.SeeMissed(p.devs[0], 7, 7, 7)
 	if n := counterOf(t, p.devs[0], "link_error_recovery"); n != 0 {
 		t.Errorf("%d sockets made anew, and no packet was missed since", n)

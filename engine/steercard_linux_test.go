@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 	"xroce/engine/nic"
@@ -21,8 +24,16 @@ func TestVethSteerRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pair.Close()
-	records := func() []string {
-		list, err := filepath.Glob("/run/xroce/steer-*.json")
+	records := func() (list []string) { // of this namespace: others may open cards, too
+		err := pair.Do(vethpair.A, func() error {
+			var ns unix.Stat_t
+			if err := unix.Stat("/proc/thread-self/ns/net", &ns); err != nil {
+				return err
+			}
+			var err error
+			list, err = filepath.Glob(fmt.Sprintf("/run/xroce/steer-%d-*.json", ns.Ino))
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

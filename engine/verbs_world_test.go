@@ -72,12 +72,32 @@ func simWorldOf(t *testing.T, f sim.Faults, options ...engine.Options) *world {
 	}
 	w.run = func(done func() bool) {
 		t.Helper()
-		err := w.network.Run(w.clock, w.clock.Now()+1000*roce.Second, done, machines...)
+		until := func() bool {
+			over := done()
+			if !over {
+				w.awaitPages()
+			}
+			return over
+		}
+		err := w.network.Run(w.clock, w.clock.Now()+1000*roce.Second, until, machines...)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	return w
+}
+
+// awaitPages waits until no pages are being brought in: threads do that in real time, while under
+// virtual time all retries would pass at once.
+func (w *world) awaitPages() {
+	w.t.Helper()
+	deadline := time.Now().Add(timeout.Scaled(20 * time.Second))
+	for slices.ContainsFunc(w.devs, engine.PagesAwaited) {
+		if time.Now().After(deadline) {
+			w.t.Fatal("pages are not brought in")
+		}
+		time.Sleep(100 * time.Microsecond) // not to be right, but to leave others the CPU
+	}
 }
 
 // vethWorld has two devices over AF_XDP on a veth pair.

@@ -17,7 +17,9 @@ import (
 // TestCloseAsksAgain loses what a manager says when it is closed: it says it again,
 // until the peer has confirmed.
 func TestCloseAsksAgain(t *testing.T) {
-	network, hosts := newWorld(t, quick, engine.Options{})
+	o := quick
+	o.Linger = testTimeout // as long as it takes until it is heard
+	network, hosts := newWorld(t, o, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	to := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, to)

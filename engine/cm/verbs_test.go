@@ -16,6 +16,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // An easyPair is two ends of a connection that have no completion queues of their own. Each has
@@ -185,7 +186,7 @@ func TestVerbsCancelled(t *testing.T) {
 			fill(p.memory.Bytes(), 2)
 			rule := sim.Rule{From: p.hosts[tt.from].mac, Opcodes: []wire.Opcode{tt.opcode}}
 			if tt.from == 1 {
-				rule.Delay = 100 * roce.Millisecond
+				rule.Delay = roce.Time(timeout.Scaled(500 * time.Millisecond))
 			}
 			must(t, p.network.SetRules(rule))
 			ctx, cancel := context.WithCancel(t.Context())

@@ -218,6 +218,8 @@ type Packets struct {
 	PID  int    // of the process
 	Comm string // its name
 	conn *net.UnixConn
+
+	stopTime time.Duration // how long it may go on after Stop
 }
 
 // ErrNoDevice says that no process has a device of that name.
@@ -260,7 +262,9 @@ func Watch(ctx context.Context, dir string, q Query) (*Packets, error) {
 		if err != nil {
 			return errors.Join(fmt.Errorf("no capture: %w", err), conn.Close())
 		}
-		found = &Packets{Reader: r, PID: a.PID, Comm: a.Comm, conn: conn}
+		found = &Packets{
+			Reader: r, PID: a.PID, Comm: a.Comm, conn: conn, stopTime: stopTime,
+		}
 		return nil
 	})
 	switch {
@@ -293,7 +297,7 @@ func (p *Packets) Next() (*capture.Packet, error) {
 // Stop ends the capture: the Reader then ends with what was under way, and the statistics.
 // It may be called while the Reader waits. Who does not end it is given up after a while.
 func (p *Packets) Stop() error {
-	return errors.Join(p.conn.SetReadDeadline(time.Now().Add(stopTime)), p.conn.CloseWrite())
+	return errors.Join(p.conn.SetReadDeadline(time.Now().Add(p.stopTime)), p.conn.CloseWrite())
 }
 
 // Close gives the connection back. The process is not disturbed by it.

@@ -87,6 +87,7 @@ func TestPackets(t *testing.T) {
 		if p.PID != os.Getpid() || p.Interface() != "xr1" {
 			t.Errorf("process %d, interface %s", p.PID, p.Interface())
 		}
+		p.stopTime = timeout.Scaled(60 * time.Second) // it does heed it
 		from.send(1)
 		from.send(2)
 		got, err := p.Next()
@@ -178,7 +179,8 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	const frames = 40_000 // more than waits in the socket and in memory
+	p.stopTime = timeout.Scaled(60 * time.Second) // it does heed it
+	const frames = 40_000                         // more than waits in the socket and in memory
 	for sent := uint64(1); sent <= frames; sent++ {
 		from.send(1)
 		for sent%500 == 0 && counterOf(t, dir, "drop_not_roce") < sent {

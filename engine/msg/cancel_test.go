@@ -11,6 +11,7 @@ import (
 	"xroce/engine/msg"
 	"xroce/engine/sim"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestSendEnds: when Send returns with the error of its context nobody receives the message, so
@@ -20,7 +21,9 @@ func TestSendEnds(t *testing.T) {
 	for p := rmsg.Auto; p <= rmsg.Fragments; p++ {
 		t.Run(p.String(), func(t *testing.T) {
 			config := rmsg.Config{Protocol: p, Policy: rmsg.EnlargeNever, Unexpected: 1, Slots: 2}
-			_, _, ca, cb := newPair(t, sim.Faults{}, msg.Options{Machine: config})
+			_, _, ca, cb := newPair(t, sim.Faults{}, msg.Options{
+				CancelTimeout: timeout.Scaled(60 * time.Second), Machine: config,
+			})
 			ctx := within(t)
 			data := bytes.Repeat([]byte{1}, 100_000)
 			ended, cancel := context.WithCancel(ctx)

@@ -100,17 +100,22 @@ func TestHelloThatDoesNotFit(t *testing.T) {
 		}
 	}
 	// A request that is answered late comes again, and is refused again.
-	refused, again := hub.Counters()[rmsg.HellosRefused], uint64(0)
-	for id, n := range host.manager.Counters() {
-		if rcm.CounterID(id).Spec().Name == "cm_tx_retries_req" {
-			again = n
-		}
-	}
+	refused, again := hub.Counters()[rmsg.HellosRefused], repeated(host.manager)
 	if most := uint64(len(cases)) + again; refused < uint64(len(cases)) || refused > most {
 		t.Errorf("%d are counted, %d requests came again", refused, again)
 	}
 	host.mustDial(t, at)
 	<-conns
+}
+
+// repeated is how many requests for a connection a manager has sent again.
+func repeated(m *cm.Manager) (n uint64) {
+	for id, count := range m.Counters() {
+		if rcm.CounterID(id).Spec().Name == "cm_tx_retries_req" {
+			n = count
+		}
+	}
+	return n
 }
 
 // TestRefusalIsToldByName: who dials a listener for streams, and wants messages, is told so.

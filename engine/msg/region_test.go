@@ -10,7 +10,6 @@ import (
 
 	"xroce/engine"
 	"xroce/engine/msg"
-	"xroce/roce"
 	"xroce/roce/mem"
 	rmsg "xroce/roce/msg"
 )
@@ -394,9 +393,7 @@ func TestRegionRefuses(t *testing.T) {
 // TestRegionOfALostDevice: a region of two devices of which one is gone, and what was registered
 // there, too, is sent and received by the other.
 func TestRegionOfALostDevice(t *testing.T) {
-	w := newWires(t, 2, msg.Options{
-		Linger: deadLinger, Machine: rmsg.Config{Grace: 60 * roce.Second},
-	})
+	w := newWires(t, 2, msg.Options{Linger: deadLinger})
 	w.up(t, 2)
 	rng, ctx := rand.New(rand.NewPCG(15, 16)), within(t)
 	const size = 300_000

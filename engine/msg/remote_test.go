@@ -12,7 +12,6 @@ import (
 
 	"xroce/engine/msg"
 	"xroce/engine/sim"
-	"xroce/roce"
 	"xroce/roce/mem"
 	rmsg "xroce/roce/msg"
 )
@@ -191,7 +190,7 @@ func TestRemoteWithoutAPeer(t *testing.T) {
 // TestRemoteOfRails: memory is used by all rails, also when one is lost and comes back: what was
 // being read is read by the other one, what was being written says that nobody knows.
 func TestRemoteOfRails(t *testing.T) {
-	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+	w := newWires(t, 2, msg.Options{})
 	w.up(t, 2)
 	memory := bytes.Repeat([]byte("memory"), 100_000)
 	ctx := within(t)

@@ -42,6 +42,9 @@ func serve(
 	client := s.Client()
 	transport := client.Transport.(*http.Transport)
 	transport.DialContext = hosts[0].DialContext
+	// One host has 12 places where it connects: who is beyond that waits for one, and who has one
+	// gives way after a second in which he was not run.
+	transport.MaxConnsPerHost = 8
 	if transport.TLSClientConfig != nil {
 		transport.TLSClientConfig.ServerName = "example.com" // of the certificate
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"xroce/engine/msg"
-	"xroce/roce"
 	rmsg "xroce/roce/msg"
 )
 
@@ -16,7 +15,7 @@ import (
 // is cut and heals, and both for a while. What is read is what was written, to the last byte.
 func TestStreamOverRails(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w := newWires(t, 2, msg.Options{Machine: rmsg.Config{Grace: 60 * roce.Second}})
+	w := newWires(t, 2, msg.Options{})
 	var at []netip.AddrPort
 	for _, a := range w.at {
 		at = append(at, netip.AddrPortFrom(a.Addr(), a.Port()+1))

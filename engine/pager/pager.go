@@ -117,6 +117,13 @@ func (p *Pager) QueueFull() uint64 {
 	return p.full
 }
 
+// Busy reports whether pages are to be brought in, or are being.
+func (p *Pager) Busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.jobs) > 0
+}
+
 // SetTime tells the pager what time it is, in nanoseconds of any clock that does not go
 // back. Until it is told, every access looks at its pages anew.
 func (p *Pager) SetTime(now int64) { p.clock.Store(now) }

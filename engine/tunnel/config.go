@@ -73,7 +73,8 @@ type Config struct {
 
 	Logger *slog.Logger // nil for none
 
-	life clock.Time // of a frame that comes in segments, 0 for what encap says
+	life       clock.Time // of a frame that comes in segments, 0 for what encap says
+	ackTimeout uint8      // code, of connections, 0 for defaultAckTimeout
 }
 
 // DefaultPort is where both ends wait by default.
@@ -91,6 +92,9 @@ func (c *Config) complete(inside *Inside) error {
 	}
 	if c.Rekey == 0 {
 		c.Rekey = defaultRekey
+	}
+	if c.ackTimeout == 0 {
+		c.ackTimeout = defaultAckTimeout
 	}
 	spec := c.Format.Spec()
 	switch {

@@ -16,8 +16,8 @@ import (
 
 // Attributes of connections.
 const (
-	keepalive  = 5 * time.Second
-	ackTimeout = 14 // 67 ms
+	keepalive         = 5 * time.Second
+	defaultAckTimeout = 14 // 67 ms
 	// extensions are without the reorder window, in which 64 packets may overtake a missing one
 	// before that is sent again: at 1 % loss most of the time one is missing, and the window has
 	// 256. A connection has one source port, so its packets take one path.
@@ -202,7 +202,7 @@ func (t *Tunnel) dialOnce(ctx context.Context, p *peer, l *lane) (*cm.Conn, *way
 		return nil, nil, err
 	}
 	setup := t.setup(qp, ask)
-	setup.AckTimeout, setup.PKeyIndex = ackTimeout, t.config.PKeyIndex
+	setup.AckTimeout, setup.PKeyIndex = t.config.ackTimeout, t.config.PKeyIndex
 	setup.TClass, setup.SL = t.config.Mark.of(0), t.config.Mark.Priority
 	conn, err := t.manager.DialService(ctx, p.addr, t.service(), setup)
 	if err != nil {

@@ -247,6 +247,7 @@ func (l *lan) toGroup(dev *engine.Device, qkey uint32, b []byte) {
 // TestOtherGroup: ends with different groups, or one with none, refuse each other and say why.
 func TestOtherGroup(t *testing.T) {
 	l := newLAN(t, sim.Faults{})
+	l.response = patient // it asks each once
 	a := l.site(1, 1500, TAP, Config{Format: encap.EoIB, Group: theGroup}, 2, 3)
 	l.site(2, 1500, TAP, Config{Format: encap.EoIB}, 1)
 	l.site(3, 1500, TAP, Config{Format: encap.EoIB, Group: theGroup.Next()}, 1)

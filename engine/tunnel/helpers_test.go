@@ -175,6 +175,9 @@ func (l *lan) siteOn(
 		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
 	}
 	c.life = clock.Time(time.Hour) // so that a host which is stopped loses nothing
+	if c.ackTimeout == 0 {
+		c.ackTimeout = 18 // so does a connection: it ends after 8.6 s without an answer
+	}
 	q := newFakeQueue()
 	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
 	if dev.Direct() {

@@ -28,6 +28,7 @@ func TestOtherKey(t *testing.T) {
 			t.Run(over.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				l := newLAN(t, sim.Faults{})
+				l.response = patient // each asks once
 				c := Config{Format: encap.EoIB, Over: over, Key: testKey("one")}
 				a := l.site(1, 1500, TAP, c, 2)
 				c.Key = other
@@ -74,6 +75,7 @@ func TestRekeyConnection(t *testing.T) {
 func TestRekeyDatagrams(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
+	l.response = patient // the look-ups below are not repeated
 	c := Config{Format: encap.EoIB, Key: testKey("one")}
 	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 	a.awaitUp()

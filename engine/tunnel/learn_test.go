@@ -132,6 +132,7 @@ func TestMostLearned(t *testing.T) {
 		t.Run(over.String(), func(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
+			l.response = patient // the third asks once
 			c := Config{
 				Format: encap.EoIB, Over: over, Rekey: 100 * time.Millisecond,
 				// Who is not heard of for so long on a busy machine is forgotten, too.

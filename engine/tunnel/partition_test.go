@@ -67,6 +67,7 @@ func TestOtherPartition(t *testing.T) {
 			t.Run(over.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				l := newLAN(t, sim.Faults{})
+				l.response = patient // it asks once
 				c := Config{Format: formatOver(over), Over: over}
 				ours := roce.PKeyTable{0x8005}
 				if name == "limited" {

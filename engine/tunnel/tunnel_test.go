@@ -155,6 +155,7 @@ func TestOtherSegment(t *testing.T) {
 			t.Run(over.String()+" "+other.Format.String(), func(t *testing.T) {
 				t.Parallel()
 				l := newLAN(t, sim.Faults{})
+				l.response = patient // it asks once
 				dev, m := l.device(1, 1500)
 				a := l.siteOn(dev, m, TAP, Config{Format: encap.VNIC, Segment: 1, Over: over}, 2)
 				l.site(2, 1500, TAP, other, 1)

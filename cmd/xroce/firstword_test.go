@@ -17,7 +17,9 @@ import (
 // TestServersAmongStrangers: who connects to a server of one client and says nothing, or something
 // else, keeps no client from it.
 func TestServersAmongStrangers(t *testing.T) {
-	for _, args := range [][]string{{"pingpong", "-n", "5"}, {"perf", "send-bw", "-n", "5"}} {
+	for _, args := range [][]string{
+		{"pingpong", "-n", "5"}, {"perf", "send-bw", "-n", "5", "-u", "20"},
+	} {
 		b, _ := simBench(t)
 		server := b.start(t, append(args, "-d", "xr1", "-p", "0")...)
 		port := server.listenPort(t)

@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/internal/perf"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // perfPair runs a test at both ends, the client with args of its own, and returns
@@ -157,27 +159,43 @@ func TestPerfDuration(t *testing.T) {
 	} {
 		t.Run(test, func(t *testing.T) {
 			t.Parallel()
-			b, _ := simBench(t)
-			server, client := perfPair(t, b, test, "-D 1 -f 0 "+flags, "--json")
-			if client.code != exitOK || server.code != exitOK {
-				t.Fatalf("%s%s", client.stderr, server.stderr)
-			}
-			var d struct {
-				Results []struct {
-					Iters   uint64  `json:"n_iterations"`
-					Rate    float64 `json:"MsgRate"`
-					Average float64 `json:"t_avg"`
-					Peak    float64 `json:"BW_peak"`
-				} `json:"results"`
-			}
-			if err := json.Unmarshal([]byte(client.stdout), &d); err != nil || len(d.Results) != 1 {
-				t.Fatalf("%v in %s", err, client.stdout)
-			}
-			if r := d.Results[0]; r.Iters == 0 || r.Rate+r.Average <= 0 || r.Peak != 0 {
-				t.Errorf("%+v", r)
+			// Ends that were not scheduled for most of their time count nothing, and have more.
+			for d := time.Second; !durationPair(t, test, flags, d); d *= 2 {
+				if d > timeout.Scaled(20*time.Second) {
+					t.Fatalf("nothing is counted in %v", d)
+				}
 			}
 		})
 	}
+}
+
+// durationPair runs a test of so long, and reports whether it has counted anything.
+func durationPair(t *testing.T, test, flags string, length time.Duration) bool {
+	t.Helper()
+	b, _ := simBench(t)
+	both := fmt.Sprintf("-D %.0f -f 0 %s", length.Seconds(), flags)
+	server, client := perfPair(t, b, test, both, "--json")
+	if client.code != exitOK || server.code != exitOK {
+		t.Fatalf("%s%s", client.stderr, server.stderr)
+	}
+	var d struct {
+		Results []struct {
+			Iters   uint64  `json:"n_iterations"`
+			Rate    float64 `json:"MsgRate"`
+			Average float64 `json:"t_avg"`
+			Peak    float64 `json:"BW_peak"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal([]byte(client.stdout), &d); err != nil || len(d.Results) > 1 {
+		t.Fatalf("%v in %s", err, client.stdout)
+	}
+	if len(d.Results) == 0 || d.Results[0].Iters == 0 {
+		return false
+	}
+	if r := d.Results[0]; r.Rate+r.Average <= 0 || r.Peak != 0 {
+		t.Errorf("%+v", r)
+	}
+	return true
 }
 
 // perfKeys are the keys of the tool's report, by the kind of test.
@@ -237,9 +255,9 @@ func TestPerfDump(t *testing.T) {
 	dir := t.TempDir()
 	files := []string{filepath.Join(dir, "server"), filepath.Join(dir, "client")}
 	server := b.start(t, "perf", "write-bw", "-d", "xr1", "-p", "0", "-n", "10", "-s", "100",
-		"--dump", files[0])
+		"-u", "20", "--dump", files[0])
 	client := b.run(t, "perf", "write-bw", "-d", "xr2", "-p", server.listenPort(t), "-n", "10",
-		"-s", "100", "--dump", files[1], "127.0.0.1")
+		"-s", "100", "-u", "20", "--dump", files[1], "127.0.0.1")
 	server.wait(t).exited(t, exitOK)
 	client.exited(t, exitOK)
 	var dumps []*perfdump.Dump

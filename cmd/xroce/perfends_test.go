@@ -58,7 +58,8 @@ func TestPerfManagedAttributes(t *testing.T) {
 	})
 	args := []string{"perf", "send-lat", "-R", "-e", "-n", "5"}
 	server := b.startListening(t, append(args, "-d", "xr1")...)
-	client := b.run(t, append(args, "-d", "xr2", "-T", "8", "--retry_count", "3", "192.0.2.1")...)
+	client := b.run(t, append(args, "-d", "xr2", "-T", "8", "--retry_count", "3", "-u", "20",
+		"192.0.2.1")...)
 	server.wait(t)
 	network.Observe(nil)
 	if client.code != exitOK || server.code != exitOK || marked < 5 || retries != 3 {
@@ -146,11 +147,12 @@ func TestPerfHugePages(t *testing.T) {
 func TestPerfPeerVanishes(t *testing.T) {
 	t.Parallel()
 	b, _ := simBench(t)
-	server := b.start(t, "perf", "send-bw", "-d", "xr1", "-p", "0", "-D", "1000")
+	server := b.start(t, "perf", "send-bw", "-d", "xr1", "-p", "0", "-D", "1000", "-u", "20")
 	port := server.listenPort(t)
 	begun := make(chan struct{})
 	b.change = func(a *app) { a.stdout = &hookWriter{a.stdout, "#bytes", begun} }
-	client := b.start(t, "perf", "send-bw", "-d", "xr2", "-p", port, "-D", "1000", "127.0.0.1")
+	client := b.start(t, "perf", "send-bw", "-d", "xr2", "-p", port, "-D", "1000", "-u", "20",
+		"127.0.0.1")
 	<-begun
 	client.cancel()
 	if client.wait(t); client.code != exitInterrupted {

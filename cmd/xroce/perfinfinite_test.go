@@ -32,7 +32,7 @@ func infiniteJSON(t *testing.T, given time.Duration) bool {
 	t.Helper()
 	b, network := simBench(t)
 	file := filepath.Join(t.TempDir(), "out.json")
-	flags := []string{"perf", "send-bw", "--run_infinitely", "-D", "1"}
+	flags := []string{"perf", "send-bw", "--run_infinitely", "-D", "1", "-u", "20"}
 	server := b.start(t, append(flags, "-d", "xr1", "-p", "0")...)
 	port := server.listenPort(t)
 	var first time.Time

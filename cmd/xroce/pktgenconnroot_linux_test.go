@@ -24,7 +24,8 @@ func TestRootPktgenConnect(t *testing.T) {
 			server := in(vethpair.B).start(t, strings.Fields(args)...)
 			defer server.cancel()
 			port := server.listenPort(t)
-			args = "pktgen -d xr0 --json -n 200 --seed 3 --connect=" + port + " --to " + to
+			args = "pktgen -d xr0 --json -n 200 --seed 3 --ack-timeout 1s --connect=" + port +
+				" --to " + to
 			c := in(vethpair.A).run(t, append(strings.Fields(args), strings.Fields(flags)...)...)
 			var r pktgenReport
 			if err := json.Unmarshal([]byte(c.stdout), &r); err != nil || c.code != exitOK {
@@ -58,7 +59,12 @@ func TestRootPktgenReplay(t *testing.T) {
 		t.Fatalf("%v: code %d, %s", err, g.code, g.stderr)
 	}
 	// A packet with a signature, behind those of the capture, says that they have come.
-	last := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "1", "--max-loss", "0")
+	var last *invocation
+	patiently(func() bool { // as in meetSink
+		last = in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "1", "--max-loss",
+			"0")
+		return last.code == exitOK
+	})
 	sink.cancel()
 	sink.wait(t)
 	var s sinkReport

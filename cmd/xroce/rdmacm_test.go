@@ -90,7 +90,7 @@ func TestUcmatose(t *testing.T) {
 	b, _ := simBench(t)
 	server := b.startListening(t, strings.Fields("ucmatose -d xr1 -c 2 -C 3 -S 5000")...)
 	client := b.run(t, strings.Fields(
-		"ucmatose -d xr2 -s 192.0.2.1 -b 192.0.2.2 -c 2 -C 3 -S 5000 -t 0x20 -a 14 -m -f ip")...)
+		"ucmatose -d xr2 -s 192.0.2.1 -b 192.0.2.2 -c 2 -C 3 -S 5000 -t 0x20 -a 18 -m -f ip")...)
 	client.exited(t, exitOK)
 	server.exited(t, exitOK)
 	contains(t, client.stdout, "cmatose: starting client\n", "return status 0\n")

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"xroce/engine/capture"
@@ -16,8 +18,22 @@ import (
 const few = "200"
 
 // meetSink runs a sink in namespace B and a generator in A, both to their ends, and returns
-// what they said as JSON.
+// what they said as JSON. A sink that was not scheduled while it was asked has frames and told
+// nobody of them: then both run again, for some time.
 func meetSink(t *testing.T, in func(vethpair.Side) bench, sink, gen []string) (
+	g pktgenReport, s sinkReport,
+) {
+	t.Helper()
+	counts := slices.Contains(sink, "-n") // such a sink ends before it is asked
+	patiently(func() bool {
+		g, s = meetSinkOnce(t, in, sink, gen)
+		return counts || g.Received != nil || s.Received == 0
+	})
+	return g, s
+}
+
+// meetSinkOnce is meetSink without patience.
+func meetSinkOnce(t *testing.T, in func(vethpair.Side) bench, sink, gen []string) (
 	g pktgenReport, s sinkReport,
 ) {
 	t.Helper()
@@ -91,11 +107,16 @@ func TestRootPktgenAnswer(t *testing.T) {
 		*g.Lost != s.Lost {
 		t.Errorf("%+v\n%+v", g, s)
 	}
-	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--max-loss", "0.5%")
-	sink.awaitReady(t)
-	gen := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "200", "--fault",
-		"gap=20", "--rate", "20kpps", "--max-loss", "20")
-	if sink.wait(t); gen.code != exitOK || sink.code != exitFailure {
+	var sink, gen *invocation
+	patiently(func() bool { // as in meetSink
+		sink = in(vethpair.B).start(t, "sink", "-d", "xr0", "--max-loss", "0.5%")
+		sink.awaitReady(t)
+		gen = in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "-n", "200", "--fault",
+			"gap=20", "--rate", "20kpps", "--max-loss", "20")
+		sink.wait(t)
+		return !strings.Contains(gen.stderr, "no sink told")
+	})
+	if gen.code != exitOK || sink.code != exitFailure {
 		t.Errorf("pktgen: %d, %s\nsink: %d", gen.code, gen.stderr, sink.code)
 	}
 	contains(t, sink.stderr, "--max-loss is 0.5 %")
@@ -267,7 +288,10 @@ func TestRootSearch(t *testing.T) {
 	contains(t, i.stderr, "no sink answers")
 	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--keep")
 	sink.awaitReady(t)
-	i = in(vethpair.A).run(t, search...)
+	patiently(func() bool { // as in meetSink
+		i = in(vethpair.A).run(t, search...)
+		return !strings.Contains(i.stderr, "no sink answers")
+	})
 	var r searchReport
 	if err := json.Unmarshal([]byte(i.stdout), &r); err != nil || i.code != exitOK {
 		t.Fatalf("%v, code %d, %s", err, i.code, i.stderr)

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"xroce/xsk/xsktest/timeout"
 )
 
 // TestRootTunnelApart: two networks on the same wire, by their segment, their partition or their
@@ -34,17 +32,18 @@ func TestRootTunnelApart(t *testing.T) {
 			apart := rawSocketIn(t, hosts[2], "in0")
 			broadcastUntilHeard(t, inside, []*rawSocket{fits})
 			mark := []byte("not for the other network")
-			inside.broadcast(t, mark)
-			if fits.next(t, mark, timeout.Scaled(20*time.Second)) == nil {
+			frame, again := fits.nextOf(t, mark, func() { inside.broadcast(t, mark) })
+			if frame == nil {
 				t.Error("it did not come where it belongs")
 			}
 			if apart.next(t, mark, time.Second) != nil {
 				t.Error("it came to the other network")
 			}
-			if s := endTunnel(t, a); s.Peers[1].TxPackets != 0 || s.Peers[1].Connects != 0 {
+			s := endTunnel(t, a)
+			if s.Peers[1].TxPackets != 0 || s.Peers[1].Connects != 0 {
 				t.Errorf("the other network is known: %+v", s.Peers[1])
 			}
-			endTunnel(t, b)
+			excused(t, again, 1, s, endTunnel(t, b))
 			if s := endTunnel(t, c); s.Peers[0].RxDatagrams+s.Peers[1].RxDatagrams != 0 {
 				t.Errorf("%+v", s)
 			}
@@ -89,6 +88,7 @@ func TestRootTunnelVLANInside(t *testing.T) {
 			b, _ := startTunnel(t, hosts[1], "--peer 10.99.0.1 "+flags)
 			inside, there := rawSocketIn(t, hosts[0], "in0"), rawSocketIn(t, hosts[1], "in0")
 			broadcastUntilHeard(t, inside, []*rawSocket{there})
+			lost := 0
 			for _, tags := range [][]byte{
 				{0x81, 0, 0x60, 5}, {0x88, 0xa8, 0, 100, 0x81, 0, 0x60, 5},
 			} {
@@ -98,18 +98,19 @@ func TestRootTunnelVLANInside(t *testing.T) {
 				frame = append(frame, make([]byte, 1500-len(mark))...)
 				frame = frame[:1518-(len(tags)-4)] // longer ones a packet socket does not send
 				to := &unix.SockaddrLinklayer{Ifindex: inside.ifindex}
-				if err := unix.Sendto(inside.fd, frame, 0, to); err != nil {
-					t.Fatal(err)
-				}
-				got := there.next(t, mark, timeout.Scaled(20*time.Second))
+				got, again := there.nextOf(t, mark, func() {
+					if err := unix.Sendto(inside.fd, frame, 0, to); err != nil {
+						t.Fatal(err)
+					}
+				})
+				lost += again
 				// The kernel takes the outer tag out of what a packet socket reads.
 				if want := append(frame[:12:12], frame[16:]...); !bytes.Equal(got, want) &&
 					!bytes.Equal(got, frame) {
 					t.Errorf("%d bytes came, %d were sent", len(got), len(frame))
 				}
 			}
-			endTunnel(t, a)
-			endTunnel(t, b)
+			excused(t, lost, 1, endTunnel(t, a), endTunnel(t, b))
 		})
 	}
 }

@@ -32,6 +32,7 @@ type joined struct {
 	t       *testing.T
 	pair    *vethpair.Pair
 	tunnels [2]*exec.Cmd
+	again   int // datagrams that were sent again, because they had not come
 }
 
 // join makes a pair and a tunnel on it.
@@ -44,7 +45,7 @@ func join(t *testing.T, o vethpair.Options, flags string) *joined {
 // joinOn makes a tunnel with addresses inside: of A those above, of B the next ones.
 func joinOn(t *testing.T, p *vethpair.Pair, flags string) *joined {
 	t.Helper()
-	w := &joined{t, p, startTunnels(t, p, flags)}
+	w := &joined{t: t, pair: p, tunnels: startTunnels(t, p, flags)}
 	for _, side := range []vethpair.Side{vethpair.A, vethpair.B} {
 		w.do(side, func() error {
 			link, err := netlink.LinkByName("in0")

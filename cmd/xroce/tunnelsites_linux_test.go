@@ -89,6 +89,19 @@ func (s *rawSocket) next(t *testing.T, mark []byte, wait time.Duration) []byte {
 	return nil
 }
 
+// nextOf sends until a frame that has the mark in it comes, nil after a while, and returns how
+// often it had to send it again.
+func (s *rawSocket) nextOf(t *testing.T, mark []byte, send func()) (frame []byte, again int) {
+	t.Helper()
+	for end := time.Now().Add(timeout.Scaled(insidePatience)); time.Now().Before(end); again++ {
+		send()
+		if frame = s.next(t, mark, timeout.Scaled(againAfter)); frame != nil {
+			break
+		}
+	}
+	return frame, again
+}
+
 // startTunnel starts a tunnel in a namespace, and returns what it says when it is ready.
 func startTunnel(t *testing.T, ns, flags string) (cmd *exec.Cmd, said string) {
 	t.Helper()
@@ -141,13 +154,11 @@ func TestRootTunnelMark(t *testing.T) {
 			there := rawSocketIn(t, hosts[1], "in0")
 			broadcastUntilHeard(t, inside, []*rawSocket{there})
 			mark := []byte("what has a mark")
-			inside.broadcast(t, mark)
-			frame := wire.next(t, mark, timeout.Scaled(20*time.Second))
+			frame, again := wire.nextOf(t, mark, func() { inside.broadcast(t, mark) })
 			if len(frame) < 34 || frame[12] != 8 || frame[13] != 0 || frame[15] != 0xb8 {
 				t.Errorf("%x... on the wire", frame[:min(len(frame), 34)])
 			}
-			endTunnel(t, a)
-			endTunnel(t, b)
+			excused(t, again, 1, endTunnel(t, a), endTunnel(t, b))
 		})
 	}
 }
@@ -204,10 +215,19 @@ func TestRootTunnelHub(t *testing.T) {
 			}
 			broadcastUntilHeard(t, inside, there)
 			mark := []byte("what is for all sites")
-			inside.broadcast(t, mark)
+			sent, lost := 0, 0
+			send := func() {
+				if sent++; sent == 1 || tt.frames == anyFrames {
+					inside.broadcast(t, mark)
+				}
+			}
 			for i, s := range there {
-				if s.next(t, mark, timeout.Scaled(20*time.Second)) == nil {
+				frame, again := s.nextOf(t, mark, send)
+				if frame == nil {
 					t.Errorf("it did not come to site %d", i)
+				}
+				if tt.frames == anyFrames { // else it is late and was sent once
+					lost += again
 				}
 			}
 			count := 0
@@ -218,6 +238,7 @@ func TestRootTunnelHub(t *testing.T) {
 				t.Errorf("%d frames on the wire, want %d", count, tt.frames)
 			}
 			s := endTunnel(t, hub)
+			excused(t, lost, 1, s)
 			if s.Learned != 2 || len(s.Peers) != 2 || !s.Peers[0].Learned ||
 				(s.Group != nil) != strings.Contains(tt.flags, "group") {
 				t.Errorf("%+v", s)

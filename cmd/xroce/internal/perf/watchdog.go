@@ -20,11 +20,11 @@ const (
 	silence = 120 * time.Second
 	// lossTime is how long an unreliable one waits for messages: they are lost.
 	lossTime = 10 * time.Second
-	// afterword is how long it waits after the peer has said that it is through.
-	afterword = time.Second
-	// throughTime is the same for a reliable one, of which nothing is on its way then: for
-	// a loop that has to share its processor.
+	// throughTime is how long it waits after the peer has said that it is through, and little
+	// or nothing is on its way then: for a loop that has to share its processor.
 	throughTime = 5 * time.Second
+	// afterword is how long nothing may come at the end of a latency test by time.
+	afterword = time.Second
 	// glance is how often the watchdog looks.
 	glance = 100 * time.Millisecond
 	// look is how often it looks at the queue pairs while no message completes.
@@ -154,31 +154,33 @@ func (e *end) sending() bool {
 // watch watches over a loop: besides what ends any wait, the peer may hang up, or be
 // through before this end is.
 func (w *watchdog) watch(ctx context.Context, e *end, via Connector) context.Context {
-	c := e.cfg
-	ctx = w.begin(ctx, e, func(now watched) error {
-		switch {
-		case c.Duration > 0 && !c.Test.Latency:
-			// Its time ends the loop, and nobody knows how many were to come.
-		case c.Type != roce.TypeRC:
-			if now.messages > 0 &&
-				(now.quiet >= lossTime || via.Heard() && now.quiet >= afterword) {
-				return errLost
-			}
-		case c.Duration == 0 && c.receives() && via.Heard() && now.still >= w.through &&
-			!e.sending():
-			// What the peer sent was acknowledged before it went on: no more will come.
-			return errThrough
-		}
-		return nil
-	})
+	ctx = w.begin(ctx, e, func(now watched) error { return w.judge(e, now, via.Heard) })
 	cancel := w.cancel
 	via.Watch(func(err error) {
-		if c.Test.Latency && c.Test.Verb == Write {
+		if c := e.cfg; c.Test.Latency && c.Test.Verb == Write {
 			// These part without a word, and the last one needs a moment longer.
-			time.AfterFunc(afterword, func() { cancel(err) })
+			time.AfterFunc(w.through, func() { cancel(err) })
 			return
 		}
 		cancel(err)
 	})
 	return ctx
+}
+
+// judge returns why a loop need not be waited for, nil when it must be. heard reports whether the
+// peer has said that it is through.
+func (w *watchdog) judge(e *end, now watched, heard func() bool) error {
+	c := e.cfg
+	switch {
+	case c.Duration > 0 && !c.Test.Latency:
+		// Its time ends the loop, and nobody knows how many were to come.
+	case c.Type != roce.TypeRC:
+		if now.messages > 0 && (now.quiet >= lossTime || now.quiet >= w.through && heard()) {
+			return errLost
+		}
+	case c.Duration == 0 && c.receives() && heard() && now.still >= w.through && !e.sending():
+		// What the peer sent was acknowledged before it went on: no more will come.
+		return errThrough
+	}
+	return nil
 }

@@ -142,8 +142,9 @@ func nothingComes(t *testing.T, k Kind, events bool) {
 func TestFewerRounds(t *testing.T) {
 	c, more := testConfig(RC), testConfig(RC)
 	c.Silence = 0 // as the commands have it: who ends by itself may be late
+	c.Timeout, more.Timeout = 20, 20
 	more.Iters *= 2
-	more.Silence = 2 * time.Second
+	more.Silence = timeout.Scaled(2 * time.Second)
 	if errs := converse(t, [2]Config{c, more}, nil); errs[0] != nil ||
 		!errors.Is(errs[1], peer.ErrSilence) {
 		t.Errorf("client %v, server %v", errs[0], errs[1])

@@ -48,13 +48,13 @@ func (p *party) lines() string {
 	return p.said.String()
 }
 
-// quick is a manager that asks again after 0.3 s, gives up after 5 s and forgets after 67 ms.
-// Its queue pairs send again after 134 ms: for a wire that loses.
+// quick is a manager that asks again after 0.8 s, gives up after 12 s and forgets after 0.5 s.
+// Its queue pairs send again after 0.5 s, for 4 s: for a wire that loses.
 var quick = cm.Options{Machine: machine.Config{
-	ResponseTimeout: 16, PacketLifeTime: 13, AckDelay: 1,
+	ResponseTimeout: 16, PacketLifeTime: 16, AckDelay: 1,
 }}
 
-// patient is a manager whose queue pairs wait 17 s for a peer, and itself 26 s, or 9 s where it
+// patient is a manager whose queue pairs wait 9 s for a peer, and itself 26 s, or 9 s where it
 // looks one up: where nothing is lost, what is late is on a machine that is busy.
 var patient = cm.Options{Machine: machine.Config{
 	ResponseTimeout: 17, PacketLifeTime: 17, AckDelay: 1,

@@ -34,9 +34,12 @@ type Collector struct {
 	row   Row
 }
 
-// quiet is how long nothing must come after the end of all flows before it is believed: a
-// generator that missed the answer tells its end again.
-const quiet = 300 * clock.Millisecond
+// How long nothing must come after the end of all flows before it is believed. A generator that
+// missed the answer tells its end again, and one whose frames have not all come always does.
+const (
+	quiet  = 300 * clock.Millisecond
+	unsure = 2 * clock.Second // as long as SendPort.Confirm asks
+)
 
 // step bounds a wait, so that its end is seen.
 const step = 20 * time.Millisecond
@@ -47,10 +50,10 @@ func (c *Collector) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, c.Link.Wake)
 	defer stop()
 	begun := c.Clock.Now()
-	last, looked := begun, begun
-	// awake is how long this looked at the link: who was stopped finds segments that came
-	// meanwhile, and whoever sends them may have been stopped, too.
-	awake := clock.Time(0)
+	looked := begun
+	// awake is how long this looked at the link: who was stopped finds frames that came
+	// meanwhile, and whoever sends them may have been stopped, too. last is when one came.
+	var awake, last clock.Time
 	for ctx.Err() == nil {
 		now := c.Clock.Now()
 		c.tell(now - begun)
@@ -62,7 +65,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			return err
 		}
 		if n > 0 {
-			last = now
+			last = awake
 		}
 		switch {
 		case c.For > 0 && now-begun >= c.For:
@@ -71,7 +74,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			return nil
 		case n > 0:
 			continue
-		case !c.Keep && c.Sink.Over() && now-last >= quiet:
+		case !c.Keep && c.silent(awake-last):
 			return nil
 		}
 		if err := c.Link.Wait(step); err != nil {
@@ -79,6 +82,11 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// silent reports whether all flows have ended, and nothing has come for long enough since.
+func (c *Collector) silent(since clock.Time) bool {
+	return c.Sink.Over() && since >= quiet && (since >= unsure || c.Sink.settled())
 }
 
 // round takes a batch of frames.

@@ -30,6 +30,7 @@ type SendPort struct {
 	Links []xsk.Link // of all queues, the first is Link
 	Route Route
 	conn  *net.UDPConn // nil where nobody can answer
+	heard bool         // a sink has answered, now or before
 
 	program *bpf.Collector // nil when it receives nothing
 	wayOut
@@ -211,10 +212,12 @@ func (p *SendPort) Close() error {
 }
 
 // How often the end of flows is told to a sink, and how long it has to answer each time: 2 s in
-// all, as long as a busy machine may leave it without a processor.
+// all where perhaps there is none, and 10 s once one has answered anything, now or in an earlier
+// run: a busy machine may leave it without a processor.
 const (
-	tries    = 10
-	answerIn = 200 * time.Millisecond
+	tries     = 10
+	moreTries = 50
+	answerIn  = 200 * time.Millisecond
 )
 
 // Confirm ends the flows of a sender and asks what came of them. ok is false when somebody did
@@ -228,7 +231,7 @@ func (p *SendPort) Confirm(ctx context.Context, s *Sender) (of gen.Account, ok b
 			want++
 		}
 	}
-	for range tries {
+	for n := 0; n < tries || p.heard && n < moreTries; n++ {
 		if want == 0 {
 			break // nobody counts these
 		}
@@ -241,6 +244,7 @@ func (p *SendPort) Confirm(ctx context.Context, s *Sender) (of gen.Account, ok b
 		if err := a.read(p.conn, want, time.Now().Add(answerIn)); err != nil {
 			return of, false, err
 		}
+		p.heard = p.heard || len(a.of) > 0
 		if a.final == want {
 			return a.sum(), true, nil
 		}

@@ -33,6 +33,11 @@ type sinkFlow struct {
 	ended bool
 	end   int64 // when it ended, by its own word
 
+	// told is how much came when its end did. With settled that was all, or it was so before:
+	// the generator does not ask again.
+	told    uint64
+	settled bool
+
 	before     gen.TrackCounts // of earlier runs under the same number
 	beforeSent uint64
 }
@@ -164,13 +169,15 @@ func (s *Sink) Frame(head, tail []byte, wall int64) (asks []byte, of gen.Account
 		s.data(f, &a, length, wall)
 		return nil, gen.Account{}
 	}
+	came := f.track.Counts(0).Received
+	f.settled = came == a.Signature.Seq || f.ended && came == f.told
 	if !f.ended {
 		f.ended, f.end = true, a.Signature.Time
 		s.open--
 	}
-	f.sent = a.Signature.Seq
+	f.sent, f.told = a.Signature.Seq, came
 	return head, gen.Account{
-		Received: f.track.Counts(0).Received, Transit: f.times.Transit(f.track.MeanJitter()),
+		Received: came, Transit: f.times.Transit(f.track.MeanJitter()),
 	}
 }
 
@@ -229,6 +236,16 @@ func record(h *hdrhistogram.Histogram, ns int64) {
 
 // Over reports whether flows came and all of them have ended.
 func (s *Sink) Over() bool { return len(s.flows) > 0 && s.open == 0 }
+
+// settled reports whether no generator has a reason to ask again, if it gets its answers.
+func (s *Sink) settled() bool {
+	for _, f := range s.flows {
+		if !f.settled {
+			return false
+		}
+	}
+	return true
+}
 
 // Totals is what came so far.
 func (s *Sink) Totals() Totals { return s.totals }

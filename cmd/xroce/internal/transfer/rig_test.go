@@ -55,9 +55,13 @@ type rig struct {
 	retry   time.Duration
 }
 
-// quick is a manager that asks again after 0.7 s, gives up after 11 s and forgets after some
-// 150 ms.
+// quick is a manager that asks again after 0.6 s, gives up after 10 s and forgets after some
+// 150 ms. Its queue pairs wait 1.1 s for a peer: for a wire that loses.
 var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14, AckDelay: 1}}
+
+// patient is one that forgets after half a second, and whose queue pairs wait 4.3 s: where nothing
+// is lost, what is late is on a machine that is busy.
+var patient = cm.Options{Machine: rcm.Config{ResponseTimeout: 15, PacketLifeTime: 16, AckDelay: 1}}
 
 func newRig(t *testing.T, size int, faults sim.Faults) *rig {
 	t.Helper()
@@ -75,7 +79,11 @@ func newRigWith(t *testing.T, size int, faults sim.Faults, ext [nodes]roce.Exten
 			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)})},
 		})
 		must(t, err)
-		r.node[n].open(t, port, ext[n])
+		options := patient
+		if faults != (sim.Faults{}) {
+			options = quick
+		}
+		r.node[n].open(t, port, options, ext[n])
 	}
 	r.serve(t, StoreConfig{})
 	_, _ = rand.Read(r.content)
@@ -92,13 +100,13 @@ func must(t *testing.T, err error) {
 }
 
 // open opens the device and what it is to have.
-func (n *node) open(t *testing.T, port *sim.Port, ext roce.Extensions) {
+func (n *node) open(t *testing.T, port *sim.Port, options cm.Options, ext roce.Extensions) {
 	t.Helper()
 	var err error
 	n.dev, err = engine.OpenLink(port, port, engine.Options{})
 	must(t, err)
 	t.Cleanup(func() { n.dev.Close() })
-	manager, err := cm.Open(n.dev, quick)
+	manager, err := cm.Open(n.dev, options)
 	must(t, err)
 	t.Cleanup(func() { must(t, manager.Close()) })
 	n.endpoint, err = msg.Open(n.dev, manager, msg.Options{Extensions: ext})

@@ -223,8 +223,12 @@ func TestRootMsg(t *testing.T) {
 		} {
 			flags += " --warmup 5"
 			args := append([]string{"msg"}, strings.Fields(flags+" -d xr0 --protocol "+protocol)...)
-			server := in(vethpair.A).startListening(t, args...)
-			client := in(vethpair.B).run(t, append(args, p.A.IPv4.Addr().String())...)
+			var server, client *invocation
+			patiently(func() bool {
+				server = in(vethpair.A).startListening(t, args...)
+				client = in(vethpair.B).run(t, append(args, p.A.IPv4.Addr().String())...)
+				return !gaveUp(client, server.wait(t))
+			})
 			client.exited(t, exitOK)
 			server.exited(t, exitOK)
 			contains(t, client.stdout, " messages by ")

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"xroce/roce"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -15,4 +18,12 @@ func patiently(good func() bool) {
 			return
 		}
 	}
+}
+
+// gaveUp reports whether a command has lost its peer because that did not answer: on a wire that
+// loses nothing, one that was not scheduled for so long.
+func gaveUp(commands ...*invocation) bool {
+	return slices.ContainsFunc(commands, func(i *invocation) bool {
+		return strings.Contains(i.stderr, roce.StatusRetryExcErr.String())
+	})
 }

@@ -87,7 +87,8 @@ type lan struct {
 	t       *testing.T
 	network *sim.Network
 	inside  int // MTU of insides
-	// response is the code of how long managers wait for an answer before they ask again.
+	// response is the code of how long managers wait for an answer before they ask again: a quarter
+	// of a second, and 4 s until they give up, unless a test says otherwise.
 	response uint8
 }
 
@@ -100,7 +101,7 @@ func newLAN(t *testing.T, f sim.Faults) *lan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lan{t, network, 1500, 13}
+	return &lan{t, network, 1500, 16}
 }
 
 // addr is the address of a host.

@@ -32,7 +32,7 @@ func TestAllQueues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			xsktest.NeedRoot(t)
-			before := overruns(t)
+			before := xsktest.Overruns(t)
 			_, devs := vethPair(t, vethpair.Options{
 				MTU: 4200, Queues: 4, Scatter: vethpair.ScatterFlows,
 			}, [2]engine.Options{tt.o, {Drivers: 1}})
@@ -134,7 +134,7 @@ func TestTwoDevicesOfAnInterface(t *testing.T) {
 		{Queues: []int{0, 1}, Partial: true}, {Queues: []int{2, 3}, Partial: true},
 	}
 	xsktest.NeedRoot(t)
-	before := overruns(t)
+	before := xsktest.Overruns(t)
 	// What is sent on a queue comes to the one with its number.
 	pair, first := vethPair(t, vethpair.Options{Queues: 4}, [2]engine.Options{halves[0], halves[0]})
 	second := [2]*engine.Device{

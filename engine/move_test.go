@@ -55,7 +55,7 @@ func TestQPMoves(t *testing.T) {
 // TestQPsMoveOnACard is that with four drivers on each side of a wire that scatters connections.
 func TestQPsMoveOnACard(t *testing.T) {
 	xsktest.NeedRoot(t)
-	before := overruns(t)
+	before := xsktest.Overruns(t)
 	_, devs := vethPair(t, vethpair.Options{
 		MTU: 4200, Queues: 4, Scatter: vethpair.ScatterFlows,
 	}, [2]engine.Options{{Drivers: 4}, {Drivers: 2}})

@@ -215,7 +215,7 @@ func TestQueuesAreAdded(t *testing.T) {
 // queues somebody tried to take is not touched: no socket is made anew, no packet is lost.
 func TestQueuesInUseStay(t *testing.T) {
 	xsktest.NeedRoot(t)
-	before := overruns(t)
+	before := xsktest.Overruns(t)
 	pair, devs := vethPair(t, vethpair.Options{MTU: 1500, Queues: 4}, [2]engine.Options{})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 20})

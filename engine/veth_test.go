@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +75,7 @@ func TestEveryOperationOverAFXDP(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			xsktest.NeedRoot(t)
-			before := overruns(t)
+			before := xsktest.Overruns(t)
 			_, devs := vethPair(t, vethpair.Options{MTU: tt.mtu}, tt.opts)
 			a, b := newSide(t, devs[0]), newSide(t, devs[1])
 			// Nothing is lost here, and who is late on a busy machine lost nothing: the
@@ -109,31 +107,13 @@ func expectNoLoss(t *testing.T, d *engine.Device) {
 // backlog of a processor has no room for it, which all of the host fill: not if that has been.
 func expectNoLossSince(t *testing.T, before uint64, devs ...*engine.Device) {
 	t.Helper()
-	if n := overruns(t) - before; n > 0 {
+	if n := xsktest.Overruns(t) - before; n > 0 {
 		t.Logf("%d frames on the host found no room: some may be lost", n)
 		return
 	}
 	for _, d := range devs {
 		expectNoLoss(t, d)
 	}
-}
-
-// overruns is how many packets the backlogs of all processors had no room for: the second column
-// of softnet_stat, hexadecimal (kernel net/core/net-procfs.c).
-func overruns(t *testing.T) (n uint64) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/net/softnet_stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		dropped, err := strconv.ParseUint(strings.Fields(line)[1], 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += dropped
-	}
-	return n
 }
 
 func counters(t *testing.T, d *engine.Device) map[string]uint64 {

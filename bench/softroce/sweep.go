@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/vethpair"
 )
 
 // An owner is the process that a name belongs to, so that no two runs have one name and
@@ -57,16 +58,6 @@ func leftBehind(name string, here owner) bool {
 // namespaces is where named network namespaces are, as iproute2 has it.
 const namespaces = "/run/netns"
 
-// removeNamespace removes the name of a network namespace, also one that another sweep, or a try
-// that was killed, has left as a plain file: that is EINVAL.
-func removeNamespace(name string) error {
-	err := netns.DeleteNamed(name)
-	if errors.Is(err, unix.EINVAL) {
-		err = os.Remove(filepath.Join(namespaces, name))
-	}
-	return err
-}
-
 // Sweep removes the namespaces and the files of processes that were killed.
 func Sweep() error {
 	here, err := self()
@@ -75,7 +66,7 @@ func Sweep() error {
 	}
 	var failed error
 	for dir, remove := range map[string]func(name string) error{
-		namespaces: removeNamespace,
+		namespaces: vethpair.Remove,
 		os.TempDir(): func(name string) error {
 			return os.RemoveAll(filepath.Join(os.TempDir(), name))
 		},

@@ -2,10 +2,7 @@ package vethpair_test
 
 import (
 	"encoding/binary"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,10 +39,10 @@ func TestLoss(t *testing.T) {
 	// the next step waits for the last one: on a busy host ksoftirqd delivers, later. All that is
 	// on the host shares the backlogs, and what they had no room for the kernel counts.
 	const step = 200
-	came, gone, overrun := received(), lost(), overruns(t)
+	came, gone, overrun := received(), lost(), xsktest.Overruns(t)
 	end := time.Now().Add(timeout.Scaled(10 * time.Second))
 	arrive := func(n uint64) {
-		for received()-came+lost()-gone+overruns(t)-overrun < n && time.Now().Before(end) {
+		for received()-came+lost()-gone+xsktest.Overruns(t)-overrun < n && time.Now().Before(end) {
 			runtime.Gosched()
 		}
 	}
@@ -70,7 +67,7 @@ func TestLoss(t *testing.T) {
 		}
 	})
 	arrive(frames)
-	came, gone, overrun = received()-came, lost()-gone, overruns(t)-overrun
+	came, gone, overrun = received()-came, lost()-gone, xsktest.Overruns(t)-overrun
 	if came+gone > frames || came+gone+overrun < frames {
 		t.Errorf("%d frames came and %d were lost, of %d; on the host %d found no room", came, gone,
 			frames, overrun)
@@ -79,22 +76,4 @@ func TestLoss(t *testing.T) {
 	if gone < want-sigma6 || gone > want+sigma6 {
 		t.Errorf("%d frames were lost, about %d were to be", gone, want)
 	}
-}
-
-// overruns is how many packets the backlogs of all processors had no room for: the second column
-// of softnet_stat, hexadecimal (kernel net/core/net-procfs.c).
-func overruns(t *testing.T) (n uint64) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/net/softnet_stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		dropped, err := strconv.ParseUint(strings.Fields(line)[1], 16, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += dropped
-	}
-	return n
 }

@@ -312,7 +312,7 @@ func (p *Pair) Close() error {
 			if !e.ns.IsOpen() {
 				continue
 			}
-			p.err = errors.Join(p.err, remove(e.Namespace), e.ns.Close())
+			p.err = errors.Join(p.err, Remove(e.Namespace), e.ns.Close())
 		}
 	})
 	return p.err

@@ -30,3 +30,6 @@ type lossCount struct{}
 
 // Sweep fails with errors.ErrUnsupported.
 func Sweep() ([]string, error) { return nil, errOther }
+
+// Remove says that it needs Linux.
+func Remove(string) error { return errOther }

@@ -36,11 +36,12 @@ func owner(name string) (pid int, ok bool) {
 	return pid, err == nil && pid > 0
 }
 
-// remove unmounts and unlinks a named namespace. One that is gone is fine.
-func remove(name string) error {
+// Remove unmounts and unlinks a named network namespace, also a name that another one who removes
+// it, or a try that was killed, has left as a plain file. One that is gone is fine.
+func Remove(name string) error {
 	err := netns.DeleteNamed(name)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) {
-		// EINVAL: a file without namespace, left by a try that was killed.
+		// EINVAL: a file without namespace.
 		err = os.Remove(namespaces + "/" + name)
 	}
 	if errors.Is(err, os.ErrNotExist) {
@@ -65,7 +66,7 @@ func Sweep() ([]string, error) {
 		if !ok || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 			continue
 		}
-		if rmErr := remove(e.Name()); rmErr != nil {
+		if rmErr := Remove(e.Name()); rmErr != nil {
 			err = errors.Join(err, fmt.Errorf("vethpair: %w", rmErr))
 			continue
 		}

@@ -127,10 +127,10 @@ func (t *talk) resume(asked stream, want []seen, got stream, psn wire.PSN) (stre
 	}
 	again := 0
 	for _, a := range asked {
-		i := int(a.psn.Diff(psn))
-		if a.opcode != t.opcode(wire.RCReadRequest) || i >= len(want) {
+		if a.opcode != t.opcode(wire.RCReadRequest) || !a.psn.InWindow(psn, uint32(len(want))) {
 			break
 		}
+		i := int(a.psn.Diff(psn))
 		if i < len(got) && got[i].opcode == anew[want[i].opcode] {
 			want[i].opcode = got[i].opcode
 		}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // This file is about changes of the interface that are none of its addresses: its MTU and its
@@ -40,6 +41,11 @@ func (d *Device) mtuChanged() {
 	was := d.mtu
 	d.mtu = port.MTU
 	d.resets.mtuChanges.Add(1)
+	for _, q := range d.queues {
+		q.lock()
+		q.tellMTU()
+		q.mu.Unlock()
+	}
 	d.raise(AsyncEvent{Type: roce.EventPortActive}) // query it again
 	log := d.options.Logger.With("device", port.Name, "from", was, "to", port.MTU)
 	if n := d.longerThan(port.PathBytes()); n > 0 {
@@ -50,13 +56,33 @@ func (d *Device) mtuChanged() {
 	log.Info("the MTU changed")
 }
 
+// tellMTU tells the QPs for datagrams how long those may be, which is not a matter of their making:
+// there is no peer to agree with. The caller holds mu.
+func (q *queue) tellMTU() {
+	m := q.activeMTU()
+	for _, qp := range q.device.qps.All {
+		if qp.home() == q && qp.Type().Datagram() {
+			qp.core.SetPortMTU(m)
+		}
+	}
+}
+
+// activeMTU is that of the port as far as the link of the queue has room for it.
+func (q *queue) activeMTU() wire.MTU {
+	port := q.device.host.Port()
+	port.MTU = min(port.MTU, linkMTU(q.link.Info()))
+	return port.ActiveMTU()
+}
+
 // longerThan is how many QPs have packets with a longer payload than this.
 func (d *Device) longerThan(most int) (n int) {
 	for _, q := range d.queues {
 		q.lock()
 		for _, qp := range d.qps.All {
-			a := qp.core.Attr()
-			if qp.home() == q && a.FullPacket() > most {
+			if qp.home() != q {
+				continue // and what it is, another lock guards, or nobody has made it yet
+			}
+			if a := qp.core.Attr(); a.FullPacket() > most {
 				n++
 			}
 		}

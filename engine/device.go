@@ -189,11 +189,7 @@ func (d *Device) PKeyIndex(pkey uint16) (uint16, error) {
 }
 
 // ActiveMTU returns the largest path MTU of the interface as it is.
-func (d *Device) ActiveMTU() wire.MTU {
-	port := d.host.Port()
-	port.MTU = min(port.MTU, linkMTU(d.Link()))
-	return port.ActiveMTU()
-}
+func (d *Device) ActiveMTU() wire.MTU { return d.queues[0].activeMTU() }
 
 // PathBytes returns the largest payload of a packet that the interface has room for, as it is: see
 // roce.Attr.PathBytes.

@@ -3,17 +3,12 @@ package engine
 import (
 	"sync/atomic"
 
-	"xroce/roce/wire"
 	"xroce/xsk"
 )
 
 // inboxFrames is how many frames may wait in an inbox, a power of two. More are lost, as in a
 // receive ring that is full.
 const inboxFrames = 1024
-
-// longestRoCE is the length in bytes of the longest RoCE frame there is. An inbox has room for it
-// whatever the MTU: that may be raised while the device is open.
-const longestRoCE = ethernetHeader + wire.MaxTags*wire.TagLen + 4096 + wire.MTUOverhead
 
 // An inbox has frames for QPs of a queue that came to another queue of the device: from its
 // link, or from a QP that lives there. They are copies, since a frame belongs to its link.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"xroce/roce"
 	"xroce/xsk"
 )
 
@@ -151,12 +152,13 @@ func (s *linkSlot) RaiseFillTarget(frames int) {
 	}
 }
 
-// Reserve implements xsk.Link. Frames that nobody sends share their memory.
+// Reserve implements xsk.Link. Frames that nobody sends share their memory, which has room for
+// the packets of QPs that are connected with a longer path MTU than the last link had.
 func (s *linkSlot) Reserve(dst []xsk.TxFrame) int {
 	if s.sends() {
 		return (*s.link.Load()).Reserve(dst)
 	}
-	if n := s.info.Load().MaxFrame; len(s.nowhere) < n {
+	if n := max(s.info.Load().MaxFrame, roce.LongestFrame); len(s.nowhere) < n {
 		s.nowhere = make([]byte, n)
 	}
 	for i := range dst {

@@ -77,6 +77,9 @@ func (d *Device) tryMove(qp *QP, to *queue) (done bool) {
 	qp.at.Store(to)
 	to.members++
 	to.sizeReceiveRing(qp.Type())
+	if qp.Type().Datagram() {
+		qp.core.SetPortMTU(to.activeMTU())
+	}
 	*to.strays.of(qp) = stray{qpn: qp.core.Num(), moves: from.strays.movesOf(qp) + 1}
 	to.reschedule(qp)
 	to.wake()

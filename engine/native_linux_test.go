@@ -3,9 +3,12 @@ package engine_test
 import (
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"xroce/bpf"
 	"xroce/encap"
 	"xroce/engine"
+	"xroce/roce"
 	"xroce/xsk/vethpair"
 )
 
@@ -33,6 +36,26 @@ func TestNativeIsSteered(t *testing.T) {
 	for _, to := range [][6]byte{mac, group, broadcast} {
 		s.expect("no port any more", to, experimental, bpf.PassNotOurs)
 	}
+}
+
+// TestNativeFollowsTheMAC: when the interface gets another MAC address, frames to that one are the
+// port's, and those to the old one are the kernel's.
+func TestNativeFollowsTheMAC(t *testing.T) {
+	s := steer(t, engine.Options{})
+	openNative(t, s.dev, engine.NativeConfig{})
+	was := s.dev.Port().MAC
+	s.expect("a port", was, experimental, bpf.RedirectNative)
+	next := was
+	next[5] ^= 0x40
+	in(t, s.w.pair, vethpair.B, func(l netlink.Link) error {
+		return netlink.LinkSetHardwareAddr(l, next[:])
+	})
+	eventually(t, "the event of the new address", func() bool {
+		e, _ := s.dev.PollEvent()
+		return e.Type == roce.EventGIDChange
+	})
+	s.expect("the new address", next, experimental, bpf.RedirectNative)
+	s.expect("the old address", was, experimental, bpf.PassNotOurs)
 }
 
 // TestNativeToAGroup: one packet reaches who has joined, and says which group it was to.

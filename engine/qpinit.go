@@ -97,7 +97,7 @@ func (i *QPInit) config(q *queue, pd *PD) roce.QPConfig {
 		MaxSendWR: i.MaxSendWR, MaxRecvWR: i.MaxRecvWR,
 		MaxSendSGE: i.MaxSendSGE, MaxRecvSGE: i.MaxRecvSGE, MaxInline: i.MaxInline,
 		MaxInlineRecv: d.inlineRecv(i.MaxInlineRecv),
-		SignalAll:     i.SignalAll, Window: i.Window, MTU: d.ActiveMTU(),
+		SignalAll:     i.SignalAll, Window: i.Window, MTU: q.activeMTU(),
 		Counters: &q.count, Common: &q.common,
 		Congestion: d.options.Congestion, ReorderWindow: i.ReorderWindow,
 	}

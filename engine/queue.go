@@ -74,6 +74,7 @@ type queue struct {
 	txFrom    int // tx has reserved frames from here
 	txHave    int // up to here
 	loop      loopback
+	aside     []byte // for packets that may be longer than a frame, nil while there was none
 	packet    wire.Packet
 	// local are the addresses of the device. It is replaced and never changed.
 	local map[host.Addr]struct{}

@@ -19,7 +19,8 @@ func (d *Device) addQueue(link xsk.Link, mac [6]byte) {
 	}
 	for _, q := range d.queues {
 		if q.inbox.slots == nil {
-			q.inbox.init(max(q.link.Info().MaxFrame, longestRoCE))
+			// Whatever the MTU: that may be raised while the device is open.
+			q.inbox.init(max(q.link.Info().MaxFrame, roce.LongestFrame))
 			q.strays = new(strays)
 		}
 	}

@@ -197,6 +197,7 @@ func (d *Device) replace(q *queue, link xsk.Link) bool {
 	q.link.Wake()
 	q.link.rouse()
 	q.fitFrames()
+	q.tellMTU()
 	d.resets.links.Add(1)
 	d.raise(AsyncEvent{Type: roce.EventPortActive})
 	return true

@@ -142,6 +142,34 @@ func (p *scriptedPair) open(t *testing.T, opts [2]engine.Options) {
 	}
 }
 
+// TestKeepaliveOutlastsReset: while our own link is made anew a connection that asks whether its
+// peer is there is excused as one that sends.
+func TestKeepaliveOutlastsReset(t *testing.T) {
+	p := newScripted(t, [2]engine.Options{})
+	idle, peer := newSide(t, p.devs[0]), newSide(t, p.devs[1])
+	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
+	o := engine.ConnectOptions{SGIDIndex: 1, Timeout: 14}
+	connectWith(t, idle, peer, o)
+	connectWith(t, a, b, o)
+	must(t, idle.qp.Modify(&roce.Attr{Keepalive: 100}, roce.AttrKeepalive))
+	exchange(t, idle, peer, 4096)
+	var fails []error
+	for range 8 {
+		fails = append(fails, unix.EIO) // 10 ms to a second is waited: 2.3 s together
+	}
+	p.add("Socket", fails...)
+	p.add("Send", unix.EIO)
+	postWrites(t, a, b, 1, 4096)
+	a.wait(t, 1)
+	if !p.played() {
+		t.Error("the socket was not made anew")
+	}
+	if s := idle.qp.State(); s != roce.StateRTS {
+		t.Errorf("the connection that is idle is in %s", s)
+	}
+	exchange(t, idle, peer, 4096)
+}
+
 // carry moves data both ways, by WRITE and by READ, until the script is played, and compares it.
 func (p *scriptedPair) carry(t *testing.T, a, b *side) {
 	t.Helper()

@@ -110,29 +110,58 @@ func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mo
 	q.watch.begin()
 	for used < len(frames) && !q.loop.full() && qp.entity.MaySend(qp.core.Responding()) {
 		f := &frames[used]
-		if f.Len = qp.core.NextPacket(now, f.Data); f.Len == 0 {
+		packet := q.roomFor(qp, f.Data)
+		if f.Len = qp.core.NextPacket(now, packet); f.Len == 0 {
 			return used, false
 		}
+		packet = packet[:f.Len]
 		qp.entity.Charge(f.Len)
 		raw := qp.core.Type() == roce.TypeRawPacket // never to our own QPs
-		if q.lost && !raw && !q.mayLeave(f.Data[:f.Len]) {
+		if q.lost && !raw && !q.mayLeave(packet) {
 			q.count.Inc(counter.DropNoGID)
 			if q.watch != nil {
-				q.watch.leaves(qp, f.Data[:f.Len], dropReason(counter.DropNoGID))
+				q.watch.leaves(qp, packet, dropReason(counter.DropNoGID))
 			}
 			continue
 		}
 		if q.tap != nil {
-			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+			q.tap.Frame(capture.Outbound, packet, nil)
 		}
 		if q.watch != nil {
-			q.watch.leaves(qp, f.Data[:f.Len], "")
+			q.watch.leaves(qp, packet, "")
 		}
-		if raw || !q.loop.put(f.Data[:f.Len]) {
+		if (raw || !q.loop.put(packet)) && q.fill(f, packet) {
 			used++
 		}
 	}
 	return used, true
+}
+
+// roomFor returns where a QP writes its next packet: a frame of the link, or, where its packets
+// may be longer than that, memory aside. They may when the link was made anew after the MTU fell
+// below the path MTU, and on a queue whose link is still that of a lower MTU.
+func (q *queue) roomFor(qp *QP, frame []byte) []byte {
+	if len(frame) >= roce.LongestFrame || len(frame) >= qp.core.FrameRoom() {
+		return frame
+	}
+	if q.aside == nil {
+		q.aside = make([]byte, roce.LongestFrame)
+	}
+	return q.aside
+}
+
+// fill puts a packet that roomFor had written aside into the frame that it is for. One that does
+// not fit is lost, as it would be on the way, and fill reports false.
+func (q *queue) fill(f *xsk.TxFrame, packet []byte) bool {
+	switch {
+	case &packet[0] == &f.Data[0]:
+	case len(packet) > len(f.Data):
+		q.link.discards++
+		return false
+	default:
+		copy(f.Data, packet)
+	}
+	return true
 }
 
 // flush gives the transmitted frames to the kernel.

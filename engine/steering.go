@@ -71,7 +71,8 @@ func (d *Device) wantedKeys() map[bpf.Key]bool {
 	switch h := d.etherTypes.load()[encap.EtherTypeNative].(type) {
 	case nil:
 	case *NativePort:
-		keys[bpf.NativeKey(h.queue.loop.mac)] = true
+		// Not that of the queue, which takes over another one after this.
+		keys[bpf.NativeKey(d.host.Port().MAC)] = true
 		for group := range h.groups.load() {
 			keys[bpf.NativeKey(group)] = true
 		}

@@ -92,15 +92,19 @@ func (q *QP) PostponeAckTimer(now, since Time) bool {
 	return true
 }
 
-// RestartAckTimer lets a local ACK timer that has expired run again from now: nothing could leave
-// since it was started, and nothing come. It reports false when it had not expired. Unlike
-// PostponeAckTimer it may be called any number of times; how long that goes on is the driver's
-// to bound. It needs the progress lock.
+// RestartAckTimer lets a local ACK timer that has expired run again from now, or the keepalive,
+// whose questions wait for an answer as long: nothing could leave since it was started, and
+// nothing come. It reports false when neither had expired. Unlike PostponeAckTimer it may be called
+// any number of times; how long that goes on is the driver's to bound. It needs the progress lock.
 func (q *QP) RestartAckTimer(now Time) bool {
 	r := &q.req
-	if !r.ackTimerExpired(now) {
+	switch {
+	case r.ackTimerExpired(now):
+		r.ackAt = now + ackTimeout(q.attr.Timeout)
+	case r.keepaliveExpired(now):
+		r.mark = now
+	default:
 		return false
 	}
-	r.ackAt = now + ackTimeout(q.attr.Timeout)
 	return true
 }

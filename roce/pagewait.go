@@ -57,8 +57,8 @@ func (s *responder) refusePage(list []SGE, n uint32, p *wire.Packet) (Reason, wi
 func (s *responder) awaitPage(now Time, res *resource, off uint32) {
 	s.keys().Ready(res.by, res.rkey, res.va+uint64(off), int(res.end-off), mem.RemoteRead)
 	s.count.Inc(counter.PageStalls)
-	res.until, s.pageWait = now+stallTime(s.missed), true
-	s.missed = min(s.missed+1, mostMisses)
+	res.until, s.pageWait = now+stallTime(res.missed), true
+	res.missed = min(res.missed+1, mostMisses)
 }
 
 // waitsUntil is until when the response in front waits for a page, 0 when it does not.

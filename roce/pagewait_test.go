@@ -277,3 +277,22 @@ func TestODPUnreliableDropsAtAbsentPage(t *testing.T) {
 	must(t, raw.qp.HandleFrame(0, make([]byte, 60), make([]byte, 8)))
 	raw.ExpectRecvCQE(roce.Completion{WRID: 1, Opcode: roce.WCRecv, ByteLen: 68})
 }
+
+// TestODPReadWaitsAnew: the pages of a READ that come are no reason to wait longer for the next,
+// nor to have the peer wait longer that meets an absent page behind it.
+func TestODPReadWaitsAnew(t *testing.T) {
+	s := pagedScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 1024, 2048))
+	s.Expect(roctest.Opcode(wire.RCReadRespFirst))
+	for i := range 7 {
+		s.miss(1280+256*i, 2)
+		s.ExpectNothing()
+		s.ExpectDeadline(20 * roce.Microsecond)
+		s.miss(1280+256*i, 0)
+		s.Advance(20 * roce.Microsecond)
+		s.Expect(roctest.PSN(s.it(uint32(1 + i))))
+	}
+	s.miss(pagedRecv, 2)
+	s.Recv(request(wire.RCSendOnly, s.it(8), make([]byte, 200)))
+	s.Expect(roctest.Syndrome(wire.RNRSyndrome(7)))
+}

@@ -107,8 +107,8 @@ func (q *QP) establish() {
 	}
 }
 
-// NextPacket writes the next packet to send to frame, which must have room for the
-// largest frame of the path MTU, and returns its length, 0 when nothing is to be sent
+// NextPacket writes the next packet to send to frame, which must have room for FrameRoom
+// bytes, and returns its length, 0 when nothing is to be sent
 // now. Without a frame nothing is written; work that was posted to a QP in ERR is
 // flushed all the same. Responses go before requests, but a mere ACK lets one request
 // pass: a delayed ACK costs the peer less than a delayed request.

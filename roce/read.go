@@ -120,6 +120,7 @@ func (s *responder) putReadResponse(now Time, a *response, res *resource, frame 
 		switch s.common.recent.Load(s.keys(), res.by, res.rkey, res.va+uint64(off), b[headers:][:n],
 			mem.RemoteRead) {
 		case mem.OK:
+			res.missed = 0
 		case mem.FaultPage:
 			s.awaitPage(now, res, off)
 			return 0

@@ -27,6 +27,7 @@ type requester struct {
 	configured uint32 // the window of QPConfig
 	sigAll     bool
 	portMTU    wire.MTU
+	mostMTU    wire.MTU // the highest that it was
 	alive      keepalive
 }
 
@@ -84,9 +85,9 @@ func (r *requester) init(t *transport, c *QPConfig) error {
 	if window == 0 {
 		window = defaultWindow
 	}
-	r.transport, r.sendCQ, r.sigAll, r.portMTU = t, c.SendCQ, c.SignalAll, c.MTU
-	if r.portMTU == 0 {
-		r.portMTU = wire.MTU4096
+	r.transport, r.sendCQ, r.sigAll = t, c.SendCQ, c.SignalAll
+	if r.setPortMTU(c.MTU); c.MTU == 0 {
+		r.setPortMTU(wire.MTU4096)
 	}
 	r.configured, r.window = window, window
 	r.recovery = goBackN{r}

@@ -12,8 +12,9 @@ import (
 type resource struct {
 	first, last wire.PSN
 	kind        resourceKind
-	queued      bool // a response is in the queue
-	responded   bool // one left, to its end
+	queued      bool  // a response is in the queue
+	responded   bool  // one left, to its end
+	missed      uint8 // READ: how often in a row its pages were absent
 
 	value uint64       // atomic: the old value
 	sync  *mem.SyncJob // FLUSH: what its answer waits for, or nil

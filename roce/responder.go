@@ -49,7 +49,7 @@ type receiveState struct {
 	depth        uint8   // how many requests may be remembered
 	nextResource uint8   // where the next one is
 	pageWait     bool    // the response in front waits for a page
-	missed       uint8   // how often in a row pages of psn, or of that response, were absent
+	missed       uint8   // how often in a row pages of psn were absent
 	syncing      bool    // the newest request is a FLUSH that waits for persistence
 
 	// The message that is under way, of first or middle packets received.

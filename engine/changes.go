@@ -2,7 +2,6 @@ package engine
 
 import (
 	"xroce/roce"
-	"xroce/roce/wire"
 )
 
 // This file is about changes of the interface that are none of its addresses: its MTU and its
@@ -54,24 +53,6 @@ func (d *Device) mtuChanged() {
 		return
 	}
 	log.Info("the MTU changed")
-}
-
-// tellMTU tells the QPs for datagrams how long those may be, which is not a matter of their making:
-// there is no peer to agree with. The caller holds mu.
-func (q *queue) tellMTU() {
-	m := q.activeMTU()
-	for _, qp := range q.device.qps.All {
-		if qp.home() == q && qp.Type().Datagram() {
-			qp.core.SetPortMTU(m)
-		}
-	}
-}
-
-// activeMTU is that of the port as far as the link of the queue has room for it.
-func (q *queue) activeMTU() wire.MTU {
-	port := q.device.host.Port()
-	port.MTU = min(port.MTU, linkMTU(q.link.Info()))
-	return port.ActiveMTU()
 }
 
 // longerThan is how many QPs have packets with a longer payload than this.

@@ -194,13 +194,8 @@ func (d *Device) ActiveMTU() wire.MTU { return d.queues[0].activeMTU() }
 // PathBytes returns the largest payload of a packet that the interface has room for, as it is: see
 // roce.Attr.PathBytes.
 func (d *Device) PathBytes() int {
-	port := d.host.Port()
-	port.MTU = min(port.MTU, linkMTU(d.Link()))
-	return port.PathBytes()
+	return d.queues[0].port().PathBytes()
 }
-
-// linkMTU is the MTU for which a link has room, beside the Ethernet header and a VLAN tag.
-func linkMTU(info xsk.Info) int { return info.MaxFrame - ethernetHeader - wire.TagLen }
 
 // ethernetHeader is its length in bytes without tags.
 const ethernetHeader = 14

@@ -26,8 +26,9 @@ func (e *Endpoint) Listen(at netip.AddrPort, further ...netip.AddrPort) (*Listen
 	return &Listener{l}, nil
 }
 
-// Accept waits for a peer that is connected. The error is ErrClosed when the listener is closed, or
-// its endpoint or manager.
+// Accept waits for a peer that is connected, or was: what it had sent before it hung up can be
+// received. Who has hung up for more than a second is dropped when others wait to be connected.
+// The error is ErrClosed when the listener is closed, or its endpoint or manager.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	select {
 	case c := <-l.lobby.accepted:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,9 @@ const handshakeGrace = time.Second
 const doorLine = 256
 
 // A lobby is where the peers of a listener are until they are accepted. It has a bounded number of
-// places, not all for one source, and nobody can hold one who is not getting ready: when somebody
-// waits, the peer gives way that has been connecting for longest, of the source that has most.
+// places, not all for one source, and nobody can hold one who is not getting ready, or has hung up:
+// when somebody waits, the peer gives way that has been connecting for longest, of the source that
+// has most, or the one that hung up first, likewise. Further rails need no place: see join.
 type lobby struct {
 	endpoint *Endpoint
 	cores    []*cm.Listener // of the rails
@@ -38,6 +40,8 @@ type lobby struct {
 
 	mu        sync.Mutex
 	room      crowd.Room[*guest]
+	over      []*guest // whose connections ended before they were accepted, the first one first
+	joining   map[berth]*joining
 	timer     *time.Timer // for when somebody is to give way, nil before that
 	listening int         // rails on which it does
 }
@@ -48,6 +52,9 @@ type guest struct {
 	request *cm.Request
 	theirs  msg.Hello
 	giveWay context.CancelFunc
+	ended   time.Time     // when its connection did
+	leaves  chan struct{} // closed when it gives way, that having ended
+	told    bool          // it is closed
 }
 
 // receive connects with peers who ask at an address of each rail. The error is that of
@@ -59,7 +66,8 @@ func (e *Endpoint) receive(at []netip.AddrPort, service msg.Service) (*lobby, er
 	}
 	l := &lobby{
 		endpoint: e, cores: cores, service: service, accepted: make(chan *Conn),
-		room: crowd.Room[*guest]{Places: handshakes, Line: doorLine, Turn: handshakeGrace},
+		room:    crowd.Room[*guest]{Places: handshakes, Line: doorLine, Turn: handshakeGrace},
+		joining: map[berth]*joining{},
 	}
 	l.ctx, l.cancel = context.WithCancel(e.ctx)
 	e.mu.Lock()
@@ -119,8 +127,13 @@ func (l *lobby) run(n *nic, core *cm.Listener) {
 		if !ok {
 			continue
 		}
+		g := &guest{nic: n, request: r, theirs: theirs, leaves: make(chan struct{})}
+		if theirs.Session != (msg.Token{}) {
+			l.join(g)
+			continue
+		}
 		l.mu.Lock()
-		away := l.room.Ask(r.RemoteAddr().Addr(), &guest{nic: n, request: r, theirs: theirs})
+		away := l.room.Ask(r.RemoteAddr().Addr(), g)
 		l.mu.Unlock()
 		if away != nil {
 			l.refuse(away.Who, errNoPlace)
@@ -163,9 +176,13 @@ func (l *lobby) admit() {
 func (l *lobby) crowded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for {
+	for l.ctx.Err() == nil {
 		v, at := l.room.GiveWay()
-		if v == nil || l.ctx.Err() != nil {
+		g := l.hungUp()
+		switch {
+		case g != nil && (v == nil || g.ended.Add(handshakeGrace).Before(at)):
+			v, at = nil, g.ended.Add(handshakeGrace)
+		case v == nil:
 			return
 		}
 		if wait := time.Until(at); wait > 0 {
@@ -176,15 +193,47 @@ func (l *lobby) crowded() {
 			}
 			return
 		}
+		if v == nil {
+			g.told = true
+			close(g.leaves)
+			continue
+		}
 		l.room.Told(v)
 		v.Who.giveWay()
 	}
+}
+
+// hungUp says who gives way to those who wait of the peers that have hung up, nil for nobody: one
+// after the other, because who is accepted before can still be heard. The caller holds mu.
+func (l *lobby) hungUp() *guest {
+	told := func(g *guest) bool { return g.told }
+	if !l.room.Waits() || slices.ContainsFunc(l.over, told) {
+		return nil
+	}
+	i := crowd.GivesWay(l.over, func(g *guest) (netip.Prefix, bool) {
+		return crowd.Host(g.request.RemoteAddr().Addr()), true
+	})
+	if i < 0 {
+		return nil
+	}
+	return l.over[i]
+}
+
+// end takes note that the connection of a guest has ended, who keeps its place until others want
+// it.
+func (l *lobby) end(g *guest) {
+	l.mu.Lock()
+	g.ended = time.Now()
+	l.over = append(l.over, g)
+	l.mu.Unlock()
+	l.crowded()
 }
 
 // leave gives a place back.
 func (l *lobby) leave(v *crowd.Visitor[*guest]) {
 	v.Who.giveWay()
 	l.mu.Lock()
+	l.over = slices.DeleteFunc(l.over, func(g *guest) bool { return g == v.Who })
 	l.room.Leave(v)
 	l.mu.Unlock()
 	l.admit()
@@ -200,13 +249,9 @@ func (l *lobby) leaveRail() {
 }
 
 // connect connects with a peer, and waits until somebody accepts it, also one that has gone then:
-// what it had sent can be received. A further rail joins its connection.
+// what it had sent can be received. Who has gone waits as long as nobody else wants the place.
 func (l *lobby) connect(ctx context.Context, v *crowd.Visitor[*guest]) {
 	g := v.Who
-	if g.theirs.Session != (msg.Token{}) {
-		l.endpoint.admitRail(ctx, g.nic, g.request, &g.theirs)
-		return
-	}
 	c, err := l.endpoint.accept(ctx, g.nic, g.request, &g.theirs, l.service)
 	if err != nil {
 		return // which the peer was told
@@ -216,7 +261,18 @@ func (l *lobby) connect(ctx context.Context, v *crowd.Visitor[*guest]) {
 	l.mu.Unlock()
 	select {
 	case l.accepted <- c:
+		return
 	case <-l.ctx.Done():
+		c.drop()
+		return
+	case <-c.done:
+		l.end(g)
+	}
+	select {
+	case l.accepted <- c:
+	case <-l.ctx.Done():
+		c.drop()
+	case <-g.leaves:
 		c.drop()
 	}
 }

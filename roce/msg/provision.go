@@ -72,6 +72,11 @@ func (c *Conn) mode() Mode {
 	return c.endpoint.config.Mode
 }
 
+// maxOldLarge is how many large slots that we have left may be there, because the peer has not
+// acknowledged what we wrote, when others are made: one that never does shall not have all memory
+// of slots. The peer does not make us more than two kinds at a time either.
+const maxOldLarge = 2
+
 // provision begins to make large slots for messages of that size.
 func (c *Conn) provision(now clock.Time, slot int) {
 	a := &c.asking
@@ -88,7 +93,7 @@ func (c *Conn) provision(now clock.Time, slot int) {
 		a.size = slot // there is nothing but the message in it
 	}
 	n := c.largeSlots() * a.size
-	if c.endpoint.exceeds(int64(n)) {
+	if c.endpoint.exceeds(int64(n)) || len(c.lanes[large].old) >= maxOldLarge {
 		c.endpoint.count.Inc(ProvisionFailed)
 		a.giveUp(now, 0)
 		return
@@ -180,15 +185,15 @@ func (c *Conn) takeProvisionAck(now clock.Time, m *Control) error {
 		class: a.class, epoch: m.ID, slots: int(m.Number), size: a.size, stage: a.stage,
 		remote: named(m), longest: c.classes()[a.class-1],
 	})
-	c.retire(l)
 	if a.replacing {
 		c.lanes[small].replace(nil)
-		c.retire(&c.lanes[small])
 	}
 	a.state, a.stage, a.refused, a.replacing = askingNothing, Memory{}, 0, false
 	c.announced = true // also when those before were given up meanwhile
 	l.used = now
 	c.endpoint.timers.Set(&a.idle, now+c.endpoint.config.Idle)
+	c.retire(l)
+	c.retire(&c.lanes[small])
 	c.pump(now)
 	return nil
 }

@@ -123,14 +123,20 @@ func (e *Endpoint) NewSession() (t Token) {
 }
 
 // Session returns the connection that a further rail is for, by the hello of a peer. The error
-// is ErrSession when there is none, or not any more, or it is of another service; it is counted.
+// is ErrSession when there is none, or not any more, or it is of another service, and ErrRails when
+// the peer has said that it has no such rail; it is counted.
 func (e *Endpoint) Session(theirs *Hello) (*Conn, error) {
-	c := e.sessions[theirs.Session]
-	if c == nil || c.over() || c.ours.Service != theirs.Service {
-		e.count.Inc(RailsRefused)
-		return nil, ErrSession
+	c, err := e.sessions[theirs.Session], error(nil)
+	switch {
+	case c == nil || c.over() || c.ours.Service != theirs.Service:
+		err = ErrSession
+	case theirs.Rail >= c.theirRails:
+		err = ErrRails
+	default:
+		return c, nil
 	}
-	return c, nil
+	e.count.Inc(RailsRefused)
+	return nil, err
 }
 
 // maxQueuePairs is how many queue pairs a connection may have: those of its rails, and as many

@@ -193,3 +193,31 @@ func (x *railed) mend(m *model) {
 		}
 	}
 }
+
+// TestRailThatThePeerHasNot: the token of a session is for the rails that the peer has said it has,
+// and for its service. Others are refused before anything is made for them, and counted.
+func TestRailThatThePeerHasNot(t *testing.T) {
+	c := Config{Rails: 2}
+	x := newRailed(t, 1, allCapabilities, c, c)
+	x.settle()
+	for _, test := range []struct {
+		change func(h *Hello)
+		want   error
+	}{
+		{func(h *Hello) {}, nil},
+		{func(h *Hello) { h.Rail = 2 }, ErrRails},
+		{func(h *Hello) { h.Service = ServiceStream }, ErrSession},
+		{func(h *Hello) { h.Session[0]++ }, ErrSession},
+	} {
+		h := x.hello(x.a, 1, allCapabilities)
+		h.Session = session
+		test.change(h)
+		before := x.b.endpoint.Snapshot()[RailsRefused]
+		found, err := x.b.endpoint.Session(h)
+		refused := x.b.endpoint.Snapshot()[RailsRefused] - before
+		if !errors.Is(err, test.want) || (found == x.cb) != (err == nil) ||
+			(refused == 1) != (err != nil) {
+			t.Errorf("%v: %v, %d are counted", h, err, refused)
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (c *Conn) dropRing(r *inRing) {
 }
 
 // takeAdvert makes our copy of small slots that the peer announces; when it is there, they
-// are used.
+// are used. A peer announces none before it was told that those before are.
 func (c *Conn) takeAdvert(m *Control) error {
 	size, slots := m.Len, uint64(m.Number)
 	switch {
@@ -152,18 +152,13 @@ func (c *Conn) takeAdvert(m *Control) error {
 	case slots > MaxSlots, size > maxAdvert, size*slots > maxAdvert:
 		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes in all may be",
 			ErrRange, slots, size, MaxSlots, maxAdvert)
-	case size*slots > c.wanted() && c.endpoint.exceeds(int64(size*slots)):
-		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes are in use",
-			ErrQuota, slots, size, c.endpoint.held, c.endpoint.config.Registered)
 	}
 	r := &outRing{
 		epoch: m.ID, slots: int(slots), size: int(size), remote: named(m),
 		longest: int(size) - FrameHeaderLen - RecordHeaderLen,
 	}
 	c.offered = &offer{conn: c, ring: r}
-	c.offered.request = Request{Kind: Allocate, Conn: c, Size: r.slots * r.size, asker: c.offered}
-	c.endpoint.ask(&c.offered.request)
-	return nil
+	return c.offered.ask()
 }
 
 // wanted is how many bytes of slots our hello asks for.
@@ -174,6 +169,27 @@ type offer struct {
 	conn    *Conn
 	ring    *outRing
 	request Request
+	asked   bool
+}
+
+// ask wants memory for our copy, once no ring is left from before the one in use. What we asked for
+// in our hello is not held to the budget, so a peer that acknowledges no frame would have us make
+// one copy after the other. To wait is all that comes of it for one whose acknowledgements are
+// late: it goes on with the slots that it has, and announces no others meanwhile.
+func (o *offer) ask() error {
+	c, e, r := o.conn, o.conn.endpoint, o.ring
+	n := r.slots * r.size
+	switch {
+	case o.asked, len(c.lanes[small].old) > 0:
+		return nil
+	case uint64(n) > c.wanted() && e.exceeds(int64(n)):
+		return fmt.Errorf("%w: %d slots of %d bytes are announced, %d of %d bytes are in use",
+			ErrQuota, r.slots, r.size, e.held, e.config.Registered)
+	}
+	o.asked = true
+	o.request = Request{Kind: Allocate, Conn: c, Size: n, asker: o}
+	e.ask(&o.request)
+	return nil
 }
 
 func (o *offer) answer(now clock.Time, _ *Request, m Memory, err error) {

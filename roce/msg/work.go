@@ -289,9 +289,16 @@ func (c *Conn) completeBroken(now clock.Time, f *flight) {
 	}
 }
 
-// retire gives back copies of slots that are not used any more.
+// retire gives back copies of slots that are not used any more. Those that are announced may have
+// waited for it.
 func (c *Conn) retire(l *lane) {
 	for r := l.retire(); r != nil; r = l.retire() {
 		c.endpoint.giveBack(c, r.stage)
+	}
+	if c.offered == nil || c.over() {
+		return
+	}
+	if err := c.offered.ask(); err != nil {
+		c.broken(err)
 	}
 }

@@ -81,14 +81,14 @@ const (
 	VNICLen = 8
 	// IPoIBLen is the length of the header of IP over InfiniBand.
 	IPoIBLen = 4
+	// MaxNative is the length of the longest native packet.
+	MaxNative = 4*maxWords + wire.VCRCLen
 
 	// maxFrame is the longest frame that is sent in segments: 9,216 bytes behind an
 	// Ethernet header with two VLAN tags.
 	maxFrame = 9216 + 14 + 8
 	// maxWords is the most that PktLen of the LRH can say.
 	maxWords = 1<<11 - 1
-	// maxNative is the longest native packet.
-	maxNative = 4*maxWords + wire.VCRCLen
 	// maxUD is the largest payload of UD.
 	maxUD = 4096
 	// maxGSO is the longest frame that Linux hands over: 64 KiB less one behind an Ethernet
@@ -150,7 +150,7 @@ var specs = [numFormats]Spec{
 		Format: Raw, Name: "raw", Carriers: Native, EtherType: EtherTypeNative,
 		Headers: []string{"LRH 8", "RWH 4"}, Trailers: []string{"pad 0-3", "VCRC 2"},
 		HeaderLen: wire.LRHLen + wire.RWHLen, CodeField: "RWH.EtherType", Codes: etherCodes,
-		Whole: 4*maxWords - wire.LRHLen - wire.RWHLen, Segmented: maxFrame, Room: maxNative,
+		Whole: 4*maxWords - wire.LRHLen - wire.RWHLen, Segmented: maxFrame, Room: MaxNative,
 		Length: "LRH.PktLen less the pad count in RWH",
 		Source: "IBA 7.7 (LNH 0); pad count and segments: ours",
 	},
@@ -158,7 +158,7 @@ var specs = [numFormats]Spec{
 		Format: RawIPv6, Name: "raw6", Carriers: Native, EtherType: EtherTypeNative,
 		Headers: []string{"LRH 8"}, Trailers: []string{"pad 0-3", "VCRC 2"},
 		HeaderLen: wire.LRHLen, Codes: []Code{{Kind: IPv6}},
-		Whole: 4*maxWords - wire.LRHLen, Room: maxNative,
+		Whole: 4*maxWords - wire.LRHLen, Room: MaxNative,
 		Length: "the IPv6 header",
 		Source: "IBA 7.7 (LNH 1)",
 	},
@@ -167,7 +167,7 @@ var specs = [numFormats]Spec{
 		Headers: []string{"LRH 8", "GRH 40"}, Trailers: []string{"pad 0-3", "VCRC 2"},
 		HeaderLen: wire.LRHLen + wire.GRHLen, CodeField: "GRH.NxtHdr",
 		Codes: []Code{{Ethernet, protocolEther}, {IPv4, protocolIPv4}, {IPv6, protocolIPv6}},
-		Whole: 4*maxWords - wire.LRHLen - wire.GRHLen, Room: maxNative,
+		Whole: 4*maxWords - wire.LRHLen - wire.GRHLen, Room: MaxNative,
 		Length: "GRH.PayLen",
 		Source: "IBA 7.7, 8.3 (LNH 3, next header not IBA); RFC 2473, RFC 8986",
 	},

@@ -11,8 +11,8 @@ import (
 // A NativeConfig says how much a NativePort holds. The zero value is a good choice.
 type NativeConfig struct {
 	// Datagrams is how many may wait to be polled, with those that the last Poll has handed
-	// out: 1 to 16384, 0 for 512. Their memory, of the longest frame of the link each, is
-	// taken at once. What comes when it is full is dropped, as native_out_of_buffer.
+	// out: 1 to 16384, 0 for 512. Their memory, 8 KiB each, is taken at once. What comes
+	// when it is full is dropped, as native_out_of_buffer.
 	Datagrams int
 	// Notify is called when a datagram has come, and may be nil. It must be quick, must not
 	// block, and use neither the port nor the device but for Device.Rouse: the progress lock
@@ -37,13 +37,8 @@ func (d *Device) OpenNative(c NativeConfig) (*NativePort, error) {
 			roce.ErrInvalid, c.Datagrams, maxNativeDatagrams)
 	}
 	p := &NativePort{
-		device: d, queue: d.queues[0], stats: &d.native, slots: make([]nativeSlot, c.Datagrams),
+		device: d, queue: d.queues[0], stats: &d.native, slots: newNativeSlots(c.Datagrams),
 		ready: make(chan struct{}, 1), done: make(chan struct{}), notify: c.Notify,
-	}
-	size := d.Link().MaxFrame
-	memory := make([]byte, c.Datagrams*size)
-	for i := range p.slots {
-		p.slots[i].buf = memory[i*size:][:size:size]
 	}
 	d.life.Lock()
 	defer d.life.Unlock()

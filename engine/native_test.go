@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/clock"
 	"xroce/roce/wire"
+	"xroce/xsk"
 )
 
 // openNative opens a native port for as long as the test runs.
@@ -193,6 +195,53 @@ func TestNativeBounds(t *testing.T) {
 			t.Errorf("%d datagrams that nobody sent", n)
 		}
 	})
+}
+
+// A linkOfOnce is a link that was opened with an MTU of 1500, and takes longer frames by now.
+type linkOfOnce struct{ xsk.Link }
+
+func (l linkOfOnce) Info() xsk.Info {
+	info := l.Link.Info()
+	info.MaxFrame = 1518
+	return info
+}
+
+// TestNativeAboveTheMTUOfOnce: what comes is whole when the MTU was raised since the port was
+// opened, of every format.
+func TestNativeAboveTheMTUOfOnce(t *testing.T) {
+	network := newNetwork(t, 1, engine.NewSystemClock(), sim.Faults{})
+	var devs []*engine.Device
+	var ports []*engine.NativePort
+	for i := range byte(2) {
+		port, err := network.NewPort(sim.PortConfig{
+			MAC: [6]byte{2, 0, 0, 0, 0, i + 1}, MTU: 4400,
+			Addrs: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, i + 1})},
+		})
+		must(t, err)
+		link := xsk.Link(port)
+		if i == 1 {
+			link = linkOfOnce{port}
+		}
+		d, err := engine.OpenLink(link, port, engine.Options{})
+		must(t, err)
+		t.Cleanup(func() { must(t, d.Close()) })
+		devs, ports = append(devs, d), append(ports, openNative(t, d, engine.NativeConfig{}))
+	}
+	var list [1]engine.NativeDatagram
+	for _, f := range []encap.Format{encap.Raw, encap.RawGRH, encap.RawIPv6} {
+		r := route(t, ports[0], devs[1].Port().MAC, f)
+		kind := f.Spec().Codes[0].Kind
+		for _, n := range []int{1400, 1600, 3000, r.Template.Max(kind)} {
+			sent := nativeDatagram(kind, n)
+			must(t, ports[0].Send(r, kind, sent))
+			for ports[1].Poll(list[:]) == 0 {
+				must(t, ports[1].Wait(t.Context()))
+			}
+			if !bytes.Equal(list[0].Datagram, sent) {
+				t.Errorf("%s: %d bytes of %d came, or others", f, list[0].Len(), n)
+			}
+		}
+	}
 }
 
 // TestNativeBatch sends many at once, as nothing holds back a sender: all of it arrives, in

@@ -56,10 +56,20 @@ type NativePort struct {
 	packet  encap.Packet
 }
 
-// A nativeSlot has room for a datagram.
+// A nativeSlot has room for any datagram, also for one that is longer than the frames of the link
+// were when the port was opened: the MTU may be raised meanwhile.
 type nativeSlot struct {
 	datagram NativeDatagram
 	buf      []byte
+}
+
+func newNativeSlots(n int) []nativeSlot {
+	const size = encap.MaxNative // what an LRH can say, so a datagram is shorter
+	slots, memory := make([]nativeSlot, n), make([]byte, n*size)
+	for i := range slots {
+		slots[i].buf = memory[i*size:][:size:size]
+	}
+	return slots
 }
 
 // err says why nothing comes or goes any more, nil while it may.

@@ -29,7 +29,7 @@ const maxEthernetHeader = ethernetHeader + wire.MaxTags*wire.TagLen
 func (p *NativePort) NewRoute(
 	to [6]byte, t encap.Template, tags ...wire.Tag,
 ) (*NativeRoute, error) {
-	mac := p.queue.loop.mac
+	mac := p.device.host.Port().MAC
 	switch spec := t.Format.Spec(); {
 	case spec == nil || spec.Carriers&encap.Native == 0:
 		return nil, fmt.Errorf("%w: %s does not travel in native packets", roce.ErrInvalid,

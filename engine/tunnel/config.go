@@ -75,6 +75,8 @@ type Config struct {
 
 	life       clock.Time // of a frame that comes in segments, 0 for what encap says
 	ackTimeout uint8      // code, of connections, 0 for defaultAckTimeout
+	// renew is how long a connection over UC is used at most, 0 for refresh.
+	renew time.Duration
 }
 
 // DefaultPort is where both ends wait by default.
@@ -95,6 +97,9 @@ func (c *Config) complete(inside *Inside) error {
 	}
 	if c.ackTimeout == 0 {
 		c.ackTimeout = defaultAckTimeout
+	}
+	if c.renew == 0 {
+		c.renew = refresh
 	}
 	spec := c.Format.Spec()
 	switch {

@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"xroce/encap"
-	"xroce/encap/inner"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
-	"xroce/roce/mem"
 )
 
 // Attributes of connections.
@@ -79,13 +77,14 @@ func (t *Tunnel) seekConnection(ctx context.Context, p *peer, l *lane) {
 }
 
 // renewal is how often a connection is replaced by another one, 0 for never: keys change, and
-// over UC it is how a peer is noticed that went without a word.
+// over UC it is how a peer is noticed that went without a word. Who sends notices by the answer
+// that does not come, who receives by the connection that is not replaced.
 func (t *Tunnel) renewal() time.Duration {
 	switch {
 	case t.config.Over == OverUC && t.config.Key != nil:
-		return min(refresh, t.config.Rekey)
+		return min(t.config.renew, t.config.Rekey)
 	case t.config.Over == OverUC:
-		return refresh
+		return t.config.renew
 	case t.config.Key != nil:
 		return t.config.Rekey
 	}
@@ -238,240 +237,4 @@ func (t *Tunnel) setup(qp *engine.QP, private []byte) cm.Setup {
 		s.PathBytes = func(theirs []byte) int { return fullPacket(private, theirs) }
 	}
 	return s
-}
-
-// An incoming is a connection on which a peer sends.
-type incoming struct {
-	peer     *peer
-	instance uint64        // of the peer's process
-	stale    chan struct{} // has something when that has begun anew
-	key      *session      // nil without a key
-	conn     *cm.Conn
-	qp       *engine.QP
-	mr       *engine.MR
-	buf      []byte // of mr: what was received may be read when mr is gone
-	size     int    // of a receive
-}
-
-// How many connections a peer may have to us: one of each of its lanes, and as many that take their
-// place. Each has 4 MiB of receives, so that of strangers is less.
-const (
-	peerPlaces     = 2 * MaxQueues
-	strangerPlaces = 8
-)
-
-// places is how many connections a peer may have.
-func (t *Tunnel) places(p *peer) int32 {
-	if p.learned && t.config.Key == nil {
-		return strangerPlaces
-	}
-	return peerPlaces
-}
-
-// try puts something into a channel if there is room.
-func try(c chan<- struct{}) bool {
-	select {
-	case c <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// acceptConnections takes connections of peers, and refuses those of others.
-func (t *Tunnel) acceptConnections(
-	ctx context.Context, l *cm.Listener,
-) {
-	places := make(chan struct{}, t.config.mostPeers()*peerPlaces)
-	for {
-		request, err := l.Accept(ctx)
-		if err != nil {
-			t.fail(ctx, err)
-			return
-		}
-		c, answer, err := t.welcome(request)
-		if err != nil {
-			_ = request.Reject(answer) // who gave up need not be told
-			continue
-		}
-		if c.peer.incoming.Add(1) > t.places(c.peer) || !try(places) {
-			c.peer.incoming.Add(-1)
-			c.peer.counts.drop(dropPlaces)
-			_ = request.Reject(nil)
-			continue
-		}
-		t.running.Go(func() {
-			defer func() {
-				c.peer.incoming.Add(-1)
-				<-places
-			}()
-			t.serve(ctx, c, request, answer)
-		})
-	}
-}
-
-// welcome says whether a connection is to be accepted, and what its peer is told.
-func (t *Tunnel) welcome(request *cm.Request) (_ *incoming, answer []byte, err error) {
-	from := request.RemoteAddr().Addr()
-	p, their, err := t.admit(from, request.Via(), request.Private())
-	if err != nil {
-		return nil, t.refusal(from, err), err
-	}
-	if !t.sharesPartition(request.Params().Path.PKeyIndex) {
-		t.countsOf(p).drop(dropPartition)
-		return nil, t.hello.put(), errPartition
-	}
-	answer, key, err := t.answer(p, request.Private())
-	if err != nil {
-		t.countsOf(p).drop(dropKey)
-		return nil, answer, err
-	}
-	if err := t.enroll(p); err != nil {
-		return nil, t.refusal(from, err), err
-	}
-	return &incoming{
-		peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
-	}, answer, nil
-}
-
-// errPartition says that a request is for another partition than that of the tunnel.
-var errPartition = errors.New("tunnel: another partition")
-
-// sharesPartition reports whether a P_Key of the device, by its index, is of the partition of the
-// tunnel: what a request asks for need not be what its hello says.
-func (t *Tunnel) sharesPartition(index uint16) bool {
-	asked, err := t.dev.QueryPKey(int(index))
-	return err == nil && (asked^t.hello.pkey)&^roce.PKeyFull == 0
-}
-
-// serve takes what comes on one connection, until it is over.
-func (t *Tunnel) serve(
-	ctx context.Context, c *incoming, request *cm.Request, answer []byte,
-) {
-	if err := c.accept(ctx, t, request, answer); err != nil {
-		t.config.Logger.Info("not connected", "peer", c.peer.addr.String(), "error", err.Error())
-		return
-	}
-	// Not before: a request may be of somebody who only has the address of the peer in it.
-	if c.peer.instance.Swap(c.instance) != c.instance {
-		c.peer.wake()
-		t.in.leave(c.peer, c.instance)
-	}
-	if c.peer.gone.Load() { // it was forgotten before this was there
-		signal(c.stale)
-	}
-	select {
-	case <-c.conn.Done():
-	case <-c.stale:
-	case <-ctx.Done():
-	}
-	t.hangUp(c.conn)
-	c.close(t)
-}
-
-// close gives back what a connection had.
-func (c *incoming) close(t *Tunnel) {
-	t.in.remove(c)
-	_ = c.qp.Close() // never fails
-	// Nothing is bound to it and no layout refers to it, so this cannot be refused.
-	_ = c.mr.Deregister()
-}
-
-// accept makes the connection.
-func (c *incoming) accept(
-	ctx context.Context, t *Tunnel, request *cm.Request, answer []byte,
-) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, seekTime)
-	defer cancel()
-	c.size = align(receiveHead + t.config.Format.Spec().Room + t.overhead())
-	c.buf = make([]byte, connReceives*c.size)
-	if c.mr, err = t.dev.RegMR(t.pd, c.buf, mem.LocalWrite); err != nil {
-		return err
-	}
-	c.qp, err = t.createQP(engine.QPInit{
-		SendCQ: t.in.cq, RecvCQ: t.in.cq, MaxSendWR: 1, MaxRecvWR: connReceives,
-		MaxInlineRecv: engine.NoInlineRecv,
-	})
-	if err != nil {
-		return errors.Join(err, c.mr.Deregister())
-	}
-	t.in.add(c)
-	setup := t.setup(c.qp, answer)
-	setup.Prepare = c.prepare
-	c.conn, err = request.Accept(ctx, setup)
-	if err != nil {
-		c.close(t)
-	}
-	return err
-}
-
-// prepare posts all receives.
-func (c *incoming) prepare(*engine.QP) error {
-	for i := range uint64(connReceives) {
-		if err := c.post(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// post posts a receive of a message.
-func (c *incoming) post(i uint64) error {
-	sges := [1]roce.SGE{c.mr.SGE(int(i)*c.size+receiveHead, c.size-receiveHead)}
-	return c.qp.PostRecv(&roce.RecvWR{WRID: i, SGList: sges[:]})
-}
-
-func (r *receiver) add(c *incoming) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.conns[c.qp.QPN()] = c
-}
-
-// leave ends the connections by which a peer sent before it began anew: over UC nothing else
-// would.
-func (r *receiver) leave(p *peer, instance uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.conns {
-		if c.peer == p && c.instance != instance {
-			signal(c.stale)
-		}
-	}
-}
-
-// dismiss ends the connections of a peer that is forgotten.
-func (r *receiver) dismiss(p *peer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.conns {
-		if c.peer == p {
-			signal(c.stale)
-		}
-	}
-}
-
-func (r *receiver) remove(c *incoming) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.conns[c.qp.QPN()] == c {
-		delete(r.conns, c.qp.QPN())
-	}
-}
-
-// takeMessage takes a message of a connection. What is flushed because that is over, or comes
-// of one that is gone, is nothing.
-func (r *receiver) takeMessage(wc *roce.Completion) {
-	r.mu.Lock()
-	c := r.conns[wc.QPN]
-	r.mu.Unlock()
-	if c == nil || wc.Status != roce.StatusSuccess {
-		return
-	}
-	var hint inner.Hint
-	if wc.Flags&roce.WCWithImm != 0 {
-		hint = inner.Hint(wc.Imm)
-	}
-	b := c.buf[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
-	r.handle(c.peer, c.key, uint64(wc.QPN), b, receiveHead, hint)
-	_ = c.post(wc.WRID) // a connection that is over takes none, which its end tells
 }

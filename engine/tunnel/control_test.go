@@ -132,6 +132,52 @@ func TestFragmented(t *testing.T) {
 	}
 }
 
+// TestFragmentedForOne: a datagram for all whose checksum the kernel left to us comes to each peer
+// with words that are true of it, whoever of them has it in fragments.
+func TestFragmentedForOne(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	c := Config{Format: encap.EoIB, Over: OverRC}
+	dev, m := l.deviceIn(1, 1500, direct) // what is posted is read later
+	a := l.siteOn(dev, m, TAP, c, 2, 3, 4)
+	others := []*site{l.site(2, 1500, TAP, c, 1), nil, l.site(4, 1500, TAP, c, 1)}
+	l.inside = 1300
+	others[1] = l.site(3, 1500, TAP, c, 1)
+	for _, s := range append(others, a) {
+		s.awaitUp()
+	}
+	packet := ipv4(255, 1, 1400)
+	packet[9] = inner.ProtocolUDP
+	binary.BigEndian.PutUint16(packet[24:], 1380)
+	binary.BigEndian.PutUint16(packet[26:], 0x1234) // stands for that of the pseudo-header
+	f := append(frame(0xff, 1, 14), packet...)
+	f[12], f[13] = 8, 0
+	v := inner.VNet{Flags: inner.NeedsChecksum, ChecksumStart: 34, ChecksumOffset: 6}
+	full := bytes.Clone(f)
+	if !v.Complete(full) {
+		t.Fatal("no checksum")
+	}
+	for range 20 {
+		a.send(v, bytes.Clone(f))
+		for i, s := range others {
+			words, got := s.receive()
+			want := full
+			switch {
+			case i == 1:
+				_, rest := s.receive()
+				got = append(got, rest[34:]...)
+				copy(got[14:34], f[14:]) // that of the first fragment differs
+			case words == v:
+				want = f
+			}
+			if !bytes.Equal(got, want) {
+				t.Fatalf("peer %d gets %+v, checksum %x, and was sent %x", i, words, got[40:42],
+					f[40:42])
+			}
+		}
+	}
+}
+
 // TestTrafficClass: the headers of a tunnel over UD have the marks of what is in them.
 func TestTrafficClass(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,7 @@ func fullPacket(ours, theirs []byte) int {
 // greeting is the hello for a peer.
 func (t *Tunnel) greeting(p *peer) *hello {
 	h := t.hello
+	h.largest = uint32(t.longest())
 	if t.config.Over == OverRC && !p.narrow.Load() {
 		h.packet = packetCode(t.dev.PathBytes())
 	}

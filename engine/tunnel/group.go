@@ -35,6 +35,7 @@ type groupWay struct {
 	path    wire.Path
 	mtu     int // the smallest of all insides
 	largest int // what all peers take
+	room    int // of a packet
 }
 
 // newGroup makes the group of the configuration, nil for none.
@@ -112,12 +113,13 @@ func (t *Tunnel) refreshGroup() {
 		switch {
 		case w == nil:
 		case next.mtu == 0:
-			next = groupWay{w.ah.Path(), w.mtu, w.largest}
+			next = groupWay{path: w.ah.Path(), mtu: w.mtu, largest: w.largest}
 		default:
 			next.mtu, next.largest = min(next.mtu, w.mtu), min(next.largest, w.largest)
 		}
 	}
 	if next.mtu != 0 {
+		next.room = t.template().Room
 		next.path.Dst = g.gid
 		next.path.DstMAC = g.gid.MulticastMAC(next.path.Framing)
 		next.path.FlowLabel, next.path.SrcPort = 0, 0 // not those of the last lookup
@@ -144,11 +146,13 @@ func (t *Tunnel) wayToAll(l *lane, ah *roce.AH, of *groupWay) *way {
 	if of.mtu == 0 {
 		return nil
 	}
-	return &way{
+	w := &way{
 		failed: make(chan struct{}, 1), qp: l.qp, template: t.template(), ah: ah,
 		qpn: wire.MulticastQP, qkey: groupQKey | uint32(t.config.Segment),
 		largest: of.largest, mtu: of.mtu,
 	}
+	w.template.Room = of.room
+	return w
 }
 
 // fromGroup is the peer that sent a datagram to the group, nil for none that is taken.

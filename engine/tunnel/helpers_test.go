@@ -172,17 +172,27 @@ func (l *lan) siteOn(
 	dev *engine.Device, m *cm.Manager, kind InsideKind, c Config, peers ...byte,
 ) *site {
 	l.t.Helper()
+	q := newFakeQueue()
+	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
+	if dev.Direct() {
+		inside.Queues[0] = &polledFake{q}
+	}
+	s := l.siteIn(dev, m, inside, c, peers...)
+	s.queue = q
+	return s
+}
+
+// siteIn is siteOn with an inside of the caller's.
+func (l *lan) siteIn(
+	dev *engine.Device, m *cm.Manager, inside *Inside, c Config, peers ...byte,
+) *site {
+	l.t.Helper()
 	for _, p := range peers {
 		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
 	}
 	c.life = clock.Time(time.Hour) // so that a host which is stopped loses nothing
 	if c.ackTimeout == 0 {
 		c.ackTimeout = 18 // so does a connection: it ends after 8.6 s without an answer
-	}
-	q := newFakeQueue()
-	inside := &Inside{Name: kind.String() + "0", Kind: kind, MTU: l.inside, Queues: []Queue{q}}
-	if dev.Direct() {
-		inside.Queues[0] = &polledFake{q}
 	}
 	t, err := Open(dev, m, inside, c)
 	if err != nil {
@@ -198,7 +208,7 @@ func (l *lan) siteOn(
 		}
 	})
 	l.t.Cleanup(end)
-	return &site{Tunnel: t, t: l.t, queue: q, end: end}
+	return &site{Tunnel: t, t: l.t, end: end}
 }
 
 // killable is a site whose device may go, after which nothing is said to anybody.

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"xroce/encap"
+	"xroce/encap/inner"
 )
 
 // InsideKind is what an inside carries.
@@ -86,6 +87,14 @@ func (c *InsideConfig) check() error {
 		return fmt.Errorf("tunnel: %d queues are not in 1..%d", c.Queues, MaxQueues)
 	}
 	return nil
+}
+
+// within is the longest IP packet in a datagram that is so long: a frame may have two VLAN tags.
+func (k InsideKind) within(datagram int) int {
+	if k == TAP {
+		return datagram - inner.EthernetLen - 8
+	}
+	return datagram
 }
 
 // kindOf says what a datagram from inside is, 0 for nothing that is carried.

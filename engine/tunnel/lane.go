@@ -180,11 +180,14 @@ func (l *lane) cut(ctx context.Context, d *datagram, segments *inner.Segments) {
 
 // spread sends a datagram to all it goes to.
 func (l *lane) spread(ctx context.Context, d *datagram) {
+	if d.hint != 0 {
+		l.complete(d)
+	}
 	for _, p := range l.dests {
 		switch w := p.ways[l.number].Load(); {
 		case w == nil:
 			p.counts.drop(dropNoPeer)
-		case d.cut > w.mtu && d.head.Version != 0:
+		case d.tooLong(w):
 			if !l.fragment(ctx, p, w, d) {
 				p.counts.refuse(encap.TooLong)
 				l.tellTooBig(d, w.mtu)

@@ -27,7 +27,7 @@ type way struct {
 	template  encap.Template
 	sealer    *seal.Sealer // nil without a key
 	largest   int          // longest datagram that the peer takes
-	mtu       int          // longest IP packet that both insides take
+	mtu       int          // longest IP packet that both insides take, and there is room for
 	whole     bool         // it takes packets of TCP that are not cut
 
 	posted atomic.Int32 // work requests that are not complete; changed by the lane
@@ -43,6 +43,10 @@ func (t *Tunnel) newWay(qp *engine.QP, their *hello) *way {
 	w.largest = int(min(their.largest, uint32(w.template.Largest(t.kind()))))
 	if their.mtu >= minMTU { // else it says none
 		w.mtu = min(w.mtu, int(their.mtu))
+	}
+	// Both insides may take more than there is room for, once an MTU outside was lowered.
+	if room := t.inside.Kind.within(w.largest); room >= minMTU {
+		w.mtu = min(w.mtu, room)
 	}
 	return w
 }
@@ -124,7 +128,7 @@ const (
 	seekTime    = 5 * time.Second
 	seekPause   = 250 * time.Millisecond
 	seekPauseTo = 5 * time.Second
-	refresh     = 10 * time.Second // of a peer over UD, which says nothing when it goes
+	refresh     = 10 * time.Second // of a peer over UD or UC, which says nothing when it goes
 	soonest     = 100 * time.Millisecond
 )
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/sim"
+	"xroce/roce"
 	"xroce/xsk/xsktest"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -52,6 +54,168 @@ func TestConnectionsOfAPeer(t *testing.T) {
 	}
 	other := l.site(3, 1500, TAP, c, 1)
 	other.awaitUp()
+}
+
+// TestRestartedWithAllPlaces: a peer that began anew, while who it was before has all places, gets
+// one, and who has its address alone in what he asks, or nothing but another instance, ends
+// nothing.
+func TestRestartedWithAllPlaces(t *testing.T) {
+	for _, over := range []Over{OverRC, OverUC} {
+		for _, key := range []*Key{nil, testKey("one")} {
+			t.Run(over.String()+" key "+onOff(map[bool]uint8{true: helloSealed}[key != nil]),
+				func(t *testing.T) {
+					t.Parallel()
+					restartedWithAllPlaces(t, Config{Format: encap.EoIB, Over: over, Key: key})
+				})
+		}
+	}
+}
+
+func restartedWithAllPlaces(t *testing.T, c Config) {
+	t.Helper()
+	l := newLAN(t, sim.Faults{})
+	l.response = patient // nothing is asked twice
+	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 9)
+	to := newPeer(Peer{Addr: addr(1)}, 1, 1)
+	for range peerPlaces {
+		conn, _, err := b.dial(t.Context(), to, b.lanes[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.hangUp(conn)
+	}
+	before := b.hello.instance
+	a.await("not all there", func(Stats) bool {
+		return a.peers[0].instance.Load() == before && a.held() == peerPlaces
+	})
+	b.hello.instance += 2
+	to.cookie.Store(0)
+	if _, _, err := b.dialOnce(t.Context(), to, b.lanes[0]); !errors.Is(err, errCookie) {
+		t.Errorf("without a proof: %v", err)
+	}
+	if n := a.held(); n != peerPlaces {
+		t.Errorf("%d connections are left, for a request that proves nothing", n)
+	}
+	a.await("no place for it", func(Stats) bool {
+		conn, _, err := b.dial(t.Context(), to, b.lanes[0])
+		if err == nil {
+			defer b.hangUp(conn)
+			a.await("connections of before are left", func(Stats) bool { return a.incoming() == 1 })
+		}
+		return err == nil
+	})
+}
+
+// held is how many connections of peers a site holds that nothing has ended.
+func (s *site) held() (n int) {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	for _, c := range s.in.conns {
+		if len(c.stale) == 0 && c.qp.State() == roce.StateRTS {
+			n++
+		}
+	}
+	return n
+}
+
+// TestOutagesOverUC: what is left of the connections of a peer that gave them up while the network
+// was down, and connected anew, ends by itself.
+func TestOutagesOverUC(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	l.response = 12 // a quarter of a second until nobody says any more that it hangs up
+	c := Config{Format: encap.EoIB, Over: OverUC, renew: 100 * time.Millisecond}
+	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
+	way := &b.peers[0].ways[0]
+	for range 2 {
+		a.awaitUp()
+		b.awaitUp()
+		w := way.Load()
+		if err := l.network.SetFaults(sim.Faults{Blocked: true}); err != nil {
+			t.Fatal(err)
+		}
+		if now := way.Load(); now != nil {
+			w = now
+		}
+		b.await("still connected", func(Stats) bool {
+			return w == nil || w.gone.Load() && way.Load() == nil
+		})
+		if err := l.network.SetFaults(sim.Faults{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.awaitUp()
+	a.await("connections of before are left", func(Stats) bool {
+		return a.incoming() == 1 && a.peers[0].incoming.Load() == 1
+	})
+	hello := frame(0xff, 2, 70)
+	for came := false; !came; { // one that is under way while a connection is replaced may be lost
+		b.awaitUp()
+		b.send(inner.VNet{}, hello)
+		sent := b.Stats().Peers[0].Connects
+		a.await("nothing comes", func(Stats) bool {
+			came = len(a.queue.out) > 0
+			return came || b.Stats().Peers[0].Connects > sent
+		})
+	}
+	if _, got := a.receive(); !bytes.Equal(got, hello) {
+		t.Errorf("%x came", got)
+	}
+}
+
+// endsUnheard ends a peer, while nothing is taken of what that completes here.
+func (s *site) endsUnheard(peer *site) {
+	s.t.Helper()
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	var ends []*incoming
+	for _, c := range s.in.conns {
+		if c.peer == s.peers[0] {
+			ends = append(ends, c)
+		}
+	}
+	peer.end()
+	s.await("not over", func(Stats) bool {
+		return !slices.ContainsFunc(ends, func(c *incoming) bool {
+			return c.qp.State() == roce.StateRTS
+		})
+	})
+}
+
+// TestMoreQueues: a peer with more queues than this end, and so more connections, goes and comes
+// back, and another peer does not notice, however busy this end is meanwhile.
+func TestMoreQueues(t *testing.T) {
+	for _, over := range []Over{OverRC, OverUC} {
+		t.Run(over.String(), func(t *testing.T) {
+			t.Parallel()
+			l := newLAN(t, sim.Faults{})
+			c := Config{Format: encap.EoIB, Over: over}
+			a := l.site(1, 1500, TAP, c, 2, 3)
+			other := l.site(3, 1500, TAP, c, 1)
+			other.awaitUp()
+			const queues = 8
+			dev, m := l.device(2, 1500)
+			for range 2 {
+				inside := &Inside{Name: "tap0", Kind: TAP, MTU: 1500}
+				for range queues {
+					inside.Queues = append(inside.Queues, newFakeQueue())
+				}
+				b := l.siteIn(dev, m, inside, c, 1)
+				b.awaitUp()
+				a.await("not all there", func(Stats) bool { return a.held() == queues+1 })
+				a.endsUnheard(b)
+				a.await("connections are left", func(Stats) bool { return a.incoming() == 1 })
+			}
+			if n := a.in.cq.Depth(); n > 1024 {
+				t.Errorf("room for %d completions is left", n)
+			}
+			hello := frame(0xff, 3, 70)
+			other.send(inner.VNet{}, hello)
+			if _, got := a.receive(); !bytes.Equal(got, hello) {
+				t.Errorf("%x came", got)
+			}
+		})
+	}
 }
 
 // TestAgeing: an address that sends nothing for long is known no more, and frames for it go to all

@@ -41,9 +41,10 @@ type receiver struct {
 	native *nativePort // nil but over that
 	group  *engine.QP  // in the group, nil for none; its receives are behind those of qp
 
-	mu    sync.Mutex
-	conns map[uint32]*incoming // by number of the queue pair
-	macs  map[[6]byte]*peer    // of native packets
+	mu      sync.Mutex
+	conns   map[uint32]*incoming // by number of the queue pair
+	entries int                  // of cq, that those may need
+	macs    map[[6]byte]*peer    // of native packets
 }
 
 func (t *Tunnel) newReceiver() (_ *receiver, err error) {
@@ -58,7 +59,7 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 		depth *= 2
 	}
 	if t.config.Over.connected() {
-		depth = 2 * connReceives * t.config.mostPeers() * len(t.inside.Queues)
+		depth = connReceives // more with each connection
 	}
 	if r.cq, err = t.dev.CreateCQ(depth); err != nil {
 		return nil, err
@@ -69,7 +70,8 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 			return nil, err
 		}
 	}
-	r.whole = make([]byte, inner.VNetLen+max(t.config.Format.Spec().Segmented, t.longest()))
+	spec := t.config.Format.Spec()
+	r.whole = make([]byte, inner.VNetLen+max(spec.Segmented, spec.Whole))
 	switch t.config.Over {
 	case OverUD:
 		return r, r.startDatagrams()
@@ -83,10 +85,11 @@ func (t *Tunnel) newReceiver() (_ *receiver, err error) {
 	return r, nil
 }
 
-// startDatagrams makes the queue pair that datagrams come to. Its Q_Key is told to peers alone.
+// startDatagrams makes the queue pair that datagrams come to. Its Q_Key is told to peers alone. Its
+// receives have room for the largest path MTU: that of the interface may be raised.
 func (r *receiver) startDatagrams() (err error) {
 	t := r.t
-	r.size = align(wire.GRHLen + t.dev.ActiveMTU().Bytes())
+	r.size = align(wire.GRHLen + wire.MTU4096.Bytes())
 	receives := udReceives
 	if t.group != nil {
 		receives *= 2

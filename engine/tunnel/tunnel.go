@@ -18,6 +18,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/roce/clock"
 	rcm "xroce/roce/cm"
+	"xroce/roce/wire"
 )
 
 // A Tunnel joins an inside with peers.
@@ -29,6 +30,7 @@ type Tunnel struct {
 	pd      *engine.PD
 	hello   hello
 	own     []netip.Addr // that datagrams of tunnels come from
+	pathMTU wire.MTU     // of when it was opened, 0 before: over UD lanes send no more at once
 
 	lanes  []*lane
 	peers  []*peer // those that are named
@@ -105,6 +107,7 @@ func Open(
 		}
 	}
 	t.pd = dev.AllocPD()
+	mtu := dev.ActiveMTU()
 	if t.in, err = t.newReceiver(); err != nil {
 		return nil, err
 	}
@@ -115,6 +118,7 @@ func Open(
 		}
 		t.lanes = append(t.lanes, l)
 	}
+	t.pathMTU = min(mtu, dev.ActiveMTU()) // it may have changed meanwhile
 	return t, t.listen()
 }
 
@@ -157,14 +161,10 @@ func (t *Tunnel) decide() (err error) {
 func MaxMTU(dev *engine.Device, kind InsideKind, c Config) int {
 	t := &Tunnel{config: c, dev: dev, inside: &Inside{Kind: kind}}
 	template := t.template()
-	most := template.Largest(t.kind())
-	if kind == TAP {
-		most -= inner.EthernetLen + 8
-	}
-	return min(most, maxMTU)
+	return min(kind.within(template.Largest(t.kind())), maxMTU)
 }
 
-// longest is the longest datagram that is received.
+// longest is the longest datagram that is received, over UD and native with the MTU as it is.
 func (t *Tunnel) longest() int {
 	spec := t.config.Format.Spec()
 	switch t.config.Over {
@@ -180,7 +180,11 @@ func (t *Tunnel) longest() int {
 // template is what the headers to a peer say.
 func (t *Tunnel) template() encap.Template {
 	spec := t.config.Format.Spec()
-	room := t.dev.ActiveMTU().Bytes()
+	mtu := t.dev.ActiveMTU()
+	if t.pathMTU != 0 {
+		mtu = min(mtu, t.pathMTU)
+	}
+	room := mtu.Bytes()
 	switch t.config.Over {
 	case OverRC, OverUC:
 		room = spec.Room + t.overhead()

@@ -16,6 +16,7 @@ import (
 
 	"xroce/cmd/xroce/internal/host"
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob"
@@ -125,9 +126,10 @@ are kept, and they make room for files that then fit: first those of the host th
 most of them.
 
 At most 8 connections send at a time. When there is no token, 4 of them may be of
-one host, and one that is slower than 1 MiB/s gives way to another, unless all of
-its file has come. A host of which 32 connections are ending, and do not hang up, gets
-no other until some have ended.`,
+one host, and one that was slower than 1 MiB/s in the last minute gives way to another
+that finds no place, or no room on the disk, unless all of its file has come. A host of
+which 32 connections are ending, and do not hang up, gets no other until some have
+ended.`,
 		Example: `  umask 077; head -c 32 /dev/urandom | base64 > token  # take it to the sender
   xroce serve --dir incoming -d eth0 --token-file token
   xroce serve --dir incoming --once -p 7000 --listen 192.0.2.2 --insecure`,
@@ -168,7 +170,7 @@ func (a *app) serve(
 		return err
 	}
 	if c.Store, err = transfer.OpenStore(f.dir, f.store); err != nil {
-		return fmt.Errorf("directory to serve: %w", err)
+		return fmt.Errorf("directory to serve: %w", userfile.Failed(err))
 	}
 	defer c.Store.Close()
 	if err := a.clear(ctx, c.Store); err != nil {
@@ -251,7 +253,8 @@ const tokenUsage = "file with the secret of both ends (default: " + tokenEnv + "
 // token reads the token that was given, nil for none.
 func (a *app) token(file string) (transfer.Token, error) {
 	if file != "" {
-		return transfer.ReadToken(file)
+		token, err := transfer.ReadToken(file)
+		return token, userfile.Failed(err)
 	}
 	text, ok := os.LookupEnv(tokenEnv)
 	if !ok {

@@ -235,7 +235,7 @@ func TestServeDefaults(t *testing.T) {
 		{1000, "x", "file already exists (serve --overwrite"},
 		{1, ".bashrc", "serve --dotfiles"},
 		{1025, "y", "serve --max-file"},
-		{501, "y", "500 more are taken (serve --max-total)"},
+		{501, "y", "more than are taken (serve --max-total)"},
 	} {
 		name, _ := randomFile(t, c.size, 0o777)
 		i := b.run(t, "copy", name, "192.0.2.1:"+c.path, "-d", "xr2")

@@ -11,6 +11,7 @@ import (
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/crowd"
 	"xroce/engine/msg"
 )
@@ -139,6 +140,7 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 		return false
 	}
 	guest := s.lobby.Enter(sender.Host, giveUp)
+	sender.Guest = guest
 	connecting, cancel := context.WithTimeout(ctx, connectTime)
 	conn, err := request.Accept(connecting)
 	cancel()
@@ -197,6 +199,8 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case err == nil && result.Known: // it was told of when it came
+		return
 	case err == nil:
 	case result.Path == "":
 		s.failed(from, err, true)
@@ -217,7 +221,7 @@ func (s *server) given(from string, result transfer.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.err = fmt.Errorf("to %s: %w", from, err)
+		s.err = fmt.Errorf("to %s: %w", from, userfile.Failed(err))
 		s.complain(slog.LevelError, "file not sent", "to", from, "error", plain.Brief(err.Error()))
 		return
 	}
@@ -231,7 +235,7 @@ func (s *server) failed(from string, err error, admitted bool) {
 		s.logger.Info("refused", "from", from, "error", plain.Brief(err.Error()))
 		return
 	}
-	s.err = fmt.Errorf("from %s: %w", from, err)
+	s.err = fmt.Errorf("from %s: %w", from, userfile.Failed(err))
 	if s.once {
 		return
 	}

@@ -31,7 +31,13 @@
 // remnant). It is gone on with only when both ends make the same digest of it. A Client makes
 // another connection and does that by itself.
 //
+// A client that lost the connection before the verdict cannot know whether its file is there. The
+// Store remembers for a while what it has whole and whose sender may not know (type receipt): who
+// asks again finds all bytes held, and is done when both ends make the same digest of them.
+//
 // The Store says what a peer may do with a directory. A server keeps connections of strangers in a
-// Lobby. Functions run on the goroutine that called them, and wait for the other end a bounded
+// Lobby. One that is slow gives way to others there, and gives back the room that is set aside for
+// its file when another has none (type want). How slow it is, is judged by the last minute (type
+// pace). Functions run on the goroutine that called them, and wait for the other end a bounded
 // time at each step.
 package transfer

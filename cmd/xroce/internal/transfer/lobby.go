@@ -51,8 +51,8 @@ type Guest struct {
 	gaveWay   bool
 	whole     bool      // all has come
 	since     time.Time // when it was admitted
-	before    int64     // bytes of files that it sent since
-	done      int64     // and of this one
+	done      int64     // bytes of this file
+	pace      pace      // of all files since
 }
 
 // Enter gives a connection of a host a place, whose end does not wait and is told why. Leave
@@ -101,7 +101,7 @@ func (g *Guest) Admit() error {
 	case g.gaveWay:
 		return ErrSlow
 	case g.admitted:
-		g.whole, g.done, g.before = false, 0, g.before+g.done
+		g.next()
 		return nil
 	}
 	i := slices.Index(l.waiting, g)
@@ -119,6 +119,7 @@ func (g *Guest) Admit() error {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.admitted = append(l.admitted, g)
 	g.admitted, g.since = true, l.time()
+	g.pace.begin(g.since)
 	return nil
 }
 
@@ -143,11 +144,11 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 	if len(l.leaving) >= l.Transfers {
 		return false
 	}
+	now := l.time()
 	slowest, least := -1, float64(l.Slow)
 	for i, g := range l.admitted {
-		age := l.time().Sub(g.since)
-		rate := float64(g.before+g.done) / age.Seconds()
-		if of(g) && !g.whole && age > slowGrace && rate < least {
+		rate := g.pace.rate(now)
+		if of(g) && !g.whole && now.Sub(g.since) > slowGrace && rate < least {
 			slowest, least = i, rate
 		}
 	}
@@ -172,6 +173,7 @@ func (l *Lobby) time() time.Time {
 func (g *Guest) Progress(done, _ int64) {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
+	g.pace.add(g.lobby.time(), done-g.done)
 	g.done = done
 }
 
@@ -184,6 +186,7 @@ func (g *Guest) Whole() error {
 		return ErrSlow
 	}
 	g.whole = true
+	g.pace.stop(g.lobby.time())
 	return nil
 }
 
@@ -192,7 +195,52 @@ func (g *Guest) Whole() error {
 func (g *Guest) Ended() {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
-	g.whole = false
+	g.next()
+}
+
+// next is ready for another file. The caller holds mu.
+func (g *Guest) next() {
+	g.whole, g.done = false, 0
+	g.pace.goOn(g.lobby.time())
+}
+
+// A standing is whether a guest that holds something others need is to give way to them.
+type standing int
+
+const (
+	stays    standing = iota // for as long as it goes on so
+	young                    // it may turn out to be slow
+	slowNow                  // it gives way
+	departed                 // it gave way, and has not noticed yet
+)
+
+// standing judges a guest, that may be nil for one that never gives way.
+func (g *Guest) standing() standing {
+	if g == nil {
+		return stays
+	}
+	l := g.lobby
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.time()
+	switch {
+	case g.gaveWay:
+		return departed
+	case l.Slow == 0 || g.whole || !g.admitted:
+		return stays
+	case now.Sub(g.since) <= slowGrace:
+		return young
+	case g.pace.rate(now) < float64(l.Slow):
+		return slowNow
+	}
+	return stays
+}
+
+// giveWay hangs up on a guest if it is slow, and reports whether it was.
+func (g *Guest) giveWay() bool {
+	g.lobby.mu.Lock()
+	defer g.lobby.mu.Unlock()
+	return g.lobby.giveWay(func(other *Guest) bool { return other == g })
 }
 
 // Admitted reports whether the guest got a transfer.

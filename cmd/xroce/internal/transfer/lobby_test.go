@@ -185,6 +185,7 @@ func TestNextOfManyFiles(t *testing.T) {
 		if err := guest.Whole(); err != nil {
 			t.Fatal(err)
 		}
+		guest.Ended()
 		now = now.Add(4 * time.Second)
 	}
 	if err := guest.Admit(); err != nil {
@@ -195,7 +196,7 @@ func TestNextOfManyFiles(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	if err := l.enter(from("192.0.2.2")).Admit(); err != nil || !many.closed {
-		t.Errorf("500 bytes a second: %v", err)
+		t.Errorf("nothing for a minute: %v", err)
 	}
 }
 

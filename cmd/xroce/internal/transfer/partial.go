@@ -10,7 +10,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"net/netip"
 	"os"
 	"regexp"
 
@@ -41,8 +40,11 @@ type partial struct {
 	held      int64 // bytes that are there from before
 	unwritten int64
 	lasting   string // the name by which its sender finds it again, "" for none
+	known     bool   // it has its final name from before, and nothing is written to it
 	release   func() // of that name, nil for none
-	from      netip.Prefix
+	from      Sender
+	ctx       context.Context // of the connection that it comes by
+	room      *holding
 	ledger
 }
 
@@ -60,54 +62,63 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 		return nil, err
 	}
 	p := &partial{
-		place: at, store: s, size: max(0, o.Size), open: o.Size == UnknownSize,
-		from: from.Host,
+		place: at, store: s, size: max(0, o.Size), open: o.Size == UnknownSize, from: from,
+		ctx: ctx, room: &holding{dev: deviceOf(at.dir), guest: from.Guest},
 	}
 	defer func() {
 		if err != nil {
 			p.abandon()
 		}
 	}()
-	if err := s.vacant(at); err != nil {
-		return nil, err
-	}
 	// Its owner can always read it: else nobody could clear it when we are killed.
-	if err := p.begin(ctx, o, from, s.Mode&fs.FileMode(o.Mode).Perm()|0o400); err != nil {
-		return nil, fmt.Errorf("create %s: %w", at.path, err)
+	mode := s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
+	if s.Keep > 0 && !p.open {
+		p.lasting = partialName(from, o, at.path, mode)
+		if p.release, err = s.claim(ctx, p.lasting, from); err != nil {
+			return nil, fmt.Errorf("create %s: %w", at.path, err)
+		}
+	}
+	// Not before it was claimed: another connection may just have given it its name.
+	switch err := s.vacant(at); {
+	case err == nil:
+		if err := p.begin(mode); err != nil {
+			return nil, fmt.Errorf("create %s: %w", at.path, err)
+		}
+	case !errors.Is(err, fs.ErrExist) || !p.recognize():
+		return nil, err
 	}
 	p.ledger = newLedger(p.file)
 	return p, nil
 }
 
 // begin has room promised, and goes on with what there is of the file from before, or makes it.
-func (p *partial) begin(ctx context.Context, o *message, from Sender, mode fs.FileMode) error {
-	name := ""
-	if p.store.Keep > 0 && !p.open {
+func (p *partial) begin(mode fs.FileMode) error {
+	if name := p.lasting; name != "" {
+		p.store.resume(name, p.room)
 		var err error
-		name = partialName(from, o, p.path, mode)
-		p.lasting = name
-		if p.release, err = p.store.claim(ctx, name, from); err != nil {
-			return err
-		}
-		p.store.resume(name)
 		if p.file, err = p.reopen(name); err == nil {
 			p.temp = name
 		} else if err == unix.EACCES { // its mode keeps us from going on
 			clearPart(p.dir, name, always)
 		}
 	}
-	if err := p.store.promise(p.dir, p.size, p.held); err != nil {
+	if err := p.store.promise(p.ctx, p.want(1, p.size)); err != nil {
 		return err
 	}
 	p.unwritten = p.size - p.held
 	if p.file != nil {
 		return nil
 	}
-	err := p.make(name, mode)
+	err := p.make(p.lasting, mode)
 	if err != nil {
-		p.store.forget(p.size, p.unwritten)
+		p.store.forget(p.room, p.size, p.unwritten)
 	}
 	return err
+}
+
+// want is room for the file, or for more of it.
+func (p *partial) want(files int, size int64) *want {
+	return &want{dir: p.dir, dev: p.room.dev, files: files, size: size, held: p.held, has: p.room}
 }
 
 // abandon gives back what a file has that did not come about.
@@ -117,9 +128,8 @@ func (p *partial) abandon() {
 		_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
 		p.file.Close()
 	}
-	if p.release != nil {
-		p.release()
-	}
+	p.store.abandoned(p.room)
+	p.yield()
 	p.dir.Close()
 }
 
@@ -181,8 +191,11 @@ func named(dir *os.File, name string, file *os.File) bool {
 // add writes a chunk.
 func (p *partial) add(chunk []byte) error {
 	more := int64(len(chunk))
+	if more == 0 { // which nothing is to be done for, and a known file is not open to write
+		return nil
+	}
 	if p.open {
-		if err := p.store.extend(p.dir, more, p.size); err != nil {
+		if err := p.store.extend(p.ctx, p.want(0, more), p.size); err != nil {
 			return p.fault("write", err)
 		}
 		p.size += more
@@ -209,8 +222,11 @@ func (p *partial) recall(ctx context.Context) error {
 	return p.fault("read what there is of", err)
 }
 
-// restart drops what is there from before.
+// restart drops what is there from before. A file that has its name stays.
 func (p *partial) restart() error {
+	if p.known {
+		return p.errOther()
+	}
 	if err := p.file.Truncate(0); err != nil {
 		return p.fault("truncate", err)
 	}
@@ -223,8 +239,11 @@ func (p *partial) restart() error {
 	return nil
 }
 
-// commit gives the file its name, on disk.
+// commit gives the file its name, on disk. From then on its sender may ask again whether it has it.
 func (p *partial) commit() error {
+	if p.known {
+		return nil
+	}
 	if err := p.store.sync(p.file); err != nil {
 		return p.fault("sync", err)
 	}
@@ -238,6 +257,7 @@ func (p *partial) commit() error {
 		return fmt.Errorf("%s has its name, which may be lost when the machine crashes: %w",
 			p.path, p.fault("sync the directory of", err))
 	}
+	p.store.remember(p)
 	return nil
 }
 
@@ -271,9 +291,10 @@ func linkNew(dir int, from, to string) error {
 func (p *partial) close() (err error) {
 	if p.temp != "" {
 		err = p.fault("remove what there is of", unix.Unlinkat(int(p.dir.Fd()), p.temp, 0))
-		p.store.forget(p.size, p.unwritten)
+		p.store.forget(p.room, p.size, p.unwritten)
 	}
 	err = errors.Join(err, p.fault("close", p.file.Close()), closed(p.dir))
+	p.store.abandoned(p.room)
 	p.yield()
 	return err
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -8,70 +9,120 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// promise sets bytes aside for a file in a directory that has some of them already, or says
-// why it cannot be had. What is kept of other files makes room.
-func (s *Store) promise(dir *os.File, size, held int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.makeRoom(dir, size, held, 1); err != nil {
-		return err
-	}
-	s.files++
-	s.total += size
-	s.missing += size - held
-	return nil
-}
-
-// extend sets more bytes aside for a file whose size was not known.
-func (s *Store) extend(dir *os.File, more, had int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if had > s.MaxFile-more {
-		return s.errFile(had + more)
-	}
-	if err := s.makeRoom(dir, more, 0, 0); err != nil {
-		return err
-	}
-	s.total += more
-	s.missing += more
-	return nil
-}
-
-// makeRoom drops what is kept of other files until there is room for what fits asks for. Nothing
-// is dropped for what there is no room for anyway: who asks for it would so destroy what others
-// go on with. The caller holds mu.
-func (s *Store) makeRoom(dir *os.File, size, held int64, files int) error {
-	err := s.fits(dir, size, held, files, gain{})
-	if err == nil || s.fits(dir, size, held, files, s.reclaimable(dir)) != nil {
-		return err
-	}
-	for err != nil && len(s.kept) > 0 {
-		s.drop(s.givesWay())
-		err = s.fits(dir, size, held, files, gain{})
-	}
-	return err
-}
-
-// A gain is what there is more room for.
+// A gain is what there is more room for, or less where it is negative.
 type gain struct {
 	files       int
 	total, free int64 // bytes
 }
 
-// reclaimable is what dropping all that is kept gives back; of space, what the file system of a
-// directory gets. The caller holds mu.
-func (s *Store) reclaimable(dir *os.File) (g gain) {
-	var here, there unix.Stat_t
-	known := unix.Fstat(int(dir.Fd()), &here) == nil
-	for _, r := range s.kept {
-		g.files++
-		g.total += r.size
-		err := unix.Fstatat(int(r.dir.Fd()), r.name, &there, unix.AT_SYMLINK_NOFOLLOW)
-		if known && err == nil && there.Dev == here.Dev {
-			g.free += there.Blocks * statBlock
-		}
+func (g gain) plus(o gain) gain {
+	return gain{g.files + o.files, g.total + o.total, g.free + o.free}
+}
+
+func (g gain) minus(o gain) gain { return g.plus(gain{-o.files, -o.total, -o.free}) }
+
+// at is what there is more room for on one device of what is on another.
+func (g gain) at(here, there uint64) gain {
+	if here != there {
+		g.free = 0
 	}
 	return g
+}
+
+// A want is room that is asked for in a directory.
+type want struct {
+	dir   *os.File
+	dev   uint64 // of dir
+	files int
+	size  int64
+	held  int64    // of size, what is there already
+	has   *holding // which it becomes part of, nil for a directory
+}
+
+// costs is what there is less room for when a want has what it asks for.
+func (w *want) costs() gain { return gain{w.files, w.size, w.size - w.held} }
+
+// A holding is room that is set aside for a file that is coming: what others get when it does not
+// come.
+type holding struct {
+	gain
+	dev   uint64
+	guest *Guest // whose it is, nil for one that never gives way
+}
+
+// promise sets room aside, or says why it cannot be had. What is kept of other files makes room,
+// and so do guests that are slow: these are waited for, until the context ends.
+func (s *Store) promise(ctx context.Context, w *want) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.findRoom(ctx, w); err != nil {
+		return err
+	}
+	s.files += w.files
+	s.total += w.size
+	s.missing += w.size - w.held
+	if w.has != nil {
+		// What is written of a file makes room, too, when it does not come.
+		w.has.files, w.has.total = w.has.files+w.files, w.has.total+w.size
+		w.has.free = w.has.total
+		s.hold(w.has)
+	}
+	return nil
+}
+
+// extend sets more bytes aside for a file whose size was not known.
+func (s *Store) extend(ctx context.Context, w *want, had int64) error {
+	if had > s.MaxFile-w.size {
+		return s.errFile(had + w.size)
+	}
+	return s.promise(ctx, w)
+}
+
+// makeRoom drops what is kept of other files until there is room for a want, behind those that
+// came before it. Nothing is dropped for what there is no room for anyway: who asks for it would
+// so destroy what others go on with. The caller holds mu.
+func (s *Store) makeRoom(w *want) error {
+	ahead := s.ahead(w)
+	err := s.fits(w, gain{}.minus(ahead))
+	if err == nil || s.fits(w, s.reclaimable(w.dev).minus(ahead)) != nil {
+		return err
+	}
+	for err != nil && len(s.kept) > 0 {
+		s.drop(s.givesWay())
+		err = s.fits(w, gain{}.minus(ahead))
+	}
+	return err
+}
+
+// reclaimable is what dropping all that is kept gives back; of space, what a device gets. The
+// caller holds mu.
+func (s *Store) reclaimable(dev uint64) (g gain) {
+	for _, r := range s.kept {
+		g = g.plus(gain{1, r.size, r.space(dev)})
+	}
+	return g
+}
+
+// space is what dropping something that is kept gives back to a device, in bytes.
+func (r *remnant) space(dev uint64) int64 {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(r.dir.Fd()), r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || uint64(st.Dev) != dev {
+		return 0
+	}
+	return st.Blocks * statBlock
+}
+
+// noDevice is that of a directory which cannot be looked at.
+const noDevice = math.MaxUint64
+
+// deviceOf is the device that a directory is on.
+func deviceOf(dir *os.File) uint64 {
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil {
+		return noDevice
+	}
+	return uint64(st.Dev)
 }
 
 // statBlock is the unit of st_blocks in bytes.
@@ -83,26 +134,39 @@ func (s *Store) errFile(size int64) error {
 		s.MaxFile)
 }
 
-// fits reports whether there is room for bytes, of which some are there, and files more, if so much
-// more were to be had.
-func (s *Store) fits(dir *os.File, size, held int64, files int, more gain) error {
-	free, err := s.free(dir)
+// A shortage says that there is no room. How much there is, is for who may have it all to know:
+// a stranger would ask for just that.
+type shortage struct {
+	error
+	brief string // without how much there is
+}
+
+func (e *shortage) Unwrap() error { return e.error }
+
+// fits reports whether there is room for a want, if so much more were to be had.
+func (s *Store) fits(w *want, more gain) error {
+	free, err := s.free(w.dir)
 	if err != nil {
 		return err
 	}
-	free = min(free, math.MaxInt64-more.free) + more.free - s.missing
+	free = min(free, math.MaxInt64-max(0, more.free)) + more.free - s.missing
 	total, taken := s.total-more.total, s.files-more.files
+	short := func(err error, format string, args ...any) error {
+		return &shortage{err, fmt.Sprintf(format, args...)}
+	}
+	size, toCome := w.size, w.size-w.held
 	switch {
 	case size > s.MaxFile:
 		return s.errFile(size)
 	case s.MaxTotal > 0 && size > s.MaxTotal-total:
-		return fmt.Errorf("%d bytes, and %d more are taken (serve --max-total)", size,
-			max(0, s.MaxTotal-total))
-	case s.MaxFiles > 0 && files > s.MaxFiles-taken:
-		return fmt.Errorf("%d files were taken, and no more are (serve --max-files)", taken)
-	case size-held > free:
-		return fmt.Errorf("%w: %d bytes, and %d are free for it", unix.ENOSPC, size-held,
-			max(0, free))
+		return short(fmt.Errorf("%d bytes, and %d more are taken (serve --max-total)", size,
+			max(0, s.MaxTotal-total)), "%d bytes are more than are taken (serve --max-total)", size)
+	case s.MaxFiles > 0 && w.files > s.MaxFiles-taken:
+		return short(fmt.Errorf("%d files were taken, and no more are (serve --max-files)", taken),
+			"no more files are taken (serve --max-files)")
+	case toCome > free:
+		return short(fmt.Errorf("%w: %d bytes, and %d are free for it", unix.ENOSPC, toCome,
+			max(0, free)), "%v for %d bytes", unix.ENOSPC, toCome)
 	}
 	return nil
 }
@@ -115,12 +179,13 @@ func (s *Store) wrote(n int64) {
 }
 
 // forget takes back a promise of which some bytes were not written.
-func (s *Store) forget(size, unwritten int64) {
+func (s *Store) forget(h *holding, size, unwritten int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.files--
 	s.total -= size
 	s.missing -= unwritten
+	s.letGo(h)
 }
 
 // freeBytes is how much fits into the file system of a directory for who is not root.

@@ -23,7 +23,8 @@ type ReceiveConfig struct {
 	Whole func() error
 
 	// Ended, if not nil, is told what came of each file. An error beside a result that has a
-	// path says that the file is there, and that its sender may not know.
+	// path says that the file is there, and that its sender may not know. A Known result is of
+	// one that was told of before.
 	Ended func(Result, error)
 
 	// Given, if not nil, is told what came of each file that a client asked for.
@@ -36,6 +37,7 @@ type ReceiveConfig struct {
 type receiver struct {
 	ReceiveConfig
 	*control
+	told string // lasting name of the last file, of which its sender may not have heard
 }
 
 // Receive takes the files that the client of a connection sends, until that hangs up. The link
@@ -47,6 +49,10 @@ func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 		var m message
 		if err = r.heard(ctx); err == nil {
 			m, err = r.receive(ctx, r.control.patience.exchange)
+		}
+		if err == nil && r.told != "" {
+			r.Store.heard(r.told) // who says something else has heard what came before
+			r.told = ""
 		}
 		if err == nil && m.Ask == askEnd {
 			return nil
@@ -91,12 +97,26 @@ func (r *receiver) put(ctx context.Context, m *message) error {
 		err = errors.Join(err, part.close())
 	}
 	r.ended(result, err)
+	var no refusal
+	if errors.As(err, &no) { // nothing was sent of it, so it may ask for something else
+		r.sendError(no)
+		return context.Cause(ctx)
+	}
 	return err
 }
 
+// sendError tells the client why it is refused, and a stranger not how much room there is.
+func (r *receiver) sendError(err error) {
+	var short *shortage
+	if r.Token == nil && errors.As(err, &short) {
+		err = errors.New(short.brief)
+	}
+	r.control.sendError(err)
+}
+
 // makeDir makes a directory. That it cannot be made is the client's to judge.
-func (r *receiver) makeDir(_ context.Context, m *message) error {
-	if err := r.Store.makeDir(m.Path); err != nil {
+func (r *receiver) makeDir(ctx context.Context, m *message) error {
+	if err := r.Store.makeDir(ctx, m.Path); err != nil {
 		r.sendError(err)
 		return nil
 	}
@@ -126,6 +146,7 @@ func (r *receiver) take(ctx context.Context, m *message, part *partial) (Result,
 			part.size, endOf(ctx, err))
 	}
 	result.Duration = time.Since(start)
+	r.told = part.lasting
 	if err := r.send(message{SHA256: result.SHA256, Size: result.Size}); err != nil {
 		return result, fmt.Errorf("%s is received, and its sender was not told: %w",
 			part.path, err)
@@ -172,7 +193,7 @@ func (r *receiver) complete(ctx context.Context, m *message, part *partial) (Res
 		return Result{}, err
 	}
 	return Result{
-		Path: part.path, Size: part.size, Resumed: held, SHA256: digest,
+		Path: part.path, Size: part.size, Resumed: held, Known: part.known, SHA256: digest,
 		Extensions: r.Conn.Extensions(),
 	}, nil
 }

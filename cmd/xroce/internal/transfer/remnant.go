@@ -35,6 +35,9 @@ type Sender struct {
 	// GiveUp ends its transfer, because another connection of it goes on with that. It does
 	// not wait. It may be nil for one that cannot be ended.
 	GiveUp func(error)
+	// Guest is its connection in a lobby, whose room others get when it is slow. It may be nil
+	// for one that gives no room to others.
+	Guest *Guest
 }
 
 // ErrAgain says that another connection goes on with the same file.
@@ -88,14 +91,16 @@ func (s *Store) keep(p *partial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing -= p.unwritten
-	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now(), p.from})
+	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now(), p.from.Host})
 	if len(s.kept) > maxKept {
 		s.drop(s.givesWay())
 	}
+	s.letGo(p.room)
 }
 
-// resume takes a partial file out of those that are kept, and drops those that are too old.
-func (s *Store) resume(name string) {
+// resume takes a partial file out of those that are kept, and drops those that are too old. What is
+// there of it is held from now on.
+func (s *Store) resume(name string, has *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
@@ -103,6 +108,8 @@ func (s *Store) resume(name string) {
 	}
 	for i, r := range s.kept {
 		if r.name == name {
+			has.free = r.space(has.dev)
+			s.hold(has)
 			s.release(i)
 			r.dir.Close()
 			return

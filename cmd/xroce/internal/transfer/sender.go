@@ -35,6 +35,7 @@ type Result struct {
 	Path     string        // at the server, below its directory; in the words of the peer
 	Size     int64         // bytes
 	Resumed  int64         // of these, what was there from before
+	Known    bool          // of a receiver: the file was there, and its sender did not know
 	Duration time.Duration // of the data, without the connection set-up
 	SHA256   string        // hexadecimal, the same at both ends
 
@@ -168,7 +169,7 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 	m, err := c.ask(ctx, message{SHA256: s.sum()}, c.patience.verdict)
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, refused(err)
 	case m.Held == held:
 		s.done = held
 		if s.Held != nil {

@@ -55,13 +55,19 @@ type Store struct {
 	lock func(*os.File) error
 	free func(*os.File) (int64, error)
 	now  func() time.Time
+	// How long a file waits for room.
+	roomTime time.Duration
 
-	mu      sync.Mutex
-	files   int   // that were received or are being received
-	total   int64 // bytes of these
-	missing int64 // of these, bytes that are not written yet
-	kept    []*remnant
-	owners  map[string]*claim // who writes to partial files that can be found again
+	mu       sync.Mutex
+	files    int   // that were received or are being received
+	total    int64 // bytes of these
+	missing  int64 // of these, bytes that are not written yet
+	kept     []*remnant
+	owners   map[string]*claim // who writes to partial files that can be found again
+	receipts []*receipt        // the oldest first
+	coming   []*holding        // files that room is set aside for
+	wants    []*want           // that wait for room, the first first
+	freed    chan struct{}     // is closed when there may be room
 }
 
 // OpenStore opens a directory. Symbolic links on the way to it are followed: the user
@@ -79,7 +85,8 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 	}
 	return &Store{
 		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
-		free: freeBytes, now: time.Now, owners: map[string]*claim{},
+		free: freeBytes, now: time.Now, roomTime: roomTime, owners: map[string]*claim{},
+		freed: make(chan struct{}),
 	}, nil
 }
 

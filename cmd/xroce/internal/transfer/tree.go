@@ -148,7 +148,7 @@ func (c *Client) makeDir(ctx context.Context, to string) error {
 
 // makeDir makes a directory of a store, and those above it, as far as they are missing. Each
 // counts as a file.
-func (s *Store) makeDir(to string) (err error) {
+func (s *Store) makeDir(ctx context.Context, to string) (err error) {
 	if !filepath.IsLocal(to) || filepath.Clean(to) != to || len(to) > maxPath ||
 		strings.Count(to, "/") >= maxDepth {
 		return fmt.Errorf("%w: %.100q", ErrPath, to)
@@ -164,7 +164,7 @@ func (s *Store) makeDir(to string) (err error) {
 	for name := range strings.SplitSeq(to, "/") {
 		next, err := openDir(at, name)
 		if err == unix.ENOENT {
-			next, err = s.makeOne(at, name)
+			next, err = s.makeOne(ctx, at, name)
 		}
 		if err == unix.ENOTDIR || err == unix.ELOOP {
 			err = fmt.Errorf("%w, or a symbolic link, which is not followed", err)
@@ -179,14 +179,14 @@ func (s *Store) makeDir(to string) (err error) {
 }
 
 // makeOne makes a directory in a directory, on disk.
-func (s *Store) makeOne(at *os.File, name string) (*os.File, error) {
-	if err := s.promise(at, 0, 0); err != nil {
+func (s *Store) makeOne(ctx context.Context, at *os.File, name string) (*os.File, error) {
+	if err := s.promise(ctx, &want{dir: at, dev: deviceOf(at), files: 1}); err != nil {
 		return nil, err
 	}
 	// Who may read a file may look into its directory.
 	mode := s.Mode | s.Mode&0o444>>2 | 0o700
 	if err := unix.Mkdirat(int(at.Fd()), name, uint32(mode)); err != nil {
-		s.forget(0, 0)
+		s.forget(nil, 0, 0)
 		if err != unix.EEXIST {
 			return nil, err
 		}

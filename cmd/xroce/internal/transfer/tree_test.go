@@ -120,11 +120,12 @@ func TestDirectories(t *testing.T) {
 		{"tonew", unix.ENOTDIR},
 		{"fifo", unix.ENOTDIR},
 	} {
-		if err := s.makeDir(c.path); !errors.Is(err, c.want) {
+		if err := s.makeDir(t.Context(), c.path); !errors.Is(err, c.want) {
 			t.Errorf("%.40q: %v, not %v", c.path, err, c.want)
 		}
 	}
-	if err := s.makeDir("third"); err == nil || !strings.Contains(err.Error(), "--max-files") {
+	if err := s.makeDir(t.Context(), "third"); err == nil ||
+		!strings.Contains(err.Error(), "--max-files") {
 		t.Errorf("a third directory: %v", err)
 	}
 	if got := snapshot(t, dir); !strings.Contains(got, "\nnew drwxr-xr-x") ||

@@ -193,7 +193,7 @@ type bench struct {
 // start starts a command.
 func (b bench) start(t *testing.T, args ...string) *invocation {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(unhurried(t.Context()))
 	i := &invocation{
 		done: make(chan struct{}), cancel: cancel, addr: make(chan net.Addr, 1),
 		ready: make(chan struct{}),

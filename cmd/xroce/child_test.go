@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,8 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // In the environment childUser makes the test binary the program itself, as the user of
@@ -36,7 +39,13 @@ func TestMain(m *testing.M) {
 	}
 	a := newApp(os.Stdout, os.Stderr)
 	a.runtime = os.Getenv(childRuntime)
-	os.Exit(execute(a, os.Args[1:]))
+	os.Exit(execute(unhurried(context.Background()), a, os.Args[1:]))
+}
+
+// unhurried is a context of commands whose peers have more time to connect and to get ready where
+// the machine is busy: those of a test share it with all others.
+func unhurried(ctx context.Context) context.Context {
+	return peer.Stretch(ctx, timeout.Multiplier())
 }
 
 // child prepares a child process that is the program itself.

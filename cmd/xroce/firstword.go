@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 )
 
@@ -64,7 +65,7 @@ func (d *doorman) accept(l net.Listener) error {
 // hear lets a connection in if it says what a client says.
 func (d *doorman) hear(conn net.Conn) {
 	stop := context.AfterFunc(d.ctx, func() { conn.Close() })
-	word, err := firstWord(conn)
+	word, err := firstWord(conn, peer.Stretched(d.ctx, firstWordTime))
 	if !stop() {
 		return // somebody else is in
 	}
@@ -94,9 +95,9 @@ func (a *app) noClients() func(address string, err error) {
 // errNoClient says that a connection is of something else.
 var errNoClient = errors.New("it does not say what a client says")
 
-// firstWord reads what a client says first.
-func firstWord(conn net.Conn) ([]byte, error) {
-	if err := conn.SetDeadline(time.Now().Add(firstWordTime)); err != nil {
+// firstWord reads what a client says first, which it says in time.
+func firstWord(conn net.Conn, most time.Duration) ([]byte, error) {
+	if err := conn.SetDeadline(time.Now().Add(most)); err != nil {
 		return nil, err
 	}
 	word := make([]byte, firstWordLen)

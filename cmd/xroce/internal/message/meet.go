@@ -51,7 +51,9 @@ func (r *run) awaitRails(ctx context.Context) error {
 	}
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(peer.ConnectTime); time.Now().Before(end); {
+	// The server hears nothing meanwhile, and must not give up.
+	most := min(peer.Stretched(ctx, peer.ConnectTime), silenceTime/2)
+	for end := time.Now().Add(most); time.Now().Before(end); {
 		if up, rails := r.railsUp(); up == rails {
 			return nil
 		}

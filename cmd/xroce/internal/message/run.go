@@ -54,6 +54,7 @@ func Run(ctx context.Context, e *msg.Endpoint, c Config, h Hooks) (*Result, erro
 		return nil, err
 	}
 	r := &run{config: c, endpoint: e, hooks: h}
+	r.config.Setup = peer.Stretched(ctx, r.setup())
 	r.out, r.in = newPattern(c.Size, false), newPattern(c.Reply, true)
 	if c.Server {
 		r.out, r.in = r.in, r.out

@@ -16,12 +16,14 @@ import (
 // take more than a minute, in which a user who mistyped an address sees nothing.
 const ConnectTime = 15 * time.Second
 
-// Ask asks a server of rdma_cm, by a call that a context ends, for so long at most. The
-// error says what may be wrong; it wraps cm.ErrTimeout where nobody answered.
+// Ask asks a server of rdma_cm, by a call that a context ends, for so long at most, or longer
+// where the context was stretched. The error says what may be wrong; it wraps cm.ErrTimeout where
+// nobody answered.
 func Ask(
 	ctx context.Context, to netip.AddrPort, patience time.Duration,
 	ask func(context.Context) error,
 ) error {
+	patience = Stretched(ctx, patience)
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := ask(limited)

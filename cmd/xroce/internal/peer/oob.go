@@ -20,7 +20,7 @@ const exchangeTime = 10 * time.Second
 func Guard(ctx context.Context, conn net.Conn) (release func()) {
 	// A deadline that cannot be set is that of a closed connection, on which
 	// reading and writing fail by themselves.
-	_ = conn.SetDeadline(time.Now().Add(exchangeTime))
+	_ = conn.SetDeadline(time.Now().Add(Stretched(ctx, exchangeTime)))
 	over := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(over)

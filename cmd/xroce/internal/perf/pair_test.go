@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
@@ -51,7 +52,7 @@ func (p *pair) run(t *testing.T) [2]error {
 func (p *pair) start(t *testing.T) (wait func() [2]error) {
 	t.Helper()
 	if p.ctx == nil {
-		p.ctx = t.Context()
+		p.ctx = peer.Stretch(t.Context(), timeout.Multiplier())
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, timeout.Scaled(time.Minute))
 	var conns [2]net.Conn

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"xroce/cmd/perfdump"
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -89,7 +90,9 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives, dump: o.Dump,
 		asTool: o.asTool,
 	}
-	r.dog.patience = patience{setupTime, silence, throughTime}.within(o.hurry)
+	r.dog.patience = patience{
+		peer.Stretched(ctx, setupTime), silence, throughTime,
+	}.within(o.hurry)
 	defer interrupts(ctx, via)()
 	if err := r.setup(ctx, dev); err != nil {
 		return nil, err

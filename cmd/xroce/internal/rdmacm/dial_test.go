@@ -3,12 +3,14 @@ package rdmacm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"xroce/engine/cm"
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestSilentServer: where a host is but nobody who speaks rdma_cm, a client gives up, and
@@ -41,7 +43,8 @@ func TestSilentServer(t *testing.T) {
 			t.Errorf("%s: %v, want ErrTimeout", name, err)
 			continue
 		}
-		fails(t, err, "connect to 192.0.2.1:7174: cm: no answer from the peer within 1ms: ")
+		fails(t, err, fmt.Sprintf("connect to 192.0.2.1:7174: cm: no answer from the peer "+
+			"within %v: ", timeout.Scaled(client.Patience)))
 		fails(t, err, "does it run, and do UDP packets to port 4791 get there?")
 	}
 	// Who is interrupted is told that, and nothing of the server.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/sim"
@@ -107,7 +108,8 @@ func newRigWith(
 // within is a context for what must not hang.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+	ctx, cancel := context.WithTimeout(
+		peer.Stretch(t.Context(), timeout.Multiplier()), timeout.Scaled(time.Minute))
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -12,6 +12,7 @@ import (
 
 	"xroce/cmd/xroce/internal/analysis"
 	"xroce/cmd/xroce/internal/plain"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture/read"
 	"xroce/roce/analyze"
 	"xroce/roce/clock"
@@ -88,7 +89,7 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 func writePage(path, name string, r *analyze.Report) (err error) {
 	file, err := os.Create(path)
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	out := bufio.NewWriter(file)

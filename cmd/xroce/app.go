@@ -117,8 +117,9 @@ func (a *app) rootCommand() *cobra.Command {
 RDMA modules, which on the wire speaks what Linux Soft-RoCE and RoCE adapters do.
 
 Exit codes: 0 it worked, 1 it failed, 2 the command line is wrong, 3 this machine
-or this user cannot do it, 130 interrupted. A server that is interrupted, or told to end
-by SIGTERM, while it waits for clients has done what it was for: 0.`,
+or this user cannot do it, 130 interrupted. A file that may not be read or written is 1.
+A server that is interrupted, or told to end by SIGTERM, while it waits for clients has
+done what it was for: 0.`,
 		Example: `  xroce demo                # see it work: two hosts on this machine
   xroce check eth0          # what this machine and this interface can do
   xroce pingpong -d eth0 192.0.2.2`,

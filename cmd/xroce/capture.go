@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"xroce/cmd/xroce/internal/traffic"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/engine/capture"
 	"xroce/xsk"
@@ -26,7 +26,7 @@ const captureBuffer = 64 << 20
 
 // A keptCapture is a file to which the packets of a device go.
 type keptCapture struct {
-	file   *os.File
+	file   *userfile.Output
 	writer *capture.Writer
 	stop   func()
 }
@@ -41,17 +41,21 @@ func (a *app) capturePath(iface string) string {
 	return strings.TrimSuffix(a.captureFile, ext) + "-" + iface + ext
 }
 
-// openCapture opens a device whose packets are kept.
+// openCapture opens a device whose packets are kept. The file has what it had until there is a
+// device: with none, nothing comes that could replace it.
 func (a *app) openCapture(iface string, o engine.Options) (*engine.Device, error) {
-	file, err := os.Create(a.capturePath(iface))
+	file, err := userfile.Open(a.capturePath(iface))
 	if err != nil {
 		return nil, fmt.Errorf("--capture: %w", err)
 	}
 	d, err := a.open(iface, o)
 	if err != nil {
-		file.Close()
-		_ = os.Remove(file.Name()) // there is nothing in it
+		file.Abandon()
 		return nil, err
+	}
+	if err := file.Begin(); err != nil {
+		file.Abandon()
+		return nil, errors.Join(fmt.Errorf("--capture: %w", err), d.Close())
 	}
 	w := capture.New(file, capture.Config{Interface: d.Name(), Buffer: captureBuffer})
 	a.captures = append(a.captures, keptCapture{file, w, d.Watch(w)})
@@ -64,8 +68,12 @@ func (a *app) captureLinks(iface string, links []xsk.Link) error {
 	if a.captureFile == "" {
 		return nil
 	}
-	file, err := os.Create(a.capturePath(iface))
+	file, err := userfile.Open(a.capturePath(iface))
 	if err != nil {
+		return fmt.Errorf("--capture: %w", err)
+	}
+	if err := file.Begin(); err != nil {
+		file.Abandon()
 		return fmt.Errorf("--capture: %w", err)
 	}
 	w := capture.New(file, capture.Config{Interface: iface, Buffer: captureBuffer})
@@ -130,7 +138,7 @@ func (a *app) endCaptures() error {
 	var first error
 	for _, c := range a.captures {
 		c.stop()
-		err := c.writer.Close()
+		err := userfile.Failed(c.writer.Close())
 		if closed := c.file.Close(); err == nil && closed != nil {
 			err = fmt.Errorf("capture: %w", closed)
 		}

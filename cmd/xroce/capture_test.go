@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"xroce/engine/capture"
 	"xroce/engine/capture/filter"
@@ -47,6 +48,9 @@ func TestCaptureOfACommand(t *testing.T) {
 	b, _ := simBench(t)
 	dir := t.TempDir()
 	at := [2]string{filepath.Join(dir, "server.pcapng"), filepath.Join(dir, "client.pcapng")}
+	if err := os.WriteFile(at[0], make([]byte, 1<<20), 0o600); err != nil { // of yesterday
+		t.Fatal(err)
+	}
 	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-n", "3", "--capture", at[0])
 	port := server.listenPort(t)
 	i := b.run(t, "pingpong", "-d", "xr2", "-p", port, "-n", "3", "--capture", at[1], "127.0.0.1")
@@ -107,6 +111,33 @@ func TestCaptureFails(t *testing.T) {
 		!strings.Contains(server.stdout, "bytes in") {
 		t.Errorf("codes %d and %d: %s%s", server.code, i.code, server.stdout, server.stderr)
 	}
+}
+
+// TestCaptureOfNoDevice: a command that cannot open its device leaves the file that it was to write
+// as it is, and makes none.
+func TestCaptureOfNoDevice(t *testing.T) {
+	b, _ := simBench(t)
+	dir := t.TempDir()
+	old, none, device := filepath.Join(dir, "old"), filepath.Join(dir, "none"),
+		filepath.Join(dir, "device")
+	err := os.WriteFile(old, []byte("of yesterday"), 0o600)
+	// As /dev/null is, where that may be made.
+	null := int(unix.Mkdev(1, 3))
+	if err == nil && unix.Mknod(device, unix.S_IFCHR|0o666, null) != nil {
+		err = unix.Mkfifo(device, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{old, none, device} {
+		i := b.run(t, "pingpong", "-d", "nosuch", "-p", "0", "--capture", name)
+		i.exited(t, exitFailure)
+		contains(t, i.stderr, "nosuch")
+	}
+	if got, err := os.ReadFile(old); string(got) != "of yesterday" {
+		t.Errorf("what there was is %q now: %v", got, err)
+	}
+	onlyFiles(t, dir, "device", "old")
 }
 
 // TestCaptureEverywhere: every command that opens a device can keep its packets and show its

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture/read"
 )
 
@@ -41,7 +42,7 @@ func (a *app) openCaptureWith(
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, err
+			return nil, userfile.Failed(err)
 		}
 		c.file, in = file, file
 	}

@@ -48,7 +48,10 @@ cannot be read again, so there is nothing to go on with.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at
-either end, leaves the connection as the standard has it.`,
+either end, leaves the connection as the standard has it.
+
+With --json each file that was copied is a document, and several files, or -r, have one
+more for all.`,
 		Example: `  xroce copy disk.img 192.0.2.1: --token-file token
   xroce copy disk.img 192.0.2.1:images/new.img -d eth0 --retry 1h
   xroce copy *.iso notes.txt 192.0.2.1:images/

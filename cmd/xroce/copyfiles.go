@@ -12,6 +12,7 @@ import (
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/cmd/xroce/internal/userfile"
 )
 
 // standardStream stands for standard input or output on a command line.
@@ -89,9 +90,10 @@ func (f *copyFlags) checkFiles(files []string) error {
 	return nil
 }
 
-// notCopied says of a file that it was not copied, and why.
+// notCopied says of a file that it was not copied, and why. There is a device by then, or none was
+// asked for yet: what may not be done is with the file.
 func notCopied(file string, err error) error {
-	return fmt.Errorf("%s was not copied: %w", file, err)
+	return fmt.Errorf("%s was not copied: %w", file, userfile.Failed(err))
 }
 
 // one sends what an argument names, one of several. The error ends the command.

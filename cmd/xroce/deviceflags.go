@@ -14,6 +14,7 @@ import (
 
 	"xroce/bpf"
 	"xroce/cmd/xroce/internal/host"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/roce/cc"
 	"xroce/roce/clock"
@@ -171,9 +172,10 @@ func (a *app) openDevice(iface string, o engine.Options) (*engine.Device, error)
 
 // advise adds to an error of opening a device what the user can do about it.
 func advise(err error, iface string) error {
+	var ofFile userfile.Failure
 	switch {
-	case errors.Is(err, bpf.ErrForeignProgram), errors.Is(err, xsk.ErrNotSupported),
-		errors.Is(err, xsk.ErrHugePages):
+	case errors.As(err, &ofFile), errors.Is(err, bpf.ErrForeignProgram),
+		errors.Is(err, xsk.ErrNotSupported), errors.Is(err, xsk.ErrHugePages):
 		return err // it says so itself
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w\nopening a device needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: "+

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/cmd/xroce/internal/plain"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/roce"
 )
 
@@ -85,7 +86,7 @@ func remedy(err error) error {
 }
 
 // unsupported are the causes that a script may skip on: not a failure of ours,
-// but this machine or this user cannot do it.
+// but this machine or this user cannot do it. Of a file they are a userfile.Failure.
 var unsupported = []error{
 	errors.ErrUnsupported, unix.EPERM, unix.EACCES, unix.EAFNOSUPPORT, unix.ENOPROTOOPT,
 	unix.ESOCKTNOSUPPORT,
@@ -96,6 +97,7 @@ var unsupported = []error{
 func exitCode(ctx context.Context, err error, ran bool) int {
 	var usage usageError
 	var exit exitError
+	var ofFile userfile.Failure
 	switch {
 	case err == nil:
 		return exitOK
@@ -105,6 +107,8 @@ func exitCode(ctx context.Context, err error, ran bool) int {
 		return exitUsage
 	case ctx.Err() != nil:
 		return exitInterrupted
+	case errors.As(err, &ofFile):
+		return exitFailure
 	}
 	for _, cause := range unsupported {
 		if errors.Is(err, cause) {

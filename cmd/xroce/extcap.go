@@ -15,6 +15,7 @@ import (
 
 	"xroce/cmd/xroce/internal/dump"
 	"xroce/cmd/xroce/internal/plain"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture/filter"
 	"xroce/engine/control"
 )
@@ -145,7 +146,7 @@ func openFIFO(ctx context.Context, name string) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(name, os.O_WRONLY|unix.O_NONBLOCK, 0)
 		if !errors.Is(err, unix.ENXIO) || time.Now().After(end) {
-			return file, err
+			return file, userfile.Failed(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -165,17 +166,17 @@ func (a *app) installExtcap(dir string) error {
 		dir = filepath.Join(home, ".local", "lib", "wireshark", "extcap")
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	name := filepath.Join(dir, "xroce")
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is there, and is no file", name)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return userfile.Failed(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\nexec %s extcap \"$@\"\n", shellQuote(executable()))
 	if err := os.WriteFile(name, []byte(script), 0o755); err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	a.printf("%s\n", name)
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/internal/perf"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -261,7 +262,7 @@ func (a *app) perfManaged(
 		}
 	}, strange)
 	if err == nil {
-		managed.Group = c.Group
+		managed.Group, managed.ManagedExchange = c.Group, c.ManagedExchange
 		a.met()
 	}
 	return managed, err
@@ -274,7 +275,7 @@ func writePerfFile(name string, file *perf.File) (err error) {
 	}
 	out, err := os.Create(name)
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	e := json.NewEncoder(out)
@@ -286,7 +287,7 @@ func writePerfFile(name string, file *perf.File) (err error) {
 func writePerfDump(name string, d *perfdump.Dump) (err error) {
 	out, err := os.Create(name)
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	_, err = d.WriteTo(out)

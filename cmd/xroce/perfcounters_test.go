@@ -51,7 +51,7 @@ func TestPerfManagedExchange(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	for _, line := range []string{
 		"send-bw -n 100 -s 5000 -q 2", "send-lat -n 50 -c UC", "send-bw -n 50 -c UD -s 100",
-		"read-lat -n 50 -e",
+		"read-lat -n 50 -e", "send-bw -n 50 -c UD -s 100 -g",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel() // each waits for seconds until its connection is forgotten

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"xroce/cmd/xroce/internal/userfile"
 )
 
 // openMapped opens the file of --mmap, nil without it, which a closed file is.
@@ -17,14 +19,14 @@ func (f *perfFlags) openMapped() (*os.File, error) {
 	}
 	info, err := os.Stat(f.mmap)
 	if err != nil {
-		return nil, fmt.Errorf("--mmap: %w", err)
+		return nil, fmt.Errorf("--mmap: %w", userfile.Failed(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("--mmap: %s is no regular file", f.mmap)
 	}
 	file, err := os.OpenFile(f.mmap, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("--mmap: %w", err)
+		return nil, fmt.Errorf("--mmap: %w", userfile.Failed(err))
 	}
 	return file, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"xroce/cmd/xroce/internal/traffic"
+	"xroce/cmd/xroce/internal/userfile"
 )
 
 // besideScenario are the flags that may be given with --scenario: those that say where and how
@@ -37,7 +38,7 @@ func (f *pktgenFlags) load(flags *pflag.FlagSet, a *app) error {
 	if f.scenario != "-" {
 		file, err := os.Open(f.scenario)
 		if err != nil {
-			return err
+			return userfile.Failed(err)
 		}
 		defer file.Close()
 		in = file

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+
+	"xroce/cmd/xroce/internal/userfile"
 )
 
 // The picture of a search: a bar for each size, in pixels.
@@ -66,7 +68,7 @@ func writeSearchPlot(file string, r *searchReport) error {
 	}
 	fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="black"/>`+"\n</svg>\n",
 		plotMargin/2, base, width-plotMargin/2, base)
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return userfile.Failed(os.WriteFile(file, b.Bytes(), 0o644))
 }
 
 // metricTime prints nanoseconds in three digits.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/rateplot"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/sim/congestion"
 )
 
@@ -113,7 +114,7 @@ func (f *simCongestion) one(
 func drawCongestion(name string, r *congestion.Result) error {
 	file, err := os.Create(name)
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	if err := rateplot.Write(file, r); err != nil {
 		_ = file.Close()

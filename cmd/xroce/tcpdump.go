@@ -43,10 +43,10 @@ them before the kernel. A program shows its packets on its control socket (see
 is never held up: what there is no time for is missing, and counted. Where no program
 has the interface, the kernel makes copies of its packets, as for tcpdump.
 
-Packets are printed, a line each, or written with -w as pcapng, with nanoseconds,
-direction, queue and what came of them as comment. Only those that FILTER wants are
-taken, which is in the language of tcpdump and knows fields of RoCE; "and" and "or" bind
-alike, from left to right:
+Packets are printed, a line each, which with --json is an object, or written with -w as
+pcapng, with nanoseconds, direction, queue and what came of them as comment. Only those
+that FILTER wants are taken, which is in the language of tcpdump and knows fields of
+RoCE; "and" and "or" bind alike, from left to right:
 
   host 192.0.2.1 and udp port 4791        ether[12:2] == 0x8915      vlan 7
   qpn == 0x11 and opcode == READ_REQUEST  verdict == dropped

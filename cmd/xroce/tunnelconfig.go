@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"xroce/cmd/xroce/internal/userfile"
 )
 
 // Bounds of a file of flags.
@@ -28,7 +30,7 @@ func readConfig(name string, flags *pflag.FlagSet) error {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("--config: %w", err)
+		return fmt.Errorf("--config: %w", userfile.Failed(err))
 	}
 	defer f.Close()
 	return parseConfig(name, f, flags)

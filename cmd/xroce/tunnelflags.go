@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"xroce/cmd/xroce/internal/transfer"
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/encap"
 	"xroce/engine"
 	"xroce/engine/tunnel"
@@ -250,7 +251,7 @@ func (f *tunnelFlags) chooseFormat() (err error) {
 func readKey(name string) (*tunnel.Key, error) {
 	text, err := transfer.ReadToken(name)
 	if err != nil {
-		return nil, fmt.Errorf("--key: %w", err)
+		return nil, fmt.Errorf("--key: %w", userfile.Failed(err))
 	}
 	return tunnel.ParseKey(text)
 }

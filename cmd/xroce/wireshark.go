@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/cmd/xroce/internal/wireshark"
 )
 
@@ -45,7 +46,7 @@ what is xroce's own: selective acknowledges, messages, native packets on Etherne
 		}
 		path, err := wireshark.Install(dir)
 		if err != nil {
-			return err
+			return userfile.Failed(err)
 		}
 		if a.json {
 			return a.printJSON(struct {

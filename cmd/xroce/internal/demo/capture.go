@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture/read"
 	"xroce/roce/wire"
 )
@@ -60,7 +61,7 @@ type reading struct {
 func (r *reading) file(name string, packets *int) error {
 	f, err := os.Open(name)
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	defer f.Close()
 	source, err := read.New(f)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/engine/capture"
 	"xroce/roce"
@@ -105,37 +105,47 @@ const captureBuffer = 64 << 20
 
 // A tap writes frames to a capture while it is on.
 type tap struct {
-	w  *capture.Writer
+	w  atomic.Pointer[capture.Writer] // nil until the devices are open
 	on atomic.Bool
 }
 
 // Frame implements engine.Tap.
 func (t *tap) Frame(dir capture.Direction, head, tail []byte) {
 	if t.on.Load() {
-		t.w.Frame(time.Now(), dir, head, tail)
+		t.w.Load().Frame(time.Now(), dir, head, tail)
 	}
 }
 
 // Dropped implements engine.LossyTap.
-func (t *tap) Dropped() uint64 { return t.w.Dropped() }
+func (t *tap) Dropped() uint64 {
+	if w := t.w.Load(); w != nil {
+		return w.Dropped()
+	}
+	return 0
+}
 
 // showScenes plays all scenes. The packets go to the capture.
 func showScenes(ctx context.Context, o *Options, w *cable, t tally) (_ *cast, err error) {
-	file, err := os.Create(o.Capture)
+	file, err := userfile.Open(o.Capture)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	writer := capture.NewWriter(file, "xroce-demo", captureBuffer)
-	defer func() { err = errors.Join(err, writer.Close()) }()
-	tap := &tap{w: writer}
+	tap := &tap{}
 	device := o.Device
 	device.RawPackets = true // native packets are frames of their own EtherType
 	h, err := w.openBoth(device, tap)
 	if err != nil {
+		file.Abandon()
 		return nil, err
 	}
+	defer file.Close()
 	defer func() { err = errors.Join(err, h.close()) }()
+	if err := file.Begin(); err != nil {
+		return nil, err
+	}
+	writer := capture.NewWriter(file, "xroce-demo", captureBuffer)
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	tap.w.Store(writer)
 	t.report.Wire = describe(o, w, h.dev[0])
 	o.Started(t.report.Wire)
 	o.Hook(StageOperations)

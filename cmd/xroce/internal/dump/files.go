@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture"
 )
 
@@ -94,7 +95,7 @@ func (s *Writer) begin(at int64) error {
 	}
 	file, err := os.Create(s.name(at))
 	if err != nil {
-		return err
+		return userfile.Failed(err)
 	}
 	s.made++
 	if s.turn++; s.files.Count > 0 && s.turn == s.files.Count && s.files.Size > 0 {

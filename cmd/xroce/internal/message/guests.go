@@ -53,10 +53,11 @@ func (r *run) receive(ctx context.Context) error {
 			}
 			p.enter(ctx, a.conn)
 		case g := <-p.agreed:
+			had := len(r.links)
 			if err := p.judge(g); err != nil {
 				return r.which(len(r.links)-1, err)
 			}
-			if len(r.links) > 0 {
+			if len(r.links) > had { // a stranger gives the client no more time
 				late = time.After(r.setup())
 			}
 		case <-late:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,4 +139,32 @@ func TestSilentStrangersDriveOutTheirOwn(t *testing.T) {
 		t.Error("others than the first are gone")
 	}
 	p.measured(t, guestTest(1))
+}
+
+// TestStrangersDoNotProlong: a client that makes one connection of two and no other is given up
+// when it was to have made it, however many strangers come meanwhile.
+func TestStrangersDoNotProlong(t *testing.T) {
+	c := guestTest(2)
+	c.Setup = time.Second
+	p, strangers := host(t, c)
+	client := openNode(t, p.network, 2, rmsg.Config{})
+	must(t, (&run{config: c, endpoint: client}).agree(t.Context(), p.dial(t, client)))
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(10*time.Second))
+	defer cancel()
+	for {
+		if s, err := strangers.Dial(ctx, p.at); err == nil {
+			// It may be hung up on before it has said it.
+			_ = s.PostSend(&msg.Send{Buffers: [][]byte{[]byte("hello")}, Tag: termsTag})
+		}
+		select {
+		case <-p.refused:
+		case err := <-p.ended:
+			if !errors.Is(err, errSetup) || !strings.Contains(err.Error(), "connection 2 of 2") {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		case <-ctx.Done():
+			t.Fatal("it still waits for the other connection")
+		}
+	}
 }

@@ -31,8 +31,9 @@ func putKeys(e perftest.Endpoint) []byte {
 	return b
 }
 
-// parseKeys reads the message. The error is perftest.ErrMessage.
-func parseKeys(b []byte) (perftest.Endpoint, error) {
+// parseKeys reads the message. The error is perftest.ErrMessage, also of one with the GID of a
+// group but that which the user has named: a peer could have us send to all of that.
+func parseKeys(b []byte, group wire.GID) (perftest.Endpoint, error) {
 	if len(b) != keysLen {
 		return perftest.Endpoint{}, fmt.Errorf("%w: %d bytes instead of keys", perftest.ErrMessage,
 			len(b))
@@ -44,5 +45,9 @@ func parseKeys(b []byte) (perftest.Endpoint, error) {
 		VAddr: binary.BigEndian.Uint64(b[24:]), SRQN: word(48),
 	}
 	copy(e.GID[:], b[32:])
-	return e, nil
+	if e.GID == group {
+		return e, nil
+	}
+	// What is refused as text is refused here.
+	return perftest.ParseEndpoint(string(e.AppendText(nil)))
 }

@@ -23,7 +23,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%q, want\n%q", b, want)
 	}
 	for n := range keysLen {
-		if _, err := parseKeys(b[:n]); !errors.Is(err, perftest.ErrMessage) {
+		if _, err := parseKeys(b[:n], wire.GID{}); !errors.Is(err, perftest.ErrMessage) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
@@ -36,7 +36,11 @@ func TestKeys(t *testing.T) {
 			SRQN: rapid.Uint32().Draw(t, "srqn"),
 		}
 		copy(e.GID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "gid"))
-		if got, err := parseKeys(putKeys(e)); err != nil || got != e {
+		if got, err := parseKeys(putKeys(e), e.GID); err != nil || got != e {
+			t.Fatalf("%+v becomes %+v, %v", e, got, err)
+		}
+		got, err := parseKeys(putKeys(e), wire.GID{})
+		if refused := errors.Is(err, perftest.ErrMessage); refused != e.GID.IsMulticast() {
 			t.Fatalf("%+v becomes %+v, %v", e, got, err)
 		}
 	})

@@ -22,6 +22,10 @@ import (
 // nobody calls Join.
 type Managed struct {
 	*perftest.Conn
+	// ManagedExchange is that of the test, and is set before the exchange: nobody calls Join then,
+	// so keys without a GID are none.
+	ManagedExchange bool
+
 	ctx      context.Context
 	dev      *engine.Device
 	manager  *cm.Manager
@@ -133,8 +137,9 @@ const firstWordTime = 30 * time.Second
 
 // hearVersion waits for what a client says first.
 func (t *talk) hearVersion(ctx context.Context) error {
-	limited, cancel := context.WithTimeoutCause(ctx, firstWordTime,
-		fmt.Errorf("%w within %s", ErrNoClient, firstWordTime))
+	most := peer.Stretched(ctx, firstWordTime)
+	limited, cancel := context.WithTimeoutCause(ctx, most,
+		fmt.Errorf("%w within %s", ErrNoClient, most))
 	defer cancel()
 	var wcs [1]roce.Completion
 	if _, err := t.cq.Wait(limited, wcs[:]); err != nil {
@@ -231,7 +236,10 @@ func (m *Managed) Keys(local perftest.Endpoint) (remote perftest.Endpoint, err e
 		func() error {
 			b, err := m.read()
 			if err == nil {
-				remote, err = parseKeys(b)
+				remote, err = parseKeys(b, m.Group)
+			}
+			if err == nil && m.ManagedExchange && remote.GID.IsZero() {
+				err = perftest.ErrNoGID
 			}
 			return err
 		},

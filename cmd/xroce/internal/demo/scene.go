@@ -139,12 +139,12 @@ func showScenes(ctx context.Context, o *Options, w *cable, t tally) (_ *cast, er
 		return nil, err
 	}
 	defer file.Close()
-	defer func() { err = errors.Join(err, h.close()) }()
 	if err := file.Begin(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, h.close())
 	}
 	writer := capture.NewWriter(file, "xroce-demo", captureBuffer)
 	defer func() { err = errors.Join(err, writer.Close()) }()
+	defer func() { err = errors.Join(err, h.close()) }()
 	tap.w.Store(writer)
 	t.report.Wire = describe(o, w, h.dev[0])
 	o.Started(t.report.Wire)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -109,7 +110,7 @@ func (r *receiver) put(ctx context.Context, m *message) error {
 func (r *receiver) sendError(err error) {
 	var short *shortage
 	if r.Token == nil && errors.As(err, &short) {
-		err = errors.New(short.brief)
+		err = errors.New(strings.Replace(err.Error(), short.Error(), short.brief, 1))
 	}
 	r.control.sendError(err)
 }

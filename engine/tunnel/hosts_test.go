@@ -90,7 +90,7 @@ func TestForgottenOfTUN(t *testing.T) {
 	c := Config{
 		Format: encap.IPoIB, Rekey: 100 * time.Millisecond,
 		// Who is not heard of for so long on a busy machine is forgotten, too.
-		LearnIdle: timeout.Scaled(300 * time.Millisecond),
+		LearnIdle: timeout.Scaled(2 * time.Second),
 	}
 	hub := l.site(1, 1500, TUN, learns(c))
 	spokes := []*site{l.site(2, 1500, TUN, c, 1), l.site(3, 1500, TUN, c, 1)}

@@ -136,7 +136,7 @@ func TestMostLearned(t *testing.T) {
 			c := Config{
 				Format: encap.EoIB, Over: over, Rekey: 100 * time.Millisecond,
 				// Who is not heard of for so long on a busy machine is forgotten, too.
-				LearnIdle: timeout.Scaled(300 * time.Millisecond),
+				LearnIdle: timeout.Scaled(2 * time.Second),
 			}
 			of := learns(c)
 			of.Learned = 2

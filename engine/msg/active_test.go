@@ -154,7 +154,9 @@ func TestInject(t *testing.T) {
 		}
 		clear(data)
 	}
-	if sent < 64 || sent > 75 {
+	// 64 wait. Two are in small slots by then, and where this is slow, sixteen in each of the four
+	// large ones that the endpoints agree on meanwhile.
+	if sent < 64 || sent > 64+2+4*16 {
 		t.Errorf("%d are sent without a receive", sent)
 	}
 	for n := range sent {

@@ -108,9 +108,10 @@ func (q *queue) reserve() []xsk.TxFrame {
 // returns how many are for the link, and whether there may be more.
 func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, more bool) {
 	q.watch.begin()
+	need := qp.core.FrameRoom()
 	for used < len(frames) && !q.loop.full() && qp.entity.MaySend(qp.core.Responding()) {
 		f := &frames[used]
-		packet := q.roomFor(qp, f.Data)
+		packet := q.roomFor(need, f.Data)
 		if f.Len = qp.core.NextPacket(now, packet); f.Len == 0 {
 			return used, false
 		}
@@ -137,11 +138,11 @@ func (q *queue) serve(now roce.Time, qp *QP, frames []xsk.TxFrame) (used int, mo
 	return used, true
 }
 
-// roomFor returns where a QP writes its next packet: a frame of the link, or, where its packets
-// may be longer than that, memory aside. They may when the link was made anew after the MTU fell
+// roomFor returns where a packet is written that may need so many bytes: to a frame of the link,
+// or, where that is shorter, to memory aside. It is when the link was made anew after the MTU fell
 // below the path MTU, and on a queue whose link is still that of a lower MTU.
-func (q *queue) roomFor(qp *QP, frame []byte) []byte {
-	if len(frame) >= roce.LongestFrame || len(frame) >= qp.core.FrameRoom() {
+func (q *queue) roomFor(need int, frame []byte) []byte {
+	if len(frame) >= need {
 		return frame
 	}
 	if q.aside == nil {

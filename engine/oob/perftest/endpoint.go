@@ -47,6 +47,15 @@ func (e Endpoint) AppendText(b []byte) []byte {
 	return fmt.Appendf(b, "%08x:", e.SRQN)
 }
 
+// CheckGroup is ErrMessage for keys with the GID of a group, but for that which the user has named:
+// a peer could have us send to all of it.
+func (e *Endpoint) CheckGroup(group wire.GID) error {
+	if e.GID.IsMulticast() && e.GID != group {
+		return fmt.Errorf("%w: keys with the GID of a group, %s", ErrMessage, e.GID)
+	}
+	return nil
+}
+
 // ParseEndpoint reads a message without its NUL. The error is ErrMessage, also of one with
 // the GID of a group: a peer could have us send to all of that.
 func ParseEndpoint(text string) (Endpoint, error) { return parseEndpoint(text, wire.GID{}) }
@@ -81,8 +90,8 @@ func parseEndpoint(text string, group wire.GID) (Endpoint, error) {
 		}
 		e.GID[i] = octet[0]
 	}
-	if e.GID.IsMulticast() && e.GID != group {
-		return Endpoint{}, fmt.Errorf("%w: keys with the GID of a group, %s", ErrMessage, e.GID)
+	if err := e.CheckGroup(group); err != nil {
+		return Endpoint{}, err
 	}
 	srqn, err := strconv.ParseUint(fields[len(fields)-1], 16, 32)
 	if err != nil {

@@ -55,8 +55,8 @@ const (
 	// when each frame is two descriptors.
 	DefaultTxBudget = 128
 	// DefaultBindTimeout covers the deferred release of a just closed socket on
-	// a starved machine; some milliseconds are usual.
-	DefaultBindTimeout = 5 * time.Second
+	// a machine that is starved, where 5 s and more were seen; some milliseconds are usual.
+	DefaultBindTimeout = 20 * time.Second
 )
 
 // Limits of Config.
@@ -134,7 +134,8 @@ type Config struct {
 	// instead of giving it up, and so wakes up faster.
 	Dedicated bool
 
-	// BindTimeout bounds how long Open waits for a queue that is still taken.
+	// BindTimeout bounds how long Open waits for a queue that is still taken: a quarter of it is
+	// for one that a process is seen to hold.
 	BindTimeout time.Duration
 
 	// Kernel replaces the operating system; nil means Linux.

@@ -97,7 +97,7 @@
 //	TxBudget     128 descriptors a send call
 //	Mode         zero-copy if the driver can, reported in Info.ZeroCopy
 //	MultiBuffer  if the MTU plus headers exceeds one chunk
-//	BindTimeout  5 s
+//	BindTimeout  20 s
 //
 // # What is promised, and the test that holds it
 //
@@ -116,6 +116,7 @@
 //	                                                TestVethOpenFailsAtEachCall
 //	Close frees the queue, fds and mappings         TestVethOpenClose
 //	a taken queue is named with its holder          TestVethQueueTaken
+//	a queue that nobody holds is waited for longer  TestOpenWaitsForTheKernel
 //	a killed owner's queue can be had               TestVethOwnerKilled
 //	one Flush sends more than one call's budget     TestFlushManyFrames,
 //	                                                TestVethManyFramesOneFlush

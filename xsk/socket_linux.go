@@ -276,7 +276,8 @@ func (s *Socket) setOptions(cfg Config, lay layout) error {
 // bind attaches the socket to its queue and reports whether frames may span two chunks. One that
 // shares the frames of another inherits its mode and flags. The kernel releases the queue of a
 // closed socket in a worker, so a queue that was just given up is busy for some milliseconds:
-// bind tries again until BindTimeout.
+// bind tries again until BindTimeout, and for a quarter of it where a process is seen to hold the
+// queue.
 func (s *Socket) bind(cfg Config, lay layout, first *Socket) (multi bool, err error) {
 	flags := uint16(BindNeedWakeup)
 	switch cfg.Mode {
@@ -288,7 +289,8 @@ func (s *Socket) bind(cfg Config, lay layout, first *Socket) (multi bool, err er
 	if lay.multi {
 		flags |= BindMulti
 	}
-	for end := time.Now().Add(cfg.BindTimeout); ; time.Sleep(bindPoll) {
+	asked := false
+	for began := time.Now(); ; time.Sleep(bindPoll) {
 		if first == nil {
 			err = s.kernel.Bind(s.fd, flags, s.info.Ifindex, s.info.Queue)
 		} else {
@@ -297,8 +299,15 @@ func (s *Socket) bind(cfg Config, lay layout, first *Socket) (multi bool, err er
 		if err == nil {
 			return lay.multi, nil
 		}
-		if !errors.Is(err, unix.EBUSY) || !time.Now().Before(end) {
+		waited := time.Since(began)
+		if !errors.Is(err, unix.EBUSY) || waited >= cfg.BindTimeout {
 			return false, s.fail("bind", err)
+		}
+		if !asked && waited >= cfg.BindTimeout/4 {
+			asked = true // once: all processes are looked through
+			if s.kernel.Owner(s.info.Ifindex, s.info.Queue) != "" {
+				return false, s.fail("bind", err)
+			}
 		}
 	}
 }

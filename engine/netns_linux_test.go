@@ -220,10 +220,10 @@ func TestStaleNeighbourIsProbed(t *testing.T) {
 	join(t, a, b, engine.ConnectOptions{})
 	moved := [6]byte{2, 0, 0, 0, 0, 0x78}
 	in(t, w.pair, vethpair.A, func(link netlink.Link) error {
-		// Or it would take the kernel eight seconds.
+		// Or it would take the kernel eight seconds. The wrong path is there for three.
 		dir := "/proc/sys/net/ipv4/neigh/" + vethpair.IfName + "/"
 		for file, value := range map[string]string{
-			"delay_first_probe_time": "1", "retrans_time_ms": "20",
+			"delay_first_probe_time": "3", "retrans_time_ms": "20",
 		} {
 			if err := os.WriteFile(dir+file, []byte(value), 0); err != nil {
 				return err

@@ -30,7 +30,7 @@ func TestLoopSleepsInAnOutage(t *testing.T) {
 		}}
 		p.open(t, [2]engine.Options{o, {}})
 		a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-		connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 15})
+		connectWith(t, a, b, engine.ConnectOptions{SGIDIndex: 1, Timeout: 16})
 		exchange(t, a, b, 4096)
 		p.kernels[0].SetDown(true)
 		calls.Store(0)

@@ -19,7 +19,7 @@ func TestResizeUnderTraffic(t *testing.T) {
 	devA, devB := simPair(t, newNetwork(t, 1, clock, sim.Faults{}), engine.Options{Clock: clock})
 	a, b := newSide(t, devA), newSide(t, devB)
 	connect(t, a, b)
-	stop := make(chan struct{})
+	stop, begun := make(chan struct{}), make(chan struct{})
 	resized := make(chan int)
 	go func() {
 		n := 0
@@ -38,9 +38,12 @@ func TestResizeUnderTraffic(t *testing.T) {
 					t.Errorf("depth %d", cq.Depth())
 				}
 			}
-			n++
+			if n++; n == 1 {
+				close(begun)
+			}
 		}
 	}()
+	<-begun
 	for i := 0; i < messages; {
 		for range 50 {
 			err := errors.Join(

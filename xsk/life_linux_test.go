@@ -35,7 +35,10 @@ func TestVethOpenClose(t *testing.T) {
 	// The kernel gives a queue back some milliseconds after Close: others are opened meanwhile.
 	const queues = 16
 	p := xsktest.NewPair(t, xsktest.Options{Queues: queues})
-	cfg := xsk.Config{Interface: vethpair.IfName, RxFrames: 256, TxFrames: 256}
+	cfg := xsk.Config{
+		Interface: vethpair.IfName, RxFrames: 256, TxFrames: 256,
+		BindTimeout: timeout.Scaled(xsk.DefaultBindTimeout),
+	}
 	cycle := func() {
 		cfg.Queue = (cfg.Queue + 1) % queues
 		s, err := xsk.Open(cfg)

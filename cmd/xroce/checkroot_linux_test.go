@@ -203,16 +203,14 @@ func TestRootLargeLost(t *testing.T) {
 		talk := func() (string, error) {
 			return talkThrough(t, ns, c.server+" -d xr0", c.client+" -d xr0", c.ends)
 		}
-		said, err := talk()
+		var said string
+		var err error
 		// The small packet is to be answered within one ACK timeout, 67 ms with some commands. A
 		// peer that is not scheduled in that time cannot be told from one that is gone.
-		late := time.Now().Add(timeout.Scaled(20 * time.Second))
-		seen := func() bool {
-			return c.ok && err == nil || !c.ok && strings.Contains(said, "answers small packets")
-		}
-		for !seen() && time.Now().Before(late) {
+		patiently(func() bool {
 			said, err = talk()
-		}
+			return c.ok && err == nil || !c.ok && strings.Contains(said, "answers small packets")
+		})
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v, %s", c.client, err, said)
 		}

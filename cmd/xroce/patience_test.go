@@ -9,12 +9,12 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// patiently does something again until it says that it was good, or it is late. It is for what an
-// end that was not scheduled for long makes go another way, and not wrong.
+// patiently does something again until it says that it was good, or it is late and was done eight
+// times. It is for what an end that was not scheduled for long makes go another way, not wrong.
 func patiently(good func() bool) {
 	late := time.Now().Add(timeout.Scaled(20 * time.Second))
-	for !good() {
-		if time.Now().After(late) {
+	for n := 1; !good(); n++ {
+		if n >= 8 && time.Now().After(late) {
 			return
 		}
 	}

@@ -32,7 +32,7 @@ func keptSink(t *testing.T, p *vethpair.Pair, in func(vethpair.Side) bench) *inv
 // endSink ends the sink when so many frames have come; some may be missing there.
 func endSink(t *testing.T, p *vethpair.Pair, sink *invocation, frames uint64) (s sinkReport) {
 	t.Helper()
-	for end := time.Now().Add(timeout.Scaled(3 * time.Second)); time.Now().Before(end); {
+	for end := time.Now().Add(timeout.Scaled(5 * time.Second)); time.Now().Before(end); {
 		if shown(t, p, vethpair.A, sink, "roce_sink_frames_total") >= frames {
 			break
 		}

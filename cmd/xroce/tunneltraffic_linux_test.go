@@ -122,10 +122,14 @@ func (w *joined) hear(at net.PacketConn, buf []byte) (n int, err error) {
 }
 
 // excused fails the test when something was sent again, though no end of the tunnel has found a
-// peer more often than it has ways to it: then no connection was lost.
+// peer more often than it has ways to it, so that no connection was lost, or has given up a frame
+// whose segments came too late.
 func excused(t *testing.T, again int, ways uint64, ends ...tunnel.Stats) {
 	t.Helper()
-	if again > 0 && !foundAgain(ways, ends...) {
+	late := slices.ContainsFunc(ends, func(s tunnel.Stats) bool {
+		return s.Dropped["incomplete"] > 0
+	})
+	if again > 0 && !late && !foundAgain(ways, ends...) {
 		t.Errorf("%d frames were lost, and no connection: %+v", again, ends)
 	}
 }

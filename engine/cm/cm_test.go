@@ -119,7 +119,7 @@ func testConnect(t *testing.T, hosts [2]*host, v6, activeEnds bool) {
 // TestAckDelay: the peer is told how long our acknowledgements may take, what the
 // device says, and waits accordingly longer.
 func TestAckDelay(t *testing.T) {
-	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 13, PacketLifeTime: 14}}
+	o := cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14}}
 	_, hosts := newWorld(t, o, engine.Options{})
 	a, b := hosts[0], hosts[1]
 	if delay := b.dev.Query().CAAckDelay; delay != 15 {

@@ -80,10 +80,12 @@ func TestStationsAtOnce(t *testing.T) {
 	}()
 	waits(t, func() bool { return packets(t, s.dev) == before+1 })
 	const strangers = 200
-	for i := range uint32(strangers) {
-		src := numbered(netip.MustParseAddr(nearby), i)
-		binary.BigEndian.PutUint32(s.stranger.from[2:], i+1000)
-		s.stranger.send(t, src, s.stranger.request(src))
+	for i := uint32(0); i < strangers; {
+		s.stranger.burst(t, 50, func() netip.Addr {
+			i++
+			binary.BigEndian.PutUint32(s.stranger.from[2:], i+1000)
+			return numbered(netip.MustParseAddr(nearby), i)
+		})
 	}
 	waits(t, func() bool { return packets(t, s.dev) == before+1+strangers })
 	release()

@@ -186,7 +186,7 @@ func TestVerbsCancelled(t *testing.T) {
 			fill(p.memory.Bytes(), 2)
 			rule := sim.Rule{From: p.hosts[tt.from].mac, Opcodes: []wire.Opcode{tt.opcode}}
 			if tt.from == 1 {
-				rule.Delay = roce.Time(timeout.Scaled(500 * time.Millisecond))
+				rule.Delay = roce.Time(timeout.Scaled(time.Second))
 			}
 			must(t, p.network.SetRules(rule))
 			ctx, cancel := context.WithCancel(t.Context())

@@ -18,6 +18,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // path is that of the socket.
@@ -99,7 +100,7 @@ func TestCountQPs(t *testing.T) {
 // listen starts a server in a directory of the test.
 func listen(t *testing.T) (s *Server, dir string) {
 	t.Helper()
-	return listenFor(t, clientTimeout)
+	return listenFor(t, timeout.Scaled(time.Minute))
 }
 
 // listenFor is listen with another clientTimeout.

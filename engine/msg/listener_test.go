@@ -77,7 +77,12 @@ func TestRefusals(t *testing.T) {
 // TestDialNamesTheRefusal: Dial says why a peer refuses, if it says so in a way that is known, and
 // that alone.
 func TestDialNamesTheRefusal(t *testing.T) {
-	_, hosts := newNetwork(t, msg.Options{})
+	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
+	must(t, err)
+	hosts := [2]*host{
+		newHost(t, network, 1, asksOnce, msg.Options{}),
+		newHost(t, network, 2, asksOnce, msg.Options{}),
+	}
 	at := netip.AddrPortFrom(hosts[1].addr, 7471)
 	l, err := hosts[1].manager.Listen(at)
 	must(t, err)
@@ -230,11 +235,8 @@ func TestIdlePeerThatDies(t *testing.T) {
 func TestAbort(t *testing.T) {
 	_, hosts := newNetwork(t, msg.Options{})
 	ca, cb := connect(t, hosts)
-	received := make(chan error, 1)
-	go func() {
-		_, err := cb.Receive(within(t), nil)
-		received <- err
-	}()
+	other := &msg.Receive{From: cb, Tag: 2, Mask: ^uint64(0)}
+	must(t, hosts[1].PostReceive(other))
 	s := &msg.Send{Buffers: [][]byte{make([]byte, 1<<20)}, Tag: 1, Level: rmsg.Matched}
 	must(t, ca.PostSend(s))
 	ca.Abort()
@@ -244,7 +246,7 @@ func TestAbort(t *testing.T) {
 		t.Errorf("%v, connection: %v", err, ca.Err())
 	}
 	<-cb.Done()
-	if err := <-received; err == nil && cb.Err() == nil {
+	if err := other.Wait(within(t)); err == nil || cb.Err() == nil {
 		t.Error("the peer was not told")
 	}
 }

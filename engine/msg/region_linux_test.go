@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -17,8 +18,10 @@ import (
 	"xroce/engine/msg"
 	"xroce/engine/pager"
 	"xroce/engine/sim"
+	"xroce/roce/clock"
 	"xroce/roce/mem"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // pagesFor is so many bytes of memory that nobody touched.
@@ -125,7 +128,10 @@ func TestMemoryIsUnmapped(t *testing.T) {
 		{rmsg.Fragments, 60_000, true},
 	} {
 		t.Run(c.by.String(), func(t *testing.T) {
-			network, hosts := newNetwork(t, msg.Options{})
+			// Slots that are late are waited for: there is no other way then.
+			network, hosts := newNetwork(t, msg.Options{
+				Machine: rmsg.Config{Patience: clock.Time(timeout.Scaled(60 * time.Second))},
+			})
 			ca, cb := connect(t, hosts)
 			third := newHost(t, network, 3, quick, msg.Options{})
 			other, theirs := connect(t, [2]*host{hosts[0], third})

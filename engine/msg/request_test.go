@@ -18,9 +18,9 @@ func TestRequests(t *testing.T) {
 	network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
 	must(t, err)
 	options := msg.Options{Extensions: roce.ExtSelectiveRepeat}
-	client, from := newNode(t, network, 1, options)
-	server, addr := newNode(t, network, 2, options)
-	at := netip.AddrPortFrom(addr, 7471)
+	client := newHost(t, network, 1, asksOnce, options)
+	server := newHost(t, network, 2, asksOnce, options)
+	at := netip.AddrPortFrom(server.addr, 7471)
 	l, err := server.ListenRequests(at)
 	must(t, err)
 	defer l.Close()
@@ -40,7 +40,7 @@ func TestRequests(t *testing.T) {
 	first := dial()
 	r, err := l.Next(ctx)
 	must(t, err)
-	if r.RemoteAddr().Addr() != from {
+	if r.RemoteAddr().Addr() != client.addr {
 		t.Errorf("from %v", r.RemoteAddr())
 	}
 	must(t, r.Reject())

@@ -43,8 +43,12 @@ func TestCloseDelivers(t *testing.T) {
 		if !bytes.Equal(got, data) {
 			t.Errorf("%d bytes of %d", len(got), n)
 		}
-		if _, err := sb.Write(data); n > 0 && !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("write to one that has closed: %v", err)
+		for ctx := within(t); n > 0; { // until it has noticed that the other has gone
+			if _, err := sb.Write(data); errors.Is(err, syscall.ECONNRESET) {
+				break
+			} else if err != nil || ctx.Err() != nil {
+				t.Fatalf("write to one that has closed: %v", err)
+			}
 		}
 		must(t, sb.Close())
 	}
@@ -75,7 +79,7 @@ func TestAcceptAfterTheEnd(t *testing.T) {
 // TestCloseLosesNothingOnABadWire: also when packets are lost, and the peer reads slowly.
 func TestCloseLosesNothingOnABadWire(t *testing.T) {
 	bad := sim.Faults{Drop: 0.02, Dup: 0.02, Reorder: 0.05, ReorderBy: 1e5}
-	_, _, sa, sb := newStreams(t, bad, msg.Options{})
+	_, _, sa, sb := newStreams(t, bad, msg.Options{Linger: timeout.Scaled(time.Minute)})
 	data := numbers(1 << 20)
 	sent := make(chan error, 1)
 	go func() {

@@ -3,6 +3,7 @@ package msg_test
 import (
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"runtime"
 	"sync/atomic"
@@ -158,11 +159,20 @@ func TestShortMessageLooksAtNoClock(t *testing.T) {
 	for _, c := range []struct{ length, looks int }{{64, 0}, {5000, 1}, {64, 0}} {
 		s.Buffers[0], r.Buffers[0] = make([]byte, c.length), make([]byte, c.length)
 		must(t, v.ends[1].PostReceive(r))
-		before := v.looks.Load()
-		must(t, conns[0].PostSend(s))
-		if n := v.looks.Load() - before; min(n, 1) != uint64(c.looks) {
-			t.Errorf("%d bytes: %d looks at the clock", c.length, n)
+		least := uint64(math.MaxUint64) // others look, too, now and then
+		for try := range 3 {
+			if try > 0 {
+				must(t, v.ends[1].PostReceive(r))
+			}
+			before := v.looks.Load()
+			must(t, conns[0].PostSend(s))
+			least = min(least, v.looks.Load()-before)
+			v.wait(func() error {
+				return errors.Join(r.Wait(ctx), s.Wait(ctx), conns[0].Flush(ctx))
+			})
 		}
-		v.wait(func() error { return errors.Join(r.Wait(ctx), s.Wait(ctx), conns[0].Flush(ctx)) })
+		if min(least, 1) != uint64(c.looks) {
+			t.Errorf("%d bytes: %d looks at the clock", c.length, least)
+		}
 	}
 }

@@ -40,6 +40,12 @@ func within(t testing.TB) context.Context {
 // who acknowledges nothing after eight timeouts of 0.5 s.
 var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 16, AckDelay: 1}}
 
+// asksOnce is one that asks once: who has refused what came is not asked again by what was on its
+// way meanwhile, which he takes for another request.
+var asksOnce = cm.Options{
+	Linger: -1, Machine: rcm.Config{ResponseTimeout: 22, PacketLifeTime: 16, AckDelay: 1},
+}
+
 // newNode makes a host with an endpoint on a simulated wire, under real time.
 func newNode(
 	t testing.TB, network *sim.Network, n byte, o msg.Options,

@@ -208,7 +208,7 @@ func TestNotThere(t *testing.T) {
 // for ever.
 func TestManyHoles(t *testing.T) {
 	p := newPager(t)
-	const holes = 100
+	const holes = 30 // more than are remembered
 	f := newFile(t)
 	must(t, f.Truncate(int64(page)))
 	r, addr := regionOf(t, p, mapFile(t, f, 2*holes, readWrite))

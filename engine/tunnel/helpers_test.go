@@ -187,17 +187,7 @@ func (l *lan) siteIn(
 	dev *engine.Device, m *cm.Manager, inside *Inside, c Config, peers ...byte,
 ) *site {
 	l.t.Helper()
-	for _, p := range peers {
-		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
-	}
-	c.life = clock.Time(time.Hour) // so that a host which is stopped loses nothing
-	if c.ackTimeout == 0 {
-		c.ackTimeout = 18 // so does a connection: it ends after 8.6 s without an answer
-	}
-	t, err := Open(dev, m, inside, c)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	t := l.openTunnel(dev, m, inside, c, peers...)
 	ctx, cancel := context.WithCancel(l.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- t.Run(ctx) }()
@@ -209,6 +199,41 @@ func (l *lan) siteIn(
 	})
 	l.t.Cleanup(end)
 	return &site{Tunnel: t, t: l.t, end: end}
+}
+
+// openTunnel opens a tunnel that nobody runs yet.
+func (l *lan) openTunnel(
+	dev *engine.Device, m *cm.Manager, inside *Inside, c Config, peers ...byte,
+) *Tunnel {
+	l.t.Helper()
+	for _, p := range peers {
+		c.Peers = append(c.Peers, Peer{Addr: addr(p)})
+	}
+	c.life = clock.Time(time.Hour) // so that a host which is stopped loses nothing
+	if c.ackTimeout == 0 {
+		c.ackTimeout = 18 // so does a connection: it ends after 8.6 s without an answer
+	}
+	t, err := Open(dev, m, inside, c)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return t
+}
+
+// still is one end that does nothing by itself.
+func (l *lan) still(n byte, c Config, peers ...byte) *site {
+	l.t.Helper()
+	dev, m := l.device(n, 1500)
+	inside := &Inside{Name: "tap0", Kind: TAP, MTU: l.inside, Queues: []Queue{newFakeQueue()}}
+	t := l.openTunnel(dev, m, inside, c, peers...)
+	l.t.Cleanup(func() {
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := t.Run(over); err != nil { // which closes it
+			l.t.Error(err)
+		}
+	})
+	return &site{Tunnel: t, t: l.t}
 }
 
 // killable is a site whose device may go, after which nothing is said to anybody.
@@ -235,6 +260,12 @@ func (l *lan) killable(n byte, c Config, peers ...byte) *site {
 	})
 	l.t.Cleanup(kill)
 	return &site{Tunnel: t, t: l.t, queue: q, kill: kill}
+}
+
+// idle is how long a peer may say nothing until it is forgotten, where a test waits for that: long
+// enough for one to connect on a machine that is busy.
+func idle() time.Duration {
+	return max(2*time.Second, timeout.Scaled(300*time.Millisecond))
 }
 
 // awaitUp waits until all peers are there.

@@ -9,7 +9,6 @@ import (
 	"xroce/encap/inner"
 	"xroce/engine"
 	"xroce/engine/sim"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // TestLearnedOfTUN: a hub of a TUN finds those that name it, and where the hosts behind them are by
@@ -90,7 +89,7 @@ func TestForgottenOfTUN(t *testing.T) {
 	c := Config{
 		Format: encap.IPoIB, Rekey: 100 * time.Millisecond,
 		// Who is not heard of for so long on a busy machine is forgotten, too.
-		LearnIdle: timeout.Scaled(2 * time.Second),
+		LearnIdle: idle(),
 	}
 	hub := l.site(1, 1500, TUN, learns(c))
 	spokes := []*site{l.site(2, 1500, TUN, c, 1), l.site(3, 1500, TUN, c, 1)}

@@ -16,7 +16,6 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce/clock"
 	rcm "xroce/roce/cm"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // learns is a configuration that learns peers of the network of all hosts.
@@ -88,7 +87,8 @@ func TestLearned(t *testing.T) {
 				t.Errorf("%x came", got)
 			}
 			st := hub.Stats()
-			if st.Learned != 2 || !st.Peers[0].Learned || spokes[0].Stats().Peers[0].Learned {
+			if st.Learned-st.Forgotten != 2 || !st.Peers[0].Learned ||
+				spokes[0].Stats().Peers[0].Learned {
 				t.Errorf("%+v", st)
 			}
 		})
@@ -104,7 +104,7 @@ func TestForgotten(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
 			c := tt.config
-			c.Rekey, c.LearnIdle = 100*time.Millisecond, timeout.Scaled(300*time.Millisecond)
+			c.Rekey, c.LearnIdle = 100*time.Millisecond, idle()
 			hub := l.site(1, 1500, TAP, learns(c))
 			dev, m := l.device(2, 1500)
 			for i := range uint64(2) {
@@ -136,7 +136,7 @@ func TestMostLearned(t *testing.T) {
 			c := Config{
 				Format: encap.EoIB, Over: over, Rekey: 100 * time.Millisecond,
 				// Who is not heard of for so long on a busy machine is forgotten, too.
-				LearnIdle: timeout.Scaled(2 * time.Second),
+				LearnIdle: idle(),
 			}
 			of := learns(c)
 			of.Learned = 2
@@ -158,15 +158,16 @@ func TestMostLearned(t *testing.T) {
 			if err := third.tryOnce(third.peers[0]); !errors.Is(err, errRoom) {
 				t.Errorf("one more is refused by %v", err)
 			}
-			if s := hub.Stats(); s.Dropped["too_many_peers"] == 0 || s.Learned != 2 {
+			if s := hub.Stats(); s.Dropped["too_many_peers"] == 0 || s.Learned-s.Forgotten != 2 {
 				t.Errorf("%+v", s)
 			}
 			second.end()
 			third.awaitUp()
 			hub.await("not learned when there is room", count(2))
 			first.awaitUp()
-			if n := hub.Stats().Forgotten; n != 1 {
-				t.Errorf("%d are forgotten", n)
+			// The third one, too, is forgotten and learned again when it is late.
+			if s := hub.Stats(); s.Forgotten < 1 || s.Learned != s.Forgotten+2 {
+				t.Errorf("%+v", s)
 			}
 		})
 	}
@@ -258,7 +259,7 @@ func (s *site) askAs(of *Tunnel, from netip.Addr, cookie uint32) (refusal, ask [
 func TestNoAmplifier(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
-	c := learns(Config{Format: encap.EoIB, LearnIdle: timeout.Scaled(time.Second)})
+	c := learns(Config{Format: encap.EoIB, LearnIdle: idle()})
 	hub := l.site(1, 1500, TAP, c)
 	hub.await("not running", func(Stats) bool {
 		hub.learning.mu.Lock()

@@ -139,8 +139,8 @@ func (r *receiver) pollNative() int {
 		}
 		r.handleNative(p, d)
 	}
-	if r.parts != nil && n > 0 {
-		r.parts.HandleDeadline(r.t.dev.Now())
+	if n > 0 {
+		r.giveUpParts()
 	}
 	return n
 }

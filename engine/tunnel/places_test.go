@@ -40,7 +40,7 @@ func TestConnectionsOfAPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn, err := b.manager.DialService(t.Context(), addr(1), b.service(), cm.Setup{
-			QP: qp, Private: ask,
+			QP: qp, Private: ask, AckTimeout: 18,
 		})
 		if err != nil {
 			_ = qp.Close()
@@ -75,7 +75,8 @@ func restartedWithAllPlaces(t *testing.T, c Config) {
 	t.Helper()
 	l := newLAN(t, sim.Faults{})
 	l.response = patient // nothing is asked twice
-	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 9)
+	c.renew = time.Hour  // none is given up before all are there
+	a, b := l.site(1, 1500, TAP, c, 2), l.still(2, c, 9)
 	to := newPeer(Peer{Addr: addr(1)}, 1, 1)
 	for range peerPlaces {
 		conn, _, err := b.dial(t.Context(), to, b.lanes[0])
@@ -260,7 +261,7 @@ func TestForgedRequestsLeaveNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+			ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(5*time.Minute))
 			defer cancel()
 			forge := func(n int) {
 				t.Helper()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
+	"time"
 
 	"xroce/encap"
 	"xroce/encap/inner"
@@ -69,7 +70,10 @@ func TestReplayedRequest(t *testing.T) {
 			t.Parallel()
 			l := newLAN(t, sim.Faults{})
 			l.response = patient // each request is counted once
-			c := Config{Format: encap.EoIB, Over: over, Key: testKey("one")}
+			c := Config{
+				Format: encap.EoIB, Over: over, Key: testKey("one"),
+				renew: time.Hour, // the keys are those of the first connection
+			}
 			a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 			a.awaitUp()
 			b.awaitUp()

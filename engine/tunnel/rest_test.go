@@ -113,13 +113,15 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 			words := make([]byte, inner.VNetLen)
 			inner.VNet{}.Put(words)
 			datagram := append(words, frame(0xff, 1, 300)...)
-			late := time.After(timeout.Scaled(20 * time.Second))
+			late := time.NewTimer(timeout.Scaled(20 * time.Second)) // for each
+			defer late.Stop()
 			one := func() {
+				late.Reset(timeout.Scaled(20 * time.Second))
 				a.queue.in <- datagram
 				(*a.queue.woken.Load())()
 				select {
 				case <-b.queue.out:
-				case <-late:
+				case <-late.C:
 					t.Fatalf("nothing comes: %+v", b.Stats())
 				}
 			}

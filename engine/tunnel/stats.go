@@ -23,24 +23,25 @@ type counts struct {
 type drop uint8
 
 const (
-	dropNoPeer    drop = iota // the peer is not connected
-	dropFull                  // its queue is full
-	dropNoRoute               // no peer has the address
-	dropInside                // the kernel's side did not take it
-	dropBridge                // it is for somebody elsewhere, or from nobody
-	dropSource                // a peer sent what is not from its addresses
-	dropHint                  // the peer's hint does not fit the datagram
-	dropChecksum              // the kernel's words do not fit the datagram
-	dropStranger              // from an address that is no peer's
-	dropSegment               // of another segment
-	dropMarked                // congested, and its sender does not know the mark (RFC 6040)
-	dropKey                   // who asks has another key, or asks again
-	dropPartition             // who asks is in another partition
-	dropCookie                // who asks is asked for a proof of his address
-	dropRoom                  // no more peers may be learned
-	dropStation               // as many are learned from the station that asks as may be
-	dropPlaces                // a peer asks for more connections than it may have
-	dropKind                  // a kind of datagram that the inside does not have
+	dropNoPeer     drop = iota // the peer is not connected
+	dropFull                   // its queue is full
+	dropNoRoute                // no peer has the address
+	dropInside                 // the kernel's side did not take it
+	dropBridge                 // it is for somebody elsewhere, or from nobody
+	dropSource                 // a peer sent what is not from its addresses
+	dropHint                   // the peer's hint does not fit the datagram
+	dropChecksum               // the kernel's words do not fit the datagram
+	dropStranger               // from an address that is no peer's
+	dropSegment                // of another segment
+	dropMarked                 // congested, and its sender does not know the mark (RFC 6040)
+	dropKey                    // who asks has another key, or asks again
+	dropPartition              // who asks is in another partition
+	dropCookie                 // who asks is asked for a proof of his address
+	dropRoom                   // no more peers may be learned
+	dropStation                // as many are learned from the station that asks as may be
+	dropPlaces                 // a peer asks for more connections than it may have
+	dropIncomplete             // a segment of it did not come in time
+	dropKind                   // a kind of datagram that the inside does not have
 
 	numDrops = int(iota)
 )
@@ -52,7 +53,7 @@ var dropNames = [numDrops]string{
 	dropSegment: "other_segment", dropKind: "unknown_kind",
 	dropMarked: "congested", dropKey: "bad_key", dropPartition: "other_partition",
 	dropCookie: "no_cookie", dropRoom: "too_many_peers", dropStation: "too_many_at_station",
-	dropPlaces: "too_many_connections",
+	dropPlaces: "too_many_connections", dropIncomplete: "incomplete",
 }
 
 func (c *counts) drop(d drop) { c.drops[d].Add(1) }

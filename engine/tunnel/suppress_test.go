@@ -79,7 +79,10 @@ func TestSuppressGone(t *testing.T) {
 		t.Fatalf("%x came", got)
 	}
 	b.end()
-	a.leave(a.peers[0])
+	a.await("not gone", func(s Stats) bool {
+		a.leave(a.peers[0]) // again, where what it answered before came late
+		return !s.Peers[0].Up
+	})
 	a.send(inner.VNet{}, arp(1, 1, 2))
 	a.await("not counted", func(s Stats) bool { return s.Peers[0].Dropped["no_peer"] == 1 })
 	if st := a.Stats(); st.Answered != 0 || st.Neighbours != 1 {

@@ -139,7 +139,9 @@ func (p *Program) attach(ifindex, queues int) {
 		p.t.Fatalf("attach XDP program: %v", err)
 	}
 	p.detach = sync.OnceFunc(func() {
-		// The order does not matter; a device that was deleted is fine.
+		// The order does not matter; a device that was deleted is fine. Others may look at all
+		// links just now, and hold what is only closed.
+		_ = l.Detach()
 		_ = l.Close()
 		_ = prog.Close()
 		_ = p.xsks.Close()

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
 	"xroce/engine/sim"
+	"xroce/roce/clock"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // openNode makes an endpoint on a simulated wire.
@@ -40,7 +43,9 @@ func TestExplainedCostIsCounted(t *testing.T) {
 	at := netip.MustParseAddrPort("192.0.2.2:7471")
 	for _, protocol := range append([]rmsg.Protocol{rmsg.Auto}, Forced...) {
 		for _, pieces := range [][]int{{64}, {500, 700}, {20_000}, {1 << 20}} {
-			c := rmsg.Config{Protocol: protocol}
+			c := rmsg.Config{ // whatever time slots take
+				Protocol: protocol, Patience: clock.Time(timeout.Scaled(60 * time.Second)),
+			}
 			e, err := Explain(c, pieces, 1024)
 			if err != nil {
 				t.Fatal(err)

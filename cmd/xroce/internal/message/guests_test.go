@@ -132,10 +132,11 @@ func TestSilentStrangersDriveOutTheirOwn(t *testing.T) {
 			return false
 		}
 	}
-	for _, c := range all[:5] {
+	for _, c := range all[:4] {
 		<-c.Done()
 	}
-	if slices.ContainsFunc(all[5:], over) {
+	// Of two that come at once, either may be the earlier one.
+	if slices.ContainsFunc(all[6:], over) {
 		t.Error("others than the first are gone")
 	}
 	p.measured(t, guestTest(1))
@@ -145,11 +146,11 @@ func TestSilentStrangersDriveOutTheirOwn(t *testing.T) {
 // when it was to have made it, however many strangers come meanwhile.
 func TestStrangersDoNotProlong(t *testing.T) {
 	c := guestTest(2)
-	c.Setup = time.Second
+	c.Setup = timeout.Scaled(2 * time.Second)
 	p, strangers := host(t, c)
 	client := openNode(t, p.network, 2, rmsg.Config{})
 	must(t, (&run{config: c, endpoint: client}).agree(t.Context(), p.dial(t, client)))
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(30*time.Second))
 	defer cancel()
 	for {
 		if s, err := strangers.Dial(ctx, p.at); err == nil {

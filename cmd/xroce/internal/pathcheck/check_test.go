@@ -79,7 +79,7 @@ func runWithPorts(t *testing.T, mtu [2]int) (r *rig, client *Client, got Result,
 func TestRunLossy(t *testing.T) {
 	r := newRig(t, sim.Faults{Drop: 0.02}, 4200, 4200)
 	client := r.dial(t)
-	client.patience = timeout.Scaled(300 * time.Millisecond) // for what was lost
+	client.patience = timeout.Scaled(time.Second) // for what was lost
 	got, err := client.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestMappedCutOff(t *testing.T) {
 			c := brief(tt.test)
 			tt.change(&c)
 			p := newPair(t, c)
-			p.hurries(2 * time.Second)
+			p.hurries(timeout.Scaled(time.Second)) // for what is set up, too
 			o := &p.ends[tt.end]
 			o.File = mappedFile(t, &c)
 			cut := make(chan struct{})

@@ -80,7 +80,7 @@ func TestServersOutliveStrangers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server, client := newRig(t, sim.Faults{})
-			server.Silence = timeout.Scaled(2 * time.Second)
+			server.Silence = timeout.Scaled(3 * time.Second)
 			logged := server.logs()
 			ctx := within(t)
 			at := server.at(false, port)

@@ -142,6 +142,9 @@ func (c *control) receiveChunks(ctx context.Context, add func(chunk []byte) erro
 // arrived waits for a chunk. What the other end says meanwhile is that it gives up, or what
 // comes behind the data, which may overtake a chunk that is on its way.
 func (c *control) arrived(ctx context.Context, r *msg.Receive) error {
+	if ctx.Err() != nil { // though it may be there already
+		return context.Cause(ctx)
+	}
 	for !isOver(r.Done()) {
 		var said <-chan struct{}
 		if c.early == nil {

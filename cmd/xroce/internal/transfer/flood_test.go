@@ -53,8 +53,12 @@ func TestAnswersThatNobodyHears(t *testing.T) {
 // once when it has nothing to send.
 func TestWaitIsNoPatience(t *testing.T) {
 	r := newRig(t, 1, sim.Faults{})
-	for slow, want := range map[bool]string{
-		true: "nothing came from the peer", false: "it says that it waits",
+	for slow, c := range map[bool]struct {
+		limit time.Duration
+		want  string
+	}{
+		true:  {50 * time.Millisecond, "nothing came from the peer"},
+		false: {timeout.Scaled(20 * time.Second), "it says that it waits"},
 	} {
 		from, to := r.connect(t, client, server)
 		done := make(chan struct{})
@@ -68,19 +72,19 @@ func TestWaitIsNoPatience(t *testing.T) {
 				<-s.Done()
 			}
 		}()
-		c := newControl(to, patience{})
-		c.slow = slow
+		listener := newControl(to, patience{})
+		listener.slow = slow
 		heard := make(chan error, 1)
 		go func() {
-			_, err := c.receive(t.Context(), 50*time.Millisecond)
+			_, err := listener.receive(t.Context(), c.limit)
 			heard <- err
 		}()
 		select {
 		case err := <-heard:
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("slow %v: %v: no %q", slow, err, want)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("slow %v: %v: no %q", slow, err, c.want)
 			}
-		case <-time.After(timeout.Scaled(20 * time.Second)):
+		case <-time.After(timeout.Scaled(40 * time.Second)):
 			t.Errorf("slow %v: it waits for ever", slow)
 		}
 		to.Conn.Abort()

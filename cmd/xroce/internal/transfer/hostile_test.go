@@ -104,11 +104,10 @@ func TestHostileSenders(t *testing.T) {
 			r := newRig(t, 2*ChunkSize, sim.Faults{})
 			conn, s, over := r.admitted(t, c.patience)
 			said := hearAll(conn.Link)
-			if err := c.play(t.Context(), conn, s); err != nil {
-				t.Fatal(err)
-			}
+			// The receiver may have given up before the last of it.
+			played := c.play(t.Context(), conn, s)
 			if err := <-over; err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v: no %q", err, c.want)
+				t.Errorf("%v: no %q (played: %v)", err, c.want, played)
 			} else if len(err.Error()) > maxError {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}

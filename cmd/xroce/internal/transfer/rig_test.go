@@ -58,8 +58,8 @@ type rig struct {
 }
 
 // quick is a manager that asks again after 0.6 s, gives up after 10 s and forgets after some
-// 150 ms. Its queue pairs wait 1.1 s for a peer: for a wire that loses.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 14, AckDelay: 1}}
+// 300 ms. Its queue pairs wait 2.1 s for a peer: for a wire that loses.
+var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 15, AckDelay: 1}}
 
 // patient is one that forgets after half a second, and whose queue pairs wait 4.3 s: where nothing
 // is lost, what is late is on a machine that is busy.

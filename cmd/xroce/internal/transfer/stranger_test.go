@@ -162,7 +162,7 @@ func TestSilentSenders(t *testing.T) {
 			over := r.received(t.Context(), to, ReceiveConfig{patience: impatient})
 			for line := range strings.SplitAfterSeq(says, "\n") {
 				if line != "" {
-					must(t, say(from, line))
+					_ = say(from, line) // which may be too late already
 				}
 			}
 			if err := <-over; !errors.Is(err, peer.ErrSilence) {

@@ -80,7 +80,7 @@ func postUnseen(t *testing.T, a, b *side, n, size int) {
 func TestLinkFlapsUnderTraffic(t *testing.T) {
 	pair, devs := vethPair(t, vethpair.Options{MTU: 4200}, [2]engine.Options{})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
-	connectWith(t, a, b, outlasting)
+	connect(t, a, b)
 	for i := range a.mr.Bytes() {
 		a.mr.Bytes()[i] = byte(i * 7)
 	}

@@ -32,7 +32,6 @@ type receiver struct {
 	mr    *engine.MR // of its receives
 	size  int        // of one
 	parts *encap.Reassembler
-	lost  uint64 // frames that parts gave up, as far as they are counted
 
 	class  uint8 // traffic class of the headers of the packet, 0 where it says nothing
 	packet encap.Packet
@@ -199,17 +198,15 @@ func (r *receiver) takeAll(n int) error {
 	return nil
 }
 
-// giveUpParts gives up frames of which segments are missing for too long, and counts all that were
-// given up since it was last called, for this or another reason.
+// giveUpParts gives up frames of which segments are missing for too long, and says how many have
+// been given up, for this or another reason.
 func (r *receiver) giveUpParts() {
 	if r.parts == nil {
 		return
 	}
 	r.parts.HandleDeadline(r.t.dev.Now())
 	s := r.parts.Stats()
-	lost := s.Expired + s.Stale + s.CrowdedOut
-	r.t.counts.drops[dropIncomplete].Add(lost - r.lost)
-	r.lost = lost
+	r.t.counts.drops[dropIncomplete].Store(s.Expired + s.Stale + s.CrowdedOut)
 }
 
 // take takes what came in a receive, and posts it again.

@@ -21,13 +21,13 @@ func TestLostSegments(t *testing.T) {
 			if err := l.network.SetFaults(sim.Faults{Drop: 0.2}); err != nil {
 				t.Fatal(err)
 			}
-			for n := b.Stats().Dropped["incomplete"]; n == 0; n = b.Stats().Dropped["incomplete"] {
+			for b.Stats().Dropped["incomplete"] == 0 {
 				a.send(inner.VNet{}, frame(2, 1, 9000))
 				select {
 				case <-b.queue.out: // few are whole
 				default:
 				}
-				if t.Context().Err() != nil || a.Stats().Peers[0].TxDatagrams > 10_000 {
+				if a.Stats().Peers[0].TxDatagrams > 10_000 {
 					t.Fatalf("%+v", b.Stats())
 				}
 			}

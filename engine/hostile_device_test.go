@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"runtime"
 	"testing"
 
 	"xroce/engine"
@@ -14,6 +13,7 @@ import (
 	"xroce/roce/wire"
 	"xroce/xsk"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 )
 
 // A siege is two connected devices and a third port on their network, whose owner
@@ -142,14 +142,13 @@ func TestHostileSpoofedPacketsToDevice(t *testing.T) {
 	}
 	before, drops := counters(t, g.b.dev), g.dropped()
 	g.unmoved(func() {
-		grown := heapGrowth(func() {
-			for range rounds {
-				for _, frame := range frames {
-					g.attack(frame)
-				}
+		held := heap.Live()
+		for range rounds {
+			for _, frame := range frames {
+				g.attack(frame)
 			}
-		})
-		if grown > 4<<20 {
+		}
+		if grown := heap.Grown(held, 4<<20); grown > 4<<20 {
 			t.Errorf("%d bytes more after %d packets", grown, rounds*len(frames))
 		}
 	})
@@ -167,17 +166,6 @@ func TestHostileSpoofedPacketsToDevice(t *testing.T) {
 		t.Errorf("%d drops counted of %d packets", got, rounds*len(frames))
 	}
 	g.talk()
-}
-
-// heapGrowth is how many bytes more are in use after a step.
-func heapGrowth(step func()) int64 {
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	step()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
 }
 
 // TestHostileOpcodesForNoQP: all opcodes for QPs that there are not: 0, 1, the
@@ -270,17 +258,16 @@ func TestHostileGarbageToDevice(t *testing.T) {
 		}
 		frames = append(frames, f)
 	}
-	grown := heapGrowth(func() {
-		for range 20 {
-			g.unmoved(func() {
-				for _, f := range frames {
-					g.attack(f)
-				}
-			})
-			g.talk()
-		}
-	})
-	if grown > 4<<20 {
+	held := heap.Live()
+	for range 20 {
+		g.unmoved(func() {
+			for _, f := range frames {
+				g.attack(f)
+			}
+		})
+		g.talk()
+	}
+	if grown := heap.Grown(held, 4<<20); grown > 4<<20 {
 		t.Errorf("%d bytes more in use", grown)
 	}
 	if err := g.b.dev.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"xroce/roce"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/heap"
 )
 
 // nullLink is a link that nobody uses.
@@ -18,14 +19,6 @@ func (nullLink) Info() xsk.Info { return xsk.Info{MaxFrame: 1514} }
 type nullHost struct{ Host }
 
 func (nullHost) Port() Port { return Port{MTU: 1500} }
-
-// heap returns the bytes of live objects.
-func heap() int {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
 
 // TestMemoryOfIdleQPs makes 10,000 QPs and says what each takes: in all, and what
 // of it is the transport's.
@@ -46,7 +39,7 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 			MaxSendSGE: 1, MaxRecvSGE: 1,
 		}
 		qps, machines := make([]*QP, 0, count), make([]*roce.QP, 0, count)
-		empty := heap()
+		empty := heap.Live()
 		for range count {
 			qp, err := d.CreateQP(pd, init)
 			if err != nil {
@@ -54,14 +47,14 @@ func TestMemoryOfIdleQPs(t *testing.T) {
 			}
 			qps = append(qps, qp)
 		}
-		whole := (heap() - empty) / count
+		whole := (heap.Live() - empty) / count
 		for i, qp := range qps {
 			machines = append(machines, qp.core)
 			qp.Close()
 			qps[i] = nil
 		}
 		d.qps, qps = nil, nil
-		machine := (heap() - empty) / count
+		machine := (heap.Live() - empty) / count
 		runtime.KeepAlive(machines)
 		t.Logf("%3d + %3d work requests: %5d bytes a QP, %5d of them the transport's, "+
 			"%d the engine's", depth, depth, whole, machine, whole-machine)

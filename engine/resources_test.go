@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"xroce/roce"
 	"xroce/roce/mem"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 )
 
 // TestResources shows every kind of object with what it belongs to.
@@ -154,11 +154,10 @@ func TestManyConnectionsLeaveNothing(t *testing.T) {
 		many = 2000
 	}
 	w := simWorld(t, 2, sim.Faults{}, engine.Options{})
-	var before, after runtime.MemStats
+	var held int64
 	for i := range many {
 		if i == many/2 {
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			held = heap.Live()
 		}
 		var seats [2]*seat
 		for j, dev := range w.devs {
@@ -192,14 +191,12 @@ func TestManyConnectionsLeaveNothing(t *testing.T) {
 			}
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
 	for _, dev := range w.devs {
 		if got := dev.Resources(0).Total; got != (engine.ResourceCount{}) {
 			t.Errorf("left: %+v", got)
 		}
 	}
-	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+	if grown := heap.Grown(held, 1<<20); grown > 1<<20 {
 		t.Errorf("%d bytes more after %d connections", grown, many/2)
 	}
 }

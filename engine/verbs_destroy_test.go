@@ -14,6 +14,7 @@ import (
 	"xroce/roce"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -259,12 +260,12 @@ func TestTenThousandOfEverything(t *testing.T) {
 		}
 	}
 	cycle()
-	files, routines, heap := openFiles(t), runtime.NumGoroutine(), liveHeap()
+	files, routines, held := openFiles(t), runtime.NumGoroutine(), heap.Live()
 	for range cycles {
 		cycle()
 	}
 	// Six numbers rest a cycle. Any object would take more than they do.
-	if grown := (liveHeap() - heap) / cycles; grown > 300 {
+	if grown := heap.Grown(held, 300*int64(cycles)) / int64(cycles); grown > 300 {
 		t.Errorf("%d bytes are left of each cycle", grown)
 	} else {
 		t.Logf("%d bytes are left of each cycle", grown)
@@ -276,14 +277,6 @@ func TestTenThousandOfEverything(t *testing.T) {
 	if n := goroutinesLeft(routines); n > routines {
 		t.Errorf("%d goroutines before, %d after", routines, n)
 	}
-}
-
-// liveHeap returns the bytes of live objects.
-func liveHeap() int {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 // goroutinesLeft counts goroutines, and gives those that were told to end the time

@@ -9,6 +9,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/heap"
 )
 
 // TestDestroyedLeaveNumbers: of connections that were destroyed, and whose peers do not confirm
@@ -21,7 +22,7 @@ func TestDestroyedLeaveNumbers(t *testing.T) {
 	at := netip.AddrPortFrom(b.v4, 1)
 	s := b.serve(t, at)
 	var active, passive []*cm.Conn
-	heap := liveHeap()
+	held := heap.Live()
 	before := b.dev.Resources(0).Total
 	for range many {
 		setup := a.setup()
@@ -51,7 +52,7 @@ func TestDestroyedLeaveNumbers(t *testing.T) {
 	}
 	last := passive[many-1]
 	active, passive = nil, nil
-	if n := (int64(liveHeap()) - int64(heap)) / (2 * many); n > each {
+	if n := heap.Grown(held, 2*many*each) / (2 * many); n > each {
 		t.Errorf("%d bytes are held of each connection, want at most %d", n, each)
 	}
 	select {

@@ -11,6 +11,7 @@ import (
 	rcm "xroce/roce/cm"
 	"xroce/roce/wire"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 )
 
 // invented are addresses of those who are not there: on the link, and where no route is to.
@@ -46,16 +47,16 @@ func (s *siege) flat(t *testing.T, next func(n int) netip.Addr, what func(netip.
 		}
 	}
 	ask(few)
-	heap, goroutines := liveHeap(), runtime.NumGoroutine()
+	held, goroutines := heap.Live(), runtime.NumGoroutine()
 	ask(most)
-	if n := int64(liveHeap()) - int64(heap); n > more {
+	if n := heap.Grown(held, more); n > more {
 		t.Errorf("%d bytes more are held", n)
 	}
 	if n := runtime.NumGoroutine() - goroutines; n > searches {
 		t.Errorf("%d goroutines more", n)
 	}
-	if held := s.manager.Usage(); held.HalfOpen > 256 {
-		t.Errorf("held: %+v", held)
+	if used := s.manager.Usage(); used.HalfOpen > 256 {
+		t.Errorf("held: %+v", used)
 	}
 }
 
@@ -100,12 +101,4 @@ func TestLookupsLeaveNoMemory(t *testing.T) {
 			}
 		})
 	}
-}
-
-// liveHeap is how many bytes are in use.
-func liveHeap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -18,6 +18,7 @@ import (
 	"xroce/roce/mem"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -58,7 +59,7 @@ func flood(b *testing.B, near, listens bool, rate int) {
 	b.Cleanup(func() { l.Close(); serving.Wait() })
 
 	before := connectTimes(b, peer, at)
-	goroutines, heap := runtime.NumGoroutine(), liveHeap()
+	goroutines, held := runtime.NumGoroutine(), heap.Live()
 	port := uint16(otherPort)
 	if listens {
 		port = goodPort
@@ -107,7 +108,7 @@ func flood(b *testing.B, near, listens bool, rate int) {
 	quiet, flooded := report("quiet", before), report("flood", during)
 	b.ReportMetric(float64(flooded)/float64(quiet), "ratio")
 	b.ReportMetric(float64(most-goroutines), "more-goroutines")
-	b.ReportMetric(float64(int64(liveHeap())-int64(heap))/1e6, "more-MB")
+	b.ReportMetric(float64(heap.Live()-held)/1e6, "more-MB")
 	b.ReportMetric(float64(entries), "neighbours")
 	b.ReportMetric(0, "ns/op")
 }

@@ -16,6 +16,7 @@ import (
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/heap"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -281,22 +282,16 @@ func TestForgedRequestsLeaveNothing(t *testing.T) {
 					}
 				}
 			}
-			used := func() (goroutines int, heap uint64) {
-				runtime.GC()
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				return runtime.NumGoroutine(), m.HeapAlloc
-			}
 			forge(len(good)) // what is made once
-			goroutines, heap := used()
+			goroutines, held := runtime.NumGoroutine(), heap.Live()
 			forge(many)
 			a.await("connections or goroutines are held", func(Stats) bool {
 				return a.incoming() <= 1 && runtime.NumGoroutine() <= goroutines+5
 			})
-			goroutinesThen, heapThen := used()
-			t.Logf("%d goroutines and %d KiB before, %d and %d KiB behind %d requests",
-				goroutines, heap>>10, goroutinesThen, heapThen>>10, many)
-			if heapThen > heap+4<<20 {
+			const limit = 4 << 20
+			grown := heap.Grown(held, limit)
+			t.Logf("%d KiB more are held behind %d requests", grown>>10, many)
+			if grown > limit {
 				t.Error("something is left of them")
 			}
 			if over == OverUD && a.Stats().Peers[0].Dropped["bad_key"] == 0 {

@@ -1,0 +1,2 @@
+// Package heap measures in tests what is held in memory.
+package heap

@@ -22,6 +22,25 @@ func (r *requester) startAckTimer(now Time) {
 	}
 }
 
+// hastenAckTimer has the timer, if it runs, expire no later than if it were started now. It does
+// not start anew: who calls this often would never hear that the peer is gone.
+func (r *requester) hastenAckTimer(now Time) {
+	if r.ackAt != 0 {
+		r.ackAt = min(r.ackAt, r.pace.Next(now)+ackTimeout(r.attr.Timeout))
+	}
+}
+
+// changeAckTimer starts the timer of what is under way anew, since TIMEOUT was set.
+func (r *requester) changeAckTimer(now Time) {
+	if r.rnrWait {
+		return // it starts behind that
+	}
+	if r.ackAt = 0; r.una != r.sentTop && !(r.stalled && r.psn == r.una) {
+		r.startAckTimer(now)
+	}
+	r.recovery.rearm(now)
+}
+
 // ackTimerExpired reports whether the local ACK timer has run out.
 func (r *requester) ackTimerExpired(now Time) bool {
 	return !r.rnrWait && r.ackAt != 0 && now >= r.ackAt

@@ -8,9 +8,13 @@ import (
 
 // This file is about when a work request may start, and with which PSNs.
 
+// localBurst is how many work requests that need no packet are done in one turn: others are to
+// have theirs.
+const localBurst = 64
+
 // begin starts with the next posted work request, if it may start now.
 func (r *requester) begin(now Time) bool {
-	for {
+	for done := 0; ; done++ {
 		if r.new == r.sq.Tail() || r.failed || r.State() != StateRTS ||
 			r.ahead(r.max) >= r.window {
 			return false
@@ -22,6 +26,10 @@ func (r *requester) begin(now Time) bool {
 		}
 		// Work that is done here waits for everything before it.
 		if r.new != r.sq.Head() {
+			return false
+		}
+		if done == localBurst {
+			r.lookOn(now)
 			return false
 		}
 		if status := r.workLocally(w); status != StatusSuccess {

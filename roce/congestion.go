@@ -70,10 +70,14 @@ func (c *congestion) deadline() Time {
 	return c.control.Deadline()
 }
 
-// time begins to time the round trip of a packet that asks for an answer and goes for the
-// first time, unless one is being timed.
-func (c *congestion) time(now Time, psn wire.PSN, asks bool) {
-	if asks && !c.timing {
+// time follows a packet that leaves. If it goes for the first time and asks for an answer, its
+// round trip is timed, unless another's is. If one goes again, none is: what answers may be late
+// for want of a receive, or because it was lost.
+func (c *congestion) time(now Time, psn wire.PSN, first, asks bool) {
+	switch {
+	case !first:
+		c.timing = false
+	case asks && !c.timing:
 		c.timing, c.timed, c.timedAt = true, psn, now
 	}
 }
@@ -162,6 +166,17 @@ func (r *requester) controlDeadline(now Time) {
 		r.congestion.control.HandleDeadline(now)
 		r.limit(now)
 	}
+}
+
+// setRateLimit follows a change of RATE_LIMIT: what was spent at the old one is forgotten, so
+// that a packet may go now.
+func (r *requester) setRateLimit(now Time) {
+	r.pace.SetRate(now, r.attr.RateLimit)
+	r.paced = false
+	if r.congestion != nil {
+		r.limit(now)
+	}
+	r.hastenAckTimer(now)
 }
 
 // limit makes the lower of the controller's rate and RATE_LIMIT the rate, and the smaller of

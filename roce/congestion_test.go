@@ -335,3 +335,57 @@ func TestECNBits(t *testing.T) {
 	s.ExpectCount(counter.RcvdPkts, 4)
 	s.ExpectCount(counter.NPECNMarked, 1)
 }
+
+// TestRateOutlivesSQE: what a switch said of the path of a UC QP holds when the send queue goes on
+// behind an error of its own, and comes to its end as it would have.
+func TestRateOutlivesSQE(t *testing.T) {
+	s := newScript(t, options{Congestion: dcqcn, MTU: wire.MTU1024, Type: roce.TypeUC})
+	for range 20 {
+		s.Recv(cnp())
+	}
+	s.Post(s.badLKey(1, 8))
+	s.ExpectNothing()
+	s.ExpectState(roce.StateSQE)
+	s.move(roce.StateRTS)
+	if rate := s.qp.Snapshot().Rate; rate == 0 {
+		t.Error("the rate is not told of")
+	}
+	s.Recv(cnp())
+	s.ExpectCount(counter.RPCNPIgnored, 0)
+	for range 1000 { // what raises the rate is a deadline
+		s.Advance(roce.Millisecond)
+	}
+	for range 200 { // at 10 Mb/s they take 170 ms
+		s.Send(1, 1024)
+		if s.qp.NextPacket(s.now, s.frame) == 0 {
+			t.Fatal("there is a limit a second after the last CNP")
+		}
+		drain(t, s.send)
+	}
+}
+
+// TestSwiftTimesNoWait: neither a receiver that has no receive, nor a packet that was lost, is a
+// path that is long.
+func TestSwiftTimesNoWait(t *testing.T) {
+	const most = 64
+	s := newScript(t, options{
+		Congestion: configured(cc.AlgorithmSwift), RetryCnt: 7, Window: most, Depth: 256,
+	})
+	for n := range uint32(10) {
+		s.Send(1, 64)
+		s.Expect(roctest.PSN(s.us(n)))
+		s.Recv(ackWith(s.us(n), wire.RNRSyndrome(0)))
+		s.Advance(655_360 * roce.Microsecond)
+		s.Expect(roctest.PSN(s.us(n)))
+		s.Recv(ack(s.us(n)))
+		drain(t, s.send)
+	}
+	for range 2 * most {
+		s.Send(1, 64)
+	}
+	for n := range uint32(most) {
+		if s.qp.NextPacket(s.now, s.frame) == 0 {
+			t.Fatalf("%d packets at once, want %d", n, most)
+		}
+	}
+}

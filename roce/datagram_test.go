@@ -171,6 +171,27 @@ func TestDatagramDropped(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 }
 
+// TestLocalWorkInTurns: of work that needs no packet a part is done in a turn, so that a queue full
+// of it keeps nobody else waiting, and the rest in the next ones.
+func TestLocalWorkInTurns(t *testing.T) {
+	const many, most = 1000, 100
+	s := newUD(t, options{Depth: many, Link: wire.MTU1024})
+	for i := range uint64(many) {
+		s.Post(s.gram(i, 1025, 0))
+	}
+	finished := 0
+	for turns := 0; finished < many; turns++ {
+		s.ExpectNothing()
+		n := len(drain(t, s.send))
+		if finished += n; n == 0 || n > most || turns > many {
+			t.Fatalf("%d done in turn %d", n, turns)
+		}
+		if at, ok := s.qp.NextDeadline(); ok {
+			s.Advance(at - s.now)
+		}
+	}
+}
+
 // TestDatagramTooLong: nothing is sent, and yet it is complete; what is behind it
 // goes at once, in the next packet.
 func TestDatagramTooLong(t *testing.T) {

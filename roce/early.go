@@ -52,8 +52,8 @@ func (s *responder) keepEarly(now Time, p *wire.Packet, ahead uint32) bool {
 	}
 	switch {
 	case s.gap:
-		// It was told; who asks hears it again, unless nothing is missing.
-		if p.BTH.AckReq && !s.refused {
+		// It was told. Who asks hears it again if that says more than the first time.
+		if p.BTH.AckReq && s.tellsAgain() {
 			s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 		}
 	case x.gap.Lost(now, x.buffer.Len()):
@@ -73,8 +73,8 @@ func (s *responder) tellGap() {
 	s.responses.nak(s.psn, wire.NAKPSNSequenceError)
 }
 
-// tellsAgain reports whether a peer that asks with a duplicate hears of the gap, of
-// which it was told once, rather than that all before it has come.
+// tellsAgain reports whether a peer that asks hears of the gap, of which it was told once, rather
+// than that all before it has come. Others are told once (IBA 9.7.5.2).
 func (s *responder) tellsAgain() bool {
 	return s.early != nil && s.early.bitmaps && s.gap && !s.refused
 }

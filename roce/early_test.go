@@ -290,18 +290,20 @@ func TestToleratesReorder(t *testing.T) {
 		write(s, n)
 	}
 	s.ExpectAck(s.it(3), wire.NAKPSNSequenceError, 3)
+	write(s, 7) // and it has heard it
+	s.ExpectNothing()
 	write(s, 3)
-	s.ExpectAck(s.it(6), wire.ACKNoCredits, 7)
+	s.ExpectAck(s.it(7), wire.ACKNoCredits, 8)
 
-	write(s, 8)
+	write(s, 9)
 	s.ExpectNothing()
 	s.Advance(100 * roce.Microsecond)
-	s.ExpectAck(s.it(7), wire.NAKPSNSequenceError, 7)
-	for n := uint32(7); n < 10; n++ { // it goes back, as it must
+	s.ExpectAck(s.it(8), wire.NAKPSNSequenceError, 8)
+	for n := uint32(8); n < 11; n++ { // it goes back, as it must
 		write(s, n)
 	}
-	s.ExpectAck(s.it(9), wire.ACKNoCredits, 10)
-	if got := s.buf[:10]; string(got) != "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09" {
+	s.ExpectAck(s.it(10), wire.ACKNoCredits, 11)
+	if got := s.buf[:11]; string(got) != "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a" {
 		t.Errorf("memory is % x", got)
 	}
 

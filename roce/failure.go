@@ -33,10 +33,11 @@ func (r *requester) fail(now Time, status Status) {
 	wc := r.failure(r.sq.At(r.sq.Head()), status, now)
 	if r.typ.Reliable() {
 		r.enterError()
+		r.stop()
 	} else {
 		r.enterSQE()
+		r.halt()
 	}
-	r.stop()
 	r.sq.Pop()
 	r.complete(r.sendCQ, &wc, true)
 	if r.State() == StateSQE {

@@ -16,6 +16,9 @@ func checkFlush(wr *SendWR) error {
 	if len(wr.SGList) != 0 {
 		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
 	}
+	if !wr.FlushRegion && wr.FlushLength > MaxMessage {
+		return fmt.Errorf("%w: FLUSH of %d bytes, at most %d", ErrInvalid, wr.FlushLength, MaxMessage)
+	}
 	return nil
 }
 
@@ -61,7 +64,7 @@ func (s *responder) executeFlush(p *wire.Packet) (Reason, wire.Syndrome) {
 	if reason, nak := s.mayAddResource(flushRights[h.PLT]); nak != 0 {
 		return reason, nak
 	}
-	if reth.DMALen > MaxMessage {
+	if h.SEL != wire.FlushRegion && reth.DMALen > MaxMessage {
 		return reasonLength, wire.NAKInvalidRequest
 	}
 	s.keys().WriteBack()

@@ -40,6 +40,7 @@ func TestFlushResponder(t *testing.T) {
 		{wire.FlushPersistent, wire.FlushRange, 8, 100, []syncCall{{8, 100}}},
 		{wire.FlushPersistent, wire.FlushRange, 8, 0, nil},
 		{wire.FlushPersistent, wire.FlushRegion, 1 << 40, 1 << 30, []syncCall{{0, 1 << 16}}},
+		{wire.FlushPersistent, wire.FlushRegion, 0, 3 << 30, []syncCall{{0, 1 << 16}}},
 		{both, wire.FlushRange, 0, 1, []syncCall{{0, 1}}},
 	} {
 		var calls []syncCall
@@ -130,6 +131,8 @@ func TestFlushRequester(t *testing.T) {
 	for words, wr := range map[string]roce.SendWR{
 		"type": {Opcode: roce.OpFlush},
 		"SGEs": {Opcode: roce.OpFlush, Flush: 1, SGList: s.sge(0, 8)},
+
+		"at most": {Opcode: roce.OpFlush, Flush: 1, FlushLength: 1<<31 + 1},
 	} {
 		wantErr(t, s.qp.PostSend(&wr), roce.ErrInvalid, words)
 	}

@@ -107,8 +107,8 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.reset()
 		return
 	case to == StateErr:
+		q.rsp.responses.clear()
 		if from != StateErr {
-			q.rsp.responses.clear()
 			q.enterError()
 			q.endCall(now)
 		}
@@ -131,14 +131,10 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		q.req.restart(next.SQPSN)
 	}
 	if mask&AttrRateLimit != 0 {
-		q.req.pace.SetRate(now, next.RateLimit)
-		q.req.paced = false
-		if q.congestion != nil {
-			q.req.limit(now)
-		}
-		if q.req.ackAt != 0 {
-			q.req.startAckTimer(now)
-		}
+		q.req.setRateLimit(now)
+	}
+	if mask&AttrTimeout != 0 {
+		q.req.changeAckTimer(now)
 	}
 	if mask&AttrKeepalive != 0 {
 		q.req.hear(now)

@@ -106,3 +106,45 @@ func TestRateInErr(t *testing.T) {
 		s.ExpectDeadline(0)
 	}
 }
+
+// TestRateKeepsTimer: who changes the rate again and again hears that the peer is gone as soon as
+// without; a rate that is raised does not leave the timer where the low one had put it.
+func TestRateKeepsTimer(t *testing.T) {
+	s := newScript(t, options{RetryCnt: 1})
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	for i := 0; i < 150 && s.qp.State() == roce.StateRTS; i++ {
+		s.rate(uint32(1_000_000 + i%2))
+		s.Advance(roce.Millisecond)
+		s.qp.NextPacket(s.now, s.frame)
+	}
+	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+
+	s = newScript(t, options{})
+	s.rate(8) // a byte a millisecond
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.Advance(roce.Millisecond)
+	s.rate(0)
+	s.ExpectDeadline(4096 << 14)
+}
+
+// TestTimeoutTakesEffect: a TIMEOUT that is changed in SQD is that of what is under way.
+func TestTimeoutTakesEffect(t *testing.T) {
+	for _, before := range []uint8{0, 31} {
+		s := newScript(t, options{Attr: func(a *roce.Attr) { a.Timeout = before }})
+		s.Send(1, 4)
+		s.Expect(roctest.PSN(s.us(0)))
+		s.move(roce.StateSQD)
+		s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 14 })
+		s.ExpectDeadline(4096 << 14)
+		s.Advance(4096 << 14)
+		s.Expect(roctest.PSN(s.us(0)))
+		s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 0 })
+		s.ExpectDeadline(0)
+	}
+	s := newScript(t, options{}) // nothing is under way
+	s.move(roce.StateSQD)
+	s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 10 })
+	s.ExpectDeadline(0)
+}

@@ -54,6 +54,11 @@ func (r *requester) fill(n uint32, wr *SendWR, length uint32) error {
 	if op.Count && r.attr.MaxRdAtomic == 0 && s != StateErr {
 		return fmt.Errorf("%w: %s on a QP whose MAX_QP_RD_ATOMIC is 0", ErrInvalid, wr.Opcode)
 	}
+	if r.typ == TypeGSI {
+		if err := r.checkPKey(wr); err != nil {
+			return err
+		}
+	}
 	w, err := r.sq.Next(n)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"xroce/roce"
+	"xroce/roce/counter"
 )
 
 // TestPostFromManyGoroutines while another one drives both queue pairs: every
@@ -50,4 +51,26 @@ func TestPostFromManyGoroutines(t *testing.T) {
 		received += len(drain(t, p.ends[1].recv))
 	}
 	wg.Wait()
+}
+
+// TestMovedUnderGoroutines: a queue pair may be given to another queue while others post to it.
+func TestMovedUnderGoroutines(t *testing.T) {
+	s := newUD(t, options{Type: roce.TypeGSI, Depth: 2000})
+	homes := [2]*roce.Common{s.config(s.o).Common, s.config(s.o).Common}
+	var counts [2]counter.Set
+	var posters sync.WaitGroup
+	posters.Go(func() {
+		for range 1000 {
+			wr := s.gram(1, 8, 0)
+			if err := s.qp.PostSend(&wr); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range 1000 {
+		if !s.qp.Rehome(&counts[i%2], homes[i%2]) {
+			t.Fatal("it did not move")
+		}
+	}
+	posters.Wait()
 }

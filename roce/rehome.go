@@ -28,6 +28,8 @@ func (q *QP) Rehome(count *counter.Set, common *Common) bool {
 		common.EarlyPool.Reserve()
 		b.Init(common.EarlyPool)
 	}
+	q.posts.Lock() // a post looks at P_Keys
 	q.count, q.common = count, common
+	q.posts.Unlock()
 	return true
 }

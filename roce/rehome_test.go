@@ -19,6 +19,7 @@ func TestRehome(t *testing.T) {
 		homes[i] = Common{Keys: keys, EarlyPool: NewEarlyPool(4, 256), PKeys: DefaultPKeys()}
 	}
 	q := &QP{}
+	q.posts = (*postLock)(q)
 	q.count, q.common = &counts[0], &homes[0]
 	q.rsp.early = newEarlyRequests(ExtSelectiveRepeat, homes[0].EarlyPool)
 	if !q.Rehome(&counts[1], &homes[1]) || q.count != &counts[1] || q.common != &homes[1] {

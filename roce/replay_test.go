@@ -306,3 +306,44 @@ func TestResponsesGoFirst(t *testing.T) {
 	s.ExpectAck(s.it(3), wire.NAKPSNSequenceError, 3)
 	s.Expect(roctest.Opcode(wire.RCSendLast), roctest.PSN(s.us(2)))
 }
+
+// TestNoDataInErr: a queue pair whose own work has failed reads no memory for its peer any more:
+// it may be somebody else's by now. What it had acknowledged before still leaves.
+func TestNoDataInErr(t *testing.T) {
+	for _, sent := range []int{0, 3} { // packets of the peer's requests that are answered before
+		s := newScript(t, options{RetryCnt: 1})
+		s.Send(1, 8)
+		s.Expect(roctest.PSN(s.us(0)))
+		s.Advance(68 * roce.Millisecond)
+		s.Expect(roctest.PSN(s.us(0)))
+		s.PostRecv(9, 0, 64)
+		s.Recv(request(wire.RCSendOnly, s.it(0), nil), s.readRequest(s.it(1), 0, 100*s.mtu()))
+		for range sent {
+			s.Expect()
+		}
+		s.Advance(68 * roce.Millisecond)
+		s.ExpectState(roce.StateErr)
+		s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+		if sent == 0 {
+			s.ExpectAck(s.it(0), wire.ACKNoCredits, 1)
+		}
+		s.ExpectNothing()
+		if n := s.qp.Snapshot().Responses; n != 0 {
+			t.Errorf("%d responses wait", n)
+		}
+	}
+	// Data that the peer asked for before what it did wrong is its own.
+	s := newScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()), request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
+	for i := range uint32(3) {
+		s.Expect(roctest.PSN(s.it(i)))
+	}
+	s.ExpectAck(s.it(3), wire.NAKInvalidRequest, 1)
+	s.ExpectState(roce.StateErr)
+
+	s = newScript(t, options{})
+	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()), request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
+	s.Expect(roctest.PSN(s.it(0)))
+	s.move(roce.StateErr)
+	s.ExpectNothing()
+}

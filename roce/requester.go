@@ -108,14 +108,19 @@ func (r *requester) jump(psn wire.PSN) {
 	r.psn, r.max, r.una, r.sentTop, r.asked = psn, psn, psn, psn, psn
 }
 
-// stop turns the timers off, and gives back what waits.
-func (r *requester) stop() {
+// halt turns the timers off, and gives back what waits.
+func (r *requester) halt() {
 	r.rnrWait, r.ackAt, r.failed, r.out = false, 0, false, 0
 	r.paced, r.stalled = false, false
+	r.recovery.stop()
+}
+
+// stop is halt for good: the connection has ended, and with it what was known of its path.
+func (r *requester) stop() {
+	r.halt()
 	if r.congestion != nil {
 		r.congestion.stop()
 	}
-	r.recovery.stop()
 }
 
 // reset forgets all work and the connection, without completions.

@@ -109,6 +109,7 @@ func (s *responder) handleDeadline(now Time) {
 // stop gives back what waits for a gap to close, and gives up a FLUSH.
 func (s *responder) stop() {
 	s.cancelSync()
+	s.dropData()
 	if s.early != nil {
 		s.early.clear()
 	}

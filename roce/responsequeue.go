@@ -99,6 +99,31 @@ func (f *responseQueue) truncate(resource int) {
 	}
 }
 
+// dropData drops responses that would still read memory, or wait for it, and what is behind them:
+// whoever heard that the work has ended may use the memory for something else. When a NAK of ours
+// is what ended it, the peer has a right to the answers before that (IBA 9.9.3).
+func (s *responder) dropData() {
+	f := &s.responses
+	if f.n == 0 || f.at(int(f.n)-1).isFatal() {
+		return
+	}
+	for i := range f.n {
+		a := f.at(int(i))
+		if !a.stored {
+			continue
+		}
+		if res := &s.resources[a.resource]; res.kind == resourceRead || res.sync != nil {
+			f.n = i
+			return
+		}
+	}
+}
+
+// isFatal reports whether the response is a NAK that ends the connection.
+func (a *response) isFatal() bool {
+	return !a.stored && a.syndrome.IsNAK() && a.syndrome != wire.NAKPSNSequenceError
+}
+
 // remove takes out the response i places behind the front.
 func (f *responseQueue) remove(i int) {
 	for ; i < int(f.n)-1; i++ {

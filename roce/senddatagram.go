@@ -19,9 +19,15 @@ func (r *requester) checkDatagram(wr *SendWR) error {
 		return fmt.Errorf("%w: a datagram needs an address handle of the QP's domain", ErrInvalid)
 	case wr.RemoteQPN > wire.MulticastQP:
 		return fmt.Errorf("%w: QP number %#x has more than 24 bits", ErrInvalid, wr.RemoteQPN)
-	case r.typ == TypeGSI && int(wr.PKeyIndex) >= len(r.common.PKeys):
-		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, wr.PKeyIndex,
-			len(r.common.PKeys)-1)
+	}
+	return nil
+}
+
+// checkPKey looks at the P_Key of a datagram of QP 1. The caller holds the lock of the queue,
+// which Rehome takes.
+func (r *requester) checkPKey(wr *SendWR) error {
+	if n := len(r.common.PKeys); int(wr.PKeyIndex) >= n {
+		return fmt.Errorf("%w: P_Key index %d is above %d", ErrInvalid, wr.PKeyIndex, n-1)
 	}
 	return nil
 }

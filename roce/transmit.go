@@ -39,7 +39,7 @@ func (r *requester) nextRequest(now Time, frame []byte) int {
 	r.transport.sent(w, !first)
 	r.pace.Spend(now, n)
 	if r.congestion != nil {
-		r.congestion.time(now, psn, first && r.sinceAck == 0)
+		r.congestion.time(now, psn, first, r.sinceAck == 0)
 		r.left(now, n)
 	}
 	if !r.typ.Reliable() {

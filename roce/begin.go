@@ -32,7 +32,12 @@ func (r *requester) begin(now Time) bool {
 			r.lookOn(now)
 			return false
 		}
-		if status := r.workLocally(w); status != StatusSuccess {
+		status, more := r.workLocally(w)
+		if more {
+			r.lookOn(now)
+			return false
+		}
+		if status != StatusSuccess {
 			r.failRequest(now, r.new, status)
 			return false
 		}
@@ -129,22 +134,22 @@ func (r *requester) packets(w *sendWQE) uint32 {
 	return max(1, (w.length+r.pmtu()-1)/r.pmtu())
 }
 
-// workLocally does what needs no packet.
-func (r *requester) workLocally(w *sendWQE) Status {
+// workLocally does what needs no packet, or a part of it.
+func (r *requester) workLocally(w *sendWQE) (s Status, more bool) {
 	if r.typ.Datagram() {
 		r.count.Inc(counter.DatagramTooLong)
-		return StatusSuccess
+		return StatusSuccess, false
 	}
 	switch w.opcode {
 	case OpBindMW:
-		return r.bind(w)
+		return r.bind(w), false
 	case OpUMR:
 		return r.configure(w)
 	}
 	if r.keys().Invalidate(r.domain.Local(), w.imm) != mem.OK {
-		return StatusLocQPOpErr
+		return StatusLocQPOpErr, false
 	}
-	return StatusSuccess
+	return StatusSuccess, false
 }
 
 // tooLong reports whether a work request is a datagram that does not fit one packet.

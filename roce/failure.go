@@ -47,6 +47,7 @@ func (r *requester) fail(now Time, status Status) {
 
 // failure is the completion of a work request that failed.
 func (r *requester) failure(w *sendWQE, status Status, now Time) Completion {
+	w.umr = nil // the queue is not to keep what the layout describes
 	return Completion{
 		WRID: w.wrID, Status: status, Opcode: w.opcode.Op().WC, VendorErr: r.vendorErr(status),
 		Time: now,

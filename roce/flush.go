@@ -17,7 +17,8 @@ func checkFlush(wr *SendWR) error {
 		return fmt.Errorf("%w: FLUSH with %d SGEs", ErrInvalid, len(wr.SGList))
 	}
 	if !wr.FlushRegion && wr.FlushLength > MaxMessage {
-		return fmt.Errorf("%w: FLUSH of %d bytes, at most %d", ErrInvalid, wr.FlushLength, MaxMessage)
+		return fmt.Errorf("%w: FLUSH of %d bytes, at most %d", ErrInvalid, wr.FlushLength,
+			MaxMessage)
 	}
 	return nil
 }

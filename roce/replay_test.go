@@ -334,7 +334,8 @@ func TestNoDataInErr(t *testing.T) {
 	}
 	// Data that the peer asked for before what it did wrong is its own.
 	s := newScript(t, options{})
-	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()), request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
+	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()))
+	s.Recv(request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
 	for i := range uint32(3) {
 		s.Expect(roctest.PSN(s.it(i)))
 	}
@@ -342,7 +343,8 @@ func TestNoDataInErr(t *testing.T) {
 	s.ExpectState(roce.StateErr)
 
 	s = newScript(t, options{})
-	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()), request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
+	s.Recv(s.readRequest(s.it(0), 0, 3*s.mtu()))
+	s.Recv(request(wire.RCWriteOnly, s.it(3), make([]byte, 8)))
 	s.Expect(roctest.PSN(s.it(0)))
 	s.move(roce.StateErr)
 	s.ExpectNothing()

@@ -21,7 +21,7 @@ import (
 //	SEND of a datagram     -           P_Key   -        data       QP, Q_Key              ah
 //	                                   index
 //	BIND_MW                address     window  new key  LKey       length, access         -
-//	UMR                    -           key     new key  -          access, -              layout
+//	UMR                    -           -       -        -          -                      umr
 //	LOCAL_INV              -           -       -        key        -                      -
 //
 // The slots that are named after their content may be used by their names. All others are
@@ -32,7 +32,7 @@ type sendWQE struct {
 	remoteAddr uint64
 	pair       [2]uint64
 	ah         *AH
-	layout     *mem.Layout
+	umr        *mem.Configuration
 	rkey       uint32
 	srqn       uint32
 	imm        uint32 // immediate data, or the key to invalidate
@@ -129,17 +129,10 @@ func (w *sendWQE) bind() mem.Bind {
 }
 
 // packUMR adds what a UMR changes.
-func (w *sendWQE) packUMR(u *mem.UMR) {
-	w.rkey, w.srqn, w.layout, w.pair[0] = u.Key, u.NewKey, u.Layout, uint64(u.Access)
-}
+func (w *sendWQE) packUMR(u *mem.UMR) { w.umr = &mem.Configuration{UMR: *u} }
 
-// takeUMR returns what packUMR was given and forgets the layout: the queue must not keep
-// what it describes.
-func (w *sendWQE) takeUMR() mem.UMR {
+// configuration returns what packUMR was given, and how far it is done.
+func (w *sendWQE) configuration() *mem.Configuration {
 	want(w.opcode == OpUMR)
-	u := mem.UMR{
-		Key: w.rkey, NewKey: w.srqn, Layout: w.layout, Access: mem.Access(w.pair[0]),
-	}
-	w.layout = nil
-	return u
+	return w.umr
 }

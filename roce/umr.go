@@ -18,10 +18,16 @@ func checkUMR(wr *SendWR) error {
 	return nil
 }
 
-// configure executes a UMR.
-func (r *requester) configure(w *sendWQE) Status {
-	if r.keys().Configure(r.domain.Local(), w.takeUMR()) != nil {
-		return StatusMWBindErr
+// configure executes a UMR. There may be more of it than could be done in one turn.
+func (r *requester) configure(w *sendWQE) (s Status, more bool) {
+	u := w.configuration()
+	u.By = r.domain.Local()
+	switch done, err := r.keys().ConfigurePart(u); {
+	case err != nil:
+		return StatusMWBindErr, false
+	case !done:
+		return StatusSuccess, true
 	}
-	return StatusSuccess
+	w.umr = nil // the queue is not to keep what the layout describes
+	return StatusSuccess, false
 }

@@ -414,3 +414,55 @@ func TestLayoutTrafficAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a message", n)
 	}
 }
+
+// TestUMRInTurns: a large layout is looked at over many turns, so that it keeps nobody else
+// waiting, and what is posted behind it waits. A queue pair that ends meanwhile leaves the key as
+// it was.
+func TestUMRInTurns(t *testing.T) {
+	const entries = 10_000
+	layout := func(s *script) *mem.Layout {
+		pieces := make([]mem.Piece, entries)
+		for i := range pieces {
+			pieces[i] = mem.Piece{
+				LKey: s.region.LKey(), Addr: s.region.Addr() + uint64(i), Length: 1,
+			}
+		}
+		l, err := mem.NewList(pieces)
+		must(t, err)
+		return l
+	}
+	s := newScript(t, options{Rights: atomicRights, MTU: wire.MTU4096})
+	r := s.indirect(entries)
+	s.Post(*umr(r, layout(s), mem.LocalWrite))
+	s.Post(roce.SendWR{WRID: 2, Opcode: roce.OpSend, SGList: []roce.SGE{
+		{Length: 100, LKey: r.LKey()},
+	}})
+	for range entries / 2000 {
+		s.ExpectNothing()
+		s.Advance(roce.Nanosecond)
+	}
+	for range entries {
+		if r.Valid() {
+			break
+		}
+		s.Advance(roce.Nanosecond)
+		if n := s.qp.NextPacket(s.now, s.frame); (n > 0) != r.Valid() {
+			t.Fatalf("%d bytes were sent, the key is valid: %t", n, r.Valid())
+		}
+	}
+	if got := s.frame[:54+100]; !bytes.Contains(got, s.buf[:100]) {
+		t.Errorf("sent % x", got)
+	}
+
+	s = newScript(t, options{Rights: atomicRights})
+	r = s.indirect(entries)
+	s.Post(*umr(r, layout(s), mem.LocalWrite))
+	s.ExpectNothing()
+	s.move(roce.StateErr)
+	s.ExpectCQE(failed(0, roce.StatusWRFlushErr))
+	s.ExpectNothing()
+	if r.Valid() {
+		t.Error("the key has the layout of a work request that was flushed")
+	}
+	must(t, s.keys.Deregister(s.region))
+}

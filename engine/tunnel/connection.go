@@ -115,7 +115,7 @@ func (t *Tunnel) keep(
 				conn, w = next, wNext
 				continue
 			}
-			if t.config.Over == OverRC {
+			if t.config.Over == OverRC || w.outlasts(err) {
 				continue // the old one is as good until the next time
 			}
 		case <-p.hints[l.number]:
@@ -135,6 +135,21 @@ func (t *Tunnel) keep(
 		})
 		return err
 	}
+}
+
+// A refusedError says that a peer is there, but refuses what it was asked for.
+type refusedError struct {
+	error
+	instance uint64 // of the peer that refuses
+}
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// outlasts reports whether the way is as good as before an attempt at another one that came to
+// nothing: the peer to which it leads has said so itself.
+func (w *way) outlasts(err error) bool {
+	var refused *refusedError
+	return errors.As(err, &refused) && refused.instance == w.instance
 }
 
 // errSilent says that a peer is not there any more, or not the one that was.

@@ -64,7 +64,7 @@ const (
 	helloSealed = 1 << 1
 	// helloGroup: what is for all goes to a group, which follows.
 	helloGroup = 1 << 2
-	// helloFull, of a refusal: there is no room for one more peer that is learned.
+	// helloFull, of a refusal: there is no room for one more peer that is learned, or connection.
 	helloFull = 1 << 3
 )
 

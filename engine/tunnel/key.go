@@ -130,8 +130,8 @@ type session struct {
 type sessions struct {
 	mu        sync.Mutex
 	list      [2]*session // the newest first
-	asked     uint64      // when the newest was asked for, by the clock of the peer
-	ask, last []byte      // by what, and what was answered
+	asked     asks
+	ask, last []byte // by what, and what was answered
 }
 
 // find finds a session by its index.
@@ -175,7 +175,7 @@ func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err
 		return answer, nil, fmt.Errorf("%w: that of the peer is another one", ErrKey)
 	}
 	asked := binary.BigEndian.Uint64(payload)
-	if asked <= s.asked {
+	if !s.asked.isNew(asked) {
 		return answer, nil, fmt.Errorf("%w: asked again by somebody", ErrKey)
 	}
 	var index [4]byte
@@ -186,6 +186,11 @@ func (t *Tunnel) answer(p *peer, private []byte) (answer []byte, _ *session, err
 	}
 	e := &session{binary.BigEndian.Uint32(index[:]), seal.NewOpener(receive.UnsafeKey())}
 	s.list[0], s.list[1] = e, s.list[0]
-	s.asked, s.ask, s.last = asked, bytes.Clone(ask), full
+	if t.config.Over.connected() {
+		s.asked.note(asked)
+	} else {
+		s.asked.noteLast(asked)
+	}
+	s.ask, s.last = bytes.Clone(ask), full
 	return full, e, nil
 }

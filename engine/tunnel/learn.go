@@ -57,7 +57,7 @@ func newLearning(prefixes []netip.Prefix) *learning {
 // Reasons why whoever asks is not learned.
 var (
 	errCookie = errors.New("tunnel: the peer wants a proof of our address")
-	errRoom   = errors.New("tunnel: the peer has no room for one more that is learned")
+	errRoom   = errors.New("tunnel: the peer has no room for one more")
 )
 
 // covers reports whether an address may be learned.

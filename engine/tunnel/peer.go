@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -83,6 +84,7 @@ type peer struct {
 	hints    []chan struct{}
 	instance atomic.Uint64 // of the peer's process, 0 while none is known
 	incoming atomic.Int32  // connections on which it sends, and those that it asks for
+	asking   sync.Mutex    // of who looks it up
 	sessions sessions
 	counts   counts
 }

@@ -33,8 +33,9 @@ func try(c chan<- struct{}) bool {
 func (t *Tunnel) crowded(c *incoming, private []byte) []byte {
 	p := c.peer
 	p.counts.drop(dropPlaces)
+	full := t.refusal(p.addr, errRoom)
 	if p.instance.Load() == c.instance {
-		return nil
+		return full
 	}
 	if t.config.Key == nil { // else it has shown that to be admitted
 		if err := t.prove(&p.counts, p.addr, private); err != nil {
@@ -42,5 +43,5 @@ func (t *Tunnel) crowded(c *incoming, private []byte) []byte {
 		}
 	}
 	t.in.leave(p, c.instance)
-	return nil
+	return full
 }

@@ -64,6 +64,8 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 
 // lookUp finds a peer and makes the ways to it, with a proof of our address if it wants one.
 func (t *Tunnel) lookUp(ctx context.Context, p *peer) error {
+	p.asking.Lock() // what is asked first is to come first
+	defer p.asking.Unlock()
 	err := t.lookUpOnce(ctx, p)
 	if errors.Is(err, errCookie) {
 		err = t.lookUpOnce(ctx, p)
@@ -157,11 +159,11 @@ func (t *Tunnel) explain(p *peer, err error) error {
 		p.cookie.Store(cookie)
 		return errCookie
 	}
-	if their.flags&helloFull != 0 {
-		return errRoom
+	switch {
+	case their.flags&helloFull != 0:
+		err = errRoom
+	case t.config.Key != nil:
+		err = fmt.Errorf("%w: the peer refuses it, or our address: %w", ErrKey, err)
 	}
-	if t.config.Key != nil {
-		return fmt.Errorf("%w: the peer refuses it, or our address: %w", ErrKey, err)
-	}
-	return err
+	return &refusedError{err, their.instance}
 }

@@ -3,7 +3,6 @@ package mem
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 )
 
 // ErrEntries says that a key cannot have so many entries.
@@ -47,16 +46,29 @@ func (k *Keys) RegisterIndirect(d *Domain, maxEntries int) (*Region, error) {
 func (k *Keys) ReregisterLayout(
 	r *Region, what Change, l *Layout, d *Domain, access Access,
 ) error {
+	var x laying
+	for {
+		done, err := k.reregisterPart(&x, r, what, l, d, access)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// reregisterPart does a part of ReregisterLayout, and reports whether it was the last.
+func (k *Keys) reregisterPart(
+	x *laying, r *Region, what Change, l *Layout, d *Domain, access Access,
+) (done bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := r.now()
 	switch {
 	case !k.contains(&r.cell):
-		return ErrNotRegistered
+		return false, ErrNotRegistered
 	case what&ChangeTranslation == 0 || what&^changeKnown != 0:
-		return fmt.Errorf("%w: flags %#x of a layout", ErrChange, uint8(what))
+		return false, fmt.Errorf("%w: flags %#x of a layout", ErrChange, uint8(what))
 	case r.kind == kindRegion && !old.valid:
-		return fmt.Errorf("%w: the key was invalidated", ErrChange)
+		return false, fmt.Errorf("%w: the key was invalidated", ErrChange)
 	}
 	if what&ChangePD == 0 {
 		d = old.domain
@@ -64,7 +76,7 @@ func (k *Keys) ReregisterLayout(
 	if what&ChangeAccess == 0 {
 		access = r.Access() &^ (OnDemand | HugeTLB) // which are properties of the memory
 	}
-	return k.lay(&r.cell, old.key, l, d, access)
+	return k.lay(x, l, layTarget{&r.cell, old, old.key, d, access})
 }
 
 // A UMR is what a user-mode memory registration gives an indirect key (a work request
@@ -82,6 +94,25 @@ type UMR struct {
 // takes the old one for the new one. With ErrBusy it stays as it is, since others
 // were checked against it.
 func (k *Keys) Configure(a Accessor, u UMR) error {
+	c := Configuration{UMR: u, By: a}
+	for {
+		if done, err := k.ConfigurePart(&c); done || err != nil {
+			return err
+		}
+	}
+}
+
+// A Configuration is a UMR that is executed in parts.
+type Configuration struct {
+	UMR
+	By Accessor
+
+	laying laying
+}
+
+// ConfigurePart does a part of Configure that takes no longer than a packet or two, and reports
+// whether it was the last. It is that, too, when there is an error. Nothing has changed before.
+func (k *Keys) ConfigurePart(u *Configuration) (done bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.find(u.Key)
@@ -90,105 +121,20 @@ func (k *Keys) Configure(a Accessor, u UMR) error {
 	}
 	switch {
 	case c == nil || c.kind != kindIndirect:
-		return fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultNoKey)
+		return false, fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultNoKey)
 	case (u.NewKey^u.Key)>>variantBits != 0:
-		return fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
+		return false, fmt.Errorf("%w: new key %#x of key %#x: they may differ in the low 8 bits",
 			ErrChange, u.NewKey, u.Key)
-	case c.view.Load().domain != a.Domain:
-		return fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultDomain)
+	case c.view.Load().domain != u.By.Domain:
+		return false, fmt.Errorf("%w: key %#x: %s", ErrChange, u.Key, FaultDomain)
 	}
-	err := k.lay(c, u.NewKey, u.Layout, a.Domain, u.Access)
+	old := c.view.Load()
+	done, err = k.lay(&u.laying, u.Layout, layTarget{c, old, u.NewKey, u.By.Domain, u.Access})
 	if err != nil && c.users == 0 {
-		old := c.view.Load()
 		k.release(old)
 		k.replace(c, &view{key: old.key, access: old.access, domain: old.domain, home: old.home})
 	}
-	return err
-}
-
-// lay gives a cell a layout under a key. The caller holds mu.
-func (k *Keys) lay(c *cell, key uint32, l *Layout, d *Domain, access Access) error {
-	access &^= accessOptional &^ accessKnown
-	switch err := access.check(&Memory{}); {
-	case c.users > 0:
-		return ErrBusy
-	case err != nil:
-		return err
-	case d == nil:
-		return ErrNoDomain
-	case l == nil:
-		return fmt.Errorf("%w: it is nil", ErrLayout)
-	case c.kind == kindIndirect && l.count > int(c.entries):
-		return fmt.Errorf("%w: %d, the key takes %d", ErrEntries, l.count, c.entries)
-	}
-	old := c.view.Load()
-	v := &view{
-		key: key, valid: true, access: access | localRead, domain: d, home: old.home,
-		base: old.base, length: l.length,
-	}
-	if access&ZeroBased != 0 {
-		v.base = 0
-	}
-	if v.base+v.length < v.base {
-		return fmt.Errorf("%w: length %d at address %#x reaches beyond 2^64", ErrLayout, v.length,
-			v.base)
-	}
-	space, err := k.resolveLayout(c, l, d, access)
-	if err != nil {
-		return err
-	}
-	for i := range space.sources {
-		from := space.sources[i].cell
-		from.users++
-		from.shared = true
-	}
-	v.space = space
-	k.release(old)
-	k.replace(c, v)
-	return nil
-}
-
-// resolveLayout finds the memory of a layout that cell c is to have.
-func (k *Keys) resolveLayout(c *cell, l *Layout, d *Domain, access Access) (*layoutSpace, error) {
-	s := &layoutSpace{
-		depth: 1, length: l.length, period: l.period, repeat: l.repeat,
-		lanes: make([]lane, len(l.entries)), ends: make([]uint64, len(l.entries)),
-	}
-	if l.period&(l.period-1) == 0 {
-		s.shift = uint8(bits.TrailingZeros64(l.period))
-	}
-	known := map[uint32]uint32{} // sources by key
-	end, at := uint64(0), uint32(0)
-	for i := range l.entries {
-		e := &l.entries[i]
-		if i == 0 || s.sources[at].view.key != e.key {
-			var ok bool
-			if at, ok = known[e.key]; !ok {
-				if err := k.addSource(s, c, e, d, access); err != nil {
-					return nil, err
-				}
-				at = uint32(len(s.sources) - 1)
-				known[e.key] = at
-			}
-		}
-		v := s.sources[at].view
-		off, f := v.within(e.addr, e.extent)
-		switch {
-		case f != OK:
-			return nil, e.wrong("addr", "%#x and %d bytes from it: %s", e.addr, e.extent, f)
-		case e.overlapping && access&writes != 0:
-			return nil, e.wrong("strides", "elements overlap, and access %s lets them be written",
-				access)
-		}
-		s.lanes[i] = lane{off: off, n: e.n, strides: e.strides, source: at}
-		if v.space == nil {
-			s.lanes[i].bytes = v.bytes[off:][:e.extent:e.extent]
-		}
-		end += e.n
-		s.ends[i] = end
-	}
-	s.column = len(s.repeat) == 1 && len(s.lanes) == 1 && s.lanes[0].bytes != nil
-	return s, nil
+	return done, err
 }
 
 // addSource adds the key of an entry, if it can be one.

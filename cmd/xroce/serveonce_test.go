@@ -57,24 +57,75 @@ func TestServeInterrupted(t *testing.T) {
 	}
 }
 
-// TestSenderHangsUp when it has said all, and does not wait for the answer: the file is
-// received, and the server does not deny it.
+// TestSenderHangsUp when it has said all, and does not wait for the answer, or does not say that it
+// needs nothing more: the file is received, and the server does not deny it.
 func TestSenderHangsUp(t *testing.T) {
 	t.Parallel()
 	b, _ := simBench(t)
-	dir := t.TempDir()
-	server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--dir", dir)
-	server.listenPort(t)
-	link := b.dial(t, "xr9")
-	offers(t, link, 0)
-	if err := link.Conn.PostSend(chunk(nil)); err != nil {
-		t.Fatal(err)
+	for n, c := range []struct {
+		once  string
+		hears bool
+	}{{"--once", false}, {"--once", true}, {"--once=false", false}, {"--once=false", true}} {
+		dir := t.TempDir()
+		server := b.start(t, "serve", c.once, "-d", "xr1", "--insecure", "--dir", dir)
+		server.listenPort(t)
+		link := b.dial(t, fmt.Sprint("xr", 6+n))
+		offers(t, link, 0)
+		if err := link.Conn.PostSend(chunk(nil)); err != nil {
+			t.Fatal(err)
+		}
+		say(t, link, fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256(nil)))
+		if c.hears {
+			if verdict := hear(link); !strings.Contains(verdict, `"sha256"`) {
+				t.Fatalf("%q", verdict)
+			}
+		}
+		link.Close()
+		if server.awaitStdout(t, "received x from 192.0.2."); c.once != "--once" {
+			if c.hears {
+				server.awaitStderr(t, "the connection ended between files")
+			}
+			server.cancel()
+		}
+		server.wait(t)
+		if server.code != exitOK || strings.Contains(server.stderr, "file not received") {
+			t.Errorf("%+v: code %d, %s", c, server.code, server.stderr)
+		}
+		if n := strings.Count(server.stdout, "received x from"); n != 1 {
+			t.Errorf("%+v: received %d times: %s", c, n, server.stdout)
+		}
+		if c.hears {
+			contains(t, server.stderr, "the connection ended between files")
+		}
+		onlyFiles(t, dir, "x")
 	}
-	say(t, link, fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256(nil)))
-	link.Close()
-	server.wait(t)
-	onlyFiles(t, dir, "x")
-	contains(t, server.stdout, "received x from 192.0.2.9")
+}
+
+// TestInterruptedBetweenFiles: a server of one connection that is told to end while its client may
+// have more is interrupted; for another one that is the end, and no failure.
+func TestInterruptedBetweenFiles(t *testing.T) {
+	b, _ := simBench(t)
+	for n, c := range []struct {
+		once string
+		code int
+	}{{"--once", exitInterrupted}, {"--once=false", exitOK}} {
+		server := b.start(t, "serve", c.once, "-d", "xr1", "--insecure", "--dir", t.TempDir())
+		server.listenPort(t)
+		link := b.dial(t, fmt.Sprint("xr", 8+n))
+		offers(t, link, 0)
+		if err := link.Conn.PostSend(chunk(nil)); err != nil {
+			t.Fatal(err)
+		}
+		say(t, link, fmt.Sprintf(`{"sha256":"%x"}`, sha256.Sum256(nil)))
+		hear(link)
+		server.cancel()
+		link.Close()
+		server.wait(t)
+		if server.code != c.code || strings.Contains(server.stderr, "file not received") {
+			t.Errorf("%s: code %d, %s", c.once, server.code, server.stderr)
+		}
+		contains(t, server.stdout, "received x from")
+	}
 }
 
 // TestOnceIsForOne: who comes when the one connection is over does not get a transfer of its own

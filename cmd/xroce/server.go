@@ -29,8 +29,8 @@ const (
 // a token gives way to another one.
 const slowTransfer = 1 << 20
 
-// How many lines are logged of files that were not received, or not sent, in what time, when there
-// is no token: who sends them can have as many refused as he likes, or hang up.
+// How many lines are logged of what goes wrong with files and connections, in what time, when there
+// is no token: who sends files can have as many refused as he likes, or hang up.
 const (
 	maxComplaints = 100
 	complaintSpan = time.Minute
@@ -130,8 +130,8 @@ const connectTime = 10 * time.Second
 
 // handle takes the files of one connection, and reports whether it was admitted. With once,
 // its place is never given back: nobody is admitted while the server ends.
-func (s *server) handle(ctx context.Context, request *msg.Request) bool {
-	ctx, giveUp := context.WithCancelCause(ctx)
+func (s *server) handle(serving context.Context, request *msg.Request) bool {
+	ctx, giveUp := context.WithCancelCause(serving)
 	defer giveUp(nil)
 	from := request.RemoteAddr()
 	sender := transfer.Sender{Host: crowd.Host(from.Addr()), GiveUp: giveUp}
@@ -151,7 +151,7 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 	}
 	guest.Connected()
 	link := &transfer.Link{Endpoint: s.station.Endpoint, Conn: conn}
-	s.receive(ctx, link, guest, sender, from.String())
+	s.receive(ctx, link, guest, sender, from.String(), func() bool { return serving.Err() != nil })
 	s.parting.Close(link, sender.Host)
 	admitted := guest.Admitted()
 	if !admitted || !s.once {
@@ -160,21 +160,22 @@ func (s *server) handle(ctx context.Context, request *msg.Request) bool {
 	return admitted
 }
 
-// receive takes the files of one connection.
+// receive takes the files of one connection, and is told whether the server ends.
 func (s *server) receive(
 	ctx context.Context, link *transfer.Link, guest *transfer.Guest, sender transfer.Sender,
-	from string,
+	from string, ended func() bool,
 ) {
 	config := s.config
 	config.From, config.Progress, config.Whole = sender, guest.Progress, guest.Whole
+	told := false // of what became of the file that was asked for last
 	config.Admit = func() error {
+		told = false
 		err := guest.Admit()
 		if err == nil && s.once {
 			s.met()
 		}
 		return err
 	}
-	told := false
 	config.Ended = func(result transfer.Result, err error) {
 		guest.Ended()
 		told = err != nil
@@ -189,9 +190,25 @@ func (s *server) receive(
 	defer s.mu.Unlock()
 	admitted := guest.Admitted()
 	s.done = s.done || admitted
-	if err != nil && !told {
+	switch {
+	case err == nil:
+	case admitted && transfer.Idle(err):
+		s.left(from, err, ended())
+	case !told:
 		s.failed(from, err, admitted)
 	}
+}
+
+// left tells of a client that did not say that it has nothing more to send, and had nothing under
+// way: each of its files is whole, or was told of. One that only we cut short, because the server
+// was told to end, may have had more, so this is a failure of once. The caller holds mu.
+func (s *server) left(from string, err error, interrupted bool) {
+	if s.once && interrupted {
+		s.failed(from, err, true)
+		return
+	}
+	s.complain(slog.LevelWarn, "the connection ended between files", "from", from, "error",
+		plain.Brief(err.Error()))
 }
 
 // ended tells what came of a file.
@@ -199,7 +216,7 @@ func (s *server) ended(from string, result transfer.Result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err == nil && result.Known: // it was told of when it came
+	case result.Known: // it was told of when it came
 		return
 	case err == nil:
 	case result.Path == "":
@@ -243,8 +260,8 @@ func (s *server) failed(from string, err error, admitted bool) {
 		plain.Brief(err.Error()))
 }
 
-// complain logs what went wrong with a file, unless strangers have had enough lines logged. The
-// caller holds mu.
+// complain logs what went wrong with a file or a connection, unless strangers have had enough lines
+// logged. The caller holds mu.
 func (s *server) complain(level slog.Level, text string, args ...any) {
 	if s.config.Token == nil {
 		ok, left := s.complaints.Spend(s.now())
@@ -256,10 +273,11 @@ func (s *server) complain(level slog.Level, text string, args ...any) {
 	s.logger.Log(context.Background(), level, text, args...)
 }
 
-// tellLeft tells of files with which something went wrong that was not told.
+// tellLeft tells how often something went wrong that was not told.
 func (s *server) tellLeft(n int) {
 	if n > 0 {
-		s.logger.Error("more were not received or not sent, without a line for each", "files", n)
+		s.logger.Error("more went wrong with files and connections, without a line for each",
+			"times", n)
 	}
 }
 

@@ -49,7 +49,25 @@ func TestStrangersFillNoLog(t *testing.T) {
 		now = now.Add(complaintSpan)
 		s.ended("192.0.2.9:1", transfer.Result{}, transfer.ErrPath)
 		if token == nil {
-			contains(t, log.String(), "file not received", fmt.Sprint("files=", refused-lines))
+			contains(t, log.String(), "file not received", fmt.Sprint("times=", refused-lines))
+		}
+	}
+}
+
+// TestKnownIsToldOnce: a file whose verdict is lost again, when it is asked for again, was told of
+// when it came.
+func TestKnownIsToldOnce(t *testing.T) {
+	for _, err := range []error{nil, transfer.ErrLost} {
+		var out, log bytes.Buffer
+		a := &app{
+			stdout: &out, stderr: &log, now: time.Now,
+			logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		s := newServer(a, nil, transfer.ReceiveConfig{}, false)
+		s.ended("192.0.2.9:1", transfer.Result{Path: "x", Size: 1, Known: true}, err)
+		if s.files != 0 || s.bytes != 0 || s.err != nil || out.Len()+log.Len() > 0 {
+			t.Errorf("%v: %d files, %d bytes, %v; printed %s%s", err, s.files, s.bytes, s.err, &out,
+				&log)
 		}
 	}
 }

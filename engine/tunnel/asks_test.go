@@ -62,8 +62,8 @@ func TestAskedBehindAnother(t *testing.T) {
 	}
 }
 
-// TestRefusedIsThere: a peer that refuses a connection is there, and so is the connection of before,
-// unless it is another process.
+// TestRefusedIsThere: a peer that refuses a connection is there, and so is the connection of
+// before, unless it is another process.
 func TestRefusedIsThere(t *testing.T) {
 	l := newLAN(t, sim.Faults{})
 	c := Config{Format: encap.EoIB, Over: OverUC}

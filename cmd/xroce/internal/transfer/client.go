@@ -25,9 +25,12 @@ type Client struct {
 	Lost func(err error)
 
 	patience patience
-	waits    func()   // for tests: the server is told that a reader is slow
-	control  *control // nil while there is no connection
-	met      bool     // there was one
+	waits    func()           // for tests: the server is told that a reader is slow
+	hashes   func()           // for tests: what is held is about to be read
+	now      func() time.Time // for tests, may be nil
+	control  *control         // nil while there is no connection
+	met      bool             // there was one
+	compared time.Duration    // as that of control, of the connection before
 }
 
 // A dialError says why there is no connection.
@@ -72,23 +75,25 @@ func (c *Client) send(ctx context.Context, s *sender) (Result, error) {
 }
 
 // persist does something over one connection after the other until it is done or fails for
-// good. It goes on as long as each gets further than all before, or for Retry.
+// good. It goes on as long as each gets further than all before, or for Retry. The time in which
+// the ends compare what there is from before does not count: nothing is to get through then.
 func (c *Client) persist(
 	ctx context.Context, do func(*control) (result Result, done int64, err error),
 ) (Result, error) {
-	most, since, pause := int64(0), time.Now(), firstPause
+	most, since, pause := int64(0), c.time(), firstPause
 	for {
 		result, done, err := c.once(ctx, do)
 		if err == nil {
 			return result, nil
 		}
+		since = since.Add(c.compared)
 		if done > most {
-			most, since, pause = done, time.Now(), firstPause
+			most, since, pause = done, c.time(), firstPause
 		}
 		if ctx.Err() != nil || !c.passes(err) {
 			return Result{}, err
 		}
-		if waited := time.Since(since); waited+pause > c.Retry {
+		if waited := c.time().Sub(since); waited+pause > c.Retry {
 			if c.Retry > 0 {
 				err = fmt.Errorf("nothing got through for %v (--retry %v): %w",
 					waited.Round(time.Second/10), c.Retry, err)
@@ -120,9 +125,11 @@ func (c *Client) passes(err error) bool {
 func (c *Client) once(
 	ctx context.Context, do func(*control) (Result, int64, error),
 ) (result Result, done int64, err error) {
+	c.compared = 0
 	if err := c.connect(ctx); err != nil {
 		return Result{}, 0, err
 	}
+	c.control.compared = 0
 	if result, done, err = do(c.control); err == nil {
 		return result, done, nil
 	}
@@ -130,6 +137,7 @@ func (c *Client) once(
 	if errors.As(err, &no) {
 		return Result{}, done, err
 	}
+	c.compared = c.control.compared
 	err = endOf(ctx, err)
 	c.control.sendError(err)
 	c.control.Close()
@@ -153,9 +161,16 @@ func (c *Client) connect(ctx context.Context) error {
 		link.Close()
 		return err
 	}
-	conn.waits = c.waits
+	conn.waits, conn.hashes, conn.now = c.waits, c.hashes, c.time
 	c.control, c.met = conn, true
 	return nil
+}
+
+func (c *Client) time() time.Time {
+	if c.now == nil {
+		return time.Now()
+	}
+	return c.now()
 }
 
 // Close hangs up.

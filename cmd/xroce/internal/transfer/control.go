@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"time"
 
 	"xroce/cmd/xroce/internal/peer"
@@ -23,7 +25,12 @@ type control struct {
 	// that did not show that it knows the token: they would help it to guess.
 	trusted bool
 
-	waits func() // for tests, may be nil
+	waits  func() // for tests, may be nil
+	hashes func() // for tests, may be nil: what is held is about to be read
+	now    func() time.Time
+
+	// compared is the time in which the ends made digests of what one has from before.
+	compared time.Duration
 
 	said  *msg.Send    // what was said last, nil for nothing
 	next  *msg.Receive // for the next message of the peer, nil when none is posted
@@ -34,7 +41,28 @@ type control struct {
 }
 
 func newControl(l *Link, p patience) *control {
-	return &control{Link: l, patience: p.orOrdinary()}
+	return &control{Link: l, patience: p.orOrdinary(), now: time.Now}
+}
+
+// comparing does a part of comparing what one end has from before, and has the time count as
+// such, unless the other end just said nothing.
+func (c *control) comparing(do func() error) error {
+	began := c.now()
+	err := do()
+	if !errors.Is(err, peer.ErrSilence) {
+		c.compared += c.now().Sub(began)
+	}
+	return err
+}
+
+// digestOf counts what one end has from before in a digest.
+func (c *control) digestOf(
+	ctx context.Context, from io.Reader, size int64, digest hash.Hash,
+) error {
+	if c.hashes != nil {
+		c.hashes()
+	}
+	return digestOf(ctx, from, size, digest)
 }
 
 // send says something, and does not wait until the other end has heard it.

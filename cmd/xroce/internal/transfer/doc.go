@@ -28,8 +28,9 @@
 // its name whole or not at all.
 //
 // What a lost connection leaves of a file has a name by which its sender finds it again (type
-// remnant). It is gone on with only when both ends make the same digest of it. A Client makes
-// another connection and does that by itself.
+// remnant). It is gone on with only when both ends make the same digest of it, and wait for each
+// other for as long as reading it may take (type patience). A Client makes another connection and
+// does that by itself.
 //
 // A client that lost the connection before the verdict cannot know whether its file is there. The
 // Store remembers for a while what it has whole and whose sender may not know (type receipt): who

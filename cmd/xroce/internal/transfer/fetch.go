@@ -94,7 +94,7 @@ func (f *FetchConfig) toFile(
 	if err != nil {
 		return result, 0, err
 	}
-	err = part.recall(ctx)
+	err = c.comparing(func() error { return part.recall(ctx, c) })
 	if err == nil {
 		result, err = f.take(ctx, c, &offer, part)
 	}
@@ -113,7 +113,11 @@ func (f *FetchConfig) take(
 	ctx context.Context, c *control, offer *message, to sink,
 ) (Result, error) {
 	start, held := time.Now(), to.has()
-	m, err := c.ask(ctx, message{Held: held, SHA256: to.sum()}, c.patience.verdict)
+	var m message
+	err := c.comparing(func() (err error) {
+		m, err = c.ask(ctx, message{Held: held, SHA256: to.sum()}, c.patience.forWork(held))
+		return err
+	})
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -199,12 +203,13 @@ func (r *receiver) give(ctx context.Context, m *message) error {
 func (r *receiver) hand(ctx context.Context, s *sender) error {
 	offer := s.offer()
 	offer.Ask, offer.Path, offer.Name = "", "", ""
-	m, err := r.ask(ctx, offer, r.control.patience.verdict)
+	// It reads what it has, of which we hear only then how much that is.
+	m, err := r.ask(ctx, offer, r.control.patience.forWork(s.size))
 	if err != nil {
 		return err
 	}
 	if m.Held > 0 && m.Held <= s.size {
-		if err := digestOf(ctx, s.file, m.Held, s.hash); err != nil {
+		if err := r.digestOf(ctx, s.file, m.Held, s.hash); err != nil {
 			return s.shorter(err)
 		}
 	}
@@ -216,7 +221,8 @@ func (r *receiver) hand(ctx context.Context, s *sender) error {
 	if err := r.send(message{Held: s.done}); err != nil {
 		return err
 	}
-	if held := s.done; r.Progress != nil {
+	held := s.done
+	if r.Progress != nil {
 		// What the client had costs it nothing, and is no reason to keep a place.
 		s.Progress = func(done, total int64) { r.Progress(done-held, total-held) }
 	}
@@ -224,7 +230,8 @@ func (r *receiver) hand(ctx context.Context, s *sender) error {
 	if err != nil {
 		return s.failed(err)
 	}
-	_, err = r.ask(ctx, message{SHA256: digest, Size: s.done}, r.control.patience.verdict)
+	_, err = r.ask(ctx, message{SHA256: digest, Size: s.done},
+		r.control.patience.forWork(s.done-held))
 	return err
 }
 

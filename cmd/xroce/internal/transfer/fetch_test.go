@@ -75,7 +75,7 @@ func TestFetchGoesOn(t *testing.T) {
 		c.Retry = time.Hour
 		c.patience = patience{
 			exchange: ordinary.exchange, chunk: time.Second, digest: ordinary.digest,
-			verdict: ordinary.verdict,
+			work: ordinary.work,
 		}
 		c.Lost = func(error) { must(t, r.network.SetFaults(sim.Faults{})) }
 		cut := false

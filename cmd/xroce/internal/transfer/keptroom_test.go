@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -97,10 +98,117 @@ func TestLeftPartsDriveOutTheirOwn(t *testing.T) {
 		if p.held != 5 {
 			t.Errorf("%d bytes are kept of %s", p.held, name)
 		}
-		must(t, p.recall(t.Context()))
+		must(t, p.recall(t.Context(), new(control)))
 		must(t, errors.Join(p.add([]byte("67890")), p.commit(), p.close()))
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// TestPartOutlastsThatThereIsNoRoom: a part whose sender asks to go on is there for the next time,
+// too, when it gets no room for a reason that passes; not when it does not fit any more.
+func TestPartOutlastsThatThereIsNoRoom(t *testing.T) {
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the device is gone"))
+	for name, c := range map[string]struct {
+		config StoreConfig
+		ctx    context.Context
+		other  int64            // bytes that another has promised
+		change func(s *shortOf) // before it asks again
+		want   func(err error) bool
+		stays  bool
+	}{
+		"busy": {
+			ctx: t.Context(), other: 100, stays: true,
+			want: func(err error) bool { return errors.Is(err, ErrBusy) && again(err) },
+		},
+		"busy, and all counts": {
+			config: StoreConfig{MaxTotal: 200, MaxFiles: 2}, ctx: t.Context(), other: 100,
+			stays: true,
+			want:  func(err error) bool { return errors.Is(err, ErrBusy) && again(err) },
+		},
+		"ended": {
+			ctx: ended, other: 100, stays: true,
+			want: func(err error) bool { return errors.Is(err, context.Cause(ended)) },
+		},
+		"unknown": {
+			ctx: t.Context(), stays: true, want: func(err error) bool { return err == errStatfs },
+			change: func(s *shortOf) {
+				s.free = func(*os.File) (int64, error) { return 0, errStatfs }
+			},
+		},
+		"no space": {
+			ctx: t.Context(), want: func(err error) bool { return errors.Is(err, unix.ENOSPC) },
+			change: func(s *shortOf) { s.free = func(*os.File) (int64, error) { return 1, nil } },
+		},
+		"too large": {
+			ctx: t.Context(), change: func(s *shortOf) { s.MaxFile = 99 },
+			want: func(err error) bool { return strings.Contains(err.Error(), "--max-file") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.config.Keep = time.Hour
+			s := newShort(t, c.config)
+			s.roomTime = 0
+			if c.ctx == ended {
+				s.roomTime = time.Hour
+			}
+			first, err := s.ask(t.Context(), "192.0.2.1", "big", 100)
+			must(t, err)
+			must(t, errors.Join(first.part.add(make([]byte, 50)), first.part.leave()))
+			part := filepath.Join(s.dir.Name(), first.part.lasting)
+			if c.other > 0 {
+				other, err := s.ask(t.Context(), "192.0.2.2", "other", c.other)
+				must(t, err)
+				defer func() { must(t, other.part.close()) }()
+			}
+			if c.change != nil {
+				c.change(s)
+			}
+			files, total, missing := s.files, s.total, s.missing
+			for range 2 { // and once more
+				_, err = s.ask(c.ctx, "192.0.2.1", "big", 100)
+				if err == nil || !c.want(errors.Unwrap(err)) {
+					t.Fatalf("%v", err)
+				}
+				if !c.stays {
+					break
+				}
+			}
+			_, statErr := os.Stat(part)
+			kept := len(s.kept)
+			if c.stays != (statErr == nil) || c.stays != (kept == 1) ||
+				c.stays && (s.files != files || s.total != total) || s.missing != missing {
+				t.Fatalf("after %v: %v; %d are kept, %d files and %d bytes, before %d and %d", err,
+					statErr, kept, s.files, s.total, files, total)
+			}
+		})
+	}
+}
+
+// errStatfs is of a file system that does not say how much is free.
+var errStatfs = errors.New("statfs")
+
+// TestPartGivesWayToWhoCame: a part that got no room makes room for those who got meanwhile what it
+// counted for.
+func TestPartGivesWayToWhoCame(t *testing.T) {
+	s := newShort(t, StoreConfig{Keep: time.Hour, MaxFiles: 2})
+	first, err := s.ask(t.Context(), "192.0.2.1", "big", 100)
+	must(t, err)
+	must(t, errors.Join(first.part.add(make([]byte, 50)), first.part.leave()))
+	other, err := s.ask(t.Context(), "192.0.2.2", "other", 100)
+	must(t, err)
+	s.roomTime = 0
+	p, free := first.part, s.free
+	s.free = func(dir *os.File) (int64, error) { // is asked with the lock held
+		s.files = 2
+		return free(dir)
+	}
+	_, err = s.ask(t.Context(), "192.0.2.1", "big", 100)
+	_, statErr := os.Stat(filepath.Join(s.dir.Name(), p.lasting))
+	if err == nil || statErr == nil || s.files != 2 || len(s.kept) != 0 {
+		t.Errorf("%v: %v, %d files, %d are kept", err, statErr, s.files, len(s.kept))
+	}
+	must(t, other.part.close())
 }

@@ -67,7 +67,7 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 	}
 	defer func() {
 		if err != nil {
-			p.abandon()
+			p.abandon(err)
 		}
 	}()
 	// Its owner can always read it: else nobody could clear it when we are killed.
@@ -121,16 +121,23 @@ func (p *partial) want(files int, size int64) *want {
 	return &want{dir: p.dir, dev: p.room.dev, files: files, size: size, held: p.held, has: p.room}
 }
 
-// abandon gives back what a file has that did not come about.
-func (p *partial) abandon() {
+// abandon gives back what a file has that did not come about because of err. What there is of it
+// from before makes room when it does not fit any more; after anything else, its sender goes on
+// with it when it asks again.
+func (p *partial) abandon(err error) {
+	stays := false
 	if p.file != nil {
-		// Of before: it did not fit any more, and makes room.
-		_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
+		var short *shortage
 		p.file.Close()
+		if stays = !errors.As(err, &short) && p.store.keepAgain(p); !stays {
+			_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
+		}
 	}
 	p.store.abandoned(p.room)
 	p.yield()
-	p.dir.Close()
+	if !stays {
+		p.dir.Close()
+	}
 }
 
 // tries is how often a temporary file is made: who clears the directory may take one
@@ -216,9 +223,9 @@ func (p *partial) done() int64 { return p.size - p.unwritten }
 // has implements sink.
 func (p *partial) has() int64 { return p.done() }
 
-// recall counts what is there from before in the digest.
-func (p *partial) recall(ctx context.Context) error {
-	err := digestOf(ctx, p.file, p.held, p.hash)
+// recall counts what is there from before in the digest, for who is at the other end.
+func (p *partial) recall(ctx context.Context, c *control) error {
+	err := c.digestOf(ctx, p.file, p.held, p.hash)
 	return p.fault("read what there is of", err)
 }
 

@@ -130,12 +130,13 @@ const statBlock = 512
 
 // errFile refuses a file that is too large.
 func (s *Store) errFile(size int64) error {
-	return fmt.Errorf("%d bytes, and a file has at most %d here (serve --max-file)", size,
+	err := fmt.Errorf("%d bytes, and a file has at most %d here (serve --max-file)", size,
 		s.MaxFile)
+	return &shortage{err, err.Error()}
 }
 
 // A shortage says that there is no room. How much there is, is for who may have it all to know:
-// a stranger would ask for just that.
+// a stranger would ask for just that. It lasts: what passes is an ErrBusy.
 type shortage struct {
 	error
 	brief string // without how much there is

@@ -32,6 +32,7 @@ type ReceiveConfig struct {
 	Given func(Result, error)
 
 	patience patience
+	hashes   func() // for tests: what is held is about to be read
 }
 
 // A receiver is the server's end of a connection.
@@ -41,30 +42,56 @@ type receiver struct {
 	told string // lasting name of the last file, of which its sender may not have heard
 }
 
+// An idle error ended a connection between what its client asks for.
+type idle struct{ error }
+
+func (i idle) Unwrap() error { return i.error }
+
+// Idle reports whether a connection that ended with an error of Receive did so while its client had
+// nothing under way: each file that it asked for is there, or what became of it was told.
+func Idle(err error) bool {
+	var between idle
+	return errors.As(err, &between)
+}
+
 // Receive takes the files that the client of a connection sends, until that hangs up. The link
-// is the caller's to close. The error says why it ended otherwise.
+// is the caller's to close. The error says why it ended otherwise (see Idle).
 func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 	r := &receiver{ReceiveConfig: c, control: newControl(link, c.patience)}
+	r.control.hashes = c.hashes
 	err := r.challenge(ctx, r.Token)
+	between := false
 	for err == nil {
 		var m message
-		if err = r.heard(ctx); err == nil {
-			m, err = r.receive(ctx, r.control.patience.exchange)
+		m, err = r.request(ctx)
+		if between = err != nil; between {
+			break
 		}
-		if err == nil && r.told != "" {
-			r.Store.heard(r.told) // who says something else has heard what came before
-			r.told = ""
-		}
-		if err == nil && m.Ask == askEnd {
+		if m.Ask == askEnd {
 			return nil
 		}
-		if err == nil {
-			err = r.serve(ctx, &m)
-		}
+		err = r.serve(ctx, &m)
 	}
 	err = endOf(ctx, err)
 	r.sendError(err)
+	if between {
+		return idle{err}
+	}
 	return err
+}
+
+// request waits for what the client asks for next.
+func (r *receiver) request(ctx context.Context) (message, error) {
+	// That it did not get through to the client shows below, behind what that said before.
+	if err := r.heard(ctx); err != nil {
+		return message{}, err
+	}
+	m, err := r.receive(ctx, r.control.patience.exchange)
+	if err == nil && r.told != "" {
+		r.Store.heard(r.told) // who says something else has heard what came before
+		r.told = ""
+	}
+	return m, err
 }
 
 // serve does what a client asks for. The error ends the connection.
@@ -125,10 +152,10 @@ func (r *receiver) makeDir(ctx context.Context, m *message) error {
 }
 
 // goesOn reports whether the sender of a file that failed with err may go on with it: over this
-// connection it cannot.
+// connection it cannot. What ends the context, as the end of the device does, is no fault of the
+// file.
 func goesOn(ctx context.Context, err error) bool {
-	cause := context.Cause(ctx)
-	return again(err) || errors.Is(cause, ErrAgain) || cause != nil && again(cause)
+	return again(err) || context.Cause(ctx) != nil
 }
 
 // ended tells what came of a file.
@@ -208,10 +235,10 @@ func (r *receiver) agree(ctx context.Context, part *partial) error {
 	if part.held == 0 {
 		return nil
 	}
-	if err := part.recall(ctx); err != nil {
+	if err := part.recall(ctx, r.control); err != nil {
 		return err
 	}
-	m, err := r.receive(ctx, r.control.patience.verdict)
+	m, err := r.receive(ctx, r.control.patience.forWork(part.held))
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,10 @@ type claim struct {
 	over   chan struct{}
 }
 
+// claimTime is how long who asks for a partial file waits for another to give it up, which writes
+// to disk before that.
+const claimTime = 10 * time.Second
+
 // claim makes a partial file that of a sender. One that has it, of a connection that is lost
 // and has not noticed, is told to give it up and waited for.
 func (s *Store) claim(ctx context.Context, key string, from Sender) (release func(), err error) {
@@ -80,7 +84,7 @@ func (s *Store) claim(ctx context.Context, key string, from Sender) (release fun
 			return nil, ErrAgain
 		}
 		before.giveUp(ErrAgain)
-		if err := await(ctx, before.over, nil, ordinary.exchange); err != nil {
+		if err := await(ctx, before.over, nil, claimTime); err != nil {
 			return nil, err
 		}
 	}
@@ -91,6 +95,25 @@ func (s *Store) keep(p *partial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing -= p.unwritten
+	s.remain(p)
+}
+
+// keepAgain keeps what was kept before of a file that got no room now, and reports whether it did:
+// not if others got meanwhile what it counts for. The directory is its own from then on.
+func (s *Store) keepAgain(p *partial) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.MaxFiles > 0 && s.files >= s.MaxFiles || s.MaxTotal > 0 && p.size > s.MaxTotal-s.total {
+		return false
+	}
+	s.files++
+	s.total += p.size
+	s.remain(p)
+	return true
+}
+
+// remain remembers a file that counts already. The caller holds mu.
+func (s *Store) remain(p *partial) {
 	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now(), p.from.Host})
 	if len(s.kept) > maxKept {
 		s.drop(s.givesWay())

@@ -198,7 +198,7 @@ func TestKept(t *testing.T) {
 	if p.held != 5 || s.files != maxKept || s.missing != 5 {
 		t.Errorf("held %d, %d files, missing %d", p.held, s.files, s.missing)
 	}
-	must(t, p.recall(t.Context()))
+	must(t, p.recall(t.Context(), new(control)))
 	must(t, errors.Join(p.add([]byte("67890")), p.commit(), p.close()))
 	large := begin(100, 980) // of 1000: only the new file stays beside it
 	if parts() != 1+1 && s.total > 1000 {

@@ -110,7 +110,7 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	if err := s.rewind(); err != nil {
 		return Result{}, err
 	}
-	place, err := c.ask(ctx, s.offer(), c.patience.exchange)
+	place, err := c.ask(ctx, s.offer(), c.patience.offer)
 	if err != nil {
 		return Result{}, refused(err)
 	}
@@ -125,7 +125,7 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	if err != nil {
 		return Result{}, s.failed(err)
 	}
-	m, err := c.ask(ctx, message{SHA256: digest, Size: s.done}, c.patience.verdict)
+	m, err := c.ask(ctx, message{SHA256: digest, Size: s.done}, c.patience.forWork(s.done-held))
 	if err != nil {
 		return Result{}, s.gone(err)
 	}
@@ -163,13 +163,17 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 	case held < 0 || held > s.size:
 		return 0, fmt.Errorf("%w: it has %d bytes of %d", ErrPeer, held, s.size)
 	}
-	if err := digestOf(ctx, s.file, held, s.hash); err != nil {
-		return 0, s.shorter(err)
-	}
-	m, err := c.ask(ctx, message{SHA256: s.sum()}, c.patience.verdict)
+	var m message
+	err := c.comparing(func() (err error) {
+		if err := c.digestOf(ctx, s.file, held, s.hash); err != nil {
+			return s.shorter(err)
+		}
+		m, err = c.ask(ctx, message{SHA256: s.sum()}, c.patience.forWork(held))
+		return refused(err)
+	})
 	switch {
 	case err != nil:
-		return 0, refused(err)
+		return 0, err
 	case m.Held == held:
 		s.done = held
 		if s.Held != nil {

@@ -49,7 +49,7 @@ func hearOffer(link *Link) (offer message) {
 // impatient waits just long enough for what does not happen.
 var impatient = patience{
 	exchange: 50 * time.Millisecond, chunk: 50 * time.Millisecond,
-	digest: 50 * time.Millisecond, verdict: 50 * time.Millisecond,
+	digest: 50 * time.Millisecond, offer: 50 * time.Millisecond, work: 50 * time.Millisecond,
 }
 
 // hearAll hears what the other end says until it gives up or hangs up,

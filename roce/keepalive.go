@@ -13,6 +13,12 @@ import (
 // is spent, and any peer answers. While something is unacknowledged the local ACK timer finds
 // out.
 
+// maxProbeTimeout is the largest local ACK timeout code that a question waits for, 4.3 s. One that
+// is much larger is for work that must not be repeated early, or comes from a peer: neither is a
+// reason to wait for hours on one that is gone. An answer that takes longer is heard all the same,
+// until the last question has waited in vain.
+const maxProbeTimeout = 20
+
 // keepalive is what a requester knows of a peer that may be silent, beside requestState.mark.
 // It is small: a QP without a keepalive has it, too.
 type keepalive struct {
@@ -43,7 +49,8 @@ func (r *requester) hear(now Time) {
 	}
 }
 
-// keepaliveAt is when the keepalive is to act, 0 for never.
+// keepaliveAt is when the keepalive is to act, 0 for never: when a peer has been silent for as long
+// as the attribute says, and then each time that a question has waited.
 func (r *requester) keepaliveAt() Time {
 	idle := Time(r.attr.Keepalive) * Millisecond
 	switch {
@@ -53,7 +60,7 @@ func (r *requester) keepaliveAt() Time {
 	case r.alive.probes == 0 || r.attr.Timeout == 0:
 		return r.mark + idle
 	}
-	return r.mark + ackTimeout(r.attr.Timeout)
+	return r.mark + ackTimeout(min(r.attr.Timeout, maxProbeTimeout))
 }
 
 // keepaliveExpired reports whether the keepalive is to act.

@@ -93,8 +93,9 @@ type Setup struct {
 
 	// Keepalive is how long nothing may be heard of the peer before it is asked whether it is
 	// there; 0, the default, is never to ask. When it does not answer, nor as many
-	// repetitions as the retry count says, each for the local ACK timeout, the connection ends
-	// with ErrKeepalive. Any peer answers, also one that has no keepalive: see
+	// repetitions as the retry count says, each for the local ACK timeout or 4.3 s, whichever is
+	// shorter, the connection ends with ErrKeepalive. So the peer, who has a part in both
+	// numbers, makes it 34 s at most. Any peer answers, also one that has no keepalive: see
 	// roce.Attr.Keepalive. It is of queue pairs of type RC, in whole milliseconds.
 	Keepalive time.Duration
 

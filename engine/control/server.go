@@ -20,7 +20,7 @@ import (
 	"xroce/engine"
 )
 
-// clientTimeout is how long a client may take to ask, and to take its answer.
+// clientTimeout is how long a client may take to ask, and to take its answer when that is ready.
 const clientTimeout = 2 * time.Second
 
 // A Server answers for the devices of this process.
@@ -29,6 +29,7 @@ type Server struct {
 	name          string // of the socket
 	listener      *net.UnixListener
 	clientTimeout time.Duration
+	marshal       func(any) ([]byte, error) // json.Marshal, but for tests
 	lobby         lobby
 	slots         chan struct{}
 	captures      chan struct{}
@@ -56,7 +57,7 @@ func listenWith(dir string, clientTimeout time.Duration) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
 	s := &Server{
-		directory: d, name: name, listener: l, clientTimeout: clientTimeout,
+		directory: d, name: name, listener: l, clientTimeout: clientTimeout, marshal: json.Marshal,
 		slots: make(chan struct{}, maxClients), captures: make(chan struct{}, maxCaptures),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -186,11 +187,21 @@ func (s *Server) answer(
 	if err != nil {
 		a.Error = err.Error()
 	}
-	// Anew, since looking may have waited for a busy device.
-	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
-		return stream, err
+	return stream, s.tell(conn, &a)
+}
+
+// tell sends an answer. The client's time begins when there is something to take: that looking
+// waited for a busy device, and that a long answer takes a while to write down, is no doing of its.
+func (s *Server) tell(conn net.Conn, a *Answer) error {
+	line, err := s.marshal(a)
+	if err != nil {
+		return err
 	}
-	return stream, json.NewEncoder(conn).Encode(a)
+	if err := conn.SetDeadline(time.Now().Add(s.clientTimeout)); err != nil {
+		return err
+	}
+	_, err = conn.Write(append(line, '\n'))
+	return err
 }
 
 // look looks at the devices that are open.

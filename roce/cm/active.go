@@ -218,9 +218,9 @@ func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP
 	// It answers what we offer and want, so more than that is none of its (IBA 12.7.29, 30).
 	p.MaxRdAtomic = min(p.MaxRdAtomic, r.ResponderRes)
 	p.MaxDestRdAtomic = min(p.MaxDestRdAtomic, r.InitiatorDepth)
-	p.Timeout = AckTimeout(max(p.Timeout, 1)-1, r.TargetAckDelay)
+	c.life = AckTimeout(max(p.Timeout, 1)-1, r.TargetAckDelay)
+	p.Timeout = believed(c.life, p.Timeout)
 	p.RNRRetry, p.FlowControl, p.SRQ = r.RNRRetryCount, r.FlowControl, r.SRQ
-	c.life = p.Timeout
 	m.tell(Event{
 		Type: EventConnectResponse, ID: c.id, Path: c.path, Params: *p,
 		Private: clone(r.Private[:]),

@@ -39,12 +39,14 @@ type QPParams struct {
 	SQPSN           wire.PSN // the one that the peer told
 	MaxRdAtomic     uint8    // READs and atomics that we may have outstanding
 	MaxDestRdAtomic uint8    // READs and atomics of the peer at once
-	Timeout         uint8    // local ACK timeout code
-	RetryCnt        uint8
-	RNRRetry        uint8
-	MinRNRTimer     uint8
-	FlowControl     bool // the peer counts credits
-	SRQ             bool // the peer's QP has a shared receive queue
+	// Timeout is the local ACK timeout code: of ours and what the peer asks for, which makes it
+	// at most 20, 4.3 s, where ours is not larger.
+	Timeout     uint8
+	RetryCnt    uint8
+	RNRRetry    uint8
+	MinRNRTimer uint8
+	FlowControl bool // the peer counts credits
+	SRQ         bool // the peer's QP has a shared receive queue
 	// Extensions are those that the peer offers, of a CONNECT_REQUEST, or those that both
 	// ends are to use.
 	Extensions verbs.Extensions

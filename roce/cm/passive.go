@@ -147,16 +147,17 @@ func (m *Machine) request(
 	l.waiting++
 	m.addHalfOpen(c)
 	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	c.life = AckTimeout(max(r.Primary.LocalAckTimeout, 1)-1, m.config.AckDelay)
+	own := AckTimeout(m.config.PacketLifeTime, m.config.AckDelay)
 	c.params = QPParams{
 		Transport: r.service(), Path: pathOf(&r.Primary), PathMTU: r.PathMTU,
 		DestQPN: r.LocalQPN, SQPSN: r.StartingPSN,
 		MaxRdAtomic: r.ResponderRes, MaxDestRdAtomic: r.InitiatorDepth,
-		Timeout:  AckTimeout(max(r.Primary.LocalAckTimeout, 1)-1, m.config.AckDelay),
+		Timeout:  believed(c.life, own),
 		RetryCnt: r.RetryCount, RNRRetry: r.RNRRetryCount, FlowControl: r.FlowControl, SRQ: r.SRQ,
 		Extensions: extensionsOf(r.VendorID, r.Options),
 	}
 	c.params.Path.PKeyIndex, _ = m.config.PKeys.Find(r.PKey) // it was checked
-	c.life = c.params.Timeout
 	c.retries, c.interval = r.MaxCMRetries, timeoutOf(min(r.LocalTimeout, maxTimeout))
 	if r.Alternate != (PathFields{}) {
 		c.failover = 1 // there are no alternate paths here

@@ -7,6 +7,11 @@ const (
 	// maxTimeout is the largest timeout code of a peer that is believed, 16.8 s:
 	// a foreign number must not pin memory for hours.
 	maxTimeout = 22
+	// maxAckTimeout is the largest local ACK timeout code that a peer can give a queue pair of
+	// ours, 4.3 s: with all retries one that is gone is found out within 34 s. Linux asks for
+	// 19, and a larger one is for adapters that take long to acknowledge: what is repeated
+	// before they do is a duplicate, and hears them.
+	maxAckTimeout = 20
 	// maxService is the same for the service timeout of an MRA, 68.7 s. It is the
 	// one that Linux sends.
 	maxService = 24
@@ -35,3 +40,7 @@ func AckTimeout(life, delay uint8) uint8 {
 	}
 	return min(code, 31)
 }
+
+// believed is what counts of a local ACK timeout code that a peer has a part in: more than
+// maxAckTimeout is only for who has it himself, by a code of his own.
+func believed(code, own uint8) uint8 { return min(code, max(own, maxAckTimeout)) }

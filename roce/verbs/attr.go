@@ -48,8 +48,8 @@ type Attr struct {
 	RateLimit     uint32 // of requests, in kbit/s of frames, 0 for none
 	// Keepalive is how many milliseconds an RC QP in RTS may hear nothing of its peer before
 	// it asks whether that is there, in vain once and RETRY_CNT times more, each for the time
-	// of the local ACK timeout (of Keepalive, where that is 0), before it goes to ERR. 0 is
-	// never to ask.
+	// of the local ACK timeout, 4.3 s at most (of Keepalive, where that is 0), before it goes
+	// to ERR. 0 is never to ask.
 	Keepalive uint32
 }
 

@@ -33,7 +33,7 @@ type Endpoint struct {
 	RKey     uint32 // key of the memory that the peer may use
 	VAddr    uint64 // where the part for this QP begins
 	GID      wire.GID
-	SRQN     uint32 // shared receive queue of XRC, else 0
+	SRQN     uint32 // shared receive queue of XRC; with a group two ends of ours say there what they send with
 }
 
 // AppendText appends the message without its NUL: fields in hexadecimal, each with

@@ -30,6 +30,8 @@ type end struct {
 	wcs    [64]roce.Completion
 	polls  uint   // how often the loop has looked, see pollOn
 	length uint32 // that each message received must have in its receive, 0 for any
+	peers  peers  // who sends datagrams to this end
+	strays uint64 // datagrams of others, since prepare
 
 	gid           int
 	mtu           wire.MTU
@@ -118,6 +120,7 @@ func (e *end) newQP(f *flow) error {
 
 // connect makes the queue pairs ready to send.
 func (e *end) connect(ctx context.Context, via Connector) error {
+	e.peers = e.findPeers()
 	for i := range e.flows {
 		f := &e.flows[i]
 		vector := engine.AddressVector{
@@ -157,6 +160,7 @@ func (e *end) prepare(size int) {
 	if e.length = uint32(size + e.cfg.header()); e.cfg.All && e.cfg.Type != roce.TypeRC {
 		e.length = 0
 	}
+	e.strays = 0
 	for i := range e.flows {
 		e.flows[i].prepare(e, i, size)
 	}
@@ -198,12 +202,15 @@ func (e *end) await(ctx context.Context) (int, error) {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return n, e.check(n, err)
+		if n, err = e.check(n, err); n > 0 || err != nil {
+			return n, err
+		}
+		return 0, e.alive(ctx) // there were strays alone, and there may always be some
 	}
 	for e.pollOn() {
 		n, err := e.cq.Poll(e.wcs[:])
-		if n > 0 || err != nil {
-			return n, e.check(n, err)
+		if n, err = e.check(n, err); n > 0 || err != nil {
+			return n, err
 		}
 	}
 	return 0, e.alive(ctx)
@@ -229,27 +236,38 @@ func (e *end) alive(ctx context.Context) error {
 }
 
 // check finds a failed completion among the first n, or a message of another length than
-// all have.
-func (e *end) check(n int, err error) error {
+// all have. It takes out strays, and returns how many are left, which are the first.
+func (e *end) check(n int, err error) (int, error) {
 	if err != nil {
-		return err
+		return n, err
 	}
+	kept := 0
 	for i := range e.wcs[:n] {
 		wc := &e.wcs[i]
 		if err := wc.Err(); err != nil {
-			return err
+			return n, err
 		}
 		switch {
 		case wc.WRID&wridRecv == 0:
 		case wc.Opcode != roce.WCRecv:
-			return fmt.Errorf("a receive ended with %s: start both ends with the same test",
+			return n, fmt.Errorf("a receive ended with %s: start both ends with the same test",
 				wc.Opcode)
+		case e.stray(wc):
+			e.strays++
+			if err := e.flows[wridQP(wc.WRID)].supplyAgain(); err != nil {
+				return n, fmt.Errorf("post receives: %w", err)
+			}
+			continue
 		case wc.ByteLen != e.length && e.length != 0:
-			return fmt.Errorf("a message has %d bytes, not %d: start both ends with the same -s",
+			return n, fmt.Errorf("a message has %d bytes, not %d: start both ends with the same -s",
 				int(wc.ByteLen)-e.cfg.header(), int(e.length)-e.cfg.header())
 		}
+		if kept != i {
+			e.wcs[kept] = *wc
+		}
+		kept++
 	}
-	return nil
+	return kept, nil
 }
 
 // cause is why a run failed with err: work that failed here, or a request that was
@@ -261,7 +279,7 @@ func (e *end) cause(err error) error {
 	for n := 1; n > 0; {
 		var failed error
 		n, failed = e.cq.Poll(e.wcs[:])
-		if failed = e.check(n, failed); failed != nil {
+		if _, failed = e.check(n, failed); failed != nil {
 			return fmt.Errorf("%w; then %w", failed, err)
 		}
 	}

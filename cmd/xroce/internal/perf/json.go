@@ -73,7 +73,8 @@ type BandwidthJSON struct {
 	Average Fixed  `json:"BW_average"`
 	MsgRate Fixed  `json:"MsgRate"`
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
-	Lost    uint64 `json:"lost,omitempty"` // ours: UC and UD
+	Lost    uint64 `json:"lost,omitempty"`   // ours: UC and UD
+	Strays  uint64 `json:"strays,omitempty"` // ours: UD
 }
 
 // A LatencyJSON is the result of a latency test by iterations.
@@ -88,6 +89,7 @@ type LatencyJSON struct {
 	P99     Fixed     `json:"percentile_99"`
 	P999    Fixed     `json:"percentile_99.9"`
 	Samples []float64 `json:"samples,omitempty"` // ours: with -H and -U
+	Strays  uint64    `json:"strays,omitempty"`  // ours: UD
 }
 
 // A DurationJSON is the result of a latency test by duration.
@@ -97,6 +99,7 @@ type DurationJSON struct {
 	Average Fixed  `json:"t_avg"`
 	TPS     Fixed  `json:"tps_average"`
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
+	Strays  uint64 `json:"strays,omitempty"` // ours: UD
 }
 
 // An IntervalJSON is what was moved in a part of a run. The first keys are those of iperf3,
@@ -202,18 +205,19 @@ func (i *Info) result(r *Row) any {
 		return BandwidthJSON{
 			Size: r.Size, Iters: r.Iters, Peak: Fixed{r.Peak, decimals},
 			Average: Fixed{r.Average, decimals}, MsgRate: Fixed{r.MsgRate, 6}, CPUUtil: cpu,
-			Lost: r.Lost,
+			Lost: r.Lost, Strays: r.Strays,
 		}
 	case r.Latency == nil:
 		return DurationJSON{
 			Size: r.Size, Iters: r.Iters, Average: two(r.Average), TPS: two(r.TPS), CPUUtil: cpu,
+			Strays: r.Strays,
 		}
 	}
 	l := r.Latency
 	return LatencyJSON{
 		Size: r.Size, Iters: r.Iters, Min: two(l.Min), Max: two(l.Max), Typical: two(l.Typical),
 		Average: two(l.Average), Stdev: two(l.Stdev), P99: two(l.P99), P999: two(l.P999),
-		Samples: l.Samples,
+		Samples: l.Samples, Strays: r.Strays,
 	}
 }
 

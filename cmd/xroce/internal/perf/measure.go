@@ -47,7 +47,7 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 			return err
 		}
 	}
-	row := Row{Report: s.report(size), CPUUtil: cpuUtil(s.load)}
+	row := Row{Report: s.report(size), CPUUtil: cpuUtil(s.load), Strays: r.strays}
 	if lost {
 		row.Lost = s.total - s.delivered
 	}
@@ -118,7 +118,7 @@ func (r *run) goOn(ctx context.Context, s *stream, size int) error {
 	s.timer = timer{window: int64(r.cfg.Duration)}
 	s.again = func() {}
 	if s.sending {
-		s.again = func() { r.tell.Row(&r.info, &Row{Report: s.report(size)}) }
+		s.again = func() { r.tell.Row(&r.info, &Row{Report: s.report(size), Strays: r.strays}) }
 	}
 	return r.watched(ctx, s.run)
 }
@@ -150,6 +150,7 @@ func (r *run) measureLatency(ctx context.Context, size int) error {
 		}
 		row.setLatency(c, &p.timer, p.counted, p.at, 2)
 	}
+	row.Strays = r.strays
 	r.hold(func() { r.tell.Row(&r.info, &row) })
 	return nil
 }

@@ -20,6 +20,7 @@ type pair struct {
 	network *sim.Network
 	ends    [2]Options // the client's first
 	records [2]Record
+	devs    [2]*engine.Device // those of the ends, once they run
 	// wrap, if not nil, is given the connection of each end.
 	wrap func(end int, conn net.Conn) net.Conn
 	// ctx, if not nil, is what the ends run under.
@@ -66,12 +67,15 @@ func (p *pair) start(t *testing.T) (wait func() [2]error) {
 		}
 		o.OtherDrives = !o.Direct()
 		dev := device(t, p.network, byte(i+1), engine.Options{Direct: o.Direct()})
+		p.devs[i] = dev
 		conn := conns[i]
 		if p.wrap != nil {
 			conn = p.wrap(i, conn)
 		}
+		via := NewSocket(dev, conn, o.Dial)
+		via.Group = o.Group
 		running.Go(func() {
-			_, errs[i] = Run(ctx, dev, NewSocket(dev, conn, o.Dial), o)
+			_, errs[i] = Run(ctx, dev, via, o)
 			conn.Close()
 		})
 	}

@@ -171,7 +171,7 @@ func (p *pingpong) stepWrite(ctx context.Context, f *flow) error {
 	last := p.end.at.in(0) + p.size - 1
 	for p.pollOn() {
 		n, err := p.cq.Poll(p.wcs[:])
-		if err := p.check(n, err); err != nil {
+		if n, err = p.check(n, err); err != nil {
 			return err
 		}
 		f.completed += uint64(n)

@@ -3,13 +3,11 @@ package perf
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine"
-	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
 	"xroce/roce/wire"
@@ -36,6 +34,7 @@ type Row struct {
 	TPS     float64
 	CPUUtil float64 // percent
 	Lost    uint64  // messages that did not come, over an unreliable service
+	Strays  uint64  // datagrams of others, which do not count
 
 	AfterIntervals bool // intervals were told before
 }
@@ -60,6 +59,9 @@ type run struct {
 	sized  bool
 	direct bool
 	asTool bool
+	system perftest.System // what both ends use
+	plans  bool            // the peer tells its plan, so it is one of ours
+	fills  func()          // Options.fills
 	last   perftest.Report // what this end measured last
 	began  time.Time       // of the loop
 	dump   *perfdump.Dump  // nil to keep nothing
@@ -79,6 +81,8 @@ type Options struct {
 	// and whether to tell no plan, like the tool.
 	hurry  patience
 	asTool bool
+	// fills, if not nil, is called when this end makes its memory.
+	fills func()
 }
 
 // Run makes a test on a device with the peer of a connector. It returns when both
@@ -88,7 +92,7 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	r := &run{
 		info: Info{Config: o.Config, Device: dev.Name(), Backend: dev.Link().Backend},
 		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives, dump: o.Dump,
-		asTool: o.asTool,
+		asTool: o.asTool, fills: o.fills,
 	}
 	r.dog.patience = patience{
 		peer.Stretched(ctx, setupTime), silence, throughTime,
@@ -99,7 +103,7 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 	}
 	err := r.measure(ctx)
 	if err != nil && ctx.Err() == nil {
-		err = r.cause(err)
+		err = r.withStrays(r.cause(err))
 	}
 	if r.dump != nil {
 		describeDump(r.dump, r.end)
@@ -121,170 +125,6 @@ func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*In
 // is called, which reports whether it has not.
 func interrupts(ctx context.Context, via Connector) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { via.Interrupt(context.Cause(ctx)) })
-}
-
-// setup learns what the peer is and connects, in limited time.
-func (r *run) setup(ctx context.Context, dev *engine.Device) error {
-	late := fmt.Errorf("%w within %s", errSetup, r.dog.setup)
-	within, cancel := context.WithTimeoutCause(ctx, r.dog.setup, late)
-	defer cancel()
-	stop := interrupts(within, r.via)
-	err := r.agree(within, dev)
-	if !stop() {
-		return context.Cause(within)
-	}
-	return err
-}
-
-// agree is setup for as long as it may take.
-func (r *run) agree(ctx context.Context, dev *engine.Device) error {
-	c := &r.info.Config
-	var err error
-	var plans bool
-	r.info.RemoteVersion, plans, err = r.via.Versions(perftest.OurVersion, !r.asTool)
-	if err != nil {
-		return err
-	}
-	system, err := r.via.System(ownSystem)
-	if err != nil {
-		return err
-	}
-	mtu := dev.ActiveMTU()
-	if c.MTU != 0 {
-		mtu = min(mtu, c.MTU)
-	}
-	if r.info.PathMTU, err = r.via.MTU(mtu); err != nil {
-		return err
-	}
-	if err := c.fitMTU(r.info.PathMTU, r.sized); err != nil {
-		return err
-	}
-	if err := c.fitFrame(dev.Port().MTU, r.sized); err != nil {
-		return err
-	}
-	if plans {
-		if err := r.comparePlans(); err != nil {
-			return err
-		}
-	}
-	if r.info.GID, err = chooseGID(dev, c); err != nil {
-		return err
-	}
-	if own := dev.GIDs()[r.info.GID]; !c.Group.IsZero() && c.Group.IsIPv4() != own.IsIPv4() {
-		return fmt.Errorf("%w: GID %s cannot send to group %s: choose the same IP version (-x, "+
-			"--ipv6, -M)", roce.ErrInvalid, own.Addr(), c.Group.Addr())
-	}
-	if r.end, err = newEnd(dev, c, system, r.info.PathMTU, r.info.GID); err != nil {
-		return err
-	}
-	if r.dump != nil {
-		if err := beginDump(r.dump, r.end); err != nil {
-			r.close()
-			return err
-		}
-	}
-	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
-	if m, ok := r.via.(*Managed); ok && c.Managed {
-		if err := r.join(ctx, m); err != nil {
-			r.close()
-			return err
-		}
-	}
-	if err := r.meet(ctx); err != nil {
-		r.close()
-		return err
-	}
-	r.tell.Agreed(&r.info)
-	return nil
-}
-
-// join has rdma_cm connect the queue pairs.
-func (r *run) join(ctx context.Context, m *Managed) error {
-	c := r.cfg
-	s := cm.Setup{
-		Exact: true, RetryCount: c.Retries, RNRRetry: rnrRetry, MinRNRTimer: minRNRTimer,
-		TClass: c.TClass, PathMTU: r.mtu, AckTimeout: c.Timeout, Access: verbs[c.Test.Verb].access,
-	}
-	if c.Test.Answered() {
-		s.ResponderRes, s.InitiatorDepth = uint8(r.outReads), uint8(r.outReads)
-	}
-	qps := r.qps()
-	err := m.Join(ctx, qps, s, func() (*engine.QP, error) {
-		var f flow
-		err := r.newQP(&f)
-		if err != nil && f.qp != nil {
-			f.qp.Close()
-		}
-		return f.qp, err
-	})
-	if err != nil {
-		return err
-	}
-	for i, qp := range qps {
-		r.flows[i].qp = qp
-		if r.local[i], err = r.endpoint(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// qps lists the queue pairs of the test.
-func (r *run) qps() []*engine.QP {
-	qps := make([]*engine.QP, len(r.flows))
-	for i := range r.flows {
-		qps[i] = r.flows[i].qp
-	}
-	return qps
-}
-
-// ownSystem is what this end tells of its machine.
-var ownSystem = perftest.System{Cycle: 4096, CacheLine: 64}
-
-// meet exchanges keys and connects. When is when differs from test to test, and so
-// does which keys serve as a barrier.
-func (r *run) meet(ctx context.Context) error {
-	if err := r.allKeys(ctx); err != nil {
-		return err
-	}
-	if err := r.connect(ctx, r.via); err != nil {
-		return err
-	}
-	steps := []func(context.Context) error{r.allKeys, r.barrier}
-	switch c := r.cfg; {
-	case c.Test.Latency && c.Test.Verb != Send:
-		steps = append(steps, r.barrier)
-	case !c.Test.Latency && c.Test.Verb == Send:
-		steps[0], steps[1] = steps[1], steps[0]
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// allKeys tells the keys of each QP.
-func (r *run) allKeys(ctx context.Context) error {
-	return r.talk(ctx, func() error {
-		for i := range r.local {
-			remote, err := r.via.Keys(r.local[i])
-			if err != nil {
-				return err
-			}
-			r.remote[i] = remote
-		}
-		return nil
-	})
-}
-
-// barrier waits until the peer has come as far.
-func (r *run) barrier(ctx context.Context) error {
-	return r.talk(ctx, func() error {
-		_, err := r.via.Keys(r.local[0])
-		return err
-	})
 }
 
 // talk makes steps of the exchange under the watchdog: the peer may take its time as

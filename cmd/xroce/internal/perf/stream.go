@@ -108,10 +108,10 @@ func (s *stream) take(ctx context.Context) (int, error) {
 	}
 	// A paced loop has to come back in time to send.
 	n, err := s.cq.Poll(s.wcs[:])
-	if n == 0 && err == nil {
+	if n, err = s.check(n, err); n == 0 && err == nil {
 		err = s.alive(ctx)
 	}
-	return n, s.check(n, err)
+	return n, err
 }
 
 // explain says how far the test has come.

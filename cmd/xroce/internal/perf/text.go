@@ -193,6 +193,9 @@ func (t Text) Row(i *Info, r *Row) {
 		t.printf("\t    %-3.2f", r.CPUUtil)
 	}
 	t.printf("\n")
+	if r.Strays > 0 {
+		t.printf(" %s\n", strays(r.Strays))
+	}
 }
 
 // latency prints the result of a latency test by iterations, behind its samples.

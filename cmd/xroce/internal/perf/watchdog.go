@@ -56,6 +56,7 @@ func (p patience) within(most patience) patience {
 // A watchdog ends a wait for the peer when that has gone or nothing happens any more.
 type watchdog struct {
 	patience
+	filling  time.Duration // that the peer may take for its memory beside silence
 	progress atomic.Uint64 // anything that changes when something happens
 	cancel   context.CancelCauseFunc
 	stopped  chan struct{}
@@ -98,7 +99,7 @@ func (w *watchdog) patrol(ctx context.Context, e *end, judge func(watched) error
 	defer every.Stop()
 	var now watched
 	at := e.position()
-	most := max(w.silence, 2*e.cfg.Gap)
+	most := max(w.silence, 2*e.cfg.Gap) + w.filling
 	for {
 		select {
 		case <-ctx.Done():

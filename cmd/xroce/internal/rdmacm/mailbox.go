@@ -83,25 +83,12 @@ type letter struct {
 	err  error             // why it is none of udaddy's
 }
 
-// receive waits for a datagram.
-func (b *mailbox) receive(ctx context.Context) (letter, error) {
-	return b.receiveWith(ctx, b.station.await)
-}
-
-// receiveFirst waits for a datagram of whom nobody has met, however long that takes.
-func (b *mailbox) receiveFirst(ctx context.Context) (letter, error) {
-	return b.receiveWith(ctx, func(
-		ctx context.Context, cq *engine.CQ, wcs []roce.Completion,
-	) error {
-		_, err := cq.Wait(ctx, wcs)
-		return err
-	})
-}
-
-// receiveWith waits for a datagram by a function. Its receive is posted again: it is copied.
-func (b *mailbox) receiveWith(ctx context.Context, wait waiter) (l letter, err error) {
+// receive waits for a datagram, for as long as the context lasts: whoever knows the number of the
+// queue pair may send some, so how long is to wait for one that counts is the caller's to say. Its
+// receive is posted again: it is copied.
+func (b *mailbox) receive(ctx context.Context) (l letter, err error) {
 	for {
-		wc, err := b.nextWith(ctx, wait)
+		wc, err := b.next(ctx)
 		if err != nil {
 			return letter{}, err
 		}
@@ -125,7 +112,7 @@ func (b *mailbox) receiveWith(ctx context.Context, wait waiter) (l letter, err e
 func (b *mailbox) send(ctx context.Context, to *roce.AH, qpn, qkey uint32, n int) error {
 	for range n {
 		for b.posted-b.sent == b.depth {
-			if _, err := b.next(ctx); err != nil {
+			if err := b.awaitSent(ctx); err != nil {
 				return err
 			}
 		}
@@ -144,25 +131,37 @@ func (b *mailbox) send(ctx context.Context, to *roce.AH, qpn, qkey uint32, n int
 // flush waits until all datagrams are out.
 func (b *mailbox) flush(ctx context.Context) error {
 	for b.sent < b.posted {
-		if _, err := b.next(ctx); err != nil {
+		if err := b.awaitSent(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// A waiter waits for a completion.
-type waiter func(context.Context, *engine.CQ, []roce.Completion) error
-
-// next waits for a completion and counts those of sends.
-func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
-	return b.nextWith(ctx, b.station.await)
+// awaitSent waits until another datagram is out, not for ever.
+func (b *mailbox) awaitSent(ctx context.Context) error {
+	within, stop := b.station.patience(ctx)
+	defer stop()
+	for before := b.sent; b.sent == before; {
+		if _, err := b.next(within); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// nextWith is next by a function.
-func (b *mailbox) nextWith(ctx context.Context, wait waiter) (roce.Completion, error) {
+// next waits for a completion, for as long as the context lasts, and counts those of sends. Where
+// that has ended it does not take one that is there: there may always be one, of somebody else.
+func (b *mailbox) next(ctx context.Context) (roce.Completion, error) {
 	var wcs [1]roce.Completion
-	if err := wait(ctx, b.cq, wcs[:]); err != nil {
+	err := context.Cause(ctx)
+	if err == nil {
+		_, err = b.cq.Wait(ctx, wcs[:])
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return roce.Completion{}, err
 	}
 	if wcs[0].Opcode == roce.WCSend && wcs[0].Status == roce.StatusSuccess {

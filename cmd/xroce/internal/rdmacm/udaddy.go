@@ -126,10 +126,13 @@ func (s *Station) converse(ctx context.Context, c *Udaddy, writers []writer) err
 	return nil
 }
 
-// hear waits for a message of the server. What others send is none.
+// hear waits for a message of the server, not for ever. What others send is none, and no reason to
+// wait longer.
 func (w *writer) hear(ctx context.Context) error {
+	within, stop := w.station.patience(ctx)
+	defer stop()
 	for {
-		l, err := w.receive(ctx)
+		l, err := w.receive(within)
 		switch {
 		case err != nil:
 			return err

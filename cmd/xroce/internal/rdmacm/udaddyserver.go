@@ -134,15 +134,11 @@ func (u *udaddyServer) serveMessages(ctx context.Context, pd *engine.PD) error {
 		return err
 	}
 	total := u.Connections * u.Count
-	for i := 0; i < total; {
-		took, err := u.take(ctx, i == 0)
-		if err != nil {
+	for i := range total {
+		if err := u.next(ctx, i == 0); err != nil {
 			return fmt.Errorf("after %d of %d messages: %w", i, total, u.explain(err))
 		}
-		if !took {
-			continue
-		}
-		if i++; i == 1 {
+		if i == 0 {
 			u.met()
 			u.Say("receiving data transfers\n")
 		}
@@ -164,14 +160,25 @@ func (u *udaddyServer) serveMessages(ctx context.Context, pd *engine.PD) error {
 	return nil
 }
 
-// take waits for a message and reports whether it is of a connection: one of nobody's, or of one
-// connection too many, is told of and goes nowhere. The first is waited for as long as it takes.
-func (u *udaddyServer) take(ctx context.Context, first bool) (took bool, err error) {
-	wait := u.box.receive
-	if first {
-		wait = u.box.receiveFirst
+// next waits for a message of a connection: the first for as long as it takes, and another one not
+// for ever, whatever comes meanwhile that is none.
+func (u *udaddyServer) next(ctx context.Context, first bool) error {
+	if !first {
+		within, stop := u.patience(ctx)
+		defer stop()
+		ctx = within
 	}
-	l, err := wait(ctx)
+	for {
+		if took, err := u.take(ctx); took || err != nil {
+			return err
+		}
+	}
+}
+
+// take waits for a message and reports whether it is of a connection: one of nobody's, or of one
+// connection too many, is told of and goes nowhere.
+func (u *udaddyServer) take(ctx context.Context) (took bool, err error) {
+	l, err := u.box.receive(ctx)
 	if err != nil {
 		return false, err
 	}

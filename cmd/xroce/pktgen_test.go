@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -104,3 +105,23 @@ func TestTransmitChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestFlagsBesideExist: the flags that go with --replay and --scenario are flags.
+func TestFlagsBesideExist(t *testing.T) {
+	flags := newApp(io.Discard, io.Discard).pktgenCommand().Flags()
+	for _, list := range []map[string]bool{besideReplay, besideScenario} {
+		for name := range list {
+			if flags.Lookup(name) == nil && !inherited[name] {
+				t.Errorf("there is no --%s", name)
+			}
+		}
+	}
+	for _, name := range []string{"xsk-mode", "capture", "metrics"} {
+		if !besideReplay[name] {
+			t.Errorf("--%s does not go with --replay", name)
+		}
+	}
+}
+
+// inherited are the flags that all commands have.
+var inherited = map[string]bool{"json": true, "verbose": true, "log-format": true}

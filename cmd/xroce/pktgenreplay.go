@@ -39,8 +39,8 @@ func (f *replayFlags) register(flags *pflag.FlagSet) {
 // given do.
 var besideReplay = map[string]bool{
 	"replay": true, "speed": true, "from": true, "map-qp": true, "device": true, "to": true,
-	"queue": true, "mode": true, "batch": true, "transmit": true,
-	"busy": true, "count": true, "dest-qp": true,
+	"queue": true, "xsk-mode": true, "batch": true, "transmit": true, "capture": true,
+	"metrics": true, "busy": true, "count": true, "dest-qp": true,
 	"psn": true, "pkey": true, "qkey": true, "rkey": true, "va": true, "tos": true, "vlan": true,
 	"priority": true, "roce-v1": true, "json": true, "verbose": true, "log-format": true,
 }

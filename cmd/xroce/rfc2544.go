@@ -227,6 +227,10 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 	if err != nil {
 		return t, err
 	}
+	if sent.Frames > 0 && s.Numbered() == 0 {
+		return t, usagef("--rfc2544: a sink can count none of these: they have no payload for a " +
+			"signature")
+	}
 	of, ok, err := port.Confirm(ctx, s)
 	switch {
 	case err != nil:

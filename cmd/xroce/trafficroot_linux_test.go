@@ -313,6 +313,14 @@ func TestRootSearch(t *testing.T) {
 		t.Errorf("%d rows, %v", len(r.Rows), err)
 	}
 	contains(t, string(picture), "<svg ", ">512</text>", "s</text>", "</svg>")
+	patiently(func() bool {
+		i = in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "--rfc2544", "--kind", "roce",
+			"--opcodes", "RC_READ_REQUEST", "--duration", "10ms", "--json")
+		return !strings.Contains(i.stderr, "nothing was sent")
+	})
+	if i.code != exitUsage || !strings.Contains(i.stderr+i.stdout, "a sink can count none") {
+		t.Errorf("of frames that are not counted: code %d, %s%s", i.code, i.stderr, i.stdout)
+	}
 	sink.cancel()
 	sink.wait(t)
 }

@@ -342,6 +342,15 @@ func TestConfigRefused(t *testing.T) {
 		{Path: v4, Sizes: gen.List(64), Vary: []gen.Vary{
 			{Field: gen.FieldSrcPort, Values: gen.List(65536)},
 		}},
+		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, Vary: []gen.Vary{
+			{Field: gen.FieldDestQP, Values: gen.List(1 << 24)},
+		}},
+		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, Vary: []gen.Vary{
+			{Field: gen.FieldRKey, Values: gen.List(1 << 32)},
+		}},
+		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, Vary: []gen.Vary{
+			{Field: gen.FieldPKey, Values: gen.List(1 << 16)},
+		}},
 		{Path: v4, Sizes: gen.List(64), Faults: []gen.Fault{{Kind: gen.FaultBadICRC, Every: 1}}},
 		{Path: v4, Sizes: gen.List(64), Kind: gen.KindRoCE},
 		{Path: v4, Sizes: gen.List(1500), Kind: gen.KindRoCE},

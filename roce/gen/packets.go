@@ -47,6 +47,9 @@ func (f *Flow) initRoCE() error {
 	f.placeHeaders()
 	for _, v := range f.c.Vary {
 		if v.Field >= firstRoCE {
+			if err := v.fits(roceLen[v.Field]); err != nil {
+				return err
+			}
 			p.vary = append(p.vary, v)
 		}
 	}

@@ -188,12 +188,12 @@ func (r *Requester) Next(frame []byte, now clock.Time, wall int64) int {
 	switch {
 	case has(FaultGap):
 		return 0
-	case has(FaultSwap) && r.room():
-		r.extra = n + 1
-		r.make(now, wall)
-		n++
 	case has(FaultDuplicate):
 		r.extra = n + 1
+	case has(FaultSwap):
+		r.extra = n + 1
+		r.makeWith(now, wall, 0)
+		n++
 	}
 	size := copy(frame, r.frame(n))
 	if has(FaultBadICRC) {
@@ -223,16 +223,37 @@ func (r *Requester) room() bool {
 // hasResponse reports whether a request is answered by a response of its own.
 func hasResponse(s *wire.OpcodeSpec) bool { return s.Response != wire.RCAck }
 
-// make makes the next request, and returns its mistakes. What is wrong on the way alone is not
-// in what is kept.
+// make makes the next request, and returns its mistakes, which are counted.
 func (r *Requester) make(now clock.Time, wall int64) (set uint8) {
-	f, p := r.flow, r.flow.roce
+	f := r.flow
 	if len(f.faults.rules) > 0 {
 		set = f.faults.of(f.seq)
-		for k := range NumFaults {
-			f.injected[k] += uint64(set >> k & 1)
-		}
 	}
+	set = possible(set)
+	if set>>FaultSwap&1 != 0 && !r.roomBehind() {
+		set &^= 1 << FaultSwap
+	}
+	f.inject(set)
+	r.makeWith(now, wall, set)
+	return set
+}
+
+// roomBehind reports whether there will be room for a packet behind the next one.
+func (r *Requester) roomBehind() bool {
+	p := r.flow.roce
+	ops := p.fields.Opcodes
+	reads := r.reads
+	if hasResponse(ops[p.i].Spec()) {
+		reads++
+	}
+	behind := ops[(p.i+1)%len(ops)].Spec()
+	return r.next+1-r.head < uint64(len(r.ring)) && (reads < r.c.Reads || !hasResponse(behind))
+}
+
+// makeWith makes the next request with mistakes. What is wrong on the way alone is not in what is
+// kept.
+func (r *Requester) makeWith(now clock.Time, wall int64, set uint8) {
+	f, p := r.flow, r.flow.roce
 	q, spec := r.at(r.next), p.fields.Opcodes[p.i].Spec()
 	// Half a window without an answer, and the rest of it is there when one comes.
 	p.ackNow = r.next%uint64((len(r.ring)+1)/2) == 0
@@ -250,7 +271,6 @@ func (r *Requester) make(now clock.Time, wall int64) (set uint8) {
 	}
 	r.next++
 	r.cursor = r.next
-	return set
 }
 
 // Deadline is when Expire has something to do, or Next again; ok is false when only an answer

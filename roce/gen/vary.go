@@ -148,10 +148,15 @@ func (s *stack) newPatch(v Vary) (p patch, err error) {
 	default:
 		return p, wrong("%s varies and frames are no RoCE packets", f)
 	}
-	if p.n < 8 && v.Values.Max()>>(8*p.n) != 0 {
-		return p, wrong("%s has %d bytes, and %#x does not fit", v.Field, p.n, v.Values.Max())
+	return p, v.fits(p.n)
+}
+
+// fits refuses values of more than so many bytes.
+func (v *Vary) fits(bytes int) error {
+	if bytes < 8 && v.Values.Max()>>(8*bytes) != 0 {
+		return wrong("%s has %d bytes, and %#x does not fit", v.Field, bytes, v.Values.Max())
 	}
-	return p, nil
+	return nil
 }
 
 // apply writes the next value.
@@ -169,11 +174,14 @@ func (p *patch) apply(frame []byte) {
 	}
 }
 
+// roceLen is how many bytes a field of RoCE packets has.
+var roceLen = map[Field]int{FieldDestQP: 3, FieldRKey: 4, FieldVA: 8, FieldPKey: 2}
+
 // set changes a field of RoCE packets.
 func (r *RoCE) set(f Field, v uint64) {
 	switch f {
 	case FieldDestQP:
-		r.DestQP = uint32(v) & 0xffffff
+		r.DestQP = uint32(v)
 	case FieldRKey:
 		r.RKey = uint32(v)
 	case FieldVA:

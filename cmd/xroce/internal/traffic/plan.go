@@ -132,6 +132,8 @@ func (s PlanStep) step(line float64, senders int) (step gen.Step, err error) {
 		return step, badPlan("a step of %s", s.Duration)
 	case ramp && s.Duration == 0:
 		return step, badPlan("the ramp %s has no duration", s.Rate)
+	case ramp && (step.From.IsMax() || step.To.IsMax()):
+		return step, badPlan("%s: a ramp leads from a number to a number", s.Rate)
 	}
 	return step, nil
 }

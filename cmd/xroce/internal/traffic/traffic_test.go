@@ -239,6 +239,8 @@ func TestPlanRefused(t *testing.T) {
 		"no rate":      plan("x", 0, traffic.PlanFlow{}),
 		"--line-rate":  plan("50%", 0, traffic.PlanFlow{}),
 		"no duration":  plan("1..2", 0, traffic.PlanFlow{}),
+		"1kpps..max":   plan("1kpps..max", time.Second, traffic.PlanFlow{}),
+		"max..1kpps":   plan("max..1kpps", time.Second, traffic.PlanFlow{}),
 		"a step of":    plan("1", -1, traffic.PlanFlow{}),
 		"bits a secon": {LineRate: "1mpps"},
 	} {

@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ func (a *app) msgDecodeCommand() *cobra.Command {
 protocol of messages: hellos, control messages, frames with their records, and the READs
 and WRITEs of rendezvous, with the time since the first packet, the addresses and the
 queue pair it goes to.
+
+With --json there is an object a line.
 
 A line that begins with "perhaps" is of a connection whose beginning is not in the
 capture. "(again)" was sent before.`,
@@ -56,8 +59,7 @@ func (a *app) decodeMessages(ctx context.Context, name string, short bool) error
 		p     dissect.Packet
 		first int64
 	)
-	list := []decodedMessage{}
-	err = in.each(ctx, func(c *read.Packet) error {
+	return in.each(ctx, func(c *read.Packet) error {
 		if c.Number == 1 {
 			first = c.Time
 		}
@@ -74,15 +76,10 @@ func (a *app) decodeMessages(ctx context.Context, name string, short bool) error
 			line.Text = m.Short()
 		}
 		if a.json {
-			list = append(list, line)
-			return nil
+			return json.NewEncoder(a.stdout).Encode(line)
 		}
-		a.printf("%6d %10.6f %s > %s 0x%06x %s\n", line.Packet, line.Seconds, line.Src, line.Dst,
-			line.DestQP, line.Text)
-		return nil
+		_, err := fmt.Fprintf(a.stdout, "%6d %10.6f %s > %s 0x%06x %s\n", line.Packet,
+			line.Seconds, line.Src, line.Dst, line.DestQP, line.Text)
+		return err
 	})
-	if a.json {
-		return errors.Join(a.printJSON(list), err)
-	}
-	return err
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // captures has files of other programs, none of which speaks messages.
@@ -32,10 +34,25 @@ func TestMsgDecode(t *testing.T) {
 		" ADVERT class=0 epoch=0 slots=32 size=1064 addr=0x", " RTS flags=GET id=1025 len=262144 ",
 		" PROVISION_REQ class=2 ", " MATCHED ", " FIN seq=")
 	contains(t, decode("--short", file).stdout, " READ id=1025 len=262144\n", " FIN\n")
-	var list []decodedMessage
-	i = decode("--json", file)
-	if err := json.Unmarshal([]byte(i.stdout), &list); err != nil || len(list) != len(lines)-1 {
-		t.Errorf("%v, %d messages", err, len(list))
+	objects := 0
+	for d := json.NewDecoder(strings.NewReader(decode("--json", file).stdout)); d.More(); objects++ {
+		var m decodedMessage
+		if err := d.Decode(&m); err != nil || m.Packet == 0 || m.Text == "" {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+	if objects != len(lines)-1 {
+		t.Errorf("%d messages", objects)
+	}
+	for _, form := range []string{"--json", "--json=false"} {
+		disk := &refusing{}
+		b := bench{machine: goodMachine(), change: func(a *app) { a.stdout = disk }}
+		i := b.run(t, "msg", "decode", form, file)
+		// The last write is what the error is told with in JSON.
+		if i.code != exitFailure || disk.tried == 0 || disk.tried > 2 {
+			t.Errorf("of a disk that is full: code %d, %d writes, %s", i.code, disk.tried,
+				i.stderr)
+		}
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -81,4 +98,12 @@ func TestMsgDecodeOthers(t *testing.T) {
 			t.Errorf("%q: code %d, %s", content, i.code, i.stderr)
 		}
 	}
+}
+
+// A refusing writer counts what it refuses.
+type refusing struct{ tried int }
+
+func (r *refusing) Write([]byte) (int, error) {
+	r.tried++
+	return 0, unix.ENOSPC
 }

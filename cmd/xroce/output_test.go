@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // A full writer has no room, as a file on a disk that is full.
@@ -23,5 +28,34 @@ func TestLostResults(t *testing.T) {
 			t.Errorf("%v: code %d", args, code)
 		}
 		contains(t, stderr.String(), "no space left on device")
+	}
+}
+
+// TestOutputStuck: whether results are missing is known while somebody does not take them.
+func TestOutputStuck(t *testing.T) {
+	pipe := newStoppedReader()
+	out := &output{w: pipe}
+	written := make(chan error, 1)
+	go func() {
+		_, err := out.Write([]byte("taken"))
+		if err == nil {
+			_, err = out.Write([]byte("not taken"))
+		}
+		written <- err
+	}()
+	<-pipe.stuck
+	known := make(chan error, 1)
+	go func() { known <- out.lost() }()
+	select {
+	case err := <-known:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(timeout.Scaled(time.Minute)):
+		t.Error("it waits for the write")
+	}
+	close(pipe.closed)
+	if err := <-written; !errors.Is(err, io.ErrClosedPipe) || !errors.Is(out.lost(), err) {
+		t.Errorf("%v, and lost is %v", err, out.lost())
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,8 @@ Fields are, with == != < <= > >=:
 
   ` + strings.Join(filter.Fields(), "\n  ") + `
 
-It ends after -c packets, with the program, or when it is interrupted, which is no failure.`,
+It ends after -c packets, with the program, or when it is interrupted, which is no failure.
+What the output does not take within 5 s of that is given up, which is one: exit code 1.`,
 		Example: `  xroce tcpdump                             # of the one xroce program that runs
   xroce tcpdump -i eth0 -c 10 'qpn == 0x11 and opcode == READ_REQUEST'
   xroce tcpdump -i 4711 'verdict == dropped'  # of process 4711
@@ -151,10 +153,17 @@ func (a *app) tcpdump(ctx context.Context, f tcpdumpFlags, expression string) er
 	return a.runDump(ctx, from, to, f.count)
 }
 
-// dumpPatience is how long the output may take what is left, after an interruption.
-const dumpPatience = 5 * time.Second
+// defaultDumpPatience is how long the output may take what is left, after an interruption.
+const defaultDumpPatience = 5 * time.Second
 
-// runDump takes packets until the end, or until the command is to end.
+// errGivenUp is how it ends when nobody takes what was captured: a failure of its own, which an
+// interruption is not.
+var errGivenUp = exitError{
+	exitFailure, errors.New("nobody takes what was captured: it is given up"),
+}
+
+// runDump takes packets until the end, or until the command is to end. Who does not take what was
+// captured cannot keep it from that: the write that waits for him is left behind.
 func (a *app) runDump(
 	ctx context.Context, from dump.Source, to dump.Sink, count uint64,
 ) error {
@@ -174,9 +183,9 @@ func (a *app) runDump(
 	case <-ctx.Done():
 		select {
 		case r = <-done:
-		case <-time.After(dumpPatience):
+		case <-time.After(cmp.Or(a.dumpPatience, defaultDumpPatience)):
 			a.waiting.Store(false)
-			return errors.New("nobody takes what was captured: it is given up")
+			return errGivenUp
 		}
 	}
 	fmt.Fprintf(a.stderr, "%d packets captured", r.taken)

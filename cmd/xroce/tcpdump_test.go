@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,40 +96,6 @@ func TestTcpdumpInterrupted(t *testing.T) {
 	case <-server.done:
 		t.Error("the program has ended, too")
 	default:
-	}
-}
-
-// A stoppedReader takes the beginning, and then nothing until it is closed.
-type stoppedReader struct {
-	taken  int
-	closed chan struct{}
-}
-
-func (s *stoppedReader) Write(b []byte) (int, error) {
-	if s.taken++; s.taken > 1 {
-		<-s.closed
-		return 0, io.ErrClosedPipe
-	}
-	return len(b), nil
-}
-
-// TestTcpdumpReaderStops: the program that is watched goes on and ends well.
-func TestTcpdumpReaderStops(t *testing.T) {
-	b, server, client := pingpongBench(t)
-	pipe := &stoppedReader{closed: make(chan struct{})}
-	stuck := b
-	stuck.change = func(a *app) { a.stdout = pipe }
-	dump := stuck.start(t, "tcpdump", "-i", "xr1", "-w", "-")
-	dump.awaitReady(t)
-	if i := b.run(t, client...); i.code != exitOK {
-		t.Fatal(i.stderr)
-	}
-	if server.wait(t).code != exitOK {
-		t.Error(server.stderr)
-	}
-	close(pipe.closed)
-	if dump.wait(t).code != exitFailure || !strings.Contains(dump.stderr, "closed pipe") {
-		t.Errorf("code %d: %s", dump.code, dump.stderr)
 	}
 }
 

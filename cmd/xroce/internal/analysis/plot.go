@@ -18,19 +18,18 @@ const (
 	right, top    = 10, 12
 )
 
-// A plot is a picture that is being drawn.
+// A plot is a picture that is being drawn. Both axes begin at 0.
 type plot struct {
 	b          strings.Builder
-	xMin, xMax float64
-	yMax       float64
+	xMax, yMax float64
 	name       string
 }
 
 // newPlot begins one. y prints values at the axis, which are whole numbers where whole says so.
-func newPlot(name string, xMin, xMax, yMax float64, whole bool, y func(float64) string) *plot {
-	p := &plot{xMin: xMin, xMax: xMax, yMax: yMax, name: name}
-	if p.xMax <= p.xMin {
-		p.xMax = p.xMin + 1
+func newPlot(name string, xMax, yMax float64, whole bool, y func(float64) string) *plot {
+	p := &plot{xMax: xMax, yMax: yMax, name: name}
+	if p.xMax <= 0 {
+		p.xMax = 1
 	}
 	if p.yMax <= 0 {
 		p.yMax = 1
@@ -77,14 +76,12 @@ func (p *plot) mark(at float64, text string) {
 
 // times writes times below the x axis: how much later than a beginning, which the label names.
 func (p *plot) times() {
-	for _, v := range ticks(0, p.xMax-p.xMin, false) {
-		p.mark(p.xMin+v, seconds(v))
+	for _, v := range ticks(0, p.xMax, false) {
+		p.mark(v, seconds(v))
 	}
 }
 
-func (p *plot) x(v float64) float64 {
-	return left + (v-p.xMin)/(p.xMax-p.xMin)*(width-left-right)
-}
+func (p *plot) x(v float64) float64 { return left + v/p.xMax*(width-left-right) }
 
 func (p *plot) y(v float64) float64 { return height - bottom - v/p.yMax*(height-bottom-top) }
 
@@ -108,8 +105,13 @@ func (p *plot) label(text string) {
 // done ends the picture. All text in it was escaped.
 func (p *plot) done() template.HTML { return template.HTML(p.b.String() + "</svg>") }
 
-// seconds prints a time at an axis.
-func seconds(v float64) string { return time.Duration(math.Round(v)).String() }
+// seconds prints a time at an axis, in nanoseconds.
+func seconds(v float64) string {
+	if v >= math.MaxInt64 { // from the first time that there is to the last it is twice that
+		return fmt.Sprintf("%.0fh", v/float64(time.Hour))
+	}
+	return time.Duration(math.Round(v)).String()
+}
 
 // since names where an axis begins.
 func since(at clock.Time) string {
@@ -122,11 +124,15 @@ func since(at clock.Time) string {
 // rounded prints a time with three digits.
 func rounded(t clock.Time) string {
 	unit := clock.Time(1)
-	for unit*1000 <= t {
+	for t/unit >= 1000 { // unit*1000 may be more than a time can be
 		unit *= 10
 	}
-	return time.Duration((t + unit/2) / unit * unit).String()
+	return time.Duration(t).Round(time.Duration(unit)).String()
 }
+
+// apart is how far an axis is from one time to another, which is not before it. The difference may
+// be more than a time can be.
+func apart(from, to clock.Time) float64 { return float64(uint64(to) - uint64(from)) }
 
 // throughput draws bits per second over time: new data, and what was sent again on top of it.
 func throughput(d *analyze.Direction) template.HTML {
@@ -136,32 +142,38 @@ func throughput(d *analyze.Direction) template.HTML {
 	perSecond := func(s *analyze.Series, i int) float64 {
 		return float64(s.Bytes[i]) * 8 * float64(clock.Second) / float64(s.Width)
 	}
-	highest, end := 0.0, d.New.Start
-	for _, s := range []*analyze.Series{&d.New, &d.Resend} {
-		for i := range s.Bytes {
-			highest = max(highest, perSecond(s, i))
+	drawn := []struct {
+		series *analyze.Series
+		class  string
+	}{{&d.New, "new"}, {&d.Resend, "again"}}
+	begin := d.New.Start
+	if len(d.Resend.Bytes) > 0 {
+		begin = min(begin, d.Resend.Start)
+	}
+	highest, end := 0.0, 0.0
+	for _, s := range drawn {
+		for i := range s.series.Bytes {
+			highest = max(highest, perSecond(s.series, i))
 		}
-		if n := len(s.Bytes); n > 0 {
-			end = max(end, s.Start+s.Width*clock.Time(n))
+		if n := len(s.series.Bytes); n > 0 {
+			end = max(end, apart(begin, s.series.Start)+float64(s.series.Width)*float64(n))
 		}
 	}
 	if highest == 0 {
 		return ""
 	}
-	p := newPlot("Throughput", float64(d.New.Start), float64(end), highest, false, rate)
+	p := newPlot("Throughput", end, highest, false, rate)
 	p.times()
-	for _, s := range []struct {
-		series *analyze.Series
-		class  string
-	}{{&d.New, "new"}, {&d.Resend, "again"}} {
+	for _, s := range drawn {
 		for i, n := range s.series.Bytes {
 			if n > 0 {
-				at := float64(s.series.Start + clock.Time(i)*s.series.Width)
-				p.bar(s.class, at, at+float64(s.series.Width), 0, perSecond(s.series, i))
+				width := float64(s.series.Width)
+				at := apart(begin, s.series.Start) + float64(i)*width
+				p.bar(s.class, at, at+width, 0, perSecond(s.series, i))
 			}
 		}
 	}
-	p.label("time since " + since(d.New.Start))
+	p.label("time since " + since(begin))
 	return p.done()
 }
 
@@ -180,7 +192,7 @@ func psns(d *analyze.Direction) template.HTML {
 		first, last = min(first, x.At), max(last, x.At)
 		low, high = min(low, x.PSN), max(high, x.PSN)
 	}
-	p := newPlot("PSNs", float64(first), float64(last), float64(high-low), true,
+	p := newPlot("PSNs", apart(first, last), float64(high-low), true,
 		func(v float64) string { return fmt.Sprintf("%+.0f", v+float64(low)) })
 	p.times()
 	for _, rare := range [...]bool{false, true} { // those on top of the others
@@ -190,7 +202,7 @@ func psns(d *analyze.Direction) template.HTML {
 				if rare {
 					r = 2.6
 				}
-				p.dot(marks[x.Mark&3], float64(x.At), float64(x.PSN-low), r)
+				p.dot(marks[x.Mark&3], apart(first, x.At), float64(x.PSN-low), r)
 			}
 		}
 	}
@@ -207,7 +219,7 @@ func histogram(l *analyze.Latency) template.HTML {
 	for _, bar := range l.Bars {
 		highest = max(highest, bar.Count)
 	}
-	p := newPlot("Latency", 0, float64(len(l.Bars)), float64(highest), true,
+	p := newPlot("Latency", float64(len(l.Bars)), float64(highest), true,
 		func(v float64) string { return fmt.Sprintf("%.3g", v) })
 	every := (len(l.Bars) + maxTicks - 1) / maxTicks
 	for i, bar := range l.Bars {

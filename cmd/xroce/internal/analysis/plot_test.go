@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,19 @@ func TestAxes(t *testing.T) {
 					t.Errorf("%s: %q is there %d times", name, says, n)
 				}
 			}
+		}
+	}
+}
+
+// TestRounded: a time has three digits, also the longest that there is.
+func TestRounded(t *testing.T) {
+	for at, want := range map[clock.Time]string{
+		0: "0s", 7: "7ns", 999: "999ns", 1_004: "1µs", 1_005: "1.01µs", 999_499: "999µs",
+		999_500: "1ms", 62_900_900: "62.9ms", 335_544_000: "336ms",
+		math.MaxInt64: "2561111h6m40s", // 9.22e18 ns
+	} {
+		if got := rounded(at); got != want {
+			t.Errorf("%d ns: %s, want %s", at, got, want)
 		}
 	}
 }

@@ -56,19 +56,19 @@ const onTime = clock.Millisecond
 func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 	r.begun = r.Clock.Now()
 	batch := make([]xsk.TxFrame, r.Batch)
-	err := r.next()
+	err := r.next(ctx)
 	for err == nil && ctx.Err() == nil && (r.Count == 0 || r.result.Frames < r.Count) {
 		if now := r.Clock.Now() - r.begun; r.due > now {
 			r.Clock.Sleep(ctx, r.due-now)
 			continue
 		}
-		err = r.send(batch)
+		err = r.send(ctx, batch)
 	}
 	r.result.Duration = r.Clock.Now() - r.begun
 	if late := r.result.Duration - r.due; r.Speed > 0 && late > onTime {
 		r.result.Late = late
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, errStopped) {
 		err = nil
 	}
 	r.result.From = r.From
@@ -78,16 +78,17 @@ func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 	return r.result, errors.Join(err, drained)
 }
 
-// send sends what is due, as much as a batch holds, and looks for the next packet.
-func (r *Replay) send(batch []xsk.TxFrame) (err error) {
+// send sends what is due, as much as a batch holds, and looks for the next packet. Where it has to
+// wait for that, as for who writes into a pipe, what is due leaves before.
+func (r *Replay) send(ctx context.Context, batch []xsk.TxFrame) (err error) {
 	want := len(batch)
 	if r.Count > 0 {
 		want = int(min(uint64(want), r.Count-r.result.Frames))
 	}
 	got := r.Link.Reserve(batch[:want])
 	now := r.Clock.Now() - r.begun
-	n := 0
-	for n < got && err == nil && r.due <= now {
+	n, waiting := 0, false
+	for !waiting && n < got && err == nil && r.due <= now {
 		f := &batch[n]
 		if f.Len, err = r.write(f.Data); err != nil {
 			break
@@ -96,13 +97,18 @@ func (r *Replay) send(batch []xsk.TxFrame) (err error) {
 			n++
 			r.result.Bytes += uint64(f.Len)
 		}
-		err = r.next()
+		if waiting = r.Reader.Waiting(); !waiting {
+			err = r.next(ctx)
+		}
 	}
 	r.Link.Transmit(batch[:n])
 	r.Link.Return(batch[n:got])
 	r.result.Frames += uint64(n)
 	if flush := r.Link.Flush(); flush != nil {
 		return fmt.Errorf("send: %w", flush)
+	}
+	if waiting && err == nil && (r.Count == 0 || r.result.Frames < r.Count) {
+		err = r.next(ctx)
 	}
 	return err
 }
@@ -122,9 +128,15 @@ func (r *Replay) write(frame []byte) (int, error) {
 	return n, nil
 }
 
+// lookEvery is after how many packets that are not sent the context is looked at.
+const lookEvery = 256
+
+// errStopped says that the context has ended.
+var errStopped = errors.New("traffic: stopped")
+
 // next looks for the next packet that is to be sent, and when that is.
-func (r *Replay) next() error {
-	for {
+func (r *Replay) next(ctx context.Context) error {
+	for n := 1; n%lookEvery != 0 || ctx.Err() == nil; n++ {
 		if err := r.Reader.Next(&r.packet); err != nil {
 			return err
 		}
@@ -156,4 +168,5 @@ func (r *Replay) next() error {
 		}
 		return nil
 	}
+	return errStopped
 }

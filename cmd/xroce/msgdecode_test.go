@@ -35,7 +35,8 @@ func TestMsgDecode(t *testing.T) {
 		" PROVISION_REQ class=2 ", " MATCHED ", " FIN seq=")
 	contains(t, decode("--short", file).stdout, " READ id=1025 len=262144\n", " FIN\n")
 	objects := 0
-	for d := json.NewDecoder(strings.NewReader(decode("--json", file).stdout)); d.More(); objects++ {
+	d := json.NewDecoder(strings.NewReader(decode("--json", file).stdout))
+	for ; d.More(); objects++ {
 		var m decodedMessage
 		if err := d.Decode(&m); err != nil || m.Packet == 0 || m.Text == "" {
 			t.Fatalf("%+v, %v", m, err)

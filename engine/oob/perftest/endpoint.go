@@ -33,7 +33,9 @@ type Endpoint struct {
 	RKey     uint32 // key of the memory that the peer may use
 	VAddr    uint64 // where the part for this QP begins
 	GID      wire.GID
-	SRQN     uint32 // shared receive queue of XRC; with a group two ends of ours say there what they send with
+	// SRQN is the shared receive queue of XRC. Two ends of ours that test a group tell there
+	// which queue pair they send with.
+	SRQN uint32
 }
 
 // AppendText appends the message without its NUL: fields in hexadecimal, each with

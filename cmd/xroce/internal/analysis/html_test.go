@@ -87,7 +87,8 @@ func TestHostileTimes(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		text := page.String()
-		if !strings.Contains(text, "<svg ") || !strings.HasSuffix(strings.TrimSpace(text), "</html>") {
+		if !strings.Contains(text, "<svg ") ||
+			!strings.HasSuffix(strings.TrimSpace(text), "</html>") {
 			t.Errorf("%s: %s", name, text)
 		}
 		for _, none := range []string{"NaN", "Inf"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/capture/read"
 	"xroce/roce/clock"
 	"xroce/roce/dissect"
@@ -23,12 +24,13 @@ protocol of messages: hellos, control messages, frames with their records, and t
 and WRITEs of rendezvous, with the time since the first packet, the addresses and the
 queue pair it goes to.
 
-With --json there is an object a line.
-
 A line that begins with "perhaps" is of a connection whose beginning is not in the
-capture. "(again)" was sent before.`,
+capture. "(again)" was sent before.
+
+With --json each is an object on a line of its own.`,
 		Example: `  xroce demo --capture demo.pcapng && xroce msg decode demo.pcapng
-  tcpdump -i eth0 -w - udp port 4791 | xroce msg decode --short -`,
+  tcpdump -i eth0 -w - udp port 4791 | xroce msg decode --short -
+  xroce msg decode --json demo.pcapng | jq -r 'select(.dest_qp == 1) | .text'`,
 		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().BoolVar(&short, "short", false, "leave out addresses, keys, tags and counts")
@@ -75,11 +77,20 @@ func (a *app) decodeMessages(ctx context.Context, name string, short bool) error
 		if short {
 			line.Text = m.Short()
 		}
-		if a.json {
-			return json.NewEncoder(a.stdout).Encode(line)
+		text, err := line.print(a.json)
+		if err == nil {
+			_, err = a.stdout.Write(text)
 		}
-		_, err := fmt.Fprintf(a.stdout, "%6d %10.6f %s > %s 0x%06x %s\n", line.Packet,
-			line.Seconds, line.Src, line.Dst, line.DestQP, line.Text)
 		return err
 	})
+}
+
+// print returns the line, or the object. Text of a peer in it cannot command a terminal.
+func (m *decodedMessage) print(asJSON bool) ([]byte, error) {
+	if asJSON {
+		object, err := json.Marshal(m)
+		return append(plain.JSON(object), '\n'), err
+	}
+	return []byte(plain.Lines(fmt.Sprintf("%6d %10.6f %s > %s 0x%06x %s\n", m.Packet, m.Seconds,
+		m.Src, m.Dst, m.DestQP, m.Text))), nil
 }

@@ -65,7 +65,7 @@ func captured(t *testing.T, moments ...moment) *analyze.Report {
 	return a.Report()
 }
 
-// TestHostileTimes: whatever time stamps a file has, there is a page, all numbers in which are some.
+// TestHostileTimes: whatever time stamps a file has, there is a page, and numbers in it are some.
 func TestHostileTimes(t *testing.T) {
 	const last = math.MaxInt64
 	for name, moments := range map[string][]moment{
@@ -78,8 +78,10 @@ func TestHostileTimes(t *testing.T) {
 		for i := range r.Connections {
 			for j := range r.Connections[i].Directions {
 				d := &r.Connections[i].Directions[j]
-				latency := analyze.Latency{Bars: []analyze.Bar{{UpTo: 0, Count: 1}, {UpTo: last, Count: 1}}}
-				d.Operations = append(d.Operations, analyze.Operation{Kind: "SEND", Latency: &latency})
+				bars := []analyze.Bar{{UpTo: 0, Count: 1}, {UpTo: last, Count: 1}}
+				d.Operations = append(d.Operations, analyze.Operation{
+					Kind: "SEND", Latency: &analyze.Latency{Bars: bars},
+				})
 			}
 		}
 		var page bytes.Buffer

@@ -30,9 +30,11 @@ type Replay struct {
 	inside    dissect.Packet
 	chosen    bool // From is known
 	timed     bool // first is known
+	atHand    bool // the packet that is next was read, and is not sent yet
 	begun     clock.Time
 	first     int64      // time of the first packet in the capture
 	due       clock.Time // of the packet that is next
+	late      clock.Time // how late the last packet was, or is
 	result    Replayed
 }
 
@@ -51,13 +53,18 @@ type Replayed struct {
 // onTime is how late the last packet may be and still be in its time: a sleep takes as long.
 const onTime = clock.Millisecond
 
-// Run sends until the capture ends, Count is reached, or the context ends, which is no error. A
-// capture that is damaged is sent up to there, and the error is that of its reader.
+// Run sends until the capture ends, Count is reached, or the context ends, which is no error: only
+// a read that waits is not interrupted. The time of the capture begins with the first packet that
+// is sent. A capture that is damaged is sent up to there, and the error is that of its reader.
 func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 	r.begun = r.Clock.Now()
 	batch := make([]xsk.TxFrame, r.Batch)
-	err := r.next(ctx)
+	var err error
 	for err == nil && ctx.Err() == nil && (r.Count == 0 || r.result.Frames < r.Count) {
+		if !r.atHand {
+			err = r.next(ctx, false)
+			continue
+		}
 		if now := r.Clock.Now() - r.begun; r.due > now {
 			r.Clock.Sleep(ctx, r.due-now)
 			continue
@@ -65,10 +72,13 @@ func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 		err = r.send(ctx, batch)
 	}
 	r.result.Duration = r.Clock.Now() - r.begun
-	if late := r.result.Duration - r.due; r.Speed > 0 && late > onTime {
-		r.result.Late = late
+	if r.atHand { // it would still have to go
+		r.late = r.result.Duration - r.due
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, errStopped) {
+	if r.Speed > 0 && r.late > onTime {
+		r.result.Late = r.late
+	}
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	r.result.From = r.From
@@ -78,8 +88,7 @@ func (r *Replay) Run(ctx context.Context) (Replayed, error) {
 	return r.result, errors.Join(err, drained)
 }
 
-// send sends what is due, as much as a batch holds, and looks for the next packet. Where it has to
-// wait for that, as for who writes into a pipe, what is due leaves before.
+// send sends what is due of what was read, as much as a batch holds.
 func (r *Replay) send(ctx context.Context, batch []xsk.TxFrame) (err error) {
 	want := len(batch)
 	if r.Count > 0 {
@@ -87,8 +96,8 @@ func (r *Replay) send(ctx context.Context, batch []xsk.TxFrame) (err error) {
 	}
 	got := r.Link.Reserve(batch[:want])
 	now := r.Clock.Now() - r.begun
-	n, waiting := 0, false
-	for !waiting && n < got && err == nil && r.due <= now {
+	n, due := 0, r.due
+	for n < got && err == nil && r.atHand && r.due <= now {
 		f := &batch[n]
 		if f.Len, err = r.write(f.Data); err != nil {
 			break
@@ -97,8 +106,9 @@ func (r *Replay) send(ctx context.Context, batch []xsk.TxFrame) (err error) {
 			n++
 			r.result.Bytes += uint64(f.Len)
 		}
-		if waiting = r.Reader.Waiting(); !waiting {
-			err = r.next(ctx)
+		due, r.atHand = r.due, false
+		if n < got {
+			err = r.next(ctx, true)
 		}
 	}
 	r.Link.Transmit(batch[:n])
@@ -107,9 +117,7 @@ func (r *Replay) send(ctx context.Context, batch []xsk.TxFrame) (err error) {
 	if flush := r.Link.Flush(); flush != nil {
 		return fmt.Errorf("send: %w", flush)
 	}
-	if waiting && err == nil && (r.Count == 0 || r.result.Frames < r.Count) {
-		err = r.next(ctx)
-	}
+	r.late = r.Clock.Now() - r.begun - due
 	return err
 }
 
@@ -128,15 +136,18 @@ func (r *Replay) write(frame []byte) (int, error) {
 	return n, nil
 }
 
-// lookEvery is after how many packets that are not sent the context is looked at.
+// lookEvery is after how many packets of a capture the context is looked at. It has a lock, which
+// would cost as much as a packet.
 const lookEvery = 256
 
-// errStopped says that the context has ended.
-var errStopped = errors.New("traffic: stopped")
-
-// next looks for the next packet that is to be sent, and when that is.
-func (r *Replay) next(ctx context.Context) error {
-	for n := 1; n%lookEvery != 0 || ctx.Err() == nil; n++ {
+// next looks for the next packet that is to be sent, and when that is. It finds none, which is no
+// error, where the context ends and, if frames are written that have to leave first, before it
+// waits for who writes the capture.
+func (r *Replay) next(ctx context.Context, written bool) error {
+	for !written || !r.Reader.Waiting() {
+		if r.result.Read%lookEvery == 0 && ctx.Err() != nil {
+			break
+		}
 		if err := r.Reader.Next(&r.packet); err != nil {
 			return err
 		}
@@ -161,12 +172,13 @@ func (r *Replay) next(ctx context.Context) error {
 			continue
 		}
 		if !r.timed {
-			r.timed, r.first = true, p.Time
+			r.timed, r.first, r.begun = true, p.Time, r.Clock.Now()
 		}
 		if r.Speed > 0 { // times of a capture may go back; those go at once
 			r.due = max(r.due, clock.Time(float64(p.Time-r.first)/r.Speed))
 		}
-		return nil
+		r.atHand = true
+		break
 	}
-	return errStopped
+	return nil
 }

@@ -2,20 +2,15 @@ package traffic_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"testing"
-	"time"
 
 	"xroce/cmd/xroce/internal/traffic"
 	"xroce/engine/capture/read"
 	"xroce/roce/clock"
 	"xroce/roce/gen"
 	"xroce/roce/wire"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // replay sends a capture over a link.
@@ -97,110 +92,5 @@ func TestReplayBadICRC(t *testing.T) {
 	}
 	if err != nil || bad == 0 || got.BadICRC != bad {
 		t.Errorf("%d wrong: %+v, %v", bad, got, err)
-	}
-}
-
-// A pipe holds the beginning of a capture. What comes next waits for a signal.
-type pipe struct {
-	begin []byte
-	next  func() ([]byte, error)
-}
-
-func (p *pipe) Read(b []byte) (n int, err error) {
-	if len(p.begin) == 0 {
-		if p.begin, err = p.next(); err != nil {
-			return 0, err
-		}
-	}
-	n = copy(b, p.begin)
-	p.begin = p.begin[n:]
-	return n, nil
-}
-
-// A tellingLink tells when frames have left.
-type tellingLink struct {
-	*wireLink
-	left chan struct{}
-}
-
-func (l *tellingLink) Flush() error {
-	if len(l.frames) > 0 && l.left != nil {
-		close(l.left)
-		l.left = nil
-	}
-	return l.wireLink.Flush()
-}
-
-// firstOf returns the beginning of a pcap file, as far as the end of its first packet.
-func firstOf(file []byte) []byte {
-	return file[:24+16+int(binary.LittleEndian.Uint32(file[24+8:]))]
-}
-
-// TestReplayOfPipe: a packet leaves in its time, also when nobody has written the next one.
-func TestReplayOfPipe(t *testing.T) {
-	file, err := os.ReadFile("../../../../roce/wire/testdata/captures/rc_rnr_v4.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := make(chan struct{})
-	in := &pipe{begin: firstOf(file), next: func() ([]byte, error) {
-		select {
-		case <-left:
-			return nil, io.EOF
-		case <-time.After(timeout.Scaled(20 * time.Second)):
-			return nil, errors.New("nothing has left")
-		}
-	}}
-	reader, err := read.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	w, err := gen.NewRewriter(gen.Rewrite{Path: route().Path}, 1518)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := traffic.Replay{
-		Link: &tellingLink{newWireLink(), left}, Reader: reader, Rewriter: w, Speed: 1, Batch: 8,
-		Clock: &virtual{tick: 1},
-	}
-	if got, err := r.Run(t.Context()); err != nil || got.Frames != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// TestReplayStops: who ends it need not wait for a packet that is to be sent.
-func TestReplayStops(t *testing.T) {
-	file, err := os.ReadFile("../../../../roce/wire/testdata/captures/rc_rnr_v4.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	one := firstOf(file)[24:]
-	ctx, cancel := context.WithCancel(t.Context())
-	packets := 0
-	in := &pipe{begin: file[:24], next: func() ([]byte, error) {
-		if packets++; packets == 1000 {
-			cancel()
-		}
-		if packets > 1_000_000 {
-			return nil, io.EOF
-		}
-		return one, nil
-	}}
-	reader, err := read.New(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	w, err := gen.NewRewriter(gen.Rewrite{Path: route().Path}, 1518)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := traffic.Replay{
-		Link: newWireLink(), Reader: reader, Rewriter: w, Batch: 8, Clock: &virtual{tick: 1},
-		From: wire.GIDFromIPv4([4]byte{1}),
-	}
-	if got, err := r.Run(ctx); err != nil || got.Frames != 0 || got.Read > 100_000 {
-		t.Errorf("%+v, %v", got, err)
 	}
 }

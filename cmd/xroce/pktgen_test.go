@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -82,13 +86,15 @@ func TestTransmitChoice(t *testing.T) {
 		"--rate 1kpps..2mpps --duration 1s": traffic.ByEither,
 		"--rate 1gbps":                      traffic.ByEither,
 		"--rate 1gbps --size imix":          traffic.BySocket,
-		"--rate 50% --line-rate 100gbps --size 1514":     traffic.ByEither,
-		"--rate 5% --line-rate 100gbps --size 1514":      traffic.BySocket,
-		"--transmit socket":                              traffic.BySocket,
-		"--rfc2544":                                      traffic.BySocket,
-		"--rfc2544 --transmit xdp":                       traffic.ByXDP,
-		"--stateful --kind roce":                         traffic.BySocket,
-		"--replay x":                                     traffic.BySocket,
+		"--rate 50% --line-rate 100gbps --size 1514": traffic.ByEither,
+		"--rate 5% --line-rate 100gbps --size 1514":  traffic.BySocket,
+		"--transmit socket":                          traffic.BySocket,
+		"--rfc2544":                                  traffic.BySocket,
+		"--rfc2544 --transmit xdp":                   traffic.ByXDP,
+		"--stateful --kind roce":                     traffic.BySocket,
+		"--replay x":                                 traffic.BySocket,
+		"--rfc2544 --kind roce --opcodes RC_READ_REQUEST,RC_SEND_ONLY": traffic.BySocket,
+		"--replay x --xsk-mode copy --capture c.pcapng --metrics 9400": traffic.BySocket,
 		"--replay x --speed max":                         traffic.ByEither,
 		"--scenario testdata/scenarios/write-burst.yaml": traffic.BySocket,
 	} {
@@ -103,6 +109,39 @@ func TestTransmitChoice(t *testing.T) {
 		} else if f.port.Transmit != want {
 			t.Errorf("%s: %v, want %v", line, f.port.Transmit, want)
 		}
+	}
+}
+
+// TestReplayKeepsItsFile: a capture is not written over the one that is replayed, by whatever name.
+func TestReplayKeepsItsFile(t *testing.T) {
+	b, _ := simBench(t)
+	text, err := os.ReadFile("../../roce/wire/testdata/captures/rc_write_v4.pcap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.pcap"), filepath.Join(dir, "b.pcap")
+	if err := errors.Join(os.WriteFile(file, text, 0o600), os.Link(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{file, link, filepath.Join(dir, ".", "a.pcap")} {
+		i := b.run(t, "pktgen", "-d", "xr1", "--to", "h", "--replay", file, "--capture", to)
+		if i.code != exitUsage {
+			t.Errorf("%s: code %d", to, i.code)
+		}
+		contains(t, i.stderr, "is the capture that is sent")
+	}
+	stdin, err := os.Open(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if a := (&app{stdin: stdin}); !a.reads(&captureInput{}, file) || a.reads(&captureInput{}, "") ||
+		a.reads(&captureInput{}, filepath.Join(dir, "new.pcap")) {
+		t.Error("what stdin is was not seen")
+	}
+	if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, text) {
+		t.Errorf("the file has %d bytes, and had %d: %v", len(now), len(text), err)
 	}
 }
 
@@ -125,3 +164,24 @@ func TestFlagsBesideExist(t *testing.T) {
 
 // inherited are the flags that all commands have.
 var inherited = map[string]bool{"json": true, "verbose": true, "log-format": true}
+
+// TestPktgenRefused: what cannot be sent, or not be counted by any sink, is refused at once: also
+// where it would be found out behind the first trial, or be cut.
+func TestPktgenRefused(t *testing.T) {
+	b, _ := simBench(t)
+	for line, want := range map[string]string{
+		"--rate 1kpps..max --duration 1s":                     "from a number to a number",
+		"--rfc2544 --kind pfc":                                "--rfc2544: a sink can",
+		"--rfc2544 --kind roce --opcodes RC_READ_REQUEST":     "a sink can count none",
+		"--max-loss 1 --kind roce --opcodes CNP,rc_fetch_add": "--max-loss: a sink can",
+		"--replay x --vlan 4097":                              "VLAN 4097",
+		"--replay x --priority 8":                             "priority 8",
+		"--replay x --size 64":                                "--size and --replay",
+	} {
+		i := b.run(t, strings.Fields("pktgen -d xr1 --to h "+line)...)
+		if i.code != exitUsage || i.stdout != "" {
+			t.Errorf("%s: code %d, stdout %q", line, i.code, i.stdout)
+		}
+		contains(t, i.stderr, want)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,11 +53,16 @@ func TestRootPktgenReplay(t *testing.T) {
 	to := p.B.IPv4.Addr().String()
 	sink := in(vethpair.B).start(t, "sink", "-d", "xr0", "--json", "--keep")
 	sink.awaitReady(t)
+	kept := filepath.Join(t.TempDir(), "sent.pcapng")
 	g := in(vethpair.A).run(t, "pktgen", "-d", "xr0", "--to", to, "--replay", file, "--speed",
-		"max", "--dest-qp", "0x77", "--json")
+		"max", "--dest-qp", "0x77", "--json", "--capture", kept, "--metrics", "127.0.0.1:0",
+		"--xsk-mode", "copy")
 	var r pktgenReport
 	if err := json.Unmarshal([]byte(g.stdout), &r); err != nil || g.code != exitOK {
 		t.Fatalf("%v: code %d, %s", err, g.code, g.stderr)
+	}
+	if packets, n := readCapture(t, kept); uint64(len(packets)) != r.Sent || n.Dropped != 0 {
+		t.Errorf("of %d packets that were sent the capture has %d, %+v", r.Sent, len(packets), n)
 	}
 	// A packet with a signature, behind those of the capture, says that they have come.
 	var last *invocation

@@ -133,13 +133,16 @@ func (f *pktgenFlags) check(flags *pflag.FlagSet, a *app) error {
 	if err := f.conn.check(flags, &f.plan); err != nil {
 		return err
 	}
-	if err := f.replay.check(flags); err != nil {
+	if err := f.replay.check(flags, &f.flow); err != nil {
 		return err
 	}
 	if err := f.checkTransmit(); err != nil {
 		return err
 	}
-	return f.checkSearch(flags)
+	if err := f.checkSearch(flags); err != nil {
+		return err
+	}
+	return f.checkCounted()
 }
 
 // checkTransmit decides how frames leave. A run costs the kernel more than a call of a socket, and
@@ -186,6 +189,21 @@ func (f *pktgenFlags) checkSearch(flags *pflag.FlagSet) error {
 		f.step.Duration = defaultTrial
 	}
 	return nil
+}
+
+// checkCounted refuses to ask a sink for what it cannot know.
+func (f *pktgenFlags) checkCounted() error {
+	var who string
+	switch {
+	case f.rfc2544:
+		who = "--rfc2544"
+	case f.maxLoss.set:
+		who = "--max-loss"
+	}
+	if who == "" || f.plan.Counted() {
+		return nil
+	}
+	return usagef("%s: a sink can count none of these: they have no payload for a signature", who)
 }
 
 // Bounds of flags, and the batches that there are by default.

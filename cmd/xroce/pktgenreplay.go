@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 
@@ -46,7 +47,7 @@ var besideReplay = map[string]bool{
 }
 
 // check refuses what cannot be.
-func (f *replayFlags) check(flags *pflag.FlagSet) (err error) {
+func (f *replayFlags) check(flags *pflag.FlagSet, flow *traffic.PlanFlow) (err error) {
 	if f.file == "" {
 		for _, name := range []string{"speed", "from", "map-qp"} {
 			if flags.Changed(name) {
@@ -62,6 +63,10 @@ func (f *replayFlags) check(flags *pflag.FlagSet) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if flow.VLAN > 4094 || flow.Priority > 7 {
+		return usagef("VLAN %d, priority %d: there are 1 to 4094, and 0 to 7", flow.VLAN,
+			flow.Priority)
 	}
 	if f.speed != "max" {
 		text := strings.TrimSuffix(f.speed, "x")
@@ -117,7 +122,7 @@ func (f *pktgenFlags) rewrite(flags *pflag.FlagSet, route traffic.Route) gen.Rew
 		w.TOS = &f.flow.TOS
 	}
 	if f.flow.VLAN > 0 {
-		w.Path.Tags = wire.VLAN(f.flow.VLAN & 0xfff).Tags(0)
+		w.Path.Tags = wire.VLAN(f.flow.VLAN).Tags(0)
 	}
 	w.Path.Tags = w.Path.Tags.WithPriority(f.flow.Priority)
 	if r.V1 {
@@ -144,6 +149,9 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 		return err
 	}
 	defer in.close()
+	if a.reads(in, f.port.capture) {
+		return usagef("--capture %s is the capture that is sent", f.port.capture)
+	}
 	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
@@ -174,6 +182,21 @@ func (a *app) pktgenReplay(ctx context.Context, f *pktgenFlags, flags *pflag.Fla
 		return fmt.Errorf("%s: after %d packets: %w", f.replay.file, got.Read, failed)
 	}
 	return context.Cause(ctx)
+}
+
+// reads reports whether an input is the regular file of a name, which would be lost if it were
+// written.
+func (a *app) reads(in *captureInput, name string) bool {
+	file := in.file
+	if stdin, ok := a.stdin.(*os.File); ok && file == nil {
+		file = stdin
+	}
+	if file == nil || name == "" {
+		return false
+	}
+	ours, err := file.Stat()
+	there, failed := os.Stat(name)
+	return err == nil && failed == nil && ours.Mode().IsRegular() && os.SameFile(ours, there)
 }
 
 // printReplay prints what came of a capture.

@@ -227,10 +227,6 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 	if err != nil {
 		return t, err
 	}
-	if sent.Frames > 0 && s.Numbered() == 0 {
-		return t, usagef("--rfc2544: a sink can count none of these: they have no payload for a " +
-			"signature")
-	}
 	of, ok, err := port.Confirm(ctx, s)
 	switch {
 	case err != nil:
@@ -241,6 +237,9 @@ func (f *pktgenFlags) trial(ctx context.Context, port *traffic.SendPort, row *se
 		return t, errNoSink
 	case sent.Frames == 0:
 		return t, fmt.Errorf("nothing was sent at %s in %s", rate, f.step.Duration)
+	case s.Numbered() == 0: // of a sequence in which others come before
+		return t, fmt.Errorf("nothing that a sink counts was sent at %s in %s", rate,
+			f.step.Duration)
 	}
 	lost := s.Numbered() - min(of.Received, s.Numbered())
 	row.Trials++

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+
+	"xroce/roce/wire"
 )
 
 // FaultKind is a mistake on purpose.
@@ -67,6 +69,60 @@ func ParseFault(text string) (f Fault, err error) {
 type faults struct {
 	rules  []Fault
 	random *rand.Rand
+}
+
+// possible leaves out what the next frame cannot have at once, or at all: one that is missing has
+// no other mistake, one that goes twice is not swapped, and where no key is none is wrong.
+func (f *Flow) possible(set uint8) uint8 {
+	switch {
+	case set>>FaultGap&1 != 0:
+		return 1 << FaultGap
+	case set>>FaultDuplicate&1 != 0:
+		set &^= 1 << FaultSwap
+	}
+	if set>>FaultBadKey&1 != 0 {
+		op := f.roce.fields.Opcodes[f.roce.i]
+		if set>>FaultOrder&1 != 0 {
+			op = misplaced(op)
+		}
+		if !hasKey(op.Spec()) {
+			set &^= 1 << FaultBadKey
+		}
+	}
+	return set
+}
+
+// inject counts mistakes that are made.
+func (f *Flow) inject(set uint8) {
+	for k := range NumFaults {
+		f.injected[k] += uint64(set >> k & 1)
+	}
+}
+
+// checkFaults refuses mistakes that packets of a sequence cannot have.
+func (f *Flow) checkFaults() error {
+	p := f.roce
+	for _, r := range f.c.Faults {
+		keys := false
+		for _, op := range p.fields.Opcodes {
+			keys = keys || hasKey(op.Spec())
+			spec := misplaced(op).Spec()
+			n := p.template.FrameLen(wire.BTHLen + int(spec.HeaderLen) + p.fields.MTU.Bytes())
+			if r.Kind == FaultOrder && n > f.c.MaxFrame {
+				return wrong("%s: %s of path MTU %d has %d bytes, and the interface takes %d",
+					r.Kind, spec.Name, p.fields.MTU.Bytes(), n, f.c.MaxFrame)
+			}
+		}
+		if r.Kind == FaultBadKey && !keys {
+			return wrong("%s is a mistake of packets with a key, and these have none", r.Kind)
+		}
+	}
+	return nil
+}
+
+// hasKey reports whether packets of an opcode name a key.
+func hasKey(s *wire.OpcodeSpec) bool {
+	return s.Has(wire.HasRETH) || s.Has(wire.HasAtomicETH) || s.Has(wire.HasIETH)
 }
 
 // of says which mistakes the frame of a number has, as bits.

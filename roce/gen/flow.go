@@ -169,7 +169,7 @@ func (f *Flow) nextBare(frame []byte, now int64) int {
 	if len(f.faults.rules) == 0 {
 		return f.makeBare(frame, now, Data, 0)
 	}
-	set := possible(f.faults.of(f.seq))
+	set := f.possible(f.faults.of(f.seq))
 	if f.last {
 		set &^= 1<<FaultSwap | 1<<FaultDuplicate
 	}
@@ -185,25 +185,6 @@ func (f *Flow) nextBare(frame []byte, now int64) int {
 		n = f.makeBare(frame, now, Data, 0)
 	}
 	return n
-}
-
-// possible leaves out what one frame cannot have at once: one that is missing has no other mistake,
-// and one that goes twice is not swapped.
-func possible(set uint8) uint8 {
-	switch {
-	case set>>FaultGap&1 != 0:
-		return 1 << FaultGap
-	case set>>FaultDuplicate&1 != 0:
-		return set &^ (1 << FaultSwap)
-	}
-	return set
-}
-
-// inject counts mistakes that are made.
-func (f *Flow) inject(set uint8) {
-	for k := range NumFaults {
-		f.injected[k] += uint64(set >> k & 1)
-	}
 }
 
 // End writes the frame that says that the flow is over, and returns its length. It may be

@@ -358,6 +358,13 @@ func TestConfigRefused(t *testing.T) {
 			Opcodes: []wire.Opcode{0x1f},
 		}},
 		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, RoCE: gen.RoCE{DestQP: 1 << 24}},
+		// A SEND has no key, and a FIRST packet in its place the length of the path MTU.
+		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, RoCE: gen.RoCE{
+			Opcodes: []wire.Opcode{wire.RCSendOnly},
+		}, Faults: []gen.Fault{{Kind: gen.FaultBadKey, Every: 1}}},
+		{Path: v4, Sizes: gen.List(100), Kind: gen.KindRoCE, RoCE: gen.RoCE{
+			Opcodes: []wire.Opcode{wire.RCSendOnly}, MTU: wire.MTU2048,
+		}, Faults: []gen.Fault{{Kind: gen.FaultOrder, Every: 1}}},
 	} {
 		c.MaxFrame = maxFrame
 		if _, err := gen.NewFlow(c); !errors.Is(err, gen.ErrConfig) {

@@ -56,6 +56,9 @@ func (f *Flow) initRoCE() error {
 	if err := f.checkSequence(); err != nil {
 		return err
 	}
+	if err := f.checkFaults(); err != nil {
+		return err
+	}
 	return f.addPatches()
 }
 
@@ -79,7 +82,10 @@ func (p *packets) payloadOf(spec *wire.OpcodeSpec, n int) int {
 	return (n - p.template.FrameLen(wire.BTHLen+int(spec.HeaderLen))) &^ 3
 }
 
-// carries reports whether an opcode has a payload of any length, and so a signature.
+// Carries reports whether packets of an opcode have a payload of any length, and so a signature,
+// by which a sink counts them.
+func Carries(op wire.Opcode) bool { return carries(op.Spec()) }
+
 func carries(spec *wire.OpcodeSpec) bool {
 	return spec.Is(wire.ClassSend) || spec.Is(wire.ClassWrite) && !spec.Is(wire.ClassAtomicWrite)
 }

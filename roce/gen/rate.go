@@ -62,7 +62,7 @@ func ParseRate(text string) (Rate, error) {
 		break
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil || v <= 0 || v*factor > maxRate || math.IsNaN(v) {
+	if err != nil || v*factor < minRate || v*factor > maxRate || math.IsNaN(v) {
 		return Rate{}, fmt.Errorf("gen: %q is no rate: give a number and one of pps, kpps, mpps, "+
 			"bps, kbps, mbps, gbps, these with l1 behind them, or %%; or max", text)
 	}
@@ -70,8 +70,12 @@ func ParseRate(text string) (Rate, error) {
 	return r, nil
 }
 
-// maxRate keeps sums of many hours exact.
-const maxRate = 1e13
+// Bounds of a rate. minRate is far below any use, and far above what parts of it become 0, which
+// is as fast as it goes; maxRate keeps sums of many hours exact.
+const (
+	minRate = 1e-9
+	maxRate = 1e13
+)
 
 // IsMax reports whether the rate is as fast as it goes.
 func (r Rate) IsMax() bool { return r.Value == 0 }

@@ -84,6 +84,7 @@ type Requester struct {
 	frames             []byte // of the ring, stride bytes each
 	stride             int    // the longest packet, with what it is put into
 	extra              uint64 // number of one that goes out of its turn, and 1; 0 for none
+	twice              uint8  // what that one is counted as when it goes, as bits
 	reads              int    // in the ring, that wait for a response
 
 	timer   clock.Time // since when it is waited for an answer
@@ -172,6 +173,8 @@ func (r *Requester) Next(frame []byte, now clock.Time, wall int64) int {
 	case r.extra > r.head:
 		n := r.extra - 1
 		r.extra = 0
+		r.flow.inject(r.twice)
+		r.twice = 0
 		return copy(frame, r.frame(n))
 	case r.cursor < r.next:
 		n := r.cursor
@@ -189,9 +192,9 @@ func (r *Requester) Next(frame []byte, now clock.Time, wall int64) int {
 	case has(FaultGap):
 		return 0
 	case has(FaultDuplicate):
-		r.extra = n + 1
+		r.extra, r.twice = n+1, 1<<FaultDuplicate
 	case has(FaultSwap):
-		r.extra = n + 1
+		r.extra, r.twice = n+1, 0
 		r.makeWith(now, wall, 0)
 		n++
 	}
@@ -223,17 +226,18 @@ func (r *Requester) room() bool {
 // hasResponse reports whether a request is answered by a response of its own.
 func hasResponse(s *wire.OpcodeSpec) bool { return s.Response != wire.RCAck }
 
-// make makes the next request, and returns its mistakes, which are counted.
+// make makes the next request, and returns its mistakes. They are counted, but for a duplicate,
+// which is one when it goes: an answer may come before, or a NAK from which on all goes again.
 func (r *Requester) make(now clock.Time, wall int64) (set uint8) {
 	f := r.flow
 	if len(f.faults.rules) > 0 {
 		set = f.faults.of(f.seq)
 	}
-	set = possible(set)
+	set = f.possible(set)
 	if set>>FaultSwap&1 != 0 && !r.roomBehind() {
 		set &^= 1 << FaultSwap
 	}
-	f.inject(set)
+	f.inject(set &^ (1 << FaultDuplicate))
 	r.makeWith(now, wall, set)
 	return set
 }

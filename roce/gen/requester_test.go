@@ -102,12 +102,6 @@ func TestRequesterCountsWhatItMakes(t *testing.T) {
 // onTheWire has twenty windows sent, each of which is acknowledged as a whole, and counts mistakes.
 func onTheWire(t *testing.T, r *gen.Requester, most int) (made [gen.NumFaults]uint64) {
 	t.Helper()
-	var back wire.Template
-	to := path(false, false)
-	to.Framing = wire.FramingV2IPv4
-	if err := back.Init(to); err != nil {
-		t.Fatal(err)
-	}
 	frame := make([]byte, most)
 	times := map[wire.PSN]uint64{}
 	for range 20 {
@@ -138,15 +132,92 @@ func onTheWire(t *testing.T, r *gen.Requester, most int) (made [gen.NumFaults]ui
 				top = psn
 			}
 		}
-		ack := roctest.Packet{
-			Opcode: wire.RCAck, DestQP: 7, PSN: wire.PSN(r.Flow().Signed() - 1),
-			AETH: wire.AETH{Syndrome: wire.ACKNoCredits},
-		}
-		var p wire.Packet
-		if reason := p.Decode(ack.Frame(&back), nil); reason != wire.OK || !r.Handle(&p, 0) {
-			t.Fatal(reason)
-		}
+		acknowledge(t, r, wire.PSN(r.Flow().Signed()-1), wire.ACKNoCredits)
 	}
 	made[gen.FaultGap] = r.Flow().Signed() - uint64(len(times))
 	return made
+}
+
+// TestRequesterDuplicateAnswered: a packet that was to go twice and is answered before it does goes
+// once, and is not counted; nor is one that goes again for another reason.
+func TestRequesterDuplicateAnswered(t *testing.T) {
+	for name, before := range map[string]func(*testing.T, *gen.Requester){
+		"answered": func(t *testing.T, r *gen.Requester) {
+			acknowledge(t, r, 0, wire.ACKNoCredits)
+			acknowledge(t, r, 1, wire.ACKNoCredits)
+		},
+		"again": func(t *testing.T, r *gen.Requester) {
+			acknowledge(t, r, 0, wire.NAKPSNSequenceError)
+		},
+		"neither": func(*testing.T, *gen.Requester) {},
+	} {
+		r := requester(t, 8, []gen.Fault{{Kind: gen.FaultDuplicate, Every: 2}}, wire.RCSendOnly)
+		frame := make([]byte, maxFrame)
+		next := func() (psn wire.PSN) {
+			var p wire.Packet
+			if reason := p.Decode(frame[:r.Next(frame, 0, 1)], nil); reason != wire.OK {
+				t.Fatal(reason)
+			}
+			return p.BTH.PSN
+		}
+		if a, b := next(), next(); a != 0 || b != 1 {
+			t.Fatalf("PSNs %d, %d", a, b)
+		}
+		before(t, r) // PSN 1 is still to go for the second time
+		want := uint64(0)
+		if name == "neither" {
+			want = 1
+		}
+		next()
+		if got := r.Flow().Injected()[gen.FaultDuplicate]; got != want {
+			t.Errorf("%s: %d duplicates were counted, %d made", name, got, want)
+		}
+	}
+}
+
+// TestRequesterCountsKeys: a wrong key is counted where there is a key, and the packet has it.
+func TestRequesterCountsKeys(t *testing.T) {
+	r := requester(t, 64, []gen.Fault{
+		{Kind: gen.FaultBadKey, Every: 1}, {Kind: gen.FaultOrder, Every: 5},
+	}, wire.RCSendOnly, wire.RCWriteOnly)
+	frame := make([]byte, maxFrame)
+	made := uint64(0)
+	for range 30 {
+		if wrongKey(t, frame[:r.Next(frame, 0, 1)], 0) {
+			made++
+		}
+	}
+	if got := r.Flow().Injected(); got[gen.FaultBadKey] != made || got[gen.FaultOrder] != 6 ||
+		made != 12 {
+		t.Errorf("%v were counted, %d wrong keys made", got, made)
+	}
+}
+
+// requester makes one of a window and mistakes.
+func requester(t *testing.T, window int, faults []gen.Fault, ops ...wire.Opcode) *gen.Requester {
+	t.Helper()
+	r, err := gen.NewRequester(gen.Config{
+		Kind: gen.KindRoCE, Path: path(false, false), Sizes: gen.List(120), MaxFrame: maxFrame,
+		RoCE: gen.RoCE{Opcodes: ops, DestQP: 0x11}, Faults: faults,
+	}, gen.RequesterConfig{QPN: 7, Window: window, Timeout: 1 << 40, Retries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// acknowledge has the peer of a requester say something of a PSN.
+func acknowledge(t *testing.T, r *gen.Requester, psn wire.PSN, s wire.Syndrome) {
+	t.Helper()
+	var back wire.Template
+	to := path(false, false)
+	to.Framing = wire.FramingV2IPv4
+	if err := back.Init(to); err != nil {
+		t.Fatal(err)
+	}
+	ack := roctest.Packet{Opcode: wire.RCAck, DestQP: 7, PSN: psn, AETH: wire.AETH{Syndrome: s}}
+	var p wire.Packet
+	if reason := p.Decode(ack.Frame(&back), nil); reason != wire.OK || !r.Handle(&p, 0) {
+		t.Fatal(reason)
+	}
 }

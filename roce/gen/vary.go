@@ -51,6 +51,8 @@ func (f Field) String() string {
 type Vary struct {
 	Field  Field
 	Values Values
+
+	v4, v6 bool // what was read had addresses of these versions of IP
 }
 
 // ParseVary reads a field and its values, as src_port=1024-2047 or src_ip=random:10.0.0.1-10.0.0.9.
@@ -67,7 +69,7 @@ func ParseVary(text string, seed uint64) (v Vary, err error) {
 	case FieldSrcMAC, FieldDstMAC:
 		parse = parseMAC
 	case FieldSrcIP, FieldDstIP:
-		parse = parseIP
+		parse = v.parseIP
 	}
 	v.Values, err = ParseValues(values, seed+uint64(i), parse)
 	return v, err
@@ -88,11 +90,13 @@ func parseMAC(s string) (n uint64, err error) {
 	return n, nil
 }
 
-func parseIP(s string) (uint64, error) {
+// parseIP reads an address, and notes its version.
+func (v *Vary) parseIP(s string) (uint64, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
 		return 0, fmt.Errorf("gen: %q is no IP address", s)
 	}
+	v.v4, v.v6 = v.v4 || a.Is4(), v.v6 || a.Is6()
 	if a.Is4() {
 		b := a.As4()
 		return uint64(binary.BigEndian.Uint32(b[:])), nil
@@ -128,6 +132,10 @@ func (s *stack) newPatch(v Vary) (p patch, err error) {
 		return p, wrong("%s varies and there is no VLAN", f)
 	case s.net == 0:
 		return p, wrong("%s varies and there is no IP header", f)
+	case v.v4 && s.ipv6:
+		return p, wrong("%s varies over addresses of IPv4, and frames have those of IPv6", f)
+	case v.v6 && !s.ipv6:
+		return p, wrong("%s varies over addresses of IPv6, and frames have those of IPv4", f)
 	case f == FieldTOS:
 		p.at, p.n, p.class = s.net, 1, s.ipv6
 		if !s.ipv6 {

@@ -3,6 +3,7 @@ package traffic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -105,6 +106,35 @@ func (p *Plan) Schedule(senders int) (*gen.Schedule, error) {
 		steps = []gen.Step{{}}
 	}
 	return gen.NewSchedule(max(1, p.Burst), steps...)
+}
+
+// Counted reports whether a sink counts any frames of the plan: those of flow control, and RoCE
+// packets without a payload, have no signature. What is no plan is counted, and refused by Make.
+func (p *Plan) Counted() bool {
+	for i := range p.Flows {
+		if p.Flows[i].counted() {
+			return true
+		}
+	}
+	return len(p.Flows) == 0
+}
+
+// counted reports whether a sink counts any frames of a flow.
+func (f *PlanFlow) counted() bool {
+	kind := gen.KindUDP
+	if f.Kind != "" {
+		var err error
+		if kind, err = gen.ParseKind(f.Kind); err != nil {
+			return true
+		}
+	}
+	if kind != gen.KindRoCE || len(f.RoCE.Opcodes) == 0 { // of which those of RoCE are datagrams
+		return kind != gen.KindPFC
+	}
+	return slices.ContainsFunc(f.RoCE.Opcodes, func(name string) bool {
+		op, known := opcode(name)
+		return !known || gen.Carries(op)
+	})
 }
 
 // step reads one step.

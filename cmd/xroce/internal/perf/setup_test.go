@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ type slowPeer struct {
 	told        bool          // those
 	interrupted chan struct{} // closed when reason is there
 	reason      error
+	once        sync.Once
 }
 
 func newSlowPeer() *slowPeer { return &slowPeer{interrupted: make(chan struct{})} }
@@ -68,10 +70,10 @@ func (p *slowPeer) Connect(context.Context, Link) error { return nil }
 
 // Interrupt implements Connector.
 func (p *slowPeer) Interrupt(err error) {
-	if p.reason == nil {
+	p.once.Do(func() { // two limits may end at once
 		p.reason = err
 		close(p.interrupted)
-	}
+	})
 }
 
 // Watch implements Connector.

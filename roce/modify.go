@@ -114,6 +114,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 		}
 		return
 	}
+	timeout := q.attr.Timeout
 	q.setAttr(next)
 	if mask&AttrRQPSN != 0 {
 		q.rsp.psn = next.RQPSN
@@ -133,7 +134,7 @@ func (q *QP) apply(now Time, from, to State, next *Attr, mask AttrMask) {
 	if mask&AttrRateLimit != 0 {
 		q.req.setRateLimit(now)
 	}
-	if mask&AttrTimeout != 0 {
+	if next.Timeout != timeout { // who sets the same again does not put it off
 		q.req.changeAckTimer(now)
 	}
 	if mask&AttrKeepalive != 0 {

@@ -143,7 +143,18 @@ func TestTimeoutTakesEffect(t *testing.T) {
 		s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 0 })
 		s.ExpectDeadline(0)
 	}
-	s := newScript(t, options{}) // nothing is under way
+	s := newScript(t, options{RetryCnt: 1}) // the same again and again puts nothing off
+	s.Send(1, 4)
+	s.Expect(roctest.PSN(s.us(0)))
+	s.move(roce.StateSQD)
+	for i := 0; i < 150 && s.qp.State() == roce.StateSQD; i++ {
+		s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 14 })
+		s.Advance(roce.Millisecond)
+		s.qp.NextPacket(s.now, s.frame)
+	}
+	s.ExpectCQE(failed(1, roce.StatusRetryExcErr))
+
+	s = newScript(t, options{}) // nothing is under way
 	s.move(roce.StateSQD)
 	s.modify(roce.AttrTimeout, func(a *roce.Attr) { a.Timeout = 10 })
 	s.ExpectDeadline(0)

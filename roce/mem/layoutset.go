@@ -110,8 +110,8 @@ type Configuration struct {
 	laying laying
 }
 
-// ConfigurePart does a part of Configure that takes no longer than a packet or two, and reports
-// whether it was the last. It is that, too, when there is an error. Nothing has changed before.
+// ConfigurePart does a part of Configure, which looks at 1024 entries of the layout, and reports
+// whether it was the last. An error ends it, too. Until then the key is what it was.
 func (k *Keys) ConfigurePart(u *Configuration) (done bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

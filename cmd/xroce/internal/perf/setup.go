@@ -171,8 +171,7 @@ func (r *run) qps() []*engine.QP {
 var ownSystem = perftest.System{Cycle: 4096, CacheLine: 64}
 
 // meet exchanges keys and connects. The first keys of the peer come when it has filled its memory.
-// When is when differs from test to test, and so
-// does which keys serve as a barrier.
+// When is when differs from test to test, and so does which keys serve as a barrier.
 func (r *run) meet(ctx context.Context) error {
 	if err := r.allKeys(ctx); err != nil {
 		return err

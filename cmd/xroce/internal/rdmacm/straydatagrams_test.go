@@ -17,6 +17,23 @@ import (
 // briefSilence is how long an end is to wait for a peer that is gone.
 func briefSilence() time.Duration { return timeout.Scaled(500 * time.Millisecond) }
 
+// strangerTo is one at this host who sends to the queue pair of a client, whose number he knows.
+func (p *party) strangerTo(
+	ctx context.Context, t *testing.T, client *party, w *writer, size int,
+) *writer {
+	t.Helper()
+	pd := p.Dev.AllocPD()
+	box, err := p.newMailbox(pd, 1, size)
+	must(t, err)
+	index, err := p.Dev.SourceGID(client.v4)
+	must(t, err)
+	ah, err := p.Dev.CreateAH(ctx, pd, engine.AddressVector{
+		DGID: wire.GIDFromAddr(client.v4), SGIDIndex: index,
+	})
+	must(t, err)
+	return &writer{mailbox: box, to: ah, qpn: w.qp.QPN(), qkey: w.qkey}
+}
+
 // strays sends datagrams that are none of udaddy's, four in the time that an end is to wait, until
 // it has ended, with peer.ErrSilence. Many times that is enough.
 func (w *writer) strays(ctx context.Context, t *testing.T, ended <-chan error) {
@@ -78,19 +95,10 @@ func TestUdaddyStraysOfClient(t *testing.T) {
 	})
 	w, err := client.newWriter(ctx, &config)
 	must(t, err)
-	pd := server.Dev.AllocPD()
-	box, err := server.newMailbox(pd, 1, config.Size)
-	must(t, err)
-	index, err := server.Dev.SourceGID(client.v4)
-	must(t, err)
-	ah, err := server.Dev.CreateAH(ctx, pd, engine.AddressVector{
-		DGID: wire.GIDFromAddr(client.v4), SGIDIndex: index,
-	})
-	must(t, err)
+	stranger := server.strangerTo(ctx, t, client, &w, config.Size)
 	client.Silence = briefSilence()
 	ended := make(chan error, 1)
 	go func() { ended <- w.hear(ctx) }()
-	stranger := writer{mailbox: box, to: ah, qpn: w.qp.QPN(), qkey: w.qkey}
 	stranger.strays(ctx, t, ended)
 	leave()
 	<-served

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"xroce/cmd/xroce/internal/peer"
-	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
-	"xroce/roce/wire"
 )
 
 const udaddyServerSays = `udaddy: starting server
@@ -181,16 +179,8 @@ func TestUdaddyAnswersOfOthers(t *testing.T) {
 	ended := server.begin(t, func() (Result, error) { return server.ServeUdaddy(ctx, config) })
 	w, err := client.newWriter(ctx, &config)
 	must(t, err)
-	pd := server.Dev.AllocPD()
-	stranger, err := server.newMailbox(pd, 1, config.Size)
-	must(t, err)
-	index, err := server.Dev.SourceGID(client.v4)
-	must(t, err)
-	ah, err := server.Dev.CreateAH(ctx, pd, engine.AddressVector{
-		DGID: wire.GIDFromAddr(client.v4), SGIDIndex: index,
-	})
-	must(t, err)
-	must(t, stranger.send(ctx, ah, w.qp.QPN(), w.qkey, 1))
+	stranger := server.strangerTo(ctx, t, client, &w, config.Size)
+	must(t, stranger.send(ctx, stranger.to, stranger.qpn, stranger.qkey, 1))
 	must(t, stranger.flush(ctx))
 	must(t, client.converse(ctx, &config, []writer{w}))
 	if o := <-ended; o.err != nil || o.Messages != 2 {

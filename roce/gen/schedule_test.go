@@ -32,8 +32,10 @@ func TestParseRate(t *testing.T) {
 			t.Errorf("%q prints as %q: %+v, %v", text, got, again, err)
 		}
 	}
-	for _, text := range []string{"", "x", "-1pps", "0", "10xpps", "nan", "inf", "1e30", "k%",
-		"1e-320", "1e-10%"} {
+	for _, text := range []string{
+		"", "x", "-1pps", "0", "10xpps", "nan", "inf", "1e30", "k%",
+		"1e-320", "1e-10%",
+	} {
 		if r, err := gen.ParseRate(text); err == nil {
 			t.Errorf("%q is %+v", text, r)
 		}

@@ -185,6 +185,12 @@ func (e *edges) everyKind() {
 	many := []*roctest.Mirror{plain, top, paged, one, two, guarded}
 	lots := e.pieces("many keys", many, [2]uint64{0, 2}, [2]uint64{1, 2}, [2]uint64{2, 9},
 		[2]uint64{3, 2}, [2]uint64{4, 3}, [2]uint64{9, 1})
+	l, m := roctest.Interleaved([]uint64{2}, []mem.Block{{
+		LKey: plain.Region.LKey(), Addr: plain.Region.Addr(), Bytes: 8, Strides: []uint64{8},
+	}}, []*roctest.Mirror{plain})
+	column := e.lay("column to be a piece", l, m)
+	e.pieces("column of plain memory behind paged", []*roctest.Mirror{paged, column, guarded},
+		[2]uint64{3, 8}, [2]uint64{0, 16}, [2]uint64{1, 2})
 	below := e.pieces("of layouts", []*roctest.Mirror{two, lots}, [2]uint64{2, 15},
 		[2]uint64{1, 18})
 

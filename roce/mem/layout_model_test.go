@@ -13,12 +13,42 @@ import (
 
 const layoutRights = mem.LocalWrite | mem.RemoteRead | mem.RemoteWrite | mem.RemoteAtomic
 
-// A heap is regions, layouts over them and layouts over those, beside the mirrors.
+// A heap is regions of every kind of memory, layouts over them and layouts over those, beside
+// the mirrors.
 type heap struct {
 	keys    *mem.Keys
 	domain  *mem.Domain
 	memory  [][]byte
+	pagers  []*absentPager
 	mirrors []*roctest.Mirror
+}
+
+// An absentPager is memory from 1<<20 on that may be absent, all of it, until it is asked for.
+type absentPager struct {
+	presentPager
+	absent bool
+}
+
+func (p *absentPager) Present(addr, n uint64, write bool) mem.Fault {
+	if p.absent {
+		p.absent = false
+		return mem.FaultPage
+	}
+	return p.presentPager.Present(addr, n, write)
+}
+
+func (p *absentPager) Load(addr uint64, dst []byte) mem.Fault {
+	if p.absent {
+		return mem.FaultUnmapped // nobody asked
+	}
+	return p.presentPager.Load(addr, dst)
+}
+
+func (p *absentPager) Store(addr uint64, src []byte) mem.Fault {
+	if p.absent {
+		return mem.FaultUnmapped
+	}
+	return p.presentPager.Store(addr, src)
 }
 
 func newHeap(choose func(n int) int) *heap {
@@ -29,8 +59,21 @@ func newHeap(choose func(n int) int) *heap {
 			b[j] = byte(i + j*7)
 		}
 		h.memory = append(h.memory, b)
-		h.mirrors = append(h.mirrors,
-			roctest.Region(h.keys, h.domain, b, uint64(choose(1<<30))<<3, layoutRights))
+		m, access := mem.Memory{Bytes: b, Addr: uint64(choose(1<<30)) << 3}, layoutRights
+		switch choose(4) {
+		case 0:
+			p := &absentPager{presentPager: b}
+			h.pagers = append(h.pagers, p)
+			m.Bytes, m.Pager, m.Start, m.Length = nil, p, 1<<20, uint64(len(b))
+			access |= mem.OnDemand
+		case 1:
+			m.Guard = plainGuard{}
+		}
+		r, err := h.keys.RegisterMemory(h.domain, m, access)
+		if err != nil {
+			panic(err)
+		}
+		h.mirrors = append(h.mirrors, &roctest.Mirror{Region: r, Bytes: pointers(b)})
 	}
 	return h
 }
@@ -58,17 +101,40 @@ func (h *heap) compare(
 	n := choose(len(m.Bytes) - off + 1)
 	addr := m.Region.Addr() + uint64(off)
 	got := make([]byte, n)
-	if f := h.keys.Load(h.domain.Local(), m.Region.LKey(), addr, got, 0); f != mem.OK {
+	h.evict(choose)
+	f := h.present(fatalf, func() mem.Fault {
+		return h.keys.Load(h.domain.Local(), m.Region.LKey(), addr, got, 0)
+	})
+	if f != mem.OK {
 		fatalf("load of %d at %d: %s", n, off, f)
 	}
 	if want := m.Load(off, n); !bytes.Equal(got, want) {
 		fatalf("loaded %x, want %x", got, want)
 	}
+	right := mem.Access(0)
+	if writable {
+		right = mem.LocalWrite
+	}
+	h.evict(choose)
+	for at := 0; at < n; {
+		var looked int
+		f := h.present(fatalf, func() (f mem.Fault) {
+			looked, f = h.keys.Look(h.domain.Local(), m.Region.LKey(), addr+uint64(at), n-at,
+				right)
+			return f
+		})
+		if at += looked; f != mem.OK || looked == 0 || at > n {
+			fatalf("look at %d at %d: saw %d: %s", n, off, at, f)
+		}
+	}
 	for i := range got {
 		got[i] = byte(choose(256))
 	}
 	before := h.snapshot()
-	f := h.keys.Store(h.domain.Local(), m.Region.RKey(), addr, got, mem.RemoteWrite)
+	h.evict(choose)
+	f = h.present(fatalf, func() mem.Fault {
+		return h.keys.Store(h.domain.Local(), m.Region.RKey(), addr, got, mem.RemoteWrite)
+	})
 	if !writable {
 		if f != mem.FaultRights || !bytes.Equal(before, h.snapshot()) {
 			fatalf("a store to what nobody may write: %s", f)
@@ -81,6 +147,29 @@ func (h *heap) compare(
 	if f != mem.OK || !bytes.Equal(after, h.snapshot()) {
 		fatalf("a store of %d at %d: %s, memory is\n%x, want\n%x", n, off, f, after, h.snapshot())
 	}
+}
+
+// evict takes pages away.
+func (h *heap) evict(choose func(n int) int) {
+	for _, p := range h.pagers {
+		p.absent = choose(2) == 0
+	}
+}
+
+// present repeats an access until the pages that it asks for are there. Before that it changes
+// nothing.
+func (h *heap) present(fatalf func(string, ...any), access func() mem.Fault) (f mem.Fault) {
+	before := h.snapshot()
+	for range len(h.pagers) + 1 { // one is there after each
+		if f = access(); f != mem.FaultPage {
+			return f
+		}
+		if !bytes.Equal(before, h.snapshot()) {
+			fatalf("part of an access to absent pages was done")
+		}
+	}
+	fatalf("an access asks for pages again and again")
+	return f
 }
 
 func (h *heap) snapshot() []byte { return bytes.Join(h.memory, nil) }

@@ -66,3 +66,36 @@ func TestLookIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLookIsBoundedOverPlainMemory: elements that lead to columns of plain memory are looked
+// at, too, where a paged piece is among them.
+func TestLookIsBoundedOverPlainMemory(t *testing.T) {
+	const n = 10_000
+	s := newStand(t)
+	paged, err := s.RegisterMemory(s.d, Memory{
+		Pager: &lookCounter{seen: map[uint64]int{}}, Start: 1 << 20, Length: 8, Addr: 1 << 20,
+	}, rw|OnDemand)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := s.region(16, 0, rw)
+	column := func(rows uint64, from *Region) *Region {
+		return s.indirect(s.pattern([]uint64{rows}, Block{
+			LKey: from.LKey(), Addr: from.Addr(), Bytes: 8, Strides: []uint64{0},
+		}), RemoteRead)
+	}
+	stacked := column(n, column(2, plain))
+	all := s.indirect(s.list(Piece{1 << 20, 8, paged.LKey()}, Piece{0, 8 * n, stacked.LKey()}),
+		RemoteRead)
+	calls := 0
+	for at := 0; at < 8*(n+1); calls++ {
+		looked, f := s.Look(s.d.Local(), all.LKey(), uint64(at), 8*(n+1)-at, 0)
+		if f != OK || looked == 0 || looked > 8*maxLook {
+			t.Fatalf("looked at %d bytes of elements of 8: %s", looked, f)
+		}
+		at += looked
+	}
+	if calls < n/maxLook {
+		t.Errorf("saw %d elements in %d calls", n, calls)
+	}
+}

@@ -87,9 +87,13 @@ func (l *layoutSpace) moveRun(t *transfer, e *lane, off, count uint64) Fault {
 			off += e.strides[0]
 		}
 		return OK
+	case t.probe && t.elements == 0:
+		return FaultPage
+	case t.probe:
+		t.elements-- // plain memory is there, and a run of it is one look
 	case t.write:
 		scatter(e.bytes[off:], t.buf, int(e.n), int(e.strides[0]), int(count))
-	case !t.probe:
+	default:
 		gather(t.buf, e.bytes[off:], int(e.n), int(e.strides[0]), int(count))
 	}
 	t.pass(count * e.n)

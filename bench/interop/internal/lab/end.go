@@ -1,8 +1,10 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,6 +22,8 @@ type End struct {
 	// the context ends before.
 	Await func(ctx context.Context, condition func(output string) bool) bool
 	Stop  func() // makes it end soon
+	// Patience is how long it may take to end then on a machine at rest, 0 for 10 s.
+	Patience time.Duration
 }
 
 // endOf is the end that a process is.
@@ -49,24 +53,30 @@ func InVM(vm *softroce.VM, name, command string) (End, error) {
 	}, nil
 }
 
-// Times of a machine at rest; variables for tests of what takes longer.
-var (
-	// grace is how long an end may take to notice that the other one has failed.
-	grace = 2 * time.Second
-	// killTime is how long an end may take to end when it was stopped. One in a VM that
-	// is gone or stands still never does.
-	killTime = 10 * time.Second
-)
+// grace is how long an end of a machine at rest may take to notice that the other one has failed; a
+// variable for tests of what takes longer.
+var grace = 2 * time.Second
 
-// Kill stops an end, waits a while for that, and reports whether it has ended.
+// Kill stops an end, waits a while for that, and reports whether it has ended. One in a VM that
+// stands still never does.
 func (e End) Kill() bool {
 	e.Stop()
 	select {
 	case <-e.Done:
 		return true
-	case <-time.After(timeout.Scaled(killTime)):
+	case <-time.After(timeout.Scaled(cmp.Or(e.Patience, 10*time.Second))):
 		return false
 	}
+}
+
+// KillBoth stops both ends, and adds to what went wrong which of them could not be stopped.
+func KillBoth(ends [2]End, wrong string) string {
+	for _, e := range ends {
+		if !e.Kill() {
+			wrong += "; " + e.Name + " cannot be stopped"
+		}
+	}
+	return strings.TrimPrefix(wrong, "; ")
 }
 
 // Finish waits for both ends and says what went wrong, "" for nothing. An end whose

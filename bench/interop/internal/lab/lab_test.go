@@ -57,10 +57,10 @@ func TestFinish(t *testing.T) {
 // TestFinishWithoutEnd: an end that cannot be stopped, because its VM is gone, is waited
 // for no longer than the run has time, and then is named.
 func TestFinishWithoutEnd(t *testing.T) {
-	defer func(g, k time.Duration) { grace, killTime = g, k }(grace, killTime)
-	grace, killTime = time.Millisecond, time.Millisecond
+	defer func(d time.Duration) { grace = d }(grace)
+	grace = time.Millisecond
 	gone := End{
-		Name: "rping", Done: make(chan struct{}), Stop: func() {},
+		Name: "rping", Done: make(chan struct{}), Stop: func() {}, Patience: time.Millisecond,
 		Status: func() int { t.Error("it has not ended"); return 0 },
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -48,9 +48,5 @@ func failing(ctx context.Context, ends [2]lab.End, r cases.Role) (wrong string) 
 	case <-ctx.Done():
 		wrong = "not done in time"
 	}
-	for _, e := range ends {
-		e.Stop()
-		<-e.Done
-	}
-	return wrong
+	return lab.KillBoth(ends, wrong)
 }

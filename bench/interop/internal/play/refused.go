@@ -26,10 +26,5 @@ func turnedAway(ctx context.Context, ends [2]lab.End) (wrong string) {
 	case <-ctx.Done():
 		wrong = "not done in time"
 	}
-	for _, e := range ends {
-		if !e.Kill() {
-			wrong += "; " + e.Name + " cannot be stopped"
-		}
-	}
-	return wrong
+	return lab.KillBoth(ends, wrong)
 }

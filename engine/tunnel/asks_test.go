@@ -40,7 +40,7 @@ func TestAskedBehindAnother(t *testing.T) {
 	for _, over := range []Over{OverRC, OverUC, OverUD} {
 		l := newLAN(t, sim.Faults{})
 		c := Config{Format: encap.EoIB, Over: over, Key: testKey("one")}
-		a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
+		a, b := l.still(1, c, 2), l.still(2, c, 1)
 		first, _, err := b.ask(&b.hello, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,9 @@
 //
 // Requests may come in anybody's name. Answers go back to the station that asked, and a
 // request is shown to the application when the way to its host is known; what is not known
-// is asked for at a bounded rate.
+// is asked for at a bounded rate. Who asks in the name of a host that is there cannot be told from
+// it before it confirms, so who serves clients that he does not know answers several at a time, by
+// a Meeting.
 //
 // On a device in direct mode packets move while somebody polls or waits there. With a
 // manager they move at other times as well, because a goroutine of the device stands by.

@@ -2,6 +2,7 @@ package cm_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"runtime"
@@ -22,20 +23,24 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// BenchmarkFlood measures how long a peer takes to connect to a sequential accept loop
-// while a stranger sends requests in the names of others, beside the same without them:
-// over a veth pair, through the kernel's routes and neighbours.
+// BenchmarkFlood measures how long a peer takes to connect while a stranger sends requests in the
+// names of others, beside the same without them: over a veth pair, through the kernel's routes and
+// neighbours.
 //
 //	go test ./engine/cm -run '^$' -bench Flood -benchtime 20x
 //
 // It prints the median and the longest of both, their ratio, and what the flood left
 // behind at its target: goroutines, bytes of heap, entries of the neighbour table.
+//
+// A sequential accept loop takes what cannot be a request of anybody there. Requests in the names
+// of hosts that are there, or that a router leads to, have to be answered, and nobody confirms the
+// answer: there a Meeting accepts.
 func BenchmarkFlood(b *testing.B) {
-	for _, near := range []bool{true, false} {
+	for _, from := range []origin{absent, unrouted, routed, named} {
 		for _, listens := range []bool{true, false} {
 			for _, rate := range []int{50, 2000, 20_000} {
-				name := fmt.Sprintf("near=%v/listener=%v/rate=%d", near, listens, rate)
-				b.Run(name, func(b *testing.B) { flood(b, near, listens, rate) })
+				name := fmt.Sprintf("from=%s/listener=%v/rate=%d", from, listens, rate)
+				b.Run(name, func(b *testing.B) { flood(b, from, listens, rate) })
 			}
 		}
 	}
@@ -43,9 +48,55 @@ func BenchmarkFlood(b *testing.B) {
 
 const goodPort, otherPort = 7174, 7175
 
-// flood sends requests from addresses on the link that nobody has, or from those that the
-// target has no route to.
-func flood(b *testing.B, near, listens bool, rate int) {
+// An origin is where requests claim to come from.
+type origin string
+
+const (
+	absent   origin = "absent"   // addresses on the link that nobody has
+	unrouted origin = "unrouted" // those that the target has no route to
+	routed   origin = "routed"   // those behind its router, which sends them
+	named    origin = "named"    // that of the peer itself
+)
+
+// stationOf is the station that sends such requests.
+func (o origin) stationOf(b *testing.B, pair *vethpair.Pair) (mac [6]byte) {
+	router := [6]byte{2, 0, 0, 0, 0, 0xfe}
+	switch o {
+	case absent, unrouted:
+		return [6]byte(pair.B.MAC)
+	case routed:
+		must(b, pair.Do(vethpair.A, func() error { return routeAll(pair, router) }))
+	}
+	return router
+}
+
+// addr is the address of a request, by its number.
+func (o origin) addr(pair *vethpair.Pair, n int) netip.Addr {
+	switch o {
+	case absent:
+		return numbered(pair.A.IPv4.Addr(), 16+uint32(n%200))
+	case named:
+		return pair.B.IPv4.Addr()
+	}
+	return numbered(netip.AddrFrom4([4]byte{203}), uint32(n)%(1<<24))
+}
+
+// routeAll routes everything by a router.
+func routeAll(pair *vethpair.Pair, mac [6]byte) error {
+	link, err := netlink.LinkByName(vethpair.IfName)
+	if err != nil {
+		return err
+	}
+	index, gateway := link.Attrs().Index, numbered(pair.A.IPv4.Addr(), 8).AsSlice()
+	return errors.Join(
+		netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: index, IP: gateway, HardwareAddr: mac[:], State: netlink.NUD_PERMANENT,
+		}),
+		netlink.RouteAdd(&netlink.Route{LinkIndex: index, Gw: gateway}),
+	)
+}
+
+func flood(b *testing.B, from origin, listens bool, rate int) {
 	xsktest.NeedRoot(b)
 	pair, err := vethpair.New(vethpair.Options{})
 	must(b, err)
@@ -55,7 +106,11 @@ func flood(b *testing.B, near, listens bool, rate int) {
 	l, err := target.manager.Listen(at)
 	must(b, err)
 	var serving sync.WaitGroup
-	serving.Go(func() { acceptAll(l, target) })
+	if from == absent || from == unrouted {
+		serving.Go(func() { acceptAll(l, target) })
+	} else {
+		serving.Go(func() { meetAll(l, target) })
+	}
 	b.Cleanup(func() { l.Close(); serving.Wait() })
 
 	before := connectTimes(b, peer, at)
@@ -65,6 +120,7 @@ func flood(b *testing.B, near, listens bool, rate int) {
 		port = goodPort
 	}
 	s := newStranger(b, peer.dev, at.Addr(), [6]byte(pair.A.MAC), port)
+	s.from = from.stationOf(b, pair)
 	var stop atomic.Bool
 	var flooding sync.WaitGroup
 	most, sent := 0, 0
@@ -77,10 +133,7 @@ func flood(b *testing.B, near, listens bool, rate int) {
 			due := int(time.Since(begin).Seconds()*float64(rate)) - sent
 			s.burst(b, min(due, strangersAt), func() netip.Addr {
 				sent++
-				if near {
-					return numbered(at.Addr(), 16+uint32(sent%200))
-				}
-				return numbered(netip.AddrFrom4([4]byte{203}), uint32(sent)%(1<<24))
+				return from.addr(pair, sent)
 			})
 			if due > strangersAt {
 				continue
@@ -126,6 +179,17 @@ func acceptAll(l *cm.Listener, h *host) {
 		}
 		cancel()
 	}
+}
+
+// meetAll is an accept loop that answers several at a time.
+func meetAll(l *cm.Listener, h *host) {
+	_ = cm.Meeting[*cm.Conn]{ // it ends with the listener
+		Next: l.Accept,
+		Accept: func(ctx context.Context, r *cm.Request) (*cm.Conn, error) {
+			return r.Accept(ctx, h.setup())
+		},
+		Leave: func(c *cm.Conn) { c.Close() },
+	}.Each(context.Background(), func(c *cm.Conn) { go func() { <-c.Done(); c.Close() }() })
 }
 
 // connectTimes connects again and again, one after the other.

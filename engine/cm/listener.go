@@ -1,6 +1,7 @@
 package cm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -145,9 +146,12 @@ func (l *Listener) wake() {
 	}
 }
 
-// Accept waits for a request, and returns the oldest one; one that came by another way than
-// the one that leads to its host waits for the others. It must be answered, by Request.Accept or
-// Request.Reject.
+// Accept waits for a request, and returns the oldest one of the station on the link from which the
+// fewest wait; one that came by another way than the one that leads to its host waits for the
+// others. It must be answered, by Request.Accept or Request.Reject.
+//
+// Who asks may not be there, or say nothing more, and Request.Accept waits for him. A loop that
+// accepts one after the other waits with it; a Meeting does not.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for {
 		if r := l.next(); r != nil {
@@ -163,14 +167,22 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	}
 }
 
-// next takes the oldest request of those of whose hosts most is known, nil when there is none.
+// next takes a request, nil when there is none: of those of whose hosts most is known the oldest one
+// of the station that has the fewest waiting.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
 	if len(l.queue) == 0 {
 		return nil
 	}
-	r := slices.MaxFunc(l.queue, func(a, b *Request) int { return int(a.rank) - int(b.rank) })
+	waiting := map[cm.Via]int{}
+	for _, r := range l.queue {
+		waiting[r.Via()]++
+	}
+	r := slices.MinFunc(l.queue, func(a, b *Request) int {
+		return cmp.Or(cmp.Compare(b.rank, a.rank),
+			cmp.Compare(waiting[a.Via()], waiting[b.Via()]))
+	})
 	r.taken = true
 	l.drop(r)
 	if len(l.queue) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"xroce/engine"
+	"xroce/engine/crowd"
 	"xroce/roce"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
@@ -17,11 +18,12 @@ type Request struct {
 	manager  *Manager
 	listener *Listener
 	event    cm.Event
-	way      wire.Path // of the connection, once it is shown to the application
+	// Of what is shown to the application, which does not change any more:
+	way  wire.Path // of the connection
+	rank cm.Rank   // of its host
 
 	// Under the manager's lock:
 	search *search // for the way
-	rank   cm.Rank // of its host
 	taken  bool    // by the application
 	err    error   // why it cannot be accepted any more
 }
@@ -90,6 +92,14 @@ func (r *Request) RemoteAddr() netip.AddrPort {
 // Via returns the station on the link that the request came from: the peer, or a router. Who sent
 // the frame wrote it there.
 func (r *Request) Via() cm.Via { return r.event.Path.Via }
+
+// Source returns where the request came from, as it counts where places are few.
+func (r *Request) Source() crowd.Source {
+	return crowd.Source{
+		Host: crowd.Host(r.RemoteAddr().Addr()), Station: r.Via().MAC,
+		Proven: r.rank == cm.RankNeighbour,
+	}
+}
 
 // Service returns the service ID that the request is for.
 func (r *Request) Service() cm.ServiceID { return r.event.Service }

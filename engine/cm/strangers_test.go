@@ -274,6 +274,22 @@ func TestStrangersComeLast(t *testing.T) {
 	s.peerComesFirst(t, s.listener, s.at)
 }
 
+// TestManyOfAStation: of neighbours, who has asked for one connection is accepted before one who has
+// asked for many, or for many of whom a router asks.
+func TestManyOfAStation(t *testing.T) {
+	s := newSiege(t)
+	other := netip.MustParseAddr("192.0.2.77")
+	s.stranger.from = [6]byte{2, 0, 0, 0, 0, 77}
+	_, err := s.network.NewPort(sim.PortConfig{
+		MAC: s.stranger.from, MTU: 1500, Addrs: []netip.Addr{other},
+	})
+	must(t, err)
+	for range 3 {
+		s.stranger.send(t, other, s.stranger.request(other))
+	}
+	s.peerComesFirst(t, s.listener, s.at)
+}
+
 // peerComesFirst has the peer ask a listener at which three strangers wait: it is accepted
 // before them.
 func (s *siege) peerComesFirst(t *testing.T, l *cm.Listener, at netip.AddrPort) {

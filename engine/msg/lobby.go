@@ -133,7 +133,7 @@ func (l *lobby) run(n *nic, core *cm.Listener) {
 			continue
 		}
 		l.mu.Lock()
-		away := l.room.Ask(r.RemoteAddr().Addr(), g)
+		away := l.room.Ask(r.Source(), g)
 		l.mu.Unlock()
 		if away != nil {
 			l.refuse(away.Who, errNoPlace)

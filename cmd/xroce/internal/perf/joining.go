@@ -131,7 +131,7 @@ func (m *Managed) acceptAll(
 	ctx context.Context, qps []*engine.QP, s cm.Setup, more func() (*engine.QP, error),
 ) error {
 	j := &joining{Managed: m, setup: s, more: more, idle: slices.Clone(qps)}
-	all, err := peer.Meeting[*cm.Conn]{
+	all, err := cm.Meeting[*cm.Conn]{
 		Next: j.next, Accept: j.accept, Places: len(qps) + spareJoins,
 		Leave: (*cm.Conn).Destroy,
 	}.Meet(ctx, len(qps))

@@ -106,7 +106,7 @@ func (m *Managed) meet(ctx context.Context) (*talk, error) {
 	if m.dial {
 		return m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return m.ask(ctx, s) })
 	}
-	met, err := peer.Meeting[*talk]{
+	met, err := cm.Meeting[*talk]{
 		Next: m.listener.Accept, Failed: m.strange,
 		Accept: func(ctx context.Context, r *cm.Request) (*talk, error) {
 			t, err := m.newTalk(func(s cm.Setup) (*cm.Conn, error) { return r.Accept(ctx, s) })

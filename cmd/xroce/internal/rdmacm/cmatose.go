@@ -153,8 +153,8 @@ func (ts talkers) hangUp(ctx context.Context) {
 // talkers is how the connections of a test are met.
 func (s *Station) talkers(
 	l *listener, c *Cmatose, complain func(string, error), change func(cm.Setup) cm.Setup,
-) peer.Meeting[*talker] {
-	return peer.Meeting[*talker]{
+) cm.Meeting[*talker] {
+	return cm.Meeting[*talker]{
 		Next: l.accept, Places: c.Connections + sparePlaces(2*c.Size),
 		Failed: func(r *cm.Request, err error) { complain(r.RemoteAddr().String(), err) },
 		Accept: func(ctx context.Context, r *cm.Request) (*talker, error) {

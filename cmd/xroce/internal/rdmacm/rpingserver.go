@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/engine/cm"
 	"xroce/roce"
@@ -58,8 +57,8 @@ const MaxPingers = 64
 // pingers is how clients are met: whoever asks is answered, and counts when he confirms that.
 func (s *Station) pingers(
 	c Rping, next func(context.Context) (*cm.Request, error), complain func(string, error),
-) peer.Meeting[*pinger] {
-	return peer.Meeting[*pinger]{
+) cm.Meeting[*pinger] {
+	return cm.Meeting[*pinger]{
 		Next: next, Places: 1 + sparePlaces(c.Size),
 		Failed: func(r *cm.Request, err error) { complain(r.RemoteAddr().String(), err) },
 		Accept: func(ctx context.Context, r *cm.Request) (*pinger, error) {

@@ -1,4 +1,4 @@
-package peer
+package cm
 
 import (
 	"context"
@@ -7,23 +7,24 @@ import (
 	"sync"
 	"time"
 
-	"xroce/engine/cm"
 	"xroce/engine/crowd"
-	rcm "xroce/roce/cm"
+	"xroce/roce/cm"
 )
 
-// A Meeting waits for clients of rdma_cm. Who asks may not be there: a request has any address as
-// its source, and whoever sent it need not say anything more. So several are answered at a time,
-// not all of one host, and those count who confirm the answer.
+// A Meeting accepts connections of clients that nobody knows. Who asks may not be there: a request
+// has any address as its source, and whoever sent it need not say anything more. So several are
+// answered at a time, not all of one host or station, and those count who confirm the answer. Its
+// fields are not changed while it goes on.
 type Meeting[T any] struct {
-	// Next waits for a request.
-	Next func(context.Context) (*cm.Request, error)
-	// Accept connects to who asks. It gives back what it made if that fails.
-	Accept func(context.Context, *cm.Request) (T, error)
+	// Next waits for a request, as Listener.Accept does.
+	Next func(context.Context) (*Request, error)
+	// Accept connects to who asks, as Request.Accept does, on a queue pair of its own. It gives
+	// back what it made if that fails. It is called by several goroutines.
+	Accept func(context.Context, *Request) (T, error)
 	// Leave ends a connection that is one too many.
 	Leave func(T)
-	// Failed, if not nil, is told who did not become a client, and why.
-	Failed func(*cm.Request, error)
+	// Failed, if not nil, is told who did not become a client, and why, by the same goroutines.
+	Failed func(*Request, error)
 
 	// Places is how many are answered at a time, 0 for 64.
 	Places int
@@ -58,13 +59,13 @@ type client[T any] struct {
 
 // An attempt is a request that is answered, or waits for that.
 type attempt struct {
-	request *cm.Request
+	request *Request
 	order   int
 	cancel  context.CancelCauseFunc
 }
 
-// errOthers is why an attempt ends that took longer than its turn.
-var errOthers = errors.New("it takes long, and others wait")
+// errTurn is why an attempt ends that took longer than its turn.
+var errTurn = errors.New("it takes long, and others wait")
 
 // Meet waits for n clients, and returns them in the order in which they asked. The error is that
 // of Next; then there are none.
@@ -127,7 +128,7 @@ func (m Meeting[T]) each(ctx context.Context, do func(client[T]) (more bool)) er
 // take answers requests until there are none. It never waits for a place: who waits for one keeps
 // nobody from asking.
 func (a *attempts[T]) take() error {
-	requests, over := make(chan *cm.Request), make(chan error, 1)
+	requests, over := make(chan *Request), make(chan error, 1)
 	a.running.Go(func() { over <- a.forward(requests) })
 	defer func() {
 		for _, v := range a.room.Clear() {
@@ -145,7 +146,7 @@ func (a *attempts[T]) take() error {
 		}
 		select {
 		case r := <-requests:
-			turnAway(a.room.Ask(r.RemoteAddr().Addr(), &attempt{request: r, order: order}))
+			turnAway(a.room.Ask(r.Source(), &attempt{request: r, order: order}))
 			order++
 		case v := <-a.left:
 			a.room.Leave(v)
@@ -159,7 +160,7 @@ func (a *attempts[T]) take() error {
 }
 
 // forward hands on requests until there are none.
-func (a *attempts[T]) forward(to chan<- *cm.Request) error {
+func (a *attempts[T]) forward(to chan<- *Request) error {
 	for {
 		r, err := a.Next(a.ctx)
 		if err != nil {
@@ -177,7 +178,7 @@ func (a *attempts[T]) forward(to chan<- *cm.Request) error {
 // turnAway refuses who waits for a place, if it is anybody.
 func turnAway(v *crowd.Visitor[*attempt]) {
 	if v != nil {
-		_ = v.Who.request.RejectFor(rcm.ReasonNoResources, nil, nil) // as above
+		_ = v.Who.request.RejectFor(cm.ReasonNoResources, nil, nil) // as above
 	}
 }
 
@@ -193,7 +194,7 @@ func (a *attempts[T]) giveWay(timer *time.Timer) {
 			return
 		}
 		a.room.Told(v)
-		v.Who.cancel(errOthers)
+		v.Who.cancel(errTurn)
 	}
 }
 
@@ -212,7 +213,7 @@ func (a *attempts[T]) begin(v *crowd.Visitor[*attempt]) {
 }
 
 // answer answers a request.
-func (a *attempts[T]) answer(ctx context.Context, r *cm.Request, order int) {
+func (a *attempts[T]) answer(ctx context.Context, r *Request, order int) {
 	c, err := a.Accept(ctx, r)
 	if err != nil {
 		if a.Failed != nil && a.ctx.Err() == nil {

@@ -1,13 +1,13 @@
-package peer
+package cm_test
 
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"xroce/engine/cm"
-	"xroce/xsk/xsktest/timeout"
 )
 
 // The askers ask a Meeting for connections: some are there, and others never say anything more.
@@ -31,20 +31,12 @@ func newAskers(who ...int) *askers {
 // meet meets n of them, with so many places.
 func (c *askers) meet(t *testing.T, n, places int, failed func(error)) ([]int, error) {
 	t.Helper()
-	return c.meeting(places, failed).Meet(within(t), n)
-}
-
-// within is a context for what must not hang.
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(20*time.Second))
-	t.Cleanup(cancel)
-	return ctx
+	return c.meeting(places, failed).Meet(within(t, testTimeout), n)
 }
 
 // meeting is a Meeting with them, with so many places.
-func (c *askers) meeting(places int, failed func(error)) Meeting[int] {
-	return Meeting[int]{
+func (c *askers) meeting(places int, failed func(error)) cm.Meeting[int] {
+	return cm.Meeting[int]{
 		Next: func(ctx context.Context) (*cm.Request, error) {
 			select {
 			case r, ok := <-c.requests:
@@ -88,7 +80,7 @@ func TestMeeting(t *testing.T) {
 func TestMeetingOfEach(t *testing.T) {
 	c := newAskers(0, 7, 0, 0, 8, 0, 9)
 	sum, n := 0, 0
-	err := c.meeting(2, func(error) {}).Each(within(t), func(who int) {
+	err := c.meeting(2, func(error) {}).Each(within(t, testTimeout), func(who int) {
 		if sum, n = sum+who, n+1; n == 3 {
 			close(c.requests)
 		}
@@ -106,4 +98,39 @@ func TestMeetingThatEnds(t *testing.T) {
 	if !errors.Is(err, errOver) || got != nil || len(c.left) != 1 || c.left[0] != 7 {
 		t.Errorf("%v, %v, left %v", got, err, c.left)
 	}
+}
+
+// TestMeetingUnderFlood: strangers who ask in the names of hosts that are there, as many as have
+// places and as may wait, confirm nothing, and the peer is met although its own name is among them.
+func TestMeetingUnderFlood(t *testing.T) {
+	s := newSiege(t)
+	for range 100 {
+		s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
+	}
+	ctx := within(t, testTimeout)
+	meeting, leave := context.WithCancel(ctx)
+	var met sync.WaitGroup
+	clients := make(chan *cm.Conn, 1)
+	met.Go(func() {
+		_ = cm.Meeting[*cm.Conn]{ // it ends with the test
+			Next: s.listener.Accept,
+			Accept: func(ctx context.Context, r *cm.Request) (*cm.Conn, error) {
+				return r.Accept(ctx, s.setup())
+			},
+			Leave: func(c *cm.Conn) { c.Close() },
+			Turn:  time.Hour, // nobody gives way
+		}.Each(meeting, func(c *cm.Conn) { clients <- c })
+	})
+	defer met.Wait()
+	defer leave()
+	waits(t, func() bool { return s.listener.Waiting() == 0 })
+	c, err := s.peer.manager.Dial(ctx, s.at, s.peer.setup())
+	must(t, err)
+	select {
+	case d := <-clients:
+		d.Close()
+	case <-ctx.Done():
+		t.Error("nobody was met")
+	}
+	c.Close()
 }

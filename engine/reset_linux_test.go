@@ -148,14 +148,14 @@ func TestKeepaliveOutlastsReset(t *testing.T) {
 	p := newScripted(t, [2]engine.Options{})
 	idle, peer := newSide(t, p.devs[0]), newSide(t, p.devs[1])
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
-	o := engine.ConnectOptions{SGIDIndex: 1, Timeout: 15} // eight tries take 1.1 s
+	o := engine.ConnectOptions{SGIDIndex: 1, Timeout: 16} // eight tries take 2.1 s
 	connectWith(t, idle, peer, o)
 	connectWith(t, a, b, o)
 	must(t, idle.qp.Modify(&roce.Attr{Keepalive: 100}, roce.AttrKeepalive))
 	exchange(t, idle, peer, 4096)
 	var fails []error
-	for range 8 {
-		fails = append(fails, unix.EIO) // 10 ms to a second is waited: 2.3 s together
+	for range 9 {
+		fails = append(fails, unix.EIO) // 10 ms to a second is waited: 3.3 s together
 	}
 	p.add("Socket", fails...)
 	p.add("Send", unix.EIO)

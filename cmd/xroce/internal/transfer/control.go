@@ -196,7 +196,7 @@ func (c *control) reason(err error) error {
 }
 
 // reasonTime is how long to wait for the other end's reason. Tests on a busy host wait longer.
-var reasonTime = time.Second
+var reasonTime = 3 * time.Second
 
 // await waits until over or also is closed, for so long at most. What is over in time counts,
 // however late it is looked at.

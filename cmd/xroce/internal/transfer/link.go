@@ -24,11 +24,12 @@ const (
 	tagData    = 2
 )
 
-// closeTime is how long the other end may take to hear what was said last, and to hang up. Tests on
-// a busy host wait longer.
-var closeTime = time.Second
+// closeTime is how long the other end may take to hear what was said last, and to hang up. It is
+// waited for whoever does not answer any more, and a busy host needs some of it. Tests may wait
+// longer.
+var closeTime = 3 * time.Second
 
-// Close hangs up when the other end has heard what was said, or a second later.
+// Close hangs up when the other end has heard what was said, or closeTime later.
 func (l *Link) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

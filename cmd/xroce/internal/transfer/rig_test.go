@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math/bits"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -58,8 +59,12 @@ type rig struct {
 }
 
 // quick is a manager that asks again after 0.6 s, gives up after 10 s and forgets after some
-// 300 ms. Its queue pairs wait 2.1 s for a peer: for a wire that loses.
-var quick = cm.Options{Machine: rcm.Config{ResponseTimeout: 17, PacketLifeTime: 15, AckDelay: 1}}
+// 300 ms. Its queue pairs wait 2.1 s for a peer on a machine that does nothing else, twice as long
+// with each bit of the multiplier: for a wire that loses.
+var quick = cm.Options{Machine: rcm.Config{
+	ResponseTimeout: 17, PacketLifeTime: min(14+uint8(bits.Len(uint(timeout.Multiplier()))), 18),
+	AckDelay: 1,
+}}
 
 // patient is one that forgets after half a second, and whose queue pairs wait 4.3 s: where nothing
 // is lost, what is late is on a machine that is busy.

@@ -7,6 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // programs are what a run needs on this machine, by the Debian packages that have them.
@@ -46,12 +49,34 @@ func Prepare(ctx context.Context) error {
 			"-q", "-y", "-o", "DPkg::Lock::Timeout=120", "install", "--no-install-recommends",
 		}, missing...),
 	} {
-		cmd := exec.CommandContext(ctx, "apt-get", args...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-		if err := cmd.Run(); err != nil {
+		if err := apt(ctx, args); err != nil {
 			return fmt.Errorf("%w: apt-get %s: %w", errors.ErrUnsupported, args[len(args)-1], err)
 		}
 	}
 	return nil
+}
+
+// aptTries is how often apt-get is called before it is given up, and aptPause how long others, such
+// as a second run on this machine, may take meanwhile: for the lock of the lists of packages it
+// does not wait by itself. A variable for tests.
+const aptTries = 4
+
+var aptPause = 15 * time.Second
+
+// apt runs apt-get, which is tried again when it fails.
+func apt(ctx context.Context, args []string) error {
+	for try := 1; ; try++ {
+		cmd := exec.CommandContext(ctx, "apt-get", args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		err := cmd.Run()
+		if err == nil || try == aptTries {
+			return err
+		}
+		select {
+		case <-time.After(timeout.Scaled(aptPause)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

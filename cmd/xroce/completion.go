@@ -1,56 +1,33 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"xroce/bpf"
 	"xroce/cmd/xroce/internal/host"
-	"xroce/cmd/xroce/internal/perf"
-	"xroce/cmd/xroce/internal/pingpong"
-	"xroce/cmd/xroce/internal/traffic"
-	"xroce/engine"
-	"xroce/xsk"
 )
 
 // This file says what a shell offers where an argument is to come. Unless told otherwise
 // it would offer files, which hardly any argument here is.
 
-// pathMTUs are the values of --mtu.
-var pathMTUs = []string{"256", "512", "1024", "2048", "4096"}
-
-// flagValues are what flags of these names can be, in every command that has them.
-var flagValues = map[string][]string{
-	"atomic_type":     {string(perf.FetchAndAdd), string(perf.CmpAndSwap)},
-	"address-format":  {"name", "ip", "ipv6"},
-	"backend":         {engine.BackendXSK, engine.BackendAsavie},
-	"connection":      {"RC", "UC", "UD"},
-	"extensions":      {"all", "selective", "reorder", "piggyback", "none"},
-	"large-mode":      msgModes,
-	"level":           msgLevels,
-	"log-format":      {"text", "json"},
-	"mode":            {modeDirect, modeBusy, modeBackground},
-	"mtu":             pathMTUs,
-	"output":          {"bandwidth", "message_rate", "latency"},
-	"port-space":      {"tcp", "udp"},
-	"policy":          msgPolicies,
-	"protocol":        msgProtocols,
-	"rate_limit_type": {"SW", "HW", "PP"},
-	"rate_units":      {"M", "g", "p"},
-	"transmit": {
-		traffic.ByEither.String(), traffic.ByXDP.String(), traffic.BySocket.String(),
-	},
-	"xdp-mode": {bpf.Auto.String(), bpf.Native.String(), bpf.Generic.String()},
-	"xsk-mode": {xsk.ModeAuto.String(), xsk.ModeCopy.String(), xsk.ModeZeroCopy.String()},
-}
-
 // Flags that name a device, a file and a directory.
 var (
-	deviceNames    = []string{"device", "ib-dev"}
-	fileFlags      = []string{"capture", "dump", "out_json_file", "plot", "scenario", "token-file"}
+	deviceNames = []string{"device", "ib-dev", "interface"}
+	fileFlags   = []string{
+		"capture", "config", "dump", "fifo", "html", "key", "mmap", "out_json_file", "plot",
+		"replay", "scenario", "svg", "token-file", "write",
+	}
 	directoryFlags = []string{"dir"}
+)
+
+// Files among the arguments, as the usage of a command has them, and one that is a flag's.
+var (
+	flagOfFile = regexp.MustCompile(`-\w FILE`)
+	oneFile    = regexp.MustCompile(`\bFILE\b`)
+	moreFiles  = regexp.MustCompile(`\bFILE\.\.\.`)
 )
 
 // asksForCompletion reports whether a shell asks what may come next.
@@ -66,25 +43,21 @@ func (a *app) completions(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		a.completions(sub)
 	}
-	switch c.Name() {
-	case "copy":
-		c.ValidArgsFunction = completeCopy
-	case "check":
-		c.ValidArgsFunction = a.completeDevice
+	switch arguments := flagOfFile.ReplaceAllString(c.Use, ""); {
+	case moreFiles.MatchString(arguments):
+		c.ValidArgsFunction = completeFiles
+	case oneFile.MatchString(arguments):
+		c.ValidArgsFunction = once(completeFiles)
+	case c.Name() == "check":
+		c.ValidArgsFunction = once(a.completeDevice)
 	default:
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	visit := func(f *pflag.Flag) {
-		values, known := flagValues[f.Name]
-		if c.Name() == "pingpong" && f.Name == "type" {
-			values, known = nil, true
-			for _, k := range pingpong.Kinds() {
-				values = append(values, string(k))
-			}
-		}
+		values := valuesOf(c, f)
 		complete := cobra.NoFileCompletions
 		switch {
-		case known:
+		case values != nil:
 			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		case slices.Contains(deviceNames, f.Name):
 			complete = a.completeDevice
@@ -100,20 +73,32 @@ func (a *app) completions(c *cobra.Command) {
 	c.PersistentFlags().VisitAll(visit)
 }
 
-// completeDevice offers the interfaces that can be devices, once.
+// completeDevice offers the interfaces that can be devices.
 func (a *app) completeDevice(
-	_ *cobra.Command, args []string, _ string,
+	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	list, err := a.machine.Interfaces()
-	if err != nil || len(args) > 0 {
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return names(host.Devices(list)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeCopy offers files: who serves is not known.
-func completeCopy(
+// completeFiles offers files. In place of the last one of a copy may be a host, which is not known.
+func completeFiles(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// once offers something for the first argument alone.
+func once(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(
+		c *cobra.Command, args []string, begun string,
+	) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(c, args, begun)
+	}
 }

@@ -2,13 +2,17 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestOwnMistakesMeetNobody: what is wrong at this end is told before the other end hears
@@ -40,7 +44,7 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 	mtu := []string{"path MTU of 4096", "use -m 1024", "ip link set xr51 mtu 4176"}
 	device := []string{"no interface eth9"}
 	serve := "serve --insecure -d eth9 --dir " + t.TempDir()
-	for line, want := range map[string][]string{
+	lines := map[string][]string{
 		"pingpong -g 7 -d xr1":                 gid,
 		"pingpong -d eth9":                     device,
 		"pingpong -g 999 -d xr1":               {"GID index 999"},
@@ -53,7 +57,9 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 		"perf write-bw -x 7 -d xr1 -R":         gid,
 		"copy " + file + " 127.0.0.1: -d eth9": device,
 		serve:                                  device,
-	} {
+	}
+	maps.Copy(lines, perfMistakes(file))
+	for line, want := range lines {
 		for _, client := range []bool{true, false} {
 			args := append(strings.Fields(line), "-p", port)
 			switch isCopy := args[0] == "copy"; {
@@ -61,14 +67,23 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 				continue
 			case !client:
 				args[len(args)-1] = "0"
-				if slices.Contains(args, "-R") || args[0] == "serve" {
+				managed := slices.Contains(args, "-R") || slices.Contains(args, "-z")
+				if managed || args[0] == "serve" {
 					args[len(args)-1] = "1"
 				}
 			case !isCopy:
 				args = append(args, "127.0.0.1")
 			}
-			i := b.run(t, args...)
-			if i.code != exitFailure && i.code != exitUsage {
+			i := b.start(t, args...)
+			select {
+			case <-i.ready:
+				t.Errorf("%q: it said that it waits", args)
+				i.cancel()
+			case <-i.done:
+			case <-time.After(timeout.Scaled(time.Minute)):
+			}
+			i.wait(t)
+			if i.code != exitFailure && i.code != exitUsage && i.code != exitUnsupported {
 				t.Errorf("%q: code %d, %s", args, i.code, i.stderr)
 			}
 			contains(t, i.stderr, want...)
@@ -76,6 +91,42 @@ func TestOwnMistakesMeetNobody(t *testing.T) {
 	}
 	listener.Close()
 	<-met
+}
+
+// perfMistakes are command lines of perf that are wrong for this end alone, with what it says of
+// them. The file has 100 bytes.
+func perfMistakes(file string) map[string][]string {
+	const absent = "/no/such/dir/f"
+	datagram := []string{"a datagram is at most as long as the path MTU, 1024 bytes"}
+	huge, short := []string{"--use_hugepages: "}, []string{"--mmap: ", "which has 100"}
+	unwritable := []string{"open " + absent + ": no such file or directory"}
+	lines := map[string][]string{
+		"-c UD -s 4000 -d xr51":         datagram,
+		"-c UD -s 2000 -m 1024 -d xr1":  datagram,
+		"-c UD -s 4000 -z -d xr51":      datagram,
+		"-c RAW_PACKET -s 59 -d xr1":    {"-s 59", "have 60 to 4214 bytes"},
+		"-c RAW_PACKET -s 1515 -d xr51": {"-s 1515", "have 60 to 1514 bytes"},
+		"-c UD -s 64 -g -x 1 -M ff15::1 -d xr1": {
+			"GID 192.0.2.1 cannot send to group ff15::1",
+		},
+		"-q 16384 -s 4M -d xr1":                            {"choose a smaller -q or -s"},
+		"--use_hugepages -q 4 -s 1024M -d xr1":             huge,
+		"--use_hugepages -q 4 -s 1024M -R -d xr1":          huge,
+		"--use_hugepages -q 4 -s 1024M --odp -d xr1":       huge,
+		"--mmap " + file + " -d xr1":                       short,
+		"--mmap " + file + " -d xr1 -R":                    short,
+		"--mmap " + file + " -d xr1 --odp":                 short,
+		"--dump " + absent + " -d xr1":                     unwritable,
+		"--dump " + absent + " -d xr1 -R":                  unwritable,
+		"--dump / -d xr1":                                  {"open /: is a directory"},
+		"--out_json --out_json_file " + absent + " -d xr1": unwritable,
+		"--rate_limit 1 --rate_limit_type HW -R -d xr1":    {"does not go with -R"},
+	}
+	whole := make(map[string][]string, len(lines))
+	for line, want := range lines {
+		whole["perf send-bw "+line] = want
+	}
+	return whole
 }
 
 // TestExplainDial says more than the errno does.

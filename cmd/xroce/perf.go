@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 
 	"xroce/cmd/perfdump"
 	"xroce/cmd/xroce/internal/perf"
-	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
@@ -115,11 +112,21 @@ func (a *app) perf(
 	if err != nil {
 		return err
 	}
+	files, err := f.openFiles()
+	if err != nil {
+		return err
+	}
+	defer files.close()
 	link.check = func(dev *engine.Device) error {
-		return errors.Join(checkGID(dev, t.GIDIndex), checkMTU(dev, t.MTU), counters.check(dev))
+		err := errors.Join(checkGID(dev, t.GIDIndex), checkMTU(dev, t.MTU), counters.check(dev))
+		if err != nil {
+			return err
+		}
+		return t.Ready(dev)
 	}
 	dev, via, leave, err := a.perfMeet(ctx, link, o, t.Config)
 	defer leave()
+	defer t.Release()
 	if err != nil {
 		return err
 	}
@@ -143,16 +150,14 @@ func (a *app) perf(
 	case err == nil:
 	case t.Infinite && len(record.Rows) > 0:
 		// It ends by an interruption, here or there: what was measured until then is told.
-		return errors.Join(err, a.perfReport(dev, record, counters, f))
+		return errors.Join(err, a.perfReport(dev, record, counters, files, f.level))
 	default:
 		return err
 	}
-	if f.dump != "" {
-		if err := writePerfDump(f.dump, t.Dump); err != nil {
-			return err
-		}
+	if err := files.writeDump(t.Dump); err != nil {
+		return err
 	}
-	if err := a.perfReport(dev, record, counters, f); err != nil {
+	if err := a.perfReport(dev, record, counters, files, f.level); err != nil {
 		return err
 	}
 	return f.limits(record.Rows)
@@ -160,19 +165,18 @@ func (a *app) perf(
 
 // perfReport tells what a test has come to where programs read it.
 func (a *app) perfReport(
-	dev *engine.Device, record *perf.Record, counted *perfCounters, f *perfFlags,
+	dev *engine.Device, record *perf.Record, counted *perfCounters, files *perfFiles,
+	level perf.Output,
 ) error {
 	differences, err := counted.differences()
 	if err != nil {
 		return err
 	}
-	if f.outJSON {
-		if err := writePerfFile(f.outFile, record.File()); err != nil {
-			return err
-		}
+	if err := files.writeReport(record.File()); err != nil {
+		return err
 	}
 	if !a.json {
-		if len(differences) > 0 && f.level == perf.OutputFull {
+		if len(differences) > 0 && level == perf.OutputFull {
 			a.printf("%s", counterLines(differences))
 		}
 		return nil
@@ -266,30 +270,4 @@ func (a *app) perfManaged(
 		a.met()
 	}
 	return managed, err
-}
-
-// writePerfFile writes the report of --out_json.
-func writePerfFile(name string, file *perf.File) (err error) {
-	if file == nil {
-		return nil // an end without a result of its own
-	}
-	out, err := os.Create(name)
-	if err != nil {
-		return userfile.Failed(err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(file)
-}
-
-// writePerfDump writes the memory of --dump.
-func writePerfDump(name string, d *perfdump.Dump) (err error) {
-	out, err := os.Create(name)
-	if err != nil {
-		return userfile.Failed(err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = d.WriteTo(out)
-	return err
 }

@@ -279,9 +279,9 @@ func TestPerfDump(t *testing.T) {
 		bytes.Equal(dumps[0].Before[at:][:100], dumps[0].After[at:][:100]) {
 		t.Error("the first message is not where it was sent")
 	}
-	_, client = perfPair(t, b, "read-lat", "-n 5", "--dump "+dir)
+	_, client = perfPair(t, b, "read-lat", "-n 5", "--dump /dev/full")
 	client.exited(t, exitFailure)
-	contains(t, client.stderr, "is a directory")
+	contains(t, client.stderr, "no space left")
 }
 
 // TestPerfRefuses: wrong command lines and flags that we do not have.

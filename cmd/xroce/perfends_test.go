@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"xroce/engine/sim"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/timeout"
 )
 
 // TestPerfHopLimit: -L is in the packets of the end that was given it, whatever it is
@@ -100,7 +102,7 @@ func TestPerfMapped(t *testing.T) {
 			t.Errorf("the memory is not in the file behind its offset%s", odp)
 		}
 	}
-	_, client := perfPair(t, b, "read-bw", "-n 20 -s 100000", flags)
+	client := b.run(t, strings.Fields("perf read-bw -d xr2 -s 100000 "+flags+" 127.0.0.1")...)
 	client.exited(t, exitFailure)
 	contains(t, client.stderr, "--mmap", "which has "+strconv.Itoa(offset+length))
 	device := b.run(t, "perf", "read-bw", "-d", "xr1", "--mmap", "/dev/null")
@@ -130,12 +132,20 @@ func TestPerfEndsDiffer(t *testing.T) {
 // TestPerfHugePages: memory of huge pages, or the reason why there is none.
 func TestPerfHugePages(t *testing.T) {
 	b, _ := simBench(t)
-	_, client := perfPair(t, b, "write-bw", "-n 20 -s 3000000", "--use_hugepages")
-	if client.code == exitOK {
-		return // there are some here
+	line := strings.Fields("perf write-bw -n 20 -s 3000000 --use_hugepages -u 20 -d")
+	server := b.start(t, append(line, "xr1", "-p", "0")...)
+	select {
+	case <-server.ready: // there are some here
+		args := strings.Fields("perf write-bw -n 20 -s 3000000 -u 20 -d xr2 127.0.0.1 -p")
+		b.run(t, append(args, server.listenPort(t))...).exited(t, exitOK)
+		server.wait(t).exited(t, exitOK)
+		return
+	case <-server.done:
+	case <-time.After(timeout.Scaled(time.Minute)):
+		t.Fatal("neither ready nor over")
 	}
-	client.exited(t, exitUnsupported)
-	contains(t, client.stderr, "too few reserved huge pages", "vm.nr_hugepages")
+	server.exited(t, exitUnsupported)
+	contains(t, server.stderr, "too few reserved huge pages", "vm.nr_hugepages")
 	free, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
 	if n, _ := strconv.Atoi(strings.TrimSpace(string(free))); err == nil && n >= 6 {
 		t.Errorf("%d huge pages are free", n)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,17 +152,6 @@ func (f *perfFlags) registerSend(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared queue")
 }
 
-// connectionTypes says which a test can use.
-func connectionTypes(v perf.Verb) string {
-	switch v {
-	case perf.Send:
-		return "RC, UC, UD or RAW_PACKET"
-	case perf.Write:
-		return "RC or UC"
-	}
-	return "there is RC"
-}
-
 func (f *perfFlags) registerLatency(flags *pflag.FlagSet, txDepth int) {
 	flags.BoolVarP(&f.histogram, "report-histogram", "H", false, "print all samples, sorted")
 	flags.BoolVarP(&f.unsorted, "report-unsorted", "U", false, "print all samples in their order")
@@ -288,17 +278,6 @@ func (f *perfFlags) setOutput(c *perf.Config) error {
 	return nil
 }
 
-// perfOutputs are the values of --output.
-var perfOutputs = map[string]perf.Output{
-	"": perf.OutputFull, "bandwidth": perf.OutputBandwidth,
-	"message_rate": perf.OutputMessageRate, "latency": perf.OutputLatency,
-}
-
-// fits reports whether the test has the number that is to be printed.
-func (f *perfFlags) fits(o perf.Output) bool {
-	return o == perf.OutputFull || (o == perf.OutputLatency) == f.test.Latency
-}
-
 // setDuration makes it a run by duration, if it is one.
 func (f *perfFlags) setDuration(c *perf.Config) {
 	seconds := f.duration
@@ -317,19 +296,15 @@ func (f *perfFlags) setDuration(c *perf.Config) {
 }
 
 func (f *perfFlags) setRate(c *perf.Config) error {
-	if !c.Rate.On() {
+	switch {
+	case f.test.Latency: // it has no such flags
 		return nil
-	}
-	if len(f.rateUnits) != 1 {
-		return usagef("--rate_units %s: there are M, g and p", f.rateUnits)
-	}
-	c.Rate.Units = f.rateUnits[0]
-	switch f.rateType {
-	case "SW":
-	case "HW":
-		c.Rate.Paced = true
-	default:
-		return usagef("--rate_limit_type %s: there are HW and SW", f.rateType)
+	case !slices.Contains(perfRateUnits, f.rateUnits):
+		return usagef("--rate_units %s: there are %s", f.rateUnits, words(perfRateUnits))
+	case !slices.Contains(perfRateTypes, f.rateType):
+		return usagef("--rate_limit_type %s: there are %s", f.rateType, words(perfRateTypes))
+	case c.Rate.On():
+		c.Rate.Units, c.Rate.Paced = f.rateUnits[0], f.rateType == "HW"
 	}
 	return nil
 }

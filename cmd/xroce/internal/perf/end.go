@@ -8,23 +8,19 @@ import (
 	"xroce/engine"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
-	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
 
 // An end is one end of a test: its queue pairs and all that they need. One
 // completion queue takes everything.
 type end struct {
+	*region
 	cfg *Config
 	dev *engine.Device
-	pd  *engine.PD
 	cq  *engine.CQ
 	// rest is a completion queue of nothing: to wait on it drives the device.
 	rest   *engine.CQ
 	srq    *engine.SRQ
-	mr     *engine.MR
-	source *engine.MR // that mr has its memory from, nil when that is its own or Go's
-	memory []byte     // that of mr
 	at     layout
 	flows  []flow
 	wcs    [64]roce.Completion
@@ -39,11 +35,12 @@ type end struct {
 	local, remote []perftest.Endpoint
 }
 
-// newEnd makes the queue pairs, ready to be posted receives to, and the memory.
+// newEnd makes the queue pairs, ready to be posted receives to, and the memory: that of ready, if
+// it is not nil and as large as what both ends use asks for.
 func newEnd(
-	dev *engine.Device, c *Config, s perftest.System, mtu wire.MTU, gid int,
+	dev *engine.Device, c *Config, s perftest.System, mtu wire.MTU, gid int, ready *region,
 ) (_ *end, err error) {
-	e := &end{cfg: c, dev: dev, pd: dev.AllocPD(), mtu: mtu, gid: gid, outReads: 1}
+	e := &end{cfg: c, dev: dev, mtu: mtu, gid: gid, outReads: 1}
 	defer func() {
 		if err != nil {
 			e.close()
@@ -57,7 +54,7 @@ func newEnd(
 	if e.at, err = newLayout(c, s); err != nil {
 		return nil, err
 	}
-	if err = e.register(mem.LocalWrite | verbs[c.Test.Verb].access); err != nil {
+	if e.region, err = ready.of(dev, c, e.at.size()); err != nil {
 		return nil, err
 	}
 	if err = e.initMemory(mtu); err != nil {

@@ -23,17 +23,14 @@ func TestODP(t *testing.T) {
 		for _, verb := range []Verb{Send, Write, Read, Atomic} {
 			c := brief(Test{Verb: verb})
 			c.ODP = odp
-			e := &end{cfg: &c, dev: dev, pd: dev.AllocPD()}
-			if e.at, err = newLayout(&c, ownSystem); err != nil {
+			r, err := newRegion(dev, &c, 1<<14)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.register(mem.LocalWrite | verbs[verb].access); err != nil {
-				t.Fatal(err)
-			}
-			if got := e.mr.Access()&mem.OnDemand != 0; got != odp {
+			if got := r.mr.Access()&mem.OnDemand != 0; got != odp {
 				t.Errorf("%v: paged on demand: %v, asked for: %v", verb, got, odp)
 			}
-			e.deregister()
+			r.deregister()
 		}
 	}
 }
@@ -52,7 +49,7 @@ func TestInlineRecv(t *testing.T) {
 	} {
 		c := brief(Test{Verb: Send})
 		c.InlineRecv = n
-		e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0)
+		e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0, nil)
 		if !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v, want %v", n, err, want)
 		}

@@ -84,7 +84,7 @@ func TestCause(t *testing.T) {
 		{"request", func(*end) error { return nil }, "refused a request of the peer", false},
 	} {
 		c := brief(Test{Verb: Send})
-		e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0)
+		e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,18 +10,19 @@ import (
 
 // chooseGID returns the index of the GID to use.
 func chooseGID(dev *engine.Device, c *Config) (int, error) {
-	table := dev.GIDs()
-	if c.GIDIndex != AutoGID {
-		if c.GIDIndex < 0 || c.GIDIndex >= len(table) || table[c.GIDIndex].IsZero() {
-			return 0, fmt.Errorf("%w: -x %d: %s has no such GID", roce.ErrInvalid, c.GIDIndex,
-				dev.Name())
+	table, index := dev.GIDs(), c.GIDIndex
+	switch {
+	case index == AutoGID:
+		if index = bestGID(table, c.IPv6); index < 0 {
+			return 0, fmt.Errorf("%w: %s has no GID that fits: give it an address, or choose "+
+				"with -x", roce.ErrInvalid, dev.Name())
 		}
-		return c.GIDIndex, nil
+	case index < 0 || index >= len(table) || table[index].IsZero():
+		return 0, fmt.Errorf("%w: -x %d: %s has no such GID", roce.ErrInvalid, index, dev.Name())
 	}
-	index := bestGID(table, c.IPv6)
-	if index < 0 {
-		return 0, fmt.Errorf("%w: %s has no GID that fits: give it an address, or choose with -x",
-			roce.ErrInvalid, dev.Name())
+	if own := table[index]; !c.Group.IsZero() && c.Group.IsIPv4() != own.IsIPv4() {
+		return 0, fmt.Errorf("%w: GID %s cannot send to group %s: choose the same IP version "+
+			"(-x, --ipv6, -M)", roce.ErrInvalid, own.Addr(), c.Group.Addr())
 	}
 	return index, nil
 }

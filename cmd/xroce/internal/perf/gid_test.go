@@ -72,7 +72,8 @@ func TestGIDGone(t *testing.T) {
 	dev := device(t, network, 1, engine.Options{})
 	c := brief(Test{Verb: Send})
 	const gone = 2 // of a table of two
-	if _, err := newEnd(dev, &c, ownSystem, wire.MTU1024, gone); !errors.Is(err, roce.ErrInvalid) {
+	_, err = newEnd(dev, &c, ownSystem, wire.MTU1024, gone, nil)
+	if !errors.Is(err, roce.ErrInvalid) {
 		t.Errorf("%v", err)
 	}
 }

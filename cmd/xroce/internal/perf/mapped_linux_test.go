@@ -11,7 +11,6 @@ import (
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
-	"xroce/roce/mem"
 	"xroce/roce/wire"
 	"xroce/xsk/xsktest/timeout"
 )
@@ -116,11 +115,11 @@ func TestMappedCutOffBefore(t *testing.T) {
 	c := brief(Test{Write, true})
 	c.File = mappedFile(t, &c)
 	dev := device(t, network, 1, engine.Options{})
-	e := &end{cfg: &c, dev: dev, pd: dev.AllocPD()}
+	e := &end{cfg: &c, dev: dev}
 	if e.at, err = newLayout(&c, ownSystem); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.register(mem.LocalWrite); err != nil {
+	if e.region, err = newRegion(dev, &c, e.at.size()); err != nil {
 		t.Fatal(err)
 	}
 	defer e.deregister()

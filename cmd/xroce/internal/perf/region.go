@@ -15,48 +15,78 @@ const hugePage = 2 << 20
 var errNoHugePages = fmt.Errorf("--use_hugepages: the kernel has too few reserved huge pages of "+
 	"2 MiB (sysctl vm.nr_hugepages): %w", errors.ErrUnsupported)
 
-// register makes the memory of an end, where the configuration says, and its region.
-func (e *end) register(access mem.Access) (err error) {
-	c, n := e.cfg, e.at.size()
+// A region is the memory of an end, registered.
+type region struct {
+	pd     *engine.PD
+	mr     *engine.MR
+	source *engine.MR // that mr has its memory from, nil when that is its own or Go's
+	memory []byte     // that of mr
+}
+
+// newRegion makes and registers n bytes, where the configuration says.
+func newRegion(dev *engine.Device, c *Config, n int) (_ *region, err error) {
+	r := &region{pd: dev.AllocPD()}
+	defer func() {
+		if err != nil {
+			r.deregister()
+		}
+	}()
+	access := mem.LocalWrite | verbs[c.Test.Verb].access
 	switch {
 	case c.File != nil:
-		if e.source, err = e.dev.RegFile(e.pd, c.File, c.FileOffset, n, access); err != nil {
-			return fmt.Errorf("--mmap: %w", err)
+		if r.source, err = dev.RegFile(r.pd, c.File, c.FileOffset, n, access); err != nil {
+			return nil, fmt.Errorf("--mmap: %w", err)
 		}
 	case c.HugePages:
 		// The device asks for huge pages where there is one to fill, and takes others too.
-		if e.source, err = e.dev.AllocMR(e.pd, max(n, hugePage), access); err != nil {
-			return fmt.Errorf("--use_hugepages: %w", err)
+		if r.source, err = dev.AllocMR(r.pd, max(n, hugePage), access); err != nil {
+			return nil, fmt.Errorf("--use_hugepages: %w", err)
 		}
-		if !e.source.Huge() {
-			return errNoHugePages
+		if !r.source.Huge() {
+			return nil, errNoHugePages
 		}
 	}
-	if e.source != nil {
-		e.memory = e.source.Bytes()[:n]
+	if r.source != nil {
+		r.memory = r.source.Bytes()[:n]
 	} else {
-		e.memory = make([]byte, n)
+		r.memory = make([]byte, n)
 	}
 	switch {
 	case c.ODP:
-		e.mr, err = e.dev.RegODP(e.pd, e.memory, access)
-		if err != nil {
-			err = fmt.Errorf("--odp: %w", err)
+		if r.mr, err = dev.RegODP(r.pd, r.memory, access); err != nil {
+			return nil, fmt.Errorf("--odp: %w", err)
 		}
-	case e.source != nil:
-		e.mr, e.source = e.source, nil
+	case r.source != nil:
+		r.mr, r.source = r.source, nil
 	default:
-		e.mr, err = e.dev.RegMR(e.pd, e.memory, access)
+		if r.mr, err = dev.RegMR(r.pd, r.memory, access); err != nil {
+			return nil, err
+		}
 	}
-	return err
+	return r, nil
 }
 
-// deregister gives the memory back.
-func (e *end) deregister() {
-	for _, mr := range []*engine.MR{e.mr, e.source} {
+// of is a region of n bytes: this one, if there is one that is as large, and else another one in
+// its place.
+func (r *region) of(dev *engine.Device, c *Config, n int) (*region, error) {
+	if r == nil || len(r.memory) < n {
+		r.deregister() // first: there may not be enough for both
+		return newRegion(dev, c, n)
+	}
+	r.memory = r.memory[:n]
+	return r, nil
+}
+
+// deregister gives the memory back. Twice is as good as once.
+func (r *region) deregister() {
+	if r == nil {
+		return
+	}
+	for _, mr := range []*engine.MR{r.mr, r.source} {
 		if mr != nil {
 			// All that it could say is that it is in use, which nothing is any more.
 			_ = mr.Deregister()
 		}
 	}
+	_ = r.pd.Close() // a shared queue may still be of it, until the device is closed
 }

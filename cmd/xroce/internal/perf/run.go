@@ -62,6 +62,7 @@ type run struct {
 	system perftest.System // what both ends use
 	plans  bool            // the peer tells its plan, so it is one of ours
 	fills  func()          // Options.fills
+	ready  *region         // Options.region
 	last   perftest.Report // what this end measured last
 	began  time.Time       // of the loop
 	dump   *perfdump.Dump  // nil to keep nothing
@@ -77,6 +78,8 @@ type Options struct {
 	// that are not shared.
 	Dump *perfdump.Dump
 
+	region *region // what Ready has made, nil without
+
 	// For tests: what bounds each time that is waited for the peer, where it is not 0,
 	// and whether to tell no plan, like the tool.
 	hurry  patience
@@ -87,12 +90,12 @@ type Options struct {
 
 // Run makes a test on a device with the peer of a connector. It returns when both
 // ends are through, or this one has failed: nothing waits for ever for a peer. The end of
-// the context ends all waiting.
+// the context ends all waiting. Memory that Ready has not made, Run makes.
 func Run(ctx context.Context, dev *engine.Device, via Connector, o Options) (*Info, error) {
 	r := &run{
 		info: Info{Config: o.Config, Device: dev.Name(), Backend: dev.Link().Backend},
 		via:  via, tell: o.Tell, sized: o.Sized, direct: !o.OtherDrives, dump: o.Dump,
-		asTool: o.asTool, fills: o.fills,
+		asTool: o.asTool, fills: o.fills, ready: o.region,
 	}
 	r.dog.patience = patience{
 		peer.Stretched(ctx, setupTime), silence, throughTime,

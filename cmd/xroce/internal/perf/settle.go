@@ -156,6 +156,11 @@ func (c *Config) check() error {
 			c.Managed && c.HopLimit != DefaultHopLimit,
 			"-L does not go with -R: rdma_cm decides",
 		},
+		{
+			c.Managed && c.Rate.On() && c.Rate.Paced,
+			"--rate_limit_type HW does not go with -R: rdma_cm connects the queue pairs, and " +
+				"knows no rate",
+		},
 	} {
 		if rule.broken {
 			return fmt.Errorf("%s", rule.text)

@@ -8,7 +8,6 @@ import (
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
-	"xroce/roce"
 )
 
 // fillRate is how many bytes of its memory a peer registers and fills in a second at least: a
@@ -77,17 +76,10 @@ func (r *run) agree(dev *engine.Device) error {
 	if r.system, err = r.via.System(ownSystem); err != nil {
 		return err
 	}
-	mtu := dev.ActiveMTU()
-	if c.MTU != 0 {
-		mtu = min(mtu, c.MTU)
-	}
-	if r.info.PathMTU, err = r.via.MTU(mtu); err != nil {
+	if r.info.PathMTU, err = r.via.MTU(c.localMTU(dev)); err != nil {
 		return err
 	}
-	if err := c.fitMTU(r.info.PathMTU, r.sized); err != nil {
-		return err
-	}
-	if err := c.fitFrame(dev.Port().MTU, r.sized); err != nil {
+	if err := c.fit(dev, r.info.PathMTU, r.sized); err != nil {
 		return err
 	}
 	if r.plans {
@@ -95,14 +87,8 @@ func (r *run) agree(dev *engine.Device) error {
 			return err
 		}
 	}
-	if r.info.GID, err = chooseGID(dev, c); err != nil {
-		return err
-	}
-	if own := dev.GIDs()[r.info.GID]; !c.Group.IsZero() && c.Group.IsIPv4() != own.IsIPv4() {
-		return fmt.Errorf("%w: GID %s cannot send to group %s: choose the same IP version (-x, "+
-			"--ipv6, -M)", roce.ErrInvalid, own.Addr(), c.Group.Addr())
-	}
-	return nil
+	r.info.GID, err = chooseGID(dev, c)
+	return err
 }
 
 // equip makes this end, for which the peer waits.
@@ -110,7 +96,8 @@ func (r *run) equip(dev *engine.Device) (err error) {
 	if r.fills != nil {
 		r.fills()
 	}
-	r.end, err = newEnd(dev, &r.info.Config, r.system, r.info.PathMTU, r.info.GID)
+	c := &r.info.Config
+	r.end, err = newEnd(dev, c, r.system, r.info.PathMTU, r.info.GID, r.ready)
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func TestStraysOfASharedQueue(t *testing.T) {
 	dev := device(t, network, 1, engine.Options{})
 	c := brief(Test{Verb: Send})
 	c.Type, c.QPs, c.UseSRQ = roce.TypeUD, 2, true
-	e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0)
+	e, err := newEnd(dev, &c, ownSystem, wire.MTU1024, 0, nil)
 	must(t, err)
 	defer e.close()
 	e.remote[0].QPN, e.remote[1].QPN = 0x111, 0x222

@@ -58,6 +58,9 @@ func (c *Collector) load(f Filter, queues int) (err error) {
 // Mode is Native or Generic: where the program runs.
 func (c *Collector) Mode() Mode { return c.at.mode }
 
+// NativeErr says why a Collector in mode Auto fell back to Generic; nil when it did not.
+func (c *Collector) NativeErr() error { return c.at.nativeErr }
+
 // Register makes the program send the frames of a receive queue to an AF_XDP socket, as
 // Program.Register does.
 func (c *Collector) Register(queue, fd int) error {

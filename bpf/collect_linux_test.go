@@ -1,9 +1,11 @@
 package bpf
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -68,6 +70,29 @@ func TestCollectorTakes(t *testing.T) {
 		got, err := c.prog.Run(&ebpf.RunOptions{Data: c2.frame})
 		if err != nil || got != c2.want {
 			t.Errorf("%s: verdict %d, %v, want %d", name, got, err, c2.want)
+		}
+	}
+}
+
+// TestCollectorFallsBack: a Collector says where it runs, and why not in the driver though nobody
+// asked for another place.
+func TestCollectorFallsBack(t *testing.T) {
+	requireXDP(t)
+	enterNamespace(t)
+	lo, err := netlink.LinkByName("lo") // its driver has no XDP
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, why := range map[Mode]error{Auto: unix.EOPNOTSUPP, Generic: nil} {
+		c, err := Collect(lo.Attrs().Index, Filter{UDPPorts: []uint16{9}}, Options{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Mode() != Generic || !errors.Is(c.NativeErr(), why) {
+			t.Errorf("%v: %v (%v), want generic (%v)", mode, c.Mode(), c.NativeErr(), why)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -63,6 +63,9 @@ func Collect(int, Filter, Options) (*Collector, error) { return nil, errOther }
 // Mode returns Auto.
 func (*Collector) Mode() Mode { return Auto }
 
+// NativeErr returns ErrNotSupported.
+func (*Collector) NativeErr() error { return errOther }
+
 // Register returns ErrNotSupported.
 func (*Collector) Register(int, int) error { return errOther }
 

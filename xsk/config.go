@@ -84,16 +84,19 @@ type Config struct {
 	Ifindex   int    // interface index; used when Interface is empty
 	Queue     int    // queue number of the device
 
-	// RxFrames and TxFrames are the frames to receive and to send. When both are 0 they
-	// are DefaultRxFrames, less of a Group of more than two queues, and DefaultTxFrames, or
-	// half as many, and again, as far as a sixteenth, where the process may not lock that
-	// much memory or its cgroup has not so much left: Info.Limited tells.
+	// RxFrames and TxFrames are the frames to receive and to send. Those that are 0 are
+	// DefaultRxFrames, less of a Group of more than two queues, and DefaultTxFrames, or half as
+	// many, and again, as far as a sixteenth, where the process may not lock that much memory
+	// or its cgroup has not so much left, with those that are not 0: Info.Limited tells. These
+	// are had as they are, or Open fails and says how much memory they need and there is.
 	RxFrames, TxFrames int
-	// Memory bounds how many bytes the frames and the rings take, when RxFrames and TxFrames are
-	// both 0: the frames are halved as often as that needs. 0 is no bound. Whoever has many
-	// devices, or little traffic, is served by 8 MiB; what bursts more than there are frames for
-	// is lost.
+	// Memory bounds how many bytes the frames and the rings take: those of RxFrames and TxFrames
+	// that are 0 are halved as often as that needs. 0 is no bound. Whoever has many devices, or
+	// little traffic, is served by 8 MiB; what bursts more than there are frames for is lost.
 	Memory int64
+	// Sockets is how many like this one are to be open at once, 1 for 0. Each takes no more than
+	// its part of what may be locked and of what the cgroup has left.
+	Sockets int
 	// HugePages takes the frames from the huge pages of 2 MiB that the system has reserved
 	// (vm.nr_hugepages), and fails when there are too few. Without it they are ordinary pages,
 	// which the kernel may join.
@@ -143,6 +146,8 @@ type Config struct {
 
 	// others are the sockets of a Group beside the first. They only receive.
 	others int
+	// fitRx and fitTx say that the number of those frames was 0: it is ours to choose.
+	fitRx, fitTx bool
 }
 
 // withDefaults returns the configuration with every zero field filled in,
@@ -162,6 +167,7 @@ func (c Config) withDefaults() Config {
 	set(&c.ChunkSize, DefaultChunkSize)
 	set(&c.TxBudget, DefaultTxBudget)
 	set(&c.BusyPollBudget, 64)
+	set(&c.Sockets, 1)
 	if c.BindTimeout == 0 {
 		c.BindTimeout = DefaultBindTimeout
 	}
@@ -198,6 +204,7 @@ func (c Config) Validate() error {
 		{"Queue", c.Queue, 0, maxQueue},
 		{"RxFrames", c.RxFrames, 1, maxFrames},
 		{"TxFrames", c.TxFrames, 1, maxFrames / 2},
+		{"Sockets", c.Sockets, 1, maxQueue},
 		{"FillTarget", c.FillTarget, 1, c.RxFrames},
 		{"ChunkSize", c.ChunkSize, minChunkSize, DefaultChunkSize},
 		{"TxBudget", c.TxBudget, minTxBudget, maxTxBudget},

@@ -33,7 +33,7 @@ func hugePagesHint(size int) string {
 		"have some", n, n)
 }
 
-// The fewest frames that a socket makes do with, when the configuration says nothing.
+// The fewest frames that a socket makes do with, when the configuration does not say how many.
 const (
 	minRxFrames = DefaultRxFrames / 16
 	minTxFrames = DefaultTxFrames / 16
@@ -42,16 +42,35 @@ const (
 	minBoundTxFrames = 64
 )
 
-// frames is how many bytes of frames are within the limits, and the error of more. Of what
-// a cgroup has left half is kept: rings, queue pairs and the program need memory, too.
-func (m MemoryLimits) frames() (most int64, why error) {
-	if m.Locked <= m.Charged/2 {
-		return m.Locked, limitError{unix.ENOBUFS, fmt.Sprintf(
-			"%d KiB may be locked (ulimit -l, or CAP_IPC_LOCK)", m.Locked>>10)}
+// frames is how many bytes of frames each of some sockets may have within the limits, and the
+// error of more. Of what a cgroup has left half is kept from those who take what there is: rings,
+// queue pairs and the program need memory, too. Who has counted may take all of it.
+func (m MemoryLimits) frames(sockets int, counted bool) (most int64, why error) {
+	charged, part := m.Charged/2, "half of the"
+	if counted {
+		charged, part = m.Charged, "the"
 	}
-	return m.Charged / 2, limitError{unix.ENOMEM, fmt.Sprintf(
-		"half of the %d KiB that the memory cgroup %s has left may be taken", m.Charged>>10,
-		m.Cgroup)}
+	by := ""
+	if sockets > 1 {
+		by = fmt.Sprintf(", by %d sockets", sockets)
+	}
+	if m.Locked <= charged {
+		return m.Locked / int64(sockets), limitError{unix.ENOBUFS, fmt.Sprintf(
+			"%d KiB may be locked (ulimit -l, or CAP_IPC_LOCK)%s", m.Locked>>10, by)}
+	}
+	return charged / int64(sockets), limitError{unix.ENOMEM, fmt.Sprintf(
+		"%s %d KiB that the memory cgroup %s has left may be taken%s", part, m.Charged>>10,
+		m.Cgroup, by)}
+}
+
+// Spare is the error of being charged for so many bytes that nobody locks, nil while half of what
+// the cgroup has left is kept for the rest of the program.
+func (m MemoryLimits) Spare(bytes int64) error {
+	m.Locked = Unlimited
+	if most, why := m.frames(1, false); bytes > most {
+		return why
+	}
+	return nil
 }
 
 // A limitError says what limits the frames. It is the errno that the kernel has for that.
@@ -66,21 +85,24 @@ func (e limitError) Error() string { return e.text }
 // Unwrap returns the errno.
 func (e limitError) Unwrap() error { return e.errno }
 
-// fit halves the frames, those of a configuration that does not say how many there shall
-// be, until they are within the limits, and returns what limited them, "" for nothing.
-// The error tells how much is missing.
+// fit halves the frames that the configuration does not say the number of until all are within the
+// limits, and returns what limited them, "" for nothing. The error tells how much is missing.
 func (c *Config) fit(mtu int, limits MemoryLimits) (limited string, err error) {
 	if err := c.bound(mtu); err != nil {
 		return "", err
 	}
-	most, why := limits.frames()
+	if c.HugePages { // they are reserved, and no memory cgroup is charged for them
+		limits.Charged = Unlimited
+	}
+	most, why := limits.frames(c.Sockets, !c.fitRx && !c.fitTx)
 	for {
 		lay, err := c.layout(mtu)
 		if err != nil || int64(lay.umemSize) <= most {
 			return limited, err
 		}
 		if limited = why.Error(); !c.halve() {
-			return "", fmt.Errorf("the frames of a socket need %d KiB at least, and %w",
+			return "", fmt.Errorf("the frames of a socket, %d to receive on each of %d queues and "+
+				"%d to send, need %d KiB at least, and %w", c.RxFrames, 1+c.others, c.TxFrames,
 				lay.umemSize>>10, why)
 		}
 	}
@@ -105,16 +127,22 @@ func (c *Config) bound(mtu int) error {
 	return nil
 }
 
-// halve takes half of the frames away, unless too few would be left.
+// halve takes half of the frames away that the configuration does not say the number of, unless
+// too few would be left.
 func (c *Config) halve() bool {
 	rx, tx := minRxFrames, minTxFrames
 	if c.Memory > 0 {
 		rx, tx = minBoundRxFrames, minBoundTxFrames
 	}
-	if c.RxFrames/2 < rx || c.TxFrames/2 < tx {
+	if !c.fitRx && !c.fitTx || c.fitRx && c.RxFrames/2 < rx || c.fitTx && c.TxFrames/2 < tx {
 		return false
 	}
-	c.RxFrames, c.TxFrames = c.RxFrames/2, c.TxFrames/2
-	c.FillTarget = min(c.FillTarget, c.RxFrames)
+	if c.fitRx {
+		c.RxFrames /= 2
+		c.FillTarget = min(c.FillTarget, c.RxFrames)
+	}
+	if c.fitTx {
+		c.TxFrames /= 2
+	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,11 +39,20 @@ func mayLock() bool {
 
 // A cgroupFiles are the names of the memory controller's files in a version of cgroups
 // (kernel Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst).
-type cgroupFiles struct{ limit, usage, reclaimable string }
+// reclaimable are the lines of memory.stat about pages that the kernel takes away before it kills.
+type cgroupFiles struct {
+	limit, usage string
+	reclaimable  [2]string
+}
 
 var (
-	cgroup2 = cgroupFiles{"memory.max", "memory.current", "inactive_file"}
-	cgroup1 = cgroupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+	cgroup2 = cgroupFiles{
+		"memory.max", "memory.current", [2]string{"inactive_file", "active_file"},
+	}
+	cgroup1 = cgroupFiles{
+		"memory.limit_in_bytes", "memory.usage_in_bytes",
+		[2]string{"total_inactive_file", "total_active_file"},
+	}
 )
 
 // charge takes over what the memory cgroups of a process have left, that it is in
@@ -84,7 +94,7 @@ func (f cgroupFiles) left(dir string) (left int64, ok bool) {
 	}
 	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat")) // without it nothing is
 	for line := range strings.Lines(string(stat)) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == f.reclaimable {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); slices.Contains(f.reclaimable[:], name) {
 			n, _ := strconv.ParseInt(value, 10, 64)
 			usage -= max(0, n)
 		}

@@ -159,8 +159,8 @@ func TestCgroupLimits(t *testing.T) {
 	}
 	put("a", map[string]string{"memory.max": "1000", "memory.current": "400"})
 	put("a/b", map[string]string{
-		"memory.max": "2000", "memory.current": "1300",
-		"memory.stat": "anon 900\nfile 100\ninactive_file 90\nactive_file 10",
+		"memory.max": "2000", "memory.current": "1590",
+		"memory.stat": "anon 900\nfile 100\ninactive_file 60\nactive_file 40\nunevictable 7",
 	})
 	put("a/b/c", map[string]string{"memory.max": "max", "memory.current": "300"})
 	put("full", map[string]string{"memory.max": "10", "memory.current": "12"})
@@ -170,13 +170,13 @@ func TestCgroupLimits(t *testing.T) {
 	put("memory", v1)
 	put("memory/small", map[string]string{
 		"memory.limit_in_bytes": "500", "memory.usage_in_bytes": "350",
-		"memory.stat": "inactive_file 1\ntotal_inactive_file 100",
+		"memory.stat": "inactive_file 1\ntotal_inactive_file 60\ntotal_active_file 40",
 	})
 	for groups, want := range map[string]xsk.MemoryLimits{
-		"0::/a/b/c\n":                        {Charged: 600, Cgroup: "/a"},
+		"0::/a/b/c\n":                        {Charged: 510, Cgroup: "/a/b"},
 		"0::/a\n":                            {Charged: 600, Cgroup: "/a"},
 		"0::/full\n":                         {Charged: 0, Cgroup: "/full"},
-		"0::/../../a/b\n":                    {Charged: 600, Cgroup: "/a"},
+		"0::/../../a/b\n":                    {Charged: 510, Cgroup: "/a/b"},
 		"0::/elsewhere\n":                    {Charged: none},
 		"5:cpu:/a\n4:memory:/small\n0::/\n":  {Charged: 250, Cgroup: "/small"},
 		"4:cpu,memory:/small/in/container\n": {Charged: 250, Cgroup: "/small"},

@@ -52,14 +52,14 @@ var _ Link = (*Socket)(nil)
 // that cannot be; nothing is left open.
 func Open(cfg Config) (*Socket, error) { return openFitting(cfg, openSocket) }
 
-// openFitting opens a link with as many frames as the configuration says or, when it does not, as
-// there is memory for.
+// openFitting opens a link with as many frames as the configuration says and, where it does not,
+// as there is memory for.
 func openFitting[T any](cfg Config, open func(cfg Config, dev Device, limited string) (T, error),
 ) (link T, err error) {
 	if err := cfg.Validate(); err != nil {
 		return link, err
 	}
-	counted := cfg.RxFrames != 0 || cfg.TxFrames != 0
+	cfg.fitRx, cfg.fitTx = cfg.RxFrames == 0, cfg.TxFrames == 0
 	cfg = cfg.withDefaults()
 	if cfg.Kernel == nil {
 		cfg.Kernel = Linux()
@@ -70,9 +70,6 @@ func openFitting[T any](cfg Config, open func(cfg Config, dev Device, limited st
 			Op: strings.TrimSpace("look up interface " + cfg.Interface), Ifindex: cfg.Ifindex,
 			Queue: cfg.Queue, Err: err, Hint: filesHint(err),
 		}
-	}
-	if counted {
-		return open(cfg, dev, "")
 	}
 	limited, err := cfg.fit(dev.MTU, cfg.Kernel.MemoryLimits())
 	if err != nil {
@@ -389,6 +386,18 @@ func (s *Socket) fail(op string, err error) error {
 	return e
 }
 
+// lockHint says what helps when the frames may not be locked. Those of others of this user count
+// against the limit as well.
+func (s *Socket) lockHint() string {
+	limit := ""
+	if n := s.kernel.MemoryLimits().Locked; n != Unlimited {
+		limit = fmt.Sprintf(" of %d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d KiB of frames are over the locked-memory limit%s, with what this user "+
+		"has locked already: raise it (ulimit -l), grant CAP_IPC_LOCK, or ask for fewer frames",
+		len(s.umem.mem)>>10, limit)
+}
+
 // filesHint says what helps against too many open files, nothing for other errors.
 func filesHint(err error) string {
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
@@ -407,8 +416,7 @@ func (s *Socket) hint(op string, err error) string {
 	case errors.Is(err, unix.EPERM):
 		return "needs CAP_NET_ADMIN"
 	case errors.Is(err, unix.ENOBUFS) && op == "register UMEM":
-		return "over the locked-memory limit: raise it (ulimit -l), grant CAP_IPC_LOCK, " +
-			"or ask for fewer frames"
+		return s.lockHint()
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		return "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS)"
 	case op != "bind":

@@ -90,6 +90,15 @@ func explain(err error) error {
 	return fmt.Errorf("live frames: %w%s", err, hint)
 }
 
+// strideOf is how many bytes a slot has in which the longest frame has room.
+func strideOf(maxFrame int) int {
+	lines := (max(maxFrame, maxRoom) + cacheLine - 1) / cacheLine
+	return (lines | 1) * cacheLine
+}
+
+// Bytes is how much memory a Transmitter has for frames, whose longest one is as Open is told.
+func Bytes(maxFrame int) int { return Frames * strideOf(maxFrame) }
+
 // load loads the programs, and makes slots in which the longest frame has room.
 func (t *Transmitter) load(maxFrame int) error {
 	spec, err := loadLive()
@@ -97,8 +106,7 @@ func (t *Transmitter) load(maxFrame int) error {
 		return err
 	}
 	slots := spec.Maps[liveMapSlots]
-	lines := (max(maxFrame, maxRoom) + cacheLine - 1) / cacheLine
-	t.stride = (lines | 1) * cacheLine
+	t.stride = strideOf(maxFrame)
 	slots.ValueSize = uint32(t.stride)
 	return spec.LoadAndAssign(&t.objs, nil)
 }

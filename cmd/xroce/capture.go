@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -82,55 +81,6 @@ func (a *app) captureLinks(iface string, links []xsk.Link) error {
 		links[i] = traffic.NewTap(link, w)
 	}
 	return nil
-}
-
-// openSender opens an interface to send test frames from.
-func (a *app) openSender(ctx context.Context, f *portFlags, to string) (*traffic.SendPort, error) {
-	a.captureFile = f.capture
-	if err := a.setMetrics(f.metrics); err != nil {
-		return nil, err
-	}
-	o := f.PortOptions
-	o.Fell = func(why error) {
-		a.logger.Warn("frames go over the socket, not as live frames", "interface", o.Interface,
-			"error", why)
-	}
-	port, err := traffic.OpenSender(ctx, o, to)
-	if err != nil {
-		return nil, err
-	}
-	err = a.captureLinks(port.Name, port.Links)
-	if err == nil {
-		_, err = a.meterLinks(port.Name, port.Links)
-	}
-	if err != nil {
-		return nil, errors.Join(err, port.Close())
-	}
-	port.Link = port.Links[0]
-	return port, nil
-}
-
-// openSink opens an interface to collect test frames from. The meter is nil where none was asked
-// for.
-func (a *app) openSink(f *portFlags) (*traffic.SinkPort, *traffic.Meter, error) {
-	a.captureFile = f.capture
-	if err := a.setMetrics(f.metrics); err != nil {
-		return nil, nil, err
-	}
-	port, err := traffic.OpenSink(f.PortOptions)
-	if err != nil {
-		return nil, nil, err
-	}
-	links := []xsk.Link{port.Link}
-	var meter *traffic.Meter
-	if err = a.captureLinks(port.Name, links); err == nil {
-		meter, err = a.meterLinks(port.Name, links)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, port.Close())
-	}
-	port.Link = links[0]
-	return port, meter, nil
 }
 
 // endCaptures writes the rest of what is kept, and returns why some of it is missing.

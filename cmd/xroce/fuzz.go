@@ -45,7 +45,8 @@ ICRC, so that they get beyond its check:
   claims    lengths of IP and UDP that are not so
   bits      changed on the way, with the ICRC of before
 
-Meanwhile RoCE packets that arrive on the interface are taken from the kernel, and counted.`,
+Meanwhile RoCE v2 packets that arrive on the interface, UDP datagrams to port 4791 of whatever
+address, are taken from the kernel, and counted.`,
 		Example: `  xroce fuzz -d eth0 192.0.2.2
   xroce fuzz -d eth0 --seed 7 -n 1000000 --rate 100kpps --dest-qp 0x11,0x12 192.0.2.2 --json
   xroce fuzz -d eth0 --seed 7 --first 4711 -n 1 192.0.2.2     # one packet again`,
@@ -66,7 +67,7 @@ func (f *fuzzFlags) register(flags *pflag.FlagSet) {
 	flags.Uint64Var(&f.first, "first", 0, "number of the first packet")
 	flags.Uint64VarP(&f.count, "count", "n", 10000, "packets")
 	flags.StringVar(&f.rate, "rate", "1kpps", "how fast, as pktgen has it")
-	flags.UintSliceVar(&f.qps, "dest-qp", nil,
+	flags.Var(numbers(&f.qps), "dest-qp",
 		"QPs of the peer to aim at, beside others by chance")
 	flags.DurationVar(&f.wait, "wait", 200*time.Millisecond,
 		"how long to wait for the last answers")
@@ -112,6 +113,8 @@ type fuzzReport struct {
 	NAKs    map[string]uint64 `json:"answers_by_syndrome"`
 	Damaged uint64            `json:"damaged_answers"`
 	Others  uint64            `json:"packets_of_others"`
+
+	attachReport
 }
 
 // fuzz sends and counts.
@@ -151,7 +154,7 @@ func (a *app) fuzz(ctx context.Context, f *fuzzFlags, to string) error {
 		}
 	}
 	r := newFuzzReport(f, fuzzer, answered, sent)
-	r.Device, r.Host = port.Name, to
+	r.Device, r.Host, r.attachReport = port.Name, to, newAttachReport(port)
 	if err := a.printFuzz(&r); err != nil {
 		return err
 	}
@@ -211,5 +214,6 @@ func (a *app) printFuzz(r *fuzzReport) error {
 	if r.Damaged > 0 {
 		a.printf("damaged packets that came: %d\n", r.Damaged)
 	}
+	a.printAttach(&r.attachReport)
 	return nil
 }

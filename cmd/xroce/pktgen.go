@@ -35,8 +35,8 @@ func (a *app) pktgenCommand() *cobra.Command {
 		Long: `Send frames over an AF_XDP socket, or past it: UDP datagrams, raw Ethernet frames, or
 RoCE packets whose PSNs and ICRCs are right. Each carries the number of its flow, its place in that
 and the time in its payload, from which 'xroce sink' at the other end tells loss,
-duplicates, order, latency and jitter, and answers how many came. No XDP program is
-attached, and what arrives on the interface goes on to the kernel.
+duplicates, order, latency and jitter, and answers how many came. But for connections no XDP
+program is attached, and what arrives on the interface goes on to the kernel.
 
 Rates are numbers with pps, kpps, mpps, bps, kbps, mbps, gbps as TRex has them: bits of
 frames without FCS, or with l1 behind them on the wire, with preamble, FCS and gap; or N%
@@ -57,7 +57,9 @@ ipoib or vnic in datagrams for --dest-qp, long ones in segments. 'xroce sink' is
 --psn: it waits for answers with a window, and sends again what is lost. --connect does so
 with a server of perftest ('ib_write_bw', 'xroce perf write-bw'), which tells its queue
 pairs, and to whose memory --va is an offset. Faults are then what the peer has to recover
-from; 'bad_key' and 'order' end the connection with its NAK.
+from; 'bad_key' and 'order' end the connection with its NAK. For answers all RoCE v2 packets
+that arrive are taken from the kernel, UDP datagrams to port 4791 of whatever address, and with
+--roce-v1 those of RoCE v1, EtherType 0x8915.
 
 --replay sends the RoCE packets that one host sent in a capture, with the addresses of the
 way to --to and a right ICRC, --speed times as fast. --dest-qp, --map-qp, --psn (of the first
@@ -120,6 +122,8 @@ type pktgenReport struct {
 	Faults   map[string]uint64 `json:"faults,omitempty"`
 	// Datagrams is how many frames were sent in others, where some went in segments.
 	Datagrams uint64 `json:"datagrams,omitempty"`
+
+	attachReport // with connections, whose answers are taken
 
 	Connection *connReport   `json:"connection,omitempty"`
 	Replay     *replayReport `json:"replay,omitempty"`

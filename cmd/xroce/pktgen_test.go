@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,7 @@ func TestTrafficCommandLines(t *testing.T) {
 		"sink -d xr1 --queue -1":                      "negative",
 		"sink -d xr1 --port 70000":                    "--port 70000",
 		"sink -d xr1 --ethertype 5":                   "--ethertype 0x5",
+		"sink -d xr1 --ethertype x":                   `"x" is no number`,
 		"sink -d xr1 --duration -1s":                  "--duration -1s",
 		"sink -d xr1 --max-loss 101":                  "no percentage",
 		"sink -d xr1 -i 1 --json":                     "--json one document",
@@ -183,5 +185,17 @@ func TestPktgenRefused(t *testing.T) {
 			t.Errorf("%s: code %d, stdout %q", line, i.code, i.stdout)
 		}
 		contains(t, i.stderr, want)
+	}
+}
+
+// TestAnswerTypes: who sends RoCE v1 is answered so, and nobody else takes that from the kernel.
+func TestAnswerTypes(t *testing.T) {
+	p := traffic.Plan{Flows: make([]traffic.PlanFlow, 2)}
+	if types := answerTypes(&p); len(types) > 0 {
+		t.Errorf("%#x for RoCE v2", types)
+	}
+	p.Flows[1].RoCE.V1 = true
+	if types := answerTypes(&p); !slices.Equal(types, []uint16{0x8915}) {
+		t.Errorf("%#x", types)
 	}
 }

@@ -112,7 +112,7 @@ type connReport struct {
 
 // pktgenStateful sends over connections and reports.
 func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
-	f.port.Answers = true
+	f.port.Answers, f.port.Types = true, answerTypes(&f.plan)
 	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
@@ -162,6 +162,16 @@ func (a *app) pktgenStateful(ctx context.Context, f *pktgenFlags) (err error) {
 		return nil
 	}
 	return part(perfReport(&got))
+}
+
+// answerTypes are the EtherTypes of answers beside RoCE v2: who sends RoCE v1 gets that.
+func answerTypes(p *traffic.Plan) []uint16 {
+	for i := range p.Flows {
+		if p.Flows[i].RoCE.V1 {
+			return []uint16{wire.EtherTypeV1}
+		}
+	}
+	return nil
 }
 
 // perfReport is what the peer is told, in its units: MiB/s, of whole frames, and millions of
@@ -253,6 +263,7 @@ func newConnReport(port *traffic.SendPort, f *pktgenFlags, s *traffic.Requests,
 		flows = append(flows, c.Flow())
 	}
 	r := newPktgenReport(port, f, flows, got.Sent)
+	r.attachReport = newAttachReport(port)
 	us := func(percent float64) float64 { return float64(latency.ValueAtQuantile(percent)) / 1e3 }
 	r.Connection = &connReport{
 		New: got.New, Answered: got.Packets, Messages: got.Messages, Resent: got.Resent,
@@ -295,6 +306,7 @@ func (a *app) printConn(r *pktgenReport) error {
 		a.printf("latency of messages [us]  50%% %.1f  99%% %.1f  max %.1f\n", c.Median, c.P99,
 			c.Max)
 	}
+	a.printAttach(&r.attachReport)
 	a.printFaults(r)
 	return nil
 }

@@ -80,7 +80,8 @@ func (f *pktgenFlags) registerRoCE(flags *pflag.FlagSet) {
 	r := &f.flow.RoCE
 	flags.StringSliceVar(&r.Opcodes, "opcodes", nil,
 		"sequence of RoCE packets, as RC_SEND_FIRST,RC_SEND_LAST (default UD_SEND_ONLY)")
-	flags.BoolVar(&r.V1, "roce-v1", false, "RoCE v1 packets")
+	flags.BoolVar(&r.V1, "roce-v1", false, "RoCE v1 packets, which a sink takes with --ethertype "+
+		"0x8915")
 	flags.Uint32Var(&r.DestQP, "dest-qp", 0, "destination QP of RoCE packets")
 	flags.Uint32Var(&r.SrcQP, "src-qp", 0, "source QP of datagrams")
 	flags.Uint32Var(&r.PSN, "psn", 0, "first PSN")

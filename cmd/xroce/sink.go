@@ -34,9 +34,9 @@ func (a *app) sinkCommand() *cobra.Command {
 		Short: "Count the frames of xroce pktgen: loss, order, latency and jitter",
 		Long: `Take the frames that 'xroce pktgen' sends off an interface, count for each flow what
 is lost, duplicate and out of order, and measure latency and jitter. An XDP program hands over
-UDP datagrams to --port and to that of RoCE, and raw frames of --ethertype; all else
-goes on to the kernel. It ends when all flows have ended, and with --keep when it is
-interrupted; then, too, it prints its totals.
+UDP datagrams to --port and to 4791, which is RoCE v2, of whatever address, and frames of
+--ethertype; all else goes on to the kernel. RoCE v1 is --ethertype 0x8915. It ends when all
+flows have ended, and with --keep when it is interrupted; then, too, it prints its totals.
 
 Latency is by the clocks of both ends: it is right on one machine, and as exact as the clocks
 agree between two. Jitter needs no such thing. Both are exact to a batch of frames.
@@ -45,13 +45,15 @@ Exit codes: 0 it worked, or it was interrupted; 1 more was lost than --max-loss,
 came for it to judge.`,
 		Example: `  xroce sink -d eth0 --json
   xroce sink -d eth0 --keep -i 1
+  xroce sink -d eth0 --ethertype 0x8915     # pktgen --kind roce --roce-v1
   xroce sink -d eth0 --max-loss 0.1 --duration 60s --per-flow`,
 		Args: cobra.NoArgs,
 	}
 	flags := c.Flags()
 	f.port.register(flags, "collect from", true)
-	flags.UintSliceVar(&f.ports, "port", []uint{gen.DefaultPort}, "UDP ports to take")
-	flags.UintSliceVar(&f.types, "ethertype", []uint{gen.DefaultEtherType}, "EtherTypes to take")
+	flags.Var(numbers(&f.ports, gen.DefaultPort), "port", "UDP ports to take, beside 4791")
+	flags.Var(numbers(&f.types, gen.DefaultEtherType), "ethertype", "EtherTypes to take")
+	flags.Lookup("ethertype").DefValue = fmt.Sprintf("%#x", gen.DefaultEtherType)
 	flags.StringVar(&f.format, "format", "", "frames are encapsulated: as --format of pktgen says")
 	flags.DurationVar(&f.duration, "duration", 0, "end after this time")
 	flags.Uint64VarP(&f.count, "count", "n", 0, "end behind so many frames")
@@ -140,6 +142,7 @@ func (a *app) sink(ctx context.Context, f *sinkFlags) error {
 		return err
 	}
 	r := newSinkReport(port.Name, s, st)
+	r.attachReport = newAttachReport(port)
 	if f.flows {
 		r.addFlows(s)
 	}

@@ -34,6 +34,7 @@ type sinkReport struct {
 	Crowded    uint64     `json:"too_many_flows"`
 	Kernel     kernelLoss `json:"kernel"`
 
+	attachReport
 	Segments *segmentReport `json:"segments,omitempty"` // where frames came in segments
 	PerFlow  []flowReport   `json:"per_flow,omitempty"`
 }
@@ -139,6 +140,7 @@ func (a *app) printSink(r *sinkReport) error {
 				micros(float64(q.q.Max)))
 		}
 	}
+	a.printAttach(&r.attachReport)
 	a.printSegments(r.Segments)
 	a.printCounts([]told{
 		{"came before they were sent, by the clocks of both ends", r.Backward},

@@ -20,7 +20,8 @@ import (
 // way in copy mode.
 const sendBuffer = 8 << 20
 
-// fewFrames are the receive frames of a socket that receives nothing.
+// fewFrames are the receive frames of a socket that receives nothing, and those to send of a sink,
+// which sends its answers.
 const fewFrames = 64
 
 // A SendPort is an interface to send from, and where answers come to.
@@ -69,6 +70,13 @@ func (p *SendPort) enliven(o PortOptions, ifindex int) error {
 		return nil
 	}
 	p.told = o.Fell
+	if err := p.spare(); err != nil {
+		if o.Transmit == ByXDP {
+			return err
+		}
+		p.fell(err)
+		return nil
+	}
 	lives := make([]xsk.Link, 0, len(p.Links))
 	for _, l := range p.Links {
 		t, err := live.Open(ifindex, p.Route.MaxFrame)
@@ -89,22 +97,33 @@ func (p *SendPort) enliven(o PortOptions, ifindex int) error {
 	return nil
 }
 
-// open opens the socket, and has it receive what is to be received.
+// spare says why there is too little memory for live frames on all links: the kernel takes it
+// without a word, and then kills who has too much.
+func (p *SendPort) spare() error {
+	need := int64(len(p.Links)) * int64(live.Bytes(p.Route.MaxFrame))
+	if err := xsk.Linux().MemoryLimits().Spare(need); err != nil {
+		return fmt.Errorf("live frames of %d queues need %d KiB, and %w", len(p.Links), need>>10,
+			err)
+	}
+	return nil
+}
+
+// open opens the socket, and has it receive what is to be received. Frames that are not counted
+// here are as many as there should be, or as there is memory for.
 func (p *SendPort) open(o PortOptions, ifindex int) (err error) {
 	c := xsk.Config{
-		Interface: o.Interface, Queue: max(0, o.Queue), Mode: o.Mode,
-		RxFrames: fewFrames, TxFrames: xsk.DefaultTxFrames, SndBuf: sendBuffer,
+		Interface: o.Interface, Queue: max(0, o.Queue), Mode: o.Mode, SndBuf: sendBuffer,
 	}
 	if !o.Answers {
-		return p.openQueues(c, max(1, o.Queues))
+		c.RxFrames, c.Sockets = fewFrames, max(1, o.Queues)
+		return p.openQueues(c, c.Sockets)
 	}
 	p.program, err = bpf.Collect(ifindex, bpf.Filter{
-		UDPPorts: []uint16{wire.UDPPort}, EtherTypes: []uint16{wire.EtherTypeV1},
+		UDPPorts: []uint16{wire.UDPPort}, EtherTypes: o.Types,
 	}, bpf.Options{Mode: o.Attach})
 	if err != nil {
 		return err
 	}
-	c.RxFrames = 0 // as many as there should be
 	p.Link, err = collectFrom(p.program, c, c.Queue, true)
 	if err == nil {
 		p.Links = []xsk.Link{p.Link}
@@ -128,7 +147,12 @@ func (p *SendPort) openQueues(c xsk.Config, queues int) error {
 
 // collectFrom opens a queue, or with all every receive queue with that one first, and has the
 // program hand over what comes on them. The card chooses the queue of a flow.
-func collectFrom(p *bpf.Collector, c xsk.Config, queue int, all bool) (xsk.Link, error) {
+func collectFrom(
+	p *bpf.Collector, c xsk.Config, queue int, all bool,
+) (_ xsk.Link, err error) {
+	if c.Mode, err = modeUnder(p.Mode(), c.Mode); err != nil {
+		return nil, err
+	}
 	queues := []int{queue}
 	if all {
 		n, err := host.ReceiveQueues(c.Interface)
@@ -194,6 +218,15 @@ func lookup(ctx context.Context, to string) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	return list[0].Unmap().WithZone(""), nil
+}
+
+// Attached says where the XDP program runs, and why not in the driver where that was tried. It is
+// Auto without one.
+func (p *SendPort) Attached() (mode bpf.Mode, nativeErr error) {
+	if p.program == nil {
+		return bpf.Auto, nil
+	}
+	return p.program.Mode(), p.program.NativeErr()
 }
 
 // Close gives the interface back.
@@ -339,8 +372,8 @@ type SinkPort struct {
 }
 
 // OpenSink opens a queue of an interface and has the frames that generators send handed over:
-// UDP datagrams to its ports and that of RoCE, and the EtherTypes. All else goes on to the
-// kernel. It fails where another XDP program is.
+// UDP datagrams to its ports and that of RoCE v2, of whatever address, and the EtherTypes. All else
+// goes on to the kernel. It fails where another XDP program is.
 func OpenSink(o PortOptions) (_ *SinkPort, err error) {
 	kernel, err := host.Open(o.Interface)
 	if err != nil {
@@ -352,8 +385,7 @@ func OpenSink(o PortOptions) (_ *SinkPort, err error) {
 	}
 	p := &SinkPort{Name: port.Name}
 	p.program, err = bpf.Collect(port.Index, bpf.Filter{
-		UDPPorts:   append([]uint16{wire.UDPPort}, o.Ports...),
-		EtherTypes: append([]uint16{wire.EtherTypeV1}, o.Types...),
+		UDPPorts: append([]uint16{wire.UDPPort}, o.Ports...), EtherTypes: o.Types,
 	}, bpf.Options{Mode: o.Attach})
 	if err != nil {
 		return nil, err
@@ -367,8 +399,10 @@ func OpenSink(o PortOptions) (_ *SinkPort, err error) {
 	return p, nil
 }
 
-// Attached says where the XDP program runs.
-func (p *SinkPort) Attached() bpf.Mode { return p.program.Mode() }
+// Attached says where the XDP program runs, and why not in the driver where that was tried.
+func (p *SinkPort) Attached() (mode bpf.Mode, nativeErr error) {
+	return p.program.Mode(), p.program.NativeErr()
+}
 
 // Close gives the interface back.
 func (p *SinkPort) Close() error {

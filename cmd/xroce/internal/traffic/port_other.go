@@ -34,6 +34,9 @@ func (*SendPort) Confirm(context.Context, *Sender) (gen.Account, bool, error) {
 	return gen.Account{}, false, errOther
 }
 
+// Attached returns Auto.
+func (*SendPort) Attached() (bpf.Mode, error) { return bpf.Auto, nil }
+
 // Close does nothing.
 func (*SendPort) Close() error { return nil }
 
@@ -47,7 +50,7 @@ type SinkPort struct {
 func OpenSink(PortOptions) (*SinkPort, error) { return nil, errOther }
 
 // Attached returns Auto.
-func (*SinkPort) Attached() bpf.Mode { return bpf.Auto }
+func (*SinkPort) Attached() (bpf.Mode, error) { return bpf.Auto, nil }
 
 // Close does nothing.
 func (*SinkPort) Close() error { return nil }

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
+	"xroce/xsk/xsktest/leaktest"
 )
 
 // A clockwork drives devices in virtual time, one step after the other: a round
@@ -207,7 +207,7 @@ func TestOpenAndCloseWithFaults(t *testing.T) {
 			flush: unix.ENODEV, wait: unix.ENODEV, close: unix.EIO,
 		}, engine.Options{Spin: 1}, true, false},
 	}
-	before, running := openFiles(t), goleak.IgnoreCurrent()
+	before, running := openFiles(t), leaktest.Running()
 	for i := range 1000 {
 		tt := &faults[i%len(faults)]
 		link := tt.link
@@ -227,7 +227,7 @@ func TestOpenAndCloseWithFaults(t *testing.T) {
 	if after := filesLeft(t, before); after > before {
 		t.Errorf("%d file descriptors before, %d after", before, after)
 	}
-	goleak.VerifyNone(t, running)
+	leaktest.None(t, running)
 }
 
 // useAndClose makes one of everything on a device, and closes the device with

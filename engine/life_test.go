@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
@@ -20,6 +19,7 @@ import (
 	"xroce/roce"
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/leaktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			os.Exit(run(value))
 		}
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // setLink brings one end of a pair up or down.

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce"
 	"xroce/xsk"
+	"xroce/xsk/xsktest/leaktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
@@ -356,7 +355,7 @@ func TestServiceStepsBack(t *testing.T) {
 // and nothing once it has closed its handle.
 func TestServiceEnds(t *testing.T) {
 	for _, direct := range []bool{false, true} {
-		running := goleak.IgnoreCurrent()
+		running := leaktest.Running()
 		a, b, link := echoDevices(t, direct)
 		broken, closed := &echo{}, &echo{}
 		echoPair(t, a, b, broken)
@@ -389,6 +388,6 @@ func TestServiceEnds(t *testing.T) {
 			t.Error("called after Close")
 		}
 		client.qp.Close()
-		goleak.VerifyNone(t, running)
+		leaktest.None(t, running)
 	}
 }

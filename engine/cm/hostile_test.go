@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/roce"
 	rcm "xroce/roce/cm"
 	"xroce/roce/wire"
+	"xroce/xsk/xsktest/leaktest"
 )
 
 // received is how many MADs the manager has counted.
@@ -246,7 +245,7 @@ func TestDeviceCloses(t *testing.T) {
 		{"manager", func(h *host) error { return h.manager.Close() }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			running := goleak.IgnoreCurrent()
+			running := leaktest.Running()
 			// Who is not answered gives up after 9 s, which is long after it is closed, however
 			// busy the machine; a peer that is gone is not waited for as long as that.
 			o := quick
@@ -297,7 +296,7 @@ func TestDeviceCloses(t *testing.T) {
 			s.running.Wait()
 			must(t, errors.Join(a.manager.Close(), b.manager.Close()))
 			must(t, errors.Join(a.dev.Close(), b.dev.Close()))
-			goleak.VerifyNone(t, running)
+			leaktest.None(t, running)
 		})
 	}
 }

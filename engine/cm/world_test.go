@@ -8,18 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
 	rcm "xroce/roce/cm"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/leaktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // testTimeout is longer than anything takes that does not hang.
 var testTimeout = timeout.Scaled(60 * time.Second)

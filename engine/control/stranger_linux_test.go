@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"xroce/xsk/xsktest"
+	"xroce/xsk/xsktest/leaktest"
 )
 
 // childDoes in the environment makes the test binary another process that does one
@@ -28,7 +27,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childDoes) == "" {
-		goleak.VerifyTestMain(m)
+		leaktest.Main(m)
 	}
 	if err := childMain(os.Getenv(childDir)); err != nil {
 		fmt.Println("error:", err)

@@ -3,7 +3,7 @@ package host
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"xroce/xsk/xsktest/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

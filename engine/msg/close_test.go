@@ -1,8 +1,10 @@
 package msg_test
 
 import (
+	"bytes"
 	"context"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -66,4 +68,30 @@ func TestCloseWithADeadPeer(t *testing.T) {
 	for _, dev := range devices {
 		must(t, dev.Close()) // or the managers wait, too
 	}
+}
+
+// TestCloseWaitsForGoroutines: Close does not return before the last goroutine of the endpoint has
+// ended, however late that is.
+func TestCloseWaitsForGoroutines(t *testing.T) {
+	a, _, ca, _ := newPair(t, sim.Faults{}, msg.Options{Linger: time.Nanosecond})
+	lose := ca.WatchAnother()
+	closed := make(chan error, 1)
+	go func() { closed <- a.Close() }()
+	buf := make([]byte, 1<<20)
+	// Each look stops all goroutines and has them go on: Close would get on between two of them.
+	for seen := 0; seen < 100; runtime.Gosched() {
+		select {
+		case <-closed:
+			t.Fatalf("it is closed, and these are left:\n%s", buf[:runtime.Stack(buf, true)])
+		default:
+		}
+		for _, stack := range bytes.Split(buf[:runtime.Stack(buf, true)], []byte("\n\n")) {
+			if bytes.Contains(stack, []byte("(*Endpoint).close(")) &&
+				bytes.Contains(stack, []byte("(*WaitGroup).Wait(")) {
+				seen++
+			}
+		}
+	}
+	lose()
+	must(t, <-closed)
 }

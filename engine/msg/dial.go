@@ -89,6 +89,11 @@ func (e *Endpoint) dialRails(
 	if !c.core.Several() {
 		return c, nil
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ending { // nothing is dialled any more, and Close may have waited for those who do
+		return c, nil
+	}
 	for i, at := range to {
 		var r *rail
 		if i == first {
@@ -125,7 +130,7 @@ func (e *Endpoint) dial(
 		return nil, err
 	}
 	c.start()
-	go c.watch()
+	e.watch(c.rail)
 	return c, nil
 }
 

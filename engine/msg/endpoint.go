@@ -66,17 +66,18 @@ const defaultSpin = 20 * time.Microsecond
 // An Endpoint is the messages of an application: it has connections to many peers, and receives
 // from any of them.
 type Endpoint struct {
-	*nic                   // the first one
-	nics    []*nic         // a rail each
-	keepers sync.WaitGroup // of rails that are dialled again
-	options Options
-	memory  registrar
-	exports exports
-	leaving sync.WaitGroup  // connections that are over and not given back
-	ctx     context.Context // of attempts to connect
-	cancel  context.CancelFunc
-	closing sync.Once
-	closed  error // what Close returned
+	*nic                    // the first one
+	nics     []*nic         // a rail each
+	keepers  sync.WaitGroup // of rails that are dialled again
+	watchers sync.WaitGroup // who notice that peers have hung up
+	options  Options
+	memory   registrar
+	exports  exports
+	leaving  sync.WaitGroup  // connections that are over and not given back
+	ctx      context.Context // of attempts to connect
+	cancel   context.CancelFunc
+	closing  sync.Once
+	closed   error // what Close returned
 
 	mu      sync.Mutex
 	machine *msg.Endpoint
@@ -276,6 +277,7 @@ func (e *Endpoint) close() error {
 	e.active.running.Wait()
 	e.keepers.Wait()
 	e.leaving.Wait()
+	e.watchers.Wait()
 	e.awaitFarewells(linger.C)
 	e.closeHandles()
 	e.memory.stop()

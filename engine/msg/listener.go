@@ -78,7 +78,7 @@ func (e *Endpoint) accept(
 		return nil, err
 	}
 	c.start()
-	go c.watch()
+	e.watch(c.rail)
 	return c, nil
 }
 

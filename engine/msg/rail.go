@@ -78,6 +78,10 @@ func (r *rail) begin(now roce.Time, core *msg.Rail) {
 	r.early = nil
 }
 
+// watch has a rail end with the peer, on a goroutine that Close waits for. Who calls it is counted
+// in attempts, or Close may have waited before.
+func (e *Endpoint) watch(r *rail) { e.watchers.Go(r.watch) }
+
 // watch has the rail end when the peer has hung up. The service does it, behind what had come
 // before: only there may completions be taken on every device.
 func (r *rail) watch() {
@@ -243,7 +247,7 @@ func (r *rail) settle(ours, theirs *msg.Hello, err error) error {
 		r.forget()
 		return err
 	}
-	go r.watch()
+	r.conn.endpoint.watch(r)
 	return nil
 }
 

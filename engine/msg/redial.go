@@ -23,13 +23,13 @@ const (
 func (c *Conn) keep(n *nic, to netip.AddrPort, r *rail) {
 	ctx, cancel := context.WithCancel(c.endpoint.ctx)
 	defer cancel()
-	go func() { // the end of the connection is that of an attempt
+	c.endpoint.keepers.Go(func() { // the end of the connection is that of an attempt
 		select {
 		case <-c.done:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	first := c.endpoint.options.Redial
 	wait := first
 	for {

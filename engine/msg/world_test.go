@@ -8,18 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"xroce/engine"
 	"xroce/engine/cm"
 	"xroce/engine/msg"
 	"xroce/engine/sim"
 	rcm "xroce/roce/cm"
 	rmsg "xroce/roce/msg"
+	"xroce/xsk/xsktest/leaktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func must(t testing.TB, err error) {
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"runtime"
 	"testing"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"xroce/engine/internal/pagertest"
 	"xroce/engine/pager"
 	"xroce/roce/mem"
+	"xroce/xsk/xsktest/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var page = os.Getpagesize()
 

@@ -75,8 +75,11 @@ type Config struct {
 
 	life       clock.Time // of a frame that comes in segments, 0 for what encap says
 	ackTimeout uint8      // code, of connections, 0 for defaultAckTimeout
-	// renew is how long a connection over UC is used at most, 0 for refresh.
+	// renew is how long a connection over UC is used at most, 0 for defaultRefresh.
 	renew time.Duration
+	// refresh is how often a peer is looked up that was found, over UD and native, 0 for
+	// defaultRefresh.
+	refresh time.Duration
 }
 
 // DefaultPort is where both ends wait by default.
@@ -99,7 +102,10 @@ func (c *Config) complete(inside *Inside) error {
 		c.ackTimeout = defaultAckTimeout
 	}
 	if c.renew == 0 {
-		c.renew = refresh
+		c.renew = defaultRefresh
+	}
+	if c.refresh == 0 {
+		c.refresh = defaultRefresh
 	}
 	spec := c.Format.Spec()
 	switch {

@@ -161,13 +161,13 @@ const (
 	drainLook = 10 * time.Millisecond
 )
 
-// drain ends a connection that was replaced, once all that was posted has arrived.
+// drain ends a connection that was replaced, once all that goes by it has arrived.
 func (t *Tunnel) drain(ctx context.Context, conn *cm.Conn, w *way) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	ticker := time.NewTicker(drainLook)
 	defer ticker.Stop()
-	for w.posted.Load() > 0 && ctx.Err() == nil {
+	for w.inUse() && ctx.Err() == nil {
 		select {
 		case <-ticker.C:
 		case <-conn.Done():

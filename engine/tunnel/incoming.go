@@ -24,6 +24,9 @@ type incoming struct {
 	mr       *engine.MR
 	buf      []byte // of mr: what was received may be read when mr is gone
 	size     int    // of a receive
+
+	posted int           // receives that are not complete; of the receiver
+	taken  chan struct{} // closed when it is over, and all that came is taken
 }
 
 // acceptConnections takes connections of peers, and refuses those of others.
@@ -78,6 +81,7 @@ func (t *Tunnel) welcome(request *cm.Request) (_ *incoming, answer []byte, err e
 	}
 	return &incoming{
 		peer: p, instance: their.instance, stale: make(chan struct{}, 1), key: key,
+		posted: connReceives, taken: make(chan struct{}),
 	}, answer, nil
 }
 
@@ -109,18 +113,32 @@ func (t *Tunnel) serve(
 	}
 	late, stop := t.overdue()
 	defer stop()
-	// Who sends on one that is stale or late has gone: nothing is waited for.
+	gone := false
 	select {
 	case <-c.conn.Done():
-		t.hangUp(c.conn)
 	case <-ctx.Done():
-		t.hangUp(c.conn)
 	case <-c.stale:
-		c.conn.Destroy()
+		gone = true
 	case <-late:
+		gone = true
+	}
+	c.awaitTaken(ctx)
+	if gone { // who sent on it: the end of the time-wait is not waited for
 		c.conn.Destroy()
+	} else {
+		t.hangUp(c.conn)
 	}
 	c.close(t)
+}
+
+// awaitTaken ends a connection, and returns when all that came on it is taken: it is acknowledged,
+// so the peer does not send it again, and would go with the queue pair.
+func (c *incoming) awaitTaken(ctx context.Context) {
+	c.conn.Close() // never fails; what is posted is flushed, behind all that came
+	select {
+	case <-c.taken:
+	case <-ctx.Done(): // nobody takes any more
+	}
 }
 
 // overdueAfter is for how many renewals a connection over UC may not be replaced: who sends on it
@@ -251,13 +269,17 @@ func (r *receiver) remove(c *incoming) {
 	}
 }
 
-// takeMessage takes a message of a connection. What is flushed because that is over, or comes
-// of one that is gone, is nothing.
+// takeMessage takes a message of a connection. What is flushed because that is over is nothing, but
+// behind the last of it nothing more comes; what comes of one that is gone is nothing at all.
 func (r *receiver) takeMessage(wc *roce.Completion) {
 	r.mu.Lock()
 	c := r.conns[wc.QPN]
 	r.mu.Unlock()
-	if c == nil || wc.Status != roce.StatusSuccess {
+	if c == nil {
+		return
+	}
+	if wc.Status != roce.StatusSuccess {
+		c.flushed()
 		return
 	}
 	var hint inner.Hint
@@ -266,5 +288,14 @@ func (r *receiver) takeMessage(wc *roce.Completion) {
 	}
 	b := c.buf[int(wc.WRID)*c.size:][:receiveHead+int(wc.ByteLen)]
 	r.handle(c.peer, c.key, uint64(wc.QPN), b, receiveHead, hint)
-	_ = c.post(wc.WRID) // a connection that is over takes none, which its end tells
+	if c.post(wc.WRID) != nil { // a queue pair that is closed takes none
+		c.flushed()
+	}
+}
+
+// flushed counts a receive in whose place no other is posted.
+func (c *incoming) flushed() {
+	if c.posted--; c.posted == 0 {
+		close(c.taken)
+	}
 }

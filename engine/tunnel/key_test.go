@@ -3,6 +3,9 @@ package tunnel
 import (
 	"bytes"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +72,115 @@ func TestRekeyConnection(t *testing.T) {
 			w, changed = now, changed+1
 		}
 	}
+}
+
+// TestRekeyWhileNothingIsTaken: datagrams that a peer has acknowledged are not lost with the
+// connection by which they came, though that is replaced and over long before they are taken.
+func TestRekeyWhileNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	c := Config{
+		Format: encap.EoIB, Over: OverRC, Key: testKey("one"), Rekey: 250 * time.Millisecond,
+	}
+	dev, m := l.deviceIn(1, 1500, direct) // it notices at once that all is acknowledged
+	a := l.siteOn(dev, m, TAP, c, 2)
+	b := l.siteThatWaits(2, c, 1)
+	a.awaitUp()
+	b.awaitUp()
+	const many = connReceives / 2
+	want := map[string]bool{}
+	for i := range many {
+		datagram := frame(0xff, 2, 100+i)
+		want[string(datagram)] = true
+		a.send(inner.VNet{}, datagram)
+	}
+	a.await("not sent", func(s Stats) bool { return s.Peers[0].TxDatagrams == many })
+	// The sender replaces one when the one before is over, with its time-wait.
+	const further = 2
+	before := a.Stats().Peers[0].Connects
+	a.await("not replaced", func(s Stats) bool { return s.Peers[0].Connects > before+further })
+	for range many {
+		_, got := b.receive()
+		if !want[string(got)] {
+			t.Errorf("%x came", got)
+		}
+		delete(want, string(got))
+	}
+	b.await("connections are left", func(Stats) bool { return b.incoming() <= further })
+}
+
+// TestDrainAwaitsWhatIsInHand: a connection that was replaced is not ended while the lane may still
+// post to it.
+func TestDrainAwaitsWhatIsInHand(t *testing.T) {
+	t.Parallel()
+	l := newLAN(t, sim.Faults{})
+	c := Config{Format: encap.EoIB, Over: OverRC}
+	a := l.site(1, 1500, TAP, c, 2)
+	l.site(2, 1500, TAP, c, 1)
+	a.awaitUp()
+	conn, w, err := a.dial(t.Context(), a.peers[0], a.lanes[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.inHand.Store(true)
+	began, ended := time.Now(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		a.drain(t.Context(), conn, w)
+	}()
+	select {
+	case <-conn.Done():
+		if time.Since(began) < drainTime { // then it waits for nobody
+			t.Error("ended with something in hand")
+		}
+	case <-time.After(5 * drainLook):
+	}
+	w.inHand.Store(false)
+	<-ended
+}
+
+// TestTakeInHand: what a lane takes in hand is the way that there is, which is in use from then on.
+func TestTakeInHand(t *testing.T) {
+	p := newPeer(Peer{Addr: addr(2)}, 1, 1)
+	if p.takeInHand(0) != nil {
+		t.Error("a way to nowhere")
+	}
+	var replaced atomic.Int64
+	var lane sync.WaitGroup
+	p.ways[0].Store(new(way))
+	lane.Go(func() {
+		for replaced.Load() < 1000 {
+			w := p.takeInHand(0)
+			w.posted.Add(1)
+			w.inHand.Store(false)
+			if w.gone.Load() {
+				t.Error("it was not in use")
+				return
+			}
+			w.posted.Add(-1)
+		}
+	})
+	for range 1000 {
+		w := p.ways[0].Swap(new(way))
+		for w.inUse() {
+			runtime.Gosched()
+		}
+		w.gone.Store(true)
+		replaced.Add(1)
+	}
+	lane.Wait()
+}
+
+// siteThatWaits is a site whose receiver waits with each datagram until the test takes that.
+func (l *lan) siteThatWaits(n byte, c Config, peers ...byte) *site {
+	l.t.Helper()
+	dev, m := l.device(n, 1500)
+	q := newFakeQueue()
+	q.out = make(chan []byte) // without room
+	inside := &Inside{Name: "tap0", Kind: TAP, MTU: l.inside, Queues: []Queue{q}}
+	s := l.siteIn(dev, m, inside, c, peers...)
+	s.queue = q
+	return s
 }
 
 // TestRekeyDatagrams: a peer that is looked up again has another key.

@@ -184,17 +184,18 @@ func (l *lane) spread(ctx context.Context, d *datagram) {
 		l.complete(d)
 	}
 	for _, p := range l.dests {
-		switch w := p.ways[l.number].Load(); {
-		case w == nil:
+		w := p.takeInHand(l.number)
+		if w == nil {
 			p.counts.drop(dropNoPeer)
-		case d.tooLong(w):
-			if !l.fragment(ctx, p, w, d) {
-				p.counts.refuse(encap.TooLong)
-				l.tellTooBig(d, w.mtu)
-			}
-		default:
-			l.send(ctx, p, w, d)
+			continue
 		}
+		if !d.tooLong(w) {
+			l.send(ctx, p, w, d)
+		} else if !l.fragment(ctx, p, w, d) {
+			p.counts.refuse(encap.TooLong)
+			l.tellTooBig(d, w.mtu)
+		}
+		w.inHand.Store(false)
 	}
 }
 

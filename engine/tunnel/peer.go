@@ -31,8 +31,15 @@ type way struct {
 	mtu       int          // longest IP packet that both insides take, and there is room for
 	whole     bool         // it takes packets of TCP that are not cut
 
+	inHand atomic.Bool  // the lane has something for it that may not be posted yet
 	posted atomic.Int32 // work requests that are not complete; changed by the lane
 	gone   atomic.Bool  // the queue pair was closed
+}
+
+// inUse reports whether something that was sent by the way, or is about to be, may not have
+// arrived. One that was replaced is in use no more once it was not.
+func (w *way) inUse() bool {
+	return w.inHand.Load() || w.posted.Load() > 0 // in this order: what is in hand is posted then
 }
 
 // newWay makes a way of what a peer said.
@@ -100,6 +107,21 @@ func newPeer(c Peer, port bridge.Port, lanes int) *peer {
 	return p
 }
 
+// takeInHand is the way of a lane, nil for none, for which the lane has something in hand from then
+// on: whoever replaces it sees that, or the lane sees the other one.
+func (p *peer) takeInHand(lane int) *way {
+	for {
+		w := p.ways[lane].Load()
+		if w == nil {
+			return nil
+		}
+		if w.inHand.Store(true); p.ways[lane].Load() == w {
+			return w
+		}
+		w.inHand.Store(false)
+	}
+}
+
 // up reports whether there is a way for every lane.
 func (p *peer) up() bool {
 	for i := range p.ways {
@@ -127,11 +149,11 @@ func signal(c chan<- struct{}) {
 
 // How long it takes to look for a peer, and how long to wait before it is looked for again.
 const (
-	seekTime    = 5 * time.Second
-	seekPause   = 250 * time.Millisecond
-	seekPauseTo = 5 * time.Second
-	refresh     = 10 * time.Second // of a peer over UD or UC, which says nothing when it goes
-	soonest     = 100 * time.Millisecond
+	seekTime       = 5 * time.Second
+	seekPause      = 250 * time.Millisecond
+	seekPauseTo    = 5 * time.Second
+	defaultRefresh = 10 * time.Second // of a peer over UD or UC, which says nothing when it goes
+	soonest        = 100 * time.Millisecond
 )
 
 // pause waits, for a hint not shorter than soonest. It reports false when the context ended.

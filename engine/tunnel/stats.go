@@ -64,11 +64,18 @@ func (c *counts) refuse(r encap.Reason) { c.reasons[min(int(r), len(c.reasons)-1
 // refuseSeal counts a reason of package seal.
 func (c *counts) refuseSeal(r seal.Reason) { c.seals[r].Add(1) }
 
-// sent counts a datagram of n bytes.
+// sent counts a datagram of n bytes: the datagram last, and who looks reads that first. So whoever
+// sees it sees its packets.
 func (c *counts) sent(n, packets int) {
-	c.txDatagrams.Add(1)
-	c.txBytes.Add(uint64(n))
 	c.txPackets.Add(uint64(packets))
+	c.txBytes.Add(uint64(n))
+	c.txDatagrams.Add(1)
+}
+
+// received counts a datagram of n bytes that went inside, after its packets and in the same order.
+func (c *counts) received(n int) {
+	c.rxBytes.Add(uint64(n))
+	c.rxDatagrams.Add(1)
 }
 
 // dropped are the drops that happened.

@@ -342,6 +342,5 @@ func (t *Tunnel) deliver(c *counts, b []byte, v inner.VNet) {
 		}
 		return
 	}
-	c.rxDatagrams.Add(1)
-	c.rxBytes.Add(uint64(len(b) - inner.VNetLen))
+	c.received(len(b) - inner.VNetLen)
 }

@@ -50,7 +50,7 @@ func (t *Tunnel) seekDatagrams(ctx context.Context, p *peer) {
 			pause = min(2*pause, seekPauseTo)
 		default:
 			told.last = ""
-			pause = min(refresh, t.config.Rekey)
+			pause = min(t.config.refresh, t.config.Rekey)
 		}
 		if !p.pause(ctx, 0, pause) {
 			t.leave(p)

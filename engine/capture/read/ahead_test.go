@@ -8,13 +8,13 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"go.uber.org/goleak"
+	"xroce/xsk/xsktest/leaktest"
 )
 
 // TestAhead: what is read ahead is what is read otherwise, also when it comes in pieces that are
 // far shorter than a packet, and the goroutine is gone when the Reader is closed.
 func TestAhead(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaktest.None(t)
 	file := pcapFile(little, 1, samples(t, "rc_send_v4.pcap"))
 	for name, file := range map[string][]byte{
 		"whole": file, "cut": file[:len(file)-3], "gzip": gzipped(t, file),
@@ -56,7 +56,7 @@ func TestAhead(t *testing.T) {
 // TestAheadBuffer: a block as long as any may be is seen in one piece though it came in many, and
 // what was seen is the caller's until the next call.
 func TestAheadBuffer(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaktest.None(t)
 	want := bytes.Repeat([]byte("0123456789abcdef"), (2*MaxBlock+48)/16)
 	a := newAhead(iotest.HalfReader(bytes.NewReader(want)), 2, 3000)
 	defer a.close()
@@ -77,7 +77,7 @@ func TestAheadBuffer(t *testing.T) {
 // TestAheadErrors: an error comes behind what was there before it, and comes again. A reader that
 // returns nothing for ever ends, and one that is closed early reads no more.
 func TestAheadErrors(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer leaktest.None(t)
 	in := io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(os.ErrClosed))
 	a := newAhead(in, 2, 100)
 	b := &buffer{ahead: a}

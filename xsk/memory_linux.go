@@ -94,7 +94,8 @@ func (f cgroupFiles) left(dir string) (left int64, ok bool) {
 	}
 	stat, _ := os.ReadFile(filepath.Join(dir, "memory.stat")) // without it nothing is
 	for line := range strings.Lines(string(stat)) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); slices.Contains(f.reclaimable[:], name) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(f.reclaimable[:], name) {
 			n, _ := strconv.ParseInt(value, 10, 64)
 			usage -= max(0, n)
 		}

@@ -81,8 +81,8 @@ func completeLine(path string) string {
 	return completeLines[path]
 }
 
-// TestCompletionOffersAreAccepted: each value that is offered for a flag is one that its command takes, on a
-// line on which it refuses another one.
+// TestCompletionOffersAreAccepted: each value that is offered for a flag is one that its command
+// takes, on a line on which it refuses another one.
 func TestCompletionOffersAreAccepted(t *testing.T) {
 	t.Parallel()
 	eachFlag(completedRoot(), func(c *cobra.Command, f *pflag.Flag) {

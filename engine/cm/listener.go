@@ -167,8 +167,8 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	}
 }
 
-// next takes a request, nil when there is none: of those of whose hosts most is known the oldest one
-// of the station that has the fewest waiting.
+// next takes a request, nil when there is none: of those of whose hosts most is known the oldest
+// one of the station that has the fewest waiting.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()

@@ -274,8 +274,8 @@ func TestStrangersComeLast(t *testing.T) {
 	s.peerComesFirst(t, s.listener, s.at)
 }
 
-// TestManyOfAStation: of neighbours, who has asked for one connection is accepted before one who has
-// asked for many, or for many of whom a router asks.
+// TestManyOfAStation: of neighbours, who has asked for one connection is accepted before one who
+// has asked for many, or for many of whom a router asks.
 func TestManyOfAStation(t *testing.T) {
 	s := newSiege(t)
 	other := netip.MustParseAddr("192.0.2.77")

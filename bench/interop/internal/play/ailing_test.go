@@ -38,7 +38,8 @@ func TestEndStandsStill(t *testing.T) {
 			"xroce ended with status 0; ib_send_bw cannot be stopped",
 		},
 		"late": {
-			over, failingClient, lab.End{Name: "xroce", Stop: func() {}, Patience: 1},
+			over, failingClient,
+			lab.End{Name: "xroce", Stop: func() {}, Patience: 1},
 			"not done in time; ib_send_bw cannot be stopped; xroce cannot be stopped",
 		},
 		"turned away": {t.Context(), turnedAway, ours(1), "ib_send_bw cannot be stopped"},

@@ -30,15 +30,23 @@ func (k linkKind) only(batch []work) (rest []work) {
 	return rest
 }
 
-// eachLink runs a test for each kind of connection.
+// eachLink runs a test for each kind of connection. Where acknowledges ride, the test has them do
+// so on each opcode that there is for it.
 func eachLink(t *testing.T, test func(t *testing.T, k linkKind, r *relay)) {
 	for _, k := range linkKinds {
-		t.Run(k.name, func(t *testing.T) { test(t, k, newRelay(t, k)) })
+		t.Run(k.name, func(t *testing.T) {
+			r := newRelay(t, k)
+			test(t, k, r)
+			if k.rides() && len(r.rode) != len(carriers) {
+				t.Errorf("acknowledges rode on %v, want %d opcodes", r.rode, len(carriers))
+			}
+		})
 	}
 }
 
 // TestEachFrame: of a message of 1 to 32 packets, by each operation, each frame of either
-// end is lost, doubled at once and late, and damaged.
+// end is lost, doubled at once and late, and damaged. So are those of the conversation around the
+// message, where acknowledges ride.
 func TestEachFrame(t *testing.T) {
 	most, step := 32, 1
 	if testing.Short() {
@@ -50,12 +58,12 @@ func TestEachFrame(t *testing.T) {
 			for packets := 1; packets <= most; packets += step {
 				// The last packet is full, or has one byte.
 				n := packets*r.p.o.MTU.Bytes() - 255*(packets%2)
-				plays += r.eachSingle([]work{{op, n}})
+				plays += r.eachSingle(k.alone(work{op, n}, packets))
 			}
 		}
-		for _, op := range shortOps {
+		for i, op := range shortOps {
 			if k.has(op) {
-				plays += r.eachSingle([]work{{op, 8}})
+				plays += r.eachSingle(k.alone(work{op, 8}, i))
 			}
 		}
 		if least := 4 * len(longOps) * (most * most / 2) / step; plays < least {
@@ -75,12 +83,13 @@ func TestEachPairOfFrames(t *testing.T) {
 		plays := 0
 		for _, op := range longOps {
 			for packets := 1; packets <= most; packets++ {
-				plays += r.eachPair([]work{{op, packets * r.p.o.MTU.Bytes()}})
+				n := packets * r.p.o.MTU.Bytes()
+				plays += r.eachPair(k.alone(work{op, n}, packets))
 			}
 		}
-		for _, op := range shortOps {
+		for i, op := range shortOps {
 			if k.has(op) {
-				plays += r.eachPair([]work{{op, 8}})
+				plays += r.eachPair(k.alone(work{op, 8}, i))
 			}
 		}
 		if least := 3 * len(longOps) * most * most; plays < least {
@@ -89,59 +98,26 @@ func TestEachPairOfFrames(t *testing.T) {
 	})
 }
 
-// pipelines are work requests that are under way at once.
-var pipelines = [][]work{
-	{
-		{roce.OpSend, 300},
-		{roce.OpWrite, 700},
-		{roce.OpRead, 600},
-		{roce.OpFetchAdd, 8},
-		{roce.OpSendInv, 10},
-		{roce.OpWriteImm, 257},
-		{roce.OpRead, 1},
-		{roce.OpSend, 0},
-	},
-	{
-		{roce.OpRead, 1000},
-		{roce.OpSendImm, 5},
-		{roce.OpAtomicWrite, 8},
-		{roce.OpCmpSwap, 8},
-		{roce.OpFlush, 8},
-		{roce.OpSendInv, 513},
-		{roce.OpFetchAdd, 8},
-		{roce.OpWrite, 0},
-	},
-	{
-		{roce.OpWrite, 1},
-		{roce.OpSend, 1},
-		{roce.OpSendInv, 1},
-		{roce.OpSendInv, 1},
-		{roce.OpWrite, 1},
-		{roce.OpSendImm, 1},
-		{roce.OpWriteImm, 1},
-		{roce.OpSend, 1},
-	},
-	{
-		{roce.OpRead, 300},
-		{roce.OpRead, 300},
-		{roce.OpFetchAdd, 8},
-		{roce.OpFetchAdd, 8},
-		{roce.OpRead, 8},
-		{roce.OpCmpSwap, 8},
-		{roce.OpRead, 300},
-		{roce.OpSend, 300},
-	},
-}
-
 // TestEachFrameOfPipeline is TestEachFrame, and each pair lost, where requests of several
 // kinds are under way at once.
 func TestEachFrameOfPipeline(t *testing.T) {
 	eachLink(t, func(t *testing.T, k linkKind, r *relay) {
-		for _, batch := range pipelines {
-			r.eachSingle(k.only(batch))
+		for i := range pipelines {
+			x := k.pipeline(i)
+			r.eachSingle(x)
 			if !testing.Short() {
-				r.eachPair(k.only(batch))
+				r.eachPair(x)
 			}
+		}
+	})
+}
+
+// TestEachBitOfRider: of each packet that an acknowledge rides on, of each opcode, each bit is
+// turned over: nobody believes what it says then.
+func TestEachBitOfRider(t *testing.T) {
+	eachLink(t, func(t *testing.T, k linkKind, r *relay) {
+		if k.rides() {
+			r.eachBit(k.alone(carrier(0), 0)) // has all four
 		}
 	})
 }

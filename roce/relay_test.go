@@ -13,17 +13,24 @@ import (
 
 // A linkKind is a kind of reliable connection whose losses are tried one by one.
 type linkKind struct {
-	name string
-	typ  roce.QPType
-	ext  roce.Extensions
+	name   string
+	typ    roce.QPType
+	ext    roce.Extensions
+	window int // packets, 0 for as many as there are
 }
 
+// The small window has acknowledges asked for in the middle of a message, too.
 var linkKinds = []linkKind{
-	{"RC", roce.TypeRC, 0},
-	{"XRC", roce.TypeXRCSend, 0},
-	{"selective repeat", roce.TypeRC, roce.ExtSelectiveRepeat},
-	{"reorder window", roce.TypeRC, roce.ExtReorderWindow},
-	{"both extensions", roce.TypeRC, roce.ExtSelectiveRepeat | roce.ExtReorderWindow},
+	{"RC", roce.TypeRC, 0, 0},
+	{"XRC", roce.TypeXRCSend, 0, 0},
+	{"selective repeat", roce.TypeRC, roce.ExtSelectiveRepeat, 0},
+	{"reorder window", roce.TypeRC, roce.ExtReorderWindow, 0},
+	{"both extensions", roce.TypeRC, roce.ExtSelectiveRepeat | roce.ExtReorderWindow, 0},
+	{"piggyback", roce.TypeRC, roce.ExtPiggybackAck, 0},
+	{
+		"all extensions", roce.TypeRC,
+		roce.ExtSelectiveRepeat | roce.ExtReorderWindow | roce.ExtPiggybackAck, 8,
+	},
 }
 
 // A work is one work request: an operation of some bytes.
@@ -32,14 +39,22 @@ type work struct {
 	n  int
 }
 
-// A relay posts batches of work at the first end of a pair, lets faults happen to them
-// and compares all memory and all completions with what must be. It serves for many.
+// A relay has the ends of a pair post rallies, lets faults happen to them and compares all
+// memory and all completions with what must be. It serves for many.
 type relay struct {
-	t    *testing.T
-	p    *pair
-	run  uint64
-	want [2][]byte     // what memory must hold
-	keys []*mem.Region // that SENDs with invalidate invalidate
+	t     *testing.T
+	p     *pair
+	kind  linkKind
+	run   uint64
+	want  [2][]byte        // what memory must hold
+	plans int              // work requests of this run
+	at    int              // where the memory of the next one begins
+	due   [2][]roce.SendWR // of each end
+	next  [2]int           // of those, which an end posts next
+	sends [2][]roce.Completion
+	recvs [2][]roce.Completion
+	keys  [2][]*mem.Region    // of each end, that SENDs with invalidate invalidate
+	rode  map[wire.Opcode]int // packets of runs without faults that acknowledges rode on
 }
 
 // Where things are in the regions of a relay: sources, numbers, targets.
@@ -53,9 +68,9 @@ func newRelay(t *testing.T, k linkKind) *relay {
 	t.Helper()
 	p := newRCPair(t, options{
 		Type: k.typ, Ext: k.ext, Memory: relayMemory, Rights: atomicRights, RetryCnt: 7,
-		RNRRetry: 7, Timeout: 8, SQPSN: 0xffff00, RQPSN: 0x7fff00,
+		RNRRetry: 7, Timeout: 8, SQPSN: 0xffff00, RQPSN: 0x7fff00, Window: k.window,
 	})
-	r := &relay{t: t, p: p}
+	r := &relay{t: t, p: p, kind: k, rode: make(map[wire.Opcode]int)}
 	for i := range r.want {
 		fill(p.ends[i].buf, uint64(i)+5)
 		r.want[i] = bytes.Clone(p.ends[i].buf)
@@ -63,50 +78,63 @@ func newRelay(t *testing.T, k linkKind) *relay {
 	return r
 }
 
-// play moves a batch while faults happen, and judges it. It returns how many frames each
+// play moves a rally while faults happen, and judges it. It returns how many frames each
 // end sent.
-func (r *relay) play(batch []work, f faultFunc) (sent [2]int, err error) {
+func (r *relay) play(x rally, f faultFunc) (sent [2]int, err error) {
 	p := r.p
 	r.run++
 	p.sent, p.fault = [2]int{}, f
-	r.keys = r.keys[:0]
-	var sends, recvs []roce.Completion
-	at := guard
-	for i, w := range batch {
-		r.post(i, w, at, &sends, &recvs)
-		at += w.n + guard
+	r.plans, r.at, r.next = 0, guard, [2]int{}
+	for e := range p.ends {
+		r.due[e] = r.due[e][:0]
+		r.sends[e], r.recvs[e], r.keys[e] = r.sends[e][:0], r.recvs[e][:0], r.keys[e][:0]
 	}
-	for step := 0; p.step(); step++ {
+	for _, w := range x.opens {
+		r.plan(0, w)
+	}
+	for end, works := range x.answers {
+		for _, w := range works {
+			r.plan(end, w)
+		}
+	}
+	for range x.opens {
+		r.post(0)
+	}
+	for step := 0; p.step() || r.goOn(); step++ {
+		r.answer()
 		if step > 10_000 {
 			return p.sent, fmt.Errorf("no end: %s; %s", p.ends[0].qp.Snapshot(),
 				p.ends[1].qp.Snapshot())
 		}
 	}
-	return p.sent, r.judge(sends, recvs)
+	return p.sent, r.judge()
 }
 
-// post posts a work request whose memory begins at an offset of each half, and notes what
-// must come of it.
-func (r *relay) post(i int, w work, at int, sends, recvs *[]roce.Completion) {
-	a, b := r.p.ends[0], r.p.ends[1]
+// plan makes a work request that an end is to post, whose memory begins at an offset of each half.
+// It posts the receive and notes what must come of both.
+func (r *relay) plan(from int, w work) {
+	to, i, at := 1-from, r.plans, r.at
+	r.plans++
+	r.at += w.n + guard
+	a, b := r.p.ends[from], r.p.ends[to]
 	wr := roce.SendWR{
 		WRID: r.run<<8 + uint64(i), Opcode: w.op, SGList: a.sge(at, w.n), RemoteSRQN: srqNum,
 		RKey: b.region.RKey(), RemoteAddr: b.region.Addr() + uint64(relayHalf+at),
 		Imm: uint32(r.run)<<8 + uint32(i), CompareAdd: r.run, Swap: r.run << 20,
 	}
-	wc := roce.Completion{WRID: wr.WRID, QPN: qpnA, Opcode: wcOpcode[w.op]}
-	for e, off := range [2]int{at, at} {
-		renew(r.p.ends[e].buf[off:off+w.n], r.run<<16+uint64(i)<<1+uint64(e))
-		copy(r.want[e][off:off+w.n], r.p.ends[e].buf[off:])
+	wc := roce.Completion{WRID: wr.WRID, QPN: a.qp.Num(), Opcode: wcOpcode[w.op]}
+	for e, end := range r.p.ends {
+		renew(end.buf[at:at+w.n], r.run<<16+uint64(i)<<1+uint64(e))
+		copy(r.want[e][at:at+w.n], end.buf[at:])
 	}
-	src, dst := r.want[0][at:at+w.n], r.want[1][relayHalf+at:]
+	src, dst := r.want[from][at:at+w.n], r.want[to][relayHalf+at:]
 	switch {
 	case w.op == roce.OpRead:
 		wr.SGList, wr.RemoteAddr = a.sge(relayHalf+at, w.n), b.region.Addr()+uint64(at)
-		copy(r.want[0][relayHalf+at:], r.want[1][at:at+w.n])
+		copy(r.want[from][relayHalf+at:], r.want[to][at:at+w.n])
 		wc.ByteLen = uint32(w.n)
 	case w.op == roce.OpFetchAdd || w.op == roce.OpCmpSwap:
-		word := r.want[1][relayWords+8*(i%4):]
+		word := r.want[to][relayWords+8*(i%4):]
 		old := binary.NativeEndian.Uint64(word)
 		next := old + wr.CompareAdd
 		if w.op == roce.OpCmpSwap {
@@ -115,11 +143,11 @@ func (r *relay) post(i int, w work, at int, sends, recvs *[]roce.Completion) {
 		binary.NativeEndian.PutUint64(word, next)
 		wr.SGList = a.sge(relayHalf+at, 8)
 		wr.RemoteAddr = b.region.Addr() + uint64(relayWords+8*(i%4))
-		binary.NativeEndian.PutUint64(r.want[0][relayHalf+at:], old)
+		binary.NativeEndian.PutUint64(r.want[from][relayHalf+at:], old)
 		wc.ByteLen = 8
 	case w.op == roce.OpAtomicWrite:
 		wr.RemoteAddr = b.region.Addr() + uint64(relayWords+64+8*(i%4))
-		copy(r.want[1][relayWords+64+8*(i%4):], src)
+		copy(r.want[to][relayWords+64+8*(i%4):], src)
 		wc.ByteLen = 8
 	case w.op == roce.OpFlush:
 		wr.SGList, wr.Flush, wr.FlushLength = nil, wire.FlushGlobal, uint32(w.n)
@@ -129,15 +157,15 @@ func (r *relay) post(i int, w work, at int, sends, recvs *[]roce.Completion) {
 	if w.op == roce.OpSendInv {
 		key, err := b.keys.Register(b.domain, make([]byte, 1), mem.LocalWrite|mem.Invalidatable)
 		must(r.t, err)
-		r.keys = append(r.keys, key)
+		r.keys[to] = append(r.keys[to], key)
 		wr.InvalidateKey = key.RKey()
 	}
 	if consumesRecv(w.op) {
 		must(r.t, b.postRecv(&roce.RecvWR{WRID: wr.WRID, SGList: b.sge(relayHalf+at, w.n)}))
-		*recvs = append(*recvs, received(w, &wr))
+		r.recvs[to] = append(r.recvs[to], received(w, &wr, b.qp.Num()))
 	}
-	must(r.t, a.qp.PostSend(&wr))
-	*sends = append(*sends, wc)
+	r.due[from] = append(r.due[from], wr)
+	r.sends[from] = append(r.sends[from], wc)
 }
 
 // renew makes other bytes of those in memory, quickly.
@@ -151,9 +179,9 @@ func renew(b []byte, seed uint64) {
 	}
 }
 
-// received is the completion of the receive that a work request takes.
-func received(w work, wr *roce.SendWR) roce.Completion {
-	wc := roce.Completion{WRID: wr.WRID, QPN: qpnB, Opcode: roce.WCRecv, ByteLen: uint32(w.n)}
+// received is the completion of the receive that a work request takes of a queue pair.
+func received(w work, wr *roce.SendWR, qpn uint32) roce.Completion {
+	wc := roce.Completion{WRID: wr.WRID, QPN: qpn, Opcode: roce.WCRecv, ByteLen: uint32(w.n)}
 	switch w.op {
 	case roce.OpSendInv:
 		wc.Flags, wc.InvalidatedKey = roce.WCWithInv, wr.InvalidateKey
@@ -167,7 +195,7 @@ func received(w work, wr *roce.SendWR) roce.Completion {
 }
 
 // judge compares everything with what must be.
-func (r *relay) judge(sends, recvs []roce.Completion) error {
+func (r *relay) judge() error {
 	for i, e := range r.p.ends {
 		if !bytes.Equal(e.buf, r.want[i]) {
 			return fmt.Errorf("end %d: memory differs", i)
@@ -175,119 +203,32 @@ func (r *relay) judge(sends, recvs []roce.Completion) error {
 		if n := e.pool.Free(); n != r.p.o.Pool {
 			return fmt.Errorf("end %d: %d packets are still kept", i, r.p.o.Pool-n)
 		}
-	}
-	for _, c := range []struct {
-		what string
-		cq   *roce.CQ
-		want []roce.Completion
-	}{{"send", r.p.ends[0].send, sends}, {"receive", r.p.ends[1].recv, recvs}} {
-		got := drain(r.t, c.cq)
-		if len(got) != len(c.want) {
-			return fmt.Errorf("%d completions of %ss, not %d", len(got), c.what, len(c.want))
+		if err := r.completed(e.send, r.sends[i]); err != nil {
+			return fmt.Errorf("end %d, sends: %w", i, err)
 		}
-		for i := range got {
-			if got[i].Time = 0; got[i] != c.want[i] {
-				return fmt.Errorf("%s %d: completion %+v, not %+v", c.what, i, got[i], c.want[i])
+		if err := r.completed(e.recv, r.recvs[i]); err != nil {
+			return fmt.Errorf("end %d, receives: %w", i, err)
+		}
+		for _, key := range r.keys[i] {
+			if key.Valid() {
+				return fmt.Errorf("end %d: key %#x is still valid", i, key.RKey())
 			}
+			e.keys.Deregister(key)
 		}
-	}
-	for _, key := range r.keys {
-		if key.Valid() {
-			return fmt.Errorf("key %#x is still valid", key.RKey())
-		}
-		r.p.ends[1].keys.Deregister(key)
 	}
 	return nil
 }
 
-// mustPlay plays a batch and wants it to come out right.
-func (r *relay) mustPlay(batch []work, what string, f faultFunc) [2]int {
-	r.t.Helper()
-	sent, err := r.play(batch, f)
-	if err != nil {
-		r.t.Fatalf("%v, %s: %v", batch, what, err)
+// completed compares completions with what must be.
+func (r *relay) completed(cq *roce.CQ, want []roce.Completion) error {
+	got := drain(r.t, cq)
+	if len(got) != len(want) {
+		return fmt.Errorf("%d completions, not %d", len(got), len(want))
 	}
-	return sent
-}
-
-// nothing is no fault.
-func nothing(int, int, []byte) fault { return fault{} }
-
-// oneFault lets one frame of an end have a fault.
-func oneFault(end, n int, f fault) faultFunc {
-	return func(from, nth int, _ []byte) fault {
-		if from == end && nth == n {
-			return f
-		}
-		return fault{}
-	}
-}
-
-// singleFaults are what is done to each frame alone: it is lost, comes twice, comes again
-// when all is done, or is damaged.
-var singleFaults = []struct {
-	name string
-	f    fault
-}{
-	{"lost", fault{Drop: true}},
-	{"twice", fault{Dup: true}},
-	{"again late", fault{Dup: true, Delay: 20 * roce.Millisecond}},
-	{"damaged", fault{Flip: 1 + 8*(frameBTH+13) + 5}},
-}
-
-// eachSingle does each of singleFaults to each frame of a batch.
-func (r *relay) eachSingle(batch []work) (plays int) {
-	r.t.Helper()
-	clean := r.mustPlay(batch, "no fault", nothing)
-	for end, frames := range clean {
-		for n := range frames {
-			for _, k := range singleFaults {
-				r.mustPlay(batch, fmt.Sprintf("frame %d of end %d %s", n, end, k.name),
-					oneFault(end, n, k.f))
-				plays++
-			}
+	for i := range got {
+		if got[i].Time = 0; got[i] != want[i] {
+			return fmt.Errorf("completion %d is %+v, not %+v", i, got[i], want[i])
 		}
 	}
-	return plays
-}
-
-// pairFaults are what is done to each two frames.
-var pairFaults = []struct {
-	name string
-	f    [2]fault
-}{
-	{"lost, lost", [2]fault{{Drop: true}, {Drop: true}}},
-	{"lost, twice", [2]fault{{Drop: true}, {Dup: true}}},
-	{"twice, lost", [2]fault{{Dup: true}, {Drop: true}}},
-}
-
-// eachPair does each of pairFaults to each two frames of a batch, of either end, of the
-// first try and of those that are sent again.
-func (r *relay) eachPair(batch []work) (plays int) {
-	r.t.Helper()
-	type frame struct{ end, n int }
-	var all []frame
-	for end, frames := range r.mustPlay(batch, "no fault", nothing) {
-		for n := range 2*frames + 1 {
-			all = append(all, frame{end, n})
-		}
-	}
-	for i, a := range all {
-		for _, b := range all[:i] {
-			for _, k := range pairFaults {
-				what := fmt.Sprintf("frames %v and %v %s", a, b, k.name)
-				r.mustPlay(batch, what, func(from, nth int, _ []byte) fault {
-					switch (frame{from, nth}) {
-					case a:
-						return k.f[0]
-					case b:
-						return k.f[1]
-					}
-					return fault{}
-				})
-				plays++
-			}
-		}
-	}
-	return plays
+	return nil
 }

@@ -37,7 +37,7 @@ func (w *netWatch) lookLink(kind uint16, data []byte) (ours bool) {
 	}
 	place := slices.IndexFunc(w.now.Load().VLANs, func(v VLAN) bool { return v.Index == index })
 	if kind == unix.RTM_DELLINK {
-		return place >= 0 && w.setVLANs(slices.Delete(w.vlans(), place, place+1))
+		return place >= 0 && w.dropVLAN(place)
 	}
 	if place < 0 {
 		if _, on := w.now.Load().vlanAt(lowerLink(data[unix.SizeofIfInfomsg:])); !on {
@@ -74,7 +74,7 @@ func (w *netWatch) takeVLAN(place int, data []byte) bool {
 	v, ok := vlanOn(*w.now.Load(), link)
 	switch {
 	case !ok && place >= 0: // its place is another interface's by now
-		return w.setVLANs(slices.Delete(w.vlans(), place, place+1))
+		return w.dropVLAN(place)
 	case !ok:
 		return false
 	}
@@ -88,6 +88,14 @@ func (w *netWatch) takeVLAN(place int, data []byte) bool {
 	v.Addrs = w.addrsOf(v.Index, nil)
 	list = append(list, v)
 	sortVLANs(list)
+	return w.setVLANs(list)
+}
+
+// dropVLAN takes the VLAN at a place for gone. If it has moved to another namespace, a VLAN on it
+// stays here, is on none of ours any more, and nothing is said of that: a dump tells.
+func (w *netWatch) dropVLAN(place int) bool {
+	list := slices.Delete(w.vlans(), place, place+1)
+	w.missed = w.missed || slices.ContainsFunc(list, VLAN.stacked)
 	return w.setVLANs(list)
 }
 
@@ -138,7 +146,7 @@ func (w *netWatch) addrsOf(index int, before []netip.Addr) []netip.Addr {
 }
 
 // lowerLink is the index of the interface that another is on (IFLA_LINK), 0 for none,
-// out of the attributes of a message about it.
+// out of the attributes of a message about it. It may be in another namespace: see vlanOn.
 func lowerLink(attrs []byte) int {
 	for len(attrs) >= unix.SizeofRtAttr {
 		n := int(binary.NativeEndian.Uint16(attrs))

@@ -27,6 +27,9 @@ type VLAN struct {
 	Addrs []netip.Addr
 }
 
+// stacked reports whether a VLAN is on another one.
+func (v VLAN) stacked() bool { return v.ID.Tags(0).Len() > wire.TagLen }
+
 // vlanAt is the VLAN of an interface, if it is the port, which has none, or on it.
 func (p Port) vlanAt(index int) (vlan wire.VLAN, ok bool) {
 	if index == p.Index {

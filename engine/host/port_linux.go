@@ -125,10 +125,16 @@ func vlansOn(port Port, links []netlink.Link) (list []VLAN) {
 	return list
 }
 
+// sameNamespace is the NetNsID of an interface that is on none of another network namespace: the
+// kernel says nothing of one (IFLA_LINK_NETNSID) then. Otherwise the index of what it is on
+// (IFLA_LINK) is one there, and may be that of another interface here (kernel net/core/rtnetlink.c
+// rtnl_fill_link_netnsid).
+const sameNamespace = -1
+
 // vlanOn describes a VLAN interface on a port or on one of its VLANs, without addresses.
 func vlanOn(port Port, link netlink.Link) (v VLAN, ok bool) {
 	vlan, ok := link.(*netlink.Vlan)
-	if !ok {
+	if !ok || vlan.NetNsID != sameNamespace {
 		return v, false
 	}
 	outer, ok := port.vlanAt(vlan.ParentIndex)

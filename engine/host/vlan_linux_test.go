@@ -19,21 +19,26 @@ func vlanMessage(index, on int, name string, id uint16, protocol ...uint16) []by
 	info.Index = int32(index)
 	b := info.Serialize()
 	attr := func(kind int, data []byte) *nl.RtAttr { return nl.NewRtAttr(kind, data) }
-	kind := attr(unix.IFLA_LINKINFO, nil)
+	for _, a := range []*nl.RtAttr{
+		attr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), attr(unix.IFLA_MTU, nl.Uint32Attr(1500)),
+		attr(unix.IFLA_ADDRESS, []byte{2, 0, 0, 0, 0, 7}),
+		attr(unix.IFLA_LINK, nl.Uint32Attr(uint32(on))), vlanInfo(id, protocol...),
+	} {
+		b = append(b, a.Serialize()...)
+	}
+	return b
+}
+
+// vlanInfo is the attribute that makes a message one about a VLAN.
+func vlanInfo(id uint16, protocol ...uint16) *nl.RtAttr {
+	kind := nl.NewRtAttr(unix.IFLA_LINKINFO, nil)
 	kind.AddRtAttr(nl.IFLA_INFO_KIND, nl.ZeroTerminated("vlan"))
 	data := kind.AddRtAttr(nl.IFLA_INFO_DATA, nil)
 	data.AddRtAttr(nl.IFLA_VLAN_ID, nl.Uint16Attr(id))
 	for _, p := range protocol { // in network byte order
 		data.AddRtAttr(nl.IFLA_VLAN_PROTOCOL, binary.BigEndian.AppendUint16(nil, p))
 	}
-	for _, a := range []*nl.RtAttr{
-		attr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)), attr(unix.IFLA_MTU, nl.Uint32Attr(1500)),
-		attr(unix.IFLA_ADDRESS, []byte{2, 0, 0, 0, 0, 7}),
-		attr(unix.IFLA_LINK, nl.Uint32Attr(uint32(on))), kind,
-	} {
-		b = append(b, a.Serialize()...)
-	}
-	return b
+	return kind
 }
 
 // stopped is a watch that takes messages from the test alone.
@@ -41,12 +46,11 @@ func stopped(t *testing.T) *watched {
 	t.Helper()
 	w := watch(t)
 	w.close()
-	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(handle.Close)
-	w.handle = handle
+	w.do(func() (err error) {
+		w.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
+	t.Cleanup(w.handle.Close)
 	return w
 }
 
@@ -86,8 +90,14 @@ func TestLookStackedVLANs(t *testing.T) {
 	if w.look(unix.RTM_NEWLINK, vlanMessage(index+4, index+3, "q.5.6", 6)) {
 		t.Error("three tags are taken")
 	}
+	if w.missed {
+		t.Error("everything is read again without need")
+	}
 	// What a kernel says when an interface goes on which there is one.
 	w.took(unix.RTM_DELLINK, vlanMessage(index, w.index, "s", 100, service))
+	if !w.missed {
+		t.Error("nobody asks what has become of a VLAN whose lower one is gone")
+	}
 	last := w.took(unix.RTM_NEWLINK, vlanMessage(index+1, index, "s.5", 5, customer))
 	if diff := cmp.Diff(want[2:], names(last)); diff != "" {
 		t.Error(diff)
@@ -98,8 +108,10 @@ func TestLookStackedVLANs(t *testing.T) {
 func TestVLANsOfADump(t *testing.T) {
 	link := func(index, on, id int, protocol netlink.VlanProtocol) netlink.Link {
 		return &netlink.Vlan{
-			LinkAttrs: netlink.LinkAttrs{Index: index, ParentIndex: on, Name: fmt.Sprint(index)},
-			VlanId:    id, VlanProtocol: protocol,
+			LinkAttrs: netlink.LinkAttrs{
+				Index: index, ParentIndex: on, Name: fmt.Sprint(index), NetNsID: sameNamespace,
+			},
+			VlanId: id, VlanProtocol: protocol,
 		}
 	}
 	const customer, service = netlink.VLAN_PROTOCOL_8021Q, netlink.VLAN_PROTOCOL_8021AD

@@ -108,6 +108,7 @@ var fenced = map[string]string{
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +
 		"and the calls that ask for it",
 	"engine/internal/pagertest/place_linux.go": "the same for tests, which map it and unmap it",
+	"xsk/xsktest/forbid_linux.go":              "a filter of system calls, for tests",
 }
 
 // importRules judge what a file imports.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf/link"
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -94,19 +93,7 @@ func TestRootTerminated(t *testing.T) {
 // warned, and devinfo shows it.
 func TestRootGenericIsTold(t *testing.T) {
 	p, in := pair(t, vethpair.Options{Queues: 2})
-	// A veth whose peer has more transmit queues than it has receive queues refuses.
-	err := p.Do(vethpair.A, func() error {
-		tool, err := ethtool.NewEthtool()
-		if err != nil {
-			return err
-		}
-		defer tool.Close()
-		_, err = tool.SetChannels(vethpair.IfName, ethtool.Channels{RxCount: 1, TxCount: 2})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	refuseNative(t, p)
 	for mode, told := range map[string]bool{"auto": true, "generic": false} {
 		server := in(vethpair.A).start(t, "rping", "-d", "xr0", "-s", "--xdp-mode", mode)
 		server.awaitReady(t)

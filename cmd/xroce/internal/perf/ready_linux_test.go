@@ -5,43 +5,20 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
 	"xroce/engine/sim"
+	"xroce/xsk/xsktest"
 	"xroce/xsk/xsktest/timeout"
 )
 
 // withoutMincore says that this process is the one that may not ask for pages.
 const withoutMincore = "XROCE_TEST_WITHOUT_MINCORE"
-
-// forbid has the kernel refuse a system call to all threads from now on.
-func forbid(t *testing.T, call uint32) {
-	t.Helper()
-	const load, jumpEqual, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS,
-		unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-	filter := []unix.SockFilter{
-		{Code: load}, // the number of the call comes first in struct seccomp_data
-		{Code: jumpEqual, K: call, Jf: 1},
-		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-		{Code: give, K: unix.SECCOMP_RET_ALLOW},
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	must(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-}
 
 // TestReadyWithoutPaging: where the kernel does not tell which pages are present, --odp is refused
 // before the peer is met, and other memory is not.
@@ -56,7 +33,7 @@ func TestReadyWithoutPaging(t *testing.T) {
 		}
 		return
 	}
-	forbid(t, unix.SYS_MINCORE)
+	xsktest.Forbid(t, unix.SYS_MINCORE)
 	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
 	must(t, err)
 	dev := device(t, network, 1, engine.Options{})

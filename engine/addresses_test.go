@@ -27,7 +27,8 @@ type movingHost struct {
 	mu     sync.Mutex
 	port   engine.Port
 	macs   map[netip.Addr]engine.Hop
-	old    *engine.Hop // what ResolveOn answers, nil for the same as Lookup
+	old    *engine.Hop        // what ResolveOn answers, nil for the same as Lookup
+	looked map[netip.Addr]int // how often Lookup was asked for an address
 	closed bool
 }
 
@@ -42,6 +43,7 @@ func (h *movingHost) Changes() <-chan struct{} { return h.changes }
 func (h *movingHost) Lookup(_ wire.VLAN, _, dst netip.Addr) (engine.Hop, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.looked[dst]++
 	hop, ok := h.macs[dst]
 	if !ok {
 		return hop, fmt.Errorf("%w: %s", engine.ErrNoNeighbour, dst)
@@ -122,7 +124,7 @@ func newMovingHost(
 ) *movingHost {
 	h := &movingHost{
 		link: link, changes: make(chan struct{}, 1), port: port,
-		macs: map[netip.Addr]engine.Hop{},
+		macs: map[netip.Addr]engine.Hop{}, looked: map[netip.Addr]int{},
 	}
 	h.port.Addrs = []netip.Addr{movingAddr(i), movingIPv6(i)}
 	h.port.VLANs = []engine.VLAN{{ID: vlan, Name: "v", MAC: port.MAC, Addrs: vlanAddrs(i)}}
@@ -372,6 +374,41 @@ func TestNeighbourMovesBeforeTheConnection(t *testing.T) {
 	eventually(t, "the new path", func() bool {
 		return a.qp.Query().Path.DstMAC == movingMAC(1)
 	})
+}
+
+// TestNeighbourMovedBeforeAnotherConnection: it has moved, the connections to it know, and another
+// one comes whose path was resolved before.
+func TestNeighbourMovedBeforeAnotherConnection(t *testing.T) {
+	w, hosts := movingWorld(t, engine.Options{})
+	hosts[0].old = &engine.Hop{MAC: [6]byte{2, 0, 0, 0, 0, 99}}
+	connect := func(gid int) *seat {
+		a, b := seatOn(t, w.devs[0], engine.QPInit{}), seatOn(t, w.devs[1], engine.QPInit{})
+		joinFrom(t, a, b, [2]int{gid, gid}, engine.ConnectOptions{})
+		return a
+	}
+	moved := func(s *seat) {
+		t.Helper()
+		eventually(t, "the new path", func() bool {
+			return s.qp.Query().Path.DstMAC == movingMAC(1)
+		})
+	}
+	moved(connect(gidIPv4))
+	moved(connect(gidIPv6))
+	// What is looked at now and then is both addresses, and for the connection its own alone. Both
+	// at once may be either, so it may take another connection to tell.
+	more := func() int {
+		hosts[0].mu.Lock()
+		defer hosts[0].mu.Unlock()
+		return hosts[0].looked[movingAddr(1)] - hosts[0].looked[movingIPv6(1)]
+	}
+	for range 4 {
+		before := more()
+		moved(connect(gidIPv4))
+		if more() > before {
+			return
+		}
+	}
+	t.Error("nobody looks for a connection, but now and then at all")
 }
 
 // TestOwnMACChanges under a connection: its packets leave from the new one, and the

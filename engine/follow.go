@@ -93,7 +93,7 @@ func (d *Device) followPath(q *QP) {
 		d.paths.Remove(q)
 		return
 	}
-	d.paths.Add(q, pathtable.DestinationOf(&path))
+	d.paths.Add(q, pathtable.DestinationOf(&path), pathtable.MACsOf(&path))
 }
 
 // forgetPath ends followPath. The caller holds the progress lock.
@@ -122,20 +122,21 @@ func (d *Device) reroute(r host.Router, destinations []pathtable.Destination) {
 			}
 			mac = hop.MAC
 		}
-		for _, qp := range d.paths.Users(to) {
-			qp.reroute(to, from.MAC, mac)
+		by := pathtable.MACs{Src: from.MAC, Dst: mac}
+		for _, qp := range d.paths.Tell(to, by) {
+			qp.reroute(to, by)
 		}
 	}
 }
 
 // reroute takes over the MAC addresses of its path, unless it goes elsewhere by
 // now. The peer's next packet or its own next timeout sends over the new one.
-func (q *QP) reroute(to pathtable.Destination, src, dst [6]byte) {
+func (q *QP) reroute(to pathtable.Destination, by pathtable.MACs) {
 	defer q.lock().mu.Unlock()
 	path := q.core.Attr().Path
-	if q.closed || !q.device().paths.Uses(q, to) || (path.SrcMAC == src && path.DstMAC == dst) {
+	if q.closed || !q.device().paths.Uses(q, to) || pathtable.MACsOf(&path) == by {
 		return
 	}
 	// It has an address vector, or it would not be in the path table.
-	_ = q.core.Reroute(src, dst)
+	_ = q.core.Reroute(by.Src, by.Dst)
 }

@@ -22,7 +22,8 @@ type Host interface {
 	// Port says what the interface is and which addresses it has.
 	Port() Port
 	// Resolve finds the MAC address of the next hop to dst, for packets that
-	// leave from src. It asks the network when it has to, within the context.
+	// leave from src. It asks the network when it has to, within the context, whose error it
+	// returns with ErrNoNeighbour when that ends first.
 	Resolve(ctx context.Context, src, dst netip.Addr) (mac [6]byte, err error)
 	// Close gives up what the host holds.
 	Close() error
@@ -60,7 +61,8 @@ type Router interface {
 	// before; several changes may be one value. Close closes it.
 	Changes() <-chan struct{}
 	// ResolveOn is Resolve for packets that leave by the interface of a VLAN, 0
-	// for the port itself.
+	// for the port itself. What is known of a neighbour and old is an answer, and has the
+	// network asked; what comes of that is a change.
 	ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.Addr) (Hop, error)
 	// Lookup is ResolveOn without waiting. When the neighbour is not known, or
 	// what is known of it is old, it has the network asked; the answer is a

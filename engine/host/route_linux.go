@@ -40,31 +40,46 @@ func (h *Kernel) ResolveOn(ctx context.Context, vlan wire.VLAN, src, dst netip.A
 		return Hop{}, err
 	}
 	for asked := false; ; {
-		if n, ok := h.watch.neighbours.get(via); ok {
-			return Hop{MAC: n.mac, Gateway: gateway}, nil
-		}
-		if !asked {
-			if err := h.probe(via); err != nil {
+		n, ok := h.watch.neighbours.get(via)
+		if !asked && (!ok || n.stale) {
+			// What is known is the answer, also to who has no privilege to ask.
+			if err := h.probe(via); err != nil && !ok {
 				return Hop{}, err
 			}
 			asked = true
 		}
+		if ok {
+			return Hop{MAC: n.mac, Gateway: gateway}, nil
+		}
 		select {
 		case <-limited.Done():
-			if errors.Is(ctx.Err(), context.Canceled) { // nobody waits for it any more
-				return Hop{}, h.noNeighbour(via, dst)
-			}
-			n, err := h.inTable(via)
-			if err != nil {
-				return Hop{}, errors.Join(h.noNeighbour(via, dst), err)
-			}
-			if n == nil {
-				return Hop{}, h.noNeighbour(via, dst)
-			}
-			return Hop{MAC: n.mac, Gateway: gateway}, nil
+			return h.lastResort(ctx, via, gateway, dst)
 		case <-poll.C:
 		}
 	}
+}
+
+// lastResort is the answer of ResolveOn when its time is over: that of the table, unless nobody
+// waits for it any more.
+func (h *Kernel) lastResort(
+	ctx context.Context, via neighbourKey, gateway, dst netip.Addr,
+) (Hop, error) {
+	none := h.noNeighbour(via, dst)
+	over := ctx.Err() // nil when it is resolveTimeout that is over
+	if over != nil {
+		none = fmt.Errorf("%w: %w", over, none)
+	}
+	if errors.Is(over, context.Canceled) {
+		return Hop{}, none
+	}
+	n, err := h.inTable(via)
+	switch {
+	case err != nil:
+		return Hop{}, errors.Join(none, err)
+	case n == nil:
+		return Hop{}, none
+	}
+	return Hop{MAC: n.mac, Gateway: gateway}, nil
 }
 
 // inTable looks a neighbour up in the own table of the kernel, nil for none: who was not scheduled

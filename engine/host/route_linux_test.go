@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -54,6 +56,87 @@ func TestAnswerIsSeenLate(t *testing.T) {
 		via.addr = via.addr.Next()
 		if got, err := h.Resolve(ctx, p.A.IPv4.Addr(), via.addr); err == nil {
 			t.Errorf("nobody has %v, and it is %x", via.addr, got)
+		}
+	})
+}
+
+// TestResolveProbesStale: nothing that the kernel sees is ever sent to a neighbour that is only
+// resolved, so an entry that nobody confirmed would stay as it is for ever, right or wrong.
+func TestResolveProbesStale(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{})
+	p.Do(xsktest.A, func() {
+		// Or it would take the kernel eight seconds.
+		dir := "/proc/sys/net/ipv4/neigh/" + vethpair.IfName + "/"
+		for file, value := range map[string]string{
+			"delay_first_probe_time": "1", "retrans_time_ms": "20",
+		} {
+			if err := os.WriteFile(dir+file, []byte(value), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := Open(vethpair.IfName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		src, dst := p.A.IPv4.Addr(), p.B.IPv4.Addr()
+		wrong := [6]byte{2, 0, 0, 0, 0, 7}
+		err = netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
+			State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(wrong[:]),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := func(what string, done func() bool) {
+			t.Helper()
+			for end := time.Now().Add(timeout.Scaled(20 * time.Second)); !done(); {
+				if time.Now().After(end) {
+					t.Fatalf("it never happens: %s", what)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		until("the stale neighbour is known", func() bool {
+			hop, err := h.Known(0, src, dst)
+			return err == nil && hop.MAC == wrong
+		})
+		until("it is found out", func() bool {
+			// Between the wrong answer and the right one the kernel may have none for a while.
+			hop, err := h.ResolveOn(t.Context(), 0, src, dst)
+			return err == nil && hop.MAC != wrong
+		})
+		if mac, err := h.Resolve(t.Context(), src, dst); err != nil || mac != [6]byte(p.B.MAC) {
+			t.Errorf("% x, %v", mac, err)
+		}
+	})
+}
+
+// TestResolveIsGivenUp: whoever gave up, or had no time, is told so, and whom it was about.
+func TestResolveIsGivenUp(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{})
+	p.Do(xsktest.A, func() {
+		h, err := Open(vethpair.IfName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		nobody := p.B.IPv4.Addr().Next()
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for _, c := range []struct {
+			ctx  context.Context
+			want error
+		}{
+			{canceled, context.Canceled},
+			{late, context.DeadlineExceeded},
+		} {
+			_, err := h.ResolveOn(c.ctx, 0, p.A.IPv4.Addr(), nobody)
+			if !errors.Is(err, c.want) || !errors.Is(err, ErrNoNeighbour) {
+				t.Errorf("%v, want %v and %v", err, c.want, ErrNoNeighbour)
+			}
 		}
 	})
 }

@@ -196,14 +196,14 @@ func (m *Machine) handleREP(now clock.Time, from Path, tid uint64, mad []byte) {
 func (m *Machine) takeREP(now clock.Time, from Path, tid uint64, c *conn, r *REP) {
 	p := &c.params
 	qpn := r.qpn(p.Transport)
-	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, qpn) {
+	if m.stale(now, &from, r.LocalCAGUID, r.LocalCommID, qpn) {
 		m.send(&from, tid, &REJ{
 			LocalCommID: r.RemoteCommID, RemoteCommID: r.LocalCommID, Subject: SubjectREP,
 			Reason: ReasonStaleConn,
 		})
 		return
 	}
-	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, qpn)
+	m.setPeer(c, from.Via, r.LocalCAGUID, r.LocalCommID, qpn)
 	m.setState(c, StateREPRcvd)
 	if reason := checkREP(p, r); reason != ReasonNone {
 		m.count.Inc(RequestsRefused)

@@ -156,15 +156,15 @@ func TestUnreachable(t *testing.T) {
 		r := newRig(t, cm.Config{})
 		r.listen()
 		req := r.req()
-		req.MaxCMRetries, req.LocalTimeout = 2, 10 // 4 ms
+		req.MaxCMRetries, req.LocalTimeout = 2, 17 // 512 ms
 		r.give(req)
 		id := r.event(cm.EventConnectRequest).ID
 		rep := r.accept(id)
 		for range 2 {
-			r.pass(4 * clock.Millisecond)
+			r.pass(512 * clock.Millisecond)
 			r.want(theirTID, rep)
 		}
-		r.pass(4 * clock.Millisecond)
+		r.pass(512 * clock.Millisecond)
 		r.want(theirTID, ourREJ(id, theirID, cm.SubjectNone, cm.ReasonTimeout, ourGUIDInfo...))
 		r.event(cm.EventUnreachable)
 		r.ends()

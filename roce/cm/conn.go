@@ -22,6 +22,7 @@ type conn struct {
 	tid       uint64 // of the REQ
 	listener  *listener
 	peer      [2]peerKey // as which it is in peers and peerQPs, once peerKnown
+	request   requestKey // as which it is in requests, if that began it
 
 	qpn      uint32 // ours
 	life     uint8  // local ACK timeout code, for time-wait
@@ -54,11 +55,11 @@ func (m *Machine) newConn(path Path, state State) *conn {
 	return c
 }
 
-// setPeer notes who the peer is, which must not be known already.
-func (m *Machine) setPeer(c *conn, guid uint64, id, qpn uint32) {
+// setPeer notes who the peer is, which must not be known already, and its station.
+func (m *Machine) setPeer(c *conn, via Via, guid uint64, id, qpn uint32) {
 	c.remoteID, c.peerKnown = id, true
 	c.peer = [2]peerKey{
-		{c.path.Remote, guid, id}, {c.path.Remote, guid, qpn},
+		{via, c.path.Remote, guid, id}, {via, c.path.Remote, guid, qpn},
 	}
 	m.peers[c.peer[0]], m.peerQPs[c.peer[1]] = c, c
 }
@@ -130,6 +131,9 @@ func (m *Machine) forget(c *conn) {
 	if c.peerKnown {
 		delete(m.peers, c.peer[0])
 		delete(m.peerQPs, c.peer[1])
+	}
+	if m.requests[c.request] == c { // no other one took its place once it was over
+		delete(m.requests, c.request)
 	}
 	m.tell(Event{Type: EventTimewaitExit, ID: c.id})
 }

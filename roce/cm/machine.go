@@ -19,9 +19,11 @@ type Machine struct {
 
 	conns map[ID]*conn
 	// peers finds a connection by the name that the peer has for it, peerQPs by
-	// the peer's queue pair: neither may be that of two.
+	// the peer's queue pair: neither may be that of two. requests finds the one that a
+	// request began.
 	peers    map[peerKey]*conn
 	peerQPs  map[peerKey]*conn
+	requests map[requestKey]*conn
 	halfOpen list.List[conn]      // requests of peers, the oldest first
 	over     list.List[conn]      // those that have ended, the oldest first
 	hosts    map[wire.GID]*source // how many of these, by host
@@ -39,12 +41,30 @@ type Machine struct {
 	count  CounterSet
 }
 
-// peerKey names something of a peer: a communication ID or a queue pair. The
-// address is part of it, so that no peer can name a connection of another.
+// peerKey names something of a peer: a communication ID or a queue pair. The address is part of
+// it, so that no peer can name a connection of another; and so is the station, because who writes
+// the address of another into a packet needs no more than to guess a number. It does not stop who
+// writes the station's MAC address, too, which takes a place on the link, nor who is behind the
+// same router as the peer.
 type peerKey struct {
+	via    Via
 	gid    wire.GID
 	guid   uint64
 	number uint32
+}
+
+// requestKey names a request of a peer, whichever way it comes. The first PSN is random, so who
+// did not see the request does not make another one that is taken for it.
+type requestKey struct {
+	gid     wire.GID
+	guid    uint64
+	id, qpn uint32
+	psn     wire.PSN
+}
+
+// requestOf is the key of a request.
+func requestOf(from *Path, r *REQ) requestKey {
+	return requestKey{from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN, r.StartingPSN}
 }
 
 // New makes a machine without conversations. It returns ErrInvalid when the
@@ -61,6 +81,7 @@ func New(c Config) (*Machine, error) {
 		conns:        map[ID]*conn{},
 		peers:        map[peerKey]*conn{},
 		peerQPs:      map[peerKey]*conn{},
+		requests:     map[requestKey]*conn{},
 		hosts:        map[wire.GID]*source{},
 		links:        map[Via]*source{},
 		queries:      map[ID]*query{},

@@ -11,11 +11,10 @@ import (
 // handleREQ takes a request for a connection.
 func (m *Machine) handleREQ(now clock.Time, from Path, tid uint64, mad []byte) {
 	r, _ := ParseREQ(mad)
-	if c := m.peers[peerKey{from.Remote, r.LocalCAGUID, r.LocalCommID}]; c != nil &&
-		m.repeatedREQ(c, &from, &r) {
+	if c := m.requests[requestOf(&from, &r)]; c != nil && m.repeatedREQ(c, &from) {
 		return
 	}
-	if m.stale(now, from.Remote, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
+	if m.stale(now, &from, r.LocalCAGUID, r.LocalCommID, r.LocalQPN) {
 		m.refuse(&from, tid, &r, ReasonStaleConn, nil)
 		return
 	}
@@ -69,11 +68,13 @@ func (m *Machine) checkREQ(l *listener, from *Path, r *REQ) (Reason, []byte) {
 
 // stale reports whether there is a connection already with the communication ID or the
 // QP of a peer that a message names (IBA 12.9.8.3). If it is established, the peer has
-// lost it, and it is ended.
-func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint32) bool {
-	c := m.peers[peerKey{gid, guid, id}]
+// lost it, and it is ended. That is believed of the station alone by which the connection was
+// made, see peerKey: what a host has lost that came back by another one ends when its packets
+// find nobody.
+func (m *Machine) stale(now clock.Time, from *Path, guid uint64, id, qpn uint32) bool {
+	c := m.peers[peerKey{from.Via, from.Remote, guid, id}]
 	if c == nil {
-		c = m.peerQPs[peerKey{gid, guid, qpn}]
+		c = m.peerQPs[peerKey{from.Via, from.Remote, guid, qpn}]
 	}
 	if c == nil {
 		return false
@@ -85,10 +86,10 @@ func (m *Machine) stale(now clock.Time, gid wire.GID, guid uint64, id, qpn uint3
 	return true
 }
 
-// repeatedREQ answers a REQ that came before and reports whether it is one: else
-// the peer has lost the connection and begins anew.
-func (m *Machine) repeatedREQ(c *conn, from *Path, r *REQ) bool {
-	if c.active || c.params.DestQPN != r.LocalQPN || !c.matches(from) {
+// repeatedREQ answers the REQ that began a connection, and came again, perhaps by another
+// station. It reports false when the connection is over.
+func (m *Machine) repeatedREQ(c *conn, from *Path) bool {
+	if !c.matches(from) {
 		return false
 	}
 	switch c.state {
@@ -146,7 +147,9 @@ func (m *Machine) request(
 	c.tid, c.listener = tid, l
 	l.waiting++
 	m.addHalfOpen(c)
-	m.setPeer(c, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	m.setPeer(c, from.Via, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
+	c.request = requestOf(&from, r)
+	m.requests[c.request] = c
 	c.life = AckTimeout(max(r.Primary.LocalAckTimeout, 1)-1, m.config.AckDelay)
 	own := AckTimeout(m.config.PacketLifeTime, m.config.AckDelay)
 	c.params = QPParams{
@@ -158,7 +161,8 @@ func (m *Machine) request(
 		Extensions: extensionsOf(r.VendorID, r.Options),
 	}
 	c.params.Path.PKeyIndex, _ = m.config.PKeys.Find(r.PKey) // it was checked
-	c.retries, c.interval = r.MaxCMRetries, timeoutOf(min(r.LocalTimeout, maxTimeout))
+	c.retries = r.MaxCMRetries
+	c.interval = timeoutOf(max(minTimeout, min(r.LocalTimeout, maxTimeout)))
 	if r.Alternate != (PathFields{}) {
 		c.failover = 1 // there are no alternate paths here
 	}

@@ -122,7 +122,7 @@ func (m *Machine) handleREJ(now clock.Time, from Path, mad []byte) {
 func (m *Machine) rejected(from *Path, r *REJ) *conn {
 	if r.RemoteCommID == 0 && r.Reason == ReasonTimeout && r.InfoLen >= 8 {
 		guid := binary.BigEndian.Uint64(r.Info[:])
-		if c := m.peers[peerKey{from.Remote, guid, r.LocalCommID}]; c != nil &&
+		if c := m.peers[peerKey{from.Via, from.Remote, guid, r.LocalCommID}]; c != nil &&
 			c.matches(from) && halfOpen.has(c.state) {
 			return c
 		}

@@ -4,6 +4,10 @@ import "xroce/roce/clock"
 
 // Implementation constants of time.
 const (
+	// minTimeout is the smallest timeout code of a peer that is believed, 0.3 s: who asks may be
+	// somebody else, and the answer that he does not confirm is repeated up to 15 times. Linux
+	// asks for 20.
+	minTimeout = 16
 	// maxTimeout is the largest timeout code of a peer that is believed, 16.8 s:
 	// a foreign number must not pin memory for hours.
 	maxTimeout = 22

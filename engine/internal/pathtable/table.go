@@ -18,6 +18,12 @@ func DestinationOf(p *wire.Path) Destination {
 	return Destination{p.Framing, p.Tags.VLAN(), p.Src, p.Dst}
 }
 
+// MACs are the addresses on the link by which a path goes: ours, and that of its first hop.
+type MACs struct{ Src, Dst [6]byte }
+
+// MACsOf are those of a path.
+func MACsOf(p *wire.Path) MACs { return MACs{p.SrcMAC, p.DstMAC} }
+
 // A Table lists the destinations in use, each with its users. A user has one
 // destination at most. It is safe for concurrent use.
 type Table[U comparable] struct {
@@ -30,8 +36,9 @@ type Table[U comparable] struct {
 // A route is a destination with its users.
 type route[U comparable] struct {
 	to     Destination
+	by     MACs // told last, at first those of the user that came first
 	users  map[U]struct{}
-	listed bool // by Destinations or Unlisted, since it came
+	listed bool // by Destinations or Unlisted, since it came or a user by other addresses
 }
 
 // New returns an empty table.
@@ -42,30 +49,44 @@ func New[U comparable]() *Table[U] {
 	}
 }
 
-// Added receives a value when a destination has come that was not in use; several
-// may be one value. What was resolved for it may have been overtaken by a change
-// before it came here, so the goroutine that follows changes resolves it once.
+// Added receives a value when a destination has come that was not in use, or a user that goes
+// there by other addresses than the others; several may be one value. What was resolved for it
+// may have been overtaken by a change before it came here, so the goroutine that follows changes
+// resolves it once. There is none for a user that goes as the others do: a look is at all users of
+// a destination, so that one for each of them would be quadratic.
 func (t *Table[U]) Added() <-chan struct{} { return t.added }
 
-// Add makes a user one of a destination, and no longer of the one that it had.
-func (t *Table[U]) Add(user U, to Destination) {
+// Add makes a user one of a destination, which it goes to by some addresses, and no longer of the
+// one that it had.
+func (t *Table[U]) Add(user U, to Destination, by MACs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r := t.of[user]; r != nil && r.to == to {
-		return
+	r := t.of[user]
+	if r == nil || r.to != to {
+		r = t.move(user, to, by)
 	}
-	t.remove(user)
-	r := t.routes[to]
-	if r == nil {
-		r = &route[U]{to: to, users: map[U]struct{}{}}
-		t.routes[to] = r
+	if r.by != by {
+		r.listed = false
+	}
+	if !r.listed {
 		select {
 		case t.added <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// move makes a user one of a destination that it does not go to until now, with the lock held.
+func (t *Table[U]) move(user U, to Destination, by MACs) *route[U] {
+	t.remove(user)
+	r := t.routes[to]
+	if r == nil {
+		r = &route[U]{to: to, by: by, users: map[U]struct{}{}}
+		t.routes[to] = r
+	}
 	r.users[user] = struct{}{}
 	t.of[user] = r
+	return r
 }
 
 // Remove takes a user out. One that is not in the table is no error.
@@ -92,7 +113,7 @@ func (t *Table[U]) remove(user U) {
 func (t *Table[U]) Destinations() []Destination { return t.list(true) }
 
 // Unlisted lists those that neither Destinations nor Unlisted has listed since they
-// came.
+// came, or a user that goes there by other addresses than the others.
 func (t *Table[U]) Unlisted() []Destination { return t.list(false) }
 
 func (t *Table[U]) list(all bool) (list []Destination) {
@@ -107,11 +128,13 @@ func (t *Table[U]) list(all bool) (list []Destination) {
 	return list
 }
 
-// Users lists the users of a destination, in no order.
-func (t *Table[U]) Users(to Destination) (list []U) {
+// Tell notes by which addresses a destination is reached, and lists its users, who are to be told,
+// in no order.
+func (t *Table[U]) Tell(to Destination, by MACs) (list []U) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.routes[to]; r != nil {
+		r.by = by
 		for user := range r.users {
 			list = append(list, user)
 		}

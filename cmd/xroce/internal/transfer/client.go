@@ -76,7 +76,8 @@ func (c *Client) send(ctx context.Context, s *sender) (Result, error) {
 
 // persist does something over one connection after the other until it is done or fails for
 // good. It goes on as long as each gets further than all before, or for Retry. The time in which
-// the ends compare what there is from before does not count: nothing is to get through then.
+// the ends compare what there is from before does not count: nothing is to get through then. Of
+// the server's no more than reading so much may take: what it has is its own word.
 func (c *Client) persist(
 	ctx context.Context, do func(*control) (result Result, done int64, err error),
 ) (Result, error) {

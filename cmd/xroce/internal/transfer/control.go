@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,10 @@ type control struct {
 	// that did not show that it knows the token: they would help it to guess.
 	trusted bool
 
+	// proven says that the peer has shown that it knows the token: what has no code then is
+	// somebody else's.
+	proven bool
+
 	waits  func() // for tests, may be nil
 	hashes func() // for tests, may be nil: what is held is about to be read
 	now    func() time.Time
@@ -44,25 +49,31 @@ func newControl(l *Link, p patience) *control {
 	return &control{Link: l, patience: p.orOrdinary(), now: time.Now}
 }
 
-// comparing does a part of comparing what one end has from before, and has the time count as
-// such, unless the other end just said nothing.
-func (c *control) comparing(do func() error) error {
+// comparing asks the other end what comes of comparing so many bytes that one has from before. Of
+// the time, as much counts as such as it may take to read them, and none when the other end just
+// said nothing.
+func (c *control) comparing(held int64, ask func() error) error {
 	began := c.now()
-	err := do()
+	err := ask()
 	if !errors.Is(err, peer.ErrSilence) {
-		c.compared += c.now().Sub(began)
+		c.compared += min(c.now().Sub(began), c.patience.reading(held))
 	}
 	return err
 }
 
-// digestOf counts what one end has from before in a digest.
+// digestOf counts what this end has from before in a digest, as long as there is somebody to tell.
 func (c *control) digestOf(
 	ctx context.Context, from io.Reader, size int64, digest hash.Hash,
 ) error {
+	began := c.now()
 	if c.hashes != nil {
 		c.hashes()
 	}
-	return digestOf(ctx, from, size, digest)
+	err := digestOf(func() error {
+		return cmp.Or(context.Cause(ctx), lost(c.Conn.Err()))
+	}, from, size, digest)
+	c.compared += c.now().Sub(began)
+	return err
 }
 
 // send says something, and does not wait until the other end has heard it.
@@ -105,13 +116,20 @@ func (c *control) listen() (<-chan struct{}, error) {
 	return c.next.Done(), nil
 }
 
+// errForged is of a message that says nothing of the peer. What it does can be had by cutting the
+// connection: more it must not do.
+var errForged = fmt.Errorf("%w: a message came in the name of the peer, without the code that "+
+	"the token makes", ErrLost)
+
 // take takes the message that listen told of. An error that the other end reported is an
-// ErrPeer, also without a code: all that a forged one does is to end the conversation,
-// which can be had by cutting the connection.
+// ErrPeer, also without a code as long as it has not shown that it knows the token: it may have
+// another one, and say so.
 func (c *control) take() (message, error) {
 	r := c.next
 	c.next = nil
 	switch {
+	case errors.Is(r.Err, msg.ErrTruncated) && c.proven: // no code can be looked at
+		return message{}, errForged
 	case errors.Is(r.Err, msg.ErrTruncated):
 		return message{}, fmt.Errorf("%w: a message of %d bytes, and one has at most %d", ErrPeer,
 			r.Whole, maxMessage)
@@ -125,7 +143,11 @@ func (c *control) take() (message, error) {
 func (c *control) read(line []byte) (m message, err error) {
 	text, sealed := line, true
 	if c.seal != nil {
-		if text, sealed = c.seal.open(line); !sealed {
+		text, sealed = c.seal.open(line)
+		switch {
+		case !sealed && c.proven:
+			return message{}, errForged
+		case !sealed:
 			text = line
 		}
 	}
@@ -140,7 +162,8 @@ func (c *control) read(line []byte) (m message, err error) {
 		return message{}, fmt.Errorf("%w: that of the peer is another one: both ends need "+
 			"the same --token-file", ErrToken)
 	}
-	c.trusted = c.seal != nil
+	c.proven = c.seal != nil
+	c.trusted = c.proven
 	return m, nil
 }
 

@@ -1,16 +1,15 @@
 package transfer
 
 import (
-	"context"
 	"hash"
 	"io"
 )
 
-// digestOf counts the next bytes of a file in a digest, until the context ends.
-func digestOf(ctx context.Context, from io.Reader, size int64, digest hash.Hash) error {
+// digestOf counts the next bytes of a file in a digest, until ended says why not to go on.
+func digestOf(ended func() error, from io.Reader, size int64, digest hash.Hash) error {
 	buf := make([]byte, min(size, ChunkSize))
 	for size > 0 {
-		if err := context.Cause(ctx); err != nil {
+		if err := ended(); err != nil {
 			return err
 		}
 		part := buf[:min(size, ChunkSize)]

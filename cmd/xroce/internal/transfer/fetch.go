@@ -94,8 +94,7 @@ func (f *FetchConfig) toFile(
 	if err != nil {
 		return result, 0, err
 	}
-	err = c.comparing(func() error { return part.recall(ctx, c) })
-	if err == nil {
+	if err = part.recall(ctx, c); err == nil {
 		result, err = f.take(ctx, c, &offer, part)
 	}
 	if err == nil {
@@ -114,7 +113,7 @@ func (f *FetchConfig) take(
 ) (Result, error) {
 	start, held := time.Now(), to.has()
 	var m message
-	err := c.comparing(func() (err error) {
+	err := c.comparing(held, func() (err error) {
 		m, err = c.ask(ctx, message{Held: held, SHA256: to.sum()}, c.patience.forWork(held))
 		return err
 	})

@@ -98,7 +98,7 @@ func TestLeftPartsDriveOutTheirOwn(t *testing.T) {
 		if p.held != 5 {
 			t.Errorf("%d bytes are kept of %s", p.held, name)
 		}
-		must(t, p.recall(t.Context(), new(control)))
+		must(t, p.recalled())
 		must(t, errors.Join(p.add([]byte("67890")), p.commit(), p.close()))
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)

@@ -50,9 +50,10 @@ type Guest struct {
 	admitted  bool
 	gaveWay   bool
 	whole     bool      // all has come
-	since     time.Time // when it was admitted
+	since     time.Time // when it was admitted, later by its recesses
 	done      int64     // bytes of this file
 	pace      pace      // of all files since
+	rest      recesses
 }
 
 // Enter gives a connection of a host a place, whose end does not wait and is told why. Leave
@@ -136,6 +137,9 @@ func (l *Lobby) count(of func(*Guest) bool) (n int) {
 // slowGrace is how long a transfer may be slow before it gives way.
 const slowGrace = 5 * time.Second
 
+// young reports whether a guest has been there for so short a time that it may be slow.
+func (g *Guest) young(now time.Time) bool { return g.pace.clock(now).Sub(g.since) <= slowGrace }
+
 // giveWay hangs up on the slowest transfer of some sources, if it is slow, and reports
 // whether there was one: who holds a place for nothing holds it from others. Those that
 // wait for a disk which does not answer notice nothing, so there may be no more of them
@@ -148,7 +152,7 @@ func (l *Lobby) giveWay(of func(*Guest) bool) bool {
 	slowest, least := -1, float64(l.Slow)
 	for i, g := range l.admitted {
 		rate := g.pace.rate(now)
-		if of(g) && !g.whole && now.Sub(g.since) > slowGrace && rate < least {
+		if of(g) && !g.whole && !g.young(now) && rate < least {
 			slowest, least = i, rate
 		}
 	}
@@ -174,6 +178,7 @@ func (g *Guest) Progress(done, _ int64) {
 	g.lobby.mu.Lock()
 	defer g.lobby.mu.Unlock()
 	g.pace.add(g.lobby.time(), done-g.done)
+	g.rest.repay(done - g.done)
 	g.done = done
 }
 
@@ -202,6 +207,7 @@ func (g *Guest) Ended() {
 func (g *Guest) next() {
 	g.whole, g.done = false, 0
 	g.pace.goOn(g.lobby.time())
+	g.rest.next()
 }
 
 // A standing is whether a guest that holds something others need is to give way to them.
@@ -228,7 +234,7 @@ func (g *Guest) standing() standing {
 		return departed
 	case l.Slow == 0 || g.whole || !g.admitted:
 		return stays
-	case now.Sub(g.since) <= slowGrace:
+	case g.young(now):
 		return young
 	case g.pace.rate(now) < float64(l.Slow):
 		return slowNow

@@ -31,12 +31,21 @@ func (p *pace) stop(now time.Time) {
 	p.stopped = now
 }
 
-// goOn has time count again.
-func (p *pace) goOn(now time.Time) {
+// goOn has time count again, and returns how much did not.
+func (p *pace) goOn(now time.Time) (away time.Duration) {
 	if !p.stopped.IsZero() {
-		away := now.Sub(p.stopped)
+		away = now.Sub(p.stopped)
 		p.begun, p.span, p.stopped = p.begun.Add(away), p.span.Add(away), time.Time{}
 	}
+	return away
+}
+
+// clock is what time it is for the guest.
+func (p *pace) clock(now time.Time) time.Time {
+	if !p.stopped.IsZero() {
+		return p.stopped
+	}
+	return now
 }
 
 // roll goes on to the span that a time is in. While no time counts there is no other one.
@@ -56,6 +65,7 @@ func (p *pace) roll(now time.Time) {
 // rate is how many bytes a second came lately. Who has just begun did not do it in no time.
 func (p *pace) rate(now time.Time) float64 {
 	p.roll(now)
+	now = p.clock(now)
 	lately := min(now.Sub(p.begun), now.Sub(p.span)+paceSpan)
 	return float64(p.before+p.bytes) / max(lately, slowGrace).Seconds()
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -44,6 +45,7 @@ type partial struct {
 	release   func() // of that name, nil for none
 	from      Sender
 	ctx       context.Context // of the connection that it comes by
+	broken    error           // the first of writing it: what there is of it may be gone
 	room      *holding
 	ledger
 }
@@ -94,12 +96,20 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 // begin has room promised, and goes on with what there is of the file from before, or makes it.
 func (p *partial) begin(mode fs.FileMode) error {
 	if name := p.lasting; name != "" {
-		p.store.resume(name, p.room)
+		before := p.store.resume(name, p.room)
 		var err error
-		if p.file, err = p.reopen(name); err == nil {
+		p.file, err = p.reopen(name)
+		switch {
+		case err == nil:
 			p.temp = name
-		} else if err == unix.EACCES { // its mode keeps us from going on
+		case err == unix.EACCES: // its mode keeps us from going on
 			clearPart(p.dir, name, always)
+		case before != nil && mayOpenLater(err):
+			p.store.putBack(before, p.room)
+			before = nil
+		}
+		if before != nil {
+			before.dir.Close()
 		}
 	}
 	if err := p.store.promise(p.ctx, p.want(1, p.size)); err != nil {
@@ -214,7 +224,17 @@ func (p *partial) add(chunk []byte) error {
 	n, err := p.ledger.add(chunk)
 	p.unwritten -= int64(n)
 	p.store.wrote(int64(n))
-	return p.fault("write", err)
+	return p.breaks(p.fault("write", err))
+}
+
+// sync writes what there is of the file to disk.
+func (p *partial) sync() error { return p.breaks(p.fault("sync", p.store.sync(p.file))) }
+
+// breaks takes note of an error of writing the file, and returns it. The kernel tells once of what
+// it could not bring to disk, and fsync(2) succeeds after that: nobody may rely on what there is.
+func (p *partial) breaks(err error) error {
+	p.broken = cmp.Or(p.broken, err)
+	return err
 }
 
 // done is the number of bytes that are in the file.
@@ -251,8 +271,8 @@ func (p *partial) commit() error {
 	if p.known {
 		return nil
 	}
-	if err := p.store.sync(p.file); err != nil {
-		return p.fault("sync", err)
+	if err := p.sync(); err != nil {
+		return err
 	}
 	if err := p.rename(); err != nil {
 		return err
@@ -266,31 +286,6 @@ func (p *partial) commit() error {
 	}
 	p.store.remember(p)
 	return nil
-}
-
-// rename gives the file its final name. One that is there stays, unless it may be
-// replaced.
-func (p *partial) rename() error {
-	fd := int(p.dir.Fd())
-	if p.store.Overwrite {
-		if err := p.store.vacant(p.place); err != nil {
-			return err
-		}
-		return p.fault("rename", unix.Renameat(fd, p.temp, fd, p.base))
-	}
-	err := renameNew(fd, p.temp, p.base)
-	if err == unix.EEXIST {
-		return p.store.errExists(p.path)
-	}
-	return p.fault("rename", err)
-}
-
-// linkNew is a rename that replaces nothing, on file systems that have hard links.
-func linkNew(dir int, from, to string) error {
-	if err := unix.Linkat(dir, from, dir, to, 0); err != nil {
-		return err
-	}
-	return unix.Unlinkat(dir, from, 0)
 }
 
 // close closes the file, and removes it if it was not committed. It is for every
@@ -307,13 +302,18 @@ func (p *partial) close() (err error) {
 }
 
 // leave closes the file for its sender to go on later, when there is a part that it would find
-// again; otherwise it is close.
+// again, and that is on disk; otherwise it is close.
 func (p *partial) leave() error {
 	if p.temp == "" || p.temp != p.lasting || p.done() == 0 {
 		return p.close()
 	}
-	err := p.fault("sync", p.store.sync(p.file))
-	err = errors.Join(err, p.fault("close", p.file.Close()))
+	if p.broken == nil {
+		_ = p.sync() // breaks remembers the error
+	}
+	if p.broken != nil {
+		return errors.Join(p.broken, p.close())
+	}
+	err := p.fault("close", p.file.Close())
 	p.store.keep(p)
 	p.yield()
 	return err

@@ -37,9 +37,12 @@ func (p patience) orOrdinary() patience {
 
 // forWork is how long to wait for what the other end says when it has read or written so many
 // bytes. While it makes their digest it says nothing, and a file may have terabytes.
-func (p patience) forWork(bytes int64) time.Duration {
+func (p patience) forWork(bytes int64) time.Duration { return p.work + p.reading(bytes) }
+
+// reading is how long it may take to read or write so many bytes, beside what anything may take.
+func (p patience) reading(bytes int64) time.Duration {
 	if p.rate == 0 {
-		return p.work
+		return 0
 	}
-	return p.work + time.Duration(bytes/p.rate)*time.Second
+	return time.Duration(bytes/p.rate) * time.Second
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,20 +143,67 @@ func TestHashingIsNoRetry(t *testing.T) {
 	}
 }
 
+// TestSmallPartsAreNoLongRetry: a server that claims to have a byte of the file, and hangs up
+// after nine minutes in which it is to read that, does not keep a client at it that gives up after
+// one.
+func TestSmallPartsAreNoLongRetry(t *testing.T) {
+	r := newRig(t, 1, sim.Faults{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var waited atomic.Int64
+	var servers sync.WaitGroup
+	c := r.client()
+	c.Retry, c.now = time.Minute, func() time.Time { return time.Unix(0, waited.Load()) }
+	c.Dial = func(ctx context.Context) (*Link, error) {
+		near, far := r.connect(t, client, server)
+		servers.Go(func() {
+			hearOffer(far)
+			sayMessage(far, message{Path: "x", Held: 1})
+			_, _ = newControl(far, patience{}).receive(ctx, ordinary.exchange)
+			waited.Add(int64(9 * time.Minute))
+			far.Conn.Abort()
+		})
+		return near, nil
+	}
+	lost := 0
+	c.Lost = func(error) {
+		if lost++; lost > 2 {
+			cancel()
+		}
+	}
+	_, err := c.Send(ctx, SendConfig{File: r.file, Path: "x"})
+	c.Close()
+	servers.Wait()
+	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "--retry") || lost > 0 {
+		t.Errorf("it tried %d times more: %v", lost, err)
+	}
+}
+
 // TestSilenceIsNoHashing: who waits in vain for what the other end makes of a part does not count
-// that as work.
+// that as work, nor what is longer than the work can be.
 func TestSilenceIsNoHashing(t *testing.T) {
-	for err, want := range map[error]time.Duration{
-		nil: time.Hour, ErrLost: time.Hour, peer.ErrSilence: 0,
+	const inAnHour = 3600 * 4 << 20
+	for _, c := range []struct {
+		held int64
+		err  error
+		want time.Duration
+	}{
+		{inAnHour, nil, time.Hour},
+		{inAnHour, ErrLost, time.Hour},
+		{inAnHour, peer.ErrSilence, 0},
+		{2 * inAnHour, ErrLost, time.Hour},
+		{inAnHour / 2, ErrLost, time.Hour / 2},
+		{1, nil, 0},
+		{1, ErrLost, 0},
 	} {
 		now := time.Unix(0, 0)
-		c := &control{now: func() time.Time { return now }}
-		got := c.comparing(func() error {
+		conn := &control{patience: ordinary, now: func() time.Time { return now }}
+		got := conn.comparing(c.held, func() error {
 			now = now.Add(time.Hour)
-			return err
+			return c.err
 		})
-		if c.compared != want || !errors.Is(got, err) {
-			t.Errorf("%v: %v count, %v", err, c.compared, got)
+		if conn.compared != c.want || !errors.Is(got, c.err) {
+			t.Errorf("%+v: %v count, %v", c, conn.compared, got)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func TestVerdictOfAnotherConnection(t *testing.T) {
 	if second.held != 5 || second.done() != 5 {
 		t.Errorf("%d bytes are held of what is there", second.held)
 	}
-	must(t, errors.Join(second.recall(t.Context(), new(control)), second.add(nil)))
+	must(t, errors.Join(second.recalled(), second.add(nil)))
 	if second.sum() != first.sum() {
 		t.Errorf("it is %s, and was %s", second.sum(), first.sum())
 	}

@@ -112,7 +112,11 @@ func (r *receiver) serve(ctx context.Context, m *message) error {
 
 // put takes a file.
 func (r *receiver) put(ctx context.Context, m *message) error {
-	part, err := r.Store.create(ctx, m, r.From)
+	var part *partial
+	err := r.From.Guest.recess(func() (err error) {
+		part, err = r.Store.create(ctx, m, r.From)
+		return err
+	})
 	if err != nil {
 		r.ended(Result{}, endOf(ctx, err))
 		r.sendError(endOf(ctx, err)) // it may ask for something else
@@ -235,7 +239,8 @@ func (r *receiver) agree(ctx context.Context, part *partial) error {
 	if part.held == 0 {
 		return nil
 	}
-	if err := part.recall(ctx, r.control); err != nil {
+	err := r.From.Guest.recess(func() error { return part.recall(ctx, r.control) })
+	if err != nil {
 		return err
 	}
 	m, err := r.receive(ctx, r.control.patience.forWork(part.held))

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -95,7 +96,8 @@ func (s *Store) keep(p *partial) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing -= p.unwritten
-	s.remain(p)
+	s.remain(p.remnant())
+	s.letGo(p.room)
 }
 
 // keepAgain keeps what was kept before of a file that got no room now, and reports whether it did:
@@ -108,22 +110,27 @@ func (s *Store) keepAgain(p *partial) bool {
 	}
 	s.files++
 	s.total += p.size
-	s.remain(p)
+	s.remain(p.remnant())
+	s.letGo(p.room)
 	return true
 }
 
+// remnant is what is kept of a file.
+func (p *partial) remnant() *remnant {
+	return &remnant{p.temp, p.dir, p.size, p.store.now(), p.from.Host}
+}
+
 // remain remembers a file that counts already. The caller holds mu.
-func (s *Store) remain(p *partial) {
-	s.kept = append(s.kept, &remnant{p.temp, p.dir, p.size, s.now(), p.from.Host})
+func (s *Store) remain(r *remnant) {
+	s.kept = append(s.kept, r)
 	if len(s.kept) > maxKept {
 		s.drop(s.givesWay())
 	}
-	s.letGo(p.room)
 }
 
-// resume takes a partial file out of those that are kept, and drops those that are too old. What is
-// there of it is held from now on.
-func (s *Store) resume(name string, has *holding) {
+// resume takes a partial file out of those that are kept, if it is one, and drops those that are
+// too old. What is there of it is held from now on. Its directory is the caller's to close.
+func (s *Store) resume(name string, has *holding) *remnant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
@@ -134,10 +141,32 @@ func (s *Store) resume(name string, has *holding) {
 			has.free = r.space(has.dev)
 			s.hold(has)
 			s.release(i)
-			r.dir.Close()
-			return
+			return r
 		}
 	}
+	return nil
+}
+
+// putBack keeps on what resume took, and nobody holds.
+func (s *Store) putBack(r *remnant, has *holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files++
+	s.total += r.size
+	r.since = s.now() // as of any that is kept last
+	s.remain(r)
+	has.free = 0
+	s.letGo(has)
+}
+
+// mayOpenLater reports whether there was too little of something to open a file that may be the
+// one that is kept.
+func mayOpenLater(err error) bool {
+	switch err {
+	case unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOLCK, unix.EINTR, unix.EIO:
+		return true
+	}
+	return false
 }
 
 // givesWay is which of those that are kept, of which there are some, makes room: the oldest of the
@@ -162,7 +191,7 @@ func (s *Store) release(i int) {
 	s.kept = append(s.kept[:i], s.kept[i+1:]...)
 }
 
-// reopen opens what there is of a file from before, unless it is not ours alone.
+// reopen opens what there is of a file from before, unless it is not ours alone (EEXIST).
 func (p *partial) reopen(name string) (*os.File, error) {
 	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	fd, err := unix.Openat(int(p.dir.Fd()), name, flags, 0)
@@ -172,10 +201,13 @@ func (p *partial) reopen(name string) (*os.File, error) {
 	file := os.NewFile(uintptr(fd), name)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG ||
-		int(st.Uid) != os.Geteuid() || st.Nlink != 1 || st.Size > p.size ||
-		p.store.lock(file) != nil || !named(p.dir, name, file) {
+		int(st.Uid) != os.Geteuid() || st.Nlink != 1 || st.Size > p.size {
 		file.Close()
 		return nil, errors.Join(err, unix.EEXIST)
+	}
+	if err := p.store.lock(file); err != nil || !named(p.dir, name, file) {
+		file.Close()
+		return nil, cmp.Or(err, error(unix.EEXIST))
 	}
 	p.held = st.Size
 	return file, nil

@@ -163,11 +163,11 @@ func (s *sender) goOn(ctx context.Context, c *control, held int64) (int64, error
 	case held < 0 || held > s.size:
 		return 0, fmt.Errorf("%w: it has %d bytes of %d", ErrPeer, held, s.size)
 	}
+	if err := c.digestOf(ctx, s.file, held, s.hash); err != nil {
+		return 0, s.shorter(err)
+	}
 	var m message
-	err := c.comparing(func() (err error) {
-		if err := c.digestOf(ctx, s.file, held, s.hash); err != nil {
-			return s.shorter(err)
-		}
+	err := c.comparing(held, func() (err error) {
 		m, err = c.ask(ctx, message{SHA256: s.sum()}, c.patience.forWork(held))
 		return refused(err)
 	})

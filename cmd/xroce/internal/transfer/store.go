@@ -55,8 +55,13 @@ type Store struct {
 	lock func(*os.File) error
 	free func(*os.File) (int64, error)
 	now  func() time.Time
+	// And renameat2(2) and link(2), which fail where something has the new name.
+	renameNew func(dir int, from, to string) error
+	link      func(dir int, from, to string) error
 	// How long a file waits for room.
 	roomTime time.Duration
+
+	naming sync.Mutex // is held to rename where the kernel keeps no file from replacing another
 
 	mu       sync.Mutex
 	files    int   // that were received or are being received
@@ -85,8 +90,8 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 	}
 	return &Store{
 		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
-		free: freeBytes, now: time.Now, roomTime: roomTime, owners: map[string]*claim{},
-		freed: make(chan struct{}),
+		free: freeBytes, now: time.Now, renameNew: renameNew, link: link, roomTime: roomTime,
+		owners: map[string]*claim{}, freed: make(chan struct{}),
 	}, nil
 }
 

@@ -94,8 +94,16 @@ func (r *rig) tapped(
 	t *testing.T, p *tap, change func(who, n int, line string) string,
 ) (sendErr, receiveErr error) {
 	t.Helper()
-	r.token = right
-	stop := r.listen(t.Context(), ReceiveConfig{Token: right})
+	return r.tappedTo(t, ReceiveConfig{}, p, change)
+}
+
+// tappedTo is tapped for a receiver that is to know more than the token.
+func (r *rig) tappedTo(
+	t *testing.T, receive ReceiveConfig, p *tap, change func(who, n int, line string) string,
+) (sendErr, receiveErr error) {
+	t.Helper()
+	r.token, receive.Token = right, right
+	stop := r.listen(t.Context(), receive)
 	c := r.client()
 	var done sync.WaitGroup
 	c.Dial = func(ctx context.Context) (*Link, error) {

@@ -266,6 +266,9 @@ func (f *perfFlags) setOutput(c *perf.Config) error {
 		return usagef("--dump is for one size (not -a) and for receives of each QP " +
 			"(not --use-srq): else nobody can tell what is where")
 	}
+	if f.dump != "" && c.Infinite {
+		return usagef("--dump is of a test that has an end, and --run_infinitely has none")
+	}
 	if f.dump != "" && (c.Type == roce.TypeRawPacket || f.multicast) {
 		return usagef("--dump is for queue pairs that talk to each other: of frames (-c " +
 			"RAW_PACKET) and groups (-g) there is no telling whose is what")

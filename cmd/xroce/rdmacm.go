@@ -92,7 +92,7 @@ func (a *app) converse(
 	if !a.json {
 		a.sayPings(report, result, err)
 	}
-	if err != nil || !a.json {
+	if !a.json || err != nil && result.RoundTrip == nil {
 		return err
 	}
 	report.Device, report.Backend = dev.Name(), dev.Link().Backend
@@ -104,7 +104,7 @@ func (a *app) converse(
 		}
 	}
 	report.Seconds = time.Since(start).Seconds()
-	return a.printJSON(report)
+	return errors.Join(err, a.printJSON(report)) // of a client that failed, what it has measured
 }
 
 // sayPings tells how rping ended, as ping(8) does: the original says nothing at all. Of a

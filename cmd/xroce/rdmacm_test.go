@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"xroce/engine/sim"
 )
 
 // startListening starts a server of rdma_cm and waits until it listens.
@@ -64,6 +67,36 @@ func TestRpingJSON(t *testing.T) {
 			trip.P999 > trip.Max || trip.Stddev > trip.Max-trip.Min) {
 			t.Errorf("%+v", trip)
 		}
+	}
+}
+
+// TestRpingInterruptedJSON: a client without an end tells what it has measured when it is
+// interrupted, to programs too.
+func TestRpingInterruptedJSON(t *testing.T) {
+	t.Parallel()
+	b, network := simBench(t)
+	server := b.startListening(t, "rping", "-d", "xr1", "-s")
+	var frames atomic.Int64
+	enough := make(chan struct{})
+	network.Observe(func(*sim.Event) {
+		if frames.Add(1) == 1000 {
+			close(enough)
+		}
+	})
+	client := b.start(t, strings.Fields("rping -d xr2 -c -a 192.0.2.1 -j")...)
+	select {
+	case <-enough:
+	case <-client.done:
+	}
+	client.cancel()
+	client.wait(t).exited(t, exitInterrupted)
+	server.wait(t)
+	var r conversationReport
+	if err := json.Unmarshal([]byte(client.stdout), &r); err != nil {
+		t.Fatalf("%v in %q", err, client.stdout)
+	}
+	if r.Messages < 1 || r.RoundTrip == nil || r.RoundTrip.Min <= 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -128,6 +128,28 @@ func (c *Config) receives() bool {
 	return c.Test.Verb == Send && (c.Both || c.Test.Latency || !c.first())
 }
 
+// share is how many receives are posted for each QP.
+func (c *Config) share() int {
+	if c.UseSRQ {
+		return c.RxDepth / c.QPs
+	}
+	return c.RxDepth
+}
+
+// room is how much of a message fits into a receive, in a run of a size. With -a that is all of
+// any: over an unreliable service receives are left of each size when messages are lost, and of
+// one that is too short for the next message nothing ever comes.
+func (c *Config) room(size int) int {
+	if c.All && c.Type != roce.TypeRC {
+		return c.Size
+	}
+	return size
+}
+
+// hasCPUUtil reports whether this end's results have the load of the CPUs: one that only answers
+// passes on what the other end has measured, which is not told of.
+func (c *Config) hasCPUUtil() bool { return c.CPUUtil && !c.passive() }
+
 // Direct reports whether the device is best driven by the loop itself: it polls, and
 // nothing else has to happen meanwhile.
 func (c *Config) Direct() bool { return !c.Events && !c.passive() }

@@ -109,8 +109,17 @@ func (e *end) newQP(f *flow) error {
 	if c.Type != roce.TypeUD {
 		return f.qp.Init(verbs[c.Test.Verb].access)
 	}
-	if err := f.qp.Start(qkey); err != nil || c.Group.IsZero() || !c.receives() {
+	if err := f.qp.Start(qkey); err != nil {
 		return err
+	}
+	if rate := c.Rate.kbits(c.QPs); rate != 0 { // with others it is a part of connecting
+		err := f.qp.Modify(&roce.Attr{RateLimit: rate}, roce.AttrRateLimit)
+		if err != nil {
+			return err
+		}
+	}
+	if c.Group.IsZero() || !c.receives() {
+		return nil
 	}
 	return f.qp.AttachMulticast(c.Group)
 }
@@ -172,16 +181,11 @@ func (e *end) slots(n int) (count, stride uint64) {
 	return e.at.slots(n)
 }
 
-// supply posts the first receives for messages of a size. What an earlier size left
-// unused stays posted, and is long enough when sizes grow only if nothing is left:
-// the loops post no more receives than messages come.
+// supply posts the first receives for messages of a size: as many as are missing, for those
+// that an earlier size has left are still there.
 func (e *end) supply() error {
-	n := e.cfg.RxDepth
-	if e.srq != nil {
-		n /= len(e.flows)
-	}
 	for i := range e.flows {
-		for range n {
+		for e.flows[i].standing < e.cfg.share() {
 			if err := e.flows[i].supply(); err != nil {
 				return fmt.Errorf("post receives: %w", err)
 			}
@@ -244,6 +248,9 @@ func (e *end) check(n int, err error) (int, error) {
 		if err := wc.Err(); err != nil {
 			return n, err
 		}
+		if wc.WRID&wridRecv != 0 {
+			e.flows[wridQP(wc.WRID)].standing--
+		}
 		switch {
 		case wc.WRID&wridRecv == 0:
 		case wc.Opcode != roce.WCRecv:
@@ -273,7 +280,8 @@ func (e *end) cause(err error) error {
 	if errors.Is(err, roce.ErrFailed) {
 		return err
 	}
-	for n := 1; n > 0; {
+	// Those that are there now: what is posted again in place of strays has no end.
+	for left, n := e.cq.Depth(), 1; left > 0 && n > 0; left -= n {
 		var failed error
 		n, failed = e.cq.Poll(e.wcs[:])
 		if _, failed = e.check(n, failed); failed != nil {

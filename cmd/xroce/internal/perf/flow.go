@@ -28,6 +28,7 @@ type flow struct {
 
 	posted, completed   uint64 // sends
 	supplied, delivered uint64 // receives posted, messages received
+	standing            int    // receives posted that have taken nothing yet, of any size
 }
 
 // Work request numbers: what it was, of which QP, and how many there were.
@@ -49,7 +50,7 @@ func (f *flow) prepare(e *end, qp, size int) {
 	f.out, f.in = base+uint64(e.at.out(qp)), base+uint64(e.at.in(qp))
 	f.remote = remote.VAddr
 	f.slots, f.stride = e.slots(size)
-	f.inSlots, f.inStride = e.slots(size + c.header())
+	f.inSlots, f.inStride = e.slots(c.room(size) + c.header())
 	f.sendWR = roce.SendWR{Opcode: c.opcode(), RKey: remote.RKey}
 	f.inline, f.staged = nil, nil
 	f.sendSGE[0] = roce.SGE{Length: uint32(size), LKey: e.mr.LKey()}
@@ -73,11 +74,12 @@ func (f *flow) prepare(e *end, qp, size int) {
 	case c.Test.Verb == Atomic && c.Atomic == FetchAndAdd:
 		f.sendWR.CompareAdd = 1
 	}
-	f.recvSGE[0] = roce.SGE{Length: uint32(size + c.header()), LKey: e.mr.LKey()}
+	f.recvSGE[0] = roce.SGE{Length: uint32(c.room(size) + c.header()), LKey: e.mr.LKey()}
 	f.recvWR.SGList = f.recvSGE[:]
 	f.sendWR.WRID = uint64(qp) << wridShift
 	f.recvWR.WRID = uint64(qp)<<wridShift | wridRecv
-	f.posted, f.completed, f.supplied, f.delivered = 0, 0, 0, 0
+	f.posted, f.completed, f.delivered = 0, 0, 0
+	f.supplied = uint64(f.standing)
 }
 
 // post posts one send, with a completion if it is signaled.
@@ -114,6 +116,7 @@ func (f *flow) supply() error {
 		at = f.supplied % f.inSlots * f.inStride
 	}
 	f.supplied++
+	f.standing++
 	f.recvSGE[0].Addr = f.in + at
 	if f.srq != nil {
 		return f.srq.PostRecv(&f.recvWR)

@@ -131,3 +131,15 @@ func TestManyIntervals(t *testing.T) {
 		t.Errorf("%d kept, %d left off", len(r.Intervals), r.IntervalsLeftOff)
 	}
 }
+
+// TestManyRows: of a run without an end the first results are kept, and the newest.
+func TestManyRows(t *testing.T) {
+	r := &Record{Info: &Info{}}
+	for n := range maxRows + 3 {
+		r.Row(r.Info, &Row{Strays: uint64(n)})
+	}
+	if len(r.Rows) != maxRows || r.Rows[0].Strays != 0 ||
+		r.Rows[maxRows-1].Strays != maxRows+2 || r.Document(nil).ResultsLeftOff != 3 {
+		t.Errorf("%d kept, %d left off", len(r.Rows), r.RowsLeftOff)
+	}
+}

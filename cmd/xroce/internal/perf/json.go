@@ -23,6 +23,7 @@ type Document struct {
 
 	Intervals        []IntervalJSON `json:"intervals,omitempty"` // with -i
 	IntervalsLeftOff int            `json:"intervals_left_off,omitempty"`
+	ResultsLeftOff   int            `json:"results_left_off,omitempty"` // before the last one
 }
 
 // TestInfo is the head of a report, with the keys of the tool.
@@ -193,7 +194,7 @@ func (i *Info) testInfo() TestInfo {
 func (i *Info) result(r *Row) any {
 	two := func(v float64) Fixed { return Fixed{v, 2} }
 	var cpu *Fixed
-	if i.CPUUtil {
+	if i.hasCPUUtil() {
 		cpu = &Fixed{r.CPUUtil, 2}
 	}
 	switch {
@@ -221,10 +222,15 @@ func (i *Info) result(r *Row) any {
 	}
 }
 
+// maxRows is how many results a Record keeps.
+const maxRows = 1 << 16
+
 // A Record is a Reporter that keeps what it is told.
 type Record struct {
 	Info *Info
-	Rows []Row
+	Rows []Row // the first ones, and the newest; maxRows at most
+
+	RowsLeftOff int // how many came between them
 
 	Intervals        []Interval // the first maxIntervals
 	IntervalsLeftOff int        // how many came after them
@@ -246,7 +252,13 @@ func (r *Record) Interval(_ *Info, v *Interval) {
 }
 
 // Row implements Reporter.
-func (r *Record) Row(_ *Info, row *Row) { r.Rows = append(r.Rows, *row) }
+func (r *Record) Row(_ *Info, row *Row) {
+	if len(r.Rows) == maxRows { // a run without an end
+		r.RowsLeftOff++
+		r.Rows = r.Rows[:maxRows-1]
+	}
+	r.Rows = append(r.Rows, *row)
+}
 
 // Both implements Reporter.
 func (r *Record) Both(*Info, *Row, *Row) {}
@@ -278,7 +290,7 @@ func (r *Record) Document(counters []engine.Counter) Document {
 	for n := range r.Intervals {
 		d.Intervals = append(d.Intervals, r.Intervals[n].asJSON())
 	}
-	d.IntervalsLeftOff = r.IntervalsLeftOff
+	d.IntervalsLeftOff, d.ResultsLeftOff = r.IntervalsLeftOff, r.RowsLeftOff
 	for n := range i.Local {
 		l, m := &i.Local[n], &i.Remote[n]
 		d.RoCE.Local = append(d.RoCE.Local, EndpointJSON{l.QPN, uint32(l.PSN), l.GID.String()})

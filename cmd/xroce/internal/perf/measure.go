@@ -3,11 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
-	"time"
 )
-
-// lingerTime is longer than the peer waits for an acknowledgement.
-const lingerTime = 150 * time.Millisecond
 
 // measureBandwidth is the test of one size, with the barriers around it.
 func (r *run) measureBandwidth(ctx context.Context, size int) error {
@@ -115,10 +111,14 @@ func (r *run) warmUp(ctx context.Context) error {
 // goOn runs until it is interrupted and tells a result each time that the duration
 // has passed.
 func (r *run) goOn(ctx context.Context, s *stream, size int) error {
-	s.timer = timer{window: int64(r.cfg.Duration)}
+	s.timer = timer{window: int64(r.cfg.Duration), cpu: r.cfg.CPUUtil}
 	s.again = func() {}
 	if s.sending {
-		s.again = func() { r.tell.Row(&r.info, &Row{Report: s.report(size), Strays: r.strays}) }
+		s.again = func() {
+			r.tell.Row(&r.info, &Row{
+				Report: s.report(size), CPUUtil: cpuUtil(s.load), Strays: r.strays,
+			})
+		}
 	}
 	return r.watched(ctx, s.run)
 }

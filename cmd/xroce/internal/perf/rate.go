@@ -1,9 +1,13 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
+
+	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // A Rate bounds what this end sends.
@@ -39,8 +43,24 @@ func (r Rate) check(c *Config) error {
 		return fmt.Errorf("--rate_limit by software is for bandwidth tests, " +
 			"not for atomics and not for -b of send")
 	}
+	size := c.Size
+	if c.Type == roce.TypeUD {
+		size = min(size, wire.MTU4096.Bytes())
+	}
+	most := silence
+	if c.Type != roce.TypeRC && c.Duration == 0 {
+		most = lossTime
+	}
+	if gap := r.gap(size, c.burst()); gap >= most/2 {
+		return fmt.Errorf("--rate_limit %g sends %d messages at a time, and nothing for %s then: "+
+			"the other end gives up after %s; choose a smaller --burst_size or -t",
+			r.Value, c.burst(), gap.Round(time.Millisecond), most)
+	}
 	return nil
 }
+
+// burst is how many messages a loop that is bounded sends at a time.
+func (c *Config) burst() int { return cmp.Or(c.Rate.Burst, c.TxDepth) }
 
 // bits is a rate in bit/s.
 func (r Rate) bits() float64 {

@@ -252,9 +252,16 @@ func (r *run) reports(ctx context.Context) (remote perftest.Report, err error) {
 	return remote, err
 }
 
+// lingerTime is longer than a peer with the same timeout (-u) waits for an acknowledgement, but no
+// longer than a user does.
+func lingerTime(timeout uint8) time.Duration {
+	const least, most = 150 * time.Millisecond, time.Second
+	return min(max(least, 9*(4096<<timeout)/4), most)
+}
+
 // linger stays for a peer that did not get our last acknowledgement.
 func (r *run) linger(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lingerTime)
+	ctx, cancel := context.WithTimeout(ctx, lingerTime(r.cfg.Timeout))
 	defer cancel()
 	var none [1]roce.Completion
 	if _, err := r.rest.Wait(ctx, none[:]); !errors.Is(err, context.DeadlineExceeded) {

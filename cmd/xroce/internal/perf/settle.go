@@ -119,6 +119,11 @@ func (c *Config) check() error {
 		{c.UseSRQ && c.Test.Verb != Send, "--use-srq is for send tests"},
 		{c.UseSRQ && c.QPs > c.RxDepth, "--use-srq needs a depth (-r) of one receive for each QP"},
 		{
+			c.receives() && c.RecvPostList > c.share() && (c.Duration > 0 || c.share() < c.Iters),
+			"--recv_post_list is more than the receives (-r) of a queue pair: all would be used " +
+				"up before the list is full",
+		},
+		{
 			c.Events && c.Test.Verb == Write && c.Test.Latency,
 			"-e: nothing tells of a WRITE that arrives",
 		},

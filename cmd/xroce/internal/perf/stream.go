@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"xroce/engine/oob/perftest"
+	"xroce/roce"
 )
 
 // A stream is the loop of a bandwidth test: it posts sends, or receives, or both,
@@ -25,7 +26,7 @@ type stream struct {
 
 	posted, completed, delivered uint64 // of all QPs
 	counted                      uint64 // in the sample of a run by duration
-	first, last                  int64  // time of the first post, or message, and the end
+	first, last                  int64  // time of the first post, or message, and of the last one
 	postedAt, completedAt        []int64
 	replenish                    []int // receives of each QP that wait for a list to be full
 
@@ -46,11 +47,7 @@ func newStream(e *end, size int, progress func(uint64)) *stream {
 	if s.total > 0 {
 		s.limit = uint64(c.Iters)
 	}
-	burst := c.Rate.Burst
-	if burst == 0 {
-		burst = c.TxDepth
-	}
-	s.pacer = pacer{gap: int64(c.Rate.gap(size, burst)), burst: burst}
+	s.pacer = pacer{gap: int64(c.Rate.gap(size, c.burst())), burst: c.burst()}
 	if s.sending && !c.NoPeak {
 		s.postedAt, s.completedAt = make([]int64, s.total), make([]int64, s.total)
 	}
@@ -74,7 +71,6 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		n, err := s.take(ctx)
 		if err != nil {
-			s.last = s.now()
 			return s.explain(err)
 		}
 		for i := range s.wcs[:n] {
@@ -84,6 +80,9 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		if n > 0 {
 			s.progress(s.completed + s.delivered)
+			if s.cfg.Type != roce.TypeRC {
+				s.last = s.now() // in case that the rest is lost, which is waited for in vain
+			}
 		}
 		if s.timer.state != phaseIdle {
 			s.timer.tick(s.now())
@@ -237,7 +236,7 @@ func (s *stream) report(size int) perftest.Report {
 	default:
 		r.Iters = s.completed
 		if s.postedAt != nil {
-			from, to = s.postedAt[0], s.completedAt[s.total-1]
+			from, to = s.postedAt[0], s.completedAt[max(s.completed, 1)-1]
 		}
 	}
 	seconds := float64(to-from) / 1e9

@@ -149,7 +149,7 @@ func (t Text) columns(i *Info) {
 		t.printf(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    " +
 			"t_avg[usec]    t_stdev[usec]   99%% percentile[usec]   99.9%% percentile[usec] ")
 	}
-	if i.CPUUtil {
+	if i.hasCPUUtil() {
 		t.printf("    CPU_Util[%%]")
 	}
 	t.printf("\n")
@@ -189,10 +189,13 @@ func (t Text) Row(i *Info, r *Row) {
 	default:
 		t.latency(i, r)
 	}
-	if i.CPUUtil {
+	if i.hasCPUUtil() {
 		t.printf("\t    %-3.2f", r.CPUUtil)
 	}
 	t.printf("\n")
+	if r.Lost > 0 {
+		t.printf(" messages that were lost on the way: %d\n", r.Lost)
+	}
 	if r.Strays > 0 {
 		t.printf(" %s\n", strays(r.Strays))
 	}

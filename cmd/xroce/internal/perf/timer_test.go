@@ -2,6 +2,7 @@ package perf
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -86,5 +87,34 @@ func TestCPUUtil(t *testing.T) {
 	}
 	if got := cpuUtil([2]cpuTimes{}); got != 0 {
 		t.Errorf("%v %%", got)
+	}
+}
+
+// TestWhoHasCPUUtil: an end that only answers measures nothing, and tells of no load.
+func TestWhoHasCPUUtil(t *testing.T) {
+	for _, dial := range []bool{false, true} {
+		c := brief(Test{Verb: Write})
+		c.Duration, c.CPUUtil, c.Dial = time.Second, true, dial
+		var out strings.Builder
+		i := &Info{Config: c}
+		Text{W: &out}.Begins(i)
+		Text{W: &out}.Row(i, &Row{CPUUtil: 12.5})
+		b, ok := i.result(&Row{CPUUtil: 12.5}).(BandwidthJSON)
+		if !ok || strings.Contains(out.String(), "CPU_Util") != dial ||
+			strings.Contains(out.String(), "12.50") != dial || (b.CPUUtil != nil) != dial {
+			t.Errorf("dials %t: %+v and %q", dial, b, out.String())
+		}
+	}
+}
+
+// TestLinger: an end stays as long as its peer waits for the acknowledgement of its last message,
+// within bounds.
+func TestLinger(t *testing.T) {
+	for code, want := range map[uint8]time.Duration{
+		0: 150 * time.Millisecond, 16: 603979776, 18: time.Second, 31: time.Second,
+	} {
+		if got := lingerTime(code); got != want {
+			t.Errorf("-u %d: %s, not %s", code, got, want)
+		}
 	}
 }

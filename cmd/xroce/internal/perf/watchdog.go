@@ -175,8 +175,10 @@ func (w *watchdog) judge(e *end, now watched, heard func() bool) error {
 	switch {
 	case c.Duration > 0 && !c.Test.Latency:
 		// Its time ends the loop, and nobody knows how many were to come.
-	case c.Type != roce.TypeRC:
-		if now.messages > 0 && (now.quiet >= lossTime || now.quiet >= w.through && heard()) {
+	case c.Type != roce.TypeRC && (c.receives() || c.Test.Latency):
+		// A long message may be on its way, and one that is waited with on purpose is none yet.
+		most := lossTime + 2*c.Gap
+		if now.messages > 0 && (now.still >= most || now.still >= w.through+2*c.Gap && heard()) {
 			return errLost
 		}
 	case c.Duration == 0 && c.receives() && heard() && now.still >= w.through && !e.sending():

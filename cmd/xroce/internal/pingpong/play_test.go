@@ -46,6 +46,20 @@ func device(t *testing.T, network *sim.Network, n byte) *engine.Device {
 // each ended. after, if not nil, is called when both are connected.
 func converse(t *testing.T, configs [2]Config, after func(*sim.Network)) (errs [2]error) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
+	defer cancel()
+	errs = converseUnder(ctx, t, configs, after)
+	if ctx.Err() != nil {
+		t.Errorf("not over in time: client %v, server %v", errs[0], errs[1])
+	}
+	return errs
+}
+
+// converseUnder is converse under a context.
+func converseUnder(
+	ctx context.Context, t *testing.T, configs [2]Config, after func(*sim.Network),
+) (errs [2]error) {
+	t.Helper()
 	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +77,6 @@ func converse(t *testing.T, configs [2]Config, after func(*sim.Network)) (errs [
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout.Scaled(time.Minute))
-	defer cancel()
 	var connected, running sync.WaitGroup
 	connected.Add(2)
 	for i, conn := range []net.Conn{client, server} {
@@ -87,9 +99,6 @@ func converse(t *testing.T, configs [2]Config, after func(*sim.Network)) (errs [
 		})
 	}
 	running.Wait()
-	if ctx.Err() != nil {
-		t.Errorf("not over in time: client %v, server %v", errs[0], errs[1])
-	}
 	return errs
 }
 
@@ -208,5 +217,51 @@ func TestFailedWork(t *testing.T) {
 			t.Errorf("events %v: %d completions, %v", events, n, err)
 		}
 		g.close()
+	}
+}
+
+// TestStray: datagrams of others, of any length, neither end a game nor count in it.
+func TestStray(t *testing.T) {
+	network, err := sim.NewNetwork(1, systemClock{time.Now()}, sim.Faults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGame(device(t, network, 1), testConfig(UD), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	if err := g.postReceives(); err != nil {
+		t.Fatal(err)
+	}
+	p := g.players[0]
+	p.remote.QPN, p.pending = 0x111, recvID|sendID
+	wc := roce.Completion{WRID: recvID, QPN: p.QP.QPN(), SrcQP: 0x222}
+	for range 10 {
+		wc.ByteLen++
+		if err := g.completed(&wc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g.rcnt != 0 || p.pending != recvID|sendID || g.routs != g.RxDepth-10 {
+		t.Errorf("%d messages, pending %d, %d receives", g.rcnt, p.pending, g.routs)
+	}
+	wc.SrcQP, wc.ByteLen = 0x111, uint32(g.room())
+	if err := g.completed(&wc); err != nil || g.rcnt != 1 || p.pending != sendID {
+		t.Errorf("%d messages, pending %d, %v", g.rcnt, p.pending, err)
+	}
+}
+
+// TestInterruptedGame: a game in which no end ever has to wait can be interrupted.
+func TestInterruptedGame(t *testing.T) {
+	for _, k := range Kinds() {
+		c := testConfig(k)
+		c.Iters = 1 << 30
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		errs := converseUnder(ctx, t, [2]Config{c, c}, func(*sim.Network) { cancel() })
+		if !errors.Is(errs[0], context.Canceled) && !errors.Is(errs[1], context.Canceled) {
+			t.Errorf("%s: client %v, server %v", k, errs[0], errs[1])
+		}
 	}
 }

@@ -62,6 +62,7 @@ type game struct {
 	routs   int        // receives posted
 	rcnt    int        // messages received
 	scnt    int        // sends complete
+	waits   uint       // calls of wait
 }
 
 // newGame makes the QPs and the buffers. A server with one QP answers from the

@@ -214,6 +214,11 @@ func (r *Room[G]) GiveWay() (v *Visitor[G], at time.Time) {
 	return r.inside[i], r.inside[i].since.Add(r.Turn)
 }
 
+// First says who of some that have a place would be the first to give way, -1 when there are none.
+func (r *Room[G]) First(of []*Visitor[G]) int {
+	return least(of, inside, func(*Visitor[G]) bool { return true })
+}
+
 // Told takes note that a visitor was told to give way.
 func (r *Room[G]) Told(v *Visitor[G]) { v.leaves = true }
 

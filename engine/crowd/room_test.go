@@ -212,3 +212,22 @@ func TestRoomBooks(t *testing.T) {
 		}
 	})
 }
+
+// TestRoomFirst: who gives way first of some is of the station that has most places, be they of as
+// many hosts, and of these who comes first in the list.
+func TestRoomFirst(t *testing.T) {
+	r := &Room[int]{Places: 8, Line: 16, Turn: time.Second}
+	if i := r.First(nil); i != -1 {
+		t.Errorf("%d of nobody", i)
+	}
+	r.Ask(host(9), 90)
+	r.Ask(host(9), 91)
+	for n := range byte(4) { // behind one router
+		r.Ask(at(n+1, 200, true), int(n))
+	}
+	in := enter(r, time.Unix(1000, 0))
+	slices.SortFunc(in, func(a, b *Visitor[int]) int { return b.Who - a.Who })
+	if i := r.First(in); len(in) != 6 || i < 0 || in[i].Who != 3 {
+		t.Errorf("%d of %d", i, len(in))
+	}
+}

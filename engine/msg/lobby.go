@@ -22,13 +22,14 @@ const handshakes = 16
 const handshakeGrace = time.Second
 
 // doorLine is how many wait for such a place. The connection manager lets fewer wait for an answer,
-// so what is too many has been given up there, by who has most.
+// so what is too many has been given up there.
 const doorLine = 256
 
 // A lobby is where the peers of a listener are until they are accepted. It has a bounded number of
 // places, not all for one source, and nobody can hold one who is not getting ready, or has hung up:
-// when somebody waits, the peer gives way that has been connecting for longest, of the source that
-// has most, or the one that hung up first, likewise. Further rails need no place: see join.
+// when somebody waits, a peer gives way that is connecting, or that has hung up, chosen as
+// crowd.Room does: by what is known of it, its station, its host. Further rails need no place: see
+// join.
 type lobby struct {
 	endpoint *Endpoint
 	cores    []*cm.Listener // of the rails
@@ -38,9 +39,11 @@ type lobby struct {
 	cancel   context.CancelFunc
 	under    sync.WaitGroup
 
-	mu        sync.Mutex
-	room      crowd.Room[*guest]
-	over      []*guest // whose connections ended before they were accepted, the first one first
+	mu   sync.Mutex
+	room crowd.Room[*guest]
+	// over are those whose connections ended before they were accepted, the first one first.
+	over []*crowd.Visitor[*guest]
+
 	joining   map[berth]*joining
 	timer     *time.Timer // for when somebody is to give way, nil before that
 	listening int         // rails on which it does
@@ -206,25 +209,23 @@ func (l *lobby) crowded() {
 // hungUp says who gives way to those who wait of the peers that have hung up, nil for nobody: one
 // after the other, because who is accepted before can still be heard. The caller holds mu.
 func (l *lobby) hungUp() *guest {
-	told := func(g *guest) bool { return g.told }
+	told := func(v *crowd.Visitor[*guest]) bool { return v.Who.told }
 	if !l.room.Waits() || slices.ContainsFunc(l.over, told) {
 		return nil
 	}
-	i := crowd.GivesWay(l.over, func(g *guest) (netip.Prefix, bool) {
-		return crowd.Host(g.request.RemoteAddr().Addr()), true
-	})
+	i := l.room.First(l.over)
 	if i < 0 {
 		return nil
 	}
-	return l.over[i]
+	return l.over[i].Who
 }
 
 // end takes note that the connection of a guest has ended, who keeps its place until others want
 // it.
-func (l *lobby) end(g *guest) {
+func (l *lobby) end(v *crowd.Visitor[*guest]) {
 	l.mu.Lock()
-	g.ended = time.Now()
-	l.over = append(l.over, g)
+	v.Who.ended = time.Now()
+	l.over = append(l.over, v)
 	l.mu.Unlock()
 	l.crowded()
 }
@@ -233,7 +234,7 @@ func (l *lobby) end(g *guest) {
 func (l *lobby) leave(v *crowd.Visitor[*guest]) {
 	v.Who.giveWay()
 	l.mu.Lock()
-	l.over = slices.DeleteFunc(l.over, func(g *guest) bool { return g == v.Who })
+	l.over = slices.DeleteFunc(l.over, func(o *crowd.Visitor[*guest]) bool { return o == v })
 	l.room.Leave(v)
 	l.mu.Unlock()
 	l.admit()
@@ -266,7 +267,7 @@ func (l *lobby) connect(ctx context.Context, v *crowd.Visitor[*guest]) {
 		c.drop()
 		return
 	case <-c.done:
-		l.end(g)
+		l.end(v)
 	}
 	select {
 	case l.accepted <- c:

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"xroce/bpf"
 	"xroce/bpf/live"
 	"xroce/engine/host"
@@ -116,7 +118,11 @@ func (p *SendPort) open(o PortOptions, ifindex int) (err error) {
 	}
 	if !o.Answers {
 		c.RxFrames, c.Sockets = fewFrames, max(1, o.Queues)
-		return p.openQueues(c, c.Sockets)
+		p.Links, err = openQueues(c, c.Sockets, openSocket)
+		if err == nil {
+			p.Link = p.Links[0]
+		}
+		return err
 	}
 	p.program, err = bpf.Collect(ifindex, bpf.Filter{
 		UDPPorts: []uint16{wire.UDPPort}, EtherTypes: o.Types,
@@ -131,18 +137,36 @@ func (p *SendPort) open(o PortOptions, ifindex int) (err error) {
 	return err
 }
 
-// openQueues opens so many queues to send on.
-func (p *SendPort) openQueues(c xsk.Config, queues int) error {
-	for range queues {
-		s, err := xsk.Open(c)
-		if err != nil {
-			return err
-		}
-		p.Links = append(p.Links, s)
-		c.Queue++
+// openSocket is xsk.Open.
+func openSocket(c xsk.Config) (xsk.Link, error) {
+	s, err := xsk.Open(c)
+	if err != nil {
+		return nil, err // and no link that is a nil pointer
 	}
-	p.Link = p.Links[0]
-	return nil
+	return s, nil
+}
+
+// openQueues opens so many queues to send on. With an error those that are returned are open.
+func openQueues(
+	c xsk.Config, queues int, open func(xsk.Config) (xsk.Link, error),
+) (links []xsk.Link, err error) {
+	for range queues {
+		link, err := open(c)
+		if errors.Is(err, unix.ENOBUFS) && c.TxFrames != 0 {
+			// Others have locked some meanwhile: then this one takes what there is.
+			c.TxFrames, c.Sockets = 0, queues
+			link, err = open(c)
+		}
+		if err != nil {
+			return links, err
+		}
+		links = append(links, link)
+		c.Queue++
+		// The next have as many frames as this one, which has taken its part of the memory: of
+		// what is left all is theirs.
+		c.TxFrames, c.Sockets = link.Info().TxFrames, 1
+	}
+	return links, nil
 }
 
 // collectFrom opens a queue, or with all every receive queue with that one first, and has the

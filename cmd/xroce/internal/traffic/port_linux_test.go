@@ -1,9 +1,13 @@
 package traffic
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/roce/gen"
 	"xroce/roce/wire"
@@ -88,6 +92,52 @@ func TestConfirm(t *testing.T) {
 			if err != nil || ok != c.ok || l.ends < c.ends || !ok && l.ends > c.ends ||
 				of.Received != c.answers[c.ends] {
 				t.Errorf("%+v, %t, %v after %d ends, want %d", of, ok, err, l.ends, c.ends)
+			}
+		})
+	}
+}
+
+// A countedLink is a link that has some frames to send.
+type countedLink struct {
+	xsk.Link
+	frames int
+}
+
+func (l countedLink) Info() xsk.Info { return xsk.Info{TxFrames: l.frames} }
+
+// TestQueuesTakeEqualParts: the first queue takes its part of the memory, and all others as many
+// frames, of what is left then: but for one that finds less, because others have taken it.
+func TestQueuesTakeEqualParts(t *testing.T) {
+	const parts = 4
+	for name, others := range map[string]int{"alone": 0, "beside others": 3} {
+		t.Run(name, func(t *testing.T) {
+			left, opened := 8*parts, []int{}
+			links, err := openQueues(xsk.Config{Sockets: parts}, parts,
+				func(c xsk.Config) (xsk.Link, error) {
+					if c.Queue != len(opened) {
+						t.Errorf("queue %d is opened as the one behind %v", c.Queue, opened)
+					}
+					n, most := c.TxFrames, left/c.Sockets // as Open counts a cgroup
+					switch {
+					case n == 0:
+						n = most
+					case len(opened) == 2 && others > 0: // what is locked is not told
+						left -= others * n / 4
+						others = 0
+						return nil, fmt.Errorf("too much: %w", unix.ENOBUFS)
+					case n > most:
+						return nil, fmt.Errorf("too much: %w", unix.ENOMEM)
+					}
+					left -= n
+					opened = append(opened, n)
+					return countedLink{frames: n}, nil
+				})
+			want := []int{8, 8, 8, 8}
+			if name != "alone" {
+				want = []int{8, 8, 2, 2}
+			}
+			if err != nil || len(links) != parts || !slices.Equal(opened, want) {
+				t.Errorf("%v, not %v: %v", opened, want, err)
 			}
 		})
 	}

@@ -61,6 +61,12 @@ func TestPerfFilesAreWritten(t *testing.T) {
 	if err := os.WriteFile(report, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// What is written while nobody has it open to read is kept for who is late.
+	hold, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
 	read := make(chan error, 1)
 	go func() {
 		file, err := os.Open(fifo)
@@ -74,6 +80,7 @@ func TestPerfFilesAreWritten(t *testing.T) {
 		"--dump "+fifo+" --out_json --out_json_file "+report)
 	server.exited(t, exitOK)
 	client.exited(t, exitOK)
+	hold.Close() // who reads has all
 	select {
 	case err := <-read:
 		if err != nil {

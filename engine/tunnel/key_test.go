@@ -12,6 +12,7 @@ import (
 	"xroce/encap"
 	"xroce/encap/inner"
 	"xroce/encap/seal"
+	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce/wire"
 )
@@ -118,10 +119,13 @@ func TestDrainAwaitsWhatIsInHand(t *testing.T) {
 	a := l.site(1, 1500, TAP, c, 2)
 	l.site(2, 1500, TAP, c, 1)
 	a.awaitUp()
-	conn, w, err := a.dial(t.Context(), a.peers[0], a.lanes[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	var conn *cm.Conn
+	var w *way
+	a.await("no connection", func(Stats) (ok bool) { // a dial on a busy machine may be too late
+		var err error
+		conn, w, err = a.dial(t.Context(), a.peers[0], a.lanes[0])
+		return err == nil
+	})
 	w.inHand.Store(true)
 	began, ended := time.Now(), make(chan struct{})
 	go func() {

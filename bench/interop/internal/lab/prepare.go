@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -63,14 +65,15 @@ const aptTries = 4
 
 var aptPause = 15 * time.Second
 
-// apt runs apt-get, which is tried again when it fails.
+// apt runs apt-get, which is tried again when others have a lock.
 func apt(ctx context.Context, args []string) error {
 	for try := 1; ; try++ {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, &said)
 		err := cmd.Run()
-		if err == nil || try == aptTries {
+		if err == nil || try == aptTries || !bytes.Contains(said.Bytes(), []byte("lock")) {
 			return err
 		}
 		select {

@@ -19,10 +19,10 @@ func TestAptIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	calls := filepath.Join(dir, "calls")
-	failing := func(n int) {
+	failing := func(n int, says string) {
 		t.Helper()
-		script := "#!/bin/sh\necho x >>" + calls + "\n[ $(wc -l <" + calls + ") -gt " +
-			strconv.Itoa(n) + " ]\n"
+		script := "#!/bin/sh\necho x >>" + calls + "\necho '" + says + "' >&2\n" +
+			"[ $(wc -l <" + calls + ") -gt " + strconv.Itoa(n) + " ]\n"
 		err := errors.Join(os.WriteFile(calls, nil, 0o600),
 			os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o700))
 		if err != nil {
@@ -36,15 +36,20 @@ func TestAptIsTriedAgain(t *testing.T) {
 		}
 		return strings.Count(string(b), "x")
 	}
-	failing(aptTries - 1)
+	const locked = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 1"
+	failing(aptTries-1, locked)
 	if err := apt(t.Context(), []string{"update"}); err != nil || called() != aptTries {
 		t.Errorf("%v after %d calls", err, called())
 	}
-	failing(aptTries)
+	failing(aptTries, locked)
 	if err := apt(t.Context(), []string{"update"}); err == nil || called() != aptTries {
 		t.Errorf("%v after %d calls", err, called())
 	}
-	failing(aptTries)
+	failing(aptTries, "E: Unable to locate package qemu-system-x86")
+	if err := apt(t.Context(), []string{"update"}); err == nil || called() != 1 {
+		t.Errorf("%v after %d calls, and no lock was held", err, called())
+	}
+	failing(aptTries, locked)
 	aptPause = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(time.Millisecond, cancel)

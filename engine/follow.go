@@ -43,6 +43,7 @@ func (d *Device) followRouter(r host.Router) {
 			d.pause(followPause)
 		case <-d.paths.Added():
 			d.reroute(r, d.paths.Unlisted())
+			d.pause(followPause) // of a host that moved, each connection may be a reason to look
 		case <-anew.C:
 			d.reroute(r, d.paths.Destinations())
 		case <-look.C:

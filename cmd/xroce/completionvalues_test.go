@@ -74,7 +74,7 @@ func completeLine(path string) string {
 	case strings.HasPrefix(path, "perf atomic-bw"):
 		return path + " --rate_limit 1 --rate_limit_type HW 192.0.2.9"
 	case strings.HasPrefix(path, "perf ") && strings.HasSuffix(path, "-bw"):
-		return path + " --rate_limit 1 192.0.2.9"
+		return path + " --rate_limit 10 192.0.2.9"
 	case strings.HasPrefix(path, "perf "):
 		return path + " 192.0.2.9"
 	}

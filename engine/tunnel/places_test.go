@@ -125,7 +125,7 @@ func (s *site) held() (n int) {
 func TestOutagesOverUC(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, sim.Faults{})
-	l.response = 12 // a quarter of a second until nobody says any more that it hangs up
+	l.response = 12 // who asked says for a quarter of a second that it hangs up
 	c := Config{Format: encap.EoIB, Over: OverUC, renew: 100 * time.Millisecond}
 	a, b := l.site(1, 1500, TAP, c, 2), l.site(2, 1500, TAP, c, 1)
 	way := &b.peers[0].ways[0]

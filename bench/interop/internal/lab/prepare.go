@@ -70,9 +70,13 @@ func apt(ctx context.Context, args []string) error {
 	for try := 1; ; try++ {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		cmd.WaitDelay = 3 * time.Second // for who has its stderr and outlives it
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = os.Stderr, io.MultiWriter(os.Stderr, &said)
 		err := cmd.Run()
+		if errors.Is(err, exec.ErrWaitDelay) { // it has succeeded
+			err = nil
+		}
 		if err == nil || try == aptTries || !bytes.Contains(said.Bytes(), []byte("lock")) {
 			return err
 		}

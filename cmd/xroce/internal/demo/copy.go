@@ -87,8 +87,9 @@ func (d *delivery) run(ctx context.Context) (result transfer.Result, err error) 
 // half a second, a host that does not run for four seconds loses no connection.
 const patient = 16
 
-// manager are the options of a connection manager that asks again after 34 ms, as on a cable that
-// is bad, and whose connections time out after about twice 4.096 us * 2^life.
+// manager are the options of a connection manager that asks again after 34 ms, and answers again
+// after 256, as on a cable that is bad, and whose connections time out after about twice
+// 4.096 us * 2^life.
 func manager(life uint8) cm.Options {
 	return cm.Options{
 		Machine: machine.Config{ResponseTimeout: 13, PacketLifeTime: life, AckDelay: 1},

@@ -117,3 +117,53 @@ func TestWhoMayBeLate(t *testing.T) {
 		}
 	}
 }
+
+// TestRateOfOneBatch: of messages that came together, and nothing after them, there is no rate.
+func TestRateOfOneBatch(t *testing.T) {
+	c := brief(Test{Verb: Send})
+	c.Type = roce.TypeUC
+	s := &stream{end: &end{cfg: &c}, total: 200, receiving: true, delivered: 3, first: 5000}
+	s.clock = newClock()
+	s.advance(false)
+	if r := s.report(4096); r.Average != 0 || r.MsgRate != 0 || r.Iters != 3 {
+		t.Errorf("%+v", r)
+	}
+	s.clock.zero = s.clock.zero.Add(-time.Second)
+	s.advance(true)
+	if r := s.report(4096); r.Average <= 0 || r.Average > 4096*3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestFarBursts: a rate is refused whose bursts are so far apart that the other end gives up, and
+// no other one.
+func TestFarBursts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		test    Test
+		typ     roce.QPType
+		iters   int
+		rate    float64 // messages a second, 128 at a time
+		refused bool
+	}{
+		{"UD", Test{Verb: Send}, roce.TypeUD, 5000, 14, true},
+		{"UD, near enough", Test{Verb: Send}, roce.TypeUD, 5000, 15, false},
+		{"UD, one burst", Test{Verb: Send}, roce.TypeUD, 128, 1, false},
+		{"UD, by time", Test{Verb: Send}, roce.TypeUD, 0, 2, false},
+		{"UD, by time, for ever", Test{Verb: Send}, roce.TypeUD, 0, 1, true},
+		{"UC", Test{Verb: Send}, roce.TypeUC, 5000, 14, true},
+		{"UC, WRITEs", Test{Verb: Write}, roce.TypeUC, 5000, 2, false},
+		{"RC", Test{Verb: Send}, roce.TypeRC, 5000, 2, false},
+		{"RC, for ever", Test{Verb: Send}, roce.TypeRC, 5000, 1, true},
+	} {
+		c := brief(tt.test)
+		c.Type, c.Iters, c.TxDepth = tt.typ, tt.iters, 128
+		if tt.iters == 0 {
+			c.Duration = time.Hour
+		}
+		c.Rate = Rate{Value: tt.rate, Units: 'p'}
+		if err := c.Rate.check(&c); (err != nil) != tt.refused {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}

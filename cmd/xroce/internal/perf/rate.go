@@ -48,10 +48,11 @@ func (r Rate) check(c *Config) error {
 		size = min(size, wire.MTU4096.Bytes())
 	}
 	most := silence
-	if c.Type != roce.TypeRC && c.Duration == 0 {
+	if c.Type != roce.TypeRC && c.Duration == 0 && c.Test.Verb == Send {
 		most = lossTime
 	}
-	if gap := r.gap(size, c.burst()); gap >= most/2 {
+	once := c.Duration == 0 && c.burst() >= c.total() // then there is no gap
+	if gap := r.gap(size, c.burst()); gap >= most*9/10 && !once {
 		return fmt.Errorf("--rate_limit %g sends %d messages at a time, and nothing for %s then: "+
 			"the other end gives up after %s; choose a smaller --burst_size or -t",
 			r.Value, c.burst(), gap.Round(time.Millisecond), most)

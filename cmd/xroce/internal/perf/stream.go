@@ -73,6 +73,7 @@ func (s *stream) run(ctx context.Context) error {
 		if err != nil {
 			return s.explain(err)
 		}
+		before := s.completed + s.delivered
 		for i := range s.wcs[:n] {
 			if err := s.complete(i); err != nil {
 				return err
@@ -80,9 +81,7 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		if n > 0 {
 			s.progress(s.completed + s.delivered)
-			if s.cfg.Type != roce.TypeRC {
-				s.last = s.now() // in case that the rest is lost, which is waited for in vain
-			}
+			s.advance(before > 0)
 		}
 		if s.timer.state != phaseIdle {
 			s.timer.tick(s.now())
@@ -98,6 +97,16 @@ func (s *stream) run(ctx context.Context) error {
 	}
 	s.last = s.now()
 	return nil
+}
+
+// advance notes when the last messages came, in case that the rest is lost, which is waited for in
+// vain. The first that came together, further reports whether there were some before, took no time.
+func (s *stream) advance(further bool) {
+	if s.cfg.Type != roce.TypeRC {
+		if s.last = s.first; further {
+			s.last = s.now()
+		}
+	}
 }
 
 // take returns what has completed. It waits only when nothing can be posted.

@@ -34,6 +34,10 @@ func (k Kind) DefaultSize() int {
 // asked for again, which nothing but a reliable connection does.
 func (k Kind) Pages() bool { return k.qpType() == roce.TypeRC }
 
+// places reports whether each receive has a place of its own: messages come while one is looked
+// at, of several queue pairs, or of strangers.
+func (k Kind) places() bool { return k == SRQ || k == UD }
+
 // Tool is the name of the program that may be the other end.
 func (k Kind) Tool() string { return "ibv_" + string(k) + "_pingpong" }
 

@@ -171,7 +171,7 @@ func (g *game) completed(wc *roce.Completion) error {
 				return err
 			}
 		}
-		if g.srq != nil {
+		if g.Kind.places() {
 			g.free = append(g.free, place)
 		}
 		if g.routs--; g.routs <= len(g.players) {

@@ -236,8 +236,10 @@ func TestStray(t *testing.T) {
 	}
 	p := g.players[0]
 	p.remote.QPN, p.pending = 0x111, recvID|sendID
-	wc := roce.Completion{WRID: recvID, QPN: p.QP.QPN(), SrcQP: 0x222}
-	for range 10 {
+	wc := roce.Completion{QPN: p.QP.QPN(), SrcQP: 0x222}
+	for place := range 10 {
+		// Each lands where no message is that has not been looked at.
+		wc.WRID = recvID | uint64(place)<<placeShift
 		wc.ByteLen++
 		if err := g.completed(&wc); err != nil {
 			t.Fatal(err)
@@ -245,6 +247,10 @@ func TestStray(t *testing.T) {
 	}
 	if g.rcnt != 0 || p.pending != recvID|sendID || g.routs != g.RxDepth-10 {
 		t.Errorf("%d messages, pending %d, %d receives", g.rcnt, p.pending, g.routs)
+	}
+	if g.in == g.out || len(g.in.Bytes()) != g.RxDepth*g.room() || len(g.free) != 10 {
+		t.Errorf("%d bytes of places for %d receives, %d free; what is sent is there: %t",
+			len(g.in.Bytes()), g.RxDepth, len(g.free), g.in == g.out)
 	}
 	wc.SrcQP, wc.ByteLen = 0x111, uint32(g.room())
 	if err := g.completed(&wc); err != nil || g.rcnt != 1 || p.pending != sendID {

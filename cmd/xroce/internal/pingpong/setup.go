@@ -58,14 +58,14 @@ type game struct {
 	srq     *engine.SRQ // SRQ only
 	players []*player
 	out, in *engine.MR // the message sent, the places received to
-	free    []int      // places without a receive; SRQ only, others have one place
+	free    []int      // places without a receive, of a kind that has places
 	routs   int        // receives posted
 	rcnt    int        // messages received
 	scnt    int        // sends complete
 	waits   uint       // calls of wait
 }
 
-// newGame makes the QPs and the buffers. A server with one QP answers from the
+// newGame makes the QPs and the buffers. A server of one connection answers from the
 // buffer it received to, so what the client gets back went both ways.
 func newGame(dev *engine.Device, c Config, client bool) (g *game, err error) {
 	g = &game{Config: c, dev: dev, pd: dev.AllocPD()}
@@ -88,8 +88,7 @@ func newGame(dev *engine.Device, c Config, client bool) (g *game, err error) {
 		}
 	}
 	places := 1
-	if c.Kind == SRQ {
-		// Messages of several QPs come while one is looked at.
+	if c.Kind.places() {
 		places = c.RxDepth
 		for i := range places {
 			g.free = append(g.free, i)
@@ -99,7 +98,7 @@ func newGame(dev *engine.Device, c Config, client bool) (g *game, err error) {
 		return g, err
 	}
 	g.out = g.in
-	if client || c.Kind == SRQ {
+	if client || c.Kind.places() {
 		if g.out, err = g.register(1, 0); err != nil {
 			return g, err
 		}

@@ -152,8 +152,8 @@ func openQueues(
 ) (links []xsk.Link, err error) {
 	for range queues {
 		link, err := open(c)
-		if errors.Is(err, unix.ENOBUFS) && c.TxFrames != 0 {
-			// Others have locked some meanwhile: then this one takes what there is.
+		if (errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)) && c.TxFrames != 0 {
+			// Others have taken some meanwhile: then this one has as many as there is room for.
 			c.TxFrames, c.Sockets = 0, queues
 			link, err = open(c)
 		}

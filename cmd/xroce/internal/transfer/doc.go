@@ -39,6 +39,7 @@
 // The Store says what a peer may do with a directory. A server keeps connections of strangers in a
 // Lobby. One that is slow gives way to others there, and gives back the room that is set aside for
 // its file when another has none (type want). How slow it is, is judged by the last minute (type
-// pace), without the time in which it waits for us (type recesses). Functions run on the goroutine
-// that called them, and wait for the other end a bounded time at each step.
+// pace), without the time in which it waits for us because of what it has sent (type recesses):
+// what one that fetches has of a file is its own word. Functions run on the goroutine that called
+// them, and wait for the other end a bounded time at each step.
 package transfer

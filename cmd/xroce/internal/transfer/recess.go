@@ -4,8 +4,9 @@ import "time"
 
 // Recesses are times in which a guest waits for us, and that do not count of it. Else who goes on
 // with a large file would be slow by what we read of it. Nobody is to keep a place for ever by
-// having us do things over and over: a long recess is owed, in bytes that make a transfer which is
-// just not slow, and there is none for another file until these have come.
+// having us do things over and over on a connection: a long recess is owed, in bytes that make a
+// transfer which is just not slow, and there is none for another file until these have come. Who
+// connects anew owes nothing, and may be passed by another one at the door.
 type recesses struct {
 	owed int64 // bytes
 	none bool  // for this file

@@ -15,20 +15,28 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// TestAnswerIsSeenLate: on a host that was not scheduled for as long as a neighbour may take, what
-// the kernel told of it is not taken yet. The kernel's own table has it.
-func TestAnswerIsSeenLate(t *testing.T) {
-	p := xsktest.NewPair(t, xsktest.Options{})
+// opened does something at one end of a pair, with its host open.
+func opened(t *testing.T, p *xsktest.Pair, do func(h *Kernel)) {
+	t.Helper()
 	p.Do(xsktest.A, func() {
 		h, err := Open(vethpair.IfName)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer h.Close()
+		do(h)
+	})
+}
+
+// TestAnswerIsSeenLate: on a host that was not scheduled for as long as a neighbour may take, what
+// the kernel told of it is not taken yet. The kernel's own table has it.
+func TestAnswerIsSeenLate(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{})
+	opened(t, p, func(h *Kernel) {
 		port := h.Port()
 		via := neighbourKey{port.Index, p.A.IPv4.Addr().Next().Next()}
 		mac := [6]byte{2, 0, 0, 0, 0, 7}
-		err = netlink.NeighAdd(&netlink.Neigh{
+		err := netlink.NeighAdd(&netlink.Neigh{
 			LinkIndex: via.ifindex, Family: netlink.FAMILY_V4, IP: via.addr.AsSlice(),
 			State: netlink.NUD_REACHABLE, HardwareAddr: net.HardwareAddr(mac[:]),
 		})
@@ -64,7 +72,7 @@ func TestAnswerIsSeenLate(t *testing.T) {
 // resolved, so an entry that nobody confirmed would stay as it is for ever, right or wrong.
 func TestResolveProbesStale(t *testing.T) {
 	p := xsktest.NewPair(t, xsktest.Options{})
-	p.Do(xsktest.A, func() {
+	opened(t, p, func(h *Kernel) {
 		// Or it would take the kernel eight seconds.
 		dir := "/proc/sys/net/ipv4/neigh/" + vethpair.IfName + "/"
 		for file, value := range map[string]string{
@@ -74,14 +82,9 @@ func TestResolveProbesStale(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h, err := Open(vethpair.IfName)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close()
 		src, dst := p.A.IPv4.Addr(), p.B.IPv4.Addr()
 		wrong := [6]byte{2, 0, 0, 0, 0, 7}
-		err = netlink.NeighSet(&netlink.Neigh{
+		err := netlink.NeighSet(&netlink.Neigh{
 			LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
 			State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(wrong[:]),
 		})
@@ -115,12 +118,7 @@ func TestResolveProbesStale(t *testing.T) {
 // TestResolveIsGivenUp: whoever gave up, or had no time, is told so, and whom it was about.
 func TestResolveIsGivenUp(t *testing.T) {
 	p := xsktest.NewPair(t, xsktest.Options{})
-	p.Do(xsktest.A, func() {
-		h, err := Open(vethpair.IfName)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close()
+	opened(t, p, func(h *Kernel) {
 		nobody := p.B.IPv4.Addr().Next()
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -48,8 +48,8 @@ NO_RACE := ./bench/interop ./bench/interop/internal/cases \
 	./roce/recovery ./roce/roctest ./roce/verbs ./roce/wire ./xsk/xsktest/timeout
 
 # Those that take longest begin first: else the last of them would run alone.
-LONGEST := ./cmd/xroce ./engine/msg ./engine ./bench ./cmd/xroce/internal/transfer ./roce \
-	./engine/cm ./engine/tunnel ./cmd/xroce/internal/perf ./xsk ./cmd/xroce/internal/rdmacm \
+LONGEST := ./cmd/xroce ./engine/msg ./engine ./engine/tunnel ./cmd/xroce/internal/transfer \
+	./bench ./roce ./engine/cm ./cmd/xroce/internal/perf ./xsk ./cmd/xroce/internal/rdmacm \
 	./engine/sim/trial ./cmd/tidy ./bpf ./roce/msg ./engine/control ./encap ./roce/dissect
 
 # packages lists the packages of $(PKGS) without some, which are given as ./DIRECTORY: of
@@ -71,7 +71,7 @@ scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIP
 # each processor, because many wait, and fewer where others keep the processors busy: more would
 # only stop each other.
 at_once = n=$${AT_ONCE:-$$(($$(getconf _NPROCESSORS_ONLN) * \
-	(XROCE_TIMEOUT_MULTIPLIER < 4 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 10 ? 2 : 1)))}; \
+	(XROCE_TIMEOUT_MULTIPLIER < 6 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 12 ? 2 : 1)))}; \
 	at_once=(-p "$$n" -parallel "$$n")
 
 # Hand-written Go files, tracked or new. The examples are modules of their own, in

@@ -125,3 +125,43 @@ func TestRunOfAnotherMake(t *testing.T) {
 		t.Errorf("the simulator cannot be built, and yet the step passed:\n%s", out)
 	}
 }
+
+// TestLanes: steps of two lanes run beside each other, with twice the time; what the first one's
+// print stands together, what the other's print follows, and what failed fails the run.
+func TestLanes(t *testing.T) {
+	files(t) // needs git
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: %v: %s", err, out)
+	}
+	// The step of the first lane ends after that of the other one has begun.
+	for name, script := range map[string]string{
+		"make": "echo \"limits $XROCE_TIMEOUT_MULTIPLIER\"; cat " + fifo,
+		"go":   "echo the other one; echo came >" + fifo + "; exit 1",
+	} {
+		script = "#!/bin/sh\n" + script + "\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("bash", ciRun, "lint", "cross")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), timeout.Variable+"=7", "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err == nil || err.Error() != "exit status 1" {
+		t.Errorf("%v, though a step failed", err)
+	}
+	at := 0
+	for _, want := range []string{
+		"... beside the steps that follow: cross\n", "\n=== lint: ", "limits 14\ncame\n",
+		"--- lint: passed (", "\n=== cross: ", "\nthe other one\n",
+		"--- cross: FAILED: exit status 1 (", "ci: failed: cross\n", "ci: 1 passed, 1 failed\n",
+	} {
+		i := strings.Index(string(out)[at:], want)
+		if i < 0 {
+			t.Fatalf("no %q behind the first %d bytes of\n%s", want, at, out)
+		}
+		at += i + len(want)
+	}
+}

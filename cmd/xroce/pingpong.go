@@ -45,9 +45,9 @@ func (a *app) pingpongCommand() *cobra.Command {
 	var device deviceFlags
 	var mode modeFlag
 	var p struct {
-		iface, kind                             string
-		port, size, mtu, depth, iters, gid, qps int
-		events, check, odp                      bool
+		iface, kind                                      string
+		port, size, mtu, depth, iters, gid, qps, timeout int
+		events, check, odp                               bool
 	}
 	c := &cobra.Command{
 		Use:   "pingpong [flags] [HOST]",
@@ -81,6 +81,7 @@ up after 30 to 60 seconds.`,
 	flags.IntVarP(&p.iters, "iters", "n", 1000, "messages each way")
 	flags.IntVarP(&p.qps, "num-qp", "q", 0, "queue pairs, with --type srq (default 16)")
 	flags.IntVarP(&p.gid, "gid-index", "g", peer.AutoGID, "our GID; -1 for the one that fits")
+	flags.IntVarP(&p.timeout, "qp-timeout", "u", pingpong.AckTimeout, "ACK timeout: 4.096 us * 2^N")
 	flags.BoolVarP(&p.events, "events", "e", false, "sleep between completions, not poll")
 	flags.BoolVarP(&p.check, "chk", "c", false, "compare every byte; give -c to the peer, too")
 	flags.BoolVarP(&p.odp, "odp", "o", false, "page memory on demand, with --type rc and srq")
@@ -91,7 +92,7 @@ up after 30 to 60 seconds.`,
 			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters,
 			QPs: p.qps, GIDIndex: p.gid, Events: p.events, Check: p.check, ODP: p.odp,
 		}
-		if err := completePingpong(&c, p.mtu, !flags.Changed("size")); err != nil {
+		if err := completePingpong(&c, p.mtu, p.timeout, !flags.Changed("size")); err != nil {
 			return err
 		}
 		options, err := device.options(a)
@@ -116,7 +117,7 @@ const defaultQPs = 16
 
 // completePingpong fills in the defaults that depend on other flags, and refuses
 // what is out of range.
-func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
+func completePingpong(c *pingpong.Config, mtu, timeout int, defaultSize bool) error {
 	var ok bool
 	if c.MTU, ok = wire.MTUFromBytes(mtu); !ok {
 		return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", mtu)
@@ -146,11 +147,16 @@ func completePingpong(c *pingpong.Config, mtu int, defaultSize bool) error {
 	case c.ODP && !c.Kind.Pages():
 		return usagef("--odp: what comes while a page is absent would be lost with --type %s",
 			c.Kind)
+	case timeout < 1 || timeout > 31:
+		return usagef("-u %d is not in 1..31", timeout)
+	case timeout != pingpong.AckTimeout && !c.Kind.Acknowledged():
+		return usagef("-u: nothing is acknowledged with --type %s", c.Kind)
 	case c.Iters < 1:
 		return usagef("-n %d is not above 0", c.Iters)
 	case c.GIDIndex < peer.AutoGID:
 		return usagef("-g %d is no index", c.GIDIndex)
 	}
+	c.Timeout = uint8(timeout)
 	if c.Kind == pingpong.SRQ {
 		most /= c.RxDepth // each receive has a place of its own
 	}

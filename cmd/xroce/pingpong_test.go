@@ -42,6 +42,7 @@ func TestPingpong(t *testing.T) {
 		{"--type", "ud", "-s", "1", "-n", "20", "-c", "-e"},
 		{"--type", "srq", "-q", "1", "-n", "20", "-c"},
 		{"-n", "20", "-c", "--odp"},
+		{"-n", "20", "-c", "-u", "17"},
 		{"--type", "srq", "-q", "1", "-n", "20", "-c", "-o", "-e"},
 	} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
@@ -118,6 +119,9 @@ func TestPingpongUsage(t *testing.T) {
 		{"-m 1000", "there are 256"},
 		{"--odp --type uc", "would be lost with --type uc"},
 		{"-o --type ud", "would be lost with --type ud"},
+		{"-u 0", "not in 1..31"},
+		{"-u 32", "not in 1..31"},
+		{"-u 17 --type uc", "nothing is acknowledged with --type uc"},
 	} {
 		args := append([]string{"pingpong", "-d", "xr1"}, strings.Fields(c.flags)...)
 		i := b.run(t, args...)

@@ -50,21 +50,25 @@ func (m *Manager) ListenDatagram(at netip.AddrPort, d Datagrams) (*Listener, err
 	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceUDP, at.Port())}, &d)
 }
 
-// response responds to a lookup. The caller holds the manager's lock.
-func (d *Datagrams) response(m *Manager, e cm.Event) {
+// response responds to a lookup, by the first hop to the host from which it claims to come: who
+// asks in its name does not learn the Q_Key. Without a way it is refused, and nobody asked. The
+// caller holds the manager's lock.
+func (d *Datagrams) response(m *Manager, e cm.Event, hop [6]byte, err error) {
 	private, ok := d.Private, true
 	switch {
+	case err != nil:
+		private, ok = nil, false
 	case d.Answer != nil:
 		private, ok = d.Answer(Asker{e.IP.Src, e.Path.Via}, e.Private)
 		private = private[:min(len(private), cm.PrivateSIDRREP)]
 	case d.Allow != nil && !d.Allow(e.IP.Src, e.Private):
 		private, ok = nil, false
 	}
-	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: private}
+	a := cm.SIDRResponse{QPN: d.QP.QPN(), QKey: d.qkey, Private: private, Hop: hop}
 	if !ok {
-		a = cm.SIDRResponse{Status: cm.SIDRReject, Private: private}
+		a = cm.SIDRResponse{Status: cm.SIDRReject, Private: private, Hop: hop}
 	}
-	// It came just now and all was checked, so this cannot be refused.
+	// It is there and all was checked, so this cannot be refused.
 	_ = m.machine.RespondSIDR(m.clock.Now(), e.ID, a)
 }
 

@@ -127,10 +127,6 @@ func (l *Listener) Close() error {
 
 // take takes a request. The caller holds the manager's lock.
 func (l *Listener) take(e cm.Event) {
-	if e.Type == cm.EventSIDRRequest {
-		l.datagrams.response(l.manager, e)
-		return
-	}
 	l.manager.takeRequest(l, e)
 }
 

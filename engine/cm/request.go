@@ -12,8 +12,8 @@ import (
 	"xroce/roce/wire"
 )
 
-// A Request is a connection that a peer wants. Its methods are safe for concurrent
-// use.
+// A Request is a connection that a peer wants, or inside of this package a lookup. Its methods are
+// safe for concurrent use.
 type Request struct {
 	manager  *Manager
 	listener *Listener
@@ -28,10 +28,10 @@ type Request struct {
 	err    error   // why it cannot be accepted any more
 }
 
-// takeRequest takes a request that came, for a listener. The application sees it when the way
-// back to the host is known from which it claims to come: one that is there. Addresses of
-// hosts that are not are cheap, so all but what is known already has to wait for its turn.
-// The caller holds mu.
+// takeRequest takes a request that came, for a listener. The application sees it, and a lookup is
+// answered, when the way back to the host is known from which it claims to come: one that is
+// there. Addresses of hosts that are not are cheap, so all but what is known already has to wait
+// for its turn. The caller holds mu.
 func (m *Manager) takeRequest(l *Listener, e cm.Event) {
 	r := &Request{manager: m, listener: l, event: e}
 	m.requests[e.ID] = r
@@ -48,16 +48,24 @@ func (m *Manager) takeRequest(l *Listener, e cm.Event) {
 	}
 }
 
-// path is that of the connection, and the station that asked.
+// path is that of the connection, or of the answer to a lookup, and the station that asked.
 func (r *Request) path() cm.Path {
+	if r.event.Type == cm.EventSIDRRequest {
+		return r.event.Path
+	}
 	path := r.event.Params.Path
 	path.Via = r.event.Path.Via
 	return path
 }
 
-// show shows a request to the application, unless there is no way back to its host. The
-// caller holds mu.
+// show shows a request to the application, and answers a lookup, unless there is no way back to
+// its host. The caller holds mu.
 func (m *Manager) show(r *Request, way wire.Path, err error) {
+	if r.event.Type == cm.EventSIDRRequest {
+		delete(m.requests, r.event.ID)
+		r.listener.datagrams.response(m, r.event, way.DstMAC, err)
+		return
+	}
 	if err != nil {
 		r.fail(err)
 		delete(m.requests, r.event.ID)
@@ -73,7 +81,7 @@ func (m *Manager) show(r *Request, way wire.Path, err error) {
 	if !told && r.way.DstMAC == r.event.Path.Via.MAC {
 		r.rank = cm.RankNeighbour
 	}
-	_ = m.machine.Vouch(r.event.ID, r.rank) // as above
+	_ = m.machine.Vouch(r.event.ID, r.rank, r.way.DstMAC) // as above
 	r.listener.queue = append(r.listener.queue, r)
 	r.listener.wake()
 }

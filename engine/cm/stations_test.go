@@ -3,6 +3,7 @@ package cm_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -127,18 +128,13 @@ func TestWaysOfOneHost(t *testing.T) {
 		qp, err := s.dev.CreateQP(s.pd, setup.Init)
 		must(t, err)
 		setup.QP = qp
-		over := make(chan struct{})
-		accepting, end := context.WithCancel(ctx)
-		go func() {
-			defer close(over)
-			_, _ = r.Accept(accepting, setup)
-		}()
-		waits(t, func() bool { return qp.State() == roce.StateRTS })
+		// The peer is told, and has not asked.
+		if _, err := r.Accept(ctx, setup); !errors.As(err, new(*cm.RejectedError)) {
+			t.Fatalf("accepted: %v", err)
+		}
 		if got := qp.Query().Path.TClass; got != class {
 			t.Errorf("request %d: traffic class %d, want %d", i, got, class)
 		}
-		end()
-		<-over
 		qp.Close()
 	}
 }

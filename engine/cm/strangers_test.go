@@ -13,6 +13,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
+	rcm "xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -227,9 +228,9 @@ func TestStrangerInMyName(t *testing.T) {
 	s.connects(t)
 }
 
-// TestStrangerInThePeersName: a stranger who asks in the name of a peer gets the answer,
-// and no connection: neither that which the peer has, nor the new one, whose packets go to
-// the peer.
+// TestStrangerInThePeersName: a stranger who asks in the name of a peer, from its own station, is
+// not answered, and so cannot confirm. The answer goes to the peer, who did not ask and refuses;
+// nor does the connection change that it has.
 func TestStrangerInThePeersName(t *testing.T) {
 	s := newSiege(t)
 	ctx := within(t, testTimeout)
@@ -249,19 +250,73 @@ func TestStrangerInThePeersName(t *testing.T) {
 	d := <-accepted
 	accepted = accept()
 	s.stranger.send(t, s.peer.v4, s.stranger.request(s.peer.v4))
-	waits(t, func() bool { return s.counted("cm_tx_msgs_rep") == 2 })
-	waits(t, func() bool { return packets(t, s.stranger.dev) == 1 })
+	if stolen := <-accepted; stolen != nil {
+		t.Error("the stranger is connected")
+	}
+	if n := s.counted("cm_tx_msgs_rep"); n != 2 {
+		t.Errorf("%d REPs were sent", n)
+	}
+	if n := packets(t, s.stranger.dev); n != 0 {
+		t.Errorf("%d packets went to the stranger", n)
+	}
 	if got := d.QP().Query().Path.DstMAC; got != s.peer.mac {
 		t.Errorf("the peer's connection goes to % x", got)
 	}
 	d.Close()
 	over(t, c.Done()) // the peer was told
-	s.listener.Close()
-	go s.manager.Close()
-	if stolen := <-accepted; stolen != nil {
-		t.Error("the stranger is connected")
-	}
 	c.Close()
+}
+
+// TestLookupInThePeersName: who looks up a datagram service in the name of a peer does not learn
+// of it, also not by asking again.
+func TestLookupInThePeersName(t *testing.T) {
+	s := newSiege(t)
+	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
+	must(t, err)
+	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{QP: qp})
+	must(t, err)
+	question := rcm.SIDRREQ{
+		RequestID: 7, PKey: wire.DefaultPKey,
+		ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
+	}
+	rcm.IPHeader{Src: netip.AddrPortFrom(s.peer.v4, 7), Dst: s.v4}.Put(question.Private[:])
+	for range 2 {
+		s.stranger.send(t, s.peer.v4, &question)
+	}
+	waits(t, func() bool { return s.counted("cm_tx_retries_sidr_rep") == 1 })
+	waits(t, func() bool { return s.peer.counted("cm_rx_msgs_sidr_rep") == 2 })
+	if n := packets(t, s.stranger.dev); n != 0 {
+		t.Errorf("%d packets went to the stranger", n)
+	}
+}
+
+// TestLookupWithoutRoute: who looks up a datagram service from an address without a route is
+// refused, whoever it is, and nobody is asked.
+func TestLookupWithoutRoute(t *testing.T) {
+	s := newSiege(t)
+	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
+	must(t, err)
+	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{
+		QP: qp,
+		Allow: func(netip.AddrPort, []byte) bool {
+			t.Error("somebody without a route may know")
+			return true
+		},
+	})
+	must(t, err)
+	src := netip.MustParseAddr(faraway)
+	question := rcm.SIDRREQ{
+		PKey: wire.DefaultPKey, ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
+	}
+	rcm.IPHeader{Src: netip.AddrPortFrom(src, 7), Dst: s.v4}.Put(question.Private[:])
+	s.stranger.send(t, src, &question)
+	waits(t, func() bool { return packets(t, s.stranger.dev) == 1 })
+	if n := s.counted("cm_tx_msgs_sidr_rep"); n != 1 {
+		t.Errorf("%d were answered", n)
+	}
+	if n := s.town.asked.Load(); n != 0 {
+		t.Errorf("%d addresses were asked for", n)
+	}
 }
 
 // TestStrangersComeLast: a request in the name of a neighbour, from another station, waits

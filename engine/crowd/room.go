@@ -190,9 +190,15 @@ func (r *Room[G]) Waits() bool { return len(r.line) > 0 }
 
 // GiveWay says who is to give way, and when, to those who wait; nil for nobody. Of a share that
 // has as many places as it may only its own do, else anybody, chosen as in Ask. He is asked for
-// again until Told.
+// again until Told; of those who were told so many are to leave first as wait.
 func (r *Room[G]) GiveWay() (v *Visitor[G], at time.Time) {
-	if len(r.line) == 0 {
+	leaving := 0
+	for _, x := range r.inside {
+		if x.leaves {
+			leaving++
+		}
+	}
+	if leaving >= len(r.line) {
 		return nil, at
 	}
 	var full []share // whose own give way

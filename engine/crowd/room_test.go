@@ -69,9 +69,15 @@ func TestRoomTurns(t *testing.T) {
 		t.Fatalf("%v is to give way at %v", v, at)
 	}
 	r.Told(v)
+	if next, _ := r.GiveWay(); next != nil {
+		t.Errorf("%d is to give way, too, to one who waits", next.Who)
+	}
+	r.Ask(host(1), 4)
 	if next, _ := r.GiveWay(); next == nil || next.Who != 1 {
 		t.Errorf("%v is next", next)
 	}
+	r.Clear()
+	r.Ask(host(1), 3)
 	r.Leave(v)
 	r.Leave(v) // no place is given back twice
 	if in := enter(r, now); len(in) != 1 || in[0].Who != 3 || r.Waits() {

@@ -110,7 +110,8 @@ func (h *Kernel) Lookup(vlan wire.VLAN, src, dst netip.Addr) (Hop, error) {
 	}
 	n, ok := h.watch.neighbours.get(via)
 	if !ok || n.stale {
-		if err := h.probe(via); err != nil {
+		// What is known is the answer here, too.
+		if err := h.probe(via); err != nil && !ok {
 			return Hop{}, err
 		}
 	}

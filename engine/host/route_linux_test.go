@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"xroce/xsk/vethpair"
 	"xroce/xsk/xsktest"
@@ -113,6 +114,61 @@ func TestResolveProbesStale(t *testing.T) {
 			t.Errorf("% x, %v", mac, err)
 		}
 	})
+}
+
+// TestLookupWithoutPrivilege: who may not have the kernel ask still learns what it knows, though
+// that is stale, and follows a neighbour that moved.
+func TestLookupWithoutPrivilege(t *testing.T) {
+	p := xsktest.NewPair(t, xsktest.Options{})
+	opened(t, p, func(h *Kernel) {
+		src, dst := p.A.IPv4.Addr(), p.A.IPv4.Addr().Next().Next()
+		mac := [6]byte{2, 0, 0, 0, 0, 7}
+		err := netlink.NeighSet(&netlink.Neigh{
+			LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
+			State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(mac[:]),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(timeout.Scaled(20 * time.Second)); ; {
+			if _, err := h.Known(0, src, dst); err == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the stale neighbour is never known")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		withoutAdmin(t, func() {
+			if err := h.probe(neighbourKey{h.Port().Index, dst}); !errors.Is(err, unix.EPERM) {
+				t.Errorf("asking: %v, not EPERM", err)
+			}
+			if hop, err := h.Lookup(0, src, dst); err != nil || hop.MAC != mac {
+				t.Errorf("% x, %v", hop.MAC, err)
+			}
+		})
+	})
+}
+
+// withoutAdmin does something on a thread without CAP_NET_ADMIN, which the caller has locked.
+func withoutAdmin(t *testing.T, do func()) {
+	t.Helper()
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var was [2]unix.CapUserData
+	if err := unix.Capget(&hdr, &was[0]); err != nil {
+		t.Fatal(err)
+	}
+	less := was
+	less[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+	if err := unix.Capset(&hdr, &less[0]); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Capset(&hdr, &was[0]); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }
 
 // TestResolveIsGivenUp: whoever gave up, or had no time, is told so, and whom it was about.

@@ -142,8 +142,8 @@ func TestFloodOfStrangers(t *testing.T) {
 	elsewhere := r.requestedFrom(100, 1)
 	r.path.Via = cm.Via{MAC: [6]byte{2, 2}}
 	known, best := r.requestedFrom(101, 1), r.requestedFrom(102, 1)
-	must(t, r.m.Vouch(known, cm.RankKnown))
-	must(t, r.m.Vouch(best, cm.RankNeighbour))
+	must(t, r.m.Vouch(known, cm.RankKnown, [6]byte{2}))
+	must(t, r.m.Vouch(best, cm.RankNeighbour, [6]byte{2}))
 	stranger := r.requestedFrom(103, 1)
 	for n := range 20 {
 		r.from(104+byte(n), 1)
@@ -159,8 +159,8 @@ func TestFloodOfStrangers(t *testing.T) {
 		}
 	}
 	// When only those are left of whom something is known, least counts least.
-	must(t, r.m.Vouch(elsewhere, cm.RankNeighbour))
-	must(t, r.m.Vouch(stranger, cm.RankNeighbour))
+	must(t, r.m.Vouch(elsewhere, cm.RankNeighbour, [6]byte{2}))
+	must(t, r.m.Vouch(stranger, cm.RankNeighbour, [6]byte{2}))
 	r.from(200, 1)
 	if e := r.event(cm.EventUnreachable); e.ID != known {
 		t.Errorf("%d makes room, want %d", e.ID, known)
@@ -184,6 +184,42 @@ func TestAnswerGoesBack(t *testing.T) {
 	r.give(r.req())
 	must(t, r.m.Disconnect(r.now, id, nil))
 	r.sent(cm.AttributeDREQ, there)
+}
+
+// TestAnswerGoesToTheHost: what is answered to one of whom the first hop is known goes there,
+// whoever asked; his station is counted until the request is no longer half open.
+func TestAnswerGoesToTheHost(t *testing.T) {
+	r := newRig(t, cm.Config{})
+	r.listen()
+	asker, host := [6]byte{2, 1}, [6]byte{2, 9}
+	r.path.Via.MAC = asker
+	there := r.path
+	there.Via.MAC = host
+	id := r.requested()
+	must(t, r.m.Vouch(id, cm.RankKnown, host))
+	must(t, r.m.Accept(r.now, id, cm.Accept{QPN: ourQPN, PSN: ourPSN}))
+	r.sent(cm.AttributeREP, there)
+	r.give(r.req()) // once more
+	r.sent(cm.AttributeREP, there)
+	r.give(&cm.RTU{LocalCommID: theirID, RemoteCommID: uint32(id)})
+	r.event(cm.EventEstablished)
+}
+
+// TestSIDRAnswerGoesToTheHost: the same of datagram services.
+func TestSIDRAnswerGoesToTheHost(t *testing.T) {
+	r := newRig(t, cm.Config{})
+	_, err := r.m.Listen(cm.Listen{Service: datagrams, Datagram: true})
+	must(t, err)
+	host := [6]byte{2, 9}
+	r.path.Via.MAC = [6]byte{2, 1}
+	there := r.path
+	there.Via.MAC = host
+	r.give(sidrREQ())
+	e := r.event(cm.EventSIDRRequest)
+	must(t, r.m.RespondSIDR(r.now, e.ID, cm.SIDRResponse{QPN: ourQPN, Hop: host}))
+	r.sent(cm.AttributeSIDRREP, there)
+	r.give(sidrREQ())
+	r.sent(cm.AttributeSIDRREP, there)
 }
 
 // sent takes the next MAD: it must be this message, on this path.

@@ -32,7 +32,7 @@ func (m *Machine) addHalfOpen(c *conn) {
 func (m *Machine) removeHalfOpen(c *conn) {
 	m.halfOpen.Remove(&c.queue)
 	leave(m.hosts, c.path.Remote)
-	leave(m.links, c.path.Via)
+	leave(m.links, c.peer[0].via) // answers may go elsewhere by now
 }
 
 // enter counts one more from a source, which it returns.

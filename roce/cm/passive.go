@@ -173,8 +173,10 @@ func (m *Machine) request(
 	})
 }
 
-// Vouch says what is known of the host that a connection request came from, if anything.
-func (m *Machine) Vouch(id ID, rank Rank) error {
+// Vouch says what is known of the host that a connection request claims to come from, and the
+// station on the link by which it is reached: what it is sent from now on goes there, so that who
+// asked in its name does not hear it.
+func (m *Machine) Vouch(id ID, rank Rank, hop [6]byte) error {
 	c, err := m.conn(id, inBacklog)
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ func (m *Machine) Vouch(id ID, rank Rank) error {
 	if rank >= rankEnd {
 		return fmt.Errorf("%w: rank %d", ErrInvalid, rank)
 	}
-	c.rank = rank
+	c.rank, c.path.Via.MAC = rank, hop
 	return nil
 }
 

@@ -190,7 +190,7 @@ func (m *Machine) repeatedSIDR(from *Path, tid uint64, key sidrKey, s ServiceID)
 	m.count.Inc(rxDup(AttributeSIDRREQ))
 	if q.answered {
 		m.count.Inc(txRetries(AttributeSIDRREP))
-		m.post(from, &q.mad)
+		m.post(&q.path, &q.mad)
 	}
 	return true
 }
@@ -209,6 +209,8 @@ type SIDRResponse struct {
 	QKey    uint32 // the same; QKeyUDP is what rdma_cm takes
 	Info    []byte // additional information, at most 72 bytes
 	Private []byte // at most 136 bytes
+	// Hop is the station on the link that it goes to, zeros for the one that asked.
+	Hop [6]byte
 }
 
 // RespondSIDR sends the SIDR_REP to a request of EventSIDRRequest. Its ID is free; the
@@ -231,6 +233,9 @@ func (m *Machine) RespondSIDR(now clock.Time, id ID, p SIDRResponse) error {
 	r.InfoLen = uint8(copy(r.Info[:], p.Info))
 	copy(r.Private[:], p.Private)
 	putMessage(q.mad[:], q.tid, &r)
+	if p.Hop != [6]byte{} {
+		q.path.Via.MAC = p.Hop
+	}
 	m.count.Inc(txMsgs(AttributeSIDRREP))
 	m.post(&q.path, &q.mad)
 	m.keepSIDRResponse(now, q)

@@ -36,9 +36,9 @@ type Table[U comparable] struct {
 // A route is a destination with its users.
 type route[U comparable] struct {
 	to     Destination
-	by     MACs // told last, at first those of the user that came first
-	users  map[U]struct{}
-	listed bool // by Destinations or Unlisted, since it came or a user by other addresses
+	by     MACs       // told last, at first those of the user that came first
+	users  map[U]MACs // by which each goes
+	listed bool       // by Destinations or Unlisted, since it came or a user by other addresses
 }
 
 // New returns an empty table.
@@ -65,6 +65,7 @@ func (t *Table[U]) Add(user U, to Destination, by MACs) {
 	if r == nil || r.to != to {
 		r = t.move(user, to, by)
 	}
+	r.users[user] = by
 	if r.by != by {
 		r.listed = false
 	}
@@ -81,10 +82,9 @@ func (t *Table[U]) move(user U, to Destination, by MACs) *route[U] {
 	t.remove(user)
 	r := t.routes[to]
 	if r == nil {
-		r = &route[U]{to: to, by: by, users: map[U]struct{}{}}
+		r = &route[U]{to: to, by: by, users: map[U]MACs{}}
 		t.routes[to] = r
 	}
-	r.users[user] = struct{}{}
 	t.of[user] = r
 	return r
 }
@@ -128,15 +128,18 @@ func (t *Table[U]) list(all bool) (list []Destination) {
 	return list
 }
 
-// Tell notes by which addresses a destination is reached, and lists its users, who are to be told,
-// in no order.
+// Tell notes by which addresses a destination is reached, and lists those of its users who go there
+// by others and are to be told, in no order. Who was told once is not told again.
 func (t *Table[U]) Tell(to Destination, by MACs) (list []U) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.routes[to]; r != nil {
 		r.by = by
-		for user := range r.users {
-			list = append(list, user)
+		for user, goes := range r.users {
+			if goes != by {
+				r.users[user] = by
+				list = append(list, user)
+			}
 		}
 	}
 	return list

@@ -32,7 +32,11 @@ func (k Kind) DefaultSize() int {
 
 // Pages reports whether the memory of a kind can be paged on demand: what has no page yet is
 // asked for again, which nothing but a reliable connection does.
-func (k Kind) Pages() bool { return k.qpType() == roce.TypeRC }
+func (k Kind) Pages() bool { return k.Acknowledged() }
+
+// Acknowledged reports whether messages of a kind are acknowledged, and sent again when they are
+// not within the ACK timeout.
+func (k Kind) Acknowledged() bool { return k.qpType() == roce.TypeRC }
 
 // places reports whether each receive has a place of its own: messages come while one is looked
 // at, of several queue pairs, or of strangers.

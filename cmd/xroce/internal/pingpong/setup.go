@@ -1,6 +1,7 @@
 package pingpong
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 	"xroce/roce/mem"
 	"xroce/roce/wire"
 )
+
+// AckTimeout is the code of the local ACK timeout of the originals, 67 ms.
+const AckTimeout = 14
 
 // Config says how to play. Both ends must agree on Kind, Size, MTU, Iters and
 // QPs.
@@ -29,7 +33,7 @@ type Config struct {
 	Check    bool     // compare every byte received; both ends must say so
 	ODP      bool     // page the memory on demand; RC and SRQ only
 
-	// Timeout is the code of the local ACK timeout, 0 for that of the originals: 14, 67 ms.
+	// Timeout is the code of the local ACK timeout, 0 for AckTimeout.
 	Timeout uint8
 
 	// Silence is how long nothing may come from the peer, 0 for 30 s. The originals wait
@@ -283,7 +287,7 @@ func (g *game) hear(conn net.Conn) (err error) {
 func (g *game) connect(ctx context.Context) error {
 	for _, p := range g.players {
 		if g.Kind != UD {
-			o := engine.ConnectOptions{PathMTU: g.MTU, Timeout: g.Timeout}
+			o := engine.ConnectOptions{PathMTU: g.MTU, Timeout: cmp.Or(g.Timeout, AckTimeout)}
 			if err := p.Connect(ctx, p.remote, o); err != nil {
 				return err
 			}

@@ -61,8 +61,15 @@ func (i impostor) Port() engine.Port {
 	return port
 }
 
-// askAndLeave sends requests for connections in the name of a client, from another station which
-// then says nothing.
+// deafen lets nothing come through from one party to another, or everything again.
+func deafen(t *testing.T, from, to *party, deaf bool) {
+	t.Helper()
+	must(t, to.network.SetDirection(from.Dev.Port().MAC, to.Dev.Port().MAC,
+		sim.Faults{Blocked: deaf}))
+}
+
+// askAndLeave sends requests for connections in the name of a client, from another station. They
+// are answered to the client, who refuses if it is not deaf.
 func askAndLeave(t *testing.T, client, server *party, at uint16, requests uint32) {
 	t.Helper()
 	port, err := client.network.NewPort(sim.PortConfig{MAC: [6]byte{2, 0, 0, 0, 0, 66}, MTU: 1500})
@@ -129,6 +136,7 @@ func TestRpingAbsentClient(t *testing.T) {
 		at := server.at(false, RpingPort)
 		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
 	})
+	deafen(t, server, client, true)
 	askAndLeave(t, client, server, RpingPort, 1)
 	select {
 	case <-complaint:
@@ -205,10 +213,12 @@ func TestRpingsAbsentClients(t *testing.T) {
 	ended := server.begin(t, func() (Result, error) {
 		return Result{}, server.ServeRpings(ctx, Rping{Addr: at, Size: 64})
 	})
+	deafen(t, server, client, true)
 	askAndLeave(t, client, server, RpingPort, 2*maxOfHost)
 	for len(server.Dev.Resources(1<<10).QPs) <= maxOfHost && ctx.Err() == nil {
 		time.Sleep(time.Millisecond) // as above
 	}
+	deafen(t, server, client, false)
 	_, err := client.DialRping(ctx, Rping{Addr: at, Size: 64, Count: 1})
 	must(t, err)
 	cancel()

@@ -119,6 +119,20 @@ type report struct {
 	Peak     float64 `json:"peak"` // messages a second
 }
 
+// maxPeak is more messages a second than there are.
+const maxPeak = 1e12
+
+// check compares the report of a peer with what it was sent. A peak that cannot be is not known.
+func (r *report) check(total int) error {
+	if r.Messages != total {
+		return fmt.Errorf("the peer has %d messages of %d", r.Messages, total)
+	}
+	if r.Peak < 0 || r.Peak > maxPeak {
+		r.Peak = 0
+	}
+	return nil
+}
+
 // tellReport sends the report.
 func (l *link) tellReport(ctx context.Context, r report) error {
 	b, err := json.Marshal(r)
@@ -148,8 +162,5 @@ func (l *link) hearReport(ctx context.Context) (r report, err error) {
 		return r, fmt.Errorf("%w: its report begins with %s", ErrForeign,
 			plain.Brief(fmt.Sprintf("%.60q", b)))
 	}
-	if want := l.run.config.total(); r.Messages != want {
-		return r, fmt.Errorf("the peer has %d messages of %d", r.Messages, want)
-	}
-	return r, nil
+	return r, r.check(l.run.config.total())
 }

@@ -60,8 +60,11 @@ func (r Rate) check(c *Config) error {
 	return nil
 }
 
-// burst is how many messages a loop that is bounded sends at a time.
-func (c *Config) burst() int { return cmp.Or(c.Rate.Burst, c.TxDepth) }
+// burst is how many messages a loop that is bounded sends at a time: whole lists of --post_list.
+func (c *Config) burst() int {
+	list := max(c.PostList, 1)
+	return (cmp.Or(c.Rate.Burst, c.TxDepth) + list - 1) / list * list
+}
 
 // bits is a rate in bit/s.
 func (r Rate) bits() float64 {

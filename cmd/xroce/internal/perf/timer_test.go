@@ -122,7 +122,10 @@ func TestLinger(t *testing.T) {
 // TestBurstOfLists: a burst is whole lists of work requests, or more went in a gap than is for it.
 func TestBurstOfLists(t *testing.T) {
 	for _, x := range []struct{ burst, depth, list, want int }{
-		{0, 128, 0, 128}, {0, 128, 1, 128}, {1, 128, 64, 64}, {0, 128, 100, 200},
+		{0, 128, 0, 128},
+		{0, 128, 1, 128},
+		{1, 128, 64, 64},
+		{0, 128, 100, 200},
 		{65, 128, 64, 128},
 	} {
 		c := Config{TxDepth: x.depth, PostList: x.list, Rate: Rate{Burst: x.burst}}

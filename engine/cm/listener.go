@@ -125,11 +125,6 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// take takes a request. The caller holds the manager's lock.
-func (l *Listener) take(e cm.Event) {
-	l.manager.takeRequest(l, e)
-}
-
 // drop takes out a request whose peer has given up, or that had to make room. The
 // caller holds the manager's lock.
 func (l *Listener) drop(r *Request) {

@@ -201,7 +201,7 @@ func (m *Manager) tell(e cm.Event) {
 		delete(m.leaving, e.ID)
 	case cm.EventConnectRequest, cm.EventSIDRRequest:
 		if l := m.listeners[e.Listener]; l != nil {
-			l.take(e)
+			m.takeRequest(l, e)
 			return
 		}
 		m.refuse(e)

@@ -39,27 +39,36 @@ func TestNoStation(t *testing.T) {
 	}
 }
 
+// offer makes a datagram service that a function says who may know of, nil for everybody.
+func (s *siege) offer(t *testing.T, allow func(netip.AddrPort, []byte) bool) {
+	t.Helper()
+	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
+	must(t, err)
+	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{QP: qp, Allow: allow})
+	must(t, err)
+}
+
+// question asks for that service, in the name of an address.
+func (s *siege) question(src netip.Addr) *rcm.SIDRREQ {
+	q := &rcm.SIDRREQ{
+		RequestID: 7, PKey: wire.DefaultPKey,
+		ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
+	}
+	rcm.IPHeader{Src: netip.AddrPortFrom(src, 7), Dst: s.v4}.Put(q.Private[:])
+	return q
+}
+
 // hold makes the manager wait, so that what comes meanwhile comes at once. The returned
 // function lets it go on.
 func (s *siege) hold(t *testing.T) (release func()) {
 	t.Helper()
-	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
-	must(t, err)
 	busy, let := make(chan struct{}), make(chan struct{})
-	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{
-		QP: qp,
-		Allow: func(netip.AddrPort, []byte) bool {
-			close(busy)
-			<-let
-			return false
-		},
+	s.offer(t, func(netip.AddrPort, []byte) bool {
+		close(busy)
+		<-let
+		return false
 	})
-	must(t, err)
-	question := rcm.SIDRREQ{
-		PKey: wire.DefaultPKey, ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
-	}
-	rcm.IPHeader{Src: netip.AddrPortFrom(s.peer.v4, 7), Dst: s.v4}.Put(question.Private[:])
-	s.stranger.send(t, s.peer.v4, &question)
+	s.stranger.send(t, s.peer.v4, s.question(s.peer.v4))
 	<-busy
 	return func() { close(let) }
 }

@@ -13,7 +13,6 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
-	rcm "xroce/roce/cm"
 	"xroce/roce/wire"
 )
 
@@ -271,17 +270,9 @@ func TestStrangerInThePeersName(t *testing.T) {
 // of it, also not by asking again.
 func TestLookupInThePeersName(t *testing.T) {
 	s := newSiege(t)
-	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
-	must(t, err)
-	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{QP: qp})
-	must(t, err)
-	question := rcm.SIDRREQ{
-		RequestID: 7, PKey: wire.DefaultPKey,
-		ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
-	}
-	rcm.IPHeader{Src: netip.AddrPortFrom(s.peer.v4, 7), Dst: s.v4}.Put(question.Private[:])
+	s.offer(t, nil)
 	for range 2 {
-		s.stranger.send(t, s.peer.v4, &question)
+		s.stranger.send(t, s.peer.v4, s.question(s.peer.v4))
 	}
 	waits(t, func() bool { return s.counted("cm_tx_retries_sidr_rep") == 1 })
 	waits(t, func() bool { return s.peer.counted("cm_rx_msgs_sidr_rep") == 2 })
@@ -294,22 +285,12 @@ func TestLookupInThePeersName(t *testing.T) {
 // refused, whoever it is, and nobody is asked.
 func TestLookupWithoutRoute(t *testing.T) {
 	s := newSiege(t)
-	qp, err := s.dev.CreateQP(s.pd, engine.QPInit{Type: roce.TypeUD, SendCQ: s.cq, RecvCQ: s.cq})
-	must(t, err)
-	_, err = s.manager.ListenDatagram(s.at, cm.Datagrams{
-		QP: qp,
-		Allow: func(netip.AddrPort, []byte) bool {
-			t.Error("somebody without a route may know")
-			return true
-		},
+	s.offer(t, func(netip.AddrPort, []byte) bool {
+		t.Error("somebody without a route may know")
+		return true
 	})
-	must(t, err)
 	src := netip.MustParseAddr(faraway)
-	question := rcm.SIDRREQ{
-		PKey: wire.DefaultPKey, ServiceID: rcm.ServiceIDOf(rcm.PortSpaceUDP, s.at.Port()),
-	}
-	rcm.IPHeader{Src: netip.AddrPortFrom(src, 7), Dst: s.v4}.Put(question.Private[:])
-	s.stranger.send(t, src, &question)
+	s.stranger.send(t, src, s.question(src))
 	waits(t, func() bool { return packets(t, s.stranger.dev) == 1 })
 	if n := s.counted("cm_tx_msgs_sidr_rep"); n != 1 {
 		t.Errorf("%d were answered", n)

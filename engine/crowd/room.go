@@ -190,7 +190,7 @@ func (r *Room[G]) Waits() bool { return len(r.line) > 0 }
 
 // GiveWay says who is to give way, and when, to those who wait; nil for nobody. Of a share that
 // has as many places as it may only its own do, else anybody, chosen as in Ask. He is asked for
-// again until Told; of those who were told so many are to leave first as wait.
+// again until Told; it is also nobody while as many as wait were told and have not left.
 func (r *Room[G]) GiveWay() (v *Visitor[G], at time.Time) {
 	leaving := 0
 	for _, x := range r.inside {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
@@ -69,6 +70,33 @@ func TestAnswerIsSeenLate(t *testing.T) {
 	})
 }
 
+// until waits until something has happened.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(timeout.Scaled(20 * time.Second)); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("it never happens: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// makeStale has the kernel know a neighbour that nobody confirmed lately, and a host know it, too.
+func makeStale(t *testing.T, h *Kernel, src, dst netip.Addr, mac [6]byte) {
+	t.Helper()
+	err := netlink.NeighSet(&netlink.Neigh{
+		LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
+		State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(mac[:]),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the stale neighbour is known", func() bool {
+		hop, err := h.Known(0, src, dst)
+		return err == nil && hop.MAC == mac
+	})
+}
+
 // TestResolveProbesStale: nothing that the kernel sees is ever sent to a neighbour that is only
 // resolved, so an entry that nobody confirmed would stay as it is for ever, right or wrong.
 func TestResolveProbesStale(t *testing.T) {
@@ -85,27 +113,8 @@ func TestResolveProbesStale(t *testing.T) {
 		}
 		src, dst := p.A.IPv4.Addr(), p.B.IPv4.Addr()
 		wrong := [6]byte{2, 0, 0, 0, 0, 7}
-		err := netlink.NeighSet(&netlink.Neigh{
-			LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
-			State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(wrong[:]),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		until := func(what string, done func() bool) {
-			t.Helper()
-			for end := time.Now().Add(timeout.Scaled(20 * time.Second)); !done(); {
-				if time.Now().After(end) {
-					t.Fatalf("it never happens: %s", what)
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
-		until("the stale neighbour is known", func() bool {
-			hop, err := h.Known(0, src, dst)
-			return err == nil && hop.MAC == wrong
-		})
-		until("it is found out", func() bool {
+		makeStale(t, h, src, dst, wrong)
+		until(t, "it is found out", func() bool {
 			// Between the wrong answer and the right one the kernel may have none for a while.
 			hop, err := h.ResolveOn(t.Context(), 0, src, dst)
 			return err == nil && hop.MAC != wrong
@@ -123,22 +132,7 @@ func TestLookupWithoutPrivilege(t *testing.T) {
 	opened(t, p, func(h *Kernel) {
 		src, dst := p.A.IPv4.Addr(), p.A.IPv4.Addr().Next().Next()
 		mac := [6]byte{2, 0, 0, 0, 0, 7}
-		err := netlink.NeighSet(&netlink.Neigh{
-			LinkIndex: h.Port().Index, Family: netlink.FAMILY_V4, IP: dst.AsSlice(),
-			State: netlink.NUD_STALE, HardwareAddr: net.HardwareAddr(mac[:]),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(timeout.Scaled(20 * time.Second)); ; {
-			if _, err := h.Known(0, src, dst); err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the stale neighbour is never known")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		makeStale(t, h, src, dst, mac)
 		withoutAdmin(t, func() {
 			if err := h.probe(neighbourKey{h.Port().Index, dst}); !errors.Is(err, unix.EPERM) {
 				t.Errorf("asking: %v, not EPERM", err)

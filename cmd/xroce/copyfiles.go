@@ -105,7 +105,8 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 	if file == standardStream {
 		progress, _ := c.progress("standard input")
 		result, err := c.client.Send(ctx, transfer.SendConfig{
-			File: path.Base(to), Path: to, Reader: c.stdin, Progress: progress,
+			// Its name is the whole PATH, and not one in a directory of that name.
+			File: path.Base(to), Path: path.Dir(to) + "/", Reader: c.stdin, Progress: progress,
 		})
 		return c.ended(file, result, err, true)
 	}

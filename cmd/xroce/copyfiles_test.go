@@ -98,6 +98,12 @@ func TestCopyOfStandardInput(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(dir, "name")); string(got) != "words" {
 		t.Errorf("%q, %v", got, err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	i = b.run(t, "copy", "-d", "xr2", "-", "192.0.2.1:sub")
+	i.exited(t, exitFailure)
+	contains(t, i.stderr, "sub: file already exists")
 	for _, args := range []string{"- 192.0.2.1:", "- 192.0.2.1:x/", "- - 192.0.2.1:x"} {
 		i := b.run(t, append([]string{"copy", "-d", "xr2"}, strings.Fields(args)...)...)
 		i.exited(t, exitUsage)

@@ -234,6 +234,9 @@ func (a *app) openSource(
 	return w, "which no xroce process has: copies of what the kernel sees", nil
 }
 
+// maxNamed is how many devices an error names to choose from.
+const maxNamed = 8
+
 // target reads what -i says. Without it, it is the one device that there is.
 func (a *app) target(
 	ctx context.Context, from string,
@@ -259,7 +262,7 @@ func (a *app) target(
 	for _, answer := range answers {
 		for i := range answer.Devices {
 			pid, device = answer.PID, answer.Devices[i].Device
-			names = append(names, fmt.Sprintf("%d:%s", pid, device))
+			names = append(names, fmt.Sprintf("%d:%s", pid, plain.Text(device)))
 		}
 	}
 	switch len(names) {
@@ -267,6 +270,9 @@ func (a *app) target(
 		return pid, device, nil
 	case 0:
 		return 0, "", usagef("no xroce program runs: name an interface with -i")
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("%d others (-D lists them)", more))
 	}
 	return 0, "", usagef("name one with -i: %s", words(names))
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"xroce/engine"
 )
@@ -16,6 +19,7 @@ const (
 	maxMembers = 1 << 23 // of all objects
 	maxNesting = 16
 	maxName    = 255 // bytes: interfaces and processes have 15 at most
+	maxReason  = 2 << 10
 )
 
 // An Answer is what a process says of itself.
@@ -39,7 +43,7 @@ func parseAnswer(line []byte, q *Request) (a Answer, err error) {
 	}
 	switch {
 	case a.Error != "":
-		return a, &RefusedError{a.Error}
+		return a, &RefusedError{readable(a.Error)}
 	case a.Version != version:
 		return a, fmt.Errorf("it speaks version %d, we speak %d", a.Version, version)
 	case a.Counters != nil && len(a.Counters) != len(a.Devices):
@@ -55,6 +59,24 @@ func parseAnswer(line []byte, q *Request) (a Answer, err error) {
 		}
 	}
 	return a, nil
+}
+
+// readable is what a process says, for one line of a terminal: a line feed is a space, what else
+// cannot be printed is U+FFFD, and there is not more than a reason has.
+func readable(reason string) string {
+	cut := ""
+	if n := len(reason); n > maxReason {
+		reason, cut = reason[:maxReason], fmt.Sprintf("... (%d bytes)", n)
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return ' '
+		case strconv.IsPrint(r):
+			return r
+		}
+		return utf8.RuneError
+	}, strings.ToValidUTF8(reason, string(utf8.RuneError))) + cut
 }
 
 // checkDevice refuses more rows of a device than were asked for.

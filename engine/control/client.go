@@ -182,7 +182,8 @@ func call(
 	return conn, rest, a, nil
 }
 
-// A RefusedError is what a process says why it does not give what it was asked for.
+// A RefusedError is what a process says why it does not give what it was asked for: at most 2 KiB
+// and their length, on one line, in which nothing commands a terminal.
 type RefusedError struct{ Reason string }
 
 // Error implements error.

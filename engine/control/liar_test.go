@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +66,27 @@ func TestLettersAreNotCounted(t *testing.T) {
 	a, err := parseAnswer([]byte(says), &Request{})
 	if err != nil || len(a.Devices) != 1 || len(a.Devices[0].Device) != 30*5 {
 		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestReasonIsOneLine: what a process says instead of an answer is bounded, and commands nothing.
+func TestReasonIsOneLine(t *testing.T) {
+	for says, want := range map[string]string{
+		`no device "x" is open`:        `no device "x" is open`,
+		"x\nxroce: all is well":        "x xroce: all is well",
+		"\x1b[2J\u202e\xff":            "\ufffd[2J\ufffd\ufffd",
+		strings.Repeat("\n", 1<<20):    strings.Repeat(" ", maxReason) + "... (1048576 bytes)",
+		strings.Repeat("\u00e9", 2000): strings.Repeat("\u00e9", maxReason/2) + "... (4000 bytes)",
+	} {
+		line, err := json.Marshal(Answer{Error: says})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = parseAnswer(line, &Request{})
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Reason != want {
+			t.Errorf("%.40q: %.100q", says, err)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func (c *control) receiveChunks(ctx context.Context, add func(chunk []byte) erro
 		}
 		switch {
 		case errors.Is(r.Err, msg.ErrTruncated):
-			return fmt.Errorf("%w: a chunk of %d bytes", ErrPeer, r.Whole)
+			return c.altered(fmt.Errorf("%w: a chunk of %d bytes", ErrPeer, r.Whole))
 		case r.Err != nil:
 			return c.reason(lost(r.Err))
 		}

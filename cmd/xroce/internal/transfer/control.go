@@ -121,6 +121,20 @@ func (c *control) listen() (<-chan struct{}, error) {
 var errForged = fmt.Errorf("%w: a message came in the name of the peer, without the code that "+
 	"the token makes", ErrLost)
 
+// errAltered is of chunks, which have no codes, that are not what the peer says that it sent, with
+// its code. Somebody else may have put something into them: it is for another connection, and
+// without what has come.
+var errAltered = fmt.Errorf("%w: what came is not what the peer says that it sent", ErrLost)
+
+// altered is the error of chunks that are not what they should be. Without a token all of it is
+// the peer's.
+func (c *control) altered(err error) error {
+	if !c.proven {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errAltered, err)
+}
+
 // take takes the message that listen told of. An error that the other end reported is an
 // ErrPeer, also without a code as long as it has not shown that it knows the token: it may have
 // another one, and say so.

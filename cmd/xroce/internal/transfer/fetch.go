@@ -88,8 +88,9 @@ func (f *FetchConfig) toFile(
 	if err != nil {
 		return result, 0, err
 	}
+	// Into the directory of the store, and not into one in it that has the name.
 	part, err := store.create(ctx, &message{
-		Path: name, Name: name, Size: offer.Size, Mode: offer.Mode, MTime: offer.MTime,
+		Path: ".", Name: name, Size: offer.Size, Mode: offer.Mode, MTime: offer.MTime,
 	}, Sender{})
 	if err != nil {
 		return result, 0, err
@@ -101,7 +102,7 @@ func (f *FetchConfig) toFile(
 		err = part.commit()
 	}
 	done = part.done()
-	if err != nil && goesOn(ctx, err) {
+	if err != nil && goesOn(ctx, err) && !errors.Is(err, errAltered) {
 		return Result{}, done, errors.Join(err, part.leave())
 	}
 	return result, done, errors.Join(err, part.close())
@@ -133,7 +134,8 @@ func (f *FetchConfig) take(
 	}
 	err = c.receiveChunks(ctx, func(chunk []byte) error {
 		if int64(len(chunk)) > offer.Size-to.has() {
-			return fmt.Errorf("%w: it sent more than the %d bytes it offered", ErrPeer, offer.Size)
+			return c.altered(fmt.Errorf("%w: it sent more than the %d bytes it offered", ErrPeer,
+				offer.Size))
 		}
 		err := to.add(chunk)
 		if f.Progress != nil {
@@ -150,10 +152,11 @@ func (f *FetchConfig) take(
 	digest := to.sum()
 	switch {
 	case to.has() != offer.Size:
-		return Result{}, fmt.Errorf("%w: it ended after %d of %d bytes", ErrPeer, to.has(),
-			offer.Size)
+		return Result{}, c.altered(fmt.Errorf("%w: it ended after %d of %d bytes", ErrPeer,
+			to.has(), offer.Size))
 	case m.SHA256 != digest:
-		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
+		return Result{}, c.altered(fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest,
+			m.SHA256))
 	}
 	return Result{
 		Path: f.Path, Size: offer.Size, Resumed: held, Duration: time.Since(start), SHA256: digest,

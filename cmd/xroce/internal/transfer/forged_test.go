@@ -2,14 +2,48 @@ package transfer
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"xroce/engine/sim"
 	"xroce/xsk/xsktest/timeout"
 )
+
+// TestForgedChunk: who has no token, and changes what is in a chunk, does no more than who cuts the
+// connection: it is sent again.
+func TestForgedChunk(t *testing.T) {
+	for name, forge := range map[string]func(chunk string) string{
+		"changed": func(chunk string) string { return "x" + chunk[1:] },
+		"shorter": func(chunk string) string { return chunk[1:] },
+		"longer":  func(chunk string) string { return chunk + "x" },
+		"large":   func(string) string { return strings.Repeat("x", ChunkSize+1) },
+	} {
+		r := newRig(t, 10, sim.Faults{})
+		r.serve(t, StoreConfig{Keep: time.Hour})
+		copy(r.content, "0123456789")
+		must(t, os.WriteFile(r.file, r.content, 0o600))
+		r.retry = time.Hour
+		var mu sync.Mutex
+		forged := 0
+		sendErr, receiveErr := r.tapped(t, new(tap), func(who, n int, line string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			if who != client || n != data || forged == 2 {
+				return line
+			}
+			forged++
+			return forge(line)
+		})
+		if sendErr != nil || forged != 2 || !errors.Is(receiveErr, ErrLost) {
+			t.Errorf("%s: forged %d times: %v, %v", name, forged, sendErr, receiveErr)
+		}
+		r.whole(t, "x")
+	}
+}
 
 // TestForgedEndKeepsThePart: who has no token, and says in the name of a client that it gives up,
 // does no more than who cuts the connection: the rest can be sent later.

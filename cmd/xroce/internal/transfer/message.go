@@ -39,6 +39,21 @@ func refused(err error) error {
 	return err
 }
 
+// A failure of one file is what the server could not do with it when its data had begun. The
+// connection ends with it, and another file may be sent over another one.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// failed is the error of a file whose data has begun.
+func failed(err error) error {
+	var said *peerError
+	if errors.As(err, &said) && !again(err) {
+		return failure{err}
+	}
+	return err
+}
+
 // A lasting error is one that would pass, but not for who has it.
 type lasting struct{ error }
 

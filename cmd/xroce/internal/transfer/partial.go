@@ -47,6 +47,7 @@ type partial struct {
 	ctx       context.Context // of the connection that it comes by
 	broken    error           // the first of writing it: what there is of it may be gone
 	room      *holding
+	mode      fs.FileMode // of the file that is made
 	ledger
 }
 
@@ -73,31 +74,36 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 		}
 	}()
 	// Its owner can always read it: else nobody could clear it when we are killed.
-	mode := s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
+	p.mode = s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
 	if s.Keep > 0 && !p.open {
-		p.lasting = partialName(from, o, at.path, mode)
+		p.lasting = partialName(from, o, at.path, p.mode)
 		if p.release, err = s.claim(ctx, p.lasting, from); err != nil {
 			return nil, fmt.Errorf("create %s: %w", at.path, err)
 		}
 	}
-	// Not before it was claimed: another connection may just have given it its name.
-	switch err := s.vacant(at); {
-	case err == nil:
-		if err := p.begin(mode); err != nil {
-			return nil, fmt.Errorf("create %s: %w", at.path, err)
+	// Not before it was claimed: another connection may just have given it its name. What is
+	// there already is not sent again where it may be replaced, either.
+	if !p.recognize() {
+		if err := s.vacant(at); err != nil {
+			return nil, err
 		}
-	case !errors.Is(err, fs.ErrExist) || !p.recognize():
-		return nil, err
+		if err := p.begin(); err != nil {
+			return nil, err
+		}
 	}
 	p.ledger = newLedger(p.file)
 	return p, nil
 }
 
 // begin has room promised, and goes on with what there is of the file from before, or makes it.
-func (p *partial) begin(mode fs.FileMode) error {
+func (p *partial) begin() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("create %s: %w", p.path, err)
+		}
+	}()
 	if name := p.lasting; name != "" {
 		before := p.store.resume(name, p.room)
-		var err error
 		p.file, err = p.reopen(name)
 		switch {
 		case err == nil:
@@ -119,7 +125,7 @@ func (p *partial) begin(mode fs.FileMode) error {
 	if p.file != nil {
 		return nil
 	}
-	err := p.make(p.lasting, mode)
+	err = p.make(p.lasting, p.mode)
 	if err != nil {
 		p.store.forget(p.room, p.size, p.unwritten)
 	}
@@ -249,10 +255,13 @@ func (p *partial) recall(ctx context.Context, c *control) error {
 	return p.fault("read what there is of", err)
 }
 
-// restart drops what is there from before. A file that has its name stays.
+// restart drops what is there from before. A file that has its name stays, until another one may
+// replace it.
 func (p *partial) restart() error {
 	if p.known {
-		return p.errOther()
+		if err := p.instead(); err != nil {
+			return err
+		}
 	}
 	if err := p.file.Truncate(0); err != nil {
 		return p.fault("truncate", err)

@@ -110,5 +110,19 @@ func (p *partial) recognize() bool {
 	return true
 }
 
-// errOther refuses what looks like a file that was sent before, and is another one.
-func (p *partial) errOther() error { return refusal{p.store.errExists(p.path)} }
+// instead begins a file that looks like one that was sent before, and is another one. Where no file
+// may be replaced it is refused, before anything was sent of it.
+func (p *partial) instead() error {
+	if !p.store.Overwrite {
+		return refusal{p.store.errExists(p.path)}
+	}
+	clearPart(p.dir, p.lasting, always) // which nobody else writes to
+	other := p.file
+	p.file, p.held, p.known = nil, 0, false
+	if err := p.begin(); err != nil {
+		p.file, p.held, p.known = other, p.size, true
+		return refusal{err}
+	}
+	p.ledger = newLedger(p.file)
+	return other.Close()
+}

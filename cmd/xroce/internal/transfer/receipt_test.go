@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,6 +194,63 @@ func TestKnownByItsDigest(t *testing.T) {
 	c.Close()
 	stop()
 }
+
+// TestKnownWhereFilesAreReplaced: what is there is not sent again, nor counted twice, though it
+// might be replaced; another file that looks like it replaces it.
+func TestKnownWhereFilesAreReplaced(t *testing.T) {
+	const first, second = "12345", "54321"
+	s, dir, _ := store(t, StoreConfig{
+		Keep: time.Hour, Overwrite: true, MaxFiles: 2, MaxTotal: 2 * int64(len(first)),
+	})
+	m := message{Path: "new", Name: "n", Size: int64(len(first)), Mode: 0o600}
+	create := func() *partial {
+		t.Helper()
+		p, err := s.create(t.Context(), &m, Sender{})
+		must(t, err)
+		return p
+	}
+	p := create()
+	must(t, errors.Join(p.add([]byte(first)), p.commit(), p.close()))
+	for range 3 {
+		if p = create(); !p.known || p.done() != m.Size {
+			t.Fatalf("known %t, %d bytes are there", p.known, p.done())
+		}
+		must(t, errors.Join(p.recalled(), p.commit(), p.close()))
+	}
+	if s.files != 1 || s.total != m.Size {
+		t.Errorf("%d files, total %d", s.files, s.total)
+	}
+	p = create()
+	must(t, errors.Join(p.recalled(), p.restart(), p.add([]byte(second))))
+	if p.known || p.held != 0 || p.sum() != sumOf(second) {
+		t.Errorf("known %t, %d bytes are held, %s", p.known, p.held, p.sum())
+	}
+	must(t, errors.Join(p.commit(), p.close()))
+	if got, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(got) != second {
+		t.Errorf("%q, %v", got, err)
+	}
+	if s.files != 2 || s.total != 2*m.Size || s.missing != 0 || len(s.owners) != 0 {
+		t.Errorf("%d files, total %d, missing %d, %d owners", s.files, s.total, s.missing,
+			len(s.owners))
+	}
+	// There is no room for a third, and what is there stays.
+	p = create()
+	err := errors.Join(p.recalled(), p.restart())
+	var no refusal
+	if !errors.As(err, &no) {
+		t.Errorf("without room: %v", err)
+	}
+	must(t, p.close())
+	if got, err := os.ReadFile(filepath.Join(dir, "new")); err != nil || string(got) != second {
+		t.Errorf("%q, %v", got, err)
+	}
+	if s.files != 2 || s.missing != 0 || len(s.owners) != 0 {
+		t.Errorf("%d files, missing %d, %d owners", s.files, s.missing, len(s.owners))
+	}
+}
+
+// sumOf is the SHA-256 of a text, in hexadecimal.
+func sumOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
 // TestHeardIsNotKnown: whose sender went on, or said that it needs nothing more, is refused when it
 // sends the file again, as by a server that began since.

@@ -123,7 +123,7 @@ func (r *receiver) put(ctx context.Context, m *message) error {
 		return context.Cause(ctx)
 	}
 	result, err := r.take(ctx, m, part)
-	if err != nil && goesOn(ctx, err) {
+	if err != nil && goesOn(ctx, err) && !errors.Is(err, errAltered) {
 		err = errors.Join(err, part.leave())
 	} else {
 		err = errors.Join(err, part.close())
@@ -195,6 +195,9 @@ func (r *receiver) complete(ctx context.Context, m *message, part *partial) (Res
 	r.slow = part.open
 	err := r.receiveChunks(ctx, func(chunk []byte) error {
 		err := part.add(chunk)
+		if errors.Is(err, ErrPeer) {
+			err = r.altered(err)
+		}
 		if r.Progress != nil {
 			r.Progress(part.done()-held, part.size-held)
 		}
@@ -210,11 +213,11 @@ func (r *receiver) complete(ctx context.Context, m *message, part *partial) (Res
 	digest := part.sum()
 	switch {
 	case part.unwritten != 0:
-		return Result{}, fmt.Errorf("%w: it ended after %d of %d bytes", ErrPeer, part.done(),
-			part.size)
+		return Result{}, r.altered(fmt.Errorf("%w: it ended after %d of %d bytes", ErrPeer,
+			part.done(), part.size))
 	case finish.SHA256 != digest:
-		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest,
-			finish.SHA256)
+		return Result{}, r.altered(fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest,
+			finish.SHA256))
 	}
 	if r.Whole != nil {
 		if err := r.Whole(); err != nil {

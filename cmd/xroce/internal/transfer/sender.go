@@ -127,7 +127,7 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	}
 	m, err := c.ask(ctx, message{SHA256: digest, Size: s.done}, c.patience.forWork(s.done-held))
 	if err != nil {
-		return Result{}, s.gone(err)
+		return Result{}, s.gone(failed(err))
 	}
 	if m.SHA256 != digest {
 		return Result{}, fmt.Errorf("SHA-256 differs: %s here, %.100q there", digest, m.SHA256)
@@ -141,9 +141,9 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 // failed says how far it got.
 func (s *sender) failed(err error) error {
 	if s.file == nil {
-		return s.gone(fmt.Errorf("after %d bytes: %w", s.done, err))
+		return s.gone(fmt.Errorf("after %d bytes: %w", s.done, failed(err)))
 	}
-	return fmt.Errorf("after %d of %d bytes: %w", s.done, s.size, err)
+	return fmt.Errorf("after %d of %d bytes: %w", s.done, s.size, failed(err))
 }
 
 // gone says of what passes that it cannot be tried again, if that is so.

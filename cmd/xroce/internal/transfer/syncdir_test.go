@@ -10,6 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestMadeDirectoryIsOnDisk: one that could not be brought there is not found when it is asked for
+// again, and does not count.
+func TestMadeDirectoryIsOnDisk(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{MaxFiles: 1})
+	fails, synced := true, 0
+	s.sync = func(*os.File) error {
+		if synced++; fails {
+			return unix.EIO
+		}
+		return nil
+	}
+	for range 2 {
+		if err := s.makeDir(t.Context(), "new"); !errors.Is(err, unix.EIO) || s.files != 0 {
+			t.Errorf("%v, and %d files count", err, s.files)
+		}
+	}
+	fails = false
+	must(t, s.makeDir(t.Context(), "new"))
+	if got := snapshot(t, dir); synced != 3 || s.files != 1 || !strings.Contains(got, "new d") {
+		t.Errorf("synced %d times, %d files count: %s", synced, s.files, got)
+	}
+}
+
 // TestSyncOfDirectories: some file systems have none, which is no reason to deny a file
 // that is there. An error of one that has it is told, and that the file is there.
 func TestSyncOfDirectories(t *testing.T) {

@@ -112,7 +112,8 @@ func (w *walk) entry(
 	file, info, err := openSourceAt(at, e.Name())
 	var result Result
 	if err == nil {
-		c := SendConfig{File: e.Name(), Path: path.Join(w.Path, rel)}
+		// Into the directory that was made for it, and not into one that has its name.
+		c := SendConfig{File: e.Name(), Path: path.Join(w.Path, path.Dir(rel)) + "/"}
 		if w.Progress != nil {
 			c.Progress, c.Held = w.Progress(rel)
 		}
@@ -128,10 +129,11 @@ func (w *walk) entry(
 // Passable reports whether what one file failed with leaves others a chance.
 func Passable(err error) bool {
 	var no refusal
+	var one failure
 	var local *fs.PathError
 	var name nameError
-	return errors.As(err, &no) || errors.Is(err, ErrChanged) || errors.As(err, &local) ||
-		errors.As(err, &name)
+	return errors.As(err, &no) || errors.As(err, &one) || errors.Is(err, ErrChanged) ||
+		errors.As(err, &local) || errors.As(err, &name)
 }
 
 // makeDir has the server make a directory.
@@ -185,13 +187,19 @@ func (s *Store) makeOne(ctx context.Context, at *os.File, name string) (*os.File
 	}
 	// Who may read a file may look into its directory.
 	mode := s.Mode | s.Mode&0o444>>2 | 0o700
-	if err := unix.Mkdirat(int(at.Fd()), name, uint32(mode)); err != nil {
+	err := unix.Mkdirat(int(at.Fd()), name, uint32(mode))
+	if err != nil {
 		s.forget(nil, 0, 0)
 		if err != unix.EEXIST {
 			return nil, err
 		}
 	}
+	made := err == nil
 	if err := s.sync(at); err != nil && !errors.Is(err, unix.EINVAL) {
+		// Who asks again must not find it, and take it for one that is on disk.
+		if made && unix.Unlinkat(int(at.Fd()), name, unix.AT_REMOVEDIR) == nil {
+			s.forget(nil, 0, 0)
+		}
 		return nil, err
 	}
 	return openDir(at, name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,72 @@ func TestDirectories(t *testing.T) {
 	}
 	if after := snapshot(t, outside); after != before {
 		t.Errorf("outside: %s", after)
+	}
+}
+
+// TestNamesAreWhole: a file of a tree, and one that is fetched, is not put into a directory that
+// has its name.
+func TestNamesAreWhole(t *testing.T) {
+	r := newRig(t, 10, sim.Faults{})
+	for _, overwrite := range []bool{false, true} {
+		r.serve(t, StoreConfig{Overwrite: overwrite, Read: true})
+		from, to := t.TempDir(), t.TempDir()
+		at := func(dir, name string) string { return filepath.Join(dir, name) }
+		must(t, errors.Join(
+			os.WriteFile(at(from, "x"), nil, 0o600), os.Mkdir(at(from, "y"), 0o700),
+			os.WriteFile(at(from, "y/x"), nil, 0o600),
+			os.WriteFile(at(from, "z"), nil, 0o600),
+			os.MkdirAll(at(r.dir, "y/x"), 0o700), os.Mkdir(at(r.dir, "x"), 0o700),
+			os.WriteFile(at(r.dir, "f"), nil, 0o600), os.MkdirAll(at(to, "f"), 0o700),
+		))
+		told, err := r.sendTree(t, TreeConfig{Dir: from})
+		must(t, err)
+		for name, want := range map[string]string{
+			"x": "already exists", "y/x": "already exists", "z": "",
+		} {
+			if said, ok := told[name]; !ok || !strings.Contains(said, want) ||
+				want == "" && said != "" {
+				t.Errorf("%s: %q, not %q", name, said, want)
+			}
+		}
+		stop := r.listen(t.Context(), ReceiveConfig{})
+		c := r.client()
+		_, err = c.Fetch(t.Context(), FetchConfig{Path: "f", To: to, Overwrite: overwrite})
+		c.Close()
+		stop()
+		if !errors.Is(err, fs.ErrExist) {
+			t.Errorf("fetch: %v", err)
+		}
+		for _, dir := range []string{at(r.dir, "x"), at(r.dir, "y/x"), at(to, "f")} {
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+				t.Errorf("%s: %v, %v", dir, entries, err)
+			}
+		}
+	}
+}
+
+// TestTreeGoesOn behind a file that fails at the server when its data has begun.
+func TestTreeGoesOn(t *testing.T) {
+	r := newRig(t, 0, sim.Faults{})
+	from := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		must(t, os.WriteFile(filepath.Join(from, name), []byte(name), 0o600))
+	}
+	r.store.sync = func(f *os.File) error {
+		if b, err := os.ReadFile(filepath.Join(r.dir, filepath.Base(f.Name()))); err == nil &&
+			string(b) == "b" {
+			return unix.EIO
+		}
+		return nil
+	}
+	told, err := r.sendTree(t, TreeConfig{Dir: from})
+	if err != nil || told["a"] != "" || told["c"] != "" || len(told) != 3 ||
+		!strings.Contains(told["b"], unix.EIO.Error()) {
+		t.Errorf("%q, %v", told, err)
+	}
+	if got := snapshot(t, r.dir); !strings.Contains(got, "a ") || !strings.Contains(got, "c ") ||
+		strings.Contains(got, "b ") {
+		t.Error(got)
 	}
 }
 

@@ -57,5 +57,18 @@ func TestCopyBack(t *testing.T) {
 		}
 		server.cancel()
 		server.wait(t).exited(t, exitOK)
+		contains(t, server.stderr, "file not sent")
 	}
+}
+
+// TestServeOnceRefuses: a server that is there for one client, and does not send what that asks
+// for, says so and fails.
+func TestServeOnceRefuses(t *testing.T) {
+	b, _ := simBench(t)
+	server := b.start(t, "serve", "--once", "-d", "xr1", "--insecure", "--allow-read",
+		"--dir", t.TempDir())
+	server.listenPort(t)
+	b.run(t, "copy", "-d", "xr2", "192.0.2.1:missing", t.TempDir()).exited(t, exitFailure)
+	server.wait(t).exited(t, exitFailure)
+	contains(t, server.stderr, "no such file")
 }

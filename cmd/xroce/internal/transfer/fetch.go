@@ -189,7 +189,10 @@ func (w *written) add(chunk []byte) error {
 func (r *receiver) give(ctx context.Context, m *message) error {
 	file, info, err := r.Store.open(m.Path)
 	if err != nil {
-		r.sendError(err)
+		if r.Given != nil {
+			r.Given(Result{}, err)
+		}
+		r.sendError(err) // it may ask for something else
 		return nil
 	}
 	s := newOpenSender(SendConfig{File: m.Path}, file, info)

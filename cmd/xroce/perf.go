@@ -241,9 +241,19 @@ func (a *app) perfMeet(
 func (a *app) perfManaged(
 	ctx context.Context, dev *engine.Device, manager *cm.Manager, link tcpLink, c perf.Config,
 ) (*perf.Managed, error) {
+	var from netip.Addr // where the routes say
+	if c.Managed && c.GIDIndex != perf.AutoGID {
+		entry, err := dev.QueryGID(c.GIDIndex)
+		if err != nil {
+			return nil, err
+		}
+		from = entry.GID.Addr()
+	}
 	host := link.host
 	switch {
 	case host != "":
+	case from.IsValid():
+		host = from.String()
 	case c.IPv6:
 		host = "::"
 	default:
@@ -255,7 +265,7 @@ func (a *app) perfManaged(
 	}
 	noClient := a.noClients()
 	strange := func(r *cm.Request, err error) { noClient(r.RemoteAddr().String(), err) }
-	managed, err := perf.NewManaged(ctx, dev, manager, at, c.Dial, func() {
+	managed, err := perf.NewManaged(ctx, dev, manager, at, from, c.Dial, func() {
 		a.tellWaiting(net.TCPAddrFromAddrPort(at))
 		a.logger.Info("listening", "address", at.String())
 		if link.waiting != nil {

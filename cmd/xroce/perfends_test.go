@@ -73,11 +73,33 @@ func TestPerfManagedAttributes(t *testing.T) {
 		"send-bw -R -T 256":          "not in 0..255",
 		"send-bw --retry_count 3":    "queue pairs of -R",
 		"send-bw -R --retry_count 8": "not in 0..7",
+		"send-bw -R --flow_label 5":  "does not go with -R",
 	} {
 		i := b.run(t, append([]string{"perf"}, strings.Fields(line+" -d xr1")...)...)
 		i.exited(t, exitUsage)
 		contains(t, i.stderr, want)
 	}
+}
+
+// TestPerfManagedGID: with -R what -x chooses is where a server listens and a client is. Without it
+// that is where the route leads, of either version of IP.
+func TestPerfManagedGID(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	b, _ := simBench(t)
+	args := []string{"perf", "send-bw", "-R", "-n", "10", "-u", "20"}
+	server := b.startListening(t, append(args, "-d", "xr1", "-x", "0")...)
+	client := b.run(t, append(args, "-d", "xr2", "fe80::ff:fe00:1")...)
+	server.wait(t)
+	for _, i := range []*invocation{client, server} {
+		i.exited(t, exitOK)
+		contains(t, i.stdout, " GID index       : 0\n", "GID: 254:128:00:00:00:00:00:00")
+	}
+	server = b.startListening(t, append(args, "-d", "xr1")...)
+	client = b.run(t, append(args, "-d", "xr2", "-x", "0", "192.0.2.1")...)
+	client.exited(t, exitFailure) // from an address of the link
+	contains(t, client.stderr, "fe80::ff:fe00:2")
+	server.cancel()
+	server.exited(t, exitOK)
 }
 
 // TestPerfMapped: with --mmap the data lands in the file, behind the offset; what is too

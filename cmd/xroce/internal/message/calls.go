@@ -11,31 +11,41 @@ import (
 // how long each takes: a ping-pong is calls of depth 1.
 func (l *link) call(ctx context.Context) error {
 	c := &l.run.config
-	depth, total := l.depth(), c.total()
-	sends, receives := l.newSends(depth), l.newReceives(depth, c.Reply)
-	posted := make([]time.Time, depth)
+	sends, receives := l.newSends(l.depth()), l.newReceives(l.depth(), c.Reply)
 	l.samples = make([]float64, 0, c.Iters)
-	for n := range total + depth {
+	if err := l.callPart(ctx, sends, receives, 0, c.Warmup); err != nil {
+		return err
+	}
+	if err := l.warm(ctx); err != nil {
+		return err
+	}
+	return l.callPart(ctx, sends, receives, c.Warmup, c.total())
+}
+
+// callPart makes the calls from one to before another, and waits until all are answered.
+func (l *link) callPart(
+	ctx context.Context, sends []msg.Send, receives []msg.Receive, first, end int,
+) error {
+	depth := len(sends)
+	posted := make([]time.Time, depth)
+	for n := first; n < end+depth; n++ {
 		i := n % depth
-		if n >= depth {
+		if n-depth >= first {
 			if err := l.answered(ctx, sends, receives, n-depth); err != nil {
 				return err
 			}
 			l.end = time.Now()
-			if n-depth >= c.Warmup {
+			if n-depth >= l.run.config.Warmup {
 				l.samples = append(l.samples, float64(l.end.Sub(posted[i]))/1e3)
 			}
 		}
-		if n >= total {
+		if n >= end {
 			continue
 		}
 		if err := l.receive(&receives[i]); err != nil {
 			return err
 		}
 		posted[i] = time.Now()
-		if n == c.Warmup {
-			l.begin = posted[i]
-		}
 		if err := l.send(&sends[i], n); err != nil {
 			return err
 		}
@@ -83,12 +93,12 @@ func (l *link) answer(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.drain(ctx, sends, total)
+	return l.drain(ctx, sends, 0, total)
 }
 
-// drain waits for the last messages of total, which are under way.
-func (l *link) drain(ctx context.Context, sends []msg.Send, total int) error {
-	for n := total - len(sends); n < total; n++ {
+// drain waits for those of the messages from one to before another that are under way.
+func (l *link) drain(ctx context.Context, sends []msg.Send, first, end int) error {
+	for n := max(first, end-len(sends)); n < end; n++ {
 		if err := l.sent(ctx, &sends[n%len(sends)], n); err != nil {
 			return err
 		}

@@ -41,6 +41,21 @@ func (l *link) measure(ctx context.Context) error {
 	}
 }
 
+// warm begins the time of a client, when nothing that does not count is under way any more, over
+// no connection.
+func (l *link) warm(ctx context.Context) error {
+	if l.run.cold.Add(-1) == 0 {
+		close(l.run.warm)
+	}
+	select {
+	case <-l.run.warm:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	l.begin = time.Now()
+	return nil
+}
+
 // depth is how many messages are under way at once.
 func (l *link) depth() int {
 	c := &l.run.config

@@ -44,6 +44,9 @@ type run struct {
 	door     *door // of a server, nil for none
 	rails    []msg.RailState
 	done     atomic.Int64 // messages that came or went, of all connections
+
+	cold atomic.Int64  // connections of a client with messages under way that do not count
+	warm chan struct{} // closed when there are none
 }
 
 func (r *run) setup() time.Duration { return cmp.Or(r.config.Setup, setupTime) }
@@ -89,6 +92,8 @@ func (r *run) measure(ctx context.Context) error {
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	r.cold.Store(int64(len(r.links)))
+	r.warm = make(chan struct{})
 	var all sync.WaitGroup
 	for i, l := range r.links {
 		all.Go(func() {

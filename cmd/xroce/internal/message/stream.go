@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"xroce/engine/msg"
+	rmsg "xroce/roce/msg"
 )
 
 // peakParts is into how many parts a stream is divided, the fastest of which is its peak.
@@ -15,20 +16,39 @@ const peakParts = 20
 // it has all.
 func (l *link) pour(ctx context.Context) error {
 	c := &l.run.config
-	depth, total := l.depth(), c.total()
-	sends := l.newSends(depth)
+	sends := l.newSends(l.depth())
+	for i := range sends { // what is still under way would be in the time, and does not count
+		sends[i].Level = max(c.Level, rmsg.Delivered)
+	}
+	if err := l.pourPart(ctx, sends, 0, c.Warmup); err != nil {
+		return err
+	}
+	for i := range sends {
+		sends[i].Level = c.Level
+	}
+	if err := l.warm(ctx); err != nil {
+		return err
+	}
+	if err := l.pourPart(ctx, sends, c.Warmup, c.total()); err != nil {
+		return err
+	}
+	r, err := l.hearReport(ctx)
+	l.end, l.peak = time.Now(), r.Peak
+	return err
+}
+
+// pourPart sends the messages from one to before another, and waits until they are complete.
+func (l *link) pourPart(ctx context.Context, sends []msg.Send, first, end int) error {
+	depth := len(sends)
 	list := make([]*msg.Send, 0, l.posted())
-	for n := 0; n < total; {
+	for n := first; n < end; {
 		list = list[:0]
-		for end := min(n+cap(list), total); n < end; n++ {
+		for stop := min(n+cap(list), end); n < stop; n++ {
 			s := &sends[n%depth]
-			if n >= depth {
+			if n-depth >= first {
 				if err := l.sent(ctx, s, n-depth); err != nil {
 					return err
 				}
-			}
-			if n == c.Warmup {
-				l.begin = time.Now()
 			}
 			s.Buffers[0] = l.run.out.of(n)
 			list = append(list, s)
@@ -37,12 +57,7 @@ func (l *link) pour(ctx context.Context) error {
 			return fmt.Errorf("message %d: %w", n-len(list)+1, err)
 		}
 	}
-	if err := l.drain(ctx, sends, total); err != nil {
-		return err
-	}
-	r, err := l.hearReport(ctx)
-	l.end, l.peak = time.Now(), r.Peak
-	return err
+	return l.drain(ctx, sends, first, end)
 }
 
 // posted is how many messages of a stream are posted at once.

@@ -84,7 +84,7 @@ func connect(ctx context.Context, dev *engine.Device, l Link) error {
 	}
 	return l.QP.Modify(&roce.Attr{
 		State: roce.StateRTS, SQPSN: l.Local.PSN, Timeout: l.Timeout, RetryCnt: DefaultRetryCount,
-		RNRRetry: rnrRetry, MaxRdAtomic: uint8(min(l.Remote.OutReads, roce.MaxRdAtomic)),
-		RateLimit: l.RateLimit,
+		RNRRetry: rnrRetry, RateLimit: l.RateLimit,
+		MaxRdAtomic: uint8(min(l.Local.OutReads, l.Remote.OutReads, roce.MaxRdAtomic)),
 	}, rts)
 }

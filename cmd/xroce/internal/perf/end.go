@@ -133,7 +133,8 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 			DGID: e.remote[i].GID, SGIDIndex: e.gid, TClass: e.cfg.TClass,
 			FlowLabel: e.cfg.FlowLabel, HopLimit: e.cfg.HopLimit,
 		}
-		if e.local[i].GID.IsIPv4() != e.remote[i].GID.IsIPv4() {
+		// What rdma_cm has connected is connected, whatever the peer tells.
+		if !e.cfg.Managed && e.local[i].GID.IsIPv4() != e.remote[i].GID.IsIPv4() {
 			return fmt.Errorf("%w: GID %s cannot reach %s: choose the same IP version at both "+
 				"ends (-x, --ipv6)", roce.ErrInvalid, e.local[i].GID, e.remote[i].GID)
 		}

@@ -117,7 +117,7 @@ func managedServer(t *testing.T, gid wire.GID) error {
 			if c.Dial {
 				<-listening
 			}
-			m, err := NewManaged(t.Context(), dev, manager, at, c.Dial,
+			m, err := NewManaged(t.Context(), dev, manager, at, netip.Addr{}, c.Dial,
 				func() { close(listening) }, nil)
 			if err != nil {
 				t.Error(err)

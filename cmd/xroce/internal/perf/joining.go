@@ -59,6 +59,7 @@ func (m *Managed) whileThere(ctx context.Context) (_ context.Context, stop func(
 
 // ask makes one connection to the server.
 func (m *Managed) ask(ctx context.Context, s cm.Setup) (c *cm.Conn, err error) {
+	s.LocalAddr = m.from
 	err = peer.Ask(ctx, m.at, m.patience, func(ctx context.Context) (err error) {
 		c, err = m.manager.Dial(ctx, m.at, s)
 		return err

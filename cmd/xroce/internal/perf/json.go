@@ -76,6 +76,10 @@ type BandwidthJSON struct {
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
 	Lost    uint64 `json:"lost,omitempty"`   // ours: UC and UD
 	Strays  uint64 `json:"strays,omitempty"` // ours: UD
+
+	// Ours, with --report-both: what this end has sent, and the other one.
+	Local  *BandwidthJSON `json:"local,omitempty"`
+	Remote *BandwidthJSON `json:"remote,omitempty"`
 }
 
 // A LatencyJSON is the result of a latency test by iterations.
@@ -199,15 +203,13 @@ func (i *Info) result(r *Row) any {
 	}
 	switch {
 	case !i.Test.Latency:
-		decimals := 2
-		if i.Gbits && r.Average < 0.1 {
-			decimals = 6
+		b := i.bandwidth(r)
+		b.CPUUtil = cpu
+		if r.Local != nil && r.Remote != nil {
+			local, remote := i.bandwidth(r.Local), i.bandwidth(r.Remote)
+			b.Local, b.Remote = &local, &remote
 		}
-		return BandwidthJSON{
-			Size: r.Size, Iters: r.Iters, Peak: Fixed{r.Peak, decimals},
-			Average: Fixed{r.Average, decimals}, MsgRate: Fixed{r.MsgRate, 6}, CPUUtil: cpu,
-			Lost: r.Lost, Strays: r.Strays,
-		}
+		return b
 	case r.Latency == nil:
 		return DurationJSON{
 			Size: r.Size, Iters: r.Iters, Average: two(r.Average), TPS: two(r.TPS), CPUUtil: cpu,
@@ -219,6 +221,19 @@ func (i *Info) result(r *Row) any {
 		Size: r.Size, Iters: r.Iters, Min: two(l.Min), Max: two(l.Max), Typical: two(l.Typical),
 		Average: two(l.Average), Stdev: two(l.Stdev), P99: two(l.P99), P999: two(l.P999),
 		Samples: l.Samples, Strays: r.Strays,
+	}
+}
+
+// bandwidth is a row of a bandwidth test, without the load of the CPUs.
+func (i *Info) bandwidth(r *Row) BandwidthJSON {
+	decimals := 2
+	if i.Gbits && r.Average < 0.1 {
+		decimals = 6
+	}
+	return BandwidthJSON{
+		Size: r.Size, Iters: r.Iters, Peak: Fixed{r.Peak, decimals},
+		Average: Fixed{r.Average, decimals}, MsgRate: Fixed{r.MsgRate, 6},
+		Lost: r.Lost, Strays: r.Strays,
 	}
 }
 
@@ -260,8 +275,13 @@ func (r *Record) Row(_ *Info, row *Row) {
 	r.Rows = append(r.Rows, *row)
 }
 
-// Both implements Reporter.
-func (r *Record) Both(*Info, *Row, *Row) {}
+// Both implements Reporter. It is of the row before.
+func (r *Record) Both(_ *Info, local, remote *Row) {
+	if n := len(r.Rows); n > 0 {
+		l, m := *local, *remote
+		r.Rows[n-1].Local, r.Rows[n-1].Remote = &l, &m
+	}
+}
 
 // Ends implements Reporter.
 func (r *Record) Ends(*Info) {}

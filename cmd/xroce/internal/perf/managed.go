@@ -15,6 +15,7 @@ import (
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
 	"xroce/roce/mem"
+	"xroce/roce/wire"
 )
 
 // A Managed is the Connector over rdma_cm, that of -R: the exchange is in messages of
@@ -30,6 +31,7 @@ type Managed struct {
 	dev      *engine.Device
 	manager  *cm.Manager
 	at       netip.AddrPort // of the server
+	from     netip.Addr     // of a client, the zero Addr for what the routes say
 	dial     bool
 	patience time.Duration // of a client with a server that does not answer
 	// strange, of a server, is told who asked and was no client; it may be nil.
@@ -60,14 +62,15 @@ const messageLen = max(keysLen, perftest.PlanLen)
 const inboxLen = 4
 
 // NewManaged connects to the server at an address, or waits there for a client: the first that says
-// its version. Close must be called. Each function may be nil: listening is called when a server
-// waits, and strange is told who asked it and was no client, and why.
+// its version. A client does so from an address of its own, the zero Addr for what the routes say.
+// Close must be called. Each function may be nil: listening is called when a server waits, and
+// strange is told who asked it and was no client, and why.
 func NewManaged(
-	ctx context.Context, dev *engine.Device, manager *cm.Manager, at netip.AddrPort, dial bool,
-	listening func(), strange func(*cm.Request, error),
+	ctx context.Context, dev *engine.Device, manager *cm.Manager, at netip.AddrPort,
+	from netip.Addr, dial bool, listening func(), strange func(*cm.Request, error),
 ) (*Managed, error) {
 	m := &Managed{
-		ctx: ctx, dev: dev, manager: manager, at: at, dial: dial,
+		ctx: ctx, dev: dev, manager: manager, at: at, from: from, dial: dial,
 		inbox: make(chan []byte, inboxLen), patience: peer.ConnectTime,
 		sent: make(chan struct{}, 1),
 		over: make(chan struct{}), interrupted: make(chan struct{}), strange: strange,
@@ -85,8 +88,19 @@ func NewManaged(
 	if m.talk, err = m.meet(ctx); err != nil {
 		return nil, fmt.Errorf("rdma_cm: %w", err)
 	}
+	m.from = m.talk.LocalAddr().Addr() // of all connections, also when the routes change
 	go m.listen()
 	return m, nil
+}
+
+// gid is the index of the GID that the connections are from, which -x has chosen, or the route.
+func (m *Managed) gid() (int, error) {
+	own := m.talk.LocalAddr().Addr()
+	index := slices.Index(m.dev.GIDs(), wire.GIDFromAddr(own))
+	if index < 0 {
+		return 0, fmt.Errorf("%w: %s has lost the address %s", roce.ErrInvalid, m.dev.Name(), own)
+	}
+	return index, nil
 }
 
 // A talk is the connection that the exchange goes over.

@@ -89,7 +89,7 @@ func TestManagedPeerSaysNothing(t *testing.T) {
 				if i == 1 {
 					<-listening
 				}
-				m, err := NewManaged(t.Context(), devs[i], manager, at, i == 1,
+				m, err := NewManaged(t.Context(), devs[i], manager, at, netip.Addr{}, i == 1,
 					func() { close(listening) }, nil)
 				if err != nil {
 					t.Error(err)
@@ -161,7 +161,7 @@ func TestManagedAbsentClients(t *testing.T) {
 	var ends [2]*Managed
 	var meeting, parting sync.WaitGroup
 	meeting.Go(func() {
-		ends[0], err = NewManaged(ctx, devs[0], managers[0], at, false,
+		ends[0], err = NewManaged(ctx, devs[0], managers[0], at, netip.Addr{}, false,
 			func() { close(listening) }, nil)
 	})
 	<-listening
@@ -176,7 +176,7 @@ func TestManagedAbsentClients(t *testing.T) {
 	})
 	<-answered
 	var clientErr error
-	ends[1], clientErr = NewManaged(ctx, devs[1], managers[1], at, true, nil, nil)
+	ends[1], clientErr = NewManaged(ctx, devs[1], managers[1], at, netip.Addr{}, true, nil, nil)
 	must(t, clientErr)
 	b := make([]byte, 16)
 	copy(b, perftest.OurVersion)
@@ -237,7 +237,7 @@ func TestManagedStrangers(t *testing.T) {
 	var server, client *Managed
 	var meeting, parting sync.WaitGroup
 	meeting.Go(func() {
-		server, err = NewManaged(ctx, devs[0], managers[0], at, false,
+		server, err = NewManaged(ctx, devs[0], managers[0], at, netip.Addr{}, false,
 			func() { close(listening) }, func(_ *cm.Request, err error) { strange <- err })
 	})
 	<-listening
@@ -263,7 +263,7 @@ func TestManagedStrangers(t *testing.T) {
 	}
 	_, dialErr := silent.meet(ctx)
 	must(t, dialErr)
-	client, dialErr = NewManaged(ctx, devs[1], managers[1], at, true, nil, nil)
+	client, dialErr = NewManaged(ctx, devs[1], managers[1], at, netip.Addr{}, true, nil, nil)
 	must(t, dialErr)
 	b := make([]byte, 16)
 	copy(b, perftest.OurVersion)

@@ -48,7 +48,7 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 		row.Lost = s.total - s.delivered
 	}
 	r.last = row.Report
-	if err := r.tellBandwidth(ctx, &row); err != nil {
+	if err := r.tellBandwidth(ctx, &row, s); err != nil {
 		return err
 	}
 	if c.All && c.Test.Verb == Send {
@@ -61,11 +61,20 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 }
 
 // tellBandwidth holds the result to be told, of both ends together if both have sent.
-func (r *run) tellBandwidth(ctx context.Context, row *Row) error {
+func (r *run) tellBandwidth(ctx context.Context, row *Row, s *stream) error {
 	c := r.cfg
 	if !c.Both || c.Test.Verb == Send && c.Duration > 0 {
 		row.AfterIntervals = c.Interval > 0
-		r.hold(func() { r.tell.Row(&r.info, row) })
+		// The ends do not tell each other, as this one has seen what both have sent.
+		size := int(row.Size)
+		sent := Row{Report: s.sample(size, s.sampled[0]), CPUUtil: row.CPUUtil}
+		came := Row{Report: s.sample(size, s.sampled[1])}
+		r.hold(func() {
+			r.tell.Row(&r.info, row)
+			if c.Separate {
+				r.tell.Both(&r.info, &sent, &came)
+			}
+		})
 		return nil
 	}
 	remote, err := r.reports(ctx)
@@ -142,13 +151,13 @@ func (r *run) measureLatency(ctx context.Context, size int) error {
 		if err := r.watched(ctx, t.run); err != nil {
 			return err
 		}
-		row.setLatency(c, &t.timer, t.counted, t.at, 1)
+		row.setLatency(c, &t.timer, &t.sample, t.at, 1)
 	} else {
 		p := newPingpong(r.end, size, r.happened)
 		if err := r.watched(ctx, p.run); err != nil {
 			return err
 		}
-		row.setLatency(c, &p.timer, p.counted, p.at, 2)
+		row.setLatency(c, &p.timer, &p.sample, p.at, 2)
 	}
 	row.Strays = r.strays
 	r.hold(func() { r.tell.Row(&r.info, &row) })
@@ -156,16 +165,16 @@ func (r *run) measureLatency(ctx context.Context, size int) error {
 }
 
 // setLatency is the result of a loop, of which a round trip has one or two ways.
-func (row *Row) setLatency(c *Config, t *timer, counted uint64, at []int64, ways int) {
+func (row *Row) setLatency(c *Config, t *timer, sample *trips, at []int64, ways int) {
 	if c.Duration == 0 {
 		l := latency(at, ways, c.Samples)
 		row.Latency = &l
 		return
 	}
 	row.CPUUtil = cpuUtil(t.load)
-	row.Iters = counted
-	if seconds := float64(t.to-t.from) / 1e9; seconds > 0 && counted > 0 {
-		row.TPS = float64(counted) / seconds
+	row.Iters = sample.counted
+	if seconds := float64(sample.last-t.from) / 1e9; seconds > 0 && sample.counted > 0 {
+		row.TPS = float64(sample.counted) / seconds
 		row.Average = 1e6 / row.TPS / float64(ways)
 	}
 }

@@ -17,14 +17,14 @@ type pingpong struct {
 	timer
 	progress func(uint64)
 
-	first   bool // this end begins
-	limit   uint64
-	sent    uint64
-	rcvd    uint64
-	counted uint64  // round trips in the sample of a run by duration
-	came    int64   // when the last message of such a run did
-	at      []int64 // when each message was posted
-	size    int
+	first  bool // this end begins
+	limit  uint64
+	sent   uint64
+	rcvd   uint64
+	sample trips   // of a run by duration
+	came   int64   // when the last message of such a run did
+	at     []int64 // when each message was posted
+	size   int
 }
 
 func newPingpong(e *end, size int, progress func(uint64)) *pingpong {
@@ -44,7 +44,6 @@ func (p *pingpong) run(ctx context.Context) error {
 	p.clock = newClock()
 	step := p.stepSend
 	if p.cfg.Test.Verb == Write {
-		p.start(0)
 		step = p.stepWrite
 	}
 	f := &p.flows[0]
@@ -68,15 +67,28 @@ func (p *pingpong) run(ctx context.Context) error {
 	return nil
 }
 
-// verdict is what a run by duration has come to when its time is over. Over an unreliable
-// service a message that was lost ends the conversation, and the time that passes then is
-// no latency.
+// verdict is what a run by duration has come to when its time is over. A conversation that ended
+// before it was measured for a part of that time only: a message was lost, which over an unreliable
+// service nobody sends again, or the peer had less time.
 func (p *pingpong) verdict() error {
-	still := max(min(int64(afterword), p.window/2), 2*int64(p.cfg.Gap))
-	if p.cfg.Type == roce.TypeRC || p.to-p.came < still {
+	err := p.sample.check()
+	if p.to-p.came >= p.still() {
+		if err = errLost; p.cfg.Type == roce.TypeRC {
+			err = errThrough
+		}
+	}
+	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd), p.cfg.whole(), errLost)
+	return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd), p.cfg.whole(), err)
+}
+
+// still is how long nothing may come at the end of the time. That is no part of what is measured,
+// so there is no need to be strict with clocks that do not end together, as those of ends that were
+// not scheduled when they began.
+func (p *pingpong) still() int64 {
+	most := max(p.window/50, int64(hiccup), 10*p.sample.mean(p.from))
+	return max(min(most, p.window/2), 2*int64(p.cfg.Gap))
 }
 
 // myTurn reports whether to send: when the last message has been answered and is
@@ -142,7 +154,6 @@ func (p *pingpong) stepSend(ctx context.Context, f *flow) error {
 			f.completed++
 			continue
 		}
-		p.start(p.now())
 		p.arrived()
 		if p.limit == 0 || f.supplied < p.limit {
 			if err := f.supply(); err != nil {
@@ -156,11 +167,12 @@ func (p *pingpong) stepSend(ctx context.Context, f *flow) error {
 // arrived accounts for a message.
 func (p *pingpong) arrived() {
 	p.rcvd++
-	if p.counts() {
-		p.counted++
-	}
 	if p.limit == 0 {
 		p.came = p.now()
+		if p.counts() {
+			p.sample.add(p.came)
+		}
+		p.start(p.came) // the time begins with the first one, which is no part of it
 	}
 	p.progress(p.rcvd)
 }
@@ -199,10 +211,10 @@ type roundtrip struct {
 	timer
 	progress func(uint64)
 
-	limit   uint64
-	counted uint64
-	at      []int64     // when each message was posted
-	gap     *time.Timer // of what passes before each, stopped; nil for nothing
+	limit  uint64
+	sample trips       // of a run by duration
+	at     []int64     // when each message was posted
+	gap    *time.Timer // of what passes before each, stopped; nil for nothing
 }
 
 func newRoundtrip(e *end, progress func(uint64)) *roundtrip {
@@ -253,12 +265,12 @@ func (r *roundtrip) run(ctx context.Context) error {
 		}
 		f.completed += uint64(n)
 		if n > 0 && r.counts() {
-			r.counted++
+			r.sample.add(r.now())
 		}
 		r.progress(f.completed)
 		if r.timer.state != phaseIdle {
 			if r.tick(r.now()); r.over() {
-				return nil
+				return r.sample.check()
 			}
 		}
 	}

@@ -20,7 +20,7 @@ type Info struct {
 	Backend       string
 	PathMTU       wire.MTU
 	GID           int
-	Outstanding   int // READs and atomics that this end answers at a time
+	Outstanding   int // READs and atomics at a time
 	RemoteVersion perftest.Version
 	Local, Remote []perftest.Endpoint
 }
@@ -37,6 +37,10 @@ type Row struct {
 	Strays  uint64  // datagrams of others, which do not count
 
 	AfterIntervals bool // intervals were told before
+
+	// Local and Remote, of a Record, are what this end has sent and what the other one has, of a
+	// test in which both are told apart.
+	Local, Remote *Row
 }
 
 // A Reporter tells the user what happens, in this order.

@@ -162,6 +162,10 @@ func (c *Config) check() error {
 			"-L does not go with -R: rdma_cm decides",
 		},
 		{
+			c.Managed && c.FlowLabel != 0,
+			"--flow_label does not go with -R: rdma_cm makes it of both ports",
+		},
+		{
 			c.Managed && c.Rate.On() && c.Rate.Paced,
 			"--rate_limit_type HW does not go with -R: rdma_cm connects the queue pairs, and " +
 				"knows no rate",

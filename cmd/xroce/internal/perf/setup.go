@@ -46,8 +46,22 @@ func (r *run) setup(ctx context.Context, dev *engine.Device) error {
 		r.close()
 		return err
 	}
+	r.info.Outstanding = r.outstanding()
 	r.tell.Agreed(&r.info)
 	return nil
+}
+
+// outstanding is how many READs and atomics there are at a time: what was asked for at the end that
+// has less. The tool's client takes that of the server alone.
+func (r *run) outstanding() int {
+	most := r.outReads
+	if r.cfg.passive() && !r.plans {
+		return most
+	}
+	for i := range r.remote {
+		most = min(most, int(r.remote[i].OutReads))
+	}
+	return most
 }
 
 // within does a part of the setup, in a time of which some is spent.
@@ -87,6 +101,10 @@ func (r *run) agree(dev *engine.Device) error {
 			return err
 		}
 	}
+	if m, ok := r.via.(*Managed); ok && c.Managed {
+		r.info.GID, err = m.gid()
+		return err
+	}
 	r.info.GID, err = chooseGID(dev, c)
 	return err
 }
@@ -110,7 +128,7 @@ func (r *run) equip(dev *engine.Device) (err error) {
 	if r.plans {
 		r.nameMembers()
 	}
-	r.info.Outstanding, r.info.Local, r.info.Remote = r.outReads, r.local, r.remote
+	r.info.Local, r.info.Remote = r.local, r.remote
 	return nil
 }
 

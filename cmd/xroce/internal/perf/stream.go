@@ -24,9 +24,9 @@ type stream struct {
 	limit              uint64 // messages of each QP, 0 for no limit
 	total              uint64 // of all QPs, as above
 
-	posted, completed, delivered uint64 // of all QPs
-	counted                      uint64 // in the sample of a run by duration
-	first, last                  int64  // time of the first post, or message, and of the last one
+	posted, completed, delivered uint64    // of all QPs
+	sampled                      [2]uint64 // in the sample of a run by duration: sent, received
+	first, last                  int64     // time of the first post, or message, and of the last
 	postedAt, completedAt        []int64
 	replenish                    []int // receives of each QP that wait for a list to be full
 
@@ -91,7 +91,7 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		if s.over() && s.again != nil {
 			s.again()
-			s.counted, s.timer.state = 0, phaseIdle
+			s.sampled, s.timer.state = [2]uint64{}, phaseIdle
 			s.start(s.now())
 		}
 	}
@@ -192,14 +192,14 @@ func (s *stream) complete(i int) error {
 		s.completedAt[min(s.completed, s.total)-1] = s.now()
 	}
 	if s.counts() {
-		s.counted += n
+		s.sampled[0] += n
 	}
 	return nil
 }
 
 // received accounts for a message and posts a receive for another one.
 func (s *stream) received(f *flow, qp int) error {
-	if s.delivered == 0 {
+	if s.delivered == 0 && (s.held || !s.sending) { // else the first post was before
 		s.first = s.now()
 		s.start(s.first)
 		s.begin(s.first)
@@ -208,7 +208,7 @@ func (s *stream) received(f *flow, qp int) error {
 	f.delivered++
 	s.delivered++
 	if s.counts() {
-		s.counted++
+		s.sampled[1]++
 	}
 	if s.limit != 0 && f.supplied+uint64(s.replenish[qp]) >= s.limit {
 		return nil
@@ -239,7 +239,7 @@ func (s *stream) report(size int) perftest.Report {
 	from, to := s.first, s.last
 	switch {
 	case s.total == 0:
-		r.Iters, from, to = s.counted, s.timer.from, s.timer.to
+		return s.sample(size, s.sampled[0]+s.sampled[1])
 	case !s.sending:
 		r.Iters = s.delivered
 	default:
@@ -248,16 +248,28 @@ func (s *stream) report(size int) perftest.Report {
 			from, to = s.postedAt[0], s.completedAt[max(s.completed, 1)-1]
 		}
 	}
-	seconds := float64(to-from) / 1e9
-	if seconds <= 0 {
-		return r
-	}
-	r.Average = float64(size) * float64(r.Iters) / seconds / s.cfg.unit()
-	r.MsgRate = float64(r.Iters) / seconds / 1e6
-	if s.postedAt != nil && s.completed >= s.total {
+	s.rate(&r, to-from)
+	if to > from && s.postedAt != nil && s.completed >= s.total {
 		r.Peak = float64(size) / (fastest(s.postedAt, s.completedAt) / 1e9) / s.cfg.unit()
 	}
 	return r
+}
+
+// sample is the result of so many messages in the sample of a run by duration.
+func (s *stream) sample(size int, messages uint64) perftest.Report {
+	r := perftest.Report{Size: uint64(size), Iters: messages}
+	s.rate(&r, s.timer.to-s.timer.from)
+	return r
+}
+
+// rate fills in how fast the messages of a report were, which took a time.
+func (s *stream) rate(r *perftest.Report, took int64) {
+	seconds := float64(took) / 1e9
+	if seconds <= 0 {
+		return
+	}
+	r.Average = float64(r.Size) * float64(r.Iters) / seconds / s.cfg.unit()
+	r.MsgRate = float64(r.Iters) / seconds / 1e6
 }
 
 // unit is the bytes per second of the unit that bandwidth is told in.

@@ -23,8 +23,8 @@ const (
 	// throughTime is how long it waits after the peer has said that it is through, and little
 	// or nothing is on its way then: for a loop that has to share its processor.
 	throughTime = 5 * time.Second
-	// afterword is how long nothing may come at the end of a latency test by time.
-	afterword = time.Second
+	// hiccup is how long an end that shares its processor may not be scheduled.
+	hiccup = 500 * time.Millisecond
 	// glance is how often the watchdog looks.
 	glance = 100 * time.Millisecond
 	// look is how often it looks at the queue pairs while no message completes.
@@ -37,7 +37,9 @@ var (
 	errLost = errors.New("messages were lost")
 	// errThrough says that the peer has ended the test, and this end has not.
 	errThrough = errors.New("the peer is through with the test and this end is not: start both " +
-		"with the same test, -s, -n, -q and -b")
+		"with the same test, -s, -n, -D, -q and -b")
+	// errNoTrip says that nothing was measured.
+	errNoTrip = errors.New("no round trip was over in the time that counts: make it longer (-D)")
 	// errSetup says that the peer did not get as far as the test.
 	errSetup = errors.New("the peer did not finish the setup")
 )

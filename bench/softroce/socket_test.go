@@ -21,10 +21,12 @@ func readFrame(t *testing.T, from ...*os.File) (frame []byte, which int) {
 		err   error
 	}
 	came := make(chan read, len(from))
-	for i, f := range from {
+	for _, f := range from { // before any has a frame, and ends the time of the others
 		if err := f.SetReadDeadline(end); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for i, f := range from {
 		go func() {
 			buf := make([]byte, maxFrame)
 			n, err := f.Read(buf)

@@ -39,7 +39,7 @@ func parseAnswer(line []byte, q *Request) (a Answer, err error) {
 		err = json.Unmarshal(line, &a)
 	}
 	if err != nil {
-		return a, fmt.Errorf("no answer: %w", err)
+		return a, fmt.Errorf("no answer: %s", readable(err.Error())) // it has words of the document
 	}
 	switch {
 	case a.Error != "":
@@ -64,11 +64,7 @@ func parseAnswer(line []byte, q *Request) (a Answer, err error) {
 // readable is what a process says, for one line of a terminal: a line feed is a space, what else
 // cannot be printed is U+FFFD, and there is not more than a reason has.
 func readable(reason string) string {
-	cut := ""
-	if n := len(reason); n > maxReason {
-		reason, cut = reason[:maxReason], fmt.Sprintf("... (%d bytes)", n)
-	}
-	return strings.Map(func(r rune) rune {
+	reason = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
 			return ' '
@@ -76,7 +72,11 @@ func readable(reason string) string {
 			return r
 		}
 		return utf8.RuneError
-	}, strings.ToValidUTF8(reason, string(utf8.RuneError))) + cut
+	}, strings.ToValidUTF8(reason, string(utf8.RuneError)))
+	if n := len(reason); n > maxReason {
+		return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(reason[:maxReason], ""), n)
+	}
+	return reason
 }
 
 // checkDevice refuses more rows of a device than were asked for.

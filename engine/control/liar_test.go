@@ -29,6 +29,9 @@ func TestAnswersOfLiars(t *testing.T) {
 			begin + `{"qp":[{"counters":{` + many(`"":1`, maxMembers+2) + "}}]}]}",
 			"more than any program has",
 		},
+		"a number": {
+			`{"version":1,"pid":` + strings.Repeat("1", 1<<20) + "}", "111... (104",
+		},
 		"nested": {begin + strings.Repeat("[", maxNesting), "nested 16 deep"},
 		"rows":   {begin + `{"qp":[{},{}]}]}`, "2 rows of a kind, asked for 1"},
 		"some devices": {

@@ -31,12 +31,17 @@ type Client struct {
 	control  *control         // nil while there is no connection
 	met      bool             // there was one
 	compared time.Duration    // as that of control, of the connection before
+	began    int64            // likewise
 }
 
 // A dialError says why there is no connection.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
+
+// maxAnew is how often a transfer may begin behind less than there was: what somebody altered on
+// the way is dropped.
+const maxAnew = 3
 
 // How long to wait before another connection is tried.
 const (
@@ -77,17 +82,22 @@ func (c *Client) send(ctx context.Context, s *sender) (Result, error) {
 // persist does something over one connection after the other until it is done or fails for
 // good. It goes on as long as each gets further than all before, or for Retry. The time in which
 // the ends compare what there is from before does not count: nothing is to get through then. Of
-// the server's no more than reading so much may take: what it has is its own word.
+// the server's no more than reading so much may take: what it has is its own word. A few times it
+// may find less than there was, and begins anew behind that.
 func (c *Client) persist(
 	ctx context.Context, do func(*control) (result Result, done int64, err error),
 ) (Result, error) {
-	most, since, pause := int64(0), c.time(), firstPause
+	most, since, pause, anew := int64(0), c.time(), firstPause, 0
 	for {
 		result, done, err := c.once(ctx, do)
 		if err == nil {
 			return result, nil
 		}
 		since = since.Add(c.compared)
+		if c.began >= 0 && c.began < most && done > c.began && anew < maxAnew {
+			anew++
+			most = c.began
+		}
 		if done > most {
 			most, since, pause = done, c.time(), firstPause
 		}
@@ -126,11 +136,11 @@ func (c *Client) passes(err error) bool {
 func (c *Client) once(
 	ctx context.Context, do func(*control) (Result, int64, error),
 ) (result Result, done int64, err error) {
-	c.compared = 0
+	c.compared, c.began = 0, -1
 	if err := c.connect(ctx); err != nil {
 		return Result{}, 0, err
 	}
-	c.control.compared = 0
+	c.control.compared, c.control.began = 0, -1
 	if result, done, err = do(c.control); err == nil {
 		return result, done, nil
 	}
@@ -138,8 +148,11 @@ func (c *Client) once(
 	if errors.As(err, &no) {
 		return Result{}, done, err
 	}
-	c.compared = c.control.compared
+	c.compared, c.began = c.control.compared, c.control.began
 	err = endOf(ctx, err)
+	if errors.As(err, new(failure)) {
+		c.met = false // a server that is there for one connection has ended with it
+	}
 	c.control.sendError(err)
 	c.control.Close()
 	c.control = nil

@@ -34,6 +34,9 @@ type control struct {
 	hashes func() // for tests, may be nil: what is held is about to be read
 	now    func() time.Time
 
+	// began is how much of a file was there when its data began, negative before that.
+	began int64
+
 	// compared is the time in which the ends made digests of what one has from before.
 	compared time.Duration
 

@@ -129,6 +129,7 @@ func (f *FetchConfig) take(
 	case m.Held != held:
 		return Result{}, fmt.Errorf("%w: it goes on behind %d bytes of %d", ErrPeer, m.Held, held)
 	}
+	c.began = held
 	if f.Held != nil && held > 0 {
 		f.Held(held)
 	}

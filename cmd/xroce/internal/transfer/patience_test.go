@@ -179,6 +179,57 @@ func TestSmallPartsAreNoLongRetry(t *testing.T) {
 	}
 }
 
+// TestLessThanThereWas: when what came before is gone, what gets through counts from there on, a
+// few times.
+func TestLessThanThereWas(t *testing.T) {
+	r := newRig(t, 0, sim.Faults{})
+	stop := r.listen(t.Context(), ReceiveConfig{})
+	for _, tt := range []struct {
+		done, began, tries int64
+		name               string
+	}{
+		{100, -1, 1, "nothing began"},
+		{100, 0, 2 + maxAnew - 1, "all is gone"},
+		{100, 50, 2 + maxAnew - 1, "half is"},
+		{100, 100, 1, "nothing comes"},
+	} {
+		c, now, tries := r.client(), time.Now(), int64(0)
+		c.Retry, c.now = time.Minute, func() time.Time { return now }
+		_, err := c.persist(t.Context(), func(conn *control) (Result, int64, error) {
+			now = now.Add(time.Hour)
+			conn.began = tt.began
+			if tries++; tries == 1 {
+				conn.began = 0
+			}
+			return Result{}, tt.done, ErrLost
+		})
+		c.Close()
+		if tries != 1+tt.tries || !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %d tries, want %d: %v", tt.name, tries, 1+tt.tries, err)
+		}
+	}
+	stop()
+}
+
+// TestServerEndedWithTheFailure: one that failed with a file may have been there for one
+// connection. Nobody waits for it to come back.
+func TestServerEndedWithTheFailure(t *testing.T) {
+	r := newRig(t, 0, sim.Faults{})
+	stop := r.listen(t.Context(), ReceiveConfig{})
+	c := r.client()
+	c.Retry, c.Lost = time.Hour, func(err error) { t.Errorf("it tries again: %v", err) }
+	_, err := c.persist(t.Context(), func(*control) (Result, int64, error) {
+		return Result{}, 1, failed(&peerError{text: "no space"})
+	})
+	stop()
+	gone := errors.New("nobody listens")
+	c.Dial = func(context.Context) (*Link, error) { return nil, gone }
+	_, next := c.persist(t.Context(), nil)
+	if !Passable(err) || !errors.Is(next, gone) {
+		t.Errorf("%v, then %v", err, next)
+	}
+}
+
 // TestSilenceIsNoHashing: who waits in vain for what the other end makes of a part does not count
 // that as work, nor what is longer than the work can be.
 func TestSilenceIsNoHashing(t *testing.T) {

@@ -116,13 +116,16 @@ func (p *partial) instead() error {
 	if !p.store.Overwrite {
 		return refusal{p.store.errExists(p.path)}
 	}
-	clearPart(p.dir, p.lasting, always) // which nobody else writes to
 	other := p.file
 	p.file, p.held, p.known = nil, 0, false
 	if err := p.begin(); err != nil {
-		p.file, p.held, p.known = other, p.size, true
+		if p.file != nil { // there was a part, and no room for the rest
+			p.file.Close()
+		}
+		p.file, p.held, p.known, p.temp, p.unwritten = other, p.size, true, "", 0
 		return refusal{err}
 	}
 	p.ledger = newLedger(p.file)
+	p.store.heard(p.lasting) // what comes next is not the same: there will be a part of this one
 	return other.Close()
 }

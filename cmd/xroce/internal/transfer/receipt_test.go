@@ -249,6 +249,31 @@ func TestKnownWhereFilesAreReplaced(t *testing.T) {
 	}
 }
 
+// TestPartOfAnotherFile that replaces one that looks like it is gone on with, as any is.
+func TestPartOfAnotherFile(t *testing.T) {
+	s, _, _ := store(t, StoreConfig{Keep: time.Hour, Overwrite: true})
+	m := message{Path: "new", Name: "n", Size: 5, Mode: 0o600}
+	create := func() *partial {
+		t.Helper()
+		p, err := s.create(t.Context(), &m, Sender{})
+		must(t, err)
+		must(t, p.recalled())
+		return p
+	}
+	p := create()
+	must(t, errors.Join(p.add([]byte("12345")), p.commit(), p.close()))
+	p = create()
+	must(t, errors.Join(p.restart(), p.add([]byte("543")), p.leave()))
+	if p = create(); p.known || p.held != 3 {
+		t.Fatalf("known %t, %d bytes are held", p.known, p.held)
+	}
+	must(t, errors.Join(p.add([]byte("21")), p.commit(), p.close()))
+	if p = create(); !p.known || p.sum() != sumOf("54321") {
+		t.Errorf("known %t, %s", p.known, p.sum())
+	}
+	must(t, p.close())
+}
+
 // sumOf is the SHA-256 of a text, in hexadecimal.
 func sumOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 

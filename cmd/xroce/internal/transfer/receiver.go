@@ -251,7 +251,8 @@ func (r *receiver) agree(ctx context.Context, part *partial) error {
 		return err
 	}
 	if m.SHA256 != part.sum() {
-		if err := part.restart(); err != nil {
+		// It may wait for room.
+		if err := r.From.Guest.recess(part.restart); err != nil {
 			return err
 		}
 	}

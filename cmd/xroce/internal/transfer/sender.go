@@ -121,6 +121,7 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	c.began = held
 	digest, err := s.stream(ctx, c)
 	if err != nil {
 		return Result{}, s.failed(err)

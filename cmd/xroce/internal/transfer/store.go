@@ -61,6 +61,7 @@ type Store struct {
 	// How long a file waits for room.
 	roomTime time.Duration
 
+	making sync.Mutex // is held until a directory that is made is on disk, or gone
 	naming sync.Mutex // is held to rename where the kernel keeps no file from replacing another
 
 	mu       sync.Mutex

@@ -164,7 +164,7 @@ func (s *Store) makeDir(ctx context.Context, to string) (err error) {
 	}
 	defer func() { at.Close() }()
 	for name := range strings.SplitSeq(to, "/") {
-		next, err := openDir(at, name)
+		next, err := s.madeDir(at, name)
 		if err == unix.ENOENT {
 			next, err = s.makeOne(ctx, at, name)
 		}
@@ -180,11 +180,20 @@ func (s *Store) makeDir(ctx context.Context, to string) (err error) {
 	return nil
 }
 
+// madeDir opens a directory in a directory. One that is being made counts when it is on disk.
+func (s *Store) madeDir(at *os.File, name string) (*os.File, error) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	return openDir(at, name)
+}
+
 // makeOne makes a directory in a directory, on disk.
 func (s *Store) makeOne(ctx context.Context, at *os.File, name string) (*os.File, error) {
 	if err := s.promise(ctx, &want{dir: at, dev: deviceOf(at), files: 1}); err != nil {
 		return nil, err
 	}
+	s.making.Lock()
+	defer s.making.Unlock()
 	// Who may read a file may look into its directory.
 	mode := s.Mode | s.Mode&0o444>>2 | 0o700
 	err := unix.Mkdirat(int(at.Fd()), name, uint32(mode))

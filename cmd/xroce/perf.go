@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/oob/perftest"
 	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // perfCommand has a subcommand for each test of perftest.
@@ -237,6 +239,22 @@ func (a *app) perfMeet(
 	return dev, managed, leave, nil
 }
 
+// chosenAddr is the address of an entry of a GID table, for rdma_cm to connect from or listen at.
+// There the address is all that chooses: of those that more than one network has it is the first,
+// and with a zone of the peer, that says which network it is.
+func chosenAddr(entry engine.GIDEntry, table []wire.GID, peer string) (netip.Addr, error) {
+	if first := slices.Index(table, entry.GID); first != entry.Index {
+		return netip.Addr{}, fmt.Errorf("%w: GID index %d has the address of index %d, on another "+
+			"network, which -R cannot tell apart", roce.ErrInvalid, entry.Index, first)
+	}
+	at, _ := netip.ParseAddr(peer) // a name has no zone
+	if z := at.Zone(); z != "" && z != entry.Netdev && z != strconv.Itoa(entry.Ifindex) {
+		return netip.Addr{}, fmt.Errorf("%w: GID index %d is on %s, not where %s is",
+			roce.ErrInvalid, entry.Index, entry.Netdev, peer)
+	}
+	return entry.GID.Addr(), nil
+}
+
 // perfManaged finds the peer by rdma_cm.
 func (a *app) perfManaged(
 	ctx context.Context, dev *engine.Device, manager *cm.Manager, link tcpLink, c perf.Config,
@@ -244,13 +262,19 @@ func (a *app) perfManaged(
 	var from netip.Addr // where the routes say
 	if c.Managed && c.GIDIndex != perf.AutoGID {
 		entry, err := dev.QueryGID(c.GIDIndex)
+		if err == nil {
+			from, err = chosenAddr(entry, dev.GIDs(), link.host)
+		}
 		if err != nil {
 			return nil, err
 		}
-		from = entry.GID.Addr()
 	}
-	host := link.host
+	host, family := link.host, "ip"
 	switch {
+	case host != "" && from.Is4():
+		family = "ip4"
+	case host != "" && (from.Is6() || c.IPv6):
+		family = "ip6"
 	case host != "":
 	case from.IsValid():
 		host = from.String()
@@ -259,7 +283,7 @@ func (a *app) perfManaged(
 	default:
 		host = "0.0.0.0"
 	}
-	at, err := addressOf(ctx, host, link.port)
+	at, err := addressIn(ctx, family, host, link.port)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"xroce/engine"
 	"xroce/engine/sim"
 	"xroce/roce/cm"
 	"xroce/roce/wire"
@@ -100,6 +102,38 @@ func TestPerfManagedGID(t *testing.T) {
 	contains(t, client.stderr, "fe80::ff:fe00:2")
 	server.cancel()
 	server.exited(t, exitOK)
+}
+
+// TestChosenAddr: with -R the address of a GID must be enough to choose it by.
+func TestChosenAddr(t *testing.T) {
+	link := netip.MustParseAddr("fe80::1")
+	table := []wire.GID{
+		wire.GIDFromAddr(link), wire.GIDFromAddr(netip.MustParseAddr("192.0.2.1")),
+		wire.GIDFromAddr(link),
+	}
+	for _, tt := range []struct {
+		index      int
+		netdev     string
+		peer, want string
+	}{
+		{0, "eth0", "", ""},
+		{0, "eth0", "fe80::2", ""},
+		{0, "eth0", "fe80::2%eth0", ""},
+		{0, "eth0", "fe80::2%10", ""},
+		{1, "eth0", "some.name", ""},
+		{2, "eth0.5", "fe80::2%eth0.5", "the address of index 0"},
+		{0, "eth0", "fe80::2%eth0.5", "index 0 is on eth0"},
+		{0, "eth0", "fe80::2%11", "index 0 is on eth0"},
+	} {
+		e := engine.GIDEntry{
+			Index: tt.index, GID: table[tt.index], Netdev: tt.netdev, Ifindex: 10,
+		}
+		got, err := chosenAddr(e, table, tt.peer)
+		if tt.want == "" && (err != nil || got != e.GID.Addr()) ||
+			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v: %s, %v", tt, got, err)
+		}
+	}
 }
 
 // TestPerfMapped: with --mmap the data lands in the file, behind the offset; what is too

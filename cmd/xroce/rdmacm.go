@@ -140,6 +140,12 @@ const anywhere = "::"
 // addressOf turns a host, by name or address, and a port into an address. No host is
 // the zero Addr.
 func addressOf(ctx context.Context, host string, port int) (netip.AddrPort, error) {
+	return addressIn(ctx, "ip", host, port)
+}
+
+// addressIn is addressOf for a name that may have addresses of several families, of which one is
+// wanted: ip4, ip6, or ip for any.
+func addressIn(ctx context.Context, family, host string, port int) (netip.AddrPort, error) {
 	if port < 1 || port > 65535 {
 		return netip.AddrPort{}, usagef("port %d is not in 1..65535", port)
 	}
@@ -148,7 +154,7 @@ func addressOf(ctx context.Context, host string, port int) (netip.AddrPort, erro
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		list, err := net.DefaultResolver.LookupNetIP(ctx, family, host)
 		if err != nil {
 			return netip.AddrPort{}, err
 		}

@@ -20,23 +20,25 @@ func TestLatencyByTimeVerdict(t *testing.T) {
 		counted uint64
 		silent  time.Duration // before the end of the window
 		gap     time.Duration
-		over    bool // the conversation
-		none    bool // there is nothing that counts
+		late    time.Duration // the end of the window is noticed
+		over    bool          // the conversation
+		none    bool          // there is nothing that counts
 	}{
 		{name: "until the end", counted: 1e6},
 		{name: "until after the end", counted: 1e6, silent: -time.Second},
-		{name: "less than a part of the time", counted: 1e6, silent: window/50 - 1},
-		{name: "for a part of the time", counted: 1e6, silent: window / 50, over: true},
+		{name: "less than a part of the time", counted: 1e6, silent: window/4 - 1},
+		{name: "for a part of the time", counted: 1e6, silent: window / 4, over: true},
 		{name: "for half of the time", counted: 1e6, silent: window / 2, over: true},
-		{name: "a short time", window: window / 10, counted: 1e6, silent: hiccup - 1},
-		{name: "more of that", window: window / 10, counted: 1e6, silent: hiccup, over: true},
+		{name: "a short time", window: 3 * hiccup, counted: 1e6, silent: hiccup - 1},
+		{name: "more of that", window: 3 * hiccup, counted: 1e6, silent: hiccup, over: true},
 		{name: "half of no time", window: hiccup, counted: 1e6, silent: hiccup / 2, over: true},
-		{name: "long round trips", counted: 100, silent: 5 * time.Second},
-		{name: "ten of those", counted: 100, silent: 10 * time.Second, over: true},
+		{name: "not scheduled behind the time", counted: 1e6, silent: window/4 - 1, late: window},
+		{name: "long round trips", counted: 4, silent: 33 * time.Second},
+		{name: "two of those", counted: 4, silent: 34 * time.Second, over: true},
 		{name: "one round trip", counted: 1, silent: window/2 - 1},
 		{name: "one round trip, and half of the time", counted: 1, silent: window / 2, over: true},
-		{name: "a gap", counted: 1e6, gap: 2 * time.Second, silent: 4*time.Second - 1},
-		{name: "two gaps", counted: 1e6, gap: 2 * time.Second, silent: 4 * time.Second, over: true},
+		{name: "a gap", counted: 4, gap: window / 5, silent: window*2/5 - 1},
+		{name: "two gaps", counted: 4, gap: window / 5, silent: window * 2 / 5, over: true},
 		{name: "nothing", silent: window, over: true},
 		{name: "one behind the time", silent: -time.Second, none: true},
 	} {
@@ -55,6 +57,7 @@ func TestLatencyByTimeVerdict(t *testing.T) {
 			p.from, p.to = int64(from), int64(from+long)
 			p.came = p.to - int64(tt.silent)
 			p.sample = trips{tt.counted, min(p.came, p.to)}
+			p.to += int64(tt.late)
 			if err := p.verdict(); !errors.Is(err, want) || (err == nil) != (want == nil) {
 				t.Errorf("%s, %s: %v, want %v", tt.name, typ, err, want)
 			}
@@ -95,11 +98,11 @@ func TestLatencyByTimeOfPeerWithLess(t *testing.T) {
 		t.Run(Test{verb, true}.Name(), func(t *testing.T) {
 			t.Parallel()
 			// A peer that was not scheduled at its own end has no result either, and gets more.
-			for d := 500 * time.Millisecond; ; d *= 2 {
+			for d := 2 * time.Second; ; d *= 2 {
 				c := brief(Test{verb, true})
 				c.Size = 64
 				p := newPair(t, c)
-				for i, d := range []time.Duration{4 * d, d} {
+				for i, d := range []time.Duration{d + 4*time.Second, d} {
 					p.ends[i].Duration, p.ends[i].asTool = d, true
 				}
 				errs := p.run(t)

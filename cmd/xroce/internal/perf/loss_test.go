@@ -116,6 +116,17 @@ func TestWhoMayBeLate(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
+	// A first message that does not come begins no time that would end.
+	c := brief(Test{Write, true})
+	c.Type, c.Duration = roce.TypeUC, 30*time.Second
+	for still, want := range map[time.Duration]error{
+		c.Duration - 1: nil, c.Duration: errLost,
+	} {
+		err := w.judge(&end{cfg: &c}, watched{quiet: still, still: still}, silent)
+		if !errors.Is(err, want) {
+			t.Errorf("nothing for %s: %v, want %v", still, err, want)
+		}
+	}
 }
 
 // TestRateOfOneBatch: of messages that came together, and nothing after them, there is no rate.
@@ -131,6 +142,19 @@ func TestRateOfOneBatch(t *testing.T) {
 	s.clock.zero = s.clock.zero.Add(-time.Second)
 	s.advance(true)
 	if r := s.report(4096); r.Average <= 0 || r.Average > 4096*3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRateOfWhatWasSent: what this end sent together took the time from its first post on.
+func TestRateOfWhatWasSent(t *testing.T) {
+	c := brief(Test{Verb: Send})
+	c.Type = roce.TypeUD
+	s := &stream{end: &end{cfg: &c}, total: 200, sending: true, receiving: true, completed: 100}
+	s.clock = newClock()
+	s.clock.zero = s.clock.zero.Add(-time.Second)
+	s.advance(false)
+	if r := s.report(4096); r.Average <= 0 || r.MsgRate <= 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -72,7 +72,8 @@ func (p *pingpong) run(ctx context.Context) error {
 // service nobody sends again, or the peer had less time.
 func (p *pingpong) verdict() error {
 	err := p.sample.check()
-	if p.to-p.came >= p.still() {
+	// What came while this end was not scheduled, at the end of the time, was not looked at yet.
+	if min(p.to, p.from+p.window)-p.came >= p.still() {
 		if err = errLost; p.cfg.Type == roce.TypeRC {
 			err = errThrough
 		}
@@ -84,10 +85,10 @@ func (p *pingpong) verdict() error {
 }
 
 // still is how long nothing may come at the end of the time. That is no part of what is measured,
-// so there is no need to be strict with clocks that do not end together, as those of ends that were
-// not scheduled when they began.
+// so there is no need to be strict with an end that was not scheduled, or with a packet that is
+// sent again: only with a result that is of a part of the time.
 func (p *pingpong) still() int64 {
-	most := max(p.window/50, int64(hiccup), 10*p.sample.mean(p.from))
+	most := max(p.window/4, int64(hiccup), 2*p.sample.mean(p.from))
 	return max(min(most, p.window/2), 2*int64(p.cfg.Gap))
 }
 

@@ -100,10 +100,11 @@ func (s *stream) run(ctx context.Context) error {
 }
 
 // advance notes when the last messages came, in case that the rest is lost, which is waited for in
-// vain. The first that came together, further reports whether there were some before, took no time.
+// vain. The first that came together, further reports whether there were some before, took no time,
+// unless that began when this end sent.
 func (s *stream) advance(further bool) {
 	if s.cfg.Type != roce.TypeRC {
-		if s.last = s.first; further {
+		if s.last = s.first; further || s.first == 0 {
 			s.last = s.now()
 		}
 	}

@@ -24,7 +24,7 @@ const (
 	// or nothing is on its way then: for a loop that has to share its processor.
 	throughTime = 5 * time.Second
 	// hiccup is how long an end that shares its processor may not be scheduled.
-	hiccup = 500 * time.Millisecond
+	hiccup = time.Second
 	// glance is how often the watchdog looks.
 	glance = 100 * time.Millisecond
 	// look is how often it looks at the queue pairs while no message completes.
@@ -180,6 +180,9 @@ func (w *watchdog) judge(e *end, now watched, heard func() bool) error {
 	case c.Type != roce.TypeRC && (c.receives() || c.Test.Latency):
 		// A long message may be on its way, and one that is waited with on purpose is none yet.
 		most := lossTime + 2*c.Gap
+		if c.Duration > 0 && now.still >= max(c.Duration, most) {
+			return errLost // of the first one, too: nothing has begun the time
+		}
 		if now.messages > 0 && (now.still >= most || now.still >= w.through+2*c.Gap && heard()) {
 			return errLost
 		}

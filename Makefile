@@ -71,7 +71,7 @@ scaled = XROCE_TIMEOUT_MULTIPLIER=$$(.ci/calibrate); export XROCE_TIMEOUT_MULTIP
 # each processor, because many wait, and fewer where others keep the processors busy: more would
 # only stop each other.
 at_once = n=$${AT_ONCE:-$$(($$(getconf _NPROCESSORS_ONLN) * \
-	(XROCE_TIMEOUT_MULTIPLIER < 6 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 20 ? 2 : 1)))}; \
+	(XROCE_TIMEOUT_MULTIPLIER < 6 ? 3 : XROCE_TIMEOUT_MULTIPLIER < 40 ? 2 : 1)))}; \
 	at_once=(-p "$$n" -parallel "$$n")
 
 # Hand-written Go files, tracked or new. The examples are modules of their own, in

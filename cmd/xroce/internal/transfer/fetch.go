@@ -102,7 +102,7 @@ func (f *FetchConfig) toFile(
 		err = part.commit()
 	}
 	done = part.done()
-	if err != nil && goesOn(ctx, err) && !errors.Is(err, errAltered) {
+	if err != nil && goesOn(ctx, err) {
 		return Result{}, done, errors.Join(err, part.leave())
 	}
 	return result, done, errors.Join(err, part.close())

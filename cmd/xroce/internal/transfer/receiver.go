@@ -123,7 +123,7 @@ func (r *receiver) put(ctx context.Context, m *message) error {
 		return context.Cause(ctx)
 	}
 	result, err := r.take(ctx, m, part)
-	if err != nil && goesOn(ctx, err) && !errors.Is(err, errAltered) {
+	if err != nil && goesOn(ctx, err) {
 		err = errors.Join(err, part.leave())
 	} else {
 		err = errors.Join(err, part.close())
@@ -157,9 +157,9 @@ func (r *receiver) makeDir(ctx context.Context, m *message) error {
 
 // goesOn reports whether the sender of a file that failed with err may go on with it: over this
 // connection it cannot. What ends the context, as the end of the device does, is no fault of the
-// file.
+// file. What was altered on the way is no beginning of it.
 func goesOn(ctx context.Context, err error) bool {
-	return again(err) || context.Cause(ctx) != nil
+	return !errors.Is(err, errAltered) && (again(err) || context.Cause(ctx) != nil)
 }
 
 // ended tells what came of a file.

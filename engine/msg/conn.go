@@ -51,6 +51,7 @@ func (c *Conn) open(ours, theirs *msg.Hello) error {
 	if err != nil {
 		return err
 	}
+	e.conns[c] = struct{}{}
 	if core.User, c.core = c, core; c.service == msg.ServiceStream {
 		c.stream = newStream(c)
 		e.streams[c.stream] = struct{}{}
@@ -72,6 +73,7 @@ func (c *Conn) start() {
 // over is told that the connection has ended. The caller holds the endpoint's lock.
 func (c *Conn) over(err error) {
 	c.err = err
+	delete(c.endpoint.conns, c)
 	for _, r := range c.rails {
 		r.leave()
 	}

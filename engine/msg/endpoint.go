@@ -98,6 +98,7 @@ type Endpoint struct {
 	due       roce.Time // when the device was told last to call, if waits
 	waits     bool
 
+	conns    map[*Conn]struct{}   // that are not over
 	streams  map[*Stream]struct{} // that were not closed
 	changed  *sync.Cond           // of what follows
 	ending   bool                 // Close was called
@@ -120,7 +121,8 @@ func OpenRails(o Options, rails ...Rail) (_ *Endpoint, err error) {
 		return nil, err
 	}
 	e := &Endpoint{
-		options: o, done: make(chan struct{}), streams: map[*Stream]struct{}{},
+		options: o, done: make(chan struct{}),
+		conns: map[*Conn]struct{}{}, streams: map[*Stream]struct{}{},
 	}
 	e.changed = sync.NewCond(&e.mu)
 	e.ctx, e.cancel = context.WithCancel(context.Background())

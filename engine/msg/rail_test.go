@@ -313,6 +313,39 @@ func TestDeviceEndsUnderTraffic(t *testing.T) {
 	}
 }
 
+// TestClosedWithoutRails: an endpoint is closed while a connection has no rail and waits for one to
+// come back. It is over then, who waits for its messages is told, and its memory is given back.
+func TestClosedWithoutRails(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	w := newWires(t, 2, msg.Options{Linger: deadLinger})
+	w.up(t, 2)
+	must(t, w.ca.Send(within(t), numbered(3))) // so that there is memory for messages
+	for i := range w.nets {
+		w.cut(t, i, true)
+	}
+	w.up(t, 0)
+	for _, dev := range w.devices[0] { // until only that of the connection manager is left
+		for ctx := within(t); dev.Resources(0).Total.QP > 1; {
+			must(t, ctx.Err())
+			time.Sleep(time.Millisecond) // not to be right, but to leave others the CPU
+		}
+	}
+	r := &msg.Receive{Buffers: [][]byte{make([]byte, 8)}, From: w.ca}
+	must(t, w.endpoints[0].PostReceive(r))
+	must(t, w.endpoints[0].Close())
+	if err := w.ca.Err(); !errors.Is(err, msg.ErrClosed) {
+		t.Errorf("the connection of an endpoint that is closed: %v", err)
+	}
+	if err := r.Wait(within(t)); !errors.Is(err, msg.ErrClosed) {
+		t.Errorf("a receive: %v", err)
+	}
+	for i, dev := range w.devices[0] {
+		if now := dev.Resources(0).Total; now.PD != 1 || now.MR != 1 {
+			t.Errorf("device %d: %+v is left", i, now)
+		}
+	}
+}
+
 // TestOneDeviceDoesNotRegister: memory that one of several devices does not register is known to
 // none of them.
 func TestOneDeviceDoesNotRegister(t *testing.T) {

@@ -243,12 +243,8 @@ func (e *Endpoint) end(err error) {
 	e.err = err
 	e.endParting(func(*rail) bool { return true })
 	now := e.dev.Now()
-	for _, n := range e.nics {
-		for _, r := range n.rails {
-			if r.core != nil {
-				r.conn.core.Abort(now, err)
-			}
-		}
+	for c := range e.conns { // also those of which no rail is left, and that wait for one
+		c.core.Abort(now, err)
 	}
 	for s := range e.streams {
 		s.conn.core.HangUp(now, 0)

@@ -51,7 +51,10 @@ func (s *slicesSpace) load(off uint64, dst []byte) Fault {
 
 func (s *slicesSpace) store(off uint64, src []byte) Fault {
 	for i, in := s.find(off); len(src) > 0; i, in = i+1, 0 {
-		src = src[copy(s.slices[i][in:], src):]
+		beginStore(s.slices[i])
+		n := copy(s.slices[i][in:], src)
+		endStore(s.slices[i])
+		src = src[n:]
 	}
 	return OK
 }

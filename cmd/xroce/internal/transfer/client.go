@@ -81,9 +81,10 @@ func (c *Client) send(ctx context.Context, s *sender) (Result, error) {
 
 // persist does something over one connection after the other until it is done or fails for
 // good. It goes on as long as each gets further than all before, or for Retry. The time in which
-// the ends compare what there is from before does not count: nothing is to get through then. Of
-// the server's no more than reading so much may take: what it has is its own word. A few times it
-// may find less than there was, and begins anew behind that.
+// the ends compare what there is from before does not count, nor that in which the server writes
+// it to disk: nothing is to get through then. Of the server's no more than so much may take: what
+// it has, and does, is its own word. A few times it may find less than there was, and begins anew
+// behind that.
 func (c *Client) persist(
 	ctx context.Context, do func(*control) (result Result, done int64, err error),
 ) (Result, error) {

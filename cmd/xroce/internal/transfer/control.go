@@ -104,7 +104,9 @@ func (c *control) heard(ctx context.Context) error {
 // sendError tells the other end why this one gives up, when it still listens.
 func (c *control) sendError(err error) {
 	// Who does not listen any more needs no reason.
-	_ = c.send(message{Error: plain.Brief(err.Error()), Again: again(err)})
+	_ = c.send(message{
+		Error: plain.Brief(err.Error()), Again: again(err), Wait: errors.Is(err, errWriting),
+	})
 }
 
 // listen returns a channel that is closed when there is a message to take.
@@ -174,7 +176,7 @@ func (c *control) read(line []byte) (m message, err error) {
 	}
 	switch {
 	case m.Error != "":
-		return m, &peerError{plain.Brief(m.Error), m.Again}
+		return m, &peerError{plain.Brief(m.Error), m.Again, m.Again && m.Wait}
 	case !sealed:
 		return message{}, fmt.Errorf("%w: that of the peer is another one: both ends need "+
 			"the same --token-file", ErrToken)

@@ -36,6 +36,19 @@ func (l *Link) Close() {
 	_ = l.Conn.Close(ctx) // what there is to know was said before
 }
 
+// while is a context that ends with the connection, too. It must be ended.
+func (l *Link) while(ctx context.Context) (there context.Context, end func()) {
+	there, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-l.Conn.Done():
+			cancel(lost(l.Conn.Err()))
+		case <-there.Done():
+		}
+	}()
+	return there, func() { cancel(nil) }
+}
+
 // post sends a message, whose memory is not to be changed until it is done.
 func (l *Link) post(s *msg.Send, tag uint64) error {
 	s.Tag = tag

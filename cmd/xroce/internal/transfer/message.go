@@ -19,8 +19,9 @@ var ErrPeer = errors.New("the peer gave up")
 
 // A peerError is what the other end says of why it gave up.
 type peerError struct {
-	text  string
-	again bool // it may be asked again
+	text   string
+	again  bool // it may be asked again
+	writes bool // it is still writing what came before
 }
 
 func (e *peerError) Error() string { return ErrPeer.Error() + ": " + e.text }
@@ -70,7 +71,7 @@ func again(err error) bool {
 	case errors.As(err, &said):
 		return said.again
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrSlow), errors.Is(err, ErrLost),
-		errors.Is(err, peer.ErrSilence), errors.Is(err, context.Canceled):
+		errors.Is(err, errWriting), errors.Is(err, peer.ErrSilence), errors.Is(err, context.Canceled):
 		return true
 	}
 	return false
@@ -108,7 +109,8 @@ type message struct {
 	// their digest, how many of them count: all or none.
 	Held int64 `json:"held,omitempty"`
 
-	// Wait says behind a chunk that it may take a while until there is another.
+	// Wait says behind a chunk that it may take a while until there is another, and beside Again
+	// that the receiver is still writing what came of the file before.
 	Wait bool `json:"wait,omitempty"`
 
 	SHA256 string `json:"sha256,omitempty"` // hexadecimal

@@ -125,7 +125,7 @@ func (p *partial) begin() (err error) {
 	if p.file != nil {
 		return nil
 	}
-	err = p.make(p.lasting, p.mode)
+	err = p.make(p.lasting)
 	if err != nil {
 		p.store.forget(p.room, p.size, p.unwritten)
 	}
@@ -160,9 +160,10 @@ func (p *partial) abandon(err error) {
 // for left over before it is locked, and whoever can read it may lock it.
 const tries = 8
 
-// make makes the temporary file with the mode that it is to have, less the umask, and under
-// the name that was asked for, if that is to be had.
-func (p *partial) make(wanted string, mode fs.FileMode) error {
+// make makes the temporary file under the name that was asked for, if that is to be had, with the
+// mode that it is to have, less the umask. Until it is complete we can write to it all the same:
+// who is not root could not go on with it.
+func (p *partial) make(wanted string) error {
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	for range tries {
 		name := wanted
@@ -170,7 +171,7 @@ func (p *partial) make(wanted string, mode fs.FileMode) error {
 			name = partPrefix + rand.Text() + partSuffix
 		}
 		wanted = ""
-		fd, err := unix.Openat(int(p.dir.Fd()), name, flags, uint32(mode))
+		fd, err := unix.Openat(int(p.dir.Fd()), name, flags, uint32(p.mode|0o600))
 		if err == unix.EEXIST { // somebody else has the name, and keeps it
 			continue
 		}
@@ -280,6 +281,9 @@ func (p *partial) commit() error {
 	if p.known {
 		return nil
 	}
+	if err := p.settle(); err != nil {
+		return err
+	}
 	if err := p.sync(); err != nil {
 		return err
 	}
@@ -295,6 +299,16 @@ func (p *partial) commit() error {
 	}
 	p.store.remember(p)
 	return nil
+}
+
+// settle gives the file the mode that it is to have, if it was made with another one.
+func (p *partial) settle() error {
+	var st unix.Stat_t
+	err := unix.Fstat(int(p.file.Fd()), &st)
+	if has := fs.FileMode(st.Mode).Perm(); err == nil && has&^p.mode != 0 {
+		err = unix.Fchmod(int(p.file.Fd()), uint32(has&p.mode))
+	}
+	return p.fault("set the mode of", err)
 }
 
 // close closes the file, and removes it if it was not committed. It is for every

@@ -40,6 +40,9 @@ type receiver struct {
 	ReceiveConfig
 	*control
 	told string // lasting name of the last file, of which its sender may not have heard
+
+	// there ends with the connection, too: who is gone waits for nothing.
+	there context.Context
 }
 
 // An idle error ended a connection between what its client asks for.
@@ -59,6 +62,9 @@ func Idle(err error) bool {
 func Receive(ctx context.Context, link *Link, c ReceiveConfig) error {
 	r := &receiver{ReceiveConfig: c, control: newControl(link, c.patience)}
 	r.control.hashes = c.hashes
+	there, end := link.while(ctx)
+	defer end()
+	r.there = there
 	err := r.challenge(ctx, r.Token)
 	between := false
 	for err == nil {
@@ -114,7 +120,7 @@ func (r *receiver) serve(ctx context.Context, m *message) error {
 func (r *receiver) put(ctx context.Context, m *message) error {
 	var part *partial
 	err := r.From.Guest.recess(func() (err error) {
-		part, err = r.Store.create(ctx, m, r.From)
+		part, err = r.Store.create(r.there, m, r.From)
 		return err
 	})
 	if err != nil {
@@ -148,9 +154,9 @@ func (r *receiver) sendError(err error) {
 
 // makeDir makes a directory. That it cannot be made is the client's to judge.
 func (r *receiver) makeDir(ctx context.Context, m *message) error {
-	if err := r.Store.makeDir(ctx, m.Path); err != nil {
-		r.sendError(err)
-		return nil
+	if err := r.Store.makeDir(r.there, m.Path); err != nil {
+		r.sendError(endOf(ctx, err))
+		return context.Cause(ctx)
 	}
 	return r.send(message{Path: m.Path})
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/engine/crowd"
 )
 
@@ -55,18 +56,26 @@ func partialName(from Sender, o *message, path string, mode fs.FileMode) string 
 
 // A claim is who writes to a partial file.
 type claim struct {
+	turn   uint64 // the later one asked, the higher
 	giveUp func(error)
 	over   chan struct{}
 }
 
 // claimTime is how long who asks for a partial file waits for another to give it up, which writes
 // to disk before that.
-const claimTime = 10 * time.Second
+const claimTime = 20 * time.Second
+
+// errWriting says that it takes longer.
+var errWriting = errors.New("what came of it before is still being written to disk")
 
 // claim makes a partial file that of a sender. One that has it, of a connection that is lost
-// and has not noticed, is told to give it up and waited for.
+// and has not noticed, is told to give it up and waited for. Of several that wait the last one is
+// the one that is there: the others give way to it.
 func (s *Store) claim(ctx context.Context, key string, from Sender) (release func(), err error) {
-	c := &claim{from.GiveUp, make(chan struct{})}
+	s.mu.Lock()
+	s.turns++
+	c := &claim{s.turns, from.GiveUp, make(chan struct{})}
+	s.mu.Unlock()
 	for {
 		s.mu.Lock()
 		before := s.owners[key]
@@ -81,11 +90,15 @@ func (s *Store) claim(ctx context.Context, key string, from Sender) (release fun
 			}, nil
 		}
 		s.mu.Unlock()
-		if before.giveUp == nil {
+		if before.giveUp == nil || before.turn > c.turn {
 			return nil, ErrAgain
 		}
 		before.giveUp(ErrAgain)
-		if err := await(ctx, before.over, nil, claimTime); err != nil {
+		err := await(ctx, before.over, nil, s.claimTime)
+		if errors.Is(err, peer.ErrSilence) {
+			err = errWriting
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -51,7 +51,8 @@ type sender struct {
 	size int64 // UnknownSize of a reader
 	done int64 // bytes that the server has taken
 
-	began time.Time // when it was taken first
+	written time.Duration // that the server wrote what came before, by its own word
+	began   time.Time     // when it was taken first
 }
 
 // newSender opens the file. close must be called.
@@ -110,8 +111,10 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 	if err := s.rewind(); err != nil {
 		return Result{}, err
 	}
+	asked := c.now()
 	place, err := c.ask(ctx, s.offer(), c.patience.offer)
 	if err != nil {
+		s.writes(c, err, c.now().Sub(asked))
 		return Result{}, refused(err)
 	}
 	if s.began.IsZero() {
@@ -137,6 +140,18 @@ func (s *sender) push(ctx context.Context, c *control) (Result, error) {
 		Path: place.Path, Size: s.done, Resumed: held, Duration: time.Since(s.began),
 		SHA256: digest, Extensions: c.Conn.Extensions(),
 	}, nil
+}
+
+// writes takes note of how long the server has not taken a file because it still writes what came
+// of it before. In that time nothing is to get through. It counts as work as long as all may take.
+func (s *sender) writes(c *control, err error, took time.Duration) {
+	var said *peerError
+	if !errors.As(err, &said) || !said.writes {
+		return
+	}
+	took = min(took, c.patience.forWork(max(0, s.size))-s.written)
+	s.written += took
+	c.compared += took
 }
 
 // failed says how far it got.

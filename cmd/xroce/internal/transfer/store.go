@@ -58,10 +58,9 @@ type Store struct {
 	// And renameat2(2) and link(2), which fail where something has the new name.
 	renameNew func(dir int, from, to string) error
 	link      func(dir int, from, to string) error
-	// How long a file waits for room.
-	roomTime time.Duration
+	// How long a file waits for room, and for who writes to what there is of it.
+	roomTime, claimTime time.Duration
 
-	making sync.Mutex // is held until a directory that is made is on disk, or gone
 	naming sync.Mutex // is held to rename where the kernel keeps no file from replacing another
 
 	mu       sync.Mutex
@@ -69,11 +68,13 @@ type Store struct {
 	total    int64 // bytes of these
 	missing  int64 // of these, bytes that are not written yet
 	kept     []*remnant
-	owners   map[string]*claim // who writes to partial files that can be found again
-	receipts []*receipt        // the oldest first
-	coming   []*holding        // files that room is set aside for
-	wants    []*want           // that wait for room, the first first
-	freed    chan struct{}     // is closed when there may be room
+	owners   map[string]*claim        // who writes to partial files that can be found again
+	turns    uint64                   // of those who asked for that
+	making   map[string]chan struct{} // directories that are not on disk yet: closed when they are
+	receipts []*receipt               // the oldest first
+	coming   []*holding               // files that room is set aside for
+	wants    []*want                  // that wait for room, the first first
+	freed    chan struct{}            // is closed when there may be room
 }
 
 // OpenStore opens a directory. Symbolic links on the way to it are followed: the user
@@ -92,7 +93,8 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 	return &Store{
 		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
 		free: freeBytes, now: time.Now, renameNew: renameNew, link: link, roomTime: roomTime,
-		owners: map[string]*claim{}, freed: make(chan struct{}),
+		claimTime: claimTime, owners: map[string]*claim{}, making: map[string]chan struct{}{},
+		freed: make(chan struct{}),
 	}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -142,74 +141,9 @@ func (c *Client) makeDir(ctx context.Context, to string) error {
 		return err
 	}
 	_, err := c.persist(ctx, func(conn *control) (Result, int64, error) {
-		_, err := conn.ask(ctx, message{Ask: askDir, Path: to}, conn.patience.exchange)
+		// It brings the directory to disk, which others may be writing to.
+		_, err := conn.ask(ctx, message{Ask: askDir, Path: to}, conn.patience.forWork(0))
 		return Result{}, 0, refused(err)
 	})
 	return err
-}
-
-// makeDir makes a directory of a store, and those above it, as far as they are missing. Each
-// counts as a file.
-func (s *Store) makeDir(ctx context.Context, to string) (err error) {
-	if !filepath.IsLocal(to) || filepath.Clean(to) != to || len(to) > maxPath ||
-		strings.Count(to, "/") >= maxDepth {
-		return fmt.Errorf("%w: %.100q", ErrPath, to)
-	}
-	if err := s.allowed(to); err != nil {
-		return err
-	}
-	at, err := openDir(s.dir, ".")
-	if err != nil {
-		return err
-	}
-	defer func() { at.Close() }()
-	for name := range strings.SplitSeq(to, "/") {
-		next, err := s.madeDir(at, name)
-		if err == unix.ENOENT {
-			next, err = s.makeOne(ctx, at, name)
-		}
-		if err == unix.ENOTDIR || err == unix.ELOOP {
-			err = fmt.Errorf("%w, or a symbolic link, which is not followed", err)
-		}
-		if err != nil {
-			return fmt.Errorf("make directory %s: %w", to, err)
-		}
-		at.Close()
-		at = next
-	}
-	return nil
-}
-
-// madeDir opens a directory in a directory. One that is being made counts when it is on disk.
-func (s *Store) madeDir(at *os.File, name string) (*os.File, error) {
-	s.making.Lock()
-	defer s.making.Unlock()
-	return openDir(at, name)
-}
-
-// makeOne makes a directory in a directory, on disk.
-func (s *Store) makeOne(ctx context.Context, at *os.File, name string) (*os.File, error) {
-	if err := s.promise(ctx, &want{dir: at, dev: deviceOf(at), files: 1}); err != nil {
-		return nil, err
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	// Who may read a file may look into its directory.
-	mode := s.Mode | s.Mode&0o444>>2 | 0o700
-	err := unix.Mkdirat(int(at.Fd()), name, uint32(mode))
-	if err != nil {
-		s.forget(nil, 0, 0)
-		if err != unix.EEXIST {
-			return nil, err
-		}
-	}
-	made := err == nil
-	if err := s.sync(at); err != nil && !errors.Is(err, unix.EINVAL) {
-		// Who asks again must not find it, and take it for one that is on disk.
-		if made && unix.Unlinkat(int(at.Fd()), name, unix.AT_REMOVEDIR) == nil {
-			s.forget(nil, 0, 0)
-		}
-		return nil, err
-	}
-	return openDir(at, name)
 }

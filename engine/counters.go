@@ -124,7 +124,7 @@ func (d *Device) Counters() ([]Counter, error) {
 		"handover_packets", t.handover.frames, "packets",
 		"came to the queue of another driver than that of their QP, and were handed over",
 	}, Counter{
-		"handover_no_room", t.handover.noRoom, "packets",
+		handoverNoRoom, t.handover.noRoom, "packets",
 		"lost because the driver that they were to be handed over to was too slow",
 	}, Counter{
 		"qp_moves", d.moves.count.Load(), "queue pairs",

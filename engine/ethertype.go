@@ -15,8 +15,9 @@ const minEtherType = 0x0600
 // type RAW_PACKET is one, a NativePort another.
 type etherTypeHandler interface {
 	// handleFrame takes a frame that came to q, whose progress lock is held: it must not
-	// block, nor keep the frame. forwarded says that another queue has seen the frame
-	// first; then it must not be forwarded again.
+	// block, nor keep the frame. One that it does not take it counts, and says why to
+	// q.drop or q.dropped. forwarded says that another queue has seen the frame first;
+	// then it must not be forwarded again.
 	handleFrame(q *queue, now roce.Time, f *xsk.RxFrame, forwarded bool)
 }
 

@@ -92,16 +92,29 @@ func (b *inbox) release(n int) {
 // empty reports whether nothing was put in that was not taken. It is safe for concurrent use.
 func (b *inbox) empty() bool { return b.head.Load() == b.tail.Load() }
 
-// handOver gives a frame to another queue, whose QPs it is for. The caller holds the lock of q,
-// which has it.
-func (q *queue) handOver(to *queue, f *xsk.RxFrame) {
+// forward gives a frame to another queue, on which the QP that it is for lives.
+func (q *queue) forward(to *queue, f *xsk.RxFrame) {
+	if q.handOver(to, f) {
+		q.fate.kind = fateForwarded
+	} else {
+		q.dropped(handoverNoRoom)
+	}
+}
+
+// handOver gives a frame to another queue, whose QPs it is for, and reports whether there was room
+// for it. The caller holds the lock of q, which has it.
+func (q *queue) handOver(to *queue, f *xsk.RxFrame) bool {
 	if !to.inbox.put(uint32(q.index), f) {
 		q.handover.noRoom++
-		return
+		return false
 	}
 	q.handover.frames++
 	to.rouse()
+	return true
 }
+
+// handoverNoRoom is the counter of frames for which there was none.
+const handoverNoRoom = "handover_no_room"
 
 // A handover counts what a queue gave to others, under its progress lock.
 type handover struct {

@@ -22,13 +22,14 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 		}
 		return
 	}
-	if q.fate.kind = fateGroup; forwarded {
-		q.fate.kind = fateForwarded // it was shown where it came to
+	taken, reason := false, ""
+	if len(q.device.queues) > 1 && !forwarded {
+		var lost bool
+		if taken, lost = q.forwardToMembers(members, f); lost {
+			reason = handoverNoRoom
+		}
 	}
 	sender := p.DETH().SrcQP
-	if len(q.device.queues) > 1 && !forwarded {
-		q.forwardToMembers(members, f)
-	}
 	for _, qp := range members {
 		if qp.home() != q {
 			continue
@@ -38,17 +39,36 @@ func (q *queue) demuxMulticast(now roce.Time, p *wire.Packet, f *xsk.RxFrame, fo
 		}
 		qp.core.AddRcvdBytes(f.Len())
 		qp.core.HandlePacket(now, p)
+		if o := qp.core.Outcome(p); o.Verdict == roce.VerdictAccepted {
+			taken = true
+		} else {
+			reason = o.Reason.String()
+		}
 		q.reschedule(qp)
+	}
+	switch {
+	case forwarded:
+		q.fate.kind = fateForwarded // it was shown where it came to
+	case taken:
+		q.fate.kind = fateGroup
+	default:
+		q.fate = fate{kind: fateGroup, reason: reason}
 	}
 }
 
-// forwardToMembers gives a frame to each other queue on which members of its group live.
-func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) {
+// forwardToMembers gives a frame to each other queue on which members of its group live. It
+// reports whether there was one with room for it, and one without.
+func (q *queue) forwardToMembers(members []*QP, f *xsk.RxFrame) (taken, lost bool) {
 	for _, other := range q.device.queues {
 		if other != q && slices.ContainsFunc(members, func(m *QP) bool {
 			return m.home() == other
 		}) {
-			q.handOver(other, f)
+			if q.handOver(other, f) {
+				taken = true
+			} else {
+				lost = true
+			}
 		}
 	}
+	return taken, lost
 }

@@ -42,7 +42,10 @@ func (s *nativeStats) received(c nativeCount) {
 	s.rx.add(c)
 }
 
-// outOfBuffer counts a packet that nobody had room for.
+// nativeOutOfBuffer is the counter of packets that nobody had room for.
+const nativeOutOfBuffer = "native_out_of_buffer"
+
+// outOfBuffer counts one of them.
 func (s *nativeStats) outOfBuffer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +71,7 @@ func (s *nativeStats) counters() []Counter {
 		{"native_rx_bytes", s.rx.bytes, "bytes", "bytes of datagrams in those"},
 		{"native_tx_packets", s.tx.packets, "packets", "raw packets of InfiniBand sent"},
 		{"native_tx_bytes", s.tx.bytes, "bytes", "bytes of datagrams in those"},
-		{"native_out_of_buffer", s.full, "packets", "raw packets dropped: too many waited"},
+		{nativeOutOfBuffer, s.full, "packets", "raw packets dropped: too many waited"},
 	}
 	// The other reasons are of what is to be sent, and of segments, which whoever puts them
 	// together counts.

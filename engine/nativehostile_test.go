@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"io"
 	"testing"
 
 	"xroce/encap"
 	"xroce/engine"
+	"xroce/engine/capture"
 	"xroce/engine/sim"
 	"xroce/roce"
 )
@@ -51,31 +53,40 @@ func nativeDrops(t *testing.T, d *engine.Device) (by map[encap.Reason]uint64, al
 	return by, all
 }
 
-// TestNativeHostile: what is no packet of ours is counted by its reason, and nothing else.
-func TestNativeHostile(t *testing.T) {
-	f, port := forgers(t)
+// nativeHostile is what may be wrong with a packet of nativeForged, and the reason to refuse it.
+var nativeHostile = []struct {
+	change func([]byte) []byte
+	want   encap.Reason
+}{
+	{func(b []byte) []byte { return b[:7] }, encap.Truncated},
+	{func(b []byte) []byte { return b[:len(b)-1] }, encap.Truncated},
+	{func(b []byte) []byte { b[0] |= 1; return b }, encap.BadLRH},
+	{func(b []byte) []byte { b[1] |= 2; return b }, encap.NotRaw},
+	{func(b []byte) []byte { b[1] |= 3; return b }, encap.BadGRH},
+	{func(b []byte) []byte { b[1] |= 1; return b }, encap.BadIPVersion},
+	{func(b []byte) []byte { b[10] = 0x99; return b }, encap.UnknownType},
+	{func(b []byte) []byte { b[60] ^= 4; return b }, encap.BadVCRC},
+	{func(b []byte) []byte { b[4], b[5] = 0x07, 0xff; return b }, encap.Truncated},
+	{func(b []byte) []byte { b[4], b[5] = 0, 2; return b }, encap.BadLength},
+}
+
+// nativeForged is a packet with a datagram of 101 bytes, with which nothing is wrong.
+func nativeForged(t *testing.T) []byte {
+	t.Helper()
 	template := encap.Template{Format: encap.Raw, Room: 2000}
 	packet := make([]byte, 2000)
 	n, reason := template.Put(packet, encap.Ethernet, nativeDatagram(encap.Ethernet, 101))
 	if reason != encap.OK {
 		t.Fatal(reason)
 	}
-	packet = packet[:n]
-	for _, c := range []struct {
-		change func([]byte) []byte
-		want   encap.Reason
-	}{
-		{func(b []byte) []byte { return b[:7] }, encap.Truncated},
-		{func(b []byte) []byte { return b[:len(b)-1] }, encap.Truncated},
-		{func(b []byte) []byte { b[0] |= 1; return b }, encap.BadLRH},
-		{func(b []byte) []byte { b[1] |= 2; return b }, encap.NotRaw},
-		{func(b []byte) []byte { b[1] |= 3; return b }, encap.BadGRH},
-		{func(b []byte) []byte { b[1] |= 1; return b }, encap.BadIPVersion},
-		{func(b []byte) []byte { b[10] = 0x99; return b }, encap.UnknownType},
-		{func(b []byte) []byte { b[60] ^= 4; return b }, encap.BadVCRC},
-		{func(b []byte) []byte { b[4], b[5] = 0x07, 0xff; return b }, encap.Truncated},
-		{func(b []byte) []byte { b[4], b[5] = 0, 2; return b }, encap.BadLength},
-	} {
+	return packet[:n]
+}
+
+// TestNativeHostile: what is no packet of ours is counted by its reason, and nothing else.
+func TestNativeHostile(t *testing.T) {
+	f, port := forgers(t)
+	packet := nativeForged(t)
+	for _, c := range nativeHostile {
 		before, all := nativeDrops(t, f.w.devs[1])
 		f.frame(t, c.change(append([]byte{}, packet...)))
 		f.w.run(func() bool { _, n := nativeDrops(t, f.w.devs[1]); return n > all })
@@ -122,14 +133,27 @@ func TestNativeTruncated(t *testing.T) {
 	}
 }
 
-// TestNativeDoesNotAllocate counts allocations from Send to Poll, on both devices.
+// TestNativeDoesNotAllocate counts allocations from Send to Poll, on both devices, which are
+// captured or not.
 func TestNativeDoesNotAllocate(t *testing.T) {
+	t.Run("alone", func(t *testing.T) { nativeDoesNotAllocate(t, false) })
+	t.Run("captured", func(t *testing.T) { nativeDoesNotAllocate(t, true) })
+}
+
+func nativeDoesNotAllocate(t *testing.T, captured bool) {
 	w := simWorld(t, 2, sim.Faults{Delay: roce.Microsecond}, engine.Options{})
 	a := openNative(t, w.devs[0], engine.NativeConfig{})
 	b := openNative(t, w.devs[1], engine.NativeConfig{})
 	r := route(t, a, w.devs[1].Port().MAC, encap.Raw)
 	r.Template.Room = 1500
 	datagram := nativeDatagram(encap.Ethernet, 4000) // in three segments
+	if captured {
+		writer := capture.New(io.Discard, capture.Config{Interface: "a"})
+		defer writer.Close()
+		for _, d := range w.devs {
+			defer d.Watch(writer)()
+		}
+	}
 	var list [4]engine.NativeDatagram
 	came := 0
 	done := func() bool { came += b.Poll(list[:]); return came == 3 }

@@ -89,12 +89,12 @@ func (p *NativePort) pending() bool {
 	return p.waiting > 0
 }
 
-// receive stores what is in a frame, and reports whether it did. The frame has a whole Ethernet
-// header. The caller holds the progress lock of a queue.
+// receive stores what is in a frame, and reports whether it did; if not, the queue has why. The
+// frame has a whole Ethernet header. The caller holds the progress lock of the queue.
 func (p *NativePort) receive(at *queue, f *xsk.RxFrame) bool {
 	to := [6]byte(f.Head)
 	if _, member := p.groups.load()[to]; to != at.loop.mac && !member {
-		at.count.Inc(counter.DropNotLocal)
+		at.drop(counter.DropNotLocal)
 		return false
 	}
 	at.count.Add(counter.RcvdBytes, uint64(f.Len()))
@@ -103,10 +103,12 @@ func (p *NativePort) receive(at *queue, f *xsk.RxFrame) bool {
 	defer p.mu.Unlock()
 	if reason := p.packet.DecodeNative(f.Head[header:], f.Tail); reason != encap.OK {
 		p.stats.refused(reason)
+		at.dropped(reason.String())
 		return false
 	}
 	if p.held+p.waiting == len(p.slots) {
 		p.stats.outOfBuffer()
+		at.dropped(nativeOutOfBuffer)
 		return false
 	}
 	s := &p.slots[(p.first+p.held+p.waiting)%len(p.slots)]

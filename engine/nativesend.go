@@ -51,6 +51,7 @@ func (p *NativePort) sendBurst(list []NativeSend) (n int, err error) {
 		return 0, q.err
 	}
 	count := nativeCount{}
+	q.watch.begin()
 	for n < len(list) {
 		var packets int
 		if packets, err = p.put(&list[n]); err != nil {
@@ -105,6 +106,9 @@ func (p *NativePort) put(s *NativeSend) (int, error) {
 		}
 		if q.tap != nil {
 			q.tap.Frame(capture.Outbound, f.Data[:f.Len], nil)
+		}
+		if q.watch != nil {
+			q.watch.leavesNative(f.Data[:f.Len])
 		}
 	}
 	p.id++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"xroce/roce"
+	"xroce/roce/counter"
 	"xroce/roce/wire"
 	"xroce/xsk"
 )
@@ -47,15 +48,41 @@ func (q *QP) handleFrame(at *queue, now roce.Time, f *xsk.RxFrame, forwarded boo
 	if q.home() != at {
 		if forwarded { // for another QP, which gave the EtherType up meanwhile
 			at.drops[wire.NotRoCE]++
-			at.fate = fate{kind: fateNotDecoded, decode: wire.NotRoCE}
+			at.dropped(wire.NotRoCE.String())
 		} else {
-			at.handOver(q.home(), f)
-			at.fate.kind = fateForwarded
+			at.forward(q.home(), f)
 		}
 		return
+	}
+	q.receiveFrame(at, now, f)
+	at.reschedule(q)
+}
+
+// rawDrops are the counters of frames that a raw QP drops, one of which it raises for each.
+var rawDrops = [...]counter.ID{
+	counter.DropQPState, counter.OutOfBuffer, counter.DropTooLong, counter.DropPageAbsent,
+}
+
+// receiveFrame has the QP receive a frame that came to its own queue, and notes why it does not.
+// The core tells that by what it counts.
+func (q *QP) receiveFrame(at *queue, now roce.Time, f *xsk.RxFrame) {
+	count := at.counts(at, q)
+	received := count[counter.RDMARecvs]
+	var before [len(rawDrops)]uint64
+	for i, id := range rawDrops {
+		before[i] = count[id]
 	}
 	q.core.AddRcvdBytes(f.Len())
 	// The QP is raw, and that is all that could be wrong.
 	_ = q.core.HandleFrame(now, f.Head, f.Tail)
-	at.reschedule(q)
+	if count[counter.RDMARecvs] != received {
+		return
+	}
+	// None of them counts a receive that fails because its memory is not the QP's.
+	at.dropped(dropReason(counter.DropLocalMemory))
+	for i, id := range rawDrops {
+		if count[id] != before[i] {
+			at.dropped(dropReason(id))
+		}
+	}
 }

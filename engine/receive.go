@@ -55,10 +55,10 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 	q.fate = fate{}
 	p := &q.packet
 	if reason := p.Decode(f.Head, f.Tail); reason != wire.OK {
-		q.fate.kind = fateRaw
+		q.fate.kind = fateRaw // unless the handler says otherwise
 		if reason != wire.NotRoCE || !q.demuxEtherType(now, f, forwarded) {
 			q.drops[reason]++
-			q.fate = fate{kind: fateNotDecoded, decode: reason}
+			q.dropped(reason.String())
 		}
 		return
 	}
@@ -82,8 +82,7 @@ func (q *queue) demux(now roce.Time, f *xsk.RxFrame, forwarded bool) {
 		if forwarded {
 			q.drop(counter.DropUnknownQPN)
 		} else {
-			q.handOver(home, f)
-			q.fate.kind = fateForwarded
+			q.forward(home, f)
 		}
 		return
 	}

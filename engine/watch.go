@@ -22,7 +22,8 @@ type PacketTap interface {
 
 // Watch shows every packet of the device to a tap from now on, until stop is called. After
 // stop has returned the tap is called no more. There may be several taps. While there is
-// none, a packet costs one comparison more.
+// none, a packet costs one comparison more. One to a multicast group is dropped when nobody
+// took it; what members on other queues do with it is not awaited.
 func (d *Device) Watch(t PacketTap) (stop func()) {
 	w := &watcher{t}
 	d.rewatch(func(list []*watcher) []*watcher { return append(list, w) })
@@ -71,26 +72,27 @@ func (w *watch) begin() {
 // decided.
 type fate struct {
 	kind   fateKind
-	drop   counter.ID  // of fateDropped
-	decode wire.Reason // of fateNotDecoded
+	reason string // why it had no effect, "" where it had
 }
 
 type fateKind uint8
 
 const (
-	fateTaken      fateKind = iota // by a QP
-	fateNotDecoded                 // it is no packet that we know
-	fateDropped                    // and counted
-	fateForwarded                  // another queue tells
-	fateGroup                      // by the members of a multicast group
-	fateRaw                        // by the handler of its EtherType
+	fateTaken     fateKind = iota // by a QP
+	fateDropped                   // and counted
+	fateForwarded                 // another queue tells
+	fateGroup                     // by the members of a multicast group
+	fateRaw                       // by the handler of its EtherType
 )
 
 // drop counts a frame that is dropped before it came to a QP.
 func (q *queue) drop(id counter.ID) {
 	q.count.Inc(id)
-	q.fate = fate{kind: fateDropped, drop: id}
+	q.dropped(dropReason(id))
 }
+
+// dropped notes why a frame is dropped that was counted elsewhere.
+func (q *queue) dropped(reason string) { q.fate = fate{kind: fateDropped, reason: reason} }
 
 // dropReason is the name of a counter of drops as that of a reason.
 func dropReason(id counter.ID) string { return strings.TrimPrefix(id.String(), "drop_") }
@@ -109,10 +111,6 @@ func (w *watch) received(q *queue, f *xsk.RxFrame) {
 	switch q.fate.kind {
 	case fateForwarded:
 		return
-	case fateNotDecoded:
-		i.Verdict, i.Reason = roce.VerdictDropped.String(), q.fate.decode.String()
-	case fateDropped:
-		i.Verdict, i.Reason = roce.VerdictDropped.String(), dropReason(q.fate.drop)
 	case fateGroup:
 		i.Peer = p.DETH().SrcQP
 	case fateTaken:
@@ -131,6 +129,9 @@ func (w *watch) received(q *queue, f *xsk.RxFrame) {
 				i.Verdict = o.Verdict.String()
 			}
 		}
+	}
+	if q.fate.reason != "" {
+		i.Verdict, i.Reason = roce.VerdictDropped.String(), q.fate.reason
 	}
 	w.show(capture.Inbound, f.Head, f.Tail)
 }
@@ -154,6 +155,14 @@ func (w *watch) leaves(qp *QP, frame []byte, dropped string) {
 	case s.Again:
 		i.Verdict = "sent again"
 	}
+	w.show(capture.Outbound, frame, nil)
+}
+
+// leavesNative shows a frame that a native port wrote, for which there is no QP.
+func (w *watch) leavesNative(frame []byte) {
+	i := &w.shown.Info
+	i.Queue, i.QPN, i.Peer, i.HasWR, i.WRID = w.number, 0, 0, false, 0
+	i.Verdict, i.Reason = "sent", ""
 	w.show(capture.Outbound, frame, nil)
 }
 

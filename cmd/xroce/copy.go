@@ -44,8 +44,9 @@ When the connection is lost, or the server restarted, another one is made, until
 got through for as long as --retry says. It goes on behind what the server has, once
 both agree on that by its SHA-256; so does another 'xroce copy' of the same file to the
 same place, within the time that the server keeps it. Both ends read what is there for
-that, however long it takes: that does not count for --retry. What was read from standard
-input cannot be read again, so there is nothing to go on with.
+that, and before that the server brings it to disk, however long it takes: that does not
+count for --retry. What was read from standard input cannot be read again, so there is
+nothing to go on with.
 
 When frames are lost only those are sent again, and frames that overtake each other
 are not taken for lost: extensions that two xroce ends agree on. --extensions none, at

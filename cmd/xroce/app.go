@@ -83,10 +83,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.hide()
 	a.hideMetrics()
 	err = remedy(a.blame(err))
-	if lost := a.endCaptures(); err == nil {
-		err = lost
-	}
 	code := a.exitCode(ctx, err)
+	// What is missing in a capture is a failure of its own, which an interruption is not.
+	if lost := a.endCaptures(); lost != nil && (code == exitOK || code == exitInterrupted) {
+		err, code = lost, exitFailure
+	}
 	if lost := out.lost(); lost != nil && code == exitOK {
 		err, code = lost, exitFailure
 	}

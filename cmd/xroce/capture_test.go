@@ -113,6 +113,33 @@ func TestCaptureFails(t *testing.T) {
 	}
 }
 
+// TestCaptureFailsOfAServer: that its packets are lost fails a server as well which ends because it
+// is interrupted, in whatever state that is.
+func TestCaptureFailsOfAServer(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	b, _ := simBench(t)
+	b.runtime = filepath.Join(t.TempDir(), "xroce")
+	server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "--capture", "/dev/full")
+	server.awaitReady(t)
+	server.cancel()
+	server.wait(t).exited(t, exitFailure)
+	contains(t, server.stderr, "xroce: capture: write /dev/full: no space left on device\n")
+	long := []string{"perf", "send-lat", "-D", "1000", "-u", "22"}
+	server = b.start(t, append(long, "-p", "0", "-d", "xr3", "--capture", "/dev/full")...)
+	port := server.listenPort(t)
+	server.awaitReady(t)
+	client := b.start(t, append(long, "-d", "xr4", "-p", port, "127.0.0.1")...)
+	dump := b.run(t, "tcpdump", "-i", "xr3", "-c", "1") // until both are at it
+	dump.exited(t, exitOK)
+	server.cancel()
+	server.wait(t).exited(t, exitFailure)
+	contains(t, server.stderr, "no space left on device")
+	client.cancel()
+	client.wait(t)
+}
+
 // TestCaptureOfNoDevice: a command that cannot open its device leaves the file that it was to write
 // as it is, and makes none.
 func TestCaptureOfNoDevice(t *testing.T) {

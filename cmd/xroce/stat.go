@@ -148,7 +148,7 @@ func (a *app) sample(ctx context.Context, f statFlags, first bool) (stat.Sample,
 		}
 		a.logger.Warn("no process answered", "error", err.Error())
 	}
-	s := stat.NewSample(time.Now(), answers, f.device)
+	s := stat.NewSample(answers, f.device)
 	switch {
 	case len(s.Devices) > 0:
 	case f.pid != 0 && len(answers) == 0:

@@ -42,7 +42,8 @@ func (a *app) tcpdumpCommand() *cobra.Command {
 them before the kernel. A program shows its packets on its control socket (see
 'xroce res'), with what came of each: queue pair, work request, verdict and reason. It
 is never held up: what there is no time for is missing, and counted. Where no program
-has the interface, the kernel makes copies of its packets, as for tcpdump.
+has the interface, the kernel makes copies of its packets, as for tcpdump. Where a
+program has several devices on one, the second is eth0#2 (-D lists them).
 
 Packets are printed, a line each, which with --json is an object, or written with -w as
 pcapng, with nanoseconds, direction, queue and what came of them as comment. Only those
@@ -184,7 +185,6 @@ func (a *app) runDump(
 		select {
 		case r = <-done:
 		case <-time.After(cmp.Or(a.dumpPatience, defaultDumpPatience)):
-			a.waiting.Store(false)
 			return errGivenUp
 		}
 	}
@@ -199,10 +199,10 @@ func (a *app) runDump(
 	} else if r.err == nil {
 		a.logger.Warn("the program did not say what it counted")
 	}
-	if r.err != nil {
-		a.waiting.Store(false)
+	if r.err != nil { // a failure of its own as well
+		return exitError{exitFailure, r.err}
 	}
-	return r.err
+	return nil
 }
 
 // openSource finds whose packets are meant.

@@ -99,6 +99,20 @@ func TestTcpdumpInterrupted(t *testing.T) {
 	}
 }
 
+// TestTcpdumpInterruptedOnAFullDisk: that nothing could be written is no less a failure when the
+// command was to end.
+func TestTcpdumpInterruptedOnAFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	b, _, _ := pingpongBench(t)
+	dump := b.start(t, "tcpdump", "-w", "/dev/full")
+	dump.awaitReady(t)
+	dump.cancel()
+	dump.wait(t).exited(t, exitFailure)
+	contains(t, dump.stderr, "xroce: write /dev/full: no space left on device\n")
+}
+
 // TestTcpdumpFails: what is wrong is said, and nothing else is done instead.
 func TestTcpdumpFails(t *testing.T) {
 	b, server, client := pingpongBench(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"xroce/engine"
@@ -31,6 +32,9 @@ type Answer struct {
 	// Counters are those of each device, in the order of Devices, when they were asked for.
 	Counters [][]engine.Counter `json:"counters,omitempty"`
 	Error    string             `json:"error,omitempty"` // why there is nothing else
+
+	// At is when it was read: who stalls is late with its own answer, not with those of others.
+	At time.Time `json:"-"`
 }
 
 // parseAnswer reads what somebody says to be an answer to a request.

@@ -113,13 +113,24 @@ func each(ctx context.Context, dir string, do func(d *os.File, s socket) error) 
 // errNotAsked says that a process is not the one to be asked.
 var errNotAsked = errors.New("another process")
 
-// ask asks one process, if it is pid or pid is 0.
+// ask asks one process, if it is pid or pid is 0. One that hangs up is asked once more: where it
+// has ended nobody listens any more, and where it had no place for us it may have one now.
 func ask(ctx context.Context, d *os.File, s socket, pid int, q Request) (Answer, error) {
 	conn, _, a, err := call(ctx, d, s, pid, q)
+	if hungUp(err) {
+		conn, _, a, err = call(ctx, d, s, pid, q)
+	}
 	if err != nil {
 		return Answer{}, err
 	}
 	return a, conn.Close()
+}
+
+// hungUp reports whether an error says that the other end has closed the connection, as also that
+// of a process does which ends.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
 // limit gives a connection so much time, and none when the context ends before free is called.
@@ -172,13 +183,14 @@ func call(
 	}
 	rest = bufio.NewReader(conn)
 	line, err := readLine(rest, maxAnswer)
+	at := time.Now()
 	if err != nil {
 		return nil, nil, a, fmt.Errorf("no answer: %w", err)
 	}
 	if a, err = parseAnswer(line, &q); err != nil {
 		return nil, nil, a, err
 	}
-	a.PID = who.pid // what the kernel says, not what the answer claims
+	a.PID, a.At = who.pid, at // what the kernel says, not what the answer claims
 	return conn, rest, a, nil
 }
 
@@ -226,8 +238,10 @@ type Packets struct {
 // ErrNoDevice says that no process has a device of that name.
 var ErrNoDevice = errors.New("no xroce process has that device")
 
-// Watch begins to read the packets of a device of another process. Its Reader ends with
-// io.EOF when the process, or the device, does, and after Stop.
+// Watch begins to read the packets of a device of another process. They end with io.EOF when the
+// process, or the device, does, and after Stop: with statistics, when the process could say the
+// last word. It could not when it was killed, or when we were a second behind at its end. Then
+// they end with the last that came whole, and one that was cut is left out.
 //
 // The end of the context ends the beginning; a capture that is under way it does not touch.
 func Watch(ctx context.Context, dir string, q Query) (*Packets, error) {
@@ -285,11 +299,11 @@ func hasDevice(ctx context.Context, d *os.File, s socket, name string) (bool, er
 	}), err
 }
 
-// Next is that of the Reader. When the program does not heed Stop the capture ends all the same,
-// without statistics.
+// Next is that of the Reader. When the program does not heed Stop, or hangs up in the middle of a
+// block, the capture ends all the same, without statistics.
 func (p *Packets) Next() (*capture.Packet, error) {
 	packet, err := p.Reader.Next()
-	if errors.Is(err, os.ErrDeadlineExceeded) { // there is none but that of Stop
+	if hungUp(err) || errors.Is(err, os.ErrDeadlineExceeded) { // there is none but that of Stop
 		err = io.EOF
 	}
 	return packet, err

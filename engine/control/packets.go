@@ -1,13 +1,14 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"time"
 
-	"xroce/engine"
 	"xroce/engine/capture"
 	"xroce/engine/capture/filter"
+	"xroce/engine/internal/roster"
 )
 
 // captureBuffer is how many bytes of packets wait for a client.
@@ -34,14 +35,14 @@ func (s *Server) packets(q *Request) (stream func(net.Conn, bool), err error) {
 	return func(conn net.Conn, answered bool) {
 		defer func() { <-s.captures }()
 		if answered {
-			send(conn, d, config)
+			s.send(conn, d, config)
 		}
 	}, nil
 }
 
 // device finds one that is open by its name.
-func (s *Server) device(name string) (*engine.Device, error) {
-	open := s.open()
+func (s *Server) device(name string) (d roster.Device, err error) {
+	open := s.devices.Open()
 	if name == "" && len(open) == 1 {
 		return open[0], nil
 	}
@@ -51,14 +52,16 @@ func (s *Server) device(name string) (*engine.Device, error) {
 		}
 	}
 	if name == "" {
-		return nil, fmt.Errorf("%d devices are open, name one", len(open))
+		return d, fmt.Errorf("%d devices are open, name one", len(open))
 	}
-	return nil, fmt.Errorf("no device %q is open", name)
+	return d, fmt.Errorf("no device %q is open", name)
 }
 
 // send sends packets until the client ends it, by what it sends or by ending to send, or
-// until the device is gone. A client that does not read misses packets, and holds up nobody.
-func send(conn net.Conn, d *engine.Device, config capture.Config) {
+// until the device is gone, or the server ends. A client that does not read misses packets, and
+// holds up nobody for longer than endTime.
+func (s *Server) send(conn net.Conn, d roster.Device, config capture.Config) {
+	defer context.AfterFunc(s.patience, func() { conn.Close() })()
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
@@ -70,17 +73,28 @@ func send(conn net.Conn, d *engine.Device, config capture.Config) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		_, _ = conn.Read(make([]byte, 1))
+		awaitWord(conn)
 	}()
 	select {
 	case <-asked:
 	case <-d.Done():
+	case <-s.ctx.Done():
 	case <-w.Ended(): // nobody reads
 	}
 	stop()
 	_ = w.Close() // whom it did not reach knows that
 	conn.Close()
 	<-asked
+}
+
+// awaitWord waits until a client says more than the line feed behind its request, which nobody may
+// have read yet, or ends to say anything.
+func awaitWord(conn net.Conn) {
+	for b := []byte{'\n'}; b[0] == '\n'; {
+		if _, err := conn.Read(b); err != nil {
+			return
+		}
+	}
 }
 
 // A gate is a connection to which nothing is written before it is open.

@@ -71,6 +71,17 @@ func (s *stranger) send(last byte) {
 	}
 }
 
+// sendMany sends so many frames, all of which the device has seen then.
+func (s *stranger) sendMany(dir string, frames uint64) {
+	s.t.Helper()
+	for sent := uint64(1); sent <= frames; sent++ {
+		s.send(1)
+		for sent%500 == 0 && counterOf(s.t, dir, "drop_not_roce") < sent {
+			continue // the device goes on
+		}
+	}
+}
+
 // TestPackets: another process reads the packets of a device that it wants, cut, with what
 // came of them, and the statistics when it stops.
 func TestPackets(t *testing.T) {
@@ -181,12 +192,7 @@ func TestPacketsOfAReaderThatStops(t *testing.T) {
 	defer p.Close()
 	p.stopTime = timeout.Scaled(60 * time.Second) // it does heed it
 	const frames = 40_000                         // more than waits in the socket and in memory
-	for sent := uint64(1); sent <= frames; sent++ {
-		from.send(1)
-		for sent%500 == 0 && counterOf(t, dir, "drop_not_roce") < sent {
-			continue // the device goes on
-		}
-	}
+	from.sendMany(dir, frames)
 	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,10 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
+	"xroce/engine/internal/roster"
 )
 
 // clientTimeout is how long a client may take to ask, and to take its answer when that is ready.
 const clientTimeout = 2 * time.Second
+
+// endTime is how long readers of captures may take what is left when the program ends: it is held
+// up for no longer by one that has stopped.
+const endTime = time.Second
 
 // A Server answers for the devices of this process.
 type Server struct {
@@ -29,6 +33,7 @@ type Server struct {
 	name          string // of the socket
 	listener      *net.UnixListener
 	clientTimeout time.Duration
+	endTime       time.Duration             // endTime, but for tests
 	marshal       func(any) ([]byte, error) // json.Marshal, but for tests
 	lobby         lobby
 	slots         chan struct{}
@@ -36,10 +41,10 @@ type Server struct {
 	serving       sync.WaitGroup
 	ctx           context.Context // ends with Close
 	end           context.CancelFunc
+	patience      context.Context // ends when captures have had endTime after that
+	cut           context.CancelFunc
 	remove        sync.Once
-
-	mu      sync.Mutex
-	devices []*engine.Device
+	devices       roster.Roster
 }
 
 // Listen makes a socket of this process in a directory, which is made if need be, and
@@ -57,10 +62,12 @@ func listenWith(dir string, clientTimeout time.Duration) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), d.Close())
 	}
 	s := &Server{
-		directory: d, name: name, listener: l, clientTimeout: clientTimeout, marshal: json.Marshal,
-		slots: make(chan struct{}, maxClients), captures: make(chan struct{}, maxCaptures),
+		directory: d, name: name, listener: l, clientTimeout: clientTimeout, endTime: endTime,
+		marshal: json.Marshal, slots: make(chan struct{}, maxClients),
+		captures: make(chan struct{}, maxCaptures),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
+	s.patience, s.cut = context.WithCancel(context.Background())
 	s.serving.Go(s.serve)
 	return s, nil
 }
@@ -90,21 +97,21 @@ func bind(d *os.File) (l *net.UnixListener, name string, err error) {
 	return l, name, nil
 }
 
-// Add has the server answer for a device, too, until the device fails or is closed.
-func (s *Server) Add(d *engine.Device) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.devices = append(s.devices, d)
-}
+// Add has the server answer for a device, too, until the device fails or is closed. It is known by
+// the name of its interface. Where another device has that, as with several on one interface, it
+// is eth0#2, or the next number that is free, for as long as the device lives.
+func (s *Server) Add(d *engine.Device) { s.devices.Add(d) }
 
-// Close removes the socket and waits for the answers that are under way. It is
-// idempotent.
+// Close removes the socket and ends what is under way: answers at once, and captures when their
+// readers have what waits for them, or a second later. It is idempotent.
 func (s *Server) Close() (err error) {
-	s.end()
 	s.remove.Do(func() {
-		err = errors.Join(s.listener.Close(), unix.Unlinkat(int(s.directory.Fd()), s.name, 0),
+		// First the name: whom we hang up on may look whether there is anybody to be asked again.
+		err = errors.Join(unix.Unlinkat(int(s.directory.Fd()), s.name, 0), s.listener.Close(),
 			s.directory.Close())
 	})
+	s.end()
+	defer time.AfterFunc(s.endTime, s.cut).Stop()
 	s.serving.Wait()
 	return err
 }
@@ -137,7 +144,8 @@ func (s *Server) serve() {
 // serveOne serves one client, whose turn comes when it has asked and there is a slot.
 func (s *Server) serveOne(conn net.Conn, v *visitor) {
 	defer conn.Close()
-	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
+	keep := context.AfterFunc(s.ctx, func() { conn.Close() })
+	defer keep()
 	q, err := s.request(conn)
 	s.lobby.asks(v)
 	select {
@@ -152,7 +160,7 @@ func (s *Server) serveOne(conn net.Conn, v *visitor) {
 	stream, err := s.answer(conn, &q, err)
 	<-s.slots
 	if stream != nil {
-		stream(conn, err == nil)
+		stream(conn, keep() && err == nil) // which ends by itself
 	}
 }
 
@@ -207,7 +215,7 @@ func (s *Server) tell(conn net.Conn, a *Answer) error {
 // look looks at the devices that are open.
 func (s *Server) look(q *Request, a *Answer) error {
 	a.Devices = []engine.Resources{}
-	for _, d := range s.open() {
+	for _, d := range s.devices.Open() {
 		if q.CountQPs {
 			d.CountQPs(q.Rows)
 		}
@@ -225,20 +233,13 @@ func (s *Server) look(q *Request, a *Answer) error {
 			a.Counters = append(a.Counters, counters)
 		}
 		r := d.Resources(q.Rows)
+		r.Device = d.Name()
 		if !q.Keys {
 			r.HideKeys()
 		}
 		a.Devices = append(a.Devices, r)
 	}
 	return nil
-}
-
-// open are the devices that are open. It forgets all others.
-func (s *Server) open() []*engine.Device {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.devices = slices.DeleteFunc(s.devices, (*engine.Device).Failed)
-	return slices.Clone(s.devices)
 }
 
 // comm is the name of this process, as the kernel has it.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"xroce/engine"
+	"xroce/engine/internal/roster"
 	"xroce/engine/pager"
 )
 
@@ -23,20 +24,19 @@ type Source interface {
 // A Collector collects the counters of devices and sources. It implements prometheus.Collector
 // and is safe for concurrent use.
 type Collector struct {
+	devices roster.Roster
+
 	mu      sync.Mutex
-	devices []*engine.Device
 	sources []Source
 }
 
 // New returns a Collector of no device.
 func New() *Collector { return new(Collector) }
 
-// Add collects the counters of a device, too, until it fails or is closed.
-func (c *Collector) Add(d *engine.Device) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.devices = append(c.devices, d)
-}
+// Add collects the counters of a device, too, until it fails or is closed. Its label is the name of
+// its interface. Where another device has that, as with several on one interface, it is eth0#2, or
+// the next number that is free, for as long as the device lives.
+func (c *Collector) Add(d *engine.Device) { c.devices.Add(d) }
 
 // AddSource collects the counters of a source, too. Its name is none of a device or of another
 // source.
@@ -46,12 +46,11 @@ func (c *Collector) AddSource(s Source) {
 	c.sources = append(c.sources, s)
 }
 
-// open are the devices that are open, and the sources. It forgets all other devices.
-func (c *Collector) open() ([]*engine.Device, []Source) {
+// others are the sources.
+func (c *Collector) others() []Source {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.devices = slices.DeleteFunc(c.devices, (*engine.Device).Failed)
-	return slices.Clone(c.devices), slices.Clone(c.sources)
+	return slices.Clone(c.sources)
 }
 
 // Describe implements prometheus.Collector. Which counters there are is known by what a device
@@ -61,11 +60,10 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector. A device that cannot be read is left out, and shown
 // as not up.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	devices, sources := c.open()
-	for _, s := range sources {
+	for _, s := range c.others() {
 		collect(to, s)
 	}
-	for _, d := range devices {
+	for _, d := range c.devices.Open() {
 		if !collect(to, d) {
 			continue
 		}

@@ -94,6 +94,35 @@ roce_sent_pkts_total{device="xr2"} 0
 	}
 }
 
+// TestTwoDevicesOfOneName: each has a label of its own, and Prometheus takes both.
+func TestTwoDevicesOfOneName(t *testing.T) {
+	c, registry := metrics.New(), prometheus.NewPedanticRegistry()
+	for range 2 {
+		network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Add(open(t, network, "xr1", 1))
+	}
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+# TYPE roce_up gauge
+# HELP roce_up Whether the counters of the device could be read.
+roce_up{device="xr1"} 1
+roce_up{device="xr1#2"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "roce_up"); err != nil {
+		t.Error(err)
+	}
+	// What is not a counter has the label as well.
+	n, err := testutil.GatherAndCount(registry, "roce_page_fault_seconds")
+	if err != nil || n != 2 {
+		t.Errorf("%d histograms, %v", n, err)
+	}
+}
+
 // TestDashboard: what docs/grafana.json asks for is there.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../../docs/grafana.json")

@@ -66,13 +66,14 @@ func (s *Writer) put() error {
 
 // Packet implements Sink.
 func (s *Writer) Packet(p *capture.Packet) error {
-	s.total.Received++
-	s.total.At = p.At
 	full := s.files.Size > 0 && s.length > s.files.Size
 	late := s.files.Every > 0 && s.file != nil && p.At-s.began >= int64(s.files.Every)
 	if late && s.files.Count > 0 && s.files.Size == 0 && s.made == s.files.Count {
 		return ErrEnough
 	}
+	s.total.At = p.At
+	s.total.Received += 1 + p.Missing
+	s.total.Dropped += p.Missing
 	if late || s.began == 0 {
 		s.began = p.At
 	}

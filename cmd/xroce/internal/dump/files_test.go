@@ -197,6 +197,44 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// cutShort is a source that ends without a word, before which packets were missing.
+type cutShort struct{ script }
+
+func (s *cutShort) Next() (*capture.Packet, error) {
+	p, err := s.script.Next()
+	if err == nil {
+		p.Missing = uint64(s.n)
+	}
+	return p, err
+}
+
+func (s *cutShort) Statistics() (capture.Statistics, bool) { return capture.Statistics{}, false }
+
+// TestMissingOfACutSource: a file says how many are missing also where its source did not.
+func TestMissingOfACutSource(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	w, err := NewFiles(Files{Name: name}, "xr0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(&cutShort{script{packets: 3}}, w, 0); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := capture.NewReader(file)
+	for err == nil {
+		_, err = r.Next()
+	}
+	s, known := r.Statistics()
+	if !errors.Is(err, io.EOF) || !known || s.Received != 9 || s.Accepted != 9 || s.Dropped != 6 {
+		t.Errorf("%+v, %t, %v", s, known, err)
+	}
+}
+
 // TestNoPacket: a file that no packet came for has the name of now.
 func TestNoPacket(t *testing.T) {
 	dir := t.TempDir()

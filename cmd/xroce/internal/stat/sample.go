@@ -20,19 +20,18 @@ type Device struct {
 	QPs      []engine.QPRow       `json:"qp"`
 	MRs      []engine.MRRow       `json:"mr,omitempty"` // with on-demand paging
 
-	order []string // names of counters, as they were told
+	at    time.Time // when its process had answered
+	order []string  // names of counters, as they were told
 }
 
-// A Sample is what processes said at one time.
-type Sample struct {
-	At      time.Time
-	Devices []Device
-}
+// A Sample is what processes said, each at its time: one that stalls holds up the answers of those
+// that are asked after it.
+type Sample struct{ Devices []Device }
 
 // NewSample makes a Sample of answers to control.AskStatistics. With a name it has the devices
 // of that name alone.
-func NewSample(at time.Time, answers []control.Answer, name string) Sample {
-	s := Sample{At: at, Devices: []Device{}}
+func NewSample(answers []control.Answer, name string) Sample {
+	s := Sample{Devices: []Device{}}
 	for i := range answers {
 		a := &answers[i]
 		for j := range a.Devices {
@@ -42,7 +41,7 @@ func NewSample(at time.Time, answers []control.Answer, name string) Sample {
 			}
 			d := Device{
 				PID: a.PID, Comm: a.Comm, Name: r.Device, Objects: r.Total, QPs: r.QPs,
-				Counters: map[string]uint64{},
+				Counters: map[string]uint64{}, at: a.At,
 			}
 			for _, m := range r.MRs {
 				if m.ODP != nil {
@@ -112,22 +111,22 @@ func IsDrop(name string) bool {
 // Since says what happened at each device that is in both samples.
 func (s *Sample) Since(before *Sample) []Change {
 	changes := []Change{}
-	seconds := s.At.Sub(before.At).Seconds()
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		j := slices.IndexFunc(before.Devices, func(b Device) bool {
 			return b.PID == d.PID && b.Name == d.Name
 		})
-		if j < 0 || seconds <= 0 {
+		if j < 0 || !d.at.After(before.Devices[j].at) {
 			continue
 		}
-		changes = append(changes, change(&before.Devices[j], d, seconds))
+		changes = append(changes, change(&before.Devices[j], d))
 	}
 	return changes
 }
 
 // change says what happened at a device.
-func change(before, d *Device, seconds float64) Change {
+func change(before, d *Device) Change {
+	seconds := d.at.Sub(before.at).Seconds()
 	c := Change{
 		PID: d.PID, Comm: d.Comm, Name: d.Name, Seconds: seconds, Rates: map[string]float64{},
 		QPs: []QP{}, all: d.order,

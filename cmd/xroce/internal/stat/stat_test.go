@@ -11,10 +11,12 @@ import (
 	"xroce/engine/pager"
 )
 
-// answer is what process 9 says of a device.
-func answer(name string, sent, icrc, posted uint64, sqPSN uint32) control.Answer {
+// answer is what process 9 says of a device at a time.
+func answer(
+	at time.Time, name string, sent, icrc, posted uint64, sqPSN uint32,
+) control.Answer {
 	return control.Answer{
-		PID: 9, Comm: "prog",
+		PID: 9, Comm: "prog", At: at,
 		Devices: []engine.Resources{{
 			Device: name, Total: engine.ResourceCount{QP: 2},
 			QPs: []engine.QPRow{
@@ -34,11 +36,11 @@ func answer(name string, sent, icrc, posted uint64, sqPSN uint32) control.Answer
 // TestSince: rates of what moved, drops together, PSNs across their end.
 func TestSince(t *testing.T) {
 	at := time.Unix(100, 0)
-	before := NewSample(at, []control.Answer{answer("eth0", 100, 0, 3, 0xffffff)}, "")
-	gone := answer("eth1", 1, 1, 1, 1)
-	before.Devices = append(before.Devices, NewSample(at, []control.Answer{gone}, "").Devices...)
-	now := NewSample(at.Add(2*time.Second), []control.Answer{
-		answer("eth0", 300, 4, 9, 19), answer("eth7", 1, 1, 1, 1),
+	gone := answer(at, "eth1", 1, 1, 1, 1)
+	before := NewSample([]control.Answer{answer(at, "eth0", 100, 0, 3, 0xffffff), gone}, "")
+	later := at.Add(2 * time.Second)
+	now := NewSample([]control.Answer{
+		answer(later, "eth0", 300, 4, 9, 19), answer(later, "eth7", 1, 1, 1, 1),
 	}, "")
 	changes := now.Since(&before)
 	if len(changes) != 1 {
@@ -49,12 +51,35 @@ func TestSince(t *testing.T) {
 		len(c.Rates) != 2 || c.QPs[0].LQPN != 18 || c.QPs[0].SQRate != 10 || c.QPs[0].RQRate != 0 {
 		t.Errorf("%+v", c)
 	}
-	again := NewSample(at.Add(4*time.Second), []control.Answer{answer("eth0", 5, 0, 0, 7)}, "")
+	again := NewSample([]control.Answer{answer(at.Add(4*time.Second), "eth0", 5, 0, 0, 7)}, "")
 	if c := again.Since(&now)[0]; len(c.Rates) != 0 || c.QPs[0].SQRate != 0 {
 		t.Errorf("counters that went back: %+v", c)
 	}
-	if s := NewSample(at, []control.Answer{gone}, "eth0"); len(s.Devices) != 0 {
+	if s := NewSample([]control.Answer{gone}, "eth0"); len(s.Devices) != 0 {
 		t.Errorf("another name: %+v", s)
+	}
+}
+
+// TestSinceOfEachProcess: one that stalls has an interval of its own, and so have those that were
+// asked before it and after it.
+func TestSinceOfEachProcess(t *testing.T) {
+	sample := func(quick, slow time.Duration, sent uint64) Sample {
+		answers := []control.Answer{
+			answer(time.Unix(100, 0).Add(quick), "eth0", sent, 0, 0, 1),
+			answer(time.Unix(100, 0).Add(slow), "eth0", sent, 0, 0, 1),
+		}
+		answers[1].PID = 10
+		return NewSample(answers, "")
+	}
+	before := sample(0, 5*time.Second, 1000)
+	now := sample(10*time.Second, 10*time.Second, 2000)
+	changes := now.Since(&before)
+	if len(changes) != 2 || changes[0].Seconds != 10 || changes[0].Rates["sent_pkts"] != 100 ||
+		changes[1].Seconds != 5 || changes[1].Rates["sent_pkts"] != 200 {
+		t.Errorf("%+v", changes)
+	}
+	if again := now.Since(&now); len(again) != 0 {
+		t.Errorf("in no time: %+v", again)
 	}
 }
 
@@ -62,14 +87,15 @@ func TestSince(t *testing.T) {
 // does not know how shows nothing more.
 func TestQueuePairs(t *testing.T) {
 	at := time.Unix(100, 0)
-	first, second := answer("eth0", 100, 0, 3, 1), answer("eth0", 300, 4, 9, 11)
+	first := answer(at, "eth0", 100, 0, 3, 1)
+	second := answer(at.Add(2*time.Second), "eth0", 300, 4, 9, 11)
 	first.Devices[0].QPs[1].Counters = map[string]uint64{"sent_pkts": 60}
 	second.Devices[0].QPs[1].Counters = map[string]uint64{
 		"sent_pkts": 160, "out_of_buffer": 123456789012345678, "unknown": 1,
 		"drop_bad_icrc": 123456789012345678, "sq_posted": 123456789012345678,
 	}
-	before := NewSample(at, []control.Answer{first}, "")
-	now := NewSample(at.Add(2*time.Second), []control.Answer{second}, "")
+	before := NewSample([]control.Answer{first}, "")
+	now := NewSample([]control.Answer{second}, "")
 	var b strings.Builder
 	now.Devices[0].AppendTable(&b, false)
 	want := ` recvs 0
@@ -92,13 +118,13 @@ func TestQueuePairs(t *testing.T) {
 
 // TestRegions: those with on-demand paging are shown with what was counted, and no others.
 func TestRegions(t *testing.T) {
-	a := answer("eth0", 0, 0, 0, 0)
+	a := answer(time.Unix(1, 0), "eth0", 0, 0, 0, 0)
 	a.Devices[0].QPs = nil
 	a.Devices[0].MRs = []engine.MRRow{{MRN: 1, Len: 4096}, {MRN: 2, Len: 8192, ODP: &pager.Stats{
 		PageFaults: 3, PageFaultsHandled: 2, PageInvalidations: 4, PageInvalidationsHandled: 1,
 		PagePrefetch: 5, PageFaultWait: time.Millisecond,
 	}}}
-	s := NewSample(time.Unix(1, 0), []control.Answer{a}, "")
+	s := NewSample([]control.Answer{a}, "")
 	var b strings.Builder
 	s.Devices[0].AppendTable(&b, false)
 	const want = "eth0: pid 9 comm prog qp 2 mr 0 cq 0\n" +
@@ -118,8 +144,8 @@ func TestRegions(t *testing.T) {
 // TestTables: what is shown, and that a screen has no more lines than there are.
 func TestTables(t *testing.T) {
 	at := time.Unix(100, 0)
-	before := NewSample(at, []control.Answer{answer("eth0", 100, 0, 3, 1)}, "")
-	now := NewSample(at.Add(time.Second), []control.Answer{answer("eth0", 300, 4, 9, 11)}, "")
+	before := NewSample([]control.Answer{answer(at, "eth0", 100, 0, 3, 1)}, "")
+	now := NewSample([]control.Answer{answer(at.Add(time.Second), "eth0", 300, 4, 9, 11)}, "")
 	var b strings.Builder
 	now.Devices[0].AppendTable(&b, false)
 	want := `eth0: pid 9 comm prog qp 2 mr 0 cq 0

@@ -119,7 +119,7 @@ func Screen(changes []Change, lines int) string {
 		if left--; left < 0 {
 			break
 		}
-		fmt.Fprintf(&b, "%-12.12s %8d %12.0f %12.0f %10.1f %10.1f %10.0f %10.0f %6d\n",
+		fmt.Fprintf(&b, "%-12.18s %8d %12.0f %12.0f %10.1f %10.1f %10.0f %10.0f %6d\n",
 			plain.Text(c.Name), c.PID, c.Rates["sent_pkts"], c.Rates["rcvd_pkts"],
 			c.Rates["sent_bytes"]*8/1e6, c.Rates["rcvd_bytes"]*8/1e6, c.Rates["retransmits"],
 			c.Drops, len(c.QPs))
@@ -138,7 +138,7 @@ func Screen(changes []Change, lines int) string {
 			if left--; left < 0 {
 				return b.String()
 			}
-			fmt.Fprintf(&b, "%-12.12s %8d   0x%06x   0x%06x %-9s %-6s", plain.Text(c.Name),
+			fmt.Fprintf(&b, "%-12.18s %8d   0x%06x   0x%06x %-9s %-6s", plain.Text(c.Name),
 				c.PID, q.LQPN, q.RQPN, plain.Text(q.Type), plain.Text(q.State))
 			fmt.Fprintf(&b, " %12.0f %12.0f %6d %6d\n", q.SQRate, q.RQRate, q.SendQueue,
 				q.RecvQueue)

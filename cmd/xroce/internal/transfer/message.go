@@ -71,7 +71,8 @@ func again(err error) bool {
 	case errors.As(err, &said):
 		return said.again
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrSlow), errors.Is(err, ErrLost),
-		errors.Is(err, errWriting), errors.Is(err, peer.ErrSilence), errors.Is(err, context.Canceled):
+		errors.Is(err, errWriting), errors.Is(err, peer.ErrSilence),
+		errors.Is(err, context.Canceled):
 		return true
 	}
 	return false

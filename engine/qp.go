@@ -52,7 +52,7 @@ func (q *QP) raise(e roce.Event) {
 	q.device().raise(AsyncEvent{Type: e, QP: q})
 }
 
-// OnEstablished has a function called when the first packet of a connection comes to a QP in
+// OnEstablished has a function called when the first request of a connection comes to a QP in
 // RTR, beside the event, or in RTS. It is for a Service, on terms of OnFatal.
 func (q *QP) OnEstablished(f func()) {
 	d := q.device()

@@ -7,7 +7,7 @@ const (
 	ackPassed       qpFlags = 1 << iota // the ACK in front let a request pass
 	fatal                               // EventQPFatal was raised
 	ended                               // what a QP does once when it comes to ERR was done
-	established                         // a packet came since the connection was made
+	established                         // a request came since the connection was made
 	tellDrained                         // EventSQDrained is wanted
 	tellEstablished                     // EventCommEst is wanted in RTS, too
 	sentRequest                         // what was written last is of a request

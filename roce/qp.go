@@ -69,8 +69,8 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	if q.congestion != nil && q.req.observe(now, p) {
 		return // a CNP is nothing else (RoCE v2, A17.9.3)
 	}
-	if !q.flags.has(established) {
-		q.establish()
+	if !q.flags.has(established) && p.Spec.Is(wire.ClassRequest) {
+		q.establish(p.BTH.PSN)
 	}
 	switch {
 	case q.typ.Datagram():
@@ -91,20 +91,28 @@ func (q *QP) HandlePacket(now Time, p *wire.Packet) {
 	q.endCall(now)
 }
 
-// TellEstablished has EventCommEst raised for the first packet of the connection not only in
+// TellEstablished has EventCommEst raised for the first request of the connection not only in
 // RTR but also in RTS. A passive end that goes to RTS with its REP, as those of rdma_cm do,
 // needs it where the RTU is lost. It needs the progress lock; RESET forgets it.
 func (q *QP) TellEstablished() { q.flags.put(tellEstablished, true) }
 
-// establish notes the first packet of a connection.
-func (q *QP) establish() {
-	q.flags.put(established, true)
-	if q.typ.Datagram() {
-		return
-	}
-	if s := q.State(); s == StateRTR || s == StateRTS && q.flags.has(tellEstablished) {
+// heardWindow is how many PSNs the first request of a connection may have for EventCommEst: the
+// expected one, the one before it, which a keepalive has, and a few behind it, since packets may
+// be lost. All else may be of a stranger, who can write the peer's address but has not seen the
+// PSN that the peer was told. This leaves him 1 guess in 2^21 for each queue pair.
+const heardWindow = 8
+
+// establish notes the first request of a connection. The PSNs are counted from the one that the
+// peer was told: a UC responder takes up any other one that comes.
+func (q *QP) establish(psn wire.PSN) {
+	s := q.State()
+	if !q.typ.Datagram() && (s == StateRTR || s == StateRTS && q.flags.has(tellEstablished)) {
+		if !psn.InWindow(q.attr.RQPSN.Sub(1), heardWindow) {
+			return
+		}
 		q.raise(EventCommEst)
 	}
+	q.flags.put(established, true)
 }
 
 // NextPacket writes the next packet to send to frame, which must have room for FrameRoom

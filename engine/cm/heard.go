@@ -1,8 +1,9 @@
 package cm
 
-// listen has a passive connection that waits for the RTU made by the first packet of its
-// queue pair, too. An RTU is sent once: where it is lost, the peer repeats it when our REP
-// comes again, but a REP that was answered by an MRA does not come for a minute.
+// listen has a passive connection that waits for the RTU made by the first request to its
+// queue pair, too, whose PSN only who has the REP knows. An RTU is sent once: where it is lost, the
+// peer repeats it when our REP comes again, but a REP that was answered by an MRA does not come for
+// a minute.
 func (c *Conn) listen() {
 	m := c.manager
 	c.qp.OnEstablished(func() {

@@ -38,12 +38,14 @@ func (m *Manager) takeRequest(l *Listener, e cm.Event) {
 	path := r.path()
 	hop, ok := m.routes.get(destinationOf(&path), m.clock.Now())
 	switch {
-	case ok:
+	case ok && hop.mac == path.Via.MAC:
 		way, err := m.pathVia(&path, hop.mac)
 		m.show(r, way, err)
-	case m.dev.HasNeighbour(path.Remote, path.Via.VLAN):
+	case !ok && m.dev.HasNeighbour(path.Remote, path.Via.VLAN):
 		m.look(&search{path: path, requests: []*Request{r}})
 	default:
+		// Also when it came from another station than the one that is remembered: that may be
+		// somebody else, or the host or its router has another MAC address now.
 		m.showWhenFound(r)
 	}
 }

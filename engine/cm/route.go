@@ -50,10 +50,15 @@ func (r *routes) get(to destination, now roce.Time) (route, bool) {
 	return known, ok && now < known.until
 }
 
-// learn notes the first hop to a destination.
+// learn notes the first hop to a destination. When there are too many any other one is forgotten:
+// not all of them, which who asks in many names would have happen again and again, and not the
+// oldest, since what he names is always newer.
 func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
-	if len(r.table) >= maxRoutes {
-		clear(r.table)
+	if _, known := r.table[to]; !known && len(r.table) >= maxRoutes {
+		for other := range r.table {
+			delete(r.table, other)
+			break
+		}
 	}
 	r.table[to] = route{mac, now + routeLife}
 }
@@ -86,9 +91,26 @@ func (m *Manager) transmit() {
 			m.lost.Refusals++
 			continue
 		}
+		if h.Attribute == cm.AttributeREP {
+			m.follow(&to, &mad)
+		}
 		if m.sendTo(to, &mad) {
 			room--
 		}
+	}
+}
+
+// follow has a REP go where the packets of its queue pair go by now. The device follows a host or
+// router that gets another MAC address; the machine only knows the station that was found when the
+// request came, to which it would repeat the REP until the peer gives up. The caller holds mu.
+func (m *Manager) follow(to *cm.Path, mad *[cm.MADLen]byte) {
+	rep, _ := cm.ParseREP(mad[:])
+	c := m.conns[cm.ID(rep.LocalCommID)]
+	if c == nil {
+		return
+	}
+	if path := c.qp.Query().Path; path.Dst == to.Remote {
+		to.Via.MAC = path.DstMAC
 	}
 }
 

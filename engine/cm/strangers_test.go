@@ -20,16 +20,20 @@ import (
 // who asks for somebody else waits as long as he likes.
 type town struct {
 	*router
-	asking  atomic.Int64 // those that wait now
-	most    atomic.Int64 // that waited at a time
-	asked   atomic.Int64 // those that ever asked
-	late    atomic.Int64 // those that waited until their time was over
-	distant atomic.Bool  // nobody is a neighbour: there are routes alone
+	asking  atomic.Int64            // those that wait now
+	most    atomic.Int64            // that waited at a time
+	asked   atomic.Int64            // those that ever asked
+	late    atomic.Int64            // those that waited until their time was over
+	distant atomic.Bool             // nobody is a neighbour: there are routes alone
+	gateway atomic.Pointer[[6]byte] // to which all routes lead, nil for to each host itself
 }
 
 func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
 
 func (w *town) Known(_ wire.VLAN, src, dst netip.Addr) (hop engine.Hop, err error) {
+	if mac := w.gateway.Load(); mac != nil {
+		return engine.Hop{MAC: *mac}, nil
+	}
 	if _, _, err := w.Source(dst); err != nil {
 		return hop, fmt.Errorf("%w: %w", engine.ErrNoRoute, err)
 	}
@@ -38,7 +42,7 @@ func (w *town) Known(_ wire.VLAN, src, dst netip.Addr) (hop engine.Hop, err erro
 }
 
 func (w *town) HasNeighbour(vlan wire.VLAN, addr netip.Addr) bool {
-	return !w.distant.Load() && w.router.HasNeighbour(vlan, addr)
+	return !w.distant.Load() && w.gateway.Load() == nil && w.router.HasNeighbour(vlan, addr)
 }
 
 func (w *town) Lookup(vlan wire.VLAN, src, dst netip.Addr) (engine.Hop, error) {
@@ -388,6 +392,7 @@ func TestKnownBeforeTheNext(t *testing.T) {
 	const times = 50
 	for i := range times {
 		pair := []netip.Addr{other, often}
+		s.clock.now.Add(int64(10 * roce.Millisecond)) // so there is a look for each
 		s.stranger.burst(t, len(pair), func() netip.Addr {
 			next := pair[0]
 			pair = pair[1:]

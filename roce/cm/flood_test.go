@@ -167,6 +167,38 @@ func TestFloodOfStrangers(t *testing.T) {
 	}
 }
 
+// TestFloodOfTheKnown lets one station ask in the names of hosts that are known at once, and
+// another station once, in a name that nobody had the time to look for: the first takes the place
+// of its own requests.
+func TestFloodOfTheKnown(t *testing.T) {
+	r := newRig(t, cm.Config{MaxHalfOpen: 4})
+	r.listen()
+	r.path.Via = cm.Via{MAC: [6]byte{2, 1}}
+	other := r.requestedFrom(100, 1)
+	r.path.Via = cm.Via{MAC: [6]byte{2, 2}}
+	var known []cm.ID
+	vouch := func() {
+		id := r.event(cm.EventConnectRequest).ID
+		must(t, r.m.Vouch(id, cm.RankKnown, [6]byte{2}))
+		known = append(known, id)
+	}
+	for n := range 3 {
+		r.from(101+byte(n), 1)
+		vouch()
+	}
+	for n := range 20 {
+		r.from(104+byte(n), 1)
+		if e := r.event(cm.EventUnreachable); e.ID != known[n] {
+			t.Fatalf("request %d takes the place of %d, want %d", n, e.ID, known[n])
+		}
+		r.event(cm.EventTimewaitExit)
+		vouch()
+	}
+	if s := r.m.State(other); s != cm.StateREQRcvd {
+		t.Errorf("the other one is in %s", s)
+	}
+}
+
 // TestAnswerGoesBack: what is answered goes to the station that asked, until the connection
 // is established; then it goes where its addresses lead, on the same VLAN.
 func TestAnswerGoesBack(t *testing.T) {

@@ -1,13 +1,12 @@
 package cm
 
-// A Rank says what is known of the host that a request claims to come from. A request of a
-// lower rank makes room for a newer one before those of a higher rank do.
+// A Rank says what is known of the host that a request claims to come from.
 type Rank uint8
 
 // The ranks.
 const (
 	// RankStranger is a host that might not be there: it is the rank of each request that
-	// comes.
+	// comes, until somebody had the time to look.
 	RankStranger Rank = iota
 	// RankKnown is one with a known way to it, which is not that of the request or proves
 	// nothing.
@@ -55,9 +54,9 @@ func leave[K comparable](of map[K]*source, key K) {
 }
 
 // victim chooses, among those that may be evicted, of which there is one, the request
-// that makes room for a newer one: of the lowest rank, of the station that has sent the
-// most, of the host that has the most, the oldest. Whoever asks often evicts requests of
-// its own and not those of others.
+// that makes room for a newer one: of those that are not of a neighbour, of the station that has
+// sent the most, of the lowest rank, of the host that has the most, the oldest. Whoever asks often
+// evicts requests of its own and not those of others.
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
 	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
 		if mayEvict(c) && (victim == nil || c.before(victim)) {
@@ -67,13 +66,17 @@ func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
 	return victim
 }
 
-// before reports whether a request makes room before one that came earlier.
+// before reports whether a request makes room before one that came earlier. A stranger may be one
+// only because nobody has looked yet: that is no reason to go before the known hosts of a station
+// that asks more, and so keeps others from being looked at.
 func (c *conn) before(earlier *conn) bool {
 	switch {
-	case c.rank != earlier.rank:
-		return c.rank < earlier.rank
+	case (c.rank == RankNeighbour) != (earlier.rank == RankNeighbour):
+		return earlier.rank == RankNeighbour
 	case c.link.n != earlier.link.n:
 		return c.link.n > earlier.link.n
+	case c.rank != earlier.rank:
+		return c.rank < earlier.rank
 	}
 	return c.host.n > earlier.host.n
 }

@@ -15,7 +15,7 @@ const (
 	EventQPReqErr Event = 2
 	// EventQPAccessErr says that the peer reached for memory that is not its.
 	EventQPAccessErr Event = 3
-	// EventCommEst says that the first packet came while the QP was in RTR.
+	// EventCommEst says that the first request came while the QP was in RTR.
 	EventCommEst Event = 4
 	// EventSQDrained says that a QP in SQD has finished what it had begun.
 	EventSQDrained Event = 5

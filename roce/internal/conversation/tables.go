@@ -279,7 +279,7 @@ var Tables = []Table{
 			{"QP_FATAL", "ERR for a reason that no completion tells", ""},
 			{"QP_REQ_ERR", "the peer sent what it must not", ""},
 			{"QP_ACCESS_ERR", "the peer reached for memory that is not its", ""},
-			{"COMM_EST", "the first packet came in RTR", ""},
+			{"COMM_EST", "the first request came in RTR", ""},
 			{"SQ_DRAINED", "SQD has finished what had begun", ""},
 			{"SRQ_ERR", "the CQ of an SRQ for XRC overran", ""},
 			{"SRQ_LIMIT_REACHED", "fewer receives than the armed limit", ""},

@@ -89,10 +89,10 @@ up after 30 to 60 seconds.`,
 	mode.register(flags)
 	return a.command(c, func(ctx context.Context, args []string) error {
 		c := pingpong.Config{
-			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters,
-			QPs: p.qps, GIDIndex: p.gid, Events: p.events, Check: p.check, ODP: p.odp,
+			Kind: pingpong.Kind(p.kind), Size: p.size, RxDepth: p.depth, Iters: p.iters, QPs: p.qps,
+			GIDIndex: p.gid, Events: p.events, Check: p.check, ODP: p.odp, Timeout: a.ackTimeout,
 		}
-		if err := completePingpong(&c, p.mtu, p.timeout, !flags.Changed("size")); err != nil {
+		if err := completePingpong(&c, p.mtu, p.timeout, flags.Changed); err != nil {
 			return err
 		}
 		options, err := device.options(a)
@@ -116,8 +116,8 @@ up after 30 to 60 seconds.`,
 const defaultQPs = 16
 
 // completePingpong fills in the defaults that depend on other flags, and refuses
-// what is out of range.
-func completePingpong(c *pingpong.Config, mtu, timeout int, defaultSize bool) error {
+// what is out of range. given reports whether a flag was given, by its long name.
+func completePingpong(c *pingpong.Config, mtu, timeout int, given func(flag string) bool) error {
 	var ok bool
 	if c.MTU, ok = wire.MTUFromBytes(mtu); !ok {
 		return usagef("-m %d: there are 256, 512, 1024, 2048 and 4096", mtu)
@@ -125,7 +125,7 @@ func completePingpong(c *pingpong.Config, mtu, timeout int, defaultSize bool) er
 	if !c.Kind.Valid() {
 		return usagef("--type %q: there are %s", c.Kind, words(pingpong.Kinds()))
 	}
-	if defaultSize {
+	if !given("size") {
 		c.Size = c.Kind.DefaultSize()
 	}
 	most := maxPingpong
@@ -156,7 +156,9 @@ func completePingpong(c *pingpong.Config, mtu, timeout int, defaultSize bool) er
 	case c.GIDIndex < peer.AutoGID:
 		return usagef("-g %d is no index", c.GIDIndex)
 	}
-	c.Timeout = uint8(timeout)
+	if c.Timeout == 0 || given("qp-timeout") { // a test has another default
+		c.Timeout = uint8(timeout)
+	}
 	if c.Kind == pingpong.SRQ {
 		most /= c.RxDepth // each receive has a place of its own
 	}
@@ -197,7 +199,6 @@ func (a *app) pingpong(
 		Type: string(c.Kind), QPs: c.QPs, Device: dev.Name(), Backend: dev.Link().Backend,
 		Mode: mode, Size: c.Size, MTU: c.MTU.Bytes(),
 	}
-	c.Timeout = a.ackTimeout
 	c.Connected = func(local, remote engine.Endpoint) {
 		if report.Local == (endpointJSON{}) {
 			report.Local, report.Remote = endpoint(local), endpoint(remote)

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
+	"xroce/engine/sim"
+	"xroce/roce"
+	"xroce/roce/wire"
 )
 
 // patientTimeout is the code of a local ACK timeout of 1.07 s, which queue pairs wait eight times:
@@ -42,7 +47,7 @@ func TestPingpong(t *testing.T) {
 		{"--type", "ud", "-s", "1", "-n", "20", "-c", "-e"},
 		{"--type", "srq", "-q", "1", "-n", "20", "-c"},
 		{"-n", "20", "-c", "--odp"},
-		{"-n", "20", "-c", "-u", "17"},
+		{"-n", "20", "-c", "-u", "19"},
 		{"--type", "srq", "-q", "1", "-n", "20", "-c", "-o", "-e"},
 	} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
@@ -59,6 +64,47 @@ func TestPingpong(t *testing.T) {
 				if !pingpongLines.MatchString(i.stdout) {
 					t.Errorf("%s printed:\n%s", name, i.stdout)
 				}
+			}
+		})
+	}
+}
+
+// TestPingpongTimeout: a message that is lost is sent again after the time that -u says.
+func TestPingpongTimeout(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	const longer = patientTimeout + 1
+	for code, flags := range map[int][]string{
+		patientTimeout: nil, longer: {"-u", strconv.Itoa(longer)},
+	} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			t.Parallel()
+			b, network := simBench(t)
+			client := [6]byte{2, 0, 0, 0, 0, 2}
+			if err := network.SetRules(sim.Rule{
+				From: client, Opcodes: []wire.Opcode{wire.RCSendOnly}, Nth: 1,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			var lost, again roce.Time
+			network.Observe(func(e *sim.Event) {
+				switch {
+				case e.Kind == sim.Scripted:
+					lost = e.At
+				case e.Kind == sim.Sent && e.From == client && lost != 0 && again == 0:
+					again = e.At
+				}
+			})
+			server := b.start(t, "pingpong", "-d", "xr1", "-p", "0", "-s", "64", "-n", "5")
+			i := b.run(t, append([]string{
+				"pingpong", "-d", "xr2", "-s", "64", "-n", "5", "-p", server.listenPort(t),
+				"127.0.0.1",
+			}, flags...)...)
+			if server.wait(t); i.code != exitOK || server.code != exitOK {
+				t.Fatalf("%s%s", i.stderr, server.stderr)
+			}
+			least := 4096 * time.Nanosecond << code
+			if waited := time.Duration(again - lost); waited < least {
+				t.Errorf("it was sent again after %s, not %s", waited, least)
 			}
 		})
 	}

@@ -25,9 +25,9 @@ type end struct {
 	flows  []flow
 	wcs    [64]roce.Completion
 	polls  uint   // how often the loop has looked, see pollOn
-	length uint32 // that each message received must have in its receive, 0 for any
+	length uint32 // that each message received must have in its receive
 	peers  peers  // who sends datagrams to this end
-	strays uint64 // datagrams of others, since prepare
+	strays uint64 // messages that do not count, since takeStrays
 
 	gid           int
 	mtu           wire.MTU
@@ -163,11 +163,7 @@ func (e *end) connect(ctx context.Context, via Connector) error {
 
 // prepare fills in the work requests for messages of a size.
 func (e *end) prepare(size int) {
-	// With -a an unreliable message of one size may come among those of the next.
-	if e.length = uint32(size + e.cfg.header()); e.cfg.All && e.cfg.Type != roce.TypeRC {
-		e.length = 0
-	}
-	e.strays = 0
+	e.length = uint32(size + e.cfg.header())
 	for i := range e.flows {
 		e.flows[i].prepare(e, i, size)
 	}
@@ -263,7 +259,7 @@ func (e *end) check(n int, err error) (int, error) {
 				return n, fmt.Errorf("post receives: %w", err)
 			}
 			continue
-		case wc.ByteLen != e.length && e.length != 0:
+		case wc.ByteLen != e.length:
 			return n, fmt.Errorf("a message has %d bytes, not %d: start both ends with the same -s",
 				int(wc.ByteLen)-e.cfg.header(), int(e.length)-e.cfg.header())
 		}
@@ -275,19 +271,27 @@ func (e *end) check(n int, err error) (int, error) {
 	return kept, nil
 }
 
+// empty takes off the completion queue what is there, of which nothing counts any more.
+func (e *end) empty() error {
+	// Those that are there now: what is posted again in place of strays has no end.
+	for left, n := e.cq.Depth(), 1; left > 0 && n > 0; left -= n {
+		var err error
+		n, err = e.cq.Poll(e.wcs[:])
+		if _, err = e.check(n, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // cause is why a run failed with err: work that failed here, or a request that was
 // refused here, tells more than that the peer has gone.
 func (e *end) cause(err error) error {
 	if errors.Is(err, roce.ErrFailed) {
 		return err
 	}
-	// Those that are there now: what is posted again in place of strays has no end.
-	for left, n := e.cq.Depth(), 1; left > 0 && n > 0; left -= n {
-		var failed error
-		n, failed = e.cq.Poll(e.wcs[:])
-		if _, failed = e.check(n, failed); failed != nil {
-			return fmt.Errorf("%w; then %w", failed, err)
-		}
+	if failed := e.empty(); failed != nil {
+		return fmt.Errorf("%w; then %w", failed, err)
 	}
 	if refused := e.refused(); refused != nil {
 		return fmt.Errorf("%w; then %w", refused, err)

@@ -75,7 +75,7 @@ type BandwidthJSON struct {
 	MsgRate Fixed  `json:"MsgRate"`
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
 	Lost    uint64 `json:"lost,omitempty"`   // ours: UC and UD
-	Strays  uint64 `json:"strays,omitempty"` // ours: UD
+	Strays  uint64 `json:"strays,omitempty"` // ours: UD, and UC with -a
 
 	// Ours, with --report-both: what this end has sent, and the other one.
 	Local  *BandwidthJSON `json:"local,omitempty"`
@@ -94,7 +94,7 @@ type LatencyJSON struct {
 	P99     Fixed     `json:"percentile_99"`
 	P999    Fixed     `json:"percentile_99.9"`
 	Samples []float64 `json:"samples,omitempty"` // ours: with -H and -U
-	Strays  uint64    `json:"strays,omitempty"`  // ours: UD
+	Strays  uint64    `json:"strays,omitempty"`  // ours: UD, and UC with -a
 }
 
 // A DurationJSON is the result of a latency test by duration.
@@ -104,7 +104,7 @@ type DurationJSON struct {
 	Average Fixed  `json:"t_avg"`
 	TPS     Fixed  `json:"tps_average"`
 	CPUUtil *Fixed `json:"CPU_util,omitempty"`
-	Strays  uint64 `json:"strays,omitempty"` // ours: UD
+	Strays  uint64 `json:"strays,omitempty"` // ours: UD, and UC with -a
 }
 
 // An IntervalJSON is what was moved in a part of a run. The first keys are those of iperf3,

@@ -43,7 +43,7 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 			return err
 		}
 	}
-	row := Row{Report: s.report(size), CPUUtil: cpuUtil(s.load), Strays: r.strays}
+	row := Row{Report: s.report(size), CPUUtil: cpuUtil(s.load), Strays: r.takeStrays()}
 	if lost {
 		row.Lost = s.total - s.delivered
 	}
@@ -56,6 +56,8 @@ func (r *run) measureBandwidth(ctx context.Context, size int) error {
 			return err
 		}
 		r.release()
+		// What was lost may have come meanwhile, late: it is none of the next size.
+		return r.empty()
 	}
 	return nil
 }
@@ -159,7 +161,7 @@ func (r *run) measureLatency(ctx context.Context, size int) error {
 		}
 		row.setLatency(c, &p.timer, &p.sample, p.at, 2)
 	}
-	row.Strays = r.strays
+	row.Strays = r.takeStrays()
 	r.hold(func() { r.tell.Row(&r.info, &row) })
 	return nil
 }

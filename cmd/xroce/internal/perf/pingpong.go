@@ -22,7 +22,6 @@ type pingpong struct {
 	sent   uint64
 	rcvd   uint64
 	sample trips   // of a run by duration
-	came   int64   // when the last message of such a run did
 	at     []int64 // when each message was posted
 	size   int
 }
@@ -60,8 +59,7 @@ func (p *pingpong) run(ctx context.Context) error {
 			continue
 		}
 		if err := step(ctx, f); err != nil {
-			return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd),
-				p.cfg.whole(), err)
+			return p.after(min(p.sent, p.rcvd), err)
 		}
 	}
 	return nil
@@ -71,25 +69,19 @@ func (p *pingpong) run(ctx context.Context) error {
 // before it was measured for a part of that time only: a message was lost, which over an unreliable
 // service nobody sends again, or the peer had less time.
 func (p *pingpong) verdict() error {
-	err := p.sample.check()
-	// What came while this end was not scheduled, at the end of the time, was not looked at yet.
-	if min(p.to, p.from+p.window)-p.came >= p.still() {
-		if err = errLost; p.cfg.Type == roce.TypeRC {
-			err = errThrough
-		}
+	dead := errLost
+	if p.cfg.Type == roce.TypeRC {
+		dead = errThrough
 	}
+	return p.after(min(p.sent, p.rcvd), p.timer.verdict(&p.sample, p.cfg.Gap, dead))
+}
+
+// after says of an error how many round trips there were before.
+func (e *end) after(trips uint64, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("after %d round trips of %s: %w", min(p.sent, p.rcvd), p.cfg.whole(), err)
-}
-
-// still is how long nothing may come at the end of the time. That is no part of what is measured,
-// so there is no need to be strict with an end that was not scheduled, or with a packet that is
-// sent again: only with a result that is of a part of the time.
-func (p *pingpong) still() int64 {
-	most := max(p.window/4, int64(hiccup), 2*p.sample.mean(p.from))
-	return max(min(most, p.window/2), 2*int64(p.cfg.Gap))
+	return fmt.Errorf("after %d round trips of %s: %w", trips, e.cfg.whole(), err)
 }
 
 // myTurn reports whether to send: when the last message has been answered and is
@@ -169,11 +161,9 @@ func (p *pingpong) stepSend(ctx context.Context, f *flow) error {
 func (p *pingpong) arrived() {
 	p.rcvd++
 	if p.limit == 0 {
-		p.came = p.now()
-		if p.counts() {
-			p.sample.add(p.came)
-		}
-		p.start(p.came) // the time begins with the first one, which is no part of it
+		now := p.now()
+		p.sample.add(now, p.counts())
+		p.start(now) // the time begins with the first one, which is no part of it
 	}
 	p.progress(p.rcvd)
 }
@@ -262,18 +252,24 @@ func (r *roundtrip) run(ctx context.Context) error {
 		}
 		n, err := r.await(ctx)
 		if err != nil {
-			return fmt.Errorf("after %d round trips of %s: %w", f.completed, r.cfg.whole(), err)
+			return r.after(f.completed, err)
 		}
 		f.completed += uint64(n)
-		if n > 0 && r.counts() {
-			r.sample.add(r.now())
+		if n > 0 && r.limit == 0 {
+			r.sample.add(r.now(), r.counts())
 		}
 		r.progress(f.completed)
 		if r.timer.state != phaseIdle {
 			if r.tick(r.now()); r.over() {
-				return r.sample.check()
+				return r.verdict()
 			}
 		}
 	}
 	return nil
+}
+
+// verdict is what a run by duration has come to when its time is over: one whose answers stopped
+// before, while the work still had retries left, was measured for a part of that time only.
+func (r *roundtrip) verdict() error {
+	return r.after(r.flows[0].completed, r.timer.verdict(&r.sample, r.cfg.Gap, errUnanswered))
 }

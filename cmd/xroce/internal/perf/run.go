@@ -34,7 +34,7 @@ type Row struct {
 	TPS     float64
 	CPUUtil float64 // percent
 	Lost    uint64  // messages that did not come, over an unreliable service
-	Strays  uint64  // datagrams of others, which do not count
+	Strays  uint64  // messages of others, or of earlier sizes, which do not count
 
 	AfterIntervals bool // intervals were told before
 

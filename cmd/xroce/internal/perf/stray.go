@@ -9,7 +9,7 @@ import (
 
 // Datagrams come from whoever sends some: the number of a queue pair, its Q_Key and a group are no
 // secret. What is not of the peer's queue pair is a stray: it counts nowhere, and its receive is
-// posted again.
+// posted again. So is, with -a, a message of an earlier size that was given up for lost.
 
 // peers are the numbers of the queue pairs that send to those of this end, 0 for one that is not
 // known.
@@ -50,7 +50,11 @@ func (e *end) findPeers() (p peers) {
 
 // stray reports whether a receive took a datagram that is none of the peer's. Where that cannot be
 // told, one of another length than all have is taken for one: else who sends it would end the test.
+// With -a a message of another length is one of an earlier size, whoever sent it.
 func (e *end) stray(wc *roce.Completion) bool {
+	if e.cfg.All && e.cfg.Type != roce.TypeRC && wc.ByteLen != e.length {
+		return true
+	}
 	if e.cfg.Type != roce.TypeUD {
 		return false
 	}
@@ -61,7 +65,13 @@ func (e *end) stray(wc *roce.Completion) bool {
 	if from != 0 {
 		return wc.SrcQP != from
 	}
-	return wc.ByteLen != e.length && e.length != 0
+	return wc.ByteLen != e.length
+}
+
+// takeStrays returns how many there were since it was called last.
+func (e *end) takeStrays() (n uint64) {
+	n, e.strays = e.strays, 0
+	return n
 }
 
 // withStrays adds to why a run failed that there were strays, if there were.
@@ -72,8 +82,8 @@ func (e *end) withStrays(err error) error {
 	return fmt.Errorf("%w (%s)", err, strays(e.strays))
 }
 
-// strays says how many datagrams do not count.
+// strays says how many messages do not count.
 func strays(n uint64) string {
-	return fmt.Sprintf("datagrams that came and do not count, of another queue pair than the "+
+	return fmt.Sprintf("messages that came and do not count, of another queue pair than the "+
 		"peer's or of another length: %d", n)
 }

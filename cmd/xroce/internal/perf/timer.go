@@ -35,6 +35,7 @@ type timer struct {
 	state    phase
 	begun    int64 // of the phase
 	from, to int64 // when the sample began and ended
+	looked   int64 // the last time that was part of it
 	load     [2]cpuTimes
 }
 
@@ -60,6 +61,9 @@ func (t *timer) tick(now int64) {
 			t.load[0] = readCPUTimes()
 		}
 	}
+	if t.state == phaseSample && now-t.begun < t.window {
+		t.looked = now
+	}
 	if t.state == phaseSample && now-t.begun >= t.window {
 		t.state, t.begun, t.to = phaseTail, now, now
 		if t.cpu {
@@ -76,31 +80,6 @@ func (t *timer) counts() bool { return t.state == phaseSample }
 
 // over reports whether the time is up.
 func (t *timer) over() bool { return t.state == phaseOver }
-
-// trips are the round trips of a latency test by duration that are part of its result.
-type trips struct {
-	counted uint64
-	last    int64 // when the last one was over
-}
-
-func (t *trips) add(now int64) { t.counted, t.last = t.counted+1, now }
-
-// mean is how long one took when the sample began at from, 0 when there was none. The time ends
-// with the last one: what passes behind it is no latency.
-func (t *trips) mean(from int64) int64 {
-	if t.counted == 0 {
-		return 0
-	}
-	return (t.last - from) / int64(t.counted)
-}
-
-// check returns an error when there is no result.
-func (t *trips) check() error {
-	if t.counted == 0 {
-		return errNoTrip
-	}
-	return nil
-}
 
 // cpuTimes are jiffies of all CPUs together.
 type cpuTimes struct{ user, idle uint64 }

@@ -41,7 +41,7 @@ var (
 	// errNoTrip says that nothing was measured.
 	errNoTrip = errors.New("no round trip was over in the time that counts: make it longer (-D)")
 	// errUnanswered says that the peer's device did not answer until the time was over.
-	errUnanswered = errors.New("the peer did not answer any more: no round trip was over at the " +
+	errUnanswered = errors.New("the peer did not answer in time: no round trip was over at the " +
 		"end of the time that counts")
 	// errSetup says that the peer did not get as far as the test.
 	errSetup = errors.New("the peer did not finish the setup")

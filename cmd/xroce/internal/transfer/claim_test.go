@@ -231,3 +231,18 @@ func TestReadOnlyPart(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// TestModesOfTheFileSystem: where all files have the mode that a file system gives them, as on
+// vfat, and may not get another one, they are received all the same.
+func TestModesOfTheFileSystem(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{})
+	s.lock = func(f *os.File) error {
+		must(t, f.Chmod(0o777))
+		return lock(f)
+	}
+	_, err := put(s, message{Path: "x", Name: "n", Mode: 0o644}, "text")
+	must(t, err)
+	if info, err := os.Stat(filepath.Join(dir, "x")); err != nil || info.Mode() != 0o777 {
+		t.Errorf("%v, %v", info, err)
+	}
+}

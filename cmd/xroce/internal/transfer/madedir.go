@@ -64,17 +64,28 @@ func (s *Store) madeDir(ctx context.Context, at *os.File, name string) (*os.File
 }
 
 // openMade opens a directory in a directory, unless others are making it: the channel is closed
-// when they have.
+// when they have. A disk may take long to find it, which holds up nobody else.
 func (s *Store) openMade(
 	at *os.File, name, where string,
 ) (dir *os.File, others chan struct{}, err error) {
+	begun, others := s.makingOf(where)
+	for others == nil {
+		before := begun
+		dir, err = openDir(at, name)
+		if begun, others = s.makingOf(where); begun == before {
+			return dir, nil, err
+		}
+		_ = closed(dir) // it may be one that is not on disk yet, or was not to be brought there
+	}
+	return nil, others, nil
+}
+
+// makingOf returns how many directories anybody began to make, and who is making one, nil for
+// nobody.
+func (s *Store) makingOf(where string) (begun uint64, over chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if over := s.making[where]; over != nil {
-		return nil, over, nil
-	}
-	dir, err = openDir(at, name)
-	return dir, nil, err
+	return s.begun, s.making[where]
 }
 
 // makeOne makes a directory in a directory, on disk, unless others have begun to. To bring it there
@@ -88,6 +99,7 @@ func (s *Store) makeOne(ctx context.Context, at *os.File, name, where string) er
 	begun := s.making[where] != nil
 	if !begun {
 		s.making[where] = over
+		s.begun++
 	}
 	s.mu.Unlock()
 	if begun {

@@ -70,6 +70,7 @@ type Store struct {
 	kept     []*remnant
 	owners   map[string]*claim        // who writes to partial files that can be found again
 	turns    uint64                   // of those who asked for that
+	begun    uint64                   // directories that somebody began to make
 	making   map[string]chan struct{} // directories that are not on disk yet: closed when they are
 	receipts []*receipt               // the oldest first
 	coming   []*holding               // files that room is set aside for

@@ -103,7 +103,6 @@ var fenced = map[string]string{
 	"bpf/sys_linux.go":           "the question what a link is, which the library allocates for",
 	"bpf/live/sys_linux.go":      "memory shared with a program, and the call that runs it",
 	"roce/mem/address.go":        "regions are address ranges, not Go slices",
-	"roce/mem/race.go":           "the race detector names memory by address",
 	"engine/nic/sys_linux.go":    "the ioctl of ethtool, for what no library has",
 	"engine/tunnel/sys_linux.go": "TAP and TUN devices read and written without the runtime",
 	"engine/pager/sys_linux.go": "memory that is named by address and may not be there, " +

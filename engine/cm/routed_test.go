@@ -46,7 +46,7 @@ func TestFloodBesideARouter(t *testing.T) {
 			}()
 			waits(t, func() bool { return s.received() == before+1 })
 			s.flood(t, faraway, 1) // before there is a look
-			s.floodAt(t, faraway, 200, rate)
+			s.floodAt(t, faraway, 60, rate)
 			r, err := s.listener.Accept(ctx)
 			must(t, err)
 			if r.RemoteAddr().Addr() != s.peer.v4 {

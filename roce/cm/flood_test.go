@@ -199,6 +199,33 @@ func TestFloodOfTheKnown(t *testing.T) {
 	}
 }
 
+// TestFloodOfStations lets strangers ask in names that nobody has, each by a station of its own:
+// they take each other's places, and not those of known hosts of which one station sent several.
+func TestFloodOfStations(t *testing.T) {
+	r := newRig(t, cm.Config{MaxHalfOpen: 12})
+	r.listen()
+	r.path.Via = cm.Via{MAC: [6]byte{2, 1}}
+	var known []cm.ID
+	for n := range 4 {
+		known = append(known, r.requestedFrom(100+byte(n), 1))
+		must(t, r.m.Vouch(known[n], cm.RankKnown, [6]byte{2}))
+	}
+	for n := range 50 {
+		r.path.Via = cm.Via{MAC: [6]byte{2, 2, byte(n)}}
+		r.from(150+byte(n), 1)
+		if n >= 8 {
+			r.event(cm.EventUnreachable)
+			r.event(cm.EventTimewaitExit)
+		}
+		r.event(cm.EventConnectRequest)
+	}
+	for n, id := range known {
+		if s := r.m.State(id); s != cm.StateREQRcvd {
+			t.Errorf("known host %d is in %s", n, s)
+		}
+	}
+}
+
 // TestAnswerGoesBack: what is answered goes to the station that asked, until the connection
 // is established; then it goes where its addresses lead, on the same VLAN.
 func TestAnswerGoesBack(t *testing.T) {

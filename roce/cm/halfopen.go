@@ -53,30 +53,47 @@ func leave[K comparable](of map[K]*source, key K) {
 	}
 }
 
-// victim chooses, among those that may be evicted, of which there is one, the request
-// that makes room for a newer one: of those that are not of a neighbour, of the station that has
-// sent the most, of the lowest rank, of the host that has the most, the oldest. Whoever asks often
-// evicts requests of its own and not those of others.
+// victim chooses, among those that may be evicted, of which there is one, the request that makes
+// room for a newer one: of those that are not of a neighbour one of the station that has sent more
+// than half as many as there are, or of the lowest rank; of these, of the station that has sent the
+// most, of the host that has the most, the oldest. Whoever asks often evicts requests of its own
+// and not those of others.
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
+	all := 0
 	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
-		if mayEvict(c) && (victim == nil || c.before(victim)) {
+		if mayEvict(c) {
+			all++
+		}
+	}
+	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
+		if mayEvict(c) && (victim == nil || c.before(victim, all)) {
 			victim = c
 		}
 	}
 	return victim
 }
 
-// before reports whether a request makes room before one that came earlier. A stranger may be one
-// only because nobody has looked yet: that is no reason to go before the known hosts of a station
-// that asks more, and so keeps others from being looked at.
-func (c *conn) before(earlier *conn) bool {
-	switch {
-	case (c.rank == RankNeighbour) != (earlier.rank == RankNeighbour):
-		return earlier.rank == RankNeighbour
+// before reports whether a request makes room before one that came earlier, of so many. A stranger
+// may be one only because nobody has looked yet: that is no reason to go before the known hosts of
+// a station that asks for all, and so keeps others from being looked at. To those of a station that
+// does not, it gives way: a stranger can have as many stations as it likes.
+func (c *conn) before(earlier *conn, all int) bool {
+	switch here, there := c.merit(all), earlier.merit(all); {
+	case here != there:
+		return here < there
 	case c.link.n != earlier.link.n:
 		return c.link.n > earlier.link.n
 	case c.rank != earlier.rank:
 		return c.rank < earlier.rank
 	}
 	return c.host.n > earlier.host.n
+}
+
+// merit is the rank of a request, and less than any for one of a station that has sent more than
+// half as many as there are, unless it is of a neighbour.
+func (c *conn) merit(all int) int {
+	if c.rank != RankNeighbour && c.link.n > all/2 {
+		return -1
+	}
+	return int(c.rank)
 }

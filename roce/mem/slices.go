@@ -51,10 +51,11 @@ func (s *slicesSpace) load(off uint64, dst []byte) Fault {
 
 func (s *slicesSpace) store(off uint64, src []byte) Fault {
 	for i, in := s.find(off); len(src) > 0; i, in = i+1, 0 {
-		beginStore(s.slices[i])
-		n := copy(s.slices[i][in:], src)
-		endStore(s.slices[i])
-		src = src[n:]
+		to := s.slices[i][in:]
+		to = to[:min(len(to), len(src))]
+		held := beginStore(to)
+		src = src[copy(to, src):]
+		endStore(held)
 	}
 	return OK
 }

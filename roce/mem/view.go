@@ -104,9 +104,10 @@ func (v *view) load(off uint64, dst []byte) Fault {
 // store copies to the memory, off bytes into the view.
 func (v *view) store(off uint64, src []byte) Fault {
 	if v.space == nil {
-		beginStore(v.bytes)
-		copy(v.bytes[off:], src)
-		endStore(v.bytes)
+		to := v.bytes[off:][:len(src)]
+		held := beginStore(to)
+		copy(to, src)
+		endStore(held)
 		return OK
 	}
 	return v.space.store(v.start+off, src)

@@ -309,7 +309,7 @@ func (p *partial) settle() error {
 	var st unix.Stat_t
 	err := unix.Fstat(int(p.file.Fd()), &st)
 	if mode := st.Mode & 0o7777; err == nil && mode&0o200 != 0 {
-		err = unix.Fchmod(int(p.file.Fd()), mode&^0o200)
+		err = unix.Fchmod(int(p.file.Fd()), uint32(mode&^0o200))
 	}
 	if err == unix.EPERM { // a file system that gives all files the same, as vfat
 		return nil

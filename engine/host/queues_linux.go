@@ -10,6 +10,8 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+
+	"xroce/xsk/deepstack"
 )
 
 // ReceiveQueues counts the receive queues of an interface of the thread's network namespace that
@@ -37,6 +39,7 @@ func channels(name string) (int, error) {
 		return 0, fmt.Errorf("host: ethtool socket: %w", err)
 	}
 	defer tool.Close()
+	deepstack.Deepen()
 	c, err := tool.GetChannels(name)
 	if err != nil {
 		return 0, nil // EOPNOTSUPP, or no such interface, which others tell

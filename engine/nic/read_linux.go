@@ -14,6 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/deepstack"
 )
 
 // Read asks the driver of an interface. It needs no privilege; what is refused, and what a
@@ -29,6 +31,7 @@ func Read(iface string) (Card, error) {
 		return c, fmt.Errorf("ethtool: %w", err)
 	}
 	defer tool.Close()
+	deepstack.Deepen()
 	if info, err := tool.DriverInfo(iface); err == nil {
 		c.Driver, c.Version, c.Firmware = info.Driver, info.Version, info.FwVersion
 		c.Bus = info.BusInfo

@@ -13,6 +13,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"xroce/xsk/deepstack"
 )
 
 // number tells the pairs of one process apart.
@@ -265,6 +267,7 @@ func (e *End) offloads(o Options) error {
 		return err
 	}
 	defer et.Close()
+	deepstack.Deepen()
 	return et.Change(e.Name, map[string]bool{
 		"tx-checksum-ip-generic": false,
 		"tx-checksum-sctp":       false,

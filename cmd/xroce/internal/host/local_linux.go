@@ -18,6 +18,7 @@ import (
 	"xroce/engine"
 	"xroce/engine/nic"
 	"xroce/xsk"
+	"xroce/xsk/deepstack"
 )
 
 // Local is the machine that the program runs on, seen from the network
@@ -129,6 +130,7 @@ func rootQdisc(link netlink.Link) (string, error) {
 
 // ask takes over what ethtool says.
 func (i *Interface) ask(tool *ethtool.Ethtool) {
+	deepstack.Deepen()
 	if driver, err := tool.DriverName(i.Name); err == nil {
 		i.Driver = driver
 	}

@@ -25,9 +25,10 @@ type Listener struct {
 
 // Listen takes requests to a port of rdma_cm's TCP space: to an address of the
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
-// that are not accepted yet wait, 128 of them; then some are dropped, first those that came another
-// way than their sender is known by, then those of the station and of the host that has the most,
-// and of these the oldest. The error is
+// that are not accepted yet wait, 128 of them; then some are dropped, first those of a station that
+// has more than half of them, then those of hosts of which the least is known, of these those of
+// the station and of the host that has the most, and the oldest. Those that came from a neighbour
+// by its own station go last. The error is
 // cm.ErrInUse of roce/cm, and syscall.EADDRINUSE, when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceTCP, at.Port())}, nil)

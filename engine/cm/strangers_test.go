@@ -86,7 +86,11 @@ type siege struct {
 	network  *sim.Network
 }
 
-func newSiege(t *testing.T) *siege {
+// newSiege is one in which nobody asks again for some seconds.
+func newSiege(t *testing.T) *siege { return newSiegeOf(t, cm.Options{}) }
+
+// newSiegeOf is newSiege of a peer with options.
+func newSiegeOf(t *testing.T, peer cm.Options) *siege {
 	t.Helper()
 	s := new(siege)
 	var towns []*town
@@ -94,8 +98,7 @@ func newSiege(t *testing.T) *siege {
 		towns = append(towns, newTown(x).(*town))
 		return towns[len(towns)-1]
 	}
-	// Nobody asks again for seconds, however busy the machine is.
-	network, hosts := newWorldAround(t, cm.Options{}, engine.Options{}, kind)
+	network, hosts := newWorldAround(t, peer, engine.Options{}, kind)
 	s.host, s.town, s.peer, s.network = hosts[0], towns[0], hosts[1], network
 	must(t, s.manager.Close())
 	var err error

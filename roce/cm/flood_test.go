@@ -226,6 +226,35 @@ func TestFloodOfStations(t *testing.T) {
 	}
 }
 
+// TestBusyStationWaits lets a station have many connections under way, and one request that waits
+// at the listener: strangers who fill that do not drive it out for what does not wait there.
+func TestBusyStationWaits(t *testing.T) {
+	r := newRig(t, cm.Config{})
+	_, err := r.m.Listen(cm.Listen{Service: service, Backlog: 8})
+	must(t, err)
+	r.path.Via = cm.Via{MAC: [6]byte{2, 1}}
+	var known cm.ID
+	for n := range uint32(6) {
+		known = r.requestedFrom(100, n)
+		must(t, r.m.Vouch(known, cm.RankKnown, [6]byte{2}))
+		if n < 5 {
+			must(t, r.m.Accept(r.now, known, cm.Accept{QPN: ourQPN + n, PSN: ourPSN}))
+		}
+	}
+	for n := range 50 {
+		r.path.Via = cm.Via{MAC: [6]byte{2, 2, byte(n)}}
+		r.from(150+byte(n), 1)
+		if n >= 7 {
+			r.event(cm.EventUnreachable)
+			r.event(cm.EventTimewaitExit)
+		}
+		r.event(cm.EventConnectRequest)
+	}
+	if s := r.m.State(known); s != cm.StateREQRcvd {
+		t.Errorf("it is in %s", s)
+	}
+}
+
 // TestAnswerGoesBack: what is answered goes to the station that asked, until the connection
 // is established; then it goes where its addresses lead, on the same VLAN.
 func TestAnswerGoesBack(t *testing.T) {

@@ -18,7 +18,10 @@ const (
 )
 
 // A source is where half-open requests came from: a GID, or a station on a link.
-type source struct{ n int }
+type source struct {
+	n     int
+	among int // of those that may be evicted: see victim
+}
 
 // addHalfOpen counts a request that is half open from now on.
 func (m *Machine) addHalfOpen(c *conn) {
@@ -61,8 +64,12 @@ func leave[K comparable](of map[K]*source, key K) {
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
 	all := 0
 	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
+		c.link.among = 0
+	}
+	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
 		if mayEvict(c) {
 			all++
+			c.link.among++
 		}
 	}
 	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
@@ -92,7 +99,7 @@ func (c *conn) before(earlier *conn, all int) bool {
 // merit is the rank of a request, and less than any for one of a station that has sent more than
 // half as many as there are, unless it is of a neighbour.
 func (c *conn) merit(all int) int {
-	if c.rank != RankNeighbour && c.link.n > all/2 {
+	if c.rank != RankNeighbour && c.link.among > all/2 {
 		return -1
 	}
 	return int(c.rank)

@@ -8,7 +8,7 @@ import "sync"
 // themselves, or want the same bytes there: a part of a message that is sent again by another rail,
 // for one. An adapter does not order it, and nothing here does. For the race detector such writes
 // come one after the other. It still sees who reads there, or writes there, without having heard of
-// a completion.
+// any completion; one of a later write to the same page hides that another is missing.
 
 // stripes are locks for memory: that of a page has one of them.
 var stripes [64]sync.Mutex

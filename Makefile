@@ -58,9 +58,9 @@ packages = all=$$($(GO) list $(PKGS) $(if $(1),| grep -vxF "$$($(GO) list $(1))"
 	first=$$($(GO) list $(LONGEST) | grep -xF "$$all"); \
 	[[ -z $$first ]] || echo "$$first"; grep -vxF "$$first" <<<"$$all"
 
-# Tests make much that does not live long, and so do linters: with room for it, a third less
-# of a processor goes to them. What is measured has the collector that users have.
-lint test test-root race race-all: export GOGC ?= 400
+# Tests make much that does not live long, and so do linters and the simulator: with room for
+# it, a third less of a processor goes to them. What is measured has the collector of users.
+lint test test-root race race-all sim: export GOGC ?= 400
 
 # By how much limits of time grow, here and now: see .ci/calibrate. Limits of go test
 # for one package are minutes.
@@ -144,9 +144,8 @@ race: need-cc ## tests of what has goroutines, under the race detector (needs a 
 	test="$(GO) test -race $${at_once[*]} -shuffle=on -timeout $$(minutes 15) $(TESTFLAGS)"; \
 	list=$$($(call packages,$(NO_RACE))) || true; bad=0; \
 	test -z "$$list" || $$test $$list || bad=1; \
-	$$test -run Goroutines ./roce || bad=1; \
-	$$test -run 'TestSeeds$$' ./engine/sim/trial || bad=1; \
-	$$test -run 'TestSeeds$$' ./engine/sim/msgtrial || bad=1; exit $$bad
+	$$test -run 'Goroutines|TestSeeds$$' ./roce ./engine/sim/trial ./engine/sim/msgtrial || bad=1; \
+	exit $$bad
 
 .PHONY: race-all
 race-all: need-cc ## all tests under the race detector

@@ -5,14 +5,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/analysis"
 	"xroce/cmd/xroce/internal/plain"
-	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/capture/read"
 	"xroce/roce/analyze"
 	"xroce/roce/clock"
@@ -59,6 +58,11 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 		return err
 	}
 	defer in.close()
+	out, err := openResult(page)
+	if err != nil {
+		return err
+	}
+	defer out.close()
 	var (
 		analyzer = analyze.New()
 		d        = dissect.Dissector{HeadersOnly: true}
@@ -75,7 +79,9 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 	case a.json:
 		err = a.printJSON(report)
 	case page != "":
-		err = writePage(page, filepath.Base(name), report)
+		err = out.fill(func(w io.Writer) error {
+			return writePage(w, filepath.Base(name), report)
+		})
 	default:
 		var text bytes.Buffer
 		if err = analysis.Text(&text, report); err == nil {
@@ -85,14 +91,9 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 	return errors.Join(err, readErr)
 }
 
-// writePage writes a report to a file.
-func writePage(path, name string, r *analyze.Report) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return userfile.Failed(err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	out := bufio.NewWriter(file)
+// writePage writes a report as a page.
+func writePage(w io.Writer, name string, r *analyze.Report) error {
+	out := bufio.NewWriter(w)
 	if err := analysis.HTML(out, name, r); err != nil {
 		return err
 	}

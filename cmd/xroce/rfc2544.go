@@ -89,6 +89,11 @@ type searchReport struct {
 
 // rfc2544 searches the largest rate without loss for each size.
 func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
+	picture, err := openResult(f.plot)
+	if err != nil {
+		return err
+	}
+	defer picture.close()
 	port, err := a.openSender(ctx, &f.port, f.plan.To)
 	if err != nil {
 		return advise(err, f.port.Interface)
@@ -119,10 +124,8 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 				row.Latency)
 		}
 	}
-	if f.plot != "" {
-		if err := writeSearchPlot(f.plot, &r); err != nil {
-			return err
-		}
+	if err := picture.fill(r.draw); err != nil {
+		return err
 	}
 	if a.json {
 		return a.printJSON(r)

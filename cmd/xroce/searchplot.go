@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-
-	"xroce/cmd/xroce/internal/userfile"
+	"io"
 )
 
 // The picture of a search: a bar for each size, in pixels.
@@ -17,9 +15,9 @@ const (
 	plotWidth  = 580 // at the least, for what is above the bars
 )
 
-// writeSearchPlot draws what a search found as SVG: for each size the rate without loss, behind
-// it, paler, what was offered, and a line across for each trial, by what came of it.
-func writeSearchPlot(file string, r *searchReport) error {
+// draw draws what a search found as SVG: for each size the rate without loss, behind it, paler,
+// what was offered, and a line across for each trial, by what came of it.
+func (r *searchReport) draw(w io.Writer) error {
 	most := 0.0
 	for _, row := range r.Rows {
 		most = max(most, row.Most, row.PPS)
@@ -68,7 +66,8 @@ func writeSearchPlot(file string, r *searchReport) error {
 	}
 	fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="black"/>`+"\n</svg>\n",
 		plotMargin/2, base, width-plotMargin/2, base)
-	return userfile.Failed(os.WriteFile(file, b.Bytes(), 0o644))
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // metricTime prints nanoseconds in three digits.

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"encoding/xml"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,14 +18,11 @@ func TestSearchPlot(t *testing.T) {
 		for range n {
 			r.Rows = append(r.Rows, row)
 		}
-		name := filepath.Join(t.TempDir(), "x.svg")
-		if err := writeSearchPlot(name, &r); err != nil {
+		var picture bytes.Buffer
+		if err := r.draw(&picture); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := picture.Bytes()
 		var svg struct {
 			Width int `xml:"width,attr"`
 			Texts []struct {

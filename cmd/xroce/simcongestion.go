@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"xroce/cmd/xroce/internal/rateplot"
-	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/sim/congestion"
 )
 
@@ -59,10 +58,15 @@ func (f *simCongestion) run(ctx context.Context, a *app) error {
 	if f.svg != "" && (len(scenarios) > 1 || f.from != f.to) {
 		return usagef("--svg is for one scenario and one seed")
 	}
+	picture, err := openResult(f.svg)
+	if err != nil {
+		return err
+	}
+	defer picture.close()
 	report := simCongestionReport{Runs: []simCongestionRun{}}
 	for i := range scenarios {
 		for seed := f.from; seed <= f.to; seed++ {
-			run, err := f.one(ctx, a, &scenarios[i], seed)
+			run, err := f.one(ctx, a, &scenarios[i], seed, &picture)
 			if err != nil {
 				return err
 			}
@@ -85,9 +89,9 @@ func (f *simCongestion) run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// one runs a scenario from a seed.
+// one runs a scenario from a seed, and draws it where a picture was asked for.
 func (f *simCongestion) one(
-	ctx context.Context, a *app, s *congestion.Scenario, seed uint64,
+	ctx context.Context, a *app, s *congestion.Scenario, seed uint64, picture *resultFile,
 ) (run simCongestionRun, err error) {
 	r, err := congestion.Run(ctx, *s, seed)
 	if err != nil {
@@ -104,23 +108,7 @@ func (f *simCongestion) one(
 	if !a.json {
 		a.printCongestion(&run)
 	}
-	if f.svg == "" {
-		return run, nil
-	}
-	return run, drawCongestion(f.svg, r)
-}
-
-// drawCongestion writes the picture of a run.
-func drawCongestion(name string, r *congestion.Result) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return userfile.Failed(err)
-	}
-	if err := rateplot.Write(file, r); err != nil {
-		_ = file.Close()
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return file.Close()
+	return run, picture.fill(func(w io.Writer) error { return rateplot.Write(w, r) })
 }
 
 // listCongestion lists the scenarios.

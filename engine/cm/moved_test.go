@@ -8,6 +8,7 @@ import (
 	"xroce/engine/cm"
 	"xroce/engine/sim"
 	"xroce/roce"
+	rcm "xroce/roce/cm"
 )
 
 // moveTo gives the host another MAC address, as a failover does: all that it knew is lost.
@@ -38,7 +39,8 @@ func TestHostMoved(t *testing.T) {
 // TestRouterMovesMeanwhile: a request is answered to a router that is gone, and then its host
 // learns of the one that took its place: the answer goes there when it is repeated.
 func TestRouterMovesMeanwhile(t *testing.T) {
-	s := newSiege(t)
+	// The peer waits 34 s and more before it asks again, and we for its RTU: ours are ahead.
+	s := newSiegeOf(t, cm.Options{Machine: rcm.Config{ResponseTimeout: 23}})
 	ctx := within(t, testTimeout)
 	s.town.gateway.Store(&[6]byte{2, 0, 0, 0, 0, 99})
 	setup := s.setup()
@@ -64,7 +66,7 @@ func TestRouterMovesMeanwhile(t *testing.T) {
 	s.town.gateway.Store(&s.peer.mac)
 	s.town.changes <- struct{}{}
 	waits(t, func() bool { return qp.Query().Path.DstMAC == s.peer.mac })
-	s.clock.now.Add(int64(5 * roce.Second))            // when the answer is repeated
+	s.clock.now.Add(int64(60 * roce.Second))           // when the answer is repeated
 	s.stranger.send(t, s.v4, s.stranger.request(s.v4)) // is not taken, but wakes the manager
 	must(t, <-accepted)
 	must(t, <-dialled)

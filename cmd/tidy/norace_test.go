@@ -63,9 +63,20 @@ func TestUnracedSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := &source{path: "Makefile", data: []byte("NO_RACE := ./roce\n")}
-	if got := unraced(silent, []*source{s}); len(got) != 1 {
-		t.Errorf("a part that race does not run: %q", got)
+	for line, want := range map[string]int{
+		"":                                      1,
+		"$$test -run Goroutines ./roce":         0,
+		"$$test -run 'X|Goroutines' ./y ./roce": 0,
+		"$$test -run 'Goroutines|X$$' ./roce ./y/z": 0,
+		"$$test -run GoroutinesOf ./roce":           1,
+		"$$test -run X ./roce":                      1,
+		"$$test -run Goroutines ./roce/mem":         1,
+	} {
+		makefile := &source{path: "Makefile", data: []byte("NO_RACE := ./roce\nrace:\n\t" + line +
+			" || bad=1\n")}
+		if got := unraced(makefile, []*source{s}); len(got) != want {
+			t.Errorf("%s: %q", line, got)
+		}
 	}
 	if got := unraced(&source{path: "Makefile"}, nil); len(got) != 1 {
 		t.Errorf("without a list: %q", got)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"xroce/engine"
+	"xroce/engine/sim/campaign"
 	"xroce/roce"
 	"xroce/xsk"
 	"xroce/xsk/xsktest"
@@ -180,9 +181,7 @@ func (p *scriptedPair) carry(t *testing.T, a, b *side) {
 			t.Fatalf("the script does not end: %v", p.fails)
 		}
 		for _, s := range []*side{a, b} {
-			for i := range s.mr.Bytes()[:2*size] {
-				s.mr.Bytes()[i] = byte(rand.Uint32())
-			}
+			campaign.Pattern(rand.Uint64()).Fill(s.mr.Bytes()[:2*size])
 			s.see()
 		}
 		want := bytes.Clone(a.mr.Bytes()[:size])

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,6 +103,14 @@ var fabricSizes = []int{
 	0, 1, 64, 1000, 1024, 1025, 4096, 8192, 8193, 32_768, 65_536, 65_537, 196_608, 196_609, 1 << 20,
 }
 
+// noise is what messages are cut from: to make each anew is most of the work of this test where
+// the race detector looks at every byte.
+var noise = sync.OnceValue(func() []byte {
+	b := make([]byte, 4<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
+	return b
+})
+
 // text is message n from one node to another: its length and its bytes follow from these.
 func text(from, to, n int) []byte {
 	r := rand.New(rand.NewPCG(uint64(from<<8|to), uint64(n)))
@@ -109,11 +118,8 @@ func text(from, to, n int) []byte {
 	if n < len(fabricSizes) {
 		size = fabricSizes[n]
 	}
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = byte(i*7) ^ byte(i>>9) ^ byte(from<<6) ^ byte(to<<4) ^ byte(n)
-	}
-	return b
+	at := r.IntN(len(noise()) - size)
+	return bytes.Clone(noise()[at : at+size])
 }
 
 // talk has each node send so many messages to each other one, some of them by a forced protocol,

@@ -64,6 +64,13 @@ func (q *polledFake) Poll(wake func()) int {
 	return -1
 }
 
+// wake wakes who is to be told of a datagram. A loop that has not begun yet reads before it sleeps.
+func (q *fakeQueue) wake() {
+	if wake := q.woken.Load(); wake != nil {
+		(*wake)()
+	}
+}
+
 func (q *polledFake) Read(b []byte) (int, error) {
 	select {
 	case d := <-q.in:
@@ -304,9 +311,7 @@ func (s *site) send(v inner.VNet, datagram []byte) {
 	case <-time.After(timeout.Scaled(20 * time.Second)):
 		s.t.Fatalf("the inside is not read: %+v", s.Stats())
 	}
-	if wake := s.queue.woken.Load(); wake != nil {
-		(*wake)()
-	}
+	s.queue.wake()
 }
 
 // receive is what the kernel is given next.

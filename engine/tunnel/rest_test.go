@@ -120,7 +120,7 @@ func TestLoopDoesNotAllocate(t *testing.T) {
 			one := func() {
 				late.Reset(timeout.Scaled(20 * time.Second))
 				a.queue.in <- datagram
-				(*a.queue.woken.Load())()
+				a.queue.wake()
 				select {
 				case <-b.queue.out:
 				case <-late.C:

@@ -120,7 +120,7 @@ func TestLatencyByTimeUnanswered(t *testing.T) {
 }
 
 func testUnanswered(t *testing.T, verb Verb, resumed bool) {
-	const margin = 2 * time.Second
+	const margin = time.Second
 	window := timeout.Scaled(4 * time.Second)
 	c := brief(Test{verb, true})
 	c.Timeout = 25 // it is sent again after all of that

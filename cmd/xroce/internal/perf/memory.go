@@ -72,13 +72,15 @@ func initMemory(b []byte, c *Config, l layout, mtu wire.MTU) {
 // fill gives every eight bytes a value of their own, a hash of their offset: the
 // finalizer of MurmurHash3, which maps no two words to one.
 func fill(b []byte) {
-	var word [8]byte
-	for at := 0; at < len(b); at += len(word) {
-		x := uint64(at) + 0x9e3779b97f4a7c15 // the hash of 0 is 0
-		x = (x ^ x>>33) * 0xff51afd7ed558ccd
-		x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
-		binary.LittleEndian.PutUint64(word[:], x^x>>33)
-		copy(b[at:], word[:])
+	var some [512]byte
+	for at := 0; at < len(b); at += len(some) {
+		for i := 0; i < len(some); i += 8 {
+			x := uint64(at+i) + 0x9e3779b97f4a7c15 // the hash of 0 is 0
+			x = (x ^ x>>33) * 0xff51afd7ed558ccd
+			x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+			binary.LittleEndian.PutUint64(some[i:], x^x>>33)
+		}
+		copy(b[at:], some[:])
 	}
 }
 

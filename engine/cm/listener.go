@@ -27,8 +27,7 @@ type Listener struct {
 // device, to 0.0.0.0 for any IPv4 address or to :: for any IPv6 address. Those
 // that are not accepted yet wait, 128 of them; then some are dropped, first those of a station that
 // has more than half of them, then those of hosts of which the least is known, of these those of
-// the station and of the host that has the most, and the oldest. Those that came from a neighbour
-// by its own station go last. The error is
+// the station and of the host that has the most, and the oldest. The error is
 // cm.ErrInUse of roce/cm, and syscall.EADDRINUSE, when the port has a listener already.
 func (m *Manager) Listen(at netip.AddrPort) (*Listener, error) {
 	return m.listen(at.Addr(), cm.Listen{Service: cm.ServiceIDOf(cm.PortSpaceTCP, at.Port())}, nil)
@@ -161,7 +160,8 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 }
 
 // next takes a request, nil when there is none: of those of whose hosts most is known the oldest
-// one of the station that has the fewest waiting.
+// one of the station that has the fewest waiting. A station that has more than half of all waits
+// for the others, whoever it is.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
@@ -172,8 +172,14 @@ func (l *Listener) next() *Request {
 	for _, r := range l.queue {
 		waiting[r.Via()]++
 	}
+	merit := func(r *Request) int {
+		if waiting[r.Via()] > len(l.queue)/2 {
+			return -1
+		}
+		return int(r.rank)
+	}
 	r := slices.MinFunc(l.queue, func(a, b *Request) int {
-		return cmp.Or(cmp.Compare(b.rank, a.rank),
+		return cmp.Or(cmp.Compare(merit(b), merit(a)),
 			cmp.Compare(waiting[a.Via()], waiting[b.Via()]))
 	})
 	r.taken = true

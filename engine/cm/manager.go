@@ -75,7 +75,7 @@ type Lost struct {
 	NotQP1    uint64 // received from another QP than number 1
 	Martian   uint64 // received in the name of an address of ours, or from no station
 	SendFull  uint64 // not sent: too many waited for the device
-	Refusals  uint64 // not sent: REJs, of which fewer may wait
+	Refusals  uint64 // not sent: answers about nothing, as REJs, of which fewer may wait
 	NoRoute   uint64 // not sent: the address has no route or no neighbour
 	Resolving uint64 // not sent: too many addresses were being resolved
 }

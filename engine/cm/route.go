@@ -64,8 +64,8 @@ func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
 }
 
 // transmit sends what the machine has to send, as much as the send queue has room for: a
-// completion tells when there is more. Strangers who are refused again and again must not fill
-// the send queue, so refusals get half of it. The caller holds mu.
+// completion tells when there is more. Strangers who ask again and again about nothing must not
+// fill the send queue, so what they are told gets half of it. The caller holds mu.
 func (m *Manager) transmit() {
 	r := &m.routes
 	if len(r.ready) == 0 && m.machine.Usage().MADs == 0 {
@@ -87,7 +87,7 @@ func (m *Manager) transmit() {
 			return
 		}
 		h, _ := cm.ParseHeader(mad[:])
-		if h.Attribute == cm.AttributeREJ && room <= sendWRs/2 {
+		if room <= sendWRs/2 && isRefusal(h.Attribute, &mad) {
 			m.lost.Refusals++
 			continue
 		}
@@ -98,6 +98,19 @@ func (m *Manager) transmit() {
 			room--
 		}
 	}
+}
+
+// isRefusal reports whether a MAD answers what anybody may send as often as he likes, since there is
+// nothing behind it: no listener, no connection.
+func isRefusal(a cm.Attribute, mad *[cm.MADLen]byte) bool {
+	switch a {
+	case cm.AttributeREJ, cm.AttributeDREP:
+		return true
+	case cm.AttributeSIDRREP:
+		r, _ := cm.ParseSIDRREP(mad[:])
+		return r.Status != cm.SIDRSuccess
+	}
+	return false
 }
 
 // follow has a REP go where the packets of its queue pair go by now. The device follows a host or

@@ -26,6 +26,8 @@ type town struct {
 	late    atomic.Int64            // those that waited until their time was over
 	distant atomic.Bool             // nobody is a neighbour: there are routes alone
 	gateway atomic.Pointer[[6]byte] // to which all routes lead, nil for to each host itself
+
+	lastAsked atomic.Pointer[netip.Addr] // whom somebody asked for last
 }
 
 func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
@@ -56,6 +58,7 @@ func (w *town) ResolveOn(
 	if err == nil {
 		return hop, nil
 	}
+	w.lastAsked.Store(&dst)
 	w.asked.Add(1)
 	now := w.asking.Add(1)
 	defer w.asking.Add(-1)

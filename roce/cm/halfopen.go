@@ -57,10 +57,9 @@ func leave[K comparable](of map[K]*source, key K) {
 }
 
 // victim chooses, among those that may be evicted, of which there is one, the request that makes
-// room for a newer one: of those that are not of a neighbour one of the station that has sent more
-// than half as many as there are, or of the lowest rank; of these, of the station that has sent the
-// most, of the host that has the most, the oldest. Whoever asks often evicts requests of its own
-// and not those of others.
+// room for a newer one: one of the station that has sent more than half as many as there are, or of
+// the lowest rank; of these, of the station that has sent the most, of the host that has the most,
+// the oldest. Whoever asks often evicts requests of its own and not those of others.
 func (m *Machine) victim(mayEvict func(*conn) bool) (victim *conn) {
 	all := 0
 	for c := m.halfOpen.First(); c != nil; c = c.queue.Next() {
@@ -97,10 +96,40 @@ func (c *conn) before(earlier *conn, all int) bool {
 }
 
 // merit is the rank of a request, and less than any for one of a station that has sent more than
-// half as many as there are, unless it is of a neighbour.
+// half as many as there are: also of a neighbour, to whom a host that nobody has looked for yet, or
+// with an address that proves nothing, would give way each time.
 func (c *conn) merit(all int) int {
-	if c.rank != RankNeighbour && c.link.among > all/2 {
+	if c.link.among > all/2 {
 		return -1
 	}
 	return int(c.rank)
+}
+
+// addSIDRWaiting counts a request for a datagram service that waits for the application.
+func (m *Machine) addSIDRWaiting(q *query) {
+	m.sidrWaiting.Push(&q.queue, q)
+	q.via = q.path.Via
+	q.link = enter(m.sidrLinks, q.via)
+}
+
+// removeSIDRWaiting takes out one that waits no more, and reports whether it had waited.
+func (m *Machine) removeSIDRWaiting(q *query) bool {
+	if !m.sidrWaiting.Remove(&q.queue) {
+		return false
+	}
+	leave(m.sidrLinks, q.via)
+	q.link = nil
+	return true
+}
+
+// sidrVictim chooses the request for a datagram service that makes room for a newer one: the
+// oldest of the station that has sent the most.
+func (m *Machine) sidrVictim() *query {
+	victim := m.sidrWaiting.First()
+	for q := victim; q != nil; q = q.queue.Next() {
+		if q.link.n > victim.link.n {
+			victim = q
+		}
+	}
+	return victim
 }

@@ -31,6 +31,7 @@ type Machine struct {
 
 	queries      map[ID]*query      // SIDR, both ways
 	sidrRequests map[sidrKey]*query // SIDR requests of peers
+	sidrLinks    map[Via]*source    // of those that wait, by station on the link
 	sidrWaiting  list.List[query]   // those that wait for the application, the oldest first
 	sidrAnswered list.List[query]   // those that were answered, the oldest first
 
@@ -84,6 +85,7 @@ func New(c Config) (*Machine, error) {
 		requests:     map[requestKey]*conn{},
 		hosts:        map[wire.GID]*source{},
 		links:        map[Via]*source{},
+		sidrLinks:    map[Via]*source{},
 		queries:      map[ID]*query{},
 		sidrRequests: map[sidrKey]*query{},
 		out:          outbox{limit: c.MaxOutbox},

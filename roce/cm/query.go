@@ -21,6 +21,8 @@ type query struct {
 	timer    timer.Timer
 	mad      [MADLen]byte     // of ours; of a peer's the response
 	queue    list.Link[query] // of peers'
+	link     *source          // the station that asked, of one that waits
+	via      Via              // the same: answers may go elsewhere by now
 	answered bool             // the response stays for those that come again
 }
 
@@ -95,7 +97,7 @@ func (m *Machine) expireLookup(now clock.Time, q *query) {
 func (m *Machine) endQuery(q *query) {
 	m.timers.Stop(&q.timer)
 	delete(m.queries, q.id)
-	if m.sidrWaiting.Remove(&q.queue) || m.sidrAnswered.Remove(&q.queue) {
+	if m.removeSIDRWaiting(q) || m.sidrAnswered.Remove(&q.queue) {
 		delete(m.sidrRequests, q.key)
 	}
 }
@@ -156,7 +158,7 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 	}
 	if m.sidrWaiting.Len() >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.dropSIDRRequest(m.sidrWaiting.First(), ReasonNoResources)
+		m.dropSIDRRequest(m.sidrVictim(), ReasonNoResources)
 	}
 	q := &query{id: m.draw(), path: from, service: r.ServiceID, key: key, tid: tid}
 	q.timer.Run = func(clock.Time) {
@@ -164,7 +166,7 @@ func (m *Machine) handleSIDRREQ(now clock.Time, from Path, tid uint64, mad []byt
 		m.dropSIDRRequest(q, ReasonTimeout)
 	}
 	m.queries[q.id], m.sidrRequests[key] = q, q
-	m.sidrWaiting.Push(&q.queue, q)
+	m.addSIDRWaiting(q)
 	m.timers.Set(&q.timer, now+requestLife)
 	m.tell(Event{
 		Type: EventSIDRRequest, ID: q.id, Listener: l.id, Service: r.ServiceID, IP: header,
@@ -245,7 +247,7 @@ func (m *Machine) RespondSIDR(now clock.Time, id ID, p SIDRResponse) error {
 // keepSIDRResponse remembers a response as long as the peer may repeat its request because it
 // did not come. A peer that asks more often than others drives out responses at most.
 func (m *Machine) keepSIDRResponse(now clock.Time, q *query) {
-	m.sidrWaiting.Remove(&q.queue)
+	m.removeSIDRWaiting(q)
 	if m.sidrAnswered.Len() >= m.config.MaxHalfOpen {
 		m.endQuery(m.sidrAnswered.First())
 	}

@@ -47,7 +47,7 @@ the size of the file.
 		if page != "" && a.json {
 			return usagef("--html and --json: one of them")
 		}
-		return a.analyze(ctx, args[0], page)
+		return a.leave(ctx, func() error { return a.analyze(ctx, args[0], page) })
 	})
 }
 
@@ -58,6 +58,9 @@ func (a *app) analyze(ctx context.Context, name, page string) error {
 		return err
 	}
 	defer in.close()
+	if a.reads(in, page) {
+		return usagef("--html: %s is the capture that is read", page)
+	}
 	out, err := openResult(page)
 	if err != nil {
 		return err

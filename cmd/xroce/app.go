@@ -50,7 +50,8 @@ type app struct {
 	ready     func()           // a server waits
 	// ackTimeout is the code of the local ACK timeout of pingpong, 0 for that of the originals.
 	ackTimeout uint8
-	// dumpPatience is how long output may take what is left, 0 for defaultDumpPatience.
+	// dumpPatience is how long output may take what is left, 0 for defaultDumpPatience of captures
+	// that are taken, leavePatience of those that are read.
 	dumpPatience time.Duration
 
 	json      bool

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,8 @@ import (
 const (
 	childUser    = "XROCE_TEST_CHILD_USER"
 	childRuntime = "XROCE_TEST_CHILD_RUNTIME"
+	// childPatience is how long it may go on with what it has, when it is to end.
+	childPatience = "XROCE_TEST_CHILD_PATIENCE"
 )
 
 func TestMain(m *testing.M) {
@@ -39,6 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	a := newApp(os.Stdout, os.Stderr)
 	a.runtime = os.Getenv(childRuntime)
+	a.dumpPatience, _ = time.ParseDuration(os.Getenv(childPatience))
 	os.Exit(execute(unhurried(context.Background()), a, os.Args[1:]))
 }
 

@@ -52,7 +52,7 @@ is a filter. With --json each packet is an object on a line of its own.`,
 		case details:
 			form = decode.Details
 		}
-		return a.decode(ctx, args[0], form, count)
+		return a.leave(ctx, func() error { return a.decode(ctx, args[0], form, count) })
 	})
 }
 

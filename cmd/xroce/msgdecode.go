@@ -35,7 +35,7 @@ With --json each is an object on a line of its own.`,
 	}
 	c.Flags().BoolVar(&short, "short", false, "leave out addresses, keys, tags and counts")
 	return a.command(c, func(ctx context.Context, args []string) error {
-		return a.decodeMessages(ctx, args[0], short)
+		return a.leave(ctx, func() error { return a.decodeMessages(ctx, args[0], short) })
 	})
 }
 

@@ -156,13 +156,9 @@ func (a *app) perf(
 	default:
 		return err
 	}
-	if err := files.writeDump(t.Dump); err != nil {
-		return err
-	}
-	if err := a.perfReport(dev, record, counters, files, f.level); err != nil {
-		return err
-	}
-	return f.limits(record.Rows)
+	// What cannot be written somewhere is told elsewhere.
+	return errors.Join(files.writeDump(t.Dump),
+		a.perfReport(dev, record, counters, files, f.level), f.limits(record.Rows))
 }
 
 // perfReport tells what a test has come to where programs read it.
@@ -174,22 +170,20 @@ func (a *app) perfReport(
 	if err != nil {
 		return err
 	}
-	if err := files.writeReport(record.File()); err != nil {
-		return err
-	}
+	written := files.writeReport(record.File())
 	if !a.json {
 		if len(differences) > 0 && level == perf.OutputFull {
 			a.printf("%s", counterLines(differences))
 		}
-		return nil
+		return written
 	}
 	counters, err := dev.Counters()
 	if err != nil {
-		return err
+		return errors.Join(written, err)
 	}
 	document := record.Document(counters)
 	document.RoCE.Report = differences
-	return a.printJSON(document)
+	return errors.Join(written, a.printJSON(document))
 }
 
 // perfMeet opens the device and finds the peer. The returned function gives all back

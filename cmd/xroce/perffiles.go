@@ -25,6 +25,10 @@ func (f *perfFlags) openFiles() (files *perfFiles, err error) {
 			return nil, err
 		}
 	}
+	if files.dump.is(files.report) {
+		files.close()
+		return nil, usagef("--dump and --out_json_file: %s cannot be both", f.dump)
+	}
 	return files, nil
 }
 

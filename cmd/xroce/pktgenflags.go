@@ -234,7 +234,7 @@ func (*lossFlag) Type() string { return "percent" }
 // Set parses a percentage, with the sign or without.
 func (f *lossFlag) Set(text string) error {
 	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	if err != nil || v < 0 || v > 100 {
+	if err != nil || !(v >= 0 && v <= 100) { // NaN is neither
 		return fmt.Errorf("%q is no percentage", text)
 	}
 	f.percent, f.set = v, true

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 
 	"xroce/cmd/xroce/internal/userfile"
 )
@@ -21,6 +22,16 @@ func openResult(name string) (resultFile, error) {
 	}
 	out, err := userfile.Open(name)
 	return resultFile{out}, err
+}
+
+// is reports whether two are one regular file: what is written last would be all there is.
+func (f *resultFile) is(other resultFile) bool {
+	if f.out == nil || other.out == nil {
+		return false
+	}
+	ours, err := f.out.Stat()
+	theirs, failed := other.out.Stat()
+	return err == nil && failed == nil && ours.Mode().IsRegular() && os.SameFile(ours, theirs)
 }
 
 // fill has the file get its content, and closes it.

@@ -113,9 +113,9 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 			"offered", "loss %", "trials", "us min/mean/max/jitter")
 	}
 	for _, size := range sizes {
-		row, err := f.search(ctx, port, int(size))
-		if err != nil {
-			return err
+		var row searchRow
+		if row, err = f.search(ctx, port, int(size)); err != nil {
+			break
 		}
 		r.Rows = append(r.Rows, row)
 		if !a.json {
@@ -124,13 +124,15 @@ func (a *app) rfc2544(ctx context.Context, f *pktgenFlags) error {
 				row.Latency)
 		}
 	}
-	if err := picture.fill(r.draw); err != nil {
+	if len(r.Rows) == 0 {
 		return err
 	}
+	// What was found is told, whatever came then.
+	err = errors.Join(err, picture.fill(r.draw))
 	if a.json {
-		return a.printJSON(r)
+		err = errors.Join(err, a.printJSON(r))
 	}
-	return nil
+	return err
 }
 
 // searchSizes are those of the command line, or of the RFC as far as the interface takes them.

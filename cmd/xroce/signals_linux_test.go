@@ -12,8 +12,8 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// TestOneSignal: a second signal ends a program that is stuck, here because nobody ends its input,
-// but not one that comes right behind the first, as timeout(1) sends them.
+// TestOneSignal: a second signal ends a program that is stuck, here because it is patient and nobody
+// ends its input, but not one that comes right behind the first, as timeout(1) sends them.
 func TestOneSignal(t *testing.T) {
 	for range 20 {
 		// One that is told before it waits for its input is not stuck, and says nothing of this.
@@ -35,6 +35,7 @@ func TestOneSignal(t *testing.T) {
 func terminate(t *testing.T) (code int, took time.Duration) {
 	t.Helper()
 	cmd := child(t, 0, "decode", "-")
+	cmd.Env = append(cmd.Env, childPatience+"=1h")
 	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -63,13 +64,15 @@ func (f *simCongestion) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer picture.close()
+	var drawn error // the report is told all the same
 	report := simCongestionReport{Runs: []simCongestionRun{}}
 	for i := range scenarios {
 		for seed := f.from; seed <= f.to; seed++ {
-			run, err := f.one(ctx, a, &scenarios[i], seed, &picture)
+			run, err := one(ctx, a, &scenarios[i], seed)
 			if err != nil {
 				return err
 			}
+			drawn = picture.fill(func(w io.Writer) error { return rateplot.Write(w, run.Result) })
 			if len(run.Missed) > len(run.Known) {
 				report.Failed++
 			}
@@ -77,21 +80,19 @@ func (f *simCongestion) run(ctx context.Context, a *app) error {
 		}
 	}
 	if a.json {
-		if err := a.printJSON(&report); err != nil {
-			return err
-		}
+		drawn = errors.Join(drawn, a.printJSON(&report))
 	} else {
 		a.printf("sim: %d runs, %d failed\n", len(report.Runs), report.Failed)
 	}
-	if report.Failed > 0 {
+	if drawn == nil && report.Failed > 0 {
 		return exitError{exitFailure, nil}
 	}
-	return nil
+	return drawn
 }
 
-// one runs a scenario from a seed, and draws it where a picture was asked for.
-func (f *simCongestion) one(
-	ctx context.Context, a *app, s *congestion.Scenario, seed uint64, picture *resultFile,
+// one runs a scenario from a seed.
+func one(
+	ctx context.Context, a *app, s *congestion.Scenario, seed uint64,
 ) (run simCongestionRun, err error) {
 	r, err := congestion.Run(ctx, *s, seed)
 	if err != nil {
@@ -108,7 +109,7 @@ func (f *simCongestion) one(
 	if !a.json {
 		a.printCongestion(&run)
 	}
-	return run, picture.fill(func(w io.Writer) error { return rateplot.Write(w, r) })
+	return run, nil
 }
 
 // listCongestion lists the scenarios.

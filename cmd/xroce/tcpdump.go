@@ -215,6 +215,7 @@ func (a *app) openSource(
 	}
 	p, err := control.Watch(ctx, a.runtime, q)
 	var refused *control.RefusedError
+	whose = "which no xroce process has: copies of what the kernel sees"
 	switch {
 	case err == nil:
 		return p, fmt.Sprintf("of process %d", p.PID), nil
@@ -226,12 +227,13 @@ func (a *app) openSource(
 	case !errors.Is(err, control.ErrNoDevice):
 		// Some process did not answer as it should: whether the device is its own is not known.
 		a.logger.Warn("not all processes answered", "error", err.Error())
+		whose = "which no xroce process that answers has: copies of what the kernel sees"
 	}
 	w, err := dump.OpenWire(q.Device, wanted, f.snap)
 	if err != nil {
 		return nil, "", err
 	}
-	return w, "which no xroce process has: copies of what the kernel sees", nil
+	return w, whose, nil
 }
 
 // maxNamed is how many devices an error names to choose from.

@@ -57,6 +57,13 @@ func parseAnswer(line []byte, q *Request) (a Answer, err error) {
 	case len(a.Comm) > maxName:
 		return a, fmt.Errorf("no answer: its name has %d bytes", len(a.Comm))
 	}
+	for _, of := range a.Counters {
+		for _, c := range of {
+			if len(c.Name) > maxName {
+				return a, fmt.Errorf("no answer: the name of a counter has %d bytes", len(c.Name))
+			}
+		}
+	}
 	for i := range a.Devices {
 		if err := checkDevice(&a.Devices[i], q.Rows); err != nil {
 			return a, fmt.Errorf("no answer: %w", err)

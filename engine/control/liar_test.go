@@ -41,6 +41,10 @@ func TestAnswersOfLiars(t *testing.T) {
 			begin + `{"ifname":"` + strings.Repeat("x", 300) + `"}]}`,
 			"the name of a device has 300 bytes",
 		},
+		"counter": {
+			begin + `{}],"counters":[[{"name":"` + strings.Repeat("x", 300) + `","value":1}]]}`,
+			"the name of a counter has 300 bytes",
+		},
 		"process": {
 			`{"version":1,"comm":"` + strings.Repeat("x", 300) + `"}`, "its name has 300 bytes",
 		},

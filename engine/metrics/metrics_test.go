@@ -94,15 +94,16 @@ roce_sent_pkts_total{device="xr2"} 0
 	}
 }
 
-// TestTwoDevicesOfOneName: each has a label of its own, and Prometheus takes both.
+// TestTwoDevicesOfOneName: each has a label of its own, and Prometheus takes both, also where it
+// would not take the name.
 func TestTwoDevicesOfOneName(t *testing.T) {
 	c, registry := metrics.New(), prometheus.NewPedanticRegistry()
-	for range 2 {
+	for _, iface := range []string{"xr1", "xr1", "b\xfcro0", "b\xf6ro0"} {
 		network, err := sim.NewNetwork(1, engine.NewSystemClock(), sim.Faults{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Add(open(t, network, "xr1", 1))
+		c.Add(open(t, network, iface, 1))
 	}
 	if err := registry.Register(c); err != nil {
 		t.Fatal(err)
@@ -110,6 +111,8 @@ func TestTwoDevicesOfOneName(t *testing.T) {
 	const want = `
 # TYPE roce_up gauge
 # HELP roce_up Whether the counters of the device could be read.
+roce_up{device="b�ro0"} 1
+roce_up{device="b�ro0#2"} 1
 roce_up{device="xr1"} 1
 roce_up{device="xr1#2"} 1
 `
@@ -118,7 +121,7 @@ roce_up{device="xr1#2"} 1
 	}
 	// What is not a counter has the label as well.
 	n, err := testutil.GatherAndCount(registry, "roce_page_fault_seconds")
-	if err != nil || n != 2 {
+	if err != nil || n != 4 {
 		t.Errorf("%d histograms, %v", n, err)
 	}
 }

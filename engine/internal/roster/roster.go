@@ -3,6 +3,7 @@ package roster
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"xroce/engine"
@@ -15,6 +16,7 @@ type Device struct {
 }
 
 // Name is that of the interface or, where another device has that name, one with a number: eth0#2.
+// It is UTF-8, which JSON and Prometheus ask for, and Linux of the name of an interface does not.
 func (d Device) Name() string { return d.name }
 
 // A Roster is the devices that are open, of those that were added. The zero value has none. It is
@@ -30,9 +32,10 @@ func (r *Roster) Add(d *engine.Device) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget()
-	name := d.Name()
+	first := strings.ToValidUTF8(d.Name(), "\ufffd")
+	name := first
 	for n := 2; r.has(name); n++ {
-		name = fmt.Sprintf("%s#%d", d.Name(), n)
+		name = fmt.Sprintf("%s#%d", first, n)
 	}
 	r.devices = append(r.devices, Device{d, name})
 }

@@ -49,8 +49,10 @@ func NewSample(answers []control.Answer, name string) Sample {
 				}
 			}
 			for _, c := range a.Counters[j] {
+				if _, again := d.Counters[c.Name]; !again {
+					d.order = append(d.order, c.Name)
+				}
 				d.Counters[c.Name] = c.Value
-				d.order = append(d.order, c.Name)
 			}
 			s.Devices = append(s.Devices, d)
 		}

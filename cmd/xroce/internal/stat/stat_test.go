@@ -83,6 +83,20 @@ func TestSinceOfEachProcess(t *testing.T) {
 	}
 }
 
+// TestCounterSaidTwice: what a program says twice is told once, at the device and of each queue pair.
+func TestCounterSaidTwice(t *testing.T) {
+	a := answer(time.Unix(100, 0), "eth0", 100, 0, 3, 1)
+	for range 100 {
+		a.Counters[0] = append(a.Counters[0], a.Counters[0][0])
+	}
+	s := NewSample([]control.Answer{a}, "")
+	var b strings.Builder
+	s.Devices[0].AppendTable(&b, true)
+	if n := strings.Count(b.String(), a.Counters[0][0].Name+" "); n != 1 {
+		t.Errorf("it is told %d times:\n%s", n, b.String())
+	}
+}
+
 // TestQueuePairs: what each counts, on lines that are not too long, and as rates. A program that
 // does not know how shows nothing more.
 func TestQueuePairs(t *testing.T) {

@@ -29,13 +29,30 @@ func Open(name string) (*Output, error) {
 	return &Output{file, made}, nil
 }
 
-// Begin takes out what was there before. What is no regular file, as a FIFO, has nothing to take.
+// Begin takes out what was there before. What is no regular file, as a FIFO, has nothing to take. A
+// file that has lost its name since it was opened would be written for nobody: one of that name
+// takes its place.
 func (o *Output) Begin() error {
 	info, err := o.Stat()
+	if err == nil && !named(o.Name(), info) {
+		fresh, err := Open(o.Name())
+		if err != nil {
+			return err
+		}
+		_ = o.Close() // nothing was written
+		*o = *fresh
+		return o.Begin()
+	}
 	if err == nil && info.Mode().IsRegular() {
 		err = o.Truncate(0)
 	}
 	return Failed(err)
+}
+
+// named reports whether a name leads to a file.
+func named(name string, file os.FileInfo) bool {
+	there, err := os.Stat(name)
+	return err == nil && os.SameFile(there, file)
 }
 
 // Abandon closes a file that has not begun. It removes one that Open made, unless something else

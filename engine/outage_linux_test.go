@@ -123,6 +123,7 @@ func awaitFlush(t *testing.T, s *side, n int) {
 
 // TestOutageOfAnEndedQP is the same in namespaces, with a QP that is closed.
 func TestOutageOfAnEndedQP(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	pair, devs := vethPair(t, vethpair.Options{}, [2]engine.Options{})
 	a, b := newSide(t, devs[0]), newSide(t, devs[1])
 	c, d := newSide(t, devs[0]), newSide(t, devs[1])

@@ -104,6 +104,7 @@ func (p *shrinkingPair) says(t *testing.T, text string) {
 // TestQueuesVanish takes queues away while the device is open: a device of all queues goes on with
 // those that are left, and says which are gone.
 func TestQueuesVanish(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p := newShrinkingPair(t, engine.Options{})
 	a, b := newSide(t, p.devs[0]), newSide(t, p.devs[1])
 	connectWith(t, a, b, outlasting)
@@ -133,6 +134,7 @@ func TestQueuesVanish(t *testing.T) {
 // on at another one, those of which it was not are not touched, and what is gone is named, be it
 // that the queues were named or not.
 func TestQueueOfDriverVanishes(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for name, tt := range map[string]struct {
 		o     engine.Options
 		have  int // queues that are left

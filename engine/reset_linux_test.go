@@ -215,6 +215,7 @@ var errnos = []error{
 // TestResetIsSurvived has the kernel say everything that it may say of a card that is reset, at
 // each call: a transfer loses packets and goes on.
 func TestResetIsSurvived(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, call := range []string{"Send", "Poll", "Device", "Bind", "Socket", "RegisterUMEM"} {
 		for _, err := range errnos {
 			t.Run(fmt.Sprintf("%s %v", call, err), func(t *testing.T) {

@@ -109,6 +109,7 @@ func verdict(c *Config, tm timer, sample trips) error {
 // time is over. What was measured before is no result of that time, also when the peer goes on
 // behind the time that counts.
 func TestLatencyByTimeUnanswered(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, verb := range []Verb{Read, Atomic} {
 		for _, resumed := range []bool{false, true} {
 			t.Run(fmt.Sprint(Test{verb, true}.Name(), " resumed ", resumed), func(t *testing.T) {

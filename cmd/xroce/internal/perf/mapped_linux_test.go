@@ -69,6 +69,7 @@ func (r *cutWaiter) Begins(*Info) {
 // TestMappedCutOff: the file of --mmap gets shorter by somebody else's doing. The test fails,
 // with a reason and without a result; the process lives.
 func TestMappedCutOff(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, tt := range []struct {
 		name   string
 		test   Test

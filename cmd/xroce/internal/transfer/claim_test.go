@@ -34,6 +34,7 @@ func stuck(s *Store) (began, release chan struct{}) {
 // TestWritingIsNoSilence: a connection is lost, and the server takes minutes to bring to disk what
 // came by it. That is not the client's time, as long as it can be true.
 func TestWritingIsNoSilence(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for name, c := range map[string]struct {
 		ask  time.Duration // until the server says that it still writes
 		asks int32         // so often

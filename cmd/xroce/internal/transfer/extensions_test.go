@@ -15,6 +15,7 @@ const all = roce.ExtSelectiveRepeat | roce.ExtReorderWindow
 // TestExtensionsAreAgreedOn gives the ends different extensions: the connection
 // has those of both, and recovers with them from the loss of every 20th frame.
 func TestExtensionsAreAgreedOn(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct{ sender, receiver, want roce.Extensions }{
 		{0, 0, 0},
 		{all, 0, 0},

@@ -63,6 +63,7 @@ func TestFetch(t *testing.T) {
 
 // TestFetchGoesOn after the connection was lost, to a file and to a writer.
 func TestFetchGoesOn(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 4*Slots*ChunkSize+5, sim.Faults{})
 	r.offered(t, StoreConfig{Read: true})
 	stop := r.listen(t.Context(), ReceiveConfig{})
@@ -184,6 +185,7 @@ func TestReadingNeedsTheToken(t *testing.T) {
 // TestHostileGivers are servers that send other than they said: the client ends with an error,
 // and no file is made.
 func TestHostileGivers(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 0, sim.Faults{})
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

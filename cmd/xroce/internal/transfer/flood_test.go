@@ -16,6 +16,7 @@ import (
 
 // TestAnswersThatNobodyHears: who asks again and again and never listens has no answers pile up.
 func TestAnswersThatNobodyHears(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 1, sim.Faults{})
 	from, to := r.connect(t, client, server)
 	ctx, cancel := context.WithCancel(t.Context())

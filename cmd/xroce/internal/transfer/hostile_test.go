@@ -36,6 +36,7 @@ func (c *control) chunk(n int) error {
 // TestHostileSenders were admitted, and may send chunks. What they do ends their transfer, and
 // leaves no file and nothing at the device.
 func TestHostileSenders(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	// Each waits briefly for what does not come alone: what does come may be late.
 	noChunk, noDigest := ordinary, ordinary
 	noChunk.chunk, noDigest.digest = 50*time.Millisecond, 50*time.Millisecond

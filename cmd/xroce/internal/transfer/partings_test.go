@@ -9,6 +9,7 @@ import (
 // TestPartings: a host of whom many connections are ending is to get no other one until some have
 // ended, and other hosts are none of that.
 func TestPartings(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	p := Partings{PerSource: 3}
 	many, few := hostOf("192.0.2.1").Host, hostOf("192.0.2.2").Host
 	for n := range 5 {

@@ -29,6 +29,7 @@ func brief(size int) patience {
 // TestHashingIsNoSilence: an end that reads what it has for longer than the other waits for what it
 // need not read anything for is waited for, whoever it is and whoever has the part.
 func TestHashingIsNoSilence(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, c := range []struct {
 		fetch, atServer bool
 	}{{false, false}, {false, true}, {true, false}, {true, true}} {

@@ -36,6 +36,7 @@ func (r *rig) whole(t *testing.T, name string) {
 // TestResumeAfterLoss cuts the network in the middle for longer than both ends try: the client
 // makes another connection and goes on behind what the server has.
 func TestResumeAfterLoss(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 4*Slots*ChunkSize+5, sim.Faults{})
 	r.serve(t, StoreConfig{Keep: time.Hour})
 	var cut sync.Once

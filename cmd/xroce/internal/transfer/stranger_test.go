@@ -210,6 +210,7 @@ func (r *rig) sendInVain(t *testing.T, p patience, play func(*Link)) error {
 // TestHostileAnswers are answers to an offer that no server gives: the client ends with an
 // error, and nothing is left.
 func TestHostileAnswers(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 10, sim.Faults{})
 	for name, c := range map[string]struct {
 		answers []message
@@ -275,6 +276,7 @@ func TestTextOfThePeer(t *testing.T) {
 // TestReceiveIsBounded: a peer cannot make us wait by a context that never ends, and who
 // waited in vain hears the next message.
 func TestReceiveIsBounded(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 0, sim.Faults{})
 	from, to := r.connect(t, client, server)
 	defer from.Close()

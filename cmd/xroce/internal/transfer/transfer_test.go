@@ -111,6 +111,7 @@ func TestSenderStops(t *testing.T) {
 // TestNetworkBreaks for good: the sender gives up when its retries are used up, and so does the
 // receiver.
 func TestNetworkBreaks(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
 	_, sendErr, receiveErr := r.run(t, SendConfig{
 		Path: "x",

@@ -249,6 +249,7 @@ func TestReader(t *testing.T) {
 // TestReaderIsNotReadAgain: when the connection is lost, the copy fails and says why, and nothing
 // is left of it.
 func TestReaderIsNotReadAgain(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 3*Slots*ChunkSize, sim.Faults{})
 	r.serve(t, StoreConfig{Keep: 1 << 40})
 	stop := r.listen(t.Context(), ReceiveConfig{})
@@ -271,6 +272,7 @@ func TestReaderIsNotReadAgain(t *testing.T) {
 // TestSlowReader: a sender that waits for its input is not taken for one that is gone, and ends
 // when it is told to.
 func TestSlowReader(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	r := newRig(t, 0, sim.Faults{})
 	hasty := ordinary
 	hasty.chunk = timeout.Scaled(time.Second)

@@ -48,6 +48,7 @@ type app struct {
 	demoDir   string           // its files are made there, "" for os.TempDir
 	listening func(net.Addr)   // a server listens
 	ready     func()           // a server waits
+	around    func(func())     // runs what may be left behind: see leave
 	// ackTimeout is the code of the local ACK timeout of pingpong, 0 for that of the originals.
 	ackTimeout uint8
 	// dumpPatience is how long output may take what is left, 0 for defaultDumpPatience of captures

@@ -201,7 +201,7 @@ func (b bench) start(t *testing.T, args ...string) *invocation {
 	var stdout, stderr lockedBuffer
 	i.out, i.errs = &stdout, &stderr
 	a := newApp(&stdout, &stderr)
-	a.machine, a.runtime, a.ackTimeout = b.machine, b.runtime, patientTimeout
+	a.machine, a.runtime, a.around, a.ackTimeout = b.machine, b.runtime, b.around, patientTimeout
 	if b.open != nil {
 		a.open = b.open
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLeaves: a command is to end whose input says nothing, as a pipe or as a FIFO that nobody opens,
-// or whose output nobody takes. It does.
+// TestLeaves: a command is to end whose input says nothing, as a pipe or as a FIFO that nobody
+// opens, or whose output nobody takes. It does.
 func TestLeaves(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -18,7 +18,8 @@ func TestLeaves(t *testing.T) {
 	}
 	begins := append([]byte{0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0}, make([]byte, 16)...)
 	for name, args := range map[string][]string{
-		"decode": {"decode", "-"}, "analyze": {"analyze", "-"}, "msg decode": {"msg", "decode", "-"},
+		"decode": {"decode", "-"}, "analyze": {"analyze", "-"},
+		"msg decode":    {"msg", "decode", "-"},
 		"decode a FIFO": {"decode", fifo}, "analyze a FIFO": {"analyze", fifo},
 		"decode for nobody": {"decode", captures + "/rc_send_v4.pcap"},
 	} {
@@ -41,7 +42,8 @@ func TestLeaves(t *testing.T) {
 			if name == "decode for nobody" {
 				<-nobody
 			}
-			for waiting := 1; args[len(args)-1] == "-" && waiting > 0; time.Sleep(time.Millisecond) {
+			pipe := args[len(args)-1] == "-"
+			for waiting := 1; pipe && waiting > 0; time.Sleep(time.Millisecond) {
 				if waiting, err = unix.IoctlGetInt(int(out.Fd()), unix.TIOCINQ); err != nil {
 					t.Fatal(err)
 				}

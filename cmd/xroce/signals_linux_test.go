@@ -12,8 +12,8 @@ import (
 	"xroce/xsk/xsktest/timeout"
 )
 
-// TestOneSignal: a second signal ends a program that is stuck, here because it is patient and nobody
-// ends its input, but not one that comes right behind the first, as timeout(1) sends them.
+// TestOneSignal: a second signal ends a program that is stuck, here because it is patient and
+// nobody ends its input, but not one that comes right behind the first, as timeout(1) sends them.
 func TestOneSignal(t *testing.T) {
 	for range 20 {
 		// One that is told before it waits for its input is not stuck, and says nothing of this.

@@ -71,8 +71,8 @@ func TestNeighbourKeepsNobodyOut(t *testing.T) {
 	must(t, <-dialled)
 }
 
-// TestWhoIsAskedFor: a station asks more often than there is room, in the name of hosts that are not
-// there, and another one has asked once. The next search is for the host of the other one.
+// TestWhoIsAskedFor: a station asks more often than there is room, in the name of hosts that are
+// not there, and another one has asked once. The next search is for the host of the other one.
 func TestWhoIsAskedFor(t *testing.T) {
 	for _, lookup := range []bool{false, true} {
 		t.Run(map[bool]string{false: "REQ", true: "SIDR_REQ"}[lookup], func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestAnswersAboutNothing(t *testing.T) {
 			s.stranger.send(t, s.peer.v4, s.question(s.peer.v4))
 			<-busy
 			before, flooder := packets(t, s.dev), s.stranger.from
-			const all, each = 1960, 40 // of the 2048 that there is room for; every 40th is the peer's
+			const all, each = 1960, 40 // there is room for 2048; every 40th is the peer's
 			for n := range uint32(all) {
 				if n%each < each-1 {
 					s.stranger.post(t, int(n%each), stranger, about(s, n))

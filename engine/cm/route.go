@@ -87,7 +87,7 @@ func (m *Manager) transmit() {
 			return
 		}
 		h, _ := cm.ParseHeader(mad[:])
-		if room <= sendWRs/2 && isRefusal(h.Attribute, &mad) {
+		if room <= sendWRs/2 && m.aboutNothing(h.Attribute, &mad) {
 			m.lost.Refusals++
 			continue
 		}
@@ -100,12 +100,15 @@ func (m *Manager) transmit() {
 	}
 }
 
-// isRefusal reports whether a MAD answers what anybody may send as often as he likes, since there is
-// nothing behind it: no listener, no connection.
-func isRefusal(a cm.Attribute, mad *[cm.MADLen]byte) bool {
+// aboutNothing reports whether a MAD answers what anybody may send as often as he likes, since
+// there is nothing behind it: no listener, no connection. The caller holds mu.
+func (m *Manager) aboutNothing(a cm.Attribute, mad *[cm.MADLen]byte) bool {
 	switch a {
-	case cm.AttributeREJ, cm.AttributeDREP:
+	case cm.AttributeREJ:
 		return true
+	case cm.AttributeDREP:
+		r, _ := cm.ParseDREP(mad[:])
+		return m.machine.State(cm.ID(r.LocalCommID)) == cm.StateGone
 	case cm.AttributeSIDRREP:
 		r, _ := cm.ParseSIDRREP(mad[:])
 		return r.Status != cm.SIDRSuccess

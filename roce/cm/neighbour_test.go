@@ -6,9 +6,9 @@ import (
 	"xroce/roce/cm"
 )
 
-// TestFloodOfANeighbour has a host that is there, at a station of its own, ask more often than there
-// is room. Its requests make room for each other, and not one that is the only one of its station:
-// of a host that nobody has looked for yet, or with an address that proves nothing.
+// TestFloodOfANeighbour has a host that is there, at a station of its own, ask more often than
+// there is room. Its requests make room for each other, and not one that is the only one of its
+// station: of a host that nobody has looked for yet, or with an address that proves nothing.
 func TestFloodOfANeighbour(t *testing.T) {
 	r := newRig(t, cm.Config{MaxHalfOpen: 8})
 	r.listen()

@@ -83,7 +83,7 @@ func TestSinceOfEachProcess(t *testing.T) {
 	}
 }
 
-// TestCounterSaidTwice: what a program says twice is told once, at the device and of each queue pair.
+// TestCounterSaidTwice: what a program says twice is told once.
 func TestCounterSaidTwice(t *testing.T) {
 	a := answer(time.Unix(100, 0), "eth0", 100, 0, 3, 1)
 	for range 100 {

@@ -72,6 +72,7 @@ func (a *app) copy(ctx context.Context, f *copyFlags, files []string) error {
 
 // checkFiles says what cannot be sent of what was asked for.
 func (f *copyFlags) checkFiles(files []string) error {
+	names := map[string]string{}
 	for _, file := range files {
 		if file == standardStream {
 			if len(files) > 1 || f.path == "" || strings.HasSuffix(f.path, "/") {
@@ -86,6 +87,11 @@ func (f *copyFlags) checkFiles(files []string) error {
 		if err := transfer.CheckSource(file); err != nil {
 			return notCopied(file, err)
 		}
+		name := filepath.Base(file)
+		if before, again := names[name]; again {
+			return usagef("%s and %s would have one name there", before, file)
+		}
+		names[name] = file
 	}
 	return nil
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"xroce/cmd/xroce/internal/peer"
 	"xroce/cmd/xroce/internal/plain"
 	"xroce/cmd/xroce/internal/progress"
 	"xroce/cmd/xroce/internal/transfer"
@@ -201,9 +203,10 @@ func (s *server) receive(
 
 // left tells of a client that did not say that it has nothing more to send, and had nothing under
 // way: each of its files is whole, or was told of. One that only we cut short, because the server
-// was told to end, may have had more, so this is a failure of once. The caller holds mu.
+// was told to end or waited no longer, may have had more, so this is a failure of once. The caller
+// holds mu.
 func (s *server) left(from string, err error, interrupted bool) {
-	if s.once && interrupted {
+	if s.once && (interrupted || errors.Is(err, peer.ErrSilence)) {
 		s.failed(from, err, true)
 		return
 	}

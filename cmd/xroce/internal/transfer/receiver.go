@@ -152,10 +152,14 @@ func (r *receiver) sendError(err error) {
 	r.control.sendError(err)
 }
 
-// makeDir makes a directory. That it cannot be made is the client's to judge.
+// makeDir makes a directory, which may take our disk its time. That it cannot be made is the
+// client's to judge, and told here, too.
 func (r *receiver) makeDir(ctx context.Context, m *message) error {
-	if err := r.Store.makeDir(r.there, m.Path); err != nil {
-		r.sendError(endOf(ctx, err))
+	err := r.From.Guest.recess(func() error { return r.Store.makeDir(r.there, m.Path) })
+	if err != nil {
+		err = endOf(ctx, err)
+		r.sendError(err)
+		r.ended(Result{}, fmt.Errorf("make directory %s: %w", m.Path, err))
 		return context.Cause(ctx)
 	}
 	return r.send(message{Path: m.Path})

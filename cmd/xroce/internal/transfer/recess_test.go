@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -38,6 +39,36 @@ func TestOurReadingIsNotTheirFault(t *testing.T) {
 	}
 	if !errors.Is(other, ErrBusy) {
 		t.Errorf("the other: %v", other)
+	}
+}
+
+// TestOurDirectoriesAreNotTheirFault: who has a directory made does not give way while our disk
+// takes its time.
+func TestOurDirectoriesAreNotTheirFault(t *testing.T) {
+	now := time.Unix(0, 0)
+	l := &Lobby{
+		Places: 4, Transfers: 1, PerSource: 1, Slow: 1 << 20,
+		now: func() time.Time { return now },
+	}
+	r := newRig(t, 10, sim.Faults{})
+	var other error
+	r.store.sync = func(*os.File) error {
+		now = now.Add(time.Hour)
+		other = l.enter(from("192.0.2.9")).Admit()
+		return nil
+	}
+	caller := from("192.0.2.1")
+	guest := l.enter(caller)
+	stop := r.listen(t.Context(), ReceiveConfig{
+		From: Sender{Guest: guest}, Admit: guest.Admit, Progress: guest.Progress,
+		Whole: guest.Whole,
+	})
+	c := r.client()
+	must(t, c.makeDir(t.Context(), "dir"))
+	c.Close()
+	must(t, errors.Join(stop()...))
+	if !errors.Is(other, ErrBusy) || caller.closed {
+		t.Errorf("the other: %v, hung up on: %v", other, caller.why)
 	}
 }
 

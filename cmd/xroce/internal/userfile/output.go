@@ -31,7 +31,7 @@ func Open(name string) (*Output, error) {
 
 // Begin takes out what was there before. What is no regular file, as a FIFO, has nothing to take. A
 // file that has lost its name since it was opened would be written for nobody: one of that name
-// takes its place.
+// takes its place, once, since there are file systems on which no file is the same as itself.
 func (o *Output) Begin() error {
 	info, err := o.Stat()
 	if err == nil && !named(o.Name(), info) {
@@ -41,7 +41,9 @@ func (o *Output) Begin() error {
 		}
 		_ = o.Close() // nothing was written
 		*o = *fresh
-		return o.Begin()
+		if info, err = o.Stat(); err != nil {
+			return err
+		}
 	}
 	if err == nil && info.Mode().IsRegular() {
 		err = o.Truncate(0)

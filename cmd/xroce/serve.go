@@ -119,11 +119,12 @@ XROCE_TOKEN, at both ends. It is not sent, and what is said once is of no use to
 listens, but file and names are not encrypted. Without a token everybody can send who
 reaches the device, and --insecure has to say so.
 
-What there is of a file whose sender was lost is kept for a day, hidden, as
-.xroce-*.part: the sender goes on there when it comes back, also when the server was
-killed meanwhile, once both agree on what is there by its SHA-256. At most 16 such parts
-are kept, and they make room for files that then fit: first those of the host that has
-most of them. One whose sender comes back and has to wait for room stays.
+What there is of a file whose sender was lost is kept for a day, hidden and for no other
+user to read, as .xroce-*.part: the sender goes on there when it comes back, also when
+the server was killed meanwhile, once both agree on what is there by its SHA-256. At
+most 16 such parts are kept, and they make room for files that then fit: first those of
+the host that has most of them. One whose sender comes back and has to wait for room
+stays.
 
 At most 8 connections send at a time. When there is no token, 4 of them may be of
 one host, and one that was slower than 1 MiB/s in the last minute gives way to another

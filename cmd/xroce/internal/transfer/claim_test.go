@@ -3,6 +3,8 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"xroce/engine/sim"
 	"xroce/xsk/xsktest/timeout"
@@ -209,8 +213,8 @@ func within(t *testing.T, what <-chan error) error {
 	}
 }
 
-// TestReadOnlyPart: what there is of a file that nobody may write to can be gone on with by who is
-// not root, and has its mode in the end.
+// TestReadOnlyPart: what there is of a file that nobody may write to, and all may read, can be gone
+// on with by who is not root, is for nobody else, and has its mode in the end.
 func TestReadOnlyPart(t *testing.T) {
 	r := newRig(t, 2*Slots*ChunkSize, sim.Faults{})
 	r.serve(t, StoreConfig{Keep: time.Hour})
@@ -220,7 +224,7 @@ func TestReadOnlyPart(t *testing.T) {
 	if err != nil || len(parts) != 1 {
 		t.Fatal(parts, err)
 	}
-	if info, err := os.Stat(parts[0]); err != nil || info.Mode() != 0o644 {
+	if info, err := os.Stat(parts[0]); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
 	result, sendErr, receiveErr := r.run(t, SendConfig{Path: "x"}, ReceiveConfig{}, t.Context(),
@@ -241,9 +245,40 @@ func TestModesOfTheFileSystem(t *testing.T) {
 		must(t, f.Chmod(0o777))
 		return lock(f)
 	}
-	_, err := put(s, message{Path: "x", Name: "n", Mode: 0o644}, "text")
+	for n, errno := range []error{unix.EPERM, unix.ENOTSUP, unix.ENOSYS, unix.EIO} {
+		s.chmod = func(f *os.File, _ fs.FileMode) error {
+			return &fs.PathError{Op: "chmod", Path: f.Name(), Err: errno}
+		}
+		name := fmt.Sprint("f", n)
+		_, err := put(s, message{Path: name, Name: "n", Mode: 0o644}, "text")
+		info, statErr := os.Stat(filepath.Join(dir, name))
+		switch {
+		case errno == unix.EIO:
+			if !errors.Is(err, errno) || statErr == nil {
+				t.Errorf("%v: %v, %v", errno, err, statErr)
+			}
+		case err != nil || statErr != nil || info.Mode() != 0o777:
+			t.Errorf("%v: %v, %v, %v", errno, err, info, statErr)
+		}
+	}
+}
+
+// TestUmask: a file that is received has no more rights than the umask leaves.
+func TestUmask(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Mode: 0o777})
+	name := filepath.Join(dir, "made")
+	fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o777)
 	must(t, err)
-	if info, err := os.Stat(filepath.Join(dir, "x")); err != nil || info.Mode() != 0o777 {
-		t.Errorf("%v, %v", info, err)
+	must(t, unix.Close(fd))
+	info, err := os.Stat(name)
+	if must(t, err); info.Mode() != 0o777&^s.umask {
+		t.Errorf("the umask is %o, and the kernel makes %v", s.umask, info.Mode())
+	}
+	s.umask = 0o027
+	_, err = put(s, message{Path: "x", Name: "n", Mode: 0o777}, "")
+	must(t, err)
+	info, err = os.Stat(filepath.Join(dir, "x"))
+	if must(t, err); info.Mode() != 0o750 {
+		t.Error(info.Mode())
 	}
 }

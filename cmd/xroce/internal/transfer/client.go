@@ -51,7 +51,7 @@ const (
 
 // Send sends a file.
 func (c *Client) Send(ctx context.Context, f SendConfig) (Result, error) {
-	s, err := newSender(f)
+	s, err := newSender(ctx, f)
 	if err != nil {
 		return Result{}, err
 	}

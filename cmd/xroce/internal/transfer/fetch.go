@@ -188,7 +188,7 @@ func (w *written) add(chunk []byte) error {
 
 // give sends a file of the store to a client that asks for it.
 func (r *receiver) give(ctx context.Context, m *message) error {
-	file, info, err := r.Store.open(m.Path)
+	file, info, err := r.Store.open(ctx, m.Path)
 	if err != nil {
 		if r.Given != nil {
 			r.Given(Result{}, err)
@@ -245,7 +245,7 @@ func (r *receiver) hand(ctx context.Context, s *sender) error {
 var ErrNoReading = errors.New("files are not sent from here (serve --allow-read sends them)")
 
 // open opens a file of the store to send, if that is allowed.
-func (s *Store) open(name string) (*os.File, os.FileInfo, error) {
+func (s *Store) open(ctx context.Context, name string) (*os.File, os.FileInfo, error) {
 	if !s.Read {
 		return nil, nil, ErrNoReading
 	}
@@ -260,5 +260,5 @@ func (s *Store) open(name string) (*os.File, os.FileInfo, error) {
 		return nil, nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer dir.Close()
-	return openSourceAt(dir, path.Base(name))
+	return openSourceAt(ctx, lentBrief, dir, path.Base(name))
 }

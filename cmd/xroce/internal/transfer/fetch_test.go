@@ -135,7 +135,7 @@ func TestFetchClearsItsDirectory(t *testing.T) {
 // TestOnlyWhatMayBeRead is sent: nothing without leave, and with it no more than may be written.
 func TestOnlyWhatMayBeRead(t *testing.T) {
 	s, _, _ := store(t, StoreConfig{})
-	if _, _, err := s.open("file"); !errors.Is(err, ErrNoReading) {
+	if _, _, err := s.open(t.Context(), "file"); !errors.Is(err, ErrNoReading) {
 		t.Error(err)
 	}
 	s, dir, _ := store(t, StoreConfig{Read: true})
@@ -149,7 +149,7 @@ func TestOnlyWhatMayBeRead(t *testing.T) {
 		"tonew": unix.ELOOP, "tosub/x": unix.ENOTDIR, "file/x": unix.ENOTDIR,
 		strings.Repeat("x", maxPath+1): ErrPath,
 	} {
-		file, _, err := s.open(name)
+		file, _, err := s.open(t.Context(), name)
 		if !errors.Is(err, want) {
 			t.Errorf("%.40q: %v, not %v", name, err, want)
 		}
@@ -158,7 +158,7 @@ func TestOnlyWhatMayBeRead(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"sub", "fifo", "."} {
-		if _, _, err := s.open(name); err == nil {
+		if _, _, err := s.open(t.Context(), name); err == nil {
 			t.Errorf("%s is sent", name)
 		}
 	}

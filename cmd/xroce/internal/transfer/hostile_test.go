@@ -20,7 +20,7 @@ func (r *rig) admitted(t *testing.T, p patience) (c *control, s *sender, over <-
 	over = r.received(t.Context(), to, ReceiveConfig{patience: p})
 	c = newControl(from, patience{})
 	must(t, c.greet(t.Context(), nil))
-	s, err := newSender(SendConfig{File: r.file, Path: "x"})
+	s, err := newSender(t.Context(), SendConfig{File: r.file, Path: "x"})
 	must(t, err)
 	t.Cleanup(s.close)
 	_, err = c.ask(t.Context(), s.offer(), ordinary.exchange)

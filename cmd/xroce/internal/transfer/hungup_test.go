@@ -21,7 +21,7 @@ func TestNothingIsReadForWhoHungUp(t *testing.T) {
 	r.serve(t, StoreConfig{Keep: time.Hour})
 	r.store.free = func(*os.File) (int64, error) { return math.MaxInt64, nil }
 	must(t, os.Truncate(r.file, size))
-	s, err := newSender(SendConfig{File: r.file, Path: "x"})
+	s, err := newSender(t.Context(), SendConfig{File: r.file, Path: "x"})
 	must(t, err)
 	defer s.close()
 	offer := s.offer()

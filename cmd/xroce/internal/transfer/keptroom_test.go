@@ -201,7 +201,7 @@ func TestPartGivesWayToWhoCame(t *testing.T) {
 	must(t, err)
 	s.roomTime = 0
 	p, free := first.part, s.free
-	s.free = func(dir *os.File) (int64, error) { // is asked with the lock held
+	s.free = func(dir *os.File) (int64, error) { // is asked by who asks for room
 		s.files = 2
 		return free(dir)
 	}

@@ -127,9 +127,8 @@ func leftover(dir *os.File, name string) (*remnant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &remnant{
-		name: name, dir: at, size: st.Size, since: time.Unix(st.Mtim.Unix()),
-	}, nil
+	r := &remnant{name: name, dir: at, size: st.Size, since: time.Unix(st.Mtim.Unix())}
+	return r.measured(), nil
 }
 
 // below clears a directory in a directory, if there may be as many bytes below that.

@@ -47,7 +47,7 @@ type partial struct {
 	ctx       context.Context // of the connection that it comes by
 	broken    error           // the first of writing it: what there is of it may be gone
 	room      *holding
-	mode      fs.FileMode // of the file that is made
+	mode      fs.FileMode // of the file when it is whole
 	ledger
 }
 
@@ -73,8 +73,7 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 			p.abandon(err)
 		}
 	}()
-	// Its owner can always read it: else nobody could clear it when we are killed.
-	p.mode = s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
+	p.mode = s.Mode&fs.FileMode(o.Mode).Perm()&^s.umask | 0o400
 	if s.Keep > 0 && !p.open {
 		p.lasting = partialName(from, o, at.path, p.mode)
 		if p.release, err = s.claim(ctx, p.lasting, from); err != nil {
@@ -160,9 +159,11 @@ func (p *partial) abandon(err error) {
 // for left over before it is locked, and whoever can read it may lock it.
 const tries = 8
 
-// make makes the temporary file under the name that was asked for, if that is to be had, with the
-// mode that it is to have, less the umask. Until it is complete we can write to it all the same:
-// who is not root could not go on with it.
+// partMode is that of a file that is not whole. We can go on with it when we are not root, and
+// nobody else can open it: who can, may lock it, and it would stay for ever.
+const partMode = 0o600
+
+// make makes the temporary file under the name that was asked for, if that is to be had.
 func (p *partial) make(wanted string) error {
 	const flags = unix.O_RDWR | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	for range tries {
@@ -171,7 +172,7 @@ func (p *partial) make(wanted string) error {
 			name = partPrefix + rand.Text() + partSuffix
 		}
 		wanted = ""
-		fd, err := unix.Openat(int(p.dir.Fd()), name, flags, uint32(p.mode|0o600))
+		fd, err := unix.Openat(int(p.dir.Fd()), name, flags, partMode)
 		if err == unix.EEXIST { // somebody else has the name, and keeps it
 			continue
 		}
@@ -264,6 +265,8 @@ func (p *partial) restart() error {
 			return err
 		}
 	}
+	p.store.room.Lock()
+	defer p.store.room.Unlock()
 	if err := p.file.Truncate(0); err != nil {
 		return p.fault("truncate", err)
 	}
@@ -301,18 +304,14 @@ func (p *partial) commit() error {
 	return nil
 }
 
-// settle takes back that we could write to a file which nobody may write to.
+// settle gives a file that is whole the mode that was asked for, less the umask. There are file
+// systems that give all files the same, as vfat, or whose servers do not know how.
 func (p *partial) settle() error {
-	if p.mode&0o200 != 0 {
-		return nil
-	}
-	var st unix.Stat_t
-	err := unix.Fstat(int(p.file.Fd()), &st)
-	if mode := st.Mode & 0o7777; err == nil && mode&0o200 != 0 {
-		err = unix.Fchmod(int(p.file.Fd()), uint32(mode&^0o200))
-	}
-	if err == unix.EPERM { // a file system that gives all files the same, as vfat
-		return nil
+	err := p.store.chmod(p.file, p.mode)
+	for _, never := range []error{unix.EPERM, unix.ENOTSUP, unix.ENOSYS} {
+		if errors.Is(err, never) {
+			return nil
+		}
 	}
 	return p.fault("set the mode of", err)
 }

@@ -37,6 +37,9 @@ type want struct {
 	size  int64
 	held  int64    // of size, what is there already
 	has   *holding // which it becomes part of, nil for a directory
+
+	free    int64 // bytes that nothing is set aside of, when it was looked last
+	unknown error // that kept from looking
 }
 
 // costs is what there is less room for when a want has what it asks for.
@@ -53,6 +56,9 @@ type holding struct {
 // promise sets room aside, or says why it cannot be had. What is kept of other files makes room,
 // and so do guests that are slow: these are waited for, until the context ends.
 func (s *Store) promise(ctx context.Context, w *want) error {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.look(w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.findRoom(ctx, w); err != nil {
@@ -80,7 +86,7 @@ func (s *Store) extend(ctx context.Context, w *want, had int64) error {
 
 // makeRoom drops what is kept of other files until there is room for a want, behind those that
 // came before it. Nothing is dropped for what there is no room for anyway: who asks for it would
-// so destroy what others go on with. The caller holds mu.
+// so destroy what others go on with. The caller holds room, and mu, which is let go meanwhile.
 func (s *Store) makeRoom(w *want) error {
 	ahead := s.ahead(w)
 	err := s.fits(w, gain{}.minus(ahead))
@@ -88,10 +94,26 @@ func (s *Store) makeRoom(w *want) error {
 		return err
 	}
 	for err != nil && len(s.kept) > 0 {
-		s.drop(s.givesWay())
-		err = s.fits(w, gain{}.minus(ahead))
+		gone := s.drop(s.givesWay())
+		s.mu.Unlock()
+		gone.remove()
+		s.look(w)
+		s.mu.Lock()
+		err = s.fits(w, gain{}.minus(s.ahead(w)))
 	}
 	return err
+}
+
+// look looks how many bytes are free for a want of which nothing is set aside. That may take as
+// long as the file system likes, and no file that is coming waits for it. What is written
+// meanwhile counts twice, so it is rather too little: more is set aside only with room held, which
+// the caller does, and not mu.
+func (s *Store) look(w *want) {
+	s.mu.Lock()
+	missing := s.missing
+	s.mu.Unlock()
+	w.free, w.unknown = s.free(w.dir)
+	w.free -= missing
 }
 
 // reclaimable is what dropping all that is kept gives back; of space, what a device gets. The
@@ -105,12 +127,10 @@ func (s *Store) reclaimable(dev uint64) (g gain) {
 
 // space is what dropping something that is kept gives back to a device, in bytes.
 func (r *remnant) space(dev uint64) int64 {
-	var st unix.Stat_t
-	err := unix.Fstatat(int(r.dir.Fd()), r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err != nil || uint64(st.Dev) != dev {
+	if r.dev != dev {
 		return 0
 	}
-	return st.Blocks * statBlock
+	return r.takes
 }
 
 // noDevice is that of a directory which cannot be looked at.
@@ -146,11 +166,10 @@ func (e *shortage) Unwrap() error { return e.error }
 
 // fits reports whether there is room for a want, if so much more were to be had.
 func (s *Store) fits(w *want, more gain) error {
-	free, err := s.free(w.dir)
-	if err != nil {
-		return err
+	if w.unknown != nil {
+		return w.unknown
 	}
-	free = min(free, math.MaxInt64-max(0, more.free)) + more.free - s.missing
+	free := min(w.free, math.MaxInt64-max(0, more.free)) + more.free
 	total, taken := s.total-more.total, s.files-more.files
 	short := func(err error, format string, args ...any) error {
 		return &shortage{err, fmt.Sprintf(format, args...)}

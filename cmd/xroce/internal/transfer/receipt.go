@@ -98,7 +98,7 @@ func (p *partial) recognize() bool {
 	if r == nil {
 		return false
 	}
-	file, _, err := openSourceAt(p.dir, p.base)
+	file, _, err := openSourceAt(p.ctx, 0, p.dir, p.base)
 	if err != nil {
 		return false
 	}

@@ -29,6 +29,25 @@ type remnant struct {
 	size  int64 // that was promised
 	since time.Time
 	from  netip.Prefix // whose it is, zero of one that an earlier server kept
+	dev   uint64       // that it is on
+	takes int64        // bytes of that
+}
+
+// measured is a remnant that knows what of a disk it takes.
+func (r *remnant) measured() *remnant {
+	var st unix.Stat_t
+	if unix.Fstatat(int(r.dir.Fd()), r.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		r.dev, r.takes = uint64(st.Dev), st.Blocks*statBlock
+	}
+	return r
+}
+
+// remove removes it, whoever has let go of it, and lets go of its directory. It may be nil.
+func (r *remnant) remove() {
+	if r != nil {
+		clearPart(r.dir, r.name, always)
+		r.dir.Close()
+	}
 }
 
 // A Sender is who sends a file.
@@ -106,49 +125,60 @@ func (s *Store) claim(ctx context.Context, key string, from Sender) (release fun
 
 // keep remembers what there is of a file. The directory is its own from now on.
 func (s *Store) keep(p *partial) {
+	r := p.remnant()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.missing -= p.unwritten
-	s.remain(p.remnant())
+	gone := s.remain(r)
 	s.letGo(p.room)
+	s.mu.Unlock()
+	gone.remove()
 }
 
 // keepAgain keeps what was kept before of a file that got no room now, and reports whether it did:
 // not if others got meanwhile what it counts for. The directory is its own from then on.
 func (s *Store) keepAgain(p *partial) bool {
+	r := p.remnant()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.MaxFiles > 0 && s.files >= s.MaxFiles || s.MaxTotal > 0 && p.size > s.MaxTotal-s.total {
-		return false
+	fits := (s.MaxFiles <= 0 || s.files < s.MaxFiles) &&
+		(s.MaxTotal <= 0 || p.size <= s.MaxTotal-s.total)
+	var gone *remnant
+	if fits {
+		s.files++
+		s.total += p.size
+		gone = s.remain(r)
+		s.letGo(p.room)
 	}
-	s.files++
-	s.total += p.size
-	s.remain(p.remnant())
-	s.letGo(p.room)
-	return true
+	s.mu.Unlock()
+	gone.remove()
+	return fits
 }
 
 // remnant is what is kept of a file.
 func (p *partial) remnant() *remnant {
-	return &remnant{p.temp, p.dir, p.size, p.store.now(), p.from.Host}
+	r := &remnant{
+		name: p.temp, dir: p.dir, size: p.size, since: p.store.now(), from: p.from.Host,
+	}
+	return r.measured()
 }
 
-// remain remembers a file that counts already. The caller holds mu.
-func (s *Store) remain(r *remnant) {
+// remain remembers a file that counts already, and returns one that does not any more when there
+// are too many, for the caller to remove when he holds mu no longer.
+func (s *Store) remain(r *remnant) (gone *remnant) {
 	s.kept = append(s.kept, r)
 	if len(s.kept) > maxKept {
-		s.drop(s.givesWay())
+		gone = s.drop(s.givesWay())
 	}
+	return gone
 }
 
 // resume takes a partial file out of those that are kept, if it is one, and drops those that are
 // too old. What is there of it is held from now on. Its directory is the caller's to close.
 func (s *Store) resume(name string, has *holding) *remnant {
+	for _, gone := range s.dropOld() {
+		gone.remove()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
-		s.drop(0)
-	}
 	for i, r := range s.kept {
 		if r.name == name {
 			has.free = r.space(has.dev)
@@ -160,16 +190,27 @@ func (s *Store) resume(name string, has *holding) *remnant {
 	return nil
 }
 
+// dropOld takes those out of what is kept that are too old, for the caller to remove.
+func (s *Store) dropOld() (gone []*remnant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.kept) > 0 && s.now().Sub(s.kept[0].since) > s.Keep {
+		gone = append(gone, s.drop(0))
+	}
+	return gone
+}
+
 // putBack keeps on what resume took, and nobody holds.
 func (s *Store) putBack(r *remnant, has *holding) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.files++
 	s.total += r.size
 	r.since = s.now() // as of any that is kept last
-	s.remain(r)
+	gone := s.remain(r)
 	has.free = 0
 	s.letGo(has)
+	s.mu.Unlock()
+	gone.remove()
 }
 
 // mayOpenLater reports whether there was too little of something to open a file that may be the
@@ -189,12 +230,12 @@ func (s *Store) givesWay() int {
 	return crowd.GivesWay(s.kept, func(r *remnant) (netip.Prefix, bool) { return r.from, true })
 }
 
-// drop removes one that is kept. The caller holds mu.
-func (s *Store) drop(i int) {
+// drop takes one out of those that are kept, for the caller to remove when he holds mu no longer:
+// the disk takes its time for that.
+func (s *Store) drop(i int) *remnant {
 	r := s.kept[i]
-	clearPart(r.dir, r.name, always)
 	s.release(i)
-	r.dir.Close()
+	return r
 }
 
 // release gives back what is promised for something that is kept. The caller holds mu.

@@ -153,7 +153,7 @@ func TestNewConnectionTakesOver(t *testing.T) {
 	must(t, err)
 	silent := newControl(link, patience{})
 	must(t, silent.greet(t.Context(), nil))
-	s, err := newSender(SendConfig{File: r.file, Path: "x"})
+	s, err := newSender(t.Context(), SendConfig{File: r.file, Path: "x"})
 	must(t, err)
 	defer s.close()
 	_, err = silent.ask(t.Context(), s.offer(), ordinary.exchange)

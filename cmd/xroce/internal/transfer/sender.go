@@ -56,11 +56,11 @@ type sender struct {
 }
 
 // newSender opens the file. close must be called.
-func newSender(c SendConfig) (*sender, error) {
+func newSender(ctx context.Context, c SendConfig) (*sender, error) {
 	if c.Reader != nil {
 		return &sender{SendConfig: c, size: UnknownSize, hash: sha256.New()}, nil
 	}
-	file, info, err := openSource(c.File)
+	file, info, err := openSource(ctx, c.File)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestNoRegularFileIsOpened(t *testing.T) {
 		if _, err := unix.InotifyAddWatch(watch, name, unix.IN_OPEN); err != nil {
 			t.Fatal(err)
 		}
-		f, _, err := openSource(name)
+		f, _, err := openSource(t.Context(), name)
 		if (err == nil) != opens {
 			t.Errorf("%s: %v", name, err)
 		}

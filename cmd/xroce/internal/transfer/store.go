@@ -21,6 +21,9 @@ var ErrPath = errors.New("path is not below the directory that is served")
 // DefaultMode are the permission bits that a file may get when StoreConfig says nothing.
 const DefaultMode fs.FileMode = 0o644
 
+// usualUmask is that of most processes.
+const usualUmask = 0o022
+
 // The longest path and name that a peer may name, in bytes: PATH_MAX and NAME_MAX. Of
 // one that is refused, an error shows the beginning.
 const (
@@ -48,13 +51,16 @@ type StoreConfig struct {
 type Store struct {
 	StoreConfig
 	dir      *os.File
-	fetching bool // it is that of a client
+	umask    fs.FileMode // the permission bits that no file gets
+	fetching bool        // it is that of a client
 
-	// For tests: fsync(2), flock(2), and how many bytes are free for files in a directory.
-	sync func(*os.File) error
-	lock func(*os.File) error
-	free func(*os.File) (int64, error)
-	now  func() time.Time
+	// For tests: fsync(2), flock(2), fchmod(2), and how many bytes are free for files in a
+	// directory.
+	sync  func(*os.File) error
+	lock  func(*os.File) error
+	chmod func(*os.File, fs.FileMode) error
+	free  func(*os.File) (int64, error)
+	now   func() time.Time
 	// And renameat2(2) and link(2), which fail where something has the new name.
 	renameNew func(dir int, from, to string) error
 	link      func(dir int, from, to string) error
@@ -62,11 +68,12 @@ type Store struct {
 	roomTime, claimTime time.Duration
 
 	naming sync.Mutex // is held to rename where the kernel keeps no file from replacing another
+	room   sync.Mutex // is held to set room aside, before mu, and while the disk is asked for some
 
-	mu       sync.Mutex
-	files    int   // that were received or are being received
-	total    int64 // bytes of these
-	missing  int64 // of these, bytes that are not written yet
+	mu       sync.Mutex // is held for no longer than memory takes
+	files    int        // that were received or are being received
+	total    int64      // bytes of these
+	missing  int64      // of these, bytes that are not written yet
 	kept     []*remnant
 	owners   map[string]*claim        // who writes to partial files that can be found again
 	turns    uint64                   // of those who asked for that
@@ -92,10 +99,10 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	return &Store{
-		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), sync: (*os.File).Sync, lock: lock,
-		free: freeBytes, now: time.Now, renameNew: renameNew, link: link, roomTime: roomTime,
-		claimTime: claimTime, owners: map[string]*claim{}, making: map[string]chan struct{}{},
-		freed: make(chan struct{}),
+		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), umask: umask(),
+		sync: (*os.File).Sync, lock: lock, chmod: (*os.File).Chmod, free: freeBytes,
+		now: time.Now, renameNew: renameNew, link: link, roomTime: roomTime, claimTime: claimTime,
+		owners: map[string]*claim{}, making: map[string]chan struct{}{}, freed: make(chan struct{}),
 	}, nil
 }
 

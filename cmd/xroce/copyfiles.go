@@ -81,20 +81,46 @@ func (f *copyFlags) checkFiles(files []string) error {
 			}
 			continue
 		}
-		if info, err := os.Stat(file); err == nil && info.IsDir() && f.recursive {
-			continue
+		if info, err := os.Stat(file); err != nil || !info.IsDir() || !f.recursive {
+			if err := transfer.CheckSource(file); err != nil {
+				return notCopied(file, err)
+			}
 		}
-		if err := transfer.CheckSource(file); err != nil {
+		if len(files) == 1 {
+			return nil
+		}
+		top, err := f.top(file)
+		if err != nil {
 			return notCopied(file, err)
 		}
-		name := filepath.Base(file)
-		if before, again := names[name]; again {
-			return usagef("%s and %s would have one name there", before, file)
+		for _, name := range top {
+			if before, again := names[name]; again {
+				return usagef("%s and %s would have one name there, %s", before, file, name)
+			}
+			names[name] = file
 		}
-		names[name] = file
 	}
 	return nil
 }
+
+// top is which names there will be at the other end of what an argument names.
+func (f *copyFlags) top(file string) (names []string, err error) {
+	name := filepath.Base(file)
+	if !nameless(name) {
+		return []string{name}, nil
+	}
+	entries, err := os.ReadDir(file)
+	for _, e := range entries {
+		if f.dotfiles || !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// nameless reports whether a directory has no name of its own at the other end: what is in it is
+// copied into the one that is there.
+func nameless(name string) bool { return name == "." || name == ".." || name == "/" }
 
 // notCopied says of a file that it was not copied, and why. There is a device by then, or none was
 // asked for yet: what may not be done is with the file.
@@ -128,8 +154,8 @@ func (c *copying) one(ctx context.Context, file string, several bool) error {
 
 // tree sends a directory.
 func (c *copying) tree(ctx context.Context, dir, to string) error {
-	if name := filepath.Base(dir); (to == "" || strings.HasSuffix(to, "/")) && name != "." &&
-		name != ".." && name != "/" {
+	name := filepath.Base(dir)
+	if (to == "" || strings.HasSuffix(to, "/")) && !nameless(name) {
 		to = path.Join(to, name)
 	}
 	err := c.client.SendTree(ctx, transfer.TreeConfig{

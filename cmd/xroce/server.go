@@ -16,6 +16,7 @@ import (
 	"xroce/cmd/xroce/internal/userfile"
 	"xroce/engine/crowd"
 	"xroce/engine/msg"
+	"xroce/roce"
 )
 
 // Bounds of a server. Each transfer has some megabytes of memory, each connection that waits
@@ -202,11 +203,12 @@ func (s *server) receive(
 }
 
 // left tells of a client that did not say that it has nothing more to send, and had nothing under
-// way: each of its files is whole, or was told of. One that only we cut short, because the server
-// was told to end or waited no longer, may have had more, so this is a failure of once. The caller
-// holds mu.
+// way: each of its files is whole, or was told of. One that did not go by itself, because the
+// server was told to end, waited no longer, lost it or its own device, may have had more, so this
+// is a failure of once. The caller holds mu.
 func (s *server) left(from string, err error, interrupted bool) {
-	if s.once && (interrupted || errors.Is(err, peer.ErrSilence)) {
+	if s.once && (interrupted || errors.Is(err, peer.ErrSilence) || unanswered(err) ||
+		s.station.Err() != nil) {
 		s.failed(from, err, true)
 		return
 	}
@@ -315,4 +317,10 @@ func (a *app) printTransfer(verb, peer string, r transfer.Result) error {
 		plain.Brief(r.Path), preposition, peer, r.Size, resumed, seconds,
 		float64(r.Size-r.Resumed)*8/1e9/seconds, r.SHA256)
 	return nil
+}
+
+// unanswered reports whether a connection ended because nothing comes from its other end any more.
+func unanswered(err error) bool {
+	var work *roce.WorkError
+	return errors.As(err, &work) && work.Status == roce.StatusRetryExcErr
 }

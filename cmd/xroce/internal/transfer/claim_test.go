@@ -263,6 +263,18 @@ func TestModesOfTheFileSystem(t *testing.T) {
 	}
 }
 
+// TestSettledPart: what is whole, and did not get its name, is for nobody else when it is kept.
+func TestSettledPart(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour})
+	p, err := s.create(t.Context(), &message{Path: "x", Name: "n", Size: 4, Mode: 0o644},
+		hostOf("192.0.2.1"))
+	must(t, err)
+	must(t, errors.Join(p.add([]byte("text")), p.settle(), p.leave()))
+	if info, err := os.Stat(filepath.Join(dir, p.lasting)); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 // TestUmask: a file that is received has no more rights than the umask leaves.
 func TestUmask(t *testing.T) {
 	s, dir, _ := store(t, StoreConfig{Mode: 0o777})

@@ -260,5 +260,5 @@ func (s *Store) open(ctx context.Context, name string) (*os.File, os.FileInfo, e
 		return nil, nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	defer dir.Close()
-	return openSourceAt(ctx, lentBrief, dir, path.Base(name))
+	return openSourceAt(ctx, dir, path.Base(name))
 }

@@ -187,6 +187,37 @@ func TestPartOutlastsThatThereIsNoRoom(t *testing.T) {
 	}
 }
 
+// TestPutBackCounts: a part that cannot be opened now is not kept beside a file that got meanwhile
+// what it counted for.
+func TestPutBackCounts(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour, MaxFiles: 1, MaxTotal: 10})
+	leaveParts(t, s, hostOf("192.0.2.1"), "a")
+	var other *partial
+	s.lock = func(*os.File) (err error) {
+		s.lock = lock
+		other, err = s.create(t.Context(), &message{Path: "b", Name: "n", Size: 10},
+			hostOf("192.0.2.2"))
+		must(t, err)
+		return unix.ENOLCK
+	}
+	_, err := s.create(t.Context(), &message{Path: "a", Name: "n", Size: 10},
+		hostOf("192.0.2.1"))
+	if err == nil || s.files != 1 || s.total != 10 || len(s.kept)+len(s.going) != 0 {
+		t.Errorf("%v: %d files, %d bytes, %d are kept", err, s.files, s.total, len(s.kept))
+	}
+	must(t, other.close())
+	onlyParts(t, dir, 0)
+}
+
+// onlyParts checks how many files there are that are not whole.
+func onlyParts(t *testing.T, dir string, want int) {
+	t.Helper()
+	parts, err := filepath.Glob(filepath.Join(dir, partPrefix+"*"))
+	if must(t, err); len(parts) != want {
+		t.Errorf("%d parts, not %d: %q", len(parts), want, parts)
+	}
+}
+
 // errStatfs is of a file system that does not say how much is free.
 var errStatfs = errors.New("statfs")
 

@@ -265,8 +265,6 @@ func (p *partial) restart() error {
 			return err
 		}
 	}
-	p.store.room.Lock()
-	defer p.store.room.Unlock()
 	if err := p.file.Truncate(0); err != nil {
 		return p.fault("truncate", err)
 	}
@@ -341,6 +339,7 @@ func (p *partial) leave() error {
 	if p.broken != nil {
 		return errors.Join(p.broken, p.close())
 	}
+	_ = p.store.chmod(p.file, partMode) // commit may have come as far as to settle it
 	err := p.fault("close", p.file.Close())
 	p.store.keep(p)
 	p.yield()

@@ -38,8 +38,9 @@ type want struct {
 	held  int64    // of size, what is there already
 	has   *holding // which it becomes part of, nil for a directory
 
-	free    int64 // bytes that nothing is set aside of, when it was looked last
+	free    int64 // bytes of the file system, when it was looked last
 	unknown error // that kept from looking
+	written int64 // Store.written before that
 }
 
 // costs is what there is less room for when a want has what it asks for.
@@ -56,8 +57,6 @@ type holding struct {
 // promise sets room aside, or says why it cannot be had. What is kept of other files makes room,
 // and so do guests that are slow: these are waited for, until the context ends.
 func (s *Store) promise(ctx context.Context, w *want) error {
-	s.room.Lock()
-	defer s.room.Unlock()
 	s.look(w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +85,7 @@ func (s *Store) extend(ctx context.Context, w *want, had int64) error {
 
 // makeRoom drops what is kept of other files until there is room for a want, behind those that
 // came before it. Nothing is dropped for what there is no room for anyway: who asks for it would
-// so destroy what others go on with. The caller holds room, and mu, which is let go meanwhile.
+// so destroy what others go on with. The caller holds mu, which is let go meanwhile.
 func (s *Store) makeRoom(w *want) error {
 	ahead := s.ahead(w)
 	err := s.fits(w, gain{}.minus(ahead))
@@ -96,7 +95,7 @@ func (s *Store) makeRoom(w *want) error {
 	for err != nil && len(s.kept) > 0 {
 		gone := s.drop(s.givesWay())
 		s.mu.Unlock()
-		gone.remove()
+		s.remove(gone)
 		s.look(w)
 		s.mu.Lock()
 		err = s.fits(w, gain{}.minus(s.ahead(w)))
@@ -104,23 +103,23 @@ func (s *Store) makeRoom(w *want) error {
 	return err
 }
 
-// look looks how many bytes are free for a want of which nothing is set aside. That may take as
-// long as the file system likes, and no file that is coming waits for it. What is written
-// meanwhile counts twice, so it is rather too little: more is set aside only with room held, which
-// the caller does, and not mu.
+// look looks how much is free for a want. That takes as long as the file system likes, and nobody
+// else waits for it: the caller does not hold mu.
 func (s *Store) look(w *want) {
 	s.mu.Lock()
-	missing := s.missing
+	w.written = s.written
 	s.mu.Unlock()
 	w.free, w.unknown = s.free(w.dir)
-	w.free -= missing
 }
 
-// reclaimable is what dropping all that is kept gives back; of space, what a device gets. The
-// caller holds mu.
+// reclaimable is what dropping all that is kept gives back; of space, what a device gets, also of
+// what is being removed. The caller holds mu.
 func (s *Store) reclaimable(dev uint64) (g gain) {
 	for _, r := range s.kept {
 		g = g.plus(gain{1, r.size, r.space(dev)})
+	}
+	for _, r := range s.going {
+		g.free += r.space(dev)
 	}
 	return g
 }
@@ -169,7 +168,9 @@ func (s *Store) fits(w *want, more gain) error {
 	if w.unknown != nil {
 		return w.unknown
 	}
-	free := min(w.free, math.MaxInt64-max(0, more.free)) + more.free
+	// What was written since it was looked may have been free then, or not: it counts as if.
+	free := min(w.free, math.MaxInt64-max(0, more.free)) + more.free - s.missing -
+		(s.written - w.written)
 	total, taken := s.total-more.total, s.files-more.files
 	short := func(err error, format string, args ...any) error {
 		return &shortage{err, fmt.Sprintf(format, args...)}
@@ -191,11 +192,12 @@ func (s *Store) fits(w *want, more gain) error {
 	return nil
 }
 
-// wrote counts bytes of a promise that are in the file.
+// wrote counts bytes of a promise that are in the file, or not any more where it is negative.
 func (s *Store) wrote(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing -= n
+	s.written += max(0, n)
 }
 
 // forget takes back a promise of which some bytes were not written.

@@ -98,7 +98,7 @@ func (p *partial) recognize() bool {
 	if r == nil {
 		return false
 	}
-	file, _, err := openSourceAt(p.ctx, 0, p.dir, p.base)
+	file, _, err := openSourceAt(p.ctx, p.dir, p.base)
 	if err != nil {
 		return false
 	}
@@ -121,6 +121,7 @@ func (p *partial) instead() error {
 	if err := p.begin(); err != nil {
 		if p.file != nil { // there was a part, and no room for the rest
 			p.file.Close()
+			_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
 		}
 		p.file, p.held, p.known, p.temp, p.unwritten = other, p.size, true, "", 0
 		return refusal{err}

@@ -274,6 +274,28 @@ func TestPartOfAnotherFile(t *testing.T) {
 	must(t, p.close())
 }
 
+// TestPartOfARefusedFile that replaces one that looks like it, and finds no room, is not left where
+// nothing counts it.
+func TestPartOfARefusedFile(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour, Overwrite: true})
+	at, away := filepath.Join(dir, "x"), filepath.Join(dir, "away")
+	m, from := message{Path: "x", Name: "n", Size: 10}, hostOf("192.0.2.1")
+	p, err := s.create(t.Context(), &m, from)
+	must(t, err)
+	must(t, errors.Join(p.add([]byte("0123456789")), p.commit(), p.close(), os.Rename(at, away)))
+	leaveParts(t, s, from, "x") // it is not there for a moment
+	must(t, os.Rename(away, at))
+	p, err = s.create(t.Context(), &m, from)
+	must(t, err)
+	must(t, p.recalled())
+	s.free = func(*os.File) (int64, error) { return 0, nil }
+	if err := p.restart(); err == nil {
+		t.Error("there was room")
+	}
+	must(t, p.leave())
+	onlyParts(t, dir, len(s.kept))
+}
+
 // sumOf is the SHA-256 of a text, in hexadecimal.
 func sumOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,11 +43,19 @@ func (r *remnant) measured() *remnant {
 	return r
 }
 
-// remove removes it, whoever has let go of it, and lets go of its directory. It may be nil.
-func (r *remnant) remove() {
-	if r != nil {
+// remove removes what was dropped, if anything, which takes the disk its time: the caller does not
+// hold mu.
+func (s *Store) remove(gone ...*remnant) {
+	for _, r := range gone {
+		if r == nil {
+			continue
+		}
 		clearPart(r.dir, r.name, always)
 		r.dir.Close()
+		s.mu.Lock()
+		s.going = slices.DeleteFunc(s.going, func(o *remnant) bool { return o == r })
+		s.wake()
+		s.mu.Unlock()
 	}
 }
 
@@ -131,7 +140,7 @@ func (s *Store) keep(p *partial) {
 	gone := s.remain(r)
 	s.letGo(p.room)
 	s.mu.Unlock()
-	gone.remove()
+	s.remove(gone)
 }
 
 // keepAgain keeps what was kept before of a file that got no room now, and reports whether it did:
@@ -139,18 +148,24 @@ func (s *Store) keep(p *partial) {
 func (s *Store) keepAgain(p *partial) bool {
 	r := p.remnant()
 	s.mu.Lock()
-	fits := (s.MaxFiles <= 0 || s.files < s.MaxFiles) &&
-		(s.MaxTotal <= 0 || p.size <= s.MaxTotal-s.total)
-	var gone *remnant
-	if fits {
-		s.files++
-		s.total += p.size
-		gone = s.remain(r)
+	counts, gone := s.countAgain(r)
+	if counts {
 		s.letGo(p.room)
 	}
 	s.mu.Unlock()
-	gone.remove()
-	return fits
+	s.remove(gone)
+	return counts
+}
+
+// countAgain remembers a file that counts no more, if it may, and returns one that others do not
+// leave a place for, as remain does. The caller holds mu.
+func (s *Store) countAgain(r *remnant) (counts bool, gone *remnant) {
+	if s.MaxFiles > 0 && s.files >= s.MaxFiles || s.MaxTotal > 0 && r.size > s.MaxTotal-s.total {
+		return false, nil
+	}
+	s.files++
+	s.total += r.size
+	return true, s.remain(r)
 }
 
 // remnant is what is kept of a file.
@@ -174,9 +189,7 @@ func (s *Store) remain(r *remnant) (gone *remnant) {
 // resume takes a partial file out of those that are kept, if it is one, and drops those that are
 // too old. What is there of it is held from now on. Its directory is the caller's to close.
 func (s *Store) resume(name string, has *holding) *remnant {
-	for _, gone := range s.dropOld() {
-		gone.remove()
-	}
+	s.remove(s.dropOld()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range s.kept {
@@ -200,17 +213,20 @@ func (s *Store) dropOld() (gone []*remnant) {
 	return gone
 }
 
-// putBack keeps on what resume took, and nobody holds.
+// putBack keeps on what resume took, and nobody holds, unless others got meanwhile what it counts
+// for.
 func (s *Store) putBack(r *remnant, has *holding) {
 	s.mu.Lock()
-	s.files++
-	s.total += r.size
 	r.since = s.now() // as of any that is kept last
-	gone := s.remain(r)
+	counts, gone := s.countAgain(r)
+	if !counts {
+		s.going = append(s.going, r)
+		gone = r
+	}
 	has.free = 0
 	s.letGo(has)
 	s.mu.Unlock()
-	gone.remove()
+	s.remove(gone)
 }
 
 // mayOpenLater reports whether there was too little of something to open a file that may be the
@@ -235,6 +251,7 @@ func (s *Store) givesWay() int {
 func (s *Store) drop(i int) *remnant {
 	r := s.kept[i]
 	s.release(i)
+	s.going = append(s.going, r)
 	return r
 }
 

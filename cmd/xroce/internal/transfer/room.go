@@ -17,8 +17,8 @@ const roomLook = time.Second / 4
 
 // findRoom finds room for a want. Where there is none because of what is set aside for guests that
 // are slow, or may be, it hangs up on as many as are needed and waits for what they give back;
-// who comes meanwhile does not get that. ErrBusy says that it takes longer. The caller holds room
-// and mu, which are let go meanwhile.
+// who comes meanwhile does not get that. ErrBusy says that it takes longer. The caller holds mu,
+// which is let go meanwhile.
 func (s *Store) findRoom(ctx context.Context, w *want) error {
 	err := s.makeRoom(w)
 	if err == nil || !s.hurry(w) {
@@ -32,9 +32,7 @@ func (s *Store) findRoom(ctx context.Context, w *want) error {
 	for end := time.Now().Add(s.roomTime); time.Now().Before(end); {
 		freed := s.freed
 		s.mu.Unlock()
-		s.room.Unlock()
 		_ = await(ctx, freed, nil, roomLook) // whether or not, it looks again
-		s.room.Lock()
 		s.look(w)
 		s.mu.Lock()
 		if err := context.Cause(ctx); err != nil {

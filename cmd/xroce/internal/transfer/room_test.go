@@ -198,12 +198,10 @@ func TestRoomIsForWhoWaits(t *testing.T) {
 	}
 	left, err := s.ask(t.Context(), "192.0.2.1", "big", 90)
 	must(t, err)
-	s.room.Lock()
 	s.look(waits)
 	s.mu.Lock()
 	err = s.makeRoom(waits)
 	s.mu.Unlock()
-	s.room.Unlock()
 	if err != nil {
 		t.Errorf("who waited: %v", err)
 	}

@@ -1,43 +1,96 @@
 package transfer
 
 import (
+	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"xroce/xsk/xsktest/timeout"
 )
 
-// TestSlowDiskHoldsUpOthers: a file system that takes long to say what is free holds up only who
-// asks for room, and no file that is coming.
-func TestSlowDiskHoldsUpOthers(t *testing.T) {
+// TestSlowDiskHoldsUpNobodyElse: a file system that takes long to say what is free holds up who
+// asks for room then, and no file that is coming, also one whose size is not known, and nobody who
+// asks for room, too.
+func TestSlowDiskHoldsUpNobodyElse(t *testing.T) {
 	s, _, _ := store(t, StoreConfig{})
-	p, err := s.create(t.Context(), &message{Path: "x", Name: "n", Size: 4}, Sender{})
+	create := func(path string, size int64) (*partial, error) {
+		return s.create(t.Context(), &message{Path: path, Name: "n", Size: size}, Sender{})
+	}
+	sized, err := create("sized", 4)
+	must(t, err)
+	open, err := create("open", UnknownSize)
 	must(t, err)
 	began, release := make(chan struct{}), make(chan struct{})
-	s.free = func(*os.File) (int64, error) {
-		close(began)
-		<-release
-		return 1 << 40, nil
-	}
-	other := make(chan error, 1)
-	go func() {
-		q, err := s.create(t.Context(), &message{Path: "y", Name: "n", Size: 4}, Sender{})
-		if err == nil {
-			err = q.close()
+	var any atomic.Bool
+	free := s.free
+	s.free = func(dir *os.File) (int64, error) {
+		if !any.Swap(true) {
+			close(began)
+			<-release
 		}
-		other <- err
+		return free(dir)
+	}
+	slow := make(chan error, 1)
+	go func() {
+		p, err := create("slow", 4)
+		if err == nil {
+			err = p.close()
+		}
+		slow <- err
 	}()
 	<-began
-	wrote := make(chan error, 1)
-	go func() { wrote <- p.add([]byte("text")) }()
+	others := make(chan error, 1)
+	go func() {
+		p, err := create("other", 4)
+		if err == nil {
+			err = p.close()
+		}
+		others <- errors.Join(err, sized.add([]byte("text")), open.add([]byte("text")))
+	}()
 	select {
-	case err := <-wrote:
+	case err := <-others:
 		must(t, err)
 	case <-time.After(timeout.Scaled(10 * time.Second)):
-		t.Error("a chunk waits for what another file asks")
+		t.Error("others wait for what one file asks")
 	}
 	close(release)
-	must(t, <-other)
-	must(t, p.close())
+	must(t, <-slow)
+	must(t, errors.Join(sized.close(), open.close()))
+}
+
+// TestWrittenMeanwhile: what is written, set aside and given back while the file system says what
+// is free counts when room is set aside by that.
+func TestWrittenMeanwhile(t *testing.T) {
+	s, _, _ := store(t, StoreConfig{})
+	disk := int64(100) // bytes that are free
+	s.free = func(*os.File) (int64, error) { return disk, nil }
+	create := func(path string, size int64) (*partial, error) {
+		return s.create(t.Context(), &message{Path: path, Name: "n", Size: size}, Sender{})
+	}
+	first, err := create("first", 50)
+	must(t, err)
+	s.free = func(*os.File) (int64, error) {
+		had := disk
+		s.free = func(*os.File) (int64, error) { return disk, nil }
+		must(t, first.add(make([]byte, 30))) // is not in what it says
+		disk -= 30
+		second, err := create("second", 10)
+		must(t, err)
+		must(t, second.close())
+		_, err = create("third", 20)
+		must(t, err)
+		return had, nil
+	}
+	// Of 100 bytes 50 are for the first and 20 for the third.
+	if _, err := create("x", 31); err == nil {
+		t.Error("there is room for 31 bytes more")
+	}
+	p, err := create("x", 30)
+	if err != nil {
+		t.Errorf("30 bytes: %v", err)
+	} else {
+		must(t, p.close())
+	}
 }

@@ -32,47 +32,45 @@ func openSource(ctx context.Context, name string) (*os.File, fs.FileInfo, error)
 	if err := CheckSource(name); err != nil {
 		return nil, nil, err
 	}
-	fd, err := openLent(ctx, lentTime, unix.AT_FDCWD, name, 0)
+	fd, err := openLent(ctx, unix.AT_FDCWD, name, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	return regular(os.NewFile(uintptr(fd), name), name)
 }
 
-// openSourceAt opens a file of a directory to send, and no symbolic link. It waits at most so long
-// for who has lent it.
+// openSourceAt is openSource for a file of a directory that is no symbolic link.
 func openSourceAt(
-	ctx context.Context, most time.Duration, at *os.File, name string,
+	ctx context.Context, at *os.File, name string,
 ) (*os.File, fs.FileInfo, error) {
-	fd, err := openLent(ctx, most, int(at.Fd()), name, unix.O_NOFOLLOW)
+	fd, err := openLent(ctx, int(at.Fd()), name, unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, nil, err
 	}
 	return regular(os.NewFile(uintptr(fd), name), name)
 }
 
-// How long to wait for who has lent a file, at our end and where a client waits for an answer, and
-// how often to look. The kernel takes it away after 45 s (proc_sys_fs(5), lease-break-time).
+// How often to try to open a file that is lent, and how long to wait before it is tried again. The
+// kernel takes it away after 45 s (proc_sys_fs(5), lease-break-time), and the other end does not
+// wait that long for what we say (patience.exchange): the file is one that failed, and others
+// follow.
 const (
-	lentTime  = time.Minute
-	lentBrief = 5 * time.Second
+	lentTries = 50
 	lentLook  = 100 * time.Millisecond
 )
 
 // openLent opens a file to read without blocking. Of one that another process has lent (fcntl(2),
 // F_SETLEASE), as file servers do, the first try has the kernel ask for it back.
-func openLent(
-	ctx context.Context, most time.Duration, dir int, name string, flags int,
-) (int, error) {
+func openLent(ctx context.Context, dir int, name string, flags int) (int, error) {
 	flags |= unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC
-	for end := time.Now().Add(most); ; {
+	for tries := 1; ; tries++ {
 		fd, err := unix.Openat(dir, name, flags, 0)
 		switch {
 		case err == nil:
 			return fd, nil
 		case err != unix.EAGAIN:
 			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
-		case !time.Now().Before(end):
+		case tries == lentTries:
 			err := fmt.Errorf("%w: another process has a lease of it (fcntl(2))", err)
 			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
 		}

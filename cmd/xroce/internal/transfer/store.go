@@ -68,13 +68,14 @@ type Store struct {
 	roomTime, claimTime time.Duration
 
 	naming sync.Mutex // is held to rename where the kernel keeps no file from replacing another
-	room   sync.Mutex // is held to set room aside, before mu, and while the disk is asked for some
 
 	mu       sync.Mutex // is held for no longer than memory takes
 	files    int        // that were received or are being received
 	total    int64      // bytes of these
 	missing  int64      // of these, bytes that are not written yet
+	written  int64      // bytes that ever were
 	kept     []*remnant
+	going    []*remnant               // that are being removed
 	owners   map[string]*claim        // who writes to partial files that can be found again
 	turns    uint64                   // of those who asked for that
 	begun    uint64                   // directories that somebody began to make

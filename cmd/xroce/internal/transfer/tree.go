@@ -108,7 +108,7 @@ func (w *walk) entry(
 		w.Skipped(rel, "it is no regular file and no directory")
 		return nil
 	}
-	file, info, err := openSourceAt(ctx, lentTime, at, e.Name())
+	file, info, err := openSourceAt(ctx, at, e.Name())
 	var result Result
 	if err == nil {
 		// Into the directory that was made for it, and not into one that has its name.

@@ -15,6 +15,7 @@ type line struct {
 	burst    roce.Time
 	interval roce.Time
 	paid     roce.Time // by when the turns that were taken are paid for
+	hops     hops      // stations that lead to somebody: nil where that does not matter
 }
 
 // join adds a search.
@@ -40,19 +41,26 @@ func (l *line) ready(now roce.Time) bool { return len(l.waiting) > 0 && now >= l
 // next takes the search whose turn it is: the oldest one of the station that has the fewest
 // requests waiting, so that nobody waits longer for a station that asks all the time. A search
 // that several stations wait for is one of each: who asks first in the name of somebody else
-// does not make him wait.
+// does not make him wait. A station that leads to somebody, as a router does, goes before others
+// unless it has more than half of what waits: strangers can write any station that is not there.
 func (l *line) next(now roce.Time) *search {
 	l.paid = max(l.paid, now) + l.interval
-	from := map[cm.Via]int{}
+	from, all := map[cm.Via]int{}, 0
 	for _, x := range l.waiting {
 		for _, r := range x.requests {
 			from[r.event.Path.Via]++
+			all++
 		}
 	}
 	first, least := l.waiting[0], math.MaxInt
 	for _, x := range l.waiting {
 		for _, r := range x.requests {
-			if n := from[r.event.Path.Via]; n < least {
+			via := r.event.Path.Via
+			n := from[via]
+			if l.hops.lead(via.MAC) && n <= all/2 {
+				n = 0
+			}
+			if n < least {
 				first, least = x, n
 			}
 		}

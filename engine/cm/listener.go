@@ -20,7 +20,9 @@ type Listener struct {
 	some      chan struct{}
 	done      chan struct{}
 
-	queue []*Request // under the manager's lock, bounded by the machine's backlog
+	// Under the manager's lock:
+	queue []*Request // bounded by the machine's backlog
+	crowd bool       // it is the turn of a station that has more than half of them
 }
 
 // Listen takes requests to a port of rdma_cm's TCP space: to an address of the
@@ -139,8 +141,9 @@ func (l *Listener) wake() {
 }
 
 // Accept waits for a request, and returns the oldest one of the station on the link from which the
-// fewest wait; one that came by another way than the one that leads to its host waits for the
-// others. It must be answered, by Request.Accept or Request.Reject.
+// fewest wait, by turns with one that has more than half of them; one that came by another way than
+// the one that leads to its host waits for the others. It must be answered, by Request.Accept or
+// Request.Reject.
 //
 // Who asks may not be there, or say nothing more, and Request.Accept waits for him. A loop that
 // accepts one after the other waits with it; a Meeting does not.
@@ -160,8 +163,9 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 }
 
 // next takes a request, nil when there is none: of those of whose hosts most is known the oldest
-// one of the station that has the fewest waiting. A station that has more than half of all waits
-// for the others, whoever it is.
+// one of the station that has the fewest waiting. A station that has more than half of all, whoever
+// it is, takes turns with the others: each has to wait for one of the other. Those that came by
+// another way than the one to their host come last.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
@@ -172,16 +176,21 @@ func (l *Listener) next() *Request {
 	for _, r := range l.queue {
 		waiting[r.Via()]++
 	}
-	merit := func(r *Request) int {
-		if waiting[r.Via()] > len(l.queue)/2 {
-			return -1
+	crowds := func(r *Request) bool { return waiting[r.Via()] > len(l.queue)/2 }
+	place := func(r *Request) int {
+		switch {
+		case r.way.DstMAC != r.Via().MAC:
+			return 2
+		case crowds(r) != l.crowd:
+			return 1
 		}
-		return int(r.rank)
+		return 0
 	}
 	r := slices.MinFunc(l.queue, func(a, b *Request) int {
-		return cmp.Or(cmp.Compare(merit(b), merit(a)),
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(b.rank, a.rank),
 			cmp.Compare(waiting[a.Via()], waiting[b.Via()]))
 	})
+	l.crowd = !crowds(r)
 	r.taken = true
 	l.drop(r)
 	if len(l.queue) > 0 {

@@ -41,9 +41,14 @@ func (m *Manager) takeRequest(l *Listener, e cm.Event) {
 	case ok && hop.mac == path.Via.MAC:
 		way, err := m.pathVia(&path, hop.mac)
 		m.show(r, way, err)
-	case !ok && m.dev.HasNeighbour(path.Remote, path.Via.VLAN):
+	case !ok && !hop.none && m.dev.HasNeighbour(path.Remote, path.Via.VLAN):
 		m.look(&search{path: path, requests: []*Request{r}})
 	default:
+		if e.Type == cm.EventConnectRequest && m.routes.hops.lead(path.Via.MAC) {
+			// It came by a router of hosts that are known, and is not to give way to all who
+			// come by stations of which nothing is known, before anybody had the time to look.
+			_ = m.machine.Vouch(e.ID, cm.RankKnown, path.Via.MAC) // it is there
+		}
 		// Also when it came from another station than the one that is remembered: that may be
 		// somebody else, or the host or its router has another MAC address now.
 		m.showWhenFound(r)

@@ -14,6 +14,7 @@ import (
 const (
 	maxRoutes = 1024             // remembered
 	routeLife = 30 * roce.Second // a neighbour may get another MAC address
+	noneLife  = roce.Second      // that there is no route, which costs a look each time
 )
 
 // A destination is what the first hop of a path depends on.
@@ -26,41 +27,86 @@ func destinationOf(p *cm.Path) destination {
 	return destination{p.Local, p.Remote, p.Via.VLAN}
 }
 
-// A route is the first hop to a destination.
+// A route is the first hop to a destination, or that none was found.
 type route struct {
 	mac   [6]byte
+	none  bool
 	until roce.Time
+}
+
+// hops are first hops of routes that are remembered, and to how many destinations they lead. One
+// that is part of the address proves nothing, and is none of these.
+type hops map[[6]byte]int
+
+// lead reports whether a station leads to somebody.
+func (h hops) lead(mac [6]byte) bool { return h[mac] > 0 }
+
+// count counts one more or one less.
+func (h hops) count(to destination, r route, n int) {
+	if _, told := to.remote.MAC(); told || r.none {
+		return
+	}
+	if h[r.mac] += n; h[r.mac] == 0 {
+		delete(h, r.mac)
+	}
 }
 
 // routes are those that are known, bounded by maxRoutes, and those that are asked for. It
 // is of the manager's lock.
 type routes struct {
 	table map[destination]route
+	hops  hops
 	searches
 }
 
 func (r *routes) init() {
-	r.table = map[destination]route{}
+	r.table, r.hops = map[destination]route{}, hops{}
 	r.searches.init()
+	r.look.hops = r.hops
 }
 
-// get returns a route that is still believed.
+// get returns what is still believed of a destination, and whether there is a route.
 func (r *routes) get(to destination, now roce.Time) (route, bool) {
 	known, ok := r.table[to]
-	return known, ok && now < known.until
+	if !ok || now >= known.until {
+		return route{}, false
+	}
+	return known, !known.none
 }
 
 // learn notes the first hop to a destination. When there are too many any other one is forgotten:
 // not all of them, which who asks in many names would have happen again and again, and not the
 // oldest, since what he names is always newer.
 func (r *routes) learn(to destination, mac [6]byte, now roce.Time) {
+	r.remember(to, route{mac: mac, until: now + routeLife})
+}
+
+// learnNone notes that no route to a destination was found. One that is still believed stays: the
+// search may have been given up, because of who asked.
+func (r *routes) learnNone(to destination, now roce.Time) {
+	if _, ok := r.get(to, now); !ok {
+		r.remember(to, route{none: true, until: now + noneLife})
+	}
+}
+
+func (r *routes) remember(to destination, what route) {
 	if _, known := r.table[to]; !known && len(r.table) >= maxRoutes {
 		for other := range r.table {
-			delete(r.table, other)
+			r.forget(other)
 			break
 		}
 	}
-	r.table[to] = route{mac, now + routeLife}
+	r.forget(to)
+	r.table[to] = what
+	r.hops.count(to, what, 1)
+}
+
+// forget forgets what is known of a destination, if anything is.
+func (r *routes) forget(to destination) {
+	if known, ok := r.table[to]; ok {
+		delete(r.table, to)
+		r.hops.count(to, known, -1)
+	}
 }
 
 // transmit sends what the machine has to send, as much as the send queue has room for: a

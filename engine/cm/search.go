@@ -212,6 +212,7 @@ func (m *Manager) found(s *search, way wire.Path, err error) {
 		}
 		m.routes.ready = append(m.routes.ready, s.mads...)
 	} else {
+		m.routes.learnNone(key, now)
 		m.lost.NoRoute += uint64(len(s.mads))
 	}
 	for _, r := range s.requests {

@@ -20,6 +20,7 @@ import (
 // who asks for somebody else waits as long as he likes.
 type town struct {
 	*router
+	looked  atomic.Int64            // how often a route was looked up without asking
 	asking  atomic.Int64            // those that wait now
 	most    atomic.Int64            // that waited at a time
 	asked   atomic.Int64            // those that ever asked
@@ -33,6 +34,7 @@ type town struct {
 func newTown(s *surroundings) engine.Host { return &town{router: newRouter(s).(*router)} }
 
 func (w *town) Known(_ wire.VLAN, src, dst netip.Addr) (hop engine.Hop, err error) {
+	w.looked.Add(1)
 	if mac := w.gateway.Load(); mac != nil {
 		return engine.Hop{MAC: *mac}, nil
 	}

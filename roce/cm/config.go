@@ -41,8 +41,8 @@ type Config struct {
 	MaxRetries uint8
 
 	// MaxHalfOpen is how many requests of peers there may be that were not yet
-	// answered by the application, or whose answer was not yet acknowledged; a
-	// new one takes the place of the oldest one of the host that has the most. It
+	// answered by the application, and as many whose answer was not yet acknowledged; a
+	// new one takes the place of one of the station that has the most (architecture.md). It
 	// bounds SIDR requests as well, apart from the others. Default 256.
 	MaxHalfOpen int
 	// MaxConnections is how many connections there may be, those in time-wait

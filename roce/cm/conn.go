@@ -74,6 +74,7 @@ func (m *Machine) setState(c *conn, to State) {
 	c.state = to
 	if inBacklog.has(from) && !inBacklog.has(to) {
 		c.listener.waiting--
+		m.waiting--
 	}
 	if halfOpen.has(from) && !halfOpen.has(to) {
 		m.removeHalfOpen(c)

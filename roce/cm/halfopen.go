@@ -87,8 +87,8 @@ func (c *conn) before(earlier *conn, all int) bool {
 	switch here, there := c.merit(all), earlier.merit(all); {
 	case here != there:
 		return here < there
-	case c.link.n != earlier.link.n:
-		return c.link.n > earlier.link.n
+	case c.link.among != earlier.link.among:
+		return c.link.among > earlier.link.among
 	case c.rank != earlier.rank:
 		return c.rank < earlier.rank
 	}

@@ -25,6 +25,7 @@ type Machine struct {
 	peerQPs  map[peerKey]*conn
 	requests map[requestKey]*conn
 	halfOpen list.List[conn]      // requests of peers, the oldest first
+	waiting  int                  // of these, those that wait for the application
 	over     list.List[conn]      // those that have ended, the oldest first
 	hosts    map[wire.GID]*source // how many of these, by host
 	links    map[Via]*source      // the same, by station on the link

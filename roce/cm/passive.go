@@ -114,7 +114,8 @@ func (m *Machine) newMRA(c *conn, s Subject) *MRA {
 	}
 }
 
-// makeRoom drops a request when there are too many, of the listener or of all.
+// makeRoom drops a request when too many wait for an answer, of the listener or of all. Those that
+// were answered stay: they are of peers that the application took, and not for strangers to end.
 func (m *Machine) makeRoom(now clock.Time, l *listener) {
 	if l.waiting >= l.Backlog {
 		m.count.Inc(BacklogDropped)
@@ -122,9 +123,17 @@ func (m *Machine) makeRoom(now clock.Time, l *listener) {
 			return c.listener == l && inBacklog.has(c.state)
 		}))
 	}
-	if m.halfOpen.Len() >= m.config.MaxHalfOpen {
+	if m.waiting >= m.config.MaxHalfOpen {
 		m.count.Inc(HalfOpenDropped)
-		m.evict(now, m.victim(func(*conn) bool { return true }))
+		m.evict(now, m.victim(func(c *conn) bool { return inBacklog.has(c.state) }))
+	}
+}
+
+// makeRoomAnswered drops one of those that were answered when there are too many.
+func (m *Machine) makeRoomAnswered(now clock.Time) {
+	if m.halfOpen.Len()-m.waiting >= m.config.MaxHalfOpen {
+		m.count.Inc(HalfOpenDropped)
+		m.evict(now, m.victim(func(c *conn) bool { return !inBacklog.has(c.state) }))
 	}
 }
 
@@ -146,6 +155,7 @@ func (m *Machine) request(
 	c := m.newConn(from, StateREQRcvd)
 	c.tid, c.listener = tid, l
 	l.waiting++
+	m.waiting++
 	m.addHalfOpen(c)
 	m.setPeer(c, from.Via, r.LocalCAGUID, r.LocalCommID, r.LocalQPN)
 	c.request = requestOf(&from, r)
@@ -220,6 +230,7 @@ func (m *Machine) Accept(now clock.Time, id ID, a Accept) error {
 		return fmt.Errorf("%w: extensions %s, the peer offers %s", ErrInvalid, a.Extensions,
 			c.params.Extensions)
 	}
+	m.makeRoomAnswered(now)
 	c.qpn = a.QPN
 	m.setState(c, StateREPSent)
 	r := REP{

@@ -383,22 +383,22 @@ func TestFlood(t *testing.T) {
 	if err := r.m.Accept(r.now, ids[0], cm.Accept{}); !errors.Is(err, cm.ErrUnknown) {
 		t.Error(err)
 	}
-	// Accepted, it leaves the backlog; it is half open all the same.
+	// Accepted, it leaves the backlog, and makes no room for those that wait.
 	must(t, r.m.Accept(r.now, ids[1], cm.Accept{}))
 	r.m.NextMAD(make([]byte, cm.MADLen))
-	for n := range uint32(4) {
+	for n := range uint32(5) {
 		ask(100+n, service+1)
 		r.event(cm.EventConnectRequest)
 	}
-	r.silent()
-	ask(104, service+1)
-	r.want(theirTID, ourREJ(ids[1], 1, cm.SubjectNone, cm.ReasonNoResources))
-	dropped(ids[1])
+	ask(105, service+1)
+	dropped(ids[2])
+	r.event(cm.EventTimewaitExit)
 	r.event(cm.EventConnectRequest)
 	r.counted(cm.HalfOpenDropped, 1)
+	r.silent()
 	for n := range uint32(1000) {
 		ask(1000+n, service+1)
-		if usage := r.m.Usage(); usage.HalfOpen > 8 || usage.Connections > 9 {
+		if usage := r.m.Usage(); usage.HalfOpen > 9 || usage.Connections > 9 {
 			t.Fatalf("%+v", usage)
 		}
 		for ok := true; ok; _, ok = r.m.NextEvent() {

@@ -16,6 +16,7 @@ type line struct {
 	interval roce.Time
 	paid     roce.Time // by when the turns that were taken are paid for
 	hops     hops      // stations that lead to somebody: nil where that does not matter
+	theirs   bool      // it is the turn of those
 }
 
 // join adds a search.
@@ -42,9 +43,11 @@ func (l *line) ready(now roce.Time) bool { return len(l.waiting) > 0 && now >= l
 // requests waiting, so that nobody waits longer for a station that asks all the time. A search
 // that several stations wait for is one of each: who asks first in the name of somebody else
 // does not make him wait. A station that leads to somebody, as a router does, goes before others
-// unless it has more than half of what waits: strangers can write any station that is not there.
+// at each second turn, unless it has more than half of what waits: strangers can write any station
+// that is not there, and also one that is.
 func (l *line) next(now roce.Time) *search {
 	l.paid = max(l.paid, now) + l.interval
+	l.theirs = !l.theirs
 	from, all := map[cm.Via]int{}, 0
 	for _, x := range l.waiting {
 		for _, r := range x.requests {
@@ -57,7 +60,7 @@ func (l *line) next(now roce.Time) *search {
 		for _, r := range x.requests {
 			via := r.event.Path.Via
 			n := from[via]
-			if l.hops.lead(via.MAC) && n <= all/2 {
+			if l.theirs && l.hops.lead(via.MAC) && n <= all/2 {
 				n = 0
 			}
 			if n < least {

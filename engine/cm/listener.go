@@ -165,7 +165,7 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 // next takes a request, nil when there is none: of those of whose hosts most is known the oldest
 // one of the station that has the fewest waiting. A station that has more than half of all, whoever
 // it is, takes turns with the others: each has to wait for one of the other. Those that came by
-// another way than the one to their host come last.
+// another way than the one to their host come last of them.
 func (l *Listener) next() *Request {
 	l.manager.mu.Lock()
 	defer l.manager.mu.Unlock()
@@ -179,9 +179,9 @@ func (l *Listener) next() *Request {
 	crowds := func(r *Request) bool { return waiting[r.Via()] > len(l.queue)/2 }
 	place := func(r *Request) int {
 		switch {
-		case r.way.DstMAC != r.Via().MAC:
-			return 2
 		case crowds(r) != l.crowd:
+			return 2
+		case r.way.DstMAC != r.Via().MAC:
 			return 1
 		}
 		return 0

@@ -212,7 +212,9 @@ func (m *Manager) found(s *search, way wire.Path, err error) {
 		}
 		m.routes.ready = append(m.routes.ready, s.mads...)
 	} else {
-		m.routes.learnNone(key, now)
+		if m.dev.HasNeighbour(s.path.Remote, s.path.Via.VLAN) { // others wait for their turn
+			m.routes.learnNone(key, now)
+		}
 		m.lost.NoRoute += uint64(len(s.mads))
 	}
 	for _, r := range s.requests {

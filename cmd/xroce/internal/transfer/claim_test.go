@@ -274,23 +274,3 @@ func TestSettledPart(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
-
-// TestUmask: a file that is received has no more rights than the umask leaves.
-func TestUmask(t *testing.T) {
-	s, dir, _ := store(t, StoreConfig{Mode: 0o777})
-	name := filepath.Join(dir, "made")
-	fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o777)
-	must(t, err)
-	must(t, unix.Close(fd))
-	info, err := os.Stat(name)
-	if must(t, err); info.Mode() != 0o777&^s.umask {
-		t.Errorf("the umask is %o, and the kernel makes %v", s.umask, info.Mode())
-	}
-	s.umask = 0o027
-	_, err = put(s, message{Path: "x", Name: "n", Mode: 0o777}, "")
-	must(t, err)
-	info, err = os.Stat(filepath.Join(dir, "x"))
-	if must(t, err); info.Mode() != 0o750 {
-		t.Error(info.Mode())
-	}
-}

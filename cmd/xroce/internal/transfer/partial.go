@@ -73,7 +73,7 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 			p.abandon(err)
 		}
 	}()
-	p.mode = s.Mode&fs.FileMode(o.Mode).Perm()&^s.umask | 0o400
+	p.mode = s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
 	if s.Keep > 0 && !p.open {
 		p.lasting = partialName(from, o, at.path, p.mode)
 		if p.release, err = s.claim(ctx, p.lasting, from); err != nil {
@@ -302,16 +302,33 @@ func (p *partial) commit() error {
 	return nil
 }
 
-// settle gives a file that is whole the mode that was asked for, less the umask. There are file
-// systems that give all files the same, as vfat, or whose servers do not know how.
+// settle gives a file that is whole the mode that it would have had from the beginning. There are
+// file systems that give all files the same, as vfat, or whose servers do not know how.
 func (p *partial) settle() error {
-	err := p.store.chmod(p.file, p.mode)
+	mode, err := p.allowed()
+	if err == nil {
+		err = p.store.chmod(p.file, mode)
+	}
 	for _, never := range []error{unix.EPERM, unix.ENOTSUP, unix.ENOSYS} {
 		if errors.Is(err, never) {
 			return nil
 		}
 	}
 	return p.fault("set the mode of", err)
+}
+
+// allowed is what the kernel leaves of the mode that was asked for, which the umask says, or in its
+// place the default ACL of the directory (acl(5)): that of another file which is made there for it.
+func (p *partial) allowed() (fs.FileMode, error) {
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	name := partPrefix + rand.Text() + partSuffix
+	fd, err := unix.Openat(int(p.dir.Fd()), name, flags, uint32(p.mode))
+	if err != nil {
+		return 0, err
+	}
+	var st unix.Stat_t
+	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd), unix.Unlinkat(int(p.dir.Fd()), name, 0))
+	return fs.FileMode(st.Mode).Perm() | 0o400, err
 }
 
 // close closes the file, and removes it if it was not committed. It is for every

@@ -280,6 +280,7 @@ func (p *partial) reopen(name string) (*os.File, error) {
 		file.Close()
 		return nil, cmp.Or(err, error(unix.EEXIST))
 	}
+	_ = p.store.chmod(file, partMode) // of a server that was killed when it had settled it
 	p.held = st.Size
 	return file, nil
 }

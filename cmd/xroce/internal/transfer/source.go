@@ -68,6 +68,9 @@ func openLent(ctx context.Context, dir int, name string, flags int) (int, error)
 		switch {
 		case err == nil:
 			return fd, nil
+		case err == unix.EINTR: // on file systems of the network, and of processes
+			tries--
+			continue
 		case err != unix.EAGAIN:
 			return -1, &fs.PathError{Op: "open", Path: name, Err: err}
 		case tries == lentTries:

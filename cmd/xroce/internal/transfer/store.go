@@ -21,9 +21,6 @@ var ErrPath = errors.New("path is not below the directory that is served")
 // DefaultMode are the permission bits that a file may get when StoreConfig says nothing.
 const DefaultMode fs.FileMode = 0o644
 
-// usualUmask is that of most processes.
-const usualUmask = 0o022
-
 // The longest path and name that a peer may name, in bytes: PATH_MAX and NAME_MAX. Of
 // one that is refused, an error shows the beginning.
 const (
@@ -51,8 +48,7 @@ type StoreConfig struct {
 type Store struct {
 	StoreConfig
 	dir      *os.File
-	umask    fs.FileMode // the permission bits that no file gets
-	fetching bool        // it is that of a client
+	fetching bool // it is that of a client
 
 	// For tests: fsync(2), flock(2), fchmod(2), and how many bytes are free for files in a
 	// directory.
@@ -100,7 +96,7 @@ func OpenStore(dir string, c StoreConfig) (*Store, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	return &Store{
-		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir), umask: umask(),
+		StoreConfig: c, dir: os.NewFile(uintptr(fd), dir),
 		sync: (*os.File).Sync, lock: lock, chmod: (*os.File).Chmod, free: freeBytes,
 		now: time.Now, renameNew: renameNew, link: link, roomTime: roomTime, claimTime: claimTime,
 		owners: map[string]*claim{}, making: map[string]chan struct{}{}, freed: make(chan struct{}),

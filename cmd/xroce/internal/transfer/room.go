@@ -20,15 +20,15 @@ const roomLook = time.Second / 4
 // who comes meanwhile does not get that. ErrBusy says that it takes longer. The caller holds mu,
 // which is let go meanwhile.
 func (s *Store) findRoom(ctx context.Context, w *want) error {
-	err := s.makeRoom(w)
-	if err == nil || !s.hurry(w) {
-		return err
-	}
 	s.wants = append(s.wants, w)
 	defer func() {
 		s.wants = slices.DeleteFunc(s.wants, func(o *want) bool { return o == w })
 		s.wake()
 	}()
+	err := s.makeRoom(w)
+	if err == nil || !s.hurry(w) && !s.stale(w) {
+		return err
+	}
 	for end := time.Now().Add(s.roomTime); time.Now().Before(end); {
 		freed := s.freed
 		s.mu.Unlock()
@@ -38,12 +38,21 @@ func (s *Store) findRoom(ctx context.Context, w *want) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err = s.makeRoom(w); err == nil || !s.hurry(w) {
+		if err = s.makeRoom(w); err == nil || !s.hurry(w) && !s.stale(w) {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: its room is set aside for files that are coming, try again later",
 		ErrBusy)
+}
+
+// stale reports whether there may be room for a want after all, if one looks again: what was
+// written since it was looked may have been in what the file system said. The caller holds mu.
+func (s *Store) stale(w *want) bool {
+	now := *w
+	now.written = s.written
+	return s.fits(w, s.reclaimable(w.dev).minus(s.ahead(w))) != nil &&
+		s.fits(&now, s.reclaimable(w.dev).minus(s.ahead(w))) == nil
 }
 
 // ahead is what those ask for that waited for room before a want did. The caller holds mu.

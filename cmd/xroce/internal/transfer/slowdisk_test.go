@@ -94,3 +94,50 @@ func TestWrittenMeanwhile(t *testing.T) {
 		must(t, p.close())
 	}
 }
+
+// TestSeenAndWritten: what is written while the file system says what is free, and is in that, is
+// no reason to refuse a file for good, and to drop what there is of it.
+func TestSeenAndWritten(t *testing.T) {
+	s, dir, _ := store(t, StoreConfig{Keep: time.Hour})
+	leaveParts(t, s, hostOf("192.0.2.1"), "a")
+	disk := int64(100) // bytes that are free
+	s.free = func(*os.File) (int64, error) { return disk, nil }
+	w, err := s.create(t.Context(), &message{Path: "w", Name: "n", Size: 80}, hostOf("192.0.2.2"))
+	must(t, err)
+	s.free = func(*os.File) (int64, error) {
+		s.free = func(*os.File) (int64, error) { return disk, nil }
+		must(t, w.add(make([]byte, 40)))
+		disk -= 40
+		return disk, nil
+	}
+	p, err := s.create(t.Context(), &message{Path: "a", Name: "n", Size: 10}, hostOf("192.0.2.1"))
+	if err != nil || p.held != 5 {
+		t.Fatalf("%v", err)
+	}
+	onlyParts(t, dir, 2)
+	must(t, errors.Join(p.close(), w.close()))
+}
+
+// TestRoomIsForWhoDropped: who comes while parts are dropped for another does not get the room, and
+// no more parts are dropped than it takes.
+func TestRoomIsForWhoDropped(t *testing.T) {
+	s, _, _ := store(t, StoreConfig{Keep: time.Hour, MaxFiles: 4})
+	leaveParts(t, s, hostOf("192.0.2.1"), "a", "b", "c", "d")
+	free, inside := s.free, false
+	s.free = func(dir *os.File) (int64, error) {
+		if !inside && len(s.kept) < 4 {
+			inside = true
+			late, err := s.create(t.Context(), &message{Path: "late", Name: "n", Size: 1},
+				hostOf("192.0.2.3"))
+			must(t, err)
+			must(t, late.close())
+		}
+		return free(dir)
+	}
+	first, err := s.create(t.Context(), &message{Path: "first", Name: "n", Size: 1},
+		hostOf("192.0.2.2"))
+	if err != nil || len(s.kept) != 2 {
+		t.Fatalf("%v, %d parts are left", err, len(s.kept))
+	}
+	must(t, first.close())
+}

@@ -177,17 +177,19 @@ func (l *Listener) next() *Request {
 		waiting[r.Via()]++
 	}
 	crowds := func(r *Request) bool { return waiting[r.Via()] > len(l.queue)/2 }
-	place := func(r *Request) int {
-		switch {
-		case crowds(r) != l.crowd:
-			return 2
-		case r.way.DstMAC != r.Via().MAC:
-			return 1
+	before := func(is func(*Request) bool, a, b *Request) int {
+		switch ofA := is(a); {
+		case ofA == is(b):
+			return 0
+		case ofA:
+			return -1
 		}
-		return 0
+		return 1
 	}
+	turn := func(r *Request) bool { return crowds(r) == l.crowd }
+	direct := func(r *Request) bool { return r.way.DstMAC == r.Via().MAC }
 	r := slices.MinFunc(l.queue, func(a, b *Request) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(b.rank, a.rank),
+		return cmp.Or(before(turn, a, b), before(direct, a, b), cmp.Compare(b.rank, a.rank),
 			cmp.Compare(waiting[a.Via()], waiting[b.Via()]))
 	})
 	l.crowd = !crowds(r)

@@ -62,15 +62,21 @@ func TestStrangerBesideTheClients(t *testing.T) {
 	}
 }
 
+// neighbour adds one with an address.
+func (s *siege) neighbour(t *testing.T, addr netip.Addr) {
+	t.Helper()
+	_, err := s.network.NewPort(sim.PortConfig{
+		MAC: [6]byte{2, 0, 0, 0, 0, 77}, MTU: 1500, Addrs: []netip.Addr{addr},
+	})
+	must(t, err)
+}
+
 // TestStrangersByTheRouter ask in the name of a host that is reached by another way than that of
 // the clients whose station they write: these are taken before them.
 func TestStrangersByTheRouter(t *testing.T) {
 	s := newSiege(t)
 	other := netip.MustParseAddr("192.0.2.77")
-	_, err := s.network.NewPort(sim.PortConfig{
-		MAC: [6]byte{2, 0, 0, 0, 0, 77}, MTU: 1500, Addrs: []netip.Addr{other},
-	})
-	must(t, err)
+	s.neighbour(t, other)
 	s.stranger.from = s.peer.mac
 	for range 3 {
 		s.stranger.send(t, other, s.stranger.request(other))
@@ -166,10 +172,7 @@ func (s *siege) clientLooksUp(t *testing.T) bool {
 func TestNoRouteIsRemembered(t *testing.T) {
 	s := newSiege(t)
 	src := netip.MustParseAddr("203.0.113.9")
-	_, err := s.network.NewPort(sim.PortConfig{
-		MAC: [6]byte{2, 0, 0, 0, 0, 77}, MTU: 1500, Addrs: []netip.Addr{src},
-	})
-	must(t, err)
+	s.neighbour(t, src)
 	before := s.town.looked.Load()
 	for n := range uint64(1000) {
 		s.stranger.send(t, src, s.stranger.request(src))

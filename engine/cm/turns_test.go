@@ -36,6 +36,19 @@ func TestTurnBeforeWay(t *testing.T) {
 	t.Error("two of one neighbour were taken before the only one of the client")
 }
 
+// TestWayBeforeRank: of several stations none of which has most of what waits, one by which its
+// host is not reached comes last, whoever's turn it is.
+func TestWayBeforeRank(t *testing.T) {
+	for _, crowd := range []bool{false, true} {
+		l := &Listener{manager: &Manager{}, some: make(chan struct{}, 1), crowd: crowd}
+		stranger, local := askedBy(10, 11, cm.RankKnown), askedBy(1, 1, cm.RankKnown)
+		l.queue = []*Request{stranger, local}
+		if l.next() != local {
+			t.Errorf("turn of a crowd %t: the stranger came first", crowd)
+		}
+	}
+}
+
 // TestLookAtWhoIsNew: a station of which nothing is known is looked at, though three that lead to
 // somebody always wait.
 func TestLookAtWhoIsNew(t *testing.T) {

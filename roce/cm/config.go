@@ -42,7 +42,7 @@ type Config struct {
 
 	// MaxHalfOpen is how many requests of peers there may be that were not yet
 	// answered by the application, and as many whose answer was not yet acknowledged; a
-	// new one takes the place of one of the station that has the most (architecture.md). It
+	// new one takes the place of one of the station that has the most (docs/architecture.md). It
 	// bounds SIDR requests as well, apart from the others. Default 256.
 	MaxHalfOpen int
 	// MaxConnections is how many connections there may be, those in time-wait

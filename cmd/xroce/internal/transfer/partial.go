@@ -73,6 +73,7 @@ func (s *Store) create(ctx context.Context, o *message, from Sender) (_ *partial
 			p.abandon(err)
 		}
 	}()
+	// Its owner can always read it: we know it again by that (recognize).
 	p.mode = s.Mode&fs.FileMode(o.Mode).Perm() | 0o400
 	if s.Keep > 0 && !p.open {
 		p.lasting = partialName(from, o, at.path, p.mode)
@@ -156,7 +157,7 @@ func (p *partial) abandon(err error) {
 }
 
 // tries is how often a temporary file is made: who clears the directory may take one
-// for left over before it is locked, and whoever can read it may lock it.
+// for left over before it is locked.
 const tries = 8
 
 // partMode is that of a file that is not whole. We can go on with it when we are not root, and
@@ -306,9 +307,10 @@ func (p *partial) commit() error {
 // file systems that give all files the same, as vfat, or whose servers do not know how.
 func (p *partial) settle() error {
 	mode, err := p.allowed()
-	if err == nil {
-		err = p.store.chmod(p.file, mode)
+	if err != nil {
+		return p.fault("find the mode of", err)
 	}
+	err = p.store.chmod(p.file, mode)
 	for _, never := range []error{unix.EPERM, unix.ENOTSUP, unix.ENOSYS} {
 		if errors.Is(err, never) {
 			return nil
@@ -328,7 +330,7 @@ func (p *partial) allowed() (fs.FileMode, error) {
 	}
 	var st unix.Stat_t
 	err = errors.Join(unix.Fstat(fd, &st), unix.Close(fd), unix.Unlinkat(int(p.dir.Fd()), name, 0))
-	return fs.FileMode(st.Mode).Perm() | 0o400, err
+	return fs.FileMode(st.Mode).Perm(), err
 }
 
 // close closes the file, and removes it if it was not committed. It is for every

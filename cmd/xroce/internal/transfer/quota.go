@@ -87,20 +87,18 @@ func (s *Store) extend(ctx context.Context, w *want, had int64) error {
 // came before it. Nothing is dropped for what there is no room for anyway: who asks for it would
 // so destroy what others go on with. The caller holds mu, which is let go meanwhile.
 func (s *Store) makeRoom(w *want) error {
-	ahead := s.ahead(w)
-	err := s.fits(w, gain{}.minus(ahead))
-	if err == nil || s.fits(w, s.reclaimable(w.dev).minus(ahead)) != nil {
-		return err
-	}
-	for err != nil && len(s.kept) > 0 {
+	for {
+		ahead := s.ahead(w)
+		err := s.fits(w, gain{}.minus(ahead))
+		if err == nil || len(s.kept) == 0 || s.fits(w, s.reclaimable(w.dev).minus(ahead)) != nil {
+			return err
+		}
 		gone := s.drop(s.givesWay())
 		s.mu.Unlock()
 		s.remove(gone)
 		s.look(w)
 		s.mu.Lock()
-		err = s.fits(w, gain{}.minus(s.ahead(w)))
 	}
-	return err
 }
 
 // look looks how much is free for a want. That takes as long as the file system likes, and nobody

@@ -23,7 +23,9 @@ func (s *Store) findRoom(ctx context.Context, w *want) error {
 	s.wants = append(s.wants, w)
 	defer func() {
 		s.wants = slices.DeleteFunc(s.wants, func(o *want) bool { return o == w })
-		s.wake()
+		if len(s.wants) > 0 {
+			s.wake()
+		}
 	}()
 	err := s.makeRoom(w)
 	if err == nil || !s.hurry(w) && !s.stale(w) {

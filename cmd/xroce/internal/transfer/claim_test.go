@@ -151,8 +151,10 @@ func TestGoneClientWaitsForNothing(t *testing.T) {
 	r.serve(t, StoreConfig{Keep: time.Hour})
 	r.store.claimTime = time.Hour
 	began, release := stuck(r.store)
+	var made sync.WaitGroup
+	made.Go(func() { must(t, r.store.makeDir(t.Context(), "dir")) })
+	defer made.Wait() // what it makes is not to come while the test's directory goes
 	defer close(release)
-	go func() { _ = r.store.makeDir(t.Context(), "dir") }()
 	<-began
 	part, err := r.store.create(t.Context(), &message{Path: "x", Name: "x", Size: 1}, Sender{})
 	must(t, err)
